@@ -1,0 +1,58 @@
+# SPDX-License-Identifier: Apache-2.0
+# Flags and the one function that makes a folder of the house into a target.
+
+add_library(tenon_flags INTERFACE)
+target_include_directories(tenon_flags INTERFACE ${CMAKE_SOURCE_DIR}/src ${CMAKE_SOURCE_DIR}/include)
+target_compile_options(tenon_flags INTERFACE
+  -Wall -Wextra -Werror -Wno-missing-field-initializers -fno-strict-aliasing)
+if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
+  # GCC 12 reports these for correct code once inlining has happened (GCC bugs 105329, 105562, 106199).
+  target_compile_options(tenon_flags INTERFACE
+    $<$<COMPILE_LANGUAGE:CXX>:-Wno-restrict;-Wno-maybe-uninitialized;-Wno-stringop-overflow;-Wno-stringop-overread;-Wno-array-bounds;-Wno-dangling-pointer;-Wno-use-after-free>)
+else()
+  target_compile_options(tenon_flags INTERFACE -Wno-missing-braces)
+endif()
+if(TENON_SANITIZE)
+  target_compile_options(tenon_flags INTERFACE -fsanitize=${TENON_SANITIZE} -fno-omit-frame-pointer)
+  target_link_options(tenon_flags INTERFACE -fsanitize=${TENON_SANITIZE})
+endif()
+find_program(TENON_LLD NAMES ld.lld-22 ld.lld)
+if(TENON_LLD)
+  if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
+    # GCC 12 finds a linker only by the name ld.lld in a folder given by -B.
+    file(MAKE_DIRECTORY ${CMAKE_BINARY_DIR}/linker)
+    file(CREATE_LINK ${TENON_LLD} ${CMAKE_BINARY_DIR}/linker/ld.lld SYMBOLIC)
+    target_link_options(tenon_flags INTERFACE -B${CMAKE_BINARY_DIR}/linker -fuse-ld=lld)
+  else()
+    target_link_options(tenon_flags INTERFACE -fuse-ld=lld)
+  endif()
+endif()
+find_program(TENON_CCACHE ccache)
+if(TENON_CCACHE)
+  set(CMAKE_CXX_COMPILER_LAUNCHER ${CMAKE_COMMAND} -E env CCACHE_SLOPPINESS=pch_defines,time_macros ${TENON_CCACHE})
+  set(CMAKE_C_COMPILER_LAUNCHER ${CMAKE_CXX_COMPILER_LAUNCHER})
+endif()
+
+# tenon_folder(NAME [dir] LIBS …): all .cpp files of one folder of src as the object library tenon_NAME.
+# The include rule between folders is checked from real #includes by scripts/check_layers.
+function(tenon_folder name)
+  cmake_parse_arguments(F "" "DIR" "LIBS;EXCLUDE" ${ARGN})
+  if(NOT F_DIR)
+    set(F_DIR ${name})
+  endif()
+  file(GLOB sources CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/src/${F_DIR}/*.cpp)
+  foreach(pattern ${F_EXCLUDE})
+    list(FILTER sources EXCLUDE REGEX ${pattern})
+  endforeach()
+  if(NOT sources)
+    return()
+  endif()
+  add_library(tenon_${name} OBJECT ${sources})
+  target_link_libraries(tenon_${name} PUBLIC tenon_flags ${F_LIBS})
+  if(TENON_PCH)
+    target_precompile_headers(tenon_${name} PRIVATE
+      <algorithm> <atomic> <cstdint> <functional> <map> <memory> <optional> <span> <string>
+      <string_view> <tuple> <unordered_map> <unordered_set> <utility> <vector>)
+  endif()
+  set_property(GLOBAL APPEND PROPERTY TENON_FOLDERS tenon_${name})
+endfunction()

@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: Apache-2.0
+// Executable: what the VM runs, as plain data. The compiler builds one, the artifact file stores one.
+// A register machine: four opcodes, and named builtins for everything else. Static models touch no
+// allocator: their intermediate tensors are `ArenaTensor`s, planned at compile time.
+#pragma once
+#include <string>
+#include <vector>
+
+#include "runtime/ndarray.h"
+
+namespace tenon {
+
+/// An argument word: kind in the low 3 bits, value (signed) in the rest.
+enum class ArgKind : uint8_t {
+  Register = 0,   ///< VM register
+  Constant = 1,   ///< Executable::constants
+  Immediate = 2,  ///< the value itself, an int
+  Arena = 3,      ///< Executable::arena_tensors: a tensor at a planned place of the session's arena
+  Heap = 4,       ///< a slot of the shape heap (an int64)
+};
+struct Arg {
+  int64_t word = 0;
+  static Arg of(ArgKind kind, int64_t value) { return {int64_t(uint64_t(value) << 3) | int64_t(kind)}; }
+  ArgKind kind() const { return ArgKind(word & 7); }
+  int64_t value() const { return word >> 3; }
+};
+
+enum class Opcode : uint8_t {
+  Call,  ///< dst = callee(args); callee is an entry of Executable::callees
+  Ret,   ///< return register `dst`
+  Goto,  ///< pc += offset
+  If,    ///< if args[0] is false (0) pc += offset, else pc += 1
+};
+
+struct Instruction {
+  Opcode op = Opcode::Ret;
+  int32_t dst = -1;          ///< register, -1: none
+  int32_t callee = -1;
+  int32_t offset = 0;
+  uint32_t first_arg = 0, num_args = 0;  ///< range in Executable::args
+};
+
+/// Kernel: destination passing, first tensors (buffers) then ints (scalars). Function: another VM function.
+/// Builtin: a packed function by name ("vm.builtin.…" or the user's), looked up once at load time.
+enum class CalleeKind : uint8_t { Kernel, Function, Builtin };
+struct Callee {
+  CalleeKind kind = CalleeKind::Kernel;
+  std::string name;          ///< symbol of the kernel, or name in the registry
+  int32_t index = -1;        ///< of the Function
+  int32_t num_buffers = 0;   ///< Kernel: how many leading arguments are tensors; the rest are ints
+};
+
+/// A planned intermediate tensor with static shape; `offset` is 64-byte aligned.
+struct ArenaTensor { int64_t offset = 0; std::vector<int64_t> shape; DataType dtype; };
+
+/// One dimension of an input or output: a number, or a named symbol bound to a heap slot.
+struct DimInfo { int64_t value = -1; std::string symbol; };
+struct ValueInfo { std::string name; DataType dtype; bool known_rank = true; std::vector<DimInfo> shape; };
+
+struct VMFunction {
+  std::string name;
+  int32_t num_params = 0;       ///< parameters arrive in registers 0 … num_params-1
+  int32_t num_registers = 0;
+  int32_t heap_size = 0;        ///< int64 slots of the shape heap of one frame
+  uint32_t first_instruction = 0, num_instructions = 0;
+  std::vector<ValueInfo> params, results;  ///< for `main`: the model's inputs and outputs, checked on call
+  std::vector<int32_t> output_arg;         ///< reserved: outputs written in place
+};
+
+struct TargetNeeds { std::string triple, cpu; std::vector<std::string> features; };  ///< features that must be present, as in /proc/cpuinfo
+
+struct Executable {
+  std::vector<VMFunction> functions;
+  std::vector<Instruction> code;
+  std::vector<Arg> args;
+  std::vector<Callee> callees;
+  std::vector<NDArray> constants;
+  std::vector<ArenaTensor> arena_tensors;
+  int64_t arena_bytes = 0;
+  TargetNeeds needs;
+  std::vector<std::pair<std::string, std::string>> metadata;  ///< "compiler", "target", "model_hash", "flags", …
+};
+
+// Builtins of the VM (all by name "vm.builtin.NAME"), arguments in brackets:
+//   match_shape(tensor-or-shape, n, then n pairs (code, value))  code 0: must equal value, 1: store to heap slot
+//                value, 2: must equal heap slot value; a mismatch is Error "T0501" with both shapes
+//   make_shape(d0, d1, …) → Shape;  shape_of(tensor) → Shape;  tensor_to_shape(tensor) → Shape; shape_to_tensor(shape)
+//   alloc_tensor(dtype-code as int, d0, d1, …) → NDArray from the session's pool
+//   reshape(tensor, d0, …) → view;  tuple(a, …), tuple_get(t, i);  copy(tensor)
+//   heap_arith kernels are compiled PrimFuncs over an i64 buffer: compute_shape(kernel)
+/// A shape as a VM value.
+struct ShapeObj : Object {
+  static constexpr std::string_view type_key = "Shape";
+  std::vector<int64_t> dims;
+};
+using Shape = Ref<ShapeObj>;
+
+}  // namespace tenon
