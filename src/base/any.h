@@ -56,7 +56,7 @@ class Any {
       if (tag_ == kFloat) return static_cast<T>(u_.d);
       if (tag_ == kInt) return static_cast<T>(u_.i);
     } else if constexpr (std::is_same_v<T, DataType>) {
-      if (tag_ == kDataType) { DataType t; std::memcpy(&t, &u_.i, sizeof t); return t; }
+      if (tag_ == kDataType) { DataType t; std::memcpy(static_cast<void*>(&t), &u_.i, sizeof t); return t; }
     } else if constexpr (std::is_same_v<T, void*>) { if (tag_ == kPointer) return u_.p; }
     else if constexpr (std::is_same_v<T, std::string>) {
       if (is_object() && is_type_index<StringObj>(tag_)) return static_cast<StringObj*>(u_.o)->value;

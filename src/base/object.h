@@ -25,6 +25,7 @@ struct TypeInfo {
   std::string_view key;        ///< for example "tir.Add"; unique
   void (*destroy)(Object*) = nullptr;
   Object* (*clone)(const Object*) = nullptr;  ///< shallow copy with reference count 0; null if not copyable
+  void (*finish)(Object*) = nullptr;          ///< checks fields and derives what follows; null if nothing does
   Object* (*create)() = nullptr;              ///< default value with reference count 0; null if there is none
   std::span<const FieldInfo> fields;          ///< from the node's one field list; empty for opaque objects
 };
@@ -86,6 +87,7 @@ const TypeInfo* type_info() {
       t.clone = [](const Object* o) -> Object* { return new T(*static_cast<const T*>(o)); };
     if constexpr (std::is_default_constructible_v<T>)
       t.create = []() -> Object* { auto* o = new T(); o->type_index = type_info<T>()->index; return o; };
+    if constexpr (requires(T& n) { n.finish(); }) t.finish = [](Object* o) { static_cast<T*>(o)->finish(); };
     if constexpr (requires { T::fields; }) t.fields = detail::fields_of<T>();
     return type_table::add(t, detail::child_slots<T>());
   }();

@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+// The table of tensor-program intrinsics: what `tir::Call::op` may name.
+#pragma once
+#include <functional>
+
+#include "ir/tir.h"
+
+namespace tenon::tir {
+
+struct Intrinsic {
+  std::string_view name;       ///< "tir.exp"
+  int arguments = 1;           ///< -1: any number
+  bool pure = true;            ///< no effect, and the value depends on the arguments only
+  bool vector = true;          ///< works lane by lane
+  std::string_view doc;
+  double (*evaluate)(const double* args) = nullptr;   ///< meaning over doubles of a floating scalar, when it has one
+};
+
+/// The entry, or null. Floating unary: exp exp2 exp10 log log2 log10 log1p expm1 sqrt rsqrt sin cos tan asin acos
+/// atan sinh cosh tanh asinh acosh atanh erf sigmoid floor ceil round(half to even) trunc abs(also ints) isnan
+/// isinf isfinite; binary: pow atan2 fmod copysign hypot ldexp nextafter; fma (three); bits: shift_left
+/// shift_right bitwise_and bitwise_or bitwise_xor bitwise_not popcount clz; if_then_else (lazy), likely,
+/// reinterpret, call_extern, call_prim_func, address_of, vector_reduce_add/max/min, prefetch, ret, assume, undef.
+const Intrinsic* find_intrinsic(std::string_view name);
+std::span<const Intrinsic> all_intrinsics();
+
+// Shorthands over `call`.
+PrimExpr exp(const PrimExpr& x);
+PrimExpr log(const PrimExpr& x);
+PrimExpr sqrt(const PrimExpr& x);
+PrimExpr tanh(const PrimExpr& x);
+PrimExpr sigmoid(const PrimExpr& x);
+PrimExpr erf(const PrimExpr& x);
+PrimExpr abs(const PrimExpr& x);
+PrimExpr pow(const PrimExpr& x, const PrimExpr& y);
+/// Largest and smallest finite value (integers: the extremes), and the infinities of a floating type.
+PrimExpr max_value(DataType dtype);
+PrimExpr min_value(DataType dtype);
+PrimExpr infinity(DataType dtype);
+
+}  // namespace tenon::tir

@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+// Schedule: a tensor program being transformed by primitives that each check that they are legal. Blocks and
+// loops are named by handles that stay valid over every transformation; every step is recorded in a trace.
+#pragma once
+#include "analysis/region.h"
+
+namespace tenon {
+
+struct BlockRV { int32_t id = -1; bool operator==(const BlockRV&) const = default; };
+struct LoopRV { int32_t id = -1; bool operator==(const LoopRV&) const = default; };
+
+/// One recorded step: typed instruction over handles.
+struct TraceStep {
+  std::string name;                       ///< primitive: "split"
+  std::vector<Any> inputs;                ///< handles as ints, expressions, numbers, texts
+  std::vector<int32_t> outputs;           ///< handles made
+  AttrMap attrs;
+};
+struct Trace {
+  std::vector<TraceStep> steps;
+  std::string to_json() const;
+  static Trace from_json(std::string_view text);
+  std::string to_script() const;          ///< as the calls a person would write
+};
+
+/// A refused step: what, on which block or loop, why, and what would help. Code T07xx; the rendered text shows
+/// the program with the offending block marked.
+class ScheduleError : public Error { public: using Error::Error; };
+
+class Schedule {
+ public:
+  explicit Schedule(tir::PrimFunc function, uint64_t seed = 0);
+  Schedule(const Schedule&);              ///< O(1) snapshot
+  Schedule& operator=(const Schedule&);
+  ~Schedule();
+  tir::PrimFunc function() const;
+  const Trace& trace() const;
+  /// Replays a trace recorded on an equal program: the result is identical.
+  static Schedule replay(tir::PrimFunc function, const Trace& trace);
+
+  // Handles
+  BlockRV get_block(const std::string& name);
+  std::vector<BlockRV> blocks() const;             ///< leaf blocks in program order (the root block excluded)
+  std::vector<LoopRV> get_loops(BlockRV block);    ///< outermost first
+  std::vector<BlockRV> get_child_blocks(LoopRV loop);
+  std::vector<BlockRV> get_producers(BlockRV block);
+  std::vector<BlockRV> get_consumers(BlockRV block);
+  std::vector<BlockRV> get_output_blocks();
+  Ref<tir::Block> get(BlockRV block) const;
+  Ref<tir::For> get(LoopRV loop) const;
+  Ref<tir::BlockRealize> realize(BlockRV block) const;
+
+  // Loops
+  std::vector<LoopRV> split(LoopRV loop, const std::vector<int64_t>& factors);  ///< one factor may be -1: inferred; uneven splits are guarded
+  LoopRV fuse(const std::vector<LoopRV>& loops);
+  void reorder(const std::vector<LoopRV>& order);
+  void parallel(LoopRV loop);
+  void vectorize(LoopRV loop);
+  void unroll(LoopRV loop);
+  LoopRV add_unit_loop(BlockRV block);
+
+  // Blocks
+  void compute_inline(BlockRV block);
+  void reverse_compute_inline(BlockRV block);
+  void compute_at(BlockRV block, LoopRV loop);
+  void reverse_compute_at(BlockRV block, LoopRV loop);
+  BlockRV decompose_reduction(BlockRV block, LoopRV loop);
+  BlockRV cache_read(BlockRV block, int read_index, const std::string& scope);
+  BlockRV cache_write(BlockRV block, int write_index, const std::string& scope);
+  BlockRV rfactor(LoopRV loop, int factor_axis);
+  void set_scope(BlockRV block, int write_index, const std::string& scope);
+  void annotate(BlockRV block, const std::string& key, Any value);
+  void annotate(LoopRV loop, const std::string& key, Any value);
+  void unannotate(BlockRV block, const std::string& key);
+  void unannotate(LoopRV loop, const std::string& key);
+
+ private:
+  struct State;
+  std::shared_ptr<State> state_;
+};
+
+}  // namespace tenon

@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+// Target: what a machine offers, as plain data. Decisions read this record only, so builds are reproducible
+// and cross-compile; measurements of the machine never enter it unasked.
+#pragma once
+#include "base/container.h"
+#include "base/reflect.h"
+
+namespace tenon {
+
+struct TargetNode : Object {
+  static constexpr std::string_view type_key = "target.Target";
+  std::string kind = "llvm";               ///< "llvm", "c", "opencl", "cuda"
+  std::string triple;                      ///< LLVM triple
+  std::string cpu;                         ///< LLVM CPU name ("znver5", "x86-64-v3", …)
+  Array<std::string> features;             ///< as /proc/cpuinfo spells them: "avx2", "fma", "avx512f", …
+  int64_t vector_bits = 128;               ///< preferred vector width
+  int64_t vector_registers = 16;
+  int64_t l1d_bytes = 32 << 10, l2_bytes = 512 << 10, l3_bytes = 4 << 20, line_bytes = 64;
+  int64_t cores = 1;                       ///< physical cores to plan for; the result never depends on it
+  bool fma = false;
+  static constexpr auto fields = std::tuple{
+      field("kind", &TargetNode::kind), field("triple", &TargetNode::triple), field("cpu", &TargetNode::cpu),
+      field("features", &TargetNode::features), field("vector_bits", &TargetNode::vector_bits),
+      field("vector_registers", &TargetNode::vector_registers), field("l1d_bytes", &TargetNode::l1d_bytes),
+      field("l2_bytes", &TargetNode::l2_bytes), field("l3_bytes", &TargetNode::l3_bytes), field("line_bytes", &TargetNode::line_bytes),
+      field("cores", &TargetNode::cores), field("fma", &TargetNode::fma)};
+  bool has(std::string_view feature) const;
+  int64_t lanes(DataType t) const { return vector_bits / t.bits; }   ///< vector lanes of a scalar type
+};
+using Target = Ref<TargetNode>;
+
+/// The machine this process runs on, from cpuid and the operating system's cache records.
+Target host_target();
+/// "llvm", "llvm -mcpu=x86-64-v3", "c", …; unknown words: DiagnosticError "T0901".
+Target parse_target(std::string_view text);
+std::string to_string(const Target& target);
+std::string to_json(const Target& target);
+Target target_from_json(std::string_view text);
+
+}  // namespace tenon

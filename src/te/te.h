@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+// Tensor expressions: what a tensor is, element by element, before any loop order. `create_prim_func` turns a
+// graph of them into a tensor program of blocks.
+#pragma once
+#include "analysis/analyzer.h"
+#include "ir/intrinsic.h"
+
+namespace tenon::te {
+
+struct OperationNode;
+using Operation = Ref<OperationNode>;
+
+/// Output `index` of an operation.
+struct TensorNode : tir::DataProducerNode {
+  using parent_type = tir::DataProducerNode;
+  static constexpr std::string_view type_key = "te.Tensor";
+  Operation op;
+  int64_t index = 0;
+};
+class Tensor : public Ref<TensorNode> {
+ public:
+  Tensor() = default;
+  explicit Tensor(Ref<TensorNode> r) : Ref(std::move(r)) {}
+  /// The element at `indices`, as an expression.
+  PrimExpr operator()(Array<PrimExpr> indices) const;
+  const Array<PrimExpr>& shape() const { return get()->shape; }
+  DataType dtype() const { return get()->dtype; }
+  size_t ndim() const { return get()->shape.size(); }
+};
+
+enum class OperationKind { placeholder, compute, scan, external };
+struct OperationNode : Object {
+  static constexpr std::string_view type_key = "te.Operation";
+  OperationKind kind = OperationKind::placeholder;
+  std::string name, tag;
+  AttrMap attrs;
+  Array<PrimExpr> shape;                 ///< placeholder
+  DataType dtype;                        ///< placeholder
+  Array<tir::IterVar> axis, reduce_axis; ///< compute
+  Array<PrimExpr> body;                  ///< compute: one per output, of one shape
+  Array<Tensor> inputs;                  ///< scan, external; compute: derived from the body
+  Array<tir::Buffer> input_buffers, output_buffers;  ///< external
+  tir::Stmt statement;                   ///< external: tensor-program text over the buffers
+  std::vector<Tensor> outputs() const;
+};
+
+using Lambda = std::function<PrimExpr(const Array<tir::VarRef>&)>;
+using MultiLambda = std::function<Array<PrimExpr>(const Array<tir::VarRef>&)>;
+Tensor placeholder(Array<PrimExpr> shape, DataType dtype, std::string name = "placeholder");
+/// One output: `f` receives one spatial variable per dimension. Rank 0 is allowed.
+Tensor compute(Array<PrimExpr> shape, Lambda f, std::string name = "compute", std::string tag = "", AttrMap attrs = {});
+std::vector<Tensor> compute_multi(Array<PrimExpr> shape, MultiLambda f, std::string name = "compute", std::string tag = "", AttrMap attrs = {});
+tir::IterVar reduce_axis(tir::Range dom, std::string name = "k");
+/// A tensor made by a tensor-program statement written by hand; the builder gets buffers of inputs and outputs.
+std::vector<Tensor> external(Array<Array<PrimExpr>> shapes, std::vector<DataType> dtypes, Array<Tensor> inputs,
+                             std::function<tir::Stmt(const Array<tir::Buffer>& ins, const Array<tir::Buffer>& outs)> body, std::string name = "extern");
+
+// Reductions of an expression over axes.
+PrimExpr sum(PrimExpr e, Array<tir::IterVar> axis, PrimExpr condition = {});
+PrimExpr prod(PrimExpr e, Array<tir::IterVar> axis, PrimExpr condition = {});
+PrimExpr max(PrimExpr e, Array<tir::IterVar> axis, PrimExpr condition = {});
+PrimExpr min(PrimExpr e, Array<tir::IterVar> axis, PrimExpr condition = {});
+/// A reducer of tuples: combine(lhs, rhs) and the identities. Returns one Reduce per value.
+using Combine = std::function<Array<PrimExpr>(const Array<tir::VarRef>& lhs, const Array<tir::VarRef>& rhs)>;
+Array<PrimExpr> reduce(Array<PrimExpr> values, Combine combine, Array<PrimExpr> identity, Array<tir::IterVar> axis, PrimExpr condition = {});
+/// Index (dtype of `index`) and value of the extreme; the first of equals wins.
+Array<PrimExpr> argmax(PrimExpr index, PrimExpr value, Array<tir::IterVar> axis);
+Array<PrimExpr> argmin(PrimExpr index, PrimExpr value, Array<tir::IterVar> axis);
+
+/// A PrimFunc with the tensors of `args` as parameters (inputs, then outputs, in the caller's order); symbolic
+/// sizes not bound by an input's shape become trailing scalar parameters when listed in `symbolic`.
+tir::PrimFunc create_prim_func(Array<Tensor> args, Array<tir::VarRef> symbolic = {});
+
+}  // namespace tenon::te
