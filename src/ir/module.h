@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // IRModule: global names → functions of both levels, with attributes.
 #pragma once
-#include "ir/graph.h"
+#include "ir/op.h"
 
 namespace tenon {
 

@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: Apache-2.0
+// The one runner of passes.
+#include "ir/pass.h"
+
+#include <fmt/format.h>
+
+#include <chrono>
+#include <fstream>
+#include <map>
+#include <mutex>
+
+#include "ir/text.h"
+#include "ir/verify.h"
+
+namespace tenon {
+namespace {
+
+struct Table {
+  std::mutex mutex;
+  std::map<std::string_view, const Pass*> passes;
+  static Table& get() { static Table* table = new Table; return *table; }
+};
+
+bool enabled(const Pass& pass, const PassContext& context) {
+  if (context.disabled.count(pass.name)) return false;
+  return context.required.count(pass.name) || context.opt_level >= pass.level;
+}
+
+void verify_after(const Pass& pass, const IRModule& module) {
+  DiagnosticList problems;
+  verify(module, problems);
+  if (problems.empty()) return;
+  std::string text;
+  for (const Diagnostic& d : problems.all()) text += "\n" + render(d);
+  throw InternalError(fmt::format("pass `{}` left a module that the verifier refuses:{}", pass.name, text));
+}
+
+void dump(const PassContext& context, const std::string& stem, const IRModule& module) {
+  ConstantTable constants;
+  PrintOptions options;
+  options.constants = &constants;
+  const std::string path = context.dump_dir + "/" + stem;
+  std::ofstream out(path + ".tir");
+  out << print(module, options);
+  out.close();
+  if (!out) throw Error(ErrorKind::io, "T3001", "cannot write " + path + ".tir");
+  if (!constants.empty()) save_constants(path + ".constants", constants);
+}
+
+}  // namespace
+
+void announce_passes(std::span<const Pass> passes) {
+  Table& table = Table::get();
+  std::lock_guard lock(table.mutex);
+  for (const Pass& p : passes) table.passes.emplace(p.name, &p);
+}
+const Pass* find_pass(std::string_view name) {
+  Table& table = Table::get();
+  std::lock_guard lock(table.mutex);
+  auto it = table.passes.find(name);
+  return it == table.passes.end() ? nullptr : it->second;
+}
+std::vector<const Pass*> all_passes() {
+  Table& table = Table::get();
+  std::lock_guard lock(table.mutex);
+  std::vector<const Pass*> out;
+  for (auto& [name, pass] : table.passes) out.push_back(pass);
+  return out;
+}
+
+IRModule run_passes(IRModule module, std::span<const Pass> passes, PassContext& context) {
+#ifndef NDEBUG
+  const bool verify_each = true;
+#else
+  const bool verify_each = context.verify;
+#endif
+  for (const Pass& pass : passes) {
+    if (!enabled(pass, context)) continue;
+    if (context.cancelled && context.cancelled()) throw Error(ErrorKind::interrupted, "T1003", "compilation was cancelled");
+    bool run = true;
+    for (PassInstrument* i : context.instruments) run = i->should_run(pass, module) && run;
+    if (!run) continue;
+    for (PassInstrument* i : context.instruments) i->before(pass, module);
+    const IRModule before = module;
+    const auto start = std::chrono::steady_clock::now();
+    module = pass.run(std::move(module), context);
+    const double ms = std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
+    const size_t number = context.timings.size();
+    context.timings.push_back({std::string(pass.name), ms, !module.same_as(before)});
+    if (verify_each) verify_after(pass, module);
+    if (context.print_sink && (context.print_after.count(pass.name) || context.print_after.count("all"))) context.print_sink(std::string(pass.name), print(module));
+    if (!context.dump_dir.empty()) dump(context, fmt::format("{:02}_{}", number, pass.name), module);
+    for (PassInstrument* i : context.instruments) i->after(pass, module);
+  }
+  return module;
+}
+
+}  // namespace tenon

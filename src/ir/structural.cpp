@@ -1,0 +1,212 @@
+// SPDX-License-Identifier: Apache-2.0
+// One comparison and one hash for everything made of fields. Both keep their own stack.
+#include "ir/structural.h"
+
+#include <algorithm>
+#include <cstring>
+
+namespace tenon {
+namespace {
+
+bool is_variable(const Object* o) { return is_type_index<tir::Var>(o->type_index) || is_type_index<graph::Var>(o->type_index); }
+
+/// The parts of one object in comparison order; `def` parts may pair fresh variables.
+struct Part { Any value; bool def; std::string name; };
+
+void parts_of(const Object* o, bool def, std::vector<Part>& out, bool names) {
+  if (is_type_index<ArrayObj>(o->type_index)) {
+    const auto& items = static_cast<const ArrayObj*>(o)->items;
+    for (size_t i = 0; i < items.size(); ++i) out.push_back({items[i], def, names ? "[" + std::to_string(i) + "]" : ""});
+    return;
+  }
+  if (is_type_index<MapObj>(o->type_index)) {
+    const auto& items = static_cast<const MapObj*>(o)->items;
+    for (const auto& [k, v] : items) {
+      const auto text = k.try_as<std::string>();
+      out.push_back({k, def, "key"});
+      out.push_back({v, def, names && text ? "." + *text : ""});
+    }
+    return;
+  }
+  for (const FieldInfo& f : type_of(o)->fields)
+    if (f.role != FieldRole::ignored) out.push_back({f.get(o), def || f.role == FieldRole::def, names ? "." + std::string(f.name) : ""});
+}
+
+/// Maps with string keys compare by key, not by order: sorted copies of the items.
+bool sorted_map(const Object* o, std::vector<Part>& out, bool names) {
+  if (!is_type_index<MapObj>(o->type_index)) return false;
+  auto items = static_cast<const MapObj*>(o)->items;
+  for (auto& [k, v] : items) if (!k.try_as<std::string>()) return false;
+  std::sort(items.begin(), items.end(), [](auto& a, auto& b) { return a.first.template as<std::string>() < b.first.template as<std::string>(); });
+  for (auto& [k, v] : items) {
+    out.push_back({k, false, ".key"});
+    out.push_back({v, false, names ? "." + k.as<std::string>() : ""});
+  }
+  return true;
+}
+
+// In a definition's position only variables that are declared there pair: domains and shapes below a
+// definition are uses, except a symbolic dimension met for the first time in a parameter.
+struct Task { Any a, b; bool def; int32_t parent; std::string name; };
+
+class Compare {
+ public:
+  Compare(bool map_free, bool names) : map_free_(map_free), names_(names) {}
+
+  bool run(const Any& a, const Any& b) {
+    stack_.push_back({a, b, false, -1, ""});
+    while (!stack_.empty()) {
+      Task t = std::move(stack_.back());
+      stack_.pop_back();
+      if (!step(t)) {
+        if (names_) difference_ = path(t) + ": " + describe(t.a) + " vs " + describe(t.b);
+        return false;
+      }
+    }
+    return true;
+  }
+  std::string difference_;
+
+ private:
+  bool pair(const Object* x, const Object* y) {
+    auto [ix, fx] = left_.emplace(x, y);
+    auto [iy, fy] = right_.emplace(y, x);
+    return ix->second == y && iy->second == x;
+  }
+  bool step(const Task& t) {
+    if (t.a.tag() != t.b.tag()) return false;
+    if (!t.a.is_object()) {
+      if (t.a.tag() == kFloat) {  // by bits, so that NaN equals itself and -0 differs from 0
+        double x = t.a.as<double>(), y = t.b.as<double>();
+        return std::memcmp(&x, &y, sizeof x) == 0 || (x != x && y != y);
+      }
+      return t.a.same_as(t.b);
+    }
+    const Object *x = t.a.object(), *y = t.b.object();
+    if (is_variable(x)) {
+      auto l = left_.find(x);
+      auto r = right_.find(y);
+      if (l != left_.end() || r != right_.end()) return l != left_.end() && r != right_.end() && l->second == y && r->second == x;
+      if (!(t.def || map_free_)) return x == y;
+      if (!pair(x, y)) return false;
+      push(x, y, t);
+      return true;
+    }
+    // Identical subtrees are equal when no variable inside was paired with another one.
+    if (x == y && left_.empty()) return true;
+    if (auto it = left_.find(x); it != left_.end()) return it->second == y && right_.at(y) == x;
+    if (is_type_index<StringObj>(x->type_index)) return static_cast<const StringObj*>(x)->value == static_cast<const StringObj*>(y)->value;
+    if (is_type_index<NDArrayObj>(x->type_index)) {
+      NDArray p(Ref<NDArrayObj>(static_cast<const NDArrayObj*>(x))), q(Ref<NDArrayObj>(static_cast<const NDArrayObj*>(y)));
+      return x == y || (p.dtype() == q.dtype() && p.shape() == q.shape() && p.hash() == q.hash() && std::memcmp(p.data(), q.data(), p.byte_size()) == 0);
+    }
+    if (is_type_index<graph::Op>(x->type_index)) return x == y;
+    const TypeInfo* info = type_of(x);
+    if (info->fields.empty() && !is_type_index<ArrayObj>(x->type_index) && !is_type_index<MapObj>(x->type_index)) return x == y || is_type_index<graph::ObjectType>(x->type_index);
+    // Buffers are compared once per pair: their variables pair where the buffer is first met.
+    if (is_type_index<tir::BufferNode>(x->type_index)) {
+      if (!pair(x, y)) return false;
+    }
+    return push(x, y, t);
+  }
+  bool push(const Object* x, const Object* y, const Task& t) {
+    std::vector<Part> p, q;
+    if (!(sorted_map(x, p, names_) && sorted_map(y, q, names_))) {
+      p.clear();
+      q.clear();
+      parts_of(x, t.def && keeps_def(x), p, names_);
+      parts_of(y, t.def && keeps_def(y), q, names_);
+    }
+    if (p.size() != q.size()) return false;
+    int32_t parent = -1;
+    if (names_) {
+      parent = int32_t(trail_.size());
+      trail_.push_back({t.parent, t.name});
+    }
+    for (size_t i = p.size(); i-- > 0;) stack_.push_back({p[i].value, q[i].value, p[i].def && q[i].def, parent, p[i].name});
+    return true;
+  }
+  // Definitions reach variables through arrays, maps, buffers, types, iterators; not through arithmetic.
+  static bool keeps_def(const Object* x) {
+    return !(is_type_index<tir::PrimExprNode>(x->type_index) && !is_type_index<tir::Var>(x->type_index)) && !is_type_index<tir::RangeNode>(x->type_index);
+  }
+  std::string path(const Task& t) const {
+    std::string p = t.name;
+    for (int32_t i = t.parent; i >= 0; i = trail_[i].first) p = trail_[i].second + p;
+    return p.empty() ? "root" : p[0] == '.' ? p.substr(1) : p;
+  }
+  static std::string describe(const Any& a) {
+    if (auto i = a.try_as<int64_t>()) return std::to_string(*i);
+    if (auto s = a.try_as<std::string>()) return '"' + *s + '"';
+    if (auto d = a.try_as<DataType>()) return to_string(*d);
+    return a.kind_name();
+  }
+  bool map_free_, names_;
+  std::vector<Task> stack_;
+  std::vector<std::pair<int32_t, std::string>> trail_;
+  std::unordered_map<const Object*, const Object*> left_, right_;
+};
+
+uint64_t mix(uint64_t h, uint64_t v) {
+  h ^= v + 0x9e3779b97f4a7c15ull + (h << 12) + (h >> 4);
+  h *= 0xff51afd7ed558ccdull;
+  return h ^ (h >> 29);
+}
+uint64_t hash_text(std::string_view s) {
+  uint64_t h = 14695981039346656037ull;
+  for (unsigned char c : s) h = (h ^ c) * 1099511628211ull;
+  return h;
+}
+
+}  // namespace
+
+bool structural_equal(const ObjectRef& a, const ObjectRef& b, bool map_free) { return Compare(map_free, false).run(Any(a), Any(b)); }
+
+std::string first_difference(const ObjectRef& a, const ObjectRef& b, bool map_free) {
+  Compare c(map_free, true);
+  return c.run(Any(a), Any(b)) ? "" : c.difference_;
+}
+
+// A stream hash in walk order: variables and buffers count by the order in which they are first met.
+uint64_t structural_hash(const ObjectRef& root, bool map_free) {
+  uint64_t h = 0;
+  std::unordered_map<const Object*, uint64_t> numbered;
+  struct Item { Any value; bool def; };
+  std::vector<Item> stack{{Any(root), false}};
+  while (!stack.empty()) {
+    Item item = std::move(stack.back());
+    stack.pop_back();
+    const Any& a = item.value;
+    if (!a.is_object()) {
+      if (auto d = a.try_as<DataType>()) h = mix(h, hash_text(to_string(*d)));
+      else if (a.tag() == kFloat) { double v = a.as<double>(); uint64_t bits; std::memcpy(&bits, &v, 8); h = mix(h, v != v ? 0x7ff8 : bits); }
+      else h = mix(mix(h, a.tag()), a.is_none() ? 0 : uint64_t(a.as<int64_t>()));
+      continue;
+    }
+    const Object* o = a.object();
+    const TypeInfo* info = type_of(o);
+    h = mix(h, hash_text(info->key));
+    if (auto it = numbered.find(o); it != numbered.end()) { h = mix(h, it->second); continue; }
+    if (is_type_index<StringObj>(o->type_index)) { h = mix(h, hash_text(static_cast<const StringObj*>(o)->value)); continue; }
+    if (is_type_index<NDArrayObj>(o->type_index)) { h = mix(h, NDArray(Ref<NDArrayObj>(static_cast<const NDArrayObj*>(o))).hash()); continue; }
+    if (is_type_index<graph::Op>(o->type_index)) { h = mix(h, hash_text(static_cast<const graph::Op*>(o)->name)); continue; }
+    if (is_variable(o)) {
+      // A free variable that may not be mapped is only equal to itself; counting it by order keeps equal
+      // objects equal, which is all that a hash owes.
+      numbered.emplace(o, numbered.size() + 1);
+      (void)map_free;
+    } else if (is_type_index<tir::BufferNode>(o->type_index)) {
+      numbered.emplace(o, numbered.size() + 1);
+    }
+    std::vector<Part> parts;
+    if (!sorted_map(o, parts, false)) {
+      parts.clear();
+      parts_of(o, false, parts, false);
+    }
+    h = mix(h, parts.size());
+    for (size_t i = parts.size(); i-- > 0;) stack.push_back({std::move(parts[i].value), false});
+  }
+  return h;
+}
+
+}  // namespace tenon
