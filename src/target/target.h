@@ -11,7 +11,7 @@ struct TargetNode : Object {
   static constexpr std::string_view type_key = "target.Target";
   std::string kind = "llvm";               ///< "llvm", "c", "opencl", "cuda"
   std::string triple;                      ///< LLVM triple
-  std::string cpu;                         ///< LLVM CPU name ("znver5", "x86-64-v3", …)
+  std::string cpu;                         ///< LLVM CPU name to tune for ("znver5"); `features` alone say what may be used
   Array<std::string> features;             ///< as /proc/cpuinfo spells them: "avx2", "fma", "avx512f", …
   int64_t vector_bits = 128;               ///< preferred vector width
   int64_t vector_registers = 16;

@@ -1,0 +1,211 @@
+// SPDX-License-Identifier: Apache-2.0
+// Detection of the host, and the text and JSON forms of the record.
+#include "target/target.h"
+
+#include <fmt/format.h>
+#include <sched.h>
+
+#include <algorithm>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <set>
+#include <sstream>
+
+#include "base/diagnostic.h"
+
+namespace tenon {
+namespace {
+
+// What code generation or scheduling can make use of, in /proc/cpuinfo's spelling.
+constexpr std::string_view known_features[] = {
+    "sse3", "ssse3", "sse4_1", "sse4_2", "popcnt", "avx", "avx2", "fma", "f16c", "bmi1", "bmi2", "avx512f", "avx512bw", "avx512cd",
+    "avx512dq", "avx512vl", "avx512_vnni", "avx512_bf16", "avx512_fp16", "avx_vnni", "amx_tile", "amx_int8", "amx_bf16"};
+constexpr std::string_view v2[] = {"sse3", "ssse3", "sse4_1", "sse4_2", "popcnt"};
+constexpr std::string_view v3[] = {"avx", "avx2", "fma", "f16c", "bmi1", "bmi2"};
+constexpr std::string_view v4[] = {"avx512f", "avx512bw", "avx512cd", "avx512dq", "avx512vl"};
+
+std::string read_first_line(const std::string& path) {
+  std::ifstream in(path);
+  std::string line;
+  std::getline(in, line);
+  return line;
+}
+
+int64_t parse_size(const std::string& text) {  // "48K", "1024K", "32M"
+  if (text.empty()) return 0;
+  const int64_t n = std::strtoll(text.c_str(), nullptr, 10);
+  return text.back() == 'K' ? n << 10 : text.back() == 'M' ? n << 20 : n;
+}
+
+struct CpuInfo { std::set<std::string> flags; int family = 0, model = 0; std::string vendor; };
+
+CpuInfo read_cpuinfo() {
+  CpuInfo info;
+  std::ifstream in("/proc/cpuinfo");
+  for (std::string line; std::getline(in, line) && !line.empty();) {
+    const size_t colon = line.find(':');
+    if (colon == line.npos) continue;
+    const std::string key = line.substr(0, line.find_last_not_of(" \t", colon - 1) + 1);
+    const std::string value = colon + 2 <= line.size() ? line.substr(colon + 2) : "";
+    if (key == "flags") { std::istringstream words(value); for (std::string w; words >> w;) info.flags.insert(w); }
+    if (key == "cpu family") info.family = std::atoi(value.c_str());
+    if (key == "model") info.model = std::atoi(value.c_str());
+    if (key == "vendor_id") info.vendor = value;
+  }
+  if (info.flags.count("pni")) info.flags.insert("sse3");
+  return info;
+}
+
+/// The name only tunes: what may be used is what `features` lists, because hypervisors mask features.
+std::string tuning_name(const CpuInfo& info, const TargetNode& t) {
+  if (info.vendor == "AuthenticAMD") {
+    if (info.family >= 26) return "znver5";
+    if (info.family == 25) return t.has("avx512f") ? "znver4" : "znver3";
+    if (info.family == 23) return "znver2";
+  }
+  if (info.vendor == "GenuineIntel") {
+    if (t.has("amx_tile")) return "sapphirerapids";
+    if (t.has("avx512_vnni")) return "icelake-server";
+    if (t.has("avx512f")) return "skylake-avx512";
+    if (t.has("avx2")) return "haswell";
+  }
+  return "x86-64";
+}
+
+/// What follows from the features.
+void derive(TargetNode* t) {
+  t->fma = t->has("fma") || t->has("avx512f");
+  t->vector_bits = t->has("avx512vl") ? 512 : t->has("avx2") ? 256 : 128;
+  t->vector_registers = t->has("avx512vl") ? 32 : 16;
+}
+
+void add_level(TargetNode* t, int level) {
+  for (std::string_view f : v2) if (level >= 2) t->features.push_back(std::string(f));
+  for (std::string_view f : v3) if (level >= 3) t->features.push_back(std::string(f));
+  for (std::string_view f : v4) if (level >= 4) t->features.push_back(std::string(f));
+}
+
+struct NamedCpu { std::string_view name; int level; std::initializer_list<std::string_view> more; };
+const NamedCpu named_cpus[] = {
+    {"x86-64", 1, {}}, {"x86-64-v2", 2, {}}, {"x86-64-v3", 3, {}}, {"x86-64-v4", 4, {}}, {"haswell", 3, {}}, {"znver2", 3, {}}, {"znver3", 3, {}},
+    {"znver4", 4, {"avx512_vnni", "avx512_bf16"}}, {"znver5", 4, {"avx512_vnni", "avx512_bf16", "avx_vnni"}}, {"skylake-avx512", 4, {}},
+    {"icelake-server", 4, {"avx512_vnni"}}, {"sapphirerapids", 4, {"avx512_vnni", "avx512_bf16", "avx512_fp16", "avx_vnni", "amx_tile", "amx_int8", "amx_bf16"}}};
+
+}  // namespace
+
+bool TargetNode::has(std::string_view feature) const {
+  for (size_t i = 0; i < features.size(); ++i)
+    if (features[i] == feature) return true;
+  return false;
+}
+
+Target host_target() {
+  static const Target host = [] {
+    Target target = make<TargetNode>();
+    TargetNode* t = target.mut();
+    t->triple = "x86_64-unknown-linux-gnu";
+    const CpuInfo info = read_cpuinfo();
+    for (std::string_view f : known_features)
+      if (info.flags.count(std::string(f))) t->features.push_back(std::string(f));
+    derive(t);
+    t->cpu = tuning_name(info, *t);
+    for (int i = 0; i < 8; ++i) {
+      const std::string dir = fmt::format("/sys/devices/system/cpu/cpu0/cache/index{}/", i);
+      const int64_t size = parse_size(read_first_line(dir + "size"));
+      if (!size) continue;
+      const std::string level = read_first_line(dir + "level"), type = read_first_line(dir + "type");
+      if (level == "1" && type == "Data") t->l1d_bytes = size;
+      if (level == "2") t->l2_bytes = size;
+      if (level == "3") t->l3_bytes = size;
+      if (const int64_t line = parse_size(read_first_line(dir + "coherency_line_size"))) t->line_bytes = line;
+    }
+    cpu_set_t cpus;
+    CPU_ZERO(&cpus);
+    if (sched_getaffinity(0, sizeof cpus, &cpus) == 0) {
+      std::set<std::string> cores;  // one hardware thread of each physical core
+      for (int i = 0; i < CPU_SETSIZE; ++i)
+        if (CPU_ISSET(i, &cpus)) {
+          const std::string siblings = read_first_line(fmt::format("/sys/devices/system/cpu/cpu{}/topology/thread_siblings_list", i));
+          cores.insert(siblings.empty() ? std::to_string(i) : siblings);
+        }
+      t->cores = std::max<int64_t>(1, int64_t(cores.size()));
+    }
+    return target;
+  }();
+  return host;
+}
+
+Target parse_target(std::string_view text) {
+  std::istringstream words{std::string(text)};
+  std::string kind, word;
+  words >> kind;
+  if (kind.empty() || kind == "host" || kind == "cpu") kind = "llvm";
+  if (kind != "llvm" && kind != "c")
+    fail("T0901", fmt::format("target `{}` is not built into this version", kind), {}, "use llvm, llvm -mcpu=NAME or c", ErrorKind::usage);
+  Target target = host_target();
+  target.edit()->kind = kind;
+  while (words >> word) {
+    if (word.starts_with("-mcpu=")) {
+      const std::string name = word.substr(6);
+      if (name == "native") continue;
+      const NamedCpu* cpu = nullptr;
+      std::string all;
+      for (const NamedCpu& c : named_cpus) {
+        if (c.name == name) cpu = &c;
+        all += (all.empty() ? "" : ", ") + std::string(c.name);
+      }
+      if (!cpu) fail("T0901", fmt::format("unknown CPU `{}`", name), {}, "known: native, " + all, ErrorKind::usage);
+      TargetNode* t = target.edit();
+      t->cpu = name;
+      t->features = {};
+      add_level(t, cpu->level);
+      for (std::string_view f : cpu->more) t->features.push_back(std::string(f));
+      derive(t);
+    } else {
+      fail("T0901", fmt::format("unknown word `{}` in target `{}`", word, text), {}, "use llvm, llvm -mcpu=NAME or c", ErrorKind::usage);
+    }
+  }
+  return target;
+}
+
+std::string to_string(const Target& target) { return target->kind + (target->cpu.empty() ? "" : " -mcpu=" + target->cpu); }
+
+std::string to_json(const Target& target) {
+  nlohmann::ordered_json j;
+  for (const FieldInfo& f : type_of(target.get())->fields) {
+    const Any v = f.get(target.get());
+    const std::string key(f.name);
+    if (auto list = v.try_as<Ref<ArrayObj>>(); v.is_object() && list) {
+      j[key] = nlohmann::ordered_json::array();
+      for (const Any& item : (*list)->items) j[key].push_back(item.as<std::string>());
+    } else if (auto s = v.try_as<std::string>()) j[key] = *s;
+    else if (v.tag() == kBool) j[key] = v.as<bool>();
+    else j[key] = v.as<int64_t>();
+  }
+  return j.dump(2);
+}
+
+Target target_from_json(std::string_view text) {
+  const auto j = nlohmann::json::parse(text, nullptr, false);
+  if (!j.is_object()) fail("T0901", "a target record must be a JSON object", {}, {}, ErrorKind::usage);
+  Target target = make<TargetNode>();
+  DiagnosticList problems(ErrorKind::usage);
+  for (auto& [key, value] : j.items()) {
+    const FieldInfo* field = nullptr;
+    for (const FieldInfo& f : type_of(target.get())->fields) if (f.name == key) field = &f;
+    if (!field) { problems.add("T0901", fmt::format("a target record has no field `{}`", key)); continue; }
+    const uint32_t kind = field->is_ref ? kFirstObjectIndex : field->get(target.get()).tag();
+    if (field->is_ref && value.is_array() && std::all_of(value.begin(), value.end(), [](auto& v) { return v.is_string(); })) {
+      Array<std::string> list;
+      for (auto& v : value) list.push_back(v.template get<std::string>());
+      field->set(target.mut(), Any(list));
+    } else if (kind == kBool && value.is_boolean()) field->set(target.mut(), Any(value.template get<bool>()));
+    else if (kind == kInt && value.is_number_integer() && value.template get<int64_t>() > 0) field->set(target.mut(), Any(value.template get<int64_t>()));
+    else if (value.is_string() && kind >= kFirstObjectIndex && !field->is_ref) field->set(target.mut(), Any(value.template get<std::string>()));
+    else problems.add("T0901", fmt::format("field `{}` of a target record has a value of the wrong kind: {}", key, value.dump()));
+  }
+  problems.throw_if_any();
+  return target;
+}
+
+}  // namespace tenon
