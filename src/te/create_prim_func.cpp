@@ -1,0 +1,352 @@
+// SPDX-License-Identifier: Apache-2.0
+// From tensor expressions to a tensor program: one block per operation, in an order where producers come
+// first.
+#include <fmt/format.h>
+
+#include <map>
+#include <set>
+
+#include "analysis/region.h"
+#include "te/te.h"
+
+namespace tenon::te {
+namespace {
+
+using tir::Buffer;
+using tir::BufferRegion;
+using tir::Stmt;
+
+/// Names as given, made unique by a number.
+class Names {
+ public:
+  std::string fresh(const std::string& hint) {
+    const std::string base = hint.empty() ? "t" : hint;
+    std::string name = base;
+    while (!used_.insert(name).second) name = fmt::format("{}_{}", base, ++count_[base]);
+    return name;
+  }
+
+ private:
+  std::set<std::string> used_;
+  std::map<std::string, int> count_;
+};
+
+/// Operations that `args` need, producers first. Keeps its own stack: a chain may be long.
+std::vector<Operation> operations_of(const Array<Tensor>& args) {
+  std::vector<Operation> order;
+  std::unordered_map<const OperationNode*, int> state;  // 1: on the stack, 2: done
+  std::vector<std::pair<Operation, size_t>> stack;
+  auto push = [&](const Operation& op) {
+    int& s = state[op.get()];
+    if (s == 0) {
+      s = 1;
+      stack.emplace_back(op, 0);
+    }
+  };
+  for (const Tensor& t : args) {
+    push(t->op);
+    while (!stack.empty()) {
+      auto& [op, next] = stack.back();
+      if (next < op->inputs.size()) {
+        const Operation input = op->inputs[next++]->op;
+        push(input);
+        continue;
+      }
+      state[op.get()] = 2;
+      order.push_back(op);
+      stack.pop_back();
+    }
+  }
+  return order;
+}
+
+class Builder {
+ public:
+  tir::PrimFunc build(const Array<Tensor>& args, const Array<tir::VarRef>& symbolic) {
+    bind_args(args, symbolic);
+    for (const Operation& op : operations_of(args)) add(op);
+    auto root = make<tir::Block>(Array<tir::IterVar>(), Array<BufferRegion>(), Array<BufferRegion>(),
+                                 std::string("root"), tir::seq(stages_), Stmt(), allocs_,
+                                 Array<tir::MatchBufferRegion>(), AttrMap());
+    Stmt body = make<tir::BlockRealize>(Array<PrimExpr>(), tir::true_(), root);
+    AttrMap attrs;
+    attrs.set("tir.noalias", Any(true));
+    attrs.set("num_outputs", Any(outputs_));
+    auto f = make<tir::PrimFuncNode>(params_, buffer_map_, body, DataType::void_(), attrs);
+    check_symbols(f);
+    return f;
+  }
+
+ private:
+  using Key = std::pair<const OperationNode*, int64_t>;
+
+  void bind_args(const Array<Tensor>& args, const Array<tir::VarRef>& symbolic) {
+    std::set<Key> seen;
+    std::set<const tir::Var*> bound;  // by an input's shape
+    for (const Tensor& t : args) {
+      if (!seen.insert({t->op.get(), t->index}).second)
+        fail("T0340", fmt::format("tensor '{}' is given twice as a parameter", t->name), {},
+             "give each tensor once");
+      const std::string name = names_.fresh(t->name);
+      Buffer b = tir::buffer(name, sizes(t.shape()), t.dtype());
+      tir::VarRef param = tir::var("var_" + name, DataType::handle());
+      params_.push_back(param);
+      buffer_map_.set(param, b);
+      buffers_[{t->op.get(), t->index}] = b;
+      if (t->op->kind != OperationKind::placeholder) {
+        ++outputs_;
+        continue;
+      }
+      for (const PrimExpr& d : t.shape())
+        if (const auto* v = d.as<tir::Var>()) bound.insert(v);
+    }
+    for (const tir::VarRef& v : symbolic) {
+      if (bound.count(v.get())) continue;
+      params_.push_back(symbol(v));
+    }
+  }
+
+  /// The function's own variable for a symbolic size: a variable has one definition in a module.
+  tir::VarRef symbol(const tir::VarRef& v) {
+    auto it = symbols_.find(v.get());
+    if (it == symbols_.end()) {
+      it = symbols_.emplace(v.get(), tir::var(names_.fresh(v->name), v->dtype)).first;
+      symbol_order_.push_back(it->second.cast<tir::Var>());
+    }
+    return it->second.cast<tir::Var>();
+  }
+  PrimExpr size(const PrimExpr& e) {
+    if (e.is<tir::IntImm>()) return e;
+    for (const tir::VarRef& v : tir::free_vars(e)) symbol(v);
+    return simplify(tir::substitute(e, symbols_));
+  }
+  Array<PrimExpr> sizes(const Array<PrimExpr>& a) {
+    return a.map([&](const PrimExpr& e) { return size(e); });
+  }
+
+  Buffer buffer_of(const Tensor& t) {
+    auto [it, made] = buffers_.try_emplace({t->op.get(), t->index});
+    if (made) {
+      if (t->op->kind == OperationKind::placeholder)
+        fail("T0341", fmt::format("placeholder '{}' is read but is not among the parameters", t->name), {},
+             "add it to the list of arguments");
+      it->second = tir::buffer(names_.fresh(t->name), sizes(t.shape()), t.dtype());
+      allocs_.push_back(it->second);
+    }
+    return it->second;
+  }
+
+  void add(const Operation& op) {
+    switch (op->kind) {
+      case OperationKind::placeholder:
+        return;
+      case OperationKind::compute:
+        add_compute(op);
+        return;
+      case OperationKind::external:
+        add_external(op);
+        return;
+      case OperationKind::scan:
+        break;
+    }
+    CHECK(false, "this kind of operation has no block form");
+  }
+
+  /// Loads of tensors become loads of their buffers, in terms of the block's iterators.
+  PrimExpr lower(const PrimExpr& e, const tir::VarMap& vars) {
+    PrimExpr r = rewrite(e, [&](const tir::ProducerLoad& p) -> PrimExpr {
+      const auto* t = p.producer.as<TensorNode>();
+      CHECK(t, "a tensor expression reads something that is no tensor");
+      return tir::load(buffer_of(Tensor(Ref<TensorNode>(t))), p.indices);
+    });
+    // Symbols that no shape mentions are met here for the first time.
+    tir::VarMap map = vars;
+    for (const tir::VarRef& v : tir::free_vars(r)) {
+      if (map.count(v.get()) || v->dtype.is_handle() || is_symbol_of_function(v)) continue;
+      map.emplace(v.get(), symbol(v));
+    }
+    return tir::substitute(r, map);
+  }
+  bool is_symbol_of_function(const tir::VarRef& v) const {
+    for (const tir::VarRef& s : symbol_order_)
+      if (s.same_as(v)) return true;
+    return false;
+  }
+
+  struct Nest {
+    tir::VarMap vars;  // axis variable → block iterator
+    Array<tir::IterVar> iters;
+    std::vector<tir::VarRef> loops;
+    std::vector<tir::Range> domains;
+  };
+  Nest nest_of(const Operation& op) {
+    Nest n;
+    auto add_axis = [&](const tir::IterVar& axis) {
+      tir::Range dom = tir::range(size(axis->dom->min), size(axis->dom->extent));
+      tir::IterVar iter = tir::iter_var(dom, "v_" + axis->var->name, axis->kind);
+      n.vars.emplace(axis->var.get(), iter->var);
+      n.iters.push_back(iter);
+      n.loops.push_back(tir::var(axis->var->name));
+      n.domains.push_back(dom);
+    };
+    for (const tir::IterVar& axis : op->axis) add_axis(axis);
+    for (const tir::IterVar& axis : op->reduce_axis) add_axis(axis);
+    return n;
+  }
+
+  void emit(const Nest& n, Ref<tir::Block> block) {
+    complete_regions(block);
+    Array<PrimExpr> values;
+    for (const tir::VarRef& v : n.loops) values.push_back(v);
+    Stmt s = make<tir::BlockRealize>(values, tir::true_(), block);
+    for (size_t i = n.loops.size(); i-- > 0;)
+      s = tir::for_(n.loops[i], n.domains[i]->min, n.domains[i]->extent, s);
+    stages_.push_back(s);
+  }
+
+  static void complete_regions(Ref<tir::Block>& block) {
+    AccessRegions access = detect_access_regions(block);
+    tir::Block* node = block.edit();
+    node->writes = access.writes;
+    node->reads = Array<BufferRegion>();
+    for (const BufferRegion& r : access.reads) {
+      // A reduction's own accumulator is not an input of the block.
+      bool written = false;
+      if (node->init)
+        for (const BufferRegion& w : access.writes) written = written || w->buffer.same_as(r->buffer);
+      if (!written) node->reads.push_back(r);
+    }
+  }
+
+  Ref<tir::Block> make_block(const Operation& op, const Nest& n, Stmt body, Stmt init) {
+    return make<tir::Block>(n.iters, Array<BufferRegion>(), Array<BufferRegion>(),
+                            block_names_.fresh(op->name), body, init, Array<Buffer>(),
+                            Array<tir::MatchBufferRegion>(), op->attrs);
+  }
+
+  void add_compute(const Operation& op) {
+    std::vector<Tensor> outputs = op->outputs();
+    if (op->body[0].is<tir::Reduce>()) {
+      add_reduction(op, outputs);
+      return;
+    }
+    for (size_t i = 0; i < outputs.size(); ++i) {
+      Nest n = nest_of(op);
+      Stmt body = tir::store(buffer_of(outputs[i]), lower(op->body[i], n.vars), spatial_indices(op, n));
+      emit(n, make_block(op, n, body, Stmt()));
+    }
+  }
+
+  static Array<PrimExpr> spatial_indices(const Operation& op, const Nest& n) {
+    Array<PrimExpr> indices;
+    for (size_t i = 0; i < op->axis.size(); ++i) indices.push_back(n.iters[i]->var);
+    return indices;
+  }
+
+  void add_reduction(const Operation& op, const std::vector<Tensor>& outputs) {
+    const auto& reduce = *op->body[0].as<tir::Reduce>();
+    const tir::CommReducer& combiner = reduce.combiner;
+    Nest n = nest_of(op);
+    Array<PrimExpr> indices = spatial_indices(op, n);
+    tir::VarMap values;
+    Array<Stmt> init;
+    std::vector<Buffer> targets(outputs.size());
+    // A compute may keep only some values of a tuple reduction; the others live in a buffer of their own.
+    std::vector<Buffer> accumulators(reduce.source.size());
+    for (size_t i = 0; i < outputs.size(); ++i)
+      accumulators[size_t(op->body[i].as<tir::Reduce>()->value_index)] = buffer_of(outputs[i]);
+    for (size_t i = 0; i < accumulators.size(); ++i) {
+      if (!accumulators[i]) {
+        accumulators[i] = tir::buffer(names_.fresh(op->name), sizes(op->shape), reduce.source[i].dtype());
+        allocs_.push_back(accumulators[i]);
+      }
+      PrimExpr source = lower(reduce.source[i], n.vars), identity = combiner->identity[i];
+      if (reduce.condition) source = tir::if_then_else(lower(reduce.condition, n.vars), source, identity);
+      values.emplace(combiner->lhs[i].get(), tir::load(accumulators[i], indices));
+      values.emplace(combiner->rhs[i].get(), source);
+      PrimExpr start = reduce.init.empty() ? identity : lower(reduce.init[i], n.vars);
+      init.push_back(tir::store(accumulators[i], start, indices));
+    }
+    Stmt body;
+    if (accumulators.size() == 1) {
+      body = tir::store(accumulators[0], tir::substitute(combiner->result[0], values), indices);
+    } else {
+      // All new values are computed before the first is stored.
+      std::vector<tir::VarRef> lets;
+      Array<Stmt> stores;
+      for (size_t i = 0; i < accumulators.size(); ++i) {
+        lets.push_back(tir::var("v_" + accumulators[i]->name, accumulators[i]->dtype));
+        stores.push_back(tir::store(accumulators[i], lets[i], indices));
+      }
+      body = tir::seq(stores);
+      for (size_t i = lets.size(); i-- > 0;)
+        body = make<tir::LetStmt>(lets[i], tir::substitute(combiner->result[i], values), body);
+    }
+    emit(n, make_block(op, n, body, tir::seq(init)));
+  }
+
+  static BufferRegion whole(const Buffer& b) {
+    Array<tir::Range> region;
+    for (const PrimExpr& d : b->shape) region.push_back(tir::range(PrimExpr(0), d));
+    return make<tir::BufferRegionNode>(b, region);
+  }
+
+  void add_external(const Operation& op) {
+    tir::BufferMap map;
+    Array<BufferRegion> reads, writes;
+    for (size_t i = 0; i < op->inputs.size(); ++i) {
+      Buffer b = buffer_of(op->inputs[i]);
+      map.emplace(op->input_buffers[i].get(), b);
+      reads.push_back(whole(b));
+    }
+    std::vector<Tensor> outputs = op->outputs();
+    for (size_t i = 0; i < outputs.size(); ++i) {
+      Buffer b = buffer_of(outputs[i]);
+      map.emplace(op->output_buffers[i].get(), b);
+      writes.push_back(whole(b));
+    }
+    // One operation may be built into several functions: every definition inside is made new.
+    Stmt body = tir::replace_buffers(tir::rename_definitions(op->statement), map);
+    tir::VarMap vars;
+    for (const tir::VarRef& v : tir::free_vars(body))
+      if (!v->dtype.is_handle() && !is_symbol_of_function(v)) vars.emplace(v.get(), symbol(v));
+    body = tir::substitute(body, vars);
+    auto block = make<tir::Block>(Array<tir::IterVar>(), reads, writes, block_names_.fresh(op->name), body,
+                                  Stmt(), Array<Buffer>(), Array<tir::MatchBufferRegion>(), op->attrs);
+    stages_.push_back(make<tir::BlockRealize>(Array<PrimExpr>(), tir::true_(), block));
+  }
+
+  /// Every symbolic size must come from somewhere: a shape that names it alone, or a scalar parameter.
+  void check_symbols(const tir::PrimFunc& f) {
+    std::set<const Object*> known;
+    for (const tir::VarRef& p : f->params) {
+      known.insert(p.get());
+      auto b = f->buffer_map.find(p);
+      if (!b) continue;
+      for (const PrimExpr& d : (*b)->shape)
+        if (d.is<tir::Var>()) known.insert(d.get());
+    }
+    for (const tir::VarRef& s : symbol_order_)
+      if (!known.count(s.get()))
+        fail("T0342", fmt::format("the size '{}' is not a dimension of any parameter", s->name), {},
+             "list it in `symbolic`, to pass it as a scalar");
+  }
+
+  Names names_, block_names_;
+  tir::VarMap symbols_;
+  std::vector<tir::VarRef> symbol_order_;
+  std::map<Key, Buffer> buffers_;
+  Array<Buffer> allocs_;
+  Array<Stmt> stages_;
+  Array<tir::VarRef> params_;
+  Map<tir::VarRef, Buffer> buffer_map_;
+  int64_t outputs_ = 0;
+};
+
+}  // namespace
+
+tir::PrimFunc create_prim_func(Array<Tensor> args, Array<tir::VarRef> symbolic) {
+  return Builder().build(args, symbolic);
+}
+
+}  // namespace tenon::te

@@ -1,0 +1,239 @@
+// SPDX-License-Identifier: Apache-2.0
+// Builders of tensor expressions: placeholder, compute, reductions and hand-written statements.
+#include "te/te.h"
+
+#include <fmt/format.h>
+
+#include <unordered_set>
+
+namespace tenon::te {
+namespace {
+
+/// Sizes and indices are int64 everywhere.
+PrimExpr as_index(const PrimExpr& e) { return e.dtype() == i64 ? e : tir::cast(i64, e); }
+Array<PrimExpr> as_indices(const Array<PrimExpr>& a) {
+  return a.map([](const PrimExpr& e) { return as_index(e); });
+}
+
+Tensor make_tensor(const Operation& op, int64_t index, const Array<PrimExpr>& shape, DataType dtype,
+                   const std::string& name) {
+  auto t = make<TensorNode>();
+  TensorNode* node = t.mut();
+  node->shape = shape;
+  node->dtype = dtype;
+  node->name = name;
+  node->op = op;
+  node->index = index;
+  return Tensor(t);
+}
+
+bool contains_reduce(const PrimExpr& e) {
+  bool found = false;
+  post_order(e, [&](const ObjectRef& n) { found = found || n.is<tir::Reduce>(); });
+  return found;
+}
+
+/// Tensors that the body reads, each once, in order of appearance.
+Array<Tensor> tensors_read(const Array<PrimExpr>& body) {
+  Array<Tensor> out;
+  std::unordered_set<const Object*> seen;
+  for (const PrimExpr& e : body)
+    post_order(e, [&](const ObjectRef& n) {
+      const auto* load = n.as<tir::ProducerLoad>();
+      if (!load) return;
+      const auto* t = load->producer.as<TensorNode>();
+      CHECK(t, "a tensor expression reads something that is no tensor");
+      if (seen.insert(t).second) out.push_back(Tensor(Ref<TensorNode>(t)));
+    });
+  return out;
+}
+
+std::vector<Tensor> make_compute(const Array<PrimExpr>& shape, const MultiLambda& f, std::string name,
+                                 std::string tag, AttrMap attrs) {
+  auto op = make<OperationNode>();
+  OperationNode* node = op.mut();
+  node->kind = OperationKind::compute;
+  node->name = std::move(name);
+  node->tag = std::move(tag);
+  node->attrs = std::move(attrs);
+  node->shape = as_indices(shape);
+  Array<tir::VarRef> vars;
+  for (size_t i = 0; i < node->shape.size(); ++i) {
+    tir::IterVar axis = tir::iter_var(tir::range(PrimExpr(0), node->shape[i]), fmt::format("i{}", i));
+    node->axis.push_back(axis);
+    vars.push_back(axis->var);
+  }
+  node->body = f(vars);
+  CHECK(!node->body.empty(), "a compute without a value");
+  const auto* first = node->body[0].as<tir::Reduce>();
+  for (const PrimExpr& e : node->body) {
+    const auto* r = e.as<tir::Reduce>();
+    CHECK((r != nullptr) == (first != nullptr), "a compute mixes reductions and plain values");
+    if (r) {
+      CHECK(r->combiner.same_as(first->combiner) && r->source.get() == first->source.get(),
+            "the outputs of one compute must be values of one reduction");
+      for (const PrimExpr& s : r->source)
+        CHECK(!contains_reduce(s), "reductions do not nest: make the inner one a tensor");
+    } else {
+      CHECK(!contains_reduce(e), "a reduction must be the whole value of a compute");
+    }
+  }
+  if (first) node->reduce_axis = first->axis;
+  node->inputs = tensors_read(node->body);
+  return op->outputs();
+}
+
+using Fold = PrimExpr (*)(const PrimExpr&, const PrimExpr&);
+PrimExpr reduce_with(Fold fold, const PrimExpr& e, const PrimExpr& identity, Array<tir::IterVar> axis,
+                     PrimExpr condition) {
+  if (axis.empty()) return condition ? tir::if_then_else(condition, e, identity) : e;
+  return reduce(
+      {e}, [&](const auto& x, const auto& y) { return Array<PrimExpr>{fold(x[0], y[0])}; }, {identity},
+      std::move(axis), std::move(condition))[0];
+}
+
+bool has_infinity(DataType t) {
+  return t.is_float() && t.code != TypeCode::Float8_e4m3fn && t.code != TypeCode::Float8_e4m3fnuz &&
+         t.code != TypeCode::Float8_e5m2fnuz;
+}
+/// Not the largest finite value: a row of infinities must reduce to infinity.
+PrimExpr lowest(DataType t) {
+  if (t.is_bool()) return PrimExpr::int_imm(0, t);
+  return has_infinity(t) ? -tir::infinity(t) : tir::min_value(t);
+}
+PrimExpr highest(DataType t) {
+  if (t.is_bool()) return PrimExpr::int_imm(1, t);
+  return has_infinity(t) ? tir::infinity(t) : tir::max_value(t);
+}
+
+PrimExpr is_nan(const PrimExpr& e) {
+  return e.dtype().is_float() ? tir::call(boolean, "tir.isnan", {e}) : PrimExpr::int_imm(0, boolean);
+}
+
+Array<PrimExpr> arg_extreme(bool want_max, PrimExpr index, PrimExpr value, Array<tir::IterVar> axis) {
+  const DataType index_type = index.dtype(), value_type = value.dtype();
+  // The identity's index is the largest, so that an element equal to the identity's value wins over it.
+  Array<PrimExpr> identity{tir::max_value(index_type), want_max ? lowest(value_type) : highest(value_type)};
+  auto combine = [&](const Array<tir::VarRef>& l, const Array<tir::VarRef>& r) {
+    PrimExpr li = l[0], lv = l[1], ri = r[0], rv = r[1];
+    PrimExpr better = want_max ? tir::gt(lv, rv) : tir::lt(lv, rv), same = tir::eq(lv, rv);
+    // NaN counts as the extreme, as it does for max and min themselves.
+    better = tir::logical_or(better, tir::logical_and(is_nan(lv), tir::logical_not(is_nan(rv))));
+    same = tir::logical_or(same, tir::logical_and(is_nan(lv), is_nan(rv)));
+    PrimExpr left = tir::logical_or(better, tir::logical_and(same, tir::lt(li, ri)));
+    return Array<PrimExpr>{tir::select(left, li, ri), tir::select(left, lv, rv)};
+  };
+  return reduce({std::move(index), std::move(value)}, combine, identity, std::move(axis));
+}
+
+}  // namespace
+
+PrimExpr Tensor::operator()(Array<PrimExpr> indices) const {
+  CHECK(indices.size() == ndim(),
+        fmt::format("tensor '{}' of rank {} read with {} indices", get()->name, ndim(), indices.size()));
+  return make<tir::ProducerLoad>(tir::DataProducer(*this), as_indices(indices));
+}
+
+std::vector<Tensor> OperationNode::outputs() const {
+  Operation self(this);
+  std::vector<Tensor> out;
+  auto output_name = [&](size_t i, size_t n) { return n == 1 ? name : fmt::format("{}_v{}", name, i); };
+  switch (kind) {
+    case OperationKind::placeholder:
+      out.push_back(make_tensor(self, 0, shape, dtype, name));
+      break;
+    case OperationKind::external:
+      for (size_t i = 0; i < output_buffers.size(); ++i)
+        out.push_back(make_tensor(self, int64_t(i), output_buffers[i]->shape, output_buffers[i]->dtype,
+                                  output_name(i, output_buffers.size())));
+      break;
+    case OperationKind::compute:
+    case OperationKind::scan:
+      for (size_t i = 0; i < body.size(); ++i)
+        out.push_back(make_tensor(self, int64_t(i), shape, body[i].dtype(), output_name(i, body.size())));
+      break;
+  }
+  return out;
+}
+
+Tensor placeholder(Array<PrimExpr> shape, DataType dtype, std::string name) {
+  auto op = make<OperationNode>();
+  OperationNode* node = op.mut();
+  node->kind = OperationKind::placeholder;
+  node->name = std::move(name);
+  node->shape = as_indices(shape);
+  node->dtype = dtype;
+  return op->outputs()[0];
+}
+
+Tensor compute(Array<PrimExpr> shape, Lambda f, std::string name, std::string tag, AttrMap attrs) {
+  auto one = [&](const Array<tir::VarRef>& v) { return Array<PrimExpr>{f(v)}; };
+  return make_compute(shape, one, std::move(name), std::move(tag), std::move(attrs))[0];
+}
+
+std::vector<Tensor> compute_multi(Array<PrimExpr> shape, MultiLambda f, std::string name, std::string tag,
+                                  AttrMap attrs) {
+  return make_compute(shape, f, std::move(name), std::move(tag), std::move(attrs));
+}
+
+tir::IterVar reduce_axis(tir::Range dom, std::string name) {
+  return tir::iter_var(tir::range(as_index(dom->min), as_index(dom->extent)), std::move(name),
+                       tir::IterKind::reduce);
+}
+
+std::vector<Tensor> external(
+    Array<Array<PrimExpr>> shapes, std::vector<DataType> dtypes, Array<Tensor> inputs,
+    std::function<tir::Stmt(const Array<tir::Buffer>&, const Array<tir::Buffer>&)> body, std::string name) {
+  CHECK(shapes.size() == dtypes.size(), "one data type for each output");
+  auto op = make<OperationNode>();
+  OperationNode* node = op.mut();
+  node->kind = OperationKind::external;
+  node->name = std::move(name);
+  node->inputs = inputs;
+  for (const Tensor& t : inputs) node->input_buffers.push_back(tir::buffer(t->name, t.shape(), t.dtype()));
+  for (size_t i = 0; i < shapes.size(); ++i)
+    node->output_buffers.push_back(tir::buffer(node->name, as_indices(shapes[i]), dtypes[i]));
+  node->statement = body(node->input_buffers, node->output_buffers);
+  return op->outputs();
+}
+
+Array<PrimExpr> reduce(Array<PrimExpr> values, Combine combine, Array<PrimExpr> identity,
+                       Array<tir::IterVar> axis, PrimExpr condition) {
+  CHECK(values.size() == identity.size() && !values.empty(), "one identity for each reduced value");
+  CHECK(!axis.empty(), "a reduction needs an axis");
+  Array<tir::VarRef> lhs, rhs;
+  for (size_t i = 0; i < values.size(); ++i) {
+    lhs.push_back(tir::var(fmt::format("x{}", i), values[i].dtype()));
+    rhs.push_back(tir::var(fmt::format("y{}", i), values[i].dtype()));
+  }
+  auto reducer = make<tir::CommReducerNode>(lhs, rhs, combine(lhs, rhs), identity);
+  Array<PrimExpr> out;
+  for (size_t i = 0; i < values.size(); ++i)
+    out.push_back(make<tir::Reduce>(reducer, values, Array<PrimExpr>(), axis, condition, int64_t(i)));
+  return out;
+}
+
+PrimExpr sum(PrimExpr e, Array<tir::IterVar> axis, PrimExpr condition) {
+  return reduce_with([](const PrimExpr& x, const PrimExpr& y) { return x + y; }, e,
+                     tir::const_of(e.dtype(), 0), std::move(axis), std::move(condition));
+}
+PrimExpr prod(PrimExpr e, Array<tir::IterVar> axis, PrimExpr condition) {
+  return reduce_with([](const PrimExpr& x, const PrimExpr& y) { return x * y; }, e,
+                     tir::const_of(e.dtype(), 1), std::move(axis), std::move(condition));
+}
+PrimExpr max(PrimExpr e, Array<tir::IterVar> axis, PrimExpr condition) {
+  return reduce_with([](const PrimExpr& x, const PrimExpr& y) { return tir::max(x, y); }, e,
+                     lowest(e.dtype()), std::move(axis), std::move(condition));
+}
+PrimExpr min(PrimExpr e, Array<tir::IterVar> axis, PrimExpr condition) {
+  return reduce_with([](const PrimExpr& x, const PrimExpr& y) { return tir::min(x, y); }, e,
+                     highest(e.dtype()), std::move(axis), std::move(condition));
+}
+Array<PrimExpr> argmax(PrimExpr index, PrimExpr value, Array<tir::IterVar> axis) {
+  return arg_extreme(true, std::move(index), std::move(value), std::move(axis));
+}
+Array<PrimExpr> argmin(PrimExpr index, PrimExpr value, Array<tir::IterVar> axis) {
+  return arg_extreme(false, std::move(index), std::move(value), std::move(axis));
+}
+
+}  // namespace tenon::te
