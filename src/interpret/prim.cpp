@@ -1,0 +1,443 @@
+// SPDX-License-Identifier: Apache-2.0
+// Meaning of tensor programs, node by node. Loops of every kind run in order; a value is a list of lanes.
+#include <fmt/format.h>
+
+#include <cmath>
+#include <cstring>
+
+#include "interpret/interpret.h"
+#include "interpret/scalar.h"
+#include "ir/intrinsic.h"
+#include "ir/walk.h"
+
+namespace tenon {
+namespace {
+
+using namespace tir;
+using interpret_detail::Arithmetic;
+using interpret_detail::Lane;
+using interpret_detail::Lanes;
+
+[[noreturn]] void error(std::string code, std::string message) { throw Error(ErrorKind::model, std::move(code), std::move(message)); }
+
+/// Memory behind a data variable. `offset` (elements) serves pointers into the middle of an array.
+struct Storage { NDArray array; int64_t offset = 0; std::vector<int64_t> mins; };
+
+class Interpreter {
+ public:
+  Interpreter(const IRModule& module, const InterpretOptions& options, int depth) : module_(module), options_(options), arithmetic_{options.float64}, depth_(depth) {
+    if (depth > options.max_depth) error("T0352", fmt::format("calls nest deeper than {}", options.max_depth));
+  }
+
+  /// Arguments by parameter: storages for buffers and handles, lanes for scalars.
+  void run(const PrimFunc& f, const std::vector<Storage>& storages, const std::vector<Lanes>& scalars) {
+    size_t next_storage = 0, next_scalar = 0;
+    for (const VarRef& p : f->params) {
+      if (f->buffer_map.contains(p) || p->dtype.is_handle()) {
+        const Storage& s = storages.at(next_storage++);
+        memory_[p.get()] = s;
+        if (auto b = f->buffer_map.find(p)) memory_[(*b)->data.get()] = s;
+      } else {
+        vars_[p.get()] = scalars.at(next_scalar++);
+      }
+    }
+    // Scalars are bound first, then symbolic sizes from the arrays' shapes; what is bound must agree.
+    next_storage = 0;
+    for (const VarRef& p : f->params) {
+      if (!f->buffer_map.contains(p)) { if (p->dtype.is_handle()) ++next_storage; continue; }
+      bind_shape(f->buffer_map.at(p), storages[next_storage++]);
+    }
+    exec(f->body);
+  }
+
+ private:
+  void bind_shape(const Buffer& b, const Storage& s) {
+    if (s.array.shape().size() != b->shape.size()) {
+      // A pointer passed to an internal function carries no shape: only its size is checked, on access.
+      if (s.offset || s.array.ndim() == 1) return;
+      error("T0353", fmt::format("buffer {} has {} dimensions, the argument has {}", b->name, b->shape.size(), s.array.ndim()));
+    }
+    for (size_t i = 0; i < b->shape.size(); ++i) {
+      const int64_t actual = s.array.shape()[i];
+      const auto* v = b->shape[i].as<Var>();
+      if (v && !vars_.count(v)) { vars_[v] = Lanes(b->shape[i].dtype(), actual); continue; }
+      const int64_t wanted = integer(b->shape[i]);
+      if (wanted != actual && s.offset == 0) error("T0353", fmt::format("dimension {} of buffer {} is {}, the argument has {}", i, b->name, wanted, actual));
+    }
+  }
+
+  int64_t integer(const PrimExpr& e) { return eval(e)[0].i; }
+
+  // ---------------------------------------------------------------- expressions
+  Lanes eval(const PrimExpr& e) {
+    return match<Lanes>(e,
+        [&](const IntImm& n) { return Lanes(n.dtype, n.value); },
+        [&](const FloatImm& n) { return Lanes(n.dtype, n.value); },
+        [&](const tir::StringImm&) -> Lanes { error("T0350", "a string has no value in a tensor program"); },
+        [&](const Var& n) -> Lanes {
+          auto it = vars_.find(&n);
+          if (it == vars_.end()) error("T0350", fmt::format("variable {} has no value here", n.name));
+          return it->second;
+        },
+        [&](const Add& n) { return binary(n); }, [&](const Sub& n) { return binary(n); }, [&](const Mul& n) { return binary(n); },
+        [&](const Div& n) { return binary(n); }, [&](const Mod& n) { return binary(n); }, [&](const FloorDiv& n) { return binary(n); },
+        [&](const FloorMod& n) { return binary(n); }, [&](const Min& n) { return binary(n); }, [&](const Max& n) { return binary(n); },
+        [&](const EQ& n) { return binary(n); }, [&](const NE& n) { return binary(n); }, [&](const LT& n) { return binary(n); },
+        [&](const LE& n) { return binary(n); }, [&](const GT& n) { return binary(n); }, [&](const GE& n) { return binary(n); },
+        [&](const And& n) { return binary(n); }, [&](const Or& n) { return binary(n); },
+        [&](const Not& n) {
+          Lanes v = eval(n.a);
+          for (size_t i = 0; i < v.size(); ++i) v[i].i = !v[i].i;
+          return v;
+        },
+        [&](const Select& n) {
+          const Lanes c = eval(n.condition), t = eval(n.true_value), f = eval(n.false_value);
+          Lanes out(n.dtype);
+          for (size_t i = 0; i < out.size(); ++i) out[i] = c[c.size() == 1 ? 0 : i].i ? t[i] : f[i];
+          return out;
+        },
+        [&](const Cast& n) { return arithmetic_.cast(eval(n.value), n.dtype); },
+        [&](const BufferLoad& n) { return load(n); },
+        [&](const ProducerLoad& n) {
+          std::vector<int64_t> at;
+          for (const PrimExpr& i : n.indices) at.push_back(integer(i));
+          auto it = producers_.find(n.producer.get());
+          if (it == producers_.end()) error("T0350", fmt::format("tensor {} is read before it is written", n.producer->name));
+          return read(it->second.array, flat(it->second.array.shape(), at, n.producer->name), n.dtype);
+        },
+        [&](const Ramp& n) {
+          const int64_t base = integer(n.base), stride = integer(n.stride);
+          Lanes out(n.dtype);
+          for (size_t i = 0; i < out.size(); ++i) out[i].i = interpret_detail::wrap(int64_t(uint64_t(base) + i * uint64_t(stride)), n.dtype);
+          return out;
+        },
+        [&](const Broadcast& n) {
+          const Lanes v = eval(n.value);
+          Lanes out(n.dtype);
+          for (size_t i = 0; i < out.size(); ++i) out[i] = v[0];
+          return out;
+        },
+        [&](const Shuffle& n) {
+          std::vector<Lane> all;
+          for (const PrimExpr& v : n.vectors) { const Lanes x = eval(v); for (size_t i = 0; i < x.size(); ++i) all.push_back(x[i]); }
+          Lanes out(n.dtype);
+          for (size_t i = 0; i < out.size(); ++i) out[i] = all.at(size_t(n.indices[i]));
+          return out;
+        },
+        [&](const Let& n) { vars_[n.var.get()] = eval(n.value); return eval(n.body); },
+        [&](const tir::Call& n) { return call(n); },
+        [&](const Reduce& n) { return reduce(n); });
+  }
+
+  template <class T> Lanes binary(const T& n) { return arithmetic_.binary(n.type_index, eval(n.a), eval(n.b), n.dtype); }
+
+  Lanes reduce(const Reduce& n) {
+    const CommReducerNode& c = *n.combiner;
+    std::vector<Lanes> total;
+    for (size_t i = 0; i < c.identity.size(); ++i) total.push_back(eval(n.init.empty() ? c.identity[i] : n.init[i]));
+    std::vector<int64_t> at, first, extent;
+    for (const IterVar& v : n.axis) { first.push_back(integer(v->dom->min)); extent.push_back(integer(v->dom->extent)); }
+    for (int64_t e : extent) if (e <= 0) return total[size_t(n.value_index)];
+    at.assign(extent.size(), 0);
+    for (;;) {
+      for (size_t i = 0; i < at.size(); ++i) vars_[n.axis[i]->var.get()] = Lanes(n.axis[i]->var->dtype, first[i] + at[i]);
+      if (!n.condition || integer(n.condition)) {
+        for (size_t i = 0; i < total.size(); ++i) {
+          vars_[c.rhs[i].get()] = eval(n.source[i]);
+          vars_[c.lhs[i].get()] = total[i];
+        }
+        std::vector<Lanes> next;
+        for (const PrimExpr& r : c.result) next.push_back(eval(r));
+        total = std::move(next);
+      }
+      count_step();
+      size_t d = at.size();
+      while (d > 0 && ++at[d - 1] == extent[d - 1]) at[--d] = 0;
+      if (d == 0) return total[size_t(n.value_index)];
+    }
+  }
+
+  Lanes call(const tir::Call& n) {
+    if (n.op == "tir.if_then_else") return eval(integer(n.args[0]) ? n.args[1] : n.args[2]);
+    if (n.op == "tir.likely") return eval(n.args[0]);
+    if (n.op == "tir.prefetch") return Lanes(n.dtype);
+    if (n.op == "tir.assume") {
+      if (!integer(n.args[0])) error("T0354", "an assumption does not hold");
+      return Lanes(n.dtype);
+    }
+    if (n.op == "tir.ret") { returned_ = true; return eval(n.args[0]); }
+    if (n.op == "tir.call_prim_func") { call_prim_func(n); return Lanes(n.dtype); }
+    if (n.op.starts_with("tir.vector_reduce_")) return arithmetic_.reduce_lanes(n.op, eval(n.args[0]));
+    const Intrinsic* intrinsic = find_intrinsic(n.op);
+    if (!intrinsic || !intrinsic->vector) error("T0350", fmt::format("the interpreter cannot run `{}`", n.op));
+    std::vector<Lanes> args;
+    for (const PrimExpr& a : n.args) args.push_back(eval(a));
+    return arithmetic_.intrinsic(*intrinsic, args, n.dtype);
+  }
+
+  Storage pointer(const PrimExpr& e) {
+    if (const auto* v = e.as<Var>()) {
+      auto it = memory_.find(v);
+      if (it == memory_.end()) error("T0350", fmt::format("pointer {} points to nothing", v->name));
+      return it->second;
+    }
+    if (const auto* c = e.as<tir::Call>(); c && c->op == "tir.address_of") {
+      const auto* l = c->args[0].as<BufferLoad>();
+      Storage s = memory_of(l->buffer);
+      s.offset = offset(l->buffer, l->indices, 0, s);
+      return s;
+    }
+    error("T0350", "this is not a pointer");
+  }
+
+  void call_prim_func(const tir::Call& n) {
+    const std::string name = n.args[0].as<tir::StringImm>()->value;
+    const PrimFunc f = module_ ? module_.find(name).cast<PrimFuncNode>() : PrimFunc();
+    if (!f) error("T0350", fmt::format("no tensor function `{}` in the module", name));
+    std::vector<Storage> storages;
+    std::vector<Lanes> scalars;
+    for (size_t i = 1; i < n.args.size(); ++i) {
+      if (n.args[i].dtype().is_handle()) storages.push_back(pointer(n.args[i]));
+      else scalars.push_back(eval(n.args[i]));
+    }
+    Interpreter(module_, options_, depth_ + 1).run(f, storages, scalars);
+  }
+
+  // ---------------------------------------------------------------- memory
+  Storage& memory_of(const Buffer& b) {
+    auto it = memory_.find(b->data.get());
+    if (it == memory_.end()) error("T0350", fmt::format("buffer {} is not allocated here", b->name));
+    return it->second;
+  }
+  static int64_t flat(const std::vector<int64_t>& shape, const std::vector<int64_t>& at, const std::string& name) {
+    int64_t index = 0;
+    for (size_t i = 0; i < shape.size(); ++i) {
+      if (at[i] < 0 || at[i] >= shape[i])
+        error("T0355", fmt::format("index {} of dimension {} is outside buffer {} with shape ({})", at[i], i, name, fmt::join(shape, ", ")));
+      index = index * shape[i] + at[i];
+    }
+    return index;
+  }
+  /// Flat element index of one lane.
+  int64_t offset(const Buffer& b, const Array<PrimExpr>& indices, size_t lane, const Storage& s) {
+    std::vector<int64_t> at, shape;
+    for (size_t i = 0; i < indices.size(); ++i) {
+      const Lanes v = eval(indices[i]);
+      at.push_back(v[v.size() == 1 ? 0 : lane].i - (s.mins.empty() ? 0 : s.mins[i]));
+    }
+    return offset(b, at, s);
+  }
+  int64_t offset(const Buffer& b, const std::vector<int64_t>& at, const Storage& s) {
+    std::vector<int64_t> shape;
+    for (const PrimExpr& d : b->shape) shape.push_back(integer(d));
+    int64_t index;
+    if (!s.mins.empty()) index = flat(s.array.shape(), at, b->name);
+    else if (b->strides.empty()) index = flat(shape, at, b->name);
+    else {
+      flat(shape, at, b->name);
+      index = 0;
+      for (size_t i = 0; i < at.size(); ++i) index += at[i] * integer(b->strides[i]);
+    }
+    index += s.offset + (b->elem_offset ? integer(b->elem_offset) : 0);
+    if (index < 0 || index >= s.array.size())
+      error("T0355", fmt::format("element {} is outside the {} elements of the memory behind buffer {}", index, s.array.size(), b->name));
+    return index;
+  }
+  Lanes read(const NDArray& array, int64_t index, DataType type) {
+    Lanes out(type.element());
+    if (type.is_float()) out[0].d = array.element(index);
+    else out[0].i = array.element_int(index);
+    return out;
+  }
+  Lanes load(const BufferLoad& n) {
+    Storage& s = memory_of(n.buffer);
+    Lanes out(n.dtype);
+    Lanes mask = n.predicate ? eval(n.predicate) : Lanes();
+    std::vector<Lanes> indices;
+    for (const PrimExpr& i : n.indices) indices.push_back(eval(i));
+    std::vector<int64_t> at(indices.size());
+    for (size_t lane = 0; lane < out.size(); ++lane) {
+      if (n.predicate && !mask[mask.size() == 1 ? 0 : lane].i) continue;  // a lane that is off gives 0
+      for (size_t i = 0; i < at.size(); ++i) at[i] = indices[i][indices[i].size() == 1 ? 0 : lane].i - (s.mins.empty() ? 0 : s.mins[i]);
+      out[lane] = read(s.array, offset(n.buffer, at, s), n.dtype)[0];
+    }
+    return out;
+  }
+  void write(const NDArray& array, int64_t index, const Lane& v, DataType type) {
+    if (type.is_float()) array.set_element(index, v.d);
+    else array.set_element_int(index, v.i);
+  }
+  DataType stored(DataType t) const { return options_.float64 && t.is_float() ? f64 : t.element(); }
+  Storage allocate(const Array<PrimExpr>& shape, DataType dtype) {
+    std::vector<int64_t> dims;
+    for (const PrimExpr& d : shape) dims.push_back(std::max<int64_t>(0, integer(d)));
+    NDArray a = NDArray::empty(dims, stored(dtype));
+    // Undefined memory is filled with a value that shows when it is read.
+    const int64_t n = a.size();
+    for (int64_t i = 0; i < n; ++i) {
+      if (a.dtype().is_float()) a.set_element(i, std::nan(""));
+      else a.set_element_int(i, -0x35014542);
+    }
+    return {a, 0, {}};
+  }
+
+  // ---------------------------------------------------------------- statements
+  void count_step() {
+    if (++steps_ > options_.max_steps) error("T0351", fmt::format("more than {} steps", options_.max_steps));
+  }
+
+  void exec(const Stmt& s) {
+    if (!s || returned_) return;
+    match<void>(s,
+        [&](const For& n) {
+          const int64_t first = integer(n.min), extent = integer(n.extent);
+          for (int64_t i = 0; i < extent && !returned_; ++i) {
+            vars_[n.loop_var.get()] = Lanes(n.loop_var->dtype, first + i);
+            exec(n.body);
+            count_step();
+          }
+        },
+        [&](const tir::While& n) { while (!returned_ && integer(n.condition)) { exec(n.body); count_step(); } },
+        [&](const IfThenElse& n) { exec(integer(n.condition) ? n.then_case : n.else_case); },
+        [&](const LetStmt& n) {
+          if (n.var->dtype.is_handle()) memory_[n.var.get()] = pointer(n.value);
+          else vars_[n.var.get()] = eval(n.value);
+          exec(n.body);
+        },
+        [&](const BlockRealize& n) { realize(n); },
+        [&](const Block& n) { block(n, true); },
+        [&](const Allocate& n) { memory_[n.buffer->data.get()] = allocate(n.buffer->shape, n.buffer->dtype); exec(n.body); },
+        [&](const AllocateConst& n) {
+          NDArray data = n.data;
+          if (options_.float64 && data.dtype().is_float()) {
+            data = NDArray::empty(n.data.shape(), f64);
+            for (int64_t i = 0; i < data.size(); ++i) data.set_element(i, n.data.element(i));
+          }
+          memory_[n.buffer->data.get()] = {data, 0, {}};
+          exec(n.body);
+        },
+        [&](const DeclBuffer& n) { exec(n.body); },
+        [&](const BufferRealize& n) {
+          if (integer(n.condition)) {
+            Array<PrimExpr> extents;
+            std::vector<int64_t> mins;
+            for (const Range& r : n.bounds) { extents.push_back(r->extent); mins.push_back(integer(r->min)); }
+            Storage st = allocate(extents, n.buffer->dtype);
+            st.mins = mins;
+            memory_[n.buffer->data.get()] = st;
+          }
+          exec(n.body);
+        },
+        [&](const BufferStore& n) {
+          const Lanes value = eval(n.value);
+          Storage& st = memory_of(n.buffer);
+          Lanes mask = n.predicate ? eval(n.predicate) : Lanes();
+          std::vector<Lanes> indices;
+          for (const PrimExpr& i : n.indices) indices.push_back(eval(i));
+          std::vector<int64_t> at(indices.size());
+          for (size_t lane = 0; lane < value.size(); ++lane) {
+            if (n.predicate && !mask[mask.size() == 1 ? 0 : lane].i) continue;
+            for (size_t i = 0; i < at.size(); ++i) at[i] = indices[i][indices[i].size() == 1 ? 0 : lane].i - (st.mins.empty() ? 0 : st.mins[i]);
+            write(st.array, offset(n.buffer, at, st), value[lane], n.buffer->dtype);
+          }
+        },
+        [&](const Prefetch&) {},
+        [&](const ProducerStore& n) {
+          auto it = producers_.find(n.producer.get());
+          if (it == producers_.end()) it = producers_.emplace(n.producer.get(), allocate(n.producer->shape, n.producer->dtype)).first;
+          std::vector<int64_t> at;
+          for (const PrimExpr& i : n.indices) at.push_back(integer(i));
+          write(it->second.array, flat(it->second.array.shape(), at, n.producer->name), eval(n.value)[0], n.producer->dtype);
+        },
+        [&](const AssertStmt& n) { if (!integer(n.condition)) error("T0354", "assertion failed: " + n.message); },
+        [&](const Evaluate& n) { eval(n.value); },
+        [&](const SeqStmt& n) { for (const Stmt& t : n.seq) exec(t); },
+        [&](const AttrStmt& n) { exec(n.body); });
+  }
+
+  void realize(const BlockRealize& n) {
+    std::vector<Lanes> values;
+    for (const PrimExpr& v : n.iter_values) values.push_back(eval(v));
+    if (n.predicate && !integer(n.predicate)) return;
+    bool first = true;
+    for (size_t i = 0; i < values.size(); ++i) {
+      const IterVar& v = n.block->iter_vars[i];
+      const int64_t min = integer(v->dom->min), extent = integer(v->dom->extent), at = values[i][0].i;
+      if (at < min || at >= min + extent)
+        error("T0356", fmt::format("block {}: iterator {} has the value {} outside its domain [{}, {})", n.block->name, v->var->name, at, min, min + extent));
+      if (v->kind == IterKind::reduce && at != min) first = false;
+      vars_[v->var.get()] = values[i];
+    }
+    block(*n.block, first);
+  }
+
+  void block(const Block& n, bool first) {
+    for (const Buffer& b : n.alloc_buffers) memory_[b->data.get()] = allocate(b->shape, b->dtype);
+    for (const MatchBufferRegion& m : n.match_buffers) match_buffer(m);
+    if (n.init && first) exec(n.init);
+    exec(n.body);
+  }
+
+  /// The matched buffer is the same memory seen from the region's corner with the source's strides.
+  void match_buffer(const MatchBufferRegion& m) {
+    const Buffer& source = m->source->buffer;
+    Storage& s = memory_of(source);
+    std::vector<int64_t> corner;
+    for (const Range& r : m->source->region) corner.push_back(integer(r->min));
+    const int64_t start = s.array.size() == 0 ? 0 : offset(source, corner, s);
+    std::vector<int64_t> strides(source->shape.size(), 1);
+    for (size_t i = source->shape.size(); i-- > 0;)
+      strides[i] = !source->strides.empty() ? integer(source->strides[i]) : i + 1 == strides.size() ? 1 : strides[i + 1] * integer(source->shape[i + 1]);
+    const size_t dropped = strides.size() - m->buffer->shape.size();
+    for (size_t i = 0; i < m->buffer->shape.size(); ++i) {
+      bind_or_check(m->buffer->shape[i], integer(m->source->region[i + dropped]->extent), m->buffer->name);
+      if (!m->buffer->strides.empty()) bind_or_check(m->buffer->strides[i], strides[i + dropped], m->buffer->name);
+    }
+    Storage view = s;
+    view.mins.clear();
+    if (m->buffer->elem_offset && m->buffer->elem_offset.is<Var>()) { bind_or_check(m->buffer->elem_offset, start, m->buffer->name); view.offset = 0; }
+    else view.offset = start;
+    memory_[m->buffer->data.get()] = view;
+  }
+  void bind_or_check(const PrimExpr& e, int64_t value, const std::string& name) {
+    if (const auto* v = e.as<Var>(); v && !vars_.count(v)) { vars_[v] = Lanes(e.dtype(), value); return; }
+    if (e.is<Var>()) { vars_[e.as<Var>()] = Lanes(e.dtype(), value); return; }
+    if (integer(e) != value) error("T0353", fmt::format("match_buffer {}: {} where the region has {}", name, integer(e), value));
+  }
+
+  const IRModule& module_;
+  const InterpretOptions& options_;
+  Arithmetic arithmetic_;
+  int depth_;
+  int64_t steps_ = 0;
+  bool returned_ = false;
+  std::unordered_map<const Var*, Lanes> vars_;
+  std::unordered_map<const Var*, Storage> memory_;
+  std::unordered_map<const DataProducerNode*, Storage> producers_;
+};
+
+}  // namespace
+
+void interpret_prim_func(const tir::PrimFunc& f, const std::vector<NDArray>& args, const IRModule& module, const InterpretOptions& options) {
+  if (args.size() != f->params.size()) error("T0353", fmt::format("the function takes {} arguments, {} were given", f->params.size(), args.size()));
+  std::vector<Storage> storages;
+  std::vector<Lanes> scalars;
+  for (size_t i = 0; i < args.size(); ++i) {
+    const VarRef& p = f->params[i];
+    if (auto b = f->buffer_map.find(p)) {
+      const DataType want = options.float64 && (*b)->dtype.is_float() ? f64 : (*b)->dtype;
+      if (args[i].dtype() != want) error("T0353", fmt::format("argument {} has type {}, buffer {} has {}", i, to_string(args[i].dtype()), (*b)->name, to_string(want)));
+      storages.push_back({args[i], 0, {}});
+    } else if (p->dtype.is_handle()) {
+      storages.push_back({args[i], 0, {}});
+    } else {
+      Lanes v(p->dtype);
+      if (p->dtype.is_float()) v[0].d = args[i].element(0);
+      else v[0].i = args[i].element_int(0);
+      scalars.push_back(v);
+    }
+  }
+  Interpreter(module, options, 0).run(f, storages, scalars);
+}
+
+}  // namespace tenon
