@@ -15,11 +15,14 @@ struct InterpretOptions {
 /// A graph value: NDArray, Tuple (Array<Any>), Shape, int/float scalar, closure.
 using Value = Any;
 
-/// Runs a PrimFunc on tensors (and scalars as rank-0 tensors) in parameter order; outputs are written in place.
-/// Symbolic sizes are bound from the shapes; a conflict is an Error naming both. Out-of-bounds accesses are
-/// Errors that name buffer, index and shape. With float64, all floating arguments must be float64 arrays.
-void interpret_prim_func(const tir::PrimFunc& f, const std::vector<NDArray>& args, const IRModule& module = {}, const InterpretOptions& options = {});
+/// Runs a PrimFunc on tensors (and scalars as rank-0 tensors) in parameter order; outputs are written in
+/// place. Symbolic sizes are bound from the shapes; a conflict is an Error naming both. Out-of-bounds
+/// accesses are Errors that name buffer, index and shape. With float64, all floating arguments must be
+/// float64 arrays.
+void interpret_prim_func(const tir::PrimFunc& f, const std::vector<NDArray>& args,
+                         const IRModule& module = {}, const InterpretOptions& options = {});
 /// Runs a graph function of the module.
-Value interpret(const IRModule& module, const std::string& function, const std::vector<Value>& args, const InterpretOptions& options = {});
+Value interpret(const IRModule& module, const std::string& function, const std::vector<Value>& args,
+                const InterpretOptions& options = {});
 
 }  // namespace tenon

@@ -5,8 +5,8 @@
 #include <cmath>
 #include <cstring>
 
+#include "interpret/evaluate.h"
 #include "interpret/interpret.h"
-#include "interpret/scalar.h"
 #include "ir/intrinsic.h"
 #include "ir/walk.h"
 
@@ -18,15 +18,28 @@ using interpret_detail::Arithmetic;
 using interpret_detail::Lane;
 using interpret_detail::Lanes;
 
-[[noreturn]] void error(std::string code, std::string message) { throw Error(ErrorKind::model, std::move(code), std::move(message)); }
+[[noreturn]] void error(std::string code, std::string message) {
+  throw Error(ErrorKind::model, std::move(code), std::move(message));
+}
 
 /// Memory behind a data variable. `offset` (elements) serves pointers into the middle of an array.
-struct Storage { NDArray array; int64_t offset = 0; std::vector<int64_t> mins; };
+struct Storage {
+  NDArray array;
+  int64_t offset = 0;
+  std::vector<int64_t> mins;
+};
 
 class Interpreter {
  public:
-  Interpreter(const IRModule& module, const InterpretOptions& options, int depth) : module_(module), options_(options), arithmetic_{options.float64}, depth_(depth) {
-    if (depth > options.max_depth) error("T0352", fmt::format("calls nest deeper than {}", options.max_depth));
+  Interpreter(const IRModule& module, const InterpretOptions& options, int depth)
+      : module_(module), options_(options), arithmetic_{options.float64}, depth_(depth) {
+    if (depth > options.max_depth)
+      error("T0352", fmt::format("calls nest deeper than {}", options.max_depth));
+  }
+
+  Lanes value(const PrimExpr& e, const interpret_detail::Symbols& symbols) {
+    for (auto& [v, n] : symbols) vars_[v] = Lanes(v->dtype, n);
+    return eval(e);
   }
 
   /// Arguments by parameter: storages for buffers and handles, lanes for scalars.
@@ -44,7 +57,10 @@ class Interpreter {
     // Scalars are bound first, then symbolic sizes from the arrays' shapes; what is bound must agree.
     next_storage = 0;
     for (const VarRef& p : f->params) {
-      if (!f->buffer_map.contains(p)) { if (p->dtype.is_handle()) ++next_storage; continue; }
+      if (!f->buffer_map.contains(p)) {
+        if (p->dtype.is_handle()) ++next_storage;
+        continue;
+      }
       bind_shape(f->buffer_map.at(p), storages[next_storage++]);
     }
     exec(f->body);
@@ -55,14 +71,20 @@ class Interpreter {
     if (s.array.shape().size() != b->shape.size()) {
       // A pointer passed to an internal function carries no shape: only its size is checked, on access.
       if (s.offset || s.array.ndim() == 1) return;
-      error("T0353", fmt::format("buffer {} has {} dimensions, the argument has {}", b->name, b->shape.size(), s.array.ndim()));
+      error("T0353", fmt::format("buffer {} has {} dimensions, the argument has {}", b->name, b->shape.size(),
+                                 s.array.ndim()));
     }
     for (size_t i = 0; i < b->shape.size(); ++i) {
       const int64_t actual = s.array.shape()[i];
       const auto* v = b->shape[i].as<Var>();
-      if (v && !vars_.count(v)) { vars_[v] = Lanes(b->shape[i].dtype(), actual); continue; }
+      if (v && !vars_.count(v)) {
+        vars_[v] = Lanes(b->shape[i].dtype(), actual);
+        continue;
+      }
       const int64_t wanted = integer(b->shape[i]);
-      if (wanted != actual && s.offset == 0) error("T0353", fmt::format("dimension {} of buffer {} is {}, the argument has {}", i, b->name, wanted, actual));
+      if (wanted != actual && s.offset == 0)
+        error("T0353", fmt::format("dimension {} of buffer {} is {}, the argument has {}", i, b->name, wanted,
+                                   actual));
     }
   }
 
@@ -70,8 +92,8 @@ class Interpreter {
 
   // ---------------------------------------------------------------- expressions
   Lanes eval(const PrimExpr& e) {
-    return match<Lanes>(e,
-        [&](const IntImm& n) { return Lanes(n.dtype, n.value); },
+    return match<Lanes>(
+        e, [&](const IntImm& n) { return Lanes(n.dtype, n.value); },
         [&](const FloatImm& n) { return Lanes(n.dtype, n.value); },
         [&](const tir::StringImm&) -> Lanes { error("T0350", "a string has no value in a tensor program"); },
         [&](const Var& n) -> Lanes {
@@ -79,12 +101,15 @@ class Interpreter {
           if (it == vars_.end()) error("T0350", fmt::format("variable {} has no value here", n.name));
           return it->second;
         },
-        [&](const Add& n) { return binary(n); }, [&](const Sub& n) { return binary(n); }, [&](const Mul& n) { return binary(n); },
-        [&](const Div& n) { return binary(n); }, [&](const Mod& n) { return binary(n); }, [&](const FloorDiv& n) { return binary(n); },
-        [&](const FloorMod& n) { return binary(n); }, [&](const Min& n) { return binary(n); }, [&](const Max& n) { return binary(n); },
-        [&](const EQ& n) { return binary(n); }, [&](const NE& n) { return binary(n); }, [&](const LT& n) { return binary(n); },
-        [&](const LE& n) { return binary(n); }, [&](const GT& n) { return binary(n); }, [&](const GE& n) { return binary(n); },
-        [&](const And& n) { return binary(n); }, [&](const Or& n) { return binary(n); },
+        [&](const Add& n) { return binary(n); }, [&](const Sub& n) { return binary(n); },
+        [&](const Mul& n) { return binary(n); }, [&](const Div& n) { return binary(n); },
+        [&](const Mod& n) { return binary(n); }, [&](const FloorDiv& n) { return binary(n); },
+        [&](const FloorMod& n) { return binary(n); }, [&](const Min& n) { return binary(n); },
+        [&](const Max& n) { return binary(n); }, [&](const EQ& n) { return binary(n); },
+        [&](const NE& n) { return binary(n); }, [&](const LT& n) { return binary(n); },
+        [&](const LE& n) { return binary(n); }, [&](const GT& n) { return binary(n); },
+        [&](const GE& n) { return binary(n); }, [&](const And& n) { return binary(n); },
+        [&](const Or& n) { return binary(n); },
         [&](const Not& n) {
           Lanes v = eval(n.a);
           for (size_t i = 0; i < v.size(); ++i) v[i].i = !v[i].i;
@@ -102,13 +127,15 @@ class Interpreter {
           std::vector<int64_t> at;
           for (const PrimExpr& i : n.indices) at.push_back(integer(i));
           auto it = producers_.find(n.producer.get());
-          if (it == producers_.end()) error("T0350", fmt::format("tensor {} is read before it is written", n.producer->name));
+          if (it == producers_.end())
+            error("T0350", fmt::format("tensor {} is read before it is written", n.producer->name));
           return read(it->second.array, flat(it->second.array.shape(), at, n.producer->name), n.dtype);
         },
         [&](const Ramp& n) {
           const int64_t base = integer(n.base), stride = integer(n.stride);
           Lanes out(n.dtype);
-          for (size_t i = 0; i < out.size(); ++i) out[i].i = interpret_detail::wrap(int64_t(uint64_t(base) + i * uint64_t(stride)), n.dtype);
+          for (size_t i = 0; i < out.size(); ++i)
+            out[i].i = interpret_detail::wrap(int64_t(uint64_t(base) + i * uint64_t(stride)), n.dtype);
           return out;
         },
         [&](const Broadcast& n) {
@@ -119,28 +146,42 @@ class Interpreter {
         },
         [&](const Shuffle& n) {
           std::vector<Lane> all;
-          for (const PrimExpr& v : n.vectors) { const Lanes x = eval(v); for (size_t i = 0; i < x.size(); ++i) all.push_back(x[i]); }
+          for (const PrimExpr& v : n.vectors) {
+            const Lanes x = eval(v);
+            for (size_t i = 0; i < x.size(); ++i) all.push_back(x[i]);
+          }
           Lanes out(n.dtype);
           for (size_t i = 0; i < out.size(); ++i) out[i] = all.at(size_t(n.indices[i]));
           return out;
         },
-        [&](const Let& n) { vars_[n.var.get()] = eval(n.value); return eval(n.body); },
-        [&](const tir::Call& n) { return call(n); },
-        [&](const Reduce& n) { return reduce(n); });
+        [&](const Let& n) {
+          vars_[n.var.get()] = eval(n.value);
+          return eval(n.body);
+        },
+        [&](const tir::Call& n) { return call(n); }, [&](const Reduce& n) { return reduce(n); });
   }
 
-  template <class T> Lanes binary(const T& n) { return arithmetic_.binary(n.type_index, eval(n.a), eval(n.b), n.dtype); }
+  template <class T>
+  Lanes binary(const T& n) {
+    return arithmetic_.binary(n.type_index, eval(n.a), eval(n.b), n.dtype);
+  }
 
   Lanes reduce(const Reduce& n) {
     const CommReducerNode& c = *n.combiner;
     std::vector<Lanes> total;
-    for (size_t i = 0; i < c.identity.size(); ++i) total.push_back(eval(n.init.empty() ? c.identity[i] : n.init[i]));
+    for (size_t i = 0; i < c.identity.size(); ++i)
+      total.push_back(eval(n.init.empty() ? c.identity[i] : n.init[i]));
     std::vector<int64_t> at, first, extent;
-    for (const IterVar& v : n.axis) { first.push_back(integer(v->dom->min)); extent.push_back(integer(v->dom->extent)); }
-    for (int64_t e : extent) if (e <= 0) return total[size_t(n.value_index)];
+    for (const IterVar& v : n.axis) {
+      first.push_back(integer(v->dom->min));
+      extent.push_back(integer(v->dom->extent));
+    }
+    for (int64_t e : extent)
+      if (e <= 0) return total[size_t(n.value_index)];
     at.assign(extent.size(), 0);
     for (;;) {
-      for (size_t i = 0; i < at.size(); ++i) vars_[n.axis[i]->var.get()] = Lanes(n.axis[i]->var->dtype, first[i] + at[i]);
+      for (size_t i = 0; i < at.size(); ++i)
+        vars_[n.axis[i]->var.get()] = Lanes(n.axis[i]->var->dtype, first[i] + at[i]);
       if (!n.condition || integer(n.condition)) {
         for (size_t i = 0; i < total.size(); ++i) {
           vars_[c.rhs[i].get()] = eval(n.source[i]);
@@ -165,11 +206,18 @@ class Interpreter {
       if (!integer(n.args[0])) error("T0354", "an assumption does not hold");
       return Lanes(n.dtype);
     }
-    if (n.op == "tir.ret") { returned_ = true; return eval(n.args[0]); }
-    if (n.op == "tir.call_prim_func") { call_prim_func(n); return Lanes(n.dtype); }
+    if (n.op == "tir.ret") {
+      returned_ = true;
+      return eval(n.args[0]);
+    }
+    if (n.op == "tir.call_prim_func") {
+      call_prim_func(n);
+      return Lanes(n.dtype);
+    }
     if (n.op.starts_with("tir.vector_reduce_")) return arithmetic_.reduce_lanes(n.op, eval(n.args[0]));
     const Intrinsic* intrinsic = find_intrinsic(n.op);
-    if (!intrinsic || !intrinsic->vector) error("T0350", fmt::format("the interpreter cannot run `{}`", n.op));
+    if (!intrinsic || !intrinsic->vector)
+      error("T0350", fmt::format("the interpreter cannot run `{}`", n.op));
     std::vector<Lanes> args;
     for (const PrimExpr& a : n.args) args.push_back(eval(a));
     return arithmetic_.intrinsic(*intrinsic, args, n.dtype);
@@ -197,8 +245,10 @@ class Interpreter {
     std::vector<Storage> storages;
     std::vector<Lanes> scalars;
     for (size_t i = 1; i < n.args.size(); ++i) {
-      if (n.args[i].dtype().is_handle()) storages.push_back(pointer(n.args[i]));
-      else scalars.push_back(eval(n.args[i]));
+      if (n.args[i].dtype().is_handle())
+        storages.push_back(pointer(n.args[i]));
+      else
+        scalars.push_back(eval(n.args[i]));
     }
     Interpreter(module_, options_, depth_ + 1).run(f, storages, scalars);
   }
@@ -209,11 +259,13 @@ class Interpreter {
     if (it == memory_.end()) error("T0350", fmt::format("buffer {} is not allocated here", b->name));
     return it->second;
   }
-  static int64_t flat(const std::vector<int64_t>& shape, const std::vector<int64_t>& at, const std::string& name) {
+  static int64_t flat(const std::vector<int64_t>& shape, const std::vector<int64_t>& at,
+                      const std::string& name) {
     int64_t index = 0;
     for (size_t i = 0; i < shape.size(); ++i) {
       if (at[i] < 0 || at[i] >= shape[i])
-        error("T0355", fmt::format("index {} of dimension {} is outside buffer {} with shape ({})", at[i], i, name, fmt::join(shape, ", ")));
+        error("T0355", fmt::format("index {} of dimension {} is outside buffer {} with shape ({})", at[i], i,
+                                   name, fmt::join(shape, ", ")));
       index = index * shape[i] + at[i];
     }
     return index;
@@ -231,8 +283,10 @@ class Interpreter {
     std::vector<int64_t> shape;
     for (const PrimExpr& d : b->shape) shape.push_back(integer(d));
     int64_t index;
-    if (!s.mins.empty()) index = flat(s.array.shape(), at, b->name);
-    else if (b->strides.empty()) index = flat(shape, at, b->name);
+    if (!s.mins.empty())
+      index = flat(s.array.shape(), at, b->name);
+    else if (b->strides.empty())
+      index = flat(shape, at, b->name);
     else {
       flat(shape, at, b->name);
       index = 0;
@@ -240,13 +294,16 @@ class Interpreter {
     }
     index += s.offset + (b->elem_offset ? integer(b->elem_offset) : 0);
     if (index < 0 || index >= s.array.size())
-      error("T0355", fmt::format("element {} is outside the {} elements of the memory behind buffer {}", index, s.array.size(), b->name));
+      error("T0355", fmt::format("element {} is outside the {} elements of the memory behind buffer {}",
+                                 index, s.array.size(), b->name));
     return index;
   }
   Lanes read(const NDArray& array, int64_t index, DataType type) {
     Lanes out(type.element());
-    if (type.is_float()) out[0].d = array.element(index);
-    else out[0].i = array.element_int(index);
+    if (type.is_float())
+      out[0].d = array.element(index);
+    else
+      out[0].i = array.element_int(index);
     return out;
   }
   Lanes load(const BufferLoad& n) {
@@ -258,14 +315,17 @@ class Interpreter {
     std::vector<int64_t> at(indices.size());
     for (size_t lane = 0; lane < out.size(); ++lane) {
       if (n.predicate && !mask[mask.size() == 1 ? 0 : lane].i) continue;  // a lane that is off gives 0
-      for (size_t i = 0; i < at.size(); ++i) at[i] = indices[i][indices[i].size() == 1 ? 0 : lane].i - (s.mins.empty() ? 0 : s.mins[i]);
+      for (size_t i = 0; i < at.size(); ++i)
+        at[i] = indices[i][indices[i].size() == 1 ? 0 : lane].i - (s.mins.empty() ? 0 : s.mins[i]);
       out[lane] = read(s.array, offset(n.buffer, at, s), n.dtype)[0];
     }
     return out;
   }
   void write(const NDArray& array, int64_t index, const Lane& v, DataType type) {
-    if (type.is_float()) array.set_element(index, v.d);
-    else array.set_element_int(index, v.i);
+    if (type.is_float())
+      array.set_element(index, v.d);
+    else
+      array.set_element_int(index, v.i);
   }
   DataType stored(DataType t) const { return options_.float64 && t.is_float() ? f64 : t.element(); }
   Storage allocate(const Array<PrimExpr>& shape, DataType dtype) {
@@ -275,8 +335,10 @@ class Interpreter {
     // Undefined memory is filled with a value that shows when it is read.
     const int64_t n = a.size();
     for (int64_t i = 0; i < n; ++i) {
-      if (a.dtype().is_float()) a.set_element(i, std::nan(""));
-      else a.set_element_int(i, -0x35014542);
+      if (a.dtype().is_float())
+        a.set_element(i, std::nan(""));
+      else
+        a.set_element_int(i, -0x35014542);
     }
     return {a, 0, {}};
   }
@@ -288,7 +350,8 @@ class Interpreter {
 
   void exec(const Stmt& s) {
     if (!s || returned_) return;
-    match<void>(s,
+    match<void>(
+        s,
         [&](const For& n) {
           const int64_t first = integer(n.min), extent = integer(n.extent);
           for (int64_t i = 0; i < extent && !returned_; ++i) {
@@ -297,16 +360,25 @@ class Interpreter {
             count_step();
           }
         },
-        [&](const tir::While& n) { while (!returned_ && integer(n.condition)) { exec(n.body); count_step(); } },
+        [&](const tir::While& n) {
+          while (!returned_ && integer(n.condition)) {
+            exec(n.body);
+            count_step();
+          }
+        },
         [&](const IfThenElse& n) { exec(integer(n.condition) ? n.then_case : n.else_case); },
         [&](const LetStmt& n) {
-          if (n.var->dtype.is_handle()) memory_[n.var.get()] = pointer(n.value);
-          else vars_[n.var.get()] = eval(n.value);
+          if (n.var->dtype.is_handle())
+            memory_[n.var.get()] = pointer(n.value);
+          else
+            vars_[n.var.get()] = eval(n.value);
           exec(n.body);
         },
-        [&](const BlockRealize& n) { realize(n); },
-        [&](const Block& n) { block(n, true); },
-        [&](const Allocate& n) { memory_[n.buffer->data.get()] = allocate(n.buffer->shape, n.buffer->dtype); exec(n.body); },
+        [&](const BlockRealize& n) { realize(n); }, [&](const Block& n) { block(n, true); },
+        [&](const Allocate& n) {
+          memory_[n.buffer->data.get()] = allocate(n.buffer->shape, n.buffer->dtype);
+          exec(n.body);
+        },
         [&](const AllocateConst& n) {
           NDArray data = n.data;
           if (options_.float64 && data.dtype().is_float()) {
@@ -321,7 +393,10 @@ class Interpreter {
           if (integer(n.condition)) {
             Array<PrimExpr> extents;
             std::vector<int64_t> mins;
-            for (const Range& r : n.bounds) { extents.push_back(r->extent); mins.push_back(integer(r->min)); }
+            for (const Range& r : n.bounds) {
+              extents.push_back(r->extent);
+              mins.push_back(integer(r->min));
+            }
             Storage st = allocate(extents, n.buffer->dtype);
             st.mins = mins;
             memory_[n.buffer->data.get()] = st;
@@ -337,21 +412,28 @@ class Interpreter {
           std::vector<int64_t> at(indices.size());
           for (size_t lane = 0; lane < value.size(); ++lane) {
             if (n.predicate && !mask[mask.size() == 1 ? 0 : lane].i) continue;
-            for (size_t i = 0; i < at.size(); ++i) at[i] = indices[i][indices[i].size() == 1 ? 0 : lane].i - (st.mins.empty() ? 0 : st.mins[i]);
+            for (size_t i = 0; i < at.size(); ++i)
+              at[i] = indices[i][indices[i].size() == 1 ? 0 : lane].i - (st.mins.empty() ? 0 : st.mins[i]);
             write(st.array, offset(n.buffer, at, st), value[lane], n.buffer->dtype);
           }
         },
         [&](const Prefetch&) {},
         [&](const ProducerStore& n) {
           auto it = producers_.find(n.producer.get());
-          if (it == producers_.end()) it = producers_.emplace(n.producer.get(), allocate(n.producer->shape, n.producer->dtype)).first;
+          if (it == producers_.end())
+            it = producers_.emplace(n.producer.get(), allocate(n.producer->shape, n.producer->dtype)).first;
           std::vector<int64_t> at;
           for (const PrimExpr& i : n.indices) at.push_back(integer(i));
-          write(it->second.array, flat(it->second.array.shape(), at, n.producer->name), eval(n.value)[0], n.producer->dtype);
+          write(it->second.array, flat(it->second.array.shape(), at, n.producer->name), eval(n.value)[0],
+                n.producer->dtype);
         },
-        [&](const AssertStmt& n) { if (!integer(n.condition)) error("T0354", "assertion failed: " + n.message); },
+        [&](const AssertStmt& n) {
+          if (!integer(n.condition)) error("T0354", "assertion failed: " + n.message);
+        },
         [&](const Evaluate& n) { eval(n.value); },
-        [&](const SeqStmt& n) { for (const Stmt& t : n.seq) exec(t); },
+        [&](const SeqStmt& n) {
+          for (const Stmt& t : n.seq) exec(t);
+        },
         [&](const AttrStmt& n) { exec(n.body); });
   }
 
@@ -364,7 +446,8 @@ class Interpreter {
       const IterVar& v = n.block->iter_vars[i];
       const int64_t min = integer(v->dom->min), extent = integer(v->dom->extent), at = values[i][0].i;
       if (at < min || at >= min + extent)
-        error("T0356", fmt::format("block {}: iterator {} has the value {} outside its domain [{}, {})", n.block->name, v->var->name, at, min, min + extent));
+        error("T0356", fmt::format("block {}: iterator {} has the value {} outside its domain [{}, {})",
+                                   n.block->name, v->var->name, at, min, min + extent));
       if (v->kind == IterKind::reduce && at != min) first = false;
       vars_[v->var.get()] = values[i];
     }
@@ -387,22 +470,35 @@ class Interpreter {
     const int64_t start = s.array.size() == 0 ? 0 : offset(source, corner, s);
     std::vector<int64_t> strides(source->shape.size(), 1);
     for (size_t i = source->shape.size(); i-- > 0;)
-      strides[i] = !source->strides.empty() ? integer(source->strides[i]) : i + 1 == strides.size() ? 1 : strides[i + 1] * integer(source->shape[i + 1]);
+      strides[i] = !source->strides.empty()  ? integer(source->strides[i])
+                   : i + 1 == strides.size() ? 1
+                                             : strides[i + 1] * integer(source->shape[i + 1]);
     const size_t dropped = strides.size() - m->buffer->shape.size();
     for (size_t i = 0; i < m->buffer->shape.size(); ++i) {
       bind_or_check(m->buffer->shape[i], integer(m->source->region[i + dropped]->extent), m->buffer->name);
-      if (!m->buffer->strides.empty()) bind_or_check(m->buffer->strides[i], strides[i + dropped], m->buffer->name);
+      if (!m->buffer->strides.empty())
+        bind_or_check(m->buffer->strides[i], strides[i + dropped], m->buffer->name);
     }
     Storage view = s;
     view.mins.clear();
-    if (m->buffer->elem_offset && m->buffer->elem_offset.is<Var>()) { bind_or_check(m->buffer->elem_offset, start, m->buffer->name); view.offset = 0; }
-    else view.offset = start;
+    if (m->buffer->elem_offset && m->buffer->elem_offset.is<Var>()) {
+      bind_or_check(m->buffer->elem_offset, start, m->buffer->name);
+      view.offset = 0;
+    } else
+      view.offset = start;
     memory_[m->buffer->data.get()] = view;
   }
   void bind_or_check(const PrimExpr& e, int64_t value, const std::string& name) {
-    if (const auto* v = e.as<Var>(); v && !vars_.count(v)) { vars_[v] = Lanes(e.dtype(), value); return; }
-    if (e.is<Var>()) { vars_[e.as<Var>()] = Lanes(e.dtype(), value); return; }
-    if (integer(e) != value) error("T0353", fmt::format("match_buffer {}: {} where the region has {}", name, integer(e), value));
+    if (const auto* v = e.as<Var>(); v && !vars_.count(v)) {
+      vars_[v] = Lanes(e.dtype(), value);
+      return;
+    }
+    if (e.is<Var>()) {
+      vars_[e.as<Var>()] = Lanes(e.dtype(), value);
+      return;
+    }
+    if (integer(e) != value)
+      error("T0353", fmt::format("match_buffer {}: {} where the region has {}", name, integer(e), value));
   }
 
   const IRModule& module_;
@@ -418,22 +514,34 @@ class Interpreter {
 
 }  // namespace
 
-void interpret_prim_func(const tir::PrimFunc& f, const std::vector<NDArray>& args, const IRModule& module, const InterpretOptions& options) {
-  if (args.size() != f->params.size()) error("T0353", fmt::format("the function takes {} arguments, {} were given", f->params.size(), args.size()));
+interpret_detail::Lanes interpret_detail::evaluate(const PrimExpr& e, const Symbols& symbols) {
+  const InterpretOptions options;
+  return Interpreter({}, options, 0).value(e, symbols);
+}
+
+void interpret_prim_func(const tir::PrimFunc& f, const std::vector<NDArray>& args, const IRModule& module,
+                         const InterpretOptions& options) {
+  if (args.size() != f->params.size())
+    error("T0353",
+          fmt::format("the function takes {} arguments, {} were given", f->params.size(), args.size()));
   std::vector<Storage> storages;
   std::vector<Lanes> scalars;
   for (size_t i = 0; i < args.size(); ++i) {
     const VarRef& p = f->params[i];
     if (auto b = f->buffer_map.find(p)) {
       const DataType want = options.float64 && (*b)->dtype.is_float() ? f64 : (*b)->dtype;
-      if (args[i].dtype() != want) error("T0353", fmt::format("argument {} has type {}, buffer {} has {}", i, to_string(args[i].dtype()), (*b)->name, to_string(want)));
+      if (args[i].dtype() != want)
+        error("T0353", fmt::format("argument {} has type {}, buffer {} has {}", i, to_string(args[i].dtype()),
+                                   (*b)->name, to_string(want)));
       storages.push_back({args[i], 0, {}});
     } else if (p->dtype.is_handle()) {
       storages.push_back({args[i], 0, {}});
     } else {
       Lanes v(p->dtype);
-      if (p->dtype.is_float()) v[0].d = args[i].element(0);
-      else v[0].i = args[i].element_int(0);
+      if (p->dtype.is_float())
+        v[0].d = args[i].element(0);
+      else
+        v[0].i = args[i].element_int(0);
       scalars.push_back(v);
     }
   }

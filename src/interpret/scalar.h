@@ -7,14 +7,24 @@
 namespace tenon::interpret_detail {
 
 /// One lane: `i` for integers and booleans (sign- or zero-extended to 64 bits), `d` for floats.
-union Lane { int64_t i; double d; };
+union Lane {
+  int64_t i;
+  double d;
+};
 
 /// A scalar (no allocation) or vector value.
 class Lanes {
  public:
   Lanes() = default;
-  explicit Lanes(DataType t) : type(t) { if (t.lanes > 1) rest_.resize(t.lanes - 1, Lane{0}); }
-  Lanes(DataType t, int64_t v) : Lanes(t) { if (t.is_float()) first_.d = double(v); else first_.i = v; }
+  explicit Lanes(DataType t) : type(t) {
+    if (t.lanes > 1) rest_.resize(t.lanes - 1, Lane{0});
+  }
+  Lanes(DataType t, int64_t v) : Lanes(t) {
+    if (t.is_float())
+      first_.d = double(v);
+    else
+      first_.i = v;
+  }
   Lanes(DataType t, double v) : Lanes(t) { first_.d = v; }
   size_t size() const { return 1 + rest_.size(); }
   Lane& operator[](size_t i) { return i == 0 ? first_ : rest_[i - 1]; }
@@ -32,7 +42,7 @@ int64_t wrap(int64_t v, DataType t);
 double round_to(double v, DataType t);
 
 struct Arithmetic {
-  bool float64 = false;   ///< keep every floating value in double
+  bool float64 = false;  ///< keep every floating value in double
   double round(double v, DataType t) const { return float64 ? v : round_to(v, t); }
   /// `node` is the type index of the arithmetic, comparison or logic node.
   Lanes binary(uint32_t node, const Lanes& a, const Lanes& b, DataType result) const;

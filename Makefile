@@ -1,0 +1,60 @@
+# SPDX-License-Identifier: Apache-2.0
+# The front door. `make run` and `make test` do everything on a bare Debian 12.
+SHELL := /bin/bash
+PRESET ?= release
+JOBS ?= $(shell nproc)
+BUILD := build/$(PRESET)
+PREFIX ?= /usr/local
+
+.DEFAULT_GOAL := help
+.PHONY: help setup build run test check format asan tsan bench install walkthrough clean
+
+help:  ## show this list
+	@awk -F':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+setup:
+	@scripts/setup
+
+# Configuring again is only needed when a CMake file changed; ninja sees to that itself.
+$(BUILD)/build.ninja: CMakeLists.txt CMakePresets.json | setup
+	@cmake --preset $(PRESET) -Wno-dev > $(BUILD).configure.log 2>&1 || { cat $(BUILD).configure.log; exit 1; }
+
+build: setup $(BUILD)/build.ninja  ## build everything
+	@cmake --build $(BUILD) -j $(JOBS) -- --quiet
+
+command: setup $(BUILD)/build.ninja
+	@cmake --build $(BUILD) -j $(JOBS) --target tenon -- --quiet
+
+run: command  ## compile the shipped digits model and classify its test set
+	@python3 examples/digits/run.py --tenon $(BUILD)/bin/tenon
+
+test: build  ## build and run all tests
+	@cd $(BUILD) && ctest --output-on-failure -j $(JOBS)
+
+check: setup  ## format, include rules, lint, sizes
+	@scripts/check_format
+	@scripts/check_layers
+	@scripts/lint
+	@if [ -d $(BUILD)/lib ]; then scripts/size_report $(BUILD); fi
+
+format: setup  ## format every C++ file in place
+	@scripts/check_format --fix
+
+asan:  ## unit tests under the address and undefined-behaviour sanitizers
+	@$(MAKE) --no-print-directory test PRESET=asan
+
+tsan:  ## unit tests of threads under the thread sanitizer
+	@$(MAKE) --no-print-directory build PRESET=tsan
+	@cd build/tsan && ctest --output-on-failure -j $(JOBS) -L 'base|runtime'
+
+bench: command  ## time the models against ONNX Runtime (sets up a Python environment from PyPI)
+	@bench/run --tenon $(BUILD)/bin/tenon
+
+install: build  ## install to PREFIX (default /usr/local)
+	@cmake --install $(BUILD) --prefix $(PREFIX) > /dev/null && echo "installed to $(PREFIX)"
+
+walkthrough: command  ## write docs/walkthrough.md anew from what the compiler does today
+	@scripts/walkthrough $(BUILD)/bin/tenon
+
+clean:  ## remove all builds
+	@rm -rf build

@@ -1,0 +1,403 @@
+// SPDX-License-Identifier: Apache-2.0
+// Meaning of graph programs: every expression and binding. An operator means its tensor definition, run by
+// the tensor-program interpreter at the concrete shapes of the call.
+#include <fmt/format.h>
+
+#include <cmath>
+
+#include "base/function.h"
+#include "interpret/evaluate.h"
+#include "interpret/interpret.h"
+#include "ir/text.h"
+#include "ir/walk.h"
+#include "op/op_def.h"
+#include "runtime/executable.h"
+#include "te/te.h"
+
+namespace tenon {
+namespace graph {
+namespace {
+
+using interpret_detail::Symbols;
+using PackedFunction = tenon::Function;
+
+[[noreturn]] void error(std::string code, std::string message, const Origin& origin = {}) {
+  throw Error(ErrorKind::model, std::move(code), std::move(message),
+              origin ? (origin->span ? origin->span.to_string() : origin->text) : "");
+}
+
+struct Environment {
+  std::unordered_map<const graph::Var*, Value> vars;
+  Symbols symbols;
+};
+
+/// A function value: what it closes over is copied, since values never change.
+struct ClosureObj : Object {
+  static constexpr std::string_view type_key = "interpret.Closure";
+  Ref<Function> function;
+  std::shared_ptr<Environment> environment;
+};
+
+Value tuple_value(const std::vector<Value>& items) {
+  auto a = make<ArrayObj>();
+  a.mut()->items = items;
+  return Any(a);
+}
+std::optional<NDArray> as_array(const Value& v) {
+  auto a = v.try_as<NDArray>();
+  return a && *a ? a : std::nullopt;
+}
+const ArrayObj* as_tuple(const Value& v) {
+  return v.is_object() && is_type_index<ArrayObj>(v.tag()) ? static_cast<const ArrayObj*>(v.object())
+                                                           : nullptr;
+}
+const ShapeObj* as_shape(const Value& v) {
+  return v.is_object() && is_type_index<ShapeObj>(v.tag()) ? static_cast<const ShapeObj*>(v.object())
+                                                           : nullptr;
+}
+Value shape_value(std::vector<int64_t> dims) {
+  auto s = make<ShapeObj>();
+  s.mut()->dims = std::move(dims);
+  return Any(s);
+}
+std::string describe(const Value& v) {
+  if (auto a = as_array(v))
+    return fmt::format("tensor {}({})", to_string(a->dtype()), fmt::join(a->shape(), ", "));
+  if (const ShapeObj* s = as_shape(v)) return fmt::format("shape ({})", fmt::join(s->dims, ", "));
+  return v.kind_name();
+}
+
+class GraphInterpreter {
+ public:
+  GraphInterpreter(const IRModule& module, const InterpretOptions& options)
+      : module_(module), options_(options) {}
+
+  Value call_function(const Ref<Function>& f, const std::vector<Value>& args, Environment env) {
+    if (++depth_ > options_.max_depth) {
+      depth_ = 0;
+      error("T0352", fmt::format("calls nest deeper than {}", options_.max_depth));
+    }
+    if (args.size() != f->params.size())
+      error("T0353",
+            fmt::format("the function takes {} arguments, {} were given", f->params.size(), args.size()));
+    for (size_t i = 0; i < args.size(); ++i) {
+      const auto& p = f->params[i];
+      if (p->declared) match_type(p->declared, args[i], env.symbols, p->name);
+      env.vars[p.get()] = args[i];
+    }
+    Value out = eval(f->body, env);
+    --depth_;
+    return out;
+  }
+
+ private:
+  int64_t integer(const PrimExpr& e, const Environment& env) {
+    return interpret_detail::evaluate(e, env.symbols)[0].i;
+  }
+  DataType stored(DataType t) const { return options_.float64 && t.is_float() ? f64 : t; }
+  NDArray as_stored(const NDArray& a) const {
+    if (stored(a.dtype()) == a.dtype()) return a;
+    NDArray out = NDArray::empty(a.shape(), f64);
+    for (int64_t i = 0; i < a.size(); ++i) out.set_element(i, a.element(i));
+    return out;
+  }
+
+  /// Binds the symbols that `type` introduces and checks the rest.
+  void match_type(const Type& type, const Value& v, Symbols& symbols, const std::string& what) {
+    auto dims = [&](const Array<PrimExpr>& wanted, const std::vector<int64_t>& actual) {
+      bool ok = wanted.size() == actual.size();
+      for (size_t i = 0; ok && i < actual.size(); ++i) {
+        const auto* s = wanted[i].as<tir::Var>();
+        if (s && !symbols.count(s))
+          symbols[s] = actual[i];
+        else
+          ok = interpret_detail::evaluate(wanted[i], symbols)[0].i == actual[i];
+      }
+      if (!ok)
+        error("T0357",
+              fmt::format("{}: shape ({}) does not match {}", what, fmt::join(actual, ", "), print(type)));
+    };
+    if (const auto* t = type.as<TensorType>()) {
+      auto a = as_array(v);
+      if (!a) error("T0357", fmt::format("{}: {} where a tensor is needed", what, describe(v)));
+      if (!t->dtype.is_void() && a->dtype() != stored(t->dtype))
+        error("T0357", fmt::format("{}: {} where {} is needed", what, describe(v), print(type)));
+      if (t->ndim >= 0 && a->ndim() != t->ndim)
+        error("T0357", fmt::format("{}: {} does not match {}", what, describe(v), print(type)));
+      if (auto s = known_shape(type)) dims(*s, a->shape());
+    } else if (const auto* t = type.as<ShapeType>()) {
+      const ShapeObj* s = as_shape(v);
+      if (!s) error("T0357", fmt::format("{}: {} where a shape is needed", what, describe(v)));
+      if (t->known) dims(t->values, s->dims);
+    } else if (const auto* t = type.as<TupleType>()) {
+      const ArrayObj* a = as_tuple(v);
+      if (!a || a->items.size() != t->items.size())
+        error("T0357", fmt::format("{}: {} where {} is needed", what, describe(v), print(type)));
+      for (size_t i = 0; i < t->items.size(); ++i) match_type(t->items[i], a->items[i], symbols, what);
+    } else if (const auto* t = type.as<PrimType>()) {
+      if (const auto* s = t->value.as<tir::Var>(); s && !symbols.count(s))
+        if (auto n = v.try_as<int64_t>()) symbols[s] = *n;
+    }
+  }
+
+  bool truth(const Value& v, const Origin& origin) {
+    if (auto a = as_array(v)) {
+      if (a->size() != 1) error("T0357", "a condition must be one value, not " + describe(v), origin);
+      return a->element(0) != 0;
+    }
+    if (auto i = v.try_as<int64_t>()) return *i != 0;
+    error("T0357", "a condition must be a scalar, not " + describe(v), origin);
+  }
+
+  Value eval(const Expr& e, Environment& env) {
+    return match<Value>(
+        e,
+        [&](const graph::Var& n) -> Value {
+          auto it = env.vars.find(&n);
+          if (it == env.vars.end())
+            error("T0350", fmt::format("variable {} has no value here", n.name), n.origin);
+          return it->second;
+        },
+        [&](const GlobalVar& n) -> Value {
+          if (auto f = module_.find(n.name).cast<Function>()) {
+            auto c = make<ClosureObj>();
+            c.mut()->function = f;
+            c.mut()->environment = std::make_shared<Environment>();
+            return Any(c);
+          }
+          error("T0350", fmt::format("no graph function `{}` in the module", n.name), n.origin);
+        },
+        [&](const Constant& n) -> Value { return Any(as_stored(n.data)); },
+        [&](const graph::Tuple& n) -> Value {
+          std::vector<Value> items;
+          for (const Expr& i : n.items) items.push_back(eval(i, env));
+          return tuple_value(items);
+        },
+        [&](const TupleGetItem& n) -> Value {
+          const Value v = eval(n.tuple, env);
+          const ArrayObj* a = as_tuple(v);
+          if (!a || n.index < 0 || n.index >= int64_t(a->items.size()))
+            error("T0357", fmt::format("no item {} in {}", n.index, describe(v)), n.origin);
+          return a->items[size_t(n.index)];
+        },
+        [&](const graph::Call& n) -> Value { return call(n, env); },
+        [&](const Op& n) -> Value { error("T0350", fmt::format("operator `{}` is not a value", n.name)); },
+        [&](const ExternFunc& n) -> Value {
+          PackedFunction f = registry::find(n.symbol);
+          if (!f) error("T0350", fmt::format("no function `{}` is registered", n.symbol), n.origin);
+          return Any(f);
+        },
+        [&](const Function& n) -> Value {
+          auto c = make<ClosureObj>();
+          c.mut()->function = Ref<Function>(&n);
+          c.mut()->environment = std::make_shared<Environment>(env);
+          return Any(c);
+        },
+        [&](const If& n) -> Value {
+          return eval(truth(eval(n.condition, env), n.origin) ? n.true_branch : n.false_branch, env);
+        },
+        [&](const graph::While& n) -> Value {
+          std::vector<Value> state;
+          for (const Expr& i : n.init) state.push_back(eval(i, env));
+          for (int64_t steps = 0;; ++steps) {
+            if (steps > options_.max_steps)
+              error("T0351", fmt::format("more than {} steps", options_.max_steps), n.origin);
+            for (size_t i = 0; i < state.size(); ++i) env.vars[n.loop_vars[i].get()] = state[i];
+            if (!truth(eval(n.condition, env), n.origin)) return tuple_value(state);
+            const Value next = eval(n.body, env);
+            const ArrayObj* t = as_tuple(next);
+            if (!t || t->items.size() != state.size())
+              error("T0357", "the loop's body must give one value per loop variable", n.origin);
+            state = t->items;
+          }
+        },
+        [&](const SeqExpr& n) -> Value {
+          for (const BindingBlock& block : n.blocks)
+            for (const Binding& b : block->bindings) {
+              Value v = eval(binding_value(b), env);
+              if (const auto* m = b.as<MatchCastNode>()) match_type(m->type, v, env.symbols, m->var->name);
+              env.vars[binding_var(b).get()] = std::move(v);
+            }
+          return eval(n.body, env);
+        },
+        [&](const ShapeExpr& n) -> Value {
+          std::vector<int64_t> dims;
+          for (const PrimExpr& d : n.values) dims.push_back(integer(d, env));
+          return shape_value(dims);
+        },
+        [&](const PrimValue& n) -> Value {
+          const auto v = interpret_detail::evaluate(n.value, env.symbols);
+          return n.value.dtype().is_float()  ? Any(v[0].d)
+                 : n.value.dtype().is_bool() ? Any(v[0].i != 0)
+                                             : Any(v[0].i);
+        },
+        [&](const graph::StringImm& n) -> Value { return Any(n.value); },
+        [&](const DataTypeImm& n) -> Value { return Any(n.value); });
+  }
+
+  NDArray allocate(const Type& type, const Environment& env) {
+    const auto* t = type.as<TensorType>();
+    auto shape = known_shape(type);
+    if (!t || !shape)
+      error("T0357", "the output shape of a destination-passing call must be known: " + print(type));
+    std::vector<int64_t> dims;
+    for (const PrimExpr& d : *shape) dims.push_back(integer(d, env));
+    return NDArray::zeros(dims, stored(t->dtype));
+  }
+
+  Value call(const graph::Call& n, Environment& env) {
+    if (const auto* op = n.op.as<Op>()) {
+      if (op->name == "call_tir" || op->name == "call_tir_inplace" || op->name == "call_dps_packed")
+        return call_destination(n, *op, env);
+      if (op->name == "call_packed" || op->name == "call_pure_packed") {
+        std::vector<Value> args;
+        for (size_t i = 1; i < n.args.size(); ++i) args.push_back(eval(n.args[i], env));
+        return eval(n.args[0], env).as<PackedFunction>().call_packed(args);
+      }
+      return call_operator(n, *op, env);
+    }
+    std::vector<Value> args;
+    for (const Expr& a : n.args) args.push_back(eval(a, env));
+    const Value callee = eval(n.op, env);
+    if (auto f = callee.try_as<PackedFunction>(); f && *f) return f->call_packed(args);
+    if (!callee.is_object() || !is_type_index<ClosureObj>(callee.tag()))
+      error("T0357", "this value cannot be called: " + describe(callee), n.origin);
+    const auto* closure = static_cast<const ClosureObj*>(callee.object());
+    return call_function(closure->function, args, *closure->environment);
+  }
+
+  Value call_destination(const graph::Call& n, const Op& op, Environment& env) {
+    const Value packed = eval(n.args[1], env);
+    std::vector<NDArray> arrays;
+    const ArrayObj* tuple = as_tuple(packed);
+    for (const Any& a : tuple ? tuple->items : std::vector<Any>{packed}) arrays.push_back(a.as<NDArray>());
+    Array<int64_t> inplace;
+    if (op.name == "call_tir_inplace" && n.attrs)
+      for (const FieldInfo& f : type_of(n.attrs)->fields)
+        if (f.name == "inplace_indices") inplace = f.get(n.attrs.get()).as<Array<int64_t>>();
+    std::vector<Value> outputs;
+    for (size_t i = 0; i < n.type_args.size(); ++i) {
+      if (i < inplace.size() && inplace[i] >= 0) {
+        NDArray& a = arrays.at(size_t(inplace[i]));
+        a = a.copy();
+        outputs.push_back(Any(a));
+      } else {
+        outputs.push_back(Any(allocate(n.type_args[i], env)));
+        arrays.push_back(outputs.back().as<NDArray>());
+      }
+    }
+    if (const auto* g = n.args[0].as<GlobalVar>()) {
+      if (n.args.size() > 2) {
+        const Value symbolic = eval(n.args[2], env);
+        for (int64_t d : as_shape(symbolic)->dims) {
+          NDArray s = NDArray::empty({}, i64);
+          s.set_element_int(0, d);
+          arrays.push_back(s);
+        }
+      }
+      auto f = module_.find(g->name).cast<tir::PrimFuncNode>();
+      if (!f) error("T0350", fmt::format("no tensor function `{}` in the module", g->name), n.origin);
+      interpret_prim_func(f, arrays, module_, options_);
+    } else {
+      std::vector<Value> args;
+      for (const NDArray& a : arrays) args.push_back(Any(a));
+      eval(n.args[0], env).as<PackedFunction>().call_packed(args);
+    }
+    return outputs.size() == 1 ? outputs[0] : tuple_value(outputs);
+  }
+
+  /// A variable of the concrete type of `v`; tuples become tuples of variables.
+  Expr concrete(const Expr& e, const Value& v, std::vector<NDArray>& arrays) {
+    if (auto a = as_array(v)) {
+      arrays.push_back(*a);
+      if (e.is<Constant>()) return e;
+      const auto* t = e->type ? as_tensor(e->type) : nullptr;
+      Array<PrimExpr> shape;
+      for (int64_t d : a->shape()) shape.push_back(d);
+      return graph::var("x", tensor_type(shape, t && !t->dtype.is_void() ? t->dtype : a->dtype()));
+    }
+    if (const ArrayObj* items = as_tuple(v)) {
+      Array<Expr> out;
+      Array<Type> types;
+      const auto* tuple = e.as<graph::Tuple>();
+      const auto* type = e->type ? e->type.as<TupleType>() : nullptr;
+      for (size_t i = 0; i < items->items.size(); ++i) {
+        Expr item = tuple ? tuple->items[i] : Expr(graph::var("x", type ? type->items[i] : Type()));
+        out.push_back(concrete(item, items->items[i], arrays));
+        types.push_back(out.back()->type);
+      }
+      Expr t = make<graph::Tuple>(out);
+      t.mut()->type = tuple_type(types);
+      return t;
+    }
+    if (const ShapeObj* s = as_shape(v)) {
+      Array<PrimExpr> dims;
+      for (int64_t d : s->dims) dims.push_back(d);
+      return shape_expr(dims);
+    }
+    if (v.tag() == kFloat)
+      return make<PrimValue>(PrimExpr::float_imm(
+          v.as<double>(), e->type && e->type.is<PrimType>() ? e->type.as<PrimType>()->dtype : f32));
+    if (auto i = v.try_as<int64_t>())
+      return make<PrimValue>(
+          PrimExpr::int_imm(*i, e->type && e->type.is<PrimType>() ? e->type.as<PrimType>()->dtype : i64));
+    return e;
+  }
+
+  Value call_operator(const graph::Call& n, const Op& op, Environment& env) {
+    std::vector<Value> values;
+    for (const Expr& a : n.args) values.push_back(eval(a, env));
+    if (const auto* evaluate = op.attr<op::Evaluate>("evaluate")) return (*evaluate)(n, values);
+    const auto* define = op.attr<op::TensorDef>("tensor_def");
+    if (!define) error("T0350", fmt::format("the interpreter cannot run operator `{}`", op.name), n.origin);
+    std::vector<NDArray> arrays;
+    Array<Expr> args;
+    for (size_t i = 0; i < values.size(); ++i) args.push_back(concrete(n.args[i], values[i], arrays));
+    ObjectRef attrs = rewrite_any(n.attrs, [&](const ObjectRef& o) -> ObjectRef {
+      const auto* v = o.as<tir::Var>();
+      if (!v) return {};
+      auto it = env.symbols.find(v);
+      return it == env.symbols.end() ? ObjectRef() : ObjectRef(PrimExpr::int_imm(it->second, v->dtype));
+    });
+    auto concrete_call = make<graph::Call>(n.op, args, attrs, n.type_args);
+    concrete_call.mut()->origin = n.origin;
+    concrete_call.mut()->type = op.infer(*concrete_call);
+
+    Array<te::Tensor> params;
+    std::vector<te::Tensor> inputs;
+    for (const Expr& a : args) {
+      const auto* t = a.as<graph::Tuple>();
+      const bool tensor = as_tensor(a->type);
+      for (const Expr& x : t ? t->items : tensor ? Array<Expr>{a} : Array<Expr>()) {
+        inputs.push_back(te::placeholder(*known_shape(x), as_tensor(x)->dtype));
+        params.push_back(inputs.back());
+      }
+    }
+    for (const te::Tensor& t : (*define)(*concrete_call, inputs)) {
+      params.push_back(t);
+      std::vector<int64_t> dims;
+      for (const PrimExpr& d : t.shape()) dims.push_back(integer(d, env));
+      arrays.push_back(NDArray::zeros(dims, stored(t.dtype())));
+    }
+    interpret_prim_func(te::create_prim_func(params), arrays, module_, options_);
+    std::vector<Value> outputs;
+    for (size_t i = inputs.size(); i < arrays.size(); ++i) outputs.push_back(Any(arrays[i]));
+    return concrete_call->type.is<TupleType>() ? tuple_value(outputs) : outputs[0];
+  }
+
+  const IRModule& module_;
+  const InterpretOptions& options_;
+  int depth_ = 0;
+};
+
+}  // namespace
+}  // namespace graph
+
+Value interpret(const IRModule& module, const std::string& function, const std::vector<Value>& args,
+                const InterpretOptions& options) {
+  auto f = module.find(function).cast<graph::Function>();
+  if (!f) graph::error("T0350", fmt::format("no graph function `{}` in the module", function));
+  return graph::GraphInterpreter(module, options).call_function(f, args, {});
+}
+
+}  // namespace tenon
