@@ -2,20 +2,31 @@
 // What the code generators share: lowered PrimFuncs in (after the tensor pipeline: flat buffers, packed ABI of
 // runtime/kernel.h), text or object code out. Anything else is refused by name ("T0801").
 #pragma once
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
 #include "ir/module.h"
 #include "target/target.h"
 
 namespace tenon {
 
-/// A lowered module: each PrimFunc has attribute "global_symbol" and the kernel signature.
-struct ObjectCode { std::string bytes; std::vector<std::string> symbols; };
+/// Machine code: ELF relocatable objects (a module is split so that parts compile in parallel; the split depends
+/// on the module only) and the kernels they define, in module order.
+struct ObjectCode { std::vector<std::string> objects; std::vector<std::string> symbols; };
 
 namespace codegen {
-/// Machine code of every kernel as one ELF object; `threads` compile in parallel, identical bodies once.
+/// A lowered module: each PrimFunc with attribute "tenon.kernel" has "global_symbol" and the kernel signature.
+/// What no generator accepts: one line per node kind or form, as the refusals ("T0801") name them.
+std::vector<std::string> unsupported_nodes();
+/// Machine code of every kernel; `threads` compile in parallel, identical bodies once. opt_level 0 … 3.
 ObjectCode llvm_object(const IRModule& lowered, const Target& target, int opt_level = 2, int threads = 1);
 std::string llvm_ir(const IRModule& lowered, const Target& target, int opt_level = 2);
 std::string llvm_assembly(const IRModule& lowered, const Target& target, int opt_level = 2);
-/// Links an object into an ELF shared object (lld in process). T0803 with lld's words on failure.
+/// The parts joined into one relocatable object (`--emit obj`).
+std::string merge_objects(const ObjectCode& object, const Target& target);
+/// Links the objects into an ELF shared object (lld in process). T0803 with lld's words on failure.
 std::string link_shared(const ObjectCode& object, const Target& target);
 /// Loads object code into this process (ORC); resolves kernels by symbol. Lives as long as the returned handle.
 struct JitModule { std::shared_ptr<void> keep; std::function<void*(const std::string&)> find; };
