@@ -1,0 +1,22 @@
+# SPDX-License-Identifier: Apache-2.0
+# Generates the reader of onnx.proto and links protobuf statically, its symbols hidden, so that a process which
+# has another protobuf loaded is not disturbed.
+find_library(TENON_PROTOBUF_LITE NAMES libprotobuf-lite.a REQUIRED)
+set(onnx_schema_dir ${CMAKE_BINARY_DIR}/schema)
+file(MAKE_DIRECTORY ${onnx_schema_dir}/tenon_schema)
+set(onnx_proto ${CMAKE_SOURCE_DIR}/src/import/onnx/onnx.proto)
+add_custom_command(
+  OUTPUT ${onnx_schema_dir}/tenon_schema/onnx.pb.cc ${onnx_schema_dir}/tenon_schema/onnx.pb.h
+  COMMAND ${Protobuf_PROTOC_EXECUTABLE} --cpp_out=${onnx_schema_dir}/tenon_schema
+          -I ${CMAKE_SOURCE_DIR}/src/import/onnx ${onnx_proto}
+  DEPENDS ${onnx_proto}
+  COMMENT "Generating the ONNX schema")
+add_library(tenon_onnx_schema OBJECT ${onnx_schema_dir}/tenon_schema/onnx.pb.cc)
+target_compile_options(tenon_onnx_schema PRIVATE -w -fvisibility=hidden)
+target_include_directories(tenon_onnx_schema SYSTEM PUBLIC ${onnx_schema_dir} ${Protobuf_INCLUDE_DIRS})
+set_property(GLOBAL APPEND PROPERTY TENON_FOLDERS tenon_onnx_schema)
+
+add_dependencies(tenon_import_onnx tenon_onnx_schema)
+target_include_directories(tenon_import_onnx SYSTEM PRIVATE ${onnx_schema_dir} ${Protobuf_INCLUDE_DIRS})
+target_link_libraries(tenon_import_onnx PUBLIC ${TENON_PROTOBUF_LITE})
+target_link_options(tenon_import_onnx INTERFACE -Wl,--exclude-libs,libprotobuf-lite.a)
