@@ -81,13 +81,37 @@ struct Executable {
   std::vector<std::pair<std::string, std::string>> metadata;  ///< "compiler", "target", "model_hash", "flags", …
 };
 
-// Builtins of the VM (all by name "vm.builtin.NAME"), arguments in brackets:
+// Kernel arguments. A buffer (the first num_buffers) is a register holding an NDArray, a constant, an arena
+// tensor, or a heap slot: then the kernel sees the shape heap from that slot on as an int64 buffer. A scalar is
+// an immediate, a heap slot, or a register holding an int, a float (passed as its double image) or a tensor of
+// one element.
+//
+// Builtins of the VM (all by name "vm.builtin.NAME"). An int may be an immediate, a heap slot or a register; where
+// dimensions d0, d1, … are listed, one Shape in their place also serves:
 //   match_shape(tensor-or-shape, n, then n pairs (code, value))  code 0: must equal value, 1: store to heap slot
-//                value, 2: must equal heap slot value; a mismatch is Error "T0501" with both shapes
-//   make_shape(d0, d1, …) → Shape;  shape_of(tensor) → Shape;  tensor_to_shape(tensor) → Shape; shape_to_tensor(shape)
-//   alloc_tensor(dtype-code as int, d0, d1, …) → NDArray from the session's pool
-//   reshape(tensor, d0, …) → view;  tuple(a, …), tuple_get(t, i);  copy(tensor)
-//   heap_arith kernels are compiled PrimFuncs over an i64 buffer: compute_shape(kernel)
+//                value, 2: must equal heap slot value; 3: anything. A mismatch is Error "T0501" with both shapes.
+//   check_tensor(tensor, ndim, dtype) → tensor: ndim -1 and dtype 0 mean any; Error "T0501"
+//   compute_shape(slot, then pairs (code, value)): postfix int64 arithmetic, the result goes to the heap slot.
+//                code 0 pushes value, 1 pushes heap slot value, 2 applies ShapeOp(value) to the two on top
+//   make_shape(d0, d1, …) → Shape;  shape_of(tensor) → Shape;  tensor_to_shape(1-D int tensor) → Shape
+//   shape_to_tensor(shape) → 1-D int64 tensor;  shape_dim(shape-or-tensor, i) → int
+//   alloc_tensor(dtype, d0, d1, …) → NDArray from the session's pool, uninitialised
+//   reshape(tensor, d0, …) → view;  copy(tensor);  tuple(a, …);  tuple_get(t, i)
+//   scalar(tensor of one element) → int or float;  to_tensor(int-or-float, dtype) → 0-D tensor
+// Any other name is looked up in the registry and called with the arguments as they are.
+//
+// Metadata key "asserts.SYMBOL" holds the messages of a kernel's assertions, one a line, in order.
+
+enum class ShapeOp : uint8_t { Add, Sub, Mul, FloorDiv, FloorMod, Min, Max, CeilDiv };
+
+/// A data type as an int argument of builtins; 0 stands for "any".
+inline int64_t dtype_word(DataType t) { return int64_t(t.code) | int64_t(t.bits) << 8 | int64_t(t.lanes) << 16; }
+inline DataType dtype_of_word(int64_t w) { return {TypeCode(w & 255), uint8_t(w >> 8), uint16_t(w >> 16)}; }
+
+/// Every index, range and jump of the tables is inside its bounds, so that the VM need not look again.
+/// Error "T0607" says what is not.
+void check_executable(const Executable& executable);
+
 /// A shape as a VM value.
 struct ShapeObj : Object {
   static constexpr std::string_view type_key = "Shape";

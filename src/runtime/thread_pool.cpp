@@ -1,0 +1,288 @@
+// SPDX-License-Identifier: Apache-2.0
+// Thread pool and workspaces; the contract is in the header.
+#include "runtime/thread_pool.h"
+
+#include <pthread.h>
+#include <sched.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstdlib>
+#include <cstring>
+#include <new>
+
+namespace tenon {
+namespace {
+
+constexpr int64_t kFanOutNs = 20'000;    // a region shorter than this is not worth waking anyone for
+constexpr int64_t kTaskNs = 10'000;      // and no thread is asked to do less than this
+constexpr int64_t kUnknownCostNs = 100;  // per iteration, when the compiler does not say
+constexpr auto kSpin = std::chrono::microseconds(30);
+constexpr size_t kHeader = 64;
+constexpr size_t kKeptWorkspace = size_t(64) << 20;
+
+void pause() {
+#if defined(__x86_64__) || defined(__i386__)
+  __builtin_ia32_pause();
+#elif defined(__aarch64__)
+  asm volatile("yield");
+#endif
+}
+
+/// Spins until `done` for a bounded time; false when the time is over.
+template <class F>
+bool spin(F done) {
+  if (done()) return true;
+  const auto end = std::chrono::steady_clock::now() + kSpin;
+  do {
+    for (int i = 0; i < 64; ++i) {
+      if (done()) return true;
+      pause();
+    }
+  } while (std::chrono::steady_clock::now() < end);
+  return done();
+}
+
+int64_t task_begin(int64_t extent, int tasks, int index) {
+  return extent / tasks * index + std::min<int64_t>(index, extent % tasks);
+}
+
+void* workspace_allocate(const TenonKernelContext* context, int64_t bytes);
+void workspace_release(const TenonKernelContext* context, void* memory);
+int32_t serial_for(const TenonKernelContext* context, TenonParallelBody body, void* closure, int64_t extent,
+                   int64_t) {
+  return extent > 0 ? body(closure, 0, extent, context) : 0;
+}
+
+enum : uint32_t { kIdle = 0, kPosted = 1, kStop = 2 };
+
+}  // namespace
+
+// ---- Workspace
+
+struct WorkspaceHeader {
+  Workspace::Mark before;
+};
+
+void* Workspace::allocate(int64_t bytes) {
+  if (bytes < 0 || bytes > (int64_t(1) << 46)) return nullptr;
+  const size_t need = ((size_t(bytes) + 63) & ~size_t(63)) + kHeader;
+  Mark at = mark_;
+  if (blocks_.empty() || blocks_[at.block].size - at.used < need) {
+    // The next block holds at least as much as all before it, so that there are few.
+    size_t next = blocks_.empty() ? 0 : at.block + 1;
+    free_blocks(next);
+    const size_t size = std::max({need, held_bytes(), size_t(64) << 10});
+    char* memory = static_cast<char*>(std::aligned_alloc(64, size));
+    if (!memory) return nullptr;
+    try {
+      blocks_.push_back({memory, size});
+    } catch (const std::bad_alloc&) {
+      std::free(memory);
+      return nullptr;
+    }
+    at = {next, 0};
+  }
+  char* place = blocks_[at.block].memory + at.used;
+  const WorkspaceHeader header{mark_};
+  std::memcpy(place, &header, sizeof header);
+  mark_ = {at.block, at.used + need};
+  return place + kHeader;
+}
+
+void Workspace::release(void* memory) {
+  if (!memory) return;
+  WorkspaceHeader header;
+  std::memcpy(&header, static_cast<char*>(memory) - kHeader, sizeof header);
+  rollback(header.before);
+}
+
+void Workspace::rollback_slow(Mark mark) {
+  mark_ = mark;
+  if (mark.block != 0 || mark.used != 0) return;
+  // Empty: several blocks become one on the next use, and a very large one goes back to the system.
+  if (blocks_.size() > 1 || held_bytes() > kKeptWorkspace) {
+    const size_t total = held_bytes();
+    free_blocks(0);
+    if (total <= kKeptWorkspace)
+      if (char* memory = static_cast<char*>(std::aligned_alloc(64, total)))
+        blocks_.push_back({memory, total});
+  }
+}
+
+void Workspace::free_blocks(size_t keep) {
+  while (blocks_.size() > keep) {
+    std::free(blocks_.back().memory);
+    blocks_.pop_back();
+  }
+}
+
+size_t Workspace::held_bytes() const {
+  size_t total = 0;
+  for (const Block& b : blocks_) total += b.size;
+  return total;
+}
+
+// ---- ThreadPool
+
+struct alignas(64) ThreadPool::Worker {
+  std::atomic<uint32_t> state{kIdle};
+  int32_t code = 0;
+  TenonKernelContext context;
+  Workspace workspace;
+  std::thread thread;
+};
+
+namespace {
+/// Of a worker: the workspace is all it has.
+struct WorkerRuntime {
+  static void* allocate(const TenonKernelContext* c, int64_t bytes) {
+    return static_cast<Workspace*>(c->runtime)->allocate(bytes);
+  }
+  static void release(const TenonKernelContext* c, void* memory) {
+    static_cast<Workspace*>(c->runtime)->release(memory);
+  }
+};
+}  // namespace
+
+int ThreadPool::available_cores() {
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  if (sched_getaffinity(0, sizeof set, &set) == 0) return std::max(1, CPU_COUNT(&set));
+  return std::max(1u, std::thread::hardware_concurrency());
+}
+
+ThreadPool::ThreadPool(int cores) : cores_(cores > 0 ? std::min(cores, 1024) : available_cores()) {}
+
+ThreadPool::~ThreadPool() {
+  for (auto& w : workers_) {
+    w->state.store(kStop, std::memory_order_release);
+    w->state.notify_one();
+  }
+  for (auto& w : workers_) w->thread.join();
+}
+
+struct ThreadPoolForkHandler {
+  static void child() {
+    ThreadPool& pool = ThreadPool::process();
+    // The threads of these records do not exist here, and another thread may have been changing the list
+    // when the fork happened: what it holds is given up, never touched.
+    new (&pool.workers_) std::vector<std::unique_ptr<ThreadPool::Worker>>();
+    pool.pending_.store(0, std::memory_order_relaxed);
+    pool.busy_.clear();
+  }
+};
+
+ThreadPool& ThreadPool::process() {
+  static ThreadPool* pool = [] {
+    auto* p = new ThreadPool();
+    pthread_atfork(nullptr, nullptr, ThreadPoolForkHandler::child);
+    return p;
+  }();
+  return *pool;
+}
+
+void ThreadPool::grow(int workers) {
+  while (int(workers_.size()) < workers) {
+    auto w = std::make_unique<Worker>();
+    w->context = {serial_for, WorkerRuntime::allocate, WorkerRuntime::release, &w->workspace};
+    const int index = int(workers_.size()) + 1;
+    workers_.push_back(std::move(w));
+    Worker& self = *workers_.back();
+    try {
+      self.thread = std::thread([this, &self, index] { work(self, index); });
+    } catch (...) {
+      workers_.pop_back();  // a process at its thread limit goes on with what there is
+      return;
+    }
+  }
+}
+
+int32_t ThreadPool::run_task(int index, const TenonKernelContext* context) {
+  const Job& job = job_;
+  return job.body(job.closure, task_begin(job.extent, job.tasks, index),
+                  task_begin(job.extent, job.tasks, index + 1), context);
+}
+
+void ThreadPool::work(Worker& self, int index) {
+  for (;;) {
+    if (!spin([&] { return self.state.load(std::memory_order_relaxed) != kIdle; }))
+      self.state.wait(kIdle, std::memory_order_relaxed);
+    uint32_t seen = kPosted;
+    if (self.state.compare_exchange_strong(seen, kIdle, std::memory_order_acq_rel)) {
+      self.code = run_task(index, &self.context);
+      self.workspace.rollback({});
+      if (pending_.fetch_sub(1, std::memory_order_acq_rel) == 1) pending_.notify_one();
+    } else if (seen == kStop) {
+      return;
+    }
+  }
+}
+
+int32_t ThreadPool::run(TenonParallelBody body, void* closure, int64_t extent, int64_t cost, int threads,
+                        const TenonKernelContext* serial) {
+  if (extent <= 0) return 0;
+  int64_t total = 0;
+  if (__builtin_mul_overflow(extent, cost > 0 ? cost : kUnknownCostNs, &total)) total = INT64_MAX;
+  int64_t tasks = std::min<int64_t>({threads, cores_, extent});
+  if (total < kFanOutNs) tasks = 1;
+  tasks = std::min(tasks, std::max<int64_t>(1, total / kTaskNs));
+  if (tasks <= 1 || busy_.test_and_set(std::memory_order_acquire)) return body(closure, 0, extent, serial);
+  struct Unlock {
+    std::atomic_flag& flag;
+    ~Unlock() { flag.clear(std::memory_order_release); }
+  } unlock{busy_};
+
+  grow(int(tasks) - 1);
+  tasks = std::min<int64_t>(tasks, int64_t(workers_.size()) + 1);
+  job_ = {body, closure, extent, int(tasks)};
+  pending_.store(uint32_t(tasks - 1), std::memory_order_relaxed);
+  for (int i = 0; i + 1 < tasks; ++i) {
+    workers_[i]->state.store(kPosted, std::memory_order_release);
+    workers_[i]->state.notify_one();
+  }
+  int32_t code = run_task(0, serial);
+  // A worker that has not begun (parked, or its core is taken) is not waited for: its task is done here.
+  for (int i = int(tasks) - 2; i >= 0; --i) {
+    uint32_t seen = kPosted;
+    if (!workers_[i]->state.compare_exchange_strong(seen, kIdle, std::memory_order_acq_rel)) continue;
+    workers_[i]->code = run_task(i + 1, serial);
+    pending_.fetch_sub(1, std::memory_order_acq_rel);
+  }
+  uint32_t left;
+  if (!spin([&] { return pending_.load(std::memory_order_acquire) == 0; }))
+    while ((left = pending_.load(std::memory_order_acquire)) != 0)
+      pending_.wait(left, std::memory_order_acquire);
+  for (int i = 0; i + 1 < tasks && code == 0; ++i) code = workers_[i]->code;
+  return code;
+}
+
+// ---- KernelContext
+
+KernelContext::KernelContext(ThreadPool& pool, int threads) : pool_(pool) {
+  outer_ = {parallel_for, workspace_allocate, workspace_release, this};
+  serial_ = {serial_for, workspace_allocate, workspace_release, this};
+  set_threads(threads);
+}
+
+void KernelContext::set_threads(int threads) {
+  threads_ = threads <= 0 ? pool_.cores() : std::min(threads, pool_.cores());
+}
+
+int32_t KernelContext::parallel_for(const TenonKernelContext* context, TenonParallelBody body, void* closure,
+                                    int64_t extent, int64_t cost) {
+  auto* self = static_cast<KernelContext*>(context->runtime);
+  if (self->cancelled()) return -2;
+  return self->pool_.run(body, closure, extent, cost, self->threads_, &self->serial_);
+}
+
+namespace {
+void* workspace_allocate(const TenonKernelContext* context, int64_t bytes) {
+  return static_cast<KernelContext*>(context->runtime)->workspace().allocate(bytes);
+}
+void workspace_release(const TenonKernelContext* context, void* memory) {
+  static_cast<KernelContext*>(context->runtime)->workspace().release(memory);
+}
+}  // namespace
+
+}  // namespace tenon
