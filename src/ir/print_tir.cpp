@@ -1,0 +1,796 @@
+// SPDX-License-Identifier: Apache-2.0
+// Script text of tensor programs. Every form is read back by parse_tir*.cpp into the same nodes, so nothing
+// is simplified here: a data type that the text does not imply is written out.
+#include <fmt/format.h>
+
+#include <cmath>
+
+#include "ir/intrinsic.h"
+#include "ir/print_impl.h"
+#include "ir/structural.h"
+#include "ir/walk.h"
+
+namespace tenon::print_detail {
+using namespace tir;
+
+namespace {
+constexpr std::string_view kind_names[] = {"spatial", "reduce", "scan", "opaque", "thread_index"};
+
+bool mentions(const ObjectRef& root, const Object* what) {
+  bool found = false;
+  if (root)
+    pre_order(root, [&](const ObjectRef& n) {
+      found = found || n.get() == what;
+      return !found;
+    });
+  return found;
+}
+bool is_scope(const Stmt& s) {
+  return s.is<LetStmt>() || s.is<Allocate>() || s.is<AllocateConst>() || s.is<DeclBuffer>() ||
+         s.is<BufferRealize>() || s.is<AttrStmt>();
+}
+const Stmt& scope_body(const Stmt& s) {
+  if (const auto* n = s.as<LetStmt>()) return n->body;
+  if (const auto* n = s.as<Allocate>()) return n->body;
+  if (const auto* n = s.as<AllocateConst>()) return n->body;
+  if (const auto* n = s.as<DeclBuffer>()) return n->body;
+  if (const auto* n = s.as<BufferRealize>()) return n->body;
+  return s.as<AttrStmt>()->body;
+}
+bool same_extent(const PrimExpr& a, const PrimExpr& b) {
+  return a.same_as(b) || (a && b && a.dtype() == b.dtype() && structural_equal(a, b));
+}
+}  // namespace
+
+// ---------------------------------------------------------------- expressions
+void Printer::variable(const Var* v) {
+  if (!names_.known(v)) {
+    if (auto it = data_owner_.find(v); it != data_owner_.end()) {
+      out_ += names_.get(it->second, it->second->name) + ".data";
+      return;
+    }
+    const std::string& name = names_.get(v, v->name);
+    if (implicit_ && v->dtype != i64) {
+      out_ += fmt::format("T.Var(\"{}\", \"{}\")", name, to_string(v->dtype));
+      return;
+    }
+    out_ += name;
+    return;
+  }
+  out_ += names_.get(v, v->name);
+}
+
+const std::string& Printer::buffer_name(const Buffer& b) {
+  if (b->data && !names_.known(b->data.get())) data_owner_.emplace(b->data.get(), b.get());
+  return names_.get(b.get(), b->name.empty() ? "buffer" : b->name);
+}
+
+void Printer::binary(const PrimExpr& a, const PrimExpr& b, std::string_view op, int level, int precedence,
+                     bool compare) {
+  if (level < precedence) out_ += '(';
+  expr(a, compare ? level + 1 : level);
+  out_ += op;
+  expr(b, level + 1);
+  if (level < precedence) out_ += ')';
+}
+
+void Printer::subscript(const Array<PrimExpr>& indices) {
+  out_ += '[';
+  if (indices.empty()) out_ += "()";
+  exprs(indices);
+  out_ += ']';
+}
+
+void Printer::function_call(const Call& c) {
+  const std::string_view op = c.op;
+  const std::string_view base = op.starts_with("tir.") ? op.substr(4) : std::string_view();
+  const Intrinsic* known = find_intrinsic(op);
+  const bool counted = known && (known->arguments < 0 || size_t(known->arguments) == c.args.size());
+  if ((base == "call_extern" || base == "call_prim_func") && !c.args.empty() && c.args[0].is<StringImm>()) {
+    out_ += fmt::format("T.{}(\"{}\", ", base, to_string(c.dtype));
+    exprs(c.args);
+    out_ += ')';
+    return;
+  }
+  if (counted && base == "reinterpret") {
+    out_ += fmt::format("T.reinterpret(\"{}\", ", to_string(c.dtype));
+    expr(c.args[0]);
+    out_ += ')';
+    return;
+  }
+  bool implied = false;
+  if (counted && base != "prefetch" && !c.args.empty() && c.args[0]) {
+    if (base == "isnan" || base == "isinf" || base == "isfinite")
+      implied = c.dtype == boolean.with_lanes(c.args[0].dtype().lanes);
+    else if (base == "if_then_else")
+      implied = c.dtype == c.args[1].dtype();
+    else if (base == "address_of")
+      implied = c.dtype == DataType::handle();
+    else if (base.starts_with("vector_reduce_"))
+      implied = c.dtype == c.args[0].dtype().element();
+    else if (known->vector)
+      implied = c.dtype == c.args[0].dtype();
+  }
+  if (implied) {
+    out_ += fmt::format("T.{}(", base);
+    exprs(c.args);
+    out_ += ')';
+    return;
+  }
+  out_ += "T.call(" + quoted(op);
+  for (const PrimExpr& a : c.args) {
+    out_ += ", ";
+    expr(a);
+  }
+  out_ += fmt::format(", dtype=\"{}\")", to_string(c.dtype));
+}
+
+void Printer::expr(const PrimExpr& e, int precedence) {
+  if (!e) {
+    out_ += "None";
+    return;
+  }
+  if (++depth_ > kPrintDepth) {
+    out_ += "...";
+    --depth_;
+    return;
+  }
+  auto call2 = [&](std::string_view f, const PrimExpr& a, const PrimExpr& b) {
+    out_ += fmt::format("T.{}(", f);
+    expr(a);
+    out_ += ", ";
+    expr(b);
+    out_ += ')';
+  };
+  match(
+      static_cast<const Ref<PrimExprNode>&>(e),
+      [&](const IntImm& n) {
+        if (n.dtype.is_bool())
+          out_ += n.value ? "True" : "False";
+        else if (n.dtype == i64)
+          out_ += std::to_string(n.value);
+        else
+          out_ += fmt::format("T.{}({})", to_string(n.dtype), n.value);
+      },
+      [&](const FloatImm& n) {
+        std::string text = std::isfinite(n.value) ? float_text(n.value)
+                           : std::isnan(n.value)  ? "\"nan\""
+                           : n.value > 0          ? "\"inf\""
+                                                  : "\"-inf\"";
+        if (text.ends_with(".0")) text.resize(text.size() - 2);
+        if (n.value == 0 && std::signbit(n.value)) text = "-0.0";
+        out_ += fmt::format("T.{}({})", to_string(n.dtype), text);
+      },
+      [&](const StringImm& n) { out_ += quoted(n.value); }, [&](const Var& n) { variable(&n); },
+      [&](const Add& n) { binary(n.a, n.b, " + ", kAdd, precedence); },
+      [&](const Sub& n) { binary(n.a, n.b, " - ", kAdd, precedence); },
+      [&](const Mul& n) { binary(n.a, n.b, " * ", kMul, precedence); },
+      [&](const Div& n) { binary(n.a, n.b, " / ", kMul, precedence); },
+      [&](const Mod& n) { call2("truncmod", n.a, n.b); },
+      [&](const FloorDiv& n) { binary(n.a, n.b, " // ", kMul, precedence); },
+      [&](const FloorMod& n) { binary(n.a, n.b, " % ", kMul, precedence); },
+      [&](const Min& n) { call2("min", n.a, n.b); }, [&](const Max& n) { call2("max", n.a, n.b); },
+      [&](const EQ& n) { binary(n.a, n.b, " == ", kCompare, precedence, true); },
+      [&](const NE& n) { binary(n.a, n.b, " != ", kCompare, precedence, true); },
+      [&](const LT& n) { binary(n.a, n.b, " < ", kCompare, precedence, true); },
+      [&](const LE& n) { binary(n.a, n.b, " <= ", kCompare, precedence, true); },
+      [&](const GT& n) { binary(n.a, n.b, " > ", kCompare, precedence, true); },
+      [&](const GE& n) { binary(n.a, n.b, " >= ", kCompare, precedence, true); },
+      [&](const And& n) { binary(n.a, n.b, " and ", kAnd, precedence); },
+      [&](const Or& n) { binary(n.a, n.b, " or ", kOr, precedence); },
+      [&](const Not& n) {
+        if (kNot < precedence) out_ += '(';
+        out_ += "not ";
+        expr(n.a, kNot);
+        if (kNot < precedence) out_ += ')';
+      },
+      [&](const Select& n) {
+        out_ += "T.Select(";
+        expr(n.condition);
+        out_ += ", ";
+        expr(n.true_value);
+        out_ += ", ";
+        expr(n.false_value);
+        out_ += ')';
+      },
+      [&](const Cast& n) {
+        out_ += "T.cast(";
+        expr(n.value);
+        out_ += fmt::format(", \"{}\")", to_string(n.dtype));
+      },
+      [&](const BufferLoad& n) {
+        out_ += buffer_name(n.buffer);
+        if (!n.predicate) return subscript(n.indices);
+        out_ += ".vload([";
+        exprs(n.indices);
+        out_ += "], predicate=";
+        expr(n.predicate);
+        out_ += ')';
+      },
+      [&](const ProducerLoad& n) {  // only inside tensor expressions, which have no text form of their own
+        out_ += names_.get(n.producer.get(), n.producer->name);
+        out_ += '(';
+        exprs(n.indices);
+        out_ += ')';
+      },
+      [&](const Ramp& n) {
+        out_ += "T.Ramp(";
+        expr(n.base);
+        out_ += ", ";
+        expr(n.stride);
+        out_ += fmt::format(", {})", n.lanes);
+      },
+      [&](const Broadcast& n) {
+        out_ += "T.Broadcast(";
+        expr(n.value);
+        out_ += fmt::format(", {})", n.lanes);
+      },
+      [&](const Shuffle& n) {
+        out_ += "T.Shuffle([";
+        exprs(n.vectors);
+        out_ += "], [";
+        list(n.indices, [&](int64_t i) { out_ += std::to_string(i); });
+        out_ += "])";
+      },
+      [&](const Let& n) {
+        std::string value;
+        std::swap(value, out_);
+        expr(n.value);  // before the variable gets its name, as it is read
+        std::swap(value, out_);
+        out_ += "T.Let(" + names_.get(n.var.get(), n.var->name) + ", " + value + ", ";
+        expr(n.body);
+        out_ += ')';
+      },
+      [&](const Call& n) { function_call(n); },
+      [&](const Reduce& n) {
+        out_ += "T.Reduce(T.comm_reducer(lambda ";
+        for (const Array<VarRef>& side : {n.combiner->lhs, n.combiner->rhs})
+          for (const VarRef& v : side)
+            out_ += names_.get(v.get(), v->name) + (v.get() == n.combiner->rhs.back().get() ? "" : ", ");
+        out_ += ": (";
+        list(n.combiner->result, [&](const PrimExpr& r) { expr(r); });
+        out_ += n.combiner->result.size() == 1 ? ",), [" : "), [";
+        exprs(n.combiner->identity);
+        out_ += "]), axis=[";
+        list(n.axis, [&](const IterVar& v) { iter_var(v); });
+        out_ += "], source=[";
+        exprs(n.source);
+        out_ += ']';
+        if (n.condition) {
+          out_ += ", condition=";
+          expr(n.condition);
+        }
+        if (!n.init.empty()) {
+          out_ += ", init=[";
+          exprs(n.init);
+          out_ += ']';
+        }
+        if (n.value_index) out_ += fmt::format(", value_index={}", n.value_index);
+        out_ += ')';
+      });
+  --depth_;
+}
+
+void Printer::range(const Range& r) {
+  out_ += "T.Range(";
+  expr(r->min);
+  out_ += ", ";
+  expr(r->extent);
+  out_ += ')';
+}
+
+void Printer::iter_var(const IterVar& v) {
+  std::string dom;
+  std::swap(dom, out_);
+  if (v->dom)
+    range(v->dom);
+  else
+    out_ += "None";
+  std::swap(dom, out_);
+  out_ += "T.IterVar(" + names_.get(v->var.get(), v->var->name) + ", " + dom + ", \"" +
+          std::string(kind_names[size_t(v->kind)]) + "\"";
+  if (!v->thread_tag.empty()) out_ += ", " + quoted(v->thread_tag);
+  if (!v->dom) out_ += fmt::format(", dtype=\"{}\"", to_string(v->var->dtype));
+  out_ += ')';
+}
+
+void Printer::buffer_region(const BufferRegion& r) {
+  out_ += buffer_name(r->buffer);
+  out_ += '[';
+  if (r->region.empty()) out_ += "()";
+  list(r->region, [&](const Range& x) {
+    const auto lo = as_int(x->min), n = as_int(x->extent);
+    expr(x->min);
+    if (n == 1) return;
+    out_ += ':';
+    if (x->min.dtype() != x->extent.dtype()) return expr(x->extent);
+    if (lo && n)
+      expr(PrimExpr::int_imm(*lo + *n, x->min.dtype()));
+    else if (lo == 0)
+      expr(x->extent);
+    else
+      expr(make<Add>(x->min, x->extent));
+  });
+  out_ += ']';
+}
+
+void Printer::shape_tuple(const Array<PrimExpr>& shape) {
+  out_ += '(';
+  exprs(shape);
+  out_ += shape.size() == 1 ? ",)" : ")";
+}
+
+/// `(shape), "dtype", strides=…, …` as in every form that declares a buffer.
+void Printer::buffer_attributes(const Buffer& b, bool with_data) {
+  shape_tuple(b->shape);
+  out_ += ", \"" + to_string(b->dtype) + "\"";
+  if (with_data) {
+    out_ += ", data=";
+    variable(b->data.get());
+  }
+  if (!b->strides.empty()) {
+    out_ += ", strides=[";
+    exprs(b->strides);
+    out_ += ']';
+  }
+  if (b->elem_offset) {
+    out_ += ", elem_offset=";
+    expr(b->elem_offset);
+  }
+  if (b->scope != "global") out_ += ", scope=" + quoted(b->scope);
+  if (b->align != 64) out_ += ", align=" + std::to_string(b->align);
+  if (!b->axis_separators.empty()) {
+    out_ += ", axis_separators=[";
+    list(b->axis_separators, [&](int64_t i) { out_ += std::to_string(i); });
+    out_ += ']';
+  }
+}
+
+/// Attributes of a buffer that is defined here; its pointer is named only when something else owns it.
+void Printer::declare_buffer(const Buffer& b) {
+  auto owner = data_owner_.find(b->data.get());
+  const bool shared = names_.known(b->data.get()) || (owner != data_owner_.end() && owner->second != b.get());
+  declared_.insert(b.get());
+  buffer_attributes(b, shared);
+}
+
+// ---------------------------------------------------------------- statements
+void Printer::stmt_body(const Stmt& s) {
+  Indented in(*this);
+  if (++depth_ > kPrintDepth) {
+    line();
+    out_ += "...";
+  } else
+    sequence(s);
+  --depth_;
+}
+
+void Printer::sequence(const Stmt& first) {
+  Stmt s = first;
+  for (;;) {
+    if (const auto* list = s.as<SeqStmt>()) {
+      const size_t n = list->seq.size();
+      if (n == 0) {
+        line();
+        out_ += "pass";
+        return;
+      }
+      for (size_t i = 0; i + 1 < n; ++i) {
+        if (!is_scope(list->seq[i])) {
+          leaf_stmt(list->seq[i]);
+          continue;
+        }
+        scope_head(list->seq[i], false);
+        stmt_body(scope_body(list->seq[i]));
+      }
+      s = Stmt(list->seq[n - 1]);
+    } else if (s && is_scope(s)) {
+      scope_head(s, true);
+      s = Stmt(scope_body(s));
+    } else {
+      return leaf_stmt(s);
+    }
+  }
+}
+
+/// First line of a statement that holds over its body: `x: T.int64 = v` (the rest of the sequence is the
+/// body) or `with T.LetStmt(v) as x:`.
+bool Printer::scope_head(const Stmt& s, bool flat) {
+  line();
+  auto head = [&](const std::string& name, auto form) {
+    if (flat) {
+      out_ += name + " = ";
+      form();
+      return;
+    }
+    out_ += "with ";
+    form();
+    out_ += " as " + name + ":";
+  };
+  if (const auto* n = s.as<LetStmt>()) {
+    std::string value;
+    std::swap(value, out_);
+    expr(n->value);
+    std::swap(value, out_);
+    const std::string& name = names_.get(n->var.get(), n->var->name);
+    if (flat)
+      out_ += fmt::format("{}: T.{} = {}", name, to_string(n->var->dtype), value);
+    else
+      out_ += fmt::format("with T.LetStmt({}, dtype=\"{}\") as {}:", value, to_string(n->var->dtype), name);
+  } else if (const auto* n = s.as<Allocate>()) {
+    const std::string name = buffer_name(n->buffer);
+    head(name, [&] {
+      out_ += "T.allocate(";
+      declare_buffer(n->buffer);
+      if (!n->annotations.empty()) {
+        out_ += ", annotations=";
+        map(n->annotations);
+      }
+      out_ += ')';
+    });
+  } else if (const auto* n = s.as<AllocateConst>()) {
+    const std::string name = buffer_name(n->buffer);
+    head(name, [&] {
+      out_ += "T.allocate_const(";
+      ndarray(n->data, "I.ndarray", "I.ndarray_ref");
+      out_ += ", ";
+      declare_buffer(n->buffer);
+      out_ += ')';
+    });
+  } else if (const auto* n = s.as<DeclBuffer>()) {
+    if (declared_.count(n->buffer.get())) {
+      out_ +=
+          (flat ? "T.decl_buffer(" : "with T.decl_buffer(") + buffer_name(n->buffer) + (flat ? ")" : "):");
+      return true;
+    }
+    std::string attributes;
+    std::swap(attributes, out_);
+    buffer_attributes(n->buffer, true);  // the pointer exists already
+    std::swap(attributes, out_);
+    const std::string name = buffer_name(n->buffer);
+    declared_.insert(n->buffer.get());
+    head(name, [&] { out_ += "T.decl_buffer(" + attributes + ")"; });
+  } else if (const auto* n = s.as<BufferRealize>()) {
+    const std::string name = buffer_name(n->buffer);
+    head(name, [&] {
+      out_ += "T.realize(";
+      declare_buffer(n->buffer);
+      out_ += ", bounds=[";
+      list(n->bounds, [&](const Range& r) { range(r); });
+      out_ += "], condition=";
+      expr(n->condition);
+      out_ += ')';
+    });
+  } else if (const auto* n = s.as<AttrStmt>()) {
+    out_ += flat ? "T.attr(" : "with T.attr(";
+    any(Any(n->node));
+    out_ += ", " + quoted(n->key) + ", ";
+    expr(n->value);
+    out_ += flat ? ")" : "):";
+  }
+  return true;
+}
+
+void Printer::stmt(const Stmt& s) { sequence(s); }
+
+void Printer::for_loops(const For* f) {
+  auto plain = [](const For* x) {
+    return x->kind == ForKind::serial && x->thread_tag.empty() && x->annotations.empty() && is_zero(x->min) &&
+           x->min.dtype() == x->loop_var->dtype && x->extent.dtype() == x->loop_var->dtype;
+  };
+  std::vector<const For*> nest{f};
+  if (plain(f)) {
+    while (const auto* inner = nest.back()->body.as<For>()) {
+      if (!plain(inner)) break;
+      bool depends = false;
+      if (!inner->extent.is<IntImm>())
+        for (const For* outer : nest) depends = depends || mentions(inner->extent, outer->loop_var.get());
+      if (depends) break;
+      nest.push_back(inner);
+    }
+  }
+  line();
+  std::string extents;
+  std::swap(extents, out_);
+  if (plain(f)) {
+    out_ += nest.size() > 1 ? "T.grid(" : "range(";
+    list(nest, [&](const For* x) { expr(x->extent); });
+  } else {
+    constexpr std::string_view names[] = {"serial", "parallel", "vectorized", "unroll", "thread_binding"};
+    out_ += fmt::format("T.{}(", names[size_t(f->kind)]);
+    const auto lo = as_int(f->min), n = as_int(f->extent);
+    if (!is_zero(f->min) || f->min.dtype() != f->extent.dtype()) {
+      expr(f->min);
+      if (lo && n && f->min.dtype() == f->extent.dtype()) {
+        out_ += ", ";
+        expr(PrimExpr::int_imm(*lo + *n, f->min.dtype()));
+      } else {
+        out_ += ", extent=";
+        expr(f->extent);
+      }
+    } else {
+      expr(f->extent);
+    }
+    if (!f->thread_tag.empty() || f->kind == ForKind::thread_binding)
+      out_ += ", thread=" + quoted(f->thread_tag);
+    if (!f->annotations.empty()) {
+      out_ += ", annotations=";
+      map(f->annotations);
+    }
+    out_ += ')';
+  }
+  if (plain(f)) out_ += ')';
+  std::swap(extents, out_);
+  out_ += "for ";
+  list(nest, [&](const For* x) {
+    loops_[x->loop_var.get()] = x;
+    out_ += names_.get(x->loop_var.get(), x->loop_var->name);
+  });
+  out_ += " in " + extents + ":";
+  stmt_body(nest.back()->body);
+}
+
+void Printer::if_chain(const IfThenElse* s) {
+  line();
+  out_ += "if ";
+  for (;;) {
+    expr(s->condition);
+    out_ += ':';
+    stmt_body(s->then_case);
+    if (!s->else_case) return;
+    line();
+    if (const auto* next = s->else_case.as<IfThenElse>()) {
+      out_ += "elif ";
+      s = next;
+      continue;
+    }
+    out_ += "else:";
+    return stmt_body(s->else_case);
+  }
+}
+
+void Printer::leaf_stmt(const Stmt& s) {
+  if (!s) {
+    line();
+    out_ += "pass";
+    return;
+  }
+  if (const auto* n = s.as<For>()) return for_loops(n);
+  if (const auto* n = s.as<IfThenElse>()) return if_chain(n);
+  if (const auto* n = s.as<SeqStmt>()) {
+    if (n->seq.empty()) return;
+    return sequence(s);
+  }
+  if (const auto* n = s.as<BlockRealize>()) return block(*n->block, n);
+  if (const auto* n = s.as<Block>()) return block(*n, nullptr);
+  line();
+  if (const auto* n = s.as<While>()) {
+    out_ += "while ";
+    expr(n->condition);
+    out_ += ':';
+    stmt_body(n->body);
+  } else if (const auto* n = s.as<BufferStore>()) {
+    out_ += buffer_name(n->buffer);
+    if (n->predicate) {
+      out_ += ".vstore([";
+      exprs(n->indices);
+      out_ += "], ";
+      expr(n->value);
+      out_ += ", predicate=";
+      expr(n->predicate);
+      out_ += ')';
+    } else {
+      subscript(n->indices);
+      out_ += " = ";
+      expr(n->value);
+    }
+  } else if (const auto* n = s.as<Prefetch>()) {
+    out_ += "T.prefetch(";
+    buffer_region(make<BufferRegionNode>(n->buffer, n->bounds));
+    out_ += ')';
+  } else if (const auto* n = s.as<ProducerStore>()) {
+    out_ += names_.get(n->producer.get(), n->producer->name);
+    subscript(n->indices);
+    out_ += " = ";
+    expr(n->value);
+  } else if (const auto* n = s.as<AssertStmt>()) {
+    out_ += "assert ";
+    expr(n->condition);
+    out_ += ", " + quoted(n->message);
+  } else if (const auto* n = s.as<Evaluate>()) {
+    out_ += "T.evaluate(";
+    expr(n->value);
+    out_ += ')';
+  }
+}
+
+// ---------------------------------------------------------------- blocks
+void Printer::block_axes(const Block& b, const BlockRealize* realize) {
+  auto value = [&](size_t i) {
+    return realize && i < realize->iter_values.size() ? realize->iter_values[i] : PrimExpr();
+  };
+  // `vi, vj = T.axis.remap("SR", [i, j])` when each iterator is a loop variable over the same domain.
+  auto remaps = [&](size_t i) {
+    const IterVar& v = b.iter_vars[i];
+    if (v->kind > IterKind::reduce || !v->thread_tag.empty() || !v->dom) return false;
+    const PrimExpr x = value(i);
+    const auto* loop = x.as<Var>();
+    auto it = loop ? loops_.find(loop) : loops_.end();
+    return it != loops_.end() && v->var->dtype == loop->dtype && same_extent(it->second->min, v->dom->min) &&
+           same_extent(it->second->extent, v->dom->extent);
+  };
+  for (size_t i = 0; i < b.iter_vars.size();) {
+    size_t end = i;
+    while (end < b.iter_vars.size() && remaps(end)) ++end;
+    line();
+    if (end - i >= 2) {
+      std::string kinds, values;
+      std::swap(values, out_);
+      for (size_t k = i; k < end; ++k) {
+        kinds += b.iter_vars[k]->kind == IterKind::spatial ? 'S' : 'R';
+        if (k > i) out_ += ", ";
+        expr(value(k));
+      }
+      std::swap(values, out_);
+      for (size_t k = i; k < end; ++k)
+        out_ += (k > i ? ", " : "") + names_.get(b.iter_vars[k]->var.get(), b.iter_vars[k]->var->name);
+      out_ += fmt::format(" = T.axis.remap(\"{}\", [{}])", kinds, values);
+      i = end;
+      continue;
+    }
+    const IterVar& v = b.iter_vars[i];
+    std::string rest;
+    std::swap(rest, out_);
+    if (v->dom && is_zero(v->dom->min) && v->dom->min.dtype() == v->dom->extent.dtype())
+      expr(v->dom->extent);
+    else if (v->dom)
+      range(v->dom);
+    if (const PrimExpr x = value(i)) {
+      out_ += ", ";
+      expr(x);
+    }
+    if (!v->thread_tag.empty()) out_ += ", thread=" + quoted(v->thread_tag);
+    std::swap(rest, out_);
+    out_ += fmt::format("{} = T.axis.{}({})", names_.get(v->var.get(), v->var->name),
+                        kind_names[size_t(v->kind)], rest);
+    ++i;
+  }
+}
+
+void Printer::block(const Block& b, const BlockRealize* realize) {
+  line();
+  out_ += "with T.block(" + quoted(b.name) + (realize ? "):" : ", no_realize=True):");
+  Indented in(*this);
+  if (++depth_ > kPrintDepth) {
+    line();
+    out_ += "...";
+    --depth_;
+    return;
+  }
+  block_axes(b, realize);
+  if (realize && !(is_one(realize->predicate) && realize->predicate.dtype().is_bool())) {
+    line();
+    out_ += "T.where(";
+    expr(realize->predicate);
+    out_ += ')';
+  }
+  for (bool write : {false, true}) {
+    line();
+    out_ += write ? "T.writes(" : "T.reads(";
+    list(write ? b.writes : b.reads, [&](const BufferRegion& r) { buffer_region(r); });
+    out_ += ')';
+  }
+  if (!b.annotations.empty()) {
+    line();
+    out_ += "T.block_attr(";
+    map(b.annotations);
+    out_ += ')';
+  }
+  for (const Buffer& a : b.alloc_buffers) {
+    line();
+    out_ += buffer_name(a) + " = T.alloc_buffer(";
+    declare_buffer(a);
+    out_ += ')';
+  }
+  for (const MatchBufferRegion& m : b.match_buffers) {
+    line();
+    out_ += buffer_name(m->buffer) + " = T.match_buffer(";
+    buffer_region(m->source);
+    out_ += ", ";
+    implicit_ = true;
+    declare_buffer(m->buffer);
+    implicit_ = false;
+    out_ += ')';
+  }
+  if (b.init) {
+    line();
+    out_ += "with T.init():";
+    stmt_body(b.init);
+  }
+  sequence(b.body);
+  --depth_;
+}
+
+// ---------------------------------------------------------------- functions
+void Printer::prim_func(const std::string& name, const PrimFunc& f) {
+  // A root block that says nothing is left out, and put back when the text has blocks or alloc_buffer.
+  bool blocks = false;
+  if (f->body)
+    pre_order(f->body, [&](const ObjectRef& n) {
+      blocks = blocks || n.is<Block>();
+      return !blocks && n.is<StmtNode>();
+    });
+  auto zero_iter_block = [](const Stmt& s) {
+    const auto* r = s.as<BlockRealize>();
+    return r && r->block->iter_vars.empty();
+  };
+  const auto* realize = f->body.as<BlockRealize>();
+  const Block* root = nullptr;
+  if (realize && realize->iter_values.empty() && is_one(realize->predicate)) {
+    const Block& b = *realize->block;
+    bool inner_blocks = false;
+    pre_order(b.body, [&](const ObjectRef& n) {
+      inner_blocks = inner_blocks || n.is<Block>();
+      return !inner_blocks && n.is<StmtNode>();
+    });
+    if (b.name == "root" && b.iter_vars.empty() && b.reads.empty() && b.writes.empty() &&
+        b.match_buffers.empty() && b.annotations.empty() && !b.init &&
+        (inner_blocks || !b.alloc_buffers.empty()) && (!zero_iter_block(b.body) || !b.alloc_buffers.empty()))
+      root = &b;
+  }
+  const bool rootless = blocks && !zero_iter_block(f->body);
+  out_ += rootless ? "@T.prim_func(root=False)" : "@T.prim_func";
+  line();
+  out_ += "def " + name + "(";
+
+  // Scalars are named first: a shape may use one that comes later.
+  std::vector<std::pair<VarRef, Buffer>> matched;
+  for (const VarRef& p : f->params) {
+    auto b = f->buffer_map.find(p);
+    const bool hidden = b && (*b)->data.get() != p.get() && !mentions(f->body, p.get());
+    if (!hidden) names_.get(p.get(), p->name);
+    if (b && !hidden) matched.emplace_back(p, *b);
+    if (b && hidden) buffer_name(*b);
+  }
+  implicit_ = true;
+  list(f->params, [&](const VarRef& p) {
+    auto b = f->buffer_map.find(p);
+    if (b && !names_.known(p.get())) {
+      out_ += buffer_name(*b) + ": T.Buffer(";
+      declare_buffer(*b);
+      out_ += ')';
+    } else {
+      out_ += names_.get(p.get(), p->name) + ": T." + to_string(p->dtype);
+    }
+  });
+  out_ += ')';
+  if (!f->ret_type.is_void()) out_ += " -> T." + to_string(f->ret_type);
+  out_ += ':';
+  Indented in(*this);
+  for (const auto& [p, b] : matched) {
+    line();
+    const std::string buffer = buffer_name(b);
+    out_ += fmt::format("{} = T.match_buffer({}, ", buffer, names_.get(p.get(), p->name));
+    declare_buffer(b);
+    out_ += ')';
+  }
+  implicit_ = false;
+  if (!f->attrs.empty()) {
+    line();
+    out_ += "T.func_attr(";
+    map(f->attrs);
+    out_ += ')';
+  }
+  if (!root) return sequence(f->body);
+  line();
+  out_ += "# with T.block(\"root\"):";
+  for (const Buffer& a : root->alloc_buffers) {
+    line();
+    out_ += buffer_name(a) + " = T.alloc_buffer(";
+    declare_buffer(a);
+    out_ += ')';
+  }
+  sequence(root->body);
+}
+
+}  // namespace tenon::print_detail
