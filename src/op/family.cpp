@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: Apache-2.0
+// Element-wise definitions and row-major index arithmetic, shared by the families.
+#include "op/family.h"
+
+#include <fmt/format.h>
+
+namespace tenon::op {
+
+bool in_domain(DataType t, Domain d) {
+  switch (d) {
+    case Domain::any:
+      return true;
+    case Domain::number:
+      return t.is_integer() || t.is_float();
+    case Domain::signed_number:
+      return t.is_int() || t.is_float();
+    case Domain::floating:
+      return t.is_float();
+    case Domain::integer:
+      return t.is_integer();
+    case Domain::bits:
+      return t.is_integer() || t.is_bool();
+    case Domain::boolean:
+      return t.is_bool();
+  }
+  return false;
+}
+
+void expect_domain(const Call& call, DataType t, Domain d) {
+  if (t.is_void() || in_domain(t, d)) return;
+  const char* wanted = d == Domain::floating        ? "floating values"
+                       : d == Domain::integer       ? "integers"
+                       : d == Domain::bits          ? "integers or booleans"
+                       : d == Domain::boolean       ? "booleans"
+                       : d == Domain::signed_number ? "signed numbers"
+                                                    : "numbers";
+  graph::infer_error(call, fmt::format("takes {}, not {}", wanted, to_string(t)), "cast the argument");
+}
+
+graph::OpRegistration register_unary(std::string name, std::string doc, Domain domain, UnaryRule f,
+                                     bool to_bool) {
+  auto def = [f = std::move(f), to_bool](const Call& call, const std::vector<te::Tensor>& in) {
+    const te::Tensor& x = in[0];
+    const DataType out = to_bool ? boolean : x.dtype();
+    return std::vector<te::Tensor>{te::compute(
+        x.shape(), [&](const Vars& v) { return tir::cast(out, f(call, wide(x(indices(v))))); },
+        short_name(call))};
+  };
+  auto r = graph::register_op(std::move(name), std::move(doc));
+  r.argument("x", "Tensor", "the operand")
+      .infer([domain, to_bool](const Call& call) {
+        const auto& t = tensor_arg(call, 0);
+        expect_domain(call, t.dtype, domain);
+        return like(t, to_bool ? boolean : t.dtype);
+      })
+      .fusion(FusionKind::element_wise)
+      .set_attr<TensorDef>(kTensorDef, def);
+  return r;
+}
+
+te::Tensor copy_of(const te::Tensor& t, const std::string& name) {
+  return te::compute(t.shape(), [&](const Vars& v) { return t(indices(v)); }, name);
+}
+
+PrimExpr flatten_index(const Shape& index, const Shape& shape) {
+  PrimExpr flat = 0;
+  for (size_t i = 0; i < index.size(); ++i) flat = flat * shape[i] + index[i];
+  return flat;
+}
+
+Shape unflatten_index(PrimExpr flat, const Shape& shape) {
+  Shape out;
+  out.resize(shape.size(), PrimExpr(0));
+  bool outermost = true;  // of the axes that are not 1: needs no remainder
+  size_t first = 0;
+  while (first < shape.size() && tir::is_one(shape[first])) ++first;
+  for (size_t i = shape.size(); i-- > 0;) {
+    if (tir::is_one(shape[i])) continue;
+    outermost = i == first;
+    out.set(i, outermost ? flat : tir::floormod(flat, shape[i]));
+    if (!outermost) flat = tir::floordiv(flat, shape[i]);
+  }
+  return out;
+}
+
+te::Tensor reshape_to(const te::Tensor& t, const Shape& shape, const std::string& name) {
+  // Leading axes that both shapes share keep their index: cheaper, and the analysis sees through it.
+  size_t same = 0;
+  while (same < t.ndim() && same < shape.size() && same_dim(t.shape()[same], shape[same])) ++same;
+  const Shape from(t.shape().begin() + std::ptrdiff_t(same), t.shape().end());
+  const Shape to(shape.begin() + std::ptrdiff_t(same), shape.end());
+  return te::compute(
+      shape,
+      [&](const Vars& v) {
+        Shape at, rest;
+        for (size_t i = 0; i < shape.size(); ++i) (i < same ? at : rest).push_back(v[i]);
+        Analyzer analyzer;
+        for (size_t i = 0; i < shape.size(); ++i) analyzer.bind(v[i], tir::range(PrimExpr(0), shape[i]));
+        for (const PrimExpr& e : unflatten_index(flatten_index(rest, to), from))
+          at.push_back(analyzer.simplify(e));
+        return t(at);
+      },
+      name);
+}
+
+DataType accumulator_type(DataType out) { return wide_type(out); }
+
+}  // namespace tenon::op

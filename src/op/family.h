@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the tables of operator families are made of: which element types are taken, and element-wise
+// definitions.
+#pragma once
+#include "op/op_def.h"
+
+namespace tenon::op {
+
+/// Element types that an operator takes.
+enum class Domain { any, number, signed_number, floating, integer, bits, boolean };
+bool in_domain(DataType t, Domain d);
+/// infer_error when the element type is known and not taken.
+void expect_domain(const Call& call, DataType t, Domain d);
+
+/// One operand and one result of the same shape. `f` gets the call and the element (floats at least 32 bits
+/// wide).
+using UnaryRule = std::function<PrimExpr(const Call& call, const PrimExpr& x)>;
+graph::OpRegistration register_unary(std::string name, std::string doc, Domain domain, UnaryRule f,
+                                     bool to_bool = false);
+
+/// A copy of t, element by element: the definition of operators that do nothing but must own their result.
+te::Tensor copy_of(const te::Tensor& t, const std::string& name);
+/// t read in row-major order as a tensor of another shape with as many elements.
+te::Tensor reshape_to(const te::Tensor& t, const Shape& shape, const std::string& name);
+/// Flat row-major index.
+PrimExpr flatten_index(const Shape& index, const Shape& shape);
+/// Index of the k-th element in row-major order.
+Shape unflatten_index(PrimExpr flat, const Shape& shape);
+/// a · b, integers and floats alike, in the accumulator's type.
+DataType accumulator_type(DataType out);
+
+}  // namespace tenon::op

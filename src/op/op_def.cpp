@@ -1,0 +1,348 @@
+// SPDX-License-Identifier: Apache-2.0
+// Helpers that operator definitions share: types of arguments, axes, broadcasting, and pieces of tensor
+// expressions.
+#include "op/op_def.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "ir/structural.h"
+#include "op/infer.h"
+
+namespace tenon::op {
+
+const TensorDef* tensor_def(const graph::Op* op) { return op ? op->attr<TensorDef>(kTensorDef) : nullptr; }
+const Evaluate* evaluate_rule(const graph::Op* op) { return op ? op->attr<Evaluate>(kEvaluate) : nullptr; }
+
+// ---------------------------------------------------------------- types of arguments
+namespace {
+std::string argument_name(const Call& call, size_t i) {
+  const auto* op = call.op.as<graph::Op>();
+  if (!op || op->arguments.empty()) return fmt::format("argument {}", i);
+  return fmt::format("argument '{}'", op->arguments[std::min(i, op->arguments.size() - 1)].name);
+}
+}  // namespace
+
+Type arg_type(const Call& call, size_t i) {
+  CHECK(i < call.args.size(), "an operator looks at an argument that the call does not have");
+  const Expr& e = call.args[i];
+  if (e->type) return e->type;
+  Type t = infer_type(e);
+  return t ? t : graph::object_type();
+}
+
+namespace {
+const graph::TensorType& keep(const Type& t) { return *t.as<graph::TensorType>(); }
+}  // namespace
+
+const graph::TensorType& tensor_arg(const Call& call, size_t i) {
+  const Type t = arg_type(call, i);
+  if (!t.is<graph::TensorType>()) graph::infer_error(call, argument_name(call, i) + " must be a tensor");
+  if (!call.args[i]->type) Expr(call.args[i]).mut()->type = t;  // the reference must outlive this function
+  return keep(call.args[i]->type);
+}
+
+std::vector<const graph::TensorType*> tuple_arg(const Call& call, size_t i) {
+  const Type t = arg_type(call, i);
+  if (!call.args[i]->type) Expr(call.args[i]).mut()->type = t;
+  const auto* tuple = t.as<graph::TupleType>();
+  if (!tuple) graph::infer_error(call, argument_name(call, i) + " must be a tuple of tensors");
+  std::vector<const graph::TensorType*> out;
+  for (const Type& item : tuple->items) {
+    const auto* tensor = item.as<graph::TensorType>();
+    if (!tensor) graph::infer_error(call, argument_name(call, i) + " must be a tuple of tensors");
+    out.push_back(tensor);
+  }
+  return out;
+}
+
+std::optional<Shape> shape_arg(const Call& call, size_t i) {
+  const Type t = arg_type(call, i);
+  const auto* s = t.as<graph::ShapeType>();
+  if (!s && !t.is<graph::ObjectType>())
+    graph::infer_error(call, argument_name(call, i) + " must be a shape",
+                       "turn a tensor into one with tensor_to_shape");
+  if (!s || !s->known) return std::nullopt;
+  return s->values;
+}
+
+std::optional<Shape> shape_of(const graph::TensorType& t) {
+  if (const auto* s = t.shape.as<graph::ShapeExpr>()) return s->values;
+  if (t.shape && t.shape->type) return graph::known_shape(t.shape->type);
+  return std::nullopt;
+}
+
+Type make_type(const std::optional<Shape>& shape, int64_t ndim, DataType dtype) {
+  return shape ? graph::tensor_type(*shape, dtype) : graph::tensor_type_unknown(ndim, dtype);
+}
+
+Type like(const graph::TensorType& t, DataType dtype) {
+  if (t.dtype == dtype) return Ref<graph::TensorType>(&t);
+  return make<graph::TensorType>(t.shape, t.ndim, dtype, t.device);
+}
+
+Type infer_same(const Call& call) {
+  const auto& t = tensor_arg(call, 0);
+  return like(t, t.dtype);
+}
+
+void expect_rank(const Call& call, const graph::TensorType& t, std::string_view what, int64_t rank) {
+  if (t.ndim >= 0 && t.ndim != rank)
+    graph::infer_error(call, fmt::format("{} must have {} dimensions, it has {}", what, rank, t.ndim));
+  if (t.ndim < 0) graph::infer_error(call, fmt::format("the number of dimensions of {} is not known", what));
+}
+
+int64_t normal_axis(const Call& call, int64_t axis, int64_t ndim, std::string_view what) {
+  if (axis < -ndim || axis >= ndim)
+    graph::infer_error(call, fmt::format("{} {} is outside of a tensor of {} dimensions", what, axis, ndim),
+                       ndim ? fmt::format("use a value from {} to {}", -ndim, ndim - 1) : std::string());
+  return axis < 0 ? axis + ndim : axis;
+}
+
+std::vector<int64_t> normal_axes(const Call& call, const Array<int64_t>& axes, int64_t ndim, bool sorted) {
+  std::vector<int64_t> out;
+  for (int64_t axis : axes) {
+    const int64_t a = normal_axis(call, axis, ndim);
+    if (std::find(out.begin(), out.end(), a) != out.end())
+      graph::infer_error(call, fmt::format("axis {} is given twice", axis));
+    out.push_back(a);
+  }
+  if (sorted) std::sort(out.begin(), out.end());
+  return out;
+}
+
+namespace {
+/// A size as people write it. Only for messages, so that they do not depend on the printer of programs.
+std::string show_dim(const PrimExpr& e) {
+  if (auto v = tir::as_int(e)) return std::to_string(*v);
+  if (const auto* v = e.as<tir::Var>()) return v->name;
+  auto two = [&](const PrimExpr& a, const char* op, const PrimExpr& b) {
+    auto side = [](const PrimExpr& x) {
+      return x.is<tir::IntImm>() || x.is<tir::Var>() ? show_dim(x) : "(" + show_dim(x) + ")";
+    };
+    return side(a) + " " + op + " " + side(b);
+  };
+  if (const auto* n = e.as<tir::Add>()) return two(n->a, "+", n->b);
+  if (const auto* n = e.as<tir::Sub>()) return two(n->a, "-", n->b);
+  if (const auto* n = e.as<tir::Mul>()) return two(n->a, "*", n->b);
+  if (const auto* n = e.as<tir::FloorDiv>()) return two(n->a, "//", n->b);
+  if (const auto* n = e.as<tir::FloorMod>()) return two(n->a, "%", n->b);
+  return "…";
+}
+}  // namespace
+
+std::string show(const Shape& shape) {
+  std::string out = "(";
+  for (size_t i = 0; i < shape.size(); ++i) out += (i ? ", " : "") + show_dim(shape[i]);
+  return out + (shape.size() == 1 ? ",)" : ")");
+}
+
+// ---------------------------------------------------------------- sizes
+bool same_dim(const PrimExpr& a, const PrimExpr& b) {
+  auto x = tir::as_int(a), y = tir::as_int(b);
+  if (x && y) return *x == *y;
+  if (a.same_as(b)) return true;
+  if (x || y || (a.is<tir::Var>() && b.is<tir::Var>())) return false;
+  return structural_equal(a, b) || Analyzer().can_prove_equal(a, b);
+}
+bool differ(const PrimExpr& a, const PrimExpr& b) {
+  auto x = tir::as_int(a), y = tir::as_int(b);
+  return x && y && *x != *y;
+}
+PrimExpr product(const Shape& shape) {
+  PrimExpr p = 1;
+  for (const PrimExpr& d : shape) p = p * d;
+  return p;
+}
+
+std::optional<Shape> broadcast_shapes(const Call& call, const Shape& a, const Shape& b) {
+  const size_t n = std::max(a.size(), b.size());
+  Shape out;
+  bool decided = true;
+  for (size_t i = 0; i < n; ++i) {
+    // From the left: a missing leading axis counts as 1.
+    const bool in_a = i + a.size() >= n, in_b = i + b.size() >= n;
+    const PrimExpr x = in_a ? a[i + a.size() - n] : PrimExpr(1), y = in_b ? b[i + b.size() - n] : PrimExpr(1);
+    if (tir::is_one(x))
+      out.push_back(y);
+    else if (tir::is_one(y) || same_dim(x, y))
+      out.push_back(x);
+    else if (differ(x, y))
+      graph::infer_error(call, fmt::format("shapes {} and {} do not broadcast: {} against {}", show(a),
+                                           show(b), show_dim(x), show_dim(y)));
+    else if (tir::as_int(x))
+      out.push_back(x);  // the symbolic side is 1 or the same; the result is the constant
+    else if (tir::as_int(y))
+      out.push_back(y);
+    else
+      decided = false;
+  }
+  if (!decided) return std::nullopt;
+  return out;
+}
+
+// ---------------------------------------------------------------- tensor definitions
+TensorInfo output_info(const Call& call, size_t i) {
+  const graph::TensorType* t = nullptr;
+  if (const auto* tuple = call.type.as<graph::TupleType>())
+    t = tuple->items[i].as<graph::TensorType>();
+  else
+    t = call.type.as<graph::TensorType>();
+  CHECK(t, "a tensor definition needs the type of its call");
+  auto shape = shape_of(*t);
+  if (!shape)
+    fail("T1102", fmt::format("{}: the shape of the result is not known at compile time", short_name(call)),
+         {}, "bind it with match_cast, or give the model static input shapes");
+  return {*shape, t->dtype};
+}
+
+std::string short_name(const Call& call) {
+  const auto* op = call.op.as<graph::Op>();
+  if (!op) return "call";
+  const size_t dot = op->name.rfind('.');
+  return dot == std::string::npos ? op->name : op->name.substr(dot + 1);
+}
+
+Shape indices(const Vars& vars) {
+  Shape out;
+  for (const tir::VarRef& v : vars) out.push_back(v);
+  return out;
+}
+
+PrimExpr broadcast_at(const te::Tensor& t, const Shape& out_shape, const Shape& index) {
+  CHECK(index.size() >= t.ndim(), "broadcast to fewer dimensions");
+  const size_t skip = index.size() - t.ndim();
+  Shape at;
+  for (size_t i = 0; i < t.ndim(); ++i) {
+    const PrimExpr &have = t.shape()[i], &want = out_shape[i + skip], &j = index[i + skip];
+    if (tir::is_one(have))
+      at.push_back(PrimExpr(0));
+    else if (tir::is_one(want) || same_dim(have, want))
+      at.push_back(j);
+    else
+      at.push_back(tir::select(tir::eq(have, PrimExpr(1)), PrimExpr(0), j));  // decided at run time
+  }
+  return t(at);
+}
+
+DataType wide_type(DataType t) { return t.is_float() && t.bits < 32 ? f32 : t; }
+PrimExpr wide(const PrimExpr& e) { return tir::cast(wide_type(e.dtype()), e); }
+
+PrimExpr constant(DataType t, double v) {
+  if (t.is_float()) return PrimExpr::float_imm(v, t);
+  if (t.is_bool()) return PrimExpr::int_imm(v != 0, t);
+  // Saturates: an infinite bound of an integer clip is no bound.
+  if (std::isnan(v)) return PrimExpr::int_imm(0, t);
+  const double high = std::ldexp(1.0, t.is_uint() ? t.bits : t.bits - 1), low = t.is_uint() ? 0 : -high;
+  if (v >= high) return tir::max_value(t);
+  if (v <= low) return tir::min_value(t);
+  return PrimExpr::int_imm(t.is_uint() ? int64_t(uint64_t(v)) : int64_t(v), t);
+}
+
+te::Tensor cast_to(const te::Tensor& t, DataType dtype, const std::string& name) {
+  if (t.dtype() == dtype) return t;
+  return te::compute(t.shape(), [&](const Vars& v) { return tir::cast(dtype, t(indices(v))); }, name);
+}
+
+te::Tensor reduce_over(const te::Tensor& x, const std::vector<int64_t>& axes, bool keepdims, ReduceOne f,
+                       const Element& value, const std::string& name) {
+  std::vector<bool> reduced(x.ndim(), false);
+  for (int64_t a : axes) reduced[size_t(a)] = true;
+  Shape shape;
+  Array<tir::IterVar> ks;
+  for (size_t i = 0; i < x.ndim(); ++i) {
+    if (!reduced[i])
+      shape.push_back(x.shape()[i]);
+    else if (keepdims)
+      shape.push_back(PrimExpr(1));
+    if (reduced[i])
+      ks.push_back(te::reduce_axis(tir::range(PrimExpr(0), x.shape()[i]), fmt::format("k{}", ks.size())));
+  }
+  return te::compute(
+      shape,
+      [&](const Vars& v) {
+        Shape at;
+        size_t next = 0, k = 0;
+        for (size_t i = 0; i < x.ndim(); ++i) {
+          if (reduced[i]) {
+            at.push_back(ks[k++]->var);
+            if (keepdims) ++next;
+          } else {
+            at.push_back(v[next++]);
+          }
+        }
+        return f(value(x(at), at), ks, {});
+      },
+      name);
+}
+
+Shape drop_axes(const Shape& index, const std::vector<int64_t>& axes) {
+  Shape out;
+  for (size_t i = 0; i < index.size(); ++i)
+    if (std::find(axes.begin(), axes.end(), int64_t(i)) == axes.end()) out.push_back(index[i]);
+  return out;
+}
+
+PrimExpr safe_index(const PrimExpr& index, const PrimExpr& extent) {
+  const PrimExpr i = tir::cast(i64, index);
+  const PrimExpr from_end = tir::select(tir::lt(i, PrimExpr(0)), i + extent, i);
+  return tir::max(tir::min(from_end, extent - 1), PrimExpr(0));
+}
+
+te::Tensor pad_with(const te::Tensor& x, const Shape& before, const Shape& after, const PrimExpr& value,
+                    const std::string& name) {
+  bool none = true;
+  Shape shape;
+  for (size_t i = 0; i < x.ndim(); ++i) {
+    none = none && tir::is_zero(before[i]) && tir::is_zero(after[i]);
+    shape.push_back(x.shape()[i] + before[i] + after[i]);
+  }
+  if (none) return x;
+  return te::compute(
+      shape,
+      [&](const Vars& v) {
+        Shape at;
+        PrimExpr inside = tir::true_();
+        for (size_t i = 0; i < x.ndim(); ++i) {
+          const PrimExpr index = v[i] - before[i];
+          at.push_back(index);
+          auto adds = [](const PrimExpr& n) { return tir::as_int(n).value_or(1) > 0; };
+          if (adds(before[i])) inside = tir::logical_and(inside, tir::ge(v[i], before[i]));
+          if (adds(after[i])) inside = tir::logical_and(inside, tir::lt(v[i], x.shape()[i] + before[i]));
+        }
+        return tir::if_then_else(inside, x(at), value);
+      },
+      name);
+}
+
+std::vector<int64_t> per_axis(const Call& call, const Array<int64_t>& list, size_t n, int64_t otherwise,
+                              std::string_view what) {
+  if (list.empty()) return std::vector<int64_t>(n, otherwise);
+  if (list.size() == 1) return std::vector<int64_t>(n, list[0]);
+  if (list.size() != n)
+    graph::infer_error(call, fmt::format("{} must have 1 or {} values, not {}", what, n, list.size()));
+  return list.vec();
+}
+
+std::vector<int64_t> paddings(const Call& call, const Array<int64_t>& list, size_t n) {
+  if (list.size() == 2 * n) return list.vec();
+  std::vector<int64_t> one = per_axis(call, list, n, 0, "padding");
+  std::vector<int64_t> out = one;
+  out.insert(out.end(), one.begin(), one.end());
+  return out;
+}
+
+DataType contraction_type(const Call& call, DataType a, DataType b, DataType wanted) {
+  const bool bytes = a.is_integer() && b.is_integer() && a.bits == 8 && b.bits == 8;
+  if (a != b && !bytes && !a.is_void() && !b.is_void())
+    graph::infer_error(call, fmt::format("element types {} and {} differ", to_string(a), to_string(b)),
+                       "cast one of them");
+  if (a.is_bool()) graph::infer_error(call, "booleans cannot be multiplied", "cast them to an integer type");
+  if (!wanted.is_void()) return wanted;
+  return bytes ? i32 : a.is_void() ? b : a;
+}
+
+}  // namespace tenon::op

@@ -1,0 +1,328 @@
+// SPDX-License-Identifier: Apache-2.0
+// Operators that change a tensor's shape without looking at values: reshape, permute_dims, concat, split, ….
+#include <fmt/format.h>
+
+#include <numeric>
+
+#include "op/family.h"
+
+namespace tenon::op {
+namespace {
+
+using graph::infer_error;
+using Tensors = std::vector<te::Tensor>;
+
+// ---------------------------------------------------------------- reshape and friends
+Type infer_reshape(const Call& call) {
+  const auto& x = tensor_arg(call, 0);
+  auto wanted = shape_arg(call, 1);
+  auto have = shape_of(x);
+  if (!wanted) {
+    const auto* s = arg_type(call, 1).as<graph::ShapeType>();
+    return graph::tensor_type_unknown(s ? s->ndim : -1, x.dtype);
+  }
+  Shape out = *wanted;
+  int64_t hole = -1;
+  for (size_t i = 0; i < out.size(); ++i) {
+    auto v = tir::as_int(out[i]);
+    if (!v || *v >= 0) continue;
+    if (*v != -1) infer_error(call, fmt::format("{} is no size", *v));
+    if (hole >= 0)
+      infer_error(call, fmt::format("two sizes of {} are -1", show(out)), "leave at most one open");
+    hole = int64_t(i);
+  }
+  if (!have)
+    return hole < 0 ? make_type(out, 0, x.dtype) : make_type(std::nullopt, int64_t(out.size()), x.dtype);
+  const PrimExpr elements = product(*have);
+  if (hole >= 0) {
+    Shape others;
+    for (size_t i = 0; i < out.size(); ++i)
+      if (int64_t(i) != hole) others.push_back(out[i]);
+    const PrimExpr rest = simplify(product(others));
+    auto n = tir::as_int(elements), r = tir::as_int(rest);
+    if (r == 0 || (n && r && *n % *r))
+      infer_error(
+          call, fmt::format("{} cannot become {}: the open size is not determined", show(*have), show(out)));
+    out.set(size_t(hole), simplify(tir::floordiv(elements, rest)));
+  } else if (differ(simplify(elements), simplify(product(out)))) {
+    infer_error(call,
+                fmt::format("{} cannot become {}: the numbers of elements differ", show(*have), show(out)));
+  }
+  return make_type(out, 0, x.dtype);
+}
+
+Tensors def_reshape(const Call& call, const Tensors& in) {
+  return {reshape_to(in[0], output_info(call).shape, short_name(call))};
+}
+
+std::vector<int64_t> permutation(const Call& call, int64_t ndim) {
+  const auto& axes = attrs_of<AxesAttrs>(call).axes;
+  if (axes.empty()) {
+    std::vector<int64_t> p(static_cast<size_t>(ndim));
+    for (int64_t i = 0; i < ndim; ++i) p[size_t(i)] = ndim - 1 - i;
+    return p;
+  }
+  if (int64_t(axes.size()) != ndim)
+    infer_error(call, fmt::format("{} axes for a tensor of {} dimensions", axes.size(), ndim));
+  return normal_axes(call, axes, ndim, false);
+}
+
+Type infer_permute(const Call& call) {
+  const auto& x = tensor_arg(call, 0);
+  if (x.ndim < 0)
+    return graph::tensor_type_unknown(
+        int64_t(attrs_of<AxesAttrs>(call).axes.size()) ? int64_t(attrs_of<AxesAttrs>(call).axes.size()) : -1,
+        x.dtype);
+  const auto p = permutation(call, x.ndim);
+  auto have = shape_of(x);
+  if (!have) return make_type(std::nullopt, x.ndim, x.dtype);
+  Shape out;
+  for (int64_t a : p) out.push_back((*have)[size_t(a)]);
+  return make_type(out, x.ndim, x.dtype);
+}
+
+Tensors def_permute(const Call& call, const Tensors& in) {
+  const auto p = permutation(call, int64_t(in[0].ndim()));
+  return {te::compute(
+      output_info(call).shape,
+      [&](const Vars& v) {
+        Shape at = indices(v);
+        for (size_t i = 0; i < p.size(); ++i) at.set(size_t(p[i]), v[i]);
+        return in[0](at);
+      },
+      "permute_dims")};
+}
+
+Type infer_expand_dims(const Call& call) {
+  const auto& x = tensor_arg(call, 0);
+  const auto& axes = attrs_of<AxesAttrs>(call).axes;
+  if (x.ndim < 0) return graph::tensor_type_unknown(-1, x.dtype);
+  const int64_t n = x.ndim + int64_t(axes.size());
+  const auto at = normal_axes(call, axes, n);
+  auto have = shape_of(x);
+  if (!have) return make_type(std::nullopt, n, x.dtype);
+  Shape out = *have;
+  for (int64_t a : at) out.insert(size_t(a), PrimExpr(1));
+  return make_type(out, n, x.dtype);
+}
+
+Tensors def_expand_dims(const Call& call, const Tensors& in) {
+  const Shape shape = output_info(call).shape;
+  const auto axes = normal_axes(call, attrs_of<AxesAttrs>(call).axes, int64_t(shape.size()));
+  return {
+      te::compute(shape, [&](const Vars& v) { return in[0](drop_axes(indices(v), axes)); }, "expand_dims")};
+}
+
+std::vector<int64_t> squeezed(const Call& call, const graph::TensorType& x) {
+  const auto& axes = attrs_of<AxesAttrs>(call).axes;
+  auto have = shape_of(x);
+  if (!axes.empty()) {
+    auto out = normal_axes(call, axes, x.ndim);
+    for (int64_t a : out)
+      if (have && differ((*have)[size_t(a)], PrimExpr(1)))
+        infer_error(call, fmt::format("axis {} of {} is not 1", a, show(*have)));
+    return out;
+  }
+  std::vector<int64_t> out;
+  for (size_t i = 0; have && i < have->size(); ++i)
+    if (tir::is_one((*have)[i])) out.push_back(int64_t(i));
+  return out;
+}
+
+Type infer_squeeze(const Call& call) {
+  const auto& x = tensor_arg(call, 0);
+  const auto& axes = attrs_of<AxesAttrs>(call).axes;
+  auto have = shape_of(x);
+  if (x.ndim < 0 || (!have && axes.empty())) return graph::tensor_type_unknown(-1, x.dtype);
+  const auto gone = squeezed(call, x);
+  return make_type(have ? std::optional(drop_axes(*have, gone)) : std::nullopt, x.ndim - int64_t(gone.size()),
+                   x.dtype);
+}
+
+Tensors def_squeeze(const Call& call, const Tensors& in) {
+  const auto gone = squeezed(call, tensor_arg(call, 0));
+  return {te::compute(
+      output_info(call).shape,
+      [&](const Vars& v) {
+        Shape at = indices(v);
+        for (int64_t a : gone) at.insert(size_t(a), PrimExpr(0));
+        return in[0](at);
+      },
+      "squeeze")};
+}
+
+Type infer_flatten(const Call& call) {
+  const auto& x = tensor_arg(call, 0);
+  auto have = shape_of(x);
+  if (!have) return make_type(std::nullopt, 2, x.dtype);
+  int64_t axis = attrs_of<AxisAttrs>(call).axis;
+  if (axis != x.ndim) axis = normal_axis(call, axis, x.ndim);
+  const Shape head(have->begin(), have->begin() + axis), tail(have->begin() + axis, have->end());
+  return make_type(Shape{simplify(product(head)), simplify(product(tail))}, 2, x.dtype);
+}
+
+Type infer_broadcast_to(const Call& call) {
+  const auto& x = tensor_arg(call, 0);
+  auto have = shape_of(x), wanted = shape_arg(call, 1);
+  if (have && wanted)
+    if (auto shape = broadcast_shapes(call, *have, *wanted)) return make_type(shape, 0, x.dtype);
+  const auto* s = arg_type(call, 1).as<graph::ShapeType>();
+  const int64_t n = wanted ? int64_t(wanted->size()) : s ? s->ndim : -1;
+  return make_type(std::nullopt, n < 0 || x.ndim < 0 ? -1 : std::max(n, x.ndim), x.dtype);
+}
+
+Tensors def_broadcast_to(const Call& call, const Tensors& in) {
+  const Shape shape = output_info(call).shape;
+  return {te::compute(
+      shape, [&](const Vars& v) { return broadcast_at(in[0], shape, indices(v)); }, "broadcast_to")};
+}
+
+// ---------------------------------------------------------------- concat and split
+Type infer_concat(const Call& call) {
+  const auto parts = tuple_arg(call, 0);
+  if (parts.empty()) infer_error(call, "nothing to concatenate");
+  DataType dtype = parts[0]->dtype;
+  int64_t ndim = parts[0]->ndim;
+  for (const auto* p : parts) {
+    if (dtype.is_void()) dtype = p->dtype;
+    if (ndim < 0) ndim = p->ndim;
+    if (!p->dtype.is_void() && p->dtype != dtype)
+      infer_error(call, fmt::format("element types {} and {} differ", to_string(dtype), to_string(p->dtype)));
+    if (p->ndim >= 0 && p->ndim != ndim)
+      infer_error(call, fmt::format("tensors of {} and {} dimensions", ndim, p->ndim));
+  }
+  if (ndim < 0) return graph::tensor_type_unknown(-1, dtype);
+  const auto axis = size_t(normal_axis(call, attrs_of<AxisAttrs>(call).axis, ndim));
+  std::optional<Shape> out = shape_of(*parts[0]), first = out;
+  for (size_t i = 1; i < parts.size(); ++i) {
+    auto s = shape_of(*parts[i]);
+    if (!s || !out) {
+      out = std::nullopt;
+      continue;
+    }
+    for (size_t d = 0; d < s->size(); ++d) {
+      if (d == axis) continue;
+      if (differ((*first)[d], (*s)[d]))
+        infer_error(call,
+                    fmt::format("shapes {} and {} differ outside of axis {}", show(*first), show(*s), axis));
+      if (tir::as_int((*s)[d])) out->set(d, (*s)[d]);
+    }
+    out->set(axis, simplify((*out)[axis] + (*s)[axis]));
+  }
+  return make_type(out, ndim, dtype);
+}
+
+Tensors def_concat(const Call& call, const Tensors& in) {
+  const Shape shape = output_info(call).shape;
+  const auto axis = size_t(normal_axis(call, attrs_of<AxisAttrs>(call).axis, int64_t(shape.size())));
+  return {te::compute(
+      shape,
+      [&](const Vars& v) {
+        std::vector<PrimExpr> begin{PrimExpr(0)};
+        for (const te::Tensor& t : in) begin.push_back(simplify(begin.back() + t.shape()[axis]));
+        auto element = [&](size_t i) {
+          Shape at = indices(v);
+          at.set(axis, v[axis] - begin[i]);
+          return in[i](at);
+        };
+        PrimExpr value = element(in.size() - 1);
+        for (size_t i = in.size() - 1; i-- > 0;)
+          value = tir::if_then_else(tir::lt(v[axis], begin[i + 1]), element(i), value);
+        return value;
+      },
+      "concat")};
+}
+
+/// First index of each part, and the end of the last.
+std::vector<PrimExpr> split_points(const Call& call, const PrimExpr& size) {
+  const auto& a = attrs_of<SplitAttrs>(call);
+  std::vector<PrimExpr> at{PrimExpr(0)};
+  auto n = tir::as_int(size);
+  if (a.sections > 0) {
+    const PrimExpr part = simplify(tir::ceildiv(size, PrimExpr(a.sections)));
+    for (int64_t i = 1; i < a.sections; ++i) at.push_back(simplify(tir::min(part * PrimExpr(i), size)));
+  } else {
+    int64_t last = 0;
+    for (int64_t i : a.indices) {
+      if (i < last || (n && i > *n))
+        infer_error(call, fmt::format("split index {} is out of order or outside of the axis", i));
+      at.push_back(PrimExpr(last = i));
+    }
+  }
+  at.push_back(size);
+  return at;
+}
+
+Type infer_split(const Call& call) {
+  const auto& x = tensor_arg(call, 0);
+  const auto& a = attrs_of<SplitAttrs>(call);
+  if (a.sections < 0) infer_error(call, "the number of sections is negative");
+  const size_t parts = a.sections > 0 ? size_t(a.sections) : a.indices.size() + 1;
+  auto have = shape_of(x);
+  Array<Type> types;
+  if (!have) {
+    for (size_t i = 0; i < parts; ++i) types.push_back(make_type(std::nullopt, x.ndim, x.dtype));
+    return graph::tuple_type(types);
+  }
+  const auto axis = size_t(normal_axis(call, a.axis, x.ndim));
+  const auto at = split_points(call, (*have)[axis]);
+  for (size_t i = 0; i < parts; ++i) {
+    Shape s = *have;
+    s.set(axis, simplify(at[i + 1] - at[i]));
+    types.push_back(make_type(s, x.ndim, x.dtype));
+  }
+  return graph::tuple_type(types);
+}
+
+Tensors def_split(const Call& call, const Tensors& in) {
+  const auto& a = attrs_of<SplitAttrs>(call);
+  const auto axis = size_t(normal_axis(call, a.axis, int64_t(in[0].ndim())));
+  const auto begin = split_points(call, in[0].shape()[axis]);
+  Tensors out;
+  for (size_t i = 0; i + 1 < begin.size(); ++i)
+    out.push_back(te::compute(
+        output_info(call, i).shape,
+        [&](const Vars& v) {
+          Shape at = indices(v);
+          at.set(axis, v[axis] + begin[i]);
+          return in[0](at);
+        },
+        "split"));
+  return out;
+}
+
+const bool registered = [] {
+  auto add = [](const char* name, const char* doc, graph::InferType infer, TensorDef def) {
+    return graph::register_op(name, doc)
+        .argument("x", "Tensor", "the operand")
+        .infer(std::move(infer))
+        .fusion(FusionKind::injective)
+        .set_attr(kTensorDef, std::move(def));
+  };
+  add("reshape", "The same elements in row-major order under another shape.", infer_reshape, def_reshape)
+      .argument("shape", "Shape", "the new shape; one size may be -1");
+  add("permute_dims", "Axes in another order; none given: reversed.", infer_permute, def_permute)
+      .attrs<AxesAttrs>();
+  add("expand_dims", "New axes of extent 1 at the given places of the result.", infer_expand_dims,
+      def_expand_dims)
+      .attrs<AxesAttrs>();
+  add("squeeze", "Without the given axes of extent 1; none given: without all of them.", infer_squeeze,
+      def_squeeze)
+      .attrs<AxesAttrs>();
+  add("flatten", "Two dimensions: the axes before `axis`, and those from it on.", infer_flatten, def_reshape)
+      .attrs<AxisAttrs>();
+  add("broadcast_to", "The operand broadcast together with a shape.", infer_broadcast_to, def_broadcast_to)
+      .argument("shape", "Shape", "the shape")
+      .fusion(FusionKind::broadcast);
+  graph::register_op("concat", "Tensors behind one another along an axis.")
+      .argument("tensors", "Tuple", "the parts")
+      .attrs<AxisAttrs>()
+      .infer(infer_concat)
+      .fusion(FusionKind::injective)
+      .set_attr<TensorDef>(kTensorDef, def_concat);
+  add("split", "Parts of a tensor along an axis, as a tuple.", infer_split, def_split).attrs<SplitAttrs>();
+  return true;
+}();
+
+}  // namespace
+}  // namespace tenon::op
