@@ -10,6 +10,14 @@ namespace {
 
 bool is_variable(const Object* o) { return is_type_index<tir::Var>(o->type_index) || is_type_index<graph::Var>(o->type_index); }
 
+/// No array, no map: the same as an empty one, because a builder may leave either.
+bool is_nothing(const Any& a) {
+  if (!a.is_object()) return a.is_none();
+  if (is_type_index<ArrayObj>(a.tag())) return static_cast<const ArrayObj*>(a.object())->items.empty();
+  if (is_type_index<MapObj>(a.tag())) return static_cast<const MapObj*>(a.object())->items.empty();
+  return false;
+}
+
 /// The parts of one object in comparison order; `def` parts may pair fresh variables.
 struct Part { Any value; bool def; std::string name; };
 
@@ -74,6 +82,7 @@ class Compare {
     return ix->second == y && iy->second == x;
   }
   bool step(const Task& t) {
+    if (is_nothing(t.a) && is_nothing(t.b)) return true;
     if (t.a.tag() != t.b.tag()) return false;
     if (!t.a.is_object()) {
       if (t.a.tag() == kFloat) {  // by bits, so that NaN equals itself and -0 differs from 0
@@ -176,7 +185,7 @@ uint64_t structural_hash(const ObjectRef& root, bool map_free) {
   while (!stack.empty()) {
     Item item = std::move(stack.back());
     stack.pop_back();
-    const Any& a = item.value;
+    const Any a = is_nothing(item.value) ? Any() : item.value;
     if (!a.is_object()) {
       if (auto d = a.try_as<DataType>()) h = mix(h, hash_text(to_string(*d)));
       else if (a.tag() == kFloat) { double v = a.as<double>(); uint64_t bits; std::memcpy(&bits, &v, 8); h = mix(h, v != v ? 0x7ff8 : bits); }

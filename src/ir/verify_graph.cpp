@@ -1,0 +1,266 @@
+// SPDX-License-Identifier: Apache-2.0
+// The verifier of graph functions: normal form, scopes, callees, attributes, and types when asked.
+#include <fmt/format.h>
+
+#include <unordered_set>
+
+#include "ir/verify.h"
+#include "ir/verify_impl.h"
+#include "ir/walk.h"
+
+namespace tenon {
+namespace {
+using namespace graph;
+
+class GraphVerifier {
+ public:
+  GraphVerifier(const std::string& name, const IRModule& module, DiagnosticList& problems, bool typed)
+      : name_(name), module_(module), problems_(problems), typed_(typed) {}
+
+  void run(const Ref<graph::Function>& f) {
+    if (!f->body) return add("T0315", "the function has no body");
+    if (const int n = nesting_of(f); n > kMaxNesting)
+      return add("T0310", fmt::format("expressions are nested {} deep; the limit is {}", n, kMaxNesting));
+    function(*f);
+  }
+
+ private:
+  void add(std::string code, std::string message, const Expr& at = {}) {
+    std::string where = "function `" + name_ + "`";
+    if (!binding_.empty()) where += ", binding of `" + binding_ + "`";
+    if (at && at->origin)
+      where += at->origin->span           ? ", " + at->origin->span.to_string()
+               : at->origin->text.empty() ? ""
+                                          : ", " + at->origin->text;
+    problems_.add(Diagnostic{std::move(code), std::move(message), std::move(where), {}, {}});
+  }
+  void define(const VarRef& v) {
+    if (!v) return add("T0315", "a binding has no variable");
+    if (!ever_.insert(v.get()).second) add("T0322", fmt::format("variable `{}` is bound twice", v->name));
+    vars_.insert(v.get());
+    if (typed_ && !v->type && !v->declared) add("T0327", fmt::format("variable `{}` has no type", v->name));
+  }
+  void define_symbols(const ObjectRef& type) {
+    if (!type) return;
+    post_order(type, [&](const ObjectRef& n) {
+      if (n.is<tir::Var>()) symbols_.insert(n.get());
+    });
+  }
+  void use_symbols(const ObjectRef& e) {
+    post_order(e, [&](const ObjectRef& n) {
+      if (const auto* v = n.as<tir::Var>(); v && !symbols_.count(v))
+        add("T0329", fmt::format("the symbolic size `{}` has no value here", v->name));
+    });
+  }
+
+  void function(const graph::Function& f) {
+    const auto outer_vars = vars_, outer_symbols = symbols_;
+    for (const VarRef& p : f.params) {
+      define(p);
+      if (p) define_symbols(p->declared ? p->declared : p->type);
+    }
+    body(f.body, "a function");
+    vars_ = outer_vars;
+    symbols_ = outer_symbols;
+  }
+
+  /// A Var, constant or other leaf, or a tuple of those; null stands for an optional argument left out.
+  void leaf(const Expr& e, std::string_view what, bool optional = false) {
+    if (!e) {
+      if (!optional) add("T0315", fmt::format("{} is null", what));
+      return;
+    }
+    if (const auto* v = e.as<graph::Var>()) {
+      if (!vars_.count(v)) add("T0323", fmt::format("variable `{}` is used before it is bound", v->name), e);
+      return;
+    }
+    if (const auto* t = e.as<Tuple>()) {
+      for (const Expr& x : t->items) leaf(x, "an item of a tuple");
+      return;
+    }
+    if (e.is<ShapeExpr>() || e.is<PrimValue>()) return use_symbols(e);
+    if (const auto* g = e.as<GlobalVar>()) {
+      if (!module_.get() || !module_.functions().contains(g->name))
+        add("T0324", fmt::format("the module has no function `{}`", g->name), e);
+      return;
+    }
+    if (e.is<Constant>() || e.is<Op>() || e.is<ExternFunc>() || e.is<graph::StringImm>() ||
+        e.is<DataTypeImm>())
+      return;
+    add("T0321", fmt::format("{} is a {}, which is not bound to a variable first", what, type_key_of(e)), e);
+  }
+
+  void body(const Expr& e, std::string_view what) {
+    const auto* s = e.as<SeqExpr>();
+    if (!s)
+      return add("T0321",
+                 fmt::format("the body of {} is a {}, not a sequence of bindings", what, type_key_of(e)), e);
+    for (const BindingBlock& b : s->blocks) {
+      std::unordered_set<const Object*> here;
+      for (const Binding& x : b->bindings) {
+        binding(x);
+        here.insert(binding_var(x).get());
+      }
+      for (const VarRef& v : b->outputs)
+        if (!here.count(v.get()))
+          add("T0328",
+              fmt::format("the dataflow region gives out `{}`, which it does not bind", v ? v->name : "?"));
+    }
+    binding_.clear();
+    leaf(s->body, fmt::format("the result of {}", what));
+  }
+  void inner(const Expr& e, std::string_view what) {
+    const auto outer = vars_;
+    const std::string name = binding_;
+    body(e, what);
+    vars_ = outer;
+    binding_ = name;
+  }
+
+  void binding(const Binding& b) {
+    if (!b) return add("T0315", "a binding is null");
+    binding_ = binding_var(b) ? binding_var(b)->name : "?";
+    if (const auto* m = b.as<MatchCastNode>()) {
+      leaf(m->value, "the value of a match_cast");
+      if (!m->type) add("T0315", "a match_cast has no type");
+      define_symbols(m->type);
+      return define(m->var);
+    }
+    const auto* n = b.as<VarBindingNode>();
+    if (!n) return add("T0321", fmt::format("{} is no binding", type_key_of(b)));
+    value(n->value);
+    if (typed_ && n->value && !n->value->type) add("T0327", "the value has no type", n->value);
+    define(n->var);
+  }
+
+  void value(const Expr& e) {
+    if (!e) return add("T0315", "the value is null");
+    if (const auto* c = e.as<graph::Call>()) return call(*c, e);
+    if (const auto* g = e.as<TupleGetItem>()) {
+      leaf(g->tuple, "the tuple");
+      const auto* t = g->tuple && g->tuple->type ? g->tuple->type.as<TupleType>() : nullptr;
+      if (g->index < 0 || (t && size_t(g->index) >= t->items.size()))
+        add("T0325",
+            fmt::format("item {} is taken from a tuple of {}", g->index,
+                        t ? std::to_string(t->items.size()) : "?"),
+            e);
+      return;
+    }
+    if (const auto* f = e.as<graph::Function>()) {
+      const std::string name = binding_;
+      function(*f);
+      binding_ = name;
+      return;
+    }
+    if (const auto* i = e.as<If>()) {
+      leaf(i->condition, "the condition");
+      inner(i->true_branch, "a branch");
+      inner(i->false_branch, "a branch");
+      return;
+    }
+    if (const auto* w = e.as<graph::While>()) {
+      for (const Expr& x : w->init) leaf(x, "an initial value");
+      if (w->init.size() != w->loop_vars.size())
+        add("T0325",
+            fmt::format("the loop has {} variables and {} initial values", w->loop_vars.size(),
+                        w->init.size()),
+            e);
+      const auto outer = vars_;
+      const auto symbols = symbols_;
+      for (const VarRef& v : w->loop_vars) {
+        define(v);
+        if (v) define_symbols(v->declared);
+      }
+      inner(w->condition, "a loop condition");
+      inner(w->body, "a loop");
+      vars_ = outer;
+      symbols_ = symbols;
+      return;
+    }
+    leaf(e, "the value");
+  }
+
+  void call(const graph::Call& c, const Expr& e) {
+    if (!c.op) return add("T0315", "a call has no callee", e);
+    for (const Expr& a : c.args) leaf(a, "an argument", true);
+    if (const auto* op = c.op.as<Op>()) {
+      size_t least = 0;
+      for (const OpArgument& a : op->arguments) least += !a.optional;
+      if (op->variadic && least) --least;
+      if (c.args.size() < least || (!op->variadic && c.args.size() > op->arguments.size()))
+        add("T0325",
+            fmt::format("`{}` takes {}{} arguments and is given {}", op->name,
+                        op->variadic || least != op->arguments.size() ? "at least " : "", least,
+                        c.args.size()),
+            e);
+      for (size_t i = 0; i < c.args.size() && i < op->arguments.size(); ++i)
+        if (!c.args[i] && !op->arguments[i].optional)
+          add("T0325", fmt::format("argument `{}` of `{}` is missing", op->arguments[i].name, op->name), e);
+      const TypeInfo* given = c.attrs ? type_of(c.attrs) : nullptr;
+      if (given != op->attrs_type)
+        add("T0326",
+            fmt::format("`{}` needs attributes of type {} and has {}", op->name,
+                        op->attrs_type ? op->attrs_type->key : "none", given ? given->key : "none"),
+            e);
+      if (op->name == "call_tir") call_tir(c, e);
+      return;
+    }
+    if (const auto* g = c.op.as<GlobalVar>()) {
+      const ObjectRef f = module_.get() ? module_.find(g->name) : ObjectRef();
+      if (!f)
+        add("T0324", fmt::format("the module has no function `{}`", g->name), e);
+      else if (const auto* callee = f.as<graph::Function>()) {
+        if (callee->params.size() != c.args.size())
+          add("T0325",
+              fmt::format("`{}` takes {} arguments and is given {}", g->name, callee->params.size(),
+                          c.args.size()),
+              e);
+      } else if (f.is<tir::PrimFuncNode>())
+        add("T0324", fmt::format("`{}` is a tensor program: it is called through call_tir", g->name), e);
+      return;
+    }
+    if (c.op.is<ExternFunc>()) return;
+    if (c.op.is<graph::Var>()) return leaf(c.op, "the callee");
+    if (c.op.is<graph::Function>())
+      return add("T0321", "a closure is called before it is bound to a variable", e);
+    add("T0324", fmt::format("a {} cannot be called", type_key_of(c.op)), e);
+  }
+
+  void call_tir(const graph::Call& c, const Expr& e) {
+    const auto* g = c.args.empty() ? nullptr : c.args[0].as<GlobalVar>();
+    if (!g) return add("T0324", "call_tir calls a function of the module by name", e);
+    const ObjectRef found = module_.get() ? module_.find(g->name) : ObjectRef();
+    const auto* f = found.as<tir::PrimFuncNode>();
+    if (found && !f)
+      return add("T0324", fmt::format("call_tir calls `{}`, which is no tensor program", g->name), e);
+    const auto* inputs = c.args.size() > 1 ? c.args[1].as<Tuple>() : nullptr;
+    const auto* symbolic = c.args.size() > 2 ? c.args[2].as<ShapeExpr>() : nullptr;
+    if (c.type_args.empty())
+      add("T0327", fmt::format("the call of `{}` does not tell its output types", g->name), e);
+    if (!f || !inputs) return;
+    if (f->attrs.contains("tenon.kernel")) return;  // lowered: parameters are three pointers
+    const size_t given = inputs->items.size() + c.type_args.size() + (symbolic ? symbolic->values.size() : 0);
+    if (given != f->params.size())
+      add("T0325",
+          fmt::format("`{}` has {} parameters and is given {} inputs, {} outputs and {} sizes", g->name,
+                      f->params.size(), inputs->items.size(), c.type_args.size(),
+                      symbolic ? symbolic->values.size() : 0),
+          e);
+  }
+
+  const std::string& name_;
+  const IRModule& module_;
+  DiagnosticList& problems_;
+  bool typed_;
+  std::unordered_set<const Object*> vars_, symbols_, ever_;
+  std::string binding_;
+};
+
+}  // namespace
+
+void verify_graph_function(const std::string& name, const Ref<graph::Function>& f, const IRModule& module,
+                           DiagnosticList& problems, bool typed) {
+  GraphVerifier(name, module, problems, typed).run(f);
+}
+
+}  // namespace tenon
