@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: Apache-2.0
+// eliminate_dead_code: bindings of pure values that nothing uses go, nested bodies included.
+//
+//   before   lv = R.exp(x);  lv1 = R.add(x, y);  return lv1
+//   after    lv1 = R.add(x, y);  return lv1
+//
+// Keeps: impure calls, loops that hold one, match_cast (it checks at run time), order, unread results of If.
+#include "pass/graph/passes.h"
+#include "pass/graph/rewriter.h"
+
+#include <unordered_set>
+
+namespace tenon {
+namespace graph {
+namespace {
+
+class DeadCode {
+ public:
+  DeadCode(const IRModule& module) : module_(module) {}
+
+  Expr body(const Expr& e) {
+    std::vector<Binding> bindings = bindings_of(e);
+    use(result_of(e));
+    std::vector<Binding> kept;
+    bool changed = false;
+    // Backwards: a binding is needed when a kept one below uses its variable.
+    for (size_t i = bindings.size(); i-- > 0;) {
+      const Binding& b = bindings[i];
+      Expr value = binding_value(b);
+      if (b.is<VarBindingNode>() && !used_.count(binding_var(b).get()) && pure(value)) {
+        changed = true;
+        continue;
+      }
+      Expr next = nested(value);
+      use(next);
+      if (next.same_as(value)) {
+        kept.push_back(b);
+      } else {
+        next.mut()->type = value->type;
+        next.mut()->origin = value->origin;
+        kept.push_back(make<VarBindingNode>(binding_var(b), next));
+        changed = true;
+      }
+    }
+    if (!changed) return e;
+    Array<Binding> out(kept.rbegin(), kept.rend());
+    Array<BindingBlock> blocks;
+    if (!out.empty()) blocks.push_back(make<BindingBlockNode>(out));
+    Ref<SeqExpr> seq = make<SeqExpr>(blocks, result_of(e));
+    seq.mut()->type = e->type;
+    return seq;
+  }
+
+ private:
+  void use(const Expr& e) {
+    for_each_use(e, [&](const VarRef& v) { used_.insert(v.get()); });
+  }
+
+  Expr nested(const Expr& value) {
+    if (auto* n = value.as<If>()) {
+      Expr t = body(n->true_branch), f = body(n->false_branch);
+      return t.same_as(n->true_branch) && f.same_as(n->false_branch) ? value : Expr(make<If>(n->condition, t, f));
+    }
+    if (auto* n = value.as<While>()) {
+      Expr c = body(n->condition), b = body(n->body);
+      return c.same_as(n->condition) && b.same_as(n->body) ? value : Expr(make<While>(n->loop_vars, n->init, c, b));
+    }
+    if (auto* n = value.as<Function>()) {
+      Expr b = body(n->body);
+      return b.same_as(n->body) ? value : Expr(make<Function>(n->params, b, n->ret_type, n->attrs));
+    }
+    return value;
+  }
+
+  bool pure(const Expr& value) {
+    bool result = true;
+    auto check = [&](const Expr& v) {
+      if (auto* c = v.as<Call>()) {
+        const Op* op = c->op.as<Op>();
+        if (op) result = result && op->pure;
+        else result = result && c->op.is<GlobalVar>() && pure_function(c->op.as<GlobalVar>()->name);
+      } else if (v.is<While>()) {
+        result = false;  // it may not end
+      }
+    };
+    auto all = [&](const Expr& b) { for_each_binding(b, [&](const Binding& x) { check(binding_value(x)); result = result && x.is<VarBindingNode>(); }); };
+    if (auto* n = value.as<If>()) { all(n->true_branch); all(n->false_branch); }
+    else if (value.is<Function>()) return true;
+    else check(value);
+    return result;
+  }
+
+  /// A function is pure when every call in it is; one that calls itself is taken as impure: it may not end.
+  bool pure_function(const std::string& name) {
+    auto [it, fresh] = functions_.emplace(name, false);
+    if (!fresh) return it->second;
+    Ref<Function> f = module_.find(name).cast<Function>();
+    bool result = bool(f);
+    if (f) {
+      for_each_binding(f->body, [&](const Binding& b) { result = result && b.is<VarBindingNode>() && pure(binding_value(b)); });
+    }
+    return functions_[name] = result;
+  }
+
+  const IRModule& module_;
+  std::unordered_set<const Var*> used_;
+  std::map<std::string, bool> functions_;
+};
+
+}  // namespace
+}  // namespace graph
+
+IRModule eliminate_dead_code(IRModule module, PassContext&) {
+  using namespace graph;
+  const IRModule whole = module;
+  return module.map_graph([&](const std::string&, const Ref<Function>& f) -> ObjectRef {
+    Expr body = DeadCode(whole).body(f->body);
+    if (body.same_as(f->body)) return {};
+    return make<Function>(f->params, body, f->ret_type, f->attrs);
+  });
+}
+
+}  // namespace tenon

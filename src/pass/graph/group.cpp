@@ -1,0 +1,169 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "pass/graph/group.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "analysis/analyzer.h"
+
+namespace tenon::graph {
+namespace {
+
+/// Replaces symbolic sizes below a node. Types are facts beside the fields, so expressions that carry one
+/// and are no leaf get theirs again from their maker.
+ObjectRef substitute_any(const ObjectRef& root, const tir::VarMap& map) {
+  if (map.empty() || !root) return root;
+  return rewrite_any(root, [&](const ObjectRef& node) -> ObjectRef {
+    if (auto* v = node.as<tir::Var>())
+      if (auto it = map.find(v); it != map.end()) return it->second;
+    return {};
+  }, [](const ObjectRef& node) { return node.is<Op>() || node.is<GlobalVar>() || node.is<Constant>() || node.is<Var>(); });
+}
+
+std::string short_name(const std::string& op) {
+  auto dot = op.rfind('.');
+  return dot == op.npos ? op : op.substr(dot + 1);
+}
+
+}  // namespace
+
+Expr substitute_symbols(const Expr& e, const tir::VarMap& map) {
+  return Expr(static_cast<const ExprNode*>(substitute_any(e, map).get()));
+}
+Type substitute_symbols(const Type& t, const tir::VarMap& map) {
+  return Type(static_cast<const TypeNode*>(substitute_any(t, map).get()));
+}
+
+void symbols_of(const ObjectRef& type, std::vector<tir::VarRef>& out) {
+  if (!type) return;
+  post_order(type, [&](const ObjectRef& node) {
+    if (auto* v = node.as<tir::Var>()) {
+      for (const tir::VarRef& o : out)
+        if (o.get() == v) return;
+      out.push_back(tir::VarRef(v));
+    }
+  });
+}
+
+bool is_primitive(const Function& function) {
+  auto v = function.attrs.find("primitive");
+  return v && v->try_as<int64_t>().value_or(0) != 0;
+}
+
+std::string kernel_name(const std::string& prefix, const std::vector<Binding>& members) {
+  std::string name = prefix;
+  for (const Binding& b : members)
+    if (const Op* op = op_of(binding_value(b))) name += (name.empty() ? "" : "_") + short_name(op->name);
+  constexpr size_t limit = 80;
+  if (name.size() <= limit) return name;
+  return name.substr(0, limit - 9) + fmt::format("_{:08x}", uint32_t(hash_bytes(name.data(), name.size())));
+}
+
+Group make_group(const std::vector<Binding>& members, const VarRef& result) {
+  Group group;
+  std::unordered_map<const Object*, Expr> inside;  // of the old body → leaf of the function
+  std::vector<std::pair<Expr, VarRef>> outside;    // argument, parameter (its type still in the caller's sizes)
+  std::unordered_map<const Object*, size_t> known;
+  for (const Binding& b : members) inside[binding_var(b).get()] = Expr();
+  std::vector<tir::VarRef> symbols;
+  auto parameter = [&](const Expr& e, const std::string& name) {
+    if (known.emplace(e.get(), outside.size()).second) outside.emplace_back(e, var(name, e->type));
+  };
+  auto scan = [&](auto& self, const Expr& e) -> void {
+    if (auto* v = e.as<Var>()) { if (!inside.count(v)) parameter(e, v->name); }
+    else if (auto* c = e.as<Constant>()) { if (c->data.size() != 1) parameter(e, "const"); }
+    else if (auto* t = e.as<Tuple>()) { for (const Expr& i : t->items) self(self, i); }
+  };
+  for (const Binding& b : members) {
+    Expr value = binding_value(b);
+    if (auto* c = value.as<Call>()) for (const Expr& a : c->args) scan(scan, a);
+    else if (auto* t = value.as<TupleGetItem>()) scan(scan, t->tuple);
+    else scan(scan, value);
+  }
+  for (auto& [e, p] : outside) symbols_of(e->type, symbols);
+  for (const Binding& b : members) {
+    symbols_of(binding_var(b)->declared, symbols);
+    if (auto* c = binding_value(b).as<Call>()) {
+      for (const Expr& a : c->args) if (a.is<ShapeExpr>() || a.is<PrimValue>()) symbols_of(a, symbols);
+      if (c->attrs) symbols_of(c->attrs, symbols);
+    }
+  }
+
+  // The function's own sizes.
+  tir::VarMap own;
+  for (const tir::VarRef& s : symbols) own[s.get()] = tir::var(s->name, s->dtype);
+  std::unordered_map<const Object*, bool> shown;
+  Array<VarRef> params;
+  for (auto& [e, p] : outside) {
+    VarRef q = var(p->name, substitute_symbols(e->type, own));
+    params.push_back(q);
+    group.args.push_back(e);
+    inside[e.get()] = q;
+    if (auto shape = known_shape(e->type))
+      for (const PrimExpr& d : *shape)
+        if (d.is<tir::Var>()) shown[d.get()] = true;
+  }
+  Array<PrimExpr> hidden, hidden_own;
+  for (const tir::VarRef& s : symbols)
+    if (!shown.count(s.get())) { hidden.push_back(s); hidden_own.push_back(own[s.get()]); }
+  if (!hidden.empty()) {
+    params.push_back(var("sizes", make<ShapeType>(hidden_own, int64_t(hidden_own.size()), true)));
+    group.args.push_back(shape_expr(hidden));
+  }
+
+  auto map = [&](auto& self, const Expr& e) -> Expr {
+    if (auto it = inside.find(e.get()); it != inside.end() && it->second) return it->second;
+    if (auto* t = e.as<Tuple>()) return make<Tuple>(t->items.map([&](const Expr& i) { return self(self, i); }));
+    if (e.is<ShapeExpr>() || e.is<PrimValue>()) return substitute_symbols(e, own);
+    return e;
+  };
+  Array<Binding> bindings;
+  for (const Binding& b : members) {
+    Expr value = binding_value(b);
+    VarRef old = binding_var(b);
+    Expr copy;
+    if (auto* c = value.as<Call>()) {
+      Array<Type> type_args = c->type_args.map([&](const Type& t) { return substitute_symbols(t, own); });
+      copy = make<Call>(c->op, c->args.map([&](const Expr& a) { return map(map, a); }), substitute_any(c->attrs, own), type_args);
+    } else if (auto* t = value.as<TupleGetItem>()) {
+      copy = make<TupleGetItem>(map(map, t->tuple), t->index);
+    } else {
+      copy = map(map, value);
+    }
+    VarRef v = var(old->name, substitute_symbols(old->declared, own));
+    v.mut()->origin = value->origin ? value->origin : old->origin;
+    copy.mut()->type = v->declared;
+    copy.mut()->origin = value->origin;
+    bindings.push_back(make<VarBindingNode>(v, copy));
+    inside[old.get()] = v;
+  }
+  Expr out = inside[result.get()];
+  Ref<SeqExpr> body = make<SeqExpr>(Array<BindingBlock>{make<BindingBlockNode>(bindings)}, out);
+  body.mut()->type = out->type;
+  AttrMap attrs;
+  attrs.set("primitive", Any(int64_t(1)));
+  group.function = make<Function>(params, body, out->type, attrs);
+  return group;
+}
+
+std::vector<SymbolValue> match_symbols(const Function& function, const Array<Expr>& args) {
+  std::vector<tir::VarRef> symbols;
+  for (const VarRef& p : function.params) symbols_of(p->declared, symbols);
+  tir::VarMap values;
+  for (size_t i = 0; i < function.params.size() && i < args.size(); ++i) {
+    auto formal = known_shape(function.params[i]->declared), actual = known_shape(args[i]->type);
+    if (!formal || !actual) continue;
+    for (size_t d = 0; d < formal->size() && d < actual->size(); ++d)
+      if (auto* v = (*formal)[d].as<tir::Var>()) values.try_emplace(v, (*actual)[d]);
+  }
+  std::vector<SymbolValue> out;
+  for (const tir::VarRef& s : symbols) {
+    auto it = values.find(s.get());
+    CHECK(it != values.end(), "no argument shows the size " + s->name);
+    out.push_back({s, it->second});
+  }
+  return out;
+}
+
+}  // namespace tenon::graph

@@ -1,0 +1,372 @@
+// SPDX-License-Identifier: Apache-2.0
+// plan_memory: every intermediate tensor of known size gets a place in the function's arena.
+//
+//   before   lv = R.call_tir(conv, …);  lv1 = R.call_tir(relu, (lv,), …)
+//   after    the same, and the function's attributes "arena_offsets": [0, 0], "arena_bytes": 4096
+//
+// Needs: call_tir. Keeps: the graph as it is. Results, loop states, branch results, tensors handed to packed
+// functions and tensors of unknown size are not in the arena (offset -1): they come from the pool. Functions
+// that other functions call have no arena, because calls nest. An element-wise program may write over an input
+// that dies there ("tir.noalias" of that program becomes false). Configuration: "plan_memory.in_place" (true).
+#include "pass/graph/plan_memory.h"
+
+#include <algorithm>
+#include <map>
+#include <set>
+
+#include "pass/graph/lowering.h"
+#include "pass/graph/passes.h"
+
+namespace tenon {
+namespace graph {
+namespace {
+
+constexpr int64_t kAlign = 64;
+int64_t align(int64_t n) { return (n + kAlign - 1) / kAlign * kAlign; }
+
+bool is_call_tir(const Expr& value) { return value.is<Call>() && is_op(value, "call_tir"); }
+size_t num_outputs(const Expr& value) { return value.as<Call>()->type_args.size(); }
+
+/// Tensors that a value may be made of; items when it is a tuple whose parts are known apart.
+struct Alias {
+  std::set<int> ids;
+  std::vector<Alias> items;
+  void add(const Alias& o) {
+    ids.insert(o.ids.begin(), o.ids.end());
+    for (const Alias& i : o.items) ids.insert(i.ids.begin(), i.ids.end()), add_nested(i);
+  }
+  std::set<int> all() const {
+    std::set<int> out = ids;
+    for (const Alias& i : items) {
+      std::set<int> more = i.all();
+      out.insert(more.begin(), more.end());
+    }
+    return out;
+  }
+
+ private:
+  void add_nested(const Alias& o) {
+    for (const Alias& i : o.items) ids.insert(i.ids.begin(), i.ids.end()), add_nested(i);
+  }
+};
+
+class Planner {
+ public:
+  Planner(const IRModule& module, bool arena, bool in_place) : module_(module), arena_(arena), in_place_(in_place) {}
+
+  MemoryPlan run(const Function& f) {
+    Alias result = body(f.body);
+    escape(result);
+    resolve_loops();
+    if (arena_) {
+      choose_in_place();
+      place();
+    }
+    return std::move(plan_);
+  }
+
+ private:
+  struct CallSite { VarRef var; Expr value; int step; int first; std::vector<Alias> args; };
+  struct Loop { int begin, end; int parent; };
+
+  Alias of(const Expr& e) const {
+    if (const auto* v = e.as<Var>()) {
+      auto it = aliases_.find(v);
+      return it == aliases_.end() ? Alias() : it->second;
+    }
+    if (const auto* t = e.as<Tuple>()) {
+      Alias out;
+      for (const Expr& i : t->items) out.items.push_back(of(i));
+      return out;
+    }
+    return {};
+  }
+
+  void use(const Alias& a) {
+    for (int id : a.all()) {
+      PlannedTensor& t = plan_.tensors[size_t(id)];
+      t.end = std::max(t.end, step_);
+      // A loop around the use, but not around the definition, reads again in its next turn.
+      int outermost = -1;
+      for (int loop = loop_; loop >= 0; loop = loops_[size_t(loop)].parent)
+        if (loops_[size_t(loop)].begin > t.begin) outermost = loop;
+      if (outermost >= 0) loop_uses_.emplace_back(id, outermost);
+    }
+  }
+  void escape(const Alias& a) {
+    for (int id : a.all()) escaped_.insert(id);
+  }
+
+  Alias body(const Expr& e) {
+    for (const Binding& b : bindings_of(e)) {
+      const Expr value = binding_value(b);
+      Alias made = visit(binding_var(b), value);
+      aliases_[binding_var(b).get()] = made;
+      ++step_;
+    }
+    Alias result = of(result_of(e));
+    use(result);
+    return result;
+  }
+
+  Alias visit(const VarRef& var, const Expr& value) {
+    if (const auto* n = value.as<If>()) {
+      use(of(n->condition));
+      Alias t = body(n->true_branch), f = body(n->false_branch);
+      ++step_;
+      // A value of either branch is held in one register: its memory must not be planned.
+      escape(t), escape(f);
+      Alias out;
+      out.add(t), out.add(f);
+      return out;
+    }
+    if (const auto* n = value.as<While>()) {
+      Alias out;
+      for (size_t i = 0; i < n->init.size(); ++i) {
+        Alias init = of(n->init[i]);
+        use(init);
+        escape(init);
+        aliases_[n->loop_vars[i].get()] = init;
+        out.add(init);
+      }
+      ++step_;
+      const int self = int(loops_.size());
+      loops_.push_back({step_, step_, loop_});
+      loop_ = self;
+      use(out);
+      escape(body(n->condition));
+      ++step_;
+      Alias next = body(n->body);
+      escape(next);
+      out.add(next);
+      use(out);
+      loops_[size_t(self)].end = step_;
+      loop_ = loops_[size_t(self)].parent;
+      ++step_;
+      return out;
+    }
+    if (const auto* c = value.as<Call>()) return call(var, value, *c);
+    if (const auto* t = value.as<TupleGetItem>()) {
+      Alias tuple = of(t->tuple);
+      use(tuple);
+      if (size_t(t->index) < tuple.items.size()) return tuple.items[size_t(t->index)];
+      Alias out;
+      out.add(tuple);
+      return out;
+    }
+    if (const auto* f = value.as<Function>()) {
+      // When a closure runs is not known here: nothing that it touches is planned.
+      for_each_use(f->body, [&](const VarRef& v) { use(of(v)), escape(of(v)); });
+      const int first = int(plan_.tensors.size());
+      body(f->body);
+      for (int id = first; id < int(plan_.tensors.size()); ++id) escaped_.insert(id);
+      return {};
+    }
+    Alias a = of(value);
+    use(a);
+    return a;
+  }
+
+  Alias call(const VarRef& var, const Expr& value, const Call& c) {
+    if (is_call_tir(value)) {
+      CallSite site{var, value, step_, int(plan_.tensors.size()), {}};
+      const auto* args = c.args[1].as<Tuple>();
+      for (const Expr& a : args ? args->items : Array<Expr>{c.args[1]}) {
+        site.args.push_back(of(a));
+        use(site.args.back());
+      }
+      Alias out;
+      for (size_t i = 0; i < num_outputs(value); ++i) {
+        PlannedTensor t;
+        t.name = var->name;
+        t.begin = t.end = step_;
+        if (auto shape = static_shape(c.type_args[i])) t.bytes = align(std::max<int64_t>(1, int64_t(storage_bytes(element_count(*shape), as_tensor(c.type_args[i])->dtype))));
+        Alias one;
+        one.ids.insert(int(plan_.tensors.size()));
+        out.items.push_back(one);
+        plan_.tensors.push_back(t);
+      }
+      sites_.push_back(site);
+      const bool tuple = var->declared ? var->declared.is<TupleType>() : c.type_args.size() != 1;
+      return tuple ? out : out.items[0];
+    }
+    Alias out;
+    const auto* name = c.args.empty() ? nullptr : c.args[0].as<ExternFunc>();
+    const bool view = name && name->symbol.starts_with("vm.builtin.");
+    const bool graph_function = c.op.is<GlobalVar>();
+    for (const Expr& a : c.args) {
+      Alias arg = of(a);
+      use(arg);
+      if (!view && !graph_function) escape(arg);  // a packed function may keep what it gets
+      out.add(arg);  // and may give it back
+    }
+    // What a called function returns may be its argument; the caller's tensors outlive the call then.
+    return out;
+  }
+
+  void resolve_loops() {
+    for (auto& [id, loop] : loop_uses_) {
+      PlannedTensor& t = plan_.tensors[size_t(id)];
+      t.end = std::max(t.end, loops_[size_t(loop)].end);
+    }
+  }
+
+  bool planned(int id) const { return plan_.tensors[size_t(id)].bytes >= 0 && !escaped_.count(id); }
+
+  void choose_in_place() {
+    if (!in_place_) return;
+    std::set<std::string> programs;
+    std::set<int> taken;
+    for (const CallSite& site : sites_) {
+      const auto* g = site.value.as<Call>()->args[0].as<GlobalVar>();
+      tir::PrimFunc f = g ? module_.find(g->name).cast<tir::PrimFuncNode>() : tir::PrimFunc();
+      if (!f) continue;
+      for (size_t o = 0; o < num_outputs(site.value); ++o) {
+        const int out = site.first + int(o);
+        if (!planned(out)) continue;
+        for (size_t a = 0; a < site.args.size(); ++a) {
+          std::set<int> ids = site.args[a].all();
+          if (ids.size() != 1) continue;
+          const int in = *ids.begin();
+          const PlannedTensor& t = plan_.tensors[size_t(in)];
+          if (!planned(in) || taken.count(in) || t.end != site.step || t.bytes != plan_.tensors[size_t(out)].bytes) continue;
+          int times = 0;
+          for (const Alias& other : site.args) times += int(other.all().count(in));
+          if (times != 1 || !may_write_in_place(f, a, site.args.size() + o)) continue;
+          plan_.tensors[size_t(out)].in_place_of = in;
+          taken.insert(in);
+          programs.insert(g->name);
+          break;
+        }
+      }
+    }
+    plan_.in_place.assign(programs.begin(), programs.end());
+  }
+
+  /// Largest first; each takes the tightest gap between what lives at the same time and already has a place.
+  void place() {
+    struct Slot { int64_t bytes; int begin, end; int64_t offset; std::vector<int> tensors; };
+    std::vector<Slot> slots;
+    std::vector<int> slot_of(plan_.tensors.size(), -1);
+    for (int id = 0; id < int(plan_.tensors.size()); ++id) {
+      const PlannedTensor& t = plan_.tensors[size_t(id)];
+      if (!planned(id)) continue;
+      if (t.in_place_of >= 0) {
+        slot_of[size_t(id)] = slot_of[size_t(t.in_place_of)];
+        Slot& s = slots[size_t(slot_of[size_t(id)])];
+        s.end = std::max(s.end, t.end);
+        s.tensors.push_back(id);
+      } else {
+        slot_of[size_t(id)] = int(slots.size());
+        slots.push_back({t.bytes, t.begin, t.end, -1, {id}});
+      }
+    }
+    lower_bound(slots);
+    std::vector<int> order(slots.size());
+    for (size_t i = 0; i < order.size(); ++i) order[i] = int(i);
+    std::stable_sort(order.begin(), order.end(), [&](int a, int b) { return slots[size_t(a)].bytes > slots[size_t(b)].bytes; });
+    // Placed slots by stretches of time, so that long programs stay fast.
+    constexpr int kStretch = 128;
+    std::map<int, std::vector<int>> stretches;
+    for (int i : order) {
+      Slot& s = slots[size_t(i)];
+      std::vector<std::pair<int64_t, int64_t>> busy;
+      std::set<int> seen;
+      for (int k = s.begin / kStretch; k <= s.end / kStretch; ++k)
+        for (int j : stretches[k]) {
+          const Slot& o = slots[size_t(j)];
+          if (o.begin <= s.end && s.begin <= o.end && seen.insert(j).second) busy.emplace_back(o.offset, o.offset + o.bytes);
+        }
+      std::sort(busy.begin(), busy.end());
+      int64_t at = 0, best = -1, best_gap = INT64_MAX;
+      for (auto& [from, to] : busy) {
+        if (from - at >= s.bytes && from - at < best_gap) best = at, best_gap = from - at;
+        at = std::max(at, to);
+      }
+      s.offset = best >= 0 ? best : at;
+      plan_.arena_bytes = std::max(plan_.arena_bytes, s.offset + s.bytes);
+      for (int k = s.begin / kStretch; k <= s.end / kStretch; ++k) stretches[k].push_back(i);
+    }
+    for (size_t id = 0; id < plan_.tensors.size(); ++id)
+      if (slot_of[id] >= 0) plan_.tensors[id].offset = slots[size_t(slot_of[id])].offset;
+  }
+
+  template <class Slots>
+  void lower_bound(const Slots& slots) {
+    std::map<int, int64_t> change;
+    for (const auto& s : slots) change[s.begin] += s.bytes, change[s.end + 1] -= s.bytes;
+    int64_t now = 0;
+    for (auto& [step, bytes] : change) plan_.lower_bound = std::max(plan_.lower_bound, now += bytes);
+  }
+
+  const IRModule& module_;
+  const bool arena_, in_place_;
+  MemoryPlan plan_;
+  int step_ = 0, loop_ = -1;
+  std::vector<Loop> loops_;
+  std::vector<std::pair<int, int>> loop_uses_;
+  std::vector<CallSite> sites_;
+  std::set<int> escaped_;
+  std::unordered_map<const Var*, Alias> aliases_;
+};
+
+MemoryPlan plan(const Function& function, const IRModule& module, bool arena, bool in_place) {
+  return Planner(module, arena, in_place).run(function);
+}
+
+}  // namespace
+
+MemoryPlan plan_function(const Function& function, const IRModule& module, bool arena) { return plan(function, module, arena, true); }
+
+std::unordered_map<const Var*, int> planned_positions(const Function& function) {
+  std::unordered_map<const Var*, int> out;
+  int next = 0;
+  for_each_binding(function.body, [&](const Binding& b) {
+    if (!is_call_tir(binding_value(b))) return;
+    out[binding_var(b).get()] = next;
+    next += int(num_outputs(binding_value(b)));
+  });
+  return out;
+}
+
+std::vector<int64_t> planned_offsets(const Function& function) {
+  auto v = function.attrs.find("arena_offsets");
+  auto list = v ? v->try_as<Array<int64_t>>() : std::nullopt;
+  return list && *list ? list->vec() : std::vector<int64_t>();
+}
+
+}  // namespace graph
+
+IRModule plan_memory(IRModule module, PassContext& context) {
+  using namespace graph;
+  auto option = context.config.find("plan_memory.in_place");
+  const bool in_place = !option || option->try_as<bool>().value_or(true);
+  std::set<std::string> called;
+  for (auto [name, object] : module.functions())
+    if (object.is<graph::Function>())
+      post_order(object, [&](const ObjectRef& n) {
+        if (const auto* c = n.as<Call>())
+          if (const auto* g = c->op.as<GlobalVar>()) called.insert(g->name);
+      });
+  std::set<std::string> aliased;
+  const IRModule whole = module;
+  module = module.map_graph([&](const std::string& name, const Ref<graph::Function>& f) -> ObjectRef {
+    if (is_primitive(*f)) return {};
+    MemoryPlan p = plan(*f, whole, !called.count(name), in_place);
+    aliased.insert(p.in_place.begin(), p.in_place.end());
+    Array<int64_t> offsets;
+    for (const PlannedTensor& t : p.tensors) offsets.push_back(t.offset);
+    Ref<graph::Function> out = f;
+    out.edit()->attrs.set("arena_offsets", Any(offsets));
+    out.edit()->attrs.set("arena_bytes", Any(p.arena_bytes));
+    return out;
+  });
+  return module.map_prim([&](const std::string& name, const tir::PrimFunc& f) -> ObjectRef {
+    if (!aliased.count(name)) return {};
+    tir::PrimFunc out = f;
+    out.edit()->attrs.set("tir.noalias", Any(false));
+    return out;
+  });
+}
+
+}  // namespace tenon

@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0
+// The memory plan of one graph function of call_tir: lifetimes, and places in one arena.
+#pragma once
+#include "pass/graph/rewriter.h"
+
+namespace tenon::graph {
+
+/// One tensor made by a call_tir, in program order (nested bodies before the binding that holds them).
+struct PlannedTensor {
+  std::string name;          ///< of the variable
+  int64_t offset = -1;       ///< in the arena, a multiple of 64; -1: from the pool (results, unknown sizes, escaping)
+  int64_t bytes = -1;        ///< -1: not known
+  int begin = 0, end = 0;    ///< first and last step at which it must hold its value (a step is one binding)
+  int in_place_of = -1;      ///< the tensor whose memory it takes over
+};
+struct MemoryPlan {
+  std::vector<PlannedTensor> tensors;
+  int64_t arena_bytes = 0;
+  int64_t lower_bound = 0;   ///< most bytes alive at one step
+  std::vector<std::string> in_place;  ///< programs that are called with an output in place of an input
+};
+/// `arena` false: lifetimes only, everything from the pool.
+MemoryPlan plan_function(const Function& function, const IRModule& module, bool arena = true);
+
+/// Position in the tensor list of the first output of each call_tir binding of the function.
+std::unordered_map<const Var*, int> planned_positions(const Function& function);
+/// Offsets that plan_memory left on the function: one per tensor, or empty when it was not planned.
+std::vector<int64_t> planned_offsets(const Function& function);
+
+}  // namespace tenon::graph

@@ -1,0 +1,272 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "pass/graph/rewriter.h"
+
+#include "ir/structural.h"
+#include "op/infer.h"
+
+namespace tenon::graph {
+
+bool is_leaf(const Expr& e) {
+  return e.is<Var>() || e.is<Constant>() || e.is<GlobalVar>() || e.is<Op>() || e.is<ExternFunc>() || e.is<ShapeExpr>() ||
+         e.is<PrimValue>() || e.is<StringImm>() || e.is<DataTypeImm>();
+}
+
+void for_each_use(const Expr& value, FunctionRef<void(const VarRef&)> f) {
+  if (!value) return;
+  auto body = [&](const Expr& b) {
+    for (const Binding& binding : bindings_of(b)) for_each_use(binding_value(binding), f);
+    for_each_use(result_of(b), f);
+  };
+  match(
+      value, [&](const Var&) { f(value.cast<Var>()); },
+      [&](const Tuple& n) { for (const Expr& item : n.items) for_each_use(item, f); },
+      [&](const TupleGetItem& n) { for_each_use(n.tuple, f); },
+      [&](const Call& n) {
+        for_each_use(n.op, f);
+        for (const Expr& arg : n.args) for_each_use(arg, f);
+      },
+      [&](const Function& n) { body(n.body); },
+      [&](const If& n) {
+        for_each_use(n.condition, f);
+        body(n.true_branch);
+        body(n.false_branch);
+      },
+      [&](const While& n) {
+        for (const Expr& init : n.init) for_each_use(init, f);
+        body(n.condition);
+        body(n.body);
+      },
+      [&](const SeqExpr&) { body(value); }, [&](const ExprNode&) {});
+}
+
+void for_each_binding(const Expr& body, FunctionRef<void(const Binding&)> f) {
+  for (const Binding& binding : bindings_of(body)) {
+    Expr value = binding_value(binding);
+    if (auto* n = value.as<If>()) {
+      for_each_binding(n->true_branch, f);
+      for_each_binding(n->false_branch, f);
+    } else if (auto* n = value.as<While>()) {
+      for_each_binding(n->condition, f);
+      for_each_binding(n->body, f);
+    } else if (auto* n = value.as<Function>()) {
+      for_each_binding(n->body, f);
+    }
+    f(binding);
+  }
+}
+
+std::unordered_map<const Var*, int> count_uses(const Function& function) {
+  std::unordered_map<const Var*, int> uses;
+  for_each_use(function.body, [&](const VarRef& v) { ++uses[v.get()]; });
+  return uses;
+}
+
+Type infer_value(const Expr& value) { return op::infer_type(value); }
+
+std::optional<double> scalar_constant(const Expr& e) {
+  if (auto* c = e.as<Constant>(); c && c->data.size() == 1) return c->data.element(0);
+  return std::nullopt;
+}
+
+bool is_constant_filled(const Expr& e, double value) {
+  auto* c = e.as<Constant>();
+  if (!c || c->data.size() == 0) return false;
+  for (int64_t i = 0, n = c->data.size(); i < n; ++i)
+    if (c->data.element(i) != value) return false;
+  return true;
+}
+
+// ---------------------------------------------------------------- BodyRewriter
+
+Expr BodyRewriter::replaced(const Expr& e) const {
+  if (auto* v = e.as<Var>())
+    if (auto it = replaced_.find(v); it != replaced_.end()) return it->second;
+  return e;
+}
+
+Expr BodyRewriter::definition(const Expr& variable) const {
+  if (auto* v = variable.as<Var>())
+    if (auto it = definitions_.find(v); it != definitions_.end()) return it->second;
+  return {};
+}
+
+const Call* BodyRewriter::definition_call(const Expr& variable, std::string_view op) const {
+  Expr value = definition(variable);
+  return value && value.is<Call>() && is_op(value, op) ? value.as<Call>() : nullptr;
+}
+
+std::string BodyRewriter::fresh_name(const std::string& hint) {
+  std::string base = hint.empty() ? "lv" : hint;
+  for (;;) {
+    int& n = names_[base];
+    std::string name = n == 0 ? base : base + "_" + std::to_string(n);
+    ++n;
+    if (name == base || !names_.contains(name)) {
+      if (name != base) names_[name] = 1;
+      return name;
+    }
+  }
+}
+
+Expr BodyRewriter::emit(Expr value, const std::string& name) {
+  if (is_leaf(value)) return value;
+  Type type = value->type ? value->type : infer_value(value);
+  if (!value->type && type) value.edit()->type = type;
+  VarRef v = var(fresh_name(name), type);
+  bindings_.push_back(make<VarBindingNode>(v, value));
+  definitions_[v.get()] = value;
+  keep_.push_back(v);
+  return v;
+}
+
+Expr BodyRewriter::emit_op(std::string_view op, Array<Expr> args, ObjectRef attrs, const std::string& name) {
+  return emit(call(get_op(op), std::move(args), std::move(attrs)), name);
+}
+
+Expr BodyRewriter::rewrite_body(const Expr& body) {
+  Array<Binding> outer = std::move(bindings_);
+  bindings_ = {};
+  enter_scope();
+  bool was_seq = body.is<SeqExpr>();
+  std::vector<Binding> old = bindings_of(body);
+  for (const Binding& binding : old) bind(binding);
+  Expr old_result = result_of(body);
+  Expr result = substitute(old_result);
+  leave_scope();
+  Array<Binding> built = std::move(bindings_);
+  bindings_ = std::move(outer);
+  // Shared when every binding is the one that was there.
+  bool same = result.same_as(old_result) && built.size() == old.size();
+  for (size_t i = 0; same && i < old.size(); ++i) same = built[i].same_as(old[i]);
+  if (same) return body;
+  if (!was_seq && built.empty()) return result;
+  Array<BindingBlock> blocks;
+  if (!built.empty()) blocks.push_back(make<BindingBlockNode>(built));
+  auto seq = make<SeqExpr>(blocks, result);
+  seq.edit()->type = result->type;
+  return seq;
+}
+
+Expr BodyRewriter::substitute(const Expr& value) {
+  auto list = [&](const Array<Expr>& items, bool& changed) {
+    Array<Expr> out;
+    for (const Expr& item : items) {
+      Expr r = substitute(item);
+      if (!r.same_as(item)) changed = true;
+      out.push_back(r);
+    }
+    return out;
+  };
+  bool changed = false;
+  if (value.is<Var>()) return replaced(value);
+  if (auto* n = value.as<Tuple>()) {
+    Array<Expr> items = list(n->items, changed);
+    if (!changed) return value;
+    return make<Tuple>(items);
+  }
+  if (auto* n = value.as<TupleGetItem>()) {
+    Expr tuple = substitute(n->tuple);
+    if (tuple.same_as(n->tuple)) return value;
+    return make<TupleGetItem>(tuple, n->index);
+  }
+  if (auto* n = value.as<Call>()) {
+    Expr op = substitute(n->op);
+    changed = !op.same_as(n->op);
+    Array<Expr> args = list(n->args, changed);
+    if (!changed) return value;
+    Ref<Call> out = make<Call>(op, args, n->attrs, n->type_args);
+    out.edit()->origin = n->origin;
+    return out;
+  }
+  if (auto* n = value.as<If>()) {
+    Expr condition = substitute(n->condition), t = rewrite_body(n->true_branch), f = rewrite_body(n->false_branch);
+    if (condition.same_as(n->condition) && t.same_as(n->true_branch) && f.same_as(n->false_branch)) return value;
+    Ref<If> out = make<If>(condition, t, f);
+    out.edit()->origin = n->origin;
+    return out;
+  }
+  if (auto* n = value.as<While>()) {
+    Array<Expr> init = list(n->init, changed);
+    Expr condition = rewrite_body(n->condition), body = rewrite_body(n->body);
+    if (!changed && condition.same_as(n->condition) && body.same_as(n->body)) return value;
+    Ref<While> out = make<While>(n->loop_vars, init, condition, body);
+    out.edit()->origin = n->origin;
+    return out;
+  }
+  if (auto* n = value.as<Function>()) {
+    Expr body = rewrite_body(n->body);
+    if (body.same_as(n->body)) return value;
+    Ref<Function> out = value.cast<Function>();
+    out.edit()->body = body;
+    return out;
+  }
+  if (value.is<SeqExpr>()) return rewrite_body(value);
+  return value;
+}
+
+void BodyRewriter::append(const VarRef& old, const Expr& value, const Binding& binding) {
+  Type type = value->type ? value->type : infer_value(value);
+  Expr typed = value;
+  if (!typed->type && type) typed.edit()->type = type;
+  VarRef v = old;
+  if (type && !(old->declared && structural_equal(type, old->declared, false))) {
+    v = var(old->name, type);
+    v.edit()->origin = old->origin;
+    replaced_[old.get()] = v;
+  }
+  (void)binding;
+  bindings_.push_back(make<VarBindingNode>(v, typed));
+  definitions_[v.get()] = typed;
+  keep_.push_back(v);
+}
+
+void BodyRewriter::bind(const Binding& binding) {
+  if (auto* mc = binding.as<MatchCastNode>()) {
+    Expr value = substitute(mc->value);
+    if (Expr other = visit_match_cast(value, mc->type, mc->var)) {
+      if (is_leaf(other)) { replaced_[mc->var.get()] = other; keep_.push_back(mc->var); }
+      else append(mc->var, other, binding);
+      return;
+    }
+    if (value.same_as(mc->value)) bindings_.push_back(binding);
+    else bindings_.push_back(make<MatchCastNode>(mc->var, value, mc->type));
+    return;
+  }
+  const auto* vb = binding.as<VarBindingNode>();
+  CHECK(vb, "a binding of unknown kind");
+  Expr old = vb->value, value = substitute(old);
+  Expr out = visit(value, vb->var);
+  if (is_leaf(out) && (forward_copies() || !is_leaf(old))) {
+    replaced_[vb->var.get()] = out;
+    keep_.push_back(vb->var);
+    return;
+  }
+  if (out.same_as(old)) {
+    if (Type type = retype(out, vb->var)) {
+      if (!out->type || !structural_equal(out->type, type)) { out.edit()->type = type; }
+      append(vb->var, out, binding);
+      return;
+    }
+    bindings_.push_back(binding);
+    definitions_[vb->var.get()] = old;
+    return;
+  }
+  append(vb->var, out, binding);
+}
+
+Ref<Function> BodyRewriter::run(const Ref<Function>& function) {
+  replaced_.clear();
+  definitions_.clear();
+  keep_.clear();
+  names_.clear();
+  bindings_ = {};
+  for (const VarRef& p : function->params) names_[p->name] = 1;
+  for_each_binding(function->body, [&](const Binding& b) { names_[binding_var(b)->name] = 1; });
+  Expr body = rewrite_body(function->body);
+  if (body.same_as(function->body)) return function;
+  Ref<Function> out = function;
+  out.edit()->body = body;
+  return out;
+}
+
+}  // namespace tenon::graph

@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0
+// What graph passes share: uses of variables, and a walk that rebuilds a function binding by binding.
+#pragma once
+#include "ir/op.h"
+#include "ir/pass.h"
+#include "ir/walk.h"
+
+namespace tenon::graph {
+
+/// Stands in argument places as it is: variables, constants, functions by name, shapes, scalars, texts.
+bool is_leaf(const Expr& e);
+/// Calls f on every variable that `value` uses, nested bodies included, in order; repeated uses repeat.
+void for_each_use(const Expr& value, FunctionRef<void(const VarRef&)> f);
+/// Calls f on every binding of a body, those of nested branches, loops and closures before the binding that
+/// holds them. Nesting is bounded (kMaxNesting), length is not.
+void for_each_binding(const Expr& body, FunctionRef<void(const Binding&)> f);
+/// How often each variable is used in the function, its result included.
+std::unordered_map<const Var*, int> count_uses(const Function& function);
+/// The type of a normalised value from the types of its arguments; null when nothing is known.
+Type infer_value(const Expr& value);
+/// The constant's element when it is one value (any rank), as a double.
+std::optional<double> scalar_constant(const Expr& e);
+/// Every element of a constant equals `value`.
+bool is_constant_filled(const Expr& e, double value);
+
+/// Rebuilds a function in order. Variables keep their identity while their type stays the same, so what does
+/// not change is shared with the input. Marks of dataflow regions are not kept.
+class BodyRewriter {
+ public:
+  virtual ~BodyRewriter() = default;
+  /// The rewritten function; the same object when nothing changed.
+  Ref<Function> run(const Ref<Function>& function);
+
+ protected:
+  /// What to bind in place of `value`, whose variables are already replaced: the value itself for "no
+  /// change", or a leaf, which then stands wherever the variable was used. `emit` adds bindings before it.
+  virtual Expr visit(const Expr& value, const VarRef& var) { (void)var; return value; }
+  /// The same for match_cast; null keeps it.
+  virtual Expr visit_match_cast(const Expr& value, const Type& type, const VarRef& var) { (void)value, (void)type, (void)var; return {}; }
+  /// Called before the bindings of a function body, branch or loop are walked, and after.
+  virtual void enter_scope() {}
+  virtual void leave_scope() {}
+  /// Bindings `x = y` disappear, uses of x become uses of y.
+  virtual bool forward_copies() const { return false; }
+  /// A type for the variable of an unchanged value; null leaves the variable as it is.
+  virtual Type retype(const Expr& value, const VarRef& var) { (void)value, (void)var; return {}; }
+
+  /// Binds a value before the one being visited; leaves come back unchanged.
+  Expr emit(Expr value, const std::string& name = "");
+  Expr emit_op(std::string_view op, Array<Expr> args, ObjectRef attrs = {}, const std::string& name = "");
+  /// The value that a variable of the new function is bound to; null for parameters and leaves.
+  Expr definition(const Expr& variable) const;
+  /// `definition` when it is a call of that operator, else null.
+  const Call* definition_call(const Expr& variable, std::string_view op) const;
+  /// Applies the replacements made so far to a leaf.
+  Expr replaced(const Expr& e) const;
+  void replace(const VarRef& var, Expr by) { replaced_[var.get()] = std::move(by); }
+  /// Rewrites a nested body (branch, loop body).
+  Expr rewrite_body(const Expr& body);
+
+ private:
+  Expr substitute(const Expr& value);
+  void bind(const Binding& binding);
+  void append(const VarRef& var, const Expr& value, const Binding& binding);
+  std::string fresh_name(const std::string& hint);
+
+  std::unordered_map<const Var*, Expr> replaced_;
+  std::unordered_map<const Var*, Expr> definitions_;
+  std::vector<Expr> keep_;                        // keys of the maps stay alive
+  std::unordered_map<std::string, int> names_;
+  Array<Binding> bindings_;                       // of the scope being built
+};
+
+/// The module with `make_rewriter()` run over every graph function; shared where nothing changed.
+template <class Rewriter, class... Args>
+IRModule rewrite_functions(IRModule module, Args&&... args) {
+  return module.map_graph([&](const std::string&, const Ref<Function>& f) -> ObjectRef {
+    Rewriter rewriter(args...);
+    Ref<Function> out = rewriter.run(f);
+    return out.same_as(f) ? ObjectRef() : ObjectRef(out);
+  });
+}
+
+}  // namespace tenon::graph
