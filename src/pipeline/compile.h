@@ -12,6 +12,8 @@ namespace tenon {
 std::span<const Pass> graph_passes();      ///< typed module → call_tir over PrimFuncs, memory planned
 std::span<const Pass> schedule_passes();   ///< default schedule of each PrimFunc
 std::span<const Pass> tensor_passes();     ///< blocks → flat loops, packed ABI
+/// Makes all of them known to find_pass and all_passes; the lists above do it too when first asked for.
+void announce_all_passes();
 
 struct CompileOptions {
   Target target;                           ///< null: the host
@@ -22,6 +24,9 @@ struct CompileOptions {
   bool schedule = true;                    ///< false: naive loops, as the evaluator uses
   int64_t memory_limit = 0;                ///< bytes; 0: none. T0902 when the arena is larger
   bool keep_shared_object = true;          ///< link an ELF shared object (artifacts)
+  bool verify_results = false;             ///< --verify: run the model around every pass (pipeline/verify_passes.h)
+  /// Called at the begin of each step: its name, and how many of `total` are done.
+  std::function<void(std::string_view step, int done, int total)> progress;
   PassContext context;                     ///< dumps, timing, verify …
 };
 
@@ -30,11 +35,19 @@ struct Compiled {
   ObjectCode object;
   std::string shared_object;               ///< when kept
   IRModule lowered;                        ///< the module behind the last tensor pass
-  std::vector<PassTiming> timings;
+  IRModule planned;                        ///< graph functions behind the last graph pass, programs scheduled
+  std::vector<PassTiming> timings;         ///< passes, then "codegen", "link", "vm"
   double compile_ms = 0;
 };
 Compiled compile(IRModule module, CompileOptions options);
 
+/// Symbolic dimensions replaced by numbers, by name; types follow. `missing_become_one`: the others too.
+/// DiagnosticError "T0903" for a name that no input has.
+IRModule specialize_dims(IRModule module, const std::map<std::string, int64_t>& dims, bool missing_become_one = false);
+
+/// What a file holds, told from its first bytes.
+enum class ModelKind { onnx, script, artifact };
+ModelKind model_kind(std::string_view bytes);
 /// A model file of any kind, told from its content: ONNX bytes or script text ("-": standard input).
 IRModule load_model(const std::string& path);
 

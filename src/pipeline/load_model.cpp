@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+// Model files of any kind, told from their content.
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <fstream>
+#include <iostream>
+#include <sstream>
+
+#include "import/onnx/load.h"
+#include "ir/text.h"
+#include "pipeline/compile.h"
+
+namespace tenon {
+namespace {
+
+std::string read_stream(std::istream& in) {
+  std::ostringstream text;
+  text << in.rdbuf();
+  return text.str();
+}
+
+std::string folder_of(const std::string& path) {
+  auto slash = path.rfind('/');
+  return slash == path.npos ? "." : path.substr(0, slash);
+}
+
+}  // namespace
+
+ModelKind model_kind(std::string_view bytes) {
+  if (bytes.starts_with("\x7f" "ELF")) return ModelKind::artifact;
+  return onnx::looks_like_onnx(bytes.substr(0, 4096)) ? ModelKind::onnx : ModelKind::script;
+}
+
+IRModule load_model(const std::string& path) {
+  std::string bytes;
+  if (path == "-") {
+    bytes = read_stream(std::cin);
+  } else {
+    std::ifstream in(path, std::ios::binary);
+    if (!in) throw Error(ErrorKind::io, "T3001", "cannot read " + path + ": " + std::strerror(errno));
+    char head[4096];
+    in.read(head, sizeof head);
+    const std::string_view begin(head, size_t(in.gcount()));
+    if (in.bad() || (begin.empty() && !in.eof())) throw Error(ErrorKind::io, "T3001", "cannot read " + path + ": it is no regular file");
+    // The importer reads the file itself: external data stands beside it.
+    if (model_kind(begin) == ModelKind::onnx) return onnx::import_onnx(path);
+    in.clear();
+    in.seekg(0);
+    bytes = read_stream(in);
+  }
+  const std::string name = path == "-" ? "<stdin>" : path;
+  switch (model_kind(bytes)) {
+    case ModelKind::artifact:
+      fail("T2001", "this is a compiled model", name, "run it, or give the model that it was compiled from");
+    case ModelKind::onnx:
+      return onnx::import_onnx_bytes(bytes, name, {}, path == "-" ? "" : folder_of(path));
+    case ModelKind::script: break;
+  }
+  if (bytes.empty()) fail("T2001", "the model file is empty", name);
+  ParseOptions options;
+  options.name = name;
+  ConstantTable constants;
+  // A dump has its large constants beside it: model.tir and model.constants.
+  if (auto dot = path.rfind('.'); path != "-" && dot != path.npos) {
+    const std::string sidecar = path.substr(0, dot) + ".constants";
+    if (access(sidecar.c_str(), R_OK) == 0) {
+      constants = load_constants(sidecar);
+      options.constants = &constants;
+    }
+  }
+  return parse_module(bytes, options);
+}
+
+}  // namespace tenon

@@ -1,0 +1,156 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "pipeline/verify_passes.h"
+
+#include <fmt/format.h>
+
+#include <cmath>
+#include <map>
+#include <random>
+
+#include "interpret/interpret.h"
+#include "ir/text.h"
+#include "ir/walk.h"
+#include "runtime/executable.h"
+
+namespace tenon {
+namespace {
+
+using namespace graph;
+
+NDArray random_array(std::mt19937_64& random, const std::vector<int64_t>& shape, DataType t) {
+  NDArray a = NDArray::empty(shape, t);
+  for (int64_t i = 0, n = a.size(); i < n; ++i) {
+    const double u = double(random() >> 11) * 0x1p-53;
+    if (t.is_float()) a.set_element(i, u * 2 - 1);
+    else a.set_element_int(i, t.is_bool() ? int64_t(u * 2) : int64_t(u * 4));
+  }
+  return a;
+}
+
+class Inputs {
+ public:
+  Inputs(uint64_t seed, int64_t size) : random_(seed), size_(size) {}
+  Any of(const Type& type) {
+    if (const auto* t = type.as<TensorType>()) {
+      std::vector<int64_t> dims(size_t(std::max<int64_t>(0, t->ndim)), size_);
+      if (auto shape = known_shape(type)) {
+        dims.clear();
+        for (const PrimExpr& d : *shape) dims.push_back(value(d));
+      }
+      return Any(random_array(random_, dims, t->dtype.is_void() ? f32 : t->dtype));
+    }
+    if (const auto* t = type.as<ShapeType>()) {
+      Shape s = make<ShapeObj>();
+      for (const PrimExpr& d : t->values) s.mut()->dims.push_back(value(d));
+      return Any(s);
+    }
+    if (const auto* t = type.as<TupleType>()) {
+      Array<Any> items;
+      for (const Type& i : t->items) items.push_back(of(i));
+      return Any(items);
+    }
+    if (const auto* t = type.as<PrimType>()) return t->value ? Any(value(t->value)) : Any(size_);
+    return Any();
+  }
+
+ private:
+  int64_t value(const PrimExpr& e) {
+    if (auto n = tir::as_int(e)) return *n;
+    tir::VarMap map;
+    for (const tir::VarRef& v : tir::free_vars(e)) map[v.get()] = PrimExpr::int_imm(size_, v->dtype);
+    return tir::as_int(simplify_sizes(tir::substitute(e, map))).value_or(size_);
+  }
+  /// The builders fold constants, so rebuilding an expression of numbers gives a number.
+  static PrimExpr simplify_sizes(const PrimExpr& e) {
+    return rewrite(e, [](const tir::Add& n) -> PrimExpr { return n.a + n.b; }, [](const tir::Sub& n) -> PrimExpr { return n.a - n.b; },
+                   [](const tir::Mul& n) -> PrimExpr { return n.a * n.b; }, [](const tir::FloorDiv& n) -> PrimExpr { return tir::floordiv(n.a, n.b); },
+                   [](const tir::FloorMod& n) -> PrimExpr { return tir::floormod(n.a, n.b); });
+  }
+  std::mt19937_64 random_;
+  int64_t size_;
+};
+
+void flatten(const Any& v, std::vector<NDArray>& out) {
+  if (auto a = v.try_as<NDArray>(); a && *a) { out.push_back(*a); return; }
+  if (auto items = v.try_as<Array<Any>>(); items && *items)
+    for (const Any& i : *items) flatten(i, out);
+}
+
+/// "" when equal within the tolerances.
+std::string difference(const std::vector<NDArray>& want, const std::vector<NDArray>& got, const VerifyPassesOptions& o) {
+  if (want.size() != got.size()) return fmt::format("{} results became {}", want.size(), got.size());
+  for (size_t k = 0; k < want.size(); ++k) {
+    const NDArray &a = want[k], &b = got[k];
+    if (a.shape() != b.shape() || a.dtype() != b.dtype()) return fmt::format("result {} changed its type", k);
+    int64_t wrong = 0, first = -1;
+    for (int64_t i = 0; i < a.size(); ++i) {
+      const double x = a.element(i), y = b.element(i);
+      const bool same = a.dtype().is_float() ? (std::isnan(x) ? std::isnan(y) : x == y || std::abs(x - y) <= o.absolute + o.relative * std::abs(x))
+                                             : a.element_int(i) == b.element_int(i);
+      if (!same && wrong++ == 0) first = i;
+    }
+    if (wrong) return fmt::format("result {}: {} of {} elements differ; element {} was {}, is {}", k, wrong, a.size(), first, a.element(first), b.element(first));
+  }
+  return {};
+}
+
+class VerifyPasses : public PassInstrument {
+ public:
+  VerifyPasses(Evaluate evaluate, VerifyPassesOptions options) : evaluate_(std::move(evaluate)), options_(std::move(options)) {}
+
+  void before(const Pass&, const IRModule& module) override {
+    before_ = module;
+    if (!started_) {
+      started_ = true;
+      auto f = module.find(options_.function).cast<Function>();
+      if (!f) return;
+      inputs_ = seeded_inputs(f, options_.seed, options_.symbolic_size);
+      if (runnable(module)) reference_ = run(module);
+    }
+  }
+
+  void after(const Pass& pass, const IRModule& module) override {
+    if (!reference_ || module.same_as(before_) || !runnable(module)) return;
+    std::string text = difference(*reference_, run(module), options_);
+    if (!text.empty())
+      throw Error(ErrorKind::comparison, "T1010", fmt::format("pass `{}` changed a result of `{}`: {}", pass.name, options_.function, text), {},
+                  fmt::format("this is a bug in Tenon: dump the passes with --dump and compare the stages around `{}`", pass.name));
+  }
+
+ private:
+  /// Programs behind the packed ABI are no longer programs of tensors.
+  bool runnable(const IRModule& module) const {
+    if (!module.find(options_.function).is<Function>()) return false;
+    for (auto [name, object] : module.functions())
+      if (const auto* f = object.as<tir::PrimFuncNode>(); f && f->attrs.contains("tenon.kernel")) return false;
+    return true;
+  }
+
+  std::vector<NDArray> run(const IRModule& module) {
+    std::vector<NDArray> out;
+    flatten(interpret(module, options_.function, inputs_), out);
+    return out;
+  }
+
+  Evaluate evaluate_;
+  VerifyPassesOptions options_;
+  bool started_ = false;
+  IRModule before_;
+  std::vector<Any> inputs_;
+  std::optional<std::vector<NDArray>> reference_;
+};
+
+}  // namespace
+
+std::vector<Any> seeded_inputs(const Ref<graph::Function>& f, uint64_t seed, int64_t symbolic_size) {
+  Inputs inputs(seed, symbolic_size);
+  std::vector<Any> out;
+  for (const VarRef& p : f->params) out.push_back(inputs.of(p->declared));
+  return out;
+}
+
+std::unique_ptr<PassInstrument> verify_passes(Evaluate evaluate, VerifyPassesOptions options) {
+  return std::make_unique<VerifyPasses>(std::move(evaluate), std::move(options));
+}
+
+}  // namespace tenon

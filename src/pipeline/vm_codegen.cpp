@@ -1,0 +1,655 @@
+// SPDX-License-Identifier: Apache-2.0
+// One walk over each graph function. A value is an operand: a register, a constant, a place in the arena, a
+// number, or a tuple of operands that is only built when something needs it as one value.
+#include "pipeline/vm_codegen.h"
+
+#include <fmt/format.h>
+
+#include <map>
+#include <set>
+
+#include "ir/structural.h"
+#include "ir/text.h"
+#include "ir/walk.h"
+#include "pass/graph/group.h"
+#include "pass/graph/plan_memory.h"
+
+namespace tenon {
+namespace {
+
+using namespace graph;
+
+struct Operand {
+  Arg arg;
+  bool is_tuple = false;
+  bool borrowed = false;   ///< memory of an argument or a constant: a result of the model must not be it
+  std::vector<Operand> items;
+};
+
+std::string place(const Origin& o) { return !o ? "" : o->span ? o->span.to_string() : o->text; }
+
+/// Operators that the VM itself computes.
+const std::map<std::string_view, std::string_view>& builtin_operators() {
+  static const std::map<std::string_view, std::string_view> table{
+      {"shape_of", "vm.builtin.shape_of"}, {"tensor_to_shape", "vm.builtin.tensor_to_shape"},
+      {"shape_to_tensor", "vm.builtin.shape_to_tensor"}};
+  return table;
+}
+
+class ModuleCodegen {
+ public:
+  ModuleCodegen(const IRModule& module, const Target& target) : module_(module) {
+    if (target) {
+      exe.needs.triple = target->triple;
+      exe.needs.cpu = target->cpu;
+      exe.needs.features = target->features.vec();
+    }
+  }
+
+  Executable run();
+
+  Executable exe;
+  DiagnosticList problems{ErrorKind::model};
+  std::map<std::string, int> function_index;
+
+  int callee(CalleeKind kind, const std::string& name, int index = -1, int num_buffers = 0) {
+    auto key = std::tuple{int(kind), name, index, num_buffers};
+    auto [it, fresh] = callees_.emplace(key, int(exe.callees.size()));
+    if (fresh) exe.callees.push_back({kind, name, index, num_buffers});
+    return it->second;
+  }
+  int64_t constant(const NDArray& a) {
+    auto& same = constants_[a.hash()];
+    for (int64_t i : same) {
+      const NDArray& o = exe.constants[size_t(i)];
+      if (o.same_as(a) || (o.dtype() == a.dtype() && o.shape() == a.shape() && std::memcmp(o.data(), a.data(), a.byte_size()) == 0)) return i;
+    }
+    exe.constants.push_back(a);
+    same.push_back(int64_t(exe.constants.size()) - 1);
+    return same.back();
+  }
+  int64_t arena(int64_t offset, const std::vector<int64_t>& shape, DataType dtype) {
+    auto key = std::tuple{offset, shape, dtype};
+    auto [it, fresh] = arena_.emplace(key, int64_t(exe.arena_tensors.size()));
+    if (fresh) exe.arena_tensors.push_back({offset, shape, dtype});
+    return it->second;
+  }
+  /// The symbol of a kernel, null when the module has no such program.
+  tir::PrimFunc program(const std::string& name) const { return module_.find(name).cast<tir::PrimFuncNode>(); }
+  const IRModule& module() const { return module_; }
+
+ private:
+  IRModule module_;
+  std::map<std::tuple<int, std::string, int, int>, int> callees_;
+  std::unordered_map<uint64_t, std::vector<int64_t>> constants_;
+  std::map<std::tuple<int64_t, std::vector<int64_t>, DataType>, int64_t> arena_;
+};
+
+class FunctionCodegen {
+ public:
+  FunctionCodegen(ModuleCodegen& owner, const std::string& name, const Ref<Function>& f, bool entry)
+      : m_(owner), exe_(owner.exe), name_(name), function_(f), entry_(entry), positions_(planned_positions(*f)), offsets_(planned_offsets(*f)) {
+    size_t tensors = 0;
+    for_each_binding(f->body, [&](const Binding& b) { if (is_op(binding_value(b), "call_tir") && binding_value(b).is<Call>()) tensors += binding_value(b).as<Call>()->type_args.size(); });
+    // A plan of another version of the function is no plan.
+    if (offsets_.size() != tensors) offsets_.clear();
+  }
+
+  VMFunction run() {
+    VMFunction out;
+    out.name = name_;
+    out.first_instruction = uint32_t(exe_.code.size());
+    for (const VarRef& p : function_->params) {
+      Operand o{Arg::of(ArgKind::Register, registers_++), false, true, {}};
+      values_[p.get()] = o;
+      out.params.push_back(info(p->name, p->declared));
+    }
+    out.num_params = int32_t(function_->params.size());
+    name_values(out.params, "input_names");
+    for (const VarRef& p : function_->params) bind_type(p->declared, values_[p.get()], false);
+    for (const VarRef& p : function_->params) check_expressions(p->declared, values_[p.get()]);
+    Operand result = body(function_->body);
+    Type type = result_of(function_->body)->type ? result_of(function_->body)->type : function_->ret_type;
+    if (entry_) result = owned(result, type);
+    Instruction ret;
+    ret.op = Opcode::Ret;
+    ret.dst = reg(result);
+    exe_.code.push_back(ret);
+    if (const auto* t = type.as<TupleType>()) {
+      for (size_t i = 0; i < t->items.size(); ++i) out.results.push_back(info(fmt::format("output_{}", i), t->items[i]));
+    } else {
+      out.results.push_back(info("output", type));
+    }
+    name_values(out.results, "output_names");
+    out.num_registers = registers_;
+    out.heap_size = heap_;
+    out.num_instructions = uint32_t(exe_.code.size()) - out.first_instruction;
+    return out;
+  }
+
+ private:
+  // ---------------------------------------------------------------- descriptions
+  ValueInfo info(const std::string& name, const Type& type) {
+    ValueInfo v;
+    v.name = name;
+    v.known_rank = false;
+    const auto* t = type ? as_tensor(type) : nullptr;
+    if (!t) return v;
+    v.dtype = t->dtype;
+    if (auto shape = known_shape(type)) {
+      v.known_rank = true;
+      for (const PrimExpr& d : *shape) {
+        DimInfo dim;
+        if (auto n = tir::as_int(d)) dim.value = *n;
+        else if (const auto* s = d.as<tir::Var>()) dim.symbol = s->name;
+        v.shape.push_back(dim);
+      }
+    } else if (t->ndim >= 0) {
+      v.known_rank = true;
+      v.shape.resize(size_t(t->ndim));
+    }
+    return v;
+  }
+  void name_values(std::vector<ValueInfo>& values, const std::string& attribute) {
+    auto v = function_->attrs.find(attribute);
+    auto list = v ? v->try_as<Array<std::string>>() : std::nullopt;
+    if (!list || !*list) return;
+    for (size_t i = 0; i < values.size() && i < list->size(); ++i) values[i].name = (*list)[i];
+  }
+
+  // ---------------------------------------------------------------- instructions
+  int32_t emit_call(int callee, const std::vector<Arg>& args, int32_t dst) {
+    Instruction i;
+    i.op = Opcode::Call;
+    i.dst = dst;
+    i.callee = callee;
+    i.first_arg = uint32_t(exe_.args.size());
+    i.num_args = uint32_t(args.size());
+    exe_.args.insert(exe_.args.end(), args.begin(), args.end());
+    exe_.code.push_back(i);
+    return dst;
+  }
+  int32_t builtin(std::string_view name, const std::vector<Arg>& args, int32_t dst) {
+    return emit_call(m_.callee(CalleeKind::Builtin, std::string(name)), args, dst);
+  }
+  Arg builtin_value(std::string_view name, const std::vector<Arg>& args) {
+    return Arg::of(ArgKind::Register, builtin(name, args, registers_++));
+  }
+  static Arg number(int64_t v) { return Arg::of(ArgKind::Immediate, v); }
+
+  /// The operand as one argument word; tuples are built.
+  Arg arg(const Operand& o) {
+    if (!o.is_tuple) return o.arg;
+    std::vector<Arg> items;
+    for (const Operand& i : o.items) items.push_back(arg(i));
+    return builtin_value("vm.builtin.tuple", items);
+  }
+  /// The operand in a register.
+  int32_t reg(const Operand& o) {
+    Arg a = arg(o);
+    return a.kind() == ArgKind::Register ? int32_t(a.value()) : move({a, false, false, {}}, registers_++);
+  }
+  /// Copies one value (not its memory) to a register.
+  int32_t move(const Operand& value, int32_t dst) {
+    Arg t = builtin_value("vm.builtin.tuple", {arg(value)});
+    return builtin("vm.builtin.tuple_get", {t, number(0)}, dst);
+  }
+  /// What the caller of the model gets is its own memory.
+  Operand owned(const Operand& o, const Type& type) {
+    if (const auto* t = type.as<TupleType>()) {
+      Operand out{{}, true, false, {}};
+      for (size_t i = 0; i < t->items.size(); ++i) out.items.push_back(owned(item(o, int64_t(i)), t->items[i]));
+      return out;
+    }
+    const bool foreign = o.borrowed || o.arg.kind() == ArgKind::Constant || o.arg.kind() == ArgKind::Arena;
+    if (!foreign || !type || !as_tensor(type)) return o;
+    return {builtin_value("vm.builtin.copy", {o.arg}), false, false, {}};
+  }
+
+  // ---------------------------------------------------------------- sizes
+  /// A scalar argument for an integer expression of sizes.
+  Arg size(const PrimExpr& e) {
+    if (auto n = tir::as_int(e)) return number(*n);
+    if (const auto* v = e.as<tir::Var>()) {
+      auto it = slots_.find(v);
+      if (it == slots_.end()) fail("T0812", fmt::format("the size '{}' has no value in function `{}`", v->name, name_), {}, "bind it with match_cast, or by the shape of a parameter");
+      return Arg::of(ArgKind::Heap, it->second);
+    }
+    for (auto& [known, slot] : computed_)
+      if (structural_equal(known, e)) return Arg::of(ArgKind::Heap, slot);
+    const int slot = heap_++;
+    std::vector<Arg> args{number(slot)};
+    postfix(e, args);
+    builtin("vm.builtin.compute_shape", args, -1);
+    computed_.emplace_back(e, slot);
+    return Arg::of(ArgKind::Heap, slot);
+  }
+  void postfix(const PrimExpr& e, std::vector<Arg>& out) {
+    auto both = [&](const PrimExpr& a, const PrimExpr& b, ShapeOp op) {
+      postfix(a, out);
+      postfix(b, out);
+      out.push_back(number(2));
+      out.push_back(number(int64_t(op)));
+    };
+    if (auto n = tir::as_int(e)) { out.push_back(number(0)); out.push_back(number(*n)); return; }
+    if (e.is<tir::Var>()) { out.push_back(number(1)); out.push_back(number(size(e).value())); return; }
+    if (auto* n = e.as<tir::Cast>()) return postfix(n->value, out);
+    if (auto* n = e.as<tir::Add>()) return both(n->a, n->b, ShapeOp::Add);
+    if (auto* n = e.as<tir::Sub>()) return both(n->a, n->b, ShapeOp::Sub);
+    if (auto* n = e.as<tir::Mul>()) return both(n->a, n->b, ShapeOp::Mul);
+    if (auto* n = e.as<tir::FloorDiv>()) return both(n->a, n->b, ShapeOp::FloorDiv);
+    if (auto* n = e.as<tir::FloorMod>()) return both(n->a, n->b, ShapeOp::FloorMod);
+    if (auto* n = e.as<tir::Div>()) return both(n->a, n->b, ShapeOp::FloorDiv);  // sizes are not negative
+    if (auto* n = e.as<tir::Mod>()) return both(n->a, n->b, ShapeOp::FloorMod);
+    if (auto* n = e.as<tir::Min>()) return both(n->a, n->b, ShapeOp::Min);
+    if (auto* n = e.as<tir::Max>()) return both(n->a, n->b, ShapeOp::Max);
+    fail("T0812", fmt::format("a size of function `{}` cannot be computed: {}", name_, print(e)));
+  }
+  /// Binds the symbols that `type` shows first; `check`: also compares what is known already.
+  void bind_type(const Type& type, const Operand& o, bool check) {
+    if (!type) return;
+    if (const auto* t = type.as<TupleType>()) {
+      for (size_t i = 0; i < t->items.size(); ++i) bind_type(t->items[i], item(o, int64_t(i)), check);
+      return;
+    }
+    if (const auto* t = type.as<PrimType>()) {
+      const auto* s = t->value.as<tir::Var>();
+      if (!s || slots_.count(s)) return;
+      slots_[s] = heap_++;
+      Arg shape = builtin_value("vm.builtin.make_shape", {arg(o)});
+      builtin("vm.builtin.match_shape", {shape, number(1), number(1), number(slots_[s])}, -1);
+      return;
+    }
+    auto shape = known_shape(type);
+    if (!shape) return;
+    std::vector<Arg> args{arg(o), number(int64_t(shape->size()))};
+    bool needed = false;
+    for (const PrimExpr& d : *shape) {
+      if (auto n = tir::as_int(d)) {
+        args.push_back(number(0));
+        args.push_back(number(*n));
+        needed |= check;
+      } else if (const auto* s = d.as<tir::Var>()) {
+        auto [it, fresh] = slots_.try_emplace(s, heap_);
+        if (fresh) ++heap_;
+        args.push_back(number(fresh ? 1 : 2));
+        args.push_back(number(it->second));
+        needed = true;
+      } else {
+        args.push_back(number(3));
+        args.push_back(number(0));
+      }
+    }
+    if (needed) builtin("vm.builtin.match_shape", args, -1);
+  }
+  /// Dimensions that are expressions, once every symbol has its value.
+  void check_expressions(const Type& type, const Operand& o) {
+    if (!type) return;
+    if (const auto* t = type.as<TupleType>()) {
+      for (size_t i = 0; i < t->items.size(); ++i) check_expressions(t->items[i], item(o, int64_t(i)));
+      return;
+    }
+    auto shape = known_shape(type);
+    if (!shape) return;
+    bool needed = false;
+    std::vector<Arg> pairs;
+    for (const PrimExpr& d : *shape) {
+      const bool expression = !tir::as_int(d) && !d.is<tir::Var>();
+      needed |= expression;
+      pairs.push_back(number(expression ? 2 : 3));
+      pairs.push_back(number(expression ? size(d).value() : 0));
+    }
+    if (!needed) return;
+    std::vector<Arg> args{arg(o), number(int64_t(shape->size()))};
+    args.insert(args.end(), pairs.begin(), pairs.end());
+    builtin("vm.builtin.match_shape", args, -1);
+  }
+
+  // ---------------------------------------------------------------- values
+  Operand item(const Operand& o, int64_t index) {
+    if (o.is_tuple) {
+      CHECK(index >= 0 && size_t(index) < o.items.size(), "an item that the tuple does not have");
+      return o.items[size_t(index)];
+    }
+    return {builtin_value("vm.builtin.tuple_get", {o.arg, number(index)}), false, o.borrowed, {}};
+  }
+
+  Operand leaf(const Expr& e) {
+    if (const auto* v = e.as<Var>()) {
+      auto it = values_.find(v);
+      CHECK(it != values_.end(), fmt::format("variable {} of `{}` has no value", v->name, name_));
+      return it->second;
+    }
+    if (const auto* c = e.as<Constant>()) return {Arg::of(ArgKind::Constant, m_.constant(c->data)), false, true, {}};
+    if (const auto* t = e.as<Tuple>()) {
+      Operand out{{}, true, false, {}};
+      for (const Expr& i : t->items) out.items.push_back(leaf(i));
+      return out;
+    }
+    if (const auto* s = e.as<ShapeExpr>()) {
+      std::vector<Arg> dims;
+      for (const PrimExpr& d : s->values) dims.push_back(size(d));
+      return {builtin_value("vm.builtin.make_shape", dims), false, false, {}};
+    }
+    if (const auto* p = e.as<PrimValue>()) {
+      if (!p->value.dtype().is_float()) return {size(p->value), false, false, {}};
+      if (const auto* f = p->value.as<tir::FloatImm>()) {
+        Arg c = Arg::of(ArgKind::Constant, m_.constant(NDArray::scalar(f->value, f64)));
+        return {builtin_value("vm.builtin.scalar", {c}), false, false, {}};
+      }
+    }
+    if (const auto* d = e.as<DataTypeImm>()) return {number(dtype_word(d->value)), false, false, {}};
+    if (e.is<SeqExpr>()) return body(e);
+    m_.problems.add(Diagnostic{"T0813", fmt::format("a value of kind {} cannot be compiled yet: {}", type_key_of(e), print(e)), place(e->origin), "", {}});
+    return {number(0), false, false, {}};
+  }
+
+  Operand body(const Expr& e) {
+    for (const Binding& b : bindings_of(e)) {
+      const VarRef var = binding_var(b);
+      Operand o = value(binding_value(b), var);
+      values_[var.get()] = o;
+      if (const auto* mc = b.as<MatchCastNode>()) {
+        const Type known = mc->value->type;
+        if (const auto* t = mc->type.as<TensorType>(); t && !(known && as_tensor(known) && as_tensor(known)->dtype == t->dtype))
+          builtin("vm.builtin.check_tensor", {arg(o), number(t->ndim), number(t->dtype.is_void() ? 0 : dtype_word(t->dtype))}, registers_++);
+        bind_type(mc->type, o, true);
+        check_expressions(mc->type, o);
+      }
+    }
+    return leaf(result_of(e));
+  }
+
+  Operand value(const Expr& e, const VarRef& var) {
+    if (const auto* n = e.as<TupleGetItem>()) return item(leaf(n->tuple), n->index);
+    if (const auto* n = e.as<If>()) return branch(*n);
+    if (const auto* n = e.as<While>()) return loop(*n);
+    if (const auto* n = e.as<Call>()) return call(*n, var);
+    return leaf(e);
+  }
+
+  /// An int that is 0 for false.
+  Arg condition(const Expr& e, const Operand& o) {
+    if (e->type && as_tensor(e->type)) return builtin_value("vm.builtin.scalar", {arg(o)});
+    return arg(o);
+  }
+  size_t jump(Opcode op, Arg on = {}) {
+    Instruction i;
+    i.op = op;
+    if (op == Opcode::If) {
+      i.first_arg = uint32_t(exe_.args.size());
+      i.num_args = 1;
+      exe_.args.push_back(on);
+    }
+    exe_.code.push_back(i);
+    return exe_.code.size() - 1;
+  }
+  void land(size_t jump) { exe_.code[jump].offset = int32_t(exe_.code.size() - jump); }
+
+  /// A result of one shape for both branches: the same nesting of tuples, each leaf in a register.
+  Operand merge_target(const Type& type, bool borrowed) {
+    if (const auto* t = type.as<TupleType>()) {
+      Operand out{{}, true, false, {}};
+      for (const Type& i : t->items) out.items.push_back(merge_target(i, borrowed));
+      return out;
+    }
+    return {Arg::of(ArgKind::Register, registers_++), false, borrowed, {}};
+  }
+  void assign(const Operand& target, const Operand& from) {
+    if (target.is_tuple) {
+      for (size_t i = 0; i < target.items.size(); ++i) assign(target.items[i], item(from, int64_t(i)));
+      return;
+    }
+    move(from, int32_t(target.arg.value()));
+  }
+  static bool any_borrowed(const Operand& o) {
+    if (!o.is_tuple) return o.borrowed || o.arg.kind() == ArgKind::Constant;
+    for (const Operand& i : o.items)
+      if (any_borrowed(i)) return true;
+    return false;
+  }
+
+  template <class F> void scoped(F f) {
+    auto slots = slots_;
+    auto computed = computed_;
+    f();
+    slots_ = std::move(slots);
+    computed_ = std::move(computed);
+  }
+
+  Operand branch(const If& n) {
+    Type type = result_of(n.true_branch)->type;
+    if (!type) type = object_type();
+    Operand target = merge_target(type, true);
+    size_t to_false = jump(Opcode::If, condition(n.condition, leaf(n.condition)));
+    bool borrowed = false;
+    scoped([&] { Operand o = body(n.true_branch); borrowed |= any_borrowed(o); assign(target, o); });
+    size_t to_end = jump(Opcode::Goto);
+    land(to_false);
+    scoped([&] { Operand o = body(n.false_branch); borrowed |= any_borrowed(o); assign(target, o); });
+    land(to_end);
+    set_borrowed(target, borrowed);
+    return target;
+  }
+  static void set_borrowed(Operand& o, bool borrowed) {
+    o.borrowed = borrowed;
+    for (Operand& i : o.items) set_borrowed(i, borrowed);
+  }
+
+  Operand loop(const While& n) {
+    Operand state{{}, true, false, {}};
+    bool borrowed = false;
+    for (size_t i = 0; i < n.init.size(); ++i) {
+      Operand init = leaf(n.init[i]);
+      borrowed |= any_borrowed(init);
+      Operand target = merge_target(n.loop_vars[i]->declared ? n.loop_vars[i]->declared : object_type(), true);
+      assign(target, init);
+      state.items.push_back(target);
+      values_[n.loop_vars[i].get()] = target;
+    }
+    const size_t begin = exe_.code.size();
+    scoped([&] {
+      for (size_t i = 0; i < n.loop_vars.size(); ++i) bind_type(n.loop_vars[i]->declared, state.items[i], false);
+      Operand more = body(n.condition);
+      size_t to_end = jump(Opcode::If, condition(result_of(n.condition), more));
+      Operand next = body(n.body);
+      // All new values are there before the first old one goes.
+      Operand fresh{{}, true, false, {}};
+      for (size_t i = 0; i < n.loop_vars.size(); ++i) {
+        Operand o = item(next, int64_t(i));
+        borrowed |= any_borrowed(o);
+        fresh.items.push_back({arg(o), false, o.borrowed, {}});
+      }
+      Arg all = arg(fresh);
+      for (size_t i = 0; i < n.loop_vars.size(); ++i)
+        assign(state.items[i], {builtin_value("vm.builtin.tuple_get", {all, number(int64_t(i))}), false, false, {}});
+      size_t back = jump(Opcode::Goto);
+      exe_.code[back].offset = int32_t(int64_t(begin) - int64_t(back));
+      land(to_end);
+    });
+    set_borrowed(state, borrowed);
+    return state;
+  }
+
+  Operand call(const Call& c, const VarRef& var) {
+    if (const auto* g = c.op.as<GlobalVar>()) {
+      auto it = m_.function_index.find(g->name);
+      if (it == m_.function_index.end()) fail("T0814", fmt::format("function `{}` calls `{}`, which the module does not have", name_, g->name), place(c.origin));
+      std::vector<Arg> args;
+      for (const Expr& a : c.args) args.push_back(arg(leaf(a)));
+      int32_t dst = emit_call(m_.callee(CalleeKind::Function, g->name, it->second), args, registers_++);
+      return {Arg::of(ArgKind::Register, dst), false, true, {}};
+    }
+    const auto* op = c.op.as<Op>();
+    if (!op) {
+      m_.problems.add(Diagnostic{"T0813", "calls of closures cannot be compiled yet", place(c.origin), "make it a function of the module", {}});
+      return {number(0), false, false, {}};
+    }
+    if (op->name == "call_tir") return call_kernel(c, var);
+    if (op->name == "call_tir_inplace") return call_inplace(c);
+    if (op->name == "call_dps_packed") return call_dps(c);
+    if (op->name == "call_packed" || op->name == "call_pure_packed") return call_packed(c);
+    if (auto it = builtin_operators().find(op->name); it != builtin_operators().end())
+      return {builtin_value(it->second, {arg(leaf(c.args[0]))}), false, false, {}};
+    m_.problems.add(Diagnostic{"T0811", fmt::format("operator `{}` cannot be compiled here: {}", op->name, why_not(c)), place(c.origin),
+                               "fix the sizes that are not known, for example with --dim", {}});
+    return {number(0), false, false, {}};
+  }
+  static std::string why_not(const Call& c) {
+    for (const Expr& a : c.args)
+      if (a->type && as_tensor(a->type) && !known_shape(a->type)) return "the shape of an argument is not known, " + print(a->type);
+    if (c.type && as_tensor(c.type) && !known_shape(c.type)) return "the shape of its result is not known, " + print(c.type);
+    return "nothing lowers it";
+  }
+
+  std::vector<Operand> tensors(const Expr& e) {
+    Operand o = leaf(e);
+    if (!o.is_tuple) return {o};
+    return o.items;
+  }
+  /// New memory for one output; planned ones stand in the arena.
+  Operand destination(const Type& type, int position) {
+    const auto* t = as_tensor(type);
+    auto shape = known_shape(type);
+    if (!t || !shape) fail("T0811", "the shape of a kernel's output is not known: " + print(type));
+    auto dims = static_shape(type);
+    if (dims && position >= 0 && size_t(position) < offsets_.size() && offsets_[size_t(position)] >= 0)
+      return {Arg::of(ArgKind::Arena, m_.arena(offsets_[size_t(position)], *dims, t->dtype)), false, false, {}};
+    std::vector<Arg> args{number(dtype_word(t->dtype))};
+    for (const PrimExpr& d : *shape) args.push_back(size(d));
+    return {builtin_value("vm.builtin.alloc_tensor", args), false, false, {}};
+  }
+  static Operand result(const Call& c, std::vector<Operand> outputs) {
+    const bool tuple = c.type ? c.type.is<TupleType>() : outputs.size() != 1;
+    if (!tuple) return outputs[0];
+    return {{}, true, false, std::move(outputs)};
+  }
+
+  void kernel(const Call& c, std::vector<Arg> args, int num_buffers) {
+    const auto* g = c.args[0].as<GlobalVar>();
+    tir::PrimFunc f = g ? m_.program(g->name) : tir::PrimFunc();
+    if (!f) fail("T0814", fmt::format("function `{}` calls the program `{}`, which the module does not have", name_, g ? g->name : "?"), place(c.origin));
+    if (c.args.size() > 2) {
+      auto sizes = c.args[2].is<ShapeExpr>() ? std::optional(c.args[2].as<ShapeExpr>()->values) : known_shape(c.args[2]->type);
+      if (!sizes) fail("T0812", "the sizes that a kernel is called with are not known", place(c.origin));
+      for (const PrimExpr& d : *sizes) args.push_back(size(d));
+    }
+    const std::string symbol = f->attrs.get_or("global_symbol", Any(g->name)).as<std::string>();
+    emit_call(m_.callee(CalleeKind::Kernel, symbol, -1, num_buffers), args, -1);
+  }
+
+  Operand call_kernel(const Call& c, const VarRef& var) {
+    std::vector<Arg> args;
+    for (const Operand& o : tensors(c.args[1])) args.push_back(arg(o));
+    auto position = positions_.find(var.get());
+    std::vector<Operand> outputs;
+    for (size_t i = 0; i < c.type_args.size(); ++i) {
+      outputs.push_back(destination(c.type_args[i], position == positions_.end() ? -1 : position->second + int(i)));
+      args.push_back(outputs.back().arg);
+    }
+    kernel(c, args, int(args.size()));
+    return result(c, outputs);
+  }
+
+  Operand call_inplace(const Call& c) {
+    std::vector<Operand> inputs = tensors(c.args[1]);
+    Array<int64_t> places;
+    if (c.attrs)
+      for (const FieldInfo& f : type_of(c.attrs)->fields)
+        if (f.name == "inplace_indices") places = f.get(c.attrs.get()).as<Array<int64_t>>();
+    std::vector<Operand> outputs;
+    std::vector<Arg> fresh;
+    for (size_t i = 0; i < c.type_args.size(); ++i) {
+      const int64_t at = i < places.size() ? places[i] : -1;
+      if (at >= 0 && size_t(at) < inputs.size()) {
+        inputs[size_t(at)] = owned_copy(inputs[size_t(at)]);
+        outputs.push_back(inputs[size_t(at)]);
+      } else {
+        outputs.push_back(destination(c.type_args[i], -1));
+        fresh.push_back(outputs.back().arg);
+      }
+    }
+    std::vector<Arg> args;
+    for (const Operand& o : inputs) args.push_back(arg(o));
+    args.insert(args.end(), fresh.begin(), fresh.end());
+    kernel(c, args, int(args.size()));
+    return result(c, outputs);
+  }
+  /// Writing over a value that someone else may read later needs a copy first.
+  Operand owned_copy(const Operand& o) { return {builtin_value("vm.builtin.copy", {arg(o)}), false, false, {}}; }
+
+  Operand call_dps(const Call& c) {
+    std::vector<Arg> args;
+    for (const Operand& o : tensors(c.args[1])) args.push_back(arg(o));
+    std::vector<Operand> outputs;
+    for (const Type& t : c.type_args) {
+      outputs.push_back(destination(t, -1));
+      args.push_back(outputs.back().arg);
+    }
+    builtin(symbol_of(c), args, -1);
+    return result(c, outputs);
+  }
+  static std::string symbol_of(const Call& c) {
+    const auto* f = c.args[0].as<ExternFunc>();
+    if (!f) fail("T0813", "a packed function must be called by name", place(c.origin));
+    return f->symbol;
+  }
+
+  Operand call_packed(const Call& c) {
+    const std::string symbol = symbol_of(c);
+    if (symbol == "vm.builtin.reshape") {
+      Operand from = leaf(c.args[1]);
+      auto dims = c.type ? static_shape(c.type) : std::nullopt;
+      if (from.arg.kind() == ArgKind::Arena && !from.is_tuple && dims) {
+        const ArenaTensor t = exe_.arena_tensors[size_t(from.arg.value())];
+        return {Arg::of(ArgKind::Arena, m_.arena(t.offset, *dims, t.dtype)), false, false, {}};
+      }
+      std::vector<Arg> args{arg(from)};
+      for (size_t i = 2; i < c.args.size(); ++i) args.push_back(arg(leaf(c.args[i])));
+      return {builtin_value(symbol, args), false, any_borrowed(from), {}};
+    }
+    std::vector<Arg> args;
+    for (size_t i = 1; i < c.args.size(); ++i) args.push_back(arg(leaf(c.args[i])));
+    return {builtin_value(symbol, args), false, false, {}};
+  }
+
+  ModuleCodegen& m_;
+  Executable& exe_;
+  std::string name_;
+  Ref<Function> function_;
+  bool entry_;
+  std::unordered_map<const Var*, int> positions_;
+  std::vector<int64_t> offsets_;
+  std::unordered_map<const Var*, Operand> values_;
+  std::map<const tir::Var*, int> slots_;
+  std::vector<std::pair<PrimExpr, int>> computed_;
+  int32_t registers_ = 0;
+  int32_t heap_ = 0;
+};
+
+Executable ModuleCodegen::run() {
+  std::set<std::string> called;
+  std::vector<std::pair<std::string, Ref<Function>>> functions;
+  for (auto [name, object] : module_.functions()) {
+    Ref<Function> f = object.cast<Function>();
+    if (!f || is_primitive(*f)) continue;
+    function_index[name] = int(functions.size());
+    functions.emplace_back(name, f);
+    post_order(f, [&](const ObjectRef& n) {
+      if (const auto* c = n.as<Call>())
+        if (const auto* g = c->op.as<GlobalVar>()) called.insert(g->name);
+    });
+  }
+  for (auto& [name, f] : functions) {
+    exe.functions.push_back(FunctionCodegen(*this, name, f, name == "main" || !called.count(name)).run());
+    if (auto bytes = f->attrs.find("arena_bytes")) exe.arena_bytes = std::max(exe.arena_bytes, bytes->as<int64_t>());
+  }
+  problems.throw_if_any();
+  return std::move(exe);
+}
+
+}  // namespace
+
+Executable vm_codegen(const IRModule& module, const Target& target) { return ModuleCodegen(module, target).run(); }
+
+}  // namespace tenon
