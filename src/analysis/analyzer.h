@@ -37,6 +37,7 @@ class Analyzer {
   ModularSet modular(const PrimExpr& e);
 
  private:
+  friend struct AnalyzerAccess;
   struct Impl;
   std::unique_ptr<Impl> impl_;
 };
