@@ -62,12 +62,14 @@ template <class T> requires requires { typename T::parent_type; }
 struct parent_of<T> { using type = typename T::parent_type; };
 
 template <class T> constexpr uint32_t static_index() {
-  if constexpr (requires { T::node_set_first(); }) return T::node_set_first();          // base of a closed set
-  else if constexpr (requires { typename T::node_set; }) return T::node_set::template index_of<T>();
+  // A member first: it inherits what its base says of the whole set.
+  if constexpr (requires { typename T::node_set; }) return T::node_set::template index_of<T>();
+  else if constexpr (requires { T::node_set_first(); }) return T::node_set_first();     // base of a closed set
   else return 0;
 }
 template <class T> constexpr uint32_t child_slots() {
-  if constexpr (requires { T::child_slots; }) return T::child_slots;
+  if constexpr (requires { typename T::node_set; }) return 0;
+  else if constexpr (requires { T::child_slots; }) return T::child_slots;
   else return 0;
 }
 template <class T> std::span<const FieldInfo> fields_of();  // reflect.h
