@@ -97,6 +97,7 @@ struct Executable {
 //   shape_to_tensor(shape) → 1-D int64 tensor;  shape_dim(shape-or-tensor, i) → int
 //   alloc_tensor(dtype, d0, d1, …) → NDArray from the session's pool, uninitialised
 //   reshape(tensor, d0, …) → view;  copy(tensor);  tuple(a, …);  tuple_get(t, i)
+//   none() → none: drops what the register holds, so that its memory can be used again
 //   scalar(tensor of one element) → int or float;  to_tensor(int-or-float, dtype) → 0-D tensor
 // Any other name is looked up in the registry and called with the arguments as they are.
 //

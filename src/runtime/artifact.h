@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+// The artifact file: one compiled model. A loader reads it front to back:
+//
+//   ELF shared object     the kernels; the file as a whole can be given to dlopen, nm, objdump, perf
+//   header                128 bytes, at the first multiple of 64 behind the ELF image
+//   tables                the Executable without its constants' bytes, in this machine's byte order
+//   constants             on a page boundary; mapped, never copied; each at a multiple of 64
+//
+// Everything is checked before code is opened: hashes find damage, not malice (code from a stranger is code
+// from a stranger). Refusals, each an Error with its own code:
+//   T0601 not an artifact     T0602 other format or kernel ABI version    T0603 CPU features missing or other
+//   machine T0604 truncated           T0605 header, code or tables damaged        T0606 a constant is damaged
+//   (option `check`) T0607 tables inconsistent T0608 kernel missing  T0609 function not registered  T0610 the
+//   system cannot open the code T3001 cannot open  T3002 cannot read or write
+#pragma once
+#include <memory>
+#include <string_view>
+
+#include "runtime/vm.h"
+
+namespace tenon {
+
+inline constexpr uint32_t kArtifactFormat = 1;
+
+struct ArtifactInfo {
+  uint32_t format = 0, kernel_abi = 0;
+  uint64_t file_bytes = 0, code_bytes = 0, table_bytes = 0, constant_bytes = 0;
+};
+
+/// An artifact file read and checked, its code not opened: what `inspect` shows. Constants are views of the
+/// map.
+struct ArtifactFile {
+  Executable executable;
+  ArtifactInfo info;
+  std::shared_ptr<void> map;
+  int descriptor = -1;  ///< open as long as `map` lives
+};
+ArtifactFile read_artifact(const std::string& path, LoadOptions options = {});
+
+/// True if the file looks like an artifact (maybe a damaged one) rather than a model or an ordinary library.
+bool is_artifact(const std::string& path);
+
+/// Writes beside `path` and renames, so that a reader never sees half a file. Equal constants are stored
+/// once.
+void write_artifact(const std::string& path, const Executable& executable, std::string_view shared_object);
+
+/// The features of `needs` that this machine lacks, as /proc/cpuinfo spells them.
+std::vector<std::string> missing_features(const TargetNeeds& needs);
+
+}  // namespace tenon

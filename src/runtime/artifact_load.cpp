@@ -1,0 +1,228 @@
+// SPDX-License-Identifier: Apache-2.0
+// Reading artifact files. Every field is checked before it is used, and the whole file before its code is
+// opened.
+#include <dlfcn.h>
+#include <elf.h>
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+
+#include "runtime/artifact_format.h"
+
+namespace tenon {
+using namespace artifact_format;
+namespace {
+
+#if defined(__x86_64__)
+constexpr uint16_t kMachine = EM_X86_64;
+#elif defined(__aarch64__)
+constexpr uint16_t kMachine = EM_AARCH64;
+#else
+constexpr uint16_t kMachine = EM_NONE;
+#endif
+
+[[noreturn]] void refuse(const char* code, const std::string& path, const std::string& what,
+                         std::string hint = {}) {
+  throw Error(ErrorKind::model, code, what, path, std::move(hint));
+}
+const char* const kAgain = "compile the model again, or copy the file again";
+
+struct Map {
+  ~Map() {
+    if (data) munmap(const_cast<char*>(data), size);
+    if (fd >= 0) close(fd);
+  }
+  const char* data = nullptr;
+  size_t size = 0;
+  int fd = -1;
+};
+
+/// Keeps a mapped file alive from the constants that are views of it.
+struct MapOwner : Object {
+  static constexpr std::string_view type_key = "ArtifactMap";
+  std::shared_ptr<void> map;
+};
+
+std::shared_ptr<Map> map_file(const std::string& path) {
+  auto map = std::make_shared<Map>();
+  map->fd = open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  if (map->fd < 0)
+    throw Error(ErrorKind::io, "T3001", "cannot open the file: " + std::string(std::strerror(errno)), path);
+  struct stat st;
+  if (fstat(map->fd, &st) != 0)
+    throw Error(ErrorKind::io, "T3002", "cannot read the file: " + std::string(std::strerror(errno)), path);
+  if (!S_ISREG(st.st_mode))
+    refuse("T0601", path, "this is not a file but a folder or a device", "give the path of a compiled model");
+  map->size = size_t(st.st_size);
+  if (map->size == 0) refuse("T0601", path, "this is not a Tenon artifact: the file is empty");
+  void* data = mmap(nullptr, map->size, PROT_READ, MAP_PRIVATE, map->fd, 0);
+  if (data == MAP_FAILED)
+    throw Error(ErrorKind::io, "T3002", "cannot map the file: " + std::string(std::strerror(errno)), path);
+  map->data = static_cast<const char*>(data);
+  return map;
+}
+
+/// The header, checked; `machine` is that of the code.
+Header read_header(std::string_view file, const std::string& path, uint16_t* machine) {
+  const uint64_t code = elf_extent(file, machine);
+  if (code == 0)
+    refuse("T0601", path, "this is not a Tenon artifact", "artifacts are written by `tenon compile`");
+  if (code > file.size())
+    refuse("T0604", path,
+           "the file is truncated: its code alone needs " + std::to_string(code) + " bytes, " +
+               std::to_string(file.size()) + " are there",
+           kAgain);
+  const uint64_t at = align_up(code, kAlign);
+  if (file.size() <= at)
+    refuse("T0601", path, "this is an ordinary shared library, not a Tenon artifact",
+           "artifacts are written by `tenon compile`");
+  Header h{};
+  std::memcpy(&h, file.data() + at, size_t(std::min<uint64_t>(sizeof h, file.size() - at)));
+  const size_t magic = size_t(std::min<uint64_t>(sizeof h.magic, file.size() - at));
+  if (std::memcmp(h.magic, kMagic, magic) != 0)
+    refuse("T0601", path, "this is not a Tenon artifact: no header stands behind the code");
+  if (file.size() - at < sizeof h) refuse("T0604", path, "the file is truncated inside its header", kAgain);
+  if (h.format != kArtifactFormat)
+    refuse("T0602", path,
+           "the artifact has format version " + std::to_string(h.format) + ", this runtime reads version " +
+               std::to_string(kArtifactFormat),
+           "compile the model with the version of Tenon that runs it");
+  if (h.kernel_abi != TENON_KERNEL_ABI)
+    refuse("T0602", path,
+           "the artifact's kernels follow ABI version " + std::to_string(h.kernel_abi) +
+               ", this runtime has version " + std::to_string(TENON_KERNEL_ABI),
+           "compile the model with the version of Tenon that runs it");
+  if (h.header_hash != hash_bytes(&h, offsetof(Header, header_hash)))
+    refuse("T0605", path, "the header of the artifact is damaged", kAgain);
+  if (h.file_bytes > file.size())
+    refuse("T0604", path,
+           "the file is truncated: it should have " + std::to_string(h.file_bytes) + " bytes and has " +
+               std::to_string(file.size()),
+           kAgain);
+  auto inside = [&](uint64_t from, uint64_t bytes) {
+    return from <= h.file_bytes && bytes <= h.file_bytes - from;
+  };
+  if (h.file_bytes != file.size() || h.code_bytes != code || h.tables_at != at + sizeof h ||
+      !inside(h.tables_at, h.tables_bytes) || h.constants_at % kPage != 0 ||
+      h.constants_at < h.tables_at + h.tables_bytes || !inside(h.constants_at, h.constants_bytes))
+    refuse("T0605", path, "the parts of the artifact are not where its header says", kAgain);
+  return h;
+}
+
+std::string joined(const std::vector<std::string>& words) {
+  std::string text;
+  for (const std::string& w : words) text += (text.empty() ? "" : ", ") + w;
+  return text;
+}
+
+}  // namespace
+
+bool is_artifact(const std::string& path) {
+  try {
+    auto map = map_file(path);
+    uint16_t machine = 0;
+    read_header({map->data, map->size}, path, &machine);
+    return true;
+  } catch (const Error& e) {
+    return e.code == "T0602" || e.code == "T0604" || e.code == "T0605";
+  }
+}
+
+ArtifactFile read_artifact(const std::string& path, LoadOptions options) {
+  auto map = map_file(path);
+  const std::string_view file(map->data, map->size);
+  uint16_t machine = 0;
+  const Header h = read_header(file, path, &machine);
+  if (hash_bytes(file.data(), h.code_bytes) != h.code_hash)
+    refuse("T0605", path, "the code of the artifact is damaged", kAgain);
+  if (hash_bytes(file.data() + h.tables_at, h.tables_bytes) != h.tables_hash)
+    refuse("T0605", path, "the tables of the artifact are damaged", kAgain);
+
+  ArtifactFile out;
+  out.map = map;
+  out.descriptor = map->fd;
+  out.info = {h.format, h.kernel_abi, h.file_bytes, h.code_bytes, h.tables_bytes, h.constants_bytes};
+  std::vector<ConstantRecord> records;
+  decode_tables(file.substr(h.tables_at, h.tables_bytes), out.executable, records);
+  if (machine != kMachine)
+    refuse("T0603", path,
+           "the artifact was compiled for another kind of machine (" + out.executable.needs.triple + ")",
+           "compile the model for this machine");
+
+  auto owner = make<MapOwner>();
+  owner.mut()->map = map;
+  for (size_t i = 0; i < records.size(); ++i) {
+    const ConstantRecord& r = records[i];
+    const std::string name = "constant " + std::to_string(i);
+    uint64_t bytes = 0;
+    bool ok = r.dtype.bits != 0 && r.dtype.lanes >= 1 && !r.dtype.is_handle();
+    try {
+      if (ok) bytes = storage_bytes(element_count(r.shape), r.dtype);
+    } catch (const Error&) {
+      ok = false;
+    }
+    if (!ok || bytes != r.bytes || r.offset % kAlign != 0 || r.offset > h.constants_bytes ||
+        r.bytes > h.constants_bytes - r.offset)
+      refuse("T0605", path, name + " lies outside the artifact", kAgain);
+    NDArray c = NDArray::view(const_cast<char*>(file.data()) + h.constants_at + r.offset, r.shape, r.dtype,
+                              Any(owner));
+    if (options.check && c.hash() != r.hash)
+      refuse("T0606", path, name + " is damaged: its bytes do not match their hash", kAgain);
+    out.executable.constants.push_back(std::move(c));
+  }
+  try {
+    check_executable(out.executable);
+  } catch (Error& e) {
+    refuse("T0607", path, e.message + (e.location.empty() ? "" : " (" + e.location + ")"), kAgain);
+  }
+  return out;
+}
+
+Artifact Artifact::load(const std::string& path, LoadOptions options) {
+  ArtifactFile file = read_artifact(path, options);
+  if (auto missing = missing_features(file.executable.needs); !missing.empty())
+    refuse("T0603", path, "this machine's CPU lacks what the artifact was compiled for: " + joined(missing),
+           "compile the model for this machine, or for an older CPU with -mcpu");
+
+  // Kernels call the mathematics library; when this runtime was itself loaded privately, it is not in sight.
+  [[maybe_unused]] static void* const libm = dlopen("libm.so.6", RTLD_NOW | RTLD_GLOBAL);
+  // By descriptor: what is opened is what was checked. The descriptor stays open, so no other artifact gets
+  // this name while the code is loaded (dlopen takes equal names for the same library).
+  std::string name = "/proc/self/fd/" + std::to_string(file.descriptor);
+  void* handle = dlopen(name.c_str(), RTLD_NOW | RTLD_LOCAL);
+  if (!handle && access("/proc/self/fd", F_OK) != 0) {
+    char* absolute = realpath(path.c_str(), nullptr);
+    name = absolute ? absolute : path;
+    free(absolute);
+    handle = dlopen(name.c_str(), RTLD_NOW | RTLD_LOCAL);
+  }
+  if (!handle) {
+    const char* why = dlerror();
+    refuse("T0610", path,
+           "the system cannot open the artifact's code: " + std::string(why ? why : "unknown reason"),
+           kAgain);
+  }
+  struct Keep {
+    ~Keep() { dlclose(handle); }
+    void* handle;
+    std::shared_ptr<void> map;
+  };
+  auto keep = std::make_shared<Keep>();
+  keep->handle = handle;
+  keep->map = file.map;
+  try {
+    return from_executable(
+        std::move(file.executable),
+        [handle](const std::string& symbol) { return dlsym(handle, symbol.c_str()); }, keep);
+  } catch (Error& e) {
+    if (e.location.empty()) e.location = path;
+    throw;
+  }
+}
+
+}  // namespace tenon

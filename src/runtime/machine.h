@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: Apache-2.0
+// Inside the VM: decoded programs, frames, and what a builtin may ask of the machine that calls it.
+#pragma once
+#include "runtime/memory_pool.h"
+#include "runtime/vm.h"
+
+namespace tenon {
+
+struct Step;
+using BuiltinCode = void (*)(Machine& machine, const Step& step);
+
+/// An instruction with everything looked up that can be looked up at load time.
+struct Step {
+  enum Kind : uint8_t { Kernel, Builtin, Packed, Call, Ret, Goto, If } kind = Ret;
+  int32_t dst = -1;
+  int32_t offset = 0;
+  int32_t function = -1;  ///< Call
+  int32_t output = -1;    ///< alloc_tensor: which output of `main` this tensor becomes
+  uint32_t num_buffers = 0, num_args = 0;
+  const Arg* args = nullptr;
+  TenonKernel kernel = nullptr;
+  BuiltinCode builtin = nullptr;
+  const FunctionObj* packed = nullptr;
+  const Callee* callee = nullptr;
+};
+
+/// Static facts about the inputs of `main`, for the check of every call.
+struct Program {
+  std::vector<Step> steps;  ///< as Executable::code
+  std::vector<void*> constant_data;
+  std::vector<Function> functions;  ///< keeps packed callees alive
+  int32_t main = 0;
+  uint32_t max_args = 0;
+  std::vector<std::vector<int32_t>> symbol_of;  ///< per input and dimension: number of its symbol, or -1
+  std::vector<std::string> symbols;
+};
+
+BuiltinCode find_builtin(std::string_view name);  ///< "vm.builtin.NAME"; null if there is none
+
+struct Frame {
+  const VMFunction* function = nullptr;
+  const Step* pc = nullptr;
+  std::vector<Any> registers;
+  std::vector<int64_t> heap;
+  int32_t return_to = -1;  ///< register of the caller's frame
+  char* arena = nullptr;
+  NDArray own_arena;  ///< of a recursive call: its caller's tensors must survive it
+};
+
+struct Machine {
+  Machine(Artifact artifact, const SessionOptions& options);
+  ~Machine();
+
+  // What builtins use. `frame` is the one that runs.
+  Frame& frame() { return *frames[depth]; }
+  int64_t int_arg(const Step& step, uint32_t i);
+  Any any_arg(const Step& step, uint32_t i);
+  NDArray tensor_arg(const Step& step, uint32_t i);
+  /// Dimensions from argument `first` on: ints, or one Shape.
+  void dims_arg(const Step& step, uint32_t first, std::vector<int64_t>& out);
+  void set_result(const Step& step, Any value) {
+    if (step.dst >= 0) frame().registers[step.dst] = std::move(value);
+  }
+  int64_t& heap_slot(const Step& step, int64_t slot);
+  [[noreturn]] void fail_at(const Step& step, const char* code, std::string message, std::string hint = {});
+
+  // Calls.
+  void enter(int32_t function, Arguments arguments, int32_t return_to);
+  Any execute();
+  void call_kernel(const Step& step);
+  void kernel_failed(const Step& step, int32_t code);
+  void call_packed(const Step& step);
+  bool condition(const Step& step);
+  void ensure_arena();
+  NDArray arena_view(int64_t index);
+  void reset() noexcept;
+  void check_inputs(std::span<const NDArray> inputs);
+  /// Leaves the results in `flat`; `outputs` are the buffers that may be written on the way.
+  void run_main(std::span<const NDArray> inputs, std::span<NDArray> outputs);
+  /// The value with every tensor in it safe to give away: copied when somebody else can see or reuse its
+  /// storage, or only when that is in the arena of `only`.
+  Any own(Any value, const Frame* only = nullptr, int nesting = 0);
+  NDArray own_tensor(Any value);
+  Any leave_frame(Any value);
+  bool in_arena(const Frame& f, const void* p) const {
+    return f.arena && p >= f.arena && p < f.arena + arena_bytes;
+  }
+  void flatten(Any result, int nesting = 0);  ///< into flat
+  void store_outputs(std::span<NDArray> outputs);
+
+  Artifact artifact;
+  const Program* program;
+  KernelContext context;
+  MemoryPool pool;
+  std::vector<std::unique_ptr<Frame>> frames;  ///< pooled; [0, depth] are active
+  int depth = -1;
+  int max_depth;
+  NDArray arena;
+  int64_t arena_bytes = 0;
+  std::vector<NDArray> arena_views;
+  std::vector<int32_t> active;  ///< per function: how many frames run it
+  std::vector<void*> buffers;
+  std::vector<int64_t> scalars, dims;
+  std::vector<Any> flat;  ///< results of the running call, tuples taken apart
+  std::vector<int64_t> symbol_values;
+  std::span<NDArray> given;     ///< caller's output buffers of the running call
+  std::vector<uint8_t> handed;  ///< which of them are already in use
+  std::vector<uint8_t> usable;  ///< which may be written before the call ends
+  ProfileHook profile;
+  std::atomic<bool> running{false};
+};
+
+std::string shape_text(std::span<const int64_t> shape);
+std::string shape_text(std::span<const DimInfo> shape);
+
+}  // namespace tenon

@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "runtime/memory_pool.h"
+
+#include <algorithm>
+#include <bit>
+#include <cstdlib>
+
+namespace tenon {
+namespace {
+constexpr size_t kHeader = 64;  // holds the size class, and keeps the data aligned
+
+/// Four classes for each power of two, so at most a fifth is wasted.
+size_t class_of(size_t bytes) {
+  if (bytes <= 64) return 0;
+  const size_t log = size_t(std::bit_width(bytes - 1)) - 1;  // 2^log < bytes ≤ 2^(log+1)
+  const size_t quarter = (bytes - 1) >> (log - 2) & 3;
+  return 1 + (log - 6) * 4 + quarter;
+}
+size_t class_bytes(size_t c) {
+  if (c == 0) return 64;
+  const size_t log = 6 + (c - 1) / 4, quarter = (c - 1) % 4;
+  return (((size_t(4) + quarter + 1) << (log - 2)) + 63) & ~size_t(63);
+}
+
+[[noreturn]] void limit_error(size_t wanted, size_t live, size_t limit) {
+  throw Error(ErrorKind::limit, "T0507",
+              "the memory limit of " + std::to_string(limit) + " bytes is reached: " + std::to_string(live) +
+                  " are in use, " + std::to_string(wanted) + " more are needed",
+              {}, "raise the limit, or use smaller inputs");
+}
+}  // namespace
+
+MemoryPoolObj::~MemoryPoolObj() {
+  for (auto& list : free_)
+    for (void* block : list) std::free(block);
+}
+
+void* MemoryPoolObj::allocate(size_t bytes) {
+  const size_t c = class_of(bytes);
+  CHECK(c < kClasses, "a tensor larger than the address space");
+  const size_t size = class_bytes(c);
+  std::lock_guard lock(mutex_);
+  if (limit_ && live_ + size > limit_) limit_error(size, live_, limit_);
+  void* block = nullptr;
+  if (!free_[c].empty()) {
+    block = free_[c].back();
+    free_[c].pop_back();
+    cached_ -= size;
+  } else {
+    block = std::aligned_alloc(64, size + kHeader);
+    if (!block)
+      throw Error(ErrorKind::limit, "T0401", "no memory for a tensor of " + std::to_string(bytes) + " bytes",
+                  {}, "use smaller inputs");
+    std::memcpy(block, &c, sizeof c);
+  }
+  live_ += size;
+  peak_ = std::max(peak_, live_);
+  return static_cast<char*>(block) + kHeader;
+}
+
+void MemoryPoolObj::give_back(void* data) {
+  void* block = static_cast<char*>(data) - kHeader;
+  size_t c;
+  std::memcpy(&c, block, sizeof c);
+  const size_t size = class_bytes(c);
+  {
+    std::lock_guard lock(mutex_);
+    live_ -= size;
+    // Never more kept than a call has needed at its height.
+    if (live_ + cached_ + size <= peak_) {
+      try {
+        free_[c].push_back(block);
+        cached_ += size;
+        return;
+      } catch (const std::bad_alloc&) {
+      }
+    }
+  }
+  std::free(block);
+}
+
+NDArray MemoryPoolObj::tensor(std::span<const int64_t> shape, DataType dtype) {
+  const size_t bytes = storage_bytes(element_count(shape), dtype);
+  if (bytes > size_t(1) << 46)
+    throw Error(ErrorKind::limit, "T0401",
+                "a tensor of " + std::to_string(bytes) + " bytes is too large for this machine");
+  NDArray array(make<NDArrayObj>());
+  NDArrayObj* o = array.mut();
+  o->shape.assign(shape.begin(), shape.end());
+  o->dtype = dtype;
+  o->data = allocate(bytes);
+  o->owner = Any(Ref<MemoryPoolObj>(this));
+  o->release = [this, data = o->data] { give_back(data); };
+  return array;
+}
+
+void MemoryPoolObj::set_limit(int64_t bytes) {
+  std::lock_guard lock(mutex_);
+  limit_ = size_t(std::max<int64_t>(0, bytes));
+}
+
+void MemoryPoolObj::reserve(int64_t bytes) {
+  std::lock_guard lock(mutex_);
+  if (bytes > 0 && limit_ && live_ + size_t(bytes) > limit_) limit_error(size_t(bytes), live_, limit_);
+  live_ += size_t(bytes);
+  peak_ = std::max(peak_, live_);
+}
+
+}  // namespace tenon

@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+// The pool behind tensors of dynamic size and fresh outputs of a session. Freed blocks are kept by size
+// class, because the next call asks for the same sizes and fresh pages from the system are slow.
+#pragma once
+#include <array>
+#include <mutex>
+
+#include "runtime/ndarray.h"
+
+namespace tenon {
+
+/// Tensors hold the pool, so it outlives its session; they may be dropped on any thread.
+struct MemoryPoolObj : Object {
+  static constexpr std::string_view type_key = "MemoryPool";
+  MemoryPoolObj() = default;
+  MemoryPoolObj(const MemoryPoolObj&) = delete;
+  ~MemoryPoolObj();
+
+  /// An uninitialised tensor. Error "T0507" beyond the limit, "T0401" when memory ends.
+  NDArray tensor(std::span<const int64_t> shape, DataType dtype);
+  void set_limit(int64_t bytes);  ///< 0: none
+  void reserve(
+      int64_t bytes);  ///< counts memory held elsewhere (the arena) against the limit; may be negative
+
+ private:
+  static constexpr size_t kClasses = 256;
+  void* allocate(size_t bytes);
+  void give_back(void* data);
+  std::mutex mutex_;
+  std::array<std::vector<void*>, kClasses> free_;
+  size_t live_ = 0, peak_ = 0, cached_ = 0, limit_ = 0;
+};
+using MemoryPool = Ref<MemoryPoolObj>;
+
+}  // namespace tenon

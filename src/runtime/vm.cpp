@@ -1,0 +1,472 @@
+// SPDX-License-Identifier: Apache-2.0
+// The register machine: decoding an executable into steps, and running them.
+#include "runtime/vm.h"
+
+#include <sys/mman.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstdlib>
+
+#include "runtime/machine.h"
+
+namespace tenon {
+namespace {
+
+/// Registers written exactly once that hold an alloc_tensor and reach the only return of `main`, alone or in
+/// its tuple: those may be the caller's buffers from the start.
+void find_outputs(const Executable& e, Program& program) {
+  const VMFunction& f = e.functions[program.main];
+  Step* steps = program.steps.data() + f.first_instruction;
+  std::vector<int32_t> writes(size_t(f.num_registers), 0), writer(size_t(f.num_registers), -1);
+  int32_t ret = -1, num_rets = 0;
+  for (uint32_t i = 0; i < f.num_instructions; ++i) {
+    if (steps[i].kind == Step::Ret)
+      ret = int32_t(i), ++num_rets;
+    else if (steps[i].dst >= 0)
+      ++writes[steps[i].dst], writer[steps[i].dst] = int32_t(i);
+  }
+  for (int32_t p = 0; p < f.num_params; ++p) writes[p] = 2;
+  if (num_rets != 1) return;
+  auto mark = [&](int32_t reg, int32_t output) {
+    if (writes[reg] != 1) return;
+    Step& s = steps[writer[reg]];
+    if (s.callee && s.callee->name == "vm.builtin.alloc_tensor") s.output = output;
+  };
+  const int32_t result = steps[ret].dst;
+  if (writes[result] != 1) return;
+  const Step& last = steps[writer[result]];
+  if (!last.callee || last.callee->name != "vm.builtin.tuple") return mark(result, 0);
+  for (uint32_t k = 0; k < last.num_args; ++k)
+    if (last.args[k].kind() == ArgKind::Register) mark(int32_t(last.args[k].value()), int32_t(k));
+}
+
+void find_symbols(const Executable& e, Program& program) {
+  for (const ValueInfo& p : e.functions[program.main].params) {
+    std::vector<int32_t> numbers;
+    for (const DimInfo& d : p.shape) {
+      int32_t n = -1;
+      if (!d.symbol.empty()) {
+        auto it = std::ranges::find(program.symbols, d.symbol);
+        n = int32_t(it - program.symbols.begin());
+        if (it == program.symbols.end()) program.symbols.push_back(d.symbol);
+      }
+      numbers.push_back(n);
+    }
+    program.symbol_of.push_back(std::move(numbers));
+  }
+}
+
+std::unique_ptr<Program> decode(const Executable& e, const Artifact::Resolver& resolver) {
+  auto program = std::make_unique<Program>();
+  struct Found {
+    TenonKernel kernel = nullptr;
+    BuiltinCode builtin = nullptr;
+    const FunctionObj* packed = nullptr;
+  };
+  std::vector<Found> found(e.callees.size());
+  for (size_t i = 0; i < e.callees.size(); ++i) {
+    const Callee& c = e.callees[i];
+    if (c.kind == CalleeKind::Kernel) {
+      void* address = resolver ? resolver(c.name) : nullptr;
+      if (!address)
+        throw Error(ErrorKind::model, "T0608", "the code has no kernel `" + c.name + "`", {},
+                    "compile the model again");
+      found[i].kernel = reinterpret_cast<TenonKernel>(address);
+    } else if (c.kind == CalleeKind::Builtin) {
+      found[i].builtin = find_builtin(c.name);
+      if (found[i].builtin) continue;
+      Function f = registry::find(c.name);
+      if (!f)
+        throw Error(ErrorKind::model, "T0609",
+                    "the function `" + c.name + "` is not registered in this process", {},
+                    "register it before the model is loaded");
+      found[i].packed = f.get();
+      program->functions.push_back(std::move(f));
+    }
+  }
+  program->steps.resize(e.code.size());
+  for (size_t i = 0; i < e.code.size(); ++i) {
+    const Instruction& in = e.code[i];
+    Step& s = program->steps[i];
+    s.dst = in.dst;
+    s.offset = in.offset;
+    s.args = e.args.data() + in.first_arg;
+    s.num_args = in.num_args;
+    program->max_args = std::max(program->max_args, in.num_args);
+    switch (in.op) {
+      case Opcode::Ret:
+        s.kind = Step::Ret;
+        continue;
+      case Opcode::Goto:
+        s.kind = Step::Goto;
+        continue;
+      case Opcode::If:
+        s.kind = Step::If;
+        continue;
+      case Opcode::Call:
+        break;
+    }
+    s.callee = &e.callees[in.callee];
+    s.function = s.callee->index;
+    s.num_buffers = uint32_t(s.callee->num_buffers);
+    s.kernel = found[in.callee].kernel;
+    s.builtin = found[in.callee].builtin;
+    s.packed = found[in.callee].packed;
+    s.kind = s.kernel ? Step::Kernel : s.builtin ? Step::Builtin : s.packed ? Step::Packed : Step::Call;
+  }
+  for (const NDArray& c : e.constants) program->constant_data.push_back(c.data());
+  for (size_t i = 0; i < e.functions.size(); ++i)
+    if (e.functions[i].name == "main") {
+      program->main = int32_t(i);
+      break;
+    }
+  find_outputs(e, *program);
+  find_symbols(e, *program);
+  return program;
+}
+
+double now_ms() {
+  return std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now().time_since_epoch())
+      .count();
+}
+
+}  // namespace
+
+std::string shape_text(std::span<const int64_t> shape) {
+  std::string text = "[";
+  for (size_t i = 0; i < shape.size(); ++i) text += (i ? ", " : "") + std::to_string(shape[i]);
+  return text + "]";
+}
+std::string shape_text(std::span<const DimInfo> shape) {
+  std::string text = "[";
+  for (size_t i = 0; i < shape.size(); ++i)
+    text += (i ? ", " : "") + (shape[i].symbol.empty()
+                                   ? shape[i].value < 0 ? "any" : std::to_string(shape[i].value)
+                                   : shape[i].symbol);
+  return text + "]";
+}
+
+// ---- Artifact
+
+ArtifactObj::ArtifactObj() = default;
+ArtifactObj::~ArtifactObj() = default;
+
+Artifact Artifact::from_executable(Executable executable, const Resolver& resolver,
+                                   std::shared_ptr<void> keep) {
+  check_executable(executable);
+  Artifact artifact(make<ArtifactObj>());
+  ArtifactObj* o = artifact.mut();
+  o->keep = std::move(keep);
+  o->executable = std::move(executable);
+  o->program = decode(o->executable, resolver);
+  return artifact;
+}
+
+const VMFunction& Artifact::main() const { return get()->executable.functions[get()->program->main]; }
+
+const std::string* Artifact::metadata(std::string_view key) const {
+  for (const auto& [k, v] : executable().metadata)
+    if (k == key) return &v;
+  return nullptr;
+}
+
+// ---- Machine
+
+Machine::Machine(Artifact a, const SessionOptions& options)
+    : artifact(std::move(a)),
+      program(artifact->program.get()),
+      context(options.pool ? *options.pool : ThreadPool::process(), options.threads),
+      pool(make<MemoryPoolObj>()),
+      max_depth(std::max(1, options.max_depth)) {
+  pool.mut()->set_limit(options.memory_limit);
+  const Executable& e = artifact.executable();
+  arena_bytes = e.arena_bytes;
+  active.assign(e.functions.size(), 0);
+  buffers.resize(program->max_args + 1);
+  scalars.resize(program->max_args + 1);
+  arena_views.resize(e.arena_tensors.size());
+  symbol_values.resize(program->symbols.size());
+}
+Machine::~Machine() = default;
+
+[[noreturn]] void Machine::fail_at(const Step& step, const char* code, std::string message,
+                                   std::string hint) {
+  std::string where = depth >= 0 ? "function `" + frame().function->name + "`" : std::string();
+  if (step.callee) where += ", call of `" + step.callee->name + "`";
+  throw Error(ErrorKind::model, code, std::move(message), std::move(where), std::move(hint));
+}
+
+void Machine::ensure_arena() {
+  if (arena.get() || arena_bytes == 0) return;
+  pool.mut()->reserve(arena_bytes);
+  try {
+    constexpr int64_t huge = int64_t(2) << 20;
+    if (arena_bytes >= 4 * huge) {
+      const size_t size = size_t((arena_bytes + huge - 1) / huge * huge);
+      void* memory = std::aligned_alloc(size_t(huge), size);
+      if (!memory)
+        throw Error(ErrorKind::limit, "T0401",
+                    "no memory for the arena of " + std::to_string(arena_bytes) + " bytes");
+      madvise(memory, size, MADV_HUGEPAGE);  // an advice: works without
+      arena = NDArray::view(memory, {arena_bytes}, u8);
+      arena.mut()->release = [memory] { std::free(memory); };
+    } else {
+      arena = NDArray::empty({arena_bytes}, u8);
+    }
+  } catch (...) {
+    pool.mut()->reserve(-arena_bytes);
+    throw;
+  }
+}
+
+NDArray Machine::arena_view(int64_t index) {
+  const ArenaTensor& t = artifact.executable().arena_tensors[size_t(index)];
+  Frame& f = frame();
+  if (f.own_arena.get()) return NDArray::view(f.arena + t.offset, t.shape, t.dtype, Any(f.own_arena));
+  NDArray& view = arena_views[size_t(index)];
+  if (!view.get()) view = NDArray::view(f.arena + t.offset, t.shape, t.dtype, Any(arena));
+  return view;
+}
+
+int64_t& Machine::heap_slot(const Step& step, int64_t slot) {
+  if (slot < 0 || slot >= int64_t(frame().heap.size()))
+    fail_at(step, "T0511", "a shape heap slot is out of range");
+  return frame().heap[size_t(slot)];
+}
+
+int64_t Machine::int_arg(const Step& step, uint32_t i) {
+  if (i >= step.num_args) fail_at(step, "T0511", "an argument is missing");
+  const Arg a = step.args[i];
+  if (a.kind() == ArgKind::Immediate) return a.value();
+  if (a.kind() == ArgKind::Heap) return frame().heap[size_t(a.value())];
+  const Any v = any_arg(step, i);
+  if (auto n = v.try_as<int64_t>()) return *n;
+  if (auto t = v.try_as<NDArray>(); t && t->get() && t->size() == 1 && !t->dtype().is_float())
+    return t->element_int(0);
+  fail_at(step, "T0511", "argument " + std::to_string(i) + " must be an integer, not " + v.kind_name());
+}
+
+Any Machine::any_arg(const Step& step, uint32_t i) {
+  if (i >= step.num_args) fail_at(step, "T0511", "an argument is missing");
+  const Arg a = step.args[i];
+  switch (a.kind()) {
+    case ArgKind::Register:
+      return frame().registers[size_t(a.value())];
+    case ArgKind::Constant:
+      return Any(artifact.executable().constants[size_t(a.value())]);
+    case ArgKind::Immediate:
+      return Any(a.value());
+    case ArgKind::Arena:
+      return Any(arena_view(a.value()));
+    case ArgKind::Heap:
+      return Any(frame().heap[size_t(a.value())]);
+  }
+  return {};
+}
+
+NDArray Machine::tensor_arg(const Step& step, uint32_t i) {
+  const Any v = any_arg(step, i);
+  auto t = v.try_as<NDArray>();
+  if (!t || !t->get())
+    fail_at(step, "T0511", "argument " + std::to_string(i) + " must be a tensor, not " + v.kind_name());
+  return *std::move(t);
+}
+
+void Machine::dims_arg(const Step& step, uint32_t first, std::vector<int64_t>& out) {
+  if (step.num_args == first + 1 && step.args[first].kind() == ArgKind::Register)
+    if (auto shape = frame().registers[size_t(step.args[first].value())].try_as<Shape>(); shape && *shape) {
+      out = (*shape)->dims;
+      return;
+    }
+  out.resize(step.num_args - std::min(first, step.num_args));
+  for (size_t i = 0; i < out.size(); ++i) out[i] = int_arg(step, first + uint32_t(i));
+}
+
+void Machine::enter(int32_t function, Arguments arguments, int32_t return_to) {
+  const VMFunction& f = artifact.executable().functions[size_t(function)];
+  if (depth + 1 >= max_depth)
+    throw Error(ErrorKind::limit, "T0508", "more than " + std::to_string(max_depth) + " nested calls",
+                "function `" + f.name + "`", "the model recurses without end, or the limit is too low");
+  if (size_t(depth + 1) == frames.size()) frames.push_back(std::make_unique<Frame>());
+  Frame& frame = *frames[size_t(depth + 1)];
+  frame.registers.resize(size_t(f.num_registers));
+  for (size_t i = 0; i < arguments.size(); ++i) frame.registers[i] = arguments[i];
+  frame.heap.assign(size_t(f.heap_size), 0);
+  frame.return_to = return_to;
+  frame.function = &f;
+  frame.arena = nullptr;
+  if (arena_bytes) {
+    if (active[size_t(function)] > 0) {
+      frame.own_arena = pool.mut()->tensor({&arena_bytes, 1}, u8);
+      frame.arena = frame.own_arena.as_ptr<char>();
+    } else {
+      frame.arena = arena.as_ptr<char>();
+    }
+  }
+  frame.pc = program->steps.data() + f.first_instruction;
+  ++active[size_t(function)];
+  ++depth;
+}
+
+/// Takes the returned value out of the running frame and clears that frame.
+Any Machine::leave_frame(Any value) {
+  Frame& f = frame();
+  for (Any& r : f.registers) r = Any();
+  --active[size_t(f.function - artifact.executable().functions.data())];
+  --depth;
+  if (depth >= 0 && arena_bytes) {
+    // The callee's arena tensors are overwritten by the next call of it.
+    value = own(std::move(value), &f);
+  }
+  f.own_arena = NDArray();
+  return value;
+}
+
+void Machine::kernel_failed(const Step& step, int32_t code) {
+  if (code == -2 || context.cancelled()) {
+    context.clear_cancel();
+    throw Error(ErrorKind::interrupted, "T0510", "the call was cancelled");
+  }
+  const std::string where = "kernel `" + step.callee->name + "`";
+  if (code == -1)
+    throw Error(ErrorKind::limit, "T0401", "no memory for the scratch space of a kernel", where,
+                "use smaller inputs or fewer threads");
+  std::string message = "assertion " + std::to_string(code) + " of the kernel failed";
+  if (const std::string* all = artifact.metadata("asserts." + step.callee->name)) {
+    std::string_view rest = *all;
+    for (int32_t k = 1; k < code && !rest.empty(); ++k) {
+      const size_t end = rest.find('\n');
+      rest.remove_prefix(end == rest.npos ? rest.size() : end + 1);
+    }
+    if (code >= 1 && !rest.empty()) message += ": " + std::string(rest.substr(0, rest.find('\n')));
+  }
+  throw Error(ErrorKind::model, "T0509", message, where, "check the values and shapes of the inputs");
+}
+
+void Machine::call_kernel(const Step& step) {
+  static const uint32_t ndarray_index = type_info<NDArrayObj>()->index;
+  Frame& f = frame();
+  for (uint32_t i = 0; i < step.num_buffers; ++i) {
+    const Arg a = step.args[i];
+    const int64_t v = a.value();
+    switch (a.kind()) {
+      case ArgKind::Register: {
+        const Any& r = f.registers[size_t(v)];
+        if (r.tag() != ndarray_index)
+          fail_at(step, "T0511", "argument " + std::to_string(i) + " must be a tensor, not " + r.kind_name());
+        buffers[i] = static_cast<const NDArrayObj*>(r.object())->data;
+        break;
+      }
+      case ArgKind::Constant:
+        buffers[i] = program->constant_data[size_t(v)];
+        break;
+      case ArgKind::Arena:
+        buffers[i] = f.arena + artifact.executable().arena_tensors[size_t(v)].offset;
+        break;
+      default:
+        buffers[i] = &f.heap[size_t(v)];
+        break;
+    }
+  }
+  for (uint32_t i = step.num_buffers; i < step.num_args; ++i) {
+    const Arg a = step.args[i];
+    int64_t& out = scalars[i - step.num_buffers];
+    if (a.kind() == ArgKind::Immediate) {
+      out = a.value();
+    } else if (a.kind() == ArgKind::Heap) {
+      out = f.heap[size_t(a.value())];
+    } else {
+      Any r = f.registers[size_t(a.value())];
+      if (auto t = r.try_as<NDArray>(); t && t->get() && t->size() == 1)
+        r = t->dtype().is_float() ? Any(t->element(0)) : Any(t->element_int(0));
+      if (r.tag() == kFloat) {
+        const double d = r.as<double>();
+        std::memcpy(&out, &d, sizeof d);
+      } else if (auto n = r.try_as<int64_t>()) {
+        out = *n;
+      } else {
+        fail_at(step, "T0511", "argument " + std::to_string(i) + " must be a number, not " + r.kind_name());
+      }
+    }
+  }
+  const int32_t code = step.kernel(buffers.data(), scalars.data(), context.get());
+  context.workspace().rollback({});
+  if (code != 0 || context.cancelled()) [[unlikely]]
+    kernel_failed(step, code);
+}
+
+void Machine::call_packed(const Step& step) {
+  std::vector<Any> args(step.num_args);
+  for (uint32_t i = 0; i < step.num_args; ++i) args[i] = any_arg(step, i);
+  set_result(step, step.packed->call(args));
+}
+
+bool Machine::condition(const Step& step) {
+  const Any v = any_arg(step, 0);
+  if (auto n = v.try_as<int64_t>()) return *n != 0;
+  if (auto t = v.try_as<NDArray>(); t && t->get() && t->size() == 1) return t->element(0) != 0;
+  fail_at(step, "T0511", "a condition must be one number, not " + v.kind_name());
+}
+
+/// Runs until the frame at the bottom returns.
+Any Machine::execute() {
+  const int bottom = depth;
+  for (;;) {
+    Frame& f = frame();
+    const Step& step = *f.pc;
+    switch (step.kind) {
+      case Step::Kernel:
+      case Step::Builtin:
+      case Step::Packed: {
+        const double start = profile ? now_ms() : 0;
+        if (step.kind == Step::Kernel)
+          call_kernel(step);
+        else if (step.kind == Step::Builtin)
+          step.builtin(*this, step);
+        else
+          call_packed(step);
+        if (profile) profile(step.callee->name, now_ms() - start);
+        ++f.pc;
+        break;
+      }
+      case Step::Call: {
+        if (context.cancelled()) kernel_failed(step, -2);
+        std::vector<Any> args(step.num_args);
+        for (uint32_t i = 0; i < step.num_args; ++i) args[i] = any_arg(step, i);
+        ++f.pc;
+        enter(step.function, args, step.dst);
+        break;
+      }
+      case Step::Ret: {
+        const int32_t to = f.return_to;
+        const bool last = depth == bottom;
+        Any value = std::move(f.registers[size_t(step.dst)]);
+        value = leave_frame(std::move(value));
+        if (last) return value;
+        if (to >= 0) frame().registers[size_t(to)] = std::move(value);
+        break;
+      }
+      case Step::Goto:
+        if (step.offset <= 0 && context.cancelled()) kernel_failed(step, -2);
+        f.pc += step.offset;
+        break;
+      case Step::If:
+        f.pc += condition(step) ? 1 : step.offset;
+        break;
+    }
+  }
+}
+
+void Machine::reset() noexcept {
+  for (; depth >= 0; --depth) {
+    Frame& f = frame();
+    for (Any& r : f.registers) r = Any();
+    f.own_arena = NDArray();
+  }
+  std::fill(active.begin(), active.end(), 0);
+  context.workspace().rollback({});
+  given = {};
+}
+
+}  // namespace tenon

@@ -1,0 +1,269 @@
+// SPDX-License-Identifier: Apache-2.0
+// The builtins of the VM; executable.h describes each. To add one: write it here, name it in the table below,
+// describe it there.
+#include <algorithm>
+#include <limits>
+
+#include "runtime/machine.h"
+
+namespace tenon {
+namespace {
+
+void need(Machine& m, const Step& s, bool condition, const char* what) {
+  if (!condition)
+    m.fail_at(s, "T0511", std::string("malformed call of a builtin: ") + what,
+              "this is a bug of the compiler that wrote the artifact");
+}
+
+/// Dimensions of a tensor or shape argument.
+std::vector<int64_t> shape_arg(Machine& m, const Step& s, uint32_t i) {
+  const Any v = m.any_arg(s, i);
+  if (auto shape = v.try_as<Shape>(); shape && *shape) return (*shape)->dims;
+  return m.tensor_arg(s, i).shape();
+}
+
+Shape new_shape(std::vector<int64_t> dims) {
+  auto shape = make<ShapeObj>();
+  shape.mut()->dims = std::move(dims);
+  return shape;
+}
+
+void match_shape(Machine& m, const Step& s) {
+  need(m, s, s.num_args >= 2, "match_shape needs a tensor and a rank");
+  const std::vector<int64_t> dims = shape_arg(m, s, 0);
+  const int64_t n = m.int_arg(s, 1);
+  need(m, s, n >= 0 && int64_t(s.num_args) == 2 + 2 * n, "match_shape needs a pair for each dimension");
+  bool ok = int64_t(dims.size()) == n;
+  for (int64_t i = 0; ok && i < n; ++i) {
+    const int64_t code = m.int_arg(s, uint32_t(2 + 2 * i));
+    // The second word of a pair is a slot number for codes 1 and 2, given as an immediate.
+    const int64_t value = m.int_arg(s, uint32_t(3 + 2 * i));
+    if (code == 0)
+      ok = dims[i] == value;
+    else if (code == 1)
+      m.heap_slot(s, value) = dims[i];
+    else if (code == 2)
+      ok = dims[i] == m.heap_slot(s, value);
+    else
+      need(m, s, code == 3, "unknown code in match_shape");
+  }
+  if (ok) return;
+  std::string wanted = "[";
+  for (int64_t i = 0; i < n; ++i) {
+    const int64_t code = m.int_arg(s, uint32_t(2 + 2 * i)), value = m.int_arg(s, uint32_t(3 + 2 * i));
+    wanted += i ? ", " : "";
+    wanted += code == 0 ? std::to_string(value) : code == 2 ? std::to_string(m.heap_slot(s, value)) : "any";
+  }
+  m.fail_at(s, "T0501", "a tensor has shape " + shape_text(dims) + " where " + wanted + "] is required",
+            "check the shapes of the inputs");
+}
+
+void check_tensor(Machine& m, const Step& s) {
+  need(m, s, s.num_args == 3, "check_tensor takes three arguments");
+  NDArray a = m.tensor_arg(s, 0);
+  const int64_t ndim = m.int_arg(s, 1), word = m.int_arg(s, 2);
+  if (ndim >= 0 && a.ndim() != ndim)
+    m.fail_at(s, "T0501",
+              "a tensor has shape " + shape_text(a.shape()) + " where " + std::to_string(ndim) +
+                  " dimensions are required");
+  if (word != 0 && a.dtype() != dtype_of_word(word))
+    m.fail_at(s, "T0501",
+              "a tensor has type " + to_string(a.dtype()) + " where " + to_string(dtype_of_word(word)) +
+                  " is required");
+  m.set_result(s, Any(a));
+}
+
+int64_t floor_div(int64_t a, int64_t b) { return a / b - (a % b != 0 && (a < 0) != (b < 0)); }
+
+void compute_shape(Machine& m, const Step& s) {
+  need(m, s, s.num_args >= 3 && s.num_args % 2 == 1, "compute_shape takes a slot and pairs");
+  std::vector<int64_t>& stack = m.dims;
+  stack.clear();
+  for (uint32_t i = 1; i < s.num_args; i += 2) {
+    const int64_t code = m.int_arg(s, i), value = m.int_arg(s, i + 1);
+    if (code == 0) {
+      stack.push_back(value);
+      continue;
+    }
+    if (code == 1) {
+      stack.push_back(m.heap_slot(s, value));
+      continue;
+    }
+    need(m, s, code == 2 && stack.size() >= 2, "compute_shape has no operands");
+    const int64_t b = stack.back();
+    stack.pop_back();
+    int64_t& a = stack.back();
+    bool overflow = false;
+    const ShapeOp op = ShapeOp(value);
+    if (op == ShapeOp::FloorDiv || op == ShapeOp::FloorMod || op == ShapeOp::CeilDiv) {
+      if (b == 0)
+        m.fail_at(s, "T0512", "division by zero while computing a shape", "check the shapes of the inputs");
+      if (b == -1 && a == std::numeric_limits<int64_t>::min()) overflow = true;
+    }
+    if (!overflow) switch (op) {
+        case ShapeOp::Add:
+          overflow = __builtin_add_overflow(a, b, &a);
+          break;
+        case ShapeOp::Sub:
+          overflow = __builtin_sub_overflow(a, b, &a);
+          break;
+        case ShapeOp::Mul:
+          overflow = __builtin_mul_overflow(a, b, &a);
+          break;
+        case ShapeOp::FloorDiv:
+          a = floor_div(a, b);
+          break;
+        case ShapeOp::FloorMod:
+          a -= floor_div(a, b) * b;
+          break;
+        case ShapeOp::CeilDiv:
+          a = floor_div(a, b) + (a % b != 0);
+          break;
+        case ShapeOp::Min:
+          a = std::min(a, b);
+          break;
+        case ShapeOp::Max:
+          a = std::max(a, b);
+          break;
+        default:
+          need(m, s, false, "unknown operation in compute_shape");
+      }
+    if (overflow) m.fail_at(s, "T0512", "a shape does not fit in 64 bits", "check the shapes of the inputs");
+  }
+  need(m, s, stack.size() == 1, "compute_shape leaves more than one value");
+  m.heap_slot(s, m.int_arg(s, 0)) = stack[0];
+}
+
+void make_shape(Machine& m, const Step& s) {
+  std::vector<int64_t> dims;
+  m.dims_arg(s, 0, dims);
+  m.set_result(s, Any(new_shape(std::move(dims))));
+}
+void shape_of(Machine& m, const Step& s) { m.set_result(s, Any(new_shape(m.tensor_arg(s, 0).shape()))); }
+
+void tensor_to_shape(Machine& m, const Step& s) {
+  NDArray a = m.tensor_arg(s, 0);
+  if (a.ndim() != 1 || !a.dtype().is_integer() || a.size() > 64)
+    m.fail_at(s, "T0501",
+              "a shape must be a list of integers, not a " + to_string(a.dtype()) + " tensor of shape " +
+                  shape_text(a.shape()));
+  std::vector<int64_t> dims(size_t(a.size()));
+  for (size_t i = 0; i < dims.size(); ++i) dims[i] = a.element_int(int64_t(i));
+  m.set_result(s, Any(new_shape(std::move(dims))));
+}
+
+void shape_to_tensor(Machine& m, const Step& s) {
+  const std::vector<int64_t> dims = shape_arg(m, s, 0);
+  const int64_t n = int64_t(dims.size());
+  NDArray a = m.pool.mut()->tensor({&n, 1}, i64);
+  std::copy(dims.begin(), dims.end(), a.as_ptr<int64_t>());
+  m.set_result(s, Any(a));
+}
+
+void shape_dim(Machine& m, const Step& s) {
+  need(m, s, s.num_args == 2, "shape_dim takes two arguments");
+  const std::vector<int64_t> dims = shape_arg(m, s, 0);
+  const int64_t i = m.int_arg(s, 1);
+  if (i < 0 || i >= int64_t(dims.size()))
+    m.fail_at(s, "T0501", "shape " + shape_text(dims) + " has no dimension " + std::to_string(i));
+  m.set_result(s, Any(dims[size_t(i)]));
+}
+
+void alloc_tensor(Machine& m, const Step& s) {
+  need(m, s, s.num_args >= 1, "alloc_tensor needs a data type");
+  const DataType dtype = dtype_of_word(m.int_arg(s, 0));
+  m.dims_arg(s, 1, m.dims);
+  const size_t k = size_t(s.output);
+  if (s.output >= 0 && m.depth == 0 && k < m.given.size() && m.usable[k] && !m.handed[k]) {
+    const NDArray& out = m.given[k];
+    if (out.dtype() == dtype && std::ranges::equal(out.shape(), m.dims)) {
+      m.handed[k] = 1;
+      m.set_result(s, Any(out));
+      return;
+    }
+  }
+  m.set_result(s, Any(m.pool.mut()->tensor(m.dims, dtype)));
+}
+
+void reshape(Machine& m, const Step& s) {
+  NDArray a = m.tensor_arg(s, 0);
+  std::vector<int64_t> dims;
+  m.dims_arg(s, 1, dims);
+  m.set_result(s, Any(a.reshape(std::move(dims))));
+}
+
+void copy(Machine& m, const Step& s) {
+  NDArray a = m.tensor_arg(s, 0), out = m.pool.mut()->tensor(a.shape(), a.dtype());
+  std::memcpy(out.data(), a.data(), a.byte_size());
+  m.set_result(s, Any(out));
+}
+
+void tuple(Machine& m, const Step& s) {
+  auto items = make<ArrayObj>();
+  items.mut()->items.reserve(s.num_args);
+  for (uint32_t i = 0; i < s.num_args; ++i) items.mut()->items.push_back(m.any_arg(s, i));
+  m.set_result(s, Any(items));
+}
+
+void tuple_get(Machine& m, const Step& s) {
+  need(m, s, s.num_args == 2, "tuple_get takes two arguments");
+  auto t = m.any_arg(s, 0).try_as<Ref<ArrayObj>>();
+  const int64_t i = m.int_arg(s, 1);
+  need(m, s, t && *t && i >= 0 && i < int64_t((*t)->items.size()), "tuple_get outside a tuple");
+  m.set_result(s, (*t)->items[size_t(i)]);
+}
+
+void scalar(Machine& m, const Step& s) {
+  NDArray a = m.tensor_arg(s, 0);
+  if (a.size() != 1)
+    m.fail_at(s, "T0501", "a tensor of shape " + shape_text(a.shape()) + " is used as one number");
+  m.set_result(s, a.dtype().is_float() ? Any(a.element(0)) : Any(a.element_int(0)));
+}
+
+void to_tensor(Machine& m, const Step& s) {
+  need(m, s, s.num_args == 2, "to_tensor takes two arguments");
+  const Any v = m.any_arg(s, 0);
+  NDArray a = m.pool.mut()->tensor({}, dtype_of_word(m.int_arg(s, 1)));
+  if (auto i = v.try_as<int64_t>())
+    a.set_element_int(0, *i);
+  else if (auto d = v.try_as<double>())
+    a.set_element(0, *d);
+  else
+    need(m, s, false, "to_tensor takes a number");
+  m.set_result(s, Any(a));
+}
+
+void none(Machine& m, const Step& s) { m.set_result(s, Any()); }
+
+constexpr struct {
+  std::string_view name;
+  BuiltinCode code;
+} table[] = {{"match_shape", match_shape},
+             {"check_tensor", check_tensor},
+             {"compute_shape", compute_shape},
+             {"make_shape", make_shape},
+             {"shape_of", shape_of},
+             {"tensor_to_shape", tensor_to_shape},
+             {"shape_to_tensor", shape_to_tensor},
+             {"shape_dim", shape_dim},
+             {"alloc_tensor", alloc_tensor},
+             {"reshape", reshape},
+             {"copy", copy},
+             {"tuple", tuple},
+             {"tuple_get", tuple_get},
+             {"scalar", scalar},
+             {"to_tensor", to_tensor},
+             {"none", none}};
+
+}  // namespace
+
+BuiltinCode find_builtin(std::string_view name) {
+  constexpr std::string_view prefix = "vm.builtin.";
+  if (!name.starts_with(prefix)) return nullptr;
+  name.remove_prefix(prefix.size());
+  for (const auto& entry : table)
+    if (entry.name == name) return entry.code;
+  return nullptr;
+}
+
+}  // namespace tenon
