@@ -59,8 +59,10 @@ void Analyzer::Impl::add_fact(Sum s) {
     info.var = VarRef(Ref<Var>(v));
     ConstBound b = info.bound;
     if (r.max == neg_inf || t.coeff == neg_inf) continue;
-    if (t.coeff > 0) b.min = std::max(b.min, -floor_div(r.max, t.coeff));
-    else b.max = std::min(b.max, floor_div(r.max, -t.coeff));
+    if (t.coeff > 0)
+      b.min = std::max(b.min, -floor_div(r.max, t.coeff));
+    else
+      b.max = std::min(b.max, floor_div(r.max, -t.coeff));
     if (b.min > b.max || (b.min == info.bound.min && b.max == info.bound.max)) continue;
     info.bound = b;
     set_var(v, std::move(info));
@@ -162,7 +164,8 @@ void Analyzer::assume_size(const tir::VarRef& v, int64_t at_least) {
 }
 
 Analyzer::Scope::Scope(Analyzer* owner, size_t mark) : owner_(owner), mark_(mark) {}
-Analyzer::Scope::Scope(Scope&& other) noexcept : owner_(std::exchange(other.owner_, nullptr)), mark_(other.mark_) {}
+Analyzer::Scope::Scope(Scope&& other) noexcept
+    : owner_(std::exchange(other.owner_, nullptr)), mark_(other.mark_) {}
 Analyzer::Scope::~Scope() {
   if (owner_) owner_->impl_->undo_to(mark_);
 }
@@ -198,7 +201,9 @@ bool Analyzer::can_prove_lt(const PrimExpr& e, int64_t bound) {
   s.base = wrap_add(s.base, wrap_add(bound, -1));
   return impl_->nonnegative(s, 6);
 }
-ConstBound Analyzer::bound(const PrimExpr& e) { return intersect(impl_->bound(e), impl_->bound(impl_->simplify(e))); }
+ConstBound Analyzer::bound(const PrimExpr& e) {
+  return intersect(impl_->bound(e), impl_->bound(impl_->simplify(e)));
+}
 ModularSet Analyzer::modular(const PrimExpr& e) { return impl_->modular(impl_->simplify(e)); }
 
 PrimExpr simplify(const PrimExpr& e) { return Analyzer().simplify(e); }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The inside of the Analyzer: sums of products, intervals, and the facts it knows. Only src/analysis reads it.
+// The inside of the Analyzer: sums of products, intervals, and the facts it knows. Only src/analysis reads
+// it.
 //
 // int64 expressions are treated as numbers that do not overflow, as sizes and indices are. Values that come
 // from data (loads, calls) may be anything, so terms with them ("wild") are only reordered modulo 2^64, never
@@ -60,8 +61,8 @@ struct Analyzer::Impl {
     tir::VarRef var;
     ConstBound bound;
     ModularSet modular;
-    tir::Range range;   ///< symbolic range, or null
-    PrimExpr value;     ///< what the variable equals, or null
+    tir::Range range;  ///< symbolic range, or null
+    PrimExpr value;    ///< what the variable equals, or null
     bool wild = false;
   };
   struct Undo {
@@ -73,18 +74,18 @@ struct Analyzer::Impl {
 
   // ---- what is known
   std::unordered_map<const tir::Var*, VarInfo> vars;
-  std::vector<Sum> facts;            ///< each is ≥ 0
-  std::vector<PrimExpr> literals;    ///< conditions that hold and are no linear facts
+  std::vector<Sum> facts;          ///< each is ≥ 0
+  std::vector<PrimExpr> literals;  ///< conditions that hold and are no linear facts
   std::vector<Undo> log;
   size_t scopes = 0;
 
   // ---- order of variables and other objects: by first meeting, so that results are deterministic
   std::unordered_map<const Object*, int> order;
-  std::vector<ObjectRef> ordered;    ///< keeps the addresses taken
+  std::vector<ObjectRef> ordered;  ///< keeps the addresses taken
   int id_of(const Object* o);
 
   using Memo = std::unordered_map<const Object*, std::pair<PrimExpr, PrimExpr>>;
-  Memo memo;                         ///< simplified nodes under the present facts
+  Memo memo;  ///< simplified nodes under the present facts
   int depth = 0;
 
   void set_var(const tir::Var* v, VarInfo info);
@@ -96,12 +97,12 @@ struct Analyzer::Impl {
   int compare(const PrimExpr& a, const PrimExpr& b);
   int compare(const std::vector<PrimExpr>& a, const std::vector<PrimExpr>& b);
   void add_term(Sum& s, Term t);
-  Sum plus(const Sum& a, const Sum& b, int64_t k = 1);   ///< a + k·b
+  Sum plus(const Sum& a, const Sum& b, int64_t k = 1);  ///< a + k·b
   Sum times(const Sum& a, int64_t k);
   std::optional<Sum> times(const Sum& a, const Sum& b);  ///< null when it would grow large
   Sum atom(const PrimExpr& e);
-  Sum parse(const PrimExpr& e);                          ///< of a simplified expression
-  Sum sum_of(const PrimExpr& e);                         ///< simplifies what is below
+  Sum parse(const PrimExpr& e);   ///< of a simplified expression
+  Sum sum_of(const PrimExpr& e);  ///< simplifies what is below
   PrimExpr expr_of(const Sum& s);
   PrimExpr expr_of(const Term& t);
   bool tame(const PrimExpr& e);
@@ -115,8 +116,8 @@ struct Analyzer::Impl {
   Sum recombine(Sum s);
   PrimExpr floordiv(const Sum& a, const PrimExpr& b);
   PrimExpr floormod(const Sum& a, const PrimExpr& b);
-  PrimExpr less(const Sum& d);                            ///< d < 0
-  PrimExpr equal(const Sum& d, bool negated);             ///< d == 0
+  PrimExpr less(const Sum& d);                 ///< d < 0
+  PrimExpr equal(const Sum& d, bool negated);  ///< d == 0
   PrimExpr min_max(const PrimExpr& a, const PrimExpr& b, bool is_min);
   PrimExpr compare_node(const PrimExpr& e);
   PrimExpr logic_node(const PrimExpr& e);
@@ -133,7 +134,8 @@ struct Analyzer::Impl {
 
   /// Assumptions while a branch is simplified.
   struct Local {
-    Local(Impl& impl, const PrimExpr& condition) : impl(impl), mark(impl.log.size()), kept(std::move(impl.memo)) {
+    Local(Impl& impl, const PrimExpr& condition)
+        : impl(impl), mark(impl.log.size()), kept(std::move(impl.memo)) {
       impl.memo.clear();
       impl.assume(condition);
     }

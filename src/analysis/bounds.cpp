@@ -19,13 +19,18 @@ static int64_t mul_end(int64_t a, int64_t b) {
   if (infinite(a) || infinite(b)) return (a < 0) == (b < 0) ? pos_inf : neg_inf;
   return saturate(__int128(a) * b);
 }
-ConstBound add(const ConstBound& a, const ConstBound& b) { return {add_end(a.min, b.min), add_end(a.max, b.max)}; }
+ConstBound add(const ConstBound& a, const ConstBound& b) {
+  return {add_end(a.min, b.min), add_end(a.max, b.max)};
+}
 ConstBound multiply(const ConstBound& a, const ConstBound& b) {
-  const int64_t v[] = {mul_end(a.min, b.min), mul_end(a.min, b.max), mul_end(a.max, b.min), mul_end(a.max, b.max)};
+  const int64_t v[] = {mul_end(a.min, b.min), mul_end(a.min, b.max), mul_end(a.max, b.min),
+                       mul_end(a.max, b.max)};
   return {*std::min_element(v, v + 4), *std::max_element(v, v + 4)};
 }
 ConstBound scale(const ConstBound& a, int64_t k) { return multiply(a, {k, k}); }
-ConstBound join(const ConstBound& a, const ConstBound& b) { return {std::min(a.min, b.min), std::max(a.max, b.max)}; }
+ConstBound join(const ConstBound& a, const ConstBound& b) {
+  return {std::min(a.min, b.min), std::max(a.max, b.max)};
+}
 ConstBound intersect(const ConstBound& a, const ConstBound& b) {
   ConstBound r{std::max(a.min, b.min), std::min(a.max, b.max)};
   return r.min > r.max ? a : r;
@@ -45,8 +50,8 @@ static int64_t div_end(int64_t a, int64_t b, bool floor) {
 /// Quotients over a divisor of one sign.
 static ConstBound divide(const ConstBound& a, const ConstBound& b, bool floor) {
   if (b.min <= 0 && b.max >= 0) return {};
-  const int64_t v[] = {div_end(a.min, b.min, floor), div_end(a.min, b.max, floor), div_end(a.max, b.min, floor),
-                       div_end(a.max, b.max, floor)};
+  const int64_t v[] = {div_end(a.min, b.min, floor), div_end(a.min, b.max, floor),
+                       div_end(a.max, b.min, floor), div_end(a.max, b.max, floor)};
   return {*std::min_element(v, v + 4), *std::max_element(v, v + 4)};
 }
 static ModularSet join(const ModularSet& a, const ModularSet& b) {
@@ -98,8 +103,10 @@ ConstBound Analyzer::Impl::bound(const Sum& s, int effort) {
         Sum rest = s;
         add_term(rest, {t.atoms, wrap_mul(t.coeff, -1)});
         const ConstBound b = bound(plus(rest, parse(side), t.coeff), effort - 1);
-        if (upper) r.max = std::min(r.max, b.max);
-        else r.min = std::max(r.min, b.min);
+        if (upper)
+          r.max = std::min(r.max, b.max);
+        else
+          r.min = std::max(r.min, b.min);
       }
     }
   }
@@ -195,7 +202,8 @@ ModularSet Analyzer::Impl::modular(const Sum& s) {
       const ModularSet x = modular(a);
       if (!small(x.base) || !small(p.base)) return {};
       // (c1·i + b1)(c2·j + b2)
-      const int64_t c = gcd(gcd(wrap_mul(p.coeff, x.coeff), wrap_mul(p.coeff, x.base)), wrap_mul(x.coeff, p.base));
+      const int64_t c =
+          gcd(gcd(wrap_mul(p.coeff, x.coeff), wrap_mul(p.coeff, x.base)), wrap_mul(x.coeff, p.base));
       p = normal({c, p.base * x.base});
     }
     if (!small(t.coeff) || !small(p.base)) return {};
@@ -237,7 +245,9 @@ ModularSet Analyzer::Impl::modular(const PrimExpr& e) {
       },
       [&](const tir::Min& n) { return analysis_detail::join(modular(n.a), modular(n.b)); },
       [&](const tir::Max& n) { return analysis_detail::join(modular(n.a), modular(n.b)); },
-      [&](const tir::Select& n) { return analysis_detail::join(modular(n.true_value), modular(n.false_value)); },
+      [&](const tir::Select& n) {
+        return analysis_detail::join(modular(n.true_value), modular(n.false_value));
+      },
       [&](const tir::PrimExprNode&) { return ModularSet(); });
   --depth;
   return r;
@@ -255,7 +265,8 @@ bool Analyzer::Impl::nonnegative(const Sum& s, int effort) {
     int64_t k = 0;
     for (const Term& t : f.terms) {
       for (const Term& u : s.terms)
-        if (compare(t.atoms, u.atoms) == 0 && u.coeff % t.coeff == 0 && u.coeff / t.coeff > 0) k = u.coeff / t.coeff;
+        if (compare(t.atoms, u.atoms) == 0 && u.coeff % t.coeff == 0 && u.coeff / t.coeff > 0)
+          k = u.coeff / t.coeff;
       if (k) break;
     }
     if (!k || !small(k)) continue;
@@ -278,14 +289,18 @@ bool Analyzer::Impl::nonnegative(const Sum& s, int effort) {
         int count = 0;
         ConstBound others{1, 1};
         for (const PrimExpr& x : u.atoms) {
-          if (x.as<Var>() == v) ++count;
-          else others = multiply(others, bound(x));
+          if (x.as<Var>() == v)
+            ++count;
+          else
+            others = multiply(others, bound(x));
         }
         if (!count) continue;
         const bool positive = others.min >= 0;
         if (count > 1 || !positive) low = high = false;
-        if (u.coeff > 0) high = false;
-        else low = false;
+        if (u.coeff > 0)
+          high = false;
+        else
+          low = false;
       }
       if (low || high) {
         best = v;
@@ -307,16 +322,20 @@ bool Analyzer::Impl::nonnegative(const Sum& s, int effort) {
       Term rest{{}, t.coeff};
       bool has = false;
       for (const PrimExpr& x : t.atoms) {
-        if (x.as<Var>() == best) has = true;
-        else rest.atoms.push_back(x);
+        if (x.as<Var>() == best)
+          has = true;
+        else
+          rest.atoms.push_back(x);
       }
       if (!has) {
         add_term(out, t);
         continue;
       }
       Sum factor;
-      if (rest.atoms.empty()) factor.base = rest.coeff;
-      else factor.terms.push_back(rest);
+      if (rest.atoms.empty())
+        factor.base = rest.coeff;
+      else
+        factor.terms.push_back(rest);
       std::optional<Sum> p = times(end, factor);
       if (!p) {
         ok = false;

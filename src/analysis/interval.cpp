@@ -14,7 +14,8 @@ using Domain = std::unordered_map<const Var*, IntInterval>;
 
 class Intervals {
  public:
-  Intervals(const Domain& domain, Analyzer& analyzer) : domain_(domain), analyzer_(analyzer), impl_(AnalyzerAccess::of(analyzer)) {}
+  Intervals(const Domain& domain, Analyzer& analyzer)
+      : domain_(domain), analyzer_(analyzer), impl_(AnalyzerAccess::of(analyzer)) {}
 
   IntInterval of(const PrimExpr& e) {
     if (!moves(e)) return {e, e};
@@ -23,34 +24,41 @@ class Intervals {
     if (const auto* n = e.as<tir::Min>()) {
       const IntInterval a = of(n->a), b = of(n->b);
       // Each upper end bounds the minimum; the lower end needs both.
-      return {a.min && b.min ? tir::min(a.min, b.min) : PrimExpr(),
-              a.max && b.max ? tir::min(a.max, b.max) : a.max ? a.max : b.max};
+      return {a.min && b.min ? tir::min(a.min, b.min) : PrimExpr(), a.max && b.max ? tir::min(a.max, b.max)
+                                                                    : a.max        ? a.max
+                                                                                   : b.max};
     }
     if (const auto* n = e.as<tir::Max>()) {
       const IntInterval a = of(n->a), b = of(n->b);
-      return {a.min && b.min ? tir::max(a.min, b.min) : a.min ? a.min : b.min,
+      return {a.min && b.min ? tir::max(a.min, b.min)
+              : a.min        ? a.min
+                             : b.min,
               a.max && b.max ? tir::max(a.max, b.max) : PrimExpr()};
     }
     if (const auto* n = e.as<tir::FloorDiv>()) {
       const auto c = tir::as_int(n->b);
       if (c && *c > 0) {
         const IntInterval a = of(n->a);
-        return {a.min ? tir::floordiv(a.min, n->b) : PrimExpr(), a.max ? tir::floordiv(a.max, n->b) : PrimExpr()};
+        return {a.min ? tir::floordiv(a.min, n->b) : PrimExpr(),
+                a.max ? tir::floordiv(a.max, n->b) : PrimExpr()};
       }
     }
     if (const auto* n = e.as<tir::FloorMod>()) {
       const auto c = tir::as_int(n->b);
       if (c && *c > 0) {
         const IntInterval a = of(n->a);
-        if (a.min && a.max && analyzer_.can_prove_equal(tir::floordiv(a.min, n->b), tir::floordiv(a.max, n->b)))
+        if (a.min && a.max &&
+            analyzer_.can_prove_equal(tir::floordiv(a.min, n->b), tir::floordiv(a.max, n->b)))
           return {tir::floormod(a.min, n->b), tir::floormod(a.max, n->b)};
         return {imm(0), imm(*c - 1)};
       }
       if (!moves(n->b) && analyzer_.can_prove_ge(n->b, 1)) return {imm(0), n->b - 1};
     }
     if (const auto* n = e.as<tir::Select>()) return hull(of(n->true_value), of(n->false_value));
-    if (const auto* n = e.as<tir::Call>(); n && n->op == "tir.if_then_else") return hull(of(n->args[1]), of(n->args[2]));
-    if (const auto* n = e.as<tir::Cast>(); n && is_index(e) && n->value.dtype().is_int() && !n->value.is<tir::BufferLoad>()) {
+    if (const auto* n = e.as<tir::Call>(); n && n->op == "tir.if_then_else")
+      return hull(of(n->args[1]), of(n->args[2]));
+    if (const auto* n = e.as<tir::Cast>();
+        n && is_index(e) && n->value.dtype().is_int() && !n->value.is<tir::BufferLoad>()) {
       const IntInterval a = of(n->value);
       return {a.min ? tir::cast(i64, a.min) : PrimExpr(), a.max ? tir::cast(i64, a.max) : PrimExpr()};
     }
@@ -73,7 +81,8 @@ class Intervals {
             b.max == pos_inf ? PrimExpr() : PrimExpr::int_imm(b.max, e.dtype())};
   }
   static IntInterval hull(const IntInterval& a, const IntInterval& b) {
-    return {a.min && b.min ? tir::min(a.min, b.min) : PrimExpr(), a.max && b.max ? tir::max(a.max, b.max) : PrimExpr()};
+    return {a.min && b.min ? tir::min(a.min, b.min) : PrimExpr(),
+            a.max && b.max ? tir::max(a.max, b.max) : PrimExpr()};
   }
 
   IntInterval sum(const AnalyzerAccess::Impl::Sum& s) {
@@ -83,8 +92,10 @@ class Intervals {
       PrimExpr still;
       std::vector<PrimExpr> moving;
       for (const PrimExpr& a : t.atoms) {
-        if (moves(a)) moving.push_back(a);
-        else still = still ? still * a : a;
+        if (moves(a))
+          moving.push_back(a);
+        else
+          still = still ? still * a : a;
       }
       const PrimExpr factor = still ? still * imm(t.coeff) : imm(t.coeff);
       if (moving.empty()) {
@@ -96,9 +107,16 @@ class Intervals {
       IntInterval x = of(moving[0]);
       for (size_t i = 1; i < moving.size(); ++i) {
         const IntInterval y = of(moving[i]);
-        const bool positive = x.min && y.min && analyzer_.can_prove_ge(x.min, 0) && analyzer_.can_prove_ge(y.min, 0);
-        if (positive) x = {x.min * y.min, x.max && y.max ? x.max * y.max : PrimExpr()};
-        else x = constant(moving[0] * moving[i]);
+        const bool positive =
+            x.min && y.min && analyzer_.can_prove_ge(x.min, 0) && analyzer_.can_prove_ge(y.min, 0);
+        if (positive) {
+          x = {x.min * y.min, x.max && y.max ? x.max * y.max : PrimExpr()};
+          continue;
+        }
+        PrimExpr product = moving[0];
+        for (size_t k = 1; k < moving.size(); ++k) product = product * moving[k];
+        x = constant(product);
+        break;
       }
       if (sign.min >= 0) {
         add(low, x.min ? x.min * factor : PrimExpr());
@@ -130,8 +148,10 @@ IntInterval interval_of(const PrimExpr& e, const Domain& domain, Analyzer& analy
     if (it == domain.end() || v->dtype != i64) continue;
     const ConstBound b = impl.bound(v);
     if (finite(b)) continue;
-    if (it->second.min && it->second.min.is<tir::IntImm>()) inside = tir::logical_and(inside, tir::ge(v, it->second.min));
-    if (it->second.max && it->second.max.is<tir::IntImm>()) inside = tir::logical_and(inside, tir::le(v, it->second.max));
+    if (it->second.min && it->second.min.is<tir::IntImm>())
+      inside = tir::logical_and(inside, tir::ge(v, it->second.min));
+    if (it->second.max && it->second.max.is<tir::IntImm>())
+      inside = tir::logical_and(inside, tir::le(v, it->second.max));
   }
   Analyzer::Scope scope = analyzer.assume(inside);
   IntInterval r = Intervals(domain, analyzer).of(x);

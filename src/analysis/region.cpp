@@ -93,14 +93,16 @@ class Detector {
     if (!max || is_data(max)) max = size - 1;
     // Accesses outside the buffer are never made (something guards them): the box ends at the buffer.
     if (!analyzer_.can_prove_ge(min, 0)) min = analyzer_.simplify(tir::max(min, imm(0)));
-    if (is_index(size) && !analyzer_.can_prove(le(max, size - 1))) max = analyzer_.simplify(tir::min(max, size - 1));
+    if (is_index(size) && !analyzer_.can_prove(le(max, size - 1)))
+      max = analyzer_.simplify(tir::min(max, size - 1));
     return range(min, analyzer_.simplify(max - min + 1));
   }
   /// An index read from memory has no place in a region.
   static bool is_data(const PrimExpr& e) {
     bool found = false;
     pre_order(e, [&](const ObjectRef& n) {
-      found = found || n.is<BufferLoad>() || (n.is<Call>() && n.as<Call>()->op != "tir.if_then_else" && n.as<Call>()->op != "tir.likely");
+      found = found || n.is<BufferLoad>() ||
+              (n.is<Call>() && n.as<Call>()->op != "tir.if_then_else" && n.as<Call>()->op != "tir.likely");
       return !found;
     });
     return found;
@@ -112,15 +114,18 @@ class Detector {
       const PrimExpr& at = indices[i];
       if (at.dtype().is_scalar()) {
         if (!is_index(at)) {
-          if (auto v = as_int(at)) region.push_back(range(imm(*v), imm(1)));
-          else region.push_back(dimension(cast(i64, at), cast(i64, at), b->shape[i]));
+          if (auto v = as_int(at))
+            region.push_back(range(imm(*v), imm(1)));
+          else
+            region.push_back(dimension(cast(i64, at), cast(i64, at), b->shape[i]));
         } else {
           region.push_back(dimension(at, at, b->shape[i]));
         }
       } else if (const auto* r = at.as<Ramp>(); r && as_int(r->stride) && is_index(r->base)) {
         const int64_t reach = *as_int(r->stride) * (r->lanes - 1);
         const PrimExpr other = r->base + imm(reach);
-        region.push_back(reach >= 0 ? dimension(r->base, other, b->shape[i]) : dimension(other, r->base, b->shape[i]));
+        region.push_back(reach >= 0 ? dimension(r->base, other, b->shape[i])
+                                    : dimension(other, r->base, b->shape[i]));
       } else {
         region.push_back(range(imm(0), b->shape[i]));
       }
@@ -169,7 +174,10 @@ class Detector {
           stmt(n.body);
           domain_.erase(n.loop_var.get());
         },
-        [&](const While& n) { expr(n.condition); stmt(n.body); },
+        [&](const While& n) {
+          expr(n.condition);
+          stmt(n.body);
+        },
         [&](const IfThenElse& n) {
           expr(n.condition);
           stmt(n.then_case);
@@ -188,20 +196,33 @@ class Detector {
           nested(*n.block);
         },
         [&](const Block& n) { nested(n); },
-        [&](const Allocate& n) { hide(n.buffer); stmt(n.body); },
-        [&](const AllocateConst& n) { hide(n.buffer); stmt(n.body); },
+        [&](const Allocate& n) {
+          hide(n.buffer);
+          stmt(n.body);
+        },
+        [&](const AllocateConst& n) {
+          hide(n.buffer);
+          stmt(n.body);
+        },
         [&](const DeclBuffer& n) { stmt(n.body); },
-        [&](const BufferRealize& n) { hide(n.buffer); stmt(n.body); },
+        [&](const BufferRealize& n) {
+          hide(n.buffer);
+          stmt(n.body);
+        },
         [&](const BufferStore& n) {
           expr(n.value);
           expr(n.predicate);
           for (const PrimExpr& i : n.indices) expr(i);
           access(writes_, n.buffer, n.indices);
         },
-        [&](const AssertStmt& n) { expr(n.condition); },
-        [&](const tir::Evaluate& n) { expr(n.value); },
-        [&](const SeqStmt& n) { for (const Stmt& t : n.seq) stmt(t); },
-        [&](const AttrStmt& n) { expr(n.value); stmt(n.body); },
+        [&](const AssertStmt& n) { expr(n.condition); }, [&](const tir::Evaluate& n) { expr(n.value); },
+        [&](const SeqStmt& n) {
+          for (const Stmt& t : n.seq) stmt(t);
+        },
+        [&](const AttrStmt& n) {
+          expr(n.value);
+          stmt(n.body);
+        },
         [&](const StmtNode&) { opaque_ = true; });
   }
 
@@ -238,7 +259,8 @@ class Detector {
 AccessRegions detect_access_regions(const Ref<tir::Block>& block) { return Detector().run(block); }
 
 tir::BufferRegion union_regions(const std::vector<tir::BufferRegion>& regions,
-                                const std::unordered_map<const tir::Var*, tir::Range>& domain, Analyzer& analyzer) {
+                                const std::unordered_map<const tir::Var*, tir::Range>& domain,
+                                Analyzer& analyzer) {
   CHECK(!regions.empty(), "union of no regions");
   Domain over;
   for (auto& [v, r] : domain) over[v] = {r->min, analyzer.simplify(r->min + r->extent - 1)};
@@ -281,7 +303,8 @@ bool region_covers(const tir::BufferRegion& outer, const tir::BufferRegion& inne
   return true;
 }
 
-std::optional<AffineForm> affine_form(const PrimExpr& e, const std::vector<tir::VarRef>& vars, Analyzer& analyzer) {
+std::optional<AffineForm> affine_form(const PrimExpr& e, const std::vector<tir::VarRef>& vars,
+                                      Analyzer& analyzer) {
   AnalyzerAccess::Impl& impl = AnalyzerAccess::of(analyzer);
   if (!is_index(e)) return std::nullopt;
   const auto s = impl.parse(analyzer.simplify(e));

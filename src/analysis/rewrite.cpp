@@ -14,7 +14,8 @@ PrimExpr Analyzer::Impl::simplify(const PrimExpr& e) {
     if (it == vars.end()) return e;
     if (it->second.value) return it->second.value;
     const ConstBound& b = it->second.bound;
-    return b.min == b.max && (e.dtype().is_int() || e.dtype().is_bool()) ? PrimExpr::int_imm(b.min, e.dtype()) : e;
+    return b.min == b.max && (e.dtype().is_int() || e.dtype().is_bool()) ? PrimExpr::int_imm(b.min, e.dtype())
+                                                                         : e;
   }
   if (auto it = memo.find(e.get()); it != memo.end()) return it->second.second;
   if (depth > 500) return e;
@@ -72,19 +73,33 @@ PrimExpr Analyzer::Impl::simplify_node(const PrimExpr& e) {
         if (is_index(e) && bound(a).min >= 0 && bound(b).min > 0) return floormod(parse(a), b);
         return tir::truncmod(a, b);
       },
-      [&](const tir::Min& n) { return foldable(e) ? min_max(simplify(n.a), simplify(n.b), true) : simplify_children(e); },
-      [&](const tir::Max& n) { return foldable(e) ? min_max(simplify(n.a), simplify(n.b), false) : simplify_children(e); },
-      [&](const tir::EQ&) { return literal(compare_node(e)); }, [&](const tir::NE&) { return literal(compare_node(e)); },
-      [&](const tir::LT&) { return literal(compare_node(e)); }, [&](const tir::LE&) { return literal(compare_node(e)); },
-      [&](const tir::GT&) { return literal(compare_node(e)); }, [&](const tir::GE&) { return literal(compare_node(e)); },
-      [&](const tir::And&) { return literal(logic_node(e)); }, [&](const tir::Or&) { return literal(logic_node(e)); },
+      [&](const tir::Min& n) {
+        return foldable(e) ? min_max(simplify(n.a), simplify(n.b), true) : simplify_children(e);
+      },
+      [&](const tir::Max& n) {
+        return foldable(e) ? min_max(simplify(n.a), simplify(n.b), false) : simplify_children(e);
+      },
+      [&](const tir::EQ&) { return literal(compare_node(e)); },
+      [&](const tir::NE&) { return literal(compare_node(e)); },
+      [&](const tir::LT&) { return literal(compare_node(e)); },
+      [&](const tir::LE&) { return literal(compare_node(e)); },
+      [&](const tir::GT&) { return literal(compare_node(e)); },
+      [&](const tir::GE&) { return literal(compare_node(e)); },
+      [&](const tir::And&) { return literal(logic_node(e)); },
+      [&](const tir::Or&) { return literal(logic_node(e)); },
       [&](const tir::Not&) { return literal(logic_node(e)); },
       [&](const tir::Select& n) {
         const PrimExpr c = simplify(n.condition);
         if (auto v = tir::as_int(c)) return simplify(*v ? n.true_value : n.false_value);
         PrimExpr t, f;
-        { Local in(*this, c); t = simplify(n.true_value); }
-        { Local in(*this, tir::logical_not(c)); f = simplify(n.false_value); }
+        {
+          Local in(*this, c);
+          t = simplify(n.true_value);
+        }
+        {
+          Local in(*this, tir::logical_not(c));
+          f = simplify(n.false_value);
+        }
         if (compare(t, f) == 0) return t;
         return tir::select(c, t, f);
       },
@@ -93,7 +108,8 @@ PrimExpr Analyzer::Impl::simplify_node(const PrimExpr& e) {
         // A widening that is narrowed back to where it came from.
         if (const auto* inner = v.as<tir::Cast>()) {
           const DataType a = inner->value.dtype(), b = v.dtype();
-          const bool widens = (a.is_int() && b.is_int() && b.bits >= a.bits) || (a.is_bool() && b.is_integer());
+          const bool widens =
+              (a.is_int() && b.is_int() && b.bits >= a.bits) || (a.is_bool() && b.is_integer());
           if (widens && a == e.dtype()) return inner->value;
         }
         return v.same_as(n.value) ? e : tir::cast(e.dtype(), v);
@@ -115,8 +131,10 @@ PrimExpr Analyzer::Impl::simplify_node(const PrimExpr& e) {
         if (old != vars.end()) outer = old->second;
         vars[n.var.get()] = info;
         const PrimExpr body = simplify(n.body);
-        if (outer) vars[n.var.get()] = *outer;
-        else vars.erase(n.var.get());
+        if (outer)
+          vars[n.var.get()] = *outer;
+        else
+          vars.erase(n.var.get());
         memo = std::move(kept);
         if (value.same_as(n.value) && body.same_as(n.body)) return e;
         return PrimExpr(make<tir::Let>(n.var, value, body));
@@ -126,8 +144,14 @@ PrimExpr Analyzer::Impl::simplify_node(const PrimExpr& e) {
           const PrimExpr c = simplify(n.args[0]);
           if (auto v = tir::as_int(c)) return simplify(*v ? n.args[1] : n.args[2]);
           PrimExpr t, f;
-          { Local in(*this, c); t = simplify(n.args[1]); }
-          { Local in(*this, tir::logical_not(c)); f = simplify(n.args[2]); }
+          {
+            Local in(*this, c);
+            t = simplify(n.args[1]);
+          }
+          {
+            Local in(*this, tir::logical_not(c));
+            f = simplify(n.args[2]);
+          }
           if (compare(t, f) == 0) return t;
           return tir::if_then_else(c, t, f);
         }
@@ -159,9 +183,10 @@ Analyzer::Impl::Sum Analyzer::Impl::recombine(Sum s) {
         const PrimExpr q = quotient.terms[0].atoms[0];
         auto with = [&](const PrimExpr& a) {
           Term t{low.atoms, 0};
-          t.atoms.insert(std::upper_bound(t.atoms.begin(), t.atoms.end(), a,
-                                          [&](const PrimExpr& l, const PrimExpr& r) { return compare(l, r) < 0; }),
-                         a);
+          t.atoms.insert(
+              std::upper_bound(t.atoms.begin(), t.atoms.end(), a,
+                               [&](const PrimExpr& l, const PrimExpr& r) { return compare(l, r) < 0; }),
+              a);
           return t.atoms;
         };
         const std::vector<PrimExpr> high = with(q);
@@ -185,8 +210,10 @@ Analyzer::Impl::Sum Analyzer::Impl::recombine(Sum s) {
           }
           if (!whole) continue;
           Sum factor;
-          if (low.atoms.empty()) factor.base = low.coeff;
-          else factor.terms.push_back(low);
+          if (low.atoms.empty())
+            factor.base = low.coeff;
+          else
+            factor.terms.push_back(low);
           const std::optional<Sum> p = times(parse(whole), factor);
           if (!p) continue;
           Sum rest;
@@ -206,7 +233,8 @@ Analyzer::Impl::Sum Analyzer::Impl::recombine(Sum s) {
 
 namespace {
 /// a = c·q + r, with the coefficients of r smaller than c and its base in [0, c).
-template <class Sum> void split(const Sum& a, int64_t c, Sum& q, Sum& r) {
+template <class Sum>
+void split(const Sum& a, int64_t c, Sum& q, Sum& r) {
   for (const auto& t : a.terms) {
     const int64_t k = t.coeff / c, rest = t.coeff - k * c;
     if (k) q.terms.push_back({t.atoms, k});
@@ -270,13 +298,20 @@ PrimExpr Analyzer::Impl::floordiv(const Sum& a, const PrimExpr& b) {
     Term rest = t;
     bool all = true;
     for (const PrimExpr& x : n.terms[0].atoms) {
-      auto it = std::find_if(rest.atoms.begin(), rest.atoms.end(), [&](const PrimExpr& y) { return compare(x, y) == 0; });
-      if (it == rest.atoms.end()) { all = false; break; }
+      auto it = std::find_if(rest.atoms.begin(), rest.atoms.end(),
+                             [&](const PrimExpr& y) { return compare(x, y) == 0; });
+      if (it == rest.atoms.end()) {
+        all = false;
+        break;
+      }
       rest.atoms.erase(it);
     }
-    if (!all) add_term(r, t);
-    else if (rest.atoms.empty()) q.base = wrap_add(q.base, t.coeff);
-    else add_term(q, rest);
+    if (!all)
+      add_term(r, t);
+    else if (rest.atoms.empty())
+      q.base = wrap_add(q.base, t.coeff);
+    else
+      add_term(q, rest);
   }
   Sum room = plus(n, r, -1);
   room.base = wrap_add(room.base, -1);
@@ -304,8 +339,10 @@ PrimExpr Analyzer::Impl::floormod(const Sum& a, const PrimExpr& b) {
         Term rest = r.terms[i];
         rest.atoms.erase(rest.atoms.begin() + ptrdiff_t(j));
         Sum factor;
-        if (rest.atoms.empty()) factor.base = rest.coeff;
-        else factor.terms.push_back(rest);
+        if (rest.atoms.empty())
+          factor.base = rest.coeff;
+        else
+          factor.terms.push_back(rest);
         const std::optional<Sum> p = times(parse(m->a), factor);
         if (!p) continue;
         Sum next;
@@ -343,8 +380,12 @@ PrimExpr Analyzer::Impl::floormod(const Sum& a, const PrimExpr& b) {
       Term rest = t;
       bool all = true;
       for (const PrimExpr& x : n.terms[0].atoms) {
-        auto it = std::find_if(rest.atoms.begin(), rest.atoms.end(), [&](const PrimExpr& y) { return compare(x, y) == 0; });
-        if (it == rest.atoms.end()) { all = false; break; }
+        auto it = std::find_if(rest.atoms.begin(), rest.atoms.end(),
+                               [&](const PrimExpr& y) { return compare(x, y) == 0; });
+        if (it == rest.atoms.end()) {
+          all = false;
+          break;
+        }
         rest.atoms.erase(it);
       }
       if (!all) add_term(r, t);
@@ -383,8 +424,10 @@ PrimExpr Analyzer::Impl::less(const Sum& d) {
   auto show = [&](const Sum& s) -> PrimExpr {  // s < 0
     Sum left, right;
     for (const Term& t : s.terms) {
-      if (t.coeff > 0) left.terms.push_back(t);
-      else right.terms.push_back({t.atoms, wrap_mul(t.coeff, -1)});
+      if (t.coeff > 0)
+        left.terms.push_back(t);
+      else
+        right.terms.push_back({t.atoms, wrap_mul(t.coeff, -1)});
     }
     if (left.terms.empty()) {
       left.base = wrap_add(s.base, 1);
@@ -407,8 +450,10 @@ PrimExpr Analyzer::Impl::less(const Sum& d) {
     if (g <= 1) continue;
     Sum x, r;
     for (const Term& t : d.terms) {
-      if (t.coeff % g == 0) x.terms.push_back({t.atoms, t.coeff / g});
-      else r.terms.push_back(t);
+      if (t.coeff % g == 0)
+        x.terms.push_back({t.atoms, t.coeff / g});
+      else
+        r.terms.push_back(t);
     }
     const ConstBound b = bound(r);
     if (!finite(b)) continue;
@@ -441,8 +486,10 @@ PrimExpr Analyzer::Impl::equal(const Sum& d, bool negated) {
   Sum left, right;
   for (const Term& t : d.terms) {
     const int64_t k = sign * (t.coeff / g);
-    if (k > 0) left.terms.push_back({t.atoms, k});
-    else right.terms.push_back({t.atoms, -k});
+    if (k > 0)
+      left.terms.push_back({t.atoms, k});
+    else
+      right.terms.push_back({t.atoms, -k});
   }
   right.base = -sign * (d.base / g);
   const PrimExpr l = expr_of(left), r = expr_of(right);
@@ -468,8 +515,10 @@ PrimExpr Analyzer::Impl::compare_node(const PrimExpr& e) {
     } else {
       if (!strict) d.base = wrap_add(d.base, -1);
       // Modulo 2^64 a constant difference says nothing about wild values.
-      if (!tame(x) || !tame(y)) r = {};
-      else r = less(d);
+      if (!tame(x) || !tame(y))
+        r = {};
+      else
+        r = less(d);
     }
     if (r) return r;
     a = expr_of(x), b = expr_of(y);
@@ -523,7 +572,8 @@ PrimExpr Analyzer::Impl::logic_node(const PrimExpr& e) {
   if (const auto* n = a.as<tir::LE>(); n && ordered(n->a)) return simplify(tir::lt(n->b, n->a));
   if (const auto* n = a.as<tir::GT>(); n && ordered(n->a)) return simplify(tir::le(n->a, n->b));
   if (const auto* n = a.as<tir::GE>(); n && ordered(n->a)) return simplify(tir::lt(n->a, n->b));
-  if (const auto* n = a.as<tir::And>()) return tir::logical_or(simplify(tir::logical_not(n->a)), simplify(tir::logical_not(n->b)));
+  if (const auto* n = a.as<tir::And>())
+    return tir::logical_or(simplify(tir::logical_not(n->a)), simplify(tir::logical_not(n->b)));
   return tir::logical_not(a);
 }
 
@@ -569,12 +619,14 @@ PrimExpr Analyzer::Impl::simplify_vector(const PrimExpr& e) {
     return match<PrimExpr>(
         r, [&](const tir::Add&) { return x + y; }, [&](const tir::Sub&) { return x - y; },
         [&](const tir::Mul&) { return x * y; }, [&](const tir::FloorDiv&) { return tir::floordiv(x, y); },
-        [&](const tir::FloorMod&) { return tir::floormod(x, y); }, [&](const tir::Min&) { return tir::min(x, y); },
-        [&](const tir::Max&) { return tir::max(x, y); }, [&](const tir::EQ&) { return tir::eq(x, y); },
-        [&](const tir::NE&) { return tir::ne(x, y); }, [&](const tir::LT&) { return tir::lt(x, y); },
-        [&](const tir::LE&) { return tir::le(x, y); }, [&](const tir::GT&) { return tir::gt(x, y); },
-        [&](const tir::GE&) { return tir::ge(x, y); }, [&](const tir::And&) { return tir::logical_and(x, y); },
-        [&](const tir::Or&) { return tir::logical_or(x, y); }, [&](const tir::PrimExprNode&) { return PrimExpr(); });
+        [&](const tir::FloorMod&) { return tir::floormod(x, y); },
+        [&](const tir::Min&) { return tir::min(x, y); }, [&](const tir::Max&) { return tir::max(x, y); },
+        [&](const tir::EQ&) { return tir::eq(x, y); }, [&](const tir::NE&) { return tir::ne(x, y); },
+        [&](const tir::LT&) { return tir::lt(x, y); }, [&](const tir::LE&) { return tir::le(x, y); },
+        [&](const tir::GT&) { return tir::gt(x, y); }, [&](const tir::GE&) { return tir::ge(x, y); },
+        [&](const tir::And&) { return tir::logical_and(x, y); },
+        [&](const tir::Or&) { return tir::logical_or(x, y); },
+        [&](const tir::PrimExprNode&) { return PrimExpr(); });
   };
   auto spread = [&](const PrimExpr& x) { return PrimExpr(make<tir::Broadcast>(x, int64_t(lanes))); };
   if (ba && bb) return spread(simplify(again(ba->value, bb->value)));
@@ -582,13 +634,19 @@ PrimExpr Analyzer::Impl::simplify_vector(const PrimExpr& e) {
     const bool is_and = r.is<tir::And>();
     for (const auto* side : {ba, bb})
       if (side)
-        if (auto v = tir::as_int(side->value)) return (*v != 0) == is_and ? (side == ba ? b : a) : (side == ba ? a : b);
+        if (auto v = tir::as_int(side->value))
+          return (*v != 0) == is_and ? (side == ba ? b : a) : (side == ba ? a : b);
     return r;
   }
   if (a.dtype().element() != i64) return r;
   const auto *ra = a.as<tir::Ramp>(), *rb = b.as<tir::Ramp>();
   if (!ra && !rb) return r;
-  const PrimExpr a0 = ra ? ra->base : ba ? ba->value : PrimExpr(), b0 = rb ? rb->base : bb ? bb->value : PrimExpr();
+  const PrimExpr a0 = ra   ? ra->base
+                      : ba ? ba->value
+                           : PrimExpr(),
+                 b0 = rb   ? rb->base
+                      : bb ? bb->value
+                           : PrimExpr();
   if (!a0 || !b0) return r;
   const PrimExpr as = ra ? ra->stride : imm(0), bs = rb ? rb->stride : imm(0);
   auto ramp = [&](const PrimExpr& base, const PrimExpr& stride) {
@@ -604,11 +662,13 @@ PrimExpr Analyzer::Impl::simplify_vector(const PrimExpr& e) {
       *step < pos_inf / 65536 && tame(a0)) {
     const bool is_div = r.is<tir::FloorDiv>();
     if (*step % *c == 0)
-      return is_div ? ramp(tir::floordiv(a0, imm(*c)), imm(*step / *c)) : spread(simplify(tir::floormod(a0, imm(*c))));
+      return is_div ? ramp(tir::floordiv(a0, imm(*c)), imm(*step / *c))
+                    : spread(simplify(tir::floormod(a0, imm(*c))));
     // All lanes in one period of c.
     const ConstBound first = bound(simplify(tir::floormod(a0, imm(*c))));
     const int64_t reach = *step * (lanes - 1);
-    if (finite(first) && first.min + std::min<int64_t>(reach, 0) >= 0 && first.max + std::max<int64_t>(reach, 0) < *c)
+    if (finite(first) && first.min + std::min<int64_t>(reach, 0) >= 0 &&
+        first.max + std::max<int64_t>(reach, 0) < *c)
       return is_div ? spread(simplify(tir::floordiv(a0, imm(*c)))) : ramp(tir::floormod(a0, imm(*c)), as);
     return r;
   }
@@ -618,7 +678,8 @@ PrimExpr Analyzer::Impl::simplify_vector(const PrimExpr& e) {
     const PrimExpr an = a0 + as * imm(lanes - 1), bn = b0 + bs * imm(lanes - 1);
     if (less_like) {
       const PrimExpr first = simplify(again(a0, b0)), last = simplify(again(an, bn));
-      if (first.is<tir::IntImm>() && last.is<tir::IntImm>() && compare(first, last) == 0) return spread(first);
+      if (first.is<tir::IntImm>() && last.is<tir::IntImm>() && compare(first, last) == 0)
+        return spread(first);
     } else {
       const bool is_min = r.is<tir::Min>();
       if (prove(tir::le(a0, b0), 2) && prove(tir::le(an, bn), 2)) return is_min ? a : b;

@@ -26,8 +26,7 @@ class StmtSimplifier {
 
   Stmt run(const Stmt& s) {
     Stmt r = match<Stmt>(
-        s, [&](const For& n) { return loop(s, n); },
-        [&](const IfThenElse& n) { return branch(s, n); },
+        s, [&](const For& n) { return loop(s, n); }, [&](const IfThenElse& n) { return branch(s, n); },
         [&](const LetStmt& n) -> Stmt {
           const PrimExpr value = analyzer_.simplify(n.value);
           if (value.is<IntImm>() || value.is<FloatImm>() || (value.is<Var>() && !value.dtype().is_handle()))
@@ -35,14 +34,24 @@ class StmtSimplifier {
           // Only what is known of the value is taken over: the variable stays.
           if (value.dtype().is_scalar() && value.dtype().is_int()) {
             const ConstBound b = analyzer_.bound(value);
-            if (analysis_detail::finite(b) && b.max - b.min >= 0 && b.max < (int64_t(1) << 62) && b.min > -(int64_t(1) << 62))
-              analyzer_.bind(n.var, range(PrimExpr::int_imm(b.min, i64), PrimExpr::int_imm(b.max - b.min + 1, i64)));
+            if (analysis_detail::finite(b) && b.max - b.min >= 0 && b.max < (int64_t(1) << 62) &&
+                b.min > -(int64_t(1) << 62))
+              analyzer_.bind(n.var,
+                             range(PrimExpr::int_imm(b.min, i64), PrimExpr::int_imm(b.max - b.min + 1, i64)));
             else
               analyzer_.assume_size(n.var, ConstBound::neg_inf);
           }
-          return rebuilt(s, [&](LetStmt* m) { m->value = value; m->body = run(n.body); });
+          return rebuilt(s, [&](LetStmt* m) {
+            m->value = value;
+            m->body = run(n.body);
+          });
         },
-        [&](const AttrStmt& n) { return rebuilt(s, [&](AttrStmt* m) { if (n.value) m->value = analyzer_.simplify(n.value); m->body = run(n.body); }); },
+        [&](const AttrStmt& n) {
+          return rebuilt(s, [&](AttrStmt* m) {
+            if (n.value) m->value = analyzer_.simplify(n.value);
+            m->body = run(n.body);
+          });
+        },
         [&](const SeqStmt& n) -> Stmt {
           Array<Stmt> out;
           bool changed = false;
@@ -61,14 +70,19 @@ class StmtSimplifier {
   }
 
  private:
-  template <class F> Stmt rebuilt(const Stmt& s, F change) {
+  template <class F>
+  Stmt rebuilt(const Stmt& s, F change) {
     using Node = std::remove_pointer_t<typename argument<decltype(&F::operator())>::type>;
     Ref<Node> r = s.cast<Node>();
     change(r.edit());
     return r;
   }
-  template <class T> struct argument;
-  template <class C, class A> struct argument<void (C::*)(A) const> { using type = A; };
+  template <class T>
+  struct argument;
+  template <class C, class A>
+  struct argument<void (C::*)(A) const> {
+    using type = A;
+  };
 
   static Stmt with_origin(Stmt s, const Stmt& from) {
     if (s && !s->origin && from->origin) s.edit()->origin = from->origin;
@@ -146,12 +160,16 @@ class StmtSimplifier {
   Stmt block(const Ref<Block>& n) {
     for (const IterVar& v : n->iter_vars) {
       // An iterator of one value stays an iterator: its binding names it.
-      if (is_one(analyzer_.simplify(v->dom->extent))) analyzer_.assume_size(v->var, ConstBound::neg_inf);
-      else analyzer_.bind(v->var, v->dom);
+      if (is_one(analyzer_.simplify(v->dom->extent)))
+        analyzer_.assume_size(v->var, ConstBound::neg_inf);
+      else
+        analyzer_.bind(v->var, v->dom);
     }
     auto regions = [&](const Array<BufferRegion>& a) {
       return a.map([&](const BufferRegion& r) {
-        return make<BufferRegionNode>(r->buffer, r->region.map([&](const Range& x) { return range(integer(x->min), integer(x->extent)); }));
+        return make<BufferRegionNode>(r->buffer, r->region.map([&](const Range& x) {
+          return range(integer(x->min), integer(x->extent));
+        }));
       });
     };
     Ref<Block> out = n;

@@ -102,9 +102,10 @@ std::optional<Analyzer::Impl::Sum> Analyzer::Impl::times(const Sum& a, const Sum
     for (const Term& u : b.terms) {
       Term p{t.atoms, wrap_mul(t.coeff, u.coeff)};
       for (const PrimExpr& x : u.atoms)
-        p.atoms.insert(std::upper_bound(p.atoms.begin(), p.atoms.end(), x,
-                                        [&](const PrimExpr& l, const PrimExpr& m) { return compare(l, m) < 0; }),
-                       x);
+        p.atoms.insert(
+            std::upper_bound(p.atoms.begin(), p.atoms.end(), x,
+                             [&](const PrimExpr& l, const PrimExpr& m) { return compare(l, m) < 0; }),
+            x);
       if (p.atoms.size() > 8) return std::nullopt;
       add_term(r, std::move(p));
     }
@@ -114,8 +115,10 @@ std::optional<Analyzer::Impl::Sum> Analyzer::Impl::times(const Sum& a, const Sum
 
 Analyzer::Impl::Sum Analyzer::Impl::atom(const PrimExpr& e) {
   Sum s;
-  if (auto v = tir::as_int(e)) s.base = *v;
-  else s.terms.push_back({{e}, 1});
+  if (auto v = tir::as_int(e))
+    s.base = *v;
+  else
+    s.terms.push_back({{e}, 1});
   return s;
 }
 
@@ -155,9 +158,12 @@ PrimExpr Analyzer::Impl::expr_of(const Sum& s) {
   if (base_first) r = imm(s.base);
   for (const Term& t : s.terms) {
     if (t.coeff > 0) continue;
-    if (!r) r = expr_of(t);
-    else if (t.coeff == neg_inf) r = r + expr_of(t);
-    else r = r - expr_of(Term{t.atoms, -t.coeff});
+    if (!r)
+      r = expr_of(t);
+    else if (t.coeff == neg_inf)
+      r = r + expr_of(t);
+    else
+      r = r - expr_of(Term{t.atoms, -t.coeff});
   }
   if (!r) return imm(s.base);
   if (base_first || s.base == 0) return r;

@@ -14,10 +14,11 @@ double intrinsic_cost(std::string_view op) {
   if (op == "tir.pow" || op == "tir.atan2" || op == "tir.fmod") return 40;
   if (op == "tir.fma") return 2;
   if (op == "tir.floor" || op == "tir.ceil" || op == "tir.round" || op == "tir.trunc" || op == "tir.abs" ||
-      op == "tir.if_then_else" || op == "tir.likely" || op.starts_with("tir.bitwise") || op.starts_with("tir.shift") ||
-      op.starts_with("tir.is"))
+      op == "tir.if_then_else" || op == "tir.likely" || op.starts_with("tir.bitwise") ||
+      op.starts_with("tir.shift") || op.starts_with("tir.is"))
     return 1;
-  if (op.starts_with("tir.kernel_") || op == "tir.reinterpret" || op == "tir.undef" || op == "tir.address_of") return 0;
+  if (op.starts_with("tir.kernel_") || op == "tir.reinterpret" || op == "tir.undef" || op == "tir.address_of")
+    return 0;
   return 16;
 }
 
@@ -92,8 +93,10 @@ struct Counter {
         },
         [&](const StmtNode&) {
           for (const ObjectRef& c : children(s)) {
-            if (c.is<PrimExprNode>()) add(w, expr(PrimExpr(c.cast<PrimExprNode>())));
-            else if (c.is<StmtNode>()) add(w, stmt(c.cast<StmtNode>()));
+            if (c.is<PrimExprNode>())
+              add(w, expr(PrimExpr(c.cast<PrimExprNode>())));
+            else if (c.is<StmtNode>())
+              add(w, stmt(c.cast<StmtNode>()));
           }
         });
     return w;

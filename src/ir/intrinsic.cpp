@@ -69,6 +69,8 @@ constexpr Intrinsic table[] = {
     {"tir.call_prim_func", -1, false, false, "calls a PrimFunc of the module: first argument StringImm, then pointers and scalars", nullptr},
     {"tir.ret", 1, false, false, "ends the function with a value", nullptr},
     {"tir.assume", 1, false, false, "the condition holds here", nullptr},
+    {"tir.kernel_buffer", 2, true, false, "the kernel's buffers and k: data pointer of buffer parameter k", nullptr},
+    {"tir.kernel_scalar", 2, true, false, "the kernel's scalars and k: the 64 bits of scalar parameter k (int64; floats as a double's image)", nullptr},
     {"tir.undef", 0, true, true, "any value of the type", nullptr},
 };
 }  // namespace

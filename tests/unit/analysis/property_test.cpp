@@ -7,6 +7,7 @@
 
 #include "analysis/region.h"
 #include "ir/intrinsic.h"
+#include "ir/text.h"
 
 namespace tenon {
 namespace {
@@ -30,13 +31,39 @@ std::optional<int64_t> value(const PrimExpr& e, const Values& vars) {
   };
   return match<R>(
       e, [&](const IntImm& n) -> R { return n.value; }, [&](const Var& n) -> R { return vars.at(&n); },
-      [&](const Add& n) { return both(n, [](int64_t a, int64_t b) -> R { return int64_t(uint64_t(a) + uint64_t(b)); }); },
-      [&](const Sub& n) { return both(n, [](int64_t a, int64_t b) -> R { return int64_t(uint64_t(a) - uint64_t(b)); }); },
-      [&](const Mul& n) { return both(n, [](int64_t a, int64_t b) -> R { return int64_t(uint64_t(a) * uint64_t(b)); }); },
-      [&](const Div& n) { return both(n, [](int64_t a, int64_t b) -> R { if (!b) return {}; return a / b; }); },
-      [&](const Mod& n) { return both(n, [](int64_t a, int64_t b) -> R { if (!b) return {}; return a % b; }); },
-      [&](const FloorDiv& n) { return both(n, [](int64_t a, int64_t b) -> R { if (!b) return {}; return fdiv(a, b); }); },
-      [&](const FloorMod& n) { return both(n, [](int64_t a, int64_t b) -> R { if (!b) return {}; return a - fdiv(a, b) * b; }); },
+      [&](const Add& n) {
+        return both(n, [](int64_t a, int64_t b) -> R { return int64_t(uint64_t(a) + uint64_t(b)); });
+      },
+      [&](const Sub& n) {
+        return both(n, [](int64_t a, int64_t b) -> R { return int64_t(uint64_t(a) - uint64_t(b)); });
+      },
+      [&](const Mul& n) {
+        return both(n, [](int64_t a, int64_t b) -> R { return int64_t(uint64_t(a) * uint64_t(b)); });
+      },
+      [&](const Div& n) {
+        return both(n, [](int64_t a, int64_t b) -> R {
+          if (!b) return {};
+          return a / b;
+        });
+      },
+      [&](const Mod& n) {
+        return both(n, [](int64_t a, int64_t b) -> R {
+          if (!b) return {};
+          return a % b;
+        });
+      },
+      [&](const FloorDiv& n) {
+        return both(n, [](int64_t a, int64_t b) -> R {
+          if (!b) return {};
+          return fdiv(a, b);
+        });
+      },
+      [&](const FloorMod& n) {
+        return both(n, [](int64_t a, int64_t b) -> R {
+          if (!b) return {};
+          return a - fdiv(a, b) * b;
+        });
+      },
       [&](const Min& n) { return both(n, [](int64_t a, int64_t b) -> R { return std::min(a, b); }); },
       [&](const Max& n) { return both(n, [](int64_t a, int64_t b) -> R { return std::max(a, b); }); },
       [&](const EQ& n) { return both(n, [](int64_t a, int64_t b) -> R { return a == b; }); },
@@ -47,7 +74,11 @@ std::optional<int64_t> value(const PrimExpr& e, const Values& vars) {
       [&](const GE& n) { return both(n, [](int64_t a, int64_t b) -> R { return a >= b; }); },
       [&](const And& n) { return both(n, [](int64_t a, int64_t b) -> R { return a && b; }); },
       [&](const Or& n) { return both(n, [](int64_t a, int64_t b) -> R { return a || b; }); },
-      [&](const Not& n) -> R { R a = value(n.a, vars); if (a) a = !*a; return a; },
+      [&](const Not& n) -> R {
+        R a = value(n.a, vars);
+        if (a) a = !*a;
+        return a;
+      },
       [&](const Select& n) -> R {
         R c = value(n.condition, vars);
         if (!c) return c;
@@ -63,7 +94,10 @@ std::optional<int64_t> value(const PrimExpr& e, const Values& vars) {
         if (!c) return c;
         return value(n.args[*c ? 1 : 2], vars);
       },
-      [&](const PrimExprNode&) -> R { ADD_FAILURE() << "unexpected node"; return 0; });
+      [&](const PrimExprNode&) -> R {
+        ADD_FAILURE() << "unexpected node";
+        return 0;
+      });
 }
 
 struct Generator {
@@ -77,15 +111,24 @@ struct Generator {
   PrimExpr condition(int depth) {
     const PrimExpr a = expr(depth - 1), b = expr(depth - 1);
     switch (pick(0, depth > 1 ? 8 : 5)) {
-      case 0: return make<EQ>(a, b);
-      case 1: return make<NE>(a, b);
-      case 2: return make<LT>(a, b);
-      case 3: return make<LE>(a, b);
-      case 4: return make<GT>(a, b);
-      case 5: return make<GE>(a, b);
-      case 6: return make<And>(condition(depth - 1), condition(depth - 1));
-      case 7: return make<Or>(condition(depth - 1), condition(depth - 1));
-      default: return make<Not>(condition(depth - 1));
+      case 0:
+        return make<EQ>(a, b);
+      case 1:
+        return make<NE>(a, b);
+      case 2:
+        return make<LT>(a, b);
+      case 3:
+        return make<LE>(a, b);
+      case 4:
+        return make<GT>(a, b);
+      case 5:
+        return make<GE>(a, b);
+      case 6:
+        return make<And>(condition(depth - 1), condition(depth - 1));
+      case 7:
+        return make<Or>(condition(depth - 1), condition(depth - 1));
+      default:
+        return make<Not>(condition(depth - 1));
     }
   }
   PrimExpr expr(int depth) {
@@ -94,20 +137,39 @@ struct Generator {
     static const int64_t divisors[] = {1, 2, 3, 4, 4, 5, 6, 8, 8, 12, 16, -1, -3};
     const PrimExpr c = PrimExpr::int_imm(divisors[pick(0, 12)], i64);
     switch (pick(0, 17)) {
-      case 0: case 1: case 2: return make<Add>(a, b);
-      case 3: return make<Sub>(a, b);
-      case 4: return make<Mul>(a, PrimExpr::int_imm(pick(-6, 12), i64));
-      case 5: return make<Mul>(a, b);
-      case 6: case 7: return make<FloorDiv>(a, c);
-      case 8: case 9: return make<FloorMod>(a, c);
-      case 10: return make<Min>(a, b);
-      case 11: return make<Max>(a, b);
-      case 12: return make<Select>(condition(depth - 1), a, b);
-      case 13: return pick(0, 1) ? PrimExpr(make<Div>(a, c)) : PrimExpr(make<Mod>(a, c));
-      case 14: return make<Add>(make<Mul>(make<FloorDiv>(a, c), c), make<FloorMod>(a, c));
-      case 15: return pick(0, 3) ? PrimExpr(make<FloorDiv>(a, b)) : call(i64, "tir.if_then_else", {condition(depth - 1), a, b});
-      case 16: return make<FloorMod>(make<Add>(make<Mul>(a, c), b), c);
-      default: return make<FloorDiv>(make<Add>(make<Mul>(a, c), b), c);
+      case 0:
+      case 1:
+      case 2:
+        return make<Add>(a, b);
+      case 3:
+        return make<Sub>(a, b);
+      case 4:
+        return make<Mul>(a, PrimExpr::int_imm(pick(-6, 12), i64));
+      case 5:
+        return make<Mul>(a, b);
+      case 6:
+      case 7:
+        return make<FloorDiv>(a, c);
+      case 8:
+      case 9:
+        return make<FloorMod>(a, c);
+      case 10:
+        return make<Min>(a, b);
+      case 11:
+        return make<Max>(a, b);
+      case 12:
+        return make<Select>(condition(depth - 1), a, b);
+      case 13:
+        return pick(0, 1) ? PrimExpr(make<Div>(a, c)) : PrimExpr(make<Mod>(a, c));
+      case 14:
+        return make<Add>(make<Mul>(make<FloorDiv>(a, c), c), make<FloorMod>(a, c));
+      case 15:
+        return pick(0, 3) ? PrimExpr(make<FloorDiv>(a, b))
+                          : call(i64, "tir.if_then_else", {condition(depth - 1), a, b});
+      case 16:
+        return make<FloorMod>(make<Add>(make<Mul>(a, c), b), c);
+      default:
+        return make<FloorDiv>(make<Add>(make<Mul>(a, c), b), c);
     }
   }
 };
@@ -119,10 +181,13 @@ void check(Generator& g, int count, bool assumptions) {
     std::vector<std::pair<int64_t, int64_t>> ranges;
     for (int i = 0; i < 3; ++i) {
       VarRef v = var(std::string(1, char('i' + i)));
-      int64_t lo = g.pick(0, 2) ? 0 : g.pick(-20, 20), hi = lo + (g.pick(0, 1) ? g.pick(0, 3) : g.pick(4, 40));
+      int64_t lo = g.pick(0, 2) ? 0 : g.pick(-20, 20),
+              hi = lo + (g.pick(0, 1) ? g.pick(0, 3) : g.pick(4, 40));
       g.vars.push_back(v);
-      if (g.pick(0, 3)) analyzer.bind(v, range(PrimExpr(lo), PrimExpr(hi - lo + 1)));
-      else lo -= 50;
+      if (g.pick(0, 3))
+        analyzer.bind(v, range(PrimExpr(lo), PrimExpr(hi - lo + 1)));
+      else
+        lo -= 50;
       ranges.emplace_back(lo, hi);
     }
     // A symbolic range: the last variable lies in [0, first).
@@ -152,14 +217,22 @@ void check(Generator& g, int count, bool assumptions) {
       const auto want = value(e, values);
       if (!want) continue;  // division by zero: any answer
       const auto got = value(s, values);
-      auto text = [&] { return "expression " + std::to_string(n) + ": wanted " + std::to_string(*want); };
+      auto text = [&] {
+        return "expression " + std::to_string(n) + " " + print(e) + " became " + print(s) + ": wanted " +
+               std::to_string(*want);
+      };
       ASSERT_TRUE(got) << text();
       ASSERT_EQ(*got, *want) << text();
       ASSERT_LE(b.min, *want) << text();
       ASSERT_GE(b.max, *want) << text();
-      if (proven) { ASSERT_TRUE(*want) << text(); }
-      if (m.coeff == 0) { ASSERT_EQ(*want, m.base) << text(); }
-      else { ASSERT_EQ(((*want - m.base) % m.coeff), 0) << text(); }
+      if (proven) {
+        ASSERT_TRUE(*want) << text();
+      }
+      if (m.coeff == 0) {
+        ASSERT_EQ(*want, m.base) << text();
+      } else {
+        ASSERT_EQ(((*want - m.base) % m.coeff), 0) << text();
+      }
     }
   }
 }
@@ -189,16 +262,21 @@ TEST(Property, IntervalsContainEveryValue) {
     const IntInterval r = interval_of(e, domain, analyzer);
     for (int trial = 0; trial < 24; ++trial) {
       const int64_t size = g.pick(0, 9);
-      Values values{{g.vars[0].get(), g.pick(lo, hi)}, {g.vars[1].get(), size + g.pick(0, 5)}, {g.vars[2].get(), size}};
+      Values values{
+          {g.vars[0].get(), g.pick(lo, hi)}, {g.vars[1].get(), size + g.pick(0, 5)}, {g.vars[2].get(), size}};
       const auto v = value(e, values);
       if (!v) continue;
       if (r.min) {
         const auto m = value(r.min, values);
-        if (m) { ASSERT_LE(*m, *v) << n; }
+        if (m) {
+          ASSERT_LE(*m, *v) << print(e) << "   at least " << print(r.min);
+        }
       }
       if (r.max) {
         const auto m = value(r.max, values);
-        if (m) { ASSERT_GE(*m, *v) << n; }
+        if (m) {
+          ASSERT_GE(*m, *v) << print(e) << "   at most " << print(r.max);
+        }
       }
       bounded += r.min && r.max;
     }

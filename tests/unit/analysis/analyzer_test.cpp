@@ -1,0 +1,194 @@
+// SPDX-License-Identifier: Apache-2.0
+// The simplifier's single rules, proofs, regions and affine forms.
+#include <gtest/gtest.h>
+
+#include "analysis/region.h"
+#include "interpret/interpret.h"
+#include "ir/intrinsic.h"
+#include "ir/structural.h"
+#include "ir/text.h"
+#include "te/te.h"
+
+namespace tenon {
+namespace {
+
+using namespace tir;
+
+PrimExpr n(int64_t v) { return PrimExpr::int_imm(v, i64); }
+
+struct AnalyzerTest : testing::Test {
+  Analyzer a;
+  VarRef i = var("i"), j = var("j"), k = var("k"), size = var("n");
+  void SetUp() override {
+    a.assume_size(size, 0);
+    a.bind(i, range(n(0), n(64)));
+    a.bind(j, range(n(0), n(4)));
+    a.bind(k, range(n(0), size));
+  }
+  std::string text(const PrimExpr& e) { return print(a.simplify(e)); }
+};
+
+TEST_F(AnalyzerTest, SplitIteratorsComeTogether) {
+  EXPECT_EQ(text(floordiv(i, 4) * 4 + floormod(i, 4)), "i");
+  EXPECT_EQ(text(floordiv(i, 16) * 16 + floormod(floordiv(i, 4), 4) * 4 + floormod(i, 4)), "i");
+  EXPECT_EQ(text(floordiv(i * 4 + j, 4)), "i");
+  EXPECT_EQ(text(floormod(i * 4 + j, 4)), "j");
+  EXPECT_EQ(text(floordiv(i * 8 + j, 4)), "i * 2");
+  EXPECT_EQ(text(floordiv(floordiv(i, 3), 5)), "i // 15");
+  EXPECT_EQ(text(floormod(floormod(i, 12), 4)), "i % 4");
+  EXPECT_EQ(text(floordiv(floormod(i, 12), 4) * 4 + floormod(i, 4)), "i % 12");
+  EXPECT_EQ(text((i + 1) * size - size * i), "n");
+}
+
+TEST_F(AnalyzerTest, NegativeValuesRoundDown) {
+  VarRef m = var("m");
+  a.bind(m, range(n(-8), n(8)));
+  EXPECT_EQ(text(floordiv(m * 4 + j, 4)), "m");
+  EXPECT_EQ(text(floordiv(m, 8)), "-1");
+  EXPECT_EQ(text(floormod(m, 8)), "m + 8");
+}
+
+TEST_F(AnalyzerTest, SymbolicSizes) {
+  EXPECT_TRUE(a.can_prove(lt(k, size)));
+  EXPECT_TRUE(a.can_prove(lt(i * size + k, size * 64)));
+  EXPECT_TRUE(a.can_prove(ge(floordiv(size + 3, 4) * 4, size)));
+  EXPECT_TRUE(a.can_prove(lt(floordiv(size + 3, 4) * 4, size + 4)));
+  EXPECT_FALSE(a.can_prove(lt(floordiv(size + 3, 4) * 4, size + 3)));
+  EXPECT_FALSE(a.can_prove(gt(size, 0)));
+  a.assume_size(size, 1);
+  EXPECT_EQ(text(floordiv(i * size + k, size)), "i");
+  EXPECT_EQ(text(floormod(i * size + k, size)), "k");
+  EXPECT_TRUE(a.can_prove(le(tir::min(i * 4 + 4, size) - i * 4, 4)));
+}
+
+TEST_F(AnalyzerTest, Conditions) {
+  EXPECT_EQ(text(lt(i * 4 + j, 256)), "True");
+  EXPECT_EQ(text(lt(i * 4 + j, size * 4)), "i < n");
+  EXPECT_EQ(text(ge(i, 0)), "True");
+  EXPECT_EQ(text(eq(i * 2, 5)), "False");
+  EXPECT_FALSE(a.can_prove(lt(i, 8)));
+  {
+    Analyzer::Scope s = a.assume(lt(i * 4 + j, n(13)));
+    EXPECT_TRUE(a.can_prove(lt(i, 4)));
+  }
+  EXPECT_FALSE(a.can_prove(lt(i, 4)));
+  {
+    Analyzer::Scope s = a.assume(eq(floormod(size, 8), n(0)));
+    EXPECT_EQ(text(floormod(size + 3, 4)), "3");
+    EXPECT_EQ(text(floordiv(size, 8) * 8), "n // 8 * 8");
+  }
+}
+
+TEST_F(AnalyzerTest, DataIsNeverAssumedSmall) {
+  Buffer b = buffer("b", {n(4)}, i64);
+  const PrimExpr x = load(b, {j});
+  // x + 1 may wrap, so these are not identities.
+  EXPECT_EQ(text(lt(x, x + 1)), print(lt(x, x + 1)));
+  EXPECT_EQ(text(floordiv(x * 2, 2)), print(floordiv(x * 2, 2)));
+  EXPECT_EQ(text(x + i - x), "i");
+  // A narrower type is bounded.
+  Buffer c = buffer("c", {n(4)}, i32);
+  const PrimExpr y = cast(i64, load(c, {j}));
+  EXPECT_EQ(text(floordiv(y * 2, 2)), print(y));
+}
+
+TEST_F(AnalyzerTest, FloatsKeepTheirRounding) {
+  VarRef x = var("x", f32);
+  const PrimExpr e = (x + 1.0) - 1.0;
+  EXPECT_TRUE(structural_equal(a.simplify(e), e, true));
+  const PrimExpr not_less = make<Not>(make<LT>(x, PrimExpr(1.0)));
+  EXPECT_TRUE(structural_equal(a.simplify(not_less), not_less, true));
+}
+
+TEST_F(AnalyzerTest, Vectors) {
+  const PrimExpr r = make<Ramp>(i * 8, n(1), int64_t(8));
+  EXPECT_EQ(text(floordiv(r, make<Broadcast>(n(8), int64_t(8)))),
+            print(PrimExpr(make<Broadcast>(i, int64_t(8)))));
+  EXPECT_EQ(text(floormod(r, make<Broadcast>(n(8), int64_t(8)))), "T.Ramp(0, 1, 8)");
+  EXPECT_EQ(text(r + make<Broadcast>(j, int64_t(8))), "T.Ramp(i * 8 + j, 1, 8)");
+  EXPECT_TRUE(a.can_prove(lt(r, make<Broadcast>(n(512), int64_t(8)))));
+}
+
+TEST_F(AnalyzerTest, AffineForms) {
+  auto f = affine_form(i * 6 + (j + i) * 2 + size, {i, j}, a);
+  ASSERT_TRUE(f);
+  ASSERT_EQ(f->terms.size(), 2u);
+  EXPECT_EQ(f->terms[0].second, 8);
+  EXPECT_EQ(f->terms[1].second, 2);
+  EXPECT_EQ(print(f->base), "n");
+  EXPECT_FALSE(affine_form(i * j, {i, j}, a));
+  EXPECT_FALSE(affine_form(floordiv(i, 3), {i}, a));
+}
+
+TEST_F(AnalyzerTest, UnionAndCover) {
+  Buffer b = buffer("b", {n(64), size}, f32);
+  auto region = [&](PrimExpr x, PrimExpr ex, PrimExpr y, PrimExpr ey) {
+    return make<BufferRegionNode>(b, Array<Range>{range(x, ex), range(y, ey)});
+  };
+  auto r =
+      union_regions({region(i * 2, 1, k, 1), region(i * 2 + 1, 1, k, 1)}, {{k.get(), range(n(0), size)}}, a);
+  EXPECT_EQ(print(r->region[0]->min), "i * 2");
+  EXPECT_EQ(print(r->region[0]->extent), "2");
+  EXPECT_EQ(print(r->region[1]->min), "0");
+  EXPECT_EQ(print(r->region[1]->extent), "n");
+  EXPECT_TRUE(region_covers(r, region(i * 2, 1, k, 1), a));
+  EXPECT_FALSE(region_covers(region(i * 2, 1, k, 1), r, a));
+}
+
+TEST(Regions, OfABlockWithLoopsInside) {
+  Buffer x = buffer("x", {n(100)}, f32), y = buffer("y", {n(10)}, f32);
+  IterVar v = iter_var(range(n(0), n(10)), "v");
+  VarRef t = var("t");
+  Stmt body = for_(t, n(0), n(10), store(y, load(x, {v->var * 10 + t}), {v->var}));
+  auto block = make<Block>(Array<IterVar>{v}, Array<BufferRegion>(), Array<BufferRegion>(), std::string("b"),
+                           body, Stmt(), Array<Buffer>(), Array<MatchBufferRegion>(), AttrMap());
+  const AccessRegions r = detect_access_regions(block);
+  ASSERT_EQ(r.reads.size(), 1u);
+  EXPECT_EQ(print(r.reads[0]->region[0]->min), "v * 10");
+  EXPECT_EQ(print(r.reads[0]->region[0]->extent), "10");
+  ASSERT_EQ(r.writes.size(), 1u);
+  EXPECT_EQ(print(r.writes[0]->region[0]->min), "v");
+  EXPECT_FALSE(r.opaque);
+}
+
+TEST(Regions, DataDependentIndexReadsTheWholeDimension) {
+  Buffer x = buffer("x", {n(100)}, f32), at = buffer("at", {n(10)}, i64), y = buffer("y", {n(10)}, f32);
+  IterVar v = iter_var(range(n(0), n(10)), "v");
+  Stmt body = store(y, load(x, {load(at, {v->var})}), {v->var});
+  auto block = make<Block>(Array<IterVar>{v}, Array<BufferRegion>(), Array<BufferRegion>(), std::string("b"),
+                           body, Stmt(), Array<Buffer>(), Array<MatchBufferRegion>(), AttrMap());
+  const AccessRegions r = detect_access_regions(block);
+  ASSERT_EQ(r.reads.size(), 2u);
+  EXPECT_EQ(print(r.reads[0]->region[0]->extent), "100");
+}
+
+TEST(Work, CountsAMatrixProduct) {
+  te::Tensor a = te::placeholder({n(16), n(32)}, f32, "a"), b = te::placeholder({n(32), n(8)}, f32, "b");
+  IterVar k = te::reduce_axis(range(n(0), n(32)));
+  te::Tensor c = te::compute({n(16), n(8)}, [&](const Array<VarRef>& v) {
+    return te::sum(a({v[0], k->var}) * b({k->var, v[1]}), {k});
+  });
+  const WorkEstimate w = estimate_work(te::create_prim_func({a, b, c})->body);
+  EXPECT_GE(w.flop, 2.0 * 16 * 8 * 32);
+  EXPECT_LE(w.flop, 6.0 * 16 * 8 * 32);
+}
+
+TEST(SimplifyStatement, KeepsMeaningAndDropsDeadBranches) {
+  Buffer y = buffer("y", {n(8)}, f32);
+  VarRef i = var("i"), z = var("z");
+  Stmt body = make<IfThenElse>(lt(i, n(8)), store(y, PrimExpr(2.0), {floordiv(i * 4 + 3, 4)}),
+                               store(y, PrimExpr(1.0), {i}));
+  Stmt s = seq({for_(i, n(0), n(8), body), for_(z, n(0), n(0), store(y, PrimExpr(5.0), {z}))});
+  VarRef p = var("p", DataType::handle());
+  Map<VarRef, Buffer> map;
+  map.set(p, y);
+  const Stmt t = simplify(s);
+  ASSERT_TRUE(t.is<For>());
+  EXPECT_TRUE(t.as<For>()->body.is<BufferStore>());
+  NDArray out = NDArray::empty({8}, f32);
+  interpret_prim_func(make<PrimFuncNode>(Array<VarRef>{p}, map, t, DataType::void_(), AttrMap()), {out});
+  for (int64_t e = 0; e < 8; ++e) EXPECT_EQ(out.element(e), 2.0);
+}
+
+}  // namespace
+}  // namespace tenon
