@@ -1,0 +1,344 @@
+// SPDX-License-Identifier: Apache-2.0
+// The compiler by name: packed functions "compiler.NAME" that take a map of named values and return one. The
+// command, and later other languages, reach the compiler through these alone.
+//
+//   compile       model, target, opt_level, threads, memory_limit, verify, dump, print_after, dims, emit,
+//   output,
+//                 progress(stage, done, total), print(pass, text) → compile_ms, passes (JSON), bytes and, for
+//                 emit "jit", artifact. A key left out means its default.
+//   inspect       model → json: kind, inputs, outputs, operators, parameters, flop, …
+//   interpret     model, inputs, dims → outputs
+//   opt           model, passes, target, verify, explain, output → text
+//   passes, operators, onnx_operators, target → json
+//   read_tensor   path (ONNX TensorProto) → tensor
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <chrono>
+#include <cstdio>
+#include <nlohmann/json.hpp>
+
+#include "base/function.h"
+#include "import/onnx/load.h"
+#include "interpret/interpret.h"
+#include "ir/text.h"
+#include "ir/walk.h"
+#include "pipeline/compile.h"
+#include "pipeline/emit.h"
+#include "pipeline/verify_passes.h"
+#include "runtime/vm.h"
+
+namespace tenon {
+namespace {
+
+using json = nlohmann::ordered_json;
+
+template <class T>
+T get_or(const AttrMap& request, const std::string& key, T otherwise) {
+  auto v = request.find(key);
+  return v && !v->is_none() ? v->as<T>() : otherwise;
+}
+AttrMap reply_json(const json& j) { return {{"json", j.dump()}}; }
+
+std::map<std::string, int64_t> dims_of(const AttrMap& request) {
+  std::map<std::string, int64_t> dims;
+  for (const auto& [name, value] : get_or(request, "dims", AttrMap())) dims[name] = value.as<int64_t>();
+  return dims;
+}
+Target target_of(const AttrMap& request) {
+  const auto text = get_or<std::string>(request, "target", "");
+  return text.empty() ? host_target() : parse_target(text);
+}
+
+CompileOptions compile_options(const AttrMap& request) {
+  CompileOptions o;
+  o.target = target_of(request);
+  o.opt_level = get_or(request, "opt_level", 2);
+  o.threads = get_or(request, "threads", 0);
+  o.memory_limit = get_or<int64_t>(request, "memory_limit", 0);
+  o.dims = dims_of(request);
+  o.context.dump_dir = get_or<std::string>(request, "dump", "");
+  for (const std::string& pass : get_or(request, "print_after", Array<std::string>())) {
+    if (pass != "all" && !find_pass(pass))
+      fail("T0919", fmt::format("there is no pass `{}`", pass), "--print-after",
+           "`tenon opt --list` names them", ErrorKind::usage);
+    o.context.print_after.insert(pass);
+  }
+  if (Function print = get_or(request, "print", Function()))
+    o.context.print_sink = [print](const std::string& pass, const std::string& text) { print(pass, text); };
+  if (Function progress = get_or(request, "progress", Function()))
+    o.progress = [progress](std::string_view step, int done, int total) { progress(step, done, total); };
+  return o;
+}
+
+json timings_json(const std::vector<PassTiming>& timings) {
+  json out = json::array();
+  for (const PassTiming& t : timings) out.push_back({{"name", t.name}, {"ms", t.ms}, {"changed", t.changed}});
+  return out;
+}
+
+AttrMap compile_function(const AttrMap& request) {
+  const auto start = std::chrono::steady_clock::now();
+  const std::string emit = get_or<std::string>(request, "emit", "artifact");
+  CompileOptions options = compile_options(request);
+  options.keep_shared_object = emit == "artifact";
+  const std::string model = request.at("model").as<std::string>();
+  IRModule module = load_model(model);
+  options.verify_results = get_or(request, "verify", false);
+  const std::string output = get_or<std::string>(request, "output", "");
+  Compiled compiled = compile(std::move(module), options);
+  AttrMap reply;
+  int64_t bytes = 0;
+  if (emit == "jit")
+    reply.set("artifact", Any(jit_artifact(compiled, options.target)));
+  else
+    bytes = write_emitted(emit, output, compiled, options.target, options.opt_level);
+  reply.set("bytes", bytes);
+  reply.set("passes", timings_json(compiled.timings).dump());
+  reply.set("compile_ms",
+            std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count());
+  return reply;
+}
+
+// ---------------------------------------------------------------- inspect
+json dims_json(const std::vector<std::string>& shape) {
+  json out = json::array();
+  for (const std::string& d : shape) {
+    const bool number = !d.empty() && d.find_first_not_of("0123456789") == std::string::npos;
+    out.push_back(number ? json(std::stoll(d)) : json(d));
+  }
+  return out;
+}
+json value_json(const onnx::OnnxValueInfo& v) {
+  return {{"name", v.name},
+          {"dtype", v.dtype.empty() ? "void" : v.dtype},
+          {"shape", v.has_shape ? dims_json(v.shape) : json()}};
+}
+
+json inspect_onnx(const std::string& model) {
+  const onnx::OnnxInfo info = onnx::read_onnx_info(model);
+  json out = {{"kind", "onnx"},
+              {"producer", fmt::format("{} {}", info.producer, info.producer_version)},
+              {"ir_version", info.ir_version},
+              {"opset", info.opset},
+              {"inputs", json::array()},
+              {"outputs", json::array()},
+              {"operators", json::object()},
+              {"parameters", info.parameters},
+              {"parameter_bytes", info.parameter_bytes},
+              {"flop", info.flops},
+              {"flop_unknown_nodes", info.flops_unknown},
+              {"unsupported", json::array()},
+              {"nodes", json::array()}};
+  for (const auto& v : info.inputs) out["inputs"].push_back(value_json(v));
+  for (const auto& v : info.outputs) out["outputs"].push_back(value_json(v));
+  for (const auto& op : info.operators) {
+    const std::string name = op.domain.empty() ? op.name : op.domain + "." + op.name;
+    out["operators"][name] = op.count;
+    if (!op.supported) out["unsupported"].push_back(name);
+  }
+  for (const auto& n : info.nodes)
+    if (n.flops > 0) out["nodes"].push_back({{"name", n.name}, {"op", n.op}, {"flop", n.flops}});
+  return out;
+}
+
+json type_json(const std::string& name, const graph::Type& type) {
+  json shape;
+  std::string dtype = "void";
+  if (const auto* t = type.as<graph::TensorType>()) {
+    dtype = to_string(t->dtype);
+    if (auto dims = graph::known_shape(type)) {
+      shape = json::array();
+      for (const PrimExpr& d : *dims) shape.push_back(as_int(d) ? json(*as_int(d)) : json(print(d)));
+    }
+  }
+  return {{"name", name}, {"dtype", dtype}, {"shape", shape}};
+}
+
+json inspect_module(const IRModule& module) {
+  json out = {{"kind", "module"},         {"inputs", json::array()},
+              {"outputs", json::array()}, {"operators", json::object()},
+              {"parameters", 0},          {"flop", nullptr}};
+  std::map<std::string, int64_t> counts;
+  int64_t parameters = 0;
+  for (const auto& [name, f] : module.functions())
+    post_order(f, [&](const ObjectRef& o) {
+      if (const auto* call = o.as<graph::Call>())
+        if (const graph::Op* op = call->op.as<graph::Op>()) ++counts[op->name];
+      if (const auto* c = o.as<graph::Constant>()) parameters += c->data.size();
+    });
+  for (const auto& [name, count] : counts) out["operators"][name] = count;
+  out["parameters"] = parameters;
+  if (auto main = module.find("main").cast<graph::Function>()) {
+    for (const auto& p : main->params) out["inputs"].push_back(type_json(p->name, p->type));
+    const graph::Type result = main->body->type;
+    if (const auto* t = result ? result.as<graph::TupleType>() : nullptr)
+      for (size_t i = 0; i < t->items.size(); ++i)
+        out["outputs"].push_back(type_json(fmt::format("output_{}", i), t->items[i]));
+    else if (result)
+      out["outputs"].push_back(type_json("output_0", result));
+  }
+  return out;
+}
+
+bool is_onnx(const std::string& path) {
+  FILE* file = path == "-" ? nullptr : std::fopen(path.c_str(), "rb");
+  if (!file) return false;  // loading it says why
+  char head[4096];
+  const size_t n = std::fread(head, 1, sizeof head, file);
+  std::fclose(file);
+  return model_kind({head, n}) == ModelKind::onnx;
+}
+
+AttrMap inspect(const AttrMap& request) {
+  const std::string model = request.at("model").as<std::string>();
+  return reply_json(is_onnx(model) ? inspect_onnx(model) : inspect_module(load_model(model)));
+}
+
+// ---------------------------------------------------------------- interpret, opt
+void flatten(const Any& value, Array<NDArray>& out) {
+  if (auto array = value.try_as<NDArray>(); array && *array)
+    out.push_back(*array);
+  else if (auto list = value.try_as<Array<Any>>(); list && *list)
+    for (const Any& item : *list) flatten(item, out);
+}
+
+AttrMap interpret_function(const AttrMap& request) {
+  const IRModule module =
+      specialize_dims(load_model(request.at("model").as<std::string>()), dims_of(request));
+  std::vector<Any> inputs;
+  for (const NDArray& a : request.at("inputs").as<Array<NDArray>>()) inputs.push_back(Any(a));
+  InterpretOptions options;
+  options.float64 = get_or(request, "float64", false);
+  Array<NDArray> outputs;
+  flatten(interpret(module, "main", inputs, options), outputs);
+  return {{"outputs", Any(outputs)}};
+}
+
+AttrMap opt(const AttrMap& request) {
+  IRModule module = load_model(request.at("model").as<std::string>());
+  std::vector<Pass> passes;
+  DiagnosticList problems(ErrorKind::usage);
+  for (const std::string& name : get_or(request, "passes", Array<std::string>())) {
+    if (const Pass* p = find_pass(name))
+      passes.push_back(*p);
+    else
+      problems.add("T0919", fmt::format("there is no pass `{}`", name), {}, "`tenon opt --list` names them");
+  }
+  problems.throw_if_any();
+  CompileOptions options = compile_options(request);
+  PassContext& context = options.context;
+  context.target = options.target;
+  context.opt_level = 3;
+  context.verify = true;
+  const auto checker = get_or(request, "verify", false) ? verify_passes() : nullptr;
+  if (checker) context.instruments.push_back(checker.get());
+  if (get_or(request, "explain", false)) context.config.set("fuse_ops.explain", true);
+  module = run_passes(std::move(module), passes, context);
+  ConstantTable constants;
+  PrintOptions print_options;
+  print_options.constants = &constants;
+  const std::string text = print(module, print_options);
+  if (const std::string output = get_or<std::string>(request, "output", ""); !output.empty()) {
+    write_text_file(output, text);
+    if (!constants.empty()) save_constants(output + ".constants", constants);
+  }
+  return {{"text", text}};
+}
+
+// ---------------------------------------------------------------- lists
+AttrMap passes(const AttrMap&) {
+  json out = json::array();
+  auto contains = [](std::span<const Pass> list, const Pass* p) {
+    for (const Pass& q : list)
+      if (q.name == p->name) return true;
+    return false;
+  };
+  for (const Pass* p : all_passes()) {
+    const char* kind = contains(graph_passes(), p)      ? "graph"
+                       : contains(schedule_passes(), p) ? "schedule"
+                       : contains(tensor_passes(), p)   ? "tensor"
+                                                        : "other";
+    out.push_back({{"name", p->name}, {"kind", kind}, {"level", p->level}, {"doc", p->summary}});
+  }
+  return reply_json({{"passes", out}});
+}
+
+/// A default value as people write it.
+std::string default_text(const Any& v) {
+  if (v.is_none()) return "[]";
+  if (v.tag() == kBool) return v.as<bool>() ? "true" : "false";
+  if (v.tag() == kInt) return std::to_string(v.as<int64_t>());
+  if (v.tag() == kFloat) return fmt::format("{}", v.as<double>());
+  if (v.tag() == kDataType) return to_string(v.as<DataType>());
+  if (auto text = v.try_as<std::string>()) return "'" + *text + "'";
+  if (auto list = v.try_as<Array<Any>>()) {
+    std::vector<std::string> items;
+    for (const Any& item : *list) items.push_back(default_text(item));
+    return fmt::format("[{}]", fmt::join(items, ", "));
+  }
+  return print(v.as<ObjectRef>());
+}
+
+AttrMap operators(const AttrMap&) {
+  json list = json::array();
+  for (const Ref<graph::Op>& op : graph::all_ops()) {
+    json arguments = json::array(), attributes = json::array();
+    for (const auto& a : op->arguments)
+      arguments.push_back({{"name", a.name}, {"type", a.type}, {"doc", a.doc}, {"optional", a.optional}});
+    if (op->attrs_type) {
+      const ObjectRef defaults(op->attrs_type->create());
+      for (const FieldInfo& f : op->attrs_type->fields)
+        attributes.push_back(
+            {{"name", f.name}, {"default", default_text(f.get(defaults.get()))}, {"doc", f.doc}});
+    }
+    list.push_back({{"name", op->name},
+                    {"doc", op->doc},
+                    {"arguments", arguments},
+                    {"attributes", attributes},
+                    {"fusion", graph::to_string(op->fusion)},
+                    {"pure", op->pure},
+                    {"level", op->level},
+                    {"file", op->file},
+                    {"line", op->line}});
+  }
+  return reply_json({{"operators", list}});
+}
+
+AttrMap onnx_operators(const AttrMap&) {
+  json list = json::array();
+  for (const auto& op : onnx::onnx_coverage())
+    list.push_back({{"name", op.name},
+                    {"opsets", fmt::format("{}-{}", op.first_opset, op.last_opset)},
+                    {"note", op.note}});
+  return reply_json({{"operators", list}});
+}
+
+AttrMap target_function(const AttrMap& request) { return {{"json", to_json(target_of(request))}}; }
+AttrMap read_tensor(const AttrMap& request) {
+  return {{"tensor", Any(onnx::read_tensor_proto(request.at("path").as<std::string>()))}};
+}
+
+const bool registered = [] {
+  auto add = [](const char* name, AttrMap (*f)(const AttrMap&), const char* doc) {
+    registry::add(std::string("compiler.") + name,
+                  TypedFunction<AttrMap(AttrMap)>([f](AttrMap request) { return f(request); },
+                                                  std::string("compiler.") + name)
+                      .packed(),
+                  false, doc);
+  };
+  add("compile", compile_function,
+      "compiles a model to an artifact in memory, or to a file of the kind `emit`");
+  add("inspect", inspect, "facts about a model, without compiling");
+  add("interpret", interpret_function, "runs a model on the interpreter");
+  add("opt", opt, "applies passes to a module and prints it");
+  add("passes", passes, "all passes");
+  add("operators", operators, "all graph operators");
+  add("onnx_operators", onnx_operators, "what the ONNX importer covers");
+  add("target", target_function, "a target record");
+  add("read_tensor", read_tensor, "an ONNX TensorProto file");
+  return true;
+}();
+
+}  // namespace
+}  // namespace tenon

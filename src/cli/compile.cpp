@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+// tenon compile: a model becomes an artifact, or any of the stages on the way to it.
+#include <fmt/format.h>
+
+#include <filesystem>
+
+#include "cli/model.h"
+#include "cli/verbs.h"
+
+namespace tenon::cli {
+namespace {
+
+struct CompileVerbOptions {
+  ModelOptions model;
+  std::string out, emit = "artifact";
+};
+
+void compile_verb(const CompileVerbOptions& o, Console& console) {
+  std::string out = o.out;
+  if (out.empty()) {
+    static const std::map<std::string, std::string> endings = {
+        {"artifact", ".so"}, {"obj", ".o"},   {"asm", ".s"},  {"llvm", ".ll"},
+        {"c", ".c"},         {"tir", ".tir"}, {"dot", ".dot"}};
+    out = std::filesystem::path(o.model.model == "-" ? "model" : o.model.model).stem().string() +
+          endings.at(o.emit);
+  }
+  std::map<std::string, int64_t> dims = dims_of(o.model, {}, {});
+  AttrMap request = compile_request(o.model, dims, console);
+  request.set("emit", o.emit);
+  request.set("output", out);
+  const AttrMap reply = call_compiler("compile", request);
+  console.end_progress();
+  const json passes = json::parse(reply.at("passes").as<std::string>());
+  const int64_t bytes = reply.at("bytes").as<int64_t>();
+  const double ms = reply.at("compile_ms").as<double>();
+  if (o.model.time_passes)
+    for (const json& pass : passes)
+      console.print(
+          fmt::format("{:>10.3f} ms  {}", pass.at("ms").get<double>(), pass.at("name").get<std::string>()));
+  console.print(fmt::format("wrote {} ({}) in {}", out, bytes_text(double(bytes)), time_text(ms)));
+  console.result({{"output", out}, {"bytes", bytes}, {"compile_ms", ms}, {"passes", passes}});
+}
+
+}  // namespace
+
+void add_compile(CLI::App& app, Console& console) {
+  auto options = std::make_shared<CompileVerbOptions>();
+  CLI::App* verb =
+      add_verb(app, console, "compile", "write an artifact, object, assembly, LLVM, C or tensor programs",
+               "tenon compile model.onnx -o model.so && tenon bench model.so");
+  add_compile_options(*verb, options->model);
+  verb->add_option("-o,--output", options->out,
+                   "the file to write (default: the model's name in this folder)")
+      ->type_name("FILE");
+  verb->add_option("--emit", options->emit, "artifact, obj, asm, llvm, c, tir or dot")
+      ->check(CLI::IsMember({"artifact", "obj", "asm", "llvm", "c", "tir", "dot"}))
+      ->capture_default_str()
+      ->type_name("KIND");
+  verb->callback([options, &console] { compile_verb(*options, console); });
+}
+
+}  // namespace tenon::cli

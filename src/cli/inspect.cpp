@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: Apache-2.0
+// tenon inspect: what a model or an artifact is, without running it.
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "cli/model.h"
+#include "cli/values.h"
+#include "cli/verbs.h"
+#include "runtime/artifact.h"
+
+namespace tenon::cli {
+namespace {
+
+json info_json(const ValueInfo& info) {
+  json shape = nullptr;
+  if (info.known_rank) {
+    shape = json::array();
+    for (const DimInfo& d : info.shape) shape.push_back(d.value >= 0 ? json(d.value) : json(d.symbol));
+  }
+  return {{"name", info.name}, {"dtype", to_string(info.dtype)}, {"shape", shape}};
+}
+
+json inspect_artifact(const std::string& path) {
+  const ArtifactFile file = read_artifact(path);  // its code is not opened
+  const Executable& e = file.executable;
+  const VMFunction* main = nullptr;
+  for (const VMFunction& f : e.functions)
+    if (!main || f.name == "main") main = &f;
+  json out = {{"kind", "artifact"},
+              {"inputs", json::array()},
+              {"outputs", json::array()},
+              {"operators", json::object()}};
+  if (!main) return out;
+  for (const ValueInfo& i : main->params) out["inputs"].push_back(info_json(i));
+  for (const ValueInfo& i : main->results) out["outputs"].push_back(info_json(i));
+  std::map<std::string, int64_t> kernels;
+  for (const Callee& c : e.callees)
+    if (c.kind == CalleeKind::Kernel) ++kernels[c.name];
+  for (const auto& [name, count] : kernels) out["operators"][name] = count;
+  int64_t parameters = 0;
+  for (const NDArray& c : e.constants) parameters += c.size();
+  out["parameters"] = parameters;
+  out["flop"] = nullptr;
+  out["arena_bytes"] = e.arena_bytes;
+  out["needs"] = {{"triple", e.needs.triple}, {"cpu", e.needs.cpu}, {"features", e.needs.features}};
+  out["file_bytes"] = file.info.file_bytes;
+  out["code_bytes"] = file.info.code_bytes;
+  for (const auto& [key, value] : e.metadata) out["metadata"][key] = value;
+  return out;
+}
+
+std::string shape_text(const json& value) {
+  if (value.at("shape").is_null()) return value.at("dtype").get<std::string>() + "(?)";
+  std::vector<std::string> dims;
+  for (const json& d : value.at("shape"))
+    dims.push_back(d.is_number() ? std::to_string(d.get<int64_t>()) : d.get<std::string>());
+  return fmt::format("{}({})", value.at("dtype").get<std::string>(), fmt::join(dims, ", "));
+}
+
+void inspect(const std::string& model, Console& console) {
+  const json info = is_elf(model) ? inspect_artifact(model) : ask_compiler("inspect", {{"model", model}});
+  console.result(info);
+  console.print(fmt::format("{}: {}", model, info.value("kind", "model")));
+  for (const char* key : {"format", "producer", "ir_version", "opset"})
+    if (info.contains(key) && !info[key].is_null())
+      console.print(fmt::format("  {:<11} {}", key,
+                                info[key].is_string() ? info[key].get<std::string>() : info[key].dump()));
+  for (const json& v : info.at("inputs"))
+    console.print(fmt::format("  input       {}: {}", v.at("name").get<std::string>(), shape_text(v)));
+  for (const json& v : info.at("outputs"))
+    console.print(fmt::format("  output      {}: {}", v.at("name").get<std::string>(), shape_text(v)));
+  console.print(fmt::format("  parameters  {}", info.at("parameters").get<int64_t>()));
+  if (info.contains("flop") && info["flop"].is_number())
+    console.print(fmt::format("  work        {:.3f} GFLOP", info["flop"].get<double>() / 1e9));
+  if (info.contains("needs"))
+    console.print(fmt::format("  target      {} {}", info["needs"]["triple"].get<std::string>(),
+                              info["needs"]["cpu"].get<std::string>()));
+  if (info.contains("metadata"))
+    for (const auto& [key, value] : info["metadata"].items())
+      if (value.get<std::string>().size() <= 120)
+        console.print(fmt::format("  {:<11} {}", key, value.get<std::string>()));
+  for (const auto& [name, count] : info.at("operators").items())
+    console.print(fmt::format("  {:>5} x     {}", count.get<int64_t>(), name));
+}
+
+}  // namespace
+
+void add_inspect(CLI::App& app, Console& console) {
+  auto model = std::make_shared<std::string>();
+  CLI::App* verb = add_verb(app, console, "inspect", "inputs, outputs, operators, parameters and work",
+                            "tenon inspect model.onnx --json");
+  verb->add_option("MODEL", *model, "ONNX file, artifact or module in script text")->required();
+  verb->callback([model, &console] { inspect(*model, console); });
+}
+
+}  // namespace tenon::cli

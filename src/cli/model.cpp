@@ -1,0 +1,262 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/model.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <cstdio>
+#include <filesystem>
+
+#include "cli/npy.h"
+#include "cli/values.h"
+
+namespace tenon::cli {
+namespace fs = std::filesystem;
+
+void add_compile_options(CLI::App& app, ModelOptions& o) {
+  app.add_option("MODEL", o.model,
+                 "ONNX file, artifact (.so) or module in script text (.tir, - for standard input)")
+      ->required();
+  app.add_option("--dim", o.dims, "value of a symbolic dimension, repeatable")->type_name("NAME=N");
+  app.add_option("--target", o.target, "llvm (this host), llvm -mcpu=NAME, c")->type_name("TARGET");
+  app.add_option("-O", o.opt_level, "optimisation level")
+      ->check(CLI::Range(0, 3))
+      ->capture_default_str()
+      ->type_name("0..3");
+  app.add_option("--precision", o.precision, "f32: as the model says")->type_name("TYPE");
+  app.add_option("--memory-limit", o.memory_limit_text, "most bytes for intermediate tensors, such as 64M")
+      ->type_name("BYTES");
+  app.add_option("--threads", o.threads, "threads to compile and run with (default: all cores)")
+      ->check(CLI::Range(1, 1024))
+      ->type_name("N");
+  app.add_flag("--verify", o.verify, "check every pass by executing the module before and after it");
+  app.add_option("--print-after", o.print_after, "print the module behind a pass (all: every pass)")
+      ->type_name("PASS");
+  app.add_option("--dump", o.dump, "write the module behind every pass into a folder")->type_name("DIR");
+  app.add_flag("--time-passes", o.time_passes, "print the time of every pass");
+}
+void add_run_options(CLI::App& app, ModelOptions& o) {
+  add_compile_options(app, o);
+  app.add_option("-i,--input", o.inputs,
+                 "an input: @file.npy, @file.pb, 2x3xf32=@file.bin, 2x3xf32=0.5, 2x3xf32 (random), [1,2,3]")
+      ->type_name("NAME=VALUE");
+  app.add_option("--data", o.data, "ONNX test data set: input_0.pb … and output_0.pb …")->type_name("DIR");
+  app.add_option("--seed", o.seed, "seed of inputs that are not given")
+      ->capture_default_str()
+      ->type_name("N");
+}
+
+int64_t parse_bytes(const std::string& text) {
+  if (text.empty()) return 0;
+  char* end = nullptr;
+  const double n = std::strtod(text.c_str(), &end);
+  double scale = 1;
+  switch (*end) {
+    case 'k':
+    case 'K':
+      scale = 1 << 10;
+      ++end;
+      break;
+    case 'm':
+    case 'M':
+      scale = 1 << 20;
+      ++end;
+      break;
+    case 'g':
+    case 'G':
+      scale = 1 << 30;
+      ++end;
+      break;
+    default:
+      break;
+  }
+  if (end == text.c_str() || *end || !(n > 0) || n * scale > 9e18)
+    throw Error(ErrorKind::usage, "T0911", fmt::format("`{}` is no number of bytes", text), {},
+                "4096, 64K, 64M or 2G");
+  return int64_t(n * scale);
+}
+
+bool is_elf(const std::string& path) {
+  FILE* file = path == "-" ? nullptr : std::fopen(path.c_str(), "rb");
+  char magic[4] = {};
+  const bool elf = file && std::fread(magic, 1, 4, file) == 4 &&
+                   std::string_view(magic, 4) ==
+                       "\x7f"
+                       "ELF";
+  if (file) std::fclose(file);
+  return elf;
+}
+
+namespace {
+ValueInfo info_from(const json& j) {
+  ValueInfo info;
+  info.name = j.at("name");
+  info.dtype = parse_dtype(j.at("dtype").get<std::string>());
+  info.known_rank = !j.at("shape").is_null();
+  if (info.known_rank)
+    for (const json& d : j.at("shape")) {
+      DimInfo dim;
+      if (d.is_number())
+        dim.value = d;
+      else
+        dim.symbol = d;
+      info.shape.push_back(dim);
+    }
+  return info;
+}
+
+std::map<std::string, int64_t> given_dims(const ModelOptions& options) {
+  std::map<std::string, int64_t> dims;
+  for (const std::string& text : options.dims) {
+    const auto [name, value] = split_assignment(text, "--dim");
+    char* end = nullptr;
+    const int64_t n = std::strtoll(value.c_str(), &end, 10);
+    if (value.empty() || *end || n < 0)
+      throw Error(ErrorKind::usage, "T0905", fmt::format("--dim {}: `{}` is no size", name, value));
+    dims[name] = n;
+  }
+  return dims;
+}
+
+NDArray read_proto(const std::string& path) {
+  return call_compiler("read_tensor", {{"path", path}}).at("tensor").as<NDArray>();
+}
+}  // namespace
+
+Signature signature_of(const ModelOptions& options) {
+  Signature s;
+  const json info = ask_compiler("inspect", {{"model", options.model}});
+  for (const json& j : info.at("inputs")) s.inputs.push_back(info_from(j));
+  for (const json& j : info.at("outputs")) s.outputs.push_back(info_from(j));
+  return s;
+}
+
+std::vector<NDArray> make_inputs(const ModelOptions& options, const Signature& signature) {
+  std::map<std::string, int64_t> dims = given_dims(options);
+  std::vector<NDArray> values(signature.inputs.size());
+  std::vector<std::string> unknown;
+  for (const std::string& text : options.inputs) {
+    const auto [name, value] = split_assignment(text, "-i");
+    size_t at = 0;
+    while (at < values.size() && signature.inputs[at].name != name) ++at;
+    if (at == values.size())
+      unknown.push_back(name);
+    else
+      values[at] = parse_value(value, signature.inputs[at], options.seed + at, read_proto);
+  }
+  if (!unknown.empty()) {
+    std::vector<std::string> known;
+    for (const ValueInfo& i : signature.inputs) known.push_back(fmt::format("{}: {}", i.name, type_text(i)));
+    throw Error(ErrorKind::usage, "T0912",
+                fmt::format("the model has no input `{}`", fmt::join(unknown, "`, `")), options.model,
+                fmt::format("its inputs are {}", fmt::join(known, ", ")));
+  }
+  if (!options.data.empty()) {
+    for (size_t i = 0; i < values.size(); ++i) {
+      const std::string path = fmt::format("{}/input_{}.pb", options.data, i);
+      if (!values[i] && fs::exists(path)) values[i] = read_proto(path);
+    }
+    if (!fs::is_directory(options.data)) throw Error(ErrorKind::io, "T3001", "no such folder", options.data);
+  }
+  // What the given inputs say of symbolic dimensions holds for the others too.
+  for (size_t i = 0; i < values.size(); ++i)
+    if (values[i] && values[i].shape().size() == signature.inputs[i].shape.size())
+      for (size_t d = 0; d < values[i].shape().size(); ++d)
+        if (const std::string& symbol = signature.inputs[i].shape[d].symbol; !symbol.empty())
+          dims.emplace(symbol, values[i].shape()[d]);
+  for (size_t i = 0; i < values.size(); ++i) {
+    if (values[i]) continue;
+    const ValueInfo& info = signature.inputs[i];
+    if (!info.known_rank)
+      throw Error(ErrorKind::usage, "T0913",
+                  fmt::format("input `{}` has no declared shape and must be given", info.name),
+                  options.model);
+    std::vector<int64_t> shape;
+    for (const DimInfo& d : info.shape) {
+      auto it = dims.find(d.symbol);
+      shape.push_back(d.value >= 0 ? d.value : it != dims.end() ? it->second : 1);
+    }
+    values[i] = random_value(shape, info.dtype, options.seed + i);
+  }
+  return values;
+}
+
+std::vector<NDArray> expected_outputs(const std::string& data, size_t count) {
+  std::vector<NDArray> out;
+  for (size_t i = 0; i < count; ++i) {
+    const std::string path = fmt::format("{}/output_{}.pb", data, i);
+    if (!fs::exists(path)) throw Error(ErrorKind::io, "T3001", "the data set has no such file", path);
+    out.push_back(read_proto(path));
+  }
+  return out;
+}
+
+std::map<std::string, int64_t> dims_of(const ModelOptions& options, const Signature& signature,
+                                       const std::vector<NDArray>& inputs) {
+  std::map<std::string, int64_t> dims = given_dims(options);
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    const ValueInfo& info = signature.inputs[i];
+    if (info.shape.size() != inputs[i].shape().size()) continue;  // the session names the mismatch
+    for (size_t d = 0; d < info.shape.size(); ++d)
+      if (!info.shape[d].symbol.empty()) dims.emplace(info.shape[d].symbol, inputs[i].shape()[d]);
+  }
+  return dims;
+}
+
+AttrMap compile_request(const ModelOptions& o, const std::map<std::string, int64_t>& dims, Console& console) {
+  if (!o.precision.empty() && o.precision != "f32")
+    throw Error(ErrorKind::usage, "T0908", fmt::format("--precision {} is not supported yet", o.precision),
+                {}, "leave it out: the model's own types are used");
+  AttrMap dim_map;
+  for (const auto& [name, value] : dims) dim_map.set(name, value);
+  Array<std::string> print_after(o.print_after);
+  AttrMap request{{"model", o.model},
+                  {"target", o.target},
+                  {"opt_level", o.opt_level},
+                  {"threads", o.threads},
+                  {"memory_limit", parse_bytes(o.memory_limit_text)},
+                  {"verify", o.verify},
+                  {"dump", o.dump},
+                  {"dims", Any(dim_map)},
+                  {"print_after", Any(print_after)}};
+  request.set("progress", Any(Function([&console](Arguments a) -> Any {
+                console.progress(a[0].as<std::string>(), a[1].as<int64_t>(), a[2].as<int64_t>());
+                return {};
+              })));
+  request.set("print", Any(Function([&console](Arguments a) -> Any {
+                console.end_progress();
+                fmt::print(console.as_json ? stderr : stdout, "# after {}\n{}\n", a[0].as<std::string>(),
+                           a[1].as<std::string>());
+                return {};
+              })));
+  return request;
+}
+
+Prepared prepare(const ModelOptions& options, Console& console) {
+  Prepared p;
+  if (is_elf(options.model)) {
+    const auto start = std::chrono::steady_clock::now();
+    p.artifact = Artifact::load(options.model);
+    p.load_ms = ms_since(start);
+    p.signature = {{p.artifact.inputs().begin(), p.artifact.inputs().end()},
+                   {p.artifact.outputs().begin(), p.artifact.outputs().end()}};
+    p.inputs = make_inputs(options, p.signature);
+    return p;
+  }
+  p.signature = signature_of(options);
+  p.inputs = make_inputs(options, p.signature);
+  AttrMap request = compile_request(options, dims_of(options, p.signature, p.inputs), console);
+  request.set("emit", "jit");
+  const AttrMap reply = call_compiler("compile", request);
+  console.end_progress();
+  p.artifact = reply.at("artifact").as<Artifact>();
+  p.compile_ms = reply.at("compile_ms").as<double>();
+  p.passes = json::parse(reply.at("passes").as<std::string>());
+  if (options.time_passes)
+    for (const json& pass : p.passes)
+      console.note(
+          fmt::format("{:>10.3f} ms  {}", pass.at("ms").get<double>(), pass.at("name").get<std::string>()));
+  return p;
+}
+
+}  // namespace tenon::cli

@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+// From the words of a command line to a model that is ready to run, with its inputs.
+#pragma once
+#include <CLI/CLI.hpp>
+
+#include "cli/compiler.h"
+#include "runtime/vm.h"
+
+namespace tenon::cli {
+
+struct ModelOptions {
+  std::string model;
+  std::vector<std::string> inputs, dims, print_after;
+  std::string data, target, precision, dump, memory_limit_text;
+  uint64_t seed = 0;
+  int threads = 0, opt_level = 2;
+  bool verify = false, time_passes = false;
+};
+void add_compile_options(CLI::App& app, ModelOptions& options);
+void add_run_options(CLI::App& app, ModelOptions& options);
+
+/// "4096", "64M", "2G"; 0 for an empty text. Error "T0911".
+int64_t parse_bytes(const std::string& text);
+
+/// Inputs and outputs as the model declares them.
+struct Signature {
+  std::vector<ValueInfo> inputs, outputs;
+};
+
+/// An ELF file: an artifact, or something the artifact loader refuses by name.
+bool is_elf(const std::string& path);
+Signature signature_of(const ModelOptions& options);
+/// Values in declared order: given ones, those of --data, seeded ones; Error "T0912" for unknown names.
+std::vector<NDArray> make_inputs(const ModelOptions& options, const Signature& signature);
+/// The expected outputs of --data, in declared order.
+std::vector<NDArray> expected_outputs(const std::string& data, size_t count);
+/// Values of symbolic dimensions: --dim, then what the inputs show.
+std::map<std::string, int64_t> dims_of(const ModelOptions& options, const Signature& signature,
+                                       const std::vector<NDArray>& inputs);
+
+/// A request for compiler.compile with the options that all verbs share.
+AttrMap compile_request(const ModelOptions& options, const std::map<std::string, int64_t>& dims,
+                        Console& console);
+
+struct Prepared {
+  Signature signature;
+  std::vector<NDArray> inputs;
+  Artifact artifact;
+  double compile_ms = 0, load_ms = 0;
+  json passes = json::array();
+};
+/// Loads an artifact, or compiles for the shapes of the inputs.
+Prepared prepare(const ModelOptions& options, Console& console);
+
+}  // namespace tenon::cli

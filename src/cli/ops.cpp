@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+// tenon ops: the operators, one operator in full, where it is registered, and what of ONNX is covered.
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "cli/compiler.h"
+#include "cli/verbs.h"
+
+namespace tenon::cli {
+namespace {
+
+struct OpsOptions {
+  std::vector<std::string> names;
+  bool onnx = false;
+};
+
+void one(const json& op, Console& console) {
+  console.print(fmt::format("{}  {}", op.at("name").get<std::string>(), op.at("doc").get<std::string>()));
+  console.print(fmt::format("  fusion kind {}, {}, registered at {}:{}", op.at("fusion").get<std::string>(),
+                            op.at("pure").get<bool>() ? "pure" : "with effects",
+                            op.at("file").get<std::string>(), op.at("line").get<int>()));
+  for (const json& a : op.at("arguments"))
+    console.print(fmt::format("  {:<16} {:<12} {}{}", a.at("name").get<std::string>(),
+                              a.at("type").get<std::string>(), a.at("doc").get<std::string>(),
+                              a.at("optional").get<bool>() ? " (optional)" : ""));
+  for (const json& a : op.at("attributes"))
+    console.print(fmt::format("  {:<16} = {:<10} {}", a.at("name").get<std::string>(),
+                              a.at("default").get<std::string>(), a.at("doc").get<std::string>()));
+}
+
+void ops(const OpsOptions& o, Console& console) {
+  if (o.onnx) {
+    const json coverage = ask_compiler("onnx_operators", {});
+    console.result(coverage);
+    for (const json& op : coverage.at("operators"))
+      console.print(fmt::format("{:<28} opset {}", op.at("name").get<std::string>(),
+                                op.at("opsets").get<std::string>()));
+    return;
+  }
+  const bool where = !o.names.empty() && o.names[0] == "where";
+  if (where && o.names.size() < 2)
+    throw Error(ErrorKind::usage, "T0917", "`ops where` needs an operator's name");
+  const std::string wanted = where ? o.names[1] : o.names.empty() ? "" : o.names[0];
+  const json all = ask_compiler("operators", {});
+  json found = json::array();
+  std::vector<std::string> near;
+  for (const json& op : all.at("operators")) {
+    const std::string name = op.at("name");
+    const size_t dot = name.rfind('.');
+    if (wanted.empty() || name == wanted || (dot != std::string::npos && name.substr(dot + 1) == wanted))
+      found.push_back(op);
+    else if (name.find(wanted) != std::string::npos && near.size() < 5)
+      near.push_back(name);
+  }
+  if (found.empty())
+    throw Error(
+        ErrorKind::usage, "T0918", fmt::format("there is no operator `{}`", wanted), {},
+        near.empty() ? "`tenon ops` lists them" : fmt::format("did you mean {}?", fmt::join(near, ", ")));
+  console.result({{"operators", found}});
+  for (const json& op : found) {
+    if (where)
+      console.print(fmt::format("{}:{}", op.at("file").get<std::string>(), op.at("line").get<int>()));
+    else if (!wanted.empty())
+      one(op, console);
+    else
+      console.print(
+          fmt::format("{:<32} {}", op.at("name").get<std::string>(), op.at("doc").get<std::string>()));
+  }
+}
+
+}  // namespace
+
+void add_ops(CLI::App& app, Console& console) {
+  auto options = std::make_shared<OpsOptions>();
+  CLI::App* verb = add_verb(app, console, "ops", "all operators, or one with its arguments and attributes",
+                            "tenon ops nn.conv2d; tenon ops where nn.conv2d; tenon ops --onnx");
+  verb->add_option("NAME", options->names, "[where] NAME")->expected(0, 2);
+  verb->add_flag("--onnx", options->onnx, "what the importer covers, by operator and opset");
+  verb->callback([options, &console] { ops(*options, console); });
+}
+
+}  // namespace tenon::cli

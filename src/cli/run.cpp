@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: Apache-2.0
+// tenon run: compile if needed, run once, show or write the outputs.
+#include <fmt/format.h>
+
+#include <cmath>
+#include <filesystem>
+
+#include "cli/model.h"
+#include "cli/npy.h"
+#include "cli/values.h"
+#include "cli/verbs.h"
+
+namespace tenon::cli {
+namespace {
+
+/// What a person wants to see of a tensor: range, mean, largest place.
+json summary(const NDArray& a) {
+  double low = INFINITY, high = -INFINITY, sum = 0;
+  int64_t nans = 0, at = 0;
+  for (int64_t i = 0; i < a.size(); ++i) {
+    const double v = a.element(i);
+    if (std::isnan(v)) {
+      ++nans;
+      continue;
+    }
+    if (v > high) {
+      high = v;
+      at = i;
+    }
+    low = std::min(low, v);
+    sum += v;
+  }
+  if (a.size() == nans) return {{"elements", a.size()}, {"nan", nans}};
+  return {{"elements", a.size()}, {"min", low}, {"max", high}, {"mean", sum / double(a.size() - nans)},
+          {"argmax", at},         {"nan", nans}};
+}
+
+struct RunOptions {
+  ModelOptions model;
+  std::string out;
+};
+
+void run(const RunOptions& o, Console& console) {
+  Prepared p = prepare(o.model, console);
+  Session session(p.artifact);
+  if (o.model.threads > 0) session.set_threads(o.model.threads);
+  const auto start = std::chrono::steady_clock::now();
+  const std::vector<NDArray> outputs = session.invoke(p.inputs);
+  const double run_ms = ms_since(start);
+  json list = json::array(), files = json::array();
+  if (!o.out.empty()) {
+    std::error_code failure;
+    std::filesystem::create_directories(o.out, failure);
+    if (failure)
+      throw Error(ErrorKind::io, "T3003", "the folder cannot be made: " + failure.message(), o.out);
+  }
+  for (size_t i = 0; i < outputs.size(); ++i) {
+    const NDArray& a = outputs[i];
+    json entry = {
+        {"name", p.signature.outputs[i].name}, {"dtype", to_string(a.dtype())}, {"shape", a.shape()}};
+    if (!o.out.empty()) {
+      const std::string file = fmt::format("output_{}.npy", i);
+      write_npy(o.out + "/" + file, a);
+      entry["file"] = file;
+      files.push_back(entry);
+    }
+    const json facts = summary(a);
+    std::string line = fmt::format("{}: {}", p.signature.outputs[i].name, type_text(a));
+    if (facts.contains("min"))
+      line += fmt::format("  min {:.6g}  max {:.6g} at {}  mean {:.6g}", facts["min"].get<double>(),
+                          facts["max"].get<double>(), facts["argmax"].get<int64_t>(),
+                          facts["mean"].get<double>());
+    if (facts["nan"].get<int64_t>() > 0) line += fmt::format("  NaN {}", facts["nan"].get<int64_t>());
+    console.print(line);
+    entry["summary"] = facts;
+    list.push_back(entry);
+  }
+  if (!o.out.empty()) write_file(o.out + "/outputs.json", files.dump(2) + "\n");
+  console.print(p.compile_ms > 0
+                    ? fmt::format("compiled in {}, ran in {}", time_text(p.compile_ms), time_text(run_ms))
+                    : fmt::format("loaded in {}, ran in {}", time_text(p.load_ms), time_text(run_ms)));
+  console.result(
+      {{"outputs", list}, {"compile_ms", p.compile_ms}, {"load_ms", p.load_ms}, {"run_ms", run_ms}});
+}
+
+}  // namespace
+
+void add_run(CLI::App& app, Console& console) {
+  auto options = std::make_shared<RunOptions>();
+  CLI::App* verb = add_verb(app, console, "run", "compile if needed, run once, show each output",
+                            "tenon run model.onnx -i x=@photo.npy -o out/");
+  add_run_options(*verb, options->model);
+  verb->add_option("-o,--output", options->out, "write output_0.npy … and outputs.json")->type_name("DIR");
+  verb->callback([options, &console] { run(*options, console); });
+}
+
+}  // namespace tenon::cli
