@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # Generates the reader of onnx.proto. Protobuf is linked as a shared library: Debian's static one holds code that
 # cannot stand in a shared object.
-find_library(TENON_PROTOBUF_LITE NAMES protobuf-lite REQUIRED)
+find_library(TENON_PROTOBUF_SHARED NAMES protobuf-lite REQUIRED)
 set(onnx_schema_dir ${CMAKE_BINARY_DIR}/schema)
 file(MAKE_DIRECTORY ${onnx_schema_dir}/tenon_schema)
 set(onnx_proto ${CMAKE_SOURCE_DIR}/src/import/onnx/onnx.proto)
@@ -18,4 +18,4 @@ set_property(GLOBAL APPEND PROPERTY TENON_FOLDERS tenon_onnx_schema)
 
 add_dependencies(tenon_import_onnx tenon_onnx_schema)
 target_include_directories(tenon_import_onnx SYSTEM PRIVATE ${onnx_schema_dir} ${Protobuf_INCLUDE_DIRS})
-target_link_libraries(tenon_import_onnx PUBLIC ${TENON_PROTOBUF_LITE})
+target_link_libraries(tenon_import_onnx PUBLIC ${TENON_PROTOBUF_SHARED})
