@@ -1,0 +1,443 @@
+// SPDX-License-Identifier: Apache-2.0
+// Statements: loops, branches, memory, parallel bodies, status codes.
+#include <fmt/format.h>
+#include <llvm/IR/Constants.h>
+#include <llvm/IR/MDBuilder.h>
+
+#include "codegen/llvm/emitter.h"
+
+namespace tenon::codegen {
+
+using namespace tir;
+using V = llvm::Value*;
+
+Emitter::Emitter(llvm::Module& module, const Target& target)
+    : module_(module), target_(target), b_(module.getContext()), math_(b_, target->fma, target->has("f16c") || target->has("avx512f")) {
+  llvm::FastMathFlags flags;
+  flags.setAllowContract();
+  b_.setFastMathFlags(flags);
+}
+
+std::string llvm_features(const Target& target) {
+  std::string out;
+  for (const std::string& f : target->features.vec()) {
+    std::string name = f;
+    if (f == "bmi1") name = "bmi";
+    else if (f.starts_with("sse4_")) name[4] = '.';
+    else if (f.starts_with("avx512_") || f.starts_with("avx_")) name.erase(name.find('_'), 1);
+    else if (f.starts_with("amx_")) name[3] = '-';
+    out += (out.empty() ? "+" : ",+") + name;
+  }
+  return out;
+}
+
+void Emitter::finish_function(llvm::Function* f) {
+  f->setDoesNotThrow();
+  f->addFnAttr("target-cpu", "x86-64");
+  f->addFnAttr("target-features", llvm_features(target_));
+  if (!target_->cpu.empty()) f->addFnAttr("tune-cpu", target_->cpu);
+  f->addFnAttr("prefer-vector-width", std::to_string(target_->vector_bits));
+  f->addFnAttr("min-legal-vector-width", std::to_string(target_->vector_bits));
+  f->addFnAttr("no-trapping-math", "true");
+}
+
+void Emitter::emit(const Kernel& kernel) {
+  const PrimFunc& f = kernel.function;
+  symbol_ = kernel.symbol;
+  bodies_ = constants_ = 0;
+  asserts_ = number_asserts(f);
+  bounds_ = BoundsOf();
+  views_.clear();
+  scopes_.clear();
+  scope_order_.clear();
+  accesses_.clear();
+  noalias_ = f->attrs.get_or("tir.noalias", Any(false)).try_as<bool>().value_or(false);
+  llvm::MDBuilder md(module_.getContext());
+  domain_ = md.createAnonymousAliasScopeDomain(symbol_);
+
+  llvm::Type* ptr = b_.getPtrTy();
+  auto* type = llvm::FunctionType::get(b_.getInt32Ty(), {ptr, ptr, ptr}, false);
+  auto* fn = llvm::cast<llvm::Function>(module_.getOrInsertFunction(symbol_, type).getCallee());  // may be called already
+  Frame frame;
+  frame.function = fn;
+  frame_ = &frame;
+  const char* names[] = {"buffers", "scalars", "context"};
+  for (unsigned k = 0; k < 3; ++k) {
+    fn->getArg(k)->setName(names[k]);
+    frame.values[f->params[k].get()] = fn->getArg(k);
+  }
+  fn->addParamAttr(0, llvm::Attribute::NoAlias);
+  fn->addParamAttr(0, llvm::Attribute::ReadOnly);
+  fn->addParamAttr(1, llvm::Attribute::NoAlias);
+  fn->addParamAttr(1, llvm::Attribute::ReadOnly);
+  frame.context = fn->getArg(2);
+  finish_function(fn);
+  b_.SetInsertPoint(block("entry"));
+  stmt(f->body);
+  b_.CreateRet(b_.getInt32(0));
+  frame_ = nullptr;
+
+  // Alias facts need every memory of the kernel, so they are added at the end.
+  if (!scope_order_.empty()) {
+    std::unordered_map<llvm::MDNode*, std::pair<llvm::MDNode*, llvm::MDNode*>> lists;
+    for (llvm::MDNode* scope : scope_order_) {
+      llvm::SmallVector<llvm::Metadata*, 8> others;
+      for (llvm::MDNode* s : scope_order_) if (s != scope) others.push_back(s);
+      lists[scope] = {llvm::MDNode::get(module_.getContext(), {scope}), others.empty() ? nullptr : llvm::MDNode::get(module_.getContext(), others)};
+    }
+    for (auto& [access, data] : accesses_) {
+      auto it = scopes_.find(data);
+      if (it == scopes_.end()) continue;
+      access->setMetadata(llvm::LLVMContext::MD_alias_scope, lists[it->second].first);
+      if (lists[it->second].second) access->setMetadata(llvm::LLVMContext::MD_noalias, lists[it->second].second);
+    }
+  }
+  for (const std::string& alias : kernel.aliases) {
+    auto* made = llvm::GlobalAlias::create(type, 0, llvm::GlobalValue::ExternalLinkage, "", fn, &module_);
+    if (llvm::Function* declared = module_.getFunction(alias)) {
+      declared->replaceAllUsesWith(made);
+      declared->eraseFromParent();
+    }
+    made->setName(alias);
+  }
+}
+
+const tir::Var* Emitter::root_of(const tir::Var* data) const {
+  for (auto it = views_.find(data); it != views_.end(); it = views_.find(data)) data = it->second;
+  return data;
+}
+
+/// Notes that an instruction touches the memory behind `data`.
+void Emitter::decorate(llvm::Instruction* access, const tir::Var* data) {
+  data = root_of(data);
+  if (scopes_.count(data)) accesses_.emplace_back(access, data);
+}
+
+// ---------------------------------------------------------------- status codes
+void Emitter::release(V workspace) {
+  auto* type = llvm::FunctionType::get(b_.getVoidTy(), {b_.getPtrTy(), b_.getPtrTy()}, false);
+  b_.CreateCall(type, context_field(2, b_.getPtrTy()), {frame_->context, workspace});
+}
+void Emitter::return_code(V code) {
+  for (size_t k = frame_->workspaces.size(); k-- > 0;) release(frame_->workspaces[k]);
+  b_.CreateRet(code);
+}
+void Emitter::return_if_nonzero(V code) {
+  auto* failed = block("failed");
+  auto* next = block("next");
+  b_.CreateCondBr(b_.CreateICmpEQ(code, b_.getInt32(0)), next, failed, llvm::MDBuilder(module_.getContext()).createBranchWeights(1 << 20, 1));
+  b_.SetInsertPoint(failed);
+  return_code(code);
+  b_.SetInsertPoint(next);
+}
+V Emitter::context_field(unsigned k, llvm::Type* t) {
+  V at = b_.CreateConstInBoundsGEP1_64(b_.getPtrTy(), frame_->context, k);
+  auto* l = b_.CreateLoad(t, at);
+  l->setMetadata(llvm::LLVMContext::MD_invariant_load, llvm::MDNode::get(module_.getContext(), {}));
+  return l;
+}
+void Emitter::assertion(const AssertStmt& n) {
+  auto* failed = block("assert_failed");
+  auto* next = block("assert_holds");
+  b_.CreateCondBr(root(n.condition), next, failed, llvm::MDBuilder(module_.getContext()).createBranchWeights(1 << 20, 1));
+  b_.SetInsertPoint(failed);
+  return_code(b_.getInt32(uint32_t(1 + asserts_.at(&n))));
+  b_.SetInsertPoint(next);
+}
+
+// ---------------------------------------------------------------- memory
+V Emitter::stack(llvm::Type* t, int64_t align) {
+  llvm::BasicBlock& entry = frame_->function->getEntryBlock();
+  llvm::IRBuilder<> at(&entry, entry.getFirstInsertionPt());
+  auto* a = at.CreateAlloca(t);
+  a->setAlignment(llvm::Align(uint64_t(align)));
+  return a;
+}
+V Emitter::allocate(const Buffer& b, bool* workspace) {
+  *workspace = false;
+  int64_t count = 1;
+  bool known = true;
+  for (const PrimExpr& d : b->shape) {
+    auto n = as_int(d);
+    if (!n || *n < 0 || (*n > 0 && count > (int64_t(1) << 40) / *n)) { known = false; break; }
+    count *= *n;
+  }
+  const int64_t bytes = b->dtype.bytes();
+  if (known && count * bytes <= kStackBytes && frame_->stack_bytes + count * bytes <= kStackTotal) {
+    frame_->stack_bytes += count * bytes;
+    return stack(llvm::ArrayType::get(memory_type(b->dtype), uint64_t(std::max<int64_t>(1, count))), 64);
+  }
+  V total = i64(bytes);
+  for (const PrimExpr& d : b->shape) total = b_.CreateNSWMul(total, index(d));
+  auto* type = llvm::FunctionType::get(b_.getPtrTy(), {b_.getPtrTy(), b_.getInt64Ty()}, false);
+  V memory = b_.CreateCall(type, context_field(1, b_.getPtrTy()), {frame_->context, total});
+  auto* failed = block("out_of_memory");
+  auto* next = block("allocated");
+  b_.CreateCondBr(b_.CreateIsNull(memory), failed, next, llvm::MDBuilder(module_.getContext()).createBranchWeights(1, 1 << 20));
+  b_.SetInsertPoint(failed);
+  return_code(b_.getInt32(uint32_t(-1)));
+  b_.SetInsertPoint(next);
+  frame_->workspaces.push_back(memory);
+  *workspace = true;
+  return memory;
+}
+V Emitter::constant_data(const AllocateConst& n) {
+  const auto* bytes = static_cast<const char*>(n.data.data());
+  llvm::Constant* data = llvm::ConstantDataArray::getRaw(llvm::StringRef(bytes, n.data.byte_size()), n.data.byte_size(), b_.getInt8Ty());
+  auto* global = new llvm::GlobalVariable(module_, data->getType(), true, llvm::GlobalValue::PrivateLinkage, data, fmt::format("{}.constant.{}", symbol_, constants_++));
+  global->setAlignment(llvm::Align(64));
+  return global;
+}
+
+void Emitter::store(const BufferStore& n) {
+  frame_->memo.clear();
+  frame_->memo_order.clear();
+  const PrimExpr at = flat_index(n.buffer, n.indices);
+  const DataType t = n.value.dtype();
+  V value = value_to_memory(expr(n.value), t);
+  const tir::Var* data = n.buffer->data.get();
+  const llvm::Align align(uint64_t(t.element().bytes()));
+  int64_t lanes = std::max<int64_t>(t.lanes, at.dtype().lanes);
+  if (lanes == 1) {
+    if (n.predicate && !is_const_int(n.predicate, 1)) {
+      V condition = expr(n.predicate);
+      auto* then = block("store");
+      auto* next = block("stored");
+      b_.CreateCondBr(condition, then, next);
+      b_.SetInsertPoint(then);
+      const size_t before = mark();
+      decorate(b_.CreateAlignedStore(value, pointer(n.buffer, index(at)), align), data);
+      forget(before);
+      b_.CreateBr(next);
+      b_.SetInsertPoint(next);
+      return;
+    }
+    decorate(b_.CreateAlignedStore(value, pointer(n.buffer, index(at)), align), data);
+    return;
+  }
+  if (t.lanes == 1) value = splat(value, lanes);
+  V mask = n.predicate ? expr(n.predicate) : nullptr;
+  if (mask && !mask->getType()->isVectorTy()) mask = splat(mask, lanes);
+  if (auto* c = llvm::dyn_cast_or_null<llvm::Constant>(mask); c && c->isAllOnesValue()) mask = nullptr;
+  if (at.dtype().is_scalar()) {  // one place for many lanes: the last lane wins
+    CHECK(!mask, "a masked vector store needs a vector index");
+    decorate(b_.CreateAlignedStore(b_.CreateExtractElement(value, uint64_t(lanes - 1)), pointer(n.buffer, index(at)), align), data);
+    return;
+  }
+  auto affine = as_affine(at);
+  const auto stride = affine ? as_int(affine->stride) : std::nullopt;
+  if (stride == 1 || stride == -1) {
+    PrimExpr first = *stride == 1 ? affine->base : affine->base - PrimExpr::int_imm(lanes - 1, affine->base.dtype());
+    if (*stride == -1) {
+      value = b_.CreateVectorReverse(value);
+      if (mask) mask = b_.CreateVectorReverse(mask);
+    }
+    V p = pointer(n.buffer, index(first));
+    decorate(mask ? (llvm::Instruction*)b_.CreateMaskedStore(value, p, align, mask) : b_.CreateAlignedStore(value, p, align), data);
+    return;
+  }
+  if (affine && !mask && lanes <= 64) {
+    V first = index(affine->base), by = index(affine->stride);
+    for (int64_t lane = 0; lane < lanes; ++lane) {
+      V p = pointer(n.buffer, b_.CreateNSWAdd(first, b_.CreateNSWMul(by, i64(lane))));
+      decorate(b_.CreateAlignedStore(b_.CreateExtractElement(value, uint64_t(lane)), p, align), data);
+    }
+    return;
+  }
+  V pointers = pointer(n.buffer, index(at));
+  decorate(b_.CreateMaskedScatter(value, pointers, align, mask), data);
+}
+
+// ---------------------------------------------------------------- control
+void Emitter::serial_loop(const For& n, V begin, V end, bool runs_once) {
+  auto* entry = b_.GetInsertBlock();
+  auto* body = block("loop");
+  auto* exit = block("loop_end");
+  if (runs_once) b_.CreateBr(body);
+  else b_.CreateCondBr(b_.CreateICmpSLT(begin, end), body, exit);
+  b_.SetInsertPoint(body);
+  llvm::PHINode* at = b_.CreatePHI(begin->getType(), 2, n.loop_var->name);
+  at->addIncoming(begin, entry);
+  frame_->values[n.loop_var.get()] = at;
+  stmt(n.body);
+  V next = b_.CreateAdd(at, llvm::ConstantInt::get(at->getType(), 1), "", false, true);
+  at->addIncoming(next, b_.GetInsertBlock());
+  auto* back = b_.CreateCondBr(b_.CreateICmpSLT(next, end), body, exit);
+  // Loops over vectors are as wide as they should be: LLVM is to leave them alone.
+  bool vectors = false;
+  pre_order(n.body, [&](const ObjectRef& node) {
+    if (const auto* e = node.as<PrimExprNode>(); e && e->dtype.is_vector()) vectors = true;
+    return !vectors;
+  });
+  llvm::LLVMContext& c = module_.getContext();
+  llvm::SmallVector<llvm::Metadata*, 4> notes{nullptr};
+  auto note = [&](const char* name, llvm::Constant* value) {
+    llvm::SmallVector<llvm::Metadata*, 2> words{llvm::MDString::get(c, name)};
+    if (value) words.push_back(llvm::ConstantAsMetadata::get(value));
+    notes.push_back(llvm::MDNode::get(c, words));
+  };
+  if (vectors) note("llvm.loop.vectorize.enable", b_.getFalse());
+  if (n.kind == ForKind::unrolled) note("llvm.loop.unroll.full", nullptr);
+  else if (n.annotations.contains("pragma_no_unroll")) note("llvm.loop.unroll.disable", nullptr);
+  if (notes.size() > 1) {
+    llvm::MDNode* id = llvm::MDNode::getDistinct(c, notes);
+    id->replaceOperandWith(0, id);
+    back->setMetadata(llvm::LLVMContext::MD_loop, id);
+  }
+  b_.SetInsertPoint(exit);
+}
+
+void Emitter::loop(const For& n) {
+  const auto extent = as_int(n.extent);
+  if (extent && *extent <= 0) return;
+  if (n.kind == ForKind::parallel && !frame_->parallel && !(extent && *extent == 1)) return parallel_loop(n);
+  bounds_.set_loop(n);
+  V begin = root(n.min);
+  if (extent && *extent == 1) {
+    frame_->values[n.loop_var.get()] = begin;
+    return stmt(n.body);
+  }
+  V end = b_.CreateNSWAdd(begin, root(n.extent));
+  serial_loop(n, begin, end, bool(extent));
+}
+
+void Emitter::parallel_loop(const For& n) {
+  llvm::LLVMContext& c = module_.getContext();
+  bounds_.set_loop(n);
+  V extent = b_.CreateSExtOrTrunc(root(n.extent), b_.getInt64Ty()), first = root(n.min);
+  // The closure: every value of this function that the body uses.
+  Frame* outer = frame_;
+  std::vector<const tir::Var*> captured;
+  for (const tir::Var* v : used_vars(n.body))
+    if (v != n.loop_var.get() && outer->values.count(v)) captured.push_back(v);
+  std::vector<llvm::Type*> types{first->getType()};
+  for (const tir::Var* v : captured) types.push_back(outer->values[v]->getType());
+  auto* closure_type = llvm::StructType::get(c, types);
+  V closure = stack(closure_type, 64);
+  b_.CreateStore(first, b_.CreateStructGEP(closure_type, closure, 0));
+  for (size_t k = 0; k < captured.size(); ++k) b_.CreateStore(outer->values[captured[k]], b_.CreateStructGEP(closure_type, closure, unsigned(k + 1)));
+
+  llvm::Type *ptr = b_.getPtrTy(), *i64t = b_.getInt64Ty();
+  auto* type = llvm::FunctionType::get(b_.getInt32Ty(), {ptr, i64t, i64t, ptr}, false);
+  auto* fn = llvm::Function::Create(type, llvm::Function::InternalLinkage, fmt::format("{}.parallel.{}", symbol_, bodies_++), module_);
+  finish_function(fn);
+  fn->addParamAttr(0, llvm::Attribute::ReadOnly);
+  fn->addParamAttr(0, llvm::Attribute::NoAlias);
+  {
+    llvm::IRBuilderBase::InsertPointGuard guard(b_);
+    Frame frame;
+    frame.function = fn;
+    frame.parallel = true;
+    frame.context = fn->getArg(3);
+    frame_ = &frame;
+    b_.SetInsertPoint(block("entry"));
+    auto field = [&](unsigned k) {
+      auto* l = b_.CreateLoad(types[k], b_.CreateStructGEP(closure_type, fn->getArg(0), k));
+      l->setMetadata(llvm::LLVMContext::MD_invariant_load, llvm::MDNode::get(c, {}));
+      return l;
+    };
+    V base = field(0);
+    for (size_t k = 0; k < captured.size(); ++k) {
+      V v = field(unsigned(k + 1));
+      v->setName(captured[k]->name);
+      frame.values[captured[k]] = v;
+    }
+    V begin = b_.CreateNSWAdd(base, b_.CreateSExtOrTrunc(fn->getArg(1), base->getType()));
+    V end = b_.CreateNSWAdd(base, b_.CreateSExtOrTrunc(fn->getArg(2), base->getType()));
+    serial_loop(n, begin, end, false);
+    b_.CreateRet(b_.getInt32(0));
+    frame_ = outer;
+  }
+  auto* run_type = llvm::FunctionType::get(b_.getInt32Ty(), {ptr, ptr, ptr, i64t, i64t}, false);
+  V code = b_.CreateCall(run_type, context_field(0, ptr), {frame_->context, fn, closure, extent, i64(loop_cost(n))});
+  return_if_nonzero(code);
+}
+
+void Emitter::while_loop(const tir::While& n) {
+  auto* head = block("while");
+  auto* body = block("while_body");
+  auto* exit = block("while_end");
+  b_.CreateBr(head);
+  b_.SetInsertPoint(head);
+  b_.CreateCondBr(root(n.condition), body, exit);
+  b_.SetInsertPoint(body);
+  stmt(n.body);
+  b_.CreateBr(head);
+  b_.SetInsertPoint(exit);
+}
+
+void Emitter::branch(const IfThenElse& n) {
+  if (auto known = as_int(n.condition)) {
+    if (*known) stmt(n.then_case);
+    else if (n.else_case) stmt(n.else_case);
+    return;
+  }
+  auto* then = block("then");
+  auto* otherwise = n.else_case ? block("else") : nullptr;
+  auto* next = block("endif");
+  b_.CreateCondBr(root(n.condition), then, otherwise ? otherwise : next);
+  b_.SetInsertPoint(then);
+  stmt(n.then_case);
+  b_.CreateBr(next);
+  if (otherwise) {
+    b_.SetInsertPoint(otherwise);
+    stmt(n.else_case);
+    b_.CreateBr(next);
+  }
+  b_.SetInsertPoint(next);
+}
+
+void Emitter::stmt(Stmt s) {
+  std::vector<V> held;  // workspaces of this chain of scopes
+  llvm::MDBuilder md(module_.getContext());
+  auto own_scope = [&](const tir::Var* v) {
+    if (scopes_.count(v)) return;
+    llvm::MDNode* scope = md.createAnonymousAliasScope(domain_, v->name);
+    scopes_[v] = scope;
+    scope_order_.push_back(scope);
+  };
+  // Scopes that only add a name are a loop, not recursion: there can be thousands of them.
+  for (Stmt next; s; s = next) {
+    next = Stmt();
+    match<void>(s,
+        [&](const For& n) { loop(n); }, [&](const tir::While& n) { while_loop(n); }, [&](const IfThenElse& n) { branch(n); },
+        [&](const LetStmt& n) {
+          V value = root(n.value);
+          if (!llvm::isa<llvm::Constant>(value)) value->setName(n.var->name);
+          frame_->values[n.var.get()] = value;
+          if (n.var->dtype.is_handle()) {
+            const auto* c = n.value.as<tir::Call>();
+            if (c && c->op == "tir.kernel_buffer" && noalias_) own_scope(n.var.get());
+            else if (c && c->op == "tir.address_of") views_[n.var.get()] = c->args[0].as<BufferLoad>()->buffer->data.get();
+            else if (const auto* v = n.value.as<tir::Var>()) views_[n.var.get()] = v;
+          } else if (n.var->dtype.is_integer()) {
+            bounds_.set(n.var.get(), bounds_(n.value));
+          }
+          next = n.body;
+        },
+        [&](const Allocate& n) {
+          bool workspace;
+          V memory = allocate(n.buffer, &workspace);
+          if (workspace) held.push_back(memory);
+          memory->setName(n.buffer->name);
+          frame_->values[n.buffer->data.get()] = memory;
+          own_scope(n.buffer->data.get());
+          next = n.body;
+        },
+        [&](const AllocateConst& n) {
+          frame_->values[n.buffer->data.get()] = constant_data(n);
+          own_scope(n.buffer->data.get());
+          next = n.body;
+        },
+        [&](const DeclBuffer& n) { next = n.body; }, [&](const AttrStmt& n) { next = n.body; },
+        [&](const BufferStore& n) { store(n); }, [&](const AssertStmt& n) { assertion(n); }, [&](const Evaluate& n) { root(n.value); },
+        [&](const SeqStmt& n) { for (const Stmt& t : n.seq) stmt(t); },
+        [&](const StmtNode& n) { CHECK(false, "statement not in the lowered form: " + std::string(type_of(&n)->key)); });
+  }
+  for (size_t k = held.size(); k-- > 0;) {
+    release(held[k]);
+    frame_->workspaces.pop_back();
+  }
+}
+
+}  // namespace tenon::codegen

@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: Apache-2.0
+// The visitor from lowered tensor programs to LLVM IR: one kernel function per PrimFunc, one more for each
+// parallel loop's body.
+#pragma once
+#include <llvm/IR/IRBuilder.h>
+#include <llvm/IR/Module.h>
+
+#include "codegen/llvm/math.h"
+#include "codegen/lowered.h"
+
+namespace tenon::codegen {
+
+class Emitter {
+ public:
+  Emitter(llvm::Module& module, const Target& target);
+  /// Defines the kernel's symbol and its aliases.
+  void emit(const Kernel& kernel);
+
+ private:
+  using V = llvm::Value*;
+  /// The function under construction; an outlined parallel body has its own.
+  struct Frame {
+    llvm::Function* function = nullptr;
+    V context = nullptr;
+    bool parallel = false;                       ///< inside a parallel body: further parallel loops run serially
+    std::vector<V> workspaces;                   ///< live ones, innermost last: released before every return
+    int64_t stack_bytes = 0;
+    std::unordered_map<const tir::Var*, V> values;
+    std::unordered_map<const tir::PrimExprNode*, V> memo;
+    std::vector<const tir::PrimExprNode*> memo_order;   ///< so that what a branch computed is forgotten behind it
+  };
+
+  // Types: values in registers, and elements in memory (booleans are bytes there). Narrow floats are their bits.
+  llvm::Type* scalar_type(DataType t);
+  llvm::Type* type(DataType t);
+  llvm::Type* memory_type(DataType t);
+  bool is_narrow(DataType t) const { return t.is_float() && t.bits < 32; }
+  V constant(DataType t, int64_t v) { return llvm::ConstantInt::getSigned(type(t), v); }
+  V i64(int64_t v) { return b_.getInt64(uint64_t(v)); }
+
+  // emit_expr.cpp
+  V root(const PrimExpr& e);                     ///< starts a new expression: nothing computed before is reused
+  V expr(const PrimExpr& e);
+  V compute(const PrimExpr& e);
+  template <class T> V arithmetic(const T& n);
+  template <class T> V comparison(const T& n);
+  V integer_binary(uint32_t node, const PrimExpr& a, const PrimExpr& b);
+  V float_binary(uint32_t node, DataType t, V a, V b);
+  V division(uint32_t node, const PrimExpr& a, const PrimExpr& b);
+  V ramp_compare(uint32_t node, const PrimExpr& a, const PrimExpr& b);
+  V cast(V v, DataType from, DataType to);
+  V to_f32(V v, DataType t) { return is_narrow(t) ? math_.widen(v, t) : v; }
+  V from_f32(V v, DataType t) { return is_narrow(t) ? math_.narrow(v, t) : v; }
+  V index(const PrimExpr& e);                    ///< int64, no wrap in its outer sums and products
+  V step(llvm::Type* vector_type);               ///< 0, 1, 2, …
+  V splat(V scalar, int64_t lanes) { return b_.CreateVectorSplat(unsigned(lanes), scalar); }
+  V pointer(const tir::Buffer& b, V index);
+  V load(const tir::BufferLoad& n);
+  V if_then_else(const tir::Call& n);
+  V reduce_lanes(const std::string& op, const PrimExpr& vector);
+  V integer_power(V x, V y);
+  V call(const tir::Call& n);
+  V float_intrinsic(std::string_view name, const tir::Call& n);
+  V integer_intrinsic(std::string_view name, const tir::Call& n);
+  V call_prim_func(const tir::Call& n);
+  V call_extern(const tir::Call& n);
+  V memory_to_value(V v, DataType t);
+  V value_to_memory(V v, DataType t);
+  size_t mark() const { return frame_->memo_order.size(); }
+  void forget(size_t mark);
+
+  // emit_stmt.cpp
+  void stmt(tir::Stmt s);
+  void store(const tir::BufferStore& n);
+  void loop(const tir::For& n);
+  void serial_loop(const tir::For& n, V begin, V end, bool runs_once);
+  void parallel_loop(const tir::For& n);
+  void while_loop(const tir::While& n);
+  void branch(const tir::IfThenElse& n);
+  void assertion(const tir::AssertStmt& n);
+  void return_code(V code);                      ///< releases what is held and returns; the block is closed
+  void return_if_nonzero(V code);
+  V allocate(const tir::Buffer& b, bool* workspace);
+  void release(V workspace);
+  V stack(llvm::Type* t, int64_t bytes_align);
+  V constant_data(const tir::AllocateConst& n);
+  llvm::BasicBlock* block(const char* name) { return llvm::BasicBlock::Create(module_.getContext(), name, frame_->function); }
+  V context_field(unsigned k, llvm::Type* t);
+  void finish_function(llvm::Function* f);
+  void decorate(llvm::Instruction* access, const tir::Var* data);
+  const tir::Var* root_of(const tir::Var* data) const;
+
+  llvm::Module& module_;
+  Target target_;
+  llvm::IRBuilder<> b_;
+  MathBuilder math_;
+  Frame* frame_ = nullptr;
+  BoundsOf bounds_;
+  std::string symbol_;
+  int bodies_ = 0, constants_ = 0;
+  std::unordered_map<const Object*, int32_t> asserts_;
+  // Alias facts: which pointer variable is a view of which other, and one scope per memory.
+  bool noalias_ = false;
+  llvm::MDNode* domain_ = nullptr;
+  std::unordered_map<const tir::Var*, const tir::Var*> views_;
+  std::unordered_map<const tir::Var*, llvm::MDNode*> scopes_;
+  std::vector<llvm::MDNode*> scope_order_;
+  std::vector<std::pair<llvm::Instruction*, const tir::Var*>> accesses_;
+};
+
+/// The features of a target as LLVM spells them ("+avx2,+fma").
+std::string llvm_features(const Target& target);
+
+}  // namespace tenon::codegen

@@ -1,0 +1,283 @@
+// SPDX-License-Identifier: Apache-2.0
+// The lowered form, checked and taken apart for the code generators.
+#include "codegen/lowered.h"
+
+#include <fmt/format.h>
+#include <pthread.h>
+
+#include <algorithm>
+#include <exception>
+#include <set>
+
+#include "ir/structural.h"
+
+namespace tenon::codegen {
+namespace {
+
+using namespace tir;
+
+bool stored_type(DataType t) {
+  if (t.is_bool() || t.is_float()) return true;
+  return t.is_integer() && (t.bits == 8 || t.bits == 16 || t.bits == 32 || t.bits == 64);
+}
+
+bool rank_fits(const Buffer& b, const Array<PrimExpr>& indices) {
+  return indices.size() == b->shape.size() || (b->shape.empty() && indices.size() == 1);
+}
+
+/// Why a node is refused, or "".
+std::string refusal(const ObjectRef& node) {
+  if (node.is<Block>() || node.is<BlockRealize>()) return "a block: blocks are lowered by lower_opaque_block";
+  if (node.is<BufferRealize>()) return "BufferRealize: lowered by the tensor pipeline";
+  if (node.is<Prefetch>()) return "Prefetch: use the intrinsic tir.prefetch";
+  if (node.is<ProducerStore>() || node.is<ProducerLoad>()) return "an access to a tensor without a buffer";
+  if (node.is<Reduce>()) return "Reduce: te reductions become loops in create_prim_func";
+  if (const auto* n = node.as<For>()) {
+    if (n->kind == ForKind::vectorized) return "a vectorized loop: vectorize_loop turns it into vector expressions";
+    if (n->kind == ForKind::thread_binding) return "a loop bound to a GPU thread (" + n->thread_tag + ")";
+    if (!n->loop_var->dtype.is_integer() || !n->loop_var->dtype.is_scalar()) return "a loop variable that is no integer";
+  }
+  if (const auto* n = node.as<BufferNode>()) {
+    if (n->dtype.is_vector()) return fmt::format("buffer {} with vector elements ({})", n->name, to_string(n->dtype));
+    if (!stored_type(n->dtype)) return fmt::format("buffer {} of type {}", n->name, to_string(n->dtype));
+    if (n->scope == "shared" || n->scope.starts_with("shared.") || n->scope.starts_with("wmma") || n->scope == "warp")
+      return fmt::format("buffer {} in GPU memory ({})", n->name, n->scope);
+  }
+  if (const auto* n = node.as<BufferLoad>()) {
+    if (!rank_fits(n->buffer, n->indices)) return fmt::format("an access to {} with {} indices", n->buffer->name, n->indices.size());
+  }
+  if (const auto* n = node.as<BufferStore>()) {
+    if (!rank_fits(n->buffer, n->indices)) return fmt::format("an access to {} with {} indices", n->buffer->name, n->indices.size());
+  }
+  if (const auto* n = node.as<tir::Call>()) {
+    if (n->op == "tir.kernel_buffer" || n->op == "tir.kernel_scalar") return {};
+    if (!find_intrinsic(n->op)) return fmt::format("the unknown intrinsic `{}`", n->op);
+    if (n->op == "tir.ret") return "tir.ret: a kernel returns a status code only";
+    if (n->op == "tir.call_extern") {
+      const auto* name = n->args.empty() ? nullptr : n->args[0].as<tir::StringImm>();
+      if (!name || !extern_allowed(name->value))
+        return fmt::format("a call of the C function `{}`: kernels call mathematics only", name ? name->value : "?");
+    }
+  }
+  if (const auto* n = node.as<PrimExprNode>()) {
+    const DataType t = n->dtype;
+    if (t.is_integer() && t.bits != 8 && t.bits != 16 && t.bits != 32 && t.bits != 64) return fmt::format("a value of type {}", to_string(t));
+    if (t.is_vector() && t.is_handle()) return "a vector of pointers";
+  }
+  return {};
+}
+
+bool is_kernel(const PrimFunc& f) { return f && f->attrs.contains("global_symbol"); }
+
+void check(const std::string& name, const PrimFunc& f, DiagnosticList* problems) {
+  const std::string where = fmt::format("kernel {}", name);
+  if (f->params.size() != 3 || !f->params[0]->dtype.is_handle() || !f->params[1]->dtype.is_handle() || !f->params[2]->dtype.is_handle() || !f->buffer_map.empty()) {
+    problems->add(Diagnostic{"T0801", "the function does not have the kernel signature (buffers, scalars, context)", where, "run make_packed_api before code generation", {}});
+    return;
+  }
+  std::set<std::string> seen;
+  pre_order(f->body, [&](const ObjectRef& node) {
+    if (!node) return false;
+    std::string why = refusal(node);
+    if (!why.empty() && seen.insert(why).second) problems->add(Diagnostic{"T0801", "code generation cannot express " + why, where, {}, {}});
+    return true;
+  });
+}
+
+/// What distinguishes code: everything but the names and notes.
+PrimFunc anonymous(const PrimFunc& f) {
+  PrimFunc copy = f;
+  PrimFuncNode* n = copy.edit();
+  AttrMap kept;
+  for (auto [key, value] : f->attrs)
+    if (key == "tir.noalias") kept.set(key, value);
+  n->attrs = kept;
+  return copy;
+}
+
+constexpr __int128 kWide = __int128(1) << 100;
+Bounds clamp(Bounds b) { return {std::max(b.min, -kWide), std::min(b.max, kWide)}; }
+Bounds of_type(DataType t) {
+  if (t.is_bool()) return {0, 1};
+  if (t.is_uint()) return {0, (__int128(1) << t.bits) - 1};
+  if (t.is_int()) return {-(__int128(1) << (t.bits - 1)), (__int128(1) << (t.bits - 1)) - 1};
+  return {-kWide, kWide};
+}
+/// A result that may wrap has only its type's bounds.
+Bounds fit(Bounds b, DataType t) {
+  const Bounds all = of_type(t);
+  return b.min < all.min || b.max > all.max ? all : b;
+}
+
+}  // namespace
+
+std::vector<std::string> unsupported_nodes() {
+  return {
+      "Block and BlockRealize (lower_opaque_block removes them)", "BufferRealize", "Prefetch (statement)", "ProducerStore", "ProducerLoad", "Reduce",
+      "For of kind vectorized (vectorize_loop removes them) and thread_binding", "buffers with vector elements", "buffers of sub-byte, handle or string elements",
+      "buffers in scope shared, warp or wmma", "tir.ret", "tir.call_extern of anything but C mathematics", "integers of widths other than 8, 16, 32, 64", "vectors of pointers",
+      "functions without the kernel signature (buffers, scalars, context)"};
+}
+
+std::vector<std::string> kernel_symbols(const IRModule& module) {
+  std::vector<std::string> out;
+  for (auto [name, object] : module.functions())
+    if (PrimFunc f = object.cast<PrimFuncNode>(); is_kernel(f)) out.push_back(f->attrs.at("global_symbol").as<std::string>());
+  return out;
+}
+
+std::vector<Kernel> collect_kernels(const IRModule& module) {
+  std::vector<Kernel> kernels;
+  std::unordered_map<uint64_t, std::vector<size_t>> by_hash;
+  std::vector<PrimFunc> bodies;
+  std::set<std::string> symbols;
+  DiagnosticList problems;
+  for (auto [name, object] : module.functions()) {
+    PrimFunc f = object.cast<PrimFuncNode>();
+    if (!is_kernel(f)) continue;
+    const std::string symbol = f->attrs.at("global_symbol").as<std::string>();
+    if (!symbols.insert(symbol).second) problems.add("T0801", fmt::format("two kernels have the symbol `{}`", symbol));
+    const PrimFunc body = anonymous(f);
+    std::vector<size_t>& same = by_hash[structural_hash(body)];
+    auto twin = std::find_if(same.begin(), same.end(), [&](size_t i) { return structural_equal(bodies[i], body); });
+    if (twin != same.end()) { kernels[*twin].aliases.push_back(symbol); continue; }
+    check(name, f, &problems);
+    same.push_back(kernels.size());
+    size_t nodes = 0;
+    post_order(f->body, [&](const ObjectRef&) { ++nodes; });
+    kernels.push_back({f, symbol, {}, nodes});
+    bodies.push_back(body);
+  }
+  problems.throw_if_any();
+  return kernels;
+}
+
+std::unordered_map<const Object*, int32_t> number_asserts(const PrimFunc& f) {
+  std::unordered_map<const Object*, int32_t> out;
+  pre_order(f->body, [&](const ObjectRef& node) {
+    if (node.is<AssertStmt>()) out.emplace(node.get(), int32_t(out.size()));
+    return !node.is<PrimExprNode>();
+  });
+  return out;
+}
+
+std::vector<const tir::Var*> used_vars(const Stmt& s) {
+  std::vector<const tir::Var*> out;
+  pre_order(s, [&](const ObjectRef& node) {
+    if (const auto* v = node.as<tir::Var>()) out.push_back(v);
+    return true;
+  });
+  return out;
+}
+
+void BoundsOf::set_loop(const For& loop) {
+  const Bounds first = (*this)(loop.min), extent = (*this)(loop.extent);
+  set(loop.loop_var.get(), clamp({first.min, std::max(first.min, first.max + extent.max - 1)}));
+}
+
+Bounds BoundsOf::operator()(const PrimExpr& e, int depth) const {
+  const DataType t = e.dtype();
+  const Bounds any = of_type(t.element());
+  if (depth > 24 || !(t.is_integer() || t.is_bool())) return any;
+  auto of = [&](const PrimExpr& x) { return (*this)(x, depth + 1); };
+  if (const auto* n = e.as<IntImm>()) return t.is_uint() && n->value < 0 ? any : Bounds{n->value, n->value};
+  if (const auto* n = e.as<tir::Var>()) { auto it = vars_.find(n); return it == vars_.end() ? any : fit(it->second, t); }
+  if (const auto* n = e.as<Add>()) { auto a = of(n->a), b = of(n->b); return fit(clamp({a.min + b.min, a.max + b.max}), t.element()); }
+  if (const auto* n = e.as<Sub>()) { auto a = of(n->a), b = of(n->b); return fit(clamp({a.min - b.max, a.max - b.min}), t.element()); }
+  if (const auto* n = e.as<Mul>()) {
+    auto a = of(n->a), b = of(n->b);
+    const __int128 limit = __int128(1) << 62;
+    for (__int128 v : {a.min, a.max, b.min, b.max}) if (v > limit || v < -limit) return a.min >= 0 && b.min >= 0 && t.is_uint() ? any : any;
+    const __int128 p[] = {a.min * b.min, a.min * b.max, a.max * b.min, a.max * b.max};
+    return fit(clamp({*std::min_element(p, p + 4), *std::max_element(p, p + 4)}), t.element());
+  }
+  if (const auto* n = e.as<FloorDiv>()) { auto a = of(n->a), b = of(n->b); if (a.min >= 0 && b.min >= 1) return {a.min / b.max, a.max / b.min}; return any; }
+  if (const auto* n = e.as<Div>()) { auto a = of(n->a), b = of(n->b); if (a.min >= 0 && b.min >= 1) return {a.min / b.max, a.max / b.min}; return any; }
+  if (const auto* n = e.as<FloorMod>()) { auto a = of(n->a), b = of(n->b); if (b.min >= 1) return {0, a.min >= 0 ? std::min(a.max, b.max - 1) : b.max - 1}; return any; }
+  if (const auto* n = e.as<Mod>()) { auto a = of(n->a), b = of(n->b); if (a.min >= 0 && b.min >= 1) return {0, std::min(a.max, b.max - 1)}; return any; }
+  if (const auto* n = e.as<Min>()) { auto a = of(n->a), b = of(n->b); return {std::min(a.min, b.min), std::min(a.max, b.max)}; }
+  if (const auto* n = e.as<Max>()) { auto a = of(n->a), b = of(n->b); return {std::max(a.min, b.min), std::max(a.max, b.max)}; }
+  if (const auto* n = e.as<Select>()) { auto a = of(n->true_value), b = of(n->false_value); return {std::min(a.min, b.min), std::max(a.max, b.max)}; }
+  if (const auto* n = e.as<Broadcast>()) return of(n->value);
+  if (const auto* n = e.as<Ramp>()) {
+    auto a = of(n->base), s = of(n->stride);
+    if (s.min < -(__int128(1) << 62) || s.max > (__int128(1) << 62)) return any;
+    const __int128 last = n->lanes - 1;
+    return fit(clamp({a.min + std::min<__int128>(0, s.min * last), a.max + std::max<__int128>(0, s.max * last)}), t.element());
+  }
+  if (const auto* n = e.as<Cast>()) { if (n->value.dtype().is_integer() || n->value.dtype().is_bool()) return fit(of(n->value), t.element()); return any; }
+  return any;
+}
+
+std::optional<Affine> as_affine(const PrimExpr& e) {
+  if (const auto* n = e.as<Ramp>()) return Affine{n->base, n->stride};
+  const PrimExpr zero = PrimExpr::int_imm(0, e.dtype().element());
+  if (const auto* n = e.as<Broadcast>()) return Affine{n->value, zero};
+  if (!e.dtype().is_integer()) return std::nullopt;
+  if (const auto* n = e.as<Add>()) {
+    auto a = as_affine(n->a), b = as_affine(n->b);
+    if (a && b) return Affine{a->base + b->base, a->stride + b->stride};
+  }
+  if (const auto* n = e.as<Sub>()) {
+    auto a = as_affine(n->a), b = as_affine(n->b);
+    if (a && b) return Affine{a->base - b->base, a->stride - b->stride};
+  }
+  if (const auto* n = e.as<Mul>()) {
+    auto a = as_affine(n->a), b = as_affine(n->b);
+    if (a && b && is_zero(b->stride)) return Affine{a->base * b->base, a->stride * b->base};
+    if (a && b && is_zero(a->stride)) return Affine{b->base * a->base, b->stride * a->base};
+  }
+  return std::nullopt;
+}
+
+PrimExpr flat_index(const Buffer& b, const Array<PrimExpr>& indices) {
+  PrimExpr index;
+  for (size_t i = 0; i < indices.size(); ++i) {
+    PrimExpr at = indices[i];
+    if (i < b->strides.size()) {
+      if (!is_one(b->strides[i])) at = at * cast(at.dtype().element(), b->strides[i]);
+      index = index ? index + at : at;
+    } else {
+      index = index ? index * cast(index.dtype().element(), b->shape[i]) + at : at;
+    }
+  }
+  if (!index) index = PrimExpr::int_imm(0, i64);
+  if (b->elem_offset && !is_zero(b->elem_offset)) index = index + cast(index.dtype().element(), b->elem_offset);
+  return index;
+}
+
+int64_t loop_cost(const For& loop) {
+  if (auto v = loop.annotations.find("cost_ns")) {
+    if (auto d = v->try_as<double>()) return std::clamp<int64_t>(int64_t(*d), 1, int64_t(1) << 40);
+    if (auto e = v->try_as<PrimExpr>(); e && *e)
+      if (auto n = as_int(*e)) return std::max<int64_t>(1, *n);
+  }
+  return 1000;
+}
+
+bool extern_allowed(std::string_view symbol) {
+  static const std::set<std::string_view> base = {
+      "exp", "exp2", "expm1", "log", "log2", "log10", "log1p", "sqrt", "cbrt", "sin", "cos", "tan", "asin", "acos", "atan", "sinh", "cosh", "tanh", "asinh", "acosh", "atanh", "erf", "erfc",
+      "floor", "ceil", "trunc", "nearbyint", "rint", "round", "roundeven", "pow", "atan2", "fmod", "hypot", "copysign", "nextafter", "fabs", "fmin", "fmax", "fma", "tgamma", "lgamma", "exp10", "remainder", "ldexp"};
+  if (base.count(symbol)) return true;
+  return symbol.size() > 1 && symbol.back() == 'f' && base.count(symbol.substr(0, symbol.size() - 1));
+}
+
+void with_deep_stack(FunctionRef<void()> f) {
+  struct Work { FunctionRef<void()> f; std::exception_ptr error; } work{f, nullptr};
+  pthread_attr_t attributes;
+  pthread_attr_init(&attributes);
+  pthread_attr_setstacksize(&attributes, size_t(512) << 20);  // address space only; pages appear when touched
+  pthread_t thread;
+  const int failed = pthread_create(&thread, &attributes, [](void* p) -> void* {
+    auto* w = static_cast<Work*>(p);
+    try { w->f(); } catch (...) { w->error = std::current_exception(); }
+    return nullptr;
+  }, &work);
+  pthread_attr_destroy(&attributes);
+  if (failed) { f(); return; }
+  pthread_join(thread, nullptr);
+  if (work.error) std::rethrow_exception(work.error);
+}
+
+}  // namespace tenon::codegen
