@@ -209,7 +209,7 @@ void BodyRewriter::append(const VarRef& old, const Expr& value, const Binding& b
   Expr typed = value;
   if (!typed->type && type) typed.edit()->type = type;
   VarRef v = old;
-  if (type && !(old->declared && structural_equal(type, old->declared, false))) {
+  if (type && !(type.is<ObjectType>() && old->declared) && !(old->declared && structural_equal(type, old->declared, false))) {
     v = var(old->name, type);
     v.edit()->origin = old->origin;
     replaced_[old.get()] = v;

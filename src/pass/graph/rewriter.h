@@ -55,6 +55,8 @@ class BodyRewriter {
   /// Applies the replacements made so far to a leaf.
   Expr replaced(const Expr& e) const;
   void replace(const VarRef& var, Expr by) { replaced_[var.get()] = std::move(by); }
+  /// Binds what a binding of another body binds, its value visited as if it stood here.
+  void splice(const Binding& binding) { bind(binding); }
   /// Rewrites a nested body (branch, loop body).
   Expr rewrite_body(const Expr& body);
 

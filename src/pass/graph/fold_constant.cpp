@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: Apache-2.0
+// fold_constant: a pure operator whose arguments are constants becomes its value.
+//
+//   before   lv = R.multiply(const, const_1)
+//   after    (uses of lv are a constant)
+//
+// Needs: types; PassContext::evaluate (without it nothing folds by evaluation). Keeps: values; what grows beyond
+// the limit stays: "fold_constant.max_bytes" (64 MiB) per result, unless it is not larger than its arguments.
+// shape_of a known shape and shape arithmetic fold to shape expressions without evaluation.
+#include "ir/structural.h"
+#include "op/build.h"
+#include "pass/graph/lowering.h"
+#include "pass/graph/passes.h"
+
+namespace tenon {
+namespace graph {
+namespace {
+
+class FoldConstant : public BodyRewriter {
+ public:
+  explicit FoldConstant(PassContext& context) : context_(context) {
+    if (auto v = context.config.find("fold_constant.max_bytes")) max_bytes_ = v->try_as<int64_t>().value_or(max_bytes_);
+  }
+
+ protected:
+  bool forward_copies() const override { return true; }
+
+  Expr visit(const Expr& value, const VarRef& var) override {
+    if (const auto* item = value.as<TupleGetItem>()) {
+      Expr tuple = item->tuple.is<Tuple>() ? item->tuple : definition(item->tuple);
+      if (const auto* t = tuple.as<Tuple>(); t && size_t(item->index) < t->items.size() && t->items[size_t(item->index)].is<Constant>()) return t->items[size_t(item->index)];
+      return value;
+    }
+    const Op* op = op_of(value);
+    if (!op || !op->pure) return value;
+    const Call& call = *value.as<Call>();
+    if (op->name == "shape_of")
+      if (auto shape = known_shape(call.args[0]->type)) return shape_expr(*shape);
+    if (!context_.evaluate || !can_fold(call)) return value;
+    return fold(call, value, var);
+  }
+
+ private:
+  static bool constant_leaf(const Expr& e) {
+    if (!e || e.is<Constant>() || e.is<StringImm>() || e.is<DataTypeImm>()) return true;
+    if (const auto* t = e.as<Tuple>()) {
+      for (const Expr& i : t->items)
+        if (!constant_leaf(i)) return false;
+      return true;
+    }
+    if (const auto* s = e.as<ShapeExpr>()) {
+      for (const PrimExpr& d : s->values)
+        if (!tir::as_int(d)) return false;
+      return true;
+    }
+    if (const auto* p = e.as<PrimValue>()) return p->value.is<tir::IntImm>() || p->value.is<tir::FloatImm>();
+    return false;
+  }
+
+  /// Tuples that were bound to a variable count as their items.
+  Expr seen_through(const Expr& e) const {
+    Expr d = e ? definition(e) : Expr();
+    return d && d.is<Tuple>() ? d : e;
+  }
+
+  bool can_fold(const Call& call) const {
+    for (const Expr& a : call.args)
+      if (!constant_leaf(seen_through(a))) return false;
+    return true;
+  }
+
+  static int64_t bytes_of(const Type& t) {
+    if (const auto* tuple = t.as<TupleType>()) {
+      int64_t sum = 0;
+      for (const Type& i : tuple->items) {
+        const int64_t b = bytes_of(i);
+        if (b < 0) return -1;
+        sum += b;
+      }
+      return sum;
+    }
+    auto shape = static_shape(t);
+    if (!shape || !as_tensor(t)) return -1;
+    return int64_t(storage_bytes(element_count(*shape), as_tensor(t)->dtype));
+  }
+
+  Expr fold(const Call& call, const Expr& value, const VarRef& var) {
+    Array<Expr> args = call.args.map([&](const Expr& a) { return seen_through(a); });
+    Ref<Call> whole = make<Call>(call.op, args, call.attrs, call.type_args);
+    Type type = var->declared ? var->declared : value->type;
+    whole.mut()->type = type && bytes_of(type) >= 0 ? type : infer_value(whole);
+    type = whole->type;
+    const int64_t bytes = bytes_of(type);
+    if (bytes < 0 || !can_lower(whole)) return value;
+    std::vector<NDArray> inputs;
+    int64_t input_bytes = 0;
+    collect(args, inputs, input_bytes);
+    if (bytes > max_bytes_ && bytes > input_bytes) return value;
+    std::vector<NDArray> outputs = evaluate(*whole, inputs);
+    if (outputs.empty()) return value;
+    if (!type.is<TupleType>()) return constant(outputs[0]);
+    Array<Expr> items;
+    for (const NDArray& o : outputs) items.push_back(constant(o));
+    Expr tuple = make<Tuple>(items);
+    tuple.mut()->type = type;
+    return tuple;
+  }
+
+  static void collect(const Array<Expr>& args, std::vector<NDArray>& out, int64_t& bytes) {
+    for (const Expr& a : args) {
+      if (const auto* c = a.as<Constant>()) {
+        out.push_back(c->data);
+        bytes += int64_t(c->data.byte_size());
+      } else if (const auto* t = a.as<Tuple>()) {
+        collect(t->items, out, bytes);
+      }
+    }
+  }
+
+  std::vector<NDArray> evaluate(const Call& call, const std::vector<NDArray>& inputs) {
+    tir::PrimFunc f = op::lower_call(call);
+    f.edit()->attrs.set("global_symbol", Any("fold"));
+    IRModule module = IRModule::create();
+    module.set("fold", f);
+    return context_.evaluate(module, "fold", inputs);
+  }
+
+  PassContext& context_;
+  int64_t max_bytes_ = 64 << 20;
+};
+
+}  // namespace
+}  // namespace graph
+
+IRModule fold_constant(IRModule module, PassContext& context) {
+  return graph::rewrite_functions<graph::FoldConstant>(std::move(module), context);
+}
+
+}  // namespace tenon
