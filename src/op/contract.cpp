@@ -1,0 +1,278 @@
+// SPDX-License-Identifier: Apache-2.0
+// Contractions: matmul with batch broadcasting, dense, einsum.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+
+#include "op/family.h"
+
+namespace tenon::op {
+namespace {
+
+using graph::infer_error;
+using Tensors = std::vector<te::Tensor>;
+
+/// Sum of products in the accumulator's type, then one rounding to the result's.
+Tensors rounded(te::Tensor t, DataType out) { return {cast_to(t, out)}; }
+
+// ---------------------------------------------------------------- matmul
+Type infer_matmul(const Call& call) {
+  const auto &a = tensor_arg(call, 0), &b = tensor_arg(call, 1);
+  const DataType dtype = contraction_type(call, a.dtype, b.dtype, attrs_of<MatmulAttrs>(call).out_dtype);
+  if (a.ndim == 0 || b.ndim == 0) infer_error(call, "a scalar has no axis to contract", "use multiply");
+  if (a.ndim < 0 || b.ndim < 0) return graph::tensor_type_unknown(-1, dtype);
+  int64_t ndim = std::max({a.ndim, b.ndim, int64_t(2)}) - (a.ndim == 1) - (b.ndim == 1);
+  auto p = shape_of(a), q = shape_of(b);
+  if (!p || !q) return make_type(std::nullopt, ndim, dtype);
+  const PrimExpr ka = (*p)[p->size() - 1], kb = (*q)[q->size() == 1 ? 0 : q->size() - 2];
+  if (differ(ka, kb))
+    infer_error(call, fmt::format("shapes {} and {}: the contracted sizes differ", show(*p), show(*q)));
+  const Shape batch_a(p->begin(), p->begin() + std::max<std::ptrdiff_t>(0, std::ptrdiff_t(p->size()) - 2));
+  const Shape batch_b(q->begin(), q->begin() + std::max<std::ptrdiff_t>(0, std::ptrdiff_t(q->size()) - 2));
+  auto out = broadcast_shapes(call, batch_a, batch_b);
+  if (!out) return make_type(std::nullopt, ndim, dtype);
+  if (a.ndim > 1) out->push_back((*p)[p->size() - 2]);
+  if (b.ndim > 1) out->push_back((*q)[q->size() - 1]);
+  return make_type(out, ndim, dtype);
+}
+
+Tensors def_matmul(const Call& call, const Tensors& in) {
+  const TensorInfo out = output_info(call);
+  const te::Tensor &a = in[0], &b = in[1];
+  const DataType acc = accumulator_type(out.dtype);
+  const bool row = a.ndim() > 1, column = b.ndim() > 1;
+  const size_t batch = out.shape.size() - row - column;
+  const Shape batch_shape(out.shape.begin(), out.shape.begin() + std::ptrdiff_t(batch));
+  const tir::IterVar k = te::reduce_axis(tir::range(PrimExpr(0), a.shape()[a.ndim() - 1]), "k");
+  /// Batch index of one operand: leading axes dropped, axes of extent 1 read at 0.
+  auto batch_at = [&](const te::Tensor& t, const Shape& index) {
+    Shape at;
+    if (t.ndim() < 3) return at;
+    const size_t own = t.ndim() - 2, skip = batch - own;
+    for (size_t i = 0; i < own; ++i) {
+      const PrimExpr &have = t.shape()[i], &want = batch_shape[i + skip];
+      if (tir::is_one(have))
+        at.push_back(PrimExpr(0));
+      else if (tir::is_one(want) || same_dim(have, want))
+        at.push_back(index[i + skip]);
+      else
+        at.push_back(tir::select(tir::eq(have, PrimExpr(1)), PrimExpr(0), index[i + skip]));
+    }
+    return at;
+  };
+  te::Tensor sum = te::compute(
+      out.shape,
+      [&](const Vars& v) {
+        const Shape index = indices(v);
+        Shape ia = batch_at(a, index), ib = batch_at(b, index);
+        if (row) ia.push_back(v[batch]);
+        ia.push_back(k->var);
+        ib.push_back(k->var);
+        if (column) ib.push_back(v[batch + row]);
+        return te::sum(tir::cast(acc, a(ia)) * tir::cast(acc, b(ib)), {k});
+      },
+      "matmul");
+  return rounded(sum, out.dtype);
+}
+
+Type infer_dense(const Call& call) {
+  const auto &x = tensor_arg(call, 0), &w = tensor_arg(call, 1);
+  const DataType dtype = contraction_type(call, x.dtype, w.dtype, attrs_of<MatmulAttrs>(call).out_dtype);
+  expect_rank(call, w, "the weight", 2);
+  if (x.ndim == 0) infer_error(call, "a scalar has no axis to contract");
+  auto p = shape_of(x), q = shape_of(w);
+  if (!p || !q) return make_type(std::nullopt, x.ndim, dtype);
+  if (differ((*p)[p->size() - 1], (*q)[1]))
+    infer_error(call, fmt::format("x {} and weight {}: the contracted sizes differ", show(*p), show(*q)),
+                "the weight has the shape (outputs, inputs)");
+  Shape out = *p;
+  out.set(out.size() - 1, (*q)[0]);
+  return make_type(out, 0, dtype);
+}
+
+Tensors def_dense(const Call& call, const Tensors& in) {
+  const TensorInfo out = output_info(call);
+  const DataType acc = accumulator_type(out.dtype);
+  const tir::IterVar k = te::reduce_axis(tir::range(PrimExpr(0), in[1].shape()[1]), "k");
+  te::Tensor sum = te::compute(
+      out.shape,
+      [&](const Vars& v) {
+        Shape at = indices(v);
+        at.set(at.size() - 1, k->var);
+        return te::sum(tir::cast(acc, in[0](at)) * tir::cast(acc, in[1]({v[v.size() - 1], k->var})), {k});
+      },
+      "dense");
+  return rounded(sum, out.dtype);
+}
+
+// ---------------------------------------------------------------- einsum
+/// Labels per operand and of the result. The axes under "..." get labels of their own: '0' is the last of
+/// them.
+struct Subscripts {
+  std::vector<std::string> inputs;
+  std::string output;
+};
+
+Subscripts parse_subscripts(const Call& call, const std::vector<int64_t>& ranks) {
+  std::string text;
+  for (char c : attrs_of<EinsumAttrs>(call).subscripts)
+    if (c != ' ') text += c;
+  auto bad = [&](const std::string& why) {
+    infer_error(call, fmt::format("subscripts '{}': {}", text, why));
+  };
+  const size_t arrow = text.find("->");
+  std::string left = text.substr(0, arrow), right = arrow == std::string::npos ? "" : text.substr(arrow + 2);
+  Subscripts s;
+  for (size_t begin = 0;;) {
+    const size_t comma = left.find(',', begin);
+    s.inputs.push_back(left.substr(begin, comma == std::string::npos ? comma : comma - begin));
+    if (comma == std::string::npos) break;
+    begin = comma + 1;
+  }
+  if (s.inputs.size() != ranks.size())
+    bad(fmt::format("{} operands are named, {} are given", s.inputs.size(), ranks.size()));
+  size_t widest = 0;
+  auto expand = [&](std::string& term, int64_t rank) {
+    const size_t dots = term.find("...");
+    const size_t letters = term.size() - (dots == std::string::npos ? 0 : 3);
+    const size_t more = rank < 0 ? widest : size_t(rank) - std::min(size_t(rank), letters);
+    if (rank >= 0 && (dots == std::string::npos ? letters != size_t(rank) : letters > size_t(rank)))
+      bad(fmt::format("'{}' does not fit a tensor of {} dimensions", term, rank));
+    if (more > 10) bad("more than 10 axes under '...'");
+    if (dots != std::string::npos) {
+      std::string digits;
+      for (size_t i = more; i-- > 0;) digits += char('0' + i);
+      term = term.substr(0, dots) + digits + term.substr(dots + 3);
+      if (rank >= 0) widest = std::max(widest, more);
+    }
+    for (char c : term)
+      if (!std::isalnum(static_cast<unsigned char>(c))) bad(fmt::format("'{}' is no label", c));
+  };
+  for (size_t i = 0; i < ranks.size(); ++i) expand(s.inputs[i], ranks[i]);
+  if (arrow == std::string::npos) {
+    // Implicit result: what stands under '...', then the labels that occur once, in order.
+    std::map<char, int> count;
+    for (const std::string& t : s.inputs)
+      for (char c : t) ++count[c];
+    for (size_t i = widest; i-- > 0;) s.output += char('0' + i);
+    for (auto [c, n] : count)
+      if (n == 1 && !std::isdigit(static_cast<unsigned char>(c))) s.output += c;
+    return s;
+  }
+  expand(right, -1);
+  s.output = right;
+  for (size_t i = 0; i < right.size(); ++i) {
+    bool known = false;
+    for (const std::string& t : s.inputs) known = known || t.find(right[i]) != std::string::npos;
+    if (!known) bad(fmt::format("'{}' of the result is not in any operand", right[i]));
+    if (right.find(right[i], i + 1) != std::string::npos)
+      bad(fmt::format("'{}' occurs twice in the result", right[i]));
+  }
+  return s;
+}
+
+/// Size of each label; an axis of extent 1 broadcasts.
+std::map<char, PrimExpr> label_sizes(const Call& call, const Subscripts& s,
+                                     const std::vector<Shape>& shapes) {
+  std::map<char, PrimExpr> size;
+  for (size_t i = 0; i < shapes.size(); ++i)
+    for (size_t d = 0; d < shapes[i].size(); ++d) {
+      auto [it, fresh] = size.emplace(s.inputs[i][d], shapes[i][d]);
+      if (fresh || tir::is_one(shapes[i][d])) continue;
+      if (!tir::is_one(it->second) && differ(it->second, shapes[i][d]))
+        infer_error(call, fmt::format("label '{}' has the size {} in {} and another before", s.inputs[i][d],
+                                      *tir::as_int(shapes[i][d]), show(shapes[i])));
+      if (!tir::as_int(it->second) || tir::is_one(it->second)) it->second = shapes[i][d];
+    }
+  return size;
+}
+
+Type infer_einsum(const Call& call) {
+  const auto operands = tuple_arg(call, 0);
+  if (operands.empty()) infer_error(call, "no operands");
+  std::vector<int64_t> ranks;
+  std::vector<Shape> shapes;
+  DataType dtype = operands[0]->dtype;
+  bool known = true;
+  for (const auto* t : operands) {
+    dtype = contraction_type(call, dtype, t->dtype, DataType::void_());
+    if (t->ndim < 0) return graph::tensor_type_unknown(-1, dtype);
+    ranks.push_back(t->ndim);
+    auto s = shape_of(*t);
+    known = known && s;
+    if (s) shapes.push_back(*s);
+  }
+  if (operands.size() == 1) dtype = operands[0]->dtype;
+  const Subscripts s = parse_subscripts(call, ranks);
+  if (!known) return make_type(std::nullopt, int64_t(s.output.size()), dtype);
+  auto size = label_sizes(call, s, shapes);
+  Shape out;
+  for (char c : s.output) out.push_back(size.at(c));
+  return make_type(out, 0, dtype);
+}
+
+Tensors def_einsum(const Call& call, const Tensors& in) {
+  const TensorInfo out = output_info(call);
+  std::vector<int64_t> ranks;
+  std::vector<Shape> shapes;
+  for (const te::Tensor& t : in) {
+    ranks.push_back(int64_t(t.ndim()));
+    shapes.push_back(t.shape());
+  }
+  const Subscripts s = parse_subscripts(call, ranks);
+  const auto size = label_sizes(call, s, shapes);
+  const DataType acc = accumulator_type(out.dtype);
+  Array<tir::IterVar> ks;
+  std::map<char, PrimExpr> index;
+  for (const std::string& term : s.inputs)
+    for (char c : term)
+      if (s.output.find(c) == std::string::npos && !index.count(c)) {
+        ks.push_back(te::reduce_axis(tir::range(PrimExpr(0), size.at(c)), fmt::format("k{}", ks.size())));
+        index.emplace(c, ks.back()->var);
+      }
+  te::Tensor sum = te::compute(
+      out.shape,
+      [&](const Vars& v) {
+        for (size_t i = 0; i < s.output.size(); ++i) index[s.output[i]] = v[i];
+        PrimExpr product;
+        for (size_t i = 0; i < in.size(); ++i) {
+          Shape at;
+          for (size_t d = 0; d < shapes[i].size(); ++d)
+            at.push_back(tir::is_one(shapes[i][d]) ? PrimExpr(0) : index.at(s.inputs[i][d]));
+          const PrimExpr x = tir::cast(acc, in[i](at));
+          product = product ? product * x : x;
+        }
+        return te::sum(product, ks);
+      },
+      "einsum");
+  return rounded(sum, out.dtype);
+}
+
+const bool registered = [] {
+  graph::register_op("matmul",
+                     "Matrix product over the last two axes; leading axes broadcast; vectors as in NumPy.")
+      .argument("a", "Tensor", "(…, m, k)")
+      .argument("b", "Tensor", "(…, k, n)")
+      .attrs<MatmulAttrs>()
+      .infer(infer_matmul)
+      .fusion(FusionKind::out_element_wise_fusable)
+      .set_attr<TensorDef>(kTensorDef, def_matmul);
+  graph::register_op("nn.dense", "x · weightᵀ over the last axis.")
+      .argument("x", "Tensor", "(…, inputs)")
+      .argument("weight", "Tensor", "(outputs, inputs)")
+      .attrs<MatmulAttrs>()
+      .infer(infer_dense)
+      .fusion(FusionKind::out_element_wise_fusable)
+      .set_attr<TensorDef>(kTensorDef, def_dense);
+  graph::register_op("einsum", "Sum of products over labelled axes, with '...' for broadcast axes.")
+      .argument("operands", "Tuple", "the tensors")
+      .attrs<EinsumAttrs>()
+      .infer(infer_einsum)
+      .fusion(FusionKind::out_element_wise_fusable)
+      .set_attr<TensorDef>(kTensorDef, def_einsum);
+  return true;
+}();
+
+}  // namespace
+}  // namespace tenon::op

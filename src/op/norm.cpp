@@ -1,0 +1,340 @@
+// SPDX-License-Identifier: Apache-2.0
+// Normalisations, softmax, bias and dropout. Statistics are taken in at least 32 bits, in two passes.
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "op/family.h"
+
+namespace tenon::op {
+namespace {
+
+using graph::infer_error;
+using Tensors = std::vector<te::Tensor>;
+
+/// Argument i is a vector of the operand's size on `axis`, or (axes) has the shape of those axes.
+void expect_parameter(const Call& call, size_t i, const graph::TensorType& x,
+                      const std::vector<int64_t>& axes) {
+  const auto& p = tensor_arg(call, i);
+  const std::string& name = call.op.as<graph::Op>()->arguments[i].name;
+  if (p.dtype != x.dtype && !p.dtype.is_void() && !x.dtype.is_void())
+    infer_error(
+        call,
+        fmt::format("{} has the element type {}, x has {}", name, to_string(p.dtype), to_string(x.dtype)),
+        "cast one of them");
+  auto have = shape_of(p), all = shape_of(x);
+  if (!have || !all) return;
+  Shape wanted;
+  for (int64_t a : axes) wanted.push_back((*all)[size_t(a)]);
+  bool fits = have->size() == wanted.size();
+  for (size_t d = 0; fits && d < wanted.size(); ++d) fits = !differ((*have)[d], wanted[d]);
+  if (!fits)
+    infer_error(
+        call, fmt::format("{} has the shape {}, x {} wants {}", name, show(*have), show(*all), show(wanted)));
+}
+
+Type checked(const Call& call, const graph::TensorType& x, const std::vector<int64_t>& axes) {
+  expect_domain(call, x.dtype, Domain::floating);
+  for (size_t i = 1; i < call.args.size(); ++i) expect_parameter(call, i, x, axes);
+  return like(x, x.dtype);
+}
+
+PrimExpr mean_of(const te::Tensor& sum, const Shape& at, const PrimExpr& count) {
+  const PrimExpr s = sum(at);
+  return tir::div(s, tir::cast(s.dtype(), count));
+}
+PrimExpr inverse_deviation(const PrimExpr& variance, double epsilon) {
+  return tir::call(variance.dtype(), "tir.rsqrt", {variance + constant(variance.dtype(), epsilon)});
+}
+
+// ---------------------------------------------------------------- batch norm
+Type infer_batch_norm(const Call& call) {
+  const auto& x = tensor_arg(call, 0);
+  if (x.ndim < 0) return like(x, x.dtype);
+  return checked(call, x, {normal_axis(call, attrs_of<BatchNormAttrs>(call).axis, x.ndim)});
+}
+
+Tensors def_batch_norm(const Call& call, const Tensors& in) {
+  const auto& a = attrs_of<BatchNormAttrs>(call);
+  const te::Tensor& x = in[0];
+  const auto axis = size_t(normal_axis(call, a.axis, int64_t(x.ndim())));
+  return {te::compute(
+      x.shape(),
+      [&](const Vars& v) {
+        const Shape c{v[axis]};
+        PrimExpr scale = inverse_deviation(wide(in[4](c)), a.epsilon);
+        if (a.scale) scale = scale * wide(in[1](c));
+        PrimExpr y = (wide(x(indices(v))) - wide(in[3](c))) * scale;
+        if (a.center) y = y + wide(in[2](c));
+        return tir::cast(x.dtype(), y);
+      },
+      "batch_norm")};
+}
+
+// ---------------------------------------------------------------- layer norm, rms norm
+std::vector<int64_t> layer_axes(const Call& call, int64_t ndim) {
+  const auto& axes = attrs_of<LayerNormAttrs>(call).axes;
+  return axes.empty() ? normal_axes(call, {-1}, ndim) : normal_axes(call, axes, ndim);
+}
+
+Type infer_layer_norm(const Call& call) {
+  const auto& x = tensor_arg(call, 0);
+  if (x.ndim < 0) return like(x, x.dtype);
+  return checked(call, x, layer_axes(call, x.ndim));
+}
+
+Shape only_axes(const Shape& index, const std::vector<int64_t>& axes) {
+  Shape out;
+  for (int64_t a : axes) out.push_back(index[size_t(a)]);
+  return out;
+}
+
+Tensors def_layer_norm(const Call& call, const Tensors& in, bool centred) {
+  const auto& a = attrs_of<LayerNormAttrs>(call);
+  const te::Tensor& x = in[0];
+  const auto axes = layer_axes(call, int64_t(x.ndim()));
+  const PrimExpr count = product(only_axes(x.shape(), axes));
+  const std::string name = short_name(call);
+  te::Tensor sum;
+  if (centred)
+    sum = reduce_over(
+        x, axes, false, te::sum, [](const PrimExpr& e, const Shape&) { return wide(e); }, name + "_sum");
+  auto from_mean = [&](const PrimExpr& e, const Shape& at) {
+    return centred ? wide(e) - mean_of(sum, drop_axes(at, axes), count) : wide(e);
+  };
+  const te::Tensor squares = reduce_over(
+      x, axes, false, te::sum,
+      [&](const PrimExpr& e, const Shape& at) {
+        const PrimExpr d = from_mean(e, at);
+        return d * d;
+      },
+      name + "_squares");
+  return {te::compute(
+      x.shape(),
+      [&](const Vars& v) {
+        const Shape at = indices(v), own = only_axes(at, axes);
+        PrimExpr y =
+            from_mean(x(at), at) * inverse_deviation(mean_of(squares, drop_axes(at, axes), count), a.epsilon);
+        if (a.scale && in.size() > 1) y = y * wide(in[1](own));
+        if (a.center && in.size() > 2) y = y + wide(in[2](own));
+        return tir::cast(x.dtype(), y);
+      },
+      name)};
+}
+
+// ---------------------------------------------------------------- group norm, instance norm
+struct Groups {
+  size_t axis;
+  PrimExpr groups, channels;  ///< channels per group
+  double epsilon;
+  bool center, scale;
+};
+
+Tensors def_groups(const Call& call, const Tensors& in, const Groups& g) {
+  const te::Tensor& x = in[0];
+  const std::string name = short_name(call);
+  Shape shape;
+  for (size_t i = 0; i < g.axis; ++i) shape.push_back(x.shape()[i]);
+  shape.push_back(g.groups);
+  PrimExpr count = g.channels;
+  for (size_t i = g.axis + 1; i < x.ndim(); ++i) count = count * x.shape()[i];
+  auto fold = [&](const std::function<PrimExpr(const PrimExpr& e, const Shape& statistic)>& f,
+                  const std::string& stage) {
+    Array<tir::IterVar> ks{te::reduce_axis(tir::range(PrimExpr(0), g.channels), "rc")};
+    for (size_t i = g.axis + 1; i < x.ndim(); ++i)
+      ks.push_back(te::reduce_axis(tir::range(PrimExpr(0), x.shape()[i]), fmt::format("r{}", i)));
+    return te::compute(
+        shape,
+        [&](const Vars& v) {
+          Shape at(v.begin(), v.begin() + std::ptrdiff_t(g.axis));
+          at.push_back(v[g.axis] * g.channels + ks[0]->var);
+          for (size_t i = 1; i < ks.size(); ++i) at.push_back(ks[i]->var);
+          return te::sum(f(wide(x(at)), indices(v)), ks);
+        },
+        stage);
+  };
+  const te::Tensor sum = fold([](const PrimExpr& e, const Shape&) { return e; }, name + "_sum");
+  const te::Tensor squares = fold(
+      [&](const PrimExpr& e, const Shape& s) {
+        const PrimExpr d = e - mean_of(sum, s, count);
+        return d * d;
+      },
+      name + "_squares");
+  return {te::compute(
+      x.shape(),
+      [&](const Vars& v) {
+        Shape s(v.begin(), v.begin() + std::ptrdiff_t(g.axis));
+        s.push_back(tir::is_one(g.channels) ? PrimExpr(v[g.axis]) : tir::floordiv(v[g.axis], g.channels));
+        const Shape c{v[g.axis]};
+        PrimExpr y = (wide(x(indices(v))) - mean_of(sum, s, count)) *
+                     inverse_deviation(mean_of(squares, s, count), g.epsilon);
+        if (g.scale && in.size() > 1) y = y * wide(in[1](c));
+        if (g.center && in.size() > 2) y = y + wide(in[2](c));
+        return tir::cast(x.dtype(), y);
+      },
+      name)};
+}
+
+Type infer_group_norm(const Call& call) {
+  const auto& a = attrs_of<GroupNormAttrs>(call);
+  const auto& x = tensor_arg(call, 0);
+  if (a.num_groups < 1) infer_error(call, fmt::format("{} groups", a.num_groups));
+  if (x.ndim < 0) return like(x, x.dtype);
+  const int64_t axis = normal_axis(call, a.channel_axis, x.ndim, "channel_axis");
+  auto have = shape_of(x);
+  if (auto c = have ? tir::as_int((*have)[size_t(axis)]) : std::nullopt; c && *c % a.num_groups)
+    infer_error(call, fmt::format("{} channels are not divisible by {} groups", *c, a.num_groups));
+  return checked(call, x, {axis});
+}
+
+Tensors def_group_norm(const Call& call, const Tensors& in) {
+  const auto& a = attrs_of<GroupNormAttrs>(call);
+  const auto axis = size_t(normal_axis(call, a.channel_axis, int64_t(in[0].ndim())));
+  const PrimExpr channels = simplify(tir::floordiv(in[0].shape()[axis], PrimExpr(a.num_groups)));
+  return def_groups(call, in, {axis, PrimExpr(a.num_groups), channels, a.epsilon, a.center, a.scale});
+}
+Tensors def_instance_norm(const Call& call, const Tensors& in) {
+  const auto& a = attrs_of<BatchNormAttrs>(call);
+  const auto axis = size_t(normal_axis(call, a.axis, int64_t(in[0].ndim())));
+  return def_groups(call, in, {axis, in[0].shape()[axis], PrimExpr(1), a.epsilon, a.center, a.scale});
+}
+
+// ---------------------------------------------------------------- lrn
+Type infer_lrn(const Call& call) {
+  const auto& a = attrs_of<LrnAttrs>(call);
+  const auto& x = tensor_arg(call, 0);
+  expect_domain(call, x.dtype, Domain::floating);
+  if (a.size < 1) infer_error(call, fmt::format("size {} is not positive", a.size));
+  if (x.ndim >= 0) normal_axis(call, a.axis, x.ndim);
+  return like(x, x.dtype);
+}
+
+Tensors def_lrn(const Call& call, const Tensors& in) {
+  const auto& a = attrs_of<LrnAttrs>(call);
+  const te::Tensor& x = in[0];
+  const auto axis = size_t(normal_axis(call, a.axis, int64_t(x.ndim())));
+  Shape before, after;
+  before.resize(x.ndim(), PrimExpr(0));
+  after = before;
+  before.set(axis, PrimExpr((a.size - 1) / 2));
+  after.set(axis, PrimExpr(a.size / 2));
+  const te::Tensor padded = pad_with(x, before, after, constant(x.dtype(), 0));
+  const tir::IterVar k = te::reduce_axis(tir::range(PrimExpr(0), PrimExpr(a.size)), "k");
+  const te::Tensor squares = te::compute(
+      x.shape(),
+      [&](const Vars& v) {
+        Shape at = indices(v);
+        at.set(axis, v[axis] + k->var);
+        const PrimExpr e = wide(padded(at));
+        return te::sum(e * e, {k});
+      },
+      "lrn_squares");
+  return {te::compute(
+      x.shape(),
+      [&](const Vars& v) {
+        const PrimExpr s = squares(indices(v)),
+                       base = s * constant(s.dtype(), a.alpha / double(a.size)) + constant(s.dtype(), a.bias);
+        return tir::cast(x.dtype(),
+                         tir::div(wide(x(indices(v))), tir::pow(base, constant(s.dtype(), a.beta))));
+      },
+      "lrn")};
+}
+
+// ---------------------------------------------------------------- softmax
+Type infer_softmax(const Call& call) {
+  const auto& x = tensor_arg(call, 0);
+  expect_domain(call, x.dtype, Domain::floating);
+  if (x.ndim >= 0) normal_axis(call, attrs_of<AxisAttrs>(call).axis, x.ndim);
+  return like(x, x.dtype);
+}
+
+Tensors def_softmax(const Call& call, const Tensors& in, bool log) {
+  const te::Tensor& x = in[0];
+  const std::string name = short_name(call);
+  const std::vector<int64_t> axes{normal_axis(call, attrs_of<AxisAttrs>(call).axis, int64_t(x.ndim()))};
+  auto as_is = [](const PrimExpr& e, const Shape&) { return wide(e); };
+  const te::Tensor top = reduce_over(x, axes, false, te::max, as_is, name + "_max");
+  auto shifted = [&](const Shape& at) { return wide(x(at)) - top(drop_axes(at, axes)); };
+  const te::Tensor e =
+      te::compute(x.shape(), [&](const Vars& v) { return tir::exp(shifted(indices(v))); }, name + "_exp");
+  const te::Tensor sum = reduce_over(e, axes, false, te::sum, as_is, name + "_sum");
+  return {te::compute(
+      x.shape(),
+      [&](const Vars& v) {
+        const Shape at = indices(v), row = drop_axes(at, axes);
+        return tir::cast(x.dtype(), log ? shifted(at) - tir::log(sum(row)) : tir::div(e(at), sum(row)));
+      },
+      name)};
+}
+
+Type infer_bias_add(const Call& call) {
+  const auto& x = tensor_arg(call, 0);
+  expect_domain(call, x.dtype, Domain::number);
+  if (x.ndim >= 0) expect_parameter(call, 1, x, {normal_axis(call, attrs_of<AxisAttrs>(call).axis, x.ndim)});
+  return like(x, x.dtype);
+}
+
+Tensors def_bias_add(const Call& call, const Tensors& in) {
+  const te::Tensor& x = in[0];
+  const auto axis = size_t(normal_axis(call, attrs_of<AxisAttrs>(call).axis, int64_t(x.ndim())));
+  return {te::compute(
+      x.shape(),
+      [&](const Vars& v) { return tir::cast(x.dtype(), wide(x(indices(v))) + wide(in[1]({v[axis]}))); },
+      "bias_add")};
+}
+
+const bool registered = [] {
+  auto add = [](const char* name, const char* doc, FusionKind kind, graph::InferType infer, TensorDef def) {
+    return graph::register_op(name, doc)
+        .argument("x", "Tensor", "the operand")
+        .infer(std::move(infer))
+        .fusion(kind)
+        .set_attr(kTensorDef, std::move(def));
+  };
+  const auto stages = FusionKind::out_element_wise_fusable;
+  add("nn.batch_norm", "(x - mean) / sqrt(variance + epsilon) · gamma + beta, per channel.",
+      FusionKind::broadcast, infer_batch_norm, def_batch_norm)
+      .argument("gamma", "Tensor", "scale per channel")
+      .argument("beta", "Tensor", "shift per channel")
+      .argument("mean", "Tensor", "mean per channel")
+      .argument("variance", "Tensor", "variance per channel")
+      .attrs<BatchNormAttrs>();
+  add("nn.layer_norm", "(x - mean) / sqrt(variance + epsilon) · gamma + beta over the given axes.", stages,
+      infer_layer_norm, [](const Call& c, const Tensors& in) { return def_layer_norm(c, in, true); })
+      .argument("gamma", "Tensor", "scale, of the axes' shape", true)
+      .argument("beta", "Tensor", "shift, of the axes' shape", true)
+      .attrs<LayerNormAttrs>();
+  add("nn.rms_norm", "x / sqrt(mean(x²) + epsilon) · gamma over the given axes.", stages, infer_layer_norm,
+      [](const Call& c, const Tensors& in) { return def_layer_norm(c, in, false); })
+      .argument("gamma", "Tensor", "scale, of the axes' shape", true)
+      .attrs<LayerNormAttrs>();
+  add("nn.group_norm", "Normalises each group of channels with all axes behind them.", stages,
+      infer_group_norm, def_group_norm)
+      .argument("gamma", "Tensor", "scale per channel")
+      .argument("beta", "Tensor", "shift per channel")
+      .attrs<GroupNormAttrs>();
+  add("nn.instance_norm", "Normalises each channel with all axes behind it.", stages, infer_batch_norm,
+      def_instance_norm)
+      .argument("gamma", "Tensor", "scale per channel")
+      .argument("beta", "Tensor", "shift per channel")
+      .attrs<BatchNormAttrs>();
+  add("nn.lrn", "x / (bias + alpha / size · sum of squares of `size` neighbouring channels) ^ beta.", stages,
+      infer_lrn, def_lrn)
+      .attrs<LrnAttrs>();
+  add("nn.softmax", "exp(x) / sum(exp(x)) along an axis.", stages, infer_softmax,
+      [](const Call& c, const Tensors& in) { return def_softmax(c, in, false); })
+      .attrs<AxisAttrs>();
+  add("nn.log_softmax", "log(softmax(x)) along an axis.", stages, infer_softmax,
+      [](const Call& c, const Tensors& in) { return def_softmax(c, in, true); })
+      .attrs<AxisAttrs>();
+  add("nn.dropout", "The operand: inference drops nothing.", FusionKind::element_wise, infer_same,
+      [](const Call&, const Tensors& in) { return Tensors{copy_of(in[0], "dropout")}; })
+      .attrs<DropoutAttrs>();
+  add("nn.bias_add", "x + bias along an axis.", FusionKind::broadcast, infer_bias_add, def_bias_add)
+      .argument("bias", "Tensor", "one value per element of the axis")
+      .attrs<AxisAttrs>();
+  return true;
+}();
+
+}  // namespace
+}  // namespace tenon::op

@@ -1,0 +1,293 @@
+// SPDX-License-Identifier: Apache-2.0
+// Pooling over windows, over whole images, and to a given output size.
+#include <fmt/format.h>
+
+#include "op/family.h"
+
+namespace tenon::op {
+namespace {
+
+using graph::infer_error;
+using Tensors = std::vector<te::Tensor>;
+using Ints = std::vector<int64_t>;
+enum class Kind { max, avg, lp };
+
+/// The value that max leaves alone.
+PrimExpr lowest(DataType t) { return t.is_float() ? -tir::infinity(t) : tir::min_value(t); }
+
+struct Window {
+  Ints size, strides, pads, dilation;
+};
+Window window_of(const Call& call, size_t n) {
+  const auto& a = attrs_of<PoolAttrs>(call);
+  if (a.pool_size.empty()) infer_error(call, "pool_size is missing");
+  Window w{per_axis(call, a.pool_size, n, 1, "pool_size"), per_axis(call, a.strides, n, 1, "strides"),
+           paddings(call, a.padding, n), per_axis(call, a.dilation, n, 1, "dilation")};
+  for (const Ints* list : {&w.size, &w.strides, &w.dilation})
+    for (int64_t v : *list)
+      if (v < 1) infer_error(call, fmt::format("window, stride or dilation {} is not positive", v));
+  for (int64_t v : w.pads)
+    if (v < 0) infer_error(call, fmt::format("padding {} is negative", v));
+  return w;
+}
+
+Type infer_pool(const Call& call, size_t n, Kind kind) {
+  const auto& x = tensor_arg(call, 0);
+  expect_rank(call, x, "the data", int64_t(n) + 2);
+  expect_domain(call, x.dtype, kind == Kind::max ? Domain::number : Domain::floating);
+  const Window w = window_of(call, n);
+  if (kind == Kind::lp && attrs_of<PoolAttrs>(call).p <= 0)
+    infer_error(call, "the exponent p must be positive");
+  auto have = shape_of(x);
+  if (!have) return make_type(std::nullopt, x.ndim, x.dtype);
+  const bool ceil_mode = attrs_of<PoolAttrs>(call).ceil_mode;
+  Shape out{(*have)[0], (*have)[1]};
+  for (size_t i = 0; i < n; ++i) {
+    const PrimExpr size = (*have)[i + 2], stride = w.strides[i];
+    const PrimExpr room =
+        simplify(size + PrimExpr(w.pads[i] + w.pads[i + n] - (w.size[i] - 1) * w.dilation[i] - 1));
+    if (auto r = tir::as_int(room); r && *r < 0)
+      infer_error(call, fmt::format("the window is larger than the padded image {} in spatial axis {}",
+                                    show(*have), i));
+    // Rounded up, a window must still begin inside of the image or the padding before it.
+    if (ceil_mode)
+      out.push_back(simplify(
+          tir::min(tir::ceildiv(room, stride) + 1, tir::ceildiv(size + PrimExpr(w.pads[i]), stride))));
+    else
+      out.push_back(simplify(tir::floordiv(room, stride) + 1));
+  }
+  return make_type(out, 0, x.dtype);
+}
+
+/// Elements of the window at output index o that are counted: inside of the image, or of image and padding.
+PrimExpr count_of(const PrimExpr& o, const PrimExpr& size, const Window& w, size_t i, size_t n,
+                  bool include_pad) {
+  const PrimExpr start = o * PrimExpr(w.strides[i]) - PrimExpr(w.pads[i]);
+  const PrimExpr end = include_pad ? size + PrimExpr(w.pads[i + n]) : size;
+  const PrimExpr dilation = w.dilation[i];
+  PrimExpr high = tir::min(PrimExpr(w.size[i]), tir::ceildiv(end - start, dilation));
+  if (include_pad) return high;
+  return high - tir::max(PrimExpr(0), tir::ceildiv(PrimExpr(0) - start, dilation));
+}
+
+PrimExpr power(const PrimExpr& x, double p) {
+  if (p == 1) return x;
+  if (p == 2) return x * x;
+  return tir::pow(x, constant(x.dtype(), p));
+}
+PrimExpr root(const PrimExpr& x, double p) {
+  if (p == 1) return x;
+  if (p == 2) return tir::sqrt(x);
+  return tir::pow(x, constant(x.dtype(), 1 / p));
+}
+
+Tensors def_pool(const Call& call, const Tensors& in, size_t n, Kind kind) {
+  const auto& a = attrs_of<PoolAttrs>(call);
+  const TensorInfo out = output_info(call);
+  const Window w = window_of(call, n);
+  const te::Tensor& x = in[0];
+  const std::string name = short_name(call);
+  Shape before{PrimExpr(0), PrimExpr(0)}, after = before;
+  bool plain = !a.ceil_mode;  // no window is cut off
+  for (size_t i = 0; i < n; ++i) {
+    before.push_back(w.pads[i]);
+    PrimExpr end = w.pads[i + n];
+    if (a.ceil_mode) {
+      const PrimExpr reach =
+          (out.shape[i + 2] - 1) * PrimExpr(w.strides[i]) + PrimExpr((w.size[i] - 1) * w.dilation[i] + 1);
+      end = simplify(tir::max(end, reach - x.shape()[i + 2] - PrimExpr(w.pads[i])));
+    }
+    after.push_back(end);
+    plain = plain && (a.count_include_pad || (w.pads[i] == 0 && w.pads[i + n] == 0));
+  }
+  const te::Tensor padded =
+      pad_with(x, before, after, kind == Kind::max ? lowest(x.dtype()) : constant(x.dtype(), 0));
+  Array<tir::IterVar> ks;
+  for (size_t i = 0; i < n; ++i)
+    ks.push_back(te::reduce_axis(tir::range(PrimExpr(0), PrimExpr(w.size[i])), fmt::format("r{}", i)));
+  te::Tensor folded = te::compute(
+      out.shape,
+      [&](const Vars& v) {
+        Shape at{v[0], v[1]};
+        for (size_t i = 0; i < n; ++i)
+          at.push_back(v[i + 2] * PrimExpr(w.strides[i]) + PrimExpr(ks[i]->var) * PrimExpr(w.dilation[i]));
+        const PrimExpr e = wide(padded(at));
+        if (kind == Kind::max) return te::max(e, ks);
+        return te::sum(kind == Kind::lp ? power(tir::abs(e), a.p) : e, ks);
+      },
+      name);
+  if (kind == Kind::max) return {cast_to(folded, out.dtype)};
+  return {te::compute(
+      out.shape,
+      [&](const Vars& v) {
+        const PrimExpr e = folded(indices(v));
+        if (kind == Kind::lp) return tir::cast(out.dtype, root(e, a.p));
+        if (plain) {
+          int64_t count = 1;
+          for (int64_t s : w.size) count *= s;
+          return tir::cast(out.dtype, e * constant(e.dtype(), 1.0 / double(count)));
+        }
+        PrimExpr count = 1;
+        for (size_t i = 0; i < n; ++i)
+          count = count * count_of(v[i + 2], x.shape()[i + 2], w, i, n, a.count_include_pad);
+        return tir::cast(out.dtype, tir::div(e, tir::cast(e.dtype(), tir::max(count, PrimExpr(1)))));
+      },
+      name + "_mean")};
+}
+
+// ---------------------------------------------------------------- whole images
+void expect_image(const Call& call, const graph::TensorType& x) {
+  if (x.ndim >= 0 && x.ndim < 3)
+    infer_error(call, fmt::format("the data must have at least 3 dimensions, it has {}", x.ndim));
+}
+
+Type infer_global(const Call& call, Kind kind) {
+  const auto& x = tensor_arg(call, 0);
+  expect_image(call, x);
+  expect_domain(call, x.dtype, kind == Kind::max ? Domain::number : Domain::floating);
+  auto have = shape_of(x);
+  if (!have) return make_type(std::nullopt, x.ndim, x.dtype);
+  Shape out;
+  for (size_t i = 0; i < have->size(); ++i) out.push_back(i < 2 ? (*have)[i] : PrimExpr(1));
+  return make_type(out, 0, x.dtype);
+}
+
+Tensors def_global(const Call& call, const Tensors& in, Kind kind) {
+  const te::Tensor& x = in[0];
+  const DataType dtype = x.dtype();
+  const std::string name = short_name(call);
+  const double p = kind == Kind::lp ? attrs_of<PoolAttrs>(call).p : 1;
+  std::vector<int64_t> axes;
+  PrimExpr count = 1;
+  for (size_t i = 2; i < x.ndim(); ++i) {
+    axes.push_back(int64_t(i));
+    count = count * x.shape()[i];
+  }
+  auto element = [&](const PrimExpr& e, const Shape&) {
+    return kind == Kind::lp ? power(tir::abs(wide(e)), p) : wide(e);
+  };
+  te::Tensor folded =
+      reduce_over(x, axes, true, kind == Kind::max ? ReduceOne(te::max) : ReduceOne(te::sum), element, name);
+  if (kind == Kind::max) return {cast_to(folded, dtype)};
+  return {te::compute(
+      folded.shape(),
+      [&](const Vars& v) {
+        const PrimExpr e = folded(indices(v));
+        if (kind == Kind::lp) return tir::cast(dtype, root(e, p));
+        return tir::cast(dtype, tir::div(e, tir::cast(e.dtype(), count)));
+      },
+      name + "_mean")};
+}
+
+// ---------------------------------------------------------------- to a given size
+Ints output_sizes(const Call& call, size_t n) {
+  const auto& a = attrs_of<AdaptivePoolAttrs>(call);
+  if (a.output_size.empty()) infer_error(call, "output_size is missing");
+  Ints out = per_axis(call, a.output_size, n, 1, "output_size");
+  for (int64_t v : out)
+    if (v < 1) infer_error(call, fmt::format("output size {} is not positive", v));
+  return out;
+}
+
+Type infer_adaptive(const Call& call, Kind kind) {
+  const auto& x = tensor_arg(call, 0);
+  expect_image(call, x);
+  expect_domain(call, x.dtype, kind == Kind::max ? Domain::number : Domain::floating);
+  auto have = shape_of(x);
+  if (!have) return make_type(std::nullopt, x.ndim, x.dtype);
+  Shape out{(*have)[0], (*have)[1]};
+  for (int64_t v : output_sizes(call, have->size() - 2)) out.push_back(v);
+  return make_type(out, 0, x.dtype);
+}
+
+/// Output o covers the elements from floor(o · in / out) to ceil((o + 1) · in / out).
+Tensors def_adaptive(const Call& call, const Tensors& in, Kind kind) {
+  const te::Tensor& x = in[0];
+  const TensorInfo out = output_info(call);
+  const size_t n = x.ndim() - 2;
+  const std::string name = short_name(call);
+  auto start = [&](const PrimExpr& o, size_t i) {
+    return tir::floordiv(o * x.shape()[i + 2], out.shape[i + 2]);
+  };
+  auto end = [&](const PrimExpr& o, size_t i) {
+    return tir::ceildiv((o + 1) * x.shape()[i + 2], out.shape[i + 2]);
+  };
+  Array<tir::IterVar> ks;
+  std::vector<bool> even;
+  for (size_t i = 0; i < n; ++i) {
+    const PrimExpr size = x.shape()[i + 2], parts = out.shape[i + 2];
+    even.push_back(tir::is_zero(simplify(tir::floormod(size, parts))));
+    const PrimExpr longest = simplify(even[i] ? tir::floordiv(size, parts) : tir::ceildiv(size, parts) + 1);
+    ks.push_back(te::reduce_axis(tir::range(PrimExpr(0), longest), fmt::format("r{}", i)));
+  }
+  te::Tensor folded = te::compute(
+      out.shape,
+      [&](const Vars& v) {
+        Shape at{v[0], v[1]};
+        PrimExpr inside;
+        for (size_t i = 0; i < n; ++i) {
+          const PrimExpr index = (even[i] ? v[i + 2] * ks[i]->dom->extent : start(v[i + 2], i)) + ks[i]->var;
+          at.push_back(index);
+          if (even[i]) continue;
+          const PrimExpr here = tir::lt(index, end(v[i + 2], i));
+          inside = inside ? tir::logical_and(inside, here) : here;
+        }
+        const PrimExpr e = wide(x(at));
+        return kind == Kind::max ? te::max(e, ks, inside) : te::sum(e, ks, inside);
+      },
+      name);
+  if (kind == Kind::max) return {cast_to(folded, out.dtype)};
+  return {te::compute(
+      out.shape,
+      [&](const Vars& v) {
+        PrimExpr count = 1;
+        for (size_t i = 0; i < n; ++i)
+          count = count * (even[i] ? ks[i]->dom->extent : end(v[i + 2], i) - start(v[i + 2], i));
+        const PrimExpr e = folded(indices(v));
+        return tir::cast(out.dtype, tir::div(e, tir::cast(e.dtype(), count)));
+      },
+      name + "_mean")};
+}
+
+const bool registered = [] {
+  auto add = [](std::string name, std::string doc, graph::InferType infer, TensorDef def) {
+    return graph::register_op(std::move(name), std::move(doc))
+        .argument("x", "Tensor", "(batch, channels, …)")
+        .infer(std::move(infer))
+        .fusion(FusionKind::out_element_wise_fusable)
+        .set_attr(kTensorDef, std::move(def));
+  };
+  const struct {
+    Kind kind;
+    const char *name, *doc;
+  } kinds[] = {{Kind::max, "max", "Largest element"}, {Kind::avg, "avg", "Mean"}, {Kind::lp, "lp", "p-norm"}};
+  for (const auto& k : kinds) {
+    const Kind kind = k.kind;
+    for (size_t n = 1; n <= 3; ++n)
+      add(
+          fmt::format("nn.{}_pool{}d", k.name, n),
+          fmt::format("{} of each window of {} spatial axes.", k.doc, n),
+          [n, kind](const Call& c) { return infer_pool(c, n, kind); },
+          [n, kind](const Call& c, const Tensors& in) { return def_pool(c, in, n, kind); })
+          .attrs<PoolAttrs>();
+    auto global = add(
+        fmt::format("nn.global_{}_pool", k.name),
+        fmt::format("{} of each channel, over all spatial axes.", k.doc),
+        [kind](const Call& c) { return infer_global(c, kind); },
+        [kind](const Call& c, const Tensors& in) { return def_global(c, in, kind); });
+    if (kind == Kind::lp) {
+      global.attrs<PoolAttrs>();
+      continue;
+    }
+    add(
+        fmt::format("nn.adaptive_{}_pool", k.name),
+        fmt::format("{} of each of the given number of parts.", k.doc),
+        [kind](const Call& c) { return infer_adaptive(c, kind); },
+        [kind](const Call& c, const Tensors& in) { return def_adaptive(c, in, kind); })
+        .attrs<AdaptivePoolAttrs>();
+  }
+  return true;
+}();
+
+}  // namespace
+}  // namespace tenon::op

@@ -1,0 +1,417 @@
+// SPDX-License-Identifier: Apache-2.0
+// Operators that pick, repeat or rearrange elements by position: slices, flips, tiles, pads, blocks, layouts.
+#include <fmt/format.h>
+
+#include <cctype>
+
+#include "op/family.h"
+
+namespace tenon::op {
+namespace {
+
+using graph::infer_error;
+using Tensors = std::vector<te::Tensor>;
+
+// ---------------------------------------------------------------- strided_slice
+struct Slice {
+  PrimExpr begin, extent;
+  int64_t stride = 1;
+};
+
+PrimExpr clamp(const PrimExpr& e, const PrimExpr& low, const PrimExpr& high) {
+  return tir::max(tir::min(e, high), low);
+}
+
+Slice slice_axis(const PrimExpr& n, const PrimExpr& begin, const PrimExpr& end, int64_t stride) {
+  // Negative positions count from the end; what lies outside is moved to the nearest end.
+  const PrimExpr low = stride > 0 ? 0 : -1, high = stride > 0 ? n : n - 1;
+  auto position = [&](const PrimExpr& e) {
+    auto v = tir::as_int(e);
+    // Far ends ("to the end") must not overflow when the size is added.
+    if (v && *v > (int64_t(1) << 60)) return high;
+    if (v && *v < -(int64_t(1) << 60)) return low;
+    if (v) return clamp(*v < 0 ? e + n : e, low, high);
+    return clamp(tir::select(tir::lt(e, PrimExpr(0)), e + n, e), low, high);
+  };
+  Slice s;
+  s.stride = stride;
+  s.begin = simplify(position(begin));
+  const PrimExpr to = position(end);
+  const PrimExpr distance = stride > 0 ? to - s.begin : s.begin - to;
+  s.extent = simplify(tir::max(tir::ceildiv(distance, PrimExpr(stride > 0 ? stride : -stride)), PrimExpr(0)));
+  return s;
+}
+
+std::vector<Slice> slices(const Call& call, const Shape& shape) {
+  const auto& a = attrs_of<StridedSliceAttrs>(call);
+  const int64_t ndim = int64_t(shape.size());
+  if (a.begin.size() != a.end.size())
+    infer_error(call, fmt::format("{} begins and {} ends", a.begin.size(), a.end.size()));
+  if (!a.axes.empty() && a.axes.size() != a.begin.size())
+    infer_error(call, fmt::format("{} axes and {} begins", a.axes.size(), a.begin.size()));
+  if (!a.strides.empty() && a.strides.size() != a.begin.size())
+    infer_error(call, fmt::format("{} strides and {} begins", a.strides.size(), a.begin.size()));
+  if (int64_t(a.begin.size()) > ndim)
+    infer_error(call, fmt::format("{} begins for a tensor of {} dimensions", a.begin.size(), ndim));
+  std::vector<int64_t> axes;
+  if (a.axes.empty())
+    for (size_t i = 0; i < a.begin.size(); ++i) axes.push_back(int64_t(i));
+  else
+    axes = normal_axes(call, a.axes, ndim, false);
+  std::vector<Slice> out;
+  for (const PrimExpr& n : shape) out.push_back({PrimExpr(0), n, 1});
+  for (size_t i = 0; i < axes.size(); ++i) {
+    const int64_t stride = a.strides.empty() ? 1 : a.strides[i];
+    if (stride == 0) infer_error(call, "a stride is 0");
+    out[size_t(axes[i])] =
+        slice_axis(shape[size_t(axes[i])], tir::cast(i64, a.begin[i]), tir::cast(i64, a.end[i]), stride);
+  }
+  return out;
+}
+
+Type infer_slice(const Call& call) {
+  const auto& x = tensor_arg(call, 0);
+  auto have = shape_of(x);
+  if (!have) return make_type(std::nullopt, x.ndim, x.dtype);
+  Shape out;
+  for (const Slice& s : slices(call, *have)) out.push_back(s.extent);
+  return make_type(out, 0, x.dtype);
+}
+
+Tensors def_slice(const Call& call, const Tensors& in) {
+  const auto s = slices(call, in[0].shape());
+  return {te::compute(
+      output_info(call).shape,
+      [&](const Vars& v) {
+        Shape at;
+        for (size_t i = 0; i < s.size(); ++i) at.push_back(v[i] * PrimExpr(s[i].stride) + s[i].begin);
+        return in[0](at);
+      },
+      "strided_slice")};
+}
+
+// ---------------------------------------------------------------- flip, tile, repeat
+Type infer_flip(const Call& call) {
+  const auto& x = tensor_arg(call, 0);
+  if (x.ndim >= 0) normal_axes(call, attrs_of<AxesAttrs>(call).axes, x.ndim);
+  return like(x, x.dtype);
+}
+Tensors def_flip(const Call& call, const Tensors& in) {
+  const auto axes = normal_axes(call, attrs_of<AxesAttrs>(call).axes, int64_t(in[0].ndim()));
+  return {te::compute(
+      in[0].shape(),
+      [&](const Vars& v) {
+        Shape at = indices(v);
+        for (int64_t a : axes) at.set(size_t(a), in[0].shape()[size_t(a)] - 1 - v[size_t(a)]);
+        return in[0](at);
+      },
+      "flip")};
+}
+
+Type infer_tile(const Call& call) {
+  const auto& x = tensor_arg(call, 0);
+  const auto& r = attrs_of<TileAttrs>(call).repeats;
+  for (int64_t n : r)
+    if (n < 0) infer_error(call, fmt::format("{} copies", n));
+  auto have = shape_of(x);
+  const int64_t ndim = x.ndim < 0 ? -1 : std::max(x.ndim, int64_t(r.size()));
+  if (!have) return make_type(std::nullopt, ndim, x.dtype);
+  Shape out;
+  for (int64_t i = 0; i < ndim; ++i) {
+    const int64_t at = i - (ndim - x.ndim), times = i - (ndim - int64_t(r.size()));
+    out.push_back(
+        simplify((at < 0 ? PrimExpr(1) : (*have)[size_t(at)]) * PrimExpr(times < 0 ? 1 : r[size_t(times)])));
+  }
+  return make_type(out, ndim, x.dtype);
+}
+Tensors def_tile(const Call& call, const Tensors& in) {
+  const Shape shape = output_info(call).shape;
+  return {te::compute(
+      shape,
+      [&](const Vars& v) {
+        Shape at;
+        for (size_t i = 0; i < in[0].ndim(); ++i) {
+          const size_t o = i + shape.size() - in[0].ndim();
+          const PrimExpr& n = in[0].shape()[i];
+          at.push_back(tir::is_one(n)          ? PrimExpr(0)
+                       : same_dim(n, shape[o]) ? PrimExpr(v[o])
+                                               : tir::floormod(v[o], n));
+        }
+        return in[0](at);
+      },
+      "tile")};
+}
+
+Type infer_repeat(const Call& call) {
+  const auto& x = tensor_arg(call, 0);
+  const auto& a = attrs_of<RepeatAttrs>(call);
+  if (a.repeats < 0) infer_error(call, fmt::format("{} copies", a.repeats));
+  auto have = shape_of(x);
+  if (!have) return make_type(std::nullopt, x.ndim, x.dtype);
+  const auto axis = size_t(normal_axis(call, a.axis, x.ndim));
+  Shape out = *have;
+  out.set(axis, simplify(out[axis] * PrimExpr(a.repeats)));
+  return make_type(out, 0, x.dtype);
+}
+Tensors def_repeat(const Call& call, const Tensors& in) {
+  const auto& a = attrs_of<RepeatAttrs>(call);
+  const auto axis = size_t(normal_axis(call, a.axis, int64_t(in[0].ndim())));
+  return {te::compute(
+      output_info(call).shape,
+      [&](const Vars& v) {
+        Shape at = indices(v);
+        at.set(axis, tir::floordiv(v[axis], PrimExpr(std::max<int64_t>(1, a.repeats))));
+        return in[0](at);
+      },
+      "repeat")};
+}
+
+// ---------------------------------------------------------------- pad
+Type infer_pad(const Call& call) {
+  const auto& x = tensor_arg(call, 0);
+  const auto& a = attrs_of<PadAttrs>(call);
+  if (a.pad_mode != "constant" && a.pad_mode != "reflect" && a.pad_mode != "edge" && a.pad_mode != "wrap")
+    infer_error(call, fmt::format("pad_mode is '{}'", a.pad_mode),
+                "use 'constant', 'reflect', 'edge' or 'wrap'");
+  auto have = shape_of(x);
+  if (x.ndim >= 0 && int64_t(a.pad_width.size()) != 2 * x.ndim)
+    infer_error(call, fmt::format("{} pad widths for a tensor of {} dimensions", a.pad_width.size(), x.ndim),
+                "give two per axis");
+  if (!have) return make_type(std::nullopt, x.ndim, x.dtype);
+  Shape out;
+  for (size_t i = 0; i < have->size(); ++i) {
+    const PrimExpr n = simplify((*have)[i] + PrimExpr(a.pad_width[2 * i] + a.pad_width[2 * i + 1]));
+    if (auto v = tir::as_int(n); v && *v < 0)
+      infer_error(call, fmt::format("axis {} of {} would have the size {}", i, show(*have), *v));
+    if (a.pad_mode != "constant" && tir::is_zero((*have)[i]) && !tir::is_zero(n))
+      infer_error(call,
+                  fmt::format("axis {} of {} has no elements to take the padding from", i, show(*have)));
+    out.push_back(n);
+  }
+  return make_type(out, 0, x.dtype);
+}
+
+Tensors def_pad(const Call& call, const Tensors& in) {
+  const auto& a = attrs_of<PadAttrs>(call);
+  const te::Tensor& x = in[0];
+  Shape before, after;
+  bool none = true;
+  for (size_t i = 0; i < x.ndim(); ++i) {
+    before.push_back(a.pad_width[2 * i]);
+    after.push_back(a.pad_width[2 * i + 1]);
+    none = none && a.pad_width[2 * i] == 0 && a.pad_width[2 * i + 1] == 0;
+  }
+  if (none) return {copy_of(x, "pad")};
+  if (a.pad_mode == "constant") return {pad_with(x, before, after, constant(x.dtype(), a.pad_value), "pad")};
+  return {te::compute(
+      output_info(call).shape,
+      [&](const Vars& v) {
+        Shape at;
+        for (size_t i = 0; i < x.ndim(); ++i) {
+          const PrimExpr j = v[i] - before[i], n = x.shape()[i];
+          if (a.pad_width[2 * i] <= 0 && a.pad_width[2 * i + 1] <= 0) {
+            at.push_back(j);
+          } else if (a.pad_mode == "edge") {
+            at.push_back(clamp(j, PrimExpr(0), n - 1));
+          } else if (a.pad_mode == "wrap") {
+            at.push_back(tir::floormod(j, n));
+          } else {
+            // Mirrored at the first and last element, as often as the padding is wide.
+            const PrimExpr period = simplify(tir::max((n - 1) * PrimExpr(2), PrimExpr(1)));
+            const PrimExpr m = tir::floormod(j, period);
+            at.push_back(tir::max(tir::min(m, period - m), PrimExpr(0)));
+          }
+        }
+        return x(at);
+      },
+      "pad")};
+}
+
+// ---------------------------------------------------------------- depth and space
+Type infer_blocks(const Call& call, bool to_space) {
+  const auto& x = tensor_arg(call, 0);
+  const auto& a = attrs_of<BlockSizeAttrs>(call);
+  expect_rank(call, x, "the data", 4);
+  if (a.block_size < 1) infer_error(call, fmt::format("block size {} is not positive", a.block_size));
+  if (a.mode != "DCR" && a.mode != "CRD")
+    infer_error(call, fmt::format("mode is '{}'", a.mode), "use 'DCR' or 'CRD'");
+  auto have = shape_of(x);
+  if (!have) return make_type(std::nullopt, 4, x.dtype);
+  const PrimExpr b = a.block_size, square = a.block_size * a.block_size;
+  auto divide = [&](size_t i, const PrimExpr& by) {
+    if (auto n = tir::as_int((*have)[i]); n && *n % *tir::as_int(by))
+      infer_error(call,
+                  fmt::format("axis {} of {} is not divisible by {}", i, show(*have), *tir::as_int(by)));
+    return simplify(tir::floordiv((*have)[i], by));
+  };
+  if (to_space)
+    return make_type(Shape{(*have)[0], divide(1, square), simplify((*have)[2] * b), simplify((*have)[3] * b)},
+                     4, x.dtype);
+  return make_type(Shape{(*have)[0], simplify((*have)[1] * square), divide(2, b), divide(3, b)}, 4, x.dtype);
+}
+
+Tensors def_blocks(const Call& call, const Tensors& in, bool to_space) {
+  const auto& a = attrs_of<BlockSizeAttrs>(call);
+  const Shape shape = output_info(call).shape;
+  const PrimExpr b = a.block_size;
+  return {te::compute(
+      shape,
+      [&](const Vars& v) {
+        if (to_space) {
+          const PrimExpr i = tir::floormod(v[2], b), j = tir::floormod(v[3], b);
+          const PrimExpr c = a.mode == "DCR" ? (i * b + j) * shape[1] + v[1] : (v[1] * b + i) * b + j;
+          return in[0]({v[0], c, tir::floordiv(v[2], b), tir::floordiv(v[3], b)});
+        }
+        const PrimExpr channels = in[0].shape()[1], block = tir::floordiv(v[1], channels);
+        return in[0]({v[0], tir::floormod(v[1], channels), v[2] * b + tir::floordiv(block, b),
+                      v[3] * b + tir::floormod(block, b)});
+      },
+      short_name(call))};
+}
+
+// ---------------------------------------------------------------- layouts
+struct LayoutAxis {
+  char letter;         ///< upper case
+  int64_t factor = 0;  ///< of a block axis; 0 for the axis itself
+};
+
+std::vector<LayoutAxis> parse_layout(const Call& call, const std::string& text) {
+  std::vector<LayoutAxis> out;
+  int64_t factor = 0;
+  auto bad = [&] {
+    infer_error(call, fmt::format("'{}' is no layout", text), "name each axis once, blocks as in 'NCHW8c'");
+  };
+  for (char ch : text) {
+    const auto c = static_cast<unsigned char>(ch);
+    if (std::isdigit(c)) {
+      if (factor > 1'000'000) bad();
+      factor = factor * 10 + (ch - '0');
+      continue;
+    }
+    if (!std::isalpha(c) || (std::isupper(c) != 0) != (factor == 0)) bad();
+    const char letter = char(std::toupper(c));
+    for (const LayoutAxis& a : out)
+      if (a.letter == letter && (a.factor != 0) == (factor != 0)) bad();
+    out.push_back({letter, factor});
+    factor = 0;
+  }
+  if (factor || out.empty()) bad();
+  for (const LayoutAxis& a : out) {
+    bool has_outer = false;
+    for (const LayoutAxis& o : out) has_outer = has_outer || (o.letter == a.letter && !o.factor);
+    if (!has_outer) bad();
+  }
+  return out;
+}
+int64_t block_of(const std::vector<LayoutAxis>& layout, char letter) {
+  for (const LayoutAxis& a : layout)
+    if (a.letter == letter && a.factor) return a.factor;
+  return 1;
+}
+
+struct Layouts {
+  std::vector<LayoutAxis> src, dst;
+};
+Layouts layouts_of(const Call& call, size_t ndim) {
+  const auto& a = attrs_of<LayoutTransformAttrs>(call);
+  Layouts l{parse_layout(call, a.src_layout), parse_layout(call, a.dst_layout)};
+  if (l.src.size() != ndim)
+    infer_error(call, fmt::format("layout '{}' for a tensor of {} dimensions", a.src_layout, ndim));
+  auto has = [](const std::vector<LayoutAxis>& in, char letter) {
+    for (const LayoutAxis& x : in)
+      if (x.letter == letter) return true;
+    return false;
+  };
+  for (const LayoutAxis& x : l.src)
+    if (!has(l.dst, x.letter))
+      infer_error(call, fmt::format("layouts '{}' and '{}' have different axes", a.src_layout, a.dst_layout));
+  for (const LayoutAxis& x : l.dst)
+    if (!has(l.src, x.letter))
+      infer_error(call, fmt::format("layouts '{}' and '{}' have different axes", a.src_layout, a.dst_layout));
+  return l;
+}
+/// Number of elements along an axis, blocks included.
+PrimExpr logical_size(const std::vector<LayoutAxis>& layout, const Shape& shape, char letter) {
+  PrimExpr n = 1;
+  for (size_t i = 0; i < layout.size(); ++i)
+    if (layout[i].letter == letter) n = n * shape[i];
+  return n;
+}
+
+Type infer_layout(const Call& call) {
+  const auto& x = tensor_arg(call, 0);
+  if (x.ndim < 0) return graph::tensor_type_unknown(-1, x.dtype);
+  const Layouts l = layouts_of(call, size_t(x.ndim));
+  auto have = shape_of(x);
+  if (!have) return make_type(std::nullopt, int64_t(l.dst.size()), x.dtype);
+  Shape out;
+  for (const LayoutAxis& a : l.dst)
+    out.push_back(a.factor ? PrimExpr(a.factor)
+                           : simplify(tir::ceildiv(logical_size(l.src, *have, a.letter),
+                                                   PrimExpr(block_of(l.dst, a.letter)))));
+  return make_type(out, 0, x.dtype);
+}
+
+Tensors def_layout(const Call& call, const Tensors& in) {
+  const te::Tensor& x = in[0];
+  const Layouts l = layouts_of(call, x.ndim());
+  const Shape shape = output_info(call).shape;
+  return {te::compute(
+      shape,
+      [&](const Vars& v) {
+        auto logical = [&](char letter) {
+          PrimExpr outer, inner = 0;
+          for (size_t i = 0; i < l.dst.size(); ++i)
+            if (l.dst[i].letter == letter) (l.dst[i].factor ? inner : outer) = v[i];
+          return outer * PrimExpr(block_of(l.dst, letter)) + inner;
+        };
+        Shape at;
+        PrimExpr inside = tir::true_();
+        for (const LayoutAxis& a : l.src) {
+          const PrimExpr i = logical(a.letter), block = block_of(l.src, a.letter);
+          at.push_back(a.factor ? tir::floormod(i, block) : tir::floordiv(i, block));
+          if (a.factor) continue;
+          const PrimExpr size = simplify(logical_size(l.src, x.shape(), a.letter));
+          const PrimExpr room = simplify(logical_size(l.dst, shape, a.letter));
+          if (!same_dim(size, room))
+            inside = tir::logical_and(inside, tir::lt(i, size));  // the last block is filled up
+        }
+        return tir::if_then_else(inside, x(at), constant(x.dtype(), 0));
+      },
+      "layout_transform")};
+}
+
+const bool registered = [] {
+  auto add = [](const char* name, const char* doc, graph::InferType infer, TensorDef def) {
+    return graph::register_op(name, doc)
+        .argument("x", "Tensor", "the operand")
+        .infer(std::move(infer))
+        .fusion(FusionKind::injective)
+        .set_attr(kTensorDef, std::move(def));
+  };
+  add("strided_slice", "Elements from begin to end by steps, as in Python.", infer_slice, def_slice)
+      .attrs<StridedSliceAttrs>();
+  add("flip", "Elements of the given axes in reverse order.", infer_flip, def_flip).attrs<AxesAttrs>();
+  add("tile", "Copies of the whole tensor side by side.", infer_tile, def_tile).attrs<TileAttrs>();
+  add("repeat", "Each element of an axis several times.", infer_repeat, def_repeat).attrs<RepeatAttrs>();
+  add("pad", "More elements around: a constant, the edge, a mirror image or the other side.", infer_pad,
+      def_pad)
+      .attrs<PadAttrs>();
+  add(
+      "depth_to_space", "Channels become blocks of the image: (n, c·b², h, w) → (n, c, h·b, w·b).",
+      [](const Call& c) { return infer_blocks(c, true); },
+      [](const Call& c, const Tensors& in) { return def_blocks(c, in, true); })
+      .attrs<BlockSizeAttrs>();
+  add(
+      "space_to_depth", "Blocks of the image become channels: (n, c, h·b, w·b) → (n, b²·c, h, w).",
+      [](const Call& c) { return infer_blocks(c, false); },
+      [](const Call& c, const Tensors& in) { return def_blocks(c, in, false); })
+      .attrs<BlockSizeAttrs>();
+  add("layout_transform", "Axes in another order and split into blocks; the last block is filled with zeros.",
+      infer_layout, def_layout)
+      .attrs<LayoutTransformAttrs>();
+  return true;
+}();
+
+}  // namespace
+}  // namespace tenon::op

@@ -1,0 +1,287 @@
+// SPDX-License-Identifier: Apache-2.0
+// Reductions over axes, positions of extremes, and running sums.
+#include <fmt/format.h>
+
+#include <numeric>
+
+#include "op/family.h"
+
+namespace tenon::op {
+namespace {
+
+using graph::infer_error;
+using Tensors = std::vector<te::Tensor>;
+
+std::vector<int64_t> reduced_axes(const Call& call, int64_t ndim) {
+  const auto& axes = attrs_of<ReduceAttrs>(call).axis;
+  if (!axes.empty()) return normal_axes(call, axes, ndim);
+  std::vector<int64_t> all(static_cast<size_t>(ndim));
+  std::iota(all.begin(), all.end(), 0);
+  return all;
+}
+
+Type infer_reduce(const Call& call, Domain domain) {
+  const auto& a = attrs_of<ReduceAttrs>(call);
+  const auto& x = tensor_arg(call, 0);
+  expect_domain(call, x.dtype, domain);
+  if (x.ndim < 0) return graph::tensor_type_unknown(a.axis.empty() && !a.keepdims ? 0 : -1, x.dtype);
+  const auto axes = reduced_axes(call, x.ndim);
+  auto have = shape_of(x);
+  const int64_t ndim = a.keepdims ? x.ndim : x.ndim - int64_t(axes.size());
+  if (!have) return make_type(std::nullopt, ndim, x.dtype);
+  Shape out = drop_axes(*have, axes);
+  if (a.keepdims)
+    for (int64_t axis : axes) out.insert(size_t(axis), PrimExpr(1));
+  return make_type(out, ndim, x.dtype);
+}
+
+PrimExpr all_of(PrimExpr e, Array<tir::IterVar> axis, PrimExpr) {
+  if (axis.empty()) return e;
+  auto both = [](const Vars& l, const Vars& r) { return Shape{tir::logical_and(l[0], r[0])}; };
+  return te::reduce({std::move(e)}, both, {PrimExpr::int_imm(1, boolean)}, std::move(axis))[0];
+}
+PrimExpr any_of(PrimExpr e, Array<tir::IterVar> axis, PrimExpr) {
+  if (axis.empty()) return e;
+  auto either = [](const Vars& l, const Vars& r) { return Shape{tir::logical_or(l[0], r[0])}; };
+  return te::reduce({std::move(e)}, either, {PrimExpr::int_imm(0, boolean)}, std::move(axis))[0];
+}
+
+/// What goes into the fold, and what becomes of its result; `count` is the number of folded elements.
+struct Fold {
+  const char *name, *doc;
+  Domain domain;
+  ReduceOne fold;
+  PrimExpr (*before)(const PrimExpr& e);
+  PrimExpr (*after)(const PrimExpr& e, const PrimExpr& count);
+};
+PrimExpr same(const PrimExpr& e) { return e; }
+PrimExpr squared(const PrimExpr& e) { return e * e; }
+PrimExpr magnitude(const PrimExpr& e) { return e.dtype().is_uint() ? e : tir::abs(e); }
+PrimExpr mean(const PrimExpr& e, const PrimExpr& count) {
+  // The mean of no integers is 0, as a division by 0 would be.
+  const PrimExpr n = tir::cast(e.dtype(), count);
+  return e.dtype().is_float() ? tir::div(e, n) : tir::div(e, tir::max(n, constant(e.dtype(), 1)));
+}
+PrimExpr root(const PrimExpr& e, const PrimExpr&) { return tir::sqrt(e); }
+
+const Fold folds[] = {
+    {"sum", "Sum.", Domain::number, te::sum, same, nullptr},
+    {"prod", "Product.", Domain::number, te::prod, same, nullptr},
+    {"max", "Largest element; NaN propagates.", Domain::number, te::max, same, nullptr},
+    {"min", "Smallest element; NaN propagates.", Domain::number, te::min, same, nullptr},
+    {"all", "Whether all hold.", Domain::boolean, all_of, same, nullptr},
+    {"any", "Whether one holds.", Domain::boolean, any_of, same, nullptr},
+    {"mean", "Arithmetic mean; integers round to zero.", Domain::number, te::sum, same, mean},
+    {"sum_square", "Sum of squares.", Domain::number, te::sum, squared, nullptr},
+    {"l1_norm", "Sum of magnitudes.", Domain::number, te::sum, magnitude, nullptr},
+    {"l2_norm", "Square root of the sum of squares.", Domain::floating, te::sum, squared, root},
+};
+
+PrimExpr element_count(const te::Tensor& x, const std::vector<int64_t>& axes) {
+  PrimExpr n = 1;
+  for (int64_t a : axes) n = n * x.shape()[size_t(a)];
+  return n;
+}
+
+Tensors def_fold(const Call& call, const Tensors& in, const Fold& f) {
+  const te::Tensor& x = in[0];
+  const auto axes = reduced_axes(call, int64_t(x.ndim()));
+  // A sum of many small integers that is divided afterwards must not wrap before.
+  const bool widen = f.after && x.dtype().is_integer();
+  const DataType acc = widen ? (x.dtype().is_int() ? i64 : DataType::uint(64)) : wide_type(x.dtype());
+  auto element = [&](const PrimExpr& e, const Shape&) { return f.before(tir::cast(acc, e)); };
+  te::Tensor folded = reduce_over(x, axes, attrs_of<ReduceAttrs>(call).keepdims, f.fold, element, f.name);
+  if (!f.after) return {cast_to(folded, x.dtype())};
+  const PrimExpr count = element_count(x, axes);
+  return {te::compute(
+      folded.shape(), [&](const Vars& v) { return tir::cast(x.dtype(), f.after(folded(indices(v)), count)); },
+      std::string(f.name) + "_result")};
+}
+
+/// index into a reduction that keeps no axes, for an index of the operator's result.
+Shape inner_index(const Shape& out, const std::vector<int64_t>& axes, bool keepdims) {
+  return keepdims ? drop_axes(out, axes) : out;
+}
+
+Tensors def_variance(const Call& call, const Tensors& in) {
+  const te::Tensor& x = in[0];
+  const bool keep = attrs_of<ReduceAttrs>(call).keepdims;
+  const auto axes = reduced_axes(call, int64_t(x.ndim()));
+  const PrimExpr count = element_count(x, axes);
+  const te::Tensor sum = reduce_over(
+      x, axes, false, te::sum, [](const PrimExpr& e, const Shape&) { return wide(e); }, "variance_sum");
+  const te::Tensor squares = reduce_over(
+      x, axes, false, te::sum,
+      [&](const PrimExpr& e, const Shape& at) {
+        return squared(wide(e) - mean(sum(drop_axes(at, axes)), count));
+      },
+      "variance_squares");
+  return {te::compute(
+      output_info(call).shape,
+      [&](const Vars& v) {
+        return tir::cast(x.dtype(), mean(squares(inner_index(indices(v), axes, keep)), count));
+      },
+      "variance")};
+}
+
+Tensors def_logsumexp(const Call& call, const Tensors& in) {
+  const te::Tensor& x = in[0];
+  const bool keep = attrs_of<ReduceAttrs>(call).keepdims;
+  const auto axes = reduced_axes(call, int64_t(x.ndim()));
+  const te::Tensor top = reduce_over(
+      x, axes, false, te::max, [](const PrimExpr& e, const Shape&) { return wide(e); }, "logsumexp_max");
+  // An infinite maximum is not subtracted: ∞ - ∞ is no number.
+  auto shift = [&](const Shape& at) {
+    const PrimExpr m = top(at);
+    return tir::select(tir::call(boolean, "tir.isinf", {m}), constant(m.dtype(), 0), m);
+  };
+  const te::Tensor sum = reduce_over(
+      x, axes, false, te::sum,
+      [&](const PrimExpr& e, const Shape& at) { return tir::exp(wide(e) - shift(drop_axes(at, axes))); },
+      "logsumexp_sum");
+  return {te::compute(
+      output_info(call).shape,
+      [&](const Vars& v) {
+        const Shape at = inner_index(indices(v), axes, keep);
+        return tir::cast(x.dtype(), tir::log(sum(at)) + shift(at));
+      },
+      "logsumexp")};
+}
+
+// ---------------------------------------------------------------- positions
+Type infer_arg(const Call& call) {
+  const auto& a = attrs_of<ArgReduceAttrs>(call);
+  const auto& x = tensor_arg(call, 0);
+  expect_domain(call, x.dtype, Domain::number);
+  auto have = shape_of(x);
+  if (a.flat) {
+    if (have)
+      for (const PrimExpr& d : *have)
+        if (tir::is_zero(d)) infer_error(call, fmt::format("{} has no elements", show(*have)));
+    if (!a.keepdims) return make_type(Shape(), 0, i64);
+    if (x.ndim < 0) return graph::tensor_type_unknown(-1, i64);
+    Shape ones;
+    ones.resize(size_t(x.ndim), PrimExpr(1));
+    return make_type(ones, 0, i64);
+  }
+  if (x.ndim < 0) return graph::tensor_type_unknown(-1, i64);
+  const auto axis = size_t(normal_axis(call, a.axis, x.ndim));
+  if (!have) return make_type(std::nullopt, x.ndim - !a.keepdims, i64);
+  if (tir::is_zero((*have)[axis]))
+    infer_error(call, fmt::format("axis {} of {} has no elements", axis, show(*have)));
+  Shape out = *have;
+  if (a.keepdims)
+    out.set(axis, PrimExpr(1));
+  else
+    out.erase(axis);
+  return make_type(out, 0, i64);
+}
+
+Tensors def_arg(const Call& call, const Tensors& in, bool largest) {
+  const auto& a = attrs_of<ArgReduceAttrs>(call);
+  const te::Tensor& x = in[0];
+  const Shape shape = output_info(call).shape;
+  std::vector<int64_t> axes;
+  if (a.flat)
+    for (size_t i = 0; i < x.ndim(); ++i) axes.push_back(int64_t(i));
+  else
+    axes.push_back(normal_axis(call, a.axis, int64_t(x.ndim())));
+  if (axes.empty()) return {te::compute(shape, [](const Vars&) { return PrimExpr(0); }, short_name(call))};
+  const PrimExpr last = element_count(x, axes) - 1;
+  Array<tir::IterVar> ks;
+  Shape k, extents;
+  for (int64_t axis : axes) {
+    extents.push_back(x.shape()[size_t(axis)]);
+    ks.push_back(te::reduce_axis(tir::range(PrimExpr(0), extents.back()), fmt::format("k{}", ks.size())));
+    k.push_back(ks.back()->var);
+  }
+  te::Tensor found = te::compute(
+      shape,
+      [&](const Vars& v) {
+        Shape at = inner_index(indices(v), axes, a.keepdims);
+        for (size_t i = 0; i < axes.size(); ++i) at.insert(size_t(axes[i]), k[i]);
+        PrimExpr position = flatten_index(k, extents);
+        // The first of equals wins; counted from the end, the last.
+        if (a.select_last_index) position = last - position;
+        const PrimExpr value = wide(x(at));
+        return (largest ? te::argmax(position, value, ks) : te::argmin(position, value, ks))[0];
+      },
+      short_name(call));
+  if (!a.select_last_index) return {found};
+  return {te::compute(shape, [&](const Vars& v) { return last - found(indices(v)); }, "from_the_front")};
+}
+
+// ---------------------------------------------------------------- cumsum
+Type infer_cumsum(const Call& call) {
+  const auto& x = tensor_arg(call, 0);
+  expect_domain(call, x.dtype, Domain::number);
+  if (x.ndim >= 0) normal_axis(call, attrs_of<CumsumAttrs>(call).axis, x.ndim);
+  return like(x, x.dtype);
+}
+
+Tensors def_cumsum(const Call& call, const Tensors& in) {
+  const auto& a = attrs_of<CumsumAttrs>(call);
+  const te::Tensor& x = in[0];
+  const auto axis = size_t(normal_axis(call, a.axis, int64_t(x.ndim())));
+  const DataType acc = wide_type(x.dtype());
+  auto body = [&](const Array<tir::Buffer>& ins, const Array<tir::Buffer>& outs) {
+    const PrimExpr n = x.shape()[axis];
+    Vars loops;
+    Shape at;
+    for (size_t i = 0; i < x.ndim(); ++i) {
+      loops.push_back(tir::var(fmt::format("i{}", i)));
+      at.push_back(loops[i]);
+    }
+    // Step t of the axis, in the direction asked for; the value before it is at the step before.
+    auto step = [&](const PrimExpr& t) {
+      Shape here = at;
+      here.set(axis, a.reverse ? n - 1 - t : t);
+      return here;
+    };
+    const PrimExpr t = loops[axis], zero = constant(acc, 0), first = tir::eq(t, PrimExpr(0));
+    const PrimExpr before = tir::if_then_else(first, zero, tir::load(outs[0], step(t - 1)));
+    const PrimExpr own = a.exclusive
+                             ? tir::if_then_else(first, zero, tir::cast(acc, tir::load(ins[0], step(t - 1))))
+                             : tir::cast(acc, tir::load(ins[0], step(t)));
+    tir::Stmt s = tir::for_(loops[axis], PrimExpr(0), n, tir::store(outs[0], before + own, step(t)));
+    for (size_t i = x.ndim(); i-- > 0;)
+      if (i != axis) s = tir::for_(loops[i], PrimExpr(0), x.shape()[i], s);
+    return s;
+  };
+  return {cast_to(te::external({x.shape()}, {acc}, {x}, body, "cumsum")[0], x.dtype())};
+}
+
+const bool registered = [] {
+  auto add = [](const char* name, const char* doc, FusionKind kind, graph::InferType infer, TensorDef def) {
+    return graph::register_op(name, doc)
+        .argument("x", "Tensor", "the operand")
+        .infer(std::move(infer))
+        .fusion(kind)
+        .set_attr(kTensorDef, std::move(def));
+  };
+  for (const Fold& f : folds) {
+    const Fold* fold = &f;
+    add(
+        f.name, f.doc, FusionKind::comm_reduce,
+        [fold](const Call& c) { return infer_reduce(c, fold->domain); },
+        [fold](const Call& c, const Tensors& in) { return def_fold(c, in, *fold); })
+        .attrs<ReduceAttrs>();
+  }
+  auto floating = [](const Call& c) { return infer_reduce(c, Domain::floating); };
+  add("variance", "Population variance.", FusionKind::comm_reduce, floating, def_variance)
+      .attrs<ReduceAttrs>();
+  add("logsumexp", "log(sum(exp(x))) without overflow.", FusionKind::comm_reduce, floating, def_logsumexp)
+      .attrs<ReduceAttrs>();
+  add("argmax", "Position of the largest element; NaN counts as largest.", FusionKind::comm_reduce, infer_arg,
+      [](const Call& c, const Tensors& in) { return def_arg(c, in, true); })
+      .attrs<ArgReduceAttrs>();
+  add("argmin", "Position of the smallest element; NaN counts as smallest.", FusionKind::comm_reduce,
+      infer_arg, [](const Call& c, const Tensors& in) { return def_arg(c, in, false); })
+      .attrs<ArgReduceAttrs>();
+  add("cumsum", "Running sum along an axis.", FusionKind::opaque, infer_cumsum, def_cumsum)
+      .attrs<CumsumAttrs>();
+  return true;
+}();
+
+}  // namespace
+}  // namespace tenon::op
