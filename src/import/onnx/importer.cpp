@@ -1,0 +1,501 @@
+// SPDX-License-Identifier: Apache-2.0
+// Model → graph function: names, order, functions, branches, and the collection of problems.
+#include "import/onnx/importer.h"
+
+#include <algorithm>
+#include <queue>
+
+#include "analysis/analyzer.h"
+#include "op/infer.h"
+
+namespace tenon::onnx {
+namespace {
+
+constexpr size_t kMaxInlining = 64;
+
+std::map<std::string, Converter, std::less<>>& table() {
+  static std::map<std::string, Converter, std::less<>> t;
+  return t;
+}
+
+/// Names that the nodes of a graph read, those of nested graphs included.
+void names_read(const proto::NodeProto& node, std::vector<const std::string*>& out) {
+  std::vector<const proto::NodeProto*> todo{&node};
+  while (!todo.empty()) {
+    const proto::NodeProto* n = todo.back();
+    todo.pop_back();
+    for (const auto& i : n->input())
+      if (!i.empty()) out.push_back(&i);
+    auto inside = [&](const proto::GraphProto& g) {
+      for (const auto& m : g.node()) todo.push_back(&m);
+      for (const auto& o : g.output()) out.push_back(&o.name());
+    };
+    for (const auto& a : n->attribute()) {
+      if (a.has_g()) inside(a.g());
+      for (const auto& g : a.graphs()) inside(g);
+    }
+  }
+}
+
+int64_t count_nodes(const proto::ModelProto& m) {
+  int64_t n = m.graph().node_size();
+  for (const auto& f : m.functions()) n += f.node_size();
+  return n;
+}
+
+}  // namespace
+
+RegisterConverter::RegisterConverter(const char* name, std::vector<int64_t> since, ConvertFn fn, const char* note) {
+  table().emplace(name, Converter{std::move(since), fn, note});
+}
+const std::map<std::string, Converter, std::less<>>& converters() { return table(); }
+const Converter* find_converter(const std::string& domain, const std::string& name) {
+  if (!is_onnx_domain(domain)) return nullptr;
+  auto it = table().find(name);
+  return it == table().end() ? nullptr : &it->second;
+}
+
+// ---------------------------------------------------------------- names and symbols
+
+std::string Importer::identifier(std::string_view name) {
+  std::string s;
+  for (char c : name) {
+    const bool good = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_' || (c >= '0' && c <= '9');
+    if (s.size() >= 64) break;
+    if (good) s += c;
+    else if (!s.empty() && s.back() != '_') s += '_';
+  }
+  while (!s.empty() && s.back() == '_') s.pop_back();
+  if (s.empty()) return "lv";
+  if (s[0] >= '0' && s[0] <= '9') s = "v" + s;
+  return s;
+}
+
+PrimExpr Importer::symbol(const std::string& name) {
+  if (auto it = options.dims.find(name); it != options.dims.end()) {
+    if (it->second < 0) fail("T2023", fmt::format("dimension {} was given the negative size {}", in_quotes(name), it->second), file.name, "", ErrorKind::usage);
+    return it->second;
+  }
+  if (options.specialize_missing_dims) return 1;
+  if (auto it = symbols_.find(name); it != symbols_.end()) return it->second;
+  std::string id = identifier(name);
+  for (int k = 1; !used_symbol_names_.insert(id).second; ++k) id = fmt::format("{}_{}", identifier(name), k);
+  PrimExpr v = tir::var(id, i64);
+  symbols_.emplace(name, v);
+  return v;
+}
+
+graph::Type Importer::input_type(const proto::ValueInfoProto& info) {
+  const std::string where = fmt::format("{}, input {}", file.name, in_quotes(info.name()));
+  if (!info.has_type() || info.type().value_case() == proto::TypeProto::VALUE_NOT_SET) fail("T2022", "the input has no type", where);
+  if (!info.type().has_tensor_type()) {
+    const char* kind = info.type().has_sequence_type() ? "a sequence" : info.type().has_map_type() ? "a map" : info.type().has_optional_type() ? "an optional value" : "a sparse tensor";
+    fail("T2103", fmt::format("the input is {}, which is not supported; only tensors are", kind), where);
+  }
+  const auto& t = info.type().tensor_type();
+  const DataType dtype = element_type(t.elem_type());
+  if (dtype.is_void()) {
+    if (t.elem_type() == 0) fail("T2022", "the input has no element type", where);
+    fail("T2103", fmt::format("the input has elements of {}, which is not supported", onnx_type_name(t.elem_type())), where);
+  }
+  if (!t.has_shape()) return graph::tensor_type_unknown(-1, dtype);
+  if (t.shape().dim_size() > 64) fail("T2014", fmt::format("the input has {} dimensions; at most 64 are accepted", t.shape().dim_size()), where);
+  Array<PrimExpr> shape;
+  int64_t known = 1;
+  for (int i = 0; i < t.shape().dim_size(); ++i) {
+    const auto& d = t.shape().dim(i);
+    if (d.value_case() == proto::TensorShapeProto::Dimension::kDimValue && d.dim_value() >= 0) {
+      if (d.dim_value() > 0 && __builtin_mul_overflow(known, d.dim_value(), &known))
+        fail("T2015", "the input's shape has more elements than can be counted", where, "", ErrorKind::limit);
+      shape.push_back(d.dim_value());
+    } else if (d.value_case() == proto::TensorShapeProto::Dimension::kDimValue && d.dim_value() < -1) {
+      fail("T2014", fmt::format("the input has the negative dimension {}", d.dim_value()), where);
+    } else if (!d.dim_param().empty() && d.dim_param() != "?") {
+      shape.push_back(symbol(d.dim_param()));
+    } else {
+      shape.push_back(symbol(fmt::format("{}_d{}", info.name(), i)));
+    }
+  }
+  if (known > options.max_tensor_bytes)
+    fail("T2015", fmt::format("the input is larger than the limit of {} bytes", options.max_tensor_bytes), where, "", ErrorKind::limit);
+  return graph::tensor_type(shape, dtype);
+}
+
+// ---------------------------------------------------------------- values
+
+Expr Importer::constant_of(proto::TensorProto& t, const std::string& where) {
+  auto it = constants_.find(&t);
+  if (it != constants_.end()) return it->second;
+  if (!inlining_.empty()) {
+    // A function's body is a copy that goes away, and its caller's attributes may be read again.
+    proto::TensorProto copy = t;
+    return graph::constant(read_tensor(copy, file, options, where));
+  }
+  Expr c = graph::constant(read_tensor(t, file, options, where));
+  constants_.emplace(&t, c);
+  return c;
+}
+
+Expr Importer::expr_of(Value& v, const Origin& origin) {
+  if (v.expr) return v.expr;
+  CHECK(v.small, "a value without content");
+  const Small& s = *v.small;
+  if (s.all_const()) return v.expr = graph::constant(array_of(s));
+  // Symbolic sizes as a tensor: a shape value made into an int64 vector.
+  Array<PrimExpr> items;
+  for (const PrimExpr& e : s.items) items.push_back(tir::cast(i64, e));
+  Expr e = builder.emit(op::op_call("shape_to_tensor", {graph::shape_expr(items)}, {}, origin), "sizes");
+  if (s.rank() != 1) e = builder.emit(op::op_call("reshape", {e, op::shape(s.dims)}, {}, origin), "sizes");
+  if (s.dtype != i64) e = builder.emit(op::op_call("cast", {e}, op::make_attrs<op::CastAttrs>(s.dtype), origin), "sizes");
+  // What is emitted inside of a branch is not visible outside of it.
+  if (branches_ == 0) v.expr = e;
+  return e;
+}
+
+// ---------------------------------------------------------------- order
+
+std::vector<int> Importer::order_of(const proto::GraphProto& g, const Scope& scope) {
+  const int n = g.node_size();
+  std::unordered_map<std::string_view, int> producer;
+  for (int i = 0; i < n; ++i)
+    for (const auto& o : g.node(i).output()) {
+      if (o.empty()) continue;
+      const bool fresh = producer.emplace(o, i).second;
+      if (!fresh || scope.values.count(o))
+        problems_.push_back({"T2010", fmt::format("the name {} is defined twice", in_quotes(o)),
+                             fmt::format("{}, node {} ({})", file.name, in_quotes(g.node(i).name()), g.node(i).op_type()), "", {}});
+    }
+  std::vector<std::vector<int>> users(static_cast<size_t>(n));
+  std::vector<int> waiting(size_t(n), 0), order;
+  bool sorted = true;
+  for (int i = 0; i < n; ++i) {
+    std::vector<const std::string*> names;
+    names_read(g.node(i), names);
+    std::vector<int> needs;
+    for (const std::string* name : names)
+      if (auto it = producer.find(*name); it != producer.end()) needs.push_back(it->second);
+    std::sort(needs.begin(), needs.end());
+    needs.erase(std::unique(needs.begin(), needs.end()), needs.end());
+    for (int p : needs) {
+      sorted &= p < i;
+      users[size_t(p)].push_back(i);
+      ++waiting[size_t(i)];
+    }
+  }
+  order.reserve(size_t(n));
+  if (sorted) {
+    for (int i = 0; i < n; ++i) order.push_back(i);
+    return order;
+  }
+  std::priority_queue<int, std::vector<int>, std::greater<>> ready;
+  for (int i = 0; i < n; ++i)
+    if (waiting[size_t(i)] == 0) ready.push(i);
+  while (!ready.empty()) {
+    const int i = ready.top();
+    ready.pop();
+    order.push_back(i);
+    for (int u : users[size_t(i)])
+      if (--waiting[size_t(u)] == 0) ready.push(u);
+  }
+  if (int(order.size()) < n) {
+    std::string names;
+    int shown = 0;
+    for (int i = 0; i < n; ++i)
+      if (waiting[size_t(i)] > 0 && shown++ < 5) names += (names.empty() ? "" : ", ") + in_quotes(g.node(i).name().empty() && g.node(i).output_size() ? g.node(i).output(0) : g.node(i).name());
+    fail("T2012", fmt::format("the graph has a cycle: {} of its nodes wait for one another ({}{})", n - int(order.size()), names, shown > 5 ? ", …" : ""), file.name);
+  }
+  return order;
+}
+
+// ---------------------------------------------------------------- problems
+
+void Importer::report(const DiagnosticError& e) {
+  if (e.kind == ErrorKind::internal) throw e;
+  problem_kind_ = problems_.empty() ? e.kind : problem_kind_;
+  for (const Diagnostic& d : e.diagnostics) problems_.push_back(d);
+}
+
+void Importer::unsupported_operator(const proto::NodeProto& node, const Env& env, const std::string& where) {
+  const std::string op = (is_onnx_domain(node.domain()) ? "" : node.domain() + "::") + node.op_type();
+  auto [it, fresh] = group_index_.emplace(op, groups_.size());
+  if (fresh) {
+    std::string hint;
+    if (node.op_type() == "Loop" || node.op_type() == "Scan") hint = "unroll the loop when exporting";
+    else if (!is_onnx_domain(node.domain())) hint = "export without contributed operators (optimise for the standard operator set)";
+    else hint = "`tenon ops --onnx` lists what is supported";
+    groups_.push_back({op, where, {}, hint});
+  }
+  std::string name = env.prefix + node.name();
+  if (name.empty() && node.output_size() > 0) name = node.output(0);
+  groups_[it->second].nodes.push_back(name);
+}
+
+// ---------------------------------------------------------------- nodes
+
+std::optional<Values> Importer::inline_function(proto::NodeProto& node, Scope& scope, const Env& env, const std::string& where) {
+  const std::string domain = is_onnx_domain(node.domain()) ? "" : node.domain();
+  auto it = functions_.find(domain + "::" + node.op_type() + "::" + node.overload());
+  if (it == functions_.end()) return std::nullopt;
+  const proto::FunctionProto& f = *it->second;
+  if (std::find(inlining_.begin(), inlining_.end(), it->first) != inlining_.end())
+    fail("T2021", fmt::format("the function {} calls itself", in_quotes(node.op_type())), where);
+  if (inlining_.size() >= kMaxInlining)
+    fail("T2021", fmt::format("functions call one another deeper than {} levels", kMaxInlining), where, "", ErrorKind::limit);
+  if (node.input_size() > f.input_size())
+    fail("T2020", fmt::format("the function {} takes {} inputs, {} are given", in_quotes(node.op_type()), f.input_size(), node.input_size()), where);
+  if (node.output_size() > f.output_size())
+    fail("T2020", fmt::format("the function {} has {} outputs, {} are asked for", in_quotes(node.op_type()), f.output_size(), node.output_size()), where);
+  Env inner;
+  inner.opsets = env.opsets;
+  for (const auto& o : f.opset_import()) inner.opsets[is_onnx_domain(o.domain()) ? "" : o.domain()] = o.version();
+  inner.prefix = env.prefix + (node.name().empty() ? node.op_type() : node.name()) + "/";
+  if (inner.prefix.size() > 400) inner.prefix = "…/";
+  for (const auto& a : f.attribute_proto()) inner.attributes[a.name()] = &a;
+  for (const auto& a : node.attribute()) {
+    const proto::AttributeProto* value = &a;
+    if (!a.ref_attr_name().empty()) {
+      auto outer = env.attributes.find(a.ref_attr_name());
+      if (outer == env.attributes.end()) continue;
+      value = outer->second;
+    }
+    inner.attributes[a.name()] = value;
+  }
+  Scope body;
+  for (int i = 0; i < f.input_size(); ++i) {
+    Value v;
+    if (i < node.input_size() && !node.input(i).empty())
+      if (const Value* found = scope.find(node.input(i))) v = *found;
+    body.values[f.input(i)] = v;
+  }
+  inlining_.push_back(it->first);
+  proto::GraphProto g;
+  for (const auto& n : f.node()) *g.add_node() = n;
+  for (const auto& o : f.output()) g.add_output()->set_name(o);
+  Values out = convert_graph(g, body, inner, depth + 1);
+  inlining_.pop_back();
+  return out;
+}
+
+void Importer::convert_node(proto::NodeProto& node, Scope& scope, const Env& env) {
+  if (++converted_ > max_converted_)
+    fail("T2004", fmt::format("the model's functions expand to more than {} nodes", max_converted_), file.name, "", ErrorKind::limit);
+  auto set_outputs = [&](const Values* values) {
+    for (int i = 0; i < node.output_size(); ++i) {
+      if (node.output(i).empty()) continue;
+      Value v;
+      if (!values) v.poisoned = true;
+      else if (size_t(i) < values->size()) v = (*values)[size_t(i)];
+      scope.values[node.output(i)] = std::move(v);
+    }
+  };
+  const std::string domain = is_onnx_domain(node.domain()) ? "" : node.domain();
+  const Converter* converter = find_converter(domain, node.op_type());
+  auto version = env.opsets.find(domain);
+  const int64_t opset = version == env.opsets.end() ? kMaxOpset : version->second;
+  int64_t since = 1;
+  if (converter)
+    for (int64_t s : converter->since)
+      if (s <= opset) since = s;
+  if (!converter) since = opset;
+  NodeContext n(*this, node, scope, env, opset, since);
+  bool poisoned = false, undefined = false;
+  for (const auto& name : node.input()) {
+    if (name.empty()) continue;
+    const Value* v = scope.find(name);
+    if (!v) {
+      problems_.push_back({"T2011", fmt::format("the input {} is not defined by any node, input or initialiser", in_quotes(name)), n.where(), "", {}});
+      undefined = true;
+    } else {
+      poisoned |= v->poisoned;
+    }
+  }
+  const bool is_function = functions_.count(domain + "::" + node.op_type() + "::" + node.overload()) > 0;
+  if (!is_function && !converter) {
+    unsupported_operator(node, env, n.where());
+    return set_outputs(nullptr);
+  }
+  if (!is_function && version == env.opsets.end()) fail("T2007", fmt::format("the model does not say which operator set its domain {} means", in_quotes(domain)), n.where());
+  if (undefined || poisoned) return set_outputs(nullptr);
+  // A mistake in one node must not hide those in others, so this is a place that catches.
+  try {
+    if (is_function) {
+      Values v = *inline_function(node, scope, env, n.where());
+      return set_outputs(&v);
+    }
+    if (!converter->since.empty() && opset < converter->since.front())
+      n.malformed(fmt::format("{} does not exist in operator set {}; it came with {}", node.op_type(), opset, converter->since.front()));
+    if (auto folded = fold_node(n)) return set_outputs(&*folded);
+    Values v = converter->fn(n);
+    for (size_t i = 0; i < size_t(node.output_size()); ++i)
+      if (n.wants_output(i) && (i >= v.size() || (!v[i].present() && !v[i].poisoned)))
+        n.unsupported(fmt::format("output {} of {} is not supported", i, node.op_type()));
+    set_outputs(&v);
+  } catch (const DiagnosticError& e) {
+    report(e);
+    set_outputs(nullptr);
+  }
+}
+
+Values Importer::convert_graph(proto::GraphProto& g, Scope& scope, const Env& env, int level) {
+  struct Level { int& d; int old; ~Level() { d = old; } } guard{depth, depth};
+  depth = level;
+  if (level > 250) fail("T2005", "graphs are nested deeper than 250 levels", file.name, "", ErrorKind::limit);
+  for (auto& t : *g.mutable_initializer()) {
+    const std::string where = fmt::format("{}, initialiser {}", file.name, in_quotes(t.name()));
+    if (t.name().empty()) fail("T2014", "an initialiser has no name", where);
+    Value v;
+    try {
+      v = constant_of(t, where);
+    } catch (const DiagnosticError& e) {
+      report(e);
+      v.poisoned = true;
+    }
+    if (!scope.values.emplace(t.name(), std::move(v)).second) fail("T2010", fmt::format("the name {} is defined twice", in_quotes(t.name())), where);
+  }
+  if (g.sparse_initializer_size() > 0) fail("T2103", "sparse initialisers are not supported", file.name);
+  for (int i : order_of(g, scope)) convert_node(*g.mutable_node(i), scope, env);
+  Values out;
+  for (const auto& o : g.output()) {
+    Value* v = scope.find(o.name());
+    if (!v) {
+      problems_.push_back({"T2013", fmt::format("the output {} is not defined by any node, input or initialiser", in_quotes(o.name())), file.name, "", {}});
+      Value none;
+      none.poisoned = true;
+      out.push_back(none);
+      continue;
+    }
+    Value result = *v;
+    if (!v->poisoned && v->present()) result.expr = expr_of(*v, Origin());
+    out.push_back(result);
+  }
+  return out;
+}
+
+Expr Importer::convert_branch(proto::GraphProto& g, Scope& outer, const Env& env, std::string_view what, bool* poisoned) {
+  graph::BlockBuilder saved = std::move(builder);
+  builder = op::make_builder();
+  ++branches_;
+  Scope scope;
+  scope.parent = &outer;
+  Values values = convert_graph(g, scope, env, depth + 1);
+  --branches_;
+  Array<Expr> items;
+  for (const Value& v : values) {
+    *poisoned |= v.poisoned || !v.present();
+    if (!v.poisoned && v.present()) items.push_back(v.expr);
+  }
+  Expr body;
+  if (!*poisoned) {
+    if (items.empty()) fail("T2013", fmt::format("the {} has no outputs", what), file.name);
+    body = items.size() == 1 ? items[0] : builder.emit(op::tuple(items), "outputs");
+    if (!body->type) body.mut()->type = op::infer_type(body);
+    body = builder.finish(body);
+  }
+  builder = std::move(saved);
+  return body;
+}
+
+// ---------------------------------------------------------------- the model
+
+void Importer::read_opsets() {
+  const auto& m = file.model;
+  if (!m.has_ir_version() || m.ir_version() < 1) fail("T2006", "the model does not say which version of the format it has", file.name);
+  if (m.ir_version() > 64) fail("T2006", fmt::format("version {} of the ONNX format is not known", m.ir_version()), file.name, "export the model for IR version 13 or earlier");
+  for (const auto& o : m.opset_import()) main_env_.opsets[is_onnx_domain(o.domain()) ? "" : o.domain()] = o.version();
+  auto it = main_env_.opsets.find("");
+  if (it == main_env_.opsets.end()) {
+    bool needs = false;
+    for (const auto& n : m.graph().node()) needs |= is_onnx_domain(n.domain());
+    if (needs) fail("T2007", "the model does not say which operator set it uses", file.name, "export it again with a current exporter");
+    return;
+  }
+  if (it->second < kMinOpset || it->second > kMaxOpset)
+    fail("T2008", fmt::format("the model uses operator set {}; versions {} to {} are supported", it->second, kMinOpset, kMaxOpset), file.name,
+         it->second < kMinOpset ? "convert it with onnx.version_converter" : "export it for an earlier operator set");
+}
+
+IRModule Importer::run() {
+  read_opsets();
+  auto& m = file.model;
+  max_converted_ = 100'000 + 16 * count_nodes(m);
+  for (const auto& f : m.functions()) {
+    const std::string key = (is_onnx_domain(f.domain()) ? "" : f.domain()) + "::" + f.name() + "::" + f.overload();
+    if (!functions_.emplace(key, &f).second) fail("T2010", fmt::format("the function {} is defined twice", in_quotes(f.name())), file.name);
+  }
+  auto& g = *m.mutable_graph();
+  if (g.output_size() == 0) fail("T2013", "the graph has no outputs", file.name);
+  Scope scope;
+  std::set<std::string> initializers;
+  for (const auto& t : g.initializer()) initializers.insert(t.name());
+  Array<graph::VarRef> params;
+  Array<std::string> input_names, output_names;
+  std::set<std::string> param_names;
+  for (const auto& i : g.input()) {
+    if (i.name().empty()) fail("T2022", "an input has no name", file.name);
+    if (initializers.count(i.name())) continue;   // up to IR version 3 every initialiser is listed as an input
+    graph::VarRef v;
+    try {
+      v = graph::var(builder.fresh_name(identifier(i.name())), input_type(i));
+    } catch (const DiagnosticError& e) {
+      report(e);
+    }
+    Value value;
+    value.poisoned = !v;
+    if (v) {
+      value.expr = v;
+      params.push_back(v);
+      input_names.push_back(i.name());
+    }
+    if (!scope.values.emplace(i.name(), std::move(value)).second) fail("T2010", fmt::format("the input {} is defined twice", in_quotes(i.name())), file.name);
+  }
+  Values outputs = convert_graph(g, scope, main_env_, 0);
+  std::vector<Diagnostic> all;
+  for (const Group& u : groups_) {
+    std::string nodes;
+    for (size_t i = 0; i < u.nodes.size() && i < 5; ++i) nodes += (i ? ", " : "") + in_quotes(u.nodes[i]);
+    if (u.nodes.size() > 5) nodes += ", …";
+    all.push_back({"T2101", fmt::format("the operator {} is not supported ({} node{}: {})", in_quotes(u.op), u.nodes.size(), u.nodes.size() == 1 ? "" : "s", nodes), u.first, u.hint, {}});
+  }
+  all.insert(all.end(), problems_.begin(), problems_.end());
+  if (!all.empty()) {
+    if (all.size() > DiagnosticList::limit) all.resize(DiagnosticList::limit);
+    throw DiagnosticError(groups_.empty() ? problem_kind_ : ErrorKind::model, all);
+  }
+  Array<Expr> results;
+  for (size_t i = 0; i < outputs.size(); ++i) {
+    const std::string& name = g.output(int(i)).name();
+    if (!outputs[i].present()) fail("T2013", fmt::format("the output {} has no value", in_quotes(name)), file.name);
+    results.push_back(outputs[i].expr);
+    output_names.push_back(name);
+  }
+  Expr body = results.size() == 1 ? results[0] : builder.emit(op::tuple(results), "outputs");
+  if (!body->type) body.mut()->type = op::infer_type(body);
+  body = builder.finish(body);
+  AttrMap attrs;
+  attrs.set("global_symbol", Any(std::string("main")));
+  attrs.set("input_names", Any(input_names));
+  attrs.set("output_names", Any(output_names));
+  attrs.set("num_inputs", Any(int64_t(params.size())));
+  auto f = make<graph::Function>(params, body, body->type, attrs);
+  IRModule module = IRModule::create();
+  module.set("main", f);
+  return module;
+}
+
+IRModule import_onnx(const std::string& path, const ImportOptions& options) {
+  ModelFile file = open_model(path, options);
+  return Importer(file, options).run();
+}
+
+IRModule import_onnx_bytes(std::string_view bytes, const std::string& name, const ImportOptions& options, const std::string& folder) {
+  ModelFile file = parse_model(bytes, name, folder, options);
+  return Importer(file, options).run();
+}
+
+std::vector<OnnxCoverage> onnx_coverage() {
+  std::vector<OnnxCoverage> out;
+  for (const auto& [name, c] : converters()) out.push_back({name, std::max(kMinOpset, c.since.empty() ? 1 : c.since.front()), kMaxOpset, c.note});
+  return out;
+}
+
+}  // namespace tenon::onnx

@@ -1,0 +1,215 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a converter asks of its node: inputs, attributes, types, and the calls that it emits.
+#include "import/onnx/importer.h"
+#include "op/infer.h"
+
+namespace tenon::onnx {
+
+Value* Scope::find(const std::string& name) {
+  for (Scope* s = this; s; s = s->parent)
+    if (auto it = s->values.find(name); it != s->values.end()) return &it->second;
+  return nullptr;
+}
+
+NodeContext::NodeContext(Importer& importer, proto::NodeProto& node, Scope& scope, const Env& env, int64_t opset, int64_t since)
+    : importer(importer), node(node), scope(scope), env(env), opset(opset), since(since) {
+  auto o = make<OriginObj>();
+  o.mut()->text = where();
+  origin = o;
+}
+
+std::string NodeContext::where() const {
+  std::string name = env.prefix + node.name();
+  if (name.empty() && node.output_size() > 0) name = node.output(0);
+  return fmt::format("{}, node {} ({}-{})", importer.file.name, in_quotes(name), node.op_type(), since);
+}
+
+static std::string type_text(const Expr& e) {
+  const auto* t = e ? graph::as_tensor(e) : nullptr;
+  if (!t) return "";
+  std::string s = to_string(t->dtype);
+  const auto shape = graph::known_shape(e);
+  if (!shape) return s + (t->ndim >= 0 ? fmt::format("[rank {}]", t->ndim) : "[?]");
+  s += "[";
+  for (size_t i = 0; i < shape->size(); ++i) {
+    const auto v = tir::as_int((*shape)[i]);
+    const auto* var = (*shape)[i].as<tir::Var>();
+    s += (i ? ", " : "") + (v ? std::to_string(*v) : var ? var->name : "…");
+  }
+  return s + "]";
+}
+
+static std::string inputs_text(NodeContext& n) {
+  std::string s;
+  for (size_t i = 0; i < n.inputs() && i < 8; ++i) {
+    if (!n.has(i)) continue;
+    const Value* v = n.scope.find(n.node.input(int(i)));
+    s += (s.empty() ? "; inputs " : ", ") + in_quotes(n.node.input(int(i)));
+    if (v && v->expr) s += " " + type_text(v->expr);
+  }
+  return n.inputs() > 8 ? s + ", …" : s;
+}
+
+void NodeContext::malformed(std::string message) { fail("T2020", std::move(message), where() + inputs_text(*this)); }
+void NodeContext::unsupported(std::string message, std::string hint) {
+  fail("T2102", std::move(message), where() + inputs_text(*this), std::move(hint));
+}
+
+Expr NodeContext::in(size_t i) {
+  if (!has(i)) malformed(fmt::format("{} needs input {}, which is missing", op_type(), i));
+  Value* v = scope.find(node.input(int(i)));
+  if (!v || !v->present()) malformed(fmt::format("input {} of {} has no value", i, op_type()));
+  return importer.expr_of(*v, origin);
+}
+
+SmallRef NodeContext::small(size_t i) {
+  if (!has(i)) return nullptr;
+  Value* v = scope.find(node.input(int(i)));
+  if (!v) return nullptr;
+  if (!v->small && v->expr)
+    if (const auto* c = v->expr.as<graph::Constant>()) v->small = small_of(c->data);
+  return v->small;
+}
+
+std::vector<int64_t> NodeContext::const_ints(size_t i, const char* what) {
+  if (!has(i)) malformed(fmt::format("{} needs the input '{}', which is missing", op_type(), what));
+  if (SmallRef s = small(i)) {
+    if (!s->dtype.is_integer() && !s->dtype.is_bool()) malformed(fmt::format("'{}' of {} must be integers", what, op_type()));
+    if (auto v = ints_of(*s)) return *v;
+  }
+  unsupported(fmt::format("{} with '{}' not known at import is not supported", op_type(), what),
+              "export the model with constant folding, or give symbolic dimensions values with --dim");
+}
+
+std::vector<double> NodeContext::const_floats(size_t i, const char* what) {
+  if (!has(i)) malformed(fmt::format("{} needs the input '{}', which is missing", op_type(), what));
+  std::vector<double> out;
+  if (const auto* c = in(i).as<graph::Constant>(); c && c->data.size() <= 1 << 16) {
+    for (int64_t k = 0; k < c->data.size(); ++k) out.push_back(c->data.element(k));
+    return out;
+  }
+  unsupported(fmt::format("{} with '{}' not known at import is not supported", op_type(), what),
+              "export the model with constant folding, or give symbolic dimensions values with --dim");
+}
+
+Array<PrimExpr> NodeContext::sizes(size_t i, const char* what) {
+  if (!has(i)) malformed(fmt::format("{} needs the input '{}', which is missing", op_type(), what));
+  SmallRef s = small(i);
+  if (!s)
+    unsupported(fmt::format("{} with '{}' not known at import is not supported", op_type(), what),
+                "export the model with constant folding, or give symbolic dimensions values with --dim");
+  if (s->rank() > 1 || !s->dtype.is_integer()) malformed(fmt::format("'{}' of {} must be a vector of integers", what, op_type()));
+  Array<PrimExpr> out;
+  for (const PrimExpr& e : s->items) out.push_back(tir::cast(i64, e));
+  return out;
+}
+
+const graph::TensorType& NodeContext::type(size_t i) {
+  Expr e = in(i);
+  const auto* t = graph::as_tensor(e);
+  if (!t) malformed(fmt::format("input {} of {} must be a tensor", i, op_type()));
+  return *t;
+}
+
+int64_t NodeContext::rank(size_t i) {
+  const int64_t n = type(i).ndim;
+  if (n < 0) unsupported(fmt::format("{} of a tensor of unknown rank is not supported", op_type()), "give the model's inputs shapes");
+  return n;
+}
+
+std::optional<Array<PrimExpr>> NodeContext::shape(size_t i) { return graph::known_shape(in(i)); }
+Array<PrimExpr> NodeContext::known_shape(size_t i) {
+  auto s = shape(i);
+  if (!s) unsupported(fmt::format("{} of a tensor whose shape is not known at import is not supported", op_type()));
+  return *s;
+}
+
+int64_t NodeContext::axis(int64_t axis, int64_t rank) {
+  if (axis < -rank || axis >= rank) malformed(fmt::format("axis {} of {} is outside of rank {}", axis, op_type(), rank));
+  return axis < 0 ? axis + rank : axis;
+}
+
+const proto::AttributeProto* NodeContext::attr(const std::string& name) {
+  for (const auto& a : node.attribute()) {
+    if (a.name() != name) continue;
+    if (a.ref_attr_name().empty()) return &a;
+    auto it = env.attributes.find(a.ref_attr_name());
+    return it == env.attributes.end() ? nullptr : it->second;
+  }
+  return nullptr;
+}
+
+// The type field is missing in old files; what is set tells then.
+static bool is_kind(const proto::AttributeProto& a, int type, bool present) { return a.type() == type || (a.type() == 0 && present); }
+
+int64_t NodeContext::attr_int(const std::string& name, int64_t otherwise) {
+  const auto* a = attr(name);
+  if (!a) return otherwise;
+  if (!is_kind(*a, 2, a->has_i())) malformed(fmt::format("attribute '{}' of {} must be an integer", name, op_type()));
+  return a->i();
+}
+double NodeContext::attr_float(const std::string& name, double otherwise) {
+  const auto* a = attr(name);
+  if (!a) return otherwise;
+  if (!is_kind(*a, 1, a->has_f())) malformed(fmt::format("attribute '{}' of {} must be a number", name, op_type()));
+  return double(a->f());
+}
+std::string NodeContext::attr_string(const std::string& name, const std::string& otherwise) {
+  const auto* a = attr(name);
+  if (!a) return otherwise;
+  if (!is_kind(*a, 3, a->has_s())) malformed(fmt::format("attribute '{}' of {} must be a string", name, op_type()));
+  return a->s();
+}
+std::vector<int64_t> NodeContext::attr_ints(const std::string& name) {
+  const auto* a = attr(name);
+  if (!a) return {};
+  if (!is_kind(*a, 7, true)) malformed(fmt::format("attribute '{}' of {} must be a list of integers", name, op_type()));
+  return {a->ints().begin(), a->ints().end()};
+}
+std::vector<double> NodeContext::attr_floats(const std::string& name) {
+  const auto* a = attr(name);
+  if (!a) return {};
+  if (!is_kind(*a, 6, true)) malformed(fmt::format("attribute '{}' of {} must be a list of numbers", name, op_type()));
+  return {a->floats().begin(), a->floats().end()};
+}
+proto::TensorProto* NodeContext::attr_tensor(const std::string& name) {
+  const auto* a = attr(name);
+  if (!a) return nullptr;
+  if (!is_kind(*a, 4, a->has_t()) || !a->has_t()) malformed(fmt::format("attribute '{}' of {} must be a tensor", name, op_type()));
+  return const_cast<proto::AttributeProto*>(a)->mutable_t();   // payloads are released once read
+}
+proto::GraphProto* NodeContext::attr_graph(const std::string& name) {
+  const auto* a = attr(name);
+  if (!a || !a->has_g()) malformed(fmt::format("{} needs the graph '{}'", op_type(), name));
+  return const_cast<proto::AttributeProto*>(a)->mutable_g();
+}
+int64_t NodeContext::need_int(const std::string& name) {
+  if (!attr(name)) malformed(fmt::format("{} needs the attribute '{}'", op_type(), name));
+  return attr_int(name, 0);
+}
+std::vector<int64_t> NodeContext::need_ints(const std::string& name) {
+  if (!attr(name)) malformed(fmt::format("{} needs the attribute '{}'", op_type(), name));
+  return attr_ints(name);
+}
+
+Expr NodeContext::op(std::string_view name, Array<Expr> args, ObjectRef attrs) {
+  if (!graph::find_op(name)) unsupported(fmt::format("{} needs the graph operator '{}', which this build lacks", op_type(), name));
+  return emit(op::op_call(name, std::move(args), std::move(attrs), origin));
+}
+
+Expr NodeContext::emit(Expr e) {
+  if (!e->origin && !e.is<graph::Var>()) e.mut()->origin = origin;
+  return importer.builder.emit(std::move(e), importer.identifier(node.output_size() > 0 ? node.output(0) : std::string()));
+}
+
+Expr NodeContext::cast(const Expr& x, DataType t) {
+  const auto* type = graph::as_tensor(x);
+  if (type && type->dtype == t) return x;
+  return op("cast", {x}, op::make_attrs<op::CastAttrs>(t));
+}
+
+Expr NodeContext::transpose(const Expr& x, std::vector<int64_t> axes) {
+  return op("permute_dims", {x}, op::make_attrs<op::AxesAttrs>(Array<int64_t>(axes)));
+}
+
+}  // namespace tenon::onnx
