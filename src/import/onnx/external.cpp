@@ -21,7 +21,9 @@ namespace fs = std::filesystem;
 struct File {
   int fd = -1;
   explicit File(const std::string& path) : fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK)) {}
-  ~File() { if (fd >= 0) ::close(fd); }
+  ~File() {
+    if (fd >= 0) ::close(fd);
+  }
   File(const File&) = delete;
 };
 
@@ -37,8 +39,8 @@ bool read_exactly(int fd, char* out, size_t n, int64_t offset) {
 
 }  // namespace
 
-NDArray read_external(const proto::TensorProto& t, const ModelFile& file, const std::vector<int64_t>& shape, DataType dtype,
-                      const std::string& where) {
+NDArray read_external(const proto::TensorProto& t, const ModelFile& file, const std::vector<int64_t>& shape,
+                      DataType dtype, const std::string& where) {
   std::string location;
   int64_t offset = 0, length = -1;
   for (const auto& e : t.external_data()) {
@@ -48,54 +50,75 @@ NDArray read_external(const proto::TensorProto& t, const ModelFile& file, const 
     const char* end = e.value().data() + e.value().size();
     const auto r = std::from_chars(e.value().data(), end, v);
     if (r.ec != std::errc() || r.ptr != end || v < 0)
-      fail("T2018", fmt::format("tensor {} has an impossible {} of external data: {}", in_quotes(t.name()), e.key(), in_quotes(e.value())), where);
+      fail("T2018",
+           fmt::format("tensor {} has an impossible {} of external data: {}", in_quotes(t.name()), e.key(),
+                       in_quotes(e.value())),
+           where);
     (e.key() == "offset" ? offset : length) = v;
   }
   const std::string name = in_quotes(t.name());
   auto refuse = [&](const char* why) {
-    fail("T2016", fmt::format("external data of tensor {} at {} is refused: {}", name, in_quotes(location), why), where,
-         "external data must lie in the model's folder or below it");
+    fail("T2016",
+         fmt::format("external data of tensor {} at {} is refused: {}", name, in_quotes(location), why),
+         where, "external data must lie in the model's folder or below it");
   };
   if (location.empty()) refuse("it names no file");
   if (location.find('\0') != std::string::npos) refuse("the name contains a zero byte");
   if (file.folder.empty()) refuse("a model without a folder cannot have external data");
   const fs::path relative(location);
-  if (relative.is_absolute() || location[0] == '\\' || (location.size() > 1 && location[1] == ':')) refuse("the path is absolute");
+  if (relative.is_absolute() || location[0] == '\\' || (location.size() > 1 && location[1] == ':'))
+    refuse("the path is absolute");
   for (const fs::path& part : relative)
     if (part == "..") refuse("the path leaves the model's folder");
   std::error_code ec;
   const fs::path root = fs::canonical(file.folder, ec);
-  if (ec) fail("T2017", fmt::format("the model's folder {} cannot be read: {}", in_quotes(file.folder), ec.message()), where, "", ErrorKind::io);
+  if (ec)
+    fail("T2017",
+         fmt::format("the model's folder {} cannot be read: {}", in_quotes(file.folder), ec.message()), where,
+         "", ErrorKind::io);
   const fs::path full = fs::canonical(root / relative, ec);
   if (ec)
-    fail("T2017", fmt::format("external data of tensor {} is missing: {} ({})", name, in_quotes((fs::path(file.folder) / relative).string()), ec.message()),
+    fail("T2017",
+         fmt::format("external data of tensor {} is missing: {} ({})", name,
+                     in_quotes((fs::path(file.folder) / relative).string()), ec.message()),
          where, "put the data file beside the model", ErrorKind::io);
-  if (std::mismatch(root.begin(), root.end(), full.begin(), full.end()).first != root.end()) refuse("the path leads out of the model's folder");
+  if (std::mismatch(root.begin(), root.end(), full.begin(), full.end()).first != root.end())
+    refuse("the path leads out of the model's folder");
   File f(full.string());
-  struct stat st {};
+  struct stat st{};
   if (f.fd < 0 || ::fstat(f.fd, &st) != 0)
-    fail("T2017", fmt::format("external data of tensor {} cannot be read: {} ({})", name, in_quotes(full.string()), std::strerror(errno)), where, "", ErrorKind::io);
+    fail("T2017",
+         fmt::format("external data of tensor {} cannot be read: {} ({})", name, in_quotes(full.string()),
+                     std::strerror(errno)),
+         where, "", ErrorKind::io);
   if (!S_ISREG(st.st_mode)) refuse("it is not a regular file");
   int64_t n = 1;
-  for (int64_t d : shape) n *= d;   // checked by the caller
+  for (int64_t d : shape) n *= d;  // checked by the caller
   const int64_t bytes = int64_t(storage_bytes(n, dtype));
   if (length >= 0 && length != bytes)
-    fail("T2014", fmt::format("tensor {} needs {} bytes, its external data has {}", name, bytes, length), where);
+    fail("T2014", fmt::format("tensor {} needs {} bytes, its external data has {}", name, bytes, length),
+         where);
   if (offset > st.st_size || bytes > st.st_size - offset)
-    fail("T2018", fmt::format("tensor {} needs bytes {} to {} of {}, which has {}", name, offset, offset + bytes, in_quotes(location), st.st_size), where,
-         "the data file is truncated or belongs to another model");
+    fail("T2018",
+         fmt::format("tensor {} needs bytes {} to {} of {}, which has {}", name, offset, offset + bytes,
+                     in_quotes(location), st.st_size),
+         where, "the data file is truncated or belongs to another model");
   NDArray a = NDArray::empty(shape, dtype);
   if (!read_exactly(f.fd, static_cast<char*>(a.data()), size_t(bytes), offset))
-    fail("T2017", fmt::format("external data of tensor {} cannot be read: {}", name, in_quotes(full.string())), where, "", ErrorKind::io);
+    fail("T2017",
+         fmt::format("external data of tensor {} cannot be read: {}", name, in_quotes(full.string())), where,
+         "", ErrorKind::io);
   return a;
 }
 
 std::string read_file(const std::string& path, int64_t limit) {
   File f(path);
-  struct stat st {};
+  struct stat st{};
   if (f.fd < 0 || ::fstat(f.fd, &st) != 0)
-    fail("T3001", fmt::format("cannot read {}: {}", in_quotes(path), std::strerror(errno)), {}, {}, ErrorKind::io);
-  if (S_ISDIR(st.st_mode)) fail("T3001", fmt::format("cannot read {}: it is a folder", in_quotes(path)), {}, {}, ErrorKind::io);
+    fail("T3001", fmt::format("cannot read {}: {}", in_quotes(path), std::strerror(errno)), {}, {},
+         ErrorKind::io);
+  if (S_ISDIR(st.st_mode))
+    fail("T3001", fmt::format("cannot read {}: it is a folder", in_quotes(path)), {}, {}, ErrorKind::io);
   auto too_large = [&] {
     fail("T2003", fmt::format("{} is larger than the limit of {} bytes", in_quotes(path), limit), path,
          "store the weights as external data beside the model", ErrorKind::limit);
@@ -104,7 +127,8 @@ std::string read_file(const std::string& path, int64_t limit) {
   std::string text;
   if (S_ISREG(st.st_mode)) {
     text.resize(size_t(st.st_size));
-    if (!read_exactly(f.fd, text.data(), text.size(), 0)) fail("T3001", fmt::format("cannot read {}: it ended early", in_quotes(path)), {}, {}, ErrorKind::io);
+    if (!read_exactly(f.fd, text.data(), text.size(), 0))
+      fail("T3001", fmt::format("cannot read {}: it ended early", in_quotes(path)), {}, {}, ErrorKind::io);
     return text;
   }
   // A pipe: non-blocking mode served opening only.
@@ -113,7 +137,9 @@ std::string read_file(const std::string& path, int64_t limit) {
   for (;;) {
     const ssize_t got = ::read(f.fd, buffer, sizeof buffer);
     if (got < 0 && errno == EINTR) continue;
-    if (got < 0) fail("T3001", fmt::format("cannot read {}: {}", in_quotes(path), std::strerror(errno)), {}, {}, ErrorKind::io);
+    if (got < 0)
+      fail("T3001", fmt::format("cannot read {}: {}", in_quotes(path), std::strerror(errno)), {}, {},
+           ErrorKind::io);
     if (got == 0) return text;
     text.append(buffer, size_t(got));
     if (int64_t(text.size()) > limit) too_large();
@@ -123,30 +149,37 @@ std::string read_file(const std::string& path, int64_t limit) {
 namespace {
 template <class Message>
 void parse_message(Message& m, std::string_view bytes, const std::string& name) {
-  google::protobuf::io::CodedInputStream in(reinterpret_cast<const uint8_t*>(bytes.data()), int(bytes.size()));
+  google::protobuf::io::CodedInputStream in(reinterpret_cast<const uint8_t*>(bytes.data()),
+                                            int(bytes.size()));
   in.SetRecursionLimit(kMaxWireDepth + 8);
   if (!m.ParseFromCodedStream(&in) || !in.ConsumedEntireMessage())
-    fail("T2002", fmt::format("'{}' is truncated or corrupted", name), name, "copy or download the file again");
+    fail("T2002", fmt::format("'{}' is truncated or corrupted", name), name,
+         "copy or download the file again");
 }
 }  // namespace
 
-ModelFile parse_model(std::string_view bytes, const std::string& name, const std::string& folder, const ImportOptions& options) {
+ModelFile parse_model(std::string_view bytes, const std::string& name, const std::string& folder,
+                      const ImportOptions& options) {
   if (int64_t(bytes.size()) > std::min<int64_t>(options.max_file_bytes, INT32_MAX))
-    fail("T2003", fmt::format("'{}' has {} bytes; the limit is {}", name, bytes.size(), options.max_file_bytes), name, "", ErrorKind::limit);
+    fail("T2003",
+         fmt::format("'{}' has {} bytes; the limit is {}", name, bytes.size(), options.max_file_bytes), name,
+         "", ErrorKind::limit);
   check_wire(bytes, WireRoot::model, name);
   ModelFile file;
   file.name = name;
   file.folder = folder;
   parse_message(file.model, bytes, name);
   if (!file.model.has_graph())
-    fail("T2001", fmt::format("'{}' is not an ONNX model: it has no graph", name), name, "export the model with torch.onnx.export or another ONNX exporter");
+    fail("T2001", fmt::format("'{}' is not an ONNX model: it has no graph", name), name,
+         "export the model with torch.onnx.export or another ONNX exporter");
   return file;
 }
 
 ModelFile open_model(const std::string& path, const ImportOptions& options) {
   const std::string bytes = read_file(path, options.max_file_bytes);
   const fs::path p(path);
-  return parse_model(bytes, p.filename().string(), p.has_parent_path() ? p.parent_path().string() : ".", options);
+  return parse_model(bytes, p.filename().string(), p.has_parent_path() ? p.parent_path().string() : ".",
+                     options);
 }
 
 NDArray read_tensor_proto(const std::string& path, std::string* tensor_name) {

@@ -20,11 +20,15 @@ int64_t count_of(const Dims& d) {
 }
 
 /// Immediates of a type: integers wrap, floats are rounded.
-PrimExpr number(DataType t, double v) { return t.is_float() ? PrimExpr::float_imm(t == f32 ? double(float(v)) : v, t) : PrimExpr::int_imm(int64_t(v), t); }
+PrimExpr number(DataType t, double v) {
+  return t.is_float() ? PrimExpr::float_imm(t == f32 ? double(float(v)) : v, t)
+                      : PrimExpr::int_imm(int64_t(v), t);
+}
 PrimExpr integer(DataType t, int64_t v) {
   if (t.is_bool()) return PrimExpr::int_imm(v != 0, t);
   const int shift = 64 - t.bits;
-  if (shift > 0) v = t.is_int() ? int64_t(uint64_t(v) << shift) >> shift : int64_t(uint64_t(v) << shift >> shift);
+  if (shift > 0)
+    v = t.is_int() ? int64_t(uint64_t(v) << shift) >> shift : int64_t(uint64_t(v) << shift >> shift);
   return PrimExpr::int_imm(v, t);
 }
 
@@ -32,7 +36,9 @@ PrimExpr integer(DataType t, int64_t v) {
 PrimExpr exact_integer(const PrimExpr& e) {
   if (e.dtype().is_integer()) return e;
   if (const auto* c = e.as<tir::Cast>(); c && c->value.dtype() == i64) return c->value;
-  if (const auto* f = e.as<tir::FloatImm>(); f && std::floor(f->value) == f->value && std::abs(f->value) < 9e15) return int64_t(f->value);
+  if (const auto* f = e.as<tir::FloatImm>();
+      f && std::floor(f->value) == f->value && std::abs(f->value) < 9e15)
+    return int64_t(f->value);
   return {};
 }
 
@@ -79,12 +85,18 @@ PrimExpr arithmetic(const std::string& op, DataType t, const PrimExpr& a, const 
   PrimExpr i = exact_integer(a), j = exact_integer(b);
   if (!i || !j || i.dtype() != i64 || j.dtype() != i64) return {};
   PrimExpr r;
-  if (op == "Add") r = i + j;
-  else if (op == "Sub") r = i - j;
-  else if (op == "Mul") r = i * j;
-  else if (op == "Min") r = tir::min(i, j);
-  else if (op == "Max") r = tir::max(i, j);
-  else if (op == "Div" && is_one(j)) r = i;
+  if (op == "Add")
+    r = i + j;
+  else if (op == "Sub")
+    r = i - j;
+  else if (op == "Mul")
+    r = i * j;
+  else if (op == "Min")
+    r = tir::min(i, j);
+  else if (op == "Max")
+    r = tir::max(i, j);
+  else if (op == "Div" && is_one(j))
+    r = i;
   else if ((op == "Div" || op == "Mod") && t.is_integer()) {
     const auto c = tir::as_int(j);
     if (!c || *c <= 0 || !not_negative(i)) return {};
@@ -126,10 +138,11 @@ PrimExpr convert(DataType t, const PrimExpr& e) {
     if (std::isnan(*v)) return integer(t, 0);
     return std::abs(*v) < 9e15 ? integer(t, int64_t(*v)) : PrimExpr();
   }
-  if (e.dtype() == i64 && (t == f32 || t == f64)) return tir::cast(t, e);   // exact_integer looks inside
+  if (e.dtype() == i64 && (t == f32 || t == f64)) return tir::cast(t, e);  // exact_integer looks inside
   if (e.dtype() == i64 && t == i32) return tir::cast(t, e);
   if (PrimExpr i = exact_integer(e); i && t == i64) return i;
-  if (const auto* c = e.as<tir::Cast>(); c && e.dtype() == i32 && c->value.dtype() == i64) return convert(t, c->value);
+  if (const auto* c = e.as<tir::Cast>(); c && e.dtype() == i32 && c->value.dtype() == i64)
+    return convert(t, c->value);
   return {};
 }
 
@@ -164,14 +177,17 @@ struct Folder {
   const std::string& op;
   SmallRef a, b, c;
 
-  std::optional<Values> one(DataType t, Dims dims, Items items) { return Values{Value(small_of(t, std::move(dims), std::move(items)))}; }
+  std::optional<Values> one(DataType t, Dims dims, Items items) {
+    return Values{Value(small_of(t, std::move(dims), std::move(items)))};
+  }
 
   std::optional<Values> elementwise2() {
     if (!a || !b) return {};
     Dims dims;
     if (!broadcast(a->dims, b->dims, &dims) || count_of(dims) > kMaxSmall || a->dtype != b->dtype) return {};
     Items out;
-    const bool comparison = op == "Equal" || op == "Less" || op == "Greater" || op == "LessOrEqual" || op == "GreaterOrEqual";
+    const bool comparison =
+        op == "Equal" || op == "Less" || op == "Greater" || op == "LessOrEqual" || op == "GreaterOrEqual";
     const bool logic = op == "And" || op == "Or";
     if (op == "Mod" && n.attr_int("fmod", 0) != 0) return {};
     for (int64_t i = 0; i < count_of(dims); ++i) {
@@ -180,7 +196,11 @@ struct Folder {
       if (comparison) {
         const auto o = compare(x, y);
         if (!o) return {};
-        r = integer(boolean, op == "Equal" ? *o == 0 : op == "Less" ? *o < 0 : op == "Greater" ? *o > 0 : op == "LessOrEqual" ? *o <= 0 : *o >= 0);
+        r = integer(boolean, op == "Equal"         ? *o == 0
+                             : op == "Less"        ? *o < 0
+                             : op == "Greater"     ? *o > 0
+                             : op == "LessOrEqual" ? *o <= 0
+                                                   : *o >= 0);
       } else if (logic) {
         const auto p = tir::as_int(x), q = tir::as_int(y);
         if (!p || !q) return {};
@@ -200,18 +220,27 @@ struct Folder {
       const auto v = number_of(e);
       PrimExpr r;
       if (op == "Floor" || op == "Ceil" || op == "Round") {
-        if (v) r = number(a->dtype, op == "Floor" ? std::floor(*v) : op == "Ceil" ? std::ceil(*v) : std::nearbyint(*v));
-        else if (exact_integer(e)) r = e;
+        if (v)
+          r = number(a->dtype, op == "Floor"  ? std::floor(*v)
+                               : op == "Ceil" ? std::ceil(*v)
+                                              : std::nearbyint(*v));
+        else if (exact_integer(e))
+          r = e;
       } else if (op == "Sqrt") {
         if (v) r = number(a->dtype, std::sqrt(*v));
       } else if (op == "Not") {
         if (v) r = integer(boolean, *v == 0);
       } else if (op == "Abs") {
-        if (v) r = a->dtype.is_float() ? number(a->dtype, std::abs(*v)) : integer(a->dtype, std::abs(*tir::as_int(e)));
-        else if (not_negative(e)) r = e;
+        if (v)
+          r = a->dtype.is_float() ? number(a->dtype, std::abs(*v))
+                                  : integer(a->dtype, std::abs(*tir::as_int(e)));
+        else if (not_negative(e))
+          r = e;
       } else if (op == "Neg") {
-        if (v) r = a->dtype.is_float() ? number(a->dtype, -*v) : integer(a->dtype, -*tir::as_int(e));
-        else if (a->dtype == i64) r = tidy(PrimExpr(0) - e);
+        if (v)
+          r = a->dtype.is_float() ? number(a->dtype, -*v) : integer(a->dtype, -*tir::as_int(e));
+        else if (a->dtype == i64)
+          r = tidy(PrimExpr(0) - e);
       }
       if (!r) return {};
       out.push_back(r);
@@ -250,8 +279,10 @@ struct Folder {
     Items out;
     for (int64_t o = 0; o < outer; ++o)
       for (int64_t i : *index) {
-        if (i < -extent || i >= extent) n.malformed(fmt::format("index {} of Gather is outside of {} elements", i, extent));
-        for (int64_t k = 0; k < inner; ++k) out.push_back(a->items[size_t((o * extent + (i < 0 ? i + extent : i)) * inner + k)]);
+        if (i < -extent || i >= extent)
+          n.malformed(fmt::format("index {} of Gather is outside of {} elements", i, extent));
+        for (int64_t k = 0; k < inner; ++k)
+          out.push_back(a->items[size_t((o * extent + (i < 0 ? i + extent : i)) * inner + k)]);
       }
     Dims dims(a->dims.begin(), a->dims.begin() + axis);
     dims.insert(dims.end(), b->dims.begin(), b->dims.end());
@@ -295,7 +326,8 @@ struct Folder {
     } else {
       for (int64_t i = 0; i < r; ++i) {
         const bool drop = at.empty() ? a->dims[size_t(i)] == 1 : at.count(i) > 0;
-        if (drop && a->dims[size_t(i)] != 1) n.malformed(fmt::format("axis {} of extent {} cannot be squeezed", i, a->dims[size_t(i)]));
+        if (drop && a->dims[size_t(i)] != 1)
+          n.malformed(fmt::format("axis {} of extent {} cannot be squeezed", i, a->dims[size_t(i)]));
         if (!drop) dims.push_back(a->dims[size_t(i)]);
       }
     }
@@ -316,9 +348,12 @@ struct Folder {
         (i == 1 ? starts : i == 2 ? ends : i == 3 ? axes : steps) = *v;
       }
     }
-    if (starts.size() != 1 || ends.size() != 1 || axes.size() != 1 || steps.size() != 1 || steps[0] == 0) return {};
+    if (starts.size() != 1 || ends.size() != 1 || axes.size() != 1 || steps.size() != 1 || steps[0] == 0)
+      return {};
     const int64_t r = int64_t(a->items.size()), step = steps[0];
-    auto clamp = [&](int64_t v) { return std::clamp<int64_t>(v < 0 ? (v < -r ? -1 : v + r) : v, step > 0 ? 0 : -1, step > 0 ? r : r - 1); };
+    auto clamp = [&](int64_t v) {
+      return std::clamp<int64_t>(v < 0 ? (v < -r ? -1 : v + r) : v, step > 0 ? 0 : -1, step > 0 ? r : r - 1);
+    };
     Items out;
     const int64_t e = clamp(ends[0]);
     for (int64_t i = clamp(starts[0]); step > 0 ? i < e : i > e;) {
@@ -356,7 +391,8 @@ struct Folder {
   std::optional<Values> range() {
     if (!a || !b || !c || a->items.size() != 1 || b->items.size() != 1 || c->items.size() != 1) return {};
     const auto s = tir::as_int(a->items[0]), e = tir::as_int(b->items[0]), d = tir::as_int(c->items[0]);
-    if (!s || !e || !d || *d == 0 || std::abs(*s) > (int64_t(1) << 60) || std::abs(*e) > (int64_t(1) << 60)) return {};
+    if (!s || !e || !d || *d == 0 || std::abs(*s) > (int64_t(1) << 60) || std::abs(*e) > (int64_t(1) << 60))
+      return {};
     const int64_t count = std::max<int64_t>(0, *d > 0 ? (*e - *s + *d - 1) / *d : (*s - *e - *d - 1) / -*d);
     if (count > kMaxSmall) return {};
     Items out;
@@ -389,7 +425,8 @@ struct Folder {
   std::optional<Values> where() {
     if (!a || !b || !c || b->dtype != c->dtype) return {};
     Dims d1, dims;
-    if (!broadcast(a->dims, b->dims, &d1) || !broadcast(d1, c->dims, &dims) || count_of(dims) > kMaxSmall) return {};
+    if (!broadcast(a->dims, b->dims, &d1) || !broadcast(d1, c->dims, &dims) || count_of(dims) > kMaxSmall)
+      return {};
     Items out;
     for (int64_t i = 0; i < count_of(dims); ++i) {
       const auto p = tir::as_int(broadcast_item(*a, dims, i));
@@ -411,7 +448,10 @@ struct Folder {
       axes = *v;
     }
     if (axes.empty() && n.attr_int("noop_with_empty_axes", 0) != 0) return {};
-    const std::string step = op == "ReduceProd" ? "Mul" : op == "ReduceSum" ? "Add" : op == "ReduceMax" ? "Max" : "Min";
+    const std::string step = op == "ReduceProd"  ? "Mul"
+                             : op == "ReduceSum" ? "Add"
+                             : op == "ReduceMax" ? "Max"
+                                                 : "Min";
     PrimExpr r = a->items[0];
     for (size_t i = 1; i < a->items.size(); ++i) {
       r = arithmetic(step, a->dtype, r, a->items[i]);
@@ -432,7 +472,8 @@ struct Folder {
     }
     if (sizes.empty()) {
       const int64_t each = (total + parts - 1) / std::max<int64_t>(1, parts);
-      for (int64_t i = 0, left = total; i < parts; ++i, left -= each) sizes.push_back(std::clamp<int64_t>(left, 0, each));
+      for (int64_t i = 0, left = total; i < parts; ++i, left -= each)
+        sizes.push_back(std::clamp<int64_t>(left, 0, each));
     }
     Values out;
     int64_t at = 0;
@@ -479,7 +520,10 @@ std::optional<Values> fold_node(NodeContext& n) {
     if (n.has(i) && !n.small(i)) return std::nullopt;
   if (n.inputs() == 0 || !n.has(0)) return std::nullopt;
   f.a = n.small(0), f.b = n.small(1), f.c = n.small(2);
-  static const std::set<std::string_view> binary{"Add", "Sub", "Mul", "Div", "Mod", "Min", "Max", "Equal", "Less", "Greater", "LessOrEqual", "GreaterOrEqual", "And", "Or"};
+  static const std::set<std::string_view> binary{"Add",  "Sub",     "Mul",         "Div",
+                                                 "Mod",  "Min",     "Max",         "Equal",
+                                                 "Less", "Greater", "LessOrEqual", "GreaterOrEqual",
+                                                 "And",  "Or"};
   static const std::set<std::string_view> unary{"Floor", "Ceil", "Round", "Sqrt", "Not", "Abs", "Neg"};
   if (binary.count(op)) return n.inputs() == 2 ? f.elementwise2() : std::nullopt;
   if (unary.count(op)) return f.elementwise1();
@@ -500,7 +544,11 @@ std::optional<Values> fold_node(NodeContext& n) {
   if (op == "Squeeze") return f.unsqueeze(false);
   if (op == "Slice") return f.slice();
   if (op == "Reshape") return f.reshape();
-  if (op == "Flatten" && f.a->rank() == 1) return f.one(f.a->dtype, n.attr_int("axis", 1) == 0 ? Dims{1, int64_t(f.a->items.size())} : Dims{int64_t(f.a->items.size()), 1}, f.a->items);
+  if (op == "Flatten" && f.a->rank() == 1)
+    return f.one(f.a->dtype,
+                 n.attr_int("axis", 1) == 0 ? Dims{1, int64_t(f.a->items.size())}
+                                            : Dims{int64_t(f.a->items.size()), 1},
+                 f.a->items);
   if (op == "Range") return f.range();
   if (op == "ConstantOfShape") return f.constant_of_shape();
   if (op == "Where") return f.where();
@@ -518,7 +566,9 @@ std::optional<Values> fold_node(NodeContext& n) {
   }
   if (op == "Tile" && f.a->rank() == 1) {
     const auto r = f.b ? ints_of(*f.b) : std::nullopt;
-    if (!r || r->size() != 1 || (*r)[0] < 0 || (*r)[0] > kMaxSmall || (*r)[0] * int64_t(f.a->items.size()) > kMaxSmall) return std::nullopt;
+    if (!r || r->size() != 1 || (*r)[0] < 0 || (*r)[0] > kMaxSmall ||
+        (*r)[0] * int64_t(f.a->items.size()) > kMaxSmall)
+      return std::nullopt;
     Items out;
     for (int64_t i = 0; i < (*r)[0]; ++i) out.insert(out.end(), f.a->items.begin(), f.a->items.end());
     const int64_t count = int64_t(out.size());

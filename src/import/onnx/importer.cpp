@@ -45,7 +45,8 @@ int64_t count_nodes(const proto::ModelProto& m) {
 
 }  // namespace
 
-RegisterConverter::RegisterConverter(const char* name, std::vector<int64_t> since, ConvertFn fn, const char* note) {
+RegisterConverter::RegisterConverter(const char* name, std::vector<int64_t> since, ConvertFn fn,
+                                     const char* note) {
   table().emplace(name, Converter{std::move(since), fn, note});
 }
 const std::map<std::string, Converter, std::less<>>& converters() { return table(); }
@@ -62,8 +63,10 @@ std::string Importer::identifier(std::string_view name) {
   for (char c : name) {
     const bool good = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_' || (c >= '0' && c <= '9');
     if (s.size() >= 64) break;
-    if (good) s += c;
-    else if (!s.empty() && s.back() != '_') s += '_';
+    if (good)
+      s += c;
+    else if (!s.empty() && s.back() != '_')
+      s += '_';
   }
   while (!s.empty() && s.back() == '_') s.pop_back();
   if (s.empty()) return "lv";
@@ -73,7 +76,9 @@ std::string Importer::identifier(std::string_view name) {
 
 PrimExpr Importer::symbol(const std::string& name) {
   if (auto it = options.dims.find(name); it != options.dims.end()) {
-    if (it->second < 0) fail("T2023", fmt::format("dimension {} was given the negative size {}", in_quotes(name), it->second), file.name, "", ErrorKind::usage);
+    if (it->second < 0)
+      fail("T2023", fmt::format("dimension {} was given the negative size {}", in_quotes(name), it->second),
+           file.name, "", ErrorKind::usage);
     return it->second;
   }
   if (options.specialize_missing_dims) return 1;
@@ -87,19 +92,27 @@ PrimExpr Importer::symbol(const std::string& name) {
 
 graph::Type Importer::input_type(const proto::ValueInfoProto& info) {
   const std::string where = fmt::format("{}, input {}", file.name, in_quotes(info.name()));
-  if (!info.has_type() || info.type().value_case() == proto::TypeProto::VALUE_NOT_SET) fail("T2022", "the input has no type", where);
+  if (!info.has_type() || info.type().value_case() == proto::TypeProto::VALUE_NOT_SET)
+    fail("T2022", "the input has no type", where);
   if (!info.type().has_tensor_type()) {
-    const char* kind = info.type().has_sequence_type() ? "a sequence" : info.type().has_map_type() ? "a map" : info.type().has_optional_type() ? "an optional value" : "a sparse tensor";
+    const char* kind = info.type().has_sequence_type()   ? "a sequence"
+                       : info.type().has_map_type()      ? "a map"
+                       : info.type().has_optional_type() ? "an optional value"
+                                                         : "a sparse tensor";
     fail("T2103", fmt::format("the input is {}, which is not supported; only tensors are", kind), where);
   }
   const auto& t = info.type().tensor_type();
   const DataType dtype = element_type(t.elem_type());
   if (dtype.is_void()) {
     if (t.elem_type() == 0) fail("T2022", "the input has no element type", where);
-    fail("T2103", fmt::format("the input has elements of {}, which is not supported", onnx_type_name(t.elem_type())), where);
+    fail("T2103",
+         fmt::format("the input has elements of {}, which is not supported", onnx_type_name(t.elem_type())),
+         where);
   }
   if (!t.has_shape()) return graph::tensor_type_unknown(-1, dtype);
-  if (t.shape().dim_size() > 64) fail("T2014", fmt::format("the input has {} dimensions; at most 64 are accepted", t.shape().dim_size()), where);
+  if (t.shape().dim_size() > 64)
+    fail("T2014", fmt::format("the input has {} dimensions; at most 64 are accepted", t.shape().dim_size()),
+         where);
   Array<PrimExpr> shape;
   int64_t known = 1;
   for (int i = 0; i < t.shape().dim_size(); ++i) {
@@ -117,7 +130,8 @@ graph::Type Importer::input_type(const proto::ValueInfoProto& info) {
     }
   }
   if (known > options.max_tensor_bytes)
-    fail("T2015", fmt::format("the input is larger than the limit of {} bytes", options.max_tensor_bytes), where, "", ErrorKind::limit);
+    fail("T2015", fmt::format("the input is larger than the limit of {} bytes", options.max_tensor_bytes),
+         where, "", ErrorKind::limit);
   return graph::tensor_type(shape, dtype);
 }
 
@@ -146,7 +160,8 @@ Expr Importer::expr_of(Value& v, const Origin& origin) {
   for (const PrimExpr& e : s.items) items.push_back(tir::cast(i64, e));
   Expr e = builder.emit(op::op_call("shape_to_tensor", {graph::shape_expr(items)}, {}, origin), "sizes");
   if (s.rank() != 1) e = builder.emit(op::op_call("reshape", {e, op::shape(s.dims)}, {}, origin), "sizes");
-  if (s.dtype != i64) e = builder.emit(op::op_call("cast", {e}, op::make_attrs<op::CastAttrs>(s.dtype), origin), "sizes");
+  if (s.dtype != i64)
+    e = builder.emit(op::op_call("cast", {e}, op::make_attrs<op::CastAttrs>(s.dtype), origin), "sizes");
   // What is emitted inside of a branch is not visible outside of it.
   if (branches_ == 0) v.expr = e;
   return e;
@@ -162,8 +177,12 @@ std::vector<int> Importer::order_of(const proto::GraphProto& g, const Scope& sco
       if (o.empty()) continue;
       const bool fresh = producer.emplace(o, i).second;
       if (!fresh || scope.values.count(o))
-        problems_.push_back({"T2010", fmt::format("the name {} is defined twice", in_quotes(o)),
-                             fmt::format("{}, node {} ({})", file.name, in_quotes(g.node(i).name()), g.node(i).op_type()), "", {}});
+        problems_.push_back(
+            {"T2010",
+             fmt::format("the name {} is defined twice", in_quotes(o)),
+             fmt::format("{}, node {} ({})", file.name, in_quotes(g.node(i).name()), g.node(i).op_type()),
+             "",
+             {}});
     }
   std::vector<std::vector<int>> users(static_cast<size_t>(n));
   std::vector<int> waiting(size_t(n), 0), order;
@@ -201,8 +220,14 @@ std::vector<int> Importer::order_of(const proto::GraphProto& g, const Scope& sco
     std::string names;
     int shown = 0;
     for (int i = 0; i < n; ++i)
-      if (waiting[size_t(i)] > 0 && shown++ < 5) names += (names.empty() ? "" : ", ") + in_quotes(g.node(i).name().empty() && g.node(i).output_size() ? g.node(i).output(0) : g.node(i).name());
-    fail("T2012", fmt::format("the graph has a cycle: {} of its nodes wait for one another ({}{})", n - int(order.size()), names, shown > 5 ? ", …" : ""), file.name);
+      if (waiting[size_t(i)] > 0 && shown++ < 5)
+        names += (names.empty() ? "" : ", ") + in_quotes(g.node(i).name().empty() && g.node(i).output_size()
+                                                             ? g.node(i).output(0)
+                                                             : g.node(i).name());
+    fail("T2012",
+         fmt::format("the graph has a cycle: {} of its nodes wait for one another ({}{})",
+                     n - int(order.size()), names, shown > 5 ? ", …" : ""),
+         file.name);
   }
   return order;
 }
@@ -220,9 +245,12 @@ void Importer::unsupported_operator(const proto::NodeProto& node, const Env& env
   auto [it, fresh] = group_index_.emplace(op, groups_.size());
   if (fresh) {
     std::string hint;
-    if (node.op_type() == "Loop" || node.op_type() == "Scan") hint = "unroll the loop when exporting";
-    else if (!is_onnx_domain(node.domain())) hint = "export without contributed operators (optimise for the standard operator set)";
-    else hint = "`tenon ops --onnx` lists what is supported";
+    if (node.op_type() == "Loop" || node.op_type() == "Scan")
+      hint = "unroll the loop when exporting";
+    else if (!is_onnx_domain(node.domain()))
+      hint = "export without contributed operators (optimise for the standard operator set)";
+    else
+      hint = "`tenon ops --onnx` lists what is supported";
     groups_.push_back({op, where, {}, hint});
   }
   std::string name = env.prefix + node.name();
@@ -232,7 +260,8 @@ void Importer::unsupported_operator(const proto::NodeProto& node, const Env& env
 
 // ---------------------------------------------------------------- nodes
 
-std::optional<Values> Importer::inline_function(proto::NodeProto& node, Scope& scope, const Env& env, const std::string& where) {
+std::optional<Values> Importer::inline_function(proto::NodeProto& node, Scope& scope, const Env& env,
+                                                const std::string& where) {
   const std::string domain = is_onnx_domain(node.domain()) ? "" : node.domain();
   auto it = functions_.find(domain + "::" + node.op_type() + "::" + node.overload());
   if (it == functions_.end()) return std::nullopt;
@@ -240,14 +269,22 @@ std::optional<Values> Importer::inline_function(proto::NodeProto& node, Scope& s
   if (std::find(inlining_.begin(), inlining_.end(), it->first) != inlining_.end())
     fail("T2021", fmt::format("the function {} calls itself", in_quotes(node.op_type())), where);
   if (inlining_.size() >= kMaxInlining)
-    fail("T2021", fmt::format("functions call one another deeper than {} levels", kMaxInlining), where, "", ErrorKind::limit);
+    fail("T2021", fmt::format("functions call one another deeper than {} levels", kMaxInlining), where, "",
+         ErrorKind::limit);
   if (node.input_size() > f.input_size())
-    fail("T2020", fmt::format("the function {} takes {} inputs, {} are given", in_quotes(node.op_type()), f.input_size(), node.input_size()), where);
+    fail("T2020",
+         fmt::format("the function {} takes {} inputs, {} are given", in_quotes(node.op_type()),
+                     f.input_size(), node.input_size()),
+         where);
   if (node.output_size() > f.output_size())
-    fail("T2020", fmt::format("the function {} has {} outputs, {} are asked for", in_quotes(node.op_type()), f.output_size(), node.output_size()), where);
+    fail("T2020",
+         fmt::format("the function {} has {} outputs, {} are asked for", in_quotes(node.op_type()),
+                     f.output_size(), node.output_size()),
+         where);
   Env inner;
   inner.opsets = env.opsets;
-  for (const auto& o : f.opset_import()) inner.opsets[is_onnx_domain(o.domain()) ? "" : o.domain()] = o.version();
+  for (const auto& o : f.opset_import())
+    inner.opsets[is_onnx_domain(o.domain()) ? "" : o.domain()] = o.version();
   inner.prefix = env.prefix + (node.name().empty() ? node.op_type() : node.name()) + "/";
   if (inner.prefix.size() > 400) inner.prefix = "…/";
   for (const auto& a : f.attribute_proto()) inner.attributes[a.name()] = &a;
@@ -278,13 +315,16 @@ std::optional<Values> Importer::inline_function(proto::NodeProto& node, Scope& s
 
 void Importer::convert_node(proto::NodeProto& node, Scope& scope, const Env& env) {
   if (++converted_ > max_converted_)
-    fail("T2004", fmt::format("the model's functions expand to more than {} nodes", max_converted_), file.name, "", ErrorKind::limit);
+    fail("T2004", fmt::format("the model's functions expand to more than {} nodes", max_converted_),
+         file.name, "", ErrorKind::limit);
   auto set_outputs = [&](const Values* values) {
     for (int i = 0; i < node.output_size(); ++i) {
       if (node.output(i).empty()) continue;
       Value v;
-      if (!values) v.poisoned = true;
-      else if (size_t(i) < values->size()) v = (*values)[size_t(i)];
+      if (!values)
+        v.poisoned = true;
+      else if (size_t(i) < values->size())
+        v = (*values)[size_t(i)];
       scope.values[node.output(i)] = std::move(v);
     }
   };
@@ -303,7 +343,12 @@ void Importer::convert_node(proto::NodeProto& node, Scope& scope, const Env& env
     if (name.empty()) continue;
     const Value* v = scope.find(name);
     if (!v) {
-      problems_.push_back({"T2011", fmt::format("the input {} is not defined by any node, input or initialiser", in_quotes(name)), n.where(), "", {}});
+      problems_.push_back(
+          {"T2011",
+           fmt::format("the input {} is not defined by any node, input or initialiser", in_quotes(name)),
+           n.where(),
+           "",
+           {}});
       undefined = true;
     } else {
       poisoned |= v->poisoned;
@@ -314,7 +359,10 @@ void Importer::convert_node(proto::NodeProto& node, Scope& scope, const Env& env
     unsupported_operator(node, env, n.where());
     return set_outputs(nullptr);
   }
-  if (!is_function && version == env.opsets.end()) fail("T2007", fmt::format("the model does not say which operator set its domain {} means", in_quotes(domain)), n.where());
+  if (!is_function && version == env.opsets.end())
+    fail("T2007",
+         fmt::format("the model does not say which operator set its domain {} means", in_quotes(domain)),
+         n.where());
   if (undefined || poisoned) return set_outputs(nullptr);
   // A mistake in one node must not hide those in others, so this is a place that catches.
   try {
@@ -323,7 +371,8 @@ void Importer::convert_node(proto::NodeProto& node, Scope& scope, const Env& env
       return set_outputs(&v);
     }
     if (!converter->since.empty() && opset < converter->since.front())
-      n.malformed(fmt::format("{} does not exist in operator set {}; it came with {}", node.op_type(), opset, converter->since.front()));
+      n.malformed(fmt::format("{} does not exist in operator set {}; it came with {}", node.op_type(), opset,
+                              converter->since.front()));
     if (auto folded = fold_node(n)) return set_outputs(&*folded);
     Values v = converter->fn(n);
     for (size_t i = 0; i < size_t(node.output_size()); ++i)
@@ -337,7 +386,11 @@ void Importer::convert_node(proto::NodeProto& node, Scope& scope, const Env& env
 }
 
 Values Importer::convert_graph(proto::GraphProto& g, Scope& scope, const Env& env, int level) {
-  struct Level { int& d; int old; ~Level() { d = old; } } guard{depth, depth};
+  struct Level {
+    int& d;
+    int old;
+    ~Level() { d = old; }
+  } guard{depth, depth};
   depth = level;
   if (level > 250) fail("T2005", "graphs are nested deeper than 250 levels", file.name, "", ErrorKind::limit);
   for (auto& t : *g.mutable_initializer()) {
@@ -350,7 +403,8 @@ Values Importer::convert_graph(proto::GraphProto& g, Scope& scope, const Env& en
       report(e);
       v.poisoned = true;
     }
-    if (!scope.values.emplace(t.name(), std::move(v)).second) fail("T2010", fmt::format("the name {} is defined twice", in_quotes(t.name())), where);
+    if (!scope.values.emplace(t.name(), std::move(v)).second)
+      fail("T2010", fmt::format("the name {} is defined twice", in_quotes(t.name())), where);
   }
   if (g.sparse_initializer_size() > 0) fail("T2103", "sparse initialisers are not supported", file.name);
   for (int i : order_of(g, scope)) convert_node(*g.mutable_node(i), scope, env);
@@ -358,7 +412,12 @@ Values Importer::convert_graph(proto::GraphProto& g, Scope& scope, const Env& en
   for (const auto& o : g.output()) {
     Value* v = scope.find(o.name());
     if (!v) {
-      problems_.push_back({"T2013", fmt::format("the output {} is not defined by any node, input or initialiser", in_quotes(o.name())), file.name, "", {}});
+      problems_.push_back(
+          {"T2013",
+           fmt::format("the output {} is not defined by any node, input or initialiser", in_quotes(o.name())),
+           file.name,
+           "",
+           {}});
       Value none;
       none.poisoned = true;
       out.push_back(none);
@@ -371,7 +430,8 @@ Values Importer::convert_graph(proto::GraphProto& g, Scope& scope, const Env& en
   return out;
 }
 
-Expr Importer::convert_branch(proto::GraphProto& g, Scope& outer, const Env& env, std::string_view what, bool* poisoned) {
+Expr Importer::convert_branch(proto::GraphProto& g, Scope& outer, const Env& env, std::string_view what,
+                              bool* poisoned) {
   graph::BlockBuilder saved = std::move(builder);
   builder = op::make_builder();
   ++branches_;
@@ -399,19 +459,29 @@ Expr Importer::convert_branch(proto::GraphProto& g, Scope& outer, const Env& env
 
 void Importer::read_opsets() {
   const auto& m = file.model;
-  if (!m.has_ir_version() || m.ir_version() < 1) fail("T2006", "the model does not say which version of the format it has", file.name);
-  if (m.ir_version() > 64) fail("T2006", fmt::format("version {} of the ONNX format is not known", m.ir_version()), file.name, "export the model for IR version 13 or earlier");
-  for (const auto& o : m.opset_import()) main_env_.opsets[is_onnx_domain(o.domain()) ? "" : o.domain()] = o.version();
+  if (!m.has_ir_version() || m.ir_version() < 1)
+    fail("T2006", "the model does not say which version of the format it has", file.name);
+  if (m.ir_version() > 64)
+    fail("T2006", fmt::format("version {} of the ONNX format is not known", m.ir_version()), file.name,
+         "export the model for IR version 13 or earlier");
+  for (const auto& o : m.opset_import())
+    main_env_.opsets[is_onnx_domain(o.domain()) ? "" : o.domain()] = o.version();
   auto it = main_env_.opsets.find("");
   if (it == main_env_.opsets.end()) {
     bool needs = false;
     for (const auto& n : m.graph().node()) needs |= is_onnx_domain(n.domain());
-    if (needs) fail("T2007", "the model does not say which operator set it uses", file.name, "export it again with a current exporter");
+    if (needs)
+      fail("T2007", "the model does not say which operator set it uses", file.name,
+           "export it again with a current exporter");
     return;
   }
   if (it->second < kMinOpset || it->second > kMaxOpset)
-    fail("T2008", fmt::format("the model uses operator set {}; versions {} to {} are supported", it->second, kMinOpset, kMaxOpset), file.name,
-         it->second < kMinOpset ? "convert it with onnx.version_converter" : "export it for an earlier operator set");
+    fail("T2008",
+         fmt::format("the model uses operator set {}; versions {} to {} are supported", it->second, kMinOpset,
+                     kMaxOpset),
+         file.name,
+         it->second < kMinOpset ? "convert it with onnx.version_converter"
+                                : "export it for an earlier operator set");
 }
 
 IRModule Importer::run() {
@@ -419,8 +489,10 @@ IRModule Importer::run() {
   auto& m = file.model;
   max_converted_ = 100'000 + 16 * count_nodes(m);
   for (const auto& f : m.functions()) {
-    const std::string key = (is_onnx_domain(f.domain()) ? "" : f.domain()) + "::" + f.name() + "::" + f.overload();
-    if (!functions_.emplace(key, &f).second) fail("T2010", fmt::format("the function {} is defined twice", in_quotes(f.name())), file.name);
+    const std::string key =
+        (is_onnx_domain(f.domain()) ? "" : f.domain()) + "::" + f.name() + "::" + f.overload();
+    if (!functions_.emplace(key, &f).second)
+      fail("T2010", fmt::format("the function {} is defined twice", in_quotes(f.name())), file.name);
   }
   auto& g = *m.mutable_graph();
   if (g.output_size() == 0) fail("T2013", "the graph has no outputs", file.name);
@@ -432,7 +504,7 @@ IRModule Importer::run() {
   std::set<std::string> param_names;
   for (const auto& i : g.input()) {
     if (i.name().empty()) fail("T2022", "an input has no name", file.name);
-    if (initializers.count(i.name())) continue;   // up to IR version 3 every initialiser is listed as an input
+    if (initializers.count(i.name())) continue;  // up to IR version 3 every initialiser is listed as an input
     graph::VarRef v;
     try {
       v = graph::var(builder.fresh_name(identifier(i.name())), input_type(i));
@@ -446,7 +518,8 @@ IRModule Importer::run() {
       params.push_back(v);
       input_names.push_back(i.name());
     }
-    if (!scope.values.emplace(i.name(), std::move(value)).second) fail("T2010", fmt::format("the input {} is defined twice", in_quotes(i.name())), file.name);
+    if (!scope.values.emplace(i.name(), std::move(value)).second)
+      fail("T2010", fmt::format("the input {} is defined twice", in_quotes(i.name())), file.name);
   }
   Values outputs = convert_graph(g, scope, main_env_, 0);
   std::vector<Diagnostic> all;
@@ -454,7 +527,12 @@ IRModule Importer::run() {
     std::string nodes;
     for (size_t i = 0; i < u.nodes.size() && i < 5; ++i) nodes += (i ? ", " : "") + in_quotes(u.nodes[i]);
     if (u.nodes.size() > 5) nodes += ", …";
-    all.push_back({"T2101", fmt::format("the operator {} is not supported ({} node{}: {})", in_quotes(u.op), u.nodes.size(), u.nodes.size() == 1 ? "" : "s", nodes), u.first, u.hint, {}});
+    all.push_back({"T2101",
+                   fmt::format("the operator {} is not supported ({} node{}: {})", in_quotes(u.op),
+                               u.nodes.size(), u.nodes.size() == 1 ? "" : "s", nodes),
+                   u.first,
+                   u.hint,
+                   {}});
   }
   all.insert(all.end(), problems_.begin(), problems_.end());
   if (!all.empty()) {
@@ -464,7 +542,8 @@ IRModule Importer::run() {
   Array<Expr> results;
   for (size_t i = 0; i < outputs.size(); ++i) {
     const std::string& name = g.output(int(i)).name();
-    if (!outputs[i].present()) fail("T2013", fmt::format("the output {} has no value", in_quotes(name)), file.name);
+    if (!outputs[i].present())
+      fail("T2013", fmt::format("the output {} has no value", in_quotes(name)), file.name);
     results.push_back(outputs[i].expr);
     output_names.push_back(name);
   }
@@ -487,14 +566,16 @@ IRModule import_onnx(const std::string& path, const ImportOptions& options) {
   return Importer(file, options).run();
 }
 
-IRModule import_onnx_bytes(std::string_view bytes, const std::string& name, const ImportOptions& options, const std::string& folder) {
+IRModule import_onnx_bytes(std::string_view bytes, const std::string& name, const ImportOptions& options,
+                           const std::string& folder) {
   ModelFile file = parse_model(bytes, name, folder, options);
   return Importer(file, options).run();
 }
 
 std::vector<OnnxCoverage> onnx_coverage() {
   std::vector<OnnxCoverage> out;
-  for (const auto& [name, c] : converters()) out.push_back({name, std::max(kMinOpset, c.since.empty() ? 1 : c.since.front()), kMaxOpset, c.note});
+  for (const auto& [name, c] : converters())
+    out.push_back({name, std::max(kMinOpset, c.since.empty() ? 1 : c.since.front()), kMaxOpset, c.note});
   return out;
 }
 

@@ -16,15 +16,16 @@ namespace tenon::onnx {
 
 using graph::Expr;
 
-/// What a name of the model stands for. One of `expr` and `small` (or both) is set; none: an optional input or
-/// output left out.
+/// What a name of the model stands for. One of `expr` and `small` (or both) is set; none: an optional input
+/// or output left out.
 struct Value {
   Expr expr;
   SmallRef small;
-  bool poisoned = false;    ///< its node could not be converted; users are passed over silently
+  bool poisoned = false;  ///< its node could not be converted; users are passed over silently
   Value() = default;
   Value(Expr e) : expr(std::move(e)) {}
-  template <class T> requires std::is_base_of_v<graph::ExprNode, T>
+  template <class T>
+    requires std::is_base_of_v<graph::ExprNode, T>
   Value(const Ref<T>& e) : expr(e) {}
   Value(SmallRef s) : small(std::move(s)) {}
   bool present() const { return expr || small; }
@@ -34,8 +35,8 @@ using Values = std::vector<Value>;
 /// Operator sets and attribute values that hold in a graph or inside of an inlined function.
 struct Env {
   std::map<std::string, int64_t> opsets;
-  std::map<std::string, const proto::AttributeProto*> attributes;   ///< of the function being inlined
-  std::string prefix;                                               ///< of node names in messages
+  std::map<std::string, const proto::AttributeProto*> attributes;  ///< of the function being inlined
+  std::string prefix;                                              ///< of node names in messages
 };
 
 struct Scope {
@@ -49,13 +50,14 @@ class Importer;
 /// One node while it is converted.
 class NodeContext {
  public:
-  NodeContext(Importer& importer, proto::NodeProto& node, Scope& scope, const Env& env, int64_t opset, int64_t since);
+  NodeContext(Importer& importer, proto::NodeProto& node, Scope& scope, const Env& env, int64_t opset,
+              int64_t since);
 
   Importer& importer;
   proto::NodeProto& node;
   Scope& scope;
   const Env& env;
-  int64_t opset, since;      ///< of the model, and of the operator's version in it
+  int64_t opset, since;  ///< of the model, and of the operator's version in it
   Origin origin;
 
   const std::string& op_type() const { return node.op_type(); }
@@ -82,7 +84,7 @@ class NodeContext {
   Array<PrimExpr> known_shape(size_t i);
   int64_t axis(int64_t axis, int64_t rank);
 
-  const proto::AttributeProto* attr(const std::string& name);   ///< null: absent
+  const proto::AttributeProto* attr(const std::string& name);  ///< null: absent
   bool has_attr(const std::string& name) { return attr(name) != nullptr; }
   int64_t attr_int(const std::string& name, int64_t otherwise);
   double attr_float(const std::string& name, double otherwise);
@@ -99,7 +101,9 @@ class NodeContext {
   Expr emit(Expr e);
   Expr item(const Expr& tuple, int64_t index) { return emit(op::get_item(tuple, index)); }
   Expr scalar(double v, DataType t) { return op::scalar(v, t); }
-  Expr reshape(const Expr& x, Array<PrimExpr> shape) { return op("reshape", {x, graph::shape_expr(std::move(shape))}); }
+  Expr reshape(const Expr& x, Array<PrimExpr> shape) {
+    return op("reshape", {x, graph::shape_expr(std::move(shape))});
+  }
   Expr cast(const Expr& x, DataType t);
   Expr transpose(const Expr& x, std::vector<int64_t> axes);
 
@@ -111,7 +115,11 @@ class NodeContext {
 };
 
 using ConvertFn = Values (*)(NodeContext&);
-struct Converter { std::vector<int64_t> since; ConvertFn fn; std::string note; };
+struct Converter {
+  std::vector<int64_t> since;
+  ConvertFn fn;
+  std::string note;
+};
 /// Registers the converter of an operator. `since`: opset versions in which the operator appeared or changed.
 struct RegisterConverter {
   RegisterConverter(const char* name, std::vector<int64_t> since, ConvertFn fn, const char* note = "");
@@ -126,7 +134,8 @@ std::optional<Values> fold_node(NodeContext& n);
 
 class Importer {
  public:
-  Importer(ModelFile& file, const ImportOptions& options) : file(file), options(options), builder(op::make_builder()) {}
+  Importer(ModelFile& file, const ImportOptions& options)
+      : file(file), options(options), builder(op::make_builder()) {}
   IRModule run();
 
   ModelFile& file;
@@ -136,7 +145,8 @@ class Importer {
   /// Converts the graph's nodes in order; its outputs' values.
   Values convert_graph(proto::GraphProto& g, Scope& scope, const Env& env, int depth);
   /// The same as a separate sequence (a branch): `outputs` values, as one expression.
-  Expr convert_branch(proto::GraphProto& g, Scope& outer, const Env& env, std::string_view what, bool* poisoned);
+  Expr convert_branch(proto::GraphProto& g, Scope& outer, const Env& env, std::string_view what,
+                      bool* poisoned);
   /// An expression for a value; makes a constant or a symbolic tensor from a small one, once.
   Expr expr_of(Value& v, const Origin& origin);
   /// The constant of a tensor in the file, read once.
@@ -150,13 +160,18 @@ class Importer {
   int branches_ = 0;
   void read_opsets();
   void convert_node(proto::NodeProto& node, Scope& scope, const Env& env);
-  std::optional<Values> inline_function(proto::NodeProto& node, Scope& scope, const Env& env, const std::string& where);
+  std::optional<Values> inline_function(proto::NodeProto& node, Scope& scope, const Env& env,
+                                        const std::string& where);
   std::vector<int> order_of(const proto::GraphProto& g, const Scope& scope);
   graph::Type input_type(const proto::ValueInfoProto& info);
   void unsupported_operator(const proto::NodeProto& node, const Env& env, const std::string& where);
   void report(const DiagnosticError& e);
 
-  struct Group { std::string op, first; std::vector<std::string> nodes; std::string hint; };
+  struct Group {
+    std::string op, first;
+    std::vector<std::string> nodes;
+    std::string hint;
+  };
   Env main_env_;
   std::vector<Diagnostic> problems_;
   ErrorKind problem_kind_ = ErrorKind::model;

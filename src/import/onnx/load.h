@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The ONNX importer's interface: model files to graph functions, model facts without converting, tensor files.
-// A mistake in the file is a DiagnosticError: T20xx (file, graph, limits) or T21xx (not supported, all at once).
+// The ONNX importer's interface: model files to graph functions, model facts without converting, tensor
+// files. A mistake in the file is a DiagnosticError: T20xx (file, graph, limits) or T21xx (not supported, all
+// at once).
 #pragma once
 #include <map>
 
@@ -9,10 +10,10 @@
 namespace tenon::onnx {
 
 struct ImportOptions {
-  std::map<std::string, int64_t> dims;   ///< values of symbolic dimensions, by the model's names
-  bool specialize_missing_dims = false;  ///< symbolic dimensions without a value become 1
-  int64_t max_file_bytes = (int64_t(1) << 31) - 1;   ///< of the model file; external data is not counted
-  int64_t max_tensor_bytes = int64_t(1) << 36;       ///< of one tensor that the file describes
+  std::map<std::string, int64_t> dims;              ///< values of symbolic dimensions, by the model's names
+  bool specialize_missing_dims = false;             ///< symbolic dimensions without a value become 1
+  int64_t max_file_bytes = (int64_t(1) << 31) - 1;  ///< of the model file; external data is not counted
+  int64_t max_tensor_bytes = int64_t(1) << 36;      ///< of one tensor that the file describes
 };
 
 /// The model as a typed graph function "main": parameters are the inputs; attributes "input_names",
@@ -26,34 +27,46 @@ IRModule import_onnx_bytes(std::string_view bytes, const std::string& name, cons
 bool looks_like_onnx(std::string_view head);
 
 struct OnnxValueInfo {
-  std::string name, dtype;               ///< dtype "" when the model does not say
+  std::string name, dtype;  ///< dtype "" when the model does not say
   bool has_shape = false;
-  std::vector<std::string> shape;        ///< numbers, names of symbolic dimensions, or "?"
+  std::vector<std::string> shape;  ///< numbers, names of symbolic dimensions, or "?"
 };
-struct OnnxOperatorInfo { std::string domain, name; int64_t count = 0; bool supported = false; };
-struct OnnxNodeInfo { std::string name, op; double flops = -1; };   ///< -1: not known
+struct OnnxOperatorInfo {
+  std::string domain, name;
+  int64_t count = 0;
+  bool supported = false;
+};
+struct OnnxNodeInfo {
+  std::string name, op;
+  double flops = -1;
+};  ///< -1: not known
 /// What a model says about itself; nothing is converted and weights are not decoded.
 struct OnnxInfo {
   int64_t ir_version = 0, opset = 0, model_version = 0;
   std::string producer, producer_version, domain, graph_name;
-  std::map<std::string, int64_t> opsets;            ///< by domain; "" is ONNX's own
-  std::vector<OnnxValueInfo> inputs, outputs;       ///< initialisers are not inputs
-  std::vector<OnnxOperatorInfo> operators;          ///< by falling count, then name; subgraphs included
-  std::vector<OnnxNodeInfo> nodes;                  ///< the main graph's, in order
-  std::vector<std::string> functions;               ///< model-local functions, "domain::name"
+  std::map<std::string, int64_t> opsets;       ///< by domain; "" is ONNX's own
+  std::vector<OnnxValueInfo> inputs, outputs;  ///< initialisers are not inputs
+  std::vector<OnnxOperatorInfo> operators;     ///< by falling count, then name; subgraphs included
+  std::vector<OnnxNodeInfo> nodes;             ///< the main graph's, in order
+  std::vector<std::string> functions;          ///< model-local functions, "domain::name"
   int64_t initializers = 0, parameters = 0, parameter_bytes = 0;
-  double flops = 0;                                 ///< of the nodes where it is known
-  int64_t flops_unknown = 0;                        ///< nodes whose cost is not known though they compute
+  double flops = 0;           ///< of the nodes where it is known
+  int64_t flops_unknown = 0;  ///< nodes whose cost is not known though they compute
   std::map<std::string, std::string> metadata;
 };
 OnnxInfo read_onnx_info(const std::string& path, const ImportOptions& options = {});
-OnnxInfo read_onnx_info_bytes(std::string_view bytes, const std::string& name, const ImportOptions& options = {});
+OnnxInfo read_onnx_info_bytes(std::string_view bytes, const std::string& name,
+                              const ImportOptions& options = {});
 
 /// A serialised TensorProto (.pb), as in ONNX's test data sets. `tensor_name` receives the stored name.
 NDArray read_tensor_proto(const std::string& path, std::string* tensor_name = nullptr);
 
 /// One line of `tenon ops --onnx`.
-struct OnnxCoverage { std::string name; int64_t first_opset = 7, last_opset = 27; std::string note; };
+struct OnnxCoverage {
+  std::string name;
+  int64_t first_opset = 7, last_opset = 27;
+  std::string note;
+};
 std::vector<OnnxCoverage> onnx_coverage();
 inline constexpr int64_t kMinOpset = 7, kMaxOpset = 27;
 

@@ -11,7 +11,8 @@ Value* Scope::find(const std::string& name) {
   return nullptr;
 }
 
-NodeContext::NodeContext(Importer& importer, proto::NodeProto& node, Scope& scope, const Env& env, int64_t opset, int64_t since)
+NodeContext::NodeContext(Importer& importer, proto::NodeProto& node, Scope& scope, const Env& env,
+                         int64_t opset, int64_t since)
     : importer(importer), node(node), scope(scope), env(env), opset(opset), since(since) {
   auto o = make<OriginObj>();
   o.mut()->text = where();
@@ -50,7 +51,9 @@ static std::string inputs_text(NodeContext& n) {
   return n.inputs() > 8 ? s + ", …" : s;
 }
 
-void NodeContext::malformed(std::string message) { fail("T2020", std::move(message), where() + inputs_text(*this)); }
+void NodeContext::malformed(std::string message) {
+  fail("T2020", std::move(message), where() + inputs_text(*this));
+}
 void NodeContext::unsupported(std::string message, std::string hint) {
   fail("T2102", std::move(message), where() + inputs_text(*this), std::move(hint));
 }
@@ -74,7 +77,8 @@ SmallRef NodeContext::small(size_t i) {
 std::vector<int64_t> NodeContext::const_ints(size_t i, const char* what) {
   if (!has(i)) malformed(fmt::format("{} needs the input '{}', which is missing", op_type(), what));
   if (SmallRef s = small(i)) {
-    if (!s->dtype.is_integer() && !s->dtype.is_bool()) malformed(fmt::format("'{}' of {} must be integers", what, op_type()));
+    if (!s->dtype.is_integer() && !s->dtype.is_bool())
+      malformed(fmt::format("'{}' of {} must be integers", what, op_type()));
     if (auto v = ints_of(*s)) return *v;
   }
   unsupported(fmt::format("{} with '{}' not known at import is not supported", op_type(), what),
@@ -98,7 +102,8 @@ Array<PrimExpr> NodeContext::sizes(size_t i, const char* what) {
   if (!s)
     unsupported(fmt::format("{} with '{}' not known at import is not supported", op_type(), what),
                 "export the model with constant folding, or give symbolic dimensions values with --dim");
-  if (s->rank() > 1 || !s->dtype.is_integer()) malformed(fmt::format("'{}' of {} must be a vector of integers", what, op_type()));
+  if (s->rank() > 1 || !s->dtype.is_integer())
+    malformed(fmt::format("'{}' of {} must be a vector of integers", what, op_type()));
   Array<PrimExpr> out;
   for (const PrimExpr& e : s->items) out.push_back(tir::cast(i64, e));
   return out;
@@ -113,19 +118,23 @@ const graph::TensorType& NodeContext::type(size_t i) {
 
 int64_t NodeContext::rank(size_t i) {
   const int64_t n = type(i).ndim;
-  if (n < 0) unsupported(fmt::format("{} of a tensor of unknown rank is not supported", op_type()), "give the model's inputs shapes");
+  if (n < 0)
+    unsupported(fmt::format("{} of a tensor of unknown rank is not supported", op_type()),
+                "give the model's inputs shapes");
   return n;
 }
 
 std::optional<Array<PrimExpr>> NodeContext::shape(size_t i) { return graph::known_shape(in(i)); }
 Array<PrimExpr> NodeContext::known_shape(size_t i) {
   auto s = shape(i);
-  if (!s) unsupported(fmt::format("{} of a tensor whose shape is not known at import is not supported", op_type()));
+  if (!s)
+    unsupported(fmt::format("{} of a tensor whose shape is not known at import is not supported", op_type()));
   return *s;
 }
 
 int64_t NodeContext::axis(int64_t axis, int64_t rank) {
-  if (axis < -rank || axis >= rank) malformed(fmt::format("axis {} of {} is outside of rank {}", axis, op_type(), rank));
+  if (axis < -rank || axis >= rank)
+    malformed(fmt::format("axis {} of {} is outside of rank {}", axis, op_type(), rank));
   return axis < 0 ? axis + rank : axis;
 }
 
@@ -140,43 +149,51 @@ const proto::AttributeProto* NodeContext::attr(const std::string& name) {
 }
 
 // The type field is missing in old files; what is set tells then.
-static bool is_kind(const proto::AttributeProto& a, int type, bool present) { return a.type() == type || (a.type() == 0 && present); }
+static bool is_kind(const proto::AttributeProto& a, int type, bool present) {
+  return a.type() == type || (a.type() == 0 && present);
+}
 
 int64_t NodeContext::attr_int(const std::string& name, int64_t otherwise) {
   const auto* a = attr(name);
   if (!a) return otherwise;
-  if (!is_kind(*a, 2, a->has_i())) malformed(fmt::format("attribute '{}' of {} must be an integer", name, op_type()));
+  if (!is_kind(*a, 2, a->has_i()))
+    malformed(fmt::format("attribute '{}' of {} must be an integer", name, op_type()));
   return a->i();
 }
 double NodeContext::attr_float(const std::string& name, double otherwise) {
   const auto* a = attr(name);
   if (!a) return otherwise;
-  if (!is_kind(*a, 1, a->has_f())) malformed(fmt::format("attribute '{}' of {} must be a number", name, op_type()));
+  if (!is_kind(*a, 1, a->has_f()))
+    malformed(fmt::format("attribute '{}' of {} must be a number", name, op_type()));
   return double(a->f());
 }
 std::string NodeContext::attr_string(const std::string& name, const std::string& otherwise) {
   const auto* a = attr(name);
   if (!a) return otherwise;
-  if (!is_kind(*a, 3, a->has_s())) malformed(fmt::format("attribute '{}' of {} must be a string", name, op_type()));
+  if (!is_kind(*a, 3, a->has_s()))
+    malformed(fmt::format("attribute '{}' of {} must be a string", name, op_type()));
   return a->s();
 }
 std::vector<int64_t> NodeContext::attr_ints(const std::string& name) {
   const auto* a = attr(name);
   if (!a) return {};
-  if (!is_kind(*a, 7, true)) malformed(fmt::format("attribute '{}' of {} must be a list of integers", name, op_type()));
+  if (!is_kind(*a, 7, true))
+    malformed(fmt::format("attribute '{}' of {} must be a list of integers", name, op_type()));
   return {a->ints().begin(), a->ints().end()};
 }
 std::vector<double> NodeContext::attr_floats(const std::string& name) {
   const auto* a = attr(name);
   if (!a) return {};
-  if (!is_kind(*a, 6, true)) malformed(fmt::format("attribute '{}' of {} must be a list of numbers", name, op_type()));
+  if (!is_kind(*a, 6, true))
+    malformed(fmt::format("attribute '{}' of {} must be a list of numbers", name, op_type()));
   return {a->floats().begin(), a->floats().end()};
 }
 proto::TensorProto* NodeContext::attr_tensor(const std::string& name) {
   const auto* a = attr(name);
   if (!a) return nullptr;
-  if (!is_kind(*a, 4, a->has_t()) || !a->has_t()) malformed(fmt::format("attribute '{}' of {} must be a tensor", name, op_type()));
-  return const_cast<proto::AttributeProto*>(a)->mutable_t();   // payloads are released once read
+  if (!is_kind(*a, 4, a->has_t()) || !a->has_t())
+    malformed(fmt::format("attribute '{}' of {} must be a tensor", name, op_type()));
+  return const_cast<proto::AttributeProto*>(a)->mutable_t();  // payloads are released once read
 }
 proto::GraphProto* NodeContext::attr_graph(const std::string& name) {
   const auto* a = attr(name);
@@ -193,13 +210,15 @@ std::vector<int64_t> NodeContext::need_ints(const std::string& name) {
 }
 
 Expr NodeContext::op(std::string_view name, Array<Expr> args, ObjectRef attrs) {
-  if (!graph::find_op(name)) unsupported(fmt::format("{} needs the graph operator '{}', which this build lacks", op_type(), name));
+  if (!graph::find_op(name))
+    unsupported(fmt::format("{} needs the graph operator '{}', which this build lacks", op_type(), name));
   return emit(op::op_call(name, std::move(args), std::move(attrs), origin));
 }
 
 Expr NodeContext::emit(Expr e) {
   if (!e->origin && !e.is<graph::Var>()) e.mut()->origin = origin;
-  return importer.builder.emit(std::move(e), importer.identifier(node.output_size() > 0 ? node.output(0) : std::string()));
+  return importer.builder.emit(std::move(e),
+                               importer.identifier(node.output_size() > 0 ? node.output(0) : std::string()));
 }
 
 Expr NodeContext::cast(const Expr& x, DataType t) {

@@ -21,20 +21,26 @@ SmallRef small_of(DataType dtype, std::vector<int64_t> dims, std::vector<PrimExp
 
 SmallRef small_of(const NDArray& data) {
   const DataType t = data.dtype();
-  if (data.size() > kMaxSmall || t.bits < 8 || !(t.is_integer() || t.is_bool() || t == f32 || t == f64)) return nullptr;
+  if (data.size() > kMaxSmall || t.bits < 8 || !(t.is_integer() || t.is_bool() || t == f32 || t == f64))
+    return nullptr;
   std::vector<PrimExpr> items;
   for (int64_t i = 0; i < data.size(); ++i)
-    items.push_back(t.is_float() ? PrimExpr::float_imm(data.element(i), t) : PrimExpr::int_imm(data.element_int(i), t));
+    items.push_back(t.is_float() ? PrimExpr::float_imm(data.element(i), t)
+                                 : PrimExpr::int_imm(data.element_int(i), t));
   return small_of(t, data.shape(), std::move(items));
 }
 
-SmallRef small_vector(const Array<PrimExpr>& items) { return small_of(i64, {int64_t(items.size())}, items.vec()); }
+SmallRef small_vector(const Array<PrimExpr>& items) {
+  return small_of(i64, {int64_t(items.size())}, items.vec());
+}
 
 NDArray array_of(const Small& s) {
   NDArray a = NDArray::empty(s.dims, s.dtype);
   for (size_t i = 0; i < s.items.size(); ++i) {
-    if (const auto* v = s.items[i].as<tir::IntImm>()) a.set_element_int(int64_t(i), v->value);
-    else a.set_element(int64_t(i), *number_of(s.items[i]));
+    if (const auto* v = s.items[i].as<tir::IntImm>())
+      a.set_element_int(int64_t(i), v->value);
+    else
+      a.set_element(int64_t(i), *number_of(s.items[i]));
   }
   return a;
 }

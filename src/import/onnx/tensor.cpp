@@ -12,7 +12,11 @@
 namespace tenon::onnx {
 namespace {
 
-struct TypeRow { int code; const char* name; DataType dtype; };
+struct TypeRow {
+  int code;
+  const char* name;
+  DataType dtype;
+};
 const TypeRow type_rows[] = {
     {1, "float", f32},
     {2, "uint8", u8},
@@ -61,18 +65,29 @@ void copy_as(const Field& from, NDArray& to) {
 std::string in_quotes(std::string_view text) {
   std::string out = "'";
   for (unsigned char c : text) {
-    if (out.size() > 80) { out += "…"; break; }
-    if (c < 32 || c == 127) out += fmt::format("\\x{:02x}", c);
-    else out += char(c);
+    if (out.size() > 80) {
+      out += "…";
+      break;
+    }
+    if (c < 32 || c == 127)
+      out += fmt::format("\\x{:02x}", c);
+    else
+      out += char(c);
   }
   // Bytes that are no UTF-8 are escaped as a whole: messages are text.
   for (size_t i = 0; i < out.size();) {
     const unsigned char c = static_cast<unsigned char>(out[i]);
-    const size_t n = c < 0x80 ? 1 : c >= 0xc2 && c < 0xe0 ? 2 : c >= 0xe0 && c < 0xf0 ? 3 : c >= 0xf0 && c < 0xf5 ? 4 : 0;
+    const size_t n = c < 0x80                ? 1
+                     : c >= 0xc2 && c < 0xe0 ? 2
+                     : c >= 0xe0 && c < 0xf0 ? 3
+                     : c >= 0xf0 && c < 0xf5 ? 4
+                                             : 0;
     bool good = n != 0 && i + n <= out.size();
     for (size_t k = 1; good && k < n; ++k) good = (static_cast<unsigned char>(out[i + k]) & 0xc0) == 0x80;
-    if (good) i += n;
-    else out.replace(i, 1, "?"), ++i;
+    if (good)
+      i += n;
+    else
+      out.replace(i, 1, "?"), ++i;
   }
   return out + "'";
 }
@@ -95,30 +110,44 @@ int onnx_type_of(DataType type) {
   return 0;
 }
 
-int64_t checked_elements(const proto::TensorProto& t, DataType dtype, const ImportOptions& options, const std::string& where) {
-  if (t.dims_size() > 64) fail("T2014", fmt::format("tensor {} has {} dimensions; at most 64 are accepted", in_quotes(t.name()), t.dims_size()), where);
+int64_t checked_elements(const proto::TensorProto& t, DataType dtype, const ImportOptions& options,
+                         const std::string& where) {
+  if (t.dims_size() > 64)
+    fail("T2014",
+         fmt::format("tensor {} has {} dimensions; at most 64 are accepted", in_quotes(t.name()),
+                     t.dims_size()),
+         where);
   int64_t n = 1;
   bool zero = false;
   for (int64_t d : t.dims()) {
-    if (d < 0) fail("T2014", fmt::format("tensor {} has a negative dimension {}", in_quotes(t.name()), d), where);
+    if (d < 0)
+      fail("T2014", fmt::format("tensor {} has a negative dimension {}", in_quotes(t.name()), d), where);
     zero |= d == 0;
   }
   if (zero) return 0;
   for (int64_t d : t.dims())
     if (__builtin_mul_overflow(n, d, &n))
-      fail("T2015", fmt::format("tensor {} of {} elements is too large", in_quotes(t.name()), dims_text(t)), where, "", ErrorKind::limit);
+      fail("T2015", fmt::format("tensor {} of {} elements is too large", in_quotes(t.name()), dims_text(t)),
+           where, "", ErrorKind::limit);
   const int64_t bits = std::max(1, int(dtype.bits));
   if (n > options.max_tensor_bytes / bits * 8)
-    fail("T2015", fmt::format("tensor {} of {} elements is larger than the limit of {} bytes", in_quotes(t.name()), dims_text(t), options.max_tensor_bytes),
+    fail("T2015",
+         fmt::format("tensor {} of {} elements is larger than the limit of {} bytes", in_quotes(t.name()),
+                     dims_text(t), options.max_tensor_bytes),
          where, "", ErrorKind::limit);
   return n;
 }
 
-NDArray read_tensor(proto::TensorProto& t, const ModelFile& file, const ImportOptions& options, const std::string& where) {
+NDArray read_tensor(proto::TensorProto& t, const ModelFile& file, const ImportOptions& options,
+                    const std::string& where) {
   const DataType dtype = element_type(t.data_type());
   if (dtype.is_void()) {
-    if (t.data_type() == 0) fail("T2014", fmt::format("tensor {} has no element type", in_quotes(t.name())), where);
-    fail("T2103", fmt::format("tensor {} has elements of {}, which is not supported", in_quotes(t.name()), onnx_type_name(t.data_type())), where);
+    if (t.data_type() == 0)
+      fail("T2014", fmt::format("tensor {} has no element type", in_quotes(t.name())), where);
+    fail("T2103",
+         fmt::format("tensor {} has elements of {}, which is not supported", in_quotes(t.name()),
+                     onnx_type_name(t.data_type())),
+         where);
   }
   const int64_t n = checked_elements(t, dtype, options, where);
   std::vector<int64_t> shape(t.dims().begin(), t.dims().end());
@@ -129,36 +158,60 @@ NDArray read_tensor(proto::TensorProto& t, const ModelFile& file, const ImportOp
     return a;
   }
   auto wrong = [&](const char* field, int64_t have, int64_t want, const char* unit) {
-    fail("T2014", fmt::format("tensor {} of {} elements needs {} {} in {}, the file has {}", in_quotes(t.name()), dims_text(t), want, unit, field, have), where);
+    fail("T2014",
+         fmt::format("tensor {} of {} elements needs {} {} in {}, the file has {}", in_quotes(t.name()),
+                     dims_text(t), want, unit, field, have),
+         where);
   };
-  const int typed = (t.float_data_size() > 0) + (t.int32_data_size() > 0) + (t.int64_data_size() > 0) + (t.double_data_size() > 0) +
-                    (t.uint64_data_size() > 0) + (t.string_data_size() > 0);
+  const int typed = (t.float_data_size() > 0) + (t.int32_data_size() > 0) + (t.int64_data_size() > 0) +
+                    (t.double_data_size() > 0) + (t.uint64_data_size() > 0) + (t.string_data_size() > 0);
   if (typed + int(t.has_raw_data() && !t.raw_data().empty()) > 1)
     fail("T2014", fmt::format("tensor {} holds its data in more than one field", in_quotes(t.name())), where);
   if (t.has_raw_data() && typed == 0) {
-    if (t.raw_data().size() != bytes) wrong("raw_data", int64_t(t.raw_data().size()), int64_t(bytes), "bytes");
+    if (t.raw_data().size() != bytes)
+      wrong("raw_data", int64_t(t.raw_data().size()), int64_t(bytes), "bytes");
     NDArray a = NDArray::from_bytes(shape, dtype, t.raw_data().data(), t.raw_data().size());
     t.mutable_raw_data()->clear();
     t.mutable_raw_data()->shrink_to_fit();
     return a;
   }
-  auto expect = [&](const char* field, int64_t have, int64_t want) { if (have != want) wrong(field, have, want, "values"); };
+  auto expect = [&](const char* field, int64_t have, int64_t want) {
+    if (have != want) wrong(field, have, want, "values");
+  };
   // The count is checked before storage is made, so that a lie about the shape costs nothing.
-  if (dtype == f32) expect("float_data", t.float_data_size(), n);
-  else if (dtype == f64) expect("double_data", t.double_data_size(), n);
-  else if (dtype == i64) expect("int64_data", t.int64_data_size(), n);
-  else if (dtype == DataType::uint(64) || dtype == DataType::uint(32)) expect("uint64_data", t.uint64_data_size(), n);
-  else expect("int32_data", t.int32_data_size(), dtype.bits < 8 ? int64_t(bytes) : n);
+  if (dtype == f32)
+    expect("float_data", t.float_data_size(), n);
+  else if (dtype == f64)
+    expect("double_data", t.double_data_size(), n);
+  else if (dtype == i64)
+    expect("int64_data", t.int64_data_size(), n);
+  else if (dtype == DataType::uint(64) || dtype == DataType::uint(32))
+    expect("uint64_data", t.uint64_data_size(), n);
+  else
+    expect("int32_data", t.int32_data_size(), dtype.bits < 8 ? int64_t(bytes) : n);
   NDArray a = NDArray::empty(shape, dtype);
-  if (dtype == f32) { copy_as<float>(t.float_data(), a); t.mutable_float_data()->Clear(); }
-  else if (dtype == f64) { copy_as<double>(t.double_data(), a); t.mutable_double_data()->Clear(); }
-  else if (dtype == i64) { copy_as<int64_t>(t.int64_data(), a); t.mutable_int64_data()->Clear(); }
-  else if (dtype == DataType::uint(64)) copy_as<uint64_t>(t.uint64_data(), a);
-  else if (dtype == DataType::uint(32)) copy_as<uint32_t>(t.uint64_data(), a);
-  else if (dtype == boolean) { uint8_t* p = a.as_ptr<uint8_t>(); for (int i = 0; i < t.int32_data_size(); ++i) p[i] = t.int32_data(i) != 0; }
-  else if (dtype.bits == 32) copy_as<int32_t>(t.int32_data(), a);
-  else if (dtype.bits == 16) copy_as<uint16_t>(t.int32_data(), a);
-  else copy_as<uint8_t>(t.int32_data(), a);
+  if (dtype == f32) {
+    copy_as<float>(t.float_data(), a);
+    t.mutable_float_data()->Clear();
+  } else if (dtype == f64) {
+    copy_as<double>(t.double_data(), a);
+    t.mutable_double_data()->Clear();
+  } else if (dtype == i64) {
+    copy_as<int64_t>(t.int64_data(), a);
+    t.mutable_int64_data()->Clear();
+  } else if (dtype == DataType::uint(64))
+    copy_as<uint64_t>(t.uint64_data(), a);
+  else if (dtype == DataType::uint(32))
+    copy_as<uint32_t>(t.uint64_data(), a);
+  else if (dtype == boolean) {
+    uint8_t* p = a.as_ptr<uint8_t>();
+    for (int i = 0; i < t.int32_data_size(); ++i) p[i] = t.int32_data(i) != 0;
+  } else if (dtype.bits == 32)
+    copy_as<int32_t>(t.int32_data(), a);
+  else if (dtype.bits == 16)
+    copy_as<uint16_t>(t.int32_data(), a);
+  else
+    copy_as<uint8_t>(t.int32_data(), a);
   t.mutable_int32_data()->Clear();
   t.mutable_uint64_data()->Clear();
   return a;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tensors and types of the file format: element types, payloads in all their encodings, external data, and the
-// parsed model with what is needed to find its parts.
+// Tensors and types of the file format: element types, payloads in all their encodings, external data, and
+// the parsed model with what is needed to find its parts.
 #pragma once
 #include "base/diagnostic.h"
 #include "import/onnx/load.h"
@@ -13,8 +13,8 @@ namespace proto = tenon_onnx;
 /// A parsed model file.
 struct ModelFile {
   proto::ModelProto model;
-  std::string name;      ///< for messages
-  std::string folder;    ///< external data lies below it; empty: no external data
+  std::string name;    ///< for messages
+  std::string folder;  ///< external data lies below it; empty: no external data
 };
 
 /// Text from the file for a message: control characters escaped, long text cut.
@@ -26,16 +26,19 @@ DataType element_type(int type);
 /// The number of the file format for a type; 0 when it has none.
 int onnx_type_of(DataType type);
 
-/// The tensor's value. Errors T2014 to T2018 and T2103, located at `where`. Payload bytes are released from `t`
-/// as soon as they are copied.
-NDArray read_tensor(proto::TensorProto& t, const ModelFile& file, const ImportOptions& options, const std::string& where);
+/// The tensor's value. Errors T2014 to T2018 and T2103, located at `where`. Payload bytes are released from
+/// `t` as soon as they are copied.
+NDArray read_tensor(proto::TensorProto& t, const ModelFile& file, const ImportOptions& options,
+                    const std::string& where);
 /// Number of elements from the tensor's dimensions, checked: T2014, T2015.
-int64_t checked_elements(const proto::TensorProto& t, DataType dtype, const ImportOptions& options, const std::string& where);
+int64_t checked_elements(const proto::TensorProto& t, DataType dtype, const ImportOptions& options,
+                         const std::string& where);
 
 /// Content of a file up to `limit` bytes: T3001 (cannot be read), T2003 (larger).
 std::string read_file(const std::string& path, int64_t limit);
 /// Checked and parsed bytes. T2001 to T2006.
-ModelFile parse_model(std::string_view bytes, const std::string& name, const std::string& folder, const ImportOptions& options);
+ModelFile parse_model(std::string_view bytes, const std::string& name, const std::string& folder,
+                      const ImportOptions& options);
 /// read_file and parse_model.
 ModelFile open_model(const std::string& path, const ImportOptions& options);
 

@@ -10,21 +10,48 @@
 namespace tenon::onnx {
 namespace {
 
-enum Kind : uint8_t { Leaf, Model, Graph, Function, Node, Attribute, Tensor, Sparse, ValueInfo, Type, TensorT, WrapT, MapT, Shape, Dim, Entry, Opset };
-const char* const kind_names[] = {"",     "model",       "graph",      "function",   "node",       "attribute", "tensor",    "sparse tensor", "value description",
-                                  "type", "tensor type", "outer type", "map type",   "shape",      "dimension", "entry",     "operator set"};
+enum Kind : uint8_t {
+  Leaf,
+  Model,
+  Graph,
+  Function,
+  Node,
+  Attribute,
+  Tensor,
+  Sparse,
+  ValueInfo,
+  Type,
+  TensorT,
+  WrapT,
+  MapT,
+  Shape,
+  Dim,
+  Entry,
+  Opset
+};
+const char* const kind_names[] = {"",         "model",         "graph",
+                                  "function", "node",          "attribute",
+                                  "tensor",   "sparse tensor", "value description",
+                                  "type",     "tensor type",   "outer type",
+                                  "map type", "shape",         "dimension",
+                                  "entry",    "operator set"};
 
-struct Rule { Kind in; uint32_t field; Kind to; };
+struct Rule {
+  Kind in;
+  uint32_t field;
+  Kind to;
+};
 // Which fields hold messages. What is not listed is data, skipped whole.
 constexpr Rule rules[] = {
-    {Model, 7, Graph},      {Model, 8, Opset},       {Model, 14, Entry},     {Model, 25, Function},   {Graph, 1, Node},
-    {Graph, 5, Tensor},     {Graph, 11, ValueInfo},  {Graph, 12, ValueInfo}, {Graph, 13, ValueInfo},  {Graph, 15, Sparse},
-    {Function, 7, Node},    {Function, 9, Opset},    {Function, 11, Attribute}, {Function, 12, ValueInfo}, {Node, 5, Attribute},
-    {Attribute, 5, Tensor}, {Attribute, 6, Graph},   {Attribute, 10, Tensor}, {Attribute, 11, Graph}, {Attribute, 14, Type},
-    {Attribute, 15, Type},  {Attribute, 22, Sparse}, {Attribute, 23, Sparse}, {Tensor, 13, Entry},    {Sparse, 1, Tensor},
-    {Sparse, 2, Tensor},    {ValueInfo, 2, Type},    {Type, 1, TensorT},     {Type, 4, WrapT},        {Type, 5, MapT},
-    {Type, 8, TensorT},     {Type, 9, WrapT},        {TensorT, 2, Shape},    {WrapT, 1, Type},        {MapT, 2, Type},
-    {Shape, 1, Dim}};
+    {Model, 7, Graph},         {Model, 8, Opset},         {Model, 14, Entry},      {Model, 25, Function},
+    {Graph, 1, Node},          {Graph, 5, Tensor},        {Graph, 11, ValueInfo},  {Graph, 12, ValueInfo},
+    {Graph, 13, ValueInfo},    {Graph, 15, Sparse},       {Function, 7, Node},     {Function, 9, Opset},
+    {Function, 11, Attribute}, {Function, 12, ValueInfo}, {Node, 5, Attribute},    {Attribute, 5, Tensor},
+    {Attribute, 6, Graph},     {Attribute, 10, Tensor},   {Attribute, 11, Graph},  {Attribute, 14, Type},
+    {Attribute, 15, Type},     {Attribute, 22, Sparse},   {Attribute, 23, Sparse}, {Tensor, 13, Entry},
+    {Sparse, 1, Tensor},       {Sparse, 2, Tensor},       {ValueInfo, 2, Type},    {Type, 1, TensorT},
+    {Type, 4, WrapT},          {Type, 5, MapT},           {Type, 8, TensorT},      {Type, 9, WrapT},
+    {TensorT, 2, Shape},       {WrapT, 1, Type},          {MapT, 2, Type},         {Shape, 1, Dim}};
 
 Kind message_kind(Kind in, uint32_t field) {
   for (const Rule& r : rules)
@@ -46,22 +73,35 @@ bool read_varint(std::string_view bytes, size_t end, size_t& at, uint64_t& value
 std::string other_format(std::string_view b) {
   auto starts = [&](std::string_view s) { return b.substr(0, s.size()) == s; };
   if (starts("PK\x03\x04")) return "it is a ZIP archive (a TorchScript or PyTorch file, or a packed model)";
-  if (starts("\x7f" "ELF")) return "it is an ELF file; `tenon run` takes artifacts too, if this is one";
+  if (starts("\x7f"
+             "ELF"))
+    return "it is an ELF file; `tenon run` takes artifacts too, if this is one";
   if (starts("\x89HDF")) return "it is an HDF5 file (a Keras model); export it to ONNX first";
-  if (starts("version https://git-lfs")) return "it is a Git LFS pointer; fetch the real file with `git lfs pull`";
+  if (starts("version https://git-lfs"))
+    return "it is a Git LFS pointer; fetch the real file with `git lfs pull`";
   if (starts("<!DOCTYPE") || starts("<html")) return "it is a web page; the download went wrong";
-  if (starts("\x1f\x8b") || starts("\xfd" "7zXZ") || starts("BZh")) return "it is a compressed file; unpack it first";
-  if (b.size() > 8 && b.substr(4, 4) == "TFL3") return "it is a TensorFlow Lite model; export it to ONNX first";
+  if (starts("\x1f\x8b") ||
+      starts("\xfd"
+             "7zXZ") ||
+      starts("BZh"))
+    return "it is a compressed file; unpack it first";
+  if (b.size() > 8 && b.substr(4, 4) == "TFL3")
+    return "it is a TensorFlow Lite model; export it to ONNX first";
   return "export the model with torch.onnx.export or another ONNX exporter";
 }
 
 }  // namespace
 
 void check_wire(std::string_view bytes, WireRoot root, const std::string& name) {
-  struct Frame { size_t end; Kind kind; };
+  struct Frame {
+    size_t end;
+    Kind kind;
+  };
   std::vector<Frame> stack{{bytes.size(), root == WireRoot::model ? Model : Tensor}};
   const char* what = root == WireRoot::model ? "model" : "tensor";
-  if (bytes.empty()) fail("T2001", fmt::format("'{}' is empty", name), name, root == WireRoot::model ? other_format(bytes) : "");
+  if (bytes.empty())
+    fail("T2001", fmt::format("'{}' is empty", name), name,
+         root == WireRoot::model ? other_format(bytes) : "");
   // A handful of bytes may become a message of a few hundred: the sum is what parsing would take.
   uint64_t memory = 0;
   const uint64_t budget = (uint64_t(64) << 20) + 24 * uint64_t(bytes.size());
@@ -69,12 +109,18 @@ void check_wire(std::string_view bytes, WireRoot root, const std::string& name) 
   bool known_top = false;
   auto broken = [&](size_t where, const std::string& why) {
     if (stack.size() == 1 && !known_top)
-      fail("T2001", fmt::format("'{}' is not an ONNX {}", name, what), name, root == WireRoot::model ? other_format(bytes) : "");
-    fail("T2002", fmt::format("'{}' is truncated or corrupted: {} at byte {}, inside a {}", name, why, where, kind_names[stack.back().kind]),
+      fail("T2001", fmt::format("'{}' is not an ONNX {}", name, what), name,
+           root == WireRoot::model ? other_format(bytes) : "");
+    fail("T2002",
+         fmt::format("'{}' is truncated or corrupted: {} at byte {}, inside a {}", name, why, where,
+                     kind_names[stack.back().kind]),
          name, "copy or download the file again");
   };
   while (!stack.empty()) {
-    if (at == stack.back().end) { stack.pop_back(); continue; }
+    if (at == stack.back().end) {
+      stack.pop_back();
+      continue;
+    }
     const size_t start = at, end = stack.back().end;
     const Kind in = stack.back().kind;
     uint64_t tag = 0, n = 0;
@@ -86,7 +132,9 @@ void check_wire(std::string_view bytes, WireRoot root, const std::string& name) 
         if (!read_varint(bytes, end, at, n)) broken(start, "a number ends early");
         memory += 8;
         break;
-      case 1: n = 8; [[fallthrough]];
+      case 1:
+        n = 8;
+        [[fallthrough]];
       case 5:
         if ((tag & 7) == 5) n = 4;
         if (end - at < n) broken(start, "a number ends early");
@@ -101,21 +149,28 @@ void check_wire(std::string_view bytes, WireRoot root, const std::string& name) 
         if (to == Leaf) {
           at += n;
           memory += 48 + n;
-          if (in == Tensor && field != 8 && field != 9) memory += 7 * n;  // packed numbers of one byte become eight
+          if (in == Tensor && field != 8 && field != 9)
+            memory += 7 * n;  // packed numbers of one byte become eight
         } else {
           if (stack.size() >= size_t(kMaxWireDepth))
-            fail("T2005", fmt::format("'{}' nests graphs or types deeper than {} levels", name, kMaxWireDepth), name, "", ErrorKind::limit);
+            fail("T2005",
+                 fmt::format("'{}' nests graphs or types deeper than {} levels", name, kMaxWireDepth), name,
+                 "", ErrorKind::limit);
           stack.push_back({at + n, to});
-          memory += to == Node || to == Tensor || to == Attribute || to == Graph || to == Function ? 320 : 112;
+          memory +=
+              to == Node || to == Tensor || to == Attribute || to == Graph || to == Function ? 320 : 112;
           if (stack.size() == 2 && (to == Graph || to == Opset)) known_top = true;
         }
         break;
       }
-      default: broken(start, "a field has an unknown encoding");
+      default:
+        broken(start, "a field has an unknown encoding");
     }
     if (++good_fields >= 2 && root == WireRoot::tensor) known_top = true;
     if (memory > budget)
-      fail("T2004", fmt::format("'{}' would take far more memory than its {} bytes: it is made of too many tiny parts", name, bytes.size()),
+      fail("T2004",
+           fmt::format("'{}' would take far more memory than its {} bytes: it is made of too many tiny parts",
+                       name, bytes.size()),
            name, "", ErrorKind::limit);
   }
 }

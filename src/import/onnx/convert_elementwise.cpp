@@ -1,0 +1,298 @@
+// SPDX-License-Identifier: Apache-2.0
+// Converters: element-wise operators, activations, casts, quantisation.
+#include <cmath>
+
+#include "import/onnx/importer.h"
+
+namespace tenon::onnx {
+namespace {
+
+using namespace op;
+using N = NodeContext;
+using R = RegisterConverter;
+
+template <class A, class... Args>
+ObjectRef attrs(Args&&... args) {
+  return make_attrs<A>(std::forward<Args>(args)...);
+}
+
+// ---------------------------------------------------------------- one operand
+const std::map<std::string, const char*>& unary_names() {
+  static const std::map<std::string, const char*> names{{"Abs", "abs"},
+                                                        {"Neg", "negative"},
+                                                        {"Sign", "sign"},
+                                                        {"Floor", "floor"},
+                                                        {"Ceil", "ceil"},
+                                                        {"Round", "round"},
+                                                        {"Exp", "exp"},
+                                                        {"Log", "log"},
+                                                        {"Sqrt", "sqrt"},
+                                                        {"Sin", "sin"},
+                                                        {"Cos", "cos"},
+                                                        {"Tan", "tan"},
+                                                        {"Asin", "asin"},
+                                                        {"Acos", "acos"},
+                                                        {"Atan", "atan"},
+                                                        {"Sinh", "sinh"},
+                                                        {"Cosh", "cosh"},
+                                                        {"Tanh", "tanh"},
+                                                        {"Asinh", "asinh"},
+                                                        {"Acosh", "acosh"},
+                                                        {"Atanh", "atanh"},
+                                                        {"Erf", "erf"},
+                                                        {"Sigmoid", "sigmoid"},
+                                                        {"Not", "logical_not"},
+                                                        {"BitwiseNot", "bitwise_not"},
+                                                        {"IsNaN", "isnan"},
+                                                        {"Relu", "nn.relu"},
+                                                        {"Softplus", "nn.softplus"},
+                                                        {"Softsign", "nn.softsign"},
+                                                        {"HardSwish", "nn.hard_swish"},
+                                                        {"Mish", "nn.mish"},
+                                                        {"Reciprocal", "reciprocal"}};
+  return names;
+}
+Values unary(N& n) { return {n.op(unary_names().at(n.op_type()), {n.in(0)})}; }
+
+const R u1("Abs", {1, 6, 13}, unary), u2("Neg", {1, 6, 13}, unary), u3("Sign", {9, 13}, unary),
+    u4("Floor", {1, 6, 13}, unary), u5("Ceil", {1, 6, 13}, unary), u6("Round", {11, 22}, unary),
+    u7("Exp", {1, 6, 13}, unary), u8("Log", {1, 6, 13}, unary), u9("Sqrt", {1, 6, 13}, unary),
+    u10("Reciprocal", {1, 6, 13}, unary), u11("Sin", {7, 22}, unary), u12("Cos", {7, 22}, unary),
+    u13("Tan", {7, 22}, unary), u14("Asin", {7, 22}, unary), u15("Acos", {7, 22}, unary),
+    u16("Atan", {7, 22}, unary), u17("Sinh", {9, 22}, unary), u18("Cosh", {9, 22}, unary),
+    u19("Tanh", {1, 6, 13}, unary), u20("Asinh", {9, 22}, unary), u21("Acosh", {9, 22}, unary),
+    u22("Atanh", {9, 22}, unary), u23("Erf", {9, 13}, unary), u24("Sigmoid", {1, 6, 13}, unary),
+    u25("Not", {1}, unary), u26("BitwiseNot", {18}, unary), u27("IsNaN", {9, 13, 20}, unary),
+    u28("Relu", {1, 6, 13, 14}, unary), u29("Softplus", {1, 22}, unary), u30("Softsign", {1, 22}, unary),
+    u31("HardSwish", {14, 22}, unary), u32("Mish", {18, 22}, unary);
+
+Values is_inf(N& n) {
+  Expr x = n.in(0);
+  const bool neg = n.attr_int("detect_negative", 1) != 0, pos = n.attr_int("detect_positive", 1) != 0;
+  Expr inf = n.op("isinf", {x});
+  if (neg && pos) return {inf};
+  if (!neg && !pos) return {n.op("logical_and", {inf, n.op("logical_not", {inf})})};
+  return {n.op("logical_and", {inf, n.op(pos ? "greater" : "less", {x, n.scalar(0, n.dtype(0))})})};
+}
+const R inf("IsInf", {10, 20}, is_inf);
+
+Values alpha_op(N& n) {
+  struct Row {
+    const char* op;
+    double alpha;
+  };
+  static const std::map<std::string, Row> rows{{"LeakyRelu", {"nn.leaky_relu", 0.01}},
+                                               {"Elu", {"nn.elu", 1}},
+                                               {"Celu", {"nn.celu", 1}},
+                                               {"ThresholdedRelu", {"nn.thresholded_relu", 1}}};
+  const Row& r = rows.at(n.op_type());
+  return {n.op(r.op, {n.in(0)}, attrs<AlphaAttrs>(n.attr_float("alpha", r.alpha)))};
+}
+const R a1("LeakyRelu", {1, 6, 16}, alpha_op), a2("Elu", {1, 6, 22}, alpha_op), a3("Celu", {12}, alpha_op),
+    a4("ThresholdedRelu", {10, 22}, alpha_op);
+
+Values selu(N& n) {
+  return {n.op("nn.selu", {n.in(0)},
+               attrs<SeluAttrs>(n.attr_float("alpha", 1.67326319217681884765625),
+                                n.attr_float("gamma", 1.05070102214813232421875)))};
+}
+Values hard_sigmoid(N& n) {
+  return {n.op("nn.hard_sigmoid", {n.in(0)},
+               attrs<HardSigmoidAttrs>(n.attr_float("alpha", 0.2), n.attr_float("beta", 0.5)))};
+}
+Values gelu(N& n) {
+  const std::string kind = n.attr_string("approximate", "none");
+  if (kind != "none" && kind != "tanh")
+    n.malformed("the attribute 'approximate' of Gelu must be 'none' or 'tanh'");
+  return {n.op("nn.gelu", {n.in(0)}, attrs<GeluAttrs>(kind))};
+}
+Values swish(N& n) {
+  const double alpha = n.attr_float("alpha", 1);
+  if (alpha == 1) return {n.op("nn.silu", {n.in(0)})};
+  Expr x = n.in(0);
+  return {n.op("multiply", {x, n.op("sigmoid", {n.op("multiply", {x, n.scalar(alpha, n.dtype(0))})})})};
+}
+Values prelu(N& n) { return {n.op("nn.prelu", {n.in(0), n.in(1)})}; }
+Values shrink(N& n) {
+  Expr x = n.in(0);
+  const DataType t = n.dtype(0);
+  const double bias = n.attr_float("bias", 0), lambd = n.attr_float("lambd", 0.5);
+  Expr above = n.op("subtract", {x, n.scalar(bias, t)}), below = n.op("add", {x, n.scalar(bias, t)});
+  Expr inner = n.op("where", {n.op("less", {x, n.scalar(-lambd, t)}), below, n.scalar(0, t)});
+  return {n.op("where", {n.op("greater", {x, n.scalar(lambd, t)}), above, inner})};
+}
+const R b1("Selu", {1, 6, 22}, selu), b2("HardSigmoid", {1, 6, 22}, hard_sigmoid), b3("Gelu", {20}, gelu),
+    b4("Swish", {24}, swish), b5("PRelu", {1, 6, 7, 9, 16}, prelu), b6("Shrink", {9}, shrink);
+
+Values clip(N& n) {
+  Expr x = n.in(0);
+  const DataType t = n.dtype(0);
+  if (n.since < 11) {
+    const double lo = n.attr_float("min", -INFINITY), hi = n.attr_float("max", INFINITY);
+    return {n.op("clip", {x}, attrs<ClipAttrs>(lo, hi))};
+  }
+  auto bound = [&](size_t i) -> std::optional<double> {
+    if (!n.has(i)) return i == 1 ? -INFINITY : INFINITY;
+    const auto* c = n.in(i).as<graph::Constant>();
+    if (c && c->data.size() == 1) return c->data.element(0);
+    return std::nullopt;
+  };
+  const auto lo = bound(1), hi = bound(2);
+  if (t.is_float() && lo && hi && !std::isnan(*lo) && !std::isnan(*hi))
+    return {n.op("clip", {x}, attrs<ClipAttrs>(*lo, *hi))};
+  if (n.has(1)) x = n.op("maximum", {x, n.in(1)});
+  if (n.has(2)) x = n.op("minimum", {x, n.in(2)});
+  return {x};
+}
+const R c1("Clip", {1, 6, 11, 12, 13}, clip);
+
+// ---------------------------------------------------------------- two operands and more
+const std::map<std::string, const char*>& binary_names() {
+  static const std::map<std::string, const char*> names{{"Add", "add"},
+                                                        {"Sub", "subtract"},
+                                                        {"Mul", "multiply"},
+                                                        {"Div", "divide"},
+                                                        {"Equal", "equal"},
+                                                        {"Less", "less"},
+                                                        {"Greater", "greater"},
+                                                        {"LessOrEqual", "less_equal"},
+                                                        {"GreaterOrEqual", "greater_equal"},
+                                                        {"And", "logical_and"},
+                                                        {"Or", "logical_or"},
+                                                        {"Xor", "logical_xor"},
+                                                        {"BitwiseAnd", "bitwise_and"},
+                                                        {"BitwiseOr", "bitwise_or"},
+                                                        {"BitwiseXor", "bitwise_xor"},
+                                                        {"Max", "maximum"},
+                                                        {"Min", "minimum"},
+                                                        {"Sum", "add"}};
+  return names;
+}
+Values binary(N& n) {
+  if (n.inputs() != 2) n.malformed(fmt::format("{} takes 2 inputs, {} are given", n.op_type(), n.inputs()));
+  return {n.op(binary_names().at(n.op_type()), {n.in(0), n.in(1)})};
+}
+const R d1("Add", {1, 6, 7, 13, 14}, binary), d2("Sub", {1, 6, 7, 13, 14}, binary),
+    d3("Mul", {1, 6, 7, 13, 14}, binary), d4("Div", {1, 6, 7, 13, 14}, binary),
+    d5("Equal", {1, 7, 11, 13, 19}, binary), d6("Less", {1, 7, 9, 13}, binary),
+    d7("Greater", {1, 7, 9, 13}, binary), d8("LessOrEqual", {12, 16}, binary),
+    d9("GreaterOrEqual", {12, 16}, binary), d10("And", {1, 7}, binary), d11("Or", {1, 7}, binary),
+    d12("Xor", {1, 7}, binary), d13("BitwiseAnd", {18}, binary), d14("BitwiseOr", {18}, binary),
+    d15("BitwiseXor", {18}, binary);
+
+Values variadic(N& n) {
+  Expr x = n.in(0);
+  const char* name = n.op_type() == "Mean" ? "add" : binary_names().at(n.op_type());
+  for (size_t i = 1; i < n.inputs(); ++i) x = n.op(name, {x, n.in(i)});
+  if (n.op_type() == "Mean" && n.inputs() > 1)
+    x = n.op("divide", {x, n.scalar(double(n.inputs()), n.dtype(0))});
+  return {x};
+}
+const R e1("Sum", {1, 6, 8, 13}, variadic), e2("Mean", {1, 6, 8, 13}, variadic),
+    e3("Max", {1, 6, 8, 12, 13}, variadic), e4("Min", {1, 6, 8, 12, 13}, variadic);
+
+Values pow(N& n) {
+  Expr a = n.in(0), b = n.in(1);
+  const DataType t = n.dtype(0), u = n.dtype(1);
+  if (t == u) return {n.op("power", {a, b})};
+  // The result has the base's type; a fractional exponent must not be cut off before.
+  if (t.is_integer() && u.is_float()) return {n.cast(n.op("power", {n.cast(a, u), b}), t)};
+  return {n.op("power", {a, n.cast(b, t)})};
+}
+Values mod(N& n) {
+  const bool fmod = n.attr_int("fmod", 0) != 0;
+  if (!fmod && n.dtype(0).is_float()) n.malformed("Mod of floating numbers needs fmod=1");
+  return {n.op(fmod ? "mod" : "floor_mod", {n.in(0), n.in(1)})};
+}
+Values bit_shift(N& n) {
+  const std::string direction = n.attr_string("direction", "");
+  if (direction != "LEFT" && direction != "RIGHT")
+    n.malformed("the attribute 'direction' of BitShift must be 'LEFT' or 'RIGHT'");
+  return {n.op(direction == "LEFT" ? "left_shift" : "right_shift", {n.in(0), n.in(1)})};
+}
+Values where(N& n) { return {n.op("where", {n.in(0), n.in(1), n.in(2)})}; }
+const R f1("Pow", {1, 7, 12, 13, 15}, pow), f2("Mod", {10, 13}, mod), f3("BitShift", {11}, bit_shift),
+    f4("Where", {9, 16}, where);
+
+// ---------------------------------------------------------------- types
+Values cast(N& n) {
+  DataType to;
+  if (n.op_type() == "CastLike") {
+    to = n.dtype(1);
+  } else {
+    const int64_t code = n.need_int("to");
+    to = element_type(int(code));
+    if (to.is_void() || code != int(code))
+      n.unsupported(fmt::format("a cast to {} is not supported", onnx_type_name(int(code))));
+  }
+  if (to.is_float8() && n.attr_int("saturate", 1) == 0)
+    n.unsupported("a cast to 8-bit floats without saturation is not supported");
+  return {n.cast(n.in(0), to)};
+}
+const R g1("Cast", {1, 6, 9, 13, 19, 21, 23, 24, 25}, cast), g2("CastLike", {15, 19, 21, 23, 24, 25}, cast);
+
+// ---------------------------------------------------------------- quantisation
+/// A per-axis vector shaped to broadcast against x: (…, 1, C, 1, …). Scalars and vectors of one pass through.
+Expr along(N& n, const Expr& v, int64_t rank, int64_t axis) {
+  const auto* t = graph::as_tensor(v);
+  const auto s = graph::known_shape(v);
+  if (!t || !s) n.unsupported("quantisation parameters of unknown shape are not supported");
+  if (s->size() == 0) return v;
+  if (s->size() > 1) n.unsupported("blocked quantisation is not supported");
+  if (tir::is_const_int((*s)[0], 1)) return n.reshape(v, {});
+  Array<PrimExpr> shape;
+  for (int64_t i = 0; i < rank; ++i) shape.push_back(i == axis ? (*s)[0] : PrimExpr(1));
+  return n.reshape(v, shape);
+}
+Expr quantize(N& n, const Expr& x, const Expr& scale, const Expr& zero, DataType to) {
+  const DataType wide = graph::as_tensor(scale)->dtype;
+  Expr q = n.op("round", {n.op("divide", {n.cast(x, wide), scale})});
+  if (zero) q = n.op("add", {q, n.cast(zero, wide)});
+  const double lo = to.is_int() ? -std::ldexp(1.0, to.bits - 1) : 0,
+               hi = std::ldexp(1.0, to.bits - (to.is_int() ? 1 : 0)) - 1;
+  return n.cast(n.op("clip", {q}, attrs<ClipAttrs>(lo, hi)), to);
+}
+Expr dequantize(N& n, const Expr& x, const Expr& scale, const Expr& zero) {
+  const DataType wide = graph::as_tensor(scale)->dtype;
+  Expr v = n.cast(x, i32);
+  if (zero) v = n.op("subtract", {v, n.cast(zero, i32)});
+  return n.op("multiply", {n.cast(v, wide), scale});
+}
+Values quantize_linear(N& n) {
+  if (n.attr_int("block_size", 0) != 0) n.unsupported("blocked quantisation is not supported");
+  const int64_t rank = n.rank(0),
+                axis = rank == 0 ? 0
+                                 : n.axis(n.attr_int("axis", 1) >= rank && n.attr_int("axis", 1) == 1
+                                              ? rank - 1
+                                              : n.attr_int("axis", 1),
+                                          rank);
+  Expr scale = along(n, n.in(1), rank, axis);
+  Expr zero = n.has(2) ? along(n, n.in(2), rank, axis) : Expr();
+  if (n.op_type() == "DequantizeLinear") {
+    if (n.dtype(0).is_float8()) n.unsupported("dequantisation of 8-bit floats is not supported");
+    return {dequantize(n, n.in(0), scale, zero)};
+  }
+  DataType to = zero ? n.dtype(2) : tenon::u8;
+  if (const int64_t code = n.attr_int("output_dtype", 0); code != 0) to = element_type(int(code));
+  if (!to.is_integer()) n.unsupported("quantisation to this type is not supported");
+  return {quantize(n, n.in(0), scale, zero, to)};
+}
+const R q1("QuantizeLinear", {10, 13, 19, 21, 23, 24, 25}, quantize_linear, "per tensor and per axis"),
+    q2("DequantizeLinear", {10, 13, 19, 21, 23, 24, 25}, quantize_linear, "per tensor and per axis");
+
+Values dynamic_quantize(N& n) {
+  Expr x = n.in(0);
+  auto all = attrs<ReduceAttrs>();
+  Expr lo = n.op("minimum", {n.op("min", {x}, all), n.scalar(0, f32)}),
+       hi = n.op("maximum", {n.op("max", {x}, all), n.scalar(0, f32)});
+  Expr scale = n.op("divide", {n.op("subtract", {hi, lo}), n.scalar(255, f32)});
+  Expr zero =
+      n.op("round",
+           {n.op("clip", {n.op("divide", {n.op("negative", {lo}), scale})}, attrs<ClipAttrs>(0.0, 255.0))});
+  Expr zero8 = n.cast(zero, tenon::u8);
+  return {quantize(n, x, scale, zero8, tenon::u8), scale, zero8};
+}
+const R q3("DynamicQuantizeLinear", {11}, dynamic_quantize);
+
+}  // namespace
+}  // namespace tenon::onnx

@@ -1,0 +1,426 @@
+// SPDX-License-Identifier: Apache-2.0
+// Converters: convolutions, pooling, normalisation, products, resizing.
+#include <algorithm>
+#include <cmath>
+
+#include "analysis/analyzer.h"
+#include "import/onnx/importer.h"
+
+namespace tenon::onnx {
+namespace {
+
+using namespace op;
+using N = NodeContext;
+using R = RegisterConverter;
+using Ints = std::vector<int64_t>;
+
+template <class A, class... Args>
+ObjectRef attrs(Args&&... args) {
+  return make_attrs<A>(std::forward<Args>(args)...);
+}
+Array<int64_t> list(const Ints& v) { return Array<int64_t>(v); }
+
+// ---------------------------------------------------------------- windows
+/// Strides, dilations and padding of a sliding window over the spatial axes of input 0.
+struct Window {
+  Ints kernel, strides, dilations, pads;  // pads: begins, then ends
+};
+
+Ints per_axis(N& n, const char* name, size_t spatial, int64_t otherwise, int64_t least) {
+  Ints v = n.attr_ints(name);
+  if (v.empty()) v.assign(spatial, otherwise);
+  if (v.size() != spatial)
+    n.malformed(
+        fmt::format("'{}' of {} needs {} values, {} are given", name, n.op_type(), spatial, v.size()));
+  for (int64_t x : v)
+    if (x < least || x > (int64_t(1) << 31))
+      n.malformed(fmt::format("'{}' of {} has the impossible value {}", name, n.op_type(), x));
+  return v;
+}
+
+size_t spatial_axes(N& n) {
+  const int64_t r = n.rank(0);
+  if (r < 3 || r > 5)
+    n.unsupported(fmt::format("{} of a tensor of rank {} is not supported", n.op_type(), r));
+  return size_t(r - 2);
+}
+
+Window window(N& n, Ints kernel, bool dilated) {
+  const size_t spatial = spatial_axes(n);
+  Window w;
+  w.kernel = std::move(kernel);
+  if (w.kernel.size() != spatial)
+    n.malformed(fmt::format("'kernel_shape' of {} needs {} values, {} are given", n.op_type(), spatial,
+                            w.kernel.size()));
+  for (int64_t k : w.kernel)
+    if (k < 1 || k > (int64_t(1) << 31))
+      n.malformed(fmt::format("'kernel_shape' of {} has the impossible value {}", n.op_type(), k));
+  w.strides = per_axis(n, "strides", spatial, 1, 1);
+  w.dilations = dilated ? per_axis(n, "dilations", spatial, 1, 1) : Ints(spatial, 1);
+  const std::string mode = n.attr_string("auto_pad", "NOTSET");
+  w.pads.assign(2 * spatial, 0);
+  if (mode == "NOTSET" || mode.empty()) {
+    w.pads = per_axis(n, "pads", 2 * spatial, 0, 0);
+  } else if (mode == "SAME_UPPER" || mode == "SAME_LOWER") {
+    auto shape = n.shape(0);
+    for (size_t i = 0; i < spatial; ++i) {
+      const int64_t reach = (w.kernel[i] - 1) * w.dilations[i] + 1;
+      int64_t total = std::max<int64_t>(0, reach - 1);
+      if (w.strides[i] != 1) {
+        const auto in = shape ? tir::as_int((*shape)[i + 2]) : std::nullopt;
+        if (!in)
+          n.unsupported(fmt::format("{} with auto_pad={} needs a known spatial size", n.op_type(), mode),
+                        "give symbolic dimensions values with --dim");
+        const int64_t out = (*in + w.strides[i] - 1) / w.strides[i];
+        total = std::max<int64_t>(0, (out - 1) * w.strides[i] + reach - *in);
+      }
+      const int64_t small = total / 2, large = total - small;
+      w.pads[i] = mode == "SAME_UPPER" ? small : large;
+      w.pads[i + spatial] = mode == "SAME_UPPER" ? large : small;
+    }
+  } else if (mode != "VALID") {
+    n.malformed(fmt::format("auto_pad={} of {} is not known", in_quotes(mode), n.op_type()));
+  }
+  return w;
+}
+
+/// Extents of the weight's spatial axes, checked against kernel_shape.
+Ints kernel_of(N& n, size_t input) {
+  const size_t spatial = spatial_axes(n);
+  if (n.rank(input) != int64_t(spatial) + 2)
+    n.malformed(fmt::format("the weight of {} has rank {}, the data has {}", n.op_type(), n.rank(input),
+                            spatial + 2));
+  auto shape = n.shape(input);
+  Ints given = n.attr_ints("kernel_shape"), kernel;
+  for (size_t i = 0; i < spatial; ++i) {
+    const auto v = shape ? tir::as_int((*shape)[i + 2]) : std::nullopt;
+    if (!v && i >= given.size()) n.unsupported(fmt::format("{} needs a weight of known shape", n.op_type()));
+    kernel.push_back(v ? *v : given[i]);
+    if (v && *v < 1) n.malformed(fmt::format("the weight of {} has no elements", n.op_type()));
+  }
+  if (!given.empty() && given != kernel)
+    n.malformed(fmt::format("'kernel_shape' of {} does not agree with the weight", n.op_type()));
+  return kernel;
+}
+
+Expr with_bias(N& n, Expr y, size_t i) {
+  return n.has(i) ? n.op("nn.bias_add", {y, n.in(i)}, attrs<AxisAttrs>(int64_t(1))) : y;
+}
+
+Values conv(N& n) {
+  Window w = window(n, kernel_of(n, 1), true);
+  auto a = make<ConvAttrs>();
+  a.mut()->strides = list(w.strides), a.mut()->padding = list(w.pads), a.mut()->dilation = list(w.dilations);
+  a.mut()->groups = n.attr_int("group", 1);
+  if (a->groups < 1) n.malformed(fmt::format("Conv has {} groups", a->groups));
+  Expr y = n.op(fmt::format("nn.conv{}d", w.kernel.size()), {n.in(0), n.in(1)}, a);
+  return {with_bias(n, y, 2)};
+}
+const R c1("Conv", {1, 11, 22}, conv, "1-D to 3-D");
+
+Values conv_transpose(N& n) {
+  const Ints kernel = kernel_of(n, 1);
+  const size_t spatial = kernel.size();
+  const Ints strides = per_axis(n, "strides", spatial, 1, 1),
+             dilations = per_axis(n, "dilations", spatial, 1, 1);
+  Ints extra = per_axis(n, "output_padding", spatial, 0, 0), pads(2 * spatial, 0),
+       want = n.attr_ints("output_shape");
+  const std::string mode = n.attr_string("auto_pad", "NOTSET");
+  const bool same = mode == "SAME_UPPER" || mode == "SAME_LOWER";
+  if (!same && mode != "NOTSET" && mode != "VALID" && !mode.empty())
+    n.malformed(fmt::format("auto_pad={} of ConvTranspose is not known", in_quotes(mode)));
+  if (want.size() == spatial + 2) want.erase(want.begin(), want.begin() + 2);
+  if (!want.empty() && want.size() != spatial)
+    n.malformed("'output_shape' of ConvTranspose has the wrong length");
+  if (want.empty() && !same) {
+    if (mode != "VALID") pads = per_axis(n, "pads", 2 * spatial, 0, 0);
+  } else {
+    auto shape = n.shape(0);
+    for (size_t i = 0; i < spatial; ++i) {
+      // total = stride (in - 1) + extra + reach - out; with out = in stride the size itself drops out.
+      const int64_t reach = (kernel[i] - 1) * dilations[i] + 1;
+      int64_t total = reach + extra[i] - strides[i];
+      if (!want.empty()) {
+        const auto in = shape ? tir::as_int((*shape)[i + 2]) : std::nullopt;
+        if (!in) n.unsupported("ConvTranspose with 'output_shape' needs a known spatial size");
+        if (want[i] < 1 || want[i] > (int64_t(1) << 40))
+          n.malformed(fmt::format("ConvTranspose has the output size {}", want[i]));
+        total = strides[i] * (*in - 1) + extra[i] + reach - want[i];
+      }
+      if (total < 0) extra[i] -= total, total = 0;
+      const int64_t small = total / 2, large = total - small;
+      pads[i] = mode == "SAME_UPPER" ? small : large;
+      pads[i + spatial] = mode == "SAME_UPPER" ? large : small;
+    }
+  }
+  auto a = make<ConvTransposeAttrs>();
+  a.mut()->strides = list(strides), a.mut()->padding = list(pads), a.mut()->dilation = list(dilations);
+  a.mut()->output_padding = list(extra), a.mut()->groups = n.attr_int("group", 1);
+  if (a->groups < 1) n.malformed(fmt::format("ConvTranspose has {} groups", a->groups));
+  Expr y = n.op(fmt::format("nn.conv{}d_transpose", spatial), {n.in(0), n.in(1)}, a);
+  return {with_bias(n, y, 2)};
+}
+const R c2("ConvTranspose", {1, 11, 22}, conv_transpose, "1-D to 3-D");
+
+// ---------------------------------------------------------------- pooling
+Values pool(N& n) {
+  const std::string kind = n.op_type();
+  if (n.wants_output(1)) n.unsupported("the output Indices of MaxPool is not supported");
+  Window w = window(n, n.need_ints("kernel_shape"), true);
+  const std::string mode = n.attr_string("auto_pad", "NOTSET");
+  auto a = make<PoolAttrs>();
+  a.mut()->pool_size = list(w.kernel), a.mut()->strides = list(w.strides), a.mut()->padding = list(w.pads),
+  a.mut()->dilation = list(w.dilations);
+  a.mut()->ceil_mode = n.attr_int("ceil_mode", 0) != 0 && (mode == "NOTSET" || mode.empty());
+  a.mut()->count_include_pad = n.attr_int("count_include_pad", 0) != 0;
+  if (kind == "LpPool") a.mut()->p = double(n.attr_int("p", 2));
+  for (size_t i = 0; i < w.kernel.size(); ++i) {
+    const int64_t reach = (w.kernel[i] - 1) * w.dilations[i] + 1;
+    if (w.pads[i] >= reach || w.pads[i + w.kernel.size()] >= reach)
+      n.malformed(
+          fmt::format("{} pads by {} where its window reaches {}: whole windows would lie in the padding",
+                      kind, std::max(w.pads[i], w.pads[i + w.kernel.size()]), reach));
+  }
+  const char* name = kind == "MaxPool" ? "max" : kind == "AveragePool" ? "avg" : "lp";
+  return {n.op(fmt::format("nn.{}_pool{}d", name, w.kernel.size()), {n.in(0)}, a)};
+}
+Values global_pool(N& n) {
+  const std::string& kind = n.op_type();
+  if (kind == "GlobalLpPool") {
+    auto a = make<PoolAttrs>();
+    a.mut()->p = double(n.attr_int("p", 2));
+    return {n.op("nn.global_lp_pool", {n.in(0)}, a)};
+  }
+  return {n.op(kind == "GlobalMaxPool" ? "nn.global_max_pool" : "nn.global_avg_pool", {n.in(0)})};
+}
+const R p1("MaxPool", {1, 8, 10, 11, 12, 22}, pool, "without Indices"),
+    p2("AveragePool", {1, 7, 10, 11, 19, 22}, pool), p3("LpPool", {1, 2, 11, 18, 22}, pool),
+    p4("GlobalAveragePool", {1, 22}, global_pool), p5("GlobalMaxPool", {1, 22}, global_pool),
+    p6("GlobalLpPool", {1, 2, 22}, global_pool);
+
+// ---------------------------------------------------------------- normalisation
+Values batch_norm(N& n) {
+  if (n.attr_int("training_mode", 0) != 0)
+    n.unsupported("BatchNormalization in training mode is not supported",
+                  "export the model in inference mode (model.eval())");
+  if (n.since < 9 && n.attr_int("spatial", 1) == 0)
+    n.unsupported("BatchNormalization with spatial=0 is not supported");
+  for (size_t i = 1; i < size_t(n.node.output_size()); ++i)
+    if (n.wants_output(i))
+      n.unsupported("BatchNormalization with outputs of training is not supported",
+                    "export the model in inference mode (model.eval())");
+  Expr x = n.in(0);
+  const DataType t = n.dtype(0);
+  auto a = make<BatchNormAttrs>();
+  a.mut()->epsilon = n.attr_float("epsilon", 1e-5);
+  // Statistics may be wider than the data.
+  const DataType wide = n.dtype(3);
+  Array<Expr> args{n.cast(x, wide)};
+  for (size_t i = 1; i < 5; ++i) args.push_back(n.cast(n.in(i), wide));
+  Expr y = n.op("nn.batch_norm", args, a);
+  if (y->type.is<graph::TupleType>()) y = n.item(y, 0);
+  return {n.cast(y, t)};
+}
+Values instance_norm(N& n) {
+  auto a = make<BatchNormAttrs>();
+  a.mut()->epsilon = n.attr_float("epsilon", 1e-5);
+  return {n.op("nn.instance_norm", {n.in(0), n.in(1), n.in(2)}, a)};
+}
+Values group_norm(N& n) {
+  const int64_t groups = n.need_int("num_groups");
+  auto a = make<GroupNormAttrs>();
+  a.mut()->epsilon = n.attr_float("epsilon", 1e-5), a.mut()->num_groups = groups;
+  Expr gamma = n.in(1), beta = n.in(2);
+  auto s = n.known_shape(0);
+  const auto channels = s.size() > 1 ? tir::as_int(s[1]) : std::nullopt;
+  if (groups < 1 || (channels && *channels % groups != 0))
+    n.malformed(fmt::format("GroupNormalization cannot split the channels into {} groups", groups));
+  if (n.since < 21) {
+    // The first version scales per group: every channel of a group takes its value.
+    if (!channels) n.unsupported("GroupNormalization of an unknown number of channels is not supported");
+    auto spread = [&](const Expr& v) {
+      return n.op("repeat", {v}, attrs<RepeatAttrs>(*channels / groups, int64_t(0)));
+    };
+    gamma = spread(gamma), beta = spread(beta);
+  }
+  return {n.op("nn.group_norm", {n.in(0), gamma, beta}, a)};
+}
+Values layer_norm(N& n) {
+  const bool rms = n.op_type() == "RMSNormalization";
+  const int64_t r = n.rank(0), axis = n.axis(n.attr_int("axis", -1), r);
+  Expr x = n.in(0);
+  const DataType t = n.dtype(0), stash = n.attr_int("stash_type", 1) == 1 && t != f64 ? f32 : t;
+  auto a = make<LayerNormAttrs>();
+  for (int64_t i = axis; i < r; ++i) a.mut()->axes.push_back(i);
+  a.mut()->epsilon = n.attr_float("epsilon", 1e-5);
+  // A scale of another shape than the normalised axes is multiplied afterwards.
+  auto fits = [&](size_t i) {
+    const auto s = n.shape(i), d = n.shape(0);
+    if (!s || !d || int64_t(s->size()) != r - axis) return false;
+    for (size_t k = 0; k < s->size(); ++k) {
+      const auto p = tir::as_int((*s)[k]), q = tir::as_int((*d)[size_t(axis) + k]);
+      if (!(p && q && *p == *q) && !(*s)[k].same_as((*d)[size_t(axis) + k])) return false;
+    }
+    return true;
+  };
+  const bool inside = (!n.has(1) || fits(1)) && (rms || !n.has(2) || fits(2)) && (n.has(1) || !n.has(2));
+  a.mut()->scale = inside && n.has(1);
+  a.mut()->center = !rms && inside && n.has(2);
+  Array<Expr> args{x};
+  if (a->scale) args.push_back(n.in(1));
+  if (a->center) args.push_back(n.in(2));
+  Expr y = n.op(rms ? "nn.rms_norm" : "nn.layer_norm", args, a);
+  if (!inside) {
+    if (n.has(1)) y = n.op("multiply", {y, n.in(1)});
+    if (!rms && n.has(2)) y = n.op("add", {y, n.in(2)});
+  }
+  Values out{y};
+  if (!rms && (n.wants_output(1) || n.wants_output(2))) {
+    Expr w = n.cast(x, stash);
+    auto axes = attrs<ReduceAttrs>(a->axes, true);
+    out.push_back(n.op("mean", {w}, axes));
+    out.push_back(n.op("rsqrt", {n.op("add", {n.op("variance", {w}, axes), n.scalar(a->epsilon, stash)})}));
+  }
+  return out;
+}
+Values lrn(N& n) {
+  auto a = make<LrnAttrs>();
+  a.mut()->size = n.need_int("size"), a.mut()->alpha = n.attr_float("alpha", 1e-4),
+  a.mut()->beta = n.attr_float("beta", 0.75), a.mut()->bias = n.attr_float("bias", 1);
+  if (a->size < 1 || a->size > (int64_t(1) << 31)) n.malformed(fmt::format("LRN has the size {}", a->size));
+  return {n.op("nn.lrn", {n.in(0)}, a)};
+}
+Values lp_norm(N& n) {
+  const int64_t p = n.attr_int("p", 2);
+  if (p != 1 && p != 2) n.malformed("'p' of LpNormalization must be 1 or 2");
+  Array<int64_t> axis{n.axis(n.attr_int("axis", -1), n.rank(0))};
+  Expr norm = n.op(p == 1 ? "l1_norm" : "l2_norm", {n.in(0)}, attrs<ReduceAttrs>(axis, true));
+  Expr zero = n.scalar(0, n.dtype(0)), y = n.op("divide", {n.in(0), norm});
+  return {n.op("where", {n.op("equal", {norm, zero}), zero, y})};
+}
+Values mvn(N& n) {
+  Ints axes = n.attr_ints("axes");
+  if (!n.has_attr("axes")) axes = {0, 2, 3};
+  auto a = attrs<ReduceAttrs>(list(axes), true);
+  Expr x = n.in(0), centred = n.op("subtract", {x, n.op("mean", {x}, a)});
+  Expr deviation = n.op("sqrt", {n.op("mean", {n.op("square", {centred})}, a)});
+  return {n.op("divide", {centred, n.op("add", {deviation, n.scalar(1e-9, n.dtype(0))})})};
+}
+const R m1("BatchNormalization", {1, 6, 7, 9, 14, 15}, batch_norm, "inference"),
+    m2("InstanceNormalization", {1, 6, 22}, instance_norm), m3("GroupNormalization", {18, 21}, group_norm),
+    m4("LayerNormalization", {17}, layer_norm), m5("RMSNormalization", {23}, layer_norm),
+    m6("LRN", {1, 13}, lrn), m7("LpNormalization", {1, 22}, lp_norm),
+    m8("MeanVarianceNormalization", {9, 13}, mvn);
+
+Values softmax(N& n) {
+  const char* name = n.op_type() == "Softmax" ? "nn.softmax" : "nn.log_softmax";
+  const int64_t r = n.rank(0);
+  if (r == 0) n.malformed(fmt::format("{} of a scalar", n.op_type()));
+  const int64_t axis = n.axis(n.attr_int("axis", n.since < 13 ? 1 : -1), r);
+  auto last = attrs<AxisAttrs>(axis);
+  if (n.since >= 13 || axis == r - 1) return {n.op(name, {n.in(0)}, last)};
+  // Up to version 12 all axes from `axis` on are one.
+  auto s = n.known_shape(0);
+  PrimExpr a = 1, b = 1;
+  for (int64_t i = 0; i < r; ++i) (i < axis ? a : b) = (i < axis ? a : b) * s[size_t(i)];
+  Expr y = n.op(name, {n.reshape(n.in(0), {simplify(a), simplify(b)})}, attrs<AxisAttrs>(int64_t(1)));
+  return {n.reshape(y, s)};
+}
+Values hardmax(N& n) {
+  const int64_t r = n.rank(0), axis = n.axis(n.attr_int("axis", n.since < 13 ? 1 : -1), r);
+  auto s = n.known_shape(0);
+  Expr x = n.in(0);
+  PrimExpr a = 1, b = 1;
+  const bool flat = n.since < 13 && axis != r - 1;
+  for (int64_t i = 0; i < r; ++i) (i < axis ? a : b) = (i < axis ? a : b) * s[size_t(i)];
+  if (flat) x = n.reshape(x, {simplify(a), simplify(b)});
+  const PrimExpr extent = flat ? simplify(b) : s[size_t(axis)];
+  const int64_t at = flat ? 1 : axis;
+  const auto depth = tir::as_int(extent);
+  if (!depth || *depth < 1) n.unsupported("Hardmax needs an axis of known size");
+  auto args = make<ArgReduceAttrs>();
+  args.mut()->axis = at;
+  Expr index = n.op("argmax", {x}, args);
+  Expr y = n.op("one_hot", {index, n.scalar(1, n.dtype(0)), n.scalar(0, n.dtype(0))},
+                attrs<OneHotAttrs>(*depth, at));
+  return {flat ? n.reshape(y, s) : y};
+}
+const R s1("Softmax", {1, 11, 13}, softmax), s2("LogSoftmax", {1, 11, 13}, softmax),
+    s3("Hardmax", {1, 11, 13}, hardmax);
+
+// ---------------------------------------------------------------- products
+Values gemm(N& n) {
+  Expr a = n.in(0), b = n.in(1);
+  const DataType t = n.dtype(0);
+  if (n.rank(0) != 2 || n.rank(1) != 2)
+    n.malformed(fmt::format("Gemm takes matrices, not tensors of rank {} and {}", n.rank(0), n.rank(1)));
+  if (n.attr_int("transA", 0) != 0) a = n.transpose(a, {1, 0});
+  const double alpha = n.attr_float("alpha", 1), beta = n.attr_float("beta", 1);
+  Expr y = n.attr_int("transB", 0) != 0 ? n.op("nn.dense", {a, b}) : n.op("matmul", {a, b});
+  if (alpha != 1) y = n.op("multiply", {y, n.scalar(alpha, t)});
+  if (n.has(2) && beta != 0) {
+    Expr c = n.in(2);
+    if (beta != 1) c = n.op("multiply", {c, n.scalar(beta, t)});
+    y = n.op("add", {y, c});
+  }
+  return {y};
+}
+Values matmul(N& n) { return {n.op("matmul", {n.in(0), n.in(1)})}; }
+Values einsum(N& n) {
+  std::string equation = n.attr_string("equation", "");
+  if (equation.empty()) n.malformed("Einsum needs the attribute 'equation'");
+  std::erase(equation, ' ');
+  Array<Expr> parts;
+  for (size_t i = 0; i < n.inputs(); ++i) parts.push_back(n.in(i));
+  return {n.op("einsum", {n.emit(tuple(parts))}, attrs<EinsumAttrs>(equation))};
+}
+const R g1("Gemm", {1, 6, 7, 9, 11, 13}, gemm), g2("MatMul", {1, 9, 13}, matmul), g3("Einsum", {12}, einsum);
+
+/// Integers minus their zero point, as int32; per-row and per-column zero points are shaped by `axis`.
+Expr shifted(N& n, size_t x, size_t zero, int64_t rank, int64_t axis) {
+  Expr v = n.cast(n.in(x), i32);
+  if (!n.has(zero)) return v;
+  Expr z = n.cast(n.in(zero), i32);
+  auto s = n.known_shape(zero);
+  if (s.size() == 1 && tir::is_const_int(s[0], 1))
+    z = n.reshape(z, {});
+  else if (s.size() == 1 && axis >= 0 && axis < rank) {
+    Array<PrimExpr> shape;
+    for (int64_t i = 0; i < rank; ++i) shape.push_back(i == axis ? s[0] : PrimExpr(1));
+    z = n.reshape(z, shape);
+  }
+  return n.op("subtract", {v, z});
+}
+Values matmul_integer(N& n) {
+  const int64_t ra = n.rank(0), rb = n.rank(1);
+  return {n.op("matmul", {shifted(n, 0, 2, ra, ra - 2), shifted(n, 1, 3, rb, rb - 1)})};
+}
+Values conv_integer(N& n) {
+  Window w = window(n, kernel_of(n, 1), true);
+  auto a = make<ConvAttrs>();
+  a.mut()->strides = list(w.strides), a.mut()->padding = list(w.pads), a.mut()->dilation = list(w.dilations),
+  a.mut()->groups = n.attr_int("group", 1);
+  return {n.op(fmt::format("nn.conv{}d", w.kernel.size()),
+               {shifted(n, 0, 2, n.rank(0), -1), shifted(n, 1, 3, n.rank(1), 0)}, a)};
+}
+const R g4("MatMulInteger", {10}, matmul_integer), g5("ConvInteger", {10}, conv_integer);
+
+Values dropout(N& n) {
+  if (n.has(2)) {
+    SmallRef training = n.small(2);
+    if (!training || training->items.size() != 1 || !tir::is_zero(training->items[0]))
+      n.unsupported("Dropout in training mode is not supported",
+                    "export the model in inference mode (model.eval())");
+  }
+  Values out{n.in(0)};
+  if (n.wants_output(1)) {
+    const DataType t =
+        n.since < 10 ? n.dtype(0) : boolean;  // the first versions give the mask the data's type
+    out.push_back(n.op("full_like", {n.in(0), n.scalar(1, t)}, attrs<DTypeAttrs>(t)));
+  }
+  return out;
+}
+const R d1("Dropout", {1, 6, 7, 10, 12, 13, 22}, dropout, "inference");
+
+}  // namespace
+}  // namespace tenon::onnx

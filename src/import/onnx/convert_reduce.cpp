@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: Apache-2.0
+// Converters: reductions, arg-reductions, scans, and branches.
+#include "import/onnx/importer.h"
+
+namespace tenon::onnx {
+namespace {
+
+using namespace op;
+using N = NodeContext;
+using R = RegisterConverter;
+
+Values reduce(N& n) {
+  static const std::map<std::string, const char*> names{
+      {"ReduceSum", "sum"},    {"ReduceMean", "mean"},
+      {"ReduceProd", "prod"},  {"ReduceMax", "max"},
+      {"ReduceMin", "min"},    {"ReduceL1", "l1_norm"},
+      {"ReduceL2", "l2_norm"}, {"ReduceSumSquare", "sum_square"},
+      {"ReduceLogSum", "sum"}, {"ReduceLogSumExp", "logsumexp"}};
+  const std::string& kind = n.op_type();
+  const int64_t moved = kind == "ReduceSum" ? 13 : 18;
+  std::vector<int64_t> axes = n.since < moved ? n.attr_ints("axes")
+                              : n.has(1)      ? n.const_ints(1, "axes")
+                                              : std::vector<int64_t>();
+  const bool keep = n.attr_int("keepdims", 1) != 0;
+  Expr x = n.in(0);
+  const DataType t = n.dtype(0);
+  auto finish = [&](Expr y) { return Values{kind == "ReduceLogSum" ? n.op("log", {y}) : y}; };
+  if (axes.empty() && n.since >= moved && n.attr_int("noop_with_empty_axes", 0) != 0) {
+    if (kind == "ReduceSum" || kind == "ReduceMean" || kind == "ReduceProd" || kind == "ReduceMax" ||
+        kind == "ReduceMin")
+      return {x};
+    // No axis is reduced, but what is done to each element is.
+    Expr y = n.op("expand_dims", {x}, make_attrs<AxesAttrs>(Array<int64_t>{-1}));
+    return finish(n.op(names.at(kind), {y}, make_attrs<ReduceAttrs>(Array<int64_t>{-1}, false)));
+  }
+  if (n.type(0).ndim == 0) {
+    if (!axes.empty())
+      for (int64_t a : axes)
+        if (a != 0 && a != -1) n.malformed(fmt::format("axis {} of {} is outside of rank 0", a, kind));
+    Expr y = n.op("expand_dims", {x}, make_attrs<AxesAttrs>(Array<int64_t>{0}));
+    return finish(n.op(names.at(kind), {y}, make_attrs<ReduceAttrs>(Array<int64_t>{0}, false)));
+  }
+  for (int64_t& a : axes) a = n.axis(a, n.rank(0));
+  if (t.is_bool()) {
+    // Largest and smallest of truth values (from version 20 on).
+    if (kind != "ReduceMax" && kind != "ReduceMin") n.malformed(fmt::format("{} of truth values", kind));
+    return {
+        n.op(kind == "ReduceMax" ? "any" : "all", {x}, make_attrs<ReduceAttrs>(Array<int64_t>(axes), keep))};
+  }
+  return finish(n.op(names.at(kind), {x}, make_attrs<ReduceAttrs>(Array<int64_t>(axes), keep)));
+}
+const R r1("ReduceSum", {1, 11, 13}, reduce), r2("ReduceMean", {1, 11, 13, 18}, reduce),
+    r3("ReduceProd", {1, 11, 13, 18}, reduce), r4("ReduceMax", {1, 11, 12, 13, 18, 20}, reduce),
+    r5("ReduceMin", {1, 11, 12, 13, 18, 20}, reduce), r6("ReduceL1", {1, 11, 13, 18}, reduce),
+    r7("ReduceL2", {1, 11, 13, 18}, reduce), r8("ReduceSumSquare", {1, 11, 13, 18}, reduce),
+    r9("ReduceLogSum", {1, 11, 13, 18}, reduce), r10("ReduceLogSumExp", {1, 11, 13, 18}, reduce);
+
+Values arg_reduce(N& n) {
+  auto a = make<ArgReduceAttrs>();
+  a.mut()->axis = n.axis(n.attr_int("axis", 0), n.rank(0));
+  a.mut()->keepdims = n.attr_int("keepdims", 1) != 0;
+  a.mut()->select_last_index = n.attr_int("select_last_index", 0) != 0;
+  return {n.op(n.op_type() == "ArgMax" ? "argmax" : "argmin", {n.in(0)}, a)};
+}
+const R a1("ArgMax", {1, 11, 12, 13}, arg_reduce), a2("ArgMin", {1, 11, 12, 13}, arg_reduce);
+
+Values cumsum(N& n) {
+  const auto axis = n.const_ints(1, "axis");
+  if (axis.size() != 1) n.malformed("'axis' of CumSum must be one number");
+  auto a = make<CumsumAttrs>();
+  a.mut()->axis = n.axis(axis[0], n.rank(0));
+  a.mut()->exclusive = n.attr_int("exclusive", 0) != 0, a.mut()->reverse = n.attr_int("reverse", 0) != 0;
+  return {n.op("cumsum", {n.in(0)}, a)};
+}
+const R a3("CumSum", {11, 14}, cumsum);
+
+// ---------------------------------------------------------------- branches
+Values if_(N& n) {
+  proto::GraphProto &yes = *n.attr_graph("then_branch"), &no = *n.attr_graph("else_branch");
+  if (yes.output_size() != no.output_size() || yes.output_size() < n.node.output_size())
+    n.malformed(fmt::format("the branches of If have {} and {} outputs, the node {}", yes.output_size(),
+                            no.output_size(), n.node.output_size()));
+  if (SmallRef c = n.small(0); c && c->items.size() == 1 && c->all_const()) {
+    Scope inner;
+    inner.parent = &n.scope;
+    return n.importer.convert_graph(*number_of(c->items[0]) != 0 ? yes : no, inner, n.env,
+                                    n.importer.depth + 1);
+  }
+  Expr condition = n.in(0);
+  if (!n.dtype(0).is_bool()) n.malformed("the condition of If must be a truth value");
+  if (n.type(0).ndim != 0) condition = n.reshape(condition, {});
+  bool poisoned = false;
+  Expr t = n.importer.convert_branch(yes, n.scope, n.env, "then branch", &poisoned);
+  Expr f = n.importer.convert_branch(no, n.scope, n.env, "else branch", &poisoned);
+  const int64_t outputs = yes.output_size();
+  if (poisoned) {
+    Value none;
+    none.poisoned = true;
+    return Values(size_t(outputs), none);
+  }
+  auto branch = make<graph::If>(condition, t, f);
+  branch.mut()->origin = n.origin;
+  Expr result = n.emit(branch);
+  if (outputs == 1) return {result};
+  Values out;
+  for (int64_t i = 0; i < outputs; ++i) out.push_back(n.item(result, i));
+  return out;
+}
+const R i1("If", {1, 11, 13, 16, 19, 21, 23, 24, 25}, if_);
+
+}  // namespace
+}  // namespace tenon::onnx

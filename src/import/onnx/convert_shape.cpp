@@ -1,0 +1,409 @@
+// SPDX-License-Identifier: Apache-2.0
+// Converters: operators that move, cut, join, index and create tensors.
+#include <algorithm>
+
+#include "analysis/analyzer.h"
+#include "import/onnx/importer.h"
+
+namespace tenon::onnx {
+namespace {
+
+using namespace op;
+using N = NodeContext;
+using R = RegisterConverter;
+using Shape = Array<PrimExpr>;
+
+template <class A, class... Args>
+ObjectRef attrs(Args&&... args) {
+  return make_attrs<A>(std::forward<Args>(args)...);
+}
+
+Array<int64_t> list(const std::vector<int64_t>& v) { return Array<int64_t>(v); }
+
+Values reshape(N& n) {
+  Shape want = n.sizes(1, "shape");
+  const bool allowzero = n.attr_int("allowzero", 0) != 0;
+  auto have = n.shape(0);
+  Shape out;
+  int rest = 0;
+  for (size_t i = 0; i < want.size(); ++i) {
+    const auto v = tir::as_int(want[i]);
+    if (v && *v < -1) n.malformed(fmt::format("the size {} in 'shape' of Reshape is negative", *v));
+    rest += v && *v == -1;
+    if (v && *v == 0 && !allowzero) {
+      if (have && i >= have->size())
+        n.malformed(fmt::format("'shape' of Reshape copies dimension {}, which the input does not have", i));
+      if (!have) n.unsupported("Reshape of a tensor whose shape is not known at import is not supported");
+      out.push_back((*have)[i]);
+    } else {
+      out.push_back(want[i]);
+    }
+  }
+  if (rest > 1) n.malformed("'shape' of Reshape has more than one -1");
+  return {n.op("reshape", {n.in(0), graph::shape_expr(out)})};
+}
+const R r1("Reshape", {1, 5, 13, 14, 19, 21, 23, 24, 25}, reshape, "shape known at import, maybe symbolic");
+
+Values transpose(N& n) {
+  std::vector<int64_t> perm = n.attr_ints("perm");
+  const int64_t r = n.rank(0);
+  if (!n.has_attr("perm"))
+    for (int64_t i = r; i-- > 0;) perm.push_back(i);
+  std::vector<int64_t> sorted = perm;
+  std::sort(sorted.begin(), sorted.end());
+  for (size_t i = 0; i < sorted.size(); ++i)
+    if (sorted[i] != int64_t(i) || int64_t(sorted.size()) != r)
+      n.malformed(fmt::format("'perm' of Transpose is no permutation of {} axes", r));
+  return {n.transpose(n.in(0), perm)};
+}
+const R r2("Transpose", {1, 13, 21, 23, 24, 25}, transpose);
+
+std::vector<int64_t> axes_input(N& n, int64_t moved) {
+  return n.since < moved ? n.attr_ints("axes") : n.has(1) ? n.const_ints(1, "axes") : std::vector<int64_t>();
+}
+
+Values squeeze(N& n) {
+  std::vector<int64_t> axes = axes_input(n, 13);
+  if (axes.empty() && !n.has_attr("axes") && !n.has(1)) {
+    Shape s = n.known_shape(0);
+    for (size_t i = 0; i < s.size(); ++i)
+      if (tir::is_const_int(s[i], 1)) axes.push_back(int64_t(i));
+  }
+  if (axes.empty()) return {n.in(0)};
+  return {n.op("squeeze", {n.in(0)}, attrs<AxesAttrs>(list(axes)))};
+}
+Values unsqueeze(N& n) {
+  std::vector<int64_t> axes = axes_input(n, 13);
+  if (axes.empty()) return {n.in(0)};
+  // Axes count in the result; the operator's order does not matter.
+  const int64_t r = n.rank(0) + int64_t(axes.size());
+  for (int64_t& a : axes) a = n.axis(a, r);
+  std::sort(axes.begin(), axes.end());
+  if (std::adjacent_find(axes.begin(), axes.end()) != axes.end())
+    n.malformed("an axis of Unsqueeze is given twice");
+  return {n.op("expand_dims", {n.in(0)}, attrs<AxesAttrs>(list(axes)))};
+}
+Values flatten(N& n) {
+  const int64_t r = n.rank(0);
+  int64_t axis = n.attr_int("axis", 1);
+  if (axis < -r || axis > r) n.malformed(fmt::format("axis {} of Flatten is outside of rank {}", axis, r));
+  if (axis < 0) axis += r;
+  if (axis == 1 && r == 2) return {n.in(0)};
+  Shape s = n.known_shape(0);
+  PrimExpr a = 1, b = 1;
+  for (int64_t i = 0; i < r; ++i) (i < axis ? a : b) = (i < axis ? a : b) * s[size_t(i)];
+  return {n.reshape(n.in(0), {simplify(a), simplify(b)})};
+}
+const R r3("Squeeze", {1, 11, 13, 21, 23, 24, 25}, squeeze),
+    r4("Unsqueeze", {1, 11, 13, 21, 23, 24, 25}, unsqueeze),
+    r5("Flatten", {1, 9, 11, 13, 21, 23, 24, 25}, flatten);
+
+Values concat(N& n) {
+  Array<Expr> parts;
+  for (size_t i = 0; i < n.inputs(); ++i) parts.push_back(n.in(i));
+  if (parts.empty()) n.malformed("Concat needs at least one input");
+  const int64_t axis = n.axis(n.need_int("axis"), n.rank(0));
+  if (parts.size() == 1) return {parts[0]};
+  return {n.op("concat", {n.emit(tuple(parts))}, attrs<AxisAttrs>(axis))};
+}
+const R r6("Concat", {1, 4, 11, 13}, concat);
+
+Values split(N& n) {
+  Expr x = n.in(0);
+  const int64_t axis = n.axis(n.attr_int("axis", 0), n.rank(0)), parts = n.node.output_size();
+  std::vector<int64_t> sizes;
+  if (n.since < 13)
+    sizes = n.attr_ints("split");
+  else if (n.has(1))
+    sizes = n.const_ints(1, "split");
+  const auto shape = n.shape(0);
+  const auto total = shape ? tir::as_int((*shape)[size_t(axis)]) : std::nullopt;
+  SplitAttrs a;
+  ObjectRef at;
+  if (sizes.empty()) {
+    const int64_t sections = n.attr_int("num_outputs", parts);
+    if (sections != parts || parts < 1)
+      n.malformed(fmt::format("Split has {} outputs and num_outputs={}", parts, sections));
+    if (total && *total % parts != 0 && n.since < 18)
+      n.malformed(fmt::format("Split of {} elements into {} equal parts is not possible", *total, parts));
+    at = attrs<SplitAttrs>(axis, sections, Array<int64_t>());
+  } else {
+    if (int64_t(sizes.size()) != parts)
+      n.malformed(fmt::format("Split has {} outputs and {} sizes", parts, sizes.size()));
+    Array<int64_t> indices;
+    int64_t sum = 0;
+    for (size_t i = 0; i < sizes.size(); ++i) {
+      if (sizes[i] < 0 || __builtin_add_overflow(sum, sizes[i], &sum))
+        n.malformed(fmt::format("Split has the impossible size {}", sizes[i]));
+      if (i + 1 < sizes.size()) indices.push_back(sum);
+    }
+    if (total && sum != *total)
+      n.malformed(fmt::format("the sizes of Split add up to {}, the axis has {}", sum, *total));
+    if (parts == 1) return {x};
+    at = attrs<SplitAttrs>(axis, int64_t(0), indices);
+  }
+  Expr t = n.op("split", {x}, at);
+  Values out;
+  for (int64_t i = 0; i < parts; ++i)
+    out.push_back(n.wants_output(size_t(i)) ? Value(n.item(t, i)) : Value());
+  return out;
+}
+const R r7("Split", {1, 2, 11, 13, 18}, split);
+
+Values slice(N& n) {
+  const int64_t r = n.rank(0);
+  std::vector<int64_t> axes, steps;
+  Shape begin, end;
+  if (n.since < 10) {
+    for (int64_t v : n.need_ints("starts")) begin.push_back(v);
+    for (int64_t v : n.need_ints("ends")) end.push_back(v);
+    axes = n.attr_ints("axes");
+  } else {
+    begin = n.sizes(1, "starts"), end = n.sizes(2, "ends");
+    if (n.has(3)) axes = n.const_ints(3, "axes");
+    if (n.has(4)) steps = n.const_ints(4, "steps");
+  }
+  if (axes.empty())
+    for (size_t i = 0; i < begin.size(); ++i) axes.push_back(int64_t(i));
+  if (steps.empty()) steps.assign(axes.size(), 1);
+  if (begin.size() != axes.size() || end.size() != axes.size() || steps.size() != axes.size())
+    n.malformed("the inputs of Slice have different lengths");
+  for (int64_t& a : axes) a = n.axis(a, r);
+  for (int64_t s : steps)
+    if (s == 0) n.malformed("a step of Slice is zero");
+  return {n.op("strided_slice", {n.in(0)}, attrs<StridedSliceAttrs>(list(axes), begin, end, list(steps)))};
+}
+const R r8("Slice", {1, 10, 11, 13}, slice, "axes and steps constant; starts and ends maybe symbolic");
+
+Values pad(N& n) {
+  const int64_t r = n.rank(0);
+  std::vector<int64_t> pads;
+  double value = 0;
+  std::vector<int64_t> axes;
+  const std::string mode = n.attr_string("mode", "constant");
+  if (n.since < 11) {
+    pads = n.need_ints("pads");
+    value = n.attr_float("value", 0);
+  } else {
+    pads = n.const_ints(1, "pads");
+    if (n.has(2)) {
+      const auto v = n.const_floats(2, "constant_value");
+      if (v.size() != 1) n.malformed("'constant_value' of Pad must be one number");
+      value = v[0];
+    }
+    if (n.has(3)) axes = n.const_ints(3, "axes");
+  }
+  if (mode != "constant" && mode != "reflect" && mode != "edge" && mode != "wrap")
+    n.malformed(fmt::format("the mode {} of Pad is not known", in_quotes(mode)));
+  if (axes.empty() && !(n.since >= 18 && n.has(3)))
+    for (int64_t i = 0; i < r; ++i) axes.push_back(i);
+  if (pads.size() != 2 * axes.size())
+    n.malformed(fmt::format("Pad needs {} widths, {} are given", 2 * axes.size(), pads.size()));
+  std::vector<int64_t> widths(size_t(2 * r), 0);
+  for (size_t i = 0; i < axes.size(); ++i) {
+    const size_t a = size_t(n.axis(axes[i], r));
+    for (size_t side = 0; side < 2; ++side) {
+      const int64_t w = pads[i + side * axes.size()];
+      if (w > (int64_t(1) << 40) || w < -(int64_t(1) << 40))
+        n.malformed(fmt::format("Pad has the absurd width {}", w));
+      widths[2 * a + side] = w;
+    }
+  }
+  return {n.op("pad", {n.in(0)}, attrs<PadAttrs>(list(widths), mode, value))};
+}
+const R r9("Pad", {1, 2, 11, 13, 18, 19, 21, 23, 24, 25}, pad);
+
+Values expand(N& n) {
+  Shape want = n.sizes(1, "shape"), have = n.known_shape(0), out;
+  const size_t rank = std::max(want.size(), have.size());
+  for (size_t i = 0; i < rank; ++i) {
+    const size_t from_end = rank - i;
+    const PrimExpr w = from_end <= want.size() ? want[want.size() - from_end] : PrimExpr(1);
+    const PrimExpr h = from_end <= have.size() ? have[have.size() - from_end] : PrimExpr(1);
+    if (auto v = tir::as_int(w); v && *v < 0)
+      n.malformed(fmt::format("'shape' of Expand has the negative size {}", *v));
+    const auto known = tir::as_int(h);
+    out.push_back(tir::is_one(w) || (known && *known != 1) ? h : w);
+    const auto asked = tir::as_int(w);
+    if (known && asked && *known != *asked && *known != 1 && *asked != 1)
+      n.malformed(fmt::format("Expand cannot stretch {} to {}", *known, *asked));
+  }
+  return {n.op("broadcast_to", {n.in(0), graph::shape_expr(out)})};
+}
+const R r10("Expand", {8, 13}, expand, "shape known at import, maybe symbolic");
+
+Values tile(N& n) {
+  const int64_t r = n.rank(0);
+  std::vector<int64_t> repeats = n.const_ints(1, "repeats");
+  if (int64_t(repeats.size()) != r)
+    n.malformed(fmt::format("Tile needs {} repeats, {} are given", r, repeats.size()));
+  for (int64_t v : repeats)
+    if (v < 0) n.malformed(fmt::format("Tile has the negative repeat {}", v));
+  return {n.op("tile", {n.in(0)}, attrs<TileAttrs>(list(repeats)))};
+}
+const R r11("Tile", {1, 6, 13}, tile);
+
+// ---------------------------------------------------------------- indexing
+Values gather(N& n) {
+  return {n.op("take", {n.in(0), n.in(1)}, attrs<AxisAttrs>(n.axis(n.attr_int("axis", 0), n.rank(0))))};
+}
+Values gather_elements(N& n) {
+  return {n.op("gather_elements", {n.in(0), n.in(1)},
+               attrs<AxisAttrs>(n.axis(n.attr_int("axis", 0), n.rank(0))))};
+}
+Values gather_nd(N& n) {
+  return {n.op("gather_nd", {n.in(0), n.in(1)}, attrs<GatherNdAttrs>(n.attr_int("batch_dims", 0)))};
+}
+std::string reduction(N& n) {
+  const std::string r = n.attr_string("reduction", "none");
+  if (r == "none") return "update";
+  if (r != "add" && r != "mul" && r != "max" && r != "min")
+    n.malformed(fmt::format("the reduction {} of {} is not known", in_quotes(r), n.op_type()));
+  return r;
+}
+Values scatter_elements(N& n) {
+  return {n.op("scatter_elements", {n.in(0), n.in(1), n.in(2)},
+               attrs<ScatterAttrs>(n.axis(n.attr_int("axis", 0), n.rank(0)), reduction(n)))};
+}
+Values scatter_nd(N& n) {
+  return {n.op("scatter_nd", {n.in(0), n.in(1), n.in(2)}, attrs<ScatterAttrs>(int64_t(0), reduction(n)))};
+}
+const R i1("Gather", {1, 11, 13}, gather), i2("GatherElements", {11, 13}, gather_elements),
+    i3("GatherND", {11, 12, 13}, gather_nd), i4("ScatterElements", {11, 13, 16, 18}, scatter_elements),
+    i5("Scatter", {9, 11}, scatter_elements), i6("ScatterND", {11, 13, 16, 18}, scatter_nd);
+
+Values one_hot(N& n) {
+  const auto depth = n.const_floats(1, "depth");
+  if (depth.size() != 1 || !(depth[0] >= 1) || depth[0] > double(int64_t(1) << 40))
+    n.malformed("'depth' of OneHot must be one positive number");
+  Expr indices = n.dtype(0).is_integer() ? n.in(0) : n.cast(n.in(0), i64);
+  Expr values = n.in(2);
+  auto value = [&](int64_t i) {
+    Expr one = n.op("strided_slice", {values},
+                    attrs<StridedSliceAttrs>(Array<int64_t>{0}, Shape{i}, Shape{i + 1}, Array<int64_t>{1}));
+    return n.op("reshape", {one, graph::shape_expr({})});
+  };
+  Expr off, on;
+  if (const auto* c = values.as<graph::Constant>(); c && c->data.size() == 2) {
+    off = n.scalar(c->data.element(0), c->data.dtype()), on = n.scalar(c->data.element(1), c->data.dtype());
+  } else {
+    off = value(0), on = value(1);
+  }
+  return {n.op("one_hot", {indices, on, off}, attrs<OneHotAttrs>(int64_t(depth[0]), n.attr_int("axis", -1)))};
+}
+Values trilu(N& n) {
+  int64_t k = 0;
+  if (n.has(1)) {
+    const auto v = n.const_ints(1, "k");
+    if (v.size() != 1) n.malformed("'k' of Trilu must be one number");
+    k = v[0];
+  }
+  return {n.op(n.attr_int("upper", 1) != 0 ? "triu" : "tril", {n.in(0)}, attrs<DiagonalAttrs>(k))};
+}
+const R i7("OneHot", {9, 11}, one_hot), i8("Trilu", {14}, trilu);
+
+Values depth_to_space(N& n) {
+  const int64_t block = n.need_int("blocksize");
+  if (block < 1 || block > (int64_t(1) << 20))
+    n.malformed(fmt::format("the block size {} of {} is not possible", block, n.op_type()));
+  const std::string mode = n.attr_string("mode", "DCR");
+  if (mode != "DCR" && mode != "CRD")
+    n.malformed(fmt::format("the mode {} of DepthToSpace is not known", in_quotes(mode)));
+  return {n.op(n.op_type() == "DepthToSpace" ? "depth_to_space" : "space_to_depth", {n.in(0)},
+               attrs<BlockSizeAttrs>(block, mode))};
+}
+const R i9("DepthToSpace", {1, 11, 13}, depth_to_space), i10("SpaceToDepth", {1, 13}, depth_to_space);
+
+// ---------------------------------------------------------------- creation
+/// A size that a file can claim in a few bytes is held against the limit before anything is made.
+void check_size(N& n, const Shape& shape, DataType t) {
+  int64_t total = std::max(1, t.bytes());
+  for (const PrimExpr& d : shape) {
+    const auto v = tir::as_int(d);
+    if (v && *v < 0) n.malformed(fmt::format("{} has the negative size {}", n.op_type(), *v));
+    if (v && *v == 0) return;
+    if (v && (__builtin_mul_overflow(total, *v, &total) || total > n.importer.options.max_tensor_bytes))
+      fail("T2015",
+           fmt::format("{} makes a tensor larger than the limit of {} bytes", n.op_type(),
+                       n.importer.options.max_tensor_bytes),
+           n.where(), "", ErrorKind::limit);
+  }
+}
+
+Values constant_of_shape(N& n) {
+  Shape shape = n.sizes(0, "input");
+  Expr value = n.scalar(0, f32);
+  DataType t = f32;
+  if (auto* p = n.attr_tensor("value")) {
+    const auto* c = n.importer.constant_of(*p, n.where()).as<graph::Constant>();
+    if (c->data.size() != 1) n.malformed("'value' of ConstantOfShape must be one number");
+    t = c->data.dtype();
+    value = graph::constant(c->data.reshape({}));
+  }
+  check_size(n, shape, t);
+  return {n.op("full", {graph::shape_expr(shape), value}, attrs<DTypeAttrs>(t))};
+}
+Values shape_of(N& n) {
+  if (n.op_type() == "Size")
+    n.unsupported("Size of a tensor whose shape is not known at import is not supported");
+  Expr s = n.op("shape_to_tensor", {n.op("shape_of", {n.in(0)})});
+  if (n.has_attr("start") || n.has_attr("end")) {
+    const int64_t b = n.attr_int("start", 0), e = n.attr_int("end", INT64_MAX);
+    s = n.op("strided_slice", {s},
+             attrs<StridedSliceAttrs>(Array<int64_t>{0}, Shape{b}, Shape{e}, Array<int64_t>{1}));
+  }
+  return {s};
+}
+Values range(N& n) {
+  const DataType t = n.dtype(0);
+  Array<Expr> args;
+  for (size_t i = 0; i < 3; ++i) {
+    SmallRef s = n.small(i);
+    if (!s || s->items.size() != 1) n.unsupported("Range with limits not known at import is not supported");
+    args.push_back(make<graph::PrimValue>(s->items[0]));
+  }
+  return {n.op("arange", args, attrs<DTypeAttrs>(t))};
+}
+Values eye_like(N& n) {
+  Shape s = n.known_shape(0);
+  if (s.size() != 2) n.malformed("EyeLike takes a matrix");
+  DataType t = n.dtype(0);
+  if (const int64_t code = n.attr_int("dtype", 0); code != 0) t = element_type(int(code));
+  if (t.is_void()) n.unsupported("EyeLike of this type is not supported");
+  return {n.op("eye", {make<graph::PrimValue>(s[0]), make<graph::PrimValue>(s[1])},
+               attrs<EyeAttrs>(n.attr_int("k", 0), t))};
+}
+Values constant(N& n) {
+  auto vector = [&](DataType t, std::vector<double> v, bool scalar) {
+    NDArray a = NDArray::empty(scalar ? std::vector<int64_t>{} : std::vector<int64_t>{int64_t(v.size())}, t);
+    for (size_t i = 0; i < v.size(); ++i) a.set_element(int64_t(i), v[i]);
+    return Values{graph::constant(a)};
+  };
+  if (auto* t = n.attr_tensor("value")) return {n.importer.constant_of(*t, n.where())};
+  if (n.has_attr("value_float")) return vector(f32, {n.attr_float("value_float", 0)}, true);
+  if (n.has_attr("value_floats")) return vector(f32, n.attr_floats("value_floats"), false);
+  auto integers = [&](const std::vector<int64_t>& v, bool scalar) {
+    NDArray a =
+        NDArray::empty(scalar ? std::vector<int64_t>{} : std::vector<int64_t>{int64_t(v.size())}, i64);
+    std::copy(v.begin(), v.end(), a.as_ptr<int64_t>());
+    return Values{graph::constant(a)};
+  };
+  if (n.has_attr("value_int")) return integers({n.attr_int("value_int", 0)}, true);
+  if (n.has_attr("value_ints")) return integers(n.attr_ints("value_ints"), false);
+  if (n.has_attr("value_string") || n.has_attr("value_strings"))
+    n.unsupported("constants of strings are not supported");
+  if (n.has_attr("sparse_value")) n.unsupported("sparse constants are not supported");
+  n.malformed("Constant has no value");
+}
+const R k1("ConstantOfShape", {9, 20, 21, 23, 24, 25}, constant_of_shape),
+    k2("Shape", {1, 13, 15, 19, 21, 23, 24, 25}, shape_of), k3("Size", {1, 13, 19, 21, 23, 24, 25}, shape_of),
+    k4("Range", {11}, range, "limits known at import"), k5("EyeLike", {9, 22}, eye_like),
+    k6("Constant", {1, 9, 11, 12, 13, 19, 21, 23, 24, 25}, constant, "strings and sparse values refused");
+
+Values identity(N& n) { return {n.in(0)}; }
+const R k7("Identity", {1, 13, 14, 16, 19, 21, 23, 24, 25}, identity);
+Values nonzero(N& n) { n.unsupported("NonZero of values not known at import is not supported"); }
+const R k8("NonZero", {9, 13}, nonzero, "values known at import");
+
+}  // namespace
+}  // namespace tenon::onnx

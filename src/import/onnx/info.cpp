@@ -1,0 +1,295 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a model says about itself, for `inspect`: nothing is converted, weights are not decoded. Work is
+// estimated from shapes that are declared or follow by simple rules.
+#include <algorithm>
+
+#include "import/onnx/importer.h"
+
+namespace tenon::onnx {
+namespace {
+
+using Shape = std::vector<int64_t>;
+
+int64_t product(const Shape& s) {
+  int64_t n = 1;
+  for (int64_t d : s)
+    if (__builtin_mul_overflow(n, std::max<int64_t>(d, 0), &n)) return INT64_MAX;
+  return n;
+}
+
+OnnxValueInfo value_info(const proto::ValueInfoProto& v) {
+  OnnxValueInfo out;
+  out.name = v.name();
+  if (!v.type().has_tensor_type()) return out;
+  const auto& t = v.type().tensor_type();
+  if (t.elem_type() != 0) {
+    const DataType d = element_type(t.elem_type());
+    out.dtype = d.is_void() ? onnx_type_name(t.elem_type()) : to_string(d);
+  }
+  out.has_shape = t.has_shape();
+  for (const auto& d : t.shape().dim())
+    out.shape.push_back(d.value_case() == proto::TensorShapeProto::Dimension::kDimValue
+                            ? std::to_string(d.dim_value())
+                        : d.dim_param().empty() ? "?"
+                                                : d.dim_param());
+  return out;
+}
+
+const proto::AttributeProto* attribute(const proto::NodeProto& n, const char* name) {
+  for (const auto& a : n.attribute())
+    if (a.name() == name) return &a;
+  return nullptr;
+}
+int64_t int_of(const proto::NodeProto& n, const char* name, int64_t otherwise) {
+  const auto* a = attribute(n, name);
+  return a ? a->i() : otherwise;
+}
+int64_t at(const proto::NodeProto& n, const char* name, size_t i, int64_t otherwise) {
+  const auto* a = attribute(n, name);
+  return a && int(i) < a->ints_size() ? a->ints(int(i)) : otherwise;
+}
+
+/// Shapes by simple rules, and floating operations of one node; -1 when not known.
+class Estimate {
+ public:
+  std::unordered_map<std::string, Shape> shapes;
+
+  double node(const proto::NodeProto& n) {
+    const std::string& op = n.op_type();
+    if (!is_onnx_domain(n.domain())) return -1;
+    static const std::set<std::string_view> moves{
+        "Reshape", "Transpose", "Squeeze",  "Unsqueeze",       "Flatten", "Concat",       "Split",
+        "Slice",   "Identity",  "Constant", "ConstantOfShape", "Shape",   "Size",         "Expand",
+        "Tile",    "Gather",    "Pad",      "Dropout",         "Cast",    "DepthToSpace", "SpaceToDepth"};
+    const Shape* x = find(n, 0);
+    const Shape* w = find(n, 1);
+    Shape out;
+    double flops = -1;
+    bool known = false;
+    if ((op == "Conv" || op == "ConvInteger") && x && w && w->size() == x->size() && x->size() >= 3) {
+      out = {(*x)[0], (*w)[0]};
+      if (!window(n, *x, Shape(w->begin() + 2, w->end()), out)) return -1;
+      known = true;
+      flops = 2.0 * double(product(out)) * double(product(Shape(w->begin() + 1, w->end())));
+    } else if (op == "ConvTranspose" && x && w && x->size() >= 3) {
+      flops = 2.0 * double(product(*x)) * double(product(Shape(w->begin() + 1, w->end())));
+    } else if ((op == "MaxPool" || op == "AveragePool" || op == "LpPool") && x && x->size() >= 3) {
+      Shape kernel;
+      for (size_t i = 0; i + 2 < x->size(); ++i) kernel.push_back(at(n, "kernel_shape", i, 1));
+      out = {(*x)[0], (*x)[1]};
+      if (!window(n, *x, kernel, out)) return -1;
+      known = true;
+      flops = double(product(out)) * double(product(kernel));
+    } else if (op.rfind("Global", 0) == 0 && x && x->size() >= 2) {
+      out = Shape(x->size(), 1);
+      out[0] = (*x)[0], out[1] = (*x)[1];
+      known = true;
+      flops = double(product(*x));
+    } else if (op == "Gemm" && x && w && x->size() == 2 && w->size() == 2) {
+      const bool ta = int_of(n, "transA", 0) != 0, tb = int_of(n, "transB", 0) != 0;
+      out = {(*x)[ta ? 1 : 0], (*w)[tb ? 0 : 1]};
+      known = true;
+      flops = 2.0 * double(product(out)) * double((*x)[ta ? 0 : 1]);
+    } else if ((op == "MatMul" || op == "MatMulInteger") && x && w && x->size() >= 2 && w->size() >= 2) {
+      out = x->size() >= w->size() ? *x : *w;
+      out[out.size() - 2] = (*x)[x->size() - 2], out.back() = w->back();
+      known = true;
+      flops = 2.0 * double(product(out)) * double(x->back());
+    } else if (op == "Flatten" && x) {
+      int64_t axis = std::clamp<int64_t>(int_of(n, "axis", 1), 0, int64_t(x->size()));
+      out = {product(Shape(x->begin(), x->begin() + axis)), product(Shape(x->begin() + axis, x->end()))};
+      known = true;
+      flops = 0;
+    } else if (op == "Concat" && x) {
+      out = *x;
+      const int64_t axis = int_of(n, "axis", 0), a = axis < 0 ? axis + int64_t(x->size()) : axis;
+      if (a < 0 || a >= int64_t(x->size())) return 0;
+      for (int i = 1; i < n.input_size(); ++i) {
+        const Shape* s = find(n, size_t(i));
+        if (!s || s->size() != x->size() ||
+            __builtin_add_overflow(out[size_t(a)], (*s)[size_t(a)], &out[size_t(a)]))
+          return 0;
+      }
+      known = true;
+      flops = 0;
+    } else if (op == "Identity" || op == "Dropout" || op == "Cast") {
+      if (x) out = *x, known = true;
+      flops = 0;
+    } else if (moves.count(op)) {
+      flops = 0;
+    } else if (op.rfind("Reduce", 0) == 0 || op == "ArgMax" || op == "ArgMin") {
+      if (x) flops = double(product(*x));
+    } else if (x) {
+      static const std::map<std::string_view, double> cost{{"BatchNormalization", 2},
+                                                           {"Softmax", 5},
+                                                           {"LogSoftmax", 6},
+                                                           {"LRN", 8},
+                                                           {"LayerNormalization", 8},
+                                                           {"InstanceNormalization", 8},
+                                                           {"Sigmoid", 4},
+                                                           {"Tanh", 4},
+                                                           {"Exp", 2},
+                                                           {"Erf", 4},
+                                                           {"Gelu", 6},
+                                                           {"HardSigmoid", 3},
+                                                           {"HardSwish", 5},
+                                                           {"Relu", 1},
+                                                           {"LeakyRelu", 2},
+                                                           {"PRelu", 2},
+                                                           {"Clip", 2},
+                                                           {"Sqrt", 1},
+                                                           {"Add", 1},
+                                                           {"Sub", 1},
+                                                           {"Mul", 1},
+                                                           {"Div", 1},
+                                                           {"Pow", 4},
+                                                           {"Max", 1},
+                                                           {"Min", 1},
+                                                           {"Sum", 1},
+                                                           {"Mean", 1},
+                                                           {"Where", 1},
+                                                           {"Abs", 1},
+                                                           {"Neg", 1},
+                                                           {"Log", 2},
+                                                           {"Reciprocal", 1}};
+      auto c = cost.find(op);
+      if (c != cost.end()) {
+        out = *x;
+        known = true;
+        // The larger operand's shape stands for the broadcast one.
+        for (int i = 1; i < n.input_size() && (op != "BatchNormalization"); ++i)
+          if (const Shape* s = find(n, size_t(i)); s && product(*s) > product(out)) out = *s;
+        flops = c->second * double(product(out));
+      }
+    }
+    if (known && n.output_size() > 0) shapes.emplace(n.output(0), out);
+    return flops;
+  }
+
+ private:
+  const Shape* find(const proto::NodeProto& n, size_t i) const {
+    if (int(i) >= n.input_size()) return nullptr;
+    auto it = shapes.find(n.input(int(i)));
+    return it == shapes.end() ? nullptr : &it->second;
+  }
+  static bool window(const proto::NodeProto& n, const Shape& x, const Shape& kernel, Shape& out) {
+    const size_t spatial = x.size() - 2;
+    const auto* mode = attribute(n, "auto_pad");
+    const bool same = mode && mode->s().rfind("SAME", 0) == 0;
+    for (size_t i = 0; i < spatial; ++i) {
+      const int64_t stride = at(n, "strides", i, 1), dilation = at(n, "dilations", i, 1),
+                    pads = at(n, "pads", i, 0) + at(n, "pads", i + spatial, 0);
+      if (stride < 1 || dilation < 1 || dilation > 1 << 20 || kernel[i] > 1 << 20 ||
+          std::abs(pads) > 1 << 30 || x[i + 2] > int64_t(1) << 40)
+        return false;
+      const int64_t span = x[i + 2] + pads - (kernel[i] - 1) * dilation - 1;
+      const int64_t up = int_of(n, "ceil_mode", 0) != 0 ? stride - 1 : 0;
+      out.push_back(same ? (x[i + 2] + stride - 1) / stride : span < 0 ? 0 : (span + up) / stride + 1);
+    }
+    return true;
+  }
+};
+
+/// Counts operators of a graph and of everything nested in it.
+template <class Graph>
+void count_operators(const Graph& g, std::map<std::pair<std::string, std::string>, int64_t>& counts) {
+  std::vector<const proto::NodeProto*> todo;
+  for (const auto& n : g.node()) todo.push_back(&n);
+  while (!todo.empty()) {
+    const auto* n = todo.back();
+    todo.pop_back();
+    ++counts[{is_onnx_domain(n->domain()) ? "" : n->domain(), n->op_type()}];
+    for (const auto& a : n->attribute()) {
+      if (a.has_g())
+        for (const auto& m : a.g().node()) todo.push_back(&m);
+      for (const auto& sub : a.graphs())
+        for (const auto& m : sub.node()) todo.push_back(&m);
+    }
+  }
+}
+
+OnnxInfo info_of(const ModelFile& file, const ImportOptions& options) {
+  const auto& m = file.model;
+  OnnxInfo info;
+  info.ir_version = m.ir_version(), info.model_version = m.model_version();
+  info.producer = m.producer_name(), info.producer_version = m.producer_version(), info.domain = m.domain();
+  info.graph_name = m.graph().name();
+  for (const auto& o : m.opset_import())
+    info.opsets[is_onnx_domain(o.domain()) ? "" : o.domain()] = o.version();
+  if (auto it = info.opsets.find(""); it != info.opsets.end()) info.opset = it->second;
+  for (const auto& e : m.metadata_props()) info.metadata[e.key()] = e.value();
+  std::set<std::string> own;
+  for (const auto& f : m.functions()) {
+    info.functions.push_back((f.domain().empty() ? "" : f.domain() + "::") + f.name());
+    own.insert((is_onnx_domain(f.domain()) ? "" : f.domain()) + "::" + f.name());
+  }
+  Estimate estimate;
+  std::set<std::string> initializers;
+  for (const auto& t : m.graph().initializer()) {
+    initializers.insert(t.name());
+    ++info.initializers;
+    const DataType d = element_type(t.data_type());
+    int64_t n = 1;
+    try {
+      n = checked_elements(t, d.is_void() ? u8 : d, options,
+                           fmt::format("{}, initialiser {}", file.name, in_quotes(t.name())));
+    } catch (const DiagnosticError&) {
+      continue;  // inspect shows what is there; importing refuses it
+    }
+    info.parameters += n;
+    if (!d.is_void()) info.parameter_bytes += int64_t(storage_bytes(n, d));
+    estimate.shapes[t.name()] = Shape(t.dims().begin(), t.dims().end());
+  }
+  auto declare = [&](const proto::ValueInfoProto& v) {
+    if (!v.type().has_tensor_type() || !v.type().tensor_type().has_shape()) return;
+    Shape s;
+    for (const auto& d : v.type().tensor_type().shape().dim()) {
+      auto given = options.dims.find(d.dim_param());
+      // A symbolic dimension without a value counts once: the figure is per item.
+      s.push_back(d.value_case() == proto::TensorShapeProto::Dimension::kDimValue && d.dim_value() >= 0
+                      ? d.dim_value()
+                  : given != options.dims.end() ? given->second
+                                                : 1);
+    }
+    estimate.shapes.emplace(v.name(), s);
+  };
+  for (const auto& v : m.graph().input()) {
+    declare(v);
+    if (!initializers.count(v.name())) info.inputs.push_back(value_info(v));
+  }
+  for (const auto& v : m.graph().value_info()) declare(v);
+  for (const auto& v : m.graph().output()) {
+    declare(v);
+    info.outputs.push_back(value_info(v));
+  }
+  std::map<std::pair<std::string, std::string>, int64_t> counts;
+  count_operators(m.graph(), counts);
+  for (const auto& f : m.functions()) count_operators(f, counts);
+  for (const auto& [key, count] : counts)
+    info.operators.push_back(
+        {key.first, key.second, count,
+         find_converter(key.first, key.second) != nullptr || own.count(key.first + "::" + key.second) > 0});
+  std::stable_sort(info.operators.begin(), info.operators.end(),
+                   [](const auto& a, const auto& b) { return a.count > b.count; });
+  for (const auto& n : m.graph().node()) {
+    const double flops = estimate.node(n);
+    info.nodes.push_back(
+        {n.name().empty() && n.output_size() > 0 ? n.output(0) : n.name(), n.op_type(), flops});
+    if (flops < 0)
+      ++info.flops_unknown;
+    else
+      info.flops += flops;
+  }
+  return info;
+}
+
+}  // namespace
+
+OnnxInfo read_onnx_info(const std::string& path, const ImportOptions& options) {
+  return info_of(open_model(path, options), options);
+}
+OnnxInfo read_onnx_info_bytes(std::string_view bytes, const std::string& name, const ImportOptions& options) {
+  return info_of(parse_model(bytes, name, {}, options), options);
+}
+
+}  // namespace tenon::onnx
