@@ -196,8 +196,10 @@ NDArray read_tensor_proto(const std::string& path, std::string* tensor_name) {
 }
 
 bool looks_like_onnx(std::string_view head) {
-  // ir_version comes first in what every exporter writes: field 1, a small number.
-  return head.size() >= 2 && head[0] == '\x08' && head[1] > 0 && head[1] < 64;
+  // Script text has no control characters; anything else is for the importer, whose refusals know other formats.
+  for (unsigned char c : head)
+    if ((c < 32 && c != '\n' && c != '\r' && c != '\t' && c != '\f') || c == 127) return true;
+  return false;
 }
 
 }  // namespace tenon::onnx

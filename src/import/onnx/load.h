@@ -23,7 +23,7 @@ IRModule import_onnx(const std::string& path, const ImportOptions& options = {})
 IRModule import_onnx_bytes(std::string_view bytes, const std::string& name, const ImportOptions& options = {},
                            const std::string& folder = {});
 
-/// Whether the content looks like an ONNX model (as opposed to script text).
+/// Whether the content is binary and so the importer's (as opposed to script text).
 bool looks_like_onnx(std::string_view head);
 
 struct OnnxValueInfo {
