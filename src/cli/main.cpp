@@ -42,7 +42,7 @@ extern "C" void interrupted(int) { std::_Exit(int(ErrorKind::interrupted)); }
 int main(int argc, char** argv) {
   std::signal(SIGINT, interrupted);
   std::signal(SIGPIPE, SIG_DFL);
-  CLI::App app("Tenon compiles trained models to native code and runs them.");
+  CLI::App app("Tenon compiles trained models to native code and runs them.", "tenon");
   app.set_version_flag("--version", "tenon " TENON_VERSION);
   app.require_subcommand(1);
   app.get_formatter()->column_width(26);

@@ -17,7 +17,7 @@ void add_compile_options(CLI::App& app, ModelOptions& o) {
   app.add_option("MODEL", o.model,
                  "ONNX file, artifact (.so) or module in script text (.tir, - for standard input)")
       ->required();
-  app.add_option("--dim", o.dims, "value of a symbolic dimension, repeatable")->type_name("NAME=N");
+  app.add_option("--dim", o.dims, "value of a symbolic dimension, repeatable")->type_name("NAME=N")->allow_extra_args(false);
   app.add_option("--target", o.target, "llvm (this host), llvm -mcpu=NAME, c")->type_name("TARGET");
   app.add_option("-O", o.opt_level, "optimisation level")
       ->check(CLI::Range(0, 3))
@@ -30,7 +30,7 @@ void add_compile_options(CLI::App& app, ModelOptions& o) {
       ->check(CLI::Range(1, 1024))
       ->type_name("N");
   app.add_flag("--verify", o.verify, "check every pass by executing the module before and after it");
-  app.add_option("--print-after", o.print_after, "print the module behind a pass (all: every pass)")
+  app.add_option("--print-after", o.print_after, "print the module behind a pass (all: every pass)")->allow_extra_args(false)
       ->type_name("PASS");
   app.add_option("--dump", o.dump, "write the module behind every pass into a folder")->type_name("DIR");
   app.add_flag("--time-passes", o.time_passes, "print the time of every pass");
@@ -39,7 +39,8 @@ void add_run_options(CLI::App& app, ModelOptions& o) {
   add_compile_options(app, o);
   app.add_option("-i,--input", o.inputs,
                  "an input: @file.npy, @file.pb, 2x3xf32=@file.bin, 2x3xf32=0.5, 2x3xf32 (random), [1,2,3]")
-      ->type_name("NAME=VALUE");
+      ->type_name("NAME=VALUE")
+      ->allow_extra_args(false);
   app.add_option("--data", o.data, "ONNX test data set: input_0.pb … and output_0.pb …")->type_name("DIR");
   app.add_option("--seed", o.seed, "seed of inputs that are not given")
       ->capture_default_str()
