@@ -1,0 +1,167 @@
+// SPDX-License-Identifier: Apache-2.0
+// What kind of block a block is, and which regions it touches seen from a loop: the facts that legality
+// checks ask for.
+#include "ir/intrinsic.h"
+#include "schedule/state.h"
+
+namespace tenon::sched {
+
+using namespace tir;
+
+bool uses(const ObjectRef& e, const Var* v) {
+  bool found = false;
+  pre_order(e, [&](const ObjectRef& n) {
+    found = found || n.get() == v;
+    return !found;
+  });
+  return found;
+}
+bool uses_any(const ObjectRef& e, const std::unordered_set<const Var*>& vars) {
+  bool found = false;
+  pre_order(e, [&](const ObjectRef& n) {
+    if (const auto* v = n.as<Var>()) found = found || vars.count(v);
+    return !found;
+  });
+  return found;
+}
+
+bool is_complete(const Ref<Block>& b) {
+  if (b->init) return false;
+  for (const IterVar& v : b->iter_vars)
+    if (v->kind != IterKind::spatial) return false;
+  for (const BufferRegion& w : b->writes)
+    for (const BufferRegion& r : b->reads)
+      if (r->buffer.same_as(w->buffer)) return false;
+  return true;
+}
+
+bool is_reduction(const Ref<Block>& b) {
+  if (!b->init) return false;
+  std::unordered_set<const Var*> reduce;
+  for (const IterVar& v : b->iter_vars) {
+    if (v->kind == IterKind::reduce) reduce.insert(v->var.get());
+    else if (v->kind != IterKind::spatial) return false;
+  }
+  for (const BufferRegion& w : b->writes)
+    if (uses_any(w->region, reduce)) return false;
+  return true;
+}
+
+bool is_parameter(const State& s, const Buffer& b) {
+  for (auto [p, buffer] : s.function->buffer_map)
+    if (buffer.same_as(b)) return true;
+  return false;
+}
+
+bool has_effects(const ObjectRef& body) {
+  bool found = false;
+  pre_order(body, [&](const ObjectRef& n) {
+    if (const auto* c = n.as<Call>()) {
+      const Intrinsic* i = find_intrinsic(c->op);
+      found = found || !i || !i->pure || c->op == "tir.address_of";
+    }
+    return !found;
+  });
+  return found;
+}
+
+Ref<Block> with_regions(Ref<Block> b) {
+  AccessRegions access = detect_access_regions(b);
+  Block* e = b.edit();
+  e->writes = access.writes;
+  e->reads = Array<BufferRegion>();
+  for (const BufferRegion& r : access.reads) {
+    bool own = false;  // a reduction's accumulator is no input while the block has its init
+    if (e->init)
+      for (const BufferRegion& w : access.writes) own = own || w->buffer.same_as(r->buffer);
+    if (!own) e->reads.push_back(r);
+  }
+  return b;
+}
+
+std::vector<Array<PrimExpr>> load_indices(const ObjectRef& body, const Buffer& b) {
+  std::vector<Array<PrimExpr>> out;
+  pre_order(body, [&](const ObjectRef& n) {
+    if (const auto* l = n.as<BufferLoad>())
+      if (l->buffer.same_as(b)) out.push_back(l->indices);
+    return !n.is<BufferNode>();
+  });
+  return out;
+}
+
+const BufferStore* only_store(const Ref<Block>& b) {
+  const auto* s = b->body.as<BufferStore>();
+  return s && !s->predicate && b->match_buffers.empty() && b->alloc_buffers.empty() ? s : nullptr;
+}
+
+bool plainly_used(const ObjectRef& body, const Buffer& b) {
+  bool plain = true;
+  pre_order(body, [&](const ObjectRef& n) {
+    if (const auto* l = n.as<BufferLoad>()) plain = plain && !(l->buffer.same_as(b) && l->predicate);
+    else if (const auto* s = n.as<BufferStore>()) plain = plain && !(s->buffer.same_as(b) && s->predicate);
+    else if (const auto* m = n.as<MatchBufferRegionNode>()) plain = plain && !m->source->buffer.same_as(b);
+    else if (const auto* c = n.as<Call>()) plain = plain && !(c->op == "tir.address_of" && c->args[0].is<BufferLoad>() && c->args[0].as<BufferLoad>()->buffer.same_as(b));
+    else if (n.get() == b->data.get()) plain = false;
+    return plain && !n.is<BufferNode>();
+  });
+  return plain;
+}
+
+std::optional<std::vector<int>> trivial_indices(const Array<PrimExpr>& indices, const Array<IterVar>& iters, const Buffer& b) {
+  std::vector<int> out;
+  std::vector<bool> used(iters.size());
+  for (size_t d = 0; d < indices.size(); ++d) {
+    if (is_zero(indices[d]) && is_one(b->shape[d])) {
+      out.push_back(-1);
+      continue;
+    }
+    int at = -1;
+    for (size_t i = 0; i < iters.size(); ++i)
+      if (iters[i]->var.get() == indices[d].get()) at = int(i);
+    if (at < 0 || used[size_t(at)]) return std::nullopt;
+    used[size_t(at)] = true;
+    out.push_back(at);
+  }
+  return out;
+}
+
+LoopRole role_of(const Ref<BlockRealize>& r, const Var* loop) {
+  bool spatial = false, reduce = false;
+  for (size_t i = 0; i < r->iter_values.size(); ++i)
+    if (uses(r->iter_values[i], loop)) (r->block->iter_vars[i]->kind == IterKind::spatial ? spatial : reduce) = true;
+  return spatial && reduce ? LoopRole::mixed : spatial ? LoopRole::spatial : reduce ? LoopRole::reduce : LoopRole::unused;
+}
+
+void bind_loops(const State& s, Analyzer& a, int32_t id) {
+  // Symbolic sizes are at least 0; outer ranges are known before inner ones.
+  for (auto [p, b] : s.function->buffer_map)
+    for (const PrimExpr& d : b->shape)
+      if (const auto* v = d.as<Var>()) a.assume_size(VarRef(v), 1);
+  std::vector<const Entry*> path;
+  for (int32_t p = id; p >= 0; p = s.parent(p)) path.push_back(&s.entries[size_t(p)]);
+  for (size_t i = path.size(); i-- > 0;) {
+    if (const auto* l = path[i]->node.as<For>()) {
+      a.bind(l->loop_var, range(l->min, l->extent), true);
+    } else if (path[i] != path.front() || !s.is_block(id)) {
+      for (const IterVar& v : path[i]->node.as<BlockRealize>()->block->iter_vars) a.bind(v->var, v->dom, true);
+    }
+  }
+}
+
+BufferRegion region_below(const State& s, const Leaf& leaf, const BufferRegion& region, int32_t above, Analyzer& a) {
+  VarMap values;
+  for (size_t i = 0; i < leaf.realize->iter_values.size(); ++i)
+    values[leaf.realize->block->iter_vars[i]->var.get()] = leaf.realize->iter_values[i];
+  Array<Range> ranges;
+  for (const Range& r : region->region)
+    ranges.push_back(range(a.simplify(substitute(r->min, values)), a.simplify(substitute(r->extent, values))));
+  std::unordered_map<const Var*, Range> domain;
+  for (int32_t l : s.loops_between(leaf.id, above)) {
+    Ref<For> loop = s.loop(l);
+    domain[loop->loop_var.get()] = range(loop->min, loop->extent);
+  }
+  BufferRegion at = make<BufferRegionNode>(region->buffer, ranges);
+  return domain.empty() ? at : union_regions({at}, domain, a);
+}
+
+}  // namespace tenon::sched

@@ -1,0 +1,249 @@
+// SPDX-License-Identifier: Apache-2.0
+// The face of a schedule: handles in and out, one recorded step for each primitive, copies on write.
+#include "schedule/schedule.h"
+
+#include <fmt/format.h>
+
+#include "schedule/replay.h"
+#include "schedule/state.h"
+
+namespace tenon {
+
+using namespace tir;
+
+struct Schedule::State : sched::State {
+  using sched::State::State;
+};
+
+namespace {
+std::vector<int32_t> ids(const std::vector<LoopRV>& loops) {
+  std::vector<int32_t> out;
+  for (LoopRV l : loops) out.push_back(l.id);
+  return out;
+}
+std::vector<LoopRV> as_loops(const std::vector<int32_t>& ids) {
+  std::vector<LoopRV> out;
+  for (int32_t i : ids) out.push_back({i});
+  return out;
+}
+std::vector<BlockRV> as_blocks(const std::vector<int32_t>& ids) {
+  std::vector<BlockRV> out;
+  for (int32_t i : ids) out.push_back({i});
+  return out;
+}
+AttrMap attr(const char* key, Any value) {
+  AttrMap map;
+  map.set(key, std::move(value));
+  return map;
+}
+
+/// Introduces handles that no earlier step made, so that the trace stands alone.
+void introduce(sched::State& s, const std::vector<int32_t>& inputs, std::vector<TraceStep>& before) {
+  auto name_block = [&](int32_t id) {
+    if (!s.named.insert(id).second) return;
+    before.push_back({"get_block", {}, {id}, attr("name", Any(s.entries[size_t(id)].label))});
+  };
+  for (int32_t id : inputs) {
+    if (s.named.count(id)) continue;
+    if (s.is_block(id)) {
+      name_block(id);
+      continue;
+    }
+    std::vector<int32_t> below = s.blocks_below(id);
+    CHECK(!below.empty(), "a loop without a block below cannot be named in a trace");
+    name_block(below[0]);
+    std::vector<int32_t> loops = s.loops_of(below[0]);
+    before.push_back({"get_loops", {Any(below[0])}, loops, {}});
+    s.named.insert(loops.begin(), loops.end());
+  }
+}
+
+/// Runs one primitive on the state and records it. A refused step leaves no trace and changes nothing.
+template <class S, class F>
+std::vector<int32_t> step(std::shared_ptr<S>& state, std::string name, const std::vector<int32_t>& inputs, AttrMap attrs, F run) {
+  if (state.use_count() > 1) {
+    state = std::make_shared<S>(*state);
+    state->facts = std::make_shared<sched::FactCache>(*state->facts);
+  }
+  sched::State& s = *state;
+  for (int32_t id : inputs) s.entry(id);
+  s.step = name;
+  std::vector<TraceStep> before;
+  const std::unordered_set<int32_t> named = s.named;
+  introduce(s, inputs, before);
+  std::vector<int32_t> out;
+  try {
+    out = run(s);
+  } catch (...) {
+    s.named = named;
+    throw;
+  }
+  for (TraceStep& b : before) s.trace.steps.push_back(std::move(b));
+  TraceStep t{std::move(name), {}, out, std::move(attrs)};
+  for (int32_t id : inputs) t.inputs.emplace_back(id);
+  s.trace.steps.push_back(std::move(t));
+  s.named.insert(out.begin(), out.end());
+  return out;
+}
+}  // namespace
+
+Schedule::Schedule(PrimFunc function, uint64_t seed) : state_(std::make_shared<State>(std::move(function), seed)) {}
+Schedule::Schedule(const Schedule&) = default;
+Schedule& Schedule::operator=(const Schedule&) = default;
+Schedule::~Schedule() = default;
+PrimFunc Schedule::function() const { return state_->function; }
+const Trace& Schedule::trace() const { return state_->trace; }
+
+Schedule Schedule::replay(PrimFunc function, const Trace& trace) {
+  Schedule s(std::move(function));
+  sched::replay_steps(s, trace);
+  return s;
+}
+
+// ---------------------------------------------------------------- handles
+BlockRV Schedule::get_block(const std::string& name) {
+  auto it = state_->names.find(name);
+  if (it == state_->names.end()) {
+    std::string known;
+    for (const sched::Leaf& l : state_->scope(state_->id_of(state_->function->body))->leaves) known += (known.empty() ? "" : ", ") + l.realize->block->name;
+    throw ScheduleError(ErrorKind::model, "T0704", fmt::format("the program has no block '{}'", name), state_->sketch({}), known.empty() ? "" : "its blocks are " + known);
+  }
+  return {it->second};
+}
+std::vector<BlockRV> Schedule::blocks() const {
+  std::vector<BlockRV> out;
+  std::vector<int32_t> stack{state_->id_of(state_->function->body)};
+  while (!stack.empty()) {
+    int32_t id = stack.back();
+    stack.pop_back();
+    std::vector<int32_t> below = state_->children(id);
+    if (state_->is_block(id) && below.empty() && state_->parent(id) >= 0) out.push_back({id});
+    stack.insert(stack.end(), below.rbegin(), below.rend());
+  }
+  return out;
+}
+std::vector<LoopRV> Schedule::get_loops(BlockRV block) {
+  state_->realize(block.id);
+  return as_loops(state_->loops_of(block.id));
+}
+std::vector<BlockRV> Schedule::get_child_blocks(LoopRV loop) {
+  state_->loop(loop.id);
+  return as_blocks(state_->blocks_below(loop.id));
+}
+static std::vector<int32_t> related(sched::State& s, int32_t block, bool producers) {
+  auto scope = s.scope(s.scope_of(block));
+  Ref<Block> b = s.block(block);
+  std::vector<int32_t> out;
+  for (const sched::Leaf& l : scope->leaves) {
+    if (l.id == block) continue;
+    bool related = false;
+    for (const BufferRegion& r : producers ? b->reads : b->writes) related = related || (producers ? l.writes(r->buffer) : l.reads(r->buffer));
+    if (related) out.push_back(l.id);
+  }
+  return out;
+}
+std::vector<BlockRV> Schedule::get_producers(BlockRV block) {
+  state_->realize(block.id);
+  return as_blocks(related(*state_, block.id, true));
+}
+std::vector<BlockRV> Schedule::get_consumers(BlockRV block) {
+  state_->realize(block.id);
+  return as_blocks(related(*state_, block.id, false));
+}
+std::vector<BlockRV> Schedule::get_output_blocks() {
+  std::vector<BlockRV> out;
+  for (BlockRV b : blocks())
+    for (const BufferRegion& w : state_->block(b.id)->writes)
+      if (sched::is_parameter(*state_, w->buffer)) {
+        out.push_back(b);
+        break;
+      }
+  return out;
+}
+Ref<Block> Schedule::get(BlockRV block) const { return state_->block(block.id); }
+Ref<For> Schedule::get(LoopRV loop) const { return state_->loop(loop.id); }
+Ref<BlockRealize> Schedule::realize(BlockRV block) const { return state_->realize(block.id); }
+
+// ---------------------------------------------------------------- primitives
+using sched::State;
+using Ids = std::vector<int32_t>;
+
+std::vector<LoopRV> Schedule::split(LoopRV loop, const std::vector<int64_t>& factors) {
+  Array<Any> list;
+  for (int64_t f : factors) list.push_back(Any(f));
+  return as_loops(step(state_, "split", {loop.id}, attr("factors", Any(list)), [&](sched::State& s) { return sched::split(s, loop.id, factors); }));
+}
+LoopRV Schedule::fuse(const std::vector<LoopRV>& loops) {
+  return {step(state_, "fuse", ids(loops), {}, [&](sched::State& s) { return Ids{sched::fuse(s, ids(loops))}; })[0]};
+}
+void Schedule::reorder(const std::vector<LoopRV>& order) {
+  step(state_, "reorder", ids(order), {}, [&](sched::State& s) { sched::reorder(s, ids(order)); return Ids(); });
+}
+void Schedule::parallel(LoopRV loop) {
+  step(state_, "parallel", {loop.id}, {}, [&](sched::State& s) { sched::set_kind(s, loop.id, ForKind::parallel); return Ids(); });
+}
+void Schedule::vectorize(LoopRV loop) {
+  step(state_, "vectorize", {loop.id}, {}, [&](sched::State& s) { sched::set_kind(s, loop.id, ForKind::vectorized); return Ids(); });
+}
+void Schedule::unroll(LoopRV loop) {
+  step(state_, "unroll", {loop.id}, {}, [&](sched::State& s) { sched::set_kind(s, loop.id, ForKind::unrolled); return Ids(); });
+}
+LoopRV Schedule::add_unit_loop(BlockRV block) {
+  return {step(state_, "add_unit_loop", {block.id}, {}, [&](sched::State& s) { return Ids{sched::add_unit_loop(s, block.id)}; })[0]};
+}
+void Schedule::compute_inline(BlockRV block) {
+  step(state_, "compute_inline", {block.id}, {}, [&](sched::State& s) { sched::compute_inline(s, block.id); return Ids(); });
+}
+void Schedule::reverse_compute_inline(BlockRV block) {
+  step(state_, "reverse_compute_inline", {block.id}, {}, [&](sched::State& s) { sched::reverse_compute_inline(s, block.id); return Ids(); });
+}
+void Schedule::compute_at(BlockRV block, LoopRV loop) {
+  step(state_, "compute_at", {block.id, loop.id}, {}, [&](sched::State& s) { sched::compute_at(s, block.id, loop.id); return Ids(); });
+}
+void Schedule::reverse_compute_at(BlockRV block, LoopRV loop) {
+  step(state_, "reverse_compute_at", {block.id, loop.id}, {}, [&](sched::State& s) { sched::reverse_compute_at(s, block.id, loop.id); return Ids(); });
+}
+BlockRV Schedule::decompose_reduction(BlockRV block, LoopRV loop) {
+  return {step(state_, "decompose_reduction", {block.id, loop.id}, {}, [&](sched::State& s) { return Ids{sched::decompose_reduction(s, block.id, loop.id)}; })[0]};
+}
+BlockRV Schedule::cache_read(BlockRV block, int read_index, const std::string& scope) {
+  AttrMap attrs = attr("read_index", Any(read_index));
+  attrs.set("scope", Any(scope));
+  return {step(state_, "cache_read", {block.id}, attrs, [&](sched::State& s) { return Ids{sched::cache_read(s, block.id, read_index, scope)}; })[0]};
+}
+BlockRV Schedule::cache_write(BlockRV block, int write_index, const std::string& scope) {
+  AttrMap attrs = attr("write_index", Any(write_index));
+  attrs.set("scope", Any(scope));
+  return {step(state_, "cache_write", {block.id}, attrs, [&](sched::State& s) { return Ids{sched::cache_write(s, block.id, write_index, scope)}; })[0]};
+}
+BlockRV Schedule::rfactor(LoopRV loop, int factor_axis) {
+  return {step(state_, "rfactor", {loop.id}, attr("factor_axis", Any(factor_axis)), [&](sched::State& s) { return Ids{sched::rfactor(s, loop.id, factor_axis)}; })[0]};
+}
+void Schedule::set_scope(BlockRV block, int write_index, const std::string& scope) {
+  AttrMap attrs = attr("write_index", Any(write_index));
+  attrs.set("scope", Any(scope));
+  step(state_, "set_scope", {block.id}, attrs, [&](sched::State& s) { sched::set_scope(s, block.id, write_index, scope); return Ids(); });
+}
+static AttrMap annotation(const std::string& key, const Any& value) {
+  AttrMap attrs = attr("key", Any(key));
+  attrs.set("value", value);
+  return attrs;
+}
+void Schedule::annotate(BlockRV block, const std::string& key, Any value) {
+  state_->realize(block.id);
+  step(state_, "annotate", {block.id}, annotation(key, value), [&](sched::State& s) { sched::annotate(s, block.id, key, value); return Ids(); });
+}
+void Schedule::annotate(LoopRV loop, const std::string& key, Any value) {
+  state_->loop(loop.id);
+  step(state_, "annotate", {loop.id}, annotation(key, value), [&](sched::State& s) { sched::annotate(s, loop.id, key, value); return Ids(); });
+}
+void Schedule::unannotate(BlockRV block, const std::string& key) {
+  state_->realize(block.id);
+  step(state_, "unannotate", {block.id}, attr("key", Any(key)), [&](sched::State& s) { sched::unannotate(s, block.id, key); return Ids(); });
+}
+void Schedule::unannotate(LoopRV loop, const std::string& key) {
+  state_->loop(loop.id);
+  step(state_, "unannotate", {loop.id}, attr("key", Any(key)), [&](sched::State& s) { sched::unannotate(s, loop.id, key); return Ids(); });
+}
+
+}  // namespace tenon

@@ -1,0 +1,170 @@
+// SPDX-License-Identifier: Apache-2.0
+// Schedule state: an indexed tree of the loops and blocks of one tensor program. Entries are named by integers
+// that survive every change; `replace` is the only mutator. Used by the primitives of this folder only.
+#pragma once
+#include <memory>
+#include <unordered_set>
+
+#include "schedule/schedule.h"
+
+namespace tenon::sched {
+
+/// A loop (tir::For) or a block (its tir::BlockRealize) of the program, or one that once was.
+struct Entry {
+  tir::Stmt node;
+  int32_t parent = -1;      ///< entry above; -1 for the root block
+  bool alive = true;
+  bool is_block = false;
+  std::string label;        ///< loop variable or block name
+  std::string removed_by;   ///< the step that removed it
+};
+
+/// What is known about one iterator binding (see bindings.cpp).
+struct Binding {
+  bool affine = false;      ///< every iterator is a mixed-radix sum of (parts of) loops
+  bool injective = false;   ///< affine, and different loop values give different iterator values
+};
+
+/// A block directly inside a scope (another block), with the loops between.
+struct Leaf {
+  int32_t id = -1;
+  Ref<tir::BlockRealize> realize;
+  std::vector<int32_t> loops;   ///< outermost first
+  bool reads(const tir::Buffer& b) const;
+  bool writes(const tir::Buffer& b) const;
+};
+
+/// Blocks of one scope in program order: what producers, consumers and dependencies derive from.
+struct Scope {
+  int32_t id = -1;
+  std::vector<Leaf> leaves;
+  int find(int32_t block) const;                             ///< position in program order, or -1
+  std::vector<int> writers(const tir::Buffer& b) const;      ///< positions
+  std::vector<int> readers(const tir::Buffer& b) const;      ///< positions; a block that updates what it wrote counts
+};
+
+/// Facts by immutable node: a change makes new nodes, so that what was derived from an untouched subtree stays
+/// and what lies on a changed path is forgotten.
+struct FactCache {
+  std::unordered_map<const Object*, std::pair<ObjectRef, std::shared_ptr<const Scope>>> scopes;
+  struct BindingFact { ObjectRef realize; std::vector<ObjectRef> ranges; Binding value; };
+  std::unordered_map<const Object*, std::vector<BindingFact>> bindings;
+};
+
+struct State {
+  tir::PrimFunc function;
+  uint64_t seed = 0;
+  std::vector<Entry> entries;
+  std::unordered_map<const Object*, int32_t> index;   ///< living nodes
+  std::unordered_map<std::string, int32_t> names;     ///< living blocks
+  Trace trace;
+  std::unordered_set<int32_t> named;                  ///< handles that the trace has introduced
+  std::unordered_set<std::string> guarded;            ///< blocks that the program itself restricts by a predicate
+  std::string step;                                   ///< the primitive being run
+  std::shared_ptr<FactCache> facts = std::make_shared<FactCache>();
+
+  explicit State(tir::PrimFunc f, uint64_t seed);
+
+  // Access; T0702 when the entry is gone, T0701 when it never was (or is of the other kind).
+  const Entry& entry(int32_t id) const;
+  Ref<tir::For> loop(int32_t id) const;
+  Ref<tir::BlockRealize> realize(int32_t id) const;
+  Ref<tir::Block> block(int32_t id) const { return realize(id)->block; }
+  int32_t id_of(const ObjectRef& node) const;          ///< -1 when unknown
+  int32_t parent(int32_t id) const { return entries[size_t(id)].parent; }
+  bool is_block(int32_t id) const { return entries[size_t(id)].is_block; }
+  bool inside(int32_t id, int32_t ancestor) const;     ///< itself counts
+  std::vector<int32_t> children(int32_t id) const;     ///< loops and blocks directly below, in program order
+  std::vector<int32_t> blocks_below(int32_t id) const; ///< blocks of the same scope below a loop (or the block)
+  int32_t scope_of(int32_t id) const;                  ///< the block around a loop or block; T0703 for the root block
+  std::vector<int32_t> loops_of(int32_t block) const;  ///< up to the scope, outermost first
+  std::vector<int32_t> loops_between(int32_t block, int32_t above) const;  ///< strictly below `above`
+
+  // Derived facts, lazily.
+  std::shared_ptr<const Scope> scope(int32_t scope_block);
+  /// The binding of `block` seen as a function of `loops` (all others fixed).
+  Binding binding(int32_t block, const std::vector<int32_t>& loops);
+
+  /// Puts `with` in place of the loop or block `id`. Handles of what is still there (the same loop variable,
+  /// the same block name, or a pair of `renamed`: old name → new name) point to the new nodes; others die.
+  void replace(int32_t id, const tir::Stmt& with, const std::map<std::string, std::string>& renamed = {});
+  /// The scope's block with a new body (and, if given, buffers).
+  void replace_body(int32_t scope_block, const tir::Stmt& body, const std::map<std::string, std::string>& renamed = {});
+  void replace_body(int32_t scope_block, const tir::Stmt& body, const Array<tir::Buffer>& allocs, const std::map<std::string, std::string>& renamed = {});
+  std::string fresh_block_name(const std::string& hint) const;
+
+  /// The program's loops and blocks, one a line, with the entries in `marked` pointed at.
+  std::string sketch(const std::vector<int32_t>& marked) const;
+  /// "loop 'k'" or "block 'C'".
+  std::string describe(int32_t id) const;
+  [[noreturn]] void refuse(std::string_view code, int32_t at, const std::string& why, const std::string& help = {}) const;
+
+ private:
+  void reindex(const tir::Stmt& root, int32_t parent, const std::unordered_map<const Object*, int32_t>& loops, const std::map<std::string, int32_t>& blocks);
+  void forget(int32_t id);
+};
+
+// ---------------------------------------------------------------- statements
+/// Loops and block realizations reached from s without passing through another, in program order.
+std::vector<tir::Stmt> direct_children(const tir::Stmt& s);
+/// A statement that does nothing; `clean` removes it and whatever becomes empty.
+tir::Stmt nothing();
+bool is_nothing(const tir::Stmt& s);
+tir::Stmt clean(const tir::Stmt& s);
+/// Rewrites statements only (expressions and what `f` does not touch are shared).
+tir::Stmt rewrite_stmts(const tir::Stmt& s, FunctionRef<tir::Stmt(const tir::Stmt&)> f);
+/// The largest loop or block that holds nothing but this block: it goes when the block goes.
+int32_t whole_nest(const State& s, int32_t block);
+Ref<tir::For> with_body(const Ref<tir::For>& loop, tir::Stmt body);
+std::vector<PrimExpr> conjuncts(const PrimExpr& predicate);
+
+// ---------------------------------------------------------------- block kinds (blocks.cpp)
+/// All iterators spatial, no init, reads nothing it writes.
+bool is_complete(const Ref<tir::Block>& b);
+/// Spatial and reduction iterators, init, and writes indexed by spatial iterators only.
+bool is_reduction(const Ref<tir::Block>& b);
+/// Different values of the spatial iterators write different elements (of each buffer written).
+bool writes_apart(const Ref<tir::Block>& b);
+bool uses(const ObjectRef& e, const tir::Var* v);
+bool uses_any(const ObjectRef& e, const std::unordered_set<const tir::Var*>& vars);
+bool is_parameter(const State& s, const tir::Buffer& b);
+/// Does the block hold something that is not plain loads, stores and arithmetic (calls with effects, pointers)?
+bool has_effects(const ObjectRef& body);
+/// Reads and writes computed from the body anew.
+Ref<tir::Block> with_regions(Ref<tir::Block> b);
+/// Positions in `iters` of the iterators that are the indices, each index one distinct iterator (or 0 in a
+/// dimension of size 1, given as -1).
+std::optional<std::vector<int>> trivial_indices(const Array<PrimExpr>& indices, const Array<tir::IterVar>& iters, const tir::Buffer& b);
+enum class LoopRole { unused, spatial, reduce, mixed };
+/// One load or store of a buffer by a block, with its indices; false from f ends the walk.
+std::vector<Array<PrimExpr>> load_indices(const ObjectRef& body, const tir::Buffer& b);
+/// The block's only store, when its body is nothing but that store without a mask.
+const tir::BufferStore* only_store(const Ref<tir::Block>& b);
+/// Every mention of `b` in `body` is a plain, unmasked load or store (no match_buffer, no pointer).
+bool plainly_used(const ObjectRef& body, const tir::Buffer& b);
+LoopRole role_of(const Ref<tir::BlockRealize>& r, const tir::Var* loop);
+void bind_loops(const State& s, Analyzer& a, int32_t id);   ///< ranges of every loop around id (and of itself)
+/// `region` of a block as a region over the loops outside `above` (exclusive bound: loops strictly below are relaxed).
+tir::BufferRegion region_below(const State& s, const Leaf& leaf, const tir::BufferRegion& region, int32_t above, Analyzer& a);
+
+// ---------------------------------------------------------------- primitives, one file per group
+std::vector<int32_t> split(State& s, int32_t loop, std::vector<int64_t> factors);
+int32_t fuse(State& s, const std::vector<int32_t>& loops);
+void reorder(State& s, const std::vector<int32_t>& order);
+/// T0712 to T0717 unless each iteration of `loop` may run on its own thread or lane.
+void require_independent(State& s, int32_t loop, std::string_view what);
+void set_kind(State& s, int32_t loop, tir::ForKind kind);
+int32_t add_unit_loop(State& s, int32_t block);
+void compute_inline(State& s, int32_t block);
+void reverse_compute_inline(State& s, int32_t block);
+void compute_at(State& s, int32_t block, int32_t loop);
+void reverse_compute_at(State& s, int32_t block, int32_t loop);
+int32_t decompose_reduction(State& s, int32_t block, int32_t loop);
+int32_t rfactor(State& s, int32_t loop, int factor_axis);
+int32_t cache_read(State& s, int32_t block, int read_index, const std::string& scope);
+int32_t cache_write(State& s, int32_t block, int write_index, const std::string& scope);
+void set_scope(State& s, int32_t block, int write_index, const std::string& scope);
+void annotate(State& s, int32_t id, const std::string& key, const Any& value);
+void unannotate(State& s, int32_t id, const std::string& key);
+
+}  // namespace tenon::sched
