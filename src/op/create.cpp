@@ -1,0 +1,247 @@
+// SPDX-License-Identifier: Apache-2.0
+// Operators that make tensors from shapes and scalars, and those between shapes and tensors.
+#include <fmt/format.h>
+
+#include <cmath>
+
+#include "op/family.h"
+
+namespace tenon::op {
+namespace {
+
+using graph::infer_error;
+using Tensors = std::vector<te::Tensor>;
+
+int64_t shape_rank(const Call& call, size_t i) {
+  const Type t = arg_type(call, i);
+  const auto* s = t.as<graph::ShapeType>();
+  return s ? s->ndim : -1;
+}
+/// A shape argument that names sizes: none may be negative.
+std::optional<Shape> sizes_arg(const Call& call, size_t i) {
+  auto shape = shape_arg(call, i);
+  if (shape)
+    for (const PrimExpr& d : *shape)
+      if (auto v = tir::as_int(d); v && *v < 0)
+        infer_error(call, fmt::format("{} has a negative size", show(*shape)));
+  return shape;
+}
+
+Type infer_full(const Call& call) {
+  const auto& value = tensor_arg(call, 1);
+  if (value.ndim > 0) infer_error(call, "the value must be a scalar");
+  const DataType wanted = attrs_of<DTypeAttrs>(call).dtype;
+  return make_type(sizes_arg(call, 0), shape_rank(call, 0), wanted.is_void() ? value.dtype : wanted);
+}
+Type infer_filled(const Call& call) {
+  const DataType wanted = attrs_of<DTypeAttrs>(call).dtype;
+  return make_type(sizes_arg(call, 0), shape_rank(call, 0), wanted.is_void() ? f32 : wanted);
+}
+Type infer_like(const Call& call) {
+  const auto& x = tensor_arg(call, 0);
+  const DataType wanted = attrs_of<DTypeAttrs>(call).dtype;
+  if (call.args.size() > 1 && tensor_arg(call, 1).ndim > 0) infer_error(call, "the value must be a scalar");
+  return like(x, wanted.is_void() ? x.dtype : wanted);
+}
+
+TensorDef fill_with(double value) {
+  return [value](const Call& call, const Tensors&) {
+    const TensorInfo out = output_info(call);
+    return Tensors{
+        te::compute(out.shape, [&](const Vars&) { return constant(out.dtype, value); }, short_name(call))};
+  };
+}
+/// The value is the last tensor argument.
+Tensors def_full(const Call& call, const Tensors& in) {
+  const TensorInfo out = output_info(call);
+  const te::Tensor value = in.back();
+  return {
+      te::compute(out.shape, [&](const Vars&) { return tir::cast(out.dtype, value({})); }, short_name(call))};
+}
+
+// ---------------------------------------------------------------- arange, eye
+/// The scalar given by argument i; null when its value is not known.
+PrimExpr scalar_arg(const Call& call, size_t i) {
+  const Type t = arg_type(call, i);
+  const auto* p = t.as<graph::PrimType>();
+  if (!p)
+    infer_error(call, fmt::format("{} must be a scalar value", call.op.as<graph::Op>()->arguments[i].name));
+  return p->value;
+}
+std::optional<double> number(const PrimExpr& e) {
+  if (!e) return std::nullopt;
+  if (const auto* f = e.as<tir::FloatImm>()) return f->value;
+  if (auto v = tir::as_int(e)) return double(*v);
+  return std::nullopt;
+}
+DataType arange_type(const Call& call) {
+  const DataType wanted = attrs_of<DTypeAttrs>(call).dtype;
+  if (!wanted.is_void()) return wanted;
+  DataType type = i64;
+  for (size_t i = 0; i < 3; ++i)
+    if (PrimExpr e = scalar_arg(call, i)) {
+      if (e.dtype().is_float()) return e.dtype();
+      type = e.dtype();
+    }
+  return type;
+}
+Type infer_arange(const Call& call) {
+  const DataType dtype = arange_type(call);
+  expect_domain(call, dtype, Domain::number);
+  const PrimExpr start = scalar_arg(call, 0), stop = scalar_arg(call, 1), step = scalar_arg(call, 2);
+  auto a = number(start), b = number(stop), s = number(step);
+  if (s == 0.0) infer_error(call, "the step is 0");
+  if (start && stop && step && start.dtype().is_integer() && stop.dtype().is_integer() && s &&
+      step.dtype().is_integer()) {
+    // Exact, and symbolic ends are fine.
+    const auto by = int64_t(*s);
+    const PrimExpr distance =
+        by > 0 ? tir::cast(i64, stop) - tir::cast(i64, start) : tir::cast(i64, start) - tir::cast(i64, stop);
+    return make_type(
+        Shape{simplify(tir::max(tir::ceildiv(distance, PrimExpr(by > 0 ? by : -by)), PrimExpr(0)))}, 1,
+        dtype);
+  }
+  if (!a || !b || !s) return make_type(std::nullopt, 1, dtype);
+  const double n = std::max(0.0, std::ceil((*b - *a) / *s));
+  if (!(n < 1e15)) infer_error(call, fmt::format("the range has {} elements", n));
+  return make_type(Shape{PrimExpr(int64_t(n))}, 1, dtype);
+}
+Tensors def_arange(const Call& call, const Tensors&) {
+  const TensorInfo out = output_info(call);
+  const DataType acc = out.dtype.is_float() ? f64 : i64;
+  const PrimExpr start = tir::cast(acc, scalar_arg(call, 0)), step = tir::cast(acc, scalar_arg(call, 2));
+  return {te::compute(
+      out.shape, [&](const Vars& v) { return tir::cast(out.dtype, start + tir::cast(acc, v[0]) * step); },
+      "arange")};
+}
+
+Type infer_eye(const Call& call) {
+  const DataType dtype = attrs_of<EyeAttrs>(call).dtype;
+  const PrimExpr rows = scalar_arg(call, 0), columns = scalar_arg(call, 1);
+  if (!rows || !columns) return make_type(std::nullopt, 2, dtype);
+  for (const PrimExpr& e : {rows, columns})
+    if (auto v = tir::as_int(e); v && *v < 0) infer_error(call, fmt::format("size {} is negative", *v));
+  return make_type(Shape{tir::cast(i64, rows), tir::cast(i64, columns)}, 2, dtype);
+}
+Tensors def_eye(const Call& call, const Tensors&) {
+  const TensorInfo out = output_info(call);
+  const PrimExpr k = attrs_of<EyeAttrs>(call).k;
+  return {te::compute(
+      out.shape,
+      [&](const Vars& v) {
+        return tir::select(tir::eq(v[1] - v[0], k), constant(out.dtype, 1), constant(out.dtype, 0));
+      },
+      "eye")};
+}
+
+// ---------------------------------------------------------------- shapes and tensors
+Type infer_shape_of(const Call& call) {
+  const auto& x = tensor_arg(call, 0);
+  auto have = shape_of(x);
+  return make<graph::ShapeType>(have ? *have : Shape(), x.ndim, have.has_value());
+}
+Any shape_of_value(const Call&, const std::vector<Any>& args) {
+  const auto x = args[0].as<NDArray>();
+  return Array<int64_t>(x.shape().begin(), x.shape().end());
+}
+
+Type infer_shape_to_tensor(const Call& call) {
+  shape_arg(call, 0);
+  const int64_t n = shape_rank(call, 0);
+  if (n < 0) return graph::tensor_type_unknown(1, i64);
+  return graph::tensor_type({PrimExpr(n)}, i64);
+}
+Any shape_to_tensor_value(const Call&, const std::vector<Any>& args) {
+  const auto shape = args[0].as<Array<int64_t>>();
+  NDArray out = NDArray::empty({int64_t(shape.size())}, i64);
+  for (size_t i = 0; i < shape.size(); ++i) out.set_element_int(int64_t(i), shape[i]);
+  return out;
+}
+Tensors def_shape_to_tensor(const Call& call, const Tensors&) {
+  const Shape shape = *shape_arg(call, 0);
+  return {te::compute(
+      {PrimExpr(int64_t(shape.size()))},
+      [&](const Vars& v) {
+        PrimExpr value = 0;
+        for (size_t i = shape.size(); i-- > 0;)
+          value = tir::select(tir::eq(v[0], PrimExpr(int64_t(i))), tir::cast(i64, shape[i]), value);
+        return value;
+      },
+      "shape_to_tensor")};
+}
+
+Type infer_tensor_to_shape(const Call& call) {
+  const auto& x = tensor_arg(call, 0);
+  expect_domain(call, x.dtype, Domain::integer);
+  if (x.ndim >= 0 && x.ndim != 1)
+    infer_error(call, fmt::format("takes a vector, not a tensor of {} dimensions", x.ndim));
+  if (const auto* c = call.args[0].as<graph::Constant>()) {
+    Shape values;
+    for (int64_t i = 0; i < c->data.size(); ++i) values.push_back(c->data.element_int(i));
+    return make<graph::ShapeType>(values, int64_t(values.size()), true);
+  }
+  auto have = shape_of(x);
+  const int64_t n = have ? tir::as_int((*have)[0]).value_or(-1) : -1;
+  return make<graph::ShapeType>(Shape(), n, false);
+}
+Any tensor_to_shape_value(const Call&, const std::vector<Any>& args) {
+  const auto x = args[0].as<NDArray>();
+  Array<int64_t> out;
+  for (int64_t i = 0; i < x.size(); ++i) out.push_back(x.element_int(i));
+  return out;
+}
+
+const bool registered = [] {
+  auto add = [](const char* name, const char* doc, graph::InferType infer, TensorDef def) {
+    return graph::register_op(name, doc)
+        .infer(std::move(infer))
+        .fusion(FusionKind::injective)
+        .set_attr(kTensorDef, std::move(def));
+  };
+  const char* const sizes = "sizes of the result";
+  add("full", "One value everywhere.", infer_full, def_full)
+      .argument("shape", "Shape", sizes)
+      .argument("value", "Tensor", "scalar")
+      .attrs<DTypeAttrs>();
+  add("zeros", "Zeros; float32 unless said otherwise.", infer_filled, fill_with(0))
+      .argument("shape", "Shape", sizes)
+      .attrs<DTypeAttrs>();
+  add("ones", "Ones; float32 unless said otherwise.", infer_filled, fill_with(1))
+      .argument("shape", "Shape", sizes)
+      .attrs<DTypeAttrs>();
+  add("full_like", "One value in the operand's shape.", infer_like, def_full)
+      .argument("x", "Tensor", "gives shape and element type")
+      .argument("value", "Tensor", "scalar")
+      .attrs<DTypeAttrs>();
+  add("zeros_like", "Zeros in the operand's shape.", infer_like, fill_with(0))
+      .argument("x", "Tensor", "gives shape and element type")
+      .attrs<DTypeAttrs>();
+  add("ones_like", "Ones in the operand's shape.", infer_like, fill_with(1))
+      .argument("x", "Tensor", "gives shape and element type")
+      .attrs<DTypeAttrs>();
+  add("arange", "start, start + step, … up to stop, not included.", infer_arange, def_arange)
+      .argument("start", "Prim", "first value")
+      .argument("stop", "Prim", "end")
+      .argument("step", "Prim", "distance, not 0")
+      .attrs<DTypeAttrs>();
+  add("eye", "Ones on the k-th diagonal, zeros elsewhere.", infer_eye, def_eye)
+      .argument("rows", "Prim", "number of rows")
+      .argument("columns", "Prim", "number of columns")
+      .attrs<EyeAttrs>();
+  graph::register_op("shape_of", "The shape of a tensor.")
+      .argument("x", "Tensor", "the operand")
+      .infer(infer_shape_of)
+      .set_attr<Evaluate>(kEvaluate, shape_of_value);
+  add("shape_to_tensor", "Sizes as an int64 vector.", infer_shape_to_tensor, def_shape_to_tensor)
+      .argument("shape", "Shape", "the sizes")
+      .fusion(FusionKind::opaque)
+      .set_attr<Evaluate>(kEvaluate, shape_to_tensor_value);
+  graph::register_op("tensor_to_shape", "An integer vector as a shape.")
+      .argument("x", "Tensor", "the sizes")
+      .infer(infer_tensor_to_shape)
+      .set_attr<Evaluate>(kEvaluate, tensor_to_shape_value);
+  return true;
+}();
+
+}  // namespace
+}  // namespace tenon::op

@@ -1,0 +1,244 @@
+// SPDX-License-Identifier: Apache-2.0
+// Resizing of one to three trailing spatial axes: nearest, linear, cubic, in all coordinate modes.
+#include <fmt/format.h>
+
+#include <cmath>
+
+#include "op/family.h"
+
+namespace tenon::op {
+namespace {
+
+using graph::infer_error;
+using Tensors = std::vector<te::Tensor>;
+
+void one_of(const Call& call, const char* what, const std::string& value,
+            std::initializer_list<const char*> known) {
+  std::string list;
+  for (const char* k : known) {
+    if (value == k) return;
+    list += fmt::format("{}'{}'", list.empty() ? "" : ", ", k);
+  }
+  infer_error(call, fmt::format("{} is '{}'", what, value), "use one of " + list);
+}
+
+Type infer_resize(const Call& call, size_t n) {
+  const auto& a = attrs_of<ResizeAttrs>(call);
+  const auto& x = tensor_arg(call, 0);
+  one_of(call, "method", a.method, {"nearest_neighbor", "linear", "cubic"});
+  one_of(call, "coordinate_transformation_mode", a.coordinate_transformation_mode,
+         {"half_pixel", "half_pixel_symmetric", "pytorch_half_pixel", "align_corners", "asymmetric",
+          "tf_crop_and_resize"});
+  one_of(call, "rounding_method", a.rounding_method,
+         {"round_prefer_floor", "round_prefer_ceil", "floor", "ceil"});
+  expect_domain(call, x.dtype, a.method == "nearest_neighbor" ? Domain::any : Domain::number);
+  if (!a.scales.empty() && a.scales.size() != n)
+    infer_error(call, fmt::format("{} scales for {} axes", a.scales.size(), n));
+  for (double s : a.scales)
+    if (!(s > 0)) infer_error(call, fmt::format("scale {} is not positive", s));
+  if (a.coordinate_transformation_mode == "tf_crop_and_resize" && a.roi.size() != 2 * n)
+    infer_error(call, fmt::format("{} values of roi for {} axes", a.roi.size(), n), "give begins, then ends");
+  if (x.ndim >= 0 && x.ndim < int64_t(n))
+    infer_error(call, fmt::format("a tensor of {} dimensions has no {} spatial axes", x.ndim, n));
+  auto size = shape_arg(call, 1);
+  if (size && size->size() != n) infer_error(call, fmt::format("{} sizes for {} axes", size->size(), n));
+  auto have = shape_of(x);
+  if (!have || !size) return make_type(std::nullopt, x.ndim, x.dtype);
+  Shape out(have->begin(), have->end() + 0);
+  for (size_t i = 0; i < n; ++i) {
+    const size_t axis = have->size() - n + i;
+    if (auto v = tir::as_int((*size)[i]); v && *v < 0)
+      infer_error(call, fmt::format("size {} is negative", *v));
+    if (tir::is_zero((*have)[axis]) && !tir::is_zero((*size)[i]))
+      infer_error(call, fmt::format("image {} has no elements", show(*have)));
+    out.set(axis, (*size)[i]);
+  }
+  return make_type(out, 0, x.dtype);
+}
+
+/// One axis of a resize.
+struct Axis {
+  const ResizeAttrs& a;
+  size_t i, n;
+  PrimExpr in, out;
+  DataType real;  ///< of coordinates
+
+  PrimExpr num(double v) const { return constant(real, v); }
+  PrimExpr num(const PrimExpr& e) const { return tir::cast(real, e); }
+  /// The given scale, unless it says the same as the sizes.
+  std::optional<double> given_scale() const {
+    if (a.scales.empty()) return std::nullopt;
+    auto p = tir::as_int(in), q = tir::as_int(out);
+    const double s = a.scales[i];
+    if (p && q && std::abs(double(*p) * s - double(*q)) < 1e-6 * double(*q)) return std::nullopt;
+    return s;
+  }
+  PrimExpr inverse_scale() const {
+    if (auto s = given_scale()) return num(1 / *s);
+    auto p = tir::as_int(in), q = tir::as_int(out);
+    if (p && q) return num(double(*p) / double(*q));
+    return tir::div(num(in), num(out));
+  }
+  PrimExpr single(const PrimExpr& otherwise, const PrimExpr& at_one) const {
+    if (auto q = tir::as_int(out)) return *q > 1 ? otherwise : at_one;
+    return tir::select(tir::gt(out, PrimExpr(1)), otherwise, at_one);
+  }
+  /// Distance per step between the outer elements, for the modes that keep corners.
+  PrimExpr corner_step() const {
+    const PrimExpr steps = simplify(tir::max(out - 1, PrimExpr(1)));
+    auto p = tir::as_int(in), q = tir::as_int(steps);
+    return p && q ? num(double(*p - 1) / double(*q)) : tir::div(num(in - 1), num(steps));
+  }
+
+  /// Place in the image of output element o.
+  PrimExpr coordinate(const PrimExpr& o) const {
+    const std::string& mode = a.coordinate_transformation_mode;
+    const PrimExpr x = num(o), half = (x + num(0.5)) * inverse_scale() - num(0.5);
+    if (mode == "asymmetric") return x * inverse_scale();
+    if (mode == "align_corners") return single(x * corner_step(), num(0.0));
+    if (mode == "pytorch_half_pixel") return single(half, num(0.0));
+    if (mode == "tf_crop_and_resize") {
+      const double begin = a.roi[i], end = a.roi[i + n];
+      return single(num(in - 1) * num(begin) + x * corner_step() * num(end - begin),
+                    num(in - 1) * num(0.5 * (begin + end)));
+    }
+    if (mode == "half_pixel_symmetric") {
+      // The sizes are rounded, the image keeps its centre.
+      if (auto s = given_scale()) {
+        const PrimExpr adjustment = tir::div(num(out), num(in) * num(*s));
+        return num(in) * num(0.5) * (num(1.0) - adjustment) + half;
+      }
+    }
+    return half;
+  }
+
+  PrimExpr clamp(const PrimExpr& index) const { return tir::max(tir::min(index, in - 1), PrimExpr(0)); }
+
+  PrimExpr nearest(const PrimExpr& o) const {
+    const std::string &round = a.rounding_method, &mode = a.coordinate_transformation_mode;
+    // In integers where the place is a fraction of integers: exact, and floats have no say in ties.
+    PrimExpr numerator, denominator;
+    if (!given_scale() && mode == "asymmetric") {
+      numerator = o * in;
+      denominator = out;
+    } else if (!given_scale() && (mode == "half_pixel" || mode == "half_pixel_symmetric" ||
+                                  (mode == "pytorch_half_pixel" && tir::as_int(out).value_or(1) > 1))) {
+      numerator = (o * 2 + 1) * in - out;
+      denominator = out * 2;
+    } else if (mode == "align_corners" && tir::as_int(out).value_or(1) > 1) {
+      numerator = o * (in - 1);
+      denominator = out - 1;
+    }
+    if (numerator) {
+      auto scaled = tir::as_int(out), from = tir::as_int(in);
+      if (mode == "asymmetric" && scaled && from && *from && *scaled % *from == 0) {
+        numerator = o;  // a whole factor: the fraction is shortened
+        denominator = *scaled / *from;
+      }
+      if (round == "floor") return clamp(tir::floordiv(numerator, denominator));
+      if (round == "ceil") return clamp(tir::ceildiv(numerator, denominator));
+      if (round == "round_prefer_ceil")
+        return clamp(tir::floordiv(numerator * 2 + denominator, denominator * 2));
+      return clamp(tir::ceildiv(numerator * 2 - denominator, denominator * 2));
+    }
+    const PrimExpr x = coordinate(o);
+    auto whole = [&](const char* op, const PrimExpr& e) {
+      return clamp(tir::cast(i64, tir::call(real, op, {e})));
+    };
+    if (round == "floor") return whole("tir.floor", x);
+    if (round == "ceil") return whole("tir.ceil", x);
+    if (round == "round_prefer_ceil") return whole("tir.floor", x + num(0.5));
+    return whole("tir.ceil", x - num(0.5));
+  }
+
+  /// Elements and weights that make up output element o.
+  std::vector<std::pair<PrimExpr, PrimExpr>> taps(const PrimExpr& o) const {
+    if (a.method == "nearest_neighbor") return {{nearest(o), PrimExpr()}};
+    const PrimExpr x = coordinate(o), low = tir::call(real, "tir.floor", {x}), t = x - low;
+    const PrimExpr first = tir::cast(i64, low);
+    if (a.method == "linear") return {{clamp(first), num(1.0) - t}, {clamp(first + 1), t}};
+    const double c = a.cubic_alpha;
+    // Distances 1 + t, t, 1 - t and 2 - t of the cubic convolution kernel.
+    auto near = [&](const PrimExpr& d) { return (num(c + 2) * d - num(c + 3)) * d * d + num(1.0); };
+    auto far = [&](const PrimExpr& d) {
+      return ((num(c) * d - num(5 * c)) * d + num(8 * c)) * d - num(4 * c);
+    };
+    std::vector<PrimExpr> weights{far(t + num(1.0)), near(t), near(num(1.0) - t), far(num(2.0) - t)};
+    if (a.cubic_exclude) {
+      PrimExpr sum = num(0.0);
+      for (size_t k = 0; k < 4; ++k) {
+        const PrimExpr at = first + (int64_t(k) - 1);
+        const PrimExpr inside = tir::logical_and(tir::ge(at, PrimExpr(0)), tir::lt(at, in));
+        weights[k] = tir::select(inside, weights[k], num(0.0));
+        sum = k ? sum + weights[k] : weights[k];
+      }
+      for (PrimExpr& w : weights) w = tir::div(w, sum);
+    }
+    std::vector<std::pair<PrimExpr, PrimExpr>> out_taps;
+    for (size_t k = 0; k < 4; ++k) out_taps.emplace_back(clamp(first + (int64_t(k) - 1)), weights[k]);
+    return out_taps;
+  }
+};
+
+Tensors def_resize(const Call& call, const Tensors& in, size_t n) {
+  const auto& a = attrs_of<ResizeAttrs>(call);
+  const te::Tensor& x = in[0];
+  const TensorInfo out = output_info(call);
+  const bool nearest = a.method == "nearest_neighbor";
+  const size_t first = x.ndim() - n;
+  // Rounding decides which element is read: nearest takes its coordinates in 64 bits.
+  const DataType real = nearest || x.dtype() == f64 ? f64 : f32;
+  return {te::compute(
+      out.shape,
+      [&](const Vars& v) {
+        std::vector<Axis> axes;
+        for (size_t i = 0; i < n; ++i)
+          axes.push_back({a, i, n, x.shape()[first + i], out.shape[first + i], real});
+        std::vector<std::vector<std::pair<PrimExpr, PrimExpr>>> taps;
+        for (size_t i = 0; i < n; ++i) taps.push_back(axes[i].taps(v[first + i]));
+        PrimExpr sum;
+        std::vector<size_t> pick(n, 0);
+        for (bool more = true; more;) {
+          Shape at = indices(v);
+          PrimExpr weight;
+          for (size_t i = 0; i < n; ++i) {
+            const auto& [index, w] = taps[i][pick[i]];
+            at.set(first + i, index);
+            if (w) weight = weight ? weight * w : w;
+          }
+          const PrimExpr term = weight ? tir::cast(real, x(at)) * weight : x(at);
+          sum = sum ? sum + term : term;
+          size_t d = n;
+          while (d > 0 && ++pick[d - 1] == taps[d - 1].size()) pick[--d] = 0;
+          more = d > 0;
+        }
+        // Integers are rounded, not cut off.
+        if (!nearest && x.dtype().is_integer()) sum = tir::call(real, "tir.round", {sum});
+        PrimExpr value = tir::cast(out.dtype, sum);
+        if (a.coordinate_transformation_mode != "tf_crop_and_resize") return value;
+        PrimExpr inside = tir::true_();
+        for (size_t i = 0; i < n; ++i) {
+          const PrimExpr c = axes[i].coordinate(v[first + i]);
+          inside = tir::logical_and(inside, tir::ge(c, axes[i].num(0.0)));
+          inside = tir::logical_and(inside, tir::le(c, axes[i].num(axes[i].in - 1)));
+        }
+        return tir::select(inside, value, constant(out.dtype, a.extrapolation_value));
+      },
+      short_name(call))};
+}
+
+const bool registered = [] {
+  for (size_t n = 1; n <= 3; ++n)
+    graph::register_op(fmt::format("image.resize{}d", n), fmt::format("Another size of the last {} axes.", n))
+        .argument("x", "Tensor", "the image, spatial axes last")
+        .argument("size", "Shape", "new sizes of the spatial axes")
+        .attrs<ResizeAttrs>()
+        .infer([n](const Call& c) { return infer_resize(c, n); })
+        .fusion(FusionKind::injective)
+        .set_attr<TensorDef>(kTensorDef,
+                             [n](const Call& c, const Tensors& in) { return def_resize(c, in, n); });
+  return true;
+}();
+
+}  // namespace
+}  // namespace tenon::op

@@ -1,0 +1,366 @@
+// SPDX-License-Identifier: Apache-2.0
+// Operators that read or write elements at positions given by another tensor, and triangles and diagonals.
+#include <fmt/format.h>
+
+#include "op/family.h"
+
+namespace tenon::op {
+namespace {
+
+using graph::infer_error;
+using Tensors = std::vector<te::Tensor>;
+
+const graph::TensorType& index_arg(const Call& call, size_t i) {
+  const auto& t = tensor_arg(call, i);
+  if (!t.dtype.is_void() && !t.dtype.is_integer())
+    infer_error(call,
+                fmt::format("{} must be integers, not {}", call.op.as<graph::Op>()->arguments[i].name,
+                            to_string(t.dtype)),
+                "cast them");
+  return t;
+}
+size_t axis_of(const Call& call, size_t ndim) {
+  return size_t(normal_axis(call, attrs_of<AxisAttrs>(call).axis, int64_t(ndim)));
+}
+template <class It>
+void append(Shape& to, It first, It last) {
+  for (; first != last; ++first) to.push_back(*first);
+}
+
+// ---------------------------------------------------------------- take
+Type infer_take(const Call& call) {
+  const auto &x = tensor_arg(call, 0), &at = index_arg(call, 1);
+  if (x.ndim < 0 || at.ndim < 0) return graph::tensor_type_unknown(-1, x.dtype);
+  const auto axis = std::ptrdiff_t(axis_of(call, size_t(x.ndim)));
+  auto p = shape_of(x), q = shape_of(at);
+  if (!p || !q) return make_type(std::nullopt, x.ndim - 1 + at.ndim, x.dtype);
+  Shape out(p->begin(), p->begin() + axis);
+  append(out, q->begin(), q->end());
+  append(out, p->begin() + axis + 1, p->end());
+  if (tir::is_zero((*p)[size_t(axis)]) && !tir::is_zero(simplify(product(out))))
+    infer_error(call, fmt::format("axis {} of {} has no elements", axis, show(*p)));
+  return make_type(out, 0, x.dtype);
+}
+Tensors def_take(const Call& call, const Tensors& in) {
+  const auto axis = axis_of(call, in[0].ndim());
+  return {te::compute(
+      output_info(call).shape,
+      [&](const Vars& v) {
+        Shape at, where;
+        for (size_t i = 0; i < axis; ++i) at.push_back(v[i]);
+        for (size_t i = 0; i < in[1].ndim(); ++i) where.push_back(v[axis + i]);
+        at.push_back(safe_index(in[1](where), in[0].shape()[axis]));
+        for (size_t i = axis + in[1].ndim(); i < v.size(); ++i) at.push_back(v[i]);
+        return in[0](at);
+      },
+      "take")};
+}
+
+// ---------------------------------------------------------------- gather
+void same_rank(const Call& call, const graph::TensorType& x, const graph::TensorType& at) {
+  if (x.ndim >= 0 && at.ndim >= 0 && x.ndim != at.ndim)
+    infer_error(call, fmt::format("x has {} dimensions, indices have {}", x.ndim, at.ndim));
+}
+Type infer_gather_elements(const Call& call) {
+  const auto &x = tensor_arg(call, 0), &at = index_arg(call, 1);
+  same_rank(call, x, at);
+  if (x.ndim >= 0) {
+    const size_t axis = axis_of(call, size_t(x.ndim));
+    auto p = shape_of(x), q = shape_of(at);
+    for (size_t i = 0; p && q && i < p->size(); ++i) {
+      auto have = tir::as_int((*p)[i]), want = tir::as_int((*q)[i]);
+      if (i != axis && have && want && *want > *have)
+        infer_error(call, fmt::format("indices {} are larger than x {} in axis {}", show(*q), show(*p), i));
+    }
+  }
+  return like(at, x.dtype);
+}
+Tensors def_gather_elements(const Call& call, const Tensors& in) {
+  const auto axis = axis_of(call, in[0].ndim());
+  return {te::compute(
+      output_info(call).shape,
+      [&](const Vars& v) {
+        Shape at = indices(v);
+        at.set(axis, safe_index(in[1](indices(v)), in[0].shape()[axis]));
+        return in[0](at);
+      },
+      "gather_elements")};
+}
+
+/// Number of leading axes that the last axis of the indices picks from; it must be a constant.
+int64_t tuple_size(const Call& call, const Shape& indices, const Shape& x, int64_t batch) {
+  auto k = indices.empty() ? std::nullopt : tir::as_int(indices[indices.size() - 1]);
+  if (!k) infer_error(call, fmt::format("the last axis of indices {} must be a constant", show(indices)));
+  if (*k + batch > int64_t(x.size()))
+    infer_error(call, fmt::format("indices {} name {} axes of x {}", show(indices), *k, show(x)));
+  return *k;
+}
+Type infer_gather_nd(const Call& call) {
+  const auto &x = tensor_arg(call, 0), &at = index_arg(call, 1);
+  auto p = shape_of(x), q = shape_of(at);
+  if (!p || !q) return graph::tensor_type_unknown(-1, x.dtype);
+  const int64_t batch = attrs_of<GatherNdAttrs>(call).batch_dims;
+  if (batch < 0 || batch >= int64_t(q->size()) || batch > int64_t(p->size()))
+    infer_error(call, fmt::format("{} batch dimensions for x {} and indices {}", batch, show(*p), show(*q)));
+  for (int64_t i = 0; i < batch; ++i)
+    if (differ((*p)[size_t(i)], (*q)[size_t(i)]))
+      infer_error(call, fmt::format("x {} and indices {} differ in batch axis {}", show(*p), show(*q), i));
+  const int64_t k = tuple_size(call, *q, *p, batch);
+  Shape out(q->begin(), q->begin() + (std::ptrdiff_t(q->size()) - 1));
+  append(out, p->begin() + batch + k, p->end());
+  return make_type(out, 0, x.dtype);
+}
+Tensors def_gather_nd(const Call& call, const Tensors& in) {
+  const int64_t batch = attrs_of<GatherNdAttrs>(call).batch_dims;
+  const int64_t k = tuple_size(call, in[1].shape(), in[0].shape(), batch);
+  const size_t outer = in[1].ndim() - 1;
+  return {te::compute(
+      output_info(call).shape,
+      [&](const Vars& v) {
+        Shape at(v.begin(), v.begin() + batch), where(v.begin(), v.begin() + std::ptrdiff_t(outer));
+        for (int64_t i = 0; i < k; ++i) {
+          Shape one = where;
+          one.push_back(PrimExpr(i));
+          at.push_back(safe_index(in[1](one), in[0].shape()[size_t(batch + i)]));
+        }
+        append(at, v.begin() + std::ptrdiff_t(outer), v.end());
+        return in[0](at);
+      },
+      "gather_nd")};
+}
+
+// ---------------------------------------------------------------- scatter
+PrimExpr combined(const std::string& reduction, const PrimExpr& old, const PrimExpr& update) {
+  if (reduction == "update") return update;
+  const PrimExpr a = wide(old), b = wide(update);
+  PrimExpr r = reduction == "add"   ? a + b
+               : reduction == "mul" ? a * b
+               : reduction == "max" ? tir::max(a, b)
+                                    : tir::min(a, b);
+  return tir::cast(old.dtype(), r);
+}
+void check_scatter(const Call& call, const graph::TensorType& x, const graph::TensorType& updates) {
+  const std::string& r = attrs_of<ScatterAttrs>(call).reduction;
+  if (r != "update" && r != "add" && r != "mul" && r != "max" && r != "min")
+    infer_error(call, fmt::format("reduction is '{}'", r), "use 'update', 'add', 'mul', 'max' or 'min'");
+  if (r != "update") expect_domain(call, x.dtype, Domain::number);
+  if (!x.dtype.is_void() && !updates.dtype.is_void() && x.dtype != updates.dtype)
+    infer_error(call,
+                fmt::format("element types {} and {} differ", to_string(x.dtype), to_string(updates.dtype)),
+                "cast one of them");
+}
+Type infer_scatter_elements(const Call& call) {
+  const auto &x = tensor_arg(call, 0), &at = index_arg(call, 1), &updates = tensor_arg(call, 2);
+  check_scatter(call, x, updates);
+  same_rank(call, x, at);
+  if (x.ndim >= 0) normal_axis(call, attrs_of<ScatterAttrs>(call).axis, x.ndim);
+  auto p = shape_of(at), q = shape_of(updates);
+  bool fits = !p || !q || p->size() == q->size();
+  for (size_t i = 0; fits && p && q && i < p->size(); ++i) fits = !differ((*p)[i], (*q)[i]);
+  if (!fits) infer_error(call, fmt::format("indices {} and updates {} differ", show(*p), show(*q)));
+  return like(x, x.dtype);
+}
+Type infer_scatter_nd(const Call& call) {
+  const auto &x = tensor_arg(call, 0), &at = index_arg(call, 1), &updates = tensor_arg(call, 2);
+  check_scatter(call, x, updates);
+  auto p = shape_of(x), q = shape_of(at), r = shape_of(updates);
+  if (p && q && r) {
+    const int64_t k = tuple_size(call, *q, *p, 0);
+    Shape wanted(q->begin(), q->begin() + (std::ptrdiff_t(q->size()) - 1));
+    append(wanted, p->begin() + k, p->end());
+    bool fits = wanted.size() == r->size();
+    for (size_t i = 0; fits && i < wanted.size(); ++i) fits = !differ(wanted[i], (*r)[i]);
+    if (!fits) infer_error(call, fmt::format("updates {} must have the shape {}", show(*r), show(wanted)));
+  }
+  return like(x, x.dtype);
+}
+
+/// Loops over all elements of a shape around a statement.
+tir::Stmt over(const Shape& shape, const std::function<tir::Stmt(const Shape&)>& f) {
+  Vars loops;
+  Shape at;
+  for (size_t i = 0; i < shape.size(); ++i) {
+    loops.push_back(tir::var(fmt::format("i{}", i)));
+    at.push_back(loops[i]);
+  }
+  tir::Stmt s = f(at);
+  for (size_t i = shape.size(); i-- > 0;) s = tir::for_(loops[i], PrimExpr(0), shape[i], s);
+  return s;
+}
+
+/// A copy of x in which the updates are applied in their row-major order. `place` maps an index of the
+/// updates (and the buffer of indices) to one of the result.
+Tensors def_scatter(const Call& call, const Tensors& in,
+                    const std::function<Shape(const Shape& update, const tir::Buffer& indices)>& place) {
+  const std::string reduction = attrs_of<ScatterAttrs>(call).reduction;
+  auto body = [&](const Array<tir::Buffer>& ins, const Array<tir::Buffer>& outs) {
+    const tir::Stmt copy =
+        over(in[0].shape(), [&](const Shape& at) { return tir::store(outs[0], tir::load(ins[0], at), at); });
+    const tir::Stmt apply = over(in[2].shape(), [&](const Shape& u) {
+      const Shape at = place(u, ins[1]);
+      return tir::store(outs[0], combined(reduction, tir::load(outs[0], at), tir::load(ins[2], u)), at);
+    });
+    return tir::seq({copy, apply});
+  };
+  return te::external({in[0].shape()}, {in[0].dtype()}, {in[0], in[1], in[2]}, body, short_name(call));
+}
+Tensors def_scatter_elements(const Call& call, const Tensors& in) {
+  const auto axis = size_t(normal_axis(call, attrs_of<ScatterAttrs>(call).axis, int64_t(in[0].ndim())));
+  return def_scatter(call, in, [&](const Shape& u, const tir::Buffer& at) {
+    Shape out = u;
+    out.set(axis, safe_index(tir::load(at, u), in[0].shape()[axis]));
+    return out;
+  });
+}
+Tensors def_scatter_nd(const Call& call, const Tensors& in) {
+  const int64_t k = tuple_size(call, in[1].shape(), in[0].shape(), 0);
+  const auto outer = std::ptrdiff_t(in[1].ndim()) - 1;
+  return def_scatter(call, in, [&](const Shape& u, const tir::Buffer& at) {
+    Shape out;
+    for (int64_t i = 0; i < k; ++i) {
+      Shape one(u.begin(), u.begin() + outer);
+      one.push_back(PrimExpr(i));
+      out.push_back(safe_index(tir::load(at, one), in[0].shape()[size_t(i)]));
+    }
+    append(out, u.begin() + outer, u.end());
+    return out;
+  });
+}
+
+// ---------------------------------------------------------------- one_hot
+Type infer_one_hot(const Call& call) {
+  const auto& a = attrs_of<OneHotAttrs>(call);
+  const auto &at = index_arg(call, 0), &on = tensor_arg(call, 1), &off = tensor_arg(call, 2);
+  if (a.depth < 0) infer_error(call, fmt::format("depth {} is negative", a.depth));
+  for (const auto* t : {&on, &off})
+    if (t->ndim > 0) infer_error(call, "the on and off values must be scalars");
+  if (on.dtype != off.dtype)
+    infer_error(call,
+                fmt::format("element types {} and {} differ", to_string(on.dtype), to_string(off.dtype)));
+  if (at.ndim < 0) return graph::tensor_type_unknown(-1, on.dtype);
+  const auto axis = size_t(normal_axis(call, a.axis, at.ndim + 1));
+  auto have = shape_of(at);
+  if (!have) return make_type(std::nullopt, at.ndim + 1, on.dtype);
+  have->insert(axis, PrimExpr(a.depth));
+  return make_type(have, 0, on.dtype);
+}
+Tensors def_one_hot(const Call& call, const Tensors& in) {
+  const auto& a = attrs_of<OneHotAttrs>(call);
+  const auto axis = size_t(normal_axis(call, a.axis, int64_t(in[0].ndim()) + 1));
+  return {te::compute(
+      output_info(call).shape,
+      [&](const Vars& v) {
+        const PrimExpr i = tir::cast(i64, in[0](drop_axes(indices(v), {int64_t(axis)})));
+        const PrimExpr hot = tir::select(tir::lt(i, PrimExpr(0)), i + PrimExpr(a.depth), i);
+        return tir::select(tir::eq(hot, v[axis]), in[1]({}), in[2]({}));
+      },
+      "one_hot")};
+}
+
+// ---------------------------------------------------------------- triangles and diagonals
+void at_least_matrix(const Call& call, const graph::TensorType& x) {
+  if (x.ndim >= 0 && x.ndim < 2)
+    infer_error(call, fmt::format("takes matrices, not a tensor of {} dimensions", x.ndim));
+}
+Type infer_triangle(const Call& call) {
+  const auto& x = tensor_arg(call, 0);
+  at_least_matrix(call, x);
+  return like(x, x.dtype);
+}
+Tensors def_triangle(const Call& call, const Tensors& in, bool upper) {
+  const PrimExpr k = attrs_of<DiagonalAttrs>(call).k;
+  const size_t n = in[0].ndim();
+  return {te::compute(
+      in[0].shape(),
+      [&](const Vars& v) {
+        const PrimExpr above = v[n - 1] - v[n - 2];
+        return tir::select(upper ? tir::ge(above, k) : tir::le(above, k), in[0](indices(v)),
+                           constant(in[0].dtype(), 0));
+      },
+      short_name(call))};
+}
+Type infer_diagonal(const Call& call) {
+  const auto& x = tensor_arg(call, 0);
+  at_least_matrix(call, x);
+  const int64_t k = attrs_of<DiagonalAttrs>(call).k;
+  auto have = shape_of(x);
+  if (!have) return make_type(std::nullopt, x.ndim < 0 ? -1 : x.ndim - 1, x.dtype);
+  const PrimExpr rows = (*have)[have->size() - 2], columns = (*have)[have->size() - 1];
+  Shape out(have->begin(), have->begin() + (std::ptrdiff_t(have->size()) - 2));
+  const PrimExpr length =
+      tir::min(k < 0 ? rows + PrimExpr(k) : rows, k > 0 ? columns - PrimExpr(k) : columns);
+  out.push_back(simplify(tir::max(length, PrimExpr(0))));
+  return make_type(out, 0, x.dtype);
+}
+Tensors def_diagonal(const Call& call, const Tensors& in) {
+  const int64_t k = attrs_of<DiagonalAttrs>(call).k;
+  return {te::compute(
+      output_info(call).shape,
+      [&](const Vars& v) {
+        Shape at(v.begin(), v.begin() + (std::ptrdiff_t(v.size()) - 1));
+        const PrimExpr i = v[v.size() - 1];
+        at.push_back(k < 0 ? i - PrimExpr(k) : i);
+        at.push_back(k > 0 ? i + PrimExpr(k) : i);
+        return in[0](at);
+      },
+      "diagonal")};
+}
+
+const bool registered = [] {
+  auto add = [](const char* name, const char* doc, FusionKind kind, graph::InferType infer, TensorDef def) {
+    return graph::register_op(name, doc)
+        .infer(std::move(infer))
+        .fusion(kind)
+        .set_attr(kTensorDef, std::move(def));
+  };
+  const auto injective = FusionKind::injective, opaque = FusionKind::opaque;
+  const char* const where =
+      "positions; negative ones count from the end, others are moved to the nearest end";
+  add("take", "Slices of an axis at the given positions.", injective, infer_take, def_take)
+      .argument("x", "Tensor", "the operand")
+      .argument("indices", "Tensor", where)
+      .attrs<AxisAttrs>();
+  add("gather_elements", "The element at each position along an axis.", injective, infer_gather_elements,
+      def_gather_elements)
+      .argument("x", "Tensor", "the operand")
+      .argument("indices", "Tensor", where)
+      .attrs<AxisAttrs>();
+  add("gather_nd", "Slices at positions of several axes, given by the last axis of the indices.", injective,
+      infer_gather_nd, def_gather_nd)
+      .argument("x", "Tensor", "the operand")
+      .argument("indices", "Tensor", where)
+      .attrs<GatherNdAttrs>();
+  add("scatter_elements", "x with elements at the given positions along an axis replaced or combined.",
+      opaque, infer_scatter_elements, def_scatter_elements)
+      .argument("x", "Tensor", "the operand")
+      .argument("indices", "Tensor", where)
+      .argument("updates", "Tensor", "new values, of the indices' shape")
+      .attrs<ScatterAttrs>();
+  add("scatter_nd", "x with slices at the given positions replaced or combined.", opaque, infer_scatter_nd,
+      def_scatter_nd)
+      .argument("x", "Tensor", "the operand")
+      .argument("indices", "Tensor", where)
+      .argument("updates", "Tensor", "new slices")
+      .attrs<ScatterAttrs>();
+  add("one_hot", "`on` at the position of a new axis that the index names, `off` elsewhere.", injective,
+      infer_one_hot, def_one_hot)
+      .argument("indices", "Tensor", "classes; negative ones count from the end, others outside are nowhere")
+      .argument("on", "Tensor", "scalar")
+      .argument("off", "Tensor", "scalar")
+      .attrs<OneHotAttrs>();
+  add("triu", "Zeros below the k-th diagonal of each matrix.", injective, infer_triangle,
+      [](const Call& c, const Tensors& in) { return def_triangle(c, in, true); })
+      .argument("x", "Tensor", "matrices")
+      .attrs<DiagonalAttrs>();
+  add("tril", "Zeros above the k-th diagonal of each matrix.", injective, infer_triangle,
+      [](const Call& c, const Tensors& in) { return def_triangle(c, in, false); })
+      .argument("x", "Tensor", "matrices")
+      .attrs<DiagonalAttrs>();
+  add("diagonal", "The k-th diagonal of each matrix.", injective, infer_diagonal, def_diagonal)
+      .argument("x", "Tensor", "matrices")
+      .attrs<DiagonalAttrs>();
+  return true;
+}();
+
+}  // namespace
+}  // namespace tenon::op
