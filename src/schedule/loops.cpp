@@ -280,6 +280,12 @@ void reorder(State& s, const std::vector<int32_t>& order) {
     if (is_complete(block)) continue;
     if (!s.binding(b, s.loops_between(b, s.parent(chain[0]))).injective)
       s.refuse("T0725", b, "some of its reduction steps are repeated by these loops, so their order matters", "reorder before compute_at");
+    if (!block->init) continue;
+    // The init must stay first: a loop that moves may not carry both kinds.
+    for (size_t i = 0; i < next.size(); ++i)
+      if (next[i] != chain[i] && role_of(s.realize(b), s.loop(next[i])->loop_var.get()) == LoopRole::mixed)
+        s.refuse("T0725", b, fmt::format("{} mixes spatial and reduction iterators, so the init would no longer come first", s.describe(next[i])),
+                 "do not fuse spatial loops with loops of the reduction, or decompose_reduction first");
   }
   if (blocks.size() > 1) {
     auto scope = s.scope(s.scope_of(bottom));
