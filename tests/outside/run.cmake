@@ -1,0 +1,25 @@
+# SPDX-License-Identifier: Apache-2.0
+# Installs the runtime part into an empty prefix, then builds and runs the outside project against it.
+set(work ${BUILD}/outside_test)
+file(REMOVE_RECURSE ${work})
+function(step name)
+  execute_process(COMMAND ${ARGN} RESULT_VARIABLE code OUTPUT_VARIABLE out ERROR_VARIABLE out)
+  if(NOT code EQUAL 0)
+    message(FATAL_ERROR "${name} failed (${code}):\n${out}")
+  endif()
+endfunction()
+step(install ${CMAKE_COMMAND} --install ${BUILD} --component runtime --prefix ${work}/prefix)
+step(configure ${CMAKE_COMMAND} -S ${SOURCE} -B ${work}/build -G ${GENERATOR} -DCMAKE_C_COMPILER=${C_COMPILER}
+     -DCMAKE_PREFIX_PATH=${work}/prefix "-DCMAKE_C_FLAGS=-Wall -Wextra -Werror -pedantic ${C_FLAGS}")
+step(build ${CMAKE_COMMAND} --build ${work}/build)
+step(artifact ${WRITER} ${KERNELS} ${work}/model.tenon)
+step(run ${work}/build/outside ${work}/model.tenon)
+# The installed library stands alone: nothing but the C and C++ run times.
+execute_process(COMMAND objdump -p ${work}/prefix/lib/libtenon_runtime.so OUTPUT_VARIABLE dynamic ERROR_QUIET)
+string(REGEX MATCHALL "NEEDED +[^\n]+" needed "${dynamic}")
+foreach(library ${needed})
+  if(NOT library MATCHES "lib(c|m|dl|stdc\\+\\+|gcc_s|pthread|asan|ubsan|tsan)[.]|ld-linux")
+    message(FATAL_ERROR "libtenon_runtime.so needs ${library}")
+  endif()
+endforeach()
+file(REMOVE_RECURSE ${work})
