@@ -5,7 +5,7 @@
 //   compile       model, target, opt_level, threads, memory_limit, verify, dump, print_after, dims, emit,
 //   output,
 //                 progress(stage, done, total), print(pass, text) → compile_ms, passes (JSON), bytes and, for
-//                 emit "jit", artifact. A key left out means its default.
+//                 emit "jit", artifact; with no output, text. A key left out means its default.
 //   inspect       model → json: kind, inputs, outputs, operators, parameters, flop, …
 //   interpret     model, inputs, dims → outputs
 //   opt           model, passes, target, verify, explain, output → text
@@ -51,6 +51,7 @@ Target target_of(const AttrMap& request) {
 }
 
 CompileOptions compile_options(const AttrMap& request) {
+  announce_all_passes();
   CompileOptions o;
   o.target = target_of(request);
   o.opt_level = get_or(request, "opt_level", 2);
@@ -89,10 +90,15 @@ AttrMap compile_function(const AttrMap& request) {
   Compiled compiled = compile(std::move(module), options);
   AttrMap reply;
   int64_t bytes = 0;
-  if (emit == "jit")
+  if (emit == "jit") {
     reply.set("artifact", Any(jit_artifact(compiled, options.target)));
-  else
+  } else if (output.empty()) {
+    std::string text = emit_text(emit, compiled, options.target, options.opt_level);
+    bytes = int64_t(text.size());
+    reply.set("text", text);
+  } else {
     bytes = write_emitted(emit, output, compiled, options.target, options.opt_level);
+  }
   reply.set("bytes", bytes);
   reply.set("passes", timings_json(compiled.timings).dump());
   reply.set("compile_ms",
@@ -216,6 +222,7 @@ AttrMap interpret_function(const AttrMap& request) {
 }
 
 AttrMap opt(const AttrMap& request) {
+  CompileOptions options = compile_options(request);
   IRModule module = load_model(request.at("model").as<std::string>());
   std::vector<Pass> passes;
   DiagnosticList problems(ErrorKind::usage);
@@ -226,7 +233,6 @@ AttrMap opt(const AttrMap& request) {
       problems.add("T0919", fmt::format("there is no pass `{}`", name), {}, "`tenon opt --list` names them");
   }
   problems.throw_if_any();
-  CompileOptions options = compile_options(request);
   PassContext& context = options.context;
   context.target = options.target;
   context.opt_level = 3;
@@ -248,6 +254,7 @@ AttrMap opt(const AttrMap& request) {
 
 // ---------------------------------------------------------------- lists
 AttrMap passes(const AttrMap&) {
+  announce_all_passes();
   json out = json::array();
   auto contains = [](std::span<const Pass> list, const Pass* p) {
     for (const Pass& q : list)

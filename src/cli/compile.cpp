@@ -27,9 +27,17 @@ void compile_verb(const CompileVerbOptions& o, Console& console) {
   std::map<std::string, int64_t> dims = dims_of(o.model, {}, {});
   AttrMap request = compile_request(o.model, dims, console);
   request.set("emit", o.emit);
-  request.set("output", out);
+  if (out == "-" && o.emit == "artifact")
+    throw Error(ErrorKind::usage, "T0921", "an artifact cannot go to standard output", {},
+                "name a file with -o");
+  request.set("output", out == "-" ? "" : out);
   const AttrMap reply = call_compiler("compile", request);
   console.end_progress();
+  if (out == "-") {
+    console.print(reply.at("text").as<std::string>());
+    console.result({{"text", reply.at("text").as<std::string>()}});
+    return;
+  }
   const json passes = json::parse(reply.at("passes").as<std::string>());
   const int64_t bytes = reply.at("bytes").as<int64_t>();
   const double ms = reply.at("compile_ms").as<double>();

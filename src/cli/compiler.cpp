@@ -12,7 +12,7 @@ Function compiler_function(const std::string& name) {
   static std::once_flag once;
   static std::string failure;
   std::call_once(once, [] {
-    if (!dlopen("libtenon_compiler.so", RTLD_NOW | RTLD_LOCAL)) failure = dlerror();
+    if (!dlopen("libtenon_compiler.so", RTLD_LAZY | RTLD_LOCAL)) failure = dlerror();
   });
   if (!failure.empty())
     throw Error(ErrorKind::io, "T0910", "the compiler library cannot be loaded: " + failure, {},

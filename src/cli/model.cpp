@@ -17,7 +17,9 @@ void add_compile_options(CLI::App& app, ModelOptions& o) {
   app.add_option("MODEL", o.model,
                  "ONNX file, artifact (.so) or module in script text (.tir, - for standard input)")
       ->required();
-  app.add_option("--dim", o.dims, "value of a symbolic dimension, repeatable")->type_name("NAME=N")->allow_extra_args(false);
+  app.add_option("--dim", o.dims, "value of a symbolic dimension, repeatable")
+      ->type_name("NAME=N")
+      ->allow_extra_args(false);
   app.add_option("--target", o.target, "llvm (this host), llvm -mcpu=NAME, c")->type_name("TARGET");
   app.add_option("-O", o.opt_level, "optimisation level")
       ->check(CLI::Range(0, 3))
@@ -30,7 +32,8 @@ void add_compile_options(CLI::App& app, ModelOptions& o) {
       ->check(CLI::Range(1, 1024))
       ->type_name("N");
   app.add_flag("--verify", o.verify, "check every pass by executing the module before and after it");
-  app.add_option("--print-after", o.print_after, "print the module behind a pass (all: every pass)")->allow_extra_args(false)
+  app.add_option("--print-after", o.print_after, "print the module behind a pass (all: every pass)")
+      ->allow_extra_args(false)
       ->type_name("PASS");
   app.add_option("--dump", o.dump, "write the module behind every pass into a folder")->type_name("DIR");
   app.add_flag("--time-passes", o.time_passes, "print the time of every pass");

@@ -44,7 +44,9 @@ void add_opt(CLI::App& app, Console& console) {
   CLI::App* verb = add_verb(app, console, "opt", "apply passes to a module in text and print it",
                             "echo '…' | tenon opt - --pass fuse_ops --pass lower_to_call_tir");
   verb->add_option("FILE", options->file, "module in script text, or any model (-: standard input)");
-  verb->add_option("--pass", options->passes, "a pass, repeatable, applied in this order")->type_name("NAME")->allow_extra_args(false);
+  verb->add_option("--pass", options->passes, "a pass, repeatable, applied in this order")
+      ->type_name("NAME")
+      ->allow_extra_args(false);
   verb->add_option("--target", options->target, "as for compile")->type_name("TARGET");
   verb->add_option("-o,--output", options->output, "write the text here, its large constants beside it")
       ->type_name("FILE");

@@ -10,7 +10,6 @@
 #include <cstring>
 #include <filesystem>
 
-#include "ir/text.h"
 #include "runtime/artifact.h"
 
 namespace tenon {
@@ -33,34 +32,32 @@ void write_text_file(const std::string& path, std::string_view bytes) {
   }
 }
 
+std::string emit_text(const std::string& kind, const Compiled& compiled, const Target& target, int opt_level,
+                      ConstantTable* constants) {
+  if (kind == "obj") return codegen::merge_objects(compiled.object, target);
+  if (kind == "asm") return codegen::llvm_assembly(compiled.lowered, target, opt_level);
+  if (kind == "llvm") return codegen::llvm_ir(compiled.lowered, target, opt_level);
+  if (kind == "c") return codegen::c_source(compiled.lowered, target);
+  if (kind == "dot") return to_dot(compiled.planned);
+  if (kind == "tir") {
+    PrintOptions options;
+    options.constants = constants;
+    return print(compiled.lowered, options);
+  }
+  fail("T0920", fmt::format("there is nothing of the kind `{}` to emit", kind), {},
+       "artifact, obj, asm, llvm, c, tir or dot", ErrorKind::usage);
+}
+
 int64_t write_emitted(const std::string& kind, const std::string& path, const Compiled& compiled,
                       const Target& target, int opt_level) {
   if (kind == "artifact") {
     write_artifact(path, compiled.executable, compiled.shared_object);
     return int64_t(std::filesystem::file_size(path));
   }
-  std::string text;
-  if (kind == "obj")
-    text = codegen::merge_objects(compiled.object, target);
-  else if (kind == "asm")
-    text = codegen::llvm_assembly(compiled.lowered, target, opt_level);
-  else if (kind == "llvm")
-    text = codegen::llvm_ir(compiled.lowered, target, opt_level);
-  else if (kind == "c")
-    text = codegen::c_source(compiled.lowered, target);
-  else if (kind == "dot")
-    text = to_dot(compiled.planned);
-  else if (kind == "tir") {
-    ConstantTable constants;
-    PrintOptions options;
-    options.constants = &constants;
-    text = print(compiled.lowered, options);
-    if (!constants.empty()) save_constants(path + ".constants", constants);
-  } else {
-    fail("T0920", fmt::format("there is nothing of the kind `{}` to emit", kind), {},
-         "artifact, obj, asm, llvm, c, tir or dot", ErrorKind::usage);
-  }
+  ConstantTable constants;
+  const std::string text = emit_text(kind, compiled, target, opt_level, &constants);
   write_text_file(path, text);
+  if (!constants.empty()) save_constants(path + ".constants", constants);
   return int64_t(text.size());
 }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What a compiled module becomes: an artifact in memory or on disk, or one of the stages on the way as text.
 #pragma once
+#include "ir/text.h"
 #include "pipeline/compile.h"
 #include "runtime/vm.h"
 
@@ -9,8 +10,11 @@ namespace tenon {
 /// Loads the machine code into this process.
 Artifact jit_artifact(const Compiled& compiled, const Target& target);
 
-/// Writes `kind` ("artifact", "obj", "asm", "llvm", "c", "tir" or "dot") to `path` and returns the bytes
-/// written. "tir" puts large constants beside it ("PATH.constants"). Errors T30xx on I/O.
+/// The file of that kind: "obj", "asm", "llvm", "c", "tir" (large constants into `constants`) or "dot".
+std::string emit_text(const std::string& kind, const Compiled& compiled, const Target& target, int opt_level,
+                      ConstantTable* constants = nullptr);
+/// Writes `kind` (those, or "artifact") to `path` and returns the bytes written. "tir" puts large constants
+/// beside it ("PATH.constants"). Errors T30xx on I/O.
 int64_t write_emitted(const std::string& kind, const std::string& path, const Compiled& compiled,
                       const Target& target, int opt_level);
 
