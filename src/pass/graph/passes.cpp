@@ -4,26 +4,24 @@
 
 namespace tenon {
 
-template <IRModule (*f)(IRModule, PassContext&)> static IRModule late(IRModule module, PassContext& context) { return f(std::move(module), context); }
-
 std::span<const Pass> graph_pipeline() {
   static const Pass list[] = {
-      {"infer_types", late<infer_types>, 0, "types of all values, from the parameters on"},
-      {"simplify_inference", late<simplify_inference>, 1, "batch_norm becomes scale and shift, dropout goes"},
-      {"canonicalize", late<canonicalize>, 1, "one spelling for equal things: casts, reshapes, transposes, identities"},
+      {"infer_types", infer_types, 0, "types of all values, from the parameters on"},
+      {"simplify_inference", simplify_inference, 1, "batch_norm becomes scale and shift, dropout goes"},
+      {"canonicalize", canonicalize, 1, "one spelling for equal things: casts, reshapes, transposes, identities"},
       // What is constant folds before patterns look for constants.
-      {"fold_constant", late<fold_constant>, 1, "operators on constants become constants"},
-      {"simplify_expr", late<simplify_expr>, 2, "algebra on operators: pads, slices, concatenations, chains"},
-      {"fold_scale_axis", late<fold_scale_axis>, 2, "scales around contractions move into constant weights"},
-      {"fold_constant", late<fold_constant>, 1, "the scaled weights become constants"},
-      {"canonicalize", late<canonicalize>, 1, "what folding left behind"},
-      {"eliminate_common_subexpr", late<eliminate_common_subexpr>, 2, "equal pure values are computed once"},
-      {"eliminate_dead_code", late<eliminate_dead_code>, 1, "bindings that nothing needs go"},
-      {"fuse_ops", late<fuse_ops>, 1, "operators that one kernel computes become one function"},
-      {"lower_to_call_tir", late<lower_to_call_tir>, 0, "operators and fused functions become tensor programs"},
-      {"eliminate_dead_code", late<eliminate_dead_code>, 1, "what lowering left unused goes"},
-      {"remove_unused_functions", late<remove_unused_functions>, 0, "functions that nothing calls go"},
-      {"plan_memory", late<plan_memory>, 0, "places of intermediate tensors in one arena"},
+      {"fold_constant", fold_constant, 1, "operators on constants become constants"},
+      {"simplify_expr", simplify_expr, 2, "algebra on operators: pads, slices, concatenations, chains"},
+      {"fold_scale_axis", fold_scale_axis, 2, "scales around contractions move into constant weights"},
+      {"fold_constant", fold_constant, 1, "the scaled weights become constants"},
+      {"canonicalize", canonicalize, 1, "what folding left behind"},
+      {"eliminate_common_subexpr", eliminate_common_subexpr, 2, "equal pure values are computed once"},
+      {"eliminate_dead_code", eliminate_dead_code, 1, "bindings that nothing needs go"},
+      {"fuse_ops", fuse_ops, 1, "operators that one kernel computes become one function"},
+      {"lower_to_call_tir", lower_to_call_tir, 0, "operators and fused functions become tensor programs"},
+      {"eliminate_dead_code", eliminate_dead_code, 1, "what lowering left unused goes"},
+      {"remove_unused_functions", remove_unused_functions, 0, "functions that nothing calls go"},
+      {"plan_memory", plan_memory, 0, "places of intermediate tensors in one arena"},
   };
   return list;
 }

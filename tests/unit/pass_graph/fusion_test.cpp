@@ -1,0 +1,261 @@
+// SPDX-License-Identifier: Apache-2.0
+// Fusion and lowering: which operators become one kernel, and that the kernels compute the same.
+#include "pass/graph/fusion.h"
+#include "pass/graph/group.h"
+#include "pass/graph/lowering.h"
+#include "support.h"
+
+namespace tenon::testing_graph {
+namespace {
+
+ObjectRef conv(Array<int64_t> padding = {}) {
+  return op::make_attrs<op::ConvAttrs>([&](auto& a) { a.padding = padding; });
+}
+ObjectRef axis(int64_t a) { return op::make_attrs<op::AxisAttrs>(a); }
+
+/// Names of the calls of main behind fusion and lowering: the kernels.
+Names kernels(const IRModule& m) {
+  Names out;
+  for_each_binding(main_of(m)->body, [&](const Binding& b) {
+    Expr v = binding_value(b);
+    if (v.is<Call>() && is_op(v, "call_tir")) out.push_back(v.as<Call>()->args[0].as<GlobalVar>()->name);
+    else if (const Op* op = op_of(v)) out.push_back("R." + op->name);
+    else if (const auto* c = v.as<Call>(); c && c->op.is<GlobalVar>()) out.push_back("@" + c->op.as<GlobalVar>()->name);
+  });
+  return out;
+}
+
+IRModule lowered(const IRModule& m, const std::vector<NDArray>& inputs, double tolerance = 0) {
+  IRModule out = apply(m, {fuse_ops, lower_to_call_tir, remove_unused_functions}, inputs, tolerance);
+  for (auto [name, f] : out.functions()) EXPECT_LE(name.size(), 84u) << name;
+  return out;
+}
+
+TEST(FuseOps, ChainOfElementWise) {
+  Model m;
+  auto x = m.param("x", {4, 5});
+  Expr y = m.op("nn.relu", {m.op("exp", {m.op("add", {x, m.weight({5})})})});
+  EXPECT_EQ(kernels(lowered(m.done(y), {random_array({4, 5})})), Names({"fused_add_exp_relu"}));
+}
+
+TEST(FuseOps, DiamondIsOneKernel) {
+  Model m;
+  auto x = m.param("x", {4});
+  Expr a = m.op("exp", {x});
+  Expr y = m.op("multiply", {m.op("sin", {a}), m.op("cos", {a})});
+  EXPECT_EQ(kernels(lowered(m.done(y), {random_array({4})})), Names({"fused_exp_sin_cos_multiply"}));
+}
+
+TEST(FuseOps, ValueSeenOutsideEndsItsGroup) {
+  Model m;
+  auto x = m.param("x", {4});
+  Expr a = m.op("exp", {x});
+  Expr y = m.op("sin", {a});
+  Names k = kernels(lowered(m.done(op::tuple({a, y})), {random_array({4})}));
+  EXPECT_EQ(k, Names({"exp", "sin"}));
+}
+
+TEST(FuseOps, ConvolutionTakesItsTail) {
+  Model m;
+  auto x = m.param("x", {1, 3, 6, 6});
+  Expr y = m.op("nn.conv2d", {x, m.weight({4, 3, 3, 3})}, conv({1}));
+  y = m.op("nn.relu", {m.op("add", {y, m.weight({4, 1, 1}, 2)})});
+  EXPECT_EQ(kernels(lowered(m.done(y), {random_array({1, 3, 6, 6})})), Names({"fused_conv2d_add_relu"}));
+}
+
+TEST(FuseOps, ResidualAddJoinsOneConvolution) {
+  Model m;
+  auto x = m.param("x", {1, 4, 5, 5});
+  Expr a = m.op("nn.conv2d", {x, m.weight({4, 4, 3, 3}, 1)}, conv({1}));
+  Expr b = m.op("nn.conv2d", {m.op("nn.relu", {a}), m.weight({4, 4, 3, 3}, 2)}, conv({1}));
+  Expr y = m.op("nn.relu", {m.op("add", {b, x})});
+  EXPECT_EQ(kernels(lowered(m.done(y), {random_array({1, 4, 5, 5})})), Names({"fused_conv2d_relu", "fused_conv2d_add_relu"}));
+}
+
+TEST(FuseOps, TwoContractionsNeverShareAKernel) {
+  Model m;
+  auto x = m.param("x", {3, 4});
+  Expr a = m.op("matmul", {x, m.weight({4, 4}, 1)}), b = m.op("matmul", {x, m.weight({4, 4}, 2)});
+  Names k = kernels(lowered(m.done(m.op("add", {a, b})), {random_array({3, 4})}));
+  ASSERT_EQ(k.size(), 2u);
+}
+
+TEST(FuseOps, SoftmaxStandsAloneOrTakesElementWise) {
+  Model m;
+  auto x = m.param("x", {3, 7});
+  Expr y = m.op("nn.softmax", {m.op("multiply", {x, op::scalar(0.5, f32)})}, axis(-1));
+  Names k = kernels(lowered(m.done(y), {random_array({3, 7})}));
+  EXPECT_LE(k.size(), 2u);
+}
+
+TEST(FuseOps, ElementWiseInFrontOfAReduction) {
+  Model m;
+  auto x = m.param("x", {3, 7});
+  Expr y = m.op("sum", {m.op("square", {x})}, op::make_attrs<op::ReduceAttrs>([](auto& a) { a.axis = Array<int64_t>{1}; }));
+  EXPECT_EQ(kernels(lowered(m.done(y), {random_array({3, 7})}, 1e-6)), Names({"fused_square_sum"}));
+}
+
+TEST(FuseOps, ConcatOfElementWise) {
+  Model m;
+  auto x = m.param("x", {2, 3});
+  auto y = m.param("y", {2, 4});
+  Expr c = m.op("concat", {op::tuple({m.op("exp", {x}), m.op("sin", {y})})}, axis(1));
+  Names k = kernels(lowered(m.done(c), {random_array({2, 3}), random_array({2, 4}, f32, 3)}));
+  EXPECT_EQ(k, Names({"fused_exp_sin_concat"}));
+}
+
+TEST(FuseOps, SplitGivesSeveralOutputs) {
+  Model m;
+  auto x = m.param("x", {4, 6});
+  Expr parts = m.op("split", {x}, op::make_attrs<op::SplitAttrs>([](auto& a) { a.axis = 1; a.sections = 2; }));
+  Expr a = m.builder.emit(op::get_item(parts, 0)), b = m.builder.emit(op::get_item(parts, 1));
+  Expr y = m.op("multiply", {a, m.op("sigmoid", {b})});
+  IRModule in = m.done(op::tuple({y, b}));
+  lowered(in, {random_array({4, 6})});
+}
+
+TEST(FuseOps, LimitOfDepth) {
+  Model m;
+  Expr x = m.param("x", {4});
+  for (int i = 0; i < 20; ++i) x = m.op(i % 2 ? "sin" : "exp", {x});
+  IRModule in = m.done(x);
+  PassContext context = make_context();
+  context.config.set("fuse_ops.max_depth", Any(int64_t(5)));
+  IRModule out = fuse_ops(in, context);
+  expect_valid(out);
+  EXPECT_GE(ops_of(out).size(), 4u);
+  for (auto [name, f] : out.functions())
+    if (f.is<Function>() && is_primitive(*f.as<Function>())) EXPECT_LE(bindings_of(f.as<Function>()->body).size(), 5u);
+  expect_close(run(in, {random_array({4})}), run(out, {random_array({4})}), 0);
+}
+
+TEST(FuseOps, InsideBranchesAndAround) {
+  Model m;
+  auto x = m.param("x", {4});
+  auto c = m.param("c", {}, boolean);
+  auto branch = [&](const char* first, const char* second) {
+    BlockBuilder b = op::make_builder();
+    Expr r = b.emit(op::op_call(second, {b.emit(op::op_call(first, {x}), std::string(first) + "_v")}), std::string(second) + "_v");
+    return b.finish(r);
+  };
+  Expr choice = make<If>(c, branch("exp", "sin"), branch("cos", "tanh"));
+  choice.mut()->type = x->type;
+  Expr y = m.op("negative", {m.op("abs", {m.builder.emit(choice)})});
+  NDArray yes = NDArray::zeros({}, boolean);
+  IRModule out = lowered(m.done(y), {random_array({4}), yes});
+  EXPECT_EQ(kernels(out), Names({"fused_exp_sin", "fused_cos_tanh", "fused_abs_negative"}));
+}
+
+TEST(FuseOps, InsideLoops) {
+  Model m;
+  auto x = m.param("x", {4});
+  auto i = var("i", tensor_type({}, i64)), s = var("s", x->type);
+  BlockBuilder cond = op::make_builder(), body = op::make_builder();
+  Expr less = cond.emit(op::op_call("less", {i, op::scalar(3, i64)}), "go");
+  Expr condition = cond.finish(less);
+  Expr next = body.emit(op::op_call("add", {i, op::scalar(1, i64)}), "next");
+  Expr t = body.emit(op::op_call("tanh", {body.emit(op::op_call("add", {s, x}), "sum")}), "t");
+  Expr step = body.finish(op::tuple({next, t}));
+  Expr loop = make<While>(Array<VarRef>{i, s}, Array<Expr>{op::scalar(0, i64), x}, condition, step);
+  loop.mut()->type = op::infer_type(loop);
+  Expr all = m.builder.emit(loop);
+  IRModule out = lowered(m.done(m.builder.emit(op::get_item(all, 1))), {random_array({4})});
+  Names k = kernels(out);
+  EXPECT_TRUE(std::find(k.begin(), k.end(), "fused_add_tanh") != k.end());
+}
+
+TEST(Lowering, EqualProgramsOnce) {
+  Model m;
+  auto x = m.param("x", {2, 4, 4, 4});
+  Expr y = x;
+  for (int i = 0; i < 3; ++i) {
+    y = m.op("nn.conv2d", {y, m.weight({4, 4, 3, 3}, uint64_t(i))}, conv({1}));
+    y = m.op("nn.relu", {y});
+  }
+  IRModule out = lowered(m.done(y), {random_array({2, 4, 4, 4})});
+  size_t programs = 0;
+  for (auto [name, f] : out.functions()) programs += f.is<tir::PrimFuncNode>();
+  EXPECT_EQ(programs, 1u);
+}
+
+TEST(Lowering, SymbolicSizesAreTrailingScalars) {
+  Model m;
+  auto n = tir::var("n"), k = tir::var("k");
+  auto x = m.param("x", {PrimExpr(n), PrimExpr(k)});
+  auto y = m.param("y", {PrimExpr(k)});
+  Expr z = m.op("nn.relu", {m.op("add", {x, y})});
+  IRModule out = lowered(m.done(z), {random_array({3, 5}), random_array({5}, f32, 2)});
+  auto f = out.find("fused_add_relu").cast<tir::PrimFuncNode>();
+  ASSERT_TRUE(f);
+  ASSERT_EQ(f->params.size(), 5u);
+  EXPECT_TRUE(f->params[3]->dtype == i64 && f->params[4]->dtype == i64);
+}
+
+TEST(Lowering, ReshapeIsAView) {
+  Model m;
+  auto x = m.param("x", {2, 6});
+  Expr y = m.op("nn.softmax", {m.op("reshape", {m.op("nn.softmax", {x}, axis(-1)), op::shape({3, 4})})}, axis(-1));
+  IRModule in = m.done(y);
+  PassContext context = make_context();
+  IRModule out = lower_to_call_tir(in, context);
+  expect_valid(out);
+  EXPECT_EQ(kernels(out), Names({"softmax", "R.call_pure_packed", "softmax_1"}));
+}
+
+TEST(Lowering, NamesSourcesOfTheModel) {
+  Model m;
+  auto x = m.param("x", {4});
+  Origin o = make<OriginObj>();
+  o.mut()->text = "model.onnx, node 'exp1' (Exp-13)";
+  Expr y = m.builder.emit(op::op_call("exp", {x}, {}, o));
+  IRModule out = lowered(m.done(m.op("sin", {y})), {random_array({4})});
+  auto f = out.find("fused_exp_sin").cast<tir::PrimFuncNode>();
+  ASSERT_TRUE(f);
+  auto sources = f->attrs.at("tenon.source").as<Array<std::string>>();
+  ASSERT_EQ(sources.size(), 1u);
+  EXPECT_EQ(sources[0], "model.onnx, node 'exp1' (Exp-13)");
+}
+
+TEST(Lowering, LongGroupsHaveShortNames) {
+  Model m;
+  Expr x = m.param("x", {4});
+  for (int i = 0; i < 30; ++i) x = m.op("sigmoid", {x});
+  IRModule out = lowered(m.done(x), {random_array({4})});
+  for (const std::string& k : kernels(out)) EXPECT_LE(k.size(), 80u);
+}
+
+TEST(InPlace, OnlyPointwiseReads) {
+  auto program = [](std::function<Expr(Model&, const Expr&)> f) {
+    Model m;
+    auto x = m.param("x", {4, 4});
+    Expr y = f(m, x);
+    PassContext context = make_context();
+    IRModule out = lower_to_call_tir(fuse_ops(m.done(y), context), context);
+    for (auto [name, p] : out.functions())
+      if (p.is<tir::PrimFuncNode>()) return p.cast<tir::PrimFuncNode>();
+    return tir::PrimFunc();
+  };
+  EXPECT_TRUE(may_write_in_place(program([](Model& m, const Expr& x) { return m.op("exp", {m.op("nn.relu", {x})}); }), 0, 1));
+  EXPECT_TRUE(may_write_in_place(program([](Model& m, const Expr& x) { return m.op("add", {m.op("sin", {x}), m.op("cos", {x})}); }), 0, 1));
+  EXPECT_FALSE(may_write_in_place(program([](Model& m, const Expr& x) { return m.op("permute_dims", {x}, op::make_attrs<op::AxesAttrs>()); }), 0, 1));
+  EXPECT_FALSE(may_write_in_place(program([](Model& m, const Expr& x) { return m.op("nn.softmax", {x}, axis(-1)); }), 0, 1));
+  EXPECT_FALSE(may_write_in_place(program([](Model& m, const Expr& x) { return m.op("matmul", {x, x}); }), 0, 1));
+  EXPECT_FALSE(may_write_in_place(program([](Model& m, const Expr& x) {
+    return m.op("add", {m.op("exp", {x}), m.op("permute_dims", {x}, op::make_attrs<op::AxesAttrs>())});
+  }), 0, 1));
+}
+
+TEST(Explain, TellsKindsAndGroups) {
+  Model m;
+  auto x = m.param("x", {4});
+  IRModule in = m.done(m.op("exp", {m.op("sin", {x})}));
+  PassContext context = make_context();
+  std::string text;
+  context.config.set("fuse_ops.explain", Any(tenon::Function([&](Arguments a) { text += a[0].as<std::string>(); return Any(); })));
+  fuse_ops(in, context);
+  EXPECT_NE(text.find("sin"), text.npos);
+  EXPECT_NE(text.find("computed in the kernel of"), text.npos);
+}
+
+}  // namespace
+}  // namespace tenon::testing_graph

@@ -1,0 +1,203 @@
+// SPDX-License-Identifier: Apache-2.0
+// The memory plan, judged by a simulation that knows nothing of how it was made: programs run one after the
+// other over bytes, and a tensor that is read must still hold what its program wrote.
+#include "pass/graph/plan_memory.h"
+
+#include "support.h"
+
+namespace tenon::testing_graph {
+namespace {
+
+/// Owner of each byte: the position of the tensor that wrote it last.
+class Simulation {
+ public:
+  Simulation(const Ref<Function>& f) : function_(f), offsets_(planned_offsets(*f)), positions_(planned_positions(*f)) {
+    owner_.assign(size_t(f->attrs.at("arena_bytes").as<int64_t>()), -1);
+  }
+  /// Straight-line functions of call_tir and views.
+  void run() {
+    for (const Binding& b : bindings_of(function_->body)) {
+      const Expr value = binding_value(b);
+      const auto* c = value.as<Call>();
+      if (const auto* item = value.as<TupleGetItem>()) {
+        tensors_[binding_var(b).get()] = {tensors_[item->tuple.as<Var>()].at(size_t(item->index))};
+        continue;
+      }
+      ASSERT_TRUE(c);
+      if (is_op(value, "call_pure_packed")) {
+        tensors_[binding_var(b).get()] = tensors_[c->args[1].as<Var>()];
+        read(c->args[1]);
+        continue;
+      }
+      ASSERT_TRUE(is_op(value, "call_tir"));
+      for (const Expr& a : c->args[1].as<Tuple>()->items) read(a);
+      const int first = positions_.at(binding_var(b).get());
+      for (size_t i = 0; i < c->type_args.size(); ++i) {
+        const int id = first + int(i);
+        tensors_[binding_var(b).get()].push_back(id);
+        const int64_t at = offsets_.at(size_t(id)), bytes = size_of(c->type_args[i]);
+        bytes_[id] = bytes;
+        if (at < 0) continue;
+        EXPECT_EQ(at % 64, 0);
+        ASSERT_LE(at + bytes, int64_t(owner_.size()));
+        for (int64_t k = at; k < at + bytes; ++k) owner_[size_t(k)] = id;
+        ++in_arena;
+      }
+      // Outputs of one program must not share.
+      for (size_t i = 0; i < c->type_args.size(); ++i) check(first + int(i));
+    }
+    for_each_use(result_of(function_->body), [&](const VarRef& v) {
+      for (int id : tensors_[v.get()]) EXPECT_LT(offsets_.at(size_t(id)), 0) << "a result in the arena";
+    });
+  }
+  int in_arena = 0;
+
+ private:
+  static int64_t size_of(const Type& t) { return int64_t(storage_bytes(element_count(*static_shape(t)), as_tensor(t)->dtype)); }
+  void read(const Expr& e) {
+    if (const auto* v = e.as<Var>())
+      for (int id : tensors_[v]) check(id);
+  }
+  void check(int id) {
+    const int64_t at = offsets_.at(size_t(id));
+    for (int64_t k = at; at >= 0 && k < at + bytes_[id]; ++k)
+      ASSERT_EQ(owner_[size_t(k)], id) << "tensor " << id << " was overwritten while it was needed";
+  }
+  Ref<Function> function_;
+  std::vector<int64_t> offsets_;
+  std::unordered_map<const Var*, int> positions_;
+  std::unordered_map<const Var*, std::vector<int>> tensors_;
+  std::map<int, int64_t> bytes_;
+  std::vector<int> owner_;
+};
+
+IRModule planned(const IRModule& m, bool in_place = true) {
+  PassContext context = make_context();
+  context.config.set("plan_memory.in_place", Any(in_place));
+  IRModule out = plan_memory(lower_to_call_tir(m, context), context);
+  expect_valid(out);
+  return out;
+}
+
+TEST(PlanMemory, ChainNeedsTwoPlacesOrOneInPlace) {
+  Model m;
+  Expr x = m.param("x", {16});
+  for (int i = 0; i < 6; ++i) x = m.op("exp", {x});
+  IRModule in = m.done(x);
+  IRModule two = planned(in, false), one = planned(in, true);
+  EXPECT_EQ(main_of(two)->attrs.at("arena_bytes").as<int64_t>(), 128);
+  EXPECT_EQ(main_of(one)->attrs.at("arena_bytes").as<int64_t>(), 64);
+  Simulation(main_of(two)).run();
+  EXPECT_FALSE(one.find("exp").as<tir::PrimFuncNode>()->attrs.at("tir.noalias").as<bool>());
+  EXPECT_TRUE(two.find("exp").as<tir::PrimFuncNode>()->attrs.at("tir.noalias").as<bool>());
+}
+
+TEST(PlanMemory, ResidualsStayAlive) {
+  Model m;
+  Expr x = m.param("x", {32});
+  Expr a = m.op("exp", {x});
+  Expr b = m.op("sin", {a}), c = m.op("cos", {b});
+  Expr d = m.op("add", {c, a});
+  Expr y = m.op("tanh", {d});
+  for (bool in_place : {false, true}) {
+    IRModule out = planned(m.done(y), in_place);
+    m.builder = op::make_builder();
+    Simulation s(main_of(out));
+    s.run();
+    EXPECT_EQ(s.in_arena, 4);
+    break;
+  }
+}
+
+TEST(PlanMemory, RandomGraphsNeverOverlapAndStayNearTheBound) {
+  for (uint64_t seed = 0; seed < 60; ++seed) {
+    std::mt19937_64 random(seed);
+    Model m;
+    std::vector<Expr> values{m.param("x", {64})};
+    for (int i = 0; i < 40; ++i) {
+      const Expr& a = values[random() % values.size()];
+      const int64_t n = static_shape(a->type)->at(0);
+      switch (random() % 4) {
+        case 0: values.push_back(m.op("exp", {a})); break;
+        case 1: values.push_back(m.op("concat", {op::tuple({a, a})}, op::make_attrs<op::AxisAttrs>(0))); break;
+        case 2: values.push_back(m.op("reshape", {a, op::shape({n, 1})})); values.back() = m.op("reshape", {values.back(), op::shape({n})}); break;
+        default: values.push_back(m.op("multiply", {a, a}));
+      }
+      if (static_shape(values.back()->type)->at(0) > 4096) values.pop_back();
+    }
+    IRModule in = m.done(m.op("concat", {op::tuple({values.back(), values[values.size() / 2]})}, op::make_attrs<op::AxisAttrs>(0)));
+    PassContext context = make_context();
+    in = eliminate_dead_code(in, context);
+    IRModule out = planned(in, false);
+    Simulation(main_of(out)).run();
+    MemoryPlan plan = plan_function(*main_of(planned(in, true)), planned(in, true));
+    EXPECT_GE(plan.arena_bytes, plan.lower_bound);
+    EXPECT_LE(plan.arena_bytes, plan.lower_bound * 3 / 2) << "seed " << seed;
+  }
+}
+
+TEST(PlanMemory, SymbolicSizesComeFromThePool) {
+  Model m;
+  Expr x = m.param("x", {PrimExpr(tir::var("n"))});
+  Expr y = m.op("sin", {m.op("exp", {x})});
+  IRModule out = planned(m.done(y));
+  for (int64_t o : planned_offsets(*main_of(out))) EXPECT_EQ(o, -1);
+  EXPECT_EQ(main_of(out)->attrs.at("arena_bytes").as<int64_t>(), 0);
+}
+
+TEST(PlanMemory, LoopsKeepWhatTheyReadAgain) {
+  Model m;
+  auto x = m.param("x", {16});
+  Expr outside = m.op("exp", {x});
+  auto s = var("s", x->type), i = var("i", tensor_type({}, i64));
+  BlockBuilder cond = op::make_builder(), body = op::make_builder();
+  Expr condition = cond.finish(cond.emit(op::op_call("less", {i, op::scalar(3, i64)}), "go"));
+  Expr t = body.emit(op::op_call("sin", {s}), "t");
+  Expr u = body.emit(op::op_call("add", {t, outside}), "u");  // read in every turn
+  Expr v = body.emit(op::op_call("cos", {u}), "v");
+  Expr w = body.emit(op::op_call("tanh", {v}), "w");
+  Expr next = body.emit(op::op_call("add", {i, op::scalar(1, i64)}), "next");
+  Expr loop = make<While>(Array<VarRef>{i, s}, Array<Expr>{op::scalar(0, i64), x}, condition, body.finish(op::tuple({next, w})));
+  loop.mut()->type = op::infer_type(loop);
+  Expr all = m.builder.emit(loop);
+  Expr y = m.op("exp", {m.builder.emit(op::get_item(all, 1))});
+  IRModule out = planned(m.done(y), true);
+  MemoryPlan plan = plan_function(*main_of(out), out);
+  const PlannedTensor* kept = nullptr;
+  for (const PlannedTensor& p : plan.tensors)
+    if (p.name == binding_var(bindings_of(main_of(out)->body)[0])->name) kept = &p;
+  ASSERT_TRUE(kept);
+  ASSERT_GE(kept->offset, 0);
+  for (const PlannedTensor& p : plan.tensors) {
+    if (p.name == "w" || p.name == "next") EXPECT_EQ(p.offset, -1) << "loop state in the arena";
+    if ((p.name == "t" || p.name == "u" || p.name == "v") && p.offset >= 0)
+      EXPECT_TRUE(p.offset >= kept->offset + kept->bytes || p.offset + p.bytes <= kept->offset) << p.name << " overwrites a value of the next turn";
+  }
+}
+
+TEST(PlanMemory, CalledFunctionsHaveNoArena) {
+  Model m;
+  auto x = m.param("x", {8});
+  BlockBuilder b = op::make_builder();
+  auto q = var("q", x->type);
+  Expr r = b.emit(op::op_call("sin", {b.emit(op::op_call("exp", {q}), "e")}), "s");
+  Expr c = call(global("helper"), {x});
+  c.mut()->type = x->type;
+  IRModule in = m.done(m.op("cos", {m.builder.emit(c)}));
+  in.set("helper", make<Function>(Array<VarRef>{q}, b.finish(r), x->type, AttrMap()));
+  IRModule out = planned(in);
+  for (int64_t o : planned_offsets(*out.find("helper").as<Function>())) EXPECT_EQ(o, -1);
+}
+
+TEST(PlanMemory, LongProgramsAreFast) {
+  Model m;
+  Expr x = m.param("x", {16});
+  Expr first = m.op("exp", {x});
+  Expr y = first;
+  for (int i = 0; i < 10000; ++i) y = m.op(i % 2 ? "sin" : "cos", {y});
+  IRModule out = planned(m.done(m.op("add", {y, first})), false);
+  EXPECT_EQ(main_of(out)->attrs.at("arena_bytes").as<int64_t>(), 192);
+}
+
+}  // namespace
+}  // namespace tenon::testing_graph

@@ -1,0 +1,333 @@
+// SPDX-License-Identifier: Apache-2.0
+// The algebraic passes: what is left, and that it computes the same.
+#include "support.h"
+
+namespace tenon::testing_graph {
+namespace {
+
+ObjectRef axes(Array<int64_t> a) { return op::make_attrs<op::AxesAttrs>(a); }
+
+TEST(Canonicalize, ReshapeChainsAndIdentities) {
+  Model m;
+  auto x = m.param("x", {4, 6});
+  Expr a = m.op("reshape", {x, op::shape({24})});
+  Expr b = m.op("reshape", {a, op::shape({2, 12})});
+  Expr c = m.op("expand_dims", {b}, axes({0}));
+  Expr d = m.op("reshape", {c, op::shape({1, 2, 12})});
+  IRModule out = apply(m.done(d), {canonicalize, eliminate_dead_code}, {random_array({4, 6})});
+  EXPECT_EQ(ops_of(out), Names({"reshape"}));
+}
+
+TEST(Canonicalize, TransposesCompose) {
+  Model m;
+  auto x = m.param("x", {2, 3, 4});
+  Expr a = m.op("permute_dims", {x}, axes({1, 2, 0}));
+  Expr b = m.op("permute_dims", {a}, axes({1, 0, 2}));
+  IRModule out = apply(m.done(b), {canonicalize, eliminate_dead_code}, {random_array({2, 3, 4})});
+  EXPECT_EQ(ops_of(out), Names({"permute_dims"}));
+
+  Model n;
+  auto y = n.param("x", {2, 3, 4});
+  Expr c = n.op("permute_dims", {n.op("permute_dims", {y}, axes({1, 2, 0}))}, axes({2, 0, 1}));
+  IRModule gone = apply(n.done(c), {canonicalize, eliminate_dead_code}, {random_array({2, 3, 4})});
+  EXPECT_TRUE(ops_of(gone).empty());
+}
+
+TEST(Canonicalize, TransposeOfUnitAxesIsAReshape) {
+  Model m;
+  auto x = m.param("x", {1, 3, 4});
+  IRModule out = apply(m.done(m.op("permute_dims", {x}, axes({1, 0, 2}))), {canonicalize}, {random_array({1, 3, 4})});
+  EXPECT_EQ(ops_of(out), Names({"reshape"}));
+}
+
+TEST(Canonicalize, NeutralElements) {
+  Model m;
+  auto x = m.param("x", {5});
+  Expr one = op::scalar(1, f32), zero = op::scalar(0, f32), minus_zero = op::scalar(-0.0, f32);
+  Expr a = m.op("multiply", {x, one});
+  Expr b = m.op("divide", {a, one});
+  Expr c = m.op("subtract", {b, zero});
+  Expr d = m.op("add", {c, minus_zero});
+  Expr e = m.op("negative", {m.op("negative", {d})});
+  IRModule out = apply(m.done(e), {canonicalize, eliminate_dead_code}, {random_array({5})});
+  EXPECT_TRUE(ops_of(out).empty());
+}
+
+TEST(Canonicalize, AddingPositiveZeroIsNotNeutralForMinusZero) {
+  Model m;
+  auto x = m.param("x", {1});
+  IRModule in = m.done(m.op("add", {x, op::scalar(0, f32)}));
+  NDArray minus_zero = NDArray::zeros({1}, f32);
+  minus_zero.set_element(0, -0.0);
+  PassContext context = make_context();
+  NDArray out = run(canonicalize(in, context), {minus_zero})[0];
+  EXPECT_FALSE(std::signbit(out.element(0)));
+}
+
+TEST(Canonicalize, BroadcastingNeutralStays) {
+  Model m;
+  auto x = m.param("x", {3});
+  Expr a = m.op("multiply", {x, constant([] { NDArray ones = NDArray::empty({2, 3}, f32); for (int i = 0; i < 6; ++i) ones.set_element(i, 1); return ones; }())});
+  IRModule out = apply(m.done(a), {canonicalize}, {random_array({3})});
+  EXPECT_EQ(ops_of(out), Names({"multiply"}));
+}
+
+TEST(Canonicalize, CastsOnlyThroughWideningOnes) {
+  Model m;
+  auto x = m.param("x", {4}, DataType::int_(16));
+  Expr wide = m.op("cast", {m.op("cast", {x}, op::make_attrs<op::CastAttrs>(i32))}, op::make_attrs<op::CastAttrs>(i64));
+  IRModule out = apply(m.done(wide), {canonicalize, eliminate_dead_code}, {random_array({4}, DataType::int_(16))});
+  EXPECT_EQ(ops_of(out).size(), 1u);
+
+  Model n;
+  auto y = n.param("x", {4}, i32);
+  Expr narrow = n.op("cast", {n.op("cast", {y}, op::make_attrs<op::CastAttrs>(DataType::int_(8)))}, op::make_attrs<op::CastAttrs>(i32));
+  NDArray big = NDArray::empty({4}, i32);
+  for (int i = 0; i < 4; ++i) big.set_element_int(i, 200 + i);
+  IRModule kept = apply(n.done(narrow), {canonicalize, eliminate_dead_code}, {big});
+  EXPECT_EQ(ops_of(kept).size(), 2u);
+}
+
+Expr branch_of(std::function<Expr(BlockBuilder&)> f) {
+  BlockBuilder b = op::make_builder();
+  Expr r = f(b);
+  return b.finish(r);
+}
+
+TEST(Canonicalize, IfOnAConstantIsItsBranch) {
+  Model m;
+  auto x = m.param("x", {4});
+  Expr t = branch_of([&](BlockBuilder& b) { return b.emit(op::op_call("exp", {x}), "t"); });
+  Expr f = branch_of([&](BlockBuilder& b) { return b.emit(op::op_call("sin", {x}), "f"); });
+  NDArray yes = NDArray::empty({}, boolean);
+  yes.set_element_int(0, 1);
+  Expr choice = make<If>(constant(yes), t, f);
+  choice.mut()->type = x->type;
+  Expr r = m.op("negative", {m.builder.emit(choice)});
+  IRModule out = apply(m.done(r), {canonicalize}, {random_array({4})});
+  EXPECT_EQ(ops_of(out), Names({"exp", "negative"}));
+}
+
+TEST(SimplifyInference, DropoutGoesAndBatchNormBecomesScaleAndShift) {
+  Model m;
+  auto x = m.param("x", {2, 3, 4, 4});
+  NDArray variance = random_array({3}, f32, 5);
+  for (int i = 0; i < 3; ++i) variance.set_element(i, 0.5 + i);
+  Expr y = m.op("nn.batch_norm", {x, m.weight({3}, 1), m.weight({3}, 2), m.weight({3}, 3), constant(variance)});
+  Expr z = m.op("nn.dropout", {y});
+  IRModule out = apply(m.done(z), {simplify_inference}, {random_array({2, 3, 4, 4})}, 1e-6);
+  EXPECT_EQ(ops_of(out), Names({"multiply", "add"}));
+}
+
+TEST(FoldConstant, FoldsChainsOfConstantsOnly) {
+  Model m;
+  auto x = m.param("x", {3});
+  Expr w = m.op("multiply", {m.weight({3}, 1), m.weight({3}, 2)});
+  Expr v = m.op("exp", {m.op("add", {w, m.weight({3}, 3)})});
+  IRModule out = apply(m.done(m.op("add", {x, v})), {fold_constant, eliminate_dead_code}, {random_array({3})});
+  EXPECT_EQ(ops_of(out), Names({"add"}));
+}
+
+TEST(FoldConstant, TuplesAndConcatenation) {
+  Model m;
+  auto x = m.param("x", {6});
+  Expr c = m.op("concat", {op::tuple({m.weight({2}, 1), m.weight({4}, 2)})}, op::make_attrs<op::AxisAttrs>(0));
+  IRModule out = apply(m.done(m.op("add", {x, c})), {fold_constant, eliminate_dead_code}, {random_array({6})});
+  EXPECT_EQ(ops_of(out), Names({"add"}));
+}
+
+TEST(FoldConstant, LeavesWhatGrowsBeyondTheLimit) {
+  Model m;
+  auto x = m.param("x", {1});
+  Expr big = m.op("broadcast_to", {m.weight({1}), op::shape({1024})});
+  IRModule in = m.done(m.op("add", {x, big}));
+  PassContext context = make_context();
+  context.config.set("fold_constant.max_bytes", Any(int64_t(1000)));
+  EXPECT_EQ(ops_of(fold_constant(in, context)), Names({"broadcast_to", "add"}));
+  context.config.set("fold_constant.max_bytes", Any(int64_t(5000)));
+  EXPECT_EQ(ops_of(fold_constant(in, context)), Names({"add"}));
+}
+
+TEST(FoldConstant, WithoutAnEvaluatorNothingIsEvaluated) {
+  Model m;
+  auto x = m.param("x", {3});
+  IRModule in = m.done(m.op("add", {x, m.op("exp", {m.weight({3})})}));
+  PassContext context;
+  EXPECT_EQ(ops_of(fold_constant(in, context)), Names({"exp", "add"}));
+}
+
+ObjectRef conv(Array<int64_t> padding = {}, int64_t groups = 1) {
+  return op::make_attrs<op::ConvAttrs>([&](auto& a) { a.padding = padding; a.groups = groups; });
+}
+
+TEST(FoldScaleAxis, ConvolutionBiasAndBatchNorm) {
+  Model m;
+  auto x = m.param("x", {1, 3, 5, 5});
+  Expr y = m.op("nn.conv2d", {x, m.weight({4, 3, 3, 3})}, conv({1}));
+  y = m.op("add", {y, m.weight({4, 1, 1}, 3)});
+  NDArray variance = NDArray::empty({4}, f32);
+  for (int i = 0; i < 4; ++i) variance.set_element(i, 0.4 + i);
+  y = m.op("nn.batch_norm", {y, m.weight({4}, 1), m.weight({4}, 2), m.weight({4}, 3), constant(variance)});
+  y = m.op("nn.relu", {y});
+  IRModule out = apply(m.done(y), {simplify_inference, fold_scale_axis, eliminate_dead_code}, {random_array({1, 3, 5, 5})}, 1e-5);
+  EXPECT_EQ(ops_of(out), Names({"nn.conv2d", "add", "add", "nn.relu"}));
+}
+
+TEST(FoldScaleAxis, GroupedConvolutionBehindAndInFront) {
+  Model m;
+  auto x = m.param("x", {1, 6, 4, 4});
+  Expr scaled = m.op("multiply", {x, m.weight({6, 1, 1}, 5)});
+  Expr y = m.op("nn.conv2d", {scaled, m.weight({4, 3, 3, 3})}, conv({1}, 2));
+  y = m.op("multiply", {y, m.weight({1, 4, 1, 1}, 6)});
+  IRModule out = apply(m.done(y), {fold_scale_axis, eliminate_dead_code}, {random_array({1, 6, 4, 4})}, 1e-5);
+  EXPECT_EQ(ops_of(out), Names({"nn.conv2d"}));
+}
+
+TEST(FoldScaleAxis, DenseAndMatmul) {
+  for (const char* name : {"nn.dense", "matmul"}) {
+    Model m;
+    auto x = m.param("x", {2, 5});
+    Expr w = std::string(name) == "matmul" ? m.weight({5, 7}) : m.weight({7, 5});
+    Expr y = m.op(name, {m.op("multiply", {x, m.weight({5}, 2)}), w});
+    y = m.op("multiply", {m.op("add", {y, m.weight({7}, 3)}), m.weight({7}, 4)});
+    IRModule out = apply(m.done(y), {fold_scale_axis, eliminate_dead_code}, {random_array({2, 5})}, 1e-5);
+    EXPECT_EQ(ops_of(out), Names({name, "add"}));
+  }
+}
+
+TEST(FoldScaleAxis, LeavesSharedValuesAndOtherAxes) {
+  Model m;
+  auto x = m.param("x", {1, 3, 4, 4});
+  Expr y = m.op("nn.conv2d", {x, m.weight({3, 3, 1, 1})}, conv());
+  Expr a = m.op("multiply", {y, m.weight({3, 1, 1}, 2)});
+  IRModule shared = apply(m.done(op::tuple({y, a})), {fold_scale_axis}, {random_array({1, 3, 4, 4})});
+  EXPECT_EQ(ops_of(shared), Names({"nn.conv2d", "multiply"}));
+
+  Model n;
+  auto z = n.param("x", {1, 3, 4, 4});
+  Expr b = n.op("multiply", {n.op("nn.conv2d", {z, n.weight({4, 3, 1, 1})}, conv()), n.weight({4}, 2)});
+  IRModule spatial = apply(n.done(b), {fold_scale_axis}, {random_array({1, 3, 4, 4})});
+  EXPECT_EQ(ops_of(spatial), Names({"nn.conv2d", "multiply"}));
+}
+
+TEST(SimplifyExpr, PaddingJoinsTheConvolution) {
+  Model m;
+  auto x = m.param("x", {1, 2, 5, 6});
+  Expr p = m.op("pad", {x}, op::make_attrs<op::PadAttrs>([](auto& a) { a.pad_width = Array<int64_t>{0, 0, 0, 0, 1, 2, 0, 1}; }));
+  Expr y = m.op("nn.conv2d", {p, m.weight({2, 2, 3, 3})}, conv({1}));
+  IRModule out = apply(m.done(y), {simplify_expr, eliminate_dead_code}, {random_array({1, 2, 5, 6})});
+  EXPECT_EQ(ops_of(out), Names({"nn.conv2d"}));
+}
+
+TEST(SimplifyExpr, ChainsAndIdentities) {
+  Model m;
+  auto x = m.param("x", {8});
+  Expr a = m.op("nn.relu", {m.op("nn.relu", {x})});
+  Expr b = m.op("clip", {a}, op::make_attrs<op::ClipAttrs>(0.0, 6.0));
+  Expr c = m.op("maximum", {b, b});
+  Expr d = m.op("concat", {op::tuple({c})}, op::make_attrs<op::AxisAttrs>(0));
+  Expr e = m.op("divide", {d, op::scalar(8, f32)});
+  Expr f = m.op("add", {e, m.op("negative", {x})});
+  IRModule out = apply(m.done(f), {simplify_expr, eliminate_dead_code}, {random_array({8})});
+  EXPECT_EQ(ops_of(out), Names({"clip", "multiply", "subtract"}));
+}
+
+TEST(SimplifyExpr, MatmulOfATransposeIsDense) {
+  Model m;
+  auto x = m.param("x", {2, 3, 5});
+  auto w = m.param("w", {7, 5});
+  Expr y = m.op("matmul", {x, m.op("permute_dims", {w}, axes({1, 0}))});
+  IRModule out = apply(m.done(y), {simplify_expr, eliminate_dead_code}, {random_array({2, 3, 5}), random_array({7, 5}, f32, 3)}, 1e-6);
+  EXPECT_EQ(ops_of(out), Names({"nn.dense"}));
+}
+
+TEST(CommonSubexpr, EqualValuesOnceAlsoForBranches) {
+  Model m;
+  auto x = m.param("x", {4});
+  auto c = m.param("c", {}, boolean);
+  Expr a = m.op("exp", {x}), b = m.op("exp", {x});
+  Expr t = branch_of([&](BlockBuilder& s) { return s.emit(op::op_call("exp", {x}), "t"); });
+  Expr f = branch_of([&](BlockBuilder& s) { return s.emit(op::op_call("sin", {x}), "f"); });
+  Expr choice = make<If>(c, t, f);
+  choice.mut()->type = x->type;
+  Expr chosen = m.builder.emit(choice), s = m.op("sin", {x}), sum = m.op("add", {a, b});
+  Expr r = m.op("add", {sum, m.op("add", {chosen, s})});
+  NDArray yes = NDArray::zeros({}, boolean);
+  yes.set_element_int(0, 1);
+  IRModule out = apply(m.done(r), {eliminate_common_subexpr, eliminate_dead_code}, {random_array({4}), yes});
+  // The sine inside the branch is not there for what follows.
+  EXPECT_EQ(ops_of(out), Names({"exp", "sin", "sin", "add", "add", "add"}));
+}
+
+TEST(CommonSubexpr, AttributesAndConstantsTellApart) {
+  Model m;
+  auto x = m.param("x", {4});
+  Expr a = m.op("clip", {x}, op::make_attrs<op::ClipAttrs>(0.0, 1.0)), b = m.op("clip", {x}, op::make_attrs<op::ClipAttrs>(0.0, 2.0));
+  Expr c = m.op("add", {a, m.weight({4}, 1)}), d = m.op("add", {a, m.weight({4}, 1)}), e = m.op("add", {a, m.weight({4}, 2)});
+  IRModule out = apply(m.done(op::tuple({b, c, d, e})), {eliminate_common_subexpr, eliminate_dead_code}, {random_array({4})});
+  EXPECT_EQ(ops_of(out), Names({"clip", "clip", "add", "add"}));
+}
+
+TEST(DeadCode, ImpureCallsAndLoopsStay) {
+  Model m;
+  auto x = m.param("x", {4});
+  m.op("exp", {x});
+  Expr packed = call(get_op("call_packed"), {Expr(make<ExternFunc>("test.log")), x});
+  packed.mut()->type = object_type();
+  m.builder.emit(packed);
+  IRModule in = m.done(m.op("sin", {x}));
+  PassContext context = make_context();
+  EXPECT_EQ(ops_of(eliminate_dead_code(in, context)), Names({"call_packed", "sin"}));
+}
+
+TEST(DeadCode, LongChainsAreFast) {
+  Model m;
+  Expr x = m.param("x", {2});
+  for (int i = 0; i < 20000; ++i) x = m.op("add", {x, x});
+  IRModule in = m.done(m.params[0]);
+  PassContext context = make_context();
+  EXPECT_TRUE(ops_of(eliminate_dead_code(in, context)).empty());
+}
+
+TEST(RemoveUnused, KeepsWhatEntriesReach) {
+  Model m;
+  auto x = m.param("x", {2});
+  auto p = var("p", x->type);
+  auto helper = [&](const std::string& callee) {
+    BlockBuilder b = op::make_builder();
+    auto q = var("q", x->type);
+    Expr r = callee.empty() ? b.emit(op::op_call("exp", {q})) : [&] { Expr c = call(global(callee), {q}); c.mut()->type = x->type; return b.emit(c); }();
+    return make<Function>(Array<VarRef>{q}, b.finish(r), x->type, AttrMap());
+  };
+  Expr c = call(global("a"), {x});
+  c.mut()->type = x->type;
+  IRModule in = m.done(m.builder.emit(c));
+  in.set("unused", helper("a"));
+  in.set("a", helper("b"));
+  in.set("b", helper(""));
+  PassContext context = make_context();
+  IRModule out = remove_unused_functions(in, context);
+  EXPECT_TRUE(out.find("a") && out.find("b") && out.find("main"));
+  EXPECT_FALSE(out.find("unused"));
+}
+
+TEST(InferTypes, SymbolicShapesFollow) {
+  auto n = tir::var("n");
+  auto x = var("x", tensor_type({PrimExpr(n), PrimExpr(4)}, f32));
+  auto y = var("y", Type()), z = var("z", Type());
+  Expr a = call(get_op("exp"), {x}), b = call(get_op("matmul"), {y, constant(random_array({4, 5}))}, op::make_attrs<op::MatmulAttrs>());
+  Array<Binding> bindings{make<VarBindingNode>(y, a), make<VarBindingNode>(z, b)};
+  Expr body = make<SeqExpr>(Array<BindingBlock>{make<BindingBlockNode>(bindings)}, z);
+  IRModule m = IRModule::create();
+  m.set("main", make<Function>(Array<VarRef>{x}, body, Type(), AttrMap()));
+  PassContext context = make_context();
+  IRModule out = infer_types(m, context);
+  expect_valid(out);
+  auto shape = known_shape(main_of(out)->ret_type);
+  ASSERT_TRUE(shape && shape->size() == 2);
+  EXPECT_TRUE((*shape)[0].same_as(PrimExpr(n)));
+  EXPECT_TRUE(tir::is_const_int((*shape)[1], 5));
+}
+
+}  // namespace
+}  // namespace tenon::testing_graph
