@@ -15,7 +15,9 @@
 #if __has_include("pipeline/evaluator.h")
 #include "pipeline/evaluator.h"
 #else
-namespace tenon { Evaluate make_evaluator(const Target& target); }
+namespace tenon {
+Evaluate make_evaluator(const Target& target);
+}
 #endif
 #include "pipeline/verify_passes.h"
 #include "pipeline/vm_codegen.h"
@@ -24,7 +26,9 @@ namespace tenon {
 namespace {
 
 using Clock = std::chrono::steady_clock;
-double ms_since(Clock::time_point start) { return std::chrono::duration<double, std::milli>(Clock::now() - start).count(); }
+double ms_since(Clock::time_point start) {
+  return std::chrono::duration<double, std::milli>(Clock::now() - start).count();
+}
 
 /// Passes report to the caller's progress function; its steps are all passes, then three more.
 struct Progress : PassInstrument {
@@ -50,14 +54,18 @@ std::string size_text(int64_t bytes) {
 }
 
 void check_options(const CompileOptions& o) {
-  if (o.opt_level < 0 || o.opt_level > 3) fail("T0904", fmt::format("the optimisation level is {}, not 0 to 3", o.opt_level), {}, {}, ErrorKind::usage);
+  if (o.opt_level < 0 || o.opt_level > 3)
+    fail("T0904", fmt::format("the optimisation level is {}, not 0 to 3", o.opt_level), {}, {},
+         ErrorKind::usage);
   if (o.memory_limit < 0) fail("T0904", "the memory limit is negative", {}, {}, ErrorKind::usage);
 }
 
 void check_memory(const CompileOptions& o, int64_t arena) {
   if (o.memory_limit == 0 || arena <= o.memory_limit) return;
-  fail("T0902", fmt::format("intermediate tensors need {}, more than the limit of {}", size_text(arena), size_text(o.memory_limit)), {},
-       "give a larger limit, or smaller dimensions with --dim", ErrorKind::limit);
+  fail("T0902",
+       fmt::format("intermediate tensors need {}, more than the limit of {}", size_text(arena),
+                   size_text(o.memory_limit)),
+       {}, "give a larger limit, or smaller dimensions with --dim", ErrorKind::limit);
 }
 
 /// Messages of assertions travel beside the code, so that the runtime can say them.
@@ -73,7 +81,8 @@ void add_metadata(Executable& exe, const IRModule& lowered, const Target& target
     if (!list || list->empty()) continue;
     std::string text;
     for (const std::string& line : *list) text += (text.empty() ? "" : "\n") + line;
-    exe.metadata.emplace_back("asserts." + f->attrs.get_or("global_symbol", Any(name)).as<std::string>(), text);
+    exe.metadata.emplace_back("asserts." + f->attrs.get_or("global_symbol", Any(name)).as<std::string>(),
+                              text);
   }
 }
 
@@ -91,12 +100,14 @@ Compiled compile(IRModule module, CompileOptions o) {
   context.target = target;
   context.opt_level = o.opt_level;
   if (!context.evaluate) context.evaluate = make_evaluator(target);
-  if (!o.dims.empty() || o.specialize_missing_dims) module = specialize_dims(module, o.dims, o.specialize_missing_dims);
+  if (!o.dims.empty() || o.specialize_missing_dims)
+    module = specialize_dims(module, o.dims, o.specialize_missing_dims);
   verify_or_throw(module);
 
   Progress progress;
   progress.report = &o.progress;
-  progress.total = int(graph_passes().size() + (o.schedule ? schedule_passes().size() : 0) + tensor_passes().size()) + 3;
+  progress.total =
+      int(graph_passes().size() + (o.schedule ? schedule_passes().size() : 0) + tensor_passes().size()) + 3;
   context.instruments.push_back(&progress);
   std::unique_ptr<PassInstrument> checker;
   if (o.verify_results) {
@@ -120,7 +131,8 @@ Compiled compile(IRModule module, CompileOptions o) {
 
   auto timed = [&](std::string name, auto f) {
     progress.step(name);
-    if (context.cancelled && context.cancelled()) throw Error(ErrorKind::interrupted, "T1003", "compilation was cancelled");
+    if (context.cancelled && context.cancelled())
+      throw Error(ErrorKind::interrupted, "T1003", "compilation was cancelled");
     const auto begin = Clock::now();
     f();
     context.timings.push_back({std::move(name), ms_since(begin), true});
@@ -130,14 +142,18 @@ Compiled compile(IRModule module, CompileOptions o) {
   out.lowered = run_passes(only_programs(module), tensor_passes(), context);
   add_metadata(out.executable, out.lowered, target, o);
   const bool native = target->kind == "llvm";
-  timed("codegen", [&] { if (native) out.object = codegen::llvm_object(out.lowered, target, o.opt_level, threads); });
-  if (native && o.keep_shared_object) timed("link", [&] { out.shared_object = codegen::link_shared(out.object, target); });
+  timed("codegen", [&] {
+    if (native) out.object = codegen::llvm_object(out.lowered, target, o.opt_level, threads);
+  });
+  if (native && o.keep_shared_object)
+    timed("link", [&] { out.shared_object = codegen::link_shared(out.object, target); });
   out.timings = context.timings;
   out.compile_ms = ms_since(start);
   return out;
 }
 
-IRModule specialize_dims(IRModule module, const std::map<std::string, int64_t>& dims, bool missing_become_one) {
+IRModule specialize_dims(IRModule module, const std::map<std::string, int64_t>& dims,
+                         bool missing_become_one) {
   using namespace graph;
   std::set<std::string> known;
   IRModule out = module.map_graph([&](const std::string&, const Ref<Function>& f) -> ObjectRef {
@@ -147,18 +163,24 @@ IRModule specialize_dims(IRModule module, const std::map<std::string, int64_t>& 
     for (const tir::VarRef& s : symbols) {
       known.insert(s->name);
       auto it = dims.find(s->name);
-      if (it != dims.end()) map[s.get()] = PrimExpr::int_imm(it->second, s->dtype);
-      else if (missing_become_one) map[s.get()] = PrimExpr::int_imm(1, s->dtype);
+      if (it != dims.end())
+        map[s.get()] = PrimExpr::int_imm(it->second, s->dtype);
+      else if (missing_become_one)
+        map[s.get()] = PrimExpr::int_imm(1, s->dtype);
     }
     if (map.empty()) return {};
-    ObjectRef next = rewrite_any(f, [&](const ObjectRef& node) -> ObjectRef {
-      const auto* v = node.as<tir::Var>();
-      auto it = v ? map.find(v) : map.end();
-      return it == map.end() ? ObjectRef() : ObjectRef(it->second);
-    }, [](const ObjectRef& node) { return node.is<Op>() || node.is<Constant>() || node.is<GlobalVar>(); });
+    ObjectRef next = rewrite_any(
+        f,
+        [&](const ObjectRef& node) -> ObjectRef {
+          const auto* v = node.as<tir::Var>();
+          auto it = v ? map.find(v) : map.end();
+          return it == map.end() ? ObjectRef() : ObjectRef(it->second);
+        },
+        [](const ObjectRef& node) { return node.is<Op>() || node.is<Constant>() || node.is<GlobalVar>(); });
     // Types that stand beside the fields are facts about the old sizes.
     post_order(next, [&](const ObjectRef& node) {
-      if (!node || node.is<graph::Var>() || node.is<Constant>() || node.is<Op>() || node.is<GlobalVar>()) return;
+      if (!node || node.is<graph::Var>() || node.is<Constant>() || node.is<Op>() || node.is<GlobalVar>())
+        return;
       if (node->type_index < kGraphExprBase || node->type_index >= kGraphExprBase + 64) return;
       auto* e = const_cast<ExprNode*>(static_cast<const ExprNode*>(node.get()));
       if (e->type) e->type = substitute_symbols(e->type, map);
@@ -166,11 +188,15 @@ IRModule specialize_dims(IRModule module, const std::map<std::string, int64_t>& 
     return next;
   });
   for (auto& [name, value] : dims) {
-    if (value < 0) fail("T0903", fmt::format("dimension '{}' is {}", name, value), {}, "dimensions are not negative", ErrorKind::usage);
+    if (value < 0)
+      fail("T0903", fmt::format("dimension '{}' is {}", name, value), {}, "dimensions are not negative",
+           ErrorKind::usage);
     if (known.count(name)) continue;
     std::string list;
     for (const std::string& k : known) list += (list.empty() ? "" : ", ") + k;
-    fail("T0903", fmt::format("no input has a dimension named '{}'", name), {}, list.empty() ? "all dimensions of this model are numbers" : "the model has: " + list, ErrorKind::usage);
+    fail("T0903", fmt::format("no input has a dimension named '{}'", name), {},
+         list.empty() ? "all dimensions of this model are numbers" : "the model has: " + list,
+         ErrorKind::usage);
   }
   return out;
 }

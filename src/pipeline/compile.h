@@ -9,41 +9,42 @@
 
 namespace tenon {
 
-std::span<const Pass> graph_passes();      ///< typed module → call_tir over PrimFuncs, memory planned
-std::span<const Pass> schedule_passes();   ///< default schedule of each PrimFunc
-std::span<const Pass> tensor_passes();     ///< blocks → flat loops, packed ABI
+std::span<const Pass> graph_passes();     ///< typed module → call_tir over PrimFuncs, memory planned
+std::span<const Pass> schedule_passes();  ///< default schedule of each PrimFunc
+std::span<const Pass> tensor_passes();    ///< blocks → flat loops, packed ABI
 /// Makes all of them known to find_pass and all_passes; the lists above do it too when first asked for.
 void announce_all_passes();
 
 struct CompileOptions {
-  Target target;                           ///< null: the host
+  Target target;  ///< null: the host
   int opt_level = 2;
-  int threads = 0;                         ///< compiler threads; 0: available cores
-  std::map<std::string, int64_t> dims;     ///< values of symbolic dimensions (--dim)
-  bool specialize_missing_dims = false;    ///< symbolic dimensions without a value become 1
-  bool schedule = true;                    ///< false: naive loops, as the evaluator uses
-  int64_t memory_limit = 0;                ///< bytes; 0: none. T0902 when the arena is larger
-  bool keep_shared_object = true;          ///< link an ELF shared object (artifacts)
-  bool verify_results = false;             ///< --verify: run the model around every pass (pipeline/verify_passes.h)
+  int threads = 0;                       ///< compiler threads; 0: available cores
+  std::map<std::string, int64_t> dims;   ///< values of symbolic dimensions (--dim)
+  bool specialize_missing_dims = false;  ///< symbolic dimensions without a value become 1
+  bool schedule = true;                  ///< false: naive loops, as the evaluator uses
+  int64_t memory_limit = 0;              ///< bytes; 0: none. T0902 when the arena is larger
+  bool keep_shared_object = true;        ///< link an ELF shared object (artifacts)
+  bool verify_results = false;  ///< --verify: run the model around every pass (pipeline/verify_passes.h)
   /// Called at the begin of each step: its name, and how many of `total` are done.
   std::function<void(std::string_view step, int done, int total)> progress;
-  PassContext context;                     ///< dumps, timing, verify …
+  PassContext context;  ///< dumps, timing, verify …
 };
 
 struct Compiled {
   Executable executable;
   ObjectCode object;
-  std::string shared_object;               ///< when kept
-  IRModule lowered;                        ///< the module behind the last tensor pass
-  IRModule planned;                        ///< graph functions behind the last graph pass, programs scheduled
-  std::vector<PassTiming> timings;         ///< passes, then "codegen", "link", "vm"
+  std::string shared_object;        ///< when kept
+  IRModule lowered;                 ///< the module behind the last tensor pass
+  IRModule planned;                 ///< graph functions behind the last graph pass, programs scheduled
+  std::vector<PassTiming> timings;  ///< passes, then "codegen", "link", "vm"
   double compile_ms = 0;
 };
 Compiled compile(IRModule module, CompileOptions options);
 
 /// Symbolic dimensions replaced by numbers, by name; types follow. `missing_become_one`: the others too.
 /// DiagnosticError "T0903" for a name that no input has.
-IRModule specialize_dims(IRModule module, const std::map<std::string, int64_t>& dims, bool missing_become_one = false);
+IRModule specialize_dims(IRModule module, const std::map<std::string, int64_t>& dims,
+                         bool missing_become_one = false);
 
 /// What a file holds, told from its first bytes.
 enum class ModelKind { onnx, script, artifact };

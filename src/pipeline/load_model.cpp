@@ -29,7 +29,9 @@ std::string folder_of(const std::string& path) {
 }  // namespace
 
 ModelKind model_kind(std::string_view bytes) {
-  if (bytes.starts_with("\x7f" "ELF")) return ModelKind::artifact;
+  if (bytes.starts_with("\x7f"
+                        "ELF"))
+    return ModelKind::artifact;
   return onnx::looks_like_onnx(bytes.substr(0, 4096)) ? ModelKind::onnx : ModelKind::script;
 }
 
@@ -43,7 +45,8 @@ IRModule load_model(const std::string& path) {
     char head[4096];
     in.read(head, sizeof head);
     const std::string_view begin(head, size_t(in.gcount()));
-    if (in.bad() || (begin.empty() && !in.eof())) throw Error(ErrorKind::io, "T3001", "cannot read " + path + ": it is no regular file");
+    if (in.bad() || (begin.empty() && !in.eof()))
+      throw Error(ErrorKind::io, "T3001", "cannot read " + path + ": it is no regular file");
     // The importer reads the file itself: external data stands beside it.
     if (model_kind(begin) == ModelKind::onnx) return onnx::import_onnx(path);
     in.clear();
@@ -56,7 +59,8 @@ IRModule load_model(const std::string& path) {
       fail("T2001", "this is a compiled model", name, "run it, or give the model that it was compiled from");
     case ModelKind::onnx:
       return onnx::import_onnx_bytes(bytes, name, {}, path == "-" ? "" : folder_of(path));
-    case ModelKind::script: break;
+    case ModelKind::script:
+      break;
   }
   if (bytes.empty()) fail("T2001", "the model file is empty", name);
   ParseOptions options;

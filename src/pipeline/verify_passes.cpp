@@ -21,8 +21,10 @@ NDArray random_array(std::mt19937_64& random, const std::vector<int64_t>& shape,
   NDArray a = NDArray::empty(shape, t);
   for (int64_t i = 0, n = a.size(); i < n; ++i) {
     const double u = double(random() >> 11) * 0x1p-53;
-    if (t.is_float()) a.set_element(i, u * 2 - 1);
-    else a.set_element_int(i, t.is_bool() ? int64_t(u * 2) : int64_t(u * 4));
+    if (t.is_float())
+      a.set_element(i, u * 2 - 1);
+    else
+      a.set_element_int(i, t.is_bool() ? int64_t(u * 2) : int64_t(u * 4));
   }
   return a;
 }
@@ -62,22 +64,29 @@ class Inputs {
   }
   /// The builders fold constants, so rebuilding an expression of numbers gives a number.
   static PrimExpr simplify_sizes(const PrimExpr& e) {
-    return rewrite(e, [](const tir::Add& n) -> PrimExpr { return n.a + n.b; }, [](const tir::Sub& n) -> PrimExpr { return n.a - n.b; },
-                   [](const tir::Mul& n) -> PrimExpr { return n.a * n.b; }, [](const tir::FloorDiv& n) -> PrimExpr { return tir::floordiv(n.a, n.b); },
-                   [](const tir::FloorMod& n) -> PrimExpr { return tir::floormod(n.a, n.b); });
+    return rewrite(
+        e, [](const tir::Add& n) -> PrimExpr { return n.a + n.b; },
+        [](const tir::Sub& n) -> PrimExpr { return n.a - n.b; },
+        [](const tir::Mul& n) -> PrimExpr { return n.a * n.b; },
+        [](const tir::FloorDiv& n) -> PrimExpr { return tir::floordiv(n.a, n.b); },
+        [](const tir::FloorMod& n) -> PrimExpr { return tir::floormod(n.a, n.b); });
   }
   std::mt19937_64 random_;
   int64_t size_;
 };
 
 void flatten(const Any& v, std::vector<NDArray>& out) {
-  if (auto a = v.try_as<NDArray>(); a && *a) { out.push_back(*a); return; }
+  if (auto a = v.try_as<NDArray>(); a && *a) {
+    out.push_back(*a);
+    return;
+  }
   if (auto items = v.try_as<Array<Any>>(); items && *items)
     for (const Any& i : *items) flatten(i, out);
 }
 
 /// "" when equal within the tolerances.
-std::string difference(const std::vector<NDArray>& want, const std::vector<NDArray>& got, const VerifyPassesOptions& o) {
+std::string difference(const std::vector<NDArray>& want, const std::vector<NDArray>& got,
+                       const VerifyPassesOptions& o) {
   if (want.size() != got.size()) return fmt::format("{} results became {}", want.size(), got.size());
   for (size_t k = 0; k < want.size(); ++k) {
     const NDArray &a = want[k], &b = got[k];
@@ -85,18 +94,24 @@ std::string difference(const std::vector<NDArray>& want, const std::vector<NDArr
     int64_t wrong = 0, first = -1;
     for (int64_t i = 0; i < a.size(); ++i) {
       const double x = a.element(i), y = b.element(i);
-      const bool same = a.dtype().is_float() ? (std::isnan(x) ? std::isnan(y) : x == y || std::abs(x - y) <= o.absolute + o.relative * std::abs(x))
-                                             : a.element_int(i) == b.element_int(i);
+      const bool same =
+          a.dtype().is_float()
+              ? (std::isnan(x) ? std::isnan(y)
+                               : x == y || std::abs(x - y) <= o.absolute + o.relative * std::abs(x))
+              : a.element_int(i) == b.element_int(i);
       if (!same && wrong++ == 0) first = i;
     }
-    if (wrong) return fmt::format("result {}: {} of {} elements differ; element {} was {}, is {}", k, wrong, a.size(), first, a.element(first), b.element(first));
+    if (wrong)
+      return fmt::format("result {}: {} of {} elements differ; element {} was {}, is {}", k, wrong, a.size(),
+                         first, a.element(first), b.element(first));
   }
   return {};
 }
 
 class VerifyPasses : public PassInstrument {
  public:
-  VerifyPasses(Evaluate evaluate, VerifyPassesOptions options) : evaluate_(std::move(evaluate)), options_(std::move(options)) {}
+  VerifyPasses(Evaluate evaluate, VerifyPassesOptions options)
+      : evaluate_(std::move(evaluate)), options_(std::move(options)) {}
 
   void before(const Pass&, const IRModule& module) override {
     before_ = module;
@@ -113,8 +128,12 @@ class VerifyPasses : public PassInstrument {
     if (!reference_ || module.same_as(before_) || !runnable(module)) return;
     std::string text = difference(*reference_, run(module), options_);
     if (!text.empty())
-      throw Error(ErrorKind::comparison, "T1010", fmt::format("pass `{}` changed a result of `{}`: {}", pass.name, options_.function, text), {},
-                  fmt::format("this is a bug in Tenon: dump the passes with --dump and compare the stages around `{}`", pass.name));
+      throw Error(
+          ErrorKind::comparison, "T1010",
+          fmt::format("pass `{}` changed a result of `{}`: {}", pass.name, options_.function, text), {},
+          fmt::format(
+              "this is a bug in Tenon: dump the passes with --dump and compare the stages around `{}`",
+              pass.name));
   }
 
  private:
@@ -122,7 +141,8 @@ class VerifyPasses : public PassInstrument {
   bool runnable(const IRModule& module) const {
     if (!module.find(options_.function).is<Function>()) return false;
     for (auto [name, object] : module.functions())
-      if (const auto* f = object.as<tir::PrimFuncNode>(); f && f->attrs.contains("tenon.kernel")) return false;
+      if (const auto* f = object.as<tir::PrimFuncNode>(); f && f->attrs.contains("tenon.kernel"))
+        return false;
     return true;
   }
 

@@ -22,7 +22,7 @@ using namespace graph;
 struct Operand {
   Arg arg;
   bool is_tuple = false;
-  bool borrowed = false;   ///< memory of an argument or a constant: a result of the model must not be it
+  bool borrowed = false;  ///< memory of an argument or a constant: a result of the model must not be it
   std::vector<Operand> items;
 };
 
@@ -31,7 +31,8 @@ std::string place(const Origin& o) { return !o ? "" : o->span ? o->span.to_strin
 /// Operators that the VM itself computes.
 const std::map<std::string_view, std::string_view>& builtin_operators() {
   static const std::map<std::string_view, std::string_view> table{
-      {"shape_of", "vm.builtin.shape_of"}, {"tensor_to_shape", "vm.builtin.tensor_to_shape"},
+      {"shape_of", "vm.builtin.shape_of"},
+      {"tensor_to_shape", "vm.builtin.tensor_to_shape"},
       {"shape_to_tensor", "vm.builtin.shape_to_tensor"}};
   return table;
 }
@@ -62,7 +63,9 @@ class ModuleCodegen {
     auto& same = constants_[a.hash()];
     for (int64_t i : same) {
       const NDArray& o = exe.constants[size_t(i)];
-      if (o.same_as(a) || (o.dtype() == a.dtype() && o.shape() == a.shape() && std::memcmp(o.data(), a.data(), a.byte_size()) == 0)) return i;
+      if (o.same_as(a) || (o.dtype() == a.dtype() && o.shape() == a.shape() &&
+                           std::memcmp(o.data(), a.data(), a.byte_size()) == 0))
+        return i;
     }
     exe.constants.push_back(a);
     same.push_back(int64_t(exe.constants.size()) - 1);
@@ -75,7 +78,9 @@ class ModuleCodegen {
     return it->second;
   }
   /// The symbol of a kernel, null when the module has no such program.
-  tir::PrimFunc program(const std::string& name) const { return module_.find(name).cast<tir::PrimFuncNode>(); }
+  tir::PrimFunc program(const std::string& name) const {
+    return module_.find(name).cast<tir::PrimFuncNode>();
+  }
   const IRModule& module() const { return module_; }
 
  private:
@@ -88,9 +93,18 @@ class ModuleCodegen {
 class FunctionCodegen {
  public:
   FunctionCodegen(ModuleCodegen& owner, const std::string& name, const Ref<Function>& f, bool entry)
-      : m_(owner), exe_(owner.exe), name_(name), function_(f), entry_(entry), positions_(planned_positions(*f)), offsets_(planned_offsets(*f)) {
+      : m_(owner),
+        exe_(owner.exe),
+        name_(name),
+        function_(f),
+        entry_(entry),
+        positions_(planned_positions(*f)),
+        offsets_(planned_offsets(*f)) {
     size_t tensors = 0;
-    for_each_binding(f->body, [&](const Binding& b) { if (is_op(binding_value(b), "call_tir") && binding_value(b).is<Call>()) tensors += binding_value(b).as<Call>()->type_args.size(); });
+    for_each_binding(f->body, [&](const Binding& b) {
+      if (is_op(binding_value(b), "call_tir") && binding_value(b).is<Call>())
+        tensors += binding_value(b).as<Call>()->type_args.size();
+    });
     // A plan of another version of the function is no plan.
     if (offsets_.size() != tensors) offsets_.clear();
   }
@@ -116,7 +130,8 @@ class FunctionCodegen {
     ret.dst = reg(result);
     exe_.code.push_back(ret);
     if (const auto* t = type.as<TupleType>()) {
-      for (size_t i = 0; i < t->items.size(); ++i) out.results.push_back(info(fmt::format("output_{}", i), t->items[i]));
+      for (size_t i = 0; i < t->items.size(); ++i)
+        out.results.push_back(info(fmt::format("output_{}", i), t->items[i]));
     } else {
       out.results.push_back(info("output", type));
     }
@@ -140,8 +155,10 @@ class FunctionCodegen {
       v.known_rank = true;
       for (const PrimExpr& d : *shape) {
         DimInfo dim;
-        if (auto n = tir::as_int(d)) dim.value = *n;
-        else if (const auto* s = d.as<tir::Var>()) dim.symbol = s->name;
+        if (auto n = tir::as_int(d))
+          dim.value = *n;
+        else if (const auto* s = d.as<tir::Var>())
+          dim.symbol = s->name;
         v.shape.push_back(dim);
       }
     } else if (t->ndim >= 0) {
@@ -198,7 +215,8 @@ class FunctionCodegen {
   Operand owned(const Operand& o, const Type& type) {
     if (const auto* t = type.as<TupleType>()) {
       Operand out{{}, true, false, {}};
-      for (size_t i = 0; i < t->items.size(); ++i) out.items.push_back(owned(item(o, int64_t(i)), t->items[i]));
+      for (size_t i = 0; i < t->items.size(); ++i)
+        out.items.push_back(owned(item(o, int64_t(i)), t->items[i]));
       return out;
     }
     const bool foreign = o.borrowed || o.arg.kind() == ArgKind::Constant || o.arg.kind() == ArgKind::Arena;
@@ -212,7 +230,9 @@ class FunctionCodegen {
     if (auto n = tir::as_int(e)) return number(*n);
     if (const auto* v = e.as<tir::Var>()) {
       auto it = slots_.find(v);
-      if (it == slots_.end()) fail("T0812", fmt::format("the size '{}' has no value in function `{}`", v->name, name_), {}, "bind it with match_cast, or by the shape of a parameter");
+      if (it == slots_.end())
+        fail("T0812", fmt::format("the size '{}' has no value in function `{}`", v->name, name_), {},
+             "bind it with match_cast, or by the shape of a parameter");
       return Arg::of(ArgKind::Heap, it->second);
     }
     for (auto& [known, slot] : computed_)
@@ -231,8 +251,16 @@ class FunctionCodegen {
       out.push_back(number(2));
       out.push_back(number(int64_t(op)));
     };
-    if (auto n = tir::as_int(e)) { out.push_back(number(0)); out.push_back(number(*n)); return; }
-    if (e.is<tir::Var>()) { out.push_back(number(1)); out.push_back(number(size(e).value())); return; }
+    if (auto n = tir::as_int(e)) {
+      out.push_back(number(0));
+      out.push_back(number(*n));
+      return;
+    }
+    if (e.is<tir::Var>()) {
+      out.push_back(number(1));
+      out.push_back(number(size(e).value()));
+      return;
+    }
     if (auto* n = e.as<tir::Cast>()) return postfix(n->value, out);
     if (auto* n = e.as<tir::Add>()) return both(n->a, n->b, ShapeOp::Add);
     if (auto* n = e.as<tir::Sub>()) return both(n->a, n->b, ShapeOp::Sub);
@@ -320,7 +348,8 @@ class FunctionCodegen {
       CHECK(it != values_.end(), fmt::format("variable {} of `{}` has no value", v->name, name_));
       return it->second;
     }
-    if (const auto* c = e.as<Constant>()) return {Arg::of(ArgKind::Constant, m_.constant(c->data)), false, true, {}};
+    if (const auto* c = e.as<Constant>())
+      return {Arg::of(ArgKind::Constant, m_.constant(c->data)), false, true, {}};
     if (const auto* t = e.as<Tuple>()) {
       Operand out{{}, true, false, {}};
       for (const Expr& i : t->items) out.items.push_back(leaf(i));
@@ -340,7 +369,12 @@ class FunctionCodegen {
     }
     if (const auto* d = e.as<DataTypeImm>()) return {number(dtype_word(d->value)), false, false, {}};
     if (e.is<SeqExpr>()) return body(e);
-    m_.problems.add(Diagnostic{"T0813", fmt::format("a value of kind {} cannot be compiled yet: {}", type_key_of(e), print(e)), place(e->origin), "", {}});
+    m_.problems.add(
+        Diagnostic{"T0813",
+                   fmt::format("a value of kind {} cannot be compiled yet: {}", type_key_of(e), print(e)),
+                   place(e->origin),
+                   "",
+                   {}});
     return {number(0), false, false, {}};
   }
 
@@ -351,8 +385,11 @@ class FunctionCodegen {
       values_[var.get()] = o;
       if (const auto* mc = b.as<MatchCastNode>()) {
         const Type known = mc->value->type;
-        if (const auto* t = mc->type.as<TensorType>(); t && !(known && as_tensor(known) && as_tensor(known)->dtype == t->dtype))
-          builtin("vm.builtin.check_tensor", {arg(o), number(t->ndim), number(t->dtype.is_void() ? 0 : dtype_word(t->dtype))}, registers_++);
+        if (const auto* t = mc->type.as<TensorType>();
+            t && !(known && as_tensor(known) && as_tensor(known)->dtype == t->dtype))
+          builtin("vm.builtin.check_tensor",
+                  {arg(o), number(t->ndim), number(t->dtype.is_void() ? 0 : dtype_word(t->dtype))},
+                  registers_++);
         bind_type(mc->type, o, true);
         check_expressions(mc->type, o);
       }
@@ -409,7 +446,8 @@ class FunctionCodegen {
     return false;
   }
 
-  template <class F> void scoped(F f) {
+  template <class F>
+  void scoped(F f) {
     auto slots = slots_;
     auto computed = computed_;
     f();
@@ -423,10 +461,18 @@ class FunctionCodegen {
     Operand target = merge_target(type, true);
     size_t to_false = jump(Opcode::If, condition(n.condition, leaf(n.condition)));
     bool borrowed = false;
-    scoped([&] { Operand o = body(n.true_branch); borrowed |= any_borrowed(o); assign(target, o); });
+    scoped([&] {
+      Operand o = body(n.true_branch);
+      borrowed |= any_borrowed(o);
+      assign(target, o);
+    });
     size_t to_end = jump(Opcode::Goto);
     land(to_false);
-    scoped([&] { Operand o = body(n.false_branch); borrowed |= any_borrowed(o); assign(target, o); });
+    scoped([&] {
+      Operand o = body(n.false_branch);
+      borrowed |= any_borrowed(o);
+      assign(target, o);
+    });
     land(to_end);
     set_borrowed(target, borrowed);
     return target;
@@ -442,14 +488,16 @@ class FunctionCodegen {
     for (size_t i = 0; i < n.init.size(); ++i) {
       Operand init = leaf(n.init[i]);
       borrowed |= any_borrowed(init);
-      Operand target = merge_target(n.loop_vars[i]->declared ? n.loop_vars[i]->declared : object_type(), true);
+      Operand target =
+          merge_target(n.loop_vars[i]->declared ? n.loop_vars[i]->declared : object_type(), true);
       assign(target, init);
       state.items.push_back(target);
       values_[n.loop_vars[i].get()] = target;
     }
     const size_t begin = exe_.code.size();
     scoped([&] {
-      for (size_t i = 0; i < n.loop_vars.size(); ++i) bind_type(n.loop_vars[i]->declared, state.items[i], false);
+      for (size_t i = 0; i < n.loop_vars.size(); ++i)
+        bind_type(n.loop_vars[i]->declared, state.items[i], false);
       Operand more = body(n.condition);
       size_t to_end = jump(Opcode::If, condition(result_of(n.condition), more));
       Operand next = body(n.body);
@@ -462,7 +510,8 @@ class FunctionCodegen {
       }
       Arg all = arg(fresh);
       for (size_t i = 0; i < n.loop_vars.size(); ++i)
-        assign(state.items[i], {builtin_value("vm.builtin.tuple_get", {all, number(int64_t(i))}), false, false, {}});
+        assign(state.items[i],
+               {builtin_value("vm.builtin.tuple_get", {all, number(int64_t(i))}), false, false, {}});
       size_t back = jump(Opcode::Goto);
       exe_.code[back].offset = int32_t(int64_t(begin) - int64_t(back));
       land(to_end);
@@ -474,7 +523,9 @@ class FunctionCodegen {
   Operand call(const Call& c, const VarRef& var) {
     if (const auto* g = c.op.as<GlobalVar>()) {
       auto it = m_.function_index.find(g->name);
-      if (it == m_.function_index.end()) fail("T0814", fmt::format("function `{}` calls `{}`, which the module does not have", name_, g->name), place(c.origin));
+      if (it == m_.function_index.end())
+        fail("T0814", fmt::format("function `{}` calls `{}`, which the module does not have", name_, g->name),
+             place(c.origin));
       std::vector<Arg> args;
       for (const Expr& a : c.args) args.push_back(arg(leaf(a)));
       int32_t dst = emit_call(m_.callee(CalleeKind::Function, g->name, it->second), args, registers_++);
@@ -482,7 +533,11 @@ class FunctionCodegen {
     }
     const auto* op = c.op.as<Op>();
     if (!op) {
-      m_.problems.add(Diagnostic{"T0813", "calls of closures cannot be compiled yet", place(c.origin), "make it a function of the module", {}});
+      m_.problems.add(Diagnostic{"T0813",
+                                 "calls of closures cannot be compiled yet",
+                                 place(c.origin),
+                                 "make it a function of the module",
+                                 {}});
       return {number(0), false, false, {}};
     }
     if (op->name == "call_tir") return call_kernel(c, var);
@@ -491,14 +546,19 @@ class FunctionCodegen {
     if (op->name == "call_packed" || op->name == "call_pure_packed") return call_packed(c);
     if (auto it = builtin_operators().find(op->name); it != builtin_operators().end())
       return {builtin_value(it->second, {arg(leaf(c.args[0]))}), false, false, {}};
-    m_.problems.add(Diagnostic{"T0811", fmt::format("operator `{}` cannot be compiled here: {}", op->name, why_not(c)), place(c.origin),
-                               "fix the sizes that are not known, for example with --dim", {}});
+    m_.problems.add(Diagnostic{"T0811",
+                               fmt::format("operator `{}` cannot be compiled here: {}", op->name, why_not(c)),
+                               place(c.origin),
+                               "fix the sizes that are not known, for example with --dim",
+                               {}});
     return {number(0), false, false, {}};
   }
   static std::string why_not(const Call& c) {
     for (const Expr& a : c.args)
-      if (a->type && as_tensor(a->type) && !known_shape(a->type)) return "the shape of an argument is not known, " + print(a->type);
-    if (c.type && as_tensor(c.type) && !known_shape(c.type)) return "the shape of its result is not known, " + print(c.type);
+      if (a->type && as_tensor(a->type) && !known_shape(a->type))
+        return "the shape of an argument is not known, " + print(a->type);
+    if (c.type && as_tensor(c.type) && !known_shape(c.type))
+      return "the shape of its result is not known, " + print(c.type);
     return "nothing lowers it";
   }
 
@@ -514,7 +574,8 @@ class FunctionCodegen {
     if (!t || !shape) fail("T0811", "the shape of a kernel's output is not known: " + print(type));
     auto dims = static_shape(type);
     if (dims && position >= 0 && size_t(position) < offsets_.size() && offsets_[size_t(position)] >= 0)
-      return {Arg::of(ArgKind::Arena, m_.arena(offsets_[size_t(position)], *dims, t->dtype)), false, false, {}};
+      return {
+          Arg::of(ArgKind::Arena, m_.arena(offsets_[size_t(position)], *dims, t->dtype)), false, false, {}};
     std::vector<Arg> args{number(dtype_word(t->dtype))};
     for (const PrimExpr& d : *shape) args.push_back(size(d));
     return {builtin_value("vm.builtin.alloc_tensor", args), false, false, {}};
@@ -528,9 +589,14 @@ class FunctionCodegen {
   void kernel(const Call& c, std::vector<Arg> args, int num_buffers) {
     const auto* g = c.args[0].as<GlobalVar>();
     tir::PrimFunc f = g ? m_.program(g->name) : tir::PrimFunc();
-    if (!f) fail("T0814", fmt::format("function `{}` calls the program `{}`, which the module does not have", name_, g ? g->name : "?"), place(c.origin));
+    if (!f)
+      fail("T0814",
+           fmt::format("function `{}` calls the program `{}`, which the module does not have", name_,
+                       g ? g->name : "?"),
+           place(c.origin));
     if (c.args.size() > 2) {
-      auto sizes = c.args[2].is<ShapeExpr>() ? std::optional(c.args[2].as<ShapeExpr>()->values) : known_shape(c.args[2]->type);
+      auto sizes = c.args[2].is<ShapeExpr>() ? std::optional(c.args[2].as<ShapeExpr>()->values)
+                                             : known_shape(c.args[2]->type);
       if (!sizes) fail("T0812", "the sizes that a kernel is called with are not known", place(c.origin));
       for (const PrimExpr& d : *sizes) args.push_back(size(d));
     }
@@ -544,7 +610,8 @@ class FunctionCodegen {
     auto position = positions_.find(var.get());
     std::vector<Operand> outputs;
     for (size_t i = 0; i < c.type_args.size(); ++i) {
-      outputs.push_back(destination(c.type_args[i], position == positions_.end() ? -1 : position->second + int(i)));
+      outputs.push_back(
+          destination(c.type_args[i], position == positions_.end() ? -1 : position->second + int(i)));
       args.push_back(outputs.back().arg);
     }
     kernel(c, args, int(args.size()));
@@ -576,7 +643,9 @@ class FunctionCodegen {
     return result(c, outputs);
   }
   /// Writing over a value that someone else may read later needs a copy first.
-  Operand owned_copy(const Operand& o) { return {builtin_value("vm.builtin.copy", {arg(o)}), false, false, {}}; }
+  Operand owned_copy(const Operand& o) {
+    return {builtin_value("vm.builtin.copy", {arg(o)}), false, false, {}};
+  }
 
   Operand call_dps(const Call& c) {
     std::vector<Arg> args;
@@ -642,7 +711,8 @@ Executable ModuleCodegen::run() {
   }
   for (auto& [name, f] : functions) {
     exe.functions.push_back(FunctionCodegen(*this, name, f, name == "main" || !called.count(name)).run());
-    if (auto bytes = f->attrs.find("arena_bytes")) exe.arena_bytes = std::max(exe.arena_bytes, bytes->as<int64_t>());
+    if (auto bytes = f->attrs.find("arena_bytes"))
+      exe.arena_bytes = std::max(exe.arena_bytes, bytes->as<int64_t>());
   }
   problems.throw_if_any();
   return std::move(exe);
@@ -650,6 +720,8 @@ Executable ModuleCodegen::run() {
 
 }  // namespace
 
-Executable vm_codegen(const IRModule& module, const Target& target) { return ModuleCodegen(module, target).run(); }
+Executable vm_codegen(const IRModule& module, const Target& target) {
+  return ModuleCodegen(module, target).run();
+}
 
 }  // namespace tenon

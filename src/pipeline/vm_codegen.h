@@ -7,8 +7,8 @@
 
 namespace tenon {
 
-/// Every graph function of the module (planned by plan_memory, or not) as VM functions; programs are kernels by
-/// their global symbol. DiagnosticError "T0811" names operators that nothing lowered, with their place.
+/// Every graph function of the module (planned by plan_memory, or not) as VM functions; programs are kernels
+/// by their global symbol. DiagnosticError "T0811" names operators that nothing lowered, with their place.
 Executable vm_codegen(const IRModule& module, const Target& target);
 
 }  // namespace tenon

@@ -30,7 +30,8 @@ bool widens(DataType from, DataType to) {
   if (from.is_uint() && to.is_uint()) return to.bits >= from.bits;
   if (from.is_uint() && to.is_int()) return to.bits > from.bits;
   if (from.is_float() && to.code == TypeCode::Float && to.bits >= 32) return to.bits >= from.bits;
-  if (from.is_integer() && to.code == TypeCode::Float) return (to.bits == 32 && from.bits <= 16) || (to.bits == 64 && from.bits <= 32);
+  if (from.is_integer() && to.code == TypeCode::Float)
+    return (to.bits == 32 && from.bits <= 16) || (to.bits == 64 && from.bits <= 32);
   return false;
 }
 
@@ -58,13 +59,15 @@ class Canonicalize : public BodyRewriter {
       if (const Call* inner = definition_call(call.args[0], name)) return inner->args[0];
       return value;
     }
-    if (name == "add" || name == "subtract" || name == "multiply" || name == "divide" || name == "power") return arithmetic(name, call, value, type);
+    if (name == "add" || name == "subtract" || name == "multiply" || name == "divide" || name == "power")
+      return arithmetic(name, call, value, type);
     return value;
   }
 
  private:
   static bool is_view(const std::string& name) {
-    static const std::set<std::string> names{"reshape", "flatten", "nn.batch_flatten", "expand_dims", "squeeze"};
+    static const std::set<std::string> names{"reshape", "flatten", "nn.batch_flatten", "expand_dims",
+                                             "squeeze"};
     return names.count(name) != 0;
   }
 
@@ -85,9 +88,12 @@ class Canonicalize : public BodyRewriter {
     auto shape = known_shape(type);
     if (!shape || !as_tensor(type)) return value;
     Expr source = x;
-    for (Expr inner = definition(source); inner && op_of(inner) && is_view(op_of(inner)->name); inner = definition(source)) source = inner.as<Call>()->args[0];
+    for (Expr inner = definition(source); inner && op_of(inner) && is_view(op_of(inner)->name);
+         inner = definition(source))
+      source = inner.as<Call>()->args[0];
     if (same_type(source->type, type)) return source;
-    const bool canonical = op_of(value)->name == "reshape" && call.args[1].is<ShapeExpr>() && structural_equal(call.args[1].as<ShapeExpr>()->values, *shape);
+    const bool canonical = op_of(value)->name == "reshape" && call.args[1].is<ShapeExpr>() &&
+                           structural_equal(call.args[1].as<ShapeExpr>()->values, *shape);
     if (source.same_as(x) && canonical) return value;
     Expr out = tenon::graph::call(get_op("reshape"), {source, shape_expr(*shape)});
     out.mut()->type = type;
@@ -173,6 +179,8 @@ class Canonicalize : public BodyRewriter {
 }  // namespace
 }  // namespace graph
 
-IRModule canonicalize(IRModule module, PassContext&) { return graph::rewrite_functions<graph::Canonicalize>(std::move(module)); }
+IRModule canonicalize(IRModule module, PassContext&) {
+  return graph::rewrite_functions<graph::Canonicalize>(std::move(module));
+}
 
 }  // namespace tenon

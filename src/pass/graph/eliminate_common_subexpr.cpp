@@ -24,7 +24,9 @@ class CommonSubexpr : public BodyRewriter {
 
   Expr visit(const Expr& value, const VarRef& var) override {
     const Op* op = op_of(value);
-    const bool shareable = value.is<TupleGetItem>() || (op && op->pure && op->name != "call_pure_packed" && op->name != "call_dps_packed" && op->name != "call_tir_inplace");
+    const bool shareable =
+        value.is<TupleGetItem>() || (op && op->pure && op->name != "call_pure_packed" &&
+                                     op->name != "call_dps_packed" && op->name != "call_tir_inplace");
     if (!shareable) return value;
     const uint64_t hash = key(value);
     for (const auto& [other, owner] : known_[hash])
@@ -70,10 +72,12 @@ class CommonSubexpr : public BodyRewriter {
       return true;
     };
     if (const auto* t = a.as<Tuple>()) return all(t->items, b.as<Tuple>()->items);
-    if (const auto* g = a.as<TupleGetItem>()) return g->index == b.as<TupleGetItem>()->index && equal(g->tuple, b.as<TupleGetItem>()->tuple);
+    if (const auto* g = a.as<TupleGetItem>())
+      return g->index == b.as<TupleGetItem>()->index && equal(g->tuple, b.as<TupleGetItem>()->tuple);
     if (const auto* c = a.as<Call>()) {
       const auto* d = b.as<Call>();
-      return equal(c->op, d->op) && all(c->args, d->args) && structural_equal(c->attrs, d->attrs) && structural_equal(c->type_args, d->type_args);
+      return equal(c->op, d->op) && all(c->args, d->args) && structural_equal(c->attrs, d->attrs) &&
+             structural_equal(c->type_args, d->type_args);
     }
     return structural_equal(a, b);
   }
@@ -85,6 +89,8 @@ class CommonSubexpr : public BodyRewriter {
 }  // namespace
 }  // namespace graph
 
-IRModule eliminate_common_subexpr(IRModule module, PassContext&) { return graph::rewrite_functions<graph::CommonSubexpr>(std::move(module)); }
+IRModule eliminate_common_subexpr(IRModule module, PassContext&) {
+  return graph::rewrite_functions<graph::CommonSubexpr>(std::move(module));
+}
 
 }  // namespace tenon

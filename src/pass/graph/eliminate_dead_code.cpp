@@ -59,11 +59,13 @@ class DeadCode {
   Expr nested(const Expr& value) {
     if (auto* n = value.as<If>()) {
       Expr t = body(n->true_branch), f = body(n->false_branch);
-      return t.same_as(n->true_branch) && f.same_as(n->false_branch) ? value : Expr(make<If>(n->condition, t, f));
+      return t.same_as(n->true_branch) && f.same_as(n->false_branch) ? value
+                                                                     : Expr(make<If>(n->condition, t, f));
     }
     if (auto* n = value.as<While>()) {
       Expr c = body(n->condition), b = body(n->body);
-      return c.same_as(n->condition) && b.same_as(n->body) ? value : Expr(make<While>(n->loop_vars, n->init, c, b));
+      return c.same_as(n->condition) && b.same_as(n->body) ? value
+                                                           : Expr(make<While>(n->loop_vars, n->init, c, b));
     }
     if (auto* n = value.as<Function>()) {
       Expr b = body(n->body);
@@ -77,16 +79,27 @@ class DeadCode {
     auto check = [&](const Expr& v) {
       if (auto* c = v.as<Call>()) {
         const Op* op = c->op.as<Op>();
-        if (op) result = result && op->pure;
-        else result = result && c->op.is<GlobalVar>() && pure_function(c->op.as<GlobalVar>()->name);
+        if (op)
+          result = result && op->pure;
+        else
+          result = result && c->op.is<GlobalVar>() && pure_function(c->op.as<GlobalVar>()->name);
       } else if (v.is<While>()) {
         result = false;  // it may not end
       }
     };
-    auto all = [&](const Expr& b) { for_each_binding(b, [&](const Binding& x) { check(binding_value(x)); result = result && x.is<VarBindingNode>(); }); };
-    if (auto* n = value.as<If>()) { all(n->true_branch); all(n->false_branch); }
-    else if (value.is<Function>()) return true;
-    else check(value);
+    auto all = [&](const Expr& b) {
+      for_each_binding(b, [&](const Binding& x) {
+        check(binding_value(x));
+        result = result && x.is<VarBindingNode>();
+      });
+    };
+    if (auto* n = value.as<If>()) {
+      all(n->true_branch);
+      all(n->false_branch);
+    } else if (value.is<Function>())
+      return true;
+    else
+      check(value);
     return result;
   }
 
@@ -97,7 +110,9 @@ class DeadCode {
     Ref<Function> f = module_.find(name).cast<Function>();
     bool result = bool(f);
     if (f) {
-      for_each_binding(f->body, [&](const Binding& b) { result = result && b.is<VarBindingNode>() && pure(binding_value(b)); });
+      for_each_binding(f->body, [&](const Binding& b) {
+        result = result && b.is<VarBindingNode>() && pure(binding_value(b));
+      });
     }
     return functions_[name] = result;
   }

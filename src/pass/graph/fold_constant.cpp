@@ -4,9 +4,9 @@
 //   before   lv = R.multiply(const, const_1)
 //   after    (uses of lv are a constant)
 //
-// Needs: types; PassContext::evaluate (without it nothing folds by evaluation). Keeps: values; what grows beyond
-// the limit stays: "fold_constant.max_bytes" (64 MiB) per result, unless it is not larger than its arguments.
-// shape_of a known shape and shape arithmetic fold to shape expressions without evaluation.
+// Needs: types; PassContext::evaluate (without it nothing folds by evaluation). Keeps: values; what grows
+// beyond the limit stays: "fold_constant.max_bytes" (64 MiB) per result, unless it is not larger than its
+// arguments. shape_of a known shape and shape arithmetic fold to shape expressions without evaluation.
 #include "ir/structural.h"
 #include "op/build.h"
 #include "pass/graph/lowering.h"
@@ -19,7 +19,8 @@ namespace {
 class FoldConstant : public BodyRewriter {
  public:
   explicit FoldConstant(PassContext& context) : context_(context) {
-    if (auto v = context.config.find("fold_constant.max_bytes")) max_bytes_ = v->try_as<int64_t>().value_or(max_bytes_);
+    if (auto v = context.config.find("fold_constant.max_bytes"))
+      max_bytes_ = v->try_as<int64_t>().value_or(max_bytes_);
   }
 
  protected:
@@ -28,7 +29,9 @@ class FoldConstant : public BodyRewriter {
   Expr visit(const Expr& value, const VarRef& var) override {
     if (const auto* item = value.as<TupleGetItem>()) {
       Expr tuple = item->tuple.is<Tuple>() ? item->tuple : definition(item->tuple);
-      if (const auto* t = tuple.as<Tuple>(); t && size_t(item->index) < t->items.size() && t->items[size_t(item->index)].is<Constant>()) return t->items[size_t(item->index)];
+      if (const auto* t = tuple.as<Tuple>();
+          t && size_t(item->index) < t->items.size() && t->items[size_t(item->index)].is<Constant>())
+        return t->items[size_t(item->index)];
       return value;
     }
     const Op* op = op_of(value);

@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-// fold_scale_axis: scales per channel around a contraction move into its constant weight (batch norm among them).
+// fold_scale_axis: scales per channel around a contraction move into its constant weight (batch norm among
+// them).
 //
 //   before   lv = R.nn.conv2d(x, w);  lv1 = R.add(lv, b);  lv2 = R.multiply(lv1, s)     # w, b, s constants
 //   after    lv = R.nn.conv2d(x, w * s);  lv2 = R.add(lv, b * s)
 //   before   lv = R.multiply(x, s);  lv1 = R.nn.conv2d(lv, w)
 //   after    lv1 = R.nn.conv2d(x, w * s)
 //
-// For convolutions of any rank and groups, transposed ones (scales behind), nn.dense and matmul with a weight of
-// two axes; floating element types; values between that are used once. Needs: types. Keeps: values up to the rounding of
-// the new weights, which are computed in double.
+// For convolutions of any rank and groups, transposed ones (scales behind), nn.dense and matmul with a weight
+// of two axes; floating element types; values between that are used once. Needs: types. Keeps: values up to
+// the rounding of the new weights, which are computed in double.
 #include "op/build.h"
 #include "pass/graph/passes.h"
 #include "pass/graph/rewriter.h"
@@ -21,7 +22,7 @@ namespace {
 struct Contraction {
   const Call* call = nullptr;
   NDArray weight;
-  int64_t out_axis = -1, in_axis = -1;   ///< of the weight
+  int64_t out_axis = -1, in_axis = -1;     ///< of the weight
   int64_t result_axis = 1, data_axis = 1;  ///< of result and data, counted from the front
   int64_t groups = 1;
   bool transposed = false;
@@ -38,12 +39,13 @@ std::optional<Contraction> contraction_of(const Expr& value) {
   if (op->name == "nn.conv1d" || op->name == "nn.conv2d" || op->name == "nn.conv3d") {
     c.out_axis = 0, c.in_axis = 1;
     c.groups = op::attrs_of<op::ConvAttrs>(*c.call).groups;
-  } else if (op->name == "nn.conv1d_transpose" || op->name == "nn.conv2d_transpose" || op->name == "nn.conv3d_transpose") {
+  } else if (op->name == "nn.conv1d_transpose" || op->name == "nn.conv2d_transpose" ||
+             op->name == "nn.conv3d_transpose") {
     c.out_axis = 1, c.in_axis = 0;
     c.groups = op::attrs_of<op::ConvTransposeAttrs>(*c.call).groups;
     c.transposed = true;
   } else if (op->name == "nn.dense" || op->name == "matmul") {
-    const auto *x = as_tensor(c.call->args[0]);
+    const auto* x = as_tensor(c.call->args[0]);
     if (!x || x->ndim < 2 || c.weight.ndim() != 2) return std::nullopt;
     c.out_axis = op->name == "nn.dense" ? 0 : 1;
     c.in_axis = 1 - c.out_axis;
@@ -80,12 +82,15 @@ NDArray scaled(const Contraction& c, F factor) {
   const bool plain = c.weight.dtype() == f32;
   for (int64_t r = 0; r < rows; ++r)
     for (int64_t k = 0; k < columns; ++k) {
-      const int64_t other = c.groups == 1 ? k : (r / per_group) * columns + k;  // the grouped axis over all groups
+      const int64_t other =
+          c.groups == 1 ? k : (r / per_group) * columns + k;  // the grouped axis over all groups
       const double f = c.out_axis == 0 ? factor(r, other) : factor(other, r);
       const int64_t begin = (r * columns + k) * inner;
       for (int64_t i = begin; i < begin + inner; ++i) {
-        if (plain) out.as_ptr<float>()[i] = float(double(c.weight.as_ptr<float>()[i]) * f);
-        else out.set_element(i, c.weight.element(i) * f);
+        if (plain)
+          out.as_ptr<float>()[i] = float(double(c.weight.as_ptr<float>()[i]) * f);
+        else
+          out.set_element(i, c.weight.element(i) * f);
       }
     }
   return out;

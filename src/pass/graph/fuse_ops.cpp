@@ -4,8 +4,8 @@
 //   before   lv = R.nn.conv2d(x, w);  lv1 = R.add(lv, b);  lv2 = R.nn.relu(lv1)
 //   after    lv2 = fused_conv2d_add_relu(x, w, b)          with that function in the module, "primitive" = 1
 //
-// Needs: types inferred, dead code gone. Keeps: normal form, the value of every variable that is left, order of
-// impure calls. Works inside branches and loop bodies; what surrounds an If or While fuses across it.
+// Needs: types inferred, dead code gone. Keeps: normal form, the value of every variable that is left, order
+// of impure calls. Works inside branches and loop bodies; what surrounds an If or While fuses across it.
 // Configuration: "fuse_ops.max_depth" (256), "fuse_ops.max_arguments" (200), "fuse_ops.explain" (a packed
 // function that receives the explanation as text).
 #include "pass/graph/fusion.h"
@@ -45,7 +45,8 @@ class Fuser {
   }
 
  private:
-  template <class T> static T config(const PassContext& context, const std::string& key, T otherwise) {
+  template <class T>
+  static T config(const PassContext& context, const std::string& key, T otherwise) {
     auto v = context.config.find(key);
     return v ? v->try_as<T>().value_or(otherwise) : otherwise;
   }
@@ -83,7 +84,8 @@ class Fuser {
 
   /// Leaves in `group` what becomes a function: at least one operator and two values. Parts of a tuple made
   /// outside are taken before the call.
-  void prune(const FusionGraph& g, const std::vector<int>& groups, std::vector<int>& group, std::vector<bool>& fused) {
+  void prune(const FusionGraph& g, const std::vector<int>& groups, std::vector<int>& group,
+             std::vector<bool>& fused) {
     std::vector<int> kept;
     int calls = 0;
     for (int i : group) {
@@ -91,7 +93,10 @@ class Fuser {
       if (value.is<TupleGetItem>()) {
         bool inside = !g.nodes[i].inside.empty() && groups[g.nodes[i].inside[0]] == groups[i];
         if (!inside && i != groups[i]) continue;
-        if (!inside) { kept.clear(); break; }
+        if (!inside) {
+          kept.clear();
+          break;
+        }
       }
       calls += value.is<Call>();
       kept.push_back(i);
@@ -165,6 +170,8 @@ class Fuser {
 }  // namespace
 }  // namespace graph
 
-IRModule fuse_ops(IRModule module, PassContext& context) { return graph::Fuser(std::move(module), context).run(); }
+IRModule fuse_ops(IRModule module, PassContext& context) {
+  return graph::Fuser(std::move(module), context).run();
+}
 
 }  // namespace tenon

@@ -41,7 +41,8 @@ FusionGraph fusion_graph(const Expr& body) {
     Expr value = binding_value(g.bindings[i]);
     VarRef var = binding_var(g.bindings[i]);
     node.kind = g.bindings[i].is<VarBindingNode>() ? kind_of(value) : FusionKind::opaque;
-    // A tuple taken apart is a view of its producer: only the tensors of fusable operators come apart in a kernel.
+    // A tuple taken apart is a view of its producer: only the tensors of fusable operators come apart in a
+    // kernel.
     if (auto* item = value.as<TupleGetItem>()) {
       auto it = item->tuple.is<Var>() ? node_of.find(item->tuple.as<Var>()) : node_of.end();
       if (it == node_of.end() || g.nodes[it->second].kind > FusionKind::tuple) node.kind = FusionKind::opaque;
@@ -50,26 +51,34 @@ FusionGraph fusion_graph(const Expr& body) {
       if (auto* v = e.as<Var>()) {
         auto it = node_of.find(v);
         if (it == node_of.end()) {
-          if (std::find(node.outside.begin(), node.outside.end(), v) == node.outside.end()) node.outside.push_back(v);
+          if (std::find(node.outside.begin(), node.outside.end(), v) == node.outside.end())
+            node.outside.push_back(v);
           return;
         }
         FusionGraph::Node& producer = g.nodes[it->second];
-        if (node.kind == FusionKind::opaque) { producer.external = true; return; }
+        if (node.kind == FusionKind::opaque) {
+          producer.external = true;
+          return;
+        }
         FusionKind edge = node.kind;
         // A broadcast operand that already has the result's shape is read element by element.
         if (edge == FusionKind::broadcast && same_shape(v->type, var->type)) edge = FusionKind::element_wise;
         producer.consumers.push_back({int(i), edge});
-        if (std::find(node.inside.begin(), node.inside.end(), it->second) == node.inside.end()) node.inside.push_back(it->second);
+        if (std::find(node.inside.begin(), node.inside.end(), it->second) == node.inside.end())
+          node.inside.push_back(it->second);
       } else if (auto* c = e.as<Constant>(); c && c->data.size() != 1) {
-        if (std::find(node.outside.begin(), node.outside.end(), c) == node.outside.end()) node.outside.push_back(c);
+        if (std::find(node.outside.begin(), node.outside.end(), c) == node.outside.end())
+          node.outside.push_back(c);
       }
     };
     if (node.kind == FusionKind::opaque) {
       for_each_use(value, [&](const VarRef& v) { read(v); });
     } else if (auto* c = value.as<Call>()) {
       for (const Expr& arg : c->args) {
-        if (auto* t = arg.as<Tuple>()) { for (const Expr& item : t->items) read(item); }
-        else read(arg);
+        if (auto* t = arg.as<Tuple>()) {
+          for (const Expr& item : t->items) read(item);
+        } else
+          read(arg);
       }
     } else if (auto* t = value.as<Tuple>()) {
       for (const Expr& item : t->items) read(item);
@@ -107,8 +116,10 @@ std::vector<PostDominator> post_dominators(const FusionGraph& g) {
       at = meet(at, node.consumers[k].to, d.path);
     }
     d.parent = at;
-    if (at >= 0) d.depth = tree[at].depth + 1;
-    else d.path = FusionKind::opaque;
+    if (at >= 0)
+      d.depth = tree[at].depth + 1;
+    else
+      d.path = FusionKind::opaque;
   }
   return tree;
 }
@@ -119,7 +130,9 @@ class Grouper {
  public:
   Grouper(const FusionGraph& graph, const std::vector<PostDominator>& tree, const FusionLimits& limits)
       : g_(graph), tree_(tree), limits_(limits), seen_(graph.nodes.size(), -1) {
-    for (size_t i = 0; i < graph.nodes.size(); ++i) groups_.push_back({int(i), graph.nodes[i].kind, 1, int(i), graph.nodes[i].kind == FusionKind::out_element_wise_fusable, false});
+    for (size_t i = 0; i < graph.nodes.size(); ++i)
+      groups_.push_back({int(i), graph.nodes[i].kind, 1, int(i),
+                         graph.nodes[i].kind == FusionKind::out_element_wise_fusable, false});
   }
 
   std::vector<int> run() {
@@ -132,7 +145,14 @@ class Grouper {
   }
 
  private:
-  struct Group { int parent; FusionKind kind; int size; int last; bool contraction; bool reduction; };
+  struct Group {
+    int parent;
+    FusionKind kind;
+    int size;
+    int last;
+    bool contraction;
+    bool reduction;
+  };
 
   int find(int i) {
     while (groups_[i].parent != i) i = groups_[i].parent = groups_[groups_[i].parent].parent;
@@ -147,7 +167,9 @@ class Grouper {
     if (phase == 2) {
       // Several cheap values of one tuple: one kernel with several results.
       if (own > FusionKind::injective || g_.nodes[sink].kind != FusionKind::tuple) return;
-      try_fuse(i, sink, [](FusionKind k, bool is_sink) { return k <= FusionKind::injective || (is_sink && k == FusionKind::tuple); });
+      try_fuse(i, sink, [](FusionKind k, bool is_sink) {
+        return k <= FusionKind::injective || (is_sink && k == FusionKind::tuple);
+      });
       return;
     }
     if (kind(sink) == FusionKind::tuple) return;
@@ -181,7 +203,10 @@ class Grouper {
       if (i == sink) continue;
       if (i != from && !allowed(kind(i), false)) return;
       for (const FusionGraph::Edge& e : g_.nodes[i].consumers)
-        if (seen_[e.to] != epoch_) { seen_[e.to] = epoch_; stack.push_back(e.to); }
+        if (seen_[e.to] != epoch_) {
+          seen_[e.to] = epoch_;
+          stack.push_back(e.to);
+        }
     }
     if (seen_[sink] != epoch_ || !allowed(kind(sink), true)) return;
     std::vector<int> roots;
@@ -202,8 +227,12 @@ class Grouper {
       auto& all = members_[into];
       if (all.empty()) all.push_back(into);
       auto it = members_.find(r);
-      if (it == members_.end()) all.push_back(r);
-      else { all.insert(all.end(), it->second.begin(), it->second.end()); members_.erase(it); }
+      if (it == members_.end())
+        all.push_back(r);
+      else {
+        all.insert(all.end(), it->second.begin(), it->second.end());
+        members_.erase(it);
+      }
     }
   }
 
@@ -218,10 +247,15 @@ class Grouper {
     };
     for (int r : roots) {
       auto it = members_.find(r);
-      if (it == members_.end()) add(r);
-      else for (int m : it->second) add(m);
+      if (it == members_.end())
+        add(r);
+      else
+        for (int m : it->second) add(m);
     }
-    auto count = [](auto& v) { std::sort(v.begin(), v.end()); return int(std::unique(v.begin(), v.end()) - v.begin()); };
+    auto count = [](auto& v) {
+      std::sort(v.begin(), v.end());
+      return int(std::unique(v.begin(), v.end()) - v.begin());
+    };
     return count(outside) + count(inside);
   }
 
@@ -236,21 +270,27 @@ class Grouper {
 
 }  // namespace
 
-std::vector<int> fusion_groups(const FusionGraph& graph, const std::vector<PostDominator>& dominators, const FusionLimits& limits) {
+std::vector<int> fusion_groups(const FusionGraph& graph, const std::vector<PostDominator>& dominators,
+                               const FusionLimits& limits) {
   return Grouper(graph, dominators, limits).run();
 }
 
-std::string explain_fusion(const std::string& function, const FusionGraph& g, const std::vector<PostDominator>& dominators, const std::vector<int>& groups) {
+std::string explain_fusion(const std::string& function, const FusionGraph& g,
+                           const std::vector<PostDominator>& dominators, const std::vector<int>& groups) {
   std::string out = fmt::format("fusion of @{}\n", function);
   auto name = [&](int i) { return binding_var(g.bindings[i])->name; };
   for (int i = 0; i < int(g.nodes.size()); ++i) {
     const FusionGraph::Node& n = g.nodes[i];
     const Op* op = op_of(binding_value(g.bindings[i]));
-    std::string line = fmt::format("  {} = {} [{}]", name(i), op ? op->name : std::string(type_key_of(binding_value(g.bindings[i]))), to_string(n.kind));
+    std::string line = fmt::format("  {} = {} [{}]", name(i),
+                                   op ? op->name : std::string(type_key_of(binding_value(g.bindings[i]))),
+                                   to_string(n.kind));
     if (n.external) line += " seen outside";
     if (!n.consumers.empty()) line += " ->";
-    for (const FusionGraph::Edge& e : n.consumers) line += fmt::format(" {}:{}", name(e.to), to_string(e.kind));
-    if (dominators[i].parent >= 0) line += fmt::format("; meets at {} over {}", name(dominators[i].parent), to_string(dominators[i].path));
+    for (const FusionGraph::Edge& e : n.consumers)
+      line += fmt::format(" {}:{}", name(e.to), to_string(e.kind));
+    if (dominators[i].parent >= 0)
+      line += fmt::format("; meets at {} over {}", name(dominators[i].parent), to_string(dominators[i].path));
     line += groups[i] == i ? "" : fmt::format("; computed in the kernel of {}", name(groups[i]));
     out += line + "\n";
   }

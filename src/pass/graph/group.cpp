@@ -14,11 +14,16 @@ namespace {
 /// and are no leaf get theirs again from their maker.
 ObjectRef substitute_any(const ObjectRef& root, const tir::VarMap& map) {
   if (map.empty() || !root) return root;
-  return rewrite_any(root, [&](const ObjectRef& node) -> ObjectRef {
-    if (auto* v = node.as<tir::Var>())
-      if (auto it = map.find(v); it != map.end()) return it->second;
-    return {};
-  }, [](const ObjectRef& node) { return node.is<Op>() || node.is<GlobalVar>() || node.is<Constant>() || node.is<Var>(); });
+  return rewrite_any(
+      root,
+      [&](const ObjectRef& node) -> ObjectRef {
+        if (auto* v = node.as<tir::Var>())
+          if (auto it = map.find(v); it != map.end()) return it->second;
+        return {};
+      },
+      [](const ObjectRef& node) {
+        return node.is<Op>() || node.is<GlobalVar>() || node.is<Constant>() || node.is<Var>();
+      });
 }
 
 std::string short_name(const std::string& op) {
@@ -63,7 +68,7 @@ std::string kernel_name(const std::string& prefix, const std::vector<Binding>& m
 Group make_group(const std::vector<Binding>& members, const VarRef& result) {
   Group group;
   std::unordered_map<const Object*, Expr> inside;  // of the old body → leaf of the function
-  std::vector<std::pair<Expr, VarRef>> outside;    // argument, parameter (its type still in the caller's sizes)
+  std::vector<std::pair<Expr, VarRef>> outside;  // argument, parameter (its type still in the caller's sizes)
   std::unordered_map<const Object*, size_t> known;
   for (const Binding& b : members) inside[binding_var(b).get()] = Expr();
   std::vector<tir::VarRef> symbols;
@@ -71,21 +76,29 @@ Group make_group(const std::vector<Binding>& members, const VarRef& result) {
     if (known.emplace(e.get(), outside.size()).second) outside.emplace_back(e, var(name, e->type));
   };
   auto scan = [&](auto& self, const Expr& e) -> void {
-    if (auto* v = e.as<Var>()) { if (!inside.count(v)) parameter(e, v->name); }
-    else if (auto* c = e.as<Constant>()) { if (c->data.size() != 1) parameter(e, "const"); }
-    else if (auto* t = e.as<Tuple>()) { for (const Expr& i : t->items) self(self, i); }
+    if (auto* v = e.as<Var>()) {
+      if (!inside.count(v)) parameter(e, v->name);
+    } else if (auto* c = e.as<Constant>()) {
+      if (c->data.size() != 1) parameter(e, "const");
+    } else if (auto* t = e.as<Tuple>()) {
+      for (const Expr& i : t->items) self(self, i);
+    }
   };
   for (const Binding& b : members) {
     Expr value = binding_value(b);
-    if (auto* c = value.as<Call>()) for (const Expr& a : c->args) scan(scan, a);
-    else if (auto* t = value.as<TupleGetItem>()) scan(scan, t->tuple);
-    else scan(scan, value);
+    if (auto* c = value.as<Call>())
+      for (const Expr& a : c->args) scan(scan, a);
+    else if (auto* t = value.as<TupleGetItem>())
+      scan(scan, t->tuple);
+    else
+      scan(scan, value);
   }
   for (auto& [e, p] : outside) symbols_of(e->type, symbols);
   for (const Binding& b : members) {
     symbols_of(binding_var(b)->declared, symbols);
     if (auto* c = binding_value(b).as<Call>()) {
-      for (const Expr& a : c->args) if (a.is<ShapeExpr>() || a.is<PrimValue>()) symbols_of(a, symbols);
+      for (const Expr& a : c->args)
+        if (a.is<ShapeExpr>() || a.is<PrimValue>()) symbols_of(a, symbols);
       if (c->attrs) symbols_of(c->attrs, symbols);
     }
   }
@@ -106,7 +119,10 @@ Group make_group(const std::vector<Binding>& members, const VarRef& result) {
   }
   Array<PrimExpr> hidden, hidden_own;
   for (const tir::VarRef& s : symbols)
-    if (!shown.count(s.get())) { hidden.push_back(s); hidden_own.push_back(own[s.get()]); }
+    if (!shown.count(s.get())) {
+      hidden.push_back(s);
+      hidden_own.push_back(own[s.get()]);
+    }
   if (!hidden.empty()) {
     params.push_back(var("sizes", make<ShapeType>(hidden_own, int64_t(hidden_own.size()), true)));
     group.args.push_back(shape_expr(hidden));
@@ -114,7 +130,8 @@ Group make_group(const std::vector<Binding>& members, const VarRef& result) {
 
   auto map = [&](auto& self, const Expr& e) -> Expr {
     if (auto it = inside.find(e.get()); it != inside.end() && it->second) return it->second;
-    if (auto* t = e.as<Tuple>()) return make<Tuple>(t->items.map([&](const Expr& i) { return self(self, i); }));
+    if (auto* t = e.as<Tuple>())
+      return make<Tuple>(t->items.map([&](const Expr& i) { return self(self, i); }));
     if (e.is<ShapeExpr>() || e.is<PrimValue>()) return substitute_symbols(e, own);
     return e;
   };
@@ -125,7 +142,8 @@ Group make_group(const std::vector<Binding>& members, const VarRef& result) {
     Expr copy;
     if (auto* c = value.as<Call>()) {
       Array<Type> type_args = c->type_args.map([&](const Type& t) { return substitute_symbols(t, own); });
-      copy = make<Call>(c->op, c->args.map([&](const Expr& a) { return map(map, a); }), substitute_any(c->attrs, own), type_args);
+      copy = make<Call>(c->op, c->args.map([&](const Expr& a) { return map(map, a); }),
+                        substitute_any(c->attrs, own), type_args);
     } else if (auto* t = value.as<TupleGetItem>()) {
       copy = make<TupleGetItem>(map(map, t->tuple), t->index);
     } else {

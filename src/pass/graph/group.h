@@ -6,8 +6,8 @@
 namespace tenon::graph {
 
 struct Group {
-  Ref<Function> function;     ///< parameters in order of first use, then one Shape for sizes no parameter shows
-  Array<Expr> args;           ///< of the call, in the same order
+  Ref<Function> function;  ///< parameters in order of first use, then one Shape for sizes no parameter shows
+  Array<Expr> args;        ///< of the call, in the same order
 };
 
 /// The function that computes `result` (bound by one of `members`, in order). Variables and tensors from
@@ -15,9 +15,12 @@ struct Group {
 Group make_group(const std::vector<Binding>& members, const VarRef& result);
 
 /// A symbolic size and its value where the function is called.
-struct SymbolValue { tir::VarRef symbol; PrimExpr value; };
-/// Symbolic sizes of the function's parameters in order of appearance, with their values in the caller's terms
-/// when it is called with `args`.
+struct SymbolValue {
+  tir::VarRef symbol;
+  PrimExpr value;
+};
+/// Symbolic sizes of the function's parameters in order of appearance, with their values in the caller's
+/// terms when it is called with `args`.
 std::vector<SymbolValue> match_symbols(const Function& function, const Array<Expr>& args);
 
 /// e with symbolic sizes replaced, in shapes, types and attributes.

@@ -4,8 +4,8 @@
 //   before   lv = R.matmul(x, w)
 //   after    lv: R.Tensor((n, 128), dtype="float32") = R.matmul(x, w)
 //
-// Needs: normal form; parameters with types. Keeps: values; a declared type stays where it says more than inference.
-// A user's type error is a DiagnosticError of the operator (T1101) at the model's place.
+// Needs: normal form; parameters with types. Keeps: values; a declared type stays where it says more than
+// inference. A user's type error is a DiagnosticError of the operator (T1101) at the model's place.
 #include "ir/structural.h"
 #include "op/infer.h"
 #include "pass/graph/passes.h"
@@ -18,7 +18,8 @@ namespace {
 /// How much a type tells: unknown < element type < rank < shape.
 int knowledge(const Type& t) {
   if (!t || t.is<ObjectType>()) return 0;
-  if (const auto* x = t.as<TensorType>()) return 1 + !x->dtype.is_void() + (x->ndim >= 0) + 2 * known_shape(t).has_value();
+  if (const auto* x = t.as<TensorType>())
+    return 1 + !x->dtype.is_void() + (x->ndim >= 0) + 2 * known_shape(t).has_value();
   if (const auto* x = t.as<ShapeType>()) return 1 + (x->ndim >= 0) + x->known;
   if (const auto* x = t.as<TupleType>()) {
     int sum = 1;

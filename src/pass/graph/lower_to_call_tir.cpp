@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // lower_to_call_tir: calls of primitive functions and of operators become call_tir of tensor programs.
 //
-//   before   lv2 = fused_add_relu(x, b)          # a function with "primitive" = 1;  lv3 = R.reshape(lv2, (4, n))
-//   after    lv2 = R.call_tir(fused_add_relu, (x, b), out_sinfo=…, tir_vars=R.shape([n]))
+//   before   lv2 = fused_add_relu(x, b)          # a function with "primitive" = 1;  lv3 = R.reshape(lv2, (4,
+//   n)) after    lv2 = R.call_tir(fused_add_relu, (x, b), out_sinfo=…, tir_vars=R.shape([n]))
 //            lv3 = R.call_pure_packed("vm.builtin.reshape", lv2, 4, n)          # a view: no kernel
 //
-// Needs: types inferred, shapes known. Keeps: normal form, variables and their types; operators without a tensor
-// definition (or whose shapes are not known) stay calls of operators. Equal programs stand in the module once;
-// "tenon.source" lists the model's nodes that a program computes.
+// Needs: types inferred, shapes known. Keeps: normal form, variables and their types; operators without a
+// tensor definition (or whose shapes are not known) stay calls of operators. Equal programs stand in the
+// module once; "tenon.source" lists the model's nodes that a program computes.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -38,7 +38,10 @@ class Lowering {
       if (Ref<Function> f = object.cast<Function>()) functions.emplace_back(name, f);
     // Names of primitive functions are free for the tensor programs made of them.
     for (auto& [name, f] : functions)
-      if (is_primitive(*f)) { primitives_[name] = f; module_.erase(name); }
+      if (is_primitive(*f)) {
+        primitives_[name] = f;
+        module_.erase(name);
+      }
     for (auto& [name, f] : functions) {
       if (is_primitive(*f)) continue;
       Rewriter rewriter(*this);
@@ -78,14 +81,18 @@ class Lowering {
       return lowered(group.function, group.args, kernel_name("", {binding}), value, var);
     }
 
-    Expr lowered(const Ref<Function>& f, const Array<Expr>& args, const std::string& hint, const Expr& value, const VarRef& var) {
+    Expr lowered(const Ref<Function>& f, const Array<Expr>& args, const std::string& hint, const Expr& value,
+                 const VarRef& var) {
       std::vector<SymbolValue> symbols = match_symbols(*f, args);
       const std::string name = owner.program(f, symbols, hint, value->origin);
       Array<Expr> tensors;
       for (const Expr& a : args) {
         if (a.is<ShapeExpr>() || (a->type && a->type.is<ShapeType>())) continue;
         const auto* tuple = a->type.as<TupleType>();
-        if (!tuple) { tensors.push_back(a); continue; }
+        if (!tuple) {
+          tensors.push_back(a);
+          continue;
+        }
         for (size_t i = 0; i < tuple->items.size(); ++i) {
           Expr item = make<TupleGetItem>(a, int64_t(i));
           item.mut()->type = tuple->items[i];
@@ -105,7 +112,8 @@ class Lowering {
 
     /// Operators that only say the shape anew share the memory of their argument.
     Expr as_view(const Op& op, const Call& call, const VarRef& var) {
-      static const std::set<std::string_view> views{"reshape", "flatten", "expand_dims", "squeeze", "nn.batch_flatten"};
+      static const std::set<std::string_view> views{"reshape", "flatten", "expand_dims", "squeeze",
+                                                    "nn.batch_flatten"};
       if (!views.count(op.name) || call.args.empty() || !call.args[0].is<Var>()) return {};
       auto shape = known_shape(var->declared);
       if (!shape || !as_tensor(call.args[0])) return {};
@@ -118,7 +126,8 @@ class Lowering {
     }
   };
 
-  std::string program(const Ref<Function>& f, const std::vector<SymbolValue>& symbols, const std::string& hint, const Origin& call_origin) {
+  std::string program(const Ref<Function>& f, const std::vector<SymbolValue>& symbols,
+                      const std::string& hint, const Origin& call_origin) {
     auto& same = known_[structural_hash(f)];
     const std::string* name = nullptr;
     for (auto& [other, known] : same)
@@ -141,7 +150,9 @@ class Lowering {
     auto& sources = programs_[index_[*name]].second.sources;
     auto add = [&](const Origin& o) {
       std::string text = origin_text(o);
-      if (!text.empty() && sources.size() < kMaxSources && std::find(sources.begin(), sources.end(), text) == sources.end()) sources.push_back(text);
+      if (!text.empty() && sources.size() < kMaxSources &&
+          std::find(sources.begin(), sources.end(), text) == sources.end())
+        sources.push_back(text);
     };
     add(call_origin);
     for (const Binding& b : bindings_of(f->body)) add(binding_value(b)->origin);
@@ -153,11 +164,15 @@ class Lowering {
       if (!isalnum(static_cast<unsigned char>(c)) && c != '_') c = '_';
     if (hint.empty() || isdigit(static_cast<unsigned char>(hint[0]))) hint = "kernel_" + hint;
     std::string name = hint;
-    for (int& n = counts_[hint]; index_.count(name) || module_.functions().contains(name);) name = fmt::format("{}_{}", hint, ++n);
+    for (int& n = counts_[hint]; index_.count(name) || module_.functions().contains(name);)
+      name = fmt::format("{}_{}", hint, ++n);
     return name;
   }
 
-  struct Entry { tir::PrimFunc program; std::vector<std::string> sources; };
+  struct Entry {
+    tir::PrimFunc program;
+    std::vector<std::string> sources;
+  };
   IRModule module_;
   std::map<std::string, Ref<Function>> primitives_;
   std::vector<std::pair<std::string, Entry>> programs_;

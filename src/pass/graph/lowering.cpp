@@ -42,7 +42,9 @@ class FunctionLowering {
     for (te::Tensor t : tensors(result_of(function->body))) {
       // An output that is an input, or an output twice, is a copy: every parameter is its own memory.
       if (!given.insert({t->op.get(), t->index}).second) {
-        t = te::compute(t.shape(), [&](const Array<tir::VarRef>& i) { return t(Array<PrimExpr>(i.begin(), i.end())); }, "copy");
+        t = te::compute(
+            t.shape(), [&](const Array<tir::VarRef>& i) { return t(Array<PrimExpr>(i.begin(), i.end())); },
+            "copy");
         given.insert({t->op.get(), t->index});
       }
       args.push_back(t);
@@ -78,7 +80,8 @@ class FunctionLowering {
       if (it != values_.end()) return it->second;
       CHECK(c->data.size() == 1, "a large constant inside a kernel");
       PrimExpr value = immediate(c->data);
-      te::Tensor t = te::compute(*known_shape(e->type), [&](const Array<tir::VarRef>&) { return value; }, "const");
+      te::Tensor t =
+          te::compute(*known_shape(e->type), [&](const Array<tir::VarRef>&) { return value; }, "const");
       return values_[c] = {t};
     }
     if (const auto* t = e.as<Tuple>()) {
@@ -146,8 +149,10 @@ tir::PrimFunc lower_function(const Ref<Function>& function, const std::vector<ti
 // ---------------------------------------------------------------- in place
 
 bool may_write_in_place(const tir::PrimFunc& f, size_t input, size_t output) {
-  const tir::Buffer in = f->buffer_map.get_or(f->params[input], {}), out = f->buffer_map.get_or(f->params[output], {});
-  if (!in || !out || in->dtype.bits != out->dtype.bits || !structural_equal(in->shape, out->shape)) return false;
+  const tir::Buffer in = f->buffer_map.get_or(f->params[input], {}),
+                    out = f->buffer_map.get_or(f->params[output], {});
+  if (!in || !out || in->dtype.bits != out->dtype.bits || !structural_equal(in->shape, out->shape))
+    return false;
   const auto* root = f->body.as<tir::BlockRealize>();
   if (!root) return false;
   std::vector<Ref<tir::Block>> blocks;
@@ -155,7 +160,8 @@ bool may_write_in_place(const tir::PrimFunc& f, size_t input, size_t output) {
     if (n.is<tir::Block>()) blocks.push_back(n.cast<tir::Block>());
     return true;
   });
-  std::set<const tir::BufferNode*> derived{in.get()};  // the input, and tensors that may be computed again from it
+  std::set<const tir::BufferNode*> derived{
+      in.get()};  // the input, and tensors that may be computed again from it
   bool written = false;
   for (const Ref<tir::Block>& block : blocks) {
     std::vector<const tir::BufferStore*> stores;
@@ -164,13 +170,16 @@ bool may_write_in_place(const tir::PrimFunc& f, size_t input, size_t output) {
     post_order(block->body, [&](const ObjectRef& n) {
       if (auto* s = n.as<tir::BufferStore>()) stores.push_back(s);
       if (auto* l = n.as<tir::BufferLoad>(); l && derived.count(l->buffer.get())) loads.push_back(l);
-      if (auto* c = n.as<tir::Call>(); c && (c->op == "tir.address_of" || c->op == "tir.call_extern" || c->op == "tir.call_prim_func")) opaque = true;
+      if (auto* c = n.as<tir::Call>();
+          c && (c->op == "tir.address_of" || c->op == "tir.call_extern" || c->op == "tir.call_prim_func"))
+        opaque = true;
       if (n.is<tir::For>() || n.is<tir::While>() || n.is<tir::Block>()) opaque = true;
     });
     // A derived tensor is also whatever the regions name: memory reached otherwise is never shared.
     for (const tir::BufferRegion& r : block->reads)
       if (opaque && derived.count(r->buffer.get())) return false;
-    const bool writes_out = std::any_of(stores.begin(), stores.end(), [&](auto* s) { return s->buffer.same_as(out); });
+    const bool writes_out =
+        std::any_of(stores.begin(), stores.end(), [&](auto* s) { return s->buffer.same_as(out); });
     if (loads.empty()) {
       if (writes_out) written = true;
       continue;
@@ -185,10 +194,14 @@ bool may_write_in_place(const tir::PrimFunc& f, size_t input, size_t output) {
     for (const tir::BufferLoad* l : loads) {
       if (l->indices.size() != store.indices.size()) return false;
       for (size_t d = 0; d < l->indices.size(); ++d)
-        if (!l->indices[d].same_as(store.indices[d]) && !(tir::is_one(in->shape[d]) && tir::is_zero(l->indices[d]))) return false;
+        if (!l->indices[d].same_as(store.indices[d]) &&
+            !(tir::is_one(in->shape[d]) && tir::is_zero(l->indices[d])))
+          return false;
     }
-    if (writes_out) written = true;
-    else derived.insert(store.buffer.get());
+    if (writes_out)
+      written = true;
+    else
+      derived.insert(store.buffer.get());
   }
   return written;
 }

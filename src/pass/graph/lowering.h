@@ -14,8 +14,9 @@ bool can_lower(const Expr& value);
 /// outputs (tuples apart), then every symbolic size of `symbols` (in the function's own terms) as a scalar.
 tir::PrimFunc lower_function(const Ref<Function>& function, const std::vector<tir::VarRef>& symbols);
 
-/// Output `output` may take the memory of input `input` (positions among the tensor parameters): every element
-/// of the input is read only to make the element of the output at the same place, and nothing is read after.
+/// Output `output` may take the memory of input `input` (positions among the tensor parameters): every
+/// element of the input is read only to make the element of the output at the same place, and nothing is read
+/// after.
 bool may_write_in_place(const tir::PrimFunc& f, size_t input, size_t output);
 
 }  // namespace tenon::graph

@@ -8,7 +8,8 @@ std::span<const Pass> graph_pipeline() {
   static const Pass list[] = {
       {"infer_types", infer_types, 0, "types of all values, from the parameters on"},
       {"simplify_inference", simplify_inference, 1, "batch_norm becomes scale and shift, dropout goes"},
-      {"canonicalize", canonicalize, 1, "one spelling for equal things: casts, reshapes, transposes, identities"},
+      {"canonicalize", canonicalize, 1,
+       "one spelling for equal things: casts, reshapes, transposes, identities"},
       // What is constant folds before patterns look for constants.
       {"fold_constant", fold_constant, 1, "operators on constants become constants"},
       {"simplify_expr", simplify_expr, 2, "algebra on operators: pads, slices, concatenations, chains"},

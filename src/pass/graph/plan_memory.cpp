@@ -6,8 +6,9 @@
 //
 // Needs: call_tir. Keeps: the graph as it is. Results, loop states, branch results, tensors handed to packed
 // functions and tensors of unknown size are not in the arena (offset -1): they come from the pool. Functions
-// that other functions call have no arena, because calls nest. An element-wise program may write over an input
-// that dies there ("tir.noalias" of that program becomes false). Configuration: "plan_memory.in_place" (true).
+// that other functions call have no arena, because calls nest. An element-wise program may write over an
+// input that dies there ("tir.noalias" of that program becomes false). Configuration: "plan_memory.in_place"
+// (true).
 #include "pass/graph/plan_memory.h"
 
 #include <algorithm>
@@ -52,7 +53,8 @@ struct Alias {
 
 class Planner {
  public:
-  Planner(const IRModule& module, bool arena, bool in_place) : module_(module), arena_(arena), in_place_(in_place) {}
+  Planner(const IRModule& module, bool arena, bool in_place)
+      : module_(module), arena_(arena), in_place_(in_place) {}
 
   MemoryPlan run(const Function& f) {
     Alias result = body(f.body);
@@ -66,8 +68,17 @@ class Planner {
   }
 
  private:
-  struct CallSite { VarRef var; Expr value; int step; int first; std::vector<Alias> args; };
-  struct Loop { int begin, end; int parent; };
+  struct CallSite {
+    VarRef var;
+    Expr value;
+    int step;
+    int first;
+    std::vector<Alias> args;
+  };
+  struct Loop {
+    int begin, end;
+    int parent;
+  };
 
   Alias of(const Expr& e) const {
     if (const auto* v = e.as<Var>()) {
@@ -180,7 +191,9 @@ class Planner {
         PlannedTensor t;
         t.name = var->name;
         t.begin = t.end = step_;
-        if (auto shape = static_shape(c.type_args[i])) t.bytes = align(std::max<int64_t>(1, int64_t(storage_bytes(element_count(*shape), as_tensor(c.type_args[i])->dtype))));
+        if (auto shape = static_shape(c.type_args[i]))
+          t.bytes = align(std::max<int64_t>(
+              1, int64_t(storage_bytes(element_count(*shape), as_tensor(c.type_args[i])->dtype))));
         Alias one;
         one.ids.insert(int(plan_.tensors.size()));
         out.items.push_back(one);
@@ -198,7 +211,7 @@ class Planner {
       Alias arg = of(a);
       use(arg);
       if (!view && !graph_function) escape(arg);  // a packed function may keep what it gets
-      out.add(arg);  // and may give it back
+      out.add(arg);                               // and may give it back
     }
     // What a called function returns may be its argument; the caller's tensors outlive the call then.
     return out;
@@ -229,7 +242,9 @@ class Planner {
           if (ids.size() != 1) continue;
           const int in = *ids.begin();
           const PlannedTensor& t = plan_.tensors[size_t(in)];
-          if (!planned(in) || taken.count(in) || t.end != site.step || t.bytes != plan_.tensors[size_t(out)].bytes) continue;
+          if (!planned(in) || taken.count(in) || t.end != site.step ||
+              t.bytes != plan_.tensors[size_t(out)].bytes)
+            continue;
           int times = 0;
           for (const Alias& other : site.args) times += int(other.all().count(in));
           if (times != 1 || !may_write_in_place(f, a, site.args.size() + o)) continue;
@@ -245,7 +260,12 @@ class Planner {
 
   /// Largest first; each takes the tightest gap between what lives at the same time and already has a place.
   void place() {
-    struct Slot { int64_t bytes; int begin, end; int64_t offset; std::vector<int> tensors; };
+    struct Slot {
+      int64_t bytes;
+      int begin, end;
+      int64_t offset;
+      std::vector<int> tensors;
+    };
     std::vector<Slot> slots;
     std::vector<int> slot_of(plan_.tensors.size(), -1);
     for (int id = 0; id < int(plan_.tensors.size()); ++id) {
@@ -264,7 +284,8 @@ class Planner {
     lower_bound(slots);
     std::vector<int> order(slots.size());
     for (size_t i = 0; i < order.size(); ++i) order[i] = int(i);
-    std::stable_sort(order.begin(), order.end(), [&](int a, int b) { return slots[size_t(a)].bytes > slots[size_t(b)].bytes; });
+    std::stable_sort(order.begin(), order.end(),
+                     [&](int a, int b) { return slots[size_t(a)].bytes > slots[size_t(b)].bytes; });
     // Placed slots by stretches of time, so that long programs stay fast.
     constexpr int kStretch = 128;
     std::map<int, std::vector<int>> stretches;
@@ -275,7 +296,8 @@ class Planner {
       for (int k = s.begin / kStretch; k <= s.end / kStretch; ++k)
         for (int j : stretches[k]) {
           const Slot& o = slots[size_t(j)];
-          if (o.begin <= s.end && s.begin <= o.end && seen.insert(j).second) busy.emplace_back(o.offset, o.offset + o.bytes);
+          if (o.begin <= s.end && s.begin <= o.end && seen.insert(j).second)
+            busy.emplace_back(o.offset, o.offset + o.bytes);
         }
       std::sort(busy.begin(), busy.end());
       int64_t at = 0, best = -1, best_gap = INT64_MAX;
@@ -316,7 +338,9 @@ MemoryPlan plan(const Function& function, const IRModule& module, bool arena, bo
 
 }  // namespace
 
-MemoryPlan plan_function(const Function& function, const IRModule& module, bool arena) { return plan(function, module, arena, true); }
+MemoryPlan plan_function(const Function& function, const IRModule& module, bool arena) {
+  return plan(function, module, arena, true);
+}
 
 std::unordered_map<const Var*, int> planned_positions(const Function& function) {
   std::unordered_map<const Var*, int> out;

@@ -7,16 +7,17 @@ namespace tenon::graph {
 
 /// One tensor made by a call_tir, in program order (nested bodies before the binding that holds them).
 struct PlannedTensor {
-  std::string name;          ///< of the variable
-  int64_t offset = -1;       ///< in the arena, a multiple of 64; -1: from the pool (results, unknown sizes, escaping)
-  int64_t bytes = -1;        ///< -1: not known
-  int begin = 0, end = 0;    ///< first and last step at which it must hold its value (a step is one binding)
-  int in_place_of = -1;      ///< the tensor whose memory it takes over
+  std::string name;  ///< of the variable
+  int64_t offset =
+      -1;  ///< in the arena, a multiple of 64; -1: from the pool (results, unknown sizes, escaping)
+  int64_t bytes = -1;      ///< -1: not known
+  int begin = 0, end = 0;  ///< first and last step at which it must hold its value (a step is one binding)
+  int in_place_of = -1;    ///< the tensor whose memory it takes over
 };
 struct MemoryPlan {
   std::vector<PlannedTensor> tensors;
   int64_t arena_bytes = 0;
-  int64_t lower_bound = 0;   ///< most bytes alive at one step
+  int64_t lower_bound = 0;            ///< most bytes alive at one step
   std::vector<std::string> in_place;  ///< programs that are called with an output in place of an input
 };
 /// `arena` false: lifetimes only, everything from the pool.

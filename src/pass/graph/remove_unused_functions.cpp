@@ -4,8 +4,8 @@
 //   before   main, helper (called by main), old (called by none, and no entry)
 //   after    main, helper
 //
-// Entries: `main`, and graph functions with the attribute "global_symbol"; without any entry everything stays.
-// Keeps: order and content of what stays.
+// Entries: `main`, and graph functions with the attribute "global_symbol"; without any entry everything
+// stays. Keeps: order and content of what stays.
 #include <set>
 
 #include "pass/graph/passes.h"

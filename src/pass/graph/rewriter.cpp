@@ -7,8 +7,8 @@
 namespace tenon::graph {
 
 bool is_leaf(const Expr& e) {
-  return e.is<Var>() || e.is<Constant>() || e.is<GlobalVar>() || e.is<Op>() || e.is<ExternFunc>() || e.is<ShapeExpr>() ||
-         e.is<PrimValue>() || e.is<StringImm>() || e.is<DataTypeImm>();
+  return e.is<Var>() || e.is<Constant>() || e.is<GlobalVar>() || e.is<Op>() || e.is<ExternFunc>() ||
+         e.is<ShapeExpr>() || e.is<PrimValue>() || e.is<StringImm>() || e.is<DataTypeImm>();
 }
 
 void for_each_use(const Expr& value, FunctionRef<void(const VarRef&)> f) {
@@ -19,7 +19,9 @@ void for_each_use(const Expr& value, FunctionRef<void(const VarRef&)> f) {
   };
   match(
       value, [&](const Var&) { f(value.cast<Var>()); },
-      [&](const Tuple& n) { for (const Expr& item : n.items) for_each_use(item, f); },
+      [&](const Tuple& n) {
+        for (const Expr& item : n.items) for_each_use(item, f);
+      },
       [&](const TupleGetItem& n) { for_each_use(n.tuple, f); },
       [&](const Call& n) {
         for_each_use(n.op, f);
@@ -179,8 +181,10 @@ Expr BodyRewriter::substitute(const Expr& value) {
     return out;
   }
   if (auto* n = value.as<If>()) {
-    Expr condition = substitute(n->condition), t = rewrite_body(n->true_branch), f = rewrite_body(n->false_branch);
-    if (condition.same_as(n->condition) && t.same_as(n->true_branch) && f.same_as(n->false_branch)) return value;
+    Expr condition = substitute(n->condition), t = rewrite_body(n->true_branch),
+         f = rewrite_body(n->false_branch);
+    if (condition.same_as(n->condition) && t.same_as(n->true_branch) && f.same_as(n->false_branch))
+      return value;
     Ref<If> out = make<If>(condition, t, f);
     out.edit()->origin = n->origin;
     return out;
@@ -209,7 +213,8 @@ void BodyRewriter::append(const VarRef& old, const Expr& value, const Binding& b
   Expr typed = value;
   if (!typed->type && type) typed.edit()->type = type;
   VarRef v = old;
-  if (type && !(type.is<ObjectType>() && old->declared) && !(old->declared && structural_equal(type, old->declared, false))) {
+  if (type && !(type.is<ObjectType>() && old->declared) &&
+      !(old->declared && structural_equal(type, old->declared, false))) {
     v = var(old->name, type);
     v.edit()->origin = old->origin;
     replaced_[old.get()] = v;
@@ -224,12 +229,17 @@ void BodyRewriter::bind(const Binding& binding) {
   if (auto* mc = binding.as<MatchCastNode>()) {
     Expr value = substitute(mc->value);
     if (Expr other = visit_match_cast(value, mc->type, mc->var)) {
-      if (is_leaf(other)) { replaced_[mc->var.get()] = other; keep_.push_back(mc->var); }
-      else append(mc->var, other, binding);
+      if (is_leaf(other)) {
+        replaced_[mc->var.get()] = other;
+        keep_.push_back(mc->var);
+      } else
+        append(mc->var, other, binding);
       return;
     }
-    if (value.same_as(mc->value)) bindings_.push_back(binding);
-    else bindings_.push_back(make<MatchCastNode>(mc->var, value, mc->type));
+    if (value.same_as(mc->value))
+      bindings_.push_back(binding);
+    else
+      bindings_.push_back(make<MatchCastNode>(mc->var, value, mc->type));
     return;
   }
   const auto* vb = binding.as<VarBindingNode>();
@@ -243,7 +253,9 @@ void BodyRewriter::bind(const Binding& binding) {
   }
   if (out.same_as(old)) {
     if (Type type = retype(out, vb->var)) {
-      if (!out->type || !structural_equal(out->type, type)) { out.edit()->type = type; }
+      if (!out->type || !structural_equal(out->type, type)) {
+        out.edit()->type = type;
+      }
       append(vb->var, out, binding);
       return;
     }

@@ -34,16 +34,25 @@ class BodyRewriter {
  protected:
   /// What to bind in place of `value`, whose variables are already replaced: the value itself for "no
   /// change", or a leaf, which then stands wherever the variable was used. `emit` adds bindings before it.
-  virtual Expr visit(const Expr& value, const VarRef& var) { (void)var; return value; }
+  virtual Expr visit(const Expr& value, const VarRef& var) {
+    (void)var;
+    return value;
+  }
   /// The same for match_cast; null keeps it.
-  virtual Expr visit_match_cast(const Expr& value, const Type& type, const VarRef& var) { (void)value, (void)type, (void)var; return {}; }
+  virtual Expr visit_match_cast(const Expr& value, const Type& type, const VarRef& var) {
+    (void)value, (void)type, (void)var;
+    return {};
+  }
   /// Called before the bindings of a function body, branch or loop are walked, and after.
   virtual void enter_scope() {}
   virtual void leave_scope() {}
   /// Bindings `x = y` disappear, uses of x become uses of y.
   virtual bool forward_copies() const { return false; }
   /// A type for the variable of an unchanged value; null leaves the variable as it is.
-  virtual Type retype(const Expr& value, const VarRef& var) { (void)value, (void)var; return {}; }
+  virtual Type retype(const Expr& value, const VarRef& var) {
+    (void)value, (void)var;
+    return {};
+  }
 
   /// Binds a value before the one being visited; leaves come back unchanged.
   Expr emit(Expr value, const std::string& name = "");
@@ -68,9 +77,9 @@ class BodyRewriter {
 
   std::unordered_map<const Var*, Expr> replaced_;
   std::unordered_map<const Var*, Expr> definitions_;
-  std::vector<Expr> keep_;                        // keys of the maps stay alive
+  std::vector<Expr> keep_;  // keys of the maps stay alive
   std::unordered_map<std::string, int> names_;
-  Array<Binding> bindings_;                       // of the scope being built
+  Array<Binding> bindings_;  // of the scope being built
 };
 
 /// The module with `make_rewriter()` run over every graph function; shared where nothing changed.

@@ -4,9 +4,10 @@
 //   before   lv = R.nn.pad(x, 0);  lv1 = R.nn.conv2d(lv, w)
 //   after    lv1 = R.nn.conv2d(x, w, padding = …)
 //
-// Covers: zero padding into convolutions; slices, pads, tiles, repeats and concatenations that do nothing; relu and
-// clip chains; maximum and minimum of a value with itself; where on a constant condition; division by powers of two;
-// a + (-b); matmul with a transposed matrix (nn.dense). Needs: types. Keeps: values bit by bit.
+// Covers: zero padding into convolutions; slices, pads, tiles, repeats and concatenations that do nothing;
+// relu and clip chains; maximum and minimum of a value with itself; where on a constant condition; division
+// by powers of two; a + (-b); matmul with a transposed matrix (nn.dense). Needs: types. Keeps: values bit by
+// bit.
 #include <cmath>
 
 #include "ir/structural.h"
@@ -18,7 +19,9 @@ namespace tenon {
 namespace graph {
 namespace {
 
-bool is_conv(const std::string& name) { return name == "nn.conv1d" || name == "nn.conv2d" || name == "nn.conv3d"; }
+bool is_conv(const std::string& name) {
+  return name == "nn.conv1d" || name == "nn.conv2d" || name == "nn.conv3d";
+}
 
 class SimplifyExpr : public BodyRewriter {
  protected:
@@ -58,7 +61,8 @@ class SimplifyExpr : public BodyRewriter {
   /// Begins then ends of a padding list of any of its forms.
   static std::vector<int64_t> both_ends(const Array<int64_t>& list, size_t n) {
     std::vector<int64_t> out(2 * n, 0);
-    for (size_t i = 0; i < 2 * n && !list.empty(); ++i) out[i] = list[list.size() == 1 ? 0 : list.size() == n ? i % n : i];
+    for (size_t i = 0; i < 2 * n && !list.empty(); ++i)
+      out[i] = list[list.size() == 1 ? 0 : list.size() == n ? i % n : i];
     return out;
   }
 
@@ -111,12 +115,14 @@ class SimplifyExpr : public BodyRewriter {
     const auto& a = op::attrs_of<op::ClipAttrs>(call);
     if (!(a.min <= a.max)) return value;
     const Expr& x = call.args[0];
-    if (definition_call(x, "nn.relu") && a.min >= 0) return again(call, definition_call(x, "nn.relu")->args[0], call.attrs);
+    if (definition_call(x, "nn.relu") && a.min >= 0)
+      return again(call, definition_call(x, "nn.relu")->args[0], call.attrs);
     const Call* inner = definition_call(x, "clip");
     if (!inner) return value;
     const auto& b = op::attrs_of<op::ClipAttrs>(*inner);
     if (!(b.min <= b.max) || b.max < a.min || b.min > a.max) return value;
-    return again(call, inner->args[0], op::make_attrs<op::ClipAttrs>(std::max(a.min, b.min), std::min(a.max, b.max)));
+    return again(call, inner->args[0],
+                 op::make_attrs<op::ClipAttrs>(std::max(a.min, b.min), std::min(a.max, b.max)));
   }
   static Expr again(const Call& call, const Expr& x, const ObjectRef& attrs) {
     Expr out = tenon::graph::call(call.op, {x}, attrs);
@@ -137,12 +143,15 @@ class SimplifyExpr : public BodyRewriter {
   /// x / 2ᵏ is x * 2⁻ᵏ, exactly.
   Expr divide(const Call& call, const Expr& value) {
     const auto* c = call.args[1].as<Constant>();
-    if (!c || !c->data.dtype().is_float() || c->data.dtype().bits < 32 || c->data.size() == 0 || c->data.size() > 4096) return value;
+    if (!c || !c->data.dtype().is_float() || c->data.dtype().bits < 32 || c->data.size() == 0 ||
+        c->data.size() > 4096)
+      return value;
     NDArray inverse = NDArray::empty(c->data.shape(), c->data.dtype());
     for (int64_t i = 0; i < c->data.size(); ++i) {
       int exponent = 0;
       const double v = c->data.element(i);
-      if (!std::isfinite(v) || std::abs(std::frexp(v, &exponent)) != 0.5 || std::abs(exponent) > 60) return value;
+      if (!std::isfinite(v) || std::abs(std::frexp(v, &exponent)) != 0.5 || std::abs(exponent) > 60)
+        return value;
       inverse.set_element(i, 1 / v);
     }
     Expr out = tenon::graph::call(get_op("multiply"), {call.args[0], constant(inverse)});
@@ -176,6 +185,8 @@ class SimplifyExpr : public BodyRewriter {
 }  // namespace
 }  // namespace graph
 
-IRModule simplify_expr(IRModule module, PassContext&) { return graph::rewrite_functions<graph::SimplifyExpr>(std::move(module)); }
+IRModule simplify_expr(IRModule module, PassContext&) {
+  return graph::rewrite_functions<graph::SimplifyExpr>(std::move(module));
+}
 
 }  // namespace tenon

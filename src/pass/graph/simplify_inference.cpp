@@ -5,8 +5,8 @@
 //   after    lv1 = R.multiply(x, scale);  lv = R.add(lv1, shift)
 //   before   lv = R.nn.dropout(x)           after   (uses of lv are uses of x)
 //
-// Needs: types. Keeps: values up to rounding: scale = gamma / sqrt(variance + epsilon) and shift = beta - mean * scale
-// are computed in double and rounded once.
+// Needs: types. Keeps: values up to rounding: scale = gamma / sqrt(variance + epsilon) and shift = beta -
+// mean * scale are computed in double and rounded once.
 #include <cmath>
 
 #include "op/build.h"
@@ -60,6 +60,8 @@ class SimplifyInference : public BodyRewriter {
 }  // namespace
 }  // namespace graph
 
-IRModule simplify_inference(IRModule module, PassContext&) { return graph::rewrite_functions<graph::SimplifyInference>(std::move(module)); }
+IRModule simplify_inference(IRModule module, PassContext&) {
+  return graph::rewrite_functions<graph::SimplifyInference>(std::move(module));
+}
 
 }  // namespace tenon

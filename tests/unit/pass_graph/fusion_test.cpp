@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // Fusion and lowering: which operators become one kernel, and that the kernels compute the same.
 #include "pass/graph/fusion.h"
+#include "base/function.h"
 #include "pass/graph/group.h"
 #include "pass/graph/lowering.h"
 #include "support.h"
 
-namespace tenon::testing_graph {
+namespace tenon::graph::testing_graph {
 namespace {
 
 ObjectRef conv(Array<int64_t> padding = {}) {
@@ -18,9 +19,12 @@ Names kernels(const IRModule& m) {
   Names out;
   for_each_binding(main_of(m)->body, [&](const Binding& b) {
     Expr v = binding_value(b);
-    if (v.is<Call>() && is_op(v, "call_tir")) out.push_back(v.as<Call>()->args[0].as<GlobalVar>()->name);
-    else if (const Op* op = op_of(v)) out.push_back("R." + op->name);
-    else if (const auto* c = v.as<Call>(); c && c->op.is<GlobalVar>()) out.push_back("@" + c->op.as<GlobalVar>()->name);
+    if (v.is<Call>() && is_op(v, "call_tir"))
+      out.push_back(v.as<Call>()->args[0].as<GlobalVar>()->name);
+    else if (const Op* op = op_of(v))
+      out.push_back("R." + op->name);
+    else if (const auto* c = v.as<Call>(); c && c->op.is<GlobalVar>())
+      out.push_back("@" + c->op.as<GlobalVar>()->name);
   });
   return out;
 }
@@ -69,7 +73,8 @@ TEST(FuseOps, ResidualAddJoinsOneConvolution) {
   Expr a = m.op("nn.conv2d", {x, m.weight({4, 4, 3, 3}, 1)}, conv({1}));
   Expr b = m.op("nn.conv2d", {m.op("nn.relu", {a}), m.weight({4, 4, 3, 3}, 2)}, conv({1}));
   Expr y = m.op("nn.relu", {m.op("add", {b, x})});
-  EXPECT_EQ(kernels(lowered(m.done(y), {random_array({1, 4, 5, 5})})), Names({"fused_conv2d_relu", "fused_conv2d_add_relu"}));
+  EXPECT_EQ(kernels(lowered(m.done(y), {random_array({1, 4, 5, 5})})),
+            Names({"fused_conv2d_relu", "fused_conv2d_add_relu"}));
 }
 
 TEST(FuseOps, TwoContractionsNeverShareAKernel) {
@@ -91,7 +96,8 @@ TEST(FuseOps, SoftmaxStandsAloneOrTakesElementWise) {
 TEST(FuseOps, ElementWiseInFrontOfAReduction) {
   Model m;
   auto x = m.param("x", {3, 7});
-  Expr y = m.op("sum", {m.op("square", {x})}, op::make_attrs<op::ReduceAttrs>([](auto& a) { a.axis = Array<int64_t>{1}; }));
+  Expr y = m.op("sum", {m.op("square", {x})},
+                op::make_attrs<op::ReduceAttrs>([](auto& a) { a.axis = Array<int64_t>{1}; }));
   EXPECT_EQ(kernels(lowered(m.done(y), {random_array({3, 7})}, 1e-6)), Names({"fused_square_sum"}));
 }
 
@@ -107,7 +113,10 @@ TEST(FuseOps, ConcatOfElementWise) {
 TEST(FuseOps, SplitGivesSeveralOutputs) {
   Model m;
   auto x = m.param("x", {4, 6});
-  Expr parts = m.op("split", {x}, op::make_attrs<op::SplitAttrs>([](auto& a) { a.axis = 1; a.sections = 2; }));
+  Expr parts = m.op("split", {x}, op::make_attrs<op::SplitAttrs>([](auto& a) {
+                      a.axis = 1;
+                      a.sections = 2;
+                    }));
   Expr a = m.builder.emit(op::get_item(parts, 0)), b = m.builder.emit(op::get_item(parts, 1));
   Expr y = m.op("multiply", {a, m.op("sigmoid", {b})});
   IRModule in = m.done(op::tuple({y, b}));
@@ -124,8 +133,11 @@ TEST(FuseOps, LimitOfDepth) {
   IRModule out = fuse_ops(in, context);
   expect_valid(out);
   EXPECT_GE(ops_of(out).size(), 4u);
-  for (auto [name, f] : out.functions())
-    if (f.is<Function>() && is_primitive(*f.as<Function>())) EXPECT_LE(bindings_of(f.as<Function>()->body).size(), 5u);
+  for (auto [name, f] : out.functions()) {
+    if (f.is<Function>() && is_primitive(*f.as<Function>())) {
+      EXPECT_LE(bindings_of(f.as<Function>()->body).size(), 5u);
+    }
+  }
   expect_close(run(in, {random_array({4})}), run(out, {random_array({4})}), 0);
 }
 
@@ -135,7 +147,8 @@ TEST(FuseOps, InsideBranchesAndAround) {
   auto c = m.param("c", {}, boolean);
   auto branch = [&](const char* first, const char* second) {
     BlockBuilder b = op::make_builder();
-    Expr r = b.emit(op::op_call(second, {b.emit(op::op_call(first, {x}), std::string(first) + "_v")}), std::string(second) + "_v");
+    Expr r = b.emit(op::op_call(second, {b.emit(op::op_call(first, {x}), std::string(first) + "_v")}),
+                    std::string(second) + "_v");
     return b.finish(r);
   };
   Expr choice = make<If>(c, branch("exp", "sin"), branch("cos", "tanh"));
@@ -194,7 +207,8 @@ TEST(Lowering, SymbolicSizesAreTrailingScalars) {
 TEST(Lowering, ReshapeIsAView) {
   Model m;
   auto x = m.param("x", {2, 6});
-  Expr y = m.op("nn.softmax", {m.op("reshape", {m.op("nn.softmax", {x}, axis(-1)), op::shape({3, 4})})}, axis(-1));
+  Expr y =
+      m.op("nn.softmax", {m.op("reshape", {m.op("nn.softmax", {x}, axis(-1)), op::shape({3, 4})})}, axis(-1));
   IRModule in = m.done(y);
   PassContext context = make_context();
   IRModule out = lower_to_call_tir(in, context);
@@ -235,14 +249,24 @@ TEST(InPlace, OnlyPointwiseReads) {
       if (p.is<tir::PrimFuncNode>()) return p.cast<tir::PrimFuncNode>();
     return tir::PrimFunc();
   };
-  EXPECT_TRUE(may_write_in_place(program([](Model& m, const Expr& x) { return m.op("exp", {m.op("nn.relu", {x})}); }), 0, 1));
-  EXPECT_TRUE(may_write_in_place(program([](Model& m, const Expr& x) { return m.op("add", {m.op("sin", {x}), m.op("cos", {x})}); }), 0, 1));
-  EXPECT_FALSE(may_write_in_place(program([](Model& m, const Expr& x) { return m.op("permute_dims", {x}, op::make_attrs<op::AxesAttrs>()); }), 0, 1));
-  EXPECT_FALSE(may_write_in_place(program([](Model& m, const Expr& x) { return m.op("nn.softmax", {x}, axis(-1)); }), 0, 1));
-  EXPECT_FALSE(may_write_in_place(program([](Model& m, const Expr& x) { return m.op("matmul", {x, x}); }), 0, 1));
+  EXPECT_TRUE(may_write_in_place(
+      program([](Model& m, const Expr& x) { return m.op("exp", {m.op("nn.relu", {x})}); }), 0, 1));
+  EXPECT_TRUE(may_write_in_place(
+      program([](Model& m, const Expr& x) { return m.op("add", {m.op("sin", {x}), m.op("cos", {x})}); }), 0,
+      1));
   EXPECT_FALSE(may_write_in_place(program([](Model& m, const Expr& x) {
-    return m.op("add", {m.op("exp", {x}), m.op("permute_dims", {x}, op::make_attrs<op::AxesAttrs>())});
-  }), 0, 1));
+                                    return m.op("permute_dims", {x}, op::make_attrs<op::AxesAttrs>());
+                                  }),
+                                  0, 1));
+  EXPECT_FALSE(may_write_in_place(
+      program([](Model& m, const Expr& x) { return m.op("nn.softmax", {x}, axis(-1)); }), 0, 1));
+  EXPECT_FALSE(
+      may_write_in_place(program([](Model& m, const Expr& x) { return m.op("matmul", {x, x}); }), 0, 1));
+  EXPECT_FALSE(may_write_in_place(
+      program([](Model& m, const Expr& x) {
+        return m.op("add", {m.op("exp", {x}), m.op("permute_dims", {x}, op::make_attrs<op::AxesAttrs>())});
+      }),
+      0, 1));
 }
 
 TEST(Explain, TellsKindsAndGroups) {
@@ -251,11 +275,14 @@ TEST(Explain, TellsKindsAndGroups) {
   IRModule in = m.done(m.op("exp", {m.op("sin", {x})}));
   PassContext context = make_context();
   std::string text;
-  context.config.set("fuse_ops.explain", Any(tenon::Function([&](Arguments a) { text += a[0].as<std::string>(); return Any(); })));
+  context.config.set("fuse_ops.explain", Any(tenon::Function([&](Arguments a) {
+                       text += a[0].as<std::string>();
+                       return Any();
+                     })));
   fuse_ops(in, context);
   EXPECT_NE(text.find("sin"), text.npos);
   EXPECT_NE(text.find("computed in the kernel of"), text.npos);
 }
 
 }  // namespace
-}  // namespace tenon::testing_graph
+}  // namespace tenon::graph::testing_graph

@@ -2,7 +2,7 @@
 // The algebraic passes: what is left, and that it computes the same.
 #include "support.h"
 
-namespace tenon::testing_graph {
+namespace tenon::graph::testing_graph {
 namespace {
 
 ObjectRef axes(Array<int64_t> a) { return op::make_attrs<op::AxesAttrs>(a); }
@@ -36,7 +36,8 @@ TEST(Canonicalize, TransposesCompose) {
 TEST(Canonicalize, TransposeOfUnitAxesIsAReshape) {
   Model m;
   auto x = m.param("x", {1, 3, 4});
-  IRModule out = apply(m.done(m.op("permute_dims", {x}, axes({1, 0, 2}))), {canonicalize}, {random_array({1, 3, 4})});
+  IRModule out =
+      apply(m.done(m.op("permute_dims", {x}, axes({1, 0, 2}))), {canonicalize}, {random_array({1, 3, 4})});
   EXPECT_EQ(ops_of(out), Names({"reshape"}));
 }
 
@@ -67,7 +68,11 @@ TEST(Canonicalize, AddingPositiveZeroIsNotNeutralForMinusZero) {
 TEST(Canonicalize, BroadcastingNeutralStays) {
   Model m;
   auto x = m.param("x", {3});
-  Expr a = m.op("multiply", {x, constant([] { NDArray ones = NDArray::empty({2, 3}, f32); for (int i = 0; i < 6; ++i) ones.set_element(i, 1); return ones; }())});
+  Expr a = m.op("multiply", {x, constant([] {
+                               NDArray ones = NDArray::empty({2, 3}, f32);
+                               for (int i = 0; i < 6; ++i) ones.set_element(i, 1);
+                               return ones;
+                             }())});
   IRModule out = apply(m.done(a), {canonicalize}, {random_array({3})});
   EXPECT_EQ(ops_of(out), Names({"multiply"}));
 }
@@ -75,13 +80,16 @@ TEST(Canonicalize, BroadcastingNeutralStays) {
 TEST(Canonicalize, CastsOnlyThroughWideningOnes) {
   Model m;
   auto x = m.param("x", {4}, DataType::int_(16));
-  Expr wide = m.op("cast", {m.op("cast", {x}, op::make_attrs<op::CastAttrs>(i32))}, op::make_attrs<op::CastAttrs>(i64));
-  IRModule out = apply(m.done(wide), {canonicalize, eliminate_dead_code}, {random_array({4}, DataType::int_(16))});
+  Expr wide = m.op("cast", {m.op("cast", {x}, op::make_attrs<op::CastAttrs>(i32))},
+                   op::make_attrs<op::CastAttrs>(i64));
+  IRModule out =
+      apply(m.done(wide), {canonicalize, eliminate_dead_code}, {random_array({4}, DataType::int_(16))});
   EXPECT_EQ(ops_of(out).size(), 1u);
 
   Model n;
   auto y = n.param("x", {4}, i32);
-  Expr narrow = n.op("cast", {n.op("cast", {y}, op::make_attrs<op::CastAttrs>(DataType::int_(8)))}, op::make_attrs<op::CastAttrs>(i32));
+  Expr narrow = n.op("cast", {n.op("cast", {y}, op::make_attrs<op::CastAttrs>(DataType::int_(8)))},
+                     op::make_attrs<op::CastAttrs>(i32));
   NDArray big = NDArray::empty({4}, i32);
   for (int i = 0; i < 4; ++i) big.set_element_int(i, 200 + i);
   IRModule kept = apply(n.done(narrow), {canonicalize, eliminate_dead_code}, {big});
@@ -113,7 +121,8 @@ TEST(SimplifyInference, DropoutGoesAndBatchNormBecomesScaleAndShift) {
   auto x = m.param("x", {2, 3, 4, 4});
   NDArray variance = random_array({3}, f32, 5);
   for (int i = 0; i < 3; ++i) variance.set_element(i, 0.5 + i);
-  Expr y = m.op("nn.batch_norm", {x, m.weight({3}, 1), m.weight({3}, 2), m.weight({3}, 3), constant(variance)});
+  Expr y =
+      m.op("nn.batch_norm", {x, m.weight({3}, 1), m.weight({3}, 2), m.weight({3}, 3), constant(variance)});
   Expr z = m.op("nn.dropout", {y});
   IRModule out = apply(m.done(z), {simplify_inference}, {random_array({2, 3, 4, 4})}, 1e-6);
   EXPECT_EQ(ops_of(out), Names({"multiply", "add"}));
@@ -124,15 +133,18 @@ TEST(FoldConstant, FoldsChainsOfConstantsOnly) {
   auto x = m.param("x", {3});
   Expr w = m.op("multiply", {m.weight({3}, 1), m.weight({3}, 2)});
   Expr v = m.op("exp", {m.op("add", {w, m.weight({3}, 3)})});
-  IRModule out = apply(m.done(m.op("add", {x, v})), {fold_constant, eliminate_dead_code}, {random_array({3})});
+  IRModule out =
+      apply(m.done(m.op("add", {x, v})), {fold_constant, eliminate_dead_code}, {random_array({3})});
   EXPECT_EQ(ops_of(out), Names({"add"}));
 }
 
 TEST(FoldConstant, TuplesAndConcatenation) {
   Model m;
   auto x = m.param("x", {6});
-  Expr c = m.op("concat", {op::tuple({m.weight({2}, 1), m.weight({4}, 2)})}, op::make_attrs<op::AxisAttrs>(0));
-  IRModule out = apply(m.done(m.op("add", {x, c})), {fold_constant, eliminate_dead_code}, {random_array({6})});
+  Expr c =
+      m.op("concat", {op::tuple({m.weight({2}, 1), m.weight({4}, 2)})}, op::make_attrs<op::AxisAttrs>(0));
+  IRModule out =
+      apply(m.done(m.op("add", {x, c})), {fold_constant, eliminate_dead_code}, {random_array({6})});
   EXPECT_EQ(ops_of(out), Names({"add"}));
 }
 
@@ -157,7 +169,10 @@ TEST(FoldConstant, WithoutAnEvaluatorNothingIsEvaluated) {
 }
 
 ObjectRef conv(Array<int64_t> padding = {}, int64_t groups = 1) {
-  return op::make_attrs<op::ConvAttrs>([&](auto& a) { a.padding = padding; a.groups = groups; });
+  return op::make_attrs<op::ConvAttrs>([&](auto& a) {
+    a.padding = padding;
+    a.groups = groups;
+  });
 }
 
 TEST(FoldScaleAxis, ConvolutionBiasAndBatchNorm) {
@@ -169,7 +184,8 @@ TEST(FoldScaleAxis, ConvolutionBiasAndBatchNorm) {
   for (int i = 0; i < 4; ++i) variance.set_element(i, 0.4 + i);
   y = m.op("nn.batch_norm", {y, m.weight({4}, 1), m.weight({4}, 2), m.weight({4}, 3), constant(variance)});
   y = m.op("nn.relu", {y});
-  IRModule out = apply(m.done(y), {simplify_inference, fold_scale_axis, eliminate_dead_code}, {random_array({1, 3, 5, 5})}, 1e-5);
+  IRModule out = apply(m.done(y), {simplify_inference, fold_scale_axis, eliminate_dead_code},
+                       {random_array({1, 3, 5, 5})}, 1e-5);
   EXPECT_EQ(ops_of(out), Names({"nn.conv2d", "add", "add", "nn.relu"}));
 }
 
@@ -213,7 +229,9 @@ TEST(FoldScaleAxis, LeavesSharedValuesAndOtherAxes) {
 TEST(SimplifyExpr, PaddingJoinsTheConvolution) {
   Model m;
   auto x = m.param("x", {1, 2, 5, 6});
-  Expr p = m.op("pad", {x}, op::make_attrs<op::PadAttrs>([](auto& a) { a.pad_width = Array<int64_t>{0, 0, 0, 0, 1, 2, 0, 1}; }));
+  Expr p = m.op("pad", {x}, op::make_attrs<op::PadAttrs>([](auto& a) {
+                  a.pad_width = Array<int64_t>{0, 0, 0, 0, 1, 2, 0, 1};
+                }));
   Expr y = m.op("nn.conv2d", {p, m.weight({2, 2, 3, 3})}, conv({1}));
   IRModule out = apply(m.done(y), {simplify_expr, eliminate_dead_code}, {random_array({1, 2, 5, 6})});
   EXPECT_EQ(ops_of(out), Names({"nn.conv2d"}));
@@ -237,7 +255,8 @@ TEST(SimplifyExpr, MatmulOfATransposeIsDense) {
   auto x = m.param("x", {2, 3, 5});
   auto w = m.param("w", {7, 5});
   Expr y = m.op("matmul", {x, m.op("permute_dims", {w}, axes({1, 0}))});
-  IRModule out = apply(m.done(y), {simplify_expr, eliminate_dead_code}, {random_array({2, 3, 5}), random_array({7, 5}, f32, 3)}, 1e-6);
+  IRModule out = apply(m.done(y), {simplify_expr, eliminate_dead_code},
+                       {random_array({2, 3, 5}), random_array({7, 5}, f32, 3)}, 1e-6);
   EXPECT_EQ(ops_of(out), Names({"nn.dense"}));
 }
 
@@ -262,9 +281,12 @@ TEST(CommonSubexpr, EqualValuesOnceAlsoForBranches) {
 TEST(CommonSubexpr, AttributesAndConstantsTellApart) {
   Model m;
   auto x = m.param("x", {4});
-  Expr a = m.op("clip", {x}, op::make_attrs<op::ClipAttrs>(0.0, 1.0)), b = m.op("clip", {x}, op::make_attrs<op::ClipAttrs>(0.0, 2.0));
-  Expr c = m.op("add", {a, m.weight({4}, 1)}), d = m.op("add", {a, m.weight({4}, 1)}), e = m.op("add", {a, m.weight({4}, 2)});
-  IRModule out = apply(m.done(op::tuple({b, c, d, e})), {eliminate_common_subexpr, eliminate_dead_code}, {random_array({4})});
+  Expr a = m.op("clip", {x}, op::make_attrs<op::ClipAttrs>(0.0, 1.0)),
+       b = m.op("clip", {x}, op::make_attrs<op::ClipAttrs>(0.0, 2.0));
+  Expr c = m.op("add", {a, m.weight({4}, 1)}), d = m.op("add", {a, m.weight({4}, 1)}),
+       e = m.op("add", {a, m.weight({4}, 2)});
+  IRModule out = apply(m.done(op::tuple({b, c, d, e})), {eliminate_common_subexpr, eliminate_dead_code},
+                       {random_array({4})});
   EXPECT_EQ(ops_of(out), Names({"clip", "clip", "add", "add"}));
 }
 
@@ -296,7 +318,11 @@ TEST(RemoveUnused, KeepsWhatEntriesReach) {
   auto helper = [&](const std::string& callee) {
     BlockBuilder b = op::make_builder();
     auto q = var("q", x->type);
-    Expr r = callee.empty() ? b.emit(op::op_call("exp", {q})) : [&] { Expr c = call(global(callee), {q}); c.mut()->type = x->type; return b.emit(c); }();
+    Expr r = callee.empty() ? b.emit(op::op_call("exp", {q})) : [&] {
+      Expr c = call(global(callee), {q});
+      c.mut()->type = x->type;
+      return b.emit(c);
+    }();
     return make<Function>(Array<VarRef>{q}, b.finish(r), x->type, AttrMap());
   };
   Expr c = call(global("a"), {x});
@@ -315,7 +341,8 @@ TEST(InferTypes, SymbolicShapesFollow) {
   auto n = tir::var("n");
   auto x = var("x", tensor_type({PrimExpr(n), PrimExpr(4)}, f32));
   auto y = var("y", Type()), z = var("z", Type());
-  Expr a = call(get_op("exp"), {x}), b = call(get_op("matmul"), {y, constant(random_array({4, 5}))}, op::make_attrs<op::MatmulAttrs>());
+  Expr a = call(get_op("exp"), {x}),
+       b = call(get_op("matmul"), {y, constant(random_array({4, 5}))}, op::make_attrs<op::MatmulAttrs>());
   Array<Binding> bindings{make<VarBindingNode>(y, a), make<VarBindingNode>(z, b)};
   Expr body = make<SeqExpr>(Array<BindingBlock>{make<BindingBlockNode>(bindings)}, z);
   IRModule m = IRModule::create();
@@ -330,4 +357,4 @@ TEST(InferTypes, SymbolicShapesFollow) {
 }
 
 }  // namespace
-}  // namespace tenon::testing_graph
+}  // namespace tenon::graph::testing_graph

@@ -14,14 +14,13 @@
 #include "pass/graph/passes.h"
 #include "pass/graph/rewriter.h"
 
-namespace tenon::testing_graph {
-
-using namespace graph;
+namespace tenon::graph::testing_graph {
 
 inline NDArray random_array(std::vector<int64_t> shape, DataType t = f32, uint64_t seed = 7) {
   std::mt19937_64 random(seed);
   NDArray a = NDArray::empty(std::move(shape), t);
-  for (int64_t i = 0; i < a.size(); ++i) a.set_element(i, t.is_float() ? double(random() >> 11) * 0x1p-52 - 1 : double(random() % 5));
+  for (int64_t i = 0; i < a.size(); ++i)
+    a.set_element(i, t.is_float() ? double(random() >> 11) * 0x1p-52 - 1 : double(random() % 5));
   return a;
 }
 
@@ -33,8 +32,12 @@ struct Model {
     params.push_back(var(name, tensor_type(std::move(shape), t)));
     return params.back();
   }
-  Expr op(std::string_view name, Array<Expr> args, ObjectRef attrs = {}) { return builder.emit(op::op_call(name, std::move(args), std::move(attrs))); }
-  Expr weight(std::vector<int64_t> shape, uint64_t seed = 11, DataType t = f32) { return constant(random_array(std::move(shape), t, seed)); }
+  Expr op(std::string_view name, Array<Expr> args, ObjectRef attrs = {}) {
+    return builder.emit(op::op_call(name, std::move(args), std::move(attrs)));
+  }
+  Expr weight(std::vector<int64_t> shape, uint64_t seed = 11, DataType t = f32) {
+    return constant(random_array(std::move(shape), t, seed));
+  }
   IRModule done(const Expr& result) {
     Expr r = result;
     if (r.is<Tuple>() && !r->type) r.mut()->type = op::infer_type(r);
@@ -54,15 +57,18 @@ inline std::vector<std::string> ops_of(const IRModule& m) {
   std::vector<std::string> out;
   for_each_binding(main_of(m)->body, [&](const Binding& b) {
     Expr v = binding_value(b);
-    if (const Op* op = op_of(v)) out.push_back(op->name);
-    else if (const auto* c = v.as<Call>(); c && c->op.is<GlobalVar>()) out.push_back("@" + c->op.as<GlobalVar>()->name);
+    if (const Op* op = op_of(v))
+      out.push_back(op->name);
+    else if (const auto* c = v.as<Call>(); c && c->op.is<GlobalVar>())
+      out.push_back("@" + c->op.as<GlobalVar>()->name);
   });
   return out;
 }
 using Names = std::vector<std::string>;
 
 /// Evaluation of one program by the interpreter, for constant folding.
-inline std::vector<NDArray> evaluate_by_interpreter(const IRModule& m, const std::string& name, const std::vector<NDArray>& args) {
+inline std::vector<NDArray> evaluate_by_interpreter(const IRModule& m, const std::string& name,
+                                                    const std::vector<NDArray>& args) {
   auto f = m.find(name).cast<tir::PrimFuncNode>();
   std::vector<NDArray> all = args, out;
   for (size_t i = args.size(); i < f->params.size(); ++i) {
@@ -101,7 +107,8 @@ inline std::vector<NDArray> run(const IRModule& m, const std::vector<NDArray>& i
   return out;
 }
 
-inline void expect_close(const std::vector<NDArray>& want, const std::vector<NDArray>& got, double tolerance) {
+inline void expect_close(const std::vector<NDArray>& want, const std::vector<NDArray>& got,
+                         double tolerance) {
   ASSERT_EQ(want.size(), got.size());
   for (size_t k = 0; k < want.size(); ++k) {
     ASSERT_EQ(want[k].shape(), got[k].shape());
@@ -109,14 +116,15 @@ inline void expect_close(const std::vector<NDArray>& want, const std::vector<NDA
     for (int64_t i = 0; i < want[k].size(); ++i) {
       const double x = want[k].element(i), y = got[k].element(i);
       if (std::isnan(x) && std::isnan(y)) continue;
-      ASSERT_LE(std::abs(x - y), tolerance * std::max(1.0, std::abs(x))) << "result " << k << ", element " << i;
+      ASSERT_LE(std::abs(x - y), tolerance * std::max(1.0, std::abs(x)))
+          << "result " << k << ", element " << i;
     }
   }
 }
 
 /// Runs the passes; the result must be valid and compute what the input computes.
-inline IRModule apply(IRModule m, std::initializer_list<IRModule (*)(IRModule, PassContext&)> passes, const std::vector<NDArray>& inputs,
-                      double tolerance = 0) {
+inline IRModule apply(IRModule m, std::initializer_list<IRModule (*)(IRModule, PassContext&)> passes,
+                      const std::vector<NDArray>& inputs, double tolerance = 0) {
   expect_valid(m);
   std::vector<NDArray> before = run(m, inputs);
   PassContext context = make_context();
@@ -129,4 +137,4 @@ inline IRModule apply(IRModule m, std::initializer_list<IRModule (*)(IRModule, P
   return out;
 }
 
-}  // namespace tenon::testing_graph
+}  // namespace tenon::graph::testing_graph
