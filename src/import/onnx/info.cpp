@@ -17,9 +17,15 @@ int64_t product(const Shape& s) {
   return n;
 }
 
+/// Valid UTF-8: what leaves here becomes JSON.
+std::string text(const std::string& s) {
+  const std::string q = in_quotes(s);
+  return q.substr(1, q.size() - 2);
+}
+
 OnnxValueInfo value_info(const proto::ValueInfoProto& v) {
   OnnxValueInfo out;
-  out.name = v.name();
+  out.name = text(v.name());
   if (!v.type().has_tensor_type()) return out;
   const auto& t = v.type().tensor_type();
   if (t.elem_type() != 0) {
@@ -30,8 +36,7 @@ OnnxValueInfo value_info(const proto::ValueInfoProto& v) {
   for (const auto& d : t.shape().dim())
     out.shape.push_back(d.value_case() == proto::TensorShapeProto::Dimension::kDimValue
                             ? std::to_string(d.dim_value())
-                        : d.dim_param().empty() ? "?"
-                                                : d.dim_param());
+                        : d.dim_param().empty() ? "?" : text(d.dim_param()));
   return out;
 }
 
@@ -212,12 +217,12 @@ OnnxInfo info_of(const ModelFile& file, const ImportOptions& options) {
   const auto& m = file.model;
   OnnxInfo info;
   info.ir_version = m.ir_version(), info.model_version = m.model_version();
-  info.producer = m.producer_name(), info.producer_version = m.producer_version(), info.domain = m.domain();
-  info.graph_name = m.graph().name();
+  info.producer = text(m.producer_name()), info.producer_version = text(m.producer_version()), info.domain = text(m.domain());
+  info.graph_name = text(m.graph().name());
   for (const auto& o : m.opset_import())
     info.opsets[is_onnx_domain(o.domain()) ? "" : o.domain()] = o.version();
   if (auto it = info.opsets.find(""); it != info.opsets.end()) info.opset = it->second;
-  for (const auto& e : m.metadata_props()) info.metadata[e.key()] = e.value();
+  for (const auto& e : m.metadata_props()) info.metadata[text(e.key())] = text(e.value());
   std::set<std::string> own;
   for (const auto& f : m.functions()) {
     info.functions.push_back((f.domain().empty() ? "" : f.domain() + "::") + f.name());
