@@ -175,8 +175,9 @@ std::vector<int> Importer::order_of(const proto::GraphProto& g, const Scope& sco
   for (int i = 0; i < n; ++i)
     for (const auto& o : g.node(i).output()) {
       if (o.empty()) continue;
-      const bool fresh = producer.emplace(o, i).second;
-      if (!fresh || scope.values.count(o))
+      const bool outer = scope.values.count(o) > 0;   // reading it means the outer value, not this node's
+      const bool fresh = outer || producer.emplace(o, i).second;
+      if (!fresh || outer)
         problems_.push_back(
             {"T2010",
              fmt::format("the name {} is defined twice", in_quotes(o)),

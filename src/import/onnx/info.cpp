@@ -19,7 +19,7 @@ int64_t product(const Shape& s) {
 
 /// Valid UTF-8: what leaves here becomes JSON.
 std::string text(const std::string& s) {
-  const std::string q = in_quotes(s);
+  const std::string q = in_quotes(s, SIZE_MAX);
   return q.substr(1, q.size() - 2);
 }
 
@@ -220,12 +220,12 @@ OnnxInfo info_of(const ModelFile& file, const ImportOptions& options) {
   info.producer = text(m.producer_name()), info.producer_version = text(m.producer_version()), info.domain = text(m.domain());
   info.graph_name = text(m.graph().name());
   for (const auto& o : m.opset_import())
-    info.opsets[is_onnx_domain(o.domain()) ? "" : o.domain()] = o.version();
+    info.opsets[is_onnx_domain(o.domain()) ? "" : text(o.domain())] = o.version();
   if (auto it = info.opsets.find(""); it != info.opsets.end()) info.opset = it->second;
   for (const auto& e : m.metadata_props()) info.metadata[text(e.key())] = text(e.value());
   std::set<std::string> own;
   for (const auto& f : m.functions()) {
-    info.functions.push_back((f.domain().empty() ? "" : f.domain() + "::") + f.name());
+    info.functions.push_back(text((f.domain().empty() ? "" : f.domain() + "::") + f.name()));
     own.insert((is_onnx_domain(f.domain()) ? "" : f.domain()) + "::" + f.name());
   }
   Estimate estimate;
@@ -272,14 +272,13 @@ OnnxInfo info_of(const ModelFile& file, const ImportOptions& options) {
   for (const auto& f : m.functions()) count_operators(f, counts);
   for (const auto& [key, count] : counts)
     info.operators.push_back(
-        {key.first, key.second, count,
+        {text(key.first), text(key.second), count,
          find_converter(key.first, key.second) != nullptr || own.count(key.first + "::" + key.second) > 0});
   std::stable_sort(info.operators.begin(), info.operators.end(),
                    [](const auto& a, const auto& b) { return a.count > b.count; });
   for (const auto& n : m.graph().node()) {
     const double flops = estimate.node(n);
-    info.nodes.push_back(
-        {n.name().empty() && n.output_size() > 0 ? n.output(0) : n.name(), n.op_type(), flops});
+    info.nodes.push_back({text(n.name().empty() && n.output_size() > 0 ? n.output(0) : n.name()), text(n.op_type()), flops});
     if (flops < 0)
       ++info.flops_unknown;
     else

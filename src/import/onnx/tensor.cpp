@@ -62,10 +62,10 @@ void copy_as(const Field& from, NDArray& to) {
 
 }  // namespace
 
-std::string in_quotes(std::string_view text) {
+std::string in_quotes(std::string_view text, size_t limit) {
   std::string out = "'";
   for (unsigned char c : text) {
-    if (out.size() > 80) {
+    if (out.size() > limit) {
       out += "…";
       break;
     }

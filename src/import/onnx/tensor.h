@@ -18,7 +18,7 @@ struct ModelFile {
 };
 
 /// Text from the file for a message: control characters escaped, long text cut.
-std::string in_quotes(std::string_view text);
+std::string in_quotes(std::string_view text, size_t limit = 80);
 /// ONNX's own name of a type: "float16", "string"; "type 77" when unknown.
 std::string onnx_type_name(int type);
 /// Void code when there is no such type here (strings, complex numbers, unknown).

@@ -54,10 +54,10 @@ GraphParts conv(std::vector<Msg> attributes, std::vector<int64_t> weight = {4, 1
   return {{node("Conv", {"x", "w"}, {"y"}, attributes, "c")}, {floats("w", weight, std::vector<float>(size_t(n), 0.5f))}, {value("x", FLOAT, {1, 1, 8, 8})}, {value("y", FLOAT, {})}};
 }
 Msg nested_if(int depth) {
-  Msg g = graph({{node("Relu", {"x"}, {"t0"})}, {}, {}, {value("t0", FLOAT, {})}});
+  Msg g = onnx_graph({{node("Relu", {"x"}, {"t0"})}, {}, {}, {value("t0", FLOAT, {})}});
   for (int i = 1; i <= depth; ++i) {
     const std::string out = "t" + std::to_string(i);
-    g = graph({{node("If", {"c"}, {out}, {attr_g("then_branch", g), attr_g("else_branch", graph({{node("Neg", {"x"}, {"e"})}, {}, {}, {value("e", FLOAT, {})}}))})}, {}, {}, {value(out, FLOAT, {})}});
+    g = onnx_graph({{node("If", {"c"}, {out}, {attr_g("then_branch", g), attr_g("else_branch", onnx_graph({{node("Neg", {"x"}, {"e"})}, {}, {}, {value("e", FLOAT, {})}}))})}, {}, {}, {value(out, FLOAT, {})}});
   }
   return g;
 }
@@ -81,7 +81,7 @@ std::vector<Case> cases() {
   add("truncated_graph", "T2001", "not an ONNX model", good.substr(0, good.size() / 2));
   add("truncated_end", "T2002", "truncated", good.substr(0, good.size() - 1));
   add("length_beyond", "T2002", "announced where", Msg().i(1, 8).m(8, opset(17)).raw(std::string("\x3a\xff\x7f", 3) + "abc").bytes);
-  add("inner_length", "T2002", "inside a node", model(graph({}).m(1, Msg().raw(std::string("\x0a\x50" "abc", 5)))).bytes);
+  add("inner_length", "T2002", "inside a node", model(onnx_graph({}).m(1, Msg().raw(std::string("\x0a\x50" "abc", 5)))).bytes);
   add("bad_field_number", "T2002", "impossible number", Msg().m(8, opset(17)).raw(std::string("\x00\x00", 2)).bytes);
   add("bad_wire_type", "T2002", "unknown encoding", Msg().m(8, opset(17)).raw("\x3f\x01").bytes);
   add("endless_varint", "T2002", "ends early", Msg().m(8, opset(17)).raw("\x08" + std::string(12, '\xff')).bytes);
@@ -91,7 +91,7 @@ std::vector<Case> cases() {
     c.push_back(k);
   }
   {
-    Msg g = graph(relu_parts());
+    Msg g = onnx_graph(relu_parts());
     std::string tiny;
     for (int i = 0; i < 400'000; ++i) tiny += std::string("\x0a\x00", 2);  // empty nodes: 2 bytes each
     add("tiny_parts", "T2004", "too many tiny parts", model(g.raw(tiny)).bytes);
@@ -104,13 +104,13 @@ std::vector<Case> cases() {
   add("deep_types", "T2005", "deeper than", [&] {
     Msg t;
     for (int i = 0; i < 2000; ++i) t = Msg().m(4, Msg().m(1, t));
-    return model(graph(relu_parts()).m(11, Msg().s(1, "z").m(2, t))).bytes;
+    return model(onnx_graph(relu_parts()).m(11, Msg().s(1, "z").m(2, t))).bytes;
   }());
 
   // --- versions
-  add("no_ir_version", "T2006", "does not say which version", Msg().m(7, graph(relu_parts())).m(8, opset(17)).bytes);
-  add("future_ir_version", "T2006", "version 1000", model(graph(relu_parts()), 17, 1000).bytes);
-  add("no_opset", "T2007", "which operator set", Msg().i(1, 8).m(7, graph(relu_parts())).bytes);
+  add("no_ir_version", "T2006", "does not say which version", Msg().m(7, onnx_graph(relu_parts())).m(8, opset(17)).bytes);
+  add("future_ir_version", "T2006", "version 1000", model(onnx_graph(relu_parts()), 17, 1000).bytes);
+  add("no_opset", "T2007", "which operator set", Msg().i(1, 8).m(7, onnx_graph(relu_parts())).bytes);
   add("old_opset", "T2008", "operator set 6", model(relu_parts(), 6).bytes);
   add("future_opset", "T2008", "operator set 99", model(relu_parts(), 99).bytes);
   add("negative_opset", "T2008", "operator set -3", model(relu_parts(), -3).bytes);
@@ -207,7 +207,7 @@ std::vector<Case> cases() {
   add("dynamic_shape", "T2102", "not known at import", model({{node("Reshape", {"x", "s"}, {"y"}, {}, "r")}, {}, {value("x", FLOAT, {2, 3}), value("s", INT64, {2})}, {value("y", FLOAT, {})}}).bytes);
   add("gather_outside", "T2020", "index 9 of Gather", model({{node("Shape", {"x"}, {"s"}), node("Gather", {"s", "i"}, {"y"}, {}, "g")}, {ints("i", {}, {9})}, {value("x", FLOAT, {2, 3})}, {value("y", INT64, {})}}).bytes);
   add("constant_without_value", "T2020", "has no value", model({{node("Constant", {}, {"y"})}, {}, {value("x", FLOAT, {2})}, {value("y", FLOAT, {})}}).bytes);
-  add("branch_outputs", "T2020", "branches of If have", model({{node("If", {"c"}, {"y"}, {attr_g("then_branch", graph({{node("Relu", {"x"}, {"t"})}, {}, {}, {value("t", FLOAT, {})}})), attr_g("else_branch", graph({}))})}, {}, {value("x", FLOAT, {2}), value("c", BOOL, {})}, {value("y", FLOAT, {})}}).bytes);
+  add("branch_outputs", "T2020", "branches of If have", model({{node("If", {"c"}, {"y"}, {attr_g("then_branch", onnx_graph({{node("Relu", {"x"}, {"t"})}, {}, {}, {value("t", FLOAT, {})}})), attr_g("else_branch", onnx_graph({}))})}, {}, {value("x", FLOAT, {2}), value("c", BOOL, {})}, {value("y", FLOAT, {})}}).bytes);
 
   // --- functions
   auto function = [](const std::string& name, std::vector<Msg> nodes) {
@@ -299,7 +299,7 @@ TEST(Hostile, MissingFileIsAnInputError) {
 TEST(Hostile, NestedIfWithinTheLimitIsAccepted) {
   GraphParts p{{node("Identity", {"x"}, {"z"})}, {}, {value("x", FLOAT, {2}), value("c", BOOL, {})}, {value("t60", FLOAT, {})}};
   Msg inner = nested_if(59);
-  p.nodes.push_back(node("If", {"c"}, {"t60"}, {attr_g("then_branch", inner), attr_g("else_branch", graph({{node("Neg", {"x"}, {"e"})}, {}, {}, {value("e", FLOAT, {})}}))}));
+  p.nodes.push_back(node("If", {"c"}, {"t60"}, {attr_g("then_branch", inner), attr_g("else_branch", onnx_graph({{node("Neg", {"x"}, {"e"})}, {}, {}, {value("e", FLOAT, {})}}))}));
   EXPECT_TRUE(onnx::import_onnx_bytes(model(p).bytes, "m.onnx").find("main"));
 }
 
@@ -313,7 +313,7 @@ std::string sample() {
              node("MaxPool", {"r"}, {"p"}, {attr_ints("kernel_shape", {2, 2}), attr_ints("strides", {2, 2})}, "pool"),
              node("Shape", {"p"}, {"s"}), node("Gather", {"s", "i"}, {"g"}), node("Constant", {}, {"i"}, {attr_t("value", ints("", {1}, {0}))}),
              node("Reshape", {"p", "shape"}, {"f"}, {}, "flat"), node("Softmax", {"f"}, {"y"}, {attr_i("axis", -1)}, "soft"),
-             node("If", {"cond"}, {"z"}, {attr_g("then_branch", graph({{node("Neg", {"f"}, {"t"})}, {}, {}, {value("t", FLOAT, {})}})), attr_g("else_branch", graph({{node("Abs", {"f"}, {"e"})}, {}, {}, {value("e", FLOAT, {})}}))})};
+             node("If", {"cond"}, {"z"}, {attr_g("then_branch", onnx_graph({{node("Neg", {"f"}, {"t"})}, {}, {}, {value("t", FLOAT, {})}})), attr_g("else_branch", onnx_graph({{node("Abs", {"f"}, {"e"})}, {}, {}, {value("e", FLOAT, {})}}))})};
   p.inputs = {value("x", FLOAT, {"n", 1, 4, 4}), value("cond", BOOL, {})};
   p.outputs = {value("y", FLOAT, {"n", 8}), value("z", FLOAT, {}), value("g", INT64, {1}), value("h", FLOAT16, {2})};
   return model(p).bytes;

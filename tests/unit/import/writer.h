@@ -94,7 +94,7 @@ inline Msg node(const std::string& op, const std::vector<std::string>& in, const
 struct GraphParts {
   std::vector<Msg> nodes, initializers, inputs, outputs;
 };
-inline Msg graph(const GraphParts& p) {
+inline Msg onnx_graph(const GraphParts& p) {
   Msg g;
   for (const Msg& n : p.nodes) g.m(1, n);
   g.s(2, "g");
@@ -109,7 +109,7 @@ inline Msg opset(int64_t version, const std::string& domain = "") {
   return o.i(2, version);
 }
 inline Msg model(const Msg& g, int64_t version = 17, int64_t ir = 8) { return Msg().i(1, ir).s(2, "tests").m(7, g).m(8, opset(version)); }
-inline Msg model(const GraphParts& p, int64_t version = 17) { return model(graph(p), version); }
+inline Msg model(const GraphParts& p, int64_t version = 17) { return model(onnx_graph(p), version); }
 
 /// x → Relu → y over float[2, 3].
 inline GraphParts relu_parts() {
