@@ -24,8 +24,12 @@ void check(const std::string& path, const Expected& e) {
   ASSERT_TRUE(f);
   auto inputs = f->attrs.at("input_names").as<Array<std::string>>();
   auto outputs = f->attrs.at("output_names").as<Array<std::string>>();
-  if (e.input) EXPECT_EQ(inputs[0], e.input);
-  if (e.output) EXPECT_EQ(outputs[0], e.output);
+  if (e.input) {
+    EXPECT_EQ(inputs[0], e.input);
+  }
+  if (e.output) {
+    EXPECT_EQ(outputs[0], e.output);
+  }
   graph::Type type = f->ret_type;
   if (const auto* t = type.as<graph::TupleType>()) type = t->items[0];
   auto shape = graph::known_shape(type);
