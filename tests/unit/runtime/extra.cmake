@@ -18,5 +18,5 @@ add_test(NAME outside_project COMMAND ${CMAKE_COMMAND}
   -DBUILD=${CMAKE_BINARY_DIR} -DSOURCE=${CMAKE_SOURCE_DIR}/tests/outside -DGENERATOR=${CMAKE_GENERATOR}
   -DC_COMPILER=${CMAKE_C_COMPILER} "-DC_FLAGS=$<$<BOOL:${TENON_SANITIZE}>:-fsanitize=${TENON_SANITIZE}>"
   -DWRITER=$<TARGET_FILE:write_test_artifact> -DKERNELS=$<TARGET_FILE:test_kernels>
-  -P ${CMAKE_SOURCE_DIR}/tests/outside/run.cmake)
+  -DCONFIG=$<CONFIG> -DSTRIP=${CMAKE_STRIP} -P ${CMAKE_SOURCE_DIR}/tests/outside/run.cmake)
 set_tests_properties(outside_project PROPERTIES LABELS runtime TIMEOUT 120)
