@@ -179,7 +179,7 @@ class Builder {
     std::vector<tir::VarRef> loops;
     std::vector<tir::Range> domains;
   };
-  Nest nest_of(const Operation& op) {
+  Nest nest_of(const Operation& op, bool reduce = true) {
     Nest n;
     auto add_axis = [&](const tir::IterVar& axis) {
       tir::Range dom = tir::range(size(axis->dom->min), size(axis->dom->extent));
@@ -190,7 +190,8 @@ class Builder {
       n.domains.push_back(dom);
     };
     for (const tir::IterVar& axis : op->axis) add_axis(axis);
-    for (const tir::IterVar& axis : op->reduce_axis) add_axis(axis);
+    if (reduce)
+      for (const tir::IterVar& axis : op->reduce_axis) add_axis(axis);
     return n;
   }
 
@@ -246,6 +247,13 @@ class Builder {
   void add_reduction(const Operation& op, const std::vector<Tensor>& outputs) {
     const auto& reduce = *op->body[0].as<tir::Reduce>();
     const tir::CommReducer& combiner = reduce.combiner;
+    bool nothing = false;
+    for (const tir::IterVar& axis : op->reduce_axis)
+      nothing = nothing || tir::is_zero(size(axis->dom->extent));
+    if (nothing) {
+      add_identity(op, reduce, outputs);
+      return;
+    }
     Nest n = nest_of(op);
     Array<PrimExpr> indices = spatial_indices(op, n);
     tir::VarMap values;
@@ -283,6 +291,17 @@ class Builder {
         body = make<tir::LetStmt>(lets[i], tir::substitute(combiner->result[i], values), body);
     }
     emit(n, make_block(op, n, body, tir::seq(init)));
+  }
+
+  /// A reduction over no elements: its loops would never run, so the start value is the whole block.
+  void add_identity(const Operation& op, const tir::Reduce& reduce, const std::vector<Tensor>& outputs) {
+    for (size_t i = 0; i < outputs.size(); ++i) {
+      const auto k = size_t(op->body[i].as<tir::Reduce>()->value_index);
+      Nest n = nest_of(op, false);
+      PrimExpr start = reduce.init.empty() ? reduce.combiner->identity[k] : lower(reduce.init[k], n.vars);
+      Stmt body = tir::store(buffer_of(outputs[i]), start, spatial_indices(op, n));
+      emit(n, make_block(op, n, body, Stmt()));
+    }
   }
 
   static BufferRegion whole(const Buffer& b) {

@@ -1,0 +1,227 @@
+// SPDX-License-Identifier: Apache-2.0
+// Runs operators on small tensors through create_prim_func and the interpreter, and compares with definitions
+// that the tests write themselves in double.
+#pragma once
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <functional>
+#include <limits>
+#include <map>
+
+#include "base/diagnostic.h"
+#include "interpret/interpret.h"
+#include "op/build.h"
+
+namespace tenon::op_test {
+
+using namespace tenon::op;
+using Index = std::vector<int64_t>;
+using Dims = std::vector<int64_t>;
+inline const double inf = std::numeric_limits<double>::infinity();
+inline const double nan = std::nan("");
+
+inline DataType bf16() { return DataType::bfloat16(); }
+
+/// Reproducible values, with a spread that suits most functions.
+inline double pseudo(int64_t i, int64_t seed = 1) {
+  uint64_t x = uint64_t(i + 1) * 0x9E3779B97F4A7C15ull + uint64_t(seed) * 0xD1B54A32D192ED03ull;
+  x ^= x >> 31;
+  x *= 0xBF58476D1CE4E5B9ull;
+  x ^= x >> 29;
+  return double(x >> 11) / double(uint64_t(1) << 53);
+}
+
+inline NDArray random(Dims shape, DataType dtype = f32, double low = -2, double high = 2, int64_t seed = 1) {
+  NDArray a = NDArray::empty(std::move(shape), dtype);
+  for (int64_t i = 0; i < a.size(); ++i) {
+    const double v = low + (high - low) * pseudo(i, seed);
+    if (dtype.is_float())
+      a.set_element(i, v);
+    else
+      a.set_element_int(i, int64_t(std::floor(v)));
+  }
+  return a;
+}
+inline NDArray values(Dims shape, std::vector<double> v, DataType dtype = f32) {
+  NDArray a = NDArray::empty(std::move(shape), dtype);
+  EXPECT_EQ(a.size(), int64_t(v.size()));
+  for (int64_t i = 0; i < a.size(); ++i) {
+    if (dtype.is_float())
+      a.set_element(i, v[size_t(i)]);
+    else
+      a.set_element_int(i, int64_t(v[size_t(i)]));
+  }
+  return a;
+}
+inline NDArray iota(Dims shape, DataType dtype = f32) {
+  NDArray a = NDArray::empty(std::move(shape), dtype);
+  for (int64_t i = 0; i < a.size(); ++i) a.set_element(i, double(i));
+  return a;
+}
+
+inline double at(const NDArray& a, const Index& i) {
+  int64_t flat = 0;
+  EXPECT_EQ(i.size(), a.shape().size());
+  for (size_t d = 0; d < i.size(); ++d) {
+    EXPECT_TRUE(i[d] >= 0 && i[d] < a.shape()[d]) << "the test reads outside";
+    flat = flat * a.shape()[d] + i[d];
+  }
+  return a.dtype().is_float() ? a.element(flat) : double(a.element_int(flat));
+}
+/// Element of a, or `otherwise` outside.
+inline double at_or(const NDArray& a, const Index& i, double otherwise) {
+  for (size_t d = 0; d < i.size(); ++d)
+    if (i[d] < 0 || i[d] >= a.shape()[d]) return otherwise;
+  return at(a, i);
+}
+inline std::vector<double> list(const NDArray& a) {
+  std::vector<double> out;
+  for (int64_t i = 0; i < a.size(); ++i)
+    out.push_back(a.dtype().is_float() ? a.element(i) : double(a.element_int(i)));
+  return out;
+}
+
+template <class F>
+void for_each_index(const Dims& shape, F f) {
+  for (int64_t d : shape)
+    if (d == 0) return;
+  Index i(shape.size(), 0);
+  for (;;) {
+    f(i);
+    size_t d = shape.size();
+    while (d > 0 && ++i[d - 1] == shape[d - 1]) i[--d] = 0;
+    if (d == 0) return;
+  }
+}
+
+/// Compares every element with the definition.
+inline void expect_all(const NDArray& got, const Dims& shape,
+                       const std::function<double(const Index&)>& wanted, double tolerance = 1e-5) {
+  ASSERT_EQ(got.shape(), shape);
+  int wrong = 0;
+  for_each_index(shape, [&](const Index& i) {
+    if (wrong > 3) return;
+    const double w = wanted(i), g = at(got, i);
+    const bool same =
+        std::isnan(w) ? std::isnan(g) : w == g || std::abs(w - g) <= tolerance * std::max(1.0, std::abs(w));
+    if (same) return;
+    ++wrong;
+    std::string where;
+    for (int64_t v : i) where += std::to_string(v) + " ";
+    ADD_FAILURE() << "at [ " << where << "] got " << g << ", wanted " << w;
+  });
+}
+
+inline graph::VarRef input(const std::string& name, const Dims& shape, DataType dtype) {
+  Shape dims;
+  for (int64_t d : shape) dims.push_back(d);
+  return graph::var(name, graph::tensor_type(dims, dtype));
+}
+inline graph::VarRef input(const std::string& name, const Shape& shape, DataType dtype = f32) {
+  return graph::var(name, graph::tensor_type(shape, dtype));
+}
+
+/// Runs a typed call on tensors; sizes that its types leave open are taken from the tensors.
+inline std::vector<NDArray> run_call(const Expr& e, const std::vector<NDArray>& inputs,
+                                     tir::VarMap symbols = {}) {
+  const auto& call = *e.as<Call>();
+  EXPECT_TRUE(can_lower(call));
+  std::vector<tir::VarRef> scalars;
+  tir::PrimFunc f = lower_call(call, &scalars);
+  size_t next = 0;
+  auto bind = [&](const Type& t) {
+    auto shape = graph::known_shape(t);
+    for (size_t i = 0; i < shape->size(); ++i)
+      if (const auto* v = (*shape)[i].as<tir::Var>()) symbols[v] = PrimExpr(inputs[next].shape()[i]);
+    ++next;
+  };
+  for (const Expr& a : call.args) {
+    if (a->type.is<graph::TensorType>()) bind(a->type);
+    if (const auto* t = a->type.as<graph::TupleType>())
+      for (const Type& i : t->items) bind(i);
+  }
+  EXPECT_EQ(next, inputs.size());
+  std::vector<Type> types;
+  if (const auto* t = call.type.as<graph::TupleType>())
+    types = t->items.vec();
+  else
+    types = {call.type};
+  std::vector<NDArray> args = inputs, outputs;
+  for (const Type& t : types) {
+    Dims shape;
+    for (const PrimExpr& d : *graph::known_shape(t)) {
+      auto v = tir::as_int(simplify(tir::substitute(d, symbols)));
+      EXPECT_TRUE(v.has_value()) << "a size of the result is not determined by the inputs";
+      shape.push_back(v.value_or(0));
+    }
+    outputs.push_back(NDArray::zeros(shape, graph::as_tensor(t)->dtype));
+    // What the program leaves out shows.
+    for (int64_t i = 0; i < outputs.back().size(); ++i) {
+      if (outputs.back().dtype().is_float())
+        outputs.back().set_element(i, -123.25);
+      else
+        outputs.back().set_element_int(i, 85);
+    }
+    args.push_back(outputs.back());
+  }
+  for (const tir::VarRef& v : scalars) {
+    NDArray s = NDArray::empty({}, i64);
+    s.set_element_int(0, *tir::as_int(symbols.at(v.get())));
+    args.push_back(s);
+  }
+  interpret_prim_func(f, args);
+  return outputs;
+}
+
+inline Expr typed_call(const std::string& name, const std::vector<NDArray>& inputs, ObjectRef attrs = {},
+                       Array<Expr> tail = {}) {
+  Array<Expr> args;
+  for (size_t i = 0; i < inputs.size(); ++i)
+    args.push_back(input("x" + std::to_string(i), inputs[i].shape(), inputs[i].dtype()));
+  for (const Expr& e : tail) args.push_back(e);
+  return op_call(name, args, std::move(attrs));
+}
+/// The operator on tensors of known shapes; further arguments (shapes) behind them.
+inline std::vector<NDArray> run_all(const std::string& name, const std::vector<NDArray>& inputs,
+                                    ObjectRef attrs = {}, Array<Expr> tail = {}) {
+  return run_call(typed_call(name, inputs, std::move(attrs), std::move(tail)), inputs);
+}
+inline NDArray run(const std::string& name, const std::vector<NDArray>& inputs, ObjectRef attrs = {},
+                   Array<Expr> tail = {}) {
+  return run_all(name, inputs, std::move(attrs), std::move(tail)).at(0);
+}
+/// The operator on one tuple of tensors.
+inline NDArray run_tuple(const std::string& name, const std::vector<NDArray>& inputs, ObjectRef attrs = {}) {
+  Array<Expr> items;
+  for (size_t i = 0; i < inputs.size(); ++i)
+    items.push_back(input("x" + std::to_string(i), inputs[i].shape(), inputs[i].dtype()));
+  return run_call(op_call(name, {tuple(items)}, std::move(attrs)), inputs).at(0);
+}
+
+/// The call is refused with this code, and the message has all of the words.
+inline void expect_refused(const std::function<void()>& f, const std::string& code,
+                           const std::vector<std::string>& words) {
+  try {
+    f();
+    ADD_FAILURE() << "nothing was refused";
+  } catch (const DiagnosticError& e) {
+    ASSERT_FALSE(e.diagnostics.empty());
+    EXPECT_EQ(e.diagnostics[0].code, code);
+    for (const std::string& w : words)
+      EXPECT_NE(e.diagnostics[0].message.find(w), std::string::npos)
+          << "'" << w << "' is not in: " << e.diagnostics[0].message;
+  }
+}
+inline void expect_refused(const std::string& name, const std::vector<NDArray>& inputs, ObjectRef attrs,
+                           const std::vector<std::string>& words, Array<Expr> tail = {}) {
+  expect_refused([&] { typed_call(name, inputs, attrs, tail); }, "T1101", words);
+}
+
+inline Array<int64_t> ints(std::initializer_list<int64_t> v) { return Array<int64_t>(v); }
+inline std::string shape_text(const Expr& e) {
+  auto s = graph::known_shape(e);
+  return s ? show(*s) : "unknown";
+}
+
+}  // namespace tenon::op_test

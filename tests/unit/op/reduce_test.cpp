@@ -1,0 +1,206 @@
+// SPDX-License-Identifier: Apache-2.0
+// Reductions against loops in double.
+#include "op_test.h"
+
+#include <algorithm>
+
+namespace tenon::op_test {
+namespace {
+
+using L = std::vector<double>;
+
+/// Elements of x that are folded into the element `o` of the result.
+L folded(const NDArray& x, const std::vector<int64_t>& axes, bool keepdims, const Index& o) {
+  L out;
+  for_each_index(x.shape(), [&](const Index& i) {
+    Index kept;
+    for (size_t d = 0; d < i.size(); ++d) {
+      const bool gone = std::find(axes.begin(), axes.end(), int64_t(d)) != axes.end();
+      if (!gone)
+        kept.push_back(i[d]);
+      else if (keepdims)
+        kept.push_back(0);
+    }
+    if (kept == o) out.push_back(at(x, i));
+  });
+  return out;
+}
+double mean_of(const L& v) {
+  double s = 0;
+  for (double e : v) s += e;
+  return s / double(v.size());
+}
+
+struct Case {
+  const char* name;
+  double (*f)(const L&);
+};
+const Case cases[] = {
+    {"sum",
+     [](const L& v) {
+       double s = 0;
+       for (double e : v) s += e;
+       return s;
+     }},
+    {"prod",
+     [](const L& v) {
+       double s = 1;
+       for (double e : v) s *= e;
+       return s;
+     }},
+    {"mean", mean_of},
+    {"max", [](const L& v) { return *std::max_element(v.begin(), v.end()); }},
+    {"min", [](const L& v) { return *std::min_element(v.begin(), v.end()); }},
+    {"sum_square",
+     [](const L& v) {
+       double s = 0;
+       for (double e : v) s += e * e;
+       return s;
+     }},
+    {"l1_norm",
+     [](const L& v) {
+       double s = 0;
+       for (double e : v) s += std::fabs(e);
+       return s;
+     }},
+    {"l2_norm",
+     [](const L& v) {
+       double s = 0;
+       for (double e : v) s += e * e;
+       return std::sqrt(s);
+     }},
+    {"logsumexp",
+     [](const L& v) {
+       double s = 0;
+       for (double e : v) s += std::exp(e);
+       return std::log(s);
+     }},
+    {"variance",
+     [](const L& v) {
+       const double m = mean_of(v);
+       double s = 0;
+       for (double e : v) s += (e - m) * (e - m);
+       return s / double(v.size());
+     }},
+};
+
+TEST(Reduce, AnyAxes) {
+  const NDArray x = random({2, 3, 4});
+  const struct {
+    Array<int64_t> axis;
+    std::vector<int64_t> axes;
+    Dims kept, dropped;
+  } ways[] = {
+      {ints({1}), {1}, {2, 1, 4}, {2, 4}},
+      {ints({-1, 0}), {0, 2}, {1, 3, 1}, {3}},
+      {ints({}), {0, 1, 2}, {1, 1, 1}, {}},
+  };
+  for (const Case& c : cases)
+    for (const auto& w : ways)
+      for (bool keep : {false, true}) {
+        SCOPED_TRACE(c.name);
+        expect_all(run(c.name, {x}, make_attrs<ReduceAttrs>(w.axis, keep)), keep ? w.kept : w.dropped,
+                   [&](const Index& o) { return c.f(folded(x, w.axes, keep, o)); });
+      }
+  expect_refused("sum", {x}, make_attrs<ReduceAttrs>(ints({3}), false), {"axis 3", "3 dimensions"});
+  expect_refused("sum", {x}, make_attrs<ReduceAttrs>(ints({0, -3}), false), {"twice"});
+  expect_refused("sum", {values({1}, {1}, boolean)}, {}, {"bool"});
+}
+
+TEST(Reduce, ScalarsAndEmptyTensors) {
+  EXPECT_EQ(run("sum", {values({}, {3})}).element(0), 3);
+  EXPECT_EQ(run("max", {values({}, {3})}).element(0), 3);
+  const NDArray none = random({2, 0, 3});
+  auto over = [&](const char* op) { return run(op, {none}, make_attrs<ReduceAttrs>(ints({1}), false)); };
+  expect_all(over("sum"), {2, 3}, [](const Index&) { return 0.0; });
+  expect_all(over("prod"), {2, 3}, [](const Index&) { return 1.0; });
+  expect_all(over("max"), {2, 3}, [](const Index&) { return -inf; });
+  expect_all(over("min"), {2, 3}, [](const Index&) { return inf; });
+  expect_all(over("mean"), {2, 3}, [](const Index&) { return nan; });
+  expect_all(over("logsumexp"), {2, 3}, [](const Index&) { return -inf; });
+  EXPECT_EQ(run("sum", {none}, make_attrs<ReduceAttrs>(ints({0}), false)).shape(), (Dims{0, 3}));
+}
+
+TEST(Reduce, NaNAndInfinity) {
+  const NDArray x = values({2, 3}, {1, nan, 2, -inf, -inf, -inf});
+  auto rows = [&](const char* op) { return run(op, {x}, make_attrs<ReduceAttrs>(ints({1}), false)); };
+  for (const char* op : {"max", "min"})
+    expect_all(rows(op), {2}, [](const Index& i) { return i[0] ? -inf : nan; });
+  expect_all(rows("logsumexp"), {2}, [](const Index& i) { return i[0] ? -inf : nan; });
+  EXPECT_EQ(list(run("logsumexp", {values({2}, {1000, 1000}, f64)})), (L{1000 + std::log(2.0)}));
+}
+
+TEST(Reduce, NarrowTypesAccumulateWide) {
+  NDArray ones = NDArray::empty({4096}, f16);
+  for (int64_t i = 0; i < 4096; ++i) ones.set_element(i, 1);
+  EXPECT_EQ(run("sum", {ones}).element(0), 4096);  // in f16 the sum would stop at 2048
+  NDArray b = NDArray::empty({1000}, bf16());
+  for (int64_t i = 0; i < 1000; ++i) b.set_element(i, 1);
+  EXPECT_EQ(run("mean", {b}).element(0), 1);
+  EXPECT_EQ(run("mean", {values({3}, {100, 120, 125}, DataType::int_(8))}).element_int(0), 115);
+  EXPECT_EQ(run("max", {values({3}, {3, 250, 7}, u8)}).element_int(0), 250);
+}
+
+TEST(Reduce, Booleans) {
+  const NDArray x = values({2, 2}, {1, 0, 1, 1}, boolean);
+  EXPECT_EQ(list(run("all", {x}, make_attrs<ReduceAttrs>(ints({1}), false))), (L{0, 1}));
+  EXPECT_EQ(list(run("any", {x}, make_attrs<ReduceAttrs>(ints({0}), false))), (L{1, 1}));
+}
+
+TEST(Reduce, SymbolicSizes) {
+  PrimExpr n = tir::var("n");
+  Expr x = input("x", Shape{n, 3});
+  EXPECT_EQ(shape_text(op_call("sum", {x}, make_attrs<ReduceAttrs>(ints({1}), false))), "(n,)");
+  Expr m = op_call("mean", {x}, make_attrs<ReduceAttrs>(ints({0}), true));
+  EXPECT_EQ(shape_text(m), "(1, 3)");
+  const NDArray a = random({5, 3});
+  expect_all(run_call(m, {a})[0], {1, 3}, [&](const Index& o) { return mean_of(folded(a, {0}, true, o)); });
+}
+
+TEST(ArgReduce, FirstLastFlat) {
+  const NDArray x = values({2, 4}, {1, 3, 3, 0, -5, -5, -7, -7});
+  auto arg = [&](const char* op, int64_t axis, bool keep, bool flat, bool last) {
+    return run(op, {x}, make_attrs<ArgReduceAttrs>(axis, keep, flat, last));
+  };
+  EXPECT_EQ(list(arg("argmax", 1, false, false, false)), (L{1, 0}));
+  EXPECT_EQ(list(arg("argmax", -1, false, false, true)), (L{2, 1}));
+  EXPECT_EQ(list(arg("argmin", 1, false, false, false)), (L{3, 2}));
+  EXPECT_EQ(list(arg("argmin", 1, false, false, true)), (L{3, 3}));
+  EXPECT_EQ(arg("argmax", 0, true, false, false).shape(), (Dims{1, 4}));
+  EXPECT_EQ(list(arg("argmax", 0, false, true, false)), (L{1}));
+  EXPECT_EQ(list(arg("argmin", 0, false, true, true)), (L{7}));
+  EXPECT_EQ(arg("argmax", 0, true, true, false).shape(), (Dims{1, 1}));
+  EXPECT_EQ(arg("argmax", 0, true, true, false).dtype(), i64);
+  EXPECT_EQ(
+      list(run("argmax", {values({3}, {1, nan, 2})}, make_attrs<ArgReduceAttrs>(0, false, false, false))),
+      (L{1}));
+  expect_refused("argmax", {random({2, 0})}, make_attrs<ArgReduceAttrs>(1, false, false, false),
+                 {"(2, 0)", "no elements"});
+}
+
+TEST(Cumsum, AllDirections) {
+  const NDArray x = random({2, 5, 3});
+  for (int64_t axis : {0, 1, -1})
+    for (bool exclusive : {false, true})
+      for (bool reverse : {false, true}) {
+        const auto d = size_t(axis < 0 ? 2 : axis);
+        expect_all(run("cumsum", {x}, make_attrs<CumsumAttrs>(axis, exclusive, reverse)), {2, 5, 3},
+                   [&](const Index& i) {
+                     double s = 0;
+                     for (int64_t k = 0; k < x.shape()[d]; ++k) {
+                       Index j = i;
+                       j[d] = k;
+                       const bool in =
+                           reverse ? (exclusive ? k > i[d] : k >= i[d]) : (exclusive ? k < i[d] : k <= i[d]);
+                       if (in) s += at(x, j);
+                     }
+                     return s;
+                   });
+      }
+  EXPECT_EQ(list(run("cumsum", {values({3}, {1, 2, 3}, i32)}, make_attrs<CumsumAttrs>(0, false, false))),
+            (L{1, 3, 6}));
+  EXPECT_EQ(run("cumsum", {random({0})}, make_attrs<CumsumAttrs>(0, false, false)).shape(), (Dims{0}));
+}
+
+}  // namespace
+}  // namespace tenon::op_test
