@@ -50,6 +50,8 @@ int32_t decompose_reduction(State& s, int32_t id, int32_t loop_id) {
 
   // Loops inside that carry spatial iterators are copied for the init.
   std::vector<int32_t> inner = s.loops_between(id, s.parent(loop_id));
+  if (!s.binding(id, inner).injective)
+    s.refuse("T0769", id, fmt::format("the loops from {} on repeat its steps, which only its init undoes", s.describe(loop_id)), "choose a loop further in, or decompose before compute_at");
   VarMap loop_map;
   std::vector<Ref<For>> loops;
   std::unordered_set<const Var*> dropped;
