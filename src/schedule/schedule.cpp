@@ -191,6 +191,12 @@ void Schedule::unroll(LoopRV loop) {
 LoopRV Schedule::add_unit_loop(BlockRV block) {
   return {step(state_, "add_unit_loop", {block.id}, {}, [&](sched::State& s) { return Ids{sched::add_unit_loop(s, block.id)}; })[0]};
 }
+void Schedule::pad_iteration(BlockRV block, int iterator, int64_t multiple, bool clamp) {
+  AttrMap attrs = attr("iterator", Any(iterator));
+  attrs.set("multiple", Any(multiple));
+  attrs.set("clamp", Any(clamp));
+  step(state_, "pad_iteration", {block.id}, attrs, [&](sched::State& s) { sched::pad_iteration(s, block.id, iterator, multiple, clamp); return Ids(); });
+}
 void Schedule::compute_inline(BlockRV block) {
   step(state_, "compute_inline", {block.id}, {}, [&](sched::State& s) { sched::compute_inline(s, block.id); return Ids(); });
 }

@@ -30,7 +30,7 @@ std::string act(Schedule& s, Random& r) {
   BlockRV other = blocks[size_t(r.below(blocks.size()))];
   std::vector<LoopRV> target = s.get_loops(other);
   LoopRV loop = loops.empty() ? LoopRV{-1} : loops[size_t(r.below(loops.size()))];
-  switch (r.below(18)) {
+  switch (r.below(19)) {
     case 0: case 1: s.split(loop, r.below(2) ? std::vector<int64_t>{-1, 2 + r.below(4)} : std::vector<int64_t>{2 + r.below(3), -1}); return "split";
     case 2: s.split(loop, {-1, 2, 2}); return "split3";
     case 3: {
@@ -56,6 +56,7 @@ std::string act(Schedule& s, Random& r) {
     case 14: s.rfactor(loop, r.below(3) - 1); return "rfactor";
     case 15: s.cache_write(b, 0, "local"); return "cache_write";
     case 16: s.cache_read(b, r.below(2), "local"); return "cache_read";
+    case 17: s.pad_iteration(b, r.below(s.get(b)->iter_vars.size()), 2 + r.below(4), r.below(2)); return "pad_iteration";
     default: s.add_unit_loop(b); return "add_unit_loop";
   }
 }
@@ -98,7 +99,7 @@ TEST(Random, SequencesKeepTheMeaning) {
     ASSERT_EQ(again.trace().to_json(), s.trace().to_json());
   }
   EXPECT_GT(changed, 600);
-  for (const char* name : {"split", "fuse", "reorder", "parallel", "vectorize", "compute_inline", "reverse_compute_inline", "compute_at", "reverse_compute_at", "decompose_reduction", "rfactor", "cache_write", "cache_read"})
+  for (const char* name : {"split", "fuse", "reorder", "parallel", "vectorize", "compute_inline", "reverse_compute_inline", "compute_at", "reverse_compute_at", "decompose_reduction", "rfactor", "cache_write", "cache_read", "pad_iteration"})
     EXPECT_GT(accepted[name], 5) << name;
   for (auto& [k, v] : refused) RecordProperty(k, v);
 }
