@@ -1,0 +1,240 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""The command as people and programs use it: verbs, values, JSON keys, errors, exit codes. Standard library only.
+
+Run by ctest: test_cli.py TENON SOURCE-DIR"""
+import array
+import json
+import os
+import pathlib
+import struct
+import subprocess
+import sys
+import tempfile
+import unittest
+
+TENON = pathlib.Path(sys.argv[1]).resolve()
+SOURCE = pathlib.Path(sys.argv[2]).resolve()
+DIGITS = SOURCE / "examples" / "digits" / "digits.onnx"
+SHARED = pathlib.Path(os.environ.get("TENON_SHARED", SOURCE.parent / "shared"))
+
+MODULE = '''
+@I.ir_module
+class Module:
+    @R.function
+    def main(x: R.Tensor((2, 3), "float32"), y: R.Tensor((2, 3), "float32")) -> R.Tensor((2, 3), "float32"):
+        z = R.add(x, y)
+        w = R.nn.relu(z)
+        return w
+'''
+
+
+def tenon(*arguments, stdin=None, cwd=None):
+    return subprocess.run([TENON, *map(str, arguments)], input=stdin, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=cwd, timeout=120, check=False)
+
+
+def npy(path, shape, values, descr="<f4", code="f"):
+    header = repr({"descr": descr, "fortran_order": False, "shape": tuple(shape)}).encode()
+    header += b" " * (63 - (len(header) + 10) % 64) + b"\n"
+    path.write_bytes(b"\x93NUMPY\x01\x00" + struct.pack("<H", len(header)) + header + array.array(code, values).tobytes())
+
+
+def read_floats(path):
+    raw = path.read_bytes()
+    (length,) = struct.unpack_from("<H", raw, 8)
+    return list(array.array("f", raw[10 + length:]))
+
+
+class Command(unittest.TestCase):
+    def setUp(self):
+        self.folder = tempfile.TemporaryDirectory()
+        self.addCleanup(self.folder.cleanup)
+        self.tmp = pathlib.Path(self.folder.name)
+        self.module = self.tmp / "add_relu.tir"
+        self.module.write_text(MODULE)
+
+    def ok(self, *arguments, **options):
+        done = tenon(*arguments, **options)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        return done.stdout
+
+    def refused(self, status, *arguments, words=(), **options):
+        done = tenon(*arguments, **options)
+        self.assertEqual(done.returncode, status, f"{arguments}: {done.stdout[-300:]} {done.stderr[-600:]}")
+        self.assertRegex(done.stderr, r"error\[T\d{4}\]: ")
+        for word in words:
+            self.assertIn(word, done.stderr)
+        return done
+
+    def test_help_fits_a_screen(self):
+        for verb in ("", "run", "compile", "bench", "compare", "inspect", "opt", "ops", "doctor"):
+            text = self.ok(*([verb] if verb else []), "--help")
+            self.assertIn("Example:", text)
+            self.assertLessEqual(len(text.splitlines()), 40, verb)
+
+    def test_run_text_module(self):
+        npy(self.tmp / "x.npy", (2, 3), [1, -2, 3, -4, 5, -6])
+        self.ok("run", self.module, "-i", f"x=@{self.tmp}/x.npy", "-i", "y=[[1,1,1],[2,2,2]]", "-o", self.tmp / "out")
+        self.assertEqual(read_floats(self.tmp / "out" / "output_0.npy"), [2, 0, 4, 0, 7, 0])
+        listed = json.loads((self.tmp / "out" / "outputs.json").read_text())
+        self.assertEqual([(o["dtype"], o["shape"], o["file"]) for o in listed], [("float32", [2, 3], "output_0.npy")])
+
+    def test_run_from_standard_input(self):
+        result = json.loads(self.ok("run", "-", "--json", "-i", "x=2x3xf32=1.5", "-i", "y=2x3xf32=-0.5", stdin=MODULE))
+        self.assertEqual(result["outputs"][0]["summary"]["min"], 1.0)
+
+    def test_value_kinds(self):
+        (self.tmp / "x.bin").write_bytes(struct.pack("<6f", *range(6)))
+        result = json.loads(self.ok("run", self.module, "--json", "-i", f"x=2x3xf32=@{self.tmp}/x.bin", "-i", "y=2x3xf32=0"))
+        self.assertEqual(result["outputs"][0]["summary"]["max"], 5.0)
+        one, two = (json.loads(self.ok("run", self.module, "--json", "--seed", seed))["outputs"] for seed in (1, 2))
+        self.assertNotEqual(one, two)
+        self.assertEqual(one, json.loads(self.ok("run", self.module, "--json", "--seed", 1))["outputs"])
+
+    def test_json_keys(self):
+        self.assertLessEqual({"outputs", "compile_ms", "run_ms"}, json.loads(self.ok("run", DIGITS, "--json")).keys())
+        compiled = json.loads(self.ok("compile", DIGITS, "-o", self.tmp / "d.so", "--json"))
+        self.assertLessEqual({"output", "bytes", "compile_ms", "passes"}, compiled.keys())
+        self.assertEqual(compiled["bytes"], (self.tmp / "d.so").stat().st_size)
+        bench = json.loads(self.ok("bench", self.tmp / "d.so", "--json", "--repeat", 5, "--kernels", "--threads", 1))
+        self.assertLessEqual({"threads", "latency_ms", "compile_ms", "load_ms", "peak_rss_bytes", "weights_bytes", "arena_bytes", "kernels"}, bench.keys())
+        self.assertEqual(bench["latency_ms"].keys(), {"min", "median", "p90", "p99", "mean", "runs"})
+        self.assertEqual(bench["latency_ms"]["runs"], 5)
+        inspected = json.loads(self.ok("inspect", DIGITS, "--json"))
+        self.assertLessEqual({"inputs", "outputs", "operators", "parameters", "flop"}, inspected.keys())
+        self.assertEqual(inspected["operators"]["Conv"], 2)
+        self.assertEqual(inspected["inputs"][0]["shape"], ["batch", 1, 8, 8])
+        artifact = json.loads(self.ok("inspect", self.tmp / "d.so", "--json"))
+        self.assertEqual(artifact["inputs"][0]["name"], "image")
+        self.assertIn("operators", json.loads(self.ok("ops", "--json")))
+        self.assertLessEqual({"cpu", "limits", "devices"}, json.loads(self.ok("doctor", "--json")).keys())
+
+    def test_artifact_gives_the_compiled_result(self):
+        self.ok("compile", DIGITS, "-o", self.tmp / "d.so")
+        direct = json.loads(self.ok("run", DIGITS, "--dim", "batch=3", "--json"))
+        loaded = json.loads(self.ok("run", self.tmp / "d.so", "--dim", "batch=3", "--json"))
+        self.assertEqual(direct["outputs"][0]["shape"], [3, 10])
+        self.assertEqual(loaded["outputs"][0]["shape"], [3, 10])
+        self.assertAlmostEqual(direct["outputs"][0]["summary"]["max"], loaded["outputs"][0]["summary"]["max"], places=5)
+
+    def test_compare_with_the_interpreter(self):
+        result = json.loads(self.ok("compare", DIGITS, "--against", "interpreter", "--json", "--rtol", 1e-4, "--atol", 1e-6))
+        self.assertTrue(result["passed"])
+        self.assertEqual(result["outputs"][0].keys() & {"name", "max_abs", "max_rel", "mismatches"}, {"name", "max_abs", "max_rel", "mismatches"})
+        failed = tenon("compare", DIGITS, "--against", "interpreter", "--rtol", 0, "--atol", 0, "--json")
+        self.assertIn(failed.returncode, (0, 1))
+        self.assertEqual(json.loads(failed.stdout)["passed"], failed.returncode == 0)
+
+    def test_emit(self):
+        for kind, sign in (("asm", ".globl"), ("llvm", "define"), ("c", "int32_t"), ("tir", "@T.prim_func"), ("dot", "digraph")):
+            self.ok("compile", self.module, "--emit", kind, "-o", self.tmp / "out.txt")
+            self.assertIn(sign, (self.tmp / "out.txt").read_text(), kind)
+        self.ok("compile", self.module, "--emit", "obj", "-o", self.tmp / "out.o")
+        self.assertEqual((self.tmp / "out.o").read_bytes()[:4], b"\x7fELF")
+        self.assertIn("define", self.ok("compile", self.module, "--emit", "llvm", "-o", "-"))
+
+    def test_same_bytes_twice(self):
+        self.ok("compile", DIGITS, "-o", self.tmp / "a.so", "--threads", 1)
+        self.ok("compile", DIGITS, "-o", self.tmp / "b.so", "--threads", 2)
+        self.assertEqual((self.tmp / "a.so").read_bytes(), (self.tmp / "b.so").read_bytes())
+
+    def test_opt(self):
+        text = self.ok("opt", "-", "--pass", "fuse_ops", "--pass", "lower_to_call_tir", stdin=MODULE)
+        self.assertIn("call_tir", text)
+        self.assertIn("fuse_ops", self.ok("opt", "--list"))
+        again = self.ok("opt", "-", stdin=text)
+        self.assertEqual(text.strip(), again.strip())
+
+    def test_seeing_passes(self):
+        self.assertIn("# after fuse_ops", self.ok("run", self.module, "--print-after", "fuse_ops"))
+        self.ok("compile", self.module, "-o", self.tmp / "m.so", "--dump", self.tmp / "dump")
+        self.assertGreater(len(list((self.tmp / "dump").iterdir())), 10)
+        self.assertIn("fuse_ops", self.ok("compile", self.module, "-o", self.tmp / "m.so", "--time-passes"))
+        self.ok("run", self.module, "--verify")
+
+    def test_ops(self):
+        text = self.ok("ops", "nn.conv2d")
+        for word in ("strides", "padding", "fusion kind"):
+            self.assertIn(word, text)
+        self.assertRegex(self.ok("ops", "where", "nn.conv2d"), r"^\S+\.cpp:\d+$")
+        self.assertIn("Conv", self.ok("ops", "--onnx"))
+        self.refused(2, "ops", "nn.conv2dd", words=["no operator"])
+
+    def test_usage_errors(self):
+        self.refused(2)
+        self.refused(2, "jump")
+        self.refused(2, "run")
+        self.refused(2, "run", DIGITS, "--fast")
+        self.refused(2, "run", DIGITS, "-i", "nothing")
+        self.refused(2, "run", DIGITS, "-i", "picture=1x1x8x8xf32", words=["picture", "image"])
+        self.refused(2, "run", DIGITS, "-i", "image=1x1x8x8xf99")
+        self.refused(2, "run", DIGITS, "-i", "image=[[1,2],[3]]", words=["rows differ"])
+        self.refused(2, "run", DIGITS, "-i", "image=1x1x9x9xf32", words=["image"])
+        self.refused(2, "run", DIGITS, "-i", "image=1x1x8x8xi32", words=["image"])
+        self.refused(2, "run", DIGITS, "--dim", "height=3", words=["height", "batch"])
+        self.refused(2, "run", DIGITS, "--dim", "batch=x")
+        self.refused(2, "run", DIGITS, "--target", "toaster")
+        self.refused(2, "run", DIGITS, "--precision", "f8")
+        self.refused(2, "run", DIGITS, "-O", 9)
+        self.refused(2, "compile", DIGITS, "--emit", "pdf")
+        self.refused(2, "opt", self.module, "--pass", "no_such_pass", words=["no_such_pass", "--list"])
+        self.refused(2, "compare", DIGITS)
+
+    def test_model_errors(self):
+        garbage = self.tmp / "garbage.onnx"
+        garbage.write_bytes(bytes(range(256)) * 40)
+        self.refused(3, "run", garbage, words=["garbage.onnx"])
+        empty = self.tmp / "empty.onnx"
+        empty.write_bytes(b"")
+        self.refused(3, "inspect", empty)
+        cut = self.tmp / "cut.onnx"
+        cut.write_bytes(DIGITS.read_bytes()[:30000])
+        self.refused(3, "compile", cut, "-o", self.tmp / "cut.so")
+        self.assertFalse((self.tmp / "cut.so").exists())
+        bad = self.tmp / "bad.tir"
+        bad.write_text(MODULE.replace("R.add(x, y)", "R.ad(x, y)").replace("R.nn.relu(z)", "R.nn.relu(zz)"))
+        done = self.refused(3, "run", bad, words=["bad.tir:6", "bad.tir:7"])
+        self.assertGreaterEqual(done.stderr.count("error["), 2)
+        wrong = self.tmp / "wrong.tir"
+        wrong.write_text(MODULE.replace('y: R.Tensor((2, 3)', 'y: R.Tensor((4, 5)'))
+        self.refused(3, "run", wrong, words=["(2, 3)", "(4, 5)"])
+
+    def test_artifact_errors(self):
+        self.ok("compile", self.module, "-o", self.tmp / "m.so")
+        whole = (self.tmp / "m.so").read_bytes()
+        (self.tmp / "cut.so").write_bytes(whole[:len(whole) - 100])
+        self.refused(3, "run", self.tmp / "cut.so", words=["T0604"])
+        flipped = bytearray(whole)
+        flipped[2000] ^= 1
+        (self.tmp / "flip.so").write_bytes(flipped)
+        self.refused(3, "run", self.tmp / "flip.so", words=["T0605"])
+        self.refused(3, "run", TENON, words=["T0601"])
+
+    def test_files_and_limits(self):
+        self.refused(5, "run", self.tmp / "absent.onnx", words=["absent.onnx"])
+        self.refused(5, "run", DIGITS, "-i", "image=@absent.npy", words=["absent.npy"])
+        (self.tmp / "short.bin").write_bytes(b"1234")
+        self.refused(5, "run", self.module, "-i", f"x=2x3xf32=@{self.tmp}/short.bin", words=["24 bytes"])
+        self.refused(5, "compile", DIGITS, "-o", self.tmp / "no" / "such" / "d.so")
+        self.refused(5, "compare", DIGITS, "--data", self.tmp / "absent")
+        self.refused(4, "run", DIGITS, "--dim", "batch=64", "--memory-limit", "4K", words=["limit"])
+
+    def test_errors_as_json(self):
+        done = tenon("run", self.tmp / "absent.onnx", "--json")
+        self.assertEqual(done.returncode, 5)
+        self.assertEqual(json.loads(done.stdout)["error"].keys(), {"code", "message", "location", "hint"})
+
+    def test_every_small_conformance_file(self):
+        archive = SHARED / "conformance" / "onnx-1.22.0-backend-test-data.tar.xz"
+        if not archive.exists():
+            self.skipTest(f"the ONNX backend test data are missing ({archive}; set TENON_SHARED)")
+        subprocess.run(["tar", "xf", archive, "-C", self.tmp], check=True)
+        files = sorted(p for p in (self.tmp / "onnx").rglob("*") if p.is_file() and p.stat().st_size < 1_000_000)
+        step = 1 if os.environ.get("TENON_SLOW_TESTS") else 25
+        for path in files[::step]:
+            done = tenon("inspect", path, "-q")
+            self.assertIn(done.returncode, (0, 3), f"{path}: {done.stderr[-400:]}")
+
+
+if __name__ == "__main__":
+    unittest.main(argv=[sys.argv[0], *sys.argv[3:]])
