@@ -69,6 +69,9 @@ template <class T> constexpr uint32_t static_index() {
 }
 template <class T> constexpr uint32_t child_slots() {
   if constexpr (requires { typename T::node_set; }) return 0;
+  else if constexpr (requires { T::child_slots; parent_of<T>::type::child_slots; })
+    // Inherited from the parent, it speaks of the parent's children.
+    return static_cast<const void*>(&T::child_slots) == &parent_of<T>::type::child_slots ? 0 : T::child_slots;
   else if constexpr (requires { T::child_slots; }) return T::child_slots;
   else return 0;
 }
