@@ -170,7 +170,7 @@ const std::map<std::string, const char*>& binary_names() {
 }
 Values binary(N& n) {
   if (n.inputs() != 2) n.malformed(fmt::format("{} takes 2 inputs, {} are given", n.op_type(), n.inputs()));
-  return {n.op(binary_names().at(n.op_type()), {n.in(0), n.in(1)})};
+  return {n.binary(binary_names().at(n.op_type()), n.in(0), n.in(1))};
 }
 const R d1("Add", {1, 6, 7, 13, 14}, binary), d2("Sub", {1, 6, 7, 13, 14}, binary),
     d3("Mul", {1, 6, 7, 13, 14}, binary), d4("Div", {1, 6, 7, 13, 14}, binary),
@@ -183,7 +183,7 @@ const R d1("Add", {1, 6, 7, 13, 14}, binary), d2("Sub", {1, 6, 7, 13, 14}, binar
 Values variadic(N& n) {
   Expr x = n.in(0);
   const char* name = n.op_type() == "Mean" ? "add" : binary_names().at(n.op_type());
-  for (size_t i = 1; i < n.inputs(); ++i) x = n.op(name, {x, n.in(i)});
+  for (size_t i = 1; i < n.inputs(); ++i) x = n.binary(name, x, n.in(i));
   if (n.op_type() == "Mean" && n.inputs() > 1)
     x = n.op("divide", {x, n.scalar(double(n.inputs()), n.dtype(0))});
   return {x};
@@ -215,6 +215,12 @@ const R f1("Pow", {1, 7, 12, 13, 15}, pow), f2("Mod", {10, 13}, mod), f3("BitShi
     f4("Where", {9, 16}, where);
 
 // ---------------------------------------------------------------- types
+Expr saturated(N& n, const Expr& x, DataType to) {
+  const double most = to.code == TypeCode::Float8_e4m3fn     ? 448
+                      : to.code == TypeCode::Float8_e4m3fnuz ? 240
+                                                             : 57344;
+  return n.op("clip", {x}, attrs<ClipAttrs>(-most, most));
+}
 Values cast(N& n) {
   DataType to;
   if (n.op_type() == "CastLike") {
@@ -225,9 +231,13 @@ Values cast(N& n) {
     if (to.is_void() || code != int(code))
       n.unsupported(fmt::format("a cast to {} is not supported", onnx_type_name(int(code))));
   }
-  if (to.is_float8() && n.attr_int("saturate", 1) == 0)
-    n.unsupported("a cast to 8-bit floats without saturation is not supported");
-  return {n.cast(n.in(0), to)};
+  Expr x = n.in(0);
+  const DataType from = n.dtype(0);
+  // Values beyond an 8-bit float's range become its largest one unless asked otherwise; beyond a 4-bit
+  // integer's they wrap.
+  if (to.is_float8() && !from.is_float8() && n.attr_int("saturate", 1) != 0) x = saturated(n, x, to);
+  if (to.is_integer() && to.bits < 8 && from.is_float()) x = n.cast(x, i32);
+  return {n.cast(x, to)};
 }
 const R g1("Cast", {1, 6, 9, 13, 19, 21, 23, 24, 25}, cast), g2("CastLike", {15, 19, 21, 23, 24, 25}, cast);
 
@@ -247,6 +257,10 @@ Expr along(N& n, const Expr& v, int64_t rank, int64_t axis) {
 Expr quantize(N& n, const Expr& x, const Expr& scale, const Expr& zero, DataType to) {
   const DataType wide = graph::as_tensor(scale)->dtype;
   Expr q = n.op("round", {n.op("divide", {n.cast(x, wide), scale})});
+  if (to.is_float8()) {
+    q = n.op("divide", {n.cast(x, wide), scale});
+    return n.cast(saturated(n, zero ? n.op("add", {q, n.cast(zero, wide)}) : q, to), to);
+  }
   if (zero) q = n.op("add", {q, n.cast(zero, wide)});
   const double lo = to.is_int() ? -std::ldexp(1.0, to.bits - 1) : 0,
                hi = std::ldexp(1.0, to.bits - (to.is_int() ? 1 : 0)) - 1;
@@ -254,8 +268,9 @@ Expr quantize(N& n, const Expr& x, const Expr& scale, const Expr& zero, DataType
 }
 Expr dequantize(N& n, const Expr& x, const Expr& scale, const Expr& zero) {
   const DataType wide = graph::as_tensor(scale)->dtype;
-  Expr v = n.cast(x, i32);
-  if (zero) v = n.op("subtract", {v, n.cast(zero, i32)});
+  const DataType step = graph::as_tensor(x)->dtype.is_float8() ? wide : i32;
+  Expr v = n.cast(x, step);
+  if (zero) v = n.op("subtract", {v, n.cast(zero, step)});
   return n.op("multiply", {n.cast(v, wide), scale});
 }
 Values quantize_linear(N& n) {
@@ -269,12 +284,11 @@ Values quantize_linear(N& n) {
   Expr scale = along(n, n.in(1), rank, axis);
   Expr zero = n.has(2) ? along(n, n.in(2), rank, axis) : Expr();
   if (n.op_type() == "DequantizeLinear") {
-    if (n.dtype(0).is_float8()) n.unsupported("dequantisation of 8-bit floats is not supported");
     return {dequantize(n, n.in(0), scale, zero)};
   }
   DataType to = zero ? n.dtype(2) : tenon::u8;
   if (const int64_t code = n.attr_int("output_dtype", 0); code != 0) to = element_type(int(code));
-  if (!to.is_integer()) n.unsupported("quantisation to this type is not supported");
+  if (!to.is_integer() && !to.is_float8()) n.unsupported("quantisation to this type is not supported");
   return {quantize(n, n.in(0), scale, zero, to)};
 }
 const R q1("QuantizeLinear", {10, 13, 19, 21, 23, 24, 25}, quantize_linear, "per tensor and per axis"),

@@ -196,7 +196,8 @@ NDArray read_tensor_proto(const std::string& path, std::string* tensor_name) {
 }
 
 bool looks_like_onnx(std::string_view head) {
-  // Script text has no control characters; anything else is for the importer, whose refusals know other formats.
+  // Script text has no control characters; anything else is for the importer, whose refusals know other
+  // formats.
   for (unsigned char c : head)
     if ((c < 32 && c != '\n' && c != '\r' && c != '\t' && c != '\f') || c == 127) return true;
   return false;

@@ -175,7 +175,7 @@ std::vector<int> Importer::order_of(const proto::GraphProto& g, const Scope& sco
   for (int i = 0; i < n; ++i)
     for (const auto& o : g.node(i).output()) {
       if (o.empty()) continue;
-      const bool outer = scope.values.count(o) > 0;   // reading it means the outer value, not this node's
+      const bool outer = scope.values.count(o) > 0;  // reading it means the outer value, not this node's
       const bool fresh = outer || producer.emplace(o, i).second;
       if (!fresh || outer)
         problems_.push_back(
@@ -506,6 +506,11 @@ IRModule Importer::run() {
   for (const auto& i : g.input()) {
     if (i.name().empty()) fail("T2022", "an input has no name", file.name);
     if (initializers.count(i.name())) continue;  // up to IR version 3 every initialiser is listed as an input
+    if (auto fixed = options.values.find(i.name()); fixed != options.values.end()) {
+      if (!scope.values.emplace(i.name(), Value(graph::constant(fixed->second))).second)
+        fail("T2010", fmt::format("the input {} is defined twice", in_quotes(i.name())), file.name);
+      continue;
+    }
     graph::VarRef v;
     try {
       v = graph::var(builder.fresh_name(identifier(i.name())), input_type(i));

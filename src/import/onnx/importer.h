@@ -106,6 +106,11 @@ class NodeContext {
   }
   Expr cast(const Expr& x, DataType t);
   Expr transpose(const Expr& x, std::vector<int64_t> axes);
+  /// b such that its shape is known to broadcast against a's: where two symbolic sizes cannot be proven
+  /// equal, a check at run time says that they are.
+  Expr aligned(const Expr& a, const Expr& b);
+  /// A call of two broadcast operands.
+  Expr binary(std::string_view name, const Expr& a, const Expr& b) { return op(name, {a, aligned(a, b)}); }
 
   std::string where() const;
   /// T2020: the node is not what the operator's specification allows.

@@ -36,7 +36,8 @@ OnnxValueInfo value_info(const proto::ValueInfoProto& v) {
   for (const auto& d : t.shape().dim())
     out.shape.push_back(d.value_case() == proto::TensorShapeProto::Dimension::kDimValue
                             ? std::to_string(d.dim_value())
-                        : d.dim_param().empty() ? "?" : text(d.dim_param()));
+                        : d.dim_param().empty() ? "?"
+                                                : text(d.dim_param()));
   return out;
 }
 
@@ -217,7 +218,8 @@ OnnxInfo info_of(const ModelFile& file, const ImportOptions& options) {
   const auto& m = file.model;
   OnnxInfo info;
   info.ir_version = m.ir_version(), info.model_version = m.model_version();
-  info.producer = text(m.producer_name()), info.producer_version = text(m.producer_version()), info.domain = text(m.domain());
+  info.producer = text(m.producer_name()), info.producer_version = text(m.producer_version()),
+  info.domain = text(m.domain());
   info.graph_name = text(m.graph().name());
   for (const auto& o : m.opset_import())
     info.opsets[is_onnx_domain(o.domain()) ? "" : text(o.domain())] = o.version();
@@ -278,7 +280,8 @@ OnnxInfo info_of(const ModelFile& file, const ImportOptions& options) {
                    [](const auto& a, const auto& b) { return a.count > b.count; });
   for (const auto& n : m.graph().node()) {
     const double flops = estimate.node(n);
-    info.nodes.push_back({text(n.name().empty() && n.output_size() > 0 ? n.output(0) : n.name()), text(n.op_type()), flops});
+    info.nodes.push_back(
+        {text(n.name().empty() && n.output_size() > 0 ? n.output(0) : n.name()), text(n.op_type()), flops});
     if (flops < 0)
       ++info.flops_unknown;
     else

@@ -10,8 +10,9 @@
 namespace tenon::onnx {
 
 struct ImportOptions {
-  std::map<std::string, int64_t> dims;              ///< values of symbolic dimensions, by the model's names
-  bool specialize_missing_dims = false;             ///< symbolic dimensions without a value become 1
+  std::map<std::string, int64_t> dims;    ///< values of symbolic dimensions, by the model's names
+  bool specialize_missing_dims = false;   ///< symbolic dimensions without a value become 1
+  std::map<std::string, NDArray> values;  ///< inputs that are fixed: they become constants, not parameters
   int64_t max_file_bytes = (int64_t(1) << 31) - 1;  ///< of the model file; external data is not counted
   int64_t max_tensor_bytes = int64_t(1) << 36;      ///< of one tensor that the file describes
 };

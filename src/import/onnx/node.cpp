@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What a converter asks of its node: inputs, attributes, types, and the calls that it emits.
+#include "analysis/analyzer.h"
 #include "import/onnx/importer.h"
 #include "op/infer.h"
 
@@ -229,6 +230,23 @@ Expr NodeContext::cast(const Expr& x, DataType t) {
 
 Expr NodeContext::transpose(const Expr& x, std::vector<int64_t> axes) {
   return op("permute_dims", {x}, op::make_attrs<op::AxesAttrs>(Array<int64_t>(axes)));
+}
+
+Expr NodeContext::aligned(const Expr& a, const Expr& b) {
+  const auto sa = graph::known_shape(a), sb = graph::known_shape(b);
+  const auto* tb = graph::as_tensor(b);
+  if (!sa || !sb || !tb || b.is<graph::Constant>()) return b;
+  Array<PrimExpr> shape = *sb;
+  bool changed = false;
+  for (size_t i = 1; i <= std::min(sa->size(), sb->size()); ++i) {
+    const PrimExpr &x = (*sa)[sa->size() - i], &y = (*sb)[sb->size() - i];
+    if (tir::is_one(x) || tir::is_one(y) || x.same_as(y) || (tir::as_int(x) && tir::as_int(y))) continue;
+    if (tir::is_zero(simplify(x - y))) continue;
+    shape.set(sb->size() - i, x);
+    changed = true;
+  }
+  return changed ? Expr(importer.builder.emit_match_cast(b, graph::tensor_type(shape, tb->dtype), "checked"))
+                 : b;
 }
 
 }  // namespace tenon::onnx
