@@ -24,6 +24,9 @@ struct FieldInfo {
   Any (*get)(const Object*) = nullptr;
   void (*set)(Object*, const Any&) = nullptr;             ///< InternalError if the kind does not fit
   const ObjectRef* (*ref)(const Object*) = nullptr;       ///< the handle in place (is_ref only), no count change
+  /// Makes a value from outside (text, JSON) fit the field's type, items of arrays and maps included: integers
+  /// become expressions where those are held, names of data types data types. False: it does not fit.
+  bool (*coerce)(const Any& in, Any* out) = nullptr;
 };
 
 template <class C, class M>
@@ -39,6 +42,58 @@ constexpr Field<C, M> ignored_field(std::string_view name, M C::*member, std::st
 namespace detail {
 template <class M> constexpr bool is_ref_like = requires { typename M::element_type; };
 
+template <class M> struct Coerce {
+  static bool to(const Any& in, Any* out) {
+    if constexpr (std::is_same_v<M, Any>) { *out = in; return true; }
+    else if constexpr (std::is_enum_v<M>) { auto v = in.template try_as<int64_t>(); if (v) *out = Any(*v); return v.has_value(); }
+    else if constexpr (std::is_same_v<M, DataType>) {
+      if (in.tag() == kDataType) { *out = in; return true; }
+      auto text = in.template try_as<std::string>();
+      DataType t;
+      if (!text || !parse_dtype(*text, &t)) return false;
+      *out = Any(t);
+      return true;
+    } else {
+      if (auto v = in.template try_as<M>()) { *out = Any(std::move(*v)); return true; }
+      if constexpr (is_ref_like<M> && requires { M(int64_t(1)); }) {
+        if (in.tag() == kInt) { *out = Any(M(in.template as<int64_t>())); return true; }
+        if (in.tag() == kFloat) { *out = Any(M(in.template as<double>())); return true; }
+      }
+      return false;
+    }
+  }
+};
+template <class T> struct Coerce<Array<T>> {
+  static bool to(const Any& in, Any* out) {
+    auto list = in.template try_as<Ref<ArrayObj>>();
+    if (!list) return false;
+    auto fitting = list->get() ? make<ArrayObj>() : Ref<ArrayObj>();
+    if (list->get())
+      for (const Any& item : (*list)->items) {
+        Any fit;
+        if (!Coerce<T>::to(item, &fit)) return false;
+        fitting.mut()->items.push_back(std::move(fit));
+      }
+    *out = Any(std::move(fitting));
+    return true;
+  }
+};
+template <class K, class V> struct Coerce<Map<K, V>> {
+  static bool to(const Any& in, Any* out) {
+    auto map = in.template try_as<Ref<MapObj>>();
+    if (!map) return false;
+    auto fitting = map->get() ? make<MapObj>() : Ref<MapObj>();
+    if (map->get())
+      for (const auto& [key, value] : (*map)->items) {
+        Any k, v;
+        if (!Coerce<K>::to(key, &k) || !Coerce<V>::to(value, &v)) return false;
+        map_detail::set(fitting.mut(), std::move(k), std::move(v));
+      }
+    *out = Any(std::move(fitting));
+    return true;
+  }
+};
+
 template <class T, size_t I>
 FieldInfo field_info() {
   constexpr auto f = std::get<I>(T::fields);
@@ -49,6 +104,7 @@ FieldInfo field_info() {
     if constexpr (std::is_enum_v<M>) return Any(static_cast<int64_t>(m));
     else return Any(m);
   };
+  info.coerce = &Coerce<M>::to;
   info.set = [](Object* o, const Any& v) { static_cast<T*>(o)->*(std::get<I>(T::fields).member) = v.as<M>(); };
   if constexpr (is_ref_like<M>) {
     static_assert(sizeof(M) == sizeof(ObjectRef));

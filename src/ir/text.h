@@ -29,7 +29,7 @@ PrimExpr parse_prim_expr(std::string_view text, const std::map<std::string, tir:
 void save_constants(const std::string& path, const ConstantTable& table);
 ConstantTable load_constants(const std::string& path);
 
-// JSON of any node from its field list (base/json.h has the value form).
+// JSON of any node from its field list; shared nodes stay shared. from_json: T0291 when the text is no program.
 std::string to_json(const ObjectRef& node);
 ObjectRef from_json(std::string_view text);
 

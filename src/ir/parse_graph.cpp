@@ -1,0 +1,863 @@
+// SPDX-License-Identifier: Apache-2.0
+// Graph functions of script text, brought into normal form on the way: what is nested is bound to a name.
+#include <fmt/format.h>
+
+#include "ir/parse_impl.h"
+
+namespace tenon::script {
+using namespace graph;
+
+namespace {
+bool is_leaf(const Expr& e) {
+  if (!e || e.is<graph::Var>() || e.is<GlobalVar>() || e.is<Constant>() || e.is<Op>() || e.is<ExternFunc>() ||
+      e.is<ShapeExpr>() || e.is<PrimValue>() || e.is<graph::StringImm>() || e.is<DataTypeImm>())
+    return true;
+  if (const auto* t = e.as<Tuple>()) {
+    for (const Expr& x : t->items)
+      if (!is_leaf(x)) return false;
+    return true;
+  }
+  return false;
+}
+bool is_none(const Ast* a) { return a && a->kind == ExprKind::name && a->text == "None"; }
+}  // namespace
+
+// ---------------------------------------------------------------- types
+Array<PrimExpr> Converter::shape_values(const Ast* a) {
+  Array<PrimExpr> out;
+  for (const Ast* d : items_of(a)) {
+    const PrimExpr e = expr(d);
+    if (!e.dtype().is_integer())
+      fail("T0230", fmt::format("a dimension has type {}, not an integer", to_string(e.dtype())), d);
+    out.push_back(e);
+  }
+  return out;
+}
+
+/// (shape, dtype) in one of the older and newer orders.
+Type Converter::tensor_type(const std::vector<const Ast*>& positional, const Ast* at) {
+  auto t = make<TensorType>();
+  TensorType* n = t.mut();
+  const Ast *shape = positional.empty() ? nullptr : positional[0],
+            *dtype = positional.size() > 1 ? positional[1] : nullptr;
+  if (at->kind == ExprKind::call) {
+    for (const auto& [name, v] : at->named) {
+      if (name == "shape")
+        shape = v;
+      else if (name == "dtype")
+        dtype = v;
+      else if (name == "ndim")
+        n->ndim = integer_of(v, "ndim");
+      else if (name == "device" || name == "vdevice")
+        n->device = text_of(v, "a device");
+      else
+        fail("T0223", fmt::format("R.Tensor has no argument `{}`", name), v);
+    }
+    if (n->ndim < -1) fail("T0224", "ndim is negative", at);
+  }
+  if (shape && shape->kind == ExprKind::string && !dtype) std::swap(shape, dtype);
+  if (dtype && !is_none(dtype)) n->dtype = dtype_of(dtype);
+  if (!shape || is_none(shape) || (shape->kind == ExprKind::name && shape->text == "_")) return t;
+  if (shape->kind == ExprKind::name) {
+    const ObjectRef* o = lookup(shape->text);
+    if (o && o->is<PoisonObj>()) throw Failed();
+    if (const auto* v = o ? o->as<graph::Var>() : nullptr) {
+      if (v->type && !v->type.is<ShapeType>() && !v->type.is<ObjectType>())
+        fail("T0232", fmt::format("`{}` is a {}, and a shape is needed", shape->text, print(v->type)), shape);
+      n->shape = o->cast<ExprNode>();
+      return t;
+    }
+  }
+  const bool bare = shape->kind != ExprKind::tuple && shape->kind != ExprKind::list;
+  if (bare && !is_size(shape) && implicit_level_ < 0) fail("T0232", "a shape is a tuple of sizes", shape);
+  const int64_t ndim = n->ndim;
+  n->shape = shape_expr(shape_values(shape));
+  n->ndim = ndim >= 0 ? ndim : int64_t(items_of(shape).size());
+  return t;
+}
+
+Array<Type> Converter::types_of(const Ast* a) {
+  Array<Type> out;
+  if (a->kind == ExprKind::list || a->kind == ExprKind::tuple)
+    for (const Ast* x : a->items) out.push_back(type(x));
+  else
+    out.push_back(type(a));
+  return out;
+}
+
+Type Converter::type(const Ast* a) {
+  try {
+    if (is_none(a)) return {};
+    const bool bare = a->kind == ExprKind::name || a->kind == ExprKind::attribute;
+    const std::string p = path(bare || a->items.empty() ? a : a->items[0]);
+    const std::string name = p.starts_with("R.") ? p.substr(2) : p;
+    std::vector<const Ast*> args;
+    if (a->kind == ExprKind::call || a->kind == ExprKind::subscript)
+      args.assign(a->items.begin() + 1, a->items.end());
+    if (name == "Tensor" || name == "DynTensor") return tensor_type(args, a);
+    if (name == "Object" || name == "Any") return object_type();
+    if (name == "Shape") {
+      if (!args.empty() && !is_none(args[0])) {
+        Array<PrimExpr> values = shape_values(args[0]);
+        const int64_t n = int64_t(values.size());
+        return make<ShapeType>(std::move(values), n, true);
+      }
+      const Ast* ndim = a->kind == ExprKind::call ? named(a, "ndim") : nullptr;
+      return make<ShapeType>(Array<PrimExpr>(), ndim ? integer_of(ndim, "ndim") : -1, false);
+    }
+    if (name == "Prim") {
+      const Ast* v = a->kind == ExprKind::call ? named(a, "value") : nullptr;
+      if (!args.empty()) {
+        const DataType t = dtype_of(args[0]);
+        return make<PrimType>(t, v ? expr_of(v, t) : PrimExpr());
+      }
+      if (v) {
+        const PrimExpr e = expr(v);
+        return make<PrimType>(e.dtype(), e);
+      }
+      fail("T0224", "R.Prim needs a data type or a value", a);
+    }
+    if (name == "Tuple") {
+      Array<Type> items;
+      for (const Ast* x : args)
+        for (const Ast* y :
+             x->kind == ExprKind::list || x->kind == ExprKind::tuple ? x->items : std::vector<const Ast*>{x})
+          items.push_back(type(y));
+      return tuple_type(items);
+    }
+    if (name == "Callable") {
+      const Ast *ret = args.size() > 1             ? args[1]
+                       : a->kind == ExprKind::call ? named(a, "ret")
+                                                   : nullptr,
+                *params = args.empty() ? nullptr : args[0];
+      Array<Type> list;
+      if (params && !is_none(params)) list = types_of(params);
+      return make<FuncType>(list, ret ? type(ret) : Type(), params == nullptr);
+    }
+    if (name == "Ref") {
+      if (args.size() != 1) fail("T0224", "R.Ref needs the type it refers to", a);
+      return make<RefType>(type(args[0]));
+    }
+    fail("T0229",
+         p.empty() ? "a type such as R.Tensor((2, 3), \"float32\") was expected"
+                   : fmt::format("`{}` is no type of graph functions", p),
+         a);
+  } catch (const DiagnosticError& e) {
+    note(e, span(a));
+    throw Failed();
+  }
+}
+
+// ---------------------------------------------------------------- expressions
+bool Converter::is_size(const Ast* a) const {
+  std::vector<const Ast*> stack{a};
+  while (!stack.empty()) {
+    const Ast* x = stack.back();
+    stack.pop_back();
+    switch (x->kind) {
+      case ExprKind::integer:
+        break;
+      case ExprKind::name: {
+        const ObjectRef* o = lookup(x->text);
+        if (!o || !o->is<tir::Var>()) return false;
+        break;
+      }
+      case ExprKind::unary:
+      case ExprKind::binary:
+        stack.insert(stack.end(), x->items.begin(), x->items.end());
+        break;
+      case ExprKind::call: {
+        const std::string p = path(x->items[0]);
+        if (!p.starts_with("T.")) return false;
+        break;
+      }
+      default:
+        return false;
+    }
+  }
+  return true;
+}
+
+Expr Converter::normal(Expr e, Sequence& seq, const Ast* at) {
+  if (is_leaf(e)) return e;
+  return bind_value(fmt::format("lv{}_", fresh_++), e->type, e, seq, origin(at));
+}
+Expr Converter::leaf(const Ast* a, Sequence& seq) { return normal(graph_expr(a, seq), seq, a); }
+
+graph::VarRef Converter::bind_value(const std::string& name, Type declared, Expr value, Sequence& seq,
+                                    const Origin& o) {
+  if (value && !value->origin && !value.is<graph::Var>() && value.use_count() == 1) value.mut()->origin = o;
+  graph::VarRef v = graph::var(name, std::move(declared));
+  v.mut()->origin = o;
+  seq.plain.push_back(make<VarBindingNode>(v, std::move(value)));
+  return v;
+}
+
+/// A function of the module, or a variable that holds one.
+Expr Converter::callee(const Ast* a) {
+  const std::string p = path(a);
+  std::string name;
+  if (a->kind == ExprKind::attribute &&
+      (p.starts_with("cls.") || (!class_name_.empty() && p.starts_with(class_name_ + "."))))
+    name = p.substr(p.find('.') + 1);
+  else if (is_call(a, "I.GlobalVar"))
+    name = text_of(need(a, 0, "name"), "a name");
+  else if (a->kind == ExprKind::name && !lookup(a->text) && functions_.count(a->text))
+    name = a->text;
+  if (name.empty()) return {};
+  if (!functions_.count(name))
+    fail("T0220", fmt::format("the module has no function `{}`", name), a, suggestion(name));
+  return global(name);
+}
+
+Expr Converter::graph_expr(const Ast* a, Sequence& seq, const Ast* annotation) {
+  try {
+    switch (a->kind) {
+      case ExprKind::name: {
+        if (a->text == "None") return {};
+        if (a->text == "True" || a->text == "False") return make<PrimValue>(expr(a));
+        if (Expr f = callee(a)) return f;
+        const ObjectRef o = name_of(a);
+        if (o.is<ExprNode>()) return o.cast<ExprNode>();
+        if (o.is<tir::Var>()) return make<PrimValue>(expr(a));
+        fail("T0225", fmt::format("`{}` is no graph value", a->text), a);
+      }
+      case ExprKind::attribute: {
+        if (Expr f = callee(a)) return f;
+        const std::string p = path(a);
+        if (p.starts_with("R."))
+          if (Ref<Op> op = find_op(p.substr(2))) return op;
+        fail("T0220", fmt::format("`{}` is unknown", p), a);
+      }
+      case ExprKind::integer:
+      case ExprKind::number:
+        return make<PrimValue>(expr(a));
+      case ExprKind::string:
+        return make<graph::StringImm>(a->text);
+      case ExprKind::unary:
+        if (is_size(a) || a->items[0]->kind == ExprKind::number) return make<PrimValue>(expr(a));
+        if (a->text == "-")
+          if (Ref<Op> op = find_op("negative")) return graph::call(op, {leaf(a->items[0], seq)});
+        fail("T0221", fmt::format("`{}` has no meaning in a graph function", a->text), a);
+      case ExprKind::compare:
+      case ExprKind::logic:
+        fail("T0221", fmt::format("`{}` has no meaning in a graph function", a->text), a,
+             "use R.less(a, b), R.logical_and(a, b), …");
+      case ExprKind::binary: {
+        if (is_size(a)) return make<PrimValue>(expr(a));
+        static constexpr std::pair<std::string_view, std::string_view> ops[] = {
+            {"+", "add"},           {"-", "subtract"},  {"*", "multiply"}, {"/", "divide"},
+            {"//", "floor_divide"}, {"%", "floor_mod"}, {"**", "power"}};
+        for (auto [symbol, name] : ops)
+          if (symbol == a->text)
+            if (Ref<Op> op = find_op(name)) {
+              Expr x = leaf(a->items[0], seq);
+              return graph::call(op, {x, leaf(a->items[1], seq)});
+            }
+        fail("T0221", fmt::format("`{}` has no meaning in a graph function", a->text), a);
+      }
+      case ExprKind::tuple:
+      case ExprKind::list: {
+        bool sizes = !a->items.empty();
+        for (const Ast* x : a->items) sizes = sizes && is_size(x);
+        if (sizes) return shape_expr(shape_values(a));
+        Array<Expr> items;
+        for (const Ast* x : a->items) items.push_back(leaf(x, seq));
+        return make<Tuple>(items);
+      }
+      case ExprKind::subscript: {
+        Expr base = leaf(a->items[0], seq);
+        if (a->items.size() != 2) fail("T0233", "an item of a tuple is taken by one number", a);
+        return make<TupleGetItem>(base, integer_of(a->items[1], "the number of an item"));
+      }
+      case ExprKind::call:
+        return graph_call(a, seq, annotation);
+      default:
+        fail("T0221", "this has no meaning in a graph function", a);
+    }
+  } catch (const DiagnosticError& e) {
+    note(e, span(a));
+    throw Failed();
+  }
+}
+
+Expr Converter::graph_call(const Ast* a, Sequence& seq, const Ast* annotation) {
+  const Ast* head = a->items[0];
+  const std::string p = path(head);
+  auto call_value = [&](Expr f) {
+    Array<Expr> args;
+    for (size_t i = 1; i < a->items.size(); ++i) args.push_back(leaf(a->items[i], seq));
+    const Ast* types = named(a, "sinfo_args") ? named(a, "sinfo_args") : named(a, "out_sinfo");
+    for (const auto& [n, v] : a->named)
+      if (v != types) fail("T0223", fmt::format("functions take no argument by name, as `{}`", n), v);
+    return graph::call(std::move(f), args, {}, types ? types_of(types) : Array<Type>());
+  };
+  if (is_call(a, "I.GlobalVar")) return callee(a);
+  if (Expr f = callee(head)) return call_value(f);
+  if (head->kind == ExprKind::call) return call_value(leaf(head, seq));  // R.ExternFunc("f")(x)
+  if (head->kind == ExprKind::name && lookup(head->text)) {
+    const ObjectRef o = name_of(head);
+    if (!o.is<graph::Var>()) fail("T0225", fmt::format("`{}` cannot be called", head->text), head);
+    return call_value(o.cast<ExprNode>());
+  }
+  if (p == "I.json") {
+    const ObjectRef o = from_json(text_of(need(a, 0, "text"), "the JSON text"));
+    if (!o.is<ExprNode>()) fail("T0224", "the JSON text is no graph expression", a);
+    return o.cast<ExprNode>();
+  }
+  if (p.starts_with("T.") && is_size(a)) return make<PrimValue>(expr(a));
+  if (!p.starts_with("R."))
+    fail("T0222", fmt::format("`{}` is no function of graph functions", p.empty() ? "this" : p), head,
+         p.starts_with("T.") ? "functions T.… belong to tensor programs" : "");
+  const std::string f = p.substr(2);
+  if (f == "const" || f == "const_ref" || f == "const_bytes") return constant(ndarray(a));
+  if (f == "shape") return shape_expr(shape_values(need(a, 0, "values")));
+  if (f == "prim_value") return make<PrimValue>(expr(need(a, 0, "value")));
+  if (f == "str") return make<graph::StringImm>(text_of(need(a, 0, "value"), "a string"));
+  if (f == "dtype") return make<DataTypeImm>(dtype_of(need(a, 0, "dtype")));
+  if (f == "ExternFunc") return make<ExternFunc>(text_of(need(a, 0, "symbol"), "a symbol"));
+  if (f == "Op") {
+    const std::string name = text_of(need(a, 0, "name"), "an operator's name");
+    if (Ref<Op> op = find_op(name)) return op;
+    fail("T0222", fmt::format("there is no operator `{}`", name), a);
+  }
+  if (f == "tuple") {
+    Array<Expr> items;
+    for (size_t i = 1; i < a->items.size(); ++i) items.push_back(leaf(a->items[i], seq));
+    return make<Tuple>(items);
+  }
+  if (f == "match_cast" || f == "match_shape")
+    fail("T0240", fmt::format("the value of `{}` is bound to a name directly", p), a,
+         "write y = R.match_cast(x, R.Tensor((n,), \"float32\"))");
+  if (f == "dataflow" || f == "output" || f == "outputs")
+    fail("T0240", fmt::format("`{}` is no value", p), a);
+  if (f == "call_tir" && (a->items.size() == 4 || (a->items.size() == 5 && !named(a, "out_sinfo"))) &&
+      !named(a, "out_sinfo") && !named(a, "sinfo_args"))
+    return old_call_tir(a, seq, annotation);
+  static constexpr std::pair<std::string_view, std::string_view> aliases[] = {
+      {"dot", "matmul"},   {"call_dps", "call_dps_packed"}, {"nn.softmax", "softmax"},
+      {"nn.relu", "relu"}, {"softmax", "nn.softmax"},       {"relu", "nn.relu"},
+      {"nn.dot", "matmul"}};
+  Ref<Op> op = find_op(f);
+  for (auto [from, to] : aliases)
+    if (!op && f == from) op = find_op(to);
+  if (!op) {
+    std::string hint;
+    for (const Ref<Op>& o : all_ops())
+      if (o->name == "nn." + f || "nn." + o->name == f || o->name.substr(0, 5) == f.substr(0, 5)) {
+        hint = "is `R." + o->name + "` meant?";
+        break;
+      }
+    fail("T0222", fmt::format("there is no operator `{}`", f), head, hint);
+  }
+  return op_call(op, a, seq, annotation);
+}
+
+Expr Converter::op_call(const Ref<Op>& op, const Ast* a, Sequence& seq, const Ast* annotation) {
+  Array<Expr> args;
+  std::vector<std::pair<std::string, const Ast*>> attributes;
+  const TypeInfo* info = op->attrs_type;
+  auto field = [&](std::string_view name) -> const FieldInfo* {
+    if (info)
+      for (const FieldInfo& f : info->fields)
+        if (f.name == name) return &f;
+    return nullptr;
+  };
+  const bool packed =
+      op->name == "call_packed" || op->name == "call_pure_packed" || op->name == "call_dps_packed";
+  auto operand = [&](const Ast* x, size_t i) -> Expr {
+    if (i == 0 && packed && x->kind == ExprKind::string) return make<ExternFunc>(x->text);
+    const bool empty = (x->kind == ExprKind::tuple || x->kind == ExprKind::list) && x->items.empty();
+    if (empty && i < op->arguments.size() && op->arguments[i].type.find("hape") != std::string::npos)
+      return shape_expr({});
+    // Inputs of a tensor program form a tuple even when only one is written.
+    Expr e = leaf(x, seq);
+    if (i == 1 &&
+        (op->name == "call_tir" || op->name == "call_tir_inplace" || op->name == "call_dps_packed") &&
+        !e.is<Tuple>() && !(e && e->type && e->type.is<TupleType>())) {
+      if (e.is<ShapeExpr>()) fail("T0232", "a shape stands where tensors are needed", x);
+      return make<Tuple>(Array<Expr>{e});
+    }
+    return e;
+  };
+  size_t next_field = 0;
+  for (size_t i = 1; i < a->items.size(); ++i) {
+    if (args.size() < op->arguments.size() || op->variadic) {
+      args.push_back(operand(a->items[i], args.size()));
+      continue;
+    }
+    // Further positional arguments are attributes in their order.
+    if (!info || next_field >= info->fields.size())
+      fail("T0223",
+           fmt::format("`{}` takes {} arguments", op->name,
+                       op->arguments.size() + (info ? info->fields.size() : 0)),
+           a->items[i]);
+    attributes.emplace_back(std::string(info->fields[next_field++].name), a->items[i]);
+  }
+  Array<Type> types;
+  bool no_attrs = false;
+  ObjectRef attrs;
+  for (const auto& [name, v] : a->named) {
+    if (name == "out_sinfo" || name == "sinfo_args") {
+      types = types_of(v);
+      continue;
+    }
+    if (name == "tir_vars" && op->name.starts_with("call_tir")) {
+      args.push_back(leaf(v, seq));
+      continue;
+    }
+    if (name == "attrs" && !field("attrs")) {
+      if (is_none(v))
+        no_attrs = true;
+      else {
+        const Any given = any(v);
+        attrs = given.try_as<ObjectRef>().value_or(ObjectRef());
+        no_attrs = true;
+      }
+      continue;
+    }
+    size_t position = 0;
+    while (position < op->arguments.size() && op->arguments[position].name != name) ++position;
+    if (!field(name) && position < op->arguments.size()) {
+      while (args.size() < position) args.push_back(Expr());
+      if (args.size() > position) {
+        if (args[position]) fail("T0223", fmt::format("argument `{}` is given twice", name), v);
+        args.set(position, operand(v, position));
+      } else {
+        args.push_back(operand(v, position));
+      }
+      continue;
+    }
+    if (!field(name)) {
+      std::string known;
+      if (info)
+        for (const FieldInfo& f : info->fields) known += (known.empty() ? "" : ", ") + std::string(f.name);
+      fail("T0226", fmt::format("`{}` has no attribute `{}`", op->name, name), v,
+           known.empty() ? "it has none" : "it has " + known);
+    }
+    for (auto& [other, x] : attributes)
+      if (other == name) fail("T0223", fmt::format("attribute `{}` is given twice", name), v);
+    attributes.emplace_back(name, v);
+  }
+  if (info && !no_attrs) {
+    CHECK(info->create, "attributes without a default");
+    attrs = ObjectRef(info->create());
+    for (auto& [name, v] : attributes) set_field(*field(name), attrs.mut(), v);
+    if (info->finish) info->finish(attrs.mut());
+  }
+  size_t least = 0;
+  for (const OpArgument& o : op->arguments) least += !o.optional;
+  if (op->variadic && least) --least;
+  if (args.size() < least)
+    fail("T0223", fmt::format("`{}` takes {} arguments and is given {}", op->name, least, args.size()), a);
+  if (types.empty() && annotation && (op->name == "call_tir" || op->name == "call_dps_packed"))
+    types.push_back(type(annotation));
+  if (types.empty() &&
+      (op->name == "call_tir" || op->name == "call_dps_packed" || op->name == "call_tir_inplace"))
+    fail("T0240", fmt::format("`{}` does not tell its output types", op->name), a,
+         "write out_sinfo=R.Tensor((…), \"float32\")");
+  Expr e = graph::call(op, args, attrs, types);
+  e.mut()->origin = origin(a);
+  if (!types.empty()) e.mut()->type = types.size() == 1 ? types[0] : tuple_type(types);
+  return e;
+}
+
+/// The first form of call_tir: (output shape, function or its name, [inputs]); the data type is the
+/// annotation's.
+Expr Converter::old_call_tir(const Ast* a, Sequence& seq, const Ast* annotation) {
+  const Ast *shape = a->items[1], *f = a->items[2], *inputs = a->items[3];
+  // The newer order, without output types, begins with the function.
+  if (callee(shape) || shape->kind == ExprKind::string)
+    fail("T0240", "`call_tir` does not tell its output types", a,
+         "write out_sinfo=R.Tensor((…), \"float32\")");
+  Expr given = leaf(shape, seq);
+  if (given && given->type && !given->type.is<ShapeType>() && !given->type.is<ObjectType>())
+    fail("T0232", fmt::format("the output shape of call_tir is a {}", print(given->type)), shape,
+         "a shape such as (n, 4) stands first");
+  Array<Expr> items;
+  for (const Ast* x : items_of(inputs)) {
+    Expr e = leaf(x, seq);
+    if (e && ((e->type && e->type.is<ShapeType>()) || e.is<ShapeExpr>()))
+      fail("T0232", "a shape stands where a tensor is needed", x);
+    items.push_back(e);
+  }
+  auto out = make<TensorType>();
+  if (annotation) {
+    Type t = type(annotation);
+    if (const auto* tensor = t.as<TensorType>())
+      *out.mut() = *tensor;
+    else
+      fail("T0240", "the value of call_tir is annotated with its tensor type", annotation);
+  } else if (const Ast* d = argument(a, 3, "dtype")) {
+    out.mut()->dtype = dtype_of(d);
+  } else {
+    fail("T0240", "`call_tir` does not tell its output's data type", a, "annotate the name it is bound to");
+  }
+  if (!out->shape) {
+    out.mut()->shape = given;
+    if (const auto* s = given.as<ShapeExpr>()) out.mut()->ndim = int64_t(s->values.size());
+  }
+  Expr e;
+  if (f->kind == ExprKind::string && !functions_.count(f->text))
+    e = graph::call(get_op("call_dps_packed"), {make<ExternFunc>(f->text), make<Tuple>(items)}, {}, {out});
+  else {
+    Expr function = f->kind == ExprKind::string ? global(f->text) : callee(f);
+    if (!function)
+      fail("T0220", "call_tir calls a function of the module, or a registered one by its name in quotes", f);
+    e = graph::call(get_op("call_tir"), {function, make<Tuple>(items)}, {}, {out});
+  }
+  e.mut()->type = out;
+  e.mut()->origin = origin(a);
+  return e;
+}
+
+// ---------------------------------------------------------------- statements
+void Converter::graph_assign(const std::string& name, const Ast* annotation, const Ast* v, const AstStmt* s,
+                             Sequence& seq) {
+  // n = T.int64() declares a symbolic size.
+  if (v->kind == ExprKind::call && v->items.size() == 1 && v->named.empty()) {
+    const std::string p = path(v->items[0]);
+    if (DataType d; p.starts_with("T.") && parse_dtype(p.substr(2), &d)) {
+      bind(name, tir::var(name, d));
+      return;
+    }
+  }
+  const bool cast = is_call(v, "R.match_cast"), match = is_call(v, "R.match_shape");
+  if (cast || match) {
+    Expr value = leaf(need(v, 0, "value"), seq);
+    const int outer = implicit_level_;
+    struct Restore {
+      int& x;
+      int v;
+      ~Restore() { x = v; }
+    } restore{implicit_level_, outer};
+    implicit_level_ = int(levels_.size()) - 1;
+    Type t;
+    if (cast)
+      t = type(need(v, 1, "struct_info"));
+    else {
+      const Ast* pattern = need(v, 1, "pattern");
+      Array<PrimExpr> sizes = shape_values(pattern);
+      const bool of_shape = value && ((value->type && value->type.is<ShapeType>()) || value.is<ShapeExpr>());
+      const Ast* head = annotation
+                            ? (annotation->kind == ExprKind::call || annotation->kind == ExprKind::subscript
+                                   ? annotation->items[0]
+                                   : annotation)
+                            : nullptr;
+      const std::string note = head ? path(head) : "";
+      if (of_shape || note == "R.Shape" || note == "Shape") {
+        const int64_t n = int64_t(sizes.size());
+        t = make<ShapeType>(sizes, n, true);
+      } else {
+        DataType d;
+        if (value && value->type)
+          if (const auto* known = value->type.as<TensorType>()) d = known->dtype;
+        if (annotation) {
+          const Type noted = type(annotation);
+          if (const auto* known = noted.as<TensorType>(); known && !known->dtype.is_void()) d = known->dtype;
+        }
+        t = graph::tensor_type(sizes, d);
+      }
+    }
+    implicit_level_ = outer;
+    Type declared = t;
+    if (cast && annotation) declared = is_none(annotation) ? Type() : type(annotation);
+    graph::VarRef var = graph::var(name, declared);
+    var.mut()->origin = origin(s);
+    seq.plain.push_back(make<MatchCastNode>(var, value, t));
+    bind(name, var);
+    return;
+  }
+  Type declared;
+  const Expr value = graph_expr(v, seq, annotation);
+  if (!value) fail("T0221", "None cannot be bound to a name", v);
+  if (annotation) declared = type(annotation);
+  bind(name, bind_value(name, declared, value, seq, origin(s)));
+}
+
+Expr Converter::branch(const std::vector<const AstStmt*>& stmts, std::string* name, Type* declared,
+                       bool* annotated, Span where) {
+  Scope scope(*this);
+  Sequence seq;
+  const AstStmt* last = stmts.empty() ? nullptr : stmts.back();
+  const bool names_value =
+      last && ((last->kind == StmtKind::assign && last->target->kind == ExprKind::name && last->value) ||
+               last->kind == StmtKind::if_);
+  if (!names_value)
+    fail("T0241", "a branch ends with the assignment of its value", last ? span(last) : where);
+  for (const AstStmt* s : stmts) {
+    if (s == last && s->kind == StmtKind::assign) break;
+    if (!attempt(span(s), [&] { graph_stmt(s, seq, nullptr); })) poison(s->target);
+  }
+  if (last->kind == StmtKind::if_) {  // the inner if binds the name
+    if (seq.plain.empty()) throw Failed();
+    graph::VarRef v = binding_var(seq.plain.back());
+    *name = v->name;
+    *declared = v->declared;
+    *annotated = bool(v->declared);
+    seq.close();
+    return make<SeqExpr>(seq.blocks, Expr(v));
+  }
+  *name = last->target->text;
+  Expr result = normal(graph_expr(last->value, seq, last->annotation), seq, last->value);
+  if (!result) fail("T0221", "None cannot be bound to a name", last->value);
+  if (last->annotation) {
+    *declared = type(last->annotation);
+    *annotated = true;
+  }
+  seq.close();
+  Expr e = make<SeqExpr>(seq.blocks, result);
+  e.mut()->type = result->type;
+  return e;
+}
+
+void Converter::graph_if(const AstStmt* s, Sequence& seq) {
+  const Expr condition = leaf(s->value, seq);
+  if (!condition) fail("T0221", "None is no condition", s->value);
+  if (s->orelse.empty())
+    fail("T0241", "an if of a graph function has an else", span(s), "both branches assign the same name");
+  std::string first, second;
+  Type declared, other;
+  bool annotated = false;
+  Expr t, f;
+  bool ok = attempt(span(s), [&] { t = branch(s->body, &first, &declared, &annotated, span(s)); });
+  ok =
+      attempt(span(s),
+              [&] { f = branch(s->orelse, &second, annotated ? &other : &declared, &annotated, span(s)); }) &&
+      ok;
+  if (!ok) {
+    for (const std::string& n : {first, second})
+      if (!n.empty() && !lookup(n)) bind(n, make<PoisonObj>());
+    throw Failed();
+  }
+  if (first != second)
+    fail("T0241", fmt::format("the branches assign different names, `{}` and `{}`", first, second), span(s),
+         "both branches assign the same name");
+  Expr value = make<graph::If>(condition, t, f);
+  bind(first, bind_value(first, declared, value, seq, origin(s)));
+}
+
+/// `@R.loop(x, y) def result(i: …, s: …) -> type:` with `with R.condition(): … return c` in front of the
+/// body.
+void Converter::graph_loop(const AstStmt* s, Sequence& seq) {
+  Array<Expr> init;
+  const Ast* head = s->decorators[0];
+  for (size_t i = 1; i < head->items.size(); ++i) init.push_back(leaf(head->items[i], seq));
+  if (init.size() != s->params.size())
+    fail("T0241",
+         fmt::format("the loop has {} variables and {} initial values", s->params.size(), init.size()),
+         span(s));
+  Array<graph::VarRef> vars;
+  Expr condition, body;
+  {
+    Scope scope(*this);
+    for (const AstParam& p : s->params) {
+      const int outer = implicit_level_;
+      implicit_level_ = int(levels_.size()) - 1;
+      Type t;
+      const bool ok = attempt(Span{tree_.source, p.begin, p.end}, [&] {
+        if (p.annotation) t = type(p.annotation);
+      });
+      implicit_level_ = outer;
+      if (!ok) {
+        bind(p.name, make<PoisonObj>());
+        continue;
+      }
+      graph::VarRef v = graph::var(p.name, t);
+      bind(p.name, v);
+      vars.push_back(v);
+    }
+    std::vector<const AstStmt*> rest;
+    for (const AstStmt* x : s->body) {
+      if (x->kind == StmtKind::with && x->contexts.size() == 1 && is_call(x->contexts[0], "R.condition")) {
+        if (condition) fail("T0241", "the loop has two conditions", span(x));
+        Scope inner(*this);
+        Sequence tests;
+        condition = graph_body(x->body, tests, true, span(x));
+      } else {
+        rest.push_back(x);
+      }
+    }
+    if (!condition)
+      fail("T0241", "the loop has no condition", span(s), "write `with R.condition():` and return it");
+    Sequence steps;
+    body = graph_body(rest, steps, true, span(s));
+  }
+  if (vars.size() != s->params.size()) throw Failed();
+  Type declared;
+  if (s->annotation) declared = type(s->annotation);
+  Expr value = make<graph::While>(vars, init, condition, body);
+  bind(s->name, bind_value(s->name, declared, value, seq, origin(s)));
+}
+
+void Converter::graph_stmt(const AstStmt* s, Sequence& seq, Expr* result) {
+  switch (s->kind) {
+    case StmtKind::pass:
+      return;
+    case StmtKind::failed:
+      if (!s->name.empty() && !lookup(s->name)) bind(s->name, make<PoisonObj>());
+      return;
+    case StmtKind::expr: {
+      if (is_docstring(s)) return;
+      if (s->value->kind != ExprKind::call) fail("T0239", "this expression does nothing", s->value);
+      const std::string p = path(s->value->items[0]);
+      if (p == "R.func_attr") {
+        if (!function_attrs_) fail("T0235", "R.func_attr stands directly in the function", s->value);
+        for (auto [k, v] : dict(need(s->value, 0, "attrs"))) function_attrs_->set(k, v);
+        return;
+      }
+      if (p == "R.output" || p == "R.outputs")
+        fail("T0235", fmt::format("`{}` ends a dataflow region", p), s->value);
+      Expr e = graph_expr(s->value, seq);
+      if (is_leaf(e)) fail("T0239", "this expression does nothing", s->value);
+      bind_value("_", {}, e, seq, origin(s));
+      return;
+    }
+    case StmtKind::assign: {
+      if (!s->value) fail("T0221", "a name is declared without a value", s->target);
+      if (!s->name.empty())
+        fail("T0221",
+             fmt::format("`{}=` has no meaning in a graph function: every name is bound once", s->name),
+             span(s));
+      if (s->target->kind == ExprKind::name)
+        return graph_assign(s->target->text, s->annotation, s->value, s, seq);
+      if (s->target->kind != ExprKind::tuple && s->target->kind != ExprKind::list)
+        fail("T0225", "only a name can be bound", s->target,
+             "tensors of graph functions are not changed in place");
+      Expr t = leaf(s->value, seq);  // a, b = t
+      for (size_t i = 0; i < s->target->items.size(); ++i) {
+        const Ast* n = s->target->items[i];
+        if (n->kind != ExprKind::name) fail("T0225", "only a name can be bound", n);
+        if (n->text == "_") continue;
+        bind(n->text, bind_value(n->text, {}, make<TupleGetItem>(t, int64_t(i)), seq, origin(s)));
+      }
+      return;
+    }
+    case StmtKind::def: {
+      for (const Ast* d : s->decorators) {
+        const std::string p = path(d->kind == ExprKind::call ? d->items[0] : d);
+        if (p == "R.loop") return graph_loop(s, seq);
+        if (p != "R.function") fail("T0211", fmt::format("the decorator `{}` has no meaning here", p), d);
+        Ref<graph::Function> f = graph_function(s, true);
+        Array<Type> types;
+        for (const graph::VarRef& v : f->params) types.push_back(v->declared);
+        Type declared = make<FuncType>(types, f->ret_type, false);
+        if (d->kind == ExprKind::call)
+          if (const Ast* given = named(d, "declared")) declared = type(given);
+        bind(s->name, bind_value(s->name, declared, f, seq, origin(s)));
+        return;
+      }
+      fail("T0211", fmt::format("function `{}` has no decorator", s->name), span(s), "mark it @R.function");
+    }
+    case StmtKind::if_:
+      return graph_if(s, seq);
+    case StmtKind::with: {
+      if (s->contexts.size() != 1 ||
+          !(is_call(s->contexts[0], "R.dataflow") || is_call(s->contexts[0], "R.block")))
+        fail("T0237", "after `with` stands R.dataflow()", s->contexts[0]);
+      const bool dataflow = is_call(s->contexts[0], "R.dataflow");
+      if (seq.in_region) fail("T0241", "a dataflow region stands in another one", s->contexts[0]);
+      seq.close();
+      Sequence inner;
+      inner.in_region = true;
+      Array<graph::VarRef> outputs;
+      for (const AstStmt* x : s->body) {
+        const bool is_output =
+            x->kind == StmtKind::expr && (is_call(x->value, "R.output") || is_call(x->value, "R.outputs"));
+        if (!attempt(span(x), [&] {
+              if (!is_output) return graph_stmt(x, inner, nullptr);
+              for (size_t i = 1; i < x->value->items.size(); ++i) {
+                const Ast* n = x->value->items[i];
+                const ObjectRef o = n->kind == ExprKind::name ? name_of(n) : ObjectRef();
+                if (!o.is<graph::Var>()) fail("T0225", "a variable of the region was expected", n);
+                outputs.push_back(o.cast<graph::Var>());
+              }
+            }))
+          poison(x->target);
+      }
+      seq.blocks.push_back(make<BindingBlockNode>(inner.plain, dataflow, outputs));
+      return;
+    }
+    case StmtKind::return_:
+      if (!result) fail("T0241", "a return stands at the end of the function", span(s));
+      if (!s->value || is_none(s->value)) fail("T0241", "a graph function returns a value", span(s));
+      *result = leaf(s->value, seq);
+      return;
+    default:
+      fail("T0239", "this statement has no meaning in a graph function", span(s),
+           s->kind == StmtKind::while_ || s->kind == StmtKind::for_ ? "loops are written @R.loop(…)" : "");
+  }
+}
+
+Expr Converter::graph_body(const std::vector<const AstStmt*>& stmts, Sequence& seq, bool needs_return,
+                           Span where) {
+  Expr result;
+  bool returned = false;
+  for (const AstStmt* s : stmts) {
+    if (returned) {
+      problems_.add("T0241", "nothing follows a return", span(s));
+      break;
+    }
+    returned = s->kind == StmtKind::return_;
+    if (!attempt(span(s), [&] { graph_stmt(s, seq, &result); })) poison(s->target);
+  }
+  seq.close();
+  if (needs_return && !returned)
+    fail("T0241", "the function has no return", where, "end it with `return value`");
+  if (!result) throw Failed();
+  Expr e = make<SeqExpr>(seq.blocks, result);
+  e.mut()->type = result->type;
+  return e;
+}
+
+Ref<graph::Function> Converter::graph_function(const AstStmt* s, bool closure) {
+  Scope scope(*this);
+  const int level = int(levels_.size()) - 1, outer = implicit_level_;
+  AttrMap attrs;
+  struct Restore {
+    AttrMap*& slot;
+    AttrMap* old;
+    ~Restore() { slot = old; }
+  } restore{function_attrs_, function_attrs_};
+  function_attrs_ = &attrs;
+  if (!closure) fresh_ = 0;
+  Array<graph::VarRef> params;
+  std::unordered_set<std::string> seen;
+  bool ok = true;
+  for (const AstParam& p : s->params) {
+    const Span where{tree_.source, p.begin, p.end};
+    if (!seen.insert(p.name).second) {
+      problems_.add("T0212", fmt::format("parameter `{}` is defined twice", p.name), where);
+      ok = false;
+    }
+    implicit_level_ = level;
+    Type t;
+    const bool typed = attempt(where, [&] {
+      if (p.annotation) t = type(p.annotation);
+    });
+    implicit_level_ = outer;
+    if (!typed) {
+      bind(p.name, make<PoisonObj>());
+      ok = false;
+      continue;
+    }
+    graph::VarRef v = graph::var(p.name, t);
+    v.mut()->origin = make<OriginObj>(std::string(), where);
+    bind(p.name, v);
+    params.push_back(v);
+  }
+  Type ret;
+  implicit_level_ = level;
+  if (s->annotation) ok = attempt(span(s->annotation), [&] { ret = type(s->annotation); }) && ok;
+  implicit_level_ = -1;
+  Sequence seq;
+  Expr body;
+  ok = attempt(span(s), [&] { body = graph_body(s->body, seq, true, span(s)); }) && ok;
+  implicit_level_ = outer;
+  if (!ok) throw Failed();
+  auto f = make<graph::Function>(params, body, ret, attrs);
+  f.mut()->origin = origin(s);
+  return f;
+}
+
+}  // namespace tenon::script

@@ -1,0 +1,221 @@
+// SPDX-License-Identifier: Apache-2.0
+// From the syntax tree to nodes: state shared by the parser's files. Private to src/ir/parse*.
+#pragma once
+#include <optional>
+#include <unordered_map>
+#include <unordered_set>
+
+#include "ir/parse_syntax.h"
+#include "ir/text.h"
+
+namespace tenon::script {
+
+/// Thrown after a mistake was noted; caught per statement, so that the next one is looked at too.
+struct Failed {};
+
+/// A tensor-program value; `weak`: a bare number, which takes the type of what stands beside it.
+struct Value {
+  PrimExpr e;
+  bool weak = false;
+  double exact = 0;  ///< of a bare floating number, before rounding
+};
+
+/// What a block's directives (T.reads, T.where, …) add to while its statements are read.
+struct BlockParts {
+  Array<tir::IterVar> iter_vars;
+  Array<PrimExpr> iter_values;
+  PrimExpr predicate;
+  std::optional<Array<tir::BufferRegion>> reads, writes;
+  AttrMap annotations;
+  Array<tir::Buffer> alloc_buffers;
+  Array<tir::MatchBufferRegion> match_buffers;
+  tir::Stmt init;
+};
+
+class Converter {
+ public:
+  Converter(const Tree& tree, const ParseOptions& options, DiagnosticList& problems)
+      : tree_(tree), options_(options), problems_(problems) {}
+
+  // parse.cpp
+  IRModule module();
+  void define(const std::string& name, ObjectRef what) { bind(name, std::move(what)); }
+
+  // parse_tir_expr.cpp
+  Value value(const Ast* a);
+  PrimExpr expr(const Ast* a) { return value(a).e; }
+  PrimExpr expr_of(const Ast* a, DataType wanted);  ///< a bare number takes the wanted type
+  tir::BufferRegion region(const Ast* a);
+  tir::Range range(const Ast* a);  ///< extent, (begin, end) or T.Range(min, extent)
+  tir::IterVar iter_var(const Ast* a);
+
+ private:
+  // ---- parse.cpp: names, paths, mistakes
+  friend struct Scope;
+  Span span(const Ast* a) const { return {tree_.source, a->begin, a->end}; }
+  Span span(const AstStmt* s) const { return {tree_.source, s->begin, s->end}; }
+  template <class N>
+  Origin origin(const N* n) const {
+    return make<OriginObj>(std::string(), span(n));
+  }
+  [[noreturn]] void fail(std::string code, std::string message, Span where, std::string hint = {});
+  [[noreturn]] void fail(std::string code, std::string message, const Ast* at, std::string hint = {}) {
+    fail(std::move(code), std::move(message), span(at), std::move(hint));
+  }
+  /// Runs f; a mistake is noted, with this place when it has none. False: there was one.
+  template <class F>
+  bool attempt(Span where, F f) {
+    try {
+      f();
+      return true;
+    } catch (const Failed&) {
+      return false;
+    } catch (const DiagnosticError& e) {
+      note(e, where);
+      return false;
+    }
+  }
+  void note(const DiagnosticError& e, Span where);
+  void bind(const std::string& name, ObjectRef what);
+  const ObjectRef* lookup(const std::string& name) const;
+  ObjectRef name_of(const Ast* a);  ///< a Name bound to something; mistake T0220 otherwise
+  std::string suggestion(const std::string& name) const;
+  void poison(const Ast* target);        ///< names of a failed statement are not reported again
+  std::string path(const Ast* a) const;  ///< "T.axis.spatial", prefixes in their short form; "" if no path
+  bool is_call(const Ast* a, std::string_view what) const {
+    return a && a->kind == ExprKind::call && path(a->items[0]) == what;
+  }
+  const Ast* named(const Ast* call, std::string_view name) const;
+  /// Argument by position (from 0) or name; null when absent.
+  const Ast* argument(const Ast* call, size_t position, std::string_view name) const;
+  const Ast* need(const Ast* call, size_t position, std::string_view name);
+  void only(const Ast* call, size_t positional, std::initializer_list<std::string_view> names);
+  std::string text_of(const Ast* a, std::string_view what);
+  int64_t integer_of(const Ast* a, std::string_view what);
+  DataType dtype_of(const Ast* a);
+  std::vector<const Ast*> items_of(const Ast* a) const;  ///< of a tuple or list; else the expression itself
+  void import(const AstStmt* s);
+  ObjectRef definition(const AstStmt* s);
+
+  // ---- parse_value.cpp: attribute values and constants
+  Any any(const Ast* a);
+  AttrMap dict(const Ast* a);
+  NDArray ndarray(const Ast* call);  ///< R.const / I.ndarray and their _ref and _bytes forms
+  void set_field(const FieldInfo& f, Object* node, const Ast* a);
+
+  // ---- parse_tir_expr.cpp
+  Value name_value(const Ast* a);
+  Value binary(const Ast* a);
+  Value compare(const Ast* a);
+  Value call(const Ast* a);
+  Value typed_call(const Ast* a, DataType t);
+  Value load(const Ast* a);
+  PrimExpr reduce(const Ast* a);
+  void unify(Value& a, Value& b, const Ast* at);
+  PrimExpr truth(const Ast* a);
+  Array<PrimExpr> indices(const Ast* a, size_t from);
+  Array<PrimExpr> exprs(const Ast* list);
+  tir::VarRef variable(const Ast* a);
+  tir::Buffer buffer_of(const Ast* a);
+  bool is_buffer(const Ast* a) const;
+
+  // ---- parse_tir.cpp
+  tir::PrimFunc prim_func(const AstStmt* s);
+  tir::Buffer buffer_decl(const std::string& name, const Ast* call, size_t first,
+                          std::initializer_list<std::string_view> more = {});
+  void buffer_fields(tir::BufferNode* b, const Ast* shape, const Ast* dtype, const Ast* at);
+  struct Item {
+    tir::Stmt stmt;
+    std::function<tir::Stmt(tir::Stmt)> wrap;
+  };
+  tir::Stmt block_body(const std::vector<const AstStmt*>& stmts, BlockParts* parts);
+  tir::Stmt nested_body(const std::vector<const AstStmt*>& stmts);
+  void statement(const AstStmt* s, BlockParts* parts, std::vector<Item>& out);
+  void assignment(const AstStmt* s, BlockParts* parts, std::vector<Item>& out);
+  bool directive(const AstStmt* s, BlockParts* parts, std::vector<Item>& out);
+  void with_stmt(const AstStmt* s, BlockParts* parts, std::vector<Item>& out);
+  std::optional<Item> scope_form(const Ast* call, const Ast* name, const AstStmt* s);
+  tir::Stmt for_stmt(const AstStmt* s, const Ast* target, const Ast* iterable);
+  tir::Stmt block_stmt(const AstStmt* s, const Ast* call, const Ast* as);
+  void axis(const Ast* target, const Ast* call, BlockParts* parts);
+  tir::Stmt store(const Ast* target, const Ast* value, const std::string& op);
+  bool is_docstring(const AstStmt* s) const {
+    return s->kind == StmtKind::expr && s->value->kind == ExprKind::string;
+  }
+
+  // ---- parse_graph.cpp
+  struct Sequence {
+    Array<graph::BindingBlock> blocks;
+    Array<graph::Binding> plain;
+    bool in_region = false;
+    void close() {
+      if (!plain.empty())
+        blocks.push_back(make<graph::BindingBlockNode>(plain, false, Array<graph::VarRef>()));
+      plain = {};
+    }
+  };
+  Ref<graph::Function> graph_function(const AstStmt* s, bool closure);
+  graph::Type type(const Ast* a);
+  graph::Type tensor_type(const std::vector<const Ast*>& positional, const Ast* at);
+  Array<PrimExpr> shape_values(const Ast* a);
+  graph::Expr graph_body(const std::vector<const AstStmt*>& stmts, Sequence& seq, bool needs_return,
+                         Span where);
+  void graph_stmt(const AstStmt* s, Sequence& seq, graph::Expr* result);
+  void graph_if(const AstStmt* s, Sequence& seq);
+  graph::Expr branch(const std::vector<const AstStmt*>& stmts, std::string* name, graph::Type* declared,
+                     bool* annotated, Span where);
+  void graph_loop(const AstStmt* s, Sequence& seq);
+  void graph_assign(const std::string& name, const Ast* annotation, const Ast* value, const AstStmt* s,
+                    Sequence& seq);
+  graph::Expr graph_expr(const Ast* a, Sequence& seq, const Ast* annotation = nullptr);
+  graph::Expr graph_call(const Ast* a, Sequence& seq, const Ast* annotation);
+  graph::Expr op_call(const Ref<graph::Op>& op, const Ast* a, Sequence& seq, const Ast* annotation);
+  graph::Expr old_call_tir(const Ast* a, Sequence& seq, const Ast* annotation);
+  graph::Expr leaf(const Ast* a, Sequence& seq);
+  graph::Expr normal(graph::Expr e, Sequence& seq, const Ast* at);
+  graph::Expr callee(const Ast* a);
+  bool is_size(const Ast* a) const;  ///< an expression over integers and symbolic sizes
+  Array<graph::Type> types_of(const Ast* a);
+  graph::VarRef bind_value(const std::string& name, graph::Type declared, graph::Expr value, Sequence& seq,
+                           const Origin& o);
+
+  const Tree& tree_;
+  const ParseOptions& options_;
+  DiagnosticList& problems_;
+  std::unordered_map<std::string, std::vector<std::pair<int, ObjectRef>>>
+      names_;  ///< innermost last, with its level
+  std::vector<std::vector<std::string>> levels_{{}};
+  std::unordered_map<std::string, std::string> aliases_;  ///< of imported modules: name → T, R, I
+  std::unordered_set<std::string> functions_;             ///< of the module
+  std::string class_name_;
+  int implicit_level_ = -1;  ///< ≥ 0: unknown names are symbolic sizes, defined at this level
+  int function_level_ = 0;
+  bool saw_block_ = false;
+  int fresh_ = 0;
+  std::unordered_map<const tir::Var*, tir::Range> loop_ranges_;
+  std::unordered_map<const tir::Var*, tir::Range> thread_ranges_;
+  tir::PrimFuncNode* current_ = nullptr;
+  AttrMap* function_attrs_ = nullptr;
+};
+
+/// Names bound while it lives are forgotten afterwards.
+struct Scope {
+  explicit Scope(Converter& c) : c(c) { c.levels_.emplace_back(); }
+  ~Scope() {
+    for (const std::string& n : c.levels_.back()) c.names_[n].pop_back();
+    c.levels_.pop_back();
+  }
+  Scope(const Scope&) = delete;
+  Converter& c;
+};
+
+/// Marks a name whose definition failed.
+struct PoisonObj : Object {
+  static constexpr std::string_view type_key = "script.Poison";
+};
+
+/// Regions a block's statements read and write, for text that does not tell them.
+void infer_regions(const BlockParts& parts, const tir::Stmt& body, Array<tir::BufferRegion>* reads,
+                   Array<tir::BufferRegion>* writes);
+
+}  // namespace tenon::script

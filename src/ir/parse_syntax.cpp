@@ -1,0 +1,643 @@
+// SPDX-License-Identifier: Apache-2.0
+// Recursive descent over the tokens of script text, with a bound on nesting.
+#include "ir/parse_syntax.h"
+
+#include <fmt/format.h>
+
+#include <charconv>
+#include <cstdlib>
+
+#include "ir/verify.h"
+
+namespace tenon::script {
+namespace {
+
+/// One level of brackets or blocks may be a few levels of recursion; text of every module that the verifier
+/// admits stays below.
+constexpr int kMaxDepth = kMaxNesting + 200;
+
+struct SyntaxError {};
+
+class SyntaxParser {
+ public:
+  SyntaxParser(std::string_view text, const std::string& name, DiagnosticList& problems)
+      : problems_(problems), tree_(std::make_unique<Tree>()) {
+    tree_->source = std::make_shared<SourceText>(SourceText{name, std::string(text)});
+    tokens_ = lex(tree_->source, problems);
+  }
+
+  std::unique_ptr<Tree> module() {
+    while (peek().kind != Tok::end) statement_into(tree_->top);
+    return std::move(tree_);
+  }
+  std::unique_ptr<Tree> single() {
+    try {
+      tree_->expression = expression();
+      while (peek().kind == Tok::newline) ++at_;
+      if (peek().kind != Tok::end)
+        fail("T0206", fmt::format("{} does not continue the expression", shown(peek())));
+    } catch (const SyntaxError&) {
+    }
+    return std::move(tree_);
+  }
+
+ private:
+  const Token& peek(size_t n = 0) const { return tokens_[std::min(at_ + n, tokens_.size() - 1)]; }
+  bool is_op(std::string_view s, size_t n = 0) const { return peek(n).kind == Tok::op && peek(n).text == s; }
+  bool is_word(std::string_view s, size_t n = 0) const {
+    return peek(n).kind == Tok::name && peek(n).text == s;
+  }
+  bool take_op(std::string_view s) { return is_op(s) && (++at_, true); }
+  bool take_word(std::string_view s) { return is_word(s) && (++at_, true); }
+  static std::string shown(const Token& t) {
+    switch (t.kind) {
+      case Tok::newline:
+        return "the end of the line";
+      case Tok::indent:
+        return "an indented line";
+      case Tok::dedent:
+        return "the end of the block";
+      case Tok::end:
+        return "the end of the text";
+      default:
+        return "`" + std::string(t.text.substr(0, 40)) + "`";
+    }
+  }
+  [[noreturn]] void fail(std::string code, std::string message, std::string hint = {}) {
+    const Token& t = peek();
+    problems_.add(std::move(code), std::move(message),
+                  Span{tree_->source, t.begin, std::max(t.end, t.begin + 1)}, std::move(hint));
+    throw SyntaxError();
+  }
+  void expect_op(std::string_view s, std::string_view where) {
+    if (!take_op(s))
+      fail("T0206", fmt::format("{} stands where `{}` was expected ({})", shown(peek()), s, where));
+  }
+  Ast* node(ExprKind kind, uint32_t begin) {
+    tree_->exprs.emplace_back();
+    Ast* n = &tree_->exprs.back();
+    n->kind = kind;
+    n->begin = begin;
+    return n;
+  }
+  Ast* done(Ast* n) {
+    n->end = tokens_[at_ ? at_ - 1 : 0].end;
+    return n;
+  }
+  struct Deeper {
+    explicit Deeper(SyntaxParser& p) : p(p) {
+      if (++p.depth_ > kMaxDepth) {
+        --p.depth_;
+        p.too_deep();
+      }
+    }
+    ~Deeper() { --p.depth_; }
+    SyntaxParser& p;
+  };
+  [[noreturn]] void too_deep() {
+    fail("T0209", fmt::format("the text is nested more than {} levels deep", kMaxDepth));
+  }
+
+  // ---- expressions
+  const Ast* expression_list() {  // `a, b` without brackets
+    const uint32_t begin = peek().begin;
+    const Ast* first = expression();
+    if (!is_op(",")) return first;
+    Ast* t = node(ExprKind::tuple, begin);
+    t->items.push_back(first);
+    while (take_op(",")) {
+      if (peek().kind == Tok::newline || is_op("=") || is_op(":") || is_op(")") || is_word("in")) break;
+      t->items.push_back(expression());
+    }
+    return done(t);
+  }
+  const Ast* expression() {
+    Deeper d(*this);
+    const uint32_t begin = peek().begin;
+    if (is_word("lambda")) {
+      ++at_;
+      Ast* l = node(ExprKind::lambda, begin);
+      while (!is_op(":")) {
+        if (peek().kind != Tok::name) fail("T0206", fmt::format("{} is no parameter name", shown(peek())));
+        l->params.emplace_back(tokens_[at_++].text);
+        if (!take_op(",")) break;
+      }
+      expect_op(":", "after the parameters of lambda");
+      l->items.push_back(expression());
+      return done(l);
+    }
+    const Ast* value = binary(0);
+    if (is_word("if")) {
+      ++at_;
+      Ast* c = node(ExprKind::conditional, begin);
+      c->items = {value, binary(0)};
+      if (!take_word("else"))
+        fail("T0206", fmt::format("{} stands where `else` was expected", shown(peek())));
+      c->items.push_back(expression());
+      return done(c);
+    }
+    return value;
+  }
+  /// Level of the operator at hand: or 1, and 2, not 3 (prefix), comparisons 4, | 5, ^ 6, & 7, shifts 8, + -
+  /// 9, * / // % 10.
+  int level() const {
+    const Token& t = peek();
+    if (t.kind == Tok::name) return t.text == "or" ? 1 : t.text == "and" ? 2 : 0;
+    if (t.kind != Tok::op) return 0;
+    const std::string_view s = t.text;
+    if (s == "==" || s == "!=" || s == "<" || s == "<=" || s == ">" || s == ">=") return 4;
+    if (s == "|") return 5;
+    if (s == "^") return 6;
+    if (s == "&") return 7;
+    if (s == "<<" || s == ">>") return 8;
+    if (s == "+" || s == "-") return 9;
+    if (s == "*" || s == "/" || s == "//" || s == "%") return 10;
+    return 0;
+  }
+  const Ast* binary(int least) {
+    const uint32_t begin = peek().begin;
+    const Ast* left;
+    if (is_word("not") && least <= 3) {
+      Deeper d(*this);
+      ++at_;
+      Ast* n = node(ExprKind::unary, begin);
+      n->text = "not";
+      n->items.push_back(binary(3));
+      left = done(n);
+    } else {
+      left = unary();
+    }
+    int chain = 0;  // a chain of operators becomes a tree as deep as it is long
+    for (int l = level(); l > least; l = level()) {
+      if (++chain > kMaxDepth) too_deep();
+      Ast* n = node(l == 4 ? ExprKind::compare : l <= 2 ? ExprKind::logic : ExprKind::binary, begin);
+      n->text = std::string(tokens_[at_++].text);
+      const Ast* right = binary(l);
+      if (l == 4 && left->kind == ExprKind::compare && !left->parenthesised) {  // a < b < c
+        Ast* second = node(ExprKind::compare, left->items[1]->begin);
+        second->text = n->text;
+        second->items = {left->items[1], right};
+        done(second);
+        n->kind = ExprKind::logic;
+        n->text = "and";
+        right = second;
+      }
+      n->items = {left, right};
+      left = done(n);
+    }
+    return left;
+  }
+  const Ast* unary() {
+    if (is_op("-") || is_op("+") || is_op("~")) {
+      Deeper d(*this);
+      const uint32_t begin = peek().begin;
+      Ast* n = node(ExprKind::unary, begin);
+      n->text = std::string(tokens_[at_++].text);
+      n->items.push_back(unary());
+      return done(n);
+    }
+    const uint32_t begin = peek().begin;
+    const Ast* base = postfix();
+    if (is_op("**")) {
+      Deeper d(*this);
+      ++at_;
+      Ast* n = node(ExprKind::binary, begin);
+      n->text = "**";
+      n->items = {base, unary()};
+      return done(n);
+    }
+    return base;
+  }
+  const Ast* postfix() {
+    const uint32_t begin = peek().begin;
+    const Ast* base = atom();
+    for (int chain = 0;; ++chain) {
+      if (chain > kMaxDepth) too_deep();
+      if (take_op(".")) {
+        if (peek().kind != Tok::name)
+          fail("T0206", fmt::format("{} stands where a name was expected", shown(peek())));
+        Ast* n = node(ExprKind::attribute, begin);
+        n->text = std::string(tokens_[at_++].text);
+        n->items.push_back(base);
+        base = done(n);
+      } else if (is_op("(")) {
+        ++at_;
+        Ast* n = node(ExprKind::call, begin);
+        n->items.push_back(base);
+        while (!is_op(")")) {
+          if (peek().kind == Tok::name && is_op("=", 1)) {
+            std::string name(peek().text);
+            for (auto& [other, v] : n->named)
+              if (other == name) fail("T0207", fmt::format("argument `{}` is given twice", name));
+            at_ += 2;
+            n->named.emplace_back(std::move(name), expression());
+          } else {
+            if (!n->named.empty()) fail("T0207", "an argument without a name follows one with a name");
+            n->items.push_back(expression());
+          }
+          if (!take_op(",")) break;
+        }
+        expect_op(")", "end of the arguments");
+        base = done(n);
+      } else if (is_op("[")) {
+        ++at_;
+        Ast* n = node(ExprKind::subscript, begin);
+        n->items.push_back(base);
+        while (!is_op("]")) {
+          n->items.push_back(index());
+          if (!take_op(",")) break;
+        }
+        expect_op("]", "end of the indices");
+        base = done(n);
+      } else {
+        return base;
+      }
+    }
+  }
+  const Ast* index() {
+    const uint32_t begin = peek().begin;
+    const Ast* start = is_op(":") ? nullptr : expression();
+    if (!is_op(":")) return start;
+    ++at_;
+    Ast* s = node(ExprKind::slice, begin);
+    s->items = {start, is_op(",") || is_op("]") ? nullptr : expression()};
+    return done(s);
+  }
+  const Ast* atom() {
+    const Token t = peek();
+    switch (t.kind) {
+      case Tok::name: {
+        static constexpr std::string_view reserved[] = {
+            "def",    "class", "return", "for", "while", "with", "if",  "elif", "else", "assert", "pass",
+            "import", "from",  "as",     "in",  "and",   "or",   "not", "is",   "del",  "try"};
+        for (std::string_view r : reserved)
+          if (t.text == r) fail("T0206", fmt::format("the word `{}` stands where a value was expected", r));
+        ++at_;
+        Ast* n = node(ExprKind::name, t.begin);
+        n->text = std::string(t.text);
+        return done(n);
+      }
+      case Tok::integer:
+      case Tok::number: {
+        ++at_;
+        Ast* n = node(t.kind == Tok::integer ? ExprKind::integer : ExprKind::number, t.begin);
+        std::string digits;
+        for (char c : t.text)
+          if (c != '_') digits += c;
+        if (t.kind == Tok::number)
+          n->number = std::strtod(digits.c_str(), nullptr);
+        else {
+          const bool hex = digits.size() > 2 && (digits[1] | 32) == 'x';
+          uint64_t value = 0;
+          const char *from = digits.data() + (hex ? 2 : 0), *to = digits.data() + digits.size();
+          auto [end, error] = std::from_chars(from, to, value, hex ? 16 : 10);
+          if (error != std::errc() || end != to || (!hex && value > uint64_t(INT64_MAX) + 1)) {
+            --at_;
+            fail("T0204", fmt::format("`{}` does not fit in 64 bits", t.text));
+          }
+          n->integer = int64_t(value);
+        }
+        return done(n);
+      }
+      case Tok::string: {
+        Ast* n = node(ExprKind::string, t.begin);
+        while (peek().kind == Tok::string) n->text += string_value(tokens_[at_++].text);
+        return done(n);
+      }
+      case Tok::op:
+        break;
+      default:
+        fail("T0206", fmt::format("{} stands where a value was expected", shown(t)));
+    }
+    if (t.text == "(" || t.text == "[") {
+      ++at_;
+      const bool list = t.text == "[";
+      const std::string_view close = list ? "]" : ")";
+      Ast* n = node(list ? ExprKind::list : ExprKind::tuple, t.begin);
+      bool comma = false;
+      while (!is_op(close)) {
+        n->items.push_back(expression());
+        if (!is_op(",")) break;
+        ++at_;
+        comma = true;
+      }
+      expect_op(close, list ? "end of the list" : "end of the parentheses");
+      if (!list && n->items.size() == 1 && !comma) {
+        Ast* inner = const_cast<Ast*>(n->items[0]);
+        inner->parenthesised = true;
+        return inner;
+      }
+      return done(n);
+    }
+    if (t.text == "{") {
+      ++at_;
+      Ast* n = node(ExprKind::dict, t.begin);
+      while (!is_op("}")) {
+        n->items.push_back(expression());
+        expect_op(":", "between key and value");
+        n->items.push_back(expression());
+        if (!take_op(",")) break;
+      }
+      expect_op("}", "end of the map");
+      return done(n);
+    }
+    if (t.text == "...") {
+      ++at_;
+      Ast* n = node(ExprKind::name, t.begin);
+      n->text = "...";
+      return done(n);
+    }
+    fail("T0206", fmt::format("{} stands where a value was expected", shown(t)));
+  }
+
+  // ---- statements
+  void skip_statement() {
+    int blocks = 0;
+    for (;; ++at_) {
+      const Tok k = peek().kind;
+      if (k == Tok::end) return;
+      if (k == Tok::indent) ++blocks;
+      if (k == Tok::dedent) {
+        if (blocks == 0) return;
+        if (--blocks == 0) {
+          ++at_;
+          return;
+        }
+      }
+      if (k == Tok::newline && blocks == 0) {
+        ++at_;
+        if (peek().kind != Tok::indent) return;
+        --at_;
+      }
+    }
+  }
+  void statement_into(std::vector<const AstStmt*>& out) {
+    const size_t start = at_;
+    if (peek().kind == Tok::newline || take_op(";")) {
+      if (at_ == start) ++at_;
+      return;
+    }
+    try {
+      if (peek().kind == Tok::indent) fail("T0208", "this line is indented although nothing opens a block");
+      out.push_back(statement());
+    } catch (const SyntaxError&) {
+      if (at_ == start && peek().kind == Tok::dedent) {
+        ++at_;
+        return;
+      }
+      // What the broken statement would define is not reported as missing below.
+      tree_->stmts.emplace_back();
+      AstStmt* s = &tree_->stmts.back();
+      s->kind = StmtKind::failed;
+      s->begin = tokens_[start].begin;
+      s->end = tokens_[start].end;
+      if (tokens_[start].kind == Tok::name)
+        s->name = std::string(tokens_[start].text == "def" ? peek_at(start + 1) : tokens_[start].text);
+      out.push_back(s);
+      skip_statement();
+    }
+  }
+  std::string_view peek_at(size_t i) const {
+    return i < tokens_.size() ? tokens_[i].text : std::string_view();
+  }
+  AstStmt* stmt(StmtKind kind, uint32_t begin) {
+    tree_->stmts.emplace_back();
+    AstStmt* s = &tree_->stmts.back();
+    s->kind = kind;
+    s->begin = begin;
+    return s;
+  }
+  AstStmt* finish(AstStmt* s) {
+    s->end = tokens_[at_ ? at_ - 1 : 0].end;
+    return s;
+  }
+  void end_of_line() {
+    if (take_op(";")) return;
+    if (peek().kind == Tok::newline) {
+      ++at_;
+      return;
+    }
+    if (peek().kind == Tok::end || peek().kind == Tok::dedent) return;
+    fail("T0206", fmt::format("{} does not continue the statement", shown(peek())));
+  }
+  std::vector<const AstStmt*> suite() {
+    expect_op(":", "before the block");
+    std::vector<const AstStmt*> body;
+    if (peek().kind != Tok::newline) {  // on the same line
+      statement_into(body);
+      return body;
+    }
+    ++at_;
+    if (peek().kind != Tok::indent) fail("T0208", "an indented block was expected");
+    ++at_;
+    while (peek().kind != Tok::dedent && peek().kind != Tok::end) statement_into(body);
+    if (peek().kind == Tok::dedent) ++at_;
+    return body;
+  }
+  const Ast* target_list() {
+    const uint32_t begin = peek().begin;
+    auto one = [&]() -> const Ast* { return postfix(); };
+    const Ast* first = one();
+    if (!is_op(",")) return first;
+    Ast* t = node(ExprKind::tuple, begin);
+    t->items.push_back(first);
+    while (take_op(",")) {
+      if (is_word("in") || is_op("=")) break;
+      t->items.push_back(one());
+    }
+    return done(t);
+  }
+  const AstStmt* statement() {
+    Deeper d(*this);
+    const Token t = peek();
+    if (t.kind == Tok::op && t.text == "@") {
+      std::vector<const Ast*> decorators;
+      while (take_op("@")) {
+        decorators.push_back(expression());
+        if (peek().kind == Tok::newline) ++at_;
+      }
+      if (!is_word("def") && !is_word("class"))
+        fail("T0206", "a decorator stands before something that is neither a function nor a class");
+      AstStmt* s = const_cast<AstStmt*>(statement());
+      s->decorators = std::move(decorators);
+      return s;
+    }
+    if (t.kind == Tok::name) {
+      if (t.text == "def") return function();
+      if (t.text == "class") {
+        ++at_;
+        AstStmt* s = stmt(StmtKind::class_, t.begin);
+        if (peek().kind != Tok::name) fail("T0206", "the class has no name");
+        s->name = std::string(tokens_[at_++].text);
+        s->end = tokens_[at_ - 1].end;
+        if (take_op("(")) {
+          while (!is_op(")")) {
+            expression();
+            if (!take_op(",")) break;
+          }
+          expect_op(")", "end of the base classes");
+        }
+        s->body = suite();
+        return s;
+      }
+      if (t.text == "for") {
+        ++at_;
+        AstStmt* s = stmt(StmtKind::for_, t.begin);
+        s->target = target_list();
+        if (!take_word("in")) fail("T0206", fmt::format("{} stands where `in` was expected", shown(peek())));
+        s->value = expression_list();
+        finish(s);
+        s->body = suite();
+        return s;
+      }
+      if (t.text == "while" || t.text == "if" || t.text == "elif") {
+        ++at_;
+        AstStmt* s = stmt(t.text == "while" ? StmtKind::while_ : StmtKind::if_, t.begin);
+        s->value = expression();
+        finish(s);
+        s->body = suite();
+        // elif chains of any length: each hangs below the one before, without recursion.
+        AstStmt* last = s;
+        while (s->kind == StmtKind::if_ && is_word("elif")) {
+          AstStmt* next = stmt(StmtKind::if_, peek().begin);
+          if (++chain_ > kMaxDepth) too_deep();
+          ++at_;
+          next->value = expression();
+          finish(next);
+          next->body = suite();
+          last->orelse.push_back(next);
+          last = next;
+        }
+        chain_ = 0;
+        if (s->kind == StmtKind::if_ && take_word("else")) last->orelse = suite();
+        return s;
+      }
+      if (t.text == "with") {
+        ++at_;
+        AstStmt* s = stmt(StmtKind::with, t.begin);
+        do {
+          s->contexts.push_back(expression());
+          s->targets.push_back(take_word("as") ? target_list() : nullptr);
+        } while (take_op(","));
+        finish(s);
+        s->body = suite();
+        return s;
+      }
+      if (t.text == "return") {
+        ++at_;
+        AstStmt* s = stmt(StmtKind::return_, t.begin);
+        if (peek().kind != Tok::newline && peek().kind != Tok::end && !is_op(";"))
+          s->value = expression_list();
+        finish(s);
+        end_of_line();
+        return s;
+      }
+      if (t.text == "assert") {
+        ++at_;
+        AstStmt* s = stmt(StmtKind::assert_, t.begin);
+        s->value = expression();
+        if (take_op(",")) s->target = expression();
+        finish(s);
+        end_of_line();
+        return s;
+      }
+      if (t.text == "pass") {
+        ++at_;
+        AstStmt* s = finish(stmt(StmtKind::pass, t.begin));
+        end_of_line();
+        return s;
+      }
+      if (t.text == "import" || t.text == "from") return import();
+    }
+    AstStmt* s = stmt(StmtKind::expr, t.begin);
+    s->value = expression_list();
+    if (take_op(":")) {
+      s->kind = StmtKind::assign;
+      s->target = s->value;
+      s->value = nullptr;
+      s->annotation = expression();
+      if (take_op("=")) s->value = expression_list();
+    } else if (peek().kind == Tok::op && peek().text.size() >= 2 && peek().text.back() == '=' &&
+               level() == 0 && peek().text != ":=") {
+      s->kind = StmtKind::assign;
+      s->name = std::string(peek().text.substr(0, peek().text.size() - 1));
+      ++at_;
+      s->target = s->value;
+      s->value = expression_list();
+    } else if (take_op("=")) {
+      s->kind = StmtKind::assign;
+      s->target = s->value;
+      s->value = expression_list();
+    }
+    finish(s);
+    end_of_line();
+    return s;
+  }
+  const AstStmt* function() {
+    AstStmt* s = stmt(StmtKind::def, peek().begin);
+    ++at_;
+    if (peek().kind != Tok::name) fail("T0206", "the function has no name");
+    s->name = std::string(tokens_[at_++].text);
+    expect_op("(", "before the parameters");
+    while (!is_op(")")) {
+      if (peek().kind != Tok::name) fail("T0206", fmt::format("{} is no parameter name", shown(peek())));
+      AstParam p;
+      p.begin = peek().begin;
+      p.end = peek().end;
+      p.name = std::string(tokens_[at_++].text);
+      if (take_op(":")) p.annotation = expression();
+      s->params.push_back(std::move(p));
+      if (!take_op(",")) break;
+    }
+    expect_op(")", "end of the parameters");
+    if (take_op("->")) s->annotation = expression();
+    finish(s);
+    s->body = suite();
+    return s;
+  }
+  /// `import a.b`, `from a import b as c, d`: targets hold (name, alias) as attribute nodes.
+  const AstStmt* import() {
+    AstStmt* s = stmt(StmtKind::import, peek().begin);
+    const bool from = tokens_[at_++].text == "from";
+    auto dotted = [&] {
+      std::string path;
+      while (peek().kind == Tok::name || is_op(".") || is_op("...")) {
+        if (is_word("import") || is_word("as")) break;
+        path += tokens_[at_++].text;
+      }
+      return path;
+    };
+    s->name = from ? dotted() : "";
+    if (from && !take_word("import"))
+      fail("T0206", fmt::format("{} stands where `import` was expected", shown(peek())));
+    const bool bracket = take_op("(");
+    do {
+      Ast* n = node(ExprKind::name, peek().begin);
+      n->text = is_op("*") ? (++at_, "*") : dotted();
+      if (take_word("as") && peek().kind == Tok::name) n->params.emplace_back(tokens_[at_++].text);
+      s->targets.push_back(done(n));
+    } while (take_op(","));
+    if (bracket) expect_op(")", "end of the imports");
+    finish(s);
+    end_of_line();
+    return s;
+  }
+
+  DiagnosticList& problems_;
+  std::unique_ptr<Tree> tree_;
+  std::vector<Token> tokens_;
+  size_t at_ = 0;
+  int depth_ = 0, chain_ = 0;
+};
+
+}  // namespace
+
+std::unique_ptr<Tree> parse_syntax(std::string_view text, const std::string& name, DiagnosticList& problems) {
+  return SyntaxParser(text, name, problems).module();
+}
+std::unique_ptr<Tree> parse_expression(std::string_view text, const std::string& name,
+                                       DiagnosticList& problems) {
+  return SyntaxParser(text, name, problems).single();
+}
+
+}  // namespace tenon::script

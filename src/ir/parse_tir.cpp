@@ -1,0 +1,852 @@
+// SPDX-License-Identifier: Apache-2.0
+// Statements and functions of tensor programs.
+#include <fmt/format.h>
+
+#include "ir/parse_impl.h"
+
+namespace tenon::script {
+using namespace tir;
+
+namespace {
+Stmt sequence(std::vector<Stmt> reversed) {
+  if (reversed.size() == 1) return reversed[0];
+  Array<Stmt> list;
+  for (size_t i = reversed.size(); i-- > 0;) list.push_back(std::move(reversed[i]));
+  return make<SeqStmt>(std::move(list));
+}
+bool is_none(const Ast* a) { return a && a->kind == ExprKind::name && a->text == "None"; }
+}  // namespace
+
+// ---------------------------------------------------------------- buffers
+void Converter::buffer_fields(BufferNode* b, const Ast* shape, const Ast* dtype, const Ast* at) {
+  for (const Ast* d : items_of(shape)) {
+    const PrimExpr e = expr(d);
+    if (!e.dtype().is_integer())
+      fail("T0230", fmt::format("a dimension has type {}, not an integer", to_string(e.dtype())), d);
+    b->shape.push_back(e);
+  }
+  b->dtype = dtype ? dtype_of(dtype) : f32;
+  if (b->dtype.is_void()) fail("T0224", "a buffer has a data type", at);
+}
+
+/// `call(first…, shape, dtype, data, strides, elem_offset, scope, align, offset_factor, buffer_type,
+/// axis_separators)`.
+Buffer Converter::buffer_decl(const std::string& name, const Ast* call, size_t first,
+                              std::initializer_list<std::string_view> more) {
+  auto node = make<BufferNode>();
+  BufferNode* b = node.mut();
+  b->name = name;
+  if (call->kind == ExprKind::subscript) {  // T.Buffer[(128, 128), "float32"]
+    if (call->items.size() > 3)
+      fail("T0223", "T.Buffer[…] takes a shape and a data type", call, "write T.Buffer((…), \"float32\", …)");
+    buffer_fields(b, call->items[1], call->items.size() > 2 ? call->items[2] : nullptr, call);
+    b->data = var(name, DataType::handle());
+    return node;
+  }
+  static constexpr std::string_view own[] = {
+      "shape", "dtype",         "data",        "strides",         "elem_offset",   "scope",
+      "align", "offset_factor", "buffer_type", "axis_separators", "storage_scope", "type"};
+  if (call->items.size() - 1 > first + 10) fail("T0223", "too many arguments for a buffer", call);
+  for (const auto& [n, v] : call->named)
+    if (std::find(std::begin(own), std::end(own), n) == std::end(own) &&
+        std::find(more.begin(), more.end(), n) == more.end())
+      fail("T0223", fmt::format("`{}` has no argument `{}`", path(call->items[0]), n), v);
+  auto get = [&](size_t i) -> const Ast* {
+    const Ast* a = argument(call, first + i, own[i]);
+    return is_none(a) ? nullptr : a;
+  };
+  buffer_fields(b, need(call, first, "shape"), get(1), call);
+  if (const Ast* data = get(2)) {
+    b->data = variable(data);
+    if (!b->data->dtype.is_handle()) fail("T0230", "a buffer's pointer is a handle", data);
+  } else {
+    b->data = var(name, DataType::handle());
+  }
+  if (const Ast* strides = get(3)) b->strides = exprs(strides);
+  if (const Ast* offset = get(4)) b->elem_offset = expr(offset);
+  const Ast* scope = get(5) ? get(5) : named(call, "storage_scope");
+  if (scope) b->scope = text_of(scope, "a scope");
+  if (b->scope.empty()) b->scope = "global";
+  if (const Ast* align = get(6)) {
+    b->align = integer_of(align, "an alignment");
+    if (b->align == -1) b->align = 64;
+    if (b->align <= 0 || (b->align & (b->align - 1))) fail("T0224", "an alignment is a power of two", align);
+  }
+  if (const Ast* separators = get(9))
+    for (const Ast* i : items_of(separators))
+      b->axis_separators.push_back(integer_of(i, "an axis separator"));
+  if (!b->strides.empty() && b->strides.size() != b->shape.size())
+    fail("T0233",
+         fmt::format("the buffer has {} dimensions and {} strides", b->shape.size(), b->strides.size()),
+         call);
+  return node;
+}
+
+// ---------------------------------------------------------------- sequences
+Stmt Converter::block_body(const std::vector<const AstStmt*>& stmts, BlockParts* parts) {
+  std::vector<Item> items;
+  for (const AstStmt* s : stmts) {
+    if (!attempt(span(s), [&] { statement(s, parts, items); })) {
+      poison(s->target);
+      if (s->kind == StmtKind::with)
+        for (const Ast* t : s->targets) poison(t);
+    }
+    if (s->kind == StmtKind::failed && !s->name.empty() && !lookup(s->name)) bind(s->name, make<PoisonObj>());
+  }
+  // Scopes written flat hold over what follows them.
+  std::vector<Stmt> tail;
+  for (size_t i = items.size(); i-- > 0;) {
+    if (!items[i].wrap) {
+      tail.push_back(std::move(items[i].stmt));
+      continue;
+    }
+    Stmt body = sequence(std::move(tail));
+    tail = {};
+    tail.push_back(items[i].wrap(std::move(body)));
+  }
+  return sequence(std::move(tail));
+}
+Stmt Converter::nested_body(const std::vector<const AstStmt*>& stmts) {
+  Scope scope(*this);
+  return block_body(stmts, nullptr);
+}
+
+// ---------------------------------------------------------------- blocks
+void Converter::axis(const Ast* target, const Ast* call, BlockParts* parts) {
+  if (!parts) fail("T0235", "a block's iterators are declared directly in the block", call);
+  const std::string kind = path(call->items[0]).substr(7);
+  auto add = [&](const Ast* name, Range dom, PrimExpr value, IterKind k, std::string tag) {
+    if (name->kind != ExprKind::name) fail("T0225", "a variable's name was expected", name);
+    VarRef v = var(name->text, dom->extent.dtype());
+    bind(v->name, v);
+    parts->iter_vars.push_back(make<IterVarNode>(dom, v, k, std::move(tag)));
+    if (value) parts->iter_values.push_back(value);
+  };
+  if (kind == "remap") {
+    only(call, 2, {"kinds", "bindings"});
+    const std::string kinds = text_of(need(call, 0, "kinds"), "the kinds");
+    const auto values = items_of(need(call, 1, "bindings"));
+    const auto names = items_of(target);
+    if (kinds.size() != names.size() || values.size() != names.size())
+      fail("T0234",
+           fmt::format("{} iterators are given {} kinds and {} values", names.size(), kinds.size(),
+                       values.size()),
+           call);
+    for (size_t i = 0; i < names.size(); ++i) {
+      if (kinds[i] != 'S' && kinds[i] != 'R')
+        fail("T0234", fmt::format("`{}` is no kind of iterator: S (spatial) or R (reduce)", kinds[i]), call);
+      VarRef loop = variable(values[i]);
+      auto it = loop_ranges_.find(loop.get());
+      if (it == loop_ranges_.end())
+        fail("T0234", fmt::format("`{}` is no loop variable, so remap cannot know its domain", loop->name),
+             values[i], "use T.axis.spatial(extent, value)");
+      add(names[i], it->second, loop, kinds[i] == 'S' ? IterKind::spatial : IterKind::reduce, "");
+    }
+    return;
+  }
+  static constexpr std::pair<std::string_view, IterKind> kinds[] = {{"spatial", IterKind::spatial},
+                                                                    {"S", IterKind::spatial},
+                                                                    {"reduce", IterKind::reduce},
+                                                                    {"R", IterKind::reduce},
+                                                                    {"scan", IterKind::scan},
+                                                                    {"opaque", IterKind::opaque},
+                                                                    {"thread_index", IterKind::thread_index}};
+  for (auto [name, k] : kinds) {
+    if (name != kind) continue;
+    only(call, 2, {"dom", "value", "binding", "thread", "dtype"});
+    const Ast *value = argument(call, 1, "value") ? argument(call, 1, "value") : named(call, "binding"),
+              *tag = named(call, "thread");
+    Range dom = range(need(call, 0, "dom"));
+    PrimExpr v = value ? expr_of(value, dom->extent.dtype()) : PrimExpr();
+    // A bare extent takes the type of the value bound to it.
+    if (v && dom->extent.is<IntImm>() && v.dtype() != dom->extent.dtype() && v.dtype().is_integer() &&
+        is_zero(dom->min) && argument(call, 0, "dom")->kind == ExprKind::integer)
+      dom = tir::range(PrimExpr::int_imm(0, v.dtype()), PrimExpr::int_imm(*as_int(dom->extent), v.dtype()));
+    if (v && v.dtype() != dom->extent.dtype())
+      fail("T0230",
+           fmt::format("an iterator over {} is given a value of type {}", to_string(dom->extent.dtype()),
+                       to_string(v.dtype())),
+           call);
+    return add(target, dom, v, k, tag ? text_of(tag, "a thread tag") : "");
+  }
+  fail("T0222", fmt::format("there is no `T.axis.{}`", kind), call, "spatial, reduce, scan, opaque or remap");
+}
+
+/// `with T.block("name"):`, and the older `with T.block([128, T.reduce_axis(0, 128)], "name") as [vi, vk]:`.
+Stmt Converter::block_stmt(const AstStmt* s, const Ast* call, const Ast* as) {
+  saw_block_ = true;
+  Scope scope(*this);
+  BlockParts parts;
+  std::string name;
+  only(call, 2, {"name_hint", "name", "no_realize"});
+  const Ast* domains = nullptr;
+  for (size_t i = 1; i < call->items.size(); ++i)
+    if (call->items[i]->kind == ExprKind::string)
+      name = call->items[i]->text;
+    else
+      domains = call->items[i];
+  if (const Ast* n = named(call, "name_hint") ? named(call, "name_hint") : named(call, "name"))
+    name = text_of(n, "a block's name");
+  const Ast* bare = named(call, "no_realize");
+  if (domains) {
+    const auto list = items_of(domains);
+    const auto names = as ? items_of(as) : std::vector<const Ast*>();
+    if (names.size() != list.size())
+      fail("T0234", fmt::format("the block has {} domains and {} names for them", list.size(), names.size()),
+           call);
+    for (size_t i = 0; i < list.size(); ++i) {
+      IterKind kind = IterKind::spatial;
+      Range dom;
+      const std::string p = list[i]->kind == ExprKind::call ? path(list[i]->items[0]) : "";
+      if (p == "T.reduce_axis" || p == "T.scan_axis" || p == "T.opaque_axis" || p == "reduce_axis") {
+        kind = p == "T.scan_axis"     ? IterKind::scan
+               : p == "T.opaque_axis" ? IterKind::opaque
+                                      : IterKind::reduce;
+        Value lo = value(need(list[i], 0, "begin")), hi = value(need(list[i], 1, "end"));
+        unify(lo, hi, list[i]);
+        dom = tir::range(lo.e, is_zero(lo.e) ? hi.e : hi.e - lo.e);
+      } else {
+        dom = range(list[i]);
+      }
+      VarRef v = var(names[i]->text, dom->extent.dtype());
+      bind(v->name, v);
+      parts.iter_vars.push_back(make<IterVarNode>(dom, v, kind, std::string()));
+    }
+    parts.iter_values.resize(list.size());
+  }
+  Stmt body = block_body(s->body, &parts);
+  for (size_t i = 0; i < parts.iter_values.size(); ++i)
+    if (!parts.iter_values[i])
+      fail("T0234", fmt::format("iterator `{}` is never bound to a value", parts.iter_vars[i]->var->name),
+           span(s), "write T.bind(iterator, value)");
+  if (!bare && parts.iter_values.size() != parts.iter_vars.size())
+    fail("T0234", "an iterator of the block is given no value", span(s),
+         "write T.axis.spatial(extent, value)");
+  Array<BufferRegion> reads, writes;
+  const bool plain_root = name == "root" && parts.iter_vars.empty();
+  if ((!parts.reads || !parts.writes) && !plain_root) infer_regions(parts, body, &reads, &writes);
+  if (parts.reads) reads = *parts.reads;
+  if (parts.writes) writes = *parts.writes;
+  auto block = make<Block>(parts.iter_vars, reads, writes, name, body, parts.init, parts.alloc_buffers,
+                           parts.match_buffers, parts.annotations);
+  block.mut()->origin = origin(s);
+  if (bare) return block;
+  auto realize = make<BlockRealize>(parts.iter_values, parts.predicate ? parts.predicate : true_(), block);
+  realize.mut()->origin = block->origin;
+  return realize;
+}
+
+// ---------------------------------------------------------------- loops
+Stmt Converter::for_stmt(const AstStmt* s, const Ast* target, const Ast* iterable) {
+  if (!iterable || iterable->kind != ExprKind::call)
+    fail("T0236", "a loop runs over range(…), T.grid(…), T.serial(…), T.parallel(…), …",
+         iterable ? span(iterable) : span(s));
+  std::string p = path(iterable->items[0]);
+  const auto names = items_of(target);
+  struct Loop {
+    Range dom;
+    ForKind kind;
+    std::string tag;
+    AttrMap annotations;
+  };
+  std::vector<Loop> loops;
+  if (p == "T.grid" || p == "grid") {
+    for (size_t i = 1; i < iterable->items.size(); ++i)
+      loops.push_back({range(iterable->items[i]), ForKind::serial, "", {}});
+    if (!iterable->named.empty()) fail("T0223", "T.grid takes extents only", iterable);
+  } else {
+    static constexpr std::pair<std::string_view, ForKind> kinds[] = {
+        {"range", ForKind::serial},
+        {"T.serial", ForKind::serial},
+        {"T.range", ForKind::serial},
+        {"T.parallel", ForKind::parallel},
+        {"T.vectorized", ForKind::vectorized},
+        {"T.vectorize", ForKind::vectorized},
+        {"T.unroll", ForKind::unrolled},
+        {"T.unrolled", ForKind::unrolled},
+        {"T.thread_binding", ForKind::thread_binding}};
+    const auto* kind =
+        std::find_if(std::begin(kinds), std::end(kinds), [&](auto& k) { return k.first == p; });
+    if (kind == std::end(kinds))
+      fail("T0236", fmt::format("`{}` is no kind of loop", p), iterable,
+           "range, T.grid, T.serial, T.parallel, T.vectorized, T.unroll or T.thread_binding");
+    only(iterable, 2, {"begin", "start", "end", "stop", "extent", "thread", "annotations"});
+    const Ast *a = argument(iterable, 0, "begin"), *b = argument(iterable, 1, "end"),
+              *n = named(iterable, "extent"), *thread = named(iterable, "thread"),
+              *notes = named(iterable, "annotations");
+    if (b && b->kind == ExprKind::string && !thread) {
+      thread = b;
+      b = nullptr;
+    }
+    if (!b) b = named(iterable, "stop");
+    if (!a && !n) fail("T0223", fmt::format("`{}` lacks its extent", p), iterable);
+    Loop l{{}, kind->second, thread ? text_of(thread, "a thread tag") : "", notes ? dict(notes) : AttrMap()};
+    if (a && b) {
+      Value lo = value(a), hi = value(b);
+      unify(lo, hi, iterable);
+      l.dom = tir::range(lo.e, is_zero(lo.e) ? hi.e : hi.e - lo.e);
+    } else if (n) {
+      Value extent = value(n), lo = a ? value(a) : Value{PrimExpr(0), true};
+      unify(lo, extent, iterable);
+      l.dom = tir::range(lo.e, extent.e);
+    } else {
+      l.dom = range(a);
+    }
+    loops.push_back(std::move(l));
+  }
+  if (names.size() != loops.size())
+    fail("T0236", fmt::format("the loop has {} variables over {} domains", names.size(), loops.size()),
+         target);
+  Scope scope(*this);
+  std::vector<VarRef> vars;
+  for (size_t i = 0; i < names.size(); ++i) {
+    if (names[i]->kind != ExprKind::name) fail("T0225", "a loop variable is a name", names[i]);
+    if (!loops[i].dom->extent.dtype().is_integer())
+      fail("T0230", fmt::format("a loop over {}", to_string(loops[i].dom->extent.dtype())), iterable);
+    vars.push_back(var(names[i]->text, loops[i].dom->extent.dtype()));
+    bind(vars.back()->name, vars.back());
+    loop_ranges_[vars.back().get()] = loops[i].dom;
+  }
+  Stmt body = block_body(s->body, nullptr);
+  for (size_t i = loops.size(); i-- > 0;) {
+    auto loop = make<For>(vars[i], loops[i].dom->min, loops[i].dom->extent, loops[i].kind, body, loops[i].tag,
+                          loops[i].annotations);
+    loop.mut()->origin = origin(s);
+    body = loop;
+  }
+  return body;
+}
+
+Stmt Converter::store(const Ast* target, const Ast* value_ast, const std::string& op) {
+  const Buffer b = buffer_of(target->items[0]);
+  const Array<PrimExpr> at = indices(target, 1);
+  if (at.size() != b->shape.size())
+    fail("T0233",
+         fmt::format("buffer `{}` has {} dimensions and is indexed with {}", b->name, b->shape.size(),
+                     at.size()),
+         target);
+  int lanes = b->dtype.lanes;
+  for (const PrimExpr& i : at) {
+    if (!i.dtype().is_integer())
+      fail("T0233",
+           fmt::format("an index of `{}` has type {}, not an integer", b->name, to_string(i.dtype())),
+           target);
+    lanes *= i.dtype().lanes;
+  }
+  const DataType wanted = b->dtype.with_lanes(lanes);
+  PrimExpr v;
+  if (op.empty())
+    v = expr_of(value_ast, wanted);
+  else {  // A[i] += v
+    Value x{tir::load(b, at)}, y = value(value_ast);
+    unify(x, y, value_ast);
+    if (op == "+")
+      v = make<Add>(x.e, y.e);
+    else if (op == "-")
+      v = make<Sub>(x.e, y.e);
+    else if (op == "*")
+      v = make<Mul>(x.e, y.e);
+    else if (op == "/")
+      v = make<Div>(x.e, y.e);
+    else if (op == "//")
+      v = make<FloorDiv>(x.e, y.e);
+    else if (op == "%")
+      v = make<FloorMod>(x.e, y.e);
+    else
+      fail("T0221", fmt::format("`{}=` has no meaning here", op), target);
+  }
+  if (v.dtype() != wanted && v.dtype().is_scalar() && v.dtype() == wanted.element())
+    v = make<Broadcast>(v, int64_t(wanted.lanes));
+  if (v.dtype() != wanted)
+    fail("T0230",
+         fmt::format("a value of type {} is stored to buffer `{}` where {} is held", to_string(v.dtype()),
+                     b->name, to_string(wanted)),
+         value_ast, "convert it with T.cast");
+  return tir::store(b, v, at);
+}
+
+// ---------------------------------------------------------------- scopes written flat or with `with`
+std::optional<Converter::Item> Converter::scope_form(const Ast* call, const Ast* name, const AstStmt* s) {
+  if (call->kind != ExprKind::call) return std::nullopt;
+  const std::string p = path(call->items[0]);
+  const Origin at = origin(s);
+  auto named_target = [&] {
+    if (!name || name->kind != ExprKind::name)
+      fail("T0225", fmt::format("what `{}` makes needs a name", p), call);
+    return name->text;
+  };
+  if (p == "T.allocate") {
+    Buffer b = buffer_decl(named_target(), call, 0, {"annotations", "condition", "extents"});
+    // The older order is (extents, dtype, scope).
+    if (const Ast* third = argument(call, 2, "data"); third && third->kind == ExprKind::string)
+      b.edit()->scope = third->text;
+    const Ast* notes = named(call, "annotations");
+    AttrMap annotations = notes ? dict(notes) : AttrMap();
+    bind(b->name, b);
+    return Item{{}, [b, annotations, at](Stmt body) -> Stmt {
+                  auto n = make<Allocate>(b, body, annotations);
+                  n.mut()->origin = at;
+                  return n;
+                }};
+  }
+  if (p == "T.allocate_const") {
+    const Ast* data = need(call, 0, "data");
+    if (!(data->kind == ExprKind::call && path(data->items[0]).starts_with("I.ndarray")))
+      fail("T0224", "constant data is written I.ndarray(values, dtype)", data);
+    NDArray values = ndarray(data);
+    Buffer b = buffer_decl(named_target(), call, 1);
+    bind(b->name, b);
+    return Item{{}, [b, values](Stmt body) -> Stmt { return make<AllocateConst>(b, values, body); }};
+  }
+  if (p == "T.decl_buffer" || p == "T.buffer_decl") {
+    Buffer b;
+    if (!name && call->items.size() == 2 && is_buffer(call->items[1]))
+      b = buffer_of(call->items[1]);
+    else {
+      b = buffer_decl(named_target(), call, 0);
+      const bool fresh = !argument(call, 2, "data");
+      bind(b->name, b);
+      if (fresh)
+        return Item{
+            {}, [b](Stmt body) -> Stmt { return make<Allocate>(b, make<DeclBuffer>(b, body), AttrMap()); }};
+    }
+    return Item{{}, [b, at](Stmt body) -> Stmt {
+                  auto n = make<DeclBuffer>(b, body);
+                  n.mut()->origin = at;
+                  return n;
+                }};
+  }
+  if (p == "T.realize") {
+    Buffer b = buffer_decl(named_target(), call, 0, {"bounds", "condition"});
+    const Ast *bounds = named(call, "bounds"), *condition = named(call, "condition");
+    Array<Range> ranges;
+    if (bounds)
+      for (const Ast* r : items_of(bounds)) ranges.push_back(range(r));
+    else
+      for (const PrimExpr& d : b->shape) ranges.push_back(tir::range(PrimExpr::int_imm(0, d.dtype()), d));
+    if (ranges.size() != b->shape.size()) fail("T0233", "a realize has one bound for each dimension", call);
+    PrimExpr c = condition ? truth(condition) : true_();
+    bind(b->name, b);
+    return Item{{}, [b, ranges, c](Stmt body) -> Stmt { return make<BufferRealize>(b, ranges, c, body); }};
+  }
+  if (p == "T.LetStmt" || p == "T.let") {
+    const Ast* d = named(call, "dtype");
+    const std::string n = named_target();
+    const Ast* x = need(call, 0, "value");
+    PrimExpr v = d ? expr_of(x, dtype_of(d)) : expr(x);
+    VarRef variable = var(n, d ? dtype_of(d) : v.dtype());
+    if (v.dtype() != variable->dtype)
+      fail("T0230",
+           fmt::format("`{}` of type {} is given a value of type {}", n, to_string(variable->dtype),
+                       to_string(v.dtype())),
+           x);
+    bind(n, variable);
+    return Item{{}, [variable, v, at](Stmt body) -> Stmt {
+                  auto node = make<LetStmt>(variable, v, body);
+                  node.mut()->origin = at;
+                  return node;
+                }};
+  }
+  if (p == "T.attr") {
+    only(call, 3, {"node", "attr_key", "key", "value"});
+    const Any node = any(need(call, 0, "node"));
+    const std::string key =
+        text_of(argument(call, 1, "key") ? argument(call, 1, "key") : need(call, 1, "attr_key"),
+                "an attribute's key");
+    const PrimExpr v = expr(need(call, 2, "value"));
+    ObjectRef holder = node.try_as<ObjectRef>().value_or(ObjectRef());
+    if (node.tag() == kInt) holder = PrimExpr(node.as<int64_t>());
+    return Item{{}, [holder, key, v](Stmt body) -> Stmt { return make<AttrStmt>(holder, key, v, body); }};
+  }
+  if (p == "T.launch_thread") {
+    const Ast* thread = need(call, 0, "thread");
+    const PrimExpr extent = expr(need(call, 1, "extent"));
+    IterVar iv;
+    if (thread->kind == ExprKind::string) {
+      VarRef v = var(named_target(), extent.dtype());
+      bind(v->name, v);
+      iv = make<IterVarNode>(tir::range(PrimExpr::int_imm(0, extent.dtype()), extent), v,
+                             IterKind::thread_index, thread->text);
+    } else {
+      VarRef v = variable(thread);
+      auto it = thread_ranges_.find(v.get());
+      (void)it;
+      iv = make<IterVarNode>(tir::range(PrimExpr::int_imm(0, extent.dtype()), extent), v,
+                             IterKind::thread_index, v->name);
+    }
+    return Item{
+        {}, [iv, extent](Stmt body) -> Stmt { return make<AttrStmt>(iv, "thread_extent", extent, body); }};
+  }
+  return std::nullopt;
+}
+
+void Converter::with_stmt(const AstStmt* s, BlockParts* parts, std::vector<Item>& out) {
+  // Several contexts on one line nest from left to right.
+  Scope scope(*this);
+  std::vector<Item> frames;
+  for (size_t i = 0; i < s->contexts.size(); ++i) {
+    const Ast *c = s->contexts[i], *as = s->targets[i];
+    if (c->kind != ExprKind::call)
+      fail("T0237", "after `with` stands T.block(…), T.init(), T.allocate(…), …", c);
+    const std::string p = path(c->items[0]);
+    const bool last = i + 1 == s->contexts.size();
+    if (p == "T.init") {
+      if (!parts || !last) fail("T0235", "T.init() stands directly in a block", c);
+      if (parts->init) fail("T0235", "the block has two T.init()", c);
+      parts->init = nested_body(s->body);
+      return;
+    }
+    if (p == "T.block" || p == "T.sblock") {
+      if (!last) fail("T0237", "nothing follows T.block(…) in one `with`", c);
+      out.push_back({block_stmt(s, c, as), {}});
+      break;
+    }
+    if (p == "T.grid" || p == "T.serial" || p == "T.parallel" || p == "T.vectorized" ||
+        p == "T.unroll") {  // with T.grid(n) as i:
+      if (!as || !last) fail("T0237", "a loop is written `for i in T.grid(n):`", c);
+      out.push_back({for_stmt(s, as, c), {}});
+      break;
+    }
+    if (p == "T.Assert" || p == "T.assert_") {
+      Stmt check =
+          make<AssertStmt>(truth(need(c, 0, "condition")), text_of(need(c, 1, "message"), "a message"));
+      frames.push_back({{}, [check](Stmt body) { return tir::seq({check, body}); }});
+    } else if (std::optional<Item> item = scope_form(c, as, s)) {
+      frames.push_back(*std::move(item));
+    } else {
+      fail("T0237", fmt::format("`{}` cannot stand after `with`", p), c);
+    }
+    if (last) out.push_back({nested_body(s->body), {}});
+  }
+  for (size_t i = frames.size(); i-- > 0;) out.back().stmt = frames[i].wrap(out.back().stmt);
+}
+
+// ---------------------------------------------------------------- one statement
+/// T.reads, T.where, … speak about the block or function around them.
+bool Converter::directive(const AstStmt* s, BlockParts* parts, std::vector<Item>& out) {
+  const Ast* c = s->value;
+  const std::string p = path(c->items[0]);
+  auto direct = [&]() -> BlockParts& {
+    if (!parts) fail("T0235", fmt::format("`{}` stands directly in a block", p), c);
+    return *parts;
+  };
+  if (p == "T.func_attr") {
+    if (!current_ || levels_.size() - 1 != size_t(function_level_))
+      fail("T0235", "T.func_attr stands directly in the function", c);
+    for (auto [k, v] : dict(need(c, 0, "attrs"))) current_->attrs.set(k, v);
+    return true;
+  }
+  if (p == "T.reads" || p == "T.writes") {
+    Array<BufferRegion> regions;
+    for (size_t i = 1; i < c->items.size(); ++i)
+      for (const Ast* x : c->items[i]->kind == ExprKind::list || c->items[i]->kind == ExprKind::tuple
+                              ? c->items[i]->items
+                              : std::vector<const Ast*>{c->items[i]})
+        regions.push_back(region(x));
+    auto& slot = p == "T.reads" ? direct().reads : direct().writes;
+    slot = regions;
+    return true;
+  }
+  if (p == "T.where") {
+    const PrimExpr e = truth(need(c, 0, "predicate"));
+    BlockParts& b = direct();
+    b.predicate = b.predicate ? PrimExpr(make<And>(b.predicate, e)) : e;
+    return true;
+  }
+  if (p == "T.block_attr" || p == "T.sblock_attr") {
+    for (auto [k, v] : dict(need(c, 0, "attrs"))) direct().annotations.set(k, v);
+    return true;
+  }
+  if (p == "T.bind") {
+    VarRef v = variable(need(c, 0, "iter_var"));
+    BlockParts& b = direct();
+    for (size_t i = 0; i < b.iter_vars.size(); ++i)
+      if (b.iter_vars[i]->var.get() == v.get()) {
+        b.iter_values.set(i, expr_of(need(c, 1, "value"), v->dtype));
+        return true;
+      }
+    fail("T0234", fmt::format("`{}` is no iterator of this block", v->name), c);
+  }
+  if (p == "T.evaluate") {
+    only(c, 1, {"value"});
+    out.push_back({make<Evaluate>(expr(need(c, 0, "value"))), {}});
+    return true;
+  }
+  if (p == "T.prefetch") {
+    const BufferRegion r = region(need(c, 0, "region"));
+    out.push_back({make<Prefetch>(r->buffer, r->region), {}});
+    return true;
+  }
+  if (c->items[0]->kind == ExprKind::attribute && is_buffer(c->items[0]->items[0]) &&
+      c->items[0]->text == "vstore") {
+    const Buffer b = buffer_of(c->items[0]->items[0]);
+    const Array<PrimExpr> at = exprs(need(c, 0, "indices"));
+    if (at.size() != b->shape.size())
+      fail("T0233",
+           fmt::format("buffer `{}` has {} dimensions and is indexed with {}", b->name, b->shape.size(),
+                       at.size()),
+           c);
+    const Ast* predicate = named(c, "predicate");
+    out.push_back(
+        {tir::store(b, expr(need(c, 1, "value")), at, predicate ? expr(predicate) : PrimExpr()), {}});
+    return true;
+  }
+  if (std::optional<Item> item = scope_form(c, nullptr, s)) {
+    out.push_back(*std::move(item));
+    return true;
+  }
+  return false;
+}
+
+void Converter::assignment(const AstStmt* s, BlockParts* parts, std::vector<Item>& out) {
+  const Ast* t = s->target;
+  if (t->kind == ExprKind::subscript) {
+    if (s->annotation || !s->value) fail("T0221", "an element cannot be declared", t);
+    Stmt st = store(t, s->value, s->name);
+    st.mut()->origin = origin(s);
+    out.push_back({st, {}});
+    return;
+  }
+  const Ast* v = s->value;
+  const std::string p = v && v->kind == ExprKind::call ? path(v->items[0]) : "";
+  if (p.starts_with("T.axis.")) return axis(t, v, parts);
+  if (t->kind != ExprKind::name) fail("T0225", "only a name or an element can be assigned", t);
+  if (!s->name.empty()) fail("T0221", "only elements of buffers can be updated in place", t);
+  const std::string& name = t->text;
+  if (p == "T.match_buffer" && v->items.size() > 1) {
+    const Ast* from = v->items[1];
+    const int outer = implicit_level_;
+    implicit_level_ = int(levels_.size()) - 1;
+    struct Restore {
+      int& x;
+      int v;
+      ~Restore() { x = v; }
+    } restore{implicit_level_, outer};
+    if (from->kind == ExprKind::subscript || is_buffer(from)) {
+      if (!parts) fail("T0235", "T.match_buffer of a region stands directly in a block", v);
+      const BufferRegion r = region(from);
+      Buffer b = buffer_decl(name, v, 1);
+      parts->match_buffers.push_back(make<MatchBufferRegionNode>(b, r));
+      bind(name, b);
+      return;
+    }
+    const VarRef param = variable(from);
+    bool is_param = false;
+    if (current_)
+      for (const VarRef& q : current_->params) is_param = is_param || q.get() == param.get();
+    if (!is_param || !param->dtype.is_handle())
+      fail("T0238", fmt::format("`{}` is no handle parameter of the function", param->name), from);
+    if (current_->buffer_map.contains(param))
+      fail("T0238", fmt::format("parameter `{}` is matched twice", param->name), from);
+    Buffer b = buffer_decl(name, v, 1);
+    current_->buffer_map.set(param, b);
+    bind(name, b);
+    return;
+  }
+  if (p == "T.alloc_buffer" || p == "T.sblock_alloc_buffer") {
+    if (!parts)
+      fail("T0235", "T.alloc_buffer stands directly in a block or function", v,
+           "inside loops use T.allocate");
+    Buffer b = buffer_decl(name, v, 0);
+    parts->alloc_buffers.push_back(b);
+    bind(name, b);
+    return;
+  }
+  if (p == "T.env_thread") {
+    bind(name, var(name, i64));
+    return;
+  }
+  // n = T.int64(): a symbolic size, defined by the buffers that use it.
+  if (DataType d; v && v->kind == ExprKind::call && v->items.size() == 1 && v->named.empty() &&
+                  p.starts_with("T.") && parse_dtype(p.substr(2), &d)) {
+    bind(name, var(name, d));
+    return;
+  }
+  if ((p == "T.var" || p == "T.Var") && v->items.size() == 2) {
+    bind(name, var(name, dtype_of(v->items[1])));
+    return;
+  }
+  if (v && v->kind == ExprKind::call)
+    if (std::optional<Item> item = scope_form(v, t, s)) {
+      if (s->annotation) fail("T0221", "a buffer takes no annotation", s->annotation);
+      out.push_back(*std::move(item));
+      return;
+    }
+  if (!v) fail("T0221", fmt::format("`{}` is declared without a value", name), t);
+  if (is_buffer(v))
+    fail("T0225", fmt::format("buffer `{}` cannot be given a second name", v->text), v,
+         "use T.decl_buffer(shape, dtype, data=A.data)");
+  DataType declared;
+  const Ast* note = s->annotation;
+  if (note && note->kind == ExprKind::call) note = note->items[0];
+  if (note) declared = dtype_of(note);
+  const PrimExpr e = note ? expr_of(v, declared) : expr(v);
+  if (note && e.dtype() != declared)
+    fail("T0230",
+         fmt::format("`{}` of type {} is given a value of type {}", name, to_string(declared),
+                     to_string(e.dtype())),
+         v, "convert it with T.cast");
+  VarRef x = var(name, e.dtype());
+  bind(name, x);
+  const Origin at = origin(s);
+  out.push_back({{}, [x, e, at](Stmt body) -> Stmt {
+                   auto n = make<LetStmt>(x, e, body);
+                   n.mut()->origin = at;
+                   return n;
+                 }});
+}
+
+void Converter::statement(const AstStmt* s, BlockParts* parts, std::vector<Item>& out) {
+  switch (s->kind) {
+    case StmtKind::pass:
+    case StmtKind::failed:
+      return;
+    case StmtKind::expr: {
+      if (is_docstring(s)) return;
+      if (s->value->kind != ExprKind::call) fail("T0239", "this expression does nothing", s->value);
+      if (directive(s, parts, out)) return;
+      out.push_back({make<Evaluate>(expr(s->value)), {}});
+      return;
+    }
+    case StmtKind::assign:
+      return assignment(s, parts, out);
+    case StmtKind::for_:
+      out.push_back({for_stmt(s, s->target, s->value), {}});
+      return;
+    case StmtKind::while_: {
+      const PrimExpr c = truth(s->value);
+      out.push_back({make<While>(c, nested_body(s->body)), {}});
+      return;
+    }
+    case StmtKind::if_: {
+      PrimExpr c;
+      const bool ok = attempt(span(s->value), [&] { c = truth(s->value); });
+      Stmt then_case = nested_body(s->body);
+      Stmt else_case = s->orelse.empty() ? Stmt() : nested_body(s->orelse);
+      if (!ok) throw Failed();
+      auto n = make<IfThenElse>(c, then_case, else_case);
+      n.mut()->origin = origin(s);
+      out.push_back({n, {}});
+      return;
+    }
+    case StmtKind::with:
+      return with_stmt(s, parts, out);
+    case StmtKind::assert_: {
+      const PrimExpr c = truth(s->value);
+      out.push_back(
+          {make<AssertStmt>(c, s->target ? text_of(s->target, "a message") : std::string("assertion failed")),
+           {}});
+      return;
+    }
+    case StmtKind::return_:
+      if (s->value && !is_none(s->value))
+        out.push_back({make<Evaluate>(tir::call({}, "tir.ret", {expr(s->value)})), {}});
+      return;
+    default:
+      fail("T0239", "this statement has no meaning in a tensor program", span(s));
+  }
+}
+
+// ---------------------------------------------------------------- functions
+PrimFunc Converter::prim_func(const AstStmt* s) {
+  bool rootless = false;
+  for (const Ast* d : s->decorators)
+    if (d->kind == ExprKind::call && path(d->items[0]) == "T.prim_func")
+      for (const auto& [n, v] : d->named) {
+        if (n == "root")
+          rootless = v->text == "False";
+        else if (n != "private" && n != "check_well_formed" && n != "s_tir")
+          fail("T0223", fmt::format("T.prim_func has no argument `{}`", n), v);
+      }
+  auto f = make<PrimFuncNode>();
+  struct Current {
+    PrimFuncNode*& slot;
+    PrimFuncNode* old;
+    ~Current() { slot = old; }
+  } current{current_, current_};
+  current_ = f.mut();
+  function_level_ = int(levels_.size()) - 1;
+  implicit_level_ = function_level_;
+  saw_block_ = false;
+  loop_ranges_.clear();
+  std::unordered_set<std::string> seen;
+  // Scalars first: a shape may use one that comes later.
+  auto head = [&](const AstParam& p) -> const Ast* {
+    const Ast* a = p.annotation;
+    return a && (a->kind == ExprKind::call || a->kind == ExprKind::subscript) ? a->items[0] : a;
+  };
+  bool ok = true;
+  for (const AstParam& p : s->params) {
+    const Span where{tree_.source, p.begin, p.end};
+    if (!seen.insert(p.name).second) {
+      problems_.add("T0212", fmt::format("parameter `{}` is defined twice", p.name), where);
+      ok = false;
+    }
+    const Ast* h = head(p);
+    const std::string kind = h ? path(h) : "T.handle";
+    VarRef v;
+    if (kind == "T.Buffer")
+      v = var(p.name + "_handle", DataType::handle());
+    else {
+      DataType t = DataType::handle();
+      const bool known = kind == "T.Ptr" || (kind.starts_with("T.") && parse_dtype(kind.substr(2), &t));
+      if (!known) {
+        problems_.add("T0224", fmt::format("parameter `{}` has no type of tensor programs", p.name),
+                      h ? span(h) : where, "T.Buffer((…), \"float32\"), T.handle, T.int64, …");
+        ok = false;
+        bind(p.name, make<PoisonObj>());
+        continue;
+      }
+      v = var(p.name, t);
+      bind(p.name, v);
+    }
+    current_->params.push_back(v);
+  }
+  size_t index = 0;
+  for (const AstParam& p : s->params) {
+    if (!ok) break;
+    const VarRef v = current_->params[index++];
+    const Ast* h = head(p);
+    if (!h || path(h) != "T.Buffer") continue;
+    if (p.annotation == h) {
+      problems_.add("T0224", fmt::format("buffer `{}` has no shape", p.name), span(h));
+      bind(p.name, make<PoisonObj>());
+      continue;
+    }
+    if (!attempt(span(p.annotation), [&] {
+          Buffer b = buffer_decl(p.name, p.annotation, 0);
+          current_->buffer_map.set(v, b);
+          bind(p.name, b);
+        }))
+      bind(p.name, make<PoisonObj>());
+  }
+  implicit_level_ = -1;
+  if (s->annotation && !is_none(s->annotation))
+    attempt(span(s->annotation), [&] {
+      current_->ret_type =
+          dtype_of(s->annotation->kind == ExprKind::call ? s->annotation->items[0] : s->annotation);
+    });
+
+  BlockParts parts;
+  Stmt body = block_body(s->body, &parts);
+  // Parameters in order, whether declared in the signature or matched.
+  Map<VarRef, Buffer> ordered;
+  for (const VarRef& p : current_->params)
+    if (auto b = current_->buffer_map.find(p)) ordered.set(p, *b);
+  current_->buffer_map = ordered;
+  if (!parts.iter_vars.empty()) fail("T0235", "iterators are declared in a block", span(s));
+  const auto* realize = body.as<BlockRealize>();
+  const bool single = realize && realize->block->iter_vars.empty();
+  const bool says = !parts.alloc_buffers.empty() || !parts.annotations.empty() || parts.init ||
+                    !parts.match_buffers.empty() || parts.reads || parts.writes || parts.predicate;
+  if (says || (saw_block_ && !single && !rootless)) {
+    auto root = make<Block>(Array<IterVar>(), parts.reads.value_or(Array<BufferRegion>()),
+                            parts.writes.value_or(Array<BufferRegion>()), std::string("root"), body,
+                            parts.init, parts.alloc_buffers, parts.match_buffers, parts.annotations);
+    body = make<BlockRealize>(Array<PrimExpr>(), parts.predicate ? parts.predicate : true_(), root);
+  }
+  current_->body = body;
+  return f;
+}
+
+}  // namespace tenon::script
