@@ -42,6 +42,7 @@ IntInterval relax(const PrimExpr& e, const Domain& domain, Analyzer& analyzer) {
 
 class Detector {
  public:
+  explicit Detector(Analyzer& analyzer) : analyzer_(analyzer) {}
   AccessRegions run(const Ref<Block>& block) {
     root_ = block.get();
     for (const IterVar& v : block->iter_vars) analyzer_.bind(v->var, v->dom);
@@ -246,7 +247,7 @@ class Detector {
   }
 
   const Block* root_ = nullptr;
-  Analyzer analyzer_;
+  Analyzer& analyzer_;
   Domain domain_;
   VarMap lets_;
   std::unordered_set<const Var*> hidden_;
@@ -256,7 +257,13 @@ class Detector {
 
 }  // namespace
 
-AccessRegions detect_access_regions(const Ref<tir::Block>& block) { return Detector().run(block); }
+AccessRegions detect_access_regions(const Ref<tir::Block>& block) {
+  Analyzer analyzer;
+  return Detector(analyzer).run(block);
+}
+AccessRegions detect_access_regions(const Ref<tir::Block>& block, Analyzer& analyzer) {
+  return Detector(analyzer).run(block);
+}
 
 tir::BufferRegion union_regions(const std::vector<tir::BufferRegion>& regions,
                                 const std::unordered_map<const tir::Var*, tir::Range>& domain,

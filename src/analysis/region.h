@@ -9,6 +9,8 @@ struct AccessRegions { Array<tir::BufferRegion> reads, writes; bool opaque = fal
 /// Regions that `block`'s body and init touch, over all values of the loops inside it, in terms of its
 /// iterators; buffers allocated inside are left out. `opaque`: an access could not be analysed.
 AccessRegions detect_access_regions(const Ref<tir::Block>& block);
+/// The same where more is known of the variables around the block; those inside are bound in `analyzer`.
+AccessRegions detect_access_regions(const Ref<tir::Block>& block, Analyzer& analyzer);
 /// Smallest box of regions (same buffer) when `domain` variables move over their ranges.
 tir::BufferRegion union_regions(const std::vector<tir::BufferRegion>& regions, const std::unordered_map<const tir::Var*, tir::Range>& domain, Analyzer& analyzer);
 /// b covers a, provably.

@@ -1,0 +1,170 @@
+// SPDX-License-Identifier: Apache-2.0
+// compact_buffer_allocation
+//   before: for i: B = alloc((64, 64)); for j: B[i * 4 + j, 0] = …
+//   after:  for i: B = alloc((4, 1)); for j: B[j, 0] = …
+// A dimension shrinks when the box of its accesses is provably smaller. Buffers whose address escapes keep
+// their shape.
+// Needs: opaque blocks. Keeps: loops, and the values of every element that is accessed.
+#include "pass/tensor/lowering.h"
+
+namespace tenon {
+
+using namespace tir;
+
+namespace {
+
+class Compact : public tensor_detail::Rewriter {
+ public:
+  Stmt stmt(const Stmt& s) override {
+    if (!s) return s;
+    if (const auto* n = s.as<For>()) {
+      analyzer_.bind(n->loop_var, range(n->min, n->extent));
+      return below(s);
+    }
+    if (const auto* n = s.as<IfThenElse>()) {
+      Stmt yes, no;
+      {
+        Analyzer::Scope in = analyzer_.assume(n->condition);
+        yes = stmt(n->then_case);
+      }
+      if (n->else_case) {
+        Analyzer::Scope in = analyzer_.assume(logical_not(n->condition));
+        no = stmt(n->else_case);
+      }
+      const PrimExpr c = expr(n->condition);
+      return tensor_detail::edited<IfThenElse>(s, [&](IfThenElse* m) {
+        m->condition = c;
+        m->then_case = yes;
+        m->else_case = no;
+      });
+    }
+    if (const auto* n = s.as<Block>()) {
+      Array<Buffer> allocs;
+      if (!n->alloc_buffers.empty()) {
+        Ref<Block> open(n);
+        open.edit()->alloc_buffers = Array<Buffer>();
+        Analyzer& known = analyzer_;
+        const AccessRegions regions = detect_access_regions(open, known);
+        for (const Buffer& b : n->alloc_buffers) allocs.push_back(regions.opaque ? b : compacted(b, regions));
+      }
+      forget();
+      auto moved = [&](const Array<BufferRegion>& a) {
+        return a.map([&](const BufferRegion& r) {
+          auto it = changes_.find(r->buffer.get());
+          if (it == changes_.end()) return r;
+          Array<Range> box;
+          for (size_t i = 0; i < r->region.size(); ++i)
+            box.push_back(range(shifted(r->region[i]->min, it->second.mins[i]), r->region[i]->extent));
+          return make<BufferRegionNode>(it->second.buffer, box);
+        });
+      };
+      const Stmt out = below(s);
+      return tensor_detail::edited<Block>(out, [&](Block* b) {
+        b->alloc_buffers = allocs;
+        b->reads = moved(b->reads);
+        b->writes = moved(b->writes);
+      });
+    }
+    if (const auto* n = s.as<BufferStore>()) {
+      const PrimExpr value = expr(n->value), predicate = expr(n->predicate);
+      auto it = changes_.find(n->buffer.get());
+      Array<PrimExpr> at = n->indices.map([&](const PrimExpr& e) { return expr(e); });
+      return tensor_detail::edited<BufferStore>(s, [&](BufferStore* m) {
+        m->value = value;
+        m->predicate = predicate;
+        m->indices = it == changes_.end() ? at : indices(it->second, at);
+        if (it != changes_.end()) m->buffer = it->second.buffer;
+      });
+    }
+    return below(s);
+  }
+  PrimExpr expr(const PrimExpr& e) override {
+    if (!e) return e;
+    if (const auto* n = e.as<BufferLoad>()) {
+      auto it = changes_.find(n->buffer.get());
+      if (it != changes_.end())
+        return load(it->second.buffer,
+                    indices(it->second, n->indices.map([&](const PrimExpr& i) { return expr(i); })),
+                    expr(n->predicate));
+    }
+    return below(e);
+  }
+
+ private:
+  struct Change {
+    Buffer buffer;
+    std::vector<PrimExpr> mins;
+  };
+
+  PrimExpr shifted(const PrimExpr& e, const PrimExpr& min) {
+    return is_zero(min) ? e : e.dtype() == i64 ? analyzer_.simplify(e - min) : e - min;
+  }
+  Array<PrimExpr> indices(const Change& c, const Array<PrimExpr>& at) {
+    Array<PrimExpr> out;
+    for (size_t i = 0; i < at.size(); ++i) out.push_back(shifted(at[i], c.mins[i]));
+    return out;
+  }
+
+  Buffer compacted(const Buffer& b, const AccessRegions& regions) {
+    if (!b->strides.empty() || b->elem_offset || !b->axis_separators.empty()) return b;
+    std::vector<BufferRegion> all;
+    for (const auto* list : {&regions.reads, &regions.writes})
+      for (const BufferRegion& r : *list) {
+        if (r->buffer.same_as(b))
+          all.push_back(r);
+        else if (r->buffer->data.same_as(b->data))
+          return b;  // a second view
+      }
+    if (all.empty()) return b;
+    const BufferRegion box = union_regions(all, {}, analyzer_);
+    Change c;
+    Array<PrimExpr> shape;
+    bool changed = false;
+    for (size_t i = 0; i < b->shape.size(); ++i) {
+      PrimExpr extent = analyzer_.simplify(box->region[i]->extent);
+      PrimExpr min = analyzer_.simplify(box->region[i]->min);
+      const ConstBound top = analyzer_.bound(extent);
+      if (top.max != ConstBound::pos_inf && top.max >= 0) extent = tensor_detail::imm(top.max);
+      const bool smaller =
+          defined_here(extent) && defined_here(min) && analyzer_.can_prove(lt(extent, b->shape[i]));
+      // A constant size is worth having even when it is not provably smaller, but only for small ones.
+      const bool constant =
+          as_int(extent) && !as_int(b->shape[i]) && *as_int(extent) <= 4096 && defined_here(min);
+      if (!smaller && !constant) {
+        extent = b->shape[i];
+        min = tensor_detail::imm(0);
+      } else {
+        changed = true;
+      }
+      shape.push_back(extent);
+      c.mins.push_back(min);
+    }
+    if (!changed) return b;
+    c.buffer = b;
+    c.buffer.edit()->shape = shape;
+    c.buffer.edit()->data = var(b->data->name, b->data->dtype);
+    changes_[b.get()] = c;
+    return c.buffer;
+  }
+  /// No loads: an allocation's size is known before its block runs.
+  static bool defined_here(const PrimExpr& e) {
+    bool ok = true;
+    pre_order(e, [&](const ObjectRef& n) {
+      ok = ok && !n.is<BufferLoad>() && !n.is<Call>();
+      return ok;
+    });
+    return ok;
+  }
+
+  Analyzer analyzer_;
+  std::unordered_map<const BufferNode*, Change> changes_;
+};
+
+}  // namespace
+
+IRModule compact_buffer_allocation(IRModule module, PassContext&) {
+  return tensor_detail::map_bodies(
+      module, [](const std::string&, const PrimFunc& f) { return Compact().stmt(f->body); });
+}
+
+}  // namespace tenon

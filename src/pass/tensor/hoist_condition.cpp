@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+// hoist_condition
+//   before: for i: if n > 4: B[i] = …
+//   after:  if n > 4: for i: B[i] = …
+// Only conditions without memory accesses and divisions move, and only past serial and unrolled loops.
+// Needs: nothing. Keeps: what runs.
+#include "pass/tensor/lowering.h"
+
+namespace tenon {
+
+using namespace tir;
+
+namespace {
+
+bool is_plain(const PrimExpr& e) {
+  bool ok = true;
+  pre_order(e, [&](const ObjectRef& n) {
+    if (n.is<BufferLoad>() || n.is<Call>()) ok = false;
+    auto constant = [](const PrimExpr& d) { return as_int(d) && *as_int(d) != 0; };
+    if (const auto* d = n.as<FloorDiv>()) ok = ok && constant(d->b);
+    if (const auto* d = n.as<FloorMod>()) ok = ok && constant(d->b);
+    if (const auto* d = n.as<Div>()) ok = ok && constant(d->b);
+    if (const auto* d = n.as<Mod>()) ok = ok && constant(d->b);
+    return ok;
+  });
+  return ok;
+}
+
+class Hoist : public tensor_detail::Rewriter {
+ public:
+  Stmt stmt(const Stmt& s) override {
+    if (!s) return s;
+    const Stmt r = below(s);
+    const auto* n = r.as<For>();
+    if (!n || (n->kind != ForKind::serial && n->kind != ForKind::unrolled)) return r;
+    const auto* c = n->body.as<IfThenElse>();
+    if (!c || c->else_case || tensor_detail::mentions(c->condition, n->loop_var.get()) ||
+        !is_plain(c->condition))
+      return r;
+    const Stmt loop = tensor_detail::edited<For>(r, [&](For* m) { m->body = c->then_case; });
+    return make<IfThenElse>(c->condition, loop, Stmt());
+  }
+};
+
+}  // namespace
+
+IRModule hoist_condition(IRModule module, PassContext&) {
+  return tensor_detail::map_bodies(
+      module, [](const std::string&, const PrimFunc& f) { return Hoist().stmt(f->body); });
+}
+
+}  // namespace tenon

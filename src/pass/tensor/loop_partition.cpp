@@ -1,0 +1,205 @@
+// SPDX-License-Identifier: Apache-2.0
+// loop_partition
+//   before: for i in n: if 1 <= i and i < 9: B[i] = A[i - 1] else: B[i] = 0
+//   after:  for i in [0, 1): …;  for i in [1, 9): B[i] = A[i - 1];  for i in [9, n): …
+// Innermost serial loops are cut where their conditions (also predicates of vector accesses and lazy
+// selections) change; in the middle part the conditions are known to hold and vanish. The first iteration of
+// a reduction is split from the others. Loops beyond a size limit stay whole.
+// Needs: flat loops, simplified conditions. Keeps: the order of iterations.
+#include "pass/tensor/lowering.h"
+
+namespace tenon {
+
+using namespace tir;
+using tensor_detail::imm;
+
+namespace {
+
+constexpr int64_t node_limit = 600;
+
+class Partition : public tensor_detail::Rewriter {
+ public:
+  Stmt stmt(const Stmt& s) override {
+    if (!s) return s;
+    const Stmt r = below(s);
+    const auto* n = r.as<For>();
+    if (!n || n->kind != ForKind::serial || n->loop_var->dtype != i64) return r;
+    if (as_int(n->extent) && *as_int(n->extent) < 2) return r;
+    if (tensor_detail::size_of(r, node_limit) > node_limit) return r;
+    if (Stmt peeled = first_iteration(r)) return peeled;
+    return middle(r);
+  }
+  PrimExpr expr(const PrimExpr& e) override { return e; }
+
+ private:
+  static Stmt part(const For& n, const PrimExpr& min, const PrimExpr& extent, const Stmt& body, bool fresh) {
+    VarRef v = fresh ? var(n.loop_var->name) : n.loop_var;
+    Stmt b = body;
+    if (fresh) b = rename_definitions(substitute(b, {{n.loop_var.get(), v}}));
+    Ref<For> f(&n);
+    For* m = f.edit();
+    m->loop_var = v;
+    m->min = min;
+    m->extent = extent;
+    m->body = b;
+    return f;
+  }
+  /// Conditions replaced by what they are known to be.
+  static Stmt decided(const Stmt& s, const std::vector<PrimExpr>& conditions, bool value) {
+    return rewrite_any(s,
+                       [&](const ObjectRef& n) -> ObjectRef {
+                         for (const PrimExpr& c : conditions)
+                           if (n.get() == c.get()) return PrimExpr::int_imm(value, c.dtype());
+                         return {};
+                       })
+        .cast<StmtNode>();
+  }
+
+  /// if v == min: init  –  the first iteration stands alone.
+  Stmt first_iteration(const Stmt& s) {
+    const auto& n = *s.as<For>();
+    std::vector<PrimExpr> found;
+    pre_order(n.body, [&](const ObjectRef& x) {
+      if (const auto* b = x.as<IfThenElse>())
+        collect(b->condition, [&](const PrimExpr& c) {
+          const auto* e = c.as<EQ>();
+          if (e && e->a.same_as(n.loop_var) && analyzer_.can_prove_equal(e->b, n.min)) found.push_back(c);
+        });
+      return !x.is<BufferNode>();
+    });
+    if (found.empty()) return {};
+    const Stmt first = substitute(decided(n.body, found, true), {{n.loop_var.get(), n.min}});
+    const PrimExpr rest = analyzer_.simplify(n.extent - 1);
+    Stmt others = part(n, analyzer_.simplify(n.min + 1), rest, decided(n.body, found, false), true);
+    Stmt lead = first;
+    if (!as_int(n.extent)) lead = make<IfThenElse>(analyzer_.simplify(ge(n.extent, imm(1))), first, Stmt());
+    return seq({lead, others});
+  }
+
+  /// The parts of a conjunction.
+  template <class F>
+  static void collect(const PrimExpr& condition, F f) {
+    std::vector<PrimExpr> todo{condition};
+    while (!todo.empty()) {
+      PrimExpr c = todo.back();
+      todo.pop_back();
+      if (const auto* a = c.as<And>()) {
+        todo.push_back(a->b);
+        todo.push_back(a->a);
+      } else {
+        f(c);
+      }
+    }
+  }
+
+  Stmt middle(const Stmt& s) {
+    const auto& n = *s.as<For>();
+    bool innermost = true;
+    std::vector<PrimExpr> conditions;
+    std::unordered_map<const Var*, bool> defined;  // inside the loop
+    pre_order(n.body, [&](const ObjectRef& x) {
+      auto take = [&](const PrimExpr& c) {
+        if (c) collect(c, [&](const PrimExpr& p) { conditions.push_back(p); });
+      };
+      if (x.is<For>() || x.is<tir::While>()) innermost = false;
+      if (const auto* l = x.as<LetStmt>()) defined[l->var.get()] = true;
+      if (const auto* l = x.as<Let>()) defined[l->var.get()] = true;
+      if (const auto* b = x.as<IfThenElse>()) take(b->condition);
+      if (const auto* b = x.as<BufferStore>()) take(b->predicate);
+      if (const auto* b = x.as<BufferLoad>()) take(b->predicate);
+      if (const auto* b = x.as<Call>(); b && b->op == "tir.if_then_else") take(b->args[0]);
+      if (const auto* b = x.as<Select>(); b && b->condition.dtype().is_vector()) take(b->condition);
+      return !x.is<BufferNode>();
+    });
+    if (!innermost || conditions.empty()) return s;
+    const PrimExpr end = n.min + n.extent;
+    PrimExpr low = n.min, high = end;
+    std::vector<PrimExpr> decided_;
+    for (const PrimExpr& c : conditions) {
+      // Scalar a·v + r < 0, or vectors base + [0, lanes)·stride < bound: the lane that decides.
+      PrimExpr below_;  // must be negative
+      auto side = [&](const PrimExpr& e, bool largest) -> PrimExpr {
+        if (e.dtype().is_scalar()) return e;
+        if (const auto* b = e.as<Broadcast>()) return b->value;
+        const auto* r = e.as<Ramp>();
+        const auto stride = r ? as_int(r->stride) : std::nullopt;
+        if (!stride) return {};
+        return (*stride > 0) == largest ? r->base + imm(*stride * (r->lanes - 1)) : r->base;
+      };
+      PrimExpr a, b;
+      bool or_equal = false;
+      if (const auto* x = c.as<LT>())
+        a = x->a, b = x->b;
+      else if (const auto* y = c.as<LE>())
+        a = y->a, b = y->b, or_equal = true;
+      else
+        continue;
+      if (a.dtype().element() != i64) continue;
+      a = side(a, true);
+      b = side(b, false);
+      if (!a || !b) continue;
+      below_ = a - b - imm(or_equal ? 1 : 0);
+      const auto form = affine_form(below_, {n.loop_var}, analyzer_);
+      if (!form || form->terms.size() != 1 || form->terms[0].second == 0) continue;
+      bool outside = true;
+      for (const VarRef& v : free_vars(form->base))
+        outside = outside && !defined.count(v.get()) && !v.same_as(n.loop_var);
+      pre_order(form->base, [&](const ObjectRef& x) {
+        outside = outside && !x.is<BufferLoad>() && !x.is<Call>();
+        return outside;
+      });
+      if (!outside) continue;
+      const int64_t k = form->terms[0].second;
+      if (k > 0) {
+        // k·v < -base: v < ceil(-base / k)
+        high = min(high, floordiv(imm(0) - form->base + imm(k - 1), imm(k)));
+      } else {
+        // |k|·v > base: v ≥ floor(base / |k|) + 1
+        low = max(low, floordiv(form->base, imm(-k)) + imm(1));
+      }
+      decided_.push_back(c);
+    }
+    if (decided_.empty()) return s;
+    low = analyzer_.simplify(min(low, end));
+    high = analyzer_.simplify(max(min(high, end), low));
+    const PrimExpr n_low = analyzer_.simplify(low - n.min), n_mid = analyzer_.simplify(high - low),
+                   n_high = analyzer_.simplify(end - high);
+    if (auto m = as_int(n_mid); m && *m <= 0) return s;
+    Array<Stmt> out;
+    if (!is_zero(n_low)) out.push_back(part(n, n.min, n_low, n.body, true));
+    out.push_back(part(n, low, n_mid, simplified(decided(n.body, decided_, true)), false));
+    if (!is_zero(n_high)) out.push_back(part(n, high, n_high, n.body, true));
+    return seq(out);
+  }
+
+  /// A predicate that is true on all lanes is none.
+  static Stmt simplified(const Stmt& s) {
+    auto whole = [](const PrimExpr& p) {
+      const auto* b = p.as<Broadcast>();
+      return p && (is_one(p) || (b && is_one(b->value)));
+    };
+    Stmt r = simplify(s);
+    return rewrite(
+        r,
+        [&](const BufferStore& n) -> Stmt {
+          return whole(n.predicate) ? store(n.buffer, n.value, n.indices) : Stmt();
+        },
+        [&](const BufferLoad& n) -> PrimExpr {
+          return whole(n.predicate) ? load(n.buffer, n.indices) : PrimExpr();
+        },
+        [&](const Select& n) -> PrimExpr { return whole(n.condition) ? n.true_value : PrimExpr(); });
+  }
+
+  Analyzer analyzer_;
+};
+
+}  // namespace
+
+IRModule loop_partition(IRModule module, PassContext&) {
+  return tensor_detail::map_bodies(module, [](const std::string&, const PrimFunc& f) -> Stmt {
+    const Stmt r = Partition().stmt(f->body);
+    return r.same_as(f->body) ? r : simplify(r, true);
+  });
+}
+
+}  // namespace tenon

@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+// lower_opaque_block
+//   before: with T.block(): B = T.alloc_buffer((4,)); body
+//   after:  B = T.allocate((4,)): body
+// Loops of one iteration become their body. Annotations "pragma_…" of blocks become attributes of the body.
+// Needs: opaque blocks without matches. Keeps: loops and accesses.
+#include "pass/tensor/lowering.h"
+
+namespace tenon {
+
+using namespace tir;
+
+namespace {
+
+class Lower : public tensor_detail::Rewriter {
+ public:
+  Stmt stmt(const Stmt& s) override {
+    if (!s) return s;
+    if (const auto* n = s.as<BlockRealize>()) {
+      if (!n->iter_values.empty())
+        tensor_detail::refuse("T0805", fmt::format("block '{}' still has iterators", n->block->name), s,
+                              "run convert_blocks_to_opaque first");
+      Stmt body = stmt(n->block);
+      if (n->predicate && !is_one(n->predicate)) body = make<IfThenElse>(n->predicate, body, Stmt());
+      return body;
+    }
+    if (const auto* n = s.as<Block>()) {
+      if (!n->match_buffers.empty())
+        tensor_detail::refuse("T0805", fmt::format("block '{}' still has matched buffers", n->name), s,
+                              "run lower_match_buffer first");
+      Stmt body = stmt(n->body);
+      if (!body->origin && n->origin) body.edit()->origin = n->origin;
+      for (size_t i = n->alloc_buffers.size(); i-- > 0;)
+        body = make<Allocate>(n->alloc_buffers[i], body, AttrMap());
+      for (const auto& [key, value] : n->annotations) {
+        if (!key.starts_with("pragma_")) continue;
+        PrimExpr v = tensor_detail::imm(1);
+        if (auto i = value.try_as<int64_t>())
+          v = tensor_detail::imm(*i);
+        else if (auto e = value.try_as<PrimExpr>(); e && *e)
+          v = *e;
+        body = make<AttrStmt>(ObjectRef(), key, v, body);
+      }
+      return body;
+    }
+    if (const auto* n = s.as<For>()) {
+      if (n->kind == ForKind::thread_binding)
+        tensor_detail::refuse("T0807",
+                              fmt::format("loop '{}' is bound to '{}', which this target does not have",
+                                          n->loop_var->name, n->thread_tag),
+                              s, "use parallel instead");
+      if (is_one(n->extent)) return stmt(substitute(n->body, {{n->loop_var.get(), n->min}}));
+    }
+    return below(s);
+  }
+};
+
+}  // namespace
+
+IRModule lower_opaque_block(IRModule module, PassContext&) {
+  return tensor_detail::map_bodies(
+      module, [](const std::string&, const PrimFunc& f) { return Lower().stmt(f->body); });
+}
+
+}  // namespace tenon

@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the passes of this folder share: a rewriting walk over statements that never touches buffers, and the
+// loop over a module's functions.
+#pragma once
+#include <fmt/format.h>
+
+#include "analysis/region.h"
+#include "pass/tensor/passes.h"
+
+namespace tenon::tensor_detail {
+
+/// Rewrites statements and expressions top-down; the default keeps a node and rewrites what is below.
+/// Buffers, regions and iterators are kept. Statements nest as deep as the verifier allows (kMaxNesting).
+class Rewriter {
+ public:
+  virtual ~Rewriter() = default;
+  virtual tir::Stmt stmt(const tir::Stmt& s) { return s ? below(s) : s; }
+  virtual PrimExpr expr(const PrimExpr& e) { return e ? below(e) : e; }
+
+ protected:
+  tir::Stmt below(const tir::Stmt& s) { return map_children(s, visitor()).cast<tir::StmtNode>(); }
+  PrimExpr below(const PrimExpr& e) {
+    if (e.is<tir::Var>() || e.is<tir::IntImm>() || e.is<tir::FloatImm>()) return e;
+    // Shared expressions are rewritten once: a fused program's value is a graph, not a tree.
+    if (auto it = memo_.find(e.get()); it != memo_.end()) return it->second.second;
+    PrimExpr r(map_children(e, visitor()).cast<tir::PrimExprNode>());
+    memo_.emplace(e.get(), std::pair{e, r});
+    return r;
+  }
+  /// To be called when `expr` would answer differently from now on.
+  void forget() { memo_.clear(); }
+
+ private:
+  struct Visit {
+    Rewriter* self;
+    ObjectRef operator()(const ObjectRef& c) const {
+      if (c.is<tir::StmtNode>()) return self->stmt(c.cast<tir::StmtNode>());
+      if (c.is<tir::PrimExprNode>()) return self->expr(PrimExpr(c.cast<tir::PrimExprNode>()));
+      return c;
+    }
+  };
+  const Visit& visitor() { return visit_; }
+  Visit visit_{this};
+  std::unordered_map<const Object*, std::pair<PrimExpr, PrimExpr>> memo_;
+};
+
+inline tir::Stmt no_op() { return make<tir::Evaluate>(PrimExpr::int_imm(0, i32)); }
+inline bool is_no_op(const tir::Stmt& s) {
+  const auto* e = s.as<tir::Evaluate>();
+  return !s || (e && e->value.is<tir::IntImm>());
+}
+inline PrimExpr imm(int64_t v) { return PrimExpr::int_imm(v, i64); }
+
+/// `s` with its fields changed by f, a function of `Node*`.
+template <class Node, class F>
+tir::Stmt edited(const tir::Stmt& s, F f) {
+  Ref<Node> r = s.cast<Node>();
+  f(r.edit());
+  return r;
+}
+
+/// Each tensor program that is not yet a kernel, its body mapped; null or the same body: unchanged.
+template <class F>
+IRModule map_bodies(const IRModule& module, F f) {
+  return module.map_prim([&](const std::string& name, const tir::PrimFunc& func) -> ObjectRef {
+    if (func->attrs.contains("tenon.kernel") || !func->body) return {};
+    tir::Stmt body = f(name, func);
+    if (!body || body.same_as(func->body)) return {};
+    tir::PrimFunc out = func;
+    out.edit()->body = body;
+    return out;
+  });
+}
+
+/// Does e mention v (buffers' shapes not counted)?
+bool mentions(const ObjectRef& e, const tir::Var* v);
+/// Number of nodes below and including s, counted up to `limit`.
+int64_t size_of(const tir::Stmt& s, int64_t limit);
+/// T0810 and so on: a located refusal.
+[[noreturn]] void refuse(std::string code, std::string message, const tir::Stmt& at, std::string hint = {});
+
+}  // namespace tenon::tensor_detail

@@ -1,0 +1,141 @@
+// SPDX-License-Identifier: Apache-2.0
+// make_packed_api
+//   before: def f(A: T.Buffer((n, 4), "float32"), k: T.int32): body
+//   after:  def f(buffers: handle, scalars: handle, context: handle):
+//             A = T.kernel_buffer(buffers, 0); k = T.Cast("int32", T.kernel_scalar(scalars, 0)); n = …; body
+// The kernel's calling convention (runtime/kernel.h). Attributes: "tenon.kernel", "global_symbol" (the
+// module's name for it when it has none), "tenon.asserts" (messages of the assertions in program order). A
+// function that another one calls by `tir.call_prim_func` stays as it is, with "tenon.internal": its data
+// pointers and scalars are its parameters. Needs: flat buffers. Keeps: the body.
+#include <set>
+#include <unordered_set>
+
+#include "pass/tensor/lowering.h"
+
+namespace tenon {
+
+using namespace tir;
+
+std::vector<VarRef> kernel_scalars(const PrimFunc& f) {
+  std::vector<VarRef> out;
+  std::unordered_set<const Var*> seen;
+  for (const VarRef& p : f->params) {
+    if (f->buffer_map.contains(p) || p->dtype.is_handle()) continue;
+    out.push_back(p);
+    seen.insert(p.get());
+  }
+  for (const VarRef& p : f->params) {
+    auto b = f->buffer_map.find(p);
+    if (!b) continue;
+    for (const PrimExpr& d : (*b)->shape)
+      if (const auto* v = d.as<Var>(); v && seen.insert(v).second) out.push_back(VarRef(Ref<Var>(v)));
+  }
+  return out;
+}
+
+namespace {
+
+Array<std::string> assertions(const Stmt& s) {
+  Array<std::string> out;
+  pre_order(s, [&](const ObjectRef& n) {
+    if (const auto* a = n.as<AssertStmt>()) out.push_back(a->message);
+    return n.is<StmtNode>() || n.is<ArrayObj>();
+  });
+  return out;
+}
+
+PrimExpr scalar(const VarRef& scalars, int64_t k, DataType t) {
+  const PrimExpr bits = call(i64, "tir.kernel_scalar", {scalars, tensor_detail::imm(k)});
+  if (t == i64) return bits;
+  if (t.is_float()) return cast(t, call(f64, "tir.reinterpret", {bits}));
+  return cast(t, bits);
+}
+
+PrimFunc packed(const std::string& name, const PrimFunc& f) {
+  if (!f->ret_type.is_void())
+    fail("T0809", fmt::format("function '{}' returns a value, kernels write their results to buffers", name),
+         {}, "give it an output parameter");
+  pre_order(f->body, [&](const ObjectRef& n) {
+    if (n.is<Block>() || n.is<BlockRealize>())
+      fail("T0805", fmt::format("function '{}' still has blocks", name), {},
+           "run the passes before make_packed_api");
+    const Buffer* b = nullptr;
+    if (const auto* l = n.as<BufferLoad>())
+      b = &l->buffer;
+    else if (const auto* s = n.as<BufferStore>())
+      b = &s->buffer;
+    if (b && (*b)->shape.size() != 1)
+      fail("T0805", fmt::format("buffer '{}' of function '{}' is not flat", (*b)->name, name), {},
+           "run flatten_buffer first");
+    return !n.is<BufferNode>();
+  });
+  VarRef buffers = var("buffers", DataType::handle()), scalars = var("scalars", DataType::handle()),
+         context = var("context", DataType::handle());
+  struct Binding {
+    VarRef var;
+    PrimExpr value;
+  };
+  std::vector<Binding> bindings;
+  int64_t k = 0;
+  for (const VarRef& p : f->params) {
+    auto b = f->buffer_map.find(p);
+    if (!b && !p->dtype.is_handle()) continue;
+    bindings.push_back({b ? (*b)->data : p,
+                        call(DataType::handle(), "tir.kernel_buffer", {buffers, tensor_detail::imm(k++)})});
+  }
+  k = 0;
+  for (const VarRef& v : kernel_scalars(f)) bindings.push_back({v, scalar(scalars, k++, v->dtype)});
+  Stmt body = f->body;
+  for (size_t i = bindings.size(); i-- > 0;) body = make<LetStmt>(bindings[i].var, bindings[i].value, body);
+  PrimFunc out = f;
+  PrimFuncNode* n = out.edit();
+  n->params = {buffers, scalars, context};
+  n->buffer_map = Map<VarRef, Buffer>();
+  n->body = body;
+  n->attrs.set("tenon.kernel", Any(true));
+  if (!n->attrs.contains("global_symbol")) n->attrs.set("global_symbol", Any(name));
+  Array<std::string> messages = assertions(body);
+  if (!messages.empty()) n->attrs.set("tenon.asserts", Any(messages));
+  return out;
+}
+
+/// A function called by others: the data pointer itself is the parameter.
+PrimFunc internal(const std::string& name, const PrimFunc& f) {
+  size_t given = 0;
+  for (const VarRef& p : f->params) given += !f->buffer_map.contains(p) && !p->dtype.is_handle();
+  if (kernel_scalars(f).size() != given)
+    fail("T0809",
+         fmt::format("function '{}' is called by another and has a symbolic dimension that is no parameter",
+                     name),
+         {}, "pass the dimension as a scalar");
+  PrimFunc out = f;
+  PrimFuncNode* n = out.edit();
+  Array<VarRef> params;
+  for (const VarRef& p : f->params) {
+    auto b = f->buffer_map.find(p);
+    params.push_back(b ? (*b)->data : p);
+  }
+  n->params = params;
+  n->buffer_map = Map<VarRef, Buffer>();
+  n->attrs.set("tenon.internal", Any(true));
+  return out;
+}
+
+}  // namespace
+
+IRModule make_packed_api(IRModule module, PassContext&) {
+  std::set<std::string> called;
+  for (const auto& [name, f] : module.functions())
+    if (const auto* p = f.as<PrimFuncNode>())
+      pre_order(p->body, [&](const ObjectRef& n) {
+        if (const auto* c = n.as<Call>(); c && c->op == "tir.call_prim_func" && !c->args.empty())
+          if (const auto* s = c->args[0].as<StringImm>()) called.insert(s->value);
+        return !n.is<BufferNode>();
+      });
+  return module.map_prim([&](const std::string& name, const PrimFunc& f) -> ObjectRef {
+    if (f->attrs.contains("tenon.kernel") || f->attrs.contains("tenon.internal") || !f->body) return {};
+    return called.count(name) ? internal(name, f) : packed(name, f);
+  });
+}
+
+}  // namespace tenon

@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+// unroll_loop
+//   before: for i in T.unroll(2): B[i] = A[i]
+//   after:  B[0] = A[0]; B[1] = A[1]
+// A loop of symbolic extent, or one that would grow beyond the limit, becomes serial with the annotation
+// "unroll_refused" that says why.
+// Needs: nothing. Keeps: the order of execution.
+#include "pass/tensor/lowering.h"
+
+namespace tenon {
+
+using namespace tir;
+
+namespace {
+
+constexpr int64_t node_limit = 40000;
+
+class Unroll : public tensor_detail::Rewriter {
+ public:
+  Stmt stmt(const Stmt& s) override {
+    if (!s) return s;
+    const Stmt r = below(s);
+    const auto* n = r.as<For>();
+    if (!n || n->kind != ForKind::unrolled) return r;
+    const auto extent = as_int(n->extent);
+    const char* reason = nullptr;
+    if (!extent)
+      reason = "the number of iterations is not constant";
+    else if (*extent > 0 && tensor_detail::size_of(n->body, node_limit) > node_limit / *extent)
+      reason = "the unrolled body would be too large";
+    if (reason) {
+      return tensor_detail::edited<For>(r, [&](For* m) {
+        m->kind = ForKind::serial;
+        m->annotations.set("unroll_refused", Any(reason));
+      });
+    }
+    if (*extent <= 0) return tensor_detail::no_op();
+    Array<Stmt> all;
+    for (int64_t i = 0; i < *extent; ++i) {
+      const PrimExpr at = simplify(n->min + PrimExpr::int_imm(i, n->min.dtype()));
+      Stmt copy = substitute(n->body, {{n->loop_var.get(), at}});
+      all.push_back(i == 0 ? copy : rename_definitions(copy));
+    }
+    return seq(all);
+  }
+};
+
+}  // namespace
+
+IRModule unroll_loop(IRModule module, PassContext&) {
+  return tensor_detail::map_bodies(
+      module, [](const std::string&, const PrimFunc& f) { return Unroll().stmt(f->body); });
+}
+
+}  // namespace tenon
