@@ -1,20 +1,95 @@
 // SPDX-License-Identifier: Apache-2.0
-// Default schedules.
+// default_schedule: which rule for which part of the program. Parts are taken from the last block on, so that
+// producers follow their consumers.
 #include "autoschedule/default.h"
+
+#include <algorithm>
+
+#include "autoschedule/rules.h"
 
 namespace tenon {
 
 using namespace tir;
 
+namespace {
+
+/// Does the reduction read its operands again and again (a contraction, a window), so that its results should
+/// stay in registers as a tile?
+bool wants_tile(const rules::Facts& f) {
+  if (!f.is_reduction()) return false;
+  for (const rules::Access& l : f.loads)
+    for (int i : f.spatial)
+      if (f.extent[size_t(i)] != 1 && l.stride[size_t(i)] == 0) return true;
+  // Windows: one element serves several results.
+  const int64_t all = f.instances(false);
+  for (const rules::Access& l : f.loads) {
+    int64_t elements = 1;
+    for (const PrimExpr& d : l.buffer->shape) {
+      auto v = as_int(d);
+      elements = v && elements != rules::kUnknown ? elements * *v : rules::kUnknown;
+    }
+    if (all != rules::kUnknown && elements != rules::kUnknown && all > elements + elements / 4) return true;
+  }
+  // A reduction across memory is a tile of one row.
+  const size_t k = size_t(f.reduce.back());
+  for (const rules::Access& l : f.loads)
+    if (l.stride[k] == 1) return false;
+  return true;
+}
+
+void schedule_all(Schedule& s, const Target& target) {
+  rules::inline_producers(s);
+  std::vector<int32_t> done;
+  auto is_done = [&](BlockRV b) { return std::find(done.begin(), done.end(), b.id) != done.end(); };
+  std::vector<BlockRV> order = s.blocks();
+  for (size_t at = order.size(); at-- > 0;) {
+    BlockRV b = order[at];
+    if (is_done(b)) continue;
+    auto f = rules::facts_of(s, b);
+    if (!f) {
+      rules::fallback(s, b);
+      done.push_back(b.id);
+      continue;
+    }
+    if (f->is_reduction()) {
+      if (wants_tile(*f) &&
+          (rules::dot_reduction(s, b, {}, target) || rules::tile_reduction(s, b, {}, target))) {
+        done.push_back(b.id);
+        continue;
+      }
+      if (!rules::row_cluster(s, b, target, done)) rules::fallback(s, b);
+      done.push_back(b.id);
+      continue;
+    }
+    // An element-wise block behind one tiled reduction is its epilogue.
+    BlockRV tiled;
+    int reductions = 0;
+    for (BlockRV p : s.get_producers(b)) {
+      if (is_done(p) || !s.get(p)->init) continue;
+      ++reductions;
+      auto g = rules::facts_of(s, p);
+      if (g && wants_tile(*g) && s.get_consumers(p).size() == 1 && !rules::writes_parameter(s, p)) tiled = p;
+    }
+    if (reductions == 1 && tiled.id >= 0 &&
+        (rules::dot_reduction(s, tiled, b, target) || rules::tile_reduction(s, tiled, b, target))) {
+      done.push_back(b.id);
+      done.push_back(tiled.id);
+      continue;
+    }
+    if (reductions > 0 && tiled.id < 0 && rules::row_cluster(s, b, target, done)) {
+      done.push_back(b.id);
+      continue;
+    }
+    if (!rules::elementwise(s, b, target)) rules::fallback(s, b);
+    done.push_back(b.id);
+  }
+}
+
+}  // namespace
+
 tir::PrimFunc default_schedule(const tir::PrimFunc& function, const Target& target) {
   Schedule s(function);
-  (void)target;
-  for (BlockRV b : s.blocks()) {
-    try {
-      s.compute_inline(b);
-    } catch (const ScheduleError&) {
-    }
-  }
+  schedule_all(s, target);
   tir::PrimFunc out = s.function();
   out.edit()->attrs.set("tenon.trace", Any(s.trace().to_json()));
   return out;

@@ -32,8 +32,11 @@ AttrMap annotations_of(const State& s, int32_t id) {
 void annotate(State& s, int32_t id, const std::string& key, const Any& value) {
   AttrMap map = annotations_of(s, id);
   if (key.empty()) s.refuse("T0780", id, "an annotation needs a name");
-  if (value.is_object() && !value.try_as<std::string>() && !value.try_as<PrimExpr>() && !value.try_as<Array<Any>>())
-    s.refuse("T0780", id, fmt::format("'{}' is given a {}, which a trace cannot record", key, value.kind_name()), "use numbers, texts, expressions or lists of them");
+  if (value.is_object() && !value.try_as<std::string>() && !value.try_as<PrimExpr>() &&
+      !value.try_as<Array<Any>>())
+    s.refuse("T0780", id,
+             fmt::format("'{}' is given a {}, which a trace cannot record", key, value.kind_name()),
+             "use numbers, texts, expressions or lists of them");
   map.set(key, value);
   put(s, id, map);
 }

@@ -12,9 +12,18 @@ using namespace tir;
 
 namespace {
 
-struct Term { int mark = -1; PrimExpr lower, extent, scale; };   // (mark // lower) % extent * scale
-struct Sum { std::vector<Term> terms; PrimExpr base = PrimExpr(0); };
-struct Mark { PrimExpr extent; std::vector<Term> parts; };       // parts: empty for a loop, else a fused sum
+struct Term {
+  int mark = -1;
+  PrimExpr lower, extent, scale;
+};  // (mark // lower) % extent * scale
+struct Sum {
+  std::vector<Term> terms;
+  PrimExpr base = PrimExpr(0);
+};
+struct Mark {
+  PrimExpr extent;
+  std::vector<Term> parts;
+};  // parts: empty for a loop, else a fused sum
 
 class Detector {
  public:
@@ -65,7 +74,9 @@ class Detector {
   }
   bool has_loops(const PrimExpr& e) const {
     bool found = false;
-    post_order(e, [&](const ObjectRef& n) { if (const auto* v = n.as<Var>()) found = found || loops_.count(v); });
+    post_order(e, [&](const ObjectRef& n) {
+      if (const auto* v = n.as<Var>()) found = found || loops_.count(v);
+    });
     return found;
   }
 
@@ -78,7 +89,8 @@ class Detector {
         s.base = e;
       } else {
         s.base = it->second.second;
-        s.terms.push_back({it->second.first, PrimExpr(1), marks_[size_t(it->second.first)].extent, PrimExpr(1)});
+        s.terms.push_back(
+            {it->second.first, PrimExpr(1), marks_[size_t(it->second.first)].extent, PrimExpr(1)});
       }
       return s;
     }
@@ -104,8 +116,10 @@ class Detector {
       s->base = s->base * factor;
       return s;
     }
-    if (const auto* n = e.as<FloorDiv>(); n && !has_loops(n->b)) return divide(parse(n->a, depth + 1), n->b, true);
-    if (const auto* n = e.as<FloorMod>(); n && !has_loops(n->b)) return divide(parse(n->a, depth + 1), n->b, false);
+    if (const auto* n = e.as<FloorDiv>(); n && !has_loops(n->b))
+      return divide(parse(n->a, depth + 1), n->b, true);
+    if (const auto* n = e.as<FloorMod>(); n && !has_loops(n->b))
+      return divide(parse(n->a, depth + 1), n->b, false);
     return std::nullopt;
   }
 
@@ -125,7 +139,8 @@ class Detector {
     return a;
   }
 
-  /// One digit of scale 1 that has the sum's value (without base); nullopt when the sum is no mixed-radix number.
+  /// One digit of scale 1 that has the sum's value (without base); nullopt when the sum is no mixed-radix
+  /// number.
   std::optional<Term> fuse(const Sum& s) {
     std::vector<Term> sorted;
     if (!sort(s, true, sorted)) return std::nullopt;
@@ -136,7 +151,8 @@ class Detector {
       bool equal = true;
       for (size_t i = 0; i < sorted.size() && equal; ++i) {
         const Term &a = marks_[m].parts[i], &b = sorted[i];
-        equal = a.mark == b.mark && same(a.lower, b.lower) && same(a.extent, b.extent) && same(a.scale, b.scale);
+        equal =
+            a.mark == b.mark && same(a.lower, b.lower) && same(a.extent, b.extent) && same(a.scale, b.scale);
       }
       if (equal) return Term{int(m), PrimExpr(1), marks_[m].extent, PrimExpr(1)};
     }
@@ -154,7 +170,8 @@ class Detector {
     if (rest.empty() && !s.terms.empty()) rest.push_back(s.terms[0]);
     if (rest.empty()) return false;
     auto constant = [](const Term& t) { return as_int(t.scale).value_or(INT64_MAX); };
-    std::stable_sort(rest.begin(), rest.end(), [&](const Term& a, const Term& b) { return constant(a) < constant(b); });
+    std::stable_sort(rest.begin(), rest.end(),
+                     [&](const Term& a, const Term& b) { return constant(a) < constant(b); });
     while (!rest.empty()) {
       size_t pick = 0;
       if (!out.empty()) {
@@ -191,7 +208,8 @@ class Detector {
     const bool base_divides = divides(s->base);
     if (!base_divides) {
       // A base below c with nothing else below c does not carry.
-      if (!low.terms.empty() || !at_least(s->base, PrimExpr(0)) || !at_least(c - 1, s->base)) return std::nullopt;
+      if (!low.terms.empty() || !at_least(s->base, PrimExpr(0)) || !at_least(c - 1, s->base))
+        return std::nullopt;
       high.base = PrimExpr(0);
       low.base = s->base;
     } else {
@@ -279,7 +297,8 @@ Binding State::binding(int32_t block, const std::vector<int32_t>& loops) {
   auto& known = facts->bindings[r.get()];
   for (const auto& f : known)
     if (f.realize.same_as(r) && f.ranges.size() == key.size() &&
-        std::equal(key.begin(), key.end(), f.ranges.begin(), [](const ObjectRef& a, const ObjectRef& b) { return a.get() == b.get(); }))
+        std::equal(key.begin(), key.end(), f.ranges.begin(),
+                   [](const ObjectRef& a, const ObjectRef& b) { return a.get() == b.get(); }))
       return f.value;
   Analyzer analyzer;
   bind_loops(*this, analyzer, block);

@@ -39,8 +39,10 @@ bool is_reduction(const Ref<Block>& b) {
   if (!b->init) return false;
   std::unordered_set<const Var*> reduce;
   for (const IterVar& v : b->iter_vars) {
-    if (v->kind == IterKind::reduce) reduce.insert(v->var.get());
-    else if (v->kind != IterKind::spatial) return false;
+    if (v->kind == IterKind::reduce)
+      reduce.insert(v->var.get());
+    else if (v->kind != IterKind::spatial)
+      return false;
   }
   for (const BufferRegion& w : b->writes)
     if (uses_any(w->region, reduce)) return false;
@@ -97,17 +99,24 @@ const BufferStore* only_store(const Ref<Block>& b) {
 bool plainly_used(const ObjectRef& body, const Buffer& b) {
   bool plain = true;
   pre_order(body, [&](const ObjectRef& n) {
-    if (const auto* l = n.as<BufferLoad>()) plain = plain && !(l->buffer.same_as(b) && l->predicate);
-    else if (const auto* s = n.as<BufferStore>()) plain = plain && !(s->buffer.same_as(b) && s->predicate);
-    else if (const auto* m = n.as<MatchBufferRegionNode>()) plain = plain && !m->source->buffer.same_as(b);
-    else if (const auto* c = n.as<Call>()) plain = plain && !(c->op == "tir.address_of" && c->args[0].is<BufferLoad>() && c->args[0].as<BufferLoad>()->buffer.same_as(b));
-    else if (n.get() == b->data.get()) plain = false;
+    if (const auto* l = n.as<BufferLoad>())
+      plain = plain && !(l->buffer.same_as(b) && l->predicate);
+    else if (const auto* s = n.as<BufferStore>())
+      plain = plain && !(s->buffer.same_as(b) && s->predicate);
+    else if (const auto* m = n.as<MatchBufferRegionNode>())
+      plain = plain && !m->source->buffer.same_as(b);
+    else if (const auto* c = n.as<Call>())
+      plain = plain && !(c->op == "tir.address_of" && c->args[0].is<BufferLoad>() &&
+                         c->args[0].as<BufferLoad>()->buffer.same_as(b));
+    else if (n.get() == b->data.get())
+      plain = false;
     return plain && !n.is<BufferNode>();
   });
   return plain;
 }
 
-std::optional<std::vector<int>> trivial_indices(const Array<PrimExpr>& indices, const Array<IterVar>& iters, const Buffer& b) {
+std::optional<std::vector<int>> trivial_indices(const Array<PrimExpr>& indices, const Array<IterVar>& iters,
+                                                const Buffer& b) {
   std::vector<int> out;
   std::vector<bool> used(iters.size());
   for (size_t d = 0; d < indices.size(); ++d) {
@@ -128,8 +137,12 @@ std::optional<std::vector<int>> trivial_indices(const Array<PrimExpr>& indices, 
 LoopRole role_of(const Ref<BlockRealize>& r, const Var* loop) {
   bool spatial = false, reduce = false;
   for (size_t i = 0; i < r->iter_values.size(); ++i)
-    if (uses(r->iter_values[i], loop)) (r->block->iter_vars[i]->kind == IterKind::spatial ? spatial : reduce) = true;
-  return spatial && reduce ? LoopRole::mixed : spatial ? LoopRole::spatial : reduce ? LoopRole::reduce : LoopRole::unused;
+    if (uses(r->iter_values[i], loop))
+      (r->block->iter_vars[i]->kind == IterKind::spatial ? spatial : reduce) = true;
+  return spatial && reduce ? LoopRole::mixed
+         : spatial         ? LoopRole::spatial
+         : reduce          ? LoopRole::reduce
+                           : LoopRole::unused;
 }
 
 void bind_loops(const State& s, Analyzer& a, int32_t id) {
@@ -143,18 +156,21 @@ void bind_loops(const State& s, Analyzer& a, int32_t id) {
     if (const auto* l = path[i]->node.as<For>()) {
       a.bind(l->loop_var, range(l->min, l->extent), true);
     } else if (path[i] != path.front() || !s.is_block(id)) {
-      for (const IterVar& v : path[i]->node.as<BlockRealize>()->block->iter_vars) a.bind(v->var, v->dom, true);
+      for (const IterVar& v : path[i]->node.as<BlockRealize>()->block->iter_vars)
+        a.bind(v->var, v->dom, true);
     }
   }
 }
 
-BufferRegion region_below(const State& s, const Leaf& leaf, const BufferRegion& region, int32_t above, Analyzer& a) {
+BufferRegion region_below(const State& s, const Leaf& leaf, const BufferRegion& region, int32_t above,
+                          Analyzer& a) {
   VarMap values;
   for (size_t i = 0; i < leaf.realize->iter_values.size(); ++i)
     values[leaf.realize->block->iter_vars[i]->var.get()] = leaf.realize->iter_values[i];
   Array<Range> ranges;
   for (const Range& r : region->region)
-    ranges.push_back(range(a.simplify(substitute(r->min, values)), a.simplify(substitute(r->extent, values))));
+    ranges.push_back(
+        range(a.simplify(substitute(r->min, values)), a.simplify(substitute(r->extent, values))));
   std::unordered_map<const Var*, Range> domain;
   for (int32_t l : s.loops_between(leaf.id, above)) {
     Ref<For> loop = s.loop(l);

@@ -13,7 +13,9 @@ namespace {
 const std::unordered_set<std::string> known_scopes{"global", "local", "shared", "warp"};
 
 void require_scope(const State& s, int32_t id, const std::string& scope) {
-  if (!known_scopes.count(scope)) s.refuse("T0770", id, fmt::format("'{}' is no memory scope", scope), "scopes are global, local, shared and warp");
+  if (!known_scopes.count(scope))
+    s.refuse("T0770", id, fmt::format("'{}' is no memory scope", scope),
+             "scopes are global, local, shared and warp");
 }
 /// The nest around a block that stands directly in its scope's body.
 int32_t outermost(const State& s, int32_t id) {
@@ -33,8 +35,9 @@ Stmt copy_nest(const Buffer& from, const Buffer& to, const std::string& name) {
     values.push_back(x);
     indices.push_back(v->var);
   }
-  auto block = make<Block>(iters, Array<BufferRegion>(), Array<BufferRegion>(), name, store(to, load(from, indices), indices), Stmt(),
-                           Array<Buffer>(), Array<MatchBufferRegion>(), AttrMap());
+  auto block = make<Block>(iters, Array<BufferRegion>(), Array<BufferRegion>(), name,
+                           store(to, load(from, indices), indices), Stmt(), Array<Buffer>(),
+                           Array<MatchBufferRegion>(), AttrMap());
   Stmt s = make<BlockRealize>(values, true_(), with_regions(block));
   for (size_t d = loops.size(); d-- > 0;) s = for_(loops[d], PrimExpr(0), from->shape[d], s);
   return s;
@@ -43,14 +46,21 @@ Stmt copy_nest(const Buffer& from, const Buffer& to, const std::string& name) {
 Ref<Block> redirect(const Ref<Block>& block, const Buffer& from, const Buffer& to) {
   return replace_buffers(block, {{from.get(), to}}).cast<Block>();
 }
-/// `body` with `realize` replaced by `next`, and statements put before and after the top-level part around it.
-Stmt place(const Stmt& body, const Object* realize, const Ref<BlockRealize>& next, const Stmt& before, const Stmt& after) {
+/// `body` with `realize` replaced by `next`, and statements put before and after the top-level part around
+/// it.
+Stmt place(const Stmt& body, const Object* realize, const Ref<BlockRealize>& next, const Stmt& before,
+           const Stmt& after) {
   const auto* q = body.as<SeqStmt>();
   Array<Stmt> out;
   for (const Stmt& t : q ? q->seq : Array<Stmt>{body}) {
     Stmt u = rewrite_any(
-                 t, [&](const ObjectRef& n) -> ObjectRef { return n.get() == realize ? ObjectRef(next) : ObjectRef(); },
-                 [&](const ObjectRef& n) { return !n.is<StmtNode>() || (n.is<BlockRealize>() && n.get() != realize); })
+                 t,
+                 [&](const ObjectRef& n) -> ObjectRef {
+                   return n.get() == realize ? ObjectRef(next) : ObjectRef();
+                 },
+                 [&](const ObjectRef& n) {
+                   return !n.is<StmtNode>() || (n.is<BlockRealize>() && n.get() != realize);
+                 })
                  .cast<StmtNode>();
     const bool here = !u.same_as(t);
     if (here && before) out.push_back(before);
@@ -67,17 +77,26 @@ int32_t cache_read(State& s, int32_t id, int read_index, const std::string& scop
   const int32_t scope_id = s.scope_of(id);
   require_scope(s, id, scope);
   if (read_index < 0 || size_t(read_index) >= r->block->reads.size())
-    s.refuse("T0771", id, fmt::format("it has {} read regions, there is no number {}", r->block->reads.size(), read_index));
+    s.refuse(
+        "T0771", id,
+        fmt::format("it has {} read regions, there is no number {}", r->block->reads.size(), read_index));
   const Buffer b = r->block->reads[size_t(read_index)]->buffer;
   for (const BufferRegion& w : r->block->writes)
-    if (w->buffer.same_as(b)) s.refuse("T0772", id, fmt::format("it also writes '{}'", b->name), "use cache_write");
-  if (!plainly_used(r->block, b)) s.refuse("T0736", id, fmt::format("it reads '{}' through a mask, a matched region or a pointer", b->name));
+    if (w->buffer.same_as(b))
+      s.refuse("T0772", id, fmt::format("it also writes '{}'", b->name), "use cache_write");
+  if (!plainly_used(r->block, b))
+    s.refuse("T0736", id,
+             fmt::format("it reads '{}' through a mask, a matched region or a pointer", b->name));
   auto all = s.scope(scope_id);
   const int at = all->find(id);
   const int32_t nest = outermost(s, id);
   for (int w : all->writers(b))
     if (w > at || s.inside(all->leaves[size_t(w)].id, nest))
-      s.refuse("T0773", id, fmt::format("'{}' is written by {} inside the same loops, so no whole copy can be made before them", b->name, s.describe(all->leaves[size_t(w)].id)), "use cache_read before compute_at");
+      s.refuse(
+          "T0773", id,
+          fmt::format("'{}' is written by {} inside the same loops, so no whole copy can be made before them",
+                      b->name, s.describe(all->leaves[size_t(w)].id)),
+          "use cache_read before compute_at");
   Buffer copy = buffer(fmt::format("{}_{}", b->name, scope), b->shape, b->dtype, scope);
   Ref<BlockRealize> next = r;
   next.edit()->block = redirect(r->block, b, copy);
@@ -94,17 +113,30 @@ int32_t cache_write(State& s, int32_t id, int write_index, const std::string& sc
   const int32_t scope_id = s.scope_of(id);
   require_scope(s, id, scope);
   if (write_index < 0 || size_t(write_index) >= r->block->writes.size())
-    s.refuse("T0771", id, fmt::format("it has {} write regions, there is no number {}", r->block->writes.size(), write_index));
+    s.refuse(
+        "T0771", id,
+        fmt::format("it has {} write regions, there is no number {}", r->block->writes.size(), write_index));
   const Buffer b = r->block->writes[size_t(write_index)]->buffer;
-  if (!plainly_used(r->block, b)) s.refuse("T0736", id, fmt::format("it uses '{}' through a mask, a matched region or a pointer", b->name));
+  if (!plainly_used(r->block, b))
+    s.refuse("T0736", id, fmt::format("it uses '{}' through a mask, a matched region or a pointer", b->name));
   auto all = s.scope(scope_id);
-  if (all->writers(b).size() != 1) s.refuse("T0733", id, fmt::format("'{}' is written by other blocks too", b->name), "use cache_write before decompose_reduction");
-  if (s.guarded.count(r->block->name)) s.refuse("T0742", id, "the program itself restricts the block by a predicate, so a whole copy would read what was never written");
+  if (all->writers(b).size() != 1)
+    s.refuse("T0733", id, fmt::format("'{}' is written by other blocks too", b->name),
+             "use cache_write before decompose_reduction");
+  if (s.guarded.count(r->block->name))
+    s.refuse("T0742", id,
+             "the program itself restricts the block by a predicate, so a whole copy would read what was "
+             "never written");
   const int32_t nest = outermost(s, id);
   for (int x : all->readers(b))
     if (all->leaves[size_t(x)].id != id && (x < all->find(id) || s.inside(all->leaves[size_t(x)].id, nest)))
-      s.refuse("T0773", id, fmt::format("'{}' is read by {} inside the same loops, before a whole copy could be made", b->name, s.describe(all->leaves[size_t(x)].id)), "use cache_write before reverse_compute_at");
-  if (!writes_apart(r->block)) s.refuse("T0774", id, fmt::format("it does not write each element of '{}' at an index of its own", b->name));
+      s.refuse("T0773", id,
+               fmt::format("'{}' is read by {} inside the same loops, before a whole copy could be made",
+                           b->name, s.describe(all->leaves[size_t(x)].id)),
+               "use cache_write before reverse_compute_at");
+  if (!writes_apart(r->block))
+    s.refuse("T0774", id,
+             fmt::format("it does not write each element of '{}' at an index of its own", b->name));
   Buffer copy = buffer(fmt::format("{}_{}", b->name, scope), b->shape, b->dtype, scope);
   Ref<BlockRealize> next = r;
   next.edit()->block = redirect(r->block, b, copy);
@@ -121,12 +153,17 @@ void set_scope(State& s, int32_t id, int write_index, const std::string& scope) 
   const int32_t scope_id = s.scope_of(id);
   require_scope(s, id, scope);
   if (write_index < 0 || size_t(write_index) >= block->writes.size())
-    s.refuse("T0771", id, fmt::format("it has {} write regions, there is no number {}", block->writes.size(), write_index));
+    s.refuse(
+        "T0771", id,
+        fmt::format("it has {} write regions, there is no number {}", block->writes.size(), write_index));
   const Buffer b = block->writes[size_t(write_index)]->buffer;
   if (b->scope == scope) return;
   bool owned = false;
   for (const Buffer& x : s.block(scope_id)->alloc_buffers) owned = owned || x.same_as(b);
-  if (!owned) s.refuse("T0775", id, fmt::format("'{}' is not allocated by the program: its scope is the caller's", b->name), "use cache_write");
+  if (!owned)
+    s.refuse("T0775", id,
+             fmt::format("'{}' is not allocated by the program: its scope is the caller's", b->name),
+             "use cache_write");
   Buffer copy = buffer(b->name, b->shape, b->dtype, scope);
   Ref<BlockRealize> root = s.realize(scope_id);
   Stmt next = replace_buffers(root, {{b.get(), copy}});

@@ -14,7 +14,9 @@ using namespace tir;
 namespace {
 
 /// Where an iterator runs at the new place: null `lo` means its whole domain.
-struct Interval { PrimExpr lo, extent; };
+struct Interval {
+  PrimExpr lo, extent;
+};
 
 struct Mover {
   State& s;
@@ -22,8 +24,8 @@ struct Mover {
   Ref<BlockRealize> realize;
   Ref<Block> block;
   std::shared_ptr<const Scope> scope;
-  int at;                    // position of the block
-  int first = -1, last = -1; // positions of the blocks under the loop
+  int at;                     // position of the block
+  int first = -1, last = -1;  // positions of the blocks under the loop
   Analyzer analyzer;
 
   Mover(State& state, int32_t block_id, int32_t loop) : s(state), id(block_id), loop_id(loop) {
@@ -31,13 +33,20 @@ struct Mover {
     block = realize->block;
     Ref<For> l = s.loop(loop_id);
     scope_id = s.scope_of(id);
-    if (s.scope_of(loop_id) != scope_id) s.refuse("T0750", id, fmt::format("{} belongs to another block than it", s.describe(loop_id)));
-    if (s.inside(id, loop_id)) s.refuse("T0750", id, fmt::format("it already lies inside {}", s.describe(loop_id)));
+    if (s.scope_of(loop_id) != scope_id)
+      s.refuse("T0750", id, fmt::format("{} belongs to another block than it", s.describe(loop_id)));
+    if (s.inside(id, loop_id))
+      s.refuse("T0750", id, fmt::format("it already lies inside {}", s.describe(loop_id)));
     for (int32_t p = loop_id; p >= 0 && !s.is_block(p); p = s.parent(p))
-      if (s.loop(p)->kind == ForKind::vectorized) s.refuse("T0751", id, fmt::format("{} is vectorised and can hold nothing more", s.describe(p)), "move the block before vectorising");
+      if (s.loop(p)->kind == ForKind::vectorized)
+        s.refuse("T0751", id, fmt::format("{} is vectorised and can hold nothing more", s.describe(p)),
+                 "move the block before vectorising");
     if (!is_complete(block) && !is_reduction(block))
-      s.refuse("T0752", id, "it is neither complete nor a reduction with its init", "move it before decompose_reduction");
-    if (s.guarded.count(block->name)) s.refuse("T0742", id, "the program itself restricts the block by a predicate, which has no meaning elsewhere");
+      s.refuse("T0752", id, "it is neither complete nor a reduction with its init",
+               "move it before decompose_reduction");
+    if (s.guarded.count(block->name))
+      s.refuse("T0742", id,
+               "the program itself restricts the block by a predicate, which has no meaning elsewhere");
     if (!block->match_buffers.empty()) s.refuse("T0752", id, "it matches regions of buffers");
     scope = s.scope(scope_id);
     at = scope->find(id);
@@ -103,16 +112,21 @@ struct Mover {
         if (varies(at_loop.extent)) {
           // Round up: what is too much is cut off by the guard.
           ConstBound bound = analyzer.bound(at_loop.extent);
-          if (bound.max == ConstBound::pos_inf) whole = true;
-          else at_loop.extent = PrimExpr(bound.max);
+          if (bound.max == ConstBound::pos_inf)
+            whole = true;
+          else
+            at_loop.extent = PrimExpr(bound.max);
         }
       }
-      if (!whole && analyzer.can_prove(ge(at_loop.extent, dom_extent)) ) whole = true;
+      if (!whole && analyzer.can_prove(ge(at_loop.extent, dom_extent))) whole = true;
       if (!whole && v->kind == IterKind::reduce) whole = true;
       if (whole) at_loop = {dom_lo, dom_extent};
       PrimExpr value = at_loop.lo;
       if (!is_one(at_loop.extent)) {
-        const std::string name = v->kind == IterKind::reduce && v->var->name.size() > 2 && v->var->name.substr(0, 2) == "v_" ? v->var->name.substr(2) : fmt::format("ax{}", axis);
+        const std::string name =
+            v->kind == IterKind::reduce && v->var->name.size() > 2 && v->var->name.substr(0, 2) == "v_"
+                ? v->var->name.substr(2)
+                : fmt::format("ax{}", axis);
         VarRef x = var(name, v->var->dtype);
         analyzer.bind(x, range(PrimExpr(0), at_loop.extent), true);
         loops.push_back(for_(x, PrimExpr(0), at_loop.extent, Stmt()).cast<For>());
@@ -169,7 +183,8 @@ struct Mover {
 bool contains_block(const Stmt& s, const std::vector<std::string>& names) {
   bool found = false;
   pre_order(s, [&](const ObjectRef& n) {
-    if (const auto* b = n.as<Block>()) found = found || std::find(names.begin(), names.end(), b->name) != names.end();
+    if (const auto* b = n.as<Block>())
+      found = found || std::find(names.begin(), names.end(), b->name) != names.end();
     return !found && (n.is<StmtNode>() || n.is<ArrayObj>());
   });
   return found;
@@ -182,34 +197,55 @@ void compute_at(State& s, int32_t id, int32_t loop_id) {
   std::vector<Interval> intervals(m.block->iter_vars.size());
   std::vector<std::string> consumers;
   for (const BufferRegion& w : m.block->writes) {
-    if (is_parameter(s, w->buffer)) s.refuse("T0753", id, fmt::format("it writes '{}', a result of the function", w->buffer->name), "a result's block stays; move its producers to it, or use reverse_compute_at");
-    if (m.scope->writers(w->buffer).size() != 1) s.refuse("T0733", id, fmt::format("'{}' is written by other blocks too", w->buffer->name));
+    if (is_parameter(s, w->buffer))
+      s.refuse("T0753", id, fmt::format("it writes '{}', a result of the function", w->buffer->name),
+               "a result's block stays; move its producers to it, or use reverse_compute_at");
+    if (m.scope->writers(w->buffer).size() != 1)
+      s.refuse("T0733", id, fmt::format("'{}' is written by other blocks too", w->buffer->name));
     auto iters = m.iterators(w);
-    if (!iters) s.refuse("T0734", id, fmt::format("it does not write '{}' at an index made of its own iterators, one for each dimension", w->buffer->name));
+    if (!iters)
+      s.refuse(
+          "T0734", id,
+          fmt::format("it does not write '{}' at an index made of its own iterators, one for each dimension",
+                      w->buffer->name));
     std::vector<BufferRegion> needed;
     for (int r : m.scope->readers(w->buffer)) {
       const Leaf& consumer = m.leaf(r);
       if (consumer.id == id) continue;
-      if (!m.under(r)) s.refuse("T0754", consumer.id, fmt::format("it reads '{}' but lies outside {}", w->buffer->name, s.describe(loop_id)), "choose a loop around all consumers");
-      if (r < m.at) s.refuse("T0754", consumer.id, fmt::format("it reads '{}' before the block runs", w->buffer->name));
+      if (!m.under(r))
+        s.refuse("T0754", consumer.id,
+                 fmt::format("it reads '{}' but lies outside {}", w->buffer->name, s.describe(loop_id)),
+                 "choose a loop around all consumers");
+      if (r < m.at)
+        s.refuse("T0754", consumer.id, fmt::format("it reads '{}' before the block runs", w->buffer->name));
       for (const BufferRegion& x : consumer.realize->block->reads)
         if (x->buffer.same_as(w->buffer)) needed.push_back(region_below(s, consumer, x, loop_id, m.analyzer));
       consumers.push_back(consumer.realize->block->name);
     }
     for (const BufferRegion& n : needed) m.add(intervals, *iters, n);
   }
-  if (consumers.empty()) s.refuse("T0754", id, fmt::format("nothing under {} reads what it makes", s.describe(loop_id)));
+  if (consumers.empty())
+    s.refuse("T0754", id, fmt::format("nothing under {} reads what it makes", s.describe(loop_id)));
   // What the block reads must be ready at the new place.
   for (const BufferRegion& r : m.block->reads)
     for (int w : m.scope->writers(r->buffer)) {
       if (w == m.at) continue;
       const Leaf& producer = m.leaf(w);
-      if (w > m.at) s.refuse("T0741", id, fmt::format("'{}' is written by {} after the block reads it", r->buffer->name, s.describe(producer.id)));
+      if (w > m.at)
+        s.refuse("T0741", id,
+                 fmt::format("'{}' is written by {} after the block reads it", r->buffer->name,
+                             s.describe(producer.id)));
       if (m.under(w)) {
-        // Both lie under the loop's ancestors; inside the loop only what comes before the first consumer is ready.
-        s.refuse("T0741", id, fmt::format("{}, which it reads, lies under the loop itself", s.describe(producer.id)), "move the producer after this block");
+        // Both lie under the loop's ancestors; inside the loop only what comes before the first consumer is
+        // ready.
+        s.refuse("T0741", id,
+                 fmt::format("{}, which it reads, lies under the loop itself", s.describe(producer.id)),
+                 "move the producer after this block");
       }
-      if (w > m.first) s.refuse("T0741", id, fmt::format("{}, which it reads, comes after {}", s.describe(producer.id), s.describe(loop_id)));
+      if (w > m.first)
+        s.refuse(
+            "T0741", id,
+            fmt::format("{}, which it reads, comes after {}", s.describe(producer.id), s.describe(loop_id)));
     }
   Stmt made = m.nest(intervals);
   m.move(made, [&](const Stmt& body) -> Stmt {
@@ -241,23 +277,36 @@ void reverse_compute_at(State& s, int32_t id, int32_t loop_id) {
     for (int w : writers) here = here || m.under(w);
     if (!here) {
       for (int w : writers)
-        if (w > m.first) s.refuse("T0741", id, fmt::format("{}, which it reads, comes after {}", s.describe(m.leaf(w).id), s.describe(loop_id)));
+        if (w > m.first)
+          s.refuse("T0741", id,
+                   fmt::format("{}, which it reads, comes after {}", s.describe(m.leaf(w).id),
+                               s.describe(loop_id)));
       continue;
     }
     auto iters = m.iterators(r);
-    if (!iters) s.refuse("T0734", id, fmt::format("it does not read '{}' at one index made of its own iterators", r->buffer->name), "only consumers that read where they write can follow the producer");
+    if (!iters)
+      s.refuse("T0734", id,
+               fmt::format("it does not read '{}' at one index made of its own iterators", r->buffer->name),
+               "only consumers that read where they write can follow the producer");
     for (int w : writers) {
       const Leaf& producer = m.leaf(w);
-      if (w > m.at) s.refuse("T0741", id, fmt::format("'{}' is written after the block reads it", r->buffer->name));
+      if (w > m.at)
+        s.refuse("T0741", id, fmt::format("'{}' is written after the block reads it", r->buffer->name));
       if (!m.under(w)) {
         // An init beside its update may stand before the loop; anything else is out of order.
-        if (w > m.first) s.refuse("T0741", id, fmt::format("{}, which it reads, comes after {}", s.describe(producer.id), s.describe(loop_id)));
+        if (w > m.first)
+          s.refuse("T0741", id,
+                   fmt::format("{}, which it reads, comes after {}", s.describe(producer.id),
+                               s.describe(loop_id)));
         continue;
       }
       for (int32_t p = loop_id; p >= 0 && !s.is_block(p); p = s.parent(p)) {
         LoopRole role = role_of(producer.realize, s.loop(p)->loop_var.get());
         if (role == LoopRole::reduce || role == LoopRole::mixed)
-          s.refuse("T0755", id, fmt::format("{} still adds to '{}' over {}", s.describe(producer.id), r->buffer->name, s.describe(p)), "choose a loop outside the reduction");
+          s.refuse("T0755", id,
+                   fmt::format("{} still adds to '{}' over {}", s.describe(producer.id), r->buffer->name,
+                               s.describe(p)),
+                   "choose a loop outside the reduction");
       }
       BufferRegion region;
       for (const BufferRegion& x : producer.realize->block->writes)
@@ -268,7 +317,10 @@ void reverse_compute_at(State& s, int32_t id, int32_t loop_id) {
       std::vector<int32_t> spatial;
       for (int32_t l : below) {
         LoopRole role = role_of(producer.realize, s.loop(l)->loop_var.get());
-        if (role == LoopRole::mixed) s.refuse("T0757", id, fmt::format("{} mixes spatial and reduction iterators of {}", s.describe(l), s.describe(producer.id)));
+        if (role == LoopRole::mixed)
+          s.refuse("T0757", id,
+                   fmt::format("{} mixes spatial and reduction iterators of {}", s.describe(l),
+                               s.describe(producer.id)));
         if (role != LoopRole::spatial) continue;
         spatial.push_back(l);
         instances = instances * s.loop(l)->extent;
@@ -277,7 +329,10 @@ void reverse_compute_at(State& s, int32_t id, int32_t loop_id) {
       std::vector<int32_t> digits = below;
       if (!s.binding(producer.id, digits).injective || !writes_apart(producer.realize->block) ||
           !m.analyzer.can_prove_equal(instances, elements))
-        s.refuse("T0757", id, fmt::format("what {} makes in one iteration of {} is not a box of '{}'", s.describe(producer.id), s.describe(loop_id), r->buffer->name), "choose a loop whose iteration makes whole rows or tiles");
+        s.refuse("T0757", id,
+                 fmt::format("what {} makes in one iteration of {} is not a box of '{}'",
+                             s.describe(producer.id), s.describe(loop_id), r->buffer->name),
+                 "choose a loop whose iteration makes whole rows or tiles");
       m.add(intervals, *iters, region);
       found = true;
     }
@@ -288,13 +343,20 @@ void reverse_compute_at(State& s, int32_t id, int32_t loop_id) {
     if (v->kind != IterKind::reduce || !intervals[i].lo) continue;
     if (!m.analyzer.can_prove(le(intervals[i].lo, v->dom->min)) ||
         !m.analyzer.can_prove(ge(intervals[i].lo + intervals[i].extent, v->dom->min + v->dom->extent)))
-      s.refuse("T0758", id, fmt::format("its reduction '{}' needs more than one iteration of {} makes", v->var->name, s.describe(loop_id)), "choose a loop outside the dimension that is reduced");
+      s.refuse("T0758", id,
+               fmt::format("its reduction '{}' needs more than one iteration of {} makes", v->var->name,
+                           s.describe(loop_id)),
+               "choose a loop outside the dimension that is reduced");
     intervals[i] = {};
   }
   for (const BufferRegion& w : m.block->writes) {
-    if (m.scope->writers(w->buffer).size() != 1) s.refuse("T0733", id, fmt::format("'{}' is written by other blocks too", w->buffer->name));
+    if (m.scope->writers(w->buffer).size() != 1)
+      s.refuse("T0733", id, fmt::format("'{}' is written by other blocks too", w->buffer->name));
     for (int r : m.scope->readers(w->buffer))
-      if (r < m.at) s.refuse("T0741", id, fmt::format("{} reads '{}' before the block writes it", s.describe(m.leaf(r).id), w->buffer->name));
+      if (r < m.at)
+        s.refuse("T0741", id,
+                 fmt::format("{} reads '{}' before the block writes it", s.describe(m.leaf(r).id),
+                             w->buffer->name));
   }
   Stmt made = m.nest(intervals);
   m.move(made, [&](const Stmt& body) -> Stmt { return seq({body, made}); });

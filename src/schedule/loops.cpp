@@ -16,9 +16,12 @@ namespace {
 void require_plain(const State& s, int32_t id) {
   Ref<For> l = s.loop(id);
   if (l->kind != ForKind::serial)
-    s.refuse("T0710", id, "the loop is already parallel, vectorised or unrolled", "change its shape first and choose its kind last");
+    s.refuse("T0710", id, "the loop is already parallel, vectorised or unrolled",
+             "change its shape first and choose its kind last");
   if (!l->annotations.empty())
-    s.refuse("T0711", id, fmt::format("the loop carries the annotation '{}'", (*l->annotations.begin()).first), "unannotate it first");
+    s.refuse("T0711", id,
+             fmt::format("the loop carries the annotation '{}'", (*l->annotations.begin()).first),
+             "unannotate it first");
 }
 
 /// `body` with `loop` variables replaced by expressions and `guard` added to the predicates of the blocks
@@ -93,7 +96,12 @@ void require_independent(State& s, int32_t loop_id, std::string_view what) {
         raw = raw || n.is<BufferStore>() || n.is<While>();
         return !n.is<StmtNode>() || n.is<BlockRealize>();
       });
-  if (raw) s.refuse("T0712", loop_id, fmt::format("the loop holds statements outside blocks, whose independence is unknown, so it cannot be {}", what));
+  if (raw)
+    s.refuse(
+        "T0712", loop_id,
+        fmt::format(
+            "the loop holds statements outside blocks, whose independence is unknown, so it cannot be {}",
+            what));
   auto scope = s.scope(s.scope_of(loop_id));
   if (is_one(loop->extent)) return;
   for (int32_t b : blocks) {
@@ -101,9 +109,14 @@ void require_independent(State& s, int32_t loop_id, std::string_view what) {
     const LoopRole role = role_of(r, v);
     for (const IterVar& iter : r->block->iter_vars)
       if (iter->kind != IterKind::spatial && iter->kind != IterKind::reduce)
-        s.refuse("T0713", b, fmt::format("iterator '{}' is neither spatial nor a reduction, so loop '{}' cannot be {}", iter->var->name, v->name, what));
+        s.refuse("T0713", b,
+                 fmt::format("iterator '{}' is neither spatial nor a reduction, so loop '{}' cannot be {}",
+                             iter->var->name, v->name, what));
     if (role == LoopRole::reduce || role == LoopRole::mixed)
-      s.refuse("T0714", b, fmt::format("loop '{}' carries a reduction: its iterations add to the same elements and cannot be {}", v->name, what),
+      s.refuse("T0714", b,
+               fmt::format(
+                   "loop '{}' carries a reduction: its iterations add to the same elements and cannot be {}",
+                   v->name, what),
                "split off a spatial loop, or rfactor the reduction first");
     const bool reduction = r->block->init || [&] {
       for (const BufferRegion& w : r->block->writes)
@@ -112,16 +125,22 @@ void require_independent(State& s, int32_t loop_id, std::string_view what) {
       return false;
     }();
     if (!is_complete(r->block) && !reduction)
-      s.refuse("T0715", b, fmt::format("the block is neither complete nor a reduction, so loop '{}' cannot be {}", v->name, what));
+      s.refuse("T0715", b,
+               fmt::format("the block is neither complete nor a reduction, so loop '{}' cannot be {}",
+                           v->name, what));
     std::vector<int32_t> loops = s.loops_between(b, s.parent(loop_id));
     if (role == LoopRole::spatial && s.binding(b, loops).injective && writes_apart(r->block)) continue;
     // Iterations that write the same elements are apart only when the buffer lives inside one iteration.
     for (const BufferRegion& w : r->block->writes) {
       bool is_private = !is_parameter(s, w->buffer);
       for (const Leaf& leaf : scope->leaves)
-        if ((leaf.reads(w->buffer) || leaf.writes(w->buffer)) && !s.inside(leaf.id, loop_id)) is_private = false;
+        if ((leaf.reads(w->buffer) || leaf.writes(w->buffer)) && !s.inside(leaf.id, loop_id))
+          is_private = false;
       if (!is_private || what == "vectorised")
-        s.refuse("T0716", b, fmt::format("different iterations of loop '{}' write the same elements of '{}', so it cannot be {}", v->name, w->buffer->name, what),
+        s.refuse("T0716", b,
+                 fmt::format(
+                     "different iterations of loop '{}' write the same elements of '{}', so it cannot be {}",
+                     v->name, w->buffer->name, what),
                  "compute the block at this loop or inside it, or not under it at all");
     }
   }
@@ -137,10 +156,14 @@ void require_independent(State& s, int32_t loop_id, std::string_view what) {
         BufferRegion made = region_below(s, writer, w, loop_id, a);
         for (const BufferRegion& x : reader.realize->block->reads) {
           if (!x->buffer.same_as(w->buffer)) continue;
-          bool several = scope->writers(w->buffer).size() > 1;  // an init and its update write the same elements
+          bool several =
+              scope->writers(w->buffer).size() > 1;  // an init and its update write the same elements
           if (several) continue;
           if (!region_covers(made, region_below(s, reader, x, loop_id, a), a))
-            s.refuse("T0717", reader.id, fmt::format("an iteration of loop '{}' reads elements of '{}' that another iteration writes, so it cannot be {}", v->name, w->buffer->name, what));
+            s.refuse("T0717", reader.id,
+                     fmt::format("an iteration of loop '{}' reads elements of '{}' that another iteration "
+                                 "writes, so it cannot be {}",
+                                 v->name, w->buffer->name, what));
         }
       }
     }
@@ -149,7 +172,9 @@ void require_independent(State& s, int32_t loop_id, std::string_view what) {
 std::vector<int32_t> split(State& s, int32_t loop_id, std::vector<int64_t> factors) {
   require_plain(s, loop_id);
   Ref<For> loop = s.loop(loop_id);
-  if (factors.empty()) s.refuse("T0718", loop_id, "no factors are given", "give one factor for each new loop; one of them may be -1");
+  if (factors.empty())
+    s.refuse("T0718", loop_id, "no factors are given",
+             "give one factor for each new loop; one of them may be -1");
   int inferred = -1;
   int64_t product = 1;
   for (size_t i = 0; i < factors.size(); ++i) {
@@ -157,7 +182,9 @@ std::vector<int32_t> split(State& s, int32_t loop_id, std::vector<int64_t> facto
       if (inferred >= 0) s.refuse("T0718", loop_id, "two factors are -1, only one can be inferred");
       inferred = int(i);
     } else if (factors[i] < 1 || product > (int64_t(1) << 40) / factors[i]) {
-      s.refuse("T0718", loop_id, fmt::format("the factor {} is not a usable number of iterations", factors[i]), "factors are 1 or more; one may be -1");
+      s.refuse("T0718", loop_id,
+               fmt::format("the factor {} is not a usable number of iterations", factors[i]),
+               "factors are 1 or more; one may be -1");
     } else {
       product *= factors[i];
     }
@@ -166,9 +193,12 @@ std::vector<int32_t> split(State& s, int32_t loop_id, std::vector<int64_t> facto
   bind_loops(s, analyzer, s.parent(loop_id));
   Array<PrimExpr> extents;
   for (size_t i = 0; i < factors.size(); ++i)
-    extents.push_back(int(i) == inferred ? analyzer.simplify(ceildiv(loop->extent, PrimExpr(product))) : PrimExpr(factors[i]));
+    extents.push_back(int(i) == inferred ? analyzer.simplify(ceildiv(loop->extent, PrimExpr(product)))
+                                         : PrimExpr(factors[i]));
   if (inferred < 0 && !analyzer.can_prove(le(loop->extent, PrimExpr(product))))
-    s.refuse("T0719", loop_id, fmt::format("the factors make {} iterations, which may be fewer than the loop has", product), "use -1 for one factor");
+    s.refuse("T0719", loop_id,
+             fmt::format("the factors make {} iterations, which may be fewer than the loop has", product),
+             "use -1 for one factor");
   std::vector<VarRef> vars;
   PrimExpr value = PrimExpr(0), total = PrimExpr(1);
   for (size_t i = 0; i < factors.size(); ++i) {
@@ -181,7 +211,8 @@ std::vector<int32_t> split(State& s, int32_t loop_id, std::vector<int64_t> facto
   PrimExpr guard;
   if (!analyzer.can_prove_equal(total, loop->extent)) guard = lt(value, loop->extent);
   if (guard && analyzer.can_prove(guard)) guard = PrimExpr();
-  Stmt body = rebind(loop->body, {{loop->loop_var.get(), is_zero(loop->min) ? value : loop->min + value}}, guard, analyzer);
+  Stmt body = rebind(loop->body, {{loop->loop_var.get(), is_zero(loop->min) ? value : loop->min + value}},
+                     guard, analyzer);
   for (size_t i = factors.size(); i-- > 0;) body = for_(vars[i], PrimExpr(0), extents[i], body);
   s.replace(loop_id, body);
   std::vector<int32_t> out;
@@ -195,14 +226,17 @@ int32_t fuse(State& s, const std::vector<int32_t>& loops) {
   for (int32_t l : loops) require_plain(s, l);
   for (size_t i = 0; i + 1 < loops.size(); ++i)
     if (!perfectly_nested(s, loops[i], loops[i + 1]))
-      s.refuse("T0720", loops[i + 1], fmt::format("it is not the only thing directly inside {}", s.describe(loops[i])),
+      s.refuse("T0720", loops[i + 1],
+               fmt::format("it is not the only thing directly inside {}", s.describe(loops[i])),
                "give adjacent loops, outermost first; reorder brings loops together");
   for (size_t i = 0; i < loops.size(); ++i)
     for (size_t j = i + 1; j < loops.size(); ++j) {
       Ref<For> inner = s.loop(loops[j]);
       const Var* outer = s.loop(loops[i])->loop_var.get();
       if (uses(inner->extent, outer) || uses(inner->min, outer))
-        s.refuse("T0721", loops[j], fmt::format("its bounds depend on {}, so the two do not form a rectangle", s.describe(loops[i])));
+        s.refuse(
+            "T0721", loops[j],
+            fmt::format("its bounds depend on {}, so the two do not form a rectangle", s.describe(loops[i])));
     }
   if (loops.size() == 1) return loops[0];
   Analyzer analyzer;
@@ -214,8 +248,10 @@ int32_t fuse(State& s, const std::vector<int32_t>& loops) {
     name += (name.empty() ? "" : "_") + loop->loop_var->name;
     extent = analyzer.simplify(extent * loop->extent);
   }
-  if (name.size() > 40) name = s.loop(loops[0])->loop_var->name + "_fused";
-  else name += "_fused";
+  if (name.size() > 40)
+    name = s.loop(loops[0])->loop_var->name + "_fused";
+  else
+    name += "_fused";
   VarRef fused = var(name, s.loop(loops[0])->loop_var->dtype);
   analyzer.bind(fused, range(PrimExpr(0), extent), true);
   VarMap map;
@@ -252,11 +288,14 @@ void reorder(State& s, const std::vector<int32_t>& order) {
   }
   if (met != order.size())
     for (int32_t l : order)
-      if (!s.inside(bottom, l)) s.refuse("T0722", l, fmt::format("it is not on the same chain of loops as {}", s.describe(bottom)), "reorder takes loops that are nested in one another");
+      if (!s.inside(bottom, l))
+        s.refuse("T0722", l, fmt::format("it is not on the same chain of loops as {}", s.describe(bottom)),
+                 "reorder takes loops that are nested in one another");
   std::reverse(chain.begin(), chain.end());
   for (size_t i = 0; i + 1 < chain.size(); ++i)
     if (!perfectly_nested(s, chain[i], chain[i + 1]))
-      s.refuse("T0723", chain[i], fmt::format("it holds more than {}", s.describe(chain[i + 1])), "move the other block with compute_at, or decompose after reordering");
+      s.refuse("T0723", chain[i], fmt::format("it holds more than {}", s.describe(chain[i + 1])),
+               "move the other block with compute_at, or decompose after reordering");
   std::vector<int32_t> next = chain;
   size_t at = 0;
   for (int32_t& c : next)
@@ -267,7 +306,8 @@ void reorder(State& s, const std::vector<int32_t>& order) {
       Ref<For> outer = s.loop(next[i]);
       const Var* inner = s.loop(next[j])->loop_var.get();
       if (uses(outer->extent, inner) || uses(outer->min, inner))
-        s.refuse("T0724", next[i], fmt::format("its bounds depend on {}, which would come inside it", s.describe(next[j])));
+        s.refuse("T0724", next[i],
+                 fmt::format("its bounds depend on {}, which would come inside it", s.describe(next[j])));
     }
   // Blocks whose instances may run in any order of these loops.
   std::vector<int32_t> blocks = s.blocks_below(chain[0]);
@@ -279,13 +319,17 @@ void reorder(State& s, const std::vector<int32_t>& order) {
         s.refuse("T0725", b, fmt::format("iterator '{}' runs in a fixed order", iter->var->name));
     if (is_complete(block)) continue;
     if (!s.binding(b, s.loops_between(b, s.parent(chain[0]))).injective)
-      s.refuse("T0725", b, "some of its reduction steps are repeated by these loops, so their order matters", "reorder before compute_at");
+      s.refuse("T0725", b, "some of its reduction steps are repeated by these loops, so their order matters",
+               "reorder before compute_at");
     if (!block->init) continue;
     // The init must stay first: a loop that moves may not carry both kinds.
     for (size_t i = 0; i < next.size(); ++i)
       if (next[i] != chain[i] && role_of(s.realize(b), s.loop(next[i])->loop_var.get()) == LoopRole::mixed)
-        s.refuse("T0725", b, fmt::format("{} mixes spatial and reduction iterators, so the init would no longer come first", s.describe(next[i])),
-                 "do not fuse spatial loops with loops of the reduction, or decompose_reduction first");
+        s.refuse(
+            "T0725", b,
+            fmt::format("{} mixes spatial and reduction iterators, so the init would no longer come first",
+                        s.describe(next[i])),
+            "do not fuse spatial loops with loops of the reduction, or decompose_reduction first");
   }
   if (blocks.size() > 1) {
     auto scope = s.scope(s.scope_of(bottom));
@@ -299,13 +343,20 @@ void reorder(State& s, const std::vector<int32_t>& order) {
           bind_loops(s, a, bottom);
           BufferRegion made = region_below(s, writer, w, bottom, a);
           for (const BufferRegion& x : reader.realize->block->reads)
-            if (x->buffer.same_as(w->buffer) && !region_covers(made, region_below(s, reader, x, bottom, a), a))
-              s.refuse("T0726", reader.id, fmt::format("it reads elements of '{}' that an earlier iteration of these loops may have written", w->buffer->name),
-                       "reorder before compute_at");
+            if (x->buffer.same_as(w->buffer) &&
+                !region_covers(made, region_below(s, reader, x, bottom, a), a))
+              s.refuse(
+                  "T0726", reader.id,
+                  fmt::format(
+                      "it reads elements of '{}' that an earlier iteration of these loops may have written",
+                      w->buffer->name),
+                  "reorder before compute_at");
           for (int32_t l : next) {
             LoopRole role = role_of(s.realize(b), s.loop(l)->loop_var.get());
             if (role == LoopRole::reduce || role == LoopRole::mixed)
-              s.refuse("T0726", reader.id, fmt::format("it reads '{}' while loop '{}' still adds to it", w->buffer->name, s.loop(l)->loop_var->name));
+              s.refuse("T0726", reader.id,
+                       fmt::format("it reads '{}' while loop '{}' still adds to it", w->buffer->name,
+                                   s.loop(l)->loop_var->name));
           }
         }
   }
@@ -321,13 +372,17 @@ void set_kind(State& s, int32_t loop_id, ForKind kind) {
   if (kind == ForKind::unrolled || kind == ForKind::vectorized) {
     auto extent = as_int(loop->extent);
     if (!extent)
-      s.refuse("T0727", loop_id, "its extent is not a constant", "split off a constant factor first; the remainder is guarded by a predicate");
-    if (kind == ForKind::vectorized && *extent > 1024) s.refuse("T0727", loop_id, fmt::format("{} lanes are too many", *extent), "split off 4 to 64 iterations");
+      s.refuse("T0727", loop_id, "its extent is not a constant",
+               "split off a constant factor first; the remainder is guarded by a predicate");
+    if (kind == ForKind::vectorized && *extent > 1024)
+      s.refuse("T0727", loop_id, fmt::format("{} lanes are too many", *extent),
+               "split off 4 to 64 iterations");
   }
   if (kind == ForKind::parallel) {
     require_independent(s, loop_id, "parallel");
     for (int32_t p = s.parent(loop_id); p >= 0 && !s.is_block(p); p = s.parent(p))
-      if (s.loop(p)->kind == ForKind::vectorized) s.refuse("T0728", loop_id, fmt::format("it lies inside the vectorised {}", s.describe(p)));
+      if (s.loop(p)->kind == ForKind::vectorized)
+        s.refuse("T0728", loop_id, fmt::format("it lies inside the vectorised {}", s.describe(p)));
   }
   if (kind == ForKind::vectorized) {
     require_independent(s, loop_id, "vectorised");
@@ -337,7 +392,8 @@ void set_kind(State& s, int32_t loop_id, ForKind kind) {
       stack.pop_back();
       if (s.is_block(c)) continue;
       if (s.loop(c)->kind == ForKind::parallel || s.loop(c)->kind == ForKind::vectorized)
-        s.refuse("T0728", loop_id, fmt::format("the parallel or vectorised {} lies inside it", s.describe(c)), "vectorise the innermost loop");
+        s.refuse("T0728", loop_id, fmt::format("the parallel or vectorised {} lies inside it", s.describe(c)),
+                 "vectorise the innermost loop");
       for (int32_t d : s.children(c)) stack.push_back(d);
     }
   }

@@ -42,7 +42,9 @@ void pad_iteration(State& s, int32_t id, int iterator, int64_t multiple, bool cl
   Ref<BlockRealize> r = s.realize(id);
   Ref<Block> block = r->block;
   const int32_t scope_id = s.scope_of(id);
-  if (iterator < 0 || size_t(iterator) >= block->iter_vars.size()) s.refuse("T0782", id, fmt::format("it has {} iterators, there is no number {}", block->iter_vars.size(), iterator));
+  if (iterator < 0 || size_t(iterator) >= block->iter_vars.size())
+    s.refuse("T0782", id,
+             fmt::format("it has {} iterators, there is no number {}", block->iter_vars.size(), iterator));
   if (multiple < 1) s.refuse("T0782", id, fmt::format("{} is no usable multiple", multiple));
   const IterVar iter = block->iter_vars[size_t(iterator)];
   const Var* v = iter->var.get();
@@ -50,45 +52,66 @@ void pad_iteration(State& s, int32_t id, int iterator, int64_t multiple, bool cl
   int32_t loop_id = -1;
   for (int32_t l : s.loops_of(id))
     if (s.loop(l)->loop_var.get() == r->iter_values[size_t(iterator)].get()) loop_id = l;
-  if (loop_id < 0 || !is_zero(iter->dom->min)) s.refuse("T0783", id, fmt::format("iterator '{}' is not bound to a loop of its own", v->name), "pad before split and fuse");
+  if (loop_id < 0 || !is_zero(iter->dom->min))
+    s.refuse("T0783", id, fmt::format("iterator '{}' is not bound to a loop of its own", v->name),
+             "pad before split and fuse");
   Ref<For> loop = s.loop(loop_id);
   Analyzer a;
   bind_loops(s, a, s.parent(loop_id));
-  if (!is_zero(loop->min) || !a.can_prove_equal(loop->extent, iter->dom->extent) || loop->kind != ForKind::serial || s.blocks_below(loop_id).size() != 1)
-    s.refuse("T0783", id, fmt::format("{} is not a plain loop over all of '{}' around this block alone", s.describe(loop_id), v->name));
+  if (!is_zero(loop->min) || !a.can_prove_equal(loop->extent, iter->dom->extent) ||
+      loop->kind != ForKind::serial || s.blocks_below(loop_id).size() != 1)
+    s.refuse("T0783", id,
+             fmt::format("{} is not a plain loop over all of '{}' around this block alone",
+                         s.describe(loop_id), v->name));
   for (size_t i = 0; i < block->iter_vars.size(); ++i)
-    if (int(i) != iterator && uses(r->iter_values[i], loop->loop_var.get())) s.refuse("T0783", id, fmt::format("{} is bound to two iterators", s.describe(loop_id)));
-  const PrimExpr size = iter->dom->extent, padded = a.simplify(ceildiv(size, PrimExpr(multiple)) * PrimExpr(multiple));
+    if (int(i) != iterator && uses(r->iter_values[i], loop->loop_var.get()))
+      s.refuse("T0783", id, fmt::format("{} is bound to two iterators", s.describe(loop_id)));
+  const PrimExpr size = iter->dom->extent,
+                 padded = a.simplify(ceildiv(size, PrimExpr(multiple)) * PrimExpr(multiple));
   if (a.can_prove_equal(size, padded)) return;
   if (!only_store(block)) s.refuse("T0731", id, "its body is not a single store");
   const BufferStore store = *only_store(block);
   if (has_effects(store.value)) s.refuse("T0731", id, "its value has effects or takes an address");
-  if (divides_integers(store.value)) s.refuse("T0784", id, "it divides integers, and a masked divisor would be 0");
+  if (divides_integers(store.value))
+    s.refuse("T0784", id, "it divides integers, and a masked divisor would be 0");
   const Buffer out = store.buffer;
   const bool reduce = iter->kind == IterKind::reduce;
-  if (!reduce && iter->kind != IterKind::spatial) s.refuse("T0784", id, fmt::format("iterator '{}' is neither spatial nor a reduction", v->name));
+  if (!reduce && iter->kind != IterKind::spatial)
+    s.refuse("T0784", id, fmt::format("iterator '{}' is neither spatial nor a reduction", v->name));
   auto positions = trivial_indices(store.indices, block->iter_vars, out);
-  if (!positions) s.refuse("T0734", id, fmt::format("it does not write '{}' at an index made of its own iterators, one for each dimension", out->name));
+  if (!positions)
+    s.refuse(
+        "T0734", id,
+        fmt::format("it does not write '{}' at an index made of its own iterators, one for each dimension",
+                    out->name));
 
   const PrimExpr inside = lt(iter->var, size);
   auto fits = [&](const BufferLoad& l) {  // even beyond the old end
     Analyzer b;
     bind_loops(s, b, s.parent(loop_id));
-    for (const IterVar& x : block->iter_vars) b.bind(x->var, x->var.get() == v ? range(PrimExpr(0), padded) : x->dom, true);
+    for (const IterVar& x : block->iter_vars)
+      b.bind(x->var, x->var.get() == v ? range(PrimExpr(0), padded) : x->dom, true);
     for (size_t d = 0; d < l.indices.size(); ++d)
-      if (uses(l.indices[d], v) && !(b.can_prove(lt(l.indices[d], l.buffer->shape[d])) && b.can_prove(ge(l.indices[d], PrimExpr(0))))) return false;
+      if (uses(l.indices[d], v) &&
+          !(b.can_prove(lt(l.indices[d], l.buffer->shape[d])) && b.can_prove(ge(l.indices[d], PrimExpr(0)))))
+        return false;
     return true;
   };
   auto guard_loads = [&](const PrimExpr& e) -> PrimExpr {
-    return rewrite_any(e, [&](const ObjectRef& n) -> ObjectRef {
-             const auto* l = n.as<BufferLoad>();
-             if (!l || l->buffer.same_as(out) || !uses(l->indices, v) || fits(*l)) return {};
-             if (clamp) {
-               VarMap map{{v, min(iter->var, size - 1)}};
-               return load(l->buffer, l->indices.map([&](const PrimExpr& i) { return substitute(i, map); }), l->predicate);
-             }
-             return load(l->buffer, l->indices, l->predicate ? logical_and(l->predicate, inside) : inside);
-           }).cast<PrimExprNode>();
+    return rewrite_any(e,
+                       [&](const ObjectRef& n) -> ObjectRef {
+                         const auto* l = n.as<BufferLoad>();
+                         if (!l || l->buffer.same_as(out) || !uses(l->indices, v) || fits(*l)) return {};
+                         if (clamp) {
+                           VarMap map{{v, min(iter->var, size - 1)}};
+                           return load(l->buffer,
+                                       l->indices.map([&](const PrimExpr& i) { return substitute(i, map); }),
+                                       l->predicate);
+                         }
+                         return load(l->buffer, l->indices,
+                                     l->predicate ? logical_and(l->predicate, inside) : inside);
+                       })
+        .cast<PrimExprNode>();
   };
   Array<Buffer> allocs = s.block(scope_id)->alloc_buffers;
   BufferMap enlarged;
@@ -99,18 +122,24 @@ void pad_iteration(State& s, int32_t id, int iterator, int64_t multiple, bool cl
     PrimExpr source;
     auto sides = [&](const auto* n) {
       if (!n) return;
-      auto own = [&](const PrimExpr& e) { const auto* l = e.template as<BufferLoad>(); return l && l->buffer.same_as(out); };
+      auto own = [&](const PrimExpr& e) {
+        const auto* l = e.template as<BufferLoad>();
+        return l && l->buffer.same_as(out);
+      };
       left = own(n->a), right = own(n->b);
       source = left ? n->b : n->a;
     };
-    sides(store.value.as<Add>()), sides(store.value.as<Mul>()), sides(store.value.as<Max>()), sides(store.value.as<Min>());
+    sides(store.value.as<Add>()), sides(store.value.as<Mul>()), sides(store.value.as<Max>()),
+        sides(store.value.as<Min>());
     if (!zero || left == right || !load_indices(source, out).empty())
-      s.refuse("T0767", id, "its combination has no known neutral value", "sums, products, minima and maxima can be padded");
+      s.refuse("T0767", id, "its combination has no known neutral value",
+               "sums, products, minima and maxima can be padded");
     const PrimExpr acc = load(out, store.indices), next = select(inside, guard_loads(source), zero);
     auto build = [&](const auto* n) {
       if (n) value = make<std::remove_cvref_t<decltype(*n)>>(left ? acc : next, left ? next : acc);
     };
-    build(store.value.as<Add>()), build(store.value.as<Mul>()), build(store.value.as<Max>()), build(store.value.as<Min>());
+    build(store.value.as<Add>()), build(store.value.as<Mul>()), build(store.value.as<Max>()),
+        build(store.value.as<Min>());
   } else {
     int dim = -1;
     for (size_t d = 0; d < positions->size(); ++d)
@@ -129,31 +158,35 @@ void pad_iteration(State& s, int32_t id, int iterator, int64_t multiple, bool cl
       enlarged[out.get()] = big;
     }
     if (!owned) {
-      if (block->init || !load_indices(store.value, out).empty()) s.refuse("T0785", id, fmt::format("it accumulates in '{}', which cannot grow", out->name), "cache_write first");
+      if (block->init || !load_indices(store.value, out).empty())
+        s.refuse("T0785", id, fmt::format("it accumulates in '{}', which cannot grow", out->name),
+                 "cache_write first");
       mask = mask ? logical_and(mask, inside) : inside;
     }
   }
   Ref<Block> next = block;
   Block* e = next.edit();
-  e->iter_vars.set(size_t(iterator), make<IterVarNode>(range(iter->dom->min, padded), iter->var, iter->kind, iter->thread_tag));
+  e->iter_vars.set(size_t(iterator),
+                   make<IterVarNode>(range(iter->dom->min, padded), iter->var, iter->kind, iter->thread_tag));
   e->body = tir::store(out, value, store.indices, mask);
   next = with_regions(next);
   Ref<BlockRealize> realize = r;
   realize.edit()->block = next;
   const Object* from = r.get();
-  Stmt body = rewrite_any(
-                  s.block(scope_id)->body,
-                  [&](const ObjectRef& n) -> ObjectRef {
-                    if (n.get() == from) return realize;
-                    if (const auto* l = n.as<For>(); l && l->loop_var.get() == loop->loop_var.get()) {
-                      Ref<For> copy(l);
-                      copy.edit()->extent = padded;
-                      return copy;
-                    }
-                    return {};
-                  },
-                  [&](const ObjectRef& n) { return !n.is<StmtNode>() || (n.is<BlockRealize>() && n.get() != from); })
-                  .cast<StmtNode>();
+  Stmt body =
+      rewrite_any(
+          s.block(scope_id)->body,
+          [&](const ObjectRef& n) -> ObjectRef {
+            if (n.get() == from) return realize;
+            if (const auto* l = n.as<For>(); l && l->loop_var.get() == loop->loop_var.get()) {
+              Ref<For> copy(l);
+              copy.edit()->extent = padded;
+              return copy;
+            }
+            return {};
+          },
+          [&](const ObjectRef& n) { return !n.is<StmtNode>() || (n.is<BlockRealize>() && n.get() != from); })
+          .cast<StmtNode>();
   if (!enlarged.empty()) body = replace_buffers(body, enlarged);
   s.replace_body(scope_id, body, allocs);
 }

@@ -15,7 +15,10 @@ namespace {
 void require_reduction(const State& s, int32_t id) {
   Ref<Block> b = s.block(id);
   if (!b->init) s.refuse("T0760", id, "it has no init: it is no reduction, or was decomposed already");
-  if (!is_reduction(b)) s.refuse("T0760", id, "its writes are indexed by a reduction iterator, or an iterator is neither spatial nor a reduction");
+  if (!is_reduction(b))
+    s.refuse(
+        "T0760", id,
+        "its writes are indexed by a reduction iterator, or an iterator is neither spatial nor a reduction");
 }
 
 /// Stmt `t` with fresh iterator variables instead of those of `from`; pairs (old, new) come out in `iters`.
@@ -42,16 +45,23 @@ int32_t decompose_reduction(State& s, int32_t id, int32_t loop_id) {
   for (int32_t p = s.parent(loop_id); p >= 0 && !s.is_block(p); p = s.parent(p)) {
     LoopRole role = role_of(r, s.loop(p)->loop_var.get());
     if (role == LoopRole::reduce || role == LoopRole::mixed)
-      s.refuse("T0762", id, fmt::format("{} belongs to the reduction and lies outside {}: the init would run again and again", s.describe(p), s.describe(loop_id)),
-               "choose a loop outside all loops of the reduction");
+      s.refuse(
+          "T0762", id,
+          fmt::format("{} belongs to the reduction and lies outside {}: the init would run again and again",
+                      s.describe(p), s.describe(loop_id)),
+          "choose a loop outside all loops of the reduction");
   }
   for (int32_t p = loop_id; p >= 0 && !s.is_block(p); p = s.parent(p))
-    if (s.loop(p)->kind == ForKind::vectorized) s.refuse("T0763", id, fmt::format("{} is vectorised", s.describe(p)), "decompose before vectorising");
+    if (s.loop(p)->kind == ForKind::vectorized)
+      s.refuse("T0763", id, fmt::format("{} is vectorised", s.describe(p)), "decompose before vectorising");
 
   // Loops inside that carry spatial iterators are copied for the init.
   std::vector<int32_t> inner = s.loops_between(id, s.parent(loop_id));
   if (!s.binding(id, inner).injective)
-    s.refuse("T0769", id, fmt::format("the loops from {} on repeat its steps, which only its init undoes", s.describe(loop_id)), "choose a loop further in, or decompose before compute_at");
+    s.refuse(
+        "T0769", id,
+        fmt::format("the loops from {} on repeat its steps, which only its init undoes", s.describe(loop_id)),
+        "choose a loop further in, or decompose before compute_at");
   VarMap loop_map;
   std::vector<Ref<For>> loops;
   std::unordered_set<const Var*> dropped;
@@ -59,17 +69,21 @@ int32_t decompose_reduction(State& s, int32_t id, int32_t loop_id) {
     Ref<For> loop = s.loop(l);
     LoopRole role = role_of(r, loop->loop_var.get());
     if (role == LoopRole::mixed)
-      s.refuse("T0764", id, fmt::format("{} mixes spatial and reduction iterators", s.describe(l)), "do not fuse spatial loops with loops of the reduction");
+      s.refuse("T0764", id, fmt::format("{} mixes spatial and reduction iterators", s.describe(l)),
+               "do not fuse spatial loops with loops of the reduction");
     if (role != LoopRole::spatial) {
       dropped.insert(loop->loop_var.get());
       continue;
     }
     VarRef v = var(loop->loop_var->name + "_init", loop->loop_var->dtype);
     loop_map[loop->loop_var.get()] = v;
-    loops.push_back(for_(v, loop->min, loop->extent, Stmt(), loop->kind == ForKind::parallel ? ForKind::serial : loop->kind).cast<For>());
+    loops.push_back(for_(v, loop->min, loop->extent, Stmt(),
+                         loop->kind == ForKind::parallel ? ForKind::serial : loop->kind)
+                        .cast<For>());
   }
   for (Ref<For>& l : loops) {
-    if (uses_any(l->extent, dropped) || uses_any(l->min, dropped)) s.refuse("T0764", id, "the bounds of a spatial loop depend on the reduction");
+    if (uses_any(l->extent, dropped) || uses_any(l->min, dropped))
+      s.refuse("T0764", id, "the bounds of a spatial loop depend on the reduction");
     For* e = l.edit();
     e->min = substitute(e->min, loop_map);
     e->extent = substitute(e->extent, loop_map);
@@ -78,16 +92,21 @@ int32_t decompose_reduction(State& s, int32_t id, int32_t loop_id) {
   for (const PrimExpr& c : conjuncts(r->predicate)) {
     bool spatial = false;
     for (auto& [v, x] : loop_map) spatial = spatial || uses(c, v);
-    if (!uses_any(c, dropped)) predicate = logical_and(predicate, substitute(c, loop_map));
-    else if (spatial) s.refuse("T0764", id, "its predicate mixes spatial and reduction loops");
+    if (!uses_any(c, dropped))
+      predicate = logical_and(predicate, substitute(c, loop_map));
+    else if (spatial)
+      s.refuse("T0764", id, "its predicate mixes spatial and reduction loops");
   }
   Array<IterVar> iters;
   VarMap iter_map = fresh_iters(block->iter_vars, IterKind::spatial, iters);
   Array<PrimExpr> values;
   for (size_t i = 0; i < block->iter_vars.size(); ++i)
-    if (block->iter_vars[i]->kind == IterKind::spatial) values.push_back(substitute(r->iter_values[i], loop_map));
-  auto init_block = make<Block>(iters, Array<BufferRegion>(), Array<BufferRegion>(), s.fresh_block_name(block->name + "_init"),
-                                rename_definitions(substitute(block->init, iter_map)), Stmt(), Array<Buffer>(), Array<MatchBufferRegion>(), AttrMap());
+    if (block->iter_vars[i]->kind == IterKind::spatial)
+      values.push_back(substitute(r->iter_values[i], loop_map));
+  auto init_block = make<Block>(iters, Array<BufferRegion>(), Array<BufferRegion>(),
+                                s.fresh_block_name(block->name + "_init"),
+                                rename_definitions(substitute(block->init, iter_map)), Stmt(),
+                                Array<Buffer>(), Array<MatchBufferRegion>(), AttrMap());
   Stmt init = make<BlockRealize>(values, predicate, with_regions(init_block));
   for (size_t i = loops.size(); i-- > 0;) init = with_body(loops[i], init);
 
@@ -97,10 +116,12 @@ int32_t decompose_reduction(State& s, int32_t id, int32_t loop_id) {
   Ref<BlockRealize> realize = r;
   realize.edit()->block = update;
   const Object* from = r.get();
-  Stmt nest = rewrite_any(
-                  s.loop(loop_id), [&](const ObjectRef& n) -> ObjectRef { return n.get() == from ? ObjectRef(realize) : ObjectRef(); },
-                  [&](const ObjectRef& n) { return !n.is<StmtNode>() || (n.is<BlockRealize>() && n.get() != from); })
-                  .cast<StmtNode>();
+  Stmt nest =
+      rewrite_any(
+          s.loop(loop_id),
+          [&](const ObjectRef& n) -> ObjectRef { return n.get() == from ? ObjectRef(realize) : ObjectRef(); },
+          [&](const ObjectRef& n) { return !n.is<StmtNode>() || (n.is<BlockRealize>() && n.get() != from); })
+          .cast<StmtNode>();
   s.replace(loop_id, seq({init, nest}));
   // The sequence may stand in another one now.
   const int32_t scope = s.scope_of(id);
@@ -122,12 +143,14 @@ struct Combiner {
 
 /// `e` with loads of the accumulators replaced by lhs and the sources by rhs.
 PrimExpr abstract(const PrimExpr& e, const Combiner& c) {
-  return rewrite_any(e, [&](const ObjectRef& n) -> ObjectRef {
-           if (const auto* l = n.as<BufferLoad>())
-             for (size_t i = 0; i < c.buffers.size(); ++i)
-               if (l->buffer.same_as(c.buffers[i])) return c.lhs[i];
-           return {};
-         }).cast<PrimExprNode>();
+  return rewrite_any(e,
+                     [&](const ObjectRef& n) -> ObjectRef {
+                       if (const auto* l = n.as<BufferLoad>())
+                         for (size_t i = 0; i < c.buffers.size(); ++i)
+                           if (l->buffer.same_as(c.buffers[i])) return c.lhs[i];
+                       return {};
+                     })
+      .cast<PrimExprNode>();
 }
 bool loads_any(const PrimExpr& e, const std::vector<Buffer>& buffers) {
   for (const Buffer& b : buffers)
@@ -149,8 +172,10 @@ std::optional<Combiner> combiner_of(const Ref<Block>& block) {
     at = l->body;
   }
   Array<Stmt> stores;
-  if (const auto* q = at.as<SeqStmt>()) stores = q->seq;
-  else stores.push_back(at);
+  if (const auto* q = at.as<SeqStmt>())
+    stores = q->seq;
+  else
+    stores.push_back(at);
   for (const Stmt& t : stores) {
     const auto* st = t.as<BufferStore>();
     if (!st || st->predicate) return std::nullopt;
@@ -176,9 +201,12 @@ std::optional<Combiner> combiner_of(const Ref<Block>& block) {
     };
     const PrimExpr& v = values[0];
     auto use = [&](const auto* n, auto build) { return n && binary(n->a, n->b, build); };
-    if (use(v.as<Add>(), [](PrimExpr a, PrimExpr b) { return a + b; }) || use(v.as<Mul>(), [](PrimExpr a, PrimExpr b) { return a * b; }) ||
-        use(v.as<Min>(), [](PrimExpr a, PrimExpr b) { return min(a, b); }) || use(v.as<Max>(), [](PrimExpr a, PrimExpr b) { return max(a, b); }) ||
-        use(v.as<And>(), [](PrimExpr a, PrimExpr b) { return logical_and(a, b); }) || use(v.as<Or>(), [](PrimExpr a, PrimExpr b) { return logical_or(a, b); }))
+    if (use(v.as<Add>(), [](PrimExpr a, PrimExpr b) { return a + b; }) ||
+        use(v.as<Mul>(), [](PrimExpr a, PrimExpr b) { return a * b; }) ||
+        use(v.as<Min>(), [](PrimExpr a, PrimExpr b) { return min(a, b); }) ||
+        use(v.as<Max>(), [](PrimExpr a, PrimExpr b) { return max(a, b); }) ||
+        use(v.as<And>(), [](PrimExpr a, PrimExpr b) { return logical_and(a, b); }) ||
+        use(v.as<Or>(), [](PrimExpr a, PrimExpr b) { return logical_or(a, b); }))
       return c;
     return std::nullopt;
   }
@@ -200,7 +228,8 @@ std::optional<Combiner> combiner_of(const Ref<Block>& block) {
         if (depth > 200 || !n.is<PrimExprNode>()) return n;
         for (size_t k = 0; k < c.source.size(); ++k)
           if (n.get() == c.source[k].get() || structural_equal(n, c.source[k])) return c.rhs[k];
-        return map_children(n, [&](const ObjectRef& x) { return x.is<BufferNode>() ? x : run(x, depth + 1); });
+        return map_children(n,
+                            [&](const ObjectRef& x) { return x.is<BufferNode>() ? x : run(x, depth + 1); });
       }
     };
     PrimExpr e = Walk{c}.run(abstract(values[i], c), 0).cast<PrimExprNode>();
@@ -221,7 +250,8 @@ std::optional<Combiner> combiner_of(const Ref<Block>& block) {
 }
 
 /// Stores of the combined values, all computed before the first is stored.
-Stmt combine_stmt(const Combiner& c, const std::vector<Buffer>& to, const std::vector<Array<PrimExpr>>& at, const std::vector<PrimExpr>& rhs) {
+Stmt combine_stmt(const Combiner& c, const std::vector<Buffer>& to, const std::vector<Array<PrimExpr>>& at,
+                  const std::vector<PrimExpr>& rhs) {
   VarMap map;
   for (size_t i = 0; i < to.size(); ++i) {
     map[c.lhs[i].get()] = load(to[i], at[i]);
@@ -251,19 +281,27 @@ int32_t rfactor(State& s, int32_t loop_id, int factor_axis) {
   Ref<Block> block = r->block;
   const int32_t scope_id = s.scope_of(id);
   if (role_of(r, loop->loop_var.get()) != LoopRole::reduce)
-    s.refuse("T0766", loop_id, fmt::format("it is not a loop of the reduction in {} alone", s.describe(id)), "rfactor takes a loop of the reduction; split one first");
+    s.refuse("T0766", loop_id, fmt::format("it is not a loop of the reduction in {} alone", s.describe(id)),
+             "rfactor takes a loop of the reduction; split one first");
   auto combiner = combiner_of(block);
-  if (!combiner) s.refuse("T0767", id, "its combination is none that is known to be associative and commutative", "sum, product, min, max, and, or, argmax and argmin can be factored");
+  if (!combiner)
+    s.refuse("T0767", id, "its combination is none that is known to be associative and commutative",
+             "sum, product, min, max, and, or, argmax and argmin can be factored");
   const int rank = int(combiner->indices[0].size());
   if (factor_axis < 0) factor_axis += rank + 1;
-  if (factor_axis < 0 || factor_axis > rank) s.refuse("T0768", id, fmt::format("the partial results have {} dimensions, so the axis must be 0 to {}", rank + 1, rank));
+  if (factor_axis < 0 || factor_axis > rank)
+    s.refuse(
+        "T0768", id,
+        fmt::format("the partial results have {} dimensions, so the axis must be 0 to {}", rank + 1, rank));
   std::vector<int32_t> loops = s.loops_of(id);
   if (!s.binding(id, loops).injective) s.refuse("T0769", id, "its steps are repeated by the loops around it");
   for (int32_t l : loops) {
     Ref<For> x = s.loop(l);
-    if (s.children(l).size() != 1) s.refuse("T0765", l, "it holds other blocks too", "rfactor before compute_at");
+    if (s.children(l).size() != 1)
+      s.refuse("T0765", l, "it holds other blocks too", "rfactor before compute_at");
     if (x->kind != ForKind::serial) s.refuse("T0710", l, "the loop already has a kind", "rfactor first");
-    if (role_of(r, x->loop_var.get()) == LoopRole::mixed) s.refuse("T0766", l, "it mixes spatial and reduction iterators");
+    if (role_of(r, x->loop_var.get()) == LoopRole::mixed)
+      s.refuse("T0766", l, "it mixes spatial and reduction iterators");
     for (int32_t o : loops)
       if (uses(x->extent, s.loop(o)->loop_var.get()) || uses(x->min, s.loop(o)->loop_var.get()))
         s.refuse("T0766", l, fmt::format("its bounds depend on {}", s.describe(o)));
@@ -278,7 +316,8 @@ int32_t rfactor(State& s, int32_t loop_id, int factor_axis) {
     shape.insert(size_t(factor_axis), loop->extent);
     partial.push_back(buffer(b->name + "_rf", shape, b->dtype, "global"));
   }
-  // Iterators of the factored block: the spatial ones, one for the factored loop, one for each other reduction loop.
+  // Iterators of the factored block: the spatial ones, one for the factored loop, one for each other
+  // reduction loop.
   Array<IterVar> iters;
   Array<PrimExpr> values;
   VarMap iter_map = fresh_iters(block->iter_vars, IterKind::spatial, iters);
@@ -299,7 +338,8 @@ int32_t rfactor(State& s, int32_t loop_id, int factor_axis) {
     reduce_loops.insert(x->loop_var.get());
   }
   for (size_t i = 0; i < block->iter_vars.size(); ++i)
-    if (block->iter_vars[i]->kind == IterKind::reduce) iter_map[block->iter_vars[i]->var.get()] = substitute(r->iter_values[i], loop_to_iter);
+    if (block->iter_vars[i]->kind == IterKind::reduce)
+      iter_map[block->iter_vars[i]->var.get()] = substitute(r->iter_values[i], loop_to_iter);
   // A guard on the reduction moves inside: every partial result must get its init.
   PrimExpr outer = true_(), guard = true_();
   for (const PrimExpr& c : conjuncts(r->predicate)) {
@@ -309,14 +349,16 @@ int32_t rfactor(State& s, int32_t loop_id, int factor_axis) {
     }
     for (int32_t l : loops) {
       const Var* v = s.loop(l)->loop_var.get();
-      if (!reduce_loops.count(v) && uses(c, v)) s.refuse("T0769", id, "its predicate mixes spatial and reduction loops");
+      if (!reduce_loops.count(v) && uses(c, v))
+        s.refuse("T0769", id, "its predicate mixes spatial and reduction loops");
     }
     guard = logical_and(guard, substitute(c, loop_to_iter));
   }
   std::vector<Array<PrimExpr>> at;
   std::vector<PrimExpr> sources;
   for (size_t i = 0; i < partial.size(); ++i) {
-    Array<PrimExpr> indices = combiner->indices[i].map([&](const PrimExpr& e) { return substitute(e, iter_map); });
+    Array<PrimExpr> indices =
+        combiner->indices[i].map([&](const PrimExpr& e) { return substitute(e, iter_map); });
     indices.insert(size_t(factor_axis), part->var);
     at.push_back(indices);
     sources.push_back(substitute(combiner->source[i], iter_map));
@@ -326,8 +368,10 @@ int32_t rfactor(State& s, int32_t loop_id, int factor_axis) {
   BufferMap to_partial;
   Array<Stmt> inits;
   Array<Stmt> old_inits;
-  if (const auto* q = block->init.as<SeqStmt>()) old_inits = q->seq;
-  else old_inits.push_back(block->init);
+  if (const auto* q = block->init.as<SeqStmt>())
+    old_inits = q->seq;
+  else
+    old_inits.push_back(block->init);
   for (const Stmt& t : old_inits) {
     const auto* st = t.as<BufferStore>();
     int which = -1;
@@ -336,8 +380,9 @@ int32_t rfactor(State& s, int32_t loop_id, int factor_axis) {
     if (which < 0) s.refuse("T0767", id, "its init is not one store for each result");
     inits.push_back(store(partial[size_t(which)], substitute(st->value, iter_map), at[size_t(which)]));
   }
-  auto rf_block = make<Block>(iters, Array<BufferRegion>(), Array<BufferRegion>(), s.fresh_block_name(block->name + "_rf"), rf_body, seq(inits),
-                              Array<Buffer>(), Array<MatchBufferRegion>(), block->annotations);
+  auto rf_block = make<Block>(iters, Array<BufferRegion>(), Array<BufferRegion>(),
+                              s.fresh_block_name(block->name + "_rf"), rf_body, seq(inits), Array<Buffer>(),
+                              Array<MatchBufferRegion>(), block->annotations);
   Stmt rf = make<BlockRealize>(values, outer, with_regions(rf_block));
   for (size_t i = loops.size(); i-- > 0;) rf = with_body(s.loop(loops[i]), rf);
 
@@ -357,29 +402,35 @@ int32_t rfactor(State& s, int32_t loop_id, int factor_axis) {
     nest.push_back(for_(v, l == loop_id ? PrimExpr(0) : x->min, x->extent, Stmt()).cast<For>());
   }
   for (size_t i = 0; i < block->iter_vars.size(); ++i)
-    if (block->iter_vars[i]->kind == IterKind::spatial) wb_values.push_back(substitute(r->iter_values[i], wb_loops));
+    if (block->iter_vars[i]->kind == IterKind::spatial)
+      wb_values.push_back(substitute(r->iter_values[i], wb_loops));
   IterVar k = iter_var(range(PrimExpr(0), loop->extent), "v_" + loop->loop_var->name, IterKind::reduce);
   wb_iters.push_back(k);
   wb_values.push_back(wb_loops.at(loop->loop_var.get()));
   std::vector<Array<PrimExpr>> wb_at;
   std::vector<PrimExpr> loads;
   for (size_t i = 0; i < partial.size(); ++i) {
-    Array<PrimExpr> indices = combiner->indices[i].map([&](const PrimExpr& e) { return substitute(e, wb_map); });
+    Array<PrimExpr> indices =
+        combiner->indices[i].map([&](const PrimExpr& e) { return substitute(e, wb_map); });
     wb_at.push_back(indices);
     indices.insert(size_t(factor_axis), k->var);
     loads.push_back(load(partial[i], indices));
   }
-  auto wb_block = make<Block>(wb_iters, Array<BufferRegion>(), Array<BufferRegion>(), block->name, combine_stmt(*combiner, combiner->buffers, wb_at, loads),
-                              substitute(block->init, wb_map), Array<Buffer>(), Array<MatchBufferRegion>(), AttrMap());
+  auto wb_block =
+      make<Block>(wb_iters, Array<BufferRegion>(), Array<BufferRegion>(), block->name,
+                  combine_stmt(*combiner, combiner->buffers, wb_at, loads), substitute(block->init, wb_map),
+                  Array<Buffer>(), Array<MatchBufferRegion>(), AttrMap());
   Stmt wb = make<BlockRealize>(wb_values, substitute(outer, wb_loops), with_regions(wb_block));
   for (size_t i = nest.size(); i-- > 0;) wb = with_body(nest[i], wb);
 
   const Object* from = s.entries[size_t(loops[0])].node.get();
   Stmt both = seq({rf, wb});
-  Stmt body = rewrite_any(
-                  s.block(scope_id)->body, [&](const ObjectRef& n) -> ObjectRef { return n.get() == from ? ObjectRef(both) : ObjectRef(); },
-                  [&](const ObjectRef& n) { return !n.is<StmtNode>() || (n.is<For>() && n.get() != from); })
-                  .cast<StmtNode>();
+  Stmt body =
+      rewrite_any(
+          s.block(scope_id)->body,
+          [&](const ObjectRef& n) -> ObjectRef { return n.get() == from ? ObjectRef(both) : ObjectRef(); },
+          [&](const ObjectRef& n) { return !n.is<StmtNode>() || (n.is<For>() && n.get() != from); })
+          .cast<StmtNode>();
   Array<Buffer> allocs = s.block(scope_id)->alloc_buffers;
   for (const Buffer& b : partial) allocs.push_back(b);
   if (s.guarded.count(block->name)) s.guarded.insert(rf_block->name);

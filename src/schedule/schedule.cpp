@@ -60,7 +60,8 @@ void introduce(sched::State& s, const std::vector<int32_t>& inputs, std::vector<
 
 /// Runs one primitive on the state and records it. A refused step leaves no trace and changes nothing.
 template <class S, class F>
-std::vector<int32_t> step(std::shared_ptr<S>& state, std::string name, const std::vector<int32_t>& inputs, AttrMap attrs, F run) {
+std::vector<int32_t> step(std::shared_ptr<S>& state, std::string name, const std::vector<int32_t>& inputs,
+                          AttrMap attrs, F run) {
   if (state.use_count() > 1) {
     state = std::make_shared<S>(*state);
     state->facts = std::make_shared<sched::FactCache>(*state->facts);
@@ -87,7 +88,8 @@ std::vector<int32_t> step(std::shared_ptr<S>& state, std::string name, const std
 }
 }  // namespace
 
-Schedule::Schedule(PrimFunc function, uint64_t seed) : state_(std::make_shared<State>(std::move(function), seed)) {}
+Schedule::Schedule(PrimFunc function, uint64_t seed)
+    : state_(std::make_shared<State>(std::move(function), seed)) {}
 Schedule::Schedule(const Schedule&) = default;
 Schedule& Schedule::operator=(const Schedule&) = default;
 Schedule::~Schedule() = default;
@@ -105,8 +107,10 @@ BlockRV Schedule::get_block(const std::string& name) {
   auto it = state_->names.find(name);
   if (it == state_->names.end()) {
     std::string known;
-    for (const sched::Leaf& l : state_->scope(state_->id_of(state_->function->body))->leaves) known += (known.empty() ? "" : ", ") + l.realize->block->name;
-    throw ScheduleError(ErrorKind::model, "T0704", fmt::format("the program has no block '{}'", name), state_->sketch({}), known.empty() ? "" : "its blocks are " + known);
+    for (const sched::Leaf& l : state_->scope(state_->id_of(state_->function->body))->leaves)
+      known += (known.empty() ? "" : ", ") + l.realize->block->name;
+    throw ScheduleError(ErrorKind::model, "T0704", fmt::format("the program has no block '{}'", name),
+                        state_->sketch({}), known.empty() ? "" : "its blocks are " + known);
   }
   return {it->second};
 }
@@ -137,7 +141,8 @@ static std::vector<int32_t> related(sched::State& s, int32_t block, bool produce
   for (const sched::Leaf& l : scope->leaves) {
     if (l.id == block) continue;
     bool related = false;
-    for (const BufferRegion& r : producers ? b->reads : b->writes) related = related || (producers ? l.writes(r->buffer) : l.reads(r->buffer));
+    for (const BufferRegion& r : producers ? b->reads : b->writes)
+      related = related || (producers ? l.writes(r->buffer) : l.reads(r->buffer));
     if (related) out.push_back(l.id);
   }
   return out;
@@ -171,64 +176,101 @@ using Ids = std::vector<int32_t>;
 std::vector<LoopRV> Schedule::split(LoopRV loop, const std::vector<int64_t>& factors) {
   Array<Any> list;
   for (int64_t f : factors) list.push_back(Any(f));
-  return as_loops(step(state_, "split", {loop.id}, attr("factors", Any(list)), [&](sched::State& s) { return sched::split(s, loop.id, factors); }));
+  return as_loops(step(state_, "split", {loop.id}, attr("factors", Any(list)),
+                       [&](sched::State& s) { return sched::split(s, loop.id, factors); }));
 }
 LoopRV Schedule::fuse(const std::vector<LoopRV>& loops) {
-  return {step(state_, "fuse", ids(loops), {}, [&](sched::State& s) { return Ids{sched::fuse(s, ids(loops))}; })[0]};
+  return {step(state_, "fuse", ids(loops), {},
+               [&](sched::State& s) { return Ids{sched::fuse(s, ids(loops))}; })[0]};
 }
 void Schedule::reorder(const std::vector<LoopRV>& order) {
-  step(state_, "reorder", ids(order), {}, [&](sched::State& s) { sched::reorder(s, ids(order)); return Ids(); });
+  step(state_, "reorder", ids(order), {}, [&](sched::State& s) {
+    sched::reorder(s, ids(order));
+    return Ids();
+  });
 }
 void Schedule::parallel(LoopRV loop) {
-  step(state_, "parallel", {loop.id}, {}, [&](sched::State& s) { sched::set_kind(s, loop.id, ForKind::parallel); return Ids(); });
+  step(state_, "parallel", {loop.id}, {}, [&](sched::State& s) {
+    sched::set_kind(s, loop.id, ForKind::parallel);
+    return Ids();
+  });
 }
 void Schedule::vectorize(LoopRV loop) {
-  step(state_, "vectorize", {loop.id}, {}, [&](sched::State& s) { sched::set_kind(s, loop.id, ForKind::vectorized); return Ids(); });
+  step(state_, "vectorize", {loop.id}, {}, [&](sched::State& s) {
+    sched::set_kind(s, loop.id, ForKind::vectorized);
+    return Ids();
+  });
 }
 void Schedule::unroll(LoopRV loop) {
-  step(state_, "unroll", {loop.id}, {}, [&](sched::State& s) { sched::set_kind(s, loop.id, ForKind::unrolled); return Ids(); });
+  step(state_, "unroll", {loop.id}, {}, [&](sched::State& s) {
+    sched::set_kind(s, loop.id, ForKind::unrolled);
+    return Ids();
+  });
 }
 LoopRV Schedule::add_unit_loop(BlockRV block) {
-  return {step(state_, "add_unit_loop", {block.id}, {}, [&](sched::State& s) { return Ids{sched::add_unit_loop(s, block.id)}; })[0]};
+  return {step(state_, "add_unit_loop", {block.id}, {},
+               [&](sched::State& s) { return Ids{sched::add_unit_loop(s, block.id)}; })[0]};
 }
 void Schedule::pad_iteration(BlockRV block, int iterator, int64_t multiple, bool clamp) {
   AttrMap attrs = attr("iterator", Any(iterator));
   attrs.set("multiple", Any(multiple));
   attrs.set("clamp", Any(clamp));
-  step(state_, "pad_iteration", {block.id}, attrs, [&](sched::State& s) { sched::pad_iteration(s, block.id, iterator, multiple, clamp); return Ids(); });
+  step(state_, "pad_iteration", {block.id}, attrs, [&](sched::State& s) {
+    sched::pad_iteration(s, block.id, iterator, multiple, clamp);
+    return Ids();
+  });
 }
 void Schedule::compute_inline(BlockRV block) {
-  step(state_, "compute_inline", {block.id}, {}, [&](sched::State& s) { sched::compute_inline(s, block.id); return Ids(); });
+  step(state_, "compute_inline", {block.id}, {}, [&](sched::State& s) {
+    sched::compute_inline(s, block.id);
+    return Ids();
+  });
 }
 void Schedule::reverse_compute_inline(BlockRV block) {
-  step(state_, "reverse_compute_inline", {block.id}, {}, [&](sched::State& s) { sched::reverse_compute_inline(s, block.id); return Ids(); });
+  step(state_, "reverse_compute_inline", {block.id}, {}, [&](sched::State& s) {
+    sched::reverse_compute_inline(s, block.id);
+    return Ids();
+  });
 }
 void Schedule::compute_at(BlockRV block, LoopRV loop) {
-  step(state_, "compute_at", {block.id, loop.id}, {}, [&](sched::State& s) { sched::compute_at(s, block.id, loop.id); return Ids(); });
+  step(state_, "compute_at", {block.id, loop.id}, {}, [&](sched::State& s) {
+    sched::compute_at(s, block.id, loop.id);
+    return Ids();
+  });
 }
 void Schedule::reverse_compute_at(BlockRV block, LoopRV loop) {
-  step(state_, "reverse_compute_at", {block.id, loop.id}, {}, [&](sched::State& s) { sched::reverse_compute_at(s, block.id, loop.id); return Ids(); });
+  step(state_, "reverse_compute_at", {block.id, loop.id}, {}, [&](sched::State& s) {
+    sched::reverse_compute_at(s, block.id, loop.id);
+    return Ids();
+  });
 }
 BlockRV Schedule::decompose_reduction(BlockRV block, LoopRV loop) {
-  return {step(state_, "decompose_reduction", {block.id, loop.id}, {}, [&](sched::State& s) { return Ids{sched::decompose_reduction(s, block.id, loop.id)}; })[0]};
+  return {step(state_, "decompose_reduction", {block.id, loop.id}, {},
+               [&](sched::State& s) { return Ids{sched::decompose_reduction(s, block.id, loop.id)}; })[0]};
 }
 BlockRV Schedule::cache_read(BlockRV block, int read_index, const std::string& scope) {
   AttrMap attrs = attr("read_index", Any(read_index));
   attrs.set("scope", Any(scope));
-  return {step(state_, "cache_read", {block.id}, attrs, [&](sched::State& s) { return Ids{sched::cache_read(s, block.id, read_index, scope)}; })[0]};
+  return {step(state_, "cache_read", {block.id}, attrs,
+               [&](sched::State& s) { return Ids{sched::cache_read(s, block.id, read_index, scope)}; })[0]};
 }
 BlockRV Schedule::cache_write(BlockRV block, int write_index, const std::string& scope) {
   AttrMap attrs = attr("write_index", Any(write_index));
   attrs.set("scope", Any(scope));
-  return {step(state_, "cache_write", {block.id}, attrs, [&](sched::State& s) { return Ids{sched::cache_write(s, block.id, write_index, scope)}; })[0]};
+  return {step(state_, "cache_write", {block.id}, attrs,
+               [&](sched::State& s) { return Ids{sched::cache_write(s, block.id, write_index, scope)}; })[0]};
 }
 BlockRV Schedule::rfactor(LoopRV loop, int factor_axis) {
-  return {step(state_, "rfactor", {loop.id}, attr("factor_axis", Any(factor_axis)), [&](sched::State& s) { return Ids{sched::rfactor(s, loop.id, factor_axis)}; })[0]};
+  return {step(state_, "rfactor", {loop.id}, attr("factor_axis", Any(factor_axis)),
+               [&](sched::State& s) { return Ids{sched::rfactor(s, loop.id, factor_axis)}; })[0]};
 }
 void Schedule::set_scope(BlockRV block, int write_index, const std::string& scope) {
   AttrMap attrs = attr("write_index", Any(write_index));
   attrs.set("scope", Any(scope));
-  step(state_, "set_scope", {block.id}, attrs, [&](sched::State& s) { sched::set_scope(s, block.id, write_index, scope); return Ids(); });
+  step(state_, "set_scope", {block.id}, attrs, [&](sched::State& s) {
+    sched::set_scope(s, block.id, write_index, scope);
+    return Ids();
+  });
 }
 static AttrMap annotation(const std::string& key, const Any& value) {
   AttrMap attrs = attr("key", Any(key));
@@ -237,19 +279,31 @@ static AttrMap annotation(const std::string& key, const Any& value) {
 }
 void Schedule::annotate(BlockRV block, const std::string& key, Any value) {
   state_->realize(block.id);
-  step(state_, "annotate", {block.id}, annotation(key, value), [&](sched::State& s) { sched::annotate(s, block.id, key, value); return Ids(); });
+  step(state_, "annotate", {block.id}, annotation(key, value), [&](sched::State& s) {
+    sched::annotate(s, block.id, key, value);
+    return Ids();
+  });
 }
 void Schedule::annotate(LoopRV loop, const std::string& key, Any value) {
   state_->loop(loop.id);
-  step(state_, "annotate", {loop.id}, annotation(key, value), [&](sched::State& s) { sched::annotate(s, loop.id, key, value); return Ids(); });
+  step(state_, "annotate", {loop.id}, annotation(key, value), [&](sched::State& s) {
+    sched::annotate(s, loop.id, key, value);
+    return Ids();
+  });
 }
 void Schedule::unannotate(BlockRV block, const std::string& key) {
   state_->realize(block.id);
-  step(state_, "unannotate", {block.id}, attr("key", Any(key)), [&](sched::State& s) { sched::unannotate(s, block.id, key); return Ids(); });
+  step(state_, "unannotate", {block.id}, attr("key", Any(key)), [&](sched::State& s) {
+    sched::unannotate(s, block.id, key);
+    return Ids();
+  });
 }
 void Schedule::unannotate(LoopRV loop, const std::string& key) {
   state_->loop(loop.id);
-  step(state_, "unannotate", {loop.id}, attr("key", Any(key)), [&](sched::State& s) { sched::unannotate(s, loop.id, key); return Ids(); });
+  step(state_, "unannotate", {loop.id}, attr("key", Any(key)), [&](sched::State& s) {
+    sched::unannotate(s, loop.id, key);
+    return Ids();
+  });
 }
 
 }  // namespace tenon

@@ -54,7 +54,10 @@ bool is_nothing(const Stmt& s) {
 
 Stmt rewrite_stmts(const Stmt& s, FunctionRef<Stmt(const Stmt&)> f) {
   ObjectRef r = rewrite_any(
-      s, [&](const ObjectRef& n) -> ObjectRef { return n.is<StmtNode>() ? ObjectRef(f(n.cast<StmtNode>())) : ObjectRef(); },
+      s,
+      [&](const ObjectRef& n) -> ObjectRef {
+        return n.is<StmtNode>() ? ObjectRef(f(n.cast<StmtNode>())) : ObjectRef();
+      },
       [](const ObjectRef& n) { return !n.is<StmtNode>(); });
   return r.cast<StmtNode>();
 }
@@ -65,7 +68,8 @@ Stmt clean(const Stmt& s) {
       Array<Stmt> kept;
       bool changed = false;
       for (const Stmt& t : q->seq) {
-        if (is_nothing(t)) changed = true;
+        if (is_nothing(t))
+          changed = true;
         else {
           changed = changed || t.is<SeqStmt>();
           kept.push_back(t);
@@ -162,8 +166,9 @@ Stmt unshared(const Stmt& root) {
 
 State::State(PrimFunc f, uint64_t seed_) : function(std::move(f)), seed(seed_) {
   if (!function->body.is<BlockRealize>()) {
-    auto root = make<Block>(Array<IterVar>(), Array<BufferRegion>(), Array<BufferRegion>(), std::string("root"),
-                            function->body, Stmt(), Array<Buffer>(), Array<MatchBufferRegion>(), AttrMap());
+    auto root =
+        make<Block>(Array<IterVar>(), Array<BufferRegion>(), Array<BufferRegion>(), std::string("root"),
+                    function->body, Stmt(), Array<Buffer>(), Array<MatchBufferRegion>(), AttrMap());
     function.edit()->body = make<BlockRealize>(Array<PrimExpr>(), true_(), root);
   }
   if (!is_tree(function->body)) function.edit()->body = unshared(function->body);
@@ -180,7 +185,8 @@ State::State(PrimFunc f, uint64_t seed_) : function(std::move(f)), seed(seed_) {
       const auto* b = n.as<Block>();
       if (!b || taken.insert(b->name).second) return {};
       std::string name;
-      for (int i = 1; used.count(name = fmt::format("{}_{}", b->name, i)); ++i) {}
+      for (int i = 1; used.count(name = fmt::format("{}_{}", b->name, i)); ++i) {
+      }
       used.insert(name);
       taken.insert(name);
       Ref<Block> copy = n.cast<Block>();
@@ -198,7 +204,8 @@ State::State(PrimFunc f, uint64_t seed_) : function(std::move(f)), seed(seed_) {
 
 int32_t whole_nest(const State& s, int32_t block) {
   int32_t top = block;
-  for (int32_t p = s.parent(top); p >= 0 && !s.is_block(p) && s.children(p).size() == 1; p = s.parent(p)) top = p;
+  for (int32_t p = s.parent(top); p >= 0 && !s.is_block(p) && s.children(p).size() == 1; p = s.parent(p))
+    top = p;
   return top;
 }
 
@@ -210,7 +217,8 @@ const Entry& State::entry(int32_t id) const {
   const Entry& e = entries[size_t(id)];
   if (!e.alive)
     throw ScheduleError(ErrorKind::model, "T0702",
-                        fmt::format("{} no longer exists: {} removed it", describe(id), e.removed_by.empty() ? "a step" : e.removed_by),
+                        fmt::format("{} no longer exists: {} removed it", describe(id),
+                                    e.removed_by.empty() ? "a step" : e.removed_by),
                         sketch({}), "use the handles which that step returned, or ask get_loops again");
   return e;
 }
@@ -236,7 +244,8 @@ bool State::inside(int32_t id, int32_t ancestor) const {
 std::vector<int32_t> State::children(int32_t id) const {
   const Entry& e = entry(id);
   std::vector<int32_t> out;
-  for (const Stmt& c : direct_children(e.is_block ? e.node.as<BlockRealize>()->block->body : e.node.as<For>()->body))
+  for (const Stmt& c :
+       direct_children(e.is_block ? e.node.as<BlockRealize>()->block->body : e.node.as<For>()->body))
     out.push_back(id_of(c));
   return out;
 }
@@ -259,7 +268,9 @@ int32_t State::scope_of(int32_t id) const {
   entry(id);
   int32_t p = parent(id);
   while (p >= 0 && !is_block(p)) p = parent(p);
-  if (p < 0) refuse("T0703", id, "the root block holds the whole program and cannot be scheduled itself", "name a block inside it");
+  if (p < 0)
+    refuse("T0703", id, "the root block holds the whole program and cannot be scheduled itself",
+           "name a block inside it");
   return p;
 }
 std::vector<int32_t> State::loops_of(int32_t block) const {
@@ -326,7 +337,8 @@ void State::forget(int32_t id) {
   facts->bindings.erase(e.node.get());
 }
 
-void State::reindex(const Stmt& root, int32_t parent_id, const std::unordered_map<const Object*, int32_t>& loops,
+void State::reindex(const Stmt& root, int32_t parent_id,
+                    const std::unordered_map<const Object*, int32_t>& loops,
                     const std::map<std::string, int32_t>& blocks) {
   std::vector<std::pair<Stmt, int32_t>> stack{{root, parent_id}};
   while (!stack.empty()) {
@@ -395,10 +407,15 @@ void State::replace(int32_t id, const Stmt& with, const std::map<std::string, st
   for (int32_t p = above; p >= 0; p = parent(p)) {
     const Stmt node = entries[size_t(p)].node;
     auto swap = [&](const Stmt& body) {
-      const Object *from = child.get();
+      const Object* from = child.get();
       return rewrite_any(
-                 body, [&](const ObjectRef& n) -> ObjectRef { return n.get() == from ? ObjectRef(next) : ObjectRef(); },
-                 [&](const ObjectRef& n) { return !n.is<StmtNode>() || (n.get() != from && (n.is<For>() || n.is<BlockRealize>())); })
+                 body,
+                 [&](const ObjectRef& n) -> ObjectRef {
+                   return n.get() == from ? ObjectRef(next) : ObjectRef();
+                 },
+                 [&](const ObjectRef& n) {
+                   return !n.is<StmtNode>() || (n.get() != from && (n.is<For>() || n.is<BlockRealize>()));
+                 })
           .cast<StmtNode>();
     };
     Stmt made;
@@ -422,7 +439,8 @@ void State::replace(int32_t id, const Stmt& with, const std::map<std::string, st
   reindex(with, above, loops, blocks);
 }
 
-void State::replace_body(int32_t scope_block, const Stmt& body, const std::map<std::string, std::string>& renamed) {
+void State::replace_body(int32_t scope_block, const Stmt& body,
+                         const std::map<std::string, std::string>& renamed) {
   replace_body(scope_block, body, block(scope_block)->alloc_buffers, renamed);
 }
 void State::replace_body(int32_t scope_block, const Stmt& body, const Array<Buffer>& allocs,
@@ -473,7 +491,8 @@ std::string State::sketch(const std::vector<int32_t>& marked) const {
       if (!b.iter_vars.empty()) {
         line += "(";
         for (size_t i = 0; i < b.iter_vars.size(); ++i)
-          line += fmt::format("{}{}{}", i ? ", " : "", b.iter_vars[i]->var->name, b.iter_vars[i]->kind == IterKind::reduce ? ": reduce" : "");
+          line += fmt::format("{}{}{}", i ? ", " : "", b.iter_vars[i]->var->name,
+                              b.iter_vars[i]->kind == IterKind::reduce ? ": reduce" : "");
         line += ")";
       }
       if (b.init) line += " with init";
@@ -490,8 +509,10 @@ void State::refuse(std::string_view code, int32_t at, const std::string& why, co
   std::string name = "a tensor program";
   if (auto symbol = function->attrs.find("global_symbol"))
     if (auto text = symbol->try_as<std::string>()) name = *text;
-  throw ScheduleError(ErrorKind::model, std::string(code), fmt::format("{} on {} is refused: {}", step.empty() ? "this step" : step, describe(at), why),
-                      fmt::format("in {}:{}", name, sketch({at})), help);
+  throw ScheduleError(
+      ErrorKind::model, std::string(code),
+      fmt::format("{} on {} is refused: {}", step.empty() ? "this step" : step, describe(at), why),
+      fmt::format("in {}:{}", name, sketch({at})), help);
 }
 
 }  // namespace tenon::sched

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Schedule state: an indexed tree of the loops and blocks of one tensor program. Entries are named by integers
-// that survive every change; `replace` is the only mutator. Used by the primitives of this folder only.
+// Schedule state: an indexed tree of the loops and blocks of one tensor program. Entries are named by
+// integers that survive every change; `replace` is the only mutator. Used by the primitives of this folder
+// only.
 #pragma once
 #include <memory>
 #include <unordered_set>
@@ -12,24 +13,24 @@ namespace tenon::sched {
 /// A loop (tir::For) or a block (its tir::BlockRealize) of the program, or one that once was.
 struct Entry {
   tir::Stmt node;
-  int32_t parent = -1;      ///< entry above; -1 for the root block
+  int32_t parent = -1;  ///< entry above; -1 for the root block
   bool alive = true;
   bool is_block = false;
-  std::string label;        ///< loop variable or block name
-  std::string removed_by;   ///< the step that removed it
+  std::string label;       ///< loop variable or block name
+  std::string removed_by;  ///< the step that removed it
 };
 
 /// What is known about one iterator binding (see bindings.cpp).
 struct Binding {
-  bool affine = false;      ///< every iterator is a mixed-radix sum of (parts of) loops
-  bool injective = false;   ///< affine, and different loop values give different iterator values
+  bool affine = false;     ///< every iterator is a mixed-radix sum of (parts of) loops
+  bool injective = false;  ///< affine, and different loop values give different iterator values
 };
 
 /// A block directly inside a scope (another block), with the loops between.
 struct Leaf {
   int32_t id = -1;
   Ref<tir::BlockRealize> realize;
-  std::vector<int32_t> loops;   ///< outermost first
+  std::vector<int32_t> loops;  ///< outermost first
   bool reads(const tir::Buffer& b) const;
   bool writes(const tir::Buffer& b) const;
 };
@@ -38,16 +39,21 @@ struct Leaf {
 struct Scope {
   int32_t id = -1;
   std::vector<Leaf> leaves;
-  int find(int32_t block) const;                             ///< position in program order, or -1
-  std::vector<int> writers(const tir::Buffer& b) const;      ///< positions
-  std::vector<int> readers(const tir::Buffer& b) const;      ///< positions; a block that updates what it wrote counts
+  int find(int32_t block) const;                         ///< position in program order, or -1
+  std::vector<int> writers(const tir::Buffer& b) const;  ///< positions
+  std::vector<int> readers(
+      const tir::Buffer& b) const;  ///< positions; a block that updates what it wrote counts
 };
 
-/// Facts by immutable node: a change makes new nodes, so that what was derived from an untouched subtree stays
-/// and what lies on a changed path is forgotten.
+/// Facts by immutable node: a change makes new nodes, so that what was derived from an untouched subtree
+/// stays and what lies on a changed path is forgotten.
 struct FactCache {
   std::unordered_map<const Object*, std::pair<ObjectRef, std::shared_ptr<const Scope>>> scopes;
-  struct BindingFact { ObjectRef realize; std::vector<ObjectRef> ranges; Binding value; };
+  struct BindingFact {
+    ObjectRef realize;
+    std::vector<ObjectRef> ranges;
+    Binding value;
+  };
   std::unordered_map<const Object*, std::vector<BindingFact>> bindings;
 };
 
@@ -55,12 +61,12 @@ struct State {
   tir::PrimFunc function;
   uint64_t seed = 0;
   std::vector<Entry> entries;
-  std::unordered_map<const Object*, int32_t> index;   ///< living nodes
-  std::unordered_map<std::string, int32_t> names;     ///< living blocks
+  std::unordered_map<const Object*, int32_t> index;  ///< living nodes
+  std::unordered_map<std::string, int32_t> names;    ///< living blocks
   Trace trace;
-  std::unordered_set<int32_t> named;                  ///< handles that the trace has introduced
-  std::unordered_set<std::string> guarded;            ///< blocks that the program itself restricts by a predicate
-  std::string step;                                   ///< the primitive being run
+  std::unordered_set<int32_t> named;        ///< handles that the trace has introduced
+  std::unordered_set<std::string> guarded;  ///< blocks that the program itself restricts by a predicate
+  std::string step;                         ///< the primitive being run
   std::shared_ptr<FactCache> facts = std::make_shared<FactCache>();
 
   explicit State(tir::PrimFunc f, uint64_t seed);
@@ -70,13 +76,14 @@ struct State {
   Ref<tir::For> loop(int32_t id) const;
   Ref<tir::BlockRealize> realize(int32_t id) const;
   Ref<tir::Block> block(int32_t id) const { return realize(id)->block; }
-  int32_t id_of(const ObjectRef& node) const;          ///< -1 when unknown
+  int32_t id_of(const ObjectRef& node) const;  ///< -1 when unknown
   int32_t parent(int32_t id) const { return entries[size_t(id)].parent; }
   bool is_block(int32_t id) const { return entries[size_t(id)].is_block; }
-  bool inside(int32_t id, int32_t ancestor) const;     ///< itself counts
-  std::vector<int32_t> children(int32_t id) const;     ///< loops and blocks directly below, in program order
-  std::vector<int32_t> blocks_below(int32_t id) const; ///< blocks of the same scope below a loop (or the block)
-  int32_t scope_of(int32_t id) const;                  ///< the block around a loop or block; T0703 for the root block
+  bool inside(int32_t id, int32_t ancestor) const;  ///< itself counts
+  std::vector<int32_t> children(int32_t id) const;  ///< loops and blocks directly below, in program order
+  std::vector<int32_t> blocks_below(
+      int32_t id) const;               ///< blocks of the same scope below a loop (or the block)
+  int32_t scope_of(int32_t id) const;  ///< the block around a loop or block; T0703 for the root block
   std::vector<int32_t> loops_of(int32_t block) const;  ///< up to the scope, outermost first
   std::vector<int32_t> loops_between(int32_t block, int32_t above) const;  ///< strictly below `above`
 
@@ -89,18 +96,22 @@ struct State {
   /// the same block name, or a pair of `renamed`: old name → new name) point to the new nodes; others die.
   void replace(int32_t id, const tir::Stmt& with, const std::map<std::string, std::string>& renamed = {});
   /// The scope's block with a new body (and, if given, buffers).
-  void replace_body(int32_t scope_block, const tir::Stmt& body, const std::map<std::string, std::string>& renamed = {});
-  void replace_body(int32_t scope_block, const tir::Stmt& body, const Array<tir::Buffer>& allocs, const std::map<std::string, std::string>& renamed = {});
+  void replace_body(int32_t scope_block, const tir::Stmt& body,
+                    const std::map<std::string, std::string>& renamed = {});
+  void replace_body(int32_t scope_block, const tir::Stmt& body, const Array<tir::Buffer>& allocs,
+                    const std::map<std::string, std::string>& renamed = {});
   std::string fresh_block_name(const std::string& hint) const;
 
   /// The program's loops and blocks, one a line, with the entries in `marked` pointed at.
   std::string sketch(const std::vector<int32_t>& marked) const;
   /// "loop 'k'" or "block 'C'".
   std::string describe(int32_t id) const;
-  [[noreturn]] void refuse(std::string_view code, int32_t at, const std::string& why, const std::string& help = {}) const;
+  [[noreturn]] void refuse(std::string_view code, int32_t at, const std::string& why,
+                           const std::string& help = {}) const;
 
  private:
-  void reindex(const tir::Stmt& root, int32_t parent, const std::unordered_map<const Object*, int32_t>& loops, const std::map<std::string, int32_t>& blocks);
+  void reindex(const tir::Stmt& root, int32_t parent, const std::unordered_map<const Object*, int32_t>& loops,
+               const std::map<std::string, int32_t>& blocks);
   void forget(int32_t id);
 };
 
@@ -128,13 +139,15 @@ bool writes_apart(const Ref<tir::Block>& b);
 bool uses(const ObjectRef& e, const tir::Var* v);
 bool uses_any(const ObjectRef& e, const std::unordered_set<const tir::Var*>& vars);
 bool is_parameter(const State& s, const tir::Buffer& b);
-/// Does the block hold something that is not plain loads, stores and arithmetic (calls with effects, pointers)?
+/// Does the block hold something that is not plain loads, stores and arithmetic (calls with effects,
+/// pointers)?
 bool has_effects(const ObjectRef& body);
 /// Reads and writes computed from the body anew.
 Ref<tir::Block> with_regions(Ref<tir::Block> b);
 /// Positions in `iters` of the iterators that are the indices, each index one distinct iterator (or 0 in a
 /// dimension of size 1, given as -1).
-std::optional<std::vector<int>> trivial_indices(const Array<PrimExpr>& indices, const Array<tir::IterVar>& iters, const tir::Buffer& b);
+std::optional<std::vector<int>> trivial_indices(const Array<PrimExpr>& indices,
+                                                const Array<tir::IterVar>& iters, const tir::Buffer& b);
 enum class LoopRole { unused, spatial, reduce, mixed };
 /// One load or store of a buffer by a block, with its indices; false from f ends the walk.
 std::vector<Array<PrimExpr>> load_indices(const ObjectRef& body, const tir::Buffer& b);
@@ -143,9 +156,11 @@ const tir::BufferStore* only_store(const Ref<tir::Block>& b);
 /// Every mention of `b` in `body` is a plain, unmasked load or store (no match_buffer, no pointer).
 bool plainly_used(const ObjectRef& body, const tir::Buffer& b);
 LoopRole role_of(const Ref<tir::BlockRealize>& r, const tir::Var* loop);
-void bind_loops(const State& s, Analyzer& a, int32_t id);   ///< ranges of every loop around id (and of itself)
-/// `region` of a block as a region over the loops outside `above` (exclusive bound: loops strictly below are relaxed).
-tir::BufferRegion region_below(const State& s, const Leaf& leaf, const tir::BufferRegion& region, int32_t above, Analyzer& a);
+void bind_loops(const State& s, Analyzer& a, int32_t id);  ///< ranges of every loop around id (and of itself)
+/// `region` of a block as a region over the loops outside `above` (exclusive bound: loops strictly below are
+/// relaxed).
+tir::BufferRegion region_below(const State& s, const Leaf& leaf, const tir::BufferRegion& region,
+                               int32_t above, Analyzer& a);
 
 // ---------------------------------------------------------------- primitives, one file per group
 std::vector<int32_t> split(State& s, int32_t loop, std::vector<int64_t> factors);

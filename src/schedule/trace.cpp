@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Traces: JSON and back, script text, and replay. One table says which handles each primitive takes and makes.
+// Traces: JSON and back, script text, and replay. One table says which handles each primitive takes and
+// makes.
 #include <fmt/format.h>
 
 #include <map>
@@ -47,7 +48,8 @@ const std::map<std::string, Signature, std::less<>>& signatures() {
 }
 
 [[noreturn]] void bad(const std::string& why) {
-  throw ScheduleError(ErrorKind::model, "T0790", "the trace cannot be used: " + why, {}, "record it again with this version");
+  throw ScheduleError(ErrorKind::model, "T0790", "the trace cannot be used: " + why, {},
+                      "record it again with this version");
 }
 const Signature& signature(const std::string& name) {
   auto it = signatures().find(name);
@@ -99,7 +101,8 @@ Any value_from_json(const json& j) {
   }
   if (j.contains("dtype")) {
     DataType t;
-    if (!j["dtype"].is_string() || !parse_dtype(j["dtype"].get<std::string>(), &t)) bad("an unknown data type");
+    if (!j["dtype"].is_string() || !parse_dtype(j["dtype"].get<std::string>(), &t))
+      bad("an unknown data type");
     return Any(t);
   }
   if (j.contains("node")) return Any(from_json(j["node"].dump()));
@@ -125,7 +128,8 @@ std::string Trace::to_json() const {
     json step;
     step["name"] = s.name;
     json in = json::array(), out = json::array();
-    for (const Any& a : s.inputs) in.push_back(a.tag() == kInt ? json(handle_text(kinds, a.as<int32_t>())) : value_to_json(a));
+    for (const Any& a : s.inputs)
+      in.push_back(a.tag() == kInt ? json(handle_text(kinds, a.as<int32_t>())) : value_to_json(a));
     for (int32_t o : s.outputs) out.push_back(handle_text(kinds, o));
     if (!in.empty()) step["in"] = in;
     if (!out.empty()) step["out"] = out;
@@ -142,7 +146,9 @@ Trace Trace::from_json(std::string_view text) {
   if (!list.is_array()) bad("it is no JSON list of steps");
   auto handle = [](const json& j) -> int32_t {
     const std::string t = j.is_string() ? j.get<std::string>() : "";
-    if (t.size() < 2 || t.size() > 10 || (t[0] != 'b' && t[0] != 'l') || t.find_first_not_of("0123456789", 1) != t.npos) bad("a handle is written \"b3\" or \"l7\"");
+    if (t.size() < 2 || t.size() > 10 || (t[0] != 'b' && t[0] != 'l') ||
+        t.find_first_not_of("0123456789", 1) != t.npos)
+      bad("a handle is written \"b3\" or \"l7\"");
     return int32_t(std::stol(t.substr(1)));
   };
   Trace trace;
@@ -171,7 +177,8 @@ std::string Trace::to_script() const {
     const Signature& sig = signature(s.name);
     std::string line;
     for (size_t i = 0; i < s.outputs.size(); ++i) line += (i ? ", " : "") + handle_text(kinds, s.outputs[i]);
-    if (!line.empty()) line += (s.outputs.size() == 1 && sig.outputs.ends_with('*') ? "," : "") + std::string(" = ");
+    if (!line.empty())
+      line += (s.outputs.size() == 1 && sig.outputs.ends_with('*') ? "," : "") + std::string(" = ");
     line += "sch." + s.name + "(";
     std::string args;
     auto add = [&](const std::string& a) { args += (args.empty() ? "" : ", ") + a; };
@@ -182,7 +189,8 @@ std::string Trace::to_script() const {
       for (const Any& a : s.inputs) add(handle_text(kinds, a.as<int32_t>()));
     }
     for (std::string_view k : sig.attrs)
-      if (auto v = s.attrs.find(std::string(k))) add(s.name == "get_block" ? value_to_script(*v) : fmt::format("{}={}", k, value_to_script(*v)));
+      if (auto v = s.attrs.find(std::string(k)))
+        add(s.name == "get_block" ? value_to_script(*v) : fmt::format("{}={}", k, value_to_script(*v)));
     out += line + args + ")\n";
   }
   return out;
@@ -201,12 +209,17 @@ void replay_steps(Schedule& s, const Trace& trace) {
       const int32_t id = a.try_as<int32_t>().value_or(-1);
       auto it = made.find(id);
       if (it == made.end())
-        throw ScheduleError(ErrorKind::model, "T0791", fmt::format("step {} ({}) uses handle {} that no earlier step made", at + 1, t.name, id));
+        throw ScheduleError(
+            ErrorKind::model, "T0791",
+            fmt::format("step {} ({}) uses handle {} that no earlier step made", at + 1, t.name, id));
       in.push_back(it->second);
       const char want = kind_of(sig.inputs, in.size() - 1), is = kinds.at(id);
-      if (want != 'e' && want != is) bad(fmt::format("input {} of step {} ({}) is a {}", in.size(), at + 1, t.name, is == 'b' ? "block" : "loop"));
+      if (want != 'e' && want != is)
+        bad(fmt::format("input {} of step {} ({}) is a {}", in.size(), at + 1, t.name,
+                        is == 'b' ? "block" : "loop"));
     }
-    if (!sig.inputs.ends_with('*') && in.size() != sig.inputs.size()) bad(fmt::format("step {} ({}) has {} inputs", at + 1, t.name, in.size()));
+    if (!sig.inputs.ends_with('*') && in.size() != sig.inputs.size())
+      bad(fmt::format("step {} ({}) has {} inputs", at + 1, t.name, in.size()));
     auto text = [&](const char* key) {
       auto v = t.attrs.find(key);
       auto x = v ? v->try_as<std::string>() : std::nullopt;
@@ -235,7 +248,8 @@ void replay_steps(Schedule& s, const Trace& trace) {
     const std::map<std::string_view, Run> runs{
         {"get_block", [&] { return std::vector<int32_t>{s.get_block(text("name")).id}; }},
         {"get_loops", [&] { return ids(s.get_loops(b)); }},
-        {"split", [&] {
+        {"split",
+         [&] {
            std::vector<int64_t> factors;
            auto list = t.attrs.find("factors");
            auto items = list ? list->try_as<Array<Any>>() : std::nullopt;
@@ -248,35 +262,85 @@ void replay_steps(Schedule& s, const Trace& trace) {
            return ids(s.split(l, factors));
          }},
         {"fuse", [&] { return std::vector<int32_t>{s.fuse(loops()).id}; }},
-        {"reorder", [&] { s.reorder(loops()); return std::vector<int32_t>(); }},
-        {"parallel", [&] { s.parallel(l); return std::vector<int32_t>(); }},
-        {"vectorize", [&] { s.vectorize(l); return std::vector<int32_t>(); }},
-        {"unroll", [&] { s.unroll(l); return std::vector<int32_t>(); }},
-        {"add_unit_loop", [&] { return std::vector<int32_t>{s.add_unit_loop(b).id}; }},
-        {"pad_iteration", [&] { s.pad_iteration(b, number("iterator"), number("multiple"), number("clamp") != 0); return std::vector<int32_t>(); }},
-        {"compute_inline", [&] { s.compute_inline(b); return std::vector<int32_t>(); }},
-        {"reverse_compute_inline", [&] { s.reverse_compute_inline(b); return std::vector<int32_t>(); }},
-        {"compute_at", [&] { s.compute_at(b, l2); return std::vector<int32_t>(); }},
-        {"reverse_compute_at", [&] { s.reverse_compute_at(b, l2); return std::vector<int32_t>(); }},
-        {"decompose_reduction", [&] { return std::vector<int32_t>{s.decompose_reduction(b, l2).id}; }},
-        {"cache_read", [&] { return std::vector<int32_t>{s.cache_read(b, number("read_index"), text("scope")).id}; }},
-        {"cache_write", [&] { return std::vector<int32_t>{s.cache_write(b, number("write_index"), text("scope")).id}; }},
-        {"rfactor", [&] { return std::vector<int32_t>{s.rfactor(l, number("factor_axis")).id}; }},
-        {"set_scope", [&] { s.set_scope(b, number("write_index"), text("scope")); return std::vector<int32_t>(); }},
-        {"annotate", [&] {
-           Any value = t.attrs.get_or("value", Any());
-           if (kinds.at(t.inputs[0].as<int32_t>()) == 'b') s.annotate(b, text("key"), value);
-           else s.annotate(l, text("key"), value);
+        {"reorder",
+         [&] {
+           s.reorder(loops());
            return std::vector<int32_t>();
          }},
-        {"unannotate", [&] {
-           if (kinds.at(t.inputs[0].as<int32_t>()) == 'b') s.unannotate(b, text("key"));
-           else s.unannotate(l, text("key"));
+        {"parallel",
+         [&] {
+           s.parallel(l);
+           return std::vector<int32_t>();
+         }},
+        {"vectorize",
+         [&] {
+           s.vectorize(l);
+           return std::vector<int32_t>();
+         }},
+        {"unroll",
+         [&] {
+           s.unroll(l);
+           return std::vector<int32_t>();
+         }},
+        {"add_unit_loop", [&] { return std::vector<int32_t>{s.add_unit_loop(b).id}; }},
+        {"pad_iteration",
+         [&] {
+           s.pad_iteration(b, number("iterator"), number("multiple"), number("clamp") != 0);
+           return std::vector<int32_t>();
+         }},
+        {"compute_inline",
+         [&] {
+           s.compute_inline(b);
+           return std::vector<int32_t>();
+         }},
+        {"reverse_compute_inline",
+         [&] {
+           s.reverse_compute_inline(b);
+           return std::vector<int32_t>();
+         }},
+        {"compute_at",
+         [&] {
+           s.compute_at(b, l2);
+           return std::vector<int32_t>();
+         }},
+        {"reverse_compute_at",
+         [&] {
+           s.reverse_compute_at(b, l2);
+           return std::vector<int32_t>();
+         }},
+        {"decompose_reduction", [&] { return std::vector<int32_t>{s.decompose_reduction(b, l2).id}; }},
+        {"cache_read",
+         [&] { return std::vector<int32_t>{s.cache_read(b, number("read_index"), text("scope")).id}; }},
+        {"cache_write",
+         [&] { return std::vector<int32_t>{s.cache_write(b, number("write_index"), text("scope")).id}; }},
+        {"rfactor", [&] { return std::vector<int32_t>{s.rfactor(l, number("factor_axis")).id}; }},
+        {"set_scope",
+         [&] {
+           s.set_scope(b, number("write_index"), text("scope"));
+           return std::vector<int32_t>();
+         }},
+        {"annotate",
+         [&] {
+           Any value = t.attrs.get_or("value", Any());
+           if (kinds.at(t.inputs[0].as<int32_t>()) == 'b')
+             s.annotate(b, text("key"), value);
+           else
+             s.annotate(l, text("key"), value);
+           return std::vector<int32_t>();
+         }},
+        {"unannotate",
+         [&] {
+           if (kinds.at(t.inputs[0].as<int32_t>()) == 'b')
+             s.unannotate(b, text("key"));
+           else
+             s.unannotate(l, text("key"));
            return std::vector<int32_t>();
          }},
     };
     std::vector<int32_t> out = runs.at(t.name)();
-    if (out.size() != t.outputs.size()) bad(fmt::format("step {} ({}) made {} handles, the trace has {}: it was recorded on another program", at + 1, t.name, out.size(), t.outputs.size()));
+    if (out.size() != t.outputs.size())
+      bad(fmt::format("step {} ({}) made {} handles, the trace has {}: it was recorded on another program",
+                      at + 1, t.name, out.size(), t.outputs.size()));
     for (size_t i = 0; i < out.size(); ++i) made[t.outputs[i]] = out[i];
   }
 }

@@ -19,47 +19,68 @@ using Vars = Array<tir::VarRef>;
 struct Program {
   std::string name;
   tir::PrimFunc function;
-  std::map<std::string, int64_t> sizes;   ///< of symbolic dimensions
+  std::map<std::string, int64_t> sizes;  ///< of symbolic dimensions
 };
 
 inline Program elementwise(PrimExpr n, PrimExpr m) {
   Tensor a = te::placeholder({n, m}, f32, "A"), b = te::placeholder({m}, f32, "B");
   Tensor c = te::compute(a.shape(), [&](const Vars& v) { return a({v[0], v[1]}) * 2.0 + b({v[1]}); }, "C");
-  Tensor d = te::compute(a.shape(), [&](const Vars& v) { return tir::max(c({v[0], v[1]}), PrimExpr(0.0)); }, "D");
+  Tensor d =
+      te::compute(a.shape(), [&](const Vars& v) { return tir::max(c({v[0], v[1]}), PrimExpr(0.0)); }, "D");
   Tensor e = te::compute(a.shape(), [&](const Vars& v) { return d({v[0], v[1]}) + c({v[0], v[1]}); }, "E");
   return {"elementwise", te::create_prim_func({a, b, e}), {}};
 }
 inline Program matmul(PrimExpr m, PrimExpr n, PrimExpr k, bool epilogue = true) {
-  Tensor a = te::placeholder({m, k}, f32, "A"), b = te::placeholder({k, n}, f32, "B"), bias = te::placeholder({n}, f32, "bias");
+  Tensor a = te::placeholder({m, k}, f32, "A"), b = te::placeholder({k, n}, f32, "B"),
+         bias = te::placeholder({n}, f32, "bias");
   tir::IterVar r = te::reduce_axis(tir::range(PrimExpr(0), k), "k");
-  Tensor c = te::compute({m, n}, [&](const Vars& v) { return te::sum(a({v[0], r->var}) * b({r->var, v[1]}), {r}); }, "C");
+  Tensor c = te::compute(
+      {m, n}, [&](const Vars& v) { return te::sum(a({v[0], r->var}) * b({r->var, v[1]}), {r}); }, "C");
   if (!epilogue) return {"matmul", te::create_prim_func({a, b, c}), {}};
-  Tensor d = te::compute({m, n}, [&](const Vars& v) { return tir::max(c({v[0], v[1]}) + bias({v[1]}), PrimExpr(0.0)); }, "D");
+  Tensor d = te::compute(
+      {m, n}, [&](const Vars& v) { return tir::max(c({v[0], v[1]}) + bias({v[1]}), PrimExpr(0.0)); }, "D");
   return {"matmul", te::create_prim_func({a, b, bias, d}), {}};
 }
-inline Program conv(int64_t ic, int64_t h, int64_t w, int64_t oc, int64_t kernel, int64_t stride, int64_t pad) {
-  Tensor x = te::placeholder({1, ic, h, w}, f32, "X"), k = te::placeholder({oc, ic, kernel, kernel}, f32, "K");
-  Tensor p = te::compute({1, ic, h + 2 * pad, w + 2 * pad}, [&](const Vars& v) {
-    PrimExpr y = v[2] - pad, z = v[3] - pad;
-    PrimExpr in = tir::logical_and(tir::logical_and(tir::ge(y, PrimExpr(0)), tir::lt(y, PrimExpr(h))), tir::logical_and(tir::ge(z, PrimExpr(0)), tir::lt(z, PrimExpr(w))));
-    return tir::if_then_else(in, x({v[0], v[1], y, z}), PrimExpr(0.0));
-  }, "pad");
+inline Program conv(int64_t ic, int64_t h, int64_t w, int64_t oc, int64_t kernel, int64_t stride,
+                    int64_t pad) {
+  Tensor x = te::placeholder({1, ic, h, w}, f32, "X"),
+         k = te::placeholder({oc, ic, kernel, kernel}, f32, "K");
+  Tensor p = te::compute(
+      {1, ic, h + 2 * pad, w + 2 * pad},
+      [&](const Vars& v) {
+        PrimExpr y = v[2] - pad, z = v[3] - pad;
+        PrimExpr in = tir::logical_and(tir::logical_and(tir::ge(y, PrimExpr(0)), tir::lt(y, PrimExpr(h))),
+                                       tir::logical_and(tir::ge(z, PrimExpr(0)), tir::lt(z, PrimExpr(w))));
+        return tir::if_then_else(in, x({v[0], v[1], y, z}), PrimExpr(0.0));
+      },
+      "pad");
   const int64_t oh = (h + 2 * pad - kernel) / stride + 1, ow = (w + 2 * pad - kernel) / stride + 1;
-  tir::IterVar rc = te::reduce_axis(tir::range(PrimExpr(0), PrimExpr(ic)), "rc"), ry = te::reduce_axis(tir::range(PrimExpr(0), PrimExpr(kernel)), "ry"),
+  tir::IterVar rc = te::reduce_axis(tir::range(PrimExpr(0), PrimExpr(ic)), "rc"),
+               ry = te::reduce_axis(tir::range(PrimExpr(0), PrimExpr(kernel)), "ry"),
                rx = te::reduce_axis(tir::range(PrimExpr(0), PrimExpr(kernel)), "rx");
-  Tensor c = te::compute({1, oc, oh, ow}, [&](const Vars& v) {
-    return te::sum(p({v[0], rc->var, v[2] * stride + ry->var, v[3] * stride + rx->var}) * k({v[1], rc->var, ry->var, rx->var}), {rc, ry, rx});
-  }, "conv");
-  Tensor d = te::compute({1, oc, oh, ow}, [&](const Vars& v) { return tir::max(c({v[0], v[1], v[2], v[3]}), PrimExpr(0.0)); }, "relu");
+  Tensor c = te::compute(
+      {1, oc, oh, ow},
+      [&](const Vars& v) {
+        return te::sum(p({v[0], rc->var, v[2] * stride + ry->var, v[3] * stride + rx->var}) *
+                           k({v[1], rc->var, ry->var, rx->var}),
+                       {rc, ry, rx});
+      },
+      "conv");
+  Tensor d = te::compute(
+      {1, oc, oh, ow}, [&](const Vars& v) { return tir::max(c({v[0], v[1], v[2], v[3]}), PrimExpr(0.0)); },
+      "relu");
   return {"conv", te::create_prim_func({x, k, d}), {}};
 }
 inline Program softmax(PrimExpr n, PrimExpr m) {
   Tensor a = te::placeholder({n, m}, f32, "A");
-  tir::IterVar k = te::reduce_axis(tir::range(PrimExpr(0), m), "k"), l = te::reduce_axis(tir::range(PrimExpr(0), m), "l");
+  tir::IterVar k = te::reduce_axis(tir::range(PrimExpr(0), m), "k"),
+               l = te::reduce_axis(tir::range(PrimExpr(0), m), "l");
   Tensor mx = te::compute({n}, [&](const Vars& v) { return te::max(a({v[0], k->var}), {k}); }, "mx");
-  Tensor ex = te::compute({n, m}, [&](const Vars& v) { return tir::exp(a({v[0], v[1]}) - mx({v[0]})); }, "ex");
+  Tensor ex =
+      te::compute({n, m}, [&](const Vars& v) { return tir::exp(a({v[0], v[1]}) - mx({v[0]})); }, "ex");
   Tensor sm = te::compute({n}, [&](const Vars& v) { return te::sum(ex({v[0], l->var}), {l}); }, "sm");
-  Tensor out = te::compute({n, m}, [&](const Vars& v) { return tir::div(ex({v[0], v[1]}), sm({v[0]})); }, "out");
+  Tensor out =
+      te::compute({n, m}, [&](const Vars& v) { return tir::div(ex({v[0], v[1]}), sm({v[0]})); }, "out");
   return {"softmax", te::create_prim_func({a, out}), {}};
 }
 inline Program row_sum(PrimExpr n, PrimExpr m) {
@@ -78,7 +99,8 @@ inline Program column_max(PrimExpr n, PrimExpr m) {
 inline Program argmax(PrimExpr n, PrimExpr m) {
   Tensor a = te::placeholder({n, m}, f32, "A");
   tir::IterVar k = te::reduce_axis(tir::range(PrimExpr(0), m), "k");
-  std::vector<Tensor> t = te::compute_multi({n}, [&](const Vars& v) { return te::argmax(k->var, a({v[0], k->var}), {k}); }, "arg");
+  std::vector<Tensor> t = te::compute_multi(
+      {n}, [&](const Vars& v) { return te::argmax(k->var, a({v[0], k->var}), {k}); }, "arg");
   return {"argmax", te::create_prim_func({a, t[0], t[1]}), {}};
 }
 inline Program transpose(PrimExpr n, PrimExpr m) {
@@ -89,34 +111,64 @@ inline Program transpose(PrimExpr n, PrimExpr m) {
 }
 inline Program layer_norm(PrimExpr n, int64_t m) {
   Tensor a = te::placeholder({n, m}, f32, "A"), g = te::placeholder({m}, f32, "G");
-  tir::IterVar k = te::reduce_axis(tir::range(PrimExpr(0), PrimExpr(m)), "k"), l = te::reduce_axis(tir::range(PrimExpr(0), PrimExpr(m)), "l");
+  tir::IterVar k = te::reduce_axis(tir::range(PrimExpr(0), PrimExpr(m)), "k"),
+               l = te::reduce_axis(tir::range(PrimExpr(0), PrimExpr(m)), "l");
   Tensor s = te::compute({n}, [&](const Vars& v) { return te::sum(a({v[0], k->var}), {k}); }, "S");
-  Tensor c = te::compute({n, m}, [&](const Vars& v) { return a({v[0], v[1]}) - s({v[0]}) * (1.0 / double(m)); }, "Cn");
-  Tensor q = te::compute({n}, [&](const Vars& v) { return te::sum(c({v[0], l->var}) * c({v[0], l->var}), {l}); }, "Q");
-  Tensor o = te::compute({n, m}, [&](const Vars& v) { return c({v[0], v[1]}) * tir::div(PrimExpr(1.0), tir::sqrt(q({v[0]}) * (1.0 / double(m)) + 1e-5)) * g({v[1]}); }, "O");
+  Tensor c = te::compute(
+      {n, m}, [&](const Vars& v) { return a({v[0], v[1]}) - s({v[0]}) * (1.0 / double(m)); }, "Cn");
+  Tensor q = te::compute(
+      {n}, [&](const Vars& v) { return te::sum(c({v[0], l->var}) * c({v[0], l->var}), {l}); }, "Q");
+  Tensor o = te::compute(
+      {n, m},
+      [&](const Vars& v) {
+        return c({v[0], v[1]}) * tir::div(PrimExpr(1.0), tir::sqrt(q({v[0]}) * (1.0 / double(m)) + 1e-5)) *
+               g({v[1]});
+      },
+      "O");
   return {"layer_norm", te::create_prim_func({a, g, o}), {}};
 }
 inline Program pool(int64_t c, int64_t h, int64_t w) {
   Tensor a = te::placeholder({1, c, h, w}, f32, "A");
-  tir::IterVar y = te::reduce_axis(tir::range(PrimExpr(0), PrimExpr(3)), "y"), x = te::reduce_axis(tir::range(PrimExpr(0), PrimExpr(3)), "x");
-  Tensor p = te::compute({1, c, (h - 3) / 2 + 1, (w - 3) / 2 + 1}, [&](const Vars& v) { return te::max(a({v[0], v[1], v[2] * 2 + y->var, v[3] * 2 + x->var}), {y, x}); }, "P");
+  tir::IterVar y = te::reduce_axis(tir::range(PrimExpr(0), PrimExpr(3)), "y"),
+               x = te::reduce_axis(tir::range(PrimExpr(0), PrimExpr(3)), "x");
+  Tensor p = te::compute(
+      {1, c, (h - 3) / 2 + 1, (w - 3) / 2 + 1},
+      [&](const Vars& v) { return te::max(a({v[0], v[1], v[2] * 2 + y->var, v[3] * 2 + x->var}), {y, x}); },
+      "P");
   return {"pool", te::create_prim_func({a, p}), {}};
 }
 inline Program depthwise(int64_t c, int64_t h, int64_t w) {
   Tensor a = te::placeholder({1, c, h, w}, f32, "A"), k = te::placeholder({c, 3, 3}, f32, "K");
-  tir::IterVar y = te::reduce_axis(tir::range(PrimExpr(0), PrimExpr(3)), "y"), x = te::reduce_axis(tir::range(PrimExpr(0), PrimExpr(3)), "x");
-  Tensor p = te::compute({1, c, h + 2, w + 2}, [&](const Vars& v) {
-    PrimExpr i = v[2] - 1, j = v[3] - 1;
-    PrimExpr in = tir::logical_and(tir::logical_and(tir::ge(i, PrimExpr(0)), tir::lt(i, PrimExpr(h))), tir::logical_and(tir::ge(j, PrimExpr(0)), tir::lt(j, PrimExpr(w))));
-    return tir::if_then_else(in, a({v[0], v[1], i, j}), PrimExpr(0.0));
-  }, "pad");
-  Tensor d = te::compute({1, c, h, w}, [&](const Vars& v) { return te::sum(p({v[0], v[1], v[2] + y->var, v[3] + x->var}) * k({v[1], y->var, x->var}), {y, x}); }, "dw");
-  Tensor o = te::compute({1, c, h, w}, [&](const Vars& v) { return tir::min(tir::max(d({v[0], v[1], v[2], v[3]}), PrimExpr(0.0)), PrimExpr(6.0)); }, "clip");
+  tir::IterVar y = te::reduce_axis(tir::range(PrimExpr(0), PrimExpr(3)), "y"),
+               x = te::reduce_axis(tir::range(PrimExpr(0), PrimExpr(3)), "x");
+  Tensor p = te::compute(
+      {1, c, h + 2, w + 2},
+      [&](const Vars& v) {
+        PrimExpr i = v[2] - 1, j = v[3] - 1;
+        PrimExpr in = tir::logical_and(tir::logical_and(tir::ge(i, PrimExpr(0)), tir::lt(i, PrimExpr(h))),
+                                       tir::logical_and(tir::ge(j, PrimExpr(0)), tir::lt(j, PrimExpr(w))));
+        return tir::if_then_else(in, a({v[0], v[1], i, j}), PrimExpr(0.0));
+      },
+      "pad");
+  Tensor d = te::compute(
+      {1, c, h, w},
+      [&](const Vars& v) {
+        return te::sum(p({v[0], v[1], v[2] + y->var, v[3] + x->var}) * k({v[1], y->var, x->var}), {y, x});
+      },
+      "dw");
+  Tensor o = te::compute(
+      {1, c, h, w},
+      [&](const Vars& v) {
+        return tir::min(tir::max(d({v[0], v[1], v[2], v[3]}), PrimExpr(0.0)), PrimExpr(6.0));
+      },
+      "clip");
   return {"depthwise", te::create_prim_func({a, k, o}), {}};
 }
 
-/// Runs f on seeded inputs; returns every buffer after the run. Sizes of symbolic dimensions are given by name.
-inline std::vector<NDArray> run(const tir::PrimFunc& f, const std::map<std::string, int64_t>& sizes = {}, uint64_t seed = 7) {
+/// Runs f on seeded inputs; returns every buffer after the run. Sizes of symbolic dimensions are given by
+/// name.
+inline std::vector<NDArray> run(const tir::PrimFunc& f, const std::map<std::string, int64_t>& sizes = {},
+                                uint64_t seed = 7) {
   std::mt19937_64 random(seed);
   std::vector<NDArray> args;
   for (const tir::VarRef& p : f->params) {
@@ -129,13 +181,17 @@ inline std::vector<NDArray> run(const tir::PrimFunc& f, const std::map<std::stri
     }
     std::vector<int64_t> shape;
     for (const PrimExpr& d : (*b)->shape) {
-      if (auto v = tir::as_int(d)) shape.push_back(*v);
-      else shape.push_back(sizes.at(d.as<tir::Var>()->name));
+      if (auto v = tir::as_int(d))
+        shape.push_back(*v);
+      else
+        shape.push_back(sizes.at(d.as<tir::Var>()->name));
     }
     NDArray a = NDArray::empty(shape, (*b)->dtype);
     for (int64_t i = 0; i < a.size(); ++i)
-      if (a.dtype().is_float()) a.set_element(i, double(int64_t(random() % 17)) / 4 - 2);
-      else a.set_element_int(i, int64_t(random() % 9) - 4);
+      if (a.dtype().is_float())
+        a.set_element(i, double(int64_t(random() % 17)) / 4 - 2);
+      else
+        a.set_element_int(i, int64_t(random() % 9) - 4);
     args.push_back(a);
   }
   interpret_prim_func(f, args);
@@ -147,7 +203,8 @@ inline ::testing::AssertionResult same(const std::vector<NDArray>& a, const std:
       const double x = a[i].element(j), y = b[i].element(j);
       if (std::isnan(x) && std::isnan(y)) continue;
       if (!(std::abs(x - y) <= 1e-4 * (1 + std::abs(x))))
-        return ::testing::AssertionFailure() << "argument " << i << " element " << j << ": " << x << " against " << y;
+        return ::testing::AssertionFailure()
+               << "argument " << i << " element " << j << ": " << x << " against " << y;
     }
   return ::testing::AssertionSuccess();
 }

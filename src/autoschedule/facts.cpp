@@ -1,0 +1,149 @@
+// SPDX-License-Identifier: Apache-2.0
+// Facts that default rules read off a block.
+#include "autoschedule/rules.h"
+
+#include <algorithm>
+
+#include "ir/structural.h"
+
+namespace tenon::rules {
+
+using namespace tir;
+
+namespace {
+
+std::vector<int64_t> strides(const Buffer& b, const Array<PrimExpr>& indices, const std::vector<VarRef>& vars,
+                             Analyzer& a) {
+  std::vector<int64_t> out(vars.size(), 0);
+  int64_t step = 1;
+  for (size_t d = indices.size(); d-- > 0;) {
+    if (auto form = affine_form(indices[d], vars, a)) {
+      for (auto& [v, c] : form->terms)
+        for (size_t i = 0; i < vars.size(); ++i)
+          if (vars[i].get() == v.get()) {
+            if (out[i] == kIrregular) continue;
+            out[i] = step >= kIrregular || std::abs(c) >= kIrregular / step ? kIrregular : out[i] + c * step;
+          }
+      // The base may still hold iterators (a division of one).
+      for (size_t i = 0; i < vars.size(); ++i) {
+        bool inside = false;
+        pre_order(form->base, [&](const ObjectRef& n) {
+          inside = inside || n.get() == vars[i].get();
+          return !inside;
+        });
+        if (inside) out[i] = kIrregular;
+      }
+    } else {
+      for (size_t i = 0; i < vars.size(); ++i) {
+        bool inside = false;
+        pre_order(indices[d], [&](const ObjectRef& n) {
+          inside = inside || n.get() == vars[i].get();
+          return !inside;
+        });
+        if (inside) out[i] = kIrregular;
+      }
+    }
+    auto size = as_int(b->shape[d]);
+    step = !size || step >= kIrregular ? kIrregular
+                                       : std::min<int64_t>(kIrregular, step * std::max<int64_t>(1, *size));
+  }
+  return out;
+}
+
+}  // namespace
+
+int64_t Facts::instances(bool only_spatial) const {
+  int64_t n = 1;
+  for (size_t i = 0; i < extent.size(); ++i) {
+    if (only_spatial && std::find(spatial.begin(), spatial.end(), int(i)) == spatial.end()) continue;
+    if (extent[i] == kUnknown) return kUnknown;
+    if (extent[i] > 0 && n > (int64_t(1) << 50) / extent[i]) return int64_t(1) << 50;
+    n *= extent[i];
+  }
+  return n;
+}
+
+std::optional<Facts> facts_of(Schedule& s, BlockRV id) {
+  Facts f;
+  f.id = id;
+  f.block = s.get(id);
+  Ref<BlockRealize> r = s.realize(id);
+  const auto* store = f.block->body.as<BufferStore>();
+  if (!store || store->predicate || !f.block->match_buffers.empty() || !is_const_int(r->predicate, 1))
+    return std::nullopt;
+  std::vector<LoopRV> loops = s.get_loops(id);
+  if (loops.size() != f.block->iter_vars.size()) return std::nullopt;
+  std::vector<VarRef> vars;
+  Analyzer a;
+  for (size_t i = 0; i < loops.size(); ++i) {
+    Ref<For> l = s.get(loops[i]);
+    const IterVar& v = f.block->iter_vars[i];
+    if (r->iter_values[i].get() != l->loop_var.get() || l->kind != ForKind::serial || !is_zero(l->min))
+      return std::nullopt;
+    if (v->kind == IterKind::spatial)
+      f.spatial.push_back(int(i));
+    else if (v->kind == IterKind::reduce)
+      f.reduce.push_back(int(i));
+    else
+      return std::nullopt;
+    f.extent.push_back(as_int(v->dom->extent).value_or(kUnknown));
+    vars.push_back(v->var);
+    a.bind(v->var, v->dom, true);
+  }
+  f.write = {store->buffer, store->indices, strides(store->buffer, store->indices, vars, a)};
+  f.in_value.assign(vars.size(), false);
+  double cost = 0;
+  pre_order(store->value, [&](const ObjectRef& n) {
+    if (const auto* l = n.as<BufferLoad>()) {
+      cost += 0.5;
+      const bool own = l->buffer.same_as(store->buffer);
+      bool known = own;
+      for (const Access& x : f.loads)
+        known = known || (x.buffer.same_as(l->buffer) && structural_equal(x.indices, l->indices));
+      if (!known) f.loads.push_back({l->buffer, l->indices, strides(l->buffer, l->indices, vars, a)});
+      return false;
+    }
+    if (const auto* v = n.as<Var>()) {
+      for (size_t i = 0; i < vars.size(); ++i)
+        if (vars[i].get() == v) f.in_value[i] = true;
+    } else if (const auto* c = n.as<Call>()) {
+      cost += c->op == "tir.if_then_else" || c->op == "tir.likely" ? 1 : 12;
+    } else if (n.is<Div>()) {
+      cost += 4;
+    } else if (n.is<PrimExprNode>() && !n.is<IntImm>() && !n.is<FloatImm>()) {
+      cost += 1;
+    }
+    return true;
+  });
+  f.cost = std::max(1.0, cost);
+  return f;
+}
+
+bool writes_parameter(const Schedule& s, BlockRV b) {
+  const PrimFunc f = s.function();
+  for (const BufferRegion& w : s.get(b)->writes)
+    for (auto [p, buffer] : f->buffer_map)
+      if (buffer.same_as(w->buffer)) return true;
+  return false;
+}
+
+int64_t lanes_for(const Facts& f, const Target& target) {
+  int bits = std::max<int>(8, f.write.buffer->dtype.bits);
+  for (const Access& l : f.loads) bits = std::max<int>(bits, l.buffer->dtype.bits);
+  int64_t lanes = std::max<int64_t>(1, target->vector_bits / bits), power = 1;
+  while (power * 2 <= lanes) power *= 2;
+  return power;
+}
+
+bool attempt(Schedule& s, FunctionRef<void(Schedule&)> f) {
+  Schedule trial = s;
+  try {
+    f(trial);
+  } catch (const ScheduleError&) {
+    return false;
+  }
+  s = trial;
+  return true;
+}
+
+}  // namespace tenon::rules

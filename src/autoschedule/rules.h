@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+// The rules behind default_schedule and the facts they read: strides of each access along each iterator.
+#pragma once
+#include "autoschedule/default.h"
+
+namespace tenon::rules {
+
+inline constexpr int64_t kUnknown = -1;         ///< a symbolic extent
+inline constexpr int64_t kIrregular = 1 << 30;  ///< a stride that is no small constant
+
+/// One buffer access of a block, seen along its iterators.
+struct Access {
+  tir::Buffer buffer;
+  Array<PrimExpr> indices;
+  std::vector<int64_t> stride;  ///< elements per step of each iterator; 0: not used; kIrregular
+};
+
+/// A block whose body is one store and whose iterators are each bound to a loop of their own, in order.
+struct Facts {
+  BlockRV id;
+  Ref<tir::Block> block;
+  Access write;
+  std::vector<Access> loads;         ///< the accumulator's own loads left out
+  std::vector<int64_t> extent;       ///< of each iterator; kUnknown when symbolic
+  std::vector<int> spatial, reduce;  ///< positions
+  std::vector<bool> in_value;        ///< the iterator is used outside indices (a condition, a cast)
+  double cost = 1;                   ///< rough operations of one instance
+  bool is_reduction() const { return !reduce.empty(); }
+  int64_t instances(bool only_spatial) const;  ///< kUnknown when symbolic
+};
+std::optional<Facts> facts_of(Schedule& s, BlockRV b);
+bool writes_parameter(const Schedule& s, BlockRV b);
+/// Vector lanes for the widest type a block touches.
+int64_t lanes_for(const Facts& f, const Target& target);
+
+/// Runs f on a snapshot and keeps the result if nothing refused.
+bool attempt(Schedule& s, FunctionRef<void(Schedule&)> f);
+
+/// Each rule returns false when it does not apply, leaving the schedule as it was.
+void inline_producers(Schedule& s);
+bool tile_reduction(Schedule& s, BlockRV reduction, BlockRV epilogue,
+                    const Target& target);  ///< epilogue.id < 0: none
+bool dot_reduction(Schedule& s, BlockRV reduction, BlockRV epilogue, const Target& target);
+/// Scheduled blocks are added to `done`.
+bool row_cluster(Schedule& s, BlockRV last, const Target& target, std::vector<int32_t>& done);
+bool elementwise(Schedule& s, BlockRV b, const Target& target);
+/// Vectorises the loops of a complete block below `above` (all loops when above.id < 0).
+void vectorize_inner(Schedule& s, BlockRV b, size_t outer_loops, const Target& target);
+void fallback(Schedule& s, BlockRV b);
+
+}  // namespace tenon::rules

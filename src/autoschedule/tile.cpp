@@ -1,0 +1,380 @@
+// SPDX-License-Identifier: Apache-2.0
+// Rules for reductions whose results form tiles: accumulators live in registers while the reduction runs, the
+// epilogue takes them from there. The tile comes from a small model of the core: loads, multiply-adds,
+// latency.
+#include <algorithm>
+#include <cmath>
+
+#include "autoschedule/rules.h"
+
+namespace tenon::rules {
+
+using namespace tir;
+
+namespace {
+
+struct Tile {
+  int vector = -1, rows = -1;  ///< iterators
+  int64_t lanes = 1, vectors = 1, row_count = 1;
+  double time = 1e30;  ///< relative, per useful element and step
+};
+
+int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
+double use_of(int64_t size, int64_t step) {
+  return size == kUnknown ? 1.0 : double(size) / double(ceil_div(size, step) * step);
+}
+
+/// Cycles of one step of a tile, per element: two loads and two multiply-adds a cycle, four cycles of
+/// latency.
+Tile choose(const Facts& f, const Target& target) {
+  Tile best;
+  const int64_t widest = lanes_for(f, target);
+  const int64_t registers = std::max<int64_t>(8, target->vector_registers);
+  const int64_t work = f.instances(false);
+  for (int v : f.spatial) {
+    if (f.write.stride[size_t(v)] == 0 || f.extent[size_t(v)] == 1) continue;
+    bool usable = true;
+    for (const Access& l : f.loads)
+      if (l.stride[size_t(v)] == kIrregular) usable = false;
+    if (!usable) continue;
+    for (int64_t lanes = widest; lanes >= std::min<int64_t>(4, widest); lanes /= 2) {
+      if (lanes < 2) break;
+      if (f.extent[size_t(v)] != kUnknown && f.extent[size_t(v)] * 2 <= lanes && lanes > 4) continue;
+      for (int64_t vectors = 1; vectors <= 6; ++vectors) {
+        const double used = use_of(f.extent[size_t(v)], lanes * vectors);
+        if (used < 0.4) continue;
+        std::vector<int> rows{-1};
+        for (int m : f.spatial)
+          if (m != v && f.extent[size_t(m)] != 1) rows.push_back(m);
+        for (int m : rows)
+          for (int64_t count = 1; count <= (m < 0 ? 1 : 14); ++count) {
+            if (m >= 0 && count == 1) continue;
+            if (m >= 0 && f.extent[size_t(m)] != kUnknown && count > f.extent[size_t(m)]) break;
+            const int64_t tile = vectors * count;
+            if (tile + vectors + 1 > registers - (registers > 16 ? 4 : 1)) continue;
+            if (m >= 0 && f.write.stride[size_t(m)] == 0) continue;
+            double loads = 0;
+            for (const Access& l : f.loads) {
+              const int64_t sv = l.stride[size_t(v)];
+              const double each =
+                  sv == 0   ? 0.6
+                  : sv == 1 ? 1.0
+                            : std::min<double>(double(lanes), 1.0 + double(std::min<int64_t>(sv, 64)));
+              loads +=
+                  each * double(sv ? vectors : 1) * double(m >= 0 && l.stride[size_t(m)] != 0 ? count : 1);
+            }
+            // A store that is not contiguous is paid once for the whole reduction.
+            double store = f.write.stride[size_t(v)] == 1 ? 0 : double(lanes * tile);
+            int64_t steps = 1;
+            for (int k : f.reduce)
+              steps =
+                  f.extent[size_t(k)] == kUnknown ? 256 : steps * std::max<int64_t>(1, f.extent[size_t(k)]);
+            double cycles = std::max({double(tile) / 2, loads / 2, 4.0}) + store / double(steps);
+            double time =
+                cycles / (double(tile * lanes) * used * (m < 0 ? 1.0 : use_of(f.extent[size_t(m)], count)));
+            if (work != kUnknown && work > 400000) {
+              int64_t outer = 1;
+              for (int i : f.spatial) {
+                const int64_t e = f.extent[size_t(i)] == kUnknown ? 64 : f.extent[size_t(i)];
+                outer *= i == v ? ceil_div(e, lanes * vectors) : i == m ? ceil_div(e, count) : e;
+              }
+              const int64_t cores = std::max<int64_t>(1, target->cores);
+              time *= double(ceil_div(outer, cores) * cores) / double(outer);
+            }
+            if (time < best.time * 0.98 ||
+                (time < best.time * 1.0001 && tile > best.vectors * best.row_count))
+              best = {v, m, lanes, vectors, count, time};
+          }
+      }
+    }
+  }
+  return best;
+}
+
+/// Position of the epilogue's iterator that reads dimension `dim` of `b`, when all its reads of `b` are one
+/// index made of its own iterators.
+std::optional<std::vector<int>> reads_of(const Facts& e, const Buffer& b) {
+  std::optional<std::vector<int>> out;
+  for (const Access& l : e.loads) {
+    if (!l.buffer.same_as(b)) continue;
+    if (out) return std::nullopt;
+    std::vector<int> at;
+    for (const PrimExpr& i : l.indices) {
+      int p = -1;
+      for (size_t k = 0; k < e.block->iter_vars.size(); ++k)
+        if (e.block->iter_vars[k]->var.get() == i.get()) p = int(k);
+      if (p < 0 && !is_zero(i)) return std::nullopt;
+      at.push_back(p);
+    }
+    out = at;
+  }
+  return out;
+}
+int dim_of(const Facts& f, int iterator) {
+  for (size_t d = 0; d < f.write.indices.size(); ++d)
+    if (f.write.indices[d].get() == f.block->iter_vars[size_t(iterator)]->var.get()) return int(d);
+  return -1;
+}
+bool trivial_write(const Facts& f) {
+  for (int i : f.spatial)
+    if (f.extent[size_t(i)] != 1 && dim_of(f, i) < 0) return false;
+  for (const PrimExpr& e : f.write.indices)
+    if (!e.is<Var>() && !is_zero(e)) return false;
+  return true;
+}
+
+/// The reduction writes a private buffer and has one reader that follows its index; otherwise a copy is made.
+/// Returns the epilogue.
+BlockRV private_result(Schedule& t, BlockRV r, BlockRV epilogue) {
+  if (epilogue.id >= 0) {
+    t.set_scope(r, 0, "local");
+    return epilogue;
+  }
+  return t.cache_write(r, 0, "local");
+}
+
+/// Loop of `b` among `loops` that iterator `i` is bound through, or -1.
+int loop_of(const Schedule& t, BlockRV b, int i, const std::vector<LoopRV>& loops, size_t first) {
+  const PrimExpr value = t.realize(b)->iter_values[size_t(i)];
+  for (size_t l = loops.size(); l-- > first;) {
+    bool found = false;
+    const Var* v = t.get(loops[l])->loop_var.get();
+    pre_order(value, [&](const ObjectRef& n) {
+      found = found || n.get() == v;
+      return !found;
+    });
+    if (found) return int(l);
+  }
+  return -1;
+}
+
+/// Loops of an epilogue tile: the vector iterator innermost in lanes, the rest unrolled.
+void finish_epilogue(Schedule& t, BlockRV e, int vector, size_t outer, int64_t lanes, bool contiguous) {
+  std::vector<LoopRV> loops = t.get_loops(e);
+  const int at = vector < 0 ? -1 : loop_of(t, e, vector, loops, outer);
+  std::vector<LoopRV> others;
+  for (size_t l = outer; l < loops.size(); ++l)
+    if (int(l) != at) others.push_back(loops[l]);
+  if (at >= 0 && contiguous) {
+    LoopRV v = loops[size_t(at)];
+    const int64_t extent = as_int(t.get(v)->extent).value_or(0);
+    if (extent > lanes && extent % lanes == 0) {
+      std::vector<LoopRV> parts = t.split(v, {-1, lanes});
+      others.push_back(parts[0]);
+      v = parts[1];
+    }
+    if (extent % lanes == 0 || extent < lanes) {
+      std::vector<LoopRV> order = others;
+      order.push_back(v);
+      if (order.size() > 1) t.reorder(order);
+      t.vectorize(v);
+    }
+  } else if (at >= 0) {
+    others.push_back(loops[size_t(at)]);
+  }
+  int64_t product = 1;
+  for (LoopRV l : others) product *= as_int(t.get(l)->extent).value_or(1 << 20);
+  if (product <= 32)
+    for (LoopRV l : others) attempt(t, [&](Schedule& x) { x.unroll(l); });
+}
+
+}  // namespace
+
+bool tile_reduction(Schedule& s, BlockRV reduction, BlockRV epilogue, const Target& target) {
+  auto found = facts_of(s, reduction);
+  if (!found || !found->is_reduction() || !found->block->init || !trivial_write(*found)) return false;
+  const Facts f = *found;
+  const Tile tile = choose(f, target);
+  if (tile.vector < 0) return false;
+  std::optional<std::vector<int>> reads;
+  bool contiguous = f.write.stride[size_t(tile.vector)] == 1;
+  if (epilogue.id >= 0) {
+    auto e = facts_of(s, epilogue);
+    if (!e || e->is_reduction()) return false;
+    reads = reads_of(*e, f.write.buffer);
+    if (!reads) return false;
+    const int dim = dim_of(f, tile.vector), ev = dim < 0 ? -1 : (*reads)[size_t(dim)];
+    contiguous = ev >= 0 && e->write.stride[size_t(ev)] == 1;
+    for (const Access& l : e->loads)
+      contiguous = contiguous && (l.stride[size_t(ev)] == 1 || l.stride[size_t(ev)] == 0);
+  }
+  return attempt(s, [&](Schedule& t) {
+    BlockRV e = private_result(t, reduction, epilogue);
+    auto facts_e = facts_of(t, e);
+    CHECK(facts_e, "an epilogue has lost its form");
+    auto at = reads_of(*facts_e, t.get(reduction)->writes[0]->buffer);
+    CHECK(at, "an epilogue does not follow its reduction");
+    auto epilogue_iterator = [&](int i) {
+      const int dim = dim_of(f, i);
+      return dim < 0 ? -1 : (*at)[size_t(dim)];
+    };
+    const int v = tile.vector, m = tile.rows;
+    const int ev = epilogue_iterator(v), em = m < 0 ? -1 : epilogue_iterator(m);
+    auto ragged = [&](int i, int64_t step) {
+      return f.extent[size_t(i)] == kUnknown || f.extent[size_t(i)] % step != 0;
+    };
+    if (ragged(v, tile.lanes * tile.vectors)) {
+      t.pad_iteration(reduction, v, tile.lanes * tile.vectors);
+      if (ev >= 0) t.pad_iteration(e, ev, tile.lanes * tile.vectors);
+    }
+    if (m >= 0 && ragged(m, tile.row_count)) {
+      t.pad_iteration(reduction, m, tile.row_count, true);
+      if (em >= 0) t.pad_iteration(e, em, tile.row_count);
+    }
+    std::vector<LoopRV> loops = t.get_loops(reduction);
+    std::vector<LoopRV> vs = t.split(loops[size_t(v)], {-1, tile.vectors, tile.lanes});
+    std::vector<LoopRV> ms;
+    if (m >= 0) ms = t.split(loops[size_t(m)], {-1, tile.row_count});
+    std::vector<LoopRV> outer, order, steps;
+    for (int i : f.spatial) outer.push_back(i == v ? vs[0] : i == m ? ms[0] : loops[size_t(i)]);
+    for (int i : f.reduce) steps.push_back(loops[size_t(i)]);
+    order = outer;
+    order.insert(order.end(), steps.begin(), steps.end());
+    if (m >= 0) order.push_back(ms[1]);
+    order.push_back(vs[1]);
+    order.push_back(vs[2]);
+    t.reorder(order);
+    t.reverse_compute_at(e, outer.back());
+    finish_epilogue(t, e, ev, outer.size(), tile.lanes, contiguous);
+    BlockRV init = t.decompose_reduction(reduction, steps[0]);
+    std::vector<LoopRV> init_loops = t.get_loops(init);
+    for (size_t i = outer.size(); i < init_loops.size(); ++i) {
+      if (i + 1 == init_loops.size())
+        t.vectorize(init_loops[i]);
+      else
+        t.unroll(init_loops[i]);
+    }
+    t.vectorize(vs[2]);
+    t.unroll(vs[1]);
+    if (m >= 0) t.unroll(ms[1]);
+    // Short windows are unrolled too, while the code stays small.
+    int64_t copies = tile.vectors * tile.row_count;
+    for (size_t i = steps.size(); i-- > 0;) {
+      const int64_t extent = as_int(t.get(steps[i])->extent).value_or(1 << 20);
+      if (extent > 7 || copies * extent > 72) break;
+      copies *= extent;
+      if (extent > 1) t.unroll(steps[i]);
+    }
+    const int64_t work = f.instances(false);
+    LoopRV all = t.fuse(outer);
+    if (work == kUnknown || double(work) * f.cost > 16384) t.parallel(all);
+  });
+}
+
+bool dot_reduction(Schedule& s, BlockRV reduction, BlockRV epilogue, const Target& target) {
+  auto found = facts_of(s, reduction);
+  if (!found || !found->is_reduction() || !found->block->init || !trivial_write(*found)) return false;
+  const Facts f = *found;
+  if (f.reduce.size() != 1) return false;
+  const int k = f.reduce[0];
+  int strided = 0, along = 0;
+  for (const Access& l : f.loads) {
+    if (l.stride[size_t(k)] != 0 && l.stride[size_t(k)] != 1) return false;
+    along += l.stride[size_t(k)] == 1;
+  }
+  (void)strided;
+  if (along < 2) return false;
+  int64_t lanes = lanes_for(f, target);
+  if (f.extent[size_t(k)] != kUnknown && f.extent[size_t(k)] < 2 * lanes) return false;
+  // Only where lanes along a result axis would have to gather.
+  const Tile tile = choose(f, target);
+  bool gathers = tile.vector < 0;
+  if (!gathers)
+    for (const Access& l : f.loads) gathers = gathers || l.stride[size_t(tile.vector)] > 4;
+  if (!gathers) return false;
+  if (epilogue.id >= 0) {
+    auto e = facts_of(s, epilogue);
+    if (!e || e->is_reduction() || !reads_of(*e, f.write.buffer)) return false;
+  } else if (writes_parameter(s, reduction)) {
+    // the copy below is the epilogue
+  }
+  return attempt(s, [&](Schedule& t) {
+    BlockRV e = epilogue.id >= 0 ? epilogue : t.cache_write(reduction, 0, "local");
+    auto facts_e = facts_of(t, e);
+    CHECK(facts_e, "an epilogue has lost its form");
+    auto at = reads_of(*facts_e, t.get(reduction)->writes[0]->buffer);
+    CHECK(at, "an epilogue does not follow its reduction");
+    if (f.extent[size_t(k)] == kUnknown || f.extent[size_t(k)] % lanes != 0)
+      t.pad_iteration(reduction, k, lanes);
+    std::vector<LoopRV> ks = t.split(t.get_loops(reduction)[size_t(k)], {-1, lanes});
+    BlockRV partial = t.rfactor(ks[1], -1);
+    // Up to 4 × 4 results at once, by divisors: a remainder would put masks around the accumulators.
+    std::vector<int> axes;
+    for (int i : f.spatial)
+      if (f.extent[size_t(i)] != 1 && dim_of(f, i) >= 0) axes.push_back((*at)[size_t(dim_of(f, i))]);
+    std::vector<int> tiled;
+    for (size_t i = axes.size(); i-- > 0 && tiled.size() < 2;) tiled.push_back(axes[i]);
+    std::vector<LoopRV> loops = t.get_loops(e), outer, inner;
+    int64_t budget = target->vector_registers > 16 ? 16 : 8;
+    for (size_t i = 0; i < loops.size(); ++i) {
+      const int64_t extent = facts_e->extent[i];
+      const bool wanted = std::find(tiled.begin(), tiled.end(), int(i)) != tiled.end();
+      int64_t factor = wanted && extent != kUnknown ? (tiled.size() == 1 ? 8 : 4) : 1;
+      factor = std::min(factor, budget);
+      while (factor > 1 && extent % factor != 0) --factor;
+      if (factor == 1) {
+        outer.push_back(loops[i]);
+        continue;
+      }
+      budget /= factor;
+      std::vector<LoopRV> parts = t.split(loops[i], {-1, factor});
+      outer.push_back(parts[0]);
+      inner.push_back(parts[1]);
+    }
+    std::vector<LoopRV> order = outer;
+    order.insert(order.end(), inner.begin(), inner.end());
+    if (order.size() > 1) t.reorder(order);
+    LoopRV around = t.fuse(outer);
+    t.compute_at(reduction, around);
+    t.compute_at(partial, around);
+    // The partial sums: steps outside, results, lanes inside.
+    std::vector<LoopRV> p = t.get_loops(partial);
+    std::vector<LoopRV> steps, results;
+    LoopRV lane{-1};
+    const Ref<BlockRealize> r = t.realize(partial);
+    for (size_t l = 1; l < p.size(); ++l) {
+      const Var* var = t.get(p[l])->loop_var.get();
+      int owner = -1;
+      for (size_t i = 0; i < r->iter_values.size(); ++i) {
+        bool uses = false;
+        pre_order(r->iter_values[i], [&](const ObjectRef& n) {
+          uses = uses || n.get() == var;
+          return !uses;
+        });
+        if (uses) owner = int(i);
+      }
+      if (owner >= 0 && r->block->iter_vars[size_t(owner)]->kind == IterKind::reduce)
+        steps.push_back(p[l]);
+      else if (owner >= 0 && as_int(t.get(p[l])->extent) == lanes && size_t(owner) == f.spatial.size())
+        lane = p[l];
+      else
+        results.push_back(p[l]);
+    }
+    if (lane.id < 0 || steps.empty())
+      throw ScheduleError(ErrorKind::model, "T0799", "the lanes of a dot product were not found");
+    std::vector<LoopRV> arranged = steps;
+    arranged.insert(arranged.end(), results.begin(), results.end());
+    arranged.push_back(lane);
+    t.reorder(arranged);
+    BlockRV init = t.decompose_reduction(partial, steps[0]);
+    std::vector<LoopRV> init_loops = t.get_loops(init);
+    for (size_t i = 1; i < init_loops.size(); ++i) {
+      if (i + 1 == init_loops.size())
+        t.vectorize(init_loops[i]);
+      else
+        t.unroll(init_loops[i]);
+    }
+    t.vectorize(lane);
+    for (LoopRV l : results) t.unroll(l);
+    // The last sum over lanes, in order.
+    std::vector<LoopRV> w = t.get_loops(reduction);
+    int64_t copies = 1;
+    for (size_t i = 1; i < w.size(); ++i) copies *= as_int(t.get(w[i])->extent).value_or(1 << 20);
+    if (copies <= 256)
+      for (size_t i = 1; i < w.size(); ++i) t.unroll(w[i]);
+    const int64_t work = f.instances(false);
+    if (work == kUnknown || double(work) * f.cost > 16384) t.parallel(around);
+  });
+}
+
+}  // namespace tenon::rules

@@ -1,0 +1,142 @@
+// SPDX-License-Identifier: Apache-2.0
+// Default schedules compute what the unscheduled program computes, on every target record, and have the loops
+// that make programs fast.
+#include "autoschedule/default.h"
+
+#include <chrono>
+
+#include "../schedule/programs.h"
+
+namespace tenon::testing {
+namespace {
+
+Target target_of(int64_t bits, int64_t registers) {
+  auto t = make<TargetNode>();
+  t.mut()->vector_bits = bits;
+  t.mut()->vector_registers = registers;
+  t.mut()->cores = 4;
+  return t;
+}
+
+Program dense(PrimExpr m, PrimExpr n, PrimExpr k) {  // the weight is (n, k)
+  Tensor a = te::placeholder({m, k}, f32, "A"), w = te::placeholder({n, k}, f32, "W"),
+         b = te::placeholder({n}, f32, "B");
+  tir::IterVar r = te::reduce_axis(tir::range(PrimExpr(0), k), "k");
+  Tensor c = te::compute(
+      {m, n}, [&](const Vars& v) { return te::sum(a({v[0], r->var}) * w({v[1], r->var}), {r}); }, "C");
+  Tensor d = te::compute({m, n}, [&](const Vars& v) { return c({v[0], v[1]}) + b({v[1]}); }, "D");
+  return {"dense", te::create_prim_func({a, w, b, d}), {}};
+}
+Program global_mean(int64_t c, int64_t h, int64_t w) {
+  Tensor a = te::placeholder({1, c, h, w}, f32, "A");
+  tir::IterVar y = te::reduce_axis(tir::range(PrimExpr(0), PrimExpr(h)), "y"),
+               x = te::reduce_axis(tir::range(PrimExpr(0), PrimExpr(w)), "x");
+  Tensor s = te::compute(
+      {1, c, 1, 1}, [&](const Vars& v) { return te::sum(a({v[0], v[1], y->var, x->var}), {y, x}); }, "S");
+  Tensor o = te::compute(
+      {1, c, 1, 1}, [&](const Vars& v) { return s({v[0], v[1], v[2], v[3]}) * (1.0 / double(h * w)); }, "O");
+  return {"global_mean", te::create_prim_func({a, o}), {}};
+}
+Program softmax_channels(int64_t c, int64_t w) {  // along the first axis
+  Tensor a = te::placeholder({2, c, w}, f32, "A");
+  tir::IterVar k = te::reduce_axis(tir::range(PrimExpr(0), PrimExpr(c)), "k"),
+               l = te::reduce_axis(tir::range(PrimExpr(0), PrimExpr(c)), "l");
+  Tensor mx =
+      te::compute({2, 1, w}, [&](const Vars& v) { return te::max(a({v[0], k->var, v[2]}), {k}); }, "mx");
+  Tensor ex = te::compute(
+      {2, c, w},
+      [&](const Vars& v) { return tir::exp(a({v[0], v[1], v[2]}) - mx({v[0], PrimExpr(0), v[2]})); }, "ex");
+  Tensor sm =
+      te::compute({2, 1, w}, [&](const Vars& v) { return te::sum(ex({v[0], l->var, v[2]}), {l}); }, "sm");
+  Tensor o = te::compute(
+      {2, c, w},
+      [&](const Vars& v) { return tir::div(ex({v[0], v[1], v[2]}), sm({v[0], PrimExpr(0), v[2]})); }, "O");
+  return {"softmax_channels", te::create_prim_func({a, o}), {}};
+}
+Program total(int64_t n) {
+  Tensor a = te::placeholder({n}, f32, "A");
+  tir::IterVar k = te::reduce_axis(tir::range(PrimExpr(0), PrimExpr(n)), "k");
+  Tensor s = te::compute({}, [&](const Vars&) { return te::sum(a({k->var}), {k}); }, "S");
+  return {"total", te::create_prim_func({a, s}), {}};
+}
+Program scalar() {
+  Tensor a = te::placeholder({}, f32, "A");
+  Tensor b = te::compute({}, [&](const Vars&) { return a({}) + 1.0; }, "B");
+  return {"scalar", te::create_prim_func({a, b}), {}};
+}
+
+std::vector<Program> programs() {
+  tir::VarRef n = tir::var("n"), m = tir::var("m");
+  std::vector<Program> out{elementwise(5, 70),
+                           elementwise(40, 64),
+                           elementwise(1, 300),
+                           matmul(6, 7, 5),
+                           matmul(33, 50, 19),
+                           matmul(16, 64, 32),
+                           matmul(64, 64, 16, false),
+                           matmul(1, 37, 20),
+                           conv(2, 5, 6, 3, 3, 1, 1),
+                           conv(3, 14, 14, 10, 3, 1, 1),
+                           conv(4, 7, 7, 9, 1, 1, 0),
+                           conv(2, 9, 17, 5, 3, 2, 1),
+                           softmax(4, 9),
+                           softmax(3, 70),
+                           softmax(1, 300),
+                           row_sum(5, 11),
+                           row_sum(4, 100),
+                           row_sum(3, 260),
+                           column_max(17, 40),
+                           argmax(4, 10),
+                           transpose(6, 5),
+                           transpose(35, 50),
+                           layer_norm(4, 10),
+                           layer_norm(3, 96),
+                           pool(3, 15, 33),
+                           depthwise(3, 14, 18),
+                           depthwise(2, 7, 7),
+                           dense(1, 10, 64),
+                           dense(8, 12, 70),
+                           dense(3, 5, 128),
+                           global_mean(6, 7, 7),
+                           global_mean(3, 8, 8),
+                           softmax_channels(5, 33),
+                           total(100),
+                           total(1000),
+                           scalar()};
+  for (auto make : {0, 1, 2, 3, 4}) {
+    Program p = make == 0   ? elementwise(n, m)
+                : make == 1 ? matmul(n, m, 5)
+                : make == 2 ? softmax(n, m)
+                : make == 3 ? dense(n, 12, 64)
+                            : row_sum(n, m);
+    p.name += "_symbolic";
+    p.sizes = {{"n", 13}, {"m", 37}};
+    out.push_back(p);
+  }
+  return out;
+}
+
+TEST(DefaultSchedule, ComputesTheSame) {
+  for (const Program& p : programs()) {
+    std::vector<NDArray> expected = run(p.function, p.sizes);
+    for (const Target& t : {target_of(512, 32), target_of(256, 16), target_of(128, 16)}) {
+      tir::PrimFunc f;
+      ASSERT_NO_THROW(f = default_schedule(p.function, t)) << p.name;
+      std::vector<NDArray> got;
+      const std::string trace = Trace::from_json(f->attrs.at("tenon.trace").as<std::string>()).to_script();
+      try {
+        got = run(f, p.sizes);
+      } catch (const Error& e) {
+        FAIL() << p.name << " " << t->vector_bits << "\n" << e.what() << "\n" << trace;
+      }
+      ASSERT_TRUE(same(expected, got)) << p.name << " " << t->vector_bits << "\n" << trace;
+      // The trace makes the identical program.
+      Schedule again =
+          Schedule::replay(p.function, Trace::from_json(f->attrs.at("tenon.trace").as<std::string>()));
+      ASSERT_TRUE(structural_equal(again.function()->body, f->body)) << p.name;
+    }
+  }
+}
+
+}  // namespace
+}  // namespace tenon::testing
