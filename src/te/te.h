@@ -34,13 +34,13 @@ struct OperationNode : Object {
   OperationKind kind = OperationKind::placeholder;
   std::string name, tag;
   AttrMap attrs;
-  Array<PrimExpr> shape;                 ///< placeholder
-  DataType dtype;                        ///< placeholder
-  Array<tir::IterVar> axis, reduce_axis; ///< compute
-  Array<PrimExpr> body;                  ///< compute: one per output, of one shape
-  Array<Tensor> inputs;                  ///< scan, external; compute: derived from the body
+  Array<PrimExpr> shape;                             ///< placeholder
+  DataType dtype;                                    ///< placeholder
+  Array<tir::IterVar> axis, reduce_axis;             ///< compute
+  Array<PrimExpr> body;                              ///< compute: one per output, of one shape
+  Array<Tensor> inputs;                              ///< scan, external; compute: derived from the body
   Array<tir::Buffer> input_buffers, output_buffers;  ///< external
-  tir::Stmt statement;                   ///< external: tensor-program text over the buffers
+  tir::Stmt statement;                               ///< external: tensor-program text over the buffers
   std::vector<Tensor> outputs() const;
 };
 
@@ -48,12 +48,17 @@ using Lambda = std::function<PrimExpr(const Array<tir::VarRef>&)>;
 using MultiLambda = std::function<Array<PrimExpr>(const Array<tir::VarRef>&)>;
 Tensor placeholder(Array<PrimExpr> shape, DataType dtype, std::string name = "placeholder");
 /// One output: `f` receives one spatial variable per dimension. Rank 0 is allowed.
-Tensor compute(Array<PrimExpr> shape, Lambda f, std::string name = "compute", std::string tag = "", AttrMap attrs = {});
-std::vector<Tensor> compute_multi(Array<PrimExpr> shape, MultiLambda f, std::string name = "compute", std::string tag = "", AttrMap attrs = {});
+Tensor compute(Array<PrimExpr> shape, Lambda f, std::string name = "compute", std::string tag = "",
+               AttrMap attrs = {});
+std::vector<Tensor> compute_multi(Array<PrimExpr> shape, MultiLambda f, std::string name = "compute",
+                                  std::string tag = "", AttrMap attrs = {});
 tir::IterVar reduce_axis(tir::Range dom, std::string name = "k");
-/// A tensor made by a tensor-program statement written by hand; the builder gets buffers of inputs and outputs.
-std::vector<Tensor> external(Array<Array<PrimExpr>> shapes, std::vector<DataType> dtypes, Array<Tensor> inputs,
-                             std::function<tir::Stmt(const Array<tir::Buffer>& ins, const Array<tir::Buffer>& outs)> body, std::string name = "extern");
+/// A tensor made by a tensor-program statement written by hand; the builder gets buffers of inputs and
+/// outputs.
+std::vector<Tensor> external(
+    Array<Array<PrimExpr>> shapes, std::vector<DataType> dtypes, Array<Tensor> inputs,
+    std::function<tir::Stmt(const Array<tir::Buffer>& ins, const Array<tir::Buffer>& outs)> body,
+    std::string name = "extern");
 
 // Reductions of an expression over axes.
 PrimExpr sum(PrimExpr e, Array<tir::IterVar> axis, PrimExpr condition = {});
@@ -62,13 +67,14 @@ PrimExpr max(PrimExpr e, Array<tir::IterVar> axis, PrimExpr condition = {});
 PrimExpr min(PrimExpr e, Array<tir::IterVar> axis, PrimExpr condition = {});
 /// A reducer of tuples: combine(lhs, rhs) and the identities. Returns one Reduce per value.
 using Combine = std::function<Array<PrimExpr>(const Array<tir::VarRef>& lhs, const Array<tir::VarRef>& rhs)>;
-Array<PrimExpr> reduce(Array<PrimExpr> values, Combine combine, Array<PrimExpr> identity, Array<tir::IterVar> axis, PrimExpr condition = {});
+Array<PrimExpr> reduce(Array<PrimExpr> values, Combine combine, Array<PrimExpr> identity,
+                       Array<tir::IterVar> axis, PrimExpr condition = {});
 /// Index (dtype of `index`) and value of the extreme; the first of equals wins.
 Array<PrimExpr> argmax(PrimExpr index, PrimExpr value, Array<tir::IterVar> axis);
 Array<PrimExpr> argmin(PrimExpr index, PrimExpr value, Array<tir::IterVar> axis);
 
-/// A PrimFunc with the tensors of `args` as parameters (inputs, then outputs, in the caller's order); symbolic
-/// sizes not bound by an input's shape become trailing scalar parameters when listed in `symbolic`.
+/// A PrimFunc with the tensors of `args` as parameters (inputs, then outputs, in the caller's order);
+/// symbolic sizes not bound by an input's shape become trailing scalar parameters when listed in `symbolic`.
 tir::PrimFunc create_prim_func(Array<Tensor> args, Array<tir::VarRef> symbolic = {});
 
 }  // namespace tenon::te

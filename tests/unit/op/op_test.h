@@ -150,7 +150,8 @@ inline std::vector<NDArray> run_call(const Expr& e, const std::vector<NDArray>& 
   std::vector<NDArray> args = inputs, outputs;
   for (const Type& t : types) {
     Dims shape;
-    for (const PrimExpr& d : *graph::known_shape(t)) {
+    const auto dims = graph::known_shape(t);
+    for (const PrimExpr& d : *dims) {
       auto v = tir::as_int(simplify(tir::substitute(d, symbols)));
       EXPECT_TRUE(v.has_value()) << "a size of the result is not determined by the inputs";
       shape.push_back(v.value_or(0));
