@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // The C interface of the runtime. Exceptions end here.
-#include <cxxabi.h>
 #include <tenon/tenon.h>
 
 #include <algorithm>
 
+#include "runtime/c_guard.h"
 #include "runtime/dlpack.h"
 #include "runtime/vm.h"
 
@@ -48,41 +48,27 @@ LastError& last_error() {
   return error;
 }
 
-TenonStatus failed(ErrorKind kind, std::string code, std::string message, std::string location,
-                   std::string hint) noexcept {
+}  // namespace
+
+namespace tenon::c_api {
+TenonStatus failed(ErrorKind kind, std::string_view code, std::string_view message, std::string_view location,
+                   std::string_view hint) noexcept {
   LastError& e = last_error();
-  e.code = std::move(code);
-  e.message = std::move(message);
-  e.location = std::move(location);
-  e.hint = std::move(hint);
-  e.view = {e.code.c_str(), e.message.c_str(), e.location.c_str(), e.hint.c_str()};
+  try {
+    e.code = code;
+    e.message = message;
+    e.location = location;
+    e.hint = hint;
+    e.view = {e.code.c_str(), e.message.c_str(), e.location.c_str(), e.hint.c_str()};
+  } catch (...) {
+    e.view = {"T0401", "no memory for the words of an error", "", ""};
+  }
   return TenonStatus(int(kind));
 }
+}  // namespace tenon::c_api
 
-template <class F>
-TenonStatus guard(F f) {
-  try {
-    f();
-    return TENON_OK;
-  } catch (Error& e) {
-    return failed(e.kind, std::move(e.code), std::move(e.message), std::move(e.location), std::move(e.hint));
-  } catch (const std::bad_alloc&) {
-    last_error().view = {"T0401", "no memory", "", ""};
-    return TENON_ERROR_LIMIT;
-  } catch (const abi::__forced_unwind&) {
-    throw;  // a thread that is being cancelled
-  } catch (const std::exception& e) {
-    return failed(ErrorKind::internal, "T0001", e.what(), {}, {});
-  } catch (...) {
-    return failed(ErrorKind::internal, "T0001", "an unknown exception", {}, {});
-  }
-}
-
-void require(bool condition, const char* what) {
-  if (!condition) throw Error(ErrorKind::usage, "T0514", what);
-}
-
-}  // namespace
+using tenon::c_api::guard;
+using tenon::c_api::require;
 
 struct TenonArtifact {
   explicit TenonArtifact(tenon::Artifact a)
@@ -90,6 +76,8 @@ struct TenonArtifact {
   tenon::Artifact artifact;
   Infos inputs, outputs;
 };
+
+TenonArtifact* tenon::c_api::wrap(Artifact artifact) { return new TenonArtifact(std::move(artifact)); }
 
 struct TenonSession {
   TenonSession(tenon::Artifact artifact, const tenon::SessionOptions& options)
