@@ -19,8 +19,10 @@ CompileOptions read_options(const TenonCompileOptions* given) {
     std::memcpy(&o, given, std::min(given->size, sizeof o));  // an older caller knows fewer fields
   }
   c_api::require(o.opt_level >= 0 && o.opt_level <= 3, "TenonCompileOptions.opt_level must be from 0 to 3");
-  c_api::require(o.threads >= 0 && o.memory_limit >= 0 && o.num_dims >= 0, "TenonCompileOptions: a negative value");
-  c_api::require(o.num_dims == 0 || (o.dim_names && o.dim_values), "TenonCompileOptions: dimensions without names or values");
+  c_api::require(o.threads >= 0 && o.memory_limit >= 0 && o.num_dims >= 0,
+                 "TenonCompileOptions: a negative value");
+  c_api::require(o.num_dims == 0 || (o.dim_names && o.dim_values),
+                 "TenonCompileOptions: dimensions without names or values");
   CompileOptions out;
   out.target = o.target && *o.target ? parse_target(o.target) : host_target();
   out.opt_level = o.opt_level;
@@ -52,15 +54,18 @@ TenonCompileOptions tenon_compile_defaults(void) {
 
 TenonStatus tenon_compile_file(const char* model, const char* artifact, const TenonCompileOptions* options) {
   return tenon::c_api::guard([&] {
-    tenon::c_api::require(model && artifact, "tenon_compile_file needs the paths of a model and of an artifact");
+    tenon::c_api::require(model && artifact,
+                          "tenon_compile_file needs the paths of a model and of an artifact");
     const tenon::CompileOptions o = tenon::read_options(options);
     tenon::write_emitted("artifact", artifact, tenon::compile_model(model, o), o.target, o.opt_level);
   });
 }
 
-TenonStatus tenon_compile_load(const char* model, const TenonCompileOptions* options, TenonArtifact** artifact) {
+TenonStatus tenon_compile_load(const char* model, const TenonCompileOptions* options,
+                               TenonArtifact** artifact) {
   return tenon::c_api::guard([&] {
-    tenon::c_api::require(model && artifact, "tenon_compile_load needs the path of a model and a place for the artifact");
+    tenon::c_api::require(model && artifact,
+                          "tenon_compile_load needs the path of a model and a place for the artifact");
     *artifact = nullptr;
     tenon::CompileOptions o = tenon::read_options(options);
     o.keep_shared_object = false;

@@ -12,8 +12,8 @@
 namespace tenon::c_api {
 
 /// Stores this thread's last error and returns its status. Never throws: when memory ends it says that.
-TenonStatus failed(ErrorKind kind, std::string_view code, std::string_view message, std::string_view location = {},
-                   std::string_view hint = {}) noexcept;
+TenonStatus failed(ErrorKind kind, std::string_view code, std::string_view message,
+                   std::string_view location = {}, std::string_view hint = {}) noexcept;
 
 template <class F>
 TenonStatus guard(F f) {
