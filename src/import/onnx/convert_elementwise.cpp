@@ -112,7 +112,15 @@ Values swish(N& n) {
   Expr x = n.in(0);
   return {n.op("multiply", {x, n.op("sigmoid", {n.op("multiply", {x, n.scalar(alpha, n.dtype(0))})})})};
 }
-Values prelu(N& n) { return {n.op("nn.prelu", {n.in(0), n.in(1)})}; }
+Values prelu(N& n) {
+  Expr slope = n.in(1);
+  if (n.opset < 7 && n.rank(1) == 1 && n.rank(0) > 2) {   // one slope per channel
+    Array<PrimExpr> shape{n.known_shape(1)[0]};
+    for (int64_t i = 2; i < n.rank(0); ++i) shape.push_back(PrimExpr(1));
+    slope = n.reshape(slope, shape);
+  }
+  return {n.op("nn.prelu", {n.in(0), slope})};
+}
 Values shrink(N& n) {
   Expr x = n.in(0);
   const DataType t = n.dtype(0);
@@ -168,9 +176,26 @@ const std::map<std::string, const char*>& binary_names() {
                                                         {"Sum", "add"}};
   return names;
 }
+/// Input 1. Before version 7 operands have equal shapes, or the attribute `broadcast` says that the second one is
+/// stretched, its axes beginning at `axis`.
+Expr old_broadcast(N& n) {
+  Expr b = n.in(1);
+  if (n.opset >= 7) return b;
+  const int64_t ra = n.rank(0), rb = n.rank(1);
+  if (n.attr_int("broadcast", 0) == 0) {
+    if (ra != rb) n.malformed(fmt::format("{} of tensors of rank {} and {} without 'broadcast'", n.op_type(), ra, rb));
+    return b;
+  }
+  if (!n.has_attr("axis") || rb == 0) return b;
+  const int64_t axis = n.axis(n.attr_int("axis", 0), ra);
+  if (axis + rb > ra) n.malformed(fmt::format("{} cannot stretch rank {} from axis {} over rank {}", n.op_type(), rb, axis, ra));
+  Array<PrimExpr> shape = n.known_shape(1);
+  for (int64_t i = axis + rb; i < ra; ++i) shape.push_back(PrimExpr(1));
+  return n.reshape(b, shape);
+}
 Values binary(N& n) {
   if (n.inputs() != 2) n.malformed(fmt::format("{} takes 2 inputs, {} are given", n.op_type(), n.inputs()));
-  return {n.binary(binary_names().at(n.op_type()), n.in(0), n.in(1))};
+  return {n.binary(binary_names().at(n.op_type()), n.in(0), old_broadcast(n))};
 }
 const R d1("Add", {1, 6, 7, 13, 14}, binary), d2("Sub", {1, 6, 7, 13, 14}, binary),
     d3("Mul", {1, 6, 7, 13, 14}, binary), d4("Div", {1, 6, 7, 13, 14}, binary),
@@ -192,7 +217,7 @@ const R e1("Sum", {1, 6, 8, 13}, variadic), e2("Mean", {1, 6, 8, 13}, variadic),
     e3("Max", {1, 6, 8, 12, 13}, variadic), e4("Min", {1, 6, 8, 12, 13}, variadic);
 
 Values pow(N& n) {
-  Expr a = n.in(0), b = n.in(1);
+  Expr a = n.in(0), b = n.aligned(a, old_broadcast(n));
   const DataType t = n.dtype(0), u = n.dtype(1);
   if (t == u) return {n.op("power", {a, b})};
   // The result has the base's type; a fractional exponent must not be cut off before.

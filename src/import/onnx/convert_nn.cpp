@@ -203,6 +203,8 @@ Values batch_norm(N& n) {
   if (n.attr_int("training_mode", 0) != 0)
     n.unsupported("BatchNormalization in training mode is not supported",
                   "export the model in inference mode (model.eval())");
+  if (n.opset < 7 && n.attr_int("is_test", 0) == 0)
+    n.unsupported("BatchNormalization in training mode is not supported", "export the model in inference mode (model.eval())");
   if (n.since < 9 && n.attr_int("spatial", 1) == 0)
     n.unsupported("BatchNormalization with spatial=0 is not supported");
   for (size_t i = 1; i < size_t(n.node.output_size()); ++i)
@@ -406,6 +408,8 @@ Values conv_integer(N& n) {
 const R g4("MatMulInteger", {10}, matmul_integer), g5("ConvInteger", {10}, conv_integer);
 
 Values dropout(N& n) {
+  if (n.opset < 7 && n.attr_int("is_test", 0) == 0)
+    n.unsupported("Dropout in training mode is not supported", "export the model in inference mode (model.eval())");
   if (n.has(2)) {
     SmallRef training = n.small(2);
     if (!training || training->items.size() != 1 || !tir::is_zero(training->items[0]))

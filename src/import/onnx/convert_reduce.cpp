@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Converters: reductions, arg-reductions, scans, and branches.
+#include <cmath>
+
 #include "import/onnx/importer.h"
 
 namespace tenon::onnx {
@@ -41,6 +43,29 @@ Values reduce(N& n) {
     return finish(n.op(names.at(kind), {y}, make_attrs<ReduceAttrs>(Array<int64_t>{0}, false)));
   }
   for (int64_t& a : axes) a = n.axis(a, n.rank(0));
+  if (auto s = n.shape(0)) {
+    // Nothing to reduce: the result is the operation's neutral element.
+    std::vector<bool> gone(s->size(), axes.empty());
+    for (int64_t a : axes) gone[size_t(a)] = true;
+    bool none = false;
+    Array<PrimExpr> rest;
+    for (size_t i = 0; i < s->size(); ++i) {
+      none |= gone[i] && tir::is_zero((*s)[i]);
+      if (!gone[i] || keep) rest.push_back(gone[i] ? PrimExpr(1) : (*s)[i]);
+    }
+    if (none) {
+      double v = kind == "ReduceProd" ? 1 : kind == "ReduceLogSum" || kind == "ReduceLogSumExp" ? -INFINITY : kind == "ReduceMean" ? NAN : 0;
+      if (kind == "ReduceMax" || kind == "ReduceMin") {
+        const bool max = kind == "ReduceMax";
+        const double high = t.is_bool() ? 1 : t.is_float() ? INFINITY : std::ldexp(1.0, t.bits - (t.is_int() ? 1 : 0));
+        const double low = t.is_int() ? -high : t.is_float() ? -INFINITY : 0;
+        v = max ? low : t.is_integer() && t.bits < 64 ? high - 1 : high;
+        if (t.is_integer() && t.bits == 64) n.unsupported(fmt::format("{} of nothing is not supported for this type", kind));
+      }
+      if (!t.is_float() && !std::isfinite(v)) n.unsupported(fmt::format("{} of nothing is not supported for this type", kind));
+      return {n.op("full", {graph::shape_expr(rest), n.scalar(v, t)}, make_attrs<DTypeAttrs>(t))};
+    }
+  }
   if (t.is_bool()) {
     // Largest and smallest of truth values (from version 20 on).
     if (kind != "ReduceMax" && kind != "ReduceMin") n.malformed(fmt::format("{} of truth values", kind));

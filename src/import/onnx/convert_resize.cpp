@@ -36,7 +36,7 @@ PrimExpr scaled(N& n, const PrimExpr& extent, double scale) {
                 "give symbolic dimensions values with --dim");
 }
 
-Values emit(N& n, const Plan& p) {
+Values emit(N& n, Plan p) {
   const int64_t rank = n.rank(0);
   auto shape = n.known_shape(0);
   Array<PrimExpr> out = shape;
@@ -82,6 +82,21 @@ Values emit(N& n, const Plan& p) {
     Array<PrimExpr> inner{simplify(outer), PrimExpr(1)};
     for (const PrimExpr& d : trailing) inner.push_back(d);
     x = n.reshape(x, inner);
+  }
+  // Corners are aligned by the exact scaled extent, which need not be whole: x / s with s = (in s - 1) / (in - 1).
+  if (p.coordinates == "align_corners" && !p.scales.empty()) {
+    bool whole = true;
+    for (int64_t i = first; i < rank; ++i) {
+      const auto in = tir::as_int(shape[size_t(i)]);
+      const double extent = in ? double(*in) * scale[size_t(i)] : 1;
+      whole &= !resized[size_t(i)] || (in && std::abs(extent - std::round(extent)) < 1e-6) || !in || *in < 2 || extent <= 1;
+    }
+    if (!whole) {
+      p.coordinates = "asymmetric";
+      for (int64_t i = first; i < rank; ++i)
+        if (const auto in = tir::as_int(shape[size_t(i)]); in && *in > 1)
+          scale[size_t(i)] = (double(*in) * scale[size_t(i)] - 1) / double(*in - 1);
+    }
   }
   auto a = make<ResizeAttrs>();
   ResizeAttrs& r = *a.mut();

@@ -254,8 +254,7 @@ void Importer::unsupported_operator(const proto::NodeProto& node, const Env& env
       hint = "`tenon ops --onnx` lists what is supported";
     groups_.push_back({op, where, {}, hint});
   }
-  std::string name = env.prefix + node.name();
-  if (name.empty() && node.output_size() > 0) name = node.output(0);
+  const std::string name = env.prefix + name_of(node);
   groups_[it->second].nodes.push_back(name);
 }
 

@@ -39,6 +39,14 @@ struct Env {
   std::string prefix;                                              ///< of node names in messages
 };
 
+/// The node's name, or the first output that has one.
+inline const std::string& name_of(const proto::NodeProto& n) {
+  if (n.name().empty())
+    for (const auto& o : n.output())
+      if (!o.empty()) return o;
+  return n.name();
+}
+
 struct Scope {
   std::unordered_map<std::string, Value> values;
   Scope* parent = nullptr;

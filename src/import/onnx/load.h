@@ -62,13 +62,15 @@ OnnxInfo read_onnx_info_bytes(std::string_view bytes, const std::string& name,
 /// A serialised TensorProto (.pb), as in ONNX's test data sets. `tensor_name` receives the stored name.
 NDArray read_tensor_proto(const std::string& path, std::string* tensor_name = nullptr);
 
+/// Operator sets that are supported.
+inline constexpr int64_t kMinOpset = 6, kMaxOpset = 27;
+
 /// One line of `tenon ops --onnx`.
 struct OnnxCoverage {
   std::string name;
-  int64_t first_opset = 7, last_opset = 27;
+  int64_t first_opset = kMinOpset, last_opset = kMaxOpset;
   std::string note;
 };
 std::vector<OnnxCoverage> onnx_coverage();
-inline constexpr int64_t kMinOpset = 7, kMaxOpset = 27;
 
 }  // namespace tenon::onnx

@@ -21,8 +21,7 @@ NodeContext::NodeContext(Importer& importer, proto::NodeProto& node, Scope& scop
 }
 
 std::string NodeContext::where() const {
-  std::string name = env.prefix + node.name();
-  if (name.empty() && node.output_size() > 0) name = node.output(0);
+  const std::string name = env.prefix + name_of(node);
   return fmt::format("{}, node {} ({}-{})", importer.file.name, in_quotes(name), node.op_type(), since);
 }
 
