@@ -147,6 +147,14 @@ V Emitter::arithmetic(const T& n) {
     V a = expr(n.a);
     return float_binary(n.type_index, t.element(), a, expr(n.b));
   }
+  if (t.is_int() && (n.type_index == kind<Add> || n.type_index == kind<Sub> || n.type_index == kind<Mul>)) {
+    const Bounds b = bounds_(PrimExpr(Ref<T>(&n)));
+    const __int128 half = __int128(1) << (t.bits - 1);
+    if (b.min > -half || b.max < half - 1) {  // the type holds every value: say so
+      V x = expr(n.a), y = expr(n.b);
+      return n.type_index == kind<Add> ? b_.CreateNSWAdd(x, y) : n.type_index == kind<Sub> ? b_.CreateNSWSub(x, y) : b_.CreateNSWMul(x, y);
+    }
+  }
   return integer_binary(n.type_index, n.a, n.b);
 }
 

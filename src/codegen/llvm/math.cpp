@@ -107,6 +107,7 @@ V MathBuilder::expm1(V x) {
   V s = floats(b_.CreateShl(b_.CreateAdd(m, i(x, 127)), i(x, 23)));
   V one = select(big, f(x, 0.5), f(x, 1)), y = fma(s, p, b_.CreateFSub(s, one));
   y = b_.CreateFMul(y, select(big, f(x, 2), f(x, 1)));
+  y = select(b_.CreateFCmpOGT(x, f(x, 88.722835)), f(x, kInf), y);
   return select(b_.CreateFCmpOEQ(x, f(x, 0)), x, y);
 }
 V MathBuilder::sigmoid(V x) {
@@ -119,10 +120,10 @@ V MathBuilder::tanh(V x) {
   a = select(b_.CreateFCmpOGT(a, f(x, 10)), f(x, 10), a);
   V z = b_.CreateFMul(a, a);
   V p = poly(z, {-5.70498872745e-3, 2.06390887954e-2, -5.37397155531e-2, 1.33314422036e-1, -3.33332819422e-1});
-  V low = fma(b_.CreateFMul(p, z), x, x);
+  V low = fma(b_.CreateFMul(p, z), a, a);
   V e = exp(b_.CreateFAdd(a, a));
   V high = b_.CreateFSub(f(x, 1), b_.CreateFDiv(f(x, 2), b_.CreateFAdd(e, f(x, 1))));
-  return select(b_.CreateFCmpOLT(a, f(x, 0.625)), low, copysign(high, x));
+  return copysign(select(b_.CreateFCmpOLT(a, f(x, 0.625)), low, high), x);
 }
 V MathBuilder::sinh(V x) {
   V a = abs(x), h = exp(b_.CreateFMul(a, f(x, 0.5)));
@@ -219,22 +220,9 @@ V MathBuilder::atanh(V x) {
 
 // ---------------------------------------------------------------- trigonometry
 V MathBuilder::sincos(V x, int kind) {
-  // Reduction by multiples of pi/2 in double precision; beyond its reach (and for infinities) the C library answers.
+  // Reduction by multiples of pi/2 in double precision; lanes beyond its reach (and infinities) are asked of the C
+  // library, behind a branch that is hardly ever taken.
   const double reach = fma_ ? 0x1p48 : 0x1p20;
-  V far = b_.CreateFCmpOGT(abs(x), f(x, reach));
-  V any = far->getType()->isVectorTy() ? b_.CreateOrReduce(far) : far;
-  llvm::Function* fn = b_.GetInsertBlock()->getParent();
-  auto* near_block = llvm::BasicBlock::Create(b_.getContext(), "near", fn);
-  auto* far_block = llvm::BasicBlock::Create(b_.getContext(), "far", fn);
-  auto* done = llvm::BasicBlock::Create(b_.getContext(), "reduced", fn);
-  b_.CreateCondBr(any, far_block, near_block);
-
-  b_.SetInsertPoint(far_block);
-  V slow = libm(kind == 0 ? "sinf" : kind == 1 ? "cosf" : "tanf", {x});
-  llvm::BasicBlock* far_end = b_.GetInsertBlock();
-  b_.CreateBr(done);
-
-  b_.SetInsertPoint(near_block);
   V d = doubles(x), t = b_.CreateFAdd(b_.CreateFMul(d, f(d, 2 / kPi)), f(d, 6755399441055744.0)), n = b_.CreateFSub(t, f(d, 6755399441055744.0));
   V r;
   if (fma_) {
@@ -248,7 +236,7 @@ V MathBuilder::sincos(V x, int kind) {
   if (kind == 1) q = b_.CreateAdd(q, i(x, 1));
   V a = singles(r), z = b_.CreateFMul(a, a);
   V s = poly(z, {-1.9515295891e-4, 8.3321608736e-3, -1.6666654611e-1});
-  s = fma(b_.CreateFMul(s, z), a, a);
+  s = select(b_.CreateFCmpOEQ(a, f(x, 0)), a, fma(b_.CreateFMul(s, z), a, a));
   V c = poly(z, {2.443315711809948e-5, -1.388731625493765e-3, 4.166664568298827e-2});
   c = fma(b_.CreateFMul(c, z), z, fma(z, f(x, -0.5), f(x, 1)));
   V odd = b_.CreateICmpNE(b_.CreateAnd(q, i(x, 1)), i(x, 0));
@@ -259,11 +247,20 @@ V MathBuilder::sincos(V x, int kind) {
     V flip = b_.CreateShl(b_.CreateAnd(q, i(x, 2)), i(x, 30));
     fast = floats(b_.CreateXor(bits(select(odd, c, s)), flip));
   }
+  V far = b_.CreateFCmpOGT(abs(x), f(x, reach));
+  V any = far->getType()->isVectorTy() ? b_.CreateOrReduce(far) : far;
+  llvm::Function* fn = b_.GetInsertBlock()->getParent();
+  llvm::BasicBlock* from = b_.GetInsertBlock();
+  auto* far_block = llvm::BasicBlock::Create(b_.getContext(), "far", fn);
+  auto* done = llvm::BasicBlock::Create(b_.getContext(), "reduced", fn);
+  b_.CreateCondBr(any, far_block, done);
+  b_.SetInsertPoint(far_block);
+  V slow = select(far, libm(kind == 0 ? "sinf" : kind == 1 ? "cosf" : "tanf", {x}), fast);
   b_.CreateBr(done);
   b_.SetInsertPoint(done);
   llvm::PHINode* y = b_.CreatePHI(x->getType(), 2);
-  y->addIncoming(slow, far_end);
-  y->addIncoming(fast, near_block);
+  y->addIncoming(fast, from);
+  y->addIncoming(slow, far_block);
   return y;
 }
 V MathBuilder::atan(V x) {
