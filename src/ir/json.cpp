@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// JSON of any node from its field list: {"root": i, "nodes": [{"type": "tir.Add", "a": {"n": 3}, …}, …]},
+// JSON of any node from its field list: {"root": i, "nodes": [{"@": "tir.Add", "a": {"n": 3}, …}, …]},
 // children before parents, so that shared nodes stay shared and no depth of nesting matters.
 #include <fmt/format.h>
 
@@ -122,7 +122,7 @@ class Writer {
     out += Json(std::string(s)).dump(-1, ' ', false, Json::error_handler_t::replace);
   }
   void node(const Object* o) {
-    std::string text = nodes_.empty() ? "{\"type\": " : ",\n{\"type\": ";
+    std::string text = nodes_.empty() ? "{\"@\": " : ",\n{\"@\": ";
     quote(type_of(o)->key, text);
     if (is_type_index<NDArrayObj>(o->type_index)) {
       const NDArray a(Ref<NDArrayObj>(static_cast<const NDArrayObj*>(o)));
@@ -231,8 +231,8 @@ class Reader {
  private:
   ObjectRef node(const Json& j) {
     const std::string where = fmt::format("node {}", nodes_.size());
-    if (!j.is_object() || !j.contains("type") || !j["type"].is_string()) bad(where + " has no type");
-    const std::string key = j["type"];
+    if (!j.is_object() || !j.contains("@") || !j["@"].is_string()) bad(where + " has no type");
+    const std::string key = j["@"];
     const TypeInfo* info = type_table::find(std::string_view(key));
     if (!info) bad(fmt::format("{} has the unknown type `{}`", where, key));
     auto string_of = [&](const char* name) -> std::string {

@@ -169,6 +169,7 @@ bool Converter::is_size(const Ast* a) const {
       case ExprKind::call: {
         const std::string p = path(x->items[0]);
         if (!p.starts_with("T.")) return false;
+        stack.insert(stack.end(), x->items.begin() + 1, x->items.end());
         break;
       }
       default:

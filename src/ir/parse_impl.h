@@ -22,6 +22,7 @@ struct Value {
 
 /// What a block's directives (T.reads, T.where, …) add to while its statements are read.
 struct BlockParts {
+  bool function = false;  ///< the function's own statements, which have no iterators
   Array<tir::IterVar> iter_vars;
   Array<PrimExpr> iter_values;
   PrimExpr predicate;

@@ -113,7 +113,8 @@ Stmt Converter::nested_body(const std::vector<const AstStmt*>& stmts) {
 
 // ---------------------------------------------------------------- blocks
 void Converter::axis(const Ast* target, const Ast* call, BlockParts* parts) {
-  if (!parts) fail("T0235", "a block's iterators are declared directly in the block", call);
+  if (!parts || parts->function)
+    fail("T0235", "a block's iterators are declared directly in the block", call);
   const std::string kind = path(call->items[0]).substr(7);
   auto add = [&](const Ast* name, Range dom, PrimExpr value, IterKind k, std::string tag) {
     if (name->kind != ExprKind::name) fail("T0225", "a variable's name was expected", name);
@@ -828,13 +829,13 @@ PrimFunc Converter::prim_func(const AstStmt* s) {
     });
 
   BlockParts parts;
+  parts.function = true;
   Stmt body = block_body(s->body, &parts);
   // Parameters in order, whether declared in the signature or matched.
   Map<VarRef, Buffer> ordered;
   for (const VarRef& p : current_->params)
     if (auto b = current_->buffer_map.find(p)) ordered.set(p, *b);
   current_->buffer_map = ordered;
-  if (!parts.iter_vars.empty()) fail("T0235", "iterators are declared in a block", span(s));
   const auto* realize = body.as<BlockRealize>();
   const bool single = realize && realize->block->iter_vars.empty();
   const bool says = !parts.alloc_buffers.empty() || !parts.annotations.empty() || parts.init ||

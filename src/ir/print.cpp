@@ -191,7 +191,7 @@ void elements(const NDArray& a, size_t dim, int64_t& at, std::string& out) {
 }
 std::string shape_text(const NDArray& a) {
   std::string s = "(";
-  for (int64_t d : a.shape())
+  for (const int64_t& d : a.shape())
     s += std::to_string(d) + (a.ndim() == 1 ? "," : &d == &a.shape().back() ? "" : ", ");
   return s + ")";
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Golden files: tests/golden/FOLDER/NAME.tir holds `# RUN: pass pass`, a module, then `# EXPECT` and the whole text
-// behind the passes, or `# ERROR T0220 [line]`. `# INPUTS: function …` runs those functions in the interpreter before
-// and after on the same random values. TENON_UPDATE_GOLDEN=1 rewrites what is expected.
+// Golden files: tests/golden/FOLDER/NAME.tir holds `# RUN: pass pass`, a module, then `# EXPECT` and the
+// whole text behind the passes, or `# ERROR T0220 [line]`. `# INPUTS: function …` runs those functions in the
+// interpreter before and after on the same random values. TENON_UPDATE_GOLDEN=1 rewrites what is expected.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
@@ -42,8 +42,14 @@ Golden read(const std::string& path) {
   std::string line;
   bool expecting = false, body = false;
   while (std::getline(in, line)) {
-    if (expecting) { g.expect += line + "\n"; continue; }
-    if (line.rfind("# EXPECT", 0) == 0) { expecting = true; continue; }
+    if (expecting) {
+      g.expect += line + "\n";
+      continue;
+    }
+    if (line.rfind("# EXPECT", 0) == 0) {
+      expecting = true;
+      continue;
+    }
     if (line.rfind("# ERROR", 0) == 0) {
       const auto w = words(line.substr(7));
       g.fails = true;
@@ -55,7 +61,7 @@ Golden read(const std::string& path) {
     if (line.rfind("# INPUTS:", 0) == 0) g.inputs = words(line.substr(9));
     body = body || (!line.empty() && line[0] != '#');
     if (!body) g.head += line + "\n";
-    g.input += line + "\n";   // with the head, so that lines of mistakes are lines of the file
+    g.input += line + "\n";  // with the head, so that lines of mistakes are lines of the file
   }
   return g;
 }
@@ -72,9 +78,12 @@ std::vector<std::string> files() {
 NDArray random_array(std::vector<int64_t> shape, DataType dtype, std::mt19937& rng) {
   NDArray a = NDArray::empty(std::move(shape), dtype);
   for (int64_t i = 0; i < a.size(); ++i) {
-    if (dtype.is_bool()) a.set_element_int(i, int64_t(rng() % 2));
-    else if (dtype.is_integer()) a.set_element_int(i, int64_t(rng() % 7));
-    else a.set_element(i, double(int(rng() % 2001)) / 500.0 - 2.0);
+    if (dtype.is_bool())
+      a.set_element_int(i, int64_t(rng() % 2));
+    else if (dtype.is_integer())
+      a.set_element_int(i, int64_t(rng() % 7));
+    else
+      a.set_element(i, double(int(rng() % 2001)) / 500.0 - 2.0);
   }
   return a;
 }
@@ -103,10 +112,12 @@ std::vector<NDArray> evaluate(const IRModule& m, const std::string& name) {
   if (!f) throw std::runtime_error("no function " + name);
   if (auto p = f.cast<tir::PrimFuncNode>()) {
     std::vector<NDArray> args;
-    for (auto [v, b] : p->buffer_map) sizes.shape(b->shape);   // names before scalars
+    for (auto [v, b] : p->buffer_map) sizes.shape(b->shape);  // names before scalars
     for (const tir::VarRef& v : p->params) {
-      if (auto b = p->buffer_map.find(v)) args.push_back(random_array(sizes.shape((*b)->shape), (*b)->dtype, rng));
-      else args.push_back(NDArray::scalar(sizes.of(v), v->dtype));
+      if (auto b = p->buffer_map.find(v))
+        args.push_back(random_array(sizes.shape((*b)->shape), (*b)->dtype, rng));
+      else
+        args.push_back(NDArray::scalar(sizes.of(v), v->dtype));
     }
     interpret_prim_func(p, args, m);
     return args;
@@ -123,7 +134,8 @@ std::vector<NDArray> evaluate(const IRModule& m, const std::string& name) {
   while (!todo.empty()) {
     const Any a = todo.back();
     todo.pop_back();
-    if (a.is_object() && is_type_index<NDArrayObj>(a.tag())) out.push_back(*a.try_as<NDArray>());
+    if (a.is_object() && is_type_index<NDArrayObj>(a.tag()))
+      out.push_back(*a.try_as<NDArray>());
     else if (auto list = a.try_as<Ref<ArrayObj>>(); list && list->get())
       for (const Any& x : (*list)->items) todo.push_back(x);
   }
@@ -136,7 +148,9 @@ void expect_same(const std::vector<NDArray>& a, const std::vector<NDArray>& b, c
     ASSERT_EQ(a[k].shape(), b[k].shape()) << what;
     for (int64_t i = 0; i < a[k].size(); ++i) {
       const double x = a[k].element(i), y = b[k].element(i);
-      ASSERT_TRUE((std::isnan(x) && std::isnan(y)) || x == y || std::fabs(x - y) <= 1e-5 + 1e-4 * std::fabs(x)) << what << ": value " << k << " at " << i << ": " << x << " and " << y;
+      ASSERT_TRUE((std::isnan(x) && std::isnan(y)) || x == y ||
+                  std::fabs(x - y) <= 1e-5 + 1e-4 * std::fabs(x))
+          << what << ": value " << k << " at " << i << ": " << x << " and " << y;
     }
   }
 }
@@ -192,10 +206,15 @@ TEST_P(GoldenTest, File) {
       EXPECT_EQ(text, g.expect);
     }
   } catch (const DiagnosticError& e) {
-    if (!g.fails) { ADD_FAILURE() << e.what(); return; }
+    if (!g.fails) {
+      ADD_FAILURE() << e.what();
+      return;
+    }
     bool found = false;
     for (const Diagnostic& d : e.diagnostics)
-      found = found || (d.code == g.error && (g.error_line.empty() || d.location.find(":" + g.error_line + ":") != std::string::npos));
+      found =
+          found || (d.code == g.error &&
+                    (g.error_line.empty() || d.location.find(":" + g.error_line + ":") != std::string::npos));
     EXPECT_TRUE(found) << "expected " << g.error << " " << g.error_line << ":\n" << e.what();
   } catch (const Error& e) {
     EXPECT_TRUE(g.fails && e.code == g.error) << e.code << ": " << e.what();

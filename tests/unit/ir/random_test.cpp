@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Random modules of both levels: what is printed is read back, JSON too, and renaming keeps equality and hash.
+// Random modules of both levels: what is printed is read back, JSON too, and renaming keeps equality and
+// hash.
 #include <gtest/gtest.h>
 
 #include <limits>
@@ -29,7 +30,8 @@ class Generator {
     for (size_t i = 0; i <= below(3); ++i) {
       DataType t = dtype();
       Array<PrimExpr> shape;
-      for (size_t k = below(4); k > 0; --k) shape.push_back(symbolic && below(3) == 0 ? PrimExpr(n) : PrimExpr(int64_t(1 + below(64))));
+      for (size_t k = below(4); k > 0; --k)
+        shape.push_back(symbolic && below(3) == 0 ? PrimExpr(n) : PrimExpr(int64_t(1 + below(64))));
       if (symbolic && i == 0) shape.push_back(n);
       tir::Buffer b = tir::buffer(name(), shape, t, below(4) ? "global" : "local");
       if (below(5) == 0) b.edit()->align = 128;
@@ -53,8 +55,10 @@ class Generator {
     tir::Stmt body = sequence(4);
     if (below(2)) {
       tir::Buffer local = tir::buffer(name(), {16}, f32);
-      auto root = make<tir::Block>(Array<tir::IterVar>(), Array<tir::BufferRegion>(), Array<tir::BufferRegion>(), std::string("root"), body, tir::Stmt(),
-                                   below(2) ? Array<tir::Buffer>{local} : Array<tir::Buffer>(), Array<tir::MatchBufferRegion>(), AttrMap());
+      auto root = make<tir::Block>(Array<tir::IterVar>(), Array<tir::BufferRegion>(),
+                                   Array<tir::BufferRegion>(), std::string("root"), body, tir::Stmt(),
+                                   below(2) ? Array<tir::Buffer>{local} : Array<tir::Buffer>(),
+                                   Array<tir::MatchBufferRegion>(), AttrMap());
       body = make<tir::BlockRealize>(Array<PrimExpr>(), tir::true_(), root);
     }
     return make<tir::PrimFuncNode>(params, map, body, DataType(), attrs);
@@ -70,7 +74,7 @@ class Generator {
       params.push_back(v);
       gvars_.push_back(v);
     }
-    graph::Expr body = graph_body(3, int(below(6)) + 1);
+    graph::Expr body = graph_body(2, int(below(4)) + 1);
     AttrMap attrs;
     if (below(2)) attrs.set("num_inputs", Any(int64_t(1)));
     return make<graph::Function>(params, body, below(2) ? type() : graph::Type(), attrs);
@@ -83,13 +87,34 @@ class Generator {
     return names[below(12)];
   }
   DataType dtype() {
-    static const DataType types[] = {i64, i64, i32, f32, f32, f16, f64, u8, boolean, DataType::bfloat16(), DataType::uint(64), DataType::int_(8)};
+    static const DataType types[] = {i64,
+                                     i64,
+                                     i32,
+                                     f32,
+                                     f32,
+                                     f16,
+                                     f64,
+                                     u8,
+                                     boolean,
+                                     DataType::bfloat16(),
+                                     DataType::uint(64),
+                                     DataType::int_(8)};
     return types[below(12)];
   }
   PrimExpr immediate(DataType t) {
     if (t.is_bool()) return PrimExpr::int_imm(int64_t(below(2)), t);
-    if (t.is_integer()) return PrimExpr::int_imm(t.is_uint() ? int64_t(below(200)) : int64_t(below(200)) - 100, t);
-    static const double values[] = {0.0, -0.0, 1.0, 0.1, -2.5e-7, 1e30, 3.0, 1e5, std::numeric_limits<double>::infinity(), std::numeric_limits<double>::quiet_NaN()};
+    if (t.is_integer())
+      return PrimExpr::int_imm(t.is_uint() ? int64_t(below(200)) : int64_t(below(200)) - 100, t);
+    static const double values[] = {0.0,
+                                    -0.0,
+                                    1.0,
+                                    0.1,
+                                    -2.5e-7,
+                                    1e30,
+                                    3.0,
+                                    1e5,
+                                    std::numeric_limits<double>::infinity(),
+                                    std::numeric_limits<double>::quiet_NaN()};
     return PrimExpr::float_imm(values[below(10)], t);
   }
   PrimExpr expr(DataType t, int depth) {
@@ -105,28 +130,87 @@ class Generator {
     if (t.is_bool()) {
       const DataType u = dtype();
       switch (below(8)) {
-        case 0: { PrimExpr a = sub(); return make<tir::And>(a, sub()); }
-        case 1: { PrimExpr a = sub(); return make<tir::Or>(a, sub()); }
-        case 2: return make<tir::Not>(sub());
-        case 3: { PrimExpr a = expr(u, depth - 1); return make<tir::LT>(a, expr(u, depth - 1)); }
-        case 4: { PrimExpr a = expr(u, depth - 1); return make<tir::EQ>(a, expr(u, depth - 1)); }
-        case 5: { PrimExpr a = expr(u, depth - 1); return make<tir::GE>(a, expr(u, depth - 1)); }
-        case 6: return tir::call(boolean, "tir.isnan", {expr(f32, depth - 1)});
-        default: { PrimExpr a = expr(u, depth - 1); return make<tir::NE>(a, expr(u, depth - 1)); }
+        case 0: {
+          PrimExpr a = sub();
+          return make<tir::And>(a, sub());
+        }
+        case 1: {
+          PrimExpr a = sub();
+          return make<tir::Or>(a, sub());
+        }
+        case 2:
+          return make<tir::Not>(sub());
+        case 3: {
+          PrimExpr a = expr(u, depth - 1);
+          return make<tir::LT>(a, expr(u, depth - 1));
+        }
+        case 4: {
+          PrimExpr a = expr(u, depth - 1);
+          return make<tir::EQ>(a, expr(u, depth - 1));
+        }
+        case 5: {
+          PrimExpr a = expr(u, depth - 1);
+          return make<tir::GE>(a, expr(u, depth - 1));
+        }
+        case 6:
+          return tir::call(boolean, "tir.isnan", {expr(f32, depth - 1)});
+        default: {
+          PrimExpr a = expr(u, depth - 1);
+          return make<tir::NE>(a, expr(u, depth - 1));
+        }
       }
     }
     switch (below(14)) {
-      case 0: { PrimExpr a = sub(); return make<tir::Add>(a, sub()); }
-      case 1: { PrimExpr a = sub(); return make<tir::Sub>(a, sub()); }
-      case 2: { PrimExpr a = sub(); return make<tir::Mul>(a, sub()); }
-      case 3: { PrimExpr a = sub(); return make<tir::Div>(a, sub()); }
-      case 4: { PrimExpr a = sub(); return make<tir::Min>(a, sub()); }
-      case 5: { PrimExpr a = sub(); return make<tir::Max>(a, sub()); }
-      case 6: if (t.is_integer()) { PrimExpr a = sub(); return make<tir::FloorDiv>(a, sub()); } return tir::exp(sub());
-      case 7: if (t.is_integer()) { PrimExpr a = sub(); return make<tir::FloorMod>(a, sub()); } return tir::call(t, "tir.pow", {sub(), sub()});
-      case 8: if (t.is_integer()) { PrimExpr a = sub(); return make<tir::Mod>(a, sub()); } return tir::tanh(sub());
-      case 9: { PrimExpr c = expr(boolean, depth - 1), a = sub(); return make<tir::Select>(c, a, sub()); }
-      case 10: { PrimExpr c = expr(boolean, depth - 1), a = sub(); return tir::call(t, "tir.if_then_else", {c, a, sub()}); }
+      case 0: {
+        PrimExpr a = sub();
+        return make<tir::Add>(a, sub());
+      }
+      case 1: {
+        PrimExpr a = sub();
+        return make<tir::Sub>(a, sub());
+      }
+      case 2: {
+        PrimExpr a = sub();
+        return make<tir::Mul>(a, sub());
+      }
+      case 3: {
+        PrimExpr a = sub();
+        return make<tir::Div>(a, sub());
+      }
+      case 4: {
+        PrimExpr a = sub();
+        return make<tir::Min>(a, sub());
+      }
+      case 5: {
+        PrimExpr a = sub();
+        return make<tir::Max>(a, sub());
+      }
+      case 6:
+        if (t.is_integer()) {
+          PrimExpr a = sub();
+          return make<tir::FloorDiv>(a, sub());
+        }
+        return tir::exp(sub());
+      case 7:
+        if (t.is_integer()) {
+          PrimExpr a = sub();
+          return make<tir::FloorMod>(a, sub());
+        }
+        return tir::call(t, "tir.pow", {sub(), sub()});
+      case 8:
+        if (t.is_integer()) {
+          PrimExpr a = sub();
+          return make<tir::Mod>(a, sub());
+        }
+        return tir::tanh(sub());
+      case 9: {
+        PrimExpr c = expr(boolean, depth - 1), a = sub();
+        return make<tir::Select>(c, a, sub());
+      }
+      case 10: {
+        PrimExpr c = expr(boolean, depth - 1), a = sub();
+        return tir::call(t, "tir.if_then_else", {c, a, sub()});
+      }
       case 11: {
         auto node = make<tir::Cast>(expr(dtype(), depth - 1));
         node.mut()->dtype = t;
@@ -141,12 +225,14 @@ class Generator {
         vars_.pop_back();
         return make<tir::Let>(v, value, body);
       }
-      default: return tir::call(t, "tir.reinterpret", {sub()});
+      default:
+        return tir::call(t, "tir.reinterpret", {sub()});
     }
   }
   Array<PrimExpr> indices(const tir::Buffer& b, int depth) {
     Array<PrimExpr> out;
-    for (size_t i = 0; i < b->shape.size(); ++i) out.push_back(expr(below(4) ? i64 : i32, depth < 0 ? 0 : depth));
+    for (size_t i = 0; i < b->shape.size(); ++i)
+      out.push_back(expr(below(4) ? i64 : i32, depth < 0 ? 0 : depth));
     return out;
   }
   tir::Stmt sequence(int depth) {
@@ -168,15 +254,18 @@ class Generator {
       return tir::store(b, expr(b->dtype, 3), indices(b, 2));
     }
     switch (below(9)) {
-      case 0: case 1: {
+      case 0:
+      case 1: {
         const DataType t = below(3) ? i64 : i32;
         tir::VarRef v = tir::var(name(), t);
-        PrimExpr min = below(3) ? PrimExpr::int_imm(0, t) : expr(t, 1), extent = below(2) ? PrimExpr::int_imm(int64_t(1 + below(9)), t) : expr(t, 1);
+        PrimExpr min = below(3) ? PrimExpr::int_imm(0, t) : expr(t, 1),
+                 extent = below(2) ? PrimExpr::int_imm(int64_t(1 + below(9)), t) : expr(t, 1);
         AttrMap notes;
         if (below(4) == 0) notes.set("pragma", Any(int64_t(1)));
         const auto kind = tir::ForKind(below(5));
         tir::Stmt body = within(v, depth - 1);
-        return make<tir::For>(v, min, extent, kind, body, std::string(kind == tir::ForKind::thread_binding ? "threadIdx.x" : ""), notes);
+        return make<tir::For>(v, min, extent, kind, body,
+                              std::string(kind == tir::ForKind::thread_binding ? "threadIdx.x" : ""), notes);
       }
       case 2: {
         PrimExpr c = expr(boolean, 2);
@@ -189,7 +278,8 @@ class Generator {
         PrimExpr value = expr(t, 2);
         return make<tir::LetStmt>(v, value, within(v, depth - 1));
       }
-      case 4: return make<tir::While>(expr(boolean, 2), sequence(depth - 1));
+      case 4:
+        return make<tir::While>(expr(boolean, 2), sequence(depth - 1));
       case 5: {
         tir::Buffer b = tir::buffer(name(), {PrimExpr(int64_t(4))}, dtype());
         buffers_.push_back(b);
@@ -200,13 +290,17 @@ class Generator {
       }
       case 6: {
         const tir::Buffer& of = buffers_[below(buffers_.size())];
-        tir::Buffer b = make<tir::BufferNode>(of->data, dtype(), Array<PrimExpr>{PrimExpr(int64_t(7))}, Array<PrimExpr>(), PrimExpr(), name(), std::string("global"), int64_t(64), Array<int64_t>());
+        tir::Buffer b =
+            make<tir::BufferNode>(of->data, dtype(), Array<PrimExpr>{PrimExpr(int64_t(7))}, Array<PrimExpr>(),
+                                  PrimExpr(), name(), std::string("global"), int64_t(64), Array<int64_t>());
         buffers_.push_back(b);
         tir::Stmt body = sequence(depth - 1);
         buffers_.pop_back();
         return make<tir::DeclBuffer>(b, body);
       }
-      case 7: return make<tir::AttrStmt>(below(2) ? ObjectRef() : ObjectRef(buffers_[0]), std::string("key"), expr(i64, 1), sequence(depth - 1));
+      case 7:
+        return make<tir::AttrStmt>(below(2) ? ObjectRef() : ObjectRef(buffers_[0]), std::string("key"),
+                                   expr(i64, 1), sequence(depth - 1));
       default: {
         Array<tir::IterVar> iters;
         Array<PrimExpr> values;
@@ -229,7 +323,8 @@ class Generator {
         }
         tir::Stmt body = sequence(depth - 1), init = below(3) ? tir::Stmt() : sequence(0);
         for (size_t i = 0; i < iters.size(); ++i) vars_.pop_back();
-        auto block = make<tir::Block>(iters, regions, Array<tir::BufferRegion>(), name(), body, init, Array<tir::Buffer>(), Array<tir::MatchBufferRegion>(), AttrMap());
+        auto block = make<tir::Block>(iters, regions, Array<tir::BufferRegion>(), name(), body, init,
+                                      Array<tir::Buffer>(), Array<tir::MatchBufferRegion>(), AttrMap());
         return make<tir::BlockRealize>(values, predicate, block);
       }
     }
@@ -237,33 +332,45 @@ class Generator {
 
   graph::Type type() {
     switch (below(6)) {
-      case 0: return graph::tensor_type({PrimExpr(symbol_), PrimExpr(int64_t(below(9)))}, f32);
-      case 1: return graph::tensor_type_unknown(int64_t(below(3)), i64);
-      case 2: return graph::object_type();
-      case 3: return graph::tuple_type({type(), graph::object_type()});
-      case 4: return make<graph::ShapeType>(Array<PrimExpr>(), int64_t(below(3)), false);
-      default: return graph::tensor_type({PrimExpr(int64_t(2))}, f16);
+      case 0:
+        return graph::tensor_type({PrimExpr(symbol_), PrimExpr(int64_t(below(9)))}, f32);
+      case 1:
+        return graph::tensor_type_unknown(int64_t(below(3)), i64);
+      case 2:
+        return graph::object_type();
+      case 3:
+        return graph::tuple_type({type(), graph::object_type()});
+      case 4:
+        return make<graph::ShapeType>(Array<PrimExpr>(), int64_t(below(3)), false);
+      default:
+        return graph::tensor_type({PrimExpr(int64_t(2))}, f16);
     }
   }
   graph::Expr leaf() {
     if (below(4)) return gvars_[below(gvars_.size())];
     switch (below(5)) {
-      case 0: return graph::constant(NDArray::zeros({int64_t(below(3)), 2}, below(2) ? f32 : i64));
-      case 1: return graph::shape_expr({PrimExpr(symbol_), PrimExpr(int64_t(3))});
-      case 2: return make<graph::PrimValue>(PrimExpr(symbol_) + PrimExpr(int64_t(1)));
-      case 3: return make<graph::StringImm>("s");
-      default: return make<graph::Tuple>(Array<graph::Expr>{gvars_[0], gvars_[below(gvars_.size())]});
+      case 0:
+        return graph::constant(NDArray::zeros({int64_t(below(3)), 2}, below(2) ? f32 : i64));
+      case 1:
+        return graph::shape_expr({PrimExpr(symbol_), PrimExpr(int64_t(3))});
+      case 2:
+        return make<graph::PrimValue>(PrimExpr(symbol_) + PrimExpr(int64_t(1)));
+      case 3:
+        return make<graph::StringImm>("s");
+      default:
+        return make<graph::Tuple>(Array<graph::Expr>{gvars_[0], gvars_[below(gvars_.size())]});
     }
   }
   graph::Expr call() {
     Array<graph::Expr> args{make<graph::ExternFunc>("f")};
     for (size_t i = below(3); i > 0; --i) args.push_back(leaf());
-    return graph::call(graph::get_op("call_packed"), args, {}, below(2) ? Array<graph::Type>{type()} : Array<graph::Type>());
+    return graph::call(graph::get_op("call_packed"), args, {},
+                       below(2) ? Array<graph::Type>{type()} : Array<graph::Type>());
   }
   graph::Expr graph_body(int depth, int count) {
     const size_t outer = gvars_.size();
     Array<graph::BindingBlock> blocks;
-    for (size_t k = 0; k <= below(3); ++k) {
+    for (size_t k = below(3); k < 3; ++k) {
       Array<graph::Binding> bindings;
       Array<graph::VarRef> outputs;
       const bool dataflow = below(2);
@@ -271,7 +378,9 @@ class Generator {
         graph::VarRef v = graph::var(name(), below(2) ? type() : graph::Type());
         graph::Expr value;
         switch (below(8)) {
-          case 0: value = make<graph::TupleGetItem>(gvars_[below(gvars_.size())], int64_t(below(3))); break;
+          case 0:
+            value = make<graph::TupleGetItem>(gvars_[below(gvars_.size())], int64_t(below(2)));
+            break;
           case 1:
             if (depth > 0) {
               graph::Expr t = graph_body(depth - 1, 2);
@@ -286,7 +395,9 @@ class Generator {
               gvars_.push_back(p);
               graph::Expr c = graph_body(0, 1), b = graph_body(depth - 1, 1);
               gvars_.pop_back();
-              value = below(2) ? graph::Expr(make<graph::While>(Array<graph::VarRef>{p}, init, c, b)) : graph::Expr(make<graph::Function>(Array<graph::VarRef>{p}, b, graph::Type(), AttrMap()));
+              value = below(2) ? graph::Expr(make<graph::While>(Array<graph::VarRef>{p}, init, c, b))
+                               : graph::Expr(make<graph::Function>(Array<graph::VarRef>{p}, b, graph::Type(),
+                                                                   AttrMap()));
               break;
             }
             [[fallthrough]];
@@ -298,8 +409,11 @@ class Generator {
               continue;
             }
             [[fallthrough]];
-          case 4: value = leaf(); break;
-          default: value = call();
+          case 4:
+            value = leaf();
+            break;
+          default:
+            value = call();
         }
         bindings.push_back(make<graph::VarBindingNode>(v, value));
         gvars_.push_back(v);

@@ -90,7 +90,6 @@ class Module:
 )");
 }
 
-
 TEST(Script, StatementsAndExpressions) {
   round_trip(R"(
 @I.ir_module
@@ -359,8 +358,11 @@ TEST(Script, LargeConstantsStandBesideTheText) {
   NDArray big = NDArray::empty({10, 10}, f32);
   for (int i = 0; i < 100; ++i) big.set_element(i, i * 0.5);
   graph::VarRef v = graph::var("v", {});
-  graph::Expr body = make<graph::SeqExpr>(
-      Array<graph::BindingBlock>{make<graph::BindingBlockNode>(Array<graph::Binding>{make<graph::VarBindingNode>(v, graph::constant(big))}, false, Array<graph::VarRef>())}, graph::Expr(v));
+  graph::Expr body =
+      make<graph::SeqExpr>(Array<graph::BindingBlock>{make<graph::BindingBlockNode>(
+                               Array<graph::Binding>{make<graph::VarBindingNode>(v, graph::constant(big))},
+                               false, Array<graph::VarRef>())},
+                           graph::Expr(v));
   IRModule m = IRModule::create();
   m.set("main", make<graph::Function>(Array<graph::VarRef>(), body, graph::Type(), AttrMap()));
   ConstantTable table;
@@ -382,8 +384,10 @@ TEST(Script, LargeConstantsStandBesideTheText) {
   for (size_t i = 0; i <= bytes.size(); i += 3) {
     for (bool cut : {true, false}) {
       std::string bad = bytes;
-      if (cut) bad.resize(i);
-      else if (i < bad.size()) bad[i] = char(bad[i] ^ 0x41);
+      if (cut)
+        bad.resize(i);
+      else if (i < bad.size())
+        bad[i] = char(bad[i] ^ 0x41);
       if (bad == bytes) continue;
       std::ofstream(path, std::ios::binary) << bad;
       try {
@@ -408,14 +412,16 @@ TEST(Script, LongSequences) {
   graph::VarRef x = graph::var("x", graph::tensor_type({2}, f32));
   graph::Expr last = x;
   graph::BlockBuilder b;
-  for (int i = 0; i < 100000; ++i) last = b.emit(graph::call(graph::get_op("call_packed"), {make<graph::ExternFunc>("f"), last}));
+  for (int i = 0; i < 100000; ++i)
+    last = b.emit(graph::call(graph::get_op("call_packed"), {make<graph::ExternFunc>("f"), last}));
   IRModule m = IRModule::create();
   m.set("main", make<graph::Function>(Array<graph::VarRef>{x}, b.finish(last), graph::Type(), AttrMap()));
   tir::Buffer a = tir::buffer("A", {8}, f32);
   tir::VarRef p = tir::var("a", DataType::handle());
   Array<tir::Stmt> stmts;
   for (int i = 0; i < 100000; ++i) stmts.push_back(tir::store(a, 1.0, {i % 8}));
-  auto f = make<tir::PrimFuncNode>(Array<tir::VarRef>{p}, Map<tir::VarRef, tir::Buffer>{{p, a}}, tir::seq(stmts), DataType(), AttrMap());
+  auto f = make<tir::PrimFuncNode>(Array<tir::VarRef>{p}, Map<tir::VarRef, tir::Buffer>{{p, a}},
+                                   tir::seq(stmts), DataType(), AttrMap());
   m.set("stores", f);
   DiagnosticList problems;
   verify(m, problems);
@@ -424,7 +430,8 @@ TEST(Script, LongSequences) {
   EXPECT_TRUE(structural_equal(m, parse_module(text)));
   tir::Stmt chain = stmts[0];
   for (int i = 0; i < 100000; ++i) chain = make<tir::LetStmt>(tir::var("v"), PrimExpr(i), chain);
-  auto g = make<tir::PrimFuncNode>(Array<tir::VarRef>{p}, Map<tir::VarRef, tir::Buffer>{{p, a}}, chain, DataType(), AttrMap());
+  auto g = make<tir::PrimFuncNode>(Array<tir::VarRef>{p}, Map<tir::VarRef, tir::Buffer>{{p, a}}, chain,
+                                   DataType(), AttrMap());
   IRModule n = IRModule::create();
   n.set("lets", g);
   EXPECT_TRUE(structural_equal(n, parse_module(print(n))));
