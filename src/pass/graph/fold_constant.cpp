@@ -7,6 +7,8 @@
 // Needs: types; PassContext::evaluate (without it nothing folds by evaluation). Keeps: values; what grows
 // beyond the limit stays: "fold_constant.max_bytes" (64 MiB) per result, unless it is not larger than its
 // arguments. shape_of a known shape and shape arithmetic fold to shape expressions without evaluation.
+#include <cstring>
+
 #include "ir/structural.h"
 #include "op/build.h"
 #include "pass/graph/lowering.h"
@@ -99,7 +101,11 @@ class FoldConstant : public BodyRewriter {
     int64_t input_bytes = 0;
     collect(args, inputs, input_bytes);
     if (bytes > max_bytes_ && bytes > input_bytes) return value;
-    std::vector<NDArray> outputs = evaluate(*whole, inputs);
+    std::vector<NDArray> outputs;
+    if (std::optional<NDArray> moved = rearrange(*whole, inputs, type))
+      outputs = {*moved};
+    else
+      outputs = evaluate(*whole, inputs);
     if (outputs.empty()) return value;
     if (!type.is<TupleType>()) return constant(outputs[0]);
     Array<Expr> items;
@@ -118,6 +124,41 @@ class FoldConstant : public BodyRewriter {
         collect(t->items, out, bytes);
       }
     }
+  }
+
+  /// What only moves elements needs no program: weights are large, and compiling one takes time.
+  static std::optional<NDArray> rearrange(const Call& call, const std::vector<NDArray>& inputs, const Type& type) {
+    const std::string& name = call.op.as<Op>()->name;
+    if (inputs.size() != 1) return std::nullopt;
+    const NDArray& x = inputs[0];
+    if (name == "reshape" || name == "flatten" || name == "expand_dims" || name == "squeeze")
+      return x.reshape(*static_shape(type));
+    if (name != "permute_dims" || x.dtype().bits % 8 != 0 || x.dtype().lanes != 1) return std::nullopt;
+    const auto* a = call.attrs.as<op::AxesAttrs>();
+    const int64_t n = x.ndim();
+    std::vector<int64_t> extent(size_t(n), 1), step(size_t(n), 1), stride(size_t(n), 1), at(size_t(n), 0);
+    for (int64_t i = n - 2; i >= 0; --i) stride[size_t(i)] = stride[size_t(i + 1)] * x.shape()[size_t(i + 1)];
+    for (int64_t i = 0; i < n; ++i) {
+      int64_t axis = a && !a->axes.empty() ? a->axes[size_t(i)] : n - 1 - i;
+      if (axis < 0) axis += n;
+      extent[size_t(i)] = x.shape()[size_t(axis)];
+      step[size_t(i)] = stride[size_t(axis)];
+    }
+    NDArray out = NDArray::empty(extent, x.dtype());
+    const size_t bytes = size_t(x.dtype().bytes());
+    const char* from = x.as_ptr<char>();
+    char* to = out.as_ptr<char>();
+    int64_t source = 0;
+    for (int64_t k = 0, size = out.size(); k < size; ++k, to += bytes) {
+      std::memcpy(to, from + size_t(source) * bytes, bytes);
+      for (int64_t i = n - 1; i >= 0; --i) {
+        source += step[size_t(i)];
+        if (++at[size_t(i)] < extent[size_t(i)]) break;
+        source -= step[size_t(i)] * extent[size_t(i)];
+        at[size_t(i)] = 0;
+      }
+    }
+    return out;
   }
 
   std::vector<NDArray> evaluate(const Call& call, const std::vector<NDArray>& inputs) {

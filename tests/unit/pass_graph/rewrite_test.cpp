@@ -148,6 +148,18 @@ TEST(FoldConstant, TuplesAndConcatenation) {
   EXPECT_EQ(ops_of(out), Names({"add"}));
 }
 
+TEST(FoldConstant, MovesElements) {
+  for (DataType t : {f32, f64, u8}) {
+    Model m;
+    auto x = m.param("x", {4, 2, 3}, t);
+    Expr w = m.op("permute_dims", {m.weight({3, 4, 2}, 1, t)}, axes({1, -1, 0}));
+    Expr v = m.op("reshape", {m.op("permute_dims", {m.weight({2, 3, 4}, 2, t)}, axes({})), op::shape({4, 2, 3})});
+    Expr y = m.op("maximum", {m.op("maximum", {x, w}), v});
+    IRModule out = apply(m.done(y), {fold_constant, eliminate_dead_code}, {random_array({4, 2, 3}, t)});
+    EXPECT_EQ(ops_of(out), Names({"maximum", "maximum"}));
+  }
+}
+
 TEST(FoldConstant, LeavesWhatGrowsBeyondTheLimit) {
   Model m;
   auto x = m.param("x", {1});
