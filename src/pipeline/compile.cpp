@@ -12,13 +12,7 @@
 #include "ir/walk.h"
 #include "op/infer.h"
 #include "pass/graph/group.h"
-#if __has_include("pipeline/evaluator.h")
 #include "pipeline/evaluator.h"
-#else
-namespace tenon {
-Evaluate make_evaluator(const Target& target);
-}
-#endif
 #include "pipeline/verify_passes.h"
 #include "pipeline/vm_codegen.h"
 

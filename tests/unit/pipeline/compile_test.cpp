@@ -1,0 +1,187 @@
+// SPDX-License-Identifier: Apache-2.0
+// The whole way: a module is compiled to machine code in this process, run, and compared with the interpreter.
+#include "pipeline/runner.h"
+#include "pipeline/verify_passes.h"
+#include "support.h"
+
+namespace tenon::graph::testing_graph {
+namespace {
+
+ObjectRef axis(int64_t a) { return op::make_attrs<op::AxisAttrs>(a); }
+
+void expect_compiled_agrees(const IRModule& m, const std::vector<NDArray>& inputs, double tolerance = 2e-5) {
+  const std::vector<NDArray> want = run(m, inputs);
+  for (int level : {0, 2}) {
+    SCOPED_TRACE("-O" + std::to_string(level));
+    CompileOptions options;
+    options.opt_level = level;
+    options.context.verify = true;
+    Runner runner(m, options);
+    expect_close(want, runner.run(std::span(inputs.data(), inputs.size())), tolerance);
+    expect_close(want, runner.run(std::span(inputs.data(), inputs.size())), tolerance);
+  }
+}
+
+TEST(Compile, OneOperator) {
+  Model m;
+  auto x = m.param("x", {4, 37});
+  expect_compiled_agrees(m.done(m.op("add", {x, m.weight({37})})), {random_array({4, 37})});
+}
+
+TEST(Compile, Matmul) {
+  Model m;
+  auto x = m.param("x", {33, 45});
+  expect_compiled_agrees(m.done(m.op("nn.relu", {m.op("add", {m.op("matmul", {x, m.weight({45, 29})}), m.weight({29}, 2)})})), {random_array({33, 45})});
+}
+
+IRModule network() {
+  Model m;
+  auto x = m.param("x", {1, 3, 14, 14});
+  auto conv = [&](Expr y, int64_t out, int64_t in, int64_t stride, uint64_t seed) {
+    y = m.op("nn.conv2d", {y, m.weight({out, in, 3, 3}, seed)}, op::make_attrs<op::ConvAttrs>([&](auto& a) { a.padding = Array<int64_t>{1}; a.strides = Array<int64_t>{stride}; }));
+    NDArray variance = NDArray::empty({out}, f32);
+    for (int64_t i = 0; i < out; ++i) variance.set_element(i, 0.5 + double(i) / 8);
+    return m.op("nn.batch_norm", {y, m.weight({out}, seed + 1), m.weight({out}, seed + 2), m.weight({out}, seed + 3), constant(variance)});
+  };
+  Expr a = m.op("nn.relu", {conv(x, 8, 3, 2, 1)});
+  Expr b = m.op("nn.relu", {conv(a, 8, 8, 1, 11)});
+  Expr c = m.op("nn.relu", {m.op("add", {conv(b, 8, 8, 1, 21), a})});
+  Expr d = m.op("nn.max_pool2d", {c}, op::make_attrs<op::PoolAttrs>([](auto& p) { p.pool_size = Array<int64_t>{2, 2}; p.strides = Array<int64_t>{2, 2}; }));
+  Expr e = m.op("nn.global_avg_pool", {d});
+  Expr f = m.op("reshape", {e, op::shape({1, 8})});
+  return m.done(m.op("nn.softmax", {m.op("add", {m.op("nn.dense", {f, m.weight({10, 8})}), m.weight({10}, 5)})}, axis(-1)));
+}
+
+TEST(Compile, ResidualNetwork) { expect_compiled_agrees(network(), {random_array({1, 3, 14, 14})}, 1e-4); }
+
+TEST(Compile, SymbolicBatch) {
+  auto n = tir::var("n");
+  Model m;
+  auto x = m.param("x", {PrimExpr(n), PrimExpr(12)});
+  Expr y = m.op("nn.softmax", {m.op("nn.dense", {x, m.weight({5, 12})})}, axis(-1));
+  IRModule in = m.done(y);
+  Runner runner(in);
+  for (int64_t size : {1, 3, 17}) {
+    std::vector<NDArray> inputs{random_array({size, 12})};
+    expect_close(run(in, inputs), runner.run(std::span(inputs.data(), 1)), 2e-5);
+  }
+}
+
+TEST(Compile, DimensionsByName) {
+  auto n = tir::var("batch");
+  Model m;
+  auto x = m.param("x", {PrimExpr(n), PrimExpr(4)});
+  IRModule in = m.done(m.op("exp", {m.op("reshape", {x, shape_expr({PrimExpr(n) * 4})})}));
+  IRModule fixed = specialize_dims(in, {{"batch", 3}});
+  PassContext context = make_context();
+  expect_valid(infer_types(fixed, context));
+  EXPECT_EQ(*static_shape(main_of(fixed)->params[0]->declared), std::vector<int64_t>({3, 4}));
+  expect_close(run(in, {random_array({3, 4})}), run(fixed, {random_array({3, 4})}), 0);
+  EXPECT_EQ(*static_shape(main_of(specialize_dims(in, {}, true))->params[0]->declared), std::vector<int64_t>({1, 4}));
+  EXPECT_FALSE(static_shape(main_of(in)->params[0]->declared));  // the input stays as it was
+  try {
+    specialize_dims(in, {{"bacth", 3}});
+    FAIL();
+  } catch (const DiagnosticError& e) {
+    EXPECT_EQ(e.diagnostics[0].code, "T0903");
+    EXPECT_NE(e.diagnostics[0].hint.find("batch"), std::string::npos);
+  }
+}
+
+TEST(Compile, MemoryLimit) {
+  CompileOptions options;
+  options.memory_limit = 64;
+  try {
+    Runner runner(network(), options);
+    FAIL() << "compiled beyond the limit";
+  } catch (const DiagnosticError& e) {
+    EXPECT_EQ(e.diagnostics[0].code, "T0902");
+    EXPECT_EQ(int(e.kind), int(ErrorKind::limit));
+  }
+}
+
+TEST(Compile, OptionsAreChecked) {
+  Model m;
+  auto x = m.param("x", {4});
+  CompileOptions options;
+  options.opt_level = 7;
+  EXPECT_THROW(compile(m.done(m.op("exp", {x})), options), DiagnosticError);
+}
+
+TEST(Compile, ReportsProgressAndTimings) {
+  Model m;
+  auto x = m.param("x", {4});
+  std::vector<std::string> steps;
+  int last = -1, total = 0;
+  CompileOptions options;
+  options.progress = [&](std::string_view step, int done, int all) {
+    EXPECT_GT(done, last);
+    last = done;
+    total = all;
+    steps.emplace_back(step);
+  };
+  Compiled c = compile(m.done(m.op("exp", {x})), options);
+  EXPECT_LT(last, total);
+  EXPECT_EQ(steps.front(), "infer_types");
+  EXPECT_EQ(steps.back(), "link");
+  EXPECT_FALSE(c.shared_object.empty());
+  EXPECT_GT(c.compile_ms, 0);
+  EXPECT_TRUE(std::any_of(c.timings.begin(), c.timings.end(), [](const PassTiming& t) { return t.name == "codegen"; }));
+}
+
+TEST(Compile, CancelledBetweenPasses) {
+  Model m;
+  auto x = m.param("x", {4});
+  int polls = 0;
+  CompileOptions options;
+  options.context.cancelled = [&] { return ++polls > 3; };
+  try {
+    compile(m.done(m.op("exp", {x})), options);
+    FAIL();
+  } catch (const Error& e) {
+    EXPECT_EQ(e.code, "T1003");
+  }
+}
+
+IRModule break_softly(IRModule module, PassContext&) {
+  return module.map_graph([](const std::string&, const Ref<Function>& f) -> ObjectRef {
+    BlockBuilder b = op::make_builder();
+    for (const Binding& x : bindings_of(f->body)) b.append(x);
+    Expr r = b.emit(op::op_call("add", {result_of(f->body), op::scalar(0.5, f32)}), "wrong");
+    return make<Function>(f->params, b.finish(r), f->ret_type, f->attrs);
+  });
+}
+
+TEST(VerifyPasses, NamesTheFirstPassThatChangesAResult) {
+  Model m;
+  auto x = m.param("x", {4, 4});
+  IRModule in = m.done(m.op("nn.softmax", {m.op("exp", {x})}, axis(-1)));
+  const Pass passes[] = {{"infer_types", infer_types}, {"fuse_ops", fuse_ops}, {"break_softly", break_softly}, {"lower_to_call_tir", lower_to_call_tir}};
+  PassContext context = make_context();
+  auto checker = verify_passes();
+  context.instruments.push_back(checker.get());
+  try {
+    run_passes(in, passes, context);
+    FAIL() << "a wrong pass went unseen";
+  } catch (const Error& e) {
+    EXPECT_EQ(e.code, "T1010");
+    EXPECT_NE(e.message.find("`break_softly`"), std::string::npos);
+  }
+}
+
+TEST(VerifyPasses, FindsNothingInACompilation) {
+  CompileOptions options;
+  options.verify_results = true;
+  Runner runner(network(), options);
+  std::vector<NDArray> inputs{random_array({1, 3, 14, 14})};
+  expect_close(run(network(), inputs), runner.run(std::span(inputs.data(), 1)), 1e-4);
+}
+
+TEST(LoadModel, ToldFromItsContent) {
+  EXPECT_EQ(model_kind("\x7f" "ELF\2\1\1"), ModelKind::artifact);
+  EXPECT_EQ(model_kind("# a comment\n@I.ir_module\nclass M:\n"), ModelKind::script);
+  EXPECT_THROW(load_model("/nonexistent/model.onnx"), Error);
+}
+
+}  // namespace
+}  // namespace tenon::graph::testing_graph
