@@ -178,25 +178,103 @@ void finish_epilogue(Schedule& t, BlockRV e, int vector, size_t outer, int64_t l
     for (LoopRV l : others) attempt(t, [&](Schedule& x) { x.unroll(l); });
 }
 
+/// Neighbouring spatial iterators, the last stepping through memory by one, that every access walks as one
+/// array: a tile may then run across rows. (first, count); count 1: none.
+std::pair<int, int> joinable(const Facts& f) {
+  int last = -1;
+  for (int i : f.spatial)
+    if (f.write.stride[size_t(i)] == 1 && f.extent[size_t(i)] != 1) last = i;
+  if (last < 0) return {0, 1};
+  int first = last;
+  auto joined = [&](const Access& a, size_t i) {
+    return a.stride[i] != kIrregular && a.stride[i + 1] != kIrregular &&
+           a.stride[i] == a.stride[i + 1] * f.extent[i + 1];
+  };
+  while (first > 0) {
+    const size_t i = size_t(first - 1);
+    if (std::find(f.spatial.begin(), f.spatial.end(), int(i)) == f.spatial.end()) break;
+    if (f.extent[i] == kUnknown || f.extent[i + 1] == kUnknown || f.extent[i] == 1 || f.in_value[i] ||
+        f.in_value[i + 1])
+      break;
+    bool all = joined(f.write, i);
+    for (const Access& l : f.loads) all = all && joined(l, i);
+    if (!all) break;
+    --first;
+  }
+  return {first, last - first + 1};
+}
+/// Facts of the block once those iterators are one.
+Facts fused(const Facts& f, int first, int count) {
+  Facts g = f;
+  const size_t begin = size_t(first), end = begin + size_t(count);
+  auto shrink = [&](auto& v, auto value) {
+    v.erase(v.begin() + first, v.begin() + std::ptrdiff_t(end));
+    v.insert(v.begin() + first, value);
+  };
+  int64_t extent = 1;
+  for (size_t i = begin; i < end; ++i) extent *= f.extent[i];
+  shrink(g.extent, extent);
+  shrink(g.in_value, false);
+  shrink(g.write.stride, f.write.stride[end - 1]);
+  for (Access& l : g.loads) shrink(l.stride, l.stride[end - 1]);
+  g.spatial.clear(), g.reduce.clear();
+  for (size_t i = 0, j = 0; i < f.extent.size(); ++i) {
+    if (i > begin && i < end) continue;
+    (f.block->iter_vars[i]->kind == IterKind::reduce ? g.reduce : g.spatial).push_back(int(j++));
+  }
+  return g;
+}
+
+bool tile_with(Schedule& s, BlockRV reduction, BlockRV epilogue, const Facts& before,
+               std::pair<int, int> join, const Tile& tile);
+
 }  // namespace
 
 bool tile_reduction(Schedule& s, BlockRV reduction, BlockRV epilogue, const Target& target) {
   auto found = facts_of(s, reduction);
   if (!found || !found->is_reduction() || !found->block->init || !trivial_write(*found)) return false;
-  const Facts f = *found;
-  const Tile tile = choose(f, target);
-  if (tile.vector < 0) return false;
-  std::optional<std::vector<int>> reads;
+  const Tile plain = choose(*found, target);
+  const std::pair<int, int> join = joinable(*found);
+  if (join.second > 1) {
+    const Tile across = choose(fused(*found, join.first, join.second), target);
+    if (across.vector >= 0 && across.time < plain.time * 0.97 &&
+        tile_with(s, reduction, epilogue, *found, join, across))
+      return true;
+  }
+  return plain.vector >= 0 && tile_with(s, reduction, epilogue, *found, {0, 1}, plain);
+}
+
+namespace {
+
+bool tile_with(Schedule& s, BlockRV reduction, BlockRV epilogue, const Facts& before,
+               std::pair<int, int> join, const Tile& tile) {
+  const Facts f = join.second > 1 ? fused(before, join.first, join.second) : before;
+  // Positions of `before`: where the tile's iterators were (the last of those that are joined).
+  auto old = [&](int i) { return i < join.first ? i : i + join.second - 1; };
   bool contiguous = f.write.stride[size_t(tile.vector)] == 1;
   if (epilogue.id >= 0) {
     auto e = facts_of(s, epilogue);
     if (!e || e->is_reduction()) return false;
-    reads = reads_of(*e, f.write.buffer);
+    auto reads = reads_of(*e, before.write.buffer);
     if (!reads) return false;
-    const int dim = dim_of(f, tile.vector), ev = dim < 0 ? -1 : (*reads)[size_t(dim)];
+    const int dim = dim_of(before, old(tile.vector)), ev = dim < 0 ? -1 : (*reads)[size_t(dim)];
     contiguous = ev >= 0 && e->write.stride[size_t(ev)] == 1;
     for (const Access& l : e->loads)
       contiguous = contiguous && (l.stride[size_t(ev)] == 1 || l.stride[size_t(ev)] == 0);
+    for (int i = join.first; i + 1 < join.first + join.second; ++i) {
+      // The epilogue must walk its own operands as one array too.
+      const int d0 = dim_of(before, i), d1 = dim_of(before, i + 1);
+      if (d0 < 0 || d1 < 0) return false;
+      const int x = (*reads)[size_t(d0)], y = (*reads)[size_t(d1)];
+      if (x < 0 || y != x + 1 || e->in_value[size_t(x)] || e->in_value[size_t(y)]) return false;
+      auto joined = [&](const Access& a) {
+        return a.stride[size_t(x)] != kIrregular && a.stride[size_t(y)] != kIrregular &&
+               a.stride[size_t(x)] == a.stride[size_t(y)] * e->extent[size_t(y)];
+      };
+      if (!joined(e->write)) return false;
+      for (const Access& l : e->loads)
+        if (!joined(l)) return false;
+    }
   }
   return attempt(s, [&](Schedule& t) {
     BlockRV e = private_result(t, reduction, epilogue);
@@ -204,10 +282,17 @@ bool tile_reduction(Schedule& s, BlockRV reduction, BlockRV epilogue, const Targ
     CHECK(facts_e, "an epilogue has lost its form");
     auto at = reads_of(*facts_e, t.get(reduction)->writes[0]->buffer);
     CHECK(at, "an epilogue does not follow its reduction");
+    int joined_at = 1 << 20;
     auto epilogue_iterator = [&](int i) {
-      const int dim = dim_of(f, i);
-      return dim < 0 ? -1 : (*at)[size_t(dim)];
+      const int dim = dim_of(before, old(i));
+      const int p = dim < 0 ? -1 : (*at)[size_t(dim)];
+      return p > joined_at ? p - (join.second - 1) : p;
     };
+    if (join.second > 1) {
+      joined_at = (*at)[size_t(dim_of(before, join.first))];
+      t.fuse_iterators(reduction, join.first, join.second);
+      t.fuse_iterators(e, joined_at, join.second);
+    }
     const int v = tile.vector, m = tile.rows;
     const int ev = epilogue_iterator(v), em = m < 0 ? -1 : epilogue_iterator(m);
     auto ragged = [&](int i, int64_t step) {
@@ -260,6 +345,8 @@ bool tile_reduction(Schedule& s, BlockRV reduction, BlockRV epilogue, const Targ
     if (work == kUnknown || double(work) * f.cost > 16384) t.parallel(all);
   });
 }
+
+}  // namespace
 
 bool dot_reduction(Schedule& s, BlockRV reduction, BlockRV epilogue, const Target& target) {
   auto found = facts_of(s, reduction);

@@ -177,7 +177,20 @@ BufferRegion region_below(const State& s, const Leaf& leaf, const BufferRegion& 
     domain[loop->loop_var.get()] = range(loop->min, loop->extent);
   }
   BufferRegion at = make<BufferRegionNode>(region->buffer, ranges);
-  return domain.empty() ? at : union_regions({at}, domain, a);
+  BufferRegion out = domain.empty() ? at : union_regions({at}, domain, a);
+  // Nothing outside the buffer is touched: masks and guards see to that.
+  Array<Range> inside;
+  for (size_t d = 0; d < out->region.size(); ++d) {
+    PrimExpr lo = out->region[d]->min, extent = out->region[d]->extent;
+    const PrimExpr size = out->buffer->shape[d];
+    if (!a.can_prove(ge(lo, PrimExpr(0)))) {
+      extent = a.simplify(min(extent, lo + extent));
+      lo = a.simplify(max(lo, PrimExpr(0)));
+    }
+    if (!a.can_prove(le(lo + extent, size))) extent = a.simplify(min(extent, size - lo));
+    inside.push_back(range(lo, extent));
+  }
+  return make<BufferRegionNode>(out->buffer, inside);
 }
 
 }  // namespace tenon::sched

@@ -79,11 +79,6 @@ void pad_iteration(State& s, int32_t id, int iterator, int64_t multiple, bool cl
   if (!reduce && iter->kind != IterKind::spatial)
     s.refuse("T0784", id, fmt::format("iterator '{}' is neither spatial nor a reduction", v->name));
   auto positions = trivial_indices(store.indices, block->iter_vars, out);
-  if (!positions)
-    s.refuse(
-        "T0734", id,
-        fmt::format("it does not write '{}' at an index made of its own iterators, one for each dimension",
-                    out->name));
 
   const PrimExpr inside = lt(iter->var, size);
   auto fits = [&](const BufferLoad& l) {  // even beyond the old end
@@ -142,9 +137,12 @@ void pad_iteration(State& s, int32_t id, int iterator, int64_t multiple, bool cl
         build(store.value.as<Min>());
   } else {
     int dim = -1;
-    for (size_t d = 0; d < positions->size(); ++d)
+    for (size_t d = 0; positions && d < positions->size(); ++d)
       if ((*positions)[d] == iterator) dim = int(d);
-    if (dim < 0) s.refuse("T0784", id, fmt::format("iterator '{}' is no index of '{}'", v->name, out->name));
+    bool private_result = false;
+    for (const Buffer& x : allocs) private_result = private_result || x.same_as(out);
+    if (private_result && dim < 0)
+      s.refuse("T0784", id, fmt::format("iterator '{}' is no index of '{}'", v->name, out->name));
     value = guard_loads(store.value);
     bool owned = false;
     for (size_t i = 0; i < allocs.size(); ++i) {

@@ -211,6 +211,12 @@ LoopRV Schedule::add_unit_loop(BlockRV block) {
   return {step(state_, "add_unit_loop", {block.id}, {},
                [&](sched::State& s) { return Ids{sched::add_unit_loop(s, block.id)}; })[0]};
 }
+LoopRV Schedule::fuse_iterators(BlockRV block, int first, int count) {
+  AttrMap attrs = attr("first", Any(first));
+  attrs.set("count", Any(count));
+  return {step(state_, "fuse_iterators", {block.id}, attrs,
+               [&](sched::State& s) { return Ids{sched::fuse_iterators(s, block.id, first, count)}; })[0]};
+}
 void Schedule::pad_iteration(BlockRV block, int iterator, int64_t multiple, bool clamp) {
   AttrMap attrs = attr("iterator", Any(iterator));
   attrs.set("multiple", Any(multiple));

@@ -58,6 +58,9 @@ class Schedule {
   void vectorize(LoopRV loop);
   void unroll(LoopRV loop);
   LoopRV add_unit_loop(BlockRV block);
+  /// `count` neighbouring iterators from position `first` on (each bound to a loop of its own) become one, with the
+  /// matching dimensions of a private result; the fused loop.
+  LoopRV fuse_iterators(BlockRV block, int first, int count);
   /// The iterator (by position, bound to a loop of its own) runs to the next multiple. A private result grows, a
   /// parameter's store is masked; loads beyond the end are masked to 0 or, with `clamp`, repeat the last element.
   void pad_iteration(BlockRV block, int iterator, int64_t multiple, bool clamp = false);

@@ -179,6 +179,7 @@ int32_t rfactor(State& s, int32_t loop, int factor_axis);
 int32_t cache_read(State& s, int32_t block, int read_index, const std::string& scope);
 int32_t cache_write(State& s, int32_t block, int write_index, const std::string& scope);
 void set_scope(State& s, int32_t block, int write_index, const std::string& scope);
+int32_t fuse_iterators(State& s, int32_t block, int first, int count);
 void pad_iteration(State& s, int32_t block, int iterator, int64_t multiple, bool clamp);
 void annotate(State& s, int32_t id, const std::string& key, const Any& value);
 void unannotate(State& s, int32_t id, const std::string& key);

@@ -31,6 +31,7 @@ const std::map<std::string, Signature, std::less<>>& signatures() {
       {"vectorize", {"l", "", {}}},
       {"unroll", {"l", "", {}}},
       {"add_unit_loop", {"b", "l", {}}},
+      {"fuse_iterators", {"b", "l", {"first", "count"}}},
       {"pad_iteration", {"b", "", {"iterator", "multiple", "clamp"}}},
       {"compute_inline", {"b", "", {}}},
       {"reverse_compute_inline", {"b", "", {}}},
@@ -283,6 +284,8 @@ void replay_steps(Schedule& s, const Trace& trace) {
            return std::vector<int32_t>();
          }},
         {"add_unit_loop", [&] { return std::vector<int32_t>{s.add_unit_loop(b).id}; }},
+        {"fuse_iterators",
+         [&] { return std::vector<int32_t>{s.fuse_iterators(b, number("first"), number("count")).id}; }},
         {"pad_iteration",
          [&] {
            s.pad_iteration(b, number("iterator"), number("multiple"), number("clamp") != 0);

@@ -59,6 +59,28 @@ Program total(int64_t n) {
   Tensor s = te::compute({}, [&](const Vars&) { return te::sum(a({k->var}), {k}); }, "S");
   return {"total", te::create_prim_func({a, s}), {}};
 }
+Program pointwise(int64_t ic, int64_t h, int64_t w, int64_t oc, bool add) {  // a 1 × 1 convolution
+  Tensor x = te::placeholder({1, ic, h, w}, f32, "X"), k = te::placeholder({oc, ic, 1, 1}, f32, "K"),
+         b = te::placeholder({oc}, f32, "B"), y = te::placeholder({1, oc, h, w}, f32, "Y");
+  tir::IterVar rc = te::reduce_axis(tir::range(PrimExpr(0), PrimExpr(ic)), "rc"),
+               ry = te::reduce_axis(tir::range(PrimExpr(0), PrimExpr(1)), "ry"),
+               rx = te::reduce_axis(tir::range(PrimExpr(0), PrimExpr(1)), "rx");
+  Tensor c = te::compute(
+      {1, oc, h, w},
+      [&](const Vars& v) {
+        return te::sum(
+            x({v[0], rc->var, v[2] + ry->var, v[3] + rx->var}) * k({v[1], rc->var, ry->var, rx->var}),
+            {rc, ry, rx});
+      },
+      "conv");
+  if (!add) return {"pointwise", te::create_prim_func({x, k, c}), {}};
+  Tensor d = te::compute(
+      {1, oc, h, w}, [&](const Vars& v) { return c({v[0], v[1], v[2], v[3]}) + b({v[1]}); }, "bias");
+  Tensor e = te::compute(
+      {1, oc, h, w}, [&](const Vars& v) { return d({v[0], v[1], v[2], v[3]}) + y({v[0], v[1], v[2], v[3]}); },
+      "add");
+  return {"pointwise", te::create_prim_func({x, k, b, y, e}), {}};
+}
 Program scalar() {
   Tensor a = te::placeholder({}, f32, "A");
   Tensor b = te::compute({}, [&](const Vars&) { return a({}) + 1.0; }, "B");
@@ -102,7 +124,11 @@ std::vector<Program> programs() {
                            softmax_channels(5, 33),
                            total(100),
                            total(1000),
-                           scalar()};
+                           scalar(),
+                           pointwise(6, 7, 7, 10, true),
+                           pointwise(5, 14, 14, 6, true),
+                           pointwise(4, 7, 7, 9, false),
+                           pointwise(3, 5, 16, 4, true)};
   for (auto make : {0, 1, 2, 3, 4}) {
     Program p = make == 0   ? elementwise(n, m)
                 : make == 1 ? matmul(n, m, 5)

@@ -32,7 +32,7 @@ std::string act(Schedule& s, Random& r) {
   BlockRV other = blocks[size_t(r.below(blocks.size()))];
   std::vector<LoopRV> target = s.get_loops(other);
   LoopRV loop = loops.empty() ? LoopRV{-1} : loops[size_t(r.below(loops.size()))];
-  switch (r.below(19)) {
+  switch (r.below(20)) {
     case 0:
     case 1:
       s.split(loop, r.below(2) ? std::vector<int64_t>{-1, 2 + r.below(4)}
@@ -90,6 +90,9 @@ std::string act(Schedule& s, Random& r) {
     case 17:
       s.pad_iteration(b, r.below(s.get(b)->iter_vars.size()), 2 + r.below(4), r.below(2));
       return "pad_iteration";
+    case 18:
+      s.fuse_iterators(b, r.below(s.get(b)->iter_vars.size()), 2 + r.below(2));
+      return "fuse_iterators";
     default:
       s.add_unit_loop(b);
       return "add_unit_loop";
@@ -136,9 +139,10 @@ TEST(Random, SequencesKeepTheMeaning) {
     ASSERT_EQ(again.trace().to_json(), s.trace().to_json());
   }
   EXPECT_GT(changed, 600);
-  for (const char* name : {"split", "fuse", "reorder", "parallel", "vectorize", "compute_inline",
-                           "reverse_compute_inline", "compute_at", "reverse_compute_at",
-                           "decompose_reduction", "rfactor", "cache_write", "cache_read", "pad_iteration"})
+  for (const char* name :
+       {"split", "fuse", "reorder", "parallel", "vectorize", "compute_inline", "reverse_compute_inline",
+        "compute_at", "reverse_compute_at", "decompose_reduction", "rfactor", "cache_write", "cache_read",
+        "pad_iteration", "fuse_iterators"})
     EXPECT_GT(accepted[name], 5) << name;
   for (auto& [k, v] : refused) RecordProperty(k, v);
 }
