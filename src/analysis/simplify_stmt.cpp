@@ -32,15 +32,14 @@ class StmtSimplifier {
           if (value.is<IntImm>() || value.is<FloatImm>() || (value.is<Var>() && !value.dtype().is_handle()))
             return run(substitute(n.body, {{n.var.get(), value}}));
           // Only what is known of the value is taken over: the variable stays.
-          if (value.dtype().is_scalar() && value.dtype().is_int()) {
-            const ConstBound b = analyzer_.bound(value);
-            if (analysis_detail::finite(b) && b.max - b.min >= 0 && b.max < (int64_t(1) << 62) &&
-                b.min > -(int64_t(1) << 62))
-              analyzer_.bind(n.var,
-                             range(PrimExpr::int_imm(b.min, i64), PrimExpr::int_imm(b.max - b.min + 1, i64)));
-            else
-              analyzer_.assume_size(n.var, ConstBound::neg_inf);
-          }
+          AnalyzerAccess::Impl& impl = AnalyzerAccess::of(analyzer_);
+          AnalyzerAccess::Impl::VarInfo info;
+          info.var = n.var;
+          info.bound = impl.bound(value);
+          info.modular = impl.modular(value);
+          info.wild = analysis_detail::is_index(value) && !impl.tame(value);
+          impl.id_of(n.var.get());
+          impl.set_var(n.var.get(), std::move(info));
           return rebuilt(s, [&](LetStmt* m) {
             m->value = value;
             m->body = run(n.body);

@@ -69,7 +69,7 @@ class Partition : public tensor_detail::Rewriter {
     });
     if (found.empty()) return {};
     const Stmt first = substitute(decided(n.body, found, true), {{n.loop_var.get(), n.min}});
-    const PrimExpr rest = analyzer_.simplify(n.extent - 1);
+    const PrimExpr rest = analyzer_.simplify(max(n.extent - 1, imm(0)));
     Stmt others = part(n, analyzer_.simplify(n.min + 1), rest, decided(n.body, found, false), true);
     Stmt lead = first;
     if (!as_int(n.extent)) lead = make<IfThenElse>(analyzer_.simplify(ge(n.extent, imm(1))), first, Stmt());

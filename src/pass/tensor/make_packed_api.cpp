@@ -117,6 +117,7 @@ PrimFunc internal(const std::string& name, const PrimFunc& f) {
   }
   n->params = params;
   n->buffer_map = Map<VarRef, Buffer>();
+  n->attrs.erase("global_symbol");
   n->attrs.set("tenon.internal", Any(true));
   return out;
 }

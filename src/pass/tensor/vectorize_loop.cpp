@@ -268,11 +268,16 @@ class Lanes {
         [&](const Let& n) -> PrimExpr {
           const PrimExpr value = expr(n.value);
           VarRef v = n.var;
+          auto kept = memo_;  // copies of a Let may share their body
           if (value.dtype().is_vector()) {
             v = var(n.var->name, value.dtype());
             values_[n.var.get()] = v;
+          } else {
+            values_.erase(n.var.get());
           }
-          return make<Let>(v, value, expr(n.body));
+          const PrimExpr body = expr(n.body);
+          memo_ = std::move(kept);
+          return make<Let>(v, value, body);
         },
         [&](const tir::Call& n) { return call_(e, n); },
         [&](const PrimExprNode&) {
