@@ -4,9 +4,10 @@
 //   after:  def f(buffers: handle, scalars: handle, context: handle):
 //             A = T.kernel_buffer(buffers, 0); k = T.Cast("int32", T.kernel_scalar(scalars, 0)); n = …; body
 // The kernel's calling convention (runtime/kernel.h). Attributes: "tenon.kernel", "global_symbol" (the
-// module's name for it when it has none), "tenon.asserts" (messages of the assertions in program order). A
-// function that another one calls by `tir.call_prim_func` stays as it is, with "tenon.internal": its data
-// pointers and scalars are its parameters. Needs: flat buffers. Keeps: the body.
+// module's name for it when it has none), "tenon.asserts" (messages of the assertions in program order).
+// `tir.call_prim_func` names the callee's symbol from here on; callees are kernels too.
+// Needs: flat buffers. Keeps: the body.
+#include <map>
 #include <set>
 #include <unordered_set>
 
@@ -99,8 +100,8 @@ PrimFunc packed(const std::string& name, const PrimFunc& f) {
   return out;
 }
 
-/// A function called by others: the data pointer itself is the parameter.
-PrimFunc internal(const std::string& name, const PrimFunc& f) {
+/// A caller passes what stands in the callee's parameter list, so a symbolic dimension must be there.
+void check_callee(const std::string& name, const PrimFunc& f) {
   size_t given = 0;
   for (const VarRef& p : f->params) given += !f->buffer_map.contains(p) && !p->dtype.is_handle();
   if (kernel_scalars(f).size() != given)
@@ -108,18 +109,11 @@ PrimFunc internal(const std::string& name, const PrimFunc& f) {
          fmt::format("function '{}' is called by another and has a symbolic dimension that is no parameter",
                      name),
          {}, "pass the dimension as a scalar");
-  PrimFunc out = f;
-  PrimFuncNode* n = out.edit();
-  Array<VarRef> params;
-  for (const VarRef& p : f->params) {
-    auto b = f->buffer_map.find(p);
-    params.push_back(b ? (*b)->data : p);
-  }
-  n->params = params;
-  n->buffer_map = Map<VarRef, Buffer>();
-  n->attrs.erase("global_symbol");
-  n->attrs.set("tenon.internal", Any(true));
-  return out;
+}
+
+std::string symbol_of(const std::string& name, const PrimFunc& f) {
+  auto s = f->attrs.find("global_symbol");
+  return s ? s->as<std::string>() : name;
 }
 
 }  // namespace
@@ -133,9 +127,25 @@ IRModule make_packed_api(IRModule module, PassContext&) {
           if (const auto* s = c->args[0].as<StringImm>()) called.insert(s->value);
         return !n.is<BufferNode>();
       });
+  std::map<std::string, std::string> symbols;
+  for (const std::string& name : called)
+    if (auto f = module.find(name).cast<PrimFuncNode>()) {
+      if (!f->attrs.contains("tenon.kernel")) check_callee(name, f);
+      symbols[name] = symbol_of(name, f);
+    }
   return module.map_prim([&](const std::string& name, const PrimFunc& f) -> ObjectRef {
-    if (f->attrs.contains("tenon.kernel") || f->attrs.contains("tenon.internal") || !f->body) return {};
-    return called.count(name) ? internal(name, f) : packed(name, f);
+    if (f->attrs.contains("tenon.kernel") || !f->body) return {};
+    PrimFunc out = f;
+    // Calls name symbols from here on.
+    out.edit()->body = rewrite(f->body, [&](const Call& n) -> PrimExpr {
+      if (n.op != "tir.call_prim_func" || n.args.empty() || !n.args[0].is<StringImm>()) return {};
+      auto it = symbols.find(n.args[0].as<StringImm>()->value);
+      if (it == symbols.end() || it->first == it->second) return {};
+      Array<PrimExpr> args = n.args;
+      args.set(0, make<StringImm>(it->second));
+      return call(n.dtype, n.op, args);
+    });
+    return packed(name, out);
   });
 }
 
