@@ -20,8 +20,10 @@ inline NDArray random_array(std::vector<int64_t> shape, DataType t, uint64_t see
   std::mt19937_64 r(seed);
   NDArray a = NDArray::empty(shape, t);
   for (int64_t i = 0; i < a.size(); ++i) {
-    if (t.is_float()) a.set_element(i, double(int64_t(r() % 2001) - 1000) / 128);
-    else a.set_element_int(i, int64_t(r() % 7));
+    if (t.is_float())
+      a.set_element(i, double(int64_t(r() % 2001) - 1000) / 128);
+    else
+      a.set_element_int(i, int64_t(r() % 7));
   }
   return a;
 }
@@ -34,7 +36,8 @@ inline IRModule module_of(const tir::PrimFunc& f) {
 }
 
 /// Fresh outputs (the last `outputs` arguments) of a run.
-inline std::vector<NDArray> run_on(const tir::PrimFunc& f, const std::vector<NDArray>& args, size_t outputs, const IRModule& m = {}) {
+inline std::vector<NDArray> run_on(const tir::PrimFunc& f, const std::vector<NDArray>& args, size_t outputs,
+                                   const IRModule& m = {}) {
   std::vector<NDArray> copy = args, out;
   size_t arrays = 0;
   for (const tir::VarRef& p : f->params) arrays += f->buffer_map.contains(p);
@@ -44,12 +47,14 @@ inline std::vector<NDArray> run_on(const tir::PrimFunc& f, const std::vector<NDA
   return out;
 }
 
-inline void expect_same(const std::vector<NDArray>& want, const std::vector<NDArray>& got, const std::string& what) {
+inline void expect_same(const std::vector<NDArray>& want, const std::vector<NDArray>& got,
+                        const std::string& what) {
   ASSERT_EQ(want.size(), got.size());
   for (size_t k = 0; k < want.size(); ++k)
     for (int64_t i = 0; i < want[k].size(); ++i) {
       const double a = want[k].element(i), b = got[k].element(i);
-      ASSERT_TRUE(a == b || (std::isnan(a) && std::isnan(b))) << what << ": element " << i << " of output " << k << " is " << b << ", wanted " << a;
+      ASSERT_TRUE(a == b || (std::isnan(a) && std::isnan(b)))
+          << what << ": element " << i << " of output " << k << " is " << b << ", wanted " << a;
     }
 }
 
@@ -61,8 +66,8 @@ inline void expect_valid(const IRModule& m, const std::string& what) {
   ASSERT_TRUE(problems.empty()) << what << "\n" << text << print(m);
 }
 
-/// Runs the pipeline pass by pass; after each the verifier is content and the result is bit for bit the first.
-/// Returns the module before make_packed_api; `module` may hold more functions.
+/// Runs the pipeline pass by pass; after each the verifier is content and the result is bit for bit the
+/// first. Returns the module before make_packed_api; `module` may hold more functions.
 inline IRModule check_pipeline(IRModule m, const std::vector<NDArray>& args, size_t outputs = 1) {
   const std::vector<NDArray> want = run_on(body_of(m), args, outputs, m);
   PassContext context;
@@ -90,11 +95,16 @@ inline IRModule check_pipeline(IRModule m, const std::vector<NDArray>& args, siz
   EXPECT_TRUE(body_of(m)->attrs.contains("tenon.kernel"));
   return before;
 }
-inline IRModule check_pipeline(const tir::PrimFunc& f, const std::vector<NDArray>& args, size_t outputs = 1) { return check_pipeline(module_of(f), args, outputs); }
+inline IRModule check_pipeline(const tir::PrimFunc& f, const std::vector<NDArray>& args, size_t outputs = 1) {
+  return check_pipeline(module_of(f), args, outputs);
+}
 
 inline size_t count_nodes(const IRModule& m, std::string_view key) {
   size_t n = 0;
-  pre_order(body_of(m)->body, [&](const ObjectRef& x) { n += type_key_of(x) == key; return true; });
+  pre_order(body_of(m)->body, [&](const ObjectRef& x) {
+    n += type_key_of(x) == key;
+    return true;
+  });
   return n;
 }
 
