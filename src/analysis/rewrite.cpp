@@ -36,6 +36,28 @@ PrimExpr Analyzer::Impl::simplify_children(const PrimExpr& e) {
   return PrimExpr(r.cast<tir::PrimExprNode>());
 }
 
+/// Evaluates without harm for any values of its variables: no access to memory, no division that may trap.
+static bool total(const PrimExpr& e) {
+  bool ok = true;
+  pre_order(e, [&](const ObjectRef& n) {
+    auto divisor = [&](const PrimExpr& d) {
+      if (!d.dtype().is_float() && !(tir::as_int(d) && *tir::as_int(d) != 0)) ok = false;
+    };
+    if (n.is<tir::BufferLoad>() || n.is<tir::ProducerLoad>())
+      ok = false;
+    else if (const auto* d = n.as<tir::FloorDiv>())
+      divisor(d->b);
+    else if (const auto* d = n.as<tir::FloorMod>())
+      divisor(d->b);
+    else if (const auto* d = n.as<tir::Div>())
+      divisor(d->b);
+    else if (const auto* d = n.as<tir::Mod>())
+      divisor(d->b);
+    return ok;
+  });
+  return ok;
+}
+
 static bool foldable(const PrimExpr& e) { return e.dtype().is_integer(); }
 
 PrimExpr Analyzer::Impl::simplify_node(const PrimExpr& e) {
@@ -91,15 +113,13 @@ PrimExpr Analyzer::Impl::simplify_node(const PrimExpr& e) {
       [&](const tir::Select& n) {
         const PrimExpr c = simplify(n.condition);
         if (auto v = tir::as_int(c)) return simplify(*v ? n.true_value : n.false_value);
-        PrimExpr t, f;
-        {
-          Local in(*this, c);
-          t = simplify(n.true_value);
-        }
-        {
-          Local in(*this, tir::logical_not(c));
-          f = simplify(n.false_value);
-        }
+        // Both sides are evaluated whatever the condition: memory accesses may not rely on it.
+        auto side = [&](const PrimExpr& e, const PrimExpr& known) {
+          if (!total(e)) return simplify(e);
+          Local in(*this, known);
+          return simplify(e);
+        };
+        const PrimExpr t = side(n.true_value, c), f = side(n.false_value, tir::logical_not(c));
         if (compare(t, f) == 0) return t;
         return tir::select(c, t, f);
       },
@@ -546,19 +566,23 @@ PrimExpr Analyzer::Impl::compare_node(const PrimExpr& e) {
 }
 
 PrimExpr Analyzer::Impl::logic_node(const PrimExpr& e) {
+  // Both operands are evaluated: the second may use what the first says only if that cannot harm.
+  auto under = [&](const PrimExpr& known, const PrimExpr& x) {
+    if (!total(x)) return simplify(x);
+    Local in(*this, known);
+    return simplify(x);
+  };
   if (const auto* n = e.as<tir::And>()) {
     const PrimExpr a = simplify(n->a);
     if (tir::is_zero(a)) return a;
-    Local in(*this, a);
-    const PrimExpr b = simplify(n->b);
+    const PrimExpr b = under(a, n->b);
     if (compare(a, b) == 0) return a;
     return tir::logical_and(a, b);
   }
   if (const auto* n = e.as<tir::Or>()) {
     const PrimExpr a = simplify(n->a);
     if (tir::is_one(a)) return a;
-    Local in(*this, tir::logical_not(a));
-    const PrimExpr b = simplify(n->b);
+    const PrimExpr b = under(tir::logical_not(a), n->b);
     if (compare(a, b) == 0) return a;
     return tir::logical_or(a, b);
   }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Statements with every index and condition simplified under the ranges of the loops around them.
 #include "analysis/analyzer_impl.h"
+#include "analysis/simplify.h"
 
 namespace tenon {
 
@@ -22,7 +23,9 @@ bool is_nothing(const Stmt& s) {
 
 class StmtSimplifier {
  public:
-  explicit StmtSimplifier(bool unit_loops) : unit_loops_(unit_loops) {}
+  StmtSimplifier(bool unit_loops, const std::vector<VarRef>& sizes) : unit_loops_(unit_loops) {
+    for (const VarRef& v : sizes) analyzer_.assume_size(v, 0);
+  }
 
   Stmt run(const Stmt& s) {
     Stmt r = match<Stmt>(
@@ -196,6 +199,9 @@ class StmtSimplifier {
 
 }  // namespace
 
-tir::Stmt simplify(const tir::Stmt& s, bool unit_loops) { return StmtSimplifier(unit_loops).run(s); }
+tir::Stmt simplify(const tir::Stmt& s, bool unit_loops, const std::vector<tir::VarRef>& sizes) {
+  return StmtSimplifier(unit_loops, sizes).run(s);
+}
+tir::Stmt simplify(const tir::Stmt& s, bool unit_loops) { return simplify(s, unit_loops, {}); }
 
 }  // namespace tenon

@@ -170,8 +170,9 @@ class Flatten : public tensor_detail::Rewriter {
 }  // namespace
 
 IRModule flatten_buffer(IRModule module, PassContext&) {
-  return tensor_detail::map_bodies(
-      module, [](const std::string&, const PrimFunc& f) { return simplify(Flatten(f).run(f)); });
+  return tensor_detail::map_bodies(module, [](const std::string&, const PrimFunc& f) {
+    return simplify(Flatten(f).run(f), false, tensor_detail::sizes_of(f));
+  });
 }
 
 }  // namespace tenon

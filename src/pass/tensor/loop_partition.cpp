@@ -19,6 +19,9 @@ constexpr int64_t node_limit = 600;
 
 class Partition : public tensor_detail::Rewriter {
  public:
+  explicit Partition(const PrimFunc& f) {
+    for (const VarRef& v : tensor_detail::sizes_of(f)) analyzer_.assume_size(v, 0);
+  }
   Stmt stmt(const Stmt& s) override {
     if (!s) return s;
     const Stmt r = below(s);
@@ -160,7 +163,7 @@ class Partition : public tensor_detail::Rewriter {
       decided_.push_back(c);
     }
     if (decided_.empty()) return s;
-    low = analyzer_.simplify(min(low, end));
+    low = low.same_as(n.min) ? low : analyzer_.simplify(min(low, end));
     high = analyzer_.simplify(max(min(high, end), low));
     const PrimExpr n_low = analyzer_.simplify(low - n.min), n_mid = analyzer_.simplify(high - low),
                    n_high = analyzer_.simplify(end - high);
@@ -197,8 +200,8 @@ class Partition : public tensor_detail::Rewriter {
 
 IRModule loop_partition(IRModule module, PassContext&) {
   return tensor_detail::map_bodies(module, [](const std::string&, const PrimFunc& f) -> Stmt {
-    const Stmt r = Partition().stmt(f->body);
-    return r.same_as(f->body) ? r : simplify(r, true);
+    const Stmt r = Partition(f).stmt(f->body);
+    return r.same_as(f->body) ? r : simplify(r, true, tensor_detail::sizes_of(f));
   });
 }
 

@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include "analysis/region.h"
+#include "analysis/simplify.h"
 #include "pass/tensor/passes.h"
 
 namespace tenon::tensor_detail {
@@ -76,6 +77,8 @@ IRModule map_bodies(const IRModule& module, F f) {
 bool mentions(const ObjectRef& e, const tir::Var* v);
 /// Number of nodes below and including s, counted up to `limit`.
 int64_t size_of(const tir::Stmt& s, int64_t limit);
+/// The symbolic dimensions of the function's buffers: each is at least 0.
+std::vector<tir::VarRef> sizes_of(const tir::PrimFunc& f);
 /// T0810 and so on: a located refusal.
 [[noreturn]] void refuse(std::string code, std::string message, const tir::Stmt& at, std::string hint = {});
 

@@ -46,6 +46,15 @@ int64_t size_of(const tir::Stmt& s, int64_t limit) {
   return n;
 }
 
+std::vector<tir::VarRef> sizes_of(const tir::PrimFunc& f) {
+  std::vector<tir::VarRef> out;
+  for (const auto& [p, b] : f->buffer_map)
+    for (const PrimExpr& d : b->shape)
+      if (const auto* v = d.as<tir::Var>(); v && v->dtype == i64)
+        out.push_back(tir::VarRef(Ref<tir::Var>(v)));
+  return out;
+}
+
 void refuse(std::string code, std::string message, const tir::Stmt& at, std::string hint) {
   std::string where;
   if (at && at->origin) where = at->origin->text.empty() ? at->origin->span.to_string() : at->origin->text;

@@ -10,8 +10,9 @@
 namespace tenon {
 
 IRModule simplify_tir(IRModule module, PassContext&) {
-  return tensor_detail::map_bodies(
-      module, [](const std::string&, const tir::PrimFunc& f) { return simplify(f->body, true); });
+  return tensor_detail::map_bodies(module, [](const std::string&, const tir::PrimFunc& f) {
+    return simplify(f->body, true, tensor_detail::sizes_of(f));
+  });
 }
 
 }  // namespace tenon

@@ -100,6 +100,17 @@ TEST_F(AnalyzerTest, FloatsKeepTheirRounding) {
   EXPECT_TRUE(structural_equal(a.simplify(not_less), not_less, true));
 }
 
+TEST_F(AnalyzerTest, SelectedSidesStaySafe) {
+  // Both sides of a select are evaluated: the index must stay inside when the condition does not hold.
+  Buffer b = buffer("b", {n(4)}, f32);
+  const PrimExpr safe = load(b, {tir::min(i, n(3))});
+  EXPECT_EQ(text(select(lt(i, n(4)), safe, PrimExpr(0.0))), print(select(lt(i, n(4)), safe, PrimExpr(0.0))));
+  EXPECT_EQ(text(logical_and(lt(i, n(4)), lt(PrimExpr(0.0), safe))),
+            print(logical_and(lt(i, n(4)), lt(PrimExpr(0.0), safe))));
+  EXPECT_EQ(text(if_then_else(lt(i, n(4)), safe, PrimExpr(0.0))),
+            print(if_then_else(lt(i, n(4)), load(b, {i}), PrimExpr(0.0))));
+}
+
 TEST_F(AnalyzerTest, Vectors) {
   const PrimExpr r = make<Ramp>(i * 8, n(1), int64_t(8));
   EXPECT_EQ(text(floordiv(r, make<Broadcast>(n(8), int64_t(8)))),
