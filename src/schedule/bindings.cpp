@@ -12,10 +12,11 @@ using namespace tir;
 
 namespace {
 
-struct Term {
+struct Term {  // (mark // lower) % extent * scale
   int mark = -1;
   PrimExpr lower, extent, scale;
-};  // (mark // lower) % extent * scale
+  bool top = false;  ///< lower * extent reaches the mark's extent: nothing lies above
+};
 struct Sum {
   std::vector<Term> terms;
   PrimExpr base = PrimExpr(0);
@@ -90,7 +91,7 @@ class Detector {
       } else {
         s.base = it->second.second;
         s.terms.push_back(
-            {it->second.first, PrimExpr(1), marks_[size_t(it->second.first)].extent, PrimExpr(1)});
+            {it->second.first, PrimExpr(1), marks_[size_t(it->second.first)].extent, PrimExpr(1), true});
       }
       return s;
     }
@@ -154,11 +155,11 @@ class Detector {
         equal =
             a.mark == b.mark && same(a.lower, b.lower) && same(a.extent, b.extent) && same(a.scale, b.scale);
       }
-      if (equal) return Term{int(m), PrimExpr(1), marks_[m].extent, PrimExpr(1)};
+      if (equal) return Term{int(m), PrimExpr(1), marks_[m].extent, PrimExpr(1), true};
     }
     PrimExpr extent = sorted.back().scale * sorted.back().extent;
     marks_.push_back({extent, sorted});
-    return Term{int(marks_.size()) - 1, PrimExpr(1), extent, PrimExpr(1)};
+    return Term{int(marks_.size()) - 1, PrimExpr(1), extent, PrimExpr(1), true};
   }
 
   /// Terms by rising scale; true when each scale is the product of what is below it (or at least that much,
@@ -230,18 +231,48 @@ class Detector {
       return high;
     }
     if (!base_divides) return std::nullopt;
+    // Digits below a scale that divides c do not reach the quotient: (5 x + y) // 35 is x // 7 while y < 5.
+    std::vector<Term> digits;
+    if (sort(*s, true, digits)) {
+      for (size_t k = digits.size(); k-- > 1;) {
+        const PrimExpr scale = digits[k].scale;
+        auto x = as_int(c), y = as_int(scale);
+        if (!x || !y || *y <= 1 || *x % *y != 0) continue;
+        Sum upper, below;
+        for (size_t i = 0; i < digits.size(); ++i) {
+          if (i < k) {
+            below.terms.push_back(digits[i]);
+          } else {
+            Term t = digits[i];
+            t.scale = floordiv_exact(t.scale, scale);
+            upper.terms.push_back(t);
+          }
+        }
+        std::optional<Sum> part = divide(upper, PrimExpr(*x / *y), quotient);
+        if (!part) break;
+        if (quotient) {
+          part->base = part->base + floordiv_exact(s->base, c);
+          return part;
+        }
+        for (Term& t : part->terms) t.scale = t.scale * scale;
+        part->base = part->base * scale;
+        part->terms.insert(part->terms.end(), below.terms.begin(), below.terms.end());
+        return part;
+      }
+    }
     Sum whole;
     whole.terms = s->terms;
     std::optional<Term> t = fuse(whole);
     if (!t) return std::nullopt;
-    const bool top = at_least(t->lower * t->extent, marks_[size_t(t->mark)].extent);
+    const bool top = t->top || at_least(t->lower * t->extent, marks_[size_t(t->mark)].extent);
     auto te = as_int(t->extent), ci = as_int(c);
     const bool even = te && ci ? *te % *ci == 0 : is_zero(analyzer_.simplify(floormod(t->extent, c)));
     if (!top && !even) return std::nullopt;
     Sum out;
     if (quotient) {
       out.base = floordiv_exact(s->base, c);
-      out.terms.push_back({t->mark, t->lower * c, analyzer_.simplify(ceildiv(t->extent, c)), PrimExpr(1)});
+      out.terms.push_back(
+          {t->mark, t->lower * c, analyzer_.simplify(ceildiv(t->extent, c)), PrimExpr(1), top});
     } else {
       out.terms.push_back({t->mark, t->lower, at_least(c, t->extent) ? t->extent : c, PrimExpr(1)});
     }
@@ -256,6 +287,7 @@ class Detector {
       bool found = false;
       for (size_t i = 0; i < digits.size() && !found; ++i)
         if (same(digits[i].lower, reached)) {
+          if (digits[i].top) return true;
           reached = digits[i].lower * digits[i].extent;
           digits.erase(digits.begin() + std::ptrdiff_t(i));
           found = true;
@@ -305,6 +337,13 @@ Binding State::binding(int32_t block, const std::vector<int32_t>& loops) {
   Detector d(analyzer);
   for (int32_t l : loops) d.add_loop(loop(l)->loop_var, loop(l)->min, loop(l)->extent);
   Binding value = d.run(r->iter_values);
+  // What tells all loops apart tells some of them apart while the others stand still.
+  if (const std::vector<int32_t> all = loops_of(block); !value.injective && all.size() > loops.size()) {
+    Detector whole(analyzer);
+    for (int32_t l : all) whole.add_loop(loop(l)->loop_var, loop(l)->min, loop(l)->extent);
+    Binding of_all = whole.run(r->iter_values);
+    if (of_all.injective) value = of_all;
+  }
   known.push_back({r, key, value});
   return value;
 }
