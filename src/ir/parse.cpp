@@ -10,7 +10,8 @@
 namespace tenon::script {
 
 void Converter::fail(std::string code, std::string message, Span where, std::string hint) {
-  problems_.add(std::move(code), std::move(message), std::move(where), std::move(hint));
+  if (problems_.all().size() < DiagnosticList::limit)
+    problems_.add(std::move(code), std::move(message), std::move(where), std::move(hint));
   throw Failed();
 }
 

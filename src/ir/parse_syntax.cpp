@@ -16,6 +16,8 @@ namespace {
 /// admits stays below.
 constexpr int kMaxDepth = kMaxNesting + 200;
 
+constexpr int kMaxErrors = 200;
+
 struct SyntaxError {};
 
 class SyntaxParser {
@@ -65,8 +67,9 @@ class SyntaxParser {
   }
   [[noreturn]] void fail(std::string code, std::string message, std::string hint = {}) {
     const Token& t = peek();
-    problems_.add(std::move(code), std::move(message),
-                  Span{tree_->source, t.begin, std::max(t.end, t.begin + 1)}, std::move(hint));
+    if (problems_.all().size() < DiagnosticList::limit)
+      problems_.add(std::move(code), std::move(message),
+                    Span{tree_->source, t.begin, std::max(t.end, t.begin + 1)}, std::move(hint));
     throw SyntaxError();
   }
   void expect_op(std::string_view s, std::string_view where) {
@@ -394,6 +397,7 @@ class SyntaxParser {
       if (tokens_[start].kind == Tok::name)
         s->name = std::string(tokens_[start].text == "def" ? peek_at(start + 1) : tokens_[start].text);
       out.push_back(s);
+      if (++errors_ > kMaxErrors) at_ = tokens_.size() - 1;  // no use in going on
       skip_statement();
     }
   }
@@ -490,7 +494,8 @@ class SyntaxParser {
         s->body = suite();
         return s;
       }
-      if (t.text == "while" || t.text == "if" || t.text == "elif") {
+      if (t.text == "elif" || t.text == "else") fail("T0206", fmt::format("`{}` follows no `if`", t.text));
+      if (t.text == "while" || t.text == "if") {
         ++at_;
         AstStmt* s = stmt(t.text == "while" ? StmtKind::while_ : StmtKind::if_, t.begin);
         s->value = expression();
@@ -498,9 +503,10 @@ class SyntaxParser {
         s->body = suite();
         // elif chains of any length: each hangs below the one before, without recursion.
         AstStmt* last = s;
+        int chain = 0;
         while (s->kind == StmtKind::if_ && is_word("elif")) {
           AstStmt* next = stmt(StmtKind::if_, peek().begin);
-          if (++chain_ > kMaxDepth) too_deep();
+          if (++chain > kMaxDepth) too_deep();
           ++at_;
           next->value = expression();
           finish(next);
@@ -508,7 +514,6 @@ class SyntaxParser {
           last->orelse.push_back(next);
           last = next;
         }
-        chain_ = 0;
         if (s->kind == StmtKind::if_ && take_word("else")) last->orelse = suite();
         return s;
       }
@@ -627,7 +632,7 @@ class SyntaxParser {
   std::unique_ptr<Tree> tree_;
   std::vector<Token> tokens_;
   size_t at_ = 0;
-  int depth_ = 0, chain_ = 0;
+  int depth_ = 0, errors_ = 0;
 };
 
 }  // namespace

@@ -55,6 +55,7 @@ Golden read(const std::string& path) {
       g.fails = true;
       if (!w.empty()) g.error = w[0];
       if (w.size() > 1) g.error_line = w[1];
+      g.input += "#\n";  // lines keep their numbers
       continue;
     }
     if (line.rfind("# RUN:", 0) == 0) g.passes = words(line.substr(6));
