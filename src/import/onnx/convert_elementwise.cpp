@@ -114,7 +114,7 @@ Values swish(N& n) {
 }
 Values prelu(N& n) {
   Expr slope = n.in(1);
-  if (n.opset < 7 && n.rank(1) == 1 && n.rank(0) > 2) {   // one slope per channel
+  if (n.opset < 7 && n.rank(1) == 1 && n.rank(0) > 2) {  // one slope per channel
     Array<PrimExpr> shape{n.known_shape(1)[0]};
     for (int64_t i = 2; i < n.rank(0); ++i) shape.push_back(PrimExpr(1));
     slope = n.reshape(slope, shape);
@@ -176,19 +176,22 @@ const std::map<std::string, const char*>& binary_names() {
                                                         {"Sum", "add"}};
   return names;
 }
-/// Input 1. Before version 7 operands have equal shapes, or the attribute `broadcast` says that the second one is
-/// stretched, its axes beginning at `axis`.
+/// Input 1. Before version 7 operands have equal shapes, or the attribute `broadcast` says that the second
+/// one is stretched, its axes beginning at `axis`.
 Expr old_broadcast(N& n) {
   Expr b = n.in(1);
   if (n.opset >= 7) return b;
   const int64_t ra = n.rank(0), rb = n.rank(1);
   if (n.attr_int("broadcast", 0) == 0) {
-    if (ra != rb) n.malformed(fmt::format("{} of tensors of rank {} and {} without 'broadcast'", n.op_type(), ra, rb));
+    if (ra != rb)
+      n.malformed(fmt::format("{} of tensors of rank {} and {} without 'broadcast'", n.op_type(), ra, rb));
     return b;
   }
   if (!n.has_attr("axis") || rb == 0) return b;
   const int64_t axis = n.axis(n.attr_int("axis", 0), ra);
-  if (axis + rb > ra) n.malformed(fmt::format("{} cannot stretch rank {} from axis {} over rank {}", n.op_type(), rb, axis, ra));
+  if (axis + rb > ra)
+    n.malformed(
+        fmt::format("{} cannot stretch rank {} from axis {} over rank {}", n.op_type(), rb, axis, ra));
   Array<PrimExpr> shape = n.known_shape(1);
   for (int64_t i = axis + rb; i < ra; ++i) shape.push_back(PrimExpr(1));
   return n.reshape(b, shape);

@@ -204,7 +204,8 @@ Values batch_norm(N& n) {
     n.unsupported("BatchNormalization in training mode is not supported",
                   "export the model in inference mode (model.eval())");
   if (n.opset < 7 && n.attr_int("is_test", 0) == 0)
-    n.unsupported("BatchNormalization in training mode is not supported", "export the model in inference mode (model.eval())");
+    n.unsupported("BatchNormalization in training mode is not supported",
+                  "export the model in inference mode (model.eval())");
   if (n.since < 9 && n.attr_int("spatial", 1) == 0)
     n.unsupported("BatchNormalization with spatial=0 is not supported");
   for (size_t i = 1; i < size_t(n.node.output_size()); ++i)
@@ -405,11 +406,50 @@ Values conv_integer(N& n) {
   return {n.op(fmt::format("nn.conv{}d", w.kernel.size()),
                {shifted(n, 0, 2, n.rank(0), -1), shifted(n, 1, 3, n.rank(1), 0)}, a)};
 }
+Values qlinear_conv(N& n) {
+  // Inputs x, its scale and zero point, w, its scale and zero point, the output's scale and zero point, bias.
+  const size_t spatial = spatial_axes(n);
+  auto shape = n.known_shape(3);
+  Ints kernel;
+  for (size_t i = 2; i < shape.size(); ++i) {
+    const auto v = tir::as_int(shape[i]);
+    if (!v || *v < 1) n.unsupported("QLinearConv needs a weight of known shape");
+    kernel.push_back(*v);
+  }
+  Window w = window(n, kernel, true);
+  auto a = make<ConvAttrs>();
+  a.mut()->strides = list(w.strides), a.mut()->padding = list(w.pads), a.mut()->dilation = list(w.dilations),
+  a.mut()->groups = n.attr_int("group", 1);
+  const int64_t rank = int64_t(spatial) + 2;
+  Expr y =
+      n.op(fmt::format("nn.conv{}d", spatial), {shifted(n, 0, 2, rank, -1), shifted(n, 3, 5, rank, 0)}, a);
+  y = with_bias(n, y, 8);
+  // Scales per output channel.
+  auto channels = [&](const Expr& v) {
+    auto s = graph::known_shape(v);
+    if (!s || s->size() > 1) n.unsupported("QLinearConv with these scales is not supported");
+    if (s->empty() || tir::is_one((*s)[0])) return n.reshape(v, {});
+    Array<PrimExpr> out{PrimExpr(1), (*s)[0]};
+    for (size_t i = 0; i < spatial; ++i) out.push_back(PrimExpr(1));
+    return n.reshape(v, out);
+  };
+  const DataType to = n.dtype(7);
+  if (!to.is_integer()) n.unsupported("quantisation to this type is not supported");
+  Expr scale = n.op("divide", {n.op("multiply", {channels(n.in(1)), channels(n.in(4))}), channels(n.in(6))});
+  Expr q = n.op("round", {n.op("multiply", {n.cast(y, f32), scale})});
+  q = n.op("add", {q, n.cast(channels(n.in(7)), f32)});
+  const double lo = to.is_int() ? -std::ldexp(1.0, to.bits - 1) : 0,
+               hi = std::ldexp(1.0, to.bits - (to.is_int() ? 1 : 0)) - 1;
+  return {n.cast(n.op("clip", {q}, attrs<ClipAttrs>(lo, hi)), to)};
+}
+const R g6("QLinearConv", {10}, qlinear_conv);
+
 const R g4("MatMulInteger", {10}, matmul_integer), g5("ConvInteger", {10}, conv_integer);
 
 Values dropout(N& n) {
   if (n.opset < 7 && n.attr_int("is_test", 0) == 0)
-    n.unsupported("Dropout in training mode is not supported", "export the model in inference mode (model.eval())");
+    n.unsupported("Dropout in training mode is not supported",
+                  "export the model in inference mode (model.eval())");
   if (n.has(2)) {
     SmallRef training = n.small(2);
     if (!training || training->items.size() != 1 || !tir::is_zero(training->items[0]))

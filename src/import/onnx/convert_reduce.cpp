@@ -54,15 +54,22 @@ Values reduce(N& n) {
       if (!gone[i] || keep) rest.push_back(gone[i] ? PrimExpr(1) : (*s)[i]);
     }
     if (none) {
-      double v = kind == "ReduceProd" ? 1 : kind == "ReduceLogSum" || kind == "ReduceLogSumExp" ? -INFINITY : kind == "ReduceMean" ? NAN : 0;
+      double v = kind == "ReduceProd"                                  ? 1
+                 : kind == "ReduceLogSum" || kind == "ReduceLogSumExp" ? -INFINITY
+                 : kind == "ReduceMean"                                ? NAN
+                                                                       : 0;
       if (kind == "ReduceMax" || kind == "ReduceMin") {
         const bool max = kind == "ReduceMax";
-        const double high = t.is_bool() ? 1 : t.is_float() ? INFINITY : std::ldexp(1.0, t.bits - (t.is_int() ? 1 : 0));
+        const double high = t.is_bool()    ? 1
+                            : t.is_float() ? INFINITY
+                                           : std::ldexp(1.0, t.bits - (t.is_int() ? 1 : 0));
         const double low = t.is_int() ? -high : t.is_float() ? -INFINITY : 0;
         v = max ? low : t.is_integer() && t.bits < 64 ? high - 1 : high;
-        if (t.is_integer() && t.bits == 64) n.unsupported(fmt::format("{} of nothing is not supported for this type", kind));
+        if (t.is_integer() && t.bits == 64)
+          n.unsupported(fmt::format("{} of nothing is not supported for this type", kind));
       }
-      if (!t.is_float() && !std::isfinite(v)) n.unsupported(fmt::format("{} of nothing is not supported for this type", kind));
+      if (!t.is_float() && !std::isfinite(v))
+        n.unsupported(fmt::format("{} of nothing is not supported for this type", kind));
       return {n.op("full", {graph::shape_expr(rest), n.scalar(v, t)}, make_attrs<DTypeAttrs>(t))};
     }
   }

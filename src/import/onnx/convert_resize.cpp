@@ -83,13 +83,15 @@ Values emit(N& n, Plan p) {
     for (const PrimExpr& d : trailing) inner.push_back(d);
     x = n.reshape(x, inner);
   }
-  // Corners are aligned by the exact scaled extent, which need not be whole: x / s with s = (in s - 1) / (in - 1).
+  // Corners are aligned by the exact scaled extent, which need not be whole: x / s with s = (in s - 1) / (in
+  // - 1).
   if (p.coordinates == "align_corners" && !p.scales.empty()) {
     bool whole = true;
     for (int64_t i = first; i < rank; ++i) {
       const auto in = tir::as_int(shape[size_t(i)]);
       const double extent = in ? double(*in) * scale[size_t(i)] : 1;
-      whole &= !resized[size_t(i)] || (in && std::abs(extent - std::round(extent)) < 1e-6) || !in || *in < 2 || extent <= 1;
+      whole &= !resized[size_t(i)] || (in && std::abs(extent - std::round(extent)) < 1e-6) || !in ||
+               *in < 2 || extent <= 1;
     }
     if (!whole) {
       p.coordinates = "asymmetric";

@@ -14,24 +14,30 @@ using R = RegisterConverter;
 using Shape = Array<PrimExpr>;
 
 template <class A, class... Args>
-ObjectRef attrs(Args&&... args) { return make_attrs<A>(std::forward<Args>(args)...); }
+ObjectRef attrs(Args&&... args) {
+  return make_attrs<A>(std::forward<Args>(args)...);
+}
 
 Expr slice(N& n, const Expr& x, int64_t axis, const PrimExpr& begin, const PrimExpr& end) {
-  return n.op("strided_slice", {x}, attrs<StridedSliceAttrs>(Array<int64_t>{axis}, Shape{begin}, Shape{end}, Array<int64_t>{1}));
+  return n.op("strided_slice", {x},
+              attrs<StridedSliceAttrs>(Array<int64_t>{axis}, Shape{begin}, Shape{end}, Array<int64_t>{1}));
 }
 Expr concat(N& n, Array<Expr> parts, int64_t axis) {
   return parts.size() == 1 ? parts[0] : n.op("concat", {n.emit(tuple(parts))}, attrs<AxisAttrs>(axis));
 }
 Shape shape_of(N& n, const Expr& e) {
   auto s = graph::known_shape(e);
-  if (!s) n.unsupported(fmt::format("{} of a tensor whose shape is not known at import is not supported", n.op_type()));
+  if (!s)
+    n.unsupported(
+        fmt::format("{} of a tensor whose shape is not known at import is not supported", n.op_type()));
   return *s;
 }
 
 // ---------------------------------------------------------------- attention
 Values attention(N& n) {
   const int64_t rank = n.rank(0);
-  if (rank != 3 && rank != 4) n.malformed(fmt::format("Attention takes tensors of rank 3 or 4, not {}", rank));
+  if (rank != 3 && rank != 4)
+    n.malformed(fmt::format("Attention takes tensors of rank 3 or 4, not {}", rank));
   if (n.has(6)) n.unsupported("Attention with lengths of padded keys is not supported");
   Expr q = n.in(0), k = n.in(1), v = n.in(2);
   const DataType t = n.dtype(0);
@@ -52,7 +58,8 @@ Values attention(N& n) {
   Expr present_k = k, present_v = v;
   Shape sq = shape_of(n, q), sk = shape_of(n, k), sv = shape_of(n, v);
   const auto qh = tir::as_int(sq[1]), kh = tir::as_int(sk[1]);
-  if (!qh || !kh || *kh < 1 || *qh % *kh != 0) n.malformed("the query heads of Attention are no multiple of the key heads");
+  if (!qh || !kh || *kh < 1 || *qh % *kh != 0)
+    n.malformed("the query heads of Attention are no multiple of the key heads");
   if (*qh != *kh) {
     k = n.op("repeat", {k}, attrs<RepeatAttrs>(*qh / *kh, int64_t(1)));
     v = n.op("repeat", {v}, attrs<RepeatAttrs>(*qh / *kh, int64_t(1)));
@@ -65,7 +72,9 @@ Values attention(N& n) {
   const int64_t mode = n.attr_int("qk_matmul_output_mode", 0);
   // Scores are made in 32 bits when the data is narrower.
   const DataType wide = t.bits < 32 ? f32 : t;
-  Expr scores = n.op("multiply", {n.op("matmul", {n.cast(q, wide), n.transpose(n.cast(k, wide), {0, 1, 3, 2})}), n.scalar(scale, wide)});
+  Expr scores = n.op(
+      "multiply",
+      {n.op("matmul", {n.cast(q, wide), n.transpose(n.cast(k, wide), {0, 1, 3, 2})}), n.scalar(scale, wide)});
   const Expr raw = scores;
   Expr bias;
   if (n.has(3)) {
@@ -77,8 +86,11 @@ Values attention(N& n) {
     if (have && want && *have < *want && *have != 1) {
       Array<int64_t> widths;
       for (size_t i = 0; i < 2 * sm.size(); ++i) widths.push_back(i + 1 == 2 * sm.size() ? *want - *have : 0);
-      if (truth) bias = n.cast(n.op("pad", {n.cast(bias, i32)}, attrs<PadAttrs>(widths, std::string("constant"), 0.0)), boolean);
-      else bias = n.op("pad", {bias}, attrs<PadAttrs>(widths, std::string("constant"), -INFINITY));
+      if (truth)
+        bias = n.cast(n.op("pad", {n.cast(bias, i32)}, attrs<PadAttrs>(widths, std::string("constant"), 0.0)),
+                      boolean);
+      else
+        bias = n.op("pad", {bias}, attrs<PadAttrs>(widths, std::string("constant"), -INFINITY));
     }
     if (truth) bias = n.op("where", {bias, n.scalar(0, wide), n.scalar(-INFINITY, wide)});
     bias = n.cast(bias, wide);
@@ -94,13 +106,16 @@ Values attention(N& n) {
       past = *p;
     }
     if (*lq > (1 << 15) || *lk > (1 << 15)) n.unsupported("causal Attention of this length is not supported");
-    Expr ones = n.op("full", {graph::shape_expr({PrimExpr(*lq), PrimExpr(*lk)}), n.scalar(1, wide)}, attrs<DTypeAttrs>(wide));
+    Expr ones = n.op("full", {graph::shape_expr({PrimExpr(*lq), PrimExpr(*lk)}), n.scalar(1, wide)},
+                     attrs<DTypeAttrs>(wide));
     Expr lower = n.op("tril", {ones}, attrs<DiagonalAttrs>(past));
-    Expr mask = n.op("where", {n.op("greater", {lower, n.scalar(0, wide)}), n.scalar(0, wide), n.scalar(-INFINITY, wide)});
+    Expr mask = n.op(
+        "where", {n.op("greater", {lower, n.scalar(0, wide)}), n.scalar(0, wide), n.scalar(-INFINITY, wide)});
     bias = bias ? n.op("add", {bias, mask}) : mask;
   }
-  if (cap != 0 && n.since < 24) n.unsupported("Attention with softcap before version 24 is not supported");
-  Expr capped = cap != 0 ? n.op("multiply", {n.op("tanh", {n.op("divide", {scores, n.scalar(cap, wide)})}), n.scalar(cap, wide)}) : scores;
+  Expr capped = cap != 0 ? n.op("multiply", {n.op("tanh", {n.op("divide", {scores, n.scalar(cap, wide)})}),
+                                             n.scalar(cap, wide)})
+                         : scores;
   Expr masked = bias ? n.op("add", {capped, bias}) : capped;
   Expr weights = n.op("nn.softmax", {masked}, attrs<AxisAttrs>(int64_t(-1)));
   Expr y = n.cast(n.op("matmul", {weights, n.cast(v, wide)}), t);
@@ -111,8 +126,8 @@ Values attention(N& n) {
   Values out{y, present_k, present_v};
   if (n.wants_output(3)) {
     if (mode < 0 || mode > 3) n.malformed("'qk_matmul_output_mode' of Attention must be 0 to 3");
-    // Asked for after the softcap, the scores carry the mask only where there is one.
-    out.push_back(n.cast(mode == 0 ? raw : mode == 3 ? weights : masked, t));
+    const Expr kinds[] = {raw, masked, capped, weights};
+    out.push_back(n.cast(kinds[mode], t));
   }
   return out;
 }
@@ -121,7 +136,8 @@ const R a1("Attention", {23, 24}, attention, "without key padding lengths");
 Values rotary(N& n) {
   const int64_t rank = n.rank(0);
   Expr x = n.in(0), cos = n.in(1), sin = n.in(2);
-  if (rank != 3 && rank != 4) n.malformed(fmt::format("RotaryEmbedding takes tensors of rank 3 or 4, not {}", rank));
+  if (rank != 3 && rank != 4)
+    n.malformed(fmt::format("RotaryEmbedding takes tensors of rank 3 or 4, not {}", rank));
   Shape s = shape_of(n, x);
   // Inside: (batch, length, heads, size).
   Expr y;
@@ -130,14 +146,16 @@ Values rotary(N& n) {
   } else {
     const int64_t heads = n.need_int("num_heads");
     const auto width = tir::as_int(s[2]);
-    if (heads < 1 || !width || *width % heads != 0) n.malformed("the heads of RotaryEmbedding do not divide the last axis");
+    if (heads < 1 || !width || *width % heads != 0)
+      n.malformed("the heads of RotaryEmbedding do not divide the last axis");
     y = n.reshape(x, {s[0], s[1], PrimExpr(heads), PrimExpr(*width / heads)});
   }
   Shape in = shape_of(n, y);
   const auto size = tir::as_int(in[3]);
   if (!size) n.unsupported("RotaryEmbedding needs a known head size");
   const int64_t given = n.attr_int("rotary_embedding_dim", 0), dim = given == 0 ? *size : given;
-  if (dim < 2 || dim % 2 != 0 || dim > *size) n.malformed(fmt::format("RotaryEmbedding cannot turn {} of {} elements", dim, *size));
+  if (dim < 2 || dim % 2 != 0 || dim > *size)
+    n.malformed(fmt::format("RotaryEmbedding cannot turn {} of {} elements", dim, *size));
   if (n.has(3)) {
     cos = n.op("take", {cos, n.in(3)}, attrs<AxisAttrs>(int64_t(0)));
     sin = n.op("take", {sin, n.in(3)}, attrs<AxisAttrs>(int64_t(0)));
@@ -149,7 +167,10 @@ Values rotary(N& n) {
   const bool interleaved = n.attr_int("interleaved", 0) != 0;
   Expr a, b;
   if (interleaved) {
-    auto every = [&](int64_t first) { return n.op("strided_slice", {turned}, attrs<StridedSliceAttrs>(Array<int64_t>{3}, Shape{first}, Shape{dim}, Array<int64_t>{2})); };
+    auto every = [&](int64_t first) {
+      return n.op("strided_slice", {turned},
+                  attrs<StridedSliceAttrs>(Array<int64_t>{3}, Shape{first}, Shape{dim}, Array<int64_t>{2}));
+    };
     a = every(0), b = every(1);
   } else {
     a = slice(n, turned, 3, 0, half), b = slice(n, turned, 3, half, dim);
@@ -169,19 +190,27 @@ Values rotary(N& n) {
 const R a2("RotaryEmbedding", {23}, rotary);
 
 // ---------------------------------------------------------------- recurrent layers
-constexpr int64_t kMaxSteps = 512;   // every step becomes a handful of calls
+constexpr int64_t kMaxSteps = 512;  // every step becomes a handful of calls
 
-struct Activation { std::string name; double alpha, beta; };
+struct Activation {
+  std::string name;
+  double alpha, beta;
+};
 
 Expr activate(N& n, const Activation& a, const Expr& x) {
   const DataType t = graph::as_tensor(x)->dtype;
   if (a.name == "Sigmoid") return n.op("sigmoid", {x});
   if (a.name == "Tanh") return n.op("tanh", {x});
   if (a.name == "Relu") return n.op("nn.relu", {x});
-  if (a.name == "Affine") return n.op("add", {n.op("multiply", {x, n.scalar(a.alpha, t)}), n.scalar(a.beta, t)});
-  if (a.name == "LeakyRelu") return n.op("nn.leaky_relu", {x}, attrs<AlphaAttrs>(std::isnan(a.alpha) ? 0.01 : a.alpha));
+  if (a.name == "Affine")
+    return n.op("add", {n.op("multiply", {x, n.scalar(a.alpha, t)}), n.scalar(a.beta, t)});
+  if (a.name == "LeakyRelu")
+    return n.op("nn.leaky_relu", {x}, attrs<AlphaAttrs>(std::isnan(a.alpha) ? 0.01 : a.alpha));
   if (a.name == "Elu") return n.op("nn.elu", {x}, attrs<AlphaAttrs>(std::isnan(a.alpha) ? 1.0 : a.alpha));
-  if (a.name == "HardSigmoid") return n.op("nn.hard_sigmoid", {x}, attrs<HardSigmoidAttrs>(std::isnan(a.alpha) ? 0.2 : a.alpha, std::isnan(a.beta) ? 0.5 : a.beta));
+  if (a.name == "HardSigmoid")
+    return n.op(
+        "nn.hard_sigmoid", {x},
+        attrs<HardSigmoidAttrs>(std::isnan(a.alpha) ? 0.2 : a.alpha, std::isnan(a.beta) ? 0.5 : a.beta));
   if (a.name == "Softsign") return n.op("nn.softsign", {x});
   if (a.name == "Softplus") return n.op("nn.softplus", {x});
   n.unsupported(fmt::format("the activation {} of {} is not supported", in_quotes(a.name), n.op_type()));
@@ -192,21 +221,29 @@ Values recurrent(N& n) {
   const int64_t gates = kind == "LSTM" ? 4 : kind == "GRU" ? 3 : 1;
   if (n.rank(0) != 3) n.malformed(fmt::format("{} takes a tensor of rank 3", kind));
   if (n.has(4)) n.unsupported(fmt::format("{} with lengths per sequence is not supported", kind));
-  if (kind == "LSTM" && n.attr_int("input_forget", 0) != 0) n.unsupported("LSTM with coupled input and forget gates is not supported");
+  if (kind == "LSTM" && n.attr_int("input_forget", 0) != 0)
+    n.unsupported("LSTM with coupled input and forget gates is not supported");
   const bool batch_first = n.attr_int("layout", 0) != 0;
   Expr x = batch_first ? n.transpose(n.in(0), {1, 0, 2}) : n.in(0);
   const DataType t = n.dtype(0);
   Shape sx = shape_of(n, x), sw = shape_of(n, n.in(1)), sr = shape_of(n, n.in(2));
   const auto steps = tir::as_int(sx[0]);
-  if (!steps) n.unsupported(fmt::format("{} over an unknown number of steps is not supported", kind), "give the sequence dimension a value with --dim");
-  if (*steps < 1 || *steps > kMaxSteps) n.unsupported(fmt::format("{} over {} steps is not supported; at most {} are", kind, *steps, kMaxSteps));
+  if (!steps)
+    n.unsupported(fmt::format("{} over an unknown number of steps is not supported", kind),
+                  "give the sequence dimension a value with --dim");
+  if (*steps < 1 || *steps > kMaxSteps)
+    n.unsupported(fmt::format("{} over {} steps is not supported; at most {} are", kind, *steps, kMaxSteps));
   const PrimExpr batch = sx[1];
   const std::string direction = n.attr_string("direction", "forward");
-  if (direction != "forward" && direction != "reverse" && direction != "bidirectional") n.malformed(fmt::format("the direction {} of {} is not known", in_quotes(direction), kind));
+  if (direction != "forward" && direction != "reverse" && direction != "bidirectional")
+    n.malformed(fmt::format("the direction {} of {} is not known", in_quotes(direction), kind));
   const int64_t directions = direction == "bidirectional" ? 2 : 1;
-  if (sw.size() != 3 || sr.size() != 3 || !tir::is_const_int(sw[0], directions) || !tir::is_const_int(sr[0], directions)) n.malformed(fmt::format("the weights of {} do not fit its direction", kind));
+  if (sw.size() != 3 || sr.size() != 3 || !tir::is_const_int(sw[0], directions) ||
+      !tir::is_const_int(sr[0], directions))
+    n.malformed(fmt::format("the weights of {} do not fit its direction", kind));
   const auto hidden = tir::as_int(sr[2]);
-  if (!hidden || !tir::is_const_int(sr[1], *hidden * gates)) n.malformed(fmt::format("the weights of {} do not fit its gates", kind));
+  if (!hidden || !tir::is_const_int(sr[1], *hidden * gates))
+    n.malformed(fmt::format("the weights of {} do not fit its gates", kind));
   const int64_t h = *hidden;
   const int64_t per = kind == "LSTM" ? 3 : kind == "GRU" ? 2 : 1;
   // Activations of all directions in order; parameters are given to those that take them, in order.
@@ -215,13 +252,16 @@ Values recurrent(N& n) {
     const auto alphas = n.attr_floats("activation_alpha"), betas = n.attr_floats("activation_beta");
     size_t ia = 0, ib = 0;
     for (const auto& s : a->strings()) {
-      static const std::set<std::string> takes_alpha{"Affine", "LeakyRelu", "ThresholdedRelu", "ScaledTanh", "HardSigmoid", "Elu"}, takes_beta{"Affine", "ScaledTanh", "HardSigmoid"};
+      static const std::set<std::string> takes_alpha{"Affine",     "LeakyRelu",   "ThresholdedRelu",
+                                                     "ScaledTanh", "HardSigmoid", "Elu"},
+          takes_beta{"Affine", "ScaledTanh", "HardSigmoid"};
       Activation f{s, NAN, NAN};
       if (takes_alpha.count(s) && ia < alphas.size()) f.alpha = alphas[ia++];
       if (takes_beta.count(s) && ib < betas.size()) f.beta = betas[ib++];
       acts.push_back(f);
     }
-    if (int64_t(acts.size()) != per * directions) n.malformed(fmt::format("{} needs {} activations, {} are given", kind, per * directions, acts.size()));
+    if (int64_t(acts.size()) != per * directions)
+      n.malformed(fmt::format("{} needs {} activations, {} are given", kind, per * directions, acts.size()));
   } else {
     for (int64_t d = 0; d < directions; ++d) {
       if (kind != "RNN") acts.push_back({"Sigmoid", 0, 0});
@@ -241,12 +281,13 @@ Values recurrent(N& n) {
     return n.reshape(e, rest);
   };
   auto state = [&](size_t i, int64_t d) {
-    if (!n.has(i)) return n.op("full", {graph::shape_expr({batch, PrimExpr(h)}), n.scalar(0, t)}, attrs<DTypeAttrs>(t));
+    if (!n.has(i))
+      return n.op("full", {graph::shape_expr({batch, PrimExpr(h)}), n.scalar(0, t)}, attrs<DTypeAttrs>(t));
     Expr s = batch_first ? n.transpose(n.in(i), {1, 0, 2}) : n.in(i);
     if (directions > 1) s = slice(n, s, 0, d, d + 1);
     return n.reshape(s, {batch, PrimExpr(h)});
   };
-  Array<Expr> all_y, all_h, all_c;   // per direction
+  Array<Expr> all_y, all_h, all_c;  // per direction
   for (int64_t d = 0; d < directions; ++d) {
     Expr w = part(1, d), r = part(2, d), wb, rb;
     if (n.has(3)) {
@@ -269,13 +310,17 @@ Values recurrent(N& n) {
     for (int64_t step = 0; step < *steps; ++step) {
       const int64_t at = backward ? *steps - 1 - step : step;
       Expr g = n.reshape(slice(n, xw, 0, at, at + 1), {batch, PrimExpr(gates * h)});
-      auto gate = [&](const Expr& e, int64_t i) { return gates == 1 ? e : slice(n, e, 1, i * h, (i + 1) * h); };
+      auto gate = [&](const Expr& e, int64_t i) {
+        return gates == 1 ? e : slice(n, e, 1, i * h, (i + 1) * h);
+      };
       auto bias = [&](int64_t i) { return slice(n, rb, 0, i * h, (i + 1) * h); };
       if (kind == "RNN") {
         hidden_state = activate(n, f[0], limited(n.op("add", {g, n.op("nn.dense", {hidden_state, r})})));
       } else if (kind == "LSTM") {
-        Expr sum = n.op("add", {g, n.op("nn.dense", {hidden_state, r})});   // gates i, o, f, c
-        auto peeped = [&](const Expr& e, int64_t i, const Expr& c) { return peep ? n.op("add", {e, n.op("multiply", {slice(n, peep, 0, i * h, (i + 1) * h), c})}) : e; };
+        Expr sum = n.op("add", {g, n.op("nn.dense", {hidden_state, r})});  // gates i, o, f, c
+        auto peeped = [&](const Expr& e, int64_t i, const Expr& c) {
+          return peep ? n.op("add", {e, n.op("multiply", {slice(n, peep, 0, i * h, (i + 1) * h), c})}) : e;
+        };
         Expr i = activate(n, f[0], limited(peeped(gate(sum, 0), 0, cell)));
         Expr forget = activate(n, f[0], limited(peeped(gate(sum, 2), 2, cell)));
         Expr fresh = activate(n, f[1], limited(gate(sum, 3)));
@@ -301,7 +346,8 @@ Values recurrent(N& n) {
         Expr keep = n.op("subtract", {n.scalar(1, t), z});
         hidden_state = n.op("add", {n.op("multiply", {keep, fresh}), n.op("multiply", {z, hidden_state})});
       }
-      if (n.wants_output(0)) ys.push_back(n.reshape(hidden_state, {PrimExpr(1), PrimExpr(1), batch, PrimExpr(h)}));
+      if (n.wants_output(0))
+        ys.push_back(n.reshape(hidden_state, {PrimExpr(1), PrimExpr(1), batch, PrimExpr(h)}));
     }
     if (n.wants_output(0)) {
       Array<Expr> ordered;
@@ -313,7 +359,7 @@ Values recurrent(N& n) {
   }
   Values out(3);
   if (n.wants_output(0)) {
-    Expr y = concat(n, all_y, 1);   // (steps, directions, batch, hidden)
+    Expr y = concat(n, all_y, 1);  // (steps, directions, batch, hidden)
     out[0] = batch_first ? n.transpose(y, {2, 0, 1, 3}) : y;
   }
   auto final_state = [&](const Array<Expr>& parts) {
@@ -324,7 +370,8 @@ Values recurrent(N& n) {
   if (n.wants_output(2) && kind == "LSTM") out[2] = final_state(all_c);
   return out;
 }
-const R l1("LSTM", {1, 7, 14, 22}, recurrent, "unrolled; known number of steps"), l2("GRU", {1, 3, 7, 14, 22}, recurrent, "unrolled; known number of steps"),
+const R l1("LSTM", {1, 7, 14, 22}, recurrent, "unrolled; known number of steps"),
+    l2("GRU", {1, 3, 7, 14, 22}, recurrent, "unrolled; known number of steps"),
     l3("RNN", {1, 7, 14, 22}, recurrent, "unrolled; known number of steps");
 
 }  // namespace
