@@ -54,11 +54,9 @@ BlockRV factor(Schedule& s, BlockRV r, const Target& target) {
   const int64_t lanes = partial_lanes(size, lanes_for(*f, target));
   if (lanes < 2) return out;
   attempt(s, [&](Schedule& t) {
-    if (joined.size() == 1 && (size == kUnknown || size % lanes)) t.pad_iteration(r, joined[0], lanes);
-    std::vector<LoopRV> loops = t.get_loops(r), part;
-    for (int i : joined) part.push_back(loops[size_t(i)]);
-    LoopRV k = t.fuse(part);
-    out = t.rfactor(t.split(k, {-1, lanes})[1], -1);
+    if (joined.size() > 1) t.fuse_iterators(r, joined[0], int(joined.size()));
+    if (size == kUnknown || size % lanes) t.pad_iteration(r, joined[0], lanes);
+    out = t.rfactor(t.split(t.get_loops(r)[size_t(joined[0])], {-1, lanes})[1], -1);
   });
   return out;
 }
@@ -138,9 +136,12 @@ bool row_cluster(Schedule& s, BlockRV last, const Target& target, std::vector<in
     if (cluster.count(b.id)) members.push_back(b);
   // Sums along memory first get their lanes.
   bool memory = false;
+  int64_t work = 0;
   std::vector<BlockRV> all;
   for (BlockRV b : members) {
     auto g = facts_of(t, b);
+    const int64_t instances = g ? g->instances(false) : kUnknown;
+    work = work == kUnknown || instances == kUnknown ? kUnknown : work + instances;
     if (g && g->is_reduction() && along_memory(*g)) {
       memory = true;
       BlockRV part = factor(t, b, target);
@@ -222,8 +223,7 @@ bool row_cluster(Schedule& s, BlockRV last, const Target& target, std::vector<in
         done.push_back(b.id);
       }
   if (around.id >= 0) {
-    const int64_t work = f->instances(false);
-    if (count != 1 && (work == kUnknown || work * 8 > 16384 || f->is_reduction()))
+    if (count != 1 && (work == kUnknown || work * 4 > 16384))
       attempt(t, [&](Schedule& x) { x.parallel(around); });
   }
   s = t;

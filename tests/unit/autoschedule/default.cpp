@@ -6,6 +6,7 @@
 #include <chrono>
 
 #include "../schedule/programs.h"
+#include "ir/text.h"
 
 namespace tenon::testing {
 namespace {
@@ -151,17 +152,61 @@ TEST(DefaultSchedule, ComputesTheSame) {
       std::vector<NDArray> got;
       const std::string trace = Trace::from_json(f->attrs.at("tenon.trace").as<std::string>()).to_script();
       try {
-        got = run(f, p.sizes);
+        got = run(reversed(f), p.sizes);
       } catch (const Error& e) {
         FAIL() << p.name << " " << t->vector_bits << "\n" << e.what() << "\n" << trace;
       }
       ASSERT_TRUE(same(expected, got)) << p.name << " " << t->vector_bits << "\n" << trace;
+      ASSERT_EQ(problems_of(f), "") << p.name << " " << t->vector_bits << "\n" << trace;
       // The trace makes the identical program.
       Schedule again =
           Schedule::replay(p.function, Trace::from_json(f->attrs.at("tenon.trace").as<std::string>()));
       ASSERT_TRUE(structural_equal(again.function()->body, f->body)) << p.name;
     }
   }
+}
+
+TEST(DefaultSchedule, HasParallelLoopsAndVectors) {
+  for (const Program& p :
+       {conv(64, 28, 28, 64, 3, 1, 1), matmul(128, 256, 64), depthwise(32, 28, 28), softmax(128, 1000),
+        layer_norm(64, 768), pool(32, 56, 56), elementwise(64, 784), pointwise(64, 14, 14, 96, true),
+        dense(64, 100, 512), row_sum(100, 500), softmax_channels(64, 784), global_mean(256, 7, 7)}) {
+    for (const Target& t : {target_of(512, 32), target_of(256, 16)}) {
+      tir::PrimFunc f = default_schedule(p.function, t);
+      EXPECT_GE(count_loops(f, tir::ForKind::parallel), 1) << p.name << "\n" << print(f);
+      if (p.name != "global_mean") {
+        EXPECT_GE(count_loops(f, tir::ForKind::vectorized), 1) << p.name << "\n" << print(f);
+      }
+    }
+  }
+}
+
+TEST(DefaultSchedule, AccumulatorsArePrivateAndUnguarded) {
+  tir::PrimFunc f = default_schedule(conv(16, 14, 14, 24, 3, 1, 1).function, target_of(512, 32));
+  bool found = false;
+  post_order(f, [&](const ObjectRef& n) {
+    const auto* r = n.as<tir::BlockRealize>();
+    if (!r || r->block->name != "conv") return;
+    found = true;
+    EXPECT_EQ(r->block->writes[0]->buffer->scope, "local");
+    EXPECT_TRUE(tir::is_const_int(r->predicate, 1));
+  });
+  EXPECT_TRUE(found);
+}
+
+TEST(DefaultSchedule, IsQuick) {
+  const auto start = std::chrono::steady_clock::now();
+  int kernels = 0;
+  for (int i = 0; i < 4; ++i)
+    for (const Program& p :
+         {conv(32, 56, 56, 64, 3, 1, 1), depthwise(96, 56, 56), pointwise(160, 7, 7, 960, true),
+          dense(1, 1000, 1280), global_mean(1280, 7, 7)}) {
+      default_schedule(p.function, target_of(512, 32));
+      ++kernels;
+    }
+  const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  RecordProperty("milliseconds_per_kernel", int(seconds * 1000 / kernels));
+  EXPECT_LT(seconds / kernels, 0.5);  // generous: a loaded machine, sanitizers
 }
 
 }  // namespace

@@ -8,6 +8,8 @@
 
 #include "interpret/interpret.h"
 #include "ir/structural.h"
+#include "ir/verify.h"
+#include "ir/walk.h"
 #include "schedule/schedule.h"
 #include "te/te.h"
 
@@ -163,6 +165,30 @@ inline Program depthwise(int64_t c, int64_t h, int64_t w) {
       },
       "clip");
   return {"depthwise", te::create_prim_func({a, k, o}), {}};
+}
+
+inline std::string problems_of(const tir::PrimFunc& f) {
+  DiagnosticList problems;
+  verify_prim_func("main", f, problems);
+  std::string out;
+  for (const Diagnostic& d : problems.all()) out += render(d) + "\n";
+  return out;
+}
+/// Independent loops run backwards: what is parallel or vectorised may not depend on the order.
+inline tir::PrimFunc reversed(const tir::PrimFunc& f) {
+  return rewrite(f, [](const tir::For& l) -> tir::Stmt {
+    if (l.kind != tir::ForKind::parallel && l.kind != tir::ForKind::vectorized) return {};
+    tir::VarMap map{{l.loop_var.get(), l.min + l.min + l.extent - 1 - l.loop_var}};
+    return make<tir::For>(l.loop_var, l.min, l.extent, tir::ForKind::serial, tir::substitute(l.body, map),
+                          l.thread_tag, l.annotations);
+  });
+}
+inline int count_loops(const tir::PrimFunc& f, tir::ForKind kind) {
+  int n = 0;
+  post_order(f, [&](const ObjectRef& o) {
+    if (const auto* l = o.as<tir::For>()) n += l->kind == kind;
+  });
+  return n;
 }
 
 /// Runs f on seeded inputs; returns every buffer after the run. Sizes of symbolic dimensions are given by

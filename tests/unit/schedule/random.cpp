@@ -127,11 +127,12 @@ TEST(Random, SequencesKeepTheMeaning) {
     ++changed;
     std::vector<NDArray> got;
     try {
-      got = run(s.function(), p.sizes);
+      got = run(reversed(s.function()), p.sizes);
     } catch (const Error& e) {
       FAIL() << p.name << " seed " << seed << "\n" << e.what() << "\n" << s.trace().to_script();
     }
     ASSERT_TRUE(same(expected[which], got)) << p.name << " seed " << seed << "\n" << s.trace().to_script();
+    ASSERT_EQ(problems_of(s.function()), "") << p.name << " seed " << seed << "\n" << s.trace().to_script();
     Schedule again = Schedule::replay(p.function, Trace::from_json(s.trace().to_json()));
     ASSERT_TRUE(structural_equal(s.function(), again.function()))
         << p.name << " seed " << seed << "\n"
