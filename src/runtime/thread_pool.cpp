@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <new>
@@ -146,10 +147,18 @@ struct WorkerRuntime {
 }  // namespace
 
 int ThreadPool::available_cores() {
+  int cores = int(std::max(1u, std::thread::hardware_concurrency()));
   cpu_set_t set;
   CPU_ZERO(&set);
-  if (sched_getaffinity(0, sizeof set, &set) == 0) return std::max(1, CPU_COUNT(&set));
-  return std::max(1u, std::thread::hardware_concurrency());
+  if (sched_getaffinity(0, sizeof set, &set) == 0) cores = std::max(1, CPU_COUNT(&set));
+  // A container's quota ("200000 100000": two cores' worth); more threads than that are stopped in turn.
+  if (FILE* file = std::fopen("/sys/fs/cgroup/cpu.max", "re")) {
+    long long quota = 0, period = 0;
+    if (std::fscanf(file, "%lld %lld", &quota, &period) == 2 && quota > 0 && period > 0)
+      cores = int(std::clamp<long long>((quota + period - 1) / period, 1, cores));
+    std::fclose(file);
+  }
+  return cores;
 }
 
 ThreadPool::ThreadPool(int cores) : cores_(cores > 0 ? std::min(cores, 1024) : available_cores()) {}

@@ -60,7 +60,7 @@ class ThreadPool {
 
   static ThreadPool& process();  ///< the one pool; never destroyed
   int cores() const { return cores_; }
-  /// Cores this process may run on (affinity mask).
+  /// Cores this process may use: its affinity mask, and the quota of its container.
   static int available_cores();
 
   /// Runs body over [0, extent) on at most `threads` threads. `serial` is what bodies on the calling thread
