@@ -54,10 +54,11 @@ int c_user_run(const char* path) {
   for (int i = 0; i < 8; ++i) EXPECT(((float*)view.data)[i] == (float)i + 10.5f);
 
   /* Ownership of an output outlives the session. */
-  DLManagedTensorVersioned* taken;
+  DLManagedTensorVersioned *taken, *none;
   EXPECT(tenon_session_take_output(session, 0, &taken) == TENON_OK);
   EXPECT(taken->version.major == 1 && taken->dl_tensor.strides[0] == 4 && taken->dl_tensor.strides[1] == 1);
-  EXPECT(tenon_session_take_output(session, 0, &taken) == TENON_ERROR_USAGE);
+  EXPECT(tenon_session_take_output(session, 0, &none) == TENON_ERROR_USAGE && none == NULL);
+  taken->deleter(taken);
   EXPECT(tenon_session_run(session) == TENON_OK);
   EXPECT(tenon_session_take_output(session, 0, &taken) == TENON_OK);
 
