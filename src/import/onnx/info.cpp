@@ -33,11 +33,14 @@ OnnxValueInfo value_info(const proto::ValueInfoProto& v) {
     out.dtype = d.is_void() ? onnx_type_name(t.elem_type()) : to_string(d);
   }
   out.has_shape = t.has_shape();
-  for (const auto& d : t.shape().dim())
-    out.shape.push_back(d.value_case() == proto::TensorShapeProto::Dimension::kDimValue
-                            ? std::to_string(d.dim_value())
-                        : d.dim_param().empty() ? "?"
-                                                : text(d.dim_param()));
+  for (int i = 0; i < t.shape().dim_size(); ++i) {  // names as the importer gives them
+    const auto& d = t.shape().dim(i);
+    const bool number = d.value_case() == proto::TensorShapeProto::Dimension::kDimValue && d.dim_value() >= 0;
+    const bool named = !number && !d.dim_param().empty() && d.dim_param() != "?";
+    out.shape.push_back(number  ? std::to_string(d.dim_value())
+                        : named ? text(d.dim_param())
+                                : fmt::format("{}_d{}", out.name, i));
+  }
   return out;
 }
 
