@@ -67,7 +67,32 @@ std::string refusal(const ObjectRef& node) {
   return {};
 }
 
-bool is_kernel(const PrimFunc& f) { return f && f->attrs.contains("global_symbol"); }
+bool is_kernel(const PrimFunc& f) { return f && f->attrs.contains("global_symbol") && !f->attrs.contains("tenon.internal"); }
+
+/// A function that only kernels call (its parameters are data pointers and scalars) as a kernel of its module name.
+PrimFunc as_kernel(const std::string& name, const PrimFunc& f) {
+  const VarRef buffers = var("buffers", DataType::handle()), scalars = var("scalars", DataType::handle()), context = var("context", DataType::handle());
+  std::vector<std::pair<VarRef, PrimExpr>> bindings;
+  int64_t pointer = 0, number = 0;
+  for (const VarRef& p : f->params) {
+    const DataType t = p->dtype;
+    if (t.is_handle()) {
+      bindings.emplace_back(p, call(t, "tir.kernel_buffer", {buffers, PrimExpr(pointer++)}));
+      continue;
+    }
+    const PrimExpr bits = call(i64, "tir.kernel_scalar", {scalars, PrimExpr(number++)});
+    bindings.emplace_back(p, t == i64 ? bits : t.is_float() ? cast(t, call(f64, "tir.reinterpret", {bits})) : cast(t, bits));
+  }
+  Stmt body = f->body;
+  for (size_t k = bindings.size(); k-- > 0;) body = make<LetStmt>(bindings[k].first, bindings[k].second, body);
+  PrimFunc out = f;
+  PrimFuncNode* n = out.edit();
+  n->params = {buffers, scalars, context};
+  n->body = body;
+  n->attrs.set("global_symbol", Any(name));
+  n->attrs.set("tir.noalias", Any(false));  // its arguments come from one kernel's memory
+  return out;
+}
 
 void check(const std::string& name, const PrimFunc& f, DiagnosticList* problems) {
   const std::string where = fmt::format("kernel {}", name);
@@ -163,7 +188,8 @@ std::vector<Kernel> collect_kernels(const IRModule& module) {
   DiagnosticList problems;
   for (auto [name, object] : module.functions()) {
     PrimFunc f = object.cast<PrimFuncNode>();
-    if (!is_kernel(f)) continue;
+    if (f && f->attrs.contains("tenon.internal")) f = as_kernel(name, f);
+    else if (!is_kernel(f)) continue;
     const std::string symbol = f->attrs.at("global_symbol").as<std::string>();
     if (!symbols.insert(symbol).second) problems.add("T0801", fmt::format("two kernels have the symbol `{}`", symbol));
     const PrimFunc body = anonymous(f);
@@ -191,11 +217,19 @@ std::unordered_map<const Object*, int32_t> number_asserts(const PrimFunc& f) {
 }
 
 std::vector<const tir::Var*> used_vars(const Stmt& s) {
-  std::vector<const tir::Var*> out;
+  std::vector<const tir::Var*> seen;
+  std::set<const tir::Var*> defined;
   pre_order(s, [&](const ObjectRef& node) {
-    if (const auto* v = node.as<tir::Var>()) out.push_back(v);
+    if (const auto* v = node.as<tir::Var>()) seen.push_back(v);
+    else if (const auto* n = node.as<For>()) defined.insert(n->loop_var.get());
+    else if (const auto* n = node.as<LetStmt>()) defined.insert(n->var.get());
+    else if (const auto* n = node.as<Let>()) defined.insert(n->var.get());
+    else if (const auto* n = node.as<Allocate>()) defined.insert(n->buffer->data.get());
+    else if (const auto* n = node.as<AllocateConst>()) defined.insert(n->buffer->data.get());
     return true;
   });
+  std::vector<const tir::Var*> out;
+  for (const tir::Var* v : seen) if (!defined.count(v)) out.push_back(v);
   return out;
 }
 

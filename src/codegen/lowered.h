@@ -26,7 +26,7 @@ std::vector<std::string> kernel_symbols(const IRModule& module);
 /// Assertions in program order: node → k (the kernel returns 1 + k).
 std::unordered_map<const Object*, int32_t> number_asserts(const tir::PrimFunc& f);
 
-/// Variables and pointers that a statement uses, each once, in order of first use.
+/// Variables and pointers that a statement uses and does not define, each once, in order of first use.
 std::vector<const tir::Var*> used_vars(const tir::Stmt& s);
 
 /// Inclusive bounds of integer values; wide enough that no int64 arithmetic on them overflows.
