@@ -29,7 +29,8 @@ class Evaluator {
  public:
   explicit Evaluator(Target target) : target_(std::move(target)) {}
 
-  std::vector<NDArray> run(const IRModule& module, const std::string& function, const std::vector<NDArray>& args) {
+  std::vector<NDArray> run(const IRModule& module, const std::string& function,
+                           const std::vector<NDArray>& args) {
     ObjectRef f = module.find(function);
     if (auto p = f.cast<tir::PrimFuncNode>()) return run_program(module, p, args);
     CHECK(f.is<graph::Function>(), "no function to evaluate: " + function);
@@ -37,7 +38,8 @@ class Evaluator {
   }
 
  private:
-  std::vector<NDArray> run_program(const IRModule& module, const tir::PrimFunc& f, const std::vector<NDArray>& args) {
+  std::vector<NDArray> run_program(const IRModule& module, const tir::PrimFunc& f,
+                                   const std::vector<NDArray>& args) {
     if (auto small = interpreted(module, f, args)) return *small;
     // A graph function around the program: the VM makes the outputs and knows how to call it.
     Array<graph::VarRef> params;
@@ -64,7 +66,8 @@ class Evaluator {
     return execute(whole, args);
   }
 
-  std::optional<std::vector<NDArray>> interpreted(const IRModule& module, const tir::PrimFunc& f, const std::vector<NDArray>& args) {
+  std::optional<std::vector<NDArray>> interpreted(const IRModule& module, const tir::PrimFunc& f,
+                                                  const std::vector<NDArray>& args) {
     const WorkEstimate work = estimate_work(f->body);
     if (work.flop + work.bytes / 4 > kInterpretWork) return std::nullopt;
     std::vector<NDArray> all = args, outputs;
@@ -84,7 +87,8 @@ class Evaluator {
     return outputs;
   }
 
-  std::vector<NDArray> run_graph(const IRModule& module, const std::string& function, const std::vector<NDArray>& args) {
+  std::vector<NDArray> run_graph(const IRModule& module, const std::string& function,
+                                 const std::vector<NDArray>& args) {
     PassContext context;
     context.target = target_;
     IRModule m = infer_types(module, context);
@@ -104,7 +108,8 @@ class Evaluator {
     auto resolve = [&](const std::string& symbol) -> void* {
       for (auto [name, f] : m.functions()) {
         auto p = f.template cast<tir::PrimFuncNode>();
-        if (p && p->attrs.get_or("global_symbol", Any(name)).template as<std::string>() == symbol) return kernel(p);
+        if (p && p->attrs.get_or("global_symbol", Any(name)).template as<std::string>() == symbol)
+          return kernel(p);
       }
       return nullptr;
     };

@@ -7,6 +7,9 @@
 //   before   lv = R.multiply(x, s);  lv1 = R.nn.conv2d(lv, w)
 //   after    lv1 = R.nn.conv2d(x, w * s)
 //
+//   before   lv = R.add(x, b);  lv1 = R.add(lv, c)      after   lv1 = R.add(x, b + c)      (and products
+//   alike)
+//
 // For convolutions of any rank and groups, transposed ones (scales behind), nn.dense and matmul with a weight
 // of two axes; floating element types; values between that are used once. Needs: types. Keeps: values up to
 // the rounding of the new weights, which are computed in double.
@@ -105,6 +108,8 @@ class FoldScaleAxis : public BodyRewriter {
     const Op* op = op_of(value);
     if (!op) return value;
     const Call& call = *value.as<Call>();
+    if (op->name == "multiply" || op->name == "add")
+      if (Expr e = merge(op->name, call, value, var)) return e;
     if (op->name == "multiply") {
       if (Expr e = behind(call.args[0], call.args[1], false, value, var)) return e;
       if (Expr e = behind(call.args[1], call.args[0], false, value, var)) return e;
@@ -121,6 +126,68 @@ class FoldScaleAxis : public BodyRewriter {
     const auto* v = e.as<Var>();
     auto it = v ? uses_.find(v) : uses_.end();
     return it != uses_.end() && it->second == 1;
+  }
+
+  /// (x ∘ a) ∘ b is x ∘ (a ∘ b), and (x * a + t) * b is x * (a * b) + t * b, for constants along one axis.
+  Expr merge(const std::string& name, const Call& call, const Expr& value, const VarRef& var) {
+    const bool right = call.args[1].is<Constant>();
+    const Expr &y = call.args[right ? 0 : 1], &b = call.args[right ? 1 : 0];
+    const auto *type = as_tensor(y), *result = as_tensor(var);
+    if (!b.is<Constant>() || !type || !result || !type->dtype.is_float() || type->ndim != result->ndim ||
+        !once(y))
+      return {};
+    auto operand = [&](const Expr& e, std::string_view op) -> std::pair<Expr, Expr> {
+      const Call* inner = definition_call(e, op);
+      if (!inner) return {};
+      const bool second = inner->args[1].is<Constant>();
+      const Expr &x = inner->args[second ? 0 : 1], &c = inner->args[second ? 1 : 0];
+      const auto* t = as_tensor(x);
+      if (!c.is<Constant>() || x.is<Constant>() || !t || t->ndim != type->ndim) return {};
+      return {x, c};
+    };
+    if (auto [x, a] = operand(y, name); x) {
+      NDArray both = combined(name, a, b, type->ndim);
+      if (!both) return {};
+      Expr out = tenon::graph::call(call.op, {x, constant(both)});
+      out.mut()->origin = value->origin;
+      return out;
+    }
+    if (name != "multiply") return {};
+    auto [sum, t] = operand(y, "add");
+    if (!sum || !once(sum)) return {};
+    auto [x, a] = operand(sum, "multiply");
+    if (!x) return {};
+    NDArray scale = combined("multiply", a, b, type->ndim), shift = combined("multiply", t, b, type->ndim);
+    if (!scale || !shift) return {};
+    Expr product = tenon::graph::call(call.op, {x, constant(scale)});
+    product.mut()->origin = value->origin;
+    Expr out = tenon::graph::call(get_op("add"), {emit(product, var->name), constant(shift)});
+    out.mut()->origin = value->origin;
+    return out;
+  }
+
+  /// a ∘ b when both vary along the same one axis at most; null otherwise. In double, rounded once.
+  static NDArray combined(const std::string& name, const Expr& a, const Expr& b, int64_t ndim) {
+    int64_t axis = -1, extent = 1;
+    for (const Expr* e : {&a, &b}) {
+      const NDArray& c = e->as<Constant>()->data;
+      for (int64_t i = 0; i < c.ndim(); ++i) {
+        const int64_t n = c.shape()[size_t(i)], at = i + ndim - c.ndim();
+        if (n == 1) continue;
+        if (axis >= 0 && (axis != at || extent != n)) return {};
+        axis = at;
+        extent = n;
+      }
+    }
+    auto p = along_axis(a, axis, ndim, extent), q = along_axis(b, axis, ndim, extent);
+    if (!p || !q) return {};
+    std::vector<int64_t> shape(axis < 0 ? 0 : size_t(ndim - axis), 1);
+    if (axis >= 0) shape[0] = extent;
+    NDArray out = NDArray::empty(shape, a.as<Constant>()->data.dtype());
+    for (int64_t i = 0; i < extent; ++i)
+      out.set_element(i,
+                      name == "add" ? (*p)[size_t(i)] + (*q)[size_t(i)] : (*p)[size_t(i)] * (*q)[size_t(i)]);
+    return out;
   }
 
   /// The scale `s` behind `y`, a contraction or a contraction and a shift.

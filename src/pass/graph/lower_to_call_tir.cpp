@@ -78,7 +78,7 @@ class Lowering {
       if (!typed->type) typed.mut()->type = var->declared;
       Binding binding = make<VarBindingNode>(var, typed);
       Group group = make_group({binding}, var);
-      return lowered(group.function, group.args, kernel_name("", {binding}), value, var);
+      return lowered(group.function, group.args, kernel_name("op", {binding}), value, var);
     }
 
     Expr lowered(const Ref<Function>& f, const Array<Expr>& args, const std::string& hint, const Expr& value,
@@ -159,6 +159,7 @@ class Lowering {
     return *name;
   }
 
+  /// Names are symbols of the code too: the prefixes keep an `exp` apart from the C library's.
   std::string fresh_name(std::string hint) {
     for (char& c : hint)
       if (!isalnum(static_cast<unsigned char>(c)) && c != '_') c = '_';

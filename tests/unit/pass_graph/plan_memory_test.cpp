@@ -91,8 +91,8 @@ TEST(PlanMemory, ChainNeedsTwoPlacesOrOneInPlace) {
   EXPECT_EQ(main_of(two)->attrs.at("arena_bytes").as<int64_t>(), 128);
   EXPECT_EQ(main_of(one)->attrs.at("arena_bytes").as<int64_t>(), 64);
   Simulation(main_of(two)).run();
-  EXPECT_FALSE(one.find("exp").as<tir::PrimFuncNode>()->attrs.at("tir.noalias").as<bool>());
-  EXPECT_TRUE(two.find("exp").as<tir::PrimFuncNode>()->attrs.at("tir.noalias").as<bool>());
+  EXPECT_FALSE(one.find("op_exp").as<tir::PrimFuncNode>()->attrs.at("tir.noalias").as<bool>());
+  EXPECT_TRUE(two.find("op_exp").as<tir::PrimFuncNode>()->attrs.at("tir.noalias").as<bool>());
 }
 
 TEST(PlanMemory, ResidualsStayAlive) {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The whole way: a module is compiled to machine code in this process, run, and compared with the interpreter.
+// The whole way: a module is compiled to machine code in this process, run, and compared with the
+// interpreter.
 #include "pipeline/runner.h"
 #include "pipeline/verify_passes.h"
 #include "support.h"
@@ -31,25 +32,44 @@ TEST(Compile, OneOperator) {
 TEST(Compile, Matmul) {
   Model m;
   auto x = m.param("x", {33, 45});
-  expect_compiled_agrees(m.done(m.op("nn.relu", {m.op("add", {m.op("matmul", {x, m.weight({45, 29})}), m.weight({29}, 2)})})), {random_array({33, 45})});
+  expect_compiled_agrees(
+      m.done(m.op("nn.relu", {m.op("add", {m.op("matmul", {x, m.weight({45, 29})}), m.weight({29}, 2)})})),
+      {random_array({33, 45})});
+}
+
+TEST(Compile, KernelsNamedLikeTheCLibrary) {
+  Model m;
+  auto x = m.param("x", {7}, f64);
+  Expr sum = m.op("sum", {m.op("exp", {x})}, op::make_attrs<op::ReduceAttrs>());
+  Expr y = m.op("sin", {m.op("nn.softmax", {m.op("multiply", {m.op("exp", {x}), sum})}, axis(0))});
+  Expr z = m.op("cumsum", {m.op("sin", {m.op("cumsum", {y}, op::make_attrs<op::CumsumAttrs>())})}, op::make_attrs<op::CumsumAttrs>());
+  expect_compiled_agrees(m.done(z), {random_array({7}, f64)}, 1e-9);
 }
 
 IRModule network() {
   Model m;
   auto x = m.param("x", {1, 3, 14, 14});
   auto conv = [&](Expr y, int64_t out, int64_t in, int64_t stride, uint64_t seed) {
-    y = m.op("nn.conv2d", {y, m.weight({out, in, 3, 3}, seed)}, op::make_attrs<op::ConvAttrs>([&](auto& a) { a.padding = Array<int64_t>{1}; a.strides = Array<int64_t>{stride}; }));
+    y = m.op("nn.conv2d", {y, m.weight({out, in, 3, 3}, seed)}, op::make_attrs<op::ConvAttrs>([&](auto& a) {
+               a.padding = Array<int64_t>{1};
+               a.strides = Array<int64_t>{stride};
+             }));
     NDArray variance = NDArray::empty({out}, f32);
     for (int64_t i = 0; i < out; ++i) variance.set_element(i, 0.5 + double(i) / 8);
-    return m.op("nn.batch_norm", {y, m.weight({out}, seed + 1), m.weight({out}, seed + 2), m.weight({out}, seed + 3), constant(variance)});
+    return m.op("nn.batch_norm", {y, m.weight({out}, seed + 1), m.weight({out}, seed + 2),
+                                  m.weight({out}, seed + 3), constant(variance)});
   };
   Expr a = m.op("nn.relu", {conv(x, 8, 3, 2, 1)});
   Expr b = m.op("nn.relu", {conv(a, 8, 8, 1, 11)});
   Expr c = m.op("nn.relu", {m.op("add", {conv(b, 8, 8, 1, 21), a})});
-  Expr d = m.op("nn.max_pool2d", {c}, op::make_attrs<op::PoolAttrs>([](auto& p) { p.pool_size = Array<int64_t>{2, 2}; p.strides = Array<int64_t>{2, 2}; }));
+  Expr d = m.op("nn.max_pool2d", {c}, op::make_attrs<op::PoolAttrs>([](auto& p) {
+                  p.pool_size = Array<int64_t>{2, 2};
+                  p.strides = Array<int64_t>{2, 2};
+                }));
   Expr e = m.op("nn.global_avg_pool", {d});
   Expr f = m.op("reshape", {e, op::shape({1, 8})});
-  return m.done(m.op("nn.softmax", {m.op("add", {m.op("nn.dense", {f, m.weight({10, 8})}), m.weight({10}, 5)})}, axis(-1)));
+  return m.done(m.op("nn.softmax",
+                     {m.op("add", {m.op("nn.dense", {f, m.weight({10, 8})}), m.weight({10}, 5)})}, axis(-1)));
 }
 
 TEST(Compile, ResidualNetwork) { expect_compiled_agrees(network(), {random_array({1, 3, 14, 14})}, 1e-4); }
@@ -77,7 +97,8 @@ TEST(Compile, DimensionsByName) {
   expect_valid(infer_types(fixed, context));
   EXPECT_EQ(*static_shape(main_of(fixed)->params[0]->declared), std::vector<int64_t>({3, 4}));
   expect_close(run(in, {random_array({3, 4})}), run(fixed, {random_array({3, 4})}), 0);
-  EXPECT_EQ(*static_shape(main_of(specialize_dims(in, {}, true))->params[0]->declared), std::vector<int64_t>({1, 4}));
+  EXPECT_EQ(*static_shape(main_of(specialize_dims(in, {}, true))->params[0]->declared),
+            std::vector<int64_t>({1, 4}));
   EXPECT_FALSE(static_shape(main_of(in)->params[0]->declared));  // the input stays as it was
   try {
     specialize_dims(in, {{"bacth", 3}});
@@ -126,7 +147,8 @@ TEST(Compile, ReportsProgressAndTimings) {
   EXPECT_EQ(steps.back(), "link");
   EXPECT_FALSE(c.shared_object.empty());
   EXPECT_GT(c.compile_ms, 0);
-  EXPECT_TRUE(std::any_of(c.timings.begin(), c.timings.end(), [](const PassTiming& t) { return t.name == "codegen"; }));
+  EXPECT_TRUE(std::any_of(c.timings.begin(), c.timings.end(),
+                          [](const PassTiming& t) { return t.name == "codegen"; }));
 }
 
 TEST(Compile, CancelledBetweenPasses) {
@@ -156,7 +178,10 @@ TEST(VerifyPasses, NamesTheFirstPassThatChangesAResult) {
   Model m;
   auto x = m.param("x", {4, 4});
   IRModule in = m.done(m.op("nn.softmax", {m.op("exp", {x})}, axis(-1)));
-  const Pass passes[] = {{"infer_types", infer_types}, {"fuse_ops", fuse_ops}, {"break_softly", break_softly}, {"lower_to_call_tir", lower_to_call_tir}};
+  const Pass passes[] = {{"infer_types", infer_types},
+                         {"fuse_ops", fuse_ops},
+                         {"break_softly", break_softly},
+                         {"lower_to_call_tir", lower_to_call_tir}};
   PassContext context = make_context();
   auto checker = verify_passes();
   context.instruments.push_back(checker.get());
@@ -178,7 +203,9 @@ TEST(VerifyPasses, FindsNothingInACompilation) {
 }
 
 TEST(LoadModel, ToldFromItsContent) {
-  EXPECT_EQ(model_kind("\x7f" "ELF\2\1\1"), ModelKind::artifact);
+  EXPECT_EQ(model_kind("\x7f"
+                       "ELF\2\1\1"),
+            ModelKind::artifact);
   EXPECT_EQ(model_kind("# a comment\n@I.ir_module\nclass M:\n"), ModelKind::script);
   EXPECT_THROW(load_model("/nonexistent/model.onnx"), Error);
 }
