@@ -16,6 +16,7 @@
 
 #include <chrono>
 #include <cstdio>
+#include <filesystem>
 #include <nlohmann/json.hpp>
 
 #include "base/function.h"
@@ -57,7 +58,6 @@ CompileOptions compile_options(const AttrMap& request) {
   o.opt_level = get_or(request, "opt_level", 2);
   o.threads = get_or(request, "threads", 0);
   o.memory_limit = get_or<int64_t>(request, "memory_limit", 0);
-  o.dims = dims_of(request);
   o.context.dump_dir = get_or<std::string>(request, "dump", "");
   for (const std::string& pass : get_or(request, "print_after", Array<std::string>())) {
     if (pass != "all" && !find_pass(pass))
@@ -84,7 +84,7 @@ AttrMap compile_function(const AttrMap& request) {
   CompileOptions options = compile_options(request);
   options.keep_shared_object = emit == "artifact";
   const std::string model = request.at("model").as<std::string>();
-  IRModule module = load_model(model);
+  IRModule module = load_model(model, dims_of(request));
   options.verify_results = get_or(request, "verify", false);
   const std::string output = get_or<std::string>(request, "output", "");
   Compiled compiled = compile(std::move(module), options);
@@ -210,8 +210,7 @@ void flatten(const Any& value, Array<NDArray>& out) {
 }
 
 AttrMap interpret_function(const AttrMap& request) {
-  const IRModule module =
-      specialize_dims(load_model(request.at("model").as<std::string>()), dims_of(request));
+  const IRModule module = load_model(request.at("model").as<std::string>(), dims_of(request));
   std::vector<Any> inputs;
   for (const NDArray& a : request.at("inputs").as<Array<NDArray>>()) inputs.push_back(Any(a));
   InterpretOptions options;
@@ -247,7 +246,8 @@ AttrMap opt(const AttrMap& request) {
   const std::string text = print(module, print_options);
   if (const std::string output = get_or<std::string>(request, "output", ""); !output.empty()) {
     write_text_file(output, text);
-    if (!constants.empty()) save_constants(output + ".constants", constants);
+    if (!constants.empty())
+      save_constants(std::filesystem::path(output).replace_extension(".constants"), constants);
   }
   return {{"text", text}};
 }

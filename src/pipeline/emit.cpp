@@ -57,7 +57,8 @@ int64_t write_emitted(const std::string& kind, const std::string& path, const Co
   ConstantTable constants;
   const std::string text = emit_text(kind, compiled, target, opt_level, &constants);
   write_text_file(path, text);
-  if (!constants.empty()) save_constants(path + ".constants", constants);
+  if (!constants.empty())
+    save_constants(std::filesystem::path(path).replace_extension(".constants"), constants);
   return int64_t(text.size());
 }
 

@@ -14,7 +14,7 @@ Artifact jit_artifact(const Compiled& compiled, const Target& target);
 std::string emit_text(const std::string& kind, const Compiled& compiled, const Target& target, int opt_level,
                       ConstantTable* constants = nullptr);
 /// Writes `kind` (those, or "artifact") to `path` and returns the bytes written. "tir" puts large constants
-/// beside it ("PATH.constants"). Errors T30xx on I/O.
+/// beside it (model.tir and model.constants). Errors T30xx on I/O.
 int64_t write_emitted(const std::string& kind, const std::string& path, const Compiled& compiled,
                       const Target& target, int opt_level);
 

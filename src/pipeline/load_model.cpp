@@ -35,7 +35,9 @@ ModelKind model_kind(std::string_view bytes) {
   return onnx::looks_like_onnx(bytes.substr(0, 4096)) ? ModelKind::onnx : ModelKind::script;
 }
 
-IRModule load_model(const std::string& path) {
+IRModule load_model(const std::string& path, const std::map<std::string, int64_t>& dims) {
+  onnx::ImportOptions import_options;
+  import_options.dims = dims;
   std::string bytes;
   if (path == "-") {
     bytes = read_stream(std::cin);
@@ -48,7 +50,7 @@ IRModule load_model(const std::string& path) {
     if (in.bad() || (begin.empty() && !in.eof()))
       throw Error(ErrorKind::io, "T3001", "cannot read " + path + ": it is no regular file");
     // The importer reads the file itself: external data stands beside it.
-    if (model_kind(begin) == ModelKind::onnx) return onnx::import_onnx(path);
+    if (model_kind(begin) == ModelKind::onnx) return onnx::import_onnx(path, import_options);
     in.clear();
     in.seekg(0);
     bytes = read_stream(in);
@@ -58,7 +60,7 @@ IRModule load_model(const std::string& path) {
     case ModelKind::artifact:
       fail("T2001", "this is a compiled model", name, "run it, or give the model that it was compiled from");
     case ModelKind::onnx:
-      return onnx::import_onnx_bytes(bytes, name, {}, path == "-" ? "" : folder_of(path));
+      return onnx::import_onnx_bytes(bytes, name, import_options, path == "-" ? "" : folder_of(path));
     case ModelKind::script:
       break;
   }
@@ -74,7 +76,8 @@ IRModule load_model(const std::string& path) {
       options.constants = &constants;
     }
   }
-  return parse_module(bytes, options);
+  IRModule module = parse_module(bytes, options);
+  return dims.empty() ? module : specialize_dims(std::move(module), dims);
 }
 
 }  // namespace tenon

@@ -75,6 +75,7 @@ std::string Importer::identifier(std::string_view name) {
 }
 
 PrimExpr Importer::symbol(const std::string& name) {
+  dim_names_.insert(name);
   if (auto it = options.dims.find(name); it != options.dims.end()) {
     if (it->second < 0)
       fail("T2023", fmt::format("dimension {} was given the negative size {}", in_quotes(name), it->second),
@@ -525,6 +526,14 @@ IRModule Importer::run() {
     }
     if (!scope.values.emplace(i.name(), std::move(value)).second)
       fail("T2010", fmt::format("the input {} is defined twice", in_quotes(i.name())), file.name);
+  }
+  for (const auto& [name, size] : options.dims) {
+    if (dim_names_.count(name)) continue;
+    std::string list;
+    for (const std::string& n : dim_names_) list += (list.empty() ? "" : ", ") + in_quotes(n);
+    fail("T0903", fmt::format("no input has a dimension named {}", in_quotes(name)), file.name,
+         list.empty() ? "all dimensions of this model are numbers" : "the model has: " + list,
+         ErrorKind::usage);
   }
   Values outputs = convert_graph(g, scope, main_env_, 0);
   std::vector<Diagnostic> all;

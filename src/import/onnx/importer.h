@@ -191,6 +191,7 @@ class Importer {
   std::map<std::string, size_t> group_index_;
   std::vector<Group> groups_;
   std::unordered_map<const proto::TensorProto*, Expr> constants_;
+  std::set<std::string> dim_names_;  ///< symbolic dimensions of the inputs, by the model's names
   std::map<std::string, PrimExpr> symbols_;
   std::set<std::string> used_symbol_names_;
   std::map<std::string, const proto::FunctionProto*> functions_;
