@@ -87,6 +87,16 @@ PrimFunc packed(const std::string& name, const PrimFunc& f) {
   k = 0;
   for (const VarRef& v : kernel_scalars(f)) bindings.push_back({v, scalar(scalars, k++, v->dtype)});
   Stmt body = f->body;
+  // A parameter that is accessed by itself (it had one dimension already) is declared like the others.
+  std::unordered_set<const BufferNode*> used;
+  pre_order(body, [&](const ObjectRef& n) {
+    if (const auto* l = n.as<BufferLoad>()) used.insert(l->buffer.get());
+    if (const auto* l = n.as<BufferStore>()) used.insert(l->buffer.get());
+    return !n.is<BufferNode>();
+  });
+  for (size_t i = f->params.size(); i-- > 0;)
+    if (auto b = f->buffer_map.find(f->params[i]); b && used.count(b->get()))
+      body = make<DeclBuffer>(*b, body);
   for (size_t i = bindings.size(); i-- > 0;) body = make<LetStmt>(bindings[i].var, bindings[i].value, body);
   PrimFunc out = f;
   PrimFuncNode* n = out.edit();

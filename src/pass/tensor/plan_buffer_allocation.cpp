@@ -155,6 +155,9 @@ class Placer : public tensor_detail::Rewriter {
         auto block = make<Block>(Array<IterVar>(), Array<BufferRegion>(), Array<BufferRegion>(),
                                  std::string("scratch"), n->body, Stmt(), it->second,
                                  Array<MatchBufferRegion>(), AttrMap());
+        const AccessRegions touched = detect_access_regions(block);
+        block.edit()->reads = touched.reads;
+        block.edit()->writes = touched.writes;
         n->body = make<BlockRealize>(Array<PrimExpr>(), true_(), block);
       });
     }
