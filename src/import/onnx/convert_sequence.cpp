@@ -126,7 +126,7 @@ Values attention(N& n) {
   Values out{y, present_k, present_v};
   if (n.wants_output(3)) {
     if (mode < 0 || mode > 3) n.malformed("'qk_matmul_output_mode' of Attention must be 0 to 3");
-    const Expr kinds[] = {raw, masked, capped, weights};
+    const Expr kinds[] = {raw, capped, masked, weights};
     out.push_back(n.cast(kinds[mode], t));
   }
   return out;

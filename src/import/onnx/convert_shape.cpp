@@ -20,6 +20,36 @@ ObjectRef attrs(Args&&... args) {
 
 Array<int64_t> list(const std::vector<int64_t>& v) { return Array<int64_t>(v); }
 
+/// Replaces the -1 of a reshape when it is a plain product: symbolic sizes that stand on both sides cancel.
+void settle_rest(const Shape& from, Shape& to) {
+  int64_t numerator = 1, denominator = 1;
+  std::vector<PrimExpr> left;
+  for (const PrimExpr& d : from) {
+    const auto v = tir::as_int(d);
+    if (v && __builtin_mul_overflow(numerator, *v, &numerator)) return;
+    if (!v) left.push_back(d);
+  }
+  size_t at = to.size();
+  for (size_t i = 0; i < to.size(); ++i) {
+    const auto v = tir::as_int(to[i]);
+    if (v && *v == -1) {
+      at = i;
+    } else if (v) {
+      if (__builtin_mul_overflow(denominator, *v, &denominator)) return;
+    } else {
+      const PrimExpr want = to[i];
+      auto same = std::find_if(left.begin(), left.end(),
+                               [&](const PrimExpr& e) { return tir::is_zero(simplify(e - want)); });
+      if (same == left.end()) return;
+      left.erase(same);
+    }
+  }
+  if (at == to.size() || numerator <= 0 || denominator <= 0 || numerator % denominator != 0) return;
+  PrimExpr rest = numerator / denominator;
+  for (const PrimExpr& e : left) rest = rest * e;
+  to.set(at, simplify(rest));
+}
+
 Values reshape(N& n) {
   Shape want = n.sizes(1, "shape");
   const bool allowzero = n.attr_int("allowzero", 0) != 0;
@@ -40,6 +70,7 @@ Values reshape(N& n) {
     }
   }
   if (rest > 1) n.malformed("'shape' of Reshape has more than one -1");
+  if (rest == 1 && have) settle_rest(*have, out);
   return {n.op("reshape", {n.in(0), graph::shape_expr(out)})};
 }
 const R r1("Reshape", {1, 5, 13, 14, 19, 21, 23, 24, 25}, reshape, "shape known at import, maybe symbolic");

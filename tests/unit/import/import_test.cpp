@@ -1,0 +1,216 @@
+// SPDX-License-Identifier: Apache-2.0
+// The importer's own work: functions, branches, order, symbolic shapes, payload encodings, external data.
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
+
+#include "base/diagnostic.h"
+#include "import/onnx/load.h"
+#include "interpret/interpret.h"
+#include "writer.h"
+
+namespace tenon {
+namespace {
+
+using namespace test;
+
+IRModule import(const Msg& m, const onnx::ImportOptions& options = {}) {
+  return onnx::import_onnx_bytes(m.bytes, "m.onnx", options);
+}
+NDArray array(std::vector<int64_t> shape, const std::vector<float>& v) {
+  return NDArray::from_bytes(std::move(shape), f32, v.data(), v.size() * 4);
+}
+std::vector<double> run(const IRModule& m, const std::vector<Any>& args) {
+  const NDArray y = interpret(m, "main", args).as<NDArray>();
+  std::vector<double> out;
+  for (int64_t i = 0; i < y.size(); ++i) out.push_back(y.element(i));
+  return out;
+}
+using Doubles = std::vector<double>;
+/// Shape of the (single) result; -1: symbolic.
+std::vector<int64_t> result_shape(const IRModule& m) {
+  std::vector<int64_t> out;
+  auto s = graph::known_shape(m.find("main").as<graph::Function>()->ret_type);
+  if (!s) return {-2};
+  for (const PrimExpr& d : *s) out.push_back(tir::as_int(d).value_or(-1));
+  return out;
+}
+
+TEST(Import, FunctionsAreInlinedWithTheirAttributes) {
+  // F(a; slope = 0.5) = LeakyRelu(a, alpha = slope), called with the default and with 2.
+  Msg f = Msg().s(1, "F").s(4, "a").s(5, "b").m(
+      7, node("LeakyRelu", {"a"}, {"b"}, {attr_ref("alpha", "slope", 1)}));
+  f.m(9, opset(17)).s(10, "f").m(11, attr_f("slope", 0.5f));
+  Msg m = model(
+      {{node("F", {"x"}, {"h"}, {}, "one", "f"), node("F", {"h"}, {"y"}, {attr_f("slope", 2)}, "two", "f")},
+       {},
+       {value("x", FLOAT, {2})},
+       {value("y", FLOAT, {2})}});
+  m.m(8, opset(1, "f")).m(25, f);
+  EXPECT_EQ(run(import(m), {array({2}, {-4, 3})}), (Doubles{-4, 3}));  // -4 · 0.5 · 2
+}
+
+TEST(Import, NodesOutOfOrderAreSorted) {
+  Msg m = model({{node("Neg", {"h"}, {"y"}), node("Relu", {"x"}, {"h"})},
+                 {},
+                 {value("x", FLOAT, {2})},
+                 {value("y", FLOAT, {2})}});
+  EXPECT_EQ(run(import(m), {array({2}, {-1, 2})}), (Doubles{0, -2}));
+}
+
+TEST(Import, BranchesCaptureOuterValues) {
+  Msg then_graph = onnx_graph({{node("Add", {"x", "w"}, {"t"})}, {}, {}, {value("t", FLOAT, {})}});
+  Msg else_graph = onnx_graph({{node("Mul", {"x", "w"}, {"e"})}, {}, {}, {value("e", FLOAT, {})}});
+  Msg m = model(
+      {{node("If", {"c"}, {"y"}, {attr_g("then_branch", then_graph), attr_g("else_branch", else_graph)})},
+       {floats("w", {2}, {10, 20})},
+       {value("x", FLOAT, {2}), value("c", BOOL, {})},
+       {value("y", FLOAT, {2})}});
+  IRModule module = import(m);
+  EXPECT_EQ(run(module, {array({2}, {1, 2}), NDArray::scalar(1, boolean)}), (Doubles{11, 22}));
+  EXPECT_EQ(run(module, {array({2}, {1, 2}), NDArray::scalar(0, boolean)}), (Doubles{10, 40}));
+}
+
+TEST(Import, ConstantConditionsPickTheirBranch) {
+  // The other branch holds an operator that does not exist: it is never looked at.
+  Msg then_graph = onnx_graph({{node("Nonsense", {"x"}, {"t"})}, {}, {}, {value("t", FLOAT, {})}});
+  Msg else_graph = onnx_graph({{node("Neg", {"x"}, {"e"})}, {}, {}, {value("e", FLOAT, {})}});
+  Msg m = model(
+      {{node("If", {"c"}, {"y"}, {attr_g("then_branch", then_graph), attr_g("else_branch", else_graph)})},
+       {tensor_head("c", BOOL, {}).i(5, 0)},
+       {value("x", FLOAT, {2})},
+       {value("y", FLOAT, {2})}});
+  EXPECT_EQ(run(import(m), {array({2}, {1, 2})}), (Doubles{-1, -2}));
+}
+
+/// Reshape(x, Concat(Shape(x)[0], -1)): what exporters write for flatten.
+Msg flatten_model() {
+  return model({{node("Shape", {"x"}, {"s"}), node("Gather", {"s", "zero"}, {"n"}),
+                 node("Unsqueeze", {"n", "axes"}, {"n1"}),
+                 node("Concat", {"n1", "rest"}, {"shape"}, {attr_i("axis", 0)}),
+                 node("Reshape", {"x", "shape"}, {"y"})},
+                {ints("zero", {}, {0}), ints("axes", {1}, {0}), ints("rest", {1}, {-1})},
+                {value("x", FLOAT, {"batch", 2, 3})},
+                {value("y", FLOAT, {"batch", 6})}});
+}
+TEST(Import, ShapeArithmeticFoldsToSymbolicSizes) {
+  IRModule m = import(flatten_model());
+  EXPECT_EQ(result_shape(m), (std::vector<int64_t>{-1, 6}));
+  const auto* f = m.find("main").as<graph::Function>();
+  EXPECT_EQ(graph::bindings_of(f->body).size(), 1u);  // one reshape; nothing of Shape, Gather, Concat is left
+  EXPECT_EQ(run(m, {array({1, 2, 3}, {1, 2, 3, 4, 5, 6})}), (Doubles{1, 2, 3, 4, 5, 6}));
+}
+TEST(Import, DimensionsAreBoundByName) {
+  onnx::ImportOptions options;
+  options.dims["batch"] = 4;
+  EXPECT_EQ(result_shape(import(flatten_model(), options)), (std::vector<int64_t>{4, 6}));
+  options.dims.clear();
+  options.specialize_missing_dims = true;
+  EXPECT_EQ(result_shape(import(flatten_model(), options)), (std::vector<int64_t>{1, 6}));
+}
+TEST(Import, OneNameIsOneSize) {
+  Msg m = model({{node("Add", {"a", "b"}, {"y"})},
+                 {},
+                 {value("a", FLOAT, {"n"}), value("b", FLOAT, {"n"})},
+                 {value("y", FLOAT, {"n"})}});
+  IRModule module = import(m);
+  const auto* f = module.find("main").as<graph::Function>();
+  auto a = graph::known_shape(Ref<graph::Var>(f->params[0])->type),
+       b = graph::known_shape(Ref<graph::Var>(f->params[1])->type);
+  EXPECT_TRUE((*a)[0].same_as((*b)[0]));
+}
+
+TEST(Import, SoftmaxBeforeVersion13FlattensItsAxes) {
+  auto softmax = [](int64_t version) {
+    return model({{node("Softmax", {"x"}, {"y"}, {attr_i("axis", 1)})},
+                  {},
+                  {value("x", FLOAT, {1, 2, 2})},
+                  {value("y", FLOAT, {1, 2, 2})}},
+                 version);
+  };
+  EXPECT_EQ(run(import(softmax(11)), {array({1, 2, 2}, {0, 0, 0, 0})}), (Doubles{0.25, 0.25, 0.25, 0.25}));
+  EXPECT_EQ(run(import(softmax(13)), {array({1, 2, 2}, {0, 0, 0, 0})}), (Doubles{0.5, 0.5, 0.5, 0.5}));
+}
+
+TEST(Import, PayloadsOfEveryEncoding) {
+  struct Case {
+    Msg tensor;
+    Doubles want;
+  };
+  const std::vector<Case> cases{
+      {floats("w", {2}, {1.5f, -2}), {1.5, -2}},
+      {tensor_head("w", FLOAT, {2}).f(4, 1.5f).f(4, -2.f), {1.5, -2}},                         // not packed
+      {tensor_head("w", FLOAT, {2}).s(4, bytes_of(std::vector<float>{1.5f, -2})), {1.5, -2}},  // packed
+      {tensor_head("w", FLOAT16, {2}).i(5, 0x3e00).i(5, 0xc000), {1.5, -2}},
+      {tensor_head("w", BFLOAT16, {2}).i(5, 0x3fc0).i(5, 0xc000), {1.5, -2}},
+      {tensor_head("w", DOUBLE, {1}).s(10, bytes_of(std::vector<double>{0.1})), {0.1}},
+      {tensor_head("w", INT8, {2}).i(5, 7).i(5, -8), {7, -8}},
+      {tensor_head("w", INT8, {2}).s(9, "\x07\xf8"), {7, -8}},
+      {tensor_head("w", BOOL, {3}).i(5, 1).i(5, 0).i(5, 1), {1, 0, 1}},
+      {tensor_head("w", INT4, {3}).i(5, 0x81).i(5, 0x07), {1, -8, 7}},  // two to a byte, low half first
+      {tensor_head("w", UINT64, {1}).i(11, 5), {5}},
+      {tensor_head("w", INT64, {0}), {}},
+  };
+  for (size_t i = 0; i < cases.size(); ++i) {
+    IRModule m = import(model({{node("Identity", {"w"}, {"y"})},
+                               {cases[i].tensor},
+                               {value("x", FLOAT, {1})},
+                               {value("y", FLOAT, {})}}));
+    EXPECT_EQ(run(m, {array({1}, {0})}), cases[i].want) << "case " << i;
+  }
+}
+
+TEST(Import, InitialisersListedAsInputsAreNoParameters) {
+  Msg m = model(onnx_graph({{node("Add", {"x", "w"}, {"y"})},
+                            {floats("w", {1}, {3})},
+                            {value("x", FLOAT, {1}), value("w", FLOAT, {1})},
+                            {value("y", FLOAT, {1})}}),
+                8, 3);
+  IRModule module = import(m);
+  EXPECT_EQ(module.find("main").as<graph::Function>()->params.size(), 1u);
+  EXPECT_EQ(run(module, {array({1}, {4})}), (Doubles{7}));
+}
+
+TEST(Import, ExternalDataBesideTheModel) {
+  char name[] = "/tmp/tenon_import_XXXXXX";
+  const std::string folder = mkdtemp(name);
+  std::filesystem::create_directory(folder + "/weights");
+  std::ofstream(folder + "/weights/w.bin", std::ios::binary)
+      << std::string(8, 'x') + bytes_of(std::vector<float>{1, 2, 3});
+  Msg m = model({{node("Add", {"x", "w"}, {"y"})},
+                 {external("w", {3}, {{"location", "weights/w.bin"}, {"offset", "8"}, {"length", "12"}})},
+                 {value("x", FLOAT, {3})},
+                 {value("y", FLOAT, {3})}});
+  std::ofstream(folder + "/m.onnx", std::ios::binary) << m.bytes;
+  EXPECT_EQ(run(onnx::import_onnx(folder + "/m.onnx"), {array({3}, {10, 10, 10})}), (Doubles{11, 12, 13}));
+  EXPECT_THROW(import(m), DiagnosticError);  // bytes without a folder have no place for it
+  std::filesystem::remove_all(folder);
+}
+
+TEST(Import, NamesAndOriginsAreKept) {
+  IRModule m = import(model({{node("Relu", {"in:0"}, {"out/0"}, {}, "block/relu")},
+                             {},
+                             {value("in:0", FLOAT, {2})},
+                             {value("out/0", FLOAT, {2})}}));
+  const auto* f = m.find("main").as<graph::Function>();
+  EXPECT_EQ(f->attrs.at("input_names").as<Array<std::string>>()[0], "in:0");
+  EXPECT_EQ(f->attrs.at("output_names").as<Array<std::string>>()[0], "out/0");
+  EXPECT_EQ(graph::binding_value(graph::bindings_of(f->body).at(0))->origin->text,
+            "m.onnx, node 'block/relu' (Relu-14)");
+}
+
+TEST(Coverage, ListsEveryConverterWithItsRange) {
+  auto list = onnx::onnx_coverage();
+  EXPECT_GT(list.size(), 150u);
+  for (const auto& c : list) {
+    EXPECT_LE(c.first_opset, c.last_opset) << c.name;
+    if (c.name == "Gelu") {
+      EXPECT_EQ(c.first_opset, 20);
+    }
+  }
+}
+
+}  // namespace
+}  // namespace tenon
