@@ -191,7 +191,7 @@ ObjectRef Converter::definition(const AstStmt* s) {
   for (const Ast* d : s->decorators) {
     const std::string p = path(d->kind == ExprKind::call ? d->items[0] : d);
     if (p == "T.prim_func" || p == "prim_func") return prim_func(s);
-    if (p == "R.function") return graph_function(s, false);
+    if (p == "R.function") return graph_function(s);
     if (p != "I.name" && p != "staticmethod")
       fail("T0211", fmt::format("the decorator `{}` has no meaning here", p), d,
            "functions are marked @T.prim_func or @R.function");
@@ -274,6 +274,13 @@ namespace tenon {
 
 IRModule parse_module(std::string_view text, const ParseOptions& options) {
   if (text.size() > (size_t(1) << 31)) fail("T0200", "the text is larger than 2 GiB", options.name);
+  // Two older text forms look alike and are refused by name.
+  const size_t start = std::min(text.find_first_not_of(" \t\r\n"), text.size());
+  if (text.substr(start, 7) == "primfn(")
+    fail("T0213", "this is the older `primfn` form of tensor programs, which is not read", options.name,
+         "write it as @T.prim_func def main(…)");
+  if (text.substr(start, 9) == "#[version" || text.substr(start, 5) == "def @")
+    fail("T0213", "this is Relay text, which is not read", options.name, "write it as @R.function def main(…)");
   DiagnosticList problems;
   std::unique_ptr<script::Tree> tree = script::parse_syntax(text, options.name, problems);
   script::Converter converter(*tree, options, problems);

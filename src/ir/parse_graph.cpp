@@ -181,7 +181,7 @@ bool Converter::is_size(const Ast* a) const {
 
 Expr Converter::normal(Expr e, Sequence& seq, const Ast* at) {
   if (is_leaf(e)) return e;
-  return bind_value(fmt::format("lv{}_", fresh_++), e->type, e, seq, origin(at));
+  return bind_value("lv", e->type, e, seq, origin(at));
 }
 Expr Converter::leaf(const Ast* a, Sequence& seq) { return normal(graph_expr(a, seq), seq, a); }
 
@@ -739,7 +739,7 @@ void Converter::graph_stmt(const AstStmt* s, Sequence& seq, Expr* result) {
         const std::string p = path(d->kind == ExprKind::call ? d->items[0] : d);
         if (p == "R.loop") return graph_loop(s, seq);
         if (p != "R.function") fail("T0211", fmt::format("the decorator `{}` has no meaning here", p), d);
-        Ref<graph::Function> f = graph_function(s, true);
+        Ref<graph::Function> f = graph_function(s);
         Array<Type> types;
         for (const graph::VarRef& v : f->params) types.push_back(v->declared);
         Type declared = make<FuncType>(types, f->ret_type, false);
@@ -811,7 +811,7 @@ Expr Converter::graph_body(const std::vector<const AstStmt*>& stmts, Sequence& s
   return e;
 }
 
-Ref<graph::Function> Converter::graph_function(const AstStmt* s, bool closure) {
+Ref<graph::Function> Converter::graph_function(const AstStmt* s) {
   Scope scope(*this);
   const int level = int(levels_.size()) - 1, outer = implicit_level_;
   AttrMap attrs;
@@ -821,7 +821,6 @@ Ref<graph::Function> Converter::graph_function(const AstStmt* s, bool closure) {
     ~Restore() { slot = old; }
   } restore{function_attrs_, function_attrs_};
   function_attrs_ = &attrs;
-  if (!closure) fresh_ = 0;
   Array<graph::VarRef> params;
   std::unordered_set<std::string> seen;
   bool ok = true;

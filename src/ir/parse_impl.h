@@ -155,7 +155,7 @@ class Converter {
       plain = {};
     }
   };
-  Ref<graph::Function> graph_function(const AstStmt* s, bool closure);
+  Ref<graph::Function> graph_function(const AstStmt* s);
   graph::Type type(const Ast* a);
   graph::Type tensor_type(const std::vector<const Ast*>& positional, const Ast* at);
   Array<PrimExpr> shape_values(const Ast* a);
@@ -192,7 +192,6 @@ class Converter {
   int implicit_level_ = -1;  ///< ≥ 0: unknown names are symbolic sizes, defined at this level
   int function_level_ = 0;
   bool saw_block_ = false;
-  int fresh_ = 0;
   std::unordered_map<const tir::Var*, tir::Range> loop_ranges_;
   std::unordered_map<const tir::Var*, tir::Range> thread_ranges_;
   tir::PrimFuncNode* current_ = nullptr;
