@@ -14,8 +14,8 @@ using namespace tir;
 namespace {
 
 struct Tile {
-  int vector = -1, rows = -1;  ///< iterators
-  int64_t lanes = 1, vectors = 1, row_count = 1;
+  int vector = -1, rows = -1, columns = -1;  ///< iterators
+  int64_t lanes = 1, vectors = 1, row_count = 1, column_count = 1;
   double time = 1e30;  ///< relative, per useful element and step
 };
 
@@ -31,6 +31,9 @@ Tile choose(const Facts& f, const Target& target) {
   const int64_t widest = lanes_for(f, target);
   const int64_t registers = std::max<int64_t>(8, target->vector_registers);
   const int64_t work = f.instances(false);
+  int64_t steps = 1;
+  for (int k : f.reduce)
+    steps = f.extent[size_t(k)] == kUnknown ? 256 : steps * std::max<int64_t>(1, f.extent[size_t(k)]);
   for (int v : f.spatial) {
     if (f.write.stride[size_t(v)] == 0 || f.extent[size_t(v)] == 1) continue;
     bool usable = true;
@@ -47,48 +50,68 @@ Tile choose(const Facts& f, const Target& target) {
         for (int m : f.spatial)
           if (m != v && f.extent[size_t(m)] != 1) rows.push_back(m);
         for (int m : rows)
-          for (int64_t count = 1; count <= (m < 0 ? 1 : 14); ++count) {
-            if (m >= 0 && count == 1) continue;
+          for (int64_t count = m < 0 ? 1 : 2; count <= (m < 0 ? 1 : 14); ++count) {
             if (m >= 0 && f.extent[size_t(m)] != kUnknown && count > f.extent[size_t(m)]) break;
-            const int64_t tile = vectors * count;
-            if (tile + vectors + 1 > registers - (registers > 16 ? 4 : 1)) continue;
             if (m >= 0 && f.write.stride[size_t(m)] == 0) continue;
-            double loads = 0;
-            for (const Access& l : f.loads) {
-              const int64_t sv = l.stride[size_t(v)];
-              const double each =
-                  sv == 0   ? 0.6
-                  : sv == 1 ? 1.0
-                            : std::min<double>(double(lanes), 1.0 + double(std::min<int64_t>(sv, 64)));
-              loads +=
-                  each * double(sv ? vectors : 1) * double(m >= 0 && l.stride[size_t(m)] != 0 ? count : 1);
-            }
-            // A store that is not contiguous is paid once for the whole reduction.
-            double store = f.write.stride[size_t(v)] == 1 ? 0 : double(lanes * tile);
-            int64_t steps = 1;
-            for (int k : f.reduce)
-              steps =
-                  f.extent[size_t(k)] == kUnknown ? 256 : steps * std::max<int64_t>(1, f.extent[size_t(k)]);
-            double cycles = std::max({double(tile) / 2, loads / 2, 4.0}) + store / double(steps);
-            double time =
-                cycles / (double(tile * lanes) * used * (m < 0 ? 1.0 : use_of(f.extent[size_t(m)], count)));
-            if (work != kUnknown && work > 400000) {
-              int64_t outer = 1;
-              for (int i : f.spatial) {
-                const int64_t e = f.extent[size_t(i)] == kUnknown ? 64 : f.extent[size_t(i)];
-                outer *= i == v ? ceil_div(e, lanes * vectors) : i == m ? ceil_div(e, count) : e;
+            for (int c : rows)
+              for (int64_t columns = c < 0 ? 1 : 2; columns <= (c < 0 ? 1 : 4); ++columns) {
+                if (c >= 0 && (c == m || m < 0 || f.extent[size_t(c)] == kUnknown ||
+                               columns > f.extent[size_t(c)] || f.write.stride[size_t(c)] == 0))
+                  break;
+                const int64_t tile = vectors * count * columns;
+                if (tile + vectors * columns + 1 > registers - (registers > 16 ? 3 : 1)) continue;
+                double loads = 0;
+                for (const Access& l : f.loads) {
+                  const int64_t sv = l.stride[size_t(v)];
+                  // Lanes apart in memory each touch a line of their own, often a page.
+                  const double each = sv == 0   ? 0.6
+                                      : sv == 1 ? 1.0
+                                      : sv <= 4 ? 1.0 + double(sv)
+                                                : 6.0 * double(lanes);
+                  loads += each * double(sv ? vectors : 1) *
+                           double(m >= 0 && l.stride[size_t(m)] != 0 ? count : 1) *
+                           double(c >= 0 && l.stride[size_t(c)] != 0 ? columns : 1);
+                }
+                // A store that is not contiguous is paid once for the whole reduction.
+                const double store = f.write.stride[size_t(v)] == 1 ? 0 : double(lanes * tile);
+                const double cycles = std::max({double(tile) / 2, loads / 2, 4.0}) + store / double(steps);
+                double time = cycles / (double(tile * lanes) * used *
+                                        (m < 0 ? 1.0 : use_of(f.extent[size_t(m)], count)) *
+                                        (c < 0 ? 1.0 : use_of(f.extent[size_t(c)], columns)));
+                if (time > best.time * 1.0001) continue;
+                if (work != kUnknown && work > 400000) {
+                  int64_t outer = 1;
+                  for (int i : f.spatial) {
+                    const int64_t e = f.extent[size_t(i)] == kUnknown ? 64 : f.extent[size_t(i)];
+                    outer *= i == v   ? ceil_div(e, lanes * vectors)
+                             : i == m ? ceil_div(e, count)
+                             : i == c ? ceil_div(e, columns)
+                                      : e;
+                  }
+                  const int64_t cores = std::max<int64_t>(1, target->cores);
+                  time *= double(ceil_div(outer, cores) * cores) / double(outer);
+                }
+                if (time < best.time * 0.98 ||
+                    (time < best.time * 1.0001 && tile > best.vectors * best.row_count * best.column_count))
+                  best = {v, m, c, lanes, vectors, count, columns, time};
               }
-              const int64_t cores = std::max<int64_t>(1, target->cores);
-              time *= double(ceil_div(outer, cores) * cores) / double(outer);
-            }
-            if (time < best.time * 0.98 ||
-                (time < best.time * 1.0001 && tile > best.vectors * best.row_count))
-              best = {v, m, lanes, vectors, count, time};
           }
       }
     }
   }
   return best;
+}
+
+/// Elements of the operands that move with an iterator; unknown sizes count as large.
+double footprint(const Facts& f, int iterator) {
+  double total = 0;
+  for (const Access& l : f.loads) {
+    if (l.stride[size_t(iterator)] == 0) continue;
+    double n = 1;
+    for (const PrimExpr& d : l.buffer->shape) n *= double(as_int(d).value_or(1024));
+    total += n;
+  }
+  return total;
 }
 
 /// Position of the epilogue's iterator that reads dimension `dim` of `b`, when all its reads of `b` are one
@@ -293,7 +316,7 @@ bool tile_with(Schedule& s, BlockRV reduction, BlockRV epilogue, const Facts& be
       t.fuse_iterators(reduction, join.first, join.second);
       t.fuse_iterators(e, joined_at, join.second);
     }
-    const int v = tile.vector, m = tile.rows;
+    const int v = tile.vector, m = tile.rows, c = tile.columns;
     const int ev = epilogue_iterator(v), em = m < 0 ? -1 : epilogue_iterator(m);
     auto ragged = [&](int i, int64_t step) {
       return f.extent[size_t(i)] == kUnknown || f.extent[size_t(i)] % step != 0;
@@ -301,6 +324,11 @@ bool tile_with(Schedule& s, BlockRV reduction, BlockRV epilogue, const Facts& be
     if (ragged(v, tile.lanes * tile.vectors)) {
       t.pad_iteration(reduction, v, tile.lanes * tile.vectors);
       if (ev >= 0) t.pad_iteration(e, ev, tile.lanes * tile.vectors);
+    }
+    const int ec = c < 0 ? -1 : epilogue_iterator(c);
+    if (c >= 0 && ragged(c, tile.column_count)) {
+      t.pad_iteration(reduction, c, tile.column_count, true);
+      if (ec >= 0) t.pad_iteration(e, ec, tile.column_count);
     }
     if (m >= 0 && ragged(m, tile.row_count)) {
       t.pad_iteration(reduction, m, tile.row_count, true);
@@ -310,12 +338,20 @@ bool tile_with(Schedule& s, BlockRV reduction, BlockRV epilogue, const Facts& be
     std::vector<LoopRV> vs = t.split(loops[size_t(v)], {-1, tile.vectors, tile.lanes});
     std::vector<LoopRV> ms;
     if (m >= 0) ms = t.split(loops[size_t(m)], {-1, tile.row_count});
+    std::vector<LoopRV> cs;
+    if (c >= 0) cs = t.split(loops[size_t(c)], {-1, tile.column_count});
     std::vector<LoopRV> outer, order, steps;
-    for (int i : f.spatial) outer.push_back(i == v ? vs[0] : i == m ? ms[0] : loops[size_t(i)]);
+    // The larger operand is walked once, the smaller again and again from the cache.
+    const bool rows_last = m >= 0 && footprint(f, v) > footprint(f, m);
+    for (int i : f.spatial)
+      if (!(rows_last && i == m))
+        outer.push_back(i == v ? vs[0] : i == m ? ms[0] : i == c ? cs[0] : loops[size_t(i)]);
+    if (rows_last) outer.push_back(ms[0]);
     for (int i : f.reduce) steps.push_back(loops[size_t(i)]);
     order = outer;
     order.insert(order.end(), steps.begin(), steps.end());
     if (m >= 0) order.push_back(ms[1]);
+    if (c >= 0) order.push_back(cs[1]);
     order.push_back(vs[1]);
     order.push_back(vs[2]);
     t.reorder(order);
@@ -332,8 +368,9 @@ bool tile_with(Schedule& s, BlockRV reduction, BlockRV epilogue, const Facts& be
     t.vectorize(vs[2]);
     t.unroll(vs[1]);
     if (m >= 0) t.unroll(ms[1]);
+    if (c >= 0) t.unroll(cs[1]);
     // Short windows are unrolled too, while the code stays small.
-    int64_t copies = tile.vectors * tile.row_count;
+    int64_t copies = tile.vectors * tile.row_count * tile.column_count;
     for (size_t i = steps.size(); i-- > 0;) {
       const int64_t extent = as_int(t.get(steps[i])->extent).value_or(1 << 20);
       if (extent > 7 || copies * extent > 72) break;
