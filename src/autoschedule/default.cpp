@@ -45,6 +45,8 @@ void schedule_all(Schedule& s, const Target& target) {
   for (size_t at = order.size(); at-- > 0;) {
     BlockRV b = order[at];
     if (is_done(b)) continue;
+    const std::vector<BlockRV> living = s.blocks();  // a rule may have inlined it
+    if (std::find(living.begin(), living.end(), b) == living.end()) continue;
     auto f = rules::facts_of(s, b);
     if (!f) {
       rules::fallback(s, b);

@@ -257,6 +257,29 @@ bool tile_reduction(Schedule& s, BlockRV reduction, BlockRV epilogue, const Targ
   auto found = facts_of(s, reduction);
   if (!found || !found->is_reduction() || !found->block->init || !trivial_write(*found)) return false;
   const Tile plain = choose(*found, target);
+  // An operand whose lanes lie apart, read again and again, is laid out once for the tile.
+  if (plain.vector >= 0)
+    for (const Access& l : found->loads) {
+      const int64_t stride = l.stride[size_t(plain.vector)], all = found->instances(false);
+      double copies = 1;
+      for (size_t i = 0; i < l.stride.size(); ++i)
+        if (l.stride[i] != 0) copies *= double(found->extent[i]);
+      if (stride < 2 || stride > 64 || all == kUnknown || double(all) < 16 * copies) continue;
+      Schedule t = s;
+      BlockRV copy;
+      const bool made = attempt(t, [&](Schedule& x) {
+        const Ref<Block> b = x.get(reduction);
+        for (size_t i = 0; i < b->reads.size(); ++i)
+          if (b->reads[i]->buffer.same_as(l.buffer)) copy = x.reindex(reduction, int(i));
+        for (BlockRV p : x.get_producers(copy))
+          if (x.get_consumers(p).size() == 1) attempt(x, [&](Schedule& y) { y.compute_inline(p); });
+      });
+      if (made && copy.id >= 0 && tile_reduction(t, reduction, epilogue, target)) {
+        elementwise(t, copy, target);
+        s = t;
+        return true;
+      }
+    }
   const std::pair<int, int> join = joinable(*found);
   if (join.second > 1) {
     const Tile across = choose(fused(*found, join.first, join.second), target);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Primitives that put a buffer between a block and memory: cache_read, cache_write; and set_scope.
+// Primitives that put a buffer between a block and memory: cache_read, cache_write, reindex; and set_scope.
 #include <fmt/format.h>
 
 #include "schedule/state.h"
@@ -145,6 +145,99 @@ int32_t cache_write(State& s, int32_t id, int write_index, const std::string& sc
   Array<Buffer> allocs = s.block(scope_id)->alloc_buffers;
   allocs.push_back(copy);
   s.replace_body(scope_id, body, allocs);
+  return s.names.at(name);
+}
+
+int32_t reindex(State& s, int32_t id, int read_index) {
+  Ref<BlockRealize> r = s.realize(id);
+  Ref<Block> block = r->block;
+  const int32_t scope_id = s.scope_of(id);
+  if (read_index < 0 || size_t(read_index) >= block->reads.size())
+    s.refuse("T0771", id,
+             fmt::format("it has {} read regions, there is no number {}", block->reads.size(), read_index));
+  const BufferRegion region = block->reads[size_t(read_index)];
+  const Buffer b = region->buffer;
+  for (const BufferRegion& w : block->writes)
+    if (w->buffer.same_as(b)) s.refuse("T0772", id, fmt::format("it also writes '{}'", b->name));
+  if (!plainly_used(r, b))
+    s.refuse("T0736", id,
+             fmt::format("it reads '{}' through a mask, a matched region or a pointer", b->name));
+  if (s.guarded.count(block->name))
+    s.refuse("T0742", id, "the program itself restricts the block by a predicate");
+  std::vector<Array<PrimExpr>> loads = load_indices(block->body, b);
+  if (loads.size() != 1)
+    s.refuse("T0776", id, fmt::format("it reads '{}' at {} places", b->name, loads.size()),
+             "reindex takes a buffer that is read at one place");
+  auto all = s.scope(scope_id);
+  const int at = all->find(id);
+  for (int w : all->writers(b))
+    if (w > at || s.inside(all->leaves[size_t(w)].id, outermost(s, id)))
+      s.refuse("T0773", id,
+               fmt::format("'{}' is written by {} inside the same loops", b->name,
+                           s.describe(all->leaves[size_t(w)].id)),
+               "use reindex before compute_at");
+  // Iterators of the index: those of the reduction first, so that spatial ones are contiguous.
+  Array<IterVar> used;
+  for (IterKind kind : {IterKind::reduce, IterKind::spatial})
+    for (const IterVar& v : block->iter_vars)
+      if (v->kind == kind && uses(loads[0], v->var.get())) used.push_back(v);
+  Analyzer a;
+  bind_loops(s, a, scope_id);
+  for (const IterVar& v : block->iter_vars) a.bind(v->var, v->dom, true);
+  for (const PrimExpr& e : loads[0]) {
+    bool foreign = false;
+    for (const VarRef& v : free_vars(e)) {
+      bool own = false;
+      for (const IterVar& x : block->iter_vars) own = own || x->var.same_as(v);
+      for (int32_t l : s.loops_of(id)) foreign = foreign || (!own && s.loop(l)->loop_var.same_as(v));
+    }
+    if (foreign)
+      s.refuse("T0776", id, fmt::format("the index of '{}' is not made of its iterators", b->name));
+  }
+  for (size_t d = 0; d < loads[0].size(); ++d)
+    if (!a.can_prove(ge(loads[0][d], PrimExpr(0))) || !a.can_prove(lt(loads[0][d], b->shape[d])))
+      s.refuse("T0776", id, fmt::format("it may read outside '{}', where a copy must not", b->name));
+  Array<PrimExpr> shape, at_block, values, at_copy;
+  Array<IterVar> iters;
+  VarMap map;
+  std::vector<VarRef> loops;
+  for (size_t i = 0; i < used.size(); ++i) {
+    if (!is_zero(used[i]->dom->min))
+      s.refuse("T0776", id, fmt::format("iterator '{}' does not start at 0", used[i]->var->name));
+    shape.push_back(used[i]->dom->extent);
+    at_block.push_back(used[i]->var);
+    VarRef x = var(fmt::format("ax{}", i));
+    IterVar v = iter_var(used[i]->dom, fmt::format("v{}", i));
+    map[used[i]->var.get()] = v->var;
+    iters.push_back(v);
+    loops.push_back(x);
+    values.push_back(x);
+    at_copy.push_back(v->var);
+  }
+  Buffer copy = buffer(b->name + "_reindex", shape, b->dtype, "global");
+  Array<PrimExpr> from = loads[0].map([&](const PrimExpr& e) { return substitute(e, map); });
+  const std::string name = s.fresh_block_name(copy->name);
+  auto made = make<Block>(iters, Array<BufferRegion>(), Array<BufferRegion>(), name,
+                          store(copy, load(b, from), at_copy), Stmt(), Array<Buffer>(),
+                          Array<MatchBufferRegion>(), AttrMap());
+  Stmt nest = make<BlockRealize>(values, true_(), with_regions(made));
+  for (size_t d = loops.size(); d-- > 0;) nest = for_(loops[d], PrimExpr(0), shape[d], nest);
+  Ref<Block> changed = block;
+  Block* e = changed.edit();
+  const ObjectRef body = rewrite_any(
+      block->body,
+      [&](const ObjectRef& n) -> ObjectRef {
+        const auto* l = n.as<BufferLoad>();
+        return l && l->buffer.same_as(b) ? ObjectRef(load(copy, at_block)) : ObjectRef();
+      },
+      [](const ObjectRef& n) { return n.is<BufferNode>(); });
+  e->body = Stmt(body.as<StmtNode>());
+  Ref<BlockRealize> next = r;
+  next.edit()->block = with_regions(changed);
+  Stmt whole = place(s.block(scope_id)->body, r.get(), next, nest, Stmt());
+  Array<Buffer> allocs = s.block(scope_id)->alloc_buffers;
+  allocs.push_back(copy);
+  s.replace_body(scope_id, whole, allocs);
   return s.names.at(name);
 }
 

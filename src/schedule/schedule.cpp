@@ -266,6 +266,10 @@ BlockRV Schedule::cache_write(BlockRV block, int write_index, const std::string&
   return {step(state_, "cache_write", {block.id}, attrs,
                [&](sched::State& s) { return Ids{sched::cache_write(s, block.id, write_index, scope)}; })[0]};
 }
+BlockRV Schedule::reindex(BlockRV block, int read_index) {
+  return {step(state_, "reindex", {block.id}, attr("read_index", Any(read_index)),
+               [&](sched::State& s) { return Ids{sched::reindex(s, block.id, read_index)}; })[0]};
+}
 BlockRV Schedule::rfactor(LoopRV loop, int factor_axis) {
   return {step(state_, "rfactor", {loop.id}, attr("factor_axis", Any(factor_axis)),
                [&](sched::State& s) { return Ids{sched::rfactor(s, loop.id, factor_axis)}; })[0]};

@@ -73,6 +73,9 @@ class Schedule {
   BlockRV decompose_reduction(BlockRV block, LoopRV loop);
   BlockRV cache_read(BlockRV block, int read_index, const std::string& scope);
   BlockRV cache_write(BlockRV block, int write_index, const std::string& scope);
+  /// A copy of what the block reads, laid out by its iterators (those of the reduction first): strided and
+  /// gathered operands become contiguous. The copying block.
+  BlockRV reindex(BlockRV block, int read_index);
   BlockRV rfactor(LoopRV loop, int factor_axis);
   void set_scope(BlockRV block, int write_index, const std::string& scope);
   void annotate(BlockRV block, const std::string& key, Any value);

@@ -178,6 +178,7 @@ int32_t decompose_reduction(State& s, int32_t block, int32_t loop);
 int32_t rfactor(State& s, int32_t loop, int factor_axis);
 int32_t cache_read(State& s, int32_t block, int read_index, const std::string& scope);
 int32_t cache_write(State& s, int32_t block, int write_index, const std::string& scope);
+int32_t reindex(State& s, int32_t block, int read_index);
 void set_scope(State& s, int32_t block, int write_index, const std::string& scope);
 int32_t fuse_iterators(State& s, int32_t block, int first, int count);
 void pad_iteration(State& s, int32_t block, int iterator, int64_t multiple, bool clamp);

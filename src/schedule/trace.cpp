@@ -40,6 +40,7 @@ const std::map<std::string, Signature, std::less<>>& signatures() {
       {"decompose_reduction", {"bl", "b", {}}},
       {"cache_read", {"b", "b", {"read_index", "scope"}}},
       {"cache_write", {"b", "b", {"write_index", "scope"}}},
+      {"reindex", {"b", "b", {"read_index"}}},
       {"rfactor", {"l", "b", {"factor_axis"}}},
       {"set_scope", {"b", "", {"write_index", "scope"}}},
       {"annotate", {"e", "", {"key", "value"}}},
@@ -316,6 +317,7 @@ void replay_steps(Schedule& s, const Trace& trace) {
          [&] { return std::vector<int32_t>{s.cache_read(b, number("read_index"), text("scope")).id}; }},
         {"cache_write",
          [&] { return std::vector<int32_t>{s.cache_write(b, number("write_index"), text("scope")).id}; }},
+        {"reindex", [&] { return std::vector<int32_t>{s.reindex(b, number("read_index")).id}; }},
         {"rfactor", [&] { return std::vector<int32_t>{s.rfactor(l, number("factor_axis")).id}; }},
         {"set_scope",
          [&] {

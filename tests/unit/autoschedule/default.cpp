@@ -127,6 +127,8 @@ std::vector<Program> programs() {
                            total(1000),
                            scalar(),
                            pointwise(6, 7, 7, 10, true),
+                           conv(3, 18, 18, 40, 3, 2, 1),
+                           conv(20, 12, 12, 33, 3, 2, 1),
                            pointwise(5, 14, 14, 6, true),
                            pointwise(4, 7, 7, 9, false),
                            pointwise(3, 5, 16, 4, true)};

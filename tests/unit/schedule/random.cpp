@@ -32,7 +32,7 @@ std::string act(Schedule& s, Random& r) {
   BlockRV other = blocks[size_t(r.below(blocks.size()))];
   std::vector<LoopRV> target = s.get_loops(other);
   LoopRV loop = loops.empty() ? LoopRV{-1} : loops[size_t(r.below(loops.size()))];
-  switch (r.below(20)) {
+  switch (r.below(21)) {
     case 0:
     case 1:
       s.split(loop, r.below(2) ? std::vector<int64_t>{-1, 2 + r.below(4)}
@@ -93,6 +93,9 @@ std::string act(Schedule& s, Random& r) {
     case 18:
       s.fuse_iterators(b, r.below(s.get(b)->iter_vars.size()), 2 + r.below(2));
       return "fuse_iterators";
+    case 19:
+      s.reindex(b, r.below(3));
+      return "reindex";
     default:
       s.add_unit_loop(b);
       return "add_unit_loop";
@@ -143,7 +146,7 @@ TEST(Random, SequencesKeepTheMeaning) {
   for (const char* name :
        {"split", "fuse", "reorder", "parallel", "vectorize", "compute_inline", "reverse_compute_inline",
         "compute_at", "reverse_compute_at", "decompose_reduction", "rfactor", "cache_write", "cache_read",
-        "pad_iteration", "fuse_iterators"})
+        "pad_iteration", "fuse_iterators", "reindex"})
     EXPECT_GT(accepted[name], 5) << name;
   for (auto& [k, v] : refused) RecordProperty(k, v);
 }
