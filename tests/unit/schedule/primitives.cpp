@@ -257,6 +257,17 @@ TEST(Cache, CopiesAndScopes) {
   check(p, s);
 }
 
+TEST(Cache, ReindexLaysOutByIterators) {
+  Program p = conv(2, 9, 9, 3, 3, 2, 1);
+  Schedule s(p.function);
+  BlockRV c = s.get_block("conv");
+  BlockRV copy = s.reindex(c, 0);
+  EXPECT_EQ(s.get(copy)->writes[0]->buffer->shape.size(), 6u);  // rc, ry, rx, n, y, x
+  s.compute_inline(s.get_block("pad"));
+  check(p, s);
+  refused(s, "T0771", "no number 7", [&] { s.reindex(c, 7); });
+}
+
 TEST(Pad, WholeTilesWithMaskedEdges) {
   for (bool clamp : {false, true}) {
     Program p = matmul(5, 7, 6);
