@@ -171,8 +171,10 @@ class Detector {
     if (rest.empty() && !s.terms.empty()) rest.push_back(s.terms[0]);
     if (rest.empty()) return false;
     auto constant = [](const Term& t) { return as_int(t.scale).value_or(INT64_MAX); };
-    std::stable_sort(rest.begin(), rest.end(),
-                     [&](const Term& a, const Term& b) { return constant(a) < constant(b); });
+    // Insertion keeps equal scales in order; there are few.
+    for (size_t i = 1; i < rest.size(); ++i)
+      for (size_t j = i; j > 0 && constant(rest[j]) < constant(rest[j - 1]); --j)
+        std::swap(rest[j], rest[j - 1]);
     while (!rest.empty()) {
       size_t pick = 0;
       if (!out.empty()) {
