@@ -335,7 +335,7 @@ struct Folder {
   }
 
   std::optional<Values> slice() {
-    if (!a || a->rank() != 1) return {};
+    if (!a || a->rank() < 1) return {};
     Dims starts, ends, axes{0}, steps{1};
     if (n.since < 10) {
       starts = n.attr_ints("starts"), ends = n.attr_ints("ends");
@@ -350,19 +350,27 @@ struct Folder {
     }
     if (starts.size() != 1 || ends.size() != 1 || axes.size() != 1 || steps.size() != 1 || steps[0] == 0)
       return {};
-    const int64_t r = int64_t(a->items.size()), step = steps[0];
+    const int64_t axis = n.axis(axes[0], a->rank()), r = a->dims[size_t(axis)], step = steps[0];
     auto clamp = [&](int64_t v) {
       return std::clamp<int64_t>(v < 0 ? (v < -r ? -1 : v + r) : v, step > 0 ? 0 : -1, step > 0 ? r : r - 1);
     };
-    Items out;
+    Dims picked;
     const int64_t e = clamp(ends[0]);
     for (int64_t i = clamp(starts[0]); step > 0 ? i < e : i > e;) {
-      out.push_back(a->items[size_t(i)]);
+      picked.push_back(i);
       if (step > r || step < -r) break;
       i += step;
     }
-    const int64_t count = int64_t(out.size());
-    return one(a->dtype, {count}, std::move(out));
+    int64_t outer = 1, inner = 1;
+    for (int64_t i = 0; i < axis; ++i) outer *= a->dims[size_t(i)];
+    for (int64_t i = axis + 1; i < a->rank(); ++i) inner *= a->dims[size_t(i)];
+    Items out;
+    for (int64_t o = 0; o < outer; ++o)
+      for (int64_t i : picked)
+        for (int64_t k = 0; k < inner; ++k) out.push_back(a->items[size_t((o * r + i) * inner + k)]);
+    Dims dims = a->dims;
+    dims[size_t(axis)] = int64_t(picked.size());
+    return one(a->dtype, dims, std::move(out));
   }
 
   std::optional<Values> reshape() {
