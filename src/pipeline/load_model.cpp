@@ -10,6 +10,7 @@
 
 #include "import/onnx/load.h"
 #include "ir/text.h"
+#include "pass/graph/passes.h"
 #include "pipeline/compile.h"
 
 namespace tenon {
@@ -76,7 +77,9 @@ IRModule load_model(const std::string& path, const std::map<std::string, int64_t
       options.constants = &constants;
     }
   }
-  IRModule module = parse_module(bytes, options);
+  // Text leaves types out; who inspects a model wants to see them.
+  PassContext context;
+  IRModule module = infer_types(parse_module(bytes, options), context);
   return dims.empty() ? module : specialize_dims(std::move(module), dims);
 }
 

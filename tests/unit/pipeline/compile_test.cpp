@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // The whole way: a module is compiled to machine code in this process, run, and compared with the
 // interpreter.
+#include <cstdio>
+#include <fstream>
+
 #include "pipeline/runner.h"
 #include "pipeline/verify_passes.h"
 #include "support.h"
@@ -42,7 +45,8 @@ TEST(Compile, KernelsNamedLikeTheCLibrary) {
   auto x = m.param("x", {7}, f64);
   Expr sum = m.op("sum", {m.op("exp", {x})}, op::make_attrs<op::ReduceAttrs>());
   Expr y = m.op("sin", {m.op("nn.softmax", {m.op("multiply", {m.op("exp", {x}), sum})}, axis(0))});
-  Expr z = m.op("cumsum", {m.op("sin", {m.op("cumsum", {y}, op::make_attrs<op::CumsumAttrs>())})}, op::make_attrs<op::CumsumAttrs>());
+  Expr z = m.op("cumsum", {m.op("sin", {m.op("cumsum", {y}, op::make_attrs<op::CumsumAttrs>())})},
+                op::make_attrs<op::CumsumAttrs>());
   expect_compiled_agrees(m.done(z), {random_array({7}, f64)}, 1e-9);
 }
 
@@ -208,6 +212,19 @@ TEST(LoadModel, ToldFromItsContent) {
             ModelKind::artifact);
   EXPECT_EQ(model_kind("# a comment\n@I.ir_module\nclass M:\n"), ModelKind::script);
   EXPECT_THROW(load_model("/nonexistent/model.onnx"), Error);
+}
+
+TEST(LoadModel, ScriptTextIsTypedAndRuns) {
+  const std::string path = ::testing::TempDir() + "tenon_load_model.tir";
+  {
+    std::ofstream out(path);
+    out << "@I.ir_module\nclass Module:\n    @R.function\n    def main(x: R.Tensor((4,), \"float32\")):\n    "
+           "    y = R.exp(x)\n        return y\n";
+  }
+  IRModule m = load_model(path);
+  std::remove(path.c_str());
+  ASSERT_TRUE(main_of(m)->ret_type && as_tensor(main_of(m)->ret_type));
+  expect_compiled_agrees(m, {random_array({4})});
 }
 
 }  // namespace

@@ -142,6 +142,17 @@ TEST(VmCodegen, SymbolicSizesAndDerivedOnes) {
   EXPECT_EQ(session.artifact().inputs()[0].shape[0].symbol, "n");
 }
 
+TEST(VmCodegen, DynamicChainsShareRegisters) {
+  Model m;
+  Expr x = m.param("x", {PrimExpr(tir::var("n"))});
+  Expr first = m.op("nn.softmax", {x}, axis(0));
+  Expr y = first;
+  for (int i = 0; i < 40; ++i) y = m.op("nn.softmax", {y}, axis(0));
+  IRModule in = m.done(m.op("add", {y, first}));
+  expect_vm_agrees(in, {random_array({6})});
+  EXPECT_LE(build(in).executable().functions[0].num_registers, 6);
+}
+
 TEST(VmCodegen, OneSymbolInTwoInputsMustAgree) {
   auto n = tir::var("n");
   Model m;
