@@ -280,7 +280,8 @@ IRModule parse_module(std::string_view text, const ParseOptions& options) {
     fail("T0213", "this is the older `primfn` form of tensor programs, which is not read", options.name,
          "write it as @T.prim_func def main(…)");
   if (text.substr(start, 9) == "#[version" || text.substr(start, 5) == "def @")
-    fail("T0213", "this is Relay text, which is not read", options.name, "write it as @R.function def main(…)");
+    fail("T0213", "this is Relay text, which is not read", options.name,
+         "write it as @R.function def main(…)");
   DiagnosticList problems;
   std::unique_ptr<script::Tree> tree = script::parse_syntax(text, options.name, problems);
   script::Converter converter(*tree, options, problems);

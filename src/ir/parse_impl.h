@@ -193,7 +193,6 @@ class Converter {
   int function_level_ = 0;
   bool saw_block_ = false;
   std::unordered_map<const tir::Var*, tir::Range> loop_ranges_;
-  std::unordered_map<const tir::Var*, tir::Range> thread_ranges_;
   tir::PrimFuncNode* current_ = nullptr;
   AttrMap* function_attrs_ = nullptr;
 };
@@ -208,6 +207,8 @@ struct Scope {
   Scope(const Scope&) = delete;
   Converter& c;
 };
+
+inline bool is_none(const Ast* a) { return a && a->kind == ExprKind::name && a->text == "None"; }
 
 /// Marks a name whose definition failed.
 struct PoisonObj : Object {

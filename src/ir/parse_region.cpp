@@ -17,7 +17,7 @@ struct Affine {
 
 class Regions {
  public:
-  Regions(const BlockParts& parts) : parts_(parts) {
+  explicit Regions(const BlockParts& parts) {
     for (const Buffer& b : parts.alloc_buffers) local_.insert(b.get());
     for (const MatchBufferRegion& m : parts.match_buffers) matched_[m->buffer.get()] = m->source;
   }
@@ -204,7 +204,6 @@ class Regions {
     }
   }
 
-  const BlockParts& parts_;
   std::unordered_set<const Object*> local_;
   std::unordered_map<const BufferNode*, BufferRegion> matched_;
   std::unordered_map<const Var*, const For*> loops_;

@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: Apache-2.0
+// Types of graph functions in script text, in their newer and older orders of arguments.
+#include <fmt/format.h>
+
+#include "ir/parse_impl.h"
+
+namespace tenon::script {
+using namespace graph;
+
+Array<PrimExpr> Converter::shape_values(const Ast* a) {
+  Array<PrimExpr> out;
+  for (const Ast* d : items_of(a)) {
+    const PrimExpr e = expr(d);
+    if (!e.dtype().is_integer())
+      fail("T0230", fmt::format("a dimension has type {}, not an integer", to_string(e.dtype())), d);
+    out.push_back(e);
+  }
+  return out;
+}
+
+/// (shape, dtype) in one of the older and newer orders.
+Type Converter::tensor_type(const std::vector<const Ast*>& positional, const Ast* at) {
+  auto t = make<TensorType>();
+  TensorType* n = t.mut();
+  const Ast *shape = positional.empty() ? nullptr : positional[0],
+            *dtype = positional.size() > 1 ? positional[1] : nullptr;
+  if (at->kind == ExprKind::call) {
+    for (const auto& [name, v] : at->named) {
+      if (name == "shape")
+        shape = v;
+      else if (name == "dtype")
+        dtype = v;
+      else if (name == "ndim")
+        n->ndim = integer_of(v, "ndim");
+      else if (name == "device" || name == "vdevice")
+        n->device = text_of(v, "a device");
+      else
+        fail("T0223", fmt::format("R.Tensor has no argument `{}`", name), v);
+    }
+    if (n->ndim < -1) fail("T0224", "ndim is negative", at);
+  }
+  if (shape && shape->kind == ExprKind::string && !dtype) std::swap(shape, dtype);
+  if (dtype && !is_none(dtype)) n->dtype = dtype_of(dtype);
+  if (!shape || is_none(shape) || (shape->kind == ExprKind::name && shape->text == "_")) return t;
+  if (shape->kind == ExprKind::name) {
+    const ObjectRef* o = lookup(shape->text);
+    if (o && o->is<PoisonObj>()) throw Failed();
+    if (const auto* v = o ? o->as<graph::Var>() : nullptr) {
+      if (v->type && !v->type.is<ShapeType>() && !v->type.is<ObjectType>())
+        fail("T0232", fmt::format("`{}` is a {}, and a shape is needed", shape->text, print(v->type)), shape);
+      n->shape = o->cast<ExprNode>();
+      return t;
+    }
+  }
+  const bool bare = shape->kind != ExprKind::tuple && shape->kind != ExprKind::list;
+  if (bare && !is_size(shape) && implicit_level_ < 0) fail("T0232", "a shape is a tuple of sizes", shape);
+  const int64_t ndim = n->ndim;
+  n->shape = shape_expr(shape_values(shape));
+  n->ndim = ndim >= 0 ? ndim : int64_t(items_of(shape).size());
+  return t;
+}
+
+Array<Type> Converter::types_of(const Ast* a) {
+  Array<Type> out;
+  if (a->kind == ExprKind::list || a->kind == ExprKind::tuple)
+    for (const Ast* x : a->items) out.push_back(type(x));
+  else
+    out.push_back(type(a));
+  return out;
+}
+
+Type Converter::type(const Ast* a) {
+  try {
+    if (is_none(a)) return {};
+    const bool bare = a->kind == ExprKind::name || a->kind == ExprKind::attribute;
+    const std::string p = path(bare || a->items.empty() ? a : a->items[0]);
+    const std::string name = p.starts_with("R.") ? p.substr(2) : p;
+    std::vector<const Ast*> args;
+    if (a->kind == ExprKind::call || a->kind == ExprKind::subscript)
+      args.assign(a->items.begin() + 1, a->items.end());
+    if (name == "Tensor" || name == "DynTensor") return tensor_type(args, a);
+    if (name == "Object" || name == "Any") return object_type();
+    if (name == "Shape") {
+      if (!args.empty() && !is_none(args[0])) {
+        Array<PrimExpr> values = shape_values(args[0]);
+        const int64_t n = int64_t(values.size());
+        return make<ShapeType>(std::move(values), n, true);
+      }
+      const Ast* ndim = a->kind == ExprKind::call ? named(a, "ndim") : nullptr;
+      return make<ShapeType>(Array<PrimExpr>(), ndim ? integer_of(ndim, "ndim") : -1, false);
+    }
+    if (name == "Prim") {
+      const Ast* v = a->kind == ExprKind::call ? named(a, "value") : nullptr;
+      if (!args.empty()) {
+        const DataType t = dtype_of(args[0]);
+        return make<PrimType>(t, v ? expr_of(v, t) : PrimExpr());
+      }
+      if (v) {
+        const PrimExpr e = expr(v);
+        return make<PrimType>(e.dtype(), e);
+      }
+      fail("T0224", "R.Prim needs a data type or a value", a);
+    }
+    if (name == "Tuple") {
+      Array<Type> items;
+      for (const Ast* x : args)
+        for (const Ast* y :
+             x->kind == ExprKind::list || x->kind == ExprKind::tuple ? x->items : std::vector<const Ast*>{x})
+          items.push_back(type(y));
+      return tuple_type(items);
+    }
+    if (name == "Callable") {
+      const Ast *ret = args.size() > 1             ? args[1]
+                       : a->kind == ExprKind::call ? named(a, "ret")
+                                                   : nullptr,
+                *params = args.empty() ? nullptr : args[0];
+      Array<Type> list;
+      if (params && !is_none(params)) list = types_of(params);
+      return make<FuncType>(list, ret ? type(ret) : Type(), params == nullptr);
+    }
+    if (name == "Ref") {
+      if (args.size() != 1) fail("T0224", "R.Ref needs the type it refers to", a);
+      return make<RefType>(type(args[0]));
+    }
+    fail("T0229",
+         p.empty() ? "a type such as R.Tensor((2, 3), \"float32\") was expected"
+                   : fmt::format("`{}` is no type of graph functions", p),
+         a);
+  } catch (const DiagnosticError& e) {
+    note(e, span(a));
+    throw Failed();
+  }
+}
+
+}  // namespace tenon::script
