@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the code generators share: lowered PrimFuncs in (after the tensor pipeline: flat buffers, packed ABI of
-// runtime/kernel.h), text or object code out. Anything else is refused by name ("T0801").
+// What the code generators share: lowered PrimFuncs in (after the tensor pipeline: flat buffers, packed ABI
+// of runtime/kernel.h), text or object code out. Anything else is refused by name ("T0801").
 #pragma once
 #include <functional>
 #include <memory>
@@ -12,13 +12,16 @@
 
 namespace tenon {
 
-/// Machine code: ELF relocatable objects (a module is split so that parts compile in parallel; the split depends
-/// on the module only) and the kernels they define, in module order.
-struct ObjectCode { std::vector<std::string> objects; std::vector<std::string> symbols; };
+/// Machine code: ELF relocatable objects (a module is split so that parts compile in parallel; the split
+/// depends on the module only) and the kernels they define, in module order.
+struct ObjectCode {
+  std::vector<std::string> objects;
+  std::vector<std::string> symbols;
+};
 
 namespace codegen {
-/// A lowered module: each PrimFunc with attribute "tenon.kernel" has "global_symbol" and the kernel signature.
-/// What no generator accepts: one line per node kind or form, as the refusals ("T0801") name them.
+/// A lowered module: each PrimFunc with attribute "tenon.kernel" has "global_symbol" and the kernel
+/// signature. What no generator accepts: one line per node kind or form, as the refusals ("T0801") name them.
 std::vector<std::string> unsupported_nodes();
 /// Machine code of every kernel; `threads` compile in parallel, identical bodies once. opt_level 0 … 3.
 ObjectCode llvm_object(const IRModule& lowered, const Target& target, int opt_level = 2, int threads = 1);
@@ -28,8 +31,12 @@ std::string llvm_assembly(const IRModule& lowered, const Target& target, int opt
 std::string merge_objects(const ObjectCode& object, const Target& target);
 /// Links the objects into an ELF shared object (lld in process). T0803 with lld's words on failure.
 std::string link_shared(const ObjectCode& object, const Target& target);
-/// Loads object code into this process (ORC); resolves kernels by symbol. Lives as long as the returned handle.
-struct JitModule { std::shared_ptr<void> keep; std::function<void*(const std::string&)> find; };
+/// Loads object code into this process (ORC); resolves kernels by symbol. Lives as long as the returned
+/// handle.
+struct JitModule {
+  std::shared_ptr<void> keep;
+  std::function<void*(const std::string&)> find;
+};
 JitModule jit_load(const ObjectCode& object, const Target& target);
 /// Self-contained C11 of every kernel.
 std::string c_source(const IRModule& lowered, const Target& target);

@@ -33,21 +33,27 @@ std::string refusal(const ObjectRef& node) {
   if (node.is<ProducerStore>() || node.is<ProducerLoad>()) return "an access to a tensor without a buffer";
   if (node.is<Reduce>()) return "Reduce: te reductions become loops in create_prim_func";
   if (const auto* n = node.as<For>()) {
-    if (n->kind == ForKind::vectorized) return "a vectorized loop: vectorize_loop turns it into vector expressions";
+    if (n->kind == ForKind::vectorized)
+      return "a vectorized loop: vectorize_loop turns it into vector expressions";
     if (n->kind == ForKind::thread_binding) return "a loop bound to a GPU thread (" + n->thread_tag + ")";
-    if (!n->loop_var->dtype.is_integer() || !n->loop_var->dtype.is_scalar()) return "a loop variable that is no integer";
+    if (!n->loop_var->dtype.is_integer() || !n->loop_var->dtype.is_scalar())
+      return "a loop variable that is no integer";
   }
   if (const auto* n = node.as<BufferNode>()) {
-    if (n->dtype.is_vector()) return fmt::format("buffer {} with vector elements ({})", n->name, to_string(n->dtype));
+    if (n->dtype.is_vector())
+      return fmt::format("buffer {} with vector elements ({})", n->name, to_string(n->dtype));
     if (!stored_type(n->dtype)) return fmt::format("buffer {} of type {}", n->name, to_string(n->dtype));
-    if (n->scope == "shared" || n->scope.starts_with("shared.") || n->scope.starts_with("wmma") || n->scope == "warp")
+    if (n->scope == "shared" || n->scope.starts_with("shared.") || n->scope.starts_with("wmma") ||
+        n->scope == "warp")
       return fmt::format("buffer {} in GPU memory ({})", n->name, n->scope);
   }
   if (const auto* n = node.as<BufferLoad>()) {
-    if (!rank_fits(n->buffer, n->indices)) return fmt::format("an access to {} with {} indices", n->buffer->name, n->indices.size());
+    if (!rank_fits(n->buffer, n->indices))
+      return fmt::format("an access to {} with {} indices", n->buffer->name, n->indices.size());
   }
   if (const auto* n = node.as<BufferStore>()) {
-    if (!rank_fits(n->buffer, n->indices)) return fmt::format("an access to {} with {} indices", n->buffer->name, n->indices.size());
+    if (!rank_fits(n->buffer, n->indices))
+      return fmt::format("an access to {} with {} indices", n->buffer->name, n->indices.size());
   }
   if (const auto* n = node.as<tir::Call>()) {
     if (n->op == "tir.kernel_buffer" || n->op == "tir.kernel_scalar") return {};
@@ -56,22 +62,28 @@ std::string refusal(const ObjectRef& node) {
     if (n->op == "tir.call_extern") {
       const auto* name = n->args.empty() ? nullptr : n->args[0].as<tir::StringImm>();
       if (!name || !extern_allowed(name->value))
-        return fmt::format("a call of the C function `{}`: kernels call mathematics only", name ? name->value : "?");
+        return fmt::format("a call of the C function `{}`: kernels call mathematics only",
+                           name ? name->value : "?");
     }
   }
   if (const auto* n = node.as<PrimExprNode>()) {
     const DataType t = n->dtype;
-    if (t.is_integer() && t.bits != 8 && t.bits != 16 && t.bits != 32 && t.bits != 64) return fmt::format("a value of type {}", to_string(t));
+    if (t.is_integer() && t.bits != 8 && t.bits != 16 && t.bits != 32 && t.bits != 64)
+      return fmt::format("a value of type {}", to_string(t));
     if (t.is_vector() && t.is_handle()) return "a vector of pointers";
   }
   return {};
 }
 
-bool is_kernel(const PrimFunc& f) { return f && f->attrs.contains("global_symbol") && !f->attrs.contains("tenon.internal"); }
+bool is_kernel(const PrimFunc& f) {
+  return f && f->attrs.contains("global_symbol") && !f->attrs.contains("tenon.internal");
+}
 
-/// A function that only kernels call (its parameters are data pointers and scalars) as a kernel of its module name.
+/// A function that only kernels call (its parameters are data pointers and scalars) as a kernel of its module
+/// name.
 PrimFunc as_kernel(const std::string& name, const PrimFunc& f) {
-  const VarRef buffers = var("buffers", DataType::handle()), scalars = var("scalars", DataType::handle()), context = var("context", DataType::handle());
+  const VarRef buffers = var("buffers", DataType::handle()), scalars = var("scalars", DataType::handle()),
+               context = var("context", DataType::handle());
   std::vector<std::pair<VarRef, PrimExpr>> bindings;
   int64_t pointer = 0, number = 0;
   for (const VarRef& p : f->params) {
@@ -81,10 +93,13 @@ PrimFunc as_kernel(const std::string& name, const PrimFunc& f) {
       continue;
     }
     const PrimExpr bits = call(i64, "tir.kernel_scalar", {scalars, PrimExpr(number++)});
-    bindings.emplace_back(p, t == i64 ? bits : t.is_float() ? cast(t, call(f64, "tir.reinterpret", {bits})) : cast(t, bits));
+    bindings.emplace_back(p, t == i64       ? bits
+                             : t.is_float() ? cast(t, call(f64, "tir.reinterpret", {bits}))
+                                            : cast(t, bits));
   }
   Stmt body = f->body;
-  for (size_t k = bindings.size(); k-- > 0;) body = make<LetStmt>(bindings[k].first, bindings[k].second, body);
+  for (size_t k = bindings.size(); k-- > 0;)
+    body = make<LetStmt>(bindings[k].first, bindings[k].second, body);
   PrimFunc out = f;
   PrimFuncNode* n = out.edit();
   n->params = {buffers, scalars, context};
@@ -96,15 +111,21 @@ PrimFunc as_kernel(const std::string& name, const PrimFunc& f) {
 
 void check(const std::string& name, const PrimFunc& f, DiagnosticList* problems) {
   const std::string where = fmt::format("kernel {}", name);
-  if (f->params.size() != 3 || !f->params[0]->dtype.is_handle() || !f->params[1]->dtype.is_handle() || !f->params[2]->dtype.is_handle() || !f->buffer_map.empty()) {
-    problems->add(Diagnostic{"T0801", "the function does not have the kernel signature (buffers, scalars, context)", where, "run make_packed_api before code generation", {}});
+  if (f->params.size() != 3 || !f->params[0]->dtype.is_handle() || !f->params[1]->dtype.is_handle() ||
+      !f->params[2]->dtype.is_handle() || !f->buffer_map.empty()) {
+    problems->add(Diagnostic{"T0801",
+                             "the function does not have the kernel signature (buffers, scalars, context)",
+                             where,
+                             "run make_packed_api before code generation",
+                             {}});
     return;
   }
   std::set<std::string> seen;
   pre_order(f->body, [&](const ObjectRef& node) {
     if (!node) return false;
     std::string why = refusal(node);
-    if (!why.empty() && seen.insert(why).second) problems->add(Diagnostic{"T0801", "code generation cannot express " + why, where, {}, {}});
+    if (!why.empty() && seen.insert(why).second)
+      problems->add(Diagnostic{"T0801", "code generation cannot express " + why, where, {}, {}});
     return true;
   });
 }
@@ -128,15 +149,20 @@ uint64_t body_hash(const PrimFunc& f) {
   auto of = [&](auto&& self, const Any& v) -> uint64_t {
     if (const Object* o = v.object()) {
       if (auto it = memo.find(o); it != memo.end()) return it->second;
-      if (is_type_index<StringObj>(o->type_index)) { const std::string& t = static_cast<const StringObj*>(o)->value; return hash_bytes(t.data(), t.size()); }
-      if (is_type_index<NDArrayObj>(o->type_index)) return NDArray(Ref<NDArrayObj>(static_cast<const NDArrayObj*>(o))).hash();
+      if (is_type_index<StringObj>(o->type_index)) {
+        const std::string& t = static_cast<const StringObj*>(o)->value;
+        return hash_bytes(t.data(), t.size());
+      }
+      if (is_type_index<NDArrayObj>(o->type_index))
+        return NDArray(Ref<NDArrayObj>(static_cast<const NDArrayObj*>(o))).hash();
       uint64_t h = o->type_index;
       if (is_type_index<ArrayObj>(o->type_index))
         for (const Any& item : static_cast<const ArrayObj*>(o)->items) h = mix(h, self(self, item));
       return h;
     }
     if (auto d = v.try_as<double>()) return hash_bytes(&*d, sizeof *d, v.tag());
-    if (auto t = v.try_as<DataType>()) return mix(uint64_t(t->code) << 32 | uint64_t(t->bits) << 16 | t->lanes, v.tag());
+    if (auto t = v.try_as<DataType>())
+      return mix(uint64_t(t->code) << 32 | uint64_t(t->bits) << 16 | t->lanes, v.tag());
     return v.tag();
   };
   post_order(f->body, [&](const ObjectRef& node) {
@@ -166,17 +192,28 @@ Bounds fit(Bounds b, DataType t) {
 }  // namespace
 
 std::vector<std::string> unsupported_nodes() {
-  return {
-      "Block and BlockRealize (lower_opaque_block removes them)", "BufferRealize", "Prefetch (statement)", "ProducerStore", "ProducerLoad", "Reduce",
-      "For of kind vectorized (vectorize_loop removes them) and thread_binding", "buffers with vector elements", "buffers of sub-byte, handle or string elements",
-      "buffers in scope shared, warp or wmma", "tir.ret", "tir.call_extern of anything but C mathematics", "integers of widths other than 8, 16, 32, 64", "vectors of pointers",
-      "functions without the kernel signature (buffers, scalars, context)"};
+  return {"Block and BlockRealize (lower_opaque_block removes them)",
+          "BufferRealize",
+          "Prefetch (statement)",
+          "ProducerStore",
+          "ProducerLoad",
+          "Reduce",
+          "For of kind vectorized (vectorize_loop removes them) and thread_binding",
+          "buffers with vector elements",
+          "buffers of sub-byte, handle or string elements",
+          "buffers in scope shared, warp or wmma",
+          "tir.ret",
+          "tir.call_extern of anything but C mathematics",
+          "integers of widths other than 8, 16, 32, 64",
+          "vectors of pointers",
+          "functions without the kernel signature (buffers, scalars, context)"};
 }
 
 std::vector<std::string> kernel_symbols(const IRModule& module) {
   std::vector<std::string> out;
   for (auto [name, object] : module.functions())
-    if (PrimFunc f = object.cast<PrimFuncNode>(); is_kernel(f)) out.push_back(f->attrs.at("global_symbol").as<std::string>());
+    if (PrimFunc f = object.cast<PrimFuncNode>(); is_kernel(f))
+      out.push_back(f->attrs.at("global_symbol").as<std::string>());
   return out;
 }
 
@@ -188,14 +225,21 @@ std::vector<Kernel> collect_kernels(const IRModule& module) {
   DiagnosticList problems;
   for (auto [name, object] : module.functions()) {
     PrimFunc f = object.cast<PrimFuncNode>();
-    if (f && f->attrs.contains("tenon.internal")) f = as_kernel(name, f);
-    else if (!is_kernel(f)) continue;
+    if (f && f->attrs.contains("tenon.internal"))
+      f = as_kernel(name, f);
+    else if (!is_kernel(f))
+      continue;
     const std::string symbol = f->attrs.at("global_symbol").as<std::string>();
-    if (!symbols.insert(symbol).second) problems.add("T0801", fmt::format("two kernels have the symbol `{}`", symbol));
+    if (!symbols.insert(symbol).second)
+      problems.add("T0801", fmt::format("two kernels have the symbol `{}`", symbol));
     const PrimFunc body = anonymous(f);
     std::vector<size_t>& same = by_hash[body_hash(f)];
-    auto twin = std::find_if(same.begin(), same.end(), [&](size_t i) { return structural_equal(bodies[i], body); });
-    if (twin != same.end()) { kernels[*twin].aliases.push_back(symbol); continue; }
+    auto twin =
+        std::find_if(same.begin(), same.end(), [&](size_t i) { return structural_equal(bodies[i], body); });
+    if (twin != same.end()) {
+      kernels[*twin].aliases.push_back(symbol);
+      continue;
+    }
     check(name, f, &problems);
     same.push_back(kernels.size());
     size_t nodes = 0;
@@ -220,16 +264,23 @@ std::vector<const tir::Var*> used_vars(const Stmt& s) {
   std::vector<const tir::Var*> seen;
   std::set<const tir::Var*> defined;
   pre_order(s, [&](const ObjectRef& node) {
-    if (const auto* v = node.as<tir::Var>()) seen.push_back(v);
-    else if (const auto* n = node.as<For>()) defined.insert(n->loop_var.get());
-    else if (const auto* n = node.as<LetStmt>()) defined.insert(n->var.get());
-    else if (const auto* n = node.as<Let>()) defined.insert(n->var.get());
-    else if (const auto* n = node.as<Allocate>()) defined.insert(n->buffer->data.get());
-    else if (const auto* n = node.as<AllocateConst>()) defined.insert(n->buffer->data.get());
+    if (const auto* v = node.as<tir::Var>())
+      seen.push_back(v);
+    else if (const auto* n = node.as<For>())
+      defined.insert(n->loop_var.get());
+    else if (const auto* n = node.as<LetStmt>())
+      defined.insert(n->var.get());
+    else if (const auto* n = node.as<Let>())
+      defined.insert(n->var.get());
+    else if (const auto* n = node.as<Allocate>())
+      defined.insert(n->buffer->data.get());
+    else if (const auto* n = node.as<AllocateConst>())
+      defined.insert(n->buffer->data.get());
     return true;
   });
   std::vector<const tir::Var*> out;
-  for (const tir::Var* v : seen) if (!defined.count(v)) out.push_back(v);
+  for (const tir::Var* v : seen)
+    if (!defined.count(v)) out.push_back(v);
   return out;
 }
 
@@ -244,31 +295,71 @@ Bounds BoundsOf::operator()(const PrimExpr& e, int depth) const {
   if (depth > 24 || !(t.is_integer() || t.is_bool())) return any;
   auto of = [&](const PrimExpr& x) { return (*this)(x, depth + 1); };
   if (const auto* n = e.as<IntImm>()) return t.is_uint() && n->value < 0 ? any : Bounds{n->value, n->value};
-  if (const auto* n = e.as<tir::Var>()) { auto it = vars_.find(n); return it == vars_.end() ? any : fit(it->second, t); }
-  if (const auto* n = e.as<Add>()) { auto a = of(n->a), b = of(n->b); return fit(clamp({a.min + b.min, a.max + b.max}), t.element()); }
-  if (const auto* n = e.as<Sub>()) { auto a = of(n->a), b = of(n->b); return fit(clamp({a.min - b.max, a.max - b.min}), t.element()); }
+  if (const auto* n = e.as<tir::Var>()) {
+    auto it = vars_.find(n);
+    return it == vars_.end() ? any : fit(it->second, t);
+  }
+  if (const auto* n = e.as<Add>()) {
+    auto a = of(n->a), b = of(n->b);
+    return fit(clamp({a.min + b.min, a.max + b.max}), t.element());
+  }
+  if (const auto* n = e.as<Sub>()) {
+    auto a = of(n->a), b = of(n->b);
+    return fit(clamp({a.min - b.max, a.max - b.min}), t.element());
+  }
   if (const auto* n = e.as<Mul>()) {
     auto a = of(n->a), b = of(n->b);
     const __int128 limit = __int128(1) << 62;
-    for (__int128 v : {a.min, a.max, b.min, b.max}) if (v > limit || v < -limit) return a.min >= 0 && b.min >= 0 && t.is_uint() ? any : any;
+    for (__int128 v : {a.min, a.max, b.min, b.max})
+      if (v > limit || v < -limit) return a.min >= 0 && b.min >= 0 && t.is_uint() ? any : any;
     const __int128 p[] = {a.min * b.min, a.min * b.max, a.max * b.min, a.max * b.max};
     return fit(clamp({*std::min_element(p, p + 4), *std::max_element(p, p + 4)}), t.element());
   }
-  if (const auto* n = e.as<FloorDiv>()) { auto a = of(n->a), b = of(n->b); if (a.min >= 0 && b.min >= 1) return {a.min / b.max, a.max / b.min}; return any; }
-  if (const auto* n = e.as<Div>()) { auto a = of(n->a), b = of(n->b); if (a.min >= 0 && b.min >= 1) return {a.min / b.max, a.max / b.min}; return any; }
-  if (const auto* n = e.as<FloorMod>()) { auto a = of(n->a), b = of(n->b); if (b.min >= 1) return {0, a.min >= 0 ? std::min(a.max, b.max - 1) : b.max - 1}; return any; }
-  if (const auto* n = e.as<Mod>()) { auto a = of(n->a), b = of(n->b); if (a.min >= 0 && b.min >= 1) return {0, std::min(a.max, b.max - 1)}; return any; }
-  if (const auto* n = e.as<Min>()) { auto a = of(n->a), b = of(n->b); return {std::min(a.min, b.min), std::min(a.max, b.max)}; }
-  if (const auto* n = e.as<Max>()) { auto a = of(n->a), b = of(n->b); return {std::max(a.min, b.min), std::max(a.max, b.max)}; }
-  if (const auto* n = e.as<Select>()) { auto a = of(n->true_value), b = of(n->false_value); return {std::min(a.min, b.min), std::max(a.max, b.max)}; }
+  if (const auto* n = e.as<FloorDiv>()) {
+    auto a = of(n->a), b = of(n->b);
+    if (a.min >= 0 && b.min >= 1) return {a.min / b.max, a.max / b.min};
+    return any;
+  }
+  if (const auto* n = e.as<Div>()) {
+    auto a = of(n->a), b = of(n->b);
+    if (a.min >= 0 && b.min >= 1) return {a.min / b.max, a.max / b.min};
+    return any;
+  }
+  if (const auto* n = e.as<FloorMod>()) {
+    auto a = of(n->a), b = of(n->b);
+    if (b.min >= 1) return {0, a.min >= 0 ? std::min(a.max, b.max - 1) : b.max - 1};
+    return any;
+  }
+  if (const auto* n = e.as<Mod>()) {
+    auto a = of(n->a), b = of(n->b);
+    if (a.min >= 0 && b.min >= 1) return {0, std::min(a.max, b.max - 1)};
+    return any;
+  }
+  if (const auto* n = e.as<Min>()) {
+    auto a = of(n->a), b = of(n->b);
+    return {std::min(a.min, b.min), std::min(a.max, b.max)};
+  }
+  if (const auto* n = e.as<Max>()) {
+    auto a = of(n->a), b = of(n->b);
+    return {std::max(a.min, b.min), std::max(a.max, b.max)};
+  }
+  if (const auto* n = e.as<Select>()) {
+    auto a = of(n->true_value), b = of(n->false_value);
+    return {std::min(a.min, b.min), std::max(a.max, b.max)};
+  }
   if (const auto* n = e.as<Broadcast>()) return of(n->value);
   if (const auto* n = e.as<Ramp>()) {
     auto a = of(n->base), s = of(n->stride);
     if (s.min < -(__int128(1) << 62) || s.max > (__int128(1) << 62)) return any;
     const __int128 last = n->lanes - 1;
-    return fit(clamp({a.min + std::min<__int128>(0, s.min * last), a.max + std::max<__int128>(0, s.max * last)}), t.element());
+    return fit(
+        clamp({a.min + std::min<__int128>(0, s.min * last), a.max + std::max<__int128>(0, s.max * last)}),
+        t.element());
   }
-  if (const auto* n = e.as<Cast>()) { if (n->value.dtype().is_integer() || n->value.dtype().is_bool()) return fit(of(n->value), t.element()); return any; }
+  if (const auto* n = e.as<Cast>()) {
+    if (n->value.dtype().is_integer() || n->value.dtype().is_bool()) return fit(of(n->value), t.element());
+    return any;
+  }
   return any;
 }
 
@@ -305,7 +396,8 @@ PrimExpr flat_index(const Buffer& b, const Array<PrimExpr>& indices) {
     }
   }
   if (!index) index = PrimExpr::int_imm(0, i64);
-  if (b->elem_offset && !is_zero(b->elem_offset)) index = index + cast(index.dtype().element(), b->elem_offset);
+  if (b->elem_offset && !is_zero(b->elem_offset))
+    index = index + cast(index.dtype().element(), b->elem_offset);
   return index;
 }
 
@@ -320,25 +412,41 @@ int64_t loop_cost(const For& loop) {
 
 bool extern_allowed(std::string_view symbol) {
   static const std::set<std::string_view> base = {
-      "exp", "exp2", "expm1", "log", "log2", "log10", "log1p", "sqrt", "cbrt", "sin", "cos", "tan", "asin", "acos", "atan", "sinh", "cosh", "tanh", "asinh", "acosh", "atanh", "erf", "erfc",
-      "floor", "ceil", "trunc", "nearbyint", "rint", "round", "roundeven", "pow", "atan2", "fmod", "hypot", "copysign", "nextafter", "fabs", "fmin", "fmax", "fma", "tgamma", "lgamma", "exp10", "remainder", "ldexp"};
+      "exp",   "exp2",  "expm1",     "log",  "log2",   "log10",  "log1p", "sqrt",      "cbrt",
+      "sin",   "cos",   "tan",       "asin", "acos",   "atan",   "sinh",  "cosh",      "tanh",
+      "asinh", "acosh", "atanh",     "erf",  "erfc",   "floor",  "ceil",  "trunc",     "nearbyint",
+      "rint",  "round", "roundeven", "pow",  "atan2",  "fmod",   "hypot", "copysign",  "nextafter",
+      "fabs",  "fmin",  "fmax",      "fma",  "tgamma", "lgamma", "exp10", "remainder", "ldexp"};
   if (base.count(symbol)) return true;
   return symbol.size() > 1 && symbol.back() == 'f' && base.count(symbol.substr(0, symbol.size() - 1));
 }
 
 void with_deep_stack(FunctionRef<void()> f) {
-  struct Work { FunctionRef<void()> f; std::exception_ptr error; } work{f, nullptr};
+  struct Work {
+    FunctionRef<void()> f;
+    std::exception_ptr error;
+  } work{f, nullptr};
   pthread_attr_t attributes;
   pthread_attr_init(&attributes);
   pthread_attr_setstacksize(&attributes, size_t(512) << 20);  // address space only; pages appear when touched
   pthread_t thread;
-  const int failed = pthread_create(&thread, &attributes, [](void* p) -> void* {
-    auto* w = static_cast<Work*>(p);
-    try { w->f(); } catch (...) { w->error = std::current_exception(); }
-    return nullptr;
-  }, &work);
+  const int failed = pthread_create(
+      &thread, &attributes,
+      [](void* p) -> void* {
+        auto* w = static_cast<Work*>(p);
+        try {
+          w->f();
+        } catch (...) {
+          w->error = std::current_exception();
+        }
+        return nullptr;
+      },
+      &work);
   pthread_attr_destroy(&attributes);
-  if (failed) { f(); return; }
+  if (failed) {
+    f();
+    return;
+  }
   pthread_join(thread, nullptr);
   if (work.error) std::rethrow_exception(work.error);
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What every code generator asks of a lowered module: its kernels, whether they keep to the lowered form, which
-// ones are the same, small integer facts, and the values a parallel body captures.
+// What every code generator asks of a lowered module: its kernels, whether they keep to the lowered form,
+// which ones are the same, small integer facts, and the values a parallel body captures.
 #pragma once
 #include <unordered_map>
 
@@ -15,7 +15,7 @@ struct Kernel {
   tir::PrimFunc function;
   std::string symbol;
   std::vector<std::string> aliases;
-  size_t nodes = 0;   ///< size, for balancing parallel compilation
+  size_t nodes = 0;  ///< size, for balancing parallel compilation
 };
 
 /// Kernels of the module in order, identical ones merged. Refusals of all of them are thrown at once (T0801).
@@ -30,7 +30,9 @@ std::unordered_map<const Object*, int32_t> number_asserts(const tir::PrimFunc& f
 std::vector<const tir::Var*> used_vars(const tir::Stmt& s);
 
 /// Inclusive bounds of integer values; wide enough that no int64 arithmetic on them overflows.
-struct Bounds { __int128 min, max; };
+struct Bounds {
+  __int128 min, max;
+};
 /// Bounds of variables in scope, and of expressions over them.
 class BoundsOf {
  public:
@@ -38,15 +40,19 @@ class BoundsOf {
   void set_loop(const tir::For& loop);
   Bounds operator()(const PrimExpr& e, int depth = 0) const;
   bool non_negative(const PrimExpr& e) const { return (*this)(e).min >= 0; }
+
  private:
   std::unordered_map<const tir::Var*, Bounds> vars_;
 };
 
 /// base + lane * stride, when a vector of integers has that form (sums and multiples of ramps included).
-struct Affine { PrimExpr base, stride; };
+struct Affine {
+  PrimExpr base, stride;
+};
 std::optional<Affine> as_affine(const PrimExpr& vector);
 
-/// Flat index of an access: row-major over the buffer's shape, strides and offset applied. Lanes as the indices'.
+/// Flat index of an access: row-major over the buffer's shape, strides and offset applied. Lanes as the
+/// indices'.
 PrimExpr flat_index(const tir::Buffer& buffer, const Array<PrimExpr>& indices);
 
 /// "cost_ns" of a parallel loop (nanoseconds per iteration), at least 1.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The visitor from lowered tensor programs to C11 text. Vectors become loops over lanes: while a lane variable is
-// set, a vector expression prints its value in that lane.
+// The visitor from lowered tensor programs to C11 text. Vectors become loops over lanes: while a lane
+// variable is set, a vector expression prints its value in that lane.
 #pragma once
 #include <map>
 #include <set>
@@ -14,12 +14,15 @@ namespace tenon::codegen {
 class CHelpers {
  public:
   /// All return the name of the helper to call.
-  std::string integer(std::string_view op, DataType t);       ///< div mod floordiv floormod min max shift_left shift_right popcount clz abs pow
-  std::string floating(std::string_view op, DataType t);      ///< min max floordiv floormod sigmoid over float or double
-  std::string saturate(DataType to);                          ///< double → integer
-  std::string widen(DataType narrow);                         ///< bits → float
-  std::string narrow(DataType narrow);                        ///< float → bits
-  std::string round(DataType narrow);                         ///< float → float, rounded to the narrow type
+  std::string integer(
+      std::string_view op,
+      DataType t);  ///< div mod floordiv floormod min max shift_left shift_right popcount clz abs pow
+  std::string floating(std::string_view op,
+                       DataType t);     ///< min max floordiv floormod sigmoid over float or double
+  std::string saturate(DataType to);    ///< double → integer
+  std::string widen(DataType narrow);   ///< bits → float
+  std::string narrow(DataType narrow);  ///< float → bits
+  std::string round(DataType narrow);   ///< float → float, rounded to the narrow type
   std::string reinterpret(const std::string& from, const std::string& to);
   const std::string& text() const { return text_; }
 
@@ -31,7 +34,8 @@ class CHelpers {
 
 class CEmitter {
  public:
-  CEmitter(CHelpers& helpers, std::set<std::string> reserved) : helpers_(helpers), reserved_(std::move(reserved)) {}
+  CEmitter(CHelpers& helpers, std::set<std::string> reserved)
+      : helpers_(helpers), reserved_(std::move(reserved)) {}
   /// Text of the kernel with its parallel bodies before it.
   std::string emit(const Kernel& kernel);
 
@@ -39,15 +43,21 @@ class CEmitter {
   using Vars = std::unordered_map<const tir::Var*, std::string>;
   // Names and types.
   std::string fresh(const std::string& hint);
-  static std::string value_type(DataType t);                  ///< of one lane
+  static std::string value_type(DataType t);  ///< of one lane
   static std::string memory_type(DataType t);
   std::string pointer_type(const tir::Var* data) const;
   void scan(const tir::Stmt& body);
 
   // Output.
   void line(const std::string& text) { out_ += std::string(size_t(indent_) * 2, ' ') + text + "\n"; }
-  void open(const std::string& text) { line(text + " {"); ++indent_; }
-  void close(const std::string& tail = "") { --indent_; line("}" + tail); }
+  void open(const std::string& text) {
+    line(text + " {");
+    ++indent_;
+  }
+  void close(const std::string& tail = "") {
+    --indent_;
+    line("}" + tail);
+  }
 
   // c_stmt.cpp
   void stmt(tir::Stmt s);
@@ -55,10 +65,13 @@ class CEmitter {
   void parallel_loop(const tir::For& n);
   void store(const tir::BufferStore& n);
   void let(const tir::VarRef& v, const PrimExpr& value);
-  bool allocate(const tir::Buffer& b);                        ///< true: a workspace, to be released
+  bool allocate(const tir::Buffer& b);  ///< true: a workspace, to be released
   void constant(const tir::AllocateConst& n);
   void return_code(const std::string& code);
-  void begin_root() { memo_.clear(); counts_.clear(); }
+  void begin_root() {
+    memo_.clear();
+    counts_.clear();
+  }
   std::string root(const PrimExpr& e);
 
   // c_expr.cpp
@@ -72,7 +85,7 @@ class CEmitter {
   std::string cast(const std::string& v, DataType from, DataType to);
   std::string literal(double v, DataType t) const;
   std::string literal(int64_t v, DataType t) const;
-  std::string rounded(const std::string& v, DataType t);      ///< a float result of a narrow type
+  std::string rounded(const std::string& v, DataType t);  ///< a float result of a narrow type
   std::string element(const tir::Buffer& b, const std::string& index) const;
   std::string load(const tir::BufferLoad& n);
   std::string call(const tir::Call& n);
@@ -96,8 +109,9 @@ class CEmitter {
   Vars names_;
   std::vector<std::string> workspaces_;
   std::unordered_map<const Object*, int32_t> asserts_;
-  std::unordered_map<const tir::Var*, std::set<DataType>> element_types_;   ///< of each memory, over all its views
-  std::unordered_map<const tir::Var*, DataType> typed_;                     ///< memories whose C pointer has an element type
+  std::unordered_map<const tir::Var*, std::set<DataType>>
+      element_types_;                                    ///< of each memory, over all its views
+  std::unordered_map<const tir::Var*, DataType> typed_;  ///< memories whose C pointer has an element type
   std::unordered_set<const tir::Var*> stored_, referenced_;
   std::map<std::pair<const tir::PrimExprNode*, std::string>, std::string> memo_;
   std::unordered_map<const tir::PrimExprNode*, int> counts_;

@@ -10,7 +10,8 @@ namespace tenon::codegen {
 
 using namespace tir;
 namespace {
-template <class T> constexpr uint32_t kind = PrimExprNodes::index_of<T>();
+template <class T>
+constexpr uint32_t kind = PrimExprNodes::index_of<T>();
 bool narrow_float(DataType t) { return t.is_float() && t.bits < 32; }
 std::string wide_unsigned(DataType t) { return t.bits == 64 ? "uint64_t" : "uint32_t"; }
 }  // namespace
@@ -30,11 +31,15 @@ std::string CEmitter::memory_type(DataType t) {
 
 std::string CEmitter::literal(int64_t v, DataType t) const {
   if (t.is_bool()) return v ? "true" : "false";
-  if (t.is_uint()) return t.bits == 64 ? fmt::format("UINT64_C({})", uint64_t(v)) : t.bits == 32 ? fmt::format("{}u", uint32_t(v)) : fmt::format("(({}){}u)", value_type(t), uint32_t(v) & ((1u << t.bits) - 1));
+  if (t.is_uint())
+    return t.bits == 64   ? fmt::format("UINT64_C({})", uint64_t(v))
+           : t.bits == 32 ? fmt::format("{}u", uint32_t(v))
+                          : fmt::format("(({}){}u)", value_type(t), uint32_t(v) & ((1u << t.bits) - 1));
   if (t.bits < 32) return fmt::format("(({}){})", value_type(t), v);
   if (v == INT64_MIN) return "INT64_MIN";
   if (v == INT32_MIN) return "INT32_MIN";
-  const std::string digits = std::to_string(v < 0 ? -v : v), number = std::abs(v) > INT32_MAX ? "INT64_C(" + digits + ")" : digits;
+  const std::string digits = std::to_string(v < 0 ? -v : v),
+                    number = std::abs(v) > INT32_MAX ? "INT64_C(" + digits + ")" : digits;
   return v < 0 ? "(-" + number + ")" : number;
 }
 std::string CEmitter::literal(double v, DataType t) const {
@@ -46,7 +51,9 @@ std::string CEmitter::literal(double v, DataType t) const {
   if (!d) text += "f";
   return std::signbit(v) ? "(-" + text + ")" : text;
 }
-std::string CEmitter::rounded(const std::string& v, DataType t) { return narrow_float(t) ? fmt::format("{}({})", helpers_.round(t), bare(v)) : v; }
+std::string CEmitter::rounded(const std::string& v, DataType t) {
+  return narrow_float(t) ? fmt::format("{}({})", helpers_.round(t), bare(v)) : v;
+}
 
 // ---------------------------------------------------------------- sharing
 /// Counts the uses of each node below e, each shared node entered once.
@@ -69,7 +76,8 @@ std::string CEmitter::root(const PrimExpr& e) {
 
 std::string CEmitter::expr(const PrimExpr& e) {
   const auto shared = counts_.find(e.get());
-  const bool hoist = shared != counts_.end() && shared->second > 1 && !e.dtype().is_handle() && !e.is<Broadcast>() && !e.is<Ramp>() && (e.dtype().is_scalar() || !lane_.empty());
+  const bool hoist = shared != counts_.end() && shared->second > 1 && !e.dtype().is_handle() &&
+                     !e.is<Broadcast>() && !e.is<Ramp>() && (e.dtype().is_scalar() || !lane_.empty());
   if (!hoist) return compute(e);
   const std::pair key(e.get(), e.dtype().is_vector() ? lane_ : std::string());
   if (auto it = memo_.find(key); it != memo_.end()) return it->second;
@@ -88,12 +96,18 @@ std::string CEmitter::combine(uint32_t node, DataType t, const std::string& a, c
   if (t.is_float()) {
     const bool d = t.bits == 64;
     switch (node) {
-      case kind<Min>: return rounded(fmt::format("{}({}, {})", helpers_.floating("min", t), bare(a), bare(b)), t);
-      case kind<Max>: return rounded(fmt::format("{}({}, {})", helpers_.floating("max", t), bare(a), bare(b)), t);
-      case kind<Mod>: return rounded(fmt::format("{}({}, {})", d ? "fmod" : "fmodf", bare(a), bare(b)), t);
-      case kind<FloorDiv>: return rounded(fmt::format("{}({}, {})", helpers_.floating("floordiv", t), bare(a), bare(b)), t);
-      case kind<FloorMod>: return rounded(fmt::format("{}({}, {})", helpers_.floating("floormod", t), bare(a), bare(b)), t);
-      default: return rounded(fmt::format("({} {} {})", a, sign, b), t);
+      case kind<Min>:
+        return rounded(fmt::format("{}({}, {})", helpers_.floating("min", t), bare(a), bare(b)), t);
+      case kind<Max>:
+        return rounded(fmt::format("{}({}, {})", helpers_.floating("max", t), bare(a), bare(b)), t);
+      case kind<Mod>:
+        return rounded(fmt::format("{}({}, {})", d ? "fmod" : "fmodf", bare(a), bare(b)), t);
+      case kind<FloorDiv>:
+        return rounded(fmt::format("{}({}, {})", helpers_.floating("floordiv", t), bare(a), bare(b)), t);
+      case kind<FloorMod>:
+        return rounded(fmt::format("{}({}, {})", helpers_.floating("floormod", t), bare(a), bare(b)), t);
+      default:
+        return rounded(fmt::format("({} {} {})", a, sign, b), t);
     }
   }
   if (t.is_bool()) {
@@ -101,14 +115,17 @@ std::string CEmitter::combine(uint32_t node, DataType t, const std::string& a, c
     if (node == kind<Mul> || node == kind<Min>) return fmt::format("({} && {})", a, b);
     return fmt::format("({} != {})", a, b);
   }
-  if (node == kind<Min> || node == kind<Max>) return fmt::format("{}({}, {})", helpers_.integer(node == kind<Min> ? "min" : "max", t), bare(a), bare(b));
+  if (node == kind<Min> || node == kind<Max>)
+    return fmt::format("{}({}, {})", helpers_.integer(node == kind<Min> ? "min" : "max", t), bare(a),
+                       bare(b));
   // Wraps: computed without a sign.
   return fmt::format("(({0})(({1}){2} {3} ({1}){4}))", value_type(t), wide_unsigned(t), a, sign, b);
 }
 
 std::string CEmitter::binary(uint32_t node, const PrimExpr& ea, const PrimExpr& eb) {
   const DataType t = ea.dtype().element();
-  const bool division = node == kind<Div> || node == kind<Mod> || node == kind<FloorDiv> || node == kind<FloorMod>;
+  const bool division =
+      node == kind<Div> || node == kind<Mod> || node == kind<FloorDiv> || node == kind<FloorMod>;
   const std::string a = expr(ea), b = expr(eb);
   if (!division || t.is_float()) return combine(node, t, a, b);
   const bool quotient = node == kind<Div> || node == kind<FloorDiv>;
@@ -116,7 +133,10 @@ std::string CEmitter::binary(uint32_t node, const PrimExpr& ea, const PrimExpr& 
     const std::string text = fmt::format("({} {} {})", a, quotient ? "/" : "%", b);
     return t.bits < 32 ? fmt::format("(({}){})", value_type(t), text) : text;
   }
-  const char* name = node == kind<Div> ? "div" : node == kind<Mod> ? "mod" : node == kind<FloorDiv> ? "floordiv" : "floormod";
+  const char* name = node == kind<Div>        ? "div"
+                     : node == kind<Mod>      ? "mod"
+                     : node == kind<FloorDiv> ? "floordiv"
+                                              : "floormod";
   return fmt::format("{}({}, {})", helpers_.integer(name, t), bare(a), bare(b));
 }
 
@@ -124,14 +144,18 @@ std::string CEmitter::cast(const std::string& v, DataType from, DataType to) {
   from = from.element();
   to = to.element();
   if (from == to) return v;
-  if (to.is_bool()) return from.is_float() ? fmt::format("({} != {})", v, from.bits == 64 ? "0.0" : "0.0f") : fmt::format("({} != 0)", v);
-  if (from.is_float() && to.is_integer()) return fmt::format("{}({}{})", helpers_.saturate(to), from.bits == 64 ? "" : "(double)", v);
+  if (to.is_bool())
+    return from.is_float() ? fmt::format("({} != {})", v, from.bits == 64 ? "0.0" : "0.0f")
+                           : fmt::format("({} != 0)", v);
+  if (from.is_float() && to.is_integer())
+    return fmt::format("{}({}{})", helpers_.saturate(to), from.bits == 64 ? "" : "(double)", v);
   if (from.is_float()) {
     if (to == f64) return fmt::format("((double){})", v);
     const std::string single = from == f64 ? fmt::format("((float){})", v) : v;
     return to == f32 ? single : rounded(single, to);
   }
-  if (to.is_float()) return to == f64 ? fmt::format("((double){})", v) : rounded(fmt::format("((float){})", v), to);
+  if (to.is_float())
+    return to == f64 ? fmt::format("((double){})", v) : rounded(fmt::format("((float){})", v), to);
   if (to.is_handle()) return fmt::format("((void*)(uintptr_t){})", v);
   if (from.is_handle()) return fmt::format("(({})(uintptr_t){})", value_type(to), v);
   return fmt::format("(({}){})", value_type(to), v);
@@ -143,13 +167,15 @@ std::string CEmitter::index(const PrimExpr& e) {
   if (e.dtype().element() == i64) {
     auto pair = [&](const PrimExpr& a, const char* sign, const PrimExpr& b) {
       const std::string x = index(a);
-      return fmt::format("({}{} {} {})", a.is<IntImm>() && b.is<IntImm>() ? "(int64_t)" : "", x, sign, index(b));
+      return fmt::format("({}{} {} {})", a.is<IntImm>() && b.is<IntImm>() ? "(int64_t)" : "", x, sign,
+                         index(b));
     };
     if (const auto* n = e.as<Add>()) return pair(n->a, "+", n->b);
     if (const auto* n = e.as<Sub>()) return pair(n->a, "-", n->b);
     if (const auto* n = e.as<Mul>()) return pair(n->a, "*", n->b);
     if (const auto* n = e.as<Ramp>(); n && !lane_.empty()) {
-      if (is_one(n->stride)) return is_zero(n->base) ? lane_ : fmt::format("({} + {})", index(n->base), lane_);
+      if (is_one(n->stride))
+        return is_zero(n->base) ? lane_ : fmt::format("({} + {})", index(n->base), lane_);
       const std::string base = index(n->base);
       return fmt::format("({} + {} * {})", base, lane_, index(n->stride));
     }
@@ -160,9 +186,11 @@ std::string CEmitter::index(const PrimExpr& e) {
 
 std::string CEmitter::element(const Buffer& b, const std::string& at) const {
   auto name = names_.find(b->data.get());
-  CHECK(name != names_.end(), fmt::format("kernel {}: the memory of buffer {} is not defined", symbol_, b->name));
+  CHECK(name != names_.end(),
+        fmt::format("kernel {}: the memory of buffer {} is not defined", symbol_, b->name));
   auto type = typed_.find(b->data.get());
-  if (type != typed_.end() && memory_type(type->second) == memory_type(b->dtype)) return fmt::format("{}[{}]", name->second, bare(at));
+  if (type != typed_.end() && memory_type(type->second) == memory_type(b->dtype))
+    return fmt::format("{}[{}]", name->second, bare(at));
   return fmt::format("(({}*){})[{}]", memory_type(b->dtype), name->second, bare(at));
 }
 
@@ -170,10 +198,13 @@ std::string CEmitter::load(const BufferLoad& n) {
   const PrimExpr at = flat_index(n.buffer, n.indices);
   std::string access = element(n.buffer, index(at));
   const DataType t = n.buffer->dtype;
-  if (narrow_float(t)) access = fmt::format("{}({})", helpers_.widen(t), access);
-  else if (t.is_bool()) access = fmt::format("({} != 0)", access);
+  if (narrow_float(t))
+    access = fmt::format("{}({})", helpers_.widen(t), access);
+  else if (t.is_bool())
+    access = fmt::format("({} != 0)", access);
   if (!n.predicate || is_const_int(n.predicate, 1)) return access;
-  return fmt::format("({} ? {} : {})", expr(n.predicate), access, t.is_float() ? literal(0.0, t) : literal(int64_t(0), t));
+  return fmt::format("({} ? {} : {})", expr(n.predicate), access,
+                     t.is_float() ? literal(0.0, t) : literal(int64_t(0), t));
 }
 
 void CEmitter::lanes(int64_t n, FunctionRef<void()> f) {
@@ -190,7 +221,10 @@ std::string CEmitter::materialise(const PrimExpr& v) {
   const DataType t = v.dtype();
   const std::string name = fresh("v");
   line(fmt::format("{} {}[{}];", value_type(t.element()), name, t.lanes));
-  lanes(t.lanes, [&] { const std::string x = expr(v); line(fmt::format("{}[{}] = {};", name, lane_, bare(x))); });
+  lanes(t.lanes, [&] {
+    const std::string x = expr(v);
+    line(fmt::format("{}[{}] = {};", name, lane_, bare(x)));
+  });
   return name;
 }
 
@@ -213,23 +247,34 @@ std::string CEmitter::compute(const PrimExpr& e) {
     const bool sum = n.type_index == kind<Add> || n.type_index == kind<Sub> || n.type_index == kind<Mul>;
     if (!sum || !cannot_wrap(e)) return binary(n.type_index, n.a, n.b);
     const std::string a = expr(n.a);
-    return fmt::format("({} {} {})", a, n.type_index == kind<Add> ? "+" : n.type_index == kind<Sub> ? "-" : "*", expr(n.b));
+    return fmt::format("({} {} {})", a,
+                       n.type_index == kind<Add>   ? "+"
+                       : n.type_index == kind<Sub> ? "-"
+                                                   : "*",
+                       expr(n.b));
   };
   CHECK(e.dtype().is_scalar() || !lane_.empty(), "a vector outside a loop over lanes");
-  return match<std::string>(e,
-      [&](const IntImm& n) { return literal(n.value, t); }, [&](const FloatImm& n) { return literal(n.value, t); },
-      [&](const tir::StringImm&) -> std::string { CHECK(false, "a string outside a call"); return {}; },
+  return match<std::string>(
+      e, [&](const IntImm& n) { return literal(n.value, t); },
+      [&](const FloatImm& n) { return literal(n.value, t); },
+      [&](const tir::StringImm&) -> std::string {
+        CHECK(false, "a string outside a call");
+        return {};
+      },
       [&](const tir::Var& n) -> std::string {
         auto it = names_.find(&n);
         CHECK(it != names_.end(), fmt::format("kernel {}: variable {} is not defined", symbol_, n.name));
         return n.dtype.is_vector() ? fmt::format("{}[{}]", it->second, lane_) : it->second;
       },
-      [&](const Add& n) { return arithmetic(n); }, [&](const Sub& n) { return arithmetic(n); }, [&](const Mul& n) { return arithmetic(n); },
-      [&](const Div& n) { return arithmetic(n); }, [&](const Mod& n) { return arithmetic(n); }, [&](const FloorDiv& n) { return arithmetic(n); },
-      [&](const FloorMod& n) { return arithmetic(n); }, [&](const Min& n) { return arithmetic(n); }, [&](const Max& n) { return arithmetic(n); },
-      [&](const EQ& n) { return compare(n, "=="); }, [&](const NE& n) { return compare(n, "!="); }, [&](const LT& n) { return compare(n, "<"); },
-      [&](const LE& n) { return compare(n, "<="); }, [&](const GT& n) { return compare(n, ">"); }, [&](const GE& n) { return compare(n, ">="); },
-      [&](const And& n) { return compare(n, "&&"); }, [&](const Or& n) { return compare(n, "||"); },
+      [&](const Add& n) { return arithmetic(n); }, [&](const Sub& n) { return arithmetic(n); },
+      [&](const Mul& n) { return arithmetic(n); }, [&](const Div& n) { return arithmetic(n); },
+      [&](const Mod& n) { return arithmetic(n); }, [&](const FloorDiv& n) { return arithmetic(n); },
+      [&](const FloorMod& n) { return arithmetic(n); }, [&](const Min& n) { return arithmetic(n); },
+      [&](const Max& n) { return arithmetic(n); }, [&](const EQ& n) { return compare(n, "=="); },
+      [&](const NE& n) { return compare(n, "!="); }, [&](const LT& n) { return compare(n, "<"); },
+      [&](const LE& n) { return compare(n, "<="); }, [&](const GT& n) { return compare(n, ">"); },
+      [&](const GE& n) { return compare(n, ">="); }, [&](const And& n) { return compare(n, "&&"); },
+      [&](const Or& n) { return compare(n, "||"); },
       [&](const Not& n) { return fmt::format("(!{})", expr(n.a)); },
       [&](const Select& n) {
         const std::string c = expr(n.condition), a = expr(n.true_value);
@@ -239,7 +284,8 @@ std::string CEmitter::compute(const PrimExpr& e) {
       [&](const BufferLoad& n) { return load(n); },
       [&](const Ramp& n) -> std::string {
         const std::string base = expr(n.base), stride = expr(n.stride);
-        return fmt::format("(({0})(({1}){2} + ({1}){3} * ({1}){4}))", value_type(t), wide_unsigned(t), base, lane_, stride);
+        return fmt::format("(({0})(({1}){2} + ({1}){3} * ({1}){4}))", value_type(t), wide_unsigned(t), base,
+                           lane_, stride);
       },
       [&](const Broadcast& n) { return expr(n.value); },
       [&](const Shuffle& n) -> std::string {
@@ -249,8 +295,13 @@ std::string CEmitter::compute(const PrimExpr& e) {
         line(fmt::format("{} {}[{}];", value_type(t), all, total));
         int64_t at = 0;
         for (const PrimExpr& v : n.vectors) {
-          if (v.dtype().is_scalar()) line(fmt::format("{}[{}] = {};", all, at, bare(expr(v))));
-          else lanes(v.dtype().lanes, [&] { const std::string x = expr(v); line(fmt::format("{}[{} + {}] = {};", all, at, lane_, bare(x))); });
+          if (v.dtype().is_scalar())
+            line(fmt::format("{}[{}] = {};", all, at, bare(expr(v))));
+          else
+            lanes(v.dtype().lanes, [&] {
+              const std::string x = expr(v);
+              line(fmt::format("{}[{} + {}] = {};", all, at, lane_, bare(x)));
+            });
           at += v.dtype().lanes;
         }
         if (n.indices.size() == 1) return fmt::format("{}[{}]", all, n.indices[0]);
@@ -271,7 +322,10 @@ std::string CEmitter::compute(const PrimExpr& e) {
         return expr(n.body);
       },
       [&](const tir::Call& n) { return call(n); },
-      [&](const PrimExprNode& n) -> std::string { CHECK(false, "expression not in the lowered form: " + std::string(type_of(&n)->key)); return {}; });
+      [&](const PrimExprNode& n) -> std::string {
+        CHECK(false, "expression not in the lowered form: " + std::string(type_of(&n)->key));
+        return {};
+      });
 }
 
 std::string CEmitter::if_then_else(const tir::Call& n) {
@@ -289,7 +343,8 @@ std::string CEmitter::if_then_else(const tir::Call& n) {
   auto [else_before, else_value] = arm(n.args[2]);
   --indent_;
   out_ = outer;
-  if (then_before.empty() && else_before.empty()) return fmt::format("({} ? {} : {})", condition, then_value, else_value);
+  if (then_before.empty() && else_before.empty())
+    return fmt::format("({} ? {} : {})", condition, then_value, else_value);
   const std::string name = fresh("t");
   line(fmt::format("{} {};", value_type(n.dtype.element()), name));
   open(fmt::format("if ({})", bare(condition)));
@@ -306,12 +361,16 @@ std::string CEmitter::if_then_else(const tir::Call& n) {
 std::string CEmitter::reduce(const tir::Call& n) {
   const DataType t = n.args[0].dtype();
   if (t.is_scalar()) return expr(n.args[0]);
-  const uint32_t node = n.op == "tir.vector_reduce_add" ? kind<Add> : n.op == "tir.vector_reduce_max" ? kind<Max> : kind<Min>;
+  const uint32_t node = n.op == "tir.vector_reduce_add"   ? kind<Add>
+                        : n.op == "tir.vector_reduce_max" ? kind<Max>
+                                                          : kind<Min>;
   const std::string r = materialise(n.args[0]), left = fresh("n"), half = fresh("h"), k = fresh("k");
   // Lanes k and k + n/2 are combined until one is left: the order is part of the meaning.
   open(fmt::format("for (int {0} = {1}; {0} > 1;)", left, t.lanes));
   line(fmt::format("const int {} = {} / 2;", half, left));
-  line(fmt::format("for (int {0} = 0; {0} < {1}; ++{0}) {2}[{0}] = {3};", k, half, r, bare(combine(node, t, fmt::format("{}[{}]", r, k), fmt::format("{}[{} + {}]", r, k, half)))));
+  line(fmt::format(
+      "for (int {0} = 0; {0} < {1}; ++{0}) {2}[{0}] = {3};", k, half, r,
+      bare(combine(node, t, fmt::format("{}[{}]", r, k), fmt::format("{}[{} + {}]", r, k, half)))));
   line(fmt::format("if ({} % 2 != 0) {}[{}] = {}[{} - 1];", left, r, half, r, left));
   line(fmt::format("{0} = {1} + {0} % 2;", left, half));
   close();
@@ -324,29 +383,43 @@ std::string CEmitter::math(const std::string& name, const tir::Call& n) {
   for (const PrimExpr& a : n.args) args.push_back(bare(expr(a)));
   if (!t.is_float()) {
     std::vector<std::string> same;
-    for (size_t k = 0; k < args.size(); ++k) same.push_back(bare(cast(expr(n.args[k]), n.args[k].dtype(), t)));
-    auto helper = [&](std::string_view op) { return cast(fmt::format("{}({})", helpers_.integer(op, t), fmt::join(same, ", ")), t, n.dtype); };
-    auto bits = [&](const char* sign) { return fmt::format("(({})(({}) {} ({})))", value_type(t), same[0], sign, same[1]); };
+    for (size_t k = 0; k < args.size(); ++k)
+      same.push_back(bare(cast(expr(n.args[k]), n.args[k].dtype(), t)));
+    auto helper = [&](std::string_view op) {
+      return cast(fmt::format("{}({})", helpers_.integer(op, t), fmt::join(same, ", ")), t, n.dtype);
+    };
+    auto bits = [&](const char* sign) {
+      return fmt::format("(({})(({}) {} ({})))", value_type(t), same[0], sign, same[1]);
+    };
     if (name == "bitwise_and") return bits("&");
     if (name == "bitwise_or") return bits("|");
     if (name == "bitwise_xor") return bits("^");
-    if (name == "bitwise_not") return t.is_bool() ? fmt::format("(!({}))", args[0]) : fmt::format("(({})~({}))", value_type(t), args[0]);
-    if (name == "shift_left" || name == "shift_right" || name == "popcount" || name == "clz" || name == "abs" || name == "pow") return helper(name);
+    if (name == "bitwise_not")
+      return t.is_bool() ? fmt::format("(!({}))", args[0])
+                         : fmt::format("(({})~({}))", value_type(t), args[0]);
+    if (name == "shift_left" || name == "shift_right" || name == "popcount" || name == "clz" ||
+        name == "abs" || name == "pow")
+      return helper(name);
     if (name == "floor" || name == "ceil" || name == "round" || name == "trunc") return expr(n.args[0]);
     if (name == "isnan" || name == "isinf") return cast("false", boolean, n.dtype);
     if (name == "isfinite") return cast("true", boolean, n.dtype);
-    fail("T0801", fmt::format("code generation cannot express `{}` of {}", n.op, to_string(t)), "kernel " + symbol_);
+    fail("T0801", fmt::format("code generation cannot express `{}` of {}", n.op, to_string(t)),
+         "kernel " + symbol_);
   }
   const std::string f = t.bits == 64 ? "" : "f", one = t.bits == 64 ? "1.0" : "1.0f";
   auto result = [&](const std::string& v) { return rounded(v, t); };
-  if (name == "isnan" || name == "isinf" || name == "isfinite") return cast(fmt::format("({}({}) != 0)", name, args[0]), boolean, n.dtype);
+  if (name == "isnan" || name == "isinf" || name == "isfinite")
+    return cast(fmt::format("({}({}) != 0)", name, args[0]), boolean, n.dtype);
   if (name == "sigmoid") return result(fmt::format("{}({})", helpers_.floating("sigmoid", t), args[0]));
   if (name == "rsqrt") return result(fmt::format("({} / sqrt{}({}))", one, f, args[0]));
-  if (name == "exp10") return result(fmt::format("pow{}({}, {})", f, t.bits == 64 ? "10.0" : "10.0f", args[0]));
+  if (name == "exp10")
+    return result(fmt::format("pow{}({}, {})", f, t.bits == 64 ? "10.0" : "10.0f", args[0]));
   if (name == "round") return result(fmt::format("nearbyint{}({})", f, args[0]));
   if (name == "abs") return result(fmt::format("fabs{}({})", f, args[0]));
   if (name == "ldexp") {
-    const std::string power = n.args[1].dtype().is_float() ? cast(expr(n.args[1]), n.args[1].dtype(), DataType::int_(32)) : fmt::format("(int)({})", args[1]);
+    const std::string power = n.args[1].dtype().is_float()
+                                  ? cast(expr(n.args[1]), n.args[1].dtype(), DataType::int_(32))
+                                  : fmt::format("(int)({})", args[1]);
     return result(fmt::format("ldexp{}({}, {})", f, args[0], power));
   }
   return result(fmt::format("{}{}({})", name, f, fmt::join(args, ", ")));
@@ -377,7 +450,8 @@ std::string CEmitter::call(const tir::Call& n) {
     if (from == to) return v;
     if (from.is_handle() || to.is_handle()) return cast(v, from, to);
     if (narrow_float(from)) v = fmt::format("{}({})", helpers_.narrow(from), bare(v));
-    if (memory_type(from) != memory_type(to)) v = fmt::format("{}({})", helpers_.reinterpret(memory_type(from), memory_type(to)), bare(v));
+    if (memory_type(from) != memory_type(to))
+      v = fmt::format("{}({})", helpers_.reinterpret(memory_type(from), memory_type(to)), bare(v));
     if (narrow_float(to)) v = fmt::format("{}({})", helpers_.widen(to), bare(v));
     return to.is_bool() ? fmt::format("({} != 0)", v) : v;
   }
@@ -386,16 +460,21 @@ std::string CEmitter::call(const tir::Call& n) {
     for (size_t k = 1; k < n.args.size(); ++k) {
       const DataType t = n.args[k].dtype();
       const std::string v = expr(n.args[k]);
-      if (t.is_handle()) pointers.push_back(bare(fmt::format("((void*){})", v)));
-      else if (t.is_float()) scalars.push_back(fmt::format("{}({})", helpers_.reinterpret("double", "int64_t"), bare(cast(v, t, f64))));
-      else scalars.push_back(bare(cast(v, t, i64)));
+      if (t.is_handle())
+        pointers.push_back(bare(fmt::format("((void*){})", v)));
+      else if (t.is_float())
+        scalars.push_back(
+            fmt::format("{}({})", helpers_.reinterpret("double", "int64_t"), bare(cast(v, t, f64))));
+      else
+        scalars.push_back(bare(cast(v, t, i64)));
     }
     if (pointers.empty()) pointers.push_back("0");
     if (scalars.empty()) scalars.push_back("0");
     const std::string b = fresh("call_buffers"), s = fresh("call_scalars"), c = fresh("code");
     line(fmt::format("void* {}[] = {{{}}};", b, fmt::join(pointers, ", ")));
     line(fmt::format("const int64_t {}[] = {{{}}};", s, fmt::join(scalars, ", ")));
-    line(fmt::format("const int32_t {} = {}({}, {}, context);", c, n.args[0].as<tir::StringImm>()->value, b, s));
+    line(fmt::format("const int32_t {} = {}({}, {}, context);", c, n.args[0].as<tir::StringImm>()->value, b,
+                     s));
     open(fmt::format("if ({} != 0)", c));
     return_code(c);
     close();

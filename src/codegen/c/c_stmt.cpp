@@ -28,13 +28,16 @@ std::string CEmitter::fresh(const std::string& hint) {
   if (name[0] == '_') name = "v" + name;
   if (name.size() > 48) name.resize(48);
   std::string unique = name;
-  for (int k = 1; reserved_.count(unique) || !used_.insert(unique).second; ++k) unique = fmt::format("{}_{}", name, k);
+  for (int k = 1; reserved_.count(unique) || !used_.insert(unique).second; ++k)
+    unique = fmt::format("{}_{}", name, k);
   return unique;
 }
 
 /// Which memories are written, what types they are seen as, which variables are used at all.
 void CEmitter::scan(const Stmt& body) {
-  auto use = [&](const PrimExpr& e) { if (const auto* v = e.as<tir::Var>()) referenced_.insert(v); };
+  auto use = [&](const PrimExpr& e) {
+    if (const auto* v = e.as<tir::Var>()) referenced_.insert(v);
+  };
   pre_order(body, [&](const ObjectRef& node) {
     if (const auto* b = node.as<BufferNode>()) {
       element_types_[b->data.get()].insert(b->dtype);
@@ -53,7 +56,9 @@ void CEmitter::scan(const Stmt& body) {
       if (n->predicate) use(n->predicate);
     } else if (const auto* n = node.as<LetStmt>()) {
       use(n->value);
-      if (n->var->dtype.is_handle()) for (const tir::Var* v : used_vars(make<Evaluate>(n->value))) stored_.insert(v);  // views may be written through
+      if (n->var->dtype.is_handle())
+        for (const tir::Var* v : used_vars(make<Evaluate>(n->value)))
+          stored_.insert(v);  // views may be written through
     } else if (const auto* n = node.as<Let>()) {
       use(n->value);
       use(n->body);
@@ -63,7 +68,8 @@ void CEmitter::scan(const Stmt& body) {
     } else if (const auto* n = node.as<tir::Call>()) {
       for (const PrimExpr& a : n->args) {
         use(a);
-        if (const auto* l = a.as<BufferLoad>(); l && n->op == "tir.address_of") stored_.insert(l->buffer->data.get());
+        if (const auto* l = a.as<BufferLoad>(); l && n->op == "tir.address_of")
+          stored_.insert(l->buffer->data.get());
         if (const auto* v = a.as<tir::Var>()) stored_.insert(v);
       }
     } else if (!node.is<tir::Var>()) {
@@ -77,11 +83,13 @@ void CEmitter::scan(const Stmt& body) {
 std::string CEmitter::pointer_type(const tir::Var* data) const {
   auto it = element_types_.find(data);
   const bool typed = it != element_types_.end() && it->second.size() == 1;
-  return std::string(stored_.count(data) ? "" : "const ") + (typed ? memory_type(*it->second.begin()) : "void") + "*";
+  return std::string(stored_.count(data) ? "" : "const ") +
+         (typed ? memory_type(*it->second.begin()) : "void") + "*";
 }
 
 void CEmitter::return_code(const std::string& code) {
-  for (size_t k = workspaces_.size(); k-- > 0;) line(fmt::format("context->workspace_release(context, {});", workspaces_[k]));
+  for (size_t k = workspaces_.size(); k-- > 0;)
+    line(fmt::format("context->workspace_release(context, {});", workspaces_[k]));
   line(fmt::format("return {};", code));
 }
 
@@ -89,7 +97,8 @@ void CEmitter::let(const VarRef& v, const PrimExpr& value) {
   const DataType t = v->dtype;
   if (t.is_handle()) {
     const std::string text = expr(value), type = pointer_type(v.get()), name = fresh(v->name);
-    const bool restricted = noalias_ && value.as<tir::Call>() && value.as<tir::Call>()->op == "tir.kernel_buffer";
+    const bool restricted =
+        noalias_ && value.as<tir::Call>() && value.as<tir::Call>()->op == "tir.kernel_buffer";
     line(fmt::format("{}{}{} = ({}){};", type, restricted ? " restrict " : " ", name, type, text));
     auto it = element_types_.find(v.get());
     if (it != element_types_.end() && it->second.size() == 1) typed_[v.get()] = *it->second.begin();
@@ -100,7 +109,10 @@ void CEmitter::let(const VarRef& v, const PrimExpr& value) {
   if (t.is_vector()) {
     const std::string name = fresh(v->name);
     line(fmt::format("{} {}[{}];", value_type(t.element()), name, t.lanes));
-    lanes(t.lanes, [&] { const std::string x = expr(value); line(fmt::format("{}[{}] = {};", name, lane_, bare(x))); });
+    lanes(t.lanes, [&] {
+      const std::string x = expr(value);
+      line(fmt::format("{}[{}] = {};", name, lane_, bare(x)));
+    });
     names_[v.get()] = name;
     if (!referenced_.count(v.get())) line(fmt::format("(void){};", name));
     return;
@@ -117,7 +129,10 @@ bool CEmitter::allocate(const Buffer& b) {
   bool known = true;
   for (const PrimExpr& d : b->shape) {
     auto n = as_int(d);
-    if (!n || *n < 0 || (*n > 0 && count > (int64_t(1) << 40) / *n)) { known = false; break; }
+    if (!n || *n < 0 || (*n > 0 && count > (int64_t(1) << 40) / *n)) {
+      known = false;
+      break;
+    }
     count *= *n;
   }
   const std::string name = fresh(b->name);
@@ -150,14 +165,20 @@ void CEmitter::constant(const AllocateConst& n) {
   std::string text;
   for (int64_t k = 0; k < n.data.size(); ++k) {
     std::string v;
-    if (t.is_float() && t.bits >= 32) v = bare(literal(n.data.element(k), t));
-    else if (t.bits == 16 && t.is_float()) v = fmt::format("0x{:x}", n.data.as_ptr<uint16_t>()[k]);
-    else if (t.is_float()) v = fmt::format("0x{:x}", n.data.as_ptr<uint8_t>()[k]);
-    else if (t.is_bool()) v = n.data.element_int(k) ? "1" : "0";
-    else v = bare(literal(n.data.element_int(k), t));
+    if (t.is_float() && t.bits >= 32)
+      v = bare(literal(n.data.element(k), t));
+    else if (t.bits == 16 && t.is_float())
+      v = fmt::format("0x{:x}", n.data.as_ptr<uint16_t>()[k]);
+    else if (t.is_float())
+      v = fmt::format("0x{:x}", n.data.as_ptr<uint8_t>()[k]);
+    else if (t.is_bool())
+      v = n.data.element_int(k) ? "1" : "0";
+    else
+      v = bare(literal(n.data.element_int(k), t));
     text += (k ? ", " : "") + v;
   }
-  line(fmt::format("_Alignas(64) static const {} {}[{}] = {{{}}};", memory_type(t), name, std::max<int64_t>(1, n.data.size()), text.empty() ? "0" : text));
+  line(fmt::format("_Alignas(64) static const {} {}[{}] = {{{}}};", memory_type(t), name,
+                   std::max<int64_t>(1, n.data.size()), text.empty() ? "0" : text));
   names_[n.buffer->data.get()] = name;
   typed_[n.buffer->data.get()] = t;
   if (!referenced_.count(n.buffer->data.get())) line(fmt::format("(void){};", name));
@@ -170,7 +191,9 @@ void CEmitter::store(const BufferStore& n) {
   count(at);
   if (n.predicate) count(n.predicate);
   const DataType t = n.buffer->dtype;
-  auto bits = [&](const std::string& v) { return t.is_float() && t.bits < 32 ? fmt::format("{}({})", helpers_.narrow(t), bare(v)) : bare(v); };
+  auto bits = [&](const std::string& v) {
+    return t.is_float() && t.bits < 32 ? fmt::format("{}({})", helpers_.narrow(t), bare(v)) : bare(v);
+  };
   const int64_t width = std::max<int64_t>(n.value.dtype().lanes, at.dtype().lanes);
   const bool masked = n.predicate && !is_const_int(n.predicate, 1);
   auto put = [&](const std::string& value) {
@@ -187,7 +210,9 @@ void CEmitter::store(const BufferStore& n) {
     // All lanes are read before any is written, unless no lane reads what another one writes.
     bool apart = noalias_;
     pre_order(n.value, [&](const ObjectRef& node) {
-      if (const auto* l = node.as<BufferLoad>(); l && l->buffer->data.same_as(n.buffer->data) && !structural_equal(l->indices, n.indices, true)) apart = false;
+      if (const auto* l = node.as<BufferLoad>();
+          l && l->buffer->data.same_as(n.buffer->data) && !structural_equal(l->indices, n.indices, true))
+        apart = false;
       return apart;
     });
     if (apart) {
@@ -217,7 +242,8 @@ void CEmitter::loop(const For& n) {
   if (n.kind == ForKind::parallel && !parallel_ && !(extent && *extent == 1)) return parallel_loop(n);
   bounds_.set_loop(n);
   begin_root();
-  const std::string first = index(n.min), count = index(n.extent), name = fresh(n.loop_var->name), type = value_type(n.loop_var->dtype);
+  const std::string first = index(n.min), count = index(n.extent), name = fresh(n.loop_var->name),
+                    type = value_type(n.loop_var->dtype);
   names_[n.loop_var.get()] = name;
   const std::string end = is_zero(n.min) ? bare(count) : fmt::format("{} + {}", first, count);
   open(fmt::format("for ({0} {1} = {2}, {1}_end = {3}; {1} < {1}_end; ++{1})", type, name, bare(first), end));
@@ -237,7 +263,8 @@ void CEmitter::parallel_loop(const For& n) {
   auto field_type = [&](const tir::Var* v) {
     if (!v->dtype.is_handle()) return value_type(v->dtype.element());
     auto it = typed_.find(v);
-    if (it != typed_.end()) return std::string(stored_.count(v) ? "" : "const ") + memory_type(it->second) + "*";
+    if (it != typed_.end())
+      return std::string(stored_.count(v) ? "" : "const ") + memory_type(it->second) + "*";
     return std::string(stored_.count(v) ? "" : "const ") + "void*";
   };
   std::string members = fmt::format("struct {} {{\n  {} first;\n", closure, value_type(n.loop_var->dtype));
@@ -264,13 +291,17 @@ void CEmitter::parallel_loop(const For& n) {
   workspaces_.clear();
   indent_ = 0;
   parallel_ = true;
-  open(fmt::format("static int32_t {}(void* closure, int64_t begin, int64_t end, const TenonKernelContext* context)", body));
+  open(fmt::format(
+      "static int32_t {}(void* closure, int64_t begin, int64_t end, const TenonKernelContext* context)",
+      body));
   line(fmt::format("const struct {0}* const captured = (const struct {0}*)closure;", closure));
   line("(void)context;");
   for (const tir::Var* v : captured) {
     const std::string& name = names_[v];
-    if (v->dtype.is_vector()) line(fmt::format("const {0}* const {1} = captured->c_{1};", value_type(v->dtype.element()), name));
-    else line(fmt::format("{0} const {1} = captured->c_{1};", field_type(v), name));
+    if (v->dtype.is_vector())
+      line(fmt::format("const {0}* const {1} = captured->c_{1};", value_type(v->dtype.element()), name));
+    else
+      line(fmt::format("{0} const {1} = captured->c_{1};", field_type(v), name));
     if (!referenced_.count(v)) line(fmt::format("(void){};", name));
   }
   const std::string at = fresh("at"), name = fresh(n.loop_var->name), type = value_type(n.loop_var->dtype);
@@ -293,7 +324,8 @@ void CEmitter::parallel_loop(const For& n) {
   open("");
   out_.replace(out_.rfind(" {"), 2, "{");
   line(fmt::format("struct {} closure = {{{}}};", closure, values));
-  line(fmt::format("const int32_t code = context->parallel_for(context, {}, &closure, {}, {});", body, bare(extent), loop_cost(n)));
+  line(fmt::format("const int32_t code = context->parallel_for(context, {}, &closure, {}, {});", body,
+                   bare(extent), loop_cost(n)));
   open("if (code != 0)");
   return_code("code");
   close();
@@ -304,8 +336,8 @@ void CEmitter::stmt(Stmt s) {
   std::vector<std::string> held;
   for (Stmt next; s; s = next) {
     next = Stmt();
-    match<void>(s,
-        [&](const For& n) { loop(n); },
+    match<void>(
+        s, [&](const For& n) { loop(n); },
         [&](const tir::While& n) {
           open("for (;;)");
           line(fmt::format("if (!{}) break;", root(n.condition)));
@@ -332,8 +364,12 @@ void CEmitter::stmt(Stmt s) {
           if (allocate(n.buffer)) held.push_back(workspaces_.back());
           next = n.body;
         },
-        [&](const AllocateConst& n) { constant(n); next = n.body; },
-        [&](const DeclBuffer& n) { next = n.body; }, [&](const AttrStmt& n) { next = n.body; }, [&](const BufferStore& n) { store(n); },
+        [&](const AllocateConst& n) {
+          constant(n);
+          next = n.body;
+        },
+        [&](const DeclBuffer& n) { next = n.body; }, [&](const AttrStmt& n) { next = n.body; },
+        [&](const BufferStore& n) { store(n); },
         [&](const AssertStmt& n) {
           open(fmt::format("if (!{})", root(n.condition)));
           return_code(std::to_string(1 + asserts_.at(&n)));
@@ -347,13 +383,19 @@ void CEmitter::stmt(Stmt s) {
         [&](const SeqStmt& n) {
           for (const Stmt& t : n.seq) {
             // Declarations of one statement are not seen by the next.
-            const bool scope = t.is<LetStmt>() || t.is<Allocate>() || t.is<AllocateConst>() || t.is<Evaluate>() || t.is<AssertStmt>();
-            if (scope) { open(""); out_.replace(out_.rfind(" {"), 2, "{"); }
+            const bool scope = t.is<LetStmt>() || t.is<Allocate>() || t.is<AllocateConst>() ||
+                               t.is<Evaluate>() || t.is<AssertStmt>();
+            if (scope) {
+              open("");
+              out_.replace(out_.rfind(" {"), 2, "{");
+            }
             stmt(t);
             if (scope) close();
           }
         },
-        [&](const StmtNode& n) { CHECK(false, "statement not in the lowered form: " + std::string(type_of(&n)->key)); });
+        [&](const StmtNode& n) {
+          CHECK(false, "statement not in the lowered form: " + std::string(type_of(&n)->key));
+        });
   }
   for (size_t k = held.size(); k-- > 0;) {
     line(fmt::format("context->workspace_release(context, {});", held[k]));
@@ -370,7 +412,8 @@ std::string CEmitter::emit(const Kernel& kernel) {
   scan(f->body);
   const char* names[] = {"buffers", "scalars", "context"};
   for (size_t k = 0; k < 3; ++k) names_[f->params[k].get()] = names[k];
-  const std::string parameters = "(void* const* buffers, const int64_t* scalars, const TenonKernelContext* context)";
+  const std::string parameters =
+      "(void* const* buffers, const int64_t* scalars, const TenonKernelContext* context)";
   open(fmt::format("int32_t {}{}", symbol_, parameters));
   line("(void)buffers;");
   line("(void)scalars;");
@@ -415,22 +458,29 @@ std::string c_source(const IRModule& lowered, const Target&) {
   with_deep_stack([&] {
     const std::vector<Kernel> kernels = collect_kernels(lowered);
     std::set<std::string> reserved = {
-        "auto", "break", "case", "char", "const", "continue", "default", "do", "double", "else", "enum", "extern", "float", "for", "goto", "if", "inline", "int", "long", "register", "restrict",
-        "return", "short", "signed", "sizeof", "static", "struct", "switch", "typedef", "union", "unsigned", "void", "volatile", "while", "bool", "true", "false", "asm", "typeof", "NAN", "INFINITY",
-        "memcpy", "signgam", "j0", "j1", "jn", "y0", "y1", "yn", "gamma", "main", "linux", "unix"};
+        "auto",   "break",    "case",     "char",     "const",    "continue", "default", "do",     "double",
+        "else",   "enum",     "extern",   "float",    "for",      "goto",     "if",      "inline", "int",
+        "long",   "register", "restrict", "return",   "short",    "signed",   "sizeof",  "static", "struct",
+        "switch", "typedef",  "union",    "unsigned", "void",     "volatile", "while",   "bool",   "true",
+        "false",  "asm",      "typeof",   "NAN",      "INFINITY", "memcpy",   "signgam", "j0",     "j1",
+        "jn",     "y0",       "y1",       "yn",       "gamma",    "main",     "linux",   "unix"};
     for (const Intrinsic& i : all_intrinsics()) {
       const std::string name(i.name.substr(4));
       reserved.insert(name);
       reserved.insert(name + "f");
     }
-    for (const char* name : {"fabs", "fabsf", "nearbyint", "nearbyintf", "log10f", "cbrt", "rint", "fmin", "fmax", "tgamma", "lgamma", "remainder", "exp", "index"}) reserved.insert(name);
+    for (const char* name : {"fabs", "fabsf", "nearbyint", "nearbyintf", "log10f", "cbrt", "rint", "fmin",
+                             "fmax", "tgamma", "lgamma", "remainder", "exp", "index"})
+      reserved.insert(name);
     std::string declarations, bodies;
     for (const Kernel& k : kernels) {
       std::vector<std::string> symbols{k.symbol};
       symbols.insert(symbols.end(), k.aliases.begin(), k.aliases.end());
       for (const std::string& s : symbols) {
         reserved.insert(s);
-        declarations += fmt::format("int32_t {}(void* const* buffers, const int64_t* scalars, const TenonKernelContext* context);\n", s);
+        declarations += fmt::format(
+            "int32_t {}(void* const* buffers, const int64_t* scalars, const TenonKernelContext* context);\n",
+            s);
       }
     }
     CHelpers helpers;

@@ -23,7 +23,9 @@ V Emitter::float_intrinsic(std::string_view name, const tir::Call& n) {
   auto result = [&](V v) { return n.dtype.is_float() ? from_f32(v, n.dtype.element()) : v; };
   auto same = [&](llvm::Intrinsic::ID id) { return result(b_.CreateUnaryIntrinsic(id, x)); };
   if (name == "sqrt") return same(llvm::Intrinsic::sqrt);
-  if (name == "rsqrt") return result(b_.CreateFDiv(llvm::ConstantFP::get(x->getType(), 1.0), b_.CreateUnaryIntrinsic(llvm::Intrinsic::sqrt, x)));
+  if (name == "rsqrt")
+    return result(b_.CreateFDiv(llvm::ConstantFP::get(x->getType(), 1.0),
+                                b_.CreateUnaryIntrinsic(llvm::Intrinsic::sqrt, x)));
   if (name == "floor") return same(llvm::Intrinsic::floor);
   if (name == "ceil") return same(llvm::Intrinsic::ceil);
   if (name == "trunc") return same(llvm::Intrinsic::trunc);
@@ -33,20 +35,28 @@ V Emitter::float_intrinsic(std::string_view name, const tir::Call& n) {
   if (name == "copysign") return result(b_.CreateBinaryIntrinsic(llvm::Intrinsic::copysign, x, args[1]));
   if (name == "nextafter" && t.bits >= 32) return math_.nextafter(x, args[1]);
   if (name == "isnan" || name == "isinf" || name == "isfinite") {
-    V magnitude = b_.CreateUnaryIntrinsic(llvm::Intrinsic::fabs, x), infinity = llvm::ConstantFP::getInfinity(x->getType());
-    V test = name == "isnan" ? b_.CreateFCmpUNO(x, x) : name == "isinf" ? b_.CreateFCmpOEQ(magnitude, infinity) : b_.CreateFCmpOLT(magnitude, infinity);
+    V magnitude = b_.CreateUnaryIntrinsic(llvm::Intrinsic::fabs, x),
+      infinity = llvm::ConstantFP::getInfinity(x->getType());
+    V test = name == "isnan"   ? b_.CreateFCmpUNO(x, x)
+             : name == "isinf" ? b_.CreateFCmpOEQ(magnitude, infinity)
+                               : b_.CreateFCmpOLT(magnitude, infinity);
     return n.dtype.is_bool() ? test : cast(test, boolean.with_lanes(n.dtype.lanes), n.dtype);
   }
   if (name == "ldexp") {
     // The exponent may be given as a float; two exact steps reach every result, a third covers the far ends.
     V e = args[1];
     llvm::Type* i32s = type(DataType::int_(32, n.dtype.lanes));
-    if (n.args[1].dtype().is_float()) e = b_.CreateIntrinsic(llvm::Intrinsic::fptosi_sat, {i32s, e->getType()}, {e});
-    else e = cast(e, n.args[1].dtype(), DataType::int_(32, n.dtype.lanes));
+    if (n.args[1].dtype().is_float())
+      e = b_.CreateIntrinsic(llvm::Intrinsic::fptosi_sat, {i32s, e->getType()}, {e});
+    else
+      e = cast(e, n.args[1].dtype(), DataType::int_(32, n.dtype.lanes));
     return result(b_.CreateIntrinsic(llvm::Intrinsic::ldexp, {x->getType(), i32s}, {x, e}));
   }
   if (t.bits < 64) {
-    if (V v = args.size() == 1 ? math_.unary(name, x) : args.size() == 2 ? math_.binary(name, x, args[1]) : nullptr) return result(v);
+    if (V v = args.size() == 1   ? math_.unary(name, x)
+              : args.size() == 2 ? math_.binary(name, x, args[1])
+                                 : nullptr)
+      return result(v);
     CHECK(false, fmt::format("no code for {} of {}", n.op, to_string(t)));
   }
   // Double precision goes through the C library.
@@ -63,7 +73,8 @@ V Emitter::integer_power(V x, V y) {
   llvm::Function* fn = module_.getFunction("tenon.integer_power");
   llvm::Type* i64t = b_.getInt64Ty();
   if (!fn) {
-    fn = llvm::Function::Create(llvm::FunctionType::get(i64t, {i64t, i64t}, false), llvm::Function::InternalLinkage, "tenon.integer_power", module_);
+    fn = llvm::Function::Create(llvm::FunctionType::get(i64t, {i64t, i64t}, false),
+                                llvm::Function::InternalLinkage, "tenon.integer_power", module_);
     finish_function(fn);
     fn->setDoesNotAccessMemory();
     llvm::IRBuilder<> b(module_.getContext());
@@ -87,13 +98,16 @@ V Emitter::integer_power(V x, V y) {
     b.CreateRet(power);
   }
   auto one = [&](V a, V c) -> V {
-    return b_.CreateTrunc(b_.CreateCall(fn, {b_.CreateSExtOrTrunc(a, i64t), b_.CreateSExtOrTrunc(c, i64t)}), a->getType());
+    return b_.CreateTrunc(b_.CreateCall(fn, {b_.CreateSExtOrTrunc(a, i64t), b_.CreateSExtOrTrunc(c, i64t)}),
+                          a->getType());
   };
   auto* vector = llvm::dyn_cast<llvm::FixedVectorType>(x->getType());
   if (!vector) return one(x, y);
   V out = llvm::PoisonValue::get(vector);
   for (unsigned k = 0; k < vector->getNumElements(); ++k)
-    out = b_.CreateInsertElement(out, one(b_.CreateExtractElement(x, uint64_t(k)), b_.CreateExtractElement(y, uint64_t(k))), uint64_t(k));
+    out = b_.CreateInsertElement(
+        out, one(b_.CreateExtractElement(x, uint64_t(k)), b_.CreateExtractElement(y, uint64_t(k))),
+        uint64_t(k));
   return out;
 }
 
@@ -101,7 +115,9 @@ V Emitter::integer_intrinsic(std::string_view name, const tir::Call& n) {
   const DataType t = n.args[0].dtype();
   std::vector<V> args;
   for (const PrimExpr& a : n.args) {
-    V v = cast(expr(a), a.dtype(), args.empty() ? a.dtype() : t.with_lanes(a.dtype().lanes));  // shift counts may be of another width
+    V v = cast(
+        expr(a), a.dtype(),
+        args.empty() ? a.dtype() : t.with_lanes(a.dtype().lanes));  // shift counts may be of another width
     if (n.dtype.is_vector() && !v->getType()->isVectorTy()) v = splat(v, n.dtype.lanes);
     args.push_back(v);
   }
@@ -110,8 +126,10 @@ V Emitter::integer_intrinsic(std::string_view name, const tir::Call& n) {
   const DataType flag = boolean.with_lanes(t.lanes);
   if (name == "shift_left" || name == "shift_right") {
     V limit = llvm::ConstantInt::get(x->getType(), t.bits), fits = b_.CreateICmpULT(args[1], limit);
-    if (name == "shift_left") return b_.CreateSelect(fits, b_.CreateShl(x, b_.CreateSelect(fits, args[1], zero)), zero);
-    if (t.is_uint()) return b_.CreateSelect(fits, b_.CreateLShr(x, b_.CreateSelect(fits, args[1], zero)), zero);
+    if (name == "shift_left")
+      return b_.CreateSelect(fits, b_.CreateShl(x, b_.CreateSelect(fits, args[1], zero)), zero);
+    if (t.is_uint())
+      return b_.CreateSelect(fits, b_.CreateLShr(x, b_.CreateSelect(fits, args[1], zero)), zero);
     return b_.CreateAShr(x, b_.CreateSelect(fits, args[1], llvm::ConstantInt::get(x->getType(), t.bits - 1)));
   }
   if (name == "bitwise_and") return b_.CreateAnd(x, args[1]);
@@ -119,13 +137,17 @@ V Emitter::integer_intrinsic(std::string_view name, const tir::Call& n) {
   if (name == "bitwise_xor") return b_.CreateXor(x, args[1]);
   if (name == "bitwise_not") return b_.CreateNot(x);
   if (name == "popcount") return result(b_.CreateUnaryIntrinsic(llvm::Intrinsic::ctpop, x));
-  if (name == "clz") return result(b_.CreateIntrinsic(llvm::Intrinsic::ctlz, {x->getType()}, {x, b_.getFalse()}));
-  if (name == "abs") return t.is_int() ? b_.CreateIntrinsic(llvm::Intrinsic::abs, {x->getType()}, {x, b_.getFalse()}) : x;
+  if (name == "clz")
+    return result(b_.CreateIntrinsic(llvm::Intrinsic::ctlz, {x->getType()}, {x, b_.getFalse()}));
+  if (name == "abs")
+    return t.is_int() ? b_.CreateIntrinsic(llvm::Intrinsic::abs, {x->getType()}, {x, b_.getFalse()}) : x;
   if (name == "floor" || name == "ceil" || name == "round" || name == "trunc") return x;
-  if (name == "isnan" || name == "isinf") return cast(llvm::Constant::getNullValue(type(flag)), flag, n.dtype);
+  if (name == "isnan" || name == "isinf")
+    return cast(llvm::Constant::getNullValue(type(flag)), flag, n.dtype);
   if (name == "isfinite") return cast(llvm::Constant::getAllOnesValue(type(flag)), flag, n.dtype);
   if (name == "pow") return integer_power(x, args[1]);
-  fail("T0801", fmt::format("code generation cannot express `{}` of {}", n.op, to_string(t)), "kernel " + symbol_);
+  fail("T0801", fmt::format("code generation cannot express `{}` of {}", n.op, to_string(t)),
+       "kernel " + symbol_);
 }
 
 V Emitter::call_prim_func(const tir::Call& n) {
@@ -135,19 +157,24 @@ V Emitter::call_prim_func(const tir::Call& n) {
   for (size_t k = 1; k < n.args.size(); ++k) {
     const DataType t = n.args[k].dtype();
     V v = expr(n.args[k]);
-    if (t.is_handle()) pointers.push_back(v);
-    else if (t.is_float()) scalars.push_back(b_.CreateBitCast(cast(v, t, f64), b_.getInt64Ty()));
-    else scalars.push_back(cast(v, t, tenon::i64));
+    if (t.is_handle())
+      pointers.push_back(v);
+    else if (t.is_float())
+      scalars.push_back(b_.CreateBitCast(cast(v, t, f64), b_.getInt64Ty()));
+    else
+      scalars.push_back(cast(v, t, tenon::i64));
   }
   llvm::Type *ptr = b_.getPtrTy(), *i64t = b_.getInt64Ty();
   auto array = [&](const std::vector<V>& values, llvm::Type* element) -> V {
     auto* t = llvm::ArrayType::get(element, std::max<size_t>(1, values.size()));
     V a = stack(t, 16);
-    for (size_t k = 0; k < values.size(); ++k) b_.CreateStore(values[k], b_.CreateConstInBoundsGEP2_64(t, a, 0, k));
+    for (size_t k = 0; k < values.size(); ++k)
+      b_.CreateStore(values[k], b_.CreateConstInBoundsGEP2_64(t, a, 0, k));
     return a;
   };
   V buffers = array(pointers, ptr), numbers = array(scalars, i64t);
-  auto callee = module_.getOrInsertFunction(name->value, llvm::FunctionType::get(b_.getInt32Ty(), {ptr, ptr, ptr}, false));
+  auto callee = module_.getOrInsertFunction(name->value,
+                                            llvm::FunctionType::get(b_.getInt32Ty(), {ptr, ptr, ptr}, false));
   return_if_nonzero(b_.CreateCall(callee, {buffers, numbers, frame_->context}));
   return b_.getInt32(0);
 }
@@ -157,7 +184,9 @@ V Emitter::call_extern(const tir::Call& n) {
   std::vector<V> args;
   for (size_t k = 1; k < n.args.size(); ++k) args.push_back(expr(n.args[k]));
   for (size_t k = 1; k < n.args.size(); ++k)
-    if (is_narrow(n.args[k].dtype()) || n.args[k].dtype().is_bool()) fail("T0801", fmt::format("`{}` cannot take a {}", symbol, to_string(n.args[k].dtype())), "kernel " + symbol_);
+    if (is_narrow(n.args[k].dtype()) || n.args[k].dtype().is_bool())
+      fail("T0801", fmt::format("`{}` cannot take a {}", symbol, to_string(n.args[k].dtype())),
+           "kernel " + symbol_);
   return math_.libm(symbol, args);
 }
 
@@ -174,15 +203,20 @@ V Emitter::call(const tir::Call& n) {
   if (name == "if_then_else") return if_then_else(n);
   if (name == "likely") return expr(n.args[0]);
   if (name == "undef") return llvm::Constant::getNullValue(type(n.dtype));
-  if (name.starts_with("vector_reduce_")) return n.args[0].dtype().is_vector() ? reduce_lanes(n.op, n.args[0]) : expr(n.args[0]);
-  if (name == "assume") { b_.CreateAssumption(expr(n.args[0])); return b_.getInt32(0); }
+  if (name.starts_with("vector_reduce_"))
+    return n.args[0].dtype().is_vector() ? reduce_lanes(n.op, n.args[0]) : expr(n.args[0]);
+  if (name == "assume") {
+    b_.CreateAssumption(expr(n.args[0]));
+    return b_.getInt32(0);
+  }
   if (name == "address_of") {
     const auto* l = n.args[0].as<BufferLoad>();
     CHECK(l, "tir.address_of takes a buffer access");
     return pointer(l->buffer, index(flat_index(l->buffer, l->indices)));
   }
   if (name == "prefetch") {
-    b_.CreateIntrinsic(llvm::Intrinsic::prefetch, {b_.getPtrTy()}, {expr(n.args[0]), b_.getInt32(0), b_.getInt32(3), b_.getInt32(1)});
+    b_.CreateIntrinsic(llvm::Intrinsic::prefetch, {b_.getPtrTy()},
+                       {expr(n.args[0]), b_.getInt32(0), b_.getInt32(3), b_.getInt32(1)});
     return b_.getInt32(0);
   }
   if (name == "reinterpret") {

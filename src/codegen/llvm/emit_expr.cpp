@@ -11,7 +11,8 @@ namespace tenon::codegen {
 using namespace tir;
 using V = llvm::Value*;
 namespace {
-template <class T> constexpr uint32_t kind = PrimExprNodes::index_of<T>();
+template <class T>
+constexpr uint32_t kind = PrimExprNodes::index_of<T>();
 bool is_unsigned(DataType t) { return t.is_uint() || t.is_bool(); }
 }  // namespace
 
@@ -27,12 +28,17 @@ llvm::Type* Emitter::type(DataType t) {
   llvm::Type* e = scalar_type(t.element());
   return t.is_vector() ? llvm::FixedVectorType::get(e, t.lanes) : e;
 }
-llvm::Type* Emitter::memory_type(DataType t) { return t.is_bool() ? b_.getInt8Ty() : scalar_type(t.element()); }
-V Emitter::memory_to_value(V v, DataType t) { return t.is_bool() ? b_.CreateICmpNE(v, llvm::Constant::getNullValue(v->getType())) : v; }
+llvm::Type* Emitter::memory_type(DataType t) {
+  return t.is_bool() ? b_.getInt8Ty() : scalar_type(t.element());
+}
+V Emitter::memory_to_value(V v, DataType t) {
+  return t.is_bool() ? b_.CreateICmpNE(v, llvm::Constant::getNullValue(v->getType())) : v;
+}
 V Emitter::value_to_memory(V v, DataType t) {
   if (!t.is_bool()) return v;
   llvm::Type* bytes = b_.getInt8Ty();
-  if (auto* vt = llvm::dyn_cast<llvm::FixedVectorType>(v->getType())) bytes = llvm::FixedVectorType::get(bytes, vt->getNumElements());
+  if (auto* vt = llvm::dyn_cast<llvm::FixedVectorType>(v->getType()))
+    bytes = llvm::FixedVectorType::get(bytes, vt->getNumElements());
   return b_.CreateZExt(v, bytes);
 }
 
@@ -49,7 +55,8 @@ void Emitter::forget(size_t mark) {
   }
 }
 V Emitter::expr(const PrimExpr& e) {
-  // A shared node is computed once per expression: expressions are graphs, and their trees can be exponential.
+  // A shared node is computed once per expression: expressions are graphs, and their trees can be
+  // exponential.
   const bool shared = e.use_count() > 1 && !e.is<IntImm>() && !e.is<FloatImm>() && !e.is<tir::Var>();
   if (shared)
     if (auto it = frame_->memo.find(e.get()); it != frame_->memo.end()) return it->second;
@@ -64,21 +71,38 @@ V Emitter::float_binary(uint32_t node, DataType t, V x, V y) {
   const char* fmod = t.bits == 64 ? "fmod" : "fmodf";
   V r = nullptr;
   switch (node) {
-    case kind<Add>: r = b_.CreateFAdd(a, b); break;
-    case kind<Sub>: r = b_.CreateFSub(a, b); break;
-    case kind<Mul>: r = b_.CreateFMul(a, b); break;
-    case kind<Div>: r = b_.CreateFDiv(a, b); break;
-    case kind<Min>: r = math_.min(a, b); break;
-    case kind<Max>: r = math_.max(a, b); break;
-    case kind<Mod>: r = math_.libm(fmod, {a, b}); break;
-    case kind<FloorDiv>: r = b_.CreateUnaryIntrinsic(llvm::Intrinsic::floor, b_.CreateFDiv(a, b)); break;
+    case kind<Add>:
+      r = b_.CreateFAdd(a, b);
+      break;
+    case kind<Sub>:
+      r = b_.CreateFSub(a, b);
+      break;
+    case kind<Mul>:
+      r = b_.CreateFMul(a, b);
+      break;
+    case kind<Div>:
+      r = b_.CreateFDiv(a, b);
+      break;
+    case kind<Min>:
+      r = math_.min(a, b);
+      break;
+    case kind<Max>:
+      r = math_.max(a, b);
+      break;
+    case kind<Mod>:
+      r = math_.libm(fmod, {a, b});
+      break;
+    case kind<FloorDiv>:
+      r = b_.CreateUnaryIntrinsic(llvm::Intrinsic::floor, b_.CreateFDiv(a, b));
+      break;
     case kind<FloorMod>: {
       V m = math_.libm(fmod, {a, b}), zero = llvm::Constant::getNullValue(m->getType());
       V differ = b_.CreateXor(b_.CreateFCmpOLT(m, zero), b_.CreateFCmpOLT(b, zero));
       r = b_.CreateSelect(b_.CreateAnd(b_.CreateFCmpUNE(m, zero), differ), b_.CreateFAdd(m, b), m);
       break;
     }
-    default: CHECK(false, "no such floating operation");
+    default:
+      CHECK(false, "no such floating operation");
   }
   return from_f32(r, t);
 }
@@ -87,7 +111,8 @@ V Emitter::float_binary(uint32_t node, DataType t, V x, V y) {
 /// overflows wraps: no input may stop the process.
 V Emitter::division(uint32_t node, const PrimExpr& ea, const PrimExpr& eb) {
   const DataType t = ea.dtype();
-  const bool quotient = node == kind<Div> || node == kind<FloorDiv>, floor = node == kind<FloorDiv> || node == kind<FloorMod>;
+  const bool quotient = node == kind<Div> || node == kind<FloorDiv>,
+             floor = node == kind<FloorDiv> || node == kind<FloorMod>;
   const Bounds ba = bounds_(ea), bb = bounds_(eb);
   V a = expr(ea), b = expr(eb);
   PrimExpr divisor = eb;
@@ -96,7 +121,8 @@ V Emitter::division(uint32_t node, const PrimExpr& ea, const PrimExpr& eb) {
   if (known && *known > 0 && (*known & (*known - 1)) == 0 && (floor || ba.min >= 0)) {
     const int shift = __builtin_ctzll(uint64_t(*known));
     if (!quotient) return b_.CreateAnd(a, constant(t, *known - 1));
-    return is_unsigned(t) || ba.min >= 0 ? b_.CreateLShr(a, constant(t, shift)) : b_.CreateAShr(a, constant(t, shift));
+    return is_unsigned(t) || ba.min >= 0 ? b_.CreateLShr(a, constant(t, shift))
+                                         : b_.CreateAShr(a, constant(t, shift));
   }
   if (bb.min <= 0 && bb.max >= 0) b = b_.CreateSelect(b_.CreateICmpEQ(b, constant(t, 0)), constant(t, 1), b);
   if (is_unsigned(t) || (ba.min >= 0 && bb.min >= 0)) {
@@ -111,7 +137,8 @@ V Emitter::division(uint32_t node, const PrimExpr& ea, const PrimExpr& eb) {
   if (bb.min <= -1 && bb.max >= -1) {
     const __int128 lowest = -(__int128(1) << (t.bits - 1));
     if (ba.min <= lowest) {
-      V overflow = b_.CreateAnd(b_.CreateICmpEQ(b, constant(t, -1)), b_.CreateICmpEQ(a, llvm::ConstantInt::getSigned(type(t), int64_t(lowest))));
+      V overflow = b_.CreateAnd(b_.CreateICmpEQ(b, constant(t, -1)),
+                                b_.CreateICmpEQ(a, llvm::ConstantInt::getSigned(type(t), int64_t(lowest))));
       b = b_.CreateSelect(overflow, constant(t, 1), b);
     }
   }
@@ -120,21 +147,30 @@ V Emitter::division(uint32_t node, const PrimExpr& ea, const PrimExpr& eb) {
   V r = q ? b_.CreateSub(a, b_.CreateMul(q, b)) : b_.CreateSRem(a, b);
   if (node == kind<Mod>) return r;
   V down = bb.min > 0 ? b_.CreateICmpSLT(r, constant(t, 0))
-                      : b_.CreateAnd(b_.CreateICmpNE(r, constant(t, 0)), b_.CreateICmpSLT(b_.CreateXor(r, b), constant(t, 0)));
+                      : b_.CreateAnd(b_.CreateICmpNE(r, constant(t, 0)),
+                                     b_.CreateICmpSLT(b_.CreateXor(r, b), constant(t, 0)));
   if (quotient) return b_.CreateAdd(q, b_.CreateSExt(down, type(t)));
   return b_.CreateAdd(r, b_.CreateSelect(down, b, constant(t, 0)));
 }
 
 V Emitter::integer_binary(uint32_t node, const PrimExpr& ea, const PrimExpr& eb) {
   const DataType t = ea.dtype();
-  if (node == kind<Div> || node == kind<Mod> || node == kind<FloorDiv> || node == kind<FloorMod>) return division(node, ea, eb);
+  if (node == kind<Div> || node == kind<Mod> || node == kind<FloorDiv> || node == kind<FloorMod>)
+    return division(node, ea, eb);
   V a = expr(ea), b = expr(eb);
   switch (node) {
-    case kind<Add>: return t.is_bool() ? b_.CreateOr(a, b) : b_.CreateAdd(a, b);
-    case kind<Sub>: return t.is_bool() ? b_.CreateXor(a, b) : b_.CreateSub(a, b);
-    case kind<Mul>: return t.is_bool() ? b_.CreateAnd(a, b) : b_.CreateMul(a, b);
-    case kind<Min>: return is_unsigned(t) ? b_.CreateBinaryIntrinsic(llvm::Intrinsic::umin, a, b) : b_.CreateBinaryIntrinsic(llvm::Intrinsic::smin, a, b);
-    case kind<Max>: return is_unsigned(t) ? b_.CreateBinaryIntrinsic(llvm::Intrinsic::umax, a, b) : b_.CreateBinaryIntrinsic(llvm::Intrinsic::smax, a, b);
+    case kind<Add>:
+      return t.is_bool() ? b_.CreateOr(a, b) : b_.CreateAdd(a, b);
+    case kind<Sub>:
+      return t.is_bool() ? b_.CreateXor(a, b) : b_.CreateSub(a, b);
+    case kind<Mul>:
+      return t.is_bool() ? b_.CreateAnd(a, b) : b_.CreateMul(a, b);
+    case kind<Min>:
+      return is_unsigned(t) ? b_.CreateBinaryIntrinsic(llvm::Intrinsic::umin, a, b)
+                            : b_.CreateBinaryIntrinsic(llvm::Intrinsic::smin, a, b);
+    case kind<Max>:
+      return is_unsigned(t) ? b_.CreateBinaryIntrinsic(llvm::Intrinsic::umax, a, b)
+                            : b_.CreateBinaryIntrinsic(llvm::Intrinsic::smax, a, b);
   }
   CHECK(false, "no such integer operation");
   return nullptr;
@@ -152,20 +188,25 @@ V Emitter::arithmetic(const T& n) {
     const __int128 half = __int128(1) << (t.bits - 1);
     if (b.min > -half || b.max < half - 1) {  // the type holds every value: say so
       V x = expr(n.a), y = expr(n.b);
-      return n.type_index == kind<Add> ? b_.CreateNSWAdd(x, y) : n.type_index == kind<Sub> ? b_.CreateNSWSub(x, y) : b_.CreateNSWMul(x, y);
+      return n.type_index == kind<Add>   ? b_.CreateNSWAdd(x, y)
+             : n.type_index == kind<Sub> ? b_.CreateNSWSub(x, y)
+                                         : b_.CreateNSWMul(x, y);
     }
   }
   return integer_binary(n.type_index, n.a, n.b);
 }
 
-/// `ramp < scalar` and its kin, the masks of loop remainders: decided in 32 bits after one clamped difference.
+/// `ramp < scalar` and its kin, the masks of loop remainders: decided in 32 bits after one clamped
+/// difference.
 V Emitter::ramp_compare(uint32_t node, const PrimExpr& ea, const PrimExpr& eb) {
   const DataType t = ea.dtype();
   if (!t.is_vector() || t.bits != 64 || !t.is_int() || (node != kind<LT> && node != kind<LE>)) return nullptr;
   auto a = as_affine(ea), b = as_affine(eb);
   if (!a || !b || !is_one(a->stride) || !is_zero(b->stride)) return nullptr;
-  V limit = b_.CreateBinaryIntrinsic(llvm::Intrinsic::ssub_sat, index(b->base), index(a->base));  // lanes below it are on
-  V d = b_.CreateBinaryIntrinsic(llvm::Intrinsic::smin, b_.CreateBinaryIntrinsic(llvm::Intrinsic::smax, limit, i64(-1)), i64(t.lanes));
+  V limit = b_.CreateBinaryIntrinsic(llvm::Intrinsic::ssub_sat, index(b->base),
+                                     index(a->base));  // lanes below it are on
+  V d = b_.CreateBinaryIntrinsic(
+      llvm::Intrinsic::smin, b_.CreateBinaryIntrinsic(llvm::Intrinsic::smax, limit, i64(-1)), i64(t.lanes));
   auto* narrow = llvm::FixedVectorType::get(b_.getInt32Ty(), t.lanes);
   V edge = splat(b_.CreateTrunc(d, b_.getInt32Ty()), t.lanes), lanes = step(narrow);
   return node == kind<LT> ? b_.CreateICmpSLT(lanes, edge) : b_.CreateICmpSLE(lanes, edge);
@@ -177,21 +218,34 @@ V Emitter::comparison(const T& n) {
   const DataType t = n.a.dtype();
   const uint32_t node = n.type_index;
   if (V mask = ramp_compare(node, n.a, n.b)) return mask;
-  if (node == kind<GT>) { if (V mask = ramp_compare(kind<LT>, n.b, n.a)) return mask; }
-  if (node == kind<GE>) { if (V mask = ramp_compare(kind<LE>, n.b, n.a)) return mask; }
+  if (node == kind<GT>) {
+    if (V mask = ramp_compare(kind<LT>, n.b, n.a)) return mask;
+  }
+  if (node == kind<GE>) {
+    if (V mask = ramp_compare(kind<LE>, n.b, n.a)) return mask;
+  }
   V a = expr(n.a), b = expr(n.b);
-  const int which = node == kind<EQ> ? 0 : node == kind<NE> ? 1 : node == kind<LT> ? 2 : node == kind<LE> ? 3 : node == kind<GT> ? 4 : 5;
+  const int which = node == kind<EQ>   ? 0
+                    : node == kind<NE> ? 1
+                    : node == kind<LT> ? 2
+                    : node == kind<LE> ? 3
+                    : node == kind<GT> ? 4
+                                       : 5;
   if (t.is_float()) {
-    static constexpr P::Predicate table[] = {P::FCMP_OEQ, P::FCMP_UNE, P::FCMP_OLT, P::FCMP_OLE, P::FCMP_OGT, P::FCMP_OGE};
+    static constexpr P::Predicate table[] = {P::FCMP_OEQ, P::FCMP_UNE, P::FCMP_OLT,
+                                             P::FCMP_OLE, P::FCMP_OGT, P::FCMP_OGE};
     return b_.CreateFCmp(table[which], to_f32(a, t.element()), to_f32(b, t.element()));
   }
-  static constexpr P::Predicate signed_table[] = {P::ICMP_EQ, P::ICMP_NE, P::ICMP_SLT, P::ICMP_SLE, P::ICMP_SGT, P::ICMP_SGE};
-  static constexpr P::Predicate unsigned_table[] = {P::ICMP_EQ, P::ICMP_NE, P::ICMP_ULT, P::ICMP_ULE, P::ICMP_UGT, P::ICMP_UGE};
+  static constexpr P::Predicate signed_table[] = {P::ICMP_EQ,  P::ICMP_NE,  P::ICMP_SLT,
+                                                  P::ICMP_SLE, P::ICMP_SGT, P::ICMP_SGE};
+  static constexpr P::Predicate unsigned_table[] = {P::ICMP_EQ,  P::ICMP_NE,  P::ICMP_ULT,
+                                                    P::ICMP_ULE, P::ICMP_UGT, P::ICMP_UGE};
   return b_.CreateICmp(is_unsigned(t) || t.is_handle() ? unsigned_table[which] : signed_table[which], a, b);
 }
 
 V Emitter::cast(V v, DataType from, DataType to) {
-  if (v->getType()->isVectorTy() == false && to.is_vector()) return splat(cast(v, from.element(), to.element()), to.lanes);
+  if (v->getType()->isVectorTy() == false && to.is_vector())
+    return splat(cast(v, from.element(), to.element()), to.lanes);
   const DataType f = from.element(), t = to.element();
   if (f == t) return v;
   llvm::Type* out = type(to);
@@ -203,7 +257,8 @@ V Emitter::cast(V v, DataType from, DataType to) {
       if (f == f64) x = b_.CreateFPTrunc(x, type(f32.with_lanes(to.lanes)));
       return from_f32(x, t);
     }
-    return b_.CreateIntrinsic(t.is_uint() ? llvm::Intrinsic::fptoui_sat : llvm::Intrinsic::fptosi_sat, {out, x->getType()}, {x});
+    return b_.CreateIntrinsic(t.is_uint() ? llvm::Intrinsic::fptoui_sat : llvm::Intrinsic::fptosi_sat,
+                              {out, x->getType()}, {x});
   }
   if (t.is_bool()) return b_.CreateICmpNE(v, llvm::Constant::getNullValue(v->getType()));
   if (t.is_float()) {
@@ -221,24 +276,36 @@ V Emitter::index(const PrimExpr& e) {
   // The outer sums and products of an index cannot wrap: the element they name exists.
   const bool wide = e.dtype().element() == DataType::int_(64);
   if (wide) {
-    if (const auto* n = e.as<Add>()) { V a = index(n->a); return b_.CreateNSWAdd(a, index(n->b)); }
-    if (const auto* n = e.as<Sub>()) { V a = index(n->a); return b_.CreateNSWSub(a, index(n->b)); }
-    if (const auto* n = e.as<Mul>()) { V a = index(n->a); return b_.CreateNSWMul(a, index(n->b)); }
+    if (const auto* n = e.as<Add>()) {
+      V a = index(n->a);
+      return b_.CreateNSWAdd(a, index(n->b));
+    }
+    if (const auto* n = e.as<Sub>()) {
+      V a = index(n->a);
+      return b_.CreateNSWSub(a, index(n->b));
+    }
+    if (const auto* n = e.as<Mul>()) {
+      V a = index(n->a);
+      return b_.CreateNSWMul(a, index(n->b));
+    }
   }
   V v = expr(e);
   llvm::Type* out = b_.getInt64Ty();
-  if (auto* t = llvm::dyn_cast<llvm::FixedVectorType>(v->getType())) out = llvm::FixedVectorType::get(out, t->getNumElements());
+  if (auto* t = llvm::dyn_cast<llvm::FixedVectorType>(v->getType()))
+    out = llvm::FixedVectorType::get(out, t->getNumElements());
   return is_unsigned(e.dtype()) ? b_.CreateZExtOrTrunc(v, out) : b_.CreateSExtOrTrunc(v, out);
 }
 V Emitter::step(llvm::Type* t) {
   auto* vt = llvm::cast<llvm::FixedVectorType>(t);
   std::vector<llvm::Constant*> lanes;
-  for (unsigned k = 0; k < vt->getNumElements(); ++k) lanes.push_back(llvm::ConstantInt::get(vt->getElementType(), k));
+  for (unsigned k = 0; k < vt->getNumElements(); ++k)
+    lanes.push_back(llvm::ConstantInt::get(vt->getElementType(), k));
   return llvm::ConstantVector::get(lanes);
 }
 V Emitter::pointer(const Buffer& b, V at) {
   auto it = frame_->values.find(b->data.get());
-  CHECK(it != frame_->values.end(), fmt::format("kernel {}: the memory of buffer {} is not defined", symbol_, b->name));
+  CHECK(it != frame_->values.end(),
+        fmt::format("kernel {}: the memory of buffer {} is not defined", symbol_, b->name));
   return b_.CreateInBoundsGEP(memory_type(b->dtype), it->second, at);
 }
 
@@ -254,7 +321,8 @@ V Emitter::load(const BufferLoad& n) {
     return l;
   };
   if (t.is_scalar()) {
-    if (!n.predicate || is_const_int(n.predicate, 1)) return memory_to_value(read(element, pointer(n.buffer, index(at))), t);
+    if (!n.predicate || is_const_int(n.predicate, 1))
+      return memory_to_value(read(element, pointer(n.buffer, index(at))), t);
     V condition = expr(n.predicate);
     auto* from = b_.GetInsertBlock();
     auto* then = block("load");
@@ -281,7 +349,8 @@ V Emitter::load(const BufferLoad& n) {
   auto affine = as_affine(at);
   const auto stride = affine ? as_int(affine->stride) : std::nullopt;
   if (stride == 1 || stride == -1) {
-    PrimExpr first = *stride == 1 ? affine->base : affine->base - PrimExpr::int_imm(lanes - 1, affine->base.dtype());
+    PrimExpr first =
+        *stride == 1 ? affine->base : affine->base - PrimExpr::int_imm(lanes - 1, affine->base.dtype());
     if (mask && *stride == -1) mask = b_.CreateVectorReverse(mask);
     V p = pointer(n.buffer, index(first)), v;
     if (mask) {
@@ -294,7 +363,8 @@ V Emitter::load(const BufferLoad& n) {
     if (*stride == -1) v = b_.CreateVectorReverse(v);
     return memory_to_value(v, t);
   }
-  if (stride == 0 && !mask) return memory_to_value(splat(read(element, pointer(n.buffer, index(affine->base))), lanes), t);
+  if (stride == 0 && !mask)
+    return memory_to_value(splat(read(element, pointer(n.buffer, index(affine->base))), lanes), t);
   // Wide gathers are worth one instruction; narrow or strided ones are loads and inserts.
   const bool gathers = target_->has("avx512f") && t.bits >= 32 && lanes >= 8;
   if (affine && !mask && !gathers && lanes <= 64) {
@@ -306,11 +376,19 @@ V Emitter::load(const BufferLoad& n) {
     return memory_to_value(v, t);
   }
   V pointers;
-  if (affine) pointers = pointer(n.buffer, b_.CreateNSWAdd(splat(index(affine->base), lanes), b_.CreateNSWMul(splat(index(affine->stride), lanes), step(llvm::FixedVectorType::get(b_.getInt64Ty(), unsigned(lanes))))));
-  else pointers = pointer(n.buffer, index(at));
+  if (affine)
+    pointers = pointer(
+        n.buffer,
+        b_.CreateNSWAdd(splat(index(affine->base), lanes),
+                        b_.CreateNSWMul(splat(index(affine->stride), lanes),
+                                        step(llvm::FixedVectorType::get(b_.getInt64Ty(), unsigned(lanes))))));
+  else
+    pointers = pointer(n.buffer, index(at));
   if (!mask && !gathers) {
     V v = llvm::PoisonValue::get(vector);
-    for (int64_t lane = 0; lane < lanes; ++lane) v = b_.CreateInsertElement(v, read(element, b_.CreateExtractElement(pointers, uint64_t(lane))), uint64_t(lane));
+    for (int64_t lane = 0; lane < lanes; ++lane)
+      v = b_.CreateInsertElement(v, read(element, b_.CreateExtractElement(pointers, uint64_t(lane))),
+                                 uint64_t(lane));
     return memory_to_value(v, t);
   }
   auto* call = b_.CreateMaskedGather(vector, pointers, align, mask, zero);
@@ -320,27 +398,46 @@ V Emitter::load(const BufferLoad& n) {
 
 // ---------------------------------------------------------------- nodes
 V Emitter::compute(const PrimExpr& e) {
-  return match<V>(e,
-      [&](const IntImm& n) -> V { return n.dtype.is_bool() ? (V)b_.getInt1(n.value != 0) : llvm::ConstantInt::get(type(n.dtype), uint64_t(n.value), n.dtype.is_int(), true); },
+  return match<V>(
+      e,
+      [&](const IntImm& n) -> V {
+        return n.dtype.is_bool()
+                   ? (V)b_.getInt1(n.value != 0)
+                   : llvm::ConstantInt::get(type(n.dtype), uint64_t(n.value), n.dtype.is_int(), true);
+      },
       [&](const FloatImm& n) -> V {
         if (!is_narrow(n.dtype)) return llvm::ConstantFP::get(type(n.dtype), n.value);
         NDArray bits = NDArray::empty({}, n.dtype);
         bits.set_element(0, n.value);
-        return llvm::ConstantInt::get(type(n.dtype), n.dtype.bits == 16 ? *bits.as_ptr<uint16_t>() : *bits.as_ptr<uint8_t>());
+        return llvm::ConstantInt::get(
+            type(n.dtype), n.dtype.bits == 16 ? *bits.as_ptr<uint16_t>() : *bits.as_ptr<uint8_t>());
       },
-      [&](const tir::StringImm&) -> V { CHECK(false, "a string outside a call"); return nullptr; },
+      [&](const tir::StringImm&) -> V {
+        CHECK(false, "a string outside a call");
+        return nullptr;
+      },
       [&](const tir::Var& n) -> V {
         auto it = frame_->values.find(&n);
-        CHECK(it != frame_->values.end(), fmt::format("kernel {}: variable {} is not defined", symbol_, n.name));
+        CHECK(it != frame_->values.end(),
+              fmt::format("kernel {}: variable {} is not defined", symbol_, n.name));
         return it->second;
       },
-      [&](const Add& n) { return arithmetic(n); }, [&](const Sub& n) { return arithmetic(n); }, [&](const Mul& n) { return arithmetic(n); },
-      [&](const Div& n) { return arithmetic(n); }, [&](const Mod& n) { return arithmetic(n); }, [&](const FloorDiv& n) { return arithmetic(n); },
-      [&](const FloorMod& n) { return arithmetic(n); }, [&](const Min& n) { return arithmetic(n); }, [&](const Max& n) { return arithmetic(n); },
-      [&](const EQ& n) { return comparison(n); }, [&](const NE& n) { return comparison(n); }, [&](const LT& n) { return comparison(n); },
-      [&](const LE& n) { return comparison(n); }, [&](const GT& n) { return comparison(n); }, [&](const GE& n) { return comparison(n); },
-      [&](const And& n) -> V { V a = expr(n.a); return b_.CreateAnd(a, expr(n.b)); },
-      [&](const Or& n) -> V { V a = expr(n.a); return b_.CreateOr(a, expr(n.b)); },
+      [&](const Add& n) { return arithmetic(n); }, [&](const Sub& n) { return arithmetic(n); },
+      [&](const Mul& n) { return arithmetic(n); }, [&](const Div& n) { return arithmetic(n); },
+      [&](const Mod& n) { return arithmetic(n); }, [&](const FloorDiv& n) { return arithmetic(n); },
+      [&](const FloorMod& n) { return arithmetic(n); }, [&](const Min& n) { return arithmetic(n); },
+      [&](const Max& n) { return arithmetic(n); }, [&](const EQ& n) { return comparison(n); },
+      [&](const NE& n) { return comparison(n); }, [&](const LT& n) { return comparison(n); },
+      [&](const LE& n) { return comparison(n); }, [&](const GT& n) { return comparison(n); },
+      [&](const GE& n) { return comparison(n); },
+      [&](const And& n) -> V {
+        V a = expr(n.a);
+        return b_.CreateAnd(a, expr(n.b));
+      },
+      [&](const Or& n) -> V {
+        V a = expr(n.a);
+        return b_.CreateOr(a, expr(n.b));
+      },
       [&](const Not& n) -> V { return b_.CreateNot(expr(n.a)); },
       [&](const Select& n) -> V {
         V c = expr(n.condition), t = expr(n.true_value);
@@ -364,14 +461,17 @@ V Emitter::compute(const PrimExpr& e) {
           return v->getType()->isVectorTy() ? b_.CreateExtractElement(v, uint64_t(k)) : v;
         };
         if (n.indices.size() == 1) return pick(n.indices[0]);
-        if (n.vectors.size() <= 2 && n.vectors[0].dtype().is_vector() && n.vectors[0].dtype() == n.vectors.back().dtype()) {
+        if (n.vectors.size() <= 2 && n.vectors[0].dtype().is_vector() &&
+            n.vectors[0].dtype() == n.vectors.back().dtype()) {
           llvm::SmallVector<int, 16> order;
           for (size_t k = 0; k < n.indices.size(); ++k) order.push_back(int(n.indices[k]));
-          V a = expr(n.vectors[0]), b = n.vectors.size() == 2 ? expr(n.vectors[1]) : llvm::PoisonValue::get(a->getType());
+          V a = expr(n.vectors[0]),
+            b = n.vectors.size() == 2 ? expr(n.vectors[1]) : llvm::PoisonValue::get(a->getType());
           return b_.CreateShuffleVector(a, b, order);
         }
         V out = llvm::PoisonValue::get(type(n.dtype));
-        for (size_t k = 0; k < n.indices.size(); ++k) out = b_.CreateInsertElement(out, pick(n.indices[k]), uint64_t(k));
+        for (size_t k = 0; k < n.indices.size(); ++k)
+          out = b_.CreateInsertElement(out, pick(n.indices[k]), uint64_t(k));
         return out;
       },
       [&](const Let& n) -> V {
@@ -383,13 +483,17 @@ V Emitter::compute(const PrimExpr& e) {
         return v;
       },
       [&](const tir::Call& n) -> V { return call(n); },
-      [&](const PrimExprNode& n) -> V { CHECK(false, "expression not in the lowered form: " + std::string(type_of(&n)->key)); return nullptr; });
+      [&](const PrimExprNode& n) -> V {
+        CHECK(false, "expression not in the lowered form: " + std::string(type_of(&n)->key));
+        return nullptr;
+      });
 }
 
 V Emitter::if_then_else(const tir::Call& n) {
   if (auto known = as_int(n.args[0])) return expr(n.args[*known ? 1 : 2]);
   V condition = expr(n.args[0]);
-  CHECK(!condition->getType()->isVectorTy(), "tir.if_then_else needs a scalar condition: vectorize_loop keeps such loops serial");
+  CHECK(!condition->getType()->isVectorTy(),
+        "tir.if_then_else needs a scalar condition: vectorize_loop keeps such loops serial");
   auto* then = block("if_true");
   auto* otherwise = block("if_false");
   auto* next = block("if_done");
@@ -417,25 +521,37 @@ V Emitter::reduce_lanes(const std::string& op, const PrimExpr& e) {
   const DataType t = e.dtype();
   V v = expr(e);
   auto combine = [&](V a, V b) -> V {
-    const uint32_t node = op == "tir.vector_reduce_add" ? kind<Add> : op == "tir.vector_reduce_max" ? kind<Max> : kind<Min>;
+    const uint32_t node = op == "tir.vector_reduce_add"   ? kind<Add>
+                          : op == "tir.vector_reduce_max" ? kind<Max>
+                                                          : kind<Min>;
     if (t.is_float()) return float_binary(node, t.element(), a, b);
     if (node == kind<Add>) return t.is_bool() ? b_.CreateOr(a, b) : b_.CreateAdd(a, b);
     const bool max = node == kind<Max>;
-    return b_.CreateBinaryIntrinsic(is_unsigned(t) ? (max ? llvm::Intrinsic::umax : llvm::Intrinsic::umin) : (max ? llvm::Intrinsic::smax : llvm::Intrinsic::smin), a, b);
+    return b_.CreateBinaryIntrinsic(is_unsigned(t) ? (max ? llvm::Intrinsic::umax : llvm::Intrinsic::umin)
+                                                   : (max ? llvm::Intrinsic::smax : llvm::Intrinsic::smin),
+                                    a, b);
   };
   for (int lanes = t.lanes; lanes > 1;) {
     const int half = lanes / 2;
-    if (half == 1 && lanes == 2) return combine(b_.CreateExtractElement(v, uint64_t(0)), b_.CreateExtractElement(v, uint64_t(1)));
+    if (half == 1 && lanes == 2)
+      return combine(b_.CreateExtractElement(v, uint64_t(0)), b_.CreateExtractElement(v, uint64_t(1)));
     llvm::SmallVector<int, 32> low, high;
-    for (int k = 0; k < half; ++k) { low.push_back(k); high.push_back(k + half); }
+    for (int k = 0; k < half; ++k) {
+      low.push_back(k);
+      high.push_back(k + half);
+    }
     V a = b_.CreateShuffleVector(v, low), b = b_.CreateShuffleVector(v, high), sum = combine(a, b);
     if (lanes % 2) {
       V last = b_.CreateExtractElement(v, uint64_t(lanes - 1));
       llvm::SmallVector<int, 32> grow;
       for (int k = 0; k < half; ++k) grow.push_back(k);
       grow.push_back(half == 1 ? 0 : half);
-      if (half == 1) sum = b_.CreateInsertElement(llvm::PoisonValue::get(llvm::FixedVectorType::get(sum->getType()->getScalarType(), 2)), b_.CreateExtractElement(sum, uint64_t(0)), uint64_t(0));
-      else sum = b_.CreateShuffleVector(sum, llvm::PoisonValue::get(sum->getType()), grow);
+      if (half == 1)
+        sum = b_.CreateInsertElement(
+            llvm::PoisonValue::get(llvm::FixedVectorType::get(sum->getType()->getScalarType(), 2)),
+            b_.CreateExtractElement(sum, uint64_t(0)), uint64_t(0));
+      else
+        sum = b_.CreateShuffleVector(sum, llvm::PoisonValue::get(sum->getType()), grow);
       sum = b_.CreateInsertElement(sum, last, uint64_t(half));
     }
     v = sum;

@@ -12,7 +12,10 @@ using namespace tir;
 using V = llvm::Value*;
 
 Emitter::Emitter(llvm::Module& module, const Target& target)
-    : module_(module), target_(target), b_(module.getContext()), math_(b_, target->fma, target->has("f16c") || target->has("avx512f")) {
+    : module_(module),
+      target_(target),
+      b_(module.getContext()),
+      math_(b_, target->fma, target->has("f16c") || target->has("avx512f")) {
   llvm::FastMathFlags flags;
   flags.setAllowContract();
   b_.setFastMathFlags(flags);
@@ -22,10 +25,14 @@ std::string llvm_features(const Target& target) {
   std::string out;
   for (const std::string& f : target->features.vec()) {
     std::string name = f;
-    if (f == "bmi1") name = "bmi";
-    else if (f.starts_with("sse4_")) name[4] = '.';
-    else if (f.starts_with("avx512_") || f.starts_with("avx_")) name.erase(name.find('_'), 1);
-    else if (f.starts_with("amx_")) name[3] = '-';
+    if (f == "bmi1")
+      name = "bmi";
+    else if (f.starts_with("sse4_"))
+      name[4] = '.';
+    else if (f.starts_with("avx512_") || f.starts_with("avx_"))
+      name.erase(name.find('_'), 1);
+    else if (f.starts_with("amx_"))
+      name[3] = '-';
     out += (out.empty() ? "+" : ",+") + name;
   }
   return out;
@@ -57,7 +64,8 @@ void Emitter::emit(const Kernel& kernel) {
 
   llvm::Type* ptr = b_.getPtrTy();
   auto* type = llvm::FunctionType::get(b_.getInt32Ty(), {ptr, ptr, ptr}, false);
-  auto* fn = llvm::cast<llvm::Function>(module_.getOrInsertFunction(symbol_, type).getCallee());  // may be called already
+  auto* fn = llvm::cast<llvm::Function>(
+      module_.getOrInsertFunction(symbol_, type).getCallee());  // may be called already
   Frame frame;
   frame.function = fn;
   frame_ = &frame;
@@ -82,14 +90,17 @@ void Emitter::emit(const Kernel& kernel) {
     std::unordered_map<llvm::MDNode*, std::pair<llvm::MDNode*, llvm::MDNode*>> lists;
     for (llvm::MDNode* scope : scope_order_) {
       llvm::SmallVector<llvm::Metadata*, 8> others;
-      for (llvm::MDNode* s : scope_order_) if (s != scope) others.push_back(s);
-      lists[scope] = {llvm::MDNode::get(module_.getContext(), {scope}), others.empty() ? nullptr : llvm::MDNode::get(module_.getContext(), others)};
+      for (llvm::MDNode* s : scope_order_)
+        if (s != scope) others.push_back(s);
+      lists[scope] = {llvm::MDNode::get(module_.getContext(), {scope}),
+                      others.empty() ? nullptr : llvm::MDNode::get(module_.getContext(), others)};
     }
     for (auto& [access, data] : accesses_) {
       auto it = scopes_.find(data);
       if (it == scopes_.end()) continue;
       access->setMetadata(llvm::LLVMContext::MD_alias_scope, lists[it->second].first);
-      if (lists[it->second].second) access->setMetadata(llvm::LLVMContext::MD_noalias, lists[it->second].second);
+      if (lists[it->second].second)
+        access->setMetadata(llvm::LLVMContext::MD_noalias, lists[it->second].second);
     }
   }
   for (const std::string& alias : kernel.aliases) {
@@ -125,7 +136,8 @@ void Emitter::return_code(V code) {
 void Emitter::return_if_nonzero(V code) {
   auto* failed = block("failed");
   auto* next = block("next");
-  b_.CreateCondBr(b_.CreateICmpEQ(code, b_.getInt32(0)), next, failed, llvm::MDBuilder(module_.getContext()).createBranchWeights(1 << 20, 1));
+  b_.CreateCondBr(b_.CreateICmpEQ(code, b_.getInt32(0)), next, failed,
+                  llvm::MDBuilder(module_.getContext()).createBranchWeights(1 << 20, 1));
   b_.SetInsertPoint(failed);
   return_code(code);
   b_.SetInsertPoint(next);
@@ -139,7 +151,8 @@ V Emitter::context_field(unsigned k, llvm::Type* t) {
 void Emitter::assertion(const AssertStmt& n) {
   auto* failed = block("assert_failed");
   auto* next = block("assert_holds");
-  b_.CreateCondBr(root(n.condition), next, failed, llvm::MDBuilder(module_.getContext()).createBranchWeights(1 << 20, 1));
+  b_.CreateCondBr(root(n.condition), next, failed,
+                  llvm::MDBuilder(module_.getContext()).createBranchWeights(1 << 20, 1));
   b_.SetInsertPoint(failed);
   return_code(b_.getInt32(uint32_t(1 + asserts_.at(&n))));
   b_.SetInsertPoint(next);
@@ -159,7 +172,10 @@ V Emitter::allocate(const Buffer& b, bool* workspace) {
   bool known = true;
   for (const PrimExpr& d : b->shape) {
     auto n = as_int(d);
-    if (!n || *n < 0 || (*n > 0 && count > (int64_t(1) << 40) / *n)) { known = false; break; }
+    if (!n || *n < 0 || (*n > 0 && count > (int64_t(1) << 40) / *n)) {
+      known = false;
+      break;
+    }
     count *= *n;
   }
   const int64_t bytes = b->dtype.bytes();
@@ -173,7 +189,8 @@ V Emitter::allocate(const Buffer& b, bool* workspace) {
   V memory = b_.CreateCall(type, context_field(1, b_.getPtrTy()), {frame_->context, total});
   auto* failed = block("out_of_memory");
   auto* next = block("allocated");
-  b_.CreateCondBr(b_.CreateIsNull(memory), failed, next, llvm::MDBuilder(module_.getContext()).createBranchWeights(1, 1 << 20));
+  b_.CreateCondBr(b_.CreateIsNull(memory), failed, next,
+                  llvm::MDBuilder(module_.getContext()).createBranchWeights(1, 1 << 20));
   b_.SetInsertPoint(failed);
   return_code(b_.getInt32(uint32_t(-1)));
   b_.SetInsertPoint(next);
@@ -183,8 +200,10 @@ V Emitter::allocate(const Buffer& b, bool* workspace) {
 }
 V Emitter::constant_data(const AllocateConst& n) {
   const auto* bytes = static_cast<const char*>(n.data.data());
-  llvm::Constant* data = llvm::ConstantDataArray::getRaw(llvm::StringRef(bytes, n.data.byte_size()), n.data.byte_size(), b_.getInt8Ty());
-  auto* global = new llvm::GlobalVariable(module_, data->getType(), true, llvm::GlobalValue::PrivateLinkage, data, fmt::format("{}.constant.{}", symbol_, constants_++));
+  llvm::Constant* data = llvm::ConstantDataArray::getRaw(llvm::StringRef(bytes, n.data.byte_size()),
+                                                         n.data.byte_size(), b_.getInt8Ty());
+  auto* global = new llvm::GlobalVariable(module_, data->getType(), true, llvm::GlobalValue::PrivateLinkage,
+                                          data, fmt::format("{}.constant.{}", symbol_, constants_++));
   global->setAlignment(llvm::Align(64));
   return global;
 }
@@ -221,19 +240,24 @@ void Emitter::store(const BufferStore& n) {
   if (auto* c = llvm::dyn_cast_or_null<llvm::Constant>(mask); c && c->isAllOnesValue()) mask = nullptr;
   if (at.dtype().is_scalar()) {  // one place for many lanes: the last lane wins
     CHECK(!mask, "a masked vector store needs a vector index");
-    decorate(b_.CreateAlignedStore(b_.CreateExtractElement(value, uint64_t(lanes - 1)), pointer(n.buffer, index(at)), align), data);
+    decorate(b_.CreateAlignedStore(b_.CreateExtractElement(value, uint64_t(lanes - 1)),
+                                   pointer(n.buffer, index(at)), align),
+             data);
     return;
   }
   auto affine = as_affine(at);
   const auto stride = affine ? as_int(affine->stride) : std::nullopt;
   if (stride == 1 || stride == -1) {
-    PrimExpr first = *stride == 1 ? affine->base : affine->base - PrimExpr::int_imm(lanes - 1, affine->base.dtype());
+    PrimExpr first =
+        *stride == 1 ? affine->base : affine->base - PrimExpr::int_imm(lanes - 1, affine->base.dtype());
     if (*stride == -1) {
       value = b_.CreateVectorReverse(value);
       if (mask) mask = b_.CreateVectorReverse(mask);
     }
     V p = pointer(n.buffer, index(first));
-    decorate(mask ? (llvm::Instruction*)b_.CreateMaskedStore(value, p, align, mask) : b_.CreateAlignedStore(value, p, align), data);
+    decorate(mask ? (llvm::Instruction*)b_.CreateMaskedStore(value, p, align, mask)
+                  : b_.CreateAlignedStore(value, p, align),
+             data);
     return;
   }
   if (affine && !mask && lanes <= 64) {
@@ -253,8 +277,10 @@ void Emitter::serial_loop(const For& n, V begin, V end, bool runs_once) {
   auto* entry = b_.GetInsertBlock();
   auto* body = block("loop");
   auto* exit = block("loop_end");
-  if (runs_once) b_.CreateBr(body);
-  else b_.CreateCondBr(b_.CreateICmpSLT(begin, end), body, exit);
+  if (runs_once)
+    b_.CreateBr(body);
+  else
+    b_.CreateCondBr(b_.CreateICmpSLT(begin, end), body, exit);
   b_.SetInsertPoint(body);
   llvm::PHINode* at = b_.CreatePHI(begin->getType(), 2, n.loop_var->name);
   at->addIncoming(begin, entry);
@@ -277,8 +303,10 @@ void Emitter::serial_loop(const For& n, V begin, V end, bool runs_once) {
     notes.push_back(llvm::MDNode::get(c, words));
   };
   if (vectors) note("llvm.loop.vectorize.enable", b_.getFalse());
-  if (n.kind == ForKind::unrolled) note("llvm.loop.unroll.full", nullptr);
-  else if (n.annotations.contains("pragma_no_unroll")) note("llvm.loop.unroll.disable", nullptr);
+  if (n.kind == ForKind::unrolled)
+    note("llvm.loop.unroll.full", nullptr);
+  else if (n.annotations.contains("pragma_no_unroll"))
+    note("llvm.loop.unroll.disable", nullptr);
   if (notes.size() > 1) {
     llvm::MDNode* id = llvm::MDNode::getDistinct(c, notes);
     id->replaceOperandWith(0, id);
@@ -315,11 +343,13 @@ void Emitter::parallel_loop(const For& n) {
   auto* closure_type = llvm::StructType::get(c, types);
   V closure = stack(closure_type, 64);
   b_.CreateStore(first, b_.CreateStructGEP(closure_type, closure, 0));
-  for (size_t k = 0; k < captured.size(); ++k) b_.CreateStore(outer->values[captured[k]], b_.CreateStructGEP(closure_type, closure, unsigned(k + 1)));
+  for (size_t k = 0; k < captured.size(); ++k)
+    b_.CreateStore(outer->values[captured[k]], b_.CreateStructGEP(closure_type, closure, unsigned(k + 1)));
 
   llvm::Type *ptr = b_.getPtrTy(), *i64t = b_.getInt64Ty();
   auto* type = llvm::FunctionType::get(b_.getInt32Ty(), {ptr, i64t, i64t, ptr}, false);
-  auto* fn = llvm::Function::Create(type, llvm::Function::InternalLinkage, fmt::format("{}.parallel.{}", symbol_, bodies_++), module_);
+  auto* fn = llvm::Function::Create(type, llvm::Function::InternalLinkage,
+                                    fmt::format("{}.parallel.{}", symbol_, bodies_++), module_);
   finish_function(fn);
   fn->addParamAttr(0, llvm::Attribute::ReadOnly);
   fn->addParamAttr(0, llvm::Attribute::NoAlias);
@@ -349,7 +379,8 @@ void Emitter::parallel_loop(const For& n) {
     frame_ = outer;
   }
   auto* run_type = llvm::FunctionType::get(b_.getInt32Ty(), {ptr, ptr, ptr, i64t, i64t}, false);
-  V code = b_.CreateCall(run_type, context_field(0, ptr), {frame_->context, fn, closure, extent, i64(loop_cost(n))});
+  V code = b_.CreateCall(run_type, context_field(0, ptr),
+                         {frame_->context, fn, closure, extent, i64(loop_cost(n))});
   return_if_nonzero(code);
 }
 
@@ -368,8 +399,10 @@ void Emitter::while_loop(const tir::While& n) {
 
 void Emitter::branch(const IfThenElse& n) {
   if (auto known = as_int(n.condition)) {
-    if (*known) stmt(n.then_case);
-    else if (n.else_case) stmt(n.else_case);
+    if (*known)
+      stmt(n.then_case);
+    else if (n.else_case)
+      stmt(n.else_case);
     return;
   }
   auto* then = block("then");
@@ -399,17 +432,21 @@ void Emitter::stmt(Stmt s) {
   // Scopes that only add a name are a loop, not recursion: there can be thousands of them.
   for (Stmt next; s; s = next) {
     next = Stmt();
-    match<void>(s,
-        [&](const For& n) { loop(n); }, [&](const tir::While& n) { while_loop(n); }, [&](const IfThenElse& n) { branch(n); },
+    match<void>(
+        s, [&](const For& n) { loop(n); }, [&](const tir::While& n) { while_loop(n); },
+        [&](const IfThenElse& n) { branch(n); },
         [&](const LetStmt& n) {
           V value = root(n.value);
           if (!llvm::isa<llvm::Constant>(value)) value->setName(n.var->name);
           frame_->values[n.var.get()] = value;
           if (n.var->dtype.is_handle()) {
             const auto* c = n.value.as<tir::Call>();
-            if (c && c->op == "tir.kernel_buffer" && noalias_) own_scope(n.var.get());
-            else if (c && c->op == "tir.address_of") views_[n.var.get()] = c->args[0].as<BufferLoad>()->buffer->data.get();
-            else if (const auto* v = n.value.as<tir::Var>()) views_[n.var.get()] = v;
+            if (c && c->op == "tir.kernel_buffer" && noalias_)
+              own_scope(n.var.get());
+            else if (c && c->op == "tir.address_of")
+              views_[n.var.get()] = c->args[0].as<BufferLoad>()->buffer->data.get();
+            else if (const auto* v = n.value.as<tir::Var>())
+              views_[n.var.get()] = v;
           } else if (n.var->dtype.is_integer()) {
             bounds_.set(n.var.get(), bounds_(n.value));
           }
@@ -430,9 +467,14 @@ void Emitter::stmt(Stmt s) {
           next = n.body;
         },
         [&](const DeclBuffer& n) { next = n.body; }, [&](const AttrStmt& n) { next = n.body; },
-        [&](const BufferStore& n) { store(n); }, [&](const AssertStmt& n) { assertion(n); }, [&](const Evaluate& n) { root(n.value); },
-        [&](const SeqStmt& n) { for (const Stmt& t : n.seq) stmt(t); },
-        [&](const StmtNode& n) { CHECK(false, "statement not in the lowered form: " + std::string(type_of(&n)->key)); });
+        [&](const BufferStore& n) { store(n); }, [&](const AssertStmt& n) { assertion(n); },
+        [&](const Evaluate& n) { root(n.value); },
+        [&](const SeqStmt& n) {
+          for (const Stmt& t : n.seq) stmt(t);
+        },
+        [&](const StmtNode& n) {
+          CHECK(false, "statement not in the lowered form: " + std::string(type_of(&n)->key));
+        });
   }
   for (size_t k = held.size(); k-- > 0;) {
     release(held[k]);

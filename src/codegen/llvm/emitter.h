@@ -22,15 +22,17 @@ class Emitter {
   struct Frame {
     llvm::Function* function = nullptr;
     V context = nullptr;
-    bool parallel = false;                       ///< inside a parallel body: further parallel loops run serially
-    std::vector<V> workspaces;                   ///< live ones, innermost last: released before every return
+    bool parallel = false;      ///< inside a parallel body: further parallel loops run serially
+    std::vector<V> workspaces;  ///< live ones, innermost last: released before every return
     int64_t stack_bytes = 0;
     std::unordered_map<const tir::Var*, V> values;
     std::unordered_map<const tir::PrimExprNode*, V> memo;
-    std::vector<const tir::PrimExprNode*> memo_order;   ///< so that what a branch computed is forgotten behind it
+    std::vector<const tir::PrimExprNode*>
+        memo_order;  ///< so that what a branch computed is forgotten behind it
   };
 
-  // Types: values in registers, and elements in memory (booleans are bytes there). Narrow floats are their bits.
+  // Types: values in registers, and elements in memory (booleans are bytes there). Narrow floats are their
+  // bits.
   llvm::Type* scalar_type(DataType t);
   llvm::Type* type(DataType t);
   llvm::Type* memory_type(DataType t);
@@ -39,11 +41,13 @@ class Emitter {
   V i64(int64_t v) { return b_.getInt64(uint64_t(v)); }
 
   // emit_expr.cpp
-  V root(const PrimExpr& e);                     ///< starts a new expression: nothing computed before is reused
+  V root(const PrimExpr& e);  ///< starts a new expression: nothing computed before is reused
   V expr(const PrimExpr& e);
   V compute(const PrimExpr& e);
-  template <class T> V arithmetic(const T& n);
-  template <class T> V comparison(const T& n);
+  template <class T>
+  V arithmetic(const T& n);
+  template <class T>
+  V comparison(const T& n);
   V integer_binary(uint32_t node, const PrimExpr& a, const PrimExpr& b);
   V float_binary(uint32_t node, DataType t, V a, V b);
   V division(uint32_t node, const PrimExpr& a, const PrimExpr& b);
@@ -51,8 +55,8 @@ class Emitter {
   V cast(V v, DataType from, DataType to);
   V to_f32(V v, DataType t) { return is_narrow(t) ? math_.widen(v, t) : v; }
   V from_f32(V v, DataType t) { return is_narrow(t) ? math_.narrow(v, t) : v; }
-  V index(const PrimExpr& e);                    ///< int64, no wrap in its outer sums and products
-  V step(llvm::Type* vector_type);               ///< 0, 1, 2, …
+  V index(const PrimExpr& e);       ///< int64, no wrap in its outer sums and products
+  V step(llvm::Type* vector_type);  ///< 0, 1, 2, …
   V splat(V scalar, int64_t lanes) { return b_.CreateVectorSplat(unsigned(lanes), scalar); }
   V pointer(const tir::Buffer& b, V index);
   V load(const tir::BufferLoad& n);
@@ -78,13 +82,15 @@ class Emitter {
   void while_loop(const tir::While& n);
   void branch(const tir::IfThenElse& n);
   void assertion(const tir::AssertStmt& n);
-  void return_code(V code);                      ///< releases what is held and returns; the block is closed
+  void return_code(V code);  ///< releases what is held and returns; the block is closed
   void return_if_nonzero(V code);
   V allocate(const tir::Buffer& b, bool* workspace);
   void release(V workspace);
   V stack(llvm::Type* t, int64_t bytes_align);
   V constant_data(const tir::AllocateConst& n);
-  llvm::BasicBlock* block(const char* name) { return llvm::BasicBlock::Create(module_.getContext(), name, frame_->function); }
+  llvm::BasicBlock* block(const char* name) {
+    return llvm::BasicBlock::Create(module_.getContext(), name, frame_->function);
+  }
   V context_field(unsigned k, llvm::Type* t);
   void finish_function(llvm::Function* f);
   void decorate(llvm::Instruction* access, const tir::Var* data);

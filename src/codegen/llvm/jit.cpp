@@ -11,15 +11,20 @@ namespace tenon::codegen {
 namespace {
 
 [[noreturn]] void cannot_load(llvm::Error e) {
-  fail("T0804", "machine code cannot be loaded: " + llvm::toString(std::move(e)), {}, "a kernel may need a processor feature or function that this machine does not have", ErrorKind::internal);
+  fail("T0804", "machine code cannot be loaded: " + llvm::toString(std::move(e)), {},
+       "a kernel may need a processor feature or function that this machine does not have",
+       ErrorKind::internal);
 }
-template <class T> T loaded(llvm::Expected<T> v) {
+template <class T>
+T loaded(llvm::Expected<T> v) {
   if (!v) cannot_load(v.takeError());
   return std::move(*v);
 }
 
 /// Mathematics, and what compilers put in place of loops that move memory.
-bool visible(llvm::StringRef name) { return extern_allowed(std::string_view(name)) || name == "memcpy" || name == "memset" || name == "memmove"; }
+bool visible(llvm::StringRef name) {
+  return extern_allowed(std::string_view(name)) || name == "memcpy" || name == "memset" || name == "memmove";
+}
 
 }  // namespace
 
@@ -33,14 +38,19 @@ JitModule jit_load(const ObjectCode& object, const Target&) {
   std::shared_ptr<llvm::orc::LLJIT> jit = loaded(llvm::orc::LLJITBuilder().create());
   auto& library = jit->getMainJITDylib();
   library.addGenerator(loaded(llvm::orc::DynamicLibrarySearchGenerator::GetForCurrentProcess(
-      jit->getDataLayout().getGlobalPrefix(), [](const llvm::orc::SymbolStringPtr& name) { return visible(*name); })));
+      jit->getDataLayout().getGlobalPrefix(),
+      [](const llvm::orc::SymbolStringPtr& name) { return visible(*name); })));
   for (const std::string& bytes : object.objects)
-    if (llvm::Error e = jit->addObjectFile(llvm::MemoryBuffer::getMemBufferCopy(bytes, "kernels"))) cannot_load(std::move(e));
+    if (llvm::Error e = jit->addObjectFile(llvm::MemoryBuffer::getMemBufferCopy(bytes, "kernels")))
+      cannot_load(std::move(e));
   // Everything is linked now, so that `find` cannot fail later for a reason other than the name.
   for (const std::string& symbol : object.symbols) (void)loaded(jit->lookup(symbol));
   auto find = [jit](const std::string& symbol) -> void* {
     auto at = jit->lookup(symbol);
-    if (!at) { llvm::consumeError(at.takeError()); return nullptr; }
+    if (!at) {
+      llvm::consumeError(at.takeError());
+      return nullptr;
+    }
     return at->toPtr<void*>();
   };
   return {jit, find};

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Expansions over float32: range reduction by Cody and Waite, polynomials, exact scaling. The polynomials of erf
-// are minimax fits made for this file; errors are measured by tests/unit/codegen/test_math.cpp.
+// Expansions over float32: range reduction by Cody and Waite, polynomials, exact scaling. The polynomials of
+// erf are minimax fits made for this file; errors are measured by tests/unit/codegen/test_math.cpp.
 #include "codegen/llvm/math.h"
 
 #include <llvm/IR/Module.h>
@@ -12,7 +12,8 @@ namespace tenon::codegen {
 
 using V = llvm::Value*;
 namespace {
-constexpr double kInf = std::numeric_limits<double>::infinity(), kNaN = std::numeric_limits<double>::quiet_NaN();
+constexpr double kInf = std::numeric_limits<double>::infinity(),
+                 kNaN = std::numeric_limits<double>::quiet_NaN();
 constexpr double kLog2e = 1.4426950408889634, kLn2 = 0.6931471805599453, kPi = 3.141592653589793;
 constexpr double kLn2High = 0.693359375, kLn2Low = -2.121944400546905827679e-4;  // high part: 10 bits
 constexpr double kMagic = 12582912.0;  // 1.5 · 2^23: adding it rounds to an integer
@@ -25,14 +26,18 @@ struct Exactly {
 }  // namespace
 
 llvm::Type* MathBuilder::with_lanes(V like, llvm::Type* scalar) const {
-  if (auto* v = llvm::dyn_cast<llvm::VectorType>(like->getType())) return llvm::VectorType::get(scalar, v->getElementCount());
+  if (auto* v = llvm::dyn_cast<llvm::VectorType>(like->getType()))
+    return llvm::VectorType::get(scalar, v->getElementCount());
   return scalar;
 }
 V MathBuilder::f(V like, double v) const { return llvm::ConstantFP::get(like->getType(), v); }
-V MathBuilder::i(V like, int64_t v) const { return llvm::ConstantInt::getSigned(with_lanes(like, b_.getInt32Ty()), v); }
+V MathBuilder::i(V like, int64_t v) const {
+  return llvm::ConstantInt::getSigned(with_lanes(like, b_.getInt32Ty()), v);
+}
 
 V MathBuilder::fma(V a, V b, V c) {
-  return fma_ ? b_.CreateIntrinsic(llvm::Intrinsic::fma, {a->getType()}, {a, b, c}) : b_.CreateFAdd(b_.CreateFMul(a, b), c);
+  return fma_ ? b_.CreateIntrinsic(llvm::Intrinsic::fma, {a->getType()}, {a, b, c})
+              : b_.CreateFAdd(b_.CreateFMul(a, b), c);
 }
 V MathBuilder::poly(V x, std::initializer_list<double> high_first) {
   V sum = nullptr;
@@ -52,8 +57,11 @@ V MathBuilder::extreme(V a, V b, bool larger) {
     auto* n = llvm::dyn_cast_or_null<llvm::ConstantFP>(c);
     return n && !n->isNaN();
   };
-  // `p > q ? p : q` is one machine instruction and gives q when either is a NaN: with a number as p that is right.
-  auto pick = [&](V p, V q) { return select(larger ? b_.CreateFCmpOGT(p, q) : b_.CreateFCmpOLT(p, q), p, q); };
+  // `p > q ? p : q` is one machine instruction and gives q when either is a NaN: with a number as p that is
+  // right.
+  auto pick = [&](V p, V q) {
+    return select(larger ? b_.CreateFCmpOGT(p, q) : b_.CreateFCmpOLT(p, q), p, q);
+  };
   if (number(b)) return pick(b, a);
   if (number(a)) return pick(a, b);
   return select(is_nan(a), a, pick(a, b));
@@ -73,7 +81,8 @@ MathBuilder::Reduced MathBuilder::reduce_exp(V x) {
   return {b_.CreateSub(bits(t), bits(f(x, kMagic))), r};
 }
 V MathBuilder::exp_poly(V r) {
-  V q = poly(r, {1.9875691500e-4, 1.3981999507e-3, 8.3334519073e-3, 4.1665795894e-2, 1.6666665459e-1, 5.0000001201e-1});
+  V q = poly(r, {1.9875691500e-4, 1.3981999507e-3, 8.3334519073e-3, 4.1665795894e-2, 1.6666665459e-1,
+                 5.0000001201e-1});
   return fma(q, b_.CreateFMul(r, r), r);
 }
 V MathBuilder::exp(V x) {
@@ -119,7 +128,8 @@ V MathBuilder::tanh(V x) {
   V a = abs(x);
   a = select(b_.CreateFCmpOGT(a, f(x, 10)), f(x, 10), a);
   V z = b_.CreateFMul(a, a);
-  V p = poly(z, {-5.70498872745e-3, 2.06390887954e-2, -5.37397155531e-2, 1.33314422036e-1, -3.33332819422e-1});
+  V p =
+      poly(z, {-5.70498872745e-3, 2.06390887954e-2, -5.37397155531e-2, 1.33314422036e-1, -3.33332819422e-1});
   V low = fma(b_.CreateFMul(p, z), a, a);
   V e = exp(b_.CreateFAdd(a, a));
   V high = b_.CreateFSub(f(x, 1), b_.CreateFDiv(f(x, 2), b_.CreateFAdd(e, f(x, 1))));
@@ -141,11 +151,12 @@ V MathBuilder::erf(V x) {
   V a = abs(x);
   a = select(b_.CreateFCmpOGT(a, f(x, 3.95)), f(x, 3.95), a);
   V z = b_.CreateFMul(x, x);
-  V p = poly(z, {8.2695116532831699e-5, -8.1189983623002314e-4, 5.1989601170627966e-3, -2.6858574955023767e-2, 1.1283683758838747e-1, -3.7612632822084117e-1,
-                 1.283791665477838e-1});
+  V p = poly(z, {8.2695116532831699e-5, -8.1189983623002314e-4, 5.1989601170627966e-3, -2.6858574955023767e-2,
+                 1.1283683758838747e-1, -3.7612632822084117e-1, 1.283791665477838e-1});
   V low = fma(p, x, x);
-  V g = poly(a, {2.9611285953936592e-7, -4.8415542787042386e-6, 1.5441520912930975e-5, 2.6495904219607775e-4, -3.6398994643273101e-3, 2.3975495333208785e-2,
-                 -1.0662776715862828e-1, -6.3485901932564084e-1, -1.1287301410192538});
+  V g = poly(a, {2.9611285953936592e-7, -4.8415542787042386e-6, 1.5441520912930975e-5, 2.6495904219607775e-4,
+                 -3.6398994643273101e-3, 2.3975495333208785e-2, -1.0662776715862828e-1,
+                 -6.3485901932564084e-1, -1.1287301410192538});
   V high = b_.CreateFSub(f(x, 1), exp(b_.CreateFMul(g, a)));
   return select(b_.CreateFCmpOLT(a, f(x, 0.93)), low, copysign(high, x));
 }
@@ -160,8 +171,8 @@ MathBuilder::Log MathBuilder::log_parts(V x) {
   e = b_.CreateSub(e, select(tiny, i(x, 23), i(x, 0)));
   V m = floats(b_.CreateAdd(b_.CreateAnd(k, i(x, 0x7fffff)), i(x, root_half)));
   V r = b_.CreateFSub(m, f(x, 1)), z = b_.CreateFMul(r, r);
-  V q = poly(r, {7.0376836292e-2, -1.1514610310e-1, 1.1676998740e-1, -1.2420140846e-1, 1.4249322787e-1, -1.6668057665e-1, 2.0000714765e-1, -2.4999993993e-1,
-                 3.3333331174e-1});
+  V q = poly(r, {7.0376836292e-2, -1.1514610310e-1, 1.1676998740e-1, -1.2420140846e-1, 1.4249322787e-1,
+                 -1.6668057665e-1, 2.0000714765e-1, -2.4999993993e-1, 3.3333331174e-1});
   V y = b_.CreateFMul(b_.CreateFMul(q, r), z);
   return {b_.CreateSIToFP(e, x->getType()), r, fma(z, f(x, -0.5), y)};
 }
@@ -202,13 +213,15 @@ V MathBuilder::log1p(V x) {
   return select(b_.CreateFCmpOEQ(x, f(x, kInf)), x, y);
 }
 V MathBuilder::asinh(V x) {
-  V a = abs(x), s = b_.CreateFMul(a, a), root = b_.CreateUnaryIntrinsic(llvm::Intrinsic::sqrt, b_.CreateFAdd(s, f(x, 1)));
+  V a = abs(x), s = b_.CreateFMul(a, a),
+    root = b_.CreateUnaryIntrinsic(llvm::Intrinsic::sqrt, b_.CreateFAdd(s, f(x, 1)));
   V low = log1p(b_.CreateFAdd(a, b_.CreateFDiv(s, b_.CreateFAdd(root, f(x, 1)))));
   V high = b_.CreateFAdd(log(a), f(x, kLn2));
   return copysign(select(b_.CreateFCmpOGT(a, f(x, 1e4)), high, low), x);
 }
 V MathBuilder::acosh(V x) {
-  V t = b_.CreateFSub(x, f(x, 1)), root = b_.CreateUnaryIntrinsic(llvm::Intrinsic::sqrt, b_.CreateFMul(t, b_.CreateFAdd(t, f(x, 2))));
+  V t = b_.CreateFSub(x, f(x, 1)),
+    root = b_.CreateUnaryIntrinsic(llvm::Intrinsic::sqrt, b_.CreateFMul(t, b_.CreateFAdd(t, f(x, 2))));
   V low = log1p(b_.CreateFAdd(t, root)), high = b_.CreateFAdd(log(x), f(x, kLn2));
   V y = select(b_.CreateFCmpOGT(x, f(x, 1e4)), high, low);
   return select(b_.CreateFCmpOLT(x, f(x, 1)), f(x, kNaN), y);
@@ -220,10 +233,11 @@ V MathBuilder::atanh(V x) {
 
 // ---------------------------------------------------------------- trigonometry
 V MathBuilder::sincos(V x, int kind) {
-  // Reduction by multiples of pi/2 in double precision; lanes beyond its reach (and infinities) are asked of the C
-  // library, behind a branch that is hardly ever taken.
+  // Reduction by multiples of pi/2 in double precision; lanes beyond its reach (and infinities) are asked of
+  // the C library, behind a branch that is hardly ever taken.
   const double reach = fma_ ? 0x1p48 : 0x1p20;
-  V d = doubles(x), t = b_.CreateFAdd(b_.CreateFMul(d, f(d, 2 / kPi)), f(d, 6755399441055744.0)), n = b_.CreateFSub(t, f(d, 6755399441055744.0));
+  V d = doubles(x), t = b_.CreateFAdd(b_.CreateFMul(d, f(d, 2 / kPi)), f(d, 6755399441055744.0)),
+    n = b_.CreateFSub(t, f(d, 6755399441055744.0));
   V r;
   if (fma_) {
     r = fma(n, f(d, -1.5707963267948966), d);
@@ -264,7 +278,8 @@ V MathBuilder::sincos(V x, int kind) {
   return y;
 }
 V MathBuilder::atan(V x) {
-  V a = abs(x), large = b_.CreateFCmpOGT(a, f(x, 2.414213562373095)), middle = b_.CreateFCmpOGT(a, f(x, 0.4142135623730950));
+  V a = abs(x), large = b_.CreateFCmpOGT(a, f(x, 2.414213562373095)),
+    middle = b_.CreateFCmpOGT(a, f(x, 0.4142135623730950));
   V top = select(large, f(x, -1), select(middle, b_.CreateFSub(a, f(x, 1)), a));
   V bottom = select(large, a, select(middle, b_.CreateFAdd(a, f(x, 1)), f(x, 1)));
   V offset = select(large, f(x, kPi / 2), select(middle, f(x, kPi / 4), f(x, 0)));
@@ -275,7 +290,8 @@ V MathBuilder::atan(V x) {
 V MathBuilder::atan2(V y, V x) {
   V a = abs(y), b = abs(x), steep = b_.CreateFCmpOGT(a, b);
   V top = select(steep, b, a), bottom = select(steep, a, b), q = b_.CreateFDiv(top, bottom);
-  q = select(b_.CreateFCmpOEQ(top, bottom), select(b_.CreateFCmpOEQ(top, f(x, 0)), f(x, 0), f(x, 1)), q);  // 0/0, inf/inf
+  q = select(b_.CreateFCmpOEQ(top, bottom), select(b_.CreateFCmpOEQ(top, f(x, 0)), f(x, 0), f(x, 1)),
+             q);  // 0/0, inf/inf
   V r = atan(q);
   r = select(steep, b_.CreateFSub(f(x, kPi / 2), r), r);
   V negative = b_.CreateICmpSLT(bits(x), i(x, 0));
@@ -319,18 +335,23 @@ V MathBuilder::pow(V x, V y) {
   auto wide = [&](int64_t v) { return llvm::ConstantInt::getSigned(i64s, v); };
   V k = b_.CreateSub(bits(d), wide(0x3fe6a09e667f3bcd));
   V e = b_.CreateAShr(k, wide(52));
-  V m = b_.CreateBitCast(b_.CreateAdd(b_.CreateAnd(k, wide(0xfffffffffffff)), wide(0x3fe6a09e667f3bcd)), d->getType());
+  V m = b_.CreateBitCast(b_.CreateAdd(b_.CreateAnd(k, wide(0xfffffffffffff)), wide(0x3fe6a09e667f3bcd)),
+                         d->getType());
   V s = b_.CreateFDiv(b_.CreateFSub(m, f(d, 1)), b_.CreateFAdd(m, f(d, 1))), z = b_.CreateFMul(s, s);
-  V series = poly(z, {1.0 / 19, 1.0 / 17, 1.0 / 15, 1.0 / 13, 1.0 / 11, 1.0 / 9, 1.0 / 7, 1.0 / 5, 1.0 / 3, 1.0});
+  V series =
+      poly(z, {1.0 / 19, 1.0 / 17, 1.0 / 15, 1.0 / 13, 1.0 / 11, 1.0 / 9, 1.0 / 7, 1.0 / 5, 1.0 / 3, 1.0});
   V small_e = b_.CreateTrunc(e, with_lanes(x, b_.getInt32Ty()));
   V l = fma(b_.CreateFMul(s, f(d, 2 * kLog2e)), series, b_.CreateSIToFP(small_e, d->getType()));
-  l = select(b_.CreateFCmpOEQ(d, f(d, 0)), f(d, -kInf), select(b_.CreateFCmpOEQ(d, f(d, kInf)), f(d, kInf), l));
+  l = select(b_.CreateFCmpOEQ(d, f(d, 0)), f(d, -kInf),
+             select(b_.CreateFCmpOEQ(d, f(d, kInf)), f(d, kInf), l));
   V t = b_.CreateFMul(doubles(y), l);
   t = select(b_.CreateFCmpOLT(t, f(t, -200)), f(t, -200), t);
   t = select(b_.CreateFCmpOGT(t, f(t, 200)), f(t, 200), t);
-  V shifted = b_.CreateFAdd(t, f(t, 6755399441055744.0)), n = b_.CreateFSub(shifted, f(t, 6755399441055744.0));
+  V shifted = b_.CreateFAdd(t, f(t, 6755399441055744.0)),
+    n = b_.CreateFSub(shifted, f(t, 6755399441055744.0));
   V r = b_.CreateFMul(b_.CreateFSub(t, n), f(t, kLn2));
-  V p = poly(r, {1.0 / 39916800, 1.0 / 3628800, 1.0 / 362880, 1.0 / 40320, 1.0 / 5040, 1.0 / 720, 1.0 / 120, 1.0 / 24, 1.0 / 6, 0.5, 1, 1});
+  V p = poly(r, {1.0 / 39916800, 1.0 / 3628800, 1.0 / 362880, 1.0 / 40320, 1.0 / 5040, 1.0 / 720, 1.0 / 120,
+                 1.0 / 24, 1.0 / 6, 0.5, 1, 1});
   V power = b_.CreateBitCast(b_.CreateShl(b_.CreateAdd(bits(shifted), wide(1023)), wide(52)), d->getType());
   V result = singles(b_.CreateFMul(p, power));
   // Signs and special cases as C has them.
@@ -339,7 +360,8 @@ V MathBuilder::pow(V x, V y) {
   V odd = b_.CreateAnd(whole, b_.CreateFCmpONE(b_.CreateUnaryIntrinsic(llvm::Intrinsic::trunc, half), half));
   V sign = b_.CreateAnd(bits(x), i(x, -2147483648LL));
   result = select(odd, floats(b_.CreateOr(bits(result), sign)), result);
-  V undefined = b_.CreateAnd(b_.CreateFCmpOLT(x, f(x, 0)), b_.CreateAnd(b_.CreateFCmpONE(x, f(x, -kInf)), b_.CreateNot(whole)));
+  V undefined = b_.CreateAnd(b_.CreateFCmpOLT(x, f(x, 0)),
+                             b_.CreateAnd(b_.CreateFCmpONE(x, f(x, -kInf)), b_.CreateNot(whole)));
   undefined = b_.CreateOr(undefined, b_.CreateFCmpUNO(x, y));
   result = select(undefined, f(x, kNaN), result);
   V minus_one = b_.CreateAnd(b_.CreateFCmpOEQ(x, f(x, -1)), b_.CreateFCmpOEQ(abs(y), f(y, kInf)));
@@ -354,7 +376,8 @@ V MathBuilder::hypot(V x, V y) {
 }
 V MathBuilder::nextafter(V x, V y) {
   Exactly exactly(b_);
-  V n = bits(x), zero = llvm::ConstantInt::get(n->getType(), 0), one = llvm::ConstantInt::get(n->getType(), 1);
+  V n = bits(x), zero = llvm::ConstantInt::get(n->getType(), 0),
+    one = llvm::ConstantInt::get(n->getType(), 1);
   V up = b_.CreateFCmpOLT(x, y), positive = b_.CreateICmpSGE(n, zero);
   V away = b_.CreateICmpEQ(up, positive);  // magnitude grows
   V moved = select(away, b_.CreateAdd(n, one), b_.CreateSub(n, one));
@@ -370,7 +393,8 @@ V MathBuilder::libm(const std::string& symbol, llvm::ArrayRef<V> args) {
   llvm::Type* scalar = args[0]->getType()->getScalarType();
   std::vector<llvm::Type*> types(args.size());
   for (size_t k = 0; k < args.size(); ++k) types[k] = args[k]->getType()->getScalarType();
-  llvm::FunctionCallee callee = module->getOrInsertFunction(symbol, llvm::FunctionType::get(scalar, types, false));
+  llvm::FunctionCallee callee =
+      module->getOrInsertFunction(symbol, llvm::FunctionType::get(scalar, types, false));
   auto* fn = llvm::cast<llvm::Function>(callee.getCallee());
   fn->setDoesNotThrow();
   fn->setDoesNotAccessMemory();
@@ -380,7 +404,8 @@ V MathBuilder::libm(const std::string& symbol, llvm::ArrayRef<V> args) {
   V out = llvm::PoisonValue::get(vector);
   for (unsigned lane = 0; lane < vector->getNumElements(); ++lane) {
     std::vector<V> one(args.size());
-    for (size_t k = 0; k < args.size(); ++k) one[k] = args[k]->getType()->isVectorTy() ? b_.CreateExtractElement(args[k], uint64_t(lane)) : args[k];
+    for (size_t k = 0; k < args.size(); ++k)
+      one[k] = args[k]->getType()->isVectorTy() ? b_.CreateExtractElement(args[k], uint64_t(lane)) : args[k];
     out = b_.CreateInsertElement(out, b_.CreateCall(callee, one), uint64_t(lane));
   }
   return out;
@@ -423,14 +448,22 @@ V MathBuilder::binary(std::string_view name, V x, V y) {
 
 // ---------------------------------------------------------------- narrow floats
 namespace {
-struct Format { int exponent, mantissa, bias; bool infinity, uz; };
+struct Format {
+  int exponent, mantissa, bias;
+  bool infinity, uz;
+};
 Format format_of(DataType t) {
   switch (t.code) {
-    case TypeCode::Float: return {5, 10, 15, true, false};
-    case TypeCode::Float8_e4m3fn: return {4, 3, 7, false, false};
-    case TypeCode::Float8_e5m2: return {5, 2, 15, true, false};
-    case TypeCode::Float8_e4m3fnuz: return {4, 3, 8, false, true};
-    default: return {5, 2, 16, false, true};
+    case TypeCode::Float:
+      return {5, 10, 15, true, false};
+    case TypeCode::Float8_e4m3fn:
+      return {4, 3, 7, false, false};
+    case TypeCode::Float8_e5m2:
+      return {5, 2, 15, true, false};
+    case TypeCode::Float8_e4m3fnuz:
+      return {4, 3, 8, false, true};
+    default:
+      return {5, 2, 16, false, true};
   }
 }
 }  // namespace
@@ -439,22 +472,27 @@ V MathBuilder::widen(V x, DataType t) {
   Exactly exactly(b_);
   llvm::Type* i32s = with_lanes(x, b_.getInt32Ty());
   if (t.code == TypeCode::BFloat) return floats(b_.CreateShl(b_.CreateZExt(x, i32s), i(x, 16)));
-  if (t.code == TypeCode::Float && f16c_) return b_.CreateFPExt(b_.CreateBitCast(x, with_lanes(x, b_.getHalfTy())), with_lanes(x, b_.getFloatTy()));
+  if (t.code == TypeCode::Float && f16c_)
+    return b_.CreateFPExt(b_.CreateBitCast(x, with_lanes(x, b_.getHalfTy())), with_lanes(x, b_.getFloatTy()));
   const Format m = format_of(t);
   const int width = m.exponent + m.mantissa;
   V n = b_.CreateZExt(x, i32s), magnitude = b_.CreateAnd(n, i(x, (1 << width) - 1));
   V sign = b_.CreateShl(b_.CreateAnd(n, i(x, int64_t(1) << width)), i(x, 31 - width));
-  // As a float32 of the same bits the value is off by a power of two; multiplying is exact, subnormals included.
-  V y = b_.CreateFMul(floats(b_.CreateShl(magnitude, i(x, 23 - m.mantissa))), llvm::ConstantFP::get(with_lanes(x, b_.getFloatTy()), std::ldexp(1.0, 127 - m.bias)));
+  // As a float32 of the same bits the value is off by a power of two; multiplying is exact, subnormals
+  // included.
+  V y = b_.CreateFMul(floats(b_.CreateShl(magnitude, i(x, 23 - m.mantissa))),
+                      llvm::ConstantFP::get(with_lanes(x, b_.getFloatTy()), std::ldexp(1.0, 127 - m.bias)));
   V out = b_.CreateOr(bits(y), sign);
   if (m.infinity) {
     const int64_t infinity = ((int64_t(1) << m.exponent) - 1) << m.mantissa;
-    V special = b_.CreateOr(b_.CreateOr(b_.CreateShl(magnitude, i(x, 23 - m.mantissa)), i(x, 0x7f800000)), sign);
+    V special =
+        b_.CreateOr(b_.CreateOr(b_.CreateShl(magnitude, i(x, 23 - m.mantissa)), i(x, 0x7f800000)), sign);
     out = select(b_.CreateICmpUGE(magnitude, i(x, infinity)), special, out);
   } else if (m.uz) {
     out = select(b_.CreateICmpEQ(n, i(x, int64_t(1) << width)), i(x, 0x7fc00000), out);
   } else {
-    out = select(b_.CreateICmpEQ(magnitude, i(x, (1 << width) - 1)), b_.CreateOr(i(x, 0x7fc00000), sign), out);
+    out =
+        select(b_.CreateICmpEQ(magnitude, i(x, (1 << width) - 1)), b_.CreateOr(i(x, 0x7fc00000), sign), out);
   }
   return floats(out);
 }
@@ -468,7 +506,8 @@ V MathBuilder::narrow(V x, DataType t) {
     V nan = b_.CreateOr(b_.CreateLShr(n, i(x, 16)), i(x, 0x40));
     return b_.CreateTrunc(select(is_nan(x), nan, rounded), out_type);
   }
-  if (t.code == TypeCode::Float && f16c_) return b_.CreateBitCast(b_.CreateFPTrunc(x, with_lanes(x, b_.getHalfTy())), out_type);
+  if (t.code == TypeCode::Float && f16c_)
+    return b_.CreateBitCast(b_.CreateFPTrunc(x, with_lanes(x, b_.getHalfTy())), out_type);
   const Format m = format_of(t);
   const int width = m.exponent + m.mantissa, shift = 23 - m.mantissa;
   V n = bits(x), magnitude = b_.CreateAnd(n, i(x, 0x7fffffff));
@@ -477,17 +516,26 @@ V MathBuilder::narrow(V x, DataType t) {
   V magic = llvm::ConstantFP::get(x->getType(), std::ldexp(1.0, 1 - m.bias - m.mantissa + 23));
   V low = b_.CreateSub(bits(b_.CreateFAdd(floats(magnitude), magic)), bits(magic));
   V lsb = b_.CreateAnd(b_.CreateLShr(magnitude, i(x, shift)), i(x, 1));
-  V high = b_.CreateAdd(b_.CreateAdd(magnitude, lsb), i(x, (int64_t(m.bias - 127) << 23) + (1 << (shift - 1)) - 1));
+  V high = b_.CreateAdd(b_.CreateAdd(magnitude, lsb),
+                        i(x, (int64_t(m.bias - 127) << 23) + (1 << (shift - 1)) - 1));
   high = b_.CreateLShr(high, i(x, shift));
   V code = select(b_.CreateICmpULT(magnitude, i(x, int64_t(127 + 1 - m.bias) << 23)), low, high);
   const int64_t top = ((int64_t(1) << m.exponent) - 1) << m.mantissa, all = (int64_t(1) << width) - 1;
   // Overflow is infinity where there is one, else the NaN; `last` is the largest finite code.
-  const int64_t last = m.infinity ? top - 1 : m.uz ? all : all - 1, over = m.infinity ? top : m.uz ? all + 1 : all;
+  const int64_t last = m.infinity ? top - 1
+                       : m.uz     ? all
+                                  : all - 1,
+                over = m.infinity ? top
+                       : m.uz     ? all + 1
+                                  : all;
   const int64_t nan = m.infinity ? top | (int64_t(1) << (m.mantissa - 1)) : m.uz ? all + 1 : all;
-  V too_large = b_.CreateOr(b_.CreateICmpUGT(code, i(x, last)), b_.CreateICmpUGE(magnitude, i(x, int64_t(127 + 64) << 23)));
+  V too_large = b_.CreateOr(b_.CreateICmpUGT(code, i(x, last)),
+                            b_.CreateICmpUGE(magnitude, i(x, int64_t(127 + 64) << 23)));
   code = select(too_large, i(x, over), code);
   code = select(b_.CreateICmpUGT(magnitude, i(x, 0x7f800000)), i(x, nan), code);
-  if (m.uz) sign = select(b_.CreateOr(b_.CreateICmpEQ(code, i(x, 0)), b_.CreateICmpEQ(code, i(x, nan))), i(x, 0), sign);
+  if (m.uz)
+    sign =
+        select(b_.CreateOr(b_.CreateICmpEQ(code, i(x, 0)), b_.CreateICmpEQ(code, i(x, nan))), i(x, 0), sign);
   return b_.CreateTrunc(b_.CreateOr(code, sign), out_type);
 }
 

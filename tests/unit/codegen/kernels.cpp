@@ -16,23 +16,28 @@ namespace tenon::test {
 
 using namespace tir;
 
-Program program(const std::string& name, const std::vector<Buffer>& buffers, const std::vector<VarRef>& scalars, const Stmt& body, bool noalias) {
+Program program(const std::string& name, const std::vector<Buffer>& buffers,
+                const std::vector<VarRef>& scalars, const Stmt& body, bool noalias) {
   Program p;
-  const VarRef b = var("buffers", DataType::handle()), s = var("scalars", DataType::handle()), c = var("context", DataType::handle());
+  const VarRef b = var("buffers", DataType::handle()), s = var("scalars", DataType::handle()),
+               c = var("context", DataType::handle());
   Stmt lowered = body;
   for (size_t k = scalars.size(); k-- > 0;) {
-    PrimExpr value = call(scalars[k]->dtype.is_float() ? i64 : scalars[k]->dtype, "tir.kernel_scalar", {s, PrimExpr(int64_t(k))});
+    PrimExpr value = call(scalars[k]->dtype.is_float() ? i64 : scalars[k]->dtype, "tir.kernel_scalar",
+                          {s, PrimExpr(int64_t(k))});
     if (scalars[k]->dtype.is_float()) value = cast(scalars[k]->dtype, call(f64, "tir.reinterpret", {value}));
     lowered = make<LetStmt>(scalars[k], value, lowered);
   }
   for (size_t k = buffers.size(); k-- > 0;) {
     lowered = make<DeclBuffer>(buffers[k], lowered);
-    lowered = make<LetStmt>(buffers[k]->data, call(DataType::handle(), "tir.kernel_buffer", {b, PrimExpr(int64_t(k))}), lowered);
+    lowered = make<LetStmt>(
+        buffers[k]->data, call(DataType::handle(), "tir.kernel_buffer", {b, PrimExpr(int64_t(k))}), lowered);
   }
   p.lowered = make<PrimFuncNode>();
   p.lowered.mut()->params = {b, s, c};
   p.lowered.mut()->body = lowered;
-  p.lowered.mut()->attrs = AttrMap{{"global_symbol", Any(name)}, {"tir.noalias", Any(noalias)}, {"tenon.kernel", Any(true)}};
+  p.lowered.mut()->attrs =
+      AttrMap{{"global_symbol", Any(name)}, {"tir.noalias", Any(noalias)}, {"tenon.kernel", Any(true)}};
   p.plain = make<PrimFuncNode>();
   for (const Buffer& buffer : buffers) {
     const VarRef handle = var(buffer->name, DataType::handle());
@@ -48,11 +53,14 @@ IRModule module_of(const std::vector<PrimFunc>& functions) {
   for (const PrimFunc& f : functions) m.set(f->attrs.at("global_symbol").as<std::string>(), f);
   return m;
 }
-Buffer flat(const std::string& name, int64_t size, DataType dtype) { return buffer(name, {PrimExpr(size)}, dtype); }
+Buffer flat(const std::string& name, int64_t size, DataType dtype) {
+  return buffer(name, {PrimExpr(size)}, dtype);
+}
 
 TestContext::TestContext() {
   context.runtime = this;
-  context.parallel_for = [](const TenonKernelContext* c, TenonParallelBody body, void* closure, int64_t extent, int64_t cost) -> int32_t {
+  context.parallel_for = [](const TenonKernelContext* c, TenonParallelBody body, void* closure,
+                            int64_t extent, int64_t cost) -> int32_t {
     auto* self = static_cast<TestContext*>(c->runtime);
     ++self->parallel_calls;
     self->last_cost = cost;
@@ -73,7 +81,8 @@ TestContext::TestContext() {
   };
 }
 
-static int32_t call_kernel(void* f, const std::vector<NDArray>& arrays, const std::vector<int64_t>& scalars, TestContext* context) {
+static int32_t call_kernel(void* f, const std::vector<NDArray>& arrays, const std::vector<int64_t>& scalars,
+                           TestContext* context) {
   TestContext own;
   if (!context) context = &own;
   std::vector<void*> pointers;
@@ -84,23 +93,29 @@ static int32_t call_kernel(void* f, const std::vector<NDArray>& arrays, const st
 }
 static std::string symbol_of(const PrimFunc& f) { return f->attrs.at("global_symbol").as<std::string>(); }
 
-int32_t run_llvm(const PrimFunc& f, const std::vector<NDArray>& arrays, const std::vector<int64_t>& scalars, int opt_level, const Target& target, TestContext* context) {
+int32_t run_llvm(const PrimFunc& f, const std::vector<NDArray>& arrays, const std::vector<int64_t>& scalars,
+                 int opt_level, const Target& target, TestContext* context) {
   const auto jit = codegen::jit_load(codegen::llvm_object(module_of({f}), target, opt_level), target);
   void* at = jit.find(symbol_of(f));
   EXPECT_NE(at, nullptr);
   return at ? call_kernel(at, arrays, scalars, context) : -100;
 }
 
-int32_t run_c(const PrimFunc& f, const std::string& compiler, const std::vector<NDArray>& arrays, const std::vector<int64_t>& scalars, TestContext* context) {
+int32_t run_c(const PrimFunc& f, const std::string& compiler, const std::vector<NDArray>& arrays,
+              const std::vector<int64_t>& scalars, TestContext* context) {
   std::string dir = (std::filesystem::temp_directory_path() / "tenon-c-XXXXXX").string();
   if (!mkdtemp(dir.data())) return -100;
   const std::string source = codegen::c_source(module_of({f}), host_target());
   std::ofstream(dir + "/k.c") << source;
-  const std::string command = fmt::format("{0} -std=c11 -O0 -ffp-contract=off -Wall -Wextra -Werror -shared -fPIC -o {1}/k.so {1}/k.c -lm 2> {1}/log", compiler, dir);
+  const std::string command = fmt::format(
+      "{0} -std=c11 -O0 -ffp-contract=off -Wall -Wextra -Werror -shared -fPIC -o {1}/k.so {1}/k.c -lm 2> "
+      "{1}/log",
+      compiler, dir);
   int32_t code = -100;
   if (std::system(command.c_str()) != 0) {
     std::ifstream log(dir + "/log");
-    ADD_FAILURE() << compiler << ": " << std::string(std::istreambuf_iterator<char>(log), {}) << "\n" << source;
+    ADD_FAILURE() << compiler << ": " << std::string(std::istreambuf_iterator<char>(log), {}) << "\n"
+                  << source;
   } else if (void* library = dlopen((dir + "/k.so").c_str(), RTLD_NOW | RTLD_LOCAL)) {
     void* at = dlsym(library, symbol_of(f).c_str());
     EXPECT_NE(at, nullptr);
@@ -123,16 +138,23 @@ int64_t ulp_distance(double a, double b, DataType t) {
   if (std::isnan(a) || std::isnan(b)) return std::isnan(a) && std::isnan(b) ? 0 : INT64_MAX;
   if (a == b) return 0;
   if (t.bits == 64) {
-    auto order = [](double v) { const int64_t i = std::bit_cast<int64_t>(v); return i < 0 ? INT64_MIN - i : i; };
+    auto order = [](double v) {
+      const int64_t i = std::bit_cast<int64_t>(v);
+      return i < 0 ? INT64_MIN - i : i;
+    };
     const int64_t x = order(a), y = order(b);
     return x > y ? x - y : y - x;
   }
   if (t == f32) {
-    auto order = [](float v) { const int32_t i = std::bit_cast<int32_t>(v); return i < 0 ? int64_t(INT32_MIN) - i : int64_t(i); };
+    auto order = [](float v) {
+      const int32_t i = std::bit_cast<int32_t>(v);
+      return i < 0 ? int64_t(INT32_MIN) - i : int64_t(i);
+    };
     return std::abs(order(float(a)) - order(float(b)));
   }
   const int digits = t.code == TypeCode::BFloat ? 8 : t.bits == 16 ? 11 : 4;
-  return int64_t(std::ceil(std::fabs(a - b) / std::ldexp(1.0, std::ilogb(std::max(std::fabs(a), std::fabs(b))) - digits + 1)));
+  return int64_t(std::ceil(std::fabs(a - b) /
+                           std::ldexp(1.0, std::ilogb(std::max(std::fabs(a), std::fabs(b))) - digits + 1)));
 }
 
 void expect_close(const NDArray& actual, const NDArray& wanted, int64_t ulps, const std::string& what) {
@@ -141,29 +163,38 @@ void expect_close(const NDArray& actual, const NDArray& wanted, int64_t ulps, co
   for (int64_t i = 0; i < actual.size() && shown < 5; ++i) {
     if (actual.dtype().is_float()) {
       const double a = actual.element(i), w = wanted.element(i);
-      if (ulp_distance(a, w, actual.dtype()) > ulps) { ADD_FAILURE() << fmt::format("{} [{}]: {} instead of {} ({})", what, i, a, w, to_string(actual.dtype())); ++shown; }
+      if (ulp_distance(a, w, actual.dtype()) > ulps) {
+        ADD_FAILURE() << fmt::format("{} [{}]: {} instead of {} ({})", what, i, a, w,
+                                     to_string(actual.dtype()));
+        ++shown;
+      }
     } else if (actual.element_int(i) != wanted.element_int(i)) {
-      ADD_FAILURE() << fmt::format("{} [{}]: {} instead of {} ({})", what, i, actual.element_int(i), wanted.element_int(i), to_string(actual.dtype()));
+      ADD_FAILURE() << fmt::format("{} [{}]: {} instead of {} ({})", what, i, actual.element_int(i),
+                                   wanted.element_int(i), to_string(actual.dtype()));
       ++shown;
     }
   }
 }
 
-void expect_same(const Program& p, const std::vector<NDArray>& arrays, const std::vector<int64_t>& scalars, int64_t ulps, bool c) {
+void expect_same(const Program& p, const std::vector<NDArray>& arrays, const std::vector<int64_t>& scalars,
+                 int64_t ulps, bool c) {
   std::vector<NDArray> wanted = copies(arrays), args = wanted;
   size_t k = 0;
   for (const VarRef& v : p.plain->params)
     if (!p.plain->buffer_map.contains(v)) {
       const int64_t word = scalars.at(k++);
       NDArray a = NDArray::empty({}, v->dtype);
-      if (v->dtype.is_float()) a.set_element(0, std::bit_cast<double>(word));
-      else a.set_element_int(0, word);
+      if (v->dtype.is_float())
+        a.set_element(0, std::bit_cast<double>(word));
+      else
+        a.set_element_int(0, word);
       args.push_back(a);
     }
   interpret_prim_func(p.plain, args);
   auto check = [&](const std::string& what, const std::vector<NDArray>& got, int32_t code) {
     EXPECT_EQ(code, 0) << what;
-    for (size_t i = 0; i < got.size(); ++i) expect_close(got[i], wanted[i], ulps, what + " argument " + std::to_string(i));
+    for (size_t i = 0; i < got.size(); ++i)
+      expect_close(got[i], wanted[i], ulps, what + " argument " + std::to_string(i));
   };
   for (int level : {0, 2}) {
     std::vector<NDArray> got = copies(arrays);
@@ -186,9 +217,12 @@ NDArray random_array(std::vector<int64_t> shape, DataType dtype, uint64_t seed) 
   std::mt19937_64 random(seed);
   NDArray a = NDArray::empty(std::move(shape), dtype);
   for (int64_t i = 0; i < a.size(); ++i) {
-    if (dtype.is_float()) a.set_element(i, double(int64_t(random() % 2001) - 1000) / 128.0);
-    else if (dtype.is_bool()) a.set_element_int(i, int64_t(random() & 1));
-    else a.set_element_int(i, int64_t(random()) >> (random() % 60));
+    if (dtype.is_float())
+      a.set_element(i, double(int64_t(random() % 2001) - 1000) / 128.0);
+    else if (dtype.is_bool())
+      a.set_element_int(i, int64_t(random() & 1));
+    else
+      a.set_element_int(i, int64_t(random()) >> (random() % 60));
   }
   return a;
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Lowered functions made by hand, and the ways to run them: LLVM in this process, the C text through a compiler,
-// and the interpreter on the same body.
+// Lowered functions made by hand, and the ways to run them: LLVM in this process, the C text through a
+// compiler, and the interpreter on the same body.
 #pragma once
 #include <gtest/gtest.h>
 
@@ -15,8 +15,11 @@
 namespace tenon::test {
 
 /// The program both ways: `lowered` has the kernel signature, `plain` has the buffers as parameters.
-struct Program { tir::PrimFunc lowered, plain; };
-Program program(const std::string& name, const std::vector<tir::Buffer>& buffers, const std::vector<tir::VarRef>& scalars, const tir::Stmt& body, bool noalias = true);
+struct Program {
+  tir::PrimFunc lowered, plain;
+};
+Program program(const std::string& name, const std::vector<tir::Buffer>& buffers,
+                const std::vector<tir::VarRef>& scalars, const tir::Stmt& body, bool noalias = true);
 IRModule module_of(const std::vector<tir::PrimFunc>& functions);
 tir::Buffer flat(const std::string& name, int64_t size, DataType dtype);
 
@@ -27,13 +30,18 @@ struct TestContext {
   int64_t chunk = 3, live = 0, allocated = 0, fail_above = INT64_MAX, parallel_calls = 0, last_cost = 0;
 };
 
-int32_t run_llvm(const tir::PrimFunc& f, const std::vector<NDArray>& arrays, const std::vector<int64_t>& scalars = {}, int opt_level = 2, const Target& target = host_target(), TestContext* context = nullptr);
+int32_t run_llvm(const tir::PrimFunc& f, const std::vector<NDArray>& arrays,
+                 const std::vector<int64_t>& scalars = {}, int opt_level = 2,
+                 const Target& target = host_target(), TestContext* context = nullptr);
 /// compiler: "gcc" or "clang-22"; the text must be clean under -std=c11 -Wall -Wextra -Werror.
-int32_t run_c(const tir::PrimFunc& f, const std::string& compiler, const std::vector<NDArray>& arrays, const std::vector<int64_t>& scalars = {}, TestContext* context = nullptr);
+int32_t run_c(const tir::PrimFunc& f, const std::string& compiler, const std::vector<NDArray>& arrays,
+              const std::vector<int64_t>& scalars = {}, TestContext* context = nullptr);
 /// Arguments of any kind copied, so that each run starts from the same values.
 std::vector<NDArray> copies(const std::vector<NDArray>& arrays);
-/// Runs the program in every way on copies of `arrays` and compares the results; floats within `ulps` of their type.
-void expect_same(const Program& p, const std::vector<NDArray>& arrays, const std::vector<int64_t>& scalars = {}, int64_t ulps = 0, bool c = true);
+/// Runs the program in every way on copies of `arrays` and compares the results; floats within `ulps` of
+/// their type.
+void expect_same(const Program& p, const std::vector<NDArray>& arrays,
+                 const std::vector<int64_t>& scalars = {}, int64_t ulps = 0, bool c = true);
 void expect_close(const NDArray& actual, const NDArray& wanted, int64_t ulps, const std::string& what);
 NDArray random_array(std::vector<int64_t> shape, DataType dtype, uint64_t seed);
 NDArray array_of(const std::vector<double>& values, DataType dtype);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Every kind of expression in every data type, scalar and vector, through LLVM and C, against the interpreter.
+// Every kind of expression in every data type, scalar and vector, through LLVM and C, against the
+// interpreter.
 #include <bit>
 #include <cmath>
 
@@ -10,23 +11,42 @@ namespace {
 
 using namespace tir;
 
-const std::vector<DataType> integers = {DataType::int_(8), DataType::int_(16), i32, i64, u8, DataType::uint(16), DataType::uint(32), DataType::uint(64)};
-const std::vector<DataType> floats = {f32, f64, f16, DataType::bfloat16(), {TypeCode::Float8_e4m3fn, 8}, {TypeCode::Float8_e5m2, 8}, {TypeCode::Float8_e4m3fnuz, 8}, {TypeCode::Float8_e5m2fnuz, 8}};
+const std::vector<DataType> integers = {
+    DataType::int_(8),  DataType::int_(16), i32, i64, u8, DataType::uint(16),
+    DataType::uint(32), DataType::uint(64)};
+const std::vector<DataType> floats = {f32,
+                                      f64,
+                                      f16,
+                                      DataType::bfloat16(),
+                                      {TypeCode::Float8_e4m3fn, 8},
+                                      {TypeCode::Float8_e5m2, 8},
+                                      {TypeCode::Float8_e4m3fnuz, 8},
+                                      {TypeCode::Float8_e5m2fnuz, 8}};
 constexpr int64_t N = 48;
 
 using Binary = PrimExpr (*)(const PrimExpr&, const PrimExpr&);
-template <class T> PrimExpr node(const PrimExpr& a, const PrimExpr& b) { return make<T>(a, b); }
-struct Named { const char* name; Binary f; };
-const std::vector<Named> arithmetic = {{"add", node<Add>}, {"sub", node<Sub>}, {"mul", node<Mul>}, {"min", node<Min>}, {"max", node<Max>}};
-const std::vector<Named> divisions = {{"div", node<Div>}, {"mod", node<Mod>}, {"floordiv", node<FloorDiv>}, {"floormod", node<FloorMod>}};
-const std::vector<Named> comparisons = {{"eq", node<EQ>}, {"ne", node<NE>}, {"lt", node<LT>}, {"le", node<LE>}, {"gt", node<GT>}, {"ge", node<GE>}};
+template <class T>
+PrimExpr node(const PrimExpr& a, const PrimExpr& b) {
+  return make<T>(a, b);
+}
+struct Named {
+  const char* name;
+  Binary f;
+};
+const std::vector<Named> arithmetic = {
+    {"add", node<Add>}, {"sub", node<Sub>}, {"mul", node<Mul>}, {"min", node<Min>}, {"max", node<Max>}};
+const std::vector<Named> divisions = {
+    {"div", node<Div>}, {"mod", node<Mod>}, {"floordiv", node<FloorDiv>}, {"floormod", node<FloorMod>}};
+const std::vector<Named> comparisons = {{"eq", node<EQ>}, {"ne", node<NE>}, {"lt", node<LT>},
+                                        {"le", node<LE>}, {"gt", node<GT>}, {"ge", node<GE>}};
 
 PrimExpr at_lanes(const VarRef& i, int lanes) {
   if (lanes == 1) return i;
   return make<Ramp>(i * PrimExpr(int64_t(lanes)), PrimExpr(int64_t(1)), int64_t(lanes));
 }
 /// One kernel with an output per operation: o_k[i] = op_k(a[i], b[i]), `lanes` at a time.
-Program all_of(const std::string& name, const std::vector<Named>& ops, DataType in, bool boolean_result, int lanes) {
+Program all_of(const std::string& name, const std::vector<Named>& ops, DataType in, bool boolean_result,
+               int lanes) {
   const Buffer a = flat("a", N, in), b = flat("b", N, in);
   std::vector<Buffer> buffers{a, b};
   Array<Stmt> body;
@@ -42,9 +62,14 @@ std::vector<NDArray> inputs_for(DataType t, size_t outputs, bool nonzero) {
   NDArray a = random_array({N}, t, 1), b = random_array({N}, t, 2);
   if (t.is_float()) {
     const double special[] = {0.0, -0.0, HUGE_VAL, -HUGE_VAL, NAN, 1, -1, 448};
-    for (int64_t k = 0; k < 8; ++k) { a.set_element(k, special[k]); b.set_element(7 - k, special[(k * 3 + 1) % 8]); }
-    a.set_element(8, NAN); b.set_element(8, 1);
-    a.set_element(9, 1); b.set_element(9, NAN);
+    for (int64_t k = 0; k < 8; ++k) {
+      a.set_element(k, special[k]);
+      b.set_element(7 - k, special[(k * 3 + 1) % 8]);
+    }
+    a.set_element(8, NAN);
+    b.set_element(8, 1);
+    a.set_element(9, 1);
+    b.set_element(9, NAN);
   } else if (t.is_integer()) {
     a.set_element_int(0, t.is_uint() ? -1 : t.bits == 64 ? INT64_MIN : -(int64_t(1) << (t.bits - 1)));
     b.set_element_int(0, -1);
@@ -64,14 +89,22 @@ class Types : public testing::TestWithParam<DataType> {};
 std::string type_name(const testing::TestParamInfo<DataType>& info) { return to_string(info.param); }
 
 TEST_P(Types, Arithmetic) {
-  for (int lanes : {1, 8}) expect_same(all_of("arithmetic", arithmetic, GetParam(), false, lanes), with_outputs(inputs_for(GetParam(), arithmetic.size(), false), GetParam()), {}, 0, lanes == 8);
+  for (int lanes : {1, 8})
+    expect_same(all_of("arithmetic", arithmetic, GetParam(), false, lanes),
+                with_outputs(inputs_for(GetParam(), arithmetic.size(), false), GetParam()), {}, 0,
+                lanes == 8);
 }
 TEST_P(Types, Division) {
   const int64_t ulps = GetParam().bits == 16 || GetParam().bits == 8 ? 1 : 0;
-  for (int lanes : {1, 4}) expect_same(all_of("division", divisions, GetParam(), false, lanes), with_outputs(inputs_for(GetParam(), divisions.size(), true), GetParam()), {}, ulps, lanes == 1);
+  for (int lanes : {1, 4})
+    expect_same(all_of("division", divisions, GetParam(), false, lanes),
+                with_outputs(inputs_for(GetParam(), divisions.size(), true), GetParam()), {}, ulps,
+                lanes == 1);
 }
 TEST_P(Types, Comparison) {
-  for (int lanes : {1, 16}) expect_same(all_of("comparison", comparisons, GetParam(), true, lanes), with_outputs(inputs_for(GetParam(), comparisons.size(), false), boolean), {}, 0, lanes == 16);
+  for (int lanes : {1, 16})
+    expect_same(all_of("comparison", comparisons, GetParam(), true, lanes),
+                with_outputs(inputs_for(GetParam(), comparisons.size(), false), boolean), {}, 0, lanes == 16);
 }
 TEST_P(Types, CastToEveryType) {
   std::vector<DataType> all = integers;
@@ -82,7 +115,10 @@ TEST_P(Types, CastToEveryType) {
     std::vector<Buffer> buffers{a};
     NDArray in = inputs_for(GetParam(), 0, false)[0];
     if (GetParam() == f32 || GetParam() == f64) {
-      const double edges[] = {127.5, 128, -128.5, -129, 255.9, 256, -0.9, 32767.5, 65535.9, 65520, 2147483648.0, -2147483904.0, 4294967296.0, 9.3e18, -9.3e18, 1.9e19, 1e-8, 3e-5, 57344, 61440, 464, 2.5, 3.5};
+      const double edges[] = {127.5,        128,     -128.5,  -129,   255.9,        256,
+                              -0.9,         32767.5, 65535.9, 65520,  2147483648.0, -2147483904.0,
+                              4294967296.0, 9.3e18,  -9.3e18, 1.9e19, 1e-8,         3e-5,
+                              57344,        61440,   464,     2.5,    3.5};
       int64_t k = 10;
       for (double x : edges) in.set_element(k++, x);
     }
@@ -92,7 +128,8 @@ TEST_P(Types, CastToEveryType) {
     for (DataType t : all) {
       buffers.push_back(flat("o_" + to_string(t), N, t));
       arrays.push_back(NDArray::zeros({N}, t));
-      body.push_back(store(buffers.back(), cast(t.with_lanes(lanes), load(a, {at_lanes(i, lanes)})), {at_lanes(i, lanes)}));
+      body.push_back(store(buffers.back(), cast(t.with_lanes(lanes), load(a, {at_lanes(i, lanes)})),
+                           {at_lanes(i, lanes)}));
     }
     expect_same(program("casts", buffers, {}, for_(i, 0, N / lanes, seq(body))), arrays, {}, 0, lanes == 1);
   }
@@ -109,11 +146,17 @@ TEST(Values, DivisionByZeroAndOverflowDoNotTrap) {
       const VarRef i = var("i");
       const PrimExpr at = at_lanes(i, lanes);
       for (const Named& op : divisions) {
-        const Program p = program("k", {x, y, o}, {}, for_(i, 0, 4 / lanes, store(o, op.f(load(x, {at}), load(y, {at})), {at})));
+        const Program p = program("k", {x, y, o}, {},
+                                  for_(i, 0, 4 / lanes, store(o, op.f(load(x, {at}), load(y, {at})), {at})));
         const NDArray out = NDArray::zeros({4}, t), out_c = NDArray::zeros({4}, t);
         EXPECT_EQ(run_llvm(p.lowered, {a, b, out}), 0);
-        if (t.is_int() && std::string(op.name).find("div") != std::string::npos) { EXPECT_EQ(out.element_int(3), a.element_int(3)) << op.name << " " << to_string(t); }
-        if (lanes == 1 && t.bits == 32) { EXPECT_EQ(run_c(p.lowered, "gcc", {a, b, out_c}), 0); expect_close(out, out_c, 0, op.name); }
+        if (t.is_int() && std::string(op.name).find("div") != std::string::npos) {
+          EXPECT_EQ(out.element_int(3), a.element_int(3)) << op.name << " " << to_string(t);
+        }
+        if (lanes == 1 && t.bits == 32) {
+          EXPECT_EQ(run_c(p.lowered, "gcc", {a, b, out_c}), 0);
+          expect_close(out, out_c, 0, op.name);
+        }
       }
     }
   }
@@ -121,17 +164,22 @@ TEST(Values, DivisionByZeroAndOverflowDoNotTrap) {
 
 TEST(Values, LogicSelectAndLazyChoice) {
   for (int lanes : {1, 8}) {
-    const Buffer a = flat("a", N, boolean), b = flat("b", N, boolean), x = flat("x", N, f32), o = flat("o", N, boolean), s = flat("s", N, f32), z = flat("z", N, f32);
+    const Buffer a = flat("a", N, boolean), b = flat("b", N, boolean), x = flat("x", N, f32),
+                 o = flat("o", N, boolean), s = flat("s", N, f32), z = flat("z", N, f32);
     const VarRef i = var("i");
     const PrimExpr at = at_lanes(i, lanes), p = load(a, {at}), q = load(b, {at});
     const PrimExpr logic = make<Or>(make<And>(p, make<Not>(q)), make<And>(q, make<Not>(p)));
     Array<Stmt> body{store(o, logic, {at}), store(s, make<Select>(p, load(x, {at}), -load(x, {at})), {at})};
     // The lazy choice reads one element before the buffer unless it is guarded.
-    if (lanes == 1) body.push_back(store(z, if_then_else(gt(i, 0), load(x, {i - PrimExpr(int64_t(1))}), PrimExpr(5.0)), {at}));
-    else body.push_back(store(z, load(x, {at}), {at}));
+    if (lanes == 1)
+      body.push_back(
+          store(z, if_then_else(gt(i, 0), load(x, {i - PrimExpr(int64_t(1))}), PrimExpr(5.0)), {at}));
+    else
+      body.push_back(store(z, load(x, {at}), {at}));
     NDArray odd = random_array({N}, boolean, 3);
     expect_same(program("logic", {a, b, x, o, s, z}, {}, for_(i, 0, N / lanes, seq(body))),
-                {odd, random_array({N}, boolean, 4), random_array({N}, f32, 5), NDArray::zeros({N}, boolean), NDArray::zeros({N}, f32), NDArray::zeros({N}, f32)});
+                {odd, random_array({N}, boolean, 4), random_array({N}, f32, 5), NDArray::zeros({N}, boolean),
+                 NDArray::zeros({N}, f32), NDArray::zeros({N}, f32)});
   }
 }
 
@@ -151,9 +199,13 @@ TEST(Values, BitsOfIntegers) {
       body.push_back(store(buffers.back(), v, {at}));
     };
     const PrimExpr x = load(a, {at}), n = load(b, {at});
-    for (const char* op : {"tir.shift_left", "tir.shift_right", "tir.bitwise_and", "tir.bitwise_or", "tir.bitwise_xor", "tir.pow"}) add(call(x.dtype(), op, {x, n}));
-    for (const char* op : {"tir.bitwise_not", "tir.popcount", "tir.clz", "tir.abs"}) add(call(x.dtype(), op, {x}));
-    expect_same(program("bits", buffers, {}, for_(i, 0, N / 16, seq(body))), arrays, {}, 0, t == i32 || t == u8 || t == i64);
+    for (const char* op : {"tir.shift_left", "tir.shift_right", "tir.bitwise_and", "tir.bitwise_or",
+                           "tir.bitwise_xor", "tir.pow"})
+      add(call(x.dtype(), op, {x, n}));
+    for (const char* op : {"tir.bitwise_not", "tir.popcount", "tir.clz", "tir.abs"})
+      add(call(x.dtype(), op, {x}));
+    expect_same(program("bits", buffers, {}, for_(i, 0, N / 16, seq(body))), arrays, {}, 0,
+                t == i32 || t == u8 || t == i64);
   }
 }
 
@@ -161,12 +213,18 @@ TEST(Values, ReinterpretAndScalars) {
   const Buffer a = flat("a", N, f32), o = flat("o", N, i32), p = flat("p", N, f32);
   const VarRef i = var("i"), n = var("n"), alpha = var("alpha", f32);
   const PrimExpr bits = call(i32, "tir.reinterpret", {load(a, {i})});
-  expect_same(program("reinterpret", {a, o, p}, {n, alpha}, for_(i, 0, n, seq({store(o, bits + PrimExpr::int_imm(1, i32), {i}), store(p, load(a, {i}) * alpha, {i})}))),
-              {random_array({N}, f32, 5), NDArray::zeros({N}, i32), NDArray::zeros({N}, f32)}, {37, std::bit_cast<int64_t>(0.25)});
+  expect_same(
+      program(
+          "reinterpret", {a, o, p}, {n, alpha},
+          for_(i, 0, n,
+               seq({store(o, bits + PrimExpr::int_imm(1, i32), {i}), store(p, load(a, {i}) * alpha, {i})}))),
+      {random_array({N}, f32, 5), NDArray::zeros({N}, i32), NDArray::zeros({N}, f32)},
+      {37, std::bit_cast<int64_t>(0.25)});
 }
 
 TEST(Values, NaNAndRoundingFunctions) {
-  const std::vector<double> values = {0, -0.0, 0.5, 1.5, 2.5, -0.5, -1.5, 3.7, -3.7, 1e10, HUGE_VAL, -HUGE_VAL, NAN, 4, 9, 1e-3};
+  const std::vector<double> values = {0,    -0.0, 0.5,      1.5,       2.5, -0.5, -1.5, 3.7,
+                                      -3.7, 1e10, HUGE_VAL, -HUGE_VAL, NAN, 4,    9,    1e-3};
   for (DataType t : {f32, f64, f16, DataType::bfloat16()}) {
     const int64_t n = int64_t(values.size());
     const Buffer a = flat("a", n, t);
@@ -180,17 +238,24 @@ TEST(Values, NaNAndRoundingFunctions) {
       arrays.push_back(NDArray::zeros({n}, v.dtype().element()));
       body.push_back(store(buffers.back(), v, {at}));
     };
-    for (const char* op : {"tir.floor", "tir.ceil", "tir.round", "tir.trunc", "tir.abs", "tir.sqrt"}) add(call(x.dtype(), op, {x}));
-    for (const char* op : {"tir.isnan", "tir.isinf", "tir.isfinite"}) add(call(boolean.with_lanes(16), op, {x}));
+    for (const char* op : {"tir.floor", "tir.ceil", "tir.round", "tir.trunc", "tir.abs", "tir.sqrt"})
+      add(call(x.dtype(), op, {x}));
+    for (const char* op : {"tir.isnan", "tir.isinf", "tir.isfinite"})
+      add(call(boolean.with_lanes(16), op, {x}));
     add(call(x.dtype(), "tir.copysign", {x, make<Sub>(const_of(x.dtype(), 0), x)}));
     expect_same(program("rounding", buffers, {}, for_(i, 0, 1, seq(body))), arrays);
   }
 }
 
 TEST(Values, TwoArgumentFunctions) {
-  const std::vector<double> xs = {0, -0.0, 1, -1, 2, -2, 0.5, HUGE_VAL, -HUGE_VAL, NAN, 10, -8, 3.5, 1e30, 1e-30, 7};
+  const std::vector<double> xs = {0,         -0.0, 1,  -1, 2,   -2,   0.5,   HUGE_VAL,
+                                  -HUGE_VAL, NAN,  10, -8, 3.5, 1e30, 1e-30, 7};
   std::vector<double> left, right;
-  for (double x : xs) for (double y : xs) { left.push_back(x); right.push_back(y); }
+  for (double x : xs)
+    for (double y : xs) {
+      left.push_back(x);
+      right.push_back(y);
+    }
   const int64_t n = int64_t(left.size());
   for (DataType t : {f32, f64}) {
     const Buffer a = flat("a", n, t), b = flat("b", n, t);
@@ -216,7 +281,8 @@ TEST(Values, UnaryFunctionsOfNarrowAndWideFloats) {
     Array<Stmt> body;
     const VarRef i = var("i");
     const PrimExpr at = at_lanes(i, 4), x = load(a, {at});
-    for (const char* op : {"exp", "exp2", "expm1", "log", "log1p", "tanh", "sigmoid", "erf", "sin", "cos", "atan", "rsqrt", "exp10"}) {
+    for (const char* op : {"exp", "exp2", "expm1", "log", "log1p", "tanh", "sigmoid", "erf", "sin", "cos",
+                           "atan", "rsqrt", "exp10"}) {
       buffers.push_back(flat(std::string("o_") + op, N, t));
       arrays.push_back(NDArray::zeros({N}, t));
       body.push_back(store(buffers.back(), call(x.dtype(), std::string("tir.") + op, {x}), {at}));
@@ -230,7 +296,10 @@ TEST(Values, Float16ConversionsOfEveryCode) {
   const Buffer a = flat("a", 65536, f16), w = flat("w", 65536, f32), back = flat("back", 65536, f16);
   const VarRef i = var("i");
   const PrimExpr at = at_lanes(i, 16);
-  const Program p = program("codes", {a, w, back}, {}, for_(i, 0, 4096, seq({store(w, cast(f32.with_lanes(16), load(a, {at})), {at}), store(back, cast(f16.with_lanes(16), load(w, {at})), {at})})));
+  const Program p = program("codes", {a, w, back}, {},
+                            for_(i, 0, 4096,
+                                 seq({store(w, cast(f32.with_lanes(16), load(a, {at})), {at}),
+                                      store(back, cast(f16.with_lanes(16), load(w, {at})), {at})})));
   NDArray codes = NDArray::empty({65536}, f16);
   for (int k = 0; k < 65536; ++k) codes.as_ptr<uint16_t>()[k] = uint16_t(k);
   for (const char* name : {"llvm", "llvm -mcpu=x86-64"}) {
@@ -239,7 +308,9 @@ TEST(Values, Float16ConversionsOfEveryCode) {
     for (int k = 0; k < 65536; ++k) {
       const float wanted = f16_to_float(uint16_t(k)), got = wide.as_ptr<float>()[k];
       ASSERT_TRUE(got == wanted || (std::isnan(got) && std::isnan(wanted))) << name << " " << k;
-      if (!std::isnan(wanted)) { ASSERT_EQ(again.as_ptr<uint16_t>()[k], k) << name; }
+      if (!std::isnan(wanted)) {
+        ASSERT_EQ(again.as_ptr<uint16_t>()[k], k) << name;
+      }
     }
   }
 }
