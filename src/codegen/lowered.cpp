@@ -141,40 +141,6 @@ PrimFunc anonymous(const PrimFunc& f) {
   return copy;
 }
 
-/// A hash in which a shared node counts once (kernels are graphs), variables numbered by first appearance.
-uint64_t body_hash(const PrimFunc& f) {
-  std::unordered_map<const Object*, uint64_t> memo;
-  uint64_t variables = 0;
-  auto mix = [](uint64_t h, uint64_t v) { return hash_bytes(&v, sizeof v, h); };
-  auto of = [&](auto&& self, const Any& v) -> uint64_t {
-    if (const Object* o = v.object()) {
-      if (auto it = memo.find(o); it != memo.end()) return it->second;
-      if (is_type_index<StringObj>(o->type_index)) {
-        const std::string& t = static_cast<const StringObj*>(o)->value;
-        return hash_bytes(t.data(), t.size());
-      }
-      if (is_type_index<NDArrayObj>(o->type_index))
-        return NDArray(Ref<NDArrayObj>(static_cast<const NDArrayObj*>(o))).hash();
-      uint64_t h = o->type_index;
-      if (is_type_index<ArrayObj>(o->type_index))
-        for (const Any& item : static_cast<const ArrayObj*>(o)->items) h = mix(h, self(self, item));
-      return h;
-    }
-    if (auto d = v.try_as<double>()) return hash_bytes(&*d, sizeof *d, v.tag());
-    if (auto t = v.try_as<DataType>())
-      return mix(uint64_t(t->code) << 32 | uint64_t(t->bits) << 16 | t->lanes, v.tag());
-    return v.tag();
-  };
-  post_order(f->body, [&](const ObjectRef& node) {
-    uint64_t h = node->type_index;
-    if (node.is<tir::Var>()) h = mix(h, ++variables);
-    for (const FieldInfo& field : type_of(node)->fields)
-      if (field.role != FieldRole::ignored) h = mix(h, of(of, field.get(node.get())));
-    memo[node.get()] = h;
-  });
-  return memo[f->body.get()];
-}
-
 constexpr __int128 kWide = __int128(1) << 100;
 Bounds clamp(Bounds b) { return {std::max(b.min, -kWide), std::min(b.max, kWide)}; }
 Bounds of_type(DataType t) {
@@ -233,7 +199,7 @@ std::vector<Kernel> collect_kernels(const IRModule& module) {
     if (!symbols.insert(symbol).second)
       problems.add("T0801", fmt::format("two kernels have the symbol `{}`", symbol));
     const PrimFunc body = anonymous(f);
-    std::vector<size_t>& same = by_hash[body_hash(f)];
+    std::vector<size_t>& same = by_hash[structural_hash(body)];
     auto twin =
         std::find_if(same.begin(), same.end(), [&](size_t i) { return structural_equal(bodies[i], body); });
     if (twin != same.end()) {

@@ -91,6 +91,59 @@ TEST(Structural, FirstDifferenceIsAPath) {
   EXPECT_NE(path.find("tir.Add"), std::string::npos) << path;
 }
 
+/// 2^64 paths over 65 nodes.
+PrimExpr doubled(PrimExpr e) {
+  for (int i = 0; i < 64; ++i) e = make<tir::Add>(e, e);
+  return e;
+}
+
+TEST(Structural, SharedNodesAreComparedOnce) {
+  const tir::VarRef x = tir::var("x"), y = tir::var("y");
+  const PrimExpr a = doubled(x + 1), b = doubled(x + 1), c = doubled(y + 1), d = doubled(x + 2);
+  EXPECT_TRUE(structural_equal(a, b));
+  EXPECT_FALSE(structural_equal(a, c));
+  EXPECT_TRUE(structural_equal(a, c, true));
+  EXPECT_FALSE(structural_equal(a, d, true));
+  EXPECT_EQ(first_difference(a, b), "");
+  EXPECT_EQ(structural_hash(a), structural_hash(b));
+  EXPECT_EQ(structural_hash(a, true), structural_hash(c, true));
+  EXPECT_NE(structural_hash(a), structural_hash(d));
+  // Below binders, where identical nodes are walked too.
+  auto function = [](const tir::VarRef& v, const PrimExpr& e) {
+    return make<tir::PrimFuncNode>(Array<tir::VarRef>{v}, Map<tir::VarRef, tir::Buffer>(),
+                                   tir::Stmt(make<tir::Evaluate>(e)), DataType(), AttrMap());
+  };
+  EXPECT_TRUE(structural_equal(function(x, a), function(y, c)));
+  EXPECT_FALSE(structural_equal(function(x, a), function(y, a)));
+  EXPECT_EQ(structural_hash(function(x, a)), structural_hash(function(y, c)));
+}
+
+TEST(Structural, SharingDoesNotMatter) {
+  const tir::VarRef x = tir::var("x"), y = tir::var("y");
+  const PrimExpr one = x * y + 1;
+  const PrimExpr shared = make<tir::Add>(one, one), apart = make<tir::Add>(x * y + 1, x * y + 1);
+  EXPECT_TRUE(structural_equal(shared, apart));
+  EXPECT_TRUE(structural_equal(apart, shared, true));
+  EXPECT_EQ(structural_hash(shared), structural_hash(apart));
+  const PrimExpr swapped = make<tir::Add>(x * y + 1, y * x + 1);
+  EXPECT_FALSE(structural_equal(shared, swapped, true));
+  EXPECT_NE(structural_hash(shared, true), structural_hash(swapped, true));
+}
+
+TEST(Structural, AVariableThatIsBoundLaterIsComparedAgain) {
+  // `e` is the same on both sides while x is free, and differs where x is bound to another variable.
+  const tir::VarRef x = tir::var("x"), y = tir::var("y"), p = tir::var("p"), q = tir::var("q");
+  const PrimExpr e = x + 1;
+  auto code = [&](const tir::VarRef& before, const tir::VarRef& v, const PrimExpr& inner) {
+    const tir::Stmt first = make<tir::LetStmt>(before, PrimExpr(3), tir::Stmt(make<tir::Evaluate>(e)));
+    const tir::Stmt second = make<tir::LetStmt>(v, PrimExpr(3), tir::Stmt(make<tir::Evaluate>(inner)));
+    return tir::seq({first, second});
+  };
+  EXPECT_TRUE(structural_equal(code(p, x, e), code(q, x, e)));
+  EXPECT_FALSE(structural_equal(code(p, x, e), code(q, y, e)));
+  EXPECT_TRUE(structural_equal(code(p, x, e), code(q, y, y + 1)));
+}
+
 TEST(Walk, LongChains) {
   constexpr int n = 100000;
   tir::VarRef x = tir::var("x");
