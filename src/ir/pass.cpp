@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include <chrono>
+#include <filesystem>
 #include <fstream>
 #include <map>
 #include <mutex>
@@ -39,11 +40,13 @@ void dump(const PassContext& context, const std::string& stem, const IRModule& m
   ConstantTable constants;
   PrintOptions options;
   options.constants = &constants;
+  std::error_code ignored;  // writing says what is wrong
+  std::filesystem::create_directories(context.dump_dir, ignored);
   const std::string path = context.dump_dir + "/" + stem;
   std::ofstream out(path + ".tir");
   out << print(module, options);
   out.close();
-  if (!out) throw Error(ErrorKind::io, "T3001", "cannot write " + path + ".tir");
+  if (!out) throw Error(ErrorKind::io, "T3003", "cannot write " + path + ".tir");
   if (!constants.empty()) save_constants(path + ".constants", constants);
 }
 

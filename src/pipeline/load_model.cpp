@@ -22,6 +22,12 @@ std::string read_stream(std::istream& in) {
   return text.str();
 }
 
+/// Standard input is read once: a command may ask for the model's facts before it compiles it.
+const std::string& standard_input() {
+  static const std::string bytes = read_stream(std::cin);
+  return bytes;
+}
+
 std::string folder_of(const std::string& path) {
   auto slash = path.rfind('/');
   return slash == path.npos ? "." : path.substr(0, slash);
@@ -41,7 +47,7 @@ IRModule load_model(const std::string& path, const std::map<std::string, int64_t
   import_options.dims = dims;
   std::string bytes;
   if (path == "-") {
-    bytes = read_stream(std::cin);
+    bytes = standard_input();
   } else {
     std::ifstream in(path, std::ios::binary);
     if (!in) throw Error(ErrorKind::io, "T3001", "cannot read " + path + ": " + std::strerror(errno));
