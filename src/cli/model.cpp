@@ -127,6 +127,10 @@ NDArray read_proto(const std::string& path) {
 }
 }  // namespace
 
+std::string Signature::output_name(size_t i) const {
+  return i < outputs.size() && !outputs[i].name.empty() ? outputs[i].name : fmt::format("output_{}", i);
+}
+
 Signature signature_of(const ModelOptions& options) {
   Signature s;
   const json info = ask_compiler("inspect", {{"model", options.model}});
@@ -186,12 +190,18 @@ std::vector<NDArray> make_inputs(const ModelOptions& options, const Signature& s
 }
 
 std::vector<NDArray> expected_outputs(const std::string& data, size_t count) {
+  auto path_of = [&](size_t i) { return fmt::format("{}/output_{}.pb", data, i); };
+  if (count > 0 && !fs::exists(path_of(0)))
+    throw Error(ErrorKind::io, "T3001", "the data set has no such file", path_of(0));
+  size_t there = 0;
+  while (fs::exists(path_of(there))) ++there;
+  if (there != count)
+    throw Error(ErrorKind::usage, "T0922",
+                fmt::format("the data set has {} expected output{}, the model gives {}", there,
+                            there == 1 ? "" : "s", count),
+                data, "each output needs its output_0.pb, output_1.pb …");
   std::vector<NDArray> out;
-  for (size_t i = 0; i < count; ++i) {
-    const std::string path = fmt::format("{}/output_{}.pb", data, i);
-    if (!fs::exists(path)) throw Error(ErrorKind::io, "T3001", "the data set has no such file", path);
-    out.push_back(read_proto(path));
-  }
+  for (size_t i = 0; i < count; ++i) out.push_back(read_proto(path_of(i)));
   return out;
 }
 

@@ -25,6 +25,8 @@ int64_t parse_bytes(const std::string& text);
 /// Inputs and outputs as the model declares them.
 struct Signature {
   std::vector<ValueInfo> inputs, outputs;
+  /// The declared name, or output_i where none is declared.
+  std::string output_name(size_t i) const;
 };
 
 /// An ELF file: an artifact, or something the artifact loader refuses by name.
@@ -32,7 +34,7 @@ bool is_elf(const std::string& path);
 Signature signature_of(const ModelOptions& options);
 /// Values in declared order: given ones, those of --data, seeded ones; Error "T0912" for unknown names.
 std::vector<NDArray> make_inputs(const ModelOptions& options, const Signature& signature);
-/// The expected outputs of --data, in declared order.
+/// The expected outputs of --data, in declared order: as many as the model gave, Error "T0922" otherwise.
 std::vector<NDArray> expected_outputs(const std::string& data, size_t count);
 /// Values of symbolic dimensions: --dim, then what the inputs show.
 std::map<std::string, int64_t> dims_of(const ModelOptions& options, const Signature& signature,

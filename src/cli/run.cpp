@@ -57,7 +57,7 @@ void run(const RunOptions& o, Console& console) {
   for (size_t i = 0; i < outputs.size(); ++i) {
     const NDArray& a = outputs[i];
     json entry = {
-        {"name", p.signature.outputs[i].name}, {"dtype", to_string(a.dtype())}, {"shape", a.shape()}};
+        {"name", p.signature.output_name(i)}, {"dtype", to_string(a.dtype())}, {"shape", a.shape()}};
     if (!o.out.empty()) {
       const std::string file = fmt::format("output_{}.npy", i);
       write_npy(o.out + "/" + file, a);
@@ -65,7 +65,7 @@ void run(const RunOptions& o, Console& console) {
       files.push_back(entry);
     }
     const json facts = summary(a);
-    std::string line = fmt::format("{}: {}", p.signature.outputs[i].name, type_text(a));
+    std::string line = fmt::format("{}: {}", p.signature.output_name(i), type_text(a));
     if (facts.contains("min"))
       line += fmt::format("  min {:.6g}  max {:.6g} at {}  mean {:.6g}", facts["min"].get<double>(),
                           facts["max"].get<double>(), facts["argmax"].get<int64_t>(),

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "ir/parse_impl.h"
+#include "ir/print_impl.h"
 
 namespace tenon::script {
 using namespace graph;
@@ -10,7 +11,12 @@ using namespace graph;
 Array<PrimExpr> Converter::shape_values(const Ast* a) {
   Array<PrimExpr> out;
   for (const Ast* d : items_of(a)) {
-    const PrimExpr e = expr(d);
+    Ast symbol;  // ("n", 4): a symbolic size as older texts write it
+    if (d->kind == ExprKind::string && print_detail::is_identifier(d->text)) {
+      symbol = *d;
+      symbol.kind = ExprKind::name;
+    }
+    const PrimExpr e = expr(symbol.text.empty() ? d : &symbol);
     if (!e.dtype().is_integer())
       fail("T0230", fmt::format("a dimension has type {}, not an integer", to_string(e.dtype())), d);
     out.push_back(e);

@@ -117,6 +117,15 @@ class Command(unittest.TestCase):
         self.assertEqual(loaded["outputs"][0]["shape"], [3, 10])
         self.assertAlmostEqual(direct["outputs"][0]["summary"]["max"], loaded["outputs"][0]["summary"]["max"], places=5)
 
+    def test_several_dims(self):
+        symbolic = self.tmp / "symbolic.tir"
+        symbolic.write_text(MODULE.replace("(2, 3)", '("n", "m")'))
+        self.ok("compile", symbolic, "-o", self.tmp / "s.so")
+        for model in (symbolic, self.tmp / "s.so"):
+            for words in ((model, "--dim", "n=4", "--dim", "m=5"), ("--dim", "n=4", "--dim", "m=5", model)):
+                self.assertEqual(json.loads(self.ok("run", *words, "--json"))["outputs"][0]["shape"], [4, 5])
+                self.assertEqual(json.loads(self.ok("bench", *words, "--json", "--repeat", 2))["latency_ms"]["runs"], 2)
+
     def test_compare_with_the_interpreter(self):
         result = json.loads(self.ok("compare", DIGITS, "--against", "interpreter", "--json", "--rtol", 1e-4, "--atol", 1e-6))
         self.assertTrue(result["passed"])
@@ -217,6 +226,10 @@ class Command(unittest.TestCase):
         self.refused(5, "run", self.module, "-i", f"x=2x3xf32=@{self.tmp}/short.bin", words=["24 bytes"])
         self.refused(5, "compile", DIGITS, "-o", self.tmp / "no" / "such" / "d.so")
         self.refused(5, "compare", DIGITS, "--data", self.tmp / "absent")
+        self.refused(5, "compare", DIGITS, "--data", self.tmp, words=["output_0.pb"])
+        for i in range(2):
+            (self.tmp / f"output_{i}.pb").write_bytes(b"")
+        self.refused(2, "compare", DIGITS, "--data", self.tmp, words=["T0922", "2 expected outputs", "gives 1"])
         self.refused(4, "run", DIGITS, "--dim", "batch=64", "--memory-limit", "4K", words=["limit"])
 
     def test_errors_as_json(self):

@@ -28,6 +28,7 @@ struct Golden {
   std::string path, head, input, expect, error, error_line;
   std::vector<std::string> passes, inputs;
   bool fails = false;
+  int lines = 0, runs = 0;  ///< of the file; heads that begin with # RUN
 };
 
 std::vector<std::string> words(const std::string& s) {
@@ -42,6 +43,8 @@ Golden read(const std::string& path) {
   std::string line;
   bool expecting = false, body = false;
   while (std::getline(in, line)) {
+    ++g.lines;
+    if (line.rfind("# RUN", 0) == 0) ++g.runs;
     if (expecting) {
       g.expect += line + "\n";
       continue;
@@ -178,6 +181,8 @@ TEST_P(GoldenTest, File) {
   announce_all_passes();
   const std::string path = std::string(TENON_SOURCE_DIR) + "/tests/golden/" + GetParam();
   Golden g = read(path);
+  EXPECT_EQ(g.runs, 1) << "a golden file has one # RUN";
+  EXPECT_LE(g.lines, 40) << "a golden file shows one behaviour on one screen";
   const bool update = std::getenv("TENON_UPDATE_GOLDEN") != nullptr;
   try {
     ParseOptions options;

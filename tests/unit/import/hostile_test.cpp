@@ -6,7 +6,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <chrono>
+#include <ctime>
 #include <filesystem>
 #include <fstream>
 #include <functional>
@@ -409,7 +409,8 @@ TEST_P(Hostile, IsRefusedByName) {
   Folder folder;
   if (c.prepare) c.prepare(folder);
   const std::string path = folder.write("model.onnx", c.bytes);
-  const auto start = std::chrono::steady_clock::now();
+  const std::clock_t start =
+      std::clock();  // processor time: the import is one thread, the machine may be busy
   try {
     onnx::import_onnx(path, c.options);
     FAIL() << "was accepted";
@@ -419,8 +420,8 @@ TEST_P(Hostile, IsRefusedByName) {
     EXPECT_NE(std::string(e.what()).find("model.onnx"), std::string::npos)
         << "does not name the file: " << e.what();
   }
-  const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-  EXPECT_LT(seconds, 3.0);  // a second on an idle machine
+  const double seconds = double(std::clock() - start) / CLOCKS_PER_SEC;
+  EXPECT_LT(seconds, 1.0);
 }
 INSTANTIATE_TEST_SUITE_P(Onnx, Hostile, testing::ValuesIn(cases()),
                          [](const auto& i) { return i.param.name; });
