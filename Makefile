@@ -20,10 +20,10 @@ $(BUILD)/build.ninja: CMakeLists.txt CMakePresets.json | setup
 	@cmake --preset $(PRESET) -Wno-dev > $(BUILD).configure.log 2>&1 || { cat $(BUILD).configure.log; exit 1; }
 
 build: setup $(BUILD)/build.ninja  ## build everything
-	@cmake --build $(BUILD) -j $(JOBS) -- --quiet
+	@cmake --build $(BUILD) -j $(JOBS)
 
 command: setup $(BUILD)/build.ninja
-	@cmake --build $(BUILD) -j $(JOBS) --target tenon -- --quiet
+	@cmake --build $(BUILD) -j $(JOBS) --target tenon
 
 run: command  ## compile the shipped digits model and classify its test set
 	@python3 examples/digits/run.py --tenon $(BUILD)/bin/tenon
@@ -46,7 +46,7 @@ asan:  ## unit tests under the address and undefined-behaviour sanitizers
 # Only the tests that start threads without compiled kernels: the sanitizer sees all of their code.
 tsan: setup  ## unit tests of threads under the thread sanitizer
 	@$(MAKE) --no-print-directory PRESET=tsan build/tsan/build.ninja
-	@cmake --build build/tsan -j $(JOBS) --target test_base test_runtime write_test_artifact -- --quiet
+	@cmake --build build/tsan -j $(JOBS) --target test_base test_runtime write_test_artifact
 	@cd build/tsan && ctest --output-on-failure -j $(JOBS) -L 'base|runtime'
 
 bench: command  ## time the models against ONNX Runtime (sets up a Python environment from PyPI)
