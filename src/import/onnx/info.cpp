@@ -275,12 +275,13 @@ OnnxInfo info_of(const ModelFile& file, const ImportOptions& options) {
   std::map<std::pair<std::string, std::string>, int64_t> counts;
   count_operators(m.graph(), counts);
   for (const auto& f : m.functions()) count_operators(f, counts);
-  for (const auto& [key, count] : counts)
+  std::vector<std::pair<int64_t, std::pair<std::string, std::string>>> by_count;  // the most frequent first
+  for (const auto& [key, count] : counts) by_count.emplace_back(-count, key);
+  std::sort(by_count.begin(), by_count.end());
+  for (const auto& [negated, key] : by_count)
     info.operators.push_back(
-        {text(key.first), text(key.second), count,
+        {text(key.first), text(key.second), -negated,
          find_converter(key.first, key.second) != nullptr || own.count(key.first + "::" + key.second) > 0});
-  std::stable_sort(info.operators.begin(), info.operators.end(),
-                   [](const auto& a, const auto& b) { return a.count > b.count; });
   for (const auto& n : m.graph().node()) {
     const double flops = estimate.node(n);
     info.nodes.push_back(

@@ -284,8 +284,10 @@ class Planner {
     lower_bound(slots);
     std::vector<int> order(slots.size());
     for (size_t i = 0; i < order.size(); ++i) order[i] = int(i);
-    std::stable_sort(order.begin(), order.end(),
-                     [&](int a, int b) { return slots[size_t(a)].bytes > slots[size_t(b)].bytes; });
+    std::sort(order.begin(), order.end(), [&](int a, int b) {
+      const int64_t x = slots[size_t(a)].bytes, y = slots[size_t(b)].bytes;
+      return x != y ? x > y : a < b;
+    });
     // Placed slots by stretches of time, so that long programs stay fast.
     constexpr int kStretch = 128;
     std::map<int, std::vector<int>> stretches;
