@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The stable C interface of Tenon's compiler (libtenon_compiler): a model file in, an artifact out. Errors are
- * reported as in tenon.h. What it makes is run with tenon.h alone; the compiler need not be installed there. */
+ * The stable C interface of Tenon's compiler (libtenon_compiler): a model file in, an artifact out. Errors
+ * are reported as in tenon.h. What it makes is run with tenon.h alone; the compiler need not be installed
+ * there. */
 #ifndef TENON_COMPILER_H_
 #define TENON_COMPILER_H_
 
@@ -11,25 +12,26 @@ extern "C" {
 #endif
 
 typedef struct TenonCompileOptions {
-  size_t size;                   /* sizeof(TenonCompileOptions) */
-  const char *target;            /* for example "llvm -mcpu=x86-64-v3"; null: this machine */
-  int32_t opt_level;             /* 0 to 3 */
-  int32_t threads;               /* of the compiler; 0: all cores this process may use */
-  int64_t memory_limit;          /* bytes of the model's arena; 0: none */
-  int32_t num_dims;              /* symbolic dimensions that get a value … */
-  const char *const *dim_names;  /* … their names … */
-  const int64_t *dim_values;     /* … and sizes */
+  size_t size;                  /* sizeof(TenonCompileOptions) */
+  const char* target;           /* for example "llvm -mcpu=x86-64-v3"; null: this machine */
+  int32_t opt_level;            /* 0 to 3 */
+  int32_t threads;              /* of the compiler; 0: all cores this process may use */
+  int64_t memory_limit;         /* bytes of the model's arena; 0: none */
+  int32_t num_dims;             /* symbolic dimensions that get a value … */
+  const char* const* dim_names; /* … their names … */
+  const int64_t* dim_values;    /* … and sizes */
 } TenonCompileOptions;
 
 /* This machine, level 2, nothing else: what a null pointer means too. */
 TENON_API TenonCompileOptions tenon_compile_defaults(void);
 
 /* Compiles an ONNX or script file and writes the artifact. */
-TENON_API TenonStatus tenon_compile_file(const char *model, const char *artifact, const TenonCompileOptions *options);
+TENON_API TenonStatus tenon_compile_file(const char* model, const char* artifact,
+                                         const TenonCompileOptions* options);
 
 /* Compiles into this process, without a file. */
-TENON_API TenonStatus tenon_compile_load(const char *model, const TenonCompileOptions *options,
-                                         TenonArtifact **artifact);
+TENON_API TenonStatus tenon_compile_load(const char* model, const TenonCompileOptions* options,
+                                         TenonArtifact** artifact);
 
 #ifdef __cplusplus
 }

@@ -75,20 +75,20 @@ typedef struct {
 
 /* A borrowed tensor. Strides count elements; null means compact and row-major. */
 typedef struct {
-  void *data;
+  void* data;
   DLDevice device;
   int32_t ndim;
   DLDataType dtype;
-  int64_t *shape;
-  int64_t *strides;
+  int64_t* shape;
+  int64_t* strides;
   uint64_t byte_offset;
 } DLTensor;
 
 /* An owned tensor as exchanged before version 1.0. */
 typedef struct DLManagedTensor {
   DLTensor dl_tensor;
-  void *manager_ctx;
-  void (*deleter)(struct DLManagedTensor *self);
+  void* manager_ctx;
+  void (*deleter)(struct DLManagedTensor* self);
 } DLManagedTensor;
 
 #define DLPACK_FLAG_BITMASK_READ_ONLY (1UL << 0UL)
@@ -98,8 +98,8 @@ typedef struct DLManagedTensor {
 /* An owned tensor: whoever holds it calls `deleter` once. */
 typedef struct DLManagedTensorVersioned {
   DLPackVersion version;
-  void *manager_ctx;
-  void (*deleter)(struct DLManagedTensorVersioned *self);
+  void* manager_ctx;
+  void (*deleter)(struct DLManagedTensorVersioned* self);
   uint64_t flags;
   DLTensor dl_tensor;
 } DLManagedTensorVersioned;

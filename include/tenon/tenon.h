@@ -38,30 +38,30 @@ extern "C" {
 /* The same numbers as the command's exit codes. */
 typedef enum TenonStatus {
   TENON_OK = 0,
-  TENON_ERROR_USAGE = 2,       /* a wrong argument, name, type or shape */
-  TENON_ERROR_MODEL = 3,       /* a file or model that cannot be used */
-  TENON_ERROR_LIMIT = 4,       /* memory, depth or time */
-  TENON_ERROR_IO = 5,          /* the system could not read or write */
-  TENON_ERROR_INTERNAL = 70,   /* a bug of Tenon */
+  TENON_ERROR_USAGE = 2,        /* a wrong argument, name, type or shape */
+  TENON_ERROR_MODEL = 3,        /* a file or model that cannot be used */
+  TENON_ERROR_LIMIT = 4,        /* memory, depth or time */
+  TENON_ERROR_IO = 5,           /* the system could not read or write */
+  TENON_ERROR_INTERNAL = 70,    /* a bug of Tenon */
   TENON_ERROR_INTERRUPTED = 130 /* the call was cancelled */
 } TenonStatus;
 
 /* Texts are never null; they may be empty. */
 typedef struct TenonError {
-  const char *code;     /* stable, for example "T0505" */
-  const char *message;  /* one sentence */
-  const char *location; /* where, or "" */
-  const char *hint;     /* what to do, or "" */
+  const char* code;     /* stable, for example "T0505" */
+  const char* message;  /* one sentence */
+  const char* location; /* where, or "" */
+  const char* hint;     /* what to do, or "" */
 } TenonError;
 
 /* The last error of this thread; valid until its next failing call. */
-TENON_API const TenonError *tenon_last_error(void);
+TENON_API const TenonError* tenon_last_error(void);
 
 TENON_API int32_t tenon_api_version(void);
-TENON_API const char *tenon_version(void); /* for example "0.1.0" */
+TENON_API const char* tenon_version(void); /* for example "0.1.0" */
 
 /* The type of a name such as "float32", "int64", "bfloat16", "bool"; bits 0 if the name is unknown. */
-TENON_API DLDataType tenon_dtype(const char *name);
+TENON_API DLDataType tenon_dtype(const char* name);
 
 /* ---- Artifacts: compiled models, immutable. */
 
@@ -71,24 +71,26 @@ typedef enum TenonLoadFlags {
   TENON_LOAD_CHECK = 1 /* also verify the hash of every constant */
 } TenonLoadFlags;
 
-TENON_API TenonStatus tenon_artifact_load(const char *path, uint32_t flags, TenonArtifact **artifact);
-TENON_API void tenon_artifact_release(TenonArtifact *artifact); /* null is allowed */
+TENON_API TenonStatus tenon_artifact_load(const char* path, uint32_t flags, TenonArtifact** artifact);
+TENON_API void tenon_artifact_release(TenonArtifact* artifact); /* null is allowed */
 
 /* An input or output. The memory belongs to the artifact. */
 typedef struct TenonValueInfo {
-  const char *name;
+  const char* name;
   DLDataType dtype;
   int32_t ndim;               /* -1: any number of dimensions */
-  const int64_t *dims;        /* -1: a symbolic dimension */
-  const char *const *symbols; /* its name; "" for fixed and nameless dimensions */
+  const int64_t* dims;        /* -1: a symbolic dimension */
+  const char* const* symbols; /* its name; "" for fixed and nameless dimensions */
 } TenonValueInfo;
 
-TENON_API int32_t tenon_artifact_num_inputs(const TenonArtifact *artifact);
-TENON_API int32_t tenon_artifact_num_outputs(const TenonArtifact *artifact);
-TENON_API TenonStatus tenon_artifact_input(const TenonArtifact *artifact, int32_t index, TenonValueInfo *info);
-TENON_API TenonStatus tenon_artifact_output(const TenonArtifact *artifact, int32_t index, TenonValueInfo *info);
+TENON_API int32_t tenon_artifact_num_inputs(const TenonArtifact* artifact);
+TENON_API int32_t tenon_artifact_num_outputs(const TenonArtifact* artifact);
+TENON_API TenonStatus tenon_artifact_input(const TenonArtifact* artifact, int32_t index,
+                                           TenonValueInfo* info);
+TENON_API TenonStatus tenon_artifact_output(const TenonArtifact* artifact, int32_t index,
+                                            TenonValueInfo* info);
 /* What the compiler recorded under a name ("compiler", "target", "model_hash", …); null if nothing. */
-TENON_API const char *tenon_artifact_metadata(const TenonArtifact *artifact, const char *key);
+TENON_API const char* tenon_artifact_metadata(const TenonArtifact* artifact, const char* key);
 
 /* ---- Sessions: runners of an artifact. */
 
@@ -102,44 +104,46 @@ typedef struct TenonSessionOptions {
 } TenonSessionOptions;
 
 /* Options may be null. */
-TENON_API TenonStatus tenon_session_create(TenonArtifact *artifact, const TenonSessionOptions *options,
-                                           TenonSession **session);
-TENON_API void tenon_session_release(TenonSession *session); /* null is allowed */
-TENON_API TenonStatus tenon_session_set_threads(TenonSession *session, int32_t threads);
-TENON_API TenonStatus tenon_session_set_memory_limit(TenonSession *session, int64_t bytes);
+TENON_API TenonStatus tenon_session_create(TenonArtifact* artifact, const TenonSessionOptions* options,
+                                           TenonSession** session);
+TENON_API void tenon_session_release(TenonSession* session); /* null is allowed */
+TENON_API TenonStatus tenon_session_set_threads(TenonSession* session, int32_t threads);
+TENON_API TenonStatus tenon_session_set_memory_limit(TenonSession* session, int64_t bytes);
 
 /* Index of the input with this name, or -1. */
-TENON_API int32_t tenon_session_input_index(const TenonSession *session, const char *name);
+TENON_API int32_t tenon_session_input_index(const TenonSession* session, const char* name);
 
 /* Inputs. Nothing is copied: the data must stay valid until the run has ended (for the next runs too, unless
  * it is set anew). Tensors must be compact, row-major, in CPU memory. A null tensor takes the input back. */
-TENON_API TenonStatus tenon_session_set_input(TenonSession *session, int32_t index, const DLTensor *tensor);
-TENON_API TenonStatus tenon_session_set_input_data(TenonSession *session, int32_t index, const void *data,
-                                                   DLDataType dtype, int32_t ndim, const int64_t *shape);
+TENON_API TenonStatus tenon_session_set_input(TenonSession* session, int32_t index, const DLTensor* tensor);
+TENON_API TenonStatus tenon_session_set_input_data(TenonSession* session, int32_t index, const void* data,
+                                                   DLDataType dtype, int32_t ndim, const int64_t* shape);
 /* Takes the tensor over: its deleter is called when the input is set anew or the session ends. On an error
  * the tensor stays the caller's. */
-TENON_API TenonStatus tenon_session_give_input(TenonSession *session, int32_t index, DLManagedTensorVersioned *tensor);
+TENON_API TenonStatus tenon_session_give_input(TenonSession* session, int32_t index,
+                                               DLManagedTensorVersioned* tensor);
 
 /* Optional buffers that outputs are written to, under the same conditions. Their content is undefined after a
  * run that failed. */
-TENON_API TenonStatus tenon_session_set_output(TenonSession *session, int32_t index, const DLTensor *tensor);
-TENON_API TenonStatus tenon_session_set_output_data(TenonSession *session, int32_t index, void *data, DLDataType dtype,
-                                                    int32_t ndim, const int64_t *shape);
+TENON_API TenonStatus tenon_session_set_output(TenonSession* session, int32_t index, const DLTensor* tensor);
+TENON_API TenonStatus tenon_session_set_output_data(TenonSession* session, int32_t index, void* data,
+                                                    DLDataType dtype, int32_t ndim, const int64_t* shape);
 
-TENON_API TenonStatus tenon_session_run(TenonSession *session);
+TENON_API TenonStatus tenon_session_run(TenonSession* session);
 /* From any thread: the running call, or the next one, ends with TENON_ERROR_INTERRUPTED. */
-TENON_API void tenon_session_cancel(TenonSession *session);
+TENON_API void tenon_session_cancel(TenonSession* session);
 
 /* Number of outputs of the last run. */
-TENON_API int32_t tenon_session_num_outputs(const TenonSession *session);
+TENON_API int32_t tenon_session_num_outputs(const TenonSession* session);
 /* A view of an output of the last run, valid until the next run or the release of the session. */
-TENON_API TenonStatus tenon_session_get_output(TenonSession *session, int32_t index, DLTensor *tensor);
+TENON_API TenonStatus tenon_session_get_output(TenonSession* session, int32_t index, DLTensor* tensor);
 /* The output itself, for the caller to keep and delete; it is then no longer in the session. */
-TENON_API TenonStatus tenon_session_take_output(TenonSession *session, int32_t index, DLManagedTensorVersioned **tensor);
+TENON_API TenonStatus tenon_session_take_output(TenonSession* session, int32_t index,
+                                                DLManagedTensorVersioned** tensor);
 
 /* Called behind every step of a run, in its thread; null: off. */
-typedef void (*TenonProfile)(void *user, const char *name, double milliseconds);
-TENON_API TenonStatus tenon_session_set_profile(TenonSession *session, TenonProfile profile, void *user);
+typedef void (*TenonProfile)(void* user, const char* name, double milliseconds);
+TENON_API TenonStatus tenon_session_set_profile(TenonSession* session, TenonProfile profile, void* user);
 
 #ifdef __cplusplus
 }

@@ -11,7 +11,9 @@ struct ConstBound {
   int64_t min = neg_inf, max = pos_inf;
 };
 /// value ≡ base (mod coeff); coeff 0 means exactly base, 1 means nothing is known.
-struct ModularSet { int64_t coeff = 1, base = 0; };
+struct ModularSet {
+  int64_t coeff = 1, base = 0;
+};
 
 class Analyzer {
  public:
@@ -24,7 +26,17 @@ class Analyzer {
   /// Sizes: v ≥ 1 unless said otherwise (symbolic dimensions).
   void assume_size(const tir::VarRef& v, int64_t at_least = 0);
   /// A condition that holds until the returned object goes out of scope.
-  class Scope { public: ~Scope(); Scope(Scope&&) noexcept; private: friend class Analyzer; Scope(Analyzer*, size_t); Analyzer* owner_; size_t mark_; };
+  class Scope {
+   public:
+    ~Scope();
+    Scope(Scope&&) noexcept;
+
+   private:
+    friend class Analyzer;
+    Scope(Analyzer*, size_t);
+    Analyzer* owner_;
+    size_t mark_;
+  };
   [[nodiscard]] Scope assume(const PrimExpr& condition);
 
   /// An equal expression in canonical, usually shorter, form.
@@ -48,8 +60,12 @@ PrimExpr simplify(const PrimExpr& e);
 /// of extent zero go, loops of extent one become their body when `unit_loops`.
 tir::Stmt simplify(const tir::Stmt& s, bool unit_loops = false);
 
-/// An interval of expressions; null ends are unbounded. Values of e when each variable in `domain` moves over its range.
-struct IntInterval { PrimExpr min, max; };
-IntInterval interval_of(const PrimExpr& e, const std::unordered_map<const tir::Var*, IntInterval>& domain, Analyzer& analyzer);
+/// An interval of expressions; null ends are unbounded. Values of e when each variable in `domain` moves over
+/// its range.
+struct IntInterval {
+  PrimExpr min, max;
+};
+IntInterval interval_of(const PrimExpr& e, const std::unordered_map<const tir::Var*, IntInterval>& domain,
+                        Analyzer& analyzer);
 
 }  // namespace tenon

@@ -23,7 +23,8 @@ int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
 /// Share of the steps along an iterator that fall inside. A symbolic size may be 1 (a batch), so large steps
 /// along it are a risk.
 double use_of(int64_t size, int64_t step) {
-  return size == kUnknown ? 1.0 / (1 + 0.15 * double(step - 1)) : double(size) / double(ceil_div(size, step) * step);
+  return size == kUnknown ? 1.0 / (1 + 0.15 * double(step - 1))
+                          : double(size) / double(ceil_div(size, step) * step);
 }
 
 /// Cycles of one step of a tile, per element: two loads and two multiply-adds a cycle, four cycles of
@@ -46,7 +47,8 @@ Tile choose(const Facts& f, const Target& target) {
       if (lanes < 2) break;
       if (f.extent[size_t(v)] != kUnknown && f.extent[size_t(v)] * 2 <= lanes && lanes > 4) continue;
       for (int64_t vectors = 1; vectors <= 6; ++vectors) {
-        const double used = f.extent[size_t(v)] == kUnknown ? 0.9 : use_of(f.extent[size_t(v)], lanes * vectors);
+        const double used =
+            f.extent[size_t(v)] == kUnknown ? 0.9 : use_of(f.extent[size_t(v)], lanes * vectors);
         if (used < 0.4) continue;
         std::vector<int> rows{-1};
         for (int m : f.spatial)

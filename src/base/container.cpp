@@ -4,7 +4,8 @@
 namespace tenon::map_detail {
 
 static const StringObj* text(const Any& key) {
-  return key.is_object() && is_type_index<StringObj>(key.tag()) ? static_cast<const StringObj*>(key.object()) : nullptr;
+  return key.is_object() && is_type_index<StringObj>(key.tag()) ? static_cast<const StringObj*>(key.object())
+                                                                : nullptr;
 }
 
 size_t hash_key(const Any& key) {
@@ -37,10 +38,15 @@ static void reindex(MapObj* map) {
 }
 
 void set(MapObj* map, Any key, Any value) {
-  if (ptrdiff_t i = find(map, key); i >= 0) { map->items[i].second = std::move(value); return; }
+  if (ptrdiff_t i = find(map, key); i >= 0) {
+    map->items[i].second = std::move(value);
+    return;
+  }
   map->items.emplace_back(key, std::move(value));
-  if (map->index.empty()) reindex(map);
-  else map->index.emplace(hash_key(key), map->items.size() - 1);
+  if (map->index.empty())
+    reindex(map);
+  else
+    map->index.emplace(hash_key(key), map->items.size() - 1);
 }
 
 void erase(MapObj* map, const Any& key) {

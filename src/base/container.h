@@ -23,10 +23,20 @@ class Array : public Ref<ArrayObj> {
   static constexpr bool holds_refs = requires { typename T::element_type; };
   using Item = std::conditional_t<holds_refs, const T&, T>;
   Array() = default;
-  Array(std::initializer_list<T> items) { for (const T& t : items) push_back(t); }
-  Array(const std::vector<T>& items) { for (const T& t : items) push_back(t); }
-  template <class It> requires requires(It it) { *it; ++it; }
-  Array(It first, It last) { for (; first != last; ++first) push_back(*first); }
+  Array(std::initializer_list<T> items) {
+    for (const T& t : items) push_back(t);
+  }
+  Array(const std::vector<T>& items) {
+    for (const T& t : items) push_back(t);
+  }
+  template <class It>
+    requires requires(It it) {
+      *it;
+      ++it;
+    }
+  Array(It first, It last) {
+    for (; first != last; ++first) push_back(*first);
+  }
   explicit Array(Ref<ArrayObj> ref) : Ref<ArrayObj>(std::move(ref)) {}
 
   size_t size() const { return get() ? get()->items.size() : 0; }
@@ -38,26 +48,51 @@ class Array : public Ref<ArrayObj> {
   Item front() const { return (*this)[0]; }
   Item back() const { return (*this)[size() - 1]; }
   void push_back(T value) { writable()->items.push_back(Any(std::move(value))); }
-  void set(size_t i, T value) { CHECK(i < size(), "index out of range"); writable()->items[i] = Any(std::move(value)); }
+  void set(size_t i, T value) {
+    CHECK(i < size(), "index out of range");
+    writable()->items[i] = Any(std::move(value));
+  }
   void resize(size_t n, T value = T()) { writable()->items.resize(n, Any(value)); }
-  void insert(size_t i, T value) { auto* a = writable(); a->items.insert(a->items.begin() + i, Any(std::move(value))); }
-  void erase(size_t i) { auto* a = writable(); a->items.erase(a->items.begin() + i); }
+  void insert(size_t i, T value) {
+    auto* a = writable();
+    a->items.insert(a->items.begin() + i, Any(std::move(value)));
+  }
+  void erase(size_t i) {
+    auto* a = writable();
+    a->items.erase(a->items.begin() + i);
+  }
   void pop_back() { writable()->items.pop_back(); }
-  template <class F> auto map(F f) const {
+  template <class F>
+  auto map(F f) const {
     using R = std::decay_t<decltype(f((*this)[0]))>;
     Array<R> out;
     for (size_t i = 0; i < size(); ++i) out.push_back(f((*this)[i]));
     return out;
   }
-  std::vector<T> vec() const { std::vector<T> v; v.reserve(size()); for (size_t i = 0; i < size(); ++i) v.push_back((*this)[i]); return v; }
+  std::vector<T> vec() const {
+    std::vector<T> v;
+    v.reserve(size());
+    for (size_t i = 0; i < size(); ++i) v.push_back((*this)[i]);
+    return v;
+  }
 
   struct iterator {
     using iterator_category = std::random_access_iterator_tag;
-    using value_type = T; using difference_type = std::ptrdiff_t; using pointer = void; using reference = Item;
-    const Array* array; size_t i;
+    using value_type = T;
+    using difference_type = std::ptrdiff_t;
+    using pointer = void;
+    using reference = Item;
+    const Array* array;
+    size_t i;
     Item operator*() const { return array->at_unchecked(i); }
-    iterator& operator++() { ++i; return *this; }
-    iterator& operator--() { --i; return *this; }
+    iterator& operator++() {
+      ++i;
+      return *this;
+    }
+    iterator& operator--() {
+      --i;
+      return *this;
+    }
     iterator operator+(std::ptrdiff_t n) const { return {array, i + n}; }
     std::ptrdiff_t operator-(const iterator& o) const { return std::ptrdiff_t(i) - std::ptrdiff_t(o.i); }
     bool operator==(const iterator& o) const { return i == o.i; }
@@ -70,8 +105,10 @@ class Array : public Ref<ArrayObj> {
   Item at_unchecked(size_t i) const {
     const Any& a = get()->items[i];
     // A Ref-like class is one pointer, so the pointer inside the Any can be seen as one (null when none).
-    if constexpr (holds_refs) return *reinterpret_cast<const T*>(&a.object_slot());
-    else return a.as<T>();
+    if constexpr (holds_refs)
+      return *reinterpret_cast<const T*>(&a.object_slot());
+    else
+      return a.as<T>();
   }
   ArrayObj* writable() {
     if (!get()) Ref<ArrayObj>::operator=(make<ArrayObj>());
@@ -86,9 +123,9 @@ struct MapObj : Object {
 };
 
 namespace map_detail {
-size_t hash_key(const Any& key);                          ///< strings by text, objects by address
+size_t hash_key(const Any& key);  ///< strings by text, objects by address
 bool equal_key(const Any& a, const Any& b);
-ptrdiff_t find(const MapObj* map, const Any& key);        ///< position or -1
+ptrdiff_t find(const MapObj* map, const Any& key);  ///< position or -1
 void set(MapObj* map, Any key, Any value);
 void erase(MapObj* map, const Any& key);
 }  // namespace map_detail
@@ -98,7 +135,9 @@ template <class K, class V>
 class Map : public Ref<MapObj> {
  public:
   Map() = default;
-  Map(std::initializer_list<std::pair<K, V>> items) { for (auto& [k, v] : items) set(k, v); }
+  Map(std::initializer_list<std::pair<K, V>> items) {
+    for (auto& [k, v] : items) set(k, v);
+  }
   explicit Map(Ref<MapObj> ref) : Ref<MapObj>(std::move(ref)) {}
   size_t size() const { return get() ? get()->items.size() : 0; }
   bool empty() const { return size() == 0; }
@@ -113,13 +152,24 @@ class Map : public Ref<MapObj> {
     if (i < 0) return std::nullopt;
     return get()->items[i].second.template as<V>();
   }
-  V get_or(const K& key, V otherwise) const { auto v = find(key); return v ? *v : otherwise; }
+  V get_or(const K& key, V otherwise) const {
+    auto v = find(key);
+    return v ? *v : otherwise;
+  }
   void set(const K& key, V value) { map_detail::set(writable(), Any(key), Any(std::move(value))); }
-  void erase(const K& key) { if (contains(key)) map_detail::erase(writable(), Any(key)); }
+  void erase(const K& key) {
+    if (contains(key)) map_detail::erase(writable(), Any(key));
+  }
   struct iterator {
-    const MapObj* map; size_t i;
-    std::pair<K, V> operator*() const { return {map->items[i].first.template as<K>(), map->items[i].second.template as<V>()}; }
-    iterator& operator++() { ++i; return *this; }
+    const MapObj* map;
+    size_t i;
+    std::pair<K, V> operator*() const {
+      return {map->items[i].first.template as<K>(), map->items[i].second.template as<V>()};
+    }
+    iterator& operator++() {
+      ++i;
+      return *this;
+    }
     bool operator!=(const iterator& o) const { return i != o.i; }
   };
   iterator begin() const { return {get(), 0}; }

@@ -12,7 +12,9 @@
 namespace tenon {
 
 /// The text that spans point into; shared by all nodes parsed from it.
-struct SourceText { std::string name, text; };
+struct SourceText {
+  std::string name, text;
+};
 
 /// A place in a source text: byte range. Line and column are derived when shown.
 struct Span {
@@ -27,7 +29,7 @@ struct Diagnostic {
   std::string code, message;
   std::string location;  ///< "file, node 'NAME' (Operator-opset)" or "file:line:column"
   std::string hint;
-  Span span;             ///< when given, the rendered text shows the line with a mark below it
+  Span span;  ///< when given, the rendered text shows the line with a mark below it
 };
 
 /// One or more of a user's mistakes. what() is the rendered text of all.
@@ -41,13 +43,20 @@ class DiagnosticError : public Error {
 class DiagnosticList {
  public:
   explicit DiagnosticList(ErrorKind kind = ErrorKind::model) : kind_(kind) {}
-  void add(Diagnostic d) { if (list_.size() < limit) list_.push_back(std::move(d)); else ++dropped_; }
+  void add(Diagnostic d) {
+    if (list_.size() < limit)
+      list_.push_back(std::move(d));
+    else
+      ++dropped_;
+  }
   void add(std::string code, std::string message, Span span = {}, std::string hint = {}) {
     add(Diagnostic{std::move(code), std::move(message), span.to_string(), std::move(hint), span});
   }
   bool empty() const { return list_.empty(); }
   const std::vector<Diagnostic>& all() const { return list_; }
-  void throw_if_any() const { if (!list_.empty()) throw DiagnosticError(kind_, list_); }
+  void throw_if_any() const {
+    if (!list_.empty()) throw DiagnosticError(kind_, list_);
+  }
   static constexpr size_t limit = 1000;  ///< more are counted, not kept
 
  private:
@@ -57,7 +66,8 @@ class DiagnosticList {
 };
 
 /// Throws one diagnostic. `kind` model (exit 3) unless given.
-[[noreturn]] void fail(std::string code, std::string message, std::string location = {}, std::string hint = {}, ErrorKind kind = ErrorKind::model);
+[[noreturn]] void fail(std::string code, std::string message, std::string location = {},
+                       std::string hint = {}, ErrorKind kind = ErrorKind::model);
 
 /// `error[CODE]: sentence`, `--> place`, the source line with a mark, `= help: …`.
 std::string render(const Diagnostic& d);

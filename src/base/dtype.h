@@ -9,8 +9,18 @@
 namespace tenon {
 
 enum class TypeCode : uint8_t {
-  Int = 0, UInt = 1, Float = 2, Handle = 3, BFloat = 4, Bool = 6,
-  Float8_e4m3fn = 10, Float8_e5m2 = 12, Float8_e4m3fnuz = 11, Float8_e5m2fnuz = 13, Void = 32, String = 33,
+  Int = 0,
+  UInt = 1,
+  Float = 2,
+  Handle = 3,
+  BFloat = 4,
+  Bool = 6,
+  Float8_e4m3fn = 10,
+  Float8_e5m2 = 12,
+  Float8_e4m3fnuz = 11,
+  Float8_e5m2fnuz = 13,
+  Void = 32,
+  String = 33,
 };
 
 /// Code, width in bits and vector lanes. `lanes` > 1 only inside tensor programs.
@@ -19,9 +29,15 @@ struct DataType {
   uint8_t bits = 0;
   uint16_t lanes = 1;
 
-  static constexpr DataType int_(int bits, int lanes = 1) { return {TypeCode::Int, uint8_t(bits), uint16_t(lanes)}; }
-  static constexpr DataType uint(int bits, int lanes = 1) { return {TypeCode::UInt, uint8_t(bits), uint16_t(lanes)}; }
-  static constexpr DataType float_(int bits, int lanes = 1) { return {TypeCode::Float, uint8_t(bits), uint16_t(lanes)}; }
+  static constexpr DataType int_(int bits, int lanes = 1) {
+    return {TypeCode::Int, uint8_t(bits), uint16_t(lanes)};
+  }
+  static constexpr DataType uint(int bits, int lanes = 1) {
+    return {TypeCode::UInt, uint8_t(bits), uint16_t(lanes)};
+  }
+  static constexpr DataType float_(int bits, int lanes = 1) {
+    return {TypeCode::Float, uint8_t(bits), uint16_t(lanes)};
+  }
   static constexpr DataType bfloat16(int lanes = 1) { return {TypeCode::BFloat, 16, uint16_t(lanes)}; }
   static constexpr DataType boolean(int lanes = 1) { return {TypeCode::Bool, 8, uint16_t(lanes)}; }
   static constexpr DataType handle() { return {TypeCode::Handle, 64, 1}; }
@@ -30,8 +46,12 @@ struct DataType {
   constexpr bool is_int() const { return code == TypeCode::Int; }
   constexpr bool is_uint() const { return code == TypeCode::UInt; }
   constexpr bool is_integer() const { return is_int() || is_uint(); }
-  constexpr bool is_float8() const { return code >= TypeCode::Float8_e4m3fn && code <= TypeCode::Float8_e5m2fnuz; }
-  constexpr bool is_float() const { return code == TypeCode::Float || code == TypeCode::BFloat || is_float8(); }
+  constexpr bool is_float8() const {
+    return code >= TypeCode::Float8_e4m3fn && code <= TypeCode::Float8_e5m2fnuz;
+  }
+  constexpr bool is_float() const {
+    return code == TypeCode::Float || code == TypeCode::BFloat || is_float8();
+  }
   constexpr bool is_bool() const { return code == TypeCode::Bool; }
   constexpr bool is_handle() const { return code == TypeCode::Handle; }
   constexpr bool is_void() const { return code == TypeCode::Void; }

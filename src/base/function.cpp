@@ -7,11 +7,14 @@
 namespace tenon {
 
 void argument_count_error(const std::string& name, size_t wanted, size_t given) {
-  throw Error(ErrorKind::usage, "T0101", name + " takes " + std::to_string(wanted) + " arguments, " + std::to_string(given) + " were given");
+  throw Error(
+      ErrorKind::usage, "T0101",
+      name + " takes " + std::to_string(wanted) + " arguments, " + std::to_string(given) + " were given");
 }
 
 void argument_kind_error(const std::string& name, size_t position, const std::string& found) {
-  throw Error(ErrorKind::usage, "T0102", name + ": argument " + std::to_string(position) + " has the wrong kind: " + found);
+  throw Error(ErrorKind::usage, "T0102",
+              name + ": argument " + std::to_string(position) + " has the wrong kind: " + found);
 }
 
 namespace registry {
@@ -19,7 +22,10 @@ namespace {
 struct Table {
   std::mutex mutex;
   std::map<std::string, Entry, std::less<>> entries;
-  static Table& get() { static Table* table = new Table; return *table; }
+  static Table& get() {
+    static Table* table = new Table;
+    return *table;
+  }
 };
 }  // namespace
 
@@ -30,7 +36,8 @@ void add(std::string name, Function function, bool override_, std::string doc, s
   if (it != table.entries.end() && !override_)
     throw Error(ErrorKind::usage, "T0103", "function `" + name + "` is registered twice",
                 std::string(where.file_name()) + ":" + std::to_string(where.line()),
-                "first registered at " + it->second.file + ":" + std::to_string(it->second.line) + "; pass override to replace it");
+                "first registered at " + it->second.file + ":" + std::to_string(it->second.line) +
+                    "; pass override to replace it");
   Entry entry{name, std::move(function), where.file_name(), int(where.line()), std::move(doc)};
   table.entries.insert_or_assign(std::move(name), std::move(entry));
 }
@@ -54,7 +61,9 @@ std::vector<std::string> names(std::string_view prefix) {
   Table& table = Table::get();
   std::lock_guard lock(table.mutex);
   std::vector<std::string> out;
-  for (auto it = table.entries.lower_bound(prefix); it != table.entries.end() && it->first.starts_with(prefix); ++it) out.push_back(it->first);
+  for (auto it = table.entries.lower_bound(prefix);
+       it != table.entries.end() && it->first.starts_with(prefix); ++it)
+    out.push_back(it->first);
   return out;
 }
 

@@ -16,7 +16,10 @@ struct Table {
   std::vector<std::atomic<const TypeInfo*>> by_index{1 << 14};
   std::unordered_map<std::string_view, TypeInfo*> by_key;
   uint32_t next_dynamic = kFirstDynamicIndex;
-  static Table& get() { static Table* table = new Table; return *table; }  // outlives every static object
+  static Table& get() {
+    static Table* table = new Table;
+    return *table;
+  }  // outlives every static object
 };
 
 }  // namespace
@@ -47,8 +50,8 @@ const TypeInfo* type_table::add(TypeInfo info, uint32_t reserve) {
   }
   CHECK(entry->index + reserve < table.by_index.size(), "the type table is full");
   entry->end = entry->index + reserve + 1;
-  CHECK(!table.by_index[entry->index].load(),
-        "type index taken twice: " + std::string(info.key) + " and " + std::string(table.by_index[entry->index].load()->key));
+  CHECK(!table.by_index[entry->index].load(), "type index taken twice: " + std::string(info.key) + " and " +
+                                                  std::string(table.by_index[entry->index].load()->key));
   table.by_index[entry->index].store(entry, std::memory_order_release);
   table.by_key.emplace(entry->key, entry);
   return entry;
@@ -76,7 +79,10 @@ bool type_table::is_derived(uint32_t index, const TypeInfo* ancestor) {
 // another is being destroyed wait in a list of this thread.
 void detail::release(Object* object) {
   thread_local std::vector<Object*>* pending = nullptr;
-  if (pending) { pending->push_back(object); return; }
+  if (pending) {
+    pending->push_back(object);
+    return;
+  }
   std::vector<Object*> list{object};
   pending = &list;
   while (!list.empty()) {

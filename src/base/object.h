@@ -18,16 +18,16 @@ struct FieldInfo;
 
 /// What the process knows about one object type. Entries live for ever.
 struct TypeInfo {
-  uint32_t index = 0;          ///< this type's own index
-  uint32_t end = 0;            ///< one past the slots reserved for child types: [index, end)
-  bool overflow = false;       ///< some child was placed outside the reserved slots
+  uint32_t index = 0;     ///< this type's own index
+  uint32_t end = 0;       ///< one past the slots reserved for child types: [index, end)
+  bool overflow = false;  ///< some child was placed outside the reserved slots
   const TypeInfo* parent = nullptr;
-  std::string_view key;        ///< for example "tir.Add"; unique
+  std::string_view key;  ///< for example "tir.Add"; unique
   void (*destroy)(Object*) = nullptr;
   Object* (*clone)(const Object*) = nullptr;  ///< shallow copy with reference count 0; null if not copyable
-  void (*finish)(Object*) = nullptr;          ///< checks fields and derives what follows; null if nothing does
-  Object* (*create)() = nullptr;              ///< default value with reference count 0; null if there is none
-  std::span<const FieldInfo> fields;          ///< from the node's one field list; empty for opaque objects
+  void (*finish)(Object*) = nullptr;  ///< checks fields and derives what follows; null if nothing does
+  Object* (*create)() = nullptr;      ///< default value with reference count 0; null if there is none
+  std::span<const FieldInfo> fields;  ///< from the node's one field list; empty for opaque objects
 };
 
 /// The header of every object.
@@ -46,37 +46,56 @@ namespace type_table {
 /// `reserve` is the number of child slots kept behind it. Registering the same key twice returns the first.
 const TypeInfo* add(TypeInfo info, uint32_t reserve);
 const TypeInfo* find(uint32_t index);
-const TypeInfo* find(std::string_view key);  ///< null if the key is unknown
+const TypeInfo* find(std::string_view key);                 ///< null if the key is unknown
 bool is_derived(uint32_t index, const TypeInfo* ancestor);  ///< slow path: walks the parents
 }  // namespace type_table
 
-inline constexpr uint32_t kFirstObjectIndex = 64;     ///< below: plain values of Any
+inline constexpr uint32_t kFirstObjectIndex = 64;  ///< below: plain values of Any
 inline constexpr uint32_t kFirstStaticNodeIndex = 256;
 inline constexpr uint32_t kFirstDynamicIndex = 2048;
 
-template <class T> const TypeInfo* type_info();
+template <class T>
+const TypeInfo* type_info();
 
 namespace detail {
-template <class T> struct parent_of { using type = Object; };
-template <class T> requires requires { typename T::parent_type; }
-struct parent_of<T> { using type = typename T::parent_type; };
+template <class T>
+struct parent_of {
+  using type = Object;
+};
+template <class T>
+  requires requires { typename T::parent_type; }
+struct parent_of<T> {
+  using type = typename T::parent_type;
+};
 
-template <class T> constexpr uint32_t static_index() {
+template <class T>
+constexpr uint32_t static_index() {
   // A member first: it inherits what its base says of the whole set.
-  if constexpr (requires { typename T::node_set; }) return T::node_set::template index_of<T>();
-  else if constexpr (requires { T::node_set_first(); }) return T::node_set_first();     // base of a closed set
-  else return 0;
+  if constexpr (requires { typename T::node_set; })
+    return T::node_set::template index_of<T>();
+  else if constexpr (requires { T::node_set_first(); })
+    return T::node_set_first();  // base of a closed set
+  else
+    return 0;
 }
-template <class T> constexpr uint32_t child_slots() {
-  if constexpr (requires { typename T::node_set; }) return 0;
-  else if constexpr (requires { T::child_slots; parent_of<T>::type::child_slots; })
+template <class T>
+constexpr uint32_t child_slots() {
+  if constexpr (requires { typename T::node_set; })
+    return 0;
+  else if constexpr (requires {
+                       T::child_slots;
+                       parent_of<T>::type::child_slots;
+                     })
     // Inherited from the parent, it speaks of the parent's children.
     return static_cast<const void*>(&T::child_slots) == &parent_of<T>::type::child_slots ? 0 : T::child_slots;
-  else if constexpr (requires { T::child_slots; }) return T::child_slots;
-  else return 0;
+  else if constexpr (requires { T::child_slots; })
+    return T::child_slots;
+  else
+    return 0;
 }
-template <class T> std::span<const FieldInfo> fields_of();  // reflect.h
-void release(Object* object);  // runs the destructor through the deferred free list
+template <class T>
+std::span<const FieldInfo> fields_of();  // reflect.h
+void release(Object* object);            // runs the destructor through the deferred free list
 }  // namespace detail
 
 /// The entry of T in the type table, registered on first use.
@@ -91,7 +110,11 @@ const TypeInfo* type_info() {
     if constexpr (std::is_copy_constructible_v<T>)
       t.clone = [](const Object* o) -> Object* { return new T(*static_cast<const T*>(o)); };
     if constexpr (std::is_default_constructible_v<T>)
-      t.create = []() -> Object* { auto* o = new T(); o->type_index = type_info<T>()->index; return o; };
+      t.create = []() -> Object* {
+        auto* o = new T();
+        o->type_index = type_info<T>()->index;
+        return o;
+      };
     if constexpr (requires(T& n) { n.finish(); }) t.finish = [](Object* o) { static_cast<T*>(o)->finish(); };
     if constexpr (requires { T::fields; }) t.fields = detail::fields_of<T>();
     return type_table::add(t, detail::child_slots<T>());
@@ -101,8 +124,10 @@ const TypeInfo* type_info() {
 
 template <class T>
 bool is_type_index(uint32_t index) {
-  if constexpr (std::is_same_v<T, Object>) return true;
-  else if constexpr (detail::static_index<T>() != 0 && detail::child_slots<T>() == 0) return index == detail::static_index<T>();
+  if constexpr (std::is_same_v<T, Object>)
+    return true;
+  else if constexpr (detail::static_index<T>() != 0 && detail::child_slots<T>() == 0)
+    return index == detail::static_index<T>();
   else {
     const TypeInfo* t = type_info<T>();
     if (index >= t->index && index < t->end) return true;
@@ -121,13 +146,24 @@ class Ref {
   explicit Ref(const T* object) : object_(const_cast<T*>(object)) { retain(); }
   Ref(const Ref& other) : object_(other.object_) { retain(); }
   Ref(Ref&& other) noexcept : object_(std::exchange(other.object_, nullptr)) {}
-  template <class U> requires std::is_base_of_v<T, U>
-  Ref(const Ref<U>& other) : object_(const_cast<T*>(static_cast<const T*>(other.get()))) { retain(); }
-  template <class U> requires (std::is_base_of_v<T, U> && !std::is_same_v<T, U>)
+  template <class U>
+    requires std::is_base_of_v<T, U>
+  Ref(const Ref<U>& other) : object_(const_cast<T*>(static_cast<const T*>(other.get()))) {
+    retain();
+  }
+  template <class U>
+    requires(std::is_base_of_v<T, U> && !std::is_same_v<T, U>)
   Ref(Ref<U>&& other) noexcept : object_(static_cast<T*>(other.leak())) {}
   ~Ref() { drop(); }
-  Ref& operator=(const Ref& other) { Ref copy(other); std::swap(object_, copy.object_); return *this; }
-  Ref& operator=(Ref&& other) noexcept { std::swap(object_, other.object_); return *this; }
+  Ref& operator=(const Ref& other) {
+    Ref copy(other);
+    std::swap(object_, copy.object_);
+    return *this;
+  }
+  Ref& operator=(Ref&& other) noexcept {
+    std::swap(object_, other.object_);
+    return *this;
+  }
 
   const T* get() const { return object_; }
   const T* operator->() const { return object_; }
@@ -136,11 +172,20 @@ class Ref {
   bool same_as(const Ref<Object>& other) const { return static_cast<const Object*>(object_) == other.get(); }
   uint32_t use_count() const { return object_ ? object_->ref_count.load(std::memory_order_relaxed) : 0; }
 
-  template <class U> bool is() const { return object_ && is_type_index<U>(object_->type_index); }
+  template <class U>
+  bool is() const {
+    return object_ && is_type_index<U>(object_->type_index);
+  }
   /// Borrowed pointer to the object as U, or null.
-  template <class U> const U* as() const { return is<U>() ? static_cast<const U*>(object_) : nullptr; }
+  template <class U>
+  const U* as() const {
+    return is<U>() ? static_cast<const U*>(object_) : nullptr;
+  }
   /// Handle to the object as U, or a null handle.
-  template <class U> Ref<U> cast() const { return Ref<U>(as<U>()); }
+  template <class U>
+  Ref<U> cast() const {
+    return Ref<U>(as<U>());
+  }
 
   /// Copy on write: a mutable view of the object, cloned first when someone else holds it too.
   T* edit() {
@@ -155,7 +200,9 @@ class Ref {
   T* leak() { return std::exchange(object_, nullptr); }  ///< gives up the reference without dropping it
 
  private:
-  void retain() { if (object_) object_->ref_count.fetch_add(1, std::memory_order_relaxed); }
+  void retain() {
+    if (object_) object_->ref_count.fetch_add(1, std::memory_order_relaxed);
+  }
   void drop() {
     if (object_ && object_->ref_count.fetch_sub(1, std::memory_order_acq_rel) == 1) detail::release(object_);
   }
@@ -169,8 +216,10 @@ using ObjectRef = Ref<Object>;
 template <class T, class... Args>
 Ref<T> make(Args&&... args) {
   T* object;
-  if constexpr (requires { new T{{}, std::forward<Args>(args)...}; }) object = new T{{}, std::forward<Args>(args)...};
-  else object = new T(std::forward<Args>(args)...);
+  if constexpr (requires { new T{{}, std::forward<Args>(args)...}; })
+    object = new T{{}, std::forward<Args>(args)...};
+  else
+    object = new T(std::forward<Args>(args)...);
   object->type_index = type_info<T>()->index;
   Ref<T> ref(object);
   if constexpr (requires { object->finish(); }) object->finish();
@@ -182,7 +231,8 @@ template <uint32_t First, class... Ts>
 struct NodeSet {
   static constexpr uint32_t first = First;
   static constexpr uint32_t size = sizeof...(Ts);
-  template <class T> static constexpr uint32_t index_of() {
+  template <class T>
+  static constexpr uint32_t index_of() {
     uint32_t i = First, found = 0;
     ((std::is_same_v<T, Ts> ? (found = i, ++i) : ++i), ...);
     return found;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reflection from the one field list of a node: `static constexpr auto fields = std::tuple{field("a", &Add::a), …}`.
-// Children, rewriting, equality, hashing, printing and JSON walk these records, so a new node needs nothing else.
+// Reflection from the one field list of a node: `static constexpr auto fields = std::tuple{field("a",
+// &Add::a), …}`. Children, rewriting, equality, hashing, printing and JSON walk these records, so a new node
+// needs nothing else.
 #pragma once
 #include <array>
 #include <tuple>
@@ -20,50 +21,82 @@ struct FieldInfo {
   std::string_view name;
   std::string_view doc;
   FieldRole role = FieldRole::normal;
-  bool is_ref = false;   ///< holds an object handle: the field can be a child; see `ref`
+  bool is_ref = false;  ///< holds an object handle: the field can be a child; see `ref`
   Any (*get)(const Object*) = nullptr;
-  void (*set)(Object*, const Any&) = nullptr;             ///< InternalError if the kind does not fit
-  const ObjectRef* (*ref)(const Object*) = nullptr;       ///< the handle in place (is_ref only), no count change
-  /// Makes a value from outside (text, JSON) fit the field's type, items of arrays and maps included: integers
-  /// become expressions where those are held, names of data types data types. False: it does not fit.
+  void (*set)(Object*, const Any&) = nullptr;        ///< InternalError if the kind does not fit
+  const ObjectRef* (*ref)(const Object*) = nullptr;  ///< the handle in place (is_ref only), no count change
+  /// Makes a value from outside (text, JSON) fit the field's type, items of arrays and maps included:
+  /// integers become expressions where those are held, names of data types data types. False: it does not
+  /// fit.
   bool (*coerce)(const Any& in, Any* out) = nullptr;
 };
 
 template <class C, class M>
-struct Field { std::string_view name; M C::*member; FieldRole role; std::string_view doc; };
+struct Field {
+  std::string_view name;
+  M C::* member;
+  FieldRole role;
+  std::string_view doc;
+};
 
 template <class C, class M>
-constexpr Field<C, M> field(std::string_view name, M C::*member, std::string_view doc = {}) { return {name, member, FieldRole::normal, doc}; }
+constexpr Field<C, M> field(std::string_view name, M C::* member, std::string_view doc = {}) {
+  return {name, member, FieldRole::normal, doc};
+}
 template <class C, class M>
-constexpr Field<C, M> def_field(std::string_view name, M C::*member, std::string_view doc = {}) { return {name, member, FieldRole::def, doc}; }
+constexpr Field<C, M> def_field(std::string_view name, M C::* member, std::string_view doc = {}) {
+  return {name, member, FieldRole::def, doc};
+}
 template <class C, class M>
-constexpr Field<C, M> ignored_field(std::string_view name, M C::*member, std::string_view doc = {}) { return {name, member, FieldRole::ignored, doc}; }
+constexpr Field<C, M> ignored_field(std::string_view name, M C::* member, std::string_view doc = {}) {
+  return {name, member, FieldRole::ignored, doc};
+}
 
 namespace detail {
-template <class M> constexpr bool is_ref_like = requires { typename M::element_type; };
+template <class M>
+constexpr bool is_ref_like = requires { typename M::element_type; };
 
-template <class M> struct Coerce {
+template <class M>
+struct Coerce {
   static bool to(const Any& in, Any* out) {
-    if constexpr (std::is_same_v<M, Any>) { *out = in; return true; }
-    else if constexpr (std::is_enum_v<M>) { auto v = in.template try_as<int64_t>(); if (v) *out = Any(*v); return v.has_value(); }
-    else if constexpr (std::is_same_v<M, DataType>) {
-      if (in.tag() == kDataType) { *out = in; return true; }
+    if constexpr (std::is_same_v<M, Any>) {
+      *out = in;
+      return true;
+    } else if constexpr (std::is_enum_v<M>) {
+      auto v = in.template try_as<int64_t>();
+      if (v) *out = Any(*v);
+      return v.has_value();
+    } else if constexpr (std::is_same_v<M, DataType>) {
+      if (in.tag() == kDataType) {
+        *out = in;
+        return true;
+      }
       auto text = in.template try_as<std::string>();
       DataType t;
       if (!text || !parse_dtype(*text, &t)) return false;
       *out = Any(t);
       return true;
     } else {
-      if (auto v = in.template try_as<M>()) { *out = Any(std::move(*v)); return true; }
+      if (auto v = in.template try_as<M>()) {
+        *out = Any(std::move(*v));
+        return true;
+      }
       if constexpr (is_ref_like<M> && requires { M(int64_t(1)); }) {
-        if (in.tag() == kInt) { *out = Any(M(in.template as<int64_t>())); return true; }
-        if (in.tag() == kFloat) { *out = Any(M(in.template as<double>())); return true; }
+        if (in.tag() == kInt) {
+          *out = Any(M(in.template as<int64_t>()));
+          return true;
+        }
+        if (in.tag() == kFloat) {
+          *out = Any(M(in.template as<double>()));
+          return true;
+        }
       }
       return false;
     }
   }
 };
-template <class T> struct Coerce<Array<T>> {
+template <class T>
+struct Coerce<Array<T>> {
   static bool to(const Any& in, Any* out) {
     auto list = in.template try_as<Ref<ArrayObj>>();
     if (!list) return false;
@@ -78,7 +111,8 @@ template <class T> struct Coerce<Array<T>> {
     return true;
   }
 };
-template <class K, class V> struct Coerce<Map<K, V>> {
+template <class K, class V>
+struct Coerce<Map<K, V>> {
   static bool to(const Any& in, Any* out) {
     auto map = in.template try_as<Ref<MapObj>>();
     if (!map) return false;
@@ -101,15 +135,20 @@ FieldInfo field_info() {
   FieldInfo info{f.name, f.doc, f.role, is_ref_like<M>, nullptr, nullptr, nullptr};
   info.get = [](const Object* o) -> Any {
     const M& m = static_cast<const T*>(o)->*(std::get<I>(T::fields).member);
-    if constexpr (std::is_enum_v<M>) return Any(static_cast<int64_t>(m));
-    else return Any(m);
+    if constexpr (std::is_enum_v<M>)
+      return Any(static_cast<int64_t>(m));
+    else
+      return Any(m);
   };
   info.coerce = &Coerce<M>::to;
-  info.set = [](Object* o, const Any& v) { static_cast<T*>(o)->*(std::get<I>(T::fields).member) = v.as<M>(); };
+  info.set = [](Object* o, const Any& v) {
+    static_cast<T*>(o)->*(std::get<I>(T::fields).member) = v.as<M>();
+  };
   if constexpr (is_ref_like<M>) {
     static_assert(sizeof(M) == sizeof(ObjectRef));
     info.ref = [](const Object* o) {
-      return reinterpret_cast<const ObjectRef*>(&(static_cast<const T*>(o)->*(std::get<I>(T::fields).member)));
+      return reinterpret_cast<const ObjectRef*>(
+          &(static_cast<const T*>(o)->*(std::get<I>(T::fields).member)));
     };
   }
   return info;

@@ -13,7 +13,9 @@ void Constant::finish() {
   type = tensor_type(shape, data.dtype());
 }
 
-static Type shape_type(const Array<PrimExpr>& values) { return make<ShapeType>(values, int64_t(values.size()), true); }
+static Type shape_type(const Array<PrimExpr>& values) {
+  return make<ShapeType>(values, int64_t(values.size()), true);
+}
 void ShapeExpr::finish() { type = shape_type(values); }
 void PrimValue::finish() { type = make<PrimType>(value.dtype(), value); }
 
@@ -21,7 +23,9 @@ Type tensor_type(Array<PrimExpr> shape, DataType dtype) {
   const int64_t n = int64_t(shape.size());
   return make<TensorType>(shape_expr(std::move(shape)), n, dtype, std::string());
 }
-Type tensor_type_unknown(int64_t ndim, DataType dtype) { return make<TensorType>(Expr(), ndim, dtype, std::string()); }
+Type tensor_type_unknown(int64_t ndim, DataType dtype) {
+  return make<TensorType>(Expr(), ndim, dtype, std::string());
+}
 Type tuple_type(Array<Type> items) { return make<TupleType>(std::move(items)); }
 Type object_type() { return make<ObjectType>(); }
 Expr shape_expr(Array<PrimExpr> values) { return make<ShapeExpr>(std::move(values)); }
@@ -53,8 +57,8 @@ std::optional<std::vector<int64_t>> static_shape(const Type& type) {
 }
 
 static bool is_leaf(const Expr& e) {
-  return e.is<Var>() || e.is<GlobalVar>() || e.is<Constant>() || e.is<Op>() || e.is<ExternFunc>() || e.is<ShapeExpr>() ||
-         e.is<PrimValue>() || e.is<StringImm>() || e.is<DataTypeImm>();
+  return e.is<Var>() || e.is<GlobalVar>() || e.is<Constant>() || e.is<Op>() || e.is<ExternFunc>() ||
+         e.is<ShapeExpr>() || e.is<PrimValue>() || e.is<StringImm>() || e.is<DataTypeImm>();
 }
 
 std::string BlockBuilder::fresh_name(const std::string& hint) {

@@ -8,22 +8,48 @@
 namespace tenon::graph {
 
 // ---------------------------------------------------------------- types
-struct TensorType; struct ShapeType; struct PrimType; struct TupleType; struct FuncType; struct ObjectType; struct RefType;
-using TypeNodes = NodeSet<kTypeBase + 1, TensorType, ShapeType, PrimType, TupleType, FuncType, ObjectType, RefType>;
+struct TensorType;
+struct ShapeType;
+struct PrimType;
+struct TupleType;
+struct FuncType;
+struct ObjectType;
+struct RefType;
+using TypeNodes =
+    NodeSet<kTypeBase + 1, TensorType, ShapeType, PrimType, TupleType, FuncType, ObjectType, RefType>;
 struct TypeNode : Object {
   static constexpr std::string_view type_key = "ir.Type";
   static constexpr uint32_t node_set_first() { return kTypeBase; }
   static constexpr uint32_t child_slots = kGraphExprBase - kTypeBase - 1;
   using set = TypeNodes;
 };
-template <class T> struct TypeBase : TypeNode { using parent_type = TypeNode; using node_set = TypeNodes; };
+template <class T>
+struct TypeBase : TypeNode {
+  using parent_type = TypeNode;
+  using node_set = TypeNodes;
+};
 using Type = Ref<TypeNode>;
 
 // ---------------------------------------------------------------- expressions
-struct Var; struct GlobalVar; struct Constant; struct Tuple; struct TupleGetItem; struct Call; struct Op; struct ExternFunc;
-struct Function; struct If; struct While; struct SeqExpr; struct ShapeExpr; struct PrimValue; struct StringImm; struct DataTypeImm;
-using ExprNodes = NodeSet<kGraphExprBase + 1, Var, GlobalVar, Constant, Tuple, TupleGetItem, Call, Op, ExternFunc, Function, If,
-                          While, SeqExpr, ShapeExpr, PrimValue, StringImm, DataTypeImm>;
+struct Var;
+struct GlobalVar;
+struct Constant;
+struct Tuple;
+struct TupleGetItem;
+struct Call;
+struct Op;
+struct ExternFunc;
+struct Function;
+struct If;
+struct While;
+struct SeqExpr;
+struct ShapeExpr;
+struct PrimValue;
+struct StringImm;
+struct DataTypeImm;
+using ExprNodes =
+    NodeSet<kGraphExprBase + 1, Var, GlobalVar, Constant, Tuple, TupleGetItem, Call, Op, ExternFunc, Function,
+            If, While, SeqExpr, ShapeExpr, PrimValue, StringImm, DataTypeImm>;
 /// A graph expression. `type` is null until inferred; it is a fact about the value, not part of equality
 /// (but for Var, where it is the declaration).
 struct ExprNode : Object {
@@ -34,7 +60,11 @@ struct ExprNode : Object {
   Type type;
   Origin origin;
 };
-template <class T> struct GraphNode : ExprNode { using parent_type = ExprNode; using node_set = ExprNodes; };
+template <class T>
+struct GraphNode : ExprNode {
+  using parent_type = ExprNode;
+  using node_set = ExprNodes;
+};
 using Expr = Ref<ExprNode>;
 
 /// A tensor. `shape`: null (unknown), a ShapeExpr, or a Var of ShapeType. `ndim` -1 and void dtype: unknown.
@@ -44,7 +74,9 @@ struct TensorType : TypeBase<TensorType> {
   DataType dtype;
   std::string device;
   static constexpr std::string_view type_key = "ir.TensorType";
-  static constexpr auto fields = std::tuple{field("shape", &TensorType::shape), field("ndim", &TensorType::ndim), field("dtype", &TensorType::dtype), field("device", &TensorType::device)};
+  static constexpr auto fields =
+      std::tuple{field("shape", &TensorType::shape), field("ndim", &TensorType::ndim),
+                 field("dtype", &TensorType::dtype), field("device", &TensorType::device)};
 };
 /// A shape value; `known` false: only the rank (or -1) is known.
 struct ShapeType : TypeBase<ShapeType> {
@@ -52,14 +84,17 @@ struct ShapeType : TypeBase<ShapeType> {
   int64_t ndim = -1;
   bool known = false;
   static constexpr std::string_view type_key = "ir.ShapeType";
-  static constexpr auto fields = std::tuple{field("values", &ShapeType::values), field("ndim", &ShapeType::ndim), field("known", &ShapeType::known)};
+  static constexpr auto fields =
+      std::tuple{field("values", &ShapeType::values), field("ndim", &ShapeType::ndim),
+                 field("known", &ShapeType::known)};
 };
 /// A scalar in a register; `value` null when only the data type is known.
 struct PrimType : TypeBase<PrimType> {
   DataType dtype;
   PrimExpr value;
   static constexpr std::string_view type_key = "ir.PrimType";
-  static constexpr auto fields = std::tuple{field("dtype", &PrimType::dtype), field("value", &PrimType::value)};
+  static constexpr auto fields =
+      std::tuple{field("dtype", &PrimType::dtype), field("value", &PrimType::value)};
 };
 struct TupleType : TypeBase<TupleType> {
   Array<Type> items;
@@ -67,11 +102,12 @@ struct TupleType : TypeBase<TupleType> {
   static constexpr auto fields = std::tuple{field("items", &TupleType::items)};
 };
 struct FuncType : TypeBase<FuncType> {
-  Array<Type> params;     ///< null handle as a whole: unknown parameters (an opaque function)
+  Array<Type> params;  ///< null handle as a whole: unknown parameters (an opaque function)
   Type ret;
   bool opaque = false;
   static constexpr std::string_view type_key = "ir.FuncType";
-  static constexpr auto fields = std::tuple{def_field("params", &FuncType::params), field("ret", &FuncType::ret), field("opaque", &FuncType::opaque)};
+  static constexpr auto fields = std::tuple{def_field("params", &FuncType::params),
+                                            field("ret", &FuncType::ret), field("opaque", &FuncType::opaque)};
 };
 /// Any value; nothing is known.
 struct ObjectType : TypeBase<ObjectType> {
@@ -87,10 +123,13 @@ struct RefType : TypeBase<RefType> {
 /// A variable, bound once; identity is the object. `declared` is its type.
 struct Var : GraphNode<Var> {
   std::string name;
-  Type declared;     ///< same as `type` once inferred
+  Type declared;  ///< same as `type` once inferred
   static constexpr std::string_view type_key = "graph.Var";
-  static constexpr auto fields = std::tuple{ignored_field("name", &Var::name), field("declared", &Var::declared)};
-  void finish() { if (declared) type = declared; }
+  static constexpr auto fields =
+      std::tuple{ignored_field("name", &Var::name), field("declared", &Var::declared)};
+  void finish() {
+    if (declared) type = declared;
+  }
 };
 /// A function of the module, by name. Equal when the names are equal.
 struct GlobalVar : GraphNode<GlobalVar> {
@@ -103,7 +142,7 @@ struct Constant : GraphNode<Constant> {
   NDArray data;
   static constexpr std::string_view type_key = "graph.Constant";
   static constexpr auto fields = std::tuple{field("data", &Constant::data)};
-  void finish();     ///< sets the type from the data
+  void finish();  ///< sets the type from the data
 };
 struct Tuple : GraphNode<Tuple> {
   Array<Expr> items;
@@ -111,9 +150,11 @@ struct Tuple : GraphNode<Tuple> {
   static constexpr auto fields = std::tuple{field("items", &Tuple::items)};
 };
 struct TupleGetItem : GraphNode<TupleGetItem> {
-  Expr tuple; int64_t index = 0;
+  Expr tuple;
+  int64_t index = 0;
   static constexpr std::string_view type_key = "graph.TupleGetItem";
-  static constexpr auto fields = std::tuple{field("tuple", &TupleGetItem::tuple), field("index", &TupleGetItem::index)};
+  static constexpr auto fields =
+      std::tuple{field("tuple", &TupleGetItem::tuple), field("index", &TupleGetItem::index)};
 };
 /// Calls an Op, a GlobalVar, an ExternFunc, or a Var/Function of function type. `attrs`: the operator's
 /// attribute object (a node whose type the Op names), or null. `type_args`: output types of call_tir and
@@ -124,10 +165,12 @@ struct Call : GraphNode<Call> {
   ObjectRef attrs;
   Array<Type> type_args;
   static constexpr std::string_view type_key = "graph.Call";
-  static constexpr auto fields = std::tuple{field("op", &Call::op), field("args", &Call::args), field("attrs", &Call::attrs), field("type_args", &Call::type_args)};
+  static constexpr auto fields =
+      std::tuple{field("op", &Call::op), field("args", &Call::args), field("attrs", &Call::attrs),
+                 field("type_args", &Call::type_args)};
 };
 struct ExternFunc : GraphNode<ExternFunc> {
-  std::string symbol;     ///< a name of the function registry
+  std::string symbol;  ///< a name of the function registry
   static constexpr std::string_view type_key = "graph.ExternFunc";
   static constexpr auto fields = std::tuple{field("symbol", &ExternFunc::symbol)};
 };
@@ -136,16 +179,21 @@ struct ExternFunc : GraphNode<ExternFunc> {
 struct Function : GraphNode<Function> {
   Array<Ref<Var>> params;
   Expr body;
-  Type ret_type;     ///< null until inferred
+  Type ret_type;  ///< null until inferred
   AttrMap attrs;
   static constexpr std::string_view type_key = "graph.Function";
-  static constexpr auto fields = std::tuple{def_field("params", &Function::params), field("ret_type", &Function::ret_type), field("attrs", &Function::attrs), field("body", &Function::body)};
+  static constexpr auto fields =
+      std::tuple{def_field("params", &Function::params), field("ret_type", &Function::ret_type),
+                 field("attrs", &Function::attrs), field("body", &Function::body)};
 };
-/// Branches are SeqExpr; the condition is a boolean scalar tensor or PrimValue. Fusion works inside and around.
+/// Branches are SeqExpr; the condition is a boolean scalar tensor or PrimValue. Fusion works inside and
+/// around.
 struct If : GraphNode<If> {
   Expr condition, true_branch, false_branch;
   static constexpr std::string_view type_key = "graph.If";
-  static constexpr auto fields = std::tuple{field("condition", &If::condition), field("true_branch", &If::true_branch), field("false_branch", &If::false_branch)};
+  static constexpr auto fields =
+      std::tuple{field("condition", &If::condition), field("true_branch", &If::true_branch),
+                 field("false_branch", &If::false_branch)};
 };
 /// Repeats while `condition` (a SeqExpr over loop_vars) holds: body gives the next loop_vars as a Tuple.
 /// The value is the tuple of the last loop_vars.
@@ -154,21 +202,29 @@ struct While : GraphNode<While> {
   Array<Expr> init;
   Expr condition, body;
   static constexpr std::string_view type_key = "graph.While";
-  static constexpr auto fields = std::tuple{field("init", &While::init), def_field("loop_vars", &While::loop_vars), field("condition", &While::condition), field("body", &While::body)};
+  static constexpr auto fields =
+      std::tuple{field("init", &While::init), def_field("loop_vars", &While::loop_vars),
+                 field("condition", &While::condition), field("body", &While::body)};
 };
 /// var = value.
 struct VarBindingNode : Object {
-  Ref<Var> var; Expr value;
+  Ref<Var> var;
+  Expr value;
   static constexpr std::string_view type_key = "graph.VarBinding";
-  static constexpr auto fields = std::tuple{field("value", &VarBindingNode::value), def_field("var", &VarBindingNode::var)};
+  static constexpr auto fields =
+      std::tuple{field("value", &VarBindingNode::value), def_field("var", &VarBindingNode::var)};
 };
 /// var = match_cast(value, type): binds symbols that appear first, checks the others, at run time.
 struct MatchCastNode : Object {
-  Ref<Var> var; Expr value; Type type;
+  Ref<Var> var;
+  Expr value;
+  Type type;
   static constexpr std::string_view type_key = "graph.MatchCast";
-  static constexpr auto fields = std::tuple{field("value", &MatchCastNode::value), def_field("type", &MatchCastNode::type), def_field("var", &MatchCastNode::var)};
+  static constexpr auto fields =
+      std::tuple{field("value", &MatchCastNode::value), def_field("type", &MatchCastNode::type),
+                 def_field("var", &MatchCastNode::var)};
 };
-using Binding = ObjectRef;   ///< VarBindingNode or MatchCastNode
+using Binding = ObjectRef;  ///< VarBindingNode or MatchCastNode
 /// A stretch of bindings. `dataflow` marks one that a user wrote as a dataflow region; it has no meaning of
 /// its own, and `outputs` are the variables that the region declares as seen outside.
 struct BindingBlockNode : Object {
@@ -176,11 +232,14 @@ struct BindingBlockNode : Object {
   bool dataflow = false;
   Array<Ref<Var>> outputs;
   static constexpr std::string_view type_key = "graph.BindingBlock";
-  static constexpr auto fields = std::tuple{field("bindings", &BindingBlockNode::bindings), field("dataflow", &BindingBlockNode::dataflow), field("outputs", &BindingBlockNode::outputs)};
+  static constexpr auto fields = std::tuple{field("bindings", &BindingBlockNode::bindings),
+                                            field("dataflow", &BindingBlockNode::dataflow),
+                                            field("outputs", &BindingBlockNode::outputs)};
 };
 using BindingBlock = Ref<BindingBlockNode>;
 struct SeqExpr : GraphNode<SeqExpr> {
-  Array<BindingBlock> blocks; Expr body;
+  Array<BindingBlock> blocks;
+  Expr body;
   static constexpr std::string_view type_key = "graph.SeqExpr";
   static constexpr auto fields = std::tuple{field("blocks", &SeqExpr::blocks), field("body", &SeqExpr::body)};
 };
@@ -232,7 +291,8 @@ class BlockBuilder {
  public:
   using Infer = std::function<Type(const Expr&)>;
   explicit BlockBuilder(Infer infer = {}) : infer_(std::move(infer)) {}
-  /// Binds `value` and returns the variable; leaves (Var, Constant, ShapeExpr, GlobalVar, …) come back unchanged.
+  /// Binds `value` and returns the variable; leaves (Var, Constant, ShapeExpr, GlobalVar, …) come back
+  /// unchanged.
   Expr emit(Expr value, std::string name = "");
   VarRef emit_match_cast(Expr value, Type type, std::string name = "");
   void append(const Binding& binding) { bindings_.push_back(binding); }
@@ -247,7 +307,8 @@ class BlockBuilder {
   std::unordered_map<std::string, int> names_;
 };
 
-/// All bindings of a body, over its blocks in order (empty when it is no SeqExpr), and the result behind them.
+/// All bindings of a body, over its blocks in order (empty when it is no SeqExpr), and the result behind
+/// them.
 std::vector<Binding> bindings_of(const Expr& body);
 Expr result_of(const Expr& body);
 /// Variable and value of a binding of either kind.

@@ -37,15 +37,18 @@ constexpr Intrinsic table[] = {
     {"tir.ceil", 1, true, true, "smallest integer not below x", [](D a) { return std::ceil(a[0]); }},
     {"tir.round", 1, true, true, "nearest integer, ties to even", [](D a) { return std::nearbyint(a[0]); }},
     {"tir.trunc", 1, true, true, "x without its fraction", [](D a) { return std::trunc(a[0]); }},
-    {"tir.abs", 1, true, true, "absolute value; integers too (the minimum stays)", [](D a) { return std::fabs(a[0]); }},
+    {"tir.abs", 1, true, true, "absolute value; integers too (the minimum stays)",
+     [](D a) { return std::fabs(a[0]); }},
     {"tir.isnan", 1, true, true, "is not a number (bool)", [](D a) { return double(std::isnan(a[0])); }},
     {"tir.isinf", 1, true, true, "is an infinity (bool)", [](D a) { return double(std::isinf(a[0])); }},
     {"tir.isfinite", 1, true, true, "is neither (bool)", [](D a) { return double(std::isfinite(a[0])); }},
     {"tir.pow", 2, true, true, "x to the power y", [](D a) { return std::pow(a[0], a[1]); }},
     {"tir.atan2", 2, true, true, "angle of the point (y, x)", [](D a) { return std::atan2(a[0], a[1]); }},
     {"tir.fmod", 2, true, true, "remainder with the sign of x", [](D a) { return std::fmod(a[0], a[1]); }},
-    {"tir.copysign", 2, true, true, "magnitude of x, sign of y", [](D a) { return std::copysign(a[0], a[1]); }},
-    {"tir.hypot", 2, true, true, "sqrt(x² + y²) without overflow", [](D a) { return std::hypot(a[0], a[1]); }},
+    {"tir.copysign", 2, true, true, "magnitude of x, sign of y",
+     [](D a) { return std::copysign(a[0], a[1]); }},
+    {"tir.hypot", 2, true, true, "sqrt(x² + y²) without overflow",
+     [](D a) { return std::hypot(a[0], a[1]); }},
     {"tir.ldexp", 2, true, true, "x · 2ʸ", [](D a) { return std::ldexp(a[0], int(a[1])); }},
     {"tir.nextafter", 2, true, true, "next value of the type towards y", nullptr},
     {"tir.fma", 3, true, true, "x·y + z, rounded once", [](D a) { return std::fma(a[0], a[1], a[2]); }},
@@ -57,7 +60,8 @@ constexpr Intrinsic table[] = {
     {"tir.bitwise_not", 1, true, true, "inverted bits", nullptr},
     {"tir.popcount", 1, true, true, "number of bits set", nullptr},
     {"tir.clz", 1, true, true, "number of leading zero bits", nullptr},
-    {"tir.if_then_else", 3, true, false, "second or third argument; only the chosen one is evaluated", nullptr},
+    {"tir.if_then_else", 3, true, false, "second or third argument; only the chosen one is evaluated",
+     nullptr},
     {"tir.likely", 1, true, true, "the condition, expected to hold", nullptr},
     {"tir.reinterpret", 1, true, true, "the same bits as another type", nullptr},
     {"tir.vector_reduce_add", 1, true, false, "sum of the lanes, in a fixed pairwise order", nullptr},
@@ -66,11 +70,15 @@ constexpr Intrinsic table[] = {
     {"tir.address_of", 1, true, false, "pointer to the element that the BufferLoad argument names", nullptr},
     {"tir.prefetch", 1, false, false, "hint: the address will be read", nullptr},
     {"tir.call_extern", -1, false, false, "calls a C symbol: first argument StringImm", nullptr},
-    {"tir.call_prim_func", -1, false, false, "calls a PrimFunc of the module: first argument StringImm, then pointers and scalars", nullptr},
+    {"tir.call_prim_func", -1, false, false,
+     "calls a PrimFunc of the module: first argument StringImm, then pointers and scalars", nullptr},
     {"tir.ret", 1, false, false, "ends the function with a value", nullptr},
     {"tir.assume", 1, false, false, "the condition holds here", nullptr},
-    {"tir.kernel_buffer", 2, true, false, "the kernel's buffers and k: data pointer of buffer parameter k", nullptr},
-    {"tir.kernel_scalar", 2, true, false, "the kernel's scalars and k: the 64 bits of scalar parameter k (int64; floats as a double's image)", nullptr},
+    {"tir.kernel_buffer", 2, true, false, "the kernel's buffers and k: data pointer of buffer parameter k",
+     nullptr},
+    {"tir.kernel_scalar", 2, true, false,
+     "the kernel's scalars and k: the 64 bits of scalar parameter k (int64; floats as a double's image)",
+     nullptr},
     {"tir.undef", 0, true, true, "any value of the type", nullptr},
 };
 }  // namespace
@@ -94,18 +102,28 @@ PrimExpr pow(const PrimExpr& x, const PrimExpr& y) { return call(x.dtype(), "tir
 
 static double largest(DataType t) {
   switch (t.code) {
-    case TypeCode::Float: return t.bits == 64 ? std::numeric_limits<double>::max() : t.bits == 32 ? std::numeric_limits<float>::max() : 65504.0;
-    case TypeCode::BFloat: return std::ldexp(255.0, 120);
-    case TypeCode::Float8_e4m3fn: return 448;
-    case TypeCode::Float8_e4m3fnuz: return 240;
-    default: return 57344;
+    case TypeCode::Float:
+      return t.bits == 64   ? std::numeric_limits<double>::max()
+             : t.bits == 32 ? std::numeric_limits<float>::max()
+                            : 65504.0;
+    case TypeCode::BFloat:
+      return std::ldexp(255.0, 120);
+    case TypeCode::Float8_e4m3fn:
+      return 448;
+    case TypeCode::Float8_e4m3fnuz:
+      return 240;
+    default:
+      return 57344;
   }
 }
 PrimExpr max_value(DataType t) {
   if (t.is_float()) return PrimExpr::float_imm(largest(t), t);
   if (t.is_bool()) return PrimExpr::int_imm(1, t);
   const int64_t all = t.bits == 64 ? -1 : int64_t((uint64_t(1) << t.bits) - 1);
-  return PrimExpr::int_imm(t.is_uint() ? all : t.bits == 64 ? INT64_MAX : (int64_t(1) << (t.bits - 1)) - 1, t);
+  return PrimExpr::int_imm(t.is_uint()    ? all
+                           : t.bits == 64 ? INT64_MAX
+                                          : (int64_t(1) << (t.bits - 1)) - 1,
+                           t);
 }
 PrimExpr min_value(DataType t) {
   if (t.is_float()) return PrimExpr::float_imm(-largest(t), t);

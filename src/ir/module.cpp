@@ -10,15 +10,21 @@ std::string IRModule::fresh_name(const std::string& hint) const {
 }
 
 template <class Node>
-static IRModule map_functions(const IRModule& module, FunctionRef<ObjectRef(const std::string&, const Ref<Node>&)> f) {
+static IRModule map_functions(const IRModule& module,
+                              FunctionRef<ObjectRef(const std::string&, const Ref<Node>&)> f) {
   IRModule out = module;
   for (auto [name, function] : module.functions())
     if (auto typed = function.template cast<Node>())
       if (ObjectRef next = f(name, typed); next && !next.same_as(function)) out.set(name, next);
   return out;
 }
-IRModule IRModule::map_graph(FunctionRef<ObjectRef(const std::string&, const Ref<graph::Function>&)> f) const { return map_functions<graph::Function>(*this, f); }
-IRModule IRModule::map_prim(FunctionRef<ObjectRef(const std::string&, const tir::PrimFunc&)> f) const { return map_functions<tir::PrimFuncNode>(*this, f); }
+IRModule IRModule::map_graph(
+    FunctionRef<ObjectRef(const std::string&, const Ref<graph::Function>&)> f) const {
+  return map_functions<graph::Function>(*this, f);
+}
+IRModule IRModule::map_prim(FunctionRef<ObjectRef(const std::string&, const tir::PrimFunc&)> f) const {
+  return map_functions<tir::PrimFuncNode>(*this, f);
+}
 
 namespace {
 // Nodes are known by key (JSON, text) even before one is made.
@@ -27,10 +33,12 @@ const bool registered = [] {
   tir::StmtNodes::register_all();
   graph::TypeNodes::register_all();
   graph::ExprNodes::register_all();
-  type_info<tir::RangeNode>(), type_info<tir::BufferNode>(), type_info<tir::BufferRegionNode>(), type_info<tir::IterVarNode>();
+  type_info<tir::RangeNode>(), type_info<tir::BufferNode>(), type_info<tir::BufferRegionNode>(),
+      type_info<tir::IterVarNode>();
   type_info<tir::CommReducerNode>(), type_info<tir::MatchBufferRegionNode>(), type_info<tir::PrimFuncNode>();
   type_info<graph::VarBindingNode>(), type_info<graph::MatchCastNode>(), type_info<graph::BindingBlockNode>();
-  type_info<IRModuleNode>(), type_info<OriginObj>(), type_info<NDArrayObj>(), type_info<ArrayObj>(), type_info<MapObj>(), type_info<StringObj>();
+  type_info<IRModuleNode>(), type_info<OriginObj>(), type_info<NDArrayObj>(), type_info<ArrayObj>(),
+      type_info<MapObj>(), type_info<StringObj>();
   return true;
 }();
 }  // namespace

@@ -7,9 +7,10 @@ namespace tenon {
 
 struct IRModuleNode : Object {
   static constexpr std::string_view type_key = "ir.IRModule";
-  Map<std::string, ObjectRef> functions;   ///< graph::Function, tir::PrimFunc or graph::ExternFunc, in order
+  Map<std::string, ObjectRef> functions;  ///< graph::Function, tir::PrimFunc or graph::ExternFunc, in order
   AttrMap attrs;
-  static constexpr auto fields = std::tuple{field("functions", &IRModuleNode::functions), field("attrs", &IRModuleNode::attrs)};
+  static constexpr auto fields =
+      std::tuple{field("functions", &IRModuleNode::functions), field("attrs", &IRModuleNode::attrs)};
 };
 
 class IRModule : public Ref<IRModuleNode> {

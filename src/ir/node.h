@@ -19,12 +19,17 @@ using Origin = Ref<OriginObj>;
 inline constexpr uint32_t kPrimExprBase = 256, kStmtBase = 320, kTypeBase = 352, kGraphExprBase = 384;
 
 namespace detail {
-template <class... Fs> struct overloaded : Fs... { using Fs::operator()...; };
-template <class... Fs> overloaded(Fs...) -> overloaded<Fs...>;
+template <class... Fs>
+struct overloaded : Fs... {
+  using Fs::operator()...;
+};
+template <class... Fs>
+overloaded(Fs...) -> overloaded<Fs...>;
 
 template <class R, class Base, uint32_t First, class... Ts, class F>
 R dispatch(NodeSet<First, Ts...>, const Base& node, F& f) {
-  static_assert((std::is_invocable_v<F&, const Ts&> && ...), "match: a node kind has no case; add one, or a case for the base class");
+  static_assert((std::is_invocable_v<F&, const Ts&> && ...),
+                "match: a node kind has no case; add one, or a case for the base class");
   using Thunk = R (*)(const Base&, F&);
   static constexpr Thunk table[] = {[](const Base& n, F& g) -> R { return g(static_cast<const Ts&>(n)); }...};
   CHECK(node.type_index >= First && node.type_index < First + sizeof...(Ts), "unregistered node kind");

@@ -14,19 +14,29 @@ namespace {
 struct Table {
   std::mutex mutex;
   std::map<std::string, Ref<Op>, std::less<>> ops;
-  static Table& get() { static Table* table = new Table; return *table; }
+  static Table& get() {
+    static Table* table = new Table;
+    return *table;
+  }
 };
 }  // namespace
 
 std::string_view to_string(FusionKind kind) {
   switch (kind) {
-    case FusionKind::element_wise: return "element_wise";
-    case FusionKind::broadcast: return "broadcast";
-    case FusionKind::injective: return "injective";
-    case FusionKind::comm_reduce: return "comm_reduce";
-    case FusionKind::out_element_wise_fusable: return "out_element_wise_fusable";
-    case FusionKind::tuple: return "tuple";
-    case FusionKind::opaque: return "opaque";
+    case FusionKind::element_wise:
+      return "element_wise";
+    case FusionKind::broadcast:
+      return "broadcast";
+    case FusionKind::injective:
+      return "injective";
+    case FusionKind::comm_reduce:
+      return "comm_reduce";
+    case FusionKind::out_element_wise_fusable:
+      return "out_element_wise_fusable";
+    case FusionKind::tuple:
+      return "tuple";
+    case FusionKind::opaque:
+      return "opaque";
   }
   return "?";
 }
@@ -42,13 +52,16 @@ OpRegistration::OpRegistration(std::string name, std::string doc, std::source_lo
   Table& table = Table::get();
   std::lock_guard lock(table.mutex);
   auto [it, fresh] = table.ops.emplace(name, op);
-  CHECK(fresh, fmt::format("operator `{}` registered twice: {}:{} and {}:{}", name, it->second->file, it->second->line, op_->file, op_->line));
+  CHECK(fresh, fmt::format("operator `{}` registered twice: {}:{} and {}:{}", name, it->second->file,
+                           it->second->line, op_->file, op_->line));
 }
 OpRegistration& OpRegistration::argument(std::string name, std::string type, std::string doc, bool optional) {
   op_->arguments.push_back({std::move(name), std::move(type), std::move(doc), optional});
   return *this;
 }
-OpRegistration register_op(std::string name, std::string doc, std::source_location where) { return OpRegistration(std::move(name), std::move(doc), where); }
+OpRegistration register_op(std::string name, std::string doc, std::source_location where) {
+  return OpRegistration(std::move(name), std::move(doc), where);
+}
 
 Ref<Op> find_op(std::string_view name) {
   Table& table = Table::get();
@@ -82,10 +95,13 @@ void infer_error(const Call& call, std::string message, std::string hint) {
   std::string types;
   for (size_t i = 0; i < call.args.size(); ++i) {
     const bool named = op && i < op->arguments.size();
-    types += fmt::format("{}{}: {}", i ? ", " : "", named ? op->arguments[i].name : std::to_string(i), call.args[i] && call.args[i]->type ? print(call.args[i]->type) : "?");
+    types += fmt::format("{}{}: {}", i ? ", " : "", named ? op->arguments[i].name : std::to_string(i),
+                         call.args[i] && call.args[i]->type ? print(call.args[i]->type) : "?");
   }
-  std::string location = call.origin ? (call.origin->span ? call.origin->span.to_string() : call.origin->text) : "";
-  fail("T1101", fmt::format("{}: {} (given {})", op ? op->name : "call", message, types), location, std::move(hint));
+  std::string location =
+      call.origin ? (call.origin->span ? call.origin->span.to_string() : call.origin->text) : "";
+  fail("T1101", fmt::format("{}: {} (given {})", op ? op->name : "call", message, types), location,
+       std::move(hint));
 }
 
 Expr call_tir(const Expr& function, Array<Expr> args, Array<Type> outputs, Array<PrimExpr> symbolic) {
@@ -101,27 +117,47 @@ Type declared_outputs(const Call& call) {
   if (call.type_args.empty()) infer_error(call, "the output types are missing", "give them as out_sinfo=…");
   return call.type_args.size() == 1 ? call.type_args[0] : tuple_type(call.type_args);
 }
-Type declared_or_object(const Call& call) { return call.type_args.empty() ? object_type() : declared_outputs(call); }
+Type declared_or_object(const Call& call) {
+  return call.type_args.empty() ? object_type() : declared_outputs(call);
+}
 
 struct InplaceAttrs : Attrs<InplaceAttrs> {
   Array<int64_t> inplace_indices;
   static constexpr std::string_view type_key = "ir.InplaceAttrs";
-  static constexpr auto fields = std::tuple{field("inplace_indices", &InplaceAttrs::inplace_indices, "per output: the argument whose memory it takes, or -1")};
+  static constexpr auto fields = std::tuple{field("inplace_indices", &InplaceAttrs::inplace_indices,
+                                                  "per output: the argument whose memory it takes, or -1")};
 };
 
 const bool registered = [] {
-  register_op("call_tir", "Calls a tensor program in destination-passing style: allocates the outputs, runs function(args…, outputs…, symbolic…).")
-      .argument("function", "GlobalVar", "the PrimFunc").argument("args", "Tuple", "input tensors").argument("symbolic", "Shape", "values of its scalar parameters", true)
+  register_op("call_tir",
+              "Calls a tensor program in destination-passing style: allocates the outputs, runs "
+              "function(args…, outputs…, symbolic…).")
+      .argument("function", "GlobalVar", "the PrimFunc")
+      .argument("args", "Tuple", "input tensors")
+      .argument("symbolic", "Shape", "values of its scalar parameters", true)
       .infer(declared_outputs);
   register_op("call_tir_inplace", "call_tir whose outputs take the memory of arguments.")
-      .argument("function", "GlobalVar", "the PrimFunc").argument("args", "Tuple", "input tensors").argument("symbolic", "Shape", "values of its scalar parameters", true)
-      .attrs<InplaceAttrs>().infer(declared_outputs);
+      .argument("function", "GlobalVar", "the PrimFunc")
+      .argument("args", "Tuple", "input tensors")
+      .argument("symbolic", "Shape", "values of its scalar parameters", true)
+      .attrs<InplaceAttrs>()
+      .infer(declared_outputs);
   register_op("call_dps_packed", "Calls a packed function by name in destination-passing style.")
-      .argument("function", "ExternFunc", "its name").argument("args", "Tuple", "input values").infer(declared_outputs);
-  register_op("call_packed", "Calls a packed function by name with the arguments as they are; it may have effects.")
-      .argument("function", "ExternFunc", "its name").argument("args", "Object", "values").variadic().impure().infer(declared_or_object);
+      .argument("function", "ExternFunc", "its name")
+      .argument("args", "Tuple", "input values")
+      .infer(declared_outputs);
+  register_op("call_packed",
+              "Calls a packed function by name with the arguments as they are; it may have effects.")
+      .argument("function", "ExternFunc", "its name")
+      .argument("args", "Object", "values")
+      .variadic()
+      .impure()
+      .infer(declared_or_object);
   register_op("call_pure_packed", "call_packed of a function without effects.")
-      .argument("function", "ExternFunc", "its name").argument("args", "Object", "values").variadic().infer(declared_or_object);
+      .argument("function", "ExternFunc", "its name")
+      .argument("args", "Object", "values")
+      .variadic()
+      .infer(declared_or_object);
   return true;
 }();
 }  // namespace

@@ -13,8 +13,8 @@ struct PassContext;
 struct Pass {
   std::string_view name;
   IRModule (*run)(IRModule, PassContext&);
-  int level = 0;                ///< runs when PassContext::opt_level is at least this, or when required by name
-  std::string_view summary;     ///< one line for `tenon opt --list`
+  int level = 0;             ///< runs when PassContext::opt_level is at least this, or when required by name
+  std::string_view summary;  ///< one line for `tenon opt --list`
 };
 
 /// Sees every pass; `should_run` may veto.
@@ -25,32 +25,38 @@ struct PassInstrument {
   virtual void after(const Pass&, const IRModule&) {}
 };
 
-struct PassTiming { std::string name; double ms = 0; bool changed = false; };
+struct PassTiming {
+  std::string name;
+  double ms = 0;
+  bool changed = false;
+};
 
-/// Evaluates a call of a function of the module on constants; arrives here so that passes need no interpreter.
-using Evaluate = std::function<std::vector<NDArray>(const IRModule&, const std::string& function, const std::vector<NDArray>& args)>;
+/// Evaluates a call of a function of the module on constants; arrives here so that passes need no
+/// interpreter.
+using Evaluate = std::function<std::vector<NDArray>(const IRModule&, const std::string& function,
+                                                    const std::vector<NDArray>& args)>;
 
 struct PassContext {
   int opt_level = 2;
   std::set<std::string, std::less<>> required, disabled;
-  AttrMap config;                               ///< typed by the pass that documents the key
-  ObjectRef target;                             ///< Target (target/target.h)
-  Evaluate evaluate;                            ///< null: no folding by evaluation
+  AttrMap config;     ///< typed by the pass that documents the key
+  ObjectRef target;   ///< Target (target/target.h)
+  Evaluate evaluate;  ///< null: no folding by evaluation
   std::vector<PassInstrument*> instruments;
-  bool verify = false;                          ///< verify the module after each pass (always in debug and tests)
-  std::set<std::string, std::less<>> print_after;   ///< pass names; "all"
+  bool verify = false;  ///< verify the module after each pass (always in debug and tests)
+  std::set<std::string, std::less<>> print_after;  ///< pass names; "all"
   std::function<void(const std::string& pass, const std::string& text)> print_sink;
-  std::string dump_dir;                         ///< every stage as NN_pass.tir, with one constants sidecar
+  std::string dump_dir;  ///< every stage as NN_pass.tir, with one constants sidecar
   std::vector<PassTiming> timings;
-  std::function<bool()> cancelled;              ///< polled between passes; Error "T1003"
+  std::function<bool()> cancelled;  ///< polled between passes; Error "T1003"
 };
 
-/// Runs passes in order: level, enable and disable by name, veto, timing, verification ("T1001" names the pass
-/// that broke the module), dump. Deterministic.
+/// Runs passes in order: level, enable and disable by name, veto, timing, verification ("T1001" names the
+/// pass that broke the module), dump. Deterministic.
 IRModule run_passes(IRModule module, std::span<const Pass> passes, PassContext& context);
 /// Lists of passes announce themselves so that `tenon opt` finds every one by name.
 void announce_passes(std::span<const Pass> passes);
 const Pass* find_pass(std::string_view name);
-std::vector<const Pass*> all_passes();          ///< sorted by name
+std::vector<const Pass*> all_passes();  ///< sorted by name
 
 }  // namespace tenon

@@ -12,24 +12,29 @@ namespace tenon {
 using ConstantTable = std::map<uint64_t, NDArray>;
 
 struct PrintOptions {
-  ConstantTable* constants = nullptr;   ///< receives the constants that are not printed in full
-  int64_t inline_elements = 16;         ///< constants up to this size are printed in full
-  bool show_types = true;               ///< type annotations on graph bindings
-  bool show_origin = false;             ///< `# node 'NAME'` behind bindings
+  ConstantTable* constants = nullptr;  ///< receives the constants that are not printed in full
+  int64_t inline_elements = 16;        ///< constants up to this size are printed in full
+  bool show_types = true;              ///< type annotations on graph bindings
+  bool show_origin = false;            ///< `# node 'NAME'` behind bindings
 };
 /// A module, function, statement, expression or type as text.
 std::string print(const ObjectRef& node, const PrintOptions& options = {});
 
-struct ParseOptions { const ConstantTable* constants = nullptr; std::string name = "<text>"; };
+struct ParseOptions {
+  const ConstantTable* constants = nullptr;
+  std::string name = "<text>";
+};
 /// DiagnosticError (T02xx) with every mistake and its place.
 IRModule parse_module(std::string_view text, const ParseOptions& options = {});
 PrimExpr parse_prim_expr(std::string_view text, const std::map<std::string, tir::VarRef>& vars = {});
 
-/// Sidecar of constants: a binary file of (hash, dtype, shape, bytes). Error T3001 on I/O, T0290 when corrupted.
+/// Sidecar of constants: a binary file of (hash, dtype, shape, bytes). Error T3001 on I/O, T0290 when
+/// corrupted.
 void save_constants(const std::string& path, const ConstantTable& table);
 ConstantTable load_constants(const std::string& path);
 
-// JSON of any node from its field list; shared nodes stay shared. from_json: T0291 when the text is no program.
+// JSON of any node from its field list; shared nodes stay shared. from_json: T0291 when the text is no
+// program.
 std::string to_json(const ObjectRef& node);
 ObjectRef from_json(std::string_view text);
 

@@ -8,15 +8,44 @@
 namespace tenon::tir {
 
 // ---------------------------------------------------------------- expressions
-struct IntImm; struct FloatImm; struct StringImm; struct Var; struct Add; struct Sub; struct Mul; struct Div;
-struct Mod; struct FloorDiv; struct FloorMod; struct Min; struct Max; struct EQ; struct NE; struct LT; struct LE;
-struct GT; struct GE; struct And; struct Or; struct Not; struct Select; struct Cast; struct BufferLoad;
-struct ProducerLoad; struct Ramp; struct Broadcast; struct Shuffle; struct Let; struct Call; struct Reduce;
-using PrimExprNodes = NodeSet<kPrimExprBase + 1, IntImm, FloatImm, StringImm, Var, Add, Sub, Mul, Div, Mod, FloorDiv,
-                              FloorMod, Min, Max, EQ, NE, LT, LE, GT, GE, And, Or, Not, Select, Cast, BufferLoad,
-                              ProducerLoad, Ramp, Broadcast, Shuffle, Let, Call, Reduce>;
+struct IntImm;
+struct FloatImm;
+struct StringImm;
+struct Var;
+struct Add;
+struct Sub;
+struct Mul;
+struct Div;
+struct Mod;
+struct FloorDiv;
+struct FloorMod;
+struct Min;
+struct Max;
+struct EQ;
+struct NE;
+struct LT;
+struct LE;
+struct GT;
+struct GE;
+struct And;
+struct Or;
+struct Not;
+struct Select;
+struct Cast;
+struct BufferLoad;
+struct ProducerLoad;
+struct Ramp;
+struct Broadcast;
+struct Shuffle;
+struct Let;
+struct Call;
+struct Reduce;
+using PrimExprNodes = NodeSet<kPrimExprBase + 1, IntImm, FloatImm, StringImm, Var, Add, Sub, Mul, Div, Mod,
+                              FloorDiv, FloorMod, Min, Max, EQ, NE, LT, LE, GT, GE, And, Or, Not, Select,
+                              Cast, BufferLoad, ProducerLoad, Ramp, Broadcast, Shuffle, Let, Call, Reduce>;
 
-/// A scalar or vector value. `dtype` follows from the fields (finish) or is given (Var, Cast, Call, immediates).
+/// A scalar or vector value. `dtype` follows from the fields (finish) or is given (Var, Cast, Call,
+/// immediates).
 struct PrimExprNode : Object {
   static constexpr std::string_view type_key = "tir.PrimExpr";
   static constexpr uint32_t node_set_first() { return kPrimExprBase; }
@@ -24,7 +53,8 @@ struct PrimExprNode : Object {
   using set = PrimExprNodes;
   DataType dtype;
 };
-template <class T> struct PrimNode : PrimExprNode {
+template <class T>
+struct PrimNode : PrimExprNode {
   using parent_type = PrimExprNode;
   using node_set = PrimExprNodes;
 };
@@ -34,13 +64,15 @@ class PrimExpr : public Ref<PrimExprNode> {
  public:
   PrimExpr() = default;
   PrimExpr(std::nullptr_t) {}
-  template <class T> requires std::is_base_of_v<PrimExprNode, T>
+  template <class T>
+    requires std::is_base_of_v<PrimExprNode, T>
   PrimExpr(const Ref<T>& r) : Ref(r) {}
-  template <class T> requires(std::is_integral_v<T> && !std::is_same_v<T, bool>)
+  template <class T>
+    requires(std::is_integral_v<T> && !std::is_same_v<T, bool>)
   PrimExpr(T v) : PrimExpr(int_imm(static_cast<int64_t>(v), i64)) {}
   PrimExpr(double v) : PrimExpr(float_imm(v, f32)) {}
   DataType dtype() const { return get()->dtype; }
-  static PrimExpr int_imm(int64_t v, DataType type);   ///< int, uint or bool immediate
+  static PrimExpr int_imm(int64_t v, DataType type);  ///< int, uint or bool immediate
   static PrimExpr float_imm(double v, DataType type);
 };
 
@@ -54,7 +86,8 @@ struct IntImm : PrimNode<IntImm> {
 struct FloatImm : PrimNode<FloatImm> {
   double value = 0;
   static constexpr std::string_view type_key = "tir.FloatImm";
-  static constexpr auto fields = std::tuple{field("dtype", &FloatImm::dtype), field("value", &FloatImm::value)};
+  static constexpr auto fields =
+      std::tuple{field("dtype", &FloatImm::dtype), field("value", &FloatImm::value)};
 };
 struct StringImm : PrimNode<StringImm> {
   std::string value;
@@ -77,23 +110,108 @@ void finish_arithmetic(PrimExprNode* node, const PrimExpr& a, const PrimExpr& b)
 void finish_comparison(PrimExprNode* node, const PrimExpr& a, const PrimExpr& b);
 void finish_logic(PrimExprNode* node, const PrimExpr& a, const PrimExpr& b);
 
-struct Add : PrimNode<Add> { PrimExpr a, b; static constexpr std::string_view type_key = "tir.Add"; static constexpr auto fields = std::tuple{field("a", &Add::a), field("b", &Add::b)}; void finish() { finish_arithmetic(this, a, b); } };
-struct Sub : PrimNode<Sub> { PrimExpr a, b; static constexpr std::string_view type_key = "tir.Sub"; static constexpr auto fields = std::tuple{field("a", &Sub::a), field("b", &Sub::b)}; void finish() { finish_arithmetic(this, a, b); } };
-struct Mul : PrimNode<Mul> { PrimExpr a, b; static constexpr std::string_view type_key = "tir.Mul"; static constexpr auto fields = std::tuple{field("a", &Mul::a), field("b", &Mul::b)}; void finish() { finish_arithmetic(this, a, b); } };
-struct Div : PrimNode<Div> { PrimExpr a, b; static constexpr std::string_view type_key = "tir.Div"; static constexpr auto fields = std::tuple{field("a", &Div::a), field("b", &Div::b)}; void finish() { finish_arithmetic(this, a, b); } };
-struct Mod : PrimNode<Mod> { PrimExpr a, b; static constexpr std::string_view type_key = "tir.Mod"; static constexpr auto fields = std::tuple{field("a", &Mod::a), field("b", &Mod::b)}; void finish() { finish_arithmetic(this, a, b); } };
-struct FloorDiv : PrimNode<FloorDiv> { PrimExpr a, b; static constexpr std::string_view type_key = "tir.FloorDiv"; static constexpr auto fields = std::tuple{field("a", &FloorDiv::a), field("b", &FloorDiv::b)}; void finish() { finish_arithmetic(this, a, b); } };
-struct FloorMod : PrimNode<FloorMod> { PrimExpr a, b; static constexpr std::string_view type_key = "tir.FloorMod"; static constexpr auto fields = std::tuple{field("a", &FloorMod::a), field("b", &FloorMod::b)}; void finish() { finish_arithmetic(this, a, b); } };
-struct Min : PrimNode<Min> { PrimExpr a, b; static constexpr std::string_view type_key = "tir.Min"; static constexpr auto fields = std::tuple{field("a", &Min::a), field("b", &Min::b)}; void finish() { finish_arithmetic(this, a, b); } };
-struct Max : PrimNode<Max> { PrimExpr a, b; static constexpr std::string_view type_key = "tir.Max"; static constexpr auto fields = std::tuple{field("a", &Max::a), field("b", &Max::b)}; void finish() { finish_arithmetic(this, a, b); } };
-struct EQ : PrimNode<EQ> { PrimExpr a, b; static constexpr std::string_view type_key = "tir.EQ"; static constexpr auto fields = std::tuple{field("a", &EQ::a), field("b", &EQ::b)}; void finish() { finish_comparison(this, a, b); } };
-struct NE : PrimNode<NE> { PrimExpr a, b; static constexpr std::string_view type_key = "tir.NE"; static constexpr auto fields = std::tuple{field("a", &NE::a), field("b", &NE::b)}; void finish() { finish_comparison(this, a, b); } };
-struct LT : PrimNode<LT> { PrimExpr a, b; static constexpr std::string_view type_key = "tir.LT"; static constexpr auto fields = std::tuple{field("a", &LT::a), field("b", &LT::b)}; void finish() { finish_comparison(this, a, b); } };
-struct LE : PrimNode<LE> { PrimExpr a, b; static constexpr std::string_view type_key = "tir.LE"; static constexpr auto fields = std::tuple{field("a", &LE::a), field("b", &LE::b)}; void finish() { finish_comparison(this, a, b); } };
-struct GT : PrimNode<GT> { PrimExpr a, b; static constexpr std::string_view type_key = "tir.GT"; static constexpr auto fields = std::tuple{field("a", &GT::a), field("b", &GT::b)}; void finish() { finish_comparison(this, a, b); } };
-struct GE : PrimNode<GE> { PrimExpr a, b; static constexpr std::string_view type_key = "tir.GE"; static constexpr auto fields = std::tuple{field("a", &GE::a), field("b", &GE::b)}; void finish() { finish_comparison(this, a, b); } };
-struct And : PrimNode<And> { PrimExpr a, b; static constexpr std::string_view type_key = "tir.And"; static constexpr auto fields = std::tuple{field("a", &And::a), field("b", &And::b)}; void finish() { finish_logic(this, a, b); } };
-struct Or : PrimNode<Or> { PrimExpr a, b; static constexpr std::string_view type_key = "tir.Or"; static constexpr auto fields = std::tuple{field("a", &Or::a), field("b", &Or::b)}; void finish() { finish_logic(this, a, b); } };
+struct Add : PrimNode<Add> {
+  PrimExpr a, b;
+  static constexpr std::string_view type_key = "tir.Add";
+  static constexpr auto fields = std::tuple{field("a", &Add::a), field("b", &Add::b)};
+  void finish() { finish_arithmetic(this, a, b); }
+};
+struct Sub : PrimNode<Sub> {
+  PrimExpr a, b;
+  static constexpr std::string_view type_key = "tir.Sub";
+  static constexpr auto fields = std::tuple{field("a", &Sub::a), field("b", &Sub::b)};
+  void finish() { finish_arithmetic(this, a, b); }
+};
+struct Mul : PrimNode<Mul> {
+  PrimExpr a, b;
+  static constexpr std::string_view type_key = "tir.Mul";
+  static constexpr auto fields = std::tuple{field("a", &Mul::a), field("b", &Mul::b)};
+  void finish() { finish_arithmetic(this, a, b); }
+};
+struct Div : PrimNode<Div> {
+  PrimExpr a, b;
+  static constexpr std::string_view type_key = "tir.Div";
+  static constexpr auto fields = std::tuple{field("a", &Div::a), field("b", &Div::b)};
+  void finish() { finish_arithmetic(this, a, b); }
+};
+struct Mod : PrimNode<Mod> {
+  PrimExpr a, b;
+  static constexpr std::string_view type_key = "tir.Mod";
+  static constexpr auto fields = std::tuple{field("a", &Mod::a), field("b", &Mod::b)};
+  void finish() { finish_arithmetic(this, a, b); }
+};
+struct FloorDiv : PrimNode<FloorDiv> {
+  PrimExpr a, b;
+  static constexpr std::string_view type_key = "tir.FloorDiv";
+  static constexpr auto fields = std::tuple{field("a", &FloorDiv::a), field("b", &FloorDiv::b)};
+  void finish() { finish_arithmetic(this, a, b); }
+};
+struct FloorMod : PrimNode<FloorMod> {
+  PrimExpr a, b;
+  static constexpr std::string_view type_key = "tir.FloorMod";
+  static constexpr auto fields = std::tuple{field("a", &FloorMod::a), field("b", &FloorMod::b)};
+  void finish() { finish_arithmetic(this, a, b); }
+};
+struct Min : PrimNode<Min> {
+  PrimExpr a, b;
+  static constexpr std::string_view type_key = "tir.Min";
+  static constexpr auto fields = std::tuple{field("a", &Min::a), field("b", &Min::b)};
+  void finish() { finish_arithmetic(this, a, b); }
+};
+struct Max : PrimNode<Max> {
+  PrimExpr a, b;
+  static constexpr std::string_view type_key = "tir.Max";
+  static constexpr auto fields = std::tuple{field("a", &Max::a), field("b", &Max::b)};
+  void finish() { finish_arithmetic(this, a, b); }
+};
+struct EQ : PrimNode<EQ> {
+  PrimExpr a, b;
+  static constexpr std::string_view type_key = "tir.EQ";
+  static constexpr auto fields = std::tuple{field("a", &EQ::a), field("b", &EQ::b)};
+  void finish() { finish_comparison(this, a, b); }
+};
+struct NE : PrimNode<NE> {
+  PrimExpr a, b;
+  static constexpr std::string_view type_key = "tir.NE";
+  static constexpr auto fields = std::tuple{field("a", &NE::a), field("b", &NE::b)};
+  void finish() { finish_comparison(this, a, b); }
+};
+struct LT : PrimNode<LT> {
+  PrimExpr a, b;
+  static constexpr std::string_view type_key = "tir.LT";
+  static constexpr auto fields = std::tuple{field("a", &LT::a), field("b", &LT::b)};
+  void finish() { finish_comparison(this, a, b); }
+};
+struct LE : PrimNode<LE> {
+  PrimExpr a, b;
+  static constexpr std::string_view type_key = "tir.LE";
+  static constexpr auto fields = std::tuple{field("a", &LE::a), field("b", &LE::b)};
+  void finish() { finish_comparison(this, a, b); }
+};
+struct GT : PrimNode<GT> {
+  PrimExpr a, b;
+  static constexpr std::string_view type_key = "tir.GT";
+  static constexpr auto fields = std::tuple{field("a", &GT::a), field("b", &GT::b)};
+  void finish() { finish_comparison(this, a, b); }
+};
+struct GE : PrimNode<GE> {
+  PrimExpr a, b;
+  static constexpr std::string_view type_key = "tir.GE";
+  static constexpr auto fields = std::tuple{field("a", &GE::a), field("b", &GE::b)};
+  void finish() { finish_comparison(this, a, b); }
+};
+struct And : PrimNode<And> {
+  PrimExpr a, b;
+  static constexpr std::string_view type_key = "tir.And";
+  static constexpr auto fields = std::tuple{field("a", &And::a), field("b", &And::b)};
+  void finish() { finish_logic(this, a, b); }
+};
+struct Or : PrimNode<Or> {
+  PrimExpr a, b;
+  static constexpr std::string_view type_key = "tir.Or";
+  static constexpr auto fields = std::tuple{field("a", &Or::a), field("b", &Or::b)};
+  void finish() { finish_logic(this, a, b); }
+};
 struct Not : PrimNode<Not> {
   PrimExpr a;
   static constexpr std::string_view type_key = "tir.Not";
@@ -105,7 +223,9 @@ struct Not : PrimNode<Not> {
 struct Select : PrimNode<Select> {
   PrimExpr condition, true_value, false_value;
   static constexpr std::string_view type_key = "tir.Select";
-  static constexpr auto fields = std::tuple{field("condition", &Select::condition), field("true_value", &Select::true_value), field("false_value", &Select::false_value)};
+  static constexpr auto fields =
+      std::tuple{field("condition", &Select::condition), field("true_value", &Select::true_value),
+                 field("false_value", &Select::false_value)};
   void finish();
 };
 /// Float to integer saturates (NaN gives 0); integer to integer wraps; to bool means "not equal to zero".
@@ -119,7 +239,8 @@ struct Cast : PrimNode<Cast> {
 struct RangeNode : Object {
   PrimExpr min, extent;
   static constexpr std::string_view type_key = "tir.Range";
-  static constexpr auto fields = std::tuple{field("min", &RangeNode::min), field("extent", &RangeNode::extent)};
+  static constexpr auto fields =
+      std::tuple{field("min", &RangeNode::min), field("extent", &RangeNode::extent)};
 };
 using Range = Ref<RangeNode>;
 
@@ -129,23 +250,29 @@ struct BufferNode : Object {
   VarRef data;
   DataType dtype;
   Array<PrimExpr> shape, strides;
-  PrimExpr elem_offset;       ///< null means 0
+  PrimExpr elem_offset;  ///< null means 0
   std::string name;
   std::string scope = "global";
-  int64_t align = 64;         ///< bytes
+  int64_t align = 64;  ///< bytes
   Array<int64_t> axis_separators;
   static constexpr std::string_view type_key = "tir.Buffer";
-  static constexpr auto fields = std::tuple{
-      def_field("data", &BufferNode::data), field("dtype", &BufferNode::dtype), field("shape", &BufferNode::shape),
-      field("strides", &BufferNode::strides), field("elem_offset", &BufferNode::elem_offset), ignored_field("name", &BufferNode::name),
-      field("scope", &BufferNode::scope), field("align", &BufferNode::align), field("axis_separators", &BufferNode::axis_separators)};
+  static constexpr auto fields = std::tuple{def_field("data", &BufferNode::data),
+                                            field("dtype", &BufferNode::dtype),
+                                            field("shape", &BufferNode::shape),
+                                            field("strides", &BufferNode::strides),
+                                            field("elem_offset", &BufferNode::elem_offset),
+                                            ignored_field("name", &BufferNode::name),
+                                            field("scope", &BufferNode::scope),
+                                            field("align", &BufferNode::align),
+                                            field("axis_separators", &BufferNode::axis_separators)};
 };
 using Buffer = Ref<BufferNode>;
 struct BufferRegionNode : Object {
   Buffer buffer;
   Array<Range> region;
   static constexpr std::string_view type_key = "tir.BufferRegion";
-  static constexpr auto fields = std::tuple{field("buffer", &BufferRegionNode::buffer), field("region", &BufferRegionNode::region)};
+  static constexpr auto fields =
+      std::tuple{field("buffer", &BufferRegionNode::buffer), field("region", &BufferRegionNode::region)};
 };
 using BufferRegion = Ref<BufferRegionNode>;
 
@@ -156,7 +283,9 @@ struct BufferLoad : PrimNode<BufferLoad> {
   Array<PrimExpr> indices;
   PrimExpr predicate;
   static constexpr std::string_view type_key = "tir.BufferLoad";
-  static constexpr auto fields = std::tuple{field("buffer", &BufferLoad::buffer), field("indices", &BufferLoad::indices), field("predicate", &BufferLoad::predicate)};
+  static constexpr auto fields =
+      std::tuple{field("buffer", &BufferLoad::buffer), field("indices", &BufferLoad::indices),
+                 field("predicate", &BufferLoad::predicate)};
   void finish();
 };
 /// What a ProducerLoad reads before it has a buffer: a tensor of tensor expressions (src/te derives from it).
@@ -172,7 +301,8 @@ struct ProducerLoad : PrimNode<ProducerLoad> {
   DataProducer producer;
   Array<PrimExpr> indices;
   static constexpr std::string_view type_key = "tir.ProducerLoad";
-  static constexpr auto fields = std::tuple{field("producer", &ProducerLoad::producer), field("indices", &ProducerLoad::indices)};
+  static constexpr auto fields =
+      std::tuple{field("producer", &ProducerLoad::producer), field("indices", &ProducerLoad::indices)};
   void finish();
 };
 /// base, base + stride, … (lanes values)
@@ -180,14 +310,16 @@ struct Ramp : PrimNode<Ramp> {
   PrimExpr base, stride;
   int64_t lanes = 1;
   static constexpr std::string_view type_key = "tir.Ramp";
-  static constexpr auto fields = std::tuple{field("base", &Ramp::base), field("stride", &Ramp::stride), field("lanes", &Ramp::lanes)};
+  static constexpr auto fields =
+      std::tuple{field("base", &Ramp::base), field("stride", &Ramp::stride), field("lanes", &Ramp::lanes)};
   void finish();
 };
 struct Broadcast : PrimNode<Broadcast> {
   PrimExpr value;
   int64_t lanes = 1;
   static constexpr std::string_view type_key = "tir.Broadcast";
-  static constexpr auto fields = std::tuple{field("value", &Broadcast::value), field("lanes", &Broadcast::lanes)};
+  static constexpr auto fields =
+      std::tuple{field("value", &Broadcast::value), field("lanes", &Broadcast::lanes)};
   void finish();
 };
 /// Lanes of the concatenated `vectors`, picked by constant `indices`.
@@ -195,14 +327,16 @@ struct Shuffle : PrimNode<Shuffle> {
   Array<PrimExpr> vectors;
   Array<int64_t> indices;
   static constexpr std::string_view type_key = "tir.Shuffle";
-  static constexpr auto fields = std::tuple{field("vectors", &Shuffle::vectors), field("indices", &Shuffle::indices)};
+  static constexpr auto fields =
+      std::tuple{field("vectors", &Shuffle::vectors), field("indices", &Shuffle::indices)};
   void finish();
 };
 struct Let : PrimNode<Let> {
   VarRef var;
   PrimExpr value, body;
   static constexpr std::string_view type_key = "tir.Let";
-  static constexpr auto fields = std::tuple{field("value", &Let::value), def_field("var", &Let::var), field("body", &Let::body)};
+  static constexpr auto fields =
+      std::tuple{field("value", &Let::value), def_field("var", &Let::var), field("body", &Let::body)};
   void finish() { dtype = body.dtype(); }
 };
 /// An intrinsic ("tir.exp"; see ir/intrinsic.h for the table), `tir.call_extern` (first argument StringImm,
@@ -211,7 +345,8 @@ struct Call : PrimNode<Call> {
   std::string op;
   Array<PrimExpr> args;
   static constexpr std::string_view type_key = "tir.Call";
-  static constexpr auto fields = std::tuple{field("dtype", &Call::dtype), field("op", &Call::op), field("args", &Call::args)};
+  static constexpr auto fields =
+      std::tuple{field("dtype", &Call::dtype), field("op", &Call::op), field("args", &Call::args)};
 };
 
 enum class IterKind : int64_t { spatial = 0, reduce = 1, scan = 2, opaque = 3, thread_index = 4 };
@@ -222,7 +357,9 @@ struct IterVarNode : Object {
   IterKind kind = IterKind::spatial;
   std::string thread_tag;
   static constexpr std::string_view type_key = "tir.IterVar";
-  static constexpr auto fields = std::tuple{field("dom", &IterVarNode::dom), def_field("var", &IterVarNode::var), field("kind", &IterVarNode::kind), field("thread_tag", &IterVarNode::thread_tag)};
+  static constexpr auto fields =
+      std::tuple{field("dom", &IterVarNode::dom), def_field("var", &IterVarNode::var),
+                 field("kind", &IterVarNode::kind), field("thread_tag", &IterVarNode::thread_tag)};
 };
 using IterVar = Ref<IterVarNode>;
 /// An associative, commutative combination of tuples: `result` in terms of lhs and rhs, `identity` per value.
@@ -230,27 +367,47 @@ struct CommReducerNode : Object {
   Array<VarRef> lhs, rhs;
   Array<PrimExpr> result, identity;
   static constexpr std::string_view type_key = "tir.CommReducer";
-  static constexpr auto fields = std::tuple{def_field("lhs", &CommReducerNode::lhs), def_field("rhs", &CommReducerNode::rhs), field("result", &CommReducerNode::result), field("identity", &CommReducerNode::identity)};
+  static constexpr auto fields =
+      std::tuple{def_field("lhs", &CommReducerNode::lhs), def_field("rhs", &CommReducerNode::rhs),
+                 field("result", &CommReducerNode::result), field("identity", &CommReducerNode::identity)};
 };
 using CommReducer = Ref<CommReducerNode>;
 /// Value `value_index` of the reduction of `source` over `axis`; only inside tensor expressions.
 struct Reduce : PrimNode<Reduce> {
   CommReducer combiner;
-  Array<PrimExpr> source, init;   ///< init empty: the identity
+  Array<PrimExpr> source, init;  ///< init empty: the identity
   Array<IterVar> axis;
-  PrimExpr condition;             ///< null: always
+  PrimExpr condition;  ///< null: always
   int64_t value_index = 0;
   static constexpr std::string_view type_key = "tir.Reduce";
-  static constexpr auto fields = std::tuple{field("combiner", &Reduce::combiner), def_field("axis", &Reduce::axis), field("source", &Reduce::source), field("init", &Reduce::init), field("condition", &Reduce::condition), field("value_index", &Reduce::value_index)};
+  static constexpr auto fields =
+      std::tuple{field("combiner", &Reduce::combiner),   def_field("axis", &Reduce::axis),
+                 field("source", &Reduce::source),       field("init", &Reduce::init),
+                 field("condition", &Reduce::condition), field("value_index", &Reduce::value_index)};
   void finish() { dtype = source[size_t(value_index)].dtype(); }
 };
 
 // ---------------------------------------------------------------- statements
-struct For; struct While; struct IfThenElse; struct LetStmt; struct BlockRealize; struct Block; struct Allocate;
-struct AllocateConst; struct DeclBuffer; struct BufferRealize; struct BufferStore; struct Prefetch;
-struct ProducerStore; struct AssertStmt; struct Evaluate; struct SeqStmt; struct AttrStmt;
-using StmtNodes = NodeSet<kStmtBase + 1, For, While, IfThenElse, LetStmt, BlockRealize, Block, Allocate, AllocateConst, DeclBuffer,
-                          BufferRealize, BufferStore, Prefetch, ProducerStore, AssertStmt, Evaluate, SeqStmt, AttrStmt>;
+struct For;
+struct While;
+struct IfThenElse;
+struct LetStmt;
+struct BlockRealize;
+struct Block;
+struct Allocate;
+struct AllocateConst;
+struct DeclBuffer;
+struct BufferRealize;
+struct BufferStore;
+struct Prefetch;
+struct ProducerStore;
+struct AssertStmt;
+struct Evaluate;
+struct SeqStmt;
+struct AttrStmt;
+using StmtNodes = NodeSet<kStmtBase + 1, For, While, IfThenElse, LetStmt, BlockRealize, Block, Allocate,
+                          AllocateConst, DeclBuffer, BufferRealize, BufferStore, Prefetch, ProducerStore,
+                          AssertStmt, Evaluate, SeqStmt, AttrStmt>;
 struct StmtNode : Object {
   static constexpr std::string_view type_key = "tir.Stmt";
   static constexpr uint32_t node_set_first() { return kStmtBase; }
@@ -258,7 +415,11 @@ struct StmtNode : Object {
   using set = StmtNodes;
   Origin origin;
 };
-template <class T> struct StmtBase : StmtNode { using parent_type = StmtNode; using node_set = StmtNodes; };
+template <class T>
+struct StmtBase : StmtNode {
+  using parent_type = StmtNode;
+  using node_set = StmtNodes;
+};
 using Stmt = Ref<StmtNode>;
 
 enum class ForKind : int64_t { serial = 0, parallel = 1, vectorized = 2, unrolled = 3, thread_binding = 4 };
@@ -268,31 +429,47 @@ struct For : StmtBase<For> {
   PrimExpr min, extent;
   ForKind kind = ForKind::serial;
   Stmt body;
-  std::string thread_tag;     ///< for thread_binding: "blockIdx.x", …
+  std::string thread_tag;  ///< for thread_binding: "blockIdx.x", …
   AttrMap annotations;
   static constexpr std::string_view type_key = "tir.For";
-  static constexpr auto fields = std::tuple{field("min", &For::min), field("extent", &For::extent), field("kind", &For::kind), def_field("loop_var", &For::loop_var), field("thread_tag", &For::thread_tag), field("annotations", &For::annotations), field("body", &For::body)};
+  static constexpr auto fields = std::tuple{field("min", &For::min),
+                                            field("extent", &For::extent),
+                                            field("kind", &For::kind),
+                                            def_field("loop_var", &For::loop_var),
+                                            field("thread_tag", &For::thread_tag),
+                                            field("annotations", &For::annotations),
+                                            field("body", &For::body)};
 };
 struct While : StmtBase<While> {
-  PrimExpr condition; Stmt body;
+  PrimExpr condition;
+  Stmt body;
   static constexpr std::string_view type_key = "tir.While";
-  static constexpr auto fields = std::tuple{field("condition", &While::condition), field("body", &While::body)};
+  static constexpr auto fields =
+      std::tuple{field("condition", &While::condition), field("body", &While::body)};
 };
 struct IfThenElse : StmtBase<IfThenElse> {
-  PrimExpr condition; Stmt then_case, else_case;   ///< else_case may be null
+  PrimExpr condition;
+  Stmt then_case, else_case;  ///< else_case may be null
   static constexpr std::string_view type_key = "tir.IfThenElse";
-  static constexpr auto fields = std::tuple{field("condition", &IfThenElse::condition), field("then_case", &IfThenElse::then_case), field("else_case", &IfThenElse::else_case)};
+  static constexpr auto fields =
+      std::tuple{field("condition", &IfThenElse::condition), field("then_case", &IfThenElse::then_case),
+                 field("else_case", &IfThenElse::else_case)};
 };
 struct LetStmt : StmtBase<LetStmt> {
-  VarRef var; PrimExpr value; Stmt body;
+  VarRef var;
+  PrimExpr value;
+  Stmt body;
   static constexpr std::string_view type_key = "tir.LetStmt";
-  static constexpr auto fields = std::tuple{field("value", &LetStmt::value), def_field("var", &LetStmt::var), field("body", &LetStmt::body)};
+  static constexpr auto fields = std::tuple{field("value", &LetStmt::value), def_field("var", &LetStmt::var),
+                                            field("body", &LetStmt::body)};
 };
 /// `source` region of an outer buffer seen as `buffer` inside the block.
 struct MatchBufferRegionNode : Object {
-  Buffer buffer; BufferRegion source;
+  Buffer buffer;
+  BufferRegion source;
   static constexpr std::string_view type_key = "tir.MatchBufferRegion";
-  static constexpr auto fields = std::tuple{field("source", &MatchBufferRegionNode::source), def_field("buffer", &MatchBufferRegionNode::buffer)};
+  static constexpr auto fields = std::tuple{field("source", &MatchBufferRegionNode::source),
+                                            def_field("buffer", &MatchBufferRegionNode::buffer)};
 };
 using MatchBufferRegion = Ref<MatchBufferRegionNode>;
 /// A unit of computation with its own iteration domain: for given iterator values it reads `reads`, writes
@@ -302,61 +479,99 @@ struct Block : StmtBase<Block> {
   Array<BufferRegion> reads, writes;
   std::string name;
   Stmt body;
-  Stmt init;                               ///< may be null
+  Stmt init;  ///< may be null
   Array<Buffer> alloc_buffers;
   Array<MatchBufferRegion> match_buffers;
   AttrMap annotations;
   static constexpr std::string_view type_key = "tir.Block";
-  static constexpr auto fields = std::tuple{def_field("iter_vars", &Block::iter_vars), def_field("alloc_buffers", &Block::alloc_buffers), field("match_buffers", &Block::match_buffers), field("reads", &Block::reads), field("writes", &Block::writes), ignored_field("name", &Block::name), field("annotations", &Block::annotations), field("init", &Block::init), field("body", &Block::body)};
+  static constexpr auto fields = std::tuple{def_field("iter_vars", &Block::iter_vars),
+                                            def_field("alloc_buffers", &Block::alloc_buffers),
+                                            field("match_buffers", &Block::match_buffers),
+                                            field("reads", &Block::reads),
+                                            field("writes", &Block::writes),
+                                            ignored_field("name", &Block::name),
+                                            field("annotations", &Block::annotations),
+                                            field("init", &Block::init),
+                                            field("body", &Block::body)};
 };
 /// Runs `block` with its iterators bound to `iter_values`, if `predicate` holds.
 struct BlockRealize : StmtBase<BlockRealize> {
-  Array<PrimExpr> iter_values; PrimExpr predicate; Ref<Block> block;
+  Array<PrimExpr> iter_values;
+  PrimExpr predicate;
+  Ref<Block> block;
   static constexpr std::string_view type_key = "tir.BlockRealize";
-  static constexpr auto fields = std::tuple{field("iter_values", &BlockRealize::iter_values), field("predicate", &BlockRealize::predicate), field("block", &BlockRealize::block)};
+  static constexpr auto fields =
+      std::tuple{field("iter_values", &BlockRealize::iter_values),
+                 field("predicate", &BlockRealize::predicate), field("block", &BlockRealize::block)};
 };
 struct Allocate : StmtBase<Allocate> {
-  Buffer buffer;              ///< defines buffer->data; shape is the extents (flat after flattening)
+  Buffer buffer;  ///< defines buffer->data; shape is the extents (flat after flattening)
   Stmt body;
   AttrMap annotations;
   static constexpr std::string_view type_key = "tir.Allocate";
-  static constexpr auto fields = std::tuple{def_field("buffer", &Allocate::buffer), field("annotations", &Allocate::annotations), field("body", &Allocate::body)};
+  static constexpr auto fields =
+      std::tuple{def_field("buffer", &Allocate::buffer), field("annotations", &Allocate::annotations),
+                 field("body", &Allocate::body)};
 };
 struct AllocateConst : StmtBase<AllocateConst> {
-  Buffer buffer; NDArray data; Stmt body;
+  Buffer buffer;
+  NDArray data;
+  Stmt body;
   static constexpr std::string_view type_key = "tir.AllocateConst";
-  static constexpr auto fields = std::tuple{def_field("buffer", &AllocateConst::buffer), field("data", &AllocateConst::data), field("body", &AllocateConst::body)};
+  static constexpr auto fields =
+      std::tuple{def_field("buffer", &AllocateConst::buffer), field("data", &AllocateConst::data),
+                 field("body", &AllocateConst::body)};
 };
 /// A second view (`buffer`) of memory whose pointer variable is already defined.
 struct DeclBuffer : StmtBase<DeclBuffer> {
-  Buffer buffer; Stmt body;
+  Buffer buffer;
+  Stmt body;
   static constexpr std::string_view type_key = "tir.DeclBuffer";
-  static constexpr auto fields = std::tuple{field("buffer", &DeclBuffer::buffer), field("body", &DeclBuffer::body)};
+  static constexpr auto fields =
+      std::tuple{field("buffer", &DeclBuffer::buffer), field("body", &DeclBuffer::body)};
 };
 struct BufferRealize : StmtBase<BufferRealize> {
-  Buffer buffer; Array<Range> bounds; PrimExpr condition; Stmt body;
+  Buffer buffer;
+  Array<Range> bounds;
+  PrimExpr condition;
+  Stmt body;
   static constexpr std::string_view type_key = "tir.BufferRealize";
-  static constexpr auto fields = std::tuple{def_field("buffer", &BufferRealize::buffer), field("bounds", &BufferRealize::bounds), field("condition", &BufferRealize::condition), field("body", &BufferRealize::body)};
+  static constexpr auto fields =
+      std::tuple{def_field("buffer", &BufferRealize::buffer), field("bounds", &BufferRealize::bounds),
+                 field("condition", &BufferRealize::condition), field("body", &BufferRealize::body)};
 };
 struct BufferStore : StmtBase<BufferStore> {
-  Buffer buffer; PrimExpr value; Array<PrimExpr> indices; PrimExpr predicate;   ///< predicate: null or boolean vector
+  Buffer buffer;
+  PrimExpr value;
+  Array<PrimExpr> indices;
+  PrimExpr predicate;  ///< predicate: null or boolean vector
   static constexpr std::string_view type_key = "tir.BufferStore";
-  static constexpr auto fields = std::tuple{field("buffer", &BufferStore::buffer), field("value", &BufferStore::value), field("indices", &BufferStore::indices), field("predicate", &BufferStore::predicate)};
+  static constexpr auto fields =
+      std::tuple{field("buffer", &BufferStore::buffer), field("value", &BufferStore::value),
+                 field("indices", &BufferStore::indices), field("predicate", &BufferStore::predicate)};
 };
 struct Prefetch : StmtBase<Prefetch> {
-  Buffer buffer; Array<Range> bounds;
+  Buffer buffer;
+  Array<Range> bounds;
   static constexpr std::string_view type_key = "tir.Prefetch";
-  static constexpr auto fields = std::tuple{field("buffer", &Prefetch::buffer), field("bounds", &Prefetch::bounds)};
+  static constexpr auto fields =
+      std::tuple{field("buffer", &Prefetch::buffer), field("bounds", &Prefetch::bounds)};
 };
 struct ProducerStore : StmtBase<ProducerStore> {
-  DataProducer producer; PrimExpr value; Array<PrimExpr> indices;
+  DataProducer producer;
+  PrimExpr value;
+  Array<PrimExpr> indices;
   static constexpr std::string_view type_key = "tir.ProducerStore";
-  static constexpr auto fields = std::tuple{field("producer", &ProducerStore::producer), field("value", &ProducerStore::value), field("indices", &ProducerStore::indices)};
+  static constexpr auto fields =
+      std::tuple{field("producer", &ProducerStore::producer), field("value", &ProducerStore::value),
+                 field("indices", &ProducerStore::indices)};
 };
 struct AssertStmt : StmtBase<AssertStmt> {
-  PrimExpr condition; std::string message;
+  PrimExpr condition;
+  std::string message;
   static constexpr std::string_view type_key = "tir.AssertStmt";
-  static constexpr auto fields = std::tuple{field("condition", &AssertStmt::condition), field("message", &AssertStmt::message)};
+  static constexpr auto fields =
+      std::tuple{field("condition", &AssertStmt::condition), field("message", &AssertStmt::message)};
 };
 struct Evaluate : StmtBase<Evaluate> {
   PrimExpr value;
@@ -371,9 +586,13 @@ struct SeqStmt : StmtBase<SeqStmt> {
 };
 /// Attribute `key` = `value` of `node` holds in `body`.
 struct AttrStmt : StmtBase<AttrStmt> {
-  ObjectRef node; std::string key; PrimExpr value; Stmt body;
+  ObjectRef node;
+  std::string key;
+  PrimExpr value;
+  Stmt body;
   static constexpr std::string_view type_key = "tir.AttrStmt";
-  static constexpr auto fields = std::tuple{field("node", &AttrStmt::node), field("key", &AttrStmt::key), field("value", &AttrStmt::value), field("body", &AttrStmt::body)};
+  static constexpr auto fields = std::tuple{field("node", &AttrStmt::node), field("key", &AttrStmt::key),
+                                            field("value", &AttrStmt::value), field("body", &AttrStmt::body)};
 };
 
 /// A tensor function. A parameter with an entry in `buffer_map` is a tensor; others are scalars. Symbolic
@@ -384,9 +603,12 @@ struct PrimFuncNode : Object {
   Array<VarRef> params;
   Map<VarRef, Buffer> buffer_map;
   Stmt body;
-  DataType ret_type;                        ///< void unless the function returns a scalar
+  DataType ret_type;  ///< void unless the function returns a scalar
   AttrMap attrs;
-  static constexpr auto fields = std::tuple{def_field("params", &PrimFuncNode::params), def_field("buffer_map", &PrimFuncNode::buffer_map), field("ret_type", &PrimFuncNode::ret_type), field("attrs", &PrimFuncNode::attrs), field("body", &PrimFuncNode::body)};
+  static constexpr auto fields = std::tuple{
+      def_field("params", &PrimFuncNode::params), def_field("buffer_map", &PrimFuncNode::buffer_map),
+      field("ret_type", &PrimFuncNode::ret_type), field("attrs", &PrimFuncNode::attrs),
+      field("body", &PrimFuncNode::body)};
 };
 using PrimFunc = Ref<PrimFuncNode>;
 
@@ -401,7 +623,7 @@ PrimExpr operator+(const PrimExpr& a, const PrimExpr& b);
 PrimExpr operator-(const PrimExpr& a, const PrimExpr& b);
 PrimExpr operator*(const PrimExpr& a, const PrimExpr& b);
 PrimExpr operator-(const PrimExpr& a);
-PrimExpr div(const PrimExpr& a, const PrimExpr& b);        ///< float division, or truncating for integers
+PrimExpr div(const PrimExpr& a, const PrimExpr& b);  ///< float division, or truncating for integers
 PrimExpr truncmod(const PrimExpr& a, const PrimExpr& b);
 PrimExpr floordiv(const PrimExpr& a, const PrimExpr& b);
 PrimExpr floormod(const PrimExpr& a, const PrimExpr& b);
@@ -418,13 +640,14 @@ PrimExpr logical_and(const PrimExpr& a, const PrimExpr& b);  ///< folds constant
 PrimExpr logical_or(const PrimExpr& a, const PrimExpr& b);
 PrimExpr logical_not(const PrimExpr& a);
 PrimExpr select(const PrimExpr& condition, const PrimExpr& t, const PrimExpr& f);
-PrimExpr if_then_else(const PrimExpr& condition, const PrimExpr& t, const PrimExpr& f);  ///< lazy: tir.if_then_else
-PrimExpr cast(DataType dtype, const PrimExpr& value);        ///< folds immediates; identity when equal
+PrimExpr if_then_else(const PrimExpr& condition, const PrimExpr& t,
+                      const PrimExpr& f);              ///< lazy: tir.if_then_else
+PrimExpr cast(DataType dtype, const PrimExpr& value);  ///< folds immediates; identity when equal
 PrimExpr call(DataType dtype, std::string op, Array<PrimExpr> args);
-PrimExpr const_of(DataType dtype, double value);             ///< immediate (broadcast when dtype has lanes)
+PrimExpr const_of(DataType dtype, double value);  ///< immediate (broadcast when dtype has lanes)
 PrimExpr load(const Buffer& b, Array<PrimExpr> indices, PrimExpr predicate = {});
 Stmt store(const Buffer& b, PrimExpr value, Array<PrimExpr> indices, PrimExpr predicate = {});
-Stmt seq(Array<Stmt> stmts);                                 ///< flattens; one statement stays itself
+Stmt seq(Array<Stmt> stmts);  ///< flattens; one statement stays itself
 Stmt for_(VarRef v, PrimExpr min, PrimExpr extent, Stmt body, ForKind kind = ForKind::serial);
 PrimExpr true_();
 /// Value of an integer (or boolean) immediate, seen through nothing else.
@@ -435,4 +658,6 @@ inline bool is_one(const PrimExpr& e) { return is_const_int(e, 1); }
 
 }  // namespace tenon::tir
 
-namespace tenon { using tir::PrimExpr; }
+namespace tenon {
+using tir::PrimExpr;
+}

@@ -13,7 +13,8 @@ inline constexpr int kMaxNesting = 1000;
 /// use, known callees, argument counts, attributes of the declared type, types present (when `typed`).
 void verify(const IRModule& module, DiagnosticList& problems, bool typed = false);
 void verify_prim_func(const std::string& name, const tir::PrimFunc& f, DiagnosticList& problems);
-void verify_graph_function(const std::string& name, const Ref<graph::Function>& f, const IRModule& module, DiagnosticList& problems, bool typed);
+void verify_graph_function(const std::string& name, const Ref<graph::Function>& f, const IRModule& module,
+                           DiagnosticList& problems, bool typed);
 /// Throws DiagnosticError with all problems.
 void verify_or_throw(const IRModule& module, bool typed = false);
 

@@ -32,7 +32,9 @@ void push_below(const Object* o, std::vector<const Object*>& out) {
       if (const Object* c = f.ref(o)->get()) out.push_back(c);
 }
 
-bool is_container(const Object* o) { return is_type_index<ArrayObj>(o->type_index) || is_type_index<MapObj>(o->type_index); }
+bool is_container(const Object* o) {
+  return is_type_index<ArrayObj>(o->type_index) || is_type_index<MapObj>(o->type_index);
+}
 
 ObjectRef ref(const Object* o) { return ObjectRef(o); }
 
@@ -84,7 +86,10 @@ ObjectRef rebuild(const Object* o, const Memo& memo) {
   return keep;
 }
 
-struct Frame { const Object* node; bool entered; };
+struct Frame {
+  const Object* node;
+  bool entered;
+};
 
 }  // namespace
 
@@ -127,7 +132,8 @@ ObjectRef rewrite_any(const ObjectRef& root, FunctionRef<ObjectRef(const ObjectR
   return rewrite_any(root, f, [](const ObjectRef&) { return false; });
 }
 
-ObjectRef rewrite_any(const ObjectRef& root, FunctionRef<ObjectRef(const ObjectRef&)> f, FunctionRef<bool(const ObjectRef&)> skip) {
+ObjectRef rewrite_any(const ObjectRef& root, FunctionRef<ObjectRef(const ObjectRef&)> f,
+                      FunctionRef<bool(const ObjectRef&)> skip) {
   if (!root) return root;
   Memo memo;
   std::vector<Frame> stack{{root.get(), false}};
@@ -137,7 +143,10 @@ ObjectRef rewrite_any(const ObjectRef& root, FunctionRef<ObjectRef(const ObjectR
     stack.pop_back();
     if (memo.count(frame.node)) continue;
     if (!frame.entered) {
-      if (is_node(frame.node) && skip(ref(frame.node))) { memo.emplace(frame.node, ref(frame.node)); continue; }
+      if (is_node(frame.node) && skip(ref(frame.node))) {
+        memo.emplace(frame.node, ref(frame.node));
+        continue;
+      }
       stack.push_back({frame.node, true});
       below.clear();
       push_below(frame.node, below);
@@ -198,9 +207,11 @@ ObjectRef map_children(const ObjectRef& node, FunctionRef<ObjectRef(const Object
 
 namespace tir {
 namespace {
-template <class T> T typed(const ObjectRef& r) {
+template <class T>
+T typed(const ObjectRef& r) {
   T t;
-  static_cast<Ref<typename T::element_type>&>(t) = Ref<typename T::element_type>(static_cast<const typename T::element_type*>(r.get()));
+  static_cast<Ref<typename T::element_type>&>(t) =
+      Ref<typename T::element_type>(static_cast<const typename T::element_type*>(r.get()));
   return t;
 }
 }  // namespace
@@ -218,14 +229,18 @@ Stmt substitute(const Stmt& s, const VarMap& map) { return typed<Stmt>(substitut
 
 Stmt replace_buffers(const Stmt& s, const BufferMap& map) {
   std::unordered_map<const Var*, VarRef> data;
-  for (auto& [from, to] : map) if (from->data.get() != to->data.get()) data.emplace(from->data.get(), to->data);
-  ObjectRef out = rewrite_any(s, [&](const ObjectRef& n) -> ObjectRef {
-    if (const auto* v = n.as<Var>()) {
-      auto it = data.find(v);
-      return it == data.end() ? ObjectRef() : ObjectRef(it->second);
-    }
-    return {};
-  }, [&](const ObjectRef& n) { return n.is<BufferNode>() && map.count(n.as<BufferNode>()); });
+  for (auto& [from, to] : map)
+    if (from->data.get() != to->data.get()) data.emplace(from->data.get(), to->data);
+  ObjectRef out = rewrite_any(
+      s,
+      [&](const ObjectRef& n) -> ObjectRef {
+        if (const auto* v = n.as<Var>()) {
+          auto it = data.find(v);
+          return it == data.end() ? ObjectRef() : ObjectRef(it->second);
+        }
+        return {};
+      },
+      [&](const ObjectRef& n) { return n.is<BufferNode>() && map.count(n.as<BufferNode>()); });
   // A second walk, because the first must not rebuild the buffers that are replaced as a whole.
   out = rewrite_any(out, [&](const ObjectRef& n) -> ObjectRef {
     if (const auto* b = n.as<BufferNode>())
@@ -239,18 +254,26 @@ std::vector<VarRef> free_vars(const ObjectRef& e) {
   std::unordered_set<const Var*> defined;
   std::vector<VarRef> used;
   post_order(e, [&](const ObjectRef& n) {
-    if (auto v = n.cast<Var>()) { used.push_back(v); return; }
+    if (auto v = n.cast<Var>()) {
+      used.push_back(v);
+      return;
+    }
     for (const FieldInfo& f : type_of(n)->fields) {
       if (f.role != FieldRole::def || !f.is_ref || !f.ref(n.get())->get()) continue;
       const ObjectRef& d = *f.ref(n.get());
-      if (const auto* v = d.as<Var>()) defined.insert(v);
-      else post_order(d, [&](const ObjectRef& m) {
-        if (const auto* v = m.as<Var>()) {
-          // Under a definition only what is itself defined counts: iterators and data pointers, not their domains.
-          if (n.is<PrimFuncNode>() || n.is<CommReducerNode>()) defined.insert(v);
-        } else if (const auto* i = m.as<IterVarNode>()) defined.insert(i->var.get());
-        else if (const auto* b = m.as<BufferNode>()) defined.insert(b->data.get());
-      });
+      if (const auto* v = d.as<Var>())
+        defined.insert(v);
+      else
+        post_order(d, [&](const ObjectRef& m) {
+          if (const auto* v = m.as<Var>()) {
+            // Under a definition only what is itself defined counts: iterators and data pointers, not their
+            // domains.
+            if (n.is<PrimFuncNode>() || n.is<CommReducerNode>()) defined.insert(v);
+          } else if (const auto* i = m.as<IterVarNode>())
+            defined.insert(i->var.get());
+          else if (const auto* b = m.as<BufferNode>())
+            defined.insert(b->data.get());
+        });
     }
   });
   std::vector<VarRef> out;
@@ -264,7 +287,8 @@ static ObjectRef rename(const ObjectRef& root) {
   std::unordered_set<const Var*> defined;
   auto define = [&](const ObjectRef& d) {
     post_order(d, [&](const ObjectRef& m) {
-      if (const auto* i = m.as<IterVarNode>()) defined.insert(i->var.get());
+      if (const auto* i = m.as<IterVarNode>())
+        defined.insert(i->var.get());
       else if (const auto* b = m.as<BufferNode>()) {
         defined.insert(b->data.get());
       }
@@ -276,7 +300,8 @@ static ObjectRef rename(const ObjectRef& root) {
       for (const VarRef& p : f->params) defined.insert(p.get());
       for (auto [p, b] : f->buffer_map) {
         defined.insert(b->data.get());
-        for (const PrimExpr& d : b->shape) if (const auto* v = d.as<Var>()) defined.insert(v);
+        for (const PrimExpr& d : b->shape)
+          if (const auto* v = d.as<Var>()) defined.insert(v);
       }
       return;
     }
@@ -285,7 +310,8 @@ static ObjectRef rename(const ObjectRef& root) {
       for (const VarRef& v : n.as<CommReducerNode>()->rhs) defined.insert(v.get());
     }
     for (const FieldInfo& f : type_of(n)->fields)
-      if (f.role == FieldRole::def && f.is_ref && f.ref(n.get())->get() && !n.is<BufferNode>()) define(*f.ref(n.get()));
+      if (f.role == FieldRole::def && f.is_ref && f.ref(n.get())->get() && !n.is<BufferNode>())
+        define(*f.ref(n.get()));
   });
   return rewrite_any(root, [&](const ObjectRef& n) -> ObjectRef {
     const auto* v = n.as<Var>();

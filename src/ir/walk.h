@@ -15,21 +15,32 @@ void pre_order(const ObjectRef& root, FunctionRef<bool(const ObjectRef&)> f);
 /// replacement, or null for "no change". Untouched parts are shared with the input. `skip` (optional): nodes
 /// for which it returns true are kept as they are, with everything below.
 ObjectRef rewrite_any(const ObjectRef& root, FunctionRef<ObjectRef(const ObjectRef&)> f);
-ObjectRef rewrite_any(const ObjectRef& root, FunctionRef<ObjectRef(const ObjectRef&)> f, FunctionRef<bool(const ObjectRef&)> skip);
+ObjectRef rewrite_any(const ObjectRef& root, FunctionRef<ObjectRef(const ObjectRef&)> f,
+                      FunctionRef<bool(const ObjectRef&)> skip);
 /// The direct children (nodes) of one node in field order, arrays and maps looked through.
 std::vector<ObjectRef> children(const ObjectRef& node);
 /// The node with every direct child c replaced by f(c); shares the node when nothing changed.
 ObjectRef map_children(const ObjectRef& node, FunctionRef<ObjectRef(const ObjectRef&)> f);
 
 namespace detail {
-template <class F> struct rule_node;
-template <class C, class R, class A> struct rule_node<R (C::*)(const A&) const> { using type = A; };
-template <class C, class R, class A> struct rule_node<R (C::*)(const A&)> { using type = A; };
+template <class F>
+struct rule_node;
+template <class C, class R, class A>
+struct rule_node<R (C::*)(const A&) const> {
+  using type = A;
+};
+template <class C, class R, class A>
+struct rule_node<R (C::*)(const A&)> {
+  using type = A;
+};
 template <class F>
 bool apply_rule(F& rule, const ObjectRef& node, ObjectRef& out) {
   using Node = typename rule_node<decltype(&F::operator())>::type;
   if (out) return false;
-  if (const Node* n = node.as<Node>()) { auto r = rule(*n); if (r) out = r; }
+  if (const Node* n = node.as<Node>()) {
+    auto r = rule(*n);
+    if (r) out = r;
+  }
   return bool(out);
 }
 }  // namespace detail
@@ -45,14 +56,16 @@ T rewrite(const T& root, Rules... rules) {
   };
   ObjectRef r = rewrite_any(root, f);
   T typed;
-  static_cast<Ref<typename T::element_type>&>(typed) = Ref<typename T::element_type>(static_cast<const typename T::element_type*>(r.get()));
+  static_cast<Ref<typename T::element_type>&>(typed) =
+      Ref<typename T::element_type>(static_cast<const typename T::element_type*>(r.get()));
   return typed;
 }
 
 namespace tir {
 using VarMap = std::unordered_map<const Var*, PrimExpr>;
 using BufferMap = std::unordered_map<const BufferNode*, Buffer>;
-/// Every use of a variable replaced (definitions are left; a variable in the map must not be redefined below).
+/// Every use of a variable replaced (definitions are left; a variable in the map must not be redefined
+/// below).
 PrimExpr substitute(const PrimExpr& e, const VarMap& map);
 Stmt substitute(const Stmt& s, const VarMap& map);
 /// Buffers replaced, also in regions, declarations and matches; their data variables follow.

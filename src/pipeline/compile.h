@@ -49,8 +49,9 @@ IRModule specialize_dims(IRModule module, const std::map<std::string, int64_t>& 
 /// What a file holds, told from its first bytes.
 enum class ModelKind { onnx, script, artifact };
 ModelKind model_kind(std::string_view bytes);
-/// A model file of any kind, told from its content: ONNX bytes or script text ("-": standard input). `dims` are
-/// values of symbolic dimensions by the file's names; DiagnosticError "T0903" for a name that no input has.
+/// A model file of any kind, told from its content: ONNX bytes or script text ("-": standard input). `dims`
+/// are values of symbolic dimensions by the file's names; DiagnosticError "T0903" for a name that no input
+/// has.
 IRModule load_model(const std::string& path, const std::map<std::string, int64_t>& dims = {});
 
 }  // namespace tenon

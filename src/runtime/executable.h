@@ -34,7 +34,7 @@ enum class Opcode : uint8_t {
 
 struct Instruction {
   Opcode op = Opcode::Ret;
-  int32_t dst = -1;          ///< register, -1: none
+  int32_t dst = -1;  ///< register, -1: none
   int32_t callee = -1;
   int32_t offset = 0;
   uint32_t first_arg = 0, num_args = 0;  ///< range in Executable::args
@@ -45,29 +45,44 @@ struct Instruction {
 enum class CalleeKind : uint8_t { Kernel, Function, Builtin };
 struct Callee {
   CalleeKind kind = CalleeKind::Kernel;
-  std::string name;          ///< symbol of the kernel, or name in the registry
-  int32_t index = -1;        ///< of the Function
-  int32_t num_buffers = 0;   ///< Kernel: how many leading arguments are tensors; the rest are ints
+  std::string name;         ///< symbol of the kernel, or name in the registry
+  int32_t index = -1;       ///< of the Function
+  int32_t num_buffers = 0;  ///< Kernel: how many leading arguments are tensors; the rest are ints
 };
 
 /// A planned intermediate tensor with static shape; `offset` is 64-byte aligned.
-struct ArenaTensor { int64_t offset = 0; std::vector<int64_t> shape; DataType dtype; };
+struct ArenaTensor {
+  int64_t offset = 0;
+  std::vector<int64_t> shape;
+  DataType dtype;
+};
 
 /// One dimension of an input or output: a number, or a named symbol bound to a heap slot.
-struct DimInfo { int64_t value = -1; std::string symbol; };
-struct ValueInfo { std::string name; DataType dtype; bool known_rank = true; std::vector<DimInfo> shape; };
+struct DimInfo {
+  int64_t value = -1;
+  std::string symbol;
+};
+struct ValueInfo {
+  std::string name;
+  DataType dtype;
+  bool known_rank = true;
+  std::vector<DimInfo> shape;
+};
 
 struct VMFunction {
   std::string name;
-  int32_t num_params = 0;       ///< parameters arrive in registers 0 … num_params-1
+  int32_t num_params = 0;  ///< parameters arrive in registers 0 … num_params-1
   int32_t num_registers = 0;
-  int32_t heap_size = 0;        ///< int64 slots of the shape heap of one frame
+  int32_t heap_size = 0;  ///< int64 slots of the shape heap of one frame
   uint32_t first_instruction = 0, num_instructions = 0;
   std::vector<ValueInfo> params, results;  ///< for `main`: the model's inputs and outputs, checked on call
   std::vector<int32_t> output_arg;         ///< reserved: outputs written in place
 };
 
-struct TargetNeeds { std::string triple, cpu; std::vector<std::string> features; };  ///< features that must be present, as in /proc/cpuinfo
+struct TargetNeeds {
+  std::string triple, cpu;
+  std::vector<std::string> features;
+};  ///< features that must be present, as in /proc/cpuinfo
 
 struct Executable {
   std::vector<VMFunction> functions;
@@ -78,20 +93,24 @@ struct Executable {
   std::vector<ArenaTensor> arena_tensors;
   int64_t arena_bytes = 0;
   TargetNeeds needs;
-  std::vector<std::pair<std::string, std::string>> metadata;  ///< "compiler", "target", "model_hash", "flags", …
+  std::vector<std::pair<std::string, std::string>>
+      metadata;  ///< "compiler", "target", "model_hash", "flags", …
 };
 
 // Kernel arguments. A buffer (the first num_buffers) is a register holding an NDArray, a constant, an arena
-// tensor, or a heap slot: then the kernel sees the shape heap from that slot on as an int64 buffer. A scalar is
-// an immediate, a heap slot, or a register holding an int, a float (passed as its double image) or a tensor of
-// one element.
+// tensor, or a heap slot: then the kernel sees the shape heap from that slot on as an int64 buffer. A scalar
+// is an immediate, a heap slot, or a register holding an int, a float (passed as its double image) or a
+// tensor of one element.
 //
-// Builtins of the VM (all by name "vm.builtin.NAME"). An int may be an immediate, a heap slot or a register; where
-// dimensions d0, d1, … are listed, one Shape in their place also serves:
-//   match_shape(tensor-or-shape, n, then n pairs (code, value))  code 0: must equal value, 1: store to heap slot
-//                value, 2: must equal heap slot value; 3: anything. A mismatch is Error "T0501" with both shapes.
+// Builtins of the VM (all by name "vm.builtin.NAME"). An int may be an immediate, a heap slot or a register;
+// where dimensions d0, d1, … are listed, one Shape in their place also serves:
+//   match_shape(tensor-or-shape, n, then n pairs (code, value))  code 0: must equal value, 1: store to heap
+//   slot
+//                value, 2: must equal heap slot value; 3: anything. A mismatch is Error "T0501" with both
+//                shapes.
 //   check_tensor(tensor, ndim, dtype) → tensor: ndim -1 and dtype 0 mean any; Error "T0501"
-//   compute_shape(slot, then pairs (code, value)): postfix int64 arithmetic, the result goes to the heap slot.
+//   compute_shape(slot, then pairs (code, value)): postfix int64 arithmetic, the result goes to the heap
+//   slot.
 //                code 0 pushes value, 1 pushes heap slot value, 2 applies ShapeOp(value) to the two on top
 //   make_shape(d0, d1, …) → Shape;  shape_of(tensor) → Shape;  tensor_to_shape(1-D int tensor) → Shape
 //   shape_to_tensor(shape) → 1-D int64 tensor;  shape_dim(shape-or-tensor, i) → int
@@ -106,7 +125,9 @@ struct Executable {
 enum class ShapeOp : uint8_t { Add, Sub, Mul, FloorDiv, FloorMod, Min, Max, CeilDiv };
 
 /// A data type as an int argument of builtins; 0 stands for "any".
-inline int64_t dtype_word(DataType t) { return int64_t(t.code) | int64_t(t.bits) << 8 | int64_t(t.lanes) << 16; }
+inline int64_t dtype_word(DataType t) {
+  return int64_t(t.code) | int64_t(t.bits) << 8 | int64_t(t.lanes) << 16;
+}
 inline DataType dtype_of_word(int64_t w) { return {TypeCode(w & 255), uint8_t(w >> 8), uint16_t(w >> 16)}; }
 
 /// Every index, range and jump of the tables is inside its bounds, so that the VM need not look again.

@@ -19,19 +19,23 @@ extern "C" {
 
 /* One task of a parallel loop: runs iterations [begin, end). `closure` is the loop's captured values. */
 struct TenonKernelContext;
-typedef int32_t (*TenonParallelBody)(void* closure, int64_t begin, int64_t end, const struct TenonKernelContext* context);
+typedef int32_t (*TenonParallelBody)(void* closure, int64_t begin, int64_t end,
+                                     const struct TenonKernelContext* context);
 
 typedef struct TenonKernelContext {
   /* Runs body over [0, extent), split statically over the pool; returns the first non-zero code.
    * `cost` estimates one iteration in nanoseconds: small loops run on the caller alone. */
-  int32_t (*parallel_for)(const struct TenonKernelContext* context, TenonParallelBody body, void* closure, int64_t extent, int64_t cost);
-  /* Scratch memory of this thread, 64-byte aligned, valid until the matching release; null when out of memory. */
+  int32_t (*parallel_for)(const struct TenonKernelContext* context, TenonParallelBody body, void* closure,
+                          int64_t extent, int64_t cost);
+  /* Scratch memory of this thread, 64-byte aligned, valid until the matching release; null when out of
+   * memory. */
   void* (*workspace)(const struct TenonKernelContext* context, int64_t bytes);
   void (*workspace_release)(const struct TenonKernelContext* context, void* memory);
   void* runtime; /* owned by the runtime */
 } TenonKernelContext;
 
-typedef int32_t (*TenonKernel)(void* const* buffers, const int64_t* scalars, const TenonKernelContext* context);
+typedef int32_t (*TenonKernel)(void* const* buffers, const int64_t* scalars,
+                               const TenonKernelContext* context);
 
 #ifdef __cplusplus
 }

@@ -17,16 +17,18 @@ struct Device {
 
 struct NDArrayObj : Object {
   static constexpr std::string_view type_key = "NDArray";
-  void* data = nullptr;             ///< first element; 64-byte aligned when we allocated it
+  void* data = nullptr;  ///< first element; 64-byte aligned when we allocated it
   DataType dtype;
-  std::vector<int64_t> shape;       ///< each ≥ 0
+  std::vector<int64_t> shape;  ///< each ≥ 0
   Device device;
-  std::function<void()> release;    ///< gives the storage back; empty for borrowed storage
-  Any owner;                        ///< keeps a shared storage alive (a mapped artifact, a parent array)
+  std::function<void()> release;  ///< gives the storage back; empty for borrowed storage
+  Any owner;                      ///< keeps a shared storage alive (a mapped artifact, a parent array)
   mutable std::atomic<uint64_t> hash_cache{0};
   NDArrayObj() = default;
   NDArrayObj(const NDArrayObj&) = delete;
-  ~NDArrayObj() { if (release) release(); }
+  ~NDArrayObj() {
+    if (release) release();
+  }
 };
 
 class NDArray : public Ref<NDArrayObj> {
@@ -40,23 +42,32 @@ class NDArray : public Ref<NDArrayObj> {
   static NDArray from_bytes(std::vector<int64_t> shape, DataType dtype, const void* bytes, size_t size);
   /// A view of storage that `owner` keeps alive.
   static NDArray view(void* data, std::vector<int64_t> shape, DataType dtype, Any owner = {});
-  template <class T> static NDArray scalar(T value, DataType dtype) { NDArray a = empty({}, dtype); a.set_element(0, double(value)); return a; }
+  template <class T>
+  static NDArray scalar(T value, DataType dtype) {
+    NDArray a = empty({}, dtype);
+    a.set_element(0, double(value));
+    return a;
+  }
 
-  int64_t size() const;             ///< number of elements
-  size_t byte_size() const;         ///< int4 and int2 are packed two and four to a byte
+  int64_t size() const;      ///< number of elements
+  size_t byte_size() const;  ///< int4 and int2 are packed two and four to a byte
   const std::vector<int64_t>& shape() const { return get()->shape; }
   int64_t ndim() const { return int64_t(get()->shape.size()); }
   DataType dtype() const { return get()->dtype; }
   void* data() const { return get()->data; }
-  template <class T> T* as_ptr() const { return static_cast<T*>(get()->data); }
-  /// Element by flat row-major index, converted (any dtype incl. f16, bf16, fp8, int4). Slow; for tools and tests.
+  template <class T>
+  T* as_ptr() const {
+    return static_cast<T*>(get()->data);
+  }
+  /// Element by flat row-major index, converted (any dtype incl. f16, bf16, fp8, int4). Slow; for tools and
+  /// tests.
   double element(int64_t i) const;
   int64_t element_int(int64_t i) const;
   void set_element(int64_t i, double value) const;
   void set_element_int(int64_t i, int64_t value) const;
   NDArray copy() const;
-  NDArray reshape(std::vector<int64_t> shape) const;   ///< a view
-  uint64_t hash() const;            ///< of dtype, shape and bytes; cached (constants are immutable)
+  NDArray reshape(std::vector<int64_t> shape) const;  ///< a view
+  uint64_t hash() const;  ///< of dtype, shape and bytes; cached (constants are immutable)
 };
 
 /// Bytes that `elements` values of `dtype` take in an NDArray.

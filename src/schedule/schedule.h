@@ -6,31 +6,40 @@
 
 namespace tenon {
 
-struct BlockRV { int32_t id = -1; bool operator==(const BlockRV&) const = default; };
-struct LoopRV { int32_t id = -1; bool operator==(const LoopRV&) const = default; };
+struct BlockRV {
+  int32_t id = -1;
+  bool operator==(const BlockRV&) const = default;
+};
+struct LoopRV {
+  int32_t id = -1;
+  bool operator==(const LoopRV&) const = default;
+};
 
 /// One recorded step: typed instruction over handles.
 struct TraceStep {
-  std::string name;                       ///< primitive: "split"
-  std::vector<Any> inputs;                ///< handles as ints, expressions, numbers, texts
-  std::vector<int32_t> outputs;           ///< handles made
+  std::string name;              ///< primitive: "split"
+  std::vector<Any> inputs;       ///< handles as ints, expressions, numbers, texts
+  std::vector<int32_t> outputs;  ///< handles made
   AttrMap attrs;
 };
 struct Trace {
   std::vector<TraceStep> steps;
   std::string to_json() const;
   static Trace from_json(std::string_view text);
-  std::string to_script() const;          ///< as the calls a person would write
+  std::string to_script() const;  ///< as the calls a person would write
 };
 
-/// A refused step: what, on which block or loop, why, and what would help. Code T07xx; the rendered text shows
-/// the program with the offending block marked.
-class ScheduleError : public Error { public: using Error::Error; };
+/// A refused step: what, on which block or loop, why, and what would help. Code T07xx; the rendered text
+/// shows the program with the offending block marked.
+class ScheduleError : public Error {
+ public:
+  using Error::Error;
+};
 
 class Schedule {
  public:
   explicit Schedule(tir::PrimFunc function, uint64_t seed = 0);
-  Schedule(const Schedule&);              ///< O(1) snapshot
+  Schedule(const Schedule&);  ///< O(1) snapshot
   Schedule& operator=(const Schedule&);
   ~Schedule();
   tir::PrimFunc function() const;
@@ -40,8 +49,8 @@ class Schedule {
 
   // Handles
   BlockRV get_block(const std::string& name);
-  std::vector<BlockRV> blocks() const;             ///< leaf blocks in program order (the root block excluded)
-  std::vector<LoopRV> get_loops(BlockRV block);    ///< outermost first
+  std::vector<BlockRV> blocks() const;           ///< leaf blocks in program order (the root block excluded)
+  std::vector<LoopRV> get_loops(BlockRV block);  ///< outermost first
   std::vector<BlockRV> get_child_blocks(LoopRV loop);
   std::vector<BlockRV> get_producers(BlockRV block);
   std::vector<BlockRV> get_consumers(BlockRV block);
@@ -51,18 +60,21 @@ class Schedule {
   Ref<tir::BlockRealize> realize(BlockRV block) const;
 
   // Loops
-  std::vector<LoopRV> split(LoopRV loop, const std::vector<int64_t>& factors);  ///< one factor may be -1: inferred; uneven splits are guarded
+  std::vector<LoopRV> split(
+      LoopRV loop,
+      const std::vector<int64_t>& factors);  ///< one factor may be -1: inferred; uneven splits are guarded
   LoopRV fuse(const std::vector<LoopRV>& loops);
   void reorder(const std::vector<LoopRV>& order);
   void parallel(LoopRV loop);
   void vectorize(LoopRV loop);
   void unroll(LoopRV loop);
   LoopRV add_unit_loop(BlockRV block);
-  /// `count` neighbouring iterators from position `first` on (each bound to a loop of its own) become one, with the
-  /// matching dimensions of a private result; the fused loop.
+  /// `count` neighbouring iterators from position `first` on (each bound to a loop of its own) become one,
+  /// with the matching dimensions of a private result; the fused loop.
   LoopRV fuse_iterators(BlockRV block, int first, int count);
-  /// The iterator (by position, bound to a loop of its own) runs to the next multiple. A private result grows, a
-  /// parameter's store is masked; loads beyond the end are masked to 0 or, with `clamp`, repeat the last element.
+  /// The iterator (by position, bound to a loop of its own) runs to the next multiple. A private result
+  /// grows, a parameter's store is masked; loads beyond the end are masked to 0 or, with `clamp`, repeat the
+  /// last element.
   void pad_iteration(BlockRV block, int iterator, int64_t multiple, bool clamp = false);
 
   // Blocks

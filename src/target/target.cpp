@@ -18,8 +18,9 @@ namespace {
 
 // What code generation or scheduling can make use of, in /proc/cpuinfo's spelling.
 constexpr std::string_view known_features[] = {
-    "sse3", "ssse3", "sse4_1", "sse4_2", "popcnt", "avx", "avx2", "fma", "f16c", "bmi1", "bmi2", "avx512f", "avx512bw", "avx512cd",
-    "avx512dq", "avx512vl", "avx512_vnni", "avx512_bf16", "avx512_fp16", "avx_vnni", "amx_tile", "amx_int8", "amx_bf16"};
+    "sse3",        "ssse3",       "sse4_1",      "sse4_2",   "popcnt",   "avx",      "avx2",     "fma",
+    "f16c",        "bmi1",        "bmi2",        "avx512f",  "avx512bw", "avx512cd", "avx512dq", "avx512vl",
+    "avx512_vnni", "avx512_bf16", "avx512_fp16", "avx_vnni", "amx_tile", "amx_int8", "amx_bf16"};
 constexpr std::string_view v2[] = {"sse3", "ssse3", "sse4_1", "sse4_2", "popcnt"};
 constexpr std::string_view v3[] = {"avx", "avx2", "fma", "f16c", "bmi1", "bmi2"};
 constexpr std::string_view v4[] = {"avx512f", "avx512bw", "avx512cd", "avx512dq", "avx512vl"};
@@ -37,7 +38,11 @@ int64_t parse_size(const std::string& text) {  // "48K", "1024K", "32M"
   return text.back() == 'K' ? n << 10 : text.back() == 'M' ? n << 20 : n;
 }
 
-struct CpuInfo { std::set<std::string> flags; int family = 0, model = 0; std::string vendor; };
+struct CpuInfo {
+  std::set<std::string> flags;
+  int family = 0, model = 0;
+  std::string vendor;
+};
 
 CpuInfo read_cpuinfo() {
   CpuInfo info;
@@ -47,7 +52,10 @@ CpuInfo read_cpuinfo() {
     if (colon == line.npos) continue;
     const std::string key = line.substr(0, line.find_last_not_of(" \t", colon - 1) + 1);
     const std::string value = colon + 2 <= line.size() ? line.substr(colon + 2) : "";
-    if (key == "flags") { std::istringstream words(value); for (std::string w; words >> w;) info.flags.insert(w); }
+    if (key == "flags") {
+      std::istringstream words(value);
+      for (std::string w; words >> w;) info.flags.insert(w);
+    }
     if (key == "cpu family") info.family = std::atoi(value.c_str());
     if (key == "model") info.model = std::atoi(value.c_str());
     if (key == "vendor_id") info.vendor = value;
@@ -80,16 +88,34 @@ void derive(TargetNode* t) {
 }
 
 void add_level(TargetNode* t, int level) {
-  for (std::string_view f : v2) if (level >= 2) t->features.push_back(std::string(f));
-  for (std::string_view f : v3) if (level >= 3) t->features.push_back(std::string(f));
-  for (std::string_view f : v4) if (level >= 4) t->features.push_back(std::string(f));
+  for (std::string_view f : v2)
+    if (level >= 2) t->features.push_back(std::string(f));
+  for (std::string_view f : v3)
+    if (level >= 3) t->features.push_back(std::string(f));
+  for (std::string_view f : v4)
+    if (level >= 4) t->features.push_back(std::string(f));
 }
 
-struct NamedCpu { std::string_view name; int level; std::initializer_list<std::string_view> more; };
+struct NamedCpu {
+  std::string_view name;
+  int level;
+  std::initializer_list<std::string_view> more;
+};
 const NamedCpu named_cpus[] = {
-    {"x86-64", 1, {}}, {"x86-64-v2", 2, {}}, {"x86-64-v3", 3, {}}, {"x86-64-v4", 4, {}}, {"haswell", 3, {}}, {"znver2", 3, {}}, {"znver3", 3, {}},
-    {"znver4", 4, {"avx512_vnni", "avx512_bf16"}}, {"znver5", 4, {"avx512_vnni", "avx512_bf16", "avx_vnni"}}, {"skylake-avx512", 4, {}},
-    {"icelake-server", 4, {"avx512_vnni"}}, {"sapphirerapids", 4, {"avx512_vnni", "avx512_bf16", "avx512_fp16", "avx_vnni", "amx_tile", "amx_int8", "amx_bf16"}}};
+    {"x86-64", 1, {}},
+    {"x86-64-v2", 2, {}},
+    {"x86-64-v3", 3, {}},
+    {"x86-64-v4", 4, {}},
+    {"haswell", 3, {}},
+    {"znver2", 3, {}},
+    {"znver3", 3, {}},
+    {"znver4", 4, {"avx512_vnni", "avx512_bf16"}},
+    {"znver5", 4, {"avx512_vnni", "avx512_bf16", "avx_vnni"}},
+    {"skylake-avx512", 4, {}},
+    {"icelake-server", 4, {"avx512_vnni"}},
+    {"sapphirerapids",
+     4,
+     {"avx512_vnni", "avx512_bf16", "avx512_fp16", "avx_vnni", "amx_tile", "amx_int8", "amx_bf16"}}};
 
 }  // namespace
 
@@ -125,7 +151,8 @@ Target host_target() {
       std::set<std::string> cores;  // one hardware thread of each physical core
       for (int i = 0; i < CPU_SETSIZE; ++i)
         if (CPU_ISSET(i, &cpus)) {
-          const std::string siblings = read_first_line(fmt::format("/sys/devices/system/cpu/cpu{}/topology/thread_siblings_list", i));
+          const std::string siblings =
+              read_first_line(fmt::format("/sys/devices/system/cpu/cpu{}/topology/thread_siblings_list", i));
           cores.insert(siblings.empty() ? std::to_string(i) : siblings);
         }
       t->cores = std::max<int64_t>(1, int64_t(cores.size()));
@@ -141,7 +168,8 @@ Target parse_target(std::string_view text) {
   words >> kind;
   if (kind.empty() || kind == "host" || kind == "cpu") kind = "llvm";
   if (kind != "llvm" && kind != "c")
-    fail("T0901", fmt::format("target `{}` is not built into this version", kind), {}, "use llvm, llvm -mcpu=NAME or c", ErrorKind::usage);
+    fail("T0901", fmt::format("target `{}` is not built into this version", kind), {},
+         "use llvm, llvm -mcpu=NAME or c", ErrorKind::usage);
   Target target = host_target();
   target.edit()->kind = kind;
   while (words >> word) {
@@ -154,7 +182,8 @@ Target parse_target(std::string_view text) {
         if (c.name == name) cpu = &c;
         all += (all.empty() ? "" : ", ") + std::string(c.name);
       }
-      if (!cpu) fail("T0901", fmt::format("unknown CPU `{}`", name), {}, "known: native, " + all, ErrorKind::usage);
+      if (!cpu)
+        fail("T0901", fmt::format("unknown CPU `{}`", name), {}, "known: native, " + all, ErrorKind::usage);
       TargetNode* t = target.edit();
       t->cpu = name;
       t->features = {};
@@ -162,13 +191,16 @@ Target parse_target(std::string_view text) {
       for (std::string_view f : cpu->more) t->features.push_back(std::string(f));
       derive(t);
     } else {
-      fail("T0901", fmt::format("unknown word `{}` in target `{}`", word, text), {}, "use llvm, llvm -mcpu=NAME or c", ErrorKind::usage);
+      fail("T0901", fmt::format("unknown word `{}` in target `{}`", word, text), {},
+           "use llvm, llvm -mcpu=NAME or c", ErrorKind::usage);
     }
   }
   return target;
 }
 
-std::string to_string(const Target& target) { return target->kind + (target->cpu.empty() ? "" : " -mcpu=" + target->cpu); }
+std::string to_string(const Target& target) {
+  return target->kind + (target->cpu.empty() ? "" : " -mcpu=" + target->cpu);
+}
 
 std::string to_json(const Target& target) {
   nlohmann::ordered_json j;
@@ -178,9 +210,12 @@ std::string to_json(const Target& target) {
     if (auto list = v.try_as<Ref<ArrayObj>>(); v.is_object() && list) {
       j[key] = nlohmann::ordered_json::array();
       for (const Any& item : (*list)->items) j[key].push_back(item.as<std::string>());
-    } else if (auto s = v.try_as<std::string>()) j[key] = *s;
-    else if (v.tag() == kBool) j[key] = v.as<bool>();
-    else j[key] = v.as<int64_t>();
+    } else if (auto s = v.try_as<std::string>())
+      j[key] = *s;
+    else if (v.tag() == kBool)
+      j[key] = v.as<bool>();
+    else
+      j[key] = v.as<int64_t>();
   }
   return j.dump(2);
 }
@@ -192,17 +227,27 @@ Target target_from_json(std::string_view text) {
   DiagnosticList problems(ErrorKind::usage);
   for (auto& [key, value] : j.items()) {
     const FieldInfo* field = nullptr;
-    for (const FieldInfo& f : type_of(target.get())->fields) if (f.name == key) field = &f;
-    if (!field) { problems.add("T0901", fmt::format("a target record has no field `{}`", key)); continue; }
+    for (const FieldInfo& f : type_of(target.get())->fields)
+      if (f.name == key) field = &f;
+    if (!field) {
+      problems.add("T0901", fmt::format("a target record has no field `{}`", key));
+      continue;
+    }
     const uint32_t kind = field->is_ref ? kFirstObjectIndex : field->get(target.get()).tag();
-    if (field->is_ref && value.is_array() && std::all_of(value.begin(), value.end(), [](auto& v) { return v.is_string(); })) {
+    if (field->is_ref && value.is_array() &&
+        std::all_of(value.begin(), value.end(), [](auto& v) { return v.is_string(); })) {
       Array<std::string> list;
       for (auto& v : value) list.push_back(v.template get<std::string>());
       field->set(target.mut(), Any(list));
-    } else if (kind == kBool && value.is_boolean()) field->set(target.mut(), Any(value.template get<bool>()));
-    else if (kind == kInt && value.is_number_integer() && value.template get<int64_t>() > 0) field->set(target.mut(), Any(value.template get<int64_t>()));
-    else if (value.is_string() && kind >= kFirstObjectIndex && !field->is_ref) field->set(target.mut(), Any(value.template get<std::string>()));
-    else problems.add("T0901", fmt::format("field `{}` of a target record has a value of the wrong kind: {}", key, value.dump()));
+    } else if (kind == kBool && value.is_boolean())
+      field->set(target.mut(), Any(value.template get<bool>()));
+    else if (kind == kInt && value.is_number_integer() && value.template get<int64_t>() > 0)
+      field->set(target.mut(), Any(value.template get<int64_t>()));
+    else if (value.is_string() && kind >= kFirstObjectIndex && !field->is_ref)
+      field->set(target.mut(), Any(value.template get<std::string>()));
+    else
+      problems.add("T0901", fmt::format("field `{}` of a target record has a value of the wrong kind: {}",
+                                        key, value.dump()));
   }
   problems.throw_if_any();
   return target;

@@ -9,23 +9,29 @@ namespace tenon {
 
 struct TargetNode : Object {
   static constexpr std::string_view type_key = "target.Target";
-  std::string kind = "llvm";               ///< "llvm", "c", "opencl", "cuda"
-  std::string triple;                      ///< LLVM triple
-  std::string cpu;                         ///< LLVM CPU name to tune for ("znver5"); `features` alone say what may be used
-  Array<std::string> features;             ///< as /proc/cpuinfo spells them: "avx2", "fma", "avx512f", …
-  int64_t vector_bits = 128;               ///< preferred vector width
+  std::string kind = "llvm";  ///< "llvm", "c", "opencl", "cuda"
+  std::string triple;         ///< LLVM triple
+  std::string cpu;            ///< LLVM CPU name to tune for ("znver5"); `features` alone say what may be used
+  Array<std::string> features;  ///< as /proc/cpuinfo spells them: "avx2", "fma", "avx512f", …
+  int64_t vector_bits = 128;    ///< preferred vector width
   int64_t vector_registers = 16;
   int64_t l1d_bytes = 32 << 10, l2_bytes = 512 << 10, l3_bytes = 4 << 20, line_bytes = 64;
-  int64_t cores = 1;                       ///< physical cores to plan for; the result never depends on it
+  int64_t cores = 1;  ///< physical cores to plan for; the result never depends on it
   bool fma = false;
-  static constexpr auto fields = std::tuple{
-      field("kind", &TargetNode::kind), field("triple", &TargetNode::triple), field("cpu", &TargetNode::cpu),
-      field("features", &TargetNode::features), field("vector_bits", &TargetNode::vector_bits),
-      field("vector_registers", &TargetNode::vector_registers), field("l1d_bytes", &TargetNode::l1d_bytes),
-      field("l2_bytes", &TargetNode::l2_bytes), field("l3_bytes", &TargetNode::l3_bytes), field("line_bytes", &TargetNode::line_bytes),
-      field("cores", &TargetNode::cores), field("fma", &TargetNode::fma)};
+  static constexpr auto fields = std::tuple{field("kind", &TargetNode::kind),
+                                            field("triple", &TargetNode::triple),
+                                            field("cpu", &TargetNode::cpu),
+                                            field("features", &TargetNode::features),
+                                            field("vector_bits", &TargetNode::vector_bits),
+                                            field("vector_registers", &TargetNode::vector_registers),
+                                            field("l1d_bytes", &TargetNode::l1d_bytes),
+                                            field("l2_bytes", &TargetNode::l2_bytes),
+                                            field("l3_bytes", &TargetNode::l3_bytes),
+                                            field("line_bytes", &TargetNode::line_bytes),
+                                            field("cores", &TargetNode::cores),
+                                            field("fma", &TargetNode::fma)};
   bool has(std::string_view feature) const;
-  int64_t lanes(DataType t) const { return vector_bits / t.bits; }   ///< vector lanes of a scalar type
+  int64_t lanes(DataType t) const { return vector_bits / t.bits; }  ///< vector lanes of a scalar type
 };
 using Target = Ref<TargetNode>;
 

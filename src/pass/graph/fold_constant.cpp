@@ -127,7 +127,8 @@ class FoldConstant : public BodyRewriter {
   }
 
   /// What only moves elements needs no program: weights are large, and compiling one takes time.
-  static std::optional<NDArray> rearrange(const Call& call, const std::vector<NDArray>& inputs, const Type& type) {
+  static std::optional<NDArray> rearrange(const Call& call, const std::vector<NDArray>& inputs,
+                                          const Type& type) {
     const std::string& name = call.op.as<Op>()->name;
     if (inputs.size() != 1) return std::nullopt;
     const NDArray& x = inputs[0];

@@ -151,7 +151,8 @@ TEST(ParseError, GraphFunctions) {
 }
 
 TEST(ParseError, OtherFormsAreRefusedByName) {
-  for (const char* text : {"primfn(A_1: handle) -> ()\n  attr = {}\n", "#[version = \"0.0.5\"]\ndef @main(%x: Tensor[(1), float32]) {\n  %x\n}\n"}) {
+  for (const char* text : {"primfn(A_1: handle) -> ()\n  attr = {}\n",
+                           "#[version = \"0.0.5\"]\ndef @main(%x: Tensor[(1), float32]) {\n  %x\n}\n"}) {
     const auto found = mistakes(text);
     ASSERT_EQ(found.size(), 1u);
     EXPECT_EQ(found[0].code, "T0213");
