@@ -3,6 +3,7 @@
 #include "pipeline/compile.h"
 
 #include <fmt/format.h>
+#include <tenon/tenon.h>
 
 #include <chrono>
 #include <set>
@@ -64,7 +65,7 @@ void check_memory(const CompileOptions& o, int64_t arena) {
 
 /// Messages of assertions travel beside the code, so that the runtime can say them.
 void add_metadata(Executable& exe, const IRModule& lowered, const Target& target, const CompileOptions& o) {
-  exe.metadata.emplace_back("compiler", "tenon 0.1.0");
+  exe.metadata.emplace_back("compiler", fmt::format("tenon {}", tenon_version()));
   exe.metadata.emplace_back("target", to_string(target));
   exe.metadata.emplace_back("flags", fmt::format("-O{}{}", o.opt_level, o.schedule ? "" : " --no-schedule"));
   for (auto& [name, value] : o.dims) exe.metadata.emplace_back("dim." + name, std::to_string(value));
