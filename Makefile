@@ -40,8 +40,9 @@ check: setup  ## format, include rules, lint, sizes
 format: setup  ## format every C++ file in place
 	@scripts/check_format --fix
 
+# Instrumented frames are several times larger, and the tests nest as deep as the limits allow.
 asan:  ## unit tests under the address and undefined-behaviour sanitizers
-	@$(MAKE) --no-print-directory test PRESET=asan
+	@ulimit -s 65536; $(MAKE) --no-print-directory test PRESET=asan
 
 # Only the tests that start threads without compiled kernels: the sanitizer sees all of their code.
 tsan: setup  ## unit tests of threads under the thread sanitizer

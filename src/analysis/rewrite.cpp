@@ -188,8 +188,8 @@ PrimExpr Analyzer::Impl::simplify_node(const PrimExpr& e) {
 Analyzer::Impl::Sum Analyzer::Impl::recombine(Sum s) {
   for (int round = 0; round < 64; ++round) {
     bool changed = false;
-    for (size_t i = 0; i < s.terms.size() && !changed; ++i) {
-      for (size_t j = 0; j < s.terms[i].atoms.size() && !changed; ++j) {
+    for (size_t i = 0; !changed && i < s.terms.size(); ++i) {
+      for (size_t j = 0; !changed && j < s.terms[i].atoms.size(); ++j) {
         const auto* m = s.terms[i].atoms[j].as<tir::FloorMod>();
         const auto c = m ? tir::as_int(m->b) : std::nullopt;
         if (!c || *c <= 0) continue;

@@ -35,7 +35,7 @@ TEST(Any, CountsObjects) {
     EXPECT_TRUE(b.same_as(c));
     b = 5;
     EXPECT_EQ(s.use_count(), 2u);
-    c = c;  // itself
+    c = std::as_const(c);  // itself
     EXPECT_EQ(s.use_count(), 2u);
   }
   EXPECT_EQ(s.use_count(), 1u);
