@@ -14,11 +14,11 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include <chrono>
 #include <cstdio>
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
+#include "base/clock.h"
 #include "base/function.h"
 #include "import/onnx/load.h"
 #include "interpret/interpret.h"
@@ -101,8 +101,7 @@ AttrMap compile_function(const AttrMap& request) {
   }
   reply.set("bytes", bytes);
   reply.set("passes", timings_json(compiled.timings).dump());
-  reply.set("compile_ms",
-            std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count());
+  reply.set("compile_ms", ms_since(start));
   return reply;
 }
 

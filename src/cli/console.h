@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // What every verb shares: how results, progress and notes reach people and programs.
 #pragma once
-#include <chrono>
 #include <nlohmann/json.hpp>
 #include <string>
 
+#include "base/clock.h"
 #include "base/error.h"
 
 namespace tenon::cli {
@@ -32,8 +32,6 @@ class Console {
   std::chrono::steady_clock::time_point last_{}, first_{};
 };
 
-/// Milliseconds since `start`.
-double ms_since(std::chrono::steady_clock::time_point start);
 /// "1.5 KB", "14.0 MB".
 std::string bytes_text(double bytes);
 /// "0.12 ms", "3.4 s", "85 µs".

@@ -367,6 +367,16 @@ PrimExpr flat_index(const Buffer& b, const Array<PrimExpr>& indices) {
   return index;
 }
 
+std::optional<int64_t> constant_size(const Buffer& buffer) {
+  int64_t count = 1;
+  for (const PrimExpr& d : buffer->shape) {
+    const auto n = as_int(d);
+    if (!n || *n < 0 || (*n > 0 && count > (int64_t(1) << 40) / *n)) return std::nullopt;
+    count *= *n;
+  }
+  return count;
+}
+
 int64_t loop_cost(const For& loop) {
   if (auto v = loop.annotations.find("cost_ns")) {
     if (auto d = v->try_as<double>()) return std::clamp<int64_t>(int64_t(*d), 1, int64_t(1) << 40);

@@ -55,6 +55,9 @@ std::optional<Affine> as_affine(const PrimExpr& vector);
 /// indices'.
 PrimExpr flat_index(const tir::Buffer& buffer, const Array<PrimExpr>& indices);
 
+/// The number of elements when it is a constant (of at most 2^40).
+std::optional<int64_t> constant_size(const tir::Buffer& buffer);
+
 /// "cost_ns" of a parallel loop (nanoseconds per iteration), at least 1.
 int64_t loop_cost(const tir::For& loop);
 

@@ -134,15 +134,6 @@ double float_of_bits(uint64_t b, DataType t) {
 
 }  // namespace
 
-int64_t wrap(int64_t v, DataType t) {
-  if (t.is_bool()) return v != 0;
-  if (t.bits >= 64) return v;
-  const uint64_t mask = (uint64_t(1) << t.bits) - 1;
-  uint64_t u = uint64_t(v) & mask;
-  if (t.is_int() && (u >> (t.bits - 1))) u |= ~mask;
-  return int64_t(u);
-}
-
 double round_to(double v, DataType t) {
   if (t.bits == 64) return v;
   if (t.code == TypeCode::Float && t.bits == 32) return float(v);

@@ -36,8 +36,7 @@ class Lanes {
   std::vector<Lane> rest_;
 };
 
-/// Wraps to the width of an integer or boolean type.
-int64_t wrap(int64_t v, DataType t);
+using tir::wrap;
 /// Rounds to a floating type, to nearest even.
 double round_to(double v, DataType t);
 

@@ -24,6 +24,9 @@ struct Intrinsic {
 const Intrinsic* find_intrinsic(std::string_view name);
 std::span<const Intrinsic> all_intrinsics();
 
+/// Wraps to the width of an integer or boolean type.
+int64_t wrap(int64_t v, DataType t);
+
 // Shorthands over `call`.
 PrimExpr exp(const PrimExpr& x);
 PrimExpr log(const PrimExpr& x);

@@ -4,12 +4,12 @@
 
 #include <fmt/format.h>
 
-#include <chrono>
 #include <filesystem>
 #include <fstream>
 #include <map>
 #include <mutex>
 
+#include "base/clock.h"
 #include "ir/text.h"
 #include "ir/verify.h"
 
@@ -87,7 +87,7 @@ IRModule run_passes(IRModule module, std::span<const Pass> passes, PassContext& 
     const IRModule before = module;
     const auto start = std::chrono::steady_clock::now();
     module = pass.run(std::move(module), context);
-    const double ms = std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
+    const double ms = ms_since(start);
     const size_t number = context.timings.size();
     context.timings.push_back({std::string(pass.name), ms, !module.same_as(before)});
     if (verify_each) verify_after(pass, module);

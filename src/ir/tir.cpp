@@ -6,6 +6,8 @@
 
 #include <cmath>
 
+#include "ir/intrinsic.h"
+
 namespace tenon::tir {
 namespace {
 
@@ -38,15 +40,6 @@ void unify(std::string_view what, PrimExpr& a, PrimExpr& b) {
   }
 }
 
-int64_t wrap(int64_t v, DataType t) {
-  if (t.is_bool()) return v != 0;
-  if (t.bits >= 64) return v;
-  const uint64_t mask = (uint64_t(1) << t.bits) - 1;
-  uint64_t u = uint64_t(v) & mask;
-  if (t.is_int() && (u >> (t.bits - 1))) u |= ~mask;
-  return int64_t(u);
-}
-
 template <class T, class F>
 PrimExpr binary(std::string_view what, PrimExpr a, PrimExpr b, F fold) {
   unify(what, a, b);
@@ -66,6 +59,15 @@ using Folded = std::optional<int64_t>;
 int64_t u(uint64_t v) { return int64_t(v); }
 
 }  // namespace
+
+int64_t wrap(int64_t v, DataType t) {
+  if (t.is_bool()) return v != 0;
+  if (t.bits >= 64) return v;
+  const uint64_t mask = (uint64_t(1) << t.bits) - 1;
+  uint64_t u = uint64_t(v) & mask;
+  if (t.is_int() && (u >> (t.bits - 1))) u |= ~mask;
+  return int64_t(u);
+}
 
 PrimExpr PrimExpr::int_imm(int64_t v, DataType type) {
   if (type.is_vector()) return make<Broadcast>(int_imm(v, type.element()), int64_t(type.lanes));

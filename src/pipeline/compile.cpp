@@ -5,10 +5,10 @@
 #include <fmt/format.h>
 #include <tenon/tenon.h>
 
-#include <chrono>
 #include <set>
 #include <thread>
 
+#include "base/clock.h"
 #include "ir/verify.h"
 #include "ir/walk.h"
 #include "op/infer.h"
@@ -21,9 +21,6 @@ namespace tenon {
 namespace {
 
 using Clock = std::chrono::steady_clock;
-double ms_since(Clock::time_point start) {
-  return std::chrono::duration<double, std::milli>(Clock::now() - start).count();
-}
 
 /// Passes report to the caller's progress function; its steps are all passes, then three more.
 struct Progress : PassInstrument {

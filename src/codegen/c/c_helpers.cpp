@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "codegen/c/c_emitter.h"
+#include "codegen/float_format.h"
 
 namespace tenon::codegen {
 namespace {
@@ -112,30 +113,6 @@ std::string CHelpers::saturate(DataType to) {
   return name;
 }
 
-namespace {
-struct Format {
-  const char* name;
-  int exponent, mantissa, bias;
-  bool infinity, uz;
-};
-Format format_of(DataType t) {
-  switch (t.code) {
-    case TypeCode::Float:
-      return {"f16", 5, 10, 15, true, false};
-    case TypeCode::Float8_e4m3fn:
-      return {"e4m3fn", 4, 3, 7, false, false};
-    case TypeCode::Float8_e5m2:
-      return {"e5m2", 5, 2, 15, true, false};
-    case TypeCode::Float8_e4m3fnuz:
-      return {"e4m3fnuz", 4, 3, 8, false, true};
-    case TypeCode::BFloat:
-      return {"bf16", 8, 7, 127, true, false};
-    default:
-      return {"e5m2fnuz", 5, 2, 16, false, true};
-  }
-}
-}  // namespace
-
 std::string CHelpers::reinterpret(const std::string& from, const std::string& to) {
   const std::string name = "tn_bits_" + from + "_as_" + to;
   if (add(name))
@@ -146,7 +123,7 @@ std::string CHelpers::reinterpret(const std::string& from, const std::string& to
 }
 
 std::string CHelpers::widen(DataType t) {
-  const Format m = format_of(t);
+  const FloatFormat m = float_format(t);
   const std::string name = fmt::format("tn_from_{}", m.name), store = fmt::format("uint{}_t", t.bits);
   if (!add(name)) return name;
   const std::string as_float = reinterpret("uint32_t", "float");
@@ -173,7 +150,7 @@ std::string CHelpers::widen(DataType t) {
 }
 
 std::string CHelpers::narrow(DataType t) {
-  const Format m = format_of(t);
+  const FloatFormat m = float_format(t);
   const std::string name = fmt::format("tn_to_{}", m.name), store = fmt::format("uint{}_t", t.bits);
   if (!add(name)) return name;
   const std::string as_bits = reinterpret("float", "uint32_t"), as_float = reinterpret("uint32_t", "float");
@@ -212,7 +189,7 @@ std::string CHelpers::narrow(DataType t) {
 }
 
 std::string CHelpers::round(DataType t) {
-  const std::string name = fmt::format("tn_round_{}", format_of(t).name);
+  const std::string name = fmt::format("tn_round_{}", float_format(t).name);
   const std::string to = narrow(t), from = widen(t);
   if (add(name))
     text_ += fmt::format("static inline float {}(float v) {{ return {}({}(v)); }}\n\n", name, from, to);

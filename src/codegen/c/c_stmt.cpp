@@ -125,22 +125,13 @@ void CEmitter::let(const VarRef& v, const PrimExpr& value) {
 }
 
 bool CEmitter::allocate(const Buffer& b) {
-  int64_t count = 1;
-  bool known = true;
-  for (const PrimExpr& d : b->shape) {
-    auto n = as_int(d);
-    if (!n || *n < 0 || (*n > 0 && count > (int64_t(1) << 40) / *n)) {
-      known = false;
-      break;
-    }
-    count *= *n;
-  }
+  const std::optional<int64_t> count = constant_size(b);
   const std::string name = fresh(b->name);
   names_[b->data.get()] = name;
   const DataType t = b->dtype;
-  if (known && count * t.bytes() <= kStackBytes && stack_bytes_ + count * t.bytes() <= kStackTotal) {
-    stack_bytes_ += count * t.bytes();
-    line(fmt::format("_Alignas(64) {} {}[{}];", memory_type(t), name, std::max<int64_t>(1, count)));
+  if (count && *count * t.bytes() <= kStackBytes && stack_bytes_ + *count * t.bytes() <= kStackTotal) {
+    stack_bytes_ += *count * t.bytes();
+    line(fmt::format("_Alignas(64) {} {}[{}];", memory_type(t), name, std::max<int64_t>(1, *count)));
     typed_[b->data.get()] = t;
     if (!referenced_.count(b->data.get())) line(fmt::format("(void){};", name));
     return false;

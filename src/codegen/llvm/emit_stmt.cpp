@@ -168,20 +168,11 @@ V Emitter::stack(llvm::Type* t, int64_t align) {
 }
 V Emitter::allocate(const Buffer& b, bool* workspace) {
   *workspace = false;
-  int64_t count = 1;
-  bool known = true;
-  for (const PrimExpr& d : b->shape) {
-    auto n = as_int(d);
-    if (!n || *n < 0 || (*n > 0 && count > (int64_t(1) << 40) / *n)) {
-      known = false;
-      break;
-    }
-    count *= *n;
-  }
+  const std::optional<int64_t> count = constant_size(b);
   const int64_t bytes = b->dtype.bytes();
-  if (known && count * bytes <= kStackBytes && frame_->stack_bytes + count * bytes <= kStackTotal) {
-    frame_->stack_bytes += count * bytes;
-    return stack(llvm::ArrayType::get(memory_type(b->dtype), uint64_t(std::max<int64_t>(1, count))), 64);
+  if (count && *count * bytes <= kStackBytes && frame_->stack_bytes + *count * bytes <= kStackTotal) {
+    frame_->stack_bytes += *count * bytes;
+    return stack(llvm::ArrayType::get(memory_type(b->dtype), uint64_t(std::max<int64_t>(1, *count))), 64);
   }
   V total = i64(bytes);
   for (const PrimExpr& d : b->shape) total = b_.CreateNSWMul(total, index(d));

@@ -8,6 +8,7 @@
 #include <cmath>
 #include <limits>
 
+#include "codegen/float_format.h"
 namespace tenon::codegen {
 
 using V = llvm::Value*;
@@ -447,34 +448,13 @@ V MathBuilder::binary(std::string_view name, V x, V y) {
 }
 
 // ---------------------------------------------------------------- narrow floats
-namespace {
-struct Format {
-  int exponent, mantissa, bias;
-  bool infinity, uz;
-};
-Format format_of(DataType t) {
-  switch (t.code) {
-    case TypeCode::Float:
-      return {5, 10, 15, true, false};
-    case TypeCode::Float8_e4m3fn:
-      return {4, 3, 7, false, false};
-    case TypeCode::Float8_e5m2:
-      return {5, 2, 15, true, false};
-    case TypeCode::Float8_e4m3fnuz:
-      return {4, 3, 8, false, true};
-    default:
-      return {5, 2, 16, false, true};
-  }
-}
-}  // namespace
-
 V MathBuilder::widen(V x, DataType t) {
   Exactly exactly(b_);
   llvm::Type* i32s = with_lanes(x, b_.getInt32Ty());
   if (t.code == TypeCode::BFloat) return floats(b_.CreateShl(b_.CreateZExt(x, i32s), i(x, 16)));
   if (t.code == TypeCode::Float && f16c_)
     return b_.CreateFPExt(b_.CreateBitCast(x, with_lanes(x, b_.getHalfTy())), with_lanes(x, b_.getFloatTy()));
-  const Format m = format_of(t);
+  const FloatFormat m = float_format(t);
   const int width = m.exponent + m.mantissa;
   V n = b_.CreateZExt(x, i32s), magnitude = b_.CreateAnd(n, i(x, (1 << width) - 1));
   V sign = b_.CreateShl(b_.CreateAnd(n, i(x, int64_t(1) << width)), i(x, 31 - width));
@@ -508,7 +488,7 @@ V MathBuilder::narrow(V x, DataType t) {
   }
   if (t.code == TypeCode::Float && f16c_)
     return b_.CreateBitCast(b_.CreateFPTrunc(x, with_lanes(x, b_.getHalfTy())), out_type);
-  const Format m = format_of(t);
+  const FloatFormat m = float_format(t);
   const int width = m.exponent + m.mantissa, shift = 23 - m.mantissa;
   V n = bits(x), magnitude = b_.CreateAnd(n, i(x, 0x7fffffff));
   V sign = b_.CreateAnd(b_.CreateLShr(n, i(x, 31 - width)), i(x, int64_t(1) << width));

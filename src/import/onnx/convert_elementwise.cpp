@@ -11,11 +11,6 @@ using namespace op;
 using N = NodeContext;
 using R = RegisterConverter;
 
-template <class A, class... Args>
-ObjectRef attrs(Args&&... args) {
-  return make_attrs<A>(std::forward<Args>(args)...);
-}
-
 // ---------------------------------------------------------------- one operand
 const std::map<std::string, const char*>& unary_names() {
   static const std::map<std::string, const char*> names{{"Abs", "abs"},
@@ -86,25 +81,25 @@ Values alpha_op(N& n) {
                                                {"Celu", {"nn.celu", 1}},
                                                {"ThresholdedRelu", {"nn.thresholded_relu", 1}}};
   const Row& r = rows.at(n.op_type());
-  return {n.op(r.op, {n.in(0)}, attrs<AlphaAttrs>(n.attr_float("alpha", r.alpha)))};
+  return {n.op(r.op, {n.in(0)}, make_attrs<AlphaAttrs>(n.attr_float("alpha", r.alpha)))};
 }
 const R a1("LeakyRelu", {1, 6, 16}, alpha_op), a2("Elu", {1, 6, 22}, alpha_op), a3("Celu", {12}, alpha_op),
     a4("ThresholdedRelu", {10, 22}, alpha_op);
 
 Values selu(N& n) {
   return {n.op("nn.selu", {n.in(0)},
-               attrs<SeluAttrs>(n.attr_float("alpha", 1.67326319217681884765625),
-                                n.attr_float("gamma", 1.05070102214813232421875)))};
+               make_attrs<SeluAttrs>(n.attr_float("alpha", 1.67326319217681884765625),
+                                     n.attr_float("gamma", 1.05070102214813232421875)))};
 }
 Values hard_sigmoid(N& n) {
   return {n.op("nn.hard_sigmoid", {n.in(0)},
-               attrs<HardSigmoidAttrs>(n.attr_float("alpha", 0.2), n.attr_float("beta", 0.5)))};
+               make_attrs<HardSigmoidAttrs>(n.attr_float("alpha", 0.2), n.attr_float("beta", 0.5)))};
 }
 Values gelu(N& n) {
   const std::string kind = n.attr_string("approximate", "none");
   if (kind != "none" && kind != "tanh")
     n.malformed("the attribute 'approximate' of Gelu must be 'none' or 'tanh'");
-  return {n.op("nn.gelu", {n.in(0)}, attrs<GeluAttrs>(kind))};
+  return {n.op("nn.gelu", {n.in(0)}, make_attrs<GeluAttrs>(kind))};
 }
 Values swish(N& n) {
   const double alpha = n.attr_float("alpha", 1);
@@ -137,7 +132,7 @@ Values clip(N& n) {
   const DataType t = n.dtype(0);
   if (n.since < 11) {
     const double lo = n.attr_float("min", -INFINITY), hi = n.attr_float("max", INFINITY);
-    return {n.op("clip", {x}, attrs<ClipAttrs>(lo, hi))};
+    return {n.op("clip", {x}, make_attrs<ClipAttrs>(lo, hi))};
   }
   auto bound = [&](size_t i) -> std::optional<double> {
     if (!n.has(i)) return i == 1 ? -INFINITY : INFINITY;
@@ -147,7 +142,7 @@ Values clip(N& n) {
   };
   const auto lo = bound(1), hi = bound(2);
   if (t.is_float() && lo && hi && !std::isnan(*lo) && !std::isnan(*hi))
-    return {n.op("clip", {x}, attrs<ClipAttrs>(*lo, *hi))};
+    return {n.op("clip", {x}, make_attrs<ClipAttrs>(*lo, *hi))};
   if (n.has(1)) x = n.op("maximum", {x, n.in(1)});
   if (n.has(2)) x = n.op("minimum", {x, n.in(2)});
   return {x};
@@ -247,7 +242,7 @@ Expr saturated(N& n, const Expr& x, DataType to) {
   const double most = to.code == TypeCode::Float8_e4m3fn     ? 448
                       : to.code == TypeCode::Float8_e4m3fnuz ? 240
                                                              : 57344;
-  return n.op("clip", {x}, attrs<ClipAttrs>(-most, most));
+  return n.op("clip", {x}, make_attrs<ClipAttrs>(-most, most));
 }
 Values cast(N& n) {
   DataType to;
@@ -292,7 +287,7 @@ Expr quantize(N& n, const Expr& x, const Expr& scale, const Expr& zero, DataType
   if (zero) q = n.op("add", {q, n.cast(zero, wide)});
   const double lo = to.is_int() ? -std::ldexp(1.0, to.bits - 1) : 0,
                hi = std::ldexp(1.0, to.bits - (to.is_int() ? 1 : 0)) - 1;
-  return n.cast(n.op("clip", {q}, attrs<ClipAttrs>(lo, hi)), to);
+  return n.cast(n.op("clip", {q}, make_attrs<ClipAttrs>(lo, hi)), to);
 }
 Expr dequantize(N& n, const Expr& x, const Expr& scale, const Expr& zero) {
   const DataType wide = graph::as_tensor(scale)->dtype;
@@ -324,13 +319,12 @@ const R q1("QuantizeLinear", {10, 13, 19, 21, 23, 24, 25}, quantize_linear, "per
 
 Values dynamic_quantize(N& n) {
   Expr x = n.in(0);
-  auto all = attrs<ReduceAttrs>();
+  auto all = make_attrs<ReduceAttrs>();
   Expr lo = n.op("minimum", {n.op("min", {x}, all), n.scalar(0, f32)}),
        hi = n.op("maximum", {n.op("max", {x}, all), n.scalar(0, f32)});
   Expr scale = n.op("divide", {n.op("subtract", {hi, lo}), n.scalar(255, f32)});
-  Expr zero =
-      n.op("round",
-           {n.op("clip", {n.op("divide", {n.op("negative", {lo}), scale})}, attrs<ClipAttrs>(0.0, 255.0))});
+  Expr zero = n.op("round", {n.op("clip", {n.op("divide", {n.op("negative", {lo}), scale})},
+                                  make_attrs<ClipAttrs>(0.0, 255.0))});
   Expr zero8 = n.cast(zero, tenon::u8);
   return {quantize(n, x, scale, zero8, tenon::u8), scale, zero8};
 }

@@ -14,11 +14,6 @@ using N = NodeContext;
 using R = RegisterConverter;
 using Shape = Array<PrimExpr>;
 
-template <class A, class... Args>
-ObjectRef attrs(Args&&... args) {
-  return make_attrs<A>(std::forward<Args>(args)...);
-}
-
 // ---------------------------------------------------------------- losses
 /// Of log-probabilities (batch, classes, …) and class numbers (batch, …).
 Expr negative_log_likelihood(N& n, const Expr& log_p) {
@@ -36,21 +31,21 @@ Expr negative_log_likelihood(N& n, const Expr& log_p) {
     weight = n.op("where", {ignored, n.scalar(0, t), n.scalar(1, t)});
   }
   if (n.has(2)) {
-    Expr w = n.op("take", {n.in(2), index}, attrs<AxisAttrs>(int64_t(0)));
+    Expr w = n.op("take", {n.in(2), index}, make_attrs<AxisAttrs>(int64_t(0)));
     weight = weight ? n.op("multiply", {w, weight}) : w;
   }
-  Expr wide_index = n.op("expand_dims", {index}, attrs<AxesAttrs>(Array<int64_t>{1}));
-  Expr picked = n.op("gather_elements", {log_p, wide_index}, attrs<AxisAttrs>(int64_t(1)));
-  Expr loss = n.op("negative", {n.op("squeeze", {picked}, attrs<AxesAttrs>(Array<int64_t>{1}))});
+  Expr wide_index = n.op("expand_dims", {index}, make_attrs<AxesAttrs>(Array<int64_t>{1}));
+  Expr picked = n.op("gather_elements", {log_p, wide_index}, make_attrs<AxisAttrs>(int64_t(1)));
+  Expr loss = n.op("negative", {n.op("squeeze", {picked}, make_attrs<AxesAttrs>(Array<int64_t>{1}))});
   if (weight) loss = n.op("multiply", {loss, weight});
   if (reduction == "none") return loss;
-  if (reduction == "mean" && !weight) return n.op("mean", {loss}, attrs<ReduceAttrs>());
-  Expr sum = n.op("sum", {loss}, attrs<ReduceAttrs>());
-  return reduction == "sum" ? sum : n.op("divide", {sum, n.op("sum", {weight}, attrs<ReduceAttrs>())});
+  if (reduction == "mean" && !weight) return n.op("mean", {loss}, make_attrs<ReduceAttrs>());
+  Expr sum = n.op("sum", {loss}, make_attrs<ReduceAttrs>());
+  return reduction == "sum" ? sum : n.op("divide", {sum, n.op("sum", {weight}, make_attrs<ReduceAttrs>())});
 }
 Values nll(N& n) { return {negative_log_likelihood(n, n.in(0))}; }
 Values cross_entropy(N& n) {
-  Expr log_p = n.op("nn.log_softmax", {n.in(0)}, attrs<AxisAttrs>(int64_t(1)));
+  Expr log_p = n.op("nn.log_softmax", {n.in(0)}, make_attrs<AxisAttrs>(int64_t(1)));
   return {negative_log_likelihood(n, log_p), log_p};
 }
 const R l1("NegativeLogLikelihoodLoss", {12, 13, 22}, nll),
@@ -81,7 +76,7 @@ Expr requantize(N& n, const Expr& sums, const Expr& scale, size_t out_scale, siz
   q = n.op("add", {q, n.cast(along(n, n.in(out_zero), rank, axis), f32)});
   const double lo = to.is_int() ? -std::ldexp(1.0, to.bits - 1) : 0,
                hi = std::ldexp(1.0, to.bits - (to.is_int() ? 1 : 0)) - 1;
-  return n.cast(n.op("clip", {q}, attrs<ClipAttrs>(lo, hi)), to);
+  return n.cast(n.op("clip", {q}, make_attrs<ClipAttrs>(lo, hi)), to);
 }
 Values qlinear_matmul(N& n) {
   const int64_t ra = n.rank(0), rb = n.rank(3), r = std::max(ra, rb);
@@ -116,8 +111,8 @@ Values center_crop_pad(N& n) {
   }
   Expr x = n.in(0);
   if (!crop_axes.empty())
-    x = n.op("strided_slice", {x}, attrs<StridedSliceAttrs>(crop_axes, begin, end, ones));
-  return {n.op("pad", {x}, attrs<PadAttrs>(widths, std::string("constant"), 0.0))};
+    x = n.op("strided_slice", {x}, make_attrs<StridedSliceAttrs>(crop_axes, begin, end, ones));
+  return {n.op("pad", {x}, make_attrs<PadAttrs>(widths, std::string("constant"), 0.0))};
 }
 const R s1("CenterCropPad", {18}, center_crop_pad);
 

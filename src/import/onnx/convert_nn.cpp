@@ -14,10 +14,6 @@ using N = NodeContext;
 using R = RegisterConverter;
 using Ints = std::vector<int64_t>;
 
-template <class A, class... Args>
-ObjectRef attrs(Args&&... args) {
-  return make_attrs<A>(std::forward<Args>(args)...);
-}
 Array<int64_t> list(const Ints& v) { return Array<int64_t>(v); }
 
 // ---------------------------------------------------------------- windows
@@ -104,7 +100,7 @@ Ints kernel_of(N& n, size_t input) {
 }
 
 Expr with_bias(N& n, Expr y, size_t i) {
-  return n.has(i) ? n.op("nn.bias_add", {y, n.in(i)}, attrs<AxisAttrs>(int64_t(1))) : y;
+  return n.has(i) ? n.op("nn.bias_add", {y, n.in(i)}, make_attrs<AxisAttrs>(int64_t(1))) : y;
 }
 
 Values conv(N& n) {
@@ -242,7 +238,7 @@ Values group_norm(N& n) {
     // The first version scales per group: every channel of a group takes its value.
     if (!channels) n.unsupported("GroupNormalization of an unknown number of channels is not supported");
     auto spread = [&](const Expr& v) {
-      return n.op("repeat", {v}, attrs<RepeatAttrs>(*channels / groups, int64_t(0)));
+      return n.op("repeat", {v}, make_attrs<RepeatAttrs>(*channels / groups, int64_t(0)));
     };
     gamma = spread(gamma), beta = spread(beta);
   }
@@ -280,7 +276,7 @@ Values layer_norm(N& n) {
   Values out{y};
   if (!rms && (n.wants_output(1) || n.wants_output(2))) {
     Expr w = n.cast(x, stash);
-    auto axes = attrs<ReduceAttrs>(a->axes, true);
+    auto axes = make_attrs<ReduceAttrs>(a->axes, true);
     out.push_back(n.op("mean", {w}, axes));
     out.push_back(n.op("rsqrt", {n.op("add", {n.op("variance", {w}, axes), n.scalar(a->epsilon, stash)})}));
   }
@@ -297,14 +293,14 @@ Values lp_norm(N& n) {
   const int64_t p = n.attr_int("p", 2);
   if (p != 1 && p != 2) n.malformed("'p' of LpNormalization must be 1 or 2");
   Array<int64_t> axis{n.axis(n.attr_int("axis", -1), n.rank(0))};
-  Expr norm = n.op(p == 1 ? "l1_norm" : "l2_norm", {n.in(0)}, attrs<ReduceAttrs>(axis, true));
+  Expr norm = n.op(p == 1 ? "l1_norm" : "l2_norm", {n.in(0)}, make_attrs<ReduceAttrs>(axis, true));
   Expr zero = n.scalar(0, n.dtype(0)), y = n.op("divide", {n.in(0), norm});
   return {n.op("where", {n.op("equal", {norm, zero}), zero, y})};
 }
 Values mvn(N& n) {
   Ints axes = n.attr_ints("axes");
   if (!n.has_attr("axes")) axes = {0, 2, 3};
-  auto a = attrs<ReduceAttrs>(list(axes), true);
+  auto a = make_attrs<ReduceAttrs>(list(axes), true);
   Expr x = n.in(0), centred = n.op("subtract", {x, n.op("mean", {x}, a)});
   Expr deviation = n.op("sqrt", {n.op("mean", {n.op("square", {centred})}, a)});
   return {n.op("divide", {centred, n.op("add", {deviation, n.scalar(1e-9, n.dtype(0))})})};
@@ -320,13 +316,13 @@ Values softmax(N& n) {
   const int64_t r = n.rank(0);
   if (r == 0) n.malformed(fmt::format("{} of a scalar", n.op_type()));
   const int64_t axis = n.axis(n.attr_int("axis", n.since < 13 ? 1 : -1), r);
-  auto last = attrs<AxisAttrs>(axis);
+  auto last = make_attrs<AxisAttrs>(axis);
   if (n.since >= 13 || axis == r - 1) return {n.op(name, {n.in(0)}, last)};
   // Up to version 12 all axes from `axis` on are one.
   auto s = n.known_shape(0);
   PrimExpr a = 1, b = 1;
   for (int64_t i = 0; i < r; ++i) (i < axis ? a : b) = (i < axis ? a : b) * s[size_t(i)];
-  Expr y = n.op(name, {n.reshape(n.in(0), {simplify(a), simplify(b)})}, attrs<AxisAttrs>(int64_t(1)));
+  Expr y = n.op(name, {n.reshape(n.in(0), {simplify(a), simplify(b)})}, make_attrs<AxisAttrs>(int64_t(1)));
   return {n.reshape(y, s)};
 }
 Values hardmax(N& n) {
@@ -345,7 +341,7 @@ Values hardmax(N& n) {
   args.mut()->axis = at;
   Expr index = n.op("argmax", {x}, args);
   Expr y = n.op("one_hot", {index, n.scalar(1, n.dtype(0)), n.scalar(0, n.dtype(0))},
-                attrs<OneHotAttrs>(*depth, at));
+                make_attrs<OneHotAttrs>(*depth, at));
   return {flat ? n.reshape(y, s) : y};
 }
 const R s1("Softmax", {1, 11, 13}, softmax), s2("LogSoftmax", {1, 11, 13}, softmax),
@@ -375,7 +371,7 @@ Values einsum(N& n) {
   std::erase(equation, ' ');
   Array<Expr> parts;
   for (size_t i = 0; i < n.inputs(); ++i) parts.push_back(n.in(i));
-  return {n.op("einsum", {n.emit(tuple(parts))}, attrs<EinsumAttrs>(equation))};
+  return {n.op("einsum", {n.emit(tuple(parts))}, make_attrs<EinsumAttrs>(equation))};
 }
 const R g1("Gemm", {1, 6, 7, 9, 11, 13}, gemm), g2("MatMul", {1, 9, 13}, matmul), g3("Einsum", {12}, einsum);
 
@@ -440,7 +436,7 @@ Values qlinear_conv(N& n) {
   q = n.op("add", {q, n.cast(channels(n.in(7)), f32)});
   const double lo = to.is_int() ? -std::ldexp(1.0, to.bits - 1) : 0,
                hi = std::ldexp(1.0, to.bits - (to.is_int() ? 1 : 0)) - 1;
-  return {n.cast(n.op("clip", {q}, attrs<ClipAttrs>(lo, hi)), to)};
+  return {n.cast(n.op("clip", {q}, make_attrs<ClipAttrs>(lo, hi)), to)};
 }
 const R g6("QLinearConv", {10}, qlinear_conv);
 
@@ -460,7 +456,7 @@ Values dropout(N& n) {
   if (n.wants_output(1)) {
     const DataType t =
         n.since < 10 ? n.dtype(0) : boolean;  // the first versions give the mask the data's type
-    out.push_back(n.op("full_like", {n.in(0), n.scalar(1, t)}, attrs<DTypeAttrs>(t)));
+    out.push_back(n.op("full_like", {n.in(0), n.scalar(1, t)}, make_attrs<DTypeAttrs>(t)));
   }
   return out;
 }

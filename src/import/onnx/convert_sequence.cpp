@@ -13,17 +13,13 @@ using N = NodeContext;
 using R = RegisterConverter;
 using Shape = Array<PrimExpr>;
 
-template <class A, class... Args>
-ObjectRef attrs(Args&&... args) {
-  return make_attrs<A>(std::forward<Args>(args)...);
-}
-
 Expr slice(N& n, const Expr& x, int64_t axis, const PrimExpr& begin, const PrimExpr& end) {
-  return n.op("strided_slice", {x},
-              attrs<StridedSliceAttrs>(Array<int64_t>{axis}, Shape{begin}, Shape{end}, Array<int64_t>{1}));
+  return n.op(
+      "strided_slice", {x},
+      make_attrs<StridedSliceAttrs>(Array<int64_t>{axis}, Shape{begin}, Shape{end}, Array<int64_t>{1}));
 }
 Expr concat(N& n, Array<Expr> parts, int64_t axis) {
-  return parts.size() == 1 ? parts[0] : n.op("concat", {n.emit(tuple(parts))}, attrs<AxisAttrs>(axis));
+  return parts.size() == 1 ? parts[0] : n.op("concat", {n.emit(tuple(parts))}, make_attrs<AxisAttrs>(axis));
 }
 Shape shape_of(N& n, const Expr& e) {
   auto s = graph::known_shape(e);
@@ -61,8 +57,8 @@ Values attention(N& n) {
   if (!qh || !kh || *kh < 1 || *qh % *kh != 0)
     n.malformed("the query heads of Attention are no multiple of the key heads");
   if (*qh != *kh) {
-    k = n.op("repeat", {k}, attrs<RepeatAttrs>(*qh / *kh, int64_t(1)));
-    v = n.op("repeat", {v}, attrs<RepeatAttrs>(*qh / *kh, int64_t(1)));
+    k = n.op("repeat", {k}, make_attrs<RepeatAttrs>(*qh / *kh, int64_t(1)));
+    v = n.op("repeat", {v}, make_attrs<RepeatAttrs>(*qh / *kh, int64_t(1)));
   }
   const auto size = tir::as_int(sq[3]);
   if (!size) n.unsupported("Attention needs a known head size");
@@ -87,10 +83,11 @@ Values attention(N& n) {
       Array<int64_t> widths;
       for (size_t i = 0; i < 2 * sm.size(); ++i) widths.push_back(i + 1 == 2 * sm.size() ? *want - *have : 0);
       if (truth)
-        bias = n.cast(n.op("pad", {n.cast(bias, i32)}, attrs<PadAttrs>(widths, std::string("constant"), 0.0)),
-                      boolean);
+        bias = n.cast(
+            n.op("pad", {n.cast(bias, i32)}, make_attrs<PadAttrs>(widths, std::string("constant"), 0.0)),
+            boolean);
       else
-        bias = n.op("pad", {bias}, attrs<PadAttrs>(widths, std::string("constant"), -INFINITY));
+        bias = n.op("pad", {bias}, make_attrs<PadAttrs>(widths, std::string("constant"), -INFINITY));
     }
     if (truth) bias = n.op("where", {bias, n.scalar(0, wide), n.scalar(-INFINITY, wide)});
     bias = n.cast(bias, wide);
@@ -107,8 +104,8 @@ Values attention(N& n) {
     }
     if (*lq > (1 << 15) || *lk > (1 << 15)) n.unsupported("causal Attention of this length is not supported");
     Expr ones = n.op("full", {graph::shape_expr({PrimExpr(*lq), PrimExpr(*lk)}), n.scalar(1, wide)},
-                     attrs<DTypeAttrs>(wide));
-    Expr lower = n.op("tril", {ones}, attrs<DiagonalAttrs>(past));
+                     make_attrs<DTypeAttrs>(wide));
+    Expr lower = n.op("tril", {ones}, make_attrs<DiagonalAttrs>(past));
     Expr mask = n.op(
         "where", {n.op("greater", {lower, n.scalar(0, wide)}), n.scalar(0, wide), n.scalar(-INFINITY, wide)});
     bias = bias ? n.op("add", {bias, mask}) : mask;
@@ -117,7 +114,7 @@ Values attention(N& n) {
                                              n.scalar(cap, wide)})
                          : scores;
   Expr masked = bias ? n.op("add", {capped, bias}) : capped;
-  Expr weights = n.op("nn.softmax", {masked}, attrs<AxisAttrs>(int64_t(-1)));
+  Expr weights = n.op("nn.softmax", {masked}, make_attrs<AxisAttrs>(int64_t(-1)));
   Expr y = n.cast(n.op("matmul", {weights, n.cast(v, wide)}), t);
   if (rank == 3) {
     Shape s = shape_of(n, y);
@@ -157,10 +154,12 @@ Values rotary(N& n) {
   if (dim < 2 || dim % 2 != 0 || dim > *size)
     n.malformed(fmt::format("RotaryEmbedding cannot turn {} of {} elements", dim, *size));
   if (n.has(3)) {
-    cos = n.op("take", {cos, n.in(3)}, attrs<AxisAttrs>(int64_t(0)));
-    sin = n.op("take", {sin, n.in(3)}, attrs<AxisAttrs>(int64_t(0)));
+    cos = n.op("take", {cos, n.in(3)}, make_attrs<AxisAttrs>(int64_t(0)));
+    sin = n.op("take", {sin, n.in(3)}, make_attrs<AxisAttrs>(int64_t(0)));
   }
-  auto spread = [&](const Expr& e) { return n.op("expand_dims", {e}, attrs<AxesAttrs>(Array<int64_t>{2})); };
+  auto spread = [&](const Expr& e) {
+    return n.op("expand_dims", {e}, make_attrs<AxesAttrs>(Array<int64_t>{2}));
+  };
   cos = spread(cos), sin = spread(sin);
   Expr turned = dim == *size ? y : slice(n, y, 3, 0, dim);
   const int64_t half = dim / 2;
@@ -168,8 +167,9 @@ Values rotary(N& n) {
   Expr a, b;
   if (interleaved) {
     auto every = [&](int64_t first) {
-      return n.op("strided_slice", {turned},
-                  attrs<StridedSliceAttrs>(Array<int64_t>{3}, Shape{first}, Shape{dim}, Array<int64_t>{2}));
+      return n.op(
+          "strided_slice", {turned},
+          make_attrs<StridedSliceAttrs>(Array<int64_t>{3}, Shape{first}, Shape{dim}, Array<int64_t>{2}));
     };
     a = every(0), b = every(1);
   } else {
@@ -179,7 +179,9 @@ Values rotary(N& n) {
   Expr imag = n.op("add", {n.op("multiply", {a, sin}), n.op("multiply", {b, cos})});
   Expr out;
   if (interleaved) {
-    auto last = [&](const Expr& e) { return n.op("expand_dims", {e}, attrs<AxesAttrs>(Array<int64_t>{4})); };
+    auto last = [&](const Expr& e) {
+      return n.op("expand_dims", {e}, make_attrs<AxesAttrs>(Array<int64_t>{4}));
+    };
     out = n.reshape(concat(n, {last(real), last(imag)}, 4), {in[0], in[1], in[2], PrimExpr(dim)});
   } else {
     out = concat(n, {real, imag}, 3);
@@ -205,12 +207,13 @@ Expr activate(N& n, const Activation& a, const Expr& x) {
   if (a.name == "Affine")
     return n.op("add", {n.op("multiply", {x, n.scalar(a.alpha, t)}), n.scalar(a.beta, t)});
   if (a.name == "LeakyRelu")
-    return n.op("nn.leaky_relu", {x}, attrs<AlphaAttrs>(std::isnan(a.alpha) ? 0.01 : a.alpha));
-  if (a.name == "Elu") return n.op("nn.elu", {x}, attrs<AlphaAttrs>(std::isnan(a.alpha) ? 1.0 : a.alpha));
+    return n.op("nn.leaky_relu", {x}, make_attrs<AlphaAttrs>(std::isnan(a.alpha) ? 0.01 : a.alpha));
+  if (a.name == "Elu")
+    return n.op("nn.elu", {x}, make_attrs<AlphaAttrs>(std::isnan(a.alpha) ? 1.0 : a.alpha));
   if (a.name == "HardSigmoid")
     return n.op(
         "nn.hard_sigmoid", {x},
-        attrs<HardSigmoidAttrs>(std::isnan(a.alpha) ? 0.2 : a.alpha, std::isnan(a.beta) ? 0.5 : a.beta));
+        make_attrs<HardSigmoidAttrs>(std::isnan(a.alpha) ? 0.2 : a.alpha, std::isnan(a.beta) ? 0.5 : a.beta));
   if (a.name == "Softsign") return n.op("nn.softsign", {x});
   if (a.name == "Softplus") return n.op("nn.softplus", {x});
   n.unsupported(fmt::format("the activation {} of {} is not supported", in_quotes(a.name), n.op_type()));
@@ -271,7 +274,9 @@ Values recurrent(N& n) {
   }
   const bool clips = n.has_attr("clip");
   const double clip = n.attr_float("clip", 0);
-  auto limited = [&](const Expr& e) { return clips ? n.op("clip", {e}, attrs<ClipAttrs>(-clip, clip)) : e; };
+  auto limited = [&](const Expr& e) {
+    return clips ? n.op("clip", {e}, make_attrs<ClipAttrs>(-clip, clip)) : e;
+  };
   // One direction's part of an input whose first axis is the direction.
   auto part = [&](size_t i, int64_t d) {
     Shape s = shape_of(n, n.in(i));
@@ -282,7 +287,8 @@ Values recurrent(N& n) {
   };
   auto state = [&](size_t i, int64_t d) {
     if (!n.has(i))
-      return n.op("full", {graph::shape_expr({batch, PrimExpr(h)}), n.scalar(0, t)}, attrs<DTypeAttrs>(t));
+      return n.op("full", {graph::shape_expr({batch, PrimExpr(h)}), n.scalar(0, t)},
+                  make_attrs<DTypeAttrs>(t));
     Expr s = batch_first ? n.transpose(n.in(i), {1, 0, 2}) : n.in(i);
     if (directions > 1) s = slice(n, s, 0, d, d + 1);
     return n.reshape(s, {batch, PrimExpr(h)});

@@ -13,11 +13,6 @@ using N = NodeContext;
 using R = RegisterConverter;
 using Shape = Array<PrimExpr>;
 
-template <class A, class... Args>
-ObjectRef attrs(Args&&... args) {
-  return make_attrs<A>(std::forward<Args>(args)...);
-}
-
 Array<int64_t> list(const std::vector<int64_t>& v) { return Array<int64_t>(v); }
 
 /// Replaces the -1 of a reshape when it is a plain product: symbolic sizes that stand on both sides cancel.
@@ -101,7 +96,7 @@ Values squeeze(N& n) {
       if (tir::is_const_int(s[i], 1)) axes.push_back(int64_t(i));
   }
   if (axes.empty()) return {n.in(0)};
-  return {n.op("squeeze", {n.in(0)}, attrs<AxesAttrs>(list(axes)))};
+  return {n.op("squeeze", {n.in(0)}, make_attrs<AxesAttrs>(list(axes)))};
 }
 Values unsqueeze(N& n) {
   std::vector<int64_t> axes = axes_input(n, 13);
@@ -112,7 +107,7 @@ Values unsqueeze(N& n) {
   std::sort(axes.begin(), axes.end());
   if (std::adjacent_find(axes.begin(), axes.end()) != axes.end())
     n.malformed("an axis of Unsqueeze is given twice");
-  return {n.op("expand_dims", {n.in(0)}, attrs<AxesAttrs>(list(axes)))};
+  return {n.op("expand_dims", {n.in(0)}, make_attrs<AxesAttrs>(list(axes)))};
 }
 Values flatten(N& n) {
   const int64_t r = n.rank(0);
@@ -135,7 +130,7 @@ Values concat(N& n) {
   if (parts.empty()) n.malformed("Concat needs at least one input");
   const int64_t axis = n.axis(n.need_int("axis"), n.rank(0));
   if (parts.size() == 1) return {parts[0]};
-  return {n.op("concat", {n.emit(tuple(parts))}, attrs<AxisAttrs>(axis))};
+  return {n.op("concat", {n.emit(tuple(parts))}, make_attrs<AxisAttrs>(axis))};
 }
 const R r6("Concat", {1, 4, 11, 13}, concat);
 
@@ -157,7 +152,7 @@ Values split(N& n) {
       n.malformed(fmt::format("Split has {} outputs and num_outputs={}", parts, sections));
     if (total && *total % parts != 0 && n.since < 18)
       n.malformed(fmt::format("Split of {} elements into {} equal parts is not possible", *total, parts));
-    at = attrs<SplitAttrs>(axis, sections, Array<int64_t>());
+    at = make_attrs<SplitAttrs>(axis, sections, Array<int64_t>());
   } else {
     if (int64_t(sizes.size()) != parts)
       n.malformed(fmt::format("Split has {} outputs and {} sizes", parts, sizes.size()));
@@ -171,7 +166,7 @@ Values split(N& n) {
     if (total && sum != *total)
       n.malformed(fmt::format("the sizes of Split add up to {}, the axis has {}", sum, *total));
     if (parts == 1) return {x};
-    at = attrs<SplitAttrs>(axis, int64_t(0), indices);
+    at = make_attrs<SplitAttrs>(axis, int64_t(0), indices);
   }
   Expr t = n.op("split", {x}, at);
   Values out;
@@ -202,7 +197,8 @@ Values slice(N& n) {
   for (int64_t& a : axes) a = n.axis(a, r);
   for (int64_t s : steps)
     if (s == 0) n.malformed("a step of Slice is zero");
-  return {n.op("strided_slice", {n.in(0)}, attrs<StridedSliceAttrs>(list(axes), begin, end, list(steps)))};
+  return {
+      n.op("strided_slice", {n.in(0)}, make_attrs<StridedSliceAttrs>(list(axes), begin, end, list(steps)))};
 }
 const R r8("Slice", {1, 10, 11, 13}, slice, "axes and steps constant; starts and ends maybe symbolic");
 
@@ -240,7 +236,7 @@ Values pad(N& n) {
       widths[2 * a + side] = w;
     }
   }
-  return {n.op("pad", {n.in(0)}, attrs<PadAttrs>(list(widths), mode, value))};
+  return {n.op("pad", {n.in(0)}, make_attrs<PadAttrs>(list(widths), mode, value))};
 }
 const R r9("Pad", {1, 2, 11, 13, 18, 19, 21, 23, 24, 25}, pad);
 
@@ -270,20 +266,20 @@ Values tile(N& n) {
     n.malformed(fmt::format("Tile needs {} repeats, {} are given", r, repeats.size()));
   for (int64_t v : repeats)
     if (v < 0) n.malformed(fmt::format("Tile has the negative repeat {}", v));
-  return {n.op("tile", {n.in(0)}, attrs<TileAttrs>(list(repeats)))};
+  return {n.op("tile", {n.in(0)}, make_attrs<TileAttrs>(list(repeats)))};
 }
 const R r11("Tile", {1, 6, 13}, tile);
 
 // ---------------------------------------------------------------- indexing
 Values gather(N& n) {
-  return {n.op("take", {n.in(0), n.in(1)}, attrs<AxisAttrs>(n.axis(n.attr_int("axis", 0), n.rank(0))))};
+  return {n.op("take", {n.in(0), n.in(1)}, make_attrs<AxisAttrs>(n.axis(n.attr_int("axis", 0), n.rank(0))))};
 }
 Values gather_elements(N& n) {
   return {n.op("gather_elements", {n.in(0), n.in(1)},
-               attrs<AxisAttrs>(n.axis(n.attr_int("axis", 0), n.rank(0))))};
+               make_attrs<AxisAttrs>(n.axis(n.attr_int("axis", 0), n.rank(0))))};
 }
 Values gather_nd(N& n) {
-  return {n.op("gather_nd", {n.in(0), n.in(1)}, attrs<GatherNdAttrs>(n.attr_int("batch_dims", 0)))};
+  return {n.op("gather_nd", {n.in(0), n.in(1)}, make_attrs<GatherNdAttrs>(n.attr_int("batch_dims", 0)))};
 }
 std::string reduction(N& n) {
   const std::string r = n.attr_string("reduction", "none");
@@ -294,10 +290,11 @@ std::string reduction(N& n) {
 }
 Values scatter_elements(N& n) {
   return {n.op("scatter_elements", {n.in(0), n.in(1), n.in(2)},
-               attrs<ScatterAttrs>(n.axis(n.attr_int("axis", 0), n.rank(0)), reduction(n)))};
+               make_attrs<ScatterAttrs>(n.axis(n.attr_int("axis", 0), n.rank(0)), reduction(n)))};
 }
 Values scatter_nd(N& n) {
-  return {n.op("scatter_nd", {n.in(0), n.in(1), n.in(2)}, attrs<ScatterAttrs>(int64_t(0), reduction(n)))};
+  return {
+      n.op("scatter_nd", {n.in(0), n.in(1), n.in(2)}, make_attrs<ScatterAttrs>(int64_t(0), reduction(n)))};
 }
 const R i1("Gather", {1, 11, 13}, gather), i2("GatherElements", {11, 13}, gather_elements),
     i3("GatherND", {11, 12, 13}, gather_nd), i4("ScatterElements", {11, 13, 16, 18}, scatter_elements),
@@ -310,8 +307,9 @@ Values one_hot(N& n) {
   Expr indices = n.dtype(0).is_integer() ? n.in(0) : n.cast(n.in(0), i64);
   Expr values = n.in(2);
   auto value = [&](int64_t i) {
-    Expr one = n.op("strided_slice", {values},
-                    attrs<StridedSliceAttrs>(Array<int64_t>{0}, Shape{i}, Shape{i + 1}, Array<int64_t>{1}));
+    Expr one =
+        n.op("strided_slice", {values},
+             make_attrs<StridedSliceAttrs>(Array<int64_t>{0}, Shape{i}, Shape{i + 1}, Array<int64_t>{1}));
     return n.op("reshape", {one, graph::shape_expr({})});
   };
   Expr off, on;
@@ -320,7 +318,8 @@ Values one_hot(N& n) {
   } else {
     off = value(0), on = value(1);
   }
-  return {n.op("one_hot", {indices, on, off}, attrs<OneHotAttrs>(int64_t(depth[0]), n.attr_int("axis", -1)))};
+  return {n.op("one_hot", {indices, on, off},
+               make_attrs<OneHotAttrs>(int64_t(depth[0]), n.attr_int("axis", -1)))};
 }
 Values trilu(N& n) {
   int64_t k = 0;
@@ -329,7 +328,7 @@ Values trilu(N& n) {
     if (v.size() != 1) n.malformed("'k' of Trilu must be one number");
     k = v[0];
   }
-  return {n.op(n.attr_int("upper", 1) != 0 ? "triu" : "tril", {n.in(0)}, attrs<DiagonalAttrs>(k))};
+  return {n.op(n.attr_int("upper", 1) != 0 ? "triu" : "tril", {n.in(0)}, make_attrs<DiagonalAttrs>(k))};
 }
 const R i7("OneHot", {9, 11}, one_hot), i8("Trilu", {14}, trilu);
 
@@ -341,7 +340,7 @@ Values depth_to_space(N& n) {
   if (mode != "DCR" && mode != "CRD")
     n.malformed(fmt::format("the mode {} of DepthToSpace is not known", in_quotes(mode)));
   return {n.op(n.op_type() == "DepthToSpace" ? "depth_to_space" : "space_to_depth", {n.in(0)},
-               attrs<BlockSizeAttrs>(block, mode))};
+               make_attrs<BlockSizeAttrs>(block, mode))};
 }
 const R i9("DepthToSpace", {1, 11, 13}, depth_to_space), i10("SpaceToDepth", {1, 13}, depth_to_space);
 
@@ -372,7 +371,7 @@ Values constant_of_shape(N& n) {
     value = graph::constant(c->data.reshape({}));
   }
   check_size(n, shape, t);
-  return {n.op("full", {graph::shape_expr(shape), value}, attrs<DTypeAttrs>(t))};
+  return {n.op("full", {graph::shape_expr(shape), value}, make_attrs<DTypeAttrs>(t))};
 }
 Values shape_of(N& n) {
   if (n.op_type() == "Size")
@@ -381,7 +380,7 @@ Values shape_of(N& n) {
   if (n.has_attr("start") || n.has_attr("end")) {
     const int64_t b = n.attr_int("start", 0), e = n.attr_int("end", INT64_MAX);
     s = n.op("strided_slice", {s},
-             attrs<StridedSliceAttrs>(Array<int64_t>{0}, Shape{b}, Shape{e}, Array<int64_t>{1}));
+             make_attrs<StridedSliceAttrs>(Array<int64_t>{0}, Shape{b}, Shape{e}, Array<int64_t>{1}));
   }
   return {s};
 }
@@ -393,7 +392,7 @@ Values range(N& n) {
     if (!s || s->items.size() != 1) n.unsupported("Range with limits not known at import is not supported");
     args.push_back(make<graph::PrimValue>(s->items[0]));
   }
-  return {n.op("arange", args, attrs<DTypeAttrs>(t))};
+  return {n.op("arange", args, make_attrs<DTypeAttrs>(t))};
 }
 Values eye_like(N& n) {
   Shape s = n.known_shape(0);
@@ -402,7 +401,7 @@ Values eye_like(N& n) {
   if (const int64_t code = n.attr_int("dtype", 0); code != 0) t = element_type(int(code));
   if (t.is_void()) n.unsupported("EyeLike of this type is not supported");
   return {n.op("eye", {make<graph::PrimValue>(s[0]), make<graph::PrimValue>(s[1])},
-               attrs<EyeAttrs>(n.attr_int("k", 0), t))};
+               make_attrs<EyeAttrs>(n.attr_int("k", 0), t))};
 }
 Values constant(N& n) {
   auto vector = [&](DataType t, std::vector<double> v, bool scalar) {
