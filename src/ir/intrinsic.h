@@ -8,19 +8,21 @@
 namespace tenon::tir {
 
 struct Intrinsic {
-  std::string_view name;       ///< "tir.exp"
-  int arguments = 1;           ///< -1: any number
-  bool pure = true;            ///< no effect, and the value depends on the arguments only
-  bool vector = true;          ///< works lane by lane
+  std::string_view name;  ///< "tir.exp"
+  int arguments = 1;      ///< -1: any number
+  bool pure = true;       ///< no effect, and the value depends on the arguments only
+  bool vector = true;     ///< works lane by lane
   std::string_view doc;
-  double (*evaluate)(const double* args) = nullptr;   ///< meaning over doubles of a floating scalar, when it has one
+  double (*evaluate)(const double* args) =
+      nullptr;  ///< meaning over doubles of a floating scalar, when it has one
 };
 
-/// The entry, or null. Floating unary: exp exp2 exp10 log log2 log10 log1p expm1 sqrt rsqrt sin cos tan asin acos
-/// atan sinh cosh tanh asinh acosh atanh erf sigmoid floor ceil round(half to even) trunc abs(also ints) isnan
-/// isinf isfinite; binary: pow atan2 fmod copysign hypot ldexp nextafter; fma (three); bits: shift_left
+/// The entry, or null. Floating unary: exp exp2 exp10 log log2 log10 log1p expm1 sqrt rsqrt sin cos tan asin
+/// acos atan sinh cosh tanh asinh acosh atanh erf sigmoid floor ceil round(half to even) trunc abs(also ints)
+/// isnan isinf isfinite; binary: pow atan2 fmod copysign hypot ldexp nextafter; fma (three); bits: shift_left
 /// shift_right bitwise_and bitwise_or bitwise_xor bitwise_not popcount clz; if_then_else (lazy), likely,
-/// reinterpret, call_extern, call_prim_func, address_of, vector_reduce_add/max/min, prefetch, ret, assume, undef.
+/// reinterpret, call_extern, call_prim_func, address_of, vector_reduce_add/max/min, prefetch, ret, assume,
+/// undef.
 const Intrinsic* find_intrinsic(std::string_view name);
 std::span<const Intrinsic> all_intrinsics();
 

@@ -19,7 +19,10 @@ namespace {
 struct Table {
   std::mutex mutex;
   std::map<std::string_view, const Pass*> passes;
-  static Table& get() { static Table* table = new Table; return *table; }
+  static Table& get() {
+    static Table* table = new Table;
+    return *table;
+  }
 };
 
 bool enabled(const Pass& pass, const PassContext& context) {
@@ -79,7 +82,8 @@ IRModule run_passes(IRModule module, std::span<const Pass> passes, PassContext& 
 #endif
   for (const Pass& pass : passes) {
     if (!enabled(pass, context)) continue;
-    if (context.cancelled && context.cancelled()) throw Error(ErrorKind::interrupted, "T1003", "compilation was cancelled");
+    if (context.cancelled && context.cancelled())
+      throw Error(ErrorKind::interrupted, "T1003", "compilation was cancelled");
     bool run = true;
     for (PassInstrument* i : context.instruments) run = i->should_run(pass, module) && run;
     if (!run) continue;
@@ -91,7 +95,8 @@ IRModule run_passes(IRModule module, std::span<const Pass> passes, PassContext& 
     const size_t number = context.timings.size();
     context.timings.push_back({std::string(pass.name), ms, !module.same_as(before)});
     if (verify_each) verify_after(pass, module);
-    if (context.print_sink && (context.print_after.count(pass.name) || context.print_after.count("all"))) context.print_sink(std::string(pass.name), print(module));
+    if (context.print_sink && (context.print_after.count(pass.name) || context.print_after.count("all")))
+      context.print_sink(std::string(pass.name), print(module));
     if (!context.dump_dir.empty()) dump(context, fmt::format("{:02}_{}", number, pass.name), module);
     for (PassInstrument* i : context.instruments) i->after(pass, module);
   }
