@@ -100,8 +100,8 @@ NDArray read_external(const proto::TensorProto& t, const ModelFile& file, const 
          where);
   if (offset > st.st_size || bytes > st.st_size - offset)
     fail("T2018",
-         fmt::format("tensor {} needs bytes {} to {} of {}, which has {}", name, offset, offset + bytes,
-                     in_quotes(location), st.st_size),
+         fmt::format("tensor {} needs bytes {} to {} of {}, which has {}", name, offset,
+                     uint64_t(offset) + uint64_t(bytes), in_quotes(location), st.st_size),
          where, "the data file is truncated or belongs to another model");
   NDArray a = NDArray::empty(shape, dtype);
   if (!read_exactly(f.fd, static_cast<char*>(a.data()), size_t(bytes), offset))
