@@ -383,8 +383,9 @@ class Generator {
             break;
           case 1:
             if (depth > 0) {
-              graph::Expr t = graph_body(depth - 1, 2);
-              value = make<graph::If>(gvars_[0], t, graph_body(depth - 1, 1));
+              const graph::VarRef condition = gvars_[0];  // the vector grows below
+              graph::Expr t = graph_body(depth - 1, 2), f = graph_body(depth - 1, 1);
+              value = make<graph::If>(condition, t, f);
               break;
             }
             [[fallthrough]];
