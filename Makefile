@@ -50,8 +50,8 @@ tsan: setup  ## unit tests of threads under the thread sanitizer
 	@cmake --build build/tsan -j $(JOBS) --target test_base test_runtime write_test_artifact
 	@cd build/tsan && ctest --output-on-failure -j $(JOBS) -L 'base|runtime'
 
-bench: command  ## time the models against ONNX Runtime (sets up a Python environment from PyPI)
-	@bench/run --tenon $(BUILD)/bin/tenon
+bench: command  ## time the models against ONNX Runtime and OpenVINO (Python environment from PyPI; more: ARGS=…)
+	@bench/run --tenon $(BUILD)/bin/tenon $(ARGS)
 
 install: build  ## install to PREFIX (default /usr/local)
 	@cmake --install $(BUILD) --prefix $(PREFIX) > /dev/null && echo "installed to $(PREFIX)"

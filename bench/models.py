@@ -2,11 +2,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """Writes the benchmark's models: real architectures with seeded random weights.
 
-    bench/models.py OUT [--light FOLDER] [NAME…]
+    bench/models.py OUT [--light FOLDER] [--real FOLDER] [NAME…]
 
 ResNet-50, SqueezeNet and the other light networks come from ONNX's backend test data (`--light`, the folder with
-light_*.onnx; also in Debian's libonnx-testdata and in the PyPI package onnx). Their weights are constant there,
-so they are replaced by random ones. MobileNetV2 is built here from its paper (Sandler et al. 2018, table 2).
+light_*.onnx; by default the one in the PyPI package onnx). Their weights are constant there, so they are replaced by
+random ones. MobileNetV2 is built here from its paper (Sandler et al. 2018, table 2). The PP-OCR models and
+basic_pitch are real ones, with their own weights; their free dimensions are fixed here (`--real`, the folder that
+holds them). gemm_MxKxN are one MatMul with a constant right side.
 
 Weights are calibrated layer by layer, so that values stay tame: each convolution's output gets a standard
 deviation of one, each batch normalisation the mean and variance of what reaches it. The input of a final softmax
@@ -21,7 +23,9 @@ import onnxruntime as ort
 from onnx import TensorProto, helper, numpy_helper
 
 LIGHT = ["resnet50", "squeezenet", "vgg19", "inception_v1", "inception_v2", "densenet121", "shufflenet", "bvlc_alexnet", "zfnet512"]
-DEFAULT = ["resnet50", "squeezenet", "mobilenet_v2"]
+REAL = {"ppocr_v4_det": [1, 3, 640, 640], "ppocr_v4_rec": [1, 3, 48, 320], "ppocr_v2_cls": [1, 3, 48, 192], "basic_pitch": [1, 43844, 1]}
+GEMMS = ["gemm_512x512x512", "gemm_1024x1024x1024", "gemm_2048x2048x2048", "gemm_128x3072x768"]
+DEFAULT = [*LIGHT, "mobilenet_v2", *GEMMS]
 
 
 def mobilenet_v2():
@@ -68,6 +72,30 @@ def mobilenet_v2():
                               [helper.make_tensor_value_info("probability", TensorProto.FLOAT, [1, 1000])], initializers)
     model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)])
     model.ir_version = 8
+    return model
+
+
+def gemm(name):
+    """A (M, K) times a constant (K, N); M, N and K in this order in the name."""
+    m, n, k = (int(v) for v in name.split("_")[1].split("x"))
+    rng = np.random.default_rng(m + n + k)
+    weight = numpy_helper.from_array((rng.standard_normal((k, n)) / np.sqrt(k)).astype(np.float32), "b")
+    graph = helper.make_graph([helper.make_node("MatMul", ["a", "b"], ["c"], "matmul")], name, [helper.make_tensor_value_info("a", TensorProto.FLOAT, [m, k])],
+                              [helper.make_tensor_value_info("c", TensorProto.FLOAT, [m, n])], [weight])
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], producer_name="tenon-bench")
+    model.ir_version = 8
+    return model
+
+
+def fixed(model, shape):
+    """The model with its one input of this shape."""
+    constants = {t.name for t in model.graph.initializer}
+    (value,) = [i for i in model.graph.input if i.name not in constants]
+    for dim, size in zip(value.type.tensor_type.shape.dim, shape, strict=True):
+        dim.dim_value = size
+    del model.graph.value_info[:]  # their symbolic dimensions would contradict
+    for o in model.graph.output:
+        o.type.tensor_type.ClearField("shape")
     return model
 
 
@@ -156,28 +184,35 @@ def main():
     parser.add_argument("out", type=pathlib.Path)
     parser.add_argument("names", nargs="*", default=DEFAULT)
     parser.add_argument("--light", type=pathlib.Path, help="folder with light_*.onnx (default: the onnx package's)")
+    parser.add_argument("--real", type=pathlib.Path, help="folder with ppocr_*.onnx and basic_pitch.onnx")
     arguments = parser.parse_args()
+    if arguments.real and arguments.names == DEFAULT:
+        arguments.names = DEFAULT + [n for n in REAL if (arguments.real / f"{n}.onnx").exists()]
     light = arguments.light or pathlib.Path(onnx.__file__).parent / "backend" / "test" / "data" / "light"
     arguments.out.mkdir(parents=True, exist_ok=True)
     status = 0
-    for seed, name in enumerate(arguments.names):
+    for name in arguments.names:
         target = arguments.out / f"{name}.onnx"
         if target.exists():
             continue
+        seed = 1000 + sum(name.encode())
         if name == "mobilenet_v2":
-            model = mobilenet_v2()
-        elif (source := light / f"light_{name}.onnx").exists():
-            model = onnx.load(source)
+            model = randomise(mobilenet_v2(), seed)
+        elif name.startswith("gemm_"):
+            model = gemm(name)
+        elif name in REAL and arguments.real and (source := arguments.real / f"{name}.onnx").exists():
+            model = fixed(onnx.load(source), REAL[name])
+        elif name in LIGHT and (source := light / f"light_{name}.onnx").exists():
+            model = randomise(onnx.load(source), seed)
         else:
-            print(f"{name}: no such model ({source})", file=sys.stderr)
+            print(f"{name}: no such model" + (f" ({source})" if name in LIGHT else ""), file=sys.stderr)
             status = 1
             continue
-        model = randomise(model, 1000 + sum(name.encode()))
         onnx.checker.check_model(model)
         temporary = target.with_suffix(".tmp")
         temporary.write_bytes(model.SerializeToString(deterministic=True))
         temporary.rename(target)
-        print(f"wrote {target} ({target.stat().st_size / 1e6:.1f} MB)")
+        print(f"wrote {target.name} ({target.stat().st_size / 1e6:.1f} MB)")
     return status
 
 

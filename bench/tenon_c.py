@@ -6,6 +6,10 @@ import pathlib
 import numpy as np
 
 
+# By code and bits of DLPack's data type.
+_NUMPY = {(0, 32): np.int32, (0, 64): np.int64, (1, 8): np.uint8, (2, 16): np.float16, (2, 32): np.float32, (2, 64): np.float64, (6, 8): np.bool_}
+
+
 class _DType(ctypes.Structure):
     _fields_ = [("code", ctypes.c_uint8), ("bits", ctypes.c_uint8), ("lanes", ctypes.c_uint16)]
 
@@ -55,7 +59,7 @@ class Session:
             info = _ValueInfo()
             runtime.check(lib.tenon_artifact_output(model, i, ctypes.byref(info)))
             shape = [info.dims[d] for d in range(info.ndim)]
-            self.outputs.append(np.zeros(shape, {(2, 32): np.float32, (2, 64): np.float64, (0, 64): np.int64, (0, 32): np.int32}[info.dtype.code, info.dtype.bits]))
+            self.outputs.append(np.zeros(shape, _NUMPY[info.dtype.code, info.dtype.bits]))
             self._bind(lib.tenon_session_set_output_data, i, self.outputs[-1])
         lib.tenon_artifact_release(model)
 
@@ -69,4 +73,5 @@ class Session:
         return self.outputs
 
     def close(self):
+        """The arrays stay; the session goes."""
         self.runtime.lib.tenon_session_release(self.session)
