@@ -3,9 +3,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstdio>
 #include <fstream>
 #include <numeric>
 
+#include "cli/measure.h"
 #include "cli/model.h"
 #include "cli/verbs.h"
 
@@ -33,6 +35,69 @@ int64_t peak_memory_bytes() {
   return 0;
 }
 
+/// Time of all calls of one kernel in one run of the model.
+struct Sum {
+  double ms = 0;
+  int64_t calls = 0;
+};
+using Profile = std::map<std::string, Sum, std::less<>>;
+
+/// Kernels by time, beside the least time that this machine needs for their arithmetic and bytes. Both are
+/// null where sizes are known only when the model runs, and for what the runtime itself does.
+json kernel_table(const Profile& profile, const Artifact& artifact, int threads) {
+  const MachineLimits machine = measure_machine();
+  double total = 0;
+  for (const auto& [name, k] : profile) total += k.ms;
+  json kernels = json::array();
+  for (const auto& [name, k] : profile) {
+    json row = {{"name", name},
+                {"ms", k.ms},
+                {"share", total > 0 ? k.ms / total : 0},
+                {"calls", k.calls},
+                {"flop", nullptr},
+                {"bytes", nullptr},
+                {"gflops", nullptr},
+                {"share_of_peak", nullptr},
+                {"share_of_limit", nullptr},
+                {"limit", nullptr}};
+    double flop = 0, bytes = 0;
+    const std::string* work = artifact.metadata("work." + name);
+    if (work && std::sscanf(work->c_str(), "%lf %lf", &flop, &bytes) == 2 && k.ms > 0) {
+      const double least = machine.least_ms(flop, bytes, threads) * double(k.calls);
+      const double gflops = flop * double(k.calls) / k.ms * 1e-6;
+      row["flop"] = flop * double(k.calls);
+      row["bytes"] = bytes * double(k.calls);
+      row["gflops"] = gflops;
+      row["share_of_peak"] = gflops / machine.fma_gflops(threads);
+      row["share_of_limit"] = least / k.ms;
+      row["limit"] = machine.arithmetic_bound(flop, bytes, threads) ? "arithmetic" : "memory";
+    }
+    kernels.push_back(std::move(row));
+  }
+  std::sort(kernels.begin(), kernels.end(), [](const json& a, const json& b) { return a["ms"] > b["ms"]; });
+  return kernels;
+}
+
+void print_kernels(const json& kernels, Console& console) {
+  if (kernels.empty()) return;
+  console.print(fmt::format("{:>10} {:>7} {:>5} {:>9} {:>7} {:>9} {:>7}  {}", "time", "share", "calls",
+                            "GFLOP/s", "of peak", "GB/s", "limit", "kernel"));
+  for (const json& k : kernels) {
+    std::string gflops, peak, gbytes, limit;
+    if (!k["flop"].is_null()) {
+      gflops = fmt::format("{:.1f}", k["gflops"].get<double>());
+      peak = fmt::format("{:.1f} %", 100 * k["share_of_peak"].get<double>());
+      gbytes = fmt::format("{:.1f}", k["bytes"].get<double>() / k["ms"].get<double>() * 1e-6);
+      limit = fmt::format("{:.0f} % {}", 100 * k["share_of_limit"].get<double>(),
+                          k["limit"] == "arithmetic" ? "a" : "m");
+    }
+    console.print(fmt::format("{:>10} {:>5.1f} % {:>5} {:>9} {:>7} {:>9} {:>7}  {}", time_text(k["ms"]),
+                              100 * k["share"].get<double>(), k["calls"].get<int64_t>(), gflops, peak, gbytes,
+                              limit, k["name"].get<std::string>()));
+  }
+  console.print("limit: share of the best possible speed, set by arithmetic (a) or memory (m)");
+}
+
 void bench(const BenchOptions& o, Console& console) {
   Prepared p = prepare(o.model, console);
   Session session(p.artifact);
@@ -48,33 +113,24 @@ void bench(const BenchOptions& o, Console& console) {
     console.progress("timing", int64_t(runs.size()), o.repeat);
   }
   console.end_progress();
+  const int64_t peak = peak_memory_bytes();  // before the machine is measured, which takes memory too
   json kernels = json::array();
   if (o.kernels) {
     constexpr int profiled_runs = 10;
-    struct Profile {
-      double ms = 0;
-      int64_t calls = 0;
-    };
-    std::map<std::string, Profile, std::less<>> profile;
+    Profile profile;
     session.set_profile([&](std::string_view name, double ms) {
-      Profile& k = profile.try_emplace(std::string(name)).first->second;
-      k.ms += ms / profiled_runs;
-      ++k.calls;
+      auto it = profile.find(name);
+      if (it == profile.end()) it = profile.emplace(std::string(name), Sum{}).first;
+      it->second.ms += ms / profiled_runs;
+      ++it->second.calls;
     });
     for (int i = 0; i < profiled_runs; ++i) session.invoke(p.inputs);
     session.set_profile({});
-    double total = 0;
-    for (const auto& [name, k] : profile) total += k.ms;
-    for (const auto& [name, k] : profile)
-      kernels.push_back({{"name", name},
-                         {"ms", k.ms},
-                         {"share", total > 0 ? k.ms / total : 0},
-                         {"calls", k.calls / profiled_runs}});
-    std::sort(kernels.begin(), kernels.end(), [](const json& a, const json& b) { return a["ms"] > b["ms"]; });
+    for (auto& [name, sum] : profile) sum.calls /= profiled_runs;
+    kernels = kernel_table(profile, p.artifact, session.threads());
   }
   std::sort(runs.begin(), runs.end());
   const double mean = std::accumulate(runs.begin(), runs.end(), 0.0) / double(runs.size());
-  const int64_t peak = peak_memory_bytes();
   int64_t weights = 0;
   for (const NDArray& c : p.artifact.executable().constants) weights += int64_t(c.byte_size());
   const int64_t arena = p.artifact.executable().arena_bytes;
@@ -88,9 +144,7 @@ void bench(const BenchOptions& o, Console& console) {
       "{} {}, weights {}, intermediate tensors {}, peak memory {}",
       p.compile_ms > 0 ? "compiled in" : "loaded in", time_text(p.compile_ms > 0 ? p.compile_ms : p.load_ms),
       bytes_text(double(weights)), bytes_text(double(arena)), bytes_text(double(peak))));
-  for (const json& k : kernels)
-    console.print(fmt::format("{:>10} {:5.1f} %  {}", time_text(k["ms"]), 100 * k["share"].get<double>(),
-                              k["name"].get<std::string>()));
+  print_kernels(kernels, console);
   json out = {{"threads", session.threads()},
               {"latency_ms",
                {{"min", runs.front()},
@@ -127,7 +181,7 @@ void add_bench(CLI::App& app, Console& console) {
       ->check(CLI::Range(0, 1000000))
       ->capture_default_str()
       ->type_name("N");
-  verb->add_flag("--kernels", options->kernels, "time of every kernel");
+  verb->add_flag("--kernels", options->kernels, "time of every kernel, beside what this machine could reach");
   verb->callback([options, &console] { bench(*options, console); });
 }
 

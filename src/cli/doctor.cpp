@@ -42,13 +42,18 @@ void doctor(Console& console) {
         ask(fmt::format("'{}' -c 'import importlib.metadata as m; print(m.version(\"{}\"))'", py, name));
   json tools = json::object();
   for (const char* name : {"clang-22", "gcc", "dot"}) tools[name] = ask(fmt::format("command -v {}", name));
-  const json limits = {{"threads", m.threads},
-                       {"vector_bits", m.vector_bits},
-                       {"fma_gflops_one_thread", m.fma_gflops_one},
-                       {"fma_gflops_all_threads", m.fma_gflops_all},
-                       {"memory_read_gbytes_one_thread", m.read_gbytes_one},
-                       {"memory_read_gbytes_all_threads", m.read_gbytes_all},
-                       {"l2_read_gbytes_one_thread", m.l2_gbytes_one}};
+  const json limits = {
+      {"threads", m.threads},
+      {"vector_bits", m.vector_bits},
+      {"fma_gflops_one_thread", m.fma_gflops_one},
+      {"fma_gflops_all_threads", m.fma_gflops_all},
+      {"memory_read_gbytes_one_thread", m.read_gbytes_one},
+      {"memory_read_gbytes_all_threads", m.read_gbytes_all},
+      {"l2_read_gbytes_one_thread", m.l2_gbytes_one},
+      {"l3_read_gbytes_one_thread", m.l3_gbytes_one},
+      {"l3_read_gbytes_all_threads", m.l3_gbytes_all},
+      {"clock_ghz", m.clock_ghz},
+      {"fma_vectors_per_cycle", m.fma_gflops_one / (m.clock_ghz * double(m.vector_bits) / 32 * 2)}};
   console.result({{"cpu", cpu},
                   {"limits", limits},
                   {"devices", json::array({{{"kind", "cpu"}, {"threads", m.threads}}})},
@@ -68,9 +73,12 @@ void doctor(Console& console) {
   console.print(
       fmt::format("arithmetic  {:.0f} GFLOP/s f32 on one thread, {:.0f} on {} ({}-bit fused multiply-add)",
                   m.fma_gflops_one, m.fma_gflops_all, m.threads, m.vector_bits));
+  console.print(fmt::format("            {:.2f} vectors a cycle at {:.2f} GHz",
+                            m.fma_gflops_one / (m.clock_ghz * double(m.vector_bits) / 32 * 2), m.clock_ghz));
   console.print(
-      fmt::format("memory      {:.1f} GB/s read by one thread, {:.1f} by {}; {:.0f} GB/s from the L2 cache",
-                  m.read_gbytes_one, m.read_gbytes_all, m.threads, m.l2_gbytes_one));
+      fmt::format("memory      {:.1f} GB/s read by one thread, {:.1f} by {}; {:.0f} GB/s from the L3 cache, "
+                  "{:.0f} from L2",
+                  m.read_gbytes_one, m.read_gbytes_all, m.threads, m.l3_gbytes_one, m.l2_gbytes_one));
   for (const auto& [name, version] : peers.items())
     console.print(fmt::format("{:<11} {}", name,
                               version.get<std::string>().empty()

@@ -2,11 +2,14 @@
 // Peak arithmetic and bandwidth: the fastest of several short runs, all threads started together.
 #include "cli/measure.h"
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <barrier>
 #include <chrono>
 #include <memory>
 #include <thread>
+#include <vector>
 
 #include "runtime/thread_pool.h"
 
@@ -38,16 +41,43 @@ TENON_FMA_LOOP(fma_256, 256, "avx2,fma")
 TENON_FMA_LOOP(fma_128, 128, "sse2")
 #undef TENON_FMA_LOOP
 
-/// Eight sums of 64-byte pieces, so that loads and not additions set the pace.
-__attribute__((target("sse2"), noinline)) int64_t read_all(const int64_t* data, size_t n) {
-  typedef int64_t Vector __attribute__((vector_size(16), aligned(8)));
-  Vector s[8] = {};
-  for (size_t i = 0; i + 16 <= n; i += 16) {
-    const auto* v = reinterpret_cast<const Vector*>(data + i);
-    _Pragma("GCC unroll 8") for (size_t k = 0; k < 8; ++k) s[k] += v[k];
+/// Eight sums, so that loads and not additions set the pace; `n` is a multiple of 512 bytes.
+#define TENON_READ_LOOP(NAME, BITS, TARGET)                                               \
+  __attribute__((target(TARGET), noinline)) int64_t NAME(const int64_t* data, size_t n) { \
+    typedef int64_t Vector __attribute__((vector_size(BITS / 8), aligned(8)));            \
+    Vector s[8] = {};                                                                     \
+    for (size_t i = 0; i + BITS / 8 <= n; i += BITS / 8) {                                \
+      const auto* v = reinterpret_cast<const Vector*>(data + i);                          \
+      _Pragma("GCC unroll 8") for (size_t k = 0; k < 8; ++k) s[k] += v[k];                \
+    }                                                                                     \
+    const Vector t = s[0] + s[1] + s[2] + s[3] + s[4] + s[5] + s[6] + s[7];               \
+    return t[0] + t[1];                                                                   \
   }
-  Vector t = s[0] + s[1] + s[2] + s[3] + s[4] + s[5] + s[6] + s[7];
-  return t[0] + t[1];
+TENON_READ_LOOP(read_512, 512, "avx512f")
+TENON_READ_LOOP(read_256, 256, "avx2")
+TENON_READ_LOOP(read_128, 128, "sse2")
+#undef TENON_READ_LOOP
+
+/// Short runs, and many of them, because other work on the machine may interrupt some.
+constexpr int kTries = 30;
+
+/// A chain of additions: one each cycle on every CPU that there is.
+double measure_clock() {
+  constexpr int64_t steps = 500'000;
+  double best = 0;
+  for (int attempt = 0; attempt < kTries; ++attempt) {
+    const auto begin = Clock::now();
+    int64_t x = 1, y = 3;
+    for (int64_t s = 0; s < steps; ++s)
+      asm volatile(
+          "add %1, %0\n\tadd %1, %0\n\tadd %1, %0\n\tadd %1, %0\n\t"
+          "add %1, %0\n\tadd %1, %0\n\tadd %1, %0\n\tadd %1, %0"
+          : "+r"(x)
+          : "r"(y));
+    const double seconds = std::chrono::duration<double>(Clock::now() - begin).count();
+    best = std::max(best, double(steps) * 8 / seconds / 1e9);
+  }
+  return best;
 }
 
 volatile double sink;
@@ -77,31 +107,71 @@ double best_rate(int threads, double units, int tries, Work work) {
 
 }  // namespace
 
+double MachineLimits::fma_gflops(int n) const {
+  return n <= 1 || threads <= 1 ? fma_gflops_one : fma_gflops_all * std::min(n, threads) / threads;
+}
+
+double MachineLimits::read_gbytes(double bytes, int n) const {
+  n = std::clamp(n, 1, std::max(1, threads));
+  if (bytes <= double(l2_bytes) * n) return l2_gbytes_one * n;
+  const bool all = n > 1;
+  if (bytes <= double(l3_bytes)) return all ? l3_gbytes_all * n / threads : l3_gbytes_one;
+  return all ? read_gbytes_all : read_gbytes_one;
+}
+
+bool MachineLimits::arithmetic_bound(double flop, double bytes, int n) const {
+  return flop / fma_gflops(n) >= bytes / read_gbytes(bytes, n);
+}
+
+double MachineLimits::least_ms(double flop, double bytes, int n) const {
+  return std::max(flop / fma_gflops(n), bytes / read_gbytes(bytes, n)) * 1e-6;
+}
+
 MachineLimits measure_machine() {
   MachineLimits m;
   m.threads = ThreadPool::available_cores();
   float (*fma)(int64_t) = fma_128;
+  int64_t (*read)(const int64_t*, size_t) = read_128;
   if (__builtin_cpu_supports("avx512f"))
-    fma = fma_512, m.vector_bits = 512;
+    fma = fma_512, read = read_512, m.vector_bits = 512;
   else if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma"))
-    fma = fma_256, m.vector_bits = 256;
-  const int64_t steps = 4'000'000;
+    fma = fma_256, read = read_256, m.vector_bits = 256;
+  m.clock_ghz = measure_clock();
+  const int64_t steps = 500'000;
   const double gflop = double(steps) * chains * (m.vector_bits / 32) * 2 / 1e9;
   const auto arithmetic = [&](int) { sink = double(fma(steps)); };
-  m.fma_gflops_one = best_rate(1, gflop, 5, arithmetic);
-  m.fma_gflops_all = m.threads == 1 ? m.fma_gflops_one : best_rate(m.threads, gflop, 5, arithmetic);
+  m.fma_gflops_one = best_rate(1, gflop, kTries, arithmetic);
+  m.fma_gflops_all = m.threads == 1
+                         ? m.fma_gflops_one
+                         : std::max(m.fma_gflops_one, best_rate(m.threads, gflop, kTries, arithmetic));
 
-  const size_t words = size_t(64) << 17;  // 64 MB per thread
+  const auto cache = [](int name, int64_t otherwise) {
+    const long bytes = sysconf(name);
+    return bytes > 0 ? int64_t(bytes) : otherwise;
+  };
+  m.l2_bytes = cache(_SC_LEVEL2_CACHE_SIZE, 256 << 10);
+  m.l3_bytes = std::max(cache(_SC_LEVEL3_CACHE_SIZE, 0), m.l2_bytes);
+  // More than any third-level cache holds, but not more than a small machine has.
+  const size_t bytes = std::clamp<size_t>(size_t(m.l3_bytes) * 4, size_t(64) << 20, size_t(256) << 20);
+  const size_t words = bytes / size_t(m.threads) / 8 & ~size_t(511);
   std::vector<std::unique_ptr<int64_t[]>> buffers;
   for (int i = 0; i < m.threads; ++i) buffers.push_back(std::make_unique<int64_t[]>(words));
-  const double gbytes = double(words) * 8 / 1e9;
-  const auto stream = [&](int i) { sink = double(read_all(buffers[size_t(i)].get(), words)); };
-  m.read_gbytes_one = best_rate(1, gbytes, 5, stream);
-  m.read_gbytes_all = m.threads == 1 ? m.read_gbytes_one : best_rate(m.threads, gbytes, 5, stream);
-  const size_t small = size_t(256) << 7;
-  m.l2_gbytes_one = best_rate(1, double(small) * 8 * 400 / 1e9, 5, [&](int) {
-    for (int r = 0; r < 400; ++r) sink = double(read_all(buffers[0].get(), small));
-  });
+  /// Gigabytes a second when each of `threads` threads reads its own `bytes` as often as fills some time.
+  const auto reading = [&](int threads, size_t bytes_each, int tries) {
+    const size_t n = std::min(words, bytes_each / 8 & ~size_t(63));
+    const int times = int(std::max<size_t>(1, (size_t(64) << 20) / (n * 8)));
+    return best_rate(threads, double(n) * 8 * times / 1e9, tries, [&, n, times](int i) {
+      for (int r = 0; r < times; ++r) sink = double(read(buffers[size_t(i)].get(), n));
+    });
+  };
+  const auto both = [&](size_t one, size_t all, double& rate_one, double& rate_all) {
+    rate_one = reading(1, one, 10);
+    rate_all = m.threads == 1 ? rate_one : std::max(rate_one, reading(m.threads, all, 10));
+  };
+  both(bytes, bytes, m.read_gbytes_one, m.read_gbytes_all);
+  const size_t third = size_t(m.l3_bytes) / 4;
+  both(third, third / size_t(m.threads), m.l3_gbytes_one, m.l3_gbytes_all);
+  m.l2_gbytes_one = reading(1, size_t(m.l2_bytes) / 2, 10);
   return m;
 }
 

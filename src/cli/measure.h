@@ -1,16 +1,27 @@
 // SPDX-License-Identifier: Apache-2.0
 // What this machine reaches: for reports only, no decision of the compiler reads it.
 #pragma once
-#include <vector>
+#include <cstdint>
 
 namespace tenon::cli {
 
 struct MachineLimits {
   double fma_gflops_one = 0, fma_gflops_all = 0;    ///< f32 fused multiply-add, one thread and all
   double read_gbytes_one = 0, read_gbytes_all = 0;  ///< bytes read from memory per second
-  double l2_gbytes_one = 0;                         ///< bytes read from a 256 KB buffer per second
+  double l2_gbytes_one = 0;                         ///< the same from half a second-level cache
+  double l3_gbytes_one = 0, l3_gbytes_all = 0;      ///< from a quarter of the third-level cache, shared out
+  double clock_ghz = 0;                             ///< of dependent additions, one a cycle
+  int64_t l2_bytes = 0, l3_bytes = 0;               ///< as the system says
   int threads = 1;
   int vector_bits = 128;
+
+  /// The least time, in milliseconds, for so much arithmetic and so many bytes on `threads` threads: the
+  /// bytes come from the smallest level of the memory that holds them all.
+  double least_ms(double flop, double bytes, int threads) const;
+  /// Whether arithmetic or memory sets that time.
+  bool arithmetic_bound(double flop, double bytes, int threads) const;
+  double fma_gflops(int threads) const;
+  double read_gbytes(double bytes, int threads) const;
 };
 /// Takes about a second.
 MachineLimits measure_machine();

@@ -8,6 +8,7 @@
 #include <set>
 #include <thread>
 
+#include "analysis/kernel_work.h"
 #include "base/clock.h"
 #include "ir/verify.h"
 #include "ir/walk.h"
@@ -58,6 +59,19 @@ void check_memory(const CompileOptions& o, int64_t arena) {
        fmt::format("intermediate tensors need {}, more than the limit of {}", size_text(arena),
                    size_text(o.memory_limit)),
        {}, "give a larger limit, or smaller dimensions with --dim", ErrorKind::limit);
+}
+
+/// What each kernel has to do at least, for reports that compare it with the time it takes.
+std::vector<std::pair<std::string, std::string>> work_of_kernels(const IRModule& module) {
+  std::vector<std::pair<std::string, std::string>> out;
+  for (auto [name, object] : module.functions()) {
+    const tir::PrimFunc f = object.cast<tir::PrimFuncNode>();
+    if (!f) continue;
+    if (const auto work = kernel_work(f))
+      out.emplace_back("work." + f->attrs.get_or("global_symbol", Any(name)).as<std::string>(),
+                       fmt::format("{:.0f} {:.0f}", work->flop, work->bytes));
+  }
+  return out;
 }
 
 /// Messages of assertions travel beside the code, so that the runtime can say them.
@@ -118,6 +132,7 @@ Compiled compile(IRModule module, CompileOptions o) {
     if (const auto* f = object.as<graph::Function>())
       if (auto bytes = f->attrs.find("arena_bytes")) arena = std::max(arena, bytes->as<int64_t>());
   check_memory(o, arena);
+  const auto work = work_of_kernels(module);
   if (o.schedule) module = run_passes(std::move(module), schedule_passes(), context);
   out.planned = module;
 
@@ -133,6 +148,7 @@ Compiled compile(IRModule module, CompileOptions o) {
   timed("vm", [&] { out.executable = vm_codegen(module, target); });
   out.lowered = run_passes(only_programs(module), tensor_passes(), context);
   add_metadata(out.executable, out.lowered, target, o);
+  out.executable.metadata.insert(out.executable.metadata.end(), work.begin(), work.end());
   const bool native = target->kind == "llvm";
   timed("codegen", [&] {
     if (native) out.object = codegen::llvm_object(out.lowered, target, o.opt_level, threads);

@@ -100,6 +100,9 @@ class Command(unittest.TestCase):
         self.assertLessEqual({"threads", "latency_ms", "compile_ms", "load_ms", "peak_rss_bytes", "weights_bytes", "arena_bytes", "kernels"}, bench.keys())
         self.assertEqual(bench["latency_ms"].keys(), {"min", "median", "p90", "p99", "mean", "runs"})
         self.assertEqual(bench["latency_ms"]["runs"], 5)
+        self.assertAlmostEqual(sum(k["share"] for k in bench["kernels"]), 1, places=6)
+        for kernel in bench["kernels"]:
+            self.assertLessEqual({"name", "ms", "share", "flop", "bytes", "share_of_limit"}, kernel.keys())
         inspected = json.loads(self.ok("inspect", DIGITS, "--json"))
         self.assertLessEqual({"inputs", "outputs", "operators", "parameters", "flop"}, inspected.keys())
         self.assertEqual(inspected["operators"]["Conv"], 2)
@@ -108,6 +111,31 @@ class Command(unittest.TestCase):
         self.assertEqual(artifact["inputs"][0]["name"], "image")
         self.assertIn("operators", json.loads(self.ok("ops", "--json")))
         self.assertLessEqual({"cpu", "limits", "devices"}, json.loads(self.ok("doctor", "--json")).keys())
+
+    def test_kernels_beside_what_the_machine_reaches(self):
+        n = 256
+        module = self.tmp / "product.tir"
+        module.write_text(MODULE.replace("(2, 3)", f"({n}, {n})").replace("R.add(x, y)", "R.matmul(x, y)"))
+        self.ok("compile", module, "-o", self.tmp / "product.so")
+        for model in (module, self.tmp / "product.so"):
+            bench = json.loads(self.ok("bench", model, "--json", "--repeat", 5, "--kernels", "--threads", 1))
+            (kernel,) = [k for k in bench["kernels"] if k["flop"]]
+            self.assertEqual(kernel["flop"], 2 * n**3 + n * n)  # products, sums, and the maximum of relu
+            self.assertEqual(kernel["bytes"], 3 * 4 * n * n)
+            self.assertEqual(kernel["limit"], "arithmetic")
+            self.assertGreater(kernel["share_of_limit"], 0)
+            self.assertLess(kernel["share_of_limit"], 1.2)
+        self.assertEqual(json.loads(self.ok("inspect", self.tmp / "product.so", "--json"))["flop"], 2 * n**3 + n * n)
+
+    def test_machine_limits_make_sense(self):
+        doctor = json.loads(self.ok("doctor", "--json"))
+        limits = doctor["limits"]
+        self.assertGreater(limits["clock_ghz"], 0.3)
+        # One to two vectors a cycle: pipes of full width, halves, or a clock that falls with wide vectors.
+        self.assertGreater(limits["fma_vectors_per_cycle"], 0.3)
+        self.assertLess(limits["fma_vectors_per_cycle"], 2.6)
+        self.assertGreater(limits["l2_read_gbytes_one_thread"], limits["memory_read_gbytes_one_thread"] * 0.8)
+        self.assertLessEqual({"kind", "cpu", "features", "vector_bits", "vector_registers", "l1d_bytes", "l2_bytes", "cores", "fma"}, doctor["cpu"].keys())
 
     def test_artifact_gives_the_compiled_result(self):
         self.ok("compile", DIGITS, "-o", self.tmp / "d.so")
