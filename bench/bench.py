@@ -242,7 +242,7 @@ def main():
     parser.add_argument("--out", type=pathlib.Path, default=pathlib.Path("build/bench"), help="artifacts and history.jsonl")
     parser.add_argument("--pairs", type=int, default=30)
     parser.add_argument("--threads", type=lambda text: [int(t) for t in text.split(",")], default=sorted({1, min(2, len(os.sched_getaffinity(0)))}))
-    parser.add_argument("--pause", type=float, default=0.02, help="seconds before each slot")
+    parser.add_argument("--pause", type=float, default=0.01, help="seconds before each slot")
     parser.add_argument("--slot", type=float, default=0.02, help="seconds of each slot; one run at least")
     parser.add_argument("--peak", type=pathlib.Path, help="library built from fma_peak.c")
     parser.add_argument("--docs", type=pathlib.Path, help="write benchmarks.md, .svg and .json there")
