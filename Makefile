@@ -29,7 +29,7 @@ run: command  ## compile the shipped digits model and classify its test set
 	@python3 examples/digits/run.py --tenon $(BUILD)/bin/tenon
 
 test: build  ## build and run all tests
-	@cd $(BUILD) && ctest --output-on-failure -j $(JOBS)
+	@scripts/run_tests $(BUILD) -j $(JOBS)
 
 check: setup  ## format, include rules, lint, sizes
 	@scripts/check_format
@@ -48,7 +48,7 @@ asan:  ## unit tests under the address and undefined-behaviour sanitizers
 tsan: setup  ## unit tests of threads under the thread sanitizer
 	@$(MAKE) --no-print-directory PRESET=tsan build/tsan/build.ninja
 	@cmake --build build/tsan -j $(JOBS) --target test_base test_runtime write_test_artifact
-	@cd build/tsan && ctest --output-on-failure -j $(JOBS) -L 'base|runtime'
+	@scripts/run_tests build/tsan -j $(JOBS) -L 'base|runtime'
 
 bench: command  ## time the models against ONNX Runtime and OpenVINO (Python environment from PyPI; more: ARGS=…)
 	@bench/run --tenon $(BUILD)/bin/tenon $(ARGS)

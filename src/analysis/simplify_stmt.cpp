@@ -95,7 +95,7 @@ class StmtSimplifier {
 
   Stmt loop(const Stmt& s, const For& n) {
     const PrimExpr min = integer(n.min), extent = integer(n.extent);
-    if (extent.dtype() == i64 && analyzer_.can_prove_lt(extent, 1)) return nothing();
+    if (extent.dtype() == i64 && analyzer_.can_prove_lt(extent, 1) && !starts_reduction(n)) return nothing();
     const bool plain = n.annotations.empty() && n.kind != ForKind::thread_binding;
     if (unit_loops_ && plain && is_one(extent)) return run(substitute(n.body, {{n.loop_var.get(), min}}));
     analyzer_.bind(n.loop_var, range(min, extent));
@@ -112,6 +112,17 @@ class StmtSimplifier {
       m->extent = extent;
       m->body = body;
     });
+  }
+
+  /// A reduction over nothing gives its identity: the loop must stay until its init stands outside.
+  static bool starts_reduction(const For& n) {
+    bool found = false;
+    pre_order(n.body, [&](const ObjectRef& x) {
+      const auto* b = x.as<Block>();
+      found = found || (b && b->init);
+      return !found && x.is<StmtNode>();
+    });
+    return found;
   }
 
   Stmt branch(const Stmt& s, const IfThenElse& n) {

@@ -87,9 +87,20 @@ void schedule_all(Schedule& s, const Target& target) {
   }
 }
 
+/// Tensors without a buffer stand in the way; code generation will name them.
+bool schedulable(const tir::PrimFunc& f) {
+  bool found = false;
+  pre_order(f->body, [&](const ObjectRef& n) {
+    found = found || n.is<ProducerLoad>() || n.is<ProducerStore>();
+    return !found;
+  });
+  return !found;
+}
+
 }  // namespace
 
 tir::PrimFunc default_schedule(const tir::PrimFunc& function, const Target& target) {
+  if (!schedulable(function)) return function;
   Schedule s(function);
   schedule_all(s, target);
   tir::PrimFunc out = s.function();

@@ -25,13 +25,29 @@ bool rank_fits(const Buffer& b, const Array<PrimExpr>& indices) {
   return indices.size() == b->shape.size() || (b->shape.empty() && indices.size() == 1);
 }
 
+/// Nodes that no lowered program holds, whatever their fields.
+struct RefusedNode {
+  bool (*is)(const ObjectRef&);
+  std::string_view name, why;
+};
+template <class T>
+constexpr RefusedNode refused(std::string_view name, std::string_view why) {
+  return {[](const ObjectRef& n) { return n.is<T>(); }, name, why};
+}
+constexpr RefusedNode kRefusedNodes[] = {
+    refused<Block>("Block", "lower_opaque_block removes it"),
+    refused<BlockRealize>("BlockRealize", "lower_opaque_block removes it"),
+    refused<BufferRealize>("BufferRealize", "use Allocate"),
+    refused<Prefetch>("Prefetch", "use the intrinsic tir.prefetch"),
+    refused<ProducerStore>("ProducerStore", "its tensor has no buffer"),
+    refused<ProducerLoad>("ProducerLoad", "its tensor has no buffer"),
+    refused<Reduce>("Reduce", "create_prim_func makes loops of tensor expressions"),
+};
+
 /// Why a node is refused, or "".
 std::string refusal(const ObjectRef& node) {
-  if (node.is<Block>() || node.is<BlockRealize>()) return "a block: blocks are lowered by lower_opaque_block";
-  if (node.is<BufferRealize>()) return "BufferRealize: lowered by the tensor pipeline";
-  if (node.is<Prefetch>()) return "Prefetch: use the intrinsic tir.prefetch";
-  if (node.is<ProducerStore>() || node.is<ProducerLoad>()) return "an access to a tensor without a buffer";
-  if (node.is<Reduce>()) return "Reduce: te reductions become loops in create_prim_func";
+  for (const RefusedNode& r : kRefusedNodes)
+    if (r.is(node)) return fmt::format("{}: {}", r.name, r.why);
   if (const auto* n = node.as<For>()) {
     if (n->kind == ForKind::vectorized)
       return "a vectorized loop: vectorize_loop turns it into vector expressions";
@@ -158,21 +174,16 @@ Bounds fit(Bounds b, DataType t) {
 }  // namespace
 
 std::vector<std::string> unsupported_nodes() {
-  return {"Block and BlockRealize (lower_opaque_block removes them)",
-          "BufferRealize",
-          "Prefetch (statement)",
-          "ProducerStore",
-          "ProducerLoad",
-          "Reduce",
-          "For of kind vectorized (vectorize_loop removes them) and thread_binding",
-          "buffers with vector elements",
-          "buffers of sub-byte, handle or string elements",
-          "buffers in scope shared, warp or wmma",
-          "tir.ret",
-          "tir.call_extern of anything but C mathematics",
-          "integers of widths other than 8, 16, 32, 64",
-          "vectors of pointers",
-          "functions without the kernel signature (buffers, scalars, context)"};
+  std::vector<std::string> out;
+  for (const RefusedNode& r : kRefusedNodes) out.push_back(fmt::format("{} ({})", r.name, r.why));
+  for (const char* other :
+       {"For of kind vectorized (vectorize_loop removes them) and thread_binding",
+        "buffers with vector elements", "buffers of sub-byte, handle or string elements",
+        "buffers in scope shared, warp or wmma", "tir.ret", "tir.call_extern of anything but C mathematics",
+        "integers of widths other than 8, 16, 32, 64", "vectors of pointers",
+        "functions without the kernel signature (buffers, scalars, context)"})
+    out.push_back(other);
+  return out;
 }
 
 std::vector<std::string> kernel_symbols(const IRModule& module) {

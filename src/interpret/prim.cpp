@@ -4,6 +4,7 @@
 
 #include <cmath>
 #include <cstring>
+#include <unordered_set>
 
 #include "interpret/evaluate.h"
 #include "interpret/interpret.h"
@@ -63,10 +64,21 @@ class Interpreter {
       }
       bind_shape(f->buffer_map.at(p), storages[next_storage++]);
     }
-    exec(f->body);
+    try {
+      exec(f->body);
+    } catch (const Error& e) {
+      if (!e.location.empty() || e.kind == ErrorKind::internal) throw;
+      throw Error(e.kind, e.code, e.message, place(), e.hint);
+    }
   }
 
  private:
+  /// Where the innermost statement that did not end was written.
+  std::string place() const {
+    const std::string text = at_ && at_->origin ? at_->origin->span.to_string() : std::string();
+    return !text.empty() || !block_ ? text : fmt::format("block {}", block_->name);
+  }
+
   void bind_shape(const Buffer& b, const Storage& s) {
     if (s.array.shape().size() != b->shape.size()) {
       // A pointer passed to an internal function carries no shape: only its size is checked, on access.
@@ -89,6 +101,11 @@ class Interpreter {
   }
 
   int64_t integer(const PrimExpr& e) { return eval(e)[0].i; }
+  std::vector<int64_t> integers(const Array<PrimExpr>& list) {
+    std::vector<int64_t> out;
+    for (const PrimExpr& e : list) out.push_back(integer(e));
+    return out;
+  }
 
   // ---------------------------------------------------------------- expressions
   Lanes eval(const PrimExpr& e) {
@@ -124,12 +141,13 @@ class Interpreter {
         [&](const Cast& n) { return arithmetic_.cast(eval(n.value), n.dtype); },
         [&](const BufferLoad& n) { return load(n); },
         [&](const ProducerLoad& n) {
-          std::vector<int64_t> at;
-          for (const PrimExpr& i : n.indices) at.push_back(integer(i));
-          auto it = producers_.find(n.producer.get());
-          if (it == producers_.end())
-            error("T0350", fmt::format("tensor {} is read before it is written", n.producer->name));
-          return read(it->second.array, flat(it->second.array.shape(), at, n.producer->name), n.dtype);
+          const std::vector<int64_t> at = integers(n.indices);
+          const Produced& p = produced(n.producer);
+          const int64_t index = flat(p.array.shape(), at, n.producer->name);
+          if (!p.stored[size_t(index)])
+            error("T0350", fmt::format("element [{}] of tensor {} is read before it is stored",
+                                       fmt::join(at, ", "), n.producer->name));
+          return read(p.array, index, n.dtype);
         },
         [&](const Ramp& n) {
           const int64_t base = integer(n.base), stride = integer(n.stride);
@@ -343,6 +361,20 @@ class Interpreter {
     return {a, 0, {}};
   }
 
+  /// A tensor without a buffer: storage, and which of its elements hold a value.
+  struct Produced {
+    NDArray array;
+    std::vector<bool> stored;
+  };
+  Produced& produced(const DataProducer& p) {
+    auto it = producers_.find(p.get());
+    if (it == producers_.end()) {
+      const NDArray array = allocate(p->shape, p->dtype).array;
+      it = producers_.emplace(p.get(), Produced{array, std::vector<bool>(size_t(array.size()))}).first;
+    }
+    return it->second;
+  }
+
   // ---------------------------------------------------------------- statements
   void count_step() {
     if (++steps_ > options_.max_steps) error("T0351", fmt::format("more than {} steps", options_.max_steps));
@@ -350,10 +382,13 @@ class Interpreter {
 
   void exec(const Stmt& s) {
     if (!s || returned_) return;
+    const StmtNode* outer = at_;
+    if (s->origin) at_ = s.get();
     match<void>(
         s,
         [&](const For& n) {
           const int64_t first = integer(n.min), extent = integer(n.extent);
+          if (extent <= 0 && starts_reduction(n)) start_reductions(s);
           for (int64_t i = 0; i < extent && !returned_; ++i) {
             vars_[n.loop_var.get()] = Lanes(n.loop_var->dtype, first + i);
             exec(n.body);
@@ -419,13 +454,11 @@ class Interpreter {
         },
         [&](const Prefetch&) {},
         [&](const ProducerStore& n) {
-          auto it = producers_.find(n.producer.get());
-          if (it == producers_.end())
-            it = producers_.emplace(n.producer.get(), allocate(n.producer->shape, n.producer->dtype)).first;
-          std::vector<int64_t> at;
-          for (const PrimExpr& i : n.indices) at.push_back(integer(i));
-          write(it->second.array, flat(it->second.array.shape(), at, n.producer->name), eval(n.value)[0],
-                n.producer->dtype);
+          const Lanes value = eval(n.value);
+          Produced& p = produced(n.producer);
+          const int64_t index = flat(p.array.shape(), integers(n.indices), n.producer->name);
+          write(p.array, index, value[0], n.producer->dtype);
+          p.stored[size_t(index)] = true;
         },
         [&](const AssertStmt& n) {
           if (!integer(n.condition)) error("T0354", "assertion failed: " + n.message);
@@ -435,6 +468,7 @@ class Interpreter {
           for (const Stmt& t : n.seq) exec(t);
         },
         [&](const AttrStmt& n) { exec(n.body); });
+    at_ = outer;
   }
 
   void realize(const BlockRealize& n) {
@@ -455,10 +489,88 @@ class Interpreter {
   }
 
   void block(const Block& n, bool first) {
+    const Block* outer = block_;
+    block_ = &n;
     for (const Buffer& b : n.alloc_buffers) memory_[b->data.get()] = allocate(b->shape, b->dtype);
     for (const MatchBufferRegion& m : n.match_buffers) match_buffer(m);
     if (n.init && first) exec(n.init);
     exec(n.body);
+    block_ = outer;
+  }
+
+  // ---------------------------------------------------------------- reductions over nothing
+  // A reduction gives its identity where there is nothing to reduce: when a loop has no iteration, the inits
+  // below run, once for each value of the spatial iterators, for blocks of which that loop feeds only
+  // iterators of the reduction.
+  bool starts_reduction(const For& n) {
+    auto [it, fresh] = starts_.emplace(&n, false);
+    bool& found = it->second;
+    if (!fresh) return found;
+    pre_order(n.body, [&](const ObjectRef& x) {
+      const auto* b = x.as<Block>();
+      found = found || (b && b->init);
+      return !found && x.is<StmtNode>();
+    });
+    return found;
+  }
+  bool uses_idle(const PrimExpr& e) const {
+    bool found = false;
+    if (e)
+      pre_order(e, [&](const ObjectRef& x) {
+        found = found || idle_.count(x.get());
+        return !found;
+      });
+    return found;
+  }
+  void start_reductions(const Stmt& s) {
+    if (const auto* n = s.as<For>()) {
+      const int64_t first = integer(n->min), extent = integer(n->extent);
+      if (extent <= 0) idle_.insert(n->loop_var.get());
+      for (int64_t i = 0; i < std::max<int64_t>(1, extent); ++i) {
+        vars_[n->loop_var.get()] = Lanes(n->loop_var->dtype, first + i);
+        start_reductions(n->body);
+        count_step();
+      }
+      idle_.erase(n->loop_var.get());
+    } else if (const auto* n = s.as<SeqStmt>()) {
+      for (const Stmt& t : n->seq) start_reductions(t);
+    } else if (const auto* n = s.as<AttrStmt>()) {
+      start_reductions(n->body);
+    } else if (const auto* n = s.as<BlockRealize>()) {
+      if (n->block->init) start_reduction(*n);
+    }
+  }
+  void start_reduction(const BlockRealize& n) {
+    bool waits = false;
+    for (size_t i = 0; i < n.iter_values.size(); ++i) {
+      const IterVar& v = n.block->iter_vars[i];
+      const int64_t min = integer(v->dom->min);
+      if (uses_idle(n.iter_values[i])) {
+        if (v->kind != IterKind::reduce) return;
+        waits = true;
+        vars_[v->var.get()] = Lanes(v->var->dtype, min);
+        continue;
+      }
+      const Lanes value = eval(n.iter_values[i]);
+      const bool in_domain = value[0].i >= min && value[0].i < min + integer(v->dom->extent);
+      if (v->kind == IterKind::reduce ? value[0].i != min : !in_domain) return;
+      vars_[v->var.get()] = value;
+    }
+    if (!waits) return;
+    std::vector<PrimExpr> conditions;
+    if (n.predicate) conditions.push_back(n.predicate);
+    while (!conditions.empty()) {
+      const PrimExpr c = conditions.back();
+      conditions.pop_back();
+      if (const auto* both = c.as<And>()) {
+        conditions.push_back(both->a);
+        conditions.push_back(both->b);
+      } else if (!uses_idle(c) && !integer(c)) {
+        return;
+      }
+    }
+    for (const MatchBufferRegion& m : n.block->match_buffers) match_buffer(m);
+    exec(n.block->init);
   }
 
   /// The matched buffer is the same memory seen from the region's corner with the source's strides.
@@ -507,9 +619,13 @@ class Interpreter {
   int depth_;
   int64_t steps_ = 0;
   bool returned_ = false;
+  const StmtNode* at_ = nullptr;  ///< the innermost statement that knows where it was written
+  const Block* block_ = nullptr;  ///< the innermost block
+  std::unordered_map<const For*, bool> starts_;
+  std::unordered_set<const Object*> idle_;  ///< variables of loops without an iteration, in start_reductions
   std::unordered_map<const Var*, Lanes> vars_;
   std::unordered_map<const Var*, Storage> memory_;
-  std::unordered_map<const DataProducerNode*, Storage> producers_;
+  std::unordered_map<const DataProducerNode*, Produced> producers_;
 };
 
 }  // namespace

@@ -41,6 +41,11 @@ void referred(const Any& value, std::vector<const Object*>& out) {
     }
   }
 }
+/// A tensor expression's tensor is written as the declaration that stands for it in text.
+const TypeInfo* written_type(const Object* o) {
+  return is_type_index<tir::DataProducerNode>(o->type_index) ? type_info<tir::DataProducerNode>()
+                                                             : type_of(o);
+}
 /// An object without text form (a run-time object) is written as null.
 bool writable(const Object* o) {
   return is_type_index<NDArrayObj>(o->type_index) || is_type_index<graph::Op>(o->type_index) ||
@@ -108,7 +113,7 @@ class Writer {
       stack.push_back({f.node, true});
       if (is_type_index<graph::Op>(f.node->type_index)) continue;
       below.clear();
-      for (const FieldInfo& field : type_of(f.node)->fields) referred(field.get(f.node), below);
+      for (const FieldInfo& field : written_type(f.node)->fields) referred(field.get(f.node), below);
       for (size_t i = below.size(); i-- > 0;)
         if (!numbers_.count(below[i])) stack.push_back({below[i], false});
     }
@@ -123,7 +128,7 @@ class Writer {
   }
   void node(const Object* o) {
     std::string text = nodes_.empty() ? "{\"@\": " : ",\n{\"@\": ";
-    quote(type_of(o)->key, text);
+    quote(written_type(o)->key, text);
     if (is_type_index<NDArrayObj>(o->type_index)) {
       const NDArray a(Ref<NDArrayObj>(static_cast<const NDArrayObj*>(o)));
       text += ", \"dtype\": ";
@@ -134,7 +139,7 @@ class Writer {
       text += ", \"name\": ";
       quote(static_cast<const graph::Op*>(o)->name, text);
     } else {
-      for (const FieldInfo& f : type_of(o)->fields) {
+      for (const FieldInfo& f : written_type(o)->fields) {
         text += ", ";
         quote(f.name, text);
         text += ": ";

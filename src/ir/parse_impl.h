@@ -119,6 +119,9 @@ class Converter {
   tir::VarRef variable(const Ast* a);
   tir::Buffer buffer_of(const Ast* a);
   bool is_buffer(const Ast* a) const;
+  tir::DataProducer producer_of(const Ast* a) const;  ///< null: `a` names something else
+  /// Indices of `rank` dimensions of a buffer or tensor; mistake T0233 otherwise.
+  Array<PrimExpr> element(const Ast* subscript, std::string_view what, size_t rank);
 
   // ---- parse_tir.cpp
   tir::PrimFunc prim_func(const AstStmt* s);
@@ -140,6 +143,7 @@ class Converter {
   tir::Stmt block_stmt(const AstStmt* s, const Ast* call, const Ast* as);
   void axis(const Ast* target, const Ast* call, BlockParts* parts);
   tir::Stmt store(const Ast* target, const Ast* value, const std::string& op);
+  void producer(const std::string& name, const Ast* call);
   bool is_docstring(const AstStmt* s) const {
     return s->kind == StmtKind::expr && s->value->kind == ExprKind::string;
   }

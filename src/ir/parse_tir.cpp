@@ -253,27 +253,18 @@ Stmt Converter::for_stmt(const AstStmt* s, const Ast* target, const Ast* iterabl
 }
 
 Stmt Converter::store(const Ast* target, const Ast* value_ast, const std::string& op) {
-  const Buffer b = buffer_of(target->items[0]);
-  const Array<PrimExpr> at = indices(target, 1);
-  if (at.size() != b->shape.size())
-    fail("T0233",
-         fmt::format("buffer `{}` has {} dimensions and is indexed with {}", b->name, b->shape.size(),
-                     at.size()),
-         target);
-  int lanes = b->dtype.lanes;
-  for (const PrimExpr& i : at) {
-    if (!i.dtype().is_integer())
-      fail("T0233",
-           fmt::format("an index of `{}` has type {}, not an integer", b->name, to_string(i.dtype())),
-           target);
-    lanes *= i.dtype().lanes;
-  }
-  const DataType wanted = b->dtype.with_lanes(lanes);
+  const DataProducer p = producer_of(target->items[0]);
+  const Buffer b = p ? Buffer() : buffer_of(target->items[0]);
+  const std::string_view what = p ? "tensor" : "buffer";
+  const std::string& name = p ? p->name : b->name;
+  const Array<PrimExpr> at = element(target, what, (p ? p->shape : b->shape).size());
+  DataType wanted = p ? p->dtype : b->dtype;
+  for (const PrimExpr& i : at) wanted = wanted.with_lanes(wanted.lanes * i.dtype().lanes);
   PrimExpr v;
   if (op.empty())
     v = expr_of(value_ast, wanted);
   else {  // A[i] += v
-    Value x{tir::load(b, at)}, y = value(value_ast);
+    Value x{p ? PrimExpr(make<ProducerLoad>(p, at)) : tir::load(b, at)}, y = value(value_ast);
     unify(x, y, value_ast);
     if (op == "+")
       v = make<Add>(x.e, y.e);
@@ -294,10 +285,23 @@ Stmt Converter::store(const Ast* target, const Ast* value_ast, const std::string
     v = make<Broadcast>(v, int64_t(wanted.lanes));
   if (v.dtype() != wanted)
     fail("T0230",
-         fmt::format("a value of type {} is stored to buffer `{}` where {} is held", to_string(v.dtype()),
-                     b->name, to_string(wanted)),
+         fmt::format("a value of type {} is stored to {} `{}` where {} is held", to_string(v.dtype()), what,
+                     name, to_string(wanted)),
          value_ast, "convert it with T.cast");
-  return tir::store(b, v, at);
+  return p ? Stmt(make<ProducerStore>(p, v, at)) : tir::store(b, v, at);
+}
+
+/// `A = T.producer((n, 128), "float32")`: a tensor without a buffer, known from here on.
+void Converter::producer(const std::string& name, const Ast* call) {
+  only(call, 2, {"shape", "dtype"});
+  BufferNode parts;
+  const Ast* dtype = argument(call, 1, "dtype");
+  buffer_fields(&parts, need(call, 0, "shape"), dtype, call);
+  auto p = make<DataProducerNode>();
+  p.mut()->shape = parts.shape;
+  p.mut()->dtype = parts.dtype;
+  p.mut()->name = name;
+  bind(name, p);
 }
 
 // ---------------------------------------------------------------- scopes written flat or with `with`
@@ -585,6 +589,7 @@ void Converter::assignment(const AstStmt* s, BlockParts* parts, std::vector<Item
     bind(name, b);
     return;
   }
+  if (p == "T.producer") return producer(name, v);
   if (p == "T.env_thread") {
     bind(name, var(name, i64));
     return;
@@ -606,6 +611,7 @@ void Converter::assignment(const AstStmt* s, BlockParts* parts, std::vector<Item
       return;
     }
   if (!v) fail("T0221", fmt::format("`{}` is declared without a value", name), t);
+  if (producer_of(v)) fail("T0225", fmt::format("tensor `{}` cannot be given a second name", v->text), v);
   if (is_buffer(v))
     fail("T0225", fmt::format("buffer `{}` cannot be given a second name", v->text), v,
          "use T.decl_buffer(shape, dtype, data=A.data)");

@@ -39,6 +39,10 @@ bool Converter::is_buffer(const Ast* a) const {
   const ObjectRef* o = lookup(a->text);
   return o && o->is<BufferNode>();
 }
+DataProducer Converter::producer_of(const Ast* a) const {
+  const ObjectRef* o = a->kind == ExprKind::name ? lookup(a->text) : nullptr;
+  return o ? o->cast<DataProducerNode>() : DataProducer();
+}
 Buffer Converter::buffer_of(const Ast* a) {
   if (a->kind == ExprKind::name)
     if (auto b = name_of(a).cast<BufferNode>()) return b;
@@ -159,6 +163,9 @@ Value Converter::name_value(const Ast* a) {
   if (o.is<BufferNode>())
     fail("T0225", fmt::format("buffer `{}` stands where one of its elements is needed", a->text), a,
          fmt::format("index it: {}[…]; its pointer is {}.data", a->text, a->text));
+  if (o.is<DataProducerNode>())
+    fail("T0225", fmt::format("tensor `{}` stands where one of its elements is needed", a->text), a,
+         fmt::format("index it: {}[…]", a->text));
   fail("T0225", fmt::format("`{}` is no number", a->text), a);
 }
 
@@ -173,19 +180,23 @@ Value Converter::load(const Ast* a) {
       fail("T0233", fmt::format("buffer `{}` has no such dimension", base->items[0]->text), a);
     return {list[size_t(i)]};
   }
+  if (const DataProducer p = producer_of(base))
+    return {make<ProducerLoad>(p, element(a, "tensor", p->shape.size()))};
   const Buffer b = buffer_of(base);
+  return {tir::load(b, element(a, "buffer", b->shape.size()))};
+}
+
+Array<PrimExpr> Converter::element(const Ast* a, std::string_view what, size_t rank) {
+  const std::string& name = a->items[0]->text;
   const Array<PrimExpr> at = indices(a, 1);
-  if (at.size() != b->shape.size())
+  if (at.size() != rank)
     fail("T0233",
-         fmt::format("buffer `{}` has {} dimensions and is indexed with {}", base->text, b->shape.size(),
-                     at.size()),
-         a);
-  for (size_t i = 0; i < at.size(); ++i)
-    if (!at[i].dtype().is_integer())
-      fail("T0233",
-           fmt::format("an index of `{}` has type {}, not an integer", base->text, to_string(at[i].dtype())),
+         fmt::format("{} `{}` has {} dimensions and is indexed with {}", what, name, rank, at.size()), a);
+  for (const PrimExpr& i : at)
+    if (!i.dtype().is_integer())
+      fail("T0233", fmt::format("an index of `{}` has type {}, not an integer", name, to_string(i.dtype())),
            a);
-  return {tir::load(b, at)};
+  return at;
 }
 
 Value Converter::value(const Ast* a) {

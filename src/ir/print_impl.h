@@ -25,6 +25,7 @@ class Names {
   std::unordered_map<std::string, int> next_;
 };
 
+bool mentions(const ObjectRef& root, const Object* what);
 bool is_identifier(std::string_view s);
 std::string quoted(std::string_view s);
 std::string float_text(double v);  ///< Python literal; infinities and NaN as float("inf")
@@ -85,6 +86,8 @@ class Printer {
   void function_call(const tir::Call& c);
   void subscript(const Array<PrimExpr>& indices);
   void variable(const tir::Var* v);
+  std::string producer_name(const tir::DataProducer& p);
+  void declare_producers(const tir::Stmt& body);
   void buffer_attributes(const tir::Buffer& b, bool with_data);
   void declare_buffer(const tir::Buffer& b);
   void stmt_body(const tir::Stmt& s);              ///< indented, or `pass`

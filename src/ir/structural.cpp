@@ -15,6 +15,12 @@ bool is_variable(const Object* o) {
   return is_type_index<tir::Var>(o->type_index) || is_type_index<graph::Var>(o->type_index);
 }
 
+bool is_producer(const Object* o) { return is_type_index<tir::DataProducerNode>(o->type_index); }
+/// A tensor expression's tensor counts as the declaration of a tensor that stands for it in text.
+const TypeInfo* type_in_text(const Object* o) {
+  return is_producer(o) ? type_info<tir::DataProducerNode>() : type_of(o);
+}
+
 /// No array, no map: the same as an empty one, because a builder may leave either.
 bool is_nothing(const Any& a) {
   if (!a.is_object()) return a.is_none();
@@ -49,7 +55,7 @@ void parts_of(const Object* o, bool def, std::vector<Part>& out, bool names) {
     }
     return;
   }
-  for (const FieldInfo& f : type_of(o)->fields)
+  for (const FieldInfo& f : type_in_text(o)->fields)
     if (f.role != FieldRole::ignored)
       out.push_back({f.get(o), def || f.role == FieldRole::def, names ? "." + std::string(f.name) : ""});
 }
@@ -107,7 +113,9 @@ class Compare {
   }
   bool step(const Task& t) {
     if (is_nothing(t.a) && is_nothing(t.b)) return true;
-    if (t.a.tag() != t.b.tag()) return false;
+    const bool producers =
+        t.a.is_object() && t.b.is_object() && is_producer(t.a.object()) && is_producer(t.b.object());
+    if (t.a.tag() != t.b.tag() && !producers) return false;
     if (!t.a.is_object()) {
       if (t.a.tag() == kFloat) {  // by bits, so that NaN equals itself and -0 differs from 0
         double x = t.a.as<double>(), y = t.b.as<double>();
@@ -129,8 +137,14 @@ class Compare {
       push(x, y, t);
       return true;
     }
-    // Identical subtrees are equal when no variable inside was paired with another one.
-    if (x == y && left_.empty()) return true;
+    // Identical subtrees are equal when no variable inside was paired with another one. Tensors without a
+    // buffer are defined by the function they stand in, so inside one they pair like variables.
+    if (x == y && left_.empty() && !inside_function_) return true;
+    if (producers && !left_.contains(x)) {
+      if (!inside_function_ && !map_free_) return x == y;
+      return pair(x, y) && push(x, y, t);
+    }
+    if (is_type_index<tir::PrimFuncNode>(x->type_index)) inside_function_ = true;
     if (auto it = left_.find(x); it != left_.end()) return it->second == y && right_.at(y) == x;
     if (is_type_index<StringObj>(x->type_index))
       return static_cast<const StringObj*>(x)->value == static_cast<const StringObj*>(y)->value;
@@ -187,7 +201,7 @@ class Compare {
     if (auto d = a.try_as<DataType>()) return to_string(*d);
     return a.kind_name();
   }
-  bool map_free_, names_;
+  bool map_free_, names_, inside_function_ = false;
   std::vector<Task> stack_;
   std::vector<std::pair<int32_t, std::string>> trail_;
   std::unordered_map<const Object*, const Object*> left_, right_;
@@ -262,7 +276,7 @@ uint64_t structural_hash(const ObjectRef& root, bool) {
       result = it->second;
       return true;
     }
-    uint64_t h = hash_text(type_of(o)->key);
+    uint64_t h = hash_text(type_in_text(o)->key);
     if (is_type_index<StringObj>(o->type_index)) {
       result = mix(h, hash_text(static_cast<const StringObj*>(o)->value));
       return true;
@@ -275,7 +289,7 @@ uint64_t structural_hash(const ObjectRef& root, bool) {
       result = mix(h, hash_text(static_cast<const graph::Op*>(o)->name));
       return true;
     }
-    const bool binds = is_variable(o) || is_type_index<tir::BufferNode>(o->type_index);
+    const bool binds = is_variable(o) || is_producer(o) || is_type_index<tir::BufferNode>(o->type_index);
     if (binds) h = mix(h, ++numbered);
     std::vector<Part> parts;
     if (!sorted_map(o, parts, false)) {

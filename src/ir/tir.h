@@ -288,13 +288,17 @@ struct BufferLoad : PrimNode<BufferLoad> {
                  field("predicate", &BufferLoad::predicate)};
   void finish();
 };
-/// What a ProducerLoad reads before it has a buffer: a tensor of tensor expressions (src/te derives from it).
+/// What a ProducerLoad reads before it has a buffer: a tensor of tensor expressions (src/te derives from it),
+/// or plain storage of a function, which its first store brings to life.
 struct DataProducerNode : Object {
-  static constexpr std::string_view type_key = "tir.DataProducer";
-  static constexpr uint32_t child_slots = 4;
   Array<PrimExpr> shape;
   DataType dtype;
   std::string name;
+  static constexpr std::string_view type_key = "tir.DataProducer";
+  static constexpr uint32_t child_slots = 4;
+  static constexpr auto fields =
+      std::tuple{field("shape", &DataProducerNode::shape), field("dtype", &DataProducerNode::dtype),
+                 ignored_field("name", &DataProducerNode::name)};
 };
 using DataProducer = Ref<DataProducerNode>;
 struct ProducerLoad : PrimNode<ProducerLoad> {

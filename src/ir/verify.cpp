@@ -61,6 +61,7 @@ class PrimFuncVerifier {
       define_symbolic(b);
     }
     for (auto [p, b] : f->buffer_map) define_buffer(b, true);
+    function_vars_ = vars_;
     stmt(f->body);
   }
 
@@ -150,6 +151,82 @@ class PrimFuncVerifier {
                                b->name, to_string(predicate.dtype()), index_lanes(indices) * b->dtype.lanes));
   }
 
+  void reduction(const Reduce& n) {
+    if (!n.combiner) return add("T0315", "a Reduce has no combiner");
+    const CommReducerNode& c = *n.combiner;
+    const size_t count = c.result.size();
+    if (count == 0 || c.lhs.size() != count || c.rhs.size() != count || c.identity.size() != count ||
+        n.source.size() != count || (!n.init.empty() && n.init.size() != count) || n.value_index < 0 ||
+        size_t(n.value_index) >= count)
+      return add("T0316",
+                 fmt::format("a Reduce of {} values has {} sources, {} identities and takes value {}", count,
+                             n.source.size(), c.identity.size(), n.value_index));
+    std::vector<const Object*> defined;
+    auto inside = [&](const VarRef& v) {
+      if (v && vars_.insert(v.get()).second) defined.push_back(v.get());
+    };
+    for (const PrimExpr& e : c.identity) expr_below(e);
+    for (const PrimExpr& e : n.init) expr_below(e);
+    for (size_t i = 0; i < count; ++i) {
+      inside(c.lhs[i]);
+      inside(c.rhs[i]);
+    }
+    for (const PrimExpr& e : c.result) expr_below(e);
+    for (size_t i = 0; i < count; ++i)
+      for (const PrimExpr& e :
+           {c.result[i], c.identity[i], n.source[i], PrimExpr(c.lhs[i]), PrimExpr(c.rhs[i])})
+        if (e && n.source[i] && e.dtype() != n.source[i].dtype())
+          add("T0316", fmt::format("value {} of a Reduce has the types {} and {}", i, to_string(e.dtype()),
+                                   to_string(n.source[i].dtype())));
+    for (const IterVar& v : n.axis) {
+      if (v->dom) {
+        expr_below(v->dom->min);
+        expr_below(v->dom->extent);
+      } else {
+        add("T0309", fmt::format("iterator `{}` has no domain", v->var->name));
+      }
+      inside(v->var);
+    }
+    for (const PrimExpr& e : n.source) expr_below(e);
+    if (n.condition) {
+      expr_below(n.condition);
+      if (n.condition.dtype() != boolean)
+        add("T0302",
+            fmt::format("the condition of a Reduce has type {}, not bool", to_string(n.condition.dtype())));
+    }
+    for (const Object* v : defined) vars_.erase(v);
+  }
+
+  /// An element of a tensor without a buffer. Its shape holds over the whole function, so it may only use
+  /// what the signature defines.
+  void element(const DataProducer& p, const Array<PrimExpr>& indices) {
+    if (!p) return add("T0315", "an access has no tensor");
+    if (producers_.insert(p.get()).second) {
+      if (p->dtype.is_void() || p->dtype.is_handle())
+        add("T0307", fmt::format("tensor `{}` holds {}", p->name, to_string(p->dtype)));
+      for (const PrimExpr& d : p->shape) {
+        if (!d || !d.dtype().is_integer() || d.dtype().is_vector()) {
+          add("T0306", fmt::format("a dimension of tensor `{}` is no integer", p->name));
+          continue;
+        }
+        for (const VarRef& v : free_vars(d))
+          if (!function_vars_.count(v.get()))
+            add("T0303",
+                fmt::format("the shape of tensor `{}` uses `{}`, which the signature does not define",
+                            p->name, v->name));
+      }
+    }
+    if (indices.size() != p->shape.size())
+      add("T0305", fmt::format("tensor `{}` has {} dimensions and is indexed with {}", p->name,
+                               p->shape.size(), indices.size()));
+    for (const PrimExpr& i : indices) {
+      expr_below(i);
+      if (i && (!i.dtype().is_integer() || i.dtype().is_vector()))
+        add("T0306", fmt::format("an index of tensor `{}` has type {}, not an integer", p->name,
+                                 to_string(i.dtype())));
+    }
+  }
+
   // ---- expressions: a node shared inside one expression is looked at once
   void expr(const PrimExpr& e) {
     seen_.clear();
@@ -198,11 +275,8 @@ class PrimFuncVerifier {
                                      n.args.size()));
           for (const PrimExpr& a : n.args) expr_below(a);
         },
-        [&](const Reduce&) { add("T0316", "a Reduce expression stands outside a tensor expression"); },
-        [&](const ProducerLoad& n) {
-          add("T0316", fmt::format("tensor `{}` of a tensor expression is read in a tensor program",
-                                   n.producer->name));
-        },
+        [&](const Reduce& n) { reduction(n); },
+        [&](const ProducerLoad& n) { element(n.producer, n.indices); },
         [&](const PrimExprNode& n) {
           for (const ObjectRef& c : children(ObjectRef(&n)))
             if (c.is<PrimExprNode>()) expr_below(typed(c));
@@ -352,8 +426,13 @@ class PrimFuncVerifier {
           }
         },
         [&](const ProducerStore& n) {
-          add("T0316", fmt::format("tensor `{}` of a tensor expression is written in a tensor program",
-                                   n.producer->name));
+          seen_.clear();
+          element(n.producer, n.indices);
+          expr(n.value);
+          if (n.producer && n.value && n.value.dtype() != n.producer->dtype)
+            add("T0307",
+                fmt::format("a value of type {} is stored to tensor `{}` where {} is held",
+                            to_string(n.value.dtype()), n.producer->name, to_string(n.producer->dtype)));
         },
         [&](const AssertStmt& n) { condition(n.condition, "an asserted condition"); },
         [&](const Evaluate& n) { expr(n.value); }, [&](const BlockRealize& n) { realize(n); },
@@ -409,7 +488,7 @@ class PrimFuncVerifier {
 
   const std::string& name_;
   DiagnosticList& problems_;
-  std::unordered_set<const Object*> vars_, buffers_, ever_, seen_;
+  std::unordered_set<const Object*> vars_, buffers_, ever_, seen_, function_vars_, producers_;
   std::vector<std::string> blocks_;
 };
 

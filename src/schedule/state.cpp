@@ -165,6 +165,15 @@ Stmt unshared(const Stmt& root) {
 }  // namespace
 
 State::State(PrimFunc f, uint64_t seed_) : function(std::move(f)), seed(seed_) {
+  pre_order(function->body, [&](const ObjectRef& n) {  // what depends on what is read off buffers
+    const auto* load = n.as<ProducerLoad>();
+    const auto* st = n.as<ProducerStore>();
+    if (load || st)
+      throw ScheduleError(ErrorKind::model, "T0798",
+                          fmt::format("tensor `{}` has no buffer: its program cannot be scheduled",
+                                      (load ? load->producer : st->producer)->name));
+    return true;
+  });
   if (!function->body.is<BlockRealize>()) {
     auto root =
         make<Block>(Array<IterVar>(), Array<BufferRegion>(), Array<BufferRegion>(), std::string("root"),

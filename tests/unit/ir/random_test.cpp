@@ -23,6 +23,7 @@ class Generator {
   tir::PrimFunc prim_func() {
     vars_.clear();
     buffers_.clear();
+    producers_.clear();
     Array<tir::VarRef> params;
     Map<tir::VarRef, tir::Buffer> map;
     tir::VarRef n = tir::var("n"), h;
@@ -48,6 +49,12 @@ class Generator {
       vars_.push_back(v);
     }
     if (symbolic && below(2)) params.push_back(n);
+    for (size_t i = below(3); i > 0; --i) {
+      Array<PrimExpr> shape;
+      for (size_t k = below(3); k > 0; --k)
+        shape.push_back(symbolic && below(2) ? PrimExpr(n) : PrimExpr(int64_t(1 + below(64))));
+      producers_.push_back(make<tir::DataProducerNode>(shape, dtype(), name()));
+    }
     AttrMap attrs;
     if (below(2)) attrs.set("global_symbol", Any("f"));
     if (below(3) == 0) attrs.set("list", Any(Array<int64_t>{1, 2, -3}));
@@ -126,7 +133,10 @@ class Generator {
     auto sub = [&] { return expr(t, depth - 1); };
     if (below(6) == 0)
       for (const tir::Buffer& b : buffers_)
-        if (b->dtype == t) return tir::load(b, indices(b, depth - 1));
+        if (b->dtype == t) return tir::load(b, indices(b->shape.size(), depth - 1));
+    if (below(8) == 0)
+      for (const tir::DataProducer& p : producers_)
+        if (p->dtype == t) return make<tir::ProducerLoad>(p, indices(p->shape.size(), depth - 1));
     if (t.is_bool()) {
       const DataType u = dtype();
       switch (below(8)) {
@@ -229,10 +239,9 @@ class Generator {
         return tir::call(t, "tir.reinterpret", {sub()});
     }
   }
-  Array<PrimExpr> indices(const tir::Buffer& b, int depth) {
+  Array<PrimExpr> indices(size_t rank, int depth) {
     Array<PrimExpr> out;
-    for (size_t i = 0; i < b->shape.size(); ++i)
-      out.push_back(expr(below(4) ? i64 : i32, depth < 0 ? 0 : depth));
+    for (size_t i = 0; i < rank; ++i) out.push_back(expr(below(4) ? i64 : i32, depth < 0 ? 0 : depth));
     return out;
   }
   tir::Stmt sequence(int depth) {
@@ -250,8 +259,13 @@ class Generator {
     if (depth == 0 || below(3) == 0) {
       if (below(6) == 0) return make<tir::AssertStmt>(expr(boolean, 2), std::string("a \"message\"\n"));
       if (below(6) == 0) return make<tir::Evaluate>(expr(dtype(), 2));
+      if (!producers_.empty() && below(5) == 0) {
+        const tir::DataProducer p = producers_[below(producers_.size())];
+        PrimExpr value = expr(p->dtype, 3);
+        return make<tir::ProducerStore>(p, value, indices(p->shape.size(), 2));
+      }
       const tir::Buffer& b = buffers_[below(buffers_.size())];
-      return tir::store(b, expr(b->dtype, 3), indices(b, 2));
+      return tir::store(b, expr(b->dtype, 3), indices(b->shape.size(), 2));
     }
     switch (below(9)) {
       case 0:
@@ -430,6 +444,7 @@ class Generator {
   std::mt19937 rng_;
   std::vector<tir::VarRef> vars_;
   std::vector<tir::Buffer> buffers_;
+  std::vector<tir::DataProducer> producers_;
   std::vector<graph::VarRef> gvars_;
   tir::VarRef symbol_;
 };

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // The whole way: a module is compiled to machine code in this process, run, and compared with the
 // interpreter.
+#include <cmath>
 #include <cstdio>
 #include <fstream>
+#include <limits>
 
 #include "pipeline/runner.h"
 #include "pipeline/verify_passes.h"
@@ -225,6 +227,67 @@ TEST(LoadModel, ScriptTextIsTypedAndRuns) {
   std::remove(path.c_str());
   ASSERT_TRUE(main_of(m)->ret_type && as_tensor(main_of(m)->ret_type));
   expect_compiled_agrees(m, {random_array({4})});
+}
+
+/// Through machine code, scheduled and naive: every element is `want` (NaN for NaN).
+void expect_all(const IRModule& m, const std::vector<NDArray>& inputs, double want) {
+  auto look = [&](const std::vector<NDArray>& got, const char* who) {
+    ASSERT_EQ(got.size(), 1u);
+    ASSERT_GT(got[0].size(), 0);
+    for (int64_t i = 0; i < got[0].size(); ++i) {
+      const double x = got[0].element(i);
+      ASSERT_TRUE(x == want || (std::isnan(x) && std::isnan(want))) << who << ", element " << i << ": " << x;
+    }
+  };
+  look(run(m, inputs), "interpreter");
+  for (bool schedule : {false, true}) {
+    CompileOptions options;
+    options.schedule = schedule;
+    options.context.verify = true;
+    look(Runner(m, options).run(std::span(inputs.data(), inputs.size())), schedule ? "scheduled" : "naive");
+  }
+}
+
+TEST(Compile, ReductionsOverAnEmptyAxis) {
+  const double infinity = std::numeric_limits<double>::infinity();
+  const std::pair<const char*, double> cases[] = {
+      {"sum", 0}, {"prod", 1}, {"max", -infinity}, {"min", infinity}, {"mean", std::nan("")}};
+  for (const auto& [name, want] : cases)
+    for (int64_t axis : {0, 1})
+      for (bool symbolic : {true, false}) {
+        SCOPED_TRACE(std::string(name) + " over axis " + std::to_string(axis) +
+                     (symbolic ? ", symbolic" : ", constant"));
+        Model m;
+        const PrimExpr n = symbolic ? PrimExpr(tir::var("n")) : PrimExpr(int64_t(0));
+        auto x = m.param("x", axis ? Array<PrimExpr>{19, n} : Array<PrimExpr>{n, 19});
+        const Expr y = m.op(name, {x}, op::make_attrs<op::ReduceAttrs>(Array<int64_t>{axis}));
+        const std::vector<int64_t> shape = axis ? std::vector<int64_t>{19, 0} : std::vector<int64_t>{0, 19};
+        expect_all(m.done(y), {NDArray::zeros(shape, f32)}, want);
+        if (HasFailure()) return;
+      }
+}
+
+TEST(Compile, MatmulOverAnEmptyAxis) {
+  for (bool symbolic : {true, false}) {
+    SCOPED_TRACE(symbolic ? "symbolic" : "constant");
+    Model m;
+    const PrimExpr k = symbolic ? PrimExpr(tir::var("k")) : PrimExpr(int64_t(0));
+    auto a = m.param("a", {33, k}), b = m.param("b", {k, 29});
+    const Expr y = m.op("add", {m.op("matmul", {a, b}), constant(NDArray::zeros({29}, f32))});
+    expect_all(m.done(y), {NDArray::zeros({33, 0}, f32), NDArray::zeros({0, 29}, f32)}, 0);
+  }
+}
+
+TEST(Compile, SoftmaxOverAnEmptyAxis) {
+  for (bool symbolic : {true, false}) {
+    SCOPED_TRACE(symbolic ? "symbolic" : "constant");
+    Model m;
+    const PrimExpr n = symbolic ? PrimExpr(tir::var("n")) : PrimExpr(int64_t(0));
+    auto x = m.param("x", {9, n});
+    const Expr soft = m.op("nn.softmax", {x}, axis(-1));
+    const Expr y = m.op("sum", {soft}, op::make_attrs<op::ReduceAttrs>(Array<int64_t>{-1}));
+    expect_all(m.done(y), {NDArray::zeros({9, 0}, f32)}, 0);
+  }
 }
 
 }  // namespace

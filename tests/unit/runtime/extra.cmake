@@ -22,4 +22,4 @@ add_test(NAME outside_project COMMAND ${CMAKE_COMMAND}
   -DC_COMPILER=${CMAKE_C_COMPILER} "-DC_FLAGS=${outside_c_flags}"
   -DWRITER=$<TARGET_FILE:write_test_artifact> -DKERNELS=$<TARGET_FILE:test_kernels>
   -DCONFIG=$<CONFIG> -DSTRIP=${CMAKE_STRIP} -P ${CMAKE_SOURCE_DIR}/tests/outside/run.cmake)
-set_tests_properties(outside_project PROPERTIES LABELS runtime TIMEOUT 120)
+set_tests_properties(outside_project PROPERTIES LABELS runtime TIMEOUT ${limit_120})

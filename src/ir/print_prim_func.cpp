@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: Apache-2.0
+// Script text of a tensor program as a whole: the signature, what is declared before the body, the root
+// block.
+#include <fmt/format.h>
+
+#include "ir/print_impl.h"
+#include "ir/walk.h"
+
+namespace tenon::print_detail {
+using namespace tir;
+
+bool mentions(const ObjectRef& root, const Object* what) {
+  bool found = false;
+  if (root)
+    pre_order(root, [&](const ObjectRef& n) {
+      found = found || n.get() == what;
+      return !found;
+    });
+  return found;
+}
+
+/// Tensors without a buffer have no statement that makes them: they are declared first, in order of use.
+void Printer::declare_producers(const Stmt& body) {
+  std::unordered_set<const Object*> seen;
+  if (!body) return;
+  pre_order(body, [&](const ObjectRef& n) {
+    const auto* load = n.as<ProducerLoad>();
+    const auto* store = n.as<ProducerStore>();
+    const DataProducer p = load ? load->producer : store ? store->producer : DataProducer();
+    if (!p || !seen.insert(p.get()).second) return true;
+    line();
+    out_ += producer_name(p) + " = T.producer(";
+    shape_tuple(p->shape);
+    out_ += ", \"" + to_string(p->dtype) + "\")";
+    return true;
+  });
+}
+
+void Printer::prim_func(const std::string& name, const PrimFunc& f) {
+  // A root block that says nothing is left out, and put back when the text has blocks or alloc_buffer.
+  bool blocks = false;
+  if (f->body)
+    pre_order(f->body, [&](const ObjectRef& n) {
+      blocks = blocks || n.is<Block>();
+      return !blocks && n.is<StmtNode>();
+    });
+  auto zero_iter_block = [](const Stmt& s) {
+    const auto* r = s.as<BlockRealize>();
+    return r && r->block->iter_vars.empty();
+  };
+  const auto* realize = f->body.as<BlockRealize>();
+  const Block* root = nullptr;
+  if (realize && realize->iter_values.empty() && is_one(realize->predicate)) {
+    const Block& b = *realize->block;
+    bool inner_blocks = false;
+    pre_order(b.body, [&](const ObjectRef& n) {
+      inner_blocks = inner_blocks || n.is<Block>();
+      return !inner_blocks && n.is<StmtNode>();
+    });
+    if (b.name == "root" && b.iter_vars.empty() && b.reads.empty() && b.writes.empty() &&
+        b.match_buffers.empty() && b.annotations.empty() && !b.init &&
+        (inner_blocks || !b.alloc_buffers.empty()) && (!zero_iter_block(b.body) || !b.alloc_buffers.empty()))
+      root = &b;
+  }
+  const bool rootless = blocks && !zero_iter_block(f->body);
+  out_ += rootless ? "@T.prim_func(root=False)" : "@T.prim_func";
+  line();
+  out_ += "def " + name + "(";
+
+  // Scalars are named first: a shape may use one that comes later.
+  std::vector<std::pair<VarRef, Buffer>> matched;
+  for (const VarRef& p : f->params) {
+    auto b = f->buffer_map.find(p);
+    const bool hidden = b && (*b)->data.get() != p.get() && !mentions(f->body, p.get());
+    if (!hidden) names_.get(p.get(), p->name);
+    if (b && !hidden) matched.emplace_back(p, *b);
+    if (b && hidden) buffer_name(*b);
+  }
+  implicit_ = true;
+  list(f->params, [&](const VarRef& p) {
+    auto b = f->buffer_map.find(p);
+    if (b && !names_.known(p.get())) {
+      out_ += buffer_name(*b) + ": T.Buffer(";
+      declare_buffer(*b);
+      out_ += ')';
+    } else {
+      out_ += names_.get(p.get(), p->name) + ": T." + to_string(p->dtype);
+    }
+  });
+  out_ += ')';
+  if (!f->ret_type.is_void()) out_ += " -> T." + to_string(f->ret_type);
+  out_ += ':';
+  Indented in(*this);
+  for (const auto& [p, b] : matched) {
+    line();
+    const std::string buffer = buffer_name(b);
+    out_ += fmt::format("{} = T.match_buffer({}, ", buffer, names_.get(p.get(), p->name));
+    declare_buffer(b);
+    out_ += ')';
+  }
+  implicit_ = false;
+  if (!f->attrs.empty()) {
+    line();
+    out_ += "T.func_attr(";
+    map(f->attrs);
+    out_ += ')';
+  }
+  declare_producers(f->body);
+  if (!root) return sequence(f->body);
+  line();
+  out_ += "# with T.block(\"root\"):";
+  for (const Buffer& a : root->alloc_buffers) {
+    line();
+    out_ += buffer_name(a) + " = T.alloc_buffer(";
+    declare_buffer(a);
+    out_ += ')';
+  }
+  sequence(root->body);
+}
+
+}  // namespace tenon::print_detail
