@@ -40,7 +40,10 @@ check: setup  ## format, include rules, lint, sizes
 format: setup  ## format every C++ file in place
 	@scripts/check_format --fix
 
-# Instrumented frames are several times larger, and the tests nest as deep as the limits allow.
+# Instrumented frames are several times larger, and the tests nest as deep as the limits allow. Clang, where it
+# is there, builds the instrumented compiler in half of the time.
+asan: export CC := $(shell command -v clang-22 || echo cc)
+asan: export CXX := $(shell command -v clang++-22 || echo c++)
 asan:  ## unit tests under the address and undefined-behaviour sanitizers
 	@ulimit -s 65536; $(MAKE) --no-print-directory test PRESET=asan
 
