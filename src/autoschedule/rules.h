@@ -38,9 +38,22 @@ bool attempt(Schedule& s, FunctionRef<void(Schedule&)> f);
 
 /// Each rule returns false when it does not apply, leaving the schedule as it was.
 void inline_producers(Schedule& s);
-bool tile_reduction(Schedule& s, BlockRV reduction, BlockRV epilogue,
-                    const Target& target);  ///< epilogue.id < 0: none
+/// epilogue.id < 0: none. Scheduled producers are added to `done`.
+bool tile_reduction(Schedule& s, BlockRV reduction, BlockRV epilogue, const Target& target,
+                    std::vector<int32_t>& done);
 bool dot_reduction(Schedule& s, BlockRV reduction, BlockRV epilogue, const Target& target);
+/// A padded copy that a reduction reads, made a few rows at a time.
+struct Strip {
+  BlockRV pad;
+  int window = -1;         ///< the reduction's iterator that moves along the rows
+  int64_t rows = 0;        ///< steps of that iterator (tiles, when it is tiled) in a strip
+  std::vector<int> apart;  ///< iterators of which each value reads other elements
+};
+/// The strip for a reduction whose iterators are taken `step` at a time.
+std::optional<Strip> padding_strip(Schedule& s, const Facts& f, const std::vector<int64_t>& step,
+                                   const Target& target);
+/// The copy moves into the loop around its strip (the outermost one) and runs in vectors.
+void place_padding(Schedule& s, const Strip& strip, LoopRV around, const Target& target);
 /// Scheduled blocks are added to `done`.
 bool row_cluster(Schedule& s, BlockRV last, const Target& target, std::vector<int32_t>& done);
 bool elementwise(Schedule& s, BlockRV b, const Target& target);

@@ -63,7 +63,7 @@ Tile choose(const Facts& f, const Target& target) {
                                columns > f.extent[size_t(c)] || f.write.stride[size_t(c)] == 0))
                   break;
                 const int64_t tile = vectors * count * columns;
-                if (tile + vectors * columns + 1 > registers - (registers > 16 ? 3 : 1)) continue;
+                if (tile + vectors * columns + 1 > registers - 1) continue;
                 double loads = 0;
                 for (const Access& l : f.loads) {
                   const int64_t sv = l.stride[size_t(v)];
@@ -78,7 +78,13 @@ Tile choose(const Facts& f, const Target& target) {
                 }
                 // A store that is not contiguous is paid once for the whole reduction.
                 const double store = f.write.stride[size_t(v)] == 1 ? 0 : double(lanes * tile);
-                const double cycles = std::max({double(tile) / 2, loads / 2, 4.0}) + store / double(steps);
+                // Among equals fewer loads win, and rows that lie near one another.
+                double apart = 0;
+                for (const Access& l : f.loads)
+                  if (m >= 0 && l.stride[size_t(m)] >= 128)
+                    apart += (l.stride[size_t(m)] >= 2048 ? 0.02 : 0.01) * double(count);
+                const double cycles = std::max({double(tile) / 2, loads / 2, 4.0}) + 0.02 * loads + apart +
+                                      store / double(steps);
                 double time = cycles / (double(tile * lanes) * used *
                                         (m < 0 ? 1.0 : use_of(f.extent[size_t(m)], count)) *
                                         (c < 0 ? 1.0 : use_of(f.extent[size_t(c)], columns)));
@@ -205,30 +211,33 @@ void finish_epilogue(Schedule& t, BlockRV e, int vector, size_t outer, int64_t l
     for (LoopRV l : others) attempt(t, [&](Schedule& x) { x.unroll(l); });
 }
 
-/// Neighbouring spatial iterators, the last stepping through memory by one, that every access walks as one
-/// array: a tile may then run across rows. (first, count); count 1: none.
-std::pair<int, int> joinable(const Facts& f) {
-  int last = -1;
-  for (int i : f.spatial)
-    if (f.write.stride[size_t(i)] == 1 && f.extent[size_t(i)] != 1) last = i;
-  if (last < 0) return {0, 1};
-  int first = last;
+/// Runs of neighbouring spatial iterators that every access walks as one array, as (first, count): a tile may
+/// then run across rows.
+std::vector<std::pair<int, int>> joinable(const Facts& f) {
   auto joined = [&](const Access& a, size_t i) {
     return a.stride[i] != kIrregular && a.stride[i + 1] != kIrregular &&
            a.stride[i] == a.stride[i + 1] * f.extent[i + 1];
   };
-  while (first > 0) {
-    const size_t i = size_t(first - 1);
-    if (std::find(f.spatial.begin(), f.spatial.end(), int(i)) == f.spatial.end()) break;
-    if (f.extent[i] == kUnknown || f.extent[i + 1] == kUnknown || f.extent[i] == 1 || f.in_value[i] ||
-        f.in_value[i + 1])
-      break;
+  auto neighbours = [&](size_t i) {
+    if (f.block->iter_vars[i]->kind != IterKind::spatial ||
+        f.block->iter_vars[i + 1]->kind != IterKind::spatial)
+      return false;
+    if (f.extent[i] == kUnknown || f.extent[i + 1] == kUnknown || f.extent[i] == 1 || f.extent[i + 1] == 1 ||
+        f.in_value[i] || f.in_value[i + 1] || f.write.stride[i + 1] == 0)
+      return false;
     bool all = joined(f.write, i);
     for (const Access& l : f.loads) all = all && joined(l, i);
-    if (!all) break;
-    --first;
+    return all;
+  };
+  std::vector<std::pair<int, int>> runs;
+  for (size_t i = 0; i + 1 < f.extent.size(); ++i) {
+    if (!neighbours(i)) continue;
+    if (!runs.empty() && runs.back().first + runs.back().second == int(i) + 1)
+      ++runs.back().second;
+    else
+      runs.emplace_back(int(i), 2);
   }
-  return {first, last - first + 1};
+  return runs;
 }
 /// Facts of the block once those iterators are one.
 Facts fused(const Facts& f, int first, int count) {
@@ -253,11 +262,12 @@ Facts fused(const Facts& f, int first, int count) {
 }
 
 bool tile_with(Schedule& s, BlockRV reduction, BlockRV epilogue, const Facts& before,
-               std::pair<int, int> join, const Tile& tile);
+               std::pair<int, int> join, const Tile& tile, const Target& target, std::vector<int32_t>& done);
 
 }  // namespace
 
-bool tile_reduction(Schedule& s, BlockRV reduction, BlockRV epilogue, const Target& target) {
+bool tile_reduction(Schedule& s, BlockRV reduction, BlockRV epilogue, const Target& target,
+                    std::vector<int32_t>& done) {
   auto found = facts_of(s, reduction);
   if (!found || !found->is_reduction() || !found->block->init || !trivial_write(*found)) return false;
   const Tile plain = choose(*found, target);
@@ -278,26 +288,25 @@ bool tile_reduction(Schedule& s, BlockRV reduction, BlockRV epilogue, const Targ
         for (BlockRV p : x.get_producers(copy))
           if (x.get_consumers(p).size() == 1) attempt(x, [&](Schedule& y) { y.compute_inline(p); });
       });
-      if (made && copy.id >= 0 && tile_reduction(t, reduction, epilogue, target)) {
+      if (made && copy.id >= 0 && tile_reduction(t, reduction, epilogue, target, done)) {
         elementwise(t, copy, target);
         s = t;
         return true;
       }
     }
-  const std::pair<int, int> join = joinable(*found);
-  if (join.second > 1) {
+  for (const std::pair<int, int>& join : joinable(*found)) {
     const Tile across = choose(fused(*found, join.first, join.second), target);
-    if (across.vector >= 0 && across.time < plain.time * 0.97 &&
-        tile_with(s, reduction, epilogue, *found, join, across))
+    if (across.vector >= 0 && (plain.vector < 0 || across.time < plain.time * 0.97) &&
+        tile_with(s, reduction, epilogue, *found, join, across, target, done))
       return true;
   }
-  return plain.vector >= 0 && tile_with(s, reduction, epilogue, *found, {0, 1}, plain);
+  return plain.vector >= 0 && tile_with(s, reduction, epilogue, *found, {0, 1}, plain, target, done);
 }
 
 namespace {
 
 bool tile_with(Schedule& s, BlockRV reduction, BlockRV epilogue, const Facts& before,
-               std::pair<int, int> join, const Tile& tile) {
+               std::pair<int, int> join, const Tile& tile, const Target& target, std::vector<int32_t>& done) {
   const Facts f = join.second > 1 ? fused(before, join.first, join.second) : before;
   // Positions of `before`: where the tile's iterators were (the last of those that are joined).
   auto old = [&](int i) { return i < join.first ? i : i + join.second - 1; };
@@ -326,7 +335,14 @@ bool tile_with(Schedule& s, BlockRV reduction, BlockRV epilogue, const Facts& be
         if (!joined(l)) return false;
     }
   }
-  return attempt(s, [&](Schedule& t) {
+  std::optional<Strip> strip;
+  if (join.second == 1) {
+    std::vector<int64_t> step(f.extent.size(), 1);
+    if (tile.rows >= 0) step[size_t(tile.rows)] = tile.row_count;
+    if (tile.columns >= 0) step[size_t(tile.columns)] = tile.column_count;
+    strip = padding_strip(s, f, step, target);
+  }
+  auto apply = [&](Schedule& t) {
     BlockRV e = private_result(t, reduction, epilogue);
     auto facts_e = facts_of(t, e);
     CHECK(facts_e, "an epilogue has lost its form");
@@ -370,10 +386,32 @@ bool tile_with(Schedule& s, BlockRV reduction, BlockRV epilogue, const Facts& be
     std::vector<LoopRV> outer, order, steps;
     // The larger operand is walked once, the smaller again and again from the cache.
     const bool rows_last = m >= 0 && footprint(f, v) > footprint(f, m);
+    auto outer_loop = [&](int i) {
+      return i == v ? vs[0] : i == m ? ms[0] : i == c ? cs[0] : loops[size_t(i)];
+    };
+    std::vector<LoopRV> around;  // loops of whose iterations each pads a strip of its own
+    if (strip) {
+      for (int i : strip->apart) around.push_back(outer_loop(i));
+      around.push_back(outer_loop(strip->window));
+      LoopRV rows{-1};
+      if (as_int(t.get(around.back())->extent) != strip->rows) {
+        std::vector<LoopRV> parts = t.split(around.back(), {-1, strip->rows});
+        around.back() = parts[0];
+        rows = parts[1];
+      } else {
+        around.pop_back();
+        rows = outer_loop(strip->window);
+      }
+      outer = around;
+      outer.push_back(rows);
+    }
+    auto placed = [&](int i) {
+      return strip && (i == strip->window ||
+                       std::find(strip->apart.begin(), strip->apart.end(), i) != strip->apart.end());
+    };
     for (int i : f.spatial)
-      if (!(rows_last && i == m))
-        outer.push_back(i == v ? vs[0] : i == m ? ms[0] : i == c ? cs[0] : loops[size_t(i)]);
-    if (rows_last) outer.push_back(ms[0]);
+      if (!(rows_last && i == m) && !placed(i)) outer.push_back(outer_loop(i));
+    if (rows_last && !placed(m)) outer.push_back(ms[0]);
     for (int i : f.reduce) steps.push_back(loops[size_t(i)]);
     order = outer;
     order.insert(order.end(), steps.begin(), steps.end());
@@ -405,9 +443,16 @@ bool tile_with(Schedule& s, BlockRV reduction, BlockRV epilogue, const Facts& be
       if (extent > 1) t.unroll(steps[i]);
     }
     const int64_t work = f.instances(false);
-    LoopRV all = t.fuse(outer);
+    LoopRV all = t.fuse(strip && !around.empty() ? around : outer);
     if (work == kUnknown || double(work) * f.cost > 16384) t.parallel(all);
-  });
+    if (strip && !around.empty()) place_padding(t, *strip, all, target);
+  };
+  if (strip && attempt(s, apply)) {
+    done.push_back(strip->pad.id);
+    return true;
+  }
+  strip = std::nullopt;
+  return attempt(s, apply);
 }
 
 }  // namespace

@@ -206,17 +206,22 @@ struct ConvAttrs : Attrs<ConvAttrs> {
   int64_t groups = 1;
   std::string data_layout, kernel_layout;
   DataType out_dtype = DataType::void_();
+  std::string out_layout;
   static constexpr std::string_view type_key = "attrs.Conv";
-  static constexpr auto fields =
-      std::tuple{field("strides", &ConvAttrs::strides, "step per spatial axis; empty: 1"),
-                 field("padding", &ConvAttrs::padding,
-                       "zeros around: one, one per axis, or all begins then all ends; empty: 0"),
-                 field("dilation", &ConvAttrs::dilation, "distance of kernel elements; empty: 1"),
-                 field("groups", &ConvAttrs::groups, "number of independent channel groups"),
-                 field("data_layout", &ConvAttrs::data_layout, "empty or 'NCW', 'NCHW', 'NCDHW'"),
-                 field("kernel_layout", &ConvAttrs::kernel_layout, "empty or 'OIW', 'OIHW', 'OIDHW'"),
-                 field("out_dtype", &ConvAttrs::out_dtype,
-                       "type of the result; void: the operands' (int32 for 8-bit integers)")};
+  static constexpr auto fields = std::tuple{
+      field("strides", &ConvAttrs::strides, "step per spatial axis; empty: 1"),
+      field("padding", &ConvAttrs::padding,
+            "zeros around: one, one per axis, or all begins then all ends; empty: 0"),
+      field("dilation", &ConvAttrs::dilation, "distance of kernel elements; empty: 1"),
+      field("groups", &ConvAttrs::groups, "number of independent channel groups"),
+      field("data_layout", &ConvAttrs::data_layout,
+            "empty or 'NCW', 'NCHW', 'NCDHW'; 'NCHW16c': channels in blocks of 16, an axis at the end"),
+      field("kernel_layout", &ConvAttrs::kernel_layout,
+            "empty or 'OIW', 'OIHW', 'OIDHW'; 'OIHW8i16o': both in blocks; 'OIHW16o': plain data or "
+            "depthwise"),
+      field("out_dtype", &ConvAttrs::out_dtype,
+            "type of the result; void: the operands' (int32 for 8-bit integers)"),
+      field("out_layout", &ConvAttrs::out_layout, "as data_layout; empty: plain")};
 };
 using Conv1DAttrs = ConvAttrs;
 using Conv2DAttrs = ConvAttrs;
@@ -241,16 +246,19 @@ struct PoolAttrs : Attrs<PoolAttrs> {
   Array<int64_t> pool_size, strides, padding, dilation;
   bool ceil_mode = false, count_include_pad = false;
   double p = 2;
+  std::string layout;
   static constexpr std::string_view type_key = "attrs.Pool";
-  static constexpr auto fields =
-      std::tuple{field("pool_size", &PoolAttrs::pool_size, "window per spatial axis"),
-                 field("strides", &PoolAttrs::strides, "step per spatial axis; empty: 1"),
-                 field("padding", &PoolAttrs::padding,
-                       "around: one, one per axis, or all begins then all ends; empty: 0"),
-                 field("dilation", &PoolAttrs::dilation, "distance of window elements; empty: 1"),
-                 field("ceil_mode", &PoolAttrs::ceil_mode, "round the output size up"),
-                 field("count_include_pad", &PoolAttrs::count_include_pad, "averages count the padding"),
-                 field("p", &PoolAttrs::p, "exponent of lp_pool")};
+  static constexpr auto fields = std::tuple{
+      field("pool_size", &PoolAttrs::pool_size, "window per spatial axis"),
+      field("strides", &PoolAttrs::strides, "step per spatial axis; empty: 1"),
+      field("padding", &PoolAttrs::padding,
+            "around: one, one per axis, or all begins then all ends; empty: 0"),
+      field("dilation", &PoolAttrs::dilation, "distance of window elements; empty: 1"),
+      field("ceil_mode", &PoolAttrs::ceil_mode, "round the output size up"),
+      field("count_include_pad", &PoolAttrs::count_include_pad, "averages count the padding"),
+      field("p", &PoolAttrs::p, "exponent of lp_pool"),
+      field("layout", &PoolAttrs::layout,
+            "empty or 'NCW', 'NCHW', 'NCDHW'; 'NCHW16c': channels in blocks of 16, an axis at the end")};
 };
 struct AdaptivePoolAttrs : Attrs<AdaptivePoolAttrs> {
   Array<int64_t> output_size;

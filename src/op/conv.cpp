@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "op/family.h"
+#include "op/layout.h"
 
 namespace tenon::op {
 namespace {
@@ -14,12 +15,6 @@ using Ints = std::vector<int64_t>;
 const char* const kAxisNames[] = {"d", "h", "w"};
 /// "h" and "w" for two spatial axes, "w" for one.
 std::string axis_name(size_t spatial, size_t i) { return kAxisNames[3 - spatial + i]; }
-
-void check_layout(const Call& call, const std::string& given, const std::string& wanted) {
-  if (!given.empty() && given != wanted)
-    infer_error(call, fmt::format("layout '{}' is not supported here", given),
-                "transform the tensor to " + wanted);
-}
 
 /// Positive values where they must be.
 void check_positive(const Call& call, const Ints& values, std::string_view what) {
@@ -47,22 +42,73 @@ void check_operands(const Call& call, const graph::TensorType& x, const graph::T
   if (groups < 1) infer_error(call, fmt::format("{} groups", groups));
 }
 
+/// Blocks of the channels of data, weight and result; 0: plain.
+struct ConvBlocks {
+  int64_t data = 0, out = 0;
+  KernelBlocks kernel;
+  bool any() const { return data || out || kernel.in || kernel.out; }
+};
+ConvBlocks conv_blocks(const Call& call, size_t n) {
+  const auto& a = attrs_of<ConvAttrs>(call);
+  auto need = [&](const auto& parsed, const std::string& layout, const std::string& wanted) {
+    if (!parsed)
+      infer_error(call, fmt::format("layout '{}' is not supported here", layout),
+                  fmt::format("transform the tensor to {} or a blocked form of it", wanted));
+    return *parsed;
+  };
+  ConvBlocks b;
+  b.data = need(data_block(a.data_layout, n), a.data_layout, data_layout_name(n, 0));
+  b.out = need(data_block(a.out_layout, n), a.out_layout, data_layout_name(n, 0));
+  b.kernel = need(kernel_blocks(a.kernel_layout, n), a.kernel_layout, kernel_layout_name(n, {}));
+  if (b.kernel.out != b.out || (b.kernel.in != 0 && b.kernel.in != b.data) || (b.data && !b.out))
+    infer_error(call,
+                fmt::format("data '{}', kernel '{}' and result '{}' do not fit", a.data_layout,
+                            a.kernel_layout, a.out_layout),
+                "for example NCHW8c, OIHW8i16o and NCHW16c, or NCHW, OIHW16o and NCHW16c");
+  return b;
+}
+
+/// Every input channel belongs to one group of its own, with one output.
+bool is_depthwise(const ConvAttrs& a, const Shape& data, const Shape& weight, const ConvBlocks& b) {
+  if (a.groups == 1 || !tir::is_one(weight[1]) || b.kernel.in) return false;
+  if (!b.any()) return true;
+  // Blocks of data and result go side by side.
+  return b.data != 0 && b.data == b.out && same_dim(data[1], weight[0]);
+}
+
 Type infer_conv(const Call& call, size_t n) {
   const auto& a = attrs_of<ConvAttrs>(call);
   const auto &x = tensor_arg(call, 0), &w = tensor_arg(call, 1);
-  const char* const data[] = {"NCW", "NCHW", "NCDHW"};
-  const char* const kernel[] = {"OIW", "OIHW", "OIDHW"};
-  check_layout(call, a.data_layout, data[n - 1]);
-  check_layout(call, a.kernel_layout, kernel[n - 1]);
-  check_operands(call, x, w, n, a.groups);
+  const ConvBlocks b = conv_blocks(call, n);
+  const int64_t rank = int64_t(n) + 2;
+  expect_rank(call, x, "the data", rank + (b.data != 0));
+  expect_rank(call, w, "the weight", rank + (b.kernel.in != 0) + (b.kernel.out != 0));
+  if (a.groups < 1) infer_error(call, fmt::format("{} groups", a.groups));
   const DataType dtype = contraction_type(call, x.dtype, w.dtype, a.out_dtype);
   const ConvShape c = conv_shape(call, n);
   auto p = shape_of(x), q = shape_of(w);
-  if (!p || !q) return make_type(std::nullopt, x.ndim, dtype);
+  if (!p || !q) return make_type(std::nullopt, rank + (b.out != 0), dtype);
   const std::string both = fmt::format("data {} and weight {}", show(*p), show(*q));
-  if (differ((*p)[1], simplify((*q)[1] * PrimExpr(a.groups))))
+  auto expect_block = [&](const PrimExpr& size, int64_t block) {
+    if (block && !tir::is_const_int(size, block))
+      infer_error(call, fmt::format("{}: a block of {} channels is an axis of that size", both, block));
+  };
+  if (b.data) expect_block(p->back(), b.data);
+  if (b.kernel.out) expect_block(q->back(), b.kernel.out);
+  if (b.kernel.in) expect_block((*q)[n + 2], b.kernel.in);
+  const PrimExpr inputs = (*p)[1] * PrimExpr(std::max<int64_t>(1, b.data));
+  const PrimExpr per_group = (*q)[1] * PrimExpr(std::max<int64_t>(1, b.kernel.in));
+  if (differ(simplify(inputs), simplify(per_group * PrimExpr(a.groups))))
     infer_error(call, fmt::format("{} with {} groups: the numbers of input channels differ", both, a.groups));
-  if (auto o = tir::as_int((*q)[0]); o && *o % a.groups)
+  if (a.groups > 1 && b.data && b.kernel.in == 0 && !is_depthwise(a, *p, *q, b))
+    infer_error(call,
+                fmt::format("{} with {} groups: blocks of one input channel per group are for depthwise "
+                            "convolutions only",
+                            both, a.groups));
+  const PrimExpr outputs = simplify((*q)[0] * PrimExpr(std::max<int64_t>(1, b.kernel.out)));
+  const bool depthwise = is_depthwise(a, *p, *q, b);
+  if (auto o = tir::as_int(outputs);
+      o && (*o % a.groups || (!depthwise && tir::as_int((*q)[0]).value() % a.groups)))
     infer_error(call,
                 fmt::format("{}: {} output channels are not divisible by {} groups", both, *o, a.groups));
   Shape out{(*p)[0], (*q)[0]};
@@ -74,6 +120,7 @@ Type infer_conv(const Call& call, size_t n) {
                   fmt::format("{}: the kernel is larger than the padded image in spatial axis {}", both, i));
     out.push_back(simplify(tir::floordiv(room, PrimExpr(c.strides[i])) + 1));
   }
+  if (b.out) out.push_back(PrimExpr(b.out));
   return make_type(out, 0, dtype);
 }
 
@@ -81,6 +128,7 @@ Tensors def_conv(const Call& call, const Tensors& in, size_t n) {
   const auto& a = attrs_of<ConvAttrs>(call);
   const TensorInfo out = output_info(call);
   const ConvShape c = conv_shape(call, n);
+  const ConvBlocks b = conv_blocks(call, n);
   const te::Tensor &x = in[0], &w = in[1];
   const DataType acc = accumulator_type(out.dtype);
   Shape before{PrimExpr(0), PrimExpr(0)}, after = before;
@@ -88,18 +136,22 @@ Tensors def_conv(const Call& call, const Tensors& in, size_t n) {
     before.push_back(c.pads[i]);
     after.push_back(c.pads[i + n]);
   }
+  if (b.data) before.push_back(PrimExpr(0)), after.push_back(PrimExpr(0));
   const te::Tensor padded = pad_with(x, before, after, constant(x.dtype(), 0));
-  const bool depthwise = tir::is_one(w.shape()[1]) && a.groups > 1;
+  const bool depthwise = is_depthwise(a, x.shape(), w.shape(), b);
   Array<tir::IterVar> ks;
   if (!depthwise) ks.push_back(te::reduce_axis(tir::range(PrimExpr(0), w.shape()[1]), "rc"));
   for (size_t i = 0; i < n; ++i)
     ks.push_back(te::reduce_axis(tir::range(PrimExpr(0), w.shape()[i + 2]), "r" + axis_name(n, i)));
+  if (b.kernel.in) ks.push_back(te::reduce_axis(tir::range(PrimExpr(0), PrimExpr(b.kernel.in)), "rb"));
   te::Tensor sum = te::compute(
       out.shape,
       [&](const Vars& v) {
         const PrimExpr channel = depthwise ? PrimExpr(0) : PrimExpr(ks[0]->var);
         Shape ix{v[0]}, iw{v[1], channel};
-        if (a.groups == 1) {
+        if (depthwise && b.any()) {
+          ix.push_back(v[1]);
+        } else if (a.groups == 1) {
           ix.push_back(channel);
         } else {
           const PrimExpr per_group = simplify(tir::floordiv(w.shape()[0], PrimExpr(a.groups)));
@@ -110,6 +162,9 @@ Tensors def_conv(const Call& call, const Tensors& in, size_t n) {
           ix.push_back(v[i + 2] * PrimExpr(c.strides[i]) + k * PrimExpr(c.dilation[i]));
           iw.push_back(k);
         }
+        if (b.data) ix.push_back(depthwise ? PrimExpr(v.back()) : PrimExpr(ks.back()->var));
+        if (b.kernel.in) iw.push_back(ks.back()->var);
+        if (b.kernel.out) iw.push_back(v.back());
         return te::sum(tir::cast(acc, padded(ix)) * tir::cast(acc, w(iw)), ks);
       },
       short_name(call));

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "op/family.h"
+#include "op/layout.h"
 
 namespace tenon::op {
 namespace {
@@ -31,9 +32,20 @@ Window window_of(const Call& call, size_t n) {
   return w;
 }
 
+/// The block of the channels, an axis behind the spatial ones; 0: none.
+int64_t block_of(const Call& call, size_t n) {
+  const std::string& layout = attrs_of<PoolAttrs>(call).layout;
+  auto block = data_block(layout, n);
+  if (!block)
+    infer_error(call, fmt::format("layout '{}' is not supported here", layout),
+                fmt::format("transform the tensor to {} or a blocked form of it", data_layout_name(n, 0)));
+  return *block;
+}
+
 Type infer_pool(const Call& call, size_t n, Kind kind) {
   const auto& x = tensor_arg(call, 0);
-  expect_rank(call, x, "the data", int64_t(n) + 2);
+  const bool blocked = block_of(call, n) != 0;
+  expect_rank(call, x, "the data", int64_t(n) + 2 + blocked);
   expect_domain(call, x.dtype, kind == Kind::max ? Domain::number : Domain::floating);
   const Window w = window_of(call, n);
   if (kind == Kind::lp && attrs_of<PoolAttrs>(call).p <= 0)
@@ -56,6 +68,7 @@ Type infer_pool(const Call& call, size_t n, Kind kind) {
     else
       out.push_back(simplify(tir::floordiv(room, stride) + 1));
   }
+  if (blocked) out.push_back(have->back());
   return make_type(out, 0, x.dtype);
 }
 
@@ -100,6 +113,8 @@ Tensors def_pool(const Call& call, const Tensors& in, size_t n, Kind kind) {
     after.push_back(end);
     plain = plain && (a.count_include_pad || (w.pads[i] == 0 && w.pads[i + n] == 0));
   }
+  const bool blocked = block_of(call, n) != 0;
+  if (blocked) before.push_back(PrimExpr(0)), after.push_back(PrimExpr(0));
   const te::Tensor padded =
       pad_with(x, before, after, kind == Kind::max ? lowest(x.dtype()) : constant(x.dtype(), 0));
   Array<tir::IterVar> ks;
@@ -111,6 +126,7 @@ Tensors def_pool(const Call& call, const Tensors& in, size_t n, Kind kind) {
         Shape at{v[0], v[1]};
         for (size_t i = 0; i < n; ++i)
           at.push_back(v[i + 2] * PrimExpr(w.strides[i]) + PrimExpr(ks[i]->var) * PrimExpr(w.dilation[i]));
+        if (blocked) at.push_back(v.back());
         const PrimExpr e = wide(padded(at));
         if (kind == Kind::max) return te::max(e, ks);
         return te::sum(kind == Kind::lp ? power(tir::abs(e), a.p) : e, ks);

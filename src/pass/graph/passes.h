@@ -10,6 +10,7 @@ IRModule canonicalize(IRModule module, PassContext& context);
 IRModule simplify_inference(IRModule module, PassContext& context);
 IRModule fold_constant(IRModule module, PassContext& context);
 IRModule fold_scale_axis(IRModule module, PassContext& context);
+IRModule convert_layout(IRModule module, PassContext& context);
 IRModule simplify_expr(IRModule module, PassContext& context);
 IRModule eliminate_common_subexpr(IRModule module, PassContext& context);
 IRModule eliminate_dead_code(IRModule module, PassContext& context);
