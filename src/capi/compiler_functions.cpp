@@ -4,8 +4,9 @@
 //
 //   compile       model, target, opt_level, threads, memory_limit, verify, dump, print_after, dims, emit,
 //   output,
-//                 progress(stage, done, total), print(pass, text) → compile_ms, passes (JSON), bytes and, for
-//                 emit "jit", artifact; with no output, text. A key left out means its default.
+//                 progress(stage, done, total), print(pass, text), cache (a folder, or "default"), note(text)
+//                 → compile_ms, passes (JSON), bytes and, for emit "jit", artifact and whether it was cached;
+//                 with no output, text. A key left out means its default.
 //   inspect       model → json: kind, inputs, outputs, operators, parameters, flop, …
 //   interpret     model, inputs, dims → outputs
 //   opt           model, passes, target, verify, explain, output → text
@@ -25,6 +26,7 @@
 #include "ir/text.h"
 #include "ir/walk.h"
 #include "pipeline/compile.h"
+#include "pipeline/compile_cache.h"
 #include "pipeline/emit.h"
 #include "pipeline/verify_passes.h"
 #include "runtime/vm.h"
@@ -84,14 +86,36 @@ AttrMap compile_function(const AttrMap& request) {
   CompileOptions options = compile_options(request);
   options.keep_shared_object = emit == "artifact";
   const std::string model = request.at("model").as<std::string>();
-  IRModule module = load_model(model, dims_of(request));
   options.verify_results = get_or(request, "verify", false);
   const std::string output = get_or<std::string>(request, "output", "");
-  Compiled compiled = compile(std::move(module), options);
+  CacheOptions cache_options;
+  // Who wants to see the passes wants them to run.
+  const bool looks =
+      options.verify_results || !options.context.dump_dir.empty() || !options.context.print_after.empty();
+  if (emit == "jit" && !looks) cache_options.folder = get_or<std::string>(request, "cache", "");
+  if (cache_options.folder == "default") cache_options.folder = default_cache_folder();
+  if (!cache_options.folder.empty()) cache_options.limit_bytes = cache_limit();
+  if (Function note = get_or(request, "note", Function()))
+    cache_options.note = [note](const std::string& text) { note(text); };
+  CompileOptions key = options;
+  key.dims = dims_of(request);  // the importer takes them
+  CompileCache cache(std::move(cache_options), model, key);
   AttrMap reply;
+  if (Artifact found = cache.find()) {
+    reply.set("artifact", Any(found));
+    reply.set("cached", true);
+    reply.set("bytes", int64_t(0));
+    reply.set("passes", "[]");
+    reply.set("compile_ms", ms_since(start));
+    return reply;
+  }
+  std::vector<std::string> external_files;
+  IRModule module = load_model(model, dims_of(request), &external_files);
+  Compiled compiled = compile(std::move(module), options);
   int64_t bytes = 0;
   if (emit == "jit") {
-    reply.set("artifact", Any(jit_artifact(compiled, options.target)));
+    Artifact artifact = cache.store(compiled, options.target, external_files);
+    reply.set("artifact", Any(artifact ? artifact : jit_artifact(compiled, options.target)));
   } else if (output.empty()) {
     std::string text = emit_text(emit, compiled, options.target, options.opt_level);
     bytes = int64_t(text.size());

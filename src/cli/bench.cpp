@@ -100,8 +100,7 @@ void print_kernels(const json& kernels, Console& console) {
 
 void bench(const BenchOptions& o, Console& console) {
   Prepared p = prepare(o.model, console);
-  Session session(p.artifact);
-  if (o.model.threads > 0) session.set_threads(o.model.threads);
+  Session session(p.artifact, session_options(o.model));
   using Clock = std::chrono::steady_clock;
   for (int i = 0; i < o.warmup; ++i) session.invoke(p.inputs);
   std::vector<double> runs;
@@ -140,10 +139,9 @@ void bench(const BenchOptions& o, Console& console) {
                             time_text(runs.front()), time_text(percentile(runs, 0.5)),
                             time_text(percentile(runs, 0.9)), time_text(percentile(runs, 0.99)),
                             time_text(mean), runs.size()));
-  console.print(fmt::format(
-      "{} {}, weights {}, intermediate tensors {}, peak memory {}",
-      p.compile_ms > 0 ? "compiled in" : "loaded in", time_text(p.compile_ms > 0 ? p.compile_ms : p.load_ms),
-      bytes_text(double(weights)), bytes_text(double(arena)), bytes_text(double(peak))));
+  console.print(fmt::format("{}, weights {}, intermediate tensors {}, peak memory {}", p.origin_text(),
+                            bytes_text(double(weights)), bytes_text(double(arena)),
+                            bytes_text(double(peak))));
   print_kernels(kernels, console);
   json out = {{"threads", session.threads()},
               {"latency_ms",
@@ -154,6 +152,7 @@ void bench(const BenchOptions& o, Console& console) {
                 {"mean", mean},
                 {"runs", runs.size()}}},
               {"compile_ms", p.compile_ms},
+              {"cached", p.cached},
               {"load_ms", p.load_ms},
               {"peak_rss_bytes", peak},
               {"weights_bytes", weights},

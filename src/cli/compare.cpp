@@ -123,8 +123,7 @@ json compare_one(const std::string& name, const NDArray& got, const NDArray& wan
 
 int compare(const CompareOptions& o, Console& console) {
   Prepared p = prepare(o.model, console);
-  Session session(p.artifact);
-  if (o.model.threads > 0) session.set_threads(o.model.threads);
+  Session session(p.artifact, session_options(o.model));
   const std::vector<NDArray> got = session.invoke(p.inputs);
   std::vector<NDArray> want;
   if (o.against == "onnxruntime")

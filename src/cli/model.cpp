@@ -20,13 +20,15 @@ void add_compile_options(CLI::App& app, ModelOptions& o) {
   app.add_option("--dim", o.dims, "value of a symbolic dimension, repeatable")
       ->type_name("NAME=N")
       ->allow_extra_args(false);
-  app.add_option("--target", o.target, "llvm (this host), llvm -mcpu=NAME, c")->type_name("TARGET");
+  app.add_option("--target", o.target, "llvm (this host), llvm -mcpu=NAME, c, or @record.json")
+      ->type_name("TARGET");
   app.add_option("-O", o.opt_level, "optimisation level")
       ->check(CLI::Range(0, 3))
       ->capture_default_str()
       ->type_name("0..3");
   app.add_option("--precision", o.precision, "f32: as the model says")->type_name("TYPE");
-  app.add_option("--memory-limit", o.memory_limit_text, "most bytes for intermediate tensors, such as 64M")
+  app.add_option("--memory-limit", o.memory_limit_text,
+                 "most bytes for intermediate tensors and results, such as 64M")
       ->type_name("BYTES");
   app.add_option("--threads", o.threads, "threads to compile and run with (default: all cores)")
       ->check(CLI::Range(1, 1024))
@@ -48,6 +50,9 @@ void add_run_options(CLI::App& app, ModelOptions& o) {
   app.add_option("--seed", o.seed, "seed of inputs that are not given")
       ->capture_default_str()
       ->type_name("N");
+  app.add_option("--cache", o.cache, "folder of the compile cache (default: $TENON_CACHE or ~/.cache/tenon)")
+      ->type_name("DIR");
+  app.add_flag("--no-cache", o.no_cache, "compile, whatever was compiled before");
 }
 
 int64_t parse_bytes(const std::string& text) {
@@ -246,6 +251,18 @@ AttrMap compile_request(const ModelOptions& o, const std::map<std::string, int64
   return request;
 }
 
+SessionOptions session_options(const ModelOptions& options) {
+  SessionOptions out;
+  out.threads = options.threads;
+  out.memory_limit = parse_bytes(options.memory_limit_text);
+  return out;
+}
+
+std::string Prepared::origin_text() const {
+  if (cached) return "taken from the compile cache in " + time_text(compile_ms);
+  return compile_ms > 0 ? "compiled in " + time_text(compile_ms) : "loaded in " + time_text(load_ms);
+}
+
 Prepared prepare(const ModelOptions& options, Console& console) {
   Prepared p;
   if (is_elf(options.model)) {
@@ -261,10 +278,19 @@ Prepared prepare(const ModelOptions& options, Console& console) {
   p.inputs = make_inputs(options, p.signature);
   AttrMap request = compile_request(options, dims_of(options, p.signature, p.inputs), console);
   request.set("emit", "jit");
+  if (!options.no_cache && !options.time_passes)
+    request.set("cache", options.cache.empty()        ? "default"
+                         : options.cache == "default" ? "./default"
+                                                      : options.cache);
+  request.set("note", Any(Function([&console](Arguments a) -> Any {
+                if (console.verbose > 0) console.note(a[0].as<std::string>());
+                return {};
+              })));
   const AttrMap reply = call_compiler("compile", request);
   console.end_progress();
   p.artifact = reply.at("artifact").as<Artifact>();
   p.compile_ms = reply.at("compile_ms").as<double>();
+  if (auto cached = reply.find("cached")) p.cached = cached->as<bool>();
   p.passes = json::parse(reply.at("passes").as<std::string>());
   if (options.time_passes)
     for (const json& pass : p.passes)

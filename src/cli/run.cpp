@@ -42,8 +42,7 @@ struct RunOptions {
 
 void run(const RunOptions& o, Console& console) {
   Prepared p = prepare(o.model, console);
-  Session session(p.artifact);
-  if (o.model.threads > 0) session.set_threads(o.model.threads);
+  Session session(p.artifact, session_options(o.model));
   const auto start = std::chrono::steady_clock::now();
   const std::vector<NDArray> outputs = session.invoke(p.inputs);
   const double run_ms = ms_since(start);
@@ -76,11 +75,12 @@ void run(const RunOptions& o, Console& console) {
     list.push_back(entry);
   }
   if (!o.out.empty()) write_file(o.out + "/outputs.json", files.dump(2) + "\n");
-  console.print(p.compile_ms > 0
-                    ? fmt::format("compiled in {}, ran in {}", time_text(p.compile_ms), time_text(run_ms))
-                    : fmt::format("loaded in {}, ran in {}", time_text(p.load_ms), time_text(run_ms)));
-  console.result(
-      {{"outputs", list}, {"compile_ms", p.compile_ms}, {"load_ms", p.load_ms}, {"run_ms", run_ms}});
+  console.print(fmt::format("{}, ran in {}", p.origin_text(), time_text(run_ms)));
+  console.result({{"outputs", list},
+                  {"compile_ms", p.compile_ms},
+                  {"cached", p.cached},
+                  {"load_ms", p.load_ms},
+                  {"run_ms", run_ms}});
 }
 
 }  // namespace

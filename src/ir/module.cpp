@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ir/module.h"
 
+#include "ir/parallel.h"
+
 namespace tenon {
 
 std::string IRModule::fresh_name(const std::string& hint) const {
@@ -23,7 +25,17 @@ IRModule IRModule::map_graph(
   return map_functions<graph::Function>(*this, f);
 }
 IRModule IRModule::map_prim(FunctionRef<ObjectRef(const std::string&, const tir::PrimFunc&)> f) const {
-  return map_functions<tir::PrimFuncNode>(*this, f);
+  if (ParallelPrograms::threads() <= 1) return map_functions<tir::PrimFuncNode>(*this, f);
+  std::vector<std::pair<std::string, tir::PrimFunc>> programs;
+  for (auto [name, function] : functions())
+    if (auto typed = function.cast<tir::PrimFuncNode>()) programs.emplace_back(name, typed);
+  std::vector<ObjectRef> next(programs.size());
+  for_each_parallel(programs.size(), ParallelPrograms::threads(),
+                    [&](size_t i) { next[i] = f(programs[i].first, programs[i].second); });
+  IRModule out = *this;
+  for (size_t i = 0; i < programs.size(); ++i)
+    if (next[i] && !next[i].same_as(programs[i].second)) out.set(programs[i].first, next[i]);
+  return out;
 }
 
 namespace {

@@ -3,6 +3,7 @@
 #include "pipeline/compile.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <tenon/tenon.h>
 
 #include <set>
@@ -10,6 +11,7 @@
 
 #include "analysis/kernel_work.h"
 #include "base/clock.h"
+#include "ir/parallel.h"
 #include "ir/verify.h"
 #include "ir/walk.h"
 #include "op/infer.h"
@@ -53,12 +55,47 @@ void check_options(const CompileOptions& o) {
   if (o.memory_limit < 0) fail("T0904", "the memory limit is negative", {}, {}, ErrorKind::usage);
 }
 
-void check_memory(const CompileOptions& o, int64_t arena) {
+/// The largest tensor that a call makes, in words, and the node of the model that wants it.
+std::pair<std::string, std::string> largest_tensor(const IRModule& module) {
+  std::pair<std::string, std::string> out;
+  int64_t most = -1;
+  for (auto [name, object] : module.functions()) {
+    const auto* f = object.as<graph::Function>();
+    if (!f) continue;
+    graph::for_each_binding(f->body, [&](const graph::Binding& binding) {
+      const graph::Expr value = graph::binding_value(binding);
+      const auto* call = value.as<graph::Call>();
+      if (!call || !graph::is_op(value, "call_tir")) return;
+      for (const graph::Type& type : call->type_args) {
+        const auto shape = graph::known_shape(type);
+        const auto* tensor = type.as<graph::TensorType>();
+        if (!shape || !tensor || tensor->dtype.is_void()) continue;
+        std::vector<int64_t> dims;
+        for (const PrimExpr& d : *shape)
+          if (const auto n = tir::as_int(d)) dims.push_back(*n);
+        if (dims.size() != shape->size()) continue;
+        const auto bytes = int64_t(storage_bytes(element_count(dims), tensor->dtype));
+        if (bytes <= most) continue;
+        most = bytes;
+        out.first = fmt::format("{} is the largest, {} of {}, {}", graph::binding_var(binding)->name,
+                                to_string(tensor->dtype), fmt::format("[{}]", fmt::join(dims, ", ")),
+                                size_text(bytes));
+        out.second = !value->origin        ? ""
+                     : value->origin->span ? value->origin->span.to_string()
+                                           : value->origin->text;
+      }
+    });
+  }
+  return out;
+}
+
+void check_memory(const CompileOptions& o, int64_t arena, const IRModule& module) {
   if (o.memory_limit == 0 || arena <= o.memory_limit) return;
+  const auto [largest, where] = largest_tensor(module);
   fail("T0902",
-       fmt::format("intermediate tensors need {}, more than the limit of {}", size_text(arena),
-                   size_text(o.memory_limit)),
-       {}, "give a larger limit, or smaller dimensions with --dim", ErrorKind::limit);
+       fmt::format("intermediate tensors need {}, more than the limit of {}{}", size_text(arena),
+                   size_text(o.memory_limit), largest.empty() ? "" : "; " + largest),
+       where, "give a larger limit, or smaller dimensions with --dim", ErrorKind::limit);
 }
 
 /// What each kernel has to do at least, for reports that compare it with the time it takes.
@@ -78,6 +115,7 @@ std::vector<std::pair<std::string, std::string>> work_of_kernels(const IRModule&
 void add_metadata(Executable& exe, const IRModule& lowered, const Target& target, const CompileOptions& o) {
   exe.metadata.emplace_back("compiler", fmt::format("tenon {}", tenon_version()));
   exe.metadata.emplace_back("target", to_string(target));
+  exe.metadata.emplace_back("target.record", to_json(target));
   exe.metadata.emplace_back("flags", fmt::format("-O{}{}", o.opt_level, o.schedule ? "" : " --no-schedule"));
   for (auto& [name, value] : o.dims) exe.metadata.emplace_back("dim." + name, std::to_string(value));
   for (auto [name, object] : lowered.functions()) {
@@ -131,9 +169,12 @@ Compiled compile(IRModule module, CompileOptions o) {
   for (auto [name, object] : module.functions())
     if (const auto* f = object.as<graph::Function>())
       if (auto bytes = f->attrs.find("arena_bytes")) arena = std::max(arena, bytes->as<int64_t>());
-  check_memory(o, arena);
+  check_memory(o, arena, module);
   const auto work = work_of_kernels(module);
-  if (o.schedule) module = run_passes(std::move(module), schedule_passes(), context);
+  if (o.schedule) {
+    const ParallelPrograms parallel(threads);
+    module = run_passes(std::move(module), schedule_passes(), context);
+  }
   out.planned = module;
 
   auto timed = [&](std::string name, auto f) {
@@ -146,7 +187,10 @@ Compiled compile(IRModule module, CompileOptions o) {
   };
   // First, because it refuses what nothing lowered before time is spent on machine code.
   timed("vm", [&] { out.executable = vm_codegen(module, target); });
-  out.lowered = run_passes(only_programs(module), tensor_passes(), context);
+  {
+    const ParallelPrograms parallel(threads);
+    out.lowered = run_passes(only_programs(module), tensor_passes(), context);
+  }
   add_metadata(out.executable, out.lowered, target, o);
   out.executable.metadata.insert(out.executable.metadata.end(), work.begin(), work.end());
   const bool native = target->kind == "llvm";

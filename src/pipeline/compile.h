@@ -51,7 +51,8 @@ enum class ModelKind { onnx, script, artifact };
 ModelKind model_kind(std::string_view bytes);
 /// A model file of any kind, told from its content: ONNX bytes or script text ("-": standard input). `dims`
 /// are values of symbolic dimensions by the file's names; DiagnosticError "T0903" for a name that no input
-/// has.
-IRModule load_model(const std::string& path, const std::map<std::string, int64_t>& dims = {});
+/// has. `external_files` receives the names of other files that were read, below the model's folder.
+IRModule load_model(const std::string& path, const std::map<std::string, int64_t>& dims = {},
+                    std::vector<std::string>* external_files = nullptr);
 
 }  // namespace tenon

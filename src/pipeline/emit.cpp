@@ -15,6 +15,12 @@
 namespace tenon {
 
 Artifact jit_artifact(const Compiled& compiled, const Target& target) {
+  std::string missing;
+  for (const std::string& f : missing_features(compiled.executable.needs))
+    missing += (missing.empty() ? "" : ", ") + f;
+  if (!missing.empty())
+    fail("T0603", "this machine's CPU lacks what the target has: " + missing, {},
+         "leave out --target, or write an artifact with `tenon compile` and run it on that machine");
   codegen::JitModule jit = codegen::jit_load(compiled.object, target);
   return Artifact::from_executable(compiled.executable, jit.find, jit.keep);
 }

@@ -42,8 +42,10 @@ ModelKind model_kind(std::string_view bytes) {
   return onnx::looks_like_onnx(bytes.substr(0, 4096)) ? ModelKind::onnx : ModelKind::script;
 }
 
-IRModule load_model(const std::string& path, const std::map<std::string, int64_t>& dims) {
+IRModule load_model(const std::string& path, const std::map<std::string, int64_t>& dims,
+                    std::vector<std::string>* external_files) {
   onnx::ImportOptions import_options;
+  import_options.external_files = external_files;
   import_options.dims = dims;
   std::string bytes;
   if (path == "-") {

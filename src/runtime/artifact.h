@@ -40,9 +40,13 @@ ArtifactFile read_artifact(const std::string& path, LoadOptions options = {});
 /// True if the file looks like an artifact (maybe a damaged one) rather than a model or an ordinary library.
 bool is_artifact(const std::string& path);
 
+struct WriteOptions {
+  bool sync = false;  ///< on disk before it has its name, so that a crash leaves no damaged file behind
+};
 /// Writes beside `path` and renames, so that a reader never sees half a file. Equal constants are stored
 /// once.
-void write_artifact(const std::string& path, const Executable& executable, std::string_view shared_object);
+void write_artifact(const std::string& path, const Executable& executable, std::string_view shared_object,
+                    WriteOptions options = {});
 
 /// The features of `needs` that this machine lacks, as /proc/cpuinfo spells them.
 std::vector<std::string> missing_features(const TargetNeeds& needs);

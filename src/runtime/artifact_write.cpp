@@ -41,7 +41,8 @@ class TemporaryFile {
     static constexpr char zeros[kPage] = {};
     while (at < offset) write(zeros, size_t(std::min<uint64_t>(offset - at, kPage)));
   }
-  void commit() {
+  void commit(bool sync) {
+    if (sync && fsync(fd_) != 0) fail_io("T3002", "cannot write `" + path_ + "`");
     const mode_t mask = umask(0);
     umask(mask);
     fchmod(fd_, 0666 & ~mask);
@@ -75,7 +76,8 @@ bool same_bytes(const NDArray& a, const NDArray& b) {
 
 }  // namespace
 
-void write_artifact(const std::string& path, const Executable& executable, std::string_view shared_object) {
+void write_artifact(const std::string& path, const Executable& executable, std::string_view shared_object,
+                    WriteOptions options) {
   check_executable(executable);
   const uint64_t code_bytes = elf_extent(shared_object, nullptr);
   CHECK(code_bytes != 0 && code_bytes <= shared_object.size(),
@@ -130,7 +132,7 @@ void write_artifact(const std::string& path, const Executable& executable, std::
     file.write(executable.constants[i].data(), records[i].bytes);
   }
   CHECK(file.at == h.file_bytes, "the artifact's size was planned wrongly");
-  file.commit();
+  file.commit(options.sync);
 }
 
 }  // namespace tenon

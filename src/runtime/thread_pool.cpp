@@ -18,7 +18,7 @@ namespace {
 constexpr int64_t kFanOutNs = 20'000;    // a region shorter than this is not worth waking anyone for
 constexpr int64_t kTaskNs = 10'000;      // and no thread is asked to do less than this
 constexpr int64_t kUnknownCostNs = 100;  // per iteration, when the compiler does not say
-constexpr auto kSpin = std::chrono::microseconds(30);
+constexpr int64_t kSpinUs = 30;          // about what waking a parked thread takes
 constexpr size_t kHeader = 64;
 constexpr size_t kKeptWorkspace = size_t(64) << 20;
 
@@ -30,11 +30,23 @@ void pause() {
 #endif
 }
 
+/// How long a thread looks for work, or for the others' end, before it parks: $TENON_SPIN_US, at most 10 ms.
+/// Longer wins a little between the kernels of one model and burns a core between the calls of many.
+std::chrono::microseconds spin_time() {
+  static const int64_t us = [] {
+    const char* text = std::getenv("TENON_SPIN_US");
+    char* end = nullptr;
+    const long long n = text ? std::strtoll(text, &end, 10) : kSpinUs;
+    return text && (end == text || *end) ? kSpinUs : std::clamp<int64_t>(n, 0, 10'000);
+  }();
+  return std::chrono::microseconds(us);
+}
+
 /// Spins until `done` for a bounded time; false when the time is over.
 template <class F>
 bool spin(F done) {
   if (done()) return true;
-  const auto end = std::chrono::steady_clock::now() + kSpin;
+  const auto end = std::chrono::steady_clock::now() + spin_time();
   do {
     for (int i = 0; i < 64; ++i) {
       if (done()) return true;
@@ -146,11 +158,37 @@ struct WorkerRuntime {
 };
 }  // namespace
 
+namespace {
+/// The lowest CPU of `set` that shares a core with `cpu`; `cpu` itself where the system does not say.
+int first_sibling(int cpu, const cpu_set_t& set) {
+  char path[96];
+  std::snprintf(path, sizeof path, "/sys/devices/system/cpu/cpu%d/topology/thread_siblings_list", cpu);
+  FILE* file = std::fopen(path, "re");
+  if (!file) return cpu;
+  int first = cpu, low = 0, high = 0;
+  for (int n; (n = std::fscanf(file, "%d-%d", &low, &high)) >= 1;) {  // "0,64" or "0-1,64-65"
+    for (int i = low; i <= (n == 2 ? high : low) && i < cpu; ++i)
+      if (i >= 0 && CPU_ISSET(i, &set)) first = std::min(first, i);
+    if (std::fgetc(file) != ',') break;
+  }
+  std::fclose(file);
+  return first;
+}
+}  // namespace
+
 int ThreadPool::available_cores() {
   int cores = int(std::max(1u, std::thread::hardware_concurrency()));
   cpu_set_t set;
   CPU_ZERO(&set);
-  if (sched_getaffinity(0, sizeof set, &set) == 0) cores = std::max(1, CPU_COUNT(&set));
+  if (sched_getaffinity(0, sizeof set, &set) == 0) {
+    cores = std::max(1, CPU_COUNT(&set));
+    // One of the threads of each physical core: two that share its arithmetic units only get in each other's
+    // way. The first CPU of its list of siblings that may be used here stands for a core.
+    int physical = 0;
+    for (int i = 0; i < CPU_SETSIZE; ++i)
+      if (CPU_ISSET(i, &set)) physical += first_sibling(i, set) == i;
+    if (physical > 0) cores = physical;
+  }
   // A container's quota ("200000 100000": two cores' worth); more threads than that are stopped in turn.
   if (FILE* file = std::fopen("/sys/fs/cgroup/cpu.max", "re")) {
     long long quota = 0, period = 0;

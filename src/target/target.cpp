@@ -6,6 +6,7 @@
 #include <sched.h>
 
 #include <algorithm>
+#include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
 #include <set>
@@ -96,6 +97,56 @@ void add_level(TargetNode* t, int level) {
     if (level >= 4) t->features.push_back(std::string(f));
 }
 
+/// A record may describe any machine, but not one that cannot be: decisions divide by what stands in it.
+void check_record(const TargetNode& t, const std::string& where, DiagnosticList* problems) {
+  auto wrong = [&](std::string what) { problems->add(Diagnostic{"T0901", std::move(what), where, {}, {}}); };
+  auto between = [&](const char* name, int64_t value, int64_t low, int64_t high) {
+    if (value < low || value > high)
+      wrong(fmt::format("`{}` is {}, not between {} and {}", name, value, low, high));
+  };
+  if (t.kind != "llvm" && t.kind != "c")
+    wrong(fmt::format("target `{}` is not built into this version", t.kind));
+  if (!t.triple.empty() && !t.triple.starts_with("x86_64-"))
+    wrong(fmt::format("there is no code generator for `{}`", t.triple));
+  if (t.cpu.size() > 64 || t.cpu.find_first_not_of("abcdefghijklmnopqrstuvwxyz0123456789-_.") != t.cpu.npos)
+    wrong("`cpu` is no name of a processor");
+  for (const std::string& f : t.features)
+    if (std::find(std::begin(known_features), std::end(known_features), f) == std::end(known_features))
+      wrong(fmt::format("there is no feature `{}`", f));
+  const int64_t widest = t.has("avx512f") ? 512 : t.has("avx2") || t.has("avx") ? 256 : 128;
+  if (t.vector_bits != 128 && t.vector_bits != 256 && t.vector_bits != 512)
+    wrong(fmt::format("`vector_bits` is {}, not 128, 256 or 512", t.vector_bits));
+  else if (t.vector_bits > widest)
+    wrong(fmt::format("`vector_bits` is {}, but the features allow {}", t.vector_bits, widest));
+  if (t.vector_registers != 16 && t.vector_registers != 32)
+    wrong(fmt::format("`vector_registers` is {}, not 16 or 32", t.vector_registers));
+  else if (t.vector_registers == 32 && !t.has("avx512f"))
+    wrong("`vector_registers` is 32, but the features have 16");
+  if (t.fma && !t.has("fma") && !t.has("avx512f")) wrong("`fma` is true, but the features lack it");
+  between("l1d_bytes", t.l1d_bytes, 1 << 10, 1 << 30);
+  between("l2_bytes", t.l2_bytes, t.l1d_bytes, int64_t(1) << 36);
+  between("l3_bytes", t.l3_bytes, 0, int64_t(1) << 40);
+  between("line_bytes", t.line_bytes, 16, 1024);
+  if (t.line_bytes > 0 && (t.line_bytes & (t.line_bytes - 1)) != 0) wrong("`line_bytes` is no power of two");
+  between("cores", t.cores, 1, 4096);
+}
+
+Target record_from_json(std::string_view text, const std::string& where);
+
+Target read_record(const std::string& path) {
+  std::error_code ec;
+  const auto size = std::filesystem::file_size(path, ec);
+  std::ifstream in(path, std::ios::binary);
+  if (ec || !in)
+    fail("T3001", "the target record cannot be read" + (ec ? ": " + ec.message() : ""), path, {},
+         ErrorKind::io);
+  if (size > size_t(1) << 20)
+    fail("T0901", "a target record is a small JSON file", path, {}, ErrorKind::usage);
+  std::ostringstream text;
+  text << in.rdbuf();
+  return record_from_json(text.str(), path);
+}
+
 struct NamedCpu {
   std::string_view name;
   int level;
@@ -163,6 +214,8 @@ Target host_target() {
 }
 
 Target parse_target(std::string_view text) {
+  if (text.starts_with("@")) return read_record(std::string(text.substr(1)));
+  if (text.ends_with(".json") && text.find(' ') == text.npos) return read_record(std::string(text));
   std::istringstream words{std::string(text)};
   std::string kind, word;
   words >> kind;
@@ -207,9 +260,10 @@ std::string to_json(const Target& target) {
   for (const FieldInfo& f : type_of(target.get())->fields) {
     const Any v = f.get(target.get());
     const std::string key(f.name);
-    if (auto list = v.try_as<Ref<ArrayObj>>(); v.is_object() && list) {
+    if (f.is_ref) {
       j[key] = nlohmann::ordered_json::array();
-      for (const Any& item : (*list)->items) j[key].push_back(item.as<std::string>());
+      if (auto list = v.try_as<Ref<ArrayObj>>(); v.is_object() && list)
+        for (const Any& item : (*list)->items) j[key].push_back(item.as<std::string>());
     } else if (auto s = v.try_as<std::string>())
       j[key] = *s;
     else if (v.tag() == kBool)
@@ -220,9 +274,14 @@ std::string to_json(const Target& target) {
   return j.dump(2);
 }
 
-Target target_from_json(std::string_view text) {
+namespace {
+
+/// Every mistake of the record at once; `where` names the file.
+Target record_from_json(std::string_view text, const std::string& where) {
   const auto j = nlohmann::json::parse(text, nullptr, false);
-  if (!j.is_object()) fail("T0901", "a target record must be a JSON object", {}, {}, ErrorKind::usage);
+  if (!j.is_object())
+    fail("T0901", "a target record must be a JSON object", where,
+         "`tenon doctor --json` shows this machine's", ErrorKind::usage);
   Target target = make<TargetNode>();
   DiagnosticList problems(ErrorKind::usage);
   for (auto& [key, value] : j.items()) {
@@ -230,7 +289,7 @@ Target target_from_json(std::string_view text) {
     for (const FieldInfo& f : type_of(target.get())->fields)
       if (f.name == key) field = &f;
     if (!field) {
-      problems.add("T0901", fmt::format("a target record has no field `{}`", key));
+      problems.add(Diagnostic{"T0901", fmt::format("a target record has no field `{}`", key), where, {}, {}});
       continue;
     }
     const uint32_t kind = field->is_ref ? kFirstObjectIndex : field->get(target.get()).tag();
@@ -241,16 +300,27 @@ Target target_from_json(std::string_view text) {
       field->set(target.mut(), Any(list));
     } else if (kind == kBool && value.is_boolean())
       field->set(target.mut(), Any(value.template get<bool>()));
-    else if (kind == kInt && value.is_number_integer() && value.template get<int64_t>() > 0)
+    else if (kind == kInt && value.is_number_integer() && value.template get<int64_t>() >= 0)
       field->set(target.mut(), Any(value.template get<int64_t>()));
     else if (value.is_string() && kind >= kFirstObjectIndex && !field->is_ref)
       field->set(target.mut(), Any(value.template get<std::string>()));
     else
-      problems.add("T0901", fmt::format("field `{}` of a target record has a value of the wrong kind: {}",
-                                        key, value.dump()));
+      problems.add(
+          Diagnostic{"T0901",
+                     fmt::format("field `{}` of a target record has a value of the wrong kind: {}", key,
+                                 value.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace)),
+                     where,
+                     {},
+                     {}});
   }
+  problems.throw_if_any();
+  check_record(*target, where, &problems);
   problems.throw_if_any();
   return target;
 }
+
+}  // namespace
+
+Target target_from_json(std::string_view text) { return record_from_json(text, {}); }
 
 }  // namespace tenon

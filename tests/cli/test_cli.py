@@ -7,6 +7,8 @@ import array
 import json
 import os
 import pathlib
+import resource
+import signal
 import struct
 import subprocess
 import sys
@@ -29,8 +31,12 @@ class Module:
 '''
 
 
-def tenon(*arguments, stdin=None, cwd=None):
-    return subprocess.run([TENON, *map(str, arguments)], input=stdin, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=cwd, timeout=120, check=False)
+CACHE = tempfile.TemporaryDirectory()  # of this run of the tests: never the user's
+os.environ["TENON_CACHE"] = os.path.join(CACHE.name, "cache")
+
+
+def tenon(*arguments, stdin=None, cwd=None, **options):
+    return subprocess.run([TENON, *map(str, arguments)], input=stdin, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=cwd, timeout=120, check=False, **options)
 
 
 def npy(path, shape, values, descr="<f4", code="f"):
@@ -258,7 +264,94 @@ class Command(unittest.TestCase):
         for i in range(2):
             (self.tmp / f"output_{i}.pb").write_bytes(b"")
         self.refused(2, "compare", DIGITS, "--data", self.tmp, words=["T0922", "2 expected outputs", "gives 1"])
-        self.refused(4, "run", DIGITS, "--dim", "batch=64", "--memory-limit", "4K", words=["limit"])
+        self.refused(4, "run", DIGITS, "--dim", "batch=64", "--memory-limit", "4K", words=["T0902", "limit", "largest", "Conv"])
+        self.ok("compile", DIGITS, "--dim", "batch=64", "-o", self.tmp / "d64.so")
+        self.refused(4, "run", self.tmp / "d64.so", "--memory-limit", "4K", words=["T0507", "limit"])
+        self.ok("run", self.tmp / "d64.so", "--memory-limit", "64M")
+        self.ok("run", DIGITS, "--dim", "batch=64", "--memory-limit", "64M")
+
+    def cached(self, *arguments, **options):
+        """Whether the compile cache had it, and what the model gave."""
+        result = json.loads(self.ok("run", *arguments, "--json", **options))
+        return result["cached"], result["outputs"]
+
+    def test_compile_cache(self):
+        folder = self.tmp / "cache"
+        first = self.cached(DIGITS, "--cache", folder)
+        self.assertFalse(first[0])
+        self.assertEqual(self.cached(DIGITS, "--cache", folder), (True, first[1]))
+        self.assertEqual(self.cached(DIGITS, "--cache", folder, "--no-cache"), first)
+        self.assertEqual(self.cached(DIGITS, "--cache", folder, "-O", 1)[0], False)
+        self.assertEqual(self.cached(DIGITS, "--cache", folder, "--dim", "batch=2")[0], False)
+        self.assertTrue(json.loads(self.ok("bench", DIGITS, "--cache", folder, "--json", "--repeat", 2))["cached"])
+        self.ok("compare", DIGITS, "--cache", folder, "--against", "interpreter", "--rtol", 1e-4, "--atol", 1e-6)
+        self.assertIn("from the compile cache", tenon("run", DIGITS, "--cache", folder, "-v").stderr)
+        self.assertEqual(tenon("run", DIGITS, "--cache", folder).stderr, "")
+        self.assertEqual(len(list(folder.iterdir())), 3)
+
+    def test_compile_cache_survives_damage(self):
+        folder = self.tmp / "cache"
+        _, outputs = self.cached(self.module, "--cache", folder)
+        (entry,) = folder.iterdir()
+        whole = entry.read_bytes()
+        for bad in (b"", whole[:-1], whole[:4000], b"\x7fELF" + bytes(3000), whole[:3000] + b"\xff" * 64 + whole[3064:]):
+            entry.unlink()
+            entry.write_bytes(bad)
+            done = tenon("run", self.module, "--cache", folder, "--json", "-v")
+            self.assertEqual(done.returncode, 0, done.stderr)
+            self.assertIn("removed a bad entry", done.stderr)
+            self.assertEqual(json.loads(done.stdout)["outputs"], outputs)
+            self.assertEqual(self.cached(self.module, "--cache", folder), (True, outputs))
+
+    def test_processes_share_a_compile_cache(self):
+        folder = self.tmp / "cache"
+        line = [TENON, "run", DIGITS, "--cache", folder, "--json"]
+        running = [subprocess.Popen(line, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) for _ in range(3)]
+        results = []
+        for process in running:
+            out, err = process.communicate(timeout=120)
+            self.assertEqual(process.returncode, 0, err)
+            results.append(json.loads(out)["outputs"])
+        self.assertEqual(results[0], results[1])
+        self.assertEqual(results[0], results[2])
+        self.assertEqual(len(list(folder.iterdir())), 1)
+        self.assertTrue(self.cached(DIGITS, "--cache", folder)[0])
+
+    def test_no_room_for_the_compile_cache(self):
+        expected = self.cached(self.module, "--no-cache")
+
+        def small_files():
+            signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+            resource.setrlimit(resource.RLIMIT_FSIZE, (1500, 1500))
+
+        folder = self.tmp / "cache"
+        done = tenon("run", self.module, "--cache", folder, "--json", "-v", preexec_fn=small_files, restore_signals=False)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertIn("not stored in the compile cache", done.stderr)
+        self.assertEqual(json.loads(done.stdout)["outputs"], expected[1])
+        self.assertEqual(list(folder.iterdir()), [])
+        if os.geteuid() != 0:  # whom permissions do not bind
+            folder.chmod(0o500)
+            self.assertEqual(self.cached(self.module, "--cache", folder), expected)
+        self.assertEqual(self.cached(self.module, "--cache", self.module / "below"), expected)
+
+    def test_target_records(self):
+        record = json.loads(self.ok("doctor", "--json"))["cpu"]
+        path = self.tmp / "machine.json"
+        path.write_text(json.dumps(record))
+        self.assertEqual(self.cached(DIGITS, "--target", f"@{path}", "--no-cache"), self.cached(DIGITS, "--no-cache"))
+        missing = [f for f in ("avx512_fp16", "amx_tile", "amx_bf16") if f not in record["features"]]
+        if missing:
+            path.write_text(json.dumps({**record, "features": record["features"] + missing}))
+            self.refused(3, "run", DIGITS, "--target", path, words=["T0603", missing[0]])
+            self.ok("compile", DIGITS, "--target", path, "-o", self.tmp / "other.so")
+            self.refused(3, "run", self.tmp / "other.so", words=["T0603", missing[0]])
+        for lie in ({"vector_bits": 4096}, {"cores": 0}, {"l1d_bytes": 0}, {"features": ["avx9"]}, {"speed": 3}):
+            path.write_text(json.dumps({**record, **lie}))
+            self.refused(2, "run", DIGITS, "--target", path, words=["T0901", "machine.json", *lie.keys()][:2])
+        path.write_text("not JSON")
+        self.refused(2, "run", DIGITS, "--target", path, words=["T0901"])
+        self.refused(5, "run", DIGITS, "--target", self.tmp / "absent.json", words=["T3001"])
 
     def test_errors_as_json(self):
         done = tenon("run", self.tmp / "absent.onnx", "--json")

@@ -11,12 +11,8 @@
 #include <llvm/TargetParser/Triple.h>
 
 #include <algorithm>
-#include <atomic>
-#include <exception>
-#include <mutex>
-#include <thread>
-
 #include "codegen/llvm/emitter.h"
+#include "ir/parallel.h"
 
 namespace tenon::codegen {
 namespace {
@@ -138,28 +134,9 @@ std::vector<std::string> compile_parts(const IRModule& lowered, const Target& ta
   const std::vector<Kernel> kernels = collect_kernels(lowered);
   const std::vector<Part> parts = split(kernels);
   std::vector<std::string> results(parts.size());
-  std::atomic<size_t> next{0};
-  std::exception_ptr error;
-  size_t error_part = SIZE_MAX;
-  std::mutex lock;
-  auto work = [&] {
-    for (size_t k = next++; k < parts.size(); k = next++) {
-      try {
-        with_deep_stack([&] { results[k] = compile_part(parts[k], target, opt_level, output); });
-      } catch (...) {
-        std::lock_guard guard(lock);
-        if (k < error_part) {
-          error_part = k;
-          error = std::current_exception();
-        }
-      }
-    }
-  };
-  std::vector<std::thread> others;
-  for (int t = 1; t < std::min<int>(threads, int(parts.size())); ++t) others.emplace_back(work);
-  work();
-  for (std::thread& t : others) t.join();
-  if (error) std::rethrow_exception(error);
+  for_each_parallel(parts.size(), threads, [&](size_t k) {
+    with_deep_stack([&] { results[k] = compile_part(parts[k], target, opt_level, output); });
+  });
   return results;
 }
 

@@ -15,6 +15,8 @@ struct ImportOptions {
   std::map<std::string, NDArray> values;  ///< inputs that are fixed: they become constants, not parameters
   int64_t max_file_bytes = (int64_t(1) << 31) - 1;  ///< of the model file; external data is not counted
   int64_t max_tensor_bytes = int64_t(1) << 36;      ///< of one tensor that the file describes
+  /// Receives the names of files with external data as the model gives them, below its folder.
+  std::vector<std::string>* external_files = nullptr;
 };
 
 /// The model as a typed graph function "main": parameters are the inputs; attributes "input_names",

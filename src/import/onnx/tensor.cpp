@@ -153,6 +153,9 @@ NDArray read_tensor(proto::TensorProto& t, const ModelFile& file, const ImportOp
   std::vector<int64_t> shape(t.dims().begin(), t.dims().end());
   const size_t bytes = storage_bytes(n, dtype);
   if (t.data_location() == 1) {
+    if (options.external_files)
+      for (const auto& e : t.external_data())
+        if (e.key() == "location") options.external_files->push_back(e.value());
     NDArray a = read_external(t, file, shape, dtype, where);
     t.clear_external_data();
     return a;

@@ -123,6 +123,8 @@ TEST(Compile, MemoryLimit) {
     FAIL() << "compiled beyond the limit";
   } catch (const DiagnosticError& e) {
     EXPECT_EQ(e.diagnostics[0].code, "T0902");
+    EXPECT_NE(e.diagnostics[0].message.find("is the largest, float32 of"), std::string::npos)
+        << e.diagnostics[0].message;
     EXPECT_EQ(int(e.kind), int(ErrorKind::limit));
   }
 }

@@ -3,8 +3,10 @@
 
 #include <gtest/gtest.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
+#include <chrono>
 #include <cstring>
 #include <numeric>
 
@@ -120,6 +122,22 @@ TEST(ThreadPool, WakesFromParking) {
     EXPECT_EQ(run(context, Marks::body, &marks, 4, 1'000'000), 0);
     for (auto& c : marks.count) ASSERT_EQ(c.load(), 1);
   }
+}
+
+TEST(ThreadPool, IdleThreadsTakeNoTime) {
+  ThreadPool pool(4);
+  KernelContext context(pool);
+  Marks marks(1000);
+  for (int i = 0; i < 10; ++i) run(context, Marks::body, &marks, 1000, 100'000);
+  std::this_thread::sleep_for(std::chrono::milliseconds(20));  // longer than the bounded spin
+  auto cpu_ms = [] {
+    timespec t;
+    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
+    return double(t.tv_sec) * 1e3 + double(t.tv_nsec) * 1e-6;
+  };
+  const double before = cpu_ms();
+  std::this_thread::sleep_for(std::chrono::milliseconds(300));
+  EXPECT_LT(cpu_ms() - before, 15) << "of 300 ms in which nobody had work";
 }
 
 TEST(ThreadPool, CancelEndsLaterRegions) {

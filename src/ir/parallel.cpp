@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "ir/parallel.h"
+
+#include <pthread.h>
+
+#include <algorithm>
+#include <atomic>
+#include <exception>
+#include <mutex>
+#include <utility>
+#include <vector>
+
+namespace tenon {
+namespace {
+
+thread_local int program_threads = 1;
+
+/// Address space only: pages appear when they are touched.
+constexpr size_t kStack = size_t(512) << 20;
+
+struct Shared {
+  FunctionRef<void(size_t)> f;
+  size_t n;
+  std::atomic<size_t> next{0};
+  std::mutex lock;
+  std::exception_ptr error;
+  size_t error_at = SIZE_MAX;
+
+  void work() {
+    const int outside = std::exchange(program_threads, 1);
+    for (size_t k = next++; k < n; k = next++) {
+      try {
+        f(k);
+      } catch (...) {
+        std::lock_guard guard(lock);
+        if (k < error_at) {
+          error_at = k;
+          error = std::current_exception();
+        }
+      }
+    }
+    program_threads = outside;
+  }
+};
+
+}  // namespace
+
+void for_each_parallel(size_t n, int threads, FunctionRef<void(size_t)> f) {
+  Shared shared{f, n};
+  std::vector<pthread_t> others;
+  pthread_attr_t attributes;
+  pthread_attr_init(&attributes);
+  pthread_attr_setstacksize(&attributes, kStack);
+  const auto wanted = size_t(std::max(1, std::min<int>(threads, int(std::min<size_t>(n, 1024)))));
+  while (others.size() + 1 < wanted) {
+    pthread_t thread;
+    const int failed = pthread_create(
+        &thread, &attributes,
+        [](void* s) -> void* {
+          static_cast<Shared*>(s)->work();
+          return nullptr;
+        },
+        &shared);
+    if (failed) break;  // a process at its thread limit goes on with what there is
+    others.push_back(thread);
+  }
+  pthread_attr_destroy(&attributes);
+  shared.work();
+  for (const pthread_t t : others) pthread_join(t, nullptr);
+  if (shared.error) std::rethrow_exception(shared.error);
+}
+
+ParallelPrograms::ParallelPrograms(int threads) : before_(program_threads) {
+  program_threads = std::max(1, threads);
+}
+ParallelPrograms::~ParallelPrograms() { program_threads = before_; }
+int ParallelPrograms::threads() { return program_threads; }
+
+}  // namespace tenon
