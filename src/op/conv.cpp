@@ -212,6 +212,92 @@ Type infer_transpose(const Call& call, size_t n) {
   return make_type(out, 0, dtype);
 }
 
+/// The sum over the channels, and beside it the output channel, of a group.
+struct GroupIndex {
+  PrimExpr input, output;
+};
+GroupIndex group_index(const te::Tensor& w, int64_t groups, const PrimExpr& inputs, const PrimExpr& output,
+                       const PrimExpr& rc) {
+  if (groups == 1) return {rc, output};
+  return {tir::floordiv(output, w.shape()[1]) * inputs + rc, tir::floormod(output, w.shape()[1])};
+}
+
+/// Output o + pad = stride · q + phase takes the kernel elements k = stride · t + phase and the inputs q - t:
+/// one convolution of stride 1 for every phase, over no zeros. The sums are of the shape
+/// (batch, channels, phases …, q …); the output picks from them.
+Tensors def_phases(const Call& call, const Tensors& in, size_t n, const TransposeShape& c,
+                   const Ints& kernel) {
+  const auto& a = attrs_of<ConvTransposeAttrs>(call);
+  const TensorInfo out = output_info(call);
+  const te::Tensor &x = in[0], &w = in[1];
+  const DataType acc = accumulator_type(out.dtype);
+  const PrimExpr inputs = simplify(tir::floordiv(x.shape()[1], PrimExpr(a.groups)));
+  Ints taps, first;  // elements of the longest phase; the smallest q
+  Shape seen{x.shape()[0], x.shape()[1]}, none{PrimExpr(0), PrimExpr(0)}, missing = none;
+  Shape sums{x.shape()[0], out.shape[1]}, places;
+  bool all_inside = true, whole = true;
+  for (size_t i = 0; i < n; ++i) {
+    const int64_t s = c.strides[i];
+    taps.push_back((kernel[i] + s - 1) / s);
+    first.push_back(c.pads[i] / s);
+    const PrimExpr last = tir::floordiv(out.shape[i + 2] - 1 + PrimExpr(c.pads[i]), PrimExpr(s));
+    places.push_back(simplify(last - first[i] + 1));
+    seen.push_back(simplify(places[i] + (taps[i] - 1)));
+    all_inside =
+        all_inside && first[i] == taps[i] - 1 && tir::is_zero(simplify(seen[i + 2] - x.shape()[i + 2]));
+    none.push_back(PrimExpr(0));
+    missing.push_back(PrimExpr(taps[i] * s - kernel[i]));
+    whole = whole && taps[i] * s == kernel[i];
+    sums.push_back(PrimExpr(s));
+  }
+  for (const PrimExpr& q : places) sums.push_back(q);
+  const te::Tensor data =
+      all_inside ? x
+                 : te::compute(
+                       seen,
+                       [&](const Vars& v) {
+                         Shape at{v[0], v[1]};
+                         PrimExpr inside = tir::true_();
+                         for (size_t i = 0; i < n; ++i) {
+                           at.push_back(v[i + 2] + (first[i] - taps[i] + 1));
+                           inside = tir::logical_and(inside, tir::ge(at[i + 2], PrimExpr(0)));
+                           inside = tir::logical_and(inside, tir::lt(at[i + 2], x.shape()[i + 2]));
+                         }
+                         return tir::if_then_else(inside, x(at), constant(x.dtype(), 0));
+                       },
+                       "pad_temp");
+  const te::Tensor weight = whole ? w : pad_with(w, none, missing, constant(w.dtype(), 0));
+  Array<tir::IterVar> ks{te::reduce_axis(tir::range(PrimExpr(0), inputs), "rc")};
+  for (size_t i = 0; i < n; ++i)
+    ks.push_back(te::reduce_axis(tir::range(PrimExpr(0), PrimExpr(taps[i])), "r" + axis_name(n, i)));
+  const te::Tensor sum = te::compute(
+      sums,
+      [&](const Vars& v) {
+        const GroupIndex g = group_index(w, a.groups, inputs, v[1], ks[0]->var);
+        Shape ix{v[0], g.input}, iw{g.input, g.output};
+        for (size_t i = 0; i < n; ++i) {
+          const PrimExpr t = ks[i + 1]->var;
+          ix.push_back(v[2 + n + i] + t);
+          iw.push_back(v[2 + i] + (taps[i] - 1 - t) * PrimExpr(c.strides[i]));
+        }
+        return te::sum(tir::cast(acc, data(ix)) * tir::cast(acc, weight(iw)), ks);
+      },
+      short_name(call) + "_phases");
+  return {te::compute(
+      out.shape,
+      [&](const Vars& v) {
+        Shape at{v[0], v[1]}, q;
+        for (size_t i = 0; i < n; ++i) {
+          const PrimExpr shifted = v[i + 2] + c.pads[i], stride = c.strides[i];
+          at.push_back(tir::floormod(shifted, stride));
+          q.push_back(tir::floordiv(shifted, stride) - first[i]);
+        }
+        for (const PrimExpr& e : q) at.push_back(e);
+        return tir::cast(out.dtype, sum(at));
+      },
+      short_name(call))};
+}
+
 /// A gather: output o takes the kernel elements k for which (o + pad - k · dilation) is a multiple of the
 /// stride.
 Tensors def_transpose(const Call& call, const Tensors& in, size_t n) {
@@ -219,6 +305,15 @@ Tensors def_transpose(const Call& call, const Tensors& in, size_t n) {
   const TensorInfo out = output_info(call);
   const TransposeShape c = transpose_shape(call, n);
   const te::Tensor &x = in[0], &w = in[1];
+  Ints kernel;
+  bool strided = false, plain = true;
+  for (size_t i = 0; i < n; ++i) {
+    const auto size = tir::as_int(w.shape()[i + 2]);
+    kernel.push_back(size.value_or(0));
+    strided = strided || c.strides[i] > 1;
+    plain = plain && size && c.dilation[i] == 1;
+  }
+  if (strided && plain) return def_phases(call, in, n, c, kernel);
   const DataType acc = accumulator_type(out.dtype);
   const PrimExpr inputs = simplify(tir::floordiv(x.shape()[1], PrimExpr(a.groups)));
   // Zeros between and around the elements, so that the sum itself has a plain access pattern. `before` is
@@ -252,12 +347,8 @@ Tensors def_transpose(const Call& call, const Tensors& in, size_t n) {
   te::Tensor sum = te::compute(
       out.shape,
       [&](const Vars& v) {
-        PrimExpr channel = ks[0]->var, output = v[1];
-        if (a.groups > 1) {
-          channel = tir::floordiv(v[1], w.shape()[1]) * inputs + channel;
-          output = tir::floormod(v[1], w.shape()[1]);
-        }
-        Shape ix{v[0], channel}, iw{channel, output};
+        const GroupIndex g = group_index(w, a.groups, inputs, v[1], ks[0]->var);
+        Shape ix{v[0], g.input}, iw{g.input, g.output};
         for (size_t i = 0; i < n; ++i) {
           const PrimExpr k = ks[i + 1]->var;
           ix.push_back(v[i + 2] + k * PrimExpr(c.dilation[i]));

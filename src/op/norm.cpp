@@ -209,35 +209,47 @@ Type infer_lrn(const Call& call) {
   return like(x, x.dtype);
 }
 
+/// base ^ -beta without a power where roots do: beta is 0.75 in every network that has this operator.
+PrimExpr divided_by_power(const PrimExpr& x, const PrimExpr& base, double beta) {
+  if (beta == 0.5) return tir::div(x, tir::sqrt(base));
+  if (beta == 0.75) return tir::div(x, tir::sqrt(base) * tir::sqrt(tir::sqrt(base)));
+  if (beta == 1) return tir::div(x, base);
+  return tir::div(x, tir::pow(base, constant(base.dtype(), beta)));
+}
+
 Tensors def_lrn(const Call& call, const Tensors& in) {
   const auto& a = attrs_of<LrnAttrs>(call);
   const te::Tensor& x = in[0];
   const auto axis = size_t(normal_axis(call, a.axis, int64_t(x.ndim())));
-  Shape before, after;
-  before.resize(x.ndim(), PrimExpr(0));
-  after = before;
-  before.set(axis, PrimExpr((a.size - 1) / 2));
-  after.set(axis, PrimExpr(a.size / 2));
-  const te::Tensor padded = pad_with(x, before, after, constant(x.dtype(), 0));
+  const int64_t before = (a.size - 1) / 2;
+  auto finish = [&](const Shape& at, const PrimExpr& s) {
+    const PrimExpr base = s * constant(s.dtype(), a.alpha / double(a.size)) + constant(s.dtype(), a.bias);
+    return tir::cast(x.dtype(), divided_by_power(wide(x(at)), base, a.beta));
+  };
+  auto square = [&](Shape at, const PrimExpr& channel) {
+    at.set(axis, channel);
+    const PrimExpr e = wide(x(at));
+    const PrimExpr inside =
+        tir::logical_and(tir::ge(channel, PrimExpr(0)), tir::lt(channel, x.shape()[axis]));
+    return tir::if_then_else(inside, e * e, constant(e.dtype(), 0));
+  };
+  // A few neighbours are summed in place: the conditions depend on the channel only, and nothing is stored.
+  if (a.size <= 8)
+    return {te::compute(
+        x.shape(),
+        [&](const Vars& v) {
+          const Shape at = indices(v);
+          PrimExpr s = square(at, v[axis] - before);
+          for (int64_t k = 1; k < a.size; ++k) s = s + square(at, v[axis] + (k - before));
+          return finish(at, s);
+        },
+        "lrn")};
   const tir::IterVar k = te::reduce_axis(tir::range(PrimExpr(0), PrimExpr(a.size)), "k");
   const te::Tensor squares = te::compute(
-      x.shape(),
-      [&](const Vars& v) {
-        Shape at = indices(v);
-        at.set(axis, v[axis] + k->var);
-        const PrimExpr e = wide(padded(at));
-        return te::sum(e * e, {k});
-      },
+      x.shape(), [&](const Vars& v) { return te::sum(square(indices(v), v[axis] + k->var - before), {k}); },
       "lrn_squares");
-  return {te::compute(
-      x.shape(),
-      [&](const Vars& v) {
-        const PrimExpr s = squares(indices(v)),
-                       base = s * constant(s.dtype(), a.alpha / double(a.size)) + constant(s.dtype(), a.bias);
-        return tir::cast(x.dtype(),
-                         tir::div(wide(x(indices(v))), tir::pow(base, constant(s.dtype(), a.beta))));
-      },
-      "lrn")};
+  return {
+      te::compute(x.shape(), [&](const Vars& v) { return finish(indices(v), squares(indices(v))); }, "lrn")};
 }
 
 // ---------------------------------------------------------------- softmax

@@ -239,5 +239,17 @@ TEST(ConvTranspose, IsTheScatterForm) {
                    {{2, 1, 1}, {0, 0, 0, 0, 0, 0}, {1, 1, 1}}, {}, {1, 2, 4, 3, 3});
 }
 
+TEST(ConvTranspose, StridesThatDivideTheKernelAndThatDoNot) {
+  check_transposed("nn.conv2d_transpose", {1, 2, 3, 4}, {2, 3, 4, 4}, {{2, 2}, {1, 1, 1, 1}, {1, 1}}, {},
+                   {1, 3, 6, 8});
+  check_transposed("nn.conv2d_transpose", {1, 2, 3, 3}, {2, 1, 1, 1}, {{2, 2}, {0, 0, 0, 0}, {1, 1}}, {},
+                   {1, 1, 5, 5});
+  check_transposed("nn.conv2d_transpose", {2, 4, 3, 2}, {4, 3, 5, 3}, {{3, 2}, {2, 1, 2, 1}, {1, 1}, 2},
+                   {1, 1}, {2, 6, 8, 4});
+  check_transposed("nn.conv2d_transpose", {1, 3, 16, 20}, {3, 5, 2, 2}, {{2, 2}, {0, 0, 0, 0}, {1, 1}}, {},
+                   {1, 5, 32, 40});
+  check_transposed("nn.conv1d_transpose", {1, 1, 2}, {1, 1, 2}, {{4}, {3, 0}, {1}}, {}, {1, 1, 3});
+}
+
 }  // namespace
 }  // namespace tenon::op_test

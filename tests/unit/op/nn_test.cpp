@@ -250,13 +250,13 @@ TEST(GroupNorm, GroupsAndInstances) {
 
 TEST(Lrn, NeighbouringChannels) {
   const NDArray x = random({1, 6, 2, 2});
-  for (int64_t size : {3, 4, 5}) {
-    auto attrs = make_attrs<LrnAttrs>(size, 1, 0.5, 0.75, 2.0);
+  for (auto [size, beta] : {std::pair<int64_t, double>{3, 0.75}, {4, 0.5}, {5, 1}, {5, 0.3}, {9, 0.75}}) {
+    auto attrs = make_attrs<LrnAttrs>(size, 1, 0.5, beta, 2.0);
     expect_all(run("nn.lrn", {x}, attrs), {1, 6, 2, 2}, [&](const Index& i) {
       double s = 0;
       for (int64_t c = i[1] - (size - 1) / 2; c <= i[1] + size / 2; ++c)
         s += std::pow(at_or(x, {i[0], c, i[2], i[3]}, 0), 2);
-      return at(x, i) / std::pow(2.0 + 0.5 / double(size) * s, 0.75);
+      return at(x, i) / std::pow(2.0 + 0.5 / double(size) * s, beta);
     });
   }
 }
