@@ -146,7 +146,7 @@ class ConvertLayout : public BodyRewriter {
       const int64_t best = block_for(per_group);
       if (const Blocked* have = blocked(call.args[0]); have && per_group % have->block == 0)
         data_block = have->block;
-      else if (have || (best && best < per_group))
+      else if (have || a.groups > 1 || (best && best < per_group))
         data_block = best;
       if (a.groups > 1 && (!data_block || (outputs / a.groups) % out_block)) return value;
     }

@@ -1,0 +1,150 @@
+// SPDX-License-Identifier: Apache-2.0
+// convert_layout: what becomes blocked, what stays plain, and that all of it computes the same.
+#include "support.h"
+#include "target/target.h"
+
+namespace tenon::graph::testing_graph {
+namespace {
+
+ObjectRef conv(Array<int64_t> strides, Array<int64_t> padding, int64_t groups = 1) {
+  return op::make_attrs<op::ConvAttrs>([&](op::ConvAttrs& a) {
+    a.strides = strides;
+    a.padding = padding;
+    a.groups = groups;
+  });
+}
+ObjectRef pool(int64_t size, int64_t stride, Array<int64_t> padding, bool ceil_mode = false) {
+  return op::make_attrs<op::PoolAttrs>([&](op::PoolAttrs& a) {
+    a.pool_size = {size, size};
+    a.strides = {stride, stride};
+    a.padding = padding;
+    a.ceil_mode = ceil_mode;
+  });
+}
+
+/// Layouts of the convolutions of main, in order: "data kernel result".
+std::vector<std::string> layouts(const IRModule& m) {
+  std::vector<std::string> out;
+  for_each_binding(main_of(m)->body, [&](const Binding& b) {
+    Expr v = binding_value(b);
+    if (const auto* c = v.as<Call>())
+      if (const auto* a = c->attrs.as<op::ConvAttrs>())
+        out.push_back(a->data_layout + " " + a->kernel_layout + " " + a->out_layout);
+  });
+  return out;
+}
+int count(const IRModule& m, const std::string& name) {
+  int n = 0;
+  for (const std::string& o : ops_of(m)) n += o == name;
+  return n;
+}
+
+/// The pass for vectors of 16 floats, with what cleans up behind it; results compared by the interpreter.
+IRModule blocked(const IRModule& in, const std::vector<NDArray>& inputs, int64_t vector_bits = 512) {
+  PassContext context = make_context();
+  Ref<TargetNode> target = make<TargetNode>();
+  target.mut()->vector_bits = vector_bits;
+  context.target = target;
+  const std::vector<NDArray> want = run(in, inputs);
+  IRModule out = convert_layout(infer_types(in, context), context);
+  expect_valid(out);
+  out = canonicalize(fold_constant(eliminate_dead_code(out, context), context), context);
+  out = eliminate_dead_code(out, context);
+  expect_valid(out);
+  expect_close(want, run(out, inputs), 1e-4);
+  return out;
+}
+
+TEST(ConvertLayout, AnIslandHasNoMovesInside) {
+  Model m;
+  auto x = m.param("x", {1, 3, 9, 9});
+  Expr a = m.op("nn.conv2d", {x, m.weight({16, 3, 3, 3})}, conv({2, 2}, {1, 1, 1, 1}));
+  Expr b = m.op("nn.relu", {m.op("add", {a, m.weight({1, 16, 1, 1})})});
+  Expr p = m.op("nn.max_pool2d", {b}, pool(3, 2, {0, 0, 1, 1}));
+  Expr c = m.op("nn.conv2d", {p, m.weight({24, 16, 1, 1})}, conv({1, 1}, {}));
+  Expr d = m.op("nn.conv2d", {c, m.weight({24, 1, 3, 3})}, conv({1, 1}, {1, 1, 1, 1}, 24));
+  Expr e = m.op("nn.conv2d", {d, m.weight({32, 24, 1, 1})}, conv({1, 1}, {}));
+  Expr f = m.op("nn.global_avg_pool", {m.op("nn.relu", {e})});
+  IRModule out = blocked(m.done(m.op("reshape", {f, op::shape({1, 32})})), {random_array({1, 3, 9, 9})});
+  EXPECT_EQ(layouts(out), (std::vector<std::string>{"NCHW OIHW16o NCHW16c", "NCHW16c OIHW16i8o NCHW8c",
+                                                    "NCHW8c OIHW8o NCHW8c", "NCHW8c OIHW8i16o NCHW16c"}));
+  EXPECT_EQ(count(out, "permute_dims"), 0);
+}
+
+TEST(ConvertLayout, ResidualsAndConcatenationsStayInside) {
+  Model m;
+  auto x = m.param("x", {2, 16, 4, 5});
+  Expr a = m.op("nn.conv2d", {x, m.weight({16, 16, 1, 1})}, conv({1, 1}, {}));
+  Expr b = m.op("nn.conv2d", {a, m.weight({16, 16, 3, 3})}, conv({1, 1}, {1, 1, 1, 1}));
+  Expr sum = m.op("add", {a, b});
+  Expr both = m.op("concat", {op::tuple({sum, b})}, op::make_attrs<op::AxisAttrs>(1));
+  Expr scaled = m.op("multiply", {both, m.weight({32, 1, 1})});
+  Expr c = m.op("nn.conv2d", {scaled, m.weight({16, 32, 1, 1})}, conv({1, 1}, {}));
+  IRModule out = blocked(m.done(c), {random_array({2, 16, 4, 5})});
+  EXPECT_EQ(layouts(out).size(), 3u);
+  EXPECT_EQ(count(out, "permute_dims"), 1);  // at the end
+}
+
+TEST(ConvertLayout, GroupsWhoseChannelsDoNotFitStayPlain) {
+  Model m;
+  auto x = m.param("x", {1, 24, 4, 4});
+  Expr a = m.op("nn.conv2d", {x, m.weight({24, 6, 1, 1})}, conv({1, 1}, {}, 4));
+  IRModule out = blocked(m.done(a), {random_array({1, 24, 4, 4})});
+  EXPECT_EQ(layouts(out), (std::vector<std::string>{"  "}));
+
+  Model n;
+  auto y = n.param("x", {1, 32, 4, 4});
+  Expr b = n.op("nn.conv2d", {y, n.weight({64, 16, 3, 3})}, conv({1, 1}, {1, 1, 1, 1}, 2));
+  EXPECT_EQ(layouts(blocked(n.done(b), {random_array({1, 32, 4, 4})})),
+            (std::vector<std::string>{"NCHW16c OIHW16i16o NCHW16c"}));
+}
+
+TEST(ConvertLayout, OperandsThatBroadcast) {
+  Model m;
+  auto x = m.param("x", {1, 16, 3, 4});
+  auto image = m.param("image", {1, 1, 3, 4});
+  auto gate = m.param("gate", {1, 16, 1, 1});
+  auto plain = m.param("plain", {1, 16, 3, 4});
+  Expr a = m.op("nn.conv2d", {x, m.weight({16, 16, 1, 1})}, conv({1, 1}, {}));
+  Expr b = m.op("multiply", {m.op("add", {a, image}), gate});
+  Expr c = m.op("subtract", {plain, m.op("multiply", {b, op::scalar(0.5, f32)})});
+  Expr d = m.op("nn.bias_add", {c, m.weight({16})}, op::make_attrs<op::AxisAttrs>(1));
+  Expr e = m.op("mean", {d}, op::make_attrs<op::ReduceAttrs>([](op::ReduceAttrs& r) { r.axis = {-1, 2}; }));
+  IRModule out =
+      blocked(m.done(e), {random_array({1, 16, 3, 4}), random_array({1, 1, 3, 4}, f32, 2),
+                          random_array({1, 16, 1, 1}, f32, 3), random_array({1, 16, 3, 4}, f32, 4)});
+  EXPECT_EQ(layouts(out).size(), 1u);
+}
+
+TEST(ConvertLayout, SymbolicSizesAndOtherRanks) {
+  Model m;
+  tir::VarRef n = tir::var("n"), h = tir::var("h");
+  auto x = m.param("x", {n, 8, h, 6});
+  Expr a = m.op("nn.conv2d", {x, m.weight({16, 8, 3, 3})}, conv({2, 1}, {1, 1, 1, 1}));
+  Expr b = m.op("nn.avg_pool2d", {m.op("nn.relu", {a})}, pool(2, 2, {}, true));
+  IRModule out = blocked(m.done(b), {random_array({3, 8, 7, 6})});
+  EXPECT_EQ(layouts(out).size(), 1u);
+
+  Model one;
+  auto y = one.param("x", {2, 8, 11});
+  Expr c = one.op("nn.conv1d", {y, one.weight({8, 8, 3})}, conv({1}, {1, 1}));
+  Expr d = one.op("nn.conv1d", {one.op("nn.relu", {c}), one.weight({8, 8, 3})}, conv({1}, {1, 1}));
+  EXPECT_EQ(layouts(blocked(one.done(d), {random_array({2, 8, 11})}, 256)).size(), 2u);
+}
+
+TEST(ConvertLayout, NothingWithoutATargetOrWithoutConstantWeights) {
+  Model m;
+  auto x = m.param("x", {1, 16, 3, 3});
+  auto w = m.param("w", {16, 16, 1, 1});
+  IRModule in = m.done(m.op("nn.conv2d", {x, w}, conv({1, 1}, {})));
+  EXPECT_EQ(layouts(blocked(in, {random_array({1, 16, 3, 3}), random_array({16, 16, 1, 1})})),
+            (std::vector<std::string>{"  "}));
+  Model n;
+  auto y = n.param("x", {1, 16, 3, 3});
+  IRModule other = n.done(n.op("nn.conv2d", {y, n.weight({16, 16, 1, 1})}, conv({1, 1}, {})));
+  PassContext context = make_context();
+  EXPECT_EQ(layouts(convert_layout(other, context)), (std::vector<std::string>{"  "}));
+}
+
+}  // namespace
+}  // namespace tenon::graph::testing_graph
