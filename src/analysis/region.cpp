@@ -228,12 +228,27 @@ class Detector {
   }
 
   void nested(const Block& n) {
+    if (!n.match_buffers.empty() && !(n.reads.empty() && n.writes.empty())) {
+      // Seen through matches everything is read and written: what the block declares is the truth.
+      for (const BufferRegion& r : n.reads) declared(reads_, r);
+      for (const BufferRegion& r : n.writes) declared(writes_, r);
+      return;
+    }
     for (const Buffer& b : n.alloc_buffers) hide(b);
     for (const MatchBufferRegion& m : n.match_buffers) add_match(m);
     if (n.init) stmt(n.init);
     stmt(n.body);
   }
 
+  void declared(List& list, const BufferRegion& r) {
+    Array<Range> region;
+    for (size_t i = 0; i < r->region.size(); ++i)
+      region.push_back(is_one(r->region[i]->extent)
+                           ? dimension(r->region[i]->min, r->region[i]->min, r->buffer->shape[i])
+                           : dimension(r->region[i]->min, r->region[i]->min + r->region[i]->extent - 1,
+                                       r->buffer->shape[i]));
+    add(list, r->buffer, region);
+  }
   /// A matched buffer touches its source's region (taken as read and written).
   void add_match(const MatchBufferRegion& m) {
     hide(m->buffer);

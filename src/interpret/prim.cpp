@@ -28,6 +28,7 @@ struct Storage {
   NDArray array;
   int64_t offset = 0;
   std::vector<int64_t> mins;
+  std::vector<int64_t> strides;  ///< of a matched region; empty: the buffer's own
 };
 
 class Interpreter {
@@ -303,12 +304,13 @@ class Interpreter {
     int64_t index;
     if (!s.mins.empty())
       index = flat(s.array.shape(), at, b->name);
-    else if (b->strides.empty())
+    else if (b->strides.empty() && s.strides.empty())
       index = flat(shape, at, b->name);
     else {
       flat(shape, at, b->name);
       index = 0;
-      for (size_t i = 0; i < at.size(); ++i) index += at[i] * integer(b->strides[i]);
+      for (size_t i = 0; i < at.size(); ++i)
+        index += at[i] * (b->strides.empty() ? s.strides[i] : integer(b->strides[i]));
     }
     index += s.offset + (b->elem_offset ? integer(b->elem_offset) : 0);
     if (index < 0 || index >= s.array.size())
@@ -358,7 +360,7 @@ class Interpreter {
       else
         a.set_element_int(i, -0x35014542);
     }
-    return {a, 0, {}};
+    return {a, 0, {}, {}};
   }
 
   /// A tensor without a buffer: storage, and which of its elements hold a value.
@@ -420,7 +422,7 @@ class Interpreter {
             data = NDArray::empty(n.data.shape(), f64);
             for (int64_t i = 0; i < data.size(); ++i) data.set_element(i, n.data.element(i));
           }
-          memory_[n.buffer->data.get()] = {data, 0, {}};
+          memory_[n.buffer->data.get()] = {data, 0, {}, {}};
           exec(n.body);
         },
         [&](const DeclBuffer& n) { exec(n.body); },
@@ -583,6 +585,7 @@ class Interpreter {
     std::vector<int64_t> strides(source->shape.size(), 1);
     for (size_t i = source->shape.size(); i-- > 0;)
       strides[i] = !source->strides.empty()  ? integer(source->strides[i])
+                   : !s.strides.empty()      ? s.strides[i]
                    : i + 1 == strides.size() ? 1
                                              : strides[i + 1] * integer(source->shape[i + 1]);
     const size_t dropped = strides.size() - m->buffer->shape.size();
@@ -593,6 +596,7 @@ class Interpreter {
     }
     Storage view = s;
     view.mins.clear();
+    view.strides.assign(strides.begin() + std::ptrdiff_t(dropped), strides.end());
     if (m->buffer->elem_offset && m->buffer->elem_offset.is<Var>()) {
       bind_or_check(m->buffer->elem_offset, start, m->buffer->name);
       view.offset = 0;
@@ -649,9 +653,9 @@ void interpret_prim_func(const tir::PrimFunc& f, const std::vector<NDArray>& arg
       if (args[i].dtype() != want)
         error("T0353", fmt::format("argument {} has type {}, buffer {} has {}", i, to_string(args[i].dtype()),
                                    (*b)->name, to_string(want)));
-      storages.push_back({args[i], 0, {}});
+      storages.push_back({args[i], 0, {}, {}});
     } else if (p->dtype.is_handle()) {
-      storages.push_back({args[i], 0, {}});
+      storages.push_back({args[i], 0, {}, {}});
     } else {
       Lanes v(p->dtype);
       if (p->dtype.is_float())

@@ -48,4 +48,42 @@ void unannotate(State& s, int32_t id, const std::string& key) {
   put(s, id, map);
 }
 
+void storage_align(State& s, int32_t id, int write_index, int axis, int64_t factor, int64_t offset) {
+  Ref<Block> block = s.block(id);
+  s.scope_of(id);
+  if (write_index < 0 || size_t(write_index) >= block->writes.size())
+    s.refuse(
+        "T0771", id,
+        fmt::format("it has {} write regions, there is no number {}", block->writes.size(), write_index));
+  const Buffer b = block->writes[size_t(write_index)]->buffer;
+  const int rank = int(b->shape.size());
+  if (axis < 0) axis += rank;
+  if (axis < 0 || axis >= rank)
+    s.refuse("T0788", id, fmt::format("'{}' has {} dimensions, there is no number {}", b->name, rank, axis));
+  if (factor < 1 || factor > (1 << 20) || offset < 0 || offset >= factor)
+    s.refuse("T0788", id,
+             fmt::format("a stride that leaves the remainder {} when divided by {} does not exist", offset,
+                         factor),
+             "a factor of 1 or more, an offset of 0 or more below it");
+  bool owned = false;
+  for (int32_t p = s.parent(id); p >= 0; p = s.parent(p))
+    if (s.is_block(p))
+      for (const Buffer& x : s.block(p)->alloc_buffers) owned = owned || x.same_as(b);
+  if (!owned)
+    s.refuse("T0788", id,
+             fmt::format("'{}' is not allocated by the program: its strides are the caller's", b->name),
+             "use cache_write first");
+  if (!b->strides.empty()) s.refuse("T0788", id, fmt::format("'{}' has strides already", b->name));
+  Array<Any> list;
+  if (auto old = block->annotations.find(storage_align_key))
+    for (const Any& x : old->as<Array<Any>>()) {
+      const Array<Any> one = x.as<Array<Any>>();
+      if (one[0].as<int>() != write_index || one[1].as<int>() != axis) list.push_back(x);
+    }
+  list.push_back(Any(Array<Any>{Any(write_index), Any(axis), Any(factor), Any(offset)}));
+  AttrMap map = block->annotations;
+  map.set(storage_align_key, Any(list));
+  put(s, id, map);
+}
+
 }  // namespace tenon::sched

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // What kind of block a block is, and which regions it touches seen from a loop: the facts that legality
 // checks ask for.
+#include <fmt/format.h>
+
 #include "ir/intrinsic.h"
 #include "schedule/state.h"
 
@@ -55,6 +57,23 @@ bool is_parameter(const State& s, const Buffer& b) {
   return false;
 }
 
+void require_owned(const State& s, int32_t id, const Buffer& b) {
+  const int32_t scope = s.scope_of(id);
+  if (s.parent(scope) < 0) return;
+  for (const Buffer& x : s.block(scope)->alloc_buffers)
+    if (x.same_as(b)) return;
+  s.refuse("T0759", id,
+           fmt::format("'{}' lives outside {}, where others may use it", b->name, s.describe(scope)),
+           "do this before blockize");
+}
+void require_root_scope(const State& s, int32_t id) {
+  const int32_t scope = s.scope_of(id);
+  if (s.parent(scope) >= 0)
+    s.refuse("T0759", id,
+             fmt::format("it lies inside {}, whose regions would no longer be right", s.describe(scope)),
+             "do this before blockize");
+}
+
 bool has_effects(const ObjectRef& body) {
   bool found = false;
   pre_order(body, [&](const ObjectRef& n) {
@@ -68,6 +87,8 @@ bool has_effects(const ObjectRef& body) {
 }
 
 Ref<Block> with_regions(Ref<Block> b) {
+  if (!b->match_buffers.empty())
+    return b;  // only what is declared says which of them are read, which written
   AccessRegions access = detect_access_regions(b);
   Block* e = b.edit();
   e->writes = access.writes;

@@ -75,6 +75,7 @@ Stmt place(const Stmt& body, const Object* realize, const Ref<BlockRealize>& nex
 int32_t cache_read(State& s, int32_t id, int read_index, const std::string& scope) {
   Ref<BlockRealize> r = s.realize(id);
   const int32_t scope_id = s.scope_of(id);
+  require_root_scope(s, id);
   require_scope(s, id, scope);
   if (read_index < 0 || size_t(read_index) >= r->block->reads.size())
     s.refuse(
@@ -111,6 +112,7 @@ int32_t cache_read(State& s, int32_t id, int read_index, const std::string& scop
 int32_t cache_write(State& s, int32_t id, int write_index, const std::string& scope) {
   Ref<BlockRealize> r = s.realize(id);
   const int32_t scope_id = s.scope_of(id);
+  require_root_scope(s, id);
   require_scope(s, id, scope);
   if (write_index < 0 || size_t(write_index) >= r->block->writes.size())
     s.refuse(
@@ -152,6 +154,7 @@ int32_t reindex(State& s, int32_t id, int read_index) {
   Ref<BlockRealize> r = s.realize(id);
   Ref<Block> block = r->block;
   const int32_t scope_id = s.scope_of(id);
+  require_root_scope(s, id);
   if (read_index < 0 || size_t(read_index) >= block->reads.size())
     s.refuse("T0771", id,
              fmt::format("it has {} read regions, there is no number {}", block->reads.size(), read_index));

@@ -200,6 +200,7 @@ void compute_at(State& s, int32_t id, int32_t loop_id) {
     if (is_parameter(s, w->buffer))
       s.refuse("T0753", id, fmt::format("it writes '{}', a result of the function", w->buffer->name),
                "a result's block stays; move its producers to it, or use reverse_compute_at");
+    require_owned(s, id, w->buffer);
     if (m.scope->writers(w->buffer).size() != 1)
       s.refuse("T0733", id, fmt::format("'{}' is written by other blocks too", w->buffer->name));
     auto iters = m.iterators(w);
@@ -311,6 +312,19 @@ void reverse_compute_at(State& s, int32_t id, int32_t loop_id) {
       BufferRegion region;
       for (const BufferRegion& x : producer.realize->block->writes)
         if (x->buffer.same_as(r->buffer)) region = region_below(s, producer, x, loop_id, m.analyzer);
+      // Other blocks may have made a part: then this one alone must make all that is read.
+      if (writers.size() > 1) {
+        Analyzer whole;
+        bind_loops(s, whole, m.scope_id);
+        for (const BufferRegion& x : producer.realize->block->writes)
+          if (x->buffer.same_as(r->buffer) &&
+              !region_covers(region_below(s, producer, x, m.scope_id, whole),
+                             region_below(s, m.leaf(m.at), r, m.scope_id, whole), whole))
+            s.refuse("T0757", id,
+                     fmt::format("{} makes only a part of what it reads of '{}'", s.describe(producer.id),
+                                 r->buffer->name),
+                     "use it before loop_partition and decompose_padding");
+      }
       // The box must be exactly what this iteration has made.
       std::vector<int32_t> below = s.loops_between(producer.id, loop_id);
       PrimExpr instances = PrimExpr(1), elements = PrimExpr(1);
@@ -326,6 +340,9 @@ void reverse_compute_at(State& s, int32_t id, int32_t loop_id) {
         instances = instances * s.loop(l)->extent;
       }
       for (const Range& x : region->region) elements = elements * x->extent;
+      for (const BufferRegion& x : producer.realize->block->writes)  // each instance writes a box
+        if (x->buffer.same_as(r->buffer))
+          for (const Range& y : x->region) instances = instances * y->extent;
       std::vector<int32_t> digits = below;
       if (!s.binding(producer.id, digits).injective || !writes_apart(producer.realize->block) ||
           !m.analyzer.can_prove_equal(instances, elements))

@@ -13,6 +13,7 @@ int32_t fuse_iterators(State& s, int32_t id, int first, int count) {
   Ref<BlockRealize> r = s.realize(id);
   Ref<Block> block = r->block;
   const int32_t scope_id = s.scope_of(id);
+  require_root_scope(s, id);
   const size_t begin = size_t(std::max(first, 0)), end = begin + size_t(std::max(count, 0));
   if (first < 0 || count < 2 || end > block->iter_vars.size())
     s.refuse("T0782", id,

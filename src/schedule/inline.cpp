@@ -136,6 +136,7 @@ void reverse_compute_inline(State& s, int32_t id) {
     b = r->buffer;
   }
   if (!b) s.refuse("T0737", id, "it reads nothing that a block of the program makes");
+  require_owned(s, id, b);
   std::vector<int> writers = scope->writers(b), readers = scope->readers(b);
   if (writers.size() != 1) s.refuse("T0733", id, fmt::format("'{}' is written by several blocks", b->name));
   if (readers.size() != 1) s.refuse("T0738", id, fmt::format("'{}' is read by other blocks too", b->name));

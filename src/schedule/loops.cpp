@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <set>
 
 #include "schedule/state.h"
 
@@ -10,9 +11,6 @@ namespace tenon::sched {
 
 using namespace tir;
 
-namespace {
-
-/// Loops whose iterations are only numbered, not yet given to threads or lanes.
 void require_plain(const State& s, int32_t id) {
   Ref<For> l = s.loop(id);
   if (l->kind != ForKind::serial)
@@ -23,6 +21,8 @@ void require_plain(const State& s, int32_t id) {
              fmt::format("the loop carries the annotation '{}'", (*l->annotations.begin()).first),
              "unannotate it first");
 }
+
+namespace {
 
 /// `body` with `loop` variables replaced by expressions and `guard` added to the predicates of the blocks
 /// directly below; statements outside blocks are guarded by an if. Bindings are simplified under `analyzer`.
@@ -156,10 +156,16 @@ void require_independent(State& s, int32_t loop_id, std::string_view what) {
         BufferRegion made = region_below(s, writer, w, loop_id, a);
         for (const BufferRegion& x : reader.realize->block->reads) {
           if (!x->buffer.same_as(w->buffer)) continue;
-          bool several =
-              scope->writers(w->buffer).size() > 1;  // an init and its update write the same elements
-          if (several) continue;
-          if (!region_covers(made, region_below(s, reader, x, loop_id, a), a))
+          const BufferRegion needed = region_below(s, reader, x, loop_id, a);
+          bool covered = region_covers(made, needed, a);
+          for (int other : scope->writers(w->buffer)) {  // an init and its update write the same elements
+            const Leaf& l = scope->leaves[size_t(other)];
+            if (covered || !s.inside(l.id, loop_id)) continue;
+            for (const BufferRegion& y : l.realize->block->writes)
+              if (y->buffer.same_as(w->buffer))
+                covered = covered || region_covers(region_below(s, l, y, loop_id, a), needed, a);
+          }
+          if (!covered)
             s.refuse("T0717", reader.id,
                      fmt::format("an iteration of loop '{}' reads elements of '{}' that another iteration "
                                  "writes, so it cannot be {}",
@@ -218,6 +224,82 @@ std::vector<int32_t> split(State& s, int32_t loop_id, std::vector<int64_t> facto
   std::vector<int32_t> out;
   Stmt at = body;
   for (size_t i = 0; i < factors.size(); ++i, at = at.as<For>()->body) out.push_back(s.id_of(at));
+  return out;
+}
+
+std::vector<int32_t> loop_partition(State& s, int32_t loop_id, std::vector<int64_t> factors) {
+  require_plain(s, loop_id);
+  Ref<For> loop = s.loop(loop_id);
+  s.scope_of(loop_id);
+  int inferred = -1;
+  int64_t sum = 0;
+  for (size_t i = 0; i < factors.size(); ++i) {
+    if (factors[i] == -1 && inferred < 0) {
+      inferred = int(i);
+    } else if (factors[i] < 1 || factors[i] > (int64_t(1) << 40)) {
+      s.refuse("T0718", loop_id, fmt::format("{} is not a usable number of iterations", factors[i]),
+               "sizes are 1 or more; one may be -1");
+    } else {
+      sum += factors[i];
+    }
+  }
+  if (factors.size() < 2) s.refuse("T0718", loop_id, "fewer than two parts are given");
+  Analyzer analyzer;
+  bind_loops(s, analyzer, s.parent(loop_id));
+  const PrimExpr rest = analyzer.simplify(loop->extent - sum);
+  if (inferred < 0 ? !is_zero(rest) : is_zero(rest) || !analyzer.can_prove(ge(rest, PrimExpr(0))))
+    s.refuse("T0719", loop_id,
+             fmt::format("the parts have {} iterations, which is not provably what the loop has", sum),
+             "use -1 for one part, and parts that always fit");
+  for (int32_t b : s.blocks_below(loop_id)) {
+    Ref<Block> block = s.block(b);
+    const LoopRole role = role_of(s.realize(b), loop->loop_var.get());
+    if (block->init && role != LoopRole::spatial)
+      s.refuse(
+          "T0714", b,
+          fmt::format("loop '{}' carries its reduction, and only the first part would begin with its init",
+                      loop->loop_var->name),
+          "decompose_reduction first");
+  }
+  std::vector<VarRef> vars;
+  Array<Stmt> parts;
+  PrimExpr start = loop->min;
+  std::set<std::string> taken;
+  for (size_t i = 0; i < factors.size(); ++i) {
+    const PrimExpr extent = int(i) == inferred ? rest : PrimExpr(factors[i]);
+    VarRef v = var(fmt::format("{}_{}", loop->loop_var->name, i), loop->loop_var->dtype);
+    analyzer.bind(v, range(PrimExpr(0), extent), true);
+    Stmt body =
+        rebind(loop->body, {{loop->loop_var.get(), analyzer.simplify(start + v)}}, PrimExpr(), analyzer);
+    if (i > 0) {
+      body = rewrite_stmts(rename_definitions(body), [&](const Stmt& n) -> Stmt {
+        const auto* b = n.as<Block>();
+        if (!b) return {};
+        std::string name = s.fresh_block_name(fmt::format("{}_{}", b->name, i));
+        for (int k = 1; !taken.insert(name).second; ++k)
+          name = s.fresh_block_name(fmt::format("{}_{}_{}", b->name, i, k));
+        if (s.guarded.count(b->name)) s.guarded.insert(name);
+        Ref<Block> copy = n.cast<Block>();
+        copy.edit()->name = name;
+        return copy;
+      });
+    }
+    vars.push_back(v);
+    parts.push_back(for_(v, PrimExpr(0), extent, body));
+    start = analyzer.simplify(start + extent);
+  }
+  const int32_t above = s.parent(loop_id);
+  s.replace(loop_id, seq(parts));
+  // The sequence may stand in another one now.
+  if (s.is_block(above))
+    s.replace_body(above, s.block(above)->body);
+  else
+    s.replace(above, with_body(s.loop(above), clean(s.loop(above)->body)));
+  std::vector<int32_t> out;
+  for (const VarRef& v : vars)
+    for (size_t id = 0; id < s.entries.size(); ++id)
+      if (const auto* l = s.entries[id].node.as<For>(); l && s.entries[id].alive && l->loop_var.same_as(v))
+        out.push_back(int32_t(id));
   return out;
 }
 

@@ -42,6 +42,7 @@ void pad_iteration(State& s, int32_t id, int iterator, int64_t multiple, bool cl
   Ref<BlockRealize> r = s.realize(id);
   Ref<Block> block = r->block;
   const int32_t scope_id = s.scope_of(id);
+  require_root_scope(s, id);
   if (iterator < 0 || size_t(iterator) >= block->iter_vars.size())
     s.refuse("T0782", id,
              fmt::format("it has {} iterators, there is no number {}", block->iter_vars.size(), iterator));

@@ -274,6 +274,106 @@ BlockRV Schedule::rfactor(LoopRV loop, int factor_axis) {
   return {step(state_, "rfactor", {loop.id}, attr("factor_axis", Any(factor_axis)),
                [&](sched::State& s) { return Ids{sched::rfactor(s, loop.id, factor_axis)}; })[0]};
 }
+BlockRV Schedule::blockize(LoopRV loop) {
+  return {step(state_, "blockize", {loop.id}, {},
+               [&](sched::State& s) { return Ids{sched::blockize(s, loop.id)}; })[0]};
+}
+BlockRV Schedule::tensorize(BlockRV block, const std::string& intrin) {
+  return {step(state_, "tensorize", {block.id}, attr("tensor_intrin", Any(intrin)),
+               [&](sched::State& s) { return Ids{sched::tensorize(s, block.id, intrin)}; })[0]};
+}
+BlockRV Schedule::tensorize(LoopRV loop, const std::string& intrin) {
+  return tensorize(BlockRV{loop.id}, intrin);
+}
+void Schedule::transform_layout(BlockRV block, int buffer_index, const std::string& buffer_index_type,
+                                const IndexMap& map, PrimExpr pad_value) {
+  if (buffer_index_type != "read" && buffer_index_type != "write")
+    throw ScheduleError(ErrorKind::model, "T0771",
+                        fmt::format("'{}' is no kind of region", buffer_index_type), {},
+                        "it is read or write");
+  AttrMap attrs = attr("buffer_index", Any(buffer_index));
+  attrs.set("buffer_index_type", Any(buffer_index_type));
+  attrs.set("index_map", Any(map));
+  if (pad_value) attrs.set("pad_value", Any(pad_value));
+  step(state_, "transform_layout", {block.id}, attrs, [&](sched::State& s) {
+    sched::transform_layout(s, block.id, buffer_index, buffer_index_type == "write", map, pad_value);
+    return Ids();
+  });
+}
+void Schedule::transform_block_layout(BlockRV block, const IndexMap& map) {
+  step(state_, "transform_block_layout", {block.id}, attr("index_map", Any(map)), [&](sched::State& s) {
+    sched::transform_block_layout(s, block.id, map);
+    return Ids();
+  });
+}
+static Any numbers(const std::vector<int64_t>& values) {
+  Array<Any> list;
+  for (int64_t v : values) list.push_back(Any(v));
+  return Any(list);
+}
+void Schedule::pad_einsum(BlockRV block, const std::vector<int64_t>& padding) {
+  step(state_, "pad_einsum", {block.id}, attr("padding", numbers(padding)), [&](sched::State& s) {
+    sched::pad_einsum(s, block.id, padding);
+    return Ids();
+  });
+}
+BlockRV Schedule::decompose_padding(BlockRV block, LoopRV loop) {
+  return {step(state_, "decompose_padding", {block.id, loop.id}, {},
+               [&](sched::State& s) { return Ids{sched::decompose_padding(s, block.id, loop.id)}; })[0]};
+}
+void Schedule::storage_align(BlockRV block, int write_index, int axis, int64_t factor, int64_t offset) {
+  AttrMap attrs = attr("write_index", Any(write_index));
+  attrs.set("axis", Any(axis));
+  attrs.set("factor", Any(factor));
+  attrs.set("offset", Any(offset));
+  step(state_, "storage_align", {block.id}, attrs, [&](sched::State& s) {
+    sched::storage_align(s, block.id, write_index, axis, factor, offset);
+    return Ids();
+  });
+}
+std::vector<LoopRV> Schedule::loop_partition(LoopRV loop, const std::vector<int64_t>& sizes) {
+  return as_loops(step(state_, "loop_partition", {loop.id}, attr("sizes", numbers(sizes)),
+                       [&](sched::State& s) { return sched::loop_partition(s, loop.id, sizes); }));
+}
+LoopRV Schedule::merge(const std::vector<LoopRV>& loops) {
+  return {step(state_, "merge", ids(loops), {},
+               [&](sched::State& s) { return Ids{sched::merge(s, ids(loops))}; })[0]};
+}
+std::vector<int64_t> Schedule::sample_perfect_tile(LoopRV loop, int n, int64_t max_innermost,
+                                                   const std::vector<int64_t>& decision) {
+  std::vector<int64_t> out;
+  AttrMap attrs = attr("n", Any(n));
+  attrs.set("max_innermost", Any(max_innermost));
+  step(state_, "sample_perfect_tile", {loop.id}, attrs, [&](sched::State& s) {
+    out = sched::sample_perfect_tile(s, loop.id, n, max_innermost, decision);
+    return Ids();
+  });
+  state_->trace.steps.back().attrs.set("decision", numbers(out));
+  return out;
+}
+int64_t Schedule::sample_categorical(const std::vector<int64_t>& candidates,
+                                     const std::vector<double>& probabilities, std::optional<int> decision) {
+  Array<Any> probs;
+  for (double p : probabilities) probs.push_back(Any(p));
+  AttrMap attrs = attr("candidates", numbers(candidates));
+  attrs.set("probs", Any(probs));
+  int64_t chosen = 0;
+  step(state_, "sample_categorical", {}, attrs, [&](sched::State& s) {
+    chosen = sched::sample_categorical(s, candidates, probabilities, decision.value_or(-1));
+    return Ids();
+  });
+  state_->trace.steps.back().attrs.set("decision", Any(chosen));
+  return candidates[size_t(chosen)];
+}
+LoopRV Schedule::sample_compute_location(BlockRV block, std::optional<int> decision) {
+  std::pair<int32_t, int> chosen;
+  step(state_, "sample_compute_location", {block.id}, {}, [&](sched::State& s) {
+    chosen = sched::sample_compute_location(s, block.id, decision);
+    return chosen.first < 0 ? Ids() : Ids{chosen.first};
+  });
+  state_->trace.steps.back().attrs.set("decision", Any(chosen.second));
+  return {chosen.first};
+}
 void Schedule::set_scope(BlockRV block, int write_index, const std::string& scope) {
   AttrMap attrs = attr("write_index", Any(write_index));
   attrs.set("scope", Any(scope));

@@ -2,6 +2,7 @@
 // Schedule: a tensor program being transformed by primitives that each check that they are legal. Blocks and
 // loops are named by handles that stay valid over every transformation; every step is recorded in a trace.
 #pragma once
+#include "analysis/index_map.h"
 #include "analysis/region.h"
 
 namespace tenon {
@@ -89,6 +90,40 @@ class Schedule {
   /// gathered operands become contiguous. The copying block.
   BlockRV reindex(BlockRV block, int read_index);
   BlockRV rfactor(LoopRV loop, int factor_axis);
+  /// The loop and all below it (one block) become one block over the tiles that the loops outside drive; what
+  /// it holds can be scheduled on its own, and matched by tensorize. The new block.
+  BlockRV blockize(LoopRV loop);
+  /// The block (or the loop, blockized first) computes what the named intrinsic describes
+  /// (schedule/tensor_intrin.h) and becomes its implementation. The block.
+  BlockRV tensorize(BlockRV block, const std::string& intrin);
+  BlockRV tensorize(LoopRV loop, const std::string& intrin);
+  /// A buffer that the program allocates is laid out anew: element x lies at map(x). Places that no element
+  /// takes are undefined or, where given, hold `pad_value`.
+  void transform_layout(BlockRV block, int buffer_index, const std::string& buffer_index_type,
+                        const IndexMap& map, PrimExpr pad_value = {});
+  /// The block's iterators become map(iterators), its loops new.
+  void transform_block_layout(BlockRV block, const IndexMap& map);
+  /// A sum of products runs over multiples of `padding` (one for each iterator): operands are copied and
+  /// filled up with 0, the result is copied back.
+  void pad_einsum(BlockRV block, const std::vector<int64_t>& padding);
+  /// A block that stores a value where a condition holds and a number elsewhere becomes a fill before `loop`
+  /// and a copy of what lies inside. The fill.
+  BlockRV decompose_padding(BlockRV block, LoopRV loop);
+  /// In memory, the stride of `axis` leaves the remainder `offset` when divided by `factor`.
+  void storage_align(BlockRV block, int write_index, int axis, int64_t factor, int64_t offset = 0);
+  /// Consecutive loops over `sizes` iterations; one of them may be -1: the rest.
+  std::vector<LoopRV> loop_partition(LoopRV loop, const std::vector<int64_t>& sizes);
+  /// Loops of neighbouring nests of one shape become one (the first), which runs all their bodies.
+  LoopRV merge(const std::vector<LoopRV>& loops);
+
+  // Samplers: decided by the schedule's generator, or as given; the trace records the decision.
+  /// `n` factors whose product is the loop's extent, the last at most `max_innermost`.
+  std::vector<int64_t> sample_perfect_tile(LoopRV loop, int n, int64_t max_innermost = 16,
+                                           const std::vector<int64_t>& decision = {});
+  int64_t sample_categorical(const std::vector<int64_t>& candidates, const std::vector<double>& probabilities,
+                             std::optional<int> decision = {});
+  /// A loop at which compute_at accepts the block; LoopRV{-1}: where it is; LoopRV{-2}: compute_inline does.
+  LoopRV sample_compute_location(BlockRV block, std::optional<int> decision = {});
   void set_scope(BlockRV block, int write_index, const std::string& scope);
   void annotate(BlockRV block, const std::string& key, Any value);
   void annotate(LoopRV loop, const std::string& key, Any value);

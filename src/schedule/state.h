@@ -6,6 +6,8 @@
 #include <memory>
 #include <unordered_set>
 
+#include "analysis/index_map.h"
+#include "analysis/iter_map.h"
 #include "schedule/schedule.h"
 
 namespace tenon::sched {
@@ -21,10 +23,7 @@ struct Entry {
 };
 
 /// What is known about one iterator binding (see bindings.cpp).
-struct Binding {
-  bool affine = false;     ///< every iterator is a mixed-radix sum of (parts of) loops
-  bool injective = false;  ///< affine, and different loop values give different iterator values
-};
+using Binding = IterMap::Answer;
 
 /// A block directly inside a scope (another block), with the loops between.
 struct Leaf {
@@ -59,7 +58,7 @@ struct FactCache {
 
 struct State {
   tir::PrimFunc function;
-  uint64_t seed = 0;
+  uint64_t seed = 0;  ///< of the samplers; each draw moves it on
   std::vector<Entry> entries;
   std::unordered_map<const Object*, int32_t> index;  ///< living nodes
   std::unordered_map<std::string, int32_t> names;    ///< living blocks
@@ -139,6 +138,11 @@ bool writes_apart(const Ref<tir::Block>& b);
 bool uses(const ObjectRef& e, const tir::Var* v);
 bool uses_any(const ObjectRef& e, const std::unordered_set<const tir::Var*>& vars);
 bool is_parameter(const State& s, const tir::Buffer& b);
+/// T0759 unless the buffer lives in the scope itself (a parameter lives in the root block): outside it others
+/// may use it.
+void require_owned(const State& s, int32_t id, const tir::Buffer& b);
+/// T0759 unless the block lies directly in the root block.
+void require_root_scope(const State& s, int32_t id);
 /// Does the block hold something that is not plain loads, stores and arithmetic (calls with effects,
 /// pointers)?
 bool has_effects(const ObjectRef& body);
@@ -163,6 +167,10 @@ tir::BufferRegion region_below(const State& s, const Leaf& leaf, const tir::Buff
                                int32_t above, Analyzer& a);
 
 // ---------------------------------------------------------------- primitives, one file per group
+/// T0710, T0711 unless the loop is serial and carries no annotation.
+void require_plain(const State& s, int32_t loop);
+/// Annotation of a block: lists of (write index, axis, factor, offset).
+inline const std::string storage_align_key = "buffer_dim_align";
 std::vector<int32_t> split(State& s, int32_t loop, std::vector<int64_t> factors);
 int32_t fuse(State& s, const std::vector<int32_t>& loops);
 void reorder(State& s, const std::vector<int32_t>& order);
@@ -180,6 +188,22 @@ int32_t cache_read(State& s, int32_t block, int read_index, const std::string& s
 int32_t cache_write(State& s, int32_t block, int write_index, const std::string& scope);
 int32_t reindex(State& s, int32_t block, int read_index);
 void set_scope(State& s, int32_t block, int write_index, const std::string& scope);
+int32_t blockize(State& s, int32_t loop);
+void transform_layout(State& s, int32_t block, int index, bool of_write, const IndexMap& map,
+                      const PrimExpr& pad_value);
+void transform_block_layout(State& s, int32_t block, const IndexMap& map);
+void pad_einsum(State& s, int32_t block, const std::vector<int64_t>& padding);
+int32_t decompose_padding(State& s, int32_t block, int32_t loop);
+void storage_align(State& s, int32_t block, int write_index, int axis, int64_t factor, int64_t offset);
+std::vector<int32_t> loop_partition(State& s, int32_t loop, std::vector<int64_t> factors);
+int32_t merge(State& s, const std::vector<int32_t>& loops);
+std::vector<int64_t> sample_perfect_tile(State& s, int32_t loop, int n, int64_t max_innermost,
+                                         const std::vector<int64_t>& decision);
+int64_t sample_categorical(State& s, const std::vector<int64_t>& candidates, const std::vector<double>& probs,
+                           int decision);
+/// The loop, or -1 (where it is) or -2 (inlined), and the decision that was taken.
+std::pair<int32_t, int> sample_compute_location(State& s, int32_t block, std::optional<int> decision);
+int32_t tensorize(State& s, int32_t id, const std::string& intrin);
 int32_t fuse_iterators(State& s, int32_t block, int first, int count);
 void pad_iteration(State& s, int32_t block, int iterator, int64_t multiple, bool clamp);
 void annotate(State& s, int32_t id, const std::string& key, const Any& value);

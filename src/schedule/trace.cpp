@@ -42,6 +42,18 @@ const std::map<std::string, Signature, std::less<>>& signatures() {
       {"cache_write", {"b", "b", {"write_index", "scope"}}},
       {"reindex", {"b", "b", {"read_index"}}},
       {"rfactor", {"l", "b", {"factor_axis"}}},
+      {"blockize", {"l", "b", {}}},
+      {"tensorize", {"e", "b", {"tensor_intrin"}}},
+      {"transform_layout", {"b", "", {"buffer_index", "buffer_index_type", "index_map", "pad_value"}}},
+      {"transform_block_layout", {"b", "", {"index_map"}}},
+      {"pad_einsum", {"b", "", {"padding"}}},
+      {"decompose_padding", {"bl", "b", {}}},
+      {"storage_align", {"b", "", {"write_index", "axis", "factor", "offset"}}},
+      {"loop_partition", {"l", "l*", {"sizes"}}},
+      {"merge", {"l*", "l", {}}},
+      {"sample_perfect_tile", {"l", "", {"n", "max_innermost", "decision"}}},
+      {"sample_categorical", {"", "", {"candidates", "probs", "decision"}}},
+      {"sample_compute_location", {"b", "l*", {"decision"}}},
       {"set_scope", {"b", "", {"write_index", "scope"}}},
       {"annotate", {"e", "", {"key", "value"}}},
       {"unannotate", {"e", "", {"key"}}},
@@ -57,6 +69,16 @@ const Signature& signature(const std::string& name) {
   auto it = signatures().find(name);
   if (it == signatures().end()) bad(fmt::format("there is no primitive '{}'", name));
   return it->second;
+}
+/// Variables of the program's sizes, by name.
+std::map<std::string, tir::VarRef> size_variables(const tir::PrimFunc& f) {
+  std::map<std::string, tir::VarRef> out;
+  for (const tir::VarRef& p : f->params)
+    if (p->dtype.is_integer()) out.emplace(p->name, p);
+  for (auto [p, b] : f->buffer_map)
+    for (const PrimExpr& d : b->shape)
+      for (const tir::VarRef& v : tir::free_vars(d)) out.emplace(v->name, v);
+  return out;
 }
 char kind_of(std::string_view pattern, size_t i) {
   if (pattern.empty()) return '?';
@@ -118,6 +140,8 @@ std::string value_to_script(const Any& v) {
     return out + "]";
   }
   if (v.tag() == kBool) return v.as<bool>() ? "True" : "False";
+  if (auto map = v.try_as<IndexMap>(); map && *map) return tenon::to_text(*map);
+  if (auto e = v.try_as<PrimExpr>(); e && *e) return print(*e);
   return value_to_json(v).dump();
 }
 
@@ -184,7 +208,7 @@ std::string Trace::to_script() const {
     line += "sch." + s.name + "(";
     std::string args;
     auto add = [&](const std::string& a) { args += (args.empty() ? "" : ", ") + a; };
-    if (s.name == "fuse" || s.name == "reorder") {
+    if (s.name == "fuse" || s.name == "reorder" || s.name == "merge") {
       for (const Any& a : s.inputs) add(handle_text(kinds, a.as<int32_t>()));
       args = "[" + args + "]";
     } else {
@@ -244,25 +268,46 @@ void replay_steps(Schedule& s, const Trace& trace) {
       for (LoopRV x : l) out.push_back(x.id);
       return out;
     };
+    auto numbers = [&](const char* key) {
+      auto v = t.attrs.find(key);
+      auto items = v ? v->try_as<Array<Any>>() : std::nullopt;
+      if (!items) bad(fmt::format("step {} ({}) has no list '{}'", at + 1, t.name, key));
+      std::vector<int64_t> out;
+      for (const Any& f : *items) {
+        auto x = f.try_as<int64_t>();
+        if (!x) bad(fmt::format("step {} ({}): an item of '{}' is no number", at + 1, t.name, key));
+        out.push_back(*x);
+      }
+      return out;
+    };
+    auto index_map_of = [&] {
+      auto v = t.attrs.find("index_map");
+      auto x = v ? v->try_as<IndexMap>() : std::nullopt;
+      if (!x || !*x) bad(fmt::format("step {} ({}) has no index map", at + 1, t.name));
+      // Sizes of the program are known by name.
+      tir::VarMap sizes;
+      const auto known = size_variables(s.function());
+      for (const tir::VarRef& free : tir::free_vars((*x)->outputs)) {
+        bool input = false;
+        for (const tir::VarRef& v : (*x)->inputs) input = input || v.same_as(free);
+        if (input) continue;
+        auto it = known.find(free->name);
+        if (it == known.end())
+          bad(fmt::format("step {} ({}) needs a size '{}' that the program does not have", at + 1, t.name,
+                          free->name));
+        sizes[free.get()] = it->second;
+      }
+      return sizes.empty() ? *x : make<IndexMapNode>((*x)->inputs, (*x)->outputs.map([&](const PrimExpr& e) {
+        return tir::substitute(e, sizes);
+      }));
+    };
     using Run = std::function<std::vector<int32_t>()>;
     const BlockRV b{in.empty() ? -1 : in[0]};
     const LoopRV l{in.empty() ? -1 : in[0]}, l2{in.size() < 2 ? -1 : in[1]};
     const std::map<std::string_view, Run> runs{
         {"get_block", [&] { return std::vector<int32_t>{s.get_block(text("name")).id}; }},
         {"get_loops", [&] { return ids(s.get_loops(b)); }},
-        {"split",
-         [&] {
-           std::vector<int64_t> factors;
-           auto list = t.attrs.find("factors");
-           auto items = list ? list->try_as<Array<Any>>() : std::nullopt;
-           if (!items) bad("a split has no factors");
-           for (const Any& f : *items) {
-             auto x = f.try_as<int64_t>();
-             if (!x) bad("a split's factor is no number");
-             factors.push_back(*x);
-           }
-           return ids(s.split(l, factors));
-         }},
+        {"split", [&] { return ids(s.split(l, numbers("factors"))); }},
         {"fuse", [&] { return std::vector<int32_t>{s.fuse(loops()).id}; }},
         {"reorder",
          [&] {
@@ -319,6 +364,61 @@ void replay_steps(Schedule& s, const Trace& trace) {
          [&] { return std::vector<int32_t>{s.cache_write(b, number("write_index"), text("scope")).id}; }},
         {"reindex", [&] { return std::vector<int32_t>{s.reindex(b, number("read_index")).id}; }},
         {"rfactor", [&] { return std::vector<int32_t>{s.rfactor(l, number("factor_axis")).id}; }},
+        {"blockize", [&] { return std::vector<int32_t>{s.blockize(l).id}; }},
+        {"tensorize", [&] { return std::vector<int32_t>{s.tensorize(b, text("tensor_intrin")).id}; }},
+        {"transform_layout",
+         [&] {
+           PrimExpr pad;
+           if (auto v = t.attrs.find("pad_value"); v && !v->is_none()) {
+             auto e = v->try_as<PrimExpr>();
+             if (!e) bad("a padding value is no expression");
+             pad = *e;
+           }
+           s.transform_layout(b, number("buffer_index"), text("buffer_index_type"), index_map_of(), pad);
+           return std::vector<int32_t>();
+         }},
+        {"transform_block_layout",
+         [&] {
+           s.transform_block_layout(b, index_map_of());
+           return std::vector<int32_t>();
+         }},
+        {"pad_einsum",
+         [&] {
+           s.pad_einsum(b, numbers("padding"));
+           return std::vector<int32_t>();
+         }},
+        {"decompose_padding", [&] { return std::vector<int32_t>{s.decompose_padding(b, l2).id}; }},
+        {"storage_align",
+         [&] {
+           s.storage_align(b, number("write_index"), number("axis"), number("factor"), number("offset"));
+           return std::vector<int32_t>();
+         }},
+        {"loop_partition", [&] { return ids(s.loop_partition(l, numbers("sizes"))); }},
+        {"merge", [&] { return std::vector<int32_t>{s.merge(loops()).id}; }},
+        {"sample_perfect_tile",
+         [&] {
+           s.sample_perfect_tile(l, number("n"), number("max_innermost"), numbers("decision"));
+           return std::vector<int32_t>();
+         }},
+        {"sample_categorical",
+         [&] {
+           auto v = t.attrs.find("probs");
+           auto items = v ? v->try_as<Array<Any>>() : std::nullopt;
+           if (!items) bad("sample_categorical has no list 'probs'");
+           std::vector<double> probs;
+           for (const Any& f : *items) {
+             auto x = f.try_as<double>();
+             if (!x) bad("a probability is no number");
+             probs.push_back(*x);
+           }
+           s.sample_categorical(numbers("candidates"), probs, number("decision"));
+           return std::vector<int32_t>();
+         }},
+        {"sample_compute_location",
+         [&] {
+           const LoopRV at_loop = s.sample_compute_location(b, number("decision"));
+           return at_loop.id < 0 ? std::vector<int32_t>() : std::vector<int32_t>{at_loop.id};
+         }},
         {"set_scope",
          [&] {
            s.set_scope(b, number("write_index"), text("scope"));

@@ -2,9 +2,11 @@
 // compact_buffer_allocation
 //   before: for i: B = alloc((64, 64)); for j: B[i * 4 + j, 0] = …
 //   after:  for i: B = alloc((4, 1)); for j: B[j, 0] = …
-// A dimension shrinks when the box of its accesses is provably smaller. Buffers whose address escapes keep
-// their shape.
-// Needs: opaque blocks. Keeps: loops, and the values of every element that is accessed.
+// Strides of buffers that a block asks to align ("buffer_dim_align": write index, axis, factor, offset) are
+// padded. A dimension shrinks when the box of its accesses is provably smaller. Buffers whose address escapes
+// keep their shape. Needs: opaque blocks. Keeps: loops, and the values of every element that is accessed.
+#include <map>
+
 #include "pass/tensor/lowering.h"
 
 namespace tenon {
@@ -15,6 +17,23 @@ namespace {
 
 class Compact : public tensor_detail::Rewriter {
  public:
+  explicit Compact(const Stmt& body) {
+    pre_order(body, [&](const ObjectRef& n) {
+      const auto* b = n.as<Block>();
+      auto list = b ? b->annotations.find("buffer_dim_align") : nullptr;
+      auto items = list ? list->try_as<Array<Any>>() : std::nullopt;
+      for (const Any& item : items ? *items : Array<Any>()) {
+        auto one = item.try_as<Array<Any>>();
+        if (!one || one->size() != 4) continue;
+        int64_t v[4];
+        for (size_t i = 0; i < 4; ++i) v[i] = (*one)[i].try_as<int64_t>().value_or(-1);
+        if (v[0] < 0 || size_t(v[0]) >= b->writes.size() || v[2] < 1 || v[3] < 0 || v[3] >= v[2]) continue;
+        const Buffer& w = b->writes[size_t(v[0])]->buffer;
+        if (v[1] >= 0 && size_t(v[1]) < w->shape.size()) aligned_[w.get()][size_t(v[1])] = {v[2], v[3]};
+      }
+      return n.is<StmtNode>() || n.is<ArrayObj>();
+    });
+  }
   Stmt stmt(const Stmt& s) override {
     if (!s) return s;
     if (const auto* n = s.as<For>()) {
@@ -139,9 +158,24 @@ class Compact : public tensor_detail::Rewriter {
       shape.push_back(extent);
       c.mins.push_back(min);
     }
+    Array<PrimExpr> strides;
+    if (auto align = aligned_.find(b.get()); align != aligned_.end()) {
+      std::vector<PrimExpr> s(shape.size(), tensor_detail::imm(1));
+      for (size_t i = shape.size(); i-- > 0;) {
+        if (i + 1 < shape.size()) s[i] = s[i + 1] * shape[i + 1];
+        if (auto a = align->second.find(i); a != align->second.end()) {
+          const auto [factor, offset] = a->second;
+          s[i] = s[i] + floormod(tensor_detail::imm(offset) - s[i], tensor_detail::imm(factor));
+          changed = true;
+        }
+        s[i] = analyzer_.simplify(s[i]);
+      }
+      strides = Array<PrimExpr>(s);
+    }
     if (!changed) return b;
     c.buffer = b;
     c.buffer.edit()->shape = shape;
+    c.buffer.edit()->strides = strides;
     c.buffer.edit()->data = var(b->data->name, b->data->dtype);
     changes_[b.get()] = c;
     return c.buffer;
@@ -158,13 +192,14 @@ class Compact : public tensor_detail::Rewriter {
 
   Analyzer analyzer_;
   std::unordered_map<const BufferNode*, Change> changes_;
+  std::unordered_map<const BufferNode*, std::map<size_t, std::pair<int64_t, int64_t>>> aligned_;
 };
 
 }  // namespace
 
 IRModule compact_buffer_allocation(IRModule module, PassContext&) {
   return tensor_detail::map_bodies(
-      module, [](const std::string&, const PrimFunc& f) { return Compact().stmt(f->body); });
+      module, [](const std::string&, const PrimFunc& f) { return Compact(f->body).stmt(f->body); });
 }
 
 }  // namespace tenon

@@ -44,7 +44,13 @@ class Matcher : public tensor_detail::Rewriter {
           bind(values, m->buffer->elem_offset, offset, m, s);
         }
         views_.emplace(m->buffer.get(), View{source, dropped});
-        pointers_.emplace(m->buffer->data.get(), source);
+        // With an element offset of its own, the pointer is that of the whole source.
+        BufferRegion origin = source;
+        if (m->buffer->elem_offset && m->buffer->elem_offset.is<Var>())
+          origin = make<BufferRegionNode>(source->buffer, source->region.map([](const Range&) {
+            return range(tensor_detail::imm(0), tensor_detail::imm(1));
+          }));
+        pointers_.emplace(m->buffer->data.get(), origin);
       }
       forget();
       Stmt out =

@@ -6,27 +6,6 @@
 namespace tenon::testing {
 namespace {
 
-int64_t extent(const Schedule& s, LoopRV l) { return tir::as_int(s.get(l)->extent).value_or(-1); }
-
-/// The step is refused with this code; the sentence names the place and says why; nothing changes.
-template <class F>
-void refused(Schedule& s, const std::string& code, const std::string& words, F step) {
-  const tir::PrimFunc before = s.function();
-  const size_t steps = s.trace().steps.size();
-  try {
-    step();
-    ADD_FAILURE() << "accepted, expected " << code << ": " << words;
-  } catch (const ScheduleError& e) {
-    EXPECT_EQ(e.code, code) << e.what();
-    EXPECT_NE(e.message.find(words), std::string::npos) << e.what();
-  }
-  EXPECT_TRUE(s.function().same_as(before));
-  EXPECT_EQ(s.trace().steps.size(), steps);
-}
-void check(const Program& p, const Schedule& s) {
-  EXPECT_TRUE(same(run(p.function, p.sizes), run(s.function(), p.sizes))) << s.trace().to_script();
-}
-
 TEST(Handles, StayValidAndDieWithASentence) {
   Program p = matmul(6, 7, 5);
   Schedule s(p.function);

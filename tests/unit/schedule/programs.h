@@ -167,6 +167,108 @@ inline Program depthwise(int64_t c, int64_t h, int64_t w) {
   return {"depthwise", te::create_prim_func({a, k, o}), {}};
 }
 
+inline Program batched_matmul(int64_t b, int64_t m, int64_t n, int64_t k) {
+  Tensor x = te::placeholder({b, m, k}, f32, "A"), y = te::placeholder({b, n, k}, f32, "B");
+  tir::IterVar r = te::reduce_axis(tir::range(PrimExpr(0), PrimExpr(k)), "k");
+  Tensor c = te::compute(
+      {b, m, n},
+      [&](const Vars& v) { return te::sum(x({v[0], v[1], r->var}) * y({v[0], v[2], r->var}), {r}); }, "C");
+  Tensor d = te::compute({b, m, n}, [&](const Vars& v) { return c({v[0], v[1], v[2]}) * 0.5; }, "D");
+  return {"batched_matmul", te::create_prim_func({x, y, d}), {}};
+}
+/// Zeros between and around the inputs, then a convolution.
+inline Program conv_transposed(int64_t ic, int64_t h, int64_t oc, int64_t kernel, int64_t stride) {
+  const int64_t spread = (h - 1) * stride + 1 + 2 * (kernel - 1), out = spread - kernel + 1;
+  Tensor x = te::placeholder({ic, h, h}, f32, "X"), k = te::placeholder({ic, oc, kernel, kernel}, f32, "K");
+  Tensor p = te::compute(
+      {ic, spread, spread},
+      [&](const Vars& v) {
+        PrimExpr y = v[1] - (kernel - 1), z = v[2] - (kernel - 1);
+        PrimExpr in = tir::true_();
+        for (const PrimExpr& e : {y, z})
+          in = tir::logical_and(
+              in, tir::logical_and(
+                      tir::logical_and(tir::ge(e, PrimExpr(0)), tir::lt(e, PrimExpr((h - 1) * stride + 1))),
+                      tir::eq(tir::floormod(e, stride), PrimExpr(0))));
+        return tir::if_then_else(in, x({v[0], tir::floordiv(y, stride), tir::floordiv(z, stride)}),
+                                 PrimExpr(0.0));
+      },
+      "dilate");
+  tir::IterVar rc = te::reduce_axis(tir::range(PrimExpr(0), PrimExpr(ic)), "rc"),
+               ry = te::reduce_axis(tir::range(PrimExpr(0), PrimExpr(kernel)), "ry"),
+               rx = te::reduce_axis(tir::range(PrimExpr(0), PrimExpr(kernel)), "rx");
+  Tensor c = te::compute(
+      {oc, out, out},
+      [&](const Vars& v) {
+        return te::sum(p({rc->var, v[1] + ry->var, v[2] + rx->var}) *
+                           k({rc->var, v[0], PrimExpr(kernel - 1) - ry->var, PrimExpr(kernel - 1) - rx->var}),
+                       {rc, ry, rx});
+      },
+      "conv");
+  return {"conv_transposed", te::create_prim_func({x, k, c}), {}};
+}
+inline Program gather(int64_t rows, int64_t n, int64_t m) {
+  Tensor a = te::placeholder({rows, m}, f32, "A"), i = te::placeholder({n}, i64, "I");
+  Tensor g = te::compute(
+      {n, m},
+      [&](const Vars& v) {
+        return a({tir::max(tir::min(i({v[0]}), PrimExpr(rows - 1)), PrimExpr(0)), v[1]});
+      },
+      "G");
+  Tensor o = te::compute({n, m}, [&](const Vars& v) { return g({v[0], v[1]}) * 2.0 + 1.0; }, "O");
+  return {"gather", te::create_prim_func({a, i, o}), {}};
+}
+inline Program transposes(int64_t n, int64_t m, int64_t k) {
+  Tensor a = te::placeholder({n, m, k}, f32, "A");
+  Tensor t = te::compute({k, n, m}, [&](const Vars& v) { return a({v[1], v[2], v[0]}); }, "T");
+  Tensor u = te::compute({m, k, n}, [&](const Vars& v) { return t({v[1], v[2], v[0]}) + 1.0; }, "U");
+  Tensor w = te::compute({n, k, m}, [&](const Vars& v) { return u({v[2], v[1], v[0]}) * 2.0; }, "W");
+  return {"transposes", te::create_prim_func({a, w}), {}};
+}
+inline Program mean_of_two_axes(int64_t n, int64_t h, int64_t w) {
+  Tensor a = te::placeholder({n, h, w}, f32, "A");
+  tir::IterVar y = te::reduce_axis(tir::range(PrimExpr(0), PrimExpr(h)), "y"),
+               x = te::reduce_axis(tir::range(PrimExpr(0), PrimExpr(w)), "x");
+  Tensor s = te::compute({n}, [&](const Vars& v) { return te::sum(a({v[0], y->var, x->var}), {y, x}); }, "S");
+  Tensor o = te::compute({n}, [&](const Vars& v) { return s({v[0]}) * (1.0 / double(h * w)); }, "O");
+  return {"mean_of_two_axes", te::create_prim_func({a, o}), {}};
+}
+/// Two tensors beside one another with a border of ones.
+inline Program concat_pad(int64_t n, int64_t a, int64_t b) {
+  Tensor x = te::placeholder({n, a}, f32, "A"), y = te::placeholder({n, b}, f32, "B");
+  Tensor c = te::compute(
+      {n, a + b},
+      [&](const Vars& v) {
+        return tir::if_then_else(tir::lt(v[1], PrimExpr(a)), x({v[0], v[1]}), y({v[0], v[1] - a}));
+      },
+      "cat");
+  Tensor p = te::compute(
+      {n + 2, a + b + 3},
+      [&](const Vars& v) {
+        PrimExpr i = v[0] - 1, j = v[1] - 1;
+        PrimExpr in =
+            tir::logical_and(tir::logical_and(tir::le(PrimExpr(0), i), tir::lt(i, PrimExpr(n))),
+                             tir::logical_and(tir::ge(j, PrimExpr(0)), tir::lt(j, PrimExpr(a + b))));
+        return tir::if_then_else(in, c({i, j}), PrimExpr(1.0));
+      },
+      "border");
+  Tensor o = te::compute({n + 2, a + b + 3}, [&](const Vars& v) { return p({v[0], v[1]}) * 3.0; }, "O");
+  return {"concat_pad", te::create_prim_func({x, y, o}), {}};
+}
+inline Program matmul_int8(int64_t m, int64_t n, int64_t k) {
+  Tensor a = te::placeholder({m, k}, DataType::int_(8), "A"),
+         b = te::placeholder({k, n}, DataType::int_(8), "B");
+  tir::IterVar r = te::reduce_axis(tir::range(PrimExpr(0), PrimExpr(k)), "k");
+  Tensor c = te::compute(
+      {m, n},
+      [&](const Vars& v) {
+        return te::sum(tir::cast(i32, a({v[0], r->var})) * tir::cast(i32, b({r->var, v[1]})), {r});
+      },
+      "C");
+  Tensor d = te::compute({m, n}, [&](const Vars& v) { return tir::cast(f32, c({v[0], v[1]})) * 0.25; }, "D");
+  return {"matmul_int8", te::create_prim_func({a, b, d}), {}};
+}
+
 inline std::string problems_of(const tir::PrimFunc& f) {
   DiagnosticList problems;
   verify_prim_func("main", f, problems);
@@ -233,6 +335,27 @@ inline ::testing::AssertionResult same(const std::vector<NDArray>& a, const std:
                << "argument " << i << " element " << j << ": " << x << " against " << y;
     }
   return ::testing::AssertionSuccess();
+}
+
+inline int64_t extent(const Schedule& s, LoopRV l) { return tir::as_int(s.get(l)->extent).value_or(-1); }
+
+/// The step is refused with this code; the sentence names the place and says why; nothing changes.
+template <class F>
+void refused(Schedule& s, const std::string& code, const std::string& words, F step) {
+  const tir::PrimFunc before = s.function();
+  const size_t steps = s.trace().steps.size();
+  try {
+    step();
+    ADD_FAILURE() << "accepted, expected " << code << ": " << words;
+  } catch (const ScheduleError& e) {
+    EXPECT_EQ(e.code, code) << e.what();
+    EXPECT_NE(e.message.find(words), std::string::npos) << e.what();
+  }
+  EXPECT_TRUE(s.function().same_as(before));
+  EXPECT_EQ(s.trace().steps.size(), steps);
+}
+inline void check(const Program& p, const Schedule& s) {
+  EXPECT_TRUE(same(run(p.function, p.sizes), run(s.function(), p.sizes))) << s.trace().to_script();
 }
 
 }  // namespace tenon::testing

@@ -1,0 +1,333 @@
+// SPDX-License-Identifier: Apache-2.0
+// Reading values as sums of digits. When every digit of every variable is found again, different variables
+// give different values, which is what parallel, vectorised and reordered loops and changes of layout need.
+#include "analysis/iter_map.h"
+
+#include <algorithm>
+
+namespace tenon {
+
+using namespace tir;
+
+void IterMap::add(const VarRef& v, const PrimExpr& min, const PrimExpr& extent) {
+  known_[v.get()] = {int(marks_.size()), min};
+  marks_.push_back({extent, {}});
+  mins_.push_back(min);
+  ++variables_;
+}
+
+IterMap::Answer IterMap::run(const Array<PrimExpr>& values) {
+  Answer out;
+  std::vector<Term> used;
+  for (const PrimExpr& v : values) {
+    std::optional<Sum> s = parse(v, 0);
+    if (!s) return out;
+    if (!decodable(*s)) return {true, false};
+    used.insert(used.end(), s->terms.begin(), s->terms.end());
+  }
+  out.affine = true;
+  // Digits of a fused sum determine it, and it determines the digits of its parts. Composites come after
+  // their parts, so a walk backwards settles them first.
+  for (size_t m = marks_.size(); m-- > 0;) {
+    std::vector<Term> of_mark;
+    for (const Term& t : used)
+      if (t.mark == int(m)) of_mark.push_back(t);
+    if (int(m) < variables_) {
+      if (!is_one(marks_[m].extent) && !covers(of_mark, marks_[m].extent)) return out;
+    } else if (covers(of_mark, marks_[m].extent)) {
+      used.insert(used.end(), marks_[m].parts.begin(), marks_[m].parts.end());
+    }
+  }
+  out.injective = true;
+  return out;
+}
+
+PrimExpr IterMap::end_of(const PrimExpr& value) {
+  std::optional<Sum> s = parse(value, 0);
+  std::vector<Term> sorted;
+  if (!s || (!s->terms.empty() && !sort(*s, false, sorted))) return {};
+  PrimExpr end = s->base + 1;
+  for (const Term& t : sorted) end = end + (t.extent - 1) * t.scale;
+  return analyzer_.simplify(end);
+}
+
+std::optional<Array<PrimExpr>> IterMap::invert(const Array<PrimExpr>& values, const Array<PrimExpr>& at) {
+  if (!run(values).injective) return std::nullopt;
+  std::vector<std::vector<std::pair<Term, PrimExpr>>> digits(marks_.size());  // a digit of a mark, its value
+  auto spread = [&](std::vector<Term> sorted, const PrimExpr& whole) {
+    for (size_t i = 0; i < sorted.size(); ++i) {
+      // Below the next digit, in steps of this one; scales need not divide one another.
+      PrimExpr value = whole;
+      if (i + 1 < sorted.size()) value = floormod(value, sorted[i + 1].scale);
+      value = analyzer_.simplify(floordiv(value, sorted[i].scale));
+      digits[size_t(sorted[i].mark)].emplace_back(sorted[i], value);
+    }
+  };
+  for (size_t i = 0; i < values.size(); ++i) {
+    std::optional<Sum> s = parse(values[i], 0);
+    std::vector<Term> sorted;
+    if (!s->terms.empty() && !sort(*s, false, sorted)) return std::nullopt;
+    spread(sorted, at[i] - s->base);
+  }
+  Array<PrimExpr> out(std::vector<PrimExpr>(size_t(variables_), PrimExpr(0)));
+  for (size_t m = marks_.size(); m-- > 0;) {
+    PrimExpr value = PrimExpr(0), reached = PrimExpr(1);
+    std::vector<std::pair<Term, PrimExpr>> rest = digits[m];
+    // From the lowest digit up; a digit that another already gave is left out.
+    while (!rest.empty()) {
+      size_t pick = rest.size();
+      for (size_t i = 0; i < rest.size(); ++i)
+        if (same(rest[i].first.lower, reached)) pick = i;
+      if (pick == rest.size()) break;
+      const auto [term, digit] = rest[pick];
+      value = value + digit * term.lower;
+      reached = term.lower * term.extent;
+      rest.erase(rest.begin() + std::ptrdiff_t(pick));
+      if (term.top) break;
+    }
+    if (int(m) < variables_)
+      out.set(m, analyzer_.simplify(mins_[m] + value));
+    else
+      spread(marks_[m].parts, value);
+  }
+  return out;
+}
+
+bool IterMap::same(const PrimExpr& a, const PrimExpr& b) {
+  auto x = as_int(a), y = as_int(b);
+  if (x && y) return *x == *y;
+  return a.get() == b.get() || analyzer_.can_prove_equal(a, b);
+}
+bool IterMap::at_least(const PrimExpr& a, const PrimExpr& b) {
+  auto x = as_int(a), y = as_int(b);
+  if (x && y) return *x >= *y;
+  return same(a, b) || analyzer_.can_prove(ge(a, b));
+}
+bool IterMap::has_variables(const PrimExpr& e) const {
+  bool found = false;
+  post_order(e, [&](const ObjectRef& n) {
+    if (const auto* v = n.as<Var>()) found = found || known_.count(v);
+  });
+  return found;
+}
+
+std::optional<IterMap::Sum> IterMap::parse(const PrimExpr& e, int depth) {
+  if (depth > 64) return std::nullopt;
+  if (const auto* v = e.as<Var>()) {
+    Sum s;
+    auto it = known_.find(v);
+    if (it == known_.end()) {
+      s.base = e;
+    } else {
+      s.base = it->second.second;
+      s.terms.push_back(
+          {it->second.first, PrimExpr(1), marks_[size_t(it->second.first)].extent, PrimExpr(1), true});
+    }
+    return s;
+  }
+  if (!has_variables(e)) {
+    Sum s;
+    s.base = e;
+    return s;
+  }
+  if (const auto* n = e.as<Add>()) return add(parse(n->a, depth + 1), parse(n->b, depth + 1));
+  if (const auto* n = e.as<Sub>(); n && !has_variables(n->b)) {
+    auto s = parse(n->a, depth + 1);
+    if (s) s->base = s->base - n->b;
+    return s;
+  }
+  if (const auto* n = e.as<Mul>()) {
+    const bool right = !has_variables(n->b);
+    if (!right && has_variables(n->a)) return std::nullopt;
+    const PrimExpr factor = right ? n->b : n->a;
+    if (!at_least(factor, PrimExpr(1))) return std::nullopt;
+    auto s = parse(right ? n->a : n->b, depth + 1);
+    if (!s) return s;
+    for (Term& t : s->terms) t.scale = t.scale * factor;
+    s->base = s->base * factor;
+    return s;
+  }
+  if (const auto* n = e.as<FloorDiv>(); n && !has_variables(n->b))
+    return divide(parse(n->a, depth + 1), n->b, true);
+  if (const auto* n = e.as<FloorMod>(); n && !has_variables(n->b))
+    return divide(parse(n->a, depth + 1), n->b, false);
+  return std::nullopt;
+}
+
+std::optional<IterMap::Sum> IterMap::add(std::optional<Sum> a, std::optional<Sum> b) {
+  if (!a || !b) return std::nullopt;
+  for (const Term& t : b->terms) {
+    bool merged = false;
+    for (Term& u : a->terms)
+      if (u.mark == t.mark && same(u.lower, t.lower) && same(u.extent, t.extent)) {
+        u.scale = u.scale + t.scale;
+        merged = true;
+        break;
+      }
+    if (!merged) a->terms.push_back(t);
+  }
+  a->base = a->base + b->base;
+  return a;
+}
+
+/// One digit of scale 1 that has the sum's value (without base); nullopt when the sum is no mixed-radix
+/// number.
+std::optional<IterMap::Term> IterMap::fuse(const Sum& s) {
+  std::vector<Term> sorted;
+  if (!sort(s, true, sorted)) return std::nullopt;
+  if (!same(sorted[0].scale, PrimExpr(1))) return std::nullopt;
+  if (sorted.size() == 1) return sorted[0];
+  for (size_t m = size_t(variables_); m < marks_.size(); ++m) {
+    if (marks_[m].parts.size() != sorted.size()) continue;
+    bool equal = true;
+    for (size_t i = 0; i < sorted.size() && equal; ++i) {
+      const Term &a = marks_[m].parts[i], &b = sorted[i];
+      equal =
+          a.mark == b.mark && same(a.lower, b.lower) && same(a.extent, b.extent) && same(a.scale, b.scale);
+    }
+    if (equal) return Term{int(m), PrimExpr(1), marks_[m].extent, PrimExpr(1), true};
+  }
+  PrimExpr extent = sorted.back().scale * sorted.back().extent;
+  marks_.push_back({extent, sorted});
+  return Term{int(marks_.size()) - 1, PrimExpr(1), extent, PrimExpr(1), true};
+}
+
+/// Terms by rising scale; true when each scale is the product of what is below it (or at least that much,
+/// when not `exact`): then the value determines the digits.
+bool IterMap::sort(const Sum& s, bool exact, std::vector<Term>& out) {
+  std::vector<Term> rest;
+  for (const Term& t : s.terms)
+    if (!is_one(t.extent)) rest.push_back(t);
+  if (rest.empty() && !s.terms.empty()) rest.push_back(s.terms[0]);
+  if (rest.empty()) return false;
+  auto constant = [](const Term& t) { return as_int(t.scale).value_or(INT64_MAX); };
+  // Insertion keeps equal scales in order; there are few.
+  for (size_t i = 1; i < rest.size(); ++i)
+    for (size_t j = i; j > 0 && constant(rest[j]) < constant(rest[j - 1]); --j)
+      std::swap(rest[j], rest[j - 1]);
+  while (!rest.empty()) {
+    size_t pick = 0;
+    if (!out.empty()) {
+      const PrimExpr next = out.back().scale * out.back().extent;
+      bool found = false;
+      for (size_t i = 0; i < rest.size() && !found; ++i)
+        if (same(rest[i].scale, next)) pick = i, found = true;
+      if (!found && (exact || !at_least(rest[0].scale, next))) return false;
+    }
+    out.push_back(rest[pick]);
+    rest.erase(rest.begin() + std::ptrdiff_t(pick));
+  }
+  return true;
+}
+bool IterMap::decodable(const Sum& s) {
+  std::vector<Term> sorted;
+  return s.terms.empty() || sort(s, false, sorted);
+}
+
+std::optional<IterMap::Sum> IterMap::divide(std::optional<Sum> s, const PrimExpr& c, bool quotient) {
+  if (!s || !at_least(c, PrimExpr(1))) return std::nullopt;
+  if (is_one(c)) {
+    if (quotient) return s;
+    return Sum{};
+  }
+  // Scales that c divides leave the remainder at once.
+  auto divides = [&](const PrimExpr& e) {
+    auto x = as_int(e), y = as_int(c);
+    if (x && y) return *x % *y == 0;
+    return is_zero(analyzer_.simplify(floormod(e, c)));
+  };
+  Sum high, low;
+  for (const Term& t : s->terms) (divides(t.scale) ? high : low).terms.push_back(t);
+  const bool base_divides = divides(s->base);
+  if (!base_divides) {
+    // A base below c with nothing else below c does not carry.
+    if (!low.terms.empty() || !at_least(s->base, PrimExpr(0)) || !at_least(c - 1, s->base))
+      return std::nullopt;
+    high.base = PrimExpr(0);
+    low.base = s->base;
+  } else {
+    high.base = s->base;
+  }
+  if (low.terms.empty()) {
+    if (!quotient) return low;
+    for (Term& t : high.terms) t.scale = floordiv_exact(t.scale, c);
+    high.base = floordiv_exact(high.base, c);
+    return high;
+  }
+  // All low digits together stay below c: the high part is the quotient.
+  std::vector<Term> sorted;
+  if (sort(low, false, sorted) && at_least(c, sorted.back().scale * sorted.back().extent)) {
+    if (!quotient) return low;
+    for (Term& t : high.terms) t.scale = floordiv_exact(t.scale, c);
+    high.base = floordiv_exact(high.base, c);
+    return high;
+  }
+  if (!base_divides) return std::nullopt;
+  // Digits below a scale that divides c do not reach the quotient: (5 x + y) // 35 is x // 7 while y < 5.
+  std::vector<Term> digits;
+  if (sort(*s, true, digits)) {
+    for (size_t k = digits.size(); k-- > 1;) {
+      const PrimExpr scale = digits[k].scale;
+      auto x = as_int(c), y = as_int(scale);
+      if (!x || !y || *y <= 1 || *x % *y != 0) continue;
+      Sum upper, below;
+      for (size_t i = 0; i < digits.size(); ++i) {
+        if (i < k) {
+          below.terms.push_back(digits[i]);
+        } else {
+          Term t = digits[i];
+          t.scale = floordiv_exact(t.scale, scale);
+          upper.terms.push_back(t);
+        }
+      }
+      std::optional<Sum> part = divide(upper, PrimExpr(*x / *y), quotient);
+      if (!part) break;
+      if (quotient) {
+        part->base = part->base + floordiv_exact(s->base, c);
+        return part;
+      }
+      for (Term& t : part->terms) t.scale = t.scale * scale;
+      part->base = part->base * scale;
+      part->terms.insert(part->terms.end(), below.terms.begin(), below.terms.end());
+      return part;
+    }
+  }
+  Sum whole;
+  whole.terms = s->terms;
+  std::optional<Term> t = fuse(whole);
+  if (!t) return std::nullopt;
+  const bool top = t->top || at_least(t->lower * t->extent, marks_[size_t(t->mark)].extent);
+  auto te = as_int(t->extent), ci = as_int(c);
+  const bool even = te && ci ? *te % *ci == 0 : is_zero(analyzer_.simplify(floormod(t->extent, c)));
+  if (!top && !even) return std::nullopt;
+  Sum out;
+  if (quotient) {
+    out.base = floordiv_exact(s->base, c);
+    out.terms.push_back({t->mark, t->lower * c, analyzer_.simplify(ceildiv(t->extent, c)), PrimExpr(1), top});
+  } else {
+    out.terms.push_back({t->mark, t->lower, at_least(c, t->extent) ? t->extent : c, PrimExpr(1)});
+  }
+  return out;
+}
+PrimExpr IterMap::floordiv_exact(const PrimExpr& e, const PrimExpr& c) {
+  return analyzer_.simplify(floordiv(e, c));
+}
+
+/// The digits chain from 1 up to at least `extent`.
+bool IterMap::covers(std::vector<Term> digits, const PrimExpr& extent) {
+  PrimExpr reached = PrimExpr(1);
+  while (!at_least(reached, extent)) {
+    bool found = false;
+    for (size_t i = 0; i < digits.size() && !found; ++i)
+      if (same(digits[i].lower, reached)) {
+        if (digits[i].top) return true;
+        reached = digits[i].lower * digits[i].extent;
+        digits.erase(digits.begin() + std::ptrdiff_t(i));
+        found = true;
+      }
+    if (!found) return false;
+  }
+  return true;
+}
+
+}  // namespace tenon

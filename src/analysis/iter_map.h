@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+// How values are made of variables that run over ranges: each is read as a sum of digits (x // lower) %
+// extent * scale of variables or of fused sums. Block bindings and index maps are judged and inverted by it.
+#pragma once
+#include "analysis/analyzer.h"
+
+namespace tenon {
+
+class IterMap {
+ public:
+  struct Term {  ///< (mark // lower) % extent * scale
+    int mark = -1;
+    PrimExpr lower, extent, scale;
+    bool top = false;  ///< lower * extent reaches the mark's extent: nothing lies above
+  };
+  struct Sum {
+    std::vector<Term> terms;
+    PrimExpr base = PrimExpr(0);
+  };
+  struct Answer {
+    bool affine = false;     ///< every value is a mixed-radix sum of (parts of) the variables
+    bool injective = false;  ///< affine, and different variables give different values
+  };
+
+  explicit IterMap(Analyzer& analyzer) : analyzer_(analyzer) {}
+  /// A variable that runs over [min, min + extent). All of them come before the first value is read.
+  void add(const tir::VarRef& v, const PrimExpr& min, const PrimExpr& extent);
+  Answer run(const Array<PrimExpr>& values);
+  /// The variables, in the order of `add`, in terms of what the values are (`at`); null unless injective.
+  std::optional<Array<PrimExpr>> invert(const Array<PrimExpr>& values, const Array<PrimExpr>& at);
+  /// One more than the largest of a value; null when it is no mixed-radix sum.
+  PrimExpr end_of(const PrimExpr& value);
+
+ private:
+  struct Mark {
+    PrimExpr extent;
+    std::vector<Term> parts;  ///< empty for a variable, else a fused sum
+  };
+  bool same(const PrimExpr& a, const PrimExpr& b);
+  bool at_least(const PrimExpr& a, const PrimExpr& b);
+  bool has_variables(const PrimExpr& e) const;
+  std::optional<Sum> parse(const PrimExpr& e, int depth);
+  std::optional<Sum> add(std::optional<Sum> a, std::optional<Sum> b);
+  std::optional<Term> fuse(const Sum& s);
+  bool sort(const Sum& s, bool exact, std::vector<Term>& out);
+  bool decodable(const Sum& s);
+  std::optional<Sum> divide(std::optional<Sum> s, const PrimExpr& c, bool quotient);
+  PrimExpr floordiv_exact(const PrimExpr& e, const PrimExpr& c);
+  bool covers(std::vector<Term> digits, const PrimExpr& extent);
+
+  Analyzer& analyzer_;
+  std::vector<Mark> marks_;
+  int variables_ = 0;
+  std::vector<PrimExpr> mins_;
+  std::unordered_map<const tir::Var*, std::pair<int, PrimExpr>> known_;
+};
+
+}  // namespace tenon

@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: Apache-2.0
+// Samplers: random decisions of a schedule. The generator is the schedule's own; the trace keeps what was
+// decided, so that a replay decides the same.
+#include <fmt/format.h>
+
+#include <cmath>
+
+#include "schedule/state.h"
+
+namespace tenon::sched {
+
+using namespace tir;
+
+namespace {
+
+/// SplitMix64: the next number of the schedule's generator.
+uint64_t draw(State& s) {
+  uint64_t z = (s.seed += 0x9e3779b97f4a7c15ull);
+  z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9ull;
+  z = (z ^ (z >> 27)) * 0x94d049bb133111ebull;
+  return z ^ (z >> 31);
+}
+
+}  // namespace
+
+std::vector<int64_t> sample_perfect_tile(State& s, int32_t loop_id, int n, int64_t max_innermost,
+                                         const std::vector<int64_t>& decision) {
+  const auto extent = as_int(s.loop(loop_id)->extent);
+  if (!extent || *extent < 1)
+    s.refuse("T0793", loop_id, "its extent is no positive constant, so it has no divisors to choose from",
+             "split symbolic loops by constant factors");
+  if (n < 1 || n > 16 || max_innermost < 1)
+    s.refuse("T0793", loop_id,
+             fmt::format("{} parts with at most {} innermost iterations are no tiling", n, max_innermost),
+             "1 to 16 parts, an innermost limit of 1 or more");
+  if (!decision.empty()) {
+    int64_t product = 1;
+    for (int64_t f : decision) product = f < 1 || product > *extent ? -1 : product * f;
+    if (product != *extent || decision.size() != size_t(n) || (n > 1 && decision.back() > max_innermost))
+      s.refuse("T0793", loop_id,
+               fmt::format("the recorded decision is no tiling of its {} iterations", *extent),
+               "the trace was recorded on another program");
+    return decision;
+  }
+  std::vector<int64_t> out(static_cast<size_t>(n), 1);
+  int64_t rest = *extent;
+  for (size_t i = size_t(n); i-- > 1;) {
+    std::vector<int64_t> divisors;
+    for (int64_t d = 1; d * d <= rest; ++d)
+      if (rest % d == 0) {
+        divisors.push_back(d);
+        if (d * d != rest) divisors.push_back(rest / d);
+      }
+    if (i + 1 == size_t(n)) std::erase_if(divisors, [&](int64_t d) { return d > max_innermost; });
+    out[i] = divisors[draw(s) % divisors.size()];
+    rest /= out[i];
+  }
+  out[0] = rest;
+  return out;
+}
+
+int64_t sample_categorical(State& s, const std::vector<int64_t>& candidates, const std::vector<double>& probs,
+                           int decision) {
+  double total = 0;
+  bool good = !candidates.empty() && candidates.size() == probs.size();
+  for (double p : probs) good = good && p >= 0 && std::isfinite(p), total += p;
+  if (!good || !(total > 0) || decision >= int(candidates.size()))
+    throw ScheduleError(
+        ErrorKind::model, "T0793",
+        fmt::format("{} candidates with {} probabilities cannot be sampled", candidates.size(), probs.size()),
+        {}, "give one probability, 0 or more, for each candidate; one must be above 0");
+  if (decision >= 0) return decision;
+  double at = double(draw(s) >> 11) * 0x1p-53 * total;
+  int last = 0;
+  for (size_t i = 0; i < probs.size(); ++i) {
+    if (!(probs[i] > 0)) continue;
+    last = int(i);
+    if (at < probs[i]) return last;
+    at -= probs[i];
+  }
+  return last;
+}
+
+std::pair<int32_t, int> sample_compute_location(State& s, int32_t id, std::optional<int> decision) {
+  auto scope = s.scope(s.scope_of(id));
+  Ref<Block> block = s.block(id);
+  std::vector<int32_t> loops;  // of the first consumer
+  const int at = scope->find(id);
+  for (size_t i = 0; i < scope->leaves.size() && loops.empty(); ++i)
+    for (const BufferRegion& w : block->writes)
+      if (int(i) > at && scope->leaves[i].reads(w->buffer)) loops = scope->leaves[i].loops;
+  if (decision) {
+    if (*decision < -2 || *decision >= int(loops.size()))
+      s.refuse("T0794", id,
+               fmt::format("its consumer has {} loops, the recorded decision is number {}", loops.size(),
+                           *decision),
+               "the trace was recorded on another program");
+    return {*decision < 0 ? *decision : loops[size_t(*decision)], *decision};
+  }
+  std::vector<int> choices{-1};
+  auto legal = [&](auto run) {
+    State trial = s;
+    trial.facts = std::make_shared<FactCache>();
+    try {
+      run(trial);
+      return true;
+    } catch (const ScheduleError&) {
+      return false;
+    }
+  };
+  if (legal([&](State& t) { compute_inline(t, id); })) choices.push_back(-2);
+  for (size_t i = 0; i < loops.size(); ++i)
+    if (legal([&](State& t) { compute_at(t, id, loops[i]); })) choices.push_back(int(i));
+  const int chosen = choices[draw(s) % choices.size()];
+  return {chosen < 0 ? chosen : loops[size_t(chosen)], chosen};
+}
+
+}  // namespace tenon::sched
