@@ -9,7 +9,7 @@
 //                 with no output, text. A key left out means its default.
 //   inspect       model → json: kind, inputs, outputs, operators, parameters, flop, …
 //   interpret     model, inputs, dims → outputs
-//   opt           model, passes, target, verify, explain, output → text
+//   opt           model, passes, schedule, function, target, verify, explain, output → text
 //   passes, operators, onnx_operators, target → json
 //   read_tensor   path (ONNX TensorProto) → tensor
 #include <fmt/format.h>
@@ -263,6 +263,8 @@ AttrMap opt(const AttrMap& request) {
   if (checker) context.instruments.push_back(checker.get());
   if (get_or(request, "explain", false)) context.config.set("fuse_ops.explain", true);
   module = run_passes(std::move(module), passes, context);
+  if (const auto trace = get_or<std::string>(request, "schedule", ""); !trace.empty())
+    module = replay_schedules(std::move(module), trace, get_or<std::string>(request, "function", ""));
   ConstantTable constants;
   PrintOptions print_options;
   print_options.constants = &constants;

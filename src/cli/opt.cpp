@@ -9,7 +9,7 @@ namespace tenon::cli {
 namespace {
 
 struct OptOptions {
-  std::string file, target, output;
+  std::string file, target, output, schedule, function;
   std::vector<std::string> passes;
   bool list = false, verify = false, explain = false;
 };
@@ -28,6 +28,8 @@ void opt(const OptOptions& o, Console& console) {
                 "tenon opt FILE --pass NAME, or tenon opt --list");
   const AttrMap reply = call_compiler("opt", {{"model", o.file},
                                               {"passes", Any(Array<std::string>(o.passes))},
+                                              {"schedule", o.schedule},
+                                              {"function", o.function},
                                               {"target", o.target},
                                               {"verify", o.verify},
                                               {"explain", o.explain},
@@ -47,6 +49,10 @@ void add_opt(CLI::App& app, Console& console) {
   verb->add_option("--pass", options->passes, "a pass, repeatable, applied in this order")
       ->type_name("NAME")
       ->allow_extra_args(false);
+  verb->add_option("--schedule", options->schedule,
+                   "then the steps of a trace (JSON), or of the traces that the programs of a module carry")
+      ->type_name("FILE");
+  verb->add_option("--function", options->function, "the program that --schedule is for")->type_name("NAME");
   verb->add_option("--target", options->target, "as for compile")->type_name("TARGET");
   verb->add_option("-o,--output", options->output, "write the text here, its large constants beside it")
       ->type_name("FILE");

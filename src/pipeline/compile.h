@@ -46,6 +46,10 @@ Compiled compile(IRModule module, CompileOptions options);
 IRModule specialize_dims(IRModule module, const std::map<std::string, int64_t>& dims,
                          bool missing_become_one = false);
 
+/// Tensor programs scheduled as recorded: `path` is a trace (JSON) for `function` (empty: the only program),
+/// or a module whose programs carry traces ("tenon.trace"). Error "T0923" when there is nothing to apply.
+IRModule replay_schedules(IRModule module, const std::string& path, const std::string& function = {});
+
 /// What a file holds, told from its first bytes.
 enum class ModelKind { onnx, script, artifact };
 ModelKind model_kind(std::string_view bytes);

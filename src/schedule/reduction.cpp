@@ -113,6 +113,12 @@ int32_t decompose_reduction(State& s, int32_t id, int32_t loop_id) {
   Ref<Block> update = block;
   update.edit()->init = Stmt();
   update = with_regions(update);
+  if (!update->match_buffers.empty())  // its regions stay: without the init, what it adds to is read
+    for (const BufferRegion& w : update->writes) {
+      bool read = false;
+      for (const BufferRegion& x : update->reads) read = read || x->buffer.same_as(w->buffer);
+      if (!read) update.edit()->reads.push_back(w);
+    }
   Ref<BlockRealize> realize = r;
   realize.edit()->block = update;
   const Object* from = r.get();

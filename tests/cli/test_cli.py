@@ -7,6 +7,7 @@ import array
 import json
 import os
 import pathlib
+import re
 import resource
 import signal
 import struct
@@ -187,6 +188,30 @@ class Command(unittest.TestCase):
         self.assertIn("fuse_ops", self.ok("opt", "--list"))
         again = self.ok("opt", "-", stdin=text)
         self.assertEqual(text.strip(), again.strip())
+
+    def test_opt_replays_schedules(self):
+        steps = ["--pass", "fuse_ops", "--pass", "lower_to_call_tir"]
+        plain = self.tmp / "plain.tir"
+        scheduled = self.tmp / "scheduled.tir"
+        self.ok("opt", "-", *steps, "-o", plain, stdin=MODULE)
+        self.ok("opt", plain, "--pass", "default_schedule", "-o", scheduled)
+        self.assertIn("tenon.trace", scheduled.read_text())
+        # The traces that a module carries make the identical programs again.
+        self.assertEqual(self.ok("opt", plain, "--schedule", scheduled).strip(), scheduled.read_text().strip())
+        # A trace alone, as written by hand.
+        block = re.search(r'T\.block\("(?!root)(\w+)"', plain.read_text()).group(1)
+        trace = self.tmp / "trace.json"
+        trace.write_text(json.dumps([
+            {"name": "get_block", "out": ["b1"], "attrs": {"name": block}},
+            {"name": "get_loops", "in": ["b1"], "out": ["l2", "l3"]},
+            {"name": "split", "in": ["l3"], "out": ["l4", "l5"], "attrs": {"factors": [-1, 3]}},
+            {"name": "parallel", "in": ["l2"]},
+        ]))
+        self.assertIn("T.parallel(2)", self.ok("opt", plain, "--schedule", trace))
+        trace.write_text(json.dumps([{"name": "get_block", "out": ["b1"], "attrs": {"name": "nothing"}}]))
+        self.refused(3, "opt", plain, "--schedule", trace, words=["T0704", "nothing"])
+        self.refused(2, "opt", plain, "--schedule", trace, "--function", "absent", words=["T0923", "absent"])
+        self.refused(2, "opt", plain, "--schedule", plain, words=["T0923", "no trace"])
 
     def test_seeing_passes(self):
         self.assertIn("# after fuse_ops", self.ok("run", self.module, "--print-after", "fuse_ops"))

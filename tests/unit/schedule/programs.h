@@ -293,10 +293,9 @@ inline int count_loops(const tir::PrimFunc& f, tir::ForKind kind) {
   return n;
 }
 
-/// Runs f on seeded inputs; returns every buffer after the run. Sizes of symbolic dimensions are given by
-/// name.
-inline std::vector<NDArray> run(const tir::PrimFunc& f, const std::map<std::string, int64_t>& sizes = {},
-                                uint64_t seed = 7) {
+/// Seeded arguments; sizes of symbolic dimensions are given by name.
+inline std::vector<NDArray> arguments(const tir::PrimFunc& f,
+                                      const std::map<std::string, int64_t>& sizes = {}, uint64_t seed = 7) {
   std::mt19937_64 random(seed);
   std::vector<NDArray> args;
   for (const tir::VarRef& p : f->params) {
@@ -322,6 +321,12 @@ inline std::vector<NDArray> run(const tir::PrimFunc& f, const std::map<std::stri
         a.set_element_int(i, int64_t(random() % 9) - 4);
     args.push_back(a);
   }
+  return args;
+}
+/// Runs f on seeded inputs; returns every buffer after the run.
+inline std::vector<NDArray> run(const tir::PrimFunc& f, const std::map<std::string, int64_t>& sizes = {},
+                                uint64_t seed = 7) {
+  std::vector<NDArray> args = arguments(f, sizes, seed);
   interpret_prim_func(f, args);
   return args;
 }
