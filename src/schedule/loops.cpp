@@ -247,7 +247,15 @@ std::vector<int32_t> loop_partition(State& s, int32_t loop_id, std::vector<int64
   Analyzer analyzer;
   bind_loops(s, analyzer, s.parent(loop_id));
   const PrimExpr rest = analyzer.simplify(loop->extent - sum);
-  if (inferred < 0 ? !is_zero(rest) : is_zero(rest) || !analyzer.can_prove(ge(rest, PrimExpr(0))))
+  // Sizes may be 0: a part that always runs must always be there.
+  Analyzer any_size;
+  for (auto [p, b] : s.function->buffer_map)
+    for (const PrimExpr& d : b->shape)
+      if (const auto* v = d.as<Var>()) any_size.assume_size(VarRef(v), 0);
+  for (int32_t p = s.parent(loop_id); p >= 0; p = s.parent(p))
+    if (const auto* l = s.entries[size_t(p)].node.as<For>())
+      any_size.bind(l->loop_var, range(l->min, l->extent), true);
+  if (inferred < 0 ? !is_zero(rest) : is_zero(rest) || !any_size.can_prove(ge(rest, PrimExpr(0))))
     s.refuse("T0719", loop_id,
              fmt::format("the parts have {} iterations, which is not provably what the loop has", sum),
              "use -1 for one part, and parts that always fit");

@@ -142,13 +142,18 @@ TEST(Lowering, TensorizedTilesMatchTheirRegions) {
   }
   order.insert(order.end(), inner.begin(), inner.end());
   s.reorder(order);
+  const auto intrin = find_tensor_intrin("test.update2x2");
+  register_tensor_intrin("test.indexed", intrin->description, intrin->description);
+  Schedule indexed = s;
+  indexed.tensorize(inner[0], "test.indexed");
   BlockRV o = s.tensorize(inner[0], "test.update2x2");
   s.decompose_reduction(o, order[2]);
   s.parallel(order[0]);
   s.vectorize(s.get_loops(out)[1]);
-  std::vector<Compiled> one{{s.trace().to_script(), s.function(), p}};
-  check_llvm(one);
-  check_c(one);
+  std::vector<Compiled> both{{s.trace().to_script(), s.function(), p},
+                             {indexed.trace().to_script(), indexed.function(), p}};
+  check_llvm(both);
+  check_c(both);
 }
 
 }  // namespace

@@ -308,10 +308,9 @@ inline std::vector<NDArray> arguments(const tir::PrimFunc& f,
     }
     std::vector<int64_t> shape;
     for (const PrimExpr& d : (*b)->shape) {
-      if (auto v = tir::as_int(d))
-        shape.push_back(*v);
-      else
-        shape.push_back(sizes.at(d.as<tir::Var>()->name));
+      tir::VarMap values;
+      for (const tir::VarRef& v : tir::free_vars(d)) values[v.get()] = PrimExpr(sizes.at(v->name));
+      shape.push_back(*tir::as_int(simplify(tir::substitute(d, values))));
     }
     NDArray a = NDArray::empty(shape, (*b)->dtype);
     for (int64_t i = 0; i < a.size(); ++i)

@@ -167,6 +167,26 @@ TEST(Tensorize, MatchesTilesAnywhere) {
   EXPECT_FALSE(same(run(p.function), run(w.function())));
 }
 
+TEST(Tensorize, SymbolicSizesAndIndexedBuffers) {
+  register_tile_matmul("test.tile_4x4x2", 2);
+  // The description as its own implementation: buffers without strides are accessed by index.
+  const auto tile_intrin = find_tensor_intrin("test.tile_4x4x2");
+  register_tensor_intrin("test.itself", tile_intrin->description, tile_intrin->description);
+  VarRef n = tir::var("n"), m = tir::var("m");
+  for (const char* name : {"test.tile_4x4x2", "test.itself"})
+    for (auto [rows, columns] : std::vector<std::array<int64_t, 2>>{{1, 1}, {4, 8}, {7, 5}}) {
+      Program p = matmul(n, m, 6);
+      p.sizes = {{"n", rows}, {"m", columns}};
+      Schedule s(p.function);
+      BlockRV c = s.get_block("C");
+      s.pad_einsum(c, {4, 4, 2});
+      std::vector<LoopRV> l = tile(s, c, {4, 4, 2});
+      s.tensorize(l[3], name);
+      s.parallel(l[1]);
+      check_replay(p, s);
+    }
+}
+
 TEST(Tensorize, Refusals) {
   register_tile_matmul("test.tile_4x4x2", 2);
   Program p = matmul(8, 12, 6);
@@ -383,6 +403,26 @@ TEST(LoopPartition, ConsecutiveParts) {
   t.decompose_reduction(t.get_block("C"), t.get_loops(t.get_block("C"))[2]);
   t.loop_partition(t.get_loops(t.get_block("C"))[2], {2, 3});
   check_replay(p, t);
+}
+
+TEST(LoopPartition, SymbolicExtents) {
+  VarRef n = tir::var("n");
+  tir::IterVar k = te::reduce_axis(tir::range(PrimExpr(0), PrimExpr(4)), "k");
+  Tensor a = te::placeholder({n, PrimExpr(4)}, f32, "A");
+  Tensor b = te::compute(
+      {n + 3},
+      [&](const Vars& v) { return te::sum(a({tir::max(tir::min(v[0], n - 1), PrimExpr(0)), k->var}), {k}); },
+      "B");
+  Program q{"rows", te::create_prim_func({a, b}), {}};
+  for (int64_t size : {1, 2, 5}) {
+    q.sizes = {{"n", size}};
+    Schedule s(q.function);
+    std::vector<LoopRV> parts = s.loop_partition(s.get_loops(s.get_block("B"))[0], {1, -1, 2});
+    s.parallel(parts[1]);
+    check_replay(q, s);
+  }
+  Schedule t(row_sum(n, 8).function);  // n may be 0, and the first part would run all the same
+  refused(t, "T0719", "not provably", [&] { t.loop_partition(t.get_loops(t.get_block("S"))[0], {1, -1}); });
 }
 
 TEST(Merge, NeighbouringNests) {
