@@ -12,6 +12,15 @@ using namespace tir;
 
 namespace {
 
+bool uses_var(const PrimExpr& e, const Var* v) {
+  bool found = false;
+  pre_order(e, [&](const ObjectRef& n) {
+    found = found || n.get() == v;
+    return !found;
+  });
+  return found;
+}
+
 std::vector<int64_t> strides(const Buffer& b, const Array<PrimExpr>& indices, const std::vector<VarRef>& vars,
                              Analyzer& a) {
   std::vector<int64_t> out(vars.size(), 0);
@@ -25,29 +34,67 @@ std::vector<int64_t> strides(const Buffer& b, const Array<PrimExpr>& indices, co
             out[i] = step >= kIrregular || std::abs(c) >= kIrregular / step ? kIrregular : out[i] + c * step;
           }
       // The base may still hold iterators (a division of one).
-      for (size_t i = 0; i < vars.size(); ++i) {
-        bool inside = false;
-        pre_order(form->base, [&](const ObjectRef& n) {
-          inside = inside || n.get() == vars[i].get();
-          return !inside;
-        });
-        if (inside) out[i] = kIrregular;
-      }
+      for (size_t i = 0; i < vars.size(); ++i)
+        if (uses_var(form->base, vars[i].get())) out[i] = kIrregular;
     } else {
-      for (size_t i = 0; i < vars.size(); ++i) {
-        bool inside = false;
-        pre_order(indices[d], [&](const ObjectRef& n) {
-          inside = inside || n.get() == vars[i].get();
-          return !inside;
-        });
-        if (inside) out[i] = kIrregular;
-      }
+      for (size_t i = 0; i < vars.size(); ++i)
+        if (uses_var(indices[d], vars[i].get())) out[i] = kIrregular;
     }
     auto size = as_int(b->shape[d]);
     step = !size || step >= kIrregular ? kIrregular
                                        : std::min<int64_t>(kIrregular, step * std::max<int64_t>(1, *size));
   }
   return out;
+}
+
+/// Finds the panels of iterators that no single stride describes.
+void find_panels(Access& access, const std::vector<VarRef>& vars, const std::vector<int64_t>& extent,
+                 Analyzer& a) {
+  access.panel.assign(vars.size(), 0);
+  access.panel_stride.assign(vars.size(), 0);
+  for (size_t i = 0; i < vars.size(); ++i) {
+    if (access.stride[i] != kIrregular) continue;
+    std::vector<int64_t> widths;
+    for (const PrimExpr& index : access.indices)
+      pre_order(index, [&](const ObjectRef& n) {
+        auto divided = [&](const auto* d) {
+          if (!d || !uses_var(d->a, vars[i].get())) return;
+          auto c = as_int(d->b);
+          if (c && *c > 1 && std::find(widths.begin(), widths.end(), *c) == widths.end())
+            widths.push_back(*c);
+        };
+        divided(n.as<FloorDiv>()), divided(n.as<FloorMod>());
+        return true;
+      });
+    std::sort(widths.begin(), widths.end());
+    for (int64_t width : widths) {
+      VarRef outer = var(vars[i]->name + "_panel"), inner = var(vars[i]->name + "_column");
+      const int64_t panels = extent[i] == kUnknown ? 1 << 20 : (extent[i] + width - 1) / width;
+      a.bind(outer, range(PrimExpr(0), PrimExpr(panels)));
+      a.bind(inner, range(PrimExpr(0), PrimExpr(width)));
+      const VarMap split{{vars[i].get(), PrimExpr(outer) * PrimExpr(width) + PrimExpr(inner)}};
+      int64_t step = 1, stride = 0;
+      for (size_t d = access.indices.size(); d-- > 0;) {
+        auto form = affine_form(a.simplify(substitute(access.indices[d], split)), {inner}, a);
+        if (!form || uses_var(form->base, inner.get())) {
+          stride = kIrregular;
+          break;
+        }
+        for (auto& [v, c] : form->terms)
+          stride = c != 0 && (step >= kIrregular || std::abs(c) >= kIrregular / step) ? kIrregular
+                                                                                      : stride + c * step;
+        if (stride == kIrregular) break;
+        auto size = as_int(access.buffer->shape[d]);
+        step = !size || step >= kIrregular
+                   ? kIrregular
+                   : std::min<int64_t>(kIrregular, step * std::max<int64_t>(1, *size));
+      }
+      if (stride == kIrregular) continue;
+      access.panel[i] = width;
+      access.panel_stride[i] = stride;
+      break;
+    }
+  }
 }
 
 }  // namespace
@@ -100,7 +147,10 @@ std::optional<Facts> facts_of(Schedule& s, BlockRV id) {
       bool known = own;
       for (const Access& x : f.loads)
         known = known || (x.buffer.same_as(l->buffer) && structural_equal(x.indices, l->indices));
-      if (!known) f.loads.push_back({l->buffer, l->indices, strides(l->buffer, l->indices, vars, a)});
+      if (!known) {
+        f.loads.push_back({l->buffer, l->indices, strides(l->buffer, l->indices, vars, a)});
+        find_panels(f.loads.back(), vars, f.extent, a);
+      }
       return false;
     }
     if (const auto* v = n.as<Var>()) {

@@ -13,6 +13,16 @@ struct Access {
   tir::Buffer buffer;
   Array<PrimExpr> indices;
   std::vector<int64_t> stride;  ///< elements per step of each iterator; 0: not used; kIrregular
+  /// An irregular iterator that is cut into panels (i / 32 and i % 32): their width, else 0, and its stride
+  /// inside.
+  std::vector<int64_t> panel = {}, panel_stride = {};
+  /// Stride of an iterator inside aligned tiles of that size.
+  int64_t step(int iterator, int64_t tile) const {
+    const size_t i = size_t(iterator);
+    return stride[i] == kIrregular && i < panel.size() && panel[i] > 0 && panel[i] % tile == 0
+               ? panel_stride[i]
+               : stride[i];
+  }
 };
 
 /// A block whose body is one store and whose iterators are each bound to a loop of their own, in order.

@@ -4,6 +4,7 @@
 // latency.
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 
 #include "autoschedule/rules.h"
 
@@ -27,6 +28,15 @@ double use_of(int64_t size, int64_t step) {
                           : double(size) / double(ceil_div(size, step) * step);
 }
 
+/// What `count` lines that lie `stride` bytes apart cost more when they do not fit the first cache's sets:
+/// pages of 4 KiB fall on the same sets.
+double crowding(int64_t stride, int64_t count, const Target& target) {
+  if (stride <= 0 || stride >= kIrregular) return 1;
+  const int64_t ways = std::max<int64_t>(2, target->l1d_bytes / 4096),
+                places = 4096 / std::gcd(stride, int64_t(4096));
+  return ceil_div(count, places) > ways * 3 / 4 ? 3 : 1;
+}
+
 /// Cycles of one step of a tile, per element: two loads and two multiply-adds a cycle, four cycles of
 /// latency.
 Tile choose(const Facts& f, const Target& target) {
@@ -39,14 +49,13 @@ Tile choose(const Facts& f, const Target& target) {
     steps = f.extent[size_t(k)] == kUnknown ? 256 : steps * std::max<int64_t>(1, f.extent[size_t(k)]);
   for (int v : f.spatial) {
     if (f.write.stride[size_t(v)] == 0 || f.extent[size_t(v)] == 1) continue;
-    bool usable = true;
-    for (const Access& l : f.loads)
-      if (l.stride[size_t(v)] == kIrregular) usable = false;
-    if (!usable) continue;
     for (int64_t lanes = widest; lanes >= std::min<int64_t>(4, widest); lanes /= 2) {
       if (lanes < 2) break;
       if (f.extent[size_t(v)] != kUnknown && f.extent[size_t(v)] * 2 <= lanes && lanes > 4) continue;
       for (int64_t vectors = 1; vectors <= 6; ++vectors) {
+        bool usable = true;
+        for (const Access& l : f.loads) usable = usable && l.step(v, lanes * vectors) != kIrregular;
+        if (!usable) continue;
         const double used =
             f.extent[size_t(v)] == kUnknown ? 0.9 : use_of(f.extent[size_t(v)], lanes * vectors);
         if (used < 0.4) continue;
@@ -64,17 +73,23 @@ Tile choose(const Facts& f, const Target& target) {
                   break;
                 const int64_t tile = vectors * count * columns;
                 if (tile + vectors * columns + 1 > registers - 1) continue;
-                double loads = 0;
+                double loads = 0, bytes = 0;
                 for (const Access& l : f.loads) {
-                  const int64_t sv = l.stride[size_t(v)];
+                  const int64_t sv = l.step(v, lanes * vectors);
                   // Lanes apart in memory each touch a line of their own, often a page.
                   const double each = sv == 0   ? 0.6
                                       : sv == 1 ? 1.0
                                       : sv <= 4 ? 1.0 + double(sv)
                                                 : 6.0 * double(lanes);
-                  loads += each * double(sv ? vectors : 1) *
-                           double(m >= 0 && l.stride[size_t(m)] != 0 ? count : 1) *
-                           double(c >= 0 && l.stride[size_t(c)] != 0 ? columns : 1);
+                  // Rows a multiple of a page apart share the sets of the first cache.
+                  const double crowd =
+                      m >= 0 && !f.reduce.empty() && l.stride[size_t(f.reduce.back())] == 1
+                          ? crowding(l.step(m, count) * l.buffer->dtype.bits / 8, count, target)
+                          : 1;
+                  const double places = double(m >= 0 && l.step(m, count) != 0 ? count : 1) *
+                                        double(c >= 0 && l.step(c, columns) != 0 ? columns : 1);
+                  loads += each * double(sv ? vectors : 1) * places * crowd;
+                  bytes += double(sv ? vectors * lanes : 1) * places * double(l.buffer->dtype.bits) / 8;
                 }
                 // A store that is not contiguous is paid once for the whole reduction.
                 const double store = f.write.stride[size_t(v)] == 1 ? 0 : double(lanes * tile);
@@ -83,8 +98,9 @@ Tile choose(const Facts& f, const Target& target) {
                 for (const Access& l : f.loads)
                   if (m >= 0 && l.stride[size_t(m)] >= 128)
                     apart += (l.stride[size_t(m)] >= 2048 ? 0.02 : 0.01) * double(count);
+                // What a step reads comes from the second cache at best: near-square tiles read least.
                 const double cycles = std::max({double(tile) / 2, loads / 2, 4.0}) + 0.02 * loads + apart +
-                                      store / double(steps);
+                                      bytes / 256 + store / double(steps);
                 double time = cycles / (double(tile * lanes) * used *
                                         (m < 0 ? 1.0 : use_of(f.extent[size_t(m)], count)) *
                                         (c < 0 ? 1.0 : use_of(f.extent[size_t(c)], columns)));
@@ -122,6 +138,20 @@ double footprint(const Facts& f, int iterator) {
     total += n;
   }
   return total;
+}
+
+/// Which operand is walked once, and which again and again: rows of the tile in the inner loop keep the other
+/// operand's panel near and read their own operand for every panel.
+bool walks_rows_last(const Facts& f, const Tile& tile, const Target& target) {
+  const int64_t columns = f.extent[size_t(tile.vector)], rows = f.extent[size_t(tile.rows)];
+  const double across = 4 * footprint(f, tile.vector), along = 4 * footprint(f, tile.rows);
+  if (columns == kUnknown || rows == kUnknown) return across > along;
+  // What fits the second cache is read again at little cost.
+  auto again = [&](double bytes, int64_t times) {
+    return bytes * (1 + double(times - 1) * (bytes * 2 < double(target->l2_bytes) ? 0.1 : 1.0));
+  };
+  return again(along, ceil_div(columns, tile.lanes * tile.vectors)) + across <
+         again(across, ceil_div(rows, tile.row_count)) + along;
 }
 
 /// Position of the epilogue's iterator that reads dimension `dim` of `b`, when all its reads of `b` are one
@@ -252,7 +282,11 @@ Facts fused(const Facts& f, int first, int count) {
   shrink(g.extent, extent);
   shrink(g.in_value, false);
   shrink(g.write.stride, f.write.stride[end - 1]);
-  for (Access& l : g.loads) shrink(l.stride, l.stride[end - 1]);
+  for (Access& l : g.loads) {
+    shrink(l.stride, l.stride[end - 1]);
+    shrink(l.panel, 0);
+    shrink(l.panel_stride, 0);
+  }
   g.spatial.clear(), g.reduce.clear();
   for (size_t i = 0, j = 0; i < f.extent.size(); ++i) {
     if (i > begin && i < end) continue;
@@ -264,21 +298,22 @@ Facts fused(const Facts& f, int first, int count) {
 bool tile_with(Schedule& s, BlockRV reduction, BlockRV epilogue, const Facts& before,
                std::pair<int, int> join, const Tile& tile, const Target& target, std::vector<int32_t>& done);
 
-}  // namespace
-
-bool tile_reduction(Schedule& s, BlockRV reduction, BlockRV epilogue, const Target& target,
-                    std::vector<int32_t>& done) {
+/// `copies`: operands that were laid out anew already.
+bool tile(Schedule& s, BlockRV reduction, BlockRV epilogue, const Target& target, std::vector<int32_t>& done,
+          const std::vector<Buffer>& copies) {
   auto found = facts_of(s, reduction);
   if (!found || !found->is_reduction() || !found->block->init || !trivial_write(*found)) return false;
   const Tile plain = choose(*found, target);
   // An operand whose lanes lie apart, read again and again, is laid out once for the tile.
-  if (plain.vector >= 0)
+  if (plain.vector >= 0 && copies.size() < 2)
     for (const Access& l : found->loads) {
+      if (std::any_of(copies.begin(), copies.end(), [&](const Buffer& b) { return b.same_as(l.buffer); }))
+        continue;
       const int64_t stride = l.stride[size_t(plain.vector)], all = found->instances(false);
-      double copies = 1;
+      double elements = 1;
       for (size_t i = 0; i < l.stride.size(); ++i)
-        if (l.stride[i] != 0) copies *= double(found->extent[i]);
-      if (stride < 2 || stride > 64 || all == kUnknown || double(all) < 16 * copies) continue;
+        if (l.stride[i] != 0) elements *= double(found->extent[i]);
+      if (stride < 2 || stride > 64 || all == kUnknown || double(all) < 16 * elements) continue;
       Schedule t = s;
       BlockRV copy;
       const bool made = attempt(t, [&](Schedule& x) {
@@ -288,7 +323,10 @@ bool tile_reduction(Schedule& s, BlockRV reduction, BlockRV epilogue, const Targ
         for (BlockRV p : x.get_producers(copy))
           if (x.get_consumers(p).size() == 1) attempt(x, [&](Schedule& y) { y.compute_inline(p); });
       });
-      if (made && copy.id >= 0 && tile_reduction(t, reduction, epilogue, target, done)) {
+      if (!made || copy.id < 0) continue;
+      std::vector<Buffer> with = copies;
+      with.push_back(t.get(copy)->writes[0]->buffer);
+      if (tile(t, reduction, epilogue, target, done, with)) {
         elementwise(t, copy, target);
         s = t;
         return true;
@@ -302,8 +340,6 @@ bool tile_reduction(Schedule& s, BlockRV reduction, BlockRV epilogue, const Targ
   }
   return plain.vector >= 0 && tile_with(s, reduction, epilogue, *found, {0, 1}, plain, target, done);
 }
-
-namespace {
 
 bool tile_with(Schedule& s, BlockRV reduction, BlockRV epilogue, const Facts& before,
                std::pair<int, int> join, const Tile& tile, const Target& target, std::vector<int32_t>& done) {
@@ -384,8 +420,7 @@ bool tile_with(Schedule& s, BlockRV reduction, BlockRV epilogue, const Facts& be
     std::vector<LoopRV> cs;
     if (c >= 0) cs = t.split(loops[size_t(c)], {-1, tile.column_count});
     std::vector<LoopRV> outer, order, steps;
-    // The larger operand is walked once, the smaller again and again from the cache.
-    const bool rows_last = m >= 0 && footprint(f, v) > footprint(f, m);
+    const bool rows_last = m >= 0 && walks_rows_last(f, tile, target);
     auto outer_loop = [&](int i) {
       return i == v ? vs[0] : i == m ? ms[0] : i == c ? cs[0] : loops[size_t(i)];
     };
@@ -457,6 +492,11 @@ bool tile_with(Schedule& s, BlockRV reduction, BlockRV epilogue, const Facts& be
 
 }  // namespace
 
+bool tile_reduction(Schedule& s, BlockRV reduction, BlockRV epilogue, const Target& target,
+                    std::vector<int32_t>& done) {
+  return tile(s, reduction, epilogue, target, done, {});
+}
+
 bool dot_reduction(Schedule& s, BlockRV reduction, BlockRV epilogue, const Target& target) {
   auto found = facts_of(s, reduction);
   if (!found || !found->is_reduction() || !found->block->init || !trivial_write(*found)) return false;
@@ -476,7 +516,7 @@ bool dot_reduction(Schedule& s, BlockRV reduction, BlockRV epilogue, const Targe
   const Tile tile = choose(f, target);
   bool gathers = tile.vector < 0;
   if (!gathers)
-    for (const Access& l : f.loads) gathers = gathers || l.stride[size_t(tile.vector)] > 4;
+    for (const Access& l : f.loads) gathers = gathers || l.step(tile.vector, tile.lanes * tile.vectors) > 4;
   if (!gathers) return false;
   if (epilogue.id >= 0) {
     auto e = facts_of(s, epilogue);

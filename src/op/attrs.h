@@ -194,6 +194,15 @@ struct MatmulAttrs : Attrs<MatmulAttrs> {
       std::tuple{field("out_dtype", &MatmulAttrs::out_dtype,
                        "type of the result; void: the operands' (int32 for 8-bit integers)")};
 };
+struct PackedMatmulAttrs : Attrs<PackedMatmulAttrs> {
+  int64_t units = 0;
+  DataType out_dtype = DataType::void_();
+  static constexpr std::string_view type_key = "attrs.PackedMatmul";
+  static constexpr auto fields = std::tuple{
+      field("units", &PackedMatmulAttrs::units, "columns of the result; the last panel may hold more"),
+      field("out_dtype", &PackedMatmulAttrs::out_dtype,
+            "type of the result; void: the operands' (int32 for 8-bit integers)")};
+};
 struct EinsumAttrs : Attrs<EinsumAttrs> {
   std::string subscripts;
   static constexpr std::string_view type_key = "attrs.Einsum";

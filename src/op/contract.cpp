@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Contractions: matmul with batch broadcasting, dense, einsum.
+// Contractions: matmul with batch broadcasting, dense, matmul over panels, einsum.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -103,6 +103,48 @@ Tensors def_dense(const Call& call, const Tensors& in) {
         return te::sum(tir::cast(acc, in[0](at)) * tir::cast(acc, in[1]({v[v.size() - 1], k->var})), {k});
       },
       "dense");
+  return rounded(sum, out.dtype);
+}
+
+// ---------------------------------------------------------------- matmul over panels
+Type infer_packed_matmul(const Call& call) {
+  const auto &x = tensor_arg(call, 0), &w = tensor_arg(call, 1);
+  const auto& attrs = attrs_of<PackedMatmulAttrs>(call);
+  const DataType dtype = contraction_type(call, x.dtype, w.dtype, attrs.out_dtype);
+  expect_rank(call, w, "the panels", 3);
+  if (x.ndim == 0) infer_error(call, "a scalar has no axis to contract");
+  if (attrs.units < 0) infer_error(call, fmt::format("{} columns", attrs.units));
+  auto p = shape_of(x), q = shape_of(w);
+  if (!p) return make_type(std::nullopt, x.ndim, dtype);
+  if (q) {
+    if (differ((*p)[p->size() - 1], (*q)[1]))
+      infer_error(call, fmt::format("x {} and panels {}: the contracted sizes differ", show(*p), show(*q)),
+                  "panels have the shape (panels, inputs, columns of a panel)");
+    auto count = tir::as_int((*q)[0]), width = tir::as_int((*q)[2]);
+    if (count && width && *count * *width < attrs.units)
+      infer_error(call, fmt::format("panels {} hold fewer than {} columns", show(*q), attrs.units));
+  }
+  Shape out = *p;
+  out.set(out.size() - 1, PrimExpr(attrs.units));
+  return make_type(out, 0, dtype);
+}
+
+Tensors def_packed_matmul(const Call& call, const Tensors& in) {
+  const TensorInfo out = output_info(call);
+  const DataType acc = accumulator_type(out.dtype);
+  const PrimExpr width = in[1].shape()[2];
+  const tir::IterVar k = te::reduce_axis(tir::range(PrimExpr(0), in[1].shape()[1]), "k");
+  te::Tensor sum = te::compute(
+      out.shape,
+      [&](const Vars& v) {
+        Shape at = indices(v);
+        at.set(at.size() - 1, k->var);
+        const PrimExpr column = v[v.size() - 1];
+        return te::sum(tir::cast(acc, in[0](at)) * tir::cast(acc, in[1]({tir::floordiv(column, width), k->var,
+                                                                         tir::floormod(column, width)})),
+                       {k});
+      },
+      "matmul");
   return rounded(sum, out.dtype);
 }
 
@@ -265,6 +307,14 @@ const bool registered = [] {
       .infer(infer_dense)
       .fusion(FusionKind::out_element_wise_fusable)
       .set_attr<TensorDef>(kTensorDef, def_dense);
+  graph::register_op("nn.packed_matmul",
+                     "Matrix product over the last axis of x with a matrix that lies in panels of columns.")
+      .argument("x", "Tensor", "(…, inputs)")
+      .argument("panels", "Tensor", "(panels, inputs, columns of a panel)")
+      .attrs<PackedMatmulAttrs>()
+      .infer(infer_packed_matmul)
+      .fusion(FusionKind::out_element_wise_fusable)
+      .set_attr<TensorDef>(kTensorDef, def_packed_matmul);
   graph::register_op("einsum", "Sum of products over labelled axes, with '...' for broadcast axes.")
       .argument("operands", "Tuple", "the tensors")
       .attrs<EinsumAttrs>()

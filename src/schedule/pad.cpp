@@ -70,8 +70,10 @@ void pad_iteration(State& s, int32_t id, int iterator, int64_t multiple, bool cl
   const PrimExpr size = iter->dom->extent,
                  padded = a.simplify(ceildiv(size, PrimExpr(multiple)) * PrimExpr(multiple));
   if (a.can_prove_equal(size, padded)) return;
-  if (!only_store(block)) s.refuse("T0731", id, "its body is not a single store");
-  const BufferStore store = *only_store(block);
+  // A mask may be there already: of another iterator that was padded.
+  if (!block->body.as<BufferStore>() || !block->match_buffers.empty() || !block->alloc_buffers.empty())
+    s.refuse("T0731", id, "its body is not a single store");
+  const BufferStore store = *block->body.as<BufferStore>();
   if (has_effects(store.value)) s.refuse("T0731", id, "its value has effects or takes an address");
   if (divides_integers(store.value))
     s.refuse("T0784", id, "it divides integers, and a masked divisor would be 0");

@@ -5,8 +5,9 @@
 //   after    (uses of lv are a constant)
 //
 // Needs: types; PassContext::evaluate (without it nothing folds by evaluation). Keeps: values; what grows
-// beyond the limit stays: "fold_constant.max_bytes" (64 MiB) per result, unless it is not larger than its
+// beyond the limit stays: "fold_constant.max_bytes" (64 MiB) per result, unless it is hardly larger than its
 // arguments. shape_of a known shape and shape arithmetic fold to shape expressions without evaluation.
+#include <algorithm>
 #include <cstring>
 
 #include "ir/structural.h"
@@ -100,7 +101,7 @@ class FoldConstant : public BodyRewriter {
     std::vector<NDArray> inputs;
     int64_t input_bytes = 0;
     collect(args, inputs, input_bytes);
-    if (bytes > max_bytes_ && bytes > input_bytes) return value;
+    if (bytes > max_bytes_ && bytes > input_bytes + input_bytes / 8) return value;  // blocks may be filled up
     std::vector<NDArray> outputs;
     if (std::optional<NDArray> moved = rearrange(*whole, inputs, type))
       outputs = {*moved};
@@ -134,6 +135,10 @@ class FoldConstant : public BodyRewriter {
     const NDArray& x = inputs[0];
     if (name == "reshape" || name == "flatten" || name == "expand_dims" || name == "squeeze")
       return x.reshape(*static_shape(type));
+    if (name == "layout_transform") {
+      const auto* l = call.attrs.as<op::LayoutTransformAttrs>();
+      return l ? laid_out(x, l->src_layout, l->dst_layout, *static_shape(type)) : std::nullopt;
+    }
     if (name != "permute_dims" || x.dtype().bits % 8 != 0 || x.dtype().lanes != 1) return std::nullopt;
     const auto* a = call.attrs.as<op::AxesAttrs>();
     const int64_t n = x.ndim();
@@ -157,6 +162,68 @@ class FoldConstant : public BodyRewriter {
         if (++at[size_t(i)] < extent[size_t(i)]) break;
         source -= step[size_t(i)] * extent[size_t(i)];
         at[size_t(i)] = 0;
+      }
+    }
+    return out;
+  }
+
+  /// A tensor of plain axes in another order and in blocks; what fills up the last block is 0.
+  static std::optional<NDArray> laid_out(const NDArray& x, const std::string& from, const std::string& to,
+                                         const std::vector<int64_t>& shape) {
+    if (x.dtype().bits % 8 != 0 || x.dtype().lanes != 1 || from.size() != size_t(x.ndim()))
+      return std::nullopt;
+    struct Axis {
+      size_t letter;          ///< position in `from`
+      int64_t block, extent;  ///< logical elements per step, steps
+    };
+    std::vector<int64_t> stride(from.size(), 1), block(from.size(), 1), at(from.size(), 0);
+    for (size_t i = from.size() - 1; i-- > 0;) stride[i] = stride[i + 1] * x.shape()[i + 1];
+    std::vector<Axis> axes;
+    int64_t factor = 0;
+    for (char c : to) {
+      if (c >= '0' && c <= '9') {
+        factor = factor * 10 + (c - '0');
+        continue;
+      }
+      const size_t letter = from.find(factor ? char(c - 'a' + 'A') : c);
+      if (letter == std::string::npos || axes.size() == shape.size()) return std::nullopt;
+      axes.push_back({letter, 1, shape[axes.size()]});
+      if (factor) block[letter] = factor;
+      axes.back().block = factor ? 0 : 1;  // 0: inside a block
+      factor = 0;
+    }
+    if (axes.size() != shape.size() || axes.empty()) return std::nullopt;
+    for (Axis& a : axes) a.block = a.block == 0 ? 1 : block[a.letter];
+    NDArray out = NDArray::zeros(shape, x.dtype());
+    const size_t bytes = size_t(x.dtype().bytes());
+    const char* source = x.as_ptr<char>();
+    char* target = out.as_ptr<char>();
+    const Axis last = axes.back();
+    const int64_t size = x.shape()[last.letter], step = stride[last.letter] * last.block;
+    std::vector<int64_t> index(axes.size(), 0);
+    for (int64_t rows = out.size() / std::max<int64_t>(1, last.extent); rows > 0; --rows) {
+      bool inside = true;
+      int64_t offset = 0;
+      for (size_t i = 0; i < at.size(); ++i) {
+        inside = inside && at[i] < x.shape()[i];
+        offset += at[i] * stride[i];
+      }
+      const int64_t left = inside ? (size - at[last.letter] + last.block - 1) / last.block : 0,
+                    count = std::min(left, last.extent);
+      if (bytes == 4) {
+        const auto* p = reinterpret_cast<const uint32_t*>(source) + offset;
+        auto* q = reinterpret_cast<uint32_t*>(target);
+        for (int64_t k = 0; k < count; ++k) q[k] = p[k * step];
+      } else {
+        for (int64_t k = 0; k < count; ++k)
+          std::memcpy(target + size_t(k) * bytes, source + size_t(offset + k * step) * bytes, bytes);
+      }
+      target += size_t(last.extent) * bytes;
+      for (size_t i = axes.size() - 1; i-- > 0;) {
+        at[axes[i].letter] += axes[i].block;
+        if (++index[i] < axes[i].extent) break;
+        at[axes[i].letter] -= axes[i].block * axes[i].extent;
+        index[i] = 0;
       }
     }
     return out;

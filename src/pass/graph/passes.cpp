@@ -18,6 +18,7 @@ std::span<const Pass> graph_pipeline() {
       {"eliminate_dead_code", eliminate_dead_code, 1, "what folding left unused goes"},
       {"convert_layout", convert_layout, 2, "channels of convolutions in blocks as wide as a vector"},
       {"eliminate_dead_code", eliminate_dead_code, 1, "moves that nobody needs go"},
+      {"pack_weights", pack_weights, 2, "constant matrices are laid out in panels for the register tile"},
       {"fold_constant", fold_constant, 1, "weights are packed"},
       {"canonicalize", canonicalize, 1, "what folding left behind"},
       {"eliminate_common_subexpr", eliminate_common_subexpr, 2, "equal pure values are computed once"},

@@ -11,6 +11,7 @@ IRModule simplify_inference(IRModule module, PassContext& context);
 IRModule fold_constant(IRModule module, PassContext& context);
 IRModule fold_scale_axis(IRModule module, PassContext& context);
 IRModule convert_layout(IRModule module, PassContext& context);
+IRModule pack_weights(IRModule module, PassContext& context);
 IRModule simplify_expr(IRModule module, PassContext& context);
 IRModule eliminate_common_subexpr(IRModule module, PassContext& context);
 IRModule eliminate_dead_code(IRModule module, PassContext& context);

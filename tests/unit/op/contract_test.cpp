@@ -75,6 +75,17 @@ TEST(Dense, TakesTheWeightTransposed) {
   expect_refused("nn.dense", {x, random({4, 5})}, {}, {"(2, 3, 4)", "(4, 5)"});
 }
 
+TEST(PackedMatmul, ReadsPanels) {
+  const NDArray x = random({2, 3, 4}), w = random({3, 4, 8}, f32, -1, 1, 2);  // 24 columns hold 19
+  auto units = [](int64_t n) { return make_attrs<PackedMatmulAttrs>([&](auto& a) { a.units = n; }); };
+  expect_all(run("nn.packed_matmul", {x, w}, units(19)), {2, 3, 19}, [&](const Index& i) {
+    return dot(4, [&](int64_t k) { return at(x, {i[0], i[1], k}) * at(w, {i[2] / 8, k, i[2] % 8}); });
+  });
+  expect_refused("nn.packed_matmul", {x, w}, units(25), {"(3, 4, 8)", "25 columns"});
+  expect_refused("nn.packed_matmul", {random({2, 5}), w}, units(19), {"(2, 5)", "(3, 4, 8)", "contracted"});
+  expect_refused("nn.packed_matmul", {x, random({4, 8})}, units(8), {"3"});
+}
+
 TEST(Einsum, ManyForms) {
   auto sum = [](const char* s, const std::vector<NDArray>& in) {
     return run_tuple("einsum", in, make_attrs<EinsumAttrs>(std::string(s)));

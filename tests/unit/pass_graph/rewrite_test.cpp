@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The algebraic passes: what is left, and that it computes the same.
 #include "support.h"
+#include "target/target.h"
 
 namespace tenon::graph::testing_graph {
 namespace {
@@ -221,6 +222,48 @@ TEST(FoldScaleAxis, DenseAndMatmul) {
     y = m.op("multiply", {m.op("add", {y, m.weight({7}, 3)}), m.weight({7}, 4)});
     IRModule out = apply(m.done(y), {fold_scale_axis, eliminate_dead_code}, {random_array({2, 5})}, 1e-5);
     EXPECT_EQ(ops_of(out), Names({name, "add"}));
+  }
+}
+
+TEST(PackWeights, MatmulAndDenseReadPanels) {
+  for (const auto& [columns, type] :
+       std::vector<std::pair<int64_t, DataType>>{{7, f32}, {16, f32}, {41, f64}})
+    for (const char* name : {"nn.dense", "matmul"}) {
+      Model m;
+      auto x = m.param("x", {2, 5, 6}, type);
+      const bool dense = std::string(name) == "nn.dense";
+      Expr w = m.weight(dense ? std::vector<int64_t>{columns, 6} : std::vector<int64_t>{6, columns}, 3, type);
+      IRModule before = m.done(m.op("nn.relu", {m.op(name, {x, w})}));
+      const std::vector<NDArray> inputs{random_array({2, 5, 6}, type)}, want = run(before, inputs);
+      PassContext context = make_context();
+      auto target = make<TargetNode>();
+      target.mut()->vector_bits = 256;
+      context.target = target;
+      IRModule out = fold_constant(pack_weights(before, context), context);
+      expect_valid(out);
+      expect_close(want, run(out, inputs), 1e-6);
+      EXPECT_EQ(ops_of(out), Names({"nn.packed_matmul", "nn.relu"}));
+    }
+  // What is not constant stays; so does everything without a target.
+  Model n;
+  auto x = n.param("x", {2, 5}), y = n.param("y", {5, 3});
+  IRModule product = n.done(n.op("matmul", {x, y}));
+  PassContext context = make_context();
+  context.target = make<TargetNode>();
+  EXPECT_EQ(ops_of(pack_weights(product, context)), Names({"matmul"}));
+}
+
+TEST(FoldConstant, LayoutsWithoutAProgram) {
+  // Every kind of axis: moved, in blocks that are filled up, blocks inside others.
+  for (const auto& [from, to] : std::vector<std::pair<std::string, std::string>>{
+           {"KN", "NK4n"}, {"NK", "NK4n"}, {"OIHW", "OIHW4i8o"}, {"OIHW", "HWIO"}, {"OIHW", "OHWI2o"}}) {
+    Model m;
+    const std::vector<int64_t> shape =
+        from.size() == 2 ? std::vector<int64_t>{6, 9} : std::vector<int64_t>{10, 6, 3, 2};
+    Expr w = m.weight(shape);
+    IRModule before =
+        m.done(m.op("layout_transform", {w}, op::make_attrs<op::LayoutTransformAttrs>(from, to)));
+    EXPECT_EQ(ops_of(apply(before, {fold_constant}, {})), Names({})) << to;
   }
 }
 
