@@ -110,6 +110,8 @@ class Command(unittest.TestCase):
         self.assertAlmostEqual(sum(k["share"] for k in bench["kernels"]), 1, places=6)
         for kernel in bench["kernels"]:
             self.assertLessEqual({"name", "ms", "share", "flop", "bytes", "share_of_limit"}, kernel.keys())
+        # Constants are mapped, and nothing of the compiler is loaded.
+        self.assertLess(bench["peak_rss_bytes"], 1.25 * (bench["weights_bytes"] + bench["arena_bytes"]) + 25e6)
         inspected = json.loads(self.ok("inspect", DIGITS, "--json"))
         self.assertLessEqual({"inputs", "outputs", "operators", "parameters", "flop"}, inspected.keys())
         self.assertEqual(inspected["operators"]["Conv"], 2)
