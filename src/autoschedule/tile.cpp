@@ -63,7 +63,7 @@ Tile choose(const Facts& f, const Target& target) {
         for (int m : f.spatial)
           if (m != v && f.extent[size_t(m)] != 1) rows.push_back(m);
         for (int m : rows)
-          for (int64_t count = m < 0 ? 1 : 2; count <= (m < 0 ? 1 : 14); ++count) {
+          for (int64_t count = m < 0 ? 1 : 2; count <= (m < 0 ? 1 : 24); ++count) {
             if (m >= 0 && f.extent[size_t(m)] != kUnknown && count > f.extent[size_t(m)]) break;
             if (m >= 0 && f.write.stride[size_t(m)] == 0) continue;
             for (int c : rows)

@@ -68,6 +68,74 @@ ConvBlocks conv_blocks(const Call& call, size_t n) {
   return b;
 }
 
+/// Groups are an axis of data, weight and result.
+bool groups_apart(const Call& call, size_t n) {
+  const auto& a = attrs_of<ConvAttrs>(call);
+  return a.data_layout == grouped_data_layout(n) && a.kernel_layout == grouped_kernel_layout(n) &&
+         a.out_layout == a.data_layout;
+}
+
+/// Spatial sizes of the result; `first` is the first spatial axis of data and weight.
+void push_output_sizes(const Call& call, const Shape& p, const Shape& q, size_t first_p, size_t first_q,
+                       size_t n, Shape& out) {
+  const ConvShape c = conv_shape(call, n);
+  for (size_t i = 0; i < n; ++i) {
+    const PrimExpr window = (q[i + first_q] - 1) * PrimExpr(c.dilation[i]) + 1;
+    const PrimExpr room = simplify(p[i + first_p] + PrimExpr(c.pads[i] + c.pads[i + n]) - window);
+    if (auto r = tir::as_int(room); r && *r < 0)
+      infer_error(call,
+                  fmt::format("data {} and weight {}: the kernel is larger than the padded image in spatial "
+                              "axis {}",
+                              show(p), show(q), i));
+    out.push_back(simplify(tir::floordiv(room, PrimExpr(c.strides[i])) + 1));
+  }
+}
+
+Type infer_groups_apart(const Call& call, size_t n) {
+  const auto& a = attrs_of<ConvAttrs>(call);
+  const auto &x = tensor_arg(call, 0), &w = tensor_arg(call, 1);
+  expect_rank(call, x, "the data", int64_t(n) + 3);
+  expect_rank(call, w, "the weight", int64_t(n) + 3);
+  const DataType dtype = contraction_type(call, x.dtype, w.dtype, a.out_dtype);
+  auto p = shape_of(x), q = shape_of(w);
+  if (!p || !q) return make_type(std::nullopt, int64_t(n) + 3, dtype);
+  const PrimExpr groups = a.groups;
+  if (differ((*p)[1], groups) || differ((*q)[0], groups) || differ((*p)[2], (*q)[2]))
+    infer_error(call, fmt::format("data {} and weight {} do not have {} groups of the same channels",
+                                  show(*p), show(*q), a.groups));
+  Shape out{(*p)[0], (*p)[1], (*q)[1]};
+  push_output_sizes(call, *p, *q, 3, 3, n, out);
+  return make_type(out, 0, dtype);
+}
+
+Tensors def_groups_apart(const Call& call, const Tensors& in, size_t n) {
+  const TensorInfo out = output_info(call);
+  const ConvShape c = conv_shape(call, n);
+  const te::Tensor &x = in[0], &w = in[1];
+  const DataType acc = accumulator_type(out.dtype);
+  Shape before{PrimExpr(0), PrimExpr(0), PrimExpr(0)}, after = before;
+  for (size_t i = 0; i < n; ++i) {
+    before.push_back(c.pads[i]);
+    after.push_back(c.pads[i + n]);
+  }
+  const te::Tensor padded = pad_with(x, before, after, constant(x.dtype(), 0));
+  Array<tir::IterVar> ks{te::reduce_axis(tir::range(PrimExpr(0), w.shape()[2]), "rc")};
+  for (size_t i = 0; i < n; ++i)
+    ks.push_back(te::reduce_axis(tir::range(PrimExpr(0), w.shape()[i + 3]), "r" + axis_name(n, i)));
+  te::Tensor sum = te::compute(
+      out.shape,
+      [&](const Vars& v) {
+        Shape ix{v[0], v[1], ks[0]->var}, iw{v[1], v[2], ks[0]->var};
+        for (size_t i = 0; i < n; ++i) {
+          ix.push_back(v[i + 3] * PrimExpr(c.strides[i]) + ks[i + 1]->var * PrimExpr(c.dilation[i]));
+          iw.push_back(ks[i + 1]->var);
+        }
+        return te::sum(tir::cast(acc, padded(ix)) * tir::cast(acc, w(iw)), ks);
+      },
+      short_name(call));
+  return {cast_to(sum, out.dtype)};
+}
+
 /// Every input channel belongs to one group of its own, with one output.
 bool is_depthwise(const ConvAttrs& a, const Shape& data, const Shape& weight, const ConvBlocks& b) {
   if (a.groups == 1 || !tir::is_one(weight[1]) || b.kernel.in) return false;
@@ -79,13 +147,13 @@ bool is_depthwise(const ConvAttrs& a, const Shape& data, const Shape& weight, co
 Type infer_conv(const Call& call, size_t n) {
   const auto& a = attrs_of<ConvAttrs>(call);
   const auto &x = tensor_arg(call, 0), &w = tensor_arg(call, 1);
+  if (groups_apart(call, n)) return infer_groups_apart(call, n);
   const ConvBlocks b = conv_blocks(call, n);
   const int64_t rank = int64_t(n) + 2;
   expect_rank(call, x, "the data", rank + (b.data != 0));
   expect_rank(call, w, "the weight", rank + (b.kernel.in != 0) + (b.kernel.out != 0));
   if (a.groups < 1) infer_error(call, fmt::format("{} groups", a.groups));
   const DataType dtype = contraction_type(call, x.dtype, w.dtype, a.out_dtype);
-  const ConvShape c = conv_shape(call, n);
   auto p = shape_of(x), q = shape_of(w);
   if (!p || !q) return make_type(std::nullopt, rank + (b.out != 0), dtype);
   const std::string both = fmt::format("data {} and weight {}", show(*p), show(*q));
@@ -112,19 +180,13 @@ Type infer_conv(const Call& call, size_t n) {
     infer_error(call,
                 fmt::format("{}: {} output channels are not divisible by {} groups", both, *o, a.groups));
   Shape out{(*p)[0], (*q)[0]};
-  for (size_t i = 0; i < n; ++i) {
-    const PrimExpr window = ((*q)[i + 2] - 1) * PrimExpr(c.dilation[i]) + 1;
-    const PrimExpr room = simplify((*p)[i + 2] + PrimExpr(c.pads[i] + c.pads[i + n]) - window);
-    if (auto r = tir::as_int(room); r && *r < 0)
-      infer_error(call,
-                  fmt::format("{}: the kernel is larger than the padded image in spatial axis {}", both, i));
-    out.push_back(simplify(tir::floordiv(room, PrimExpr(c.strides[i])) + 1));
-  }
+  push_output_sizes(call, *p, *q, 2, 2, n, out);
   if (b.out) out.push_back(PrimExpr(b.out));
   return make_type(out, 0, dtype);
 }
 
 Tensors def_conv(const Call& call, const Tensors& in, size_t n) {
+  if (groups_apart(call, n)) return def_groups_apart(call, in, n);
   const auto& a = attrs_of<ConvAttrs>(call);
   const TensorInfo out = output_info(call);
   const ConvShape c = conv_shape(call, n);

@@ -43,6 +43,9 @@ std::optional<KernelBlocks> kernel_blocks(std::string_view layout, size_t n) {
   return blocks;
 }
 
+std::string grouped_data_layout(size_t n) { return std::string("NG").append(kData[n - 1] + 1); }
+std::string grouped_kernel_layout(size_t n) { return std::string("G").append(kKernel[n - 1]); }
+
 std::string data_layout_name(size_t n, int64_t block) {
   return block ? fmt::format("{}{}c", kData[n - 1], block) : kData[n - 1];
 }

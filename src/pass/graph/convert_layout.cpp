@@ -58,16 +58,27 @@ class ConvertLayout : public BodyRewriter {
   }
 
  private:
-  struct Blocked {
+  /// Another form of a variable's value.
+  struct Form {
     Expr tensor;
-    int64_t block;
+    int64_t block = 0;     ///< of the channels
+    int64_t channels = 0;  ///< with those added to fill the last block, whose values mean nothing
+    int64_t groups = 0;    ///< groups apart instead of blocks
+    bool operator==(const Form& o) const {
+      return block == o.block && channels == o.channels && groups == o.groups;
+    }
   };
 
   // ---------------------------------------------------------------- moves
-  const Blocked* blocked(const Expr& e) const {
+  const Form* form(const Expr& e) const {
     const auto* v = e.as<Var>();
-    auto it = v ? blocked_.find(v) : blocked_.end();
-    return it == blocked_.end() ? nullptr : &it->second;
+    auto it = v ? forms_.find(v) : forms_.end();
+    return it == forms_.end() ? nullptr : &it->second;
+  }
+  /// In blocks, no channel added.
+  const Form* blocked(const Expr& e) const {
+    const Form* f = form(e);
+    return f && f->block && tir::is_const_int((*known_shape(e->type))[1], f->channels) ? f : nullptr;
   }
   Expr reshape(const Expr& x, const Dims& dims) {
     return emit_op("reshape", {x, shape_expr(Array<PrimExpr>(dims))});
@@ -82,9 +93,16 @@ class ConvertLayout : public BodyRewriter {
       if (b >= 4 && channels % b == 0) return b;
     return 0;
   }
+  /// (n, c, …) with zeros up to `channels` of them.
+  Expr padded(const Expr& x, size_t rank, int64_t have, int64_t channels, int64_t axis = 1) {
+    if (have == channels) return x;
+    std::vector<int64_t> width(2 * rank, 0);
+    width[size_t(2 * axis + 1)] = channels - have;
+    return emit_op("pad", {x}, op::make_attrs<op::PadAttrs>([&](op::PadAttrs& a) { a.pad_width = width; }));
+  }
   /// (n, c, …) as (n, c / b, …, b).
   Expr to_block(const Expr& x, const Array<PrimExpr>& shape, int64_t b) {
-    if (const Blocked* have = blocked(x); have && have->block == b) return have->tensor;
+    if (const Form* have = blocked(x); have && have->block == b) return have->tensor;
     const int64_t c = *channels(shape);
     bool point = true;  // every spatial axis is one element: the memory stays as it is
     Dims split{shape[0], PrimExpr(c / b), PrimExpr(b)}, whole{shape[0], PrimExpr(c / b)};
@@ -100,11 +118,13 @@ class ConvertLayout : public BodyRewriter {
     if (point) return reshape(x, whole);
     return permute(reshape(x, split), axes);
   }
-  /// Records the blocked value of the variable being visited; what that variable is bound to.
-  Expr result(const Expr& y, const Array<PrimExpr>& shape, int64_t b) {
-    blocked_[current_->get()] = {y, b};
+  /// Records the other form of the variable being visited; what that variable is bound to.
+  Expr result(const Expr& y, const Array<PrimExpr>& shape, Form form) {
+    form.tensor = y;
+    forms_[current_->get()] = form;
     keep_.push_back(y);
     const size_t n = shape.size();
+    if (form.groups) return with_origin(tenon::graph::call(get_op("reshape"), {y, shape_expr(shape)}));
     bool point = true;
     std::vector<int64_t> axes{0, 1, int64_t(n)};
     for (size_t i = 2; i < n; ++i) {
@@ -112,7 +132,19 @@ class ConvertLayout : public BodyRewriter {
       axes.push_back(int64_t(i));
     }
     const Expr moved = point ? y : permute(y, axes);
-    return with_origin(tenon::graph::call(get_op("reshape"), {moved, shape_expr(shape)}));
+    if (tir::is_const_int(shape[1], form.channels))
+      return with_origin(tenon::graph::call(get_op("reshape"), {moved, shape_expr(shape)}));
+    Dims whole(shape.begin(), shape.end());
+    whole[1] = PrimExpr(form.channels);
+    return without_added(reshape(moved, whole), *tir::as_int(shape[1]));
+  }
+  Expr without_added(const Expr& x, int64_t channels) const {
+    ObjectRef cut = op::make_attrs<op::StridedSliceAttrs>([&](op::StridedSliceAttrs& a) {
+      a.axes = {1};
+      a.begin = {PrimExpr(0)};
+      a.end = {PrimExpr(channels)};
+    });
+    return with_origin(tenon::graph::call(get_op("strided_slice"), {x}, cut));
   }
   Expr with_origin(Expr e) const {
     e.mut()->origin = origin_;
@@ -136,26 +168,31 @@ class ConvertLayout : public BodyRewriter {
     const auto& ws = w->data.shape();
     const int64_t outputs = ws[0], per_group = ws[1];
     if (!inputs || outputs % a.groups) return value;
-    const int64_t out_block = block_for(outputs);
-    if (!out_block) return value;
     const bool depthwise = per_group == 1 && a.groups == outputs && *inputs == outputs && a.groups > 1;
+    int64_t out_block = block_for(outputs), all = outputs;
+    if (out_block < lanes_ && a.groups == 1) {
+      const int64_t more = (lanes_ - outputs % lanes_) % lanes_;
+      if (more * 8 <= outputs) out_block = lanes_, all = outputs + more;
+    }
+    if (!out_block && a.groups == 1) return value;
     int64_t data_block = 0;
     if (depthwise) {
       data_block = out_block;
     } else {
       const int64_t best = block_for(per_group);
-      if (const Blocked* have = blocked(call.args[0]); have && per_group % have->block == 0)
+      if (const Form* have = blocked(call.args[0]); have && per_group % have->block == 0)
         data_block = have->block;
       else if (have || a.groups > 1 || (best && best < per_group))
         data_block = best;
-      if (a.groups > 1 && (!data_block || (outputs / a.groups) % out_block)) return value;
+      if (a.groups > 1 && (!data_block || !out_block || (outputs / a.groups) % out_block))
+        return grouped(call, *in, ws, a, shape, n);
     }
     // A depthwise convolution of plain data alone is not worth two moves.
-    if (depthwise && !blocked(call.args[0])) return value;
+    if (depthwise && (!out_block || !blocked(call.args[0]))) return value;
     const Expr x = data_block ? to_block(call.args[0], *in, data_block) : call.args[0];
     const op::KernelBlocks kernel{depthwise ? 0 : data_block, out_block};
     // (o, i, k…) → (o / ob, i / ib, k…, ib, ob)
-    Dims split{PrimExpr(outputs / out_block), PrimExpr(out_block)};
+    Dims split{PrimExpr(all / out_block), PrimExpr(out_block)};
     std::vector<int64_t> axes{0, 2};
     split.push_back(PrimExpr(kernel.in ? per_group / kernel.in : per_group));
     if (kernel.in) split.push_back(PrimExpr(kernel.in));
@@ -165,32 +202,77 @@ class ConvertLayout : public BodyRewriter {
     }
     if (kernel.in) axes.push_back(3);
     axes.push_back(1);
-    const Expr packed = permute(reshape(call.args[1], split), axes);
+    const Expr filled = padded(call.args[1], ws.size(), outputs, all, 0);
+    const Expr packed = permute(reshape(filled, split), axes);
     ObjectRef attrs = op::make_attrs<op::ConvAttrs>([&](op::ConvAttrs& to) {
       to = a;
       to.data_layout = op::data_layout_name(n, data_block);
       to.kernel_layout = op::kernel_layout_name(n, kernel);
       to.out_layout = op::data_layout_name(n, out_block);
     });
-    return result(emit_named(*call.op.as<Op>(), {x, packed}, attrs), shape, out_block);
+    return result(emit_named(*call.op.as<Op>(), {x, packed}, attrs), shape, {{}, out_block, all});
+  }
+
+  /// Groups apart.
+  Expr grouped(const Call& call, const Array<PrimExpr>& in, const std::vector<int64_t>& ws,
+               const op::ConvAttrs& a, const Array<PrimExpr>& shape, size_t n) {
+    Dims weight{PrimExpr(a.groups), PrimExpr(ws[0] / a.groups)};
+    for (size_t i = 1; i < ws.size(); ++i) weight.push_back(PrimExpr(ws[i]));
+    const Form apart{{}, 0, *channels(shape), a.groups};
+    ObjectRef attrs = op::make_attrs<op::ConvAttrs>([&](op::ConvAttrs& to) {
+      to = a;
+      to.data_layout = to.out_layout = op::grouped_data_layout(n);
+      to.kernel_layout = op::grouped_kernel_layout(n);
+    });
+    const Expr x = in_form(call.args[0], in, apart), w = reshape(call.args[1], weight);
+    return result(emit_named(*call.op.as<Op>(), {x, w}, attrs), shape, apart);
+  }
+  /// x of the shape `from` as `to`, with axes of extent 1 more; a constant stays one.
+  Expr of_rank(const Expr& x, const Array<PrimExpr>& from, const Array<PrimExpr>& to) {
+    if (from.size() == to.size()) return x;
+    const auto* c = x.as<Constant>();
+    if (!c) return reshape(x, Dims(to.begin(), to.end()));
+    std::vector<int64_t> dims;
+    for (const PrimExpr& d : to) dims.push_back(*tir::as_int(d));
+    return constant(c->data.reshape(dims));
+  }
+  /// An operand of the shape (n, c or 1, …) as the form has it; null when it cannot be without a copy of what
+  /// is no constant.
+  Expr in_form(const Expr& x, const Array<PrimExpr>& shape, const Form& form) {
+    if (const Form* have = this->form(x); have && *have == form) return have->tensor;
+    Dims dims(shape.begin(), shape.end());
+    if (tir::is_one(shape[1])) {  // the same for all channels
+      dims.insert(form.groups ? dims.begin() + 2 : dims.end(), PrimExpr(1));
+      return reshape(x, dims);
+    }
+    const int64_t c = *channels(shape);
+    if (form.groups) {
+      dims[1] = PrimExpr(form.groups);
+      dims.insert(dims.begin() + 2, PrimExpr(c / form.groups));
+      return reshape(x, dims);
+    }
+    if (c == form.channels) return to_block(x, shape, form.block);
+    if (!x.is<Constant>()) return {};
+    dims[1] = PrimExpr(form.channels);
+    return to_block(padded(x, dims.size(), c, form.channels), Array<PrimExpr>(dims), form.block);
   }
 
   Expr pool(const Op& op, const Call& call, const Expr& value, const Array<PrimExpr>& shape, size_t n) {
-    const Blocked* x = blocked(call.args[0]);
-    if (!x) return value;
+    const Form* x = form(call.args[0]);
+    if (!x || !x->block) return value;
     ObjectRef attrs = op::make_attrs<op::PoolAttrs>([&](op::PoolAttrs& to) {
       to = op::attrs_of<op::PoolAttrs>(call);
       to.layout = op::data_layout_name(n, x->block);
     });
-    const int64_t block = x->block;
-    return result(emit_named(op, {x->tensor}, attrs), shape, block);
+    const Form same = *x;
+    return result(emit_named(op, {same.tensor}, attrs), shape, same);
   }
 
   /// Pooling and means over exactly the spatial axes.
   Expr image_mean(const Op& op, const Call& call, const Expr& value, const VarRef& var,
                   const Array<PrimExpr>& shape) {
-    const Blocked* x = call.args.empty() ? nullptr : blocked(call.args[0]);
-    if (!x) return value;
+    const Form* x = call.args.empty() ? nullptr : form(call.args[0]);
+    if (!x || !x->block) return value;
     const int64_t rank = as_tensor(call.args[0])->ndim;
     current_ = &var;
     origin_ = value->origin;
@@ -213,10 +295,12 @@ class ConvertLayout : public BodyRewriter {
       to.axis = Array<int64_t>(spatial);
       to.keepdims = true;
     });
-    const int64_t block = x->block;
-    const Expr y = emit_named(*get_op(name).as<Op>(), {x->tensor}, attrs);
-    if (shape.size() == 2) return with_origin(tenon::graph::call(get_op("reshape"), {y, shape_expr(shape)}));
-    return result(y, shape, block);
+    const Form same = *x;
+    const Expr y = emit_named(*get_op(name).as<Op>(), {same.tensor}, attrs);
+    if (shape.size() != 2) return result(y, shape, same);
+    if (tir::is_const_int(shape[1], same.channels))
+      return with_origin(tenon::graph::call(get_op("reshape"), {y, shape_expr(shape)}));
+    return without_added(reshape(y, {shape[0], PrimExpr(same.channels)}), *channels(shape));
   }
 
   Expr concat(const Call& call, const Expr& value, const Array<PrimExpr>& shape) {
@@ -226,7 +310,7 @@ class ConvertLayout : public BodyRewriter {
     if (axis != 1 || !parts) return value;
     int64_t block = 0;
     for (const Expr& p : *parts)
-      if (const Blocked* b = blocked(p)) block = block ? std::min(block, b->block) : b->block;
+      if (const Form* b = blocked(p)) block = block ? std::min(block, b->block) : b->block;
     if (!block) return value;
     for (const Expr& p : *parts) {
       auto s = known_shape(p->type);
@@ -238,7 +322,8 @@ class ConvertLayout : public BodyRewriter {
     Expr tuple = make<Tuple>(items);
     ObjectRef attrs = op::make_attrs<op::AxisAttrs>([](op::AxisAttrs& to) { to.axis = 1; });
     const Op& op = *call.op.as<Op>();
-    return result(emit_named(op, {call.args[0].is<Tuple>() ? tuple : emit(tuple)}, attrs), shape, block);
+    return result(emit_named(op, {call.args[0].is<Tuple>() ? tuple : emit(tuple)}, attrs), shape,
+                  {{}, block, *channels(shape)});
   }
   const Array<Expr>* parts_of(const Expr& e) const {
     const Expr tuple = e.is<Tuple>() ? e : definition(e);
@@ -248,28 +333,19 @@ class ConvertLayout : public BodyRewriter {
 
   Expr pointwise(const Op& op, const Call& call, const Expr& value, const Array<PrimExpr>& shape) {
     auto c = channels(shape);
-    if (!c) return value;
-    int64_t block = 0;
+    if (!c || op.name == "nn.batch_norm") return value;
+    Form out;
     for (const Expr& e : call.args)
-      if (const Blocked* b = blocked(e)) {
+      if (const Form* f = form(e)) {
         auto s = known_shape(e->type);
-        if (s && s->size() == shape.size() && op::same_dim((*s)[1], shape[1]))
-          block = block ? std::min(block, b->block) : b->block;
+        if (!s || s->size() != shape.size() || !op::same_dim((*s)[1], shape[1])) continue;
+        // Smaller blocks divide larger ones.
+        if (!out.channels || (f->block && out.block && f->channels == *c && f->block < out.block)) out = *f;
       }
-    if (!block || *c % block) return value;
-    if (op.name == "nn.batch_norm") return value;
+    if (!out.channels) return value;
     Array<Expr> args;
-    if (op.name == "nn.bias_add") {
-      int64_t axis = op::attrs_of<op::AxisAttrs>(call).axis;
-      if (axis < 0) axis += int64_t(shape.size());
-      if (axis != 1) return value;
-      Dims bias{PrimExpr(1), PrimExpr(*c / block)};
-      for (size_t i = 2; i < shape.size(); ++i) bias.push_back(PrimExpr(1));
-      bias.push_back(PrimExpr(block));
-      const Expr x = to_block(call.args[0], shape, block);
-      return result(emit_named(*get_op("add").as<Op>(), {x, reshape(call.args[1], bias)}, {}), shape, block);
-    }
-    for (const Expr& e : call.args) {
+    for (size_t i = 0; i < call.args.size(); ++i) {
+      const Expr& e = call.args[i];
       const auto* t = as_tensor(e);
       auto s = t ? known_shape(e->type) : std::nullopt;
       if (!t) {
@@ -278,28 +354,32 @@ class ConvertLayout : public BodyRewriter {
       }
       if (!s || s->size() > shape.size()) return value;
       Array<PrimExpr> full;
-      for (size_t i = s->size(); i < shape.size(); ++i) full.push_back(PrimExpr(1));
-      for (const PrimExpr& d : *s) full.push_back(d);
+      if (op.name == "nn.bias_add" && i == 1) {
+        int64_t axis = op::attrs_of<op::AxisAttrs>(call).axis;
+        if (axis < 0) axis += int64_t(shape.size());
+        for (int64_t d = 0; d < int64_t(shape.size()); ++d) full.push_back(d == axis ? (*s)[0] : PrimExpr(1));
+      } else {
+        for (size_t d = s->size(); d < shape.size(); ++d) full.push_back(PrimExpr(1));
+        for (const PrimExpr& d : *s) full.push_back(d);
+      }
       bool ones = true;
       for (const PrimExpr& d : full) ones = ones && tir::is_one(d);
-      if (ones) {
+      if (ones && op.name != "nn.bias_add") {
         args.push_back(e);
-      } else if (tir::is_one(full[1])) {  // the same for all channels: one more axis of extent 1
-        Dims dims(full.begin(), full.end());
-        dims.push_back(PrimExpr(1));
-        args.push_back(reshape(e, dims));
-      } else if (op::same_dim(full[1], shape[1])) {
-        const Expr aligned = s->size() == shape.size() ? e : reshape(e, Dims(full.begin(), full.end()));
-        args.push_back(to_block(aligned, full, block));
-      } else {
-        return value;
+        continue;
       }
+      if (!tir::is_one(full[1]) && !op::same_dim(full[1], shape[1])) return value;
+      Expr aligned = in_form(of_rank(e, *s, full), full, out);
+      if (!aligned) return value;
+      args.push_back(aligned);
     }
-    return result(emit_named(op, args, call.attrs), shape, block);
+    const bool bias = op.name == "nn.bias_add";
+    return result(emit_named(bias ? *get_op("add").as<Op>() : op, args, bias ? ObjectRef() : call.attrs),
+                  shape, out);
   }
 
   int64_t lanes_;
-  std::unordered_map<const Var*, Blocked> blocked_;  ///< variables of the new function
+  std::unordered_map<const Var*, Form> forms_;  ///< of variables of the new function
   std::vector<Expr> keep_;
   const VarRef* current_ = nullptr;
   Origin origin_;

@@ -85,18 +85,41 @@ TEST(ConvertLayout, ResidualsAndConcatenationsStayInside) {
   EXPECT_EQ(count(out, "permute_dims"), 1);  // at the end
 }
 
-TEST(ConvertLayout, GroupsWhoseChannelsDoNotFitStayPlain) {
+TEST(ConvertLayout, GroupsWhoseChannelsFitNoBlockStandApart) {
   Model m;
-  auto x = m.param("x", {1, 24, 4, 4});
-  Expr a = m.op("nn.conv2d", {x, m.weight({24, 6, 1, 1})}, conv({1, 1}, {}, 4));
-  IRModule out = blocked(m.done(a), {random_array({1, 24, 4, 4})});
-  EXPECT_EQ(layouts(out), (std::vector<std::string>{"  "}));
+  auto x = m.param("x", {2, 24, 5, 4});
+  auto residual = m.param("residual", {2, 24, 5, 4});
+  auto image = m.param("image", {2, 1, 5, 4});
+  Expr a = m.op("nn.conv2d", {x, m.weight({24, 6, 3, 3})}, conv({1, 1}, {1, 0, 1, 2}, 4));
+  Expr b = m.op("nn.bias_add", {a, m.weight({24})}, op::make_attrs<op::AxisAttrs>(1));
+  Expr c = m.op("multiply", {m.op("nn.relu", {m.op("add", {b, residual})}), image});
+  IRModule out = blocked(m.done(c), {random_array({2, 24, 5, 4}), random_array({2, 24, 5, 4}, f32, 3),
+                                     random_array({2, 1, 5, 4}, f32, 4)});
+  EXPECT_EQ(layouts(out), (std::vector<std::string>{"NGCHW GOIHW NGCHW"}));
+  EXPECT_EQ(count(out, "permute_dims"), 0);
 
   Model n;
   auto y = n.param("x", {1, 32, 4, 4});
-  Expr b = n.op("nn.conv2d", {y, n.weight({64, 16, 3, 3})}, conv({1, 1}, {1, 1, 1, 1}, 2));
-  EXPECT_EQ(layouts(blocked(n.done(b), {random_array({1, 32, 4, 4})})),
+  Expr d = n.op("nn.conv2d", {y, n.weight({64, 16, 3, 3})}, conv({1, 1}, {1, 1, 1, 1}, 2));
+  EXPECT_EQ(layouts(blocked(n.done(d), {random_array({1, 32, 4, 4})})),
             (std::vector<std::string>{"NCHW16c OIHW16i16o NCHW16c"}));
+}
+
+TEST(ConvertLayout, ChannelsAreAddedWhereHalfAVectorWouldBeLost) {
+  for (int64_t outputs : {136, 250}) {
+    Model m;
+    auto x = m.param("x", {1, 16, 3, 2});
+    Expr a = m.op("nn.conv2d", {x, m.weight({outputs, 16, 1, 1})}, conv({1, 1}, {}));
+    Expr b =
+        m.op("nn.relu", {m.op("nn.bias_add", {a, m.weight({outputs})}, op::make_attrs<op::AxisAttrs>(1))});
+    Expr c = m.op("multiply", {b, m.weight({outputs, 1, 1})});
+    Expr d = m.op("nn.max_pool2d", {c}, pool(2, 1, {}));
+    Expr e = m.op("nn.conv2d", {d, m.weight({16, outputs, 1, 1})}, conv({1, 1}, {}));
+    Expr f = m.op("nn.global_avg_pool", {d});
+    IRModule out = blocked(m.done(op::tuple({c, e, f})), {random_array({1, 16, 3, 2})});
+    EXPECT_EQ(layouts(out)[0], "NCHW OIHW16o NCHW16c");
+    EXPECT_EQ(count(out, "strided_slice"), 3);
+  }
 }
 
 TEST(ConvertLayout, OperandsThatBroadcast) {
