@@ -106,7 +106,7 @@ def compare_times(ours, theirs):
 def compile_model(tenon, path, artifact, feed, cold):
     """The artifact, and what it took to compile, load and hold it."""
     command = [tenon, "compile", path, "-o", artifact, "--json", "-q", *dims_arguments(path, feed)]
-    environment = dict(os.environ, XDG_CACHE_HOME=str(cold), TENON_CACHE_DIR=str(cold / "tenon"))
+    environment = dict(os.environ, TENON_CACHE=str(cold))
     start = time.perf_counter()
     done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment)
     seconds = time.perf_counter() - start
