@@ -71,6 +71,11 @@ Tile choose(const Facts& f, const Target& target) {
                 if (c >= 0 && (c == m || m < 0 || f.extent[size_t(c)] == kUnknown ||
                                columns > f.extent[size_t(c)] || f.write.stride[size_t(c)] == 0))
                   break;
+                // Sums lie as the result does: rows between two lanes would keep them out of registers.
+                const int64_t apart_lanes = f.write.stride[size_t(v)];
+                if ((m >= 0 && f.write.stride[size_t(m)] < apart_lanes) ||
+                    (c >= 0 && f.write.stride[size_t(c)] < apart_lanes))
+                  continue;
                 const int64_t tile = vectors * count * columns;
                 if (tile + vectors * columns + 1 > registers - 1) continue;
                 double loads = 0, bytes = 0;

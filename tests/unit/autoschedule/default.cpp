@@ -196,6 +196,41 @@ TEST(DefaultSchedule, AccumulatorsArePrivateAndUnguarded) {
   EXPECT_TRUE(found);
 }
 
+TEST(DefaultSchedule, LanesOfSumsLieSideBySide) {
+  // Eight channels innermost, fewer than the lanes of a vector, beside a long row of plain data.
+  Tensor a = te::placeholder({8, 14, 302}, f32, "A"), w = te::placeholder({8, 3, 39, 8}, f32, "W");
+  tir::IterVar c = te::reduce_axis(tir::range(PrimExpr(0), PrimExpr(8)), "c"),
+               y = te::reduce_axis(tir::range(PrimExpr(0), PrimExpr(3)), "y"),
+               x = te::reduce_axis(tir::range(PrimExpr(0), PrimExpr(39)), "x");
+  Tensor sum = te::compute(
+      {12, 264, 8},
+      [&](const Vars& v) {
+        return te::sum(a({c->var, v[0] + y->var, v[1] + x->var}) * w({c->var, y->var, x->var, v[2]}),
+                       {c, y, x});
+      },
+      "sum");
+  tir::PrimFunc f = default_schedule(te::create_prim_func({a, w, sum}), target_of(512, 32));
+  std::unordered_map<const tir::Var*, tir::ForKind> kinds;
+  post_order(f, [&](const ObjectRef& n) {
+    if (const auto* l = n.as<tir::For>()) kinds[l->loop_var.get()] = l->kind;
+  });
+  bool found = false;
+  post_order(f, [&](const ObjectRef& n) {
+    const auto* r = n.as<tir::BlockRealize>();
+    if (!r || r->block->name != "sum") return;
+    for (size_t i = 0; i < 3; ++i) {
+      const bool inside = found;
+      post_order(r->iter_values[i], [&](const ObjectRef& e) {
+        auto it = e.is<tir::Var>() ? kinds.find(e.as<tir::Var>()) : kinds.end();
+        if (it == kinds.end()) return;
+        found = found || it->second == tir::ForKind::vectorized;
+        EXPECT_FALSE(inside && it->second == tir::ForKind::unrolled) << print(f);
+      });
+    }
+  });
+  EXPECT_TRUE(found) << print(f);
+}
+
 TEST(DefaultSchedule, IsQuick) {
   const auto start = std::chrono::steady_clock::now();
   int kernels = 0;
