@@ -57,6 +57,11 @@ struct Blockizer {
       s.refuse("T0744", id,
                fmt::format("how far the loops inside drive iterator '{}' is unknown", v->var->name));
     c.step = analyzer.simplify(reach.max + 1);
+    if (!analyzer.can_prove(ge(outer, PrimExpr(0))))
+      s.refuse("T0744", id,
+               fmt::format("the loops outside {} drive iterator '{}' up and down", s.describe(loop_id),
+                           v->var->name),
+               "split and reorder so that whole tiles lie inside");
     if (is_zero(outer)) {
       c.outer = outer;
     } else {

@@ -179,6 +179,19 @@ int32_t reindex(State& s, int32_t id, int read_index) {
                fmt::format("'{}' is written by {} inside the same loops", b->name,
                            s.describe(all->leaves[size_t(w)].id)),
                "use reindex before compute_at");
+  // What the index itself reads moves along.
+  for (const PrimExpr& e : loads[0])
+    pre_order(e, [&](const ObjectRef& n) {
+      const auto* l = n.as<BufferLoad>();
+      if (l)
+        for (int w : all->writers(l->buffer))
+          if (w > at || s.inside(all->leaves[size_t(w)].id, outermost(s, id)))
+            s.refuse("T0773", id,
+                     fmt::format("the index of '{}' reads '{}', which {} writes inside the same loops",
+                                 b->name, l->buffer->name, s.describe(all->leaves[size_t(w)].id)),
+                     "use reindex before compute_at");
+      return !n.is<BufferNode>();
+    });
   // Iterators of the index: those of the reduction first, so that spatial ones are contiguous.
   Array<IterVar> used;
   for (IterKind kind : {IterKind::reduce, IterKind::spatial})

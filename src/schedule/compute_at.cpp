@@ -325,6 +325,28 @@ void reverse_compute_at(State& s, int32_t id, int32_t loop_id) {
                                  r->buffer->name),
                      "use it before loop_partition and decompose_padding");
       }
+      // Instances beyond the buffer (they store what fills a padded copy up) are driven by no iteration.
+      Analyzer outside;
+      bind_loops(s, outside, m.scope_id);
+      for (const BufferRegion& x : producer.realize->block->writes) {
+        if (!x->buffer.same_as(r->buffer)) continue;
+        const BufferRegion all = region_below(s, producer, x, m.scope_id, outside);
+        for (size_t d = 0; d < iters->size(); ++d) {
+          if ((*iters)[d] < 0) continue;
+          const Range& dom = m.block->iter_vars[size_t((*iters)[d])]->dom;
+          const Range& made = all->region[d];
+          if (outside.can_prove(ge(dom->min, PrimExpr(0))) &&
+              outside.can_prove(le(dom->min + dom->extent, r->buffer->shape[d])))
+            continue;
+          if (!outside.can_prove(le(made->min, dom->min)) ||
+              !outside.can_prove(ge(made->min + made->extent, dom->min + dom->extent)))
+            s.refuse("T0757", id,
+                     fmt::format("iterator '{}' runs over more than {} makes of '{}'",
+                                 m.block->iter_vars[size_t((*iters)[d])]->var->name, s.describe(producer.id),
+                                 r->buffer->name),
+                     "leave padded copies where they are, or use compute_at on the producer");
+        }
+      }
       // The box must be exactly what this iteration has made.
       std::vector<int32_t> below = s.loops_between(producer.id, loop_id);
       PrimExpr instances = PrimExpr(1), elements = PrimExpr(1);

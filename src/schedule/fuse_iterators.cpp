@@ -19,6 +19,8 @@ int32_t fuse_iterators(State& s, int32_t id, int first, int count) {
     s.refuse("T0782", id,
              fmt::format("it has {} iterators, {} from number {} on are none of them",
                          block->iter_vars.size(), count, first));
+  if (!block->match_buffers.empty())
+    s.refuse("T0752", id, "it matches regions of buffers", "fuse iterators before tensorize");
   if (s.guarded.count(block->name) || !is_const_int(r->predicate, 1))
     s.refuse("T0742", id, "it is restricted by a predicate");
   std::vector<int32_t> loops;

@@ -186,6 +186,17 @@ void pad_einsum(State& s, int32_t id, const std::vector<int64_t>& padding) {
       if (l->buffer.same_as(o.buffer) && !shape_for(l->buffer, l->indices).second)
         s.refuse("T0786", id, fmt::format("it reads '{}' at several places", l->buffer->name));
   auto [out_shape, out_larger] = shape_for(update->buffer, update->indices);
+  for (size_t i = 0; i < padding.size(); ++i) {
+    if (!grows[i] || block->iter_vars[i]->kind != IterKind::spatial) continue;
+    bool indexed = false;
+    for (const PrimExpr& e : update->indices) indexed = indexed || e.same_as(block->iter_vars[i]->var);
+    if (!indexed)  // a size of 1, whose index became 0
+      s.refuse("T0786", id,
+               fmt::format(
+                   "iterator '{}' is no index of '{}', so further values of it would write the same elements",
+                   block->iter_vars[i]->var->name, update->buffer->name),
+               "leave sizes of 1 as they are");
+  }
   const Buffer out = update->buffer;
   if (out_larger) {
     if (all->writers(out).size() != 1)

@@ -331,6 +331,50 @@ TEST(PadEinsum, WholeTilesByCopies) {
           [&] { v.pad_einsum(v.get_block("conv"), {1, 1, 4, 1, 1, 1, 1}); });
 }
 
+TEST(PadEinsum, LeavesSizesOfOneThatAreNoIndex) {
+  Program p = conv(2, 5, 4, 3, 3, 1, 1);
+  Schedule s(p.function);
+  BlockRV c = s.get_block("conv");
+  s.transform_layout(c, 0, "write", map_of(4, [](const Array<VarRef>& i) -> Array<PrimExpr> {
+                       return {i[0], i[1] * 5 + i[2], i[3]};
+                     }));
+  refused(s, "T0786", "is no index of 'conv'", [&] { s.pad_einsum(c, {4, 3, 1, 1, 2, 1, 3}); });
+}
+
+TEST(Blockize, PartsOfAFusedLoopThatDoNotBeginAtATile) {
+  Program p = pool(3, 7, 9);
+  Schedule s(p.function);
+  BlockRV b = s.get_block("P");
+  std::vector<LoopRV> l = s.get_loops(b);
+  std::vector<LoopRV> parts = s.loop_partition(s.fuse({l[1], l[2]}), {2, -1});
+  BlockRV second = s.get_child_blocks(parts[1])[0];
+  refused(s, "T0744", "up and down", [&] { s.blockize(s.get_loops(second)[2]); });
+}
+
+TEST(ReverseComputeAt, EveryInstanceOfTheConsumerRuns) {
+  Program p = conv_transposed(2, 3, 2, 2, 2);
+  Schedule s(p.function);
+  s.pad_einsum(s.get_block("conv"), {1, 1, 1, 3, 1, 1});
+  refused(s, "T0757", "runs over more",
+          [&] { s.reverse_compute_at(s.get_block("dilate_pad"), s.get_loops(s.get_block("dilate"))[0]); });
+}
+
+TEST(Reindex, WaitsForWhatTheIndexReads) {
+  Program p = gather(4, 5, 6);
+  Schedule s(p.function);
+  BlockRV g = s.get_block("G");
+  s.compute_at(s.reindex(g, 1), s.get_loops(g)[0]);
+  refused(s, "T0773", "the index of 'A' reads", [&] { s.reindex(g, 0); });
+}
+
+TEST(FuseIterators, NotOfATensorizedBlock) {
+  register_tile_matmul("test.tile_4x4x2", 2);
+  Program p = matmul(8, 12, 6);
+  Schedule s(p.function);
+  BlockRV o = s.tensorize(tile(s, s.get_block("C"), {4, 4, 2})[3], "test.tile_4x4x2");
+  refused(s, "T0752", "matches regions", [&] { s.fuse_iterators(o, 0, 2); });
+}
+
 TEST(DecomposePadding, FillAndCopy) {
   for (int at : {0, 2, 3}) {
     Program p = conv(2, 5, 6, 3, 3, 1, 1);
