@@ -227,6 +227,12 @@ Analyzer::Impl::Sum Analyzer::Impl::recombine(Sum s) {
               if (modulus < pos_inf && tame(m->a)) whole = floormod(parse(m->a), imm(int64_t(modulus)));
               break;
             }
+            // (z // c)·c + y % c = z when y and z leave the same remainder
+            for (const PrimExpr& a : other.atoms) {
+              const auto* n = a.as<tir::FloorDiv>();
+              if (whole || !n || !tir::is_const_int(n->b, *c) || compare(other.atoms, with(a)) != 0) continue;
+              if (compare(floormod(parse(n->a), m->b), keep) == 0) whole = n->a;
+            }
           }
           if (!whole) continue;
           Sum factor;

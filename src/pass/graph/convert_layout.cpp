@@ -187,8 +187,10 @@ class ConvertLayout : public BodyRewriter {
       if (a.groups > 1 && (!data_block || !out_block || (outputs / a.groups) % out_block))
         return grouped(call, *in, ws, a, shape, n);
     }
-    // A depthwise convolution of plain data alone is not worth two moves.
-    if (depthwise && (!out_block || !blocked(call.args[0]))) return value;
+    // A depthwise convolution of plain data alone is not worth two moves, unless its loads would have gaps.
+    bool gaps = false;
+    for (int64_t step : a.strides) gaps = gaps || step > 1;
+    if (depthwise && (!out_block || (!blocked(call.args[0]) && !gaps))) return value;
     const Expr x = data_block ? to_block(call.args[0], *in, data_block) : call.args[0];
     const op::KernelBlocks kernel{depthwise ? 0 : data_block, out_block};
     // (o, i, k…) → (o / ob, i / ib, k…, ib, ob)

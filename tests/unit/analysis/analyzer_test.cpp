@@ -38,6 +38,10 @@ TEST_F(AnalyzerTest, SplitIteratorsComeTogether) {
   EXPECT_EQ(text(floormod(floormod(i, 12), 4)), "i % 4");
   EXPECT_EQ(text(floordiv(floormod(i, 12), 4) * 4 + floormod(i, 4)), "i % 12");
   EXPECT_EQ(text((i + 1) * size - size * i), "n");
+  // A remainder says less of its operand than the quotient beside it.
+  const PrimExpr z = floormod(i, 7) * 4 + j;
+  EXPECT_EQ(text(floordiv(z, 14) * 14 + floormod(z, 14)), text(z));
+  EXPECT_EQ(text(floordiv(z, 14) * 14 + floormod(i * 4 + j, 14)), text(z));
 }
 
 TEST_F(AnalyzerTest, NegativeValuesRoundDown) {
