@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // pack_weights: constant matrices of products lie in panels as wide as the register tile, so that the inner
-// loop reads them one after the other.
+// loop reads them one after the other; so do large matrices that are not constant when many rows read them.
 //
 //   before   lv = R.matmul(x, w)             # w (k, n), a constant; R.nn.dense with w (n, k) alike
 //   after    lv = R.layout_transform(w, "KN" → "NK32n")        # folded by the next fold_constant
@@ -60,17 +60,23 @@ class PackWeights : public BodyRewriter {
     const bool dense = op && op->name == "nn.dense";
     if (!op || (!dense && op->name != "matmul")) return value;
     const Call& call = *value.as<Call>();
-    const auto* x = as_tensor(call.args[0]);
-    const auto* w = call.args[1].as<Constant>();
-    if (!x || !w || x->ndim < 2 || w->data.ndim() != 2 || w->data.size() == 0) return value;
-    const DataType type = w->data.dtype();
+    const auto *x = as_tensor(call.args[0]), *w = as_tensor(call.args[1]);
+    const auto shape_w = static_shape(call.args[1]->type);
+    if (!x || !w || !shape_w || x->ndim < 2 || shape_w->size() != 2 || element_count(*shape_w) == 0)
+      return value;
+    const DataType type = w->dtype;
     if (type != x->dtype || !type.is_float() || type.bits < 32) return value;
-    const int64_t columns = w->data.shape()[dense ? 0 : 1];
+    const int64_t columns = (*shape_w)[dense ? 0 : 1];
     // A tile takes its rows from one axis: the longest.
     int64_t rows = 0;
     if (auto shape = known_shape(call.args[0]))
       for (size_t i = 0; i + 1 < shape->size(); ++i)
         rows = std::max(rows, tir::as_int((*shape)[i]).value_or(0));
+    // What is not constant is packed for every call: worth it for matrices that no near cache holds, read
+    // often.
+    if (!call.args[1].is<Constant>() &&
+        (rows < 64 || element_count(*shape_w) * type.bytes() < 2 * target_->l2_bytes))
+      return value;
     const int64_t lanes = std::max<int64_t>(1, target_->lanes(type));
     const int64_t vectors =
         panel_vectors(rows, columns, lanes, type.bytes(), std::max<int64_t>(8, target_->vector_registers));
@@ -93,7 +99,7 @@ class PackWeights : public BodyRewriter {
 
 IRModule pack_weights(IRModule module, PassContext& context) {
   Target target = context.target.cast<TargetNode>();
-  // Panels only help when they are made once, while compiling.
+  // Without evaluation constants would be packed again in every call.
   if (!target || !context.evaluate) return module;
   return graph::rewrite_functions<graph::PackWeights>(std::move(module), target);
 }

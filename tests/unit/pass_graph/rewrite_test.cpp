@@ -244,13 +244,19 @@ TEST(PackWeights, MatmulAndDenseReadPanels) {
       expect_close(want, run(out, inputs), 1e-6);
       EXPECT_EQ(ops_of(out), Names({"nn.packed_matmul", "nn.relu"}));
     }
-  // What is not constant stays; so does everything without a target.
+  // What is not constant stays unless it is large and read by many rows; so does everything without a target.
   Model n;
   auto x = n.param("x", {2, 5}), y = n.param("y", {5, 3});
   IRModule product = n.done(n.op("matmul", {x, y}));
   PassContext context = make_context();
   context.target = make<TargetNode>();
   EXPECT_EQ(ops_of(pack_weights(product, context)), Names({"matmul"}));
+  Model large;
+  auto u = large.param("u", {64, 512}), v = large.param("v", {512, 520});
+  IRModule often = large.done(large.op("matmul", {u, v}));
+  EXPECT_EQ(ops_of(pack_weights(often, context)), Names({"layout_transform", "nn.packed_matmul"}));
+  PassContext plain = make_context();
+  EXPECT_EQ(ops_of(pack_weights(often, plain)), Names({"matmul"}));
 }
 
 TEST(FoldConstant, LayoutsWithoutAProgram) {
