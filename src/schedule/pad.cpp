@@ -154,7 +154,12 @@ void pad_iteration(State& s, int32_t id, int iterator, int64_t multiple, bool cl
       Buffer big = out;
       BufferNode* e = big.edit();
       e->data = var(out->data->name, out->data->dtype);
-      e->shape.set(size_t(dim), padded);
+      // Another block of the buffer (its init) may have been padded further.
+      const PrimExpr now = out->shape[size_t(dim)];
+      const bool keep = a.can_prove(ge(now, padded));
+      e->shape.set(size_t(dim), keep                           ? now
+                                : a.can_prove(le(now, padded)) ? padded
+                                                               : a.simplify(max(now, padded)));
       allocs.set(i, big);
       enlarged[out.get()] = big;
     }

@@ -375,6 +375,20 @@ TEST(FuseIterators, NotOfATensorizedBlock) {
   refused(s, "T0752", "matches regions", [&] { s.fuse_iterators(o, 0, 2); });
 }
 
+TEST(Pad, ABufferGrowsToTheLargestOfItsBlocks) {
+  VarRef n = tir::var("n");
+  Program symbolic = softmax(n, 5), constant = softmax(5, 5);
+  symbolic.sizes = {{"n", 5}};
+  for (const Program& p : {symbolic, constant}) {
+    Schedule s(p.function);
+    BlockRV mx = s.get_block("mx");
+    BlockRV init = s.decompose_reduction(mx, s.get_loops(mx)[0]);
+    s.pad_iteration(init, 0, 4, true);
+    s.pad_iteration(mx, 0, 3, true);
+    check_replay(p, s);
+  }
+}
+
 TEST(DecomposePadding, FillAndCopy) {
   for (int at : {0, 2, 3}) {
     Program p = conv(2, 5, 6, 3, 3, 1, 1);
