@@ -82,7 +82,7 @@ Tile choose(const Facts& f, const Target& target) {
                 for (const Access& l : f.loads) {
                   const int64_t sv = l.step(v, lanes * vectors);
                   // Lanes apart in memory each touch a line of their own, often a page.
-                  const double each = sv == 0   ? 0.6
+                  const double each = sv == 0   ? 1.0
                                       : sv == 1 ? 1.0
                                       : sv <= 4 ? 1.0 + double(sv)
                                                 : 6.0 * double(lanes);

@@ -49,7 +49,7 @@ class ConvertLayout : public BodyRewriter {
           op->name == "nn.lp_pool" + digit)
         return pool(*op, call, value, *shape, n);
     }
-    if (op->name == "nn.global_avg_pool" || op->name == "nn.global_max_pool" || op->name == "mean")
+    if (op->fusion == FusionKind::comm_reduce || op->name.starts_with("nn.global_"))
       return image_mean(*op, call, value, var, *shape);
     if (op->name == "concat") return concat(call, value, *shape);
     if (op->fusion == FusionKind::element_wise || op->fusion == FusionKind::broadcast)
@@ -90,7 +90,7 @@ class ConvertLayout : public BodyRewriter {
   /// The block for so many channels; 0: none fits.
   int64_t block_for(int64_t channels) const {
     for (int64_t b : {lanes_, lanes_ / 2})
-      if (b >= 4 && channels % b == 0) return b;
+      if (b >= 4 && channels > 0 && channels % b == 0) return b;
     return 0;
   }
   /// (n, c, …) with zeros up to `channels` of them.
