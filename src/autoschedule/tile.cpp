@@ -508,12 +508,11 @@ bool dot_reduction(Schedule& s, BlockRV reduction, BlockRV epilogue, const Targe
   const Facts f = *found;
   if (f.reduce.size() != 1) return false;
   const int k = f.reduce[0];
-  int strided = 0, along = 0;
+  int along = 0;
   for (const Access& l : f.loads) {
     if (l.stride[size_t(k)] != 0 && l.stride[size_t(k)] != 1) return false;
     along += l.stride[size_t(k)] == 1;
   }
-  (void)strided;
   if (along < 2) return false;
   int64_t lanes = lanes_for(f, target);
   if (f.extent[size_t(k)] != kUnknown && f.extent[size_t(k)] < 2 * lanes) return false;
@@ -526,8 +525,6 @@ bool dot_reduction(Schedule& s, BlockRV reduction, BlockRV epilogue, const Targe
   if (epilogue.id >= 0) {
     auto e = facts_of(s, epilogue);
     if (!e || e->is_reduction() || !reads_of(*e, f.write.buffer)) return false;
-  } else if (writes_parameter(s, reduction)) {
-    // the copy below is the epilogue
   }
   return attempt(s, [&](Schedule& t) {
     BlockRV e = epilogue.id >= 0 ? epilogue : t.cache_write(reduction, 0, "local");
