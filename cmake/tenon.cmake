@@ -37,10 +37,27 @@ if(TENON_CCACHE)
   set(CMAKE_C_COMPILER_LAUNCHER ${CMAKE_CXX_COMPILER_LAUNCHER})
 endif()
 
-# tenon_folder(NAME [dir] LIBS …): all .cpp files of one folder of src as the object library tenon_NAME.
+# tenon_unity(TARGET [APART name …]): with TENON_UNITY, its files are compiled several at once, those of APART (`all`,
+# or files that open a namespace with the names of their neighbours') by themselves.
+function(tenon_unity target)
+  cmake_parse_arguments(U "" "" "APART" ${ARGN})
+  if(NOT TENON_UNITY OR "all" IN_LIST U_APART)
+    return()
+  endif()
+  set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 6)
+  get_target_property(sources ${target} SOURCES)
+  foreach(source ${sources})
+    get_filename_component(stem ${source} NAME_WE)
+    if("${stem}" IN_LIST U_APART)
+      set_source_files_properties(${source} TARGET_DIRECTORY ${target} PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
+    endif()
+  endforeach()
+endfunction()
+
+# tenon_folder(NAME [dir] LIBS … [APART …]): all .cpp files of one folder of src as the object library tenon_NAME.
 # The include rule between folders is checked from real #includes by scripts/check_layers.
 function(tenon_folder name)
-  cmake_parse_arguments(F "" "DIR" "LIBS;EXCLUDE" ${ARGN})
+  cmake_parse_arguments(F "" "DIR" "LIBS;EXCLUDE;APART" ${ARGN})
   if(NOT F_DIR)
     set(F_DIR ${name})
   endif()
@@ -53,6 +70,7 @@ function(tenon_folder name)
   endif()
   add_library(tenon_${name} OBJECT ${sources})
   target_link_libraries(tenon_${name} PUBLIC tenon_flags ${F_LIBS})
+  tenon_unity(tenon_${name} APART ${F_APART})
   if(TENON_PCH)
     target_precompile_headers(tenon_${name} PRIVATE
       <algorithm> <atomic> <cstdint> <functional> <map> <memory> <optional> <span> <string>

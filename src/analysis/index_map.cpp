@@ -12,7 +12,7 @@ namespace tenon {
 using namespace tir;
 
 namespace {
-const bool registered = (type_info<IndexMapNode>(), true);
+const bool index_map_registered = (type_info<IndexMapNode>(), true);
 
 void add_inputs(IterMap& digits, Analyzer& a, const IndexMap& map, const Array<PrimExpr>& shape) {
   for (size_t i = 0; i < map->inputs.size(); ++i) {

@@ -40,7 +40,7 @@ IRModule IRModule::map_prim(FunctionRef<ObjectRef(const std::string&, const tir:
 
 namespace {
 // Nodes are known by key (JSON, text) even before one is made.
-const bool registered = [] {
+const bool module_registered = [] {
   tir::PrimExprNodes::register_all();
   tir::StmtNodes::register_all();
   graph::TypeNodes::register_all();

@@ -128,7 +128,7 @@ struct InplaceAttrs : Attrs<InplaceAttrs> {
                                                   "per output: the argument whose memory it takes, or -1")};
 };
 
-const bool registered = [] {
+const bool op_registered = [] {
   register_op("call_tir",
               "Calls a tensor program in destination-passing style: allocates the outputs, runs "
               "function(args…, outputs…, symbolic…).")

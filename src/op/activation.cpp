@@ -57,7 +57,7 @@ Type infer_prelu(const Call& call) {
 
 ObjectRef alpha_of(double v) { return make<AlphaAttrs>(v); }
 
-const bool registered = [] {
+const bool activation_registered = [] {
   using D = Domain;
   register_unary("nn.relu", "max(x, 0)", D::number,
                  [](const Call&, const PrimExpr& x) { return positive(x); });

@@ -109,7 +109,7 @@ Tensors def_attention(const Call& call, const Tensors& in) {
       "attention")};
 }
 
-const bool registered = [] {
+const bool attention_registered = [] {
   graph::register_op("nn.attention", "softmax(q · kᵀ · scale + mask) · v for each head.")
       .argument("q", "Tensor", "(batch, heads, queries, size)")
       .argument("k", "Tensor", "(batch, shared heads, keys, size)")

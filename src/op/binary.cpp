@@ -130,7 +130,7 @@ Type infer_where(const Call& call) {
   return make_type(shape, ndim, x.dtype.is_void() ? y.dtype : x.dtype);
 }
 
-const bool registered = [] {
+const bool binary_registered = [] {
   using D = Domain;
   register_binary("add", "a + b", D::number, [](const PrimExpr& a, const PrimExpr& b) { return a + b; });
   register_binary("subtract", "a - b", D::number, [](const PrimExpr& a, const PrimExpr& b) { return a - b; });

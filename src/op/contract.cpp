@@ -291,7 +291,7 @@ Tensors def_einsum(const Call& call, const Tensors& in) {
   return rounded(sum, out.dtype);
 }
 
-const bool registered = [] {
+const bool contract_registered = [] {
   graph::register_op("matmul",
                      "Matrix product over the last two axes; leading axes broadcast; vectors as in NumPy.")
       .argument("a", "Tensor", "(…, m, k)")

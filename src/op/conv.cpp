@@ -422,7 +422,7 @@ Tensors def_transpose(const Call& call, const Tensors& in, size_t n) {
   return {cast_to(sum, out.dtype)};
 }
 
-const bool registered = [] {
+const bool conv_registered = [] {
   for (size_t n = 1; n <= 3; ++n) {
     graph::register_op(fmt::format("nn.conv{}d", n),
                        fmt::format("Convolution (cross-correlation) over {} spatial axes.", n))

@@ -191,7 +191,7 @@ Any tensor_to_shape_value(const Call&, const std::vector<Any>& args) {
   return out;
 }
 
-const bool registered = [] {
+const bool create_registered = [] {
   auto add = [](const char* name, const char* doc, graph::InferType infer, TensorDef def) {
     return graph::register_op(name, doc)
         .infer(std::move(infer))

@@ -227,7 +227,7 @@ Tensors def_resize(const Call& call, const Tensors& in, size_t n) {
       short_name(call))};
 }
 
-const bool registered = [] {
+const bool image_registered = [] {
   for (size_t n = 1; n <= 3; ++n)
     graph::register_op(fmt::format("image.resize{}d", n), fmt::format("Another size of the last {} axes.", n))
         .argument("x", "Tensor", "the image, spatial axes last")

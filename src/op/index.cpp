@@ -306,7 +306,7 @@ Tensors def_diagonal(const Call& call, const Tensors& in) {
       "diagonal")};
 }
 
-const bool registered = [] {
+const bool index_registered = [] {
   auto add = [](const char* name, const char* doc, FusionKind kind, graph::InferType infer, TensorDef def) {
     return graph::register_op(name, doc)
         .infer(std::move(infer))

@@ -295,7 +295,7 @@ Tensors def_bias_add(const Call& call, const Tensors& in) {
       "bias_add")};
 }
 
-const bool registered = [] {
+const bool norm_registered = [] {
   auto add = [](const char* name, const char* doc, FusionKind kind, graph::InferType infer, TensorDef def) {
     return graph::register_op(name, doc)
         .argument("x", "Tensor", "the operand")

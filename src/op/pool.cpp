@@ -265,7 +265,7 @@ Tensors def_adaptive(const Call& call, const Tensors& in, Kind kind) {
       name + "_mean")};
 }
 
-const bool registered = [] {
+const bool pool_registered = [] {
   auto add = [](std::string name, std::string doc, graph::InferType infer, TensorDef def) {
     return graph::register_op(std::move(name), std::move(doc))
         .argument("x", "Tensor", "(batch, channels, …)")

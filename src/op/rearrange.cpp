@@ -381,7 +381,7 @@ Tensors def_layout(const Call& call, const Tensors& in) {
       "layout_transform")};
 }
 
-const bool registered = [] {
+const bool rearrange_registered = [] {
   auto add = [](const char* name, const char* doc, graph::InferType infer, TensorDef def) {
     return graph::register_op(name, doc)
         .argument("x", "Tensor", "the operand")

@@ -251,7 +251,7 @@ Tensors def_cumsum(const Call& call, const Tensors& in) {
   return {cast_to(te::external({x.shape()}, {acc}, {x}, body, "cumsum")[0], x.dtype())};
 }
 
-const bool registered = [] {
+const bool reduce_registered = [] {
   auto add = [](const char* name, const char* doc, FusionKind kind, graph::InferType infer, TensorDef def) {
     return graph::register_op(name, doc)
         .argument("x", "Tensor", "the operand")

@@ -291,7 +291,7 @@ Tensors def_split(const Call& call, const Tensors& in) {
   return out;
 }
 
-const bool registered = [] {
+const bool transform_registered = [] {
   auto add = [](const char* name, const char* doc, graph::InferType infer, TensorDef def) {
     return graph::register_op(name, doc)
         .argument("x", "Tensor", "the operand")

@@ -42,7 +42,7 @@ Type infer_cast(const Call& c) {
   return like(t, to);
 }
 
-const bool registered = [] {
+const bool unary_registered = [] {
   using D = Domain;
   const struct {
     const char *name, *doc;
