@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include "ir/intrinsic.h"
+#include "ir/structural.h"
 #include "schedule/state.h"
 
 namespace tenon::sched {
@@ -48,6 +49,36 @@ bool is_reduction(const Ref<Block>& b) {
   }
   for (const BufferRegion& w : b->writes)
     if (uses_any(w->region, reduce)) return false;
+  return true;
+}
+
+bool steps_lie_outside(const State& s, int32_t id, const std::vector<int32_t>& loops) {
+  Ref<BlockRealize> r = s.realize(id);
+  std::unordered_set<const Var*> moving;
+  for (size_t i = 0; i < r->iter_values.size(); ++i) {
+    const IterVar& v = r->block->iter_vars[i];
+    if (v->kind != IterKind::scan) {
+      moving.insert(v->var.get());
+      continue;
+    }
+    for (int32_t l : loops)
+      if (uses(r->iter_values[i], s.loop(l)->loop_var.get())) return false;
+  }
+  Analyzer a;
+  bind_loops(s, a, id);
+  for (const IterVar& v : r->block->iter_vars) a.bind(v->var, v->dom, true);
+  for (const BufferRegion& w : r->block->writes)
+    for (const BufferRegion& x : r->block->reads) {
+      if (!x->buffer.same_as(w->buffer)) continue;
+      bool own = structural_equal(x->region, w->region);  // the accumulator of a reduction
+      for (size_t d = 0; d < w->region.size() && !own; ++d) {
+        const Range &made = w->region[d], &read = x->region[d];
+        own = !uses_any(made->min, moving) && !uses_any(read->min, moving) &&
+              (a.can_prove(le(read->min + read->extent, made->min)) ||
+               a.can_prove(le(made->min + made->extent, read->min)));
+      }
+      if (!own) return false;
+    }
   return true;
 }
 

@@ -107,8 +107,11 @@ void require_independent(State& s, int32_t loop_id, std::string_view what) {
   for (int32_t b : blocks) {
     Ref<BlockRealize> r = s.realize(b);
     const LoopRole role = role_of(r, v);
+    bool step = false;  // of a scan whose loop lies outside
     for (const IterVar& iter : r->block->iter_vars)
-      if (iter->kind != IterKind::spatial && iter->kind != IterKind::reduce)
+      if (iter->kind == IterKind::scan && steps_lie_outside(s, b, {loop_id}))
+        step = true;
+      else if (iter->kind != IterKind::spatial && iter->kind != IterKind::reduce)
         s.refuse("T0713", b,
                  fmt::format("iterator '{}' is neither spatial nor a reduction, so loop '{}' cannot be {}",
                              iter->var->name, v->name, what));
@@ -124,7 +127,7 @@ void require_independent(State& s, int32_t loop_id, std::string_view what) {
           if (x->buffer.same_as(w->buffer)) return true;
       return false;
     }();
-    if (!is_complete(r->block) && !reduction)
+    if (!is_complete(r->block) && !reduction && !step)
       s.refuse("T0715", b,
                fmt::format("the block is neither complete nor a reduction, so loop '{}' cannot be {}",
                            v->name, what));
@@ -405,7 +408,8 @@ void reorder(State& s, const std::vector<int32_t>& order) {
   for (int32_t b : blocks) {
     Ref<Block> block = s.block(b);
     for (const IterVar& iter : block->iter_vars)
-      if (iter->kind != IterKind::spatial && iter->kind != IterKind::reduce)
+      if (iter->kind != IterKind::spatial && iter->kind != IterKind::reduce &&
+          !(iter->kind == IterKind::scan && steps_lie_outside(s, b, chain)))
         s.refuse("T0725", b, fmt::format("iterator '{}' runs in a fixed order", iter->var->name));
     if (is_complete(block)) continue;
     if (!s.binding(b, s.loops_between(b, s.parent(chain[0]))).injective)

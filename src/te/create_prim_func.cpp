@@ -7,6 +7,7 @@
 #include <set>
 
 #include "analysis/region.h"
+#include "ir/text.h"
 #include "te/te.h"
 
 namespace tenon::te {
@@ -62,9 +63,12 @@ std::vector<Operation> operations_of(const Array<Tensor>& args) {
 
 class Builder {
  public:
-  tir::PrimFunc build(const Array<Tensor>& args, const Array<tir::VarRef>& symbolic) {
+  Program build(const Array<Tensor>& args, const Array<tir::VarRef>& symbolic) {
+    const std::vector<Operation> order = operations_of(args);
+    find_scans(order, args);
     bind_args(args, symbolic);
-    for (const Operation& op : operations_of(args)) add(op);
+    for (const Operation& op : order)
+      if (!step_of_.count(op.get())) add(op);
     auto root = make<tir::Block>(Array<tir::IterVar>(), Array<BufferRegion>(), Array<BufferRegion>(),
                                  std::string("root"), tir::seq(stages_), Stmt(), allocs_,
                                  Array<tir::MatchBufferRegion>(), AttrMap());
@@ -74,7 +78,7 @@ class Builder {
     attrs.set("num_outputs", Any(outputs_));
     auto f = make<tir::PrimFuncNode>(params_, buffer_map_, body, DataType::void_(), attrs);
     check_symbols(f);
-    return f;
+    return {f, blocks_};
   }
 
  private:
@@ -124,7 +128,56 @@ class Builder {
     return a.map([&](const PrimExpr& e) { return size(e); });
   }
 
+  /// Which operations run inside a scan, and which tensors live in its result.
+  void find_scans(const std::vector<Operation>& order, const Array<Tensor>& args) {
+    std::map<Key, int> uses;
+    for (const Tensor& t : args) ++uses[key(t)];
+    for (const Operation& op : order)
+      for (const Tensor& t : op->inputs) ++uses[key(t)];
+    for (const Operation& scan : order) {
+      if (scan->kind != OperationKind::scan) continue;
+      const std::string where = fmt::format("te.scan '{}'", scan->name);
+      std::vector<Tensor> outputs = scan->outputs();
+      std::set<const OperationNode*> inside;
+      for (size_t i = 0; i < outputs.size(); ++i) {
+        home_.emplace(key(scan->state[i]), outputs[i]);
+        home_.emplace(key(scan->update[i]), outputs[i]);
+        const Tensor& init = scan->init[i];
+        // An init that nobody else reads is computed in place.
+        if (init->op->kind == OperationKind::compute && uses[key(init)] == 1 && init->op->body.size() == 1)
+          home_.emplace(key(init), outputs[i]);
+        inside.insert(scan->state[i]->op.get());
+        inside.insert(scan->update[i]->op.get());
+      }
+      std::vector<Operation>& steps = steps_[scan.get()];
+      for (const Operation& op : order) {
+        if (op.same_as(scan)) break;
+        bool step = inside.count(op.get()) && op->kind != OperationKind::placeholder;
+        for (const Tensor& t : op->inputs) step = step || inside.count(t->op.get());
+        if (!step) continue;
+        if (op->kind != OperationKind::compute || step_of_.count(op.get()))
+          fail("T0345",
+               fmt::format("'{}' between state and update is no compute of this scan alone", op->name), where,
+               "scans do not nest; only computes run inside a step");
+        inside.insert(op.get());
+        step_of_.emplace(op.get(), scan);
+        steps.push_back(op);
+      }
+      for (const Operation& op : order)
+        for (const Tensor& t : op->inputs)
+          if (inside.count(t->op.get()) && !inside.count(op.get()) && !op.same_as(scan))
+            fail("T0345", fmt::format("'{}' reads '{}', which lives inside a step", op->name, t->name), where,
+                 "read the result of the scan instead");
+      for (const Tensor& t : args)
+        if (inside.count(t->op.get()))
+          fail("T0345", fmt::format("'{}' lives inside a step and cannot be a parameter", t->name), where,
+               "give the result of the scan instead");
+    }
+  }
+  static Key key(const Tensor& t) { return {t->op.get(), t->index}; }
+
   Buffer buffer_of(const Tensor& t) {
+    if (auto home = home_.find(key(t)); home != home_.end()) return buffer_of(home->second);
     auto [it, made] = buffers_.try_emplace({t->op.get(), t->index});
     if (made) {
       if (t->op->kind == OperationKind::placeholder)
@@ -147,9 +200,76 @@ class Builder {
         add_external(op);
         return;
       case OperationKind::scan:
-        break;
+        add_scan(op);
+        return;
     }
-    CHECK(false, "this kind of operation has no block form");
+  }
+
+  void add_scan(const Operation& op) {
+    const std::vector<Tensor> outputs = op->outputs();
+    for (size_t i = 0; i < outputs.size(); ++i) {
+      const Tensor& init = op->init[i];
+      if (home_.count(key(init))) continue;
+      Nest n;
+      Array<PrimExpr> at;
+      for (size_t d = 0; d < init.ndim(); ++d) {
+        tir::Range dom = tir::range(PrimExpr(0), size(init.shape()[d]));
+        n.iters.push_back(tir::iter_var(dom, fmt::format("v_i{}", d)));
+        n.loops.push_back(tir::var(fmt::format("i{}", d)));
+        n.values.push_back(n.loops.back());
+        n.domains.push_back(dom);
+        at.push_back(n.iters.back()->var);
+      }
+      emit(n, make_block(op, n, tir::store(buffer_of(outputs[i]), tir::load(buffer_of(init), at), at), Stmt(),
+                         op->name + "_init"));
+    }
+    Array<Stmt> before = std::move(stages_);
+    stages_ = {};
+    tir::VarRef t = tir::var("t");
+    tir::Range dom = tir::range(size(op->scan_axis->dom->min), size(op->scan_axis->dom->extent));
+    for (const Operation& step : steps_.at(op.get())) {
+      check_step(op, step);
+      step_ = {t, dom};
+      add(step);
+      step_ = {};
+    }
+    Stmt loop = tir::for_(t, dom->min, dom->extent, tir::seq(stages_));
+    stages_ = std::move(before);
+    stages_.push_back(loop);
+  }
+
+  /// Inside a step, what other steps made is read from the state only, and only from earlier rows.
+  void check_step(const Operation& scan, const Operation& step) {
+    const std::string where = fmt::format("te.scan '{}'", scan->name);
+    Analyzer a;
+    for (const PrimExpr& d : scan->state[0].shape())
+      if (d.is<tir::Var>()) a.assume_size(d.cast<tir::Var>(), 1);
+    if (step->axis.empty() || !a.can_prove_equal(step->shape[0], scan->state[0].shape()[0]))
+      fail("T0345", fmt::format("dimension 0 of '{}' is not the step", step->name), where,
+           "what runs inside a scan has the state's dimension 0");
+    const tir::VarRef t = step->axis[0]->var;
+    a.bind(t, scan->scan_axis->dom, true);
+    for (const PrimExpr& e : step->body)
+      post_order(e, [&](const ObjectRef& n) {
+        const auto* load = n.as<tir::ProducerLoad>();
+        const auto* from = load ? load->producer.as<TensorNode>() : nullptr;
+        if (!from) return;
+        bool is_state = false;
+        for (const Tensor& s : scan->state) is_state = is_state || s->op.same_as(from->op);
+        if (is_state) {
+          if (!a.can_prove(tir::lt(load->indices[0], t)) ||
+              !a.can_prove(tir::ge(load->indices[0], PrimExpr(0))))
+            fail("T0346",
+                 fmt::format("'{}' reads the state '{}' at step {}, which is not provably an earlier one",
+                             step->name, from->name, print(load->indices[0])),
+                 where, "read rows before the step, as many back as the init has at most");
+        } else if (step_of_.count(from->op.get()) && !a.can_prove_equal(load->indices[0], t)) {
+          fail("T0346",
+               fmt::format("'{}' reads '{}' at step {}, but only the state lives longer than a step",
+                           step->name, from->name, print(load->indices[0])),
+               where, "make it a state too");
+        }
+      });
   }
 
   /// Loads of tensors become loads of their buffers, in terms of the block's iterators.
@@ -176,6 +296,7 @@ class Builder {
   struct Nest {
     tir::VarMap vars;  // axis variable → block iterator
     Array<tir::IterVar> iters;
+    Array<PrimExpr> values;
     std::vector<tir::VarRef> loops;
     std::vector<tir::Range> domains;
   };
@@ -187,9 +308,20 @@ class Builder {
       n.vars.emplace(axis->var.get(), iter->var);
       n.iters.push_back(iter);
       n.loops.push_back(tir::var(axis->var->name));
+      n.values.push_back(n.loops.back());
       n.domains.push_back(dom);
     };
-    for (const tir::IterVar& axis : op->axis) add_axis(axis);
+    for (size_t i = 0; i < op->axis.size(); ++i) {
+      if (i > 0 || !step_.first) {
+        add_axis(op->axis[i]);
+        continue;
+      }
+      // Dimension 0 of what runs inside a scan is the scan's own loop.
+      tir::IterVar iter = tir::iter_var(step_.second, "v_t", tir::IterKind::scan);
+      n.vars.emplace(op->axis[0]->var.get(), iter->var);
+      n.iters.push_back(iter);
+      n.values.push_back(step_.first);
+    }
     if (reduce)
       for (const tir::IterVar& axis : op->reduce_axis) add_axis(axis);
     return n;
@@ -197,9 +329,7 @@ class Builder {
 
   void emit(const Nest& n, Ref<tir::Block> block) {
     complete_regions(block);
-    Array<PrimExpr> values;
-    for (const tir::VarRef& v : n.loops) values.push_back(v);
-    Stmt s = make<tir::BlockRealize>(values, tir::true_(), block);
+    Stmt s = make<tir::BlockRealize>(n.values, tir::true_(), block);
     for (size_t i = n.loops.size(); i-- > 0;)
       s = tir::for_(n.loops[i], n.domains[i]->min, n.domains[i]->extent, s);
     stages_.push_back(s);
@@ -219,10 +349,15 @@ class Builder {
     }
   }
 
-  Ref<tir::Block> make_block(const Operation& op, const Nest& n, Stmt body, Stmt init) {
+  Ref<tir::Block> make_block(const Operation& op, const Nest& n, Stmt body, Stmt init,
+                             const std::string& hint = {}) {
     return make<tir::Block>(n.iters, Array<BufferRegion>(), Array<BufferRegion>(),
-                            block_names_.fresh(op->name), body, init, Array<Buffer>(),
+                            block_name(op, hint.empty() ? op->name : hint), body, init, Array<Buffer>(),
                             Array<tir::MatchBufferRegion>(), op->attrs);
+  }
+  std::string block_name(const Operation& op, const std::string& hint) {
+    blocks_.emplace_back(op, block_names_.fresh(hint));
+    return blocks_.back().second;
   }
 
   void add_compute(const Operation& op) {
@@ -231,11 +366,11 @@ class Builder {
       add_reduction(op, outputs);
       return;
     }
-    for (size_t i = 0; i < outputs.size(); ++i) {
-      Nest n = nest_of(op);
-      Stmt body = tir::store(buffer_of(outputs[i]), lower(op->body[i], n.vars), spatial_indices(op, n));
-      emit(n, make_block(op, n, body, Stmt()));
-    }
+    Nest n = nest_of(op);
+    Array<Stmt> body;
+    for (size_t i = 0; i < outputs.size(); ++i)
+      body.push_back(tir::store(buffer_of(outputs[i]), lower(op->body[i], n.vars), spatial_indices(op, n)));
+    emit(n, make_block(op, n, tir::seq(body), Stmt()));
   }
 
   static Array<PrimExpr> spatial_indices(const Operation& op, const Nest& n) {
@@ -330,7 +465,7 @@ class Builder {
     for (const tir::VarRef& v : tir::free_vars(body))
       if (!v->dtype.is_handle() && !is_symbol_of_function(v)) vars.emplace(v.get(), symbol(v));
     body = tir::substitute(body, vars);
-    auto block = make<tir::Block>(Array<tir::IterVar>(), reads, writes, block_names_.fresh(op->name), body,
+    auto block = make<tir::Block>(Array<tir::IterVar>(), reads, writes, block_name(op, op->name), body,
                                   Stmt(), Array<Buffer>(), Array<tir::MatchBufferRegion>(), op->attrs);
     stages_.push_back(make<tir::BlockRealize>(Array<PrimExpr>(), tir::true_(), block));
   }
@@ -352,6 +487,12 @@ class Builder {
   }
 
   Names names_, block_names_;
+  std::map<Key, Tensor> home_;  ///< tensors that live in the result of a scan
+  std::map<const OperationNode*, std::vector<Operation>>
+      steps_;  ///< of a scan: what runs in a step, in order
+  std::map<const OperationNode*, Operation> step_of_;
+  std::pair<tir::VarRef, tir::Range> step_;  ///< while a step is built: the scan's loop
+  std::vector<std::pair<Operation, std::string>> blocks_;
   tir::VarMap symbols_;
   std::vector<tir::VarRef> symbol_order_;
   std::map<Key, Buffer> buffers_;
@@ -365,6 +506,9 @@ class Builder {
 }  // namespace
 
 tir::PrimFunc create_prim_func(Array<Tensor> args, Array<tir::VarRef> symbolic) {
+  return create_program(args, symbolic).function;
+}
+Program create_program(const Array<Tensor>& args, const Array<tir::VarRef>& symbolic) {
   return Builder().build(args, symbolic);
 }
 

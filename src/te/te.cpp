@@ -64,18 +64,23 @@ std::vector<Tensor> make_compute(const Array<PrimExpr>& shape, const MultiLambda
     vars.push_back(axis->var);
   }
   node->body = f(vars);
-  CHECK(!node->body.empty(), "a compute without a value");
+  const std::string where = fmt::format("te.compute '{}'", node->name);
+  if (node->body.empty()) fail("T0343", "a compute without a value", where, "return one value per output");
   const auto* first = node->body[0].as<tir::Reduce>();
   for (const PrimExpr& e : node->body) {
     const auto* r = e.as<tir::Reduce>();
-    CHECK((r != nullptr) == (first != nullptr), "a compute mixes reductions and plain values");
+    if ((r != nullptr) != (first != nullptr))
+      fail("T0343", "a compute mixes reductions and plain values", where, "make them two computes");
     if (r) {
-      CHECK(r->combiner.same_as(first->combiner) && r->source.get() == first->source.get(),
-            "the outputs of one compute must be values of one reduction");
+      if (!r->combiner.same_as(first->combiner) || r->source.get() != first->source.get())
+        fail("T0343", "the outputs of one compute must be values of one reduction", where,
+             "make them two computes");
       for (const PrimExpr& s : r->source)
-        CHECK(!contains_reduce(s), "reductions do not nest: make the inner one a tensor");
-    } else {
-      CHECK(!contains_reduce(e), "a reduction must be the whole value of a compute");
+        if (contains_reduce(s))
+          fail("T0343", "reductions do not nest", where, "make the inner one a tensor of its own");
+    } else if (contains_reduce(e)) {
+      fail("T0343", "a reduction must be the whole value of a compute", where,
+           "make the reduction a tensor, and what follows it the next compute");
     }
   }
   if (first) node->reduce_axis = first->axis;
@@ -129,8 +134,10 @@ Array<PrimExpr> arg_extreme(bool want_max, PrimExpr index, PrimExpr value, Array
 }  // namespace
 
 PrimExpr Tensor::operator()(Array<PrimExpr> indices) const {
-  CHECK(indices.size() == ndim(),
-        fmt::format("tensor '{}' of rank {} read with {} indices", get()->name, ndim(), indices.size()));
+  if (indices.size() != ndim())
+    fail("T0343",
+         fmt::format("tensor '{}' of rank {} read with {} indices", get()->name, ndim(), indices.size()), {},
+         "give one index for each dimension");
   return make<tir::ProducerLoad>(tir::DataProducer(*this), as_indices(indices));
 }
 
@@ -147,8 +154,12 @@ std::vector<Tensor> OperationNode::outputs() const {
         out.push_back(make_tensor(self, int64_t(i), output_buffers[i]->shape, output_buffers[i]->dtype,
                                   output_name(i, output_buffers.size())));
       break;
-    case OperationKind::compute:
     case OperationKind::scan:
+      for (size_t i = 0; i < state.size(); ++i)
+        out.push_back(
+            make_tensor(self, int64_t(i), state[i].shape(), state[i].dtype(), output_name(i, state.size())));
+      break;
+    case OperationKind::compute:
       for (size_t i = 0; i < body.size(); ++i)
         out.push_back(make_tensor(self, int64_t(i), shape, body[i].dtype(), output_name(i, body.size())));
       break;
@@ -181,6 +192,69 @@ tir::IterVar reduce_axis(tir::Range dom, std::string name) {
                        tir::IterKind::reduce);
 }
 
+std::vector<Tensor> scan(Array<Tensor> init, Array<Tensor> update, Array<Tensor> state, std::string name,
+                         std::string tag) {
+  const std::string where = fmt::format("te.scan '{}'", name);
+  if (state.empty() || init.size() != state.size() || update.size() != state.size())
+    fail("T0344", fmt::format("{} inits, {} updates and {} states", init.size(), update.size(), state.size()),
+         where, "give one init and one update for each state");
+  Analyzer a;
+  for (size_t i = 0; i < state.size(); ++i) {
+    const Tensor &s = state[i], &u = update[i], &b = init[i];
+    if (s->op->kind != OperationKind::placeholder)
+      fail("T0344", fmt::format("the state '{}' is no placeholder", s->name), where,
+           "the state stands for the result; make it a placeholder of the result's shape");
+    if (s.ndim() == 0 || u.ndim() != s.ndim() || b.ndim() != s.ndim())
+      fail("T0344",
+           fmt::format("state '{}', init and update have {}, {} and {} dimensions", s->name, s.ndim(),
+                       b.ndim(), u.ndim()),
+           where, "dimension 0 is the step; all three have it");
+    if (s.dtype() != u.dtype() || s.dtype() != b.dtype())
+      fail("T0344", fmt::format("state '{}', init and update differ in data type", s->name), where,
+           "cast in the update");
+    for (size_t d = 0; d < s.ndim(); ++d)
+      if (!a.can_prove_equal(s.shape()[d], u.shape()[d]) ||
+          (d > 0 && !a.can_prove_equal(s.shape()[d], b.shape()[d])) ||
+          (d == 0 && (!a.can_prove_equal(b.shape()[0], init[0].shape()[0]) ||
+                      !a.can_prove_equal(s.shape()[0], state[0].shape()[0]))))
+        fail("T0344",
+             fmt::format("dimension {} of state '{}', its init or its update has another size", d, s->name),
+             where, "the update has the state's shape; the init too, but for its number of steps");
+    if (u->op->kind != OperationKind::compute)
+      fail("T0344", fmt::format("the update of state '{}' is no compute", s->name), where,
+           "compute the row of one step from rows before it");
+    for (size_t k = 0; k < i; ++k)
+      if (update[k]->op.same_as(u->op) && update[k]->index == u->index)
+        fail("T0344", fmt::format("'{}' is the update of two states", u->name), where,
+             "write a compute for each state");
+  }
+  auto op = make<OperationNode>();
+  OperationNode* node = op.mut();
+  node->kind = OperationKind::scan;
+  node->name = std::move(name);
+  node->tag = std::move(tag);
+  node->init = init;
+  node->update = update;
+  node->state = state;
+  const PrimExpr from = init[0].shape()[0];
+  node->scan_axis = tir::iter_var(tir::range(from, a.simplify(state[0].shape()[0] - from)), node->name + "_t",
+                                  tir::IterKind::scan);
+  for (const Tensor& t : init) node->inputs.push_back(t);
+  for (const Tensor& t : update) node->inputs.push_back(t);
+  return op->outputs();
+}
+
+Reducer comm_reducer(Combine combine, Reducer::Identity identity) {
+  return Reducer(std::move(combine), std::move(identity));
+}
+Array<PrimExpr> Reducer::operator()(Array<PrimExpr> values, Array<tir::IterVar> axis,
+                                    PrimExpr condition) const {
+  std::vector<DataType> types;
+  for (const PrimExpr& v : values) types.push_back(v.dtype());
+  Array<PrimExpr> identity = identity_(types);
+  return reduce(std::move(values), combine_, std::move(identity), std::move(axis), std::move(condition));
+}
+
 std::vector<Tensor> external(
     Array<Array<PrimExpr>> shapes, std::vector<DataType> dtypes, Array<Tensor> inputs,
     std::function<tir::Stmt(const Array<tir::Buffer>&, const Array<tir::Buffer>&)> body, std::string name) {
@@ -199,14 +273,31 @@ std::vector<Tensor> external(
 
 Array<PrimExpr> reduce(Array<PrimExpr> values, Combine combine, Array<PrimExpr> identity,
                        Array<tir::IterVar> axis, PrimExpr condition) {
-  CHECK(values.size() == identity.size() && !values.empty(), "one identity for each reduced value");
-  CHECK(!axis.empty(), "a reduction needs an axis");
+  if (values.size() != identity.size() || values.empty())
+    fail("T0343", fmt::format("{} values are reduced with {} identities", values.size(), identity.size()), {},
+         "give one identity for each value");
+  if (axis.empty()) fail("T0343", "a reduction needs an axis", {}, "make one with te::reduce_axis");
+  for (const tir::IterVar& v : axis)
+    if (v->kind != tir::IterKind::reduce)
+      fail("T0343", fmt::format("'{}' is no axis of a reduction", v->var->name), {},
+           "make one with te::reduce_axis");
   Array<tir::VarRef> lhs, rhs;
   for (size_t i = 0; i < values.size(); ++i) {
     lhs.push_back(tir::var(fmt::format("x{}", i), values[i].dtype()));
     rhs.push_back(tir::var(fmt::format("y{}", i), values[i].dtype()));
   }
-  auto reducer = make<tir::CommReducerNode>(lhs, rhs, combine(lhs, rhs), identity);
+  Array<PrimExpr> combined = combine(lhs, rhs);
+  if (combined.size() != values.size())
+    fail("T0343", fmt::format("the combination of {} values gives {}", values.size(), combined.size()), {},
+         "return one value for each");
+  for (size_t i = 0; i < values.size(); ++i)
+    if (combined[i].dtype() != values[i].dtype() || identity[i].dtype() != values[i].dtype())
+      fail("T0343",
+           fmt::format("value {} of a reduction is {}, its combination {} and its identity {}", i,
+                       to_string(values[i].dtype()), to_string(combined[i].dtype()),
+                       to_string(identity[i].dtype())),
+           {}, "all three have one data type");
+  auto reducer = make<tir::CommReducerNode>(lhs, rhs, combined, identity);
   Array<PrimExpr> out;
   for (size_t i = 0; i < values.size(); ++i)
     out.push_back(make<tir::Reduce>(reducer, values, Array<PrimExpr>(), axis, condition, int64_t(i)));

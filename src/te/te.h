@@ -35,13 +35,15 @@ struct OperationNode : Object {
   OperationKind kind = OperationKind::placeholder;
   std::string name, tag;
   AttrMap attrs;
-  Array<PrimExpr> shape;                             ///< placeholder
+  Array<PrimExpr> shape;                             ///< placeholder, compute
   DataType dtype;                                    ///< placeholder
   Array<tir::IterVar> axis, reduce_axis;             ///< compute
   Array<PrimExpr> body;                              ///< compute: one per output, of one shape
   Array<Tensor> inputs;                              ///< scan, external; compute: derived from the body
   Array<tir::Buffer> input_buffers, output_buffers;  ///< external
   tir::Stmt statement;                               ///< external: tensor-program text over the buffers
+  Array<Tensor> init, update, state;                 ///< scan: one of each per output
+  tir::IterVar scan_axis;                            ///< scan: from the first step that `update` makes
   std::vector<Tensor> outputs() const;
 };
 
@@ -54,6 +56,11 @@ Tensor compute(Array<PrimExpr> shape, Lambda f, std::string name = "compute", st
 std::vector<Tensor> compute_multi(Array<PrimExpr> shape, MultiLambda f, std::string name = "compute",
                                   std::string tag = "", AttrMap attrs = {});
 tir::IterVar reduce_axis(tir::Range dom, std::string name = "k");
+/// Steps along dimension 0. `state` (placeholders) stands for the result while it is made: `init` computes
+/// its first rows, `update` the row of one step from rows before it. Operations between state and update run
+/// once a step. One result per state.
+std::vector<Tensor> scan(Array<Tensor> init, Array<Tensor> update, Array<Tensor> state,
+                         std::string name = "scan", std::string tag = "");
 /// A tensor made by a tensor-program statement written by hand; the builder gets buffers of inputs and
 /// outputs.
 std::vector<Tensor> external(
@@ -70,6 +77,20 @@ PrimExpr min(PrimExpr e, Array<tir::IterVar> axis, PrimExpr condition = {});
 using Combine = std::function<Array<PrimExpr>(const Array<tir::VarRef>& lhs, const Array<tir::VarRef>& rhs)>;
 Array<PrimExpr> reduce(Array<PrimExpr> values, Combine combine, Array<PrimExpr> identity,
                        Array<tir::IterVar> axis, PrimExpr condition = {});
+/// A reducer to be called with values and axes, as `sum` is.
+class Reducer {
+ public:
+  using Identity = std::function<Array<PrimExpr>(const std::vector<DataType>&)>;
+  Reducer(Combine combine, Identity identity)
+      : combine_(std::move(combine)), identity_(std::move(identity)) {}
+  Array<PrimExpr> operator()(Array<PrimExpr> values, Array<tir::IterVar> axis, PrimExpr condition = {}) const;
+
+ private:
+  Combine combine_;
+  Identity identity_;
+};
+/// `combine` must be associative and commutative, `identity` neutral for it.
+Reducer comm_reducer(Combine combine, Reducer::Identity identity);
 /// Index (dtype of `index`) and value of the extreme; the first of equals wins.
 Array<PrimExpr> argmax(PrimExpr index, PrimExpr value, Array<tir::IterVar> axis);
 Array<PrimExpr> argmin(PrimExpr index, PrimExpr value, Array<tir::IterVar> axis);
@@ -77,5 +98,11 @@ Array<PrimExpr> argmin(PrimExpr index, PrimExpr value, Array<tir::IterVar> axis)
 /// A PrimFunc with the tensors of `args` as parameters (inputs, then outputs, in the caller's order);
 /// symbolic sizes not bound by an input's shape become trailing scalar parameters when listed in `symbolic`.
 tir::PrimFunc create_prim_func(Array<Tensor> args, Array<tir::VarRef> symbolic = {});
+/// The same, and which block each operation became (a scan: those of its inits that are copies, or none).
+struct Program {
+  tir::PrimFunc function;
+  std::vector<std::pair<Operation, std::string>> blocks;
+};
+Program create_program(const Array<Tensor>& args, const Array<tir::VarRef>& symbolic = {});
 
 }  // namespace tenon::te

@@ -1,0 +1,351 @@
+// SPDX-License-Identifier: Apache-2.0
+// Carries out the requests of a schedule of tensor expressions on the tensor program: blocks are made and
+// inlined first; then each stage, consumers before producers, takes its place and its loops their shape;
+// kinds of loops, the inits of reductions and intrinsics come last.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <set>
+
+#include "schedule/te/data.h"
+
+namespace tenon::te {
+namespace {
+
+using tir::IterVar;
+using Sch = tenon::Schedule;
+
+/// An axis that runs once has no loop where its stage was moved to.
+constexpr LoopRV kNoLoop{-1};
+
+class Applier {
+ public:
+  Applier(const ScheduleData& d, const Array<Tensor>& args, const Array<tir::VarRef>& symbolic)
+      : d_(d), args_(args), program_(create_program(args, symbolic)), s_(program_.function) {
+    for (const auto& [op, name] : program_.blocks) {
+      auto it = d_.of.find(op.get());
+      if (it == d_.of.end())
+        refuse_request(fmt::format("argument '{}' needs '{}', which the schedule does not know",
+                                   args[0]->name, op->name),
+                       "apply", "create the schedule from all outputs");
+      if (op->kind != OperationKind::scan) block_[it->second] = name;
+    }
+    for (int i : d_.order) {
+      const StageData& st = d_.stages[size_t(i)];
+      if (st.op->kind == OperationKind::scan)
+        for (const Tensor& t : st.op->update) block_[i] = block_.at(d_.of.at(t->op.get()));
+    }
+  }
+
+  Sch run() {
+    for (const Change& c : d_.changes) change(c);
+    for (int i : d_.order)
+      if (stage(i).attach == Attach::inlined) s_.compute_inline(block(i));
+    for (size_t k = d_.order.size(); k-- > 0;) place(d_.order[k]);
+    for (int i : d_.order) finish(i);
+    return s_;
+  }
+
+ private:
+  const StageData& stage(int i) const { return d_.stages[size_t(i)]; }
+  bool has_block(int i) const { return block_.count(i) != 0; }
+  BlockRV block(int i) {
+    auto it = block_.find(i);
+    if (it == block_.end())
+      refuse_request("no argument needs it", fmt::format("stage '{}'", stage(i).name),
+                     "give what is computed from it as an argument");
+    return s_.get_block(it->second);
+  }
+  bool is_step(int i) const {
+    const StageData& st = stage(i);
+    return st.op->kind == OperationKind::compute && !st.roots.empty() && st.relations.empty() &&
+           st.leaves.size() < st.roots.size();
+  }
+
+  /// The buffer that holds a tensor.
+  tir::Buffer buffer(const Tensor& t) {
+    for (size_t i = 0; i < args_.size(); ++i)
+      if (args_[i]->op.same_as(t->op) && args_[i]->index == t->index)
+        return s_.function()->buffer_map.at(s_.function()->params[i]);
+    const Ref<tir::Block> b = s_.get(block(d_.of.at(t->op.get())));
+    return b->writes[size_t(t->index)]->buffer;
+  }
+
+  void change(const Change& c) {
+    if (c.kind == "cache_read") {
+      const BlockRV reader = block(c.stage);
+      const tir::Buffer from = buffer(c.tensor);
+      const auto reads = s_.get(reader)->reads;
+      int index = -1;
+      for (size_t i = 0; i < reads.size(); ++i)
+        if (reads[i]->buffer.same_as(from)) index = int(i);
+      if (index < 0)
+        refuse_request(fmt::format("it does not read '{}'", c.tensor->name),
+                       fmt::format("stage '{}'", stage(c.stage).name), "name a stage that does");
+      block_[c.made] = s_.get(s_.cache_read(reader, index, c.scope))->name;
+    } else if (c.kind == "cache_write") {
+      const std::string computes = block_.at(c.stage);
+      block_[c.stage] = s_.get(s_.cache_write(block(c.stage), 0, c.scope))->name;
+      block_[c.made] = computes;
+    } else if (c.kind == "rfactor") {
+      const BlockRV b = block(c.stage);
+      std::map<const Object*, LoopRV> loops;
+      const std::vector<LoopRV> all = s_.get_loops(b);
+      // Axes of the reduction are the innermost loops, in order.
+      for (size_t i = 0; i < c.reduce.size(); ++i)
+        loops[c.reduce[i].get()] = all[all.size() - c.reduce.size() + i];
+      for (const Relation& r : c.relations) relate(loops, r);
+      block_[c.made] = s_.get(s_.rfactor(loops.at(c.axis.get()), c.factor_axis))->name;
+    } else {
+      s_.transform_layout(block(c.stage), 0, "write", c.buffer_map);
+      s_.transform_block_layout(block(c.stage), c.block_map);
+    }
+  }
+  /// The loops of the stage's axes where it stands now.
+  void root_loops(int i) {
+    const StageData& st = stage(i);
+    const BlockRV b = block(i);
+    std::vector<LoopRV> all = s_.get_loops(b);
+    std::set<const Object*> outside;  // loops of whom it was moved into
+    if (st.attach == Attach::at)
+      for (LoopRV l : around_) outside.insert(s_.get(l)->loop_var.get());
+    const Ref<tir::BlockRealize> r = s_.realize(b);
+    auto& loops = loops_[i];
+    std::vector<LoopRV> in_order;
+    for (size_t k = 0; k < st.roots.size(); ++k) {
+      LoopRV found = kNoLoop;
+      if (k < r->iter_values.size())
+        for (LoopRV l : all) {
+          const tir::Var* v = s_.get(l)->loop_var.get();
+          if (outside.count(v) || s_.get_child_blocks(l).size() != 1) continue;
+          for (const tir::VarRef& x : tir::free_vars(r->iter_values[k]))
+            if (x.get() == v) found = l;
+        }
+      loops[st.roots[k].get()] = found;
+    }
+    // The caller's order of axes, where the program's is another.
+    std::vector<IterVar> first = st.leaves;
+    if (!st.relations.empty()) first = original_leaves(st);
+    std::vector<LoopRV> wanted, have;
+    for (const IterVar& v : first)
+      if (auto it = loops.find(v.get()); it != loops.end() && it->second.id >= 0)
+        wanted.push_back(it->second);
+    for (LoopRV l : all)
+      if (std::find(wanted.begin(), wanted.end(), l) != wanted.end()) have.push_back(l);
+    if (wanted != have) s_.reorder(wanted);
+  }
+  static std::vector<IterVar> original_leaves(const StageData& st) {
+    std::vector<IterVar> out;
+    for (const IterVar& v : st.op->axis) out.push_back(v);
+    for (const IterVar& v : st.op->reduce_axis) out.push_back(v);
+    return out;
+  }
+
+  void relate(std::map<const Object*, LoopRV>& loops, const Relation& r) {
+    if (r.kind == RelationKind::split) {
+      const LoopRV l = loops.at(r.in[0].get());
+      std::vector<LoopRV> made{kNoLoop, kNoLoop};
+      if (l.id >= 0)
+        made = s_.split(l, r.parts ? std::vector<int64_t>{r.factor, -1} : std::vector<int64_t>{-1, r.factor});
+      loops[r.out[0].get()] = made[0];
+      loops[r.out[1].get()] = made[1];
+      return;
+    }
+    std::vector<LoopRV> some;
+    for (const IterVar& v : r.in)
+      if (LoopRV l = loops.at(v.get()); l.id >= 0) some.push_back(l);
+    if (r.kind == RelationKind::reorder) {
+      if (some.size() > 1) s_.reorder(some);
+    } else {
+      loops[r.out[0].get()] = some.empty() ? kNoLoop : some.size() == 1 ? some[0] : s_.fuse(some);
+    }
+  }
+
+  void place(int i) {
+    const StageData& st = stage(i);
+    if (st.attach == Attach::inlined || st.op->kind == OperationKind::placeholder || !has_block(i)) return;
+    if (st.op->kind == OperationKind::scan) {
+      // The steps' loop: the outermost around any of them.
+      loops_[i][st.op->scan_axis.get()] = s_.get_loops(block(i)).at(0);
+      for (const Relation& r : st.relations) relate(loops_[i], r);
+      return;
+    }
+    around_.clear();
+    if (st.attach == Attach::at) {
+      auto parent = loops_.find(st.at_stage);
+      if (parent == loops_.end())
+        refuse_request(
+            fmt::format("it is to be computed at stage '{}', which is no consumer of it, or inlined",
+                        stage(st.at_stage).name),
+            fmt::format("stage '{}'", st.name), "choose a stage that needs it and stays");
+      const LoopRV loop = target(st.at_stage, st.at_axis);
+      if (loop.id >= 0) {
+        s_.compute_at(block(i), loop);
+        for (LoopRV l : s_.get_loops(block(i))) {
+          around_.push_back(l);
+          if (l == loop) break;
+        }
+      }
+    }
+    if (st.op->kind == OperationKind::external) return;
+    root_loops(i);
+    for (const Relation& r : st.relations) relate(loops_[i], r);
+  }
+  /// The loop of an axis of a stage; an axis without one lies directly inside the next loop further out.
+  LoopRV target(int i, const IterVar& axis) {
+    const StageData& st = stage(i);
+    LoopRV best = kNoLoop;
+    for (const IterVar& v : st.leaves) {
+      if (auto it = loops_.at(i).find(v.get()); it != loops_.at(i).end() && it->second.id >= 0)
+        best = it->second;
+      if (v.same_as(axis)) break;
+    }
+    if (best.id >= 0) return best;
+    // All of them run once: the place is the loop that holds the stage.
+    if (st.attach == Attach::at) return target(st.at_stage, st.at_axis);
+    return {s_.add_unit_loop(block(i)).id};
+  }
+
+  void finish(int i) {
+    const StageData& st = stage(i);
+    if (st.attach == Attach::inlined || st.op->kind == OperationKind::placeholder || !has_block(i)) return;
+    for (const BlockRequest& r : st.block) {
+      if (r.kind == "set_scope") {
+        s_.set_scope(block(i), 0, r.text);
+      } else if (r.kind == "storage_align") {
+        s_.storage_align(block(i), 0, int(r.numbers[0]), r.numbers[1], r.numbers[2]);
+      } else {
+        storage_request(i, r);
+      }
+    }
+    if (st.op->kind == OperationKind::external) return;
+    auto& loops = loops_.at(i);
+    for (const auto& [axis, intrin] : st.tensorize) {
+      const LoopRV l = loops.at(axis.get());
+      block_[i] = s_.get(l.id < 0 ? s_.tensorize(block(i), intrin) : s_.tensorize(l, intrin))->name;
+    }
+    for (const LoopRequest& r : st.loops) {
+      LoopRV l = loops.at(r.axis.get());
+      if (l.id < 0) {
+        if (r.kind != "bind") continue;  // what runs once needs no kind
+        l = loops[r.axis.get()] = s_.add_unit_loop(block(i));
+      }
+      if (r.kind == "parallel")
+        s_.parallel(l);
+      else if (r.kind == "vectorize")
+        s_.vectorize(l);
+      else if (r.kind == "unroll")
+        s_.unroll(l);
+      else if (r.kind == "bind")
+        bind(l, r.thread);
+      else
+        s_.annotate(l, r.key, r.value);
+    }
+    if (st.guard_thread) guard(i);
+    if (st.op->kind == OperationKind::compute && !st.op->reduce_axis.empty()) separate_init(i);
+    for (const IterVar& t : st.env) check_env(i, t);
+  }
+
+  void bind(LoopRV, const IterVar& thread) {
+    refuse_request(fmt::format("the engine cannot bind loops to '{}' yet", thread->thread_tag), "apply", "");
+  }
+  void storage_request(int i, const BlockRequest& r) {
+    if (r.kind == "double_buffer") {
+      s_.annotate(block(i), "double_buffer_scope", Any(0));
+      return;
+    }
+    refuse_request(fmt::format("the engine has no {} yet", r.kind), fmt::format("stage '{}'", stage(i).name),
+                   "");
+  }
+
+  /// Threads that would compute the same value again: one more loop over them, of which the first one stores.
+  void guard(int i) {
+    const StageData& st = stage(i);
+    for (const LoopRequest& r : st.loops)
+      if (r.thread && r.thread->thread_tag == st.guard_thread->thread_tag) {
+        for (const IterVar& v : st.op->reduce_axis)
+          if (comes_from(st, r.axis, v)) return;  // the reduction over threads stores once
+        refuse_request(
+            fmt::format("each thread of '{}' stores elements of its own", st.guard_thread->thread_tag),
+            fmt::format("stage '{}'", st.name), "the predicate would leave elements unwritten");
+      }
+    const auto extent = tir::as_int(st.guard_thread->dom->extent);
+    if (!extent || *extent < 1)
+      refuse_request(fmt::format("how many threads '{}' has is not known", st.guard_thread->thread_tag),
+                     fmt::format("stage '{}'", st.name), "give thread_axis an extent");
+    // One iteration, split over all threads: the guard of the split leaves thread 0.
+    const std::vector<LoopRV> parts = s_.split(s_.add_unit_loop(block(i)), {-1, *extent});
+    bind(parts[1], st.guard_thread);
+  }
+  static bool comes_from(const StageData& st, const IterVar& axis, const IterVar& root) {
+    std::set<const Object*> set{root.get()};
+    for (const Relation& r : st.relations)
+      for (const IterVar& v : r.in)
+        if (r.kind != RelationKind::reorder && set.count(v.get()))
+          for (const IterVar& o : r.out) set.insert(o.get());
+    return set.count(axis.get()) != 0;
+  }
+
+  /// Every step of a scan must say what each of the threads around it does.
+  void check_env(int i, const IterVar& thread) {
+    for (const Tensor& t : stage(i).op->update) {
+      const StageData& step = stage(d_.of.at(t->op.get()));
+      bool bound = false;
+      for (const LoopRequest& r : step.loops)
+        bound = bound || (r.thread && r.thread->thread_tag == thread->thread_tag);
+      if (!bound)
+        refuse_request(fmt::format("its step '{}' would be repeated by every thread of '{}'", step.name,
+                                   thread->thread_tag),
+                       fmt::format("stage '{}'", stage(i).name), "bind one of the step's axes to it");
+    }
+  }
+
+  /// The init of a reduction runs before its outermost loop; where that would be wrong or impossible it stays
+  /// at the first iteration.
+  void separate_init(int i) {
+    const BlockRV b = block(i);
+    if (!s_.get(b)->init) return;
+    const Ref<tir::BlockRealize> r = s_.realize(b);
+    for (LoopRV l : s_.get_loops(b)) {
+      bool reduce = false;
+      for (size_t k = 0; k < r->iter_values.size(); ++k)
+        if (r->block->iter_vars[k]->kind == tir::IterKind::reduce)
+          for (const tir::VarRef& v : tir::free_vars(r->iter_values[k]))
+            reduce = reduce || v.same_as(s_.get(l)->loop_var);
+      if (!reduce) continue;
+      if (s_.get(l)->kind != tir::ForKind::serial && s_.get(l)->kind != tir::ForKind::unrolled) return;
+      try {
+        s_.decompose_reduction(b, l);
+      } catch (const ScheduleError&) {  // stays
+      }
+      return;
+    }
+  }
+
+  const ScheduleData& d_;
+  const Array<Tensor>& args_;
+  Program program_;
+  Sch s_;
+  std::map<int, std::string> block_;                      // by stage
+  std::map<int, std::map<const Object*, LoopRV>> loops_;  // by stage and axis
+  std::vector<LoopRV> around_;                            // of the stage being placed
+};
+
+}  // namespace
+
+tenon::Schedule Schedule::apply(const Array<Tensor>& args, const Array<tir::VarRef>& symbolic) const {
+  return Applier(*data_, args, symbolic).run();
+}
+
+IRModule lower(const Schedule& schedule, const Array<Tensor>& args, const std::string& name,
+               const Array<tir::VarRef>& symbolic) {
+  const tenon::Schedule s = schedule.apply(args, symbolic);
+  tir::PrimFunc f = s.function();
+  f.edit()->attrs.set("global_symbol", Any(name));
+  f.edit()->attrs.set("tenon.trace", Any(s.trace().to_json()));
+  IRModule m = IRModule::create();
+  m.set(name, f);
+  return m;
+}
+
+}  // namespace tenon::te

@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a schedule of tensor expressions remembers until `apply`: stages in producer order and the requests on
+// each. Used by this folder only.
+#pragma once
+#include "schedule/te/te_schedule.h"
+
+namespace tenon::te {
+
+enum class RelationKind { split, fuse, reorder };
+struct Relation {
+  RelationKind kind = RelationKind::split;
+  std::vector<tir::IterVar> in, out;  ///< split: parent → outer, inner; fuse: parts → fused; reorder: in only
+  int64_t factor = 0;
+  bool parts = false;  ///< split: `factor` is the number of outer iterations
+};
+
+/// A word on one loop, given when all loops are in place.
+struct LoopRequest {
+  std::string kind;  ///< parallel, vectorize, unroll, bind, annotate
+  tir::IterVar axis, thread;
+  std::string key;
+  Any value;
+};
+/// A word on the block.
+struct BlockRequest {
+  std::string kind;  ///< set_scope, storage_align, double_buffer, rolling_buffer, set_axis_separators
+  std::string text;
+  std::vector<int64_t> numbers;
+};
+
+enum class Attach { root, inlined, at };
+struct StageData {
+  Operation op;  ///< as it is now
+  std::string name;
+  /// Axes in the order of the block's iterators, and the loops as the caller sees them, outermost first.
+  std::vector<tir::IterVar> roots, leaves;
+  std::vector<Relation> relations;
+  std::vector<LoopRequest> loops;
+  std::vector<BlockRequest> block;
+  std::vector<std::pair<tir::IterVar, std::string>> tensorize;
+  Attach attach = Attach::root;
+  int at_stage = -1;
+  tir::IterVar at_axis;
+  tir::IterVar guard_thread;  ///< set_store_predicate: the thread of which only the first stores
+  std::vector<tir::IterVar> env;
+  std::vector<int> group;  ///< members; not empty: a group, not an operation
+  bool is_group = false;
+};
+
+/// A change of which blocks there are, carried out in the order of the calls, before anything else.
+struct Change {
+  std::string kind;  ///< cache_read, cache_write, rfactor, transform_layout
+  int stage = -1;    ///< cache_read: the reader
+  int made = -1;     ///< the new stage
+  Tensor tensor;     ///< cache_read: of what
+  std::string scope;
+  std::vector<Relation> relations;  ///< rfactor: on the axes of the reduction
+  std::vector<tir::IterVar> reduce;  ///< rfactor: the axes that the reduction had
+  tir::IterVar axis;
+  int factor_axis = 0;
+  IndexMap buffer_map, block_map;
+};
+
+struct ScheduleData {
+  std::vector<Tensor> outputs;
+  std::vector<StageData> stages;
+  std::vector<int> order;  ///< stages, producers first
+  std::unordered_map<const OperationNode*, int> of;
+  std::vector<Operation> kept;  ///< keys of `of` stay alive
+  std::vector<Change> changes;
+
+  void key(const Operation& op, int stage) {
+    of[op.get()] = stage;
+    kept.push_back(op);
+  }
+};
+
+/// ScheduleError T0795.
+[[noreturn]] void refuse_request(const std::string& why, const std::string& where, const std::string& hint);
+
+}  // namespace tenon::te
