@@ -135,8 +135,8 @@ bool is_complete(const Ref<tir::Block>& b);
 bool is_reduction(const Ref<tir::Block>& b);
 /// Different values of the spatial iterators write different elements (of each buffer written).
 bool writes_apart(const Ref<tir::Block>& b);
-/// The block is a step of a scan that none of `loops` drives, and a step reads of what it writes only what other
-/// steps wrote: within these loops it is like a block without scan iterators.
+/// The block is a step of a scan that none of `loops` drives, and a step reads of what it writes only what
+/// other steps wrote: within these loops it is like a block without scan iterators.
 bool steps_lie_outside(const State& s, int32_t id, const std::vector<int32_t>& loops);
 bool uses(const ObjectRef& e, const tir::Var* v);
 bool uses_any(const ObjectRef& e, const std::unordered_set<const tir::Var*>& vars);

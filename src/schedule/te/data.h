@@ -54,7 +54,7 @@ struct Change {
   int made = -1;     ///< the new stage
   Tensor tensor;     ///< cache_read: of what
   std::string scope;
-  std::vector<Relation> relations;  ///< rfactor: on the axes of the reduction
+  std::vector<Relation> relations;   ///< rfactor: on the axes of the reduction
   std::vector<tir::IterVar> reduce;  ///< rfactor: the axes that the reduction had
   tir::IterVar axis;
   int factor_axis = 0;
