@@ -60,6 +60,10 @@ CompileOptions compile_options(const AttrMap& request) {
   o.opt_level = get_or(request, "opt_level", 2);
   o.threads = get_or(request, "threads", 0);
   o.memory_limit = get_or<int64_t>(request, "memory_limit", 0);
+  if (const auto precision = get_or<std::string>(request, "precision", ""); !precision.empty()) {
+    o.context.required.insert("to_mixed_precision");
+    o.context.config.set("to_mixed_precision.dtype", precision);
+  }
   o.context.dump_dir = get_or<std::string>(request, "dump", "");
   for (const std::string& pass : get_or(request, "print_after", Array<std::string>())) {
     if (pass != "all" && !find_pass(pass))
@@ -257,7 +261,7 @@ AttrMap opt(const AttrMap& request) {
   problems.throw_if_any();
   PassContext& context = options.context;
   context.target = options.target;
-  context.opt_level = 3;
+  context.opt_level = INT_MAX;  // what is named runs
   context.verify = true;
   const auto checker = get_or(request, "verify", false) ? verify_passes() : nullptr;
   if (checker) context.instruments.push_back(checker.get());

@@ -26,7 +26,10 @@ void add_compile_options(CLI::App& app, ModelOptions& o) {
       ->check(CLI::Range(0, 3))
       ->capture_default_str()
       ->type_name("0..3");
-  app.add_option("--precision", o.precision, "f32: as the model says")->type_name("TYPE");
+  app.add_option("--precision", o.precision,
+                 "f32 (as the model says), bf16 or f16 for contractions and what lies between them")
+      ->type_name("TYPE")
+      ->check(CLI::IsMember({"f32", "bf16", "f16"}));
   app.add_option("--memory-limit", o.memory_limit_text,
                  "most bytes for intermediate tensors and results, such as 64M")
       ->type_name("BYTES");
@@ -223,9 +226,6 @@ std::map<std::string, int64_t> dims_of(const ModelOptions& options, const Signat
 }
 
 AttrMap compile_request(const ModelOptions& o, const std::map<std::string, int64_t>& dims, Console& console) {
-  if (!o.precision.empty() && o.precision != "f32")
-    throw Error(ErrorKind::usage, "T0908", fmt::format("--precision {} is not supported yet", o.precision),
-                {}, "leave it out: the model's own types are used");
   AttrMap dim_map;
   for (const auto& [name, value] : dims) dim_map.set(name, value);
   Array<std::string> print_after(o.print_after);
@@ -235,6 +235,7 @@ AttrMap compile_request(const ModelOptions& o, const std::map<std::string, int64
                   {"threads", o.threads},
                   {"memory_limit", parse_bytes(o.memory_limit_text)},
                   {"verify", o.verify},
+                  {"precision", o.precision == "f32" ? "" : o.precision},
                   {"dump", o.dump},
                   {"dims", Any(dim_map)},
                   {"print_after", Any(print_after)}};

@@ -88,9 +88,13 @@ std::string key_of(const std::string& model, const CompileOptions& o) {
     // Whoever compiles with a setting that has no text form goes without the cache.
     if (auto flag = value.try_as<bool>())
       text += fmt::format("config {}={}\n", name, *flag);
+    else if (auto word = value.try_as<std::string>())
+      text += fmt::format("config {}={}:{}\n", name, word->size(), *word);
     else
       return {};
   }
+  for (const std::string& name : o.context.required) text += fmt::format("required {}\n", name);
+  for (const std::string& name : o.context.disabled) text += fmt::format("disabled {}\n", name);
   text += "model " + content + "\n";
   // Script text has its large constants beside it.
   if (const auto dot = model.rfind('.'); dot != model.npos)

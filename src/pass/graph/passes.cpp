@@ -4,6 +4,10 @@
 
 namespace tenon {
 
+namespace {
+constexpr int kOnRequest = 4;  ///< above every -O: runs when required by name
+}
+
 std::span<const Pass> graph_pipeline() {
   static const Pass list[] = {
       {"infer_types", infer_types, 0, "types of all values, from the parameters on"},
@@ -14,6 +18,20 @@ std::span<const Pass> graph_pipeline() {
       {"fold_constant", fold_constant, 1, "operators on constants become constants"},
       {"simplify_expr", simplify_expr, 2, "algebra on operators: pads, slices, concatenations, chains"},
       {"fold_scale_axis", fold_scale_axis, 2, "scales around contractions move into constant weights"},
+      {"reorder_permute_dims_after_concat", reorder_permute_dims_after_concat, 2,
+       "transposed parts are put together before they are transposed"},
+      {"adjust_matmul_order", adjust_matmul_order, 3, "chains of products in the cheaper order"},
+      {"expand_matmul_of_sum", expand_matmul_of_sum, kOnRequest, "x·(A + B·C) becomes x·A + (x·B)·C"},
+      {"reorder_take_after_matmul", reorder_take_after_matmul, kOnRequest,
+       "columns are taken from the product, not from its matrix"},
+      {"combine_parallel_conv2d", combine_parallel_conv2d, kOnRequest,
+       "convolutions of one tensor become one wider convolution"},
+      {"combine_parallel_dense", combine_parallel_dense, kOnRequest,
+       "products of one matrix with several become one wider product"},
+      {"combine_parallel_batch_matmul", combine_parallel_batch_matmul, kOnRequest,
+       "batched products of one tensor with several become one wider product"},
+      {"to_mixed_precision", to_mixed_precision, kOnRequest,
+       "contractions compute on 16-bit floats (--precision)"},
       {"fold_constant", fold_constant, 1, "the scaled weights become constants"},
       {"eliminate_dead_code", eliminate_dead_code, 1, "what folding left unused goes"},
       {"convert_layout", convert_layout, 2, "channels of convolutions in blocks as wide as a vector"},
