@@ -88,6 +88,46 @@ bool is_parameter(const State& s, const Buffer& b) {
   return false;
 }
 
+bool surely_writes(const State& s, const Leaf& leaf, const Buffer& b) {
+  const Ref<Block>& block = leaf.realize->block;
+  if (!is_const_int(leaf.realize->predicate, 1) && s.guarded.count(block->name)) return false;
+  if (!block->match_buffers.empty()) return true;  // what is declared is what an intrinsic does
+  std::vector<Stmt> stack{block->body, block->init};
+  while (!stack.empty()) {
+    const Stmt t = stack.back();
+    stack.pop_back();
+    if (!t || t.is<IfThenElse>() || t.is<While>()) continue;
+    if (const auto* store = t.as<BufferStore>()) {
+      if (store->buffer.same_as(b) && !store->predicate) return true;
+    } else if (const auto* inner = t.as<BlockRealize>()) {
+      if (!inner->block->match_buffers.empty()) return true;
+      stack.push_back(inner->block->body);
+      stack.push_back(inner->block->init);
+    } else {
+      for (const ObjectRef& c : tenon::children(t))
+        if (c.is<StmtNode>()) stack.push_back(c.cast<StmtNode>());
+    }
+  }
+  return false;
+}
+
+Buffer region_buffer(const State& s, int32_t id, int index, bool of_write) {
+  const Ref<Block> block = s.block(id);
+  const Array<BufferRegion>& regions = of_write ? block->writes : block->reads;
+  if (index < 0 || size_t(index) >= regions.size())
+    s.refuse("T0771", id,
+             fmt::format("it has {} {} regions, there is no number {}", regions.size(),
+                         of_write ? "write" : "read", index));
+  return regions[size_t(index)]->buffer;
+}
+int32_t owner_of(const State& s, int32_t id, const Buffer& b) {
+  for (int32_t p = s.parent(id); p >= 0; p = s.parent(p))
+    if (s.is_block(p))
+      for (const Buffer& x : s.block(p)->alloc_buffers)
+        if (x.same_as(b)) return p;
+  return -1;
+}
+
 void require_owned(const State& s, int32_t id, const Buffer& b) {
   const int32_t scope = s.scope_of(id);
   if (s.parent(scope) < 0) return;

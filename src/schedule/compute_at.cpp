@@ -167,7 +167,8 @@ struct Mover {
     // Threads around the new place must still be independent: judged on a copy.
     std::vector<int32_t> parallel;
     for (int32_t p = loop_id; p >= 0 && !s.is_block(p); p = s.parent(p))
-      if (s.loop(p)->kind == ForKind::parallel) parallel.push_back(p);
+      if (s.loop(p)->kind == ForKind::parallel || s.loop(p)->kind == ForKind::thread_binding)
+        parallel.push_back(p);
     if (parallel.empty()) {
       s.replace_body(scope_id, body);
       return;
@@ -175,7 +176,7 @@ struct Mover {
     State trial = s;
     trial.facts = std::make_shared<FactCache>();
     trial.replace_body(scope_id, body);
-    for (int32_t p : parallel) require_independent(trial, p, "parallel");
+    for (int32_t p : parallel) require_still_independent(trial, p);
     s = std::move(trial);
   }
 };
@@ -309,6 +310,11 @@ void reverse_compute_at(State& s, int32_t id, int32_t loop_id) {
                                s.describe(p)),
                    "choose a loop outside the reduction");
       }
+      if (writers.size() == 1 && !surely_writes(s, producer, r->buffer))
+        s.refuse("T0757", id,
+                 fmt::format("{} writes '{}' only where a condition holds", s.describe(producer.id),
+                             r->buffer->name),
+                 "move the block first");
       BufferRegion region;
       for (const BufferRegion& x : producer.realize->block->writes)
         if (x->buffer.same_as(r->buffer)) region = region_below(s, producer, x, loop_id, m.analyzer);

@@ -84,7 +84,7 @@ bool perfectly_nested(const State& s, int32_t outer, int32_t inner) {
 
 }  // namespace
 
-void require_independent(State& s, int32_t loop_id, std::string_view what) {
+void require_independent(State& s, int32_t loop_id, std::string_view what, bool across) {
   Ref<For> loop = s.loop(loop_id);
   const Var* v = loop->loop_var.get();
   std::vector<int32_t> blocks = s.blocks_below(loop_id);
@@ -115,6 +115,16 @@ void require_independent(State& s, int32_t loop_id, std::string_view what) {
         s.refuse("T0713", b,
                  fmt::format("iterator '{}' is neither spatial nor a reduction, so loop '{}' cannot be {}",
                              iter->var->name, v->name, what));
+    if (across && role == LoopRole::reduce && is_reduction(r->block)) {
+      for (const BufferRegion& w : r->block->writes)
+        for (int at : scope->readers(w->buffer))
+          if (const Leaf& reader = scope->leaves[size_t(at)]; reader.id != b && s.inside(reader.id, loop_id))
+            s.refuse("T0714", reader.id,
+                     fmt::format("it reads '{}' while the threads of loop '{}' still add to it",
+                                 w->buffer->name, v->name),
+                     "use what is reduced outside that loop");
+      continue;
+    }
     if (role == LoopRole::reduce || role == LoopRole::mixed)
       s.refuse("T0714", b,
                fmt::format(
@@ -160,10 +170,10 @@ void require_independent(State& s, int32_t loop_id, std::string_view what) {
         for (const BufferRegion& x : reader.realize->block->reads) {
           if (!x->buffer.same_as(w->buffer)) continue;
           const BufferRegion needed = region_below(s, reader, x, loop_id, a);
-          bool covered = region_covers(made, needed, a);
+          bool covered = surely_writes(s, writer, w->buffer) && region_covers(made, needed, a);
           for (int other : scope->writers(w->buffer)) {  // an init and its update write the same elements
             const Leaf& l = scope->leaves[size_t(other)];
-            if (covered || !s.inside(l.id, loop_id)) continue;
+            if (covered || !s.inside(l.id, loop_id) || !surely_writes(s, l, w->buffer)) continue;
             for (const BufferRegion& y : l.realize->block->writes)
               if (y->buffer.same_as(w->buffer))
                 covered = covered || region_covers(region_below(s, l, y, loop_id, a), needed, a);
@@ -438,7 +448,8 @@ void reorder(State& s, const std::vector<int32_t>& order) {
           BufferRegion made = region_below(s, writer, w, bottom, a);
           for (const BufferRegion& x : reader.realize->block->reads)
             if (x->buffer.same_as(w->buffer) &&
-                !region_covers(made, region_below(s, reader, x, bottom, a), a))
+                !(surely_writes(s, writer, w->buffer) &&
+                  region_covers(made, region_below(s, reader, x, bottom, a), a)))
               s.refuse(
                   "T0726", reader.id,
                   fmt::format(
@@ -475,8 +486,9 @@ void set_kind(State& s, int32_t loop_id, ForKind kind) {
   if (kind == ForKind::parallel) {
     require_independent(s, loop_id, "parallel");
     for (int32_t p = s.parent(loop_id); p >= 0 && !s.is_block(p); p = s.parent(p))
-      if (s.loop(p)->kind == ForKind::vectorized)
-        s.refuse("T0728", loop_id, fmt::format("it lies inside the vectorised {}", s.describe(p)));
+      if (s.loop(p)->kind == ForKind::vectorized || s.loop(p)->kind == ForKind::thread_binding)
+        s.refuse("T0728", loop_id,
+                 fmt::format("it lies inside {}, which is vectorised or bound to threads", s.describe(p)));
   }
   if (kind == ForKind::vectorized) {
     require_independent(s, loop_id, "vectorised");
@@ -485,8 +497,10 @@ void set_kind(State& s, int32_t loop_id, ForKind kind) {
       int32_t c = stack.back();
       stack.pop_back();
       if (s.is_block(c)) continue;
-      if (s.loop(c)->kind == ForKind::parallel || s.loop(c)->kind == ForKind::vectorized)
-        s.refuse("T0728", loop_id, fmt::format("the parallel or vectorised {} lies inside it", s.describe(c)),
+      const ForKind below = s.loop(c)->kind;
+      if (below == ForKind::parallel || below == ForKind::vectorized || below == ForKind::thread_binding)
+        s.refuse("T0728", loop_id,
+                 fmt::format("{}, which is parallel, vectorised or bound, lies inside it", s.describe(c)),
                  "vectorise the innermost loop");
       for (int32_t d : s.children(c)) stack.push_back(d);
     }

@@ -304,7 +304,8 @@ int32_t decompose_padding(State& s, int32_t id, int32_t loop_id) {
     if (s.children(l).size() != 1)
       s.refuse("T0787", l, "it holds other blocks too, which would see the fill alone",
                "choose a loop further in");
-    if (s.loop(l)->kind == ForKind::vectorized || s.loop(l)->kind == ForKind::parallel)
+    if (s.loop(l)->kind == ForKind::vectorized || s.loop(l)->kind == ForKind::parallel ||
+        s.loop(l)->kind == ForKind::thread_binding)
       s.refuse("T0710", l, "the loop is already parallel or vectorised", "decompose first");
   }
   // The fill: the same loops, new.
@@ -313,8 +314,10 @@ int32_t decompose_padding(State& s, int32_t id, int32_t loop_id) {
   for (int32_t l : inner) {
     Ref<For> x = s.loop(l);
     VarRef v = var(x->loop_var->name + "_pad", x->loop_var->dtype);
-    loops.push_back(
-        for_(v, substitute(x->min, fresh), substitute(x->extent, fresh), Stmt(), x->kind).cast<For>());
+    Ref<For> made = loop_like(x, v);
+    made.edit()->min = substitute(x->min, fresh);
+    made.edit()->extent = substitute(x->extent, fresh);
+    loops.push_back(made);
     fresh[x->loop_var.get()] = v;
   }
   Array<IterVar> iters;

@@ -72,14 +72,19 @@ int32_t decompose_reduction(State& s, int32_t id, int32_t loop_id) {
       s.refuse("T0764", id, fmt::format("{} mixes spatial and reduction iterators", s.describe(l)),
                "do not fuse spatial loops with loops of the reduction");
     if (role != LoopRole::spatial) {
+      if (loop->kind == ForKind::thread_binding)
+        s.refuse("T0763", id,
+                 fmt::format("{} is bound to threads that reduce together, and the init is part of that",
+                             s.describe(l)),
+                 "decompose before bind");
       dropped.insert(loop->loop_var.get());
       continue;
     }
     VarRef v = var(loop->loop_var->name + "_init", loop->loop_var->dtype);
     loop_map[loop->loop_var.get()] = v;
-    loops.push_back(for_(v, loop->min, loop->extent, Stmt(),
-                         loop->kind == ForKind::parallel ? ForKind::serial : loop->kind)
-                        .cast<For>());
+    Ref<For> made = loop_like(loop, v);
+    if (made->kind == ForKind::parallel) made.edit()->kind = ForKind::serial;
+    loops.push_back(made);
   }
   for (Ref<For>& l : loops) {
     if (uses_any(l->extent, dropped) || uses_any(l->min, dropped))

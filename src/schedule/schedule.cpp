@@ -4,8 +4,11 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "schedule/replay.h"
 #include "schedule/state.h"
+#include "schedule/trace_impl.h"
 
 namespace tenon {
 
@@ -37,14 +40,43 @@ AttrMap attr(const char* key, Any value) {
   return map;
 }
 
-/// Introduces handles that no earlier step made, so that the trace stands alone.
-void introduce(sched::State& s, const std::vector<int32_t>& inputs, std::vector<TraceStep>& before) {
+template <class T>
+Any numbers(const std::vector<T>& values) {
+  Array<Any> list;
+  for (T v : values) list.push_back(Any(int64_t(v)));
+  return Any(list);
+}
+void require_kind_of_region(const std::string& type) {
+  if (type != "read" && type != "write")
+    throw ScheduleError(ErrorKind::model, "T0771", fmt::format("'{}' is no kind of region", type), {},
+                        "it is read or write");
+}
+
+/// Introduces handles that no earlier step made, so that the trace stands alone: by the query that found
+/// them, or by name.
+void introduce(sched::State& s, const std::vector<int32_t>& inputs, std::vector<TraceStep>& before,
+               size_t known = SIZE_MAX) {
   auto name_block = [&](int32_t id) {
     if (!s.named.insert(id).second) return;
     before.push_back({"get_block", {}, {id}, attr("name", Any(s.entries[size_t(id)].label))});
   };
   for (int32_t id : inputs) {
     if (s.named.count(id)) continue;
+    size_t found = 0;
+    const size_t queries = s.asked.same_as(s.function) ? std::min(known, s.queries.size()) : 0;
+    for (; found < queries; ++found) {
+      const std::vector<int32_t>& out = s.queries[found].outputs;
+      if (std::find(out.begin(), out.end(), id) != out.end()) break;
+    }
+    if (found < queries) {
+      const TraceStep q = s.queries[found];
+      std::vector<int32_t> in;
+      for (const Any& a : q.inputs) in.push_back(a.as<int32_t>());
+      introduce(s, in, before, found);  // a query is asked about what was found before
+      before.push_back(q);
+      s.named.insert(q.outputs.begin(), q.outputs.end());
+      continue;
+    }
     if (s.is_block(id)) {
       name_block(id);
       continue;
@@ -56,6 +88,25 @@ void introduce(sched::State& s, const std::vector<int32_t>& inputs, std::vector<
     before.push_back({"get_loops", {Any(below[0])}, loops, {}});
     s.named.insert(loops.begin(), loops.end());
   }
+}
+/// Remembers what was found.
+std::vector<int32_t> asked(sched::State& s, const char* name, const std::vector<int32_t>& inputs,
+                           std::vector<int32_t> found) {
+  if (!s.asked.same_as(s.function)) {
+    s.asked = s.function;
+    s.queries.clear();
+  }
+  if (found.empty()) return found;
+  for (int32_t id : found)  // a handle is introduced once, by the first query that found it
+    if (!s.named.count(id)) {
+      TraceStep q{name, {}, found, {}};
+      for (int32_t i : inputs) q.inputs.emplace_back(i);
+      for (const TraceStep& old : s.queries)
+        if (old.name == q.name && old.outputs == q.outputs) return found;
+      s.queries.push_back(std::move(q));
+      break;
+    }
+  return found;
 }
 
 /// Runs one primitive on the state and records it. A refused step leaves no trace and changes nothing.
@@ -85,6 +136,22 @@ std::vector<int32_t> step(std::shared_ptr<S>& state, std::string name, const std
   s.trace.steps.push_back(std::move(t));
   s.named.insert(out.begin(), out.end());
   return out;
+}
+/// A step that picks factors: each is a number of its own in the trace.
+template <class S, class F>
+Factors sampled_factors(std::shared_ptr<S>& state, const char* name, LoopRV loop, const AttrMap& attrs,
+                        F pick) {
+  std::vector<int64_t> picked;
+  const std::vector<int32_t> names = step(state, name, {loop.id}, attrs, [&](sched::State& s) {
+    picked = pick(s);
+    std::vector<int32_t> out;
+    for (size_t i = 0; i < picked.size(); ++i) out.push_back(IntRV::first + s.sampled++);
+    return out;
+  });
+  state->trace.steps.back().attrs.set("decision", numbers(picked));
+  std::vector<IntRV> items;
+  for (size_t i = 0; i < picked.size(); ++i) items.emplace_back(names[i], picked[i]);
+  return Factors(items);
 }
 }  // namespace
 
@@ -132,7 +199,7 @@ std::vector<LoopRV> Schedule::get_loops(BlockRV block) {
 }
 std::vector<BlockRV> Schedule::get_child_blocks(LoopRV loop) {
   state_->loop(loop.id);
-  return as_blocks(state_->blocks_below(loop.id));
+  return as_blocks(asked(*state_, "get_child_blocks", {loop.id}, state_->blocks_below(loop.id)));
 }
 static std::vector<int32_t> related(sched::State& s, int32_t block, bool producers) {
   auto scope = s.scope(s.scope_of(block));
@@ -149,21 +216,21 @@ static std::vector<int32_t> related(sched::State& s, int32_t block, bool produce
 }
 std::vector<BlockRV> Schedule::get_producers(BlockRV block) {
   state_->realize(block.id);
-  return as_blocks(related(*state_, block.id, true));
+  return as_blocks(asked(*state_, "get_producers", {block.id}, related(*state_, block.id, true)));
 }
 std::vector<BlockRV> Schedule::get_consumers(BlockRV block) {
   state_->realize(block.id);
-  return as_blocks(related(*state_, block.id, false));
+  return as_blocks(asked(*state_, "get_consumers", {block.id}, related(*state_, block.id, false)));
 }
 std::vector<BlockRV> Schedule::get_output_blocks() {
-  std::vector<BlockRV> out;
+  std::vector<int32_t> out;
   for (BlockRV b : blocks())
     for (const BufferRegion& w : state_->block(b.id)->writes)
       if (sched::is_parameter(*state_, w->buffer)) {
-        out.push_back(b);
+        out.push_back(b.id);
         break;
       }
-  return out;
+  return as_blocks(asked(*state_, "get_output_blocks", {}, out));
 }
 Ref<Block> Schedule::get(BlockRV block) const { return state_->block(block.id); }
 Ref<For> Schedule::get(LoopRV loop) const { return state_->loop(loop.id); }
@@ -176,6 +243,13 @@ using Ids = std::vector<int32_t>;
 std::vector<LoopRV> Schedule::split(LoopRV loop, const std::vector<int64_t>& factors) {
   Array<Any> list;
   for (int64_t f : factors) list.push_back(Any(f));
+  return as_loops(step(state_, "split", {loop.id}, attr("factors", Any(list)),
+                       [&](sched::State& s) { return sched::split(s, loop.id, factors); }));
+}
+std::vector<LoopRV> Schedule::split(LoopRV loop, const Factors& factors) {
+  Array<Any> list;
+  for (const IntRV& f : factors.items)
+    list.push_back(f.id < 0 ? Any(f.value) : Any(sched::handle_text('v', f.id)));
   return as_loops(step(state_, "split", {loop.id}, attr("factors", Any(list)),
                        [&](sched::State& s) { return sched::split(s, loop.id, factors); }));
 }
@@ -204,6 +278,18 @@ void Schedule::vectorize(LoopRV loop) {
 void Schedule::unroll(LoopRV loop) {
   step(state_, "unroll", {loop.id}, {}, [&](sched::State& s) {
     sched::set_kind(s, loop.id, ForKind::unrolled);
+    return Ids();
+  });
+}
+void Schedule::bind(LoopRV loop, const std::string& thread_axis) {
+  step(state_, "bind", {loop.id}, attr("thread_axis", Any(thread_axis)), [&](sched::State& s) {
+    sched::bind(s, loop.id, thread_axis);
+    return Ids();
+  });
+}
+void Schedule::reorder_block_iter_var(BlockRV block, const std::vector<int>& order) {
+  step(state_, "reorder_block_iter_var", {block.id}, attr("order", numbers(order)), [&](sched::State& s) {
+    sched::reorder_block_iter_var(s, block.id, order);
     return Ids();
   });
 }
@@ -287,10 +373,7 @@ BlockRV Schedule::tensorize(LoopRV loop, const std::string& intrin) {
 }
 void Schedule::transform_layout(BlockRV block, int buffer_index, const std::string& buffer_index_type,
                                 const IndexMap& map, PrimExpr pad_value) {
-  if (buffer_index_type != "read" && buffer_index_type != "write")
-    throw ScheduleError(ErrorKind::model, "T0771",
-                        fmt::format("'{}' is no kind of region", buffer_index_type), {},
-                        "it is read or write");
+  require_kind_of_region(buffer_index_type);
   AttrMap attrs = attr("buffer_index", Any(buffer_index));
   attrs.set("buffer_index_type", Any(buffer_index_type));
   attrs.set("index_map", Any(map));
@@ -305,11 +388,6 @@ void Schedule::transform_block_layout(BlockRV block, const IndexMap& map) {
     sched::transform_block_layout(s, block.id, map);
     return Ids();
   });
-}
-static Any numbers(const std::vector<int64_t>& values) {
-  Array<Any> list;
-  for (int64_t v : values) list.push_back(Any(v));
-  return Any(list);
 }
 void Schedule::pad_einsum(BlockRV block, const std::vector<int64_t>& padding) {
   step(state_, "pad_einsum", {block.id}, attr("padding", numbers(padding)), [&](sched::State& s) {
@@ -339,31 +417,27 @@ LoopRV Schedule::merge(const std::vector<LoopRV>& loops) {
   return {step(state_, "merge", ids(loops), {},
                [&](sched::State& s) { return Ids{sched::merge(s, ids(loops))}; })[0]};
 }
-std::vector<int64_t> Schedule::sample_perfect_tile(LoopRV loop, int n, int64_t max_innermost,
-                                                   const std::vector<int64_t>& decision) {
-  std::vector<int64_t> out;
+Factors Schedule::sample_perfect_tile(LoopRV loop, int n, int64_t max_innermost,
+                                      const std::vector<int64_t>& decision) {
   AttrMap attrs = attr("n", Any(n));
   attrs.set("max_innermost", Any(max_innermost));
-  step(state_, "sample_perfect_tile", {loop.id}, attrs, [&](sched::State& s) {
-    out = sched::sample_perfect_tile(s, loop.id, n, max_innermost, decision);
-    return Ids();
+  return sampled_factors(state_, "sample_perfect_tile", loop, attrs, [&](sched::State& s) {
+    return sched::sample_perfect_tile(s, loop.id, n, max_innermost, decision);
   });
-  state_->trace.steps.back().attrs.set("decision", numbers(out));
-  return out;
 }
-int64_t Schedule::sample_categorical(const std::vector<int64_t>& candidates,
-                                     const std::vector<double>& probabilities, std::optional<int> decision) {
+IntRV Schedule::sample_categorical(const std::vector<int64_t>& candidates,
+                                   const std::vector<double>& probabilities, std::optional<int> decision) {
   Array<Any> probs;
   for (double p : probabilities) probs.push_back(Any(p));
   AttrMap attrs = attr("candidates", numbers(candidates));
   attrs.set("probs", Any(probs));
   int64_t chosen = 0;
-  step(state_, "sample_categorical", {}, attrs, [&](sched::State& s) {
+  const Ids out = step(state_, "sample_categorical", {}, attrs, [&](sched::State& s) {
     chosen = sched::sample_categorical(s, candidates, probabilities, decision.value_or(-1));
-    return Ids();
+    return Ids{IntRV::first + s.sampled++};
   });
   state_->trace.steps.back().attrs.set("decision", Any(chosen));
-  return candidates[size_t(chosen)];
+  return {out[0], candidates[size_t(chosen)]};
 }
 LoopRV Schedule::sample_compute_location(BlockRV block, std::optional<int> decision) {
   std::pair<int32_t, int> chosen;
@@ -379,6 +453,31 @@ void Schedule::set_scope(BlockRV block, int write_index, const std::string& scop
   attrs.set("scope", Any(scope));
   step(state_, "set_scope", {block.id}, attrs, [&](sched::State& s) {
     sched::set_scope(s, block.id, write_index, scope);
+    return Ids();
+  });
+}
+void Schedule::unsafe_set_dtype(BlockRV block, int write_index, DataType dtype) {
+  AttrMap attrs = attr("write_index", Any(write_index));
+  attrs.set("dtype", Any(dtype));
+  step(state_, "unsafe_set_dtype", {block.id}, attrs, [&](sched::State& s) {
+    sched::unsafe_set_dtype(s, block.id, write_index, dtype);
+    return Ids();
+  });
+}
+void Schedule::set_axis_separator(BlockRV block, int buffer_index, const std::string& buffer_index_type,
+                                  const std::vector<int>& separators) {
+  require_kind_of_region(buffer_index_type);
+  AttrMap attrs = attr("buffer_index", Any(buffer_index));
+  attrs.set("buffer_index_type", Any(buffer_index_type));
+  attrs.set("separators", numbers(separators));
+  step(state_, "set_axis_separator", {block.id}, attrs, [&](sched::State& s) {
+    sched::set_axis_separator(s, block.id, buffer_index, buffer_index_type == "write", separators);
+    return Ids();
+  });
+}
+void Schedule::rolling_buffer(BlockRV block, int write_index) {
+  step(state_, "rolling_buffer", {block.id}, attr("write_index", Any(write_index)), [&](sched::State& s) {
+    sched::rolling_buffer(s, block.id, write_index);
     return Ids();
   });
 }

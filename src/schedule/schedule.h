@@ -16,6 +16,25 @@ struct LoopRV {
   bool operator==(const LoopRV&) const = default;
 };
 
+/// A number that a sampler picked (`id` names it in the trace), or that is given.
+struct IntRV {
+  static constexpr int32_t first = 1 << 28;  ///< ids of sampled numbers
+  int64_t value = 0;
+  int32_t id = -1;
+  IntRV(int64_t v) : value(v) {}
+  IntRV(int32_t name, int64_t v) : value(v), id(name) {}
+  operator int64_t() const { return value; }
+};
+/// Factors of a split, sampled or given: a trace keeps which, so that another decision gives another program.
+struct Factors {
+  std::vector<IntRV> items;
+  explicit Factors(std::vector<IntRV> list) : items(std::move(list)) {}
+  operator std::vector<int64_t>() const { return {items.begin(), items.end()}; }
+  bool operator==(const std::vector<int64_t>& o) const { return std::vector<int64_t>(*this) == o; }
+  size_t size() const { return items.size(); }
+  const IntRV& operator[](size_t i) const { return items[i]; }
+};
+
 /// One recorded step: typed instruction over handles.
 struct TraceStep {
   std::string name;              ///< primitive: "split"
@@ -48,7 +67,7 @@ class Schedule {
   /// Replays a trace recorded on an equal program: the result is identical.
   static Schedule replay(tir::PrimFunc function, const Trace& trace);
 
-  // Handles
+  // Handles. Queries change nothing; a trace shows them where a later step uses what they found.
   BlockRV get_block(const std::string& name);
   std::vector<BlockRV> blocks() const;           ///< leaf blocks in program order (the root block excluded)
   std::vector<LoopRV> get_loops(BlockRV block);  ///< outermost first
@@ -64,12 +83,18 @@ class Schedule {
   std::vector<LoopRV> split(
       LoopRV loop,
       const std::vector<int64_t>& factors);  ///< one factor may be -1: inferred; uneven splits are guarded
+  std::vector<LoopRV> split(LoopRV loop, const Factors& factors);
   LoopRV fuse(const std::vector<LoopRV>& loops);
   void reorder(const std::vector<LoopRV>& order);
   void parallel(LoopRV loop);
   void vectorize(LoopRV loop);
   void unroll(LoopRV loop);
+  /// Iterations become threads: blockIdx.x …, threadIdx.x …, vthread. A loop of a reduction may be bound to
+  /// threadIdx: the threads then reduce together.
+  void bind(LoopRV loop, const std::string& thread_axis);
   LoopRV add_unit_loop(BlockRV block);
+  /// The block's iterators in another order: position i holds what was at `order[i]`.
+  void reorder_block_iter_var(BlockRV block, const std::vector<int>& order);
   /// `count` neighbouring iterators from position `first` on (each bound to a loop of its own) become one,
   /// with the matching dimensions of a private result; the fused loop.
   LoopRV fuse_iterators(BlockRV block, int first, int count);
@@ -118,13 +143,22 @@ class Schedule {
 
   // Samplers: decided by the schedule's generator, or as given; the trace records the decision.
   /// `n` factors whose product is the loop's extent, the last at most `max_innermost`.
-  std::vector<int64_t> sample_perfect_tile(LoopRV loop, int n, int64_t max_innermost = 16,
-                                           const std::vector<int64_t>& decision = {});
-  int64_t sample_categorical(const std::vector<int64_t>& candidates, const std::vector<double>& probabilities,
-                             std::optional<int> decision = {});
+  Factors sample_perfect_tile(LoopRV loop, int n, int64_t max_innermost = 16,
+                              const std::vector<int64_t>& decision = {});
+  IntRV sample_categorical(const std::vector<int64_t>& candidates, const std::vector<double>& probabilities,
+                           std::optional<int> decision = {});
   /// A loop at which compute_at accepts the block; LoopRV{-1}: where it is; LoopRV{-2}: compute_inline does.
   LoopRV sample_compute_location(BlockRV block, std::optional<int> decision = {});
   void set_scope(BlockRV block, int write_index, const std::string& scope);
+  /// What the program allocates holds another type: stores convert to it, loads back. Unsafe: a narrower type
+  /// changes results.
+  void unsafe_set_dtype(BlockRV block, int write_index, DataType dtype);
+  /// Dimensions [0, s0), [s0, s1), … of a buffer of the program are the axes of the memory that it lives in.
+  void set_axis_separator(BlockRV block, int buffer_index, const std::string& buffer_index_type,
+                          const std::vector<int>& separators);
+  /// The block is computed under a loop whose iterations need overlapping parts of its result: these stay in
+  /// a circular buffer, and each iteration computes only what is new.
+  void rolling_buffer(BlockRV block, int write_index);
   void annotate(BlockRV block, const std::string& key, Any value);
   void annotate(LoopRV loop, const std::string& key, Any value);
   void unannotate(BlockRV block, const std::string& key);

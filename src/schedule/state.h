@@ -63,6 +63,10 @@ struct State {
   std::unordered_map<const Object*, int32_t> index;  ///< living nodes
   std::unordered_map<std::string, int32_t> names;    ///< living blocks
   Trace trace;
+  int32_t sampled = 0;  ///< numbers that samplers have made
+  /// Queries about the program as it is: a step that uses what they found records them.
+  std::vector<TraceStep> queries;
+  tir::PrimFunc asked;                      ///< the program that they were asked of
   std::unordered_set<int32_t> named;        ///< handles that the trace has introduced
   std::unordered_set<std::string> guarded;  ///< blocks that the program itself restricts by a predicate
   std::string step;                         ///< the primitive being run
@@ -141,6 +145,12 @@ bool steps_lie_outside(const State& s, int32_t id, const std::vector<int32_t>& l
 bool uses(const ObjectRef& e, const tir::Var* v);
 bool uses_any(const ObjectRef& e, const std::unordered_set<const tir::Var*>& vars);
 bool is_parameter(const State& s, const tir::Buffer& b);
+/// Every run of the block stores all of its region of `b`: no condition cuts a part off.
+bool surely_writes(const State& s, const Leaf& leaf, const tir::Buffer& b);
+/// The buffer of a region by number; T0771 when there is none.
+tir::Buffer region_buffer(const State& s, int32_t block, int index, bool of_write);
+/// The block that allocates `b`, around `id`; -1: the caller does.
+int32_t owner_of(const State& s, int32_t id, const tir::Buffer& b);
 /// T0759 unless the buffer lives in the scope itself (a parameter lives in the root block): outside it others
 /// may use it.
 void require_owned(const State& s, int32_t id, const tir::Buffer& b);
@@ -178,7 +188,19 @@ std::vector<int32_t> split(State& s, int32_t loop, std::vector<int64_t> factors)
 int32_t fuse(State& s, const std::vector<int32_t>& loops);
 void reorder(State& s, const std::vector<int32_t>& order);
 /// T0712 to T0717 unless each iteration of `loop` may run on its own thread or lane.
-void require_independent(State& s, int32_t loop, std::string_view what);
+/// `across`: threads may carry a reduction together.
+void require_independent(State& s, int32_t loop, std::string_view what, bool across = false);
+/// The same for a loop that has a kind already, after a change below it.
+void require_still_independent(State& s, int32_t loop);
+void bind(State& s, int32_t loop, const std::string& thread_axis);
+bool bound_to_threads(const State& s, int32_t loop);  ///< of one group: threadIdx
+/// `loop` with another variable and no body: kind and thread axis stay.
+Ref<tir::For> loop_like(const Ref<tir::For>& loop, const tir::VarRef& v);
+void reorder_block_iter_var(State& s, int32_t block, const std::vector<int>& order);
+void unsafe_set_dtype(State& s, int32_t block, int write_index, DataType dtype);
+void set_axis_separator(State& s, int32_t block, int index, bool of_write,
+                        const std::vector<int>& separators);
+void rolling_buffer(State& s, int32_t block, int write_index);
 void set_kind(State& s, int32_t loop, tir::ForKind kind);
 int32_t add_unit_loop(State& s, int32_t block);
 void compute_inline(State& s, int32_t block);

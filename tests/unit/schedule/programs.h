@@ -5,6 +5,7 @@
 
 #include <cmath>
 #include <random>
+#include <unordered_set>
 
 #include "interpret/interpret.h"
 #include "ir/structural.h"
@@ -276,10 +277,37 @@ inline std::string problems_of(const tir::PrimFunc& f) {
   for (const Diagnostic& d : problems.all()) out += render(d) + "\n";
   return out;
 }
-/// Independent loops run backwards: what is parallel or vectorised may not depend on the order.
+/// Does the loop carry a reduction of some block below?
+inline bool carries_reduction(const tir::For& l) {
+  bool found = false;
+  std::unordered_set<const Object*> carried{l.loop_var.get()};
+  auto uses = [&](const PrimExpr& e) {
+    bool any = false;
+    pre_order(e, [&](const ObjectRef& n) {
+      any = any || carried.count(n.get());
+      return !any;
+    });
+    return any;
+  };
+  pre_order(l.body, [&](const ObjectRef& n) {
+    if (const auto* r = n.as<tir::BlockRealize>())
+      for (size_t i = 0; i < r->iter_values.size(); ++i) {
+        if (!uses(r->iter_values[i])) continue;
+        carried.insert(r->block->iter_vars[i]->var.get());
+        found = found || r->block->iter_vars[i]->kind == tir::IterKind::reduce;
+      }
+    return n.is<tir::StmtNode>() || n.is<ArrayObj>();
+  });
+  return found;
+}
+/// Independent loops run backwards: what is parallel, vectorised or bound may not depend on the order.
+/// (Threads that reduce together keep theirs: the block's init comes first.)
 inline tir::PrimFunc reversed(const tir::PrimFunc& f) {
   return rewrite(f, [](const tir::For& l) -> tir::Stmt {
-    if (l.kind != tir::ForKind::parallel && l.kind != tir::ForKind::vectorized) return {};
+    if (l.kind != tir::ForKind::parallel && l.kind != tir::ForKind::vectorized &&
+        l.kind != tir::ForKind::thread_binding)
+      return {};
+    if (l.kind == tir::ForKind::thread_binding && carries_reduction(l)) return {};
     tir::VarMap map{{l.loop_var.get(), l.min + l.min + l.extent - 1 - l.loop_var}};
     return make<tir::For>(l.loop_var, l.min, l.extent, tir::ForKind::serial, tir::substitute(l.body, map),
                           l.thread_tag, l.annotations);
