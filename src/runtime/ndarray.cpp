@@ -2,6 +2,8 @@
 // NDArray storage, element access in every data type, and the content hash of constants.
 #include "runtime/ndarray.h"
 
+#include <sys/mman.h>
+
 #include <algorithm>
 #include <bit>
 #include <cmath>
@@ -10,6 +12,10 @@
 
 namespace tenon {
 namespace {
+
+/// Large arrays are pages of their own, so that a freed one goes back to the system at once: weights come and
+/// go while a model is compiled, and a heap keeps what lies between others.
+constexpr size_t kMapped = size_t(1) << 20;
 
 std::string shape_text(std::span<const int64_t> shape) {
   std::string text = "[";
@@ -198,7 +204,14 @@ size_t storage_bytes(int64_t elements, DataType dtype) {
 NDArray NDArray::empty(std::vector<int64_t> shape, DataType dtype) {
   const size_t bytes = storage_bytes(element_count(shape), dtype);
   if (bytes > (size_t(1) << 62)) size_error("a tensor of shape " + shape_text(shape) + " is too large");
-  void* data = std::aligned_alloc(64, std::max<size_t>(64, (bytes + 63) & ~size_t(63)));
+  const bool mapped = bytes >= kMapped;
+  void* data = nullptr;
+  if (mapped) {
+    data = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (data == MAP_FAILED) data = nullptr;
+  } else {
+    data = std::aligned_alloc(64, std::max<size_t>(64, (bytes + 63) & ~size_t(63)));
+  }
   if (!data)
     size_error("no memory for a tensor of shape " + shape_text(shape) + " and type " + to_string(dtype) +
                " (" + std::to_string(bytes) + " bytes)");
@@ -206,12 +219,15 @@ NDArray NDArray::empty(std::vector<int64_t> shape, DataType dtype) {
   try {
     array = NDArray(make<NDArrayObj>());
   } catch (...) {
-    std::free(data);
+    mapped ? void(munmap(data, bytes)) : std::free(data);
     throw;
   }
   NDArrayObj* o = array.mut();
   o->data = data;
-  o->release = [data] { std::free(data); };
+  if (mapped)
+    o->release = [data, bytes] { munmap(data, bytes); };
+  else
+    o->release = [data] { std::free(data); };
   o->dtype = dtype;
   o->shape = std::move(shape);
   return array;
@@ -219,7 +235,7 @@ NDArray NDArray::empty(std::vector<int64_t> shape, DataType dtype) {
 
 NDArray NDArray::zeros(std::vector<int64_t> shape, DataType dtype) {
   NDArray a = empty(std::move(shape), dtype);
-  std::memset(a.data(), 0, a.byte_size());
+  if (a.byte_size() < kMapped) std::memset(a.data(), 0, a.byte_size());  // fresh pages are zero
   return a;
 }
 

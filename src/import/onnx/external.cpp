@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <google/protobuf/io/coded_stream.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -111,7 +112,25 @@ NDArray read_external(const proto::TensorProto& t, const ModelFile& file, const 
   return a;
 }
 
-std::string read_file(const std::string& path, int64_t limit) {
+FileBytes::FileBytes(size_t size) : size_(size) {
+  if (size == 0) return;
+  void* pages = ::mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (pages == MAP_FAILED)
+    fail("T2003", fmt::format("no memory for a file of {} bytes", size), {}, {}, ErrorKind::limit);
+  pages_ = static_cast<char*>(pages);
+}
+FileBytes::FileBytes(std::string text) : text_(std::move(text)) {}
+FileBytes::~FileBytes() {
+  if (pages_) ::munmap(pages_, size_);
+}
+void FileBytes::release(std::string_view part) {
+  const auto page = uintptr_t(::sysconf(_SC_PAGESIZE));
+  const uintptr_t begin = (reinterpret_cast<uintptr_t>(part.data()) + page - 1) / page * page;
+  const uintptr_t end = reinterpret_cast<uintptr_t>(part.data() + part.size()) / page * page;
+  if (pages_ && begin < end) ::madvise(reinterpret_cast<void*>(begin), end - begin, MADV_DONTNEED);
+}
+
+std::shared_ptr<FileBytes> read_file(const std::string& path, int64_t limit) {
   File f(path);
   struct stat st{};
   if (f.fd < 0 || ::fstat(f.fd, &st) != 0)
@@ -124,13 +143,13 @@ std::string read_file(const std::string& path, int64_t limit) {
          "store the weights as external data beside the model", ErrorKind::limit);
   };
   if (st.st_size > limit) too_large();
-  std::string text;
   if (S_ISREG(st.st_mode)) {
-    text.resize(size_t(st.st_size));
-    if (!read_exactly(f.fd, text.data(), text.size(), 0))
+    auto bytes = std::make_shared<FileBytes>(size_t(st.st_size));
+    if (!read_exactly(f.fd, bytes->data(), bytes->view().size(), 0))
       fail("T3001", fmt::format("cannot read {}: it ended early", in_quotes(path)), {}, {}, ErrorKind::io);
-    return text;
+    return bytes;
   }
+  std::string text;
   // A pipe: non-blocking mode served opening only.
   ::fcntl(f.fd, F_SETFL, ::fcntl(f.fd, F_GETFL) & ~O_NONBLOCK);
   char buffer[1 << 16];
@@ -140,7 +159,7 @@ std::string read_file(const std::string& path, int64_t limit) {
     if (got < 0)
       fail("T3001", fmt::format("cannot read {}: {}", in_quotes(path), std::strerror(errno)), {}, {},
            ErrorKind::io);
-    if (got == 0) return text;
+    if (got == 0) return std::make_shared<FileBytes>(std::move(text));
     text.append(buffer, size_t(got));
     if (int64_t(text.size()) > limit) too_large();
   }
@@ -164,11 +183,16 @@ ModelFile parse_model(std::string_view bytes, const std::string& name, const std
     fail("T2003",
          fmt::format("'{}' has {} bytes; the limit is {}", name, bytes.size(), options.max_file_bytes), name,
          "", ErrorKind::limit);
-  check_wire(bytes, WireRoot::model, name);
+  WirePayloads payloads;
+  check_wire(bytes, WireRoot::model, name, &payloads);
   ModelFile file;
   file.name = name;
   file.folder = folder;
-  parse_message(file.model, bytes, name);
+  for (const auto& p : payloads.payloads) file.payloads.push_back(bytes.substr(p.begin, p.end - p.begin));
+  if (payloads.payloads.empty())
+    parse_message(file.model, bytes, name);
+  else
+    parse_message(file.model, without_payloads(bytes, std::move(payloads)), name);
   if (!file.model.has_graph())
     fail("T2001", fmt::format("'{}' is not an ONNX model: it has no graph", name), name,
          "export the model with torch.onnx.export or another ONNX exporter");
@@ -176,17 +200,20 @@ ModelFile parse_model(std::string_view bytes, const std::string& name, const std
 }
 
 ModelFile open_model(const std::string& path, const ImportOptions& options) {
-  const std::string bytes = read_file(path, options.max_file_bytes);
+  auto bytes = read_file(path, options.max_file_bytes);
   const fs::path p(path);
-  return parse_model(bytes, p.filename().string(), p.has_parent_path() ? p.parent_path().string() : ".",
-                     options);
+  ModelFile file = parse_model(bytes->view(), p.filename().string(),
+                               p.has_parent_path() ? p.parent_path().string() : ".", options);
+  if (!file.payloads.empty()) file.bytes = std::move(bytes);
+  return file;
 }
 
 NDArray read_tensor_proto(const std::string& path, std::string* tensor_name) {
   ImportOptions options;
   ModelFile file;
   file.name = fs::path(path).filename().string();
-  const std::string bytes = read_file(path, options.max_file_bytes);
+  const auto whole = read_file(path, options.max_file_bytes);
+  const std::string_view bytes = whole->view();
   // A tensor of rank 0 without a name and with zero in it may be a few bytes, but never none.
   check_wire(bytes, WireRoot::tensor, file.name);
   proto::TensorProto t;

@@ -144,7 +144,7 @@ Expr Importer::constant_of(proto::TensorProto& t, const std::string& where) {
   if (!inlining_.empty()) {
     // A function's body is a copy that goes away, and its caller's attributes may be read again.
     proto::TensorProto copy = t;
-    return graph::constant(read_tensor(copy, file, options, where));
+    return graph::constant(read_tensor(copy, file, options, where, true));
   }
   Expr c = graph::constant(read_tensor(t, file, options, where));
   constants_.emplace(&t, c);

@@ -139,7 +139,7 @@ int64_t checked_elements(const proto::TensorProto& t, DataType dtype, const Impo
 }
 
 NDArray read_tensor(proto::TensorProto& t, const ModelFile& file, const ImportOptions& options,
-                    const std::string& where) {
+                    const std::string& where, bool again) {
   const DataType dtype = element_type(t.data_type());
   if (dtype.is_void()) {
     if (t.data_type() == 0)
@@ -168,8 +168,19 @@ NDArray read_tensor(proto::TensorProto& t, const ModelFile& file, const ImportOp
   };
   const int typed = (t.float_data_size() > 0) + (t.int32_data_size() > 0) + (t.int64_data_size() > 0) +
                     (t.double_data_size() > 0) + (t.uint64_data_size() > 0) + (t.string_data_size() > 0);
-  if (typed + int(t.has_raw_data() && !t.raw_data().empty()) > 1)
+  if (typed + int(t.has_raw_data() && !t.raw_data().empty()) + int(t.has_payload()) > 1)
     fail("T2014", fmt::format("tensor {} holds its data in more than one field", in_quotes(t.name())), where);
+  if (t.has_payload()) {
+    CHECK(t.payload() < file.payloads.size(), "a payload that the file does not have");
+    const std::string_view payload = file.payloads[t.payload()];
+    if (payload.size() != bytes) wrong("raw_data", int64_t(payload.size()), int64_t(bytes), "bytes");
+    NDArray a = NDArray::from_bytes(shape, dtype, payload.data(), payload.size());
+    if (!again) {
+      t.clear_payload();
+      if (file.bytes) file.bytes->release(payload);
+    }
+    return a;
+  }
   if (t.has_raw_data() && typed == 0) {
     if (t.raw_data().size() != bytes)
       wrong("raw_data", int64_t(t.raw_data().size()), int64_t(bytes), "bytes");

@@ -3,7 +3,7 @@
 
 #include <fmt/format.h>
 
-#include <vector>
+#include <algorithm>
 
 #include "base/diagnostic.h"
 
@@ -70,6 +70,16 @@ bool read_varint(std::string_view bytes, size_t end, size_t& at, uint64_t& value
   return false;
 }
 
+/// Payloads from here on stay where they are.
+constexpr uint64_t kLongPayload = 4096;
+/// What stands for one: a tag and a number of at most five bytes each.
+constexpr size_t kStandIn = 10;
+
+/// In exactly `bytes` bytes.
+void write_varint(std::string& out, uint64_t value, size_t bytes) {
+  for (size_t i = 0; i < bytes; ++i, value >>= 7) out += char((value & 127) | (i + 1 < bytes ? 128 : 0));
+}
+
 std::string other_format(std::string_view b) {
   auto starts = [&](std::string_view s) { return b.substr(0, s.size()) == s; };
   if (starts("PK\x03\x04")) return "it is a ZIP archive (a TorchScript or PyTorch file, or a packed model)";
@@ -92,10 +102,11 @@ std::string other_format(std::string_view b) {
 
 }  // namespace
 
-void check_wire(std::string_view bytes, WireRoot root, const std::string& name) {
+void check_wire(std::string_view bytes, WireRoot root, const std::string& name, WirePayloads* payloads) {
   struct Frame {
     size_t end;
     Kind kind;
+    size_t length_at = 0, begin = 0, left_out = 0;
   };
   std::vector<Frame> stack{{bytes.size(), root == WireRoot::model ? Model : Tensor}};
   const char* what = root == WireRoot::model ? "model" : "tensor";
@@ -118,6 +129,8 @@ void check_wire(std::string_view bytes, WireRoot root, const std::string& name) 
   };
   while (!stack.empty()) {
     if (at == stack.back().end) {
+      if (const Frame& f = stack.back(); f.left_out && stack.size() > 1)
+        payloads->lengths.push_back({f.length_at, f.begin - f.length_at, f.end - f.begin - f.left_out});
       stack.pop_back();
       continue;
     }
@@ -126,7 +139,7 @@ void check_wire(std::string_view bytes, WireRoot root, const std::string& name) 
     uint64_t tag = 0, n = 0;
     if (!read_varint(bytes, end, at, tag)) broken(start, "a field ends early");
     const uint64_t field = tag >> 3;
-    if (field == 0 || field > 0x1fffffff) broken(start, "a field has an impossible number");
+    if (field == 0 || field >= kPayloadField) broken(start, "a field has an impossible number");
     switch (tag & 7) {
       case 0:
         if (!read_varint(bytes, end, at, n)) broken(start, "a number ends early");
@@ -142,11 +155,16 @@ void check_wire(std::string_view bytes, WireRoot root, const std::string& name) 
         memory += 8;
         break;
       case 2: {
+        const size_t length_at = at;
         if (!read_varint(bytes, end, at, n)) broken(start, "a length ends early");
         if (n > end - at)
           broken(start, fmt::format("a part of {} bytes is announced where {} are left", n, end - at));
         const Kind to = message_kind(in, uint32_t(field));
         if (to == Leaf) {
+          if (payloads && in == Tensor && field == 9 && n >= kLongPayload) {
+            payloads->payloads.push_back({start, at, at + size_t(n)});
+            for (Frame& f : stack) f.left_out += at + size_t(n) - start - kStandIn;
+          }
           at += n;
           memory += 48 + n;
           if (in == Tensor && field != 8 && field != 9)
@@ -156,7 +174,7 @@ void check_wire(std::string_view bytes, WireRoot root, const std::string& name) 
             fail("T2005",
                  fmt::format("'{}' nests graphs or types deeper than {} levels", name, kMaxWireDepth), name,
                  "", ErrorKind::limit);
-          stack.push_back({at + n, to});
+          stack.push_back({at + n, to, length_at, at});
           memory +=
               to == Node || to == Tensor || to == Attribute || to == Graph || to == Function ? 320 : 112;
           if (stack.size() == 2 && (to == Graph || to == Opset)) known_top = true;
@@ -173,6 +191,31 @@ void check_wire(std::string_view bytes, WireRoot root, const std::string& name) 
                        name, bytes.size()),
            name, "", ErrorKind::limit);
   }
+}
+
+std::string without_payloads(std::string_view bytes, WirePayloads p) {
+  std::sort(p.lengths.begin(), p.lengths.end(), [](const auto& a, const auto& b) { return a.at < b.at; });
+  std::string out;
+  size_t at = 0, length = 0;
+  auto copy_to = [&](size_t end) {
+    out.append(bytes.substr(at, end - at));
+    at = end;
+  };
+  for (size_t i = 0; i <= p.payloads.size(); ++i) {
+    const size_t stop = i < p.payloads.size() ? p.payloads[i].field : bytes.size();
+    for (; length < p.lengths.size() && p.lengths[length].at < stop; ++length) {
+      const auto& l = p.lengths[length];
+      copy_to(l.at);
+      write_varint(out, l.value, l.bytes);
+      at = l.at + l.bytes;
+    }
+    copy_to(stop);
+    if (i == p.payloads.size()) break;
+    write_varint(out, uint64_t(kPayloadField) << 3, 5);
+    write_varint(out, i, 5);
+    at = p.payloads[i].end;
+  }
+  return out;
 }
 
 }  // namespace tenon::onnx

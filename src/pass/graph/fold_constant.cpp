@@ -245,7 +245,10 @@ class FoldConstant : public BodyRewriter {
 }  // namespace graph
 
 IRModule fold_constant(IRModule module, PassContext& context) {
-  return graph::rewrite_functions<graph::FoldConstant>(std::move(module), context);
+  using Function = Ref<graph::Function>;
+  return graph::consume_functions(std::move(module), [&](Function f) -> Function {
+    return graph::FoldConstant(context).run(std::move(f));
+  });
 }
 
 }  // namespace tenon

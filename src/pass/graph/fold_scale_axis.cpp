@@ -227,8 +227,13 @@ class FoldScaleAxis : public BodyRewriter {
     Expr weight = constant(scaled(*c, [&](int64_t o, int64_t) { return (*factors)[size_t(o)]; }));
     Expr product = call(c->call->op, {c->call->args[0], weight}, c->call->attrs);
     product.mut()->origin = c->call->origin;
+    // Nothing reads the unscaled values any more; their weights go now.
+    const int64_t result_axis = c->result_axis;
+    c.reset();
+    drop(y);
+    if (!producer.same_as(y)) drop(producer);
     if (!shifts) return product;
-    std::vector<int64_t> shape(size_t(type->ndim - c->result_axis), 1);
+    std::vector<int64_t> shape(size_t(type->ndim - result_axis), 1);
     shape[0] = channels;
     NDArray moved = NDArray::empty(shape, type->dtype);
     for (int64_t i = 0; i < channels; ++i) moved.set_element(i, (*shifts)[size_t(i)] * (*factors)[size_t(i)]);
@@ -269,9 +274,9 @@ class FoldScaleAxis : public BodyRewriter {
 
 IRModule fold_scale_axis(IRModule module, PassContext&) {
   using namespace graph;
-  return module.map_graph([&](const std::string&, const Ref<Function>& f) -> ObjectRef {
-    Ref<Function> out = FoldScaleAxis(count_uses(*f)).run(f);
-    return out.same_as(f) ? ObjectRef() : ObjectRef(out);
+  return consume_functions(std::move(module), [](Ref<Function> f) -> Ref<Function> {
+    FoldScaleAxis rewriter(count_uses(*f));
+    return rewriter.run(std::move(f));
   });
 }
 

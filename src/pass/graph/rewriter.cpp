@@ -125,27 +125,64 @@ Expr BodyRewriter::emit_op(std::string_view op, Array<Expr> args, ObjectRef attr
   return emit(call(get_op(op), std::move(args), std::move(attrs)), name);
 }
 
-Expr BodyRewriter::rewrite_body(const Expr& body) {
+namespace {
+/// Whether taking the body apart loses nothing: no other holder, no marks of dataflow regions.
+bool can_consume(const Expr& body) {
+  const auto* s = body.as<SeqExpr>();
+  if (!s || body.use_count() != 1) return false;
+  for (const BindingBlock& b : s->blocks)
+    if (b->dataflow) return false;
+  return true;
+}
+}  // namespace
+
+void BodyRewriter::drop(const Expr& variable) {
+  constexpr size_t kLatest = 64;
+  const auto* v = variable.as<Var>();
+  for (size_t i = bindings_.size(), n = 0; v && i-- > 0 && n < kLatest; ++n)
+    if (binding_var(bindings_[i]).get() == v) {
+      keep_.push_back(variable);
+      definitions_.erase(v);
+      bindings_.erase(i);
+      return;
+    }
+}
+
+Expr BodyRewriter::rewrite_body(Expr body) {
   Array<Binding> outer = std::move(bindings_);
   bindings_ = {};
   enter_scope();
   bool was_seq = body.is<SeqExpr>();
   std::vector<Binding> old = bindings_of(body);
-  for (const Binding& binding : old) bind(binding);
-  Expr old_result = result_of(body);
+  const Expr old_result = result_of(body);
+  const Type old_type = body->type;
+  const bool consume = can_consume(body);
+  if (consume) body = Expr();
+  // Shared when every binding is the one that was there.
+  bool same = true;
+  for (size_t i = 0; i < old.size(); ++i) {
+    bind(old[i]);
+    same = same && bindings_.size() == i + 1 && bindings_[i].same_as(old[i]);
+    if (!consume) continue;
+    keep_.push_back(binding_var(old[i]));
+    // What was put in the place of a variable goes with the variable's last use.
+    for_each_use(binding_value(old[i]), [&](const VarRef& v) {
+      if (auto left = uses_left_.find(v.get()); left != uses_left_.end() && --left->second == 0)
+        replaced_.erase(v.get());
+    });
+    old[i] = Binding();
+  }
   Expr result = substitute(old_result);
   leave_scope();
   Array<Binding> built = std::move(bindings_);
   bindings_ = std::move(outer);
-  // Shared when every binding is the one that was there.
-  bool same = result.same_as(old_result) && built.size() == old.size();
-  for (size_t i = 0; same && i < old.size(); ++i) same = built[i].same_as(old[i]);
-  if (same) return body;
+  same = same && result.same_as(old_result);
+  if (same && !consume) return body;
   if (!was_seq && built.empty()) return result;
   Array<BindingBlock> blocks;
   if (!built.empty()) blocks.push_back(make<BindingBlockNode>(built));
   auto seq = make<SeqExpr>(blocks, result);
-  seq.edit()->type = result->type;
+  seq.edit()->type = same ? old_type : result->type;
   return seq;
 }
 
@@ -266,19 +303,48 @@ void BodyRewriter::bind(const Binding& binding) {
   append(vb->var, out, binding);
 }
 
-Ref<Function> BodyRewriter::run(const Ref<Function>& function) {
+Ref<Function> BodyRewriter::run(Ref<Function> function) {
   replaced_.clear();
   definitions_.clear();
   keep_.clear();
+  uses_left_.clear();
   names_.clear();
   bindings_ = {};
   for (const VarRef& p : function->params) names_[p->name] = 1;
   for_each_binding(function->body, [&](const Binding& b) { names_[binding_var(b)->name] = 1; });
+  if (function.use_count() == 1) {
+    uses_left_ = count_uses(*function);
+    Expr body = std::move(function.edit()->body);
+    function.edit()->body = Expr();
+    body = rewrite_body(std::move(body));
+    function.edit()->body = std::move(body);
+    return function;
+  }
   Expr body = rewrite_body(function->body);
   if (body.same_as(function->body)) return function;
-  Ref<Function> out = function;
-  out.edit()->body = body;
-  return out;
+  function.edit()->body = body;
+  return function;
+}
+
+IRModule consume_functions(IRModule module, FunctionRef<Ref<Function>(Ref<Function>)> rewrite) {
+  std::vector<std::string> names;
+  for (auto [name, object] : module.functions())
+    if (object.is<Function>()) names.push_back(name);
+  const bool alone = module.use_count() == 1;
+  // Another module object, so that callers see the change.
+  if (alone) {
+    IRModule copy = module;
+    copy.edit();
+    module = std::move(copy);
+  }
+  for (const std::string& name : names) {
+    Ref<Function> f = module.find(name).cast<Function>();
+    const Function* before = f.get();
+    if (alone) module.set(name, ObjectRef());
+    Ref<Function> next = rewrite(std::move(f));
+    if (alone || next.get() != before) module.set(name, next);
+  }
+  return module;
 }
 
 }  // namespace tenon::graph

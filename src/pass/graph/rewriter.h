@@ -28,8 +28,9 @@ bool is_constant_filled(const Expr& e, double value);
 class BodyRewriter {
  public:
   virtual ~BodyRewriter() = default;
-  /// The rewritten function; the same object when nothing changed.
-  Ref<Function> run(const Ref<Function>& function);
+  /// The rewritten function; the same object when nothing changed. A function that nobody else holds is
+  /// taken apart on the way: what a binding held (weights) goes as soon as the next stands for it.
+  Ref<Function> run(Ref<Function> function);
 
  protected:
   /// What to bind in place of `value`, whose variables are already replaced: the value itself for "no
@@ -64,10 +65,12 @@ class BodyRewriter {
   /// Applies the replacements made so far to a leaf.
   Expr replaced(const Expr& e) const;
   void replace(const VarRef& var, Expr by) { replaced_[var.get()] = std::move(by); }
+  /// Takes a binding made in this scope away again, if it is one of the latest: nothing uses it any more.
+  void drop(const Expr& variable);
   /// Binds what a binding of another body binds, its value visited as if it stood here.
   void splice(const Binding& binding) { bind(binding); }
   /// Rewrites a nested body (branch, loop body).
-  Expr rewrite_body(const Expr& body);
+  Expr rewrite_body(Expr body);
 
  private:
   Expr substitute(const Expr& value);
@@ -79,7 +82,8 @@ class BodyRewriter {
   std::unordered_map<const Var*, Expr> definitions_;
   std::vector<Expr> keep_;  // keys of the maps stay alive
   std::unordered_map<std::string, int> names_;
-  Array<Binding> bindings_;  // of the scope being built
+  std::unordered_map<const Var*, int> uses_left_;  // in the old function, when it is taken apart
+  Array<Binding> bindings_;                        // of the scope being built
 };
 
 /// The module with `make_rewriter()` run over every graph function; shared where nothing changed.
@@ -91,5 +95,8 @@ IRModule rewrite_functions(IRModule module, Args&&... args) {
     return out.same_as(f) ? ObjectRef() : ObjectRef(out);
   });
 }
+
+/// The same for passes that replace weights: the old ones go one by one when nobody else holds the module.
+IRModule consume_functions(IRModule module, FunctionRef<Ref<Function>(Ref<Function>)> rewrite);
 
 }  // namespace tenon::graph

@@ -162,6 +162,44 @@ TEST(Import, PayloadsOfEveryEncoding) {
   }
 }
 
+TEST(Import, LongPayloadsAreReadInPlace) {
+  // Long payloads are not copied while the file is parsed, and their pages go once they are read, except
+  // those of a function's body, which is read for every call: constants of an initialiser, of an attribute,
+  // and of a function that is called twice, from memory and from a file, with short and typed payloads
+  // between them.
+  std::vector<float> a(4096), b(3000), c(5000), d(2000);
+  for (size_t i = 0; i < c.size(); ++i) {
+    if (i < a.size()) a[i] = float(i);
+    if (i < b.size()) b[i] = float(i) * 2;
+    c[i] = 1 - float(i);
+    if (i < d.size()) d[i] = float(i % 7);
+  }
+  Msg f = Msg().s(1, "F").s(4, "p").s(5, "q");
+  f.m(7, node("Constant", {}, {"k"}, {attr_t("value", floats("", {5000}, c))}));
+  f.m(7, node("ReduceMax", {"k"}, {"top"}, {attr_i("keepdims", 0)})).m(7, node("Add", {"p", "top"}, {"q"}));
+  f.m(9, opset(17)).s(10, "f");
+  Msg m =
+      model({{node("ReduceSum", {"a"}, {"sum"}, {attr_i("keepdims", 0)}), node("Add", {"x", "sum"}, {"h"}),
+              node("F", {"h"}, {"i"}, {}, "one", "f"), node("F", {"i"}, {"j"}, {}, "two", "f"),
+              node("Constant", {}, {"kb"}, {attr_t("value", floats("", {3000}, b))}),
+              node("ReduceMax", {"kb"}, {"tb"}, {attr_i("keepdims", 0)}), node("Add", {"j", "tb"}, {"k"}),
+              node("Add", {"k", "short"}, {"l"}), node("ReduceSum", {"d"}, {"sd"}, {attr_i("keepdims", 0)}),
+              node("Add", {"l", "sd"}, {"y"})},
+             {floats("a", {4096}, a), floats("short", {1}, {3}),
+              tensor_head("d", FLOAT, {2000}).s(4, bytes_of(d))},
+             {value("x", FLOAT, {1})},
+             {value("y", FLOAT, {1})}});
+  m.m(8, opset(1, "f")).m(25, f);
+  double want = 10 + 4095.0 * 4096 / 2 + 2 * 1 + 5998 + 3;
+  for (float v : d) want += v;
+  EXPECT_EQ(run(import(m), {array({1}, {10})}), (Doubles{want}));
+  char name[] = "/tmp/tenon_import_XXXXXX";
+  const std::string folder = mkdtemp(name);
+  std::ofstream(folder + "/m.onnx", std::ios::binary) << m.bytes;
+  EXPECT_EQ(run(onnx::import_onnx(folder + "/m.onnx"), {array({1}, {10})}), (Doubles{want}));
+  std::filesystem::remove_all(folder);
+}
+
 TEST(Import, InitialisersListedAsInputsAreNoParameters) {
   Msg m = model(onnx_graph({{node("Add", {"x", "w"}, {"y"})},
                             {floats("w", {1}, {3})},

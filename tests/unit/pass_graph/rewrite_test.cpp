@@ -174,6 +174,39 @@ TEST(FoldConstant, LeavesWhatGrowsBeyondTheLimit) {
   EXPECT_EQ(ops_of(fold_constant(in, context)), Names({"add"}));
 }
 
+TEST(FoldConstant, WeightsGoAsTheirSuccessorsCome) {
+  // When a constant is computed, the ones that earlier constants were computed from are gone already, unless
+  // somebody else holds the module.
+  for (const bool held : {false, true}) {
+    int alive = 0;
+    Model m;
+    Expr sum = m.param("x", {4});
+    for (uint64_t i = 0; i < 4; ++i) {
+      NDArray w = random_array({4}, f32, i + 1);
+      ++alive;
+      w.mut()->release = [&alive, free = w.get()->release] { --alive, free(); };
+      Expr reshaped = m.op("reshape", {constant(w), op::shape({2, 2})});  // a view of it
+      Expr squared = m.op("multiply", {reshaped, reshaped});
+      sum = m.op("add", {sum, m.op("reshape", {squared, op::shape({4})})});
+    }
+    IRModule module = m.done(sum), other = held ? module : IRModule();
+    const auto want = run(module, {random_array({4})});
+    PassContext context;
+    std::vector<int> seen;
+    context.evaluate = [&](const IRModule& p, const std::string& name, const std::vector<NDArray>& args) {
+      seen.push_back(alive);
+      return evaluate_by_interpreter(p, name, args);
+    };
+    m = Model();
+    sum = Expr();
+    module = fold_constant(std::move(module), context);
+    EXPECT_EQ(seen, held ? std::vector<int>({4, 4, 4, 4}) : std::vector<int>({4, 3, 2, 1}));
+    EXPECT_EQ(ops_of(module), Names({"add", "add", "add", "add"}));
+    expect_close(want, run(module, {random_array({4})}), 1e-6);
+    if (held) expect_close(want, run(other, {random_array({4})}), 1e-6);
+  }
+}
+
 TEST(FoldConstant, WithoutAnEvaluatorNothingIsEvaluated) {
   Model m;
   auto x = m.param("x", {3});
