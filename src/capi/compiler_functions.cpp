@@ -28,6 +28,8 @@
 #include "pipeline/compile.h"
 #include "pipeline/compile_cache.h"
 #include "pipeline/emit.h"
+#include "pipeline/evaluator.h"
+#include "pipeline/reduce_module.h"
 #include "pipeline/verify_passes.h"
 #include "runtime/vm.h"
 
@@ -281,6 +283,56 @@ AttrMap opt(const AttrMap& request) {
   return {{"text", text}};
 }
 
+AttrMap reduce(const AttrMap& request) {
+  CompileOptions options = compile_options(request);
+  IRModule module = load_model(request.at("model").as<std::string>(), options.dims);
+  std::vector<Pass> passes;
+  for (const std::string& name : get_or(request, "passes", Array<std::string>())) {
+    const Pass* p = find_pass(name);
+    if (!p)
+      fail("T0919", fmt::format("there is no pass `{}`", name), {}, "`tenon opt --list` names them",
+           ErrorKind::usage);
+    passes.push_back(*p);
+  }
+  PassContext& context = options.context;
+  context.target = options.target;
+  context.opt_level = options.opt_level;
+  const bool whole = passes.empty();
+  if (whole)
+    for (const auto& list : {graph_passes(), schedule_passes()})
+      passes.insert(passes.end(), list.begin(), list.end());
+  else
+    context.opt_level = INT_MAX;
+  const Evaluate evaluate = make_evaluator(options.target);
+  context.evaluate = evaluate;
+  VerifyPassesOptions verify;
+  verify.seed = uint64_t(get_or<int64_t>(request, "seed", 1));
+  const auto first = find_failure(module, passes, context, verify, whole, evaluate);
+  if (!first) return {{"pass", ""}};
+  ReduceOptions reduce_options;
+  if (Function progress = get_or(request, "reduced", Function()))
+    reduce_options.progress = [progress](int tries, size_t values) {
+      progress(int64_t(tries), int64_t(values));
+    };
+  const IRModule small = reduce_module(
+      module,
+      [&](const IRModule& m) {
+        const auto again = find_failure(m, passes, context, verify, whole, evaluate);
+        return again && again->same_as(*first);
+      },
+      reduce_options);
+  ConstantTable constants;
+  PrintOptions print_options;
+  print_options.constants = &constants;
+  const std::string text = print(small, print_options);
+  if (const std::string output = get_or<std::string>(request, "output", ""); !output.empty()) {
+    write_text_file(output, text);
+    if (!constants.empty())
+      save_constants(std::filesystem::path(output).replace_extension(".constants"), constants);
+  }
+  return {{"pass", first->pass}, {"code", first->code}, {"message", first->message}, {"text", text}};
+}
+
 // ---------------------------------------------------------------- lists
 AttrMap passes(const AttrMap&) {
   announce_all_passes();
@@ -368,6 +420,7 @@ const bool registered = [] {
   add("inspect", inspect, "facts about a model, without compiling");
   add("interpret", interpret_function, "runs a model on the interpreter");
   add("opt", opt, "applies passes to a module and prints it");
+  add("reduce", reduce, "the smallest module on which a pass still fails the same way");
   add("passes", passes, "all passes");
   add("operators", operators, "all graph operators");
   add("onnx_operators", onnx_operators, "what the ONNX importer covers");

@@ -80,11 +80,16 @@ class GraphInterpreter {
     if (args.size() != f->params.size())
       error("T0353",
             fmt::format("the function takes {} arguments, {} were given", f->params.size(), args.size()));
+    // A parameter may show its sizes in terms of those that a later one binds.
+    std::vector<LateSize> late;
     for (size_t i = 0; i < args.size(); ++i) {
       const auto& p = f->params[i];
-      if (p->declared) match_type(p->declared, args[i], env.symbols, p->name);
+      if (p->declared) match_type(p->declared, args[i], env.symbols, p->name, &late);
       env.vars[p.get()] = args[i];
     }
+    for (const LateSize& l : late)
+      if (interpret_detail::evaluate(l.size, env.symbols)[0].i != l.actual)
+        error("T0357", fmt::format("{}: a size of {} does not match {}", l.what, l.actual, print(l.size)));
     Value out = eval(f->body, env);
     --depth_;
     return out;
@@ -102,14 +107,23 @@ class GraphInterpreter {
     return out;
   }
 
-  /// Binds the symbols that `type` introduces and checks the rest.
-  void match_type(const Type& type, const Value& v, Symbols& symbols, const std::string& what) {
+  /// A size in symbols that are not bound yet.
+  struct LateSize {
+    PrimExpr size;
+    int64_t actual;
+    std::string what;
+  };
+  /// Binds the symbols that `type` introduces and checks the rest; what cannot be checked yet goes to `late`.
+  void match_type(const Type& type, const Value& v, Symbols& symbols, const std::string& what,
+                  std::vector<LateSize>* late = nullptr) {
     auto dims = [&](const Array<PrimExpr>& wanted, const std::vector<int64_t>& actual) {
       bool ok = wanted.size() == actual.size();
       for (size_t i = 0; ok && i < actual.size(); ++i) {
         const auto* s = wanted[i].as<tir::Var>();
         if (s && !symbols.count(s))
           symbols[s] = actual[i];
+        else if (late && !s && unbound(wanted[i], symbols))
+          late->push_back({wanted[i], actual[i], what});
         else
           ok = interpret_detail::evaluate(wanted[i], symbols)[0].i == actual[i];
       }
@@ -133,11 +147,17 @@ class GraphInterpreter {
       const ArrayObj* a = as_tuple(v);
       if (!a || a->items.size() != t->items.size())
         error("T0357", fmt::format("{}: {} where {} is needed", what, describe(v), print(type)));
-      for (size_t i = 0; i < t->items.size(); ++i) match_type(t->items[i], a->items[i], symbols, what);
+      for (size_t i = 0; i < t->items.size(); ++i) match_type(t->items[i], a->items[i], symbols, what, late);
     } else if (const auto* t = type.as<PrimType>()) {
       if (const auto* s = t->value.as<tir::Var>(); s && !symbols.count(s))
         if (auto n = v.try_as<int64_t>()) symbols[s] = *n;
     }
+  }
+
+  static bool unbound(const PrimExpr& e, const Symbols& symbols) {
+    for (const tir::VarRef& v : tir::free_vars(e))
+      if (!symbols.count(v.get())) return true;
+    return false;
   }
 
   bool truth(const Value& v, const Origin& origin) {
@@ -389,6 +409,17 @@ class GraphInterpreter {
   const InterpretOptions& options_;
   int depth_ = 0;
 };
+
+/// What the VM computes itself, for modules behind lower_to_call_tir.
+const bool builtins_registered = [] {
+  registry::add("vm.builtin.reshape", PackedFunction([](Arguments a) -> Any {
+                  std::vector<int64_t> dims;
+                  for (size_t i = 1; i < a.size(); ++i) dims.push_back(a[i].as<int64_t>());
+                  return Any(a[0].as<NDArray>().reshape(dims));
+                }),
+                false, "a tensor's elements in another shape (tensor, sizes…)");
+  return true;
+}();
 
 }  // namespace
 }  // namespace graph

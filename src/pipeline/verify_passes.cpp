@@ -115,13 +115,18 @@ class VerifyPasses : public PassInstrument {
 
   void before(const Pass&, const IRModule& module) override {
     before_ = module;
+    begin(module);
+  }
+  /// The results that later modules are compared with; null when the function cannot be run.
+  const std::vector<NDArray>* begin(const IRModule& module) {
     if (!started_) {
       started_ = true;
       auto f = module.find(options_.function).cast<Function>();
-      if (!f) return;
+      if (!f) return nullptr;
       inputs_ = seeded_inputs(f, options_.seed, options_.symbolic_size);
       if (runnable(module)) reference_ = run(module);
     }
+    return reference_ ? &*reference_ : nullptr;
   }
 
   void after(const Pass& pass, const IRModule& module) override {
@@ -132,7 +137,7 @@ class VerifyPasses : public PassInstrument {
           ErrorKind::comparison, "T1010",
           fmt::format("pass `{}` changed a result of `{}`: {}", pass.name, options_.function, text), {},
           fmt::format(
-              "this is a bug in Tenon: dump the passes with --dump and compare the stages around `{}`",
+              "this is a bug in Tenon: `tenon reduce MODEL` writes a small case on which `{}` does it",
               pass.name));
   }
 
@@ -170,6 +175,13 @@ std::vector<Any> seeded_inputs(const Ref<graph::Function>& f, uint64_t seed, int
   std::vector<Any> out;
   for (const VarRef& p : f->params) out.push_back(inputs.of(p->declared));
   return out;
+}
+
+std::string result_difference(const IRModule& module, const std::vector<NDArray>& got,
+                              const VerifyPassesOptions& options, const Evaluate& evaluate) {
+  VerifyPasses checker(evaluate, options);
+  const std::vector<NDArray>* want = checker.begin(module);
+  return want ? difference(*want, got, options) : "the module cannot be run";
 }
 
 std::unique_ptr<PassInstrument> verify_passes(Evaluate evaluate, VerifyPassesOptions options) {

@@ -20,6 +20,10 @@ struct VerifyPassesOptions {
 /// `evaluate` (optional): runs programs compiled; without it the interpreter runs everything.
 std::unique_ptr<PassInstrument> verify_passes(Evaluate evaluate = {}, VerifyPassesOptions options = {});
 
+/// How `got` differs from what the module computes by itself on the seeded inputs; "" when it does not.
+std::string result_difference(const IRModule& module, const std::vector<NDArray>& got,
+                              const VerifyPassesOptions& options = {}, const Evaluate& evaluate = {});
+
 /// Inputs for the parameters of a function: values in [-1, 1), integers in [0, 4), from the seed.
 std::vector<Any> seeded_inputs(const Ref<graph::Function>& f, uint64_t seed, int64_t symbolic_size);
 

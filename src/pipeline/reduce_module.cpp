@@ -1,0 +1,302 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "pipeline/reduce_module.h"
+
+#include <fmt/format.h>
+
+#include "base/diagnostic.h"
+#include "ir/structural.h"
+#include "ir/verify.h"
+#include "op/build.h"
+#include "pass/graph/rewriter.h"
+#include "pipeline/compile.h"
+#include "pipeline/runner.h"
+
+namespace tenon {
+namespace {
+
+using namespace graph;
+
+/// Remembers which pass was begun last.
+struct LastPass : PassInstrument {
+  std::string name;
+  void before(const Pass& pass, const IRModule&) override { name = pass.name; }
+};
+
+/// A function in pieces, as the steps below change it.
+struct Pieces {
+  Array<VarRef> params;
+  std::vector<Binding> bindings;
+  Expr result;
+};
+
+/// Puts a leaf, or the body of a branch, in place of chosen values.
+class Substitute : public BodyRewriter {
+ public:
+  std::unordered_map<const Var*, Expr> by;       ///< the variable's value becomes this leaf
+  std::unordered_map<const Object*, Expr> leaf;  ///< an argument of calls and tuples becomes this one
+  const Var* branch_of = nullptr;                ///< the `If` bound here becomes one of its branches
+  bool taken = true;
+
+ protected:
+  Expr visit(const Expr& value, const VarRef& var) override {
+    if (auto it = by.find(var.get()); it != by.end()) return replaced(it->second);
+    if (const auto* i = value.as<If>(); i && branch_of == var.get()) {
+      const Expr& branch = taken ? i->true_branch : i->false_branch;
+      for (const Binding& b : bindings_of(branch)) splice(b);
+      return replaced(result_of(branch));
+    }
+    if (leaf.empty()) return value;
+    auto exchange = [&](const Array<Expr>& list) {
+      Array<Expr> out = list;
+      for (size_t i = 0; i < list.size(); ++i)
+        if (auto it = leaf.find(list[i].get()); it != leaf.end()) out.set(i, it->second);
+      return out;
+    };
+    if (const auto* c = value.as<Call>())
+      return with_args(value, make<Call>(c->op, exchange(c->args), c->attrs, c->type_args));
+    if (const auto* t = value.as<Tuple>()) return with_args(value, make<Tuple>(exchange(t->items)));
+    return value;
+  }
+
+ private:
+  static Expr with_args(const Expr& old, Expr now) {
+    if (structural_equal(old, now)) return old;
+    now.mut()->type = old->type;
+    now.mut()->origin = old->origin;
+    return now;
+  }
+};
+
+class Reducer {
+ public:
+  Reducer(IRModule module, const std::function<bool(const IRModule&)>& fails, const ReduceOptions& options)
+      : best_(std::move(module)), fails_(fails), options_(options) {}
+
+  IRModule run() {
+    if (!best_.find(options_.function).is<tenon::graph::Function>()) return best_;
+    bool smaller = true;
+    while (smaller && tries_ < options_.max_tries) {
+      smaller = single_result();
+      smaller = earlier_result() || smaller;
+      smaller = cut_inputs() || smaller;
+      smaller = leave_out() || smaller;
+      smaller = take_branches() || smaller;
+      smaller = free_constants() || smaller;
+    }
+    return best_;
+  }
+
+ private:
+  using Function = tenon::graph::Function;
+  Ref<Function> function() const { return best_.find(options_.function).cast<Function>(); }
+  Pieces pieces() const {
+    const Ref<Function> f = function();
+    return {f->params, bindings_of(f->body), result_of(f->body)};
+  }
+
+  /// Leaves out what the result does not need and keeps the smaller module when it fails the same way.
+  bool attempt(Pieces p) {
+    if (tries_ >= options_.max_tries) return false;
+    std::unordered_set<const Var*> used;
+    for_each_use(p.result, [&](const VarRef& v) { used.insert(v.get()); });
+    std::vector<Binding> kept;
+    for (size_t i = p.bindings.size(); i-- > 0;) {
+      if (!used.count(binding_var(p.bindings[i]).get())) continue;
+      for_each_use(binding_value(p.bindings[i]), [&](const VarRef& v) { used.insert(v.get()); });
+      kept.push_back(p.bindings[i]);
+    }
+    BlockBuilder builder;
+    for (size_t i = kept.size(); i-- > 0;) builder.append(kept[i]);
+    Array<VarRef> params;
+    for (const VarRef& v : p.params)  // a parameter may bind the sizes that others are written in
+      if (used.count(v.get()) || !static_shape(v->declared)) params.push_back(v);
+    if (p.result.is<Tuple>()) {
+      p.result = op::tuple(p.result.as<Tuple>()->items);
+      p.result.mut()->type = op::infer_type(p.result);
+    }
+    AttrMap attrs;
+    attrs.set("global_symbol", Any(options_.function));
+    const Ref<Function> f = make<Function>(params, builder.finish(p.result), p.result->type, attrs);
+    return keep(f, kept.size() + params.size());
+  }
+  bool keep(const Ref<Function>& f, size_t size) {
+    ++tries_;
+    IRModule candidate = best_;
+    candidate.set(options_.function, f);
+    DiagnosticList problems;
+    verify(candidate, problems, true);
+    if (!problems.empty() || !fails_(candidate)) return false;
+    best_ = std::move(candidate);
+    if (options_.progress) options_.progress(tries_, size);
+    return true;
+  }
+  bool attempt_with(Substitute& rewriter) {
+    const Ref<Function> now = rewriter.run(function());
+    return attempt({now->params, bindings_of(now->body), result_of(now->body)});
+  }
+
+  bool single_result() {
+    Pieces p = pieces();
+    const auto* t = p.result.as<Tuple>();
+    if (!t) return false;
+    for (const Expr& item : t->items)
+      if (attempt({p.params, p.bindings, item})) return true;
+    return false;
+  }
+  /// The first binding whose value shows the failure, by halving.
+  bool earlier_result() {
+    const Pieces p = pieces();
+    size_t low = 0, high = p.bindings.size();
+    bool any = false;
+    while (low < high && tries_ < options_.max_tries) {
+      const size_t middle = (low + high) / 2;
+      const VarRef v = binding_var(p.bindings[middle]);
+      const bool smaller = !p.result.same_as(v) && attempt({p.params, p.bindings, v});
+      any = any || smaller;
+      (smaller ? high : low) = smaller ? middle : middle + 1;
+    }
+    return any;
+  }
+  /// Values become parameters, many at once, then fewer.
+  bool cut_inputs() {
+    bool any = false;
+    for (size_t chunk = std::max<size_t>(1, pieces().bindings.size() / 2);; chunk /= 2) {
+      for (size_t start = 0;;) {
+        Pieces p = pieces();
+        if (start >= p.bindings.size() || tries_ >= options_.max_tries) break;
+        Pieces cut{p.params, {}, p.result};
+        for (size_t i = 0; i < p.bindings.size(); ++i) {
+          const VarRef v = binding_var(p.bindings[i]);
+          if (i >= start && i < start + chunk && known_shape(v->declared))
+            cut.params.push_back(v);
+          else
+            cut.bindings.push_back(p.bindings[i]);
+        }
+        if (cut.bindings.size() < p.bindings.size() && attempt(cut))
+          any = true;
+        else
+          start += chunk;
+      }
+      if (chunk <= 1) return any;
+    }
+  }
+  /// A value is replaced by an operand of the same type.
+  bool leave_out() {
+    bool any = false;
+    for (size_t i = 0; i < pieces().bindings.size(); ++i) {
+      const Binding binding = pieces().bindings[i];
+      const auto* c = binding_value(binding).as<Call>();
+      const VarRef v = binding_var(binding);
+      if (!c || !v->declared) continue;
+      for (const Expr& arg : c->args) {
+        if (!arg || !arg->type || !arg.is<Var>() || !structural_equal(arg->type, v->declared)) continue;
+        Substitute rewriter;
+        rewriter.by[v.get()] = arg;
+        if (!attempt_with(rewriter)) continue;
+        any = true;
+        --i;
+        break;
+      }
+      if (i == size_t(-1)) i = 0;
+      if (tries_ >= options_.max_tries) break;
+    }
+    return any;
+  }
+  bool take_branches() {
+    bool any = false;
+    for (const Binding& binding : pieces().bindings) {
+      if (!binding_value(binding).is<If>()) continue;
+      for (bool taken : {true, false}) {
+        Substitute rewriter;
+        rewriter.branch_of = binding_var(binding).get();
+        rewriter.taken = taken;
+        if (!attempt_with(rewriter)) continue;
+        any = true;
+        break;
+      }
+    }
+    return any;
+  }
+  bool free_constants() {
+    bool any = false;
+    std::vector<Expr> constants;
+    for (const Binding& binding : pieces().bindings) {
+      const Expr value = binding_value(binding);
+      auto see = [&](const Array<Expr>& list) {
+        for (const Expr& e : list)
+          if (e.is<Constant>() && e.as<Constant>()->data.size() > 1) constants.push_back(e);
+      };
+      if (const auto* c = value.as<Call>()) see(c->args);
+      if (const auto* t = value.as<Tuple>()) see(t->items);
+    }
+    for (const Expr& c : constants) {
+      Substitute rewriter;
+      const VarRef v = var(fmt::format("c{}", ++freed_), c->type);
+      rewriter.leaf[c.get()] = v;
+      const Ref<Function> now = rewriter.run(function());
+      Pieces p{now->params, bindings_of(now->body), result_of(now->body)};
+      p.params.push_back(v);
+      any = attempt(p) || any;
+    }
+    return any;
+  }
+
+  IRModule best_;
+  const std::function<bool(const IRModule&)>& fails_;
+  const ReduceOptions& options_;
+  int tries_ = 0, freed_ = 0;
+};
+
+}  // namespace
+
+std::optional<PassFailure> find_failure(const IRModule& module, std::span<const Pass> passes,
+                                        const PassContext& context, const VerifyPassesOptions& options,
+                                        bool compile, const Evaluate& evaluate) {
+  const auto checker = verify_passes(evaluate, options);
+  LastPass last;
+  PassContext own = context;
+  own.verify = true;
+  own.instruments = {&last, checker.get()};
+  own.print_after.clear();
+  own.dump_dir.clear();
+  auto failure = [&](std::string code, std::string message) -> std::optional<PassFailure> {
+    if (last.name.empty()) return {};  // it did not run to begin with
+    return PassFailure{last.name, std::move(code), std::move(message)};
+  };
+  try {
+    // What does not run before the first pass says nothing of the passes.
+    static const Pass begin{"begin", [](IRModule m, PassContext&) { return m; }, 0, ""};
+    checker->before(begin, module);
+    run_passes(module, passes, own);
+    if (!compile) return {};
+    last.name = "codegen";
+    const auto f = module.find(options.function).cast<tenon::graph::Function>();
+    std::vector<NDArray> inputs;
+    for (const Any& a : seeded_inputs(f, options.seed, options.symbolic_size)) {
+      auto array = a.try_as<NDArray>();
+      if (!array) return {};
+      inputs.push_back(*array);
+    }
+    CompileOptions compile_options;
+    compile_options.target = own.target.cast<TargetNode>();
+    compile_options.opt_level = own.opt_level;
+    compile_options.keep_shared_object = false;
+    compile_options.context.required = own.required;
+    compile_options.context.disabled = own.disabled;
+    compile_options.context.config = own.config;
+    Runner runner(module, compile_options);
+    const std::string text = result_difference(module, runner.run(inputs), options, evaluate);
+    return text.empty() ? std::nullopt : failure("T1010", text);
+  } catch (const Error& e) {
+    return failure(e.code, e.message);
+  } catch (const std::exception& e) {
+    return failure("internal", e.what());
+  }
+}
+
+IRModule reduce_module(IRModule module, const std::function<bool(const IRModule&)>& fails,
+                       const ReduceOptions& options) {
+  return Reducer(std::move(module), fails, options).run();
+}
+
+}  // namespace tenon

@@ -1,0 +1,499 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "random_graph.h"
+
+#include <cmath>
+#include <set>
+
+#include "base/reflect.h"
+#include "ir/op.h"
+#include "op/build.h"
+
+namespace tenon::testing_trust {
+namespace {
+
+using namespace graph;
+
+constexpr int64_t kMostElements = 2048;
+
+/// A value of the graph. `exact`: no pass may change a bit of it, so operators that jump may read it.
+struct Item {
+  Expr expr;
+  bool exact = true;
+};
+
+const std::set<std::string>& left_out() {
+  // Calls that join the levels, layouts of the compiler's own, and what has no value to compare.
+  static const std::set<std::string> names{"call_dps_packed",  "call_packed",      "call_pure_packed",
+                                           "call_tir",         "call_tir_inplace", "layout_transform",
+                                           "nn.packed_matmul", "shape_of",         "shape_to_tensor",
+                                           "tensor_to_shape",  "nn.dropout"};
+  return names;
+}
+/// Not continuous: an operand that differs in its last bit may change the result at all.
+bool jumps(const std::string& name) {
+  static const std::set<std::string> names{"floor",
+                                           "ceil",
+                                           "round",
+                                           "trunc",
+                                           "sign",
+                                           "floor_divide",
+                                           "floor_mod",
+                                           "mod",
+                                           "equal",
+                                           "not_equal",
+                                           "less",
+                                           "less_equal",
+                                           "greater",
+                                           "greater_equal",
+                                           "argmax",
+                                           "argmin",
+                                           "isinf",
+                                           "isnan",
+                                           "isfinite",
+                                           "nn.thresholded_relu",
+                                           "cast",
+                                           "divide",
+                                           "reciprocal",
+                                           "log",
+                                           "log2",
+                                           "log10",
+                                           "log1p",
+                                           "sqrt",
+                                           "rsqrt",
+                                           "tan",
+                                           "acos",
+                                           "asin",
+                                           "acosh",
+                                           "atanh",
+                                           "power",
+                                           "atan2",
+                                           "l2_norm",
+                                           "nn.instance_norm",
+                                           "nn.group_norm",
+                                           "nn.layer_norm",
+                                           "nn.rms_norm",
+                                           "variance",
+                                           "logsumexp",
+                                           "nn.lp_pool1d",
+                                           "nn.lp_pool2d",
+                                           "nn.lp_pool3d",
+                                           "nn.global_lp_pool"};
+  return names.count(name);
+}
+/// Results that later operators can take without growing out of range.
+bool grows(const std::string& name) {
+  static const std::set<std::string> names{"exp",  "exp2",   "expm1",      "sinh",   "cosh",       "power",
+                                           "prod", "square", "sum_square", "divide", "reciprocal", "rsqrt",
+                                           "tan",  "matmul", "nn.dense",   "einsum", "multiply",   "cumsum"};
+  return names.count(name) || name.starts_with("nn.conv");
+}
+
+class Generator {
+ public:
+  Generator(uint64_t seed, const RandomGraphOptions& options, std::map<std::string, int64_t>* uses)
+      : random_(seed * 0x9E3779B97F4A7C15ull + 1), options_(options), uses_(uses) {}
+
+  IRModule run() {
+    BlockBuilder builder = op::make_builder();
+    builder_ = &builder;
+    const int inputs = 1 + int(below(3));
+    for (int i = 0; i < inputs; ++i) parameter(i);
+    const int operators =
+        options_.min_operators + int(below(uint64_t(options_.max_operators - options_.min_operators + 1)));
+    for (int i = 0; i < operators; ++i) step();
+    // Results: the last value and sometimes others.
+    Array<Expr> results;
+    for (size_t i = pool_.size(); i-- > 0 && results.size() < 3;)
+      if (pool_[i].expr.is<Var>() && (results.empty() || chance(0.2))) results.push_back(pool_[i].expr);
+    Expr result = results.size() == 1 ? results[0] : op::tuple(results);
+    if (!result->type) result.mut()->type = op::infer_type(result);
+    Expr body = builder.finish(result);
+    AttrMap attrs;
+    attrs.set("global_symbol", Any("main"));
+    IRModule m = IRModule::create();
+    m.set("main", make<Function>(Array<VarRef>(params_), body, result->type, attrs));
+    return m;
+  }
+
+ private:
+  // ---------------------------------------------------------------- chance
+  uint64_t below(uint64_t n) { return n == 0 ? 0 : random_() % n; }
+  bool chance(double p) { return double(random_() >> 11) * 0x1p-53 < p; }
+  template <class T>
+  const T& one_of(const std::vector<T>& list) {
+    return list[below(list.size())];
+  }
+  int64_t size() { return one_of(std::vector<int64_t>{1, 2, 3, 4, 4, 5, 8, 16}); }
+
+  // ---------------------------------------------------------------- values
+  void parameter(int i) {
+    static const std::vector<size_t> ranks{1, 2, 2, 3, 4, 4};
+    std::vector<int64_t> dims(one_of(ranks));
+    for (int64_t& d : dims) d = size();
+    while (product(dims) > kMostElements) dims[below(dims.size())] = 2;
+    if (chance(0.03)) dims[below(dims.size())] = 0;
+    Array<PrimExpr> shape;
+    for (int64_t d : dims) shape.push_back(PrimExpr(d));
+    if (options_.symbolic_sizes && chance(0.15)) shape.set(0, PrimExpr(symbol()));
+    const DataType t = i > 0 && chance(0.2) ? (chance(0.5) ? i64 : boolean) : f32;
+    VarRef v = var("x" + std::to_string(i), tensor_type(shape, t));
+    params_.push_back(v);
+    pool_.push_back({v, true});
+  }
+  tir::VarRef symbol() {
+    if (!symbol_) symbol_ = tir::var("n");
+    return symbol_;
+  }
+  static int64_t product(const std::vector<int64_t>& dims) {
+    int64_t n = 1;
+    for (int64_t d : dims) n *= d;
+    return n;
+  }
+  Expr constant_of(const std::vector<int64_t>& dims, DataType t, int64_t most = 4) {
+    NDArray a = NDArray::empty(dims, t);
+    for (int64_t i = 0; i < a.size(); ++i) {
+      if (t.is_float())
+        a.set_element(i, double(int64_t(below(33)) - 16) / 16);
+      else
+        a.set_element_int(i, int64_t(below(uint64_t(t.is_bool() ? 2 : std::max<int64_t>(1, most)))));
+    }
+    return constant(a);
+  }
+  const Item& any_item() {
+    // Late values more often than early ones.
+    const size_t back = size_t(std::min(below(pool_.size()), below(pool_.size())));
+    return pool_[pool_.size() - 1 - back];
+  }
+  static std::vector<int64_t> dims_of(const Expr& e) {
+    std::vector<int64_t> out;
+    if (auto shape = known_shape(e))
+      for (const PrimExpr& d : *shape) out.push_back(tir::as_int(d).value_or(3));
+    return out;
+  }
+
+  // ---------------------------------------------------------------- operators
+  void step() {
+    if (options_.control_flow && chance(0.06)) return branch();
+    if (options_.control_flow && chance(0.05)) return loop();
+    for (int i = 0; i < 60; ++i)
+      if (auto item = draw()) return add(*item);
+  }
+  void add(Item item) {
+    if (const auto* t = item.expr->type.as<TupleType>()) {
+      for (size_t i = 0; i < t->items.size(); ++i)
+        if (as_tensor(t->items[i]))
+          pool_.push_back({builder_->emit(op::get_item(item.expr, int64_t(i))), item.exact});
+      return;
+    }
+    pool_.push_back(item);
+  }
+  /// One operator on random operands; nothing when they do not fit.
+  std::optional<Item> draw() {
+    static const std::vector<Ref<Op>> ops = [] {
+      std::vector<Ref<Op>> out;
+      for (const Ref<Op>& o : all_ops())
+        if (o->pure && o->infer && !left_out().count(o->name) && !o->name.starts_with("vm."))
+          out.push_back(o);
+      return out;
+    }();
+    const Ref<Op>& op = one_of(ops);
+    Array<Expr> args;
+    bool exact = true;
+    const Item first = any_item();
+    const std::vector<int64_t> dims = dims_of(first.expr);
+    for (size_t i = 0; i < op->arguments.size(); ++i) {
+      const OpArgument& a = op->arguments[i];
+      if (a.optional && chance(0.5)) break;
+      Expr e = operand(*op, a, i, first, dims, exact);
+      if (!e) return {};
+      args.push_back(e);
+    }
+    if (op->variadic) return {};
+    if (jumps(op->name) && !exact) return {};
+    ObjectRef attrs = attributes(*op, dims);
+    try {
+      Expr y = op::op_call(op->name, args, attrs);
+      if (!fine(y->type)) return {};
+      const bool keeps = exact && (op->fusion == FusionKind::injective || op->name == "nn.relu" ||
+                                   op->name == "negative" || op->name == "abs" || op->name == "maximum" ||
+                                   op->name == "minimum" || !is_float(y->type));
+      if (uses_) ++(*uses_)[op->name];
+      y = builder_->emit(y);
+      if (grows(op->name) && is_float(y->type) && as_tensor(y)) y = builder_->emit(op::op_call("tanh", {y}));
+      return Item{y, keeps};
+    } catch (const Error&) {
+      return {};
+    }
+  }
+  static bool is_float(const Type& t) {
+    if (const auto* tuple = t.as<TupleType>())
+      return std::any_of(tuple->items.begin(), tuple->items.end(), is_float);
+    const auto* tensor = as_tensor(t);
+    return !tensor || tensor->dtype.is_float();
+  }
+  /// Known sizes up to the one symbol, few elements, data types that all parts know.
+  bool fine(const Type& t) const {
+    if (const auto* tuple = t.as<TupleType>()) {
+      for (const Type& i : tuple->items)
+        if (!fine(i)) return false;
+      return true;
+    }
+    const auto* tensor = as_tensor(t);
+    auto shape = known_shape(t);
+    if (!tensor || !shape || shape->size() > 6) return false;
+    int64_t n = 1;
+    for (const PrimExpr& d : *shape) {
+      auto k = tir::as_int(d);
+      if (k && (*k < 0 || *k > 4096)) return false;
+      if (!k)
+        for (const tir::VarRef& v : tir::free_vars(d))
+          if (!v.same_as(symbol_)) return false;
+      n *= k.value_or(6);
+    }
+    return n <= kMostElements && tensor->dtype.bits >= 1 && tensor->dtype.lanes == 1;
+  }
+  Expr operand(const Op& op, const OpArgument& a, size_t index, const Item& first,
+               const std::vector<int64_t>& dims, bool& exact) {
+    if (a.type.find("Tuple") != std::string::npos) {
+      Array<Expr> items{first.expr};
+      exact = exact && first.exact;
+      for (const Item& other : pool_)
+        if (items.size() < 3 && as_tensor(other.expr)->dtype == as_tensor(first.expr)->dtype &&
+            dims_of(other.expr).size() == dims.size() && chance(0.6)) {
+          items.push_back(other.expr);
+          exact = exact && other.exact;
+        }
+      return op::tuple(items);
+    }
+    if (a.type.find("Shape") != std::string::npos) return shape_argument(first.expr, dims);
+    if (a.type.find("Tensor") == std::string::npos) return {};
+    if (index == 0) {
+      exact = exact && first.exact;
+      return first.expr;
+    }
+    if (chance(0.5)) {
+      const Item other = any_item();
+      exact = exact && other.exact;
+      return other.expr;
+    }
+    return weight(op, dims, as_tensor(first.expr)->dtype);
+  }
+  /// A constant of a shape that operators with weights, scales or indices ask for.
+  Expr weight(const Op& op, const std::vector<int64_t>& dims, DataType t) {
+    const size_t r = dims.size();
+    if (r == 0) return constant_of({}, t);
+    const int64_t last = dims[r - 1];
+    if (op.name.starts_with("nn.conv") && r >= 3) {
+      std::vector<int64_t> w{size(), dims[1]};
+      if (op.name.ends_with("transpose")) std::swap(w[0], w[1]);
+      for (size_t i = 2; i < r; ++i) w.push_back(1 + int64_t(below(3)));
+      return product(w) > kMostElements ? Expr() : constant_of(w, t);
+    }
+    switch (below(7)) {
+      case 0:
+        return constant_of(dims, t);
+      case 1:
+        return constant_of({last}, t);
+      case 2:
+        return r >= 2 ? constant_of({dims[1]}, t) : constant_of({last}, t);
+      case 3:
+        return constant_of({last, size()}, t);
+      case 4:
+        return constant_of({size(), last}, t);
+      case 5:
+        return constant_of({}, t);
+      default:
+        return constant_of({1 + int64_t(below(4))}, i64, *std::min_element(dims.begin(), dims.end()));
+    }
+  }
+  Expr shape_argument(const Expr& x, const std::vector<int64_t>& dims) {
+    auto known = known_shape(x);
+    if (!known) return {};
+    Array<PrimExpr> out;
+    switch (below(4)) {
+      case 0: {  // two axes become one
+        if (known->size() < 2) return {};
+        const size_t at = size_t(below(known->size() - 1));
+        for (size_t i = 0; i < known->size(); ++i)
+          if (i == at + 1)
+            out.set(at, out[at] * (*known)[i]);
+          else
+            out.push_back((*known)[i]);
+        return shape_expr(out);
+      }
+      case 1:  // one axis becomes two
+        for (size_t i = 0; i < known->size(); ++i) {
+          out.push_back((*known)[i]);
+          if (auto n = tir::as_int((*known)[i]); n && *n % 2 == 0 && *n > 0 && out.size() == i + 1) {
+            out.set(i, PrimExpr(*n / 2));
+            out.push_back(PrimExpr(2));
+          }
+        }
+        return shape_expr(out);
+      case 2:  // more axes, and axes of one element grow: for broadcasts
+        out.push_back(PrimExpr(size()));
+        for (const PrimExpr& d : *known) out.push_back(tir::is_one(d) ? PrimExpr(size()) : d);
+        return shape_expr(out);
+      default:
+        return op::shape(std::vector<int64_t>(dims.begin(), dims.end()));
+    }
+  }
+
+  // ---------------------------------------------------------------- attributes
+  /// Random values for the attributes whose names say what they mean; defaults for the others.
+  ObjectRef attributes(const Op& op, const std::vector<int64_t>& dims) {
+    if (!op.attrs_type) return {};
+    const int64_t rank = int64_t(dims.size()), spatial = std::max<int64_t>(0, rank - 2);
+    ObjectRef attrs(op.attrs_type->create());
+    auto list = [&](int64_t n, int64_t low, int64_t high) {
+      Array<int64_t> out;
+      for (int64_t i = 0; i < n; ++i) out.push_back(low + int64_t(below(uint64_t(high - low + 1))));
+      return out;
+    };
+    auto some_axes = [&](bool all) {
+      std::vector<int64_t> axes;
+      for (int64_t i = 0; i < rank; ++i)
+        if (all || chance(0.5)) axes.push_back(chance(0.2) ? i - rank : i);
+      std::shuffle(axes.begin(), axes.end(), random_);
+      return Array<int64_t>(axes);
+    };
+    for (const FieldInfo& f : op.attrs_type->fields) {
+      Any v;
+      if (f.name == "axis" && f.get(attrs.get()).tag() == kInt)
+        v = Any(rank == 0 ? int64_t(0) : int64_t(below(uint64_t(2 * rank))) - rank);
+      else if (f.name == "axis" || (f.name == "axes" && op.name != "permute_dims"))
+        v = Any(some_axes(false));
+      else if (f.name == "axes")
+        v = Any(some_axes(true));
+      else if (f.name == "keepdims" || f.name == "exclusive" || f.name == "reverse" ||
+               f.name == "select_last_index" || f.name == "ceil_mode" || f.name == "count_include_pad")
+        v = Any(chance(0.5));
+      else if ((f.name == "strides" || f.name == "dilation") && op.name != "strided_slice")
+        v = Any(chance(0.5) ? Array<int64_t>() : list(spatial, 1, 2));
+      else if (f.name == "padding")
+        v = Any(chance(0.5) ? Array<int64_t>() : list(2 * spatial, 0, 1));
+      else if (f.name == "pool_size" || f.name == "kernel_size")
+        v = Any(list(spatial, 1, 3));
+      else if (f.name == "output_size")
+        v = Any(list(spatial, 1, 3));
+      else if (f.name == "pad_width")
+        v = Any(list(2 * rank, 0, 2));
+      else if (f.name == "repeats" && f.get(attrs.get()).tag() == kInt)
+        v = Any(int64_t(1 + below(3)));
+      else if (f.name == "repeats")
+        v = Any(list(rank, 1, 2));
+      else if (f.name == "sections")
+        v = Any(int64_t(1 + below(3)));
+      else if (f.name == "groups" && rank > 1 && chance(0.3))
+        v = Any(one_of(std::vector<int64_t>{1, 2, dims[1]}));
+      else if (f.name == "num_groups" && rank > 1)
+        v = Any(one_of(std::vector<int64_t>{1, 2, dims[1]}));
+      else if (f.name == "block_size")
+        v = Any(int64_t(2));
+      else if (f.name == "depth")
+        v = Any(int64_t(1 + below(5)));
+      else if (f.name == "k")
+        v = Any(int64_t(below(5)) - 2);
+      else if (f.name == "dtype" && op.name == "cast")
+        v = Any(one_of(std::vector<DataType>{f32, i64, i32, boolean, f16, DataType::bfloat16(), f64}));
+      else if (f.name == "subscripts")
+        v = Any(one_of(
+            std::vector<std::string>{"ij,jk->ik", "ij,ij->i", "bij,bjk->bik", "ij,ij->", "ij,kj->ki"}));
+      else if (f.name == "size" || f.name == "sizes")
+        v = Any(list(spatial, 1, 6));
+      else if (op.name == "strided_slice" && f.name == "begin") {
+        Array<PrimExpr> at;
+        for (int64_t d : dims) at.push_back(PrimExpr(int64_t(below(uint64_t(std::max<int64_t>(1, d))))));
+        v = Any(at);
+      } else if (op.name == "strided_slice" && f.name == "end") {
+        Array<PrimExpr> at;
+        for (int64_t d : dims) at.push_back(PrimExpr(chance(0.5) ? INT64_MAX : d));
+        v = Any(at);
+      } else if (op.name == "strided_slice" && f.name == "strides")
+        v = Any(list(rank, 1, 2));
+      else
+        continue;
+      if (op.name == "strided_slice" && f.name == "axes") continue;
+      Any fitting;
+      if (f.coerce && f.coerce(v, &fitting)) f.set(attrs.mut(), fitting);
+    }
+    return attrs;
+  }
+
+  // ---------------------------------------------------------------- control flow
+  /// A few operators in a scope of their own; their values are not seen outside.
+  Expr nested(const Expr& x, const Type& want) {
+    BlockBuilder* outer = builder_;
+    std::vector<Item> seen = pool_;
+    BlockBuilder inner = op::make_builder();
+    builder_ = &inner;
+    Expr y = x;
+    static const std::vector<std::string> unary{"nn.relu", "tanh", "negative", "sigmoid", "sin", "abs"};
+    for (uint64_t i = 0, n = 1 + below(3); i < n; ++i) {
+      y = inner.emit(op::op_call(one_of(unary), {y}));
+      if (chance(0.5)) y = inner.emit(op::op_call(chance(0.5) ? "add" : "maximum", {y, x}));
+    }
+    builder_ = outer;
+    pool_ = std::move(seen);
+    (void)want;
+    return inner.finish(y);
+  }
+  const Item* float_item() {
+    for (int i = 0; i < 8; ++i) {
+      const Item& it = any_item();
+      if (as_tensor(it.expr)->dtype == f32) return &it;
+    }
+    return nullptr;
+  }
+  void branch() {
+    const Item* x = float_item();
+    if (!x) return;
+    const Expr value = x->expr;
+    VarRef condition;
+    for (const VarRef& p : params_)
+      if (p->name == "go") condition = p;
+    if (!condition) {
+      condition = var("go", tensor_type({}, boolean));
+      params_.push_back(condition);
+    }
+    Expr yes = nested(value, value->type), no = nested(value, value->type);
+    Expr choice = make<If>(Expr(condition), yes, no);
+    choice.mut()->type = op::infer_type(choice);
+    if (uses_) ++(*uses_)["if"];
+    pool_.push_back({builder_->emit(choice), false});
+  }
+  void loop() {
+    const Item* x = float_item();
+    if (!x) return;
+    const Expr value = x->expr;
+    VarRef i = var("i", tensor_type({}, i64)), s = var("s", value->type);
+    BlockBuilder condition = op::make_builder(), body = op::make_builder();
+    const double turns = double(below(4));
+    Expr go = condition.finish(condition.emit(op::op_call("less", {i, op::scalar(turns, i64)})));
+    Expr next = body.emit(op::op_call("add", {i, op::scalar(1, i64)}));
+    Expr y = body.emit(op::op_call("tanh", {body.emit(op::op_call("add", {s, value}))}));
+    Expr step = body.finish(op::tuple({next, y}));
+    Expr all = make<While>(Array<VarRef>{i, s}, Array<Expr>{op::scalar(0, i64), value}, go, step);
+    all.mut()->type = op::infer_type(all);
+    if (uses_) ++(*uses_)["while"];
+    all = builder_->emit(all);
+    pool_.push_back({builder_->emit(op::get_item(all, 1)), false});
+  }
+
+  std::mt19937_64 random_;
+  RandomGraphOptions options_;
+  std::map<std::string, int64_t>* uses_;
+  BlockBuilder* builder_ = nullptr;
+  std::vector<VarRef> params_;
+  std::vector<Item> pool_;
+  tir::VarRef symbol_;
+};
+
+}  // namespace
+
+IRModule random_graph(uint64_t seed, const RandomGraphOptions& options,
+                      std::map<std::string, int64_t>* uses) {
+  return Generator(seed, options, uses).run();
+}
+
+}  // namespace tenon::testing_trust
