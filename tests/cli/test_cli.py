@@ -362,6 +362,12 @@ class Command(unittest.TestCase):
             self.assertEqual(self.cached(self.module, "--cache", folder), expected)
         self.assertEqual(self.cached(self.module, "--cache", self.module / "below"), expected)
 
+    def test_reduce_says_when_nothing_is_wrong(self):
+        self.assertIn("nothing to reduce", self.ok("reduce", DIGITS, "--pass", "fold_constant", "--pass", "fuse_ops"))
+        done = tenon("reduce", DIGITS, "--pass", "no_such_pass")
+        self.assertEqual(done.returncode, 2)
+        self.assertIn("T0919", done.stderr)
+
     def test_target_records(self):
         record = json.loads(self.ok("doctor", "--json"))["cpu"]
         path = self.tmp / "machine.json"

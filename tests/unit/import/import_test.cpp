@@ -178,17 +178,16 @@ TEST(Import, LongPayloadsAreReadInPlace) {
   f.m(7, node("Constant", {}, {"k"}, {attr_t("value", floats("", {5000}, c))}));
   f.m(7, node("ReduceMax", {"k"}, {"top"}, {attr_i("keepdims", 0)})).m(7, node("Add", {"p", "top"}, {"q"}));
   f.m(9, opset(17)).s(10, "f");
-  Msg m =
-      model({{node("ReduceSum", {"a"}, {"sum"}, {attr_i("keepdims", 0)}), node("Add", {"x", "sum"}, {"h"}),
-              node("F", {"h"}, {"i"}, {}, "one", "f"), node("F", {"i"}, {"j"}, {}, "two", "f"),
-              node("Constant", {}, {"kb"}, {attr_t("value", floats("", {3000}, b))}),
-              node("ReduceMax", {"kb"}, {"tb"}, {attr_i("keepdims", 0)}), node("Add", {"j", "tb"}, {"k"}),
-              node("Add", {"k", "short"}, {"l"}), node("ReduceSum", {"d"}, {"sd"}, {attr_i("keepdims", 0)}),
-              node("Add", {"l", "sd"}, {"y"})},
-             {floats("a", {4096}, a), floats("short", {1}, {3}),
-              tensor_head("d", FLOAT, {2000}).s(4, bytes_of(d))},
-             {value("x", FLOAT, {1})},
-             {value("y", FLOAT, {1})}});
+  Msg m = model(
+      {{node("ReduceSum", {"a"}, {"sum"}, {attr_i("keepdims", 0)}), node("Add", {"x", "sum"}, {"h"}),
+        node("F", {"h"}, {"i"}, {}, "one", "f"), node("F", {"i"}, {"j"}, {}, "two", "f"),
+        node("Constant", {}, {"kb"}, {attr_t("value", floats("", {3000}, b))}),
+        node("ReduceMax", {"kb"}, {"tb"}, {attr_i("keepdims", 0)}), node("Add", {"j", "tb"}, {"k"}),
+        node("Add", {"k", "short"}, {"l"}), node("ReduceSum", {"d"}, {"sd"}, {attr_i("keepdims", 0)}),
+        node("Add", {"l", "sd"}, {"y"})},
+       {floats("a", {4096}, a), floats("short", {1}, {3}), tensor_head("d", FLOAT, {2000}).s(4, bytes_of(d))},
+       {value("x", FLOAT, {1})},
+       {value("y", FLOAT, {1})}});
   m.m(8, opset(1, "f")).m(25, f);
   double want = 10 + 4095.0 * 4096 / 2 + 2 * 1 + 5998 + 3;
   for (float v : d) want += v;
