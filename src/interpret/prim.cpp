@@ -220,6 +220,18 @@ class Interpreter {
   Lanes call(const tir::Call& n) {
     if (n.op == "tir.if_then_else") return eval(integer(n.args[0]) ? n.args[1] : n.args[2]);
     if (n.op == "tir.likely") return eval(n.args[0]);
+    if (n.op == "tir.select_rare") {
+      const Lanes condition = eval(n.args[0]);
+      Lanes out = eval(n.args[2]), rare;
+      bool known = false;
+      for (size_t i = 0; i < out.size(); ++i) {
+        if (!condition[condition.size() == 1 ? 0 : i].i) continue;
+        if (!known) rare = eval(n.args[1]);
+        known = true;
+        out[i] = rare[i];
+      }
+      return out;
+    }
     if (n.op == "tir.prefetch") return Lanes(n.dtype);
     if (n.op == "tir.assume") {
       if (!integer(n.args[0])) error("T0354", "an assumption does not hold");

@@ -62,6 +62,14 @@ constexpr Intrinsic table[] = {
     {"tir.clz", 1, true, true, "number of leading zero bits", nullptr},
     {"tir.if_then_else", 3, true, false, "second or third argument; only the chosen one is evaluated",
      nullptr},
+    {"tir.select_rare", 3, true, false,
+     "by lane the second argument where the first holds, else the third; the second is computed only when "
+     "some "
+     "lane needs it",
+     nullptr},
+    {"tir.exact", 1, true, true,
+     "the argument, its operations rounded one by one: nothing in it is contracted",
+     [](D a) { return a[0]; }},
     {"tir.likely", 1, true, true, "the condition, expected to hold", nullptr},
     {"tir.reinterpret", 1, true, true, "the same bits as another type", nullptr},
     {"tir.vector_reduce_add", 1, true, false, "sum of the lanes, in a fixed pairwise order", nullptr},

@@ -107,6 +107,7 @@ class CEmitter {
   int64_t stack_bytes_ = 0;
   BoundsOf bounds_;
   Vars names_;
+  std::unordered_set<const tir::Var*> lane_vars_;  ///< vectors of which one lane is named
   std::vector<std::string> workspaces_;
   std::unordered_map<const Object*, int32_t> asserts_;
   std::unordered_map<const tir::Var*, std::set<DataType>>

@@ -2,6 +2,7 @@
 // Expressions as C text. A printed expression is parenthesised unless it is a name, a call or an access.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 
 #include "codegen/c/c_emitter.h"
@@ -264,7 +265,8 @@ std::string CEmitter::compute(const PrimExpr& e) {
       [&](const tir::Var& n) -> std::string {
         auto it = names_.find(&n);
         CHECK(it != names_.end(), fmt::format("kernel {}: variable {} is not defined", symbol_, n.name));
-        return n.dtype.is_vector() ? fmt::format("{}[{}]", it->second, lane_) : it->second;
+        return n.dtype.is_vector() && !lane_vars_.contains(&n) ? fmt::format("{}[{}]", it->second, lane_)
+                                                               : it->second;
       },
       [&](const Add& n) { return arithmetic(n); }, [&](const Sub& n) { return arithmetic(n); },
       [&](const Mul& n) { return arithmetic(n); }, [&](const Div& n) { return arithmetic(n); },
@@ -310,12 +312,11 @@ std::string CEmitter::compute(const PrimExpr& e) {
         return fmt::format("{}[{}[{}]]", all, order, lane_);
       },
       [&](const Let& n) {
-        const std::string value = expr(n.value);
-        if (n.value.dtype().is_vector()) {  // one lane is all that is asked for here
-          const std::string name = fresh(n.var->name);
-          line(fmt::format("{} {}[{}];", value_type(n.var->dtype.element()), name, n.var->dtype.lanes));
-          line(fmt::format("{}[{}] = {};", name, lane_, bare(value)));
+        if (n.value.dtype().is_vector() && !lane_.empty()) {  // one lane is all that is asked for here
+          const std::string value = expr(n.value), name = fresh(n.var->name);
+          line(fmt::format("const {} {} = {};", value_type(n.var->dtype.element()), name, bare(value)));
           names_[n.var.get()] = name;
+          lane_vars_.insert(n.var.get());
         } else {
           let(n.var, n.value);
         }
@@ -406,14 +407,10 @@ std::string CEmitter::math(const std::string& name, const tir::Call& n) {
     fail("T0801", fmt::format("code generation cannot express `{}` of {}", n.op, to_string(t)),
          "kernel " + symbol_);
   }
-  const std::string f = t.bits == 64 ? "" : "f", one = t.bits == 64 ? "1.0" : "1.0f";
+  const std::string f = t.bits == 64 ? "" : "f";
   auto result = [&](const std::string& v) { return rounded(v, t); };
   if (name == "isnan" || name == "isinf" || name == "isfinite")
     return cast(fmt::format("({}({}) != 0)", name, args[0]), boolean, n.dtype);
-  if (name == "sigmoid") return result(fmt::format("{}({})", helpers_.floating("sigmoid", t), args[0]));
-  if (name == "rsqrt") return result(fmt::format("({} / sqrt{}({}))", one, f, args[0]));
-  if (name == "exp10")
-    return result(fmt::format("pow{}({}, {})", f, t.bits == 64 ? "10.0" : "10.0f", args[0]));
   if (name == "round") return result(fmt::format("nearbyint{}({})", f, args[0]));
   if (name == "abs") return result(fmt::format("fabs{}({})", f, args[0]));
   if (name == "ldexp") {
@@ -422,6 +419,10 @@ std::string CEmitter::math(const std::string& name, const tir::Call& n) {
                                   : fmt::format("(int)({})", args[1]);
     return result(fmt::format("ldexp{}({}, {})", f, args[0], power));
   }
+  static constexpr std::string_view exact[] = {"sqrt", "floor", "ceil", "trunc", "fma", "copysign", "fmod"};
+  if (t.bits < 64 && std::find(std::begin(exact), std::end(exact), name) == std::end(exact))
+    fail("T0801", fmt::format("code generation cannot express `{}` of {}", n.op, to_string(t)),
+         "kernel " + symbol_, "the pass lower_intrin replaces mathematical functions");
   return result(fmt::format("{}{}({})", name, f, fmt::join(args, ", ")));
 }
 
@@ -436,6 +437,8 @@ std::string CEmitter::call(const tir::Call& n) {
     if (auto known = as_int(n.args[0])) return expr(n.args[*known ? 1 : 2]);
     return if_then_else(n);
   }
+  if (name == "select_rare") return if_then_else(n);  // a lane stands alone here
+  if (name == "exact") return expr(n.args[0]);
   if (name == "likely") return expr(n.args[0]);
   if (name == "undef") return n.dtype.is_float() ? literal(0.0, n.dtype) : literal(int64_t(0), n.dtype);
   if (name.starts_with("vector_reduce_")) return reduce(n);

@@ -80,8 +80,7 @@ std::string CHelpers::floating(std::string_view op, DataType t) {
   const bool d = t.bits == 64;
   const std::string name = fmt::format("tn_{}_{}", op, d ? "f64" : "f32");
   if (!add(name)) return name;
-  const std::string f = d ? "" : "f", type = d ? "double" : "float", one = d ? "1.0" : "1.0f",
-                    zero = d ? "0.0" : "0.0f";
+  const std::string f = d ? "" : "f", type = d ? "double" : "float", zero = d ? "0.0" : "0.0f";
   std::string body;
   if (op == "min") body = "  return a < b || a != a ? a : b;\n";  // a NaN on either side is the result
   if (op == "max") body = "  return a > b || a != a ? a : b;\n";
@@ -90,11 +89,7 @@ std::string CHelpers::floating(std::string_view op, DataType t) {
     body = fmt::format(
         "  const {0} r = fmod{1}(a, b);\n  return r != {2} && (r < {2}) != (b < {2}) ? r + b : r;\n", type, f,
         zero);
-  if (op == "sigmoid")
-    body = fmt::format("  const {0} e = exp{1}(-fabs{1}(a));\n  return (a < {3} ? e : {2}) / ({2} + e);\n",
-                       type, f, one, zero);
-  text_ += fmt::format("static inline {0} {1}({0} a{2}) {{\n{3}}}\n\n", type, name,
-                       op == "sigmoid" ? "" : ", " + type + " b", body);
+  text_ += fmt::format("static inline {0} {1}({0} a, {0} b) {{\n{2}}}\n\n", type, name, body);
   return name;
 }
 

@@ -2,6 +2,7 @@
 // Intrinsics and calls.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <map>
 
 #include "codegen/llvm/emitter.h"
@@ -23,9 +24,6 @@ V Emitter::float_intrinsic(std::string_view name, const tir::Call& n) {
   auto result = [&](V v) { return n.dtype.is_float() ? from_f32(v, n.dtype.element()) : v; };
   auto same = [&](llvm::Intrinsic::ID id) { return result(b_.CreateUnaryIntrinsic(id, x)); };
   if (name == "sqrt") return same(llvm::Intrinsic::sqrt);
-  if (name == "rsqrt")
-    return result(b_.CreateFDiv(llvm::ConstantFP::get(x->getType(), 1.0),
-                                b_.CreateUnaryIntrinsic(llvm::Intrinsic::sqrt, x)));
   if (name == "floor") return same(llvm::Intrinsic::floor);
   if (name == "ceil") return same(llvm::Intrinsic::ceil);
   if (name == "trunc") return same(llvm::Intrinsic::trunc);
@@ -33,7 +31,6 @@ V Emitter::float_intrinsic(std::string_view name, const tir::Call& n) {
   if (name == "abs") return same(llvm::Intrinsic::fabs);
   if (name == "fma") return result(b_.CreateIntrinsic(llvm::Intrinsic::fma, {x->getType()}, args));
   if (name == "copysign") return result(b_.CreateBinaryIntrinsic(llvm::Intrinsic::copysign, x, args[1]));
-  if (name == "nextafter" && t.bits >= 32) return math_.nextafter(x, args[1]);
   if (name == "isnan" || name == "isinf" || name == "isfinite") {
     V magnitude = b_.CreateUnaryIntrinsic(llvm::Intrinsic::fabs, x),
       infinity = llvm::ConstantFP::getInfinity(x->getType());
@@ -52,20 +49,15 @@ V Emitter::float_intrinsic(std::string_view name, const tir::Call& n) {
       e = cast(e, n.args[1].dtype(), DataType::int_(32, n.dtype.lanes));
     return result(b_.CreateIntrinsic(llvm::Intrinsic::ldexp, {x->getType(), i32s}, {x, e}));
   }
-  if (t.bits < 64) {
-    if (V v = args.size() == 1   ? math_.unary(name, x)
-              : args.size() == 2 ? math_.binary(name, x, args[1])
-                                 : nullptr)
-      return result(v);
-    CHECK(false, fmt::format("no code for {} of {}", n.op, to_string(t)));
-  }
-  // Double precision goes through the C library.
-  if (name == "sigmoid") {
-    V one = llvm::ConstantFP::get(x->getType(), 1.0);
-    return b_.CreateFDiv(one, b_.CreateFAdd(one, math_.libm("exp", {b_.CreateFNeg(x)})));
-  }
-  if (name == "exp10") return math_.libm("pow", {llvm::ConstantFP::get(x->getType(), 10.0), x});
-  return math_.libm(std::string(name), args);
+  if (name == "fmod") return result(math_.libm(t.bits == 64 ? "fmod" : "fmodf", args));
+  // Double precision goes through the C library; lower_intrin leaves nothing else.
+  static constexpr std::string_view library[] = {
+      "exp",  "exp2", "expm1", "log",  "log2",  "log10", "log1p", "sin", "cos", "tan",   "asin", "acos",
+      "atan", "sinh", "cosh",  "tanh", "asinh", "acosh", "atanh", "erf", "pow", "atan2", "hypot"};
+  if (t.bits == 64 && std::find(std::begin(library), std::end(library), name) != std::end(library))
+    return math_.libm(std::string(name), args);
+  fail("T0801", fmt::format("code generation cannot express `{}` of {}", n.op, to_string(t)),
+       "kernel " + symbol_, "the pass lower_intrin replaces mathematical functions");
 }
 
 /// x to the power y by repeated squaring, wrapping; one small function for all widths, called lane by lane.
@@ -201,6 +193,12 @@ V Emitter::call(const tir::Call& n) {
     return n.op == "tir.kernel_scalar" ? cast(l, tenon::i64, n.dtype.is_float() ? tenon::i64 : n.dtype) : l;
   }
   if (name == "if_then_else") return if_then_else(n);
+  if (name == "select_rare") return select_rare(n);
+  if (name == "exact") {
+    llvm::IRBuilderBase::FastMathFlagGuard guard(b_);
+    b_.clearFastMathFlags();
+    return expr(n.args[0]);
+  }
   if (name == "likely") return expr(n.args[0]);
   if (name == "undef") return llvm::Constant::getNullValue(type(n.dtype));
   if (name.starts_with("vector_reduce_"))

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Expressions: arithmetic by data type, vectors, memory reads, intrinsics.
 #include <fmt/format.h>
+#include <llvm/IR/MDBuilder.h>
 
 #include <cmath>
 
@@ -513,6 +514,27 @@ V Emitter::if_then_else(const tir::Call& n) {
   auto* phi = b_.CreatePHI(t->getType(), 2);
   phi->addIncoming(t, t_end);
   phi->addIncoming(f, f_end);
+  return phi;
+}
+
+/// The rare value is computed behind a branch that is taken when some lane asks for it.
+V Emitter::select_rare(const tir::Call& n) {
+  V condition = expr(n.args[0]), common = expr(n.args[2]);
+  V any = condition->getType()->isVectorTy() ? b_.CreateOrReduce(condition) : condition;
+  auto* from = b_.GetInsertBlock();
+  auto* rare = block("rare");
+  auto* next = block("common");
+  b_.CreateCondBr(any, rare, next, llvm::MDBuilder(module_.getContext()).createUnlikelyBranchWeights());
+  b_.SetInsertPoint(rare);
+  const size_t before = mark();
+  V v = b_.CreateSelect(condition, expr(n.args[1]), common);
+  forget(before);
+  auto* end = b_.GetInsertBlock();
+  b_.CreateBr(next);
+  b_.SetInsertPoint(next);
+  auto* phi = b_.CreatePHI(common->getType(), 2);
+  phi->addIncoming(common, from);
+  phi->addIncoming(v, end);
   return phi;
 }
 

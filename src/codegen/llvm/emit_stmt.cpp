@@ -15,7 +15,7 @@ Emitter::Emitter(llvm::Module& module, const Target& target)
     : module_(module),
       target_(target),
       b_(module.getContext()),
-      math_(b_, target->fma, target->has("f16c") || target->has("avx512f")) {
+      math_(b_, target->has("f16c") || target->has("avx512f")) {
   llvm::FastMathFlags flags;
   flags.setAllowContract();
   b_.setFastMathFlags(flags);

@@ -61,6 +61,7 @@ class Emitter {
   V pointer(const tir::Buffer& b, V index);
   V load(const tir::BufferLoad& n);
   V if_then_else(const tir::Call& n);
+  V select_rare(const tir::Call& n);
   V reduce_lanes(const std::string& op, const PrimExpr& vector);
   V integer_power(V x, V y);
   V call(const tir::Call& n);

@@ -24,6 +24,8 @@ std::span<const Pass> tensor_pipeline() {
       {"loop_partition", loop_partition, 2, "conditions on loop variables split loops"},
       {"storage_rewrite", storage_rewrite, 1, "allocations share memory"},
       {"annotate_parallel_cost", annotate_parallel_cost, 0, "parallel loops know what an iteration costs"},
+      // What follows sees no mathematics; what comes before plans by its names.
+      {"lower_intrin", lower_intrin, 0, "mathematical functions become polynomials"},
       {"make_packed_api", make_packed_api, 0, "the kernel's calling convention"},
   };
   return list;

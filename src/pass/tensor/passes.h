@@ -21,6 +21,7 @@ IRModule loop_partition(IRModule, PassContext&);
 IRModule simplify_tir(IRModule, PassContext&);
 IRModule storage_rewrite(IRModule, PassContext&);
 IRModule annotate_parallel_cost(IRModule, PassContext&);
+IRModule lower_intrin(IRModule, PassContext&);
 IRModule make_packed_api(IRModule, PassContext&);
 
 /// All of them, in order.

@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: Apache-2.0
+// lower_intrin
+//   before: B[i] = T.exp(A[i])
+//   after:  B[i] = T.Let(x, A[i], T.exact(T.Let(t, T.fma(x, …), …)))
+// Mathematical functions become arithmetic, for one lane and for many alike: the same bits from every code
+// generator and from the interpreter. Narrow floats are computed in float32. Over float64 what remains is a
+// call of the C library; sigmoid, rsqrt and exp10 are put together from such.
+// Needs: nothing; kernels are lowered too. Reads the target (fused multiply-add or not).
+// Keeps: the values within the bounds of docs/numerics.md; a second run changes nothing.
+#include "ir/intrinsic.h"
+#include "pass/tensor/lowering.h"
+#include "pass/tensor/math_expansion.h"
+#include "target/target.h"
+
+namespace tenon {
+
+using namespace tir;
+using namespace tensor_detail;
+
+namespace {
+
+PrimExpr lanes(const PrimExpr& e, int n) {
+  return e.dtype().lanes == n ? e : PrimExpr(make<Broadcast>(e, int64_t(n)));
+}
+bool is_constant(const PrimExpr& e) {
+  if (const auto* b = e.as<Broadcast>()) return is_constant(b->value);
+  return e.is<FloatImm>();
+}
+
+class LowerIntrin : public Rewriter {
+ public:
+  explicit LowerIntrin(bool fma) : math_(fma) {}
+  PrimExpr expr(const PrimExpr& e) override {
+    if (!e) return e;
+    const PrimExpr r = below(e);
+    const auto* n = r.as<tir::Call>();
+    if (!n || n->args.empty() || !n->args[0].dtype().is_float() || !n->dtype.is_float()) return r;
+    if (auto it = done_.find(e.get()); it != done_.end()) return it->second.second;
+    const PrimExpr lowered = lower(*n), out = lowered ? lowered : r;
+    done_.emplace(e.get(), std::pair{e, out});
+    return out;
+  }
+
+ private:
+  PrimExpr lower(const tir::Call& n) const {
+    const Intrinsic* known = find_intrinsic(n.op);
+    if (!known || !known->vector || n.args.size() > 2) return {};
+    const std::string_view name = std::string_view(n.op).substr(4);
+    const DataType t = n.dtype;
+    const bool wide = t.bits == 64, next = name == "nextafter";
+    if (next && t.bits < 32) return {};  // the neighbour in the narrow type
+    std::vector<PrimExpr> args;
+    std::vector<std::pair<VarRef, PrimExpr>> named;
+    for (const PrimExpr& a : n.args) {
+      if (!a.dtype().is_float()) return {};
+      const DataType type = (wide ? f64 : f32).with_lanes(t.lanes);
+      PrimExpr v = lanes(a, t.lanes);
+      v = cast(type, v);
+      if (!v.is<Var>() && !is_constant(v)) {
+        named.emplace_back(var(args.empty() ? "x" : "y", type), v);
+        v = named.back().first;
+      }
+      args.push_back(v);
+    }
+    PrimExpr r = next                ? math_.nextafter(args[0], args[1])
+                 : wide              ? double_precision(name, args)
+                 : args.size() == 1u ? math_.unary(name, args[0])
+                                     : math_.binary(name, args[0], args[1]);
+    if (!r) return {};
+    // A plain product may become part of a fused multiply-add, an expansion may not.
+    r = r.is<Mul>() && name == "pow" ? share(r) : call(r.dtype(), "tir.exact", {share(r)});
+    for (size_t k = named.size(); k-- > 0;) r = make<Let>(named[k].first, named[k].second, r);
+    return cast(t, r);
+  }
+  static PrimExpr double_precision(std::string_view name, const std::vector<PrimExpr>& args) {
+    const PrimExpr& x = args[0];
+    const PrimExpr one = const_of(x.dtype(), 1);
+    if (name == "rsqrt") return quotient(one, intrin("tir.sqrt", x));
+    if (name == "sigmoid") return quotient(one, add(one, intrin("tir.exp", minus(x))));
+    if (name == "exp10") return intrin("tir.pow", const_of(x.dtype(), 10), x);
+    return {};
+  }
+
+  MathExpansion math_;
+  std::unordered_map<const Object*, std::pair<PrimExpr, PrimExpr>> done_;
+};
+
+}  // namespace
+
+IRModule lower_intrin(IRModule module, PassContext& context) {
+  Target target = context.target.cast<TargetNode>();
+  if (!target) target = host_target();
+  return module.map_prim([&](const std::string&, const PrimFunc& f) -> ObjectRef {
+    bool any = false;
+    if (f->body)
+      pre_order(f->body, [&](const ObjectRef& n) {
+        const auto* c = n.as<tir::Call>();
+        any = any || (c && c->dtype.is_float());
+        return !any;
+      });
+    if (!any) return {};
+    // In C text fmaf is a slow call unless the compiler is told of the machine.
+    const Stmt body = LowerIntrin(target->fma && target->kind != "c").stmt(f->body);
+    if (body.same_as(f->body)) return {};
+    PrimFunc out = f;
+    out.edit()->body = body;
+    return out;
+  });
+}
+
+}  // namespace tenon

@@ -1,0 +1,15 @@
+# SPDX-License-Identifier: Apache-2.0
+# MPFR decides where double precision cannot; without it those cases count as within their bound.
+find_path(TENON_MPFR_INCLUDE mpfr.h)
+find_library(TENON_MPFR mpfr)
+find_library(TENON_GMP gmp)
+if(TENON_MPFR_INCLUDE AND TENON_MPFR AND TENON_GMP)
+  target_include_directories(test_codegen PRIVATE ${TENON_MPFR_INCLUDE})
+  target_link_libraries(test_codegen PRIVATE ${TENON_MPFR} ${TENON_GMP})
+  target_compile_definitions(test_codegen PRIVATE TENON_MPFR)
+endif()
+find_library(TENON_LIBMVEC NAMES mvec libmvec.so.1)
+if(TENON_LIBMVEC AND CMAKE_SYSTEM_PROCESSOR STREQUAL "x86_64")
+  target_link_libraries(test_codegen PRIVATE ${TENON_LIBMVEC})
+  target_compile_definitions(test_codegen PRIVATE TENON_LIBMVEC)
+endif()
