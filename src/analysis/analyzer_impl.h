@@ -87,6 +87,7 @@ struct Analyzer::Impl {
   using Memo = std::unordered_map<const Object*, std::pair<PrimExpr, PrimExpr>>;
   Memo memo;  ///< simplified nodes under the present facts
   int depth = 0;
+  bool settling = false;  ///< an expression too deep for the stack is simplified from its leaves up
 
   void set_var(const tir::Var* v, VarInfo info);
   void assume(const PrimExpr& condition);
@@ -101,6 +102,9 @@ struct Analyzer::Impl {
   Sum times(const Sum& a, int64_t k);
   std::optional<Sum> times(const Sum& a, const Sum& b);  ///< null when it would grow large
   Sum atom(const PrimExpr& e);
+  Sum total_of(std::vector<std::pair<Sum, int64_t>> parts);
+  template <class F>
+  Sum summands(const PrimExpr& e, F leaf);
   Sum parse(const PrimExpr& e);   ///< of a simplified expression
   Sum sum_of(const PrimExpr& e);  ///< simplifies what is below
   PrimExpr expr_of(const Sum& s);
@@ -110,10 +114,14 @@ struct Analyzer::Impl {
 
   // ---- rewriting
   PrimExpr simplify(const PrimExpr& e);
+  PrimExpr simplify_once(const PrimExpr& e);
+  PrimExpr settle(const PrimExpr& e);
+  PrimExpr apply_rules(const PrimExpr& e);  ///< the first rule for e as it stands, or e
   PrimExpr simplify_node(const PrimExpr& e);
   PrimExpr simplify_vector(const PrimExpr& e);
   PrimExpr simplify_children(const PrimExpr& e);
   Sum recombine(Sum s);
+  Sum divide(const Sum& a, const PrimExpr& b, bool quotient, bool known_tame);
   PrimExpr floordiv(const Sum& a, const PrimExpr& b);
   PrimExpr floormod(const Sum& a, const PrimExpr& b);
   PrimExpr less(const Sum& d);                 ///< d < 0

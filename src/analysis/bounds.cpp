@@ -92,7 +92,7 @@ ConstBound Analyzer::Impl::bound(const Sum& s, int effort) {
   ConstBound r{s.base, s.base};
   for (const Term& t : s.terms) r = add(r, bound(t));
   // min(x, y) - x is at most 0, though neither alone is bounded: try each side in its place.
-  if (effort > 0 && s.terms.size() > 1 && !(finite(r) && r.min == r.max)) {
+  if (effort > 0 && s.terms.size() > 1 && s.terms.size() <= 64 && !(finite(r) && r.min == r.max)) {
     for (const Term& t : s.terms) {
       if (t.atoms.size() != 1) continue;
       const auto* lo = t.atoms[0].as<tir::Min>();
@@ -138,8 +138,12 @@ ConstBound Analyzer::Impl::bound(const PrimExpr& e) {
       [&](const tir::Add& n) { return arithmetic(add(bound(n.a), bound(n.b))); },
       [&](const tir::Sub& n) { return arithmetic(add(bound(n.a), scale(bound(n.b), -1))); },
       [&](const tir::Mul& n) { return arithmetic(multiply(bound(n.a), bound(n.b))); },
-      [&](const tir::FloorDiv& n) { return wraps_64 ? all : fits(divide(bound(n.a), bound(n.b), true)); },
-      [&](const tir::Div& n) { return wraps_64 ? all : fits(divide(bound(n.a), bound(n.b), false)); },
+      [&](const tir::FloorDiv& n) {
+        return wraps_64 ? all : fits(analysis_detail::divide(bound(n.a), bound(n.b), true));
+      },
+      [&](const tir::Div& n) {
+        return wraps_64 ? all : fits(analysis_detail::divide(bound(n.a), bound(n.b), false));
+      },
       [&](const tir::FloorMod& n) {
         if (wraps_64) return all;
         const ConstBound a = bound(n.a), b = bound(n.b);
@@ -257,7 +261,7 @@ ModularSet Analyzer::Impl::modular(const PrimExpr& e) {
 bool Analyzer::Impl::nonnegative(const Sum& s, int effort) {
   if (s.is_const()) return s.base >= 0;
   if (bound(s).min >= 0) return true;
-  if (effort <= 0) return false;
+  if (effort <= 0 || s.terms.size() > 64) return false;
   // What is known, once or as often as the first shared term asks.
   const size_t first = facts.size() > 24 ? facts.size() - 24 : 0;
   for (size_t i = facts.size(); i-- > first;) {
@@ -383,8 +387,16 @@ bool Analyzer::Impl::prove(const PrimExpr& condition, int effort) {
   const PrimExpr c = simplify(condition);
   if (auto v = tir::as_int(c)) return *v != 0;
   if (const auto* b = c.as<tir::Broadcast>()) return prove(b->value, effort);
-  if (const auto* n = c.as<tir::And>()) return prove(n->a, effort) && prove(n->b, effort);
-  if (const auto* n = c.as<tir::Or>()) return prove(n->a, effort) || prove(n->b, effort);
+  if (c.is<tir::And>() || c.is<tir::Or>()) {
+    if (depth > 60) return false;
+    ++depth;
+    const auto* n = c.as<tir::And>();
+    const auto* o = c.as<tir::Or>();
+    const bool r =
+        n ? prove(n->a, effort) && prove(n->b, effort) : prove(o->a, effort) || prove(o->b, effort);
+    --depth;
+    return r;
+  }
   auto difference = [&](const PrimExpr& big, const PrimExpr& small_, int64_t base) {
     if (!is_index(big)) return false;
     Sum d = plus(parse(big), parse(small_), -1);

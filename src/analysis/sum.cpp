@@ -71,16 +71,21 @@ int Analyzer::Impl::compare(const std::vector<PrimExpr>& a, const std::vector<Pr
 // ---------------------------------------------------------------- arithmetic
 void Analyzer::Impl::add_term(Sum& s, Term t) {
   if (t.coeff == 0) return;
-  size_t i = 0;
-  for (; i < s.terms.size(); ++i) {
+  size_t low = 0, high = s.terms.size();
+  while (low < high) {
+    const size_t i = (low + high) / 2;
     const int c = compare(t.atoms, s.terms[i].atoms);
-    if (c > 0) continue;
-    if (c < 0) break;
-    s.terms[i].coeff = wrap_add(s.terms[i].coeff, t.coeff);
-    if (s.terms[i].coeff == 0) s.terms.erase(s.terms.begin() + ptrdiff_t(i));
-    return;
+    if (c == 0) {
+      s.terms[i].coeff = wrap_add(s.terms[i].coeff, t.coeff);
+      if (s.terms[i].coeff == 0) s.terms.erase(s.terms.begin() + ptrdiff_t(i));
+      return;
+    }
+    if (c > 0)
+      low = i + 1;
+    else
+      high = i;
   }
-  s.terms.insert(s.terms.begin() + ptrdiff_t(i), std::move(t));
+  s.terms.insert(s.terms.begin() + ptrdiff_t(low), std::move(t));
 }
 
 Analyzer::Impl::Sum Analyzer::Impl::plus(const Sum& a, const Sum& b, int64_t k) {
@@ -90,7 +95,44 @@ Analyzer::Impl::Sum Analyzer::Impl::plus(const Sum& a, const Sum& b, int64_t k) 
   return r;
 }
 
-Analyzer::Impl::Sum Analyzer::Impl::times(const Sum& a, int64_t k) { return plus(Sum(), a, k); }
+/// Many sums at once: sorted, then merged.
+Analyzer::Impl::Sum Analyzer::Impl::total_of(std::vector<std::pair<Sum, int64_t>> parts) {
+  if (parts.empty()) return {};
+  if (parts.size() == 1 && parts[0].second == 1) return std::move(parts[0].first);
+  Sum r;
+  if (parts.size() <= 16) {
+    for (auto& [s, k] : parts) {
+      r.base = wrap_add(r.base, wrap_mul(s.base, k));
+      for (Term& t : s.terms) add_term(r, {std::move(t.atoms), wrap_mul(t.coeff, k)});
+    }
+    return r;
+  }
+  std::vector<Term> all;
+  for (auto& [s, k] : parts) {
+    r.base = wrap_add(r.base, wrap_mul(s.base, k));
+    for (Term& t : s.terms) all.push_back({std::move(t.atoms), wrap_mul(t.coeff, k)});
+  }
+  std::stable_sort(all.begin(), all.end(),
+                   [&](const Term& x, const Term& y) { return compare(x.atoms, y.atoms) < 0; });
+  for (Term& t : all) {
+    if (!r.terms.empty() && compare(r.terms.back().atoms, t.atoms) == 0)
+      r.terms.back().coeff = wrap_add(r.terms.back().coeff, t.coeff);
+    else
+      r.terms.push_back(std::move(t));
+  }
+  std::erase_if(r.terms, [](const Term& t) { return t.coeff == 0; });
+  return r;
+}
+
+Analyzer::Impl::Sum Analyzer::Impl::times(const Sum& a, int64_t k) {
+  if (k == 0) return {};
+  Sum r = a;
+  r.base = wrap_mul(r.base, k);
+  bool zero = false;
+  for (Term& t : r.terms) zero = (t.coeff = wrap_mul(t.coeff, k)) == 0 || zero;
+  if (zero) std::erase_if(r.terms, [](const Term& t) { return t.coeff == 0; });
+  return r;
+}
 
 std::optional<Analyzer::Impl::Sum> Analyzer::Impl::times(const Sum& a, const Sum& b) {
   if (b.is_const()) return times(a, b.base);
@@ -122,26 +164,54 @@ Analyzer::Impl::Sum Analyzer::Impl::atom(const PrimExpr& e) {
   return s;
 }
 
+/// The summands of e, where `leaf` says what one is worth.
+template <class F>
+Analyzer::Impl::Sum Analyzer::Impl::summands(const PrimExpr& e, F leaf) {
+  std::vector<std::pair<PrimExpr, int64_t>> todo{{e, 1}};
+  std::vector<std::pair<Sum, int64_t>> parts;
+  while (!todo.empty()) {
+    const auto [x, k] = std::move(todo.back());
+    todo.pop_back();
+    if (const auto* n = x.as<tir::Add>()) {
+      todo.emplace_back(n->b, k);
+      todo.emplace_back(n->a, k);
+    } else if (const auto* m = x.as<tir::Sub>()) {
+      todo.emplace_back(m->b, wrap_mul(k, -1));
+      todo.emplace_back(m->a, k);
+    } else {
+      parts.emplace_back(leaf(x), k);
+    }
+  }
+  return total_of(std::move(parts));
+}
+
 Analyzer::Impl::Sum Analyzer::Impl::parse(const PrimExpr& e) {
   if (!is_index(e)) return atom(e);
-  if (const auto* n = e.as<tir::Add>()) return plus(parse(n->a), parse(n->b));
-  if (const auto* n = e.as<tir::Sub>()) return plus(parse(n->a), parse(n->b), -1);
-  if (const auto* n = e.as<tir::Mul>()) {
-    if (std::optional<Sum> p = times(parse(n->a), parse(n->b))) return *p;
-  }
-  return atom(e);
+  const bool sum = e.is<tir::Add>() || e.is<tir::Sub>();
+  if (!sum && !e.is<tir::Mul>()) return atom(e);
+  auto product = [&](const PrimExpr& x) {
+    const auto* n = x.as<tir::Mul>();
+    if (!n || depth > 400) return atom(x);
+    ++depth;
+    std::optional<Sum> p = times(parse(n->a), parse(n->b));
+    --depth;
+    return p ? *p : atom(x);
+  };
+  return sum ? summands(e, product) : product(e);
 }
 
 Analyzer::Impl::Sum Analyzer::Impl::sum_of(const PrimExpr& e) {
   if (!is_index(e)) return parse(simplify(e));
-  if (const auto* n = e.as<tir::Add>()) return plus(sum_of(n->a), sum_of(n->b));
-  if (const auto* n = e.as<tir::Sub>()) return plus(sum_of(n->a), sum_of(n->b), -1);
-  if (const auto* n = e.as<tir::Mul>()) {
+  auto product = [&](const PrimExpr& x) {
+    const auto* n = x.as<tir::Mul>();
+    if (!n || depth > 240) return parse(n && settling ? x : simplify(x));
+    ++depth;
     const Sum a = sum_of(n->a), b = sum_of(n->b);
+    --depth;
     if (std::optional<Sum> p = times(a, b)) return *p;
     return atom(expr_of(a) * expr_of(b));
-  }
-  return parse(simplify(e));
+  };
+  return e.is<tir::Add>() || e.is<tir::Sub>() ? summands(e, product) : product(e);
 }
 
 PrimExpr Analyzer::Impl::expr_of(const Term& t) {
