@@ -246,16 +246,15 @@ class Applier {
     for (const IterVar& t : st.env) check_env(i, t);
   }
 
-  void bind(LoopRV, const IterVar& thread) {
-    refuse_request(fmt::format("the engine cannot bind loops to '{}' yet", thread->thread_tag), "apply", "");
-  }
+  void bind(LoopRV loop, const IterVar& thread) { s_.bind(loop, thread->thread_tag); }
   void storage_request(int i, const BlockRequest& r) {
     if (r.kind == "double_buffer") {
       s_.annotate(block(i), "double_buffer_scope", Any(0));
-      return;
+    } else if (r.kind == "rolling_buffer") {
+      s_.rolling_buffer(block(i), 0);
+    } else {
+      s_.set_axis_separator(block(i), 0, "write", std::vector<int>(r.numbers.begin(), r.numbers.end()));
     }
-    refuse_request(fmt::format("the engine has no {} yet", r.kind), fmt::format("stage '{}'", stage(i).name),
-                   "");
   }
 
   /// Threads that would compute the same value again: one more loop over them, of which the first one stores.
@@ -306,19 +305,21 @@ class Applier {
     const BlockRV b = block(i);
     if (!s_.get(b)->init) return;
     const Ref<tir::BlockRealize> r = s_.realize(b);
+    std::vector<LoopRV> reduce;
     for (LoopRV l : s_.get_loops(b)) {
-      bool reduce = false;
+      bool uses = false;
       for (size_t k = 0; k < r->iter_values.size(); ++k)
         if (r->block->iter_vars[k]->kind == tir::IterKind::reduce)
           for (const tir::VarRef& v : tir::free_vars(r->iter_values[k]))
-            reduce = reduce || v.same_as(s_.get(l)->loop_var);
-      if (!reduce) continue;
-      if (s_.get(l)->kind != tir::ForKind::serial && s_.get(l)->kind != tir::ForKind::unrolled) return;
-      try {
-        s_.decompose_reduction(b, l);
-      } catch (const ScheduleError&) {  // stays
-      }
-      return;
+            uses = uses || v.same_as(s_.get(l)->loop_var);
+      if (uses) reduce.push_back(l);
+    }
+    for (LoopRV l : reduce)  // threads that reduce together do with the init what they need
+      if (s_.get(l)->kind == tir::ForKind::thread_binding) return;
+    if (reduce.empty()) return;
+    try {
+      s_.decompose_reduction(b, reduce[0]);
+    } catch (const ScheduleError&) {  // stays
     }
   }
 

@@ -258,6 +258,105 @@ TEST(Storage, ScopeAlignmentAndBuffers) {
   EXPECT_TRUE(b->annotations.contains("buffer_dim_align"));
 }
 
+TEST(Storage, RollingBuffer) {
+  Tensor a = te::placeholder({9, 6}, f32, "A");
+  Tensor b = te::compute({9, 6}, [&](const Vars& v) { return a({v[0], v[1]}) * 2.0; }, "B");
+  Tensor c = te::compute({8, 6}, [&](const Vars& v) { return b({v[0], v[1]}) + b({v[0] + 1, v[1]}); }, "P");
+  te::Schedule s = create_schedule(c->op);
+  s[b].compute_at(s[c], c->op->axis[0]).rolling_buffer();
+  tenon::Schedule done = check_te(s, {a, c});
+  bool small = false;  // two rows are alive at a time
+  post_order(done.function(), [&](const ObjectRef& n) {
+    if (const auto* x = n.as<tir::Block>())
+      for (const tir::Buffer& y : x->alloc_buffers) small = small || tir::is_const_int(y->shape[0], 2);
+  });
+  EXPECT_TRUE(small) << print(done.function());
+}
+
+TEST(Storage, AxisSeparators) {
+  Chain p;
+  te::Schedule s = create_schedule(p.d->op);
+  s[p.b].set_axis_separators({1});
+  for (const Sizes& sizes : kSizes) check_te(s, p.args(), sizes);
+  tenon::Schedule done = s.apply(p.args());
+  EXPECT_EQ(done.get(done.get_block("B"))->writes[0]->buffer->axis_separators.size(), 1u);
+}
+
+/// Loops bound to threads.
+std::vector<std::string> threads(const tenon::Schedule& s) {
+  std::vector<std::string> out;
+  pre_order(s.function(), [&](const ObjectRef& n) {
+    if (const auto* l = n.as<tir::For>(); l && l->kind == tir::ForKind::thread_binding)
+      out.push_back(l->thread_tag);
+    return true;
+  });
+  return out;
+}
+
+TEST(Threads, BindAndReduceTogether) {
+  Tensor a = te::placeholder({12, 32}, f32, "A");
+  tir::IterVar k = te::reduce_axis(tir::range(PrimExpr(0), PrimExpr(32)), "k");
+  Tensor b = te::compute({12}, [&](const Vars& v) { return te::sum(a({v[0], k->var}), {k}); }, "B");
+  te::Schedule s = create_schedule(b->op);
+  const tir::IterVar bx = te::thread_axis("blockIdx.x"), tx = te::thread_axis("threadIdx.x", 8);
+  auto [ko, ki] = s[b].split(k, 8);
+  std::vector<Tensor> bf = s.rfactor(b, ki);
+  s[b].bind(b->op->axis[0], bx);
+  s[b].bind(s[b].reduce_axis()[0], tx);
+  s[bf[0]].compute_at(s[b], s[b].reduce_axis()[0]);
+  s[b].set_store_predicate(tir::eq(tx->var, PrimExpr(0)));
+  tenon::Schedule done = s.apply({a, b});
+  EXPECT_EQ(threads(done), (std::vector<std::string>{"blockIdx.x", "threadIdx.x"})) << print(done.function());
+  check_te(s, {a, b});
+  refused_te("T0705", "no thread axis", [&] {
+    te::Schedule t = create_schedule(b->op);
+    t[b].bind(b->op->axis[0], te::thread_axis("lane"));
+    t.apply({a, b});
+  });
+}
+
+TEST(Threads, OnlyTheFirstStoresWhatAllCompute) {
+  Tensor a = te::placeholder({6, 4}, f32, "A");
+  Tensor b = te::compute({6}, [&](const Vars& v) { return a({v[0], 0}) * 2.0; }, "B");
+  Tensor c = te::compute({6, 4}, [&](const Vars& v) { return a({v[0], v[1]}) + 1.0; }, "C");
+  te::Schedule s = create_schedule({b->op, c->op});
+  const tir::IterVar bx = te::thread_axis("blockIdx.x"), tx = te::thread_axis("threadIdx.x", 4);
+  s[c].bind(c->op->axis[0], bx).bind(c->op->axis[1], tx);
+  s[b].bind(b->op->axis[0], bx);
+  s[b].set_store_predicate(tir::eq(tx->var, PrimExpr(0)));
+  tenon::Schedule done = check_te(s, {a, b, c});
+  EXPECT_EQ(threads(done).size(), 4u) << print(done.function());
+  refused_te("T0795", "stores elements of its own", [&] {
+    te::Schedule t = create_schedule(c->op);
+    t[c].bind(c->op->axis[1], tx);
+    t[c].set_store_predicate(tir::eq(tx->var, PrimExpr(0)));
+    t.apply({a, c});
+  });
+  refused_te("T0795", "is not known", [&] {
+    te::Schedule t = create_schedule({b->op, c->op});
+    t[c].bind(c->op->axis[0], bx);
+    t[b].set_store_predicate(tir::eq(bx->var, PrimExpr(0)));
+    t.apply({a, b, c});
+  });
+}
+
+TEST(Threads, StepsOfAScan) {
+  Tensor x = te::placeholder({5, 8}, f32, "X"), state = te::placeholder({5, 8}, f32, "state");
+  Tensor init = te::compute({1, 8}, [&](const Vars& v) { return x({0, v[1]}); }, "first");
+  Tensor next =
+      te::compute({5, 8}, [&](const Vars& v) { return state({v[0] - 1, v[1]}) + x({v[0], v[1]}); }, "next");
+  Tensor out = te::scan({init}, {next}, {state}, "cumsum")[0];
+  const tir::IterVar tx = te::thread_axis("threadIdx.x", 8);
+  te::Schedule s = create_schedule(out->op);
+  s[out].env_threads({tx});
+  refused_te("T0795", "repeated by every thread", [&] { s.apply({x, out}); });
+  s[next].bind(next->op->axis[1], tx);
+  s[init].bind(init->op->axis[1], tx);
+  tenon::Schedule done = check_te(s, {x, out});
+  EXPECT_EQ(threads(done).size(), 2u);
+  EXPECT_EQ(s[out].scan_axis()->kind, tir::IterKind::scan);
+}
+
 TEST(Storage, TransformLayout) {
   Tensor a = te::placeholder({8, 12}, f32, "A");
   Tensor b = te::compute({8, 12}, [&](const Vars& v) { return a({v[0], v[1]}) * 2.0; }, "B");
@@ -355,6 +454,14 @@ TEST(Refusals, Requests) {
   refused_te("T0795", "no dimension of its result", [&] { s[p.d].storage_align(i, 8); });
   refused_te("T0795", "inside a loop of its consumer", [&] { s[p.b].rolling_buffer(); });
   refused_te("T0795", "nothing lies between", [&] { s.create_group({p.b}, {p.b}); });
+  refused_te("T0795", "one of the threads is none", [&] {
+    Tensor st = te::placeholder({4, 1}, f32, "st"), x = te::placeholder({4, 1}, f32, "x");
+    Tensor in = te::compute({1, 1}, [&](const Vars&) { return PrimExpr(0.0); }, "in");
+    Tensor up = te::compute({4, 1}, [&](const Vars& v) { return st({v[0] - 1, 0}) + x({v[0], 0}); }, "up");
+    Tensor sc = te::scan({in}, {up}, {st})[0];
+    te::Schedule w = create_schedule(sc->op);
+    w[sc].env_threads({up->op->axis[1]});
+  });
   refused_te("T0795", "only a scan", [&] { s[p.d].env_threads({te::thread_axis("threadIdx.x", 4)}); });
   refused_te("T0795", "is not 'thread == 0'", [&] { s[p.d].set_store_predicate(tir::lt(d[1]->var, 3)); });
   refused_te("T0795", "no loop of a reduction", [&] { u.rfactor(t.c, t.c->op->axis[0]); });
