@@ -39,7 +39,8 @@ struct Progress : PassInstrument {
 IRModule only_programs(const IRModule& module) {
   IRModule out = IRModule::create();
   for (auto [name, f] : module.functions())
-    if (f.is<tir::PrimFuncNode>()) out.set(name, f);
+    if (const auto* p = f.as<tir::PrimFuncNode>(); p && !p->attrs.contains("tenon.memory_only"))
+      out.set(name, f);
   return out;
 }
 

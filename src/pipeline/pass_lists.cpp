@@ -14,7 +14,9 @@ IRModule run_default_schedule(IRModule module, PassContext& context) {
   Target target = context.target.cast<TargetNode>();
   if (!target) target = host_target();
   return module.map_prim([&](const std::string&, const tir::PrimFunc& f) -> ObjectRef {
-    if (f->attrs.contains("tenon.trace") || f->attrs.contains("tenon.kernel")) return {};
+    if (f->attrs.contains("tenon.trace") || f->attrs.contains("tenon.kernel") ||
+        f->attrs.contains("tenon.memory_only"))
+      return {};
     return default_schedule(f, target);
   });
 }

@@ -5,6 +5,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <map>
 #include <set>
 
@@ -99,14 +100,15 @@ class FunctionCodegen {
         function_(f),
         entry_(entry),
         positions_(planned_positions(*f)),
-        offsets_(planned_offsets(*f)) {
+        offsets_(planned_offsets(*f)),
+        joins_(planned_joins(*f)) {
     size_t tensors = 0;
     for_each_binding(f->body, [&](const Binding& b) {
       if (is_op(binding_value(b), "call_tir") && binding_value(b).is<Call>())
         tensors += binding_value(b).as<Call>()->type_args.size();
     });
     // A plan of another version of the function is no plan.
-    if (offsets_.size() != tensors) offsets_.clear();
+    if (offsets_.size() != tensors) offsets_.clear(), joins_.clear();
   }
 
   VMFunction run() {
@@ -671,7 +673,9 @@ class FunctionCodegen {
           destination(c.type_args[i], position == positions_.end() ? -1 : position->second + int(i)));
       args.push_back(outputs.back().arg);
     }
-    kernel(c, args, int(args.size()));
+    // A concatenation whose parts were written in their place needs no call.
+    if (position == positions_.end() || std::ranges::find(joins_, position->second) == joins_.end())
+      kernel(c, args, int(args.size()));
     return result(c, outputs);
   }
 
@@ -746,6 +750,7 @@ class FunctionCodegen {
   bool entry_;
   std::unordered_map<const Var*, int> positions_;
   std::vector<int64_t> offsets_;
+  std::vector<int64_t> joins_;  ///< positions of calls to leave out
   std::unordered_map<const Var*, Operand> values_;
   std::map<const tir::Var*, int> slots_;
   std::vector<std::pair<PrimExpr, int>> computed_;

@@ -14,6 +14,8 @@
 #include <set>
 
 #include "ir/structural.h"
+#include "op/attrs.h"
+#include "op/build.h"
 #include "pass/graph/lowering.h"
 #include "pass/graph/passes.h"
 
@@ -26,6 +28,33 @@ constexpr size_t kMaxSources = 32;
 std::string origin_text(const Origin& o) {
   if (!o) return {};
   return o->span ? o->span.to_string() : o->text;
+}
+
+/// Of a function that only puts its parameters behind one another, in their order; -1: it does more.
+int64_t concat_axis(const Function& f) {
+  const Call* concat = nullptr;
+  for (const Binding& b : bindings_of(f.body)) {
+    const Expr value = binding_value(b);
+    if (value.is<Tuple>()) continue;
+    if (concat || !value.is<Call>() || !is_op(value, "concat") || !binding_var(b).same_as(result_of(f.body)))
+      return -1;
+    concat = value.as<Call>();
+  }
+  if (!concat) return -1;
+  Expr parts = concat->args[0];
+  for (const Binding& b : bindings_of(f.body))
+    if (binding_var(b).same_as(parts)) parts = binding_value(b);
+  const auto* result = as_tensor(concat->type ? concat->type : f.ret_type);
+  if (!result || result->ndim < 1) return -1;
+  if (const auto* items = parts.as<Tuple>()) {
+    if (items->items.size() != f.params.size()) return -1;
+    for (size_t i = 0; i < f.params.size(); ++i)
+      if (!items->items[i].same_as(f.params[i])) return -1;
+  } else if (f.params.size() != 1 || !parts.same_as(f.params[0])) {
+    return -1;
+  }
+  const int64_t axis = op::attrs_of<op::AxisAttrs>(*concat).axis;
+  return axis < 0 ? axis + result->ndim : axis;
 }
 
 class Lowering {
@@ -142,6 +171,8 @@ class Lowering {
       for (const Binding& b : bindings_of(f->body))
         if (const Op* op = op_of(binding_value(b))) kind = std::max(kind, int64_t(op->fusion));
       program.edit()->attrs.set("op_pattern", Any(kind));
+      if (const int64_t axis = concat_axis(*f); axis >= 0)
+        program.edit()->attrs.set("tenon.concat_axis", Any(axis));
       programs_.emplace_back(fresh, Entry{program, {}});
       index_[fresh] = programs_.size() - 1;
       same.emplace_back(f, fresh);

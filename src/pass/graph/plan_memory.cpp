@@ -7,8 +7,13 @@
 // Needs: call_tir. Keeps: the graph as it is. Results, loop states, branch results, tensors handed to packed
 // functions and tensors of unknown size are not in the arena (offset -1): they come from the pool. Functions
 // that other functions call have no arena, because calls nest. An element-wise program may write over an
-// input that dies there ("tir.noalias" of that program becomes false). Configuration: "plan_memory.in_place"
-// (true).
+// input that dies there ("tir.noalias" of that program becomes false).
+//
+// A concatenation whose parts lie one behind the other in memory (leading axes are 1, so with one image also
+// channels in blocks) is no work: its parts are written into its memory, and the attribute "arena_joins"
+// lists it, so that no call is made. Not where a part is something else's memory (a parameter, a result, a
+// part of another concatenation) or would not begin on 64 bytes. A program that no call is left of has the
+// attribute "tenon.memory_only". Configuration: "plan_memory.in_place", "plan_memory.concat" (both true).
 #include "pass/graph/plan_memory.h"
 
 #include <algorithm>
@@ -24,6 +29,13 @@ namespace {
 
 constexpr int64_t kAlign = 64;
 int64_t align(int64_t n) { return (n + kAlign - 1) / kAlign * kAlign; }
+
+/// Of a tensor of known size; -1.
+int64_t bytes_of(const Type& type) {
+  const auto* t = type ? as_tensor(type) : nullptr;
+  auto shape = t && !t->dtype.is_void() ? static_shape(type) : std::nullopt;
+  return shape ? int64_t(storage_bytes(element_count(*shape), t->dtype)) : -1;
+}
 
 bool is_call_tir(const Expr& value) { return value.is<Call>() && is_op(value, "call_tir"); }
 size_t num_outputs(const Expr& value) { return value.as<Call>()->type_args.size(); }
@@ -53,14 +65,15 @@ struct Alias {
 
 class Planner {
  public:
-  Planner(const IRModule& module, bool arena, bool in_place)
-      : module_(module), arena_(arena), in_place_(in_place) {}
+  Planner(const IRModule& module, bool arena, bool in_place, bool concat)
+      : module_(module), arena_(arena), in_place_(in_place), concat_(concat) {}
 
   MemoryPlan run(const Function& f) {
     Alias result = body(f.body);
     escape(result);
     resolve_loops();
     if (arena_) {
+      join_concats();
       choose_in_place();
       place();
     }
@@ -74,6 +87,8 @@ class Planner {
     int step;
     int first;
     std::vector<Alias> args;
+    std::vector<int64_t> bytes;  ///< of the arguments; -1: not known
+    int loop;
   };
   struct Loop {
     int begin, end;
@@ -180,10 +195,11 @@ class Planner {
 
   Alias call(const VarRef& var, const Expr& value, const Call& c) {
     if (is_call_tir(value)) {
-      CallSite site{var, value, step_, int(plan_.tensors.size()), {}};
+      CallSite site{var, value, step_, int(plan_.tensors.size()), {}, {}, loop_};
       const auto* args = c.args[1].as<Tuple>();
       for (const Expr& a : args ? args->items : Array<Expr>{c.args[1]}) {
         site.args.push_back(of(a));
+        site.bytes.push_back(bytes_of(a->type));
         use(site.args.back());
       }
       Alias out;
@@ -191,13 +207,13 @@ class Planner {
         PlannedTensor t;
         t.name = var->name;
         t.begin = t.end = step_;
-        if (auto shape = static_shape(c.type_args[i]))
-          t.bytes = align(std::max<int64_t>(
-              1, int64_t(storage_bytes(element_count(*shape), as_tensor(c.type_args[i])->dtype))));
+        if (const int64_t bytes = bytes_of(c.type_args[i]); bytes >= 0)
+          t.bytes = align(std::max<int64_t>(1, bytes));
         Alias one;
         one.ids.insert(int(plan_.tensors.size()));
         out.items.push_back(one);
         plan_.tensors.push_back(t);
+        loop_of_.push_back(loop_);
       }
       sites_.push_back(site);
       const bool tuple = var->declared ? var->declared.is<TupleType>() : c.type_args.size() != 1;
@@ -226,8 +242,60 @@ class Planner {
 
   bool planned(int id) const { return plan_.tensors[size_t(id)].bytes >= 0 && !escaped_.count(id); }
 
+  /// The whole that a tensor is part of, and where in it.
+  std::pair<int, int64_t> whole_of(int id) const {
+    int64_t offset = 0;
+    for (int up; (up = plan_.tensors[size_t(id)].part_of) >= 0; id = up)
+      offset += plan_.tensors[size_t(id)].part_offset;
+    return {id, offset};
+  }
+
+  void join_concats() {
+    if (!concat_) return;
+    for (const CallSite& site : sites_) {
+      const auto* g = site.value.as<Call>()->args[0].as<GlobalVar>();
+      tir::PrimFunc f = g ? module_.find(g->name).cast<tir::PrimFuncNode>() : tir::PrimFunc();
+      auto axis = f ? f->attrs.find("tenon.concat_axis") : std::nullopt;
+      const Type type = site.value.as<Call>()->type_args[0];
+      const auto shape = static_shape(type);
+      if (!axis || !shape || num_outputs(site.value) != 1 || !planned(site.first)) continue;
+      bool fits = site.args.size() > 1;
+      for (int64_t d = 0; d < axis->as<int64_t>(); ++d) fits = fits && (*shape)[size_t(d)] == 1;
+      std::set<int> ids;
+      int64_t offset = 0;
+      for (size_t i = 0; fits && i < site.args.size(); ++i) {
+        const std::set<int> one = site.args[i].all();
+        fits = one.size() == 1 && site.bytes[i] > 0;
+        if (!fits) break;
+        const int id = *one.begin();
+        const PlannedTensor& t = plan_.tensors[size_t(id)];
+        fits = planned(id) && t.part_of < 0 && ids.insert(id).second && loop_of_[size_t(id)] == site.loop &&
+               t.bytes == align(site.bytes[i]) && offset % kAlign == 0;
+        offset += site.bytes[i];
+      }
+      if (!fits || offset != bytes_of(type)) continue;
+      offset = 0;
+      for (size_t i = 0; i < site.args.size(); ++i) {
+        PlannedTensor& t = plan_.tensors[size_t(*site.args[i].all().begin())];
+        t.part_of = site.first;
+        t.part_offset = offset;
+        offset += site.bytes[i];
+      }
+      plan_.joined.push_back(site.first);
+    }
+    // What shares memory lives as long as the longest of it: neither is overwritten before.
+    std::map<int, int> end;
+    for (int id = 0; id < int(plan_.tensors.size()); ++id) {
+      int& e = end[whole_of(id).first];
+      e = std::max(e, plan_.tensors[size_t(id)].end);
+    }
+    for (int id = 0; id < int(plan_.tensors.size()); ++id)
+      plan_.tensors[size_t(id)].end = end[whole_of(id).first];
+  }
+
   void choose_in_place() {
     if (!in_place_) return;
+    const std::set<int64_t> joined(plan_.joined.begin(), plan_.joined.end());
     std::set<std::string> programs;
     std::set<int> taken;
     for (const CallSite& site : sites_) {
@@ -236,17 +304,18 @@ class Planner {
       if (!f) continue;
       for (size_t o = 0; o < num_outputs(site.value); ++o) {
         const int out = site.first + int(o);
-        if (!planned(out)) continue;
+        if (!planned(out) || joined.count(out) || plan_.tensors[size_t(out)].part_of >= 0) continue;
         for (size_t a = 0; a < site.args.size(); ++a) {
           std::set<int> ids = site.args[a].all();
           if (ids.size() != 1) continue;
           const int in = *ids.begin();
           const PlannedTensor& t = plan_.tensors[size_t(in)];
-          if (!planned(in) || taken.count(in) || t.end != site.step ||
+          if (!planned(in) || t.part_of >= 0 || taken.count(in) || t.end != site.step ||
               t.bytes != plan_.tensors[size_t(out)].bytes)
             continue;
           int times = 0;
-          for (const Alias& other : site.args) times += int(other.all().count(in));
+          for (const Alias& other : site.args)
+            for (int id : other.all()) times += int(whole_of(id).first == in);
           if (times != 1 || !may_write_in_place(f, a, site.args.size() + o)) continue;
           plan_.tensors[size_t(out)].in_place_of = in;
           taken.insert(in);
@@ -268,9 +337,15 @@ class Planner {
     };
     std::vector<Slot> slots;
     std::vector<int> slot_of(plan_.tensors.size(), -1);
+    std::map<int, int> begin;  // of wholes: their first part's
+    for (int id = 0; id < int(plan_.tensors.size()); ++id) {
+      const int whole = whole_of(id).first, at = plan_.tensors[size_t(id)].begin;
+      auto [it, fresh] = begin.emplace(whole, at);
+      if (!fresh) it->second = std::min(it->second, at);
+    }
     for (int id = 0; id < int(plan_.tensors.size()); ++id) {
       const PlannedTensor& t = plan_.tensors[size_t(id)];
-      if (!planned(id)) continue;
+      if (!planned(id) || t.part_of >= 0) continue;
       if (t.in_place_of >= 0) {
         slot_of[size_t(id)] = slot_of[size_t(t.in_place_of)];
         Slot& s = slots[size_t(slot_of[size_t(id)])];
@@ -278,7 +353,7 @@ class Planner {
         s.tensors.push_back(id);
       } else {
         slot_of[size_t(id)] = int(slots.size());
-        slots.push_back({t.bytes, t.begin, t.end, -1, {id}});
+        slots.push_back({t.bytes, begin[id], t.end, -1, {id}});
       }
     }
     lower_bound(slots);
@@ -311,8 +386,11 @@ class Planner {
       plan_.arena_bytes = std::max(plan_.arena_bytes, s.offset + s.bytes);
       for (int k = s.begin / kStretch; k <= s.end / kStretch; ++k) stretches[k].push_back(i);
     }
-    for (size_t id = 0; id < plan_.tensors.size(); ++id)
-      if (slot_of[id] >= 0) plan_.tensors[id].offset = slots[size_t(slot_of[id])].offset;
+    for (size_t id = 0; id < plan_.tensors.size(); ++id) {
+      const auto [whole, offset] = whole_of(int(id));
+      if (slot_of[size_t(whole)] >= 0)
+        plan_.tensors[id].offset = slots[size_t(slot_of[size_t(whole)])].offset + offset;
+    }
   }
 
   template <class Slots>
@@ -324,24 +402,29 @@ class Planner {
   }
 
   const IRModule& module_;
-  const bool arena_, in_place_;
+  const bool arena_, in_place_, concat_;
   MemoryPlan plan_;
   int step_ = 0, loop_ = -1;
   std::vector<Loop> loops_;
   std::vector<std::pair<int, int>> loop_uses_;
   std::vector<CallSite> sites_;
+  std::vector<int> loop_of_;  // of each tensor; -1: none
   std::set<int> escaped_;
   std::unordered_map<const Var*, Alias> aliases_;
 };
 
-MemoryPlan plan(const Function& function, const IRModule& module, bool arena, bool in_place) {
-  return Planner(module, arena, in_place).run(function);
+MemoryPlan plan(const Function& function, const IRModule& module, bool arena, bool in_place, bool concat) {
+  MemoryPlan joined = Planner(module, arena, in_place, concat).run(function);
+  if (joined.joined.empty()) return joined;
+  // A whole is held from its first part on: not at the price of a much larger arena.
+  MemoryPlan apart = Planner(module, arena, in_place, false).run(function);
+  return joined.arena_bytes <= apart.arena_bytes + apart.arena_bytes / 8 ? joined : apart;
 }
 
 }  // namespace
 
 MemoryPlan plan_function(const Function& function, const IRModule& module, bool arena) {
-  return plan(function, module, arena, true);
+  return plan(function, module, arena, true, true);
 }
 
 std::unordered_map<const Var*, int> planned_positions(const Function& function) {
@@ -355,11 +438,16 @@ std::unordered_map<const Var*, int> planned_positions(const Function& function) 
   return out;
 }
 
-std::vector<int64_t> planned_offsets(const Function& function) {
-  auto v = function.attrs.find("arena_offsets");
+namespace {
+std::vector<int64_t> numbers(const Function& function, const char* attribute) {
+  auto v = function.attrs.find(attribute);
   auto list = v ? v->try_as<Array<int64_t>>() : std::nullopt;
   return list && *list ? list->vec() : std::vector<int64_t>();
 }
+}  // namespace
+
+std::vector<int64_t> planned_offsets(const Function& function) { return numbers(function, "arena_offsets"); }
+std::vector<int64_t> planned_joins(const Function& function) { return numbers(function, "arena_joins"); }
 
 }  // namespace graph
 
@@ -367,6 +455,8 @@ IRModule plan_memory(IRModule module, PassContext& context) {
   using namespace graph;
   auto option = context.config.find("plan_memory.in_place");
   const bool in_place = !option || option->try_as<bool>().value_or(true);
+  option = context.config.find("plan_memory.concat");
+  const bool concat = !option || option->try_as<bool>().value_or(true);
   std::set<std::string> called;
   for (auto [name, object] : module.functions())
     if (object.is<graph::Function>())
@@ -374,23 +464,35 @@ IRModule plan_memory(IRModule module, PassContext& context) {
         if (const auto* c = n.as<Call>())
           if (const auto* g = c->op.as<GlobalVar>()) called.insert(g->name);
       });
-  std::set<std::string> aliased;
+  std::set<std::string> aliased, joined, run;
   const IRModule whole = module;
   module = module.map_graph([&](const std::string& name, const Ref<graph::Function>& f) -> ObjectRef {
     if (is_primitive(*f)) return {};
-    MemoryPlan p = plan(*f, whole, !called.count(name), in_place);
+    MemoryPlan p = plan(*f, whole, !called.count(name), in_place, concat);
     aliased.insert(p.in_place.begin(), p.in_place.end());
     Array<int64_t> offsets;
     for (const PlannedTensor& t : p.tensors) offsets.push_back(t.offset);
     Ref<graph::Function> out = f;
     out.edit()->attrs.set("arena_offsets", Any(offsets));
     out.edit()->attrs.set("arena_bytes", Any(p.arena_bytes));
+    if (!p.joined.empty()) out.edit()->attrs.set("arena_joins", Any(Array<int64_t>(p.joined)));
+    const std::set<int64_t> left_out(p.joined.begin(), p.joined.end());
+    const auto positions = planned_positions(*f);
+    for_each_binding(f->body, [&](const Binding& b) {
+      const auto* call = binding_value(b).as<Call>();
+      const auto* g = call && !call->args.empty() ? call->args[0].as<GlobalVar>() : nullptr;
+      if (!g) return;
+      auto at = positions.find(binding_var(b).get());
+      (at != positions.end() && left_out.count(at->second) ? joined : run).insert(g->name);
+    });
     return out;
   });
   return module.map_prim([&](const std::string& name, const tir::PrimFunc& f) -> ObjectRef {
-    if (!aliased.count(name)) return {};
+    const bool only_memory = joined.count(name) && !run.count(name);
+    if (!aliased.count(name) && !only_memory) return {};
     tir::PrimFunc out = f;
-    out.edit()->attrs.set("tir.noalias", Any(false));
+    if (aliased.count(name)) out.edit()->attrs.set("tir.noalias", Any(false));
+    if (only_memory) out.edit()->attrs.set("tenon.memory_only", Any(true));
     return out;
   });
 }

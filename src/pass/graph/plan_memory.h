@@ -13,12 +13,15 @@ struct PlannedTensor {
   int64_t bytes = -1;      ///< -1: not known
   int begin = 0, end = 0;  ///< first and last step at which it must hold its value (a step is one binding)
   int in_place_of = -1;    ///< the tensor whose memory it takes over
+  int part_of = -1;        ///< the concatenation whose memory it is written into
+  int64_t part_offset = 0;
 };
 struct MemoryPlan {
   std::vector<PlannedTensor> tensors;
   int64_t arena_bytes = 0;
   int64_t lower_bound = 0;            ///< most bytes alive at one step
   std::vector<std::string> in_place;  ///< programs that are called with an output in place of an input
+  std::vector<int64_t> joined;        ///< concatenations whose parts are written in their place: not called
 };
 /// `arena` false: lifetimes only, everything from the pool.
 MemoryPlan plan_function(const Function& function, const IRModule& module, bool arena = true);
@@ -27,5 +30,7 @@ MemoryPlan plan_function(const Function& function, const IRModule& module, bool 
 std::unordered_map<const Var*, int> planned_positions(const Function& function);
 /// Offsets that plan_memory left on the function: one per tensor, or empty when it was not planned.
 std::vector<int64_t> planned_offsets(const Function& function);
+/// Positions of concatenations whose result is there when the last of its parts is: calls to leave out.
+std::vector<int64_t> planned_joins(const Function& function);
 
 }  // namespace tenon::graph

@@ -14,6 +14,7 @@ class Simulation {
   Simulation(const Ref<Function>& f)
       : function_(f), offsets_(planned_offsets(*f)), positions_(planned_positions(*f)) {
     owner_.assign(size_t(f->attrs.at("arena_bytes").as<int64_t>()), -1);
+    for (int64_t id : planned_joins(*f)) joins.insert(int(id));
   }
   /// Straight-line functions of call_tir and views.
   void run() {
@@ -40,6 +41,18 @@ class Simulation {
         bytes_[id] = bytes;
         if (at < 0) continue;
         EXPECT_EQ(at % 64, 0);
+        if (joins.count(id)) {
+          // Nothing is written: the parts must lie there, one behind the other.
+          int64_t end = at;
+          for (const Expr& a : c->args[1].as<Tuple>()->items) {
+            const int part = tensors_.at(a.as<Var>()).at(0);
+            EXPECT_EQ(offsets_.at(size_t(part)), end);
+            end += bytes_.at(part);
+            parts_[id].push_back(part);
+          }
+          EXPECT_EQ(end, at + bytes);
+          continue;
+        }
         ASSERT_LE(at + bytes, int64_t(owner_.size()));
         for (int64_t k = at; k < at + bytes; ++k) owner_[size_t(k)] = id;
         ++in_arena;
@@ -52,6 +65,7 @@ class Simulation {
     });
   }
   int in_arena = 0;
+  std::set<int> joins;
 
  private:
   static int64_t size_of(const Type& t) {
@@ -62,6 +76,10 @@ class Simulation {
       for (int id : tensors_[v]) check(id);
   }
   void check(int id) {
+    if (auto made_of = parts_.find(id); made_of != parts_.end()) {
+      for (int part : made_of->second) check(part);
+      return;
+    }
     const int64_t at = offsets_.at(size_t(id));
     for (int64_t k = at; at >= 0 && k < at + bytes_[id]; ++k)
       ASSERT_EQ(owner_[size_t(k)], id) << "tensor " << id << " was overwritten while it was needed";
@@ -71,6 +89,7 @@ class Simulation {
   std::unordered_map<const Var*, int> positions_;
   std::unordered_map<const Var*, std::vector<int>> tensors_;
   std::map<int, int64_t> bytes_;
+  std::map<int, std::vector<int>> parts_;
   std::vector<int> owner_;
 };
 
@@ -142,6 +161,84 @@ TEST(PlanMemory, RandomGraphsNeverOverlapAndStayNearTheBound) {
     EXPECT_GE(plan.arena_bytes, plan.lower_bound);
     EXPECT_LE(plan.arena_bytes, plan.lower_bound * 3 / 2) << "seed " << seed;
   }
+}
+
+TEST(PlanMemory, PartsOfConcatenationsAreWrittenInPlace) {
+  const auto concat = [](Model& m, std::vector<Expr> parts, int64_t axis) {
+    return m.op("concat", {op::tuple(Array<Expr>(parts))}, op::make_attrs<op::AxisAttrs>(axis));
+  };
+  {
+    // The growing concatenations of a dense block are one piece of memory.
+    Model m;
+    Expr x = m.param("x", {1, 2, 16});
+    Expr all = m.op("exp", {x});
+    for (int i = 0; i < 3; ++i) {
+      Expr more = m.op("sin", {m.op("sum", {all}, op::make_attrs<op::ReduceAttrs>([](auto& a) {
+                                      a.axis = Array<int64_t>{1};
+                                      a.keepdims = true;
+                                    }))});
+      all = concat(m, {all, more}, 1);
+    }
+    IRModule out = planned(m.done(m.op("tanh", {all})));
+    Simulation s(main_of(out));
+    s.run();
+    EXPECT_EQ(s.joins.size(), 3u);
+    int unused = 0;
+    for (auto [name, f] : out.functions())
+      if (const auto* p = f.as<tir::PrimFuncNode>()) unused += p->attrs.contains("tenon.memory_only");
+    EXPECT_EQ(unused, 3);
+  }
+  struct Case {
+    const char* what;
+    std::vector<int64_t> shape;
+    int64_t axis;
+    size_t joins;
+  };
+  for (const Case& c :
+       {Case{"leading axis of one", {1, 3, 32}, 1, 1}, Case{"first axis", {3, 32}, 0, 1},
+        Case{"parts interleave", {2, 3, 32}, 1, 0}, Case{"parts off 64 bytes", {1, 3, 5}, 1, 0}}) {
+    Model m;
+    Expr x = m.param("x", Array<PrimExpr>(c.shape.begin(), c.shape.end()));
+    Expr y = concat(m, {m.op("exp", {x}), m.op("sin", {x})}, c.axis);
+    Simulation s(main_of(planned(m.done(m.op("tanh", {y})))));
+    s.run();
+    EXPECT_EQ(s.joins.size(), c.joins) << c.what;
+  }
+  // Not where a part is a parameter, a result, or there twice.
+  for (int which = 0; which < 3; ++which) {
+    Model m;
+    Expr x = m.param("x", {1, 3, 32}), a = m.op("exp", {x});
+    Expr y = m.op("tanh", {concat(m, {which == 0 ? x : a, which == 2 ? a : m.op("sin", {x})}, 1)});
+    Simulation s(main_of(planned(m.done(which == 1 ? op::tuple({y, a}) : y))));
+    s.run();
+    EXPECT_EQ(s.joins.size(), 0u) << which;
+  }
+  // What is read later than the whole, or the whole later than it, is overwritten by nobody.
+  size_t joins = 0;
+  for (uint64_t seed = 0; seed < 60; ++seed) {
+    std::mt19937_64 random(seed);
+    Model m;
+    std::vector<Expr> values{m.op("exp", {m.param("x", {16})})};
+    for (int i = 0; i < 30; ++i) {
+      const Expr& a = values[random() % values.size()];
+      const Expr& b = values[random() % values.size()];
+      if (random() % 3 == 0)
+        values.push_back(concat(m, {a, b}, 0));
+      else
+        values.push_back(m.op(random() % 2 ? "exp" : "tanh", {a}));
+      if (static_shape(values.back()->type)->at(0) > 2048) values.pop_back();
+    }
+    IRModule in = m.done(m.op("exp", {concat(m, {values.back(), values[values.size() / 2]}, 0)}));
+    PassContext context = make_context();
+    in = eliminate_dead_code(in, context);
+    for (bool in_place : {false, true}) {
+      IRModule out = planned(in, in_place);
+      Simulation s(main_of(out));
+      s.run();
+      joins += s.joins.size();
+    }
+  }
+  EXPECT_GT(joins, 100u);
 }
 
 TEST(PlanMemory, SymbolicSizesComeFromThePool) {

@@ -3,6 +3,7 @@
 // interpreter.
 #include <cmath>
 #include <cstdio>
+#include <cstring>
 #include <fstream>
 #include <limits>
 
@@ -79,6 +80,44 @@ IRModule network() {
 }
 
 TEST(Compile, ResidualNetwork) { expect_compiled_agrees(network(), {random_array({1, 3, 14, 14})}, 1e-4); }
+
+TEST(Compile, ConcatenationInPlace) {
+  // A dense block and an inception block; channels come in blocks, and no copy is left.
+  Model m;
+  auto x = m.param("x", {1, 16, 9, 9});
+  auto conv = [&](const Expr& y, int64_t out, int64_t in, int64_t kernel, uint64_t seed) {
+    return m.op("nn.conv2d", {y, m.weight({out, in, kernel, kernel}, seed)},
+                op::make_attrs<op::ConvAttrs>([&](auto& a) { a.padding = Array<int64_t>{kernel / 2}; }));
+  };
+  Expr all = m.op("nn.relu", {conv(x, 32, 16, 3, 1)});
+  for (uint64_t i = 0; i < 3; ++i) {
+    const int64_t channels = static_shape(all->type)->at(1);
+    Expr more = conv(m.op("nn.relu", {all}), 16, channels, 3, i + 2);
+    all = m.op("concat", {op::tuple({all, more})}, axis(1));
+  }
+  Expr a = m.op("nn.relu", {conv(all, 32, 80, 1, 7)}), b = m.op("nn.relu", {conv(all, 16, 80, 3, 8)});
+  Expr c = m.op("tanh", {conv(all, 16, 80, 1, 9)});
+  Expr y = conv(m.op("concat", {op::tuple({a, b, c})}, axis(1)), 16, 64, 3, 10);
+  IRModule module = m.done(y);
+  // The kernels are the same ones with and without copies, so every bit is.
+  const NDArray input = random_array({1, 16, 9, 9});
+  CompileOptions copying;
+  copying.context.config.set("plan_memory.concat", Any(false));
+  Runner apart(module, copying), joined(module, {});
+  for (int i = 0; i < 2; ++i) {
+    const NDArray want = apart.run(std::span(&input, 1))[0], got = joined.run(std::span(&input, 1))[0];
+    ASSERT_EQ(want.shape(), got.shape());
+    EXPECT_EQ(std::memcmp(want.data(), got.data(), want.byte_size()), 0);
+  }
+  const auto concats = [&](const CompileOptions& options) {
+    int count = 0;
+    for (const Callee& callee : compile(module, options).executable.callees)
+      count += callee.name.find("concat") != std::string::npos;
+    return count;
+  };
+  EXPECT_EQ(concats({}), 0);
+  EXPECT_EQ(concats(copying), 4);
+}
 
 TEST(Compile, SymbolicBatch) {
   auto n = tir::var("n");
