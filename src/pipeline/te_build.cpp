@@ -4,9 +4,12 @@
 
 #include <fmt/format.h>
 
+#include <set>
+
 #include "ir/op.h"
 #include "op/infer.h"
 #include "pass/tensor/passes.h"
+#include "te/packed.h"
 
 namespace tenon::te {
 
@@ -79,6 +82,153 @@ IRModule runnable(IRModule module, const std::string& program) {
   return module;
 }
 
+namespace {
+
+using Key = std::pair<const OperationNode*, int64_t>;
+Key key(const Tensor& t) { return {t->op.get(), t->index}; }
+
+/// Calls of registered functions that `outputs` need, in an order in which they can run.
+std::vector<Operation> packed_calls(const Array<Tensor>& outputs) {
+  std::vector<Operation> out;
+  std::set<const OperationNode*> seen;
+  std::vector<std::pair<Operation, size_t>> stack;
+  auto push = [&](const Operation& op) {
+    if (seen.insert(op.get()).second) stack.emplace_back(op, 0);
+  };
+  for (const Tensor& t : outputs) {
+    push(t->op);
+    while (!stack.empty()) {
+      auto& [op, next] = stack.back();
+      if (next < op->inputs.size()) {
+        const Operation input = op->inputs[next++]->op;
+        push(input);
+        continue;
+      }
+      if (op->attrs.contains("packed")) out.push_back(op);
+      stack.pop_back();
+    }
+  }
+  return out;
+}
+
+/// Tensor programs with calls of registered functions between them.
+class Calls {
+ public:
+  Calls(const Schedule& schedule, const Array<Tensor>& args) : schedule_(schedule) {
+    for (const Tensor& t : args)
+      if (t->op->kind == OperationKind::placeholder)
+        input(t);
+      else
+        outputs_.push_back(t);
+  }
+  IRModule run(const std::vector<Operation>& packed) {
+    for (const Operation& op : packed) {
+      compute(op->inputs);
+      Array<graph::Expr> args;
+      for (const Tensor& t : op->inputs) args.push_back(values_.at(key(t)));
+      Array<graph::Type> types;
+      for (const Tensor& t : op->outputs()) types.push_back(type_of(t));
+      graph::Expr callee = make<graph::ExternFunc>(op->attrs.find("packed")->as<std::string>());
+      take(op->outputs(),
+           graph::call(graph::get_op("call_dps_packed"), {callee, make<graph::Tuple>(args)}, {}, types));
+    }
+    compute(outputs_);
+    Array<graph::Expr> results;
+    for (const Tensor& t : outputs_) results.push_back(values_.at(key(t)));
+    graph::Expr out = results.size() == 1 ? results[0] : builder_.emit(make<graph::Tuple>(results), "out");
+    module_.set("main", make<graph::Function>(params_, builder_.finish(out), graph::Type(), AttrMap()));
+    return module_;
+  }
+
+ private:
+  void input(const Tensor& t) {
+    for (const PrimExpr& d : t.shape())
+      if (const auto* v = d.as<tir::Var>(); v && !sizes_.count(v))
+        sizes_.emplace(v, tir::var(v->name, v->dtype));
+    params_.push_back(graph::var(t->name, type_of(t)));
+    have(t, params_.back());
+  }
+  void have(const Tensor& t, const graph::Expr& e) {
+    values_[key(t)] = e;
+    given_.push_back(t);
+  }
+  graph::Type type_of(const Tensor& t) {
+    return graph::tensor_type(t.shape().map([&](const PrimExpr& e) {
+      for (const tir::VarRef& v : tir::free_vars(e))
+        if (!sizes_.count(v.get()))
+          fail("T0347", fmt::format("the size '{}' is no dimension of an input", v->name), "te::build",
+               "take an input that has it");
+      return tir::substitute(e, sizes_);
+    }),
+                              t.dtype());
+  }
+  void take(const std::vector<Tensor>& tensors, const graph::Expr& call) {
+    graph::Expr out = builder_.emit(call);
+    for (size_t i = 0; i < tensors.size(); ++i)
+      have(tensors[i], tensors.size() == 1 ? out : builder_.emit(make<graph::TupleGetItem>(out, int64_t(i))));
+  }
+  /// One program for those of `wanted` that are not there yet.
+  void compute(const Array<Tensor>& wanted) {
+    std::vector<Tensor> missing;
+    Array<Tensor> outputs;
+    for (const Tensor& t : wanted)
+      if (!values_.count(key(t))) missing.push_back(t), outputs.push_back(t);
+    if (missing.empty()) return;
+    Array<Tensor> inputs;
+    std::set<Key> seen;
+    std::vector<Tensor> todo = missing;
+    while (!todo.empty()) {
+      const Operation op = todo.back()->op;
+      todo.pop_back();
+      for (const Tensor& t : op->inputs)
+        if (seen.insert(key(t)).second && !values_.count(key(t))) todo.push_back(t);
+    }
+    for (const Tensor& t : given_)
+      if (seen.count(key(t))) inputs.push_back(t);
+    const tenon::Schedule s = schedule_.apply_part(inputs, outputs);
+    tir::PrimFunc f = s.function();
+    const std::string name = module_.fresh_name("te_program");
+    // Sizes of the program, by the tensors that have them.
+    tir::VarMap own;
+    Array<Tensor> all = inputs;
+    for (const Tensor& t : outputs) all.push_back(t);
+    for (size_t i = 0; i < all.size(); ++i) {
+      const tir::Buffer b = f->buffer_map.at(f->params[i]);
+      for (size_t d = 0; d < all[i].ndim(); ++d)
+        if (const auto *from = all[i].shape()[d].as<tir::Var>(), *to = b->shape[d].as<tir::Var>(); from && to)
+          own[to] = sizes_.at(from);
+    }
+    Array<PrimExpr> symbolic;
+    const auto scalars = kernel_scalars(f);
+    {
+      tir::PrimFuncNode* e = f.edit();
+      e->attrs.set("global_symbol", Any(name));
+      e->attrs.set("tenon.trace", Any(s.trace().to_json()));
+      for (const tir::VarRef& v : scalars) {
+        e->params.push_back(v);
+        symbolic.push_back(own.at(v.get()));
+      }
+    }
+    module_.set(name, f);
+    Array<graph::Expr> args;
+    for (const Tensor& t : inputs) args.push_back(values_.at(key(t)));
+    Array<graph::Type> types;
+    for (const Tensor& t : missing) types.push_back(type_of(t));
+    take(missing, graph::call_tir(graph::global(name), args, types, symbolic));
+  }
+
+  const Schedule& schedule_;
+  IRModule module_ = IRModule::create();
+  graph::BlockBuilder builder_ = op::make_builder();
+  Array<Tensor> outputs_;
+  tir::VarMap sizes_;
+  Array<Ref<graph::Var>> params_;
+  std::map<Key, graph::Expr> values_;
+  std::vector<Tensor> given_;  // in the order in which they came
+};
+
+}  // namespace
+
 Runner build(const Schedule& schedule, const Array<Tensor>& args, CompileOptions options,
              SessionOptions session, const Array<tir::VarRef>& symbolic) {
   bool output = false;
@@ -89,6 +239,8 @@ Runner build(const Schedule& schedule, const Array<Tensor>& args, CompileOptions
       fail("T0347", fmt::format("the input '{}' comes after an output", t->name), "te::build",
            "give inputs first, then outputs");
   }
+  if (const std::vector<Operation> packed = packed_calls(args); !packed.empty())
+    return Runner(Calls(schedule, args).run(packed), std::move(options), session);
   return Runner(runnable(lower(schedule, args, "te_program", symbolic), "te_program"), std::move(options),
                 session);
 }

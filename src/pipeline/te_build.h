@@ -10,7 +10,8 @@ namespace tenon::te {
 /// outputs (its last parameters). Error "T0347" for a size that no input has.
 IRModule runnable(IRModule module, const std::string& program);
 
-/// The scheduled program, compiled for `options.target`; `run` takes the inputs in the order of `args`.
+/// The scheduled program, compiled for `options.target`; `run` takes the inputs in the order of `args`. Calls
+/// of registered functions (te::external_packed) stand between tensor programs.
 Runner build(const Schedule& schedule, const Array<Tensor>& args, CompileOptions options = {},
              SessionOptions session = {}, const Array<tir::VarRef>& symbolic = {});
 

@@ -8,7 +8,7 @@
 
 #include "analysis/region.h"
 #include "ir/text.h"
-#include "te/te.h"
+#include "te/packed.h"
 
 namespace tenon::te {
 namespace {
@@ -32,8 +32,12 @@ class Names {
   std::map<std::string, int> count_;
 };
 
-/// Operations that `args` need, producers first. Keeps its own stack: a chain may be long.
-std::vector<Operation> operations_of(const Array<Tensor>& args) {
+using Key = std::pair<const OperationNode*, int64_t>;
+Key key(const Tensor& t) { return {t->op.get(), t->index}; }
+
+/// Operations that `args` need, producers first; tensors that are `given` need none. Keeps its own stack: a
+/// chain may be long.
+std::vector<Operation> operations_of(const Array<Tensor>& args, const std::set<Key>& given) {
   std::vector<Operation> order;
   std::unordered_map<const OperationNode*, int> state;  // 1: on the stack, 2: done
   std::vector<std::pair<Operation, size_t>> stack;
@@ -45,12 +49,12 @@ std::vector<Operation> operations_of(const Array<Tensor>& args) {
     }
   };
   for (const Tensor& t : args) {
-    push(t->op);
+    if (!given.count(key(t))) push(t->op);
     while (!stack.empty()) {
       auto& [op, next] = stack.back();
       if (next < op->inputs.size()) {
-        const Operation input = op->inputs[next++]->op;
-        push(input);
+        const Tensor input = op->inputs[next++];
+        if (!given.count(key(input))) push(input->op);
         continue;
       }
       state[op.get()] = 2;
@@ -63,8 +67,9 @@ std::vector<Operation> operations_of(const Array<Tensor>& args) {
 
 class Builder {
  public:
+  explicit Builder(std::set<Key> given = {}) : given_(std::move(given)) {}
   Program build(const Array<Tensor>& args, const Array<tir::VarRef>& symbolic) {
-    const std::vector<Operation> order = operations_of(args);
+    const std::vector<Operation> order = operations_of(args, given_);
     find_scans(order, args);
     bind_args(args, symbolic);
     for (const Operation& op : order)
@@ -82,8 +87,6 @@ class Builder {
   }
 
  private:
-  using Key = std::pair<const OperationNode*, int64_t>;
-
   void bind_args(const Array<Tensor>& args, const Array<tir::VarRef>& symbolic) {
     std::set<Key> seen;
     std::set<const tir::Var*> bound;  // by an input's shape
@@ -97,7 +100,7 @@ class Builder {
       params_.push_back(param);
       buffer_map_.set(param, b);
       buffers_[{t->op.get(), t->index}] = b;
-      if (t->op->kind != OperationKind::placeholder) {
+      if (t->op->kind != OperationKind::placeholder && !given_.count(key(t))) {
         ++outputs_;
         continue;
       }
@@ -174,8 +177,6 @@ class Builder {
                "give the result of the scan instead");
     }
   }
-  static Key key(const Tensor& t) { return {t->op.get(), t->index}; }
-
   Buffer buffer_of(const Tensor& t) {
     if (auto home = home_.find(key(t)); home != home_.end()) return buffer_of(home->second);
     auto [it, made] = buffers_.try_emplace({t->op.get(), t->index});
@@ -446,6 +447,11 @@ class Builder {
   }
 
   void add_external(const Operation& op) {
+    if (auto packed = op->attrs.find("packed"))
+      fail("T0348",
+           fmt::format("'{}' calls the function '{}', which no tensor program can", op->name,
+                       packed->as<std::string>()),
+           {}, "te::build puts such calls between programs");
     tir::BufferMap map;
     Array<BufferRegion> reads, writes;
     for (size_t i = 0; i < op->inputs.size(); ++i) {
@@ -486,6 +492,7 @@ class Builder {
              "list it in `symbolic`, to pass it as a scalar");
   }
 
+  const std::set<Key> given_;
   Names names_, block_names_;
   std::map<Key, Tensor> home_;  ///< tensors that live in the result of a scan
   std::map<const OperationNode*, std::vector<Operation>>
@@ -510,6 +517,24 @@ tir::PrimFunc create_prim_func(Array<Tensor> args, Array<tir::VarRef> symbolic) 
 }
 Program create_program(const Array<Tensor>& args, const Array<tir::VarRef>& symbolic) {
   return Builder().build(args, symbolic);
+}
+
+Program create_program(const Array<Tensor>& inputs, const Array<Tensor>& outputs,
+                       const Array<tir::VarRef>& symbolic) {
+  std::set<Key> given;
+  Array<Tensor> args;
+  for (const Tensor& t : inputs) given.insert(key(t)), args.push_back(t);
+  for (const Tensor& t : outputs) args.push_back(t);
+  return Builder(given).build(args, symbolic);
+}
+
+std::vector<Tensor> external_packed(Array<Array<PrimExpr>> shapes, std::vector<DataType> dtypes,
+                                    Array<Tensor> inputs, const std::string& function, std::string name) {
+  auto nothing = [](const Array<Buffer>&, const Array<Buffer>&) { return tir::seq({}); };
+  std::vector<Tensor> out =
+      external(std::move(shapes), std::move(dtypes), std::move(inputs), nothing, std::move(name));
+  if (!out.empty()) out[0]->op.mut()->attrs.set("packed", Any(function));
+  return out;
 }
 
 }  // namespace tenon::te

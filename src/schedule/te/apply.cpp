@@ -8,6 +8,7 @@
 #include <set>
 
 #include "schedule/te/data.h"
+#include "te/packed.h"
 
 namespace tenon::te {
 namespace {
@@ -20,27 +21,31 @@ constexpr LoopRV kNoLoop{-1};
 
 class Applier {
  public:
-  Applier(const ScheduleData& d, const Array<Tensor>& args, const Array<tir::VarRef>& symbolic)
-      : d_(d), args_(args), program_(create_program(args, symbolic)), s_(program_.function) {
+  Applier(const ScheduleData& d, Array<Tensor> args, Program program)
+      : d_(d), args_(std::move(args)), program_(std::move(program)), s_(program_.function) {
     for (const auto& [op, name] : program_.blocks) {
       auto it = d_.of.find(op.get());
       if (it == d_.of.end())
         refuse_request(fmt::format("argument '{}' needs '{}', which the schedule does not know",
-                                   args[0]->name, op->name),
+                                   args_[0]->name, op->name),
                        "apply", "create the schedule from all outputs");
       if (op->kind != OperationKind::scan) block_[it->second] = name;
     }
     for (int i : d_.order) {
       const StageData& st = d_.stages[size_t(i)];
       if (st.op->kind == OperationKind::scan)
-        for (const Tensor& t : st.op->update) block_[i] = block_.at(d_.of.at(t->op.get()));
+        for (const Tensor& t : st.op->update)
+          if (int step = d_.of.at(t->op.get()); has_block(step)) block_[i] = block_.at(step);
     }
   }
 
+  /// The program is not all that the schedule knows.
+  void part() { whole_ = false; }
   Sch run() {
-    for (const Change& c : d_.changes) change(c);
+    for (const Change& c : d_.changes)
+      if (whole_ || has_block(c.stage)) change(c);
     for (int i : d_.order)
-      if (stage(i).attach == Attach::inlined) s_.compute_inline(block(i));
+      if (stage(i).attach == Attach::inlined && (whole_ || has_block(i))) s_.compute_inline(block(i));
     for (size_t k = d_.order.size(); k-- > 0;) place(d_.order[k]);
     for (int i : d_.order) finish(i);
     return s_;
@@ -324,7 +329,8 @@ class Applier {
   }
 
   const ScheduleData& d_;
-  const Array<Tensor>& args_;
+  bool whole_ = true;
+  const Array<Tensor> args_;
   Program program_;
   Sch s_;
   std::map<int, std::string> block_;                      // by stage
@@ -335,7 +341,14 @@ class Applier {
 }  // namespace
 
 tenon::Schedule Schedule::apply(const Array<Tensor>& args, const Array<tir::VarRef>& symbolic) const {
-  return Applier(*data_, args, symbolic).run();
+  return Applier(*data_, args, create_program(args, symbolic)).run();
+}
+tenon::Schedule Schedule::apply_part(const Array<Tensor>& inputs, const Array<Tensor>& outputs) const {
+  Array<Tensor> args = inputs;
+  for (const Tensor& t : outputs) args.push_back(t);
+  Applier applier(*data_, args, create_program(inputs, outputs, {}));
+  applier.part();
+  return applier.run();
 }
 
 IRModule lower(const Schedule& schedule, const Array<Tensor>& args, const std::string& name,

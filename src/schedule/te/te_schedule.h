@@ -91,6 +91,9 @@ class Schedule {
   /// The tensor-IR schedule of create_prim_func(args, symbolic).
   tenon::Schedule apply(const Array<Tensor>& args, const Array<tir::VarRef>& symbolic = {}) const;
 
+  /// The part from `inputs`, which the caller has, to `outputs`.
+  tenon::Schedule apply_part(const Array<Tensor>& inputs, const Array<Tensor>& outputs) const;
+
  private:
   explicit Schedule(std::shared_ptr<ScheduleData> data) : data_(std::move(data)) {}
   std::shared_ptr<ScheduleData> data_;

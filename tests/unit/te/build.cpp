@@ -2,6 +2,7 @@
 // Tensor expressions compiled: te::build takes the whole way to machine code and back to tensors.
 #include "check.h"
 #include "pipeline/te_build.h"
+#include "te/packed.h"
 
 namespace tenon::testing {
 namespace {
@@ -36,6 +37,45 @@ TEST(Build, SymbolicMatmulOnTwoShapes) {
   }
 }
 
+/// The posts' own: vector add as text and as tensor expressions, one program up to names; loops of one
+/// iteration go.
+TEST(Classics, VectorAddTwins) {
+  tir::VarRef n = tir::var("n");
+  Tensor a = te::placeholder({n}, f32, "A"), b = te::placeholder({n}, f32, "B");
+  Tensor c = te::compute({n}, [&](const Vars& v) { return a({v[0]}) + b({v[0]}); }, "C");
+  const IRModule text = parse_module(R"(
+@T.prim_func
+def main(a: T.handle, b: T.handle, c: T.handle):
+    T.func_attr({"tir.noalias": True, "num_outputs": 1})
+    n = T.int64()
+    A = T.match_buffer(a, (n,), "float32")
+    B = T.match_buffer(b, (n,), "float32")
+    C = T.match_buffer(c, (n,), "float32")
+    for i in range(n):
+        with T.block("C"):
+            vi = T.axis.spatial(n, i)
+            C[vi] = A[vi] + B[vi]
+)");
+  EXPECT_TRUE(structural_equal(te::create_prim_func({a, b, c}), text.find("main"))) << print(text);
+  te::Schedule s = te::create_schedule(c->op);
+  auto [o, i] = s[c].split(c->op->axis[0], 4);
+  s[c].parallel(o).vectorize(i);
+  for (int64_t size : {1, 4, 11}) check_te(s, {a, b, c}, {{"n", size}});
+}
+TEST(Classics, LoopsOfOneIterationVanish) {
+  for (int64_t n : {1, 8}) {
+    Tensor a = te::placeholder({n}, f32, "A");
+    Tensor c = te::compute({n}, [&](const Vars& v) { return a({v[0]}) + 2.0; }, "C");
+    IRModule m = te::lower(te::create_schedule(c->op), {a, c});
+    PassContext context;
+    context.target = host_target();
+    m = run_passes(std::move(m), tensor_passes(), context);
+    int loops = 0;
+    post_order(m.find("main"), [&](const ObjectRef& o) { loops += o.is<tir::For>(); });
+    EXPECT_EQ(loops, n == 1 ? 0 : 1) << print(m);
+  }
+}
+
 TEST(Build, ScanRowByRow) {
   tir::VarRef m = tir::var("m"), n = tir::var("n");
   Tensor x = te::placeholder({m, n}, f32, "X"), state = te::placeholder({m, n}, f32, "state");
@@ -55,6 +95,38 @@ TEST(Build, ScanRowByRow) {
       EXPECT_FLOAT_EQ(float(r.element(k * 13 + j)), float(h));
     }
   }
+}
+
+TEST(Build, PackedCallsBetweenPrograms) {
+  registry::add("te_test.reverse", Function([](Arguments args) -> Any {
+                  NDArray from = args[0].as<NDArray>(), to = args[1].as<NDArray>();
+                  for (int64_t i = 0; i < from.size(); ++i)
+                    to.set_element(from.size() - 1 - i, from.element(i));
+                  return Any();
+                }),
+                true);
+  tir::VarRef n = tir::var("n");
+  Tensor a = te::placeholder({n}, f32, "A");
+  Tensor b = te::compute({n}, [&](const Vars& v) { return a({v[0]}) * 2.0; }, "B");
+  Tensor r = te::external_packed({{n}}, {f32}, {b}, "te_test.reverse", "reverse")[0];
+  Tensor c = te::compute({n}, [&](const Vars& v) { return r({v[0]}) + b({v[0]}) + a({v[0]}); }, "C");
+  te::Schedule s = te::create_schedule(c->op);
+  auto [o, i] = s[c].split(c->op->axis[0], 4);
+  s[c].vectorize(i);
+  s[b].split(b->op->axis[0], 8);
+  Runner runner = te::build(s, {a, c, r});
+  for (int64_t size : {1, 9}) {
+    NDArray x = ramp({size});
+    std::vector<NDArray> y = runner.run({x});
+    for (int64_t k = 0; k < size; ++k) {
+      EXPECT_EQ(y[1].element(k), 2 * x.element(size - 1 - k));
+      EXPECT_EQ(y[0].element(k), 2 * x.element(size - 1 - k) + 3 * x.element(k));
+    }
+  }
+  refused_te("T0348", "calls the function 'te_test.reverse'", [&] { s.apply({a, c}); });
+  te::Schedule t = te::create_schedule(c->op);
+  t[b].compute_at(t[c], c->op->axis[0]);  // the call stands between the two
+  refused_te("T0795", "no consumer of it", [&] { te::build(t, {a, c}); });
 }
 
 TEST(Build, Refusals) {
