@@ -21,9 +21,10 @@ namespace {
 using interpret_detail::Symbols;
 using PackedFunction = tenon::Function;
 
-[[noreturn]] void error(std::string code, std::string message, const Origin& origin = {}) {
+[[noreturn]] void error(std::string code, std::string message, const Origin& origin = {},
+                        std::string hint = {}) {
   throw Error(ErrorKind::model, std::move(code), std::move(message),
-              origin ? (origin->span ? origin->span.to_string() : origin->text) : "");
+              origin ? (origin->span ? origin->span.to_string() : origin->text) : "", std::move(hint));
 }
 
 struct Environment {
@@ -31,12 +32,27 @@ struct Environment {
   Symbols symbols;
 };
 
-/// A function value: what it closes over is copied, since values never change.
-struct ClosureObj : Object {
-  static constexpr std::string_view type_key = "interpret.Closure";
+/// A function value: what it closes over is copied, since values never change. `self`: the variable under
+/// which its body calls it. A constructor as a value has no function.
+struct FunctionValue : Object {
+  static constexpr std::string_view type_key = "interpret.Function";
   Ref<Function> function;
   std::shared_ptr<Environment> environment;
+  graph::VarRef self;
+  Ref<Constructor> constructor;
+  std::vector<Value> captured;  ///< first arguments
 };
+
+Value data_value(int64_t tag, std::vector<Value> items) {
+  auto d = make<DataObj>();
+  d.mut()->tag = tag;
+  d.mut()->items = std::move(items);
+  return Any(d);
+}
+template <class T>
+const T* as_object(const Value& v) {
+  return v.is_object() && is_type_index<T>(v.tag()) ? static_cast<const T*>(v.object()) : nullptr;
+}
 
 Value tuple_value(const std::vector<Value>& items) {
   auto a = make<ArrayObj>();
@@ -72,30 +88,145 @@ class GraphInterpreter {
   GraphInterpreter(const IRModule& module, const InterpretOptions& options)
       : module_(module), options_(options) {}
 
-  Value call_function(const Ref<Function>& f, const std::vector<Value>& args, Environment env) {
-    if (++depth_ > options_.max_depth) {
-      depth_ = 0;
-      error("T0352", fmt::format("calls nest deeper than {}", options_.max_depth));
+  Value run(const Ref<Function>& f, const std::vector<Value>& args) {
+    Value out;
+    try {
+      out = call_function(f, args, {});
+    } catch (...) {
+      cells_.clear();
+      throw;
     }
-    if (args.size() != f->params.size())
-      error("T0353",
-            fmt::format("the function takes {} arguments, {} were given", f->params.size(), args.size()));
-    // A parameter may show its sizes in terms of those that a later one binds.
-    std::vector<LateSize> late;
-    for (size_t i = 0; i < args.size(); ++i) {
-      const auto& p = f->params[i];
-      if (p->declared) match_type(p->declared, args[i], env.symbols, p->name, &late);
-      env.vars[p.get()] = args[i];
-    }
-    for (const LateSize& l : late)
-      if (interpret_detail::evaluate(l.size, env.symbols)[0].i != l.actual)
-        error("T0357", fmt::format("{}: a size of {} does not match {}", l.what, l.actual, print(l.size)));
-    Value out = eval(f->body, env);
-    --depth_;
+    cells_.clear(std::span(&out, 1));
     return out;
   }
 
  private:
+  /// A call whose value is the caller's value: it takes the caller's place.
+  struct TailCall {
+    Ref<Function> function;
+    std::vector<Value> args;
+    Environment env;
+  };
+
+  Value call_function(Ref<Function> f, std::vector<Value> args, Environment env) {
+    struct Depth {
+      int& n;
+      ~Depth() { --n; }
+    } depth{++depth_};
+    if (depth_ > options_.max_depth)
+      error("T0352", fmt::format("calls nest deeper than {}", options_.max_depth), {},
+            "the recursion has no end, or the limit is too low");
+    for (int64_t calls = 0;; ++calls) {
+      if (calls > int64_t(options_.max_depth) * 1000)
+        error("T0352", fmt::format("more than {} tail calls", int64_t(options_.max_depth) * 1000));
+      if (args.size() != f->params.size())
+        error("T0353",
+              fmt::format("the function takes {} arguments, {} were given", f->params.size(), args.size()));
+      // A parameter may show its sizes in terms of those that a later one binds.
+      std::vector<LateSize> late;
+      for (size_t i = 0; i < args.size(); ++i) {
+        const auto& p = f->params[i];
+        if (p->declared) match_type(p->declared, args[i], env.symbols, p->name, &late);
+        env.vars[p.get()] = args[i];
+      }
+      for (const LateSize& l : late)
+        if (interpret_detail::evaluate(l.size, env.symbols)[0].i != l.actual)
+          error("T0357", fmt::format("{}: a size of {} does not match {}", l.what, l.actual, print(l.size)));
+      std::optional<TailCall> next;
+      Value out = tail(f->body, env, next);
+      if (!next) return out;
+      f = std::move(next->function);
+      args = std::move(next->args);
+      env = std::move(next->env);
+    }
+  }
+
+  /// The value of a body; its last call is left to the caller when it ends the body.
+  Value tail(const Expr& e, Environment& env, std::optional<TailCall>& next) {
+    Expr at = e;
+    for (;;) {
+      const auto* s = at.as<SeqExpr>();
+      if (!s) return eval(at, env);
+      const VarBindingNode* last = nullptr;
+      if (!s->blocks.empty() && !s->blocks[s->blocks.size() - 1]->bindings.empty()) {
+        const auto& all = s->blocks[s->blocks.size() - 1]->bindings;
+        last = all[all.size() - 1].as<VarBindingNode>();
+        if (last && !last->var.same_as(s->body)) last = nullptr;
+      }
+      for (const BindingBlock& block : s->blocks)
+        for (const Binding& b : block->bindings)
+          if (b.get() != last) bind(b, env);
+      if (!last) return eval(s->body, env);
+      if (const auto* i = last->value.as<If>()) {
+        at = truth(eval(i->condition, env), i->origin) ? i->true_branch : i->false_branch;
+      } else if (const auto* m = last->value.as<graph::Match>()) {
+        at = clause(*m, env);
+      } else {
+        const auto* c = last->value.as<graph::Call>();
+        if (!c || c->op.is<Op>() || c->op.is<Constructor>()) return eval(last->value, env);
+        const Value callee = eval(c->op, env);
+        const auto* f = as_object<FunctionValue>(callee);
+        if (!f || f->constructor) return eval(last->value, env);
+        std::vector<Value> args = f->captured;
+        for (const Expr& a : c->args) args.push_back(eval(a, env));
+        next = TailCall{f->function, std::move(args), environment_of(callee, *f)};
+        return {};
+      }
+    }
+  }
+  static Environment environment_of(const Value& callee, const FunctionValue& f) {
+    Environment env = *f.environment;
+    if (f.self) env.vars[f.self.get()] = callee;
+    return env;
+  }
+
+  void bind(const Binding& b, Environment& env) {
+    Value v = eval(binding_value(b), env);
+    if (const auto* m = b.as<MatchCastNode>()) match_type(m->type, v, env.symbols, m->var->name);
+    if (const auto* f = as_object<FunctionValue>(v); f && binding_value(b).is<Function>())
+      const_cast<FunctionValue*>(f)->self = binding_var(b);
+    env.vars[binding_var(b).get()] = std::move(v);
+  }
+
+  /// The body of the clause that takes the value; its variables are bound.
+  Expr clause(const graph::Match& m, Environment& env) {
+    const Value v = eval(m.value, env);
+    for (const MatchClause& c : m.clauses)
+      if (takes(*c->pattern, v)) {
+        bind_pattern(*c->pattern, v, env);
+        return c->body;
+      }
+    error("T0358", "no case takes this value: " + describe(v), m.origin);
+  }
+  bool takes(const PatternNode& p, const Value& v) {
+    if (p.kind == PatternKind::wildcard || p.kind == PatternKind::variable) return true;
+    const std::vector<Value>* items = nullptr;
+    if (p.kind == PatternKind::constructor) {
+      const auto* d = as_object<DataObj>(v);
+      if (!d) error("T0357", "this value has no constructor: " + describe(v), p.constructor->origin);
+      if (d->tag != p.constructor->tag) return false;
+      items = &d->items;
+    } else {
+      const ArrayObj* t = as_tuple(v);
+      if (!t) error("T0357", "this value is no tuple: " + describe(v));
+      items = &t->items;
+    }
+    if (items->size() != p.items.size())
+      error("T0357", fmt::format("a pattern of {} parts meets a value of {}", p.items.size(), items->size()));
+    for (size_t i = 0; i < items->size(); ++i)
+      if (!takes(*p.items[i], (*items)[i])) return false;
+    return true;
+  }
+  void bind_pattern(const PatternNode& p, const Value& v, Environment& env) {
+    if (p.var) {
+      if (p.var->declared) match_type(p.var->declared, v, env.symbols, p.var->name);
+      env.vars[p.var.get()] = v;
+    }
+    const auto* d = as_object<DataObj>(v);
+    const auto& items = d ? d->items : as_tuple(v) ? as_tuple(v)->items : std::vector<Value>();
+    for (size_t i = 0; i < p.items.size(); ++i) bind_pattern(*p.items[i], items[i], env);
+  }
+
   int64_t integer(const PrimExpr& e, const Environment& env) {
     return interpret_detail::evaluate(e, env.symbols)[0].i;
   }
@@ -148,6 +279,12 @@ class GraphInterpreter {
       if (!a || a->items.size() != t->items.size())
         error("T0357", fmt::format("{}: {} where {} is needed", what, describe(v), print(type)));
       for (size_t i = 0; i < t->items.size(); ++i) match_type(t->items[i], a->items[i], symbols, what, late);
+    } else if (type.is<AdtType>()) {
+      if (!as_object<DataObj>(v))
+        error("T0357", fmt::format("{}: {} where {} is needed", what, describe(v), print(type)));
+    } else if (type.is<RefType>()) {
+      if (!as_object<RefCellObj>(v))
+        error("T0357", fmt::format("{}: {} where {} is needed", what, describe(v), print(type)));
     } else if (const auto* t = type.as<PrimType>()) {
       if (const auto* s = t->value.as<tir::Var>(); s && !symbols.count(s))
         if (auto n = v.try_as<int64_t>()) symbols[s] = *n;
@@ -180,7 +317,7 @@ class GraphInterpreter {
         },
         [&](const GlobalVar& n) -> Value {
           if (auto f = module_.find(n.name).cast<Function>()) {
-            auto c = make<ClosureObj>();
+            auto c = make<FunctionValue>();
             c.mut()->function = f;
             c.mut()->environment = std::make_shared<Environment>();
             return Any(c);
@@ -208,7 +345,7 @@ class GraphInterpreter {
           return Any(f);
         },
         [&](const Function& n) -> Value {
-          auto c = make<ClosureObj>();
+          auto c = make<FunctionValue>();
           c.mut()->function = Ref<Function>(&n);
           c.mut()->environment = std::make_shared<Environment>(env);
           return Any(c);
@@ -233,11 +370,7 @@ class GraphInterpreter {
         },
         [&](const SeqExpr& n) -> Value {
           for (const BindingBlock& block : n.blocks)
-            for (const Binding& b : block->bindings) {
-              Value v = eval(binding_value(b), env);
-              if (const auto* m = b.as<MatchCastNode>()) match_type(m->type, v, env.symbols, m->var->name);
-              env.vars[binding_var(b).get()] = std::move(v);
-            }
+            for (const Binding& b : block->bindings) bind(b, env);
           return eval(n.body, env);
         },
         [&](const ShapeExpr& n) -> Value {
@@ -252,7 +385,13 @@ class GraphInterpreter {
                                              : Any(v[0].i);
         },
         [&](const graph::StringImm& n) -> Value { return Any(n.value); },
-        [&](const DataTypeImm& n) -> Value { return Any(n.value); });
+        [&](const DataTypeImm& n) -> Value { return Any(n.value); },
+        [&](const Constructor& n) -> Value {
+          auto c = make<FunctionValue>();
+          c.mut()->constructor = Ref<Constructor>(&n);
+          return Any(c);
+        },
+        [&](const graph::Match& n) -> Value { return eval(clause(n, env), env); });
   }
 
   NDArray allocate(const Type& type, const Environment& env) {
@@ -278,12 +417,19 @@ class GraphInterpreter {
     }
     std::vector<Value> args;
     for (const Expr& a : n.args) args.push_back(eval(a, env));
+    if (const auto* c = n.op.as<Constructor>()) return construct(*c, std::move(args));
     const Value callee = eval(n.op, env);
     if (auto f = callee.try_as<PackedFunction>(); f && *f) return f->call_packed(args);
-    if (!callee.is_object() || !is_type_index<ClosureObj>(callee.tag()))
-      error("T0357", "this value cannot be called: " + describe(callee), n.origin);
-    const auto* closure = static_cast<const ClosureObj*>(callee.object());
-    return call_function(closure->function, args, *closure->environment);
+    const auto* closure = as_object<FunctionValue>(callee);
+    if (!closure) error("T0357", "this value cannot be called: " + describe(callee), n.origin);
+    if (closure->constructor) return construct(*closure->constructor, std::move(args));
+    args.insert(args.begin(), closure->captured.begin(), closure->captured.end());
+    return call_function(closure->function, args, environment_of(callee, *closure));
+  }
+  static Value construct(const Constructor& c, std::vector<Value> args) {
+    if (int64_t(args.size()) != c.arity)
+      error("T0353", fmt::format("`{}` has {} parts, {} were given", c.name, c.arity, args.size()), c.origin);
+    return data_value(c.tag, std::move(args));
   }
 
   Value call_destination(const graph::Call& n, const Op& op, Environment& env) {
@@ -367,6 +513,25 @@ class GraphInterpreter {
   Value call_operator(const graph::Call& n, const Op& op, Environment& env) {
     std::vector<Value> values;
     for (const Expr& a : n.args) values.push_back(eval(a, env));
+    if (op.name == "make_closure") {
+      const auto* f = as_object<FunctionValue>(values.at(0));
+      if (!f) error("T0357", "this value is no function: " + describe(values[0]), n.origin);
+      auto c = make<FunctionValue>();
+      c.mut()->function = f->function;
+      c.mut()->environment = f->environment;
+      c.mut()->self = f->self;
+      c.mut()->captured = f->captured;
+      c.mut()->captured.insert(c.mut()->captured.end(), values.begin() + 1, values.end());
+      return Any(c);
+    }
+    if (op.name == "ref_create") return Any(cells_.create(values.at(0)));
+    if (op.name == "ref_read" || op.name == "ref_write") {
+      const auto* cell = as_object<RefCellObj>(values.at(0));
+      if (!cell) error("T0357", "this value is no reference: " + describe(values[0]), n.origin);
+      if (op.name == "ref_read") return cell->value;
+      const_cast<RefCellObj*>(cell)->value = values.at(1);
+      return tuple_value({});
+    }
     if (const auto* evaluate = op.attr<op::Evaluate>("evaluate")) return (*evaluate)(n, values);
     const auto* define = op.attr<op::TensorDef>("tensor_def");
     if (!define) error("T0350", fmt::format("the interpreter cannot run operator `{}`", op.name), n.origin);
@@ -408,6 +573,7 @@ class GraphInterpreter {
   const IRModule& module_;
   const InterpretOptions& options_;
   int depth_ = 0;
+  RefCells cells_;
 };
 
 /// What the VM computes itself, for modules behind lower_to_call_tir.
@@ -428,7 +594,7 @@ Value interpret(const IRModule& module, const std::string& function, const std::
                 const InterpretOptions& options) {
   auto f = module.find(function).cast<graph::Function>();
   if (!f) graph::error("T0350", fmt::format("no graph function `{}` in the module", function));
-  return graph::GraphInterpreter(module, options).call_function(f, args, {});
+  return graph::GraphInterpreter(module, options).run(f, args);
 }
 
 }  // namespace tenon

@@ -58,7 +58,8 @@ std::optional<std::vector<int64_t>> static_shape(const Type& type) {
 
 static bool is_leaf(const Expr& e) {
   return e.is<Var>() || e.is<GlobalVar>() || e.is<Constant>() || e.is<Op>() || e.is<ExternFunc>() ||
-         e.is<ShapeExpr>() || e.is<PrimValue>() || e.is<StringImm>() || e.is<DataTypeImm>();
+         e.is<ShapeExpr>() || e.is<PrimValue>() || e.is<StringImm>() || e.is<DataTypeImm>() ||
+         e.is<Constructor>();
 }
 
 std::string BlockBuilder::fresh_name(const std::string& hint) {
@@ -109,6 +110,32 @@ std::vector<Binding> bindings_of(const Expr& body) {
 Expr result_of(const Expr& body) {
   const auto* s = body.as<SeqExpr>();
   return s ? s->body : body;
+}
+std::vector<Expr> bodies_of(const Expr& value) {
+  if (const auto* n = value.as<If>()) return {n->true_branch, n->false_branch};
+  if (const auto* n = value.as<While>()) return {n->condition, n->body};
+  if (const auto* n = value.as<Function>()) return {n->body};
+  std::vector<Expr> out;
+  if (const auto* n = value.as<Match>())
+    for (const MatchClause& c : n->clauses) out.push_back(c->body);
+  return out;
+}
+Expr with_bodies(const Expr& value, const std::vector<Expr>& bodies) {
+  Expr out;
+  if (const auto* n = value.as<If>()) out = make<If>(n->condition, bodies[0], bodies[1]);
+  if (const auto* n = value.as<While>()) out = make<While>(n->loop_vars, n->init, bodies[0], bodies[1]);
+  if (const auto* n = value.as<Function>())
+    out = make<Function>(n->params, bodies[0], n->ret_type, n->attrs, n->type_params);
+  if (const auto* n = value.as<Match>()) {
+    Array<MatchClause> clauses;
+    for (size_t i = 0; i < bodies.size(); ++i)
+      clauses.push_back(make<MatchClauseNode>(n->clauses[i]->pattern, bodies[i]));
+    out = make<Match>(n->value, clauses);
+  }
+  CHECK(out, "a value without bodies gets some");
+  out.mut()->type = value->type;
+  out.mut()->origin = value->origin;
+  return out;
 }
 VarRef binding_var(const Binding& b) {
   if (const auto* v = b.as<VarBindingNode>()) return v->var;

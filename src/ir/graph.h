@@ -3,6 +3,8 @@
 // normalised bindings: every argument of a call is a Var, a Constant or another leaf, every value is bound
 // once. Purity belongs to what is called (Op::pure), not to a region.
 #pragma once
+#include <map>
+
 #include "ir/tir.h"
 
 namespace tenon::graph {
@@ -15,8 +17,10 @@ struct TupleType;
 struct FuncType;
 struct ObjectType;
 struct RefType;
-using TypeNodes =
-    NodeSet<kTypeBase + 1, TensorType, ShapeType, PrimType, TupleType, FuncType, ObjectType, RefType>;
+struct AdtType;
+struct TypeVar;
+using TypeNodes = NodeSet<kTypeBase + 1, TensorType, ShapeType, PrimType, TupleType, FuncType, ObjectType,
+                          RefType, AdtType, TypeVar>;
 struct TypeNode : Object {
   static constexpr std::string_view type_key = "ir.Type";
   static constexpr uint32_t node_set_first() { return kTypeBase; }
@@ -47,9 +51,11 @@ struct ShapeExpr;
 struct PrimValue;
 struct StringImm;
 struct DataTypeImm;
+struct Constructor;
+struct Match;
 using ExprNodes =
     NodeSet<kGraphExprBase + 1, Var, GlobalVar, Constant, Tuple, TupleGetItem, Call, Op, ExternFunc, Function,
-            If, While, SeqExpr, ShapeExpr, PrimValue, StringImm, DataTypeImm>;
+            If, While, SeqExpr, ShapeExpr, PrimValue, StringImm, DataTypeImm, Constructor, Match>;
 /// A graph expression. `type` is null until inferred; it is a fact about the value, not part of equality
 /// (but for Var, where it is the declaration).
 struct ExprNode : Object {
@@ -105,9 +111,11 @@ struct FuncType : TypeBase<FuncType> {
   Array<Type> params;  ///< null handle as a whole: unknown parameters (an opaque function)
   Type ret;
   bool opaque = false;
+  Array<std::string> type_params;  ///< names of TypeVars that each call may put other types for
   static constexpr std::string_view type_key = "ir.FuncType";
-  static constexpr auto fields = std::tuple{def_field("params", &FuncType::params),
-                                            field("ret", &FuncType::ret), field("opaque", &FuncType::opaque)};
+  static constexpr auto fields =
+      std::tuple{def_field("params", &FuncType::params), field("ret", &FuncType::ret),
+                 field("opaque", &FuncType::opaque), field("type_params", &FuncType::type_params)};
 };
 /// Any value; nothing is known.
 struct ObjectType : TypeBase<ObjectType> {
@@ -118,6 +126,19 @@ struct RefType : TypeBase<RefType> {
   Type value;
   static constexpr std::string_view type_key = "ir.RefType";
   static constexpr auto fields = std::tuple{field("value", &RefType::value)};
+};
+/// An algebraic data type of the module, applied to types: List[Tensor].
+struct AdtType : TypeBase<AdtType> {
+  std::string name;
+  Array<Type> args;
+  static constexpr std::string_view type_key = "ir.AdtType";
+  static constexpr auto fields = std::tuple{field("name", &AdtType::name), field("args", &AdtType::args)};
+};
+/// A type parameter of a function or data type, by name.
+struct TypeVar : TypeBase<TypeVar> {
+  std::string name;
+  static constexpr std::string_view type_key = "ir.TypeVar";
+  static constexpr auto fields = std::tuple{field("name", &TypeVar::name)};
 };
 
 /// A variable, bound once; identity is the object. `declared` is its type.
@@ -181,10 +202,12 @@ struct Function : GraphNode<Function> {
   Expr body;
   Type ret_type;  ///< null until inferred
   AttrMap attrs;
+  Array<std::string> type_params;
   static constexpr std::string_view type_key = "graph.Function";
   static constexpr auto fields =
       std::tuple{def_field("params", &Function::params), field("ret_type", &Function::ret_type),
-                 field("attrs", &Function::attrs), field("body", &Function::body)};
+                 field("attrs", &Function::attrs), field("type_params", &Function::type_params),
+                 field("body", &Function::body)};
 };
 /// Branches are SeqExpr; the condition is a boolean scalar tensor or PrimValue. Fusion works inside and
 /// around.
@@ -265,6 +288,65 @@ struct DataTypeImm : GraphNode<DataTypeImm> {
   static constexpr std::string_view type_key = "graph.DataTypeImm";
   static constexpr auto fields = std::tuple{field("value", &DataTypeImm::value)};
 };
+/// A constructor of an algebraic data type; as the callee of a Call it makes a value, elsewhere it is the
+/// function that makes one. `tag` is its position among the type's constructors.
+struct Constructor : GraphNode<Constructor> {
+  std::string data_type, name;
+  int64_t tag = 0, arity = 0;
+  static constexpr std::string_view type_key = "graph.Constructor";
+  static constexpr auto fields =
+      std::tuple{field("data_type", &Constructor::data_type), field("name", &Constructor::name),
+                 field("tag", &Constructor::tag), field("arity", &Constructor::arity)};
+};
+enum class PatternKind : uint8_t { wildcard, variable, constructor, tuple };
+/// What a value is compared with: anything, anything under a name, a constructor or tuple of patterns.
+struct PatternNode : Object {
+  PatternKind kind = PatternKind::wildcard;
+  Ref<Var> var;
+  Ref<Constructor> constructor;
+  Array<Ref<PatternNode>> items;
+  static constexpr std::string_view type_key = "graph.Pattern";
+  static constexpr auto fields =
+      std::tuple{field("kind", &PatternNode::kind), def_field("var", &PatternNode::var),
+                 field("constructor", &PatternNode::constructor), field("items", &PatternNode::items)};
+};
+using Pattern = Ref<PatternNode>;
+struct MatchClauseNode : Object {
+  Pattern pattern;
+  Expr body;  ///< a SeqExpr
+  static constexpr std::string_view type_key = "graph.MatchClause";
+  static constexpr auto fields =
+      std::tuple{field("pattern", &MatchClauseNode::pattern), field("body", &MatchClauseNode::body)};
+};
+using MatchClause = Ref<MatchClauseNode>;
+/// The body of the first clause whose pattern the value has. The clauses cover every value: the verifier
+/// refuses others (T0330).
+struct Match : GraphNode<Match> {
+  Expr value;
+  Array<MatchClause> clauses;
+  static constexpr std::string_view type_key = "graph.Match";
+  static constexpr auto fields = std::tuple{field("value", &Match::value), field("clauses", &Match::clauses)};
+};
+
+// ---------------------------------------------------------------- algebraic data types
+struct ConstructorDefNode : Object {
+  std::string name;
+  Array<Type> items;  ///< may use the data type's parameters, and the data type itself
+  static constexpr std::string_view type_key = "graph.ConstructorDef";
+  static constexpr auto fields =
+      std::tuple{field("name", &ConstructorDefNode::name), field("items", &ConstructorDefNode::items)};
+};
+/// `class List[A]: Nil: (); Cons: (A, List[A])`.
+struct AdtDefNode : Object {
+  std::string name;
+  Array<std::string> params;
+  Array<Ref<ConstructorDefNode>> constructors;
+  static constexpr std::string_view type_key = "graph.AdtDef";
+  static constexpr auto fields =
+      std::tuple{field("name", &AdtDefNode::name), field("params", &AdtDefNode::params),
+                 field("constructors", &AdtDefNode::constructors)};
+};
+using AdtDef = Ref<AdtDefNode>;
 
 // ---------------------------------------------------------------- builders
 using VarRef = Ref<Var>;
@@ -311,6 +393,18 @@ class BlockBuilder {
 /// them.
 std::vector<Binding> bindings_of(const Expr& body);
 Expr result_of(const Expr& body);
+/// The bodies that a value holds: branches, clauses, condition and body of a loop, a closure's body.
+std::vector<Expr> bodies_of(const Expr& value);
+/// The same value over other bodies, as many as it had; type and origin are kept.
+Expr with_bodies(const Expr& value, const std::vector<Expr>& bodies);
+/// The variables that a pattern binds, from left to right.
+void variables_of(const Pattern& pattern, std::vector<VarRef>& out);
+/// Values of a match whose type is `type` that no clause takes, as a pattern in words, or nullopt. `find`
+/// gives the definition of a data type (null: unknown).
+std::optional<std::string> missing_case(const Match& match, const Type& type,
+                                        FunctionRef<AdtDef(const std::string&)> find);
+/// Types put for type parameters.
+Type substitute_types(const Type& type, const std::map<std::string, Type>& map);
 /// Variable and value of a binding of either kind.
 VarRef binding_var(const Binding& b);
 Expr binding_value(const Binding& b);

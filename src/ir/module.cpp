@@ -49,6 +49,8 @@ const bool module_registered = [] {
       type_info<tir::IterVarNode>();
   type_info<tir::CommReducerNode>(), type_info<tir::MatchBufferRegionNode>(), type_info<tir::PrimFuncNode>();
   type_info<graph::VarBindingNode>(), type_info<graph::MatchCastNode>(), type_info<graph::BindingBlockNode>();
+  type_info<graph::PatternNode>(), type_info<graph::MatchClauseNode>();
+  type_info<graph::ConstructorDefNode>(), type_info<graph::AdtDefNode>();
   type_info<IRModuleNode>(), type_info<OriginObj>(), type_info<NDArrayObj>(), type_info<ArrayObj>(),
       type_info<MapObj>(), type_info<StringObj>();
   return true;

@@ -9,8 +9,10 @@ struct IRModuleNode : Object {
   static constexpr std::string_view type_key = "ir.IRModule";
   Map<std::string, ObjectRef> functions;  ///< graph::Function, tir::PrimFunc or graph::ExternFunc, in order
   AttrMap attrs;
+  Map<std::string, graph::AdtDef> types;  ///< algebraic data types, in order
   static constexpr auto fields =
-      std::tuple{field("functions", &IRModuleNode::functions), field("attrs", &IRModuleNode::attrs)};
+      std::tuple{field("types", &IRModuleNode::types), field("functions", &IRModuleNode::functions),
+                 field("attrs", &IRModuleNode::attrs)};
 };
 
 class IRModule : public Ref<IRModuleNode> {
@@ -20,6 +22,9 @@ class IRModule : public Ref<IRModuleNode> {
   static IRModule create() { return IRModule(make<IRModuleNode>()); }
   const Map<std::string, ObjectRef>& functions() const { return get()->functions; }
   ObjectRef find(const std::string& name) const { return get()->functions.get_or(name, ObjectRef()); }
+  graph::AdtDef find_type(const std::string& name) const {
+    return get()->types.get_or(name, graph::AdtDef());
+  }
   /// Adds or replaces (copy on write).
   void set(const std::string& name, ObjectRef function) { edit()->functions.set(name, std::move(function)); }
   void erase(const std::string& name) { edit()->functions.erase(name); }

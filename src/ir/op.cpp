@@ -153,6 +153,35 @@ const bool op_registered = [] {
       .variadic()
       .impure()
       .infer(declared_or_object);
+  register_op("make_closure", "A function whose first arguments are given; the rest come with each call.")
+      .argument("function", "GlobalVar", "the function")
+      .argument("captured", "Object", "its first arguments")
+      .variadic()
+      .infer(declared_or_object);
+  register_op("ref_create", "A new reference that holds a value.")
+      .argument("value", "Object", "what it holds first")
+      .impure()
+      .infer([](const Call& call) -> Type {
+        return make<RefType>(call.args[0]->type ? call.args[0]->type : object_type());
+      });
+  register_op("ref_read", "What a reference holds now.")
+      .argument("ref", "Ref", "the reference")
+      .impure()
+      .infer([](const Call& call) -> Type {
+        const Type t = call.args[0]->type;
+        if (!t || t.is<ObjectType>() || t.is<TypeVar>()) return object_type();
+        if (!t.is<RefType>()) infer_error(call, "its argument is no reference");
+        return t.as<RefType>()->value;
+      });
+  register_op("ref_write", "Makes a reference hold another value; gives the empty tuple.")
+      .argument("ref", "Ref", "the reference")
+      .argument("value", "Object", "what it holds from now on")
+      .impure()
+      .infer([](const Call& call) -> Type {
+        const Type t = call.args[0]->type;
+        if (t && !t.is<RefType>() && !t.is<ObjectType>()) infer_error(call, "its argument is no reference");
+        return tuple_type({});
+      });
   register_op("call_pure_packed", "call_packed of a function without effects.")
       .argument("function", "ExternFunc", "its name")
       .argument("args", "Object", "values")

@@ -212,6 +212,10 @@ IRModule Converter::module() {
         members.push_back(s);
         return;
       }
+      if (is_type_definition(s)) {
+        members.push_back(s);
+        return;
+      }
       if (s->kind != StmtKind::class_)
         fail("T0210", "outside a module only imports, classes and functions have a meaning", span(s));
       for (const Ast* d : s->decorators) {
@@ -230,6 +234,10 @@ IRModule Converter::module() {
   }
   std::vector<std::string> labels;
   for (const AstStmt* m : members) {
+    if (is_type_definition(m)) {
+      labels.emplace_back();
+      continue;
+    }
     std::string name = m->name;
     if (m->kind == StmtKind::assign && m->target->kind == ExprKind::name) name = m->target->text;
     for (const Ast* d : m->decorators)
@@ -242,8 +250,14 @@ IRModule Converter::module() {
       problems_.add("T0212", fmt::format("function `{}` is defined twice", name), span(m));
     if (m->kind == StmtKind::failed) bind(name, make<PoisonObj>());
   }
+  for (const AstStmt* m : members)
+    if (is_type_definition(m)) attempt(span(m), [&] { declare_type(m); });
+  for (const AstStmt* m : members)
+    if (is_type_definition(m)) attempt(span(m), [&] { define_type(m); });
+  if (!types_.empty()) out.edit()->types = types_;
   for (size_t i = 0; i < members.size(); ++i) {
     const AstStmt* m = members[i];
+    if (is_type_definition(m)) continue;
     attempt(span(m), [&] {
       if (m->kind == StmtKind::def) {
         Scope scope(*this);

@@ -10,7 +10,8 @@ using namespace graph;
 namespace {
 bool is_leaf(const Expr& e) {
   if (!e || e.is<graph::Var>() || e.is<GlobalVar>() || e.is<Constant>() || e.is<Op>() || e.is<ExternFunc>() ||
-      e.is<ShapeExpr>() || e.is<PrimValue>() || e.is<graph::StringImm>() || e.is<DataTypeImm>())
+      e.is<ShapeExpr>() || e.is<PrimValue>() || e.is<graph::StringImm>() || e.is<DataTypeImm>() ||
+      e.is<Constructor>())
     return true;
   if (const auto* t = e.as<Tuple>()) {
     for (const Expr& x : t->items)
@@ -90,6 +91,7 @@ Expr Converter::graph_expr(const Ast* a, Sequence& seq, const Ast* annotation) {
       case ExprKind::name: {
         if (a->text == "None") return {};
         if (a->text == "True" || a->text == "False") return make<PrimValue>(expr(a));
+        if (Expr c = constructor(a)) return c;
         if (Expr f = callee(a)) return f;
         const ObjectRef o = name_of(a);
         if (o.is<ExprNode>()) return o.cast<ExprNode>();
@@ -97,6 +99,7 @@ Expr Converter::graph_expr(const Ast* a, Sequence& seq, const Ast* annotation) {
         fail("T0225", fmt::format("`{}` is no graph value", a->text), a);
       }
       case ExprKind::attribute: {
+        if (Expr c = constructor(a)) return c;
         if (Expr f = callee(a)) return f;
         const std::string p = path(a);
         if (p.starts_with("R."))
@@ -167,6 +170,7 @@ Expr Converter::graph_call(const Ast* a, Sequence& seq, const Ast* annotation) {
     return graph::call(std::move(f), args, {}, types ? types_of(types) : Array<Type>());
   };
   if (is_call(a, "I.GlobalVar")) return callee(a);
+  if (Expr c = constructor(head)) return call_value(c);
   if (Expr f = callee(head)) return call_value(f);
   if (head->kind == ExprKind::call) return call_value(leaf(head, seq));  // R.ExternFunc("f")(x)
   if (head->kind == ExprKind::name && lookup(head->text)) {
@@ -456,14 +460,14 @@ Expr Converter::branch(const std::vector<const AstStmt*>& stmts, std::string* na
   const AstStmt* last = stmts.empty() ? nullptr : stmts.back();
   const bool names_value =
       last && ((last->kind == StmtKind::assign && last->target->kind == ExprKind::name && last->value) ||
-               last->kind == StmtKind::if_);
+               last->kind == StmtKind::if_ || last->kind == StmtKind::match_);
   if (!names_value)
     fail("T0241", "a branch ends with the assignment of its value", last ? span(last) : where);
   for (const AstStmt* s : stmts) {
     if (s == last && s->kind == StmtKind::assign) break;
     if (!attempt(span(s), [&] { graph_stmt(s, seq, nullptr); })) poison(s->target);
   }
-  if (last->kind == StmtKind::if_) {  // the inner if binds the name
+  if (last->kind != StmtKind::assign) {  // the inner if or match binds the name
     if (seq.plain.empty()) throw Failed();
     graph::VarRef v = binding_var(seq.plain.back());
     *name = v->name;
@@ -509,6 +513,20 @@ void Converter::graph_if(const AstStmt* s, Sequence& seq) {
          "both branches assign the same name");
   Expr value = make<graph::If>(condition, t, f);
   bind(first, bind_value(first, declared, value, seq, origin(s)));
+}
+
+/// A closure; its body may call it by its name.
+void Converter::graph_closure(const AstStmt* s, const Ast* decorator, Sequence& seq) {
+  graph::VarRef self = graph::var(s->name, {});
+  self.mut()->origin = origin(s);
+  Ref<graph::Function> f = graph_function(s, self);
+  Type declared = self->declared;
+  if (decorator->kind == ExprKind::call)
+    if (const Ast* given = named(decorator, "declared")) declared = type(given);
+  self.mut()->declared = self.mut()->type = declared;
+  if (!f->origin) f.mut()->origin = origin(s);
+  seq.plain.push_back(make<VarBindingNode>(self, f));
+  bind(s->name, self);
 }
 
 /// `@R.loop(x, y) def result(i: …, s: …) -> type:` with `with R.condition(): … return c` in front of the
@@ -612,19 +630,14 @@ void Converter::graph_stmt(const AstStmt* s, Sequence& seq, Expr* result) {
         const std::string p = path(d->kind == ExprKind::call ? d->items[0] : d);
         if (p == "R.loop") return graph_loop(s, seq);
         if (p != "R.function") fail("T0211", fmt::format("the decorator `{}` has no meaning here", p), d);
-        Ref<graph::Function> f = graph_function(s);
-        Array<Type> types;
-        for (const graph::VarRef& v : f->params) types.push_back(v->declared);
-        Type declared = make<FuncType>(types, f->ret_type, false);
-        if (d->kind == ExprKind::call)
-          if (const Ast* given = named(d, "declared")) declared = type(given);
-        bind(s->name, bind_value(s->name, declared, f, seq, origin(s)));
-        return;
+        return graph_closure(s, d, seq);
       }
       fail("T0211", fmt::format("function `{}` has no decorator", s->name), span(s), "mark it @R.function");
     }
     case StmtKind::if_:
       return graph_if(s, seq);
+    case StmtKind::match_:
+      return graph_match(s, seq);
     case StmtKind::with: {
       if (s->contexts.size() != 1 ||
           !(is_call(s->contexts[0], "R.dataflow") || is_call(s->contexts[0], "R.block")))
@@ -684,8 +697,11 @@ Expr Converter::graph_body(const std::vector<const AstStmt*>& stmts, Sequence& s
   return e;
 }
 
-Ref<graph::Function> Converter::graph_function(const AstStmt* s) {
+Ref<graph::Function> Converter::graph_function(const AstStmt* s, const graph::VarRef& self) {
   Scope scope(*this);
+  type_parameters(s);
+  const Array<std::string> type_params(s->type_params.begin(), s->type_params.end());
+  if (self) bind(s->name, self);
   const int level = int(levels_.size()) - 1, outer = implicit_level_;
   AttrMap attrs;
   struct Restore {
@@ -723,12 +739,17 @@ Ref<graph::Function> Converter::graph_function(const AstStmt* s) {
   implicit_level_ = level;
   if (s->annotation) ok = attempt(span(s->annotation), [&] { ret = type(s->annotation); }) && ok;
   implicit_level_ = -1;
+  if (self) {
+    Array<Type> types;
+    for (const graph::VarRef& v : params) types.push_back(v->declared);
+    self.mut()->declared = self.mut()->type = make<FuncType>(types, ret, false, type_params);
+  }
   Sequence seq;
   Expr body;
   ok = attempt(span(s), [&] { body = graph_body(s->body, seq, true, span(s)); }) && ok;
   implicit_level_ = outer;
   if (!ok) throw Failed();
-  auto f = make<graph::Function>(params, body, ret, attrs);
+  auto f = make<graph::Function>(params, body, ret, attrs, type_params);
   f.mut()->origin = origin(s);
   return f;
 }

@@ -159,7 +159,8 @@ class Converter {
       plain = {};
     }
   };
-  Ref<graph::Function> graph_function(const AstStmt* s);
+  /// `self` (optional): the variable that the function is bound to, which its body may call.
+  Ref<graph::Function> graph_function(const AstStmt* s, const graph::VarRef& self = {});
   graph::Type type(const Ast* a);
   graph::Type tensor_type(const std::vector<const Ast*>& positional, const Ast* at);
   Array<PrimExpr> shape_values(const Ast* a);
@@ -167,6 +168,7 @@ class Converter {
                          Span where);
   void graph_stmt(const AstStmt* s, Sequence& seq, graph::Expr* result);
   void graph_if(const AstStmt* s, Sequence& seq);
+  void graph_closure(const AstStmt* s, const Ast* decorator, Sequence& seq);
   graph::Expr branch(const std::vector<const AstStmt*>& stmts, std::string* name, graph::Type* declared,
                      bool* annotated, Span where);
   void graph_loop(const AstStmt* s, Sequence& seq);
@@ -184,6 +186,18 @@ class Converter {
   graph::VarRef bind_value(const std::string& name, graph::Type declared, graph::Expr value, Sequence& seq,
                            const Origin& o);
 
+  // ---- parse_adt.cpp: algebraic data types, constructors, match
+  bool is_type_definition(const AstStmt* s) const;
+  void declare_type(const AstStmt* s);
+  void define_type(const AstStmt* s);
+  void type_parameters(const AstStmt* s);  ///< bound in the innermost scope
+  graph::Type adt_type(const Ast* head, const std::vector<const Ast*>& args);  ///< null: `head` names none
+  Ref<graph::Constructor> constructor(const Ast* a);                           ///< null: `a` names none
+  graph::Pattern pattern(const Ast* a);
+  void graph_match(const AstStmt* s, Sequence& seq);
+  /// "List" of "cls.List", "Module.List" or "List"; "" for another form.
+  std::string member(const Ast* a) const;
+
   const Tree& tree_;
   const ParseOptions& options_;
   DiagnosticList& problems_;
@@ -192,6 +206,7 @@ class Converter {
   std::vector<std::vector<std::string>> levels_{{}};
   std::unordered_map<std::string, std::string> aliases_;  ///< of imported modules: name → T, R, I
   std::unordered_set<std::string> functions_;             ///< of the module
+  Map<std::string, graph::AdtDef> types_;                 ///< of the module
   std::string class_name_;
   int implicit_level_ = -1;  ///< ≥ 0: unknown names are symbolic sizes, defined at this level
   int function_level_ = 0;

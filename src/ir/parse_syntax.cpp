@@ -474,6 +474,7 @@ class SyntaxParser {
         if (peek().kind != Tok::name) fail("T0206", "the class has no name");
         s->name = std::string(tokens_[at_++].text);
         s->end = tokens_[at_ - 1].end;
+        s->type_params = type_parameters();
         if (take_op("(")) {
           while (!is_op(")")) {
             expression();
@@ -553,6 +554,7 @@ class SyntaxParser {
         return s;
       }
       if (t.text == "import" || t.text == "from") return import();
+      if (t.text == "match" && opens_match()) return match_statement();
     }
     AstStmt* s = stmt(StmtKind::expr, t.begin);
     s->value = expression_list();
@@ -578,11 +580,98 @@ class SyntaxParser {
     end_of_line();
     return s;
   }
+  /// `[A, B]` behind the name of a function or class.
+  std::vector<std::string> type_parameters() {
+    std::vector<std::string> out;
+    if (!take_op("[")) return out;
+    while (!is_op("]")) {
+      if (peek().kind != Tok::name) fail("T0206", fmt::format("{} is no type parameter", shown(peek())));
+      out.emplace_back(tokens_[at_++].text);
+      if (!take_op(",")) break;
+    }
+    expect_op("]", "end of the type parameters");
+    return out;
+  }
+  /// `match` is a name elsewhere: it opens a statement when something follows it and the line ends in a
+  /// colon.
+  bool opens_match() const {
+    const Token& next = tokens_[std::min(at_ + 1, tokens_.size() - 1)];
+    if (next.kind == Tok::newline || next.kind == Tok::end) return false;
+    if (next.kind == Tok::op && next.text != "(" && next.text != "[") return false;
+    size_t i = at_ + 1;
+    while (i < tokens_.size() && tokens_[i].kind != Tok::newline && tokens_[i].kind != Tok::end) ++i;
+    return tokens_[i - 1].kind == Tok::op && tokens_[i - 1].text == ":";
+  }
+  const AstStmt* match_statement() {
+    AstStmt* s = stmt(StmtKind::match_, peek().begin);
+    ++at_;
+    s->value = expression_list();
+    finish(s);
+    expect_op(":", "before the cases");
+    if (peek().kind == Tok::newline) ++at_;
+    if (peek().kind != Tok::indent) fail("T0208", "indented cases were expected");
+    ++at_;
+    while (peek().kind != Tok::dedent && peek().kind != Tok::end) {
+      AstStmt* c = stmt(StmtKind::case_, peek().begin);
+      if (!take_word("case"))
+        fail("T0206", fmt::format("{} stands where `case` was expected", shown(peek())));
+      c->target = pattern();
+      finish(c);
+      c->body = suite();
+      s->body.push_back(c);
+    }
+    if (peek().kind == Tok::dedent) ++at_;
+    return s;
+  }
+  /// NAME [":" type] | path ["(" patterns ")"] | "(" patterns ")", as expressions. Types stand in brackets
+  /// only.
+  const Ast* pattern(bool in_brackets = false) {
+    Deeper d(*this);
+    const uint32_t begin = peek().begin;
+    auto items = [&](Ast* n) {
+      bool comma = false;
+      while (!is_op(")")) {
+        n->items.push_back(pattern(true));
+        if (!take_op(",")) break;
+        comma = true;
+      }
+      expect_op(")", "end of the patterns");
+      return comma;
+    };
+    if (take_op("(")) {
+      Ast* n = node(ExprKind::tuple, begin);
+      const bool comma = items(n);
+      if (n->items.size() == 1 && !comma) return n->items[0];
+      return done(n);
+    }
+    if (peek().kind != Tok::name) fail("T0206", fmt::format("{} begins no pattern", shown(peek())));
+    Ast* head = node(ExprKind::name, begin);
+    head->text = std::string(tokens_[at_++].text);
+    done(head);
+    while (take_op(".")) {
+      Ast* n = node(ExprKind::attribute, begin);
+      if (peek().kind != Tok::name) fail("T0206", fmt::format("{} is no name", shown(peek())));
+      n->text = std::string(tokens_[at_++].text);
+      n->items.push_back(head);
+      done(n);
+      head = n;
+    }
+    if (take_op("(")) {
+      Ast* n = node(ExprKind::call, begin);
+      n->items.push_back(head);
+      items(n);
+      return done(n);
+    }
+    // Directly behind `case`, a colon ends the pattern.
+    if (in_brackets && head->kind == ExprKind::name && take_op(":")) head->items.push_back(expression());
+    return head;
+  }
   const AstStmt* function() {
     AstStmt* s = stmt(StmtKind::def, peek().begin);
     ++at_;
     if (peek().kind != Tok::name) fail("T0206", "the function has no name");
     s->name = std::string(tokens_[at_++].text);
+    s->type_params = type_parameters();
     expect_op("(", "before the parameters");
     while (!is_op(")")) {
       if (peek().kind != Tok::name) fail("T0206", fmt::format("{} is no parameter name", shown(peek())));

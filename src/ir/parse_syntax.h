@@ -30,7 +30,7 @@ enum class ExprKind : uint8_t {
 
 /// One expression. `items` are the operands in order: call (callee, positional…), subscript (base, indices…),
 /// attribute (base), slice (start, stop; null when absent), dict (key, value, …), conditional (value,
-/// condition, other).
+/// condition, other). In a pattern a name may carry its annotation (one item).
 struct Ast {
   ExprKind kind = ExprKind::name;
   uint32_t begin = 0, end = 0;
@@ -49,6 +49,8 @@ enum class StmtKind : uint8_t {
   for_,
   while_,
   if_,
+  match_,
+  case_,
   with,
   def,
   class_,
@@ -69,8 +71,9 @@ struct AstStmt {
   StmtKind kind = StmtKind::pass;
   uint32_t begin = 0, end = 0;
   const Ast *target = nullptr, *annotation = nullptr,
-            *value = nullptr;  ///< condition, iterable or return value too
-  std::string name;            ///< def, class; operator of an augmented assignment
+            *value = nullptr;            ///< condition, iterable or return value too
+  std::string name;                      ///< def, class; operator of an augmented assignment
+  std::vector<std::string> type_params;  ///< def, class
   std::vector<const Ast*> decorators, contexts,
       targets;  ///< with: contexts and their `as` targets (null when absent)
   std::vector<AstParam> params;

@@ -84,6 +84,8 @@ Type Converter::type(const Ast* a) {
     std::vector<const Ast*> args;
     if (a->kind == ExprKind::call || a->kind == ExprKind::subscript)
       args.assign(a->items.begin() + 1, a->items.end());
+    if (!p.starts_with("R."))
+      if (Type t = adt_type(bare ? a : a->items.empty() ? a : a->items[0], args)) return t;
     if (name == "Tensor" || name == "DynTensor") return tensor_type(args, a);
     if (name == "Object" || name == "Any") return object_type();
     if (name == "Shape") {
@@ -120,9 +122,16 @@ Type Converter::type(const Ast* a) {
                        : a->kind == ExprKind::call ? named(a, "ret")
                                                    : nullptr,
                 *params = args.empty() ? nullptr : args[0];
+      Scope scope(*this);
+      Array<std::string> type_params;
+      if (const Ast* names = a->kind == ExprKind::call ? named(a, "type_params") : nullptr)
+        for (const Ast* x : items_of(names)) {
+          type_params.push_back(text_of(x, "a type parameter"));
+          bind(x->text, make<TypeVar>(x->text));
+        }
       Array<Type> list;
       if (params && !is_none(params)) list = types_of(params);
-      return make<FuncType>(list, ret ? type(ret) : Type(), params == nullptr);
+      return make<FuncType>(list, ret ? type(ret) : Type(), params == nullptr, type_params);
     }
     if (name == "Ref") {
       if (args.size() != 1) fail("T0224", "R.Ref needs the type it refers to", a);

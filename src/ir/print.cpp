@@ -7,6 +7,7 @@
 #include <cstring>
 
 #include "ir/print_impl.h"
+#include "ir/walk.h"
 
 namespace tenon {
 namespace print_detail {
@@ -153,7 +154,7 @@ void Printer::any(const Any& value) {
   } else if (o.is<graph::Op>()) {
     out_ += "R.Op(" + quoted(o.as<graph::Op>()->name) + ")";
   } else if (o.is<graph::ExprNode>() && !o.is<graph::Function>() && !o.is<graph::If>() &&
-             !o.is<graph::While>() && !o.is<graph::SeqExpr>()) {
+             !o.is<graph::While>() && !o.is<graph::SeqExpr>() && !o.is<graph::Match>()) {
     graph_expr(o.cast<graph::ExprNode>());
   } else if (!type_of(o)->fields.empty()) {
     out_ += "I.json(" + quoted(to_json(o)) + ")";
@@ -227,6 +228,36 @@ void Printer::ndarray(const NDArray& a, std::string_view inline_form, std::strin
   }
 }
 
+void Printer::type_definition(const graph::AdtDefNode& d) {
+  line();
+  out_ += "@I.data_type";
+  line();
+  out_ += "class " + d.name;
+  if (!d.params.empty()) {
+    out_ += '[';
+    list(d.params, [&](const std::string& x) { out_ += x; });
+    out_ += ']';
+  }
+  out_ += ':';
+  Indented in(*this);
+  for (const auto& c : d.constructors) {
+    line();
+    out_ += c->name + ": (";
+    list(c->items, [&](const graph::Type& t) { type(t); });
+    out_ += c->items.size() == 1 ? ",)" : ")";
+  }
+}
+
+/// Type parameters keep their names, so no variable may take them.
+void Printer::reserve_types(const graph::Function& f) {
+  for (const std::string& name : f.type_params) names_.reserve(name);
+  pre_order(f.body, [&](const ObjectRef& n) {
+    if (const auto* inner = n.as<graph::Function>())
+      for (const std::string& name : inner->type_params) names_.reserve(name);
+    return !n.is<graph::TypeNode>() && !n.is<tir::PrimExprNode>();
+  });
+}
+
 void Printer::module(const IRModuleNode& m) {
   out_ += "@I.ir_module\nclass Module:";
   Indented in(*this);
@@ -237,15 +268,25 @@ void Printer::module(const IRModuleNode& m) {
     out_ += ')';
   }
   bool first = m.attrs.empty();
-  if (m.functions.empty() && first) {
+  if (m.functions.empty() && m.types.empty() && first) {
     line();
     out_ += "pass";
+  }
+  for (const auto& [name, def] : m.types) {
+    if (!first) out_ += '\n';
+    first = false;
+    type_definition(*def);
   }
   for (const auto& [name, function] : m.functions) {
     if (!first) out_ += '\n';
     first = false;
     line();
     names_ = {};
+    for (const auto& [type_name, def] : m.types) {
+      names_.reserve(type_name);
+      for (const auto& c : def->constructors) names_.reserve(c->name);
+    }
+    if (const auto* f = function.as<graph::Function>()) reserve_types(*f);
     data_owner_.clear();
     loops_.clear();
     declared_.clear();

@@ -83,6 +83,11 @@ void Printer::type(const Type& t) {
           out_ += n.params.size() == 1 ? ",), " : "), ";
         }
         type(n.ret);
+        if (!n.type_params.empty()) {
+          out_ += ", type_params=[";
+          list(n.type_params, [&](const std::string& x) { out_ += quoted(x); });
+          out_ += ']';
+        }
         out_ += n.opaque ? ", opaque=True)" : ")";
       },
       [&](const ObjectType&) { out_ += "R.Object"; },
@@ -90,7 +95,15 @@ void Printer::type(const Type& t) {
         out_ += "R.Ref(";
         type(n.value);
         out_ += ')';
-      });
+      },
+      [&](const AdtType& n) {
+        out_ += "cls." + n.name;
+        if (n.args.empty()) return;
+        out_ += '[';
+        list(n.args, [&](const Type& x) { type(x); });
+        out_ += ']';
+      },
+      [&](const TypeVar& n) { out_ += n.name; });
   --depth_;
 }
 
@@ -189,6 +202,7 @@ void Printer::graph_expr(const Expr& e) {
       },
       [&](const StringImm& n) { out_ += "R.str(" + quoted(n.value) + ")"; },
       [&](const DataTypeImm& n) { out_ += "R.dtype(" + quoted(to_string(n.value)) + ")"; },
+      [&](const Constructor& n) { out_ += "cls." + n.data_type + "." + n.name; },
       [&](const ExprNode& n) { out_ += "I.json(" + quoted(to_json(ObjectRef(&n))) + ")"; });
   --depth_;
 }
@@ -218,6 +232,41 @@ void Printer::branch_result(const Expr& branch, const VarRef& v) {
   annotation(v);
   out_ += " = ";
   graph_expr(result_of(branch));
+}
+
+void Printer::pattern(const Pattern& p, bool outermost) {
+  if (++depth_ > kPrintDepth) {
+    out_ += "...";
+    --depth_;
+    return;
+  }
+  switch (p->kind) {
+    case PatternKind::wildcard:
+      out_ += '_';
+      break;
+    case PatternKind::variable: {
+      const bool typed = options_.show_types && p->var->declared;
+      if (typed && outermost) out_ += '(';
+      out_ += var_name(p->var.get());
+      implicit_ = true;
+      annotation(p->var);
+      implicit_ = false;
+      if (typed && outermost) out_ += ')';
+      break;
+    }
+    case PatternKind::constructor:
+      graph_expr(p->constructor);
+      out_ += '(';
+      list(p->items, [&](const Pattern& x) { pattern(x, false); });
+      out_ += ')';
+      break;
+    case PatternKind::tuple:
+      out_ += '(';
+      list(p->items, [&](const Pattern& x) { pattern(x, false); });
+      out_ += p->items.size() == 1 ? ",)" : ")";
+      break;
+  }
+  --depth_;
 }
 
 void Printer::binding(const Binding& b) {
@@ -254,7 +303,7 @@ void Printer::binding(const Binding& b) {
   if (const auto* f = n->value.as<Function>()) {
     Array<Type> types;
     for (const VarRef& p : f->params) types.push_back(p->declared);
-    const Type derived = make<FuncType>(types, f->ret_type, false);
+    const Type derived = make<FuncType>(types, f->ret_type, false, f->type_params);
     line();
     std::string decorator = "@R.function";
     if (!v->declared)
@@ -276,6 +325,19 @@ void Printer::binding(const Binding& b) {
     line();
     out_ += "else:";
     branch_result(i->false_branch, v);
+  } else if (const auto* m = n->value.as<graph::Match>()) {
+    line();
+    out_ += "match ";
+    graph_expr(m->value);
+    out_ += ':';
+    Indented cases(*this);
+    for (const MatchClause& c : m->clauses) {
+      line();
+      out_ += "case ";
+      pattern(c->pattern, true);
+      out_ += ':';
+      branch_result(c->body, v);
+    }
   } else if (const auto* w = n->value.as<While>()) {
     line();
     out_ += "@R.loop(";
@@ -350,7 +412,13 @@ void Printer::bindings(const Expr& body) {
 void Printer::graph_function(const std::string& name, const Function& f, const std::string& decorator) {
   out_ += decorator;
   line();
-  out_ += "def " + name + "(";
+  out_ += "def " + name;
+  if (!f.type_params.empty()) {
+    out_ += '[';
+    list(f.type_params, [&](const std::string& x) { out_ += x; });
+    out_ += ']';
+  }
+  out_ += '(';
   params(f.params);
   out_ += ')';
   if (f.ret_type) {

@@ -105,6 +105,9 @@ class Printer {
   void annotation(const graph::VarRef& v);
   const std::string& var_name(const graph::Var* v) { return names_.get(v, v->name); }
   void params(const Array<graph::VarRef>& params);
+  void pattern(const graph::Pattern& p, bool outermost);
+  void reserve_types(const graph::Function& f);
+  void type_definition(const graph::AdtDefNode& d);
   void branch_result(const graph::Expr& branch, const graph::VarRef& v);
 
   const PrintOptions& options_;

@@ -498,7 +498,33 @@ void verify_prim_func(const std::string& name, const tir::PrimFunc& f, Diagnosti
   PrimFuncVerifier(name, problems).run(f);
 }
 
+/// Fields of data types name what exists.
+static void verify_types(const IRModule& module, DiagnosticList& problems) {
+  for (const auto& [name, def] : module.get()->types) {
+    auto add = [&, n = name](std::string message) {
+      problems.add(Diagnostic{"T0331", std::move(message), fmt::format("data type `{}`", n), {}, {}});
+    };
+    const std::unordered_set<std::string> params(def->params.begin(), def->params.end());
+    if (def->constructors.empty()) add("it has no constructor");
+    for (const auto& c : def->constructors)
+      for (const graph::Type& t : c->items)
+        post_order(t, [&](const ObjectRef& n) {
+          if (const auto* v = n.as<graph::TypeVar>(); v && !params.count(v->name))
+            add(fmt::format("there is no type parameter `{}`", v->name));
+          const auto* a = n.as<graph::AdtType>();
+          if (!a) return;
+          const graph::AdtDef other = module.find_type(a->name);
+          if (!other)
+            add(fmt::format("the module has no data type `{}`", a->name));
+          else if (other->params.size() != a->args.size())
+            add(fmt::format("data type `{}` has {} parameters and is given {}", a->name, other->params.size(),
+                            a->args.size()));
+        });
+  }
+}
+
 void verify(const IRModule& module, DiagnosticList& problems, bool typed) {
+  verify_types(module, problems);
   for (auto [name, function] : module.functions()) {
     if (auto f = function.cast<tir::PrimFuncNode>())
       verify_prim_func(name, f, problems);

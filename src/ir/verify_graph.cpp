@@ -21,10 +21,86 @@ class GraphVerifier {
     if (!f->body) return add("T0315", "the function has no body");
     if (const int n = nesting_of(f); n > kMaxNesting)
       return add("T0310", fmt::format("expressions are nested {} deep; the limit is {}", n, kMaxNesting));
+    types(f);
     function(*f);
   }
 
  private:
+  /// Data types and type parameters that types name exist.
+  void types(const Ref<graph::Function>& f) {
+    std::unordered_set<std::string> params;
+    std::vector<const AdtType*> data_types;
+    std::vector<const TypeVar*> type_vars;
+    post_order(f, [&](const ObjectRef& n) {
+      if (const auto* g = n.as<graph::Function>())
+        params.insert(g->type_params.begin(), g->type_params.end());
+      if (const auto* t = n.as<FuncType>()) params.insert(t->type_params.begin(), t->type_params.end());
+      if (const auto* t = n.as<AdtType>()) data_types.push_back(t);
+      if (const auto* t = n.as<TypeVar>()) type_vars.push_back(t);
+    });
+    for (const AdtType* t : data_types) check_data_type(*t);
+    for (const TypeVar* t : type_vars)
+      if (!params.count(t->name)) add("T0331", fmt::format("there is no type parameter `{}`", t->name));
+  }
+  void check_data_type(const AdtType& t) {
+    const AdtDef def = find(t.name);
+    if (!def)
+      add("T0331", fmt::format("the module has no data type `{}`", t.name));
+    else if (def->params.size() != t.args.size())
+      add("T0331", fmt::format("data type `{}` has {} parameters and is given {}", t.name, def->params.size(),
+                               t.args.size()));
+  }
+  AdtDef find(const std::string& name) const { return module_.get() ? module_.find_type(name) : AdtDef(); }
+  /// The constructor is what the module says it is.
+  void constructor(const graph::Constructor& c, const Expr& at) {
+    const AdtDef def = find(c.data_type);
+    if (!def) return add("T0331", fmt::format("the module has no data type `{}`", c.data_type), at);
+    if (c.tag < 0 || c.tag >= int64_t(def->constructors.size()) ||
+        def->constructors[size_t(c.tag)]->name != c.name ||
+        int64_t(def->constructors[size_t(c.tag)]->items.size()) != c.arity)
+      add("T0331", fmt::format("data type `{}` has no such constructor `{}`", c.data_type, c.name), at);
+  }
+  void pattern(const Pattern& p) {
+    if (!p) return add("T0315", "a pattern is null");
+    switch (p->kind) {
+      case PatternKind::wildcard:
+        return;
+      case PatternKind::variable:
+        define(p->var);
+        if (p->var) define_symbols(p->var->declared);
+        return;
+      case PatternKind::constructor:
+        if (!p->constructor) return add("T0315", "a pattern has no constructor");
+        constructor(*p->constructor, p->constructor);
+        if (int64_t(p->items.size()) != p->constructor->arity)
+          add("T0325", fmt::format("`{}` has {} parts, the pattern has {}", p->constructor->name,
+                                   p->constructor->arity, p->items.size()));
+        break;
+      case PatternKind::tuple:
+        break;
+    }
+    for (const Pattern& i : p->items) pattern(i);
+  }
+  void match_value(const graph::Match& m, const Expr& e) {
+    leaf(m.value, "the value of a match");
+    const size_t before = problems_.all().size();
+    for (const MatchClause& c : m.clauses) {
+      if (!c) {
+        add("T0315", "a clause is null");
+        continue;
+      }
+      const auto outer = vars_, symbols = symbols_;
+      pattern(c->pattern);
+      inner(c->body, "a case");
+      vars_ = outer;
+      symbols_ = symbols;
+    }
+    if (problems_.all().size() != before) return;
+    const Type type = m.value ? m.value->type : Type();
+    if (auto missing = missing_case(m, type, [&](const std::string& n) { return find(n); }))
+      add("T0330", fmt::format("the cases do not cover every value: `{}` is missing", *missing), e);
+  }
+
   void add(std::string code, std::string message, const Expr& at = {}) {
     std::string where = "function `" + name_ + "`";
     if (!binding_.empty()) where += ", binding of `" + binding_ + "`";
@@ -84,6 +160,7 @@ class GraphVerifier {
         add("T0324", fmt::format("the module has no function `{}`", g->name), e);
       return;
     }
+    if (const auto* c = e.as<graph::Constructor>()) return constructor(*c, e);
     if (e.is<Constant>() || e.is<Op>() || e.is<ExternFunc>() || e.is<graph::StringImm>() ||
         e.is<DataTypeImm>())
       return;
@@ -128,7 +205,11 @@ class GraphVerifier {
     }
     const auto* n = b.as<VarBindingNode>();
     if (!n) return add("T0321", fmt::format("{} is no binding", type_key_of(b)));
+    // A closure may call itself.
+    const bool recursive = n->value && n->value.is<graph::Function>() && n->var;
+    if (recursive) vars_.insert(n->var.get());
     value(n->value);
+    if (recursive) vars_.erase(n->var.get());
     if (typed_ && n->value && !n->value->type) add("T0327", "the value has no type", n->value);
     define(n->var);
   }
@@ -152,6 +233,7 @@ class GraphVerifier {
       binding_ = name;
       return;
     }
+    if (const auto* m = e.as<graph::Match>()) return match_value(*m, e);
     if (const auto* i = e.as<If>()) {
       leaf(i->condition, "the condition");
       inner(i->true_branch, "a branch");
@@ -218,6 +300,12 @@ class GraphVerifier {
       } else if (f.is<tir::PrimFuncNode>())
         add("T0324", fmt::format("`{}` is a tensor program: it is called through call_tir", g->name), e);
       return;
+    }
+    if (const auto* made = c.op.as<graph::Constructor>()) {
+      if (made->arity != int64_t(c.args.size()))
+        add("T0325", fmt::format("`{}` has {} parts and is given {}", made->name, made->arity, c.args.size()),
+            e);
+      return constructor(*made, c.op);
     }
     if (c.op.is<ExternFunc>()) return;
     if (c.op.is<graph::Var>()) return leaf(c.op, "the callee");

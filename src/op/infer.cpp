@@ -5,8 +5,10 @@
 #include <fmt/format.h>
 
 #include "ir/structural.h"
+#include "ir/text.h"
 #include "ir/walk.h"
 #include "op/op_def.h"
+#include "op/unify.h"
 
 namespace tenon::op {
 
@@ -30,48 +32,21 @@ void check_arguments(const Call& call, const Op& op) {
        location);
 }
 
-/// Sizes of the callee's parameters expressed by those of the arguments.
-void unify(const Type& param, const Type& arg, tir::VarMap& map) {
-  auto dims = [&](const std::optional<Shape>& p, const std::optional<Shape>& a) {
-    if (!p || !a || p->size() != a->size()) return;
-    for (size_t i = 0; i < p->size(); ++i)
-      if (const auto* v = (*p)[i].as<tir::Var>()) map.emplace(v, (*a)[i]);
-  };
-  if (const auto *p = param.as<TensorType>(), *a = arg.as<TensorType>(); p && a)
-    dims(op::shape_of(*p), op::shape_of(*a));
-  if (param.is<ShapeType>() && arg.is<ShapeType>()) dims(known_shape(param), known_shape(arg));
-  if (const auto *p = param.as<TupleType>(), *a = arg.as<TupleType>();
-      p && a && p->items.size() == a->items.size())
-    for (size_t i = 0; i < p->items.size(); ++i) unify(p->items[i], a->items[i], map);
-}
+std::string place(const Origin& o) { return !o ? "" : o->span ? o->span.to_string() : o->text; }
 
-/// The callee's result type in the caller's terms; a size that the caller cannot name is not known.
-Type in_terms_of(const Type& t, const tir::VarMap& map) {
-  auto dims = [&](const Shape& shape) -> std::optional<Shape> {
-    Shape out;
-    for (const PrimExpr& d : shape) {
-      for (const tir::VarRef& v : tir::free_vars(d))
-        if (!map.count(v.get())) return std::nullopt;
-      out.push_back(tir::substitute(d, map));
-    }
-    return out;
-  };
-  if (const auto* n = t.as<TensorType>()) {
-    auto shape = op::shape_of(*n);
-    return shape ? make_type(dims(*shape), n->ndim, n->dtype) : make_type(std::nullopt, n->ndim, n->dtype);
-  }
-  if (const auto* n = t.as<ShapeType>(); n && n->known) {
-    auto values = dims(n->values);
-    return make<ShapeType>(values ? *values : Shape(), n->ndim, values.has_value());
-  }
-  if (const auto* n = t.as<TupleType>())
-    return make<TupleType>(n->items.map([&](const Type& i) { return in_terms_of(i, map); }));
-  return t;
+/// The callee as a message names it.
+std::string name_of(const Expr& callee) {
+  if (const auto* g = callee.as<GlobalVar>()) return g->name;
+  if (const auto* v = callee.as<Var>()) return v->name;
+  if (const auto* c = callee.as<Constructor>()) return c->name;
+  return "the function";
 }
 
 Type infer_call(const Call& call) {
   if (const auto* op = call.op.as<Op>()) {
     check_arguments(call, *op);
+    for (const Expr& a : call.args)
+      if (a && is_incomplete(a->type)) return incomplete_type();
     if (!op->infer) return call.type_args.empty() ? object_type() : tuple_type(call.type_args);
     return op->infer(call);
   }
@@ -80,21 +55,42 @@ Type infer_call(const Call& call) {
   Type callee = call.op->type;
   if (const auto* v = call.op.as<Var>(); v && !callee) callee = v->declared;
   if (call.op.is<Function>() && !callee) callee = infer_type(call.op);
+  if (is_incomplete(callee)) return callee;
+  if (callee && !callee.is<FuncType>() && !callee.is<ObjectType>())
+    fail("T1104", fmt::format("`{}` is called and has type {}", name_of(call.op), print(callee)),
+         place(call.origin));
   const auto* f = callee.as<FuncType>();
-  if (!f || !f->ret) return object_type();
-  if (f->opaque || !f->params) return f->ret;
+  if (!f) return object_type();
+  if (f->opaque || (!f->params && !call.args.empty())) return f->ret ? f->ret : object_type();
   if (f->params.size() != call.args.size())
-    fail("T1103", fmt::format("a function of {} parameters is called with {} arguments", f->params.size(),
-                              call.args.size()));
-  tir::VarMap map;
-  for (size_t i = 0; i < call.args.size(); ++i) unify(f->params[i], arg_type(call, i), map);
-  return in_terms_of(f->ret, map);
+    fail("T1103",
+         fmt::format("a function of {} parameters is called with {} arguments", f->params.size(),
+                     call.args.size()),
+         place(call.origin));
+  Unifier u(f->type_params);
+  // Functions last: what is passed tells more than what a function would take.
+  for (const bool functions : {false, true})
+    for (size_t i = 0; i < call.args.size(); ++i) {
+      if (f->params[i].is<FuncType>() != functions) continue;
+      const Type given = arg_type(call, i);
+      if (!u.unify(f->params[i], given))
+        fail("T1104",
+             fmt::format("argument {} of `{}` has type {} where {} is needed", i, name_of(call.op),
+                         print(given), print(u.apply(f->params[i], true))),
+             place(call.origin));
+    }
+  if (!f->ret) return object_type();
+  return u.apply(f->ret, !call.op.is<GlobalVar>());
 }
 
 Type tuple_of(const Array<Expr>& items) {
   return make<TupleType>(items.map([](const Expr& e) { return e->type ? e->type : infer_type(e); }));
 }
-Type type_or_object(const Expr& e) { return e && e->type ? e->type : object_type(); }
+Type type_or_object(const Expr& e) {
+  if (e && e->type) return e->type;
+  const Expr result = e ? result_of(e) : e;
+  return result && result->type ? result->type : object_type();
+}
 
 }  // namespace
 
@@ -117,9 +113,17 @@ Type infer_type(const Expr& e) {
       [](const Function& n) -> Type {
         Array<Type> params;
         for (const VarRef& p : n.params) params.push_back(type_or_object(p));
-        return make<FuncType>(params, n.ret_type ? n.ret_type : type_or_object(n.body), false);
+        return make<FuncType>(params, n.ret_type ? n.ret_type : type_or_object(n.body), false, n.type_params);
       },
       [](const If& n) { return join(type_or_object(n.true_branch), type_or_object(n.false_branch)); },
+      [](const graph::Match& n) -> Type {
+        Type all;
+        for (const MatchClause& c : n.clauses) {
+          const Type t = type_or_object(c->body);
+          all = all ? join(all, t) : t;
+        }
+        return all ? all : object_type();
+      },
       [](const While& n) -> Type {
         Array<Type> items;
         for (const VarRef& v : n.loop_vars) items.push_back(type_or_object(v));
@@ -130,7 +134,8 @@ Type infer_type(const Expr& e) {
 }
 
 Type join(const Type& a, const Type& b) {
-  if (a.same_as(b)) return a;
+  if (a.same_as(b) || is_incomplete(b)) return a;
+  if (is_incomplete(a)) return b;
   if (const auto *x = a.as<TensorType>(), *y = b.as<TensorType>(); x && y) {
     const DataType dtype = x->dtype == y->dtype ? x->dtype : DataType::void_();
     if (x->ndim != y->ndim) return tensor_type_unknown(-1, dtype);
@@ -154,6 +159,15 @@ Type join(const Type& a, const Type& b) {
   if (const auto *x = a.as<PrimType>(), *y = b.as<PrimType>(); x && y && x->dtype == y->dtype)
     return make<PrimType>(x->dtype,
                           x->value && y->value && same_dim(x->value, y->value) ? x->value : PrimExpr());
+  if (const auto *x = a.as<AdtType>(), *y = b.as<AdtType>(); x && y && x->name == y->name) {
+    Array<Type> args;
+    for (size_t i = 0; i < x->args.size(); ++i)
+      // A parameter that one side says nothing of (an empty list) is the other's.
+      args.push_back(x->args[i].is<ObjectType>()   ? y->args[i]
+                     : y->args[i].is<ObjectType>() ? x->args[i]
+                                                   : join(x->args[i], y->args[i]));
+    return make<AdtType>(x->name, args);
+  }
   return structural_equal(a, b) ? a : object_type();
 }
 
@@ -186,13 +200,6 @@ class FunctionInference {
     stack_.push_back(std::move(f));
   }
 
-  static std::vector<Expr> regions_of(const Expr& value) {
-    if (const auto* n = value.as<If>()) return {n->true_branch, n->false_branch};
-    if (const auto* n = value.as<While>()) return {n->condition, n->body};
-    if (const auto* n = value.as<Function>()) return {n->body};
-    return {};
-  }
-
   void step() {
     Frame& f = stack_.back();
     if (f.next == f.bindings.size()) {
@@ -204,7 +211,7 @@ class FunctionInference {
     }
     const Binding b = f.bindings[f.next];
     const Expr value = binding_value(b);
-    const std::vector<Expr> regions = regions_of(value);
+    const std::vector<Expr> regions = bodies_of(value);
     if (f.region == 0 && f.rounds == 0) start(value);
     if (f.region < regions.size()) {
       const Expr region = regions[f.region++];
@@ -235,6 +242,9 @@ class FunctionInference {
 
   /// Loop variables begin with the types of their first values.
   void start(const Expr& value) {
+    if (const auto* m = value.as<graph::Match>())
+      for (const MatchClause& c : m->clauses)
+        infer_pattern(c->pattern, type_or_object(m->value), place(value->origin));
     const auto* loop = value.as<While>();
     if (!loop) return;
     for (size_t i = 0; i < loop->loop_vars.size(); ++i) {

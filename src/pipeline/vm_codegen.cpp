@@ -12,6 +12,8 @@
 #include "ir/structural.h"
 #include "ir/text.h"
 #include "ir/walk.h"
+#include "op/infer.h"
+#include "op/unify.h"
 #include "pass/graph/group.h"
 #include "pass/graph/plan_memory.h"
 
@@ -53,6 +55,7 @@ class ModuleCodegen {
   Executable exe;
   DiagnosticList problems{ErrorKind::model};
   std::map<std::string, int> function_index;
+  std::set<std::string> checked;  ///< functions that may be called with values of other types than they take
 
   int callee(CalleeKind kind, const std::string& name, int index = -1, int num_buffers = 0) {
     auto key = std::tuple{int(kind), name, index, num_buffers};
@@ -122,15 +125,20 @@ class FunctionCodegen {
     }
     out.num_params = int32_t(function_->params.size());
     name_values(out.params, "input_names");
-    for (const VarRef& p : function_->params) bind_type(p->declared, values_[p.get()], false);
+    // Arguments that the callers' types do not vouch for are looked at.
+    const bool check = m_.checked.count(name_) != 0;
+    for (const VarRef& p : function_->params) {
+      if (check) check_kind(p->declared, values_[p.get()]);
+      bind_type(p->declared, values_[p.get()], check);
+    }
     for (const VarRef& p : function_->params) check_expressions(p->declared, values_[p.get()]);
-    Operand result = body(function_->body);
     Type type = result_of(function_->body)->type ? result_of(function_->body)->type : function_->ret_type;
-    if (entry_) result = owned(result, type);
-    Instruction ret;
-    ret.op = Opcode::Ret;
-    ret.dst = reg(result);
-    exe_.code.push_back(ret);
+    if (entry_) {
+      Operand result = owned(body(function_->body), type);
+      return_value(result);
+    } else {
+      tail(function_->body);
+    }
     if (const auto* t = type.as<TupleType>()) {
       for (size_t i = 0; i < t->items.size(); ++i)
         out.results.push_back(info(fmt::format("output_{}", i), t->items[i]));
@@ -266,10 +274,7 @@ class FunctionCodegen {
     return a.kind() == ArgKind::Register ? int32_t(a.value()) : move({a, false, false, {}}, registers_++);
   }
   /// Copies one value (not its memory) to a register.
-  int32_t move(const Operand& value, int32_t dst) {
-    Arg t = builtin_value("vm.builtin.tuple", {arg(value)});
-    return builtin("vm.builtin.tuple_get", {t, number(0)}, dst);
-  }
+  int32_t move(const Operand& value, int32_t dst) { return builtin("vm.builtin.move", {arg(value)}, dst); }
   /// What the caller of the model gets is its own memory.
   Operand owned(const Operand& o, const Type& type) {
     if (const auto* t = type.as<TupleType>()) {
@@ -407,6 +412,7 @@ class FunctionCodegen {
       CHECK(it != values_.end(), fmt::format("variable {} of `{}` has no value", v->name, name_));
       return it->second;
     }
+    if (const auto* g = e.as<GlobalVar>()) return closure(*g, {}, e->origin);
     if (const auto* c = e.as<Constant>())
       return {Arg::of(ArgKind::Constant, m_.constant(c->data)), false, true, {}};
     if (const auto* t = e.as<Tuple>()) {
@@ -438,28 +444,162 @@ class FunctionCodegen {
   }
 
   Operand body(const Expr& e) {
-    for (const Binding& b : bindings_of(e)) {
-      const VarRef var = binding_var(b);
-      Operand o = value(binding_value(b), var);
-      values_[var.get()] = o;
-      if (const auto* mc = b.as<MatchCastNode>()) {
-        const Type known = mc->value->type;
-        if (const auto* t = mc->type.as<TensorType>();
-            t && !(known && as_tensor(known) && as_tensor(known)->dtype == t->dtype))
-          builtin("vm.builtin.check_tensor",
-                  {arg(o), number(t->ndim), number(t->dtype.is_void() ? 0 : dtype_word(t->dtype))},
-                  registers_++);
-        bind_type(mc->type, o, true);
-        check_expressions(mc->type, o);
-      }
-    }
+    for (const Binding& b : bindings_of(e)) bind(b);
     return leaf(result_of(e));
+  }
+  void bind(const Binding& b) {
+    const VarRef var = binding_var(b);
+    const Expr bound = binding_value(b);
+    Operand o = value(bound, var);
+    values_[var.get()] = o;
+    if (const auto* mc = b.as<MatchCastNode>()) {
+      check_value(mc->type, mc->value->type, o);
+    } else if (const auto* c = bound.as<Call>(); c && !c->op.is<Op>() && !c->op.is<Constructor>()) {
+      // What a call gives is what its callee's type says; a declaration that says more is checked.
+      const Type declared = var->declared;
+      if (declared && op::knowledge(declared) > op::knowledge(bound->type))
+        check_value(declared, bound->type, o);
+    }
+  }
+  void check_value(const Type& type, const Type& known, const Operand& o) {
+    const auto *t = type.as<TensorType>(), *k = known ? as_tensor(known) : nullptr;
+    if (t && !(k && k->dtype == t->dtype)) check_kind(type, o);
+    bind_type(type, o, true);
+    check_expressions(type, o);
+  }
+  /// A tensor of this data type and rank.
+  void check_kind(const Type& type, const Operand& o) {
+    const auto* t = type ? as_tensor(type) : nullptr;
+    if (!t) return;
+    builtin("vm.builtin.check_tensor",
+            {arg(o), number(t->ndim), number(t->dtype.is_void() ? 0 : dtype_word(t->dtype))}, registers_++);
+  }
+
+  // ---------------------------------------------------------------- ends of functions
+  void return_value(const Operand& o) {
+    Instruction ret;
+    ret.op = Opcode::Ret;
+    ret.dst = reg(o);
+    exe_.code.push_back(ret);
+  }
+  /// A body whose value the function returns. Each branch returns on its own, so that a last call stands
+  /// directly before its return: the VM lets it take the frame.
+  void tail(const Expr& e) {
+    const std::vector<Binding> all = bindings_of(e);
+    const auto* last = all.empty() ? nullptr : all.back().as<VarBindingNode>();
+    if (last && !last->var.same_as(result_of(e))) last = nullptr;
+    for (size_t i = 0; i + (last ? 1 : 0) < all.size(); ++i) bind(all[i]);
+    if (!last) {
+      const Operand o = leaf(result_of(e));
+      const Type actual = result_of(e)->type, wanted = function_->ret_type;
+      if (wanted && op::knowledge(wanted) > op::knowledge(actual))
+        scoped([&] { check_value(wanted, actual, o); });
+      return return_value(o);
+    }
+    if (const auto* n = last->value.as<If>()) {
+      const size_t to_false = jump(Opcode::If, condition(n->condition, leaf(n->condition)));
+      scoped([&] { tail(n->true_branch); });
+      land(to_false);
+      scoped([&] { tail(n->false_branch); });
+      return;
+    }
+    if (const auto* n = last->value.as<graph::Match>()) {
+      cases(*n, [&](const Expr& body) {
+        tail(body);
+        return false;
+      });
+      return;
+    }
+    bind(all.back());
+    const Operand o = values_[last->var.get()];
+    const Type actual = last->value->type, wanted = function_->ret_type;
+    if (wanted && op::knowledge(wanted) > op::knowledge(actual) &&
+        op::knowledge(wanted) > op::knowledge(last->var->declared))
+      scoped([&] { check_value(wanted, actual, o); });
+    return_value(o);
+  }
+
+  // ---------------------------------------------------------------- data
+  static bool always(const graph::PatternNode& p) {
+    if (p.kind == PatternKind::constructor) return false;
+    for (const Pattern& i : p.items)
+      if (!always(*i)) return false;
+    return true;
+  }
+  Operand part(const PatternNode& p, const Operand& o, size_t i) {
+    if (p.kind == PatternKind::tuple) return item(o, int64_t(i));
+    return {builtin_value("vm.builtin.data_field", {arg(o), number(int64_t(i))}), false, true, {}};
+  }
+  /// Jumps in `fails` leave when the value is another one.
+  void test(const PatternNode& p, const Operand& o, std::vector<size_t>& fails) {
+    if (always(p)) return;
+    if (p.kind == PatternKind::constructor)
+      fails.push_back(
+          jump(Opcode::If, builtin_value("vm.builtin.data_is", {arg(o), number(p.constructor->tag)})));
+    for (size_t i = 0; i < p.items.size(); ++i)
+      if (!always(*p.items[i])) test(*p.items[i], part(p, o, i), fails);
+  }
+  void bind_pattern(const PatternNode& p, const Operand& o) {
+    if (p.var) {
+      values_[p.var.get()] = o;
+      bind_type(p.var->declared, o, false);
+      check_expressions(p.var->declared, o);
+    }
+    for (size_t i = 0; i < p.items.size(); ++i) {
+      std::vector<VarRef> vars;
+      variables_of(p.items[i], vars);
+      if (!vars.empty()) bind_pattern(*p.items[i], part(p, o, i));
+    }
+  }
+  /// The clauses in order; `body` makes one's code and says whether it goes on behind the match.
+  template <class F>
+  void cases(const graph::Match& n, F body) {
+    Operand subject = leaf(n.value);
+    if (!subject.is_tuple && subject.arg.kind() != ArgKind::Register)
+      subject.arg = Arg::of(ArgKind::Register, reg(subject));
+    std::vector<size_t> ends;
+    bool all = false;
+    for (const MatchClause& c : n.clauses) {
+      if (all) break;  // nothing is left for further clauses
+      all = always(*c->pattern);
+      std::vector<size_t> fails;
+      scoped([&] {
+        test(*c->pattern, subject, fails);
+        bind_pattern(*c->pattern, subject);
+        if (body(c->body)) ends.push_back(jump(Opcode::Goto));
+      });
+      for (size_t f : fails) land(f);
+    }
+    if (!all) {
+      builtin("vm.builtin.no_case", {}, -1);
+      // The VM does not come here; the code of a function ends with a return.
+      return_value({Arg::of(ArgKind::Register, reg(subject)), false, false, {}});
+    }
+    for (size_t e : ends) land(e);
+  }
+  Operand match_value(const graph::Match& n) {
+    Type type;
+    for (const MatchClause& c : n.clauses) {
+      const Type t = result_of(c->body)->type;
+      type = !t ? object_type() : type ? op::join(type, t) : t;
+    }
+    Operand target = merge_target(type ? type : object_type(), true);
+    bool borrowed = false;
+    cases(n, [&](const Expr& e) {
+      const Operand o = body(e);
+      borrowed |= any_borrowed(o);
+      assign(target, o);
+      return true;
+    });
+    set_borrowed(target, borrowed);
+    return target;
   }
 
   Operand value(const Expr& e, const VarRef& var) {
     if (const auto* n = e.as<TupleGetItem>()) return item(leaf(n->tuple), n->index);
     if (const auto* n = e.as<If>()) return branch(*n);
     if (const auto* n = e.as<While>()) return loop(*n);
+    if (const auto* n = e.as<graph::Match>()) return match_value(*n);
     if (const auto* n = e.as<Call>()) return call(*n, var);
     return leaf(e);
   }
@@ -579,7 +719,29 @@ class FunctionCodegen {
     return state;
   }
 
+  Operand closure(const GlobalVar& g, const std::vector<Arg>& captured, const Origin& origin) {
+    auto it = m_.function_index.find(g.name);
+    if (it == m_.function_index.end())
+      fail("T0814",
+           fmt::format("function `{}` uses `{}` as a value, which is no graph function", name_, g.name),
+           place(origin));
+    std::vector<Arg> args{number(it->second)};
+    args.insert(args.end(), captured.begin(), captured.end());
+    return {builtin_value("vm.builtin.make_closure", args), false, false, {}};
+  }
+
   Operand call(const Call& c, const VarRef& var) {
+    if (const auto* made = c.op.as<Constructor>()) {
+      std::vector<Arg> args{number(made->tag)};
+      for (const Expr& a : c.args) args.push_back(arg(leaf(a)));
+      return {builtin_value("vm.builtin.make_data", args), false, true, {}};
+    }
+    if (c.op.is<Var>()) {
+      std::vector<Arg> args{arg(leaf(c.op))};
+      for (const Expr& a : c.args) args.push_back(arg(leaf(a)));
+      const int32_t dst = emit_call(m_.callee(CalleeKind::Closure, "closure"), args, registers_++);
+      return {Arg::of(ArgKind::Register, dst), false, true, {}};
+    }
     if (const auto* g = c.op.as<GlobalVar>()) {
       auto it = m_.function_index.find(g->name);
       if (it == m_.function_index.end())
@@ -593,11 +755,23 @@ class FunctionCodegen {
     const auto* op = c.op.as<Op>();
     if (!op) {
       m_.problems.add(Diagnostic{"T0813",
-                                 "calls of closures cannot be compiled yet",
+                                 "a closure is called before lambda_lift made it a function",
                                  place(c.origin),
-                                 "make it a function of the module",
+                                 "run the pass lambda_lift",
                                  {}});
       return {number(0), false, false, {}};
+    }
+    if (op->name == "make_closure") {
+      std::vector<Arg> captured;
+      for (size_t i = 1; i < c.args.size(); ++i) captured.push_back(arg(leaf(c.args[i])));
+      const auto* g = c.args[0].as<GlobalVar>();
+      if (!g) fail("T0813", "make_closure needs a function of the module", place(c.origin));
+      return closure(*g, captured, c.origin);
+    }
+    if (op->name == "ref_create" || op->name == "ref_read" || op->name == "ref_write") {
+      std::vector<Arg> args;
+      for (const Expr& a : c.args) args.push_back(arg(leaf(a)));
+      return {builtin_value("vm.builtin." + op->name, args), false, true, {}};
     }
     if (op->name == "call_tir") return call_kernel(c, var);
     if (op->name == "call_tir_inplace") return call_inplace(c);
@@ -767,10 +941,32 @@ Executable ModuleCodegen::run() {
     function_index[name] = int(functions.size());
     functions.emplace_back(name, f);
     post_order(f, [&](const ObjectRef& n) {
-      if (const auto* c = n.as<Call>())
-        if (const auto* g = c->op.as<GlobalVar>()) called.insert(g->name);
+      if (const auto* g = n.as<GlobalVar>()) called.insert(g->name);
     });
   }
+  for (auto& [name, f] : functions)
+    post_order(f, [&](const ObjectRef& n) {
+      auto as_value = [&](const Expr& e) {
+        if (const auto* g = e.as<GlobalVar>()) checked.insert(g->name);
+      };
+      if (const auto* c = n.as<Call>()) {
+        for (const Expr& a : c->args) as_value(a);
+        const auto* g = c->op.as<GlobalVar>();
+        const auto callee = g ? module_.find(g->name).cast<Function>() : Ref<Function>();
+        for (size_t i = 0; callee && i < c->args.size() && i < callee->params.size(); ++i) {
+          const Expr& a = c->args[i];
+          if (a &&
+              op::knowledge(a->type ? a->type : object_type()) < op::knowledge(callee->params[i]->declared))
+            checked.insert(g->name);
+        }
+      }
+      if (const auto* t = n.as<Tuple>())
+        for (const Expr& i : t->items) as_value(i);
+      if (const auto* s = n.as<SeqExpr>()) as_value(s->body);
+      if (const auto* b = n.as<VarBindingNode>()) as_value(b->value);
+      if (const auto* w = n.as<While>())
+        for (const Expr& i : w->init) as_value(i);
+    });
   for (auto& [name, f] : functions) {
     exe.functions.push_back(FunctionCodegen(*this, name, f, name == "main" || !called.count(name)).run());
     if (auto bytes = f->attrs.find("arena_bytes"))

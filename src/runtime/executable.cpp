@@ -83,6 +83,8 @@ struct Checker {
     } else if (c.kind == CalleeKind::Function) {
       require(int64_t(i.num_args) == e.functions[c.index].num_params,
               "a call with the wrong number of arguments");
+    } else if (c.kind == CalleeKind::Closure) {
+      require(i.num_args >= 1, "a call of no closure");
     }
   }
 
@@ -127,7 +129,8 @@ struct Checker {
     require(!e.functions.empty(), "there is no function");
     for (const Callee& c : e.callees) {
       where = "callee `" + c.name + "`";
-      require(c.kind == CalleeKind::Kernel || c.kind == CalleeKind::Function || c.kind == CalleeKind::Builtin,
+      require(c.kind == CalleeKind::Kernel || c.kind == CalleeKind::Function ||
+                  c.kind == CalleeKind::Builtin || c.kind == CalleeKind::Closure,
               "an unknown kind of callee");
       if (c.kind == CalleeKind::Function)
         require(c.index >= 0 && c.index < int64_t(e.functions.size()), "a function out of range");

@@ -3,6 +3,7 @@
 // A register machine: four opcodes, and named builtins for everything else. Static models touch no
 // allocator: their intermediate tensors are `ArenaTensor`s, planned at compile time.
 #pragma once
+#include <span>
 #include <string>
 #include <vector>
 
@@ -41,8 +42,10 @@ struct Instruction {
 };
 
 /// Kernel: destination passing, first tensors (buffers) then ints (scalars). Function: another VM function.
-/// Builtin: a packed function by name ("vm.builtin.…" or the user's), looked up once at load time.
-enum class CalleeKind : uint8_t { Kernel, Function, Builtin };
+/// Builtin: a packed function by name ("vm.builtin.…" or the user's), looked up once at load time. Closure:
+/// the first argument is the closure; a call of it takes the caller's frame when its result is returned at
+/// once.
+enum class CalleeKind : uint8_t { Kernel, Function, Builtin, Closure };
 struct Callee {
   CalleeKind kind = CalleeKind::Kernel;
   std::string name;         ///< symbol of the kernel, or name in the registry
@@ -117,7 +120,10 @@ struct Executable {
 //   alloc_tensor(dtype, d0, d1, …) → NDArray from the session's pool, uninitialised
 //   reshape(tensor, d0, …) → view;  copy(tensor);  tuple(a, …);  tuple_get(t, i)
 //   none() → none: drops what the register holds, so that its memory can be used again
-//   scalar(tensor of one element) → int or float;  to_tensor(int-or-float, dtype) → 0-D tensor
+//   move(a) → the same value;  make_closure(function, a, …) → Closure
+//   make_data(tag, a, …) → Data;  data_is(data, tag) → 0 or 1;  data_field(data, i);  no_case(): Error
+//   "T0514" ref_create(a) → RefCell;  ref_read(ref);  ref_write(ref, a) scalar(tensor of one element) → int
+//   or float;  to_tensor(int-or-float, dtype) → 0-D tensor
 // Any other name is looked up in the registry and called with the arguments as they are.
 //
 // Metadata key "asserts.SYMBOL" holds the messages of a kernel's assertions, one a line, in order.
@@ -140,5 +146,42 @@ struct ShapeObj : Object {
   std::vector<int64_t> dims;
 };
 using Shape = Ref<ShapeObj>;
+
+/// A value of an algebraic data type: which constructor made it, and of what.
+struct DataObj : Object {
+  static constexpr std::string_view type_key = "Data";
+  int64_t tag = 0;
+  std::vector<Any> items;
+};
+using Data = Ref<DataObj>;
+
+/// A reference: a place whose value changes.
+struct RefCellObj : Object {
+  static constexpr std::string_view type_key = "RefCell";
+  Any value;
+};
+using RefCell = Ref<RefCellObj>;
+
+/// A function of an executable with its first arguments.
+struct ClosureObj : Object {
+  static constexpr std::string_view type_key = "Closure";
+  int32_t function = -1;
+  std::vector<Any> captured;
+};
+using Closure = Ref<ClosureObj>;
+
+/// References made during one run. What they hold may lead back to them, which counting references never
+/// frees: at the end, those that the results do not reach are emptied.
+class RefCells {
+ public:
+  RefCell create(Any value);
+  /// Empties every cell that `results` do not reach, and forgets all of them.
+  void clear(std::span<const Any> results = {}) noexcept;
+  bool empty() const { return cells_.empty(); }
+
+ private:
+  std::vector<RefCell> cells_;
+  size_t next_sweep_ = 1024;
+};
 
 }  // namespace tenon

@@ -11,10 +11,10 @@ using BuiltinCode = void (*)(Machine& machine, const Step& step);
 
 /// An instruction with everything looked up that can be looked up at load time.
 struct Step {
-  enum Kind : uint8_t { Kernel, Builtin, Packed, Call, Ret, Goto, If } kind = Ret;
+  enum Kind : uint8_t { Kernel, Builtin, Packed, Call, TailCall, Ret, Goto, If } kind = Ret;
   int32_t dst = -1;
   int32_t offset = 0;
-  int32_t function = -1;  ///< Call
+  int32_t function = -1;  ///< Call; -1: the closure in the first argument
   int32_t output = -1;    ///< alloc_tensor: which output of `main` this tensor becomes
   uint32_t num_buffers = 0, num_args = 0;
   const Arg* args = nullptr;
@@ -31,6 +31,7 @@ struct Program {
   std::vector<Function> functions;  ///< keeps packed callees alive
   int32_t main = 0;
   uint32_t max_args = 0;
+  std::vector<uint8_t> uses_arena;              ///< per function: it has tensors there
   std::vector<std::vector<int32_t>> symbol_of;  ///< per input and dimension: number of its symbol, or -1
   std::vector<std::string> symbols;
 };
@@ -43,6 +44,7 @@ struct Frame {
   std::vector<Any> registers;
   std::vector<int64_t> heap;
   int32_t return_to = -1;  ///< register of the caller's frame
+  int64_t tail_calls = 0;  ///< that this frame was handed on by
   char* arena = nullptr;
   NDArray own_arena;  ///< of a recursive call: its caller's tensors must survive it
 };
@@ -66,6 +68,10 @@ struct Machine {
 
   // Calls.
   void enter(int32_t function, Arguments arguments, int32_t return_to);
+  /// Makes the frame that of a function at its begin.
+  void start(Frame& frame, int32_t function, Arguments arguments);
+  /// The function that a call step calls; its arguments are in `call_args`.
+  int32_t gather_call(const Step& step);
   Any execute();
   void call_kernel(const Step& step);
   void kernel_failed(const Step& step, int32_t code);
@@ -81,6 +87,8 @@ struct Machine {
   /// storage, or only when that is in the arena of `only`.
   Any own(Any value, const Frame* only = nullptr, int nesting = 0);
   NDArray own_tensor(Any value);
+  void own_inside(const Any& value,
+                  std::span<const Any> arguments);  ///< tensors in data, closures, references
   Any leave_frame(Any value);
   bool in_arena(const Frame& f, const void* p) const {
     return f.arena && p >= f.arena && p < f.arena + arena_bytes;
@@ -95,12 +103,15 @@ struct Machine {
   std::vector<std::unique_ptr<Frame>> frames;  ///< pooled; [0, depth] are active
   int depth = -1;
   int max_depth;
+  int64_t max_tail_calls;
   NDArray arena;
   int64_t arena_bytes = 0;
   std::vector<NDArray> arena_views;
   std::vector<int32_t> active;  ///< per function: how many frames run it
   std::vector<void*> buffers;
   std::vector<int64_t> scalars, dims;
+  std::vector<Any> call_args;
+  RefCells cells;
   std::vector<Any> flat;  ///< results of the running call, tuples taken apart
   std::vector<int64_t> symbol_values;
   std::span<NDArray> given;     ///< caller's output buffers of the running call

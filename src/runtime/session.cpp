@@ -2,6 +2,7 @@
 // Session: the checks around a run, and the rule that no result shares storage with anything a later call
 // may change.
 #include <algorithm>
+#include <unordered_set>
 
 #include "runtime/machine.h"
 
@@ -134,6 +135,53 @@ Any Machine::own(Any value, const Frame* only, int nesting) {
   return value;
 }
 
+namespace {
+/// The values that a container holds; null for anything else.
+std::vector<Any>* items_of(const Object* o) {
+  auto* object = const_cast<Object*>(o);
+  if (is_type_index<ArrayObj>(o->type_index)) return &static_cast<ArrayObj*>(object)->items;
+  if (is_type_index<DataObj>(o->type_index)) return &static_cast<DataObj*>(object)->items;
+  if (is_type_index<ClosureObj>(o->type_index)) return &static_cast<ClosureObj*>(object)->captured;
+  return nullptr;
+}
+}  // namespace
+
+void Machine::own_inside(const Any& value, std::span<const Any> arguments) {
+  auto is_plain = [](const Any& v) {
+    return !v.is_object() || is_type_index<NDArrayObj>(v.tag()) || is_type_index<ArrayObj>(v.tag());
+  };
+  if (is_plain(value) && !is_type_index<ArrayObj>(value.is_object() ? value.tag() : 0)) return;
+  // What the caller passed in stays the caller's.
+  std::unordered_set<const Object*> seen;
+  std::vector<const Object*> stack;
+  auto push = [&](const Any& v) {
+    if (v.is_object() && v.object() && !is_type_index<NDArrayObj>(v.tag()) && seen.insert(v.object()).second)
+      stack.push_back(v.object());
+  };
+  for (const bool given : {true, false}) {
+    if (given)
+      for (const Any& a : arguments) push(a);
+    else
+      push(value);
+    while (!stack.empty()) {
+      const Object* o = stack.back();
+      stack.pop_back();
+      std::vector<Any>* items = items_of(o);
+      std::span<Any> all;
+      if (items)
+        all = *items;
+      else if (is_type_index<RefCellObj>(o->type_index))
+        all = std::span(&static_cast<RefCellObj*>(const_cast<Object*>(o))->value, 1);
+      for (Any& v : all) {
+        if (!given && v.is_object() && is_type_index<NDArrayObj>(v.tag()))
+          v = Any(own_tensor(std::move(v)));
+        else
+          push(v);
+      }
+    }
+  }
+}
+
 void Machine::flatten(Any result, int nesting) {
   if (nesting > 100)
     throw Error(ErrorKind::limit, "T0508", "the result is a tuple nested deeper than 100 levels");
@@ -259,7 +307,10 @@ Any Session::call(std::string_view function, Arguments arguments) {
   Run run(*machine_);
   machine_->ensure_arena();
   machine_->enter(int32_t(it - e.functions.begin()), arguments, -1);
-  return machine_->own(machine_->execute());
+  Any result = machine_->own(machine_->execute());
+  machine_->own_inside(result, std::span<const Any>(arguments.begin(), arguments.size()));
+  machine_->cells.clear(std::span<const Any>(&result, 1));
+  return result;
 }
 
 void Session::set_threads(int threads) { machine_->context.set_threads(threads); }

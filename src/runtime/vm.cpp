@@ -115,6 +115,18 @@ std::unique_ptr<Program> decode(const Executable& e, const Artifact::Resolver& r
     s.packed = found[in.callee].packed;
     s.kind = s.kernel ? Step::Kernel : s.builtin ? Step::Builtin : s.packed ? Step::Packed : Step::Call;
   }
+  program->uses_arena.assign(e.functions.size(), 0);
+  for (size_t i = 0; i < e.functions.size(); ++i) {
+    const VMFunction& f = e.functions[i];
+    Step* steps = program->steps.data() + f.first_instruction;
+    for (uint32_t k = 0; k < f.num_instructions; ++k)
+      for (uint32_t a = 0; a < steps[k].num_args; ++a)
+        if (steps[k].args[a].kind() == ArgKind::Arena) program->uses_arena[i] = 1;
+    // A caller with tensors in the arena outlives its calls.
+    for (uint32_t k = 0; k + 1 < f.num_instructions && !program->uses_arena[i]; ++k)
+      if (steps[k].kind == Step::Call && steps[k + 1].kind == Step::Ret && steps[k].dst == steps[k + 1].dst)
+        steps[k].kind = Step::TailCall;
+  }
   for (const NDArray& c : e.constants) program->constant_data.push_back(c.data());
   for (size_t i = 0; i < e.functions.size(); ++i)
     if (e.functions[i].name == "main") {
@@ -178,7 +190,8 @@ Machine::Machine(Artifact a, const SessionOptions& options)
       program(artifact->program.get()),
       context(options.pool ? *options.pool : ThreadPool::process(), options.threads),
       pool(make<MemoryPoolObj>()),
-      max_depth(std::max(1, options.max_depth)) {
+      max_depth(std::max(1, options.max_depth)),
+      max_tail_calls(std::max<int64_t>(1, options.max_tail_calls)) {
   pool.mut()->set_limit(options.memory_limit);
   const Executable& e = artifact.executable();
   arena_bytes = e.arena_bytes;
@@ -290,13 +303,20 @@ void Machine::enter(int32_t function, Arguments arguments, int32_t return_to) {
                 "function `" + f.name + "`", "the model recurses without end, or the limit is too low");
   if (size_t(depth + 1) == frames.size()) frames.push_back(std::make_unique<Frame>());
   Frame& frame = *frames[size_t(depth + 1)];
+  frame.return_to = return_to;
+  frame.tail_calls = 0;
+  start(frame, function, arguments);
+  ++depth;
+}
+
+void Machine::start(Frame& frame, int32_t function, Arguments arguments) {
+  const VMFunction& f = artifact.executable().functions[size_t(function)];
   frame.registers.resize(size_t(f.num_registers));
   for (size_t i = 0; i < arguments.size(); ++i) frame.registers[i] = arguments[i];
   frame.heap.assign(size_t(f.heap_size), 0);
-  frame.return_to = return_to;
   frame.function = &f;
   frame.arena = nullptr;
-  if (arena_bytes) {
+  if (arena_bytes && program->uses_arena[size_t(function)]) {
     if (active[size_t(function)] > 0) {
       frame.own_arena = pool.mut()->tensor({&arena_bytes, 1}, u8);
       frame.arena = frame.own_arena.as_ptr<char>();
@@ -306,7 +326,27 @@ void Machine::enter(int32_t function, Arguments arguments, int32_t return_to) {
   }
   frame.pc = program->steps.data() + f.first_instruction;
   ++active[size_t(function)];
-  ++depth;
+}
+
+int32_t Machine::gather_call(const Step& step) {
+  call_args.clear();
+  int32_t function = step.function;
+  uint32_t first = 0;
+  if (function < 0) {
+    const Any value = any_arg(step, 0);
+    const auto closure = value.try_as<Closure>();
+    if (!closure || !*closure) fail_at(step, "T0511", "a " + std::string(value.kind_name()) + " is called");
+    function = (*closure)->function;
+    call_args = (*closure)->captured;
+    first = 1;
+  }
+  for (uint32_t i = first; i < step.num_args; ++i) call_args.push_back(any_arg(step, i));
+  const VMFunction& f = artifact.executable().functions[size_t(function)];
+  if (int64_t(call_args.size()) != f.num_params)
+    fail_at(step, "T0502",
+            "function `" + f.name + "` takes " + std::to_string(f.num_params) + " arguments, " +
+                std::to_string(call_args.size()) + " were given");
+  return function;
 }
 
 /// Takes the returned value out of the running frame and clears that frame.
@@ -315,7 +355,7 @@ Any Machine::leave_frame(Any value) {
   for (Any& r : f.registers) r = Any();
   --active[size_t(f.function - artifact.executable().functions.data())];
   --depth;
-  if (depth >= 0 && arena_bytes) {
+  if (depth >= 0 && f.arena) {
     // The callee's arena tensors are overwritten by the next call of it.
     value = own(std::move(value), &f);
   }
@@ -432,10 +472,23 @@ Any Machine::execute() {
       }
       case Step::Call: {
         if (context.cancelled()) kernel_failed(step, -2);
-        std::vector<Any> args(step.num_args);
-        for (uint32_t i = 0; i < step.num_args; ++i) args[i] = any_arg(step, i);
+        const int32_t function = gather_call(step);
         ++f.pc;
-        enter(step.function, args, step.dst);
+        enter(function, call_args, step.dst);
+        call_args.clear();
+        break;
+      }
+      case Step::TailCall: {
+        if (context.cancelled()) kernel_failed(step, -2);
+        const int32_t function = gather_call(step);
+        if (++f.tail_calls > max_tail_calls)
+          throw Error(ErrorKind::limit, "T0508",
+                      "more than " + std::to_string(max_tail_calls) + " calls in a row that never return",
+                      "function `" + f.function->name + "`", "the model recurses without end");
+        --active[size_t(f.function - artifact.executable().functions.data())];
+        for (Any& r : f.registers) r = Any();
+        start(f, function, call_args);
+        call_args.clear();
         break;
       }
       case Step::Ret: {
@@ -465,6 +518,8 @@ void Machine::reset() noexcept {
     f.own_arena = NDArray();
   }
   std::fill(active.begin(), active.end(), 0);
+  call_args.clear();
+  cells.clear();
   context.workspace().rollback({});
   given = {};
 }

@@ -55,10 +55,11 @@ class Artifact : public Ref<ArtifactObj> {
 };
 
 struct SessionOptions {
-  int threads = 0;             ///< 0: all cores this process may use
-  int64_t memory_limit = 0;    ///< bytes of arena and pool tensors; 0: none
-  int max_depth = 1000;        ///< nested calls of VM functions
-  ThreadPool* pool = nullptr;  ///< null: the process's
+  int threads = 0;                    ///< 0: all cores this process may use
+  int64_t memory_limit = 0;           ///< bytes of arena and pool tensors; 0: none
+  int max_depth = 10000;              ///< nested calls of VM functions: "T0508" beyond
+  int64_t max_tail_calls = 10000000;  ///< calls in a row that each return what the next one does: "T0508"
+  ThreadPool* pool = nullptr;         ///< null: the process's
 };
 
 /// Called behind every kernel and builtin: its name, and its time in milliseconds.

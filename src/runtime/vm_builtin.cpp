@@ -213,6 +213,62 @@ void tuple_get(Machine& m, const Step& s) {
   m.set_result(s, (*t)->items[size_t(i)]);
 }
 
+void move(Machine& m, const Step& s) { m.set_result(s, m.any_arg(s, 0)); }
+
+void make_closure(Machine& m, const Step& s) {
+  auto closure = make<ClosureObj>();
+  const int64_t function = m.int_arg(s, 0);
+  need(m, s, function >= 0 && function < int64_t(m.artifact.executable().functions.size()),
+       "a closure of a function out of range");
+  closure.mut()->function = int32_t(function);
+  closure.mut()->captured.reserve(s.num_args - 1);
+  for (uint32_t i = 1; i < s.num_args; ++i) closure.mut()->captured.push_back(m.any_arg(s, i));
+  m.set_result(s, Any(std::move(closure)));
+}
+
+void make_data(Machine& m, const Step& s) {
+  auto data = make<DataObj>();
+  data.mut()->tag = m.int_arg(s, 0);
+  data.mut()->items.reserve(s.num_args - 1);
+  for (uint32_t i = 1; i < s.num_args; ++i) data.mut()->items.push_back(m.any_arg(s, i));
+  m.set_result(s, Any(std::move(data)));
+}
+/// Borrowed from the register that holds it; the value must be of the type.
+template <class T>
+const T* object_arg(Machine& m, const Step& s, uint32_t i, const char* what) {
+  if (i < s.num_args && s.args[i].kind() == ArgKind::Register) {
+    const Any& v = m.frame().registers[size_t(s.args[i].value())];
+    if (v.is_object() && is_type_index<T>(v.tag())) return static_cast<const T*>(v.object());
+  }
+  m.fail_at(s, "T0511",
+            "argument " + std::to_string(i) + " must be " + what + ", not " + m.any_arg(s, i).kind_name());
+}
+void data_is(Machine& m, const Step& s) {
+  const auto* data = object_arg<DataObj>(m, s, 0, "a value of a data type");
+  m.set_result(s, Any(int64_t(data->tag == m.int_arg(s, 1))));
+}
+void data_field(Machine& m, const Step& s) {
+  const auto* data = object_arg<DataObj>(m, s, 0, "a value of a data type");
+  const int64_t i = m.int_arg(s, 1);
+  if (i < 0 || i >= int64_t(data->items.size()))
+    m.fail_at(s, "T0511",
+              "a value of " + std::to_string(data->items.size()) + " parts has no part " + std::to_string(i));
+  Any item = data->items[size_t(i)];  // the result may take the register of the data
+  m.set_result(s, std::move(item));
+}
+void no_case(Machine& m, const Step& s) { m.fail_at(s, "T0514", "no case of a match takes the value"); }
+
+void ref_create(Machine& m, const Step& s) { m.set_result(s, Any(m.cells.create(m.any_arg(s, 0)))); }
+void ref_read(Machine& m, const Step& s) {
+  Any value = object_arg<RefCellObj>(m, s, 0, "a reference")->value;
+  m.set_result(s, std::move(value));
+}
+void ref_write(Machine& m, const Step& s) {
+  const auto* cell = object_arg<RefCellObj>(m, s, 0, "a reference");
+  const_cast<RefCellObj*>(cell)->value = m.any_arg(s, 1);
+  if (s.dst >= 0) m.set_result(s, Any(make<ArrayObj>()));
+}
+
 void scalar(Machine& m, const Step& s) {
   NDArray a = m.tensor_arg(s, 0);
   if (a.size() != 1)
@@ -253,7 +309,16 @@ constexpr struct {
              {"tuple_get", tuple_get},
              {"scalar", scalar},
              {"to_tensor", to_tensor},
-             {"none", none}};
+             {"none", none},
+             {"move", move},
+             {"make_closure", make_closure},
+             {"make_data", make_data},
+             {"data_is", data_is},
+             {"data_field", data_field},
+             {"no_case", no_case},
+             {"ref_create", ref_create},
+             {"ref_read", ref_read},
+             {"ref_write", ref_write}};
 
 }  // namespace
 

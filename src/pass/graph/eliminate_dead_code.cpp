@@ -57,20 +57,14 @@ class DeadCode {
   }
 
   Expr nested(const Expr& value) {
-    if (auto* n = value.as<If>()) {
-      Expr t = body(n->true_branch), f = body(n->false_branch);
-      return t.same_as(n->true_branch) && f.same_as(n->false_branch) ? value
-                                                                     : Expr(make<If>(n->condition, t, f));
+    std::vector<Expr> bodies = bodies_of(value);
+    bool changed = false;
+    for (Expr& b : bodies) {
+      Expr next = body(b);
+      changed |= !next.same_as(b);
+      b = next;
     }
-    if (auto* n = value.as<While>()) {
-      Expr c = body(n->condition), b = body(n->body);
-      return c.same_as(n->condition) && b.same_as(n->body) ? value
-                                                           : Expr(make<While>(n->loop_vars, n->init, c, b));
-    }
-    if (auto* n = value.as<Function>()) {
-      Expr b = body(n->body);
-      return b.same_as(n->body) ? value : Expr(make<Function>(n->params, b, n->ret_type, n->attrs));
-    }
+    if (changed) return with_bodies(value, bodies);
     return value;
   }
 
@@ -82,7 +76,8 @@ class DeadCode {
         if (op)
           result = result && op->pure;
         else
-          result = result && c->op.is<GlobalVar>() && pure_function(c->op.as<GlobalVar>()->name);
+          result = result && (c->op.is<Constructor>() ||
+                              (c->op.is<GlobalVar>() && pure_function(c->op.as<GlobalVar>()->name)));
       } else if (v.is<While>()) {
         result = false;  // it may not end
       }
@@ -93,9 +88,8 @@ class DeadCode {
         result = result && x.is<VarBindingNode>();
       });
     };
-    if (auto* n = value.as<If>()) {
-      all(n->true_branch);
-      all(n->false_branch);
+    if (value.is<If>() || value.is<Match>()) {
+      for (const Expr& b : bodies_of(value)) all(b);
     } else if (value.is<Function>())
       return true;
     else
@@ -131,7 +125,7 @@ IRModule eliminate_dead_code(IRModule module, PassContext&) {
   return module.map_graph([&](const std::string&, const Ref<Function>& f) -> ObjectRef {
     Expr body = DeadCode(whole).body(f->body);
     if (body.same_as(f->body)) return {};
-    return make<Function>(f->params, body, f->ret_type, f->attrs);
+    return with_bodies(f, {body});
   });
 }
 

@@ -136,27 +136,14 @@ class Fuser {
   Binding rewrite_nested(const Binding& b) {
     const auto* vb = b.as<VarBindingNode>();
     if (!vb) return b;
-    Expr value = vb->value;
-    auto replace = [&](Expr next) -> Binding {
-      next.mut()->type = value->type;
-      next.mut()->origin = value->origin;
-      return make<VarBindingNode>(vb->var, next);
-    };
-    if (auto* n = value.as<If>()) {
-      Expr t = rewrite_body(n->true_branch), f = rewrite_body(n->false_branch);
-      if (t.same_as(n->true_branch) && f.same_as(n->false_branch)) return b;
-      return replace(make<If>(n->condition, t, f));
+    std::vector<Expr> bodies = bodies_of(vb->value);
+    bool changed = false;
+    for (Expr& body : bodies) {
+      Expr next = rewrite_body(body);
+      changed |= !next.same_as(body);
+      body = next;
     }
-    if (auto* n = value.as<While>()) {
-      Expr condition = rewrite_body(n->condition), body = rewrite_body(n->body);
-      if (condition.same_as(n->condition) && body.same_as(n->body)) return b;
-      return replace(make<While>(n->loop_vars, n->init, condition, body));
-    }
-    if (auto* n = value.as<Function>()) {
-      Expr body = rewrite_body(n->body);
-      if (body.same_as(n->body)) return b;
-      return replace(make<Function>(n->params, body, n->ret_type, n->attrs));
-    }
+    if (changed) return make<VarBindingNode>(vb->var, with_bodies(vb->value, bodies));
     return b;
   }
 

@@ -11,6 +11,8 @@ constexpr int kOnRequest = 4;  ///< above every -O: runs when required by name
 std::span<const Pass> graph_pipeline() {
   static const Pass list[] = {
       {"infer_types", infer_types, 0, "types of all values, from the parameters on"},
+      // Early, so that every pass below sees the bodies of closures as functions.
+      {"lambda_lift", lambda_lift, 0, "closures become functions of the module"},
       {"simplify_inference", simplify_inference, 1, "batch_norm becomes scale and shift, dropout goes"},
       {"canonicalize", canonicalize, 1,
        "one spelling for equal things: casts, reshapes, transposes, identities"},

@@ -69,6 +69,12 @@ class Planner {
       : module_(module), arena_(arena), in_place_(in_place), concat_(concat) {}
 
   MemoryPlan run(const Function& f) {
+    for (auto [name, object] : module_.functions())
+      if (object.is<Function>() && !has_references_)
+        post_order(object, [&](const ObjectRef& n) {
+          const auto* op = n.as<Op>();
+          has_references_ = has_references_ || (op && (op->name == "ref_create" || op->name == "ref_write"));
+        });
     Alias result = body(f.body);
     escape(result);
     resolve_loops();
@@ -144,6 +150,23 @@ class Planner {
       escape(t), escape(f);
       Alias out;
       out.add(t), out.add(f);
+      return out;
+    }
+    if (const auto* n = value.as<Match>()) {
+      Alias subject = of(n->value), out;
+      use(subject);
+      for (const MatchClause& c : n->clauses) {
+        // A part of a tuple may be any tensor of it; parts of other data are not planned.
+        std::vector<VarRef> vars;
+        variables_of(c->pattern, vars);
+        Alias part;
+        part.add(subject);
+        for (const VarRef& v : vars) aliases_[v.get()] = part;
+        Alias made = body(c->body);
+        escape(made);
+        out.add(made);
+        ++step_;
+      }
       return out;
     }
     if (const auto* n = value.as<While>()) {
@@ -226,8 +249,9 @@ class Planner {
     for (const Expr& a : c.args) {
       Alias arg = of(a);
       use(arg);
-      if (!view && !graph_function) escape(arg);  // a packed function may keep what it gets
-      out.add(arg);                               // and may give it back
+      // A packed function, a reference, data or a closure may keep what it gets.
+      if (!view && (!graph_function || has_references_)) escape(arg);
+      out.add(arg);  // and may give it back
     }
     // What a called function returns may be its argument; the caller's tensors outlive the call then.
     return out;
@@ -403,6 +427,7 @@ class Planner {
 
   const IRModule& module_;
   const bool arena_, in_place_, concat_;
+  bool has_references_ = false;  ///< a called function may keep its arguments
   MemoryPlan plan_;
   int step_ = 0, loop_ = -1;
   std::vector<Loop> loops_;
@@ -461,8 +486,8 @@ IRModule plan_memory(IRModule module, PassContext& context) {
   for (auto [name, object] : module.functions())
     if (object.is<graph::Function>())
       post_order(object, [&](const ObjectRef& n) {
-        if (const auto* c = n.as<Call>())
-          if (const auto* g = c->op.as<GlobalVar>()) called.insert(g->name);
+        // Called, or handed on as a closure.
+        if (const auto* g = n.as<GlobalVar>()) called.insert(g->name);
       });
   std::set<std::string> aliased, joined, run;
   const IRModule whole = module;

@@ -8,7 +8,8 @@ namespace tenon::graph {
 
 bool is_leaf(const Expr& e) {
   return e.is<Var>() || e.is<Constant>() || e.is<GlobalVar>() || e.is<Op>() || e.is<ExternFunc>() ||
-         e.is<ShapeExpr>() || e.is<PrimValue>() || e.is<StringImm>() || e.is<DataTypeImm>();
+         e.is<ShapeExpr>() || e.is<PrimValue>() || e.is<StringImm>() || e.is<DataTypeImm>() ||
+         e.is<Constructor>();
 }
 
 void for_each_use(const Expr& value, FunctionRef<void(const VarRef&)> f) {
@@ -38,21 +39,17 @@ void for_each_use(const Expr& value, FunctionRef<void(const VarRef&)> f) {
         body(n.condition);
         body(n.body);
       },
+      [&](const Match& n) {
+        for_each_use(n.value, f);
+        for (const MatchClause& c : n.clauses) body(c->body);
+      },
       [&](const SeqExpr&) { body(value); }, [&](const ExprNode&) {});
 }
 
 void for_each_binding(const Expr& body, FunctionRef<void(const Binding&)> f) {
   for (const Binding& binding : bindings_of(body)) {
     Expr value = binding_value(binding);
-    if (auto* n = value.as<If>()) {
-      for_each_binding(n->true_branch, f);
-      for_each_binding(n->false_branch, f);
-    } else if (auto* n = value.as<While>()) {
-      for_each_binding(n->condition, f);
-      for_each_binding(n->body, f);
-    } else if (auto* n = value.as<Function>()) {
-      for_each_binding(n->body, f);
-    }
+    for (const Expr& inner : bodies_of(value)) for_each_binding(inner, f);
     f(binding);
   }
 }
@@ -234,6 +231,21 @@ Expr BodyRewriter::substitute(const Expr& value) {
     out.edit()->origin = n->origin;
     return out;
   }
+  if (auto* n = value.as<Match>()) {
+    Expr subject = substitute(n->value);
+    enter_match(*n, subject);
+    Array<MatchClause> clauses;
+    changed = !subject.same_as(n->value);
+    for (const MatchClause& c : n->clauses) {
+      Expr body = rewrite_body(c->body);
+      changed = changed || !body.same_as(c->body);
+      clauses.push_back(body.same_as(c->body) ? c : make<MatchClauseNode>(c->pattern, body));
+    }
+    if (!changed) return value;
+    Ref<Match> out = make<Match>(subject, clauses);
+    out.edit()->origin = n->origin;
+    return out;
+  }
   if (auto* n = value.as<Function>()) {
     Expr body = rewrite_body(n->body);
     if (body.same_as(n->body)) return value;
@@ -285,6 +297,17 @@ void BodyRewriter::bind(const Binding& binding) {
   Expr out = visit(value, vb->var);
   if (is_leaf(out) && (forward_copies() || !is_leaf(old))) {
     replaced_[vb->var.get()] = out;
+    keep_.push_back(vb->var);
+    return;
+  }
+  if (old.is<Function>() && out.is<Function>()) {
+    // The body may call the function by its variable, so that one stays.
+    if (Type type = retype(out, vb->var)) {
+      VarRef v = vb->var;
+      v.mut()->declared = v.mut()->type = type;
+    }
+    bindings_.push_back(out.same_as(old) ? binding : Binding(make<VarBindingNode>(vb->var, out)));
+    definitions_[vb->var.get()] = out;
     keep_.push_back(vb->var);
     return;
   }

@@ -47,6 +47,8 @@ class BodyRewriter {
   /// Called before the bindings of a function body, branch or loop are walked, and after.
   virtual void enter_scope() {}
   virtual void leave_scope() {}
+  /// Called before the cases of a match are walked; `value` is what is matched now.
+  virtual void enter_match(const Match& match, const Expr& value) { (void)match, (void)value; }
   /// Bindings `x = y` disappear, uses of x become uses of y.
   virtual bool forward_copies() const { return false; }
   /// A type for the variable of an unchanged value; null leaves the variable as it is.

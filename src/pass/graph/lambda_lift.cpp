@@ -1,0 +1,324 @@
+// SPDX-License-Identifier: Apache-2.0
+// lambda_lift: closures become functions of the module.
+//
+//   before   def g(y): return x + y      (inside main, where x is bound);  lv = g(a);  lv1 = map(g, b)
+//   after    main_g(x, y): return x + y;  g = R.make_closure(main_g, x);  lv = main_g(x, a);  lv1 = map(g, b)
+//
+// What a closure uses from outside becomes its first parameters: variables, then one Shape of the symbolic
+// sizes that those do not show. Calls of a known closure become direct calls. A constructor that is used as a
+// value becomes a function. Needs: types. Keeps: values, types, order of effects.
+#include <algorithm>
+#include <set>
+
+#include "op/unify.h"
+#include "pass/graph/passes.h"
+#include "pass/graph/rewriter.h"
+
+namespace tenon {
+namespace graph {
+namespace {
+
+/// Symbolic sizes in a type.
+void symbols_in(const ObjectRef& type, std::vector<tir::VarRef>& out) {
+  if (!type) return;
+  post_order(type, [&](const ObjectRef& n) {
+    const auto* v = n.as<tir::Var>();
+    if (v && std::ranges::none_of(out, [&](const tir::VarRef& o) { return o.get() == v; }))
+      out.push_back(tir::VarRef(v));
+  });
+}
+
+/// Variables and symbolic sizes that a function uses and does not define.
+struct Free {
+  std::vector<VarRef> vars;
+  std::vector<tir::VarRef> symbols;
+};
+
+/// `is_outer`: a symbol belongs to a function around this one.
+Free free_in(const Function& f, const VarRef& self, FunctionRef<bool(const tir::VarRef&)> is_outer) {
+  Free out;
+  std::set<const Var*> bound{self.get()}, seen;
+  for (const VarRef& p : f.params) bound.insert(p.get());
+  auto bind_all = [&](const Expr& value) {
+    if (const auto* w = value.as<While>())
+      for (const VarRef& v : w->loop_vars) bound.insert(v.get());
+    if (const auto* inner = value.as<Function>())
+      for (const VarRef& v : inner->params) bound.insert(v.get());
+    if (const auto* m = value.as<Match>())
+      for (const MatchClause& c : m->clauses) {
+        std::vector<VarRef> vars;
+        variables_of(c->pattern, vars);
+        for (const VarRef& v : vars) bound.insert(v.get());
+      }
+  };
+  for_each_binding(f.body, [&](const Binding& b) {
+    bound.insert(binding_var(b).get());
+    bind_all(binding_value(b));
+  });
+  for_each_use(f.body, [&](const VarRef& v) {
+    if (!bound.count(v.get()) && seen.insert(v.get()).second) out.vars.push_back(v);
+  });
+  std::vector<tir::VarRef> used;
+  symbols_in(ObjectRef(&f), used);
+  for (const tir::VarRef& v : used)
+    if (is_outer(v)) out.symbols.push_back(v);
+  return out;
+}
+
+class Lifter : public BodyRewriter {
+ public:
+  Lifter(IRModule& module, const std::string& owner) : module_(module), owner_(owner) {}
+
+  Ref<Function> lift(const Ref<Function>& f) {
+    for (const VarRef& p : f->params) define(p->declared, nullptr);
+    collect(f->body, nullptr);
+    return run(f);
+  }
+
+ protected:
+  Expr visit(const Expr& value, const VarRef& var) override {
+    if (value.is<Function>()) return closure(value.cast<Function>(), var);
+    if (const auto* c = value.as<Call>(); c && c->op.is<Var>())
+      if (const Call* made = definition_call(c->op, "make_closure")) {
+        Array<Expr> args;
+        for (size_t i = 1; i < made->args.size(); ++i) args.push_back(made->args[i]);
+        for (const Expr& a : c->args) args.push_back(a);
+        Expr direct = call(made->args[0], args, {}, c->type_args);
+        direct.mut()->type = value->type ? value->type : var->declared;
+        direct.mut()->origin = c->origin;
+        return direct;
+      }
+    return value;
+  }
+  // Values keep the types that inference gave them.
+  Type retype(const Expr&, const VarRef&) override { return {}; }
+
+ private:
+  /// A symbol belongs to the outermost function that defines it; a function is known by its variable.
+  void define(const ObjectRef& type, const Var* owner) {
+    std::vector<tir::VarRef> found;
+    symbols_in(type, found);
+    for (const tir::VarRef& v : found) owner_of_.emplace(v.get(), owner);
+  }
+  void collect(const Expr& body, const Var* owner) {
+    for (const Binding& b : bindings_of(body)) {
+      const Expr value = binding_value(b);
+      if (const auto* m = b.as<MatchCastNode>()) define(m->type, owner);
+      if (const auto* w = value.as<While>())
+        for (const VarRef& v : w->loop_vars) define(v->declared, owner);
+      if (const auto* m = value.as<Match>())
+        for (const MatchClause& c : m->clauses) {
+          std::vector<VarRef> vars;
+          variables_of(c->pattern, vars);
+          for (const VarRef& v : vars) define(v->declared, owner);
+        }
+      const Var* inner = owner;
+      if (const auto* f = value.as<Function>()) {
+        inner = binding_var(b).get();
+        parent_[inner] = owner;
+        for (const VarRef& p : f->params) define(p->declared, inner);
+      }
+      for (const Expr& e : bodies_of(value)) collect(e, inner);
+    }
+  }
+  bool is_outer(const tir::VarRef& symbol, const Var* function) const {
+    auto it = owner_of_.find(symbol.get());
+    if (it == owner_of_.end()) return false;
+    for (const Var* f = function; f;) {
+      auto up = parent_.find(f);
+      f = up == parent_.end() ? nullptr : up->second;
+      if (it->second == f) return true;
+    }
+    return false;
+  }
+
+  Expr closure(const Ref<Function>& f, const VarRef& var) {
+    const Free free = free_in(*f, var, [&](const tir::VarRef& s) { return is_outer(s, var.get()); });
+    std::string name = module_.fresh_name(owner_ + "_" + var->name);
+    module_.set(name, f);  // holds the name
+    // Captured variables are parameters of the new function, under their own names.
+    std::unordered_map<const Object*, ObjectRef> map;
+    Array<VarRef> params;
+    Array<Expr> captured, inside;
+    std::vector<tir::VarRef> shown;
+    for (const VarRef& v : free.vars) {
+      const VarRef p = graph::var(v->name, v->declared ? v->declared : v->type);
+      map[v.get()] = p;
+      params.push_back(p);
+      captured.push_back(v);
+      inside.push_back(p);
+      if (const auto shape = known_shape(p->declared))
+        for (const PrimExpr& d : *shape)
+          if (d.is<tir::Var>()) symbols_in(d, shown);
+    }
+    Array<PrimExpr> sizes;
+    for (const tir::VarRef& s : free.symbols)
+      if (std::ranges::none_of(shown, [&](const tir::VarRef& o) { return o.same_as(s); })) sizes.push_back(s);
+    if (!sizes.empty()) {
+      const int64_t n = int64_t(sizes.size());
+      const VarRef p = graph::var("sizes", make<ShapeType>(sizes, n, true));
+      // First, so that tensors of these sizes are compared with them.
+      Array<VarRef> all{p};
+      for (const VarRef& v : params) all.push_back(v);
+      params = all;
+      Array<Expr> first{shape_expr(sizes)}, second{Expr(p)};
+      for (const Expr& e : captured) first.push_back(e);
+      for (const Expr& e : inside) second.push_back(e);
+      captured = first;
+      inside = second;
+    }
+    const size_t num_captured = params.size();
+    for (const VarRef& p : f->params) params.push_back(p);
+
+    // Calls of itself go to the new function with what it has captured.
+    bool as_value = false;
+    const Expr callee = global(name);
+    Expr body = rewrite_any(f->body, [&](const ObjectRef& n) -> ObjectRef {
+                  if (auto it = map.find(n.get()); it != map.end()) return it->second;
+                  const auto* c = n.as<Call>();
+                  if (!c || !c->op.same_as(var)) return {};
+                  Array<Expr> args = inside;
+                  for (const Expr& a : c->args) args.push_back(a);
+                  Expr out = call(callee, args, {}, c->type_args);
+                  out.mut()->type = c->type;
+                  out.mut()->origin = c->origin;
+                  return out;
+                }).cast<ExprNode>();
+    for_each_use(body, [&](const VarRef& v) { as_value = as_value || v.same_as(var); });
+    const Type type = op::function_type(*f);
+    if (as_value) {
+      VarRef own = graph::var(var->name, type);
+      body = rewrite_any(body, [&](const ObjectRef& n) -> ObjectRef {
+               return n.same_as(var) ? ObjectRef(own) : ObjectRef();
+             }).cast<ExprNode>();
+      Array<Binding> first{Binding(make<VarBindingNode>(own, make_closure(callee, inside, type)))};
+      Array<BindingBlock> blocks{make<BindingBlockNode>(first)};
+      for (const BindingBlock& b : body.as<SeqExpr>()->blocks) blocks.push_back(b);
+      Expr seq = make<SeqExpr>(blocks, body.as<SeqExpr>()->body);
+      seq.mut()->type = body->type;
+      body = seq;
+    }
+    AttrMap attrs = f->attrs;
+    attrs.set("captured", Any(int64_t(num_captured)));
+    auto lifted = make<Function>(params, body, f->ret_type, attrs, outer_params(f));
+    lifted.mut()->origin = f->origin;
+    callee.mut()->type = op::function_type(*lifted);
+    module_.set(name, lifted);
+    return make_closure(callee, captured, type);
+  }
+  /// Type parameters that are free in a closure become its own.
+  Array<std::string> outer_params(const Ref<Function>& f) {
+    Array<std::string> out = f->type_params;
+    post_order(f, [&](const ObjectRef& n) {
+      const auto* v = n.as<TypeVar>();
+      if (v && std::find(out.begin(), out.end(), v->name) == out.end()) out.push_back(v->name);
+    });
+    return out;
+  }
+  static Expr make_closure(const Expr& function, const Array<Expr>& captured, const Type& type) {
+    Array<Expr> args{function};
+    for (const Expr& e : captured) args.push_back(e);
+    Expr out = call(get_op("make_closure"), args, {}, {type});
+    out.mut()->type = type;
+    return out;
+  }
+
+  IRModule& module_;
+  std::string owner_;
+  std::map<const tir::Var*, const Var*> owner_of_;
+  std::map<const Var*, const Var*> parent_;
+};
+
+/// Constructors outside callee position become functions that call them.
+class ConstructorValues {
+ public:
+  explicit ConstructorValues(IRModule& module) : module_(module) {}
+
+  Ref<Function> run(const Ref<Function>& f) {
+    bool any = false;
+    post_order(f->body, [&](const ObjectRef& n) {
+      if (any || n.is<PatternNode>()) return;
+      auto is_constructor = [&](const Expr& e) { any = any || (e && e.is<Constructor>()); };
+      auto all = [&](const Array<Expr>& items) {
+        for (const Expr& e : items) is_constructor(e);
+      };
+      if (const auto* c = n.as<Call>()) all(c->args);
+      if (const auto* t = n.as<Tuple>()) all(t->items);
+      if (const auto* s = n.as<SeqExpr>()) is_constructor(s->body);
+      if (const auto* b = n.as<VarBindingNode>()) is_constructor(b->value);
+      if (const auto* w = n.as<While>()) all(w->init);
+    });
+    if (!any) return f;
+    Expr body = rewrite_any(
+                    f->body,
+                    [&](const ObjectRef& n) -> ObjectRef {
+                      if (n.is<Constructor>()) return function(n.cast<Constructor>());
+                      const auto* c = n.as<Call>();
+                      if (!c || !c->op.is<GlobalVar>()) return {};
+                      auto it = constructors_.find(c->op.as<GlobalVar>()->name);
+                      if (it == constructors_.end()) return {};
+                      Expr out = call(it->second, c->args, c->attrs, c->type_args);
+                      out.mut()->type = c->type;
+                      out.mut()->origin = c->origin;
+                      return out;
+                    },
+                    [](const ObjectRef& n) { return n.is<PatternNode>() || n.is<TypeNode>(); })
+                    .cast<ExprNode>();
+    Ref<Function> out = f;
+    out.edit()->body = body;
+    return out;
+  }
+
+ private:
+  Expr function(const Ref<Constructor>& c) {
+    for (auto& [name, known] : constructors_)
+      if (known->data_type == c->data_type && known->tag == c->tag) return use(name);
+    const AdtDef def = module_.find_type(c->data_type);
+    const Type type = op::constructor_type(def, size_t(c->tag));
+    Array<VarRef> params;
+    Array<Expr> args;
+    for (const Type& t : type.as<FuncType>()->params) {
+      params.push_back(var("x" + std::to_string(params.size()), t));
+      args.push_back(params[params.size() - 1]);
+    }
+    Expr made = call(c, args);
+    made.mut()->type = type.as<FuncType>()->ret;
+    const VarRef result = var("made", type.as<FuncType>()->ret);
+    Array<Binding> bindings{Binding(make<VarBindingNode>(result, made))};
+    Array<BindingBlock> blocks{make<BindingBlockNode>(bindings)};
+    Expr body = make<SeqExpr>(blocks, result);
+    body.mut()->type = result->type;
+    const std::string name = module_.fresh_name("make_" + c->name);
+    module_.set(name, make<Function>(params, body, result->type, AttrMap(), def->params));
+    constructors_.emplace(name, c);
+    return use(name);
+  }
+  Expr use(const std::string& name) {
+    Expr g = global(name);
+    g.mut()->type = op::function_type(*module_.find(name).as<Function>());
+    return g;
+  }
+
+  IRModule& module_;
+  std::map<std::string, Ref<Constructor>> constructors_;
+};
+
+}  // namespace
+}  // namespace graph
+
+IRModule lambda_lift(IRModule module, PassContext&) {
+  using namespace graph;
+  std::vector<std::pair<std::string, Ref<graph::Function>>> functions;
+  for (auto [name, object] : module.functions())
+    if (auto f = object.cast<graph::Function>()) functions.emplace_back(name, f);
+  ConstructorValues constructors(module);
+  for (auto& [name, f] : functions) {
+    if (!f->body) continue;
+    // Inner closures of a lifted function are lifted before it: what remains has none.
+    Ref<graph::Function> out = Lifter(module, name).lift(constructors.run(f));
+    if (!out.same_as(f)) module.set(name, out);
+  }
+  return module;
+}
+
+}  // namespace tenon

@@ -1,0 +1,538 @@
+// SPDX-License-Identifier: Apache-2.0
+// The graph language on the VM: data types, match, closures, references, recursion. Every program runs by the
+// interpreter and by the VM's code, and its result is also written down here.
+#include "ir/text.h"
+#include "support.h"
+
+namespace tenon::graph::testing_graph {
+namespace {
+
+const char* const kList = R"(
+    @I.data_type
+    class List[A]:
+        Nil: ()
+        Cons: (A, List[A])
+
+    @I.data_type
+    class Option[A]:
+        Nothing: ()
+        Some: A
+
+    @I.data_type
+    class Tree[A]:
+        Leaf: ()
+        Node: (Tree[A], A, Tree[A])
+)";
+
+IRModule module(const std::string& functions) {
+  return parse_module("@I.ir_module\nclass Module:\n" + std::string(kList) + functions);
+}
+NDArray number(double v, DataType t = f32) {
+  NDArray a = NDArray::empty({}, t);
+  t.is_float() ? a.set_element(0, v) : a.set_element_int(0, int64_t(v));
+  return a;
+}
+NDArray vector(std::vector<float> v) {
+  return NDArray::from_bytes({int64_t(v.size())}, f32, v.data(), v.size() * sizeof(float));
+}
+
+/// Interpreter, VM, and what is expected; the text form keeps the program.
+void expect_value(const std::string& functions, const std::vector<NDArray>& inputs,
+                  std::vector<double> want) {
+  const IRModule m = module(functions);
+  EXPECT_TRUE(structural_equal(parse_module(print(m)), m)) << print(m);
+  PassContext context = make_context();
+  const IRModule typed = run_passes(m, std::span(find_pass("infer_types"), 1), context);
+  EXPECT_TRUE(structural_equal(parse_module(print(typed)), typed)) << print(typed);
+  expect_valid(typed);
+  const std::vector<NDArray> got = expect_vm_agrees(m, inputs);
+  std::vector<double> all;
+  for (const NDArray& a : got)
+    for (int64_t i = 0; i < a.size(); ++i) all.push_back(a.element(i));
+  EXPECT_EQ(all, want);
+}
+
+std::string compile_error(const std::string& functions) {
+  try {
+    PassContext context = make_context();
+    const IRModule m = module(functions);
+    verify_or_throw(m);
+    vm_codegen(run_passes(m, graph_passes(), context), {});
+  } catch (const DiagnosticError& e) {
+    return e.diagnostics[0].code + ": " + e.diagnostics[0].message;
+  }
+  return "";
+}
+template <class F>
+std::string run_error(F f) {
+  try {
+    f();
+  } catch (const Error& e) {
+    return e.code;
+  }
+  return "";
+}
+
+const char* const kSum = R"(
+    @R.function
+    def sum(xs: cls.List[R.Tensor((), "float32")]):
+        match xs:
+            case cls.List.Nil():
+                r = R.const(0.0, "float32")
+            case cls.List.Cons(h, t):
+                r = R.add(h, cls.sum(t))
+        return r
+)";
+const char* const kMap = R"(
+    @R.function
+    def map[A, B](f: R.Callable((A,), B), xs: cls.List[A]) -> cls.List[B]:
+        match xs:
+            case Nil():
+                r = Nil()
+            case Cons(h, t):
+                y = f(h)
+                r = Cons(y, cls.map(f, t))
+        return r
+)";
+
+struct Graph : testing::Test {
+  Graph() { announce_all_passes(); }
+};
+
+TEST_F(Graph, ListSumAndMapOverAClosure) {
+  expect_value(std::string(kSum) + kMap + R"(
+    @R.function
+    def main(x: R.Tensor((), "float32"), k: R.Tensor((), "float32")):
+        @R.function
+        def scale(v: R.Tensor((), "float32")):
+            return R.multiply(v, k)
+        ys = cls.map(scale, Cons(x, Cons(k, Nil())))
+        return cls.sum(ys)
+)",
+               {number(2), number(3)}, {15});
+}
+
+TEST_F(Graph, FoldReverseAndLength) {
+  expect_value(R"(
+    @R.function
+    def fold[A, B](f: R.Callable((A, B), B), start: B, xs: cls.List[A]) -> B:
+        match xs:
+            case Nil():
+                r = start
+            case Cons(h, t):
+                r = cls.fold(f, f(h, start), t)
+        return r
+
+    @R.function
+    def main(x: R.Tensor((), "float32"), y: R.Tensor((), "float32")):
+        @R.function
+        def push(v: R.Tensor((), "float32"), acc: cls.List[R.Tensor((), "float32")]) -> cls.List[R.Tensor((), "float32")]:
+            out: cls.List[R.Tensor((), "float32")] = Cons(v, acc)
+            return out
+        @R.function
+        def digits(v: R.Tensor((), "float32"), acc: R.Tensor((), "float32")) -> R.Tensor((), "float32"):
+            return R.add(R.multiply(acc, R.const(10.0, "float32")), v)
+        @R.function
+        def one(v: R.Tensor((), "float32"), acc: R.Tensor((), "float32")) -> R.Tensor((), "float32"):
+            return R.add(acc, R.const(1.0, "float32"))
+        xs = Cons(x, Cons(y, Cons(R.const(7.0, "float32"), Nil())))
+        empty: cls.List[R.Tensor((), "float32")] = Nil()
+        back = cls.fold(push, empty, xs)
+        return (cls.fold(digits, R.const(0.0, "float32"), back), cls.fold(one, R.const(0.0, "float32"), back))
+)",
+               {number(1), number(2)}, {721, 3});
+}
+
+TEST_F(Graph, TreesOptionsAndNestedPatterns) {
+  expect_value(R"(
+    @R.function
+    def insert(t: cls.Tree[R.Tensor((), "int64")], v: R.Tensor((), "int64")) -> cls.Tree[R.Tensor((), "int64")]:
+        match t:
+            case Leaf():
+                r: cls.Tree[R.Tensor((), "int64")] = Node(Leaf(), v, Leaf())
+            case Node(l, x, right):
+                c = R.less(v, x)
+                if c:
+                    r: cls.Tree[R.Tensor((), "int64")] = Node(cls.insert(l, v), x, right)
+                else:
+                    r: cls.Tree[R.Tensor((), "int64")] = Node(l, x, cls.insert(right, v))
+        return r
+
+    @R.function
+    def total(t: cls.Tree[R.Tensor((), "int64")]):
+        match t:
+            case Leaf():
+                r = R.const(0, "int64")
+            case Node(l, x, right):
+                r = R.add(R.add(cls.total(l), x), cls.total(right))
+        return r
+
+    @R.function
+    def least(t: cls.Tree[R.Tensor((), "int64")]) -> cls.Option[R.Tensor((), "int64")]:
+        match t:
+            case Leaf():
+                r: cls.Option[R.Tensor((), "int64")] = Nothing()
+            case Node(Leaf(), x, _):
+                r: cls.Option[R.Tensor((), "int64")] = Some(x)
+            case Node(l, _, _):
+                r: cls.Option[R.Tensor((), "int64")] = cls.least(l)
+        return r
+
+    @R.function
+    def main(a: R.Tensor((), "int64"), b: R.Tensor((), "int64")):
+        e: cls.Tree[R.Tensor((), "int64")] = Leaf()
+        t = cls.insert(cls.insert(cls.insert(e, a), b), R.const(4, "int64"))
+        m = cls.least(t)
+        n = cls.least(e)
+        match (m, n):
+            case (Some(x), Some(y)):
+                r = x
+            case (Some(x), Nothing()):
+                r = R.add(x, R.const(100, "int64"))
+            case (Nothing(), _):
+                r = R.const(-1, "int64")
+        return (cls.total(t), r)
+)",
+               {number(5, i64), number(3, i64)}, {12, 103});
+}
+
+TEST_F(Graph, ReferencesCountCalls) {
+  expect_value(R"(
+    @R.function
+    def main(x: R.Tensor((), "float32")):
+        r = R.ref_create(x)
+        @R.function
+        def bump(by: R.Tensor((), "float32")) -> R.Tensor((), "float32"):
+            old = R.ref_read(r)
+            R.ref_write(r, R.add(old, by))
+            return old
+        a = bump(R.const(1.0, "float32"))
+        b = bump(R.const(10.0, "float32"))
+        c = R.ref_read(r)
+        return (a, b, c)
+)",
+               {number(5)}, {5, 6, 16});
+}
+
+TEST_F(Graph, LocalRecursionAndCountingLoop) {
+  expect_value(R"(
+    @R.function
+    def main(n: R.Tensor((), "int64"), step: R.Tensor((), "int64")):
+        @R.function
+        def count(i: R.Tensor((), "int64"), s: R.Tensor((), "int64")) -> R.Tensor((), "int64"):
+            more = R.less(i, n)
+            if more:
+                r: R.Tensor((), "int64") = count(R.add(i, R.const(1, "int64")), R.add(s, step))
+            else:
+                r: R.Tensor((), "int64") = s
+            return r
+        return count(R.const(0, "int64"), R.const(0, "int64"))
+)",
+               {number(500, i64), number(3, i64)}, {1500});
+}
+
+TEST_F(Graph, ClosuresAreValuesThatCaptureSizes) {
+  // compose, a returned closure, a closure over a symbolic size that none of its own values shows.
+  expect_value(R"(
+    @R.function
+    def compose[A, B, C](f: R.Callable((B,), C), g: R.Callable((A,), B)) -> R.Callable((A,), C):
+        @R.function
+        def both(x: A) -> C:
+            y: B = g(x)
+            return f(y)
+        return both
+
+    @R.function
+    def main(x: R.Tensor((n,), "float32"), y: R.Tensor((), "float32")):
+        @R.function
+        def spread(v: R.Tensor((), "float32")) -> R.Tensor((n,), "float32"):
+            return R.broadcast_to(v, R.shape([n]))
+        @R.function
+        def double(v: R.Tensor((n,), "float32")) -> R.Tensor((n,), "float32"):
+            return R.add(v, v)
+        h = cls.compose(double, spread)
+        z: R.Tensor((n,), "float32") = h(y)
+        return R.add(z, x)
+)",
+               {vector({1, 2, 3}), number(5)}, {11, 12, 13});
+}
+
+TEST_F(Graph, ConstructorsAndFunctionsAsValues) {
+  expect_value(std::string(kMap) + R"(
+    @R.function
+    def negate(x: R.Tensor((), "float32")) -> R.Tensor((), "float32"):
+        return R.negative(x)
+
+    @R.function
+    def main(x: R.Tensor((), "float32")):
+        ys = cls.map(cls.negate, Cons(x, Nil()))
+        options = cls.map(cls.Option.Some, ys)
+        match options:
+            case Cons(Some(v), _):
+                r = v
+            case _:
+                r = x
+        return r
+)",
+               {number(4)}, {-4});
+}
+
+TEST_F(Graph, PatternsBindSizes) {
+  expect_value(R"(
+    @R.function
+    def norm(xs: cls.List[R.Tensor((n,), "float32")]) -> R.Tensor((), "float32"):
+        match xs:
+            case Nil():
+                r = R.const(0.0, "float32")
+            case Cons(h, t):
+                r = R.add(R.sum(R.multiply(h, h)), cls.norm(t))
+        return r
+
+    @R.function
+    def main(x: R.Tensor((m,), "float32")):
+        return cls.norm(Cons(x, Cons(R.add(x, x), Nil())))
+)",
+               {vector({1, 2})}, {25});
+}
+
+TEST_F(Graph, MatchInsideLoopsAndTuplesAsPatterns) {
+  expect_value(R"(
+    @R.function
+    def main(n: R.Tensor((), "int64")):
+        zero = R.const(0, "int64")
+        @R.loop(zero, (zero, R.const(1, "int64")))
+        def out(i: R.Tensor((), "int64"), pair: R.Tuple(R.Tensor((), "int64"), R.Tensor((), "int64"))):
+            with R.condition():
+                return R.less(i, n)
+            match pair:
+                case (a, b):
+                    next = (b, R.add(a, b))
+            return (R.add(i, R.const(1, "int64")), next)
+        p = out[1]
+        return p[0]
+)",
+               {number(10, i64)}, {55});
+}
+
+TEST_F(Graph, FusionReachesBranchesAndClosures) {
+  const IRModule m = module(R"(
+    @R.function
+    def main(c: R.Tensor((), "bool"), x: R.Tensor((4,), "float32")):
+        @R.function
+        def f(v: R.Tensor((4,), "float32")):
+            if c:
+                r = R.exp(R.negative(R.add(v, v)))
+            else:
+                r = R.sin(R.multiply(v, v))
+            return r
+        g = R.ref_create(f)
+        h = R.ref_read(g)
+        return h(x)
+)");
+  IRModule planned;
+  build(m, &planned);
+  int programs = 0;
+  for (auto [name, f] : planned.functions()) programs += f.is<tir::PrimFuncNode>();
+  EXPECT_EQ(programs, 2) << print(planned);
+  expect_vm_agrees(m, {number(1, boolean), random_array({4})});
+  expect_vm_agrees(m, {number(0, boolean), random_array({4})});
+}
+
+TEST_F(Graph, MissingCasesAreNamed) {
+  EXPECT_EQ(compile_error(R"(
+    @R.function
+    def main(x: R.Tensor((), "float32")):
+        match Cons(x, Nil()):
+            case Nil():
+                r = x
+            case Cons(h, Nil()):
+                r = h
+        return r
+)"),
+            "T0330: the cases do not cover every value: `Cons(_, Cons(_, _))` is missing");
+  EXPECT_EQ(compile_error(R"(
+    @R.function
+    def main(a: cls.Option[R.Tensor((), "float32")], b: cls.Option[R.Tensor((), "float32")]):
+        match (a, b):
+            case (Some(x), _):
+                r = x
+            case (_, Some(x)):
+                r = x
+        return r
+)"),
+            "T0330: the cases do not cover every value: `(Nothing(), Nothing())` is missing");
+}
+
+TEST_F(Graph, TypeErrorsAreLocatedBeforeAnythingRuns) {
+  EXPECT_TRUE(
+      compile_error(std::string(kSum) + R"(
+    @R.function
+    def main(x: R.Tensor((3,), "float32")):
+        return cls.sum(x)
+)")
+          .starts_with("T1104: argument 0 of `sum` has type R.Tensor((3,), \"float32\") where cls.List["));
+  EXPECT_TRUE(compile_error(R"(
+    @R.function
+    def f(x: R.Tensor((4,), "float32")) -> R.Tensor((4,), "float32"):
+        return R.exp(x)
+    @R.function
+    def main(x: R.Tensor((3,), "float32")):
+        return cls.f(x)
+)")
+                  .starts_with("T1104"));
+  EXPECT_TRUE(compile_error(R"(
+    @R.function
+    def main(x: R.Tensor((3,), "float32")) -> R.Tensor((4,), "float32"):
+        return R.exp(x)
+)")
+                  .starts_with("T1105"));
+  EXPECT_TRUE(compile_error(R"(
+    @R.function
+    def main(x: R.Tensor((3,), "float32")):
+        r = R.ref_read(x)
+        return r
+)")
+                  .starts_with("T1101"));
+}
+
+TEST_F(Graph, UnboundNamesAndWrongPatternsAreRefusedByTheParser) {
+  auto code = [](const std::string& text) -> std::string {
+    try {
+      module(text);
+    } catch (const DiagnosticError& e) {
+      return e.diagnostics[0].code;
+    }
+    return "";
+  };
+  EXPECT_EQ(code("    @R.function\n    def main(x: R.Object):\n        return y\n"), "T0220");
+  EXPECT_EQ(code("    @R.function\n    def main(x: cls.List[R.Object, R.Object]):\n        return x\n"),
+            "T0242");
+  EXPECT_EQ(code("    @R.function\n    def main(x: cls.List[R.Object]):\n        match x:\n"
+                 "            case Cons(a):\n                r = a\n        return r\n"),
+            "T0242");
+  EXPECT_EQ(
+      code("    @R.function\n    def main(x: R.Object):\n        y = cls.List.Push(x)\n        return y\n"),
+      "T0242");
+}
+
+TEST_F(Graph, RecursionWithoutEndIsAnErrorAndTheSessionLives) {
+  const IRModule m = module(R"(
+    @R.function
+    def deep(x: R.Tensor((), "float32")) -> R.Tensor((), "float32"):
+        y = cls.deep(x)
+        return R.add(y, x)
+    @R.function
+    def tail(x: R.Tensor((), "float32")) -> R.Tensor((), "float32"):
+        return cls.tail(x)
+    @R.function
+    def main(c: R.Tensor((), "int64"), x: R.Tensor((), "float32")):
+        zero = R.equal(c, R.const(0, "int64"))
+        one = R.equal(c, R.const(1, "int64"))
+        if zero:
+            r = R.exp(x)
+        else:
+            if one:
+                r = cls.deep(x)
+            else:
+                r = cls.tail(x)
+        return r
+)");
+  Session session(build(m), {.max_tail_calls = 100000});
+  for (int i : {1, 2}) {
+    EXPECT_EQ(run_error([&] { session.invoke({number(i, i64), number(1)}); }), "T0508");
+    EXPECT_EQ(session.invoke({number(0, i64), number(0)})[0].element(0), 1);
+    EXPECT_EQ(run_error([&] { run(m, {number(i, i64), number(1)}); }), "T0352");
+  }
+}
+
+TEST_F(Graph, ShapesThatDoNotFitAreFoundWhenTheyMeet) {
+  // What the list holds is not known when the program is compiled.
+  const IRModule m = module(R"(
+    @R.function
+    def main(x: R.Tensor((n,), "float32"), y: R.Tensor((m,), "float32")):
+        xs = Cons(x, Cons(y, Nil()))
+        match xs:
+            case Cons((a: R.Tensor((k,), "float32")), Cons((b: R.Tensor((k,), "float32")), _)):
+                r = R.add(a, b)
+            case _:
+                r = x
+        return r
+)");
+  Session session(build(m));
+  EXPECT_EQ(session.invoke({random_array({3}), random_array({3})})[0].shape(), std::vector<int64_t>{3});
+  EXPECT_EQ(run_error([&] { session.invoke({random_array({3}), random_array({4})}); }), "T0501");
+  EXPECT_EQ(run_error([&] { run(m, {random_array({3}), random_array({4})}); }), "T0357");
+  EXPECT_EQ(session.invoke({random_array({5}), random_array({5})})[0].shape(), std::vector<int64_t>{5});
+}
+
+TEST_F(Graph, LongListsAndManyTailCallsNeedNoStack) {
+  const IRModule m = module(R"(
+    @R.function
+    def make(n: R.Tensor((), "int64"), xs: cls.List[R.Tensor((), "int64")]) -> cls.List[R.Tensor((), "int64")]:
+        done = R.equal(n, R.const(0, "int64"))
+        if done:
+            r = xs
+        else:
+            ys: cls.List[R.Tensor((), "int64")] = Cons(n, xs)
+            r = cls.make(R.subtract(n, R.const(1, "int64")), ys)
+        return r
+    @R.function
+    def total(xs: cls.List[R.Tensor((), "int64")], s: R.Tensor((), "int64")) -> R.Tensor((), "int64"):
+        match xs:
+            case Nil():
+                r = s
+            case Cons(h, t):
+                r = cls.total(t, R.add(s, h))
+        return r
+    @R.function
+    def main(n: R.Tensor((), "int64")):
+        empty: cls.List[R.Tensor((), "int64")] = Nil()
+        return cls.total(cls.make(n, empty), R.const(0, "int64"))
+)");
+  Session session(build(m), {.max_depth = 10});
+  EXPECT_EQ(session.invoke({number(3000, i64)})[0].element_int(0), 3000 * 3001 / 2);
+  // A list as a result of another function, and as an argument again.
+  const Any list = session.call("make", {Any(number(2000, i64)), Any(make<DataObj>())});
+  EXPECT_EQ(session.call("total", {list, Any(number(0, i64))}).as<NDArray>().element_int(0), 2000 * 2001 / 2);
+}
+
+TEST_F(Graph, CyclesThroughReferencesAreFreed) {
+  static int alive = 0;
+  registry::add("test.graph.counted", tenon::Function([](Arguments) {
+                  auto* memory = new float(1);
+                  NDArray a = NDArray::view(memory, {}, f32);
+                  ++alive;
+                  a.mut()->release = [memory] {
+                    delete memory;
+                    --alive;
+                  };
+                  return Any(a);
+                }),
+                true);
+  // Landin's knot: the reference holds a closure that holds the reference.
+  const IRModule m = module(R"(
+    @R.function
+    def main(x: R.Tensor((), "float32")):
+        big = R.call_packed("test.graph.counted", sinfo_args=R.Tensor((), "float32"))
+        @R.function
+        def first(v: R.Tensor((), "float32")) -> R.Tensor((), "float32"):
+            return R.add(v, big)
+        r = R.ref_create(first)
+        @R.function
+        def knot(v: R.Tensor((), "float32")) -> R.Tensor((), "float32"):
+            f = R.ref_read(r)
+            return R.add(v, big)
+        R.ref_write(r, knot)
+        g = R.ref_read(r)
+        y: R.Tensor((), "float32") = g(x)
+        return y
+)");
+  run(m, {number(1)});
+  EXPECT_EQ(alive, 0);
+  Session session(build(m));
+  EXPECT_EQ(session.invoke({number(1)})[0].element(0), 2);
+  EXPECT_EQ(alive, 0);
+}
+
+}  // namespace
+}  // namespace tenon::graph::testing_graph
