@@ -19,8 +19,8 @@ void compile_verb(const CompileVerbOptions& o, Console& console) {
   std::string out = o.out;
   if (out.empty()) {
     static const std::map<std::string, std::string> endings = {
-        {"artifact", ".so"}, {"obj", ".o"},   {"asm", ".s"},  {"llvm", ".ll"},
-        {"c", ".c"},         {"tir", ".tir"}, {"dot", ".dot"}};
+        {"artifact", ".so"}, {"obj", ".o"},   {"asm", ".s"},   {"llvm", ".ll"},
+        {"c", ".c"},         {"tir", ".tir"}, {"dot", ".dot"}, {"json", ".json"}};
     out = std::filesystem::path(o.model.model == "-" ? "model" : o.model.model).stem().string() +
           endings.at(o.emit);
   }
@@ -60,8 +60,8 @@ void add_compile(CLI::App& app, Console& console) {
   verb->add_option("-o,--output", options->out,
                    "the file to write (default: the model's name in this folder)")
       ->type_name("FILE");
-  verb->add_option("--emit", options->emit, "artifact, obj, asm, llvm, c, tir or dot")
-      ->check(CLI::IsMember({"artifact", "obj", "asm", "llvm", "c", "tir", "dot"}))
+  verb->add_option("--emit", options->emit, "artifact, obj, asm, llvm, c, tir, dot or json")
+      ->check(CLI::IsMember({"artifact", "obj", "asm", "llvm", "c", "tir", "dot", "json"}))
       ->capture_default_str()
       ->type_name("KIND");
   verb->callback([options, &console] { compile_verb(*options, console); });

@@ -4,6 +4,7 @@
 
 #include <cmath>
 #include <filesystem>
+#include <map>
 
 #include "cli/model.h"
 #include "cli/npy.h"
@@ -38,11 +39,53 @@ json summary(const NDArray& a) {
 struct RunOptions {
   ModelOptions model;
   std::string out;
+  bool profile = false;
+};
+
+/// Times of instructions, in the order of their first run.
+struct Profile {
+  struct Line {
+    std::string function, callee;
+    int64_t instruction = 0, calls = 0;
+    double ms = 0;
+  };
+  std::vector<Line> lines;
+  std::map<std::pair<std::string, int64_t>, size_t> index;
+
+  void add(const ProfileEvent& e) {
+    auto [it, fresh] = index.emplace(std::pair(std::string(e.function), e.instruction), lines.size());
+    if (fresh) lines.push_back({std::string(e.function), std::string(e.callee), e.instruction, 0, 0});
+    ++lines[it->second].calls;
+    lines[it->second].ms += e.ms;
+  }
+  json show(Console& console) const {
+    double total = 0;
+    for (const Line& l : lines) total += l.ms;
+    json out = json::array();
+    console.print("      time  share    calls  instruction");
+    for (const Line& l : lines) {
+      const double share = total > 0 ? l.ms / total : 0;
+      console.print(fmt::format("{:>10}  {:>4.1f}%  {:>7}  {}:{} {}", time_text(l.ms), 100 * share, l.calls,
+                                l.function, l.instruction, l.callee));
+      out.push_back({{"function", l.function},
+                     {"instruction", l.instruction},
+                     {"callee", l.callee},
+                     {"calls", l.calls},
+                     {"ms", l.ms},
+                     {"share", share}});
+    }
+    return out;
+  }
 };
 
 void run(const RunOptions& o, Console& console) {
   Prepared p = prepare(o.model, console);
   Session session(p.artifact, session_options(o.model));
+  Profile profile;
+  if (o.profile) {
+    session.invoke(p.inputs);  // first touches of memory are not the instructions'
+    session.set_instruction_profile([&](const ProfileEvent& e) { profile.add(e); });
+  }
   const auto start = std::chrono::steady_clock::now();
   const std::vector<NDArray> outputs = session.invoke(p.inputs);
   const double run_ms = ms_since(start);
@@ -76,11 +119,13 @@ void run(const RunOptions& o, Console& console) {
   }
   if (!o.out.empty()) write_file(o.out + "/outputs.json", files.dump(2) + "\n");
   console.print(fmt::format("{}, ran in {}", p.origin_text(), time_text(run_ms)));
-  console.result({{"outputs", list},
-                  {"compile_ms", p.compile_ms},
-                  {"cached", p.cached},
-                  {"load_ms", p.load_ms},
-                  {"run_ms", run_ms}});
+  json result = {{"outputs", list},
+                 {"compile_ms", p.compile_ms},
+                 {"cached", p.cached},
+                 {"load_ms", p.load_ms},
+                 {"run_ms", run_ms}};
+  if (o.profile) result["profile"] = profile.show(console);
+  console.result(result);
 }
 
 }  // namespace
@@ -91,6 +136,7 @@ void add_run(CLI::App& app, Console& console) {
                             "tenon run model.onnx -i x=@photo.npy -o out/");
   add_run_options(*verb, options->model);
   verb->add_option("-o,--output", options->out, "write output_0.npy … and outputs.json")->type_name("DIR");
+  verb->add_flag("--profile", options->profile, "also show the time of each instruction (second run)");
   verb->callback([options, &console] { run(*options, console); });
 }
 

@@ -55,9 +55,14 @@ void parts_of(const Object* o, bool def, std::vector<Part>& out, bool names) {
     }
     return;
   }
+  const size_t first = out.size();
   for (const FieldInfo& f : type_in_text(o)->fields)
     if (f.role != FieldRole::ignored)
       out.push_back({f.get(o), def || f.role == FieldRole::def, names ? "." + std::string(f.name) : ""});
+  // A closure may use the variable that it is bound to.
+  if (is_type_index<graph::VarBindingNode>(o->type_index) &&
+      static_cast<const graph::VarBindingNode*>(o)->value.is<graph::Function>())
+    std::reverse(out.begin() + int64_t(first), out.end());
 }
 
 /// Maps with string keys compare by key, not by order: sorted copies of the items.

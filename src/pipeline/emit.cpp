@@ -10,6 +10,8 @@
 #include <cstring>
 #include <filesystem>
 
+#include "pipeline/c_entry.h"
+#include "pipeline/graph_json.h"
 #include "runtime/artifact.h"
 
 namespace tenon {
@@ -43,7 +45,9 @@ std::string emit_text(const std::string& kind, const Compiled& compiled, const T
   if (kind == "obj") return codegen::merge_objects(compiled.object, target);
   if (kind == "asm") return codegen::llvm_assembly(compiled.lowered, target, opt_level);
   if (kind == "llvm") return codegen::llvm_ir(compiled.lowered, target, opt_level);
-  if (kind == "c") return codegen::c_source(compiled.lowered, target);
+  if (kind == "c")
+    return codegen::c_source(compiled.lowered, target) + c_entry(compiled.executable, compiled.lowered);
+  if (kind == "json") return graph_json(compiled.executable);
   if (kind == "dot") return to_dot(compiled.planned);
   if (kind == "tir") {
     PrintOptions options;
@@ -51,7 +55,7 @@ std::string emit_text(const std::string& kind, const Compiled& compiled, const T
     return print(compiled.lowered, options);
   }
   fail("T0920", fmt::format("there is nothing of the kind `{}` to emit", kind), {},
-       "artifact, obj, asm, llvm, c, tir or dot", ErrorKind::usage);
+       "artifact, obj, asm, llvm, c, tir, dot or json", ErrorKind::usage);
 }
 
 int64_t write_emitted(const std::string& kind, const std::string& path, const Compiled& compiled,

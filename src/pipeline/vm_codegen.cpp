@@ -3,6 +3,8 @@
 // number, or a tuple of operands that is only built when something needs it as one value.
 #include "pipeline/vm_codegen.h"
 
+#include "pipeline/vm_codegen_impl.h"
+
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -22,15 +24,6 @@ namespace {
 
 using namespace graph;
 
-struct Operand {
-  Arg arg;
-  bool is_tuple = false;
-  bool borrowed = false;  ///< memory of an argument or a constant: a result of the model must not be it
-  std::vector<Operand> items;
-};
-
-std::string place(const Origin& o) { return !o ? "" : o->span ? o->span.to_string() : o->text; }
-
 /// Operators that the VM itself computes.
 const std::map<std::string_view, std::string_view>& builtin_operators() {
   static const std::map<std::string_view, std::string_view> table{
@@ -39,60 +32,6 @@ const std::map<std::string_view, std::string_view>& builtin_operators() {
       {"shape_to_tensor", "vm.builtin.shape_to_tensor"}};
   return table;
 }
-
-class ModuleCodegen {
- public:
-  ModuleCodegen(const IRModule& module, const Target& target) : module_(module) {
-    if (target) {
-      exe.needs.triple = target->triple;
-      exe.needs.cpu = target->cpu;
-      exe.needs.features = target->features.vec();
-    }
-  }
-
-  Executable run();
-
-  Executable exe;
-  DiagnosticList problems{ErrorKind::model};
-  std::map<std::string, int> function_index;
-  std::set<std::string> checked;  ///< functions that may be called with values of other types than they take
-
-  int callee(CalleeKind kind, const std::string& name, int index = -1, int num_buffers = 0) {
-    auto key = std::tuple{int(kind), name, index, num_buffers};
-    auto [it, fresh] = callees_.emplace(key, int(exe.callees.size()));
-    if (fresh) exe.callees.push_back({kind, name, index, num_buffers});
-    return it->second;
-  }
-  int64_t constant(const NDArray& a) {
-    auto& same = constants_[a.hash()];
-    for (int64_t i : same) {
-      const NDArray& o = exe.constants[size_t(i)];
-      if (o.same_as(a) || (o.dtype() == a.dtype() && o.shape() == a.shape() &&
-                           std::memcmp(o.data(), a.data(), a.byte_size()) == 0))
-        return i;
-    }
-    exe.constants.push_back(a);
-    same.push_back(int64_t(exe.constants.size()) - 1);
-    return same.back();
-  }
-  int64_t arena(int64_t offset, const std::vector<int64_t>& shape, DataType dtype) {
-    auto key = std::tuple{offset, shape, dtype};
-    auto [it, fresh] = arena_.emplace(key, int64_t(exe.arena_tensors.size()));
-    if (fresh) exe.arena_tensors.push_back({offset, shape, dtype});
-    return it->second;
-  }
-  /// The symbol of a kernel, null when the module has no such program.
-  tir::PrimFunc program(const std::string& name) const {
-    return module_.find(name).cast<tir::PrimFuncNode>();
-  }
-  const IRModule& module() const { return module_; }
-
- private:
-  IRModule module_;
-  std::map<std::tuple<int, std::string, int, int>, int> callees_;
-  std::unordered_map<uint64_t, std::vector<int64_t>> constants_;
-  std::map<std::tuple<int64_t, std::vector<int64_t>, DataType>, int64_t> arena_;
-};
 
 class FunctionCodegen {
  public:
@@ -121,7 +60,7 @@ class FunctionCodegen {
     for (const VarRef& p : function_->params) {
       Operand o{Arg::of(ArgKind::Register, registers_++), false, true, {}};
       values_[p.get()] = o;
-      out.params.push_back(info(p->name, p->declared));
+      out.params.push_back(value_info(p->name, p->declared));
     }
     out.num_params = int32_t(function_->params.size());
     name_values(out.params, "input_names");
@@ -141,99 +80,19 @@ class FunctionCodegen {
     }
     if (const auto* t = type.as<TupleType>()) {
       for (size_t i = 0; i < t->items.size(); ++i)
-        out.results.push_back(info(fmt::format("output_{}", i), t->items[i]));
+        out.results.push_back(value_info(fmt::format("output_{}", i), t->items[i]));
     } else {
-      out.results.push_back(info("output", type));
+      out.results.push_back(value_info("output", type));
     }
     name_values(out.results, "output_names");
     out.heap_size = heap_;
     out.num_instructions = uint32_t(exe_.code.size()) - out.first_instruction;
-    share_registers(out.first_instruction, out.num_params);
-    out.num_registers = registers_;
+    out.num_registers = share_registers(exe_, out.first_instruction, out.num_params, registers_);
     return out;
   }
 
  private:
-  /// Values that are never alive together share a register, so that a tensor from the pool goes back as soon
-  /// as a later value takes its register. Code runs forward but for the jumps back of loops: an interval in
-  /// program order covers every path, once values that a loop reads from outside last to its end.
-  void share_registers(size_t first, int32_t fixed) {
-    struct Interval {
-      int64_t begin = -1, end = -1;
-    };
-    std::vector<Interval> intervals(static_cast<size_t>(registers_));
-    std::vector<std::pair<int64_t, int64_t>> loops;
-    auto touch = [&](int64_t r, int64_t at) {
-      Interval& v = intervals[size_t(r)];
-      if (v.begin < 0) v.begin = at;
-      v.end = at;
-    };
-    const auto size = int64_t(exe_.code.size());
-    for (int64_t i = int64_t(first); i < size; ++i) {
-      const Instruction& n = exe_.code[size_t(i)];
-      for (uint32_t k = n.first_arg; k < n.first_arg + n.num_args; ++k)
-        if (exe_.args[k].kind() == ArgKind::Register) touch(exe_.args[k].value(), i);
-      if (n.dst >= 0) touch(n.dst, i);
-      if (n.op == Opcode::Goto && n.offset < 0) loops.emplace_back(i + n.offset, i);
-    }
-    // Inner loops end first, so one walk reaches the outermost.
-    for (auto& [begin, end] : loops)
-      for (Interval& v : intervals)
-        if (v.begin >= 0 && v.begin < begin && v.end >= begin) v.end = std::max(v.end, end);
-
-    std::vector<int32_t> place(intervals.size(), -1), free;
-    std::vector<std::vector<int32_t>> ends(size_t(size) - first);
-    for (size_t r = size_t(fixed); r < intervals.size(); ++r)
-      if (intervals[r].end >= 0) ends[size_t(intervals[r].end) - first].push_back(int32_t(r));
-    int32_t used = fixed;
-    auto rename = [&](int64_t r) {
-      if (r < fixed) return int32_t(r);
-      int32_t& p = place[size_t(r)];
-      if (p < 0) {
-        if (free.empty()) {
-          p = used++;
-        } else {
-          p = free.back();
-          free.pop_back();
-        }
-      }
-      return p;
-    };
-    for (int64_t i = int64_t(first); i < size; ++i) {
-      Instruction& n = exe_.code[size_t(i)];
-      for (uint32_t k = n.first_arg; k < n.first_arg + n.num_args; ++k)
-        if (exe_.args[k].kind() == ArgKind::Register)
-          exe_.args[k] = Arg::of(ArgKind::Register, rename(exe_.args[k].value()));
-      if (n.dst >= 0) n.dst = rename(n.dst);
-      for (int32_t r : ends[size_t(i) - first]) free.push_back(place[size_t(r)]);
-    }
-    registers_ = used;
-  }
-
   // ---------------------------------------------------------------- descriptions
-  ValueInfo info(const std::string& name, const Type& type) {
-    ValueInfo v;
-    v.name = name;
-    v.known_rank = false;
-    const auto* t = type ? as_tensor(type) : nullptr;
-    if (!t) return v;
-    v.dtype = t->dtype;
-    if (auto shape = known_shape(type)) {
-      v.known_rank = true;
-      for (const PrimExpr& d : *shape) {
-        DimInfo dim;
-        if (auto n = tir::as_int(d))
-          dim.value = *n;
-        else if (const auto* s = d.as<tir::Var>())
-          dim.symbol = s->name;
-        v.shape.push_back(dim);
-      }
-    } else if (t->ndim >= 0) {
-      v.known_rank = true;
-      v.shape.resize(size_t(t->ndim));
-    }
-    return v;
-  }
   void name_values(std::vector<ValueInfo>& values, const std::string& attribute) {
     auto v = function_->attrs.find(attribute);
     auto list = v ? v->try_as<Array<std::string>>() : std::nullopt;
@@ -520,12 +379,6 @@ class FunctionCodegen {
   }
 
   // ---------------------------------------------------------------- data
-  static bool always(const graph::PatternNode& p) {
-    if (p.kind == PatternKind::constructor) return false;
-    for (const Pattern& i : p.items)
-      if (!always(*i)) return false;
-    return true;
-  }
   Operand part(const PatternNode& p, const Operand& o, size_t i) {
     if (p.kind == PatternKind::tuple) return item(o, int64_t(i));
     return {builtin_value("vm.builtin.data_field", {arg(o), number(int64_t(i))}), false, true, {}};
@@ -638,13 +491,6 @@ class FunctionCodegen {
     }
     move(from, int32_t(target.arg.value()));
   }
-  static bool any_borrowed(const Operand& o) {
-    if (!o.is_tuple) return o.borrowed || o.arg.kind() == ArgKind::Constant;
-    for (const Operand& i : o.items)
-      if (any_borrowed(i)) return true;
-    return false;
-  }
-
   template <class F>
   void scoped(F f) {
     auto slots = slots_;
@@ -676,11 +522,6 @@ class FunctionCodegen {
     set_borrowed(target, borrowed);
     return target;
   }
-  static void set_borrowed(Operand& o, bool borrowed) {
-    o.borrowed = borrowed;
-    for (Operand& i : o.items) set_borrowed(i, borrowed);
-  }
-
   Operand loop(const While& n) {
     Operand state{{}, true, false, {}};
     bool borrowed = false;
@@ -786,15 +627,6 @@ class FunctionCodegen {
                                {}});
     return {number(0), false, false, {}};
   }
-  static std::string why_not(const Call& c) {
-    for (const Expr& a : c.args)
-      if (a->type && as_tensor(a->type) && !known_shape(a->type))
-        return "the shape of an argument is not known, " + print(a->type);
-    if (c.type && as_tensor(c.type) && !known_shape(c.type))
-      return "the shape of its result is not known, " + print(c.type);
-    return "nothing lowers it";
-  }
-
   std::vector<Operand> tensors(const Expr& e) {
     Operand o = leaf(e);
     if (!o.is_tuple) return {o};
@@ -834,6 +666,9 @@ class FunctionCodegen {
       for (const PrimExpr& d : *sizes) args.push_back(size(d));
     }
     const std::string symbol = f->attrs.get_or("global_symbol", Any(g->name)).as<std::string>();
+    // The graph executor asks which buffers a kernel writes; one is the rule.
+    if (c.type_args.size() != 1 && m_.told.insert(symbol).second)
+      exe_.metadata.emplace_back("outputs." + symbol, std::to_string(c.type_args.size()));
     emit_call(m_.callee(CalleeKind::Kernel, symbol, -1, num_buffers), args, -1);
   }
 
@@ -893,12 +728,6 @@ class FunctionCodegen {
     builtin(symbol_of(c), args, -1);
     return result(c, outputs);
   }
-  static std::string symbol_of(const Call& c) {
-    const auto* f = c.args[0].as<ExternFunc>();
-    if (!f) fail("T0813", "a packed function must be called by name", place(c.origin));
-    return f->symbol;
-  }
-
   Operand call_packed(const Call& c) {
     const std::string symbol = symbol_of(c);
     if (symbol == "vm.builtin.reshape") {
@@ -932,54 +761,33 @@ class FunctionCodegen {
   int32_t heap_ = 0;
 };
 
-Executable ModuleCodegen::run() {
+Executable run(ModuleCodegen& m) {
   std::set<std::string> called;
   std::vector<std::pair<std::string, Ref<Function>>> functions;
-  for (auto [name, object] : module_.functions()) {
+  for (auto [name, object] : m.module().functions()) {
     Ref<Function> f = object.cast<Function>();
     if (!f || is_primitive(*f)) continue;
-    function_index[name] = int(functions.size());
+    m.function_index[name] = int(functions.size());
     functions.emplace_back(name, f);
     post_order(f, [&](const ObjectRef& n) {
       if (const auto* g = n.as<GlobalVar>()) called.insert(g->name);
     });
   }
-  for (auto& [name, f] : functions)
-    post_order(f, [&](const ObjectRef& n) {
-      auto as_value = [&](const Expr& e) {
-        if (const auto* g = e.as<GlobalVar>()) checked.insert(g->name);
-      };
-      if (const auto* c = n.as<Call>()) {
-        for (const Expr& a : c->args) as_value(a);
-        const auto* g = c->op.as<GlobalVar>();
-        const auto callee = g ? module_.find(g->name).cast<Function>() : Ref<Function>();
-        for (size_t i = 0; callee && i < c->args.size() && i < callee->params.size(); ++i) {
-          const Expr& a = c->args[i];
-          if (a &&
-              op::knowledge(a->type ? a->type : object_type()) < op::knowledge(callee->params[i]->declared))
-            checked.insert(g->name);
-        }
-      }
-      if (const auto* t = n.as<Tuple>())
-        for (const Expr& i : t->items) as_value(i);
-      if (const auto* s = n.as<SeqExpr>()) as_value(s->body);
-      if (const auto* b = n.as<VarBindingNode>()) as_value(b->value);
-      if (const auto* w = n.as<While>())
-        for (const Expr& i : w->init) as_value(i);
-    });
+  for (auto& [name, f] : functions) find_checked(m, f);
   for (auto& [name, f] : functions) {
-    exe.functions.push_back(FunctionCodegen(*this, name, f, name == "main" || !called.count(name)).run());
+    m.exe.functions.push_back(FunctionCodegen(m, name, f, name == "main" || !called.count(name)).run());
     if (auto bytes = f->attrs.find("arena_bytes"))
-      exe.arena_bytes = std::max(exe.arena_bytes, bytes->as<int64_t>());
+      m.exe.arena_bytes = std::max(m.exe.arena_bytes, bytes->as<int64_t>());
   }
-  problems.throw_if_any();
-  return std::move(exe);
+  m.problems.throw_if_any();
+  return std::move(m.exe);
 }
 
 }  // namespace
 
 Executable vm_codegen(const IRModule& module, const Target& target) {
-  return ModuleCodegen(module, target).run();
+  ModuleCodegen m(module, target);
+  return run(m);
 }
 
 }  // namespace tenon

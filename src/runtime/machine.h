@@ -117,7 +117,7 @@ struct Machine {
   std::span<NDArray> given;     ///< caller's output buffers of the running call
   std::vector<uint8_t> handed;  ///< which of them are already in use
   std::vector<uint8_t> usable;  ///< which may be written before the call ends
-  ProfileHook profile;
+  std::function<void(const ProfileEvent&)> profile;
   std::atomic<bool> running{false};
 };
 

@@ -316,7 +316,13 @@ Any Session::call(std::string_view function, Arguments arguments) {
 void Session::set_threads(int threads) { machine_->context.set_threads(threads); }
 int Session::threads() const { return machine_->context.threads(); }
 void Session::set_memory_limit(int64_t bytes) { machine_->pool.mut()->set_limit(bytes); }
-void Session::set_profile(ProfileHook hook) { machine_->profile = std::move(hook); }
+void Session::set_profile(ProfileHook hook) {
+  machine_->profile = nullptr;
+  if (hook) machine_->profile = [hook](const ProfileEvent& e) { hook(e.callee, e.ms); };
+}
+void Session::set_instruction_profile(std::function<void(const ProfileEvent&)> hook) {
+  machine_->profile = std::move(hook);
+}
 void Session::cancel() { machine_->context.cancel(); }
 const Artifact& Session::artifact() const { return machine_->artifact; }
 

@@ -466,7 +466,10 @@ Any Machine::execute() {
           step.builtin(*this, step);
         else
           call_packed(step);
-        if (profile) profile(step.callee->name, now_ms() - start);
+        if (profile) [[unlikely]]
+          profile({f.function->name, step.callee->name,
+                   (&step - program->steps.data()) - int64_t(f.function->first_instruction),
+                   now_ms() - start});
         ++f.pc;
         break;
       }

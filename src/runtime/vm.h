@@ -64,6 +64,12 @@ struct SessionOptions {
 
 /// Called behind every kernel and builtin: its name, and its time in milliseconds.
 using ProfileHook = std::function<void(std::string_view name, double ms)>;
+/// One executed instruction: of which function, its number there, what it called and how long that took.
+struct ProfileEvent {
+  std::string_view function, callee;
+  int64_t instruction = 0;
+  double ms = 0;
+};
 
 class Session {
  public:
@@ -91,7 +97,8 @@ class Session {
   void set_threads(int threads);
   int threads() const;
   void set_memory_limit(int64_t bytes);
-  void set_profile(ProfileHook hook);  ///< null: off
+  void set_profile(ProfileHook hook);                                           ///< null: off
+  void set_instruction_profile(std::function<void(const ProfileEvent&)> hook);  ///< the same with the place
   /// From any thread: the running call (or the next one) ends with Error "T0510", kind interrupted.
   void cancel();
   const Artifact& artifact() const;

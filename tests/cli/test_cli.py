@@ -9,6 +9,7 @@ import os
 import pathlib
 import re
 import resource
+import shutil
 import signal
 import struct
 import subprocess
@@ -171,12 +172,43 @@ class Command(unittest.TestCase):
         self.assertEqual(json.loads(failed.stdout)["passed"], failed.returncode == 0)
 
     def test_emit(self):
-        for kind, sign in (("asm", ".globl"), ("llvm", "define"), ("c", "int32_t"), ("tir", "@T.prim_func"), ("dot", "digraph")):
+        for kind, sign in (("asm", ".globl"), ("llvm", "define"), ("c", "int32_t"), ("tir", "@T.prim_func"), ("dot", "digraph"), ("json", "arg_nodes")):
             self.ok("compile", self.module, "--emit", kind, "-o", self.tmp / "out.txt")
             self.assertIn(sign, (self.tmp / "out.txt").read_text(), kind)
         self.ok("compile", self.module, "--emit", "obj", "-o", self.tmp / "out.o")
         self.assertEqual((self.tmp / "out.o").read_bytes()[:4], b"\x7fELF")
         self.assertIn("define", self.ok("compile", self.module, "--emit", "llvm", "-o", "-"))
+
+    @unittest.skipUnless(shutil.which("cc"), "no C compiler")
+    def test_c_with_static_memory_runs_alone(self):
+        text = """@R.function
+def main(x: R.Tensor((2, 8), "float32")) -> R.Tensor((2, 4), "float32"):
+    w = R.const([[1.0, 2.0, 3.0, 4.0]], "float32")
+    a = R.sum(R.exp(x), axis=[1], keepdims=True)
+    return R.nn.softmax(R.multiply(a, w), axis=-1)
+"""
+        (self.tmp / "small.tir").write_text(text)
+        npy(self.tmp / "x.npy", (2, 8), [0.05 * i for i in range(16)])
+        self.ok("run", self.tmp / "small.tir", "-i", f"x=@{self.tmp / 'x.npy'}", "-o", self.tmp / "want")
+        self.ok("compile", self.tmp / "small.tir", "--emit", "c", "-o", self.tmp / "small.c")
+        source = (self.tmp / "small.c").read_text()
+        self.assertIn("int32_t tenon_run(", source)
+        for word in ("malloc", "calloc", "free("):
+            self.assertNotIn(word, source)
+        subprocess.run(["cc", "-std=c11", "-O1", "-Wall", "-Wno-unused", "-DTENON_MAIN", self.tmp / "small.c", "-o",
+                        self.tmp / "small", "-lm"], check=True)
+        data = array.array("f", [0.05 * i for i in range(16)])
+        (self.tmp / "x.bin").write_bytes(data.tobytes())
+        subprocess.run([self.tmp / "small", self.tmp / "x.bin", self.tmp / "y.bin"], check=True)
+        got = array.array("f", (self.tmp / "y.bin").read_bytes())
+        want = read_floats(self.tmp / "want" / "output_0.npy")
+        self.assertEqual(len(got), len(want))
+        for a, b in zip(got, want):
+            self.assertAlmostEqual(a, b, places=5)
+
+    def test_profile_names_instructions(self):
+        report = json.loads(self.ok("run", self.module, "--profile", "--json"))["profile"]
+        self.assertTrue(any(line["function"] == "main" and line["calls"] == 1 for line in report))
 
     def test_same_bytes_twice(self):
         self.ok("compile", DIGITS, "-o", self.tmp / "a.so", "--threads", 1)

@@ -11,6 +11,7 @@
 #include <set>
 
 #include "op/unify.h"
+#include "pass/graph/group.h"
 #include "pass/graph/passes.h"
 #include "pass/graph/rewriter.h"
 
@@ -200,11 +201,35 @@ class Lifter : public BodyRewriter {
     }
     AttrMap attrs = f->attrs;
     attrs.set("captured", Any(int64_t(num_captured)));
-    auto lifted = make<Function>(params, body, f->ret_type, attrs, outer_params(f));
+    const Ref<Function> lifted =
+        own_symbols(make<Function>(params, body, f->ret_type, attrs, outer_params(f)));
     lifted.mut()->origin = f->origin;
     callee.mut()->type = op::function_type(*lifted);
     module_.set(name, lifted);
     return make_closure(callee, captured, type);
+  }
+  /// The function over symbolic sizes of its own.
+  static Ref<Function> own_symbols(const Ref<Function>& f) {
+    std::vector<tir::VarRef> symbols;
+    symbols_in(f, symbols);
+    if (symbols.empty()) return f;
+    tir::VarMap map;
+    for (const tir::VarRef& s : symbols) map[s.get()] = tir::var(s->name, s->dtype);
+    const ObjectRef out = rewrite_any(
+        f,
+        [&](const ObjectRef& n) -> ObjectRef {
+          const auto* v = n.as<tir::Var>();
+          auto it = v ? map.find(v) : map.end();
+          return it == map.end() ? ObjectRef() : ObjectRef(it->second);
+        },
+        [](const ObjectRef& n) { return n.is<Op>() || n.is<Constant>() || n.is<GlobalVar>(); });
+    // Types that stand beside the fields follow.
+    post_order(out, [&](const ObjectRef& n) {
+      if (!n.is<ExprNode>() || n.is<Constant>() || n.is<Op>() || n.is<GlobalVar>()) return;
+      Expr e = n.cast<ExprNode>();
+      if (e->type) e.mut()->type = substitute_symbols(e->type, map);
+    });
+    return out.cast<Function>();
   }
   /// Type parameters that are free in a closure become its own.
   Array<std::string> outer_params(const Ref<Function>& f) {

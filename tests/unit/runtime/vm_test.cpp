@@ -218,7 +218,7 @@ TEST(VM, RecursionKeepsEachFramesArena) {
   Session session(make_artifact(recursive_program()));
   EXPECT_EQ(session.invoke({NDArray::scalar(100, i64)})[0].element_int(0), 5050);
   EXPECT_EQ(session.invoke({NDArray::scalar(0, i64)})[0].element_int(0), 0);
-  EXPECT_EQ(error_code([&] { session.invoke({NDArray::scalar(5000, i64)}); }), "T0508");
+  EXPECT_EQ(error_code([&] { session.invoke({NDArray::scalar(50000, i64)}); }), "T0508");
   EXPECT_EQ(session.invoke({NDArray::scalar(10, i64)})[0].element_int(0), 55);  // frames are clean again
   EXPECT_EQ(session.call("sum", std::vector<Any>{Any(4)}).as<NDArray>().element_int(0), 10);
   EXPECT_EQ(error_code([&] { session.call("nothing", {}); }), "T0503");

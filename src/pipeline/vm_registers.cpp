@@ -1,0 +1,154 @@
+// SPDX-License-Identifier: Apache-2.0
+// Parts of vm_codegen that look at finished code or at types only.
+#include <vector>
+
+#include "ir/text.h"
+#include "ir/walk.h"
+#include "op/unify.h"
+#include "pipeline/vm_codegen_impl.h"
+
+namespace tenon {
+using namespace graph;
+
+std::string place(const Origin& o) { return !o ? "" : o->span ? o->span.to_string() : o->text; }
+
+bool any_borrowed(const Operand& o) {
+  if (!o.is_tuple) return o.borrowed || o.arg.kind() == ArgKind::Constant;
+  for (const Operand& i : o.items)
+    if (any_borrowed(i)) return true;
+  return false;
+}
+
+void set_borrowed(Operand& o, bool borrowed) {
+  o.borrowed = borrowed;
+  for (Operand& i : o.items) set_borrowed(i, borrowed);
+}
+
+bool always(const graph::PatternNode& p) {
+  if (p.kind == PatternKind::constructor) return false;
+  for (const Pattern& i : p.items)
+    if (!always(*i)) return false;
+  return true;
+}
+
+std::string why_not(const Call& c) {
+  for (const Expr& a : c.args)
+    if (a->type && as_tensor(a->type) && !known_shape(a->type))
+      return "the shape of an argument is not known, " + print(a->type);
+  if (c.type && as_tensor(c.type) && !known_shape(c.type))
+    return "the shape of its result is not known, " + print(c.type);
+  return "nothing lowers it";
+}
+
+std::string symbol_of(const Call& c) {
+  const auto* f = c.args[0].as<ExternFunc>();
+  if (!f) fail("T0813", "a packed function must be called by name", place(c.origin));
+  return f->symbol;
+}
+
+/// Values that are never alive together share a register, so that a tensor from the pool goes back as soon
+/// as a later value takes its register. Code runs forward but for the jumps back of loops: an interval in
+/// program order covers every path, once values that a loop reads from outside last to its end.
+int32_t share_registers(Executable& exe, size_t first, int32_t fixed, int32_t registers) {
+  struct Interval {
+    int64_t begin = -1, end = -1;
+  };
+  std::vector<Interval> intervals(static_cast<size_t>(registers));
+  std::vector<std::pair<int64_t, int64_t>> loops;
+  auto touch = [&](int64_t r, int64_t at) {
+    Interval& v = intervals[size_t(r)];
+    if (v.begin < 0) v.begin = at;
+    v.end = at;
+  };
+  const auto size = int64_t(exe.code.size());
+  for (int64_t i = int64_t(first); i < size; ++i) {
+    const Instruction& n = exe.code[size_t(i)];
+    for (uint32_t k = n.first_arg; k < n.first_arg + n.num_args; ++k)
+      if (exe.args[k].kind() == ArgKind::Register) touch(exe.args[k].value(), i);
+    if (n.dst >= 0) touch(n.dst, i);
+    if (n.op == Opcode::Goto && n.offset < 0) loops.emplace_back(i + n.offset, i);
+  }
+  // Inner loops end first, so one walk reaches the outermost.
+  for (auto& [begin, end] : loops)
+    for (Interval& v : intervals)
+      if (v.begin >= 0 && v.begin < begin && v.end >= begin) v.end = std::max(v.end, end);
+
+  std::vector<int32_t> place(intervals.size(), -1), free;
+  std::vector<std::vector<int32_t>> ends(size_t(size) - first);
+  for (size_t r = size_t(fixed); r < intervals.size(); ++r)
+    if (intervals[r].end >= 0) ends[size_t(intervals[r].end) - first].push_back(int32_t(r));
+  int32_t used = fixed;
+  auto rename = [&](int64_t r) {
+    if (r < fixed) return int32_t(r);
+    int32_t& p = place[size_t(r)];
+    if (p < 0) {
+      if (free.empty()) {
+        p = used++;
+      } else {
+        p = free.back();
+        free.pop_back();
+      }
+    }
+    return p;
+  };
+  for (int64_t i = int64_t(first); i < size; ++i) {
+    Instruction& n = exe.code[size_t(i)];
+    for (uint32_t k = n.first_arg; k < n.first_arg + n.num_args; ++k)
+      if (exe.args[k].kind() == ArgKind::Register)
+        exe.args[k] = Arg::of(ArgKind::Register, rename(exe.args[k].value()));
+    if (n.dst >= 0) n.dst = rename(n.dst);
+    for (int32_t r : ends[size_t(i) - first]) free.push_back(place[size_t(r)]);
+  }
+  return used;
+}
+
+ValueInfo value_info(const std::string& name, const Type& type) {
+  ValueInfo v;
+  v.name = name;
+  v.known_rank = false;
+  const auto* t = type ? as_tensor(type) : nullptr;
+  if (!t) return v;
+  v.dtype = t->dtype;
+  if (auto shape = known_shape(type)) {
+    v.known_rank = true;
+    for (const PrimExpr& d : *shape) {
+      DimInfo dim;
+      if (auto n = tir::as_int(d))
+        dim.value = *n;
+      else if (const auto* s = d.as<tir::Var>())
+        dim.symbol = s->name;
+      v.shape.push_back(dim);
+    }
+  } else if (t->ndim >= 0) {
+    v.known_rank = true;
+    v.shape.resize(size_t(t->ndim));
+  }
+  return v;
+}
+
+void find_checked(ModuleCodegen& module, const Ref<graph::Function>& f) {
+  post_order(f, [&](const ObjectRef& n) {
+    auto as_value = [&](const Expr& e) {
+      if (const auto* g = e.as<GlobalVar>()) module.checked.insert(g->name);
+    };
+    if (const auto* c = n.as<Call>()) {
+      for (const Expr& a : c->args) as_value(a);
+      const auto* g = c->op.as<GlobalVar>();
+      const auto callee = g ? module.module().find(g->name).cast<Function>() : Ref<Function>();
+      for (size_t i = 0; callee && i < c->args.size() && i < callee->params.size(); ++i) {
+        const Expr& a = c->args[i];
+        if (a &&
+            op::knowledge(a->type ? a->type : object_type()) < op::knowledge(callee->params[i]->declared))
+          module.checked.insert(g->name);
+      }
+    }
+    if (const auto* t = n.as<Tuple>())
+      for (const Expr& i : t->items) as_value(i);
+    if (const auto* s = n.as<SeqExpr>()) as_value(s->body);
+    if (const auto* b = n.as<VarBindingNode>()) as_value(b->value);
+    if (const auto* w = n.as<While>())
+      for (const Expr& i : w->init) as_value(i);
+  });
+}
+
+}  // namespace tenon
