@@ -26,6 +26,7 @@ struct Mover {
   std::shared_ptr<const Scope> scope;
   int at;                     // position of the block
   int first = -1, last = -1;  // positions of the blocks under the loop
+  int32_t step_loop = -1;     // the loop over the steps of a scan whose step the block is part of
   Analyzer analyzer;
 
   Mover(State& state, int32_t block_id, int32_t loop) : s(state), id(block_id), loop_id(loop) {
@@ -41,7 +42,23 @@ struct Mover {
       if (s.loop(p)->kind == ForKind::vectorized)
         s.refuse("T0751", id, fmt::format("{} is vectorised and can hold nothing more", s.describe(p)),
                  "move the block before vectorising");
-    if (!is_complete(block) && !is_reduction(block))
+    Ref<Block> like = block;  // inside one step of a scan, the step is an iterator as any
+    for (size_t i = 0; i < block->iter_vars.size(); ++i) {
+      if (block->iter_vars[i]->kind != IterKind::scan) continue;
+      for (int32_t l : s.loops_of(id))
+        if (uses(realize->iter_values[i], s.loop(l)->loop_var.get())) {
+          if (!s.inside(loop_id, l))
+            s.refuse("T0752", id,
+                     fmt::format("{} is not inside {}, which drives its steps", s.describe(loop_id),
+                                 s.describe(l)),
+                     "choose a loop inside the loop over the steps");
+          step_loop = l;
+        }
+      IterVar spatial = block->iter_vars[i];
+      spatial.edit()->kind = IterKind::spatial;
+      like.edit()->iter_vars.set(i, spatial);
+    }
+    if (!is_complete(like) && !is_reduction(like))
       s.refuse("T0752", id, "it is neither complete nor a reduction with its init",
                "move it before decompose_reduction");
     if (s.guarded.count(block->name))
@@ -56,6 +73,24 @@ struct Mover {
         last = int(i);
       }
     bind_loops(s, analyzer, loop_id);
+  }
+
+  /// Within one step of a scan, what the block reads is none of what block number `w` writes.
+  bool other_steps(const BufferRegion& read, int w) {
+    if (step_loop < 0 || !s.inside(leaf(w).id, step_loop)) return false;
+    Analyzer a;
+    bind_loops(s, a, step_loop);
+    const BufferRegion x = region_below(s, leaf(at), read, step_loop, a);
+    for (const BufferRegion& y : leaf(w).realize->block->writes) {
+      if (!y->buffer.same_as(read->buffer)) continue;
+      const BufferRegion made = region_below(s, leaf(w), y, step_loop, a);
+      bool apart = false;
+      for (size_t d = 0; d < x->region.size(); ++d)
+        apart = apart || a.can_prove(le(x->region[d]->min + x->region[d]->extent, made->region[d]->min)) ||
+                a.can_prove(le(made->region[d]->min + made->region[d]->extent, x->region[d]->min));
+      if (!apart) return false;
+    }
+    return true;
   }
 
   const Leaf& leaf(int i) const { return scope->leaves[size_t(i)]; }
@@ -231,7 +266,7 @@ void compute_at(State& s, int32_t id, int32_t loop_id) {
   // What the block reads must be ready at the new place.
   for (const BufferRegion& r : m.block->reads)
     for (int w : m.scope->writers(r->buffer)) {
-      if (w == m.at) continue;
+      if (w == m.at || m.other_steps(r, w)) continue;
       const Leaf& producer = m.leaf(w);
       if (w > m.at)
         s.refuse("T0741", id,

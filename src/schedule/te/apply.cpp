@@ -61,12 +61,6 @@ class Applier {
                      "give what is computed from it as an argument");
     return s_.get_block(it->second);
   }
-  bool is_step(int i) const {
-    const StageData& st = stage(i);
-    return st.op->kind == OperationKind::compute && !st.roots.empty() && st.relations.empty() &&
-           st.leaves.size() < st.roots.size();
-  }
-
   /// The buffer that holds a tensor.
   tir::Buffer buffer(const Tensor& t) {
     for (size_t i = 0; i < args_.size(); ++i)

@@ -247,6 +247,21 @@ TEST(Scan, Scheduled) {
   check_te(t, r.args());
 }
 
+TEST(Scan, StagesOfAStepMoveTogether) {
+  Rnn r(4, 3, 6);
+  te::Schedule s = te::create_schedule(r.h->op);
+  auto [o, i] = s[r.next].split(r.next->op->axis[1], 4);
+  s[r.from_h].compute_at(s[r.next], o);
+  s[r.from_x].compute_at(s[r.next], i);
+  tenon::Schedule done = check_te(s, r.args());
+  EXPECT_EQ(extents(done, "Uh"),
+            (std::vector<int64_t>{3, 2, 4, 6}));  // steps, tiles, four of a tile, the sum
+  EXPECT_EQ(extents(done, "Wx"), (std::vector<int64_t>{3, 2, 4, 3}));
+  tenon::Schedule e(te::create_prim_func(r.args()));
+  refused(e, "T0752", "drives its steps",
+          [&] { e.compute_at(e.get_block("Uh"), e.get_loops(e.get_block("Wx"))[0]); });
+}
+
 TEST(Scan, StepsKeepTheirOrder) {
   // A text may call an axis spatial though a step reads its neighbour in the same row.
   const IRModule m = parse_module(R"(

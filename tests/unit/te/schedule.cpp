@@ -256,6 +256,7 @@ TEST(Storage, ScopeAlignmentAndBuffers) {
   const Ref<tir::Block> b = done.get(done.get_block("C"));
   EXPECT_EQ(b->writes[0]->buffer->scope, "local");
   EXPECT_TRUE(b->annotations.contains("buffer_dim_align"));
+  EXPECT_TRUE(b->annotations.contains("double_buffer_scope"));
 }
 
 TEST(Storage, RollingBuffer) {
