@@ -12,7 +12,7 @@ namespace {
 double intrinsic_cost(std::string_view op) {
   if (op == "tir.sqrt" || op == "tir.rsqrt") return 6;
   if (op == "tir.pow" || op == "tir.atan2" || op == "tir.fmod") return 40;
-  if (op == "tir.fma") return 2;
+  if (op == "tir.fma" || op == "tir.dot") return 2;  // of a dot product: in time
   if (op == "tir.floor" || op == "tir.ceil" || op == "tir.round" || op == "tir.trunc" || op == "tir.abs" ||
       op == "tir.if_then_else" || op == "tir.likely" || op.starts_with("tir.bitwise") ||
       op.starts_with("tir.shift") || op.starts_with("tir.is"))

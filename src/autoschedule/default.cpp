@@ -55,7 +55,8 @@ void schedule_all(Schedule& s, const Target& target) {
     }
     if (f->is_reduction()) {
       if (wants_tile(*f) &&
-          (rules::dot_reduction(s, b, {}, target) || rules::tile_reduction(s, b, {}, target, done))) {
+          (rules::grouped_reduction(s, b, {}, target, done) || rules::dot_reduction(s, b, {}, target) ||
+           rules::tile_reduction(s, b, {}, target, done))) {
         done.push_back(b.id);
         continue;
       }
@@ -73,7 +74,8 @@ void schedule_all(Schedule& s, const Target& target) {
       if (g && wants_tile(*g) && s.get_consumers(p).size() == 1 && !rules::writes_parameter(s, p)) tiled = p;
     }
     if (reductions == 1 && tiled.id >= 0 &&
-        (rules::dot_reduction(s, tiled, b, target) || rules::tile_reduction(s, tiled, b, target, done))) {
+        (rules::grouped_reduction(s, tiled, b, target, done) || rules::dot_reduction(s, tiled, b, target) ||
+         rules::tile_reduction(s, tiled, b, target, done))) {
       done.push_back(b.id);
       done.push_back(tiled.id);
       continue;

@@ -26,19 +26,27 @@ std::vector<int64_t> strides(const Buffer& b, const Array<PrimExpr>& indices, co
   std::vector<int64_t> out(vars.size(), 0);
   int64_t step = 1;
   for (size_t d = indices.size(); d-- > 0;) {
+    auto add = [&](size_t i, int64_t c) {
+      if (out[i] == kIrregular) return;
+      out[i] = step >= kIrregular || std::abs(c) >= kIrregular / step ? kIrregular : out[i] + c * step;
+    };
     if (auto form = affine_form(indices[d], vars, a)) {
       for (auto& [v, c] : form->terms)
         for (size_t i = 0; i < vars.size(); ++i)
-          if (vars[i].get() == v.get()) {
-            if (out[i] == kIrregular) continue;
-            out[i] = step >= kIrregular || std::abs(c) >= kIrregular / step ? kIrregular : out[i] + c * step;
-          }
+          if (vars[i].get() == v.get()) add(i, c);
       // The base may still hold iterators (a division of one).
       for (size_t i = 0; i < vars.size(); ++i)
         if (uses_var(form->base, vars[i].get())) out[i] = kIrregular;
     } else {
-      for (size_t i = 0; i < vars.size(); ++i)
-        if (uses_var(indices[d], vars[i].get())) out[i] = kIrregular;
+      // Beside a division of one iterator the others may have strides.
+      for (size_t i = 0; i < vars.size(); ++i) {
+        if (!uses_var(indices[d], vars[i].get())) continue;
+        auto alone = affine_form(indices[d], {vars[i]}, a);
+        if (!alone || uses_var(alone->base, vars[i].get()))
+          out[i] = kIrregular;
+        else
+          for (auto& [v, c] : alone->terms) add(i, c);
+      }
     }
     auto size = as_int(b->shape[d]);
     step = !size || step >= kIrregular ? kIrregular

@@ -16,6 +16,8 @@ struct Access {
   /// An irregular iterator that is cut into panels (i / 32 and i % 32): their width, else 0, and its stride
   /// inside.
   std::vector<int64_t> panel = {}, panel_stride = {};
+  int64_t group = 1;  ///< neighbours that one instruction takes together, so that lanes alone must be regular
+  int64_t room = 0;   ///< whole lanes of groups that there are, when that is limited
   /// Stride of an iterator inside aligned tiles of that size.
   int64_t step(int iterator, int64_t tile) const {
     const size_t i = size_t(iterator);
@@ -51,6 +53,10 @@ void inline_producers(Schedule& s);
 /// epilogue.id < 0: none. Scheduled producers are added to `done`.
 bool tile_reduction(Schedule& s, BlockRV reduction, BlockRV epilogue, const Target& target,
                     std::vector<int32_t>& done);
+/// A tile made by an instruction of the target that multiplies groups of narrow values. Operands that do not
+/// lie in groups are laid out anew where that pays.
+bool grouped_reduction(Schedule& s, BlockRV reduction, BlockRV epilogue, const Target& target,
+                       std::vector<int32_t>& done);
 bool dot_reduction(Schedule& s, BlockRV reduction, BlockRV epilogue, const Target& target);
 /// A padded copy that a reduction reads, made a few rows at a time.
 struct Strip {

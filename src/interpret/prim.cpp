@@ -245,6 +245,9 @@ class Interpreter {
       call_prim_func(n);
       return Lanes(n.dtype);
     }
+    if (n.op == "tir.dot")
+      return arithmetic_.dot(eval(n.args[0]), eval(n.args[1]), eval(n.args[2]),
+                             dot_group(n.args[0], n.args[1], n.args[2]));
     if (n.op.starts_with("tir.vector_reduce_")) return arithmetic_.reduce_lanes(n.op, eval(n.args[0]));
     const Intrinsic* intrinsic = find_intrinsic(n.op);
     if (!intrinsic || !intrinsic->vector)

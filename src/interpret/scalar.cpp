@@ -192,6 +192,21 @@ Lanes Arithmetic::cast(const Lanes& v, DataType to) const {
   return out;
 }
 
+Lanes Arithmetic::dot(Lanes acc, const Lanes& a, const Lanes& b, int64_t group) const {
+  CHECK(group > 0, "a dot product of types that do not fit");
+  const DataType t = acc.type.element();
+  for (size_t l = 0; l < acc.size(); ++l)
+    for (size_t q = 0; q < size_t(group); ++q) {
+      const Lane &x = a[a.size() == size_t(group) ? q : l * size_t(group) + q],
+                 &y = b[b.size() == size_t(group) ? q : l * size_t(group) + q];
+      if (t.is_float())
+        acc[l].d = round(acc[l].d + x.d * y.d, t);
+      else
+        acc[l].i = wrap(acc[l].i + x.i * y.i, t);
+    }
+  return acc;
+}
+
 Lanes Arithmetic::intrinsic(const Intrinsic& op, const std::vector<Lanes>& args, DataType result) const {
   Lanes out(result);
   const DataType t = args.empty() ? result : args[0].type;

@@ -47,6 +47,8 @@ struct Arithmetic {
   Lanes binary(uint32_t node, const Lanes& a, const Lanes& b, DataType result) const;
   Lanes cast(const Lanes& v, DataType to) const;
   Lanes intrinsic(const tir::Intrinsic& op, const std::vector<Lanes>& args, DataType result) const;
+  /// Lane l gains the products of `group` neighbours, in order; an operand of one group serves all lanes.
+  Lanes dot(Lanes accumulator, const Lanes& a, const Lanes& b, int64_t group) const;
   /// Pairwise: lanes i and i + n/2 are combined until one is left.
   Lanes reduce_lanes(const std::string& op, Lanes v) const;
 };

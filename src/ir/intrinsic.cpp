@@ -72,6 +72,10 @@ constexpr Intrinsic table[] = {
      [](D a) { return a[0]; }},
     {"tir.likely", 1, true, true, "the condition, expected to hold", nullptr},
     {"tir.reinterpret", 1, true, true, "the same bits as another type", nullptr},
+    {"tir.dot", 3, true, false,
+     "lane l of the first plus the sum of a[g l + q] b[g l + q] over g neighbours q; g values serve all "
+     "lanes",
+     nullptr},
     {"tir.vector_reduce_add", 1, true, false, "sum of the lanes, in a fixed pairwise order", nullptr},
     {"tir.vector_reduce_max", 1, true, false, "largest lane; NaN propagates", nullptr},
     {"tir.vector_reduce_min", 1, true, false, "smallest lane; NaN propagates", nullptr},
@@ -97,6 +101,18 @@ const Intrinsic* find_intrinsic(std::string_view name) {
   return nullptr;
 }
 std::span<const Intrinsic> all_intrinsics() { return table; }
+
+int64_t dot_group(const PrimExpr& accumulator, const PrimExpr& a, const PrimExpr& b) {
+  const DataType t = accumulator.dtype(), x = a.dtype(), y = b.dtype();
+  const int64_t most = std::max<int64_t>(x.lanes, y.lanes), group = most / std::max<int64_t>(1, t.lanes);
+  auto fits = [&](DataType o) { return o.lanes == most || o.lanes == group; };
+  auto small = [](DataType o) { return (o.is_int() || o.is_uint()) && (o.bits == 8 || o.bits == 16); };
+  const bool types = t.element() == i32   ? small(x) && small(y) && x.bits == y.bits
+                     : t.element() == f32 ? x.element() == y.element() &&
+                                                (x.element() == DataType::bfloat16() || x.element() == f16)
+                                          : false;
+  return types && (group == 2 || group == 4) && group * t.lanes == most && fits(x) && fits(y) ? group : 0;
+}
 
 static PrimExpr unary(const char* op, const PrimExpr& x) { return call(x.dtype(), op, {x}); }
 PrimExpr exp(const PrimExpr& x) { return unary("tir.exp", x); }

@@ -21,10 +21,15 @@ struct Intrinsic {
 /// acos atan sinh cosh tanh asinh acosh atanh erf sigmoid floor ceil round(half to even) trunc abs(also ints)
 /// isnan isinf isfinite; binary: pow atan2 fmod copysign hypot ldexp nextafter; fma (three); bits: shift_left
 /// shift_right bitwise_and bitwise_or bitwise_xor bitwise_not popcount clz; if_then_else (lazy), likely,
-/// reinterpret, call_extern, call_prim_func, address_of, vector_reduce_add/max/min, prefetch, ret, assume,
-/// undef.
+/// reinterpret, call_extern, call_prim_func, address_of, dot, vector_reduce_add/max/min, prefetch, ret,
+/// assume, undef.
 const Intrinsic* find_intrinsic(std::string_view name);
 std::span<const Intrinsic> all_intrinsics();
+
+/// How many neighbours each lane of `tir.dot` sums; 0 when its three arguments do not fit: an accumulator of
+/// i32 over integers of 8 or 16 bits, or of f32 over bf16 or f16, and operands with that many values for each
+/// lane, or for all.
+int64_t dot_group(const PrimExpr& accumulator, const PrimExpr& a, const PrimExpr& b);
 
 /// Wraps to the width of an integer or boolean type.
 int64_t wrap(int64_t v, DataType t);

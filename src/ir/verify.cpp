@@ -273,6 +273,10 @@ class PrimFuncVerifier {
           else if (known->arguments >= 0 && size_t(known->arguments) != n.args.size())
             add("T0314", fmt::format("`{}` takes {} arguments and is given {}", n.op, known->arguments,
                                      n.args.size()));
+          else if (n.op == "tir.dot" &&
+                   (!n.args[0] || !n.args[1] || !n.args[2] || n.dtype != n.args[0].dtype() ||
+                    dot_group(n.args[0], n.args[1], n.args[2]) == 0))
+            add("T0314", "`tir.dot` is given types that do not fit one another");
           for (const PrimExpr& a : n.args) expr_below(a);
         },
         [&](const Reduce& n) { reduction(n); },

@@ -197,11 +197,14 @@ struct MatmulAttrs : Attrs<MatmulAttrs> {
 struct PackedMatmulAttrs : Attrs<PackedMatmulAttrs> {
   int64_t units = 0;
   DataType out_dtype = DataType::void_();
+  int64_t group = 1;
   static constexpr std::string_view type_key = "attrs.PackedMatmul";
   static constexpr auto fields = std::tuple{
       field("units", &PackedMatmulAttrs::units, "columns of the result; the last panel may hold more"),
       field("out_dtype", &PackedMatmulAttrs::out_dtype,
-            "type of the result; void: the operands' (int32 for 8-bit integers)")};
+            "type of the result; void: the operands' (int32 for 8-bit integers)"),
+      field("group", &PackedMatmulAttrs::group,
+            "neighbouring inputs that lie side by side for each column: 1, 2 or 4")};
 };
 struct EinsumAttrs : Attrs<EinsumAttrs> {
   std::string subscripts;

@@ -7,9 +7,11 @@
 #include <cstring>
 #include <map>
 #include <mutex>
+#include <numeric>
 #include <set>
 
 #include "ir/text.h"
+#include "schedule/dot_intrin.h"
 #include "schedule/state.h"
 #include "schedule/tensor_intrin.h"
 
@@ -18,9 +20,13 @@ namespace tenon {
 using namespace tir;
 
 namespace {
+/// The dot products of processors are known from the start.
 struct Registry {
   std::mutex lock;
   std::map<std::string, TensorIntrin> known;
+  Registry() {
+    for (TensorIntrin& i : dot_intrins()) known[i.name] = std::move(i);
+  }
 };
 Registry& registry() {
   static Registry r;
@@ -52,6 +58,42 @@ Ref<Block> root_of(const PrimFunc& f) {
                      f->body, Stmt(), Array<Buffer>(), Array<MatchBufferRegion>(), AttrMap());
 }
 
+/// Iterators whose multiples are cut into panels, (8 · v + i) // 32, as two digits: v = 4 · high + low. What
+/// lies in one panel then shows.
+struct Digits {
+  VarMap apart, whole;  ///< the iterator as its digits, and the digits as parts of the iterator
+  std::vector<std::pair<VarRef, Range>> ranges;
+};
+Digits digits_of(const Stmt& body, const Array<IterVar>& iters) {
+  Digits out;
+  Analyzer a;
+  for (const IterVar& v : iters) {
+    const auto extent = as_int(v->dom->extent);
+    if (!extent || !is_zero(v->dom->min)) continue;
+    int64_t radix = 1;
+    auto divided = [&](const auto* d) {
+      const auto c = d ? as_int(d->b) : std::nullopt;
+      if (!c || *c <= 1 || !sched::uses_any(d->a, {v->var.get()})) return;
+      const auto form = affine_form(d->a, {v->var}, a);
+      if (!form || sched::uses_any(form->base, {v->var.get()})) return;
+      for (auto& [x, k] : form->terms)
+        if (x.same_as(v->var) && k > 0 && *c % k == 0) radix = std::lcm(radix, *c / k);
+    };
+    pre_order(body, [&](const ObjectRef& n) {
+      divided(n.as<FloorDiv>()), divided(n.as<FloorMod>());
+      return true;
+    });
+    if (radix <= 1 || radix >= *extent || radix > (1 << 20)) continue;
+    VarRef high = var(v->var->name + "_high"), low = var(v->var->name + "_low");
+    out.apart[v->var.get()] = high * PrimExpr(radix) + low;
+    out.whole[high.get()] = floordiv(v->var, PrimExpr(radix));
+    out.whole[low.get()] = floormod(v->var, PrimExpr(radix));
+    out.ranges.emplace_back(high, range(PrimExpr(0), PrimExpr((*extent + radix - 1) / radix)));
+    out.ranges.emplace_back(low, range(PrimExpr(0), PrimExpr(radix)));
+  }
+  return out;
+}
+
 /// Compares a description with a program's statements.
 class Comparison {
  public:
@@ -62,6 +104,8 @@ class Comparison {
   };
   std::map<const BufferNode*, Place> places;
 
+  /// Where the tile may lie.
+  void bind(const VarRef& v, const Range& dom) { analyzer_.bind(v, dom, true); }
   bool stmt(const Stmt& d, const Stmt& p) {
     if (d->type_index != p->type_index)
       return differ(fmt::format("{} is described, the program has {}", type_key_of(d), type_key_of(p)));
@@ -287,7 +331,15 @@ int32_t tensorize(State& s, int32_t id, const std::string& name) {
   };
   if (!block->match_buffers.empty()) no_match("it is tensorized already");
   Comparison c;
-  if (!c.stmt(plain(root_of(intrin->description)->body), plain(block->body))) no_match(c.difference);
+  for (const IterVar& v : block->iter_vars) c.bind(v->var, v->dom);
+  Stmt own = plain(block->body);
+  const Digits digits = digits_of(own, block->iter_vars);
+  for (auto& [v, dom] : digits.ranges) c.bind(v, dom);
+  if (!digits.ranges.empty()) own = substitute(own, digits.apart);
+  if (!c.stmt(plain(root_of(intrin->description)->body), own)) no_match(c.difference);
+  for (auto& [described, place] : c.places)
+    for (PrimExpr& corner : place.corner)
+      if (!digits.ranges.empty()) corner = c.value_of(substitute(corner, digits.whole));
   if (!c.written_alone()) no_match("what it writes is also another of its tensors");
 
   // Strides, offsets and sizes that the implementation names are found at each place anew.

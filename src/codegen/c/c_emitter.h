@@ -92,6 +92,7 @@ class CEmitter {
   std::string math(const std::string& name, const tir::Call& n);
   std::string if_then_else(const tir::Call& n);
   std::string reduce(const tir::Call& n);
+  std::string dot(const tir::Call& n);
   /// All lanes of a vector in a new array; its name.
   std::string materialise(const PrimExpr& vector);
   /// A loop over lanes around what f prints.

@@ -426,8 +426,50 @@ std::string CEmitter::math(const std::string& name, const tir::Call& n) {
   return result(fmt::format("{}{}({})", name, f, fmt::join(args, ", ")));
 }
 
+/// One lane: its accumulator plus the products of its neighbours, in order.
+std::string CEmitter::dot(const tir::Call& n) {
+  const int64_t group = dot_group(n.args[0], n.args[1], n.args[2]);
+  CHECK(group > 0, "a dot product of types that do not fit");
+  const DataType t = n.dtype.element();
+  // Neighbours in memory are read where they are; other operands are computed first.
+  struct Operand {
+    std::string values, base;
+    const BufferLoad* load = nullptr;
+    bool shared = false;
+  };
+  auto operand = [&](const PrimExpr& e) {
+    Operand o;
+    o.shared = e.dtype().lanes == group || lane_.empty();
+    const auto* l = e.as<BufferLoad>();
+    const auto* r = l && !l->predicate && l->indices.size() == 1 ? l->indices[0].as<Ramp>() : nullptr;
+    if (r && is_one(r->stride)) {
+      o.load = l;
+      o.base = index(r->base);
+    } else {
+      o.values = materialise(e);
+    }
+    return o;
+  };
+  auto element_of = [&](const Operand& o, int64_t q) {
+    const std::string at = o.shared ? std::to_string(q) : fmt::format("{} * {} + {}", group, lane_, q);
+    if (!o.load) return fmt::format("{}[{}]", o.values, at);
+    const std::string v = element(o.load->buffer, fmt::format("({} + {})", o.base, at));
+    const DataType type = o.load->buffer->dtype;
+    return narrow_float(type) ? fmt::format("{}({})", helpers_.widen(type), v) : v;
+  };
+  const Operand a = operand(n.args[1]), b = operand(n.args[2]);
+  std::string sum = expr(n.args[0]);
+  for (int64_t q = 0; q < group; ++q) {
+    const std::string x = element_of(a, q), y = element_of(b, q);
+    sum = t.is_float() ? fmt::format("({} + {} * {})", sum, x, y)
+                       : fmt::format("((int32_t)((uint32_t){} + (uint32_t){} * (uint32_t){}))", sum, x, y);
+  }
+  return sum;
+}
+
 std::string CEmitter::call(const tir::Call& n) {
   const std::string name = n.op.substr(4);
+  if (name == "dot") return dot(n);
   if (name == "kernel_buffer") return fmt::format("{}[{}]", expr(n.args[0]), *as_int(n.args[1]));
   if (name == "kernel_scalar") {
     const std::string word = fmt::format("{}[{}]", expr(n.args[0]), *as_int(n.args[1]));

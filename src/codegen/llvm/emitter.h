@@ -67,6 +67,9 @@ class Emitter {
   V call(const tir::Call& n);
   V float_intrinsic(std::string_view name, const tir::Call& n);
   V integer_intrinsic(std::string_view name, const tir::Call& n);
+  V dot(const tir::Call& n);  // emit_dot.cpp
+  V x86_dot(V acc, V a, V b, DataType x, DataType y, int64_t lanes, int64_t group);
+  V arm_dot(V acc, V a, V b, DataType x, DataType y, int64_t lanes, int64_t group);
   V call_prim_func(const tir::Call& n);
   V call_extern(const tir::Call& n);
   V memory_to_value(V v, DataType t);

@@ -4,6 +4,7 @@
 #include <limits>
 
 #include "autoschedule/default.h"
+#include "machine.h"
 #include "programs.h"
 
 namespace tenon {
@@ -13,17 +14,6 @@ using namespace tir;
 using te::Tensor;
 
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
-
-Target machine() {
-  Target t = make<TargetNode>();
-  TargetNode* n = t.mut();
-  n->triple = "x86_64-pc-linux-gnu";
-  n->features = {"avx2", "fma"};
-  n->vector_bits = 256;
-  n->fma = true;
-  n->cores = 4;
-  return t;
-}
 
 NDArray garbage(std::vector<int64_t> shape) {
   NDArray a = NDArray::empty(shape, f32);

@@ -2,6 +2,7 @@
 // Programs under the default schedule (tiles, vectors, threads, guards of uneven splits) through the
 // pipeline.
 #include "autoschedule/default.h"
+#include "machine.h"
 #include "programs.h"
 
 namespace tenon {
@@ -9,17 +10,6 @@ namespace {
 
 using namespace tir;
 using te::Tensor;
-
-Target machine() {
-  Target t = make<TargetNode>();
-  TargetNode* n = t.mut();
-  n->triple = "x86_64-pc-linux-gnu";
-  n->features = {"avx2", "fma"};
-  n->vector_bits = 256;
-  n->fma = true;
-  n->cores = 4;
-  return t;
-}
 
 void check(const PrimFunc& f, const std::vector<NDArray>& args, size_t outputs = 1) {
   const PrimFunc s = default_schedule(f, machine());

@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the rules for tiled reductions share: the choice of a register tile, and how an epilogue follows.
+#pragma once
+#include "autoschedule/rules.h"
+
+namespace tenon::rules {
+
+/// A register tile: rows × columns × vectors × lanes of accumulators.
+struct Tile {
+  int vector = -1, rows = -1, columns = -1;  ///< iterators
+  int64_t lanes = 1, vectors = 1, row_count = 1, column_count = 1;
+  double time = 1e30;  ///< relative, per useful element and step
+  /// A tensor intrinsic that takes `group` steps of the iterator `steps` at once, in place of multiply-adds.
+  std::string intrin = {};
+  int steps = -1;
+  int64_t group = 1;
+};
+
+inline int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
+
+/// The tile whose useful elements take the least time by the model of the core; vector < 0 when there is
+/// none.
+/// `along` >= 0: the iterator of its lanes.
+Tile choose_tile(const Facts& f, const Target& target, int along = -1);
+/// Makes the tile of a reduction whose iterators `join` (first, count) are one; false when a primitive
+/// refuses.
+bool tile_with(Schedule& s, BlockRV reduction, BlockRV epilogue, const Facts& before,
+               std::pair<int, int> join, const Tile& tile, const Target& target, std::vector<int32_t>& done);
+/// Is the inner loop along the tile's rows, so that the other operand's panel stays near?
+bool walks_rows_last(const Facts& f, const Tile& tile, const Target& target);
+
+/// Position of the epilogue's iterator that reads dimension `dim` of `b`, when all its reads of `b` are one
+/// index made of its own iterators.
+std::optional<std::vector<int>> reads_of(const Facts& e, const tir::Buffer& b);
+/// The dimension of the result that an iterator is the index of, or -1.
+int dim_of(const Facts& f, int iterator);
+/// Every index of the result is an iterator of its own, or 0.
+bool trivial_write(const Facts& f);
+
+/// Runs of neighbouring spatial iterators that every access walks as one array, as (first, count): a tile may
+/// then run across rows.
+std::vector<std::pair<int, int>> joinable(const Facts& f);
+/// Facts of the block once those iterators are one.
+Facts fused(const Facts& f, int first, int count);
+
+}  // namespace tenon::rules
