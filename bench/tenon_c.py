@@ -6,8 +6,8 @@ import pathlib
 import numpy as np
 
 
-# By code and bits of DLPack's data type.
-_NUMPY = {(0, 32): np.int32, (0, 64): np.int64, (1, 8): np.uint8, (2, 16): np.float16, (2, 32): np.float32, (2, 64): np.float64, (6, 8): np.bool_}
+# By code and bits of DLPack's data type; bf16 as its bits.
+_NUMPY = {(0, 32): np.int32, (0, 64): np.int64, (1, 8): np.uint8, (2, 16): np.float16, (2, 32): np.float32, (2, 64): np.float64, (4, 16): np.uint16, (6, 8): np.bool_}
 
 
 class _DType(ctypes.Structure):
@@ -46,7 +46,8 @@ class Runtime:
 class Session:
     """One session with fixed inputs; outputs are this object's own arrays."""
 
-    def __init__(self, runtime: Runtime, artifact: pathlib.Path, inputs, threads):
+    def __init__(self, runtime: Runtime, artifact: pathlib.Path, inputs, threads, types=None):
+        """`types` names those of inputs that NumPy lacks (bfloat16 as uint16)."""
         self.runtime, lib = runtime, runtime.lib
         model, session = ctypes.c_void_p(), ctypes.c_void_p()
         runtime.check(lib.tenon_artifact_load(str(artifact).encode(), 0, ctypes.byref(model)))
@@ -54,18 +55,19 @@ class Session:
         runtime.check(lib.tenon_session_set_threads(session, threads))
         self.session, self.inputs, self.outputs = session, inputs, []
         for i, array in enumerate(inputs):
-            self._bind(lib.tenon_session_set_input_data, i, array)
+            self._bind(lib.tenon_session_set_input_data, i, array, types[i] if types else array.dtype.name)
         for i in range(lib.tenon_artifact_num_outputs(model)):
             info = _ValueInfo()
             runtime.check(lib.tenon_artifact_output(model, i, ctypes.byref(info)))
             shape = [info.dims[d] for d in range(info.ndim)]
             self.outputs.append(np.zeros(shape, _NUMPY[info.dtype.code, info.dtype.bits]))
-            self._bind(lib.tenon_session_set_output_data, i, self.outputs[-1])
+            name = "bfloat16" if info.dtype.code == 4 else self.outputs[-1].dtype.name
+            self._bind(lib.tenon_session_set_output_data, i, self.outputs[-1], name)
         lib.tenon_artifact_release(model)
 
-    def _bind(self, function, index, array):
+    def _bind(self, function, index, array, name):
         shape = (ctypes.c_int64 * array.ndim)(*array.shape)
-        dtype = self.runtime.lib.tenon_dtype(array.dtype.name.encode())
+        dtype = self.runtime.lib.tenon_dtype(name.encode())
         self.runtime.check(function(self.session, index, array.ctypes.data, dtype, array.ndim, shape))
 
     def run(self):

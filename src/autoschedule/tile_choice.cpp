@@ -134,12 +134,12 @@ Tile choose_tile(const Facts& f, const Target& target, int along) {
 }
 
 namespace {
-/// Elements of the operands that move with an iterator; unknown sizes count as large.
+/// Bytes of the operands that move with an iterator; unknown sizes count as large.
 double footprint(const Facts& f, int iterator) {
   double total = 0;
   for (const Access& l : f.loads) {
     if (l.stride[size_t(iterator)] == 0) continue;
-    double n = 1;
+    double n = double(l.buffer->dtype.bits) / 8;
     for (const PrimExpr& d : l.buffer->shape) n *= double(as_int(d).value_or(1024));
     total += n;
   }
@@ -152,7 +152,7 @@ double footprint(const Facts& f, int iterator) {
 /// operand's panel near and read their own operand for every panel.
 bool walks_rows_last(const Facts& f, const Tile& tile, const Target& target) {
   const int64_t columns = f.extent[size_t(tile.vector)], rows = f.extent[size_t(tile.rows)];
-  const double across = 4 * footprint(f, tile.vector), along = 4 * footprint(f, tile.rows);
+  const double across = footprint(f, tile.vector), along = footprint(f, tile.rows);
   if (columns == kUnknown || rows == kUnknown) return across > along;
   // What fits the second cache is read again at little cost.
   auto again = [&](double bytes, int64_t times) {

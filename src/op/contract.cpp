@@ -114,14 +114,18 @@ Type infer_packed_matmul(const Call& call) {
   expect_rank(call, w, "the panels", 3);
   if (x.ndim == 0) infer_error(call, "a scalar has no axis to contract");
   if (attrs.units < 0) infer_error(call, fmt::format("{} columns", attrs.units));
+  if (attrs.group != 1 && attrs.group != 2 && attrs.group != 4)
+    infer_error(call, fmt::format("inputs in groups of {}", attrs.group), "1, 2 or 4 lie side by side");
   auto p = shape_of(x), q = shape_of(w);
   if (!p) return make_type(std::nullopt, x.ndim, dtype);
   if (q) {
-    if (differ((*p)[p->size() - 1], (*q)[1]))
+    if (differ((*p)[p->size() - 1], simplify((*q)[1] * PrimExpr(attrs.group))))
       infer_error(call, fmt::format("x {} and panels {}: the contracted sizes differ", show(*p), show(*q)),
-                  "panels have the shape (panels, inputs, columns of a panel)");
+                  "panels have the shape (panels, inputs / group, columns of a panel · group)");
     auto count = tir::as_int((*q)[0]), width = tir::as_int((*q)[2]);
-    if (count && width && *count * *width < attrs.units)
+    if (width && *width % attrs.group != 0)
+      infer_error(call, fmt::format("panels {} hold no whole groups of {}", show(*q), attrs.group));
+    if (count && width && *count * (*width / attrs.group) < attrs.units)
       infer_error(call, fmt::format("panels {} hold fewer than {} columns", show(*q), attrs.units));
   }
   Shape out = *p;
@@ -132,17 +136,21 @@ Type infer_packed_matmul(const Call& call) {
 Tensors def_packed_matmul(const Call& call, const Tensors& in) {
   const TensorInfo out = output_info(call);
   const DataType acc = accumulator_type(out.dtype);
-  const PrimExpr width = in[1].shape()[2];
-  const tir::IterVar k = te::reduce_axis(tir::range(PrimExpr(0), in[1].shape()[1]), "k");
+  const PrimExpr group = attrs_of<PackedMatmulAttrs>(call).group;
+  const PrimExpr width = simplify(tir::floordiv(in[1].shape()[2], group));
+  const tir::IterVar k = te::reduce_axis(tir::range(PrimExpr(0), in[0].shape()[in[0].ndim() - 1]), "k");
   te::Tensor sum = te::compute(
       out.shape,
       [&](const Vars& v) {
         Shape at = indices(v);
         at.set(at.size() - 1, k->var);
         const PrimExpr column = v[v.size() - 1];
-        return te::sum(tir::cast(acc, in[0](at)) * tir::cast(acc, in[1]({tir::floordiv(column, width), k->var,
-                                                                         tir::floormod(column, width)})),
-                       {k});
+        const PrimExpr inside = tir::floormod(column, width);
+        const PrimExpr w = tir::is_one(group)
+                               ? in[1]({tir::floordiv(column, width), k->var, inside})
+                               : in[1]({tir::floordiv(column, width), tir::floordiv(k->var, group),
+                                        inside * group + tir::floormod(k->var, group)});
+        return te::sum(tir::cast(acc, in[0](at)) * tir::cast(acc, w), {k});
       },
       "matmul");
   return rounded(sum, out.dtype);
@@ -310,7 +318,7 @@ const bool contract_registered = [] {
   graph::register_op("nn.packed_matmul",
                      "Matrix product over the last axis of x with a matrix that lies in panels of columns.")
       .argument("x", "Tensor", "(…, inputs)")
-      .argument("panels", "Tensor", "(panels, inputs, columns of a panel)")
+      .argument("panels", "Tensor", "(panels, inputs / group, columns of a panel · group)")
       .attrs<PackedMatmulAttrs>()
       .infer(infer_packed_matmul)
       .fusion(FusionKind::out_element_wise_fusable)

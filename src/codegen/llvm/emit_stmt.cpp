@@ -33,14 +33,22 @@ std::string llvm_features(const Target& target) {
       name.erase(name.find('_'), 1);
     else if (f.starts_with("amx_"))
       name[3] = '-';
+    else if (f == "asimd")
+      name = "neon";
+    else if (f == "asimddp")
+      name = "dotprod";
     out += (out.empty() ? "+" : ",+") + name;
   }
   return out;
 }
 
+const char* base_cpu(const Target& target) {
+  return target->triple.starts_with("aarch64-") ? "generic" : "x86-64";
+}
+
 void Emitter::finish_function(llvm::Function* f) {
   f->setDoesNotThrow();
-  f->addFnAttr("target-cpu", "x86-64");
+  f->addFnAttr("target-cpu", base_cpu(target_));
   f->addFnAttr("target-features", llvm_features(target_));
   if (!target_->cpu.empty()) f->addFnAttr("tune-cpu", target_->cpu);
   f->addFnAttr("prefer-vector-width", std::to_string(target_->vector_bits));

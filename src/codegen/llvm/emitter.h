@@ -120,5 +120,7 @@ class Emitter {
 
 /// The features of a target as LLVM spells them ("+avx2,+fma").
 std::string llvm_features(const Target& target);
+/// The processor whose instructions are there without any feature.
+const char* base_cpu(const Target& target);
 
 }  // namespace tenon::codegen

@@ -25,6 +25,16 @@ std::unique_ptr<llvm::TargetMachine> machine_for(const Target& target, int opt_l
     return true;
   }();
   (void)ready;
+  if (!target->triple.empty() && !target->triple.starts_with("x86_64-")) {
+    static const bool others = [] {
+      llvm::InitializeAllTargetInfos();
+      llvm::InitializeAllTargets();
+      llvm::InitializeAllTargetMCs();
+      llvm::InitializeAllAsmPrinters();
+      return true;
+    }();
+    (void)others;
+  }
   const llvm::Triple triple(target->triple.empty() ? "x86_64-unknown-linux-gnu" : target->triple);
   std::string error;
   const llvm::Target* found = llvm::TargetRegistry::lookupTarget(triple, error);
@@ -39,7 +49,7 @@ std::unique_ptr<llvm::TargetMachine> machine_for(const Target& target, int opt_l
                      : opt_level == 2 ? llvm::CodeGenOptLevel::Default
                                       : llvm::CodeGenOptLevel::Aggressive;
   std::unique_ptr<llvm::TargetMachine> machine(found->createTargetMachine(
-      triple, "x86-64", llvm_features(target), options, llvm::Reloc::PIC_, std::nullopt, level));
+      triple, base_cpu(target), llvm_features(target), options, llvm::Reloc::PIC_, std::nullopt, level));
   CHECK(machine, "LLVM made no target machine");
   return machine;
 }

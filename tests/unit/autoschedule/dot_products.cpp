@@ -159,6 +159,18 @@ TEST(DotProducts, SeenInTheAssembly) {
   EXPECT_EQ(pairs.find("vpdpbusd"), std::string::npos);
 }
 
+TEST(DotProducts, SeenInTheAssemblyOfArm) {
+  std::string bytes;
+  try {
+    bytes = assembly(product(20, 48, 32, i8, i8), neon());
+  } catch (const std::exception& e) {
+    GTEST_SKIP() << "this LLVM has no code generator for AArch64: " << e.what();
+  }
+  EXPECT_NE(bytes.find("sdot"), std::string::npos) << bytes;
+  EXPECT_NE(assembly(product(20, 48, 32, u8, i8), neon()).find("usdot"), std::string::npos);
+  EXPECT_NE(assembly(product(20, 48, 32, bf16, bf16), neon()).find("bfdot"), std::string::npos);
+}
+
 int32_t in_order(const TenonKernelContext* context, TenonParallelBody body, void* closure, int64_t extent,
                  int64_t) {
   return body(closure, 0, extent, context);

@@ -81,6 +81,16 @@ TEST(PackedMatmul, ReadsPanels) {
   expect_all(run("nn.packed_matmul", {x, w}, units(19)), {2, 3, 19}, [&](const Index& i) {
     return dot(4, [&](int64_t k) { return at(x, {i[0], i[1], k}) * at(w, {i[2] / 8, k, i[2] % 8}); });
   });
+  // Inputs in pairs: the columns of a panel hold two each.
+  auto pairs = make_attrs<PackedMatmulAttrs>([](auto& a) { a.units = 10, a.group = 2; });
+  expect_all(run("nn.packed_matmul", {x, random({3, 2, 8}, f32, -1, 1, 2)}, pairs), {2, 3, 10},
+             [&](const Index& i) {
+               const NDArray p = random({3, 2, 8}, f32, -1, 1, 2);
+               return dot(4, [&](int64_t k) {
+                 return at(x, {i[0], i[1], k}) * at(p, {i[2] / 4, k / 2, i[2] % 4 * 2 + k % 2});
+               });
+             });
+  expect_refused("nn.packed_matmul", {x, w}, pairs, {"(3, 4, 8)", "contracted"});
   expect_refused("nn.packed_matmul", {x, w}, units(25), {"(3, 4, 8)", "25 columns"});
   expect_refused("nn.packed_matmul", {random({2, 5}), w}, units(19), {"(2, 5)", "(3, 4, 8)", "contracted"});
   expect_refused("nn.packed_matmul", {x, random({4, 8})}, units(8), {"3"});

@@ -292,6 +292,42 @@ TEST(PackWeights, MatmulAndDenseReadPanels) {
   EXPECT_EQ(ops_of(pack_weights(often, plain)), Names({"matmul"}));
 }
 
+TEST(PackWeights, NarrowTypesLieInGroups) {
+  auto target = make<TargetNode>();
+  target.mut()->vector_bits = 512;
+  target.mut()->vector_registers = 32;
+  target.mut()->features = {"avx2", "avx512f", "avx512bw", "avx512vl", "avx512_vnni", "avx512_bf16"};
+  PassContext context = make_context();
+  context.target = target;
+  const DataType i8 = DataType::int_(8), bf16 = DataType::bfloat16();
+  for (auto [x_type, w_type, inputs] : std::vector<std::tuple<DataType, DataType, int64_t>>{
+           {u8, i8, 8}, {i8, i8, 12}, {bf16, bf16, 6}, {bf16, bf16, 7}, {f16, f16, 8}}) {
+    Model m;
+    auto x = m.param("x", {2, 5, inputs}, x_type);
+    IRModule before = m.done(m.op("matmul", {x, m.weight({inputs, 41}, 3, w_type)}));
+    const std::vector<NDArray> in{random_array({2, 5, inputs}, x_type)}, want = run(before, in);
+    IRModule out = fold_constant(pack_weights(before, context), context);
+    expect_valid(out);
+    expect_close(want, run(out, in), x_type.is_float() ? 2e-2 : 0);
+    EXPECT_EQ(ops_of(out), Names({"nn.packed_matmul"}));
+  }
+  // Values with a zero point, as QLinearMatMul and MatMulInteger have them.
+  for (double zero : {0.0, 7.0}) {
+    Model m;
+    auto x = m.param("x", {5, 8}, u8);
+    Expr wide = m.op("cast", {x}, op::make_attrs<op::CastAttrs>(i32));
+    if (zero != 0) wide = m.op("subtract", {wide, op::scalar(zero, i32)});
+    NDArray w = NDArray::empty({8, 19}, i32);
+    for (int64_t i = 0; i < w.size(); ++i) w.set_element_int(i, i * 37 % 256 - 128);
+    IRModule before = m.done(m.op("matmul", {wide, graph::constant(w)}));
+    const std::vector<NDArray> in{random_array({5, 8}, u8)}, want = run(before, in);
+    IRModule out = eliminate_dead_code(fold_constant(pack_weights(before, context), context), context);
+    expect_valid(out);
+    expect_close(want, run(out, in), 0);
+    EXPECT_EQ(ops_of(out), zero == 0 ? Names({"nn.packed_matmul"}) : Names({"nn.packed_matmul", "subtract"}));
+  }
+}
+
 TEST(FoldConstant, LayoutsWithoutAProgram) {
   // Every kind of axis: moved, in blocks that are filled up, blocks inside others.
   for (const auto& [from, to] : std::vector<std::pair<std::string, std::string>>{

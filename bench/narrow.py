@@ -1,0 +1,82 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Packed multiplications of bytes and bf16 as shares of the dot instructions' peak, measured in the same process.
+
+    bench/narrow.py --tenon build/release/bin/tenon --runtime build/release/lib/libtenon_runtime.so
+
+u8 · i8 (MatMulInteger) and bf16 (MatMul) with a constant matrix, 512³ to 2048³, on one thread. Runs and
+measurements of the peak take turns. Times are those of the thread on a core, and both sides the best of all turns,
+because other work on the machine only adds."""
+import argparse
+import ctypes
+import pathlib
+import subprocess
+import tempfile
+import time
+
+import numpy as np
+import onnx
+from onnx import TensorProto, helper
+
+from tenon_c import Runtime, Session
+
+HERE = pathlib.Path(__file__).resolve().parent
+
+
+def model(kind, n, rng):
+    if kind == "bytes":
+        node = helper.make_node("MatMulInteger", ["a", "b"], ["y"])
+        weight = onnx.numpy_helper.from_array(rng.integers(-128, 128, (n, n)).astype(np.int8), "b")
+        a, y = TensorProto.UINT8, TensorProto.INT32
+    else:
+        node = helper.make_node("MatMul", ["a", "b"], ["y"])
+        bits = (rng.standard_normal((n, n)).astype(np.float32).view(np.uint32) >> 16).astype(np.uint16)
+        weight = helper.make_tensor("b", TensorProto.BFLOAT16, [n, n], bits.tobytes(), raw=True)
+        a = y = TensorProto.BFLOAT16
+    graph = helper.make_graph([node], kind, [helper.make_tensor_value_info("a", a, [n, n])],
+                              [helper.make_tensor_value_info("y", y, [n, n])], [weight])
+    made = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)])
+    made.ir_version = 8
+    return made
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--tenon", required=True)
+    parser.add_argument("--runtime", required=True, help="libtenon_runtime.so")
+    parser.add_argument("--turns", type=int, default=30)
+    options = parser.parse_args()
+    runtime, rng = Runtime(options.runtime), np.random.default_rng(1)
+    with tempfile.TemporaryDirectory() as folder:
+        folder = pathlib.Path(folder)
+        library = folder / "dot_peak.so"
+        subprocess.run(["cc", "-O2", "-shared", "-fPIC", HERE / "dot_peak.c", "-o", library], check=True)
+        peak_of = ctypes.CDLL(str(library)).tenon_bench_dot_gops
+        peak_of.restype, peak_of.argtypes = ctypes.c_double, [ctypes.c_int, ctypes.c_int, ctypes.c_int64]
+        for number, kind in enumerate(["bytes", "bf16"]):
+            if peak_of(number, 1, 1000) == 0:
+                print(f"{kind}: this processor lacks the instruction")
+                continue
+            for n in (512, 1024, 2048):
+                onnx.save(model(kind, n, rng), folder / "m.onnx")
+                subprocess.run([options.tenon, "compile", folder / "m.onnx", "-o", folder / "m.tenon"], check=True,
+                               stdout=subprocess.DEVNULL)
+                if kind == "bytes":
+                    a = rng.integers(0, 256, (n, n)).astype(np.uint8)
+                else:
+                    a = (rng.standard_normal((n, n)).astype(np.float32).view(np.uint32) >> 16).astype(np.uint16)
+                session = Session(runtime, folder / "m.tenon", [a], 1, ["uint8" if kind == "bytes" else "bfloat16"])
+                session.run()
+                best, peak = 1e9, 0.0
+                for _ in range(options.turns):
+                    start = time.thread_time()
+                    session.run()
+                    best = min(best, time.thread_time() - start)
+                    peak = max(peak, peak_of(number, 2, 30_000))
+                session.close()
+                rate = 2 * n**3 / best / 1e9
+                print(f"{kind:6s} {n:5d}³  {best * 1e3:8.3f} ms  {rate:7.0f} of {peak:5.0f} Gop/s  {rate / peak:4.0%}")
+
+
+if __name__ == "__main__":
+    main()
