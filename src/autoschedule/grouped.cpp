@@ -185,9 +185,11 @@ bool grouped_reduction(Schedule& s, BlockRV reduction, BlockRV epilogue, const T
       if (!plan) refuse("a contraction has lost its form");
       facts = *now;
     };
-    const int64_t all = found->instances(false);
+    // An element is moved one by one; it must serve many products. Bytes gain more: without their instruction
+    // they are widened twice.
     auto worth = [&](const Access& l) {
-      if (all != kUnknown && all < 8 * elements_of(facts, l)) refuse("a copy would cost what it saves");
+      const int64_t all = facts.instances(false), uses = facts.write.buffer->dtype.is_float() ? 96 : 32;
+      if (all != kUnknown && all < uses * elements_of(facts, l)) refuse("a copy would cost what it saves");
     };
     if (facts.extent[size_t(plan->k)] % group != 0) {
       for (const Access& l : facts.loads) worth(l);
