@@ -165,6 +165,17 @@ class ModuleInference {
       const bool recursive = group.size() > 1 || std::ranges::count(callees_[name_of(group)], group[0]) > 0;
       if (!changed || open.empty() || !recursive) break;
     }
+    // Functions that never return give nothing to infer from.
+    bool unknown = false;
+    for (const std::string& name : open) {
+      const auto* t = signatures_[name].as<FuncType>();
+      if (!op::is_incomplete(t->ret)) continue;
+      signatures_[name] = make<FuncType>(t->params, object_type(), false, t->type_params);
+      tell(name);
+      unknown = true;
+    }
+    if (unknown)
+      for (const std::string& name : group) infer(name, true);
     for (const std::string& name : group) finish(name);
   }
   static const std::string& name_of(const std::vector<std::string>& group) { return group[0]; }

@@ -7,6 +7,7 @@ namespace tenon {
 
 IRModule infer_types(IRModule module, PassContext& context);
 IRModule lambda_lift(IRModule module, PassContext& context);
+IRModule inline_functions(IRModule module, PassContext& context);
 IRModule canonicalize(IRModule module, PassContext& context);
 IRModule simplify_inference(IRModule module, PassContext& context);
 IRModule fold_constant(IRModule module, PassContext& context);

@@ -445,6 +445,45 @@ TEST_F(Graph, RecursionWithoutEndIsAnErrorAndTheSessionLives) {
   }
 }
 
+TEST_F(Graph, FunctionsThatNeverReturnHaveAnUnknownType) {
+  const IRModule m = module(R"(
+    @R.function
+    def f(x: R.Tensor((), "float32")):
+        return cls.g(x)
+    @R.function
+    def g(x: R.Tensor((), "float32")):
+        return cls.f(x)
+    @R.function
+    def main(x: R.Tensor((), "float32")):
+        y = cls.f(x)
+        return y
+)");
+  Session session(build(m), {.max_tail_calls = 1000});
+  EXPECT_EQ(run_error([&] { session.invoke({number(1)}); }), "T0508");
+}
+
+TEST_F(Graph, DirectCallsOfClosuresAreInlinedAndFused) {
+  const IRModule m = module(R"(
+    @R.function
+    def main(x: R.Tensor((n,), "float32"), k: R.Tensor((), "float32")):
+        @R.function
+        def f(v: R.Tensor((n,), "float32")) -> R.Tensor((n,), "float32"):
+            w = R.multiply(v, k)
+            return R.exp(w)
+        return R.negative(f(R.add(x, x)))
+)");
+  IRModule planned;
+  build(m, &planned);
+  int programs = 0, functions = 0;
+  for (auto [name, f] : planned.functions()) {
+    programs += f.is<tir::PrimFuncNode>();
+    functions += f.is<Function>();
+  }
+  EXPECT_EQ(programs, 1) << print(planned);
+  EXPECT_EQ(functions, 1);
+  expect_vm_agrees(m, {random_array({5}), number(0.5)});
+}
+
 TEST_F(Graph, ShapesThatDoNotFitAreFoundWhenTheyMeet) {
   // What the list holds is not known when the program is compiled.
   const IRModule m = module(R"(
