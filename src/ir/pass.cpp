@@ -74,6 +74,13 @@ std::vector<const Pass*> all_passes() {
   return out;
 }
 
+/// The module and its functions, to see whether a pass put others in their place.
+static std::vector<const void*> parts_of(const IRModule& module) {
+  std::vector<const void*> out{module.get()};
+  for (const auto& [name, function] : module.functions()) out.push_back(function.get());
+  return out;
+}
+
 IRModule run_passes(IRModule module, std::span<const Pass> passes, PassContext& context) {
 #ifndef NDEBUG
   const bool verify_each = true;
@@ -88,13 +95,13 @@ IRModule run_passes(IRModule module, std::span<const Pass> passes, PassContext& 
     for (PassInstrument* i : context.instruments) run = i->should_run(pass, module) && run;
     if (!run) continue;
     for (PassInstrument* i : context.instruments) i->before(pass, module);
-    // Not a reference: a pass may take apart what nobody else holds.
-    const void* before = module.get();
+    // No references: a pass may take apart what nobody else holds.
+    const std::vector<const void*> before = parts_of(module);
     const auto start = std::chrono::steady_clock::now();
     module = pass.run(std::move(module), context);
     const double ms = ms_since(start);
     const size_t number = context.timings.size();
-    context.timings.push_back({std::string(pass.name), ms, module.get() != before});
+    context.timings.push_back({std::string(pass.name), ms, parts_of(module) != before});
     if (verify_each) verify_after(pass, module);
     if (context.print_sink && (context.print_after.count(pass.name) || context.print_after.count("all")))
       context.print_sink(std::string(pass.name), print(module));

@@ -13,7 +13,8 @@ std::span<const Pass> graph_pipeline() {
       {"infer_types", infer_types, 0, "types of all values, from the parameters on"},
       // Early, so that every pass below sees the bodies of closures as functions.
       {"lambda_lift", lambda_lift, 0, "closures become functions of the module"},
-      {"inline_functions", inline_functions, 1, "lifted closures, and functions that ask, where they are called"},
+      {"inline_functions", inline_functions, 1,
+       "lifted closures, and functions that ask, where they are called"},
       {"simplify_inference", simplify_inference, 1, "batch_norm becomes scale and shift, dropout goes"},
       {"canonicalize", canonicalize, 1,
        "one spelling for equal things: casts, reshapes, transposes, identities"},
