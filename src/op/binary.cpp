@@ -7,8 +7,6 @@
 namespace tenon::op {
 namespace {
 
-using Rule = PrimExpr (*)(const PrimExpr& a, const PrimExpr& b);
-
 /// Shape of operands broadcast together; unknown when some are.
 std::optional<Shape> broadcast_all(const Call& call, const std::vector<const graph::TensorType*>& operands,
                                    int64_t* ndim) {
@@ -36,26 +34,6 @@ Type infer_binary(const Call& call, Domain domain, bool to_bool) {
   int64_t ndim;
   auto shape = broadcast_all(call, {&a, &b}, &ndim);
   return make_type(shape, ndim, to_bool ? boolean : dtype);
-}
-
-void register_binary(const char* name, const char* doc, Domain domain, Rule f, bool to_bool = false) {
-  TensorDef def = [f](const Call& call, const std::vector<te::Tensor>& in) {
-    const TensorInfo out = output_info(call);
-    return std::vector{te::compute(
-        out.shape,
-        [&](const Vars& v) {
-          const Shape at = indices(v);
-          return tir::cast(out.dtype, f(wide(broadcast_at(in[0], out.shape, at)),
-                                        wide(broadcast_at(in[1], out.shape, at))));
-        },
-        short_name(call))};
-  };
-  graph::register_op(name, doc)
-      .argument("a", "Tensor", "left operand")
-      .argument("b", "Tensor", "right operand")
-      .infer([domain, to_bool](const Call& call) { return infer_binary(call, domain, to_bool); })
-      .fusion(FusionKind::broadcast)
-      .set_attr(kTensorDef, def);
 }
 
 PrimExpr zero(const PrimExpr& x) { return constant(x.dtype(), 0); }
@@ -182,4 +160,26 @@ const bool binary_registered = [] {
 }();
 
 }  // namespace
+
+graph::OpRegistration register_binary(const char* name, const char* doc, Domain domain, BinaryRule f,
+                                      bool to_bool) {
+  TensorDef def = [f](const Call& call, const std::vector<te::Tensor>& in) {
+    const TensorInfo out = output_info(call);
+    return std::vector{te::compute(
+        out.shape,
+        [&](const Vars& v) {
+          const Shape at = indices(v);
+          return tir::cast(out.dtype, f(wide(broadcast_at(in[0], out.shape, at)),
+                                        wide(broadcast_at(in[1], out.shape, at))));
+        },
+        short_name(call))};
+  };
+  return graph::register_op(name, doc)
+      .argument("a", "Tensor", "left operand")
+      .argument("b", "Tensor", "right operand")
+      .infer([domain, to_bool](const Call& call) { return infer_binary(call, domain, to_bool); })
+      .fusion(FusionKind::broadcast)
+      .set_attr(kTensorDef, def);
+}
+
 }  // namespace tenon::op

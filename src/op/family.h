@@ -18,6 +18,11 @@ using UnaryRule = std::function<PrimExpr(const Call& call, const PrimExpr& x)>;
 graph::OpRegistration register_unary(std::string name, std::string doc, Domain domain, UnaryRule f,
                                      bool to_bool = false);
 
+/// Two operands broadcast together (NumPy). `f` gets the elements, floats at least 32 bits wide.
+using BinaryRule = PrimExpr (*)(const PrimExpr& a, const PrimExpr& b);
+graph::OpRegistration register_binary(const char* name, const char* doc, Domain domain, BinaryRule f,
+                                      bool to_bool = false);
+
 /// A copy of t, element by element: the definition of operators that do nothing but must own their result.
 te::Tensor copy_of(const te::Tensor& t, const std::string& name);
 /// t read in row-major order as a tensor of another shape with as many elements.
