@@ -2,6 +2,8 @@
 // Reductions over axes, positions of extremes, and running sums.
 #include <fmt/format.h>
 
+#include <cmath>
+#include <numbers>
 #include <numeric>
 
 #include "op/family.h"
@@ -64,6 +66,13 @@ PrimExpr mean(const PrimExpr& e, const PrimExpr& count) {
 }
 PrimExpr root(const PrimExpr& e, const PrimExpr&) { return tir::sqrt(e); }
 
+PrimExpr logarithm(const PrimExpr& e, const PrimExpr&) { return tir::log(e); }
+template <int otherwise>  // 0, 1, or an infinity of that sign for 2 and -2
+PrimExpr number_or(const PrimExpr& e) {
+  const double value = otherwise == 2 ? INFINITY : otherwise == -2 ? -INFINITY : otherwise;
+  return tir::select(tir::call(boolean, "tir.isnan", {e}), constant(e.dtype(), value), e);
+}
+
 const Fold folds[] = {
     {"sum", "Sum.", Domain::number, te::sum, same, nullptr},
     {"prod", "Product.", Domain::number, te::prod, same, nullptr},
@@ -74,6 +83,13 @@ const Fold folds[] = {
     {"mean", "Arithmetic mean; integers round to zero.", Domain::number, te::sum, same, mean},
     {"sum_square", "Sum of squares.", Domain::number, te::sum, squared, nullptr},
     {"l1_norm", "Sum of magnitudes.", Domain::number, te::sum, magnitude, nullptr},
+    {"log_sum", "Logarithm of the sum.", Domain::floating, te::sum, same, logarithm},
+    {"abs_max", "Largest magnitude.", Domain::number, te::max, magnitude, nullptr},
+    {"mean_square", "Mean of squares.", Domain::floating, te::sum, squared, mean},
+    {"nansum", "Sum; what is no number counts as 0.", Domain::floating, te::sum, number_or<0>, nullptr},
+    {"nanprod", "Product; what is no number counts as 1.", Domain::floating, te::prod, number_or<1>, nullptr},
+    {"nanmax", "Largest number; -∞ when there is none.", Domain::floating, te::max, number_or<-2>, nullptr},
+    {"nanmin", "Smallest number; ∞ when there is none.", Domain::floating, te::min, number_or<2>, nullptr},
     {"l2_norm", "Square root of the sum of squares.", Domain::floating, te::sum, squared, root},
 };
 
@@ -103,7 +119,7 @@ Shape inner_index(const Shape& out, const std::vector<int64_t>& axes, bool keepd
   return keepdims ? drop_axes(out, axes) : out;
 }
 
-Tensors def_variance(const Call& call, const Tensors& in) {
+Tensors def_spread(const Call& call, const Tensors& in, bool rooted) {
   const te::Tensor& x = in[0];
   const bool keep = attrs_of<ReduceAttrs>(call).keepdims;
   const auto axes = reduced_axes(call, int64_t(x.ndim()));
@@ -119,9 +135,22 @@ Tensors def_variance(const Call& call, const Tensors& in) {
   return {te::compute(
       output_info(call).shape,
       [&](const Vars& v) {
-        return tir::cast(x.dtype(), mean(squares(inner_index(indices(v), axes, keep)), count));
+        const PrimExpr square = mean(squares(inner_index(indices(v), axes, keep)), count);
+        return tir::cast(x.dtype(), rooted ? tir::sqrt(square) : square);
       },
-      "variance")};
+      short_name(call))};
+}
+
+Type infer_count(const Call& call) {
+  const Type t = infer_reduce(call, Domain::any);
+  return like(*t.as<graph::TensorType>(), i64);
+}
+Tensors def_count(const Call& call, const Tensors& in) {
+  auto counts = [](const PrimExpr& e, const Shape&) {
+    return tir::select(tir::ne(e, constant(e.dtype(), 0)), PrimExpr(1), PrimExpr(0));
+  };
+  return {reduce_over(in[0], reduced_axes(call, int64_t(in[0].ndim())), attrs_of<ReduceAttrs>(call).keepdims,
+                      te::sum, counts, "count_nonzero")};
 }
 
 Tensors def_logsumexp(const Call& call, const Tensors& in) {
@@ -211,15 +240,40 @@ Tensors def_arg(const Call& call, const Tensors& in, bool largest) {
   return {te::compute(shape, [&](const Vars& v) { return last - found(indices(v)); }, "from_the_front")};
 }
 
-// ---------------------------------------------------------------- cumsum
-Type infer_cumsum(const Call& call) {
+// ---------------------------------------------------------------- running folds
+Type infer_running(const Call& call, Domain domain) {
   const auto& x = tensor_arg(call, 0);
-  expect_domain(call, x.dtype, Domain::number);
+  expect_domain(call, x.dtype, domain);
   if (x.ndim >= 0) normal_axis(call, attrs_of<CumsumAttrs>(call).axis, x.ndim);
   return like(x, x.dtype);
 }
 
-Tensors def_cumsum(const Call& call, const Tensors& in) {
+/// What a running fold begins with, and how it goes on.
+struct Running {
+  const char *name, *doc;
+  double identity;
+  BinaryRule step;
+};
+PrimExpr log_of_sum(const PrimExpr& a, const PrimExpr& b) {
+  const PrimExpr most = tir::max(a, b);
+  return tir::select(tir::eq(a, b), a + constant(a.dtype(), std::numbers::ln2),
+                     most + tir::call(a.dtype(), "tir.log1p", {tir::exp(-tir::abs(a - b))}));
+}
+const Running runnings[] = {
+    {"cumsum", "Running sum along an axis.", 0, [](const PrimExpr& a, const PrimExpr& b) { return a + b; }},
+    {"cumprod", "Running product along an axis.", 1,
+     [](const PrimExpr& a, const PrimExpr& b) { return a * b; }},
+    {"cummax", "Largest element so far along an axis; NaN propagates.", -INFINITY, tir::max},
+    {"cummin", "Smallest element so far along an axis; NaN propagates.", INFINITY, tir::min},
+    {"logcumsumexp", "Running log(sum(exp(x))) along an axis, without overflow.", -INFINITY, log_of_sum},
+};
+/// The infinities of integers are their ends.
+PrimExpr identity_of(DataType t, double v) {
+  if (t.is_float() || std::isfinite(v)) return constant(t, v);
+  return v > 0 ? tir::max_value(t) : tir::min_value(t);
+}
+
+Tensors def_running(const Call& call, const Tensors& in, const Running& rule) {
   const auto& a = attrs_of<CumsumAttrs>(call);
   const te::Tensor& x = in[0];
   const auto axis = size_t(normal_axis(call, a.axis, int64_t(x.ndim())));
@@ -238,17 +292,18 @@ Tensors def_cumsum(const Call& call, const Tensors& in) {
       here.set(axis, a.reverse ? n - 1 - t : t);
       return here;
     };
-    const PrimExpr t = loops[axis], zero = constant(acc, 0), first = tir::eq(t, PrimExpr(0));
+    const PrimExpr t = loops[axis], zero = identity_of(acc, rule.identity), first = tir::eq(t, PrimExpr(0));
     const PrimExpr before = tir::if_then_else(first, zero, tir::load(outs[0], step(t - 1)));
     const PrimExpr own = a.exclusive
                              ? tir::if_then_else(first, zero, tir::cast(acc, tir::load(ins[0], step(t - 1))))
                              : tir::cast(acc, tir::load(ins[0], step(t)));
-    tir::Stmt s = tir::for_(loops[axis], PrimExpr(0), n, tir::store(outs[0], before + own, step(t)));
+    tir::Stmt s =
+        tir::for_(loops[axis], PrimExpr(0), n, tir::store(outs[0], rule.step(before, own), step(t)));
     for (size_t i = x.ndim(); i-- > 0;)
       if (i != axis) s = tir::for_(loops[i], PrimExpr(0), x.shape()[i], s);
     return s;
   };
-  return {cast_to(te::external({x.shape()}, {acc}, {x}, body, "cumsum")[0], x.dtype())};
+  return {cast_to(te::external({x.shape()}, {acc}, {x}, body, rule.name)[0], x.dtype())};
 }
 
 const bool reduce_registered = [] {
@@ -268,7 +323,13 @@ const bool reduce_registered = [] {
         .attrs<ReduceAttrs>();
   }
   auto floating = [](const Call& c) { return infer_reduce(c, Domain::floating); };
-  add("variance", "Population variance.", FusionKind::comm_reduce, floating, def_variance)
+  add("variance", "Population variance.", FusionKind::comm_reduce, floating,
+      [](const Call& c, const Tensors& in) { return def_spread(c, in, false); })
+      .attrs<ReduceAttrs>();
+  add("std", "Population standard deviation.", FusionKind::comm_reduce, floating,
+      [](const Call& c, const Tensors& in) { return def_spread(c, in, true); })
+      .attrs<ReduceAttrs>();
+  add("count_nonzero", "Number of elements that are not 0.", FusionKind::comm_reduce, infer_count, def_count)
       .attrs<ReduceAttrs>();
   add("logsumexp", "log(sum(exp(x))) without overflow.", FusionKind::comm_reduce, floating, def_logsumexp)
       .attrs<ReduceAttrs>();
@@ -278,8 +339,14 @@ const bool reduce_registered = [] {
   add("argmin", "Position of the smallest element; NaN counts as smallest.", FusionKind::comm_reduce,
       infer_arg, [](const Call& c, const Tensors& in) { return def_arg(c, in, false); })
       .attrs<ArgReduceAttrs>();
-  add("cumsum", "Running sum along an axis.", FusionKind::opaque, infer_cumsum, def_cumsum)
-      .attrs<CumsumAttrs>();
+  for (const Running& r : runnings) {
+    const Running* rule = &r;
+    const Domain domain = r.step == log_of_sum ? Domain::floating : Domain::number;
+    add(
+        r.name, r.doc, FusionKind::opaque, [domain](const Call& c) { return infer_running(c, domain); },
+        [rule](const Call& c, const Tensors& in) { return def_running(c, in, *rule); })
+        .attrs<CumsumAttrs>();
+  }
   return true;
 }();
 

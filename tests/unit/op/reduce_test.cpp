@@ -75,6 +75,31 @@ const Case cases[] = {
        for (double e : v) s += std::exp(e);
        return std::log(s);
      }},
+    {"log_sum",  // NaN where the sum is negative
+     [](const L& v) {
+       double s = 0;
+       for (double e : v) s += e;
+       return std::log(s);
+     }},
+    {"abs_max",
+     [](const L& v) {
+       double most = 0;
+       for (double e : v) most = std::max(most, std::fabs(e));
+       return most;
+     }},
+    {"mean_square",
+     [](const L& v) {
+       double s = 0;
+       for (double e : v) s += e * e;
+       return s / double(v.size());
+     }},
+    {"std",
+     [](const L& v) {
+       const double m = mean_of(v);
+       double s = 0;
+       for (double e : v) s += (e - m) * (e - m);
+       return std::sqrt(s / double(v.size()));
+     }},
     {"variance",
      [](const L& v) {
        const double m = mean_of(v);
@@ -200,6 +225,59 @@ TEST(Cumsum, AllDirections) {
   EXPECT_EQ(list(run("cumsum", {values({3}, {1, 2, 3}, i32)}, make_attrs<CumsumAttrs>(0, false, false))),
             (L{1, 3, 6}));
   EXPECT_EQ(run("cumsum", {random({0})}, make_attrs<CumsumAttrs>(0, false, false)).shape(), (Dims{0}));
+}
+
+TEST(Reduce, CountsAndLeavesOutWhatIsNoNumber) {
+  const NDArray x = values({2, 3}, {1, nan, -3, nan, nan, nan});
+  auto rows = [&](const char* name) { return run(name, {x}, make_attrs<ReduceAttrs>(ints({1}), false)); };
+  auto expect = [&](const char* name, L want) {
+    SCOPED_TRACE(name);
+    expect_all(rows(name), {2}, [&](const Index& i) { return want[size_t(i[0])]; });
+  };
+  expect("nansum", {-2, 0});
+  expect("nanprod", {-3, 1});
+  expect("nanmax", {1, -inf});
+  expect("nanmin", {-3, inf});
+  const NDArray count = run("count_nonzero", {values({2, 3}, {0, 1, nan, -0.0, 0, 5})},
+                            make_attrs<ReduceAttrs>(ints({-1}), true));
+  EXPECT_EQ(count.dtype(), i64);
+  expect_all(count, {2, 1}, [](const Index& i) { return i[0] ? 1.0 : 2.0; });
+  EXPECT_EQ(list(run("count_nonzero", {values({3}, {1, 0, 1}, boolean)})), (L{2}));
+}
+
+TEST(RunningFolds, AllDirections) {
+  const struct {
+    const char* name;
+    double first;
+    double (*step)(double, double);
+  } cases[] = {
+      {"cumprod", 1, [](double a, double b) { return a * b; }},
+      {"cummax", -inf, [](double a, double b) { return std::max(a, b); }},
+      {"cummin", inf, [](double a, double b) { return std::min(a, b); }},
+      {"logcumsumexp", -inf, [](double a, double b) { return std::log(std::exp(a) + std::exp(b)); }},
+  };
+  const NDArray x = random({3, 6});
+  for (const auto& c : cases)
+    for (int64_t axis : {0, 1})
+      for (bool exclusive : {false, true})
+        for (bool reverse : {false, true}) {
+          SCOPED_TRACE(c.name);
+          const auto d = size_t(axis);
+          expect_all(run(c.name, {x}, make_attrs<CumsumAttrs>(axis, exclusive, reverse)), {3, 6},
+                     [&](const Index& i) {
+                       double s = c.first;
+                       for (int64_t k = 0; k < x.shape()[d]; ++k) {
+                         Index j = i;
+                         j[d] = k;
+                         const int64_t ahead = reverse ? k - i[d] : i[d] - k;
+                         if (ahead > 0 || (ahead == 0 && !exclusive)) s = c.step(s, at(x, j));
+                       }
+                       return s;
+                     });
+        }
+  EXPECT_EQ(list(run("cummax", {values({4}, {3, -7, 5, 1}, DataType::int_(8))},
+                     make_attrs<CumsumAttrs>(0, true, false))),
+            (L{-128, 3, 3, 5}));
 }
 
 }  // namespace
