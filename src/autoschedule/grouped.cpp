@@ -37,11 +37,13 @@ std::optional<Product> product_of(const Facts& f) {
   return p.a && p.b ? std::optional(p) : std::nullopt;
 }
 
+/// Elements that an operand has; iterators of a window meet the same ones.
 int64_t elements_of(const Facts& f, const Access& l) {
-  int64_t n = 1;
+  int64_t n = 1, held = 1;
+  for (const PrimExpr& d : l.buffer->shape) held *= std::max<int64_t>(1, as_int(d).value_or(1 << 12));
   for (size_t i = 0; i < l.stride.size(); ++i)
     if (l.stride[i] != 0) n = f.extent[i] == kUnknown ? n * 64 : n * f.extent[i];
-  return n;
+  return std::min(n, held);
 }
 
 struct Plan {
