@@ -41,6 +41,14 @@ void annotate(State& s, int32_t id, const std::string& key, const Any& value) {
   put(s, id, map);
 }
 
+void enter_postproc(State& s) {
+  if (s.postproc)
+    throw ScheduleError(ErrorKind::model, "T0709",
+                        "enter_postproc is refused: the steps that finish were entered before", s.sketch({}),
+                        "a schedule enters them once");
+  s.postproc = true;
+}
+
 void unannotate(State& s, int32_t id, const std::string& key) {
   AttrMap map = annotations_of(s, id);
   if (!map.contains(key)) s.refuse("T0781", id, fmt::format("it has no annotation '{}'", key));

@@ -157,7 +157,39 @@ bool has_effects(const ObjectRef& body) {
   return found;
 }
 
+namespace {
+/// Regions stated by hand take the place of those that were found, where their iterators still exist.
+void keep_stated(const Ref<Block>& before, bool of_write, const std::string& key, Block* e) {
+  const auto list = before->annotations.find(key);
+  if (!list) return;
+  Array<BufferRegion>& regions = of_write ? e->writes : e->reads;
+  Array<Any> kept;
+  for (const Any& x : list->as<Array<Any>>()) {
+    const Array<BufferRegion>& old = of_write ? before->writes : before->reads;
+    const int at = x.as<int>();
+    if (at < 0 || size_t(at) >= old.size()) continue;
+    for (size_t i = 0; i < regions.size(); ++i) {
+      if (!regions[i]->buffer.same_as(old[size_t(at)]->buffer)) continue;
+      bool known = true;
+      for (const VarRef& v : free_vars(old[size_t(at)]->region)) {
+        bool own = uses(regions[i], v.get());
+        for (const IterVar& y : e->iter_vars) own = own || y->var.same_as(v);
+        known = known && own;
+      }
+      if (!known) continue;
+      regions.set(i, old[size_t(at)]);
+      kept.push_back(Any(int64_t(i)));
+    }
+  }
+  if (kept.empty())
+    e->annotations.erase(key);
+  else
+    e->annotations.set(key, Any(kept));
+}
+}  // namespace
+
 Ref<Block> with_regions(Ref<Block> b) {
+  const Ref<Block> before = b;
   if (!b->match_buffers.empty())
     return b;  // only what is declared says which of them are read, which written
   AccessRegions access = detect_access_regions(b);
@@ -170,6 +202,8 @@ Ref<Block> with_regions(Ref<Block> b) {
       for (const BufferRegion& w : access.writes) own = own || w->buffer.same_as(r->buffer);
     if (!own) e->reads.push_back(r);
   }
+  keep_stated(before, false, explicit_read_key, e);
+  keep_stated(before, true, explicit_write_key, e);
   return b;
 }
 
@@ -252,6 +286,55 @@ void bind_loops(const State& s, Analyzer& a, int32_t id) {
         a.bind(v->var, v->dom, true);
     }
   }
+}
+
+Array<Range> window_below(const State& s, const Leaf& leaf, const BufferRegion& region, int32_t above,
+                          Analyzer& a) {
+  VarMap values;
+  for (size_t i = 0; i < leaf.realize->iter_values.size(); ++i)
+    values[leaf.realize->block->iter_vars[i]->var.get()] = leaf.realize->iter_values[i];
+  Array<Range> ranges;
+  for (const Range& r : region->region)
+    ranges.push_back(
+        range(a.simplify(substitute(r->min, values)), a.simplify(substitute(r->extent, values))));
+  std::unordered_map<const Var*, Range> domain;
+  for (int32_t l : s.loops_between(leaf.id, above)) {
+    Ref<For> loop = s.loop(l);
+    domain[loop->loop_var.get()] = range(loop->min, loop->extent);
+  }
+  const BufferRegion at = make<BufferRegionNode>(region->buffer, ranges);
+  return (domain.empty() ? at : union_regions({at}, domain, a))->region;
+}
+
+bool makes_box(State& s, const Leaf& leaf, const BufferRegion& region, int32_t above, Analyzer& a) {
+  const Ref<Block>& block = leaf.realize->block;
+  if (s.guarded.count(block->name) || !surely_writes(s, leaf, region->buffer) || !writes_apart(block))
+    return false;
+  const std::vector<int32_t> below = s.loops_between(leaf.id, above);
+  PrimExpr instances = PrimExpr(1), elements = PrimExpr(1);
+  for (int32_t l : below) {
+    const LoopRole role = role_of(leaf.realize, s.loop(l)->loop_var.get());
+    if (role == LoopRole::mixed) return false;
+    if (role == LoopRole::spatial) instances = instances * s.loop(l)->extent;
+  }
+  for (const Range& x : region->region) instances = instances * x->extent;
+  for (const Range& x : window_below(s, leaf, region, above, a)) elements = elements * x->extent;
+  if (!s.binding(leaf.id, below).injective || !a.can_prove_equal(instances, elements)) return false;
+  if (is_const_int(leaf.realize->predicate, 1)) return true;
+  // The predicate cuts off what lies outside the iterators' domains: that must be the buffer's end.
+  Array<PrimExpr> mins;
+  for (const Range& x : region->region) {
+    if (!is_one(x->extent)) return false;
+    mins.push_back(x->min);
+  }
+  const auto positions = trivial_indices(mins, block->iter_vars, region->buffer);
+  if (!positions) return false;
+  for (size_t d = 0; d < positions->size(); ++d) {
+    if ((*positions)[d] < 0) continue;
+    const Range& dom = block->iter_vars[size_t((*positions)[d])]->dom;
+    if (!is_zero(dom->min) || !a.can_prove_equal(dom->extent, region->buffer->shape[d])) return false;
+  }
+  return true;
 }
 
 BufferRegion region_below(const State& s, const Leaf& leaf, const BufferRegion& region, int32_t above,

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Primitives that put a buffer between a block and memory: cache_read, cache_write, reindex; and set_scope.
+// Primitives that put a buffer between a block and memory: cache_read, cache_write, cache_inplace, reindex;
+// and set_scope.
 #include <fmt/format.h>
 
-#include "schedule/state.h"
+#include "schedule/cache_impl.h"
 
 namespace tenon::sched {
 
@@ -12,7 +13,86 @@ namespace {
 
 const std::unordered_set<std::string> known_scopes{"global", "local", "shared", "warp"};
 
-void require_scope(const State& s, int32_t id, const std::string& scope) {
+/// What a block uses of `b`, over all its runs: null where that is all of it, or unknown.
+Array<Range> part_of(State& s, int32_t id, const BufferRegion& region) {
+  const int32_t scope_id = s.scope_of(id);
+  const auto all = s.scope(scope_id);
+  Analyzer a;
+  bind_loops(s, a, scope_id);
+  const Array<Range> box = region_below(s, all->leaves[size_t(all->find(id))], region, scope_id, a)->region;
+  bool smaller = false;
+  std::unordered_set<const Var*> loops;
+  for (int32_t l : s.loops_of(id)) loops.insert(s.loop(l)->loop_var.get());
+  for (const IterVar& v : s.block(id)->iter_vars) loops.insert(v->var.get());
+  for (size_t d = 0; d < box.size(); ++d) {
+    const PrimExpr &low = box[d]->min, &size = box[d]->extent, &shape = region->buffer->shape[d];
+    if (uses_any(low, loops) || uses_any(size, loops)) return {};
+    if (!as_int(size) || *as_int(size) < 1) {
+      if (!a.can_prove_equal(size, shape)) return {};
+    } else {
+      smaller = smaller || a.can_prove(lt(size, shape));
+    }
+    if (!a.can_prove(ge(low, PrimExpr(0))) || !a.can_prove(le(low + size, shape))) return {};
+  }
+  return smaller ? box : Array<Range>();
+}
+Array<PrimExpr> shape_of(const Buffer& b, const Array<Range>& part) {
+  return part.empty() ? b->shape : part.map([](const Range& r) { return r->extent; });
+}
+/// A block that copies `part` of `whole` (all of it when empty) to a buffer of that size, or back.
+Stmt copy_nest(const Buffer& whole, const Array<Range>& part, const Buffer& copy, bool back,
+               const std::string& name) {
+  Array<IterVar> iters;
+  Array<PrimExpr> at_whole, at_copy;
+  for (size_t d = 0; d < copy->shape.size(); ++d) {
+    IterVar v = iter_var(range(PrimExpr(0), copy->shape[d]), fmt::format("v{}", d));
+    iters.push_back(v);
+    at_copy.push_back(v->var);
+    at_whole.push_back(part.empty() || is_zero(part[d]->min) ? PrimExpr(v->var) : v->var + part[d]->min);
+  }
+  return nest_of(
+      iters, back ? store(whole, load(copy, at_copy), at_whole) : store(copy, load(whole, at_whole), at_copy),
+      name);
+}
+/// The block on `copy`, which holds `part` of `b`.
+Ref<Block> redirect_part(State& s, int32_t id, const Buffer& b, const Array<Range>& part,
+                         const Buffer& copy) {
+  const Ref<Block> block = s.block(id);
+  if (part.empty()) return redirect(block, b, copy);
+  Analyzer a;
+  bind_loops(s, a, id);
+  for (const IterVar& v : block->iter_vars) a.bind(v->var, v->dom, true);
+  auto moved = [&](const Array<PrimExpr>& at) {
+    Array<PrimExpr> out;
+    for (size_t d = 0; d < at.size(); ++d)
+      out.push_back(is_zero(part[d]->min) ? at[d] : a.simplify(at[d] - part[d]->min));
+    return out;
+  };
+  auto changed = [&](const Stmt& t) -> Stmt {
+    if (!t) return t;
+    return rewrite_any(
+               t,
+               [&](const ObjectRef& x) -> ObjectRef {
+                 if (const auto* l = x.as<BufferLoad>(); l && l->buffer.same_as(b))
+                   return load(copy, moved(l->indices));
+                 if (const auto* w = x.as<BufferStore>(); w && w->buffer.same_as(b))
+                   return store(copy, w->value, moved(w->indices));
+                 if (const auto* y = x.as<Block>()) return with_regions(Ref<Block>(y));
+                 return {};
+               },
+               [](const ObjectRef& x) { return x.is<BufferNode>() || x.is<BufferRegionNode>(); })
+        .cast<StmtNode>();
+  };
+  Ref<Block> next = block;
+  Block* e = next.edit();
+  e->body = changed(block->body);
+  e->init = changed(block->init);
+  return with_regions(next);
+}
+
+}  // namespace
+
+void require_memory(const State& s, int32_t id, const std::string& scope) {
   if (!known_scopes.count(scope))
     s.refuse("T0770", id, fmt::format("'{}' is no memory scope", scope),
              "scopes are global, local, shared and warp");
@@ -22,24 +102,17 @@ int32_t outermost(const State& s, int32_t id) {
   while (s.parent(id) >= 0 && !s.is_block(s.parent(id))) id = s.parent(id);
   return id;
 }
-/// A block that copies all of `from` to `to`.
-Stmt copy_nest(const Buffer& from, const Buffer& to, const std::string& name) {
-  Array<IterVar> iters;
-  Array<PrimExpr> values, indices;
+Stmt nest_of(const Array<IterVar>& iters, const Stmt& put, const std::string& name) {
+  Array<PrimExpr> values;
   std::vector<VarRef> loops;
-  for (size_t d = 0; d < from->shape.size(); ++d) {
-    VarRef x = var(fmt::format("ax{}", d));
-    IterVar v = iter_var(range(PrimExpr(0), from->shape[d]), fmt::format("v{}", d));
-    loops.push_back(x);
-    iters.push_back(v);
-    values.push_back(x);
-    indices.push_back(v->var);
+  for (size_t d = 0; d < iters.size(); ++d) {
+    loops.push_back(var(fmt::format("ax{}", d)));
+    values.push_back(loops.back());
   }
-  auto block = make<Block>(iters, Array<BufferRegion>(), Array<BufferRegion>(), name,
-                           store(to, load(from, indices), indices), Stmt(), Array<Buffer>(),
-                           Array<MatchBufferRegion>(), AttrMap());
+  auto block = make<Block>(iters, Array<BufferRegion>(), Array<BufferRegion>(), name, put, Stmt(),
+                           Array<Buffer>(), Array<MatchBufferRegion>(), AttrMap());
   Stmt s = make<BlockRealize>(values, true_(), with_regions(block));
-  for (size_t d = loops.size(); d-- > 0;) s = for_(loops[d], PrimExpr(0), from->shape[d], s);
+  for (size_t d = loops.size(); d-- > 0;) s = for_(loops[d], iters[d]->dom->min, iters[d]->dom->extent, s);
   return s;
 }
 /// Uses of `from` inside `block` become uses of `to` (regions too).
@@ -70,13 +143,11 @@ Stmt place(const Stmt& body, const Object* realize, const Ref<BlockRealize>& nex
   return seq(out);
 }
 
-}  // namespace
-
 int32_t cache_read(State& s, int32_t id, int read_index, const std::string& scope) {
   Ref<BlockRealize> r = s.realize(id);
   const int32_t scope_id = s.scope_of(id);
   require_root_scope(s, id);
-  require_scope(s, id, scope);
+  require_memory(s, id, scope);
   if (read_index < 0 || size_t(read_index) >= r->block->reads.size())
     s.refuse(
         "T0771", id,
@@ -98,11 +169,12 @@ int32_t cache_read(State& s, int32_t id, int read_index, const std::string& scop
           fmt::format("'{}' is written by {} inside the same loops, so no whole copy can be made before them",
                       b->name, s.describe(all->leaves[size_t(w)].id)),
           "use cache_read before compute_at");
-  Buffer copy = buffer(fmt::format("{}_{}", b->name, scope), b->shape, b->dtype, scope);
+  const Array<Range> part = part_of(s, id, r->block->reads[size_t(read_index)]);
+  Buffer copy = buffer(fmt::format("{}_{}", b->name, scope), shape_of(b, part), b->dtype, scope);
   Ref<BlockRealize> next = r;
-  next.edit()->block = redirect(r->block, b, copy);
+  next.edit()->block = redirect_part(s, id, b, part, copy);
   const std::string name = s.fresh_block_name(copy->name);
-  Stmt body = place(s.block(scope_id)->body, r.get(), next, copy_nest(b, copy, name), Stmt());
+  Stmt body = place(s.block(scope_id)->body, r.get(), next, copy_nest(b, part, copy, false, name), Stmt());
   Array<Buffer> allocs = s.block(scope_id)->alloc_buffers;
   allocs.push_back(copy);
   s.replace_body(scope_id, body, allocs);
@@ -113,7 +185,7 @@ int32_t cache_write(State& s, int32_t id, int write_index, const std::string& sc
   Ref<BlockRealize> r = s.realize(id);
   const int32_t scope_id = s.scope_of(id);
   require_root_scope(s, id);
-  require_scope(s, id, scope);
+  require_memory(s, id, scope);
   if (write_index < 0 || size_t(write_index) >= r->block->writes.size())
     s.refuse(
         "T0771", id,
@@ -139,15 +211,49 @@ int32_t cache_write(State& s, int32_t id, int write_index, const std::string& sc
   if (!writes_apart(r->block))
     s.refuse("T0774", id,
              fmt::format("it does not write each element of '{}' at an index of its own", b->name));
-  Buffer copy = buffer(fmt::format("{}_{}", b->name, scope), b->shape, b->dtype, scope);
+  const Array<Range> part = part_of(s, id, r->block->writes[size_t(write_index)]);
+  Buffer copy = buffer(fmt::format("{}_{}", b->name, scope), shape_of(b, part), b->dtype, scope);
   Ref<BlockRealize> next = r;
-  next.edit()->block = redirect(r->block, b, copy);
+  next.edit()->block = redirect_part(s, id, b, part, copy);
   const std::string name = s.fresh_block_name(copy->name);
-  Stmt body = place(s.block(scope_id)->body, r.get(), next, Stmt(), copy_nest(copy, b, name));
+  Stmt body = place(s.block(scope_id)->body, r.get(), next, Stmt(), copy_nest(b, part, copy, true, name));
   Array<Buffer> allocs = s.block(scope_id)->alloc_buffers;
   allocs.push_back(copy);
   s.replace_body(scope_id, body, allocs);
   return s.names.at(name);
+}
+
+std::vector<int32_t> cache_inplace(State& s, int32_t id, int read_index, const std::string& scope) {
+  Ref<BlockRealize> r = s.realize(id);
+  const int32_t scope_id = s.scope_of(id);
+  require_root_scope(s, id);
+  require_memory(s, id, scope);
+  const Buffer b = region_buffer(s, id, read_index, false);
+  bool updated = false;
+  for (const BufferRegion& w : r->block->writes) updated = updated || w->buffer.same_as(b);
+  if (!updated)
+    s.refuse("T0772", id, fmt::format("it reads '{}' and does not write it", b->name), "use cache_read");
+  if (!plainly_used(r->block, b))
+    s.refuse("T0736", id, fmt::format("it uses '{}' through a mask, a matched region or a pointer", b->name));
+  auto all = s.scope(scope_id);
+  const int32_t nest = outermost(s, id);
+  for (const auto& list : {all->writers(b), all->readers(b)})
+    for (int x : list)
+      if (const Leaf& l = all->leaves[size_t(x)]; l.id != id && s.inside(l.id, nest))
+        s.refuse("T0773", id,
+                 fmt::format("{} inside the same loops uses '{}' too", s.describe(l.id), b->name),
+                 "use cache_inplace before compute_at, and decompose_reduction outside all loops");
+  Buffer copy = buffer(fmt::format("{}_{}", b->name, scope), b->shape, b->dtype, scope);
+  Ref<BlockRealize> next = r;
+  next.edit()->block = redirect(r->block, b, copy);
+  const std::string in = s.fresh_block_name(copy->name + "_in"),
+                    out = s.fresh_block_name(copy->name + "_out");
+  Stmt body = place(s.block(scope_id)->body, r.get(), next, copy_nest(b, {}, copy, false, in),
+                    copy_nest(b, {}, copy, true, out));
+  Array<Buffer> allocs = s.block(scope_id)->alloc_buffers;
+  allocs.push_back(copy);
+  s.replace_body(scope_id, body, allocs);
+  return {s.names.at(in), s.names.at(out)};
 }
 
 int32_t reindex(State& s, int32_t id, int read_index) {
@@ -197,6 +303,11 @@ int32_t reindex(State& s, int32_t id, int read_index) {
   for (IterKind kind : {IterKind::reduce, IterKind::spatial})
     for (const IterVar& v : block->iter_vars)
       if (v->kind == kind && uses(loads[0], v->var.get())) used.push_back(v);
+  for (const IterVar& v : block->iter_vars)
+    if (v->kind != IterKind::reduce && v->kind != IterKind::spatial && uses(loads[0], v->var.get()))
+      s.refuse("T0713", id,
+               fmt::format("the index of '{}' uses iterator '{}', which is neither spatial nor a reduction",
+                           b->name, v->var->name));
   Analyzer a;
   bind_loops(s, a, scope_id);
   for (const IterVar& v : block->iter_vars) a.bind(v->var, v->dom, true);
@@ -260,7 +371,7 @@ int32_t reindex(State& s, int32_t id, int read_index) {
 void set_scope(State& s, int32_t id, int write_index, const std::string& scope) {
   Ref<Block> block = s.block(id);
   const int32_t scope_id = s.scope_of(id);
-  require_scope(s, id, scope);
+  require_memory(s, id, scope);
   if (write_index < 0 || size_t(write_index) >= block->writes.size())
     s.refuse(
         "T0771", id,

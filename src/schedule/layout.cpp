@@ -10,6 +10,8 @@ namespace tenon::sched {
 using namespace tir;
 
 namespace {
+const std::string layout_free_key = "layout_free_buffers", param_layouts_key = "tenon.param_layouts";
+
 /// A map speaks of its inputs and of sizes of the program.
 void require_sizes_only(const State& s, int32_t id, const IndexMap& map) {
   std::unordered_set<const Var*> sizes;
@@ -23,6 +25,41 @@ void require_sizes_only(const State& s, int32_t id, const IndexMap& map) {
       s.refuse("T0778", id,
                fmt::format("{} uses '{}', which is neither an input of the map nor a size", to_text(map),
                            v->name));
+}
+/// The function says whose layout may change: attribute "layout_free_buffers", positions of parameters. From
+/// then on the caller passes the parameter laid out by the map (attribute "tenon.param_layouts": pairs of
+/// position and map); what lies in padding is the caller's, too.
+int require_free_layout(const State& s, int32_t id, const Buffer& b) {
+  int position = -1;
+  for (size_t i = 0; i < s.function->params.size(); ++i)
+    if (auto x = s.function->buffer_map.find(s.function->params[i]); x && (*x).same_as(b)) position = int(i);
+  bool free = false;
+  if (auto list = s.function->attrs.find(layout_free_key))
+    if (auto positions = list->try_as<Array<Any>>())
+      for (const Any& x : *positions) free = free || x.try_as<int64_t>() == position;
+  if (position < 0 || !free)
+    s.refuse("T0777", id,
+             fmt::format("'{}' is not allocated by the program: its layout is the caller's", b->name),
+             "use cache_read or cache_write, and lay out the copy; or list the parameter in the function's "
+             "attribute layout_free_buffers");
+  return position;
+}
+/// Sizes that the parameter's shape gave must still be known.
+void require_known_sizes(const State& s, int32_t id, const Buffer& b, const Array<PrimExpr>& shape) {
+  for (const PrimExpr& d : b->shape)
+    for (const VarRef& v : free_vars(d)) {
+      bool known = false;
+      for (const VarRef& p : s.function->params) known = known || p.same_as(v);
+      for (const PrimExpr& e : shape) known = known || e.same_as(v);
+      for (auto [p, x] : s.function->buffer_map)
+        if (!x.same_as(b))
+          for (const PrimExpr& e : x->shape) known = known || e.same_as(v);
+      if (!known)
+        s.refuse(
+            "T0777", id,
+            fmt::format("the new shape of parameter '{}' no longer tells the size '{}'", b->name, v->name),
+            "keep that dimension whole, or pass the size as a parameter");
+    }
 }
 }  // namespace
 
@@ -41,10 +78,8 @@ void transform_layout(State& s, int32_t id, int index, bool of_write, const Inde
     if (s.is_block(p))
       for (const Buffer& x : s.block(p)->alloc_buffers)
         if (x.same_as(b)) owner = p;
-  if (owner < 0)
-    s.refuse("T0777", id,
-             fmt::format("'{}' is not allocated by the program: its layout is the caller's", b->name),
-             "use cache_read or cache_write, and lay out the copy");
+  const int parameter = owner < 0 ? require_free_layout(s, id, b) : -1;
+  if (owner < 0) owner = s.id_of(s.function->body);
   if (map->inputs.size() != b->shape.size())
     s.refuse("T0778", id,
              fmt::format("the index map takes {} indices, '{}' has {} dimensions", map->inputs.size(),
@@ -73,6 +108,12 @@ void transform_layout(State& s, int32_t id, int index, bool of_write, const Inde
   if (pad_value && (!(pad_value.is<IntImm>() || pad_value.is<FloatImm>())))
     s.refuse("T0779", id, "the padding's value is no number");
   const Array<PrimExpr> shape = *map_shape(map, b->shape, a);
+  if (parameter >= 0) {
+    require_known_sizes(s, id, b, shape);
+    if (pad_value)
+      s.refuse("T0779", id,
+               fmt::format("what lies in the padding of parameter '{}' is the caller's", b->name));
+  }
   Buffer next = b;
   {
     BufferNode* e = next.edit();
@@ -144,6 +185,14 @@ void transform_layout(State& s, int32_t id, int index, bool of_write, const Inde
   }
   Array<Buffer> allocs;
   for (const Buffer& x : s.block(owner)->alloc_buffers) allocs.push_back(x.same_as(b) ? next : x);
+  if (parameter >= 0) {
+    PrimFuncNode* f = s.function.edit();
+    f->buffer_map.set(f->params[size_t(parameter)], next);
+    Array<Any> layouts;
+    if (auto old = f->attrs.find(param_layouts_key)) layouts = old->as<Array<Any>>();
+    layouts.push_back(Any(Array<Any>{Any(parameter), Any(to_text(map))}));
+    f->attrs.set(param_layouts_key, Any(layouts));
+  }
   s.replace_body(owner, body, allocs);
 }
 

@@ -200,7 +200,39 @@ const std::map<std::string_view, Run>& runs() {
        run<[](Step& x) { return x.s.cache_read(x.b(), x.number("read_index"), x.text("scope")); }>},
       {"cache_write",
        run<[](Step& x) { return x.s.cache_write(x.b(), x.number("write_index"), x.text("scope")); }>},
-      {"reindex", run<[](Step& x) { return x.s.reindex(x.b(), x.number("read_index")); }>},
+      {"reindex", run<[](Step& x) {
+         return x.find("write_index") ? x.s.reindex(x.b(), x.number("write_index"), "write")
+                                      : x.s.reindex(x.b(), x.number("read_index"));
+       }>},
+      {"reindex_cache_read", run<[](Step& x) {
+         return x.s.reindex_cache_read(x.b(), x.number("read_index"), x.text("scope"), x.index_map());
+       }>},
+      {"reindex_cache_write", run<[](Step& x) {
+         return x.s.reindex_cache_write(x.b(), x.number("write_index"), x.text("scope"), x.index_map());
+       }>},
+      {"cache_inplace",
+       run<[](Step& x) { return x.s.cache_inplace(x.b(), x.number("read_index"), x.text("scope")); }>},
+      {"cache_index",
+       run<[](Step& x) { return x.s.cache_index(x.b(), x.text("scope"), x.number("threshold")); }>},
+      {"read_at",
+       run<[](Step& x) { return x.s.read_at(x.l(), x.b(1), x.number("read_index"), x.text("scope")); }>},
+      {"write_at",
+       run<[](Step& x) { return x.s.write_at(x.l(), x.b(1), x.number("write_index"), x.text("scope")); }>},
+      {"fuse_reduction_epilogue", run<[](Step& x) { x.s.fuse_reduction_epilogue(x.b(), x.b(1)); }>},
+      {"unsafe_hide_buffer_access", run<[](Step& x) {
+         x.s.unsafe_hide_buffer_access(x.b(), x.text("buffer_index_type"), x.small_numbers("indices"));
+       }>},
+      {"annotate_buffer_access", run<[](Step& x) {
+         x.s.annotate_buffer_access(x.b(), x.number("buffer_index"), x.text("buffer_index_type"),
+                                    x.index_map());
+       }>},
+      {"enter_postproc", run<[](Step& x) { x.s.enter_postproc(); }>},
+      {"sample_partitioned_tile",
+       [](Step& x) {
+         return x.sampled(x.s.sample_partitioned_tile(x.l(), x.number("n"), x.number("partition_pos"),
+                                                      x.number("innerpart_factor"), x.numbers("decision"))
+                              .items);
+       }},
       {"set_scope", run<[](Step& x) { x.s.set_scope(x.b(), x.number("write_index"), x.text("scope")); }>},
       {"unsafe_set_dtype",
        run<[](Step& x) { x.s.unsafe_set_dtype(x.b(), x.number("write_index"), x.dtype("dtype")); }>},

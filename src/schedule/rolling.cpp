@@ -9,29 +9,6 @@ namespace tenon::sched {
 
 using namespace tir;
 
-namespace {
-
-/// The box that `region` covers below a loop, not cut off at the buffer's ends: [min, min + extent).
-Array<Range> window_of(const State& s, const Leaf& leaf, const BufferRegion& region, int32_t above,
-                       Analyzer& a) {
-  VarMap values;
-  for (size_t i = 0; i < leaf.realize->iter_values.size(); ++i)
-    values[leaf.realize->block->iter_vars[i]->var.get()] = leaf.realize->iter_values[i];
-  Array<Range> ranges;
-  for (const Range& r : region->region)
-    ranges.push_back(
-        range(a.simplify(substitute(r->min, values)), a.simplify(substitute(r->extent, values))));
-  std::unordered_map<const Var*, Range> domain;
-  for (int32_t l : s.loops_between(leaf.id, above)) {
-    Ref<For> loop = s.loop(l);
-    domain[loop->loop_var.get()] = range(loop->min, loop->extent);
-  }
-  const BufferRegion at = make<BufferRegionNode>(region->buffer, ranges);
-  return (domain.empty() ? at : union_regions({at}, domain, a))->region;
-}
-
-}  // namespace
-
 void rolling_buffer(State& s, int32_t id, int write_index) {
   const Ref<BlockRealize> r = s.realize(id);
   const Ref<Block> block = r->block;
@@ -79,7 +56,7 @@ void rolling_buffer(State& s, int32_t id, int write_index) {
   Analyzer a;
   bind_loops(s, a, loop_id);
   const Leaf& me = scope->leaves[size_t(at)];
-  const Array<Range> window = window_of(s, me, block->writes[size_t(write_index)], loop_id, a);
+  const Array<Range> window = window_below(s, me, block->writes[size_t(write_index)], loop_id, a);
   int dim = -1;
   int64_t step = 0;
   for (size_t d = 0; d < window.size(); ++d) {

@@ -3,6 +3,7 @@
 // decided, so that a replay decides the same.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 
 #include "schedule/state.h"
@@ -56,6 +57,57 @@ std::vector<int64_t> sample_perfect_tile(State& s, int32_t loop_id, int n, int64
     rest /= out[i];
   }
   out[0] = rest;
+  return out;
+}
+
+std::vector<int64_t> sample_partitioned_tile(State& s, int32_t loop_id, int n, int partition_pos,
+                                             int64_t innerpart_factor, const std::vector<int64_t>& decision) {
+  const auto extent = as_int(s.loop(loop_id)->extent);
+  if (!extent || *extent < 1)
+    s.refuse("T0793", loop_id, "its extent is no positive constant, so it has no divisors to choose from",
+             "split symbolic loops by constant factors");
+  if (n < 1 || n > 16 || partition_pos < 1 || partition_pos > n || innerpart_factor < 1 ||
+      (partition_pos == n && innerpart_factor != 1) || *extent % innerpart_factor)
+    s.refuse(
+        "T0793", loop_id,
+        fmt::format("{} iterations in {} parts, of which those from number {} on are together a multiple of "
+                    "{}, are no tiling",
+                    *extent, n, partition_pos, innerpart_factor),
+        "1 to 16 parts, a cut between two of them, a number that divides the extent");
+  if (!decision.empty()) {
+    int64_t product = 1, inner = 1;
+    for (size_t i = 0; i < decision.size(); ++i) {
+      product = decision[i] < 1 || product > *extent || product < 0 ? -1 : product * decision[i];
+      if (i >= size_t(partition_pos)) inner *= std::max<int64_t>(1, decision[i]);
+    }
+    if (product != *extent || decision.size() != size_t(n) || inner % innerpart_factor)
+      s.refuse("T0793", loop_id,
+               fmt::format("the recorded decision is no such tiling of its {} iterations", *extent),
+               "the trace was recorded on another program");
+    return decision;
+  }
+  // The outer parts share a divisor of what the inner parts need not have; the inner parts get the rest.
+  auto divisor = [&](int64_t of) {
+    std::vector<int64_t> all;
+    for (int64_t d = 1; d * d <= of; ++d)
+      if (of % d == 0) {
+        all.push_back(d);
+        if (d * d != of) all.push_back(of / d);
+      }
+    return all[draw(s) % all.size()];
+  };
+  const int64_t free = *extent / innerpart_factor;
+  const int64_t outer = partition_pos == n ? free : divisor(free);
+  std::vector<int64_t> out(static_cast<size_t>(n), 1);
+  auto fill = [&](size_t first, size_t last, int64_t rest) {
+    for (size_t i = last; i-- > first + 1;) {
+      out[i] = divisor(rest);
+      rest /= out[i];
+    }
+    if (first < last) out[first] = rest;
+  };
+  fill(0, size_t(partition_pos), outer);
+  fill(size_t(partition_pos), size_t(n), *extent / outer);
   return out;
 }
 

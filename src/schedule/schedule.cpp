@@ -352,9 +352,89 @@ BlockRV Schedule::cache_write(BlockRV block, int write_index, const std::string&
   return {step(state_, "cache_write", {block.id}, attrs,
                [&](sched::State& s) { return Ids{sched::cache_write(s, block.id, write_index, scope)}; })[0]};
 }
-BlockRV Schedule::reindex(BlockRV block, int read_index) {
-  return {step(state_, "reindex", {block.id}, attr("read_index", Any(read_index)),
-               [&](sched::State& s) { return Ids{sched::reindex(s, block.id, read_index)}; })[0]};
+BlockRV Schedule::reindex(BlockRV block, int index, const std::string& buffer_index_type) {
+  require_kind_of_region(buffer_index_type);
+  const bool write = buffer_index_type == "write";
+  return {step(state_, "reindex", {block.id}, attr(write ? "write_index" : "read_index", Any(index)),
+               [&](sched::State& s) {
+                 return Ids{write ? sched::reindex_write(s, block.id, index)
+                                  : sched::reindex(s, block.id, index)};
+               })[0]};
+}
+static AttrMap cached(const char* index_name, int index, const std::string& scope) {
+  AttrMap attrs = attr(index_name, Any(index));
+  attrs.set("scope", Any(scope));
+  return attrs;
+}
+BlockRV Schedule::reindex_cache_read(BlockRV block, int read_index, const std::string& scope,
+                                     const IndexMap& map) {
+  AttrMap attrs = cached("read_index", read_index, scope);
+  attrs.set("index_map", Any(map));
+  return {step(state_, "reindex_cache_read", {block.id}, attrs, [&](sched::State& s) {
+    return Ids{sched::reindex_cache(s, block.id, read_index, false, scope, map)};
+  })[0]};
+}
+BlockRV Schedule::reindex_cache_write(BlockRV block, int write_index, const std::string& scope,
+                                      const IndexMap& map) {
+  AttrMap attrs = cached("write_index", write_index, scope);
+  attrs.set("index_map", Any(map));
+  return {step(state_, "reindex_cache_write", {block.id}, attrs, [&](sched::State& s) {
+    return Ids{sched::reindex_cache(s, block.id, write_index, true, scope, map)};
+  })[0]};
+}
+std::vector<BlockRV> Schedule::cache_inplace(BlockRV block, int read_index, const std::string& scope) {
+  return as_blocks(
+      step(state_, "cache_inplace", {block.id}, cached("read_index", read_index, scope),
+           [&](sched::State& s) { return sched::cache_inplace(s, block.id, read_index, scope); }));
+}
+std::vector<BlockRV> Schedule::cache_index(BlockRV block, const std::string& scope, int threshold) {
+  AttrMap attrs = attr("scope", Any(scope));
+  attrs.set("threshold", Any(threshold));
+  return as_blocks(step(state_, "cache_index", {block.id}, attrs,
+                        [&](sched::State& s) { return sched::cache_index(s, block.id, scope, threshold); }));
+}
+BlockRV Schedule::read_at(LoopRV loop, BlockRV block, int read_index, const std::string& scope) {
+  return {
+      step(state_, "read_at", {loop.id, block.id}, cached("read_index", read_index, scope),
+           [&](sched::State& s) { return Ids{sched::read_at(s, loop.id, block.id, read_index, scope)}; })[0]};
+}
+BlockRV Schedule::write_at(LoopRV loop, BlockRV block, int write_index, const std::string& scope) {
+  return {step(
+      state_, "write_at", {loop.id, block.id}, cached("write_index", write_index, scope),
+      [&](sched::State& s) { return Ids{sched::write_at(s, loop.id, block.id, write_index, scope)}; })[0]};
+}
+void Schedule::fuse_reduction_epilogue(BlockRV block, BlockRV epilogue) {
+  step(state_, "fuse_reduction_epilogue", {block.id, epilogue.id}, {}, [&](sched::State& s) {
+    sched::fuse_reduction_epilogue(s, block.id, epilogue.id);
+    return Ids();
+  });
+}
+void Schedule::unsafe_hide_buffer_access(BlockRV block, const std::string& buffer_index_type,
+                                         const std::vector<int>& indices) {
+  require_kind_of_region(buffer_index_type);
+  AttrMap attrs = attr("buffer_index_type", Any(buffer_index_type));
+  attrs.set("indices", numbers(indices));
+  step(state_, "unsafe_hide_buffer_access", {block.id}, attrs, [&](sched::State& s) {
+    sched::unsafe_hide_buffer_access(s, block.id, buffer_index_type == "write", indices);
+    return Ids();
+  });
+}
+void Schedule::annotate_buffer_access(BlockRV block, int buffer_index, const std::string& buffer_index_type,
+                                      const IndexMap& map) {
+  require_kind_of_region(buffer_index_type);
+  AttrMap attrs = attr("buffer_index", Any(buffer_index));
+  attrs.set("buffer_index_type", Any(buffer_index_type));
+  attrs.set("index_map", Any(map));
+  step(state_, "annotate_buffer_access", {block.id}, attrs, [&](sched::State& s) {
+    sched::annotate_buffer_access(s, block.id, buffer_index, buffer_index_type == "write", map);
+    return Ids();
+  });
+}
+void Schedule::enter_postproc() {
+  step(state_, "enter_postproc", {}, {}, [&](sched::State& s) {
+    sched::enter_postproc(s);
+    return Ids();
+  });
 }
 BlockRV Schedule::rfactor(LoopRV loop, int factor_axis) {
   return {step(state_, "rfactor", {loop.id}, attr("factor_axis", Any(factor_axis)),
@@ -423,6 +503,15 @@ Factors Schedule::sample_perfect_tile(LoopRV loop, int n, int64_t max_innermost,
   attrs.set("max_innermost", Any(max_innermost));
   return sampled_factors(state_, "sample_perfect_tile", loop, attrs, [&](sched::State& s) {
     return sched::sample_perfect_tile(s, loop.id, n, max_innermost, decision);
+  });
+}
+Factors Schedule::sample_partitioned_tile(LoopRV loop, int n, int partition_pos, int64_t innerpart_factor,
+                                          const std::vector<int64_t>& decision) {
+  AttrMap attrs = attr("n", Any(n));
+  attrs.set("partition_pos", Any(partition_pos));
+  attrs.set("innerpart_factor", Any(innerpart_factor));
+  return sampled_factors(state_, "sample_partitioned_tile", loop, attrs, [&](sched::State& s) {
+    return sched::sample_partitioned_tile(s, loop.id, n, partition_pos, innerpart_factor, decision);
   });
 }
 IntRV Schedule::sample_categorical(const std::vector<int64_t>& candidates,

@@ -112,8 +112,33 @@ class Schedule {
   BlockRV cache_read(BlockRV block, int read_index, const std::string& scope);
   BlockRV cache_write(BlockRV block, int write_index, const std::string& scope);
   /// A copy of what the block reads, laid out by its iterators (those of the reduction first): strided and
-  /// gathered operands become contiguous. The copying block.
-  BlockRV reindex(BlockRV block, int read_index);
+  /// gathered operands become contiguous; or ("write") of what it writes, laid out by its spatial iterators.
+  /// The copying block.
+  BlockRV reindex(BlockRV block, int index, const std::string& buffer_index_type = "read");
+  /// A copy of what the block reads (or writes), laid out by a map of all its iterators.
+  BlockRV reindex_cache_read(BlockRV block, int read_index, const std::string& scope, const IndexMap& map);
+  BlockRV reindex_cache_write(BlockRV block, int write_index, const std::string& scope, const IndexMap& map);
+  /// The block reads and writes the buffer: it works on a copy that is filled before and copied back after.
+  /// Both copying blocks.
+  std::vector<BlockRV> cache_inplace(BlockRV block, int read_index, const std::string& scope);
+  /// Parts of the indices of what the block reads that occur more than `threshold` times are computed before
+  /// it, into buffers. The computing blocks.
+  std::vector<BlockRV> cache_index(BlockRV block, const std::string& scope, int threshold = 0);
+  /// Each iteration of the loop begins by copying what the block below reads in it. The copying block.
+  BlockRV read_at(LoopRV loop, BlockRV block, int read_index, const std::string& scope);
+  /// Each iteration of the loop ends by copying back what the block below has written in it.
+  BlockRV write_at(LoopRV loop, BlockRV block, int write_index, const std::string& scope);
+  /// `epilogue` combines the finished reduction with one more value, by the reduction's own combination: that
+  /// value becomes the reduction's first. Floating sums are added up in another order.
+  void fuse_reduction_epilogue(BlockRV block, BlockRV epilogue);
+  /// Regions ("read" or "write", by number) vanish from what the block says that it touches, until a later
+  /// step derives them anew. Unsafe: no check sees them.
+  void unsafe_hide_buffer_access(BlockRV block, const std::string& buffer_index_type,
+                                 const std::vector<int>& indices);
+  /// The region is stated by hand: the map gives the first index and the one behind the last of each
+  /// dimension, from the block's iterators.
+  void annotate_buffer_access(BlockRV block, int buffer_index, const std::string& buffer_index_type,
+                              const IndexMap& map);
   BlockRV rfactor(LoopRV loop, int factor_axis);
   /// The loop and all below it (one block) become one block over the tiles that the loops outside drive; what
   /// it holds can be scheduled on its own, and matched by tensorize. The new block.
@@ -145,6 +170,10 @@ class Schedule {
   /// `n` factors whose product is the loop's extent, the last at most `max_innermost`.
   Factors sample_perfect_tile(LoopRV loop, int n, int64_t max_innermost = 16,
                               const std::vector<int64_t>& decision = {});
+  /// `n` factors whose product is the loop's extent, the product of those from `partition_pos` on a multiple
+  /// of `innerpart_factor`.
+  Factors sample_partitioned_tile(LoopRV loop, int n, int partition_pos, int64_t innerpart_factor,
+                                  const std::vector<int64_t>& decision = {});
   IntRV sample_categorical(const std::vector<int64_t>& candidates, const std::vector<double>& probabilities,
                            std::optional<int> decision = {});
   /// A loop at which compute_at accepts the block; LoopRV{-1}: where it is; LoopRV{-2}: compute_inline does.
@@ -163,6 +192,8 @@ class Schedule {
   void annotate(LoopRV loop, const std::string& key, Any value);
   void unannotate(BlockRV block, const std::string& key);
   void unannotate(LoopRV loop, const std::string& key);
+  /// Marks in the trace where steps that finish a schedule begin; once.
+  void enter_postproc();
 
  private:
   struct State;

@@ -68,6 +68,7 @@ struct State {
   std::vector<TraceStep> queries;
   tir::PrimFunc asked;                      ///< the program that they were asked of
   std::unordered_set<int32_t> named;        ///< handles that the trace has introduced
+  bool postproc = false;                    ///< enter_postproc was met
   std::unordered_set<std::string> guarded;  ///< blocks that the program itself restricts by a predicate
   std::string step;                         ///< the primitive being run
   std::shared_ptr<FactCache> facts = std::make_shared<FactCache>();
@@ -178,10 +179,18 @@ void bind_loops(const State& s, Analyzer& a, int32_t id);  ///< ranges of every 
 /// relaxed).
 tir::BufferRegion region_below(const State& s, const Leaf& leaf, const tir::BufferRegion& region,
                                int32_t above, Analyzer& a);
+/// The same box, not cut off at the buffer's ends.
+Array<tir::Range> window_below(const State& s, const Leaf& leaf, const tir::BufferRegion& region,
+                               int32_t above, Analyzer& a);
+/// Below `above`, the block stores exactly the elements of its region's window that lie in the buffer.
+bool makes_box(State& s, const Leaf& leaf, const tir::BufferRegion& region, int32_t above, Analyzer& a);
 
 // ---------------------------------------------------------------- primitives, one file per group
 /// T0710, T0711 unless the loop is serial and carries no annotation.
 void require_plain(const State& s, int32_t loop);
+/// Annotations of a block: positions of regions that are stated by hand and stay as they are.
+inline const std::string explicit_read_key = "explicit_read_region",
+                         explicit_write_key = "explicit_write_region";
 /// Annotation of a block: lists of (write index, axis, factor, offset).
 inline const std::string storage_align_key = "buffer_dim_align";
 std::vector<int32_t> split(State& s, int32_t loop, std::vector<int64_t> factors);
@@ -211,7 +220,18 @@ int32_t decompose_reduction(State& s, int32_t block, int32_t loop);
 int32_t rfactor(State& s, int32_t loop, int factor_axis);
 int32_t cache_read(State& s, int32_t block, int read_index, const std::string& scope);
 int32_t cache_write(State& s, int32_t block, int write_index, const std::string& scope);
+std::vector<int32_t> cache_inplace(State& s, int32_t block, int read_index, const std::string& scope);
+std::vector<int32_t> cache_index(State& s, int32_t block, const std::string& scope, int threshold);
 int32_t reindex(State& s, int32_t block, int read_index);
+int32_t reindex_write(State& s, int32_t block, int write_index);
+int32_t reindex_cache(State& s, int32_t block, int index, bool of_write, const std::string& scope,
+                      const IndexMap& map);
+int32_t read_at(State& s, int32_t loop, int32_t block, int read_index, const std::string& scope);
+int32_t write_at(State& s, int32_t loop, int32_t block, int write_index, const std::string& scope);
+void fuse_reduction_epilogue(State& s, int32_t block, int32_t epilogue);
+void unsafe_hide_buffer_access(State& s, int32_t block, bool of_write, const std::vector<int>& indices);
+void annotate_buffer_access(State& s, int32_t block, int index, bool of_write, const IndexMap& map);
+void enter_postproc(State& s);
 void set_scope(State& s, int32_t block, int write_index, const std::string& scope);
 int32_t blockize(State& s, int32_t loop);
 void transform_layout(State& s, int32_t block, int index, bool of_write, const IndexMap& map,
@@ -224,6 +244,8 @@ std::vector<int32_t> loop_partition(State& s, int32_t loop, std::vector<int64_t>
 int32_t merge(State& s, const std::vector<int32_t>& loops);
 std::vector<int64_t> sample_perfect_tile(State& s, int32_t loop, int n, int64_t max_innermost,
                                          const std::vector<int64_t>& decision);
+std::vector<int64_t> sample_partitioned_tile(State& s, int32_t loop, int n, int partition_pos,
+                                             int64_t innerpart_factor, const std::vector<int64_t>& decision);
 int64_t sample_categorical(State& s, const std::vector<int64_t>& candidates, const std::vector<double>& probs,
                            int decision);
 /// The loop, or -1 (where it is) or -2 (inlined), and the decision that was taken.

@@ -101,6 +101,7 @@ class Comparison {
   struct Place {
     Buffer buffer;                 ///< the program's
     std::vector<PrimExpr> corner;  ///< one index for each of its dimensions
+    std::vector<size_t> dims;      ///< the program's dimension for each of the description's
   };
   std::map<const BufferNode*, Place> places;
 
@@ -173,18 +174,26 @@ class Comparison {
                                 d->name, to_string(d->dtype)));
     if (in_program.size() < at.size())
       return differ(fmt::format("'{}' has fewer dimensions than the description's '{}'", p->name, d->name));
+    // The description's dimensions are some of the program's, in their order: where known, those of another
+    // access; else the last ones, or the last that fit.
     std::vector<PrimExpr> corner;
-    const size_t lead = in_program.size() - at.size();
-    for (size_t i = 0; i < in_program.size(); ++i) {
-      PrimExpr base = in_program[i];
-      if (i >= lead) base = base - substitute(at[i - lead], vars_);
-      base = analyzer_.simplify(base);
-      if (uses_inner(base))
-        return differ(fmt::format("dimension {} of '{}' is not indexed as the description's '{}'", i, p->name,
-                                  d->name));
-      corner.push_back(base);
+    std::vector<size_t> dims(at.size());
+    auto known = places.find(d.get());
+    if (known != places.end()) {
+      dims = known->second.dims;
+      if (known->second.buffer->shape.size() != in_program.size() || !corner_at(dims, at, in_program, corner))
+        corner.clear();
+    } else {
+      for (size_t i = 0; i < dims.size(); ++i) dims[i] = in_program.size() - dims.size() + i;
+      int tries = 0;
+      while (!corner_at(dims, at, in_program, corner)) {
+        corner.clear();
+        if (!earlier(dims) || ++tries > 64) break;
+      }
     }
-    auto [it, first] = places.emplace(d.get(), Place{p, corner});
+    if (corner.size() != in_program.size())
+      return differ(fmt::format("'{}' is not indexed as the description's '{}'", p->name, d->name));
+    auto [it, first] = places.emplace(d.get(), Place{p, corner, dims});
     if (first) return true;
     if (!it->second.buffer.same_as(p))
       return differ(fmt::format("both '{}' and '{}' stand for the description's '{}'",
@@ -193,6 +202,29 @@ class Comparison {
       if (!analyzer_.can_prove_equal(corner[i], it->second.corner[i]))
         return differ(
             fmt::format("'{}' is accessed at two places, the description's '{}' at one", p->name, d->name));
+    return true;
+  }
+  /// The next choice of rising positions, from the last ones towards the first ones; false behind the end.
+  static bool earlier(std::vector<size_t>& dims) {
+    for (size_t i = 0; i < dims.size(); ++i) {
+      if (dims[i] == (i == 0 ? 0 : dims[i - 1] + 1)) continue;
+      --dims[i];
+      for (size_t k = i; k-- > 0;) dims[k] = dims[k + 1] - 1;
+      return true;
+    }
+    return false;
+  }
+  /// Where the tile lies when the description's dimensions are `dims`; false when loops inside drive others.
+  bool corner_at(const std::vector<size_t>& dims, const Array<PrimExpr>& at,
+                 const Array<PrimExpr>& in_program, std::vector<PrimExpr>& corner) {
+    size_t next = 0;
+    for (size_t i = 0; i < in_program.size(); ++i) {
+      PrimExpr base = in_program[i];
+      if (next < dims.size() && dims[next] == i) base = base - substitute(at[next++], vars_);
+      base = analyzer_.simplify(base);
+      if (uses_inner(base)) return false;
+      corner.push_back(base);
+    }
     return true;
   }
   bool uses_inner(const PrimExpr& e) { return sched::uses_any(e, inner_); }
@@ -358,6 +390,12 @@ int32_t tensorize(State& s, int32_t id, const std::string& name) {
     s.refuse("T0749", id, fmt::format("the implementation of '{}' begins with an init or a match", name));
   Array<MatchBufferRegion> matches;
   BufferMap scoped;
+  /// Tiles inside dimensions other than the last: the matched buffer has dimensions of 1 between.
+  struct Wide {
+    Buffer buffer;
+    std::vector<int> from;  ///< the implementation's dimension, or -1
+  };
+  std::map<const BufferNode*, Wide> wide;
   for (size_t i = 0; i < fresh->params.size(); ++i) {
     const Buffer described = *intrin->description->buffer_map.find(intrin->description->params[i]);
     Buffer inside = *fresh->buffer_map.find(fresh->params[i]);
@@ -372,27 +410,69 @@ int32_t tensorize(State& s, int32_t id, const std::string& name) {
       inside = copy;
     }
     Array<Range> region;
-    const size_t lead = outer->shape.size() - described->shape.size();
+    const std::vector<size_t>& dims = place->second.dims;
+    std::vector<int> from(outer->shape.size(), -1);
+    for (size_t d = 0; d < dims.size(); ++d) from[dims[d]] = int(d);
     for (size_t d = 0; d < outer->shape.size(); ++d)
-      region.push_back(
-          range(place->second.corner[d], d < lead ? PrimExpr(1) : c.value_of(described->shape[d - lead])));
+      region.push_back(range(place->second.corner[d],
+                             from[d] < 0 ? PrimExpr(1) : c.value_of(described->shape[size_t(from[d])])));
     // Strides that are numbers are promises.
     PrimExpr stride = PrimExpr(1);
     Analyzer a;
     for (size_t d = outer->shape.size(); d-- > 0;) {
       const PrimExpr real = outer->strides.empty() ? stride : outer->strides[d];
-      if (d >= lead && !inside->strides.empty()) {
-        const PrimExpr& asked = inside->strides[d - lead];
+      if (from[d] >= 0 && !inside->strides.empty()) {
+        const PrimExpr& asked = inside->strides[size_t(from[d])];
         if (!asked.is<Var>() && !a.can_prove_equal(asked, real))
           no_match(fmt::format("dimension {} of '{}' has the stride {}, the implementation needs {}", d,
                                outer->name, print(real), print(asked)));
       }
       stride = a.simplify(stride * outer->shape[d]);
     }
+    if (!dims.empty() && dims[0] + dims.size() != outer->shape.size()) {
+      Wide w{inside, std::vector<int>(from.begin() + std::ptrdiff_t(dims[0]), from.end())};
+      Array<PrimExpr> shape, strides;
+      for (int x : w.from) {
+        shape.push_back(x < 0 ? PrimExpr(1) : inside->shape[size_t(x)]);
+        if (!inside->strides.empty())
+          strides.push_back(x < 0 ? PrimExpr(var("step")) : inside->strides[size_t(x)]);
+      }
+      BufferNode* e = w.buffer.edit();
+      e->shape = shape;
+      e->strides = strides;
+      wide.emplace(inside.get(), w);
+      inside = w.buffer;
+    }
     matches.push_back(make<MatchBufferRegionNode>(inside, make<BufferRegionNode>(outer, region)));
   }
   Stmt body = root->body;
   if (!scoped.empty()) body = replace_buffers(body, scoped);
+  if (!wide.empty())
+    body = rewrite_any(
+               body,
+               [&](const ObjectRef& n) -> ObjectRef {
+                 auto indices = [&](const Wide& w, const Array<PrimExpr>& at) {
+                   Array<PrimExpr> out;
+                   for (int x : w.from) out.push_back(x < 0 ? PrimExpr(0) : at[size_t(x)]);
+                   return out;
+                 };
+                 if (const auto* l = n.as<BufferLoad>())
+                   if (auto it = wide.find(l->buffer.get()); it != wide.end())
+                     return load(it->second.buffer, indices(it->second, l->indices), l->predicate);
+                 if (const auto* t = n.as<BufferStore>())
+                   if (auto it = wide.find(t->buffer.get()); it != wide.end())
+                     return store(it->second.buffer, t->value, indices(it->second, t->indices), t->predicate);
+                 if (const auto* r = n.as<BufferRegionNode>())
+                   if (auto it = wide.find(r->buffer.get()); it != wide.end()) {
+                     Array<Range> at;
+                     for (int x : it->second.from)
+                       at.push_back(x < 0 ? range(PrimExpr(0), PrimExpr(1)) : r->region[size_t(x)]);
+                     return make<BufferRegionNode>(it->second.buffer, at);
+                   }
+                 return {};
+               },
+               [](const ObjectRef& n) { return n.is<BufferNode>(); })
+               .cast<StmtNode>();
   // Blocks of the implementation get names of their own.
   std::set<std::string> taken;
   body = rewrite_stmts(body, [&](const Stmt& n) -> Stmt {

@@ -1,12 +1,35 @@
 // SPDX-License-Identifier: Apache-2.0
 // Random sequences of primitives on many programs: what is accepted computes the same, traces replay to the
-// equal program, refusals are sentences and change nothing. TENON_RANDOM_SEQUENCES: how many (default 5200).
+// equal program, refusals are sentences and change nothing. TENON_RANDOM_SEQUENCES: how many
+// (20000 is the full run).
+#include "schedule/instructions.h"
 #include "steps.h"
 
 namespace tenon::testing {
 namespace {
 
 constexpr int shards = 8;
+
+/// Of all shards that ran in this process.
+struct Sum {
+  Counts counts;
+  int whole = 0, total = 0;
+};
+Sum& sum() {
+  static Sum s;
+  return s;
+}
+int sequences_asked() {
+  const char* more = std::getenv("TENON_RANDOM_SEQUENCES");
+  return more ? std::atoi(more) : 2400;
+}
+/// TENON_RANDOM_SLICE=3/10: every tenth sequence, beginning with number 3 (a long run in several processes).
+std::pair<int, int> slice() {
+  const char* text = std::getenv("TENON_RANDOM_SLICE");
+  int at = 0, of = 1;
+  if (text && std::sscanf(text, "%d/%d", &at, &of) != 2) at = 0, of = 1;
+  return {at, of};
+}
 
 class RandomSchedules : public ::testing::TestWithParam<int> {};
 
@@ -15,13 +38,13 @@ TEST_P(RandomSchedules, SequencesKeepTheMeaning) {
   const std::vector<Program> all = all_programs();
   std::vector<std::vector<NDArray>> expected;
   for (const Program& p : all) expected.push_back(run(p.function, p.sizes));
-  const char* more = std::getenv("TENON_RANDOM_SEQUENCES");
-  const int sequences = more ? std::atoi(more) : 5200;
+  const int sequences = sequences_asked();
+  const auto [at, of] = slice();
   const char* only = std::getenv("TENON_RANDOM_SEED");
-  Counts counts;
+  Counts& counts = sum().counts;
   int whole = 0, total = 0;
   for (int seed = GetParam(); seed < sequences; seed += shards) {
-    if (only && seed != std::atoi(only)) continue;
+    if (only ? seed != std::atoi(only) : seed / shards % of != at) continue;
     const size_t which = size_t(seed) % all.size();
     const Program& p = all[which];
     Schedule s = random_schedule(p, uint64_t(seed), 8, 80, counts);
@@ -45,47 +68,37 @@ TEST_P(RandomSchedules, SequencesKeepTheMeaning) {
   }
   if (only) return;
   EXPECT_GE(whole, total * 97 / 100) << "sequences of eight steps or more";
-  std::string table;
-  for (auto& [name, c] : counts.accepted)
-    table += name + ": " + std::to_string(c.first) + " accepted, " + std::to_string(c.second) + " changed; ";
-  std::printf("%d sequences, %d of eight steps or more\n%s\n", total, whole, table.c_str());
-  if (sequences < 5000) return;
-  for (const char* name : {"split",
-                           "fuse",
-                           "reorder",
-                           "parallel",
-                           "vectorize",
-                           "unroll",
-                           "add_unit_loop",
-                           "compute_inline",
-                           "reverse_compute_inline",
-                           "compute_at",
-                           "reverse_compute_at",
-                           "decompose_reduction",
-                           "rfactor",
-                           "cache_write",
-                           "cache_read",
-                           "set_scope",
-                           "reindex",
-                           "pad_iteration",
-                           "fuse_iterators",
-                           "blockize",
-                           "tensorize",
-                           "transform_layout",
-                           "transform_block_layout",
-                           "pad_einsum",
-                           "decompose_padding",
-                           "storage_align",
-                           "loop_partition",
-                           "merge",
-                           "annotate",
-                           "unannotate"})
-    EXPECT_GE(counts.accepted[name].second, 5) << name;
-  for (const char* name : {"sample_perfect_tile", "sample_categorical", "sample_compute_location"})
-    EXPECT_GE(counts.accepted[name].first, 5) << name;
+  sum().whole += whole;
+  sum().total += total;
 }
 
 INSTANTIATE_TEST_SUITE_P(Seeds, RandomSchedules, ::testing::Range(0, shards));
+
+/// Comes after the shards: how often each instruction was accepted and how often it changed a program. All of
+/// them are tried; in a full run (20,000 sequences) each that changes programs has done so 200 times or more.
+class RandomTotals : public ::testing::TestWithParam<int> {};
+TEST_P(RandomTotals, EveryInstructionIsUsed) {
+  const Sum& s = sum();
+  if (s.total == 0) GTEST_SKIP() << "no sequence ran";
+  const bool full = s.total >= 20000, sample = s.total >= 2000;
+  std::printf("%d sequences, %d of eight steps or more, on %zu programs\n", s.total, s.whole,
+              all_programs().size());
+  EXPECT_GE(all_programs().size(), 40u);
+  for (const Instruction& i : instructions()) {
+    if (i.kind == StepKind::query) continue;
+    auto it = s.counts.accepted.find(std::string(i.name));
+    const std::pair<int, int> n = it == s.counts.accepted.end() ? std::pair(0, 0) : it->second;
+    std::printf("  %-26s %7d accepted %7d changed\n", std::string(i.name).c_str(), n.first, n.second);
+    const int uses = i.kind == StepKind::change ? n.second : n.first;
+    if (full) {
+      EXPECT_GE(uses, 200) << i.name;
+    }
+    if (sample) {
+      EXPECT_GE(uses, 1) << i.name;
+    }
+  }
+}
+INSTANTIATE_TEST_SUITE_P(All, RandomTotals, ::testing::Values(0));
 
 }  // namespace
 }  // namespace tenon::testing

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Random steps of every primitive, on programs of many kinds.
 #pragma once
+#include "more_programs.h"
 #include "programs.h"
 #include "schedule/tensor_intrin.h"
 
@@ -32,6 +33,7 @@ inline std::vector<Program> all_programs() {
   e.sizes = k.sizes = s.sizes = {{"n", 5}, {"m", 6}};
   e.name += "_symbolic", k.name += "_symbolic", s.name += "_symbolic";
   out.push_back(e), out.push_back(k), out.push_back(s);
+  for (Program& p : more_programs()) out.push_back(std::move(p));
   return out;
 }
 
@@ -129,6 +131,124 @@ inline IndexMap random_map(Random& r, int rank, bool may_pad, const Array<PrimEx
   });
 }
 
+/// A map of all iterators of a block, those of the reduction left out for results; now and then not legal.
+inline IndexMap random_iterator_map(Random& r, const Ref<tir::Block>& b, bool of_write) {
+  std::vector<size_t> used;
+  for (size_t i = 0; i < b->iter_vars.size(); ++i)
+    if (!of_write || b->iter_vars[i]->kind == tir::IterKind::spatial) used.push_back(i);
+  std::shuffle(used.begin(), used.end(), r.engine);
+  const bool join = r.below(2);
+  return index_map(int(b->iter_vars.size()), [&](const Array<tir::VarRef>& i) {
+    Array<PrimExpr> out;
+    for (size_t k = 0; k < used.size(); ++k) {
+      if (join && k + 1 < used.size() && out.empty()) {
+        out.push_back(i[used[k]] * b->iter_vars[used[k + 1]]->dom->extent + i[used[k + 1]]);
+        ++k;
+      } else {
+        out.push_back(i[used[k]]);
+      }
+    }
+    return out;
+  });
+}
+
+/// One random step of the instructions that need some preparation, or that few blocks allow.
+template <class Run>
+void act_rare(Schedule& s, Random& r, Run run, BlockRV b, const std::vector<LoopRV>& loops) {
+  const Ref<tir::Block> block = s.get(b);
+  auto any_loop = [&] { return loops.at(size_t(r.below(loops.size()))); };
+  switch (r.below(19)) {
+    case 0: {
+      static const char* axes[] = {"blockIdx.x", "blockIdx.y", "threadIdx.x", "threadIdx.y", "vthread"};
+      return run("bind", [&] { s.bind(any_loop(), axes[r.below(5)]); });
+    }
+    case 1: {
+      std::vector<int> order;
+      for (size_t i = 0; i < block->iter_vars.size(); ++i) order.push_back(int(i));
+      std::shuffle(order.begin(), order.end(), r.engine);
+      return run("reorder_block_iter_var", [&] { s.reorder_block_iter_var(b, order); });
+    }
+    case 2: {
+      if (block->writes.empty()) return;
+      const DataType t = block->writes[0]->buffer->dtype;
+      return run("unsafe_set_dtype", [&] { s.unsafe_set_dtype(b, 0, t.is_float() ? f64 : i64); });
+    }
+    case 3: {
+      if (block->writes.empty()) return;
+      const int rank = int(block->writes[0]->buffer->shape.size());
+      return run("set_axis_separator",
+                 [&] { s.set_axis_separator(b, 0, "write", {1 + r.below(size_t(rank))}); });
+    }
+    case 4:
+    case 5: {
+      for (BlockRV x : s.blocks())
+        for (const char* name : {"T", "X", "pad"})
+          if (s.get(x)->name == name && r.below(2)) b = x;
+      const std::vector<BlockRV> consumers = s.get_consumers(b);
+      if (consumers.empty()) return;
+      const std::vector<LoopRV> around = s.get_loops(consumers[size_t(r.below(consumers.size()))]);
+      if (r.below(4))
+        run("compute_at",
+            [&] { s.compute_at(b, around.at(size_t(r.below(std::min<size_t>(2, around.size()))))); });
+      return run("rolling_buffer", [&] { s.rolling_buffer(b, 0); });
+    }
+    case 6:
+      return run("reindex_cache_read", [&] {
+        s.reindex_cache_read(b, r.below(block->reads.size()), "local", random_iterator_map(r, block, false));
+      });
+    case 7:
+      return run("reindex_cache_write",
+                 [&] { s.reindex_cache_write(b, 0, "local", random_iterator_map(r, block, true)); });
+    case 8: {
+      if (block->init) run("decompose_reduction", [&] { s.decompose_reduction(b, loops.at(0)); });
+      const Ref<tir::Block> now = s.get(b);
+      for (size_t i = 0; i < now->reads.size(); ++i)
+        if (!now->writes.empty() && now->reads[i]->buffer.same_as(now->writes[0]->buffer))
+          return run("cache_inplace", [&] { s.cache_inplace(b, int(i), "local"); });
+      return;
+    }
+    case 9:
+      return run("cache_index", [&] { s.cache_index(b, "global", r.below(2)); });
+    case 10:
+      return run("read_at", [&] { s.read_at(any_loop(), b, r.below(block->reads.size()), "local"); });
+    case 11:
+      return run("write_at", [&] { s.write_at(any_loop(), b, 0, "local"); });
+    case 12:
+    case 14:
+    case 15: {
+      for (BlockRV x : s.blocks())
+        if (s.get(x)->init && r.below(2)) b = x;
+      const std::vector<BlockRV> consumers = s.get_consumers(b);
+      if (consumers.empty()) return;
+      return run("fuse_reduction_epilogue", [&] { s.fuse_reduction_epilogue(b, consumers[0]); });
+    }
+    case 16:
+    case 17: {
+      for (BlockRV x : s.blocks())
+        for (const char* name : {"pad", "dilate", "border"})
+          if (s.get(x)->name == name) b = x;
+      return run("decompose_padding", [&] { s.decompose_padding(b, s.get_loops(b).at(size_t(r.below(2)))); });
+    }
+    case 13: {
+      if (block->reads.empty()) return;
+      const int at = r.below(block->reads.size());
+      const tir::Buffer buffer = block->reads[size_t(at)]->buffer;
+      const IndexMap whole = index_map(int(block->iter_vars.size()), [&](const Array<tir::VarRef>&) {
+        Array<PrimExpr> out;
+        for (const PrimExpr& d : buffer->shape) out.push_back(PrimExpr(0)), out.push_back(d);
+        return out;
+      });
+      return run("annotate_buffer_access", [&] { s.annotate_buffer_access(b, at, "read", whole); });
+    }
+    default: {
+      Factors factors{{}};
+      run("sample_partitioned_tile",
+          [&] { factors = s.sample_partitioned_tile(any_loop(), 2 + r.below(2), 1, 1 + r.below(3)); });
+      return run("split", [&] { s.split(LoopRV{s.trace().steps.back().inputs[0].as<int32_t>()}, factors); });
+    }
+  }
+}
+
 /// One random step (a few kinds of step are several primitives in a row). Steps that are refused change
 /// nothing.
 inline void act(Schedule& s, Random& r, Counts& counts) {
@@ -149,6 +269,7 @@ inline void act(Schedule& s, Random& r, Counts& counts) {
     return l.empty() ? LoopRV{-1} : l[size_t(r.below(l.size()))];
   };
   LoopRV loop = any(loops);
+  if (r.below(3) == 0) return act_rare(s, r, run, b, loops);
   switch (r.below(36)) {
     case 0:
       return run("split", [&] {
@@ -203,7 +324,12 @@ inline void act(Schedule& s, Random& r, Counts& counts) {
       return run("fuse_iterators",
                  [&] { s.fuse_iterators(b, r.below(s.get(b)->iter_vars.size()), 2 + r.below(2)); });
     case 20:
-      return run("reindex", [&] { s.reindex(b, r.below(3)); });
+      return run("reindex", [&] {
+        if (r.below(3))
+          s.reindex(b, r.below(3));
+        else
+          s.reindex(b, 0, "write");
+      });
     case 21:
       return run("add_unit_loop", [&] { s.add_unit_loop(b); });
     case 22:
@@ -281,14 +407,14 @@ inline void act(Schedule& s, Random& r, Counts& counts) {
     case 34:
       switch (r.below(3)) {
         case 0: {
-          std::vector<int64_t> factors;
+          Factors factors{{}};
           run("sample_perfect_tile", [&] { factors = s.sample_perfect_tile(loop, 2 + r.below(2), 8); });
           return run("split", [&] { s.split(loop, factors); });
         }
         case 1: {
-          int64_t factor = 1;
+          IntRV factor = 1;
           run("sample_categorical", [&] { factor = s.sample_categorical({2, 3, 4}, {0.5, 0.25, 0.25}); });
-          return run("split", [&] { s.split(loop, {-1, factor}); });
+          return run("split", [&] { s.split(loop, Factors({-1, factor})); });
         }
         default: {
           LoopRV at{-1};
@@ -335,6 +461,20 @@ inline Schedule random_schedule(const Program& p, uint64_t seed, size_t steps, i
       EXPECT_GT(e.message.size(), 20u) << e.what();
       EXPECT_TRUE(s.trace().steps.size() != length || s.function().same_as(before)) << e.what();
     } catch (const std::out_of_range&) {  // no loops to choose from
+    }
+  }
+  // Nothing may follow what hides accesses: no check sees them.
+  if (r.below(8) == 0 && !s.blocks().empty()) {
+    const std::vector<BlockRV> blocks = s.blocks();
+    const BlockRV b = blocks[size_t(r.below(blocks.size()))];
+    if (!s.get(b)->reads.empty()) {
+      s.enter_postproc();
+      s.unsafe_hide_buffer_access(b, "read", {0});
+      for (const char* name : {"unsafe_hide_buffer_access", "enter_postproc"}) {
+        auto& c = counts.accepted[name];
+        ++c.first;
+        c.second += std::string_view(name) != "enter_postproc";
+      }
     }
   }
   return s;
