@@ -147,6 +147,14 @@ void pad_iteration(State& s, int32_t id, int iterator, int64_t multiple, bool cl
     if (private_result && dim < 0)
       s.refuse("T0784", id, fmt::format("iterator '{}' is no index of '{}'", v->name, out->name));
     value = guard_loads(store.value);
+    if (block->init)
+      pre_order(block->init, [&](const ObjectRef& n) {
+        if (const auto* l = n.as<BufferLoad>(); l && uses(l->indices, v))
+          s.refuse("T0785", id,
+                   fmt::format("its first value reads '{}' along that iterator", l->buffer->name),
+                   "pad before fuse_reduction_epilogue");
+        return !n.is<BufferNode>();
+      });
     bool owned = false;
     for (size_t i = 0; i < allocs.size(); ++i) {
       if (!allocs[i].same_as(out)) continue;

@@ -75,6 +75,12 @@ void pad_einsum(State& s, int32_t id, const std::vector<int64_t>& padding) {
   const PrimExpr source = left ? sum->b : sum->a;
   if ((!left && !own(sum->b)) || !is_product(source))
     s.refuse("T0786", id, "it is no sum of products of loads");
+  pre_order(block->init, [&](const ObjectRef& n) {
+    if (n.is<BufferLoad>())
+      s.refuse("T0786", id, "its first value reads memory, beyond whose end padding would lead",
+               "pad before fuse_reduction_epilogue");
+    return !n.is<BufferNode>();
+  });
   if (!is_const_int(r->predicate, 1) || s.guarded.count(block->name))
     s.refuse("T0742", id, "it is restricted by a predicate", "pad before split");
   // Every iterator is a whole loop around this block alone.

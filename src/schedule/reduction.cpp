@@ -42,6 +42,19 @@ int32_t decompose_reduction(State& s, int32_t id, int32_t loop_id) {
   s.loop(loop_id);
   if (s.scope_of(loop_id) != s.scope_of(id) || !s.inside(id, loop_id))
     s.refuse("T0761", id, fmt::format("{} is not one of the loops around it", s.describe(loop_id)));
+  // What a first value reads must be there before the loop.
+  const auto scope_now = s.scope(s.scope_of(id));
+  pre_order(block->init, [&](const ObjectRef& n) {
+    if (const auto* l = n.as<BufferLoad>())
+      for (int w : scope_now->writers(l->buffer))
+        if (const Leaf& writer = scope_now->leaves[size_t(w)];
+            writer.id != id && s.inside(writer.id, loop_id))
+          s.refuse("T0741", id,
+                   fmt::format("its init reads '{}', which {} writes inside {}", l->buffer->name,
+                               s.describe(writer.id), s.describe(loop_id)),
+                   "choose a loop further in");
+    return !n.is<BufferNode>();
+  });
   for (int32_t p = s.parent(loop_id); p >= 0 && !s.is_block(p); p = s.parent(p)) {
     LoopRole role = role_of(r, s.loop(p)->loop_var.get());
     if (role == LoopRole::reduce || role == LoopRole::mixed)
@@ -304,6 +317,16 @@ int32_t rfactor(State& s, int32_t loop_id, int factor_axis) {
     s.refuse(
         "T0768", id,
         fmt::format("the partial results have {} dimensions, so the axis must be 0 to {}", rank + 1, rank));
+  // Each partial result begins with the init: what is added or multiplied must be 0 or 1 then.
+  if (combiner->buffers.size() == 1 && (combiner->result[0].is<Add>() || combiner->result[0].is<Mul>())) {
+    const auto* first = block->init.as<BufferStore>();
+    const double neutral = combiner->result[0].is<Add>() ? 0 : 1;
+    const auto* real = first ? first->value.as<FloatImm>() : nullptr;
+    const auto integer = first ? as_int(first->value) : std::nullopt;
+    if (!(real && real->value == neutral) && !(integer && double(*integer) == neutral))
+      s.refuse("T0767", id, "its first value is not neutral, and each partial result would begin with it",
+               "rfactor before fuse_reduction_epilogue");
+  }
   std::vector<int32_t> loops = s.loops_of(id);
   if (!s.binding(id, loops).injective) s.refuse("T0769", id, "its steps are repeated by the loops around it");
   for (int32_t l : loops) {

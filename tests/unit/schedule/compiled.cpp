@@ -25,7 +25,11 @@ struct Compiled {
 IRModule lowered(const std::vector<Compiled>& all) {
   IRModule m = IRModule::create();
   for (size_t i = 0; i < all.size(); ++i) {
-    tir::PrimFunc f = all[i].function;
+    // Threads of a device run one after the other here.
+    tir::PrimFunc f = rewrite(all[i].function, [](const tir::For& l) -> tir::Stmt {
+      if (l.kind != tir::ForKind::thread_binding) return {};
+      return tir::for_(l.loop_var, l.min, l.extent, l.body);
+    });
     const std::string name = "kernel_" + std::to_string(i);
     f.edit()->attrs.set("global_symbol", Any(name));
     m.set(name, f);

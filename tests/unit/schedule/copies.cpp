@@ -197,6 +197,18 @@ TEST(Epilogue, BecomesTheFirstValue) {
     EXPECT_EQ(s.get(s.get_block("C"))->writes[0]->buffer->name, "D");
     check(p, s);
   }
+  {  // A first value of its own is refused where it would be taken several times, or beyond its end.
+    Schedule s(with_end(4, 5, 6, add).function);
+    BlockRV c = s.get_block("C");
+    s.fuse_reduction_epilogue(c, s.get_block("D"));
+    refused(s, "T0767", "not neutral", [&] { s.rfactor(s.get_loops(c)[2], 0); });
+    refused(s, "T0786", "first value reads memory", [&] { s.pad_einsum(c, {1, 3, 1}); });
+    refused(s, "T0785", "first value reads", [&] { s.pad_iteration(c, 1, 4); });
+    int bias = 0;
+    while (s.get(c)->reads[size_t(bias)]->buffer->name != "bias") ++bias;
+    s.read_at(s.get_loops(c)[0], c, bias, "local");
+    refused(s, "T0741", "its init reads", [&] { s.decompose_reduction(c, s.get_loops(c)[0]); });
+  }
   Schedule s(with_end(4, 5, 6, [](PrimExpr c, PrimExpr b) { return tir::max(c, b); }).function);
   refused(s, "T0797", "does not combine",
           [&] { s.fuse_reduction_epilogue(s.get_block("C"), s.get_block("D")); });
