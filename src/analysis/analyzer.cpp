@@ -78,9 +78,11 @@ void Analyzer::Impl::assume(const PrimExpr& condition) {
   u.literals = literals.size();
   log.push_back(std::move(u));
   std::vector<PrimExpr> todo{condition};
-  while (!todo.empty()) {
-    PrimExpr c = simplify(todo.back());
+  for (int taken = 0; !todo.empty() && taken < 256; ++taken) {  // of a longer conjunction, the first
+    PrimExpr c = todo.back();
     todo.pop_back();
+    // Conjunctions come apart before their parts are simplified: each part once, however they nest.
+    if (!c.is<tir::And>()) c = simplify(c);
     if (c.dtype().is_vector() || c.is<tir::IntImm>()) continue;
     if (const auto* n = c.as<tir::And>()) {
       todo.push_back(n->b);

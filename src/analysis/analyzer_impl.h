@@ -87,6 +87,7 @@ struct Analyzer::Impl {
   using Memo = std::unordered_map<const Object*, std::pair<PrimExpr, PrimExpr>>;
   Memo memo;  ///< simplified nodes under the present facts
   int depth = 0;
+  int deepest = 400;      ///< how far questions about one expression go down
   bool settling = false;  ///< an expression too deep for the stack is simplified from its leaves up
 
   void set_var(const tir::Var* v, VarInfo info);

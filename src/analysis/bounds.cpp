@@ -119,7 +119,7 @@ ConstBound Analyzer::Impl::bound(const PrimExpr& e) {
   if (type.is_float() || type.is_handle() || type.is_void()) return {};
   const ConstBound all = of_type(type);
   auto fits = [&](ConstBound b) { return b.min >= all.min && b.max <= all.max ? b : all; };
-  if (++depth > 400) {
+  if (++depth > deepest) {
     --depth;
     return all;
   }
@@ -222,7 +222,7 @@ ModularSet Analyzer::Impl::modular(const PrimExpr& e) {
     if (auto v = tir::as_int(e)) return {0, *v};
     return {};
   }
-  if (++depth > 400) {
+  if (++depth > deepest) {
     --depth;
     return {};
   }

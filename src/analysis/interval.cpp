@@ -18,6 +18,15 @@ class Intervals {
       : domain_(domain), analyzer_(analyzer), impl_(AnalyzerAccess::of(analyzer)) {}
 
   IntInterval of(const PrimExpr& e) {
+    if (depth_ > 100) return constant(e);
+    ++depth_;
+    IntInterval r = node(e);
+    --depth_;
+    return r;
+  }
+
+ private:
+  IntInterval node(const PrimExpr& e) {
     if (!moves(e)) return {e, e};
     if (const auto* v = e.as<Var>()) return domain_.at(v);
     if (is_index(e) && (e.is<tir::Add>() || e.is<tir::Sub>() || e.is<tir::Mul>())) return sum(impl_.parse(e));
@@ -65,7 +74,6 @@ class Intervals {
     return constant(e);
   }
 
- private:
   bool moves(const PrimExpr& e) {
     bool found = false;
     pre_order(e, [&](const ObjectRef& n) {
@@ -134,6 +142,7 @@ class Intervals {
   const Domain& domain_;
   Analyzer& analyzer_;
   AnalyzerAccess::Impl& impl_;
+  int depth_ = 0;
 };
 
 }  // namespace

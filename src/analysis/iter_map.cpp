@@ -13,6 +13,7 @@ void IterMap::add(const VarRef& v, const PrimExpr& min, const PrimExpr& extent) 
   known_[v.get()] = {int(marks_.size()), min};
   marks_.push_back({extent, {}});
   mins_.push_back(min);
+  names_.push_back(v);
   ++variables_;
 }
 
@@ -51,6 +52,110 @@ PrimExpr IterMap::end_of(const PrimExpr& value) {
   return analyzer_.simplify(end);
 }
 
+PrimExpr IterMap::expr_of(const Term& t, int depth) {
+  PrimExpr e;
+  if (t.mark < variables_) {
+    e = names_[size_t(t.mark)] - mins_[size_t(t.mark)];
+  } else {
+    e = PrimExpr(0);
+    if (depth < 64)
+      for (const Term& p : marks_[size_t(t.mark)].parts) e = e + expr_of(p, depth + 1) * p.scale;
+  }
+  e = floordiv(e, t.lower);
+  return t.top ? e : floormod(e, t.extent);
+}
+
+PrimExpr IterMap::normalize(const PrimExpr& value) {
+  std::optional<Sum> s = parse(value, 0);
+  std::vector<Term> sorted;
+  if (!s || (!s->terms.empty() && !sort(*s, false, sorted))) return {};
+  PrimExpr e = s->base;
+  for (const Term& t : sorted) e = e + expr_of(t) * t.scale;
+  return analyzer_.simplify(e);
+}
+
+std::optional<IterMap::Division> IterMap::divide_digit(const Term& t, const std::vector<bool>& inner,
+                                                       int depth) {
+  const PrimExpr zero(0), one(1), whole = expr_of(t);
+  auto all_outer = [&] { return Division{whole, t.extent, zero, one, zero}; };
+  auto all_inner = [&] { return Division{zero, one, whole, t.extent, zero}; };
+  if (t.mark < variables_) return inner[size_t(t.mark)] ? all_inner() : all_outer();
+  if (depth > 64) return std::nullopt;
+  // The parts of the sum that the digit is of, as one outer and one inner number.
+  Division sum{zero, one, zero, one, zero};
+  bool outer_seen = false;
+  for (const Term& p : marks_[size_t(t.mark)].parts) {
+    const std::optional<Division> d = divide_digit(p, inner, depth + 1);
+    if (!d) return std::nullopt;
+    const bool has_inner = !is_one(d->inner_extent), has_outer = !is_one(d->outer_extent);
+    if (has_inner) {
+      if (outer_seen) return std::nullopt;
+      sum.inner = sum.inner + d->inner * p.scale;
+      sum.inner_extent = analyzer_.simplify(p.scale * d->inner_extent);
+    }
+    if (has_outer) {
+      outer_seen = true;
+      sum.outer = sum.outer + d->outer * floordiv_exact(p.scale * d->inner_extent, sum.inner_extent);
+    }
+  }
+  if (is_one(sum.inner_extent)) return all_outer();
+  if (!outer_seen) return all_inner();
+  // Digits lower … lower · extent of it, and its inner part ends at `border`.
+  const PrimExpr border = sum.inner_extent, upper = analyzer_.simplify(t.lower * t.extent);
+  auto divides = [&](const PrimExpr& a, const PrimExpr& b) {
+    return is_zero(analyzer_.simplify(floormod(b, a)));
+  };
+  auto cut = [&](const PrimExpr& e) { return t.top ? e : floormod(e, t.extent); };
+  if (at_least(border, upper) && divides(upper, border))
+    return Division{zero, one, cut(floordiv(sum.inner, t.lower)), t.extent, zero};
+  if (at_least(t.lower, border) && divides(border, t.lower))
+    return Division{cut(floordiv(sum.outer, floordiv_exact(t.lower, border))), t.extent, zero, one, zero};
+  if (!divides(t.lower, border) || !(t.top || divides(border, upper))) return std::nullopt;
+  Division out;
+  out.inner_extent = floordiv_exact(border, t.lower);
+  out.inner = floordiv(sum.inner, t.lower);
+  out.outer_extent = analyzer_.simplify(ceildiv(t.extent, out.inner_extent));
+  out.outer = t.top ? sum.outer : floormod(sum.outer, out.outer_extent);
+  out.base = zero;
+  return out;
+}
+
+std::optional<std::vector<IterMap::Division>> IterMap::divide_subspace(const Array<PrimExpr>& values,
+                                                                       const std::vector<VarRef>& inner) {
+  std::vector<bool> is_inner(static_cast<size_t>(variables_), false);
+  for (const VarRef& v : inner)
+    if (auto it = known_.find(v.get()); it != known_.end()) is_inner[size_t(it->second.first)] = true;
+  std::vector<Division> out;
+  for (const PrimExpr& value : values) {
+    std::optional<Sum> s = parse(value, 0);
+    std::vector<Term> sorted;
+    if (!s || (!s->terms.empty() && !sort(*s, true, sorted))) return std::nullopt;
+    Division sum{PrimExpr(0), PrimExpr(1), PrimExpr(0), PrimExpr(1), s->base};
+    bool outer_seen = false;
+    PrimExpr reached(1);
+    for (const Term& t : sorted) {
+      const std::optional<Division> d = divide_digit(t, is_inner);
+      if (!d) return std::nullopt;
+      if (!is_one(d->inner_extent)) {
+        if (outer_seen) return std::nullopt;
+        sum.inner = sum.inner + d->inner * t.scale;
+        sum.inner_extent = analyzer_.simplify(t.scale * d->inner_extent);
+      }
+      if (!is_one(d->outer_extent)) {
+        outer_seen = true;
+        sum.outer = sum.outer + d->outer * floordiv_exact(t.scale * d->inner_extent, sum.inner_extent);
+        reached = analyzer_.simplify(t.scale * d->inner_extent * d->outer_extent);
+      }
+    }
+    if (outer_seen) sum.outer_extent = floordiv_exact(reached, sum.inner_extent);
+    sum.outer = analyzer_.simplify(sum.outer);
+    sum.inner = analyzer_.simplify(sum.inner);
+    sum.base = analyzer_.simplify(sum.base);
+    out.push_back(std::move(sum));
+  }
+  return out;
+}
+
 std::optional<Array<PrimExpr>> IterMap::invert(const Array<PrimExpr>& values, const Array<PrimExpr>& at) {
   if (!run(values).injective) return std::nullopt;
   std::vector<std::vector<std::pair<Term, PrimExpr>>> digits(marks_.size());  // a digit of a mark, its value
@@ -72,23 +177,37 @@ std::optional<Array<PrimExpr>> IterMap::invert(const Array<PrimExpr>& values, co
   Array<PrimExpr> out(std::vector<PrimExpr>(size_t(variables_), PrimExpr(0)));
   for (size_t m = marks_.size(); m-- > 0;) {
     PrimExpr value = PrimExpr(0), reached = PrimExpr(1);
+    bool top = false;
+    // Of several digits that begin at one place, the one that reaches farthest.
+    auto better = [](const Term& a, const Term& b) {
+      if (a.top || b.top) return a.top && !b.top;
+      return as_int(a.extent).value_or(0) > as_int(b.extent).value_or(0);
+    };
     std::vector<std::pair<Term, PrimExpr>> rest = digits[m];
     // From the lowest digit up; a digit that another already gave is left out.
     while (!rest.empty()) {
       size_t pick = rest.size();
       for (size_t i = 0; i < rest.size(); ++i)
-        if (same(rest[i].first.lower, reached)) pick = i;
+        if (same(rest[i].first.lower, reached) &&
+            (pick == rest.size() || better(rest[i].first, rest[pick].first)))
+          pick = i;
       if (pick == rest.size()) break;
       const auto [term, digit] = rest[pick];
       value = value + digit * term.lower;
       reached = term.lower * term.extent;
       rest.erase(rest.begin() + std::ptrdiff_t(pick));
-      if (term.top) break;
+      if (term.top) {
+        top = true;
+        break;
+      }
     }
-    if (int(m) < variables_)
+    const bool whole = top || at_least(reached, marks_[m].extent);
+    if (int(m) < variables_) {
+      if (!whole) return std::nullopt;
       out.set(m, analyzer_.simplify(mins_[m] + value));
-    else
+    } else if (whole) {  // some digits alone do not determine the parts
       spread(marks_[m].parts, value);
+    }
   }
   return out;
 }

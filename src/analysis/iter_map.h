@@ -28,6 +28,16 @@ class IterMap {
   Answer run(const Array<PrimExpr>& values);
   /// The variables, in the order of `add`, in terms of what the values are (`at`); null unless injective.
   std::optional<Array<PrimExpr>> invert(const Array<PrimExpr>& values, const Array<PrimExpr>& at);
+  /// The value as a sum of digits, written out; null when it is none.
+  PrimExpr normalize(const PrimExpr& value);
+  /// value = outer · inner_extent + inner + base, where `inner`, in [0, inner_extent), is made of the inner
+  /// variables only and `outer`, in [0, outer_extent), of the others.
+  struct Division {
+    PrimExpr outer, outer_extent, inner, inner_extent, base;
+  };
+  /// Each value divided; null when an inner variable's digit stands above an outer one's.
+  std::optional<std::vector<Division>> divide_subspace(const Array<PrimExpr>& values,
+                                                       const std::vector<tir::VarRef>& inner);
   /// One more than the largest of a value; null when it is no mixed-radix sum.
   PrimExpr end_of(const PrimExpr& value);
 
@@ -47,11 +57,15 @@ class IterMap {
   std::optional<Sum> divide(std::optional<Sum> s, const PrimExpr& c, bool quotient);
   PrimExpr floordiv_exact(const PrimExpr& e, const PrimExpr& c);
   bool covers(std::vector<Term> digits, const PrimExpr& extent);
+  PrimExpr expr_of(const Term& digit, int depth = 0);  ///< without its scale
+  /// A digit, without its scale, as outer · inner_extent + inner.
+  std::optional<Division> divide_digit(const Term& digit, const std::vector<bool>& inner, int depth = 0);
 
   Analyzer& analyzer_;
   std::vector<Mark> marks_;
   int variables_ = 0;
   std::vector<PrimExpr> mins_;
+  std::vector<tir::VarRef> names_;
   std::unordered_map<const tir::Var*, std::pair<int, PrimExpr>> known_;
 };
 

@@ -38,6 +38,7 @@ PrimExpr Analyzer::Impl::simplify_once(const PrimExpr& e) {
 /// Deeper than the stack should go: from the leaves up, without assumptions of branches.
 PrimExpr Analyzer::Impl::settle(const PrimExpr& e) {
   settling = true;
+  const int before = std::exchange(deepest, depth + 16);  // asked anew at every level: constant work each
   // Variables of Lets are met before their values: they may be anything.
   std::vector<std::pair<const Var*, std::optional<VarInfo>>> lets;
   pre_order(e, [&](const ObjectRef& n) {
@@ -64,6 +65,7 @@ PrimExpr Analyzer::Impl::settle(const PrimExpr& e) {
       vars.erase(it->first);
   }
   settling = false;
+  deepest = before;
   auto it = memo.find(e.get());
   const PrimExpr r = it == memo.end() ? e : it->second.second;
   // What was found of a Let's inside holds only there.

@@ -308,6 +308,7 @@ bool RuleMatch::ordered(const ReadyRule::Condition& c) {
                          root <= kind_of<tir::GE>()))
       return false;
   }
+  if (impl_.settling) return false;
   Sum d = impl_.plus(grow_sum(rule_->condition, c.b), grow_sum(rule_->condition, c.a), -1);
   if (c.strict) d.base = wrap_add(d.base, -1);
   return impl_.tame(d) && impl_.nonnegative(d, rule_->effort);

@@ -23,7 +23,7 @@ int Analyzer::Impl::compare(const PrimExpr& a, const PrimExpr& b) {
     const int64_t v = x->value, w = b.as<tir::IntImm>()->value;
     return v < w ? -1 : v > w;
   }
-  if (++depth > 400) {  // deeper than any index: told apart by identity
+  if (++depth > deepest) {  // deeper than any index: told apart by identity
     --depth;
     return id_of(a.get()) < id_of(b.get()) ? -1 : 1;
   }
@@ -191,7 +191,7 @@ Analyzer::Impl::Sum Analyzer::Impl::parse(const PrimExpr& e) {
   if (!sum && !e.is<tir::Mul>()) return atom(e);
   auto product = [&](const PrimExpr& x) {
     const auto* n = x.as<tir::Mul>();
-    if (!n || depth > 400) return atom(x);
+    if (!n || depth > deepest) return atom(x);
     ++depth;
     std::optional<Sum> p = times(parse(n->a), parse(n->b));
     --depth;
@@ -262,7 +262,7 @@ bool Analyzer::Impl::tame(const PrimExpr& e) {
     const ConstBound b = bound(e);
     return finite(b) || (is_index(e.as<tir::Cast>()->value) && tame(e.as<tir::Cast>()->value));
   }
-  if (++depth > 400) {
+  if (++depth > deepest) {
     --depth;
     return false;
   }

@@ -6,6 +6,8 @@
 #include <random>
 
 #include "analysis/region.h"
+#include "analysis/rule.h"
+#include "eval.h"
 #include "ir/intrinsic.h"
 #include "ir/text.h"
 
@@ -13,92 +15,6 @@ namespace tenon {
 namespace {
 
 using namespace tir;
-
-using Values = std::unordered_map<const Var*, int64_t>;
-
-int64_t fdiv(int64_t a, int64_t b) {
-  int64_t q = a / b;
-  return (a % b != 0 && (a < 0) != (b < 0)) ? q - 1 : q;
-}
-
-/// An evaluator of its own; nullopt on division by zero.
-std::optional<int64_t> value(const PrimExpr& e, const Values& vars) {
-  using R = std::optional<int64_t>;
-  auto both = [&](const auto& n, auto f) -> R {
-    R a = value(n.a, vars), b = value(n.b, vars);
-    if (!a || !b) return std::nullopt;
-    return f(*a, *b);
-  };
-  return match<R>(
-      e, [&](const IntImm& n) -> R { return n.value; }, [&](const Var& n) -> R { return vars.at(&n); },
-      [&](const Add& n) {
-        return both(n, [](int64_t a, int64_t b) -> R { return int64_t(uint64_t(a) + uint64_t(b)); });
-      },
-      [&](const Sub& n) {
-        return both(n, [](int64_t a, int64_t b) -> R { return int64_t(uint64_t(a) - uint64_t(b)); });
-      },
-      [&](const Mul& n) {
-        return both(n, [](int64_t a, int64_t b) -> R { return int64_t(uint64_t(a) * uint64_t(b)); });
-      },
-      [&](const Div& n) {
-        return both(n, [](int64_t a, int64_t b) -> R {
-          if (!b) return {};
-          return a / b;
-        });
-      },
-      [&](const Mod& n) {
-        return both(n, [](int64_t a, int64_t b) -> R {
-          if (!b) return {};
-          return a % b;
-        });
-      },
-      [&](const FloorDiv& n) {
-        return both(n, [](int64_t a, int64_t b) -> R {
-          if (!b) return {};
-          return fdiv(a, b);
-        });
-      },
-      [&](const FloorMod& n) {
-        return both(n, [](int64_t a, int64_t b) -> R {
-          if (!b) return {};
-          return a - fdiv(a, b) * b;
-        });
-      },
-      [&](const Min& n) { return both(n, [](int64_t a, int64_t b) -> R { return std::min(a, b); }); },
-      [&](const Max& n) { return both(n, [](int64_t a, int64_t b) -> R { return std::max(a, b); }); },
-      [&](const EQ& n) { return both(n, [](int64_t a, int64_t b) -> R { return a == b; }); },
-      [&](const NE& n) { return both(n, [](int64_t a, int64_t b) -> R { return a != b; }); },
-      [&](const LT& n) { return both(n, [](int64_t a, int64_t b) -> R { return a < b; }); },
-      [&](const LE& n) { return both(n, [](int64_t a, int64_t b) -> R { return a <= b; }); },
-      [&](const GT& n) { return both(n, [](int64_t a, int64_t b) -> R { return a > b; }); },
-      [&](const GE& n) { return both(n, [](int64_t a, int64_t b) -> R { return a >= b; }); },
-      [&](const And& n) { return both(n, [](int64_t a, int64_t b) -> R { return a && b; }); },
-      [&](const Or& n) { return both(n, [](int64_t a, int64_t b) -> R { return a || b; }); },
-      [&](const Not& n) -> R {
-        R a = value(n.a, vars);
-        if (a) a = !*a;
-        return a;
-      },
-      [&](const Select& n) -> R {
-        R c = value(n.condition, vars);
-        if (!c) return c;
-        return value(*c ? n.true_value : n.false_value, vars);
-      },
-      [&](const Cast& n) -> R {
-        R v = value(n.value, vars);
-        if (!v) return v;
-        return n.dtype == i32 ? int64_t(int32_t(*v)) : *v;
-      },
-      [&](const tir::Call& n) -> R {
-        R c = value(n.args[0], vars);
-        if (!c) return c;
-        return value(n.args[*c ? 1 : 2], vars);
-      },
-      [&](const PrimExprNode&) -> R {
-        ADD_FAILURE() << "unexpected node";
-        return 0;
-      });
-}
 
 struct Generator {
   std::mt19937_64 random;
@@ -174,6 +90,19 @@ struct Generator {
   }
 };
 
+/// What rules made of what, where no branch assumed anything.
+struct Applications : RuleObserver {
+  struct One {
+    const Rule* rule;
+    PrimExpr before, after;
+  };
+  std::vector<One> seen;
+  size_t allowed = 0;
+  void applied(const Rule& r, const PrimExpr& before, const PrimExpr& after, size_t assumed) override {
+    if (assumed <= allowed && seen.size() < 60) seen.push_back({&r, before, after});
+  }
+};
+
 void check(Generator& g, int count, bool assumptions) {
   for (int n = 0; n < count; ++n) {
     g.vars.clear();
@@ -201,7 +130,11 @@ void check(Generator& g, int count, bool assumptions) {
     }
     const bool boolean_ = g.pick(0, 3) == 0;
     const PrimExpr e = boolean_ ? g.condition(3) : g.expr(int(g.pick(1, 4)));
+    Applications rules;
+    rules.allowed = assumptions;
+    RuleObserver* outer = n % 4 ? nullptr : observe_rules(&rules);
     const PrimExpr s = analyzer.simplify(e);
+    if (n % 4 == 0) observe_rules(outer);
     ASSERT_EQ(s.dtype(), e.dtype());
     const ConstBound b = analyzer.bound(e);
     const ModularSet m = boolean_ ? ModularSet{} : analyzer.modular(e);
@@ -223,6 +156,12 @@ void check(Generator& g, int count, bool assumptions) {
       };
       ASSERT_TRUE(got) << text();
       ASSERT_EQ(*got, *want) << text();
+      for (const auto& [rule, before, after] : rules.seen) {
+        const auto a = value(before, values), b = value(after, values);
+        if (!a) continue;
+        ASSERT_TRUE(b) << rule->name << ": " << print(before) << " became " << print(after);
+        ASSERT_EQ(*a, *b) << rule->name << ": " << print(before) << " became " << print(after);
+      }
       ASSERT_LE(b.min, *want) << text();
       ASSERT_GE(b.max, *want) << text();
       if (proven) {
