@@ -333,7 +333,18 @@ class Interpreter {
                                  index, s.array.size(), b->name));
     return index;
   }
+  /// Floats seen as their bits, or the other way: the element as it lies in memory, under the other type.
+  bool is_view(const NDArray& array, DataType type) const {
+    return !options_.float64 && array.dtype().bits == type.bits &&
+           array.dtype().is_float() != type.is_float();
+  }
   Lanes read(const NDArray& array, int64_t index, DataType type) {
+    if (is_view(array, type)) {
+      const NDArray one = NDArray::empty({}, type.element());
+      const size_t bytes = size_t(type.element().bytes());
+      std::memcpy(one.data(), static_cast<const char*>(array.data()) + size_t(index) * bytes, bytes);
+      return read(one, 0, type);
+    }
     Lanes out(type.element());
     if (type.is_float())
       out[0].d = array.element(index);
@@ -357,6 +368,13 @@ class Interpreter {
     return out;
   }
   void write(const NDArray& array, int64_t index, const Lane& v, DataType type) {
+    if (is_view(array, type)) {
+      const NDArray one = NDArray::empty({}, type.element());
+      const size_t bytes = size_t(type.element().bytes());
+      write(one, 0, v, type);
+      std::memcpy(static_cast<char*>(array.data()) + size_t(index) * bytes, one.data(), bytes);
+      return;
+    }
     if (type.is_float())
       array.set_element(index, v.d);
     else

@@ -380,12 +380,14 @@ std::string CEmitter::reduce(const tir::Call& n) {
 
 std::string CEmitter::math(const std::string& name, const tir::Call& n) {
   const DataType t = n.args[0].dtype().element();
-  std::vector<std::string> args;
-  for (const PrimExpr& a : n.args) args.push_back(bare(expr(a)));
+  std::vector<std::string> raw, args;  // each printed once: an argument may print lines of its own
+  for (const PrimExpr& a : n.args) {
+    raw.push_back(expr(a));
+    args.push_back(bare(raw.back()));
+  }
   if (!t.is_float()) {
     std::vector<std::string> same;
-    for (size_t k = 0; k < args.size(); ++k)
-      same.push_back(bare(cast(expr(n.args[k]), n.args[k].dtype(), t)));
+    for (size_t k = 0; k < args.size(); ++k) same.push_back(bare(cast(raw[k], n.args[k].dtype(), t)));
     auto helper = [&](std::string_view op) {
       return cast(fmt::format("{}({})", helpers_.integer(op, t), fmt::join(same, ", ")), t, n.dtype);
     };
@@ -401,7 +403,7 @@ std::string CEmitter::math(const std::string& name, const tir::Call& n) {
     if (name == "shift_left" || name == "shift_right" || name == "popcount" || name == "clz" ||
         name == "abs" || name == "pow")
       return helper(name);
-    if (name == "floor" || name == "ceil" || name == "round" || name == "trunc") return expr(n.args[0]);
+    if (name == "floor" || name == "ceil" || name == "round" || name == "trunc") return raw[0];
     if (name == "isnan" || name == "isinf") return cast("false", boolean, n.dtype);
     if (name == "isfinite") return cast("true", boolean, n.dtype);
     fail("T0801", fmt::format("code generation cannot express `{}` of {}", n.op, to_string(t)),
@@ -415,7 +417,7 @@ std::string CEmitter::math(const std::string& name, const tir::Call& n) {
   if (name == "abs") return result(fmt::format("fabs{}({})", f, args[0]));
   if (name == "ldexp") {
     const std::string power = n.args[1].dtype().is_float()
-                                  ? cast(expr(n.args[1]), n.args[1].dtype(), DataType::int_(32))
+                                  ? cast(raw[1], n.args[1].dtype(), DataType::int_(32))
                                   : fmt::format("(int)({})", args[1]);
     return result(fmt::format("ldexp{}({}, {})", f, args[0], power));
   }

@@ -48,7 +48,10 @@ Array<std::string> assertions(const Stmt& s) {
 PrimExpr scalar(const VarRef& scalars, int64_t k, DataType t) {
   const PrimExpr bits = call(i64, "tir.kernel_scalar", {scalars, tensor_detail::imm(k)});
   if (t == i64) return bits;
-  if (t.is_float()) return cast(t, call(f64, "tir.reinterpret", {bits}));
+  if (t.is_float()) {
+    const PrimExpr image = call(f64, "tir.reinterpret", {bits});
+    return t.bits < 32 ? cast(t, cast(f32, image)) : cast(t, image);
+  }
   return cast(t, bits);
 }
 

@@ -147,14 +147,21 @@ MathExpansion::Reduced MathExpansion::reduce_exp(const E& x) const {
   r = fma(n, f(x, -kLn2Low), r);
   return {sub(bits(t), i(x, 0x4b400000)), r};
 }
-E MathExpansion::exp_poly(const E& r) const {
-  const E q = poly(r, {1.9875691500e-4, 1.3981999507e-3, 8.3334519073e-3, 4.1665795894e-2, 1.6666665459e-1,
-                       5.0000001201e-1});
-  return fma(q, mul(r, r), r);
+namespace {
+/// (e^r - 1 - r) / r²
+constexpr std::initializer_list<double> kExpTail = {1.9875691500e-4, 1.3981999507e-3, 8.3334519073e-3,
+                                                    4.1665795894e-2, 1.6666665459e-1, 5.0000001201e-1};
+}  // namespace
+E MathExpansion::exp_poly(const E& r) const { return fma(poly(r, kExpTail), mul(r, r), r); }
+E MathExpansion::exp_of(const E& r) const {
+  const E tail = poly(r, kExpTail), one = f(r, 1);
+  if (fma_) return fma(fma(tail, r, one), r, one);
+  const E sum = add(one, r), lost = sub(r, sub(sum, one));
+  return add(sum, add(mul(tail, mul(r, r)), lost));
 }
 E MathExpansion::exp(const E& x) const {
   const auto [n, r] = reduce_exp(clamp(x, -110, 100));
-  return scale(add(exp_poly(r), f(x, 1)), n);
+  return scale(exp_of(r), n);
 }
 E MathExpansion::exp2(const E& x, bool ten) const {
   const E a = ten ? clamp(x, -50, 42) : clamp(x, -160, 140);
@@ -167,7 +174,7 @@ E MathExpansion::exp2(const E& x, bool ten) const {
   } else {
     r = mul(sub(a, n), f(x, kLn2));
   }
-  return scale(add(exp_poly(r), f(x, 1)), sub(bits(t), i(x, 0x4b400000)));
+  return scale(exp_of(r), sub(bits(t), i(x, 0x4b400000)));
 }
 E MathExpansion::expm1(const E& x) const {
   const auto [n, r] = reduce_exp(clamp(x, -30, 100));
@@ -216,7 +223,10 @@ E MathExpansion::erf(const E& x) const {
   // 1 - e^(g·a) as 1 - 2^n - 2^n·q: the exponential itself is never rounded.
   const E g = poly(a, {2.1064706379547715e-4, -3.186976769939065e-3, 2.2798558697104454e-2,
                        -1.0511629283428192e-1, -6.35831356048584e-1, -1.128480076789856});
-  const auto [n, r] = reduce_exp(mul(g, a));
+  // The product is not rounded before its multiple of ln 2 is taken away.
+  const E t = fma(mul(g, a), f(x, kLog2e), f(x, kMagic)), whole = sub(t, f(x, kMagic));
+  const E n = sub(bits(t), i(x, 0x4b400000));
+  const E r = fma(whole, f(x, -kLn2Low), fused(g, a, mul(whole, f(x, -kLn2High))));
   const E s = number(shift_left(add(n, i(x, 127 + 256)), 23));  // -2^n: the carry is the sign
   const E high = fma(s, exp_poly(r), add(s, f(x, 1)));
   return pick(less(a, f(x, 1)), low, with_sign(high, x));

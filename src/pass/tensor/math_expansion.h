@@ -38,6 +38,7 @@ class MathExpansion {
   };
   Reduced reduce_exp(const E& x) const;  ///< x = n·ln2 + r
   E exp_poly(const E& r) const;          ///< e^r - 1 for |r| ≤ ln2 / 2
+  E exp_of(const E& r) const;            ///< e^r, rounded about once
   E scale(const E& p, const E& n) const;
   E exp(const E& x) const;
   E exp2(const E& x, bool ten) const;

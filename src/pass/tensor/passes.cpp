@@ -22,11 +22,20 @@ std::span<const Pass> tensor_pipeline() {
       {"simplify_tir", simplify_tir, 0, "canonical indices and conditions, dead code gone"},
       {"hoist_condition", hoist_condition, 1, "conditions that a loop does not change move out of it"},
       {"loop_partition", loop_partition, 2, "conditions on loop variables split loops"},
+      {"narrow_data_type", narrow_data_type, 3, "64-bit divisions are done in 32 bits where ranges prove it"},
       {"storage_rewrite", storage_rewrite, 1, "allocations share memory"},
       {"annotate_parallel_cost", annotate_parallel_cost, 0, "parallel loops know what an iteration costs"},
+      {"f16_compute_legalize", f16_compute_legalize, 0, "operations on float16 are done in float32"},
+      {"bf16_compute_legalize", bf16_compute_legalize, 0, "operations on bfloat16 are done in float32"},
+      {"fp8_compute_legalize", fp8_compute_legalize, 0, "operations on 8-bit floats are done in float32"},
       // What follows sees no mathematics; what comes before plans by its names.
       {"lower_intrin", lower_intrin, 0, "mathematical functions become polynomials"},
       {"make_packed_api", make_packed_api, 0, "the kernel's calling convention"},
+      // Scalars of a kernel have their types by now, too.
+      {"f16_storage_legalize", f16_storage_legalize, 0,
+       "float16 values are bits where no instruction converts"},
+      {"bf16_storage_legalize", bf16_storage_legalize, 0, "bfloat16 values are bits"},
+      {"fp8_storage_legalize", fp8_storage_legalize, 0, "8-bit floats are bits"},
   };
   return list;
 }

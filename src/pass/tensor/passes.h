@@ -19,9 +19,16 @@ IRModule unroll_loop(IRModule, PassContext&);
 IRModule hoist_condition(IRModule, PassContext&);
 IRModule loop_partition(IRModule, PassContext&);
 IRModule simplify_tir(IRModule, PassContext&);
+IRModule narrow_data_type(IRModule, PassContext&);
 IRModule storage_rewrite(IRModule, PassContext&);
 IRModule annotate_parallel_cost(IRModule, PassContext&);
+IRModule f16_compute_legalize(IRModule, PassContext&);
+IRModule bf16_compute_legalize(IRModule, PassContext&);
+IRModule fp8_compute_legalize(IRModule, PassContext&);
 IRModule lower_intrin(IRModule, PassContext&);
+IRModule f16_storage_legalize(IRModule, PassContext&);
+IRModule bf16_storage_legalize(IRModule, PassContext&);
+IRModule fp8_storage_legalize(IRModule, PassContext&);
 IRModule make_packed_api(IRModule, PassContext&);
 
 /// All of them, in order.

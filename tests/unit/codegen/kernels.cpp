@@ -55,10 +55,14 @@ IRModule module_of(const std::vector<PrimFunc>& functions) {
   for (const PrimFunc& f : functions) m.set(f->attrs.at("global_symbol").as<std::string>(), f);
   return m;
 }
-IRModule without_mathematics(const std::vector<PrimFunc>& functions, const Target& target) {
+IRModule as_code_takes_it(const std::vector<PrimFunc>& functions, const Target& target) {
   PassContext context;
   context.target = target;
-  return lower_intrin(module_of(functions), context);
+  IRModule m = module_of(functions);
+  for (auto* pass : {f16_compute_legalize, bf16_compute_legalize, fp8_compute_legalize, lower_intrin,
+                     f16_storage_legalize, bf16_storage_legalize, fp8_storage_legalize})
+    m = pass(m, context);
+  return m;
 }
 Buffer flat(const std::string& name, int64_t size, DataType dtype) {
   return buffer(name, {PrimExpr(size)}, dtype);
@@ -103,7 +107,7 @@ static std::string symbol_of(const PrimFunc& f) { return f->attrs.at("global_sym
 int32_t run_llvm(const PrimFunc& f, const std::vector<NDArray>& arrays, const std::vector<int64_t>& scalars,
                  int opt_level, const Target& target, TestContext* context) {
   const auto jit =
-      codegen::jit_load(codegen::llvm_object(without_mathematics({f}, target), target, opt_level), target);
+      codegen::jit_load(codegen::llvm_object(as_code_takes_it({f}, target), target, opt_level), target);
   void* at = jit.find(symbol_of(f));
   EXPECT_NE(at, nullptr);
   return at ? call_kernel(at, arrays, scalars, context) : -100;
@@ -113,7 +117,7 @@ int32_t run_c(const PrimFunc& f, const std::string& compiler, const std::vector<
               const std::vector<int64_t>& scalars, TestContext* context) {
   std::string dir = (std::filesystem::temp_directory_path() / "tenon-c-XXXXXX").string();
   if (!mkdtemp(dir.data())) return -100;
-  const std::string source = codegen::c_source(without_mathematics({f}, parse_target("c")), host_target());
+  const std::string source = codegen::c_source(as_code_takes_it({f}, parse_target("c")), host_target());
   std::ofstream(dir + "/k.c") << source;
   const std::string command = fmt::format(
       "{0} -std=c11 -O0 -ffp-contract=off -Wall -Wextra -Werror -shared -fPIC -o {1}/k.so {1}/k.c -lm 2> "

@@ -21,8 +21,8 @@ struct Program {
 Program program(const std::string& name, const std::vector<tir::Buffer>& buffers,
                 const std::vector<tir::VarRef>& scalars, const tir::Stmt& body, bool noalias = true);
 IRModule module_of(const std::vector<tir::PrimFunc>& functions);
-/// As code generation takes it: the pass lower_intrin has run for the target.
-IRModule without_mathematics(const std::vector<tir::PrimFunc>& functions, const Target& target);
+/// As code generation takes it: lower_intrin and the legalisations of narrow floats have run for the target.
+IRModule as_code_takes_it(const std::vector<tir::PrimFunc>& functions, const Target& target);
 tir::Buffer flat(const std::string& name, int64_t size, DataType dtype);
 
 /// The context tests run with: parallel loops in chunks of `chunk` iterations in order, workspaces counted.

@@ -315,6 +315,30 @@ TEST(Values, Float16ConversionsOfEveryCode) {
   }
 }
 
+TEST(Values, BFloat16RoundsSubnormalsToo) {
+  const int64_t n = 1 << 14;
+  NDArray x = NDArray::empty({n}, f32), wanted = NDArray::empty({n}, DataType::bfloat16());
+  uint32_t code = 12345;
+  for (int64_t k = 0; k < n; ++k) {
+    code = code * 1664525u + 1013904223u;
+    // One block of lanes in four holds subnormals, others hold anything.
+    x.as_ptr<uint32_t>()[k] = k / 16 % 4 == 0 ? code & 0x807fffffu : code;
+    wanted.set_element(k, double(x.as_ptr<float>()[k]));
+  }
+  const Buffer a = flat("a", n, f32), o = flat("o", n, DataType::bfloat16());
+  const VarRef i = var("i");
+  const Program p =
+      program("round", {a, o}, {},
+              for_(i, 0, n / 16,
+                   store(o, cast(DataType::bfloat16(16), load(a, {at_lanes(i, 16)})), {at_lanes(i, 16)})));
+  const NDArray got = NDArray::zeros({n}, DataType::bfloat16());
+  ASSERT_EQ(run_llvm(p.lowered, {x, got}), 0);
+  for (int64_t k = 0; k < n; ++k) {
+    if (std::isnan(wanted.element(k)) && std::isnan(got.element(k))) continue;
+    ASSERT_EQ(wanted.as_ptr<uint16_t>()[k], got.as_ptr<uint16_t>()[k]) << x.as_ptr<float>()[k];
+  }
+}
+
 TEST(Values, SharedExpressionsAreComputedOnce) {
   // A chain in which every step uses the previous one twice: as a tree it has 2^60 nodes.
   const Buffer a = flat("a", 4, f32), o = flat("o", 4, f32);

@@ -1,0 +1,16 @@
+// SPDX-License-Identifier: Apache-2.0
+// fp8_compute_legalize
+//   before: B[i] = A[i] * A[i] + C[i]                                  (float8_e4m3fn)
+//   after:  B[i] = T.Cast("float8_e4m3fn", T.Cast("float32", T.Cast("float8_e4m3fn", T.Cast("float32", A[i])
+//   * …)) + …)
+// Each operation on an 8-bit float is done in float32 and rounded once, as the types' meaning says; what only
+// moves values keeps the type. Needs: nothing; kernels too. Keeps: every bit.
+#include "pass/tensor/legalize.h"
+
+namespace tenon {
+
+IRModule fp8_compute_legalize(IRModule module, PassContext&) {
+  return tensor_detail::legalize_compute(std::move(module), [](DataType t) { return t.is_float8(); });
+}
+
+}  // namespace tenon

@@ -1,0 +1,16 @@
+// SPDX-License-Identifier: Apache-2.0
+// fp8_storage_legalize
+//   before: B[i] = T.Cast("float8_e4m3fn", T.Cast("float32", A[i]) * …)
+//   after:  B_bits = T.decl_buffer((n,), "uint8", data=B.data)
+//           B_bits[i] = (the float32 as bits, rounded to nearest even by integer arithmetic)
+// Needs: fp8_compute_legalize, flat loops. Keeps: every bit, and the types that callers see.
+#include "pass/tensor/legalize.h"
+
+namespace tenon {
+
+IRModule fp8_storage_legalize(IRModule module, PassContext&) {
+  return tensor_detail::legalize_storage(
+      std::move(module), [](DataType t) { return t.is_float8(); }, {}, "fp8_compute_legalize");
+}
+
+}  // namespace tenon

@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+// Narrow floating types made of wider and plainer ones, shared by the passes *_compute_legalize (operations
+// in float32, each result rounded once) and *_storage_legalize (values as the bits they are stored in).
+#pragma once
+#include "pass/tensor/lowering.h"
+#include "target/target.h"
+
+namespace tenon::tensor_detail {
+
+using NarrowTypes = bool (*)(DataType element);
+
+/// Is a value or a buffer of such a type in the function? Functions with dot instructions over floats stay
+/// with the code generators, which widen what an instruction does not take.
+bool has_narrow(const tir::PrimFunc& f, NarrowTypes narrow);
+
+/// Every operation on such a type becomes the operation on float32 between conversions. Data movement (loads,
+/// stores, choices, shuffles) keeps the type.
+IRModule legalize_compute(IRModule module, NarrowTypes narrow);
+/// Every value of such a type becomes an unsigned integer, conversions become integer arithmetic. `native`
+/// names the conversions that the target has instructions for: those stay.
+struct NativeConversions {
+  bool widen = false, narrow = false;
+  bool flushes = false;  ///< the instruction drops subnormals: they go the long way
+};
+IRModule legalize_storage(IRModule module, NarrowTypes narrow, NativeConversions native, const char* needs);
+
+/// The bits of a narrow float as a float32, and a float32 rounded to nearest even as such bits (uint8,
+/// uint16).
+PrimExpr widen_bits(const PrimExpr& bits, DataType type);
+PrimExpr narrow_bits(const PrimExpr& f32, DataType type);
+
+inline Target target_of(const PassContext& context) {
+  Target target = context.target.cast<TargetNode>();
+  return target ? target : host_target();
+}
+
+}  // namespace tenon::tensor_detail

@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: Apache-2.0
+// Operations on narrow floats through float32 (see legalize.h).
+#include "ir/intrinsic.h"
+#include "pass/tensor/legalize.h"
+#include "pass/tensor/math_expansion.h"
+
+namespace tenon::tensor_detail {
+
+using namespace tir;
+
+namespace {
+
+class Compute : public Rewriter {
+ public:
+  explicit Compute(NarrowTypes narrow) : narrow_(narrow) {}
+
+  PrimExpr expr(const PrimExpr& e) override {
+    if (!e) return e;
+    if (auto it = done_.find(e.get()); it != done_.end()) return it->second.second;
+    const PrimExpr r = below(e), out = legal(r);
+    done_.emplace(e.get(), std::pair{e, out});
+    return out;
+  }
+
+ private:
+  bool narrow(const PrimExpr& e) const { return narrow_(e.dtype().element()); }
+  static PrimExpr wide(const PrimExpr& e) { return cast(f32.with_lanes(e.dtype().lanes), e); }
+
+  template <class T>
+  PrimExpr operation(const PrimExpr& e, const T& n) const {
+    if (!narrow(n.a)) return e;
+    const PrimExpr r = make<T>(wide(n.a), wide(n.b));
+    return r.dtype().is_bool() ? r : cast(n.a.dtype(), r);
+  }
+
+  /// Lanes i and i + n/2 are combined until one is left, each sum rounded: the order is part of the meaning.
+  static PrimExpr reduced(const std::string& op, PrimExpr v) {
+    const DataType t = v.dtype().element();
+    auto part = [](const PrimExpr& e, int from, int n) -> PrimExpr {
+      Array<int64_t> order;
+      for (int k = 0; k < n; ++k) order.push_back(from + k);
+      return make<Shuffle>(Array<PrimExpr>{e}, order);
+    };
+    std::vector<std::pair<VarRef, PrimExpr>> named;
+    for (int lanes = v.dtype().lanes; lanes > 1; lanes = lanes / 2 + lanes % 2) {
+      named.emplace_back(var("t", v.dtype()), v);
+      const PrimExpr whole = named.back().first;
+      const int half = lanes / 2;
+      const PrimExpr a = wide(part(whole, 0, half)), b = wide(part(whole, half, half));
+      const PrimExpr sum = op == "tir.vector_reduce_add"   ? PrimExpr(make<Add>(a, b))
+                           : op == "tir.vector_reduce_max" ? PrimExpr(make<Max>(a, b))
+                                                           : PrimExpr(make<Min>(a, b));
+      v = cast(t.with_lanes(half), sum);
+      if (lanes % 2) {
+        Array<int64_t> order;
+        for (int k = 0; k <= half; ++k) order.push_back(k);
+        v = make<Shuffle>(Array<PrimExpr>{v, part(whole, lanes - 1, 1)}, order);
+      }
+    }
+    for (size_t k = named.size(); k-- > 0;) v = make<Let>(named[k].first, named[k].second, v);
+    return v;
+  }
+
+  PrimExpr legal(const PrimExpr& e) const {
+    return match<PrimExpr>(
+        e, [&](const Add& n) { return operation(e, n); }, [&](const Sub& n) { return operation(e, n); },
+        [&](const Mul& n) { return operation(e, n); }, [&](const Div& n) { return operation(e, n); },
+        [&](const Mod& n) { return operation(e, n); }, [&](const FloorDiv& n) { return operation(e, n); },
+        [&](const FloorMod& n) { return operation(e, n); }, [&](const Min& n) { return operation(e, n); },
+        [&](const Max& n) { return operation(e, n); }, [&](const EQ& n) { return operation(e, n); },
+        [&](const NE& n) { return operation(e, n); }, [&](const LT& n) { return operation(e, n); },
+        [&](const LE& n) { return operation(e, n); }, [&](const GT& n) { return operation(e, n); },
+        [&](const GE& n) { return operation(e, n); },
+        [&](const Cast& n) {
+          const bool from = narrow(n.value), to = narrow(e);
+          if (!from && !to) return e;
+          if ((from && e.dtype().element() == f32) || (to && n.value.dtype().element() == f32)) return e;
+          const PrimExpr middle = wide(n.value);
+          return to && from && n.value.dtype() == e.dtype() ? n.value : cast(e.dtype(), middle);
+        },
+        [&](const tir::Call& n) {
+          static constexpr std::string_view moves[] = {
+              "tir.if_then_else", "tir.select_rare", "tir.exact",    "tir.likely",   "tir.reinterpret",
+              "tir.undef",        "tir.address_of",  "tir.prefetch", "tir.nextafter"};
+          const Intrinsic* known = find_intrinsic(n.op);
+          if (!known || std::find(std::begin(moves), std::end(moves), n.op) != std::end(moves)) return e;
+          if (n.op.starts_with("tir.vector_reduce_"))
+            return narrow(n.args[0]) && n.args[0].dtype().is_vector() ? reduced(n.op, n.args[0]) : e;
+          if (!known->vector) return e;
+          bool any = false;
+          Array<PrimExpr> args;
+          for (const PrimExpr& a : n.args) {
+            any = any || narrow(a);
+            args.push_back(narrow(a) ? wide(a) : a);
+          }
+          if (!any) return e;
+          const DataType t = n.dtype;
+          return narrow_(t.element()) ? cast(t, call(f32.with_lanes(t.lanes), n.op, args))
+                                      : call(t, n.op, args);
+        },
+        [&](const PrimExprNode&) { return e; });
+  }
+
+  NarrowTypes narrow_;
+  std::unordered_map<const Object*, std::pair<PrimExpr, PrimExpr>> done_;
+};
+
+}  // namespace
+
+bool has_narrow(const PrimFunc& f, NarrowTypes narrow) {
+  bool any = false, dot = false;
+  if (f->body)
+    pre_order(f->body, [&](const ObjectRef& n) {
+      const auto* e = n.as<PrimExprNode>();
+      const auto* b = n.as<BufferNode>();
+      any = any || (e && narrow(e->dtype.element())) || (b && narrow(b->dtype));
+      const auto* c = n.as<tir::Call>();
+      dot = dot || (c && c->op == "tir.dot" && c->args[1].dtype().is_float());
+      return true;
+    });
+  return any && !dot;
+}
+
+IRModule legalize_compute(IRModule module, NarrowTypes narrow) {
+  return module.map_prim([&](const std::string&, const PrimFunc& f) -> ObjectRef {
+    if (!has_narrow(f, narrow)) return {};
+    const Stmt body = Compute(narrow).stmt(f->body);
+    if (body.same_as(f->body)) return {};
+    PrimFunc out = f;
+    out.edit()->body = body;
+    return out;
+  });
+}
+
+}  // namespace tenon::tensor_detail
