@@ -108,13 +108,11 @@ def compile_model(tenon, path, artifact, feed, cold):
     command = [tenon, "compile", path, "-o", artifact, "--json", "-q", *dims_arguments(path, feed)]
     environment = dict(os.environ, TENON_CACHE=str(cold))
     start = time.perf_counter()
-    with tempfile.TemporaryFile("w+") as said:
-        process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=said, env=environment)
-        _, status, used = os.wait4(process.pid, 0)
-        seconds, process.returncode = time.perf_counter() - start, os.waitstatus_to_exitcode(status)
-        said.seek(0)
-        if process.returncode:
-            raise Failure(f"tenon compile: exit {process.returncode}: {said.read().strip().splitlines()[:1]}")
+    done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment)
+    seconds = time.perf_counter() - start
+    if done.returncode:
+        raise Failure(f"tenon compile: exit {done.returncode}: {done.stderr.strip().splitlines()[:1]}")
+    made = json.loads(done.stdout)
     inputs = []
     for i, (name, value) in enumerate(feed.items()):
         np.save(artifact.with_suffix(f".input{i}.npy"), value)
@@ -124,7 +122,7 @@ def compile_model(tenon, path, artifact, feed, cold):
     if done.returncode:
         raise Failure(f"tenon bench: exit {done.returncode}: {done.stderr.strip().splitlines()[:1]}")
     facts = json.loads(done.stdout)
-    return {"compile_s": seconds, "compile_rss_bytes": used.ru_maxrss * 1024, **{k: facts[k] for k in ("load_ms", "peak_rss_bytes", "weights_bytes", "arena_bytes")}}
+    return {"compile_s": seconds, "compile_rss_bytes": made.get("peak_rss_bytes", 0), **{k: facts[k] for k in ("load_ms", "peak_rss_bytes", "weights_bytes", "arena_bytes")}}
 
 
 def bench_model(o, path, contenders, scratch, say):

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <cstdio>
-#include <fstream>
 #include <numeric>
 
 #include "cli/measure.h"
@@ -25,14 +24,6 @@ double percentile(const std::vector<double>& sorted, double p) {
   const double at = p * double(sorted.size() - 1);
   const size_t low = size_t(at);
   return sorted[low] + (sorted[std::min(low + 1, sorted.size() - 1)] - sorted[low]) * (at - double(low));
-}
-
-/// Most memory this process has held; getrusage would also count the process that started this one.
-int64_t peak_memory_bytes() {
-  std::ifstream status("/proc/self/status");
-  for (std::string line; std::getline(status, line);)
-    if (line.starts_with("VmHWM:")) return std::strtoll(line.c_str() + 6, nullptr, 10) * 1024;
-  return 0;
 }
 
 /// Time of all calls of one kernel in one run of the model.

@@ -4,6 +4,7 @@
 
 #include <filesystem>
 
+#include "cli/measure.h"
 #include "cli/model.h"
 #include "cli/verbs.h"
 
@@ -46,7 +47,11 @@ void compile_verb(const CompileVerbOptions& o, Console& console) {
       console.print(
           fmt::format("{:>10.3f} ms  {}", pass.at("ms").get<double>(), pass.at("name").get<std::string>()));
   console.print(fmt::format("wrote {} ({}) in {}", out, bytes_text(double(bytes)), time_text(ms)));
-  console.result({{"output", out}, {"bytes", bytes}, {"compile_ms", ms}, {"passes", passes}});
+  console.result({{"output", out},
+                  {"bytes", bytes},
+                  {"compile_ms", ms},
+                  {"peak_rss_bytes", peak_memory_bytes()},
+                  {"passes", passes}});
 }
 
 }  // namespace

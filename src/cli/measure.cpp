@@ -7,7 +7,10 @@
 #include <algorithm>
 #include <barrier>
 #include <chrono>
+#include <cstdlib>
+#include <fstream>
 #include <memory>
+#include <string>
 #include <thread>
 #include <vector>
 
@@ -125,6 +128,14 @@ bool MachineLimits::arithmetic_bound(double flop, double bytes, int n) const {
 
 double MachineLimits::least_ms(double flop, double bytes, int n) const {
   return std::max(flop / fma_gflops(n), bytes / read_gbytes(bytes, n)) * 1e-6;
+}
+
+// getrusage would also count the process that started this one.
+int64_t peak_memory_bytes() {
+  std::ifstream status("/proc/self/status");
+  for (std::string line; std::getline(status, line);)
+    if (line.starts_with("VmHWM:")) return std::strtoll(line.c_str() + 6, nullptr, 10) * 1024;
+  return 0;
 }
 
 MachineLimits measure_machine() {

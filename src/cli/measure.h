@@ -23,6 +23,8 @@ struct MachineLimits {
   double fma_gflops(int threads) const;
   double read_gbytes(double bytes, int threads) const;
 };
+/// Most memory this process has held.
+int64_t peak_memory_bytes();
 /// Takes about a second.
 MachineLimits measure_machine();
 
