@@ -57,14 +57,33 @@ struct Graph {
 void Graph::build(const Executable& e, const VMFunction& f) {
   for (int32_t i = 0; i < f.num_params; ++i)
     nodes.push_back({"null", size_t(i) < f.params.size() ? f.params[size_t(i)].name : "", {}, 1});
-  std::map<int64_t, Input> constants, places;  // places: by offset in the arena
+  std::map<int64_t, Input> constants;
+  struct Written {
+    int64_t end;
+    Input by;
+  };
+  std::map<int64_t, Written> places;  // by offset in the arena
+  auto range = [&](Arg a) {
+    const ArenaTensor& t = e.arena_tensors[size_t(a.value())];
+    return std::pair(t.offset,
+                     t.offset + std::max<int64_t>(1, storage_bytes(element_count(t.shape), t.dtype)));
+  };
+  auto write = [&](Arg a, Input made) {
+    const auto [begin, end] = range(a);
+    std::erase_if(places, [&, b = begin, n = end](const auto& p) { return p.first < n && b < p.second.end; });
+    places[begin] = {end, made};
+  };
   std::vector<std::vector<Input>> registers(size_t(f.num_registers));
   for (int32_t i = 0; i < f.num_params; ++i) registers[size_t(i)] = {{i, 0}};
   auto read = [&](Arg a) -> std::vector<Input> {
     if (a.kind() == ArgKind::Register) return registers[size_t(a.value())];
     if (a.kind() == ArgKind::Arena) {
-      auto it = places.find(e.arena_tensors[size_t(a.value())].offset);
-      return it == places.end() ? std::vector<Input>() : std::vector<Input>{it->second};
+      // A concatenation whose parts were written in their place has several makers.
+      const auto [begin, end] = range(a);
+      std::vector<Input> makers;
+      for (const auto& [at, p] : places)
+        if (at < end && begin < p.end) makers.push_back(p.by);
+      return makers;
     }
     if (a.kind() != ArgKind::Constant) return {};
     auto [it, fresh] = constants.emplace(a.value(), Input{int(nodes.size()), 0});
@@ -108,7 +127,7 @@ void Graph::build(const Executable& e, const VMFunction& f) {
       const Arg a = args[node_inputs + i];
       const Input made{int(nodes.size()) - 1, i};
       if (a.kind() == ArgKind::Register) registers[size_t(a.value())] = {made};
-      if (a.kind() == ArgKind::Arena) places[e.arena_tensors[size_t(a.value())].offset] = made;
+      if (a.kind() == ArgKind::Arena) write(a, made);
     }
   }
 }

@@ -3,6 +3,7 @@
 #include "runtime/graph_executor.h"
 
 #include <nlohmann/json.hpp>
+#include <set>
 
 #include "pipeline/graph_json.h"
 #include "support.h"
@@ -63,6 +64,30 @@ TEST(GraphExecutor, JsonIsAGraphFromInputsToHeads) {
       if (reached[i]) reached.at(in.at(0).get<size_t>()) = true;
     }
   EXPECT_EQ(std::count(reached.begin(), reached.end(), false), 0) << text;
+}
+
+TEST(GraphExecutor, PartsOfAConcatenationAreAllItsMakers) {
+  Model m;
+  auto x = m.param("x", {1, 4, 16});
+  auto summed = [&](std::string_view name, const Expr& e) {
+    return m.op("nn.softmax", {m.op(name, {e})}, op::make_attrs<op::AxisAttrs>(-1));
+  };
+  Expr a = summed("exp", x), b = summed("sin", x), c = summed("tanh", x);
+  Expr all = m.op("concat", {op::tuple({a, b, c})}, op::make_attrs<op::AxisAttrs>(1));
+  Expr y = m.op("nn.softmax", {all}, op::make_attrs<op::AxisAttrs>(1));
+  const auto json = nlohmann::json::parse(graph_json(build(m.done(y)).executable()));
+  const auto& nodes = json.at("nodes");
+  // Whether the copy is there or not: what comes out is made of three kernels' results.
+  std::set<size_t> makers;
+  std::vector<size_t> todo{json.at("heads").at(0).at(0).get<size_t>()};
+  for (; !todo.empty();) {
+    const size_t node = todo.back();
+    todo.pop_back();
+    if (!makers.insert(node).second) continue;
+    for (const auto& in : nodes.at(node).at("inputs")) todo.push_back(in.at(0).get<size_t>());
+  }
+  EXPECT_EQ(makers.size(), nodes.size());
+  EXPECT_GE(makers.size(), 5u);
 }
 
 TEST(GraphExecutor, RefusesBranches) {
