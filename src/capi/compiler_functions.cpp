@@ -345,8 +345,7 @@ AttrMap passes(const AttrMap&) {
   for (const Pass* p : all_passes()) {
     const char* kind = contains(graph_passes(), p)      ? "graph"
                        : contains(schedule_passes(), p) ? "schedule"
-                       : contains(tensor_passes(), p)   ? "tensor"
-                                                        : "other";
+                                                        : "tensor";
     out.push_back({{"name", p->name}, {"kind", kind}, {"level", p->level}, {"doc", p->summary}});
   }
   return reply_json({{"passes", out}});

@@ -9,6 +9,7 @@
 #include <exception>
 #include <set>
 
+#include "ir/intrinsic_table.h"
 #include "ir/structural.h"
 
 namespace tenon::codegen {
@@ -73,7 +74,10 @@ std::string refusal(const ObjectRef& node) {
   }
   if (const auto* n = node.as<tir::Call>()) {
     if (n->op == "tir.kernel_buffer" || n->op == "tir.kernel_scalar") return {};
-    if (!find_intrinsic(n->op)) return fmt::format("the unknown intrinsic `{}`", n->op);
+    const Intrinsic* known = find_intrinsic(n->op);
+    if (!known) return fmt::format("the unknown intrinsic `{}`", n->op);
+    if (group_of(*known) >= IntrinsicGroup::atomic)
+      return fmt::format("`{}`: it needs the threads of a GPU", n->op);
     if (n->op == "tir.ret") return "tir.ret: a kernel returns a status code only";
     if (n->op == "tir.call_extern") {
       const auto* name = n->args.empty() ? nullptr : n->args[0].as<tir::StringImm>();
@@ -179,9 +183,10 @@ std::vector<std::string> unsupported_nodes() {
   for (const char* other :
        {"For of kind vectorized (vectorize_loop removes them) and thread_binding",
         "buffers with vector elements", "buffers of sub-byte, handle or string elements",
-        "buffers in scope shared, warp or wmma", "tir.ret", "tir.call_extern of anything but C mathematics",
-        "integers of widths other than 8, 16, 32, 64", "vectors of pointers",
-        "functions without the kernel signature (buffers, scalars, context)"})
+        "buffers in scope shared, warp or wmma", "tir.ret",
+        "intrinsics of the groups atomic, sync, async copy and matrix fragment",
+        "tir.call_extern of anything but C mathematics", "integers of widths other than 8, 16, 32, 64",
+        "vectors of pointers", "functions without the kernel signature (buffers, scalars, context)"})
     out.push_back(other);
   return out;
 }

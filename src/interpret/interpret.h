@@ -10,6 +10,7 @@ struct InterpretOptions {
   bool float64 = false;           ///< floating values (f16, bf16, f32) are computed and stored as double
   int64_t max_steps = INT64_MAX;  ///< Error "T0351" beyond
   int max_depth = 1000;           ///< calls; Error "T0352" beyond
+  bool reverse_threads = false;   ///< threads of a block run from the last: shows a barrier that is missing
 };
 
 /// A graph value: NDArray, Tuple (Array<Any>), Shape, int/float scalar, closure.
@@ -18,7 +19,9 @@ using Value = Any;
 /// Runs a PrimFunc on tensors (and scalars as rank-0 tensors) in parameter order; outputs are written in
 /// place. Symbolic sizes are bound from the shapes; a conflict is an Error naming both. Out-of-bounds
 /// accesses are Errors that name buffer, index and shape. With float64, all floating arguments must be
-/// float64 arrays.
+/// float64 arrays. Loops bound to "threadIdx.…" are the threads of a block, simulated: each runs until a
+/// barrier; memory of scope "shared" is one for the block, other memory allocated inside is each thread's
+/// own.
 void interpret_prim_func(const tir::PrimFunc& f, const std::vector<NDArray>& args,
                          const IRModule& module = {}, const InterpretOptions& options = {});
 /// Runs a graph function of the module.

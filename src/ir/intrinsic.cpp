@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "ir/intrinsic.h"
+#include "ir/intrinsic_table.h"
 
 #include <cmath>
 #include <limits>
@@ -92,8 +92,153 @@ constexpr Intrinsic table[] = {
      "the kernel's scalars and k: the 64 bits of scalar parameter k (int64; floats as a double's image)",
      nullptr},
     {"tir.undef", 0, true, true, "any value of the type", nullptr},
+    // Memory that several threads change: pointer (address_of) and value; the old value is the result.
+    {"tir.atomic_add", 2, false, false, "adds to the element, gives what it was", nullptr},
+    {"tir.atomic_max", 2, false, false, "maximum of the element and the value, gives what it was", nullptr},
+    {"tir.atomic_min", 2, false, false, "minimum of the element and the value, gives what it was", nullptr},
+    {"tir.atomic_and", 2, false, false, "bits in both, gives what it was", nullptr},
+    {"tir.atomic_or", 2, false, false, "bits in either, gives what it was", nullptr},
+    {"tir.atomic_xor", 2, false, false, "bits in one, gives what it was", nullptr},
+    {"tir.atomic_exchange", 2, false, false, "stores the value, gives what it was", nullptr},
+    {"tir.atomic_compare_exchange", 3, false, false,
+     "stores the third argument where the element equals the second, gives what it was", nullptr},
+    // Threads of a block wait for or hear of each other; all of them must come here.
+    {"tir.storage_sync", 1, false, false,
+     "threads of a block wait for each other; the scope (\"shared\", \"warp\", \"global\") whose writes are "
+     "then seen",
+     nullptr},
+    {"tir.thread_allreduce", -1, false, false,
+     "name of an operation (add, mul, min, max, and, or), value, names of thread axes: every thread gets the "
+     "combination over these axes",
+     nullptr},
+    {"tir.warp_shuffle", 2, false, false, "the value that thread k of the warp gives", nullptr},
+    {"tir.warp_shuffle_up", 2, false, false, "the value of the thread k before; own where there is none",
+     nullptr},
+    {"tir.warp_shuffle_down", 2, false, false, "the value of the thread k behind; own where there is none",
+     nullptr},
+    {"tir.warp_shuffle_xor", 2, false, false, "the value of the thread whose number differs by the bits of k",
+     nullptr},
+    // Copies that run beside the program until they are waited for.
+    {"tir.async_copy", 3, false, false, "destination, source, elements: begins a copy", nullptr},
+    {"tir.async_commit", 0, false, false, "closes a group of the copies begun", nullptr},
+    {"tir.async_wait", 1, false, false, "waits until at most k groups are under way", nullptr},
+    // Matrix fragments: a buffer of scope "wmma.…" holds rows x columns values of the warp's tile.
+    {"tir.mma_fill", 3, false, false, "fragment, elements, value", nullptr},
+    {"tir.mma_load", 6, false, false, "fragment, rows, columns, source, row stride, \"row\" or \"col\"",
+     nullptr},
+    {"tir.mma_store", 6, false, false, "destination, row stride, \"row\" or \"col\", fragment, rows, columns",
+     nullptr},
+    {"tir.mma_sync", 7, false, false, "fragments d, a, b, c and m, n, k: d = a · b + c", nullptr},
 };
+
+bool is_any(std::string_view name, std::initializer_list<std::string_view> names) {
+  for (std::string_view n : names)
+    if (name == n) return true;
+  return false;
+}
 }  // namespace
+
+std::string_view to_string(IntrinsicGroup group) {
+  constexpr std::string_view names[] = {"math",   "bit",    "vector", "memory",     "call",
+                                        "kernel", "atomic", "sync",   "async copy", "matrix fragment"};
+  return names[size_t(group)];
+}
+IntrinsicGroup group_of(const Intrinsic& i) {
+  const std::string_view n = i.name.substr(4);
+  if (n.starts_with("atomic_")) return IntrinsicGroup::atomic;
+  if (n.starts_with("async_")) return IntrinsicGroup::async_copy;
+  if (n.starts_with("mma_")) return IntrinsicGroup::fragment;
+  if (n.starts_with("warp_") || is_any(n, {"storage_sync", "thread_allreduce"})) return IntrinsicGroup::sync;
+  if (n.starts_with("kernel_")) return IntrinsicGroup::kernel;
+  if (n.starts_with("vector_")) return IntrinsicGroup::vector;
+  if (is_any(n, {"address_of", "prefetch"})) return IntrinsicGroup::memory;
+  if (is_any(n, {"call_extern", "call_prim_func", "ret", "assume", "undef", "likely", "if_then_else",
+                 "select_rare"}))
+    return IntrinsicGroup::call;
+  if (n.starts_with("bitwise_") || n.starts_with("shift_") || is_any(n, {"popcount", "clz", "reinterpret"}))
+    return IntrinsicGroup::bit;
+  return IntrinsicGroup::math;
+}
+
+IntrinsicType type_rule(const Intrinsic& i) {
+  const std::string_view n = i.name.substr(4);
+  if (is_any(n, {"isnan", "isinf", "isfinite"})) return IntrinsicType::boolean;
+  if (is_any(n, {"if_then_else", "select_rare", "thread_allreduce"}) || n.starts_with("atomic_"))
+    return IntrinsicType::second;
+  if (n.starts_with("warp_shuffle")) return IntrinsicType::first;
+  if (is_any(n, {"address_of", "kernel_buffer"})) return IntrinsicType::handle;
+  switch (group_of(i)) {
+    case IntrinsicGroup::vector:
+      return IntrinsicType::element;
+    case IntrinsicGroup::sync:
+    case IntrinsicGroup::async_copy:
+    case IntrinsicGroup::fragment:
+      return IntrinsicType::none;
+    case IntrinsicGroup::math:
+      return IntrinsicType::first;
+    case IntrinsicGroup::bit:
+      return is_any(n, {"popcount", "clz", "reinterpret"}) ? IntrinsicType::given : IntrinsicType::first;
+    default:
+      return n == "likely" ? IntrinsicType::first : IntrinsicType::given;
+  }
+}
+
+std::string type_problem(const Intrinsic& i, const Call& c) {
+  auto arg = [&](size_t k) { return k < c.args.size() && c.args[k] ? c.args[k].dtype() : DataType(); };
+  DataType want;
+  switch (type_rule(i)) {
+    case IntrinsicType::first:
+      want = arg(0);
+      break;
+    case IntrinsicType::second:
+      want = arg(1);
+      break;
+    case IntrinsicType::boolean:
+      want = tenon::boolean.with_lanes(arg(0).lanes);
+      break;
+    case IntrinsicType::element:
+      want = arg(0).element();
+      break;
+    case IntrinsicType::handle:
+      want = DataType::handle();
+      break;
+    case IntrinsicType::none:
+      want = DataType::void_();
+      break;
+    case IntrinsicType::given:
+      return {};
+  }
+  if (c.dtype == want) return {};
+  return "`" + c.op + "` has type " + to_string(c.dtype) + " where its arguments make it " + to_string(want);
+}
+
+std::string_view lowering_of(const Intrinsic& i, std::string_view target) {
+  const bool llvm = target == "llvm", gpu = target == "gpu";
+  switch (group_of(i)) {
+    case IntrinsicGroup::math:
+      return llvm ? "vector polynomial or LLVM intrinsic" : gpu ? "function of the device" : "math.h";
+    case IntrinsicGroup::bit:
+      return "machine operation";
+    case IntrinsicGroup::vector:
+      return llvm ? "pairwise shuffles" : gpu ? "" : "pairwise loop";
+    case IntrinsicGroup::memory:
+      return i.name == "tir.prefetch" && gpu ? "nothing" : "pointer";
+    case IntrinsicGroup::call:
+      if (i.name == "tir.ret") return {};
+      return i.name == "tir.call_extern" || i.name == "tir.call_prim_func" ? (gpu ? "" : "call") : "in place";
+    case IntrinsicGroup::kernel:
+      return gpu ? "" : "the kernel's arguments";
+    case IntrinsicGroup::atomic:
+      return gpu ? "atomic function of the device" : "";
+    case IntrinsicGroup::sync:
+      return gpu ? "barrier or shuffle" : "";
+    case IntrinsicGroup::async_copy:
+      return gpu ? "asynchronous copy, or a plain one" : "";
+    case IntrinsicGroup::fragment:
+      return gpu ? "matrix instruction" : "";
+  }
+  return {};
+}
 
 const Intrinsic* find_intrinsic(std::string_view name) {
   for (const Intrinsic& i : table)

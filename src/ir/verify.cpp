@@ -7,7 +7,7 @@
 
 #include <unordered_set>
 
-#include "ir/intrinsic.h"
+#include "ir/intrinsic_table.h"
 #include "ir/text.h"
 #include "ir/verify_impl.h"
 #include "ir/walk.h"
@@ -277,7 +277,30 @@ class PrimFuncVerifier {
                    (!n.args[0] || !n.args[1] || !n.args[2] || n.dtype != n.args[0].dtype() ||
                     dot_group(n.args[0], n.args[1], n.args[2]) == 0))
             add("T0314", "`tir.dot` is given types that do not fit one another");
+          else if (std::string problem = type_problem(*known, n); !problem.empty())
+            add("T0314", std::move(problem));
           for (const PrimExpr& a : n.args) expr_below(a);
+        },
+        [&](const Ramp& n) {
+          pair(n.base, n.stride, "a ramp");
+          lanes(n.lanes, n.base, "a ramp");
+        },
+        [&](const Broadcast& n) {
+          expr_below(n.value);
+          lanes(n.lanes, n.value, "a broadcast");
+        },
+        [&](const Shuffle& n) {
+          int64_t count = 0;
+          for (const PrimExpr& v : n.vectors) {
+            expr_below(v);
+            if (v) count += v.dtype().lanes;
+            if (v && n.vectors[0] && v.dtype().element() != n.vectors[0].dtype().element())
+              add("T0301", fmt::format("a shuffle takes vectors of {} and {}",
+                                       to_string(n.vectors[0].dtype()), to_string(v.dtype())));
+          }
+          for (int64_t i : n.indices)
+            if (i < 0 || i >= count)
+              add("T0308", fmt::format("lane {} is taken from a shuffle of {} lanes", i, count));
         },
         [&](const Reduce& n) { reduction(n); },
         [&](const ProducerLoad& n) { element(n.producer, n.indices); },
@@ -285,6 +308,10 @@ class PrimFuncVerifier {
           for (const ObjectRef& c : children(ObjectRef(&n)))
             if (c.is<PrimExprNode>()) expr_below(typed(c));
         });
+  }
+  void lanes(int64_t n, const PrimExpr& of, std::string_view what) {
+    if (n < 1 || n > 65535 || (of && of.dtype().is_vector()))
+      add("T0308", fmt::format("{} has {} lanes of {}", what, n, of ? to_string(of.dtype()) : "nothing"));
   }
   static PrimExpr typed(const ObjectRef& o) {
     PrimExpr e;
@@ -499,7 +526,9 @@ class PrimFuncVerifier {
 }  // namespace
 
 void verify_prim_func(const std::string& name, const tir::PrimFunc& f, DiagnosticList& problems) {
+  const size_t before = problems.all().size();
   PrimFuncVerifier(name, problems).run(f);
+  if (problems.all().size() == before) verify_loops(name, f->body, problems);
 }
 
 /// Fields of data types name what exists.

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// Shared by the verifier's two files.
+// Shared by the verifier's files.
 #pragma once
 #include "ir/module.h"
 
 namespace tenon {
 /// Longest chain of statements, expressions and types below root; keeps its own stack.
 int nesting_of(const ObjectRef& root);
+/// Races of parallel loops (T0335) and block iterators outside their domain (T0336), where they are certain.
+void verify_loops(const std::string& name, const tir::Stmt& body, DiagnosticList& problems);
 }  // namespace tenon

@@ -7,6 +7,8 @@
 namespace tenon {
 tir::PrimFunc default_schedule(const tir::PrimFunc& f, const Target& target);
 std::span<const Pass> tensor_pipeline();
+std::span<const Pass> device_pipeline();
+std::span<const Pass> optional_tensor_passes();
 namespace {
 
 /// default_schedule: loops of every program placed from the model of the machine.
@@ -26,6 +28,8 @@ void announce_once() {
     announce_passes(graph_passes());
     announce_passes(schedule_passes());
     announce_passes(tensor_passes());
+    announce_passes(device_pipeline());
+    announce_passes(optional_tensor_passes());
     return true;
   }();
   (void)done;

@@ -38,7 +38,10 @@ class Compact : public tensor_detail::Rewriter {
     if (!s) return s;
     if (const auto* n = s.as<For>()) {
       analyzer_.bind(n->loop_var, range(n->min, n->extent));
-      return below(s);
+      if (tensor_detail::is_thread_loop(*n)) threads_[n->loop_var.get()] = range(n->min, n->extent);
+      const Stmt r = below(s);
+      threads_.erase(n->loop_var.get());
+      return r;
     }
     if (const auto* n = s.as<IfThenElse>()) {
       Stmt yes, no;
@@ -135,7 +138,10 @@ class Compact : public tensor_detail::Rewriter {
           return b;  // a second view
       }
     if (all.empty()) return b;
-    const BufferRegion box = union_regions(all, {}, analyzer_);
+    // Memory of a block of threads holds what all of them touch, wherever it is allocated.
+    const bool shared = b->scope.starts_with("shared") || b->scope == "warp";
+    const BufferRegion box =
+        union_regions(all, shared ? threads_ : std::unordered_map<const Var*, Range>(), analyzer_);
     Change c;
     Array<PrimExpr> shape;
     bool changed = false;
@@ -191,6 +197,7 @@ class Compact : public tensor_detail::Rewriter {
   }
 
   Analyzer analyzer_;
+  std::unordered_map<const Var*, Range> threads_;  ///< of the loops around
   std::unordered_map<const BufferNode*, Change> changes_;
   std::unordered_map<const BufferNode*, std::map<size_t, std::pair<int64_t, int64_t>>> aligned_;
 };

@@ -74,8 +74,8 @@ class Flatten : public tensor_detail::Rewriter {
     if (s.is<Block>() || s.is<BlockRealize>())
       tensor_detail::refuse("T0805", "a block is left", s, "run lower_opaque_block first");
     if (s.is<BufferRealize>())
-      tensor_detail::refuse("T0801", "code generation cannot express BufferRealize: use Allocate", s,
-                            "build the program with create_prim_func");
+      tensor_detail::refuse("T0801",
+                            "code generation cannot express BufferRealize: run storage_flatten first", s);
     if (s.is<Prefetch>()) return tensor_detail::no_op();
     return below(s);
   }

@@ -44,12 +44,8 @@ class Lower : public tensor_detail::Rewriter {
       return body;
     }
     if (const auto* n = s.as<For>()) {
-      if (n->kind == ForKind::thread_binding)
-        tensor_detail::refuse("T0807",
-                              fmt::format("loop '{}' is bound to '{}', which this target does not have",
-                                          n->loop_var->name, n->thread_tag),
-                              s, "use parallel instead");
-      if (is_one(n->extent)) return stmt(substitute(n->body, {{n->loop_var.get(), n->min}}));
+      if (is_one(n->extent) && n->kind != ForKind::thread_binding)
+        return stmt(substitute(n->body, {{n->loop_var.get(), n->min}}));
     }
     return below(s);
   }

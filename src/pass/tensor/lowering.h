@@ -73,12 +73,30 @@ IRModule map_bodies(const IRModule& module, F f) {
   });
 }
 
+/// Is there a statement of this kind? Expressions are not looked at.
+template <class T>
+bool has_statement(const tir::Stmt& s) {
+  bool found = false;
+  pre_order(s, [&](const ObjectRef& n) {
+    found = found || n.is<T>();
+    return !found && (n.is<tir::StmtNode>() || n.is<ArrayObj>());
+  });
+  return found;
+}
 /// Does e mention v (buffers' shapes not counted)?
 bool mentions(const ObjectRef& e, const tir::Var* v);
 /// Number of nodes below and including s, counted up to `limit`.
 int64_t size_of(const tir::Stmt& s, int64_t limit);
+/// No access of memory, no call, and no division that may be by zero: e may be evaluated anywhere.
+bool is_plain(const PrimExpr& e);
 /// The symbolic dimensions of the function's buffers: each is at least 0.
 std::vector<tir::VarRef> sizes_of(const tir::PrimFunc& f);
+/// "threadIdx.x", "blockIdx.y", …
+inline bool is_thread_loop(const tir::For& n) {
+  return n.kind == tir::ForKind::thread_binding && n.thread_tag.starts_with("threadIdx.");
+}
+/// Does a loop below s have GPU threads?
+bool has_threads(const tir::Stmt& s);
 /// T0810 and so on: a located refusal.
 [[noreturn]] void refuse(std::string code, std::string message, const tir::Stmt& at, std::string hint = {});
 

@@ -63,6 +63,11 @@ PrimFunc packed(const std::string& name, const PrimFunc& f) {
     if (n.is<Block>() || n.is<BlockRealize>())
       fail("T0805", fmt::format("function '{}' still has blocks", name), {},
            "run the passes before make_packed_api");
+    if (const auto* l = n.as<For>(); l && l->kind == ForKind::thread_binding)
+      tensor_detail::refuse("T0807",
+                            fmt::format("loop '{}' is bound to '{}', which this target does not have",
+                                        l->loop_var->name, l->thread_tag),
+                            Stmt(Ref<For>(l)), "use parallel instead");
     const Buffer* b = nullptr;
     if (const auto* l = n.as<BufferLoad>())
       b = &l->buffer;

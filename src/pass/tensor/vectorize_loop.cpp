@@ -391,7 +391,7 @@ class Vectorize : public tensor_detail::Rewriter {
   Stmt loop(const Stmt& s) {
     const auto* n = s.as<For>();
     const auto extent = as_int(n->extent);
-    if (!extent) return serial(s, "the number of iterations is not constant");
+    if (!extent) return symbolic(s);
     if (*extent <= 0) return tensor_detail::no_op();
     if (*extent == 1) return substitute(n->body, {{n->loop_var.get(), n->min}});
     if (*extent <= max_lanes) return vectors(s, n->loop_var, n->min, *extent, n->body);
@@ -413,6 +413,31 @@ class Vectorize : public tensor_detail::Rewriter {
     const int64_t left = *extent % lanes;
     return seq(
         {whole, vectors(for_(rest, imm(0), imm(left), tail, ForKind::vectorized), rest, imm(0), left, tail)});
+  }
+
+  /// A number of iterations that is known when the program runs: whole vectors, then one with a mask.
+  Stmt symbolic(const Stmt& s) {
+    const auto* n = s.as<For>();
+    constexpr int64_t lanes = 16;
+    if (n->loop_var->dtype != i64) return serial(s, "the number of iterations is not constant");
+    const VarRef outer = var(n->loop_var->name + "_o"), inner = var(n->loop_var->name + "_v");
+    const PrimExpr count = analyzer_.simplify(floordiv(n->extent, imm(lanes)));
+    const Stmt body =
+        substitute(n->body, {{n->loop_var.get(), n->min + PrimExpr(outer) * imm(lanes) + PrimExpr(inner)}});
+    analyzer_.bind(outer, range(imm(0), count));
+    Lanes whole(inner, imm(0), lanes, analyzer_);
+    const Stmt full = whole.stmt(body);
+    if (!whole.refused.empty()) return serial(s, whole.refused);
+    const VarRef rest = var(n->loop_var->name + "_t");
+    const PrimExpr start = n->min + count * imm(lanes), left = n->extent - count * imm(lanes);
+    const Stmt masked = make<IfThenElse>(
+        lt(rest, left),
+        rename_definitions(substitute(n->body, {{n->loop_var.get(), start + PrimExpr(rest)}})), Stmt());
+    Lanes tail(rest, imm(0), lanes, analyzer_);
+    const Stmt last = tail.stmt(masked);
+    if (!tail.refused.empty()) return serial(s, tail.refused);
+    return seq({for_(outer, imm(0), count, full),
+                make<IfThenElse>(analyzer_.simplify(gt(left, imm(0))), last, Stmt())});
   }
 
   Stmt vectors(const Stmt& loop, const VarRef& v, const PrimExpr& min, int64_t lanes, const Stmt& body) {

@@ -254,7 +254,7 @@ TEST(LoopPartition, TheMiddleHasNoConditions) {
   }
 }
 
-TEST(HoistCondition, LeavesTheLoop) {
+TEST(HoistIfThenElse, LeavesTheLoop) {
   Hand h;
   VarRef i = var("i"), k = var("k");
   Buffer y = h.add("y", {n64(9)});
@@ -324,14 +324,14 @@ TEST(MakePackedApi, RefusesWhatIsNotLowered) {
                DiagnosticError);
 }
 
-TEST(LowerOpaqueBlock, RefusesThreadsOfAGpu) {
+TEST(MakePackedApi, RefusesThreadsOfAGpu) {
   Hand h;
   VarRef i = var("i");
   Buffer y = h.add("y", {n64(4)});
   Stmt s = loop(i, n64(4), store(y, PrimExpr(1.0), {i}), ForKind::thread_binding);
   PassContext context;
   try {
-    lower_opaque_block(module_of(h.func(s)), context);
+    make_packed_api(module_of(h.func(s)), context);
     FAIL();
   } catch (const DiagnosticError& e) {
     EXPECT_EQ(e.diagnostics[0].code, "T0807");

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// hoist_condition
+// hoist_if_then_else
 //   before: for i: if n > 4: B[i] = …
 //   after:  if n > 4: for i: B[i] = …
 // Only conditions without memory accesses and divisions move, and only past serial and unrolled loops.
@@ -12,20 +12,6 @@ using namespace tir;
 
 namespace {
 
-bool is_plain(const PrimExpr& e) {
-  bool ok = true;
-  pre_order(e, [&](const ObjectRef& n) {
-    if (n.is<BufferLoad>() || n.is<Call>()) ok = false;
-    auto constant = [](const PrimExpr& d) { return as_int(d) && *as_int(d) != 0; };
-    if (const auto* d = n.as<FloorDiv>()) ok = ok && constant(d->b);
-    if (const auto* d = n.as<FloorMod>()) ok = ok && constant(d->b);
-    if (const auto* d = n.as<Div>()) ok = ok && constant(d->b);
-    if (const auto* d = n.as<Mod>()) ok = ok && constant(d->b);
-    return ok;
-  });
-  return ok;
-}
-
 class Hoist : public tensor_detail::Rewriter {
  public:
   Stmt stmt(const Stmt& s) override {
@@ -35,7 +21,7 @@ class Hoist : public tensor_detail::Rewriter {
     if (!n || (n->kind != ForKind::serial && n->kind != ForKind::unrolled)) return r;
     const auto* c = n->body.as<IfThenElse>();
     if (!c || c->else_case || tensor_detail::mentions(c->condition, n->loop_var.get()) ||
-        !is_plain(c->condition))
+        !tensor_detail::is_plain(c->condition))
       return r;
     const Stmt loop = tensor_detail::edited<For>(r, [&](For* m) { m->body = c->then_case; });
     return make<IfThenElse>(c->condition, loop, Stmt());
@@ -44,7 +30,7 @@ class Hoist : public tensor_detail::Rewriter {
 
 }  // namespace
 
-IRModule hoist_condition(IRModule module, PassContext&) {
+IRModule hoist_if_then_else(IRModule module, PassContext&) {
   return tensor_detail::map_bodies(
       module, [](const std::string&, const PrimFunc& f) { return Hoist().stmt(f->body); });
 }

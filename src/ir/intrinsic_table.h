@@ -1,0 +1,21 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the table of intrinsics says beside names and arguments: groups, type rules, lowering on each kind of
+// target.
+#pragma once
+#include "ir/intrinsic.h"
+
+namespace tenon::tir {
+
+/// What an intrinsic is for; those from `atomic` on need the threads of a GPU.
+enum class IntrinsicGroup { math, bit, vector, memory, call, kernel, atomic, sync, async_copy, fragment };
+std::string_view to_string(IntrinsicGroup group);
+IntrinsicGroup group_of(const Intrinsic& intrinsic);
+/// How the type of a call follows from its arguments; `given`: the call says it.
+enum class IntrinsicType { first, second, boolean, element, handle, none, given };
+IntrinsicType type_rule(const Intrinsic& intrinsic);
+/// What is wrong with the type of a call, or "".
+std::string type_problem(const Intrinsic& intrinsic, const Call& call);
+/// What a call becomes on a kind of target ("llvm", "c", "gpu"); "" where it is refused (T0801).
+std::string_view lowering_of(const Intrinsic& intrinsic, std::string_view target);
+
+}  // namespace tenon::tir

@@ -1,0 +1,183 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the verifier says about loops and what they feed: parallel loops of which every iteration stores to
+// the same element, and block iterators that leave their domain. Only what is certain is reported.
+#include <fmt/format.h>
+
+#include <unordered_set>
+
+#include "ir/verify_impl.h"
+#include "ir/walk.h"
+
+namespace tenon {
+namespace {
+
+using namespace tir;
+
+/// The body of one parallel loop: which values differ between its iterations.
+class Races {
+ public:
+  explicit Races(const For& loop) { differs_.insert(loop.loop_var.get()); }
+  const BufferStore* found = nullptr;
+
+  void stmt(const Stmt& s) {
+    if (!s || found) return;
+    if (const auto* n = s.as<For>()) {
+      if (differ(n->min) || differ(n->extent)) return;  // some iterations may not come here
+      stmt(n->body);
+    } else if (const auto* n = s.as<IfThenElse>()) {
+      if (differ(n->condition)) return;
+      stmt(n->then_case);
+      stmt(n->else_case);
+    } else if (const auto* n = s.as<tir::While>()) {
+      if (!differ(n->condition)) stmt(n->body);
+    } else if (const auto* n = s.as<LetStmt>()) {
+      if (differ(n->value)) differs_.insert(n->var.get());
+      stmt(n->body);
+    } else if (const auto* n = s.as<BlockRealize>()) {
+      if (n->predicate && differ(n->predicate)) return;
+      for (size_t i = 0; i < n->iter_values.size() && i < n->block->iter_vars.size(); ++i)
+        if (n->iter_values[i] && differ(n->iter_values[i]))
+          differs_.insert(n->block->iter_vars[i]->var.get());
+      stmt(n->block);
+    } else if (const auto* n = s.as<Block>()) {
+      for (const Buffer& b : n->alloc_buffers) differs_.insert(b->data.get());
+      for (const MatchBufferRegion& m : n->match_buffers) {
+        bool own = differs_.count(m->source->buffer->data.get()) > 0;
+        for (const Range& r : m->source->region) own = own || differ(r->min);
+        if (own) differs_.insert(m->buffer->data.get());
+      }
+      stmt(n->body);
+    } else if (const auto* n = s.as<Allocate>()) {
+      differs_.insert(n->buffer->data.get());
+      stmt(n->body);
+    } else if (const auto* n = s.as<BufferRealize>()) {
+      differs_.insert(n->buffer->data.get());
+      stmt(n->body);
+    } else if (const auto* n = s.as<BufferStore>()) {
+      bool own = differs_.count(n->buffer->data.get()) > 0 || (n->predicate && differ(n->predicate)) ||
+                 (n->buffer->elem_offset && differ(n->buffer->elem_offset));
+      for (const PrimExpr& i : n->indices) own = own || !i || differ(i);
+      if (!own) found = n;
+    } else {
+      for (const ObjectRef& c : children(s))
+        if (c.is<StmtNode>()) stmt(c.cast<StmtNode>());
+    }
+  }
+
+ private:
+  /// What memory holds may differ, too.
+  bool differ(const PrimExpr& e) const {
+    bool found_one = false;
+    if (e)
+      pre_order(e, [&](const ObjectRef& n) {
+        found_one = found_one || n.is<BufferLoad>() || n.is<ProducerLoad>() || n.is<tir::Call>() ||
+                    (n.is<Var>() && differs_.count(n.as<Var>()));
+        return !found_one;
+      });
+    return found_one;
+  }
+  std::unordered_set<const Var*> differs_;
+};
+
+struct Interval {
+  int64_t min = 0, max = 0;
+};
+using Intervals = std::unordered_map<const Var*, Interval>;
+constexpr int64_t large = int64_t(1) << 40;
+
+/// Values that e takes, both ends included; empty: not known. Each variable may stand once, so that the ends
+/// are met.
+std::optional<Interval> values_of(const PrimExpr& e, const Intervals& vars,
+                                  std::unordered_set<const Var*>& seen) {
+  if (const auto v = as_int(e)) return Interval{*v, *v};
+  if (const auto* v = e.as<Var>()) {
+    auto it = vars.find(v);
+    return it != vars.end() && seen.insert(v).second ? std::optional(it->second) : std::nullopt;
+  }
+  auto both = [&](const PrimExpr& a, const PrimExpr& b, auto f) -> std::optional<Interval> {
+    const auto x = values_of(a, vars, seen), y = x ? values_of(b, vars, seen) : std::nullopt;
+    if (!x || !y) return std::nullopt;
+    const Interval r = f(*x, *y);
+    return r.min < -large || r.max > large ? std::nullopt : std::optional(r);
+  };
+  if (const auto* n = e.as<Add>())
+    return both(n->a, n->b, [](Interval x, Interval y) { return Interval{x.min + y.min, x.max + y.max}; });
+  if (const auto* n = e.as<Sub>())
+    return both(n->a, n->b, [](Interval x, Interval y) { return Interval{x.min - y.max, x.max - y.min}; });
+  if (const auto* n = e.as<Mul>();
+      n && as_int(n->b) && *as_int(n->b) >= 0 && *as_int(n->b) < (int64_t(1) << 20))
+    return both(n->a, n->b, [](Interval x, Interval y) { return Interval{x.min * y.min, x.max * y.max}; });
+  return std::nullopt;
+}
+
+class Loops {
+ public:
+  Loops(std::string where, DiagnosticList& problems) : where_(std::move(where)), problems_(problems) {}
+
+  void stmt(const Stmt& s, bool always) {
+    if (!s) return;
+    if (const auto* n = s.as<For>()) {
+      const auto min = n->min ? as_int(n->min) : std::nullopt,
+                 extent = n->extent ? as_int(n->extent) : std::nullopt;
+      if (n->kind == ForKind::parallel && !(extent && *extent <= 1)) race(*n);
+      const bool known = min && extent && *extent > 0 && *extent < large && std::abs(*min) < large;
+      if (known) vars_[n->loop_var.get()] = {*min, *min + *extent - 1};
+      stmt(n->body, always && known);
+    } else if (const auto* n = s.as<BlockRealize>()) {
+      if (always && n->block && n->predicate && is_one(n->predicate)) iterators(*n);
+      stmt(n->block, false);
+    } else {
+      const bool plain = s.is<SeqStmt>() || s.is<Allocate>() || s.is<DeclBuffer>() || s.is<AttrStmt>() ||
+                         s.is<AllocateConst>() || s.is<LetStmt>();
+      for (const ObjectRef& c : children(s))
+        if (c.is<StmtNode>()) stmt(c.cast<StmtNode>(), always && plain);
+    }
+  }
+
+ private:
+  void race(const For& n) {
+    Races r(n);
+    r.stmt(n.body);
+    if (r.found)
+      problems_.add(
+          Diagnostic{"T0335",
+                     fmt::format("every iteration of the parallel loop `{}` stores to the same element of "
+                                 "buffer `{}`",
+                                 n.loop_var->name, r.found->buffer->name),
+                     where(&n),
+                     "make the loop serial, or give each iteration an element of its own",
+                     {}});
+  }
+  void iterators(const BlockRealize& n) {
+    for (size_t i = 0; i < n.iter_values.size() && i < n.block->iter_vars.size(); ++i) {
+      const IterVar& v = n.block->iter_vars[i];
+      if (!v->dom || !n.iter_values[i]) continue;
+      const auto min = as_int(v->dom->min), extent = as_int(v->dom->extent);
+      std::unordered_set<const Var*> seen;
+      const auto values = min && extent ? values_of(n.iter_values[i], vars_, seen) : std::nullopt;
+      if (values && (values->min < *min || values->max >= *min + *extent))
+        problems_.add(Diagnostic{
+            "T0336",
+            fmt::format("iterator `{}` of block `{}` takes values in [{}, {}], its domain is [{}, {})",
+                        v->var->name, n.block->name, values->min, values->max, *min, *min + *extent),
+            where(&n),
+            "give the block a predicate, or bind its iterator to fewer values",
+            {}});
+    }
+  }
+  std::string where(const StmtNode* s) const {
+    return s->origin && !s->origin->span.to_string().empty() ? s->origin->span.to_string() : where_;
+  }
+
+  std::string where_;
+  DiagnosticList& problems_;
+  Intervals vars_;
+};
+
+}  // namespace
+
+void verify_loops(const std::string& name, const Stmt& body, DiagnosticList& problems) {
+  Loops("function `" + name + "`", problems).stmt(body, true);
+}
+
+}  // namespace tenon

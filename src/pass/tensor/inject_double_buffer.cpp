@@ -1,0 +1,134 @@
+// SPDX-License-Identifier: Apache-2.0
+// inject_double_buffer
+//   before: for k in n: S = allocate(8, double_buffer); S[…] = A[k, …]; B[k] = f(S)
+//   after:  S = allocate(16); S[first half] = A[0, …]
+//           for k in n: if k + 1 < n: S[half (k + 1) % 2] = A[k + 1, …]; B[k] = f(S[half k % 2])
+// The next iteration's data is brought while this one's is used. The statements that fill the buffer must
+// come first and read nothing that the others write; otherwise the annotation becomes
+// "double_buffer_refused". Needs: flat buffers, the annotation "double_buffer" of an allocation. Keeps: every
+// value.
+#include <unordered_set>
+
+#include "pass/tensor/lowering.h"
+
+namespace tenon {
+
+using namespace tir;
+using tensor_detail::imm;
+
+namespace {
+
+using Pointers = std::unordered_set<const Var*>;
+
+void accesses(const Stmt& s, Pointers& reads, Pointers& writes, bool& effects) {
+  pre_order(s, [&](const ObjectRef& n) {
+    if (const auto* l = n.as<BufferLoad>()) reads.insert(l->buffer->data.get());
+    if (const auto* l = n.as<BufferStore>()) writes.insert(l->buffer->data.get());
+    if (const auto* c = n.as<Call>(); c && (c->op == "tir.address_of" || c->op.starts_with("tir.call_")))
+      effects = true;
+    return !n.is<BufferNode>();
+  });
+}
+bool meet(const Pointers& a, const Pointers& b) {
+  for (const Var* v : a)
+    if (b.count(v)) return true;
+  return false;
+}
+
+class Double : public tensor_detail::Rewriter {
+ public:
+  Stmt stmt(const Stmt& s) override {
+    if (!s) return s;
+    const Stmt r = below(s);
+    const auto* n = r.as<For>();
+    const auto* a = n ? n->body.as<Allocate>() : nullptr;
+    if (!a || !a->annotations.contains("double_buffer")) return r;
+    if (n->kind != ForKind::serial && n->kind != ForKind::unrolled)
+      return refused(r, *a, "the loop is not serial");
+    return doubled(r, *n, *a);
+  }
+  PrimExpr expr(const PrimExpr& e) override { return e; }
+
+ private:
+  static Stmt refused(const Stmt& loop, const Allocate& a, const std::string& why) {
+    return tensor_detail::edited<For>(loop, [&](For* m) {
+      m->body = tensor_detail::edited<Allocate>(Stmt(Ref<Allocate>(&a)), [&](Allocate* x) {
+        x->annotations.erase("double_buffer");
+        x->annotations.set("double_buffer_refused", Any(why));
+      });
+    });
+  }
+
+  Stmt doubled(const Stmt& loop, const For& n, const Allocate& a) const {
+    const auto* steps = a.body.as<SeqStmt>();
+    if (!steps) return refused(loop, a, "there is no step that fills the buffer before one that uses it");
+    const Var* data = a.buffer->data.get();
+    // The leading statements up to the last that writes the buffer.
+    size_t fills = 0;
+    for (size_t i = 0; i < steps->seq.size(); ++i) {
+      Pointers reads, writes;
+      bool effects = false;
+      accesses(steps->seq[i], reads, writes, effects);
+      if (writes.count(data)) fills = i + 1;
+    }
+    Pointers read, written, used, changed;
+    bool effects = false;
+    Array<Stmt> produce, consume;
+    for (size_t i = 0; i < steps->seq.size(); ++i) {
+      accesses(steps->seq[i], i < fills ? read : used, i < fills ? written : changed, effects);
+      (i < fills ? produce : consume).push_back(steps->seq[i]);
+    }
+    if (fills == 0 || consume.empty())
+      return refused(loop, a, "there is no step that fills the buffer before one that uses it");
+    written.erase(data);
+    if (effects || !written.empty() || meet(read, changed))
+      return refused(loop, a, "what fills the buffer depends on what uses it");
+
+    Buffer b = a.buffer;
+    const PrimExpr size = a.buffer->shape[0];
+    BufferNode* e = b.edit();
+    e->shape = {simplify(size * PrimExpr::int_imm(2, size.dtype()))};
+    e->data = var(a.buffer->data->name, a.buffer->data->dtype);
+    const PrimExpr k = n.loop_var, one = PrimExpr::int_imm(1, k.dtype()),
+                   two = PrimExpr::int_imm(2, k.dtype());
+    auto half = [&](const PrimExpr& at) { return cast(size.dtype(), floormod(at - n.min, two)) * size; };
+    const Stmt fill = seq(produce);
+    auto filled = [&](const PrimExpr& at) {
+      return rename_definitions(substitute(moved(fill, a.buffer, b, half(k)), {{n.loop_var.get(), at}}));
+    };
+    const Stmt next = make<IfThenElse>(lt(k + one, n.min + n.extent), filled(k + one), Stmt());
+    const Stmt body = seq({next, moved(seq(consume), a.buffer, b, half(k))});
+    Stmt first = filled(n.min);
+    if (const auto extent = as_int(n.extent); !extent || *extent < 1)
+      first = make<IfThenElse>(gt(n.extent, PrimExpr::int_imm(0, n.extent.dtype())), first, Stmt());
+    const Stmt out = seq({first, tensor_detail::edited<For>(loop, [&](For* m) { m->body = body; })});
+    AttrMap annotations = a.annotations;
+    annotations.erase("double_buffer");
+    return make<Allocate>(b, out, annotations);
+  }
+
+  static Stmt moved(const Stmt& s, const Buffer& from, const Buffer& to, const PrimExpr& place) {
+    auto shifted = [&](const Array<PrimExpr>& at) {
+      return Array<PrimExpr>{at[0] + cast(at[0].dtype().element(), place)};
+    };
+    return rewrite(
+        s,
+        [&](const BufferLoad& n) -> PrimExpr {
+          return n.buffer.same_as(from) ? load(to, shifted(n.indices), n.predicate) : PrimExpr();
+        },
+        [&](const BufferStore& n) -> Stmt {
+          return n.buffer.same_as(from) ? store(to, n.value, shifted(n.indices), n.predicate) : Stmt();
+        });
+  }
+};
+
+}  // namespace
+
+IRModule inject_double_buffer(IRModule module, PassContext&) {
+  return tensor_detail::map_bodies(module, [](const std::string&, const PrimFunc& f) {
+    const Stmt r = Double().stmt(f->body);
+    return r.same_as(f->body) ? r : simplify(r, false, tensor_detail::sizes_of(f));
+  });
+}
+
+}  // namespace tenon

@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the verifier says of parallel loops, vectors and calls of intrinsics.
+#include <gtest/gtest.h>
+
+#include "ir/intrinsic_table.h"
+#include "ir/text.h"
+#include "ir/verify.h"
+
+namespace tenon {
+namespace {
+
+std::string codes(const IRModule& m) {
+  DiagnosticList problems;
+  verify(m, problems);
+  std::string out;
+  for (const Diagnostic& d : problems.all()) out += (out.empty() ? "" : " ") + d.code;
+  return out;
+}
+/// A program of two buffers and a size; the codes that reading and verifying it give.
+std::string body(const std::string& text) {
+  try {
+    return codes(
+        parse_module("@T.prim_func\ndef f(A: T.Buffer((8,), \"float32\"), B: T.Buffer((8, 8), \"float32\"), "
+                     "n: T.int64):\n" +
+                     text));
+  } catch (const DiagnosticError& e) {
+    std::string out;
+    for (const Diagnostic& d : e.diagnostics) out += (out.empty() ? "" : " ") + d.code;
+    return out;
+  }
+}
+
+TEST(VerifyLoops, RacesOfParallelLoops) {
+  // The same element in every iteration.
+  EXPECT_EQ(body("    for i in T.parallel(8):\n        A[0] = B[i, 0]\n"), "T0335");
+  EXPECT_EQ(
+      body("    for i in T.parallel(8):\n        for j in range(8):\n            A[j] = A[j] + B[i, j]\n"),
+      "T0335");
+  EXPECT_EQ(body("    for i in T.parallel(n):\n        A[n % 8] = T.float32(1)\n"), "T0335");
+  EXPECT_EQ(body("    for i in T.parallel(8):\n"
+                 "        for k in range(8):\n"
+                 "            with T.block(\"sum\"):\n"
+                 "                v = T.axis.spatial(8, k)\n"
+                 "                r = T.axis.reduce(8, i)\n"
+                 "                A[v] = A[v] + B[r, v]\n"),
+            "T0335");
+  // An element for each, memory of the iteration's own, or an iteration that is picked.
+  EXPECT_EQ(body("    for i in T.parallel(8):\n        A[i] = T.float32(0)\n"), "");
+  EXPECT_EQ(
+      body("    for i in T.parallel(8):\n        x: T.int64 = i * 3 % 8\n        A[x] = T.float32(0)\n"), "");
+  EXPECT_EQ(body("    for i in T.parallel(8):\n        if i == 3:\n            A[0] = T.float32(0)\n"), "");
+  EXPECT_EQ(
+      body("    for i in T.parallel(8):\n        S = T.allocate((4,), \"float32\")\n        S[0] = A[i]\n"
+           "        B[i, 0] = S[0]\n"),
+      "");
+  EXPECT_EQ(body("    for i in T.parallel(1):\n        A[0] = T.float32(0)\n"), "");
+}
+
+TEST(VerifyLoops, VectorsOutOfRange) {
+  using namespace tir;
+  auto problem = [](const PrimExpr& e) {
+    IRModule m = IRModule::create();
+    m.set("f", make<PrimFuncNode>(Array<VarRef>(), Map<VarRef, Buffer>(), Stmt(make<Evaluate>(e)),
+                                  DataType::void_(), AttrMap()));
+    return codes(m);
+  };
+  const PrimExpr four = make<Ramp>(PrimExpr(0), PrimExpr(1), int64_t(4));
+  EXPECT_EQ(problem(make<Shuffle>(Array<PrimExpr>{four}, Array<int64_t>{0, 3})), "");
+  EXPECT_EQ(problem(make<Shuffle>(Array<PrimExpr>{four}, Array<int64_t>{0, 4})), "T0308");
+}
+
+TEST(Intrinsics, CallsHaveTheTypeOfTheirRule) {
+  EXPECT_EQ(body("    A[0] = T.exp(A[1])\n"), "");
+  EXPECT_EQ(
+      body("    A[0] = T.call(\"tir.exp\", B[0, 0], dtype=\"float32\") + T.cast(T.call(\"tir.exp\", A[0], "
+           "dtype=\"float64\"), \"float32\")\n"),
+      "T0314");
+  EXPECT_EQ(body("    T.evaluate(T.call(\"tir.storage_sync\", \"shared\", dtype=\"int32\"))\n"), "T0314");
+  EXPECT_EQ(body("    T.evaluate(T.call(\"tir.vscale\", dtype=\"int32\"))\n"), "T0314");
+}
+
+TEST(Intrinsics, EveryOneHasAGroupARuleAndALowering) {
+  for (const tir::Intrinsic& i : tir::all_intrinsics()) {
+    EXPECT_FALSE(i.doc.empty()) << i.name;
+    EXPECT_FALSE(to_string(tir::group_of(i)).empty()) << i.name;
+    const bool somewhere = !lowering_of(i, "llvm").empty() || !lowering_of(i, "gpu").empty();
+    EXPECT_TRUE(somewhere || i.name == "tir.ret") << i.name;
+    // What needs threads is no pure function of its arguments.
+    if (tir::group_of(i) >= tir::IntrinsicGroup::atomic) {
+      EXPECT_FALSE(i.pure) << i.name;
+      EXPECT_TRUE(lowering_of(i, "llvm").empty()) << i.name;
+    }
+  }
+}
+
+}  // namespace
+}  // namespace tenon
