@@ -2,9 +2,9 @@
 // Passes on long programs: ten times the statements take about ten times as long, and 100,000 statements
 // (2,000 by default; TENON_SCALE=full for all) go through every pass.
 #include <cstdlib>
+#include <ctime>
 #include <map>
 
-#include "base/clock.h"
 #include "pipeline/compile.h"
 #include "programs.h"
 
@@ -53,25 +53,28 @@ IRModule chain(int64_t statements, int64_t scratch) {
   return module_of(make<PrimFuncNode>(params, map, body, DataType::void_(), AttrMap()));
 }
 
+/// Processor time: others work on this machine too.
+double cpu_ms(std::clock_t start) { return 1e3 * double(std::clock() - start) / CLOCKS_PER_SEC; }
+
 /// Milliseconds of each pass.
 std::map<std::string, double> times(IRModule m) {
   std::map<std::string, double> out;
   PassContext context;
   auto run = [&](const Pass& p) {
     if (out.count(std::string(p.name))) return;
-    const auto start = std::chrono::steady_clock::now();
+    const std::clock_t start = std::clock();
     const IRModule r = p.run(m, context);
-    out[std::string(p.name)] = ms_since(start);
+    out[std::string(p.name)] = cpu_ms(start);
     if (p.name != "make_packed_api" && p.name != "instrument_bound_checkers") m = r;
   };
   for (const Pass& p : optional_tensor_passes()) run(p);
   for (const Pass& p : device_pipeline()) run(p);
   for (const Pass& p : tensor_pipeline()) run(p);
-  const auto start = std::chrono::steady_clock::now();
+  const std::clock_t start = std::clock();
   DiagnosticList problems;
   verify(m, problems);
   EXPECT_TRUE(problems.empty());
-  out["verify"] = ms_since(start);
+  out["verify"] = cpu_ms(start);
   return out;
 }
 
@@ -88,7 +91,7 @@ TEST(Scale, NoPassIsWorseThanNLogN) {
     for (const auto& [name, ms] : large) {
       if (full) printf("%-34s %9.1f ms %9.1f ms\n", name.c_str(), small[name], ms);
       // A quadratic pass takes 100 times as long.
-      EXPECT_LT(ms, 35 * std::max(small[name], 1.0)) << name << " over " << 10 * n << " statements";
+      EXPECT_LT(ms, 35 * std::max(small[name], 3.0)) << name << " over " << 10 * n << " statements";
     }
   }
 }
