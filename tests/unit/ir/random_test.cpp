@@ -277,6 +277,8 @@ class Generator {
         AttrMap notes;
         if (below(4) == 0) notes.set("pragma", Any(int64_t(1)));
         const auto kind = tir::ForKind(below(5));
+        // What is stored where is left to chance: only one iteration has no race.
+        if (kind == tir::ForKind::parallel) extent = PrimExpr::int_imm(1, t);
         tir::Stmt body = within(v, depth - 1);
         return make<tir::For>(v, min, extent, kind, body,
                               std::string(kind == tir::ForKind::thread_binding ? "threadIdx.x" : ""), notes);
