@@ -16,7 +16,9 @@ using namespace tir;
 /// The body of one parallel loop: which values differ between its iterations.
 class Races {
  public:
-  explicit Races(const For& loop) { differs_.insert(loop.loop_var.get()); }
+  Races(const For& loop, std::unordered_set<const Var*> own) : differs_(std::move(own)) {
+    differs_.insert(loop.loop_var.get());
+  }
   const BufferStore* found = nullptr;
 
   void stmt(const Stmt& s) {
@@ -127,6 +129,9 @@ class Loops {
       if (always && n->block && n->predicate && is_one(n->predicate)) iterators(*n);
       stmt(n->block, false);
     } else {
+      // Where a block's buffers lie is planned later: inside the loop when each iteration fills them anew.
+      if (const auto* n = s.as<Block>())
+        for (const Buffer& b : n->alloc_buffers) of_blocks_.insert(b->data.get());
       const bool plain = s.is<SeqStmt>() || s.is<Allocate>() || s.is<DeclBuffer>() || s.is<AttrStmt>() ||
                          s.is<AllocateConst>() || s.is<LetStmt>();
       for (const ObjectRef& c : children(s))
@@ -136,7 +141,7 @@ class Loops {
 
  private:
   void race(const For& n) {
-    Races r(n);
+    Races r(n, of_blocks_);
     r.stmt(n.body);
     if (r.found)
       problems_.add(
@@ -172,6 +177,7 @@ class Loops {
   std::string where_;
   DiagnosticList& problems_;
   Intervals vars_;
+  std::unordered_set<const Var*> of_blocks_;  ///< memory that enclosing blocks allocate
 };
 
 }  // namespace
