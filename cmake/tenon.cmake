@@ -10,7 +10,8 @@ if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
   target_compile_options(tenon_flags INTERFACE
     $<$<COMPILE_LANGUAGE:CXX>:-Wno-restrict;-Wno-maybe-uninitialized;-Wno-stringop-overflow;-Wno-stringop-overread;-Wno-array-bounds;-Wno-dangling-pointer;-Wno-use-after-free>)
 else()
-  target_compile_options(tenon_flags INTERFACE -Wno-missing-braces)
+  # Clang warns of what libstdc++ 12's own stable_sort calls.
+  target_compile_options(tenon_flags INTERFACE -Wno-missing-braces -Wno-deprecated-declarations)
 endif()
 if(TENON_SANITIZE)
   target_compile_options(tenon_flags INTERFACE -fsanitize=${TENON_SANITIZE} -fno-omit-frame-pointer)
