@@ -20,9 +20,25 @@ bool wants_tile(const rules::Facts& f) {
   for (const rules::Access& l : f.loads)
     for (int i : f.spatial)
       if (f.extent[size_t(i)] != 1 && l.stride[size_t(i)] == 0) return true;
+  // Windows side by side: vectors of results read with small strides.
+  int64_t window = 1;
+  for (int k : f.reduce)
+    window = window == rules::kUnknown || f.extent[size_t(k)] == rules::kUnknown
+                 ? rules::kUnknown
+                 : window * f.extent[size_t(k)];
+  if (window != rules::kUnknown && window <= 64 && !f.spatial.empty())
+    for (const rules::Access& l : f.loads) {
+      const int64_t step = l.stride[size_t(f.spatial.back())];
+      if (step > 1 && step <= 4 && step >= f.extent[size_t(f.reduce.back())] &&
+          f.write.stride[size_t(f.spatial.back())] == 1)
+        return true;
+    }
   // Windows: one element serves several results.
   const int64_t all = f.instances(false);
   for (const rules::Access& l : f.loads) {
+    // What stays the same over the whole sum is no operand of it.
+    if (std::all_of(f.reduce.begin(), f.reduce.end(), [&](int k) { return l.stride[size_t(k)] == 0; }))
+      continue;
     int64_t elements = 1;
     for (const PrimExpr& d : l.buffer->shape) {
       auto v = as_int(d);

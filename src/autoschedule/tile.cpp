@@ -21,7 +21,8 @@ BlockRV private_result(Schedule& t, BlockRV r, BlockRV epilogue) {
   return t.cache_write(r, 0, "local");
 }
 
-/// Loop of `b` among `loops` that iterator `i` is bound through, or -1.
+}  // namespace
+
 int loop_of(const Schedule& t, BlockRV b, int i, const std::vector<LoopRV>& loops, size_t first) {
   const PrimExpr value = t.realize(b)->iter_values[size_t(i)];
   for (size_t l = loops.size(); l-- > first;) {
@@ -36,7 +37,6 @@ int loop_of(const Schedule& t, BlockRV b, int i, const std::vector<LoopRV>& loop
   return -1;
 }
 
-/// Loops of an epilogue tile: the vector iterator innermost in lanes, the rest unrolled.
 void finish_epilogue(Schedule& t, BlockRV e, int vector, size_t outer, int64_t lanes, bool contiguous) {
   std::vector<LoopRV> loops = t.get_loops(e);
   const int at = vector < 0 ? -1 : loop_of(t, e, vector, loops, outer);
@@ -65,6 +65,8 @@ void finish_epilogue(Schedule& t, BlockRV e, int vector, size_t outer, int64_t l
   if (product <= 32)
     for (LoopRV l : others) attempt(t, [&](Schedule& x) { x.unroll(l); });
 }
+
+namespace {
 
 /// `copies`: operands that were laid out anew already.
 bool tile(Schedule& s, BlockRV reduction, BlockRV epilogue, const Target& target, std::vector<int32_t>& done,
@@ -148,6 +150,8 @@ bool tile_with(Schedule& s, BlockRV reduction, BlockRV epilogue, const Facts& be
     if (tile.columns >= 0) step[size_t(tile.columns)] = tile.column_count;
     strip = padding_strip(s, f, step, target);
   }
+  std::optional<Parts> parts = parts_of(f, tile, target);
+  if (parts && strip) parts = std::nullopt;
   auto apply = [&](Schedule& t) {
     BlockRV e = private_result(t, reduction, epilogue);
     auto facts_e = facts_of(t, e);
@@ -183,6 +187,7 @@ bool tile_with(Schedule& s, BlockRV reduction, BlockRV epilogue, const Facts& be
       t.pad_iteration(reduction, m, tile.row_count, true);
       if (em >= 0) t.pad_iteration(e, em, tile.row_count);
     }
+    if (parts) return tile_in_parts(t, reduction, e, ev, f, tile, *parts, contiguous);
     std::vector<LoopRV> loops = t.get_loops(reduction);
     std::vector<LoopRV> vs = t.split(loops[size_t(v)], {-1, tile.vectors, tile.lanes});
     std::vector<LoopRV> ms;
@@ -268,6 +273,8 @@ bool tile_with(Schedule& s, BlockRV reduction, BlockRV epilogue, const Facts& be
     return true;
   }
   strip = std::nullopt;
+  if (parts && attempt(s, apply)) return true;
+  parts = std::nullopt;
   return attempt(s, apply);
 }
 

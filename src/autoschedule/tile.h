@@ -26,6 +26,27 @@ Tile choose_tile(const Facts& f, const Target& target, int along = -1);
 /// refuses.
 bool tile_with(Schedule& s, BlockRV reduction, BlockRV epilogue, const Facts& before,
                std::pair<int, int> join, const Tile& tile, const Target& target, std::vector<int32_t>& done);
+/// Finishes the loops of an epilogue below the `outer` first ones: its iterator `vector` innermost in lanes,
+/// the rest unrolled while they are few.
+void finish_epilogue(Schedule& t, BlockRV e, int vector, size_t outer, int64_t lanes, bool contiguous);
+/// Position among `loops`, from `first` on, of the loop that iterator `i` of the block is bound through; -1:
+/// none.
+int loop_of(const Schedule& t, BlockRV b, int i, const std::vector<LoopRV>& loops, size_t first);
+
+/// A long sum in parts, so that what a part reads of one operand stays in the cache while the rows of the
+/// other pass by.
+struct Parts {
+  int sum = -1;        ///< the iterator that is cut
+  int64_t length = 0;  ///< of a part
+  int64_t across = 1;  ///< tiles along the lanes that pass by a part together
+  int64_t rows = 1;    ///< and along the rows
+};
+/// Null when the operands of a tile stay near anyway, or nothing reads them again.
+std::optional<Parts> parts_of(const Facts& f, const Tile& tile, const Target& target);
+/// Tiles a reduction with a private result, padded to whole tiles, and its epilogue `e` part by part; `ev` is
+/// the epilogue's iterator of the lanes.
+void tile_in_parts(Schedule& t, BlockRV reduction, BlockRV e, int ev, const Facts& f, const Tile& tile,
+                   const Parts& parts, bool contiguous);
 /// Is the inner loop along the tile's rows, so that the other operand's panel stays near?
 bool walks_rows_last(const Facts& f, const Tile& tile, const Target& target);
 

@@ -60,12 +60,23 @@ ConvBlocks conv_blocks(const Call& call, size_t n) {
   b.data = need(data_block(a.data_layout, n), a.data_layout, data_layout_name(n, 0));
   b.out = need(data_block(a.out_layout, n), a.out_layout, data_layout_name(n, 0));
   b.kernel = need(kernel_blocks(a.kernel_layout, n), a.kernel_layout, kernel_layout_name(n, {}));
-  if (b.kernel.out != b.out || (b.kernel.in != 0 && b.kernel.in != b.data) || (b.data && !b.out))
+  if (b.kernel.out != b.out || (b.kernel.in != 0 && b.kernel.in != b.data) || (b.data && !b.out) ||
+      (b.kernel.group && (b.data == 0 || b.data % b.kernel.group != 0)))
     infer_error(call,
                 fmt::format("data '{}', kernel '{}' and result '{}' do not fit", a.data_layout,
                             a.kernel_layout, a.out_layout),
-                "for example NCHW8c, OIHW8i16o and NCHW16c, or NCHW, OIHW16o and NCHW16c");
+                "for example NCHW8c, OIHW8i16o and NCHW16c, or NCHW, OIHW16o and NCHW16c, or of bytes "
+                "NCHW8c, OIHW16o4i and NCHW16c");
   return b;
+}
+
+/// What the padding holds: 0, or the third argument.
+PrimExpr padding_of(const Tensors& in) { return in.size() > 2 ? in[2](Shape()) : constant(in[0].dtype(), 0); }
+void check_padding_value(const Call& call) {
+  if (call.args.size() < 3) return;
+  const auto &x = tensor_arg(call, 0), &z = tensor_arg(call, 2);
+  expect_rank(call, z, "the value of the padding", 0);
+  if (z.dtype != x.dtype) infer_error(call, "the value of the padding is not of the data's type");
 }
 
 /// Groups are an axis of data, weight and result.
@@ -118,7 +129,7 @@ Tensors def_groups_apart(const Call& call, const Tensors& in, size_t n) {
     before.push_back(c.pads[i]);
     after.push_back(c.pads[i + n]);
   }
-  const te::Tensor padded = pad_with(x, before, after, constant(x.dtype(), 0));
+  const te::Tensor padded = pad_with(x, before, after, padding_of(in));
   Array<tir::IterVar> ks{te::reduce_axis(tir::range(PrimExpr(0), w.shape()[2]), "rc")};
   for (size_t i = 0; i < n; ++i)
     ks.push_back(te::reduce_axis(tir::range(PrimExpr(0), w.shape()[i + 3]), "r" + axis_name(n, i)));
@@ -138,7 +149,7 @@ Tensors def_groups_apart(const Call& call, const Tensors& in, size_t n) {
 
 /// Every input channel belongs to one group of its own, with one output.
 bool is_depthwise(const ConvAttrs& a, const Shape& data, const Shape& weight, const ConvBlocks& b) {
-  if (a.groups == 1 || !tir::is_one(weight[1]) || b.kernel.in) return false;
+  if (a.groups == 1 || !tir::is_one(weight[1]) || b.kernel.in || b.kernel.group) return false;
   if (!b.any()) return true;
   // Blocks of data and result go side by side.
   return b.data != 0 && b.data == b.out && same_dim(data[1], weight[0]);
@@ -147,6 +158,7 @@ bool is_depthwise(const ConvAttrs& a, const Shape& data, const Shape& weight, co
 Type infer_conv(const Call& call, size_t n) {
   const auto& a = attrs_of<ConvAttrs>(call);
   const auto &x = tensor_arg(call, 0), &w = tensor_arg(call, 1);
+  check_padding_value(call);
   if (groups_apart(call, n)) return infer_groups_apart(call, n);
   const ConvBlocks b = conv_blocks(call, n);
   const int64_t rank = int64_t(n) + 2;
@@ -162,13 +174,17 @@ Type infer_conv(const Call& call, size_t n) {
       infer_error(call, fmt::format("{}: a block of {} channels is an axis of that size", both, block));
   };
   if (b.data) expect_block(p->back(), b.data);
-  if (b.kernel.out) expect_block(q->back(), b.kernel.out);
+  if (b.kernel.out) expect_block(q->back(), b.kernel.out * std::max<int64_t>(1, b.kernel.group));
   if (b.kernel.in) expect_block((*q)[n + 2], b.kernel.in);
   const PrimExpr inputs = (*p)[1] * PrimExpr(std::max<int64_t>(1, b.data));
-  const PrimExpr per_group = (*q)[1] * PrimExpr(std::max<int64_t>(1, b.kernel.in));
+  const PrimExpr per_group = (*q)[1] * PrimExpr(std::max<int64_t>({1, b.kernel.in, b.kernel.group}));
+  if (const auto channels = tir::as_int(simplify(per_group));
+      b.kernel.group && channels && *channels % b.data != 0)
+    infer_error(call,
+                fmt::format("{}: {} input channels of a group are no blocks of {}", both, *channels, b.data));
   if (differ(simplify(inputs), simplify(per_group * PrimExpr(a.groups))))
     infer_error(call, fmt::format("{} with {} groups: the numbers of input channels differ", both, a.groups));
-  if (a.groups > 1 && b.data && b.kernel.in == 0 && !is_depthwise(a, *p, *q, b))
+  if (a.groups > 1 && b.data && b.kernel.in == 0 && b.kernel.group == 0 && !is_depthwise(a, *p, *q, b))
     infer_error(call,
                 fmt::format("{} with {} groups: blocks of one input channel per group are for depthwise "
                             "convolutions only",
@@ -199,34 +215,43 @@ Tensors def_conv(const Call& call, const Tensors& in, size_t n) {
     after.push_back(c.pads[i + n]);
   }
   if (b.data) before.push_back(PrimExpr(0)), after.push_back(PrimExpr(0));
-  const te::Tensor padded = pad_with(x, before, after, constant(x.dtype(), 0));
+  const te::Tensor padded = pad_with(x, before, after, padding_of(in));
   const bool depthwise = is_depthwise(a, x.shape(), w.shape(), b);
   Array<tir::IterVar> ks;
-  if (!depthwise) ks.push_back(te::reduce_axis(tir::range(PrimExpr(0), w.shape()[1]), "rc"));
+  // In groups, the sum runs over the data's blocks and the channels in one.
+  const int64_t group = b.kernel.group, in_block = group ? b.data : b.kernel.in;
+  const PrimExpr in_blocks =
+      group ? simplify(tir::floordiv(w.shape()[1] * PrimExpr(group), PrimExpr(b.data))) : w.shape()[1];
+  if (!depthwise) ks.push_back(te::reduce_axis(tir::range(PrimExpr(0), in_blocks), "rc"));
   for (size_t i = 0; i < n; ++i)
     ks.push_back(te::reduce_axis(tir::range(PrimExpr(0), w.shape()[i + 2]), "r" + axis_name(n, i)));
-  if (b.kernel.in) ks.push_back(te::reduce_axis(tir::range(PrimExpr(0), PrimExpr(b.kernel.in)), "rb"));
+  if (in_block) ks.push_back(te::reduce_axis(tir::range(PrimExpr(0), PrimExpr(in_block)), "rb"));
   te::Tensor sum = te::compute(
       out.shape,
       [&](const Vars& v) {
         const PrimExpr channel = depthwise ? PrimExpr(0) : PrimExpr(ks[0]->var);
+        const PrimExpr within = in_block ? PrimExpr(ks.back()->var) : PrimExpr(0);
         Shape ix{v[0]}, iw{v[1], channel};
+        if (group) iw.set(1, channel * PrimExpr(b.data / group) + tir::floordiv(within, PrimExpr(group)));
         if (depthwise && b.any()) {
           ix.push_back(v[1]);
         } else if (a.groups == 1) {
           ix.push_back(channel);
         } else {
           const PrimExpr per_group = simplify(tir::floordiv(w.shape()[0], PrimExpr(a.groups)));
-          ix.push_back(tir::floordiv(v[1], per_group) * w.shape()[1] + channel);
+          ix.push_back(tir::floordiv(v[1], per_group) * in_blocks + channel);
         }
         for (size_t i = 0; i < n; ++i) {
           const PrimExpr k = ks[i + !depthwise]->var;
           ix.push_back(v[i + 2] * PrimExpr(c.strides[i]) + k * PrimExpr(c.dilation[i]));
           iw.push_back(k);
         }
-        if (b.data) ix.push_back(depthwise ? PrimExpr(v.back()) : PrimExpr(ks.back()->var));
-        if (b.kernel.in) iw.push_back(ks.back()->var);
-        if (b.kernel.out) iw.push_back(v.back());
+        if (b.data) ix.push_back(depthwise ? PrimExpr(v.back()) : within);
+        if (b.kernel.in) iw.push_back(within);
+        if (group)
+          iw.push_back(v.back() * PrimExpr(group) + tir::floormod(within, PrimExpr(group)));
+        else if (b.kernel.out)
+          iw.push_back(v.back());
         return te::sum(tir::cast(acc, padded(ix)) * tir::cast(acc, w(iw)), ks);
       },
       short_name(call));
@@ -428,6 +453,7 @@ const bool conv_registered = [] {
                        fmt::format("Convolution (cross-correlation) over {} spatial axes.", n))
         .argument("data", "Tensor", "(batch, channels, …)")
         .argument("weight", "Tensor", "(output channels, input channels / groups, …)")
+        .argument("padding_value", "Tensor", "a scalar: what the padding holds; 0 without it", true)
         .attrs<ConvAttrs>()
         .infer([n](const Call& c) { return infer_conv(c, n); })
         .fusion(FusionKind::out_element_wise_fusable)

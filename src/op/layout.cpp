@@ -39,6 +39,7 @@ std::optional<KernelBlocks> kernel_blocks(std::string_view layout, size_t n) {
   KernelBlocks blocks;
   blocks.in = take_block(layout, 'i');
   blocks.out = take_block(layout, 'o');
+  if (!blocks.in && blocks.out) blocks.group = take_block(layout, 'i');
   if (!layout.empty()) return std::nullopt;
   return blocks;
 }
@@ -54,6 +55,7 @@ std::string kernel_layout_name(size_t n, KernelBlocks blocks) {
   std::string out = kKernel[n - 1];
   if (blocks.in) out += fmt::format("{}i", blocks.in);
   if (blocks.out) out += fmt::format("{}o", blocks.out);
+  if (blocks.group) out += fmt::format("{}i", blocks.group);
   return out;
 }
 

@@ -13,9 +13,11 @@ namespace tenon::op {
 /// Block of the channels in a layout of n spatial axes: 0 for the plain one (or an empty name), the block for
 /// "NCHW16c"; nullopt when it is none.
 std::optional<int64_t> data_block(std::string_view layout, size_t n);
-/// Blocks of the input and output channels in a kernel layout of n spatial axes; 0: not blocked.
+/// Blocks of the input and output channels in a kernel layout of n spatial axes; 0: not blocked. With a group
+/// ("OIHW16o4i", narrow types) the last axis holds, for each output channel of a block, `group` neighbouring
+/// input channels.
 struct KernelBlocks {
-  int64_t in = 0, out = 0;
+  int64_t in = 0, out = 0, group = 0;
 };
 std::optional<KernelBlocks> kernel_blocks(std::string_view layout, size_t n);
 /// "NGCHW" and "GOIHW".

@@ -217,27 +217,51 @@ Tensors def_arg(const Call& call, const Tensors& in, bool largest) {
     axes.push_back(normal_axis(call, a.axis, int64_t(x.ndim())));
   if (axes.empty()) return {te::compute(shape, [](const Vars&) { return PrimExpr(0); }, short_name(call))};
   const PrimExpr last = element_count(x, axes) - 1;
-  Array<tir::IterVar> ks;
-  Shape k, extents;
-  for (int64_t axis : axes) {
-    extents.push_back(x.shape()[size_t(axis)]);
-    ks.push_back(te::reduce_axis(tir::range(PrimExpr(0), extents.back()), fmt::format("k{}", ks.size())));
-    k.push_back(ks.back()->var);
-  }
-  te::Tensor found = te::compute(
+  Shape extents;
+  for (int64_t axis : axes) extents.push_back(x.shape()[size_t(axis)]);
+  // Two passes over lanes of numbers alone: the largest element, then the first place that holds it.
+  const auto count = tir::as_int(last);
+  const DataType narrow = count && *count < (int64_t(1) << 31) ? i32 : i64;
+  auto search = [&](const std::string& name,
+                    FunctionRef<PrimExpr(const Shape& out, const PrimExpr& value, const PrimExpr& position,
+                                         const Array<tir::IterVar>& ks)>
+                        reduce) {
+    Array<tir::IterVar> ks;
+    Shape k;
+    for (const PrimExpr& extent : extents) {
+      ks.push_back(te::reduce_axis(tir::range(PrimExpr(0), extent), fmt::format("k{}", ks.size())));
+      k.push_back(ks.back()->var);
+    }
+    return te::compute(
+        shape,
+        [&](const Vars& v) {
+          Shape at = inner_index(indices(v), axes, a.keepdims);
+          for (size_t i = 0; i < axes.size(); ++i) at.insert(size_t(axes[i]), k[i]);
+          // Counted from the end, the first of equals is the last.
+          const PrimExpr position = flatten_index(k, extents);
+          return reduce(indices(v), wide(x(at)), a.select_last_index ? last - position : position, ks);
+        },
+        name);
+  };
+  using Ks = Array<tir::IterVar>;
+  const te::Tensor best = search(short_name(call) + "_value",
+                                 [&](const Shape&, const PrimExpr& value, const PrimExpr&, const Ks& ks) {
+                                   return largest ? te::max(value, ks) : te::min(value, ks);
+                                 });
+  const te::Tensor found = search(
+      short_name(call), [&](const Shape& out, const PrimExpr& value, const PrimExpr& position, const Ks& ks) {
+        PrimExpr here = tir::eq(value, best(out));
+        if (value.dtype().is_float())
+          here = tir::logical_or(here, tir::call(DataType::boolean(), "tir.isnan", {value}));
+        return te::min(tir::select(here, tir::cast(narrow, position), tir::max_value(narrow)), ks);
+      });
+  return {te::compute(
       shape,
       [&](const Vars& v) {
-        Shape at = inner_index(indices(v), axes, a.keepdims);
-        for (size_t i = 0; i < axes.size(); ++i) at.insert(size_t(axes[i]), k[i]);
-        PrimExpr position = flatten_index(k, extents);
-        // The first of equals wins; counted from the end, the last.
-        if (a.select_last_index) position = last - position;
-        const PrimExpr value = wide(x(at));
-        return (largest ? te::argmax(position, value, ks) : te::argmin(position, value, ks))[0];
+        const PrimExpr position = tir::cast(i64, found(indices(v)));
+        return a.select_last_index ? last - position : position;
       },
-      short_name(call));
-  if (!a.select_last_index) return {found};
-  return {te::compute(shape, [&](const Vars& v) { return last - found(indices(v)); }, "from_the_front")};
+      "position")};
 }
 
 // ---------------------------------------------------------------- running folds

@@ -366,6 +366,35 @@ V Emitter::load(const BufferLoad& n) {
   }
   if (stride == 0 && !mask)
     return memory_to_value(splat(read(element, pointer(n.buffer, index(affine->base))), lanes), t);
+  // Small strides: vectors that lie side by side, the last ending at the last element, and shuffles.
+  if (stride && *stride >= 2 && *stride <= 4 && lanes >= 4 && lanes <= 64 &&
+      (!mask || (t.bits >= 32 && target_->has("avx2")))) {
+    V first = index(affine->base), v = nullptr;
+    const int64_t last = (lanes - 1) * *stride + 1 - lanes;
+    for (int64_t part = 0, next = 0; part < *stride; ++part) {
+      const int64_t start = std::min(part * lanes, last);
+      V p = pointer(n.buffer, b_.CreateNSWAdd(first, i64(start))), here;
+      if (mask) {  // only what some lane wants is read
+        llvm::SmallVector<int> wanted;
+        for (int64_t k = 0; k < lanes; ++k)
+          wanted.push_back(int((start + k) % *stride == 0 ? (start + k) / *stride : lanes));
+        V none = llvm::Constant::getNullValue(mask->getType());
+        auto* call = b_.CreateMaskedLoad(vector, p, align, b_.CreateShuffleVector(mask, none, wanted), zero);
+        decorate(call, data);
+        here = call;
+      } else {
+        here = read(vector, p);
+      }
+      llvm::SmallVector<int> pick;
+      for (int64_t lane = 0; lane < lanes; ++lane) {
+        const int64_t place = lane * *stride - start;
+        pick.push_back(int(lane >= next && place < lanes ? (v ? lanes : 0) + place : lane));
+      }
+      while (next < lanes && next * *stride - start < lanes) ++next;
+      v = v ? b_.CreateShuffleVector(v, here, pick) : b_.CreateShuffleVector(here, pick);
+    }
+    return memory_to_value(v, t);
+  }
   // Wide gathers are worth one instruction; narrow or strided ones are loads and inserts.
   const bool gathers = target_->has("avx512f") && t.bits >= 32 && lanes >= 8;
   if (affine && !mask && !gathers && lanes <= 64) {

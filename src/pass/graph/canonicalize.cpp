@@ -5,9 +5,9 @@
 //   after    lv1 = R.reshape(x, (24,))
 //
 // Covers: copies of variables; casts to the same type and casts of widening casts; chains and identities of
-// reshape, flatten, expand_dims, squeeze and permute_dims; double negation and inversion; x + 0 (integers, or
-// minus zero), x - 0, x * 1, x / 1, x ** 1; x where the shape stays; If on a constant; items of known tuples.
-// Needs: types. Keeps: values bit by bit, types of variables that are left.
+// reshape, flatten, expand_dims, squeeze, permute_dims and layout_transform; double negation and inversion; x
+// + 0 (integers, or minus zero), x - 0, x * 1, x / 1, x ** 1; x where the shape stays; If on a constant;
+// items of known tuples. Needs: types. Keeps: values bit by bit, types of variables that are left.
 #include <cmath>
 #include <set>
 
@@ -54,6 +54,7 @@ class Canonicalize : public BodyRewriter {
     if (name == "cast") return cast(call, value, type);
     if (is_view(name)) return view(call, value, type);
     if (name == "permute_dims") return permute(call, value, type);
+    if (name == "layout_transform") return relayout(call, value, type);
     if (name == "broadcast_to" && same_type(call.args[0]->type, type)) return call.args[0];
     if (name == "negative" || name == "bitwise_not" || name == "logical_not") {
       if (const Call* inner = definition_call(call.args[0], name)) return inner->args[0];
@@ -132,6 +133,25 @@ class Canonicalize : public BodyRewriter {
     }
     if (source.same_as(x)) return value;
     return tenon::graph::call(call.op, {source}, op::make_attrs<op::AxesAttrs>(Array<int64_t>(axes)));
+  }
+  /// Moves one after the other are one, and none when they lead back; what filled a last block up stays away.
+  Expr relayout(const Call& call, const Expr& value, const Type& type) {
+    const Call* inner = definition_call(call.args[0], "layout_transform");
+    if (!inner || !as_tensor(type)) return value;
+    const auto &first = op::attrs_of<op::LayoutTransformAttrs>(*inner),
+               &second = op::attrs_of<op::LayoutTransformAttrs>(call);
+    const Expr& source = inner->args[0];
+    if (first.dst_layout != second.src_layout || !as_tensor(source)) return value;
+    const auto a = static_shape(source->type), b = static_shape(call.args[0]->type);
+    // Nothing was filled up when there are as many elements as before.
+    if (!a || !b || element_count(*a) != element_count(*b)) return value;
+    if (first.src_layout == second.dst_layout && same_type(source->type, type)) return source;
+    if (first.src_layout == second.dst_layout) return value;
+    Expr e = tenon::graph::call(
+        call.op, {source}, op::make_attrs<op::LayoutTransformAttrs>(first.src_layout, second.dst_layout));
+    e.mut()->type = type;
+    e.mut()->origin = call.origin;
+    return e;
   }
   static std::vector<int64_t> axes_of(const Call& call, int64_t ndim) {
     const auto* a = call.attrs.as<op::AxesAttrs>();

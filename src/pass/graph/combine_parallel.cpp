@@ -28,7 +28,7 @@ struct Join {
 using Rule = std::optional<Join> (*)(const Op& op, const Call& call);
 
 std::optional<Join> join_conv2d(const Op& op, const Call& call) {
-  if (op.name != "nn.conv2d") return {};
+  if (op.name != "nn.conv2d" || call.args.size() != 2) return {};
   const auto& a = op::attrs_of<op::ConvAttrs>(call);
   if (a.groups != 1 || !(a.data_layout.empty() || a.data_layout == "NCHW") ||
       !(a.kernel_layout.empty() || a.kernel_layout == "OIHW") || !a.out_layout.empty())

@@ -8,15 +8,18 @@
 //
 // A blocked tensor is (n, c / b, spatial…, b); b is the target's vector length or half of it, whichever
 // divides the channels. Convolutions start an island; element-wise operators, pooling, concatenation of
-// channels and means over the image continue it. Moves are reshape and permute_dims, so that fold_constant
-// packs the weights and eliminate_dead_code drops moves that nobody needs. Needs: types; normal form; weights
-// constant. Keeps: values up to the order of sums, types of all variables.
+// channels and means over the image continue it. Moves are layout_transform, for data and weights alike: of
+// weights fold_constant makes constants, moves back and forth meet in canonicalize, and eliminate_dead_code
+// drops those that nobody needs. Weights of bytes lie in groups for the target's dot instructions
+// ("OIHW16o4i"). Needs: types; normal form; weights constant. Keeps: values up to the order of sums, types of
+// all variables.
 #include <algorithm>
 
 #include "op/build.h"
 #include "op/layout.h"
 #include "pass/graph/passes.h"
 #include "pass/graph/rewriter.h"
+#include "schedule/dot_intrin.h"
 #include "target/target.h"
 
 namespace tenon {
@@ -27,7 +30,7 @@ using Dims = std::vector<PrimExpr>;
 
 class ConvertLayout : public BodyRewriter {
  public:
-  explicit ConvertLayout(int64_t lanes) : lanes_(lanes) {}
+  explicit ConvertLayout(Target target) : target_(std::move(target)), lanes_(target_->lanes(f32)) {}
 
  protected:
   Expr visit(const Expr& value, const VarRef& var) override {
@@ -83,8 +86,16 @@ class ConvertLayout : public BodyRewriter {
   Expr reshape(const Expr& x, const Dims& dims) {
     return emit_op("reshape", {x, shape_expr(Array<PrimExpr>(dims))});
   }
-  Expr permute(const Expr& x, const std::vector<int64_t>& axes) {
-    return emit_op("permute_dims", {x}, op::make_attrs<op::AxesAttrs>(Array<int64_t>(axes)));
+  /// The call that moves x, not bound.
+  Expr moved(const Expr& x, const std::string& from, const std::string& to) const {
+    return with_origin(
+        op::op_call("layout_transform", {x}, op::make_attrs<op::LayoutTransformAttrs>(from, to)));
+  }
+  /// Every spatial axis is one element: the memory stays as it is.
+  static bool is_point(const Array<PrimExpr>& shape) {
+    bool point = true;
+    for (size_t i = 2; i < shape.size(); ++i) point = point && tir::is_one(shape[i]);
+    return point;
   }
   static std::optional<int64_t> channels(const Array<PrimExpr>& shape) { return tir::as_int(shape[1]); }
   /// The block for so many channels; 0: none fits.
@@ -104,39 +115,29 @@ class ConvertLayout : public BodyRewriter {
   Expr to_block(const Expr& x, const Array<PrimExpr>& shape, int64_t b) {
     if (const Form* have = blocked(x); have && have->block == b) return have->tensor;
     const int64_t c = *channels(shape);
-    bool point = true;  // every spatial axis is one element: the memory stays as it is
-    Dims split{shape[0], PrimExpr(c / b), PrimExpr(b)}, whole{shape[0], PrimExpr(c / b)};
-    std::vector<int64_t> axes{0, 1};
-    for (size_t i = 2; i < shape.size(); ++i) {
-      point = point && tir::is_one(shape[i]);
-      split.push_back(shape[i]);
-      whole.push_back(shape[i]);
-      axes.push_back(int64_t(i) + 1);
+    if (is_point(shape) && c % b == 0) {
+      Dims whole(shape.begin(), shape.end());
+      whole[1] = PrimExpr(c / b);
+      whole.push_back(PrimExpr(b));
+      return reshape(x, whole);
     }
-    whole.push_back(PrimExpr(b));
-    axes.push_back(2);
-    if (point) return reshape(x, whole);
-    return permute(reshape(x, split), axes);
+    const size_t n = shape.size() - 2;
+    return emit(moved(x, op::data_layout_name(n, 0), op::data_layout_name(n, b)));
   }
   /// Records the other form of the variable being visited; what that variable is bound to.
   Expr result(const Expr& y, const Array<PrimExpr>& shape, Form form) {
     form.tensor = y;
     forms_[current_->get()] = form;
     keep_.push_back(y);
-    const size_t n = shape.size();
-    if (form.groups) return with_origin(tenon::graph::call(get_op("reshape"), {y, shape_expr(shape)}));
-    bool point = true;
-    std::vector<int64_t> axes{0, 1, int64_t(n)};
-    for (size_t i = 2; i < n; ++i) {
-      point = point && tir::is_one(shape[i]);
-      axes.push_back(int64_t(i));
-    }
-    const Expr moved = point ? y : permute(y, axes);
-    if (tir::is_const_int(shape[1], form.channels))
-      return with_origin(tenon::graph::call(get_op("reshape"), {moved, shape_expr(shape)}));
     Dims whole(shape.begin(), shape.end());
-    whole[1] = PrimExpr(form.channels);
-    return without_added(reshape(moved, whole), *tir::as_int(shape[1]));
+    if (!form.groups) whole[1] = PrimExpr(form.channels);
+    const size_t n = shape.size() - 2;
+    const Expr back =
+        form.groups || is_point(shape)
+            ? with_origin(tenon::graph::call(get_op("reshape"), {y, shape_expr(Array<PrimExpr>(whole))}))
+            : moved(y, op::data_layout_name(n, form.block), op::data_layout_name(n, 0));
+    if (form.groups || tir::is_const_int(shape[1], form.channels)) return back;
+    return without_added(emit(back), *tir::as_int(shape[1]));
   }
   Expr without_added(const Expr& x, int64_t channels) const {
     ObjectRef cut = op::make_attrs<op::StridedSliceAttrs>([&](op::StridedSliceAttrs& a) {
@@ -160,10 +161,15 @@ class ConvertLayout : public BodyRewriter {
     const auto& a = op::attrs_of<op::ConvAttrs>(call);
     const auto* w = call.args[1].as<Constant>();
     auto in = known_shape(call.args[0]->type);
-    if (!w || !in || w->data.dtype() != f32 || as_tensor(call.args[0])->dtype != f32 ||
-        call.args.size() != 2 || op::data_block(a.data_layout, n) != 0 ||
-        op::data_block(a.out_layout, n) != 0)
+    const auto* data = as_tensor(call.args[0]);
+    if (!w || !in || !data || op::data_block(a.data_layout, n) != 0 || op::data_block(a.out_layout, n) != 0)
       return value;
+    // The channels that a dot instruction takes at once, when there is one for these types; 0: plain floats.
+    int64_t group = 0;
+    if (const auto form = dot_form(target_, data->dtype, w->data.dtype(), i32);
+        form && data->dtype.bits == 8 && as_tensor(value)->dtype == i32)
+      group = form->group;
+    if (group == 0 && (w->data.dtype() != f32 || data->dtype != f32 || call.args.size() != 2)) return value;
     auto inputs = channels(*in);
     const auto& ws = w->data.shape();
     const int64_t outputs = ws[0], per_group = ws[1];
@@ -178,6 +184,16 @@ class ConvertLayout : public BodyRewriter {
     int64_t data_block = 0;
     if (depthwise) {
       data_block = out_block;
+    } else if (group) {
+      // Channels that were added meet weights of 0; a last block is filled up.
+      const Form* have = form(call.args[0]);
+      if (have && have->block && (a.groups == 1 || per_group % have->block == 0))
+        data_block = have->block;
+      else
+        data_block = per_group % lanes_ == 0 ? lanes_ : per_group % 8 == 0 ? 8 : 4;
+      if (a.groups > 1 && (per_group % data_block || !out_block || (outputs / a.groups) % out_block))
+        return grouped(call, *in, ws, a, shape, n);
+      if (data_block % group) return value;
     } else {
       const int64_t best = block_for(per_group);
       if (const Form* have = blocked(call.args[0]); have && per_group % have->block == 0)
@@ -191,28 +207,33 @@ class ConvertLayout : public BodyRewriter {
     bool gaps = false;
     for (int64_t step : a.strides) gaps = gaps || step > 1;
     if (depthwise && (!out_block || (!blocked(call.args[0]) && !gaps))) return value;
-    const Expr x = data_block ? to_block(call.args[0], *in, data_block) : call.args[0];
-    const op::KernelBlocks kernel{depthwise ? 0 : data_block, out_block};
-    // (o, i, k…) → (o / ob, i / ib, k…, ib, ob)
-    Dims split{PrimExpr(all / out_block), PrimExpr(out_block)};
-    std::vector<int64_t> axes{0, 2};
-    split.push_back(PrimExpr(kernel.in ? per_group / kernel.in : per_group));
-    if (kernel.in) split.push_back(PrimExpr(kernel.in));
-    for (size_t i = 0; i < n; ++i) {
-      axes.push_back(int64_t(split.size()));
-      split.push_back(PrimExpr(ws[i + 2]));
+    const bool by_groups = group && !depthwise;
+    const Form* have = by_groups ? form(call.args[0]) : nullptr;
+    const Expr x = have && have->block == data_block ? have->tensor
+                   : data_block                      ? to_block(call.args[0], *in, data_block)
+                                                     : call.args[0];
+    const op::KernelBlocks kernel{depthwise || by_groups ? 0 : data_block, out_block, by_groups ? group : 0};
+    Expr weight = padded(call.args[1], ws.size(), outputs, all, 0);
+    if (by_groups && a.groups == 1) {
+      const auto held = known_shape(x->type);
+      weight = padded(weight, ws.size(), per_group, *channels(*held) * data_block);
     }
-    if (kernel.in) axes.push_back(3);
-    axes.push_back(1);
-    const Expr filled = padded(call.args[1], ws.size(), outputs, all, 0);
-    const Expr packed = permute(reshape(filled, split), axes);
+    Expr packed = emit(moved(weight, op::kernel_layout_name(n, {}), op::kernel_layout_name(n, kernel)));
+    if (by_groups) {  // the outputs of a block and their groups are one axis
+      Array<PrimExpr> dims = *known_shape(packed->type);
+      dims.pop_back();
+      dims.set(dims.size() - 1, PrimExpr(out_block * group));
+      packed = reshape(packed, Dims(dims.begin(), dims.end()));
+    }
     ObjectRef attrs = op::make_attrs<op::ConvAttrs>([&](op::ConvAttrs& to) {
       to = a;
       to.data_layout = op::data_layout_name(n, data_block);
       to.kernel_layout = op::kernel_layout_name(n, kernel);
       to.out_layout = op::data_layout_name(n, out_block);
     });
-    return result(emit_named(*call.op.as<Op>(), {x, packed}, attrs), shape, {{}, out_block, all});
+    Array<Expr> args{x, packed};
+    if (call.args.size() > 2) args.push_back(call.args[2]);
+    return result(emit_named(*call.op.as<Op>(), args, attrs), shape, {{}, out_block, all});
   }
 
   /// Groups apart.
@@ -227,7 +248,9 @@ class ConvertLayout : public BodyRewriter {
       to.kernel_layout = op::grouped_kernel_layout(n);
     });
     const Expr x = in_form(call.args[0], in, apart), w = reshape(call.args[1], weight);
-    return result(emit_named(*call.op.as<Op>(), {x, w}, attrs), shape, apart);
+    Array<Expr> args{x, w};
+    if (call.args.size() > 2) args.push_back(call.args[2]);
+    return result(emit_named(*call.op.as<Op>(), args, attrs), shape, apart);
   }
   /// x of the shape `from` as `to`, with axes of extent 1 more; a constant stays one.
   Expr of_rank(const Expr& x, const Array<PrimExpr>& from, const Array<PrimExpr>& to) {
@@ -380,6 +403,7 @@ class ConvertLayout : public BodyRewriter {
                   shape, out);
   }
 
+  Target target_;
   int64_t lanes_;
   std::unordered_map<const Var*, Form> forms_;  ///< of variables of the new function
   std::vector<Expr> keep_;
@@ -393,9 +417,8 @@ class ConvertLayout : public BodyRewriter {
 IRModule convert_layout(IRModule module, PassContext& context) {
   Target target = context.target.cast<TargetNode>();
   if (!target) return module;  // a blocked layout is a decision for a machine
-  const int64_t lanes = target->lanes(f32);
-  if (lanes < 4) return module;
-  return graph::rewrite_functions<graph::ConvertLayout>(std::move(module), lanes);
+  if (target->lanes(f32) < 4) return module;
+  return graph::rewrite_functions<graph::ConvertLayout>(std::move(module), target);
 }
 
 }  // namespace tenon

@@ -38,6 +38,7 @@ std::span<const Pass> graph_pipeline() {
        "contractions compute on 16-bit floats (--precision)"},
       {"fold_constant", fold_constant, 1, "the scaled weights become constants"},
       {"eliminate_dead_code", eliminate_dead_code, 1, "what folding left unused goes"},
+      {"narrow_conv", narrow_conv, 2, "convolutions of quantised values become convolutions of bytes"},
       {"convert_layout", convert_layout, 2, "channels of convolutions in blocks as wide as a vector"},
       {"eliminate_dead_code", eliminate_dead_code, 1, "moves that nobody needs go"},
       {"pack_weights", pack_weights, 2, "constant matrices are laid out in panels for the register tile"},

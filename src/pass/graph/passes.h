@@ -20,6 +20,7 @@ IRModule expand_matmul_of_sum(IRModule module, PassContext& context);
 IRModule reorder_permute_dims_after_concat(IRModule module, PassContext& context);
 IRModule reorder_take_after_matmul(IRModule module, PassContext& context);
 IRModule fold_scale_axis(IRModule module, PassContext& context);
+IRModule narrow_conv(IRModule module, PassContext& context);
 IRModule convert_layout(IRModule module, PassContext& context);
 IRModule pack_weights(IRModule module, PassContext& context);
 IRModule simplify_expr(IRModule module, PassContext& context);

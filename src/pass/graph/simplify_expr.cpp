@@ -34,7 +34,7 @@ class SimplifyExpr : public BodyRewriter {
     const Expr& x = call.args[0];
     const Type type = var->declared ? var->declared : value->type;
     const bool same = x->type && type && structural_equal(x->type, type);
-    if (is_conv(name)) return convolution(call, value);
+    if (is_conv(name)) return call.args.size() == 2 ? convolution(call, value) : value;
     if (name == "concat") {
       Expr tuple = x.is<Tuple>() ? x : definition(x);
       const auto* t = tuple.as<Tuple>();

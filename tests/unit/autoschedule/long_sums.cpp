@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: Apache-2.0
+// Sums longer than the cache: cut in parts where the operand of the lanes is read again and again, left alone
+// elsewhere; the same values and, from the trace, the same program.
+#include "../schedule/programs.h"
+#include "autoschedule/default.h"
+#include "ir/text.h"
+
+namespace tenon::testing {
+namespace {
+
+/// Records with small caches, so that the interpreter meets sums that do not fit.
+Target small_cache(int64_t bits, int64_t registers, int64_t l2 = 8 << 10) {
+  Target t = make<TargetNode>();
+  TargetNode* n = t.mut();
+  n->triple = "x86_64-unknown-linux-gnu";
+  n->features = {"sse4_2", "avx", "avx2", "fma", "f16c"};
+  if (bits == 512)
+    for (const char* f : {"avx512f", "avx512bw", "avx512cd", "avx512dq", "avx512vl", "avx512_vnni"})
+      n->features.push_back(f);
+  n->vector_bits = bits;
+  n->vector_registers = registers;
+  n->fma = true;
+  n->cores = 2;
+  n->l2_bytes = l2;
+  return t;
+}
+std::vector<Target> small_caches() { return {small_cache(512, 32), small_cache(256, 16, 4 << 10)}; }
+
+/// D[b, i, j] = Σ A[b, i, k] · B[k, j] + bias[j]; the columns of B lie in panels where `panel` > 0.
+Program long_product(int64_t batch, int64_t m, int64_t n, int64_t k, int64_t panel, bool epilogue,
+                     DataType of = f32, DataType by = f32) {
+  const DataType sum = of.is_float() ? f32 : i32;
+  Tensor a = te::placeholder({batch, m, k}, of, "A"),
+         b = te::placeholder(
+             panel ? Array<PrimExpr>{(n + panel - 1) / panel, k, panel} : Array<PrimExpr>{k, n}, by, "B"),
+         bias = te::placeholder({n}, sum, "bias");
+  tir::IterVar r = te::reduce_axis(tir::range(PrimExpr(0), PrimExpr(k)), "k");
+  Tensor c = te::compute(
+      {batch, m, n},
+      [&](const Vars& v) {
+        const PrimExpr y =
+            panel ? b({tir::floordiv(v[2], PrimExpr(panel)), r->var, tir::floormod(v[2], PrimExpr(panel))})
+                  : b({r->var, v[2]});
+        return te::sum(tir::cast(sum, a({v[0], v[1], r->var})) * tir::cast(sum, y), {r});
+      },
+      "C");
+  if (!epilogue) return {"product", te::create_prim_func({a, b, c}), {}};
+  Tensor d =
+      te::compute({batch, m, n}, [&](const Vars& v) { return c({v[0], v[1], v[2]}) + bias({v[2]}); }, "D");
+  return {"product and bias", te::create_prim_func({a, b, bias, d}), {}};
+}
+
+std::string steps_of(const tir::PrimFunc& f) {
+  return Trace::from_json(f->attrs.at("tenon.trace").as<std::string>()).to_script();
+}
+bool in_parts(const tir::PrimFunc& f) { return steps_of(f).find("rfactor") != std::string::npos; }
+
+void expect_parts(const Program& p, const Target& t) {
+  const tir::PrimFunc f = default_schedule(p.function, t);
+  ASSERT_TRUE(in_parts(f)) << p.name << "\n" << steps_of(f);
+  ASSERT_EQ(problems_of(f), "") << p.name;
+  ASSERT_TRUE(same(run(p.function), run(f))) << p.name << "\n" << print(f);
+  Schedule again =
+      Schedule::replay(p.function, Trace::from_json(f->attrs.at("tenon.trace").as<std::string>()));
+  ASSERT_TRUE(structural_equal(again.function()->body, f->body)) << p.name;
+}
+
+TEST(LongSums, AreCutInParts) {
+  for (const Target& t : small_caches()) {
+    expect_parts(long_product(1, 48, 32, 96, 32, true), t);
+    expect_parts(long_product(1, 80, 35, 72, 0, true), t);  // ragged in both directions
+  }
+  expect_parts(long_product(1, 48, 64, 96, 0, false), small_cache(512, 32));
+  expect_parts(long_product(1, 80, 33, 90, 32, true), small_cache(512, 32));  // a last panel filled up
+}
+
+TEST(LongSums, OfBytesAreCutInGroups) {
+  const DataType i8 = DataType::int_(8);
+  const Program p = long_product(1, 64, 32, 128, 0, true, u8, i8);
+  const tir::PrimFunc f = default_schedule(p.function, small_cache(512, 32, 2 << 10));
+  EXPECT_TRUE(in_parts(f)) << steps_of(f);
+  EXPECT_NE(steps_of(f).find("dot4.uint8_int8"), std::string::npos);
+  EXPECT_TRUE(same(run(p.function), run(f))) << print(f);
+}
+
+TEST(LongSums, StayWholeWhereNothingIsReadAgain) {
+  const Target t = small_cache(512, 32);
+  EXPECT_FALSE(in_parts(default_schedule(long_product(1, 8, 32, 96, 32, true).function, t)));   // few rows
+  EXPECT_FALSE(in_parts(default_schedule(long_product(1, 48, 32, 16, 32, true).function, t)));  // it fits
+  EXPECT_FALSE(in_parts(default_schedule(long_product(1, 48, 32, 97, 32, true).function, t)));  // a prime
+}
+
+}  // namespace
+}  // namespace tenon::testing
