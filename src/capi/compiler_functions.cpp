@@ -9,13 +9,16 @@
 //                 with no output, text. A key left out means its default.
 //   inspect       model → json: kind, inputs, outputs, operators, parameters, flop, …
 //   interpret     model, inputs, dims → outputs
-//   opt           model, passes, schedule, function, target, verify, explain, output → text
+//   opt           model, passes, schedule, function, target, verify, explain, measure, time, dims,
+//                 output → text, passes (with time: processor time of each, JSON), and with explain kernels
+//                 (JSON)
 //   passes, operators, onnx_operators, target → json
 //   read_tensor   path (ONNX TensorProto) → tensor
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
 #include <cstdio>
+#include <ctime>
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
@@ -24,11 +27,14 @@
 #include "import/onnx/load.h"
 #include "interpret/interpret.h"
 #include "ir/text.h"
+#include "ir/verify.h"
 #include "ir/walk.h"
+#include "pass/tensor/passes.h"
 #include "pipeline/compile.h"
 #include "pipeline/compile_cache.h"
 #include "pipeline/emit.h"
 #include "pipeline/evaluator.h"
+#include "pipeline/explain.h"
 #include "pipeline/reduce_module.h"
 #include "pipeline/verify_passes.h"
 #include "runtime/vm.h"
@@ -91,6 +97,8 @@ AttrMap compile_function(const AttrMap& request) {
   const std::string emit = get_or<std::string>(request, "emit", "artifact");
   CompileOptions options = compile_options(request);
   options.keep_shared_object = emit == "artifact";
+  // A C compiler finds its own instructions.
+  if (emit == "c" && options.target->kind == "llvm") options.target.edit()->kind = "c";
   const std::string model = request.at("model").as<std::string>();
   options.verify_results = get_or(request, "verify", false);
   const std::string output = get_or<std::string>(request, "output", "");
@@ -249,9 +257,66 @@ AttrMap interpret_function(const AttrMap& request) {
   return {{"outputs", Any(outputs)}};
 }
 
+json explanation_json(const std::vector<KernelExplanation>& kernels) {
+  json out = json::array();
+  for (const KernelExplanation& k : kernels) {
+    json machine = json::array(), nests = json::array();
+    for (const MachineLoop& m : k.machine) {
+      const InstructionCounts& c = m.counts;
+      machine.push_back({{"loop", m.loop},
+                         {"innermost", m.innermost},
+                         {"iterations", m.rounds},
+                         {"vector_bits", c.vector_bits},
+                         {"flop", c.flop},
+                         {"instructions", c.total},
+                         {"fma", c.fma},
+                         {"arithmetic", c.arithmetic},
+                         {"load", c.load},
+                         {"store", c.store},
+                         {"spill", c.spill},
+                         {"reload", c.reload},
+                         {"move", c.move},
+                         {"assembly", m.lines}});
+    }
+    for (const LoopNest& n : k.nests)
+      nests.push_back({{"loop", n.loop}, {"flop", n.flop}, {"bytes", n.bytes}, {"ms", n.ms}});
+    out.push_back({{"name", k.name},
+                   {"note", k.note},
+                   {"text", k.text},
+                   {"loop_lines", k.loop_lines},
+                   {"machine_loops", machine},
+                   {"nests", nests}});
+  }
+  return out;
+}
+
+/// Processor time of every pass: that of the wall depends on what else the machine does.
+struct CpuTimes {
+  std::vector<std::pair<std::string, double>> times;
+  void start() { begin_ = std::clock(); }
+  void stop(std::string name) {
+    times.emplace_back(std::move(name), 1e3 * double(std::clock() - begin_) / CLOCKS_PER_SEC);
+  }
+  json to_json() const {
+    json out = json::array();
+    for (const auto& [name, ms] : times) out.push_back({{"name", name}, {"ms", ms}});
+    return out;
+  }
+
+ private:
+  std::clock_t begin_ = 0;
+};
+
 AttrMap opt(const AttrMap& request) {
   CompileOptions options = compile_options(request);
-  IRModule module = load_model(request.at("model").as<std::string>());
+  const bool explains = get_or(request, "explain", false);
+  const bool timed = get_or(request, "time", false);
+  CpuTimes times;
+  times.start();
+  // The sizes of a program that is measured are its own business.
+  IRModule module = load_model(request.at("model").as<std::string>(),
+                               explains ? std::map<std::string, int64_t>() : dims_of(request));
+  times.stop("load");
   std::vector<Pass> passes;
   DiagnosticList problems(ErrorKind::usage);
   for (const std::string& name : get_or(request, "passes", Array<std::string>())) {
@@ -267,20 +332,49 @@ AttrMap opt(const AttrMap& request) {
   context.verify = true;
   const auto checker = get_or(request, "verify", false) ? verify_passes() : nullptr;
   if (checker) context.instruments.push_back(checker.get());
-  if (get_or(request, "explain", false)) context.config.set("fuse_ops.explain", true);
-  module = run_passes(std::move(module), passes, context);
+  if (explains) context.config.set("fuse_ops.explain", true);
+  if (timed) {
+    // The passes alone: the runner verifies behind each.
+    for (const Pass& p : passes) {
+      times.start();
+      module = p.run(std::move(module), context);
+      times.stop(std::string(p.name));
+    }
+  } else {
+    module = run_passes(std::move(module), passes, context);
+  }
   if (const auto trace = get_or<std::string>(request, "schedule", ""); !trace.empty())
     module = replay_schedules(std::move(module), trace, get_or<std::string>(request, "function", ""));
   ConstantTable constants;
   PrintOptions print_options;
   print_options.constants = &constants;
+  if (timed) {
+    times.start();
+    verify_or_throw(module);
+    times.stop("verify");
+  }
+  times.start();
   const std::string text = print(module, print_options);
+  times.stop("print");
   if (const std::string output = get_or<std::string>(request, "output", ""); !output.empty()) {
     write_text_file(output, text);
     if (!constants.empty())
       save_constants(std::filesystem::path(output).replace_extension(".constants"), constants);
   }
-  return {{"text", text}};
+  AttrMap reply = {{"text", text}, {"passes", times.to_json().dump()}};
+  if (explains) {
+    ExplainOptions how;
+    how.opt_level = get_or(request, "opt_level", 2);
+    how.function = get_or<std::string>(request, "function", "");
+    how.measure = get_or(request, "measure", false);
+    how.dims = dims_of(request);
+    bool programs = false;
+    for (const auto& [name, f] : module.functions()) programs = programs || f.is<tir::PrimFuncNode>();
+    reply.set("kernels", explanation_json(programs ? explain(module, options.target, how)
+                                                   : std::vector<KernelExplanation>())
+                             .dump());
+  }
+  return reply;
 }
 
 AttrMap reduce(const AttrMap& request) {
@@ -348,7 +442,17 @@ AttrMap passes(const AttrMap&) {
                                                         : "tensor";
     out.push_back({{"name", p->name}, {"kind", kind}, {"level", p->level}, {"doc", p->summary}});
   }
-  return reply_json({{"passes", out}});
+  json order = json::object();
+  auto in_order = [&](const char* name, std::span<const Pass> list) {
+    order[name] = json::array();
+    for (const Pass& p : list) order[name].push_back(p.name);
+  };
+  in_order("graph", graph_passes());
+  in_order("schedule", schedule_passes());
+  in_order("tensor", tensor_passes());
+  in_order("device", device_pipeline());
+  in_order("optional", optional_tensor_passes());
+  return reply_json({{"passes", out}, {"pipelines", order}});
 }
 
 /// A default value as people write it.

@@ -99,6 +99,19 @@ bool is_elf(const std::string& path) {
   return elf;
 }
 
+std::map<std::string, int64_t> given_dims(const ModelOptions& options) {
+  std::map<std::string, int64_t> dims;
+  for (const std::string& text : options.dims) {
+    const auto [name, value] = split_assignment(text, "--dim");
+    char* end = nullptr;
+    const int64_t n = std::strtoll(value.c_str(), &end, 10);
+    if (value.empty() || *end || n < 0)
+      throw Error(ErrorKind::usage, "T0905", fmt::format("--dim {}: `{}` is no size", name, value));
+    dims[name] = n;
+  }
+  return dims;
+}
+
 namespace {
 ValueInfo info_from(const json& j) {
   ValueInfo info;
@@ -115,19 +128,6 @@ ValueInfo info_from(const json& j) {
       info.shape.push_back(dim);
     }
   return info;
-}
-
-std::map<std::string, int64_t> given_dims(const ModelOptions& options) {
-  std::map<std::string, int64_t> dims;
-  for (const std::string& text : options.dims) {
-    const auto [name, value] = split_assignment(text, "--dim");
-    char* end = nullptr;
-    const int64_t n = std::strtoll(value.c_str(), &end, 10);
-    if (value.empty() || *end || n < 0)
-      throw Error(ErrorKind::usage, "T0905", fmt::format("--dim {}: `{}` is no size", name, value));
-    dims[name] = n;
-  }
-  return dims;
 }
 
 NDArray read_proto(const std::string& path) {

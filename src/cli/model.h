@@ -36,6 +36,8 @@ Signature signature_of(const ModelOptions& options);
 std::vector<NDArray> make_inputs(const ModelOptions& options, const Signature& signature);
 /// The expected outputs of --data, in declared order: as many as the model gave, Error "T0922" otherwise.
 std::vector<NDArray> expected_outputs(const std::string& data, size_t count);
+/// Those that --dim names.
+std::map<std::string, int64_t> given_dims(const ModelOptions& options);
 /// Values of symbolic dimensions: --dim, then what the inputs show.
 std::map<std::string, int64_t> dims_of(const ModelOptions& options, const Signature& signature,
                                        const std::vector<NDArray>& inputs);

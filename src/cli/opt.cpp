@@ -1,8 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// tenon opt: apply passes to a module in text (or a model) and print it.
+// tenon opt: apply passes to a module in text (or a model) and print it, and what its programs became.
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "cli/compiler.h"
+#include "cli/measure.h"
+#include "cli/model.h"
 #include "cli/verbs.h"
 
 namespace tenon::cli {
@@ -10,9 +14,94 @@ namespace {
 
 struct OptOptions {
   std::string file, target, output, schedule, function;
-  std::vector<std::string> passes;
-  bool list = false, verify = false, explain = false;
+  std::vector<std::string> passes, dims;
+  int opt_level = 2;
+  bool list = false, verify = false, explain = false, measure = false, time_passes = false;
 };
+
+/// "12 fma, 3 load", what there is none of left out.
+std::string mix_text(const json& m) {
+  std::string out;
+  for (const char* kind : {"fma", "arithmetic", "load", "store", "spill", "reload", "move"})
+    if (const auto n = m[kind].get<int64_t>())
+      out += fmt::format("{}{} {}", out.empty() ? "" : ", ", n, kind);
+  return out;
+}
+
+/// One line on a machine loop: what it is made of.
+std::string machine_text(const json& m) {
+  std::string out = fmt::format("{} instructions", m["instructions"].get<int64_t>());
+  if (const std::string mix = mix_text(m); !mix.empty()) out += ": " + mix;
+  if (const auto bits = m["vector_bits"].get<int64_t>()) out += fmt::format("; {}-bit vectors", bits);
+  if (const auto n = m["iterations"].get<int64_t>(); n > 1) out += fmt::format("; {} iterations a round", n);
+  return out;
+}
+
+/// How fast a nest of loops is, beside what one core of this machine could.
+std::string speed_text(json& nest, const MachineLimits& machine) {
+  const double ms = nest["ms"], flop = nest["flop"], bytes = nest["bytes"];
+  if (ms <= 0) return {};
+  std::string out = time_text(ms);
+  if (flop <= 0 && bytes <= 0) return out;
+  const bool arithmetic = machine.arithmetic_bound(flop, bytes, 1);
+  const double share = machine.least_ms(flop, bytes, 1) / ms;
+  nest["gflops"] = flop / ms * 1e-6;
+  nest["gbytes"] = bytes / ms * 1e-6;
+  nest["share_of_limit"] = share;
+  nest["limit"] = arithmetic ? "arithmetic" : "memory";
+  return out + fmt::format(", {:.1f} GFLOP/s, {:.1f} GB/s, {:.0f} % of what {} allows on one core",
+                           flop / ms * 1e-6, bytes / ms * 1e-6, 100 * share,
+                           arithmetic ? "arithmetic" : "memory");
+}
+
+size_t indent_of(const std::string& line) { return std::min(line.find_first_not_of(' '), line.size()); }
+
+/// The program, with what became of each loop behind its first line, and the assembly of the innermost ones
+/// behind their last. All of it as comments, so that the output stays a module.
+void print_kernel(json& kernel, const MachineLimits* machine, Console& console) {
+  console.print(fmt::format("\n# ---- {}", kernel["name"].get<std::string>()));
+  if (const auto note = kernel["note"].get<std::string>(); !note.empty()) console.print("# " + note);
+  std::vector<std::string> lines;
+  const std::string text = kernel["text"];
+  for (size_t at = 0; at < text.size();) {
+    const size_t end = std::min(text.find('\n', at), text.size());
+    lines.push_back(text.substr(at, end - at));
+    at = end + 1;
+  }
+  const std::vector<size_t> starts = kernel["loop_lines"];
+  std::vector<std::vector<std::string>> before(lines.size() + 1), behind(lines.size() + 1);
+  for (size_t k = 0; k < starts.size(); ++k) {
+    const size_t line = starts[k];
+    size_t last = line;
+    while (last + 1 < lines.size() && indent_of(lines[last + 1]) > indent_of(lines[line])) ++last;
+    const std::string pad(indent_of(lines[line]) + 4, ' ');
+    for (json& nest : kernel["nests"])
+      if (nest["loop"].get<size_t>() == k && machine)
+        if (const std::string speed = speed_text(nest, *machine); !speed.empty())
+          before[line].push_back(std::string(indent_of(lines[line]), ' ') + "-- " + speed);
+    bool left = kernel["machine_loops"].empty();
+    for (const json& m : kernel["machine_loops"]) left = left || m["loop"].get<int64_t>() == int64_t(k);
+    if (!left)
+      before[line].push_back(std::string(indent_of(lines[line]), ' ') +
+                             "-- unrolled, or made one with what is around it");
+    for (const json& m : kernel["machine_loops"]) {
+      if (m["loop"].get<int64_t>() != int64_t(k)) continue;
+      if (!m["innermost"].get<bool>()) {
+        before[line].push_back(std::string(indent_of(lines[line]), ' ') +
+                               "-- around the loops inside: " + machine_text(m));
+        continue;
+      }
+      behind[last].push_back(pad + "-- " + machine_text(m));
+      for (const std::string a : m["assembly"])
+        behind[last].push_back(pad + (a.starts_with(".L") ? "| " : "|     ") + a);
+    }
+  }
+  for (size_t k = 0; k < lines.size(); ++k) {
+    for (const std::string& note : before[k]) console.print("# " + note);
+    console.print("# " + lines[k]);
+    for (const std::string& note : behind[k]) console.print("# " + note);
+  }
+}
 
 void opt(const OptOptions& o, Console& console) {
   if (o.list) {
@@ -26,17 +115,36 @@ void opt(const OptOptions& o, Console& console) {
   if (o.file.empty())
     throw Error(ErrorKind::usage, "T0916", "no module is given", {},
                 "tenon opt FILE --pass NAME, or tenon opt --list");
+  AttrMap dims;
+  ModelOptions sizes;
+  sizes.dims = o.dims;
+  for (const auto& [name, n] : given_dims(sizes)) dims.set(name, n);
   const AttrMap reply = call_compiler("opt", {{"model", o.file},
                                               {"passes", Any(Array<std::string>(o.passes))},
                                               {"schedule", o.schedule},
                                               {"function", o.function},
                                               {"target", o.target},
+                                              {"opt_level", o.opt_level},
                                               {"verify", o.verify},
-                                              {"explain", o.explain},
+                                              {"explain", o.explain || o.measure},
+                                              {"measure", o.measure},
+                                              {"time", o.time_passes},
+                                              {"dims", Any(dims)},
                                               {"output", o.output}});
   const std::string text = reply.at("text").as<std::string>();
   if (o.output.empty()) console.print(text);
-  console.result({{"text", text}});
+  json out = {{"text", text}, {"passes", json::parse(reply.at("passes").as<std::string>())}};
+  if (o.time_passes)
+    for (const json& pass : out["passes"])
+      console.print(
+          fmt::format("# {:>10.3f} ms  {}", pass.at("ms").get<double>(), pass.at("name").get<std::string>()));
+  if (const auto kernels = reply.find("kernels")) {
+    out["kernels"] = json::parse(kernels->as<std::string>());
+    MachineLimits machine;
+    if (o.measure) machine = measure_machine();
+    for (json& k : out["kernels"]) print_kernel(k, o.measure ? &machine : nullptr, console);
+  }
+  console.result(out);
 }
 
 }  // namespace
@@ -52,13 +160,23 @@ void add_opt(CLI::App& app, Console& console) {
   verb->add_option("--schedule", options->schedule,
                    "then the steps of a trace (JSON), or of the traces that the programs of a module carry")
       ->type_name("FILE");
-  verb->add_option("--function", options->function, "the program that --schedule is for")->type_name("NAME");
+  verb->add_option("--function", options->function, "the program that --schedule and --explain are for")
+      ->type_name("NAME");
   verb->add_option("--target", options->target, "as for compile")->type_name("TARGET");
+  verb->add_option("-O", options->opt_level, "as for compile, of --explain")
+      ->check(CLI::Range(0, 3))
+      ->type_name("N");
+  verb->add_option("--dim", options->dims, "value of a symbolic dimension, repeatable")
+      ->type_name("NAME=N")
+      ->allow_extra_args(false);
   verb->add_option("-o,--output", options->output, "write the text here, its large constants beside it")
       ->type_name("FILE");
   verb->add_flag("--list", options->list, "name all passes");
   verb->add_flag("--verify", options->verify, "execute the module before and after every pass");
-  verb->add_flag("--explain", options->explain, "say why operators were fused");
+  verb->add_flag("--explain", options->explain,
+                 "say why operators were fused, and print loops of programs beside their assembly");
+  verb->add_flag("--measure", options->measure, "with it run each program, and say how fast its loops are");
+  verb->add_flag("--time-passes", options->time_passes, "print the processor time of every pass");
   verb->callback([options, &console] { opt(*options, console); });
 }
 

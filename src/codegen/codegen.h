@@ -5,6 +5,7 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <unordered_map>
 #include <vector>
 
 #include "ir/module.h"
@@ -17,6 +18,20 @@ namespace tenon {
 struct ObjectCode {
   std::vector<std::string> objects;
   std::vector<std::string> symbols;
+  double front_ms = 0, llvm_ms = 0;  ///< processor time of all threads: up to LLVM IR, and LLVM's own
+};
+
+/// A line of assembly: a label, or an instruction with what LLVM says about it.
+struct MachineLine {
+  std::string text;
+  bool label = false;
+  int32_t loop =
+      -1;  ///< the innermost loop of the program that it comes from, as `number_loops` counts; -1: none
+};
+/// A kernel's function, or the body of one of its parallel loops.
+struct MachineFunction {
+  std::string kernel, name;
+  std::vector<MachineLine> lines;
 };
 
 namespace codegen {
@@ -27,6 +42,17 @@ std::vector<std::string> unsupported_nodes();
 ObjectCode llvm_object(const IRModule& lowered, const Target& target, int opt_level = 2, int threads = 1);
 std::string llvm_ir(const IRModule& lowered, const Target& target, int opt_level = 2);
 std::string llvm_assembly(const IRModule& lowered, const Target& target, int opt_level = 2);
+/// The instructions of object code as text, read back from their bytes.
+std::string disassemble(const ObjectCode& object, const Target& target);
+/// The assembly with the loops that it comes from.
+std::vector<MachineFunction> llvm_listing(const IRModule& lowered, const Target& target, int opt_level = 2);
+/// Loops of a program in the order of its text: node → k.
+std::unordered_map<const Object*, int32_t> number_loops(const tir::PrimFunc& f);
+/// Key of an AttrStmt whose statement is timed: `value` is the address of a LoopTimer in this process.
+inline constexpr const char* kTimerKey = "tenon.timer";
+struct LoopTimer {
+  int64_t begin = 0, total = 0;  ///< nanoseconds; total over all runs until it is set back
+};
 /// The parts joined into one relocatable object (`--emit obj`).
 std::string merge_objects(const ObjectCode& object, const Target& target);
 /// Links the objects into an ELF shared object (lld in process). T0803 with lld's words on failure.

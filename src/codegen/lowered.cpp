@@ -45,6 +45,32 @@ constexpr RefusedNode kRefusedNodes[] = {
     refused<Reduce>("Reduce", "create_prim_func makes loops of tensor expressions"),
 };
 
+bool narrow_float(const PrimExpr& e) {
+  const DataType t = e ? e.dtype() : DataType();
+  return t.is_float() && t.bits < 32;
+}
+
+/// Floats of 8 and 16 bits are only moved here, and converted by instructions.
+bool computes_narrow(const ObjectRef& node) {
+  const bool binary = node.is<Add>() || node.is<Sub>() || node.is<Mul>() || node.is<Div>() ||
+                      node.is<Mod>() || node.is<FloorDiv>() || node.is<FloorMod>() || node.is<tir::Min>() ||
+                      node.is<tir::Max>() || node.is<EQ>() || node.is<NE>() || node.is<LT>() ||
+                      node.is<LE>() || node.is<GT>() || node.is<GE>();
+  const auto* call = node.as<tir::Call>();
+  if (!binary && !call) return false;
+  if (call) {
+    const Intrinsic* known = find_intrinsic(call->op);
+    static constexpr std::string_view moves[] = {"tir.exact", "tir.likely", "tir.reinterpret", "tir.undef"};
+    const bool operation = known && (known->vector || call->op.starts_with("tir.vector_reduce_") ||
+                                     group_of(*known) == IntrinsicGroup::atomic);
+    if (!operation || std::find(std::begin(moves), std::end(moves), call->op) != std::end(moves))
+      return false;
+  }
+  for (const ObjectRef& c : children(node))
+    if (c.is<PrimExprNode>() && narrow_float(PrimExpr(c.cast<PrimExprNode>()))) return true;
+  return call && narrow_float(PrimExpr(Ref<PrimExprNode>(call)));
+}
+
 /// Why a node is refused, or "".
 std::string refusal(const ObjectRef& node) {
   for (const RefusedNode& r : kRefusedNodes)
@@ -76,8 +102,14 @@ std::string refusal(const ObjectRef& node) {
     if (n->op == "tir.kernel_buffer" || n->op == "tir.kernel_scalar") return {};
     const Intrinsic* known = find_intrinsic(n->op);
     if (!known) return fmt::format("the unknown intrinsic `{}`", n->op);
-    if (group_of(*known) >= IntrinsicGroup::atomic)
+    if (group_of(*known) > IntrinsicGroup::atomic)
       return fmt::format("`{}`: it needs the threads of a GPU", n->op);
+    if (group_of(*known) == IntrinsicGroup::atomic) {
+      const DataType t = n->args[1].dtype();
+      const bool of_bits = n->op == "tir.atomic_and" || n->op == "tir.atomic_or" || n->op == "tir.atomic_xor";
+      if (t.is_vector() || t.is_handle() || (t.is_float() && of_bits))
+        return fmt::format("`{}` of {}", n->op, to_string(t));
+    }
     if (n->op == "tir.ret") return "tir.ret: a kernel returns a status code only";
     if (n->op == "tir.call_extern") {
       const auto* name = n->args.empty() ? nullptr : n->args[0].as<tir::StringImm>();
@@ -86,6 +118,10 @@ std::string refusal(const ObjectRef& node) {
                            name ? name->value : "?");
     }
   }
+  if (computes_narrow(node))
+    return fmt::format(
+        "an operation on floats of 8 or 16 bits ({}): the passes *_compute_legalize replace it",
+        node.as<tir::Call>() ? node.as<tir::Call>()->op : std::string(type_of(node.get())->key));
   if (const auto* n = node.as<PrimExprNode>()) {
     const DataType t = n->dtype;
     if (t.is_integer() && t.bits != 8 && t.bits != 16 && t.bits != 32 && t.bits != 64)
@@ -184,7 +220,8 @@ std::vector<std::string> unsupported_nodes() {
        {"For of kind vectorized (vectorize_loop removes them) and thread_binding",
         "buffers with vector elements", "buffers of sub-byte, handle or string elements",
         "buffers in scope shared, warp or wmma", "tir.ret",
-        "intrinsics of the groups atomic, sync, async copy and matrix fragment",
+        "intrinsics of the groups sync, async copy and matrix fragment",
+        "operations on floats of 8 and 16 bits (*_compute_legalize and *_storage_legalize replace them)",
         "tir.call_extern of anything but C mathematics", "integers of widths other than 8, 16, 32, 64",
         "vectors of pointers", "functions without the kernel signature (buffers, scalars, context)"})
     out.push_back(other);
@@ -237,6 +274,15 @@ std::unordered_map<const Object*, int32_t> number_asserts(const PrimFunc& f) {
   std::unordered_map<const Object*, int32_t> out;
   pre_order(f->body, [&](const ObjectRef& node) {
     if (node.is<AssertStmt>()) out.emplace(node.get(), int32_t(out.size()));
+    return !node.is<PrimExprNode>();
+  });
+  return out;
+}
+
+std::unordered_map<const Object*, int32_t> number_loops(const PrimFunc& f) {
+  std::unordered_map<const Object*, int32_t> out;
+  pre_order(f->body, [&](const ObjectRef& node) {
+    if (node.is<For>() || node.is<tir::While>()) out.emplace(node.get(), int32_t(out.size()));
     return !node.is<PrimExprNode>();
   });
   return out;

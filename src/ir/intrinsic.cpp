@@ -229,7 +229,7 @@ std::string_view lowering_of(const Intrinsic& i, std::string_view target) {
     case IntrinsicGroup::kernel:
       return gpu ? "" : "the kernel's arguments";
     case IntrinsicGroup::atomic:
-      return gpu ? "atomic function of the device" : "";
+      return gpu ? "atomic function of the device" : llvm ? "atomic instruction" : "stdatomic.h";
     case IntrinsicGroup::sync:
       return gpu ? "barrier or shuffle" : "";
     case IntrinsicGroup::async_copy:

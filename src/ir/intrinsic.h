@@ -20,9 +20,9 @@ struct Intrinsic {
 /// The entry, or null. Floating unary: exp exp2 exp10 log log2 log10 log1p expm1 sqrt rsqrt sin cos tan asin
 /// acos atan sinh cosh tanh asinh acosh atanh erf sigmoid floor ceil round(half to even) trunc abs(also ints)
 /// isnan isinf isfinite; binary: pow atan2 fmod copysign hypot ldexp nextafter; fma (three); bits: shift_left
-/// shift_right bitwise_and bitwise_or bitwise_xor bitwise_not popcount clz; if_then_else (lazy), likely,
-/// reinterpret, call_extern, call_prim_func, address_of, dot, vector_reduce_add/max/min, prefetch, ret,
-/// assume, undef.
+/// shift_right bitwise_and bitwise_or bitwise_xor bitwise_not popcount clz; if_then_else (lazy), select_rare,
+/// exact, likely, reinterpret, call_extern, call_prim_func, address_of, dot, vector_reduce_add/max/min,
+/// prefetch, ret, assume, undef; atomics, and what threads of a GPU do together.
 const Intrinsic* find_intrinsic(std::string_view name);
 std::span<const Intrinsic> all_intrinsics();
 

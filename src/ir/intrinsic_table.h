@@ -6,7 +6,7 @@
 
 namespace tenon::tir {
 
-/// What an intrinsic is for; those from `atomic` on need the threads of a GPU.
+/// What an intrinsic is for; those behind `atomic` need the threads of a GPU.
 enum class IntrinsicGroup { math, bit, vector, memory, call, kernel, atomic, sync, async_copy, fragment };
 std::string_view to_string(IntrinsicGroup group);
 IntrinsicGroup group_of(const Intrinsic& intrinsic);

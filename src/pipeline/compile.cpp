@@ -6,6 +6,7 @@
 #include <fmt/ranges.h>
 #include <tenon/tenon.h>
 
+#include <fstream>
 #include <set>
 #include <thread>
 
@@ -54,6 +55,23 @@ void check_options(const CompileOptions& o) {
     fail("T0904", fmt::format("the optimisation level is {}, not 0 to 3", o.opt_level), {}, {},
          ErrorKind::usage);
   if (o.memory_limit < 0) fail("T0904", "the memory limit is negative", {}, {}, ErrorKind::usage);
+}
+
+void dump_text(const PassContext& context, const std::string& name, const std::string& text) {
+  const std::string path = context.dump_dir + "/" + name;
+  std::ofstream out(path);
+  out << text;
+  out.close();
+  if (!out) throw Error(ErrorKind::io, "T3003", "cannot write " + path);
+}
+/// The stages behind the last pass: LLVM's program and assembly, or C.
+void dump_code(const PassContext& context, const IRModule& lowered, const Target& target, int opt_level) {
+  const size_t number = context.timings.size();
+  if (target->kind == "c")
+    return dump_text(context, fmt::format("{:02}_codegen.c", number), codegen::c_source(lowered, target));
+  dump_text(context, fmt::format("{:02}_codegen.ll", number), codegen::llvm_ir(lowered, target, opt_level));
+  dump_text(context, fmt::format("{:02}_llvm.s", number + 1),
+            codegen::llvm_assembly(lowered, target, opt_level));
 }
 
 /// The largest tensor that a call makes, in words, and the node of the model that wants it.
@@ -198,6 +216,15 @@ Compiled compile(IRModule module, CompileOptions o) {
   timed("codegen", [&] {
     if (native) out.object = codegen::llvm_object(out.lowered, target, o.opt_level, threads);
   });
+  if (native) {
+    // LLVM's part of that time, as its part of the threads' time is.
+    PassTiming& codegen = context.timings.back();
+    const double llvm =
+        out.object.llvm_ms / std::max(1e-9, out.object.llvm_ms + out.object.front_ms) * codegen.ms;
+    codegen.ms -= llvm;
+    context.timings.push_back({"llvm", llvm, true});
+  }
+  if (!context.dump_dir.empty()) dump_code(context, out.lowered, target, o.opt_level);
   if (native && o.keep_shared_object)
     timed("link", [&] { out.shared_object = codegen::link_shared(out.object, target); });
   out.timings = context.timings;

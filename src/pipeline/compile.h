@@ -33,10 +33,11 @@ struct CompileOptions {
 struct Compiled {
   Executable executable;
   ObjectCode object;
-  std::string shared_object;        ///< when kept
-  IRModule lowered;                 ///< the module behind the last tensor pass
-  IRModule planned;                 ///< graph functions behind the last graph pass, programs scheduled
-  std::vector<PassTiming> timings;  ///< passes, then "codegen", "link", "vm"
+  std::string shared_object;  ///< when kept
+  IRModule lowered;           ///< the module behind the last tensor pass
+  IRModule planned;           ///< graph functions behind the last graph pass, programs scheduled
+  std::vector<PassTiming>
+      timings;  ///< passes, then "vm", "codegen" (up to LLVM IR), "llvm" (its own time), "link"
   double compile_ms = 0;
 };
 Compiled compile(IRModule module, CompileOptions options);

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include "ir/structural.h"
+#include "schedule/combiner.h"
 #include "schedule/state.h"
 
 namespace tenon::sched {
@@ -156,15 +157,6 @@ int32_t decompose_reduction(State& s, int32_t id, int32_t loop_id) {
 // ---------------------------------------------------------------- rfactor
 namespace {
 
-/// The reduction's combiner: new values in terms of lhs (accumulator) and rhs (one step's values).
-struct Combiner {
-  std::vector<Buffer> buffers;
-  std::vector<VarRef> lhs, rhs;
-  std::vector<PrimExpr> result;  // in terms of lhs and rhs
-  std::vector<PrimExpr> source;  // what rhs was
-  std::vector<Array<PrimExpr>> indices;
-};
-
 /// `e` with loads of the accumulators replaced by lhs and the sources by rhs.
 PrimExpr abstract(const PrimExpr& e, const Combiner& c) {
   return rewrite_any(e,
@@ -185,6 +177,8 @@ bool is_load_of(const PrimExpr& e, const Buffer& b, const Array<PrimExpr>& indic
   const auto* l = e.as<BufferLoad>();
   return l && l->buffer.same_as(b) && structural_equal(l->indices, indices);
 }
+
+}  // namespace
 
 std::optional<Combiner> combiner_of(const Ref<Block>& block) {
   Combiner c;
@@ -273,7 +267,6 @@ std::optional<Combiner> combiner_of(const Ref<Block>& block) {
   return c;
 }
 
-/// Stores of the combined values, all computed before the first is stored.
 Stmt combine_stmt(const Combiner& c, const std::vector<Buffer>& to, const std::vector<Array<PrimExpr>>& at,
                   const std::vector<PrimExpr>& rhs) {
   VarMap map;
@@ -292,8 +285,6 @@ Stmt combine_stmt(const Combiner& c, const std::vector<Buffer>& to, const std::v
   for (size_t i = lets.size(); i-- > 0;) body = make<LetStmt>(lets[i], substitute(c.result[i], map), body);
   return body;
 }
-
-}  // namespace
 
 int32_t rfactor(State& s, int32_t loop_id, int factor_axis) {
   Ref<For> loop = s.loop(loop_id);

@@ -17,7 +17,9 @@
 namespace tenon {
 namespace {
 
-// What code generation or scheduling can make use of, in /proc/cpuinfo's spelling.
+// What code generation or scheduling can make use of, in /proc/cpuinfo's spelling. AArch64 multiplies and
+// adds in one rounding always.
+constexpr std::string_view arm_features[] = {"asimd", "asimdhp", "asimddp", "i8mm", "bf16"};
 constexpr std::string_view known_features[] = {
     "sse3",        "ssse3",       "sse4_1",      "sse4_2",   "popcnt",   "avx",      "avx2",     "fma",
     "f16c",        "bmi1",        "bmi2",        "avx512f",  "avx512bw", "avx512cd", "avx512dq", "avx512vl",
@@ -106,13 +108,15 @@ void check_record(const TargetNode& t, const std::string& where, DiagnosticList*
   };
   if (t.kind != "llvm" && t.kind != "c")
     wrong(fmt::format("target `{}` is not built into this version", t.kind));
-  if (!t.triple.empty() && !t.triple.starts_with("x86_64-"))
+  const bool arm = t.triple.starts_with("aarch64-");
+  if (!t.triple.empty() && !arm && !t.triple.starts_with("x86_64-"))
     wrong(fmt::format("there is no code generator for `{}`", t.triple));
   if (t.cpu.size() > 64 || t.cpu.find_first_not_of("abcdefghijklmnopqrstuvwxyz0123456789-_.") != t.cpu.npos)
     wrong("`cpu` is no name of a processor");
   for (const std::string& f : t.features)
-    if (std::find(std::begin(known_features), std::end(known_features), f) == std::end(known_features))
-      wrong(fmt::format("there is no feature `{}`", f));
+    if (arm ? std::find(std::begin(arm_features), std::end(arm_features), f) == std::end(arm_features)
+            : std::find(std::begin(known_features), std::end(known_features), f) == std::end(known_features))
+      wrong(fmt::format("there is no feature `{}`{}", f, arm ? " of AArch64" : ""));
   const int64_t widest = t.has("avx512f") ? 512 : t.has("avx2") || t.has("avx") ? 256 : 128;
   if (t.vector_bits != 128 && t.vector_bits != 256 && t.vector_bits != 512)
     wrong(fmt::format("`vector_bits` is {}, not 128, 256 or 512", t.vector_bits));
@@ -120,9 +124,9 @@ void check_record(const TargetNode& t, const std::string& where, DiagnosticList*
     wrong(fmt::format("`vector_bits` is {}, but the features allow {}", t.vector_bits, widest));
   if (t.vector_registers != 16 && t.vector_registers != 32)
     wrong(fmt::format("`vector_registers` is {}, not 16 or 32", t.vector_registers));
-  else if (t.vector_registers == 32 && !t.has("avx512f"))
+  else if (t.vector_registers == 32 && !arm && !t.has("avx512f"))
     wrong("`vector_registers` is 32, but the features have 16");
-  if (t.fma && !t.has("fma") && !t.has("avx512f")) wrong("`fma` is true, but the features lack it");
+  if (t.fma && !arm && !t.has("fma") && !t.has("avx512f")) wrong("`fma` is true, but the features lack it");
   between("l1d_bytes", t.l1d_bytes, 1 << 10, 1 << 30);
   between("l2_bytes", t.l2_bytes, t.l1d_bytes, int64_t(1) << 36);
   between("l3_bytes", t.l3_bytes, 0, int64_t(1) << 40);

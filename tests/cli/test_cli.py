@@ -246,10 +246,51 @@ def main(x: R.Tensor((2, 8), "float32")) -> R.Tensor((2, 4), "float32"):
         self.refused(2, "opt", plain, "--schedule", trace, "--function", "absent", words=["T0923", "absent"])
         self.refused(2, "opt", plain, "--schedule", plain, words=["T0923", "no trace"])
 
+    def test_explain(self):
+        program = """@I.ir_module
+class Module:
+    @T.prim_func
+    def product(A: T.Buffer((64, 64), "float32"), B: T.Buffer((64, 64), "float32"), C: T.Buffer((64, n), "float32")):
+        for i, j, k in T.grid(64, 64, 64):
+            with T.block("c"):
+                vi, vj, vk = T.axis.remap("SSR", [i, j, k])
+                with T.init():
+                    C[vi, vj] = T.float32(0)
+                C[vi, vj] = C[vi, vj] + A[vi, vk] * B[vk, vj]
+"""
+        fixed, symbolic = self.tmp / "fixed.tir", self.tmp / "symbolic.tir"
+        fixed.write_text(program.replace("(64, n)", "(64, 64)"))
+        symbolic.write_text(program)
+        how = ["--pass", "default_schedule", "--explain", "--target", "llvm -mcpu=x86-64-v3"]
+        text = self.ok("opt", fixed, *how)
+        self.assertRegex(text, r"# .*-- \d+ instructions: \d+ fma.*256-bit vectors")
+        self.assertRegex(text, r"#\s+\|\s+vfmadd\w+ps ")
+        self.assertEqual(self.ok("opt", "-", stdin=text).strip(), self.ok("opt", fixed, "--pass", "default_schedule", "--target", how[-1]).strip())
+        (kernel,) = json.loads(self.ok("opt", fixed, *how, "--json"))["kernels"]
+        hot = max(kernel["machine_loops"], key=lambda m: m["fma"])
+        self.assertTrue(hot["innermost"] and hot["load"] > 0 and hot["assembly"][0].startswith(".LBB"))
+        self.assertIn("for ", kernel["text"].splitlines()[kernel["loop_lines"][hot["loop"]]])
+        # Another processor's, and one that is measured.
+        arm = self.tmp / "arm.json"
+        arm.write_text(json.dumps({"kind": "llvm", "triple": "aarch64-unknown-linux-gnu", "features": ["asimd"], "vector_bits": 128, "vector_registers": 32, "fma": True}))
+        self.assertRegex(self.ok("opt", fixed, "--pass", "default_schedule", "--explain", "--target", f"@{arm}"), r"fmla v\d+\.4s")
+        (kernel,) = json.loads(self.ok("opt", fixed, "--pass", "default_schedule", "--measure", "--json"))["kernels"]
+        self.assertEqual(kernel["note"], "")
+        for nest in kernel["nests"]:
+            self.assertGreater(nest["ms"], 0)
+        self.assertGreaterEqual(sum(nest["flop"] for nest in kernel["nests"]), 2 * 64**3)
+        self.assertIn("share_of_limit", max(kernel["nests"], key=lambda nest: nest["flop"]))
+        self.assertIn("'n' is not known", self.ok("opt", symbolic, "--measure"))
+        self.assertNotIn("not measured", self.ok("opt", symbolic, "--measure", "--dim", "n=64"))
+
     def test_seeing_passes(self):
         self.assertIn("# after fuse_ops", self.ok("run", self.module, "--print-after", "fuse_ops"))
         self.ok("compile", self.module, "-o", self.tmp / "m.so", "--dump", self.tmp / "dump")
-        self.assertGreater(len(list((self.tmp / "dump").iterdir())), 10)
+        names = sorted(f.name for f in (self.tmp / "dump").iterdir())
+        self.assertGreater(len(names), 40)
+        for stage in ("fuse_ops.tir", "default_schedule.tir", "vectorize_loop.tir", "int4_legalize.tir", "codegen.ll", "llvm.s"):
+            self.assertTrue(any(n.endswith("_" + stage) for n in names), stage)
+        self.assertIn("llvm", [p["name"] for p in json.loads(self.ok("compile", self.module, "-o", self.tmp / "m.so", "--json"))["passes"]])
         self.assertIn("fuse_ops", self.ok("compile", self.module, "-o", self.tmp / "m.so", "--time-passes"))
         self.ok("run", self.module, "--verify")
 

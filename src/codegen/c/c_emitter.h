@@ -18,18 +18,21 @@ class CHelpers {
       std::string_view op,
       DataType t);  ///< div mod floordiv floormod min max shift_left shift_right popcount clz abs pow
   std::string floating(std::string_view op,
-                       DataType t);     ///< min max floordiv floormod sigmoid over float or double
-  std::string saturate(DataType to);    ///< double → integer
-  std::string widen(DataType narrow);   ///< bits → float
-  std::string narrow(DataType narrow);  ///< float → bits
-  std::string round(DataType narrow);   ///< float → float, rounded to the narrow type
+                       DataType t);   ///< min max floordiv floormod sigmoid over float or double
+  std::string saturate(DataType to);  ///< double → integer
   std::string reinterpret(const std::string& from, const std::string& to);
+  /// `op` of an element in memory: its new value is `next`, an expression over the old one (a), the operand
+  /// (v) and, for compare_exchange, the third argument (w).
+  std::string atomic(const std::string& op, DataType t, const std::string& type, const std::string& stored,
+                     const std::string& next);
   const std::string& text() const { return text_; }
+  bool atomics() const { return atomics_; }
 
  private:
   bool add(const std::string& name) { return names_.insert(name).second; }
   std::set<std::string> names_;
   std::string text_;
+  bool atomics_ = false;
 };
 
 class CEmitter {
@@ -85,7 +88,6 @@ class CEmitter {
   std::string cast(const std::string& v, DataType from, DataType to);
   std::string literal(double v, DataType t) const;
   std::string literal(int64_t v, DataType t) const;
-  std::string rounded(const std::string& v, DataType t);  ///< a float result of a narrow type
   std::string element(const tir::Buffer& b, const std::string& index) const;
   std::string load(const tir::BufferLoad& n);
   std::string call(const tir::Call& n);
@@ -93,6 +95,7 @@ class CEmitter {
   std::string if_then_else(const tir::Call& n);
   std::string reduce(const tir::Call& n);
   std::string dot(const tir::Call& n);
+  std::string atomic(const tir::Call& n);
   /// All lanes of a vector in a new array; its name.
   std::string materialise(const PrimExpr& vector);
   /// A loop over lanes around what f prints.

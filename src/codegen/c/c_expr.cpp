@@ -14,21 +14,32 @@ namespace {
 template <class T>
 constexpr uint32_t kind = PrimExprNodes::index_of<T>();
 bool narrow_float(DataType t) { return t.is_float() && t.bits < 32; }
+/// Does an operation below e take other lanes of the variable than the one it gives?
+bool crosses_lanes(const PrimExpr& e, const tir::Var* v) {
+  bool found = false;
+  pre_order(e, [&](const ObjectRef& node) {
+    const auto* call = node.as<tir::Call>();
+    if (node.is<Shuffle>() || (call && (call->op == "tir.dot" || call->op.starts_with("tir.vector_reduce_"))))
+      pre_order(node, [&](const ObjectRef& n) {
+        found = found || n.get() == v;
+        return !found;
+      });
+    return !found;
+  });
+  return found;
+}
 std::string wide_unsigned(DataType t) { return t.bits == 64 ? "uint64_t" : "uint32_t"; }
 }  // namespace
 
 std::string CEmitter::value_type(DataType t) {
   if (t.is_bool()) return "bool";
   if (t.is_handle()) return "void*";
+  if (narrow_float(t)) return fmt::format("uint{}_t", t.bits);  // moved as bits
   if (t.is_float()) return t.bits == 64 ? "double" : "float";
   if (t.is_void()) return "int32_t";
   return fmt::format("{}int{}_t", t.is_uint() ? "u" : "", t.bits);
 }
-std::string CEmitter::memory_type(DataType t) {
-  if (t.is_bool()) return "uint8_t";
-  if (narrow_float(t)) return fmt::format("uint{}_t", t.bits);
-  return value_type(t);
-}
+std::string CEmitter::memory_type(DataType t) { return t.is_bool() ? "uint8_t" : value_type(t); }
 
 std::string CEmitter::literal(int64_t v, DataType t) const {
   if (t.is_bool()) return v ? "true" : "false";
@@ -44,6 +55,12 @@ std::string CEmitter::literal(int64_t v, DataType t) const {
   return v < 0 ? "(-" + number + ")" : number;
 }
 std::string CEmitter::literal(double v, DataType t) const {
+  if (narrow_float(t)) {
+    NDArray bits = NDArray::empty({}, t);
+    bits.set_element(0, v);
+    return literal(int64_t(t.bits == 16 ? *bits.as_ptr<uint16_t>() : *bits.as_ptr<uint8_t>()),
+                   DataType::uint(t.bits));
+  }
   const bool d = t.bits == 64;
   if (std::isnan(v)) return d ? "((double)NAN)" : "NAN";
   if (std::isinf(v)) return fmt::format("({}{}INFINITY)", v < 0 ? "-" : "", d ? "(double)" : "");
@@ -51,9 +68,6 @@ std::string CEmitter::literal(double v, DataType t) const {
   if (text.find_first_of(".e") == text.npos) text += ".0";
   if (!d) text += "f";
   return std::signbit(v) ? "(-" + text + ")" : text;
-}
-std::string CEmitter::rounded(const std::string& v, DataType t) {
-  return narrow_float(t) ? fmt::format("{}({})", helpers_.round(t), bare(v)) : v;
 }
 
 // ---------------------------------------------------------------- sharing
@@ -98,17 +112,17 @@ std::string CEmitter::combine(uint32_t node, DataType t, const std::string& a, c
     const bool d = t.bits == 64;
     switch (node) {
       case kind<Min>:
-        return rounded(fmt::format("{}({}, {})", helpers_.floating("min", t), bare(a), bare(b)), t);
+        return fmt::format("{}({}, {})", helpers_.floating("min", t), bare(a), bare(b));
       case kind<Max>:
-        return rounded(fmt::format("{}({}, {})", helpers_.floating("max", t), bare(a), bare(b)), t);
+        return fmt::format("{}({}, {})", helpers_.floating("max", t), bare(a), bare(b));
       case kind<Mod>:
-        return rounded(fmt::format("{}({}, {})", d ? "fmod" : "fmodf", bare(a), bare(b)), t);
+        return fmt::format("{}({}, {})", d ? "fmod" : "fmodf", bare(a), bare(b));
       case kind<FloorDiv>:
-        return rounded(fmt::format("{}({}, {})", helpers_.floating("floordiv", t), bare(a), bare(b)), t);
+        return fmt::format("{}({}, {})", helpers_.floating("floordiv", t), bare(a), bare(b));
       case kind<FloorMod>:
-        return rounded(fmt::format("{}({}, {})", helpers_.floating("floormod", t), bare(a), bare(b)), t);
+        return fmt::format("{}({}, {})", helpers_.floating("floormod", t), bare(a), bare(b));
       default:
-        return rounded(fmt::format("({} {} {})", a, sign, b), t);
+        return fmt::format("({} {} {})", a, sign, b);
     }
   }
   if (t.is_bool()) {
@@ -145,6 +159,10 @@ std::string CEmitter::cast(const std::string& v, DataType from, DataType to) {
   from = from.element();
   to = to.element();
   if (from == to) return v;
+  if (narrow_float(from) || narrow_float(to))
+    fail("T0801",
+         fmt::format("the C text cannot express a conversion of {} to {}", to_string(from), to_string(to)),
+         "kernel " + symbol_, "the passes *_compute_legalize and *_storage_legalize replace it for target c");
   if (to.is_bool())
     return from.is_float() ? fmt::format("({} != {})", v, from.bits == 64 ? "0.0" : "0.0f")
                            : fmt::format("({} != 0)", v);
@@ -152,11 +170,9 @@ std::string CEmitter::cast(const std::string& v, DataType from, DataType to) {
     return fmt::format("{}({}{})", helpers_.saturate(to), from.bits == 64 ? "" : "(double)", v);
   if (from.is_float()) {
     if (to == f64) return fmt::format("((double){})", v);
-    const std::string single = from == f64 ? fmt::format("((float){})", v) : v;
-    return to == f32 ? single : rounded(single, to);
+    return fmt::format("((float){})", v);
   }
-  if (to.is_float())
-    return to == f64 ? fmt::format("((double){})", v) : rounded(fmt::format("((float){})", v), to);
+  if (to.is_float()) return fmt::format("(({}){})", to == f64 ? "double" : "float", v);
   if (to.is_handle()) return fmt::format("((void*)(uintptr_t){})", v);
   if (from.is_handle()) return fmt::format("(({})(uintptr_t){})", value_type(to), v);
   return fmt::format("(({}){})", value_type(to), v);
@@ -199,10 +215,7 @@ std::string CEmitter::load(const BufferLoad& n) {
   const PrimExpr at = flat_index(n.buffer, n.indices);
   std::string access = element(n.buffer, index(at));
   const DataType t = n.buffer->dtype;
-  if (narrow_float(t))
-    access = fmt::format("{}({})", helpers_.widen(t), access);
-  else if (t.is_bool())
-    access = fmt::format("({} != 0)", access);
+  if (t.is_bool()) access = fmt::format("({} != 0)", access);
   if (!n.predicate || is_const_int(n.predicate, 1)) return access;
   return fmt::format("({} ? {} : {})", expr(n.predicate), access,
                      t.is_float() ? literal(0.0, t) : literal(int64_t(0), t));
@@ -312,7 +325,8 @@ std::string CEmitter::compute(const PrimExpr& e) {
         return fmt::format("{}[{}[{}]]", all, order, lane_);
       },
       [&](const Let& n) {
-        if (n.value.dtype().is_vector() && !lane_.empty()) {  // one lane is all that is asked for here
+        if (n.value.dtype().is_vector() && !lane_.empty() && !crosses_lanes(n.body, n.var.get())) {
+          // One lane is all that is asked for here.
           const std::string value = expr(n.value), name = fresh(n.var->name);
           line(fmt::format("const {} {} = {};", value_type(n.var->dtype.element()), name, bare(value)));
           names_[n.var.get()] = name;
@@ -410,29 +424,30 @@ std::string CEmitter::math(const std::string& name, const tir::Call& n) {
          "kernel " + symbol_);
   }
   const std::string f = t.bits == 64 ? "" : "f";
-  auto result = [&](const std::string& v) { return rounded(v, t); };
   if (name == "isnan" || name == "isinf" || name == "isfinite")
     return cast(fmt::format("({}({}) != 0)", name, args[0]), boolean, n.dtype);
-  if (name == "round") return result(fmt::format("nearbyint{}({})", f, args[0]));
-  if (name == "abs") return result(fmt::format("fabs{}({})", f, args[0]));
+  if (name == "round") return fmt::format("nearbyint{}({})", f, args[0]);
+  if (name == "abs") return fmt::format("fabs{}({})", f, args[0]);
   if (name == "ldexp") {
     const std::string power = n.args[1].dtype().is_float()
                                   ? cast(raw[1], n.args[1].dtype(), DataType::int_(32))
                                   : fmt::format("(int)({})", args[1]);
-    return result(fmt::format("ldexp{}({}, {})", f, args[0], power));
+    return fmt::format("ldexp{}({}, {})", f, args[0], power);
   }
   static constexpr std::string_view exact[] = {"sqrt", "floor", "ceil", "trunc", "fma", "copysign", "fmod"};
   if (t.bits < 64 && std::find(std::begin(exact), std::end(exact), name) == std::end(exact))
     fail("T0801", fmt::format("code generation cannot express `{}` of {}", n.op, to_string(t)),
          "kernel " + symbol_, "the pass lower_intrin replaces mathematical functions");
-  return result(fmt::format("{}{}({})", name, f, fmt::join(args, ", ")));
+  return fmt::format("{}{}({})", name, f, fmt::join(args, ", "));
 }
 
 /// One lane: its accumulator plus the products of its neighbours, in order.
 std::string CEmitter::dot(const tir::Call& n) {
   const int64_t group = dot_group(n.args[0], n.args[1], n.args[2]);
   CHECK(group > 0, "a dot product of types that do not fit");
-  const DataType t = n.dtype.element();
+  if (n.dtype.is_float())
+    fail("T0801", "the C text cannot express a dot product of floats of 16 bits", "kernel " + symbol_,
+         "the passes f16_compute_legalize and bf16_compute_legalize replace it");
   // Neighbours in memory are read where they are; other operands are computed first.
   struct Operand {
     std::string values, base;
@@ -455,22 +470,40 @@ std::string CEmitter::dot(const tir::Call& n) {
   auto element_of = [&](const Operand& o, int64_t q) {
     const std::string at = o.shared ? std::to_string(q) : fmt::format("{} * {} + {}", group, lane_, q);
     if (!o.load) return fmt::format("{}[{}]", o.values, at);
-    const std::string v = element(o.load->buffer, fmt::format("({} + {})", o.base, at));
-    const DataType type = o.load->buffer->dtype;
-    return narrow_float(type) ? fmt::format("{}({})", helpers_.widen(type), v) : v;
+    return element(o.load->buffer, fmt::format("({} + {})", o.base, at));
   };
   const Operand a = operand(n.args[1]), b = operand(n.args[2]);
   std::string sum = expr(n.args[0]);
   for (int64_t q = 0; q < group; ++q) {
     const std::string x = element_of(a, q), y = element_of(b, q);
-    sum = t.is_float() ? fmt::format("({} + {} * {})", sum, x, y)
-                       : fmt::format("((int32_t)((uint32_t){} + (uint32_t){} * (uint32_t){}))", sum, x, y);
+    sum = fmt::format("((int32_t)((uint32_t){} + (uint32_t){} * (uint32_t){}))", sum, x, y);
   }
   return sum;
 }
 
+std::string CEmitter::atomic(const tir::Call& n) {
+  const DataType t = n.args[1].dtype();
+  const std::string op = n.op.substr(11), a = "a", v = "v";
+  const uint32_t node = op == "add" ? kind<Add> : op == "max" ? kind<Max> : kind<Min>;
+  const std::string next = op == "exchange"           ? v
+                           : op == "compare_exchange" ? "a == v ? w : a"
+                           : op == "and"              ? fmt::format("({})(a & v)", value_type(t))
+                           : op == "or"               ? fmt::format("({})(a | v)", value_type(t))
+                           : op == "xor"              ? fmt::format("({})(a ^ v)", value_type(t))
+                                                      : bare(combine(node, t, a, v));
+  const std::string helper = helpers_.atomic(op, t, value_type(t), memory_type(t), next);
+  // The effect happens once: a line of its own keeps the old value.
+  std::vector<std::string> args;
+  for (const PrimExpr& e : n.args) args.push_back(bare(expr(e)));
+  const std::string old = fresh("old");
+  line(fmt::format("const {} {} = {}({});", value_type(t), old, helper, fmt::join(args, ", ")));
+  line(fmt::format("(void){};", old));
+  return old;
+}
+
 std::string CEmitter::call(const tir::Call& n) {
   const std::string name = n.op.substr(4);
+  if (name.starts_with("atomic_")) return atomic(n);
   if (name == "dot") return dot(n);
   if (name == "kernel_buffer") return fmt::format("{}[{}]", expr(n.args[0]), *as_int(n.args[1]));
   if (name == "kernel_scalar") {
@@ -496,10 +529,8 @@ std::string CEmitter::call(const tir::Call& n) {
     std::string v = expr(n.args[0]);
     if (from == to) return v;
     if (from.is_handle() || to.is_handle()) return cast(v, from, to);
-    if (narrow_float(from)) v = fmt::format("{}({})", helpers_.narrow(from), bare(v));
     if (memory_type(from) != memory_type(to))
       v = fmt::format("{}({})", helpers_.reinterpret(memory_type(from), memory_type(to)), bare(v));
-    if (narrow_float(to)) v = fmt::format("{}({})", helpers_.widen(to), bare(v));
     return to.is_bool() ? fmt::format("({} != 0)", v) : v;
   }
   if (name == "call_prim_func") {

@@ -5,7 +5,6 @@
 #include <cmath>
 
 #include "codegen/c/c_emitter.h"
-#include "codegen/float_format.h"
 
 namespace tenon::codegen {
 namespace {
@@ -117,77 +116,23 @@ std::string CHelpers::reinterpret(const std::string& from, const std::string& to
   return name;
 }
 
-std::string CHelpers::widen(DataType t) {
-  const FloatFormat m = float_format(t);
-  const std::string name = fmt::format("tn_from_{}", m.name), store = fmt::format("uint{}_t", t.bits);
+std::string CHelpers::atomic(const std::string& op, DataType t, const std::string& type,
+                             const std::string& stored, const std::string& next) {
+  const bool exchange = op == "compare_exchange";
+  const std::string name = fmt::format("tn_atomic_{}_{}", op, t.is_bool() ? "bool" : suffix(t));
   if (!add(name)) return name;
-  const std::string as_float = reinterpret("uint32_t", "float");
-  const int width = m.exponent + m.mantissa, all = (1 << width) - 1,
-            top = ((1 << m.exponent) - 1) << m.mantissa;
-  std::string special;
-  if (m.infinity)
-    special = fmt::format("  if (magnitude >= 0x{:x}u) return {}(sign | 0x7f800000u | magnitude << {});\n",
-                          top, as_float, 23 - m.mantissa);
-  else if (m.uz)
-    special = fmt::format("  if (b == 0x{:x}u) return {}(0x7fc00000u);\n", all + 1, as_float);
-  else
-    special = fmt::format("  if (magnitude == 0x{:x}u) return {}(sign | 0x7fc00000u);\n", all, as_float);
-  const std::string value = m.bias == 127
-                                ? fmt::format("{}(sign | magnitude << {})", as_float, 23 - m.mantissa)
-                                : fmt::format("{0}({1}({0}(magnitude << {2}) * {3}) | sign)", as_float,
-                                              reinterpret("float", "uint32_t"), 23 - m.mantissa,
-                                              fmt::format("0x1p{}f", 127 - m.bias));
+  atomics_ = true;
+  auto move = [&](const std::string& v, const std::string& from, const std::string& to) {
+    return from == to    ? v
+           : t.is_bool() ? to == "bool" ? v + " != 0" : fmt::format("({})({})", to, v)
+                         : fmt::format("{}({})", reinterpret(from, to), v);
+  };
+  const std::string value = move("seen", stored, type), result = move("r", type, stored);
   text_ += fmt::format(
-      "static inline float {}({} b) {{\n  const uint32_t magnitude = b & 0x{:x}u, sign = ((uint32_t)b & "
-      "0x{:x}u) << {};\n{}  return {};\n}}\n\n",
-      name, store, all, all + 1, 31 - width, special, value);
-  return name;
-}
-
-std::string CHelpers::narrow(DataType t) {
-  const FloatFormat m = float_format(t);
-  const std::string name = fmt::format("tn_to_{}", m.name), store = fmt::format("uint{}_t", t.bits);
-  if (!add(name)) return name;
-  const std::string as_bits = reinterpret("float", "uint32_t"), as_float = reinterpret("uint32_t", "float");
-  const int width = m.exponent + m.mantissa, shift = 23 - m.mantissa;
-  const uint32_t all = (1u << width) - 1, top = ((1u << m.exponent) - 1) << m.mantissa;
-  const uint32_t last = m.infinity ? top - 1
-                        : m.uz     ? all
-                                   : all - 1,
-                 over = m.infinity ? top
-                        : m.uz     ? all + 1
-                                   : all;
-  const uint32_t nan = m.infinity ? top | 1u << (m.mantissa - 1) : m.uz ? all + 1 : all;
-  std::string b = fmt::format(
-      "static inline {} {}(float v) {{\n  const uint32_t bits = {}(v), magnitude = bits & 0x7fffffffu;\n",
-      store, name, as_bits);
-  b += fmt::format("  {}uint32_t sign = (bits >> {}) & 0x{:x}u;\n  uint32_t code;\n", m.uz ? "" : "const ",
-                   31 - width, 1u << width);
-  if (t.code == TypeCode::BFloat) {
-    b += "  code = (magnitude + 0x7fffu + (magnitude >> 16 & 1u)) >> 16;\n  if (magnitude > 0x7f800000u) "
-         "code = magnitude >> 16 | 0x40u;\n";
-  } else {
-    b += fmt::format("  if (magnitude < 0x{:x}u) code = {}({}(magnitude) + {}) - {}({});\n",
-                     uint32_t(128 - m.bias) << 23, as_bits, as_float,
-                     fmt::format("0x1p{}f", 24 - m.bias - m.mantissa), as_bits,
-                     fmt::format("0x1p{}f", 24 - m.bias - m.mantissa));
-    b += fmt::format(
-        "  else code = (magnitude + (magnitude >> {} & 1u) + 0x{:x}u - ((uint32_t){} << 23)) >> {};\n", shift,
-        (1u << (shift - 1)) - 1, 127 - m.bias, shift);
-    b += fmt::format("  if (code > 0x{:x}u || magnitude >= 0x{:x}u) code = 0x{:x}u;\n", last,
-                     uint32_t(127 + 64) << 23, over);
-    b += fmt::format("  if (magnitude > 0x7f800000u) code = 0x{:x}u;\n", nan);
-    if (m.uz) b += fmt::format("  if (code == 0 || code == 0x{:x}u) sign = 0;\n", nan);
-  }
-  text_ += b + fmt::format("  return ({})(sign | code);\n}}\n\n", store);
-  return name;
-}
-
-std::string CHelpers::round(DataType t) {
-  const std::string name = fmt::format("tn_round_{}", float_format(t).name);
-  const std::string to = narrow(t), from = widen(t);
-  if (add(name))
-    text_ += fmt::format("static inline float {}(float v) {{ return {}({}(v)); }}\n\n", name, from, to);
+      "static inline {0} {1}(void* p, {0} v{2}) {{\n  _Atomic {3}* const at = (_Atomic {3}*)p;\n  {3} seen = "
+      "atomic_load(at);\n  for (;;) {{\n    const {0} a = {4};\n    const {0} r = {5};\n    if "
+      "(atomic_compare_exchange_weak(at, &seen, {6})) return a;\n  }}\n}}\n\n",
+      type, name, exchange ? fmt::format(", {} w", type) : "", stored, value, next, result);
   return name;
 }
 

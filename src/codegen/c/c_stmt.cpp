@@ -181,15 +181,11 @@ void CEmitter::store(const BufferStore& n) {
   count(n.value);
   count(at);
   if (n.predicate) count(n.predicate);
-  const DataType t = n.buffer->dtype;
-  auto bits = [&](const std::string& v) {
-    return t.is_float() && t.bits < 32 ? fmt::format("{}({})", helpers_.narrow(t), bare(v)) : bare(v);
-  };
   const int64_t width = std::max<int64_t>(n.value.dtype().lanes, at.dtype().lanes);
   const bool masked = n.predicate && !is_const_int(n.predicate, 1);
   auto put = [&](const std::string& value) {
     if (masked) open(fmt::format("if ({})", bare(expr(n.predicate))));
-    line(fmt::format("{} = {};", element(n.buffer, index(at)), bits(value)));
+    line(fmt::format("{} = {};", element(n.buffer, index(at)), bare(value)));
     if (masked) close();
   };
   open("");
@@ -476,7 +472,8 @@ std::string c_source(const IRModule& lowered, const Target&) {
     }
     CHelpers helpers;
     for (const Kernel& k : kernels) bodies += CEmitter(helpers, reserved).emit(k) + "\n";
-    out = kPreamble + declarations + "\n" + helpers.text() + bodies;
+    out = std::string(helpers.atomics() ? "#include <stdatomic.h>\n" : "") + kPreamble + declarations + "\n" +
+          helpers.text() + bodies;
   });
   return out;
 }

@@ -18,19 +18,18 @@ V Emitter::float_intrinsic(std::string_view name, const tir::Call& n) {
   for (const PrimExpr& a : n.args) {
     V v = expr(a);
     if (n.dtype.is_vector() && !v->getType()->isVectorTy()) v = splat(v, n.dtype.lanes);
-    args.push_back(a.dtype().is_float() ? to_f32(v, a.dtype().element()) : v);
+    args.push_back(v);
   }
   V x = args[0];
-  auto result = [&](V v) { return n.dtype.is_float() ? from_f32(v, n.dtype.element()) : v; };
-  auto same = [&](llvm::Intrinsic::ID id) { return result(b_.CreateUnaryIntrinsic(id, x)); };
+  auto same = [&](llvm::Intrinsic::ID id) { return b_.CreateUnaryIntrinsic(id, x); };
   if (name == "sqrt") return same(llvm::Intrinsic::sqrt);
   if (name == "floor") return same(llvm::Intrinsic::floor);
   if (name == "ceil") return same(llvm::Intrinsic::ceil);
   if (name == "trunc") return same(llvm::Intrinsic::trunc);
   if (name == "round") return same(llvm::Intrinsic::roundeven);
   if (name == "abs") return same(llvm::Intrinsic::fabs);
-  if (name == "fma") return result(b_.CreateIntrinsic(llvm::Intrinsic::fma, {x->getType()}, args));
-  if (name == "copysign") return result(b_.CreateBinaryIntrinsic(llvm::Intrinsic::copysign, x, args[1]));
+  if (name == "fma") return b_.CreateIntrinsic(llvm::Intrinsic::fma, {x->getType()}, args);
+  if (name == "copysign") return b_.CreateBinaryIntrinsic(llvm::Intrinsic::copysign, x, args[1]);
   if (name == "isnan" || name == "isinf" || name == "isfinite") {
     V magnitude = b_.CreateUnaryIntrinsic(llvm::Intrinsic::fabs, x),
       infinity = llvm::ConstantFP::getInfinity(x->getType());
@@ -47,9 +46,9 @@ V Emitter::float_intrinsic(std::string_view name, const tir::Call& n) {
       e = b_.CreateIntrinsic(llvm::Intrinsic::fptosi_sat, {i32s, e->getType()}, {e});
     else
       e = cast(e, n.args[1].dtype(), DataType::int_(32, n.dtype.lanes));
-    return result(b_.CreateIntrinsic(llvm::Intrinsic::ldexp, {x->getType(), i32s}, {x, e}));
+    return b_.CreateIntrinsic(llvm::Intrinsic::ldexp, {x->getType(), i32s}, {x, e});
   }
-  if (name == "fmod") return result(math_.libm(t.bits == 64 ? "fmod" : "fmodf", args));
+  if (name == "fmod") return math_.libm(t.bits == 64 ? "fmod" : "fmodf", args);
   // Double precision goes through the C library; lower_intrin leaves nothing else.
   static constexpr std::string_view library[] = {
       "exp",  "exp2", "expm1", "log",  "log2",  "log10", "log1p", "sin", "cos", "tan",   "asin", "acos",
@@ -171,6 +170,53 @@ V Emitter::call_prim_func(const tir::Call& n) {
   return b_.getInt32(0);
 }
 
+/// One order for all threads, as the interpreter's simulated ones have. Gives what the element was.
+V Emitter::atomic(std::string_view name, const tir::Call& n) {
+  const DataType t = n.args[1].dtype();
+  const auto order = llvm::AtomicOrdering::SequentiallyConsistent;
+  const llvm::Align align(uint64_t(t.bytes()));
+  V at = expr(n.args[0]), value = expr(n.args[1]);
+  using Op = llvm::AtomicRMWInst::BinOp;
+  std::optional<Op> op;
+  if (name == "add") op = t.is_float() ? Op::FAdd : Op::Add;
+  if (name == "exchange") op = Op::Xchg;
+  if (name == "and") op = Op::And;
+  if (name == "or" || (name == "add" && t.is_bool())) op = Op::Or;
+  if (name == "xor") op = Op::Xor;
+  if (!t.is_float()) {
+    const bool no_sign = t.is_uint() || t.is_bool();
+    if (name == "max") op = no_sign ? Op::UMax : Op::Max;
+    if (name == "min") op = no_sign ? Op::UMin : Op::Min;
+  }
+  if (op) return memory_to_value(b_.CreateAtomicRMW(*op, at, value_to_memory(value, t), align, order), t);
+  if (name == "compare_exchange" && !t.is_float()) {
+    V pair = b_.CreateAtomicCmpXchg(at, value_to_memory(value, t), value_to_memory(expr(n.args[2]), t), align,
+                                    order, order);
+    return memory_to_value(b_.CreateExtractValue(pair, 0), t);
+  }
+  // Floats: equal is a matter of values and the extremes keep NaN, so the exchange is tried until it holds.
+  V last = name == "compare_exchange" ? expr(n.args[2]) : nullptr;
+  llvm::Type* bits = b_.getIntNTy(unsigned(t.bits));
+  auto* first = b_.CreateAlignedLoad(bits, at, align);
+  first->setAtomic(llvm::AtomicOrdering::Monotonic);
+  auto* from = b_.GetInsertBlock();
+  auto* again = block("atomic");
+  auto* done = block("atomic_done");
+  b_.CreateBr(again);
+  b_.SetInsertPoint(again);
+  auto* seen = b_.CreatePHI(bits, 2);
+  seen->addIncoming(first, from);
+  V old = b_.CreateBitCast(seen, type(t));
+  V next = last            ? b_.CreateSelect(b_.CreateFCmpOEQ(old, value), last, old)
+           : name == "max" ? math_.max(old, value)
+                           : math_.min(old, value);
+  V pair = b_.CreateAtomicCmpXchg(at, seen, b_.CreateBitCast(next, bits), align, order, order);
+  seen->addIncoming(b_.CreateExtractValue(pair, 0), b_.GetInsertBlock());
+  b_.CreateCondBr(b_.CreateExtractValue(pair, 1), done, again);
+  b_.SetInsertPoint(done);
+  return old;
+}
+
 V Emitter::call_extern(const tir::Call& n) {
   const std::string& symbol = n.args[0].as<tir::StringImm>()->value;
   std::vector<V> args;
@@ -227,6 +273,7 @@ V Emitter::call(const tir::Call& n) {
     CHECK(from.bits == n.dtype.bits, "tir.reinterpret keeps the width");
     return b_.CreateBitCast(v, type(n.dtype));
   }
+  if (name.starts_with("atomic_")) return atomic(name.substr(7), n);
   if (name == "call_prim_func") return call_prim_func(n);
   if (name == "call_extern") return call_extern(n);
   CHECK(!n.args.empty(), "intrinsic without arguments: " + n.op);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// tir.dot: the instruction of the target that computes it, or what every target has: lanes taken apart,
-// widened, multiplied and added. Which instructions there are follows from the target record alone.
+// tir.dot: the instruction of the target that computes it, or for integers what every target has: lanes taken
+// apart, widened, multiplied and added. Which instructions there are follows from the target record alone.
+#include <fmt/format.h>
 #include <llvm/IR/IntrinsicsAArch64.h>
 #include <llvm/IR/IntrinsicsX86.h>
 
@@ -35,7 +36,7 @@ V Emitter::x86_dot(V acc, V a, V b, DataType x, DataType y, int64_t lanes, int64
     return lanes == 4 ? small : lanes == 8 ? middle : large;
   };
   if (x.element() == DataType::bfloat16()) {
-    if (!target_->has("avx512_bf16") || !(wide || evex)) return nullptr;
+    if (!multiplies_bf16(target_, lanes)) return nullptr;
     return call_bits(
         b_, module_,
         of_width(llvm::Intrinsic::x86_avx512bf16_dpbf16ps_128, llvm::Intrinsic::x86_avx512bf16_dpbf16ps_256,
@@ -84,9 +85,10 @@ V Emitter::x86_dot(V acc, V a, V b, DataType x, DataType y, int64_t lanes, int64
 V Emitter::arm_dot(V acc, V a, V b, DataType x, DataType y, int64_t lanes, int64_t group) {
   if (lanes != 4) return nullptr;
   if (x.element() == DataType::bfloat16())
-    return target_->has("bf16") ? call_bits(b_, module_, llvm::Intrinsic::aarch64_neon_bfdot, {acc, a, b},
-                                            {acc->getType(), llvm::FixedVectorType::get(b_.getBFloatTy(), 8)})
-                                : nullptr;
+    return multiplies_bf16(target_, lanes)
+               ? call_bits(b_, module_, llvm::Intrinsic::aarch64_neon_bfdot, {acc, a, b},
+                           {acc->getType(), llvm::FixedVectorType::get(b_.getBFloatTy(), 8)})
+               : nullptr;
   if (x.is_float() || x.bits != 8 || group != 4) return nullptr;
   const bool mixed = x.is_uint() != y.is_uint();
   if (!target_->has(mixed ? "i8mm" : "asimddp")) return nullptr;
@@ -115,6 +117,10 @@ V Emitter::dot(const tir::Call& n) {
   if (n.dtype.is_vector())
     if (V fast = arm ? arm_dot(acc, a, b, x, y, lanes, group) : x86_dot(acc, a, b, x, y, lanes, group))
       return fast;
+  if (x.is_float())
+    fail("T0801",
+         fmt::format("code generation cannot express a dot product of {} with {} sums", to_string(x), lanes),
+         "kernel " + symbol_, "the passes f16_compute_legalize and bf16_compute_legalize replace it");
   for (int64_t q = 0; q < group; ++q) {
     std::vector<int> every;
     for (int64_t l = 0; l < lanes; ++l) every.push_back(int(l * group + q));
@@ -124,8 +130,7 @@ V Emitter::dot(const tir::Call& n) {
       return cast(own, t.with_lanes(int(lanes)), n.dtype);
     };
     V u = part(a, x), w = part(b, y);
-    acc =
-        n.dtype.is_float() ? b_.CreateFAdd(acc, b_.CreateFMul(u, w)) : b_.CreateAdd(acc, b_.CreateMul(u, w));
+    acc = b_.CreateAdd(acc, b_.CreateMul(u, w));
   }
   return acc;
 }

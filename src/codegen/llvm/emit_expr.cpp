@@ -67,8 +67,7 @@ V Emitter::expr(const PrimExpr& e) {
 }
 
 // ---------------------------------------------------------------- arithmetic
-V Emitter::float_binary(uint32_t node, DataType t, V x, V y) {
-  V a = to_f32(x, t), b = to_f32(y, t);
+V Emitter::float_binary(uint32_t node, DataType t, V a, V b) {
   const char* fmod = t.bits == 64 ? "fmod" : "fmodf";
   V r = nullptr;
   switch (node) {
@@ -105,7 +104,7 @@ V Emitter::float_binary(uint32_t node, DataType t, V x, V y) {
     default:
       CHECK(false, "no such floating operation");
   }
-  return from_f32(r, t);
+  return r;
 }
 
 /// Div, Mod, FloorDiv, FloorMod of integers. A divisor that is zero counts as one, and the one quotient that
@@ -235,7 +234,7 @@ V Emitter::comparison(const T& n) {
   if (t.is_float()) {
     static constexpr P::Predicate table[] = {P::FCMP_OEQ, P::FCMP_UNE, P::FCMP_OLT,
                                              P::FCMP_OLE, P::FCMP_OGT, P::FCMP_OGE};
-    return b_.CreateFCmp(table[which], to_f32(a, t.element()), to_f32(b, t.element()));
+    return b_.CreateFCmp(table[which], a, b);
   }
   static constexpr P::Predicate signed_table[] = {P::ICMP_EQ,  P::ICMP_NE,  P::ICMP_SLT,
                                                   P::ICMP_SLE, P::ICMP_SGT, P::ICMP_SGE};
@@ -244,29 +243,39 @@ V Emitter::comparison(const T& n) {
   return b_.CreateICmp(is_unsigned(t) || t.is_handle() ? unsigned_table[which] : signed_table[which], a, b);
 }
 
+/// What the target has an instruction for; the rest is integer arithmetic by now.
+V Emitter::narrow_cast(V v, DataType from, DataType to) {
+  const DataType f = from.element(), t = to.element(), small = is_narrow(f) ? f : t;
+  const bool f16s = small == tenon::f16, wide = f == f32 || t == f32;
+  if (!wide || !(f16s ? converts_f16(target_) : t == DataType::bfloat16() && rounds_to_bf16(target_)))
+    fail("T0801",
+         fmt::format("code generation cannot express a conversion of {} to {}", to_string(f), to_string(t)),
+         "kernel " + symbol_, "the passes *_compute_legalize and *_storage_legalize replace it");
+  // Not one with another conversion: each rounds.
+  llvm::IRBuilderBase::FastMathFlagGuard guard(b_);
+  b_.clearFastMathFlags();
+  llvm::Type* number = f16s ? b_.getHalfTy() : b_.getBFloatTy();
+  if (auto* vector = llvm::dyn_cast<llvm::FixedVectorType>(v->getType()))
+    number = llvm::FixedVectorType::get(number, vector->getNumElements());
+  if (is_narrow(f)) return b_.CreateFPExt(b_.CreateBitCast(v, number), type(to));
+  return b_.CreateBitCast(b_.CreateFPTrunc(v, number), type(to));
+}
+
 V Emitter::cast(V v, DataType from, DataType to) {
   if (v->getType()->isVectorTy() == false && to.is_vector())
     return splat(cast(v, from.element(), to.element()), to.lanes);
   const DataType f = from.element(), t = to.element();
   if (f == t) return v;
+  if (is_narrow(f) || is_narrow(t)) return narrow_cast(v, from, to);
   llvm::Type* out = type(to);
   if (f.is_float()) {
-    V x = to_f32(v, f);
-    if (t.is_bool()) return b_.CreateFCmpUNE(x, llvm::Constant::getNullValue(x->getType()));
-    if (t.is_float()) {
-      if (t == f64) return f == f64 ? x : b_.CreateFPExt(x, out);
-      if (f == f64) x = b_.CreateFPTrunc(x, type(f32.with_lanes(to.lanes)));
-      return from_f32(x, t);
-    }
+    if (t.is_bool()) return b_.CreateFCmpUNE(v, llvm::Constant::getNullValue(v->getType()));
+    if (t.is_float()) return t == f64 ? b_.CreateFPExt(v, out) : b_.CreateFPTrunc(v, out);
     return b_.CreateIntrinsic(t.is_uint() ? llvm::Intrinsic::fptoui_sat : llvm::Intrinsic::fptosi_sat,
-                              {out, x->getType()}, {x});
+                              {out, v->getType()}, {v});
   }
   if (t.is_bool()) return b_.CreateICmpNE(v, llvm::Constant::getNullValue(v->getType()));
-  if (t.is_float()) {
-    llvm::Type* wide = type((t == f64 ? f64 : f32).with_lanes(to.lanes));
-    V x = is_unsigned(f) ? b_.CreateUIToFP(v, wide) : b_.CreateSIToFP(v, wide);
-    return t == f64 ? x : from_f32(x, t);
-  }
+  if (t.is_float()) return is_unsigned(f) ? b_.CreateUIToFP(v, out) : b_.CreateSIToFP(v, out);
   if (t.is_handle()) return b_.CreateIntToPtr(v, out);
   if (f.is_handle()) return b_.CreatePtrToInt(v, out);
   return is_unsigned(f) ? b_.CreateZExtOrTrunc(v, out) : b_.CreateSExtOrTrunc(v, out);

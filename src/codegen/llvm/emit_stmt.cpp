@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // Statements: loops, branches, memory, parallel bodies, status codes.
 #include <fmt/format.h>
+#include <llvm/BinaryFormat/Dwarf.h>
 #include <llvm/IR/Constants.h>
 #include <llvm/IR/MDBuilder.h>
+
+#include <ctime>
 
 #include "codegen/llvm/emitter.h"
 
@@ -12,10 +15,7 @@ using namespace tir;
 using V = llvm::Value*;
 
 Emitter::Emitter(llvm::Module& module, const Target& target)
-    : module_(module),
-      target_(target),
-      b_(module.getContext()),
-      math_(b_, target->has("f16c") || target->has("avx512f")) {
+    : module_(module), target_(target), b_(module.getContext()), math_(b_) {
   llvm::FastMathFlags flags;
   flags.setAllowContract();
   b_.setFastMathFlags(flags);
@@ -35,6 +35,8 @@ std::string llvm_features(const Target& target) {
       name[3] = '-';
     else if (f == "asimd")
       name = "neon";
+    else if (f == "asimdhp")
+      name = "fullfp16";
     else if (f == "asimddp")
       name = "dotprod";
     out += (out.empty() ? "+" : ",+") + name;
@@ -88,7 +90,10 @@ void Emitter::emit(const Kernel& kernel) {
   fn->addParamAttr(1, llvm::Attribute::ReadOnly);
   frame.context = fn->getArg(2);
   finish_function(fn);
+  if (debug_) loops_ = number_loops(f);
+  begin_marks();
   b_.SetInsertPoint(block("entry"));
+  mark(nullptr);
   stmt(f->body);
   b_.CreateRet(b_.getInt32(0));
   frame_ = nullptr;
@@ -130,6 +135,45 @@ const tir::Var* Emitter::root_of(const tir::Var* data) const {
 void Emitter::decorate(llvm::Instruction* access, const tir::Var* data) {
   data = root_of(data);
   if (scopes_.count(data)) accesses_.emplace_back(access, data);
+}
+
+// ---------------------------------------------------------------- what became of loops
+void Emitter::mark_loops() {
+  debug_ = std::make_unique<llvm::DIBuilder>(module_);
+  file_ = debug_->createFile("loops", ".");
+  debug_->createCompileUnit(llvm::DISourceLanguageName(llvm::dwarf::DW_LANG_C11), file_, "tenon", true, "", 0,
+                            "", llvm::DICompileUnit::LineTablesOnly);
+  module_.addModuleFlag(llvm::Module::Warning, "Debug Info Version", llvm::DEBUG_METADATA_VERSION);
+}
+void Emitter::finish_marks() { debug_->finalize(); }
+void Emitter::begin_marks() {
+  if (!debug_) return;
+  auto* type = debug_->createSubroutineType(debug_->getOrCreateTypeArray({}));
+  frame_->marks = debug_->createFunction(file_, frame_->function->getName(), "", file_, 1, type, 1,
+                                         llvm::DINode::FlagZero, llvm::DISubprogram::SPFlagDefinition);
+  frame_->function->setSubprogram(frame_->marks);
+}
+void Emitter::mark(const Object* loop) {
+  if (!debug_) return;
+  auto it = loops_.find(loop);
+  const unsigned line = it == loops_.end() ? 1 : unsigned(2 + it->second);
+  b_.SetCurrentDebugLocation(llvm::DILocation::get(module_.getContext(), line, 0, frame_->marks));
+}
+
+static void loop_timer(LoopTimer* timer, int64_t begin) {
+  timespec now;
+  clock_gettime(CLOCK_MONOTONIC, &now);
+  const int64_t ns = int64_t(now.tv_sec) * 1'000'000'000 + now.tv_nsec;
+  if (begin)
+    timer->begin = ns;
+  else
+    timer->total += ns - timer->begin;
+}
+void Emitter::timer(const AttrStmt& n, bool begin) {
+  llvm::Type *i64t = b_.getInt64Ty(), *ptr = b_.getPtrTy();
+  auto* type = llvm::FunctionType::get(b_.getVoidTy(), {i64t, i64t}, false);
+  V function = b_.CreateIntToPtr(i64(int64_t(reinterpret_cast<intptr_t>(&loop_timer))), ptr);
+  b_.CreateCall(type, function, {i64(*as_int(n.value)), i64(begin)});
 }
 
 // ---------------------------------------------------------------- status codes
@@ -273,6 +317,8 @@ void Emitter::store(const BufferStore& n) {
 
 // ---------------------------------------------------------------- control
 void Emitter::serial_loop(const For& n, V begin, V end, bool runs_once) {
+  const llvm::DebugLoc around = b_.getCurrentDebugLocation();
+  mark(&n);
   auto* entry = b_.GetInsertBlock();
   auto* body = block("loop");
   auto* exit = block("loop_end");
@@ -312,6 +358,7 @@ void Emitter::serial_loop(const For& n, V begin, V end, bool runs_once) {
     back->setMetadata(llvm::LLVMContext::MD_loop, id);
   }
   b_.SetInsertPoint(exit);
+  b_.SetCurrentDebugLocation(around);
 }
 
 void Emitter::loop(const For& n) {
@@ -359,7 +406,9 @@ void Emitter::parallel_loop(const For& n) {
     frame.parallel = true;
     frame.context = fn->getArg(3);
     frame_ = &frame;
+    begin_marks();
     b_.SetInsertPoint(block("entry"));
+    mark(&n);
     auto field = [&](unsigned k) {
       auto* l = b_.CreateLoad(types[k], b_.CreateStructGEP(closure_type, fn->getArg(0), k));
       l->setMetadata(llvm::LLVMContext::MD_invariant_load, llvm::MDNode::get(c, {}));
@@ -387,13 +436,16 @@ void Emitter::while_loop(const tir::While& n) {
   auto* head = block("while");
   auto* body = block("while_body");
   auto* exit = block("while_end");
+  const llvm::DebugLoc around = b_.getCurrentDebugLocation();
   b_.CreateBr(head);
   b_.SetInsertPoint(head);
+  mark(&n);
   b_.CreateCondBr(root(n.condition), body, exit);
   b_.SetInsertPoint(body);
   stmt(n.body);
   b_.CreateBr(head);
   b_.SetInsertPoint(exit);
+  b_.SetCurrentDebugLocation(around);
 }
 
 void Emitter::branch(const IfThenElse& n) {
@@ -465,7 +517,13 @@ void Emitter::stmt(Stmt s) {
           own_scope(n.buffer->data.get());
           next = n.body;
         },
-        [&](const DeclBuffer& n) { next = n.body; }, [&](const AttrStmt& n) { next = n.body; },
+        [&](const DeclBuffer& n) { next = n.body; },
+        [&](const AttrStmt& n) {
+          if (n.key != kTimerKey) return void(next = n.body);
+          timer(n, true);
+          stmt(n.body);
+          timer(n, false);
+        },
         [&](const BufferStore& n) { store(n); }, [&](const AssertStmt& n) { assertion(n); },
         [&](const Evaluate& n) { root(n.value); },
         [&](const SeqStmt& n) {

@@ -2,11 +2,13 @@
 // The visitor from lowered tensor programs to LLVM IR: one kernel function per PrimFunc, one more for each
 // parallel loop's body.
 #pragma once
+#include <llvm/IR/DIBuilder.h>
 #include <llvm/IR/IRBuilder.h>
 #include <llvm/IR/Module.h>
 
 #include "codegen/llvm/math.h"
 #include "codegen/lowered.h"
+#include "target/narrow_float.h"
 
 namespace tenon::codegen {
 
@@ -15,12 +17,18 @@ class Emitter {
   Emitter(llvm::Module& module, const Target& target);
   /// Defines the kernel's symbol and its aliases.
   void emit(const Kernel& kernel);
+  /// From here on instructions carry the number of their loop as a line of debug information (line 2 +
+  /// number).
+  void mark_loops();
+  /// Closes what `mark_loops` began.
+  void finish_marks();
 
  private:
   using V = llvm::Value*;
   /// The function under construction; an outlined parallel body has its own.
   struct Frame {
     llvm::Function* function = nullptr;
+    llvm::DISubprogram* marks = nullptr;
     V context = nullptr;
     bool parallel = false;      ///< inside a parallel body: further parallel loops run serially
     std::vector<V> workspaces;  ///< live ones, innermost last: released before every return
@@ -53,8 +61,8 @@ class Emitter {
   V division(uint32_t node, const PrimExpr& a, const PrimExpr& b);
   V ramp_compare(uint32_t node, const PrimExpr& a, const PrimExpr& b);
   V cast(V v, DataType from, DataType to);
-  V to_f32(V v, DataType t) { return is_narrow(t) ? math_.widen(v, t) : v; }
-  V from_f32(V v, DataType t) { return is_narrow(t) ? math_.narrow(v, t) : v; }
+  V narrow_cast(V v, DataType from, DataType to);  ///< between float32 and a float of 16 bits
+  V atomic(std::string_view name, const tir::Call& n);
   V index(const PrimExpr& e);       ///< int64, no wrap in its outer sums and products
   V step(llvm::Type* vector_type);  ///< 0, 1, 2, …
   V splat(V scalar, int64_t lanes) { return b_.CreateVectorSplat(unsigned(lanes), scalar); }
@@ -97,6 +105,9 @@ class Emitter {
   }
   V context_field(unsigned k, llvm::Type* t);
   void finish_function(llvm::Function* f);
+  void begin_marks();                     ///< of the function that begins
+  void mark(const Object* loop_or_null);  ///< what comes from now on belongs to the loop
+  void timer(const tir::AttrStmt& n, bool begin);
   void decorate(llvm::Instruction* access, const tir::Var* data);
   const tir::Var* root_of(const tir::Var* data) const;
 
@@ -108,6 +119,9 @@ class Emitter {
   BoundsOf bounds_;
   std::string symbol_;
   int bodies_ = 0, constants_ = 0;
+  std::unique_ptr<llvm::DIBuilder> debug_;
+  llvm::DIFile* file_ = nullptr;
+  std::unordered_map<const Object*, int32_t> loops_;
   std::unordered_map<const Object*, int32_t> asserts_;
   // Alias facts: which pointer variable is a view of which other, and one scope per memory.
   bool noalias_ = false;

@@ -11,7 +11,10 @@
 #include <llvm/TargetParser/Triple.h>
 
 #include <algorithm>
+#include <ctime>
+
 #include "codegen/llvm/emitter.h"
+#include "codegen/llvm/listing.h"
 #include "ir/parallel.h"
 
 namespace tenon::codegen {
@@ -107,18 +110,37 @@ std::vector<Part> split(const std::vector<Kernel>& kernels) {
   return parts;
 }
 
-enum class Output { object, assembly, ir };
+enum class Output { object, assembly, listing, ir };
 
-std::string compile_part(const Part& part, const Target& target, int opt_level, Output output) {
+/// What a part became, and the processor time that it took.
+struct PartResult {
+  std::string text;
+  double front_ms = 0, llvm_ms = 0;
+};
+
+double thread_ms() {
+  timespec now;
+  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
+  return double(now.tv_sec) * 1e3 + double(now.tv_nsec) * 1e-6;
+}
+
+PartResult compile_part(const Part& part, const Target& target, int opt_level, Output output) {
+  const double start = thread_ms();
   llvm::LLVMContext context;
   llvm::Module module("tenon", context);
   auto machine = machine_for(target, opt_level);
   module.setTargetTriple(machine->getTargetTriple());
   module.setDataLayout(machine->createDataLayout());
   module.setPICLevel(llvm::PICLevel::BigPIC);
+  const double ready = thread_ms();
   Emitter emitter(module, target);
+  if (output == Output::listing) emitter.mark_loops();
   for (const Kernel* k : part.kernels) emitter.emit(*k);
-  std::string text;
+  if (output == Output::listing) emitter.finish_marks();
+  PartResult result;
+  const double emitted = thread_ms();
+  result.front_ms = emitted - ready;
+  std::string& text = result.text;
   llvm::raw_string_ostream words(text);
   if (llvm::verifyModule(module, &words))
     throw InternalError("the LLVM module is not well-formed: " + words.str());
@@ -126,46 +148,66 @@ std::string compile_part(const Part& part, const Target& target, int opt_level, 
   if (output == Output::ir) {
     text.clear();
     module.print(words, nullptr);
-    return words.str();
+  } else {
+    llvm::SmallVector<char, 0> bytes;
+    llvm::raw_svector_ostream out(bytes);
+    llvm::legacy::PassManager backend;
+    if (output == Output::listing) machine->Options.MCOptions.AsmVerbose = true;
+    const auto kind =
+        output == Output::object ? llvm::CodeGenFileType::ObjectFile : llvm::CodeGenFileType::AssemblyFile;
+    if (machine->addPassesToEmitFile(backend, out, nullptr, kind))
+      throw InternalError("LLVM cannot emit this kind of file");
+    backend.run(module);
+    text.assign(bytes.begin(), bytes.end());
   }
-  llvm::SmallVector<char, 0> bytes;
-  llvm::raw_svector_ostream out(bytes);
-  llvm::legacy::PassManager backend;
-  const auto kind =
-      output == Output::assembly ? llvm::CodeGenFileType::AssemblyFile : llvm::CodeGenFileType::ObjectFile;
-  if (machine->addPassesToEmitFile(backend, out, nullptr, kind))
-    throw InternalError("LLVM cannot emit this kind of file");
-  backend.run(module);
-  return std::string(bytes.begin(), bytes.end());
+  result.llvm_ms = thread_ms() - emitted + (ready - start);
+  return result;
 }
 
-std::vector<std::string> compile_parts(const IRModule& lowered, const Target& target, int opt_level,
-                                       int threads, Output output) {
-  const std::vector<Kernel> kernels = collect_kernels(lowered);
+std::vector<PartResult> compile_parts(const std::vector<Kernel>& kernels, const Target& target, int opt_level,
+                                      int threads, Output output) {
   const std::vector<Part> parts = split(kernels);
-  std::vector<std::string> results(parts.size());
+  std::vector<PartResult> results(parts.size());
   for_each_parallel(parts.size(), threads, [&](size_t k) {
     with_deep_stack([&] { results[k] = compile_part(parts[k], target, opt_level, output); });
   });
   return results;
 }
 
-std::string joined(const std::vector<std::string>& parts) {
+std::string joined(const IRModule& lowered, const Target& target, int opt_level, Output output) {
   std::string out;
-  for (const std::string& p : parts) out += p;
+  for (const PartResult& p : compile_parts(collect_kernels(lowered), target, opt_level, 1, output))
+    out += p.text;
   return out;
 }
 
 }  // namespace
 
 ObjectCode llvm_object(const IRModule& lowered, const Target& target, int opt_level, int threads) {
-  return {compile_parts(lowered, target, opt_level, threads, Output::object), kernel_symbols(lowered)};
+  const double start = thread_ms();
+  const std::vector<Kernel> kernels = collect_kernels(lowered);
+  ObjectCode code;
+  code.symbols = kernel_symbols(lowered);
+  code.front_ms = thread_ms() - start;
+  for (PartResult& p : compile_parts(kernels, target, opt_level, threads, Output::object)) {
+    code.objects.push_back(std::move(p.text));
+    code.front_ms += p.front_ms;
+    code.llvm_ms += p.llvm_ms;
+  }
+  return code;
 }
 std::string llvm_ir(const IRModule& lowered, const Target& target, int opt_level) {
-  return joined(compile_parts(lowered, target, opt_level, 1, Output::ir));
+  return joined(lowered, target, opt_level, Output::ir);
 }
 std::string llvm_assembly(const IRModule& lowered, const Target& target, int opt_level) {
-  return joined(compile_parts(lowered, target, opt_level, 1, Output::assembly));
+  return joined(lowered, target, opt_level, Output::assembly);
+}
+std::vector<MachineFunction> llvm_listing(const IRModule& lowered, const Target& target, int opt_level) {
+  const std::vector<Kernel> kernels = collect_kernels(lowered);
+  std::vector<MachineFunction> out;
+  for (const PartResult& p : compile_parts(kernels, target, opt_level, 1, Output::listing))
+    read_listing(p.text, kernels, out);
+  return out;
 }
 
 }  // namespace tenon::codegen

@@ -9,9 +9,10 @@
 
 namespace tenon {
 
-IRModule bf16_compute_legalize(IRModule module, PassContext&) {
-  return tensor_detail::legalize_compute(std::move(module),
-                                         [](DataType t) { return t.code == TypeCode::BFloat; });
+IRModule bf16_compute_legalize(IRModule module, PassContext& context) {
+  return tensor_detail::legalize_compute(
+      std::move(module), [](DataType t) { return t.code == TypeCode::BFloat; },
+      tensor_detail::target_of(context));
 }
 
 }  // namespace tenon

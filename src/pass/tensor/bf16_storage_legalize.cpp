@@ -3,14 +3,19 @@
 //   before: B[i] = T.Cast("bfloat16", T.Cast("float32", A[i]) * …)
 //   after:  B_bits = T.decl_buffer((n,), "uint16", data=B.data)
 //           B_bits[i] = (the float32 as bits, rounded to nearest even by integer arithmetic)
+// With avx512_bf16 (or bf16 of AArch64) the rounding is an instruction; the one of x86 takes subnormals for
+// zero, so that lanes with such go the long way, behind a branch. Dot products of the target keep bfloat16.
 // Needs: bf16_compute_legalize, flat loops. Keeps: every bit, and the types that callers see.
 #include "pass/tensor/legalize.h"
 
 namespace tenon {
 
-IRModule bf16_storage_legalize(IRModule module, PassContext&) {
+IRModule bf16_storage_legalize(IRModule module, PassContext& context) {
+  const Target target = tensor_detail::target_of(context);
+  const tensor_detail::NativeConversions native{false, rounds_to_bf16(target), bf16_rounding_flushes(target)};
   return tensor_detail::legalize_storage(
-      std::move(module), [](DataType t) { return t.code == TypeCode::BFloat; }, {}, "bf16_compute_legalize");
+      std::move(module), [](DataType t) { return t.code == TypeCode::BFloat; }, native,
+      "bf16_compute_legalize");
 }
 
 }  // namespace tenon

@@ -9,8 +9,9 @@
 
 namespace tenon {
 
-IRModule f16_compute_legalize(IRModule module, PassContext&) {
-  return tensor_detail::legalize_compute(std::move(module), [](DataType t) { return t == f16; });
+IRModule f16_compute_legalize(IRModule module, PassContext& context) {
+  return tensor_detail::legalize_compute(
+      std::move(module), [](DataType t) { return t == f16; }, tensor_detail::target_of(context));
 }
 
 }  // namespace tenon

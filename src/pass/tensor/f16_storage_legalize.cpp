@@ -3,15 +3,14 @@
 //   before: B[i] = T.Cast("float16", T.Cast("float32", A[i]) * …)
 //   after:  B_bits = T.decl_buffer((n,), "uint16", data=B.data)
 //           B_bits[i] = (the float32 as bits, rounded to nearest even by integer arithmetic)
-// With f16c both conversions are instructions: nothing is to be done.
+// Where both conversions are instructions (f16c, AArch64) nothing is to be done.
 // Needs: f16_compute_legalize, flat loops. Keeps: every bit, and the types that callers see.
 #include "pass/tensor/legalize.h"
 
 namespace tenon {
 
 IRModule f16_storage_legalize(IRModule module, PassContext& context) {
-  const Target target = tensor_detail::target_of(context);
-  if (target->kind == "llvm" && (target->has("f16c") || target->has("avx512f"))) return module;
+  if (converts_f16(tensor_detail::target_of(context))) return module;
   return tensor_detail::legalize_storage(
       std::move(module), [](DataType t) { return t == f16; }, {}, "f16_compute_legalize");
 }

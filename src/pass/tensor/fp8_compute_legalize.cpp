@@ -9,8 +9,9 @@
 
 namespace tenon {
 
-IRModule fp8_compute_legalize(IRModule module, PassContext&) {
-  return tensor_detail::legalize_compute(std::move(module), [](DataType t) { return t.is_float8(); });
+IRModule fp8_compute_legalize(IRModule module, PassContext& context) {
+  return tensor_detail::legalize_compute(
+      std::move(module), [](DataType t) { return t.is_float8(); }, tensor_detail::target_of(context));
 }
 
 }  // namespace tenon

@@ -1,21 +1,26 @@
 // SPDX-License-Identifier: Apache-2.0
-// Narrow floating types made of wider and plainer ones, shared by the passes *_compute_legalize (operations
-// in float32, each result rounded once) and *_storage_legalize (values as the bits they are stored in).
+// Narrow types made of wider and plainer ones: int4_legalize, and what the passes *_compute_legalize
+// (operations in float32, each result rounded once) and *_storage_legalize (values as the bits they are
+// stored in) share.
 #pragma once
 #include "pass/tensor/lowering.h"
-#include "target/target.h"
+#include "target/narrow_float.h"
 
-namespace tenon::tensor_detail {
+namespace tenon {
+
+IRModule int4_legalize(IRModule, PassContext&);
+
+namespace tensor_detail {
 
 using NarrowTypes = bool (*)(DataType element);
 
-/// Is a value or a buffer of such a type in the function? Functions with dot instructions over floats stay
-/// with the code generators, which widen what an instruction does not take.
+/// Is a value or a buffer of such a type in the function?
 bool has_narrow(const tir::PrimFunc& f, NarrowTypes narrow);
 
 /// Every operation on such a type becomes the operation on float32 between conversions. Data movement (loads,
-/// stores, choices, shuffles) keeps the type.
-IRModule legalize_compute(IRModule module, NarrowTypes narrow);
+/// stores, choices, shuffles) keeps the type, and so does a dot product that the target has an instruction
+/// for.
+IRModule legalize_compute(IRModule module, NarrowTypes narrow, const Target& target);
 /// Every value of such a type becomes an unsigned integer, conversions become integer arithmetic. `native`
 /// names the conversions that the target has instructions for: those stay.
 struct NativeConversions {
@@ -34,4 +39,5 @@ inline Target target_of(const PassContext& context) {
   return target ? target : host_target();
 }
 
-}  // namespace tenon::tensor_detail
+}  // namespace tensor_detail
+}  // namespace tenon

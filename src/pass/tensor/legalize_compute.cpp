@@ -12,7 +12,7 @@ namespace {
 
 class Compute : public Rewriter {
  public:
-  explicit Compute(NarrowTypes narrow) : narrow_(narrow) {}
+  Compute(NarrowTypes narrow, Target target) : narrow_(narrow), target_(std::move(target)) {}
 
   PrimExpr expr(const PrimExpr& e) override {
     if (!e) return e;
@@ -61,6 +61,25 @@ class Compute : public Rewriter {
     return v;
   }
 
+  /// Lane l of the sums plus the products of its neighbours, one after the other, as the intrinsic says.
+  PrimExpr dot(const PrimExpr& e, const tir::Call& n) const {
+    const int64_t group = dot_group(n.args[0], n.args[1], n.args[2]), lanes = n.dtype.lanes;
+    if (group == 0) return e;
+    if (n.args[1].dtype().element() == DataType::bfloat16() && multiplies_bf16(target_, lanes)) return e;
+    const VarRef a = var("a", n.args[1].dtype()), b = var("b", n.args[2].dtype());
+    auto part = [&](const VarRef& v, int64_t q) {
+      const bool serves_all = v->dtype.lanes == group;
+      Array<int64_t> order;
+      for (int64_t l = 0; l < (serves_all ? 1 : lanes); ++l) order.push_back(l * group + q);
+      const PrimExpr own = cast(f32.with_lanes(int(order.size())),
+                                PrimExpr(make<Shuffle>(Array<PrimExpr>{PrimExpr(v)}, order)));
+      return serves_all && lanes > 1 ? PrimExpr(make<Broadcast>(own, lanes)) : own;
+    };
+    PrimExpr sum = n.args[0];
+    for (int64_t q = 0; q < group; ++q) sum = make<Add>(sum, PrimExpr(make<Mul>(part(a, q), part(b, q))));
+    return make<Let>(a, n.args[1], PrimExpr(make<Let>(b, n.args[2], sum)));
+  }
+
   PrimExpr legal(const PrimExpr& e) const {
     return match<PrimExpr>(
         e, [&](const Add& n) { return operation(e, n); }, [&](const Sub& n) { return operation(e, n); },
@@ -86,6 +105,7 @@ class Compute : public Rewriter {
           if (!known || std::find(std::begin(moves), std::end(moves), n.op) != std::end(moves)) return e;
           if (n.op.starts_with("tir.vector_reduce_"))
             return narrow(n.args[0]) && n.args[0].dtype().is_vector() ? reduced(n.op, n.args[0]) : e;
+          if (n.op == "tir.dot") return narrow(n.args[1]) ? dot(e, n) : e;
           if (!known->vector) return e;
           bool any = false;
           Array<PrimExpr> args;
@@ -102,29 +122,28 @@ class Compute : public Rewriter {
   }
 
   NarrowTypes narrow_;
+  Target target_;
   std::unordered_map<const Object*, std::pair<PrimExpr, PrimExpr>> done_;
 };
 
 }  // namespace
 
 bool has_narrow(const PrimFunc& f, NarrowTypes narrow) {
-  bool any = false, dot = false;
+  bool any = false;
   if (f->body)
     pre_order(f->body, [&](const ObjectRef& n) {
       const auto* e = n.as<PrimExprNode>();
       const auto* b = n.as<BufferNode>();
       any = any || (e && narrow(e->dtype.element())) || (b && narrow(b->dtype));
-      const auto* c = n.as<tir::Call>();
-      dot = dot || (c && c->op == "tir.dot" && c->args[1].dtype().is_float());
-      return true;
+      return !any;
     });
-  return any && !dot;
+  return any;
 }
 
-IRModule legalize_compute(IRModule module, NarrowTypes narrow) {
+IRModule legalize_compute(IRModule module, NarrowTypes narrow, const Target& target) {
   return module.map_prim([&](const std::string&, const PrimFunc& f) -> ObjectRef {
     if (!has_narrow(f, narrow)) return {};
-    const Stmt body = Compute(narrow).stmt(f->body);
+    const Stmt body = Compute(narrow, target).stmt(f->body);
     if (body.same_as(f->body)) return {};
     PrimFunc out = f;
     out.edit()->body = body;

@@ -186,6 +186,10 @@ class Storage : public Rewriter {
       bool uses = narrow(e);
       for (const E& a : n->args) uses = uses || narrow(a);
       if (!uses) return below(e);
+      if (n->op == "tir.dot") {  // the instruction takes the type: the bits are seen as it there
+        auto typed = [&](const E& a) { return call(a.dtype(), "tir.reinterpret", {expr(a)}); };
+        return call(e.dtype(), n->op, {expr(n->args[0]), typed(n->args[1]), typed(n->args[2])});
+      }
       if (std::find(std::begin(moves), std::end(moves), n->op) == std::end(moves)) refuse_arithmetic(e);
       Array<E> args;
       for (const E& a : n->args) args.push_back(expr(a));

@@ -2,7 +2,7 @@
 // The list of the tensor passes, and what they share.
 #include "pass/tensor/passes.h"
 
-#include "pass/tensor/lowering.h"
+#include "pass/tensor/legalize.h"
 
 namespace tenon {
 
@@ -44,6 +44,7 @@ std::span<const Pass> tensor_pipeline() {
        "float16 values are bits where no instruction converts"},
       {"bf16_storage_legalize", bf16_storage_legalize, 0, "bfloat16 values are bits"},
       {"fp8_storage_legalize", fp8_storage_legalize, 0, "8-bit floats are bits"},
+      {"int4_legalize", int4_legalize, 0, "integers of 4 and 2 bits are parts of bytes"},
   };
   return list;
 }

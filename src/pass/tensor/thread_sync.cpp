@@ -11,6 +11,7 @@
 #include "analysis/region.h"
 #include "ir/structural.h"
 #include "pass/tensor/lowering.h"
+#include "pass/tensor/own_barriers.h"
 
 namespace tenon {
 
@@ -68,6 +69,13 @@ class Planner {
       const Stmt body = plan(n->body, pending);
       const Stmt r = tensor_detail::edited<LetStmt>(s, [&](LetStmt* m) { m->body = body; });
       return wait ? seq({wait, r}) : r;
+    }
+    if (const auto* n = s.as<AttrStmt>(); n && n->key == tensor_detail::kOwnBarriers) {
+      std::vector<Access> mine;
+      gather(n->body, mine);
+      const Stmt wait = before(mine, pending);
+      pending.clear();
+      return wait ? seq({wait, s}) : s;
     }
     if (s.is<Allocate>() || s.is<AllocateConst>() || s.is<DeclBuffer>() || s.is<AttrStmt>())
       return map_children(s,

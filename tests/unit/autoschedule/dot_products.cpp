@@ -2,6 +2,7 @@
 // Contractions of narrow types: the default schedule finds the dot instructions that the target record names,
 // in programs that know nothing of them, and computes what the program says.
 #include <chrono>
+#include <sstream>
 
 #include "../schedule/programs.h"
 #include "autoschedule/default.h"
@@ -98,17 +99,27 @@ Program image(int64_t channels) {
 std::string script_of(const tir::PrimFunc& f) {
   return Trace::from_json(f->attrs.at("tenon.trace").as<std::string>()).to_script();
 }
-IRModule lowered(const tir::PrimFunc& f) {
+IRModule lowered(const tir::PrimFunc& f, const Target& target) {
   IRModule m = IRModule::create();
   tir::PrimFunc named = f;
   named.edit()->attrs.set("global_symbol", Any(std::string("f")));
   m.set("f", named);
   PassContext context;
+  context.target = target;
   for (const Pass& p : tensor_pipeline()) m = p.run(m, context);
   return m;
 }
+/// The instructions, read back from their bytes.
 std::string assembly(const Program& p, const Target& t) {
-  return codegen::llvm_assembly(lowered(default_schedule(p.function, t)), t);
+  return codegen::disassemble(codegen::llvm_object(lowered(default_schedule(p.function, t), t), t), t);
+}
+/// How often `word` stands in a line that also has `other`.
+int64_t lines_with(const std::string& text, const std::string& word, const std::string& other) {
+  int64_t n = 0;
+  std::istringstream in(text);
+  for (std::string line; std::getline(in, line);)
+    n += line.find(word) != std::string::npos && line.find(other) != std::string::npos;
+  return n;
 }
 
 void expect_dots(const Program& p, const Target& t, const std::string& intrin) {
@@ -162,6 +173,15 @@ TEST(DotProducts, SeenInTheAssembly) {
   EXPECT_EQ(pairs.find("vpdpbusd"), std::string::npos);
 }
 
+TEST(DotProducts, TilesOfFusedMultiplyAdds) {
+  const Program p = product(64, 96, 48, f32, f32);
+  // A tile of sums stands in the registers.
+  EXPECT_GE(lines_with(assembly(p, vnni()), "vfmadd", "%zmm"), 24);
+  const std::string narrow = assembly(p, avx2());
+  EXPECT_GE(lines_with(narrow, "vfmadd", "%ymm"), 8);
+  EXPECT_EQ(narrow.find("%zmm"), std::string::npos);
+}
+
 TEST(DotProducts, SeenInTheAssemblyOfArm) {
   std::string bytes;
   try {
@@ -170,6 +190,11 @@ TEST(DotProducts, SeenInTheAssemblyOfArm) {
     GTEST_SKIP() << "this LLVM has no code generator for AArch64: " << e.what();
   }
   EXPECT_NE(bytes.find("sdot"), std::string::npos) << bytes;
+  // The record as a file would have it.
+  const Target read = target_from_json(to_json(neon()));
+  ASSERT_EQ(read->triple, "aarch64-unknown-linux-gnu");
+  EXPECT_NE(assembly(product(40, 48, 32, u8, u8), read).find("udot"), std::string::npos);
+  EXPECT_GE(lines_with(assembly(product(64, 96, 48, f32, f32), read), "fmla", ".4s"), 16);
   EXPECT_NE(assembly(product(40, 48, 32, u8, i8), neon()).find("usdot"), std::string::npos);
   EXPECT_NE(assembly(product(100, 48, 32, bf16, bf16), neon()).find("bfdot"), std::string::npos);
 }
@@ -213,8 +238,8 @@ TEST(DotProducts, MachineCodeAgrees) {
       std::vector<NDArray> want;
       for (const NDArray& a : args) want.push_back(a.copy());
       interpret_prim_func(p.function, want, {});
-      const codegen::JitModule jit =
-          codegen::jit_load(codegen::llvm_object(lowered(default_schedule(p.function, host)), host), host);
+      const codegen::JitModule jit = codegen::jit_load(
+          codegen::llvm_object(lowered(default_schedule(p.function, host), host), host), host);
       auto* kernel = reinterpret_cast<TenonKernel>(jit.find("f"));
       ASSERT_TRUE(kernel);
       void* buffers[] = {args[0].data(), args[1].data(), args[2].data(), args[3].data()};

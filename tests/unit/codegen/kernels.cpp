@@ -12,7 +12,7 @@
 #include <fstream>
 #include <random>
 
-#include "pass/tensor/passes.h"
+#include "pass/tensor/legalize.h"
 
 namespace tenon::test {
 
@@ -60,7 +60,7 @@ IRModule as_code_takes_it(const std::vector<PrimFunc>& functions, const Target& 
   context.target = target;
   IRModule m = module_of(functions);
   for (auto* pass : {f16_compute_legalize, bf16_compute_legalize, fp8_compute_legalize, lower_intrin,
-                     f16_storage_legalize, bf16_storage_legalize, fp8_storage_legalize})
+                     f16_storage_legalize, bf16_storage_legalize, fp8_storage_legalize, int4_legalize})
     m = pass(m, context);
   return m;
 }

@@ -119,6 +119,48 @@ TEST(Device, RowSumsOverThreads) {
   }
 }
 
+// Place and value of the largest of each row, and the first of equals: values that are chosen together.
+TEST(Device, ArgmaxOverThreads) {
+  for (auto [threads, rows] : std::vector<std::pair<int64_t, int64_t>>{{32, 1}, {24, 1}, {8, 4}, {1, 2}}) {
+    const std::string n = std::to_string(threads), y = std::to_string(rows);
+    const IRModule m = read(R"(
+    def f(A: T.Buffer((8, 96), "float32"), at: T.Buffer((8,), "int64"), most: T.Buffer((8,), "float32")):
+        for i in T.thread_binding(8 // )" +
+                            y +
+                            R"(, thread="blockIdx.x"):
+            for y in T.thread_binding()" +
+                            y + R"(, thread="threadIdx.y"):
+                for k in range(96 // )" +
+                            n + R"():
+                    for t in T.thread_binding()" +
+                            n + R"(, thread="threadIdx.x"):
+                        with T.block("argmax"):
+                            vi = T.axis.spatial(8, i * )" +
+                            y + R"( + y)
+                            vk = T.axis.reduce(96, k * )" +
+                            n + R"( + t)
+                            with T.init():
+                                at[vi] = T.int64(-1)
+                                most[vi] = T.float32(-1000000)
+                            v_at: T.int64 = T.Select(most[vi] > A[vi, vk] or (most[vi] == A[vi, vk] and at[vi] < vk), at[vi], vk)
+                            v_most: T.float32 = T.Select(most[vi] > A[vi, vk] or (most[vi] == A[vi, vk] and at[vi] < vk), most[vi], A[vi, vk])
+                            at[vi] = v_at
+                            most[vi] = v_most
+)");
+    NDArray a = random_array({8, 96}, f32, 4);
+    for (int64_t r = 0; r < 8; ++r)
+      for (int64_t k : {7, 50, 90}) a.set_element(r * 96 + k, 100);
+    const IRModule out = check_device(m, {a, NDArray::zeros({8}, i64), NDArray::zeros({8}, f32)});
+    if (HasFailure()) return;
+    EXPECT_TRUE(has(out, "storage_sync") && has(out, "def f_kernel"));
+    const auto got = run_threads(out, {a, NDArray::zeros({8}, i64), NDArray::zeros({8}, f32)}, true);
+    for (int64_t r = 0; r < 8; ++r) {
+      EXPECT_EQ(got[1].element_int(r), 7);
+      EXPECT_EQ(got[2].element(r), 100);
+    }
+  }
+}
+
 TEST(Device, VirtualThreadsShareABarrier) {
   const IRModule out = check_device(read(R"(
     def f(A: T.Buffer((64,), "float32"), B: T.Buffer((64,), "float32")):

@@ -1,12 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-// Passes on long programs: ten times the statements take about ten times as long, and 100,000 statements
-// (2,000 by default; TENON_SCALE=full for all) go through every pass.
+// Long programs: ten times the statements take about ten times as long, and 100,000 statements (2,000 by
+// default; TENON_SCALE=full for all) go through every pass, text and back, the verifier, equality, hash and
+// both code generators.
 #include <cstdlib>
 #include <ctime>
 #include <map>
 
+#include "codegen/codegen.h"
+#include "ir/structural.h"
 #include "pipeline/compile.h"
 #include "programs.h"
+#include "target/target.h"
 
 namespace tenon {
 namespace {
@@ -60,11 +64,25 @@ double cpu_ms(std::clock_t start) { return 1e3 * double(std::clock() - start) / 
 std::map<std::string, double> times(IRModule m) {
   std::map<std::string, double> out;
   PassContext context;
+  IRModule packed;
+  auto timed = [&](const char* name, auto f) {
+    const std::clock_t start = std::clock();
+    f();
+    out[name] = cpu_ms(start);
+  };
+  std::string text;
+  timed("print", [&] { text = print(m); });
+  timed("parse", [&] {
+    const IRModule again = parse_module(text);
+    EXPECT_TRUE(structural_equal(again, m));
+  });
+  timed("hash", [&] { EXPECT_NE(structural_hash(m), 0u); });
   auto run = [&](const Pass& p) {
     if (out.count(std::string(p.name))) return;
     const std::clock_t start = std::clock();
     const IRModule r = p.run(m, context);
     out[std::string(p.name)] = cpu_ms(start);
+    if (p.name == "make_packed_api") packed = r;
     if (p.name != "make_packed_api" && p.name != "instrument_bound_checkers") m = r;
   };
   for (const Pass& p : optional_tensor_passes()) run(p);
@@ -75,6 +93,9 @@ std::map<std::string, double> times(IRModule m) {
   verify(m, problems);
   EXPECT_TRUE(problems.empty());
   out["verify"] = cpu_ms(start);
+  timed("c_source", [&] { EXPECT_GT(codegen::c_source(packed, parse_target("c")).size(), 1000u); });
+  // LLVM's own time is LLVM's own affair.
+  out["llvm front"] = codegen::llvm_object(packed, parse_target("llvm -mcpu=x86-64-v3"), 0).front_ms;
   return out;
 }
 
