@@ -2,7 +2,7 @@
 // Primitives that leave a word for later stages: annotate and unannotate, on loops and blocks.
 #include <fmt/format.h>
 
-#include "schedule/state.h"
+#include "schedule/ring.h"
 
 namespace tenon::sched {
 
@@ -52,6 +52,7 @@ void enter_postproc(State& s) {
 void unannotate(State& s, int32_t id, const std::string& key) {
   AttrMap map = annotations_of(s, id);
   if (!map.contains(key)) s.refuse("T0781", id, fmt::format("it has no annotation '{}'", key));
+  if (key == kRing) s.refuse("T0781", id, "the word says that it fills a circular buffer, which stays one");
   map.erase(key);
   put(s, id, map);
 }

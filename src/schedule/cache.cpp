@@ -3,6 +3,9 @@
 // and set_scope.
 #include <fmt/format.h>
 
+#include <algorithm>
+
+#include "ir/structural.h"
 #include "schedule/cache_impl.h"
 
 namespace tenon::sched {
@@ -39,25 +42,33 @@ Array<Range> part_of(State& s, int32_t id, const BufferRegion& region) {
 Array<PrimExpr> shape_of(const Buffer& b, const Array<Range>& part) {
   return part.empty() ? b->shape : part.map([](const Range& r) { return r->extent; });
 }
-/// A block that copies `part` of `whole` (all of it when empty) to a buffer of that size, or back.
+/// A block that copies `parts` of `whole` (all of it when empty) to buffers of one shape, or back.
+Stmt copy_nest(const std::vector<Buffer>& whole, const std::vector<Array<Range>>& parts,
+               const std::vector<Buffer>& copies, bool back, const std::string& name) {
+  Array<IterVar> iters;
+  Array<PrimExpr> at_copy;
+  for (size_t d = 0; d < copies[0]->shape.size(); ++d) {
+    iters.push_back(iter_var(range(PrimExpr(0), copies[0]->shape[d]), fmt::format("v{}", d)));
+    at_copy.push_back(iters.back()->var);
+  }
+  Array<Stmt> all;
+  for (size_t i = 0; i < whole.size(); ++i) {
+    Array<PrimExpr> at_whole;
+    for (size_t d = 0; d < iters.size(); ++d)
+      at_whole.push_back(parts[i].empty() || is_zero(parts[i][d]->min) ? PrimExpr(iters[d]->var)
+                                                                       : iters[d]->var + parts[i][d]->min);
+    all.push_back(back ? store(whole[i], load(copies[i], at_copy), at_whole)
+                       : store(copies[i], load(whole[i], at_whole), at_copy));
+  }
+  return nest_of(iters, seq(all), name);
+}
 Stmt copy_nest(const Buffer& whole, const Array<Range>& part, const Buffer& copy, bool back,
                const std::string& name) {
-  Array<IterVar> iters;
-  Array<PrimExpr> at_whole, at_copy;
-  for (size_t d = 0; d < copy->shape.size(); ++d) {
-    IterVar v = iter_var(range(PrimExpr(0), copy->shape[d]), fmt::format("v{}", d));
-    iters.push_back(v);
-    at_copy.push_back(v->var);
-    at_whole.push_back(part.empty() || is_zero(part[d]->min) ? PrimExpr(v->var) : v->var + part[d]->min);
-  }
-  return nest_of(
-      iters, back ? store(whole, load(copy, at_copy), at_whole) : store(copy, load(whole, at_whole), at_copy),
-      name);
+  return copy_nest(std::vector{whole}, std::vector{part}, std::vector{copy}, back, name);
 }
-/// The block on `copy`, which holds `part` of `b`.
-Ref<Block> redirect_part(State& s, int32_t id, const Buffer& b, const Array<Range>& part,
-                         const Buffer& copy) {
-  const Ref<Block> block = s.block(id);
+/// `block` (that of `id`) on `copy`, which holds `part` of `b`.
+Ref<Block> redirect_part(State& s, int32_t id, const Ref<Block>& block, const Buffer& b,
+                         const Array<Range>& part, const Buffer& copy) {
   if (part.empty()) return redirect(block, b, copy);
   Analyzer a;
   bind_loops(s, a, id);
@@ -143,7 +154,37 @@ Stmt place(const Stmt& body, const Object* realize, const Ref<BlockRealize>& nex
   return seq(out);
 }
 
-int32_t cache_read(State& s, int32_t id, int read_index, const std::string& scope) {
+namespace {
+
+/// The number of the region of `b` among what the block reads; T0737 when there is none.
+int read_of(State& s, int32_t id, const Buffer& b) {
+  const Ref<Block> block = s.block(id);
+  for (size_t i = 0; i < block->reads.size(); ++i)
+    if (block->reads[i]->buffer.same_as(b)) return int(i);
+  s.refuse("T0737", id, fmt::format("it does not read '{}'", b->name), "name blocks that read it");
+}
+void require_cacheable_read(State& s, int32_t id, const Buffer& b, int32_t nest, int at) {
+  const Ref<Block> block = s.block(id);
+  for (const BufferRegion& w : block->writes)
+    if (w->buffer.same_as(b))
+      s.refuse("T0772", id, fmt::format("it also writes '{}'", b->name), "use cache_write");
+  if (!plainly_used(block, b))
+    s.refuse("T0736", id,
+             fmt::format("it reads '{}' through a mask, a matched region or a pointer", b->name));
+  auto all = s.scope(s.scope_of(id));
+  for (int w : all->writers(b))
+    if (w > at || s.inside(all->leaves[size_t(w)].id, nest))
+      s.refuse(
+          "T0773", id,
+          fmt::format("'{}' is written by {} inside the same loops, so no whole copy can be made before them",
+                      b->name, s.describe(all->leaves[size_t(w)].id)),
+          "use cache_read before compute_at");
+}
+
+}  // namespace
+
+int32_t cache_read(State& s, int32_t id, int read_index, const std::string& scope,
+                   const std::vector<int32_t>& others) {
   Ref<BlockRealize> r = s.realize(id);
   const int32_t scope_id = s.scope_of(id);
   require_root_scope(s, id);
@@ -153,28 +194,31 @@ int32_t cache_read(State& s, int32_t id, int read_index, const std::string& scop
         "T0771", id,
         fmt::format("it has {} read regions, there is no number {}", r->block->reads.size(), read_index));
   const Buffer b = r->block->reads[size_t(read_index)]->buffer;
-  for (const BufferRegion& w : r->block->writes)
-    if (w->buffer.same_as(b))
-      s.refuse("T0772", id, fmt::format("it also writes '{}'", b->name), "use cache_write");
-  if (!plainly_used(r->block, b))
-    s.refuse("T0736", id,
-             fmt::format("it reads '{}' through a mask, a matched region or a pointer", b->name));
   auto all = s.scope(scope_id);
-  const int at = all->find(id);
-  const int32_t nest = outermost(s, id);
-  for (int w : all->writers(b))
-    if (w > at || s.inside(all->leaves[size_t(w)].id, nest))
-      s.refuse(
-          "T0773", id,
-          fmt::format("'{}' is written by {} inside the same loops, so no whole copy can be made before them",
-                      b->name, s.describe(all->leaves[size_t(w)].id)),
-          "use cache_read before compute_at");
-  const Array<Range> part = part_of(s, id, r->block->reads[size_t(read_index)]);
+  // The copy is made before the first of the readers.
+  std::vector<int32_t> readers{id};
+  for (int32_t o : others) {
+    if (s.scope_of(o) != scope_id)
+      s.refuse("T0750", o, fmt::format("{} belongs to another block than it", s.describe(id)));
+    read_of(s, o, b);
+    if (std::find(readers.begin(), readers.end(), o) == readers.end()) readers.push_back(o);
+  }
+  std::sort(readers.begin(), readers.end(),
+            [&](int32_t x, int32_t y) { return all->find(x) < all->find(y); });
+  const int at = all->find(readers[0]);
+  for (int32_t x : readers) require_cacheable_read(s, x, b, outermost(s, x), at);
+  const Array<Range> part =
+      readers.size() == 1 ? part_of(s, id, r->block->reads[size_t(read_index)]) : Array<Range>();
   Buffer copy = buffer(fmt::format("{}_{}", b->name, scope), shape_of(b, part), b->dtype, scope);
-  Ref<BlockRealize> next = r;
-  next.edit()->block = redirect_part(s, id, b, part, copy);
   const std::string name = s.fresh_block_name(copy->name);
-  Stmt body = place(s.block(scope_id)->body, r.get(), next, copy_nest(b, part, copy, false, name), Stmt());
+  Stmt body = s.block(scope_id)->body;
+  for (int32_t x : readers) {
+    const Ref<BlockRealize> old = s.realize(x);
+    Ref<BlockRealize> next = old;
+    next.edit()->block = redirect_part(s, x, old->block, b, part, copy);
+    body = place(body, old.get(), next, x == readers[0] ? copy_nest(b, part, copy, false, name) : Stmt(),
+                 Stmt());
+  }
   Array<Buffer> allocs = s.block(scope_id)->alloc_buffers;
   allocs.push_back(copy);
   s.replace_body(scope_id, body, allocs);
@@ -186,39 +230,55 @@ int32_t cache_write(State& s, int32_t id, int write_index, const std::string& sc
   const int32_t scope_id = s.scope_of(id);
   require_root_scope(s, id);
   require_memory(s, id, scope);
-  if (write_index < 0 || size_t(write_index) >= r->block->writes.size())
+  const bool whole = write_index == -1;
+  if (r->block->writes.empty() || write_index < -1 ||
+      (!whole && size_t(write_index) >= r->block->writes.size()))
     s.refuse(
         "T0771", id,
         fmt::format("it has {} write regions, there is no number {}", r->block->writes.size(), write_index));
-  const Buffer b = r->block->writes[size_t(write_index)]->buffer;
-  if (!plainly_used(r->block, b))
-    s.refuse("T0736", id, fmt::format("it uses '{}' through a mask, a matched region or a pointer", b->name));
-  auto all = s.scope(scope_id);
-  if (all->writers(b).size() != 1)
-    s.refuse("T0733", id, fmt::format("'{}' is written by other blocks too", b->name),
-             "use cache_write before decompose_reduction");
   if (s.guarded.count(r->block->name))
     s.refuse("T0742", id,
              "the program itself restricts the block by a predicate, so a whole copy would read what was "
              "never written");
+  auto all = s.scope(scope_id);
   const int32_t nest = outermost(s, id);
-  for (int x : all->readers(b))
-    if (all->leaves[size_t(x)].id != id && (x < all->find(id) || s.inside(all->leaves[size_t(x)].id, nest)))
-      s.refuse("T0773", id,
-               fmt::format("'{}' is read by {} inside the same loops, before a whole copy could be made",
-                           b->name, s.describe(all->leaves[size_t(x)].id)),
-               "use cache_write before reverse_compute_at");
+  std::vector<Buffer> from, to;
+  std::vector<Array<Range>> parts;
+  for (size_t i = 0; i < r->block->writes.size(); ++i) {
+    if (!whole && int(i) != write_index) continue;
+    const Buffer b = r->block->writes[i]->buffer;
+    if (!plainly_used(r->block, b))
+      s.refuse("T0736", id,
+               fmt::format("it uses '{}' through a mask, a matched region or a pointer", b->name));
+    if (all->writers(b).size() != 1)
+      s.refuse("T0733", id, fmt::format("'{}' is written by other blocks too", b->name),
+               "use cache_write before decompose_reduction");
+    for (int x : all->readers(b))
+      if (all->leaves[size_t(x)].id != id && (x < all->find(id) || s.inside(all->leaves[size_t(x)].id, nest)))
+        s.refuse("T0773", id,
+                 fmt::format("'{}' is read by {} inside the same loops, before a whole copy could be made",
+                             b->name, s.describe(all->leaves[size_t(x)].id)),
+                 "use cache_write before reverse_compute_at");
+    from.push_back(b);
+    parts.push_back(part_of(s, id, r->block->writes[i]));
+    to.push_back(buffer(fmt::format("{}_{}", b->name, scope), shape_of(b, parts.back()), b->dtype, scope));
+  }
   if (!writes_apart(r->block))
     s.refuse("T0774", id,
-             fmt::format("it does not write each element of '{}' at an index of its own", b->name));
-  const Array<Range> part = part_of(s, id, r->block->writes[size_t(write_index)]);
-  Buffer copy = buffer(fmt::format("{}_{}", b->name, scope), shape_of(b, part), b->dtype, scope);
+             fmt::format("it does not write each element of '{}' at an index of its own", from[0]->name));
+  for (const Buffer& c : to)
+    if (!structural_equal(c->shape, to[0]->shape))
+      s.refuse("T0774", id,
+               fmt::format("'{}' and '{}' are of different shapes, and one block is to copy all",
+                           from[0]->name, from[size_t(&c - to.data())]->name),
+               "name one of the results");
   Ref<BlockRealize> next = r;
-  next.edit()->block = redirect_part(s, id, b, part, copy);
-  const std::string name = s.fresh_block_name(copy->name);
-  Stmt body = place(s.block(scope_id)->body, r.get(), next, Stmt(), copy_nest(b, part, copy, true, name));
+  for (size_t i = 0; i < from.size(); ++i)
+    next.edit()->block = redirect_part(s, id, next->block, from[i], parts[i], to[i]);
+  const std::string name = s.fresh_block_name(to[0]->name);
+  Stmt body = place(s.block(scope_id)->body, r.get(), next, Stmt(), copy_nest(from, parts, to, true, name));
   Array<Buffer> allocs = s.block(scope_id)->alloc_buffers;
-  allocs.push_back(copy);
+  for (const Buffer& c : to) allocs.push_back(c);
   s.replace_body(scope_id, body, allocs);
   return s.names.at(name);
 }

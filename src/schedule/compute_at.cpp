@@ -5,7 +5,7 @@
 
 #include <algorithm>
 
-#include "schedule/state.h"
+#include "schedule/ring.h"
 
 namespace tenon::sched {
 
@@ -38,6 +38,7 @@ struct Mover {
       s.refuse("T0750", id, fmt::format("{} belongs to another block than it", s.describe(loop_id)));
     if (s.inside(id, loop_id))
       s.refuse("T0750", id, fmt::format("it already lies inside {}", s.describe(loop_id)));
+    require_no_ring(s, id);
     for (int32_t p = loop_id; p >= 0 && !s.is_block(p); p = s.parent(p))
       if (s.loop(p)->kind == ForKind::vectorized)
         s.refuse("T0751", id, fmt::format("{} is vectorised and can hold nothing more", s.describe(p)),
@@ -272,18 +273,7 @@ void compute_at(State& s, int32_t id, int32_t loop_id) {
         s.refuse("T0741", id,
                  fmt::format("'{}' is written by {} after the block reads it", r->buffer->name,
                              s.describe(producer.id)));
-      if (m.under(w)) {
-        // Both lie under the loop's ancestors; inside the loop only what comes before the first consumer is
-        // ready.
-        s.refuse("T0741", id,
-                 fmt::format("{}, which it reads, lies under the loop itself", s.describe(producer.id)),
-                 "move the producer after this block");
-      }
-      if (w > m.first)
-        s.refuse(
-            "T0741", id,
-            fmt::format("{}, which it reads, comes after {}", s.describe(producer.id), s.describe(loop_id)));
-    }
+    }  // what is written before the block is written before the loop, which lies behind it
   Stmt made = m.nest(intervals);
   m.move(made, [&](const Stmt& body) -> Stmt {
     const auto* q = body.as<SeqStmt>();

@@ -104,9 +104,6 @@ void fuse_reduction_epilogue(State& s, int32_t id, int32_t epilogue_id) {
     for (int x : list)
       if (x < last)
         s.refuse("T0741", scope->leaves[size_t(x)].id, fmt::format("it reads '{}' before", d->name));
-  for (const BufferRegion& x : block->reads)
-    if (x->buffer.same_as(d))
-      s.refuse("T0741", id, fmt::format("it reads '{}', which it would write", d->name));
   if (!writes_apart(epilogue))
     s.refuse("T0774", epilogue_id,
              fmt::format("it does not write each element of '{}' at an index of its own", d->name));

@@ -3,7 +3,7 @@
 // reverse_compute_inline (into the producer).
 #include <fmt/format.h>
 
-#include "schedule/state.h"
+#include "schedule/ring.h"
 
 namespace tenon::sched {
 
@@ -55,6 +55,7 @@ void compute_inline(State& s, int32_t id) {
   Ref<Block> block = s.block(id);
   const int32_t scope_id = s.scope_of(id);
   auto scope = s.scope(scope_id);
+  require_no_ring(s, id);
   if (!is_complete(block))
     s.refuse("T0730", id,
              "the block accumulates or reads what it writes, so its value at one place is no expression",
@@ -121,6 +122,7 @@ void reverse_compute_inline(State& s, int32_t id) {
   Ref<Block> block = s.block(id);
   const int32_t scope_id = s.scope_of(id);
   auto scope = s.scope(scope_id);
+  require_no_ring(s, id);
   if (!is_complete(block))
     s.refuse("T0730", id, "only element-wise blocks can be put into their producer",
              "use reverse_compute_at for others");
@@ -198,12 +200,7 @@ void reverse_compute_inline(State& s, int32_t id) {
   }
   if (s.guarded.count(block->name))
     s.refuse("T0742", id, "the program itself restricts the block by a predicate");
-  // What else the consumer reads must be ready at the producer.
-  for (const BufferRegion& r : block->reads)
-    for (int w : scope->writers(r->buffer))
-      if (!r->buffer.same_as(b) && w > writers[0])
-        s.refuse("T0741", id, fmt::format("'{}' is made after the producer", r->buffer->name));
-
+  // What else the consumer reads no block makes (T0737), so it is ready at the producer.
   const Buffer buffer = b;
   const PrimExpr produced = made->value;
   PrimExpr value = rewrite_any(substitute(store->value, map), [&](const ObjectRef& n) -> ObjectRef {

@@ -107,10 +107,13 @@ void require_independent(State& s, int32_t loop_id, std::string_view what, bool 
   for (int32_t b : blocks) {
     Ref<BlockRealize> r = s.realize(b);
     const LoopRole role = role_of(r, v);
-    bool once = false;  // the block runs in the first iteration only
-    for (const PrimExpr& c : conjuncts(r->predicate))
+    bool once = false;  // the block runs in one iteration only
+    for (const PrimExpr& c : conjuncts(r->predicate)) {
       if (const auto* l = c.as<LT>())
         once = once || (role == LoopRole::unused && l->a.get() == v && is_one(l->b) && is_zero(loop->min));
+      if (const auto* l = c.as<EQ>())
+        once = once || (role == LoopRole::unused && l->a.get() == v && as_int(l->b));
+    }
     if (once) continue;
     bool step = false;  // of a scan whose loop lies outside
     for (const IterVar& iter : r->block->iter_vars)

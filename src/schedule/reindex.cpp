@@ -97,6 +97,12 @@ int32_t reindex_cache(State& s, int32_t id, int index, bool of_write, const std:
         "T0778", id,
         fmt::format("the index map takes {} indices, the block has {} iterators", map->inputs.size(), n));
   if (map->outputs.empty()) s.refuse("T0778", id, "the index map gives no index");
+  bool in_init = false;
+  if (block->init)
+    pre_order(block->init, [&](const ObjectRef& n) {
+      if (const auto* l = n.as<BufferLoad>()) in_init = in_init || l->buffer.same_as(b);
+      return !n.is<BufferNode>();
+    });
   Array<VarRef> inputs;
   Array<PrimExpr> extents;
   Array<IterVar> iters;
@@ -127,6 +133,12 @@ int32_t reindex_cache(State& s, int32_t id, int index, bool of_write, const std:
       s.refuse("T0778", id,
                fmt::format("{} uses the reduction iterator '{}', over which a result does not vary",
                            to_text(map), v->var->name));
+    if (in_init && v->kind == IterKind::reduce)
+      s.refuse("T0778", id,
+               fmt::format(
+                   "{} uses the reduction iterator '{}', and the first value, which reads '{}', knows none",
+                   to_text(map), v->var->name, b->name),
+               "map the spatial iterators, or decompose_reduction first");
     IterVar copy = iter_var(v->dom, fmt::format("v{}", iters.size()));
     to_copy[v->var.get()] = copy->var;
     inputs.push_back(map->inputs[i]);

@@ -181,6 +181,9 @@ const std::map<std::string_view, Run>& runs() {
       {"reorder_block_iter_var",
        run<[](Step& x) { x.s.reorder_block_iter_var(x.b(), x.small_numbers("order")); }>},
       {"add_unit_loop", run<[](Step& x) { return x.s.add_unit_loop(x.b()); }>},
+      {"add_thread_loop", run<[](Step& x) {
+         return x.s.add_thread_loop(x.b(), x.text("thread_axis"), x.number("extent"), x.number("which"));
+       }>},
       {"parallel", run<[](Step& x) { x.s.parallel(x.l()); }>},
       {"vectorize", run<[](Step& x) { x.s.vectorize(x.l()); }>},
       {"unroll", run<[](Step& x) { x.s.unroll(x.l()); }>},
@@ -196,8 +199,11 @@ const std::map<std::string_view, Run>& runs() {
       {"reverse_compute_at", run<[](Step& x) { x.s.reverse_compute_at(x.b(), x.l(1)); }>},
       {"decompose_reduction", run<[](Step& x) { return x.s.decompose_reduction(x.b(), x.l(1)); }>},
       {"rfactor", run<[](Step& x) { return x.s.rfactor(x.l(), x.number("factor_axis")); }>},
-      {"cache_read",
-       run<[](Step& x) { return x.s.cache_read(x.b(), x.number("read_index"), x.text("scope")); }>},
+      {"cache_read", run<[](Step& x) {
+         std::vector<BlockRV> others;
+         for (size_t i = 1; i < x.in.size(); ++i) others.push_back(x.b(i));
+         return x.s.cache_read(x.b(), x.number("read_index"), x.text("scope"), others);
+       }>},
       {"cache_write",
        run<[](Step& x) { return x.s.cache_write(x.b(), x.number("write_index"), x.text("scope")); }>},
       {"reindex", run<[](Step& x) {
@@ -266,10 +272,7 @@ const std::map<std::string_view, Run>& runs() {
              {x.s.sample_categorical(x.numbers("candidates"), x.reals("probs"), x.number("decision"))});
        }},
       {"sample_compute_location",
-       [](Step& x) {
-         const LoopRV loop = x.s.sample_compute_location(x.b(), x.number("decision"));
-         return loop.id < 0 ? Ids() : Ids{loop.id};
-       }},
+       [](Step& x) { return Ids{x.s.sample_compute_location(x.b(), x.number("decision")).id}; }},
       {"annotate", run<[](Step& x) {
          const Any value = x.t.attrs.get_or("value", Any());
          if (x.first_kind == 'b')

@@ -3,11 +3,30 @@
 // The window stays in a circular buffer, and each iteration computes only what the one before did not.
 #include <fmt/format.h>
 
-#include "schedule/state.h"
+#include "schedule/ring.h"
 
 namespace tenon::sched {
 
 using namespace tir;
+
+void require_no_ring(const State& s, int32_t id) {
+  std::unordered_set<const Var*> rings;
+  pre_order(s.function->body, [&](const ObjectRef& n) {
+    const auto* b = n.as<Block>();
+    if (b && b->annotations.contains(kRing))
+      for (const BufferRegion& w : b->writes) rings.insert(w->buffer->data.get());
+    return n.is<StmtNode>() || n.is<ArrayObj>();
+  });
+  if (rings.empty()) return;
+  const Ref<Block> block = s.block(id);
+  for (const auto* list : {&block->reads, &block->writes})
+    for (const BufferRegion& x : *list)
+      if (rings.count(x->buffer->data.get()))
+        s.refuse("T0706", id,
+                 fmt::format("it uses the circular buffer '{}', which holds one window at a time",
+                             x->buffer->name),
+                 "move blocks first, then roll");
+}
 
 void rolling_buffer(State& s, int32_t id, int write_index) {
   const Ref<BlockRealize> r = s.realize(id);
@@ -95,7 +114,7 @@ void rolling_buffer(State& s, int32_t id, int write_index) {
         s.refuse("T0706", leaf.id, fmt::format("it reads more of '{}' than the window", b->name));
   }
   const int position = (*positions)[size_t(dim)];
-  if (position < 0) s.refuse("T0706", id, "the dimension that moves has one element");
+  CHECK(position >= 0, "what moves over a dimension is one of its indices");
 
   Buffer ring = b;
   {
@@ -116,6 +135,7 @@ void rolling_buffer(State& s, int32_t id, int write_index) {
   {
     Block* e = producer.edit();
     e->iter_vars.push_back(fresh);
+    e->annotations.set(kRing, Any(1));
     e->body = make<IfThenElse>(ge(moving, fresh->var), store(ring, put->value, turned(put->indices)), Stmt());
   }
   Ref<BlockRealize> realize = r;

@@ -118,7 +118,8 @@ std::vector<int32_t> step(std::shared_ptr<S>& state, std::string name, const std
     state->facts = std::make_shared<sched::FactCache>(*state->facts);
   }
   sched::State& s = *state;
-  for (int32_t id : inputs) s.entry(id);
+  for (int32_t id : inputs)
+    if (!s.places.count(id)) s.entry(id);
   s.step = name;
   std::vector<TraceStep> before;
   const std::unordered_set<int32_t> named = s.named;
@@ -297,6 +298,15 @@ LoopRV Schedule::add_unit_loop(BlockRV block) {
   return {step(state_, "add_unit_loop", {block.id}, {},
                [&](sched::State& s) { return Ids{sched::add_unit_loop(s, block.id)}; })[0]};
 }
+LoopRV Schedule::add_thread_loop(BlockRV block, const std::string& thread_axis, int64_t extent,
+                                 int64_t which) {
+  AttrMap attrs = attr("thread_axis", Any(thread_axis));
+  attrs.set("extent", Any(extent));
+  attrs.set("which", Any(which));
+  return {step(state_, "add_thread_loop", {block.id}, attrs, [&](sched::State& s) {
+    return Ids{sched::add_thread_loop(s, block.id, thread_axis, extent, which)};
+  })[0]};
+}
 LoopRV Schedule::fuse_iterators(BlockRV block, int first, int count) {
   AttrMap attrs = attr("first", Any(first));
   attrs.set("count", Any(count));
@@ -326,7 +336,15 @@ void Schedule::reverse_compute_inline(BlockRV block) {
 }
 void Schedule::compute_at(BlockRV block, LoopRV loop) {
   step(state_, "compute_at", {block.id, loop.id}, {}, [&](sched::State& s) {
-    sched::compute_at(s, block.id, loop.id);
+    auto place = s.places.find(loop.id);
+    if (place == s.places.end())
+      sched::compute_at(s, block.id, loop.id);
+    else if (place->second >= 0)
+      sched::compute_at(s, block.id, place->second);
+    else if (place->second == -2)
+      sched::compute_inline(s, block.id);
+    else
+      s.realize(block.id);  // stays; it must be a block
     return Ids();
   });
 }
@@ -340,11 +358,15 @@ BlockRV Schedule::decompose_reduction(BlockRV block, LoopRV loop) {
   return {step(state_, "decompose_reduction", {block.id, loop.id}, {},
                [&](sched::State& s) { return Ids{sched::decompose_reduction(s, block.id, loop.id)}; })[0]};
 }
-BlockRV Schedule::cache_read(BlockRV block, int read_index, const std::string& scope) {
+BlockRV Schedule::cache_read(BlockRV block, int read_index, const std::string& scope,
+                             const std::vector<BlockRV>& others) {
   AttrMap attrs = attr("read_index", Any(read_index));
   attrs.set("scope", Any(scope));
-  return {step(state_, "cache_read", {block.id}, attrs,
-               [&](sched::State& s) { return Ids{sched::cache_read(s, block.id, read_index, scope)}; })[0]};
+  Ids readers{block.id};
+  for (BlockRV x : others) readers.push_back(x.id);
+  return {step(state_, "cache_read", readers, attrs, [&](sched::State& s) {
+    return Ids{sched::cache_read(s, block.id, read_index, scope, Ids(readers.begin() + 1, readers.end()))};
+  })[0]};
 }
 BlockRV Schedule::cache_write(BlockRV block, int write_index, const std::string& scope) {
   AttrMap attrs = attr("write_index", Any(write_index));
@@ -530,12 +552,14 @@ IntRV Schedule::sample_categorical(const std::vector<int64_t>& candidates,
 }
 LoopRV Schedule::sample_compute_location(BlockRV block, std::optional<int> decision) {
   std::pair<int32_t, int> chosen;
-  step(state_, "sample_compute_location", {block.id}, {}, [&](sched::State& s) {
+  const Ids out = step(state_, "sample_compute_location", {block.id}, {}, [&](sched::State& s) {
     chosen = sched::sample_compute_location(s, block.id, decision);
-    return chosen.first < 0 ? Ids() : Ids{chosen.first};
+    const int32_t place = IntRV::first + s.sampled++;
+    s.places.emplace(place, chosen.first);
+    return Ids{place};
   });
   state_->trace.steps.back().attrs.set("decision", Any(chosen.second));
-  return {chosen.first};
+  return {out[0]};
 }
 void Schedule::set_scope(BlockRV block, int write_index, const std::string& scope) {
   AttrMap attrs = attr("write_index", Any(write_index));

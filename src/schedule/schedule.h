@@ -14,6 +14,8 @@ struct BlockRV {
 struct LoopRV {
   int32_t id = -1;
   bool operator==(const LoopRV&) const = default;
+  /// What sample_compute_location chose: a loop, "where it is" or "inlined", for compute_at only.
+  bool is_place() const { return id >= (1 << 28); }
 };
 
 /// A number that a sampler picked (`id` names it in the trace), or that is given.
@@ -93,6 +95,8 @@ class Schedule {
   /// threadIdx: the threads then reduce together.
   void bind(LoopRV loop, const std::string& thread_axis);
   LoopRV add_unit_loop(BlockRV block);
+  /// `extent` threads around the block, of which number `which` runs it.
+  LoopRV add_thread_loop(BlockRV block, const std::string& thread_axis, int64_t extent, int64_t which = 0);
   /// The block's iterators in another order: position i holds what was at `order[i]`.
   void reorder_block_iter_var(BlockRV block, const std::vector<int>& order);
   /// `count` neighbouring iterators from position `first` on (each bound to a loop of its own) become one,
@@ -106,10 +110,13 @@ class Schedule {
   // Blocks
   void compute_inline(BlockRV block);
   void reverse_compute_inline(BlockRV block);
-  void compute_at(BlockRV block, LoopRV loop);
+  void compute_at(BlockRV block, LoopRV loop);  ///< a loop, or what sample_compute_location chose
   void reverse_compute_at(BlockRV block, LoopRV loop);
   BlockRV decompose_reduction(BlockRV block, LoopRV loop);
-  BlockRV cache_read(BlockRV block, int read_index, const std::string& scope);
+  /// `others` read the copy, too.
+  BlockRV cache_read(BlockRV block, int read_index, const std::string& scope,
+                     const std::vector<BlockRV>& others = {});
+  /// Of one result, or (-1) of all results of the block, which one block then copies.
   BlockRV cache_write(BlockRV block, int write_index, const std::string& scope);
   /// A copy of what the block reads, laid out by its iterators (those of the reduction first): strided and
   /// gathered operands become contiguous; or ("write") of what it writes, laid out by its spatial iterators.
@@ -176,7 +183,9 @@ class Schedule {
                                   const std::vector<int64_t>& decision = {});
   IntRV sample_categorical(const std::vector<int64_t>& candidates, const std::vector<double>& probabilities,
                            std::optional<int> decision = {});
-  /// A loop at which compute_at accepts the block; LoopRV{-1}: where it is; LoopRV{-2}: compute_inline does.
+  /// Where compute_at accepts the block: a loop (decision 0, 1, …, outermost first), where it is (-1) or
+  /// inlined into its consumers (-2). compute_at takes all of them, so that a trace with another decision
+  /// replays.
   LoopRV sample_compute_location(BlockRV block, std::optional<int> decision = {});
   void set_scope(BlockRV block, int write_index, const std::string& scope);
   /// What the program allocates holds another type: stores convert to it, loads back. Unsafe: a narrower type

@@ -63,7 +63,8 @@ struct State {
   std::unordered_map<const Object*, int32_t> index;  ///< living nodes
   std::unordered_map<std::string, int32_t> names;    ///< living blocks
   Trace trace;
-  int32_t sampled = 0;  ///< numbers that samplers have made
+  int32_t sampled = 0;                      ///< numbers and places that samplers have made
+  std::unordered_map<int32_t, int> places;  ///< what sample_compute_location chose: a loop, -1, -2
   /// Queries about the program as it is: a step that uses what they found records them.
   std::vector<TraceStep> queries;
   tir::PrimFunc asked;                      ///< the program that they were asked of
@@ -212,13 +213,15 @@ void set_axis_separator(State& s, int32_t block, int index, bool of_write,
 void rolling_buffer(State& s, int32_t block, int write_index);
 void set_kind(State& s, int32_t loop, tir::ForKind kind);
 int32_t add_unit_loop(State& s, int32_t block);
+int32_t add_thread_loop(State& s, int32_t block, const std::string& tag, int64_t extent, int64_t which);
 void compute_inline(State& s, int32_t block);
 void reverse_compute_inline(State& s, int32_t block);
 void compute_at(State& s, int32_t block, int32_t loop);
 void reverse_compute_at(State& s, int32_t block, int32_t loop);
 int32_t decompose_reduction(State& s, int32_t block, int32_t loop);
 int32_t rfactor(State& s, int32_t loop, int factor_axis);
-int32_t cache_read(State& s, int32_t block, int read_index, const std::string& scope);
+int32_t cache_read(State& s, int32_t block, int read_index, const std::string& scope,
+                   const std::vector<int32_t>& others = {});
 int32_t cache_write(State& s, int32_t block, int write_index, const std::string& scope);
 std::vector<int32_t> cache_inplace(State& s, int32_t block, int read_index, const std::string& scope);
 std::vector<int32_t> cache_index(State& s, int32_t block, const std::string& scope, int threshold);

@@ -122,4 +122,24 @@ void bind(State& s, int32_t loop_id, const std::string& tag) {
   s.replace(loop_id, copy);
 }
 
+int32_t add_thread_loop(State& s, int32_t id, const std::string& tag, int64_t extent, int64_t which) {
+  const Ref<BlockRealize> r = s.realize(id);
+  s.scope_of(id);
+  if (extent < 1 || which < 0 || which >= extent)
+    s.refuse("T0705", id, fmt::format("of {} threads none is number {}", extent, which),
+             "threads are counted from 0");
+  const VarRef v = var("t");
+  Ref<BlockRealize> one = r;
+  const PrimExpr guard = eq(v, PrimExpr(which));
+  one.edit()->predicate = is_const_int(r->predicate, 1) ? guard : logical_and(r->predicate, guard);
+  const Stmt made = for_(v, PrimExpr(0), PrimExpr(extent), one);
+  State trial = s;  // bind may refuse
+  trial.facts = std::make_shared<FactCache>();
+  trial.replace(id, made);
+  const int32_t loop = trial.id_of(made);
+  bind(trial, loop, tag);
+  s = std::move(trial);
+  return loop;
+}
+
 }  // namespace tenon::sched

@@ -36,13 +36,14 @@ std::map<int32_t, char> kinds_of(const Trace& t) {
   return kinds;
 }
 std::string handle_text(char kind, int32_t id) {
-  return fmt::format("{}{}", kind, kind == 'v' ? id - IntRV::first : id);
+  if (kind == 'l' && id >= IntRV::first) kind = 'p';  // a sampled place
+  return fmt::format("{}{}", kind, kind == 'v' || kind == 'p' ? id - IntRV::first : id);
 }
 int32_t handle_id(std::string_view t) {
-  if (t.size() < 2 || t.size() > 9 || (t[0] != 'b' && t[0] != 'l' && t[0] != 'v') ||
+  if (t.size() < 2 || t.size() > 9 || (t[0] != 'b' && t[0] != 'l' && t[0] != 'v' && t[0] != 'p') ||
       t.find_first_not_of("0123456789", 1) != t.npos)
     return -1;
-  return int32_t(std::stol(std::string(t.substr(1)))) + (t[0] == 'v' ? IntRV::first : 0);
+  return int32_t(std::stol(std::string(t.substr(1)))) + (t[0] == 'v' || t[0] == 'p' ? IntRV::first : 0);
 }
 
 }  // namespace sched
@@ -142,7 +143,7 @@ Trace Trace::from_json(std::string_view text) {
   if (!list.is_array()) bad_trace("it is no JSON list of steps");
   auto handle = [](const json& j) -> int32_t {
     const int32_t id = j.is_string() ? sched::handle_id(j.get<std::string>()) : -1;
-    if (id < 0) bad_trace("a handle is written \"b3\", \"l7\" or \"v2\"");
+    if (id < 0) bad_trace("a handle is written \"b3\", \"l7\", \"v2\" or \"p2\"");
     return id;
   };
   Trace trace;

@@ -41,35 +41,49 @@ class Double : public tensor_detail::Rewriter {
     if (!s) return s;
     const Stmt r = below(s);
     const auto* n = r.as<For>();
-    const auto* a = n ? n->body.as<Allocate>() : nullptr;
-    if (!a || !a->annotations.contains("double_buffer")) return r;
+    std::vector<const Allocate*> all;  // directly in the loop, outermost first
+    bool asked = false;
+    for (Stmt t = n ? n->body : Stmt(); t && t.is<Allocate>(); t = all.back()->body) {
+      all.push_back(t.as<Allocate>());
+      asked = asked || all.back()->annotations.contains(kWord);
+    }
+    if (!asked) return r;
     if (n->kind != ForKind::serial && n->kind != ForKind::unrolled)
-      return refused(r, *a, "the loop is not serial");
-    return doubled(r, *n, *a);
+      return refused(r, all, "the loop is not serial");
+    return doubled(r, *n, all);
   }
   PrimExpr expr(const PrimExpr& e) override { return e; }
 
  private:
-  static Stmt refused(const Stmt& loop, const Allocate& a, const std::string& why) {
-    return tensor_detail::edited<For>(loop, [&](For* m) {
-      m->body = tensor_detail::edited<Allocate>(Stmt(Ref<Allocate>(&a)), [&](Allocate* x) {
-        x->annotations.erase("double_buffer");
-        x->annotations.set("double_buffer_refused", Any(why));
-      });
-    });
+  static constexpr const char* kWord = "double_buffer";
+
+  static Stmt refused(const Stmt& loop, const std::vector<const Allocate*>& all, const std::string& why) {
+    Stmt body = all.back()->body;
+    for (size_t i = all.size(); i-- > 0;) {
+      AttrMap words = all[i]->annotations;
+      if (words.contains(kWord)) {
+        words.erase(kWord);
+        words.set("double_buffer_refused", Any(why));
+      }
+      body = make<Allocate>(all[i]->buffer, body, words);
+    }
+    return tensor_detail::edited<For>(loop, [&](For* m) { m->body = body; });
   }
 
-  Stmt doubled(const Stmt& loop, const For& n, const Allocate& a) const {
-    const auto* steps = a.body.as<SeqStmt>();
-    if (!steps) return refused(loop, a, "there is no step that fills the buffer before one that uses it");
-    const Var* data = a.buffer->data.get();
-    // The leading statements up to the last that writes the buffer.
+  Stmt doubled(const Stmt& loop, const For& n, const std::vector<const Allocate*>& all) const {
+    const auto* steps = all.back()->body.as<SeqStmt>();
+    const std::string none = "there is no step that fills the buffer before one that uses it";
+    if (!steps) return refused(loop, all, none);
+    Pointers own;  // the buffers that are doubled
+    for (const Allocate* a : all)
+      if (a->annotations.contains(kWord)) own.insert(a->buffer->data.get());
+    // The leading statements up to the last that writes one of them.
     size_t fills = 0;
     for (size_t i = 0; i < steps->seq.size(); ++i) {
       Pointers reads, writes;
       bool effects = false;
       accesses(steps->seq[i], reads, writes, effects);
-      if (writes.count(data)) fills = i + 1;
+      if (meet(own, writes)) fills = i + 1;
     }
     Pointers read, written, used, changed;
     bool effects = false;
@@ -78,33 +92,49 @@ class Double : public tensor_detail::Rewriter {
       accesses(steps->seq[i], i < fills ? read : used, i < fills ? written : changed, effects);
       (i < fills ? produce : consume).push_back(steps->seq[i]);
     }
-    if (fills == 0 || consume.empty())
-      return refused(loop, a, "there is no step that fills the buffer before one that uses it");
-    written.erase(data);
+    if (fills == 0 || consume.empty()) return refused(loop, all, none);
+    for (const Var* v : own) written.erase(v);
     if (effects || !written.empty() || meet(read, changed))
-      return refused(loop, a, "what fills the buffer depends on what uses it");
+      return refused(loop, all, "what fills the buffer depends on what uses it");
 
-    Buffer b = a.buffer;
-    const PrimExpr size = a.buffer->shape[0];
-    BufferNode* e = b.edit();
-    e->shape = {simplify(size * PrimExpr::int_imm(2, size.dtype()))};
-    e->data = var(a.buffer->data->name, a.buffer->data->dtype);
     const PrimExpr k = n.loop_var, one = PrimExpr::int_imm(1, k.dtype()),
                    two = PrimExpr::int_imm(2, k.dtype());
-    auto half = [&](const PrimExpr& at) { return cast(size.dtype(), floormod(at - n.min, two)) * size; };
-    const Stmt fill = seq(produce);
+    auto half = [&](const PrimExpr& at, const PrimExpr& size) {
+      return cast(size.dtype(), floormod(at - n.min, two)) * size;
+    };
+    Stmt fill = seq(produce), use = seq(consume);
+    std::vector<Buffer> twice;
+    for (const Allocate* a : all) {
+      if (!a->annotations.contains(kWord)) continue;
+      const PrimExpr size = a->buffer->shape[0];
+      Buffer b = a->buffer;
+      BufferNode* e = b.edit();
+      e->shape = {simplify(size * PrimExpr::int_imm(2, size.dtype()))};
+      e->data = var(a->buffer->data->name, a->buffer->data->dtype);
+      fill = moved(fill, a->buffer, b, half(k, size));
+      use = moved(use, a->buffer, b, half(k, size));
+      twice.push_back(b);
+    }
     auto filled = [&](const PrimExpr& at) {
-      return rename_definitions(substitute(moved(fill, a.buffer, b, half(k)), {{n.loop_var.get(), at}}));
+      return rename_definitions(substitute(fill, {{n.loop_var.get(), at}}));
     };
     const Stmt next = make<IfThenElse>(lt(k + one, n.min + n.extent), filled(k + one), Stmt());
-    const Stmt body = seq({next, moved(seq(consume), a.buffer, b, half(k))});
+    Stmt body = seq({next, use});
+    for (size_t i = all.size(); i-- > 0;)  // the others stay inside
+      if (!all[i]->annotations.contains(kWord))
+        body = make<Allocate>(all[i]->buffer, body, all[i]->annotations);
     Stmt first = filled(n.min);
     if (const auto extent = as_int(n.extent); !extent || *extent < 1)
       first = make<IfThenElse>(gt(n.extent, PrimExpr::int_imm(0, n.extent.dtype())), first, Stmt());
-    const Stmt out = seq({first, tensor_detail::edited<For>(loop, [&](For* m) { m->body = body; })});
-    AttrMap annotations = a.annotations;
-    annotations.erase("double_buffer");
-    return make<Allocate>(b, out, annotations);
+    Stmt out = seq({first, tensor_detail::edited<For>(loop, [&](For* m) { m->body = body; })});
+    size_t which = twice.size();
+    for (size_t i = all.size(); i-- > 0;) {
+      if (!all[i]->annotations.contains(kWord)) continue;
+      AttrMap annotations = all[i]->annotations;
+      annotations.erase(kWord);
+      out = make<Allocate>(twice[--which], out, annotations);
+    }
+    return out;
   }
 
   static Stmt moved(const Stmt& s, const Buffer& from, const Buffer& to, const PrimExpr& place) {

@@ -2,8 +2,10 @@
 // inject_prefetch
 //   before: T.prefetch(A[i : i + 1, 0:64])
 //   after:  for p in range(4): T.prefetch(T.address_of(A[i, p * 16]))
-// A region that is announced becomes one hint for each cache line.
-// Needs: buffers with their shapes. Keeps: everything else.
+// A region that is announced becomes one hint for each cache line. A loop's annotation "prefetch_A": 2
+// announces, in each iteration, what the one two later reads of A; where there is nothing to announce the
+// annotation becomes "prefetch_refused" with the reason. Needs: buffers with their shapes. Keeps: everything
+// else.
 #include "pass/tensor/lowering.h"
 
 namespace tenon {
@@ -38,12 +40,100 @@ Stmt hints(const Prefetch& n) {
   return simplify(s);
 }
 
+constexpr std::string_view kPrefix = "prefetch_", kRefused = "prefetch_refused";
+
+/// Loops that announce what later iterations read get statements that do.
+class Announce : public tensor_detail::Rewriter {
+ public:
+  Stmt stmt(const Stmt& s) override {
+    if (!s) return s;
+    if (const auto* n = s.as<Block>())
+      for (const IterVar& v : n->iter_vars) analyzer_.bind(v->var, v->dom);
+    const auto* n = s.as<For>();
+    if (n) analyzer_.bind(n->loop_var, range(n->min, n->extent));
+    const Stmt r = below(s);
+    return n ? announced(r) : r;
+  }
+  PrimExpr expr(const PrimExpr& e) override { return e; }
+
+ private:
+  Stmt announced(const Stmt& loop) {
+    const For* n = loop.as<For>();
+    AttrMap kept;
+    Array<Stmt> steps;
+    std::string refused;
+    bool found = false;
+    for (const auto& [key, value] : n->annotations) {
+      if (!key.starts_with(kPrefix) || key == kRefused) {
+        kept.set(key, value);
+        continue;
+      }
+      found = true;
+      const std::string why =
+          announce(*n, key.substr(kPrefix.size()), value.try_as<int64_t>().value_or(0), steps);
+      if (!why.empty()) refused += (refused.empty() ? "" : "; ") + why;
+    }
+    if (!found) return loop;
+    if (!refused.empty()) kept.set(std::string(kRefused), Any(refused));
+    return tensor_detail::edited<For>(loop, [&](For* m) {
+      m->annotations = kept;
+      if (steps.empty()) return;
+      steps.push_back(n->body);
+      m->body = seq(steps);
+    });
+  }
+  /// Why not, or empty.
+  std::string announce(const For& n, const std::string& name, int64_t offset, Array<Stmt>& steps) {
+    if (offset < 1) return fmt::format("'{}' is to be fetched no iteration ahead", name);
+    if (n.kind == ForKind::vectorized) return "the loop's iterations are lanes of one vector";
+    const auto block =
+        make<Block>(Array<IterVar>(), Array<BufferRegion>(), Array<BufferRegion>(), std::string("body"),
+                    n.body, Stmt(), Array<Buffer>(), Array<MatchBufferRegion>(), AttrMap());
+    bool read = false, moves = false;
+    for (const BufferRegion& region : detect_access_regions(block, analyzer_).reads) {
+      if (region->buffer->name != name) continue;
+      read = true;
+      bool here = false;
+      Array<Range> bounds;
+      for (size_t d = 0; d < region->region.size(); ++d) {
+        const PrimExpr size = region->buffer->shape[d];
+        PrimExpr low = region->region[d]->min;
+        here = here || tensor_detail::mentions(low, n.loop_var.get());
+        // An iteration that a predicate leaves out may point behind the end.
+        if (!analyzer_.can_prove(lt(low, size))) low = tir::min(low, size - 1);
+        bounds.push_back(range(low, region->region[d]->extent));
+      }
+      if (!here) continue;
+      moves = true;
+      const PrimExpr next = n.loop_var + PrimExpr::int_imm(offset, n.loop_var->dtype);
+      const Stmt ahead = substitute(make<Prefetch>(region->buffer, bounds), {{n.loop_var.get(), next}});
+      steps.push_back(make<IfThenElse>(lt(next, n.min + n.extent), ahead, Stmt()));
+    }
+    if (!read) return fmt::format("no iteration reads '{}'", name);
+    return moves ? "" : fmt::format("every iteration reads the same part of '{}'", name);
+  }
+
+  Analyzer analyzer_;
+};
+
+bool has_announcements(const Stmt& s) {
+  bool found = false;
+  pre_order(s, [&](const ObjectRef& n) {
+    if (const auto* l = n.as<For>())
+      for (const auto& [key, value] : l->annotations)
+        found = found || (key.starts_with(kPrefix) && key != kRefused);
+    return !found && (n.is<StmtNode>() || n.is<ArrayObj>());
+  });
+  return found;
+}
+
 }  // namespace
 
 IRModule inject_prefetch(IRModule module, PassContext&) {
   return tensor_detail::map_bodies(module, [](const std::string&, const PrimFunc& f) -> Stmt {
-    if (!tensor_detail::has_statement<Prefetch>(f->body)) return {};
-    return rewrite(f->body, [](const Prefetch& n) -> Stmt { return hints(n); });
+    Stmt body = has_announcements(f->body) ? Announce().stmt(f->body) : f->body;
+    if (!tensor_detail::has_statement<Prefetch>(body)) return body;
+    return rewrite(body, [](const Prefetch& n) -> Stmt { return hints(n); });
   });
 }
 

@@ -2,8 +2,11 @@
 // lower_opaque_block
 //   before: with T.block(): B = T.alloc_buffer((4,)); body
 //   after:  B = T.allocate((4,)): body
-// Loops of one iteration become their body. Annotations "pragma_…" of blocks become attributes of the body.
-// Needs: opaque blocks without matches. Keeps: loops and accesses.
+// Loops of one iteration become their body. Annotations "pragma_…" of blocks become attributes of the body; a
+// block's "double_buffer_scope": i marks the allocation of what it writes as its i-th region. Needs: opaque
+// blocks without matches. Keeps: loops and accesses.
+#include <unordered_set>
+
 #include "pass/tensor/lowering.h"
 
 namespace tenon {
@@ -14,6 +17,15 @@ namespace {
 
 class Lower : public tensor_detail::Rewriter {
  public:
+  explicit Lower(const Stmt& body) {
+    pre_order(body, [&](const ObjectRef& n) {
+      const auto* b = n.as<Block>();
+      if (auto which = b ? b->annotations.find("double_buffer_scope") : std::nullopt)
+        if (auto i = which->try_as<int64_t>(); i && *i >= 0 && size_t(*i) < b->writes.size())
+          doubled_.insert(b->writes[size_t(*i)]->buffer->data.get());
+      return n.is<StmtNode>() || n.is<ArrayObj>();
+    });
+  }
   Stmt stmt(const Stmt& s) override {
     if (!s) return s;
     if (const auto* n = s.as<BlockRealize>()) {
@@ -30,8 +42,11 @@ class Lower : public tensor_detail::Rewriter {
                               "run lower_match_buffer first");
       Stmt body = stmt(n->body);
       if (!body->origin && n->origin) body.edit()->origin = n->origin;
-      for (size_t i = n->alloc_buffers.size(); i-- > 0;)
-        body = make<Allocate>(n->alloc_buffers[i], body, AttrMap());
+      for (size_t i = n->alloc_buffers.size(); i-- > 0;) {
+        AttrMap words;
+        if (doubled_.count(n->alloc_buffers[i]->data.get())) words.set("double_buffer", Any(1));
+        body = make<Allocate>(n->alloc_buffers[i], body, words);
+      }
       for (const auto& [key, value] : n->annotations) {
         if (!key.starts_with("pragma_")) continue;
         PrimExpr v = tensor_detail::imm(1);
@@ -49,13 +64,16 @@ class Lower : public tensor_detail::Rewriter {
     }
     return below(s);
   }
+
+ private:
+  std::unordered_set<const Var*> doubled_;
 };
 
 }  // namespace
 
 IRModule lower_opaque_block(IRModule module, PassContext&) {
   return tensor_detail::map_bodies(
-      module, [](const std::string&, const PrimFunc& f) { return Lower().stmt(f->body); });
+      module, [](const std::string&, const PrimFunc& f) { return Lower(f->body).stmt(f->body); });
 }
 
 }  // namespace tenon

@@ -81,10 +81,12 @@ class Applier {
       if (index < 0)
         refuse_request(fmt::format("it does not read '{}'", c.tensor->name),
                        fmt::format("stage '{}'", stage(c.stage).name), "name a stage that does");
-      block_[c.made] = s_.get(s_.cache_read(reader, index, c.scope))->name;
+      std::vector<BlockRV> others;
+      for (int i : c.others) others.push_back(block(i));
+      block_[c.made] = s_.get(s_.cache_read(reader, index, c.scope, others))->name;
     } else if (c.kind == "cache_write") {
       const std::string computes = block_.at(c.stage);
-      block_[c.stage] = s_.get(s_.cache_write(block(c.stage), 0, c.scope))->name;
+      block_[c.stage] = s_.get(s_.cache_write(block(c.stage), c.results > 1 ? -1 : 0, c.scope))->name;
       block_[c.made] = computes;
     } else if (c.kind == "rfactor") {
       const BlockRV b = block(c.stage);
@@ -237,10 +239,12 @@ class Applier {
         s_.unroll(l);
       else if (r.kind == "bind")
         bind(l, r.thread);
+      else if (r.tensor)
+        s_.annotate(l, "prefetch_" + buffer(r.tensor)->name, r.value);
       else
         s_.annotate(l, r.key, r.value);
     }
-    if (st.guard_thread) guard(i);
+    for (const auto& [thread, which] : st.guards) guard(i, thread, which);
     if (st.op->kind == OperationKind::compute && !st.op->reduce_axis.empty()) separate_init(i);
     for (const IterVar& t : st.env) check_env(i, t);
   }
@@ -256,24 +260,21 @@ class Applier {
     }
   }
 
-  /// Threads that would compute the same value again: one more loop over them, of which the first one stores.
-  void guard(int i) {
+  /// Threads that would compute the same value again: one more loop over them, of which one stores.
+  void guard(int i, const IterVar& thread, int64_t which) {
     const StageData& st = stage(i);
     for (const LoopRequest& r : st.loops)
-      if (r.thread && r.thread->thread_tag == st.guard_thread->thread_tag) {
+      if (r.thread && r.thread->thread_tag == thread->thread_tag) {
         for (const IterVar& v : st.op->reduce_axis)
           if (comes_from(st, r.axis, v)) return;  // the reduction over threads stores once
-        refuse_request(
-            fmt::format("each thread of '{}' stores elements of its own", st.guard_thread->thread_tag),
-            fmt::format("stage '{}'", st.name), "the predicate would leave elements unwritten");
+        refuse_request(fmt::format("each thread of '{}' stores elements of its own", thread->thread_tag),
+                       fmt::format("stage '{}'", st.name), "the predicate would leave elements unwritten");
       }
-    const auto extent = tir::as_int(st.guard_thread->dom->extent);
+    const auto extent = tir::as_int(thread->dom->extent);
     if (!extent || *extent < 1)
-      refuse_request(fmt::format("how many threads '{}' has is not known", st.guard_thread->thread_tag),
+      refuse_request(fmt::format("how many threads '{}' has is not known", thread->thread_tag),
                      fmt::format("stage '{}'", st.name), "give thread_axis an extent");
-    // One iteration, split over all threads: the guard of the split leaves thread 0.
-    const std::vector<LoopRV> parts = s_.split(s_.add_unit_loop(block(i)), {-1, *extent});
-    bind(parts[1], st.guard_thread);
+    s_.add_thread_loop(block(i), thread->thread_tag, *extent, which);
   }
   static bool comes_from(const StageData& st, const IterVar& axis, const IterVar& root) {
     std::set<const Object*> set{root.get()};

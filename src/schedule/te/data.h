@@ -20,6 +20,7 @@ struct LoopRequest {
   tir::IterVar axis, thread;
   std::string key;
   Any value;
+  Tensor tensor;  ///< what a prefetch fetches
 };
 /// A word on the block.
 struct BlockRequest {
@@ -41,7 +42,8 @@ struct StageData {
   Attach attach = Attach::root;
   int at_stage = -1;
   tir::IterVar at_axis;
-  tir::IterVar guard_thread;  ///< set_store_predicate: the thread of which only the first stores
+  std::vector<std::pair<tir::IterVar, int64_t>>
+      guards;  ///< set_store_predicate: which of a thread's values stores
   std::vector<tir::IterVar> env;
   std::vector<int> group;  ///< members; not empty: a group, not an operation
   bool is_group = false;
@@ -49,10 +51,12 @@ struct StageData {
 
 /// A change of which blocks there are, carried out in the order of the calls, before anything else.
 struct Change {
-  std::string kind;  ///< cache_read, cache_write, rfactor, transform_layout
-  int stage = -1;    ///< cache_read: the reader
-  int made = -1;     ///< the new stage
-  Tensor tensor;     ///< cache_read: of what
+  std::string kind;         ///< cache_read, cache_write, rfactor, transform_layout
+  int stage = -1;           ///< cache_read: the reader
+  std::vector<int> others;  ///< cache_read: the other readers
+  int results = 1;          ///< cache_write: of how many results
+  int made = -1;            ///< the new stage
+  Tensor tensor;            ///< cache_read: of what
   std::string scope;
   std::vector<Relation> relations;   ///< rfactor: on the axes of the reduction
   std::vector<tir::IterVar> reduce;  ///< rfactor: the axes that the reduction had

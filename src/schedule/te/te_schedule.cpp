@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
 #include <set>
 
 #include "ir/text.h"
@@ -170,14 +171,17 @@ Schedule Schedule::normalize() const { return Schedule(std::make_shared<Schedule
 Tensor Schedule::cache_read(const Tensor& tensor, const std::string& scope,
                             const std::vector<Operation>& readers) {
   const int source = (*this)[tensor].id_;
-  if (readers.size() != 1)
-    refuse_request(fmt::format("cache_read of '{}' for {} readers", tensor->name, readers.size()),
-                   where_of(data_->stages[size_t(source)]), "make one copy for each reader, one call each");
-  const int reader = (*this)[readers[0]].id_;
-  require_operation(data_->stages[size_t(reader)], "read a copy");
-  if (data_->stages[size_t(reader)].attach == Attach::at)
-    refuse_request("cache_read comes after compute_at", where_of(data_->stages[size_t(reader)]),
-                   "make copies first, place stages then");
+  if (readers.empty())
+    refuse_request(fmt::format("nothing is to read the copy of '{}'", tensor->name),
+                   where_of(data_->stages[size_t(source)]), "name one reader or more");
+  std::vector<int> all;
+  for (const Operation& r : readers) {
+    all.push_back((*this)[r].id_);
+    require_operation(data_->stages[size_t(all.back())], "read a copy");
+    if (data_->stages[size_t(all.back())].attach == Attach::at)
+      refuse_request("cache_read comes after compute_at", where_of(data_->stages[size_t(all.back())]),
+                     "make copies first, place stages then");
+  }
   Array<IterVar> axes = fresh_axes(tensor.shape(), ".c");
   const std::string name = tensor->name + "." + scope;
   Operation op = shell(name, tensor.shape(), tensor.dtype(), axes, {});
@@ -189,10 +193,11 @@ Tensor Schedule::cache_read(const Tensor& tensor, const std::string& scope,
   data_->stages.push_back(std::move(s));
   data_->key(op, made);
   auto& order = data_->order;
-  order.insert(std::find(order.begin(), order.end(), reader), made);
+  order.insert(std::find_first_of(order.begin(), order.end(), all.begin(), all.end()), made);
   Change c;
   c.kind = "cache_read";
-  c.stage = reader;
+  c.stage = all[0];
+  c.others.assign(all.begin() + 1, all.end());
   c.made = made;
   c.tensor = tensor;
   c.scope = scope;
@@ -201,23 +206,42 @@ Tensor Schedule::cache_read(const Tensor& tensor, const std::string& scope,
 }
 
 Tensor Schedule::cache_write(const Tensor& tensor, const std::string& scope) {
-  const int id = (*this)[tensor].id_;
+  return cache_write(std::vector<Tensor>{tensor}, scope)[0];
+}
+std::vector<Tensor> Schedule::cache_write(const std::vector<Tensor>& tensors, const std::string& scope) {
+  if (tensors.empty())
+    refuse_request("nothing is to be cached", "cache_write", "name the results of an operation");
+  const int id = (*this)[tensors[0]].id_;
   StageData& s = data_->stages[size_t(id)];
   require_operation(s, "compute into a cache");
-  if (s.op->kind != OperationKind::compute || s.op->body.size() > 1)
-    refuse_request("cache_write takes an operation of one result", where_of(s),
-                   "several results stay in place; copy each by a compute of its own");
+  for (const Tensor& t : tensors)
+    if ((*this)[t].id_ != id)
+      refuse_request(fmt::format("'{}' and '{}' are results of two operations", tensors[0]->name, t->name),
+                     where_of(s), "one call for each operation");
+  if (s.op->kind != OperationKind::compute)
+    refuse_request("cache_write takes the results of a compute", where_of(s),
+                   "an extern and a scan write where they say; copy that by a compute of its own");
   if (changed(s))
     refuse_request("cache_write comes after its loops were changed", where_of(s),
                    "make caches first, change loops then");
-  Array<IterVar> axes = fresh_axes(tensor.shape(), ".c");
-  const std::string name = tensor->name + "." + scope;
-  Operation cached = shell(name, tensor.shape(), tensor.dtype(), axes, s.op->reduce_axis);
-  Operation copy = shell(s.op->name, tensor.shape(), tensor.dtype(), s.op->axis, {});
+  const size_t results = std::max<size_t>(1, s.op->body.size());
+  if (tensors.size() != results)
+    refuse_request(fmt::format("{} of its {} results are named", tensors.size(), results), where_of(s),
+                   "the copy takes all results together: name each of them, once");
+  for (size_t i = 0; i < tensors.size(); ++i)
+    for (size_t j = 0; j < i; ++j)
+      if (tensors[i]->index == tensors[j]->index)
+        refuse_request(fmt::format("'{}' is named twice", tensors[i]->name), where_of(s),
+                       "name each result once");
+  const Array<PrimExpr> shape = tensors[0].shape();
+  const DataType dtype = tensors[0].dtype();
+  Operation cached =
+      shell(s.op->name + "." + scope, shape, dtype, fresh_axes(shape, ".c"), s.op->reduce_axis);
+  Operation copy = shell(s.op->name, shape, dtype, s.op->axis, {});
   const int made = int(data_->stages.size());
   StageData n;
   n.op = cached;
-  n.name = name;
+  n.name = cached->name;
   reset_axes(n);
   s.op = copy;
   reset_axes(s);
@@ -230,10 +254,14 @@ Tensor Schedule::cache_write(const Tensor& tensor, const std::string& scope) {
   c.kind = "cache_write";
   c.stage = id;
   c.made = made;
-  c.tensor = tensor;
+  c.tensor = tensors[0];
+  c.results = int(results);
   c.scope = scope;
   data_->changes.push_back(c);
-  return tensor_of(cached, 0, tensor.shape(), tensor.dtype(), name);
+  std::vector<Tensor> out;
+  for (const Tensor& t : tensors)
+    out.push_back(tensor_of(cached, t->index, t.shape(), t.dtype(), t->name + "." + scope));
+  return out;
 }
 
 std::vector<Tensor> Schedule::rfactor(const Tensor& tensor, const IterVar& axis, int factor_axis) {
@@ -449,8 +477,9 @@ Stage& Stage::prefetch(const Tensor& tensor, const Axis& axis, int64_t offset) {
   if (offset < 1)
     refuse_request(fmt::format("'{}' is to be fetched {} iterations ahead", tensor->name, offset),
                    where_of(s), "1 or more");
-  Array<Any> value{Any(tensor->name), Any(offset)};
-  loop_request(s, {"annotate", axis, {}, "prefetch", Any(value)});
+  LoopRequest r{"annotate", axis, {}, "prefetch", Any(offset)};
+  r.tensor = tensor;
+  loop_request(s, std::move(r));
   return *this;
 }
 Stage& Stage::tensorize(const Axis& axis, const std::string& intrin) {
@@ -591,18 +620,52 @@ Stage& Stage::env_threads(const std::vector<Axis>& threads) {
 Stage& Stage::set_store_predicate(const PrimExpr& condition) {
   StageData& s = data_->stages[size_t(id_)];
   require_loops(s, "store on a condition");
-  const auto* e = condition.as<tir::EQ>();
-  const tir::Var* v = e && tir::is_zero(e->b) ? e->a.as<tir::Var>() : nullptr;
-  // The condition names a thread that this stage or one inside the same kernel is bound to.
-  IterVar thread;
-  for (const StageData& x : data_->stages)
-    for (const LoopRequest& r : x.loops)
-      if (r.thread && r.thread->var.get() == v) thread = r.thread;
-  if (!v || !thread)
-    refuse_request(
-        fmt::format("{} is not 'thread == 0' for a thread that some axis is bound to", print(condition)),
-        where_of(s), "of threads that compute the same value the first may store it alone");
-  s.guard_thread = thread;
+  // Each part of the condition names one thread, that some axis is bound to.
+  s.guards.clear();
+  std::vector<PrimExpr> parts{condition};
+  std::map<const tir::Var*, std::pair<IterVar, std::vector<PrimExpr>>> of;
+  while (!parts.empty()) {
+    const PrimExpr part = parts.back();
+    parts.pop_back();
+    if (const auto* both = part.as<tir::And>()) {
+      parts.push_back(both->b);
+      parts.push_back(both->a);
+      continue;
+    }
+    const std::vector<tir::VarRef> vars = tir::free_vars(part);
+    IterVar thread;
+    for (const StageData& x : data_->stages)
+      for (const LoopRequest& r : x.loops)
+        if (r.thread && vars.size() == 1 && r.thread->var.same_as(vars[0])) thread = r.thread;
+    if (!thread)
+      refuse_request(fmt::format("{} is no condition on one thread that some axis is bound to", print(part)),
+                     where_of(s),
+                     "of threads that compute the same value one may store it: thread == 0, several of them "
+                     "joined by 'and'");
+    auto& [t, conditions] = of[vars[0].get()];
+    t = thread;
+    conditions.push_back(part);
+    if (std::none_of(s.guards.begin(), s.guards.end(),
+                     [&](const auto& g) { return g.first.same_as(thread); }))
+      s.guards.emplace_back(thread, 0);
+  }
+  // All of a thread's values compute the same: of those that the condition admits the first stores.
+  for (auto& [thread, which] : s.guards) {
+    const auto extent = tir::as_int(thread->dom->extent);
+    const auto& conditions = of.at(thread->var.get()).second;
+    int64_t value = 0;
+    const int64_t end = extent && *extent > 0 ? *extent : 1024;
+    auto holds = [&](const PrimExpr& c) {
+      return tir::is_const_int(simplify(tir::substitute(c, {{thread->var.get(), PrimExpr(value)}})), 1);
+    };
+    while (value < end && !std::all_of(conditions.begin(), conditions.end(), holds)) ++value;
+    if (value == end) {
+      s.guards.clear();
+      refuse_request(fmt::format("no thread of '{}' fulfils {}", thread->thread_tag, print(condition)),
+                     where_of(s), "its elements would never be stored");
+    }
+    which = value;
+  }
   return *this;
 }
 

@@ -58,7 +58,8 @@ class Stage {
   Stage& set_axis_separators(const std::vector<int64_t>& separators);
   /// Threads that run the whole scan: what a step computes is bound to them.
   Stage& env_threads(const std::vector<Axis>& threads);
-  /// `thread.var == 0`: of the threads that compute the same, only the first stores.
+  /// Of the threads that compute the same, only one that fulfils the condition stores: `thread.var == 0`,
+  /// several joined by `and`.
   Stage& set_store_predicate(const PrimExpr& condition);
 
  private:
@@ -75,10 +76,12 @@ class Schedule {
   Stage operator[](const Operation& op) const;
   std::vector<Stage> stages() const;  ///< producers first
 
-  /// The reader gets `tensor` from a copy of it; the copy is a stage.
+  /// The readers get `tensor` from a copy of it; the copy is a stage.
   Tensor cache_read(const Tensor& tensor, const std::string& scope, const std::vector<Operation>& readers);
   /// The operation computes into the new tensor and copies that to its result.
   Tensor cache_write(const Tensor& tensor, const std::string& scope);
+  /// All results of one operation, which its stage then copies together.
+  std::vector<Tensor> cache_write(const std::vector<Tensor>& tensors, const std::string& scope);
   /// Partial results over a loop of the reduction become a tensor of their own, with the loop as dimension
   /// `factor_axis`.
   std::vector<Tensor> rfactor(const Tensor& tensor, const tir::IterVar& axis, int factor_axis = 0);

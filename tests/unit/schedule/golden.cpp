@@ -74,6 +74,11 @@ const std::map<std::string, std::function<Case()>>& cases() {
       {"reorder_block_iter_var",
        on(product, [](Schedule& s) { s.reorder_block_iter_var(s.get_block("C"), {2, 1, 0}); })},
       {"add_unit_loop", on(product, [](Schedule& s) { s.add_unit_loop(s.get_block("D")); })},
+      {"add_thread_loop", on(product,
+                             [](Schedule& s) {
+                               s.bind(loop_of(s, "D", 0), "blockIdx.x");
+                               s.add_thread_loop(s.get_block("D"), "threadIdx.x", 4, 2);
+                             })},
       {"parallel", on(product, [](Schedule& s) { s.parallel(loop_of(s, "C", 0)); })},
       {"vectorize", on(product, [](Schedule& s) { s.vectorize(loop_of(s, "D", 1)); })},
       {"bind", on(product,
@@ -200,7 +205,7 @@ TEST_P(ScheduleGolden, DoesWhatIsWritten) {
   for (const TraceStep& t : s.trace().steps) used = used || t.name == GetParam();
   EXPECT_TRUE(used) << s.trace().to_script();
   if (instruction.kind == StepKind::change) {
-    EXPECT_FALSE(structural_equal(s.function(), c.program.function));
+    EXPECT_FALSE(structural_equal(s.function(), c.program.function)) << "the program is as it was";
   }
   EXPECT_EQ(problems_of(s.function()), "");
   EXPECT_TRUE(same(run(c.program.function, c.program.sizes), run(reversed(s.function()), c.program.sizes)));

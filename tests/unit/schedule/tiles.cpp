@@ -530,7 +530,7 @@ TEST(Samplers, DecisionsAreRecorded) {
     const int64_t depth = s.sample_categorical({1, 2, 4}, {0.25, 0.5, 0.25});
     s.annotate(c, "depth", Any(depth));
     LoopRV at = s.sample_compute_location(c);
-    if (at.id >= 0) s.compute_at(c, at);
+    s.compute_at(c, at);
     check_replay(p, s);
     traces.insert(s.trace().to_json());
     Schedule again(p.function, seed);
@@ -549,6 +549,35 @@ TEST(Samplers, DecisionsAreRecorded) {
   refused(t, "T0793", "cannot be sampled", [&] { t.sample_categorical({1, 2}, {1.0}); });
   refused(t, "T0793", "cannot be sampled", [&] { t.sample_categorical({1}, {-1.0}); });
   refused(t, "T0794", "recorded decision", [&] { t.sample_compute_location(t.get_block("S"), 9); });
+}
+
+// A decision of a trace is a value: another one gives another program, which computes the same.
+TEST(Samplers, AnotherDecisionReplays) {
+  Program p = transpose(4, 6);
+  std::set<std::string> programs;
+  for (int first : {-2, -1, 0, 1}) {
+    Schedule s(p.function);
+    BlockRV c = s.get_block("T");
+    s.parallel(s.get_loops(s.get_block("O"))[0]);
+    s.compute_at(c, s.sample_compute_location(c, first));
+    check_replay(p, s);
+    for (int other : {-2, -1, 0, 1}) {
+      Trace t = Trace::from_json(s.trace().to_json());
+      bool found = false;
+      for (TraceStep& step : t.steps)
+        if (step.name == "sample_compute_location") step.attrs.set("decision", Any(other)), found = true;
+      ASSERT_TRUE(found) << s.trace().to_script();
+      Schedule again = Schedule::replay(p.function, t);
+      EXPECT_TRUE(same(run(p.function, p.sizes), run(again.function(), p.sizes)));
+      programs.insert(print(again.function()));
+      EXPECT_EQ(structural_equal(again.function(), s.function()), first == other);
+    }
+  }
+  EXPECT_EQ(programs.size(), 4u);
+  Schedule s(p.function);
+  const LoopRV stays = s.sample_compute_location(s.get_block("T"), -1);
+  EXPECT_TRUE(stays.is_place());
+  refused(s, "T0701", "no loop or block", [&] { s.parallel(stays); });
 }
 
 TEST(IndexMaps, ShapesInversesAndPadding) {

@@ -2,6 +2,7 @@
 // The schedule of tensor expressions: each request alone and together, run by the interpreter before and
 // after on constant, ragged and symbolic sizes; what each one makes; the sentence of each refusal.
 #include "check.h"
+#include "pass/tensor/passes.h"
 
 namespace tenon::testing {
 namespace {
@@ -56,13 +57,72 @@ TEST(Loops, KindsAndPragmas) {
   te::Schedule s = create_schedule(p.d->op);
   auto [o, i] = s[p.d].split(p.d->op->axis[1], 4);
   s[p.d].unroll(i).pragma(p.d->op->axis[0], "auto_unroll_max_step", Any(16)).parallel(p.d->op->axis[0]);
-  s[p.d].prefetch(p.c, o, 1);
   for (const Sizes& sizes : kSizes) check_te(s, p.args(), sizes);
   tenon::Schedule done = s.apply(p.args());
   auto loops = done.get_loops(done.get_block("D"));
   EXPECT_TRUE(done.get(loops[0])->annotations.contains("pragma_auto_unroll_max_step"));
-  EXPECT_TRUE(done.get(loops[1])->annotations.contains("prefetch"));
   EXPECT_EQ(done.get(loops[2])->kind, tir::ForKind::unrolled);
+}
+
+/// What the tensor passes make of a schedule, and whether the interpreter gets the same from it.
+std::string lowered_text(const te::Schedule& s, const Args& args, const Sizes& sizes = {}) {
+  check_te(s, args, sizes);
+  IRModule m = te::lower(s, args, "main");
+  const tir::PrimFunc before = m.find("main").cast<tir::PrimFuncNode>();
+  PassContext context;
+  std::span<const Pass> passes = tensor_pipeline();
+  size_t count = 0;
+  while (passes[count++].name != "simplify_tir") continue;
+  m = run_passes(m, passes.first(count), context);
+  tir::PrimFunc after = m.find("main").cast<tir::PrimFuncNode>();
+  EXPECT_TRUE(same(run(before, sizes), run(after, sizes))) << print(after);
+  after.edit()->attrs.erase("tenon.trace");  // its words are not the program's
+  return print(after);
+}
+
+TEST(Loops, PrefetchAnnouncesLaterIterations) {
+  Tensor a = te::placeholder({12, 64}, f32, "A"), b = te::placeholder({64}, f32, "B");
+  Tensor c = te::compute({12, 64}, [&](const Vars& v) { return a({v[0], v[1]}) * 2.0 + b({v[1]}); }, "C");
+  te::Schedule s = create_schedule(c->op);
+  s[c].prefetch(a, c->op->axis[0], 2);
+  auto [o, i] = s[c].split(c->op->axis[1], 16);
+  s[c].prefetch(b, o, 1).vectorize(i);
+  tenon::Schedule done = s.apply({a, b, c});
+  const std::vector<LoopRV> loops = done.get_loops(done.get_block("C"));
+  EXPECT_EQ(done.get(loops[0])->annotations.find("prefetch_A")->as<int64_t>(), 2);
+  EXPECT_EQ(done.get(loops[1])->annotations.find("prefetch_B")->as<int64_t>(), 1);
+  const std::string text = lowered_text(s, {a, b, c});
+  // Two rows ahead, one hint for each line of 64 bytes; and the next 16 elements.
+  EXPECT_NE(text.find("if i0 < 10"), std::string::npos) << text;
+  EXPECT_EQ(text.find("prefetch_refused"), std::string::npos) << text;
+  size_t hints = 0;
+  for (size_t at = text.find("tir.prefetch"); at != text.npos; at = text.find("tir.prefetch", at + 1))
+    ++hints;
+  EXPECT_EQ(hints, 2u) << text;
+  // What no iteration reads, or each of them, cannot be fetched ahead: the loop says so.
+  te::Schedule t = create_schedule(c->op);
+  t[c].prefetch(b, c->op->axis[0], 1);
+  EXPECT_NE(lowered_text(t, {a, b, c}).find("every iteration reads the same part of 'B'"), std::string::npos);
+}
+
+TEST(Storage, DoubleBufferOverlapsLoads) {
+  for (bool symbolic : {false, true}) {
+    tir::VarRef n = tir::var("n");
+    const PrimExpr rows = symbolic ? PrimExpr(n) : PrimExpr(6);
+    Matmul t = make_matmul(rows, 8, 12);
+    te::Schedule s = create_schedule(t.c->op);
+    Tensor cc = s.cache_write(t.c, "local");
+    Tensor aa = s.cache_read(t.a, "local", {cc->op}), bb = s.cache_read(t.b, "local", {cc->op});
+    auto [ko, ki] = s[cc].split(s[cc].reduce_axis()[0], 4);
+    s[cc].reorder({ko, s[cc].axis()[0], ki, s[cc].axis()[1]});
+    s[aa].compute_at(s[cc], ko).double_buffer();
+    s[bb].compute_at(s[cc], ko).double_buffer();
+    const Sizes sizes = symbolic ? Sizes{{"n", 5}} : Sizes{};
+    const std::string text = lowered_text(s, t.args(), sizes);
+    EXPECT_EQ(text.find("double_buffer"), std::string::npos) << text;  // neither left over nor refused
+    EXPECT_NE(text.find("< 2"), std::string::npos) << text;            // the last tile has no next one
+    EXPECT_NE(text.find("% 2"), std::string::npos) << text;
+  }
 }
 
 TEST(Place, ComputeAtShrinksToWhatIsNeeded) {
@@ -126,6 +186,7 @@ TEST(Place, InlineAndRoot) {
   tenon::Schedule done = s.apply(p.args());
   EXPECT_EQ(done.blocks().size(), 2u);
   EXPECT_EQ(extents(done, "C"), (std::vector<int64_t>{-1, -1}));
+  EXPECT_EQ(done.get_child_blocks(done.get_loops(done.get_block("D"))[0]).size(), 1u) << "C stands alone";
 }
 
 TEST(Place, GroupsMoveTogether) {
@@ -162,6 +223,48 @@ TEST(Caches, ReadAndWrite) {
     EXPECT_EQ(loops.size(), 5u);
     EXPECT_TRUE(done.trace().to_script().find("decompose_reduction") != std::string::npos);
   }
+}
+
+TEST(Caches, OneCopyForSeveralReaders) {
+  Chain p;
+  te::Schedule s = create_schedule(p.d->op);
+  Tensor bb = s.cache_read(p.b, "local", {p.d->op, p.c->op});
+  EXPECT_EQ(s[bb].axis().size(), 2u);
+  s[bb].reorder({s[bb].axis()[1], s[bb].axis()[0]});
+  for (const Sizes& sizes : kSizes) check_te(s, p.args(), sizes);
+  tenon::Schedule done = s.apply(p.args());
+  for (const char* reader : {"C", "D"}) {
+    bool direct = false, copied = false;
+    for (const tir::BufferRegion& r : done.get(done.get_block(reader))->reads) {
+      direct = direct || r->buffer->name == "B";
+      copied = copied || r->buffer->name == "B_local";
+    }
+    EXPECT_TRUE(copied && !direct) << print(done.function());
+  }
+  EXPECT_EQ(done.blocks().size(), 4u) << "one copy";
+}
+
+TEST(Caches, AllResultsOfAnOperation) {
+  tir::VarRef n = tir::var("n"), m = tir::var("m");
+  Tensor a = te::placeholder({n, m}, f32, "A");
+  tir::IterVar k = te::reduce_axis(tir::range(PrimExpr(0), m), "k");
+  auto t = te::compute_multi(
+      {n}, [&](const Vars& v) { return te::argmax(k->var, a({v[0], k->var}), {k}); }, "arg");
+  te::Schedule s = create_schedule(t[0]->op);
+  std::vector<Tensor> local = s.cache_write({t[0], t[1]}, "local");
+  ASSERT_EQ(local.size(), 2u);
+  EXPECT_EQ(local[1].dtype(), t[1].dtype());
+  auto [o, i] = s[t[0]].split(s[t[0]].axis()[0], 4);
+  s[local[0]].compute_at(s[t[0]], o);
+  auto [ko, ki] = s[local[0]].split(s[local[0]].reduce_axis()[0], 3);
+  s[local[0]].reorder({ko, s[local[0]].axis()[0], ki});
+  s[t[1]].parallel(o);  // the stage of either result
+  for (const Sizes& sizes : kSizes) check_te(s, {a, t[0], t[1]}, sizes);
+  tenon::Schedule done = s.apply({a, t[0], t[1]});
+  EXPECT_EQ(done.blocks().size(), 3u) << "init, update and one copy" << print(done.function());
+  refused_te("T0795", "1 of its 2 results", [&] { create_schedule(t[0]->op).cache_write(t[0], "local"); });
+  refused_te("T0795", "named twice",
+             [&] { create_schedule(t[0]->op).cache_write(std::vector<Tensor>{t[0], t[0]}, "local"); });
 }
 
 TEST(Caches, SymbolicMatmul) {
@@ -341,6 +444,29 @@ TEST(Threads, OnlyTheFirstStoresWhatAllCompute) {
   });
 }
 
+TEST(Threads, PredicatesOnSeveralThreads) {
+  Tensor a = te::placeholder({6, 4, 2}, f32, "A");
+  Tensor b = te::compute({6}, [&](const Vars& v) { return a({v[0], 0, 1}) * 2.0; }, "B");
+  Tensor c = te::compute({6, 4, 2}, [&](const Vars& v) { return a({v[0], v[1], v[2]}) + 1.0; }, "C");
+  const tir::IterVar bx = te::thread_axis("blockIdx.x"), tx = te::thread_axis("threadIdx.x", 4),
+                     ty = te::thread_axis("threadIdx.y", 2);
+  auto make = [&](const PrimExpr& condition) {
+    te::Schedule s = create_schedule({b->op, c->op});
+    s[c].bind(c->op->axis[0], bx).bind(c->op->axis[1], tx).bind(c->op->axis[2], ty);
+    s[b].bind(b->op->axis[0], bx);
+    s[b].set_store_predicate(condition);
+    return s;
+  };
+  auto one = [](const PrimExpr& x, int64_t v) { return tir::eq(x, PrimExpr(v)); };
+  tenon::Schedule done = check_te(make(tir::logical_and(one(tx->var, 3), one(ty->var, 1))), {a, b, c});
+  EXPECT_EQ(threads(done).size(), 6u) << print(done.function());
+  EXPECT_NE(print(done.function()).find("== 3"), std::string::npos) << print(done.function());
+  check_te(make(tir::ge(tx->var, PrimExpr(2))), {a, b, c});  // threads 2 and 3 may: the first of them does
+  refused_te("T0795", "no thread of 'threadIdx.x' fulfils", [&] { make(one(tx->var, 4)); });
+  refused_te("T0795", "no condition on one thread", [&] { make(tir::eq(tx->var, ty->var)); });
+  refused_te("T0795", "no condition on one thread", [&] { make(PrimExpr(true)); });
+}
+
 TEST(Threads, StepsOfAScan) {
   Tensor x = te::placeholder({5, 8}, f32, "X"), state = te::placeholder({5, 8}, f32, "state");
   Tensor init = te::compute({1, 8}, [&](const Vars& v) { return x({0, v[1]}); }, "first");
@@ -451,7 +577,10 @@ TEST(Refusals, Requests) {
              [&] { s[p.c].transform_layout([](const Vars& v) { return Array<PrimExpr>{v[0] + v[1]}; }); });
   refused_te("T0795", "no map of digits",
              [&] { s[p.b].transform_layout([](const Vars& v) { return Array<PrimExpr>{v[0] * v[1]}; }); });
-  refused_te("T0795", "for 2 readers", [&] { s.cache_read(p.b, "local", {p.c->op, p.d->op}); });
+  refused_te("T0795", "nothing is to read the copy", [&] { s.cache_read(p.b, "local", {}); });
+  refused_te("T0795", "nothing is to be cached", [&] { s.cache_write(std::vector<Tensor>{}, "local"); });
+  refused_te("T0795", "results of two operations",
+             [&] { s.cache_write(std::vector<Tensor>{p.b, p.c}, "local"); });
   refused_te("T0795", "no dimension of its result", [&] { s[p.d].storage_align(i, 8); });
   refused_te("T0795", "inside a loop of its consumer", [&] { s[p.b].rolling_buffer(); });
   refused_te("T0795", "nothing lies between", [&] { s.create_group({p.b}, {p.b}); });
@@ -464,7 +593,8 @@ TEST(Refusals, Requests) {
     w[sc].env_threads({up->op->axis[1]});
   });
   refused_te("T0795", "only a scan", [&] { s[p.d].env_threads({te::thread_axis("threadIdx.x", 4)}); });
-  refused_te("T0795", "is not 'thread == 0'", [&] { s[p.d].set_store_predicate(tir::lt(d[1]->var, 3)); });
+  refused_te("T0795", "no condition on one thread",
+             [&] { s[p.d].set_store_predicate(tir::lt(d[1]->var, 3)); });
   refused_te("T0795", "no loop of a reduction", [&] { u.rfactor(t.c, t.c->op->axis[0]); });
   refused_te("T0795", "have 3 dimensions", [&] { u.rfactor(t.c, t.k, 5); });
   refused_te("T0795", "that are no reduction", [&] {
