@@ -17,9 +17,13 @@ namespace {
 /// stay in registers as a tile?
 bool wants_tile(const rules::Facts& f) {
   if (!f.is_reduction()) return false;
+  // What stays the same over the whole sum is no operand of it.
+  auto still = [&](const rules::Access& l) {
+    return std::all_of(f.reduce.begin(), f.reduce.end(), [&](int k) { return l.stride[size_t(k)] == 0; });
+  };
   for (const rules::Access& l : f.loads)
     for (int i : f.spatial)
-      if (f.extent[size_t(i)] != 1 && l.stride[size_t(i)] == 0) return true;
+      if (f.extent[size_t(i)] != 1 && l.stride[size_t(i)] == 0 && !still(l)) return true;
   // Windows side by side: vectors of results read with small strides.
   int64_t window = 1;
   for (int k : f.reduce)
@@ -36,9 +40,7 @@ bool wants_tile(const rules::Facts& f) {
   // Windows: one element serves several results.
   const int64_t all = f.instances(false);
   for (const rules::Access& l : f.loads) {
-    // What stays the same over the whole sum is no operand of it.
-    if (std::all_of(f.reduce.begin(), f.reduce.end(), [&](int k) { return l.stride[size_t(k)] == 0; }))
-      continue;
+    if (still(l)) continue;
     int64_t elements = 1;
     for (const PrimExpr& d : l.buffer->shape) {
       auto v = as_int(d);

@@ -68,6 +68,54 @@ void finish_epilogue(Schedule& t, BlockRV e, int vector, size_t outer, int64_t l
 
 namespace {
 
+/// An operand whose rows lie apart, too large for the near cache and read again by many rows of the tile:
+/// worth a copy in panels as wide as the tile.
+bool wants_panels(const Facts& f, const Access& l, const Tile& plain, const Target& target) {
+  const size_t v = size_t(plain.vector);
+  if (l.stride[v] != 1 || plain.rows < 0 || l.stride[size_t(plain.rows)] != 0) return false;
+  int64_t elements = 1, matrix = l.buffer->dtype.bytes();
+  for (size_t i = 0; i < l.stride.size(); ++i) {
+    if (l.stride[i] == 0) continue;
+    elements *= f.extent[i];
+    if (i == v || f.block->iter_vars[i]->kind == IterKind::reduce) matrix *= f.extent[i];
+  }
+  for (const PrimExpr& index : l.indices)
+    if (!index.is<Var>() && !is_zero(index)) return false;
+  const int64_t all = f.instances(false), apart = l.stride[size_t(f.reduce.back())];
+  return all != kUnknown && all >= 64 * elements && matrix * 4 > target->l2_bytes &&
+         apart * l.buffer->dtype.bytes() >= 512;
+}
+
+/// A tile whose rows read that copy, which is made panel by panel, just before they do.
+bool tile_over_panels(Schedule& s, BlockRV reduction, BlockRV epilogue, const Facts& f, const Access& l,
+                      const Tile& plain, const Target& target, std::vector<int32_t>& done) {
+  return attempt(s, [&](Schedule& t) {
+    auto refuse = [](const char* why) { throw ScheduleError(ErrorKind::model, "T0799", why); };
+    const Ref<Block> b = t.get(reduction);
+    int at = -1, dim = 0;
+    for (size_t i = 0; i < b->reads.size(); ++i)
+      if (b->reads[i]->buffer.same_as(l.buffer)) at = int(i);
+    if (at < 0) refuse("an operand of a product was not found");
+    const BlockRV copy = t.reindex(reduction, at);
+    for (BlockRV p : t.get_producers(copy))
+      if (t.get_consumers(p).size() == 1) attempt(t, [&](Schedule& x) { x.compute_inline(p); });
+    // The copy's dimensions are the iterators that its index has: those of the reduction first.
+    for (int i : f.reduce) dim += l.stride[size_t(i)] != 0;
+    for (int i : f.spatial)
+      if (i < plain.vector) dim += l.stride[size_t(i)] != 0;
+    t.pad_iteration(copy, dim, plain.lanes * plain.vectors);
+    auto now = facts_of(t, reduction);
+    if (!now) refuse("a product has lost its form");
+    Tile tile = choose_tile(*now, target, plain.vector);
+    if (tile.vector < 0 || tile.rows < 0 || tile.columns >= 0 ||
+        plain.lanes * plain.vectors % (tile.lanes * tile.vectors) != 0)
+      refuse("no tile fits the panels");
+    tile.near = copy;
+    if (!tile_with(t, reduction, epilogue, *now, {0, 1}, tile, target, done)) refuse("a primitive refused");
+    done.push_back(copy.id);
+  });
+}
+
 /// `copies`: operands that were laid out anew already.
 bool tile(Schedule& s, BlockRV reduction, BlockRV epilogue, const Target& target, std::vector<int32_t>& done,
           const std::vector<Buffer>& copies) {
@@ -79,11 +127,19 @@ bool tile(Schedule& s, BlockRV reduction, BlockRV epilogue, const Target& target
     for (const Access& l : found->loads) {
       if (std::any_of(copies.begin(), copies.end(), [&](const Buffer& b) { return b.same_as(l.buffer); }))
         continue;
+      if (wants_panels(*found, l, plain, target) && !parts_of(*found, plain, target) &&
+          tile_over_panels(s, reduction, epilogue, *found, l, plain, target, done))
+        return true;
       const int64_t stride = l.stride[size_t(plain.vector)], all = found->instances(false);
       double elements = 1;
       for (size_t i = 0; i < l.stride.size(); ++i)
         if (l.stride[i] != 0) elements *= double(found->extent[i]);
-      if (stride < 2 || stride > 64 || all == kUnknown || double(all) < 16 * elements) continue;
+      if (stride < 2 || stride >= kIrregular || all == kUnknown || double(all) < 16 * elements) continue;
+      // Lanes far apart are worth a copy where all lanes are side by side then.
+      auto beside = [&](const Access& o) {
+        return &o == &l || (o.step(plain.vector, plain.lanes) >= 0 && o.step(plain.vector, plain.lanes) <= 1);
+      };
+      if (stride > 64 && !std::all_of(found->loads.begin(), found->loads.end(), beside)) continue;
       Schedule t = s;
       BlockRV copy;
       const bool made = attempt(t, [&](Schedule& x) {
@@ -151,7 +207,7 @@ bool tile_with(Schedule& s, BlockRV reduction, BlockRV epilogue, const Facts& be
     strip = padding_strip(s, f, step, target);
   }
   std::optional<Parts> parts = parts_of(f, tile, target);
-  if (parts && strip) parts = std::nullopt;
+  if (parts && (strip || tile.near.id >= 0)) parts = std::nullopt;
   auto apply = [&](Schedule& t) {
     BlockRV e = private_result(t, reduction, epilogue);
     auto facts_e = facts_of(t, e);
@@ -195,7 +251,7 @@ bool tile_with(Schedule& s, BlockRV reduction, BlockRV epilogue, const Facts& be
     std::vector<LoopRV> cs;
     if (c >= 0) cs = t.split(loops[size_t(c)], {-1, tile.column_count});
     std::vector<LoopRV> outer, order, steps;
-    const bool rows_last = m >= 0 && walks_rows_last(f, tile, target);
+    const bool rows_last = m >= 0 && (tile.near.id >= 0 || walks_rows_last(f, tile, target));
     auto outer_loop = [&](int i) {
       return i == v ? vs[0] : i == m ? ms[0] : i == c ? cs[0] : loops[size_t(i)];
     };
@@ -264,9 +320,14 @@ bool tile_with(Schedule& s, BlockRV reduction, BlockRV epilogue, const Facts& be
       if (extent > 1) t.unroll(steps[i]);
     }
     const int64_t work = f.instances(false);
-    LoopRV all = t.fuse(strip && !around.empty() ? around : outer);
+    if (tile.near.id >= 0 && !strip) around.assign(outer.begin(), outer.end() - 1);  // all but the rows
+    LoopRV all = t.fuse(around.empty() ? outer : around);
     if (work == kUnknown || double(work) * f.cost > 16384) t.parallel(all);
     if (strip && !around.empty()) place_padding(t, *strip, all, target);
+    if (tile.near.id >= 0) {
+      t.compute_at(tile.near, all);
+      vectorize_inner(t, tile.near, 1, target);
+    }
   };
   if (strip && attempt(s, apply)) {
     done.push_back(strip->pad.id);

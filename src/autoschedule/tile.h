@@ -14,6 +14,8 @@ struct Tile {
   std::string intrin = {};
   int steps = -1;
   int64_t group = 1;
+  BlockRV near =
+      {};  ///< a copy of the operand of the lanes, made for each panel before the rows pass by; id < 0: none
 };
 
 inline int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }

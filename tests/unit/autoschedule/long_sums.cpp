@@ -83,6 +83,28 @@ TEST(LongSums, OfBytesAreCutInGroups) {
   EXPECT_TRUE(same(run(p.function), run(f))) << print(f);
 }
 
+TEST(Panels, AreCopiedWhereManyRowsReadThem) {
+  // The rows of B lie apart, and B does not stay near: a panel is laid out before the rows pass by.
+  for (const Target& t : small_caches()) {
+    const Program p = long_product(1, 66, 133, 8, 0, true);
+    const tir::PrimFunc f = default_schedule(p.function, t);
+    EXPECT_NE(steps_of(f).find("reindex"), std::string::npos) << steps_of(f);
+    EXPECT_EQ(problems_of(f), "");
+    EXPECT_TRUE(same(run(p.function), run(f))) << print(f);
+    Schedule again =
+        Schedule::replay(p.function, Trace::from_json(f->attrs.at("tenon.trace").as<std::string>()));
+    EXPECT_TRUE(structural_equal(again.function()->body, f->body));
+  }
+  // Few rows, or a matrix that stays near, are not worth a copy.
+  const Target t = small_cache(512, 32);
+  EXPECT_EQ(steps_of(default_schedule(long_product(1, 16, 133, 8, 0, true).function, t)).find("reindex"),
+            std::string::npos);
+  EXPECT_EQ(
+      steps_of(default_schedule(long_product(1, 66, 133, 8, 0, true).function, small_cache(512, 32, 1 << 20)))
+          .find("reindex"),
+      std::string::npos);
+}
+
 TEST(LongSums, StayWholeWhereNothingIsReadAgain) {
   const Target t = small_cache(512, 32);
   EXPECT_FALSE(in_parts(default_schedule(long_product(1, 8, 32, 96, 32, true).function, t)));   // few rows
