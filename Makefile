@@ -9,7 +9,7 @@ BUILD := build/$(PRESET)
 PREFIX ?= /usr/local
 
 .DEFAULT_GOAL := help
-.PHONY: help setup build run test check format asan tsan bench install walkthrough matmul clean
+.PHONY: help setup build run test check format asan tsan bench install walkthrough operators matmul clean
 
 help:  ## show this list
 	@awk -F':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -63,6 +63,9 @@ install: build  ## install to PREFIX (default /usr/local)
 
 walkthrough: command  ## write docs/walkthrough.md anew from what the compiler does today
 	@scripts/walkthrough $(BUILD)/bin/tenon
+
+operators: command  ## write docs/operators.md anew from the registry
+	@scripts/operators_page $(BUILD)/bin/tenon
 
 matmul: setup $(BUILD)/build.ninja  ## measure the classic matrix product and write docs/matmul.md anew
 	@cmake --build $(BUILD) -j $(JOBS) --target example_matmul

@@ -478,7 +478,8 @@ AttrMap operators(const AttrMap&) {
     for (const auto& a : op->arguments)
       arguments.push_back({{"name", a.name}, {"type", a.type}, {"doc", a.doc}, {"optional", a.optional}});
     if (op->attrs_type) {
-      const ObjectRef defaults(op->attrs_type->create());
+      const auto* own = op->attr<ObjectRef>("default_attrs");
+      const ObjectRef defaults = own ? *own : ObjectRef(op->attrs_type->create());
       for (const FieldInfo& f : op->attrs_type->fields)
         attributes.push_back(
             {{"name", f.name}, {"default", default_text(f.get(defaults.get()))}, {"doc", f.doc}});

@@ -532,7 +532,15 @@ class GraphInterpreter {
       const_cast<RefCellObj*>(cell)->value = values.at(1);
       return tuple_value({});
     }
-    if (const auto* evaluate = op.attr<op::Evaluate>("evaluate")) return (*evaluate)(n, values);
+    if (const auto* evaluate = op.attr<op::Evaluate>("evaluate")) {
+      // Rules know shapes as lists of sizes.
+      std::vector<Any> given = values;
+      for (Any& v : given)
+        if (const ShapeObj* s = as_shape(v)) v = Any(Array<int64_t>(s->dims.begin(), s->dims.end()));
+      const Any result = (*evaluate)(n, given);
+      if (auto sizes = result.try_as<Array<int64_t>>()) return shape_value(sizes->vec());
+      return result;
+    }
     const auto* define = op.attr<op::TensorDef>("tensor_def");
     if (!define) error("T0350", fmt::format("the interpreter cannot run operator `{}`", op.name), n.origin);
     std::vector<NDArray> arrays;

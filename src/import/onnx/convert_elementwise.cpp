@@ -296,8 +296,25 @@ Expr dequantize(N& n, const Expr& x, const Expr& scale, const Expr& zero) {
   if (zero) v = n.op("subtract", {v, n.cast(zero, step)});
   return n.op("multiply", {n.cast(v, wide), scale});
 }
+/// A scale for each so many elements of an axis.
+Values quantize_blocks(N& n, int64_t block) {
+  const auto s = n.known_shape(0), p = n.known_shape(1);
+  const int64_t axis = n.axis(n.attr_int("axis", 1), n.rank(0));
+  if (block < 1 || p.size() != s.size())
+    n.malformed(fmt::format("the scales of {} do not fit its blocks", n.op_type()));
+  auto spread = [&](const Expr& e) {
+    const Expr all = n.op("repeat", {e}, make_attrs<RepeatAttrs>(block, axis));
+    return n.op("slice_to", {all, graph::shape_expr(s)});
+  };
+  const Expr scale = spread(n.in(1)), zero = n.has(2) ? spread(n.in(2)) : Expr();
+  if (n.op_type() == "DequantizeLinear") return {dequantize(n, n.in(0), scale, zero)};
+  DataType to = zero ? n.dtype(2) : tenon::u8;
+  if (const int64_t code = n.attr_int("output_dtype", 0); code != 0) to = element_type(int(code));
+  if (!to.is_integer() && !to.is_float8()) n.unsupported("quantisation to this type is not supported");
+  return {quantize(n, n.in(0), scale, zero, to)};
+}
 Values quantize_linear(N& n) {
-  if (n.attr_int("block_size", 0) != 0) n.unsupported("blocked quantisation is not supported");
+  if (const int64_t block = n.attr_int("block_size", 0)) return quantize_blocks(n, block);
   const int64_t rank = n.rank(0),
                 axis = rank == 0 ? 0
                                  : n.axis(n.attr_int("axis", 1) >= rank && n.attr_int("axis", 1) == 1
@@ -314,8 +331,8 @@ Values quantize_linear(N& n) {
   if (!to.is_integer() && !to.is_float8()) n.unsupported("quantisation to this type is not supported");
   return {quantize(n, n.in(0), scale, zero, to)};
 }
-const R q1("QuantizeLinear", {10, 13, 19, 21, 23, 24, 25}, quantize_linear, "per tensor and per axis"),
-    q2("DequantizeLinear", {10, 13, 19, 21, 23, 24, 25}, quantize_linear, "per tensor and per axis");
+const R q1("QuantizeLinear", {10, 13, 19, 21, 23, 24, 25}, quantize_linear, "per tensor, axis or block"),
+    q2("DequantizeLinear", {10, 13, 19, 21, 23, 24, 25}, quantize_linear, "per tensor, axis or block");
 
 Values dynamic_quantize(N& n) {
   Expr x = n.in(0);

@@ -4,7 +4,8 @@
 #include <cmath>
 
 #include "analysis/analyzer.h"
-#include "import/onnx/importer.h"
+#include "import/onnx/dynamic.h"
+#include "op/attrs_place.h"
 
 namespace tenon::onnx {
 namespace {
@@ -159,9 +160,26 @@ Values conv_transpose(N& n) {
 const R c2("ConvTranspose", {1, 11, 22}, conv_transpose, "1-D to 3-D");
 
 // ---------------------------------------------------------------- pooling
+/// Positions count through the whole tensor; storage_order 1 wants them column by column.
+Values pool_with_indices(N& n, const ObjectRef& a) {
+  const Expr r = n.op("nn.max_pool_with_indices", {n.in(0)}, a);
+  Expr at = n.item(r, 1);
+  if (n.attr_int("storage_order", 0) != 0) {
+    const auto s = n.known_shape(0);
+    const auto h = s.size() == 4 ? tir::as_int(s[2]) : std::nullopt,
+               w = s.size() == 4 ? tir::as_int(s[3]) : std::nullopt;
+    if (!h || !w) n.unsupported("MaxPool with storage_order=1 needs two spatial axes of known size");
+    auto two = [&](const char* op, const Expr& e, int64_t k) {
+      return n.op(op, {e, n.scalar(double(k), i64)});
+    };
+    const Expr place = two("floor_mod", at, *h * *w), row = two("floor_divide", place, *w),
+               column = two("floor_mod", place, *w);
+    at = n.op("add", {n.op("subtract", {at, place}), n.op("add", {two("multiply", column, *h), row})});
+  }
+  return {n.item(r, 0), at};
+}
 Values pool(N& n) {
   const std::string kind = n.op_type();
-  if (n.wants_output(1)) n.unsupported("the output Indices of MaxPool is not supported");
   Window w = window(n, n.need_ints("kernel_shape"), true);
   const std::string mode = n.attr_string("auto_pad", "NOTSET");
   auto a = make<PoolAttrs>();
@@ -178,6 +196,7 @@ Values pool(N& n) {
                       kind, std::max(w.pads[i], w.pads[i + w.kernel.size()]), reach));
   }
   const char* name = kind == "MaxPool" ? "max" : kind == "AveragePool" ? "avg" : "lp";
+  if (n.wants_output(1)) return pool_with_indices(n, a);
   return {n.op(fmt::format("nn.{}_pool{}d", name, w.kernel.size()), {n.in(0)}, a)};
 }
 Values global_pool(N& n) {
@@ -189,16 +208,18 @@ Values global_pool(N& n) {
   }
   return {n.op(kind == "GlobalMaxPool" ? "nn.global_max_pool" : "nn.global_avg_pool", {n.in(0)})};
 }
-const R p1("MaxPool", {1, 8, 10, 11, 12, 22}, pool, "without Indices"),
-    p2("AveragePool", {1, 7, 10, 11, 19, 22}, pool), p3("LpPool", {1, 2, 11, 18, 22}, pool),
-    p4("GlobalAveragePool", {1, 22}, global_pool), p5("GlobalMaxPool", {1, 22}, global_pool),
-    p6("GlobalLpPool", {1, 2, 22}, global_pool);
+const R p1("MaxPool", {1, 8, 10, 11, 12, 22}, pool), p2("AveragePool", {1, 7, 10, 11, 19, 22}, pool),
+    p3("LpPool", {1, 2, 11, 18, 22}, pool), p4("GlobalAveragePool", {1, 22}, global_pool),
+    p5("GlobalMaxPool", {1, 22}, global_pool), p6("GlobalLpPool", {1, 2, 22}, global_pool);
 
 // ---------------------------------------------------------------- normalisation
 Values batch_norm(N& n) {
-  if (n.attr_int("training_mode", 0) != 0)
-    n.unsupported("BatchNormalization in training mode is not supported",
-                  "export the model in inference mode (model.eval())");
+  if (n.since >= 14 && n.attr_int("training_mode", 0) != 0) {
+    auto a = make<BatchNormTrainAttrs>();
+    a.mut()->epsilon = n.attr_float("epsilon", 1e-5), a.mut()->momentum = n.attr_float("momentum", 0.9);
+    const Expr r = n.op("nn.batch_norm_train", {n.in(0), n.in(1), n.in(2), n.in(3), n.in(4)}, a);
+    return {n.item(r, 0), n.item(r, 1), n.item(r, 2)};
+  }
   if (n.opset < 7 && n.attr_int("is_test", 0) == 0)
     n.unsupported("BatchNormalization in training mode is not supported",
                   "export the model in inference mode (model.eval())");
@@ -442,15 +463,26 @@ const R g6("QLinearConv", {10}, qlinear_conv);
 
 const R g4("MatMulInteger", {10}, matmul_integer), g5("ConvInteger", {10}, conv_integer);
 
+Values dropout_in_training(N& n) {
+  const DataType t = n.dtype(0);
+  const auto ratio = n.has(1) ? n.const_floats(1, "ratio") : std::vector<double>{0.5};
+  if (ratio.size() != 1 || !(ratio[0] >= 0 && ratio[0] < 1))
+    n.malformed("'ratio' of Dropout must be one number from 0 up to 1");
+  const Expr share = n.op("full_like", {n.in(0), n.scalar(1 - ratio[0], f32)}, make_attrs<DTypeAttrs>(f32));
+  const Expr kept = n.op("random.bernoulli", {random_key(n), share}, make_attrs<DTypeAttrs>(boolean));
+  const Expr scaled = n.op("divide", {n.in(0), n.scalar(1 - ratio[0], t)});
+  return {n.op("where", {kept, scaled, n.scalar(0, t)}), kept};
+}
 Values dropout(N& n) {
   if (n.opset < 7 && n.attr_int("is_test", 0) == 0)
     n.unsupported("Dropout in training mode is not supported",
                   "export the model in inference mode (model.eval())");
   if (n.has(2)) {
     SmallRef training = n.small(2);
-    if (!training || training->items.size() != 1 || !tir::is_zero(training->items[0]))
-      n.unsupported("Dropout in training mode is not supported",
+    if (!training || training->items.size() != 1)
+      n.unsupported("Dropout whose mode is not known at import is not supported",
                     "export the model in inference mode (model.eval())");
+    if (!tir::is_zero(training->items[0])) return dropout_in_training(n);
   }
   Values out{n.in(0)};
   if (n.wants_output(1)) {

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Converters: attention, rotary embedding, and recurrent layers (unrolled over a known number of steps).
+// Converters: attention, rotary embedding, and recurrent layers (few known steps are unrolled).
 #include <cmath>
 
 #include "analysis/analyzer.h"
-#include "import/onnx/importer.h"
+#include "import/onnx/dynamic.h"
 
 namespace tenon::onnx {
 namespace {
@@ -34,7 +34,6 @@ Values attention(N& n) {
   const int64_t rank = n.rank(0);
   if (rank != 3 && rank != 4)
     n.malformed(fmt::format("Attention takes tensors of rank 3 or 4, not {}", rank));
-  if (n.has(6)) n.unsupported("Attention with lengths of padded keys is not supported");
   Expr q = n.in(0), k = n.in(1), v = n.in(2);
   const DataType t = n.dtype(0);
   Shape out_shape;
@@ -92,6 +91,17 @@ Values attention(N& n) {
     if (truth) bias = n.op("where", {bias, n.scalar(0, wide), n.scalar(-INFINITY, wide)});
     bias = n.cast(bias, wide);
   }
+  if (n.has(6)) {
+    if (causal) n.unsupported("causal Attention with lengths of padded keys is not supported");
+    // Keys behind a sequence's length are padding.
+    auto prim = [](const PrimExpr& e) { return Expr(make<graph::PrimValue>(e)); };
+    const Expr at = n.op("arange", {prim(0), prim(sk[2]), prim(1)}, make_attrs<DTypeAttrs>(i64));
+    const Expr seen =
+        n.op("less", {n.reshape(at, {PrimExpr(1), PrimExpr(1), PrimExpr(1), sk[2]}),
+                      n.reshape(n.cast(n.in(6), i64), {sk[0], PrimExpr(1), PrimExpr(1), PrimExpr(1)})});
+    const Expr hidden = n.op("where", {seen, n.scalar(0, wide), n.scalar(-INFINITY, wide)});
+    bias = bias ? n.op("add", {bias, hidden}) : hidden;
+  }
   if (causal) {
     // A query sees keys up to its own position; past keys come before all of them.
     const auto lq = tir::as_int(sq[2]), lk = tir::as_int(sk[2]);
@@ -128,7 +138,7 @@ Values attention(N& n) {
   }
   return out;
 }
-const R a1("Attention", {23, 24}, attention, "without key padding lengths");
+const R a1("Attention", {23, 24}, attention);
 
 Values rotary(N& n) {
   const int64_t rank = n.rank(0);
@@ -223,19 +233,13 @@ Values recurrent(N& n) {
   const std::string& kind = n.op_type();
   const int64_t gates = kind == "LSTM" ? 4 : kind == "GRU" ? 3 : 1;
   if (n.rank(0) != 3) n.malformed(fmt::format("{} takes a tensor of rank 3", kind));
-  if (n.has(4)) n.unsupported(fmt::format("{} with lengths per sequence is not supported", kind));
-  if (kind == "LSTM" && n.attr_int("input_forget", 0) != 0)
-    n.unsupported("LSTM with coupled input and forget gates is not supported");
+  if (n.has(4) || (kind == "LSTM" && n.attr_int("input_forget", 0) != 0)) return recurrent_layer(n);
   const bool batch_first = n.attr_int("layout", 0) != 0;
   Expr x = batch_first ? n.transpose(n.in(0), {1, 0, 2}) : n.in(0);
   const DataType t = n.dtype(0);
   Shape sx = shape_of(n, x), sw = shape_of(n, n.in(1)), sr = shape_of(n, n.in(2));
   const auto steps = tir::as_int(sx[0]);
-  if (!steps)
-    n.unsupported(fmt::format("{} over an unknown number of steps is not supported", kind),
-                  "give the sequence dimension a value with --dim");
-  if (*steps < 1 || *steps > kMaxSteps)
-    n.unsupported(fmt::format("{} over {} steps is not supported; at most {} are", kind, *steps, kMaxSteps));
+  if (!steps || *steps < 1 || *steps > kMaxSteps) return recurrent_layer(n);
   const PrimExpr batch = sx[1];
   const std::string direction = n.attr_string("direction", "forward");
   if (direction != "forward" && direction != "reverse" && direction != "bidirectional")
@@ -376,9 +380,9 @@ Values recurrent(N& n) {
   if (n.wants_output(2) && kind == "LSTM") out[2] = final_state(all_c);
   return out;
 }
-const R l1("LSTM", {1, 7, 14, 22}, recurrent, "unrolled; known number of steps"),
-    l2("GRU", {1, 3, 7, 14, 22}, recurrent, "unrolled; known number of steps"),
-    l3("RNN", {1, 7, 14, 22}, recurrent, "unrolled; known number of steps");
+const R l1("LSTM", {1, 7, 14, 22}, recurrent, "known steps are unrolled"),
+    l2("GRU", {1, 3, 7, 14, 22}, recurrent, "known steps are unrolled"),
+    l3("RNN", {1, 7, 14, 22}, recurrent, "known steps are unrolled");
 
 }  // namespace
 }  // namespace tenon::onnx

@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "analysis/analyzer.h"
-#include "import/onnx/importer.h"
+#include "import/onnx/dynamic.h"
 
 namespace tenon::onnx {
 namespace {
@@ -384,12 +384,27 @@ Values shape_of(N& n) {
   }
   return {s};
 }
+/// The number of elements is computed first; then each is start + i · step.
+Values range_at_run_time(N& n) {
+  const DataType t = n.dtype(0), wide = t.is_float() ? (t.bits > 32 ? f64 : f32) : i64;
+  auto limit = [&](size_t i) { return scalar_input(n, i, wide, 0); };
+  const Expr start = limit(0), step = limit(2), distance = n.op("subtract", {limit(1), start});
+  Expr count;
+  if (t.is_float())
+    count = n.cast(n.op("ceil", {n.op("divide", {distance, step})}), i64);
+  else
+    count = n.op("negative", {n.op("floor_divide", {n.op("negative", {distance}), step})});
+  const PrimExpr size = size_of_value(n, n.op("maximum", {count, n.scalar(0, i64)}), "range");
+  auto prim = [](const PrimExpr& e) { return Expr(make<graph::PrimValue>(e)); };
+  const Expr i = n.cast(n.op("arange", {prim(0), prim(size), prim(1)}, make_attrs<DTypeAttrs>(i64)), wide);
+  return {n.cast(n.op("add", {n.op("multiply", {i, step}), start}), t)};
+}
 Values range(N& n) {
   const DataType t = n.dtype(0);
   Array<Expr> args;
   for (size_t i = 0; i < 3; ++i) {
     SmallRef s = n.small(i);
-    if (!s || s->items.size() != 1) n.unsupported("Range with limits not known at import is not supported");
+    if (!s || s->items.size() != 1) return range_at_run_time(n);
     args.push_back(make<graph::PrimValue>(s->items[0]));
   }
   return {n.op("arange", args, make_attrs<DTypeAttrs>(t))};
@@ -427,13 +442,11 @@ Values constant(N& n) {
 }
 const R k1("ConstantOfShape", {9, 20, 21, 23, 24, 25}, constant_of_shape),
     k2("Shape", {1, 13, 15, 19, 21, 23, 24, 25}, shape_of), k3("Size", {1, 13, 19, 21, 23, 24, 25}, shape_of),
-    k4("Range", {11}, range, "limits known at import"), k5("EyeLike", {9, 22}, eye_like),
+    k4("Range", {11}, range), k5("EyeLike", {9, 22}, eye_like),
     k6("Constant", {1, 9, 11, 12, 13, 19, 21, 23, 24, 25}, constant, "strings and sparse values refused");
 
 Values identity(N& n) { return {n.in(0)}; }
 const R k7("Identity", {1, 13, 14, 16, 19, 21, 23, 24, 25}, identity);
-Values nonzero(N& n) { n.unsupported("NonZero of values not known at import is not supported"); }
-const R k8("NonZero", {9, 13}, nonzero, "values known at import");
 
 }  // namespace
 }  // namespace tenon::onnx

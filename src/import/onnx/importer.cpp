@@ -51,8 +51,7 @@ RegisterConverter::RegisterConverter(const char* name, std::vector<int64_t> sinc
 }
 const std::map<std::string, Converter, std::less<>>& converters() { return table(); }
 const Converter* find_converter(const std::string& domain, const std::string& name) {
-  if (!is_onnx_domain(domain)) return nullptr;
-  auto it = table().find(name);
+  auto it = table().find(is_onnx_domain(domain) ? name : domain + "::" + name);
   return it == table().end() ? nullptr : &it->second;
 }
 

@@ -70,6 +70,9 @@ class Uses {
       for (const MatchBufferRegion& m : n->match_buffers) opaque(m->source->buffer);
       stmt(n->init);
       stmt(n->body);
+      // What a block declares to touch lives around it, even if no other block uses it.
+      for (const BufferRegion& r : n->reads) around(r->buffer);
+      for (const BufferRegion& r : n->writes) around(r->buffer);
     } else {
       for (const ObjectRef& c : children(s)) {
         if (c.is<PrimExprNode>())
@@ -103,6 +106,14 @@ class Uses {
   void opaque(const Buffer& b) {
     info[b->data.get()].opaque = true;
     use(b, false, false);
+  }
+  void around(const Buffer& b) {
+    auto it = info.find(b->data.get());
+    if (it == info.end() || !it->second.seen) return;
+    auto& path = it->second.path;
+    size_t n = 0;
+    while (n < path.size() && n + 1 < path_.size() && path[n] == path_[n]) ++n;
+    path.resize(n);
   }
   void use(const Buffer& b, bool plain_store, bool writes) {
     Info& u = info[b->data.get()];

@@ -39,11 +39,18 @@ std::vector<NDArray> read_all(const std::string& folder, const std::string& kind
   }
 }
 
+/// The suite's numbers are those of NumPy's generator: types and shapes are what can be compared.
+bool is_random(const std::string& name) {
+  return name.find("bernoulli") != std::string::npos ||
+         (name.find("training_dropout") != std::string::npos && name.find("zero_ratio") == std::string::npos);
+}
+
 /// "" when equal within the suite's tolerance.
-std::string difference(const NDArray& got, const NDArray& want) {
+std::string difference(const NDArray& got, const NDArray& want, bool random) {
   if (got.dtype() != want.dtype())
     return "type " + to_string(got.dtype()) + ", expected " + to_string(want.dtype());
   if (got.shape() != want.shape()) return "another shape";
+  if (random) return "";
   const bool narrow = want.dtype().is_float() && want.dtype().bits < 32;
   for (int64_t i = 0; i < want.size(); ++i) {
     if (!want.dtype().is_float()) {
@@ -90,9 +97,9 @@ void run_model(const std::string& folder, Tally& tally) {
       const onnx::OnnxInfo info = onnx::read_onnx_info(folder + "/model.onnx");
       std::vector<NDArray> rest;
       for (size_t i = 0; i < inputs.size(); ++i) {
-        const bool data_input = i == 0 && inputs.size() > 1 &&
-                                name.find("constantofshape") == std::string::npos &&
-                                name.find("range") == std::string::npos;
+        const bool data_input =
+            i == 0 && inputs.size() > 1 && name.find("constantofshape") == std::string::npos &&
+            name.find("melweight") == std::string::npos && name.find("range") == std::string::npos;
         if (data_input || inputs[i].size() > 64)
           rest.push_back(inputs[i]);
         else
@@ -127,7 +134,7 @@ void run_model(const std::string& folder, Tally& tally) {
     else
       for (const Any& a : result.as<Array<Any>>()) got.push_back(a.as<NDArray>());
     for (size_t i = 0; i < outputs.size(); ++i)
-      if (std::string d = difference(got.at(i), outputs[i]); !d.empty()) {
+      if (std::string d = difference(got.at(i), outputs[i], is_random(name)); !d.empty()) {
         tally.wrong.push_back(name + ": output " + std::to_string(i) + ": " + d);
         return;
       }

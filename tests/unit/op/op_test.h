@@ -5,9 +5,12 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <cstdlib>
+#include <fstream>
 #include <functional>
 #include <limits>
 #include <map>
+#include <set>
 
 #include "base/diagnostic.h"
 #include "interpret/interpret.h"
@@ -122,10 +125,41 @@ inline graph::VarRef input(const std::string& name, const Shape& shape, DataType
   return graph::var(name, graph::tensor_type(shape, dtype));
 }
 
+/// Compiles the call, runs it and compares with what the interpreter gave.
+void compare_compiled(const Expr& call, const std::vector<NDArray>& inputs,
+                      const std::vector<NDArray>& outputs);
+
+/// Names of the operators that were run, written to the file that TENON_RECORD_OPERATORS names. With
+/// TENON_COMPILE_OPERATORS=N, every N-th operator's first calls are compiled and compared, too.
+class Recorder {
+ public:
+  void add(const std::string& name) { names_.insert(name); }
+  bool compiles(const std::string& name) {
+    static const char* every = std::getenv("TENON_COMPILE_OPERATORS");
+    if (!every || compiled_[name] > 1) return false;
+    uint64_t hash = 1469598103934665603ull;
+    for (char c : name) hash = (hash ^ uint8_t(c)) * 1099511628211ull;
+    if ((hash >> 20) % uint64_t(std::max(1, std::atoi(every))) != 0) return false;
+    return ++compiled_[name] > 0;
+  }
+  ~Recorder() {
+    if (const char* file = std::getenv("TENON_RECORD_OPERATORS")) {
+      std::ofstream out(file);
+      for (const std::string& n : names_) out << n << "\n";
+    }
+  }
+
+ private:
+  std::set<std::string> names_;
+  std::map<std::string, int> compiled_;
+};
+inline Recorder recorder;
+
 /// Runs a typed call on tensors; sizes that its types leave open are taken from the tensors.
 inline std::vector<NDArray> run_call(const Expr& e, const std::vector<NDArray>& inputs,
                                      tir::VarMap symbols = {}) {
   const auto& call = *e.as<Call>();
+  recorder.add(call.op.as<graph::Op>()->name);
   EXPECT_TRUE(can_lower(call));
   std::vector<tir::VarRef> scalars;
   tir::PrimFunc f = lower_call(call, &scalars);
@@ -172,6 +206,8 @@ inline std::vector<NDArray> run_call(const Expr& e, const std::vector<NDArray>& 
     args.push_back(s);
   }
   interpret_prim_func(f, args);
+  if (scalars.empty() && recorder.compiles(call.op.as<graph::Op>()->name))
+    compare_compiled(e, inputs, outputs);
   return outputs;
 }
 

@@ -1,0 +1,141 @@
+// SPDX-License-Identifier: Apache-2.0
+// Converters: sorting, selection, results whose size only the data tells, writes at run-time places, bits.
+#include <cmath>
+
+#include "analysis/analyzer.h"
+#include "import/onnx/dynamic.h"
+#include "op/attrs_arrange.h"
+#include "op/attrs_sort.h"
+#include "op/attrs_vision.h"
+
+namespace tenon::onnx {
+
+using namespace op;
+using N = NodeContext;
+using R = RegisterConverter;
+using Shape = Array<PrimExpr>;
+
+PrimExpr size_of_value(N& n, const Expr& value, std::string_view name) {
+  if (const auto* c = value.as<graph::Constant>(); c && c->data.size() == 1) return c->data.element_int(0);
+  const Expr vector = n.cast(n.reshape(value, {PrimExpr(1)}), i64);
+  const Expr shape = n.op("tensor_to_shape", {vector});
+  const PrimExpr size = tir::var(n.importer.builder.fresh_name(std::string(name)), i64);
+  n.importer.builder.emit_match_cast(shape, make<graph::ShapeType>(Shape{size}, int64_t(1), true), "size");
+  return size;
+}
+PrimExpr size_input(N& n, size_t i, const char* what) {
+  if (SmallRef s = n.small(i)) {
+    if (s->items.size() != 1) n.malformed(fmt::format("'{}' of {} must be one number", what, n.op_type()));
+    return s->items[0];
+  }
+  return size_of_value(n, n.in(i), what);
+}
+Expr first_of(N& n, const Expr& buffer, size_t axis, const PrimExpr& size) {
+  auto shape = graph::known_shape(buffer);
+  if (!shape) n.unsupported(fmt::format("{} needs a tensor whose shape is known at import", n.op_type()));
+  shape->set(axis, size);
+  return n.op("slice_to", {buffer, graph::shape_expr(*shape)});
+}
+Expr scalar_input(N& n, size_t i, DataType t, double otherwise) {
+  if (!n.has(i)) return n.scalar(otherwise, t);
+  const Expr e = n.in(i);
+  const auto shape = graph::known_shape(e);
+  return n.cast(shape && shape->empty() ? e : n.reshape(e, {}), t);
+}
+
+namespace {
+
+Values topk(N& n) {
+  const PrimExpr k = n.since < 10 ? PrimExpr(n.need_int("k")) : size_input(n, 1, "k");
+  const bool largest = n.attr_int("largest", 1) != 0;
+  const int64_t axis = n.axis(n.attr_int("axis", -1), n.rank(0));
+  const Expr r = n.op("topk", {n.in(0), graph::shape_expr({k})}, make_attrs<TopKAttrs>(axis, largest));
+  return {n.item(r, 0), n.item(r, 1)};
+}
+Values nonzero(N& n) {
+  n.known_shape(0);
+  const Expr r = n.op("nonzero", {n.in(0)});
+  return {first_of(n, n.item(r, 0), 1, size_of_value(n, n.item(r, 1), "nonzero"))};
+}
+Values compress(N& n) {
+  const bool flat = !n.has_attr("axis");
+  n.known_shape(0);
+  const int64_t axis = flat ? 0 : n.axis(n.attr_int("axis", 0), n.rank(0));
+  const Expr r = n.op("compress", {n.in(0), n.in(1)}, make_attrs<CompressAttrs>(axis, flat));
+  return {first_of(n, n.item(r, 0), size_t(axis), size_of_value(n, n.item(r, 1), "kept"))};
+}
+Values unique(N& n) {
+  const bool flat = !n.has_attr("axis");
+  n.known_shape(0);
+  const int64_t axis = flat ? 0 : n.axis(n.attr_int("axis", 0), n.rank(0));
+  const Expr r = n.op("unique", {n.in(0)}, make_attrs<UniqueAttrs>(axis, flat, n.attr_int("sorted", 1) != 0));
+  const PrimExpr count = size_of_value(n, n.item(r, 4), "unique");
+  Values out{first_of(n, n.item(r, 0), size_t(axis), count), Value(), Value(), Value()};
+  if (n.wants_output(1)) out[1] = first_of(n, n.item(r, 1), 0, count);
+  if (n.wants_output(2)) out[2] = n.item(r, 2);
+  if (n.wants_output(3)) out[3] = first_of(n, n.item(r, 3), 0, count);
+  return out;
+}
+Values non_max_suppression(N& n) {
+  int64_t room = 0;
+  if (SmallRef most = n.small(2); most && most->all_const() && most->items.size() == 1)
+    room = std::max<int64_t>(*tir::as_int(most->items[0]), 0);
+  n.known_shape(0), n.known_shape(1);
+  const Expr r = n.op("vision.non_max_suppression",
+                      {n.in(0), n.in(1), scalar_input(n, 2, i64, 0), scalar_input(n, 3, f32, 0),
+                       scalar_input(n, 4, f32, -INFINITY)},
+                      make_attrs<NmsAttrs>(n.attr_int("center_point_box", 0) != 0, room));
+  return {first_of(n, n.item(r, 0), 0, size_of_value(n, n.item(r, 1), "boxes"))};
+}
+const R s1("TopK", {1, 10, 11, 24}, topk), s2("NonZero", {9, 13}, nonzero), s3("Compress", {9, 11}, compress),
+    s4("Unique", {11}, unique), s5("NonMaxSuppression", {10, 11}, non_max_suppression);
+
+Values reverse_sequence(N& n) {
+  return {n.op("reverse_sequence", {n.in(0), n.in(1)},
+               make_attrs<SequenceAttrs>(n.attr_int("time_axis", 0), n.attr_int("batch_axis", 1)))};
+}
+Values cumprod(N& n) {
+  const auto axis = n.const_ints(1, "axis");
+  if (axis.size() != 1) n.malformed("'axis' of CumProd must be one number");
+  auto a = make<CumsumAttrs>();
+  a.mut()->axis = n.axis(axis[0], n.rank(0));
+  a.mut()->exclusive = n.attr_int("exclusive", 0) != 0, a.mut()->reverse = n.attr_int("reverse", 0) != 0;
+  return {n.op("cumprod", {n.in(0)}, a)};
+}
+Values bitcast(N& n) {
+  const DataType to = element_type(int(n.need_int("to")));
+  if (to.is_void() || (to.bits < 8 && !to.is_bool())) n.unsupported("BitCast to this type is not supported");
+  return {n.op("bitcast", {n.in(0)}, make_attrs<CastAttrs>(to))};
+}
+/// The update's rows take the places from write_indices on, per batch; circular caches wrap.
+Values tensor_scatter(N& n) {
+  const int64_t rank = n.rank(0), axis = n.axis(n.attr_int("axis", -2), rank);
+  const Shape cache = n.known_shape(0), update = n.known_shape(1);
+  const std::string mode = n.attr_string("mode", "linear");
+  if (mode != "linear" && mode != "circular")
+    n.malformed(fmt::format("the mode {} of TensorScatter is not known", in_quotes(mode)));
+  Shape line, batch;
+  for (int64_t i = 0; i < rank; ++i) {
+    line.push_back(i == axis ? cache[size_t(i)] : PrimExpr(1));
+    batch.push_back(i == 0 ? cache[0] : PrimExpr(1));
+  }
+  const PrimExpr length = cache[size_t(axis)], rows = update[size_t(axis)];
+  auto prim = [](const PrimExpr& e) { return Expr(make<graph::PrimValue>(e)); };
+  Expr at = n.reshape(n.op("arange", {prim(0), prim(length), prim(1)}, make_attrs<DTypeAttrs>(i64)), line);
+  if (n.has(2)) at = n.op("subtract", {at, n.reshape(n.cast(n.in(2), i64), batch)});
+  auto number = [&](const PrimExpr& e) {
+    return n.reshape(n.op("shape_to_tensor", {graph::shape_expr({e})}), Shape());
+  };
+  if (mode == "circular") at = n.op("floor_mod", {at, number(length)});
+  const Expr inside =
+      n.op("logical_and", {n.op("greater_equal", {at, n.scalar(0, i64)}), n.op("less", {at, number(rows)})});
+  Expr place = n.op("minimum", {n.op("maximum", {at, n.scalar(0, i64)}), number(simplify(rows - 1))});
+  place = n.op("broadcast_to", {place, graph::shape_expr(cache)});
+  const Expr taken = n.op("gather_elements", {n.in(1), place}, make_attrs<AxisAttrs>(axis));
+  return {n.op("where", {inside, taken, n.in(0)})};
+}
+const R t1("ReverseSequence", {10}, reverse_sequence), t2("CumProd", {26}, cumprod),
+    t3("BitCast", {26}, bitcast), t4("TensorScatter", {24}, tensor_scatter);
+
+}  // namespace
+}  // namespace tenon::onnx

@@ -1,0 +1,219 @@
+// SPDX-License-Identifier: Apache-2.0
+// Converters: Fourier transforms, mel weights, determinants; random numbers; steps of training.
+#include <bit>
+#include <cmath>
+
+#include "analysis/analyzer.h"
+#include "import/onnx/dynamic.h"
+#include "op/attrs_place.h"
+#include "op/attrs_random.h"
+#include "op/attrs_signal.h"
+
+namespace tenon::onnx {
+
+using namespace op;
+using N = NodeContext;
+using R = RegisterConverter;
+using Shape = Array<PrimExpr>;
+
+Expr random_key(N& n) {
+  // FNV-1a of the name: nodes of one model draw different numbers, every run draws the same.
+  uint64_t seed = 1469598103934665603ull;
+  if (const auto* given = n.attr("seed")) {
+    // Random numbers have a seed that is a float, Dropout one that is an integer.
+    const bool whole = n.op_type() == "Dropout";
+    seed = whole ? uint64_t(given->i()) : std::bit_cast<uint32_t>(float(n.attr_float("seed", 0)));
+  } else {
+    for (char c : name_of(n.node)) seed = (seed ^ uint8_t(c)) * 1099511628211ull;
+  }
+  return n.op("random.key", {}, make_attrs<SeedAttrs>(int64_t(seed)));
+}
+
+namespace {
+
+// ---------------------------------------------------------------- signals
+Values dft(N& n) {
+  const int64_t rank = n.rank(0);
+  int64_t axis = n.since < 20 ? n.attr_int("axis", 1) : -2;
+  if (n.since >= 20 && n.has(2)) {
+    const auto given = n.const_ints(2, "axis");
+    if (given.size() != 1) n.malformed("'axis' of DFT must be one number");
+    axis = given[0];
+  }
+  axis = n.axis(axis, rank);
+  const bool inverse = n.attr_int("inverse", 0) != 0, onesided = n.attr_int("onesided", 0) != 0;
+  const PrimExpr have = n.known_shape(0)[size_t(axis)];
+  const PrimExpr length = n.has(1)              ? size_input(n, 1, "dft_length")
+                          : inverse && onesided ? simplify((have - 1) * 2)
+                                                : have;
+  return {n.op("signal.dft", {n.in(0), graph::shape_expr({length})},
+               make_attrs<DftAttrs>(axis, inverse, onesided))};
+}
+Values stft(N& n) {
+  Expr x = n.in(0);
+  const Shape s = n.known_shape(0);
+  if (s.size() == 2) x = n.reshape(x, {s[0], s[1], PrimExpr(1)});
+  const auto step = n.const_ints(1, "frame_step");
+  if (step.size() != 1) n.malformed("'frame_step' of STFT must be one number");
+  Expr window;
+  if (n.has(2)) {
+    window = n.in(2);
+    if (n.has(3)) {
+      const PrimExpr length = size_input(n, 3, "frame_length");
+      const auto have = n.known_shape(2);
+      if (have.size() != 1 || !tir::is_zero(simplify(have[0] - length)))
+        n.unsupported("STFT with a window that is shorter than its frames is not supported");
+    }
+  } else {
+    if (!n.has(3)) n.malformed("STFT needs a window or a frame length");
+    window = n.op("full", {graph::shape_expr({size_input(n, 3, "frame_length")}), n.scalar(1, n.dtype(0))},
+                  make_attrs<DTypeAttrs>(n.dtype(0)));
+  }
+  return {n.op("signal.stft", {x, window}, make_attrs<StftAttrs>(step[0], n.attr_int("onesided", 1) != 0))};
+}
+Values mel_weights(N& n) {
+  auto one = [&](size_t i, const char* what) {
+    const auto v = n.const_floats(i, what);
+    if (v.size() != 1) n.malformed(fmt::format("'{}' of MelWeightMatrix must be one number", what));
+    return v[0];
+  };
+  const DataType t = element_type(int(n.attr_int("output_datatype", 1)));
+  return {n.op("signal.mel_weight_matrix", {},
+               make_attrs<MelAttrs>(int64_t(one(0, "num_mel_bins")), int64_t(one(1, "dft_length")),
+                                    int64_t(one(2, "sample_rate")), one(3, "lower_edge_hertz"),
+                                    one(4, "upper_edge_hertz"), t))};
+}
+Values det(N& n) { return {n.op("linalg.det", {n.in(0)})}; }
+const R w1("DFT", {17, 20}, dft), w2("STFT", {17}, stft),
+    w3("MelWeightMatrix", {17}, mel_weights, "sizes known at import"), w4("Det", {11, 22}, det);
+
+// ---------------------------------------------------------------- random numbers
+DataType wanted_type(N& n, DataType otherwise) {
+  const int64_t code = n.attr_int("dtype", 0);
+  return code ? element_type(int(code)) : otherwise;
+}
+Values random_fill(N& n) {
+  const std::string& kind = n.op_type();
+  const bool like = kind.ends_with("Like"), normal = kind.starts_with("RandomNormal");
+  Shape size;
+  if (like)
+    size = n.known_shape(0);
+  else
+    for (int64_t d : n.need_ints("shape")) size.push_back(d);
+  const DataType t = wanted_type(n, like ? n.dtype(0) : f32);
+  const Array<Expr> args{random_key(n), graph::shape_expr(size)};
+  if (normal)
+    return {n.op("random.normal", args,
+                 make_attrs<NormalAttrs>(n.attr_float("mean", 0), n.attr_float("scale", 1), t))};
+  return {n.op("random.uniform", args,
+               make_attrs<RandomAttrs>(n.attr_float("low", 0), n.attr_float("high", 1), t))};
+}
+Values bernoulli(N& n) {
+  const DataType t = wanted_type(n, n.dtype(0));
+  return {n.op("random.bernoulli", {random_key(n), n.in(0)}, make_attrs<DTypeAttrs>(t))};
+}
+Values multinomial(N& n) {
+  const DataType t = wanted_type(n, i32);
+  return {n.cast(n.op("random.categorical", {random_key(n), n.in(0)},
+                      make_attrs<CountAttrs>(n.attr_int("sample_size", 1))),
+                 t)};
+}
+const R r1("RandomNormal", {1, 22}, random_fill), r2("RandomUniform", {1, 22}, random_fill),
+    r3("RandomNormalLike", {1, 22}, random_fill), r4("RandomUniformLike", {1, 22}, random_fill),
+    r5("Bernoulli", {15, 22}, bernoulli), r6("Multinomial", {7, 22}, multinomial);
+
+// ---------------------------------------------------------------- training
+Expr times(N& n, const Expr& e, double v) {
+  return n.op("multiply", {e, n.scalar(v, graph::as_tensor(e)->dtype)});
+}
+/// Inputs of an optimiser: rate, number of updates, then variables, gradients and states of each.
+struct Updates {
+  Expr rate, count;
+  size_t variables;
+};
+Updates updates(N& n, size_t per) {
+  if (n.inputs() < 2 + per || (n.inputs() - 2) % per != 0)
+    n.malformed(fmt::format("{} has {} inputs", n.op_type(), n.inputs()));
+  return {n.in(0), n.in(1), (n.inputs() - 2) / per};
+}
+Values adagrad(N& n) {
+  const Updates u = updates(n, 3);
+  const DataType t = n.dtype(0);
+  const double decay = n.attr_float("decay_factor", 0), norm = n.attr_float("norm_coefficient", 0),
+               epsilon = n.attr_float("epsilon", 0);
+  const Expr steps = n.cast(u.count, t);
+  const Expr rate = n.op("divide", {u.rate, n.op("add", {n.scalar(1, t), times(n, steps, decay)})});
+  Values out(2 * u.variables);
+  for (size_t i = 0; i < u.variables; ++i) {
+    const Expr x = n.in(2 + i), h = n.in(2 + 2 * u.variables + i);
+    const Expr g = n.op("add", {times(n, x, norm), n.in(2 + u.variables + i)});
+    const Expr sum = n.op("add", {h, n.op("square", {g})});
+    const Expr root = n.op("add", {n.op("sqrt", {sum}), n.scalar(epsilon, t)});
+    out[i] = n.op("subtract", {x, n.op("divide", {n.op("multiply", {rate, g}), root})});
+    out[u.variables + i] = sum;
+  }
+  return out;
+}
+Values adam(N& n) {
+  const Updates u = updates(n, 4);
+  const DataType t = n.dtype(0);
+  const double alpha = n.attr_float("alpha", 0.9), beta = n.attr_float("beta", 0.999),
+               norm = n.attr_float("norm_coefficient", 0), after = n.attr_float("norm_coefficient_post", 0),
+               epsilon = n.attr_float("epsilon", 0);
+  const Expr steps = n.cast(u.count, t), one = n.scalar(1, t);
+  auto rest = [&](double base) { return n.op("subtract", {one, n.op("power", {n.scalar(base, t), steps})}); };
+  const Expr started = n.op("greater", {steps, n.scalar(0, t)});
+  const Expr bent = n.op("divide", {n.op("multiply", {u.rate, n.op("sqrt", {rest(beta)})}), rest(alpha)});
+  const Expr rate = n.op("where", {started, bent, u.rate});
+  Values out(3 * u.variables);
+  for (size_t i = 0; i < u.variables; ++i) {
+    const Expr x = n.in(2 + i), v = n.in(2 + 2 * u.variables + i), h = n.in(2 + 3 * u.variables + i);
+    const Expr g = n.op("add", {times(n, x, norm), n.in(2 + u.variables + i)});
+    const Expr first = n.op("add", {times(n, v, alpha), times(n, g, 1 - alpha)});
+    const Expr second = n.op("add", {times(n, h, beta), times(n, n.op("square", {g}), 1 - beta)});
+    const Expr root = n.op("add", {n.op("sqrt", {second}), n.scalar(epsilon, t)});
+    const Expr fresh = n.op("subtract", {x, n.op("divide", {n.op("multiply", {rate, first}), root})});
+    out[i] = times(n, fresh, 1 - after);
+    out[u.variables + i] = first, out[2 * u.variables + i] = second;
+  }
+  return out;
+}
+Values momentum(N& n) {
+  const Updates u = updates(n, 3);
+  const DataType t = n.dtype(0);
+  const double alpha = n.attr_float("alpha", 0), beta = n.attr_float("beta", 1),
+               norm = n.attr_float("norm_coefficient", 0);
+  const bool nesterov = n.attr_string("mode", "standard") == "nesterov";
+  // The first step takes the whole gradient.
+  const Expr share = n.op(
+      "where", {n.op("greater", {n.cast(u.count, t), n.scalar(0, t)}), n.scalar(beta, t), n.scalar(1, t)});
+  Values out(2 * u.variables);
+  for (size_t i = 0; i < u.variables; ++i) {
+    const Expr x = n.in(2 + i), v = n.in(2 + 2 * u.variables + i);
+    const Expr g = n.op("add", {times(n, x, norm), n.in(2 + u.variables + i)});
+    const Expr fresh = n.op("add", {times(n, v, alpha), n.op("multiply", {share, g})});
+    const Expr step = nesterov ? n.op("add", {g, times(n, fresh, alpha)}) : fresh;
+    out[i] = n.op("subtract", {x, n.op("multiply", {u.rate, step})});
+    out[u.variables + i] = fresh;
+  }
+  return out;
+}
+const R t1("ai.onnx.preview.training::Adagrad", {1}, adagrad),
+    t2("ai.onnx.preview.training::Adam", {1}, adam), t3("ai.onnx.preview.training::Momentum", {1}, momentum);
+
+Values array_feature_extractor(N& n) {
+  const int64_t rank = n.rank(0);
+  const Expr y = n.op("take", {n.in(0), n.in(1)}, make_attrs<AxisAttrs>(rank - 1));
+  if (rank != 1) return {y};
+  const Shape s = *graph::known_shape(y);
+  return {n.reshape(y, {PrimExpr(1), s[s.size() - 1]})};
+}
+Values binarizer(N& n) {
+  const DataType t = n.dtype(0);
+  return {n.cast(n.op("greater", {n.in(0), n.scalar(n.attr_float("threshold", 0), t)}), t)};
+}
+const R m1("ai.onnx.ml::ArrayFeatureExtractor", {1}, array_feature_extractor),
+    m2("ai.onnx.ml::Binarizer", {1}, binarizer);
+
+}  // namespace
+}  // namespace tenon::onnx

@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: Apache-2.0
+// Converters: regions, sampled images, deformed windows, columns, pooling undone.
+#include "analysis/analyzer.h"
+#include "import/onnx/importer.h"
+#include "op/attrs_arrange.h"
+#include "op/attrs_vision.h"
+
+namespace tenon::onnx {
+namespace {
+
+using namespace op;
+using N = NodeContext;
+using R = RegisterConverter;
+using Shape = Array<PrimExpr>;
+using Ints = std::vector<int64_t>;
+
+Array<int64_t> list(const Ints& v) { return Array<int64_t>(v); }
+
+Values roi_align(N& n) {
+  auto a = make<RoiAttrs>();
+  a.mut()->pooled_height = n.attr_int("output_height", 1),
+  a.mut()->pooled_width = n.attr_int("output_width", 1);
+  a.mut()->sample_ratio = n.attr_int("sampling_ratio", 0),
+  a.mut()->spatial_scale = n.attr_float("spatial_scale", 1);
+  a.mut()->mode = n.attr_string("mode", "avg");
+  const std::string places =
+      n.attr_string("coordinate_transformation_mode", n.since < 16 ? "output_half_pixel" : "half_pixel");
+  a.mut()->aligned = places == "half_pixel";
+  return {n.op("vision.roi_align", {n.in(0), n.in(1), n.in(2)}, a)};
+}
+Values roi_pool(N& n) {
+  const Ints size = n.need_ints("pooled_shape");
+  if (size.size() != 2) n.malformed("'pooled_shape' of MaxRoiPool needs two values");
+  auto a = make<RoiAttrs>();
+  a.mut()->pooled_height = size[0], a.mut()->pooled_width = size[1];
+  a.mut()->spatial_scale = n.attr_float("spatial_scale", 1);
+  return {n.op("vision.roi_pool", {n.in(0), n.in(1)}, a)};
+}
+Values grid_sample(N& n) {
+  std::string mode = n.attr_string("mode", n.since < 20 ? "bilinear" : "linear");
+  if (mode == "bilinear") mode = "linear";
+  if (mode == "bicubic") mode = "cubic";
+  return {n.op("image.grid_sample", {n.in(0), n.in(1)},
+               make_attrs<GridSampleAttrs>(mode, n.attr_string("padding_mode", "zeros"),
+                                           n.attr_int("align_corners", 0) != 0))};
+}
+Values affine_grid(N& n) {
+  const Shape size = n.sizes(1, "size");
+  if (size.size() < 3) n.malformed("'size' of AffineGrid has no spatial axes");
+  const Shape spatial(size.begin() + 2, size.end());
+  return {n.op("image.affine_grid", {n.in(0), graph::shape_expr(spatial)},
+               make_attrs<AlignAttrs>(n.attr_int("align_corners", 0) != 0))};
+}
+Values deform_conv(N& n) {
+  if (n.rank(0) != 4) n.unsupported("DeformConv of other than two spatial axes is not supported");
+  auto a = make<DeformAttrs>();
+  a.mut()->strides = list(n.attr_ints("strides")), a.mut()->padding = list(n.attr_ints("pads"));
+  a.mut()->dilation = list(n.attr_ints("dilations")), a.mut()->groups = n.attr_int("group", 1);
+  a.mut()->deformable_groups = n.attr_int("offset_group", 1);
+  Array<Expr> args{n.in(0), n.in(2), n.in(1)};
+  if (n.has(4)) args.push_back(n.in(4));
+  const Expr y = n.op("nn.deformable_conv2d", args, a);
+  return {n.has(3) ? n.op("nn.bias_add", {y, n.in(3)}, make_attrs<AxisAttrs>(int64_t(1))) : y};
+}
+Values col2im(N& n) {
+  auto a = make<UnfoldAttrs>();
+  a.mut()->kernel_size = list(n.const_ints(2, "block_shape")),
+  a.mut()->strides = list(n.attr_ints("strides"));
+  a.mut()->padding = list(n.attr_ints("pads")), a.mut()->dilation = list(n.attr_ints("dilations"));
+  return {n.op("nn.fold", {n.in(0), graph::shape_expr(n.sizes(1, "image_shape"))}, a)};
+}
+/// Positions count in the size that pooling had; a larger result keeps it at its begin.
+Values max_unpool(N& n) {
+  const Ints kernel = n.need_ints("kernel_shape");
+  const Shape s = n.known_shape(0);
+  Ints strides = n.attr_ints("strides"), pads = n.attr_ints("pads");
+  const size_t k = kernel.size();
+  if (strides.empty()) strides.assign(k, 1);
+  if (pads.empty()) pads.assign(2 * k, 0);
+  if (s.size() != k + 2 || strides.size() != k || pads.size() != 2 * k)
+    n.malformed("the attributes of MaxUnpool do not fit its input");
+  Shape size{s[0], s[1]};
+  for (size_t i = 0; i < k; ++i)
+    size.push_back(simplify((s[i + 2] - 1) * strides[i] + (kernel[i] - pads[i] - pads[i + k])));
+  Expr y = n.op("nn.max_unpool", {n.in(0), n.in(1), graph::shape_expr(size)});
+  if (n.has(2)) {
+    const Shape want = n.sizes(2, "output_shape");
+    Array<int64_t> widths;
+    for (size_t i = 0; i < want.size() && i < size.size(); ++i) {
+      const auto more = tir::as_int(simplify(want[i] - size[i]));
+      if (!more || *more < 0) n.unsupported("MaxUnpool to this size is not supported");
+      widths.push_back(0), widths.push_back(*more);
+    }
+    y = n.op("pad", {y}, make_attrs<PadAttrs>(widths, std::string("constant"), 0.0));
+  }
+  return {y};
+}
+const R v1("RoiAlign", {10, 16, 22}, roi_align), v2("MaxRoiPool", {1, 22}, roi_pool),
+    v3("GridSample", {16, 20, 22}, grid_sample), v4("AffineGrid", {20}, affine_grid),
+    v5("DeformConv", {19, 22}, deform_conv, "two spatial axes"), v6("Col2Im", {18}, col2im),
+    v7("MaxUnpool", {1, 9, 11, 22}, max_unpool);
+
+}  // namespace
+}  // namespace tenon::onnx

@@ -1,0 +1,440 @@
+// SPDX-License-Identifier: Apache-2.0
+// Operators on positions: grids, index arithmetic, slices at run-time places, pooling that tells where and
+// its inverse, folding of columns; and bits seen as another type.
+#include <fmt/format.h>
+
+#include <cmath>
+
+#include "op/attrs_arrange.h"
+#include "op/attrs_place.h"
+#include "op/compose.h"
+#include "op/program.h"
+
+namespace tenon::op {
+namespace {
+
+using graph::infer_error;
+using Tensors = std::vector<te::Tensor>;
+
+// ---------------------------------------------------------------- bits
+Type infer_bitcast(const Call& call) {
+  const auto& x = tensor_arg(call, 0);
+  const DataType t = attrs_of<CastAttrs>(call).dtype;
+  // A boolean is a byte of 0 or 1.
+  auto bits = [](DataType d) { return d.is_bool() ? 8 : d.bits; };
+  if (!x.dtype.is_void() && bits(x.dtype) != bits(t))
+    infer_error(call, fmt::format("{} and {} have different sizes", to_string(x.dtype), to_string(t)));
+  return like(x, t);
+}
+Tensors def_bitcast(const Call& call, const Tensors& in) {
+  const TensorInfo out = output_info(call);
+  return {te::compute(
+      out.shape,
+      [&](const Vars& v) {
+        const PrimExpr e = in[0](indices(v));
+        // Between integers of one size a cast keeps the bits.
+        if (!e.dtype().is_float() && !out.dtype.is_float()) return tir::cast(out.dtype, e);
+        return tir::call(out.dtype, "tir.reinterpret", {e});
+      },
+      "bitcast")};
+}
+
+// ---------------------------------------------------------------- index arithmetic
+Type infer_meshgrid(const Call& call) {
+  const std::string& how = attrs_of<IndexingAttrs>(call).indexing;
+  if (how != "ij" && how != "xy") infer_error(call, fmt::format("indexing is '{}'", how), "use 'ij' or 'xy'");
+  const auto items = tuple_arg(call, 0);
+  Shape shape;
+  bool known = true;
+  for (const auto* t : items) {
+    auto s = shape_of(*t);
+    if (t->ndim > 1) infer_error(call, fmt::format("takes vectors, not {} dimensions", t->ndim));
+    known = known && s;
+    if (s) shape.push_back(s->empty() ? PrimExpr(1) : (*s)[0]);
+  }
+  if (known && how == "xy" && shape.size() > 1) {
+    const PrimExpr first = shape[0];
+    shape.set(0, shape[1]), shape.set(1, first);
+  }
+  Array<Type> out;
+  for (const auto* t : items)
+    out.push_back(make_type(known ? std::optional(shape) : std::nullopt, int64_t(items.size()), t->dtype));
+  return graph::tuple_type(out);
+}
+Tensors def_meshgrid(const Call& call, const Tensors& in) {
+  const bool swapped = attrs_of<IndexingAttrs>(call).indexing == "xy" && in.size() > 1;
+  Tensors out;
+  for (size_t i = 0; i < in.size(); ++i) {
+    const size_t axis = swapped && i < 2 ? 1 - i : i;
+    out.push_back(te::compute(
+        output_info(call, i).shape,
+        [&](const Vars& v) { return in[i].ndim() == 0 ? in[i]({}) : in[i]({v[axis]}); }, "meshgrid"));
+  }
+  return out;
+}
+
+Type infer_unravel(const Call& call) {
+  const auto& x = tensor_arg(call, 0);
+  expect_domain(call, x.dtype, Domain::integer);
+  const auto size = shape_arg(call, 1);
+  auto s = shape_of(x);
+  if (size && tir::is_zero(simplify(product(*size))))
+    infer_error(call, fmt::format("a tensor {} has no positions", show(*size)));
+  if (!s || !size) return make_type(std::nullopt, x.ndim < 0 ? -1 : x.ndim + 1, x.dtype);
+  s->insert(0, PrimExpr(int64_t(size->size())));
+  return make_type(s, 0, x.dtype);
+}
+Tensors def_unravel(const Call& call, const Tensors& in) {
+  const Shape size = *shape_arg(call, 1);
+  return {te::compute(
+      output_info(call).shape,
+      [&](const Vars& v) {
+        const Shape rest = drop_axes(indices(v), {0}),
+                    at = unflatten_index(tir::cast(i64, in[0](rest)), size);
+        PrimExpr value = 0;
+        for (size_t i = at.size(); i-- > 0;)
+          value = tir::select(tir::eq(v[0], PrimExpr(int64_t(i))), at[i], value);
+        return tir::cast(in[0].dtype(), value);
+      },
+      "unravel_index")};
+}
+Type infer_ravel(const Call& call) {
+  const auto& x = tensor_arg(call, 0);
+  expect_domain(call, x.dtype, Domain::integer);
+  const auto size = shape_arg(call, 1);
+  auto s = shape_of(x);
+  if (!s || !size) return make_type(std::nullopt, x.ndim - (x.ndim > 0), x.dtype);
+  if (s->empty() || differ((*s)[0], PrimExpr(int64_t(size->size()))))
+    infer_error(call, fmt::format("positions {} in a tensor {}", show(*s), show(*size)));
+  s->erase(0);
+  return make_type(s, 0, x.dtype);
+}
+Tensors def_ravel(const Call& call, const Tensors& in) {
+  const Shape size = *shape_arg(call, 1);
+  return {te::compute(
+      output_info(call).shape,
+      [&](const Vars& v) {
+        Shape at;
+        for (size_t i = 0; i < size.size(); ++i) {
+          Shape from = indices(v);
+          from.insert(0, PrimExpr(int64_t(i)));
+          at.push_back(tir::cast(i64, in[0](from)));
+        }
+        return tir::cast(in[0].dtype(), flatten_index(at, size));
+      },
+      "ravel_index")};
+}
+
+Type infer_isin(const Call& call) {
+  const auto &x = tensor_arg(call, 0), &set = tensor_arg(call, 1);
+  expect_rank(call, set, "the set", 1);
+  if (x.dtype != set.dtype)
+    infer_error(call, fmt::format("element types {} and {} differ", to_string(x.dtype), to_string(set.dtype)),
+                "cast one of them");
+  return like(x, boolean);
+}
+Tensors def_isin(const Call&, const Tensors& in) {
+  const auto k = te::reduce_axis(tir::range(PrimExpr(0), in[1].shape()[0]));
+  const te::Tensor found = te::compute(
+      in[0].shape(),
+      [&](const Vars& v) {
+        return te::sum(tir::select(tir::eq(in[0](indices(v)), in[1]({k->var})), PrimExpr(1), PrimExpr(0)),
+                       {k});
+      },
+      "isin");
+  return {te::compute(
+      found.shape(), [&](const Vars& v) { return tir::gt(found(indices(v)), PrimExpr(0)); }, "isin_result")};
+}
+
+Type infer_linspace(const Call& call) {
+  const auto& a = attrs_of<LinspaceAttrs>(call);
+  expect_domain(call, a.dtype, Domain::number);
+  const auto n = shape_arg(call, 0);
+  if (n && n->size() != 1) infer_error(call, fmt::format("{} is not one size", show(*n)));
+  return make_type(n, 1, a.dtype);
+}
+Tensors def_linspace(const Call& call, const Tensors&) {
+  const auto& a = attrs_of<LinspaceAttrs>(call);
+  const TensorInfo out = output_info(call);
+  const PrimExpr steps = tir::max(a.endpoint ? out.shape[0] - 1 : out.shape[0], PrimExpr(1));
+  return {te::compute(
+      out.shape,
+      [&](const Vars& v) {
+        const PrimExpr part = tir::div(tir::cast(f64, v[0]), tir::cast(f64, steps));
+        return tir::cast(out.dtype, constant(f64, a.start) + part * constant(f64, a.stop - a.start));
+      },
+      "linspace")};
+}
+
+// ---------------------------------------------------------------- slices at run-time places
+void expect_begin(const Call& call, size_t i, int64_t rank) {
+  const auto& begin = tensor_arg(call, i);
+  expect_domain(call, begin.dtype, Domain::integer);
+  expect_rank(call, begin, "begin", 1);
+  if (auto s = shape_of(begin); s && rank >= 0 && differ((*s)[0], PrimExpr(rank)))
+    infer_error(call, fmt::format("begin {} for {} dimensions", show(*s), rank));
+}
+/// Moved so that the slice lies inside.
+PrimExpr slice_begin(const te::Tensor& begin, size_t axis, const PrimExpr& extent, const PrimExpr& size) {
+  const PrimExpr at = tir::cast(i64, begin({PrimExpr(int64_t(axis))}));
+  return tir::max(tir::min(at, extent - size), PrimExpr(0));
+}
+bool fits_in(const Shape& small, const Shape& large) {
+  bool fits = small.size() == large.size();
+  for (size_t i = 0; fits && i < small.size(); ++i) {
+    const auto p = tir::as_int(small[i]), q = tir::as_int(large[i]);
+    fits = !p || !q || *p <= *q;
+  }
+  return fits;
+}
+Type infer_dynamic_slice(const Call& call) {
+  const auto& x = tensor_arg(call, 0);
+  expect_begin(call, 1, x.ndim);
+  const auto size = shape_arg(call, 2);
+  auto s = shape_of(x);
+  if (s && size && !fits_in(*size, *s))
+    infer_error(call, fmt::format("a slice {} of {}", show(*size), show(*s)));
+  return make_type(size, x.ndim, x.dtype);
+}
+Tensors def_dynamic_slice(const Call& call, const Tensors& in) {
+  const Shape out = output_info(call).shape;
+  return {te::compute(
+      out,
+      [&](const Vars& v) {
+        Shape at;
+        for (size_t i = 0; i < out.size(); ++i)
+          at.push_back(v[i] + slice_begin(in[1], i, in[0].shape()[i], out[i]));
+        return in[0](at);
+      },
+      "dynamic_slice")};
+}
+Type infer_dynamic_update(const Call& call) {
+  const auto &x = tensor_arg(call, 0), &update = tensor_arg(call, 1);
+  expect_begin(call, 2, x.ndim);
+  auto s = shape_of(x), u = shape_of(update);
+  if (x.dtype != update.dtype || (s && u && !fits_in(*u, *s)))
+    infer_error(call, fmt::format("an update {} of {}", u ? show(*u) : "?", s ? show(*s) : "?"));
+  return like(x, x.dtype);
+}
+Tensors def_dynamic_update(const Call&, const Tensors& in) {
+  const Shape s = in[0].shape(), u = in[1].shape();
+  return {te::compute(
+      s,
+      [&](const Vars& v) {
+        PrimExpr inside = tir::true_();
+        Shape at;
+        for (size_t i = 0; i < s.size(); ++i) {
+          const PrimExpr k = v[i] - slice_begin(in[2], i, s[i], u[i]);
+          inside = tir::logical_and(inside, tir::logical_and(tir::ge(k, PrimExpr(0)), tir::lt(k, u[i])));
+          at.push_back(k);
+        }
+        return tir::if_then_else(inside, in[1](at), in[0](indices(v)));
+      },
+      "dynamic_update_slice")};
+}
+
+// ---------------------------------------------------------------- pooling that tells where
+Expr plain_pool(const Call& call, const Expr& x) {
+  const auto* t = graph::as_tensor(x);
+  if (!t || t->ndim < 3 || t->ndim > 5) infer_error(call, "x must have one to three spatial axes");
+  return op_call(fmt::format("nn.max_pool{}d", t->ndim - 2), {x}, call.attrs);
+}
+Type infer_pool_indices(const Call& call) {
+  const auto& x = tensor_arg(call, 0);
+  const Type t = plain_pool(call, graph::var("x", arg_type(call, 0)))->type;
+  (void)x;
+  return graph::tuple_type({t, like(*t.as<graph::TensorType>(), i64)});
+}
+Tensors def_pool_indices(const Call& call, const Tensors& in) {
+  const auto& a = attrs_of<PoolAttrs>(call);
+  const te::Tensor& x = in[0];
+  const TensorInfo out = output_info(call);
+  const size_t n = x.ndim() - 2;
+  const auto strides = per_axis(call, a.strides, n, 1, "strides"),
+             dilation = per_axis(call, a.dilation, n, 1, "dilation"),
+             kernel = per_axis(call, a.pool_size, n, 1, "pool_size"), padding = paddings(call, a.padding, n);
+  Array<tir::IterVar> ks;
+  for (size_t i = 0; i < n; ++i)
+    ks.push_back(te::reduce_axis(tir::range(PrimExpr(0), PrimExpr(kernel[i])), fmt::format("k{}", i)));
+  const DataType t = wide_type(x.dtype());
+  const PrimExpr least = t.is_float() ? constant(t, -INFINITY) : tir::min_value(t);
+  // Positions in row-major order of the whole tensor; -1 where a window sees padding alone.
+  const te::Tensor where = te::compute(
+      out.shape,
+      [&](const Vars& v) {
+        Shape at{v[0], v[1]};
+        PrimExpr inside = tir::true_();
+        for (size_t i = 0; i < n; ++i) {
+          const PrimExpr p = v[i + 2] * strides[i] + ks[i]->var * dilation[i] - padding[i];
+          inside = tir::logical_and(inside,
+                                    tir::logical_and(tir::ge(p, PrimExpr(0)), tir::lt(p, x.shape()[i + 2])));
+          at.push_back(p);
+        }
+        const PrimExpr value = tir::if_then_else(inside, wide(x(at)), least);
+        return te::argmax(tir::select(inside, flatten_index(at, x.shape()), PrimExpr(-1)), value, ks)[0];
+      },
+      "max_pool_positions");
+  const te::Tensor values = te::compute(
+      out.shape,
+      [&](const Vars& v) {
+        const PrimExpr at = where(indices(v)), last = simplify(product(x.shape())) - 1;
+        return tir::select(tir::ge(at, PrimExpr(0)),
+                           x(unflatten_index(tir::max(tir::min(at, last), PrimExpr(0)), x.shape())),
+                           tir::cast(out.dtype, least));
+      },
+      "max_pool_values");
+  return {values, where};
+}
+
+Type infer_unpool(const Call& call) {
+  const auto &x = tensor_arg(call, 0), &at = tensor_arg(call, 1);
+  expect_domain(call, at.dtype, Domain::integer);
+  auto s = shape_of(x), p = shape_of(at);
+  bool fits = !s || !p || s->size() == p->size();
+  for (size_t i = 0; s && p && fits && i < s->size(); ++i) fits = !differ((*s)[i], (*p)[i]);
+  if (!fits) infer_error(call, fmt::format("positions {} for x {}", show(*p), show(*s)));
+  const auto size = shape_arg(call, 2);
+  return make_type(size, size ? int64_t(size->size()) : x.ndim, x.dtype);
+}
+Tensors def_unpool(const Call& call, const Tensors& in) {
+  const TensorInfo out = output_info(call);
+  const PrimExpr count = simplify(product(out.shape));
+  auto body = [&](const Array<tir::Buffer>& ins, const Array<tir::Buffer>& outs) {
+    const tir::Stmt clear =
+        each("i", count, [&](const PrimExpr& i) { return tir::store(outs[0], constant(out.dtype, 0), {i}); });
+    return tir::seq({clear, each_of(in[0].shape(), [&](const Shape& at) {
+                       return named("to", tir::cast(i64, tir::load(ins[1], at)), [&](const PrimExpr& to) {
+                         return when(tir::logical_and(tir::ge(to, PrimExpr(0)), tir::lt(to, count)),
+                                     tir::store(outs[0], tir::load(ins[0], at), {to}));
+                       });
+                     })});
+  };
+  const te::Tensor flat = te::external({Shape{count}}, {out.dtype}, {in[0], in[1]}, body, "max_unpool")[0];
+  return {reshape_to(flat, out.shape, "unpooled")};
+}
+
+// ---------------------------------------------------------------- fold
+std::vector<int64_t> fold_kernel(const Call& call, const Shape& image) {
+  const auto kernel = per_axis(call, attrs_of<UnfoldAttrs>(call).kernel_size, image.size(), 1, "kernel_size");
+  for (int64_t k : kernel)
+    if (k < 1) infer_error(call, fmt::format("a window of {} elements", k));
+  return kernel;
+}
+Type infer_fold_columns(const Call& call) {
+  const auto& x = tensor_arg(call, 0);
+  expect_rank(call, x, "x", 3);
+  expect_domain(call, x.dtype, Domain::number);
+  const auto image = shape_arg(call, 1);
+  auto s = shape_of(x);
+  if (!s || !image) return make_type(std::nullopt, image ? int64_t(image->size()) + 2 : -1, x.dtype);
+  const auto kernel = fold_kernel(call, *image);
+  const auto& a = attrs_of<UnfoldAttrs>(call);
+  for (const auto& steps : {per_axis(call, a.strides, image->size(), 1, "strides"),
+                            per_axis(call, a.dilation, image->size(), 1, "dilation")})
+    for (int64_t k : steps)
+      if (k < 1) infer_error(call, fmt::format("a step of {}", k));
+  paddings(call, a.padding, image->size());
+  int64_t taps = 1;
+  for (int64_t k : kernel) taps *= k;
+  if (auto c = tir::as_int((*s)[1]); c && *c % taps != 0)
+    infer_error(call, fmt::format("windows of {} elements do not divide {} columns", taps, *c));
+  Shape out{(*s)[0], simplify(tir::floordiv((*s)[1], PrimExpr(taps)))};
+  for (const PrimExpr& d : *image) out.push_back(d);
+  return make_type(out, 0, x.dtype);
+}
+Tensors def_fold_columns(const Call& call, const Tensors& in) {
+  const auto& a = attrs_of<UnfoldAttrs>(call);
+  const Shape out = output_info(call).shape, image(out.begin() + 2, out.end());
+  const size_t n = image.size();
+  const auto kernel = fold_kernel(call, image), strides = per_axis(call, a.strides, n, 1, "strides"),
+             dilation = per_axis(call, a.dilation, n, 1, "dilation"), padding = paddings(call, a.padding, n);
+  Array<tir::IterVar> ks;
+  Shape window, places;
+  for (size_t i = 0; i < n; ++i) {
+    ks.push_back(te::reduce_axis(tir::range(PrimExpr(0), PrimExpr(kernel[i])), fmt::format("k{}", i)));
+    window.push_back(PrimExpr(kernel[i]));
+    const PrimExpr room = image[i] + (padding[i] + padding[i + n]) - ((kernel[i] - 1) * dilation[i] + 1);
+    places.push_back(simplify(tir::floordiv(room, PrimExpr(strides[i])) + 1));
+  }
+  const DataType t = wide_type(in[0].dtype());
+  const te::Tensor sum = te::compute(
+      out,
+      [&](const Vars& v) {
+        // The place of the window whose tap falls on this element, where there is one.
+        PrimExpr inside = tir::true_(), channel = v[1];
+        Shape at;
+        for (size_t i = 0; i < n; ++i) {
+          const PrimExpr from = v[i + 2] + padding[i] - ks[i]->var * dilation[i];
+          const PrimExpr place = tir::floordiv(from, PrimExpr(strides[i]));
+          inside = tir::logical_and(inside, tir::eq(tir::floormod(from, PrimExpr(strides[i])), PrimExpr(0)));
+          inside = tir::logical_and(inside,
+                                    tir::logical_and(tir::ge(place, PrimExpr(0)), tir::lt(place, places[i])));
+          at.push_back(place);
+          channel = channel * kernel[i] + ks[i]->var;
+        }
+        return te::sum(tir::if_then_else(inside, wide(in[0]({v[0], channel, flatten_index(at, places)})),
+                                         constant(t, 0)),
+                       ks);
+      },
+      "fold");
+  return {cast_to(sum, in[0].dtype())};
+}
+
+const bool place_registered = [] {
+  auto add = [](const char* name, const char* doc, FusionKind kind, graph::InferType infer, TensorDef def) {
+    return graph::register_op(name, doc)
+        .infer(std::move(infer))
+        .fusion(kind)
+        .set_attr(kTensorDef, std::move(def));
+  };
+  const auto injective = FusionKind::injective, opaque = FusionKind::opaque;
+  add("bitcast", "The same bits as another type of the same size.", FusionKind::element_wise, infer_bitcast,
+      def_bitcast)
+      .argument("x", "Tensor", "the operand")
+      .attrs<CastAttrs>();
+  register_unary("clz", "number of zero bits before the first one", Domain::integer,
+                 [](const Call&, const PrimExpr& x) { return tir::call(x.dtype(), "tir.clz", {x}); });
+  add("meshgrid", "Vectors spread over the grid that they span.", opaque, infer_meshgrid, def_meshgrid)
+      .argument("x", "Tuple", "the vectors")
+      .attrs<IndexingAttrs>();
+  add("unravel_index", "Positions along each axis from row-major positions.", injective, infer_unravel,
+      def_unravel)
+      .argument("x", "Tensor", "positions in the whole tensor")
+      .argument("shape", "Shape", "of the tensor");
+  add("ravel_index", "Row-major positions from those along each axis.", injective, infer_ravel, def_ravel)
+      .argument("x", "Tensor", "(axes, …)")
+      .argument("shape", "Shape", "of the tensor");
+  add("isin", "Whether an element is in a set.", opaque, infer_isin, def_isin)
+      .argument("x", "Tensor", "the operand")
+      .argument("set", "Tensor", "a vector");
+  add("linspace", "Evenly spaced values.", injective, infer_linspace, def_linspace)
+      .argument("size", "Shape", "number of values")
+      .attrs<LinspaceAttrs>();
+  add("dynamic_slice", "A slice of the given size at a place that a tensor gives.", injective,
+      infer_dynamic_slice, def_dynamic_slice)
+      .argument("x", "Tensor", "the operand")
+      .argument("begin", "Tensor", "first position per axis, moved so that the slice lies inside")
+      .argument("size", "Shape", "of the slice");
+  add("dynamic_update_slice", "x with a slice replaced at a place that a tensor gives.", injective,
+      infer_dynamic_update, def_dynamic_update)
+      .argument("x", "Tensor", "the operand")
+      .argument("update", "Tensor", "the new slice")
+      .argument("begin", "Tensor", "first position per axis, moved so that the slice lies inside");
+  add("nn.max_pool_with_indices", "Largest element of each window, and its row-major position in x.", opaque,
+      infer_pool_indices, def_pool_indices)
+      .argument("x", "Tensor", "(batch, channels, one to three spatial axes)")
+      .attrs<PoolAttrs>();
+  add("nn.max_unpool", "Elements at row-major positions, zeros elsewhere.", opaque, infer_unpool, def_unpool)
+      .argument("x", "Tensor", "the elements")
+      .argument("indices", "Tensor", "their positions in the result")
+      .argument("shape", "Shape", "of the result");
+  add("nn.fold", "Images from columns (im2col's inverse): what falls on one element is added.", opaque,
+      infer_fold_columns, def_fold_columns)
+      .argument("x", "Tensor", "(batch, channels · window elements, windows)")
+      .argument("image", "Shape", "sizes of the spatial axes")
+      .attrs<UnfoldAttrs>();
+  return true;
+}();
+
+}  // namespace
+}  // namespace tenon::op

@@ -1,0 +1,311 @@
+// SPDX-License-Identifier: Apache-2.0
+// Recurrent layers over any number of steps, and single steps as cells. The inputs' share of all steps is one
+// product; then each sequence of the batch runs through its steps by itself. Gates lie in ONNX's order:
+// lstm i o f c, gru z r h.
+#include <fmt/format.h>
+
+#include "op/attrs_recurrent.h"
+#include "op/compose.h"
+#include "op/program.h"
+
+namespace tenon::op {
+namespace {
+
+using graph::infer_error;
+using Tensors = std::vector<te::Tensor>;
+
+enum class Recurrence { rnn, gru, lstm };
+int64_t gates_of(Recurrence r) { return r == Recurrence::lstm ? 4 : r == Recurrence::gru ? 3 : 1; }
+
+void expect_dims(const Call& call, size_t i, const Shape& want) {
+  const auto& t = tensor_arg(call, i);
+  auto s = shape_of(t);
+  if (!s) return;
+  bool fits = s->size() == want.size();
+  for (size_t k = 0; fits && k < want.size(); ++k) fits = !differ((*s)[k], want[k]);
+  if (!fits)
+    infer_error(call, fmt::format("{} is {}, not {}", call.op.as<graph::Op>()->arguments[i].name, show(*s),
+                                  show(want)));
+}
+// Arguments: x, w, r, b, lengths, h0, and for lstm c0 and the peepholes p.
+Type infer_recurrent(const Call& call, Recurrence kind) {
+  const auto& x = tensor_arg(call, 0);
+  expect_domain(call, x.dtype, Domain::floating);
+  expect_rank(call, x, "x", 3);
+  expect_rank(call, tensor_arg(call, 2), "r", 2);
+  auto s = shape_of(x), r = shape_of(tensor_arg(call, 2));
+  const size_t states = kind == Recurrence::lstm ? 3 : 2;
+  if (!s || !r) {
+    Array<Type> unknown{make_type(std::nullopt, 3, x.dtype)};
+    for (size_t i = 1; i < states; ++i) unknown.push_back(make_type(std::nullopt, 2, x.dtype));
+    return graph::tuple_type(unknown);
+  }
+  const PrimExpr h = (*r)[1], batch = (*s)[1], rows = simplify(h * gates_of(kind));
+  expect_dims(call, 1, {rows, (*s)[2]});
+  expect_dims(call, 2, {rows, h});
+  expect_dims(call, 3, {simplify(rows * 2)});
+  expect_dims(call, 4, {batch});
+  expect_domain(call, tensor_arg(call, 4).dtype, Domain::integer);
+  expect_dims(call, 5, {batch, h});
+  if (kind == Recurrence::lstm) {
+    expect_dims(call, 6, {batch, h});
+    expect_dims(call, 7, {simplify(h * 3)});
+  }
+  Array<Type> out{make_type(Shape{(*s)[0], batch, h}, 3, x.dtype)};
+  for (size_t i = 1; i < states; ++i) out.push_back(make_type(Shape{batch, h}, 2, x.dtype));
+  return graph::tuple_type(out);
+}
+
+/// The program of the steps. Buffers: the inputs' share (steps, batch, gates · h), r, b, lengths, h0, c0, p.
+struct Steps {
+  Recurrence kind;
+  const RecurrentAttrs& a;
+  DataType t;
+  PrimExpr steps, batch, h;
+  tir::Buffer share, r, b, lengths, h0, c0, peep, y, state, cell, sums;
+
+  PrimExpr num(double v) const { return constant(t, v); }
+  PrimExpr limited(const PrimExpr& e) const {
+    return a.clip > 0 ? tir::min(tir::max(e, num(-a.clip)), num(a.clip)) : e;
+  }
+  PrimExpr gate_index(int64_t gate, const PrimExpr& u) const { return h * gate + u; }
+  /// The state's share of a gate of unit u.
+  tir::Stmt product(const PrimExpr& n, const PrimExpr& row, const tir::Buffer& of) const {
+    const Shape at{n, row};
+    const tir::Stmt clear = tir::store(sums, num(0), at);
+    return tir::seq({clear, each("k", h, [&](const PrimExpr& k) {
+                       const PrimExpr term = tir::load(of, {n, k}) * tir::cast(t, tir::load(r, {row, k}));
+                       return tir::store(sums, tir::load(sums, at) + term, at);
+                     })});
+  }
+  PrimExpr sum(const PrimExpr& n, int64_t gate, const PrimExpr& u) const {
+    return tir::load(sums, {n, gate_index(gate, u)});
+  }
+  PrimExpr input(const PrimExpr& step, const PrimExpr& n, int64_t gate, const PrimExpr& u) const {
+    return tir::load(share, {step, n, gate_index(gate, u)});
+  }
+  PrimExpr bias(int64_t gate, const PrimExpr& u) const {
+    return tir::cast(t, tir::load(b, {h * gates_of(kind) + gate_index(gate, u)}));
+  }
+  PrimExpr peephole(int64_t gate, const PrimExpr& u, const PrimExpr& c) const {
+    return tir::cast(t, tir::load(peep, {gate_index(gate, u)})) * c;
+  }
+
+  tir::Stmt lstm(const PrimExpr& step, const PrimExpr& n) const {
+    auto total = [&](int64_t g, const PrimExpr& u) {
+      return input(step, n, g, u) + bias(g, u) + sum(n, g, u);
+    };
+    return each("u", h, [&](const PrimExpr& u) {
+      const Shape at{n, u};
+      return named("old", tir::load(cell, at), [&](const PrimExpr& old) {
+        return named("i", tir::sigmoid(limited(total(0, u) + peephole(0, u, old))), [&](const PrimExpr& i) {
+          const PrimExpr forget =
+              a.input_forget ? num(1) - i : tir::sigmoid(limited(total(2, u) + peephole(2, u, old)));
+          const PrimExpr fresh = forget * old + i * tir::tanh(limited(total(3, u)));
+          return named("fresh", fresh, [&](const PrimExpr& c) {
+            const PrimExpr o = tir::sigmoid(limited(total(1, u) + peephole(1, u, c)));
+            return tir::seq({tir::store(cell, c, at), tir::store(state, o * tir::tanh(c), at)});
+          });
+        });
+      });
+    });
+  }
+  tir::Stmt gru(const PrimExpr& step, const PrimExpr& n) const {
+    auto gate = [&](int64_t g, const PrimExpr& u) {
+      return tir::sigmoid(limited(input(step, n, g, u) + bias(g, u) + sum(n, g, u)));
+    };
+    auto put = [&](int64_t g, const PrimExpr& u, const PrimExpr& v) {
+      return tir::store(sums, v, {n, gate_index(g, u)});
+    };
+    // Both gates first; then the sums of the third, of the state or of the state less what the reset gate
+    // takes.
+    const tir::Stmt gates = each(
+        "u", h, [&](const PrimExpr& u) { return tir::seq({put(0, u, gate(0, u)), put(1, u, gate(1, u))}); });
+    const tir::Stmt kept = each("u", h, [&](const PrimExpr& u) {
+      return tir::store(
+          cell, a.linear_before_reset ? tir::load(state, {n, u}) : tir::load(state, {n, u}) * sum(n, 1, u),
+          {n, u});
+    });
+    const tir::Stmt products =
+        each("u", h, [&](const PrimExpr& u) { return product(n, gate_index(2, u), cell); });
+    const tir::Stmt update = each("u", h, [&](const PrimExpr& u) {
+      const PrimExpr inner =
+          a.linear_before_reset ? sum(n, 1, u) * (sum(n, 2, u) + bias(2, u)) : sum(n, 2, u) + bias(2, u);
+      const PrimExpr fresh = tir::tanh(limited(input(step, n, 2, u) + inner)), z = sum(n, 0, u);
+      return tir::store(state, (num(1) - z) * fresh + z * tir::load(state, {n, u}), {n, u});
+    });
+    return tir::seq({gates, kept, products, update});
+  }
+  tir::Stmt rnn(const PrimExpr& step, const PrimExpr& n) const {
+    return each("u", h, [&](const PrimExpr& u) {
+      return tir::store(state, tir::tanh(limited(input(step, n, 0, u) + bias(0, u) + sum(n, 0, u))), {n, u});
+    });
+  }
+
+  tir::Stmt program() const {
+    auto sequence = [&](const PrimExpr& n) {
+      const PrimExpr length = tir::min(tir::cast(i64, tir::load(lengths, {n})), steps);
+      const tir::Stmt begin = each("u", h, [&](const PrimExpr& u) {
+        const Shape at{n, u};
+        const tir::Stmt first = tir::store(state, tir::cast(t, tir::load(h0, at)), at);
+        return kind == Recurrence::lstm
+                   ? tir::seq({first, tir::store(cell, tir::cast(t, tir::load(c0, at)), at)})
+                   : first;
+      });
+      const tir::Stmt run = each("step", steps, [&](const PrimExpr& count) {
+        return named("length", length, [&](const PrimExpr& end) {
+          const PrimExpr place = a.reverse ? tir::select(tir::lt(count, end), end - 1 - count, count) : count;
+          return named("place", place, [&](const PrimExpr& at) {
+            const PrimExpr rows = h * (kind == Recurrence::gru ? 2 : gates_of(kind));
+            const tir::Stmt products =
+                each("row", rows, [&](const PrimExpr& row) { return product(n, row, state); });
+            const tir::Stmt gates = kind == Recurrence::lstm  ? lstm(at, n)
+                                    : kind == Recurrence::gru ? gru(at, n)
+                                                              : rnn(at, n);
+            auto put = [&](bool inside) {
+              return each("u", h, [&](const PrimExpr& u) {
+                return tir::store(y, inside ? tir::load(state, {n, u}) : num(0), {at, n, u});
+              });
+            };
+            return when(tir::lt(count, end), tir::seq({products, gates, put(true)}), put(false));
+          });
+        });
+      });
+      return tir::seq({begin, run});
+    };
+    return each("n", batch, sequence, true);
+  }
+};
+
+Tensors def_recurrent(const Call& call, const Tensors& in, Recurrence kind) {
+  const auto& a = attrs_of<RecurrentAttrs>(call);
+  const te::Tensor& x = in[0];
+  const DataType t = wide_type(x.dtype());
+  const PrimExpr steps = x.shape()[0], batch = x.shape()[1], h = in[2].shape()[1];
+  const PrimExpr rows = simplify(h * gates_of(kind));
+  const auto k = te::reduce_axis(tir::range(PrimExpr(0), x.shape()[2]));
+  const te::Tensor product = te::compute(
+      {steps, batch, rows},
+      [&](const Vars& v) {
+        return te::sum(wide(x({v[0], v[1], k->var})) * wide(in[1]({v[2], k->var})), {k});
+      },
+      "input_product");
+  const te::Tensor share = te::compute(
+      product.shape(), [&](const Vars& v) { return product(indices(v)) + tir::cast(t, in[3]({v[2]})); },
+      "input_share");
+  const bool lstm = kind == Recurrence::lstm;
+  Array<te::Tensor> given{share, in[2], in[3], in[4], in[5]};
+  if (lstm) given.push_back(in[6]), given.push_back(in[7]);
+  auto body = [&](const Array<tir::Buffer>& ins, const Array<tir::Buffer>& outs) {
+    return Steps{kind,
+                 a,
+                 t,
+                 steps,
+                 batch,
+                 h,
+                 ins[0],
+                 ins[1],
+                 ins[2],
+                 ins[3],
+                 ins[4],
+                 lstm ? ins[5] : tir::Buffer(),
+                 lstm ? ins[6] : tir::Buffer(),
+                 outs[0],
+                 outs[1],
+                 outs[2],
+                 outs[3]}
+        .program();
+  };
+  const Shape per_batch{batch, h};
+  const Tensors r = te::external({Shape{steps, batch, h}, per_batch, per_batch, Shape{batch, rows}},
+                                 {t, t, t, t}, given, body, short_name(call));
+  Tensors out{cast_to(r[0], x.dtype()), cast_to(r[1], x.dtype())};
+  if (lstm) out.push_back(cast_to(r[2], x.dtype()));
+  return out;
+}
+
+// ---------------------------------------------------------------- cells
+Expr op2(const char* name, const Expr& a, const Expr& b) { return op_call(name, {a, b}); }
+/// Gate `i` of the last axis, where each has h values.
+Expr gate_of(const Call& call, const Expr& e, int64_t i, const PrimExpr& h) {
+  (void)call;
+  return op_call("strided_slice", {e},
+                 make_attrs<StridedSliceAttrs>(Array<int64_t>{-1}, Shape{simplify(h * i)},
+                                               Shape{simplify(h * (i + 1))}, Array<int64_t>{1}));
+}
+struct Products {
+  Expr x, h;  ///< with their biases
+  PrimExpr units;
+};
+Products products_of(const Call& call, const Expr& x, const Expr& state, const Expr& w, const Expr& r,
+                     const Expr& b, int64_t gates) {
+  expect_domain(call, dtype_of(x), Domain::floating);
+  const Shape s = known_dims(r);
+  if (s.size() != 2) infer_error(call, fmt::format("r is {}, no matrix", show(s)));
+  const PrimExpr rows = simplify(s[1] * gates);
+  auto bias = [&](int64_t i) { return gate_of(call, b, i, rows); };
+  return {op2("add", op_call("nn.dense", {x, w}), bias(0)),
+          op2("add", op_call("nn.dense", {state, r}), bias(1)), s[1]};
+}
+Expr lstm_cell(const Call& call, const std::vector<Expr>& a) {
+  const Products p = products_of(call, a[0], a[1], a[3], a[4], a[5], 4);
+  const Expr sums = op2("add", p.x, p.h);
+  auto gate = [&](int64_t i) { return gate_of(call, sums, i, p.units); };
+  const Expr in = op_call("sigmoid", {gate(0)}), out = op_call("sigmoid", {gate(1)}),
+             forget = op_call("sigmoid", {gate(2)});
+  const Expr c = op2("add", op2("multiply", forget, a[2]), op2("multiply", in, op_call("tanh", {gate(3)})));
+  return tuple({op2("multiply", out, op_call("tanh", {c})), c});
+}
+Expr gru_cell(const Call& call, const std::vector<Expr>& a) {
+  const Products p = products_of(call, a[0], a[1], a[2], a[3], a[4], 3);
+  auto gate = [&](const Expr& e, int64_t i) { return gate_of(call, e, i, p.units); };
+  auto open = [&](int64_t i) { return op_call("sigmoid", {op2("add", gate(p.x, i), gate(p.h, i))}); };
+  const Expr z = open(0),
+             fresh = op_call("tanh", {op2("add", gate(p.x, 2), op2("multiply", open(1), gate(p.h, 2)))});
+  // fresh + z · (h - fresh)
+  return op2("add", fresh, op2("multiply", z, op2("subtract", a[1], fresh)));
+}
+Expr rnn_cell(const Call& call, const std::vector<Expr>& a) {
+  const Products p = products_of(call, a[0], a[1], a[2], a[3], a[4], 1);
+  return op_call("tanh", {op2("add", p.x, p.h)});
+}
+
+const bool recurrent_registered = [] {
+  auto layer = [](const char* name, const char* doc, Recurrence kind) {
+    return graph::register_op(name, doc)
+        .argument("x", "Tensor", "(steps, batch, inputs)")
+        .argument("w", "Tensor", "(gates · units, inputs)")
+        .argument("r", "Tensor", "(gates · units, units)")
+        .argument("b", "Tensor", "(2 · gates · units): of the inputs, then of the state")
+        .argument("lengths", "Tensor", "steps of each sequence (batch); what is behind gives zeros")
+        .argument("h0", "Tensor", "first state (batch, units)")
+        .infer([kind](const Call& c) { return infer_recurrent(c, kind); })
+        .fusion(FusionKind::opaque)
+        .attrs<RecurrentAttrs>()
+        .set_attr<TensorDef>(kTensorDef,
+                             [kind](const Call& c, const Tensors& in) { return def_recurrent(c, in, kind); });
+  };
+  layer("nn.rnn", "tanh of inputs and state, step by step: all states, and the last.", Recurrence::rnn);
+  layer("nn.gru", "Gated recurrent units: all states, and the last.", Recurrence::gru);
+  layer("nn.lstm", "Long short-term memory: all states, the last, and the last cell.", Recurrence::lstm)
+      .argument("c0", "Tensor", "first cell (batch, units)")
+      .argument("p", "Tensor", "peepholes (3 · units): i, o, f");
+  auto cell = [](const char* name, const char* doc, Compose f) {
+    return register_composed(name, doc, FusionKind::opaque, std::move(f))
+        .argument("x", "Tensor", "(batch, inputs)")
+        .argument("h", "Tensor", "state (batch, units)");
+  };
+  auto weights = [](graph::OpRegistration r) {
+    r.argument("w", "Tensor", "(gates · units, inputs)")
+        .argument("r", "Tensor", "(gates · units, units)")
+        .argument("b", "Tensor", "(2 · gates · units)");
+  };
+  weights(cell("nn.rnn_cell", "One step of nn.rnn.", rnn_cell));
+  weights(cell("nn.gru_cell", "One step of nn.gru with linear_before_reset.", gru_cell));
+  weights(cell("nn.lstm_cell", "One step of nn.lstm: state and cell.", lstm_cell)
+              .argument("c", "Tensor", "cell (batch, units)"));
+  return true;
+}();
+
+}  // namespace
+}  // namespace tenon::op

@@ -1,0 +1,265 @@
+// SPDX-License-Identifier: Apache-2.0
+// Regions of a feature map in one size: roi_align, roi_pool, crop_and_resize.
+#include <fmt/format.h>
+
+#include <cmath>
+
+#include "op/attrs_vision.h"
+#include "op/family.h"
+#include "op/program.h"
+
+namespace tenon::op {
+namespace {
+
+using graph::infer_error;
+using Tensors = std::vector<te::Tensor>;
+
+PrimExpr whole_place(const char* how, const PrimExpr& e) {
+  return tir::cast(i64, tir::call(e.dtype(), std::string("tir.") + how, {e}));
+}
+Type infer_regions(const Call& call, int64_t numbers, const PrimExpr& height, const PrimExpr& width) {
+  const auto &x = tensor_arg(call, 0), &rois = tensor_arg(call, 1);
+  expect_rank(call, x, "x", 4);
+  expect_rank(call, rois, "the regions", 2);
+  expect_domain(call, x.dtype, Domain::floating);
+  expect_domain(call, rois.dtype, Domain::floating);
+  auto s = shape_of(x), r = shape_of(rois);
+  if (!s || !r) return make_type(std::nullopt, 4, x.dtype);
+  if (auto k = tir::as_int((*r)[1]); k && *k != numbers)
+    infer_error(call, fmt::format("regions {} are not {} numbers each", show(*r), numbers));
+  if (call.args.size() > 2 && call.args[2]->type.is<graph::TensorType>()) {
+    const auto& batch = tensor_arg(call, 2);
+    expect_domain(call, batch.dtype, Domain::integer);
+    if (auto b = shape_of(batch); b && (b->size() != 1 || differ((*b)[0], (*r)[0])))
+      infer_error(call, fmt::format("batch indices {} for regions {}", show(*b), show(*r)));
+  }
+  return make_type(Shape{(*r)[0], (*s)[1], height, width}, 4, x.dtype);
+}
+Type infer_roi(const Call& call, int64_t numbers) {
+  const auto& a = attrs_of<RoiAttrs>(call);
+  if (a.pooled_height < 1 || a.pooled_width < 1 || a.sample_ratio < 0)
+    infer_error(call, fmt::format("a result of {} by {} elements", a.pooled_height, a.pooled_width));
+  if (a.mode != "avg" && a.mode != "max")
+    infer_error(call, fmt::format("mode is '{}'", a.mode), "use 'avg' or 'max'");
+  return infer_regions(call, numbers, a.pooled_height, a.pooled_width);
+}
+
+/// One axis of a sample: the elements on both sides and their weights; outside of the map nothing counts.
+struct Side {
+  PrimExpr low, high, low_weight, high_weight, inside;
+};
+Side side_of(const PrimExpr& place, const PrimExpr& extent) {
+  const DataType t = place.dtype();
+  const PrimExpr zero = constant(t, 0), one = constant(t, 1), last = tir::cast(t, extent - 1);
+  const PrimExpr at = tir::min(tir::max(place, zero), last), low = tir::call(t, "tir.floor", {at});
+  const PrimExpr first = tir::min(tir::max(tir::cast(i64, low), PrimExpr(0)), extent - 1);
+  return {first, tir::min(first + 1, extent - 1), one - (at - low), at - low,
+          tir::logical_and(tir::ge(place, constant(t, -1)), tir::le(place, tir::cast(t, extent)))};
+}
+
+Tensors def_roi_align(const Call& call, const Tensors& in) {
+  const auto& a = attrs_of<RoiAttrs>(call);
+  const TensorInfo out = output_info(call);
+  const DataType t = wide_type(in[0].dtype());
+  const PrimExpr h = in[0].shape()[2], w = in[0].shape()[3];
+  auto num = [&](double v) { return constant(t, v); };
+  // Per region and axis: begin, size of a cell, samples in a cell.
+  const te::Tensor cells = te::compute(
+      {out.shape[0], PrimExpr(2), PrimExpr(3)},
+      [&](const Vars& v) {
+        // Regions are (x, y, x, y); axis 0 is the height.
+        const PrimExpr first = 1 - v[1];
+        auto corner = [&](const PrimExpr& k) {
+          return tir::cast(t, in[1]({v[0], k})) * num(a.spatial_scale) - num(a.aligned ? 0.5 : 0);
+        };
+        const PrimExpr begin = corner(first), length = corner(first + 2) - begin;
+        const PrimExpr size = a.aligned ? length : tir::max(length, num(1));
+        const PrimExpr parts = tir::select(tir::eq(v[1], PrimExpr(0)), num(double(a.pooled_height)),
+                                           num(double(a.pooled_width)));
+        const PrimExpr cell = tir::div(size, parts);
+        const PrimExpr samples =
+            a.sample_ratio > 0 ? num(double(a.sample_ratio)) : tir::call(t, "tir.ceil", {cell});
+        return tir::select(tir::eq(v[2], PrimExpr(0)), begin,
+                           tir::select(tir::eq(v[2], PrimExpr(1)), cell, samples));
+      },
+      "roi_cells");
+  const bool most = a.mode == "max";
+  auto body = [&](const Array<tir::Buffer>& ins, const Array<tir::Buffer>& outs) {
+    return each_of(
+        out.shape,
+        [&](const Shape& at) {
+          const PrimExpr batch = safe_index(tir::load(ins[2], {at[0]}), in[0].shape()[0]);
+          auto cell = [&](int64_t axis, int64_t what) {
+            return tir::load(ins[1], {at[0], PrimExpr(axis), PrimExpr(what)});
+          };
+          auto samples = [&](int64_t axis) { return tir::max(tir::cast(i64, cell(axis, 2)), PrimExpr(0)); };
+          auto place = [&](int64_t axis, const PrimExpr& k) {
+            return cell(axis, 0) + tir::cast(t, at[size_t(axis) + 2]) * cell(axis, 1) +
+                   tir::div((tir::cast(t, k) + num(0.5)) * cell(axis, 1), cell(axis, 2));
+          };
+          const PrimExpr old = tir::load(outs[0], at);
+          auto sample = [&](const PrimExpr& i, const PrimExpr& j) {
+            const Side y = side_of(place(0, i), h), x = side_of(place(1, j), w);
+            auto term = [&](const PrimExpr& yi, const PrimExpr& xi, const PrimExpr& weight) {
+              return tir::cast(t, tir::load(ins[0], {batch, at[1], yi, xi})) * weight;
+            };
+            const PrimExpr p = term(y.low, x.low, y.low_weight * x.low_weight),
+                           q = term(y.low, x.high, y.low_weight * x.high_weight),
+                           r = term(y.high, x.low, y.high_weight * x.low_weight),
+                           s = term(y.high, x.high, y.high_weight * x.high_weight);
+            const PrimExpr inside = tir::logical_and(y.inside, x.inside);
+            if (!most) return tir::store(outs[0], old + tir::select(inside, p + q + r + s, num(0)), at);
+            const PrimExpr value = tir::select(inside, tir::max(tir::max(p, q), tir::max(r, s)), num(0));
+            const PrimExpr first = tir::logical_and(tir::eq(i, PrimExpr(0)), tir::eq(j, PrimExpr(0)));
+            return tir::store(outs[0], tir::select(first, value, tir::max(old, value)), at);
+          };
+          return named("rows", samples(0), [&](const PrimExpr& rows) {
+            return named("columns", samples(1), [&](const PrimExpr& columns) {
+              const tir::Stmt all = each("i", rows, [&](const PrimExpr& i) {
+                return each("j", columns, [&](const PrimExpr& j) { return sample(i, j); });
+              });
+              const PrimExpr count = tir::cast(t, tir::max(rows * columns, PrimExpr(1)));
+              const tir::Stmt share = tir::store(outs[0], tir::div(old, count), at);
+              const tir::Stmt clear = tir::store(outs[0], num(0), at);
+              return most ? tir::seq({clear, all}) : tir::seq({clear, all, share});
+            });
+          });
+        },
+        true);
+  };
+  return {cast_to(te::external({out.shape}, {t}, {in[0], cells, in[2]}, body, "roi_align")[0], out.dtype)};
+}
+
+/// The largest element of each cell; cells are cut at whole elements, an empty one is 0.
+Tensors def_roi_pool(const Call& call, const Tensors& in) {
+  const auto& a = attrs_of<RoiAttrs>(call);
+  const TensorInfo out = output_info(call);
+  const DataType t = wide_type(in[1].dtype());
+  const Shape x = in[0].shape();
+  auto body = [&](const Array<tir::Buffer>& ins, const Array<tir::Buffer>& outs) {
+    return each_of(
+        out.shape,
+        [&](const Shape& at) {
+          auto number = [&](int64_t k) { return tir::cast(t, tir::load(ins[1], {at[0], PrimExpr(k)})); };
+          const PrimExpr batch = safe_index(number(0), x[0]);
+          // First element and number of elements of the cell along an axis.
+          auto range = [&](size_t axis, int64_t parts) {
+            auto corner = [&](int64_t k) {
+              return whole_place("round", number(k) * constant(t, a.spatial_scale));
+            };
+            const PrimExpr begin = corner(axis == 2 ? 2 : 1), end = corner(axis == 2 ? 4 : 3);
+            const PrimExpr size = tir::max(end - begin + 1, PrimExpr(1));
+            auto clip = [&](const PrimExpr& e) {
+              return tir::min(tir::max(e + begin, PrimExpr(0)), x[axis]);
+            };
+            const PrimExpr from = clip(tir::floordiv(at[axis] * size, PrimExpr(parts)));
+            return std::pair(from, tir::max(clip(tir::ceildiv((at[axis] + 1) * size, PrimExpr(parts))) - from,
+                                            PrimExpr(0)));
+          };
+          const auto [y0, height] = range(2, a.pooled_height);
+          const auto [x0, width] = range(3, a.pooled_width);
+          const PrimExpr y = y0, xx = x0, h = height, w = width;
+          const PrimExpr empty = tir::logical_or(tir::le(h, PrimExpr(0)), tir::le(w, PrimExpr(0)));
+          const tir::Stmt start = tir::store(
+              outs[0], tir::select(empty, constant(out.dtype, 0), constant(out.dtype, -INFINITY)), at);
+          return named("rows", h, [&](const PrimExpr& rows) {
+            return named("columns", w, [&](const PrimExpr& columns) {
+              return tir::seq(
+                  {start, each("i", rows, [&](const PrimExpr& i) {
+                     return each("j", columns, [&](const PrimExpr& j) {
+                       return tir::store(
+                           outs[0],
+                           tir::max(tir::load(outs[0], at), tir::load(ins[0], {batch, at[1], y + i, xx + j})),
+                           at);
+                     });
+                   })});
+            });
+          });
+        },
+        true);
+  };
+  return te::external({out.shape}, {out.dtype}, {in[0], in[1]}, body, "roi_pool");
+}
+
+Type infer_crop(const Call& call) {
+  const auto& a = attrs_of<CropAttrs>(call);
+  if (a.method != "linear" && a.method != "nearest")
+    infer_error(call, fmt::format("method is '{}'", a.method), "use 'linear' or 'nearest'");
+  const auto size = shape_arg(call, 3);
+  if (size && size->size() != 2) infer_error(call, fmt::format("{} sizes for 2 axes", size->size()));
+  if (!size) return make_type(std::nullopt, 4, tensor_arg(call, 0).dtype);
+  return infer_regions(call, 4, (*size)[0], (*size)[1]);
+}
+Tensors def_crop(const Call& call, const Tensors& in) {
+  const auto& a = attrs_of<CropAttrs>(call);
+  const TensorInfo out = output_info(call);
+  const te::Tensor& x = in[0];
+  const DataType t = wide_type(x.dtype());
+  // Place in the image per region, axis and element.
+  auto place = [&](const PrimExpr& region, int64_t axis, const PrimExpr& k) {
+    const PrimExpr extent = x.shape()[size_t(axis) + 2], want = out.shape[size_t(axis) + 2];
+    auto corner = [&](int64_t i) { return tir::cast(t, in[1]({region, PrimExpr(i)})); };
+    const PrimExpr last = tir::cast(t, extent - 1), begin = corner(axis), end = corner(axis + 2);
+    const PrimExpr steps = tir::cast(t, tir::max(want - 1, PrimExpr(1)));
+    const PrimExpr many = begin * last + tir::cast(t, k) * tir::div((end - begin) * last, steps);
+    return tir::select(tir::gt(want, PrimExpr(1)), many, (begin + end) * last * constant(t, 0.5));
+  };
+  return {te::compute(
+      out.shape,
+      [&](const Vars& v) {
+        const PrimExpr batch = safe_index(in[2]({v[0]}), x.shape()[0]);
+        const PrimExpr py = place(v[0], 0, v[2]), px = place(v[0], 1, v[3]);
+        auto inside = [&](const PrimExpr& p, size_t axis) {
+          return tir::logical_and(tir::ge(p, constant(t, 0)), tir::le(p, tir::cast(t, x.shape()[axis] - 1)));
+        };
+        auto element = [&](const PrimExpr& i, const PrimExpr& j) {
+          return tir::cast(t, x({batch, v[1], i, j}));
+        };
+        PrimExpr value;
+        if (a.method == "nearest") {
+          value = element(safe_index(tir::max(whole_place("round", py), PrimExpr(0)), x.shape()[2]),
+                          safe_index(tir::max(whole_place("round", px), PrimExpr(0)), x.shape()[3]));
+        } else {
+          const Side y = side_of(py, x.shape()[2]), z = side_of(px, x.shape()[3]);
+          value =
+              (element(y.low, z.low) * z.low_weight + element(y.low, z.high) * z.high_weight) * y.low_weight +
+              (element(y.high, z.low) * z.low_weight + element(y.high, z.high) * z.high_weight) *
+                  y.high_weight;
+        }
+        return tir::cast(out.dtype, tir::select(tir::logical_and(inside(py, 2), inside(px, 3)), value,
+                                                constant(t, a.extrapolation_value)));
+      },
+      "crop_and_resize")};
+}
+
+const bool roi_registered = [] {
+  auto add = [](const char* name, const char* doc, FusionKind kind, graph::InferType infer, TensorDef def) {
+    return graph::register_op(name, doc)
+        .argument("x", "Tensor", "(batch, channels, height, width)")
+        .infer(std::move(infer))
+        .fusion(kind)
+        .set_attr(kTensorDef, std::move(def));
+  };
+  const char* const batch = "which image each region is of";
+  add(
+      "vision.roi_align", "Regions in one size: mean (or largest) of interpolated samples per cell.",
+      FusionKind::opaque, [](const Call& c) { return infer_roi(c, 4); }, def_roi_align)
+      .argument("rois", "Tensor", "(regions, 4): x, y, x, y")
+      .argument("batch_indices", "Tensor", batch)
+      .attrs<RoiAttrs>();
+  add(
+      "vision.roi_pool", "Regions in one size: the largest element per cell.", FusionKind::opaque,
+      [](const Call& c) { return infer_roi(c, 5); }, def_roi_pool)
+      .argument("rois", "Tensor", "(regions, 5): image, x, y, x, y")
+      .attrs<RoiAttrs>();
+  add("image.crop_and_resize", "Regions in one size, interpolated.", FusionKind::injective, infer_crop,
+      def_crop)
+      .argument("boxes", "Tensor", "(regions, 4): y, x, y, x as shares of the image")
+      .argument("box_indices", "Tensor", batch)
+      .argument("size", "Shape", "height and width of the result")
+      .attrs<CropAttrs>();
+  return true;
+}();
+
+}  // namespace
+}  // namespace tenon::op

@@ -1,0 +1,151 @@
+// SPDX-License-Identifier: Apache-2.0
+// Sorting and what follows from an order: sort, argsort, topk, median, quantile. Orders are stable, NaN is
+// the largest value.
+#include <fmt/format.h>
+
+#include <cmath>
+
+#include "op/attrs_sort.h"
+#include "op/family.h"
+#include "op/program.h"
+
+namespace tenon::op {
+namespace {
+
+using graph::infer_error;
+using Tensors = std::vector<te::Tensor>;
+
+/// The elements of x in the order of `order` along an axis; `at` maps an index of the result to a place in
+/// it.
+te::Tensor in_order(const te::Tensor& x, const te::Tensor& order, size_t axis, const Shape& shape,
+                    const std::string& name) {
+  return te::compute(
+      shape,
+      [&](const Vars& v) {
+        Shape at = indices(v);
+        at.set(axis, safe_index(order(indices(v)), x.shape()[axis]));
+        return x(at);
+      },
+      name);
+}
+te::Tensor first_of(const te::Tensor& x, const Shape& shape, const std::string& name) {
+  return te::compute(shape, [&](const Vars& v) { return x(indices(v)); }, name);
+}
+
+Type infer_sort(const Call& call, bool positions) {
+  const auto& x = tensor_arg(call, 0);
+  expect_domain(call, x.dtype, Domain::number);
+  if (x.ndim >= 0) normal_axis(call, attrs_of<SortAttrs>(call).axis, x.ndim);
+  return like(x, positions ? i64 : x.dtype);
+}
+Tensors def_argsort(const Call& call, const Tensors& in) {
+  const auto& a = attrs_of<SortAttrs>(call);
+  const auto axis = size_t(normal_axis(call, a.axis, int64_t(in[0].ndim())));
+  return {order_of(in[0], axis, a.descending)};
+}
+Tensors def_sort(const Call& call, const Tensors& in) {
+  const auto axis = size_t(normal_axis(call, attrs_of<SortAttrs>(call).axis, int64_t(in[0].ndim())));
+  return {in_order(in[0], def_argsort(call, in)[0], axis, in[0].shape(), "sort")};
+}
+
+Type infer_topk(const Call& call) {
+  const auto& x = tensor_arg(call, 0);
+  expect_domain(call, x.dtype, Domain::number);
+  const auto k = shape_arg(call, 1);
+  if (k && k->size() != 1) infer_error(call, fmt::format("k is {}, one size is needed", show(*k)));
+  auto shape = shape_of(x);
+  if (x.ndim >= 0) {
+    const auto axis = size_t(normal_axis(call, attrs_of<TopKAttrs>(call).axis, x.ndim));
+    if (shape && k) {
+      const auto have = tir::as_int((*shape)[axis]), want = tir::as_int((*k)[0]);
+      if (want && (*want < 0 || (have && *want > *have)))
+        infer_error(call, fmt::format("{} elements of axis {} of {} are wanted", *want, axis, show(*shape)));
+      shape->set(axis, (*k)[0]);
+    }
+  }
+  if (!k) shape = std::nullopt;
+  return graph::tuple_type({make_type(shape, x.ndim, x.dtype), make_type(shape, x.ndim, i64)});
+}
+Tensors def_topk(const Call& call, const Tensors& in) {
+  const auto& a = attrs_of<TopKAttrs>(call);
+  const auto axis = size_t(normal_axis(call, a.axis, int64_t(in[0].ndim())));
+  const Shape shape = output_info(call).shape;
+  const te::Tensor order = order_of(in[0], axis, a.largest);
+  return {in_order(in[0], order, axis, shape, "topk"), first_of(order, shape, "topk_positions")};
+}
+
+Type infer_quantile(const Call& call) {
+  const auto& a = attrs_of<QuantileAttrs>(call);
+  const auto& x = tensor_arg(call, 0);
+  expect_domain(call, x.dtype, Domain::floating);
+  if (!(a.q >= 0 && a.q <= 1)) infer_error(call, fmt::format("the share {} is not from 0 to 1", a.q));
+  if (x.ndim < 0) return graph::tensor_type_unknown(-1, x.dtype);
+  const auto axis = size_t(normal_axis(call, a.axis, x.ndim));
+  auto shape = shape_of(x);
+  if (!shape) return make_type(std::nullopt, x.ndim - !a.keepdims, x.dtype);
+  if (tir::is_zero((*shape)[axis]))
+    infer_error(call, fmt::format("axis {} of {} has no elements", axis, show(*shape)));
+  if (a.keepdims)
+    shape->set(axis, PrimExpr(1));
+  else
+    shape->erase(axis);
+  return make_type(shape, 0, x.dtype);
+}
+/// Between the two elements nearest to q · (n - 1), in proportion.
+Tensors def_quantile(const Call& call, const Tensors& in) {
+  const auto& a = attrs_of<QuantileAttrs>(call);
+  const te::Tensor& x = in[0];
+  const auto axis = size_t(normal_axis(call, a.axis, int64_t(x.ndim())));
+  const te::Tensor order = order_of(x, axis, false);
+  const te::Tensor sorted = in_order(x, order, axis, x.shape(), "sorted");
+  const PrimExpr last = x.shape()[axis] - 1;
+  const PrimExpr place = tir::cast(f64, last) * constant(f64, a.q);
+  const PrimExpr low = tir::cast(i64, tir::call(f64, "tir.floor", {place}));
+  return {te::compute(
+      output_info(call).shape,
+      [&](const Vars& v) {
+        auto element = [&](const PrimExpr& p) {
+          Shape at = indices(v);
+          if (a.keepdims)
+            at.set(axis, p);
+          else
+            at.insert(axis, p);
+          return wide(sorted(at));
+        };
+        // NaN is the largest: where there is one, the last element says so.
+        const PrimExpr top = element(last), below = element(low);
+        const PrimExpr above = element(tir::min(low + 1, last));
+        const PrimExpr t = tir::cast(below.dtype(), place - tir::cast(f64, low));
+        const PrimExpr value =
+            tir::select(tir::eq(t, constant(t.dtype(), 0)), below, below + (above - below) * t);
+        return tir::cast(x.dtype(), tir::select(tir::call(boolean, "tir.isnan", {top}), top, value));
+      },
+      "quantile")};
+}
+
+const bool sort_registered = [] {
+  auto add = [](const char* name, const char* doc, graph::InferType infer, TensorDef def) {
+    return graph::register_op(name, doc)
+        .argument("x", "Tensor", "the operand")
+        .infer(std::move(infer))
+        .fusion(FusionKind::opaque)
+        .set_attr(kTensorDef, std::move(def));
+  };
+  add(
+      "sort", "Elements of an axis in order.", [](const Call& c) { return infer_sort(c, false); }, def_sort)
+      .attrs<SortAttrs>();
+  add(
+      "argsort", "Positions that put an axis in order; equals keep theirs.",
+      [](const Call& c) { return infer_sort(c, true); }, def_argsort)
+      .attrs<SortAttrs>();
+  add("topk", "The first k elements of an axis in order, and their positions.", infer_topk, def_topk)
+      .argument("k", "Shape", "how many, at most the axis has")
+      .attrs<TopKAttrs>();
+  add("quantile", "The value below which a share of an axis lies, interpolated; q = 0.5 is the median.",
+      infer_quantile, def_quantile)
+      .attrs<QuantileAttrs>();
+  return true;
+}();
+
+}  // namespace
+}  // namespace tenon::op

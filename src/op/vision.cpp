@@ -1,0 +1,297 @@
+// SPDX-License-Identifier: Apache-2.0
+// Boxes: non-maximum suppression, overlap, valid ones, priors; and the pixels of a block as channels.
+#include <fmt/format.h>
+
+#include <cmath>
+
+#include "op/attrs_vision.h"
+#include "op/family.h"
+#include "op/program.h"
+
+namespace tenon::op {
+namespace {
+
+using graph::infer_error;
+using Tensors = std::vector<te::Tensor>;
+
+Shape dims_of(const Call& call, size_t i) {
+  auto shape = shape_of(tensor_arg(call, i));
+  if (!shape)
+    infer_error(call, fmt::format("the shape of {} is not known", call.op.as<graph::Op>()->arguments[i].name),
+                "give it by match_cast");
+  return *shape;
+}
+void expect_boxes(const Call& call, const Shape& s, const char* what) {
+  if (!s.empty() && tir::as_int(s[s.size() - 1]).value_or(4) == 4) return;
+  infer_error(call, fmt::format("{} {} are no boxes of 4 numbers", what, show(s)));
+}
+
+// ---------------------------------------------------------------- non-maximum suppression
+PrimExpr room(const Call& call, const PrimExpr& boxes) {
+  const int64_t most = attrs_of<NmsAttrs>(call).max_boxes;
+  return most > 0 ? simplify(tir::min(boxes, PrimExpr(most))) : boxes;
+}
+Type infer_nms(const Call& call) {
+  for (size_t i = 0; i < 2; ++i) {
+    expect_rank(call, tensor_arg(call, i), i ? "scores" : "boxes", 3);
+    expect_domain(call, tensor_arg(call, i).dtype, Domain::floating);
+  }
+  const Shape boxes = dims_of(call, 0), scores = dims_of(call, 1);
+  expect_boxes(call, boxes, "boxes");
+  if (differ(boxes[0], scores[0]) || differ(boxes[1], scores[2]))
+    infer_error(call, fmt::format("boxes {} and scores {} do not belong together", show(boxes), show(scores)),
+                "scores are (batch, classes, boxes)");
+  for (size_t i = 2; i < 5; ++i)
+    if (tensor_arg(call, i).ndim > 0)
+      infer_error(call, call.op.as<graph::Op>()->arguments[i].name + " must be a scalar");
+  expect_domain(call, tensor_arg(call, 2).dtype, Domain::integer);
+  const PrimExpr most = simplify(scores[0] * scores[1] * room(call, boxes[1]));
+  return graph::tuple_type({make_type(Shape{most, PrimExpr(3)}, 2, i64), make_type(Shape(), 0, i64)});
+}
+
+struct Corners {
+  PrimExpr low_y, low_x, high_y, high_x;
+  PrimExpr area() const { return (high_y - low_y) * (high_x - low_x); }
+};
+Corners corners(const std::function<PrimExpr(int64_t)>& box, bool centred) {
+  const PrimExpr a = wide(box(0)), b = wide(box(1)), c = wide(box(2)), d = wide(box(3));
+  if (!centred) return {tir::min(a, c), tir::min(b, d), tir::max(a, c), tir::max(b, d)};
+  const PrimExpr half = constant(a.dtype(), 0.5);
+  return {b - d * half, a - c * half, b + d * half, a + c * half};
+}
+PrimExpr common_area(const Corners& p, const Corners& q) {
+  const PrimExpr zero = constant(p.low_y.dtype(), 0);
+  const PrimExpr h = tir::min(p.high_y, q.high_y) - tir::max(p.low_y, q.low_y);
+  const PrimExpr w = tir::min(p.high_x, q.high_x) - tir::max(p.low_x, q.low_x);
+  return tir::max(h, zero) * tir::max(w, zero);
+}
+PrimExpr overlap(const Corners& p, const Corners& q) {
+  const PrimExpr common = common_area(p, q), zero = constant(common.dtype(), 0);
+  const PrimExpr all = p.area() + q.area() - common;
+  return tir::select(tir::gt(all, zero), tir::div(common, tir::select(tir::gt(all, zero), all, zero + 1)),
+                     zero);
+}
+
+/// Classes one after the other, boxes by falling score: each is kept unless it overlaps one that was.
+Tensors def_nms(const Call& call, const Tensors& in) {
+  const auto& a = attrs_of<NmsAttrs>(call);
+  const PrimExpr batch = in[1].shape()[0], classes = in[1].shape()[1], n = in[1].shape()[2];
+  const Shape out = output_info(call).shape;
+  const te::Tensor order = order_of(in[1], 2, true);
+  auto body = [&](const Array<tir::Buffer>& ins, const Array<tir::Buffer>& outs) {
+    const tir::Buffer &found = outs[0], &count = outs[1], &state = outs[2];
+    // State: boxes found before this class, and whether the box at hand overlaps one that was found.
+    const PrimExpr zero = 0, one = 1, total = tir::load(count, {}), before = tir::load(state, {zero});
+    const PrimExpr limit = tir::min(tir::cast(i64, tir::load(ins[2], {})), room(call, n));
+    auto corners_at = [&](const PrimExpr& b, const PrimExpr& i) {
+      return corners([&](int64_t k) { return tir::load(ins[0], {b, i, PrimExpr(k)}); }, a.center_point_box);
+    };
+    auto consider = [&](const PrimExpr& b, const PrimExpr& c, const PrimExpr& r) {
+      return named("box", tir::load(ins[5], {b, c, r}), [&](const PrimExpr& box) {
+        const PrimExpr high = tir::gt(wide(tir::load(ins[1], {b, c, box})),
+                                      tir::cast(wide_type(in[1].dtype()), tir::load(ins[4], {})));
+        const PrimExpr open = tir::lt(total - before, limit);
+        const tir::Stmt against = named("kept", total - before, [&](const PrimExpr& kept) {
+          return each("k", kept, [&](const PrimExpr& k) {
+            const Corners p = corners_at(b, box),
+                          q = corners_at(b, tir::load(found, {before + k, PrimExpr(2)}));
+            const PrimExpr share = overlap(p, q);
+            return when(tir::gt(share, tir::cast(share.dtype(), tir::load(ins[3], {}))),
+                        tir::store(state, one, {one}));
+          });
+        });
+        const tir::Stmt keep =
+            tir::seq({tir::store(found, b, {total, PrimExpr(0)}), tir::store(found, c, {total, PrimExpr(1)}),
+                      tir::store(found, box, {total, PrimExpr(2)}), tir::store(count, total + 1, {})});
+        return when(tir::logical_and(high, open),
+                    tir::seq({tir::store(state, zero, {one}), against,
+                              when(tir::eq(tir::load(state, {one}), zero), keep)}));
+      });
+    };
+    auto each_class = [&](const Shape& at) {
+      return tir::seq({tir::store(state, total, {zero}),
+                       each("r", n, [&](const PrimExpr& r) { return consider(at[0], at[1], r); })});
+    };
+    return tir::seq({each_of(out, [&](const Shape& at) { return tir::store(found, zero, at); }),
+                     tir::store(count, zero, {}), each_of({batch, classes}, each_class)});
+  };
+  const Tensors r = te::external({out, Shape(), Shape{PrimExpr(2)}}, {i64, i64, i64},
+                                 {in[0], in[1], in[2], in[3], in[4], order}, body, "non_max_suppression");
+  return {r[0], r[1]};
+}
+
+// ---------------------------------------------------------------- box_iou
+Type infer_iou(const Call& call) {
+  const auto &a = tensor_arg(call, 0), &b = tensor_arg(call, 1);
+  expect_rank(call, a, "a", 2);
+  expect_rank(call, b, "b", 2);
+  expect_domain(call, a.dtype, Domain::floating);
+  if (a.dtype != b.dtype)
+    infer_error(call, fmt::format("element types {} and {} differ", to_string(a.dtype), to_string(b.dtype)),
+                "cast one of them");
+  const Shape p = dims_of(call, 0), q = dims_of(call, 1);
+  expect_boxes(call, p, "a");
+  expect_boxes(call, q, "b");
+  return make_type(Shape{p[0], q[0]}, 2, a.dtype);
+}
+Tensors def_iou(const Call& call, const Tensors& in) {
+  return {te::compute(
+      output_info(call).shape,
+      [&](const Vars& v) {
+        auto box = [&](size_t k) {
+          return corners([&](int64_t i) { return in[k]({v[k], PrimExpr(i)}); }, false);
+        };
+        return tir::cast(in[0].dtype(), overlap(box(0), box(1)));
+      },
+      "box_iou")};
+}
+
+// ---------------------------------------------------------------- get_valid_counts
+Type infer_valid(const Call& call) {
+  const auto& x = tensor_arg(call, 0);
+  const auto& a = attrs_of<ScoreAttrs>(call);
+  expect_rank(call, x, "x", 3);
+  expect_domain(call, x.dtype, Domain::floating);
+  const Shape s = dims_of(call, 0);
+  if (auto width = tir::as_int(s[2]); a.score_index < 0 || (width && a.score_index >= *width))
+    infer_error(call, fmt::format("there is no element {} in a box of {}", a.score_index, show(s)));
+  return graph::tuple_type(
+      {make_type(Shape{s[0]}, 1, i64), make_type(s, 3, x.dtype), make_type(Shape{s[0], s[1]}, 2, i64)});
+}
+Tensors def_valid(const Call& call, const Tensors& in) {
+  const auto& a = attrs_of<ScoreAttrs>(call);
+  const Shape s = in[0].shape();
+  auto body = [&](const Array<tir::Buffer>& ins, const Array<tir::Buffer>& outs) {
+    return each("b", s[0], [&](const PrimExpr& b) {
+      const PrimExpr count = tir::load(outs[0], {b});
+      const tir::Stmt clear =
+          each("i", s[1], [&](const PrimExpr& i) { return tir::store(outs[1], PrimExpr(-1), {b, i}); });
+      return tir::seq(
+          {tir::store(outs[0], PrimExpr(0), {b}), clear, each("i", s[1], [&](const PrimExpr& i) {
+             const PrimExpr score = wide(tir::load(ins[0], {b, i, PrimExpr(a.score_index)}));
+             return when(tir::gt(score, constant(score.dtype(), a.score_threshold)),
+                         tir::seq({tir::store(outs[1], i, {b, count}), tir::store(outs[0], count + 1, {b})}));
+           })});
+    });
+  };
+  const Tensors r = te::external({Shape{s[0]}, Shape{s[0], s[1]}}, {i64, i64}, {in[0]}, body, "valid");
+  const te::Tensor boxes = te::compute(
+      s,
+      [&](const Vars& v) {
+        const PrimExpr from = r[1]({v[0], v[1]});
+        return tir::select(tir::ge(from, PrimExpr(0)), in[0]({v[0], tir::max(from, PrimExpr(0)), v[2]}),
+                           constant(in[0].dtype(), -1));
+      },
+      "valid_boxes");
+  return {r[0], boxes, r[1]};
+}
+
+// ---------------------------------------------------------------- multibox_prior, yolo_reorg
+int64_t priors(const BoxAttrs& a) { return int64_t(a.sizes.size() + a.ratios.size()) - 1; }
+Type infer_prior(const Call& call) {
+  const auto& a = attrs_of<BoxAttrs>(call);
+  const auto& x = tensor_arg(call, 0);
+  expect_rank(call, x, "x", 4);
+  expect_domain(call, x.dtype, Domain::floating);
+  if (a.sizes.empty() || a.ratios.empty()) infer_error(call, "at least one size and one ratio are needed");
+  const Shape s = dims_of(call, 0);
+  return make_type(Shape{PrimExpr(1), simplify(s[2] * s[3] * priors(a)), PrimExpr(4)}, 3, x.dtype);
+}
+/// Around each element: every size with the first ratio, then the first size with the other ratios.
+Tensors def_prior(const Call& call, const Tensors& in) {
+  const auto& a = attrs_of<BoxAttrs>(call);
+  const PrimExpr h = in[0].shape()[2], w = in[0].shape()[3];
+  const DataType t = wide_type(in[0].dtype());
+  return {te::compute(
+      output_info(call).shape,
+      [&](const Vars& v) {
+        const PrimExpr kind = tir::floormod(v[1], PrimExpr(priors(a)));
+        const PrimExpr place = tir::floordiv(v[1], PrimExpr(priors(a)));
+        const PrimExpr y = tir::floordiv(place, w), x = tir::floormod(place, w);
+        PrimExpr half_h = constant(t, 0), half_w = half_h;
+        for (int64_t k = priors(a); k-- > 0;) {
+          const bool by_size = k < int64_t(a.sizes.size());
+          const double size = by_size ? a.sizes[size_t(k)] : a.sizes[0];
+          const double ratio = std::sqrt(by_size ? a.ratios[0] : a.ratios[size_t(k) - a.sizes.size() + 1]);
+          const PrimExpr here = tir::eq(kind, PrimExpr(k));
+          // Widths are shares of the height, so that boxes keep their proportions in pixels.
+          const PrimExpr shape = tir::div(tir::cast(t, h), tir::cast(t, w));
+          half_w = tir::select(here, constant(t, size * ratio / 2) * shape, half_w);
+          half_h = tir::select(here, constant(t, size / ratio / 2), half_h);
+        }
+        const PrimExpr half = constant(t, 0.5);
+        const PrimExpr cy = tir::div(tir::cast(t, y) + half, tir::cast(t, h));
+        const PrimExpr cx = tir::div(tir::cast(t, x) + half, tir::cast(t, w));
+        auto is = [&](int64_t k) { return tir::eq(v[2], PrimExpr(k)); };
+        PrimExpr value =
+            tir::select(is(0), cx - half_w,
+                        tir::select(is(1), cy - half_h, tir::select(is(2), cx + half_w, cy + half_h)));
+        if (a.clip) value = tir::min(tir::max(value, constant(t, 0)), constant(t, 1));
+        return tir::cast(in[0].dtype(), value);
+      },
+      "multibox_prior")};
+}
+
+Type infer_reorg(const Call& call) {
+  const auto& x = tensor_arg(call, 0);
+  const int64_t r = attrs_of<StrideAttrs>(call).stride;
+  expect_rank(call, x, "x", 4);
+  const Shape s = dims_of(call, 0);
+  for (size_t i = 2; i < 4; ++i)
+    if (auto d = tir::as_int(s[i]); r < 1 || (d && *d % r != 0))
+      infer_error(call, fmt::format("blocks of {} do not divide {}", r, show(s)));
+  return make_type(Shape{s[0], simplify(s[1] * (r * r)), simplify(tir::floordiv(s[2], PrimExpr(r))),
+                         simplify(tir::floordiv(s[3], PrimExpr(r)))},
+                   4, x.dtype);
+}
+Tensors def_reorg(const Call& call, const Tensors& in) {
+  const PrimExpr r = attrs_of<StrideAttrs>(call).stride, c = in[0].shape()[1];
+  return {te::compute(
+      output_info(call).shape,
+      [&](const Vars& v) {
+        const PrimExpr block = tir::floordiv(v[1], c);
+        return in[0]({v[0], tir::floormod(v[1], c), v[2] * r + tir::floordiv(block, r),
+                      v[3] * r + tir::floormod(block, r)});
+      },
+      "yolo_reorg")};
+}
+
+const bool vision_registered = [] {
+  auto add = [](const char* name, const char* doc, FusionKind kind, graph::InferType infer, TensorDef def) {
+    return graph::register_op(name, doc)
+        .infer(std::move(infer))
+        .fusion(kind)
+        .set_attr(kTensorDef, std::move(def));
+  };
+  add("vision.non_max_suppression",
+      "Boxes by falling score that overlap no box kept before, per class: (batch, class, box) each, and how "
+      "many.",
+      FusionKind::opaque, infer_nms, def_nms)
+      .argument("boxes", "Tensor", "(batch, boxes, 4)")
+      .argument("scores", "Tensor", "(batch, classes, boxes)")
+      .argument("max_output_boxes_per_class", "Tensor", "integer scalar")
+      .argument("iou_threshold", "Tensor", "scalar: boxes that share more than this are one")
+      .argument("score_threshold", "Tensor", "scalar: scores not above it are no boxes")
+      .attrs<NmsAttrs>();
+  add("vision.box_iou", "What boxes have in common over what they cover together, each of a with each of b.",
+      FusionKind::injective, infer_iou, def_iou)
+      .argument("a", "Tensor", "boxes as two corners (n, 4)")
+      .argument("b", "Tensor", "boxes as two corners (m, 4)");
+  add("vision.get_valid_counts",
+      "Per batch: how many boxes have a score above the threshold; they first, -1 behind; and where each "
+      "was.",
+      FusionKind::opaque, infer_valid, def_valid)
+      .argument("x", "Tensor", "(batch, boxes, numbers of a box)")
+      .attrs<ScoreAttrs>();
+  add("vision.multibox_prior", "Boxes of several sizes and ratios around each element of a feature map.",
+      FusionKind::injective, infer_prior, def_prior)
+      .argument("x", "Tensor", "the feature map (batch, channels, height, width)")
+      .attrs<BoxAttrs>();
+  add("vision.yolo_reorg", "Blocks of the image as channels.", FusionKind::injective, infer_reorg, def_reorg)
+      .argument("x", "Tensor", "(batch, channels, height, width)")
+      .attrs<StrideAttrs>();
+  return true;
+}();
+
+}  // namespace
+}  // namespace tenon::op
