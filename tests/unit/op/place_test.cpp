@@ -213,6 +213,7 @@ TEST(Composed, Normalisations) {
     for (int64_t k = 0; k < 5; ++k) sum += std::exp((at(y, {i[0], k}) + at(noise, {i[0], k})) / 0.5);
     return std::exp((at(y, i) + at(noise, i)) / 0.5) / sum;
   });
+  expect_all(run("zeros_like", {y}), {2, 5}, [](const Index&) { return 0; });
   EXPECT_EQ(run("size", {x}).element_int(0), 120);
   EXPECT_EQ(run("size", {random({3, 0})}).element_int(0), 0);
 }
