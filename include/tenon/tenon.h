@@ -33,7 +33,7 @@
 extern "C" {
 #endif
 
-#define TENON_API_VERSION 1
+#define TENON_API_VERSION 2
 
 /* The same numbers as the command's exit codes. */
 typedef enum TenonStatus {
@@ -68,9 +68,12 @@ TENON_API DLDataType tenon_dtype(const char* name);
 typedef struct TenonArtifact TenonArtifact;
 
 typedef enum TenonLoadFlags {
-  TENON_LOAD_CHECK = 1 /* also verify the hash of every constant */
+  TENON_LOAD_CHECK = 1, /* also verify the hash of every constant */
+  TENON_LOAD_COPY = 2   /* into memory: the file may be cut short or overwritten while it is in use */
 } TenonLoadFlags;
 
+/* `path` is a file, or "system:NAME": a model that is linked into this program ("system" alone when there is
+ * one). */
 TENON_API TenonStatus tenon_artifact_load(const char* path, uint32_t flags, TenonArtifact** artifact);
 TENON_API void tenon_artifact_release(TenonArtifact* artifact); /* null is allowed */
 
@@ -140,6 +143,53 @@ TENON_API TenonStatus tenon_session_get_output(TenonSession* session, int32_t in
 /* The output itself, for the caller to keep and delete; it is then no longer in the session. */
 TENON_API TenonStatus tenon_session_take_output(TenonSession* session, int32_t index,
                                                 DLManagedTensorVersioned** tensor);
+
+/* ---- Modules: artifacts whose functions are called by name, and that may import one another's. */
+
+typedef struct TenonModule TenonModule;
+typedef struct TenonFunction TenonFunction;
+
+/* Names that the artifact calls and does not have (`call_packed`) are looked for in `imports`, in order, and
+ * then in the registry, once and here. A module may be used by several threads. */
+TENON_API TenonStatus tenon_module_load(const char* path, uint32_t flags, TenonModule* const* imports,
+                                        int32_t num_imports, TenonModule** module);
+TENON_API void tenon_module_release(TenonModule* module); /* null is allowed */
+/* Adds an import whose functions are found by tenon_module_function; a cycle is refused (T0612). */
+TENON_API TenonStatus tenon_module_import(TenonModule* module, TenonModule* imported);
+TENON_API int32_t tenon_module_num_imports(const TenonModule* module);
+TENON_API TenonStatus tenon_module_get_import(const TenonModule* module, int32_t index, TenonModule** import);
+TENON_API int32_t tenon_module_num_functions(const TenonModule* module);
+TENON_API const char* tenon_module_function_name(const TenonModule* module, int32_t index); /* or null */
+/* Writes the artifact, and its imports beside it. Only what came from a file can be saved (T0613). */
+TENON_API TenonStatus tenon_module_save(const TenonModule* module, const char* path);
+/* Looked up here, not when it is called. `imports` not 0: also in imports, depth first. T0503: none. */
+TENON_API TenonStatus tenon_module_function(TenonModule* module, const char* name, int32_t imports,
+                                            TenonFunction** function);
+TENON_API void tenon_function_release(TenonFunction* function); /* null is allowed */
+/* Calls with tensors and gives the tensors of the result, parts of tuples in order, for the caller to delete.
+ * `num_outputs`: the room in `outputs`, then how many there are. Several threads may call at once. */
+TENON_API TenonStatus tenon_function_call(TenonFunction* function, const DLTensor* inputs, int32_t num_inputs,
+                                          DLManagedTensorVersioned** outputs, int32_t* num_outputs);
+
+/* ---- The system library: models that are linked into a program (`tenon compile --emit obj --system-lib
+ * NAME`, or `--emit c`). They register themselves when the program starts; where a linker leaves out what
+ * nobody names, call tenon_register_NAME(). */
+
+typedef struct TenonSystemLibrary {
+  size_t size; /* sizeof(TenonSystemLibrary) */
+  uint32_t format, kernel_abi;
+  const char* name;
+  const void* tables;
+  uint64_t tables_bytes;
+  const void* const* constants;
+  uint64_t num_constants;
+  const char* const* kernel_names;
+  void (*const* kernels)(void);
+  uint64_t num_kernels;
+} TenonSystemLibrary;
+
+/* The library stays the caller's and must live as long as the process. Again with the same one: nothing. */
+TENON_API TenonStatus tenon_system_register(const TenonSystemLibrary* library);
 
 /* Called behind every step of a run, in its thread; null: off. */
 typedef void (*TenonProfile)(void* user, const char* name, double milliseconds);

@@ -6,10 +6,11 @@
 //   output,
 //                 progress(stage, done, total), print(pass, text), cache (a folder, or "default"), note(text)
 //                 → compile_ms, passes (JSON), bytes and, for emit "jit", artifact and whether it was cached;
-//                 with no output, text. A key left out means its default.
+//                 with no output, text. A key left out means its default. stage and function: the module
+//                 behind that pass as "tir", "dot" or "svg"; dim_bounds: the most of symbolic dimensions
 //   inspect       model → json: kind, inputs, outputs, operators, parameters, flop, …
 //   interpret     model, inputs, dims → outputs
-//   opt           model, passes, schedule, function, target, verify, explain, measure, time, dims,
+//   opt           model, passes, schedule, function, target, verify, explain, measure, time, dims, emit,
 //                 output → text, passes (with time: processor time of each, JSON), and with explain kernels
 //                 (JSON)
 //   passes, operators, onnx_operators, target → json
@@ -68,6 +69,10 @@ CompileOptions compile_options(const AttrMap& request) {
   o.opt_level = get_or(request, "opt_level", 2);
   o.threads = get_or(request, "threads", 0);
   o.memory_limit = get_or<int64_t>(request, "memory_limit", 0);
+  // The importer takes the values of dimensions: those with one have no bound any more.
+  const auto values = dims_of(request);
+  for (const auto& [name, value] : get_or(request, "dim_bounds", AttrMap()))
+    if (!values.count(name)) o.dim_bounds[name] = value.as<int64_t>();
   if (const auto precision = get_or<std::string>(request, "precision", ""); !precision.empty()) {
     o.context.required.insert("to_mixed_precision");
     o.context.config.set("to_mixed_precision.dtype", precision);
@@ -92,6 +97,15 @@ json timings_json(const std::vector<PassTiming>& timings) {
   return out;
 }
 
+/// Text into the file, large constants beside it; without a file, into the reply.
+void write_or_reply(AttrMap& reply, const std::string& text, const std::string& output,
+                    const ConstantTable& constants) {
+  if (output.empty()) return reply.set("text", text);
+  write_text_file(output, text);
+  if (!constants.empty())
+    save_constants(std::filesystem::path(output).replace_extension(".constants"), constants);
+}
+
 AttrMap compile_function(const AttrMap& request) {
   const auto start = std::chrono::steady_clock::now();
   const std::string emit = get_or<std::string>(request, "emit", "artifact");
@@ -106,40 +120,63 @@ AttrMap compile_function(const AttrMap& request) {
   // Who wants to see the passes wants them to run.
   const bool looks =
       options.verify_results || !options.context.dump_dir.empty() || !options.context.print_after.empty();
-  if (emit == "jit" && !looks) cache_options.folder = get_or<std::string>(request, "cache", "");
+  const bool to_file = emit == "artifact" && !output.empty();
+  if ((emit == "jit" || to_file) && !looks) cache_options.folder = get_or<std::string>(request, "cache", "");
   if (cache_options.folder == "default") cache_options.folder = default_cache_folder();
   if (!cache_options.folder.empty()) cache_options.limit_bytes = cache_limit();
   if (Function note = get_or(request, "note", Function()))
     cache_options.note = [note](const std::string& text) { note(text); };
+  std::string system = get_or<std::string>(request, "system", "");
+  if (!system.empty() && system != system_name(system))
+    fail("T0921", "the name of a system library has letters, digits and _ only, not `" + system + "`",
+         "--system-lib", {}, ErrorKind::usage);
+  if (!system.empty() && emit != "obj" && emit != "c")
+    fail("T0921", "a system library is emitted as obj or c", "--system-lib", "add --emit obj",
+         ErrorKind::usage);
+  if (!system.empty()) options.symbol_prefix = system + "_";
+  if (emit == "exe") system = system_name(output);
   CompileOptions key = options;
   key.dims = dims_of(request);  // the importer takes them
   CompileCache cache(std::move(cache_options), model, key);
   AttrMap reply;
   if (Artifact found = cache.find()) {
-    reply.set("artifact", Any(found));
+    if (!to_file) reply.set("artifact", Any(found));
     reply.set("cached", true);
-    reply.set("bytes", int64_t(0));
-    reply.set("passes", "[]");
+    reply.set("bytes", to_file ? cache.copy_to(output) : int64_t(0));
+    const std::string* passes = found.metadata(kCachedPasses);
+    reply.set("passes", to_file && passes ? *passes : "[]");
     reply.set("compile_ms", ms_since(start));
     return reply;
   }
   std::vector<std::string> external_files;
   IRModule module = load_model(model, dims_of(request), &external_files);
+  if (const auto stage = get_or<std::string>(request, "stage", ""); !stage.empty()) {
+    ConstantTable constants;
+    const std::string text =
+        module_text(emit, module_at_stage(std::move(module), options, stage),
+                    get_or<std::string>(request, "function", ""), output.empty() ? nullptr : &constants);
+    write_or_reply(reply, text, output, constants);
+    reply.set("bytes", int64_t(text.size()));
+    reply.set("passes", "[]");
+    reply.set("compile_ms", ms_since(start));
+    return reply;
+  }
   Compiled compiled = compile(std::move(module), options);
   int64_t bytes = 0;
   if (emit == "jit") {
     Artifact artifact = cache.store(compiled, options.target, external_files);
     reply.set("artifact", Any(artifact ? artifact : jit_artifact(compiled, options.target)));
   } else if (output.empty()) {
-    std::string text = emit_text(emit, compiled, options.target, options.opt_level);
+    std::string text = emit_text(emit, compiled, options.target, options.opt_level, nullptr, system);
     bytes = int64_t(text.size());
     reply.set("text", text);
   } else {
-    bytes = write_emitted(emit, output, compiled, options.target, options.opt_level);
+    bytes = write_emitted(emit, output, compiled, options.target, options.opt_level, system);
   }
   reply.set("bytes", bytes);
   reply.set("passes", timings_json(compiled.timings).dump());
   reply.set("compile_ms", ms_since(start));
+  if (to_file) cache.store(compiled, options.target, external_files);
   return reply;
 }
 
@@ -346,22 +383,19 @@ AttrMap opt(const AttrMap& request) {
   if (const auto trace = get_or<std::string>(request, "schedule", ""); !trace.empty())
     module = replay_schedules(std::move(module), trace, get_or<std::string>(request, "function", ""));
   ConstantTable constants;
-  PrintOptions print_options;
-  print_options.constants = &constants;
   if (timed) {
     times.start();
     verify_or_throw(module);
     times.stop("verify");
   }
   times.start();
-  const std::string text = print(module, print_options);
+  const std::string text = module_text(get_or<std::string>(request, "emit", "tir"), module,
+                                       get_or<std::string>(request, "function", ""), &constants);
   times.stop("print");
-  if (const std::string output = get_or<std::string>(request, "output", ""); !output.empty()) {
-    write_text_file(output, text);
-    if (!constants.empty())
-      save_constants(std::filesystem::path(output).replace_extension(".constants"), constants);
-  }
-  AttrMap reply = {{"text", text}, {"passes", times.to_json().dump()}};
+  AttrMap reply;
+  write_or_reply(reply, text, get_or<std::string>(request, "output", ""), constants);
+  reply.set("text", text);
+  reply.set("passes", times.to_json().dump());
   if (explains) {
     ExplainOptions how;
     how.opt_level = get_or(request, "opt_level", 2);

@@ -161,7 +161,7 @@ void add_bench(CLI::App& app, Console& console) {
   add_run_options(*verb, options->model);
   verb->add_option("--repeat", options->repeat,
                    "number of timed runs (default: as many as fit into --seconds)")
-      ->check(CLI::Range(1, 100000000))
+      ->check(CLI::PositiveNumber)
       ->type_name("R");
   verb->add_option("--seconds", options->seconds, "time for timed runs")
       ->check(CLI::Range(0.001, 86400.0))

@@ -13,23 +13,29 @@ namespace {
 
 struct CompileVerbOptions {
   ModelOptions model;
-  std::string out, emit = "artifact";
+  std::string out, emit = "artifact", stage, function, system;
 };
 
 void compile_verb(const CompileVerbOptions& o, Console& console) {
   std::string out = o.out;
   if (out.empty()) {
     static const std::map<std::string, std::string> endings = {
-        {"artifact", ".so"}, {"obj", ".o"},   {"asm", ".s"},   {"llvm", ".ll"},
-        {"c", ".c"},         {"tir", ".tir"}, {"dot", ".dot"}, {"json", ".json"}};
+        {"artifact", ".so"}, {"obj", ".o"},   {"asm", ".s"},     {"llvm", ".ll"}, {"c", ".c"},
+        {"tir", ".tir"},     {"dot", ".dot"}, {"json", ".json"}, {"svg", ".svg"}, {"exe", ""}};
     out = std::filesystem::path(o.model.model == "-" ? "model" : o.model.model).stem().string() +
           endings.at(o.emit);
   }
   std::map<std::string, int64_t> dims = dims_of(o.model, {}, {});
   AttrMap request = compile_request(o.model, dims, console);
   request.set("emit", o.emit);
-  if (out == "-" && o.emit == "artifact")
-    throw Error(ErrorKind::usage, "T0921", "an artifact cannot go to standard output", {},
+  if (!o.stage.empty() && o.emit != "dot" && o.emit != "svg" && o.emit != "tir")
+    throw Error(ErrorKind::usage, "T0921", "--stage shows a module on its way: as tir, dot or svg", {},
+                "add --emit dot");
+  request.set("stage", o.stage);
+  request.set("function", o.function);
+  request.set("system", o.system);
+  if (out == "-" && (o.emit == "artifact" || o.emit == "exe"))
+    throw Error(ErrorKind::usage, "T0921", "an " + o.emit + " cannot go to standard output", {},
                 "name a file with -o");
   request.set("output", out == "-" ? "" : out);
   const AttrMap reply = call_compiler("compile", request);
@@ -46,10 +52,14 @@ void compile_verb(const CompileVerbOptions& o, Console& console) {
     for (const json& pass : passes)
       console.print(
           fmt::format("{:>10.3f} ms  {}", pass.at("ms").get<double>(), pass.at("name").get<std::string>()));
-  console.print(fmt::format("wrote {} ({}) in {}", out, bytes_text(double(bytes)), time_text(ms)));
+  bool cached = false;
+  if (auto found = reply.find("cached")) cached = found->as<bool>();
+  console.print(fmt::format("wrote {} ({}) in {}{}", out, bytes_text(double(bytes)), time_text(ms),
+                            cached ? ", from the compile cache" : ""));
   console.result({{"output", out},
                   {"bytes", bytes},
                   {"compile_ms", ms},
+                  {"cached", cached},
                   {"peak_rss_bytes", peak_memory_bytes()},
                   {"passes", passes}});
 }
@@ -65,10 +75,17 @@ void add_compile(CLI::App& app, Console& console) {
   verb->add_option("-o,--output", options->out,
                    "the file to write (default: the model's name in this folder)")
       ->type_name("FILE");
-  verb->add_option("--emit", options->emit, "artifact, obj, asm, llvm, c, tir, dot or json")
-      ->check(CLI::IsMember({"artifact", "obj", "asm", "llvm", "c", "tir", "dot", "json"}))
+  verb->add_option("--emit", options->emit, "artifact, obj, exe, asm, llvm, c, tir, dot, svg or json")
+      ->check(CLI::IsMember({"artifact", "obj", "exe", "asm", "llvm", "c", "tir", "dot", "svg", "json"}))
       ->capture_default_str()
       ->type_name("KIND");
+  verb->add_option("--system-lib", options->system,
+                   "obj or c that registers itself as system:NAME when linked in")
+      ->type_name("NAME");
+  verb->add_option("--stage", options->stage, "tir, dot or svg of the module behind this pass (or: import)")
+      ->type_name("PASS");
+  verb->add_option("--function", options->function, "dot or svg of this function alone, with --stage")
+      ->type_name("NAME");
   verb->callback([options, &console] { compile_verb(*options, console); });
 }
 

@@ -57,7 +57,15 @@ json inspect_artifact(const std::string& path) {
   for (const NDArray& c : e.constants) parameters += c.size();
   out["parameters"] = parameters;
   out["flop"] = flop_of(e);
+  int64_t constant_bytes = 0, bound = 0;
+  for (const NDArray& c : e.constants) constant_bytes += int64_t(c.byte_size());
+  for (const auto& [key, value] : e.metadata)
+    if (key == "memory.lower_bound") bound = std::strtoll(value.c_str(), nullptr, 10);
   out["arena_bytes"] = e.arena_bytes;
+  out["memory"] = {{"arena_bytes", e.arena_bytes},
+                   {"lower_bound_bytes", bound},
+                   {"ratio", bound ? double(e.arena_bytes) / double(bound) : 1.0},
+                   {"constant_bytes", constant_bytes}};
   out["needs"] = {{"triple", e.needs.triple}, {"cpu", e.needs.cpu}, {"features", e.needs.features}};
   out["file_bytes"] = file.info.file_bytes;
   out["code_bytes"] = file.info.code_bytes;
@@ -74,8 +82,37 @@ std::string shape_text(const json& value) {
   return fmt::format("{}({})", value.at("dtype").get<std::string>(), fmt::join(dims, ", "));
 }
 
-void inspect(const std::string& model, Console& console) {
-  const json info = is_elf(model) ? inspect_artifact(model) : ask_compiler("inspect", {{"model", model}});
+/// Peak of the planned tensors beside the least that any plan needs.
+void print_memory(const json& m, Console& console) {
+  console.print(fmt::format("  memory      peak {}, lower bound {} ({:.3f} times), constants {} (mapped)",
+                            bytes_text(m.at("arena_bytes").get<double>()),
+                            bytes_text(m.at("lower_bound_bytes").get<double>()), m.at("ratio").get<double>(),
+                            bytes_text(m.at("constant_bytes").get<double>())));
+  if (!m.contains("functions")) return;
+  for (const json& f : m.at("functions"))
+    console.print(
+        fmt::format("              {}: {} tensors planned, {} from the pool, {} concatenations in place",
+                    f.at("name").get<std::string>(), f.at("planned").get<int64_t>(),
+                    f.at("pool").get<int64_t>(), f.at("joined").get<int64_t>()));
+}
+
+struct MemoryOptions {
+  bool memory = false;
+  std::vector<std::string> dims, bounds;
+};
+
+void inspect(const std::string& model, const MemoryOptions& memory, Console& console) {
+  json info = is_elf(model) ? inspect_artifact(model) : ask_compiler("inspect", {{"model", model}});
+  if (memory.memory && !info.contains("memory")) {
+    auto sizes = [](const std::vector<std::string>& texts, const char* option) {
+      AttrMap out;
+      for (const auto& [name, value] : sizes_by_name(texts, option)) out.set(name, value);
+      return out;
+    };
+    info["memory"] = ask_compiler("memory", {{"model", model},
+                                             {"dims", Any(sizes(memory.dims, "--dim"))},
+                                             {"dim_bounds", Any(sizes(memory.bounds, "--dim-max"))}});
+  }
   console.result(info);
   console.print(fmt::format("{}: {}", model, info.value("kind", "model")));
   for (const char* key : {"format", "producer", "ir_version", "opset"})
@@ -89,6 +126,7 @@ void inspect(const std::string& model, Console& console) {
   console.print(fmt::format("  parameters  {}", info.at("parameters").get<int64_t>()));
   if (info.contains("flop") && info["flop"].is_number())
     console.print(fmt::format("  work        {:.3f} GFLOP", info["flop"].get<double>() / 1e9));
+  if (info.contains("memory")) print_memory(info["memory"], console);
   if (info.contains("needs"))
     console.print(fmt::format("  target      {} {}", info["needs"]["triple"].get<std::string>(),
                               info["needs"]["cpu"].get<std::string>()));
@@ -107,7 +145,15 @@ void add_inspect(CLI::App& app, Console& console) {
   CLI::App* verb = add_verb(app, console, "inspect", "inputs, outputs, operators, parameters and work",
                             "tenon inspect model.onnx --json");
   verb->add_option("MODEL", *model, "ONNX file, artifact or module in script text")->required();
-  verb->callback([model, &console] { inspect(*model, console); });
+  auto memory = std::make_shared<MemoryOptions>();
+  verb->add_flag("--memory", memory->memory, "also plan the memory: its peak beside the least possible");
+  verb->add_option("--dim", memory->dims, "with --memory: value of a symbolic dimension, repeatable")
+      ->type_name("NAME=N")
+      ->allow_extra_args(false);
+  verb->add_option("--dim-max", memory->bounds, "with --memory: the most of a symbolic dimension")
+      ->type_name("NAME=N")
+      ->allow_extra_args(false);
+  verb->callback([model, memory, &console] { inspect(*model, *memory, console); });
 }
 
 }  // namespace tenon::cli

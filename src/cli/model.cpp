@@ -20,6 +20,9 @@ void add_compile_options(CLI::App& app, ModelOptions& o) {
   app.add_option("--dim", o.dims, "value of a symbolic dimension, repeatable")
       ->type_name("NAME=N")
       ->allow_extra_args(false);
+  app.add_option("--dim-max", o.dim_bounds, "most of a symbolic dimension (plans memory)")
+      ->type_name("NAME=N")
+      ->allow_extra_args(false);
   app.add_option("--target", o.target, "llvm (this host), llvm -mcpu=NAME, c, or @record.json")
       ->type_name("TARGET");
   app.add_option("-O", o.opt_level, "optimisation level")
@@ -42,6 +45,9 @@ void add_compile_options(CLI::App& app, ModelOptions& o) {
       ->type_name("PASS");
   app.add_option("--dump", o.dump, "write the module behind every pass into a folder")->type_name("DIR");
   app.add_flag("--time-passes", o.time_passes, "print the time of every pass");
+  app.add_option("--cache", o.cache, "folder of the compile cache (default: $TENON_CACHE or ~/.cache/tenon)")
+      ->type_name("DIR");
+  app.add_flag("--no-cache", o.no_cache, "compile, whatever was compiled before");
 }
 void add_run_options(CLI::App& app, ModelOptions& o) {
   add_compile_options(app, o);
@@ -53,9 +59,6 @@ void add_run_options(CLI::App& app, ModelOptions& o) {
   app.add_option("--seed", o.seed, "seed of inputs that are not given")
       ->capture_default_str()
       ->type_name("N");
-  app.add_option("--cache", o.cache, "folder of the compile cache (default: $TENON_CACHE or ~/.cache/tenon)")
-      ->type_name("DIR");
-  app.add_flag("--no-cache", o.no_cache, "compile, whatever was compiled before");
 }
 
 int64_t parse_bytes(const std::string& text) {
@@ -99,17 +102,21 @@ bool is_elf(const std::string& path) {
   return elf;
 }
 
-std::map<std::string, int64_t> given_dims(const ModelOptions& options) {
+std::map<std::string, int64_t> sizes_by_name(const std::vector<std::string>& texts, const char* option) {
   std::map<std::string, int64_t> dims;
-  for (const std::string& text : options.dims) {
-    const auto [name, value] = split_assignment(text, "--dim");
+  for (const std::string& text : texts) {
+    const auto [name, value] = split_assignment(text, option);
     char* end = nullptr;
     const int64_t n = std::strtoll(value.c_str(), &end, 10);
     if (value.empty() || *end || n < 0)
-      throw Error(ErrorKind::usage, "T0905", fmt::format("--dim {}: `{}` is no size", name, value));
+      throw Error(ErrorKind::usage, "T0905", fmt::format("{} {}: `{}` is no size", option, name, value));
     dims[name] = n;
   }
   return dims;
+}
+
+std::map<std::string, int64_t> given_dims(const ModelOptions& options) {
+  return sizes_by_name(options.dims, "--dim");
 }
 
 namespace {
@@ -228,6 +235,8 @@ std::map<std::string, int64_t> dims_of(const ModelOptions& options, const Signat
 AttrMap compile_request(const ModelOptions& o, const std::map<std::string, int64_t>& dims, Console& console) {
   AttrMap dim_map;
   for (const auto& [name, value] : dims) dim_map.set(name, value);
+  AttrMap bounds;
+  for (const auto& [name, value] : sizes_by_name(o.dim_bounds, "--dim-max")) bounds.set(name, value);
   Array<std::string> print_after(o.print_after);
   AttrMap request{{"model", o.model},
                   {"target", o.target},
@@ -238,7 +247,14 @@ AttrMap compile_request(const ModelOptions& o, const std::map<std::string, int64
                   {"precision", o.precision == "f32" ? "" : o.precision},
                   {"dump", o.dump},
                   {"dims", Any(dim_map)},
+                  {"dim_bounds", Any(bounds)},
                   {"print_after", Any(print_after)}};
+  if (!o.no_cache && !o.time_passes)
+    request.set("cache", o.cache.empty() ? "default" : o.cache == "default" ? "./default" : o.cache);
+  request.set("note", Any(Function([&console](Arguments a) -> Any {
+                if (console.verbose > 0) console.note(a[0].as<std::string>());
+                return {};
+              })));
   request.set("progress", Any(Function([&console](Arguments a) -> Any {
                 console.progress(a[0].as<std::string>(), a[1].as<int64_t>(), a[2].as<int64_t>());
                 return {};
@@ -279,14 +295,6 @@ Prepared prepare(const ModelOptions& options, Console& console) {
   p.inputs = make_inputs(options, p.signature);
   AttrMap request = compile_request(options, dims_of(options, p.signature, p.inputs), console);
   request.set("emit", "jit");
-  if (!options.no_cache && !options.time_passes)
-    request.set("cache", options.cache.empty()        ? "default"
-                         : options.cache == "default" ? "./default"
-                                                      : options.cache);
-  request.set("note", Any(Function([&console](Arguments a) -> Any {
-                if (console.verbose > 0) console.note(a[0].as<std::string>());
-                return {};
-              })));
   const AttrMap reply = call_compiler("compile", request);
   console.end_progress();
   p.artifact = reply.at("artifact").as<Artifact>();

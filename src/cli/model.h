@@ -10,7 +10,7 @@ namespace tenon::cli {
 
 struct ModelOptions {
   std::string model;
-  std::vector<std::string> inputs, dims, print_after;
+  std::vector<std::string> inputs, dims, dim_bounds, print_after;
   std::string data, target, precision, dump, memory_limit_text, cache;
   uint64_t seed = 0;
   int threads = 0, opt_level = 2;
@@ -21,6 +21,9 @@ void add_run_options(CLI::App& app, ModelOptions& options);
 
 /// "4096", "64M", "2G"; 0 for an empty text. Error "T0911".
 int64_t parse_bytes(const std::string& text);
+
+/// "NAME=N" texts of an option; Error "T0905".
+std::map<std::string, int64_t> sizes_by_name(const std::vector<std::string>& texts, const char* option);
 
 /// Inputs and outputs as the model declares them.
 struct Signature {

@@ -13,7 +13,7 @@ namespace tenon::cli {
 namespace {
 
 struct OptOptions {
-  std::string file, target, output, schedule, function;
+  std::string file, target, output, schedule, function, emit = "tir";
   std::vector<std::string> passes, dims;
   int opt_level = 2;
   bool list = false, verify = false, explain = false, measure = false, time_passes = false;
@@ -130,6 +130,7 @@ void opt(const OptOptions& o, Console& console) {
                                               {"measure", o.measure},
                                               {"time", o.time_passes},
                                               {"dims", Any(dims)},
+                                              {"emit", o.emit},
                                               {"output", o.output}});
   const std::string text = reply.at("text").as<std::string>();
   if (o.output.empty()) console.print(text);
@@ -160,8 +161,13 @@ void add_opt(CLI::App& app, Console& console) {
   verb->add_option("--schedule", options->schedule,
                    "then the steps of a trace (JSON), or of the traces that the programs of a module carry")
       ->type_name("FILE");
-  verb->add_option("--function", options->function, "the program that --schedule and --explain are for")
+  verb->add_option("--function", options->function,
+                   "the program that --schedule, --explain or a picture is for")
       ->type_name("NAME");
+  verb->add_option("--emit", options->emit, "tir, dot or svg")
+      ->check(CLI::IsMember({"tir", "dot", "svg"}))
+      ->capture_default_str()
+      ->type_name("KIND");
   verb->add_option("--target", options->target, "as for compile")->type_name("TARGET");
   verb->add_option("-O", options->opt_level, "as for compile, of --explain")
       ->check(CLI::Range(0, 3))

@@ -57,6 +57,20 @@ struct LoopTimer {
 std::string merge_objects(const ObjectCode& object, const Target& target);
 /// Links the objects into an ELF shared object (lld in process). T0803 with lld's words on failure.
 std::string link_shared(const ObjectCode& object, const Target& target);
+/// What a model that is linked into a program registers itself with (TenonSystemLibrary of tenon.h).
+struct SystemLibrary {
+  std::string name;  ///< letters, digits and _
+  uint32_t format = 0, kernel_abi = 0;
+  std::string tables;  ///< executable_tables
+  std::vector<std::string_view> constants;
+  std::vector<std::string> kernels;  ///< their symbols
+};
+/// An object that holds the library: defines `int32_t tenon_register_NAME(void)`, which also runs before
+/// `main`, and for a program of its own `tenon_native_model`.
+std::string system_object(const SystemLibrary& library, const Target& target, bool own_program);
+/// An executable of the objects: reads .npy files, runs the model, writes .npy files. Uses the runtime
+/// library and the C library of this process at their places. T0924 where it cannot be made.
+std::string link_executable(const ObjectCode& object, const Target& target);
 /// Loads object code into this process (ORC); resolves kernels by symbol. Lives as long as the returned
 /// handle.
 struct JitModule {

@@ -9,6 +9,7 @@
 #include <map>
 
 #include "ir/walk.h"
+#include "runtime/artifact.h"
 
 namespace tenon {
 namespace {
@@ -37,6 +38,26 @@ int64_t bytes_of(const ValueInfo& v, const std::string& what) {
   }
   if (v.dtype.is_void()) throw NoEntry{what + " is no tensor"};
   return int64_t(storage_bytes(element_count(dims), v.dtype));
+}
+
+/// Bytes as an array of words, in this machine's order.
+std::string words_text(const std::string& name, const char* bytes, size_t size) {
+  const size_t words = std::max<size_t>(1, (size + 7) / 8);
+  std::string out = fmt::format("static const _Alignas(64) uint64_t {}[{}] = {{", name, words);
+  for (size_t w = 0; w < words; ++w) {
+    uint64_t v = 0;
+    const size_t n = std::min<size_t>(8, size - std::min(size, w * 8));
+    if (n) std::memcpy(&v, bytes + w * 8, n);
+    out += fmt::format("{}0x{:x}u", w == 0 ? "" : w % 8 ? "," : ",\n  ", v);
+  }
+  return out + "};\n";
+}
+std::string constants_text(const Executable& e) {
+  std::string out;
+  for (size_t i = 0; i < e.constants.size(); ++i)
+    out += words_text(fmt::format("tenon_constant_{}", i), e.constants[i].as_ptr<char>(),
+                      e.constants[i].byte_size());
+  return out;
 }
 
 class Entry {
@@ -245,18 +266,7 @@ class Entry {
     out += " */\n#include <string.h>\n";
     out += fmt::format("#define TENON_NUM_INPUTS {}\n#define TENON_NUM_OUTPUTS {}\n", inputs.size(),
                        outputs.size());
-    for (size_t i = 0; i < e_.constants.size(); ++i) {
-      const NDArray& c = e_.constants[i];
-      const size_t words = std::max<size_t>(1, (c.byte_size() + 7) / 8);
-      out += fmt::format("static const _Alignas(64) uint64_t tenon_constant_{}[{}] = {{", i, words);
-      for (size_t w = 0; w < words; ++w) {
-        uint64_t v = 0;
-        const size_t n = std::min<size_t>(8, c.byte_size() - std::min(c.byte_size(), w * 8));
-        if (n) std::memcpy(&v, c.as_ptr<char>() + w * 8, n);
-        out += fmt::format("{}0x{:x}u", w == 0 ? "" : w % 8 ? "," : ",\n  ", v);
-      }
-      out += "};\n";
-    }
+    out += constants_text(e_);
     out += fmt::format("static _Alignas(64) unsigned char tenon_arena[{}];\n",
                        std::max<int64_t>(64, e_.arena_bytes));
     for (size_t i = 0; i < buffers_.size(); ++i)
@@ -353,12 +363,63 @@ int32_t tenon_run(const void* const* inputs, void* const* outputs) {
 
 }  // namespace
 
-std::string c_entry(const Executable& executable, const IRModule& lowered) {
+namespace {
+
+/// What registers the model with the runtime.
+std::string registration(const Executable& e, const std::string& name, bool has_constants) {
+  std::string out = "\n/* ---- The model for libtenon_runtime: tenon_artifact_load(\"system:" + name +
+                    "\", 0, &model). */\n#include <tenon/tenon.h>\n";
+  if (!has_constants) out += constants_text(e);
+  const std::string tables = executable_tables(e);
+  out += words_text("tenon_tables", tables.data(), tables.size());
+  std::string constants, names, kernels;
+  for (size_t i = 0; i < e.constants.size(); ++i) constants += fmt::format("tenon_constant_{}, ", i);
+  size_t count = 0;
+  std::map<std::string, int> symbols;
+  for (const Callee& c : e.callees)
+    if (c.kind == CalleeKind::Kernel && symbols.emplace(c.name, 0).second) {
+      ++count;
+      names += "\n  \"" + c.name + "\",";
+      kernels += "\n  (void (*)(void))" + c.name + ",";
+    }
+  out += fmt::format("static const void* const tenon_constants[] = {{{}0}};\n", constants);
+  out += fmt::format("static const char* const tenon_kernel_names[] = {{{}\n  0}};\n", names);
+  out += fmt::format("static void (*const tenon_kernels[])(void) = {{{}\n  0}};\n", kernels);
+  out += fmt::format(R"(static const TenonSystemLibrary tenon_library = {{
+  sizeof(TenonSystemLibrary), {}, {}, "{}", tenon_tables, {}, tenon_constants, {}, tenon_kernel_names, tenon_kernels, {}}};
+int32_t tenon_register_{}(void);
+int32_t tenon_register_{}(void) {{ return (int32_t)tenon_system_register(&tenon_library); }}
+#if defined(__GNUC__)
+__attribute__((constructor)) static void tenon_register_before_main(void) {{ (void)tenon_register_{}(); }}
+#endif
+)",
+                     kArtifactFormat, TENON_KERNEL_ABI, name, tables.size(), e.constants.size(), count, name,
+                     name, name);
+  return out;
+}
+
+}  // namespace
+
+std::string c_entry(const Executable& executable, const IRModule& lowered, const std::string& system) {
+  std::string entry;
+  bool has_constants = true;
   try {
-    return Entry(executable, lowered).text();
+    entry = Entry(executable, lowered).text();
+    // Two models in one program: each has its own function.
+    if (!system.empty()) entry = fmt::format("\n#define tenon_run {}_run\n", system) + entry;
   } catch (const NoEntry& e) {
-    return "\n/* The kernels alone: this model has no C entry, because " + e.why + ". */\n";
+    entry = "\n/* The kernels alone: this model has no C entry, because " + e.why + ". */\n";
+    has_constants = false;
   }
+  if (system.empty()) return entry;
+  int64_t constants = 0;
+  for (const NDArray& c : executable.constants) constants += int64_t(c.byte_size());
+  if (constants > kMaxConstantBytes)
+    fail("T0924",
+         fmt::format("the model's constants are {} MiB, more than {} as C text", constants >> 20,
+                     kMaxConstantBytes >> 20),
+         {}, "use --emit obj --system-lib NAME", ErrorKind::usage);
+  return entry + registration(executable, system, has_constants);
 }
 
 }  // namespace tenon

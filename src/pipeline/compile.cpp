@@ -131,10 +131,16 @@ std::vector<std::pair<std::string, std::string>> work_of_kernels(const IRModule&
 }
 
 /// Messages of assertions travel beside the code, so that the runtime can say them.
-void add_metadata(Executable& exe, const IRModule& lowered, const Target& target, const CompileOptions& o) {
+void add_metadata(Executable& exe, const IRModule& planned, const IRModule& lowered, const Target& target,
+                  const CompileOptions& o) {
   exe.metadata.emplace_back("compiler", fmt::format("tenon {}", tenon_version()));
   exe.metadata.emplace_back("target", to_string(target));
   exe.metadata.emplace_back("target.record", to_json(target));
+  int64_t bound = 0;
+  for (auto [name, object] : planned.functions())
+    if (const auto* f = object.as<graph::Function>())
+      if (auto bytes = f->attrs.find("arena_lower_bound")) bound = std::max(bound, bytes->as<int64_t>());
+  exe.metadata.emplace_back("memory.lower_bound", std::to_string(bound));
   exe.metadata.emplace_back("flags", fmt::format("-O{}{}", o.opt_level, o.schedule ? "" : " --no-schedule"));
   for (auto& [name, value] : o.dims) exe.metadata.emplace_back("dim." + name, std::to_string(value));
   for (auto [name, object] : lowered.functions()) {
@@ -151,6 +157,64 @@ void add_metadata(Executable& exe, const IRModule& lowered, const Target& target
 
 }  // namespace
 
+namespace {
+/// What comes before the first pass.
+IRModule prepare_module(IRModule module, CompileOptions& o) {
+  PassContext& context = o.context;
+  if (!context.evaluate) context.evaluate = make_evaluator(context.target.cast<TargetNode>());
+  if (!o.dims.empty() || o.specialize_missing_dims)
+    module = specialize_dims(module, o.dims, o.specialize_missing_dims);
+  if (!o.dim_bounds.empty()) {
+    std::set<std::string> known;
+    if (const auto main = module.find("main").cast<graph::Function>()) {
+      std::vector<tir::VarRef> symbols;
+      for (const graph::VarRef& p : main->params) graph::symbols_of(p->declared, symbols);
+      for (const tir::VarRef& s : symbols) known.insert(s->name);
+    }
+    AttrMap bounds;
+    for (const auto& [name, most] : o.dim_bounds) {
+      if (o.dims.count(name)) continue;  // it has a value
+      if (most < 0 || !known.count(name))
+        fail("T0903",
+             most < 0 ? fmt::format("the bound of dimension '{}' is {}", name, most)
+                      : fmt::format("no input has a symbolic dimension named '{}'", name),
+             {}, known.empty() ? "" : fmt::format("the model has: {}", fmt::join(known, ", ")),
+             ErrorKind::usage);
+      bounds.set(name, Any(most));
+    }
+    if (!bounds.empty()) context.config.set("plan_memory.bounds", Any(bounds));
+  }
+  verify_or_throw(module);
+  return module;
+}
+}  // namespace
+
+IRModule module_at_stage(IRModule module, CompileOptions o, const std::string& stage) {
+  announce_all_passes();
+  PassContext& context = o.context;
+  context.target = o.target ? o.target : host_target();
+  context.opt_level = o.opt_level;
+  const std::span<const Pass> lists[] = {graph_passes(), schedule_passes(), tensor_passes()};
+  int last_list = -1;
+  size_t last = 0;
+  for (int l = 0; l < 3; ++l)
+    for (size_t i = 0; i < lists[l].size(); ++i)
+      if (lists[l][i].name == stage) last_list = l, last = i;
+  if (last_list < 0 && stage != "import") {
+    std::set<std::string_view> names{"import"};
+    for (const auto& list : lists)
+      for (const Pass& p : list) names.insert(p.name);
+    fail("T0919", fmt::format("a compilation has no stage `{}`", stage), {},
+         fmt::format("its stages are {}", fmt::join(names, ", ")), ErrorKind::usage);
+  }
+  module = prepare_module(std::move(module), o);
+  for (int l = 0; l <= last_list; ++l) {
+    if (l == 2) module = only_programs(module);
+    module = run_passes(std::move(module), l < last_list ? lists[l] : lists[l].first(last + 1), context);
+  }
+  return module;
+}
+
 Compiled compile(IRModule module, CompileOptions o) {
   const auto start = Clock::now();
   check_options(o);
@@ -162,10 +226,7 @@ Compiled compile(IRModule module, CompileOptions o) {
   PassContext& context = o.context;
   context.target = target;
   context.opt_level = o.opt_level;
-  if (!context.evaluate) context.evaluate = make_evaluator(target);
-  if (!o.dims.empty() || o.specialize_missing_dims)
-    module = specialize_dims(module, o.dims, o.specialize_missing_dims);
-  verify_or_throw(module);
+  module = prepare_module(std::move(module), o);
 
   Progress progress;
   progress.report = &o.progress;
@@ -184,6 +245,13 @@ Compiled compile(IRModule module, CompileOptions o) {
   } restore{context, context.instruments.size() - 1 - size_t(o.verify_results)};
 
   module = run_passes(std::move(module), graph_passes(), context);
+  if (!o.symbol_prefix.empty())
+    module = module.map_prim([&](const std::string& name, const tir::PrimFunc& f) -> ObjectRef {
+      tir::PrimFunc out = f;
+      const auto symbol = f->attrs.get_or("global_symbol", Any(name)).as<std::string>();
+      out.edit()->attrs.set("global_symbol", Any(o.symbol_prefix + symbol));
+      return out;
+    });
   int64_t arena = 0;
   for (auto [name, object] : module.functions())
     if (const auto* f = object.as<graph::Function>())
@@ -210,7 +278,7 @@ Compiled compile(IRModule module, CompileOptions o) {
     const ParallelPrograms parallel(threads);
     out.lowered = run_passes(only_programs(module), tensor_passes(), context);
   }
-  add_metadata(out.executable, out.lowered, target, o);
+  add_metadata(out.executable, out.planned, out.lowered, target, o);
   out.executable.metadata.insert(out.executable.metadata.end(), work.begin(), work.end());
   const bool native = target->kind == "llvm";
   timed("codegen", [&] {

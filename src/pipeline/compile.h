@@ -18,13 +18,15 @@ void announce_all_passes();
 struct CompileOptions {
   Target target;  ///< null: the host
   int opt_level = 2;
-  int threads = 0;                       ///< compiler threads; 0: available cores
-  std::map<std::string, int64_t> dims;   ///< values of symbolic dimensions (--dim)
-  bool specialize_missing_dims = false;  ///< symbolic dimensions without a value become 1
-  bool schedule = true;                  ///< false: naive loops, as the evaluator uses
-  int64_t memory_limit = 0;              ///< bytes; 0: none. T0902 when the arena is larger
-  bool keep_shared_object = true;        ///< link an ELF shared object (artifacts)
-  bool verify_results = false;  ///< --verify: run the model around every pass (pipeline/verify_passes.h)
+  int threads = 0;                            ///< compiler threads; 0: available cores
+  std::map<std::string, int64_t> dims;        ///< values of symbolic dimensions (--dim)
+  bool specialize_missing_dims = false;       ///< symbolic dimensions without a value become 1
+  bool schedule = true;                       ///< false: naive loops, as the evaluator uses
+  std::map<std::string, int64_t> dim_bounds;  ///< the most of symbolic dimensions: planned in the arena
+  int64_t memory_limit = 0;                   ///< bytes; 0: none. T0902 when the arena is larger
+  std::string symbol_prefix;       ///< of kernels: models that are linked into one program differ in it
+  bool keep_shared_object = true;  ///< link an ELF shared object (artifacts)
+  bool verify_results = false;     ///< --verify: run the model around every pass (pipeline/verify_passes.h)
   /// Called at the begin of each step: its name, and how many of `total` are done.
   std::function<void(std::string_view step, int done, int total)> progress;
   PassContext context;  ///< dumps, timing, verify …
@@ -42,6 +44,10 @@ struct Compiled {
 };
 Compiled compile(IRModule module, CompileOptions options);
 
+/// The module behind the pass `stage` (its last run in a compilation), or "import": as it came. Error "T0919"
+/// for a pass that no compilation runs.
+IRModule module_at_stage(IRModule module, CompileOptions options, const std::string& stage);
+
 /// Symbolic dimensions replaced by numbers, by name; types follow. `missing_become_one`: the others too.
 /// DiagnosticError "T0903" for a name that no input has.
 IRModule specialize_dims(IRModule module, const std::map<std::string, int64_t>& dims,
@@ -57,6 +63,8 @@ ModelKind model_kind(std::string_view bytes);
 /// A model file of any kind, told from its content: ONNX bytes or script text ("-": standard input). `dims`
 /// are values of symbolic dimensions by the file's names; DiagnosticError "T0903" for a name that no input
 /// has. `external_files` receives the names of other files that were read, below the model's folder.
+/// What "-" stands for, read once.
+const std::string& standard_input();
 IRModule load_model(const std::string& path, const std::map<std::string, int64_t>& dims = {},
                     std::vector<std::string>* external_files = nullptr);
 

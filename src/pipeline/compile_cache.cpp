@@ -76,7 +76,14 @@ const std::string& build_id() {
 
 /// What a compilation depends on besides external data; empty when it cannot be known.
 std::string key_of(const std::string& model, const CompileOptions& o) {
-  const std::string content = digest_of_file(model);
+  std::string content;
+  if (model == "-") {
+    codegen::Digest digest;
+    digest.add(standard_input());
+    content = digest.hex();
+  } else {
+    content = digest_of_file(model);
+  }
   if (content.empty() || build_id().empty()) return {};
   std::string text =
       fmt::format("tenon compile cache 1\n{}\nformat {} {}\n{}\n-O{} schedule={} limit={}\n", build_id(),
@@ -84,6 +91,8 @@ std::string key_of(const std::string& model, const CompileOptions& o) {
                   o.opt_level, o.schedule, o.memory_limit);
   text += fmt::format("missing dims become 1: {}\n", o.specialize_missing_dims);
   for (const auto& [name, value] : o.dims) text += fmt::format("dim {}:{}={}\n", name.size(), name, value);
+  for (const auto& [name, value] : o.dim_bounds)
+    text += fmt::format("bound {}:{}={}\n", name.size(), name, value);
   for (const auto& [name, value] : o.context.config) {
     // Whoever compiles with a setting that has no text form goes without the cache.
     if (auto flag = value.try_as<bool>())
@@ -145,7 +154,7 @@ CompileCache::CompileCache(CacheOptions cache, const std::string& model, const C
   timespec now;
   clock_gettime(CLOCK_REALTIME, &now);
   begun_ns_ = nanoseconds(now);
-  if (cache_.folder.empty() || cache_.limit_bytes <= 0 || model == "-") return;
+  if (cache_.folder.empty() || cache_.limit_bytes <= 0) return;
   if (!open_folder()) return;
   key_ = key_of(model, options);
   if (key_.empty()) return;
@@ -215,10 +224,15 @@ Artifact CompileCache::store(const Compiled& compiled, const Target& target,
   try {
     Executable executable = compiled.executable;
     executable.metadata.emplace_back(kKeyName, key_);
+    std::string passes;
+    for (const PassTiming& t : compiled.timings)
+      passes += fmt::format(R"({}{{"name": "{}", "ms": {:.6f}, "changed": {}}})", passes.empty() ? "" : ", ",
+                            t.name, t.ms, t.changed);
+    executable.metadata.emplace_back(kCachedPasses, "[" + passes + "]");
     const std::set<std::string> files(external_files.begin(), external_files.end());
     // Files' clocks are coarse: what changed just before counts as changed meanwhile.
     constexpr int64_t coarse = 20'000'000;
-    bool changed = changed_at(model_) > begun_ns_ - coarse;
+    bool changed = model_ != "-" && changed_at(model_) > begun_ns_ - coarse;
     for (const std::string& file : files) {
       const std::string path = folder_of_model_ + "/" + file;
       executable.metadata.emplace_back(std::string(kFilePrefix) + file, digest_of_file(path));
@@ -246,6 +260,13 @@ Artifact CompileCache::store(const Compiled& compiled, const Target& target,
     note(fmt::format("not stored in the compile cache: {}", e.message));
   }
   return {};
+}
+
+int64_t CompileCache::copy_to(const std::string& path) const {
+  ArtifactFile file = read_artifact(path_);
+  std::erase_if(file.executable.metadata, [](const auto& m) { return m.first.starts_with("cache."); });
+  write_artifact(path, file.executable, file.image);
+  return int64_t(fs::file_size(path));
 }
 
 /// Least recently used entries go until the rest fits; what a killed process left behind goes too.

@@ -19,6 +19,9 @@ struct CacheOptions {
   std::function<void(const std::string&)> note = {};  ///< what happened, for people who ask (-v)
 };
 
+/// Metadata of an entry: times of the passes that made it, as JSON.
+inline constexpr const char* kCachedPasses = "cache.passes";
+
 /// $TENON_CACHE, or tenon below $XDG_CACHE_HOME or ~/.cache; empty when there is no home.
 std::string default_cache_folder();
 /// $TENON_CACHE_LIMIT in bytes ("512M"), or the default of CacheOptions. Error "T0911" when it is no size.
@@ -36,6 +39,9 @@ class CompileCache {
   /// when that did not work: the caller still has `compiled`. `external_files` were read beside the model.
   Artifact store(const Compiled& compiled, const Target& target,
                  const std::vector<std::string>& external_files);
+
+  /// The entry written as a file of its own, without what only the cache needs; its bytes.
+  int64_t copy_to(const std::string& path) const;
 
   const std::string& path() const { return path_; }  ///< of the entry; empty: there is no cache
 

@@ -5,12 +5,14 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
 #include <filesystem>
 
 #include "pipeline/c_entry.h"
+#include "pipeline/dot.h"
 #include "pipeline/graph_json.h"
 #include "runtime/artifact.h"
 
@@ -40,33 +42,106 @@ void write_text_file(const std::string& path, std::string_view bytes) {
   }
 }
 
+namespace {
+
+codegen::SystemLibrary system_library(const Compiled& compiled, const std::string& name) {
+  codegen::SystemLibrary out;
+  out.name = name;
+  out.format = kArtifactFormat;
+  out.kernel_abi = TENON_KERNEL_ABI;
+  out.tables = executable_tables(compiled.executable);
+  for (const NDArray& c : compiled.executable.constants)
+    out.constants.emplace_back(c.as_ptr<char>(), c.byte_size());
+  for (const Callee& c : compiled.executable.callees)
+    if (c.kind == CalleeKind::Kernel) out.kernels.push_back(c.name);
+  std::sort(out.kernels.begin(), out.kernels.end());
+  out.kernels.erase(std::unique(out.kernels.begin(), out.kernels.end()), out.kernels.end());
+  return out;
+}
+/// The kernels and, beside them, the model that calls them.
+ObjectCode with_system(const Compiled& compiled, const Target& target, const std::string& name, bool own) {
+  if (target->kind != "llvm")
+    fail("T0924", "object files are made by the target llvm, not by " + target->kind, {},
+         "leave --target out, or use --emit c", ErrorKind::usage);
+  ObjectCode all = compiled.object;
+  all.objects.push_back(codegen::system_object(system_library(compiled, name), target, own));
+  return all;
+}
+
+constexpr const char* kHeader = R"(/* SPDX-License-Identifier: Apache-2.0
+ * The model `{0}`, linked into a program with libtenon_runtime: tenon_artifact_load("system:{0}", 0, &model). */
+#pragma once
+#include <stdint.h>
+#ifdef __cplusplus
+extern "C" {{
+#endif
+/* Registers the model. Runs before main by itself where the linker keeps it; again it does nothing. */
+int32_t tenon_register_{0}(void);
+#ifdef __cplusplus
+}}
+#endif
+)";
+
+}  // namespace
+
+std::string system_name(const std::string& path) {
+  std::string out;
+  for (const char c : std::filesystem::path(path).stem().string())
+    out += std::isalnum(static_cast<unsigned char>(c)) && static_cast<unsigned char>(c) < 128 ? c : '_';
+  return out.empty() || std::isdigit(static_cast<unsigned char>(out[0])) ? "m" + out : out;
+}
+
 std::string emit_text(const std::string& kind, const Compiled& compiled, const Target& target, int opt_level,
-                      ConstantTable* constants) {
+                      ConstantTable* constants, const std::string& system) {
+  if (kind == "obj" && !system.empty())
+    return codegen::merge_objects(with_system(compiled, target, system, false), target);
+  if (kind == "exe")
+    return codegen::link_executable(with_system(compiled, target, system.empty() ? "model" : system, true),
+                                    target);
   if (kind == "obj") return codegen::merge_objects(compiled.object, target);
   if (kind == "asm") return codegen::llvm_assembly(compiled.lowered, target, opt_level);
   if (kind == "llvm") return codegen::llvm_ir(compiled.lowered, target, opt_level);
   if (kind == "c")
-    return codegen::c_source(compiled.lowered, target) + c_entry(compiled.executable, compiled.lowered);
+    return codegen::c_source(compiled.lowered, target) +
+           c_entry(compiled.executable, compiled.lowered, system);
   if (kind == "json") return graph_json(compiled.executable);
-  if (kind == "dot") return to_dot(compiled.planned);
+  if (kind == "dot" || kind == "svg") return module_text(kind, compiled.planned);
+  return module_text(kind, compiled.lowered, {}, constants);
+}
+
+std::string module_text(const std::string& kind, const IRModule& module, const std::string& function,
+                        ConstantTable* constants) {
+  if (kind == "dot") return to_dot(module, {function});
+  if (kind == "svg") return dot_to_svg(to_dot(module, {function}));
   if (kind == "tir") {
     PrintOptions options;
     options.constants = constants;
-    return print(compiled.lowered, options);
+    return print(module, options);
   }
   fail("T0920", fmt::format("there is nothing of the kind `{}` to emit", kind), {},
-       "artifact, obj, asm, llvm, c, tir, dot or json", ErrorKind::usage);
+       "artifact, obj, exe, asm, llvm, c, tir, dot, svg or json", ErrorKind::usage);
 }
 
 int64_t write_emitted(const std::string& kind, const std::string& path, const Compiled& compiled,
-                      const Target& target, int opt_level) {
+                      const Target& target, int opt_level, const std::string& system) {
   if (kind == "artifact") {
     write_artifact(path, compiled.executable, compiled.shared_object);
     return int64_t(std::filesystem::file_size(path));
   }
   ConstantTable constants;
-  const std::string text = emit_text(kind, compiled, target, opt_level, &constants);
+  const std::string text = emit_text(kind, compiled, target, opt_level, &constants, system);
   write_text_file(path, text);
+  if (kind == "exe") {
+    using std::filesystem::perms;
+    const auto readers = std::filesystem::status(path).permissions();
+    auto runs = perms::owner_exec;
+    if ((readers & perms::group_read) != perms::none) runs |= perms::group_exec;
+    if ((readers & perms::others_read) != perms::none) runs |= perms::others_exec;
+    std::filesystem::permissions(path, runs, std::filesystem::perm_options::add);
+  }
+  if (kind == "obj" && !system.empty())
+    write_text_file(std::filesystem::path(path).replace_extension(".h").string(),
+                    fmt::format(kHeader, system));
   if (!constants.empty())
     save_constants(std::filesystem::path(path).replace_extension(".constants"), constants);
   return int64_t(text.size());

@@ -22,18 +22,18 @@ std::string read_stream(std::istream& in) {
   return text.str();
 }
 
-/// Standard input is read once: a command may ask for the model's facts before it compiles it.
-const std::string& standard_input() {
-  static const std::string bytes = read_stream(std::cin);
-  return bytes;
-}
-
 std::string folder_of(const std::string& path) {
   auto slash = path.rfind('/');
   return slash == path.npos ? "." : path.substr(0, slash);
 }
 
 }  // namespace
+
+const std::string& standard_input() {
+  // A command may ask for the model's facts before it compiles it.
+  static const std::string bytes = read_stream(std::cin);
+  return bytes;
+}
 
 ModelKind model_kind(std::string_view bytes) {
   if (bytes.starts_with("\x7f"

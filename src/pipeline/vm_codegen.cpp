@@ -24,15 +24,6 @@ namespace {
 
 using namespace graph;
 
-/// Operators that the VM itself computes.
-const std::map<std::string_view, std::string_view>& builtin_operators() {
-  static const std::map<std::string_view, std::string_view> table{
-      {"shape_of", "vm.builtin.shape_of"},
-      {"tensor_to_shape", "vm.builtin.tensor_to_shape"},
-      {"shape_to_tensor", "vm.builtin.shape_to_tensor"}};
-  return table;
-}
-
 class FunctionCodegen {
  public:
   FunctionCodegen(ModuleCodegen& owner, const std::string& name, const Ref<Function>& f, bool entry)
@@ -43,14 +34,16 @@ class FunctionCodegen {
         entry_(entry),
         positions_(planned_positions(*f)),
         offsets_(planned_offsets(*f)),
-        joins_(planned_joins(*f)) {
+        joins_(planned_joins(*f)),
+        states_(planned_states(*f)),
+        bounds_(planned_bounds(*f)) {
     size_t tensors = 0;
     for_each_binding(f->body, [&](const Binding& b) {
       if (is_op(binding_value(b), "call_tir") && binding_value(b).is<Call>())
         tensors += binding_value(b).as<Call>()->type_args.size();
     });
     // A plan of another version of the function is no plan.
-    if (offsets_.size() != tensors) offsets_.clear(), joins_.clear();
+    if (offsets_.size() != tensors) offsets_.clear(), joins_.clear(), states_.clear();
   }
 
   VMFunction run() {
@@ -63,11 +56,13 @@ class FunctionCodegen {
       out.params.push_back(value_info(p->name, p->declared));
     }
     out.num_params = int32_t(function_->params.size());
-    name_values(out.params, "input_names");
+    name_values(*function_, out.params, "input_names");
     // Arguments that the callers' types do not vouch for are looked at.
-    const bool check = m_.checked.count(name_) != 0;
+    bool check = m_.checked.count(name_) != 0;
+    // Callers from outside: tensors are checked before the call, what tuples hold is checked here.
+    for (const VarRef& p : function_->params) check |= entry_ && p->declared.is<TupleType>();
     for (const VarRef& p : function_->params) {
-      if (check) check_kind(p->declared, values_[p.get()]);
+      if (check) check_kinds(p->declared, values_[p.get()]);
       bind_type(p->declared, values_[p.get()], check);
     }
     for (const VarRef& p : function_->params) check_expressions(p->declared, values_[p.get()]);
@@ -84,7 +79,7 @@ class FunctionCodegen {
     } else {
       out.results.push_back(value_info("output", type));
     }
-    name_values(out.results, "output_names");
+    name_values(*function_, out.results, "output_names");
     out.heap_size = heap_;
     out.num_instructions = uint32_t(exe_.code.size()) - out.first_instruction;
     out.num_registers = share_registers(exe_, out.first_instruction, out.num_params, registers_);
@@ -92,14 +87,6 @@ class FunctionCodegen {
   }
 
  private:
-  // ---------------------------------------------------------------- descriptions
-  void name_values(std::vector<ValueInfo>& values, const std::string& attribute) {
-    auto v = function_->attrs.find(attribute);
-    auto list = v ? v->try_as<Array<std::string>>() : std::nullopt;
-    if (!list || !*list) return;
-    for (size_t i = 0; i < values.size() && i < list->size(); ++i) values[i].name = (*list)[i];
-  }
-
   // ---------------------------------------------------------------- instructions
   int32_t emit_call(int callee, const std::vector<Arg>& args, int32_t dst) {
     Instruction i;
@@ -162,39 +149,10 @@ class FunctionCodegen {
       if (structural_equal(known, e)) return Arg::of(ArgKind::Heap, slot);
     const int slot = heap_++;
     std::vector<Arg> args{number(slot)};
-    postfix(e, args);
+    shape_postfix(e, name_, args, [&](const PrimExpr& v) { return size(v).value(); });
     builtin("vm.builtin.compute_shape", args, -1);
     computed_.emplace_back(e, slot);
     return Arg::of(ArgKind::Heap, slot);
-  }
-  void postfix(const PrimExpr& e, std::vector<Arg>& out) {
-    auto both = [&](const PrimExpr& a, const PrimExpr& b, ShapeOp op) {
-      postfix(a, out);
-      postfix(b, out);
-      out.push_back(number(2));
-      out.push_back(number(int64_t(op)));
-    };
-    if (auto n = tir::as_int(e)) {
-      out.push_back(number(0));
-      out.push_back(number(*n));
-      return;
-    }
-    if (e.is<tir::Var>()) {
-      out.push_back(number(1));
-      out.push_back(number(size(e).value()));
-      return;
-    }
-    if (auto* n = e.as<tir::Cast>()) return postfix(n->value, out);
-    if (auto* n = e.as<tir::Add>()) return both(n->a, n->b, ShapeOp::Add);
-    if (auto* n = e.as<tir::Sub>()) return both(n->a, n->b, ShapeOp::Sub);
-    if (auto* n = e.as<tir::Mul>()) return both(n->a, n->b, ShapeOp::Mul);
-    if (auto* n = e.as<tir::FloorDiv>()) return both(n->a, n->b, ShapeOp::FloorDiv);
-    if (auto* n = e.as<tir::FloorMod>()) return both(n->a, n->b, ShapeOp::FloorMod);
-    if (auto* n = e.as<tir::Div>()) return both(n->a, n->b, ShapeOp::FloorDiv);  // sizes are not negative
-    if (auto* n = e.as<tir::Mod>()) return both(n->a, n->b, ShapeOp::FloorMod);
-    if (auto* n = e.as<tir::Min>()) return both(n->a, n->b, ShapeOp::Min);
-    if (auto* n = e.as<tir::Max>()) return both(n->a, n->b, ShapeOp::Max);
-    fail("T0812", fmt::format("a size of function `{}` cannot be computed: {}", name_, print(e)));
   }
   /// Binds the symbols that `type` shows first; `check`: also compares what is known already.
   void bind_type(const Type& type, const Operand& o, bool check) {
@@ -334,6 +292,13 @@ class FunctionCodegen {
             {arg(o), number(t->ndim), number(t->dtype.is_void() ? 0 : dtype_word(t->dtype))}, registers_++);
   }
 
+  void check_kinds(const Type& type, const Operand& o) {
+    if (const auto* t = type.as<TupleType>())
+      for (size_t i = 0; i < t->items.size(); ++i) check_kinds(t->items[i], item(o, int64_t(i)));
+    else
+      check_kind(type, o);
+  }
+
   // ---------------------------------------------------------------- ends of functions
   void return_value(const Operand& o) {
     Instruction ret;
@@ -451,7 +416,7 @@ class FunctionCodegen {
   Operand value(const Expr& e, const VarRef& var) {
     if (const auto* n = e.as<TupleGetItem>()) return item(leaf(n->tuple), n->index);
     if (const auto* n = e.as<If>()) return branch(*n);
-    if (const auto* n = e.as<While>()) return loop(*n);
+    if (const auto* n = e.as<While>()) return loop(*n, var);
     if (const auto* n = e.as<graph::Match>()) return match_value(*n);
     if (const auto* n = e.as<Call>()) return call(*n, var);
     return leaf(e);
@@ -522,11 +487,26 @@ class FunctionCodegen {
     set_borrowed(target, borrowed);
     return target;
   }
-  Operand loop(const While& n) {
+  /// A state with a place in the arena is copied there by each turn; the others are held in registers.
+  Operand loop(const While& n, const VarRef& var) {
     Operand state{{}, true, false, {}};
     bool borrowed = false;
+    const auto places = states_.find(var.get());
+    auto place_of = [&](size_t i) -> std::optional<Arg> {
+      const auto shape = n.loop_vars[i]->declared ? static_shape(n.loop_vars[i]->declared) : std::nullopt;
+      if (places == states_.end() || i >= places->second.size() || places->second[i] < 0 || !shape) return {};
+      return Arg::of(ArgKind::Arena,
+                     m_.arena(places->second[i], *shape, as_tensor(n.loop_vars[i]->declared)->dtype));
+    };
+    std::vector<Arg> copies;
     for (size_t i = 0; i < n.init.size(); ++i) {
       Operand init = leaf(n.init[i]);
+      if (const auto at = place_of(i)) {
+        copies.insert(copies.end(), {*at, arg(init)});
+        state.items.push_back({*at, false, false, {}});
+        values_[n.loop_vars[i].get()] = state.items.back();
+        continue;
+      }
       borrowed |= any_borrowed(init);
       Operand target =
           merge_target(n.loop_vars[i]->declared ? n.loop_vars[i]->declared : object_type(), true);
@@ -534,6 +514,7 @@ class FunctionCodegen {
       state.items.push_back(target);
       values_[n.loop_vars[i].get()] = target;
     }
+    if (!copies.empty()) builtin("vm.builtin.copy_into", copies, -1);
     const size_t begin = exe_.code.size();
     scoped([&] {
       for (size_t i = 0; i < n.loop_vars.size(); ++i)
@@ -543,15 +524,25 @@ class FunctionCodegen {
       Operand next = body(n.body);
       // All new values are there before the first old one goes.
       Operand fresh{{}, true, false, {}};
+      std::vector<size_t> held;
+      copies.clear();
       for (size_t i = 0; i < n.loop_vars.size(); ++i) {
         Operand o = item(next, int64_t(i));
+        if (const auto at = place_of(i)) {
+          copies.insert(copies.end(), {*at, arg(o)});
+          continue;
+        }
         borrowed |= any_borrowed(o);
         fresh.items.push_back({arg(o), false, o.borrowed, {}});
+        held.push_back(i);
       }
-      Arg all = arg(fresh);
-      for (size_t i = 0; i < n.loop_vars.size(); ++i)
-        assign(state.items[i],
-               {builtin_value("vm.builtin.tuple_get", {all, number(int64_t(i))}), false, false, {}});
+      if (!held.empty()) {
+        Arg all = arg(fresh);
+        for (size_t k = 0; k < held.size(); ++k)
+          assign(state.items[held[k]],
+                 {builtin_value("vm.builtin.tuple_get", {all, number(int64_t(k))}), false, false, {}});
+      }
+      if (!copies.empty()) builtin("vm.builtin.copy_into", copies, -1);
       size_t back = jump(Opcode::Goto);
       exe_.code[back].offset = int32_t(int64_t(begin) - int64_t(back));
       land(to_end);
@@ -618,8 +609,8 @@ class FunctionCodegen {
     if (op->name == "call_tir_inplace") return call_inplace(c);
     if (op->name == "call_dps_packed") return call_dps(c);
     if (op->name == "call_packed" || op->name == "call_pure_packed") return call_packed(c);
-    if (auto it = builtin_operators().find(op->name); it != builtin_operators().end())
-      return {builtin_value(it->second, {arg(leaf(c.args[0]))}), false, false, {}};
+    if (const std::string_view own = vm_builtin_of(op->name); !own.empty())
+      return {builtin_value(own, {arg(leaf(c.args[0]))}), false, false, {}};
     m_.problems.add(Diagnostic{"T0811",
                                fmt::format("operator `{}` cannot be compiled here: {}", op->name, why_not(c)),
                                place(c.origin),
@@ -638,11 +629,15 @@ class FunctionCodegen {
     auto shape = known_shape(type);
     if (!t || !shape) fail("T0811", "the shape of a kernel's output is not known: " + print(type));
     auto dims = static_shape(type);
-    if (dims && position >= 0 && size_t(position) < offsets_.size() && offsets_[size_t(position)] >= 0)
-      return {
-          Arg::of(ArgKind::Arena, m_.arena(offsets_[size_t(position)], *dims, t->dtype)), false, false, {}};
-    std::vector<Arg> args{number(dtype_word(t->dtype))};
+    const int64_t at = position >= 0 && size_t(position) < offsets_.size() ? offsets_[size_t(position)] : -1;
+    if (dims && at >= 0) return {Arg::of(ArgKind::Arena, m_.arena(at, *dims, t->dtype)), false, false, {}};
+    std::vector<Arg> args;
+    if (const int64_t most = at >= 0 ? most_bytes(type, bounds_) : -1; most >= 0)
+      args.push_back(Arg::of(ArgKind::Arena, m_.arena(at, {std::max<int64_t>(1, most)}, u8)));
+    const bool bounded = !args.empty();
+    args.push_back(number(dtype_word(t->dtype)));
     for (const PrimExpr& d : *shape) args.push_back(size(d));
+    if (bounded) return {builtin_value("vm.builtin.arena_tensor", args), false, false, {}};
     return {builtin_value("vm.builtin.alloc_tensor", args), false, false, {}};
   }
   static Operand result(const Call& c, std::vector<Operand> outputs) {
@@ -753,13 +748,17 @@ class FunctionCodegen {
   bool entry_;
   std::unordered_map<const Var*, int> positions_;
   std::vector<int64_t> offsets_;
-  std::vector<int64_t> joins_;  ///< positions of calls to leave out
+  std::vector<int64_t> joins_;                                   ///< positions of calls to leave out
+  std::unordered_map<const Var*, std::vector<int64_t>> states_;  ///< places of loop variables
+  SizeBounds bounds_;                                            ///< of symbolic sizes in the arena
   std::unordered_map<const Var*, Operand> values_;
   std::map<const tir::Var*, int> slots_;
   std::vector<std::pair<PrimExpr, int>> computed_;
   int32_t registers_ = 0;
   int32_t heap_ = 0;
 };
+
+Ref<Function> module_main(const IRModule& module) { return module.find("main").cast<Function>(); }
 
 Executable run(ModuleCodegen& m) {
   std::set<std::string> called;
@@ -780,6 +779,9 @@ Executable run(ModuleCodegen& m) {
       m.exe.arena_bytes = std::max(m.exe.arena_bytes, bytes->as<int64_t>());
   }
   m.problems.throw_if_any();
+  if (const auto main = module_main(m.module()))
+    for (const auto& [symbol, most] : planned_bounds(*main))
+      m.exe.metadata.emplace_back("bound." + symbol, std::to_string(most));
   return std::move(m.exe);
 }
 

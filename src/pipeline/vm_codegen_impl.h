@@ -82,6 +82,14 @@ std::string symbol_of(const graph::Call& c);
 bool always(const graph::PatternNode& p);
 /// Registers of the function whose code begins at `first`, shared where lives do not meet; how many remain.
 int32_t share_registers(Executable& exe, size_t first, int32_t fixed, int32_t registers);
+/// The builtin that computes an operator in the VM itself; empty: none does.
+std::string_view vm_builtin_of(std::string_view op);
+/// The program of compute_shape for an expression of sizes; `slot` gives the heap slot of a symbol.
+void shape_postfix(const PrimExpr& e, const std::string& function, std::vector<Arg>& out,
+                   FunctionRef<int64_t(const PrimExpr&)> slot);
+/// Names that an attribute of the function lists.
+void name_values(const graph::Function& function, std::vector<ValueInfo>& values,
+                 const std::string& attribute);
 ValueInfo value_info(const std::string& name, const graph::Type& type);
 /// Notes the functions that `f` may call with values of other types than they take.
 void find_checked(ModuleCodegen& module, const Ref<graph::Function>& f);

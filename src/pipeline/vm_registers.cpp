@@ -102,6 +102,47 @@ int32_t share_registers(Executable& exe, size_t first, int32_t fixed, int32_t re
   return used;
 }
 
+std::string_view vm_builtin_of(std::string_view op) {
+  return op == "shape_of"          ? "vm.builtin.shape_of"
+         : op == "tensor_to_shape" ? "vm.builtin.tensor_to_shape"
+         : op == "shape_to_tensor" ? "vm.builtin.shape_to_tensor"
+                                   : "";
+}
+
+void shape_postfix(const PrimExpr& e, const std::string& function, std::vector<Arg>& out,
+                   FunctionRef<int64_t(const PrimExpr&)> slot) {
+  auto number = [&](int64_t code, int64_t v) {
+    out.push_back(Arg::of(ArgKind::Immediate, code));
+    out.push_back(Arg::of(ArgKind::Immediate, v));
+  };
+  auto both = [&](const PrimExpr& a, const PrimExpr& b, ShapeOp op) {
+    shape_postfix(a, function, out, slot);
+    shape_postfix(b, function, out, slot);
+    number(2, int64_t(op));
+  };
+  if (auto n = tir::as_int(e)) return number(0, *n);
+  if (e.is<tir::Var>()) return number(1, slot(e));
+  if (auto* n = e.as<tir::Cast>()) return shape_postfix(n->value, function, out, slot);
+  if (auto* n = e.as<tir::Add>()) return both(n->a, n->b, ShapeOp::Add);
+  if (auto* n = e.as<tir::Sub>()) return both(n->a, n->b, ShapeOp::Sub);
+  if (auto* n = e.as<tir::Mul>()) return both(n->a, n->b, ShapeOp::Mul);
+  if (auto* n = e.as<tir::FloorDiv>()) return both(n->a, n->b, ShapeOp::FloorDiv);
+  if (auto* n = e.as<tir::FloorMod>()) return both(n->a, n->b, ShapeOp::FloorMod);
+  if (auto* n = e.as<tir::Div>()) return both(n->a, n->b, ShapeOp::FloorDiv);  // sizes are not negative
+  if (auto* n = e.as<tir::Mod>()) return both(n->a, n->b, ShapeOp::FloorMod);
+  if (auto* n = e.as<tir::Min>()) return both(n->a, n->b, ShapeOp::Min);
+  if (auto* n = e.as<tir::Max>()) return both(n->a, n->b, ShapeOp::Max);
+  fail("T0812", "a size of function `" + function + "` cannot be computed: " + print(e));
+}
+
+void name_values(const graph::Function& function, std::vector<ValueInfo>& values,
+                 const std::string& attribute) {
+  auto v = function.attrs.find(attribute);
+  auto list = v ? v->try_as<Array<std::string>>() : std::nullopt;
+  if (!list || !*list) return;
+  for (size_t i = 0; i < values.size() && i < list->size(); ++i) values[i].name = (*list)[i];
+}
+
 ValueInfo value_info(const std::string& name, const Type& type) {
   ValueInfo v;
   v.name = name;

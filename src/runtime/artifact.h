@@ -11,7 +11,8 @@
 //   T0601 not an artifact     T0602 other format or kernel ABI version    T0603 CPU features missing or other
 //   machine T0604 truncated           T0605 header, code or tables damaged        T0606 a constant is damaged
 //   (option `check`) T0607 tables inconsistent T0608 kernel missing  T0609 function not registered  T0610 the
-//   system cannot open the code T3001 cannot open  T3002 cannot read or write
+//   system cannot open the code T0611 no such model is linked in  T0612 imports in a circle  T0613 nothing to
+//   save T3001 cannot open  T3002 cannot read or write
 #pragma once
 #include <memory>
 #include <string_view>
@@ -33,9 +34,17 @@ struct ArtifactFile {
   Executable executable;
   ArtifactInfo info;
   std::shared_ptr<void> map;
-  int descriptor = -1;  ///< open as long as `map` lives
+  int descriptor = -1;     ///< open as long as `map` lives
+  std::string_view image;  ///< the ELF image, in the map
 };
 ArtifactFile read_artifact(const std::string& path, LoadOptions options = {});
+
+/// The tables and constants of a model that is linked into this program, and its kernels.
+Artifact system_artifact(std::string_view name, const LoadOptions& options = {});
+
+/// The tables of an executable without the bytes of its constants, as an artifact or a system library holds
+/// them.
+std::string executable_tables(const Executable& executable);
 
 /// True if the file looks like an artifact (maybe a damaged one) rather than a model or an ordinary library.
 bool is_artifact(const std::string& path);

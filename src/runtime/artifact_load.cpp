@@ -11,6 +11,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <utility>
 
 #include "runtime/artifact_format.h"
 
@@ -48,7 +49,24 @@ struct MapOwner : Object {
   std::shared_ptr<void> map;
 };
 
-std::shared_ptr<Map> map_file(const std::string& path) {
+/// The file in memory that nobody else can change.
+int copied(int from, const std::string& path) {
+  const int fd = memfd_create("tenon", MFD_CLOEXEC);
+  off_t at = 0;
+  for (;;) {
+    char chunk[1 << 16];
+    const ssize_t n = pread(from, chunk, sizeof chunk, at);
+    if (n == 0 && fd >= 0) return fd;
+    if (fd < 0 || n < 0 || pwrite(fd, chunk, size_t(n), at) != n) {
+      const int error = errno;
+      if (fd >= 0) close(fd);
+      throw Error(ErrorKind::io, "T3002", "cannot copy the file: " + std::string(std::strerror(error)), path);
+    }
+    at += n;
+  }
+}
+
+std::shared_ptr<Map> map_file(const std::string& path, bool copy = false) {
   auto map = std::make_shared<Map>();
   map->fd = open(path.c_str(), O_RDONLY | O_CLOEXEC);
   if (map->fd < 0)
@@ -58,6 +76,11 @@ std::shared_ptr<Map> map_file(const std::string& path) {
     throw Error(ErrorKind::io, "T3002", "cannot read the file: " + std::string(std::strerror(errno)), path);
   if (!S_ISREG(st.st_mode))
     refuse("T0601", path, "this is not a file but a folder or a device", "give the path of a compiled model");
+  if (copy) {
+    const int fd = copied(map->fd, path);
+    close(std::exchange(map->fd, fd));
+    if (fstat(fd, &st) != 0) st.st_size = 0;
+  }
   map->size = size_t(st.st_size);
   if (map->size == 0) refuse("T0601", path, "this is not a Tenon artifact: the file is empty");
   void* data = mmap(nullptr, map->size, PROT_READ, MAP_PRIVATE, map->fd, 0);
@@ -134,7 +157,7 @@ bool is_artifact(const std::string& path) {
 }
 
 ArtifactFile read_artifact(const std::string& path, LoadOptions options) {
-  auto map = map_file(path);
+  auto map = map_file(path, options.copy);
   const std::string_view file(map->data, map->size);
   uint16_t machine = 0;
   const Header h = read_header(file, path, &machine);
@@ -146,6 +169,7 @@ ArtifactFile read_artifact(const std::string& path, LoadOptions options) {
   ArtifactFile out;
   out.map = map;
   out.descriptor = map->fd;
+  out.image = file.substr(0, h.code_bytes);
   out.info = {h.format, h.kernel_abi, h.file_bytes, h.code_bytes, h.tables_bytes, h.constants_bytes};
   std::vector<ConstantRecord> records;
   decode_tables(file.substr(h.tables_at, h.tables_bytes), out.executable, records);
@@ -184,6 +208,8 @@ ArtifactFile read_artifact(const std::string& path, LoadOptions options) {
 }
 
 Artifact Artifact::load(const std::string& path, LoadOptions options) {
+  if (path == "system" || path.starts_with("system:"))
+    return system_artifact(path.size() > 7 ? std::string_view(path).substr(7) : std::string_view(), options);
   ArtifactFile file = read_artifact(path, options);
   if (auto missing = missing_features(file.executable.needs); !missing.empty())
     refuse("T0603", path, "this machine's CPU lacks what the artifact was compiled for: " + joined(missing),
@@ -216,9 +242,11 @@ Artifact Artifact::load(const std::string& path, LoadOptions options) {
   keep->handle = handle;
   keep->map = file.map;
   try {
-    return from_executable(
+    Artifact artifact = from_executable(
         std::move(file.executable),
-        [handle](const std::string& symbol) { return dlsym(handle, symbol.c_str()); }, keep);
+        [handle](const std::string& symbol) { return dlsym(handle, symbol.c_str()); }, keep, options);
+    artifact.mut()->image = file.image;
+    return artifact;
   } catch (Error& e) {
     if (e.location.empty()) e.location = path;
     throw;

@@ -38,8 +38,8 @@ class TemporaryFile {
     }
   }
   void pad_to(uint64_t offset) {
-    static constexpr char zeros[kPage] = {};
-    while (at < offset) write(zeros, size_t(std::min<uint64_t>(offset - at, kPage)));
+    static constexpr char zeros[256] = {};
+    while (at < offset) write(zeros, size_t(std::min<uint64_t>(offset - at, sizeof zeros)));
   }
   void commit(bool sync) {
     if (sync && fsync(fd_) != 0) fail_io("T3002", "cannot write `" + path_ + "`");
@@ -75,6 +75,14 @@ bool same_bytes(const NDArray& a, const NDArray& b) {
 }
 
 }  // namespace
+
+std::string executable_tables(const Executable& executable) {
+  check_executable(executable);
+  std::vector<ConstantRecord> records;
+  for (const NDArray& c : executable.constants)
+    records.push_back({c.dtype(), c.shape(), 0, c.byte_size(), c.hash()});
+  return encode_tables(executable, records);
+}
 
 void write_artifact(const std::string& path, const Executable& executable, std::string_view shared_object,
                     WriteOptions options) {

@@ -133,8 +133,12 @@ TenonStatus tenon_artifact_load(const char* path, uint32_t flags, TenonArtifact*
   return guard([&] {
     require(path && artifact, "tenon_artifact_load needs a path and a place for the artifact");
     *artifact = nullptr;
-    require((flags & ~uint32_t(TENON_LOAD_CHECK)) == 0, "tenon_artifact_load: unknown flags");
-    *artifact = new TenonArtifact(tenon::Artifact::load(path, {.check = (flags & TENON_LOAD_CHECK) != 0}));
+    require((flags & ~uint32_t(TENON_LOAD_CHECK | TENON_LOAD_COPY)) == 0,
+            "tenon_artifact_load: unknown flags");
+    tenon::LoadOptions options;
+    options.check = (flags & TENON_LOAD_CHECK) != 0;
+    options.copy = (flags & TENON_LOAD_COPY) != 0;
+    *artifact = new TenonArtifact(tenon::Artifact::load(path, options));
   });
 }
 void tenon_artifact_release(TenonArtifact* artifact) { delete artifact; }

@@ -118,6 +118,8 @@ struct Executable {
 //   make_shape(d0, d1, …) → Shape;  shape_of(tensor) → Shape;  tensor_to_shape(1-D int tensor) → Shape
 //   shape_to_tensor(shape) → 1-D int64 tensor;  shape_dim(shape-or-tensor, i) → int
 //   alloc_tensor(dtype, d0, d1, …) → NDArray from the session's pool, uninitialised
+//   arena_tensor(place, dtype, d0, …) → view of the arena from that place on; Error "T0517" beyond its bytes
+//   copy_into(to, from, to, from, …): the bytes of each, all at once
 //   reshape(tensor, d0, …) → view;  copy(tensor);  tuple(a, …);  tuple_get(t, i)
 //   none() → none: drops what the register holds, so that its memory can be used again
 //   move(a) → the same value;  make_closure(function, a, …) → Closure
@@ -126,7 +128,8 @@ struct Executable {
 //   or float;  to_tensor(int-or-float, dtype) → 0-D tensor
 // Any other name is looked up in the registry and called with the arguments as they are.
 //
-// Metadata key "asserts.SYMBOL" holds the messages of a kernel's assertions, one a line, in order.
+// Metadata key "bound.SYMBOL" is the largest value of a symbolic size of the inputs ("T0505" beyond); key
+// "asserts.SYMBOL" holds the messages of a kernel's assertions, one a line, in order.
 
 enum class ShapeOp : uint8_t { Add, Sub, Mul, FloorDiv, FloorMod, Min, Max, CeilDiv };
 
@@ -147,8 +150,17 @@ struct ShapeObj : Object {
 };
 using Shape = Ref<ShapeObj>;
 
+/// A value whose memory counts against the limit of the session that made it.
+struct HeldObj : Object {
+  HeldObj() = default;
+  HeldObj(const HeldObj&) = delete;
+  ~HeldObj();
+  ObjectRef account;  ///< the session's pool; null: counted nowhere
+  int64_t held = 0;   ///< bytes
+};
+
 /// A value of an algebraic data type: which constructor made it, and of what.
-struct DataObj : Object {
+struct DataObj : HeldObj {
   static constexpr std::string_view type_key = "Data";
   int64_t tag = 0;
   std::vector<Any> items;
@@ -156,14 +168,14 @@ struct DataObj : Object {
 using Data = Ref<DataObj>;
 
 /// A reference: a place whose value changes.
-struct RefCellObj : Object {
+struct RefCellObj : HeldObj {
   static constexpr std::string_view type_key = "RefCell";
   Any value;
 };
 using RefCell = Ref<RefCellObj>;
 
 /// A function of an executable with its first arguments.
-struct ClosureObj : Object {
+struct ClosureObj : HeldObj {
   static constexpr std::string_view type_key = "Closure";
   int32_t function = -1;
   std::vector<Any> captured;

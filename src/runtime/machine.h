@@ -34,6 +34,7 @@ struct Program {
   std::vector<uint8_t> uses_arena;              ///< per function: it has tensors there
   std::vector<std::vector<int32_t>> symbol_of;  ///< per input and dimension: number of its symbol, or -1
   std::vector<std::string> symbols;
+  std::vector<int64_t> symbol_bounds;  ///< the largest value of each; -1: any
 };
 
 BuiltinCode find_builtin(std::string_view name);  ///< "vm.builtin.NAME"; null if there is none
@@ -64,7 +65,11 @@ struct Machine {
     if (step.dst >= 0) frame().registers[step.dst] = std::move(value);
   }
   int64_t& heap_slot(const Step& step, int64_t slot);
-  [[noreturn]] void fail_at(const Step& step, const char* code, std::string message, std::string hint = {});
+  [[noreturn, gnu::cold]] void fail_at(const Step& step, const char* code, std::string message,
+                                       std::string hint = {});
+
+  [[noreturn, gnu::cold]] void wrong_argument(const Step& step, uint32_t i, const char* wanted,
+                                              const Any& given);
 
   // Calls.
   void enter(int32_t function, Arguments arguments, int32_t return_to);
@@ -74,10 +79,13 @@ struct Machine {
   int32_t gather_call(const Step& step);
   Any execute();
   void call_kernel(const Step& step);
-  void kernel_failed(const Step& step, int32_t code);
-  void call_packed(const Step& step);
+  [[gnu::cold]] void kernel_failed(const Step& step, int32_t code);
+  [[gnu::cold]] void call_packed(const Step& step);
   bool condition(const Step& step);
-  void ensure_arena();
+  [[gnu::cold]] void make_arena();
+  void ensure_arena() {
+    if (!arena.get() && arena_bytes != 0) make_arena();
+  }
   NDArray arena_view(int64_t index);
   void reset() noexcept;
   void check_inputs(std::span<const NDArray> inputs);
@@ -87,8 +95,8 @@ struct Machine {
   /// storage, or only when that is in the arena of `only`.
   Any own(Any value, const Frame* only = nullptr, int nesting = 0);
   NDArray own_tensor(Any value);
-  void own_inside(const Any& value,
-                  std::span<const Any> arguments);  ///< tensors in data, closures, references
+  [[gnu::cold]] void own_inside(const Any& value,
+                                std::span<const Any> arguments);  ///< tensors in data, closures, references
   Any leave_frame(Any value);
   bool in_arena(const Frame& f, const void* p) const {
     return f.arena && p >= f.arena && p < f.arena + arena_bytes;
@@ -121,7 +129,7 @@ struct Machine {
   std::atomic<bool> running{false};
 };
 
-std::string shape_text(std::span<const int64_t> shape);
-std::string shape_text(std::span<const DimInfo> shape);
+[[gnu::cold]] std::string shape_text(std::span<const int64_t> shape);
+[[gnu::cold]] std::string shape_text(std::span<const DimInfo> shape);
 
 }  // namespace tenon

@@ -54,7 +54,7 @@ void* MemoryPoolObj::allocate(size_t bytes) {
     std::memcpy(block, &c, sizeof c);
   }
   live_ += size;
-  peak_ = std::max(peak_, live_);
+  peak_ = std::max(peak_, live_.load());
   return static_cast<char*>(block) + kHeader;
 }
 
@@ -103,7 +103,20 @@ void MemoryPoolObj::reserve(int64_t bytes) {
   std::lock_guard lock(mutex_);
   if (bytes > 0 && limit_ && live_ + size_t(bytes) > limit_) limit_error(size_t(bytes), live_, limit_);
   live_ += size_t(bytes);
-  peak_ = std::max(peak_, live_);
+  peak_ = std::max(peak_, live_.load());
+}
+
+void MemoryPoolObj::charge(HeldObj& value, size_t items) {
+  const size_t bytes = sizeof(DataObj) + items * sizeof(Any);
+  const size_t now = live_.fetch_add(bytes, std::memory_order_relaxed) + bytes;
+  value.account = ObjectRef(this);
+  value.held = int64_t(bytes);  // given back by its destructor, also when it goes now
+  if (const size_t limit = limit_.load(std::memory_order_relaxed); limit && now > limit)
+    limit_error(bytes, now - bytes, limit);
+}
+
+HeldObj::~HeldObj() {
+  if (account) static_cast<MemoryPoolObj*>(account.mut())->discharge(held);
 }
 
 }  // namespace tenon

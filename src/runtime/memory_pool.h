@@ -5,7 +5,7 @@
 #include <array>
 #include <mutex>
 
-#include "runtime/ndarray.h"
+#include "runtime/executable.h"
 
 namespace tenon {
 
@@ -21,6 +21,10 @@ struct MemoryPoolObj : Object {
   void set_limit(int64_t bytes);  ///< 0: none
   void reserve(
       int64_t bytes);  ///< counts memory held elsewhere (the arena) against the limit; may be negative
+  /// Counts a value of `items` parts until it goes. Error "T0507" beyond the limit.
+  void charge(HeldObj& value, size_t items);
+  void discharge(int64_t bytes) noexcept { live_.fetch_sub(size_t(bytes), std::memory_order_relaxed); }
+  int64_t used() const { return int64_t(live_.load(std::memory_order_relaxed)); }
 
  private:
   static constexpr size_t kClasses = 256;
@@ -28,7 +32,9 @@ struct MemoryPoolObj : Object {
   void give_back(void* data);
   std::mutex mutex_;
   std::array<std::vector<void*>, kClasses> free_;
-  size_t live_ = 0, peak_ = 0, cached_ = 0, limit_ = 0;
+  std::atomic<size_t> live_{0};
+  size_t peak_ = 0, cached_ = 0;
+  std::atomic<size_t> limit_{0};
 };
 using MemoryPool = Ref<MemoryPoolObj>;
 

@@ -29,16 +29,16 @@ bool overlap(const NDArray& a, const NDArray& b) {
   return x < y + b.byte_size() && y < x + a.byte_size();
 }
 
-std::string input_name(const ValueInfo& info, size_t i) {
+[[gnu::cold]] std::string input_name(const ValueInfo& info, size_t i) {
   return "input " + std::to_string(i) + (info.name.empty() ? "" : " `" + info.name + "`");
 }
 
-[[noreturn]] void input_error(const char* code, const ValueInfo& info, size_t i, const std::string& what,
-                              std::string hint = {}) {
+[[noreturn, gnu::cold]] void input_error(const char* code, const ValueInfo& info, size_t i,
+                                         const std::string& what, std::string hint = {}) {
   throw Error(ErrorKind::usage, code, input_name(info, i) + " " + what, {}, std::move(hint));
 }
 
-void check_memory(const NDArray& a, const std::string& name) {
+[[gnu::cold]] void check_memory(const NDArray& a, const std::string& name) {
   if (!a.get()) throw Error(ErrorKind::usage, "T0506", name + " is not set", {}, "give every input a tensor");
   if (a.get()->device.kind != 1)
     throw Error(ErrorKind::usage, "T0506", name + " is not in CPU memory", {}, "copy it to the CPU first");
@@ -91,6 +91,12 @@ void Machine::check_inputs(std::span<const NDArray> inputs) {
                     "has shape " + shape_text(shape) + ": dimension `" + info.shape[d].symbol + "` is " +
                         std::to_string(shape[d]) + " here and " + std::to_string(value) + " before",
                     "one name stands for one size in all inputs");
+      if (const int64_t most = program->symbol_bounds[size_t(symbol)]; most >= 0 && value > most)
+        input_error("T0505", info, i,
+                    "has shape " + shape_text(shape) + ": dimension `" + info.shape[d].symbol + "` is " +
+                        std::to_string(value) + ", the model was compiled for at most " +
+                        std::to_string(most),
+                    "use smaller inputs, or compile with a larger bound");
     }
     if (!ok)
       input_error("T0505", info, i,
@@ -146,7 +152,7 @@ std::vector<Any>* items_of(const Object* o) {
 }
 }  // namespace
 
-void Machine::own_inside(const Any& value, std::span<const Any> arguments) {
+[[gnu::cold]] void Machine::own_inside(const Any& value, std::span<const Any> arguments) {
   auto is_plain = [](const Any& v) {
     return !v.is_object() || is_type_index<NDArrayObj>(v.tag()) || is_type_index<ArrayObj>(v.tag());
   };
@@ -256,7 +262,7 @@ void Machine::store_outputs(std::span<NDArray> outputs) {
   }
 }
 
-Session::Session(Artifact artifact, SessionOptions options) {
+[[gnu::cold]] Session::Session(Artifact artifact, SessionOptions options) {
   CHECK(artifact.get() != nullptr, "a session without an artifact");
   machine_ = std::make_unique<Machine>(std::move(artifact), options);
 }
@@ -278,7 +284,8 @@ void Session::invoke_into(std::span<const NDArray> inputs, std::span<NDArray> ou
   machine_->store_outputs(outputs);
 }
 
-std::vector<NDArray> Session::invoke_named(std::span<const std::pair<std::string, NDArray>> inputs) {
+[[gnu::cold]] std::vector<NDArray> Session::invoke_named(
+    std::span<const std::pair<std::string, NDArray>> inputs) {
   const auto params = machine_->artifact.inputs();
   std::vector<NDArray> ordered(params.size());
   for (const auto& [name, value] : inputs) {
@@ -295,18 +302,45 @@ std::vector<NDArray> Session::invoke_named(std::span<const std::pair<std::string
   return invoke(ordered);
 }
 
-Any Session::call(std::string_view function, Arguments arguments) {
+[[gnu::cold]] Any Session::call(std::string_view function, Arguments arguments) {
   const Executable& e = machine_->artifact.executable();
   auto it = std::ranges::find(e.functions, function, &VMFunction::name);
   if (it == e.functions.end())
     throw Error(ErrorKind::usage, "T0503", "the model has no function `" + std::string(function) + "`");
-  if (int64_t(arguments.size()) != it->num_params)
+  return call(int32_t(it - e.functions.begin()), arguments);
+}
+
+[[gnu::cold]] Any Session::call(int32_t function, Arguments arguments) {
+  const Executable& e = machine_->artifact.executable();
+  CHECK(function >= 0 && size_t(function) < e.functions.size(), "a call of a function out of range");
+  const VMFunction& f = e.functions[size_t(function)];
+  if (int64_t(arguments.size()) != f.num_params)
     throw Error(ErrorKind::usage, "T0502",
-                "function `" + it->name + "` takes " + std::to_string(it->num_params) + " arguments, " +
+                "function `" + f.name + "` takes " + std::to_string(f.num_params) + " arguments, " +
                     std::to_string(arguments.size()) + " were given");
+  // What the types of the parameters say is checked here; what they do not say, by the function itself.
+  for (size_t i = 0; i < f.params.size(); ++i) {
+    const ValueInfo& info = f.params[i];
+    if (info.dtype.is_void() && !info.known_rank) continue;
+    const auto a = arguments[i].try_as<NDArray>();
+    if (!a || !a->get())
+      throw Error(ErrorKind::usage, "T0506",
+                  "argument " + std::to_string(i) + " of `" + f.name + "` must be a tensor, not " +
+                      arguments[i].kind_name());
+    check_memory(*a, "argument " + std::to_string(i) + " of `" + f.name + "`");
+    bool fits = info.dtype.is_void() || a->dtype() == info.dtype;
+    fits = fits && (!info.known_rank || a->shape().size() == info.shape.size());
+    for (size_t d = 0; fits && info.known_rank && d < info.shape.size(); ++d)
+      fits = info.shape[d].value < 0 ? a->shape()[d] >= 0 : info.shape[d].value == a->shape()[d];
+    if (!fits)
+      throw Error(ErrorKind::usage, a->dtype() == info.dtype ? "T0505" : "T0504",
+                  "argument " + std::to_string(i) + " of `" + f.name + "` must be " + to_string(info.dtype) +
+                      " " + shape_text(info.shape) + ", not " + to_string(a->dtype()) + " " +
+                      shape_text(a->shape()));
+  }
   Run run(*machine_);
   machine_->ensure_arena();
-  machine_->enter(int32_t(it - e.functions.begin()), arguments, -1);
+  machine_->enter(function, arguments, -1);
   Any result = machine_->own(machine_->execute());
   machine_->own_inside(result, std::span<const Any>(arguments.begin(), arguments.size()));
   machine_->cells.clear(std::span<const Any>(&result, 1));
@@ -316,6 +350,7 @@ Any Session::call(std::string_view function, Arguments arguments) {
 void Session::set_threads(int threads) { machine_->context.set_threads(threads); }
 int Session::threads() const { return machine_->context.threads(); }
 void Session::set_memory_limit(int64_t bytes) { machine_->pool.mut()->set_limit(bytes); }
+int64_t Session::memory_used() const { return machine_->pool->used(); }
 void Session::set_profile(ProfileHook hook) {
   machine_->profile = nullptr;
   if (hook) machine_->profile = [hook](const ProfileEvent& e) { hook(e.callee, e.ms); };

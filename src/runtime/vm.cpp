@@ -15,7 +15,7 @@ namespace {
 
 /// Registers written exactly once that hold an alloc_tensor and reach the only return of `main`, alone or in
 /// its tuple: those may be the caller's buffers from the start.
-void find_outputs(const Executable& e, Program& program) {
+[[gnu::cold]] void find_outputs(const Executable& e, Program& program) {
   const VMFunction& f = e.functions[program.main];
   Step* steps = program.steps.data() + f.first_instruction;
   std::vector<int32_t> writes(size_t(f.num_registers), 0), writer(size_t(f.num_registers), -1);
@@ -41,7 +41,7 @@ void find_outputs(const Executable& e, Program& program) {
     if (last.args[k].kind() == ArgKind::Register) mark(int32_t(last.args[k].value()), int32_t(k));
 }
 
-void find_symbols(const Executable& e, Program& program) {
+[[gnu::cold]] void find_symbols(const Executable& e, Program& program) {
   for (const ValueInfo& p : e.functions[program.main].params) {
     std::vector<int32_t> numbers;
     for (const DimInfo& d : p.shape) {
@@ -55,9 +55,15 @@ void find_symbols(const Executable& e, Program& program) {
     }
     program.symbol_of.push_back(std::move(numbers));
   }
+  for (const std::string& symbol : program.symbols) {
+    program.symbol_bounds.push_back(-1);
+    for (const auto& [key, value] : e.metadata)
+      if (key == "bound." + symbol) program.symbol_bounds.back() = std::strtoll(value.c_str(), nullptr, 10);
+  }
 }
 
-std::unique_ptr<Program> decode(const Executable& e, const Artifact::Resolver& resolver) {
+[[gnu::cold]] std::unique_ptr<Program> decode(const Executable& e, const Artifact::Resolver& resolver,
+                                              const LoadOptions& options) {
   auto program = std::make_unique<Program>();
   struct Found {
     TenonKernel kernel = nullptr;
@@ -76,7 +82,8 @@ std::unique_ptr<Program> decode(const Executable& e, const Artifact::Resolver& r
     } else if (c.kind == CalleeKind::Builtin) {
       found[i].builtin = find_builtin(c.name);
       if (found[i].builtin) continue;
-      Function f = registry::find(c.name);
+      Function f = options.find_function ? options.find_function(c.name) : Function();
+      if (!f) f = registry::find(c.name);
       if (!f)
         throw Error(ErrorKind::model, "T0609",
                     "the function `" + c.name + "` is not registered in this process", {},
@@ -164,20 +171,20 @@ std::string shape_text(std::span<const DimInfo> shape) {
 ArtifactObj::ArtifactObj() = default;
 ArtifactObj::~ArtifactObj() = default;
 
-Artifact Artifact::from_executable(Executable executable, const Resolver& resolver,
-                                   std::shared_ptr<void> keep) {
+[[gnu::cold]] Artifact Artifact::from_executable(Executable executable, const Resolver& resolver,
+                                                 std::shared_ptr<void> keep, const LoadOptions& options) {
   check_executable(executable);
   Artifact artifact(make<ArtifactObj>());
   ArtifactObj* o = artifact.mut();
   o->keep = std::move(keep);
   o->executable = std::move(executable);
-  o->program = decode(o->executable, resolver);
+  o->program = decode(o->executable, resolver, options);
   return artifact;
 }
 
 const VMFunction& Artifact::main() const { return get()->executable.functions[get()->program->main]; }
 
-const std::string* Artifact::metadata(std::string_view key) const {
+[[gnu::cold]] const std::string* Artifact::metadata(std::string_view key) const {
   for (const auto& [k, v] : executable().metadata)
     if (k == key) return &v;
   return nullptr;
@@ -185,7 +192,7 @@ const std::string* Artifact::metadata(std::string_view key) const {
 
 // ---- Machine
 
-Machine::Machine(Artifact a, const SessionOptions& options)
+[[gnu::cold]] Machine::Machine(Artifact a, const SessionOptions& options)
     : artifact(std::move(a)),
       program(artifact->program.get()),
       context(options.pool ? *options.pool : ThreadPool::process(), options.threads),
@@ -210,8 +217,12 @@ Machine::~Machine() = default;
   throw Error(ErrorKind::model, code, std::move(message), std::move(where), std::move(hint));
 }
 
-void Machine::ensure_arena() {
-  if (arena.get() || arena_bytes == 0) return;
+void Machine::wrong_argument(const Step& step, uint32_t i, const char* wanted, const Any& given) {
+  fail_at(step, "T0511",
+          "argument " + std::to_string(i) + " must be " + wanted + ", not " + given.kind_name());
+}
+
+void Machine::make_arena() {
   pool.mut()->reserve(arena_bytes);
   try {
     constexpr int64_t huge = int64_t(2) << 20;
@@ -257,7 +268,7 @@ int64_t Machine::int_arg(const Step& step, uint32_t i) {
   if (auto n = v.try_as<int64_t>()) return *n;
   if (auto t = v.try_as<NDArray>(); t && t->get() && t->size() == 1 && !t->dtype().is_float())
     return t->element_int(0);
-  fail_at(step, "T0511", "argument " + std::to_string(i) + " must be an integer, not " + v.kind_name());
+  wrong_argument(step, i, "an integer", v);
 }
 
 Any Machine::any_arg(const Step& step, uint32_t i) {
@@ -281,8 +292,7 @@ Any Machine::any_arg(const Step& step, uint32_t i) {
 NDArray Machine::tensor_arg(const Step& step, uint32_t i) {
   const Any v = any_arg(step, i);
   auto t = v.try_as<NDArray>();
-  if (!t || !t->get())
-    fail_at(step, "T0511", "argument " + std::to_string(i) + " must be a tensor, not " + v.kind_name());
+  if (!t || !t->get()) wrong_argument(step, i, "a tensor", v);
   return *std::move(t);
 }
 
@@ -296,11 +306,17 @@ void Machine::dims_arg(const Step& step, uint32_t first, std::vector<int64_t>& o
   for (size_t i = 0; i < out.size(); ++i) out[i] = int_arg(step, first + uint32_t(i));
 }
 
+namespace {
+[[noreturn, gnu::cold]] void too_deep(const VMFunction& f, const char* what, int64_t limit,
+                                      const char* hint) {
+  throw Error(ErrorKind::limit, "T0508", "more than " + std::to_string(limit) + " " + what,
+              "function `" + f.name + "`", std::string("the model recurses without end") + hint);
+}
+}  // namespace
+
 void Machine::enter(int32_t function, Arguments arguments, int32_t return_to) {
   const VMFunction& f = artifact.executable().functions[size_t(function)];
-  if (depth + 1 >= max_depth)
-    throw Error(ErrorKind::limit, "T0508", "more than " + std::to_string(max_depth) + " nested calls",
-                "function `" + f.name + "`", "the model recurses without end, or the limit is too low");
+  if (depth + 1 >= max_depth) too_deep(f, "nested calls", max_depth, ", or the limit is too low");
   if (size_t(depth + 1) == frames.size()) frames.push_back(std::make_unique<Frame>());
   Frame& frame = *frames[size_t(depth + 1)];
   frame.return_to = return_to;
@@ -393,8 +409,7 @@ void Machine::call_kernel(const Step& step) {
     switch (a.kind()) {
       case ArgKind::Register: {
         const Any& r = f.registers[size_t(v)];
-        if (r.tag() != ndarray_index)
-          fail_at(step, "T0511", "argument " + std::to_string(i) + " must be a tensor, not " + r.kind_name());
+        if (r.tag() != ndarray_index) wrong_argument(step, i, "a tensor", r);
         buffers[i] = static_cast<const NDArrayObj*>(r.object())->data;
         break;
       }
@@ -426,7 +441,7 @@ void Machine::call_kernel(const Step& step) {
       } else if (auto n = r.try_as<int64_t>()) {
         out = *n;
       } else {
-        fail_at(step, "T0511", "argument " + std::to_string(i) + " must be a number, not " + r.kind_name());
+        wrong_argument(step, i, "a number", r);
       }
     }
   }
@@ -485,9 +500,7 @@ Any Machine::execute() {
         if (context.cancelled()) kernel_failed(step, -2);
         const int32_t function = gather_call(step);
         if (++f.tail_calls > max_tail_calls)
-          throw Error(ErrorKind::limit, "T0508",
-                      "more than " + std::to_string(max_tail_calls) + " calls in a row that never return",
-                      "function `" + f.function->name + "`", "the model recurses without end");
+          too_deep(*f.function, "calls in a row that never return", max_tail_calls, "");
         --active[size_t(f.function - artifact.executable().functions.data())];
         for (Any& r : f.registers) r = Any();
         start(f, function, call_args);

@@ -28,10 +28,14 @@ struct ArtifactObj : Object {
   Executable executable;
   std::unique_ptr<Program> program;
   std::shared_ptr<void> keep;  ///< what the kernels' code lives in
+  std::string_view image;      ///< the ELF image of a file, while `keep` lives; empty otherwise
 };
 
 struct LoadOptions {
   bool check = false;  ///< also verify the content hash of every constant
+  bool copy = false;   ///< into memory: the file may then change while it is in use
+  /// Packed functions that the artifact calls, before the registry is asked; null: only the registry.
+  std::function<Function(const std::string&)> find_function = {};
 };
 
 class Artifact : public Ref<ArtifactObj> {
@@ -41,8 +45,9 @@ class Artifact : public Ref<ArtifactObj> {
   Artifact() = default;
   /// Checks the tables ("T0607"), resolves kernels ("T0608") and builtins ("T0609").
   static Artifact from_executable(Executable executable, const Resolver& resolver,
-                                  std::shared_ptr<void> keep = {});
-  /// Opens an artifact file; the refusals are listed in artifact.h.
+                                  std::shared_ptr<void> keep = {}, const LoadOptions& options = {});
+  /// Opens an artifact file, or what is linked into this program under "system:NAME" ("system" when that is
+  /// one). The refusals are listed in artifact.h.
   static Artifact load(const std::string& path, LoadOptions options = {});
   const Executable& executable() const { return get()->executable; }
   const VMFunction& main() const;  ///< the function named "main", or the first
@@ -93,10 +98,13 @@ class Session {
   std::vector<NDArray> invoke_named(std::span<const std::pair<std::string, NDArray>> inputs);
   /// Any function of the artifact, with any values.
   Any call(std::string_view function, Arguments arguments);
+  Any call(int32_t function, Arguments arguments);  ///< the same by its number
 
   void set_threads(int threads);
   int threads() const;
   void set_memory_limit(int64_t bytes);
+  /// Bytes that count against the limit now: the arena, tensors that live, values of data types.
+  int64_t memory_used() const;
   void set_profile(ProfileHook hook);                                           ///< null: off
   void set_instruction_profile(std::function<void(const ProfileEvent&)> hook);  ///< the same with the place
   /// From any thread: the running call (or the next one) ends with Error "T0510", kind interrupted.

@@ -185,6 +185,46 @@ void alloc_tensor(Machine& m, const Step& s) {
   m.set_result(s, Any(m.pool.mut()->tensor(m.dims, dtype)));
 }
 
+void arena_tensor(Machine& m, const Step& s) {
+  need(m, s, s.num_args >= 2 && s.args[0].kind() == ArgKind::Arena, "arena_tensor needs a place");
+  const DataType dtype = dtype_of_word(m.int_arg(s, 1));
+  m.dims_arg(s, 2, m.dims);
+  const ArenaTensor& place = m.artifact.executable().arena_tensors[size_t(s.args[0].value())];
+  const size_t bytes = storage_bytes(element_count(m.dims), dtype),
+               most = storage_bytes(element_count(place.shape), place.dtype);
+  if (bytes > most)
+    m.fail_at(s, "T0517",
+              "a tensor of shape " + shape_text(m.dims) + " needs " + std::to_string(bytes) +
+                  " bytes where the plan has " + std::to_string(most),
+              "a size is above the bound that the model was compiled with");
+  Frame& f = m.frame();
+  m.set_result(s, Any(NDArray::view(f.arena + place.offset, m.dims, dtype,
+                                    f.own_arena.get() ? Any(f.own_arena) : Any(m.arena))));
+}
+
+void copy_into(Machine& m, const Step& s) {
+  need(m, s, s.num_args % 2 == 0, "copy_into takes pairs");
+  std::vector<NDArray> to, from;
+  for (uint32_t i = 0; i < s.num_args; i += 2) {
+    NDArray a = m.tensor_arg(s, i), b = m.tensor_arg(s, i + 1);
+    need(m, s, a.byte_size() == b.byte_size(), "copy_into of different sizes");
+    if (a.data() == b.data()) continue;
+    to.push_back(std::move(a));
+    from.push_back(std::move(b));
+  }
+  // All at once: what is written first must not be what is read later.
+  for (size_t i = 0; i < from.size(); ++i)
+    for (size_t k = 0; k < i; ++k) {
+      const char *x = from[i].as_ptr<char>(), *y = to[k].as_ptr<char>();
+      if (x >= y + to[k].byte_size() || y >= x + from[i].byte_size()) continue;
+      NDArray apart = m.pool.mut()->tensor(from[i].shape(), from[i].dtype());
+      std::memcpy(apart.data(), from[i].data(), from[i].byte_size());
+      from[i] = std::move(apart);
+      break;
+    }
+  for (size_t i = 0; i < to.size(); ++i) std::memmove(to[i].data(), from[i].data(), to[i].byte_size());
+}
+
 void reshape(Machine& m, const Step& s) {
   NDArray a = m.tensor_arg(s, 0);
   std::vector<int64_t> dims;
@@ -220,6 +260,7 @@ void make_closure(Machine& m, const Step& s) {
   const int64_t function = m.int_arg(s, 0);
   need(m, s, function >= 0 && function < int64_t(m.artifact.executable().functions.size()),
        "a closure of a function out of range");
+  m.pool.mut()->charge(*closure.mut(), s.num_args - 1);
   closure.mut()->function = int32_t(function);
   closure.mut()->captured.reserve(s.num_args - 1);
   for (uint32_t i = 1; i < s.num_args; ++i) closure.mut()->captured.push_back(m.any_arg(s, i));
@@ -228,6 +269,7 @@ void make_closure(Machine& m, const Step& s) {
 
 void make_data(Machine& m, const Step& s) {
   auto data = make<DataObj>();
+  m.pool.mut()->charge(*data.mut(), s.num_args - 1);
   data.mut()->tag = m.int_arg(s, 0);
   data.mut()->items.reserve(s.num_args - 1);
   for (uint32_t i = 1; i < s.num_args; ++i) data.mut()->items.push_back(m.any_arg(s, i));
@@ -258,7 +300,11 @@ void data_field(Machine& m, const Step& s) {
 }
 void no_case(Machine& m, const Step& s) { m.fail_at(s, "T0514", "no case of a match takes the value"); }
 
-void ref_create(Machine& m, const Step& s) { m.set_result(s, Any(m.cells.create(m.any_arg(s, 0)))); }
+void ref_create(Machine& m, const Step& s) {
+  RefCell cell = m.cells.create(m.any_arg(s, 0));
+  m.pool.mut()->charge(*cell.mut(), 1);
+  m.set_result(s, Any(std::move(cell)));
+}
 void ref_read(Machine& m, const Step& s) {
   Any value = object_arg<RefCellObj>(m, s, 0, "a reference")->value;
   m.set_result(s, std::move(value));
@@ -303,6 +349,8 @@ constexpr struct {
              {"shape_to_tensor", shape_to_tensor},
              {"shape_dim", shape_dim},
              {"alloc_tensor", alloc_tensor},
+             {"arena_tensor", arena_tensor},
+             {"copy_into", copy_into},
              {"reshape", reshape},
              {"copy", copy},
              {"tuple", tuple},

@@ -211,9 +211,101 @@ def main(x: R.Tensor((2, 8), "float32")) -> R.Tensor((2, 4), "float32"):
         self.assertTrue(any(line["function"] == "main" and line["calls"] == 1 for line in report))
 
     def test_same_bytes_twice(self):
-        self.ok("compile", DIGITS, "-o", self.tmp / "a.so", "--threads", 1)
-        self.ok("compile", DIGITS, "-o", self.tmp / "b.so", "--threads", 2)
+        self.ok("compile", DIGITS, "-o", self.tmp / "a.so", "--threads", 1, "--no-cache")
+        self.ok("compile", DIGITS, "-o", self.tmp / "b.so", "--threads", 2, "--no-cache")
         self.assertEqual((self.tmp / "a.so").read_bytes(), (self.tmp / "b.so").read_bytes())
+        for name, cached in (("c.so", False), ("d.so", True)):  # the cache gives the same file
+            done = json.loads(self.ok("compile", DIGITS, "-o", self.tmp / name, "--cache", self.tmp / "own", "--json"))
+            self.assertEqual(done["cached"], cached)
+            self.assertTrue(done["passes"])
+            self.assertEqual((self.tmp / "a.so").read_bytes(), (self.tmp / name).read_bytes())
+
+    def test_standard_input_is_cached(self):
+        for cached in (False, True):
+            done = json.loads(self.ok("run", "-", "--cache", self.tmp / "own", "--json", stdin=MODULE))
+            self.assertEqual(done["cached"], cached)
+        done = json.loads(self.ok("run", "-", "--cache", self.tmp / "own", "--json", stdin=MODULE.replace("nn.relu", "tanh")))
+        self.assertFalse(done["cached"])
+
+    def test_pictures(self):
+        self.assertIn("digraph", self.ok("opt", self.module, "--pass", "fuse_ops", "--emit", "dot"))
+        for stage, words in (("import", "relu"), ("fuse_ops", "fused"), ("plan_memory", "fused"), ("default_schedule", "fused"), ("vectorize_loop", "for ")):
+            self.assertIn(words, self.ok("compile", self.module, "--emit", "dot", "--stage", stage, "-o", "-"), stage)
+        self.refused(2, "compile", self.module, "--emit", "dot", "--stage", "absent", "-o", "-", words=["T0919", "fuse_ops"])
+        self.refused(2, "compile", self.module, "--stage", "fuse_ops", words=["T0921"])
+        self.refused(5, "compile", self.module, "--emit", "svg", "-o", self.tmp / "x.svg", words=["T0925", "apt install graphviz"],
+                     env={**os.environ, "TENON_DOT": "/nonexistent/dot"})
+        if not shutil.which("dot"):
+            self.skipTest("Graphviz is not installed: no SVG drawn")
+        self.ok("compile", self.module, "--emit", "svg", "-o", self.tmp / "x.svg")
+        self.assertIn("<svg", (self.tmp / "x.svg").read_text())
+
+    def test_memory_report(self):
+        memory = json.loads(self.ok("inspect", DIGITS, "--memory", "--dim", "batch=2", "--json"))["memory"]
+        self.assertGreater(memory["lower_bound_bytes"], 0)
+        self.assertLessEqual(memory["lower_bound_bytes"], memory["arena_bytes"])
+        self.assertLessEqual(memory["ratio"], 1.1)
+        bounded = json.loads(self.ok("inspect", DIGITS, "--memory", "--dim-max", "batch=8", "--json"))["memory"]
+        self.assertGreater(bounded["arena_bytes"], memory["arena_bytes"])
+        self.ok("compile", DIGITS, "--dim-max", "batch=8", "-o", self.tmp / "d.so")
+        self.assertEqual(json.loads(self.ok("inspect", self.tmp / "d.so", "--json"))["memory"]["arena_bytes"], bounded["arena_bytes"])
+        self.ok("run", self.tmp / "d.so", "--dim", "batch=8")
+        self.refused(2, "run", self.tmp / "d.so", "--dim", "batch=9", words=["T0505", "at most 8"])
+
+    def test_executable_reads_and_writes_npy(self):
+        npy(self.tmp / "x.npy", (2, 3), [-1, 2, -3, 4, -5, 6])
+        npy(self.tmp / "y.npy", (2, 3), [0.5] * 6)
+        self.ok("compile", self.module, "--emit", "exe", "-o", self.tmp / "model")
+        done = subprocess.run([self.tmp / "model", "y=" + str(self.tmp / "y.npy"), self.tmp / "x.npy", "-o", self.tmp], capture_output=True, text=True)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertEqual(read_floats(self.tmp / "output_0.npy"), [0, 2.5, 0, 4.5, 0, 6.5])
+        self.assertIn("x (2, 3)", subprocess.run([self.tmp / "model", "--help"], capture_output=True, text=True).stdout)
+        npy(self.tmp / "bad.npy", (3, 2), [0] * 6)
+        for files, status, words in (([self.tmp / "bad.npy", self.tmp / "y.npy"], 2, "T0505"), ([self.tmp / "x.npy"], 2, "T0506"),
+                                     ([self.module, self.tmp / "y.npy"], 5, "T3002"), ([self.tmp / "absent.npy"], 5, "T3001")):
+            done = subprocess.run([self.tmp / "model", *files, "-o", self.tmp], capture_output=True, text=True)
+            self.assertEqual(done.returncode, status, done.stderr)
+            self.assertIn(words, done.stderr)
+
+    @unittest.skipUnless(shutil.which("cc"), "no C compiler")
+    def test_models_linked_into_a_program(self):
+        other = self.tmp / "other.tir"
+        other.write_text(MODULE.replace("nn.relu", "negative"))
+        self.ok("compile", self.module, "--emit", "obj", "--system-lib", "first", "-o", self.tmp / "first.o")
+        self.ok("compile", other, "--emit", "obj", "--system-lib", "second", "-o", self.tmp / "second.o")
+        self.ok("compile", self.module, "--emit", "c", "--system-lib", "third", "-o", self.tmp / "third.c")
+        self.refused(2, "compile", self.module, "--emit", "obj", "--system-lib", "no-name", words=["T0921"])
+        (self.tmp / "main.c").write_text(r"""
+#include <stdio.h>
+#include <tenon/tenon.h>
+#include "second.h"
+static int run(const char* name) {
+  TenonArtifact* model = 0;
+  TenonSession* session = 0;
+  float x[6] = {1, 2, 3, -4, -5, -6}, y[6] = {0}, z[6];
+  int64_t shape[] = {2, 3};
+  int i;
+  if (tenon_artifact_load(name, TENON_LOAD_CHECK, &model)) return puts(tenon_last_error()->message), 1;
+  if (tenon_session_create(model, 0, &session)) return 2;
+  tenon_session_set_input_data(session, 0, x, tenon_dtype("float32"), 2, shape);
+  tenon_session_set_input_data(session, 1, y, tenon_dtype("float32"), 2, shape);
+  tenon_session_set_output_data(session, 0, z, tenon_dtype("float32"), 2, shape);
+  if (tenon_session_run(session)) return 3;
+  for (i = 0; i < 6; ++i) printf("%g ", z[i]);
+  puts("");
+  tenon_session_release(session);
+  tenon_artifact_release(model);
+  return 0;
+}
+int main(void) {
+  return tenon_register_second() || run("system:first") || run("system:second") || run("system:third");
+}
+""")
+        lib = TENON.parent.parent / "lib"
+        subprocess.run(["cc", "-std=gnu11", "-Wall", "-Wno-unused", f"-I{SOURCE}/include", "main.c", "first.o", "second.o", "third.c", "-o", "program",
+                        f"-L{lib}", "-ltenon_runtime", f"-Wl,-rpath,{lib}", "-lm"], check=True, cwd=self.tmp)
+        done = subprocess.run([self.tmp / "program"], capture_output=True, text=True)
+        self.assertEqual((done.returncode, done.stdout), (0, "1 2 3 0 0 0 \n-1 -2 -3 4 5 6 \n1 2 3 0 0 0 \n"))
 
     def test_opt(self):
         text = self.ok("opt", "-", "--pass", "fuse_ops", "--pass", "lower_to_call_tir", stdin=MODULE)

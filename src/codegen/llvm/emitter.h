@@ -10,7 +10,14 @@
 #include "codegen/lowered.h"
 #include "target/narrow_float.h"
 
+namespace llvm {
+class TargetMachine;
+}
+
 namespace tenon::codegen {
+
+/// LLVM's machine for a target (object.cpp). T0802 when LLVM has none.
+std::unique_ptr<llvm::TargetMachine> machine_for(const Target& target, int opt_level);
 
 class Emitter {
  public:

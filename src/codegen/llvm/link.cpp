@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // Objects into one object or one shared object, by lld in this process. lld keeps global state: one link at a
 // time.
+#include <dlfcn.h>
 #include <fmt/format.h>
 #include <lld/Common/Driver.h>
 #include <llvm/Support/raw_ostream.h>
 #include <stdlib.h>
+#include <tenon/tenon.h>
 #include <unistd.h>
 
 #include <filesystem>
@@ -84,7 +86,8 @@ const std::string& mathematics_stub() {
   return stub;
 }
 
-std::string link(const ObjectCode& object, std::vector<std::string> options, bool mathematics) {
+std::string link(const ObjectCode& object, std::vector<std::string> options, bool mathematics,
+                 const std::vector<std::string>& libraries = {}) {
   static std::mutex lock;
   std::lock_guard guard(lock);
   Scratch scratch;
@@ -94,6 +97,7 @@ std::string link(const ObjectCode& object, std::vector<std::string> options, boo
     write_file(file, object.objects[k]);
     options.push_back(file.string());
   }
+  options.insert(options.end(), libraries.begin(), libraries.end());
   if (mathematics) {
     write_file(scratch.path / "libm.so", mathematics_stub());
     options.push_back((scratch.path / "libm.so").string());
@@ -113,6 +117,46 @@ std::string link_shared(const ObjectCode& object, const Target&) {
 std::string merge_objects(const ObjectCode& object, const Target&) {
   if (object.objects.size() == 1) return object.objects[0];
   return link(object, {"-r"}, false);
+}
+
+// The object of cli/native_main.c, carried in this library: no file is looked for later.
+extern "C" const char tenon_native_main_object[], tenon_native_main_object_end[];
+__asm__(
+    ".section .rodata\n.balign 16\n.globl tenon_native_main_object\n.hidden tenon_native_main_object\n"
+    "tenon_native_main_object:\n.incbin \"" TENON_NATIVE_MAIN
+    "\"\n.globl tenon_native_main_object_end\n.hidden tenon_native_main_object_end\n"
+    "tenon_native_main_object_end:\n.byte 0\n.text\n");
+
+std::string link_executable(const ObjectCode& object, const Target& target) {
+#if defined(__x86_64__)
+  if (!target->triple.empty() && !target->triple.starts_with("x86_64-"))
+    fail("T0924", "executables are linked for this kind of machine only, not for " + target->triple, {},
+         "use --emit obj --system-lib NAME and the linker of that machine", ErrorKind::usage);
+  auto library_of = [](const void* address, const char* what) {
+    Dl_info info;
+    std::error_code ignored;
+    if (dladdr(address, &info) && info.dli_fname)
+      if (const auto path = std::filesystem::canonical(info.dli_fname, ignored); !path.empty())
+        return path.string();
+    fail("T0924", std::string("the file of ") + what + " is not known", {}, {}, ErrorKind::io);
+  };
+  const std::string runtime =
+      library_of(reinterpret_cast<const void*>(&tenon_version), "the runtime library");
+  const std::string c = library_of(dlsym(RTLD_DEFAULT, "__libc_start_main"), "the C library");
+  const std::string math = library_of(dlsym(RTLD_DEFAULT, "fmod"), "the C library's mathematics");
+  ObjectCode all = object;
+  all.objects.emplace_back(tenon_native_main_object, tenon_native_main_object_end);
+  return link(
+      all,
+      {"-pie", "--dynamic-linker", "/lib64/ld-linux-x86-64.so.2", "-e", "tenon_native_start", "--gc-sections",
+       "--hash-style=gnu", "--build-id=none", "-z", "now", "-z", "relro", "--allow-shlib-undefined", "-rpath",
+       "$ORIGIN:" + std::filesystem::path(runtime).parent_path().string()},
+      false, {runtime, c, math});
+#else
+  (void)object, (void)target;
+  fail("T0924", "executables are linked on x86-64 only", {},
+       "use --emit obj --system-lib NAME and the machine's own linker", ErrorKind::usage);
+#endif
 }
 
 }  // namespace tenon::codegen

@@ -18,8 +18,6 @@
 #include "ir/parallel.h"
 
 namespace tenon::codegen {
-namespace {
-
 std::unique_ptr<llvm::TargetMachine> machine_for(const Target& target, int opt_level) {
   static const bool ready = [] {
     llvm::InitializeNativeTarget();
@@ -56,6 +54,8 @@ std::unique_ptr<llvm::TargetMachine> machine_for(const Target& target, int opt_l
   CHECK(machine, "LLVM made no target machine");
   return machine;
 }
+
+namespace {
 
 /// Loops arrive tiled and vectorised, so the list is short: registers for memory, invariants out of loops,
 /// common values once, small loops unrolled; LLVM's vectoriser only for loops that are still scalar.

@@ -2,12 +2,21 @@
 // plan_memory: every intermediate tensor of known size gets a place in the function's arena.
 //
 //   before   lv = R.call_tir(conv, …);  lv1 = R.call_tir(relu, (lv,), …)
-//   after    the same, and the function's attributes "arena_offsets": [0, 0], "arena_bytes": 4096
+//   after    the same, and the function's attributes "arena_offsets": [0, 0], "arena_bytes": 4096,
+//            "arena_lower_bound": 4096
 //
-// Needs: call_tir. Keeps: the graph as it is. Results, loop states, branch results, tensors handed to packed
-// functions and tensors of unknown size are not in the arena (offset -1): they come from the pool. Functions
-// that other functions call have no arena, because calls nest. An element-wise program may write over an
-// input that dies there ("tir.noalias" of that program becomes false).
+// Needs: call_tir. Keeps: the graph as it is. Results, tensors handed to packed functions, kept in
+// references, data or closures, and tensors of unknown size are not in the arena (offset -1): they come from
+// the pool. An element-wise program may write over an input that dies there ("tir.noalias" of that program
+// becomes false).
+//
+// Control flow shares the arena: what branches of one choice make may lie at one place, because only one of
+// them runs; the state of a loop has a place of its own ("arena_states": one per loop variable, -1: a
+// register), into which each turn copies its result. Functions that others call lie behind their callers;
+// recursive ones, and those used as values, have no arena.
+//
+// A symbolic size with an upper bound (configuration "plan_memory.bounds": a map from names to numbers) is
+// planned at its most: attributes "arena_bound_names" and "arena_bound_values" say with which.
 //
 // A concatenation whose parts lie one behind the other in memory (leading axes are 1, so with one image also
 // channels in blocks) is no work: its parts are written into its memory, and the attribute "arena_joins"
@@ -20,8 +29,10 @@
 #include <map>
 #include <set>
 
+#include "ir/structural.h"
 #include "pass/graph/lowering.h"
 #include "pass/graph/passes.h"
+#include "pass/graph/plan_memory_place.h"
 
 namespace tenon {
 namespace graph {
@@ -31,11 +42,7 @@ constexpr int64_t kAlign = 64;
 int64_t align(int64_t n) { return (n + kAlign - 1) / kAlign * kAlign; }
 
 /// Of a tensor of known size; -1.
-int64_t bytes_of(const Type& type) {
-  const auto* t = type ? as_tensor(type) : nullptr;
-  auto shape = t && !t->dtype.is_void() ? static_shape(type) : std::nullopt;
-  return shape ? int64_t(storage_bytes(element_count(*shape), t->dtype)) : -1;
-}
+int64_t bytes_of(const Type& type) { return most_bytes(type, {}); }
 
 bool is_call_tir(const Expr& value) { return value.is<Call>() && is_op(value, "call_tir"); }
 size_t num_outputs(const Expr& value) { return value.as<Call>()->type_args.size(); }
@@ -57,16 +64,34 @@ struct Alias {
     return out;
   }
 
+  /// One of both; parts stay apart where both have them.
+  static Alias either(const Alias& a, const Alias& b) {
+    Alias out;
+    if (!a.items.empty() && a.items.size() == b.items.size()) {
+      out.ids = a.ids;
+      out.ids.insert(b.ids.begin(), b.ids.end());
+      for (size_t i = 0; i < a.items.size(); ++i) out.items.push_back(either(a.items[i], b.items[i]));
+    } else {
+      out.add(a), out.add(b);
+    }
+    return out;
+  }
+
  private:
   void add_nested(const Alias& o) {
     for (const Alias& i : o.items) ids.insert(i.ids.begin(), i.ids.end()), add_nested(i);
   }
 };
 
+/// What to plan with.
+struct PlanOptions {
+  bool arena = true, in_place = true, concat = true;
+  SizeBounds bounds;
+};
+
 class Planner {
  public:
-  Planner(const IRModule& module, bool arena, bool in_place, bool concat)
-      : module_(module), arena_(arena), in_place_(in_place), concat_(concat) {}
+  Planner(const IRModule& module, const PlanOptions& options) : module_(module), options_(options) {}
 
   MemoryPlan run(const Function& f) {
     for (auto [name, object] : module_.functions())
@@ -77,16 +102,25 @@ class Planner {
         });
     Alias result = body(f.body);
     escape(result);
+    next_step();
     resolve_loops();
-    if (arena_) {
+    resolve_states();
+    if (options_.arena) {
       join_concats();
       choose_in_place();
       place();
     }
-    return std::move(plan_);
+    return finished(f);
   }
 
  private:
+  /// A tensor of the plan, with what only planning needs.
+  struct Item : PlannedTensor {
+    Type type;
+    int loop = -1, branch = -1;
+    bool is_static = true;
+    bool is_state = false;  ///< of a loop: in no list of outputs
+  };
   struct CallSite {
     VarRef var;
     Expr value;
@@ -94,7 +128,7 @@ class Planner {
     int first;
     std::vector<Alias> args;
     std::vector<int64_t> bytes;  ///< of the arguments; -1: not known
-    int loop;
+    int loop, branch;
   };
   struct Loop {
     int begin, end;
@@ -113,10 +147,20 @@ class Planner {
     }
     return {};
   }
+  static Alias item_of(const Alias& a, size_t i) {
+    if (i < a.items.size()) return a.items[i];
+    Alias out;
+    out.add(a);
+    return out;
+  }
 
+  void next_step() {
+    branch_of_step_.push_back(branch_);
+    ++step_;
+  }
   void use(const Alias& a) {
     for (int id : a.all()) {
-      PlannedTensor& t = plan_.tensors[size_t(id)];
+      Item& t = items_[size_t(id)];
       t.end = std::max(t.end, step_);
       // A loop around the use, but not around the definition, reads again in its next turn.
       int outermost = -1;
@@ -128,33 +172,56 @@ class Planner {
   void escape(const Alias& a) {
     for (int id : a.all()) escaped_.insert(id);
   }
+  int add_item(const VarRef& var, const Type& type) {
+    Item t;
+    t.name = var->name;
+    t.begin = t.end = step_;
+    t.type = type;
+    t.loop = loop_;
+    t.branch = branch_;
+    t.is_static = bytes_of(type) >= 0;
+    if (const int64_t bytes = most_bytes(type, options_.bounds); bytes >= 0)
+      t.bytes = align(std::max<int64_t>(1, bytes));
+    items_.push_back(std::move(t));
+    return int(items_.size()) - 1;
+  }
 
   Alias body(const Expr& e) {
     for (const Binding& b : bindings_of(e)) {
       const Expr value = binding_value(b);
       Alias made = visit(binding_var(b), value);
       aliases_[binding_var(b).get()] = made;
-      ++step_;
+      next_step();
     }
     Alias result = of(result_of(e));
     use(result);
     return result;
   }
+  /// One way of a choice.
+  template <class F>
+  Alias way(int choice, F f) {
+    const int outer = branch_;
+    next_step();
+    branch_ = branches_.add(choice, outer);
+    Alias made = f();
+    next_step();
+    branch_ = outer;
+    return made;
+  }
 
   Alias visit(const VarRef& var, const Expr& value) {
     if (const auto* n = value.as<If>()) {
       use(of(n->condition));
-      Alias t = body(n->true_branch), f = body(n->false_branch);
-      ++step_;
-      // A value of either branch is held in one register: its memory must not be planned.
-      escape(t), escape(f);
-      Alias out;
-      out.add(t), out.add(f);
-      return out;
+      const int choice = choices_++;
+      const Alias t = way(choice, [&] { return body(n->true_branch); });
+      const Alias f = way(choice, [&] { return body(n->false_branch); });
+      return Alias::either(t, f);
     }
     if (const auto* n = value.as<Match>()) {
       Alias subject = of(n->value), out;
       use(subject);
+      const int choice = choices_++;
+      bool first = true;
       for (const MatchClause& c : n->clauses) {
         // A part of a tuple may be any tensor of it; parts of other data are not planned.
         std::vector<VarRef> vars;
@@ -162,53 +229,25 @@ class Planner {
         Alias part;
         part.add(subject);
         for (const VarRef& v : vars) aliases_[v.get()] = part;
-        Alias made = body(c->body);
-        escape(made);
-        out.add(made);
-        ++step_;
+        const Alias made = way(choice, [&] { return body(c->body); });
+        out = first ? made : Alias::either(out, made);
+        first = false;
       }
       return out;
     }
-    if (const auto* n = value.as<While>()) {
-      Alias out;
-      for (size_t i = 0; i < n->init.size(); ++i) {
-        Alias init = of(n->init[i]);
-        use(init);
-        escape(init);
-        aliases_[n->loop_vars[i].get()] = init;
-        out.add(init);
-      }
-      ++step_;
-      const int self = int(loops_.size());
-      loops_.push_back({step_, step_, loop_});
-      loop_ = self;
-      use(out);
-      escape(body(n->condition));
-      ++step_;
-      Alias next = body(n->body);
-      escape(next);
-      out.add(next);
-      use(out);
-      loops_[size_t(self)].end = step_;
-      loop_ = loops_[size_t(self)].parent;
-      ++step_;
-      return out;
-    }
+    if (const auto* n = value.as<While>()) return loop(var, *n);
     if (const auto* c = value.as<Call>()) return call(var, value, *c);
     if (const auto* t = value.as<TupleGetItem>()) {
       Alias tuple = of(t->tuple);
       use(tuple);
-      if (size_t(t->index) < tuple.items.size()) return tuple.items[size_t(t->index)];
-      Alias out;
-      out.add(tuple);
-      return out;
+      return item_of(tuple, size_t(t->index));
     }
     if (const auto* f = value.as<Function>()) {
       // When a closure runs is not known here: nothing that it touches is planned.
       for_each_use(f->body, [&](const VarRef& v) { use(of(v)), escape(of(v)); });
-      const int first = int(plan_.tensors.size());
+      const int first = int(items_.size());
       body(f->body);
-      for (int id = first; id < int(plan_.tensors.size()); ++id) escaped_.insert(id);
+      for (int id = first; id < int(items_.size()); ++id) escaped_.insert(id);
       return {};
     }
     Alias a = of(value);
@@ -216,9 +255,57 @@ class Planner {
     return a;
   }
 
+  Alias loop(const VarRef& var, const While& n) {
+    Alias out;
+    std::vector<int>& states = states_[var.get()];
+    states.assign(n.loop_vars.size(), -1);
+    std::vector<Alias> flows(n.loop_vars.size());
+    for (size_t i = 0; i < n.loop_vars.size(); ++i) {
+      const Alias init = of(n.init[i]);
+      use(init);
+      const Type type = n.loop_vars[i]->declared;
+      if (type && bytes_of(type) >= 0) {
+        states[i] = add_item(n.loop_vars[i], type);
+        items_.back().is_state = true;
+        Alias state;
+        state.ids.insert(states[i]);
+        out.items.push_back(state);
+        links_.emplace_back(states[i], init);
+      } else {
+        escape(init);
+        out.items.push_back(init);
+      }
+      aliases_[n.loop_vars[i].get()] = out.items.back();
+    }
+    next_step();
+    const int self = int(loops_.size());
+    loops_.push_back({step_, step_, loop_});
+    loop_ = self;
+    use(out);
+    escape(body(n.condition));
+    next_step();
+    const Alias next = body(n.body);
+    next_step();
+    for (size_t i = 0; i < n.loop_vars.size(); ++i) {
+      const Alias part = item_of(next, i);
+      use(part);
+      if (states[i] >= 0) {
+        links_.emplace_back(states[i], part);
+      } else {
+        escape(part);
+        out.items[i].add(part);
+      }
+    }
+    use(out);
+    loops_[size_t(self)].end = step_;
+    loop_ = loops_[size_t(self)].parent;
+    next_step();
+    return out;
+  }
+
   Alias call(const VarRef& var, const Expr& value, const Call& c) {
     if (is_call_tir(value)) {
-      CallSite site{var, value, step_, int(plan_.tensors.size()), {}, {}, loop_};
+      CallSite site{var, value, step_, int(items_.size()), {}, {}, loop_, branch_};
       const auto* args = c.args[1].as<Tuple>();
       for (const Expr& a : args ? args->items : Array<Expr>{c.args[1]}) {
         site.args.push_back(of(a));
@@ -227,16 +314,9 @@ class Planner {
       }
       Alias out;
       for (size_t i = 0; i < num_outputs(value); ++i) {
-        PlannedTensor t;
-        t.name = var->name;
-        t.begin = t.end = step_;
-        if (const int64_t bytes = bytes_of(c.type_args[i]); bytes >= 0)
-          t.bytes = align(std::max<int64_t>(1, bytes));
         Alias one;
-        one.ids.insert(int(plan_.tensors.size()));
+        one.ids.insert(add_item(var, c.type_args[i]));
         out.items.push_back(one);
-        plan_.tensors.push_back(t);
-        loop_of_.push_back(loop_);
       }
       sites_.push_back(site);
       const bool tuple = var->declared ? var->declared.is<TupleType>() : c.type_args.size() != 1;
@@ -259,23 +339,32 @@ class Planner {
 
   void resolve_loops() {
     for (auto& [id, loop] : loop_uses_) {
-      PlannedTensor& t = plan_.tensors[size_t(id)];
+      Item& t = items_[size_t(id)];
       t.end = std::max(t.end, loops_[size_t(loop)].end);
     }
   }
+  /// A state that is held in a register holds its begin and what each turn made.
+  void resolve_states() {
+    for (bool changed = true; changed;) {
+      changed = false;
+      for (const auto& [state, alias] : links_) {
+        if (!escaped_.count(state)) continue;
+        for (int id : alias.all()) changed |= escaped_.insert(id).second;
+      }
+    }
+  }
 
-  bool planned(int id) const { return plan_.tensors[size_t(id)].bytes >= 0 && !escaped_.count(id); }
+  bool planned(int id) const { return items_[size_t(id)].bytes >= 0 && !escaped_.count(id); }
 
   /// The whole that a tensor is part of, and where in it.
   std::pair<int, int64_t> whole_of(int id) const {
     int64_t offset = 0;
-    for (int up; (up = plan_.tensors[size_t(id)].part_of) >= 0; id = up)
-      offset += plan_.tensors[size_t(id)].part_offset;
+    for (int up; (up = items_[size_t(id)].part_of) >= 0; id = up) offset += items_[size_t(id)].part_offset;
     return {id, offset};
   }
 
   void join_concats() {
-    if (!concat_) return;
+    if (!options_.concat) return;
     for (const CallSite& site : sites_) {
       const auto* g = site.value.as<Call>()->args[0].as<GlobalVar>();
       tir::PrimFunc f = g ? module_.find(g->name).cast<tir::PrimFuncNode>() : tir::PrimFunc();
@@ -292,34 +381,43 @@ class Planner {
         fits = one.size() == 1 && site.bytes[i] > 0;
         if (!fits) break;
         const int id = *one.begin();
-        const PlannedTensor& t = plan_.tensors[size_t(id)];
-        fits = planned(id) && t.part_of < 0 && ids.insert(id).second && loop_of_[size_t(id)] == site.loop &&
-               t.bytes == align(site.bytes[i]) && offset % kAlign == 0;
+        const Item& t = items_[size_t(id)];
+        fits = planned(id) && !t.is_state && t.part_of < 0 && ids.insert(id).second && t.loop == site.loop &&
+               t.branch == site.branch && t.bytes == align(site.bytes[i]) && offset % kAlign == 0;
         offset += site.bytes[i];
       }
       if (!fits || offset != bytes_of(type)) continue;
       offset = 0;
       for (size_t i = 0; i < site.args.size(); ++i) {
-        PlannedTensor& t = plan_.tensors[size_t(*site.args[i].all().begin())];
+        Item& t = items_[size_t(*site.args[i].all().begin())];
         t.part_of = site.first;
         t.part_offset = offset;
         offset += site.bytes[i];
       }
-      plan_.joined.push_back(site.first);
+      joined_.insert(site.first);
     }
     // What shares memory lives as long as the longest of it: neither is overwritten before.
     std::map<int, int> end;
-    for (int id = 0; id < int(plan_.tensors.size()); ++id) {
+    for (int id = 0; id < int(items_.size()); ++id) {
       int& e = end[whole_of(id).first];
-      e = std::max(e, plan_.tensors[size_t(id)].end);
+      e = std::max(e, items_[size_t(id)].end);
     }
-    for (int id = 0; id < int(plan_.tensors.size()); ++id)
-      plan_.tensors[size_t(id)].end = end[whole_of(id).first];
+    for (int id = 0; id < int(items_.size()); ++id) items_[size_t(id)].end = end[whole_of(id).first];
+  }
+
+  /// Both have the same number of bytes in every call.
+  static bool same_size(const Item& a, const Item& b) {
+    if (a.bytes != b.bytes) return false;
+    if (a.is_static && b.is_static) return true;
+    const auto x = known_shape(a.type), y = known_shape(b.type);
+    if (!x || !y || x->size() != y->size()) return false;
+    for (size_t i = 0; i < x->size(); ++i)
+      if (!structural_equal((*x)[i], (*y)[i])) return false;
+    return as_tensor(a.type)->dtype == as_tensor(b.type)->dtype;
   }
 
   void choose_in_place() {
-    if (!in_place_) return;
-    const std::set<int64_t> joined(plan_.joined.begin(), plan_.joined.end());
+    if (!options_.in_place) return;
     std::set<std::string> programs;
     std::set<int> taken;
     for (const CallSite& site : sites_) {
@@ -328,20 +426,20 @@ class Planner {
       if (!f) continue;
       for (size_t o = 0; o < num_outputs(site.value); ++o) {
         const int out = site.first + int(o);
-        if (!planned(out) || joined.count(out) || plan_.tensors[size_t(out)].part_of >= 0) continue;
+        if (!planned(out) || joined_.count(out) || items_[size_t(out)].part_of >= 0) continue;
         for (size_t a = 0; a < site.args.size(); ++a) {
           std::set<int> ids = site.args[a].all();
           if (ids.size() != 1) continue;
           const int in = *ids.begin();
-          const PlannedTensor& t = plan_.tensors[size_t(in)];
+          const Item& t = items_[size_t(in)];
           if (!planned(in) || t.part_of >= 0 || taken.count(in) || t.end != site.step ||
-              t.bytes != plan_.tensors[size_t(out)].bytes)
+              !same_size(t, items_[size_t(out)]))
             continue;
           int times = 0;
           for (const Alias& other : site.args)
             for (int id : other.all()) times += int(whole_of(id).first == in);
           if (times != 1 || !may_write_in_place(f, a, site.args.size() + o)) continue;
-          plan_.tensors[size_t(out)].in_place_of = in;
+          items_[size_t(out)].in_place_of = in;
           taken.insert(in);
           programs.insert(g->name);
           break;
@@ -351,105 +449,158 @@ class Planner {
     plan_.in_place.assign(programs.begin(), programs.end());
   }
 
-  /// Largest first; each takes the tightest gap between what lives at the same time and already has a place.
   void place() {
-    struct Slot {
-      int64_t bytes;
-      int begin, end;
-      int64_t offset;
-      std::vector<int> tensors;
-    };
-    std::vector<Slot> slots;
-    std::vector<int> slot_of(plan_.tensors.size(), -1);
+    std::vector<MemoryPiece> pieces, alive;
+    std::vector<int> piece_of(items_.size(), -1), alive_of(items_.size(), -1);
     std::map<int, int> begin;  // of wholes: their first part's
-    for (int id = 0; id < int(plan_.tensors.size()); ++id) {
-      const int whole = whole_of(id).first, at = plan_.tensors[size_t(id)].begin;
+    for (int id = 0; id < int(items_.size()); ++id) {
+      const int whole = whole_of(id).first, at = items_[size_t(id)].begin;
       auto [it, fresh] = begin.emplace(whole, at);
       if (!fresh) it->second = std::min(it->second, at);
     }
-    for (int id = 0; id < int(plan_.tensors.size()); ++id) {
-      const PlannedTensor& t = plan_.tensors[size_t(id)];
-      if (!planned(id) || t.part_of >= 0) continue;
+    auto extend = [&](MemoryPiece& p, const Item& t) {
+      p.end = std::max(p.end, t.end);
+      p.branch = branches_.common(p.branch, t.branch);
+    };
+    for (int id = 0; id < int(items_.size()); ++id) {
+      const Item& t = items_[size_t(id)];
+      if (!planned(id)) continue;
       if (t.in_place_of >= 0) {
-        slot_of[size_t(id)] = slot_of[size_t(t.in_place_of)];
-        Slot& s = slots[size_t(slot_of[size_t(id)])];
-        s.end = std::max(s.end, t.end);
-        s.tensors.push_back(id);
-      } else {
-        slot_of[size_t(id)] = int(slots.size());
-        slots.push_back({t.bytes, begin[id], t.end, -1, {id}});
+        piece_of[size_t(id)] = piece_of[size_t(t.in_place_of)];
+        alive_of[size_t(id)] = alive_of[size_t(t.in_place_of)];
+        extend(pieces[size_t(piece_of[size_t(id)])], t);
+        // What a joined whole holds is counted by its parts.
+        if (alive_of[size_t(id)] >= 0) extend(alive[size_t(alive_of[size_t(id)])], t);
+        continue;
       }
-    }
-    lower_bound(slots);
-    std::vector<int> order(slots.size());
-    for (size_t i = 0; i < order.size(); ++i) order[i] = int(i);
-    std::sort(order.begin(), order.end(), [&](int a, int b) {
-      const int64_t x = slots[size_t(a)].bytes, y = slots[size_t(b)].bytes;
-      return x != y ? x > y : a < b;
-    });
-    // Placed slots by stretches of time, so that long programs stay fast.
-    constexpr int kStretch = 128;
-    std::map<int, std::vector<int>> stretches;
-    for (int i : order) {
-      Slot& s = slots[size_t(i)];
-      std::vector<std::pair<int64_t, int64_t>> busy;
-      std::set<int> seen;
-      for (int k = s.begin / kStretch; k <= s.end / kStretch; ++k)
-        for (int j : stretches[k]) {
-          const Slot& o = slots[size_t(j)];
-          if (o.begin <= s.end && s.begin <= o.end && seen.insert(j).second)
-            busy.emplace_back(o.offset, o.offset + o.bytes);
-        }
-      std::sort(busy.begin(), busy.end());
-      int64_t at = 0, best = -1, best_gap = INT64_MAX;
-      for (auto& [from, to] : busy) {
-        if (from - at >= s.bytes && from - at < best_gap) best = at, best_gap = from - at;
-        at = std::max(at, to);
+      if (!joined_.count(id)) {
+        alive_of[size_t(id)] = int(alive.size());
+        alive.push_back({t.bytes, t.begin, t.end, t.branch, -1});
       }
-      s.offset = best >= 0 ? best : at;
-      plan_.arena_bytes = std::max(plan_.arena_bytes, s.offset + s.bytes);
-      for (int k = s.begin / kStretch; k <= s.end / kStretch; ++k) stretches[k].push_back(i);
+      if (t.part_of >= 0) continue;
+      piece_of[size_t(id)] = int(pieces.size());
+      pieces.push_back({t.bytes, begin[id], t.end, t.branch, -1});
     }
-    for (size_t id = 0; id < plan_.tensors.size(); ++id) {
+    plan_.lower_bound = most_alive(alive, branches_, branch_of_step_);
+    plan_.arena_bytes = place_pieces(pieces, branches_, most_alive(pieces, branches_, branch_of_step_));
+    for (size_t id = 0; id < items_.size(); ++id) {
       const auto [whole, offset] = whole_of(int(id));
-      if (slot_of[size_t(whole)] >= 0)
-        plan_.tensors[id].offset = slots[size_t(slot_of[size_t(whole)])].offset + offset;
+      if (piece_of[size_t(whole)] >= 0)
+        items_[id].offset = pieces[size_t(piece_of[size_t(whole)])].offset + offset;
     }
   }
 
-  template <class Slots>
-  void lower_bound(const Slots& slots) {
-    std::map<int, int64_t> change;
-    for (const auto& s : slots) change[s.begin] += s.bytes, change[s.end + 1] -= s.bytes;
-    int64_t now = 0;
-    for (auto& [step, bytes] : change) plan_.lower_bound = std::max(plan_.lower_bound, now += bytes);
+  /// Outputs of programs in the order of the program; states by their loops.
+  MemoryPlan finished(const Function& f) {
+    std::vector<int> position(items_.size(), -1);
+    int next = 0;
+    for (size_t id = 0; id < items_.size(); ++id)
+      if (!items_[id].is_state) position[id] = next++;
+    auto moved = [&](int id) { return id < 0 ? -1 : position[size_t(id)]; };
+    for (size_t id = 0; id < items_.size(); ++id) {
+      Item& t = items_[id];
+      // A tensor that a loop's state holds is not written over another output.
+      t.in_place_of = moved(t.in_place_of);
+      t.part_of = moved(t.part_of);
+      if (!t.is_state) plan_.tensors.push_back(t);
+    }
+    for (int id : joined_) plan_.joined.push_back(position[size_t(id)]);
+    for_each_binding(f.body, [&](const Binding& b) {
+      auto it = states_.find(binding_var(b).get());
+      if (it == states_.end()) return;
+      for (int id : it->second) plan_.states.push_back(id < 0 ? -1 : items_[size_t(id)].offset);
+    });
+    return std::move(plan_);
   }
 
   const IRModule& module_;
-  const bool arena_, in_place_, concat_;
+  const PlanOptions& options_;
   bool has_references_ = false;  ///< a called function may keep its arguments
   MemoryPlan plan_;
-  int step_ = 0, loop_ = -1;
+  std::vector<Item> items_;
+  int step_ = 0, loop_ = -1, branch_ = -1, choices_ = 0;
+  Branches branches_;
+  std::vector<int> branch_of_step_;
   std::vector<Loop> loops_;
   std::vector<std::pair<int, int>> loop_uses_;
+  std::vector<std::pair<int, Alias>> links_;                 ///< states, and what flows into them
+  std::unordered_map<const Var*, std::vector<int>> states_;  ///< of loops, by the variable each is bound to
   std::vector<CallSite> sites_;
-  std::vector<int> loop_of_;  // of each tensor; -1: none
-  std::set<int> escaped_;
+  std::set<int> escaped_, joined_;
   std::unordered_map<const Var*, Alias> aliases_;
 };
 
-MemoryPlan plan(const Function& function, const IRModule& module, bool arena, bool in_place, bool concat) {
-  MemoryPlan joined = Planner(module, arena, in_place, concat).run(function);
+MemoryPlan plan(const Function& function, const IRModule& module, PlanOptions options) {
+  MemoryPlan joined = Planner(module, options).run(function);
   if (joined.joined.empty()) return joined;
   // A whole is held from its first part on: not at the price of a much larger arena.
-  MemoryPlan apart = Planner(module, arena, in_place, false).run(function);
-  return joined.arena_bytes <= apart.arena_bytes + apart.arena_bytes / 8 ? joined : apart;
+  options.concat = false;
+  MemoryPlan apart = Planner(module, options).run(function);
+  const int64_t bound = std::min(joined.lower_bound, apart.lower_bound);
+  joined.lower_bound = apart.lower_bound = bound;
+  const bool near = joined.arena_bytes <= bound + bound / 10;
+  return near || joined.arena_bytes <= apart.arena_bytes + apart.arena_bytes / 8 ? joined : apart;
+}
+
+std::vector<int64_t> numbers(const Function& function, const char* attribute) {
+  auto v = function.attrs.find(attribute);
+  auto list = v ? v->try_as<Array<int64_t>>() : std::nullopt;
+  return list && *list ? list->vec() : std::vector<int64_t>();
+}
+
+/// Who calls each graph function. `without` gets those that have no arena, because their calls nest or may
+/// come from anywhere: functions used as values, recursive ones, and all that these reach.
+std::map<std::string, std::vector<std::string>> callers_of(const IRModule& module,
+                                                           std::set<std::string>& without) {
+  std::map<std::string, std::vector<std::string>> callees, callers;
+  std::vector<std::string> values;
+  for (auto [name, object] : module.functions()) {
+    if (!object.is<Function>()) continue;
+    callers[name];
+    auto value = [&](const Expr& e) {
+      if (const auto* g = e.as<GlobalVar>()) values.push_back(g->name);
+    };
+    post_order(object, [&, from = name](const ObjectRef& n) {
+      if (const auto* c = n.as<Call>()) {
+        for (const Expr& a : c->args) value(a);
+        if (const auto* g = c->op.as<GlobalVar>()) callees[from].push_back(g->name);
+      }
+      if (const auto* t = n.as<Tuple>())
+        for (const Expr& i : t->items) value(i);
+      if (const auto* q = n.as<SeqExpr>()) value(q->body);
+      if (const auto* b = n.as<VarBindingNode>()) value(b->value);
+      if (const auto* w = n.as<While>())
+        for (const Expr& i : w->init) value(i);
+      if (const auto* f = n.as<Function>()) value(f->body);
+    });
+  }
+  auto reach = [&](std::vector<std::string> from, std::set<std::string>& out) {
+    while (!from.empty()) {
+      const std::string name = from.back();
+      from.pop_back();
+      if (!out.insert(name).second) continue;
+      for (const std::string& c : callees[name]) from.push_back(c);
+    }
+  };
+  reach(values, without);
+  for (const auto& [name, unused] : callers) {
+    std::set<std::string> reached;
+    reach(callees[name], reached);
+    if (reached.count(name)) reach({name}, without);
+  }
+  for (const auto& [name, list] : callees)
+    for (const std::string& c : list)
+      if (callers.count(c)) callers[c].push_back(name);
+  return callers;
 }
 
 }  // namespace
 
 MemoryPlan plan_function(const Function& function, const IRModule& module, bool arena) {
-  return plan(function, module, arena, true, true);
+  PlanOptions options;
+  options.arena = arena;
+  options.bounds = planned_bounds(function);
+  return plan(function, module, options);
 }
 
 std::unordered_map<const Var*, int> planned_positions(const Function& function) {
@@ -463,44 +614,106 @@ std::unordered_map<const Var*, int> planned_positions(const Function& function) 
   return out;
 }
 
-namespace {
-std::vector<int64_t> numbers(const Function& function, const char* attribute) {
-  auto v = function.attrs.find(attribute);
-  auto list = v ? v->try_as<Array<int64_t>>() : std::nullopt;
-  return list && *list ? list->vec() : std::vector<int64_t>();
+std::unordered_map<const Var*, std::vector<int64_t>> planned_states(const Function& function) {
+  std::unordered_map<const Var*, std::vector<int64_t>> out;
+  const std::vector<int64_t> all = numbers(function, "arena_states");
+  size_t next = 0;
+  for_each_binding(function.body, [&](const Binding& b) {
+    const auto* w = binding_value(b).as<While>();
+    if (!w) return;
+    std::vector<int64_t>& states = out[binding_var(b).get()];
+    for (size_t i = 0; i < w->loop_vars.size(); ++i, ++next)
+      states.push_back(next < all.size() ? all[next] : -1);
+  });
+  if (next != all.size()) out.clear();  // a plan of another version of the function
+  return out;
 }
-}  // namespace
 
 std::vector<int64_t> planned_offsets(const Function& function) { return numbers(function, "arena_offsets"); }
 std::vector<int64_t> planned_joins(const Function& function) { return numbers(function, "arena_joins"); }
+
+SizeBounds planned_bounds(const Function& function) {
+  SizeBounds out;
+  const auto v = function.attrs.find("arena_bound_names");
+  const auto names = v ? v->try_as<Array<std::string>>() : std::nullopt;
+  const std::vector<int64_t> values = numbers(function, "arena_bound_values");
+  if (names && *names && names->size() == values.size())
+    for (size_t i = 0; i < values.size(); ++i) out[(*names)[i]] = values[i];
+  return out;
+}
 
 }  // namespace graph
 
 IRModule plan_memory(IRModule module, PassContext& context) {
   using namespace graph;
+  PlanOptions options;
   auto option = context.config.find("plan_memory.in_place");
-  const bool in_place = !option || option->try_as<bool>().value_or(true);
+  options.in_place = !option || option->try_as<bool>().value_or(true);
   option = context.config.find("plan_memory.concat");
-  const bool concat = !option || option->try_as<bool>().value_or(true);
-  std::set<std::string> called;
-  for (auto [name, object] : module.functions())
-    if (object.is<graph::Function>())
-      post_order(object, [&](const ObjectRef& n) {
-        // Called, or handed on as a closure.
-        if (const auto* g = n.as<GlobalVar>()) called.insert(g->name);
-      });
+  options.concat = !option || option->try_as<bool>().value_or(true);
+  if (option = context.config.find("plan_memory.bounds"); option)
+    for (const auto& [name, value] : option->as<AttrMap>()) options.bounds[name] = value.as<int64_t>();
+  std::set<std::string> without;
+  const auto callers = callers_of(module, without);
   std::set<std::string> aliased, joined, run;
   const IRModule whole = module;
+  std::map<std::string, MemoryPlan> plans;
+  for (auto [name, object] : module.functions()) {
+    const auto* f = object.as<graph::Function>();
+    if (!f || is_primitive(*f)) continue;
+    PlanOptions o = options;
+    o.arena = !without.count(name);
+    plans[name] = plan(*f, whole, o);
+  }
+  // The arena of a called function begins behind those of all its callers. No cycles are left here.
+  std::map<std::string, int64_t> base;
+  std::vector<std::string> todo;
+  for (const auto& [name, unused] : plans) todo.push_back(name);
+  while (!todo.empty()) {
+    const std::string name = todo.back();
+    if (base.count(name) || without.count(name) || !plans.count(name)) {
+      todo.pop_back();
+      continue;
+    }
+    int64_t begin = 0;
+    bool ready = true;
+    for (const std::string& c : callers.at(name)) {
+      if (without.count(c) || !plans.count(c)) continue;
+      if (!base.count(c)) {
+        todo.push_back(c);
+        ready = false;
+        break;
+      }
+      begin = std::max(begin, base[c] + plans[c].arena_bytes);
+    }
+    if (!ready) continue;
+    base[name] = begin;
+    todo.pop_back();
+  }
   module = module.map_graph([&](const std::string& name, const Ref<graph::Function>& f) -> ObjectRef {
-    if (is_primitive(*f)) return {};
-    MemoryPlan p = plan(*f, whole, !called.count(name), in_place, concat);
+    const auto it = plans.find(name);
+    if (it == plans.end()) return {};
+    const MemoryPlan& p = it->second;
+    const int64_t begin = base[name];
     aliased.insert(p.in_place.begin(), p.in_place.end());
-    Array<int64_t> offsets;
-    for (const PlannedTensor& t : p.tensors) offsets.push_back(t.offset);
+    auto placed = [&](int64_t offset) { return offset < 0 ? offset : begin + offset; };
+    Array<int64_t> offsets, states;
+    for (const PlannedTensor& t : p.tensors) offsets.push_back(placed(t.offset));
+    for (int64_t s : p.states) states.push_back(placed(s));
     Ref<graph::Function> out = f;
-    out.edit()->attrs.set("arena_offsets", Any(offsets));
-    out.edit()->attrs.set("arena_bytes", Any(p.arena_bytes));
-    if (!p.joined.empty()) out.edit()->attrs.set("arena_joins", Any(Array<int64_t>(p.joined)));
+    AttrMap& attrs = out.edit()->attrs;
+    attrs.set("arena_offsets", Any(offsets));
+    attrs.set("arena_bytes", Any(p.arena_bytes ? begin + p.arena_bytes : 0));
+    attrs.set("arena_lower_bound", Any(p.lower_bound));
+    if (!p.states.empty()) attrs.set("arena_states", Any(states));
+    if (!p.joined.empty()) attrs.set("arena_joins", Any(Array<int64_t>(p.joined)));
+    if (!options.bounds.empty()) {
+      Array<std::string> names;
+      Array<int64_t> values;
+      for (const auto& [symbol, most] : options.bounds) names.push_back(symbol), values.push_back(most);
+      attrs.set("arena_bound_names", Any(names));
+      attrs.set("arena_bound_values", Any(values));
+    }
     const std::set<int64_t> left_out(p.joined.begin(), p.joined.end());
     const auto positions = planned_positions(*f);
     for_each_binding(f->body, [&](const Binding& b) {

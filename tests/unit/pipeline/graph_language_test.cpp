@@ -539,6 +539,52 @@ TEST_F(Graph, LongListsAndManyTailCallsNeedNoStack) {
   }
 }
 
+TEST_F(Graph, MemoryLimitsCountValuesOfDataTypes) {
+  const IRModule m = module(R"(
+    @R.function
+    def grow(n: R.Tensor((), "int64"), xs: cls.List[R.Tensor((), "int64")]) -> cls.List[R.Tensor((), "int64")]:
+        done = R.equal(n, R.const(0, "int64"))
+        if done:
+            r = xs
+        else:
+            ys: cls.List[R.Tensor((), "int64")] = Cons(n, xs)
+            r = cls.grow(R.subtract(n, R.const(1, "int64")), ys)
+        return r
+    @R.function
+    def main(n: R.Tensor((), "int64"), x: R.Tensor((k,), "float32")):
+        empty: cls.List[R.Tensor((), "int64")] = Nil()
+        xs = cls.grow(n, empty)
+        match xs:
+            case Nil():
+                r = R.const(0, "int64")
+            case Cons(h, _):
+                r = h
+        y = R.exp(x)
+        return (r, y)
+)");
+  Session session(build(m), {.memory_limit = 1 << 20});
+  const auto run_it = [&](int64_t n, int64_t k) {
+    return session.invoke({number(double(n), i64), random_array({k})})[0].element_int(0);
+  };
+  EXPECT_EQ(run_it(3, 2), 1);
+  const int64_t resting = session.memory_used();
+  for (int again = 0; again < 3; ++again) {
+    // A list that is too long, a tensor that is too large, shapes that do not fit: each leaves nothing
+    // behind.
+    EXPECT_EQ(run_error([&] { run_it(1 << 20, 2); }), "T0507");
+    EXPECT_EQ(session.memory_used(), resting);
+    EXPECT_EQ(run_error([&] { run_it(3, 1 << 20); }), "T0507");
+    EXPECT_EQ(session.memory_used(), resting);
+    EXPECT_EQ(run_error([&] { session.invoke({number(3, i64), random_array({2, 2})}); }), "T0505");
+    EXPECT_EQ(run_it(100, 2), 1);
+    EXPECT_EQ(session.memory_used(), resting);
+  }
+  // Nodes alone, their tensors aside: the same list over one element.
+  session.set_memory_limit(0);
+  EXPECT_EQ(run_it(5000, 2), 1);
+  EXPECT_EQ(session.memory_used(), resting);
+}
+
 TEST_F(Graph, CyclesThroughReferencesAreFreed) {
   static int alive = 0;
   registry::add("test.graph.counted", tenon::Function([](Arguments) {

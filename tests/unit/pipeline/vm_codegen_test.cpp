@@ -153,6 +153,38 @@ TEST(VmCodegen, DynamicChainsShareRegisters) {
   EXPECT_LE(build(in).executable().functions[0].num_registers, 6);
 }
 
+TEST(VmCodegen, BoundedSizesLieInTheArena) {
+  Model m;
+  auto x = m.param("x", {PrimExpr(tir::var("n")), PrimExpr(4)});
+  Expr e = m.op("exp", {x});
+  Expr both = m.op("concat", {op::tuple({e, x})}, op::make_attrs<op::AxisAttrs>(0));
+  const IRModule in = m.done(m.op("nn.softmax", {both}, op::make_attrs<op::AxisAttrs>(0)));
+  IRModule planned;
+  const Artifact artifact = build(in, &planned, [](PassContext& context) {
+    AttrMap bounds;
+    bounds.set("n", Any(int64_t(8)));
+    context.config.set("plan_memory.bounds", Any(bounds));
+    context.disabled.insert("fuse_ops");
+  });
+  EXPECT_GE(artifact.executable().arena_bytes, 16 * 4 * 4);
+  Session session(artifact);
+  for (int64_t n : {8, 3, 1, 8}) {
+    const NDArray a = random_array({n, 4});
+    expect_close(run(in, {a}), session.invoke({a}), 1e-5);
+  }
+  const int64_t resting = session.memory_used();
+  try {
+    session.invoke({random_array({9, 4})});
+    FAIL();
+  } catch (const Error& e) {
+    EXPECT_EQ(e.code, "T0505");
+    EXPECT_NE(e.message.find("at most 8"), e.message.npos) << e.message;
+  }
+  EXPECT_EQ(session.memory_used(), resting);
+  const NDArray a = random_array({2, 4});
+  expect_close(run(in, {a}), session.invoke({a}), 1e-5);
+}
+
 TEST(VmCodegen, OneSymbolInTwoInputsMustAgree) {
   auto n = tir::var("n");
   Model m;
