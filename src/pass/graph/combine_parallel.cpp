@@ -53,9 +53,8 @@ class CombineParallel : public BodyRewriter {
   CombineParallel(Rule rule, size_t least) : rule_(rule), least_(least) {}
 
   void find(const Function& f) {
-    Known known;
-    for (const VarRef& p : f.params) known.insert(p.get());
-    scan(f.body, known);
+    for (const VarRef& p : f.params) define(p);
+    scan(f.body);
   }
 
  protected:
@@ -84,7 +83,6 @@ class CombineParallel : public BodyRewriter {
   }
 
  private:
-  using Known = std::unordered_set<const Var*>;
   struct Branches {
     Expr left, whole;
     Call first;
@@ -93,33 +91,38 @@ class CombineParallel : public BodyRewriter {
     std::unordered_map<const Var*, Expr> right;
     std::unordered_map<const Var*, int64_t> begin, size;
     int64_t end = 0;
-    Known known;  ///< where the first of them stands
+    size_t place = 0;  ///< how many variables are defined before the first of them
   };
+  /// Groups of one body by the operand that they share, in order.
+  struct Open {
+    std::vector<Branches> all;
+    std::unordered_map<const Object*, std::vector<size_t>> by_left;
+  };
+  void define(const VarRef& v) { places_.emplace(v.get(), places_.size()); }
 
   /// Groups of one body; nested bodies have their own.
-  void scan(const Expr& body, Known known) {
-    std::vector<Branches> open;
+  void scan(const Expr& body) {
+    Open open;
     for (const Binding& binding : bindings_of(body)) {
       const Expr value = binding_value(binding);
       const VarRef var = binding_var(binding);
       if (const auto* i = value.as<If>()) {
-        scan(i->true_branch, known);
-        scan(i->false_branch, known);
+        scan(i->true_branch);
+        scan(i->false_branch);
       } else if (const auto* w = value.as<While>()) {
-        Known inner = known;
-        for (const VarRef& v : w->loop_vars) inner.insert(v.get());
-        scan(w->body, inner);
+        for (const VarRef& v : w->loop_vars) define(v);
+        scan(w->body);
       }
-      if (binding.is<VarBindingNode>()) add(value, var, known, open);
-      known.insert(var.get());
+      if (binding.is<VarBindingNode>()) add(value, var, open);
+      define(var);
     }
-    for (Branches& b : open) {
+    for (Branches& b : open.all) {
       if (b.vars.size() < least_) continue;
       for (const VarRef& v : b.vars) member_[v.get()] = groups_.size();
       groups_.push_back(std::move(b));
     }
   }
-  void add(const Expr& value, const VarRef& var, const Known& known, std::vector<Branches>& open) {
+  void add(const Expr& value, const VarRef& var, Open& open) {
     const Op* op = op_of(value);
     const Call* call = value.as<Call>();
     if (!op || call->args.size() != 2 || !call->args[0].is<Var>()) return;
@@ -132,7 +135,10 @@ class CombineParallel : public BodyRewriter {
       if (!b.left.same_as(call->args[0]) || !b.first.op.same_as(call->op) ||
           !structural_equal(b.first.attrs, call->attrs))
         return false;
-      if (const auto* v = right.as<Var>(); v && !b.known.count(v)) return false;
+      if (const auto* v = right.as<Var>()) {
+        auto at = places_.find(v);
+        if (at == places_.end() || at->second >= b.place) return false;
+      }
       auto other = static_shape(b.first.args[1]->type);
       if (other->size() != shape->size() || as_tensor(right)->dtype != as_tensor(b.first.args[1])->dtype)
         return false;
@@ -140,11 +146,14 @@ class CombineParallel : public BodyRewriter {
         if (int64_t(i) != axis && (*shape)[i] != (*other)[i]) return false;
       return true;
     };
-    auto it = std::find_if(open.begin(), open.end(), fits);
-    if (it == open.end()) {
-      open.push_back(Branches{call->args[0], {}, *call, *join, {}, {}, {}, {}, 0, known});
-      it = open.end() - 1;
+    std::vector<size_t>& same = open.by_left[call->args[0].get()];
+    const auto found = std::find_if(same.begin(), same.end(), [&](size_t k) { return fits(open.all[k]); });
+    const size_t which = found == same.end() ? open.all.size() : *found;
+    if (found == same.end()) {
+      same.push_back(which);
+      open.all.push_back(Branches{call->args[0], {}, *call, *join, {}, {}, {}, {}, 0, places_.size()});
     }
+    Branches* it = &open.all[which];
     it->vars.push_back(var);
     it->right[var.get()] = call->args[1];
     it->begin[var.get()] = it->end;
@@ -156,6 +165,7 @@ class CombineParallel : public BodyRewriter {
   size_t least_;
   std::vector<Branches> groups_;
   std::unordered_map<const Var*, size_t> member_;
+  std::unordered_map<const Object*, size_t> places_;  ///< in the order of definition
 };
 
 IRModule combine(const IRModule& module, const PassContext& context, Rule rule) {
