@@ -134,7 +134,9 @@ bool tile(Schedule& s, BlockRV reduction, BlockRV epilogue, const Target& target
       double elements = 1;
       for (size_t i = 0; i < l.stride.size(); ++i)
         if (l.stride[i] != 0) elements *= double(found->extent[i]);
-      if (stride < 2 || stride >= kIrregular || all == kUnknown || double(all) < 16 * elements) continue;
+      if (stride < 2 || stride >= kIrregular || all == kUnknown ||
+          double(all) < (stride > 64 ? 64 : 16) * elements)
+        continue;
       // Lanes far apart are worth a copy where all lanes are side by side then.
       auto beside = [&](const Access& o) {
         return &o == &l || (o.step(plain.vector, plain.lanes) >= 0 && o.step(plain.vector, plain.lanes) <= 1);
