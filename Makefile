@@ -9,7 +9,7 @@ BUILD := build/$(PRESET)
 PREFIX ?= /usr/local
 
 .DEFAULT_GOAL := help
-.PHONY: help setup build run test check format asan tsan bench install walkthrough operators matmul clean
+.PHONY: help setup build run test check fuzz format asan tsan bench install walkthrough operators matmul clean
 
 help:  ## show this list
 	@awk -F':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -32,6 +32,16 @@ run: command  ## compile the shipped digits model and classify its test set
 
 test: build  ## build and run all tests
 	@scripts/run_tests $(BUILD) -j $(JOBS)
+
+# A slice of random graphs: SECONDS of them (or GRAPHS in number), from SEED on (printed; a fresh one by default).
+SECONDS ?= 180
+GRAPHS ?=
+SEED ?= $(shell date +%s)
+fuzz: setup $(BUILD)/build.ninja  ## run every graph pass on random graphs and print a summary (SECONDS=…, GRAPHS=…, SEED=…)
+	@cmake --build $(BUILD) -j $(JOBS) --target test_trust
+	@echo "seed $(SEED)"
+	@TENON_RANDOM_SEED=$(SEED) TENON_RANDOM_GRAPHS=$(GRAPHS) TENON_RANDOM_SECONDS=$(if $(GRAPHS),0,$(SECONDS)) \
+	  $(BUILD)/bin/test_trust --gtest_filter=RandomGraphs.EveryPassKeepsResults --gtest_brief=1
 
 check: setup  ## format, include rules, lint, sizes
 	@scripts/check_format

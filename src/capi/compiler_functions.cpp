@@ -8,7 +8,9 @@
 //                 → compile_ms, passes (JSON), bytes and, for emit "jit", artifact and whether it was cached;
 //                 with no output, text. A key left out means its default. stage and function: the module
 //                 behind that pass as "tir", "dot" or "svg"; dim_bounds: the most of symbolic dimensions
-//   inspect       model → json: kind, inputs, outputs, operators, parameters, flop, …
+//   inspect       model → json: kind, inputs, outputs, operators, parameters, flop, …; with strategies,
+//   target,
+//                 opt_level and dims: the implementation of every call (pipeline/strategy_report.h)
 //   interpret     model, inputs, dims → outputs
 //   opt           model, passes, schedule, function, target, verify, explain, measure, time, dims, emit,
 //                 output → text, passes (with time: processor time of each, JSON), and with explain kernels
@@ -37,6 +39,7 @@
 #include "pipeline/evaluator.h"
 #include "pipeline/explain.h"
 #include "pipeline/reduce_module.h"
+#include "pipeline/strategy_report.h"
 #include "pipeline/verify_passes.h"
 #include "runtime/vm.h"
 
@@ -272,6 +275,10 @@ bool is_onnx(const std::string& path) {
 
 AttrMap inspect(const AttrMap& request) {
   const std::string model = request.at("model").as<std::string>();
+  if (get_or(request, "strategies", false)) {
+    CompileOptions options = compile_options(request);
+    return {{"json", strategies_json(load_model(model, options.dims), options.target, options.context)}};
+  }
   return reply_json(is_onnx(model) ? inspect_onnx(model) : inspect_module(load_model(model)));
 }
 

@@ -138,22 +138,61 @@ void inspect(const std::string& model, const MemoryOptions& memory, Console& con
     console.print(fmt::format("  {:>5} x     {}", count.get<int64_t>(), name));
 }
 
+/// Which implementation each call gets, and why not the others.
+void strategies(const ModelOptions& options, Console& console) {
+  AttrMap dims;
+  for (const auto& [name, value] : dims_of(options, {}, {})) dims.set(name, value);
+  const json info = ask_compiler("inspect", {{"model", options.model},
+                                             {"strategies", true},
+                                             {"target", options.target},
+                                             {"opt_level", int64_t(options.opt_level)},
+                                             {"dims", Any(dims)}});
+  console.result(info);
+  console.print(
+      fmt::format("{}: implementations for {}", options.model, info.at("target").get<std::string>()));
+  for (const json& c : info.at("calls")) {
+    console.print(fmt::format("  {}.{} = {}: {}, priority {}: {}", c.at("function").get<std::string>(),
+                              c.at("value").get<std::string>(), c.at("operator").get<std::string>(),
+                              c.at("chosen").get<std::string>(), c.at("priority").get<int>(),
+                              c.at("why").get<std::string>()));
+    for (const json& r : c.at("rejected"))
+      console.print(fmt::format("      not {}, priority {}: {}", r.at("name").get<std::string>(),
+                                r.at("priority").get<int>(), r.at("reason").get<std::string>()));
+  }
+}
+
 }  // namespace
 
 void add_inspect(CLI::App& app, Console& console) {
-  auto model = std::make_shared<std::string>();
+  struct InspectOptions {
+    ModelOptions model;
+    bool strategies = false;
+  };
+  auto options = std::make_shared<InspectOptions>();
   CLI::App* verb = add_verb(app, console, "inspect", "inputs, outputs, operators, parameters and work",
-                            "tenon inspect model.onnx --json");
-  verb->add_option("MODEL", *model, "ONNX file, artifact or module in script text")->required();
+                            "tenon inspect model.onnx --json; tenon inspect model.onnx --strategies");
+  verb->add_option("MODEL", options->model.model, "ONNX file, artifact or module in script text")->required();
   auto memory = std::make_shared<MemoryOptions>();
   verb->add_flag("--memory", memory->memory, "also plan the memory: its peak beside the least possible");
-  verb->add_option("--dim", memory->dims, "with --memory: value of a symbolic dimension, repeatable")
+  verb->add_flag("--strategies", options->strategies,
+                 "the implementation that each call gets, and why not the others");
+  verb->add_option("--target", options->model.target, "with --strategies, as for compile")
+      ->type_name("TARGET");
+  verb->add_option("-O", options->model.opt_level, "with --strategies, as for compile")->type_name("LEVEL");
+  verb->add_option("--dim", memory->dims,
+                   "with --memory or --strategies: value of a symbolic dimension, repeatable")
       ->type_name("NAME=N")
       ->allow_extra_args(false);
   verb->add_option("--dim-max", memory->bounds, "with --memory: the most of a symbolic dimension")
       ->type_name("NAME=N")
       ->allow_extra_args(false);
-  verb->callback([model, memory, &console] { inspect(*model, *memory, console); });
+  verb->callback([options, memory, &console] {
+    options->model.dims = memory->dims;
+    if (options->strategies)
+      strategies(options->model, console);
+    else
+      inspect(options->model.model, *memory, console);
+  });
 }
 
 }  // namespace tenon::cli

@@ -316,24 +316,7 @@ IRModule specialize_dims(IRModule module, const std::map<std::string, int64_t>& 
       else if (missing_become_one)
         map[s.get()] = PrimExpr::int_imm(1, s->dtype);
     }
-    if (map.empty()) return {};
-    ObjectRef next = rewrite_any(
-        f,
-        [&](const ObjectRef& node) -> ObjectRef {
-          const auto* v = node.as<tir::Var>();
-          auto it = v ? map.find(v) : map.end();
-          return it == map.end() ? ObjectRef() : ObjectRef(it->second);
-        },
-        [](const ObjectRef& node) { return node.is<Op>() || node.is<Constant>() || node.is<GlobalVar>(); });
-    // Types that stand beside the fields are facts about the old sizes.
-    post_order(next, [&](const ObjectRef& node) {
-      if (!node || node.is<graph::Var>() || node.is<Constant>() || node.is<Op>() || node.is<GlobalVar>())
-        return;
-      if (node->type_index < kGraphExprBase || node->type_index >= kGraphExprBase + 64) return;
-      auto* e = const_cast<ExprNode*>(static_cast<const ExprNode*>(node.get()));
-      if (e->type) e->type = substitute_symbols(e->type, map);
-    });
-    return next;
+    return map.empty() ? ObjectRef() : ObjectRef(with_sizes(f, map));
   });
   for (auto& [name, value] : dims) {
     if (value < 0)

@@ -53,6 +53,11 @@ IRModule module_at_stage(IRModule module, CompileOptions options, const std::str
 IRModule specialize_dims(IRModule module, const std::map<std::string, int64_t>& dims,
                          bool missing_become_one = false);
 
+/// Places the loops of a program. Rules have names: "default" (all programs that no implementation gives
+/// another one), "none", and those added here; an operator's implementation names one (op/strategy.h).
+using ScheduleRule = std::function<tir::PrimFunc(const tir::PrimFunc&, const Target&)>;
+void register_schedule_rule(const std::string& name, ScheduleRule rule);
+
 /// Tensor programs scheduled as recorded: `path` is a trace (JSON) for `function` (empty: the only program),
 /// or a module whose programs carry traces ("tenon.trace"). Error "T0923" when there is nothing to apply.
 IRModule replay_schedules(IRModule module, const std::string& path, const std::string& function = {});

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // The ordered pass lists of a compilation. The order is written here once; each pass states what it needs.
+#include <mutex>
+
+#include "base/diagnostic.h"
 #include "ir/walk.h"
 #include "pass/graph/passes.h"
 #include "pipeline/compile.h"
@@ -11,7 +14,28 @@ std::span<const Pass> device_pipeline();
 std::span<const Pass> optional_tensor_passes();
 namespace {
 
-/// default_schedule: loops of every program placed from the model of the machine.
+struct ScheduleRules {
+  std::mutex mutex;
+  std::map<std::string, ScheduleRule> rules{
+      {"default", [](const tir::PrimFunc& f, const Target& target) { return default_schedule(f, target); }},
+      {"none", [](const tir::PrimFunc& f, const Target&) { return f; }}};
+  static ScheduleRules& get() {
+    static auto* all = new ScheduleRules;
+    return *all;
+  }
+};
+
+ScheduleRule schedule_rule(const std::string& name) {
+  ScheduleRules& all = ScheduleRules::get();
+  std::lock_guard lock(all.mutex);
+  auto it = all.rules.find(name);
+  if (it == all.rules.end())
+    fail("T0790", "there is no schedule rule `" + name + "`", {}, "register_schedule_rule adds one");
+  return it->second;
+}
+
+/// default_schedule: loops of every program placed from the model of the machine, or by the rule that its
+/// implementation names.
 IRModule run_default_schedule(IRModule module, PassContext& context) {
   Target target = context.target.cast<TargetNode>();
   if (!target) target = host_target();
@@ -19,6 +43,8 @@ IRModule run_default_schedule(IRModule module, PassContext& context) {
     if (f->attrs.contains("tenon.trace") || f->attrs.contains("tenon.kernel") ||
         f->attrs.contains("tenon.memory_only"))
       return {};
+    if (auto rule = f->attrs.find("tenon.schedule_rule"))
+      return schedule_rule(rule->as<std::string>())(f, target);
     return default_schedule(f, target);
   });
 }
@@ -49,5 +75,11 @@ std::span<const Pass> schedule_passes() {
 std::span<const Pass> tensor_passes() { return tensor_pipeline(); }
 
 void announce_all_passes() { announce_once(); }
+
+void register_schedule_rule(const std::string& name, ScheduleRule rule) {
+  ScheduleRules& all = ScheduleRules::get();
+  std::lock_guard lock(all.mutex);
+  all.rules.insert_or_assign(name, std::move(rule));
+}
 
 }  // namespace tenon

@@ -180,6 +180,10 @@ bool TargetNode::has(std::string_view feature) const {
   return false;
 }
 
+bool TargetNode::has_library(std::string_view name) const {
+  return std::any_of(libs.begin(), libs.end(), [&](const std::string& l) { return l == name; });
+}
+
 Target host_target() {
   static const Target host = [] {
     Target target = make<TargetNode>();
@@ -247,16 +251,22 @@ Target parse_target(std::string_view text) {
       add_level(t, cpu->level);
       for (std::string_view f : cpu->more) t->features.push_back(std::string(f));
       derive(t);
+    } else if (word.starts_with("-libs=")) {
+      std::istringstream names(word.substr(6));
+      for (std::string name; std::getline(names, name, ',');)
+        if (!name.empty()) target.edit()->libs.push_back(name);
     } else {
       fail("T0901", fmt::format("unknown word `{}` in target `{}`", word, text), {},
-           "use llvm, llvm -mcpu=NAME or c", ErrorKind::usage);
+           "use llvm, llvm -mcpu=NAME, -libs=NAME,… or c", ErrorKind::usage);
     }
   }
   return target;
 }
 
 std::string to_string(const Target& target) {
-  return target->kind + (target->cpu.empty() ? "" : " -mcpu=" + target->cpu);
+  std::string text = target->kind + (target->cpu.empty() ? "" : " -mcpu=" + target->cpu);
+  for (size_t i = 0; i < target->libs.size(); ++i) text += (i ? "," : " -libs=") + target->libs[i];
+  return text;
 }
 
 std::string to_json(const Target& target) {

@@ -18,6 +18,7 @@ struct TargetNode : Object {
   int64_t l1d_bytes = 32 << 10, l2_bytes = 512 << 10, l3_bytes = 4 << 20, line_bytes = 64;
   int64_t cores = 1;  ///< physical cores to plan for; the result never depends on it
   bool fma = false;
+  Array<std::string> libs;  ///< libraries that may be called: "cblas"; none unless named ("-libs=cblas")
   static constexpr auto fields = std::tuple{field("kind", &TargetNode::kind),
                                             field("triple", &TargetNode::triple),
                                             field("cpu", &TargetNode::cpu),
@@ -29,15 +30,17 @@ struct TargetNode : Object {
                                             field("l3_bytes", &TargetNode::l3_bytes),
                                             field("line_bytes", &TargetNode::line_bytes),
                                             field("cores", &TargetNode::cores),
-                                            field("fma", &TargetNode::fma)};
+                                            field("fma", &TargetNode::fma),
+                                            field("libs", &TargetNode::libs)};
   bool has(std::string_view feature) const;
+  bool has_library(std::string_view name) const;
   int64_t lanes(DataType t) const { return vector_bits / t.bits; }  ///< vector lanes of a scalar type
 };
 using Target = Ref<TargetNode>;
 
 /// The machine this process runs on, from cpuid and the operating system's cache records.
 Target host_target();
-/// "llvm", "llvm -mcpu=x86-64-v3", "c", …; unknown words: DiagnosticError "T0901".
+/// "llvm", "llvm -mcpu=x86-64-v3", "llvm -libs=cblas", "c", …; unknown words: DiagnosticError "T0901".
 Target parse_target(std::string_view text);
 std::string to_string(const Target& target);
 std::string to_json(const Target& target);

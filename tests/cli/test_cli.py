@@ -100,6 +100,23 @@ class Command(unittest.TestCase):
         self.assertNotEqual(one, two)
         self.assertEqual(one, json.loads(self.ok("run", self.module, "--json", "--seed", 1))["outputs"])
 
+    def test_strategies(self):
+        module = self.tmp / "dense.tir"
+        module.write_text(
+            "@R.function\n"
+            'def main(x: R.Tensor((2, 3), "float32"), w: R.Tensor((4, 3), "float32")):\n'
+            "    return R.nn.softmax(R.nn.dense(x, w))\n"
+        )
+        text = self.ok("inspect", module, "--strategies", "--target", "llvm -mcpu=x86-64-v3")
+        self.assertIn("nn.dense: dense_nopack, priority 5", text)
+        self.assertIn("not dense_pack, priority 10: 4 columns are no whole panels of 16", text)
+        self.assertIn("not dense.cblas, priority 15: the target does not name the library `cblas`", text)
+        self.assertIn("nn.softmax: softmax.generic, priority 10: its only implementation", text)
+        said = json.loads(self.ok("inspect", module, "--strategies", "--json", "--target", "llvm -libs=cblas"))
+        dense = [c for c in said["calls"] if c["operator"] == "nn.dense"][0]
+        self.assertEqual((dense["chosen"], dense["priority"], dense["library"]), ("dense.cblas", 15, "cblas"))
+        self.assertEqual({r["name"] for r in dense["rejected"]}, {"dense_pack", "dense_nopack"})
+
     def test_json_keys(self):
         self.assertLessEqual({"outputs", "compile_ms", "run_ms"}, json.loads(self.ok("run", DIGITS, "--json")).keys())
         compiled = json.loads(self.ok("compile", DIGITS, "-o", self.tmp / "d.so", "--json"))

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// fold_scale_axis: scales per channel around a contraction move into its constant weight (batch norm among
+// fold_scale_axis, backward_fold_scale_axis, forward_fold_scale_axis: scales per channel around a contraction move into its constant weight (batch norm among
 // them).
 //
 //   before   lv = R.nn.conv2d(x, w);  lv1 = R.add(lv, b);  lv2 = R.multiply(lv1, s)     # w, b, s constants
@@ -9,6 +9,9 @@
 //
 //   before   lv = R.add(x, b);  lv1 = R.add(lv, c)      after   lv1 = R.add(x, b + c)      (and products
 //   alike)
+//
+// backward_fold_scale_axis moves scales behind a contraction back into it, forward_fold_scale_axis those in
+// front of it forward; fold_scale_axis does both.
 //
 // For convolutions of any rank and groups, transposed ones (scales behind), nn.dense and matmul with a weight
 // of two axes; floating element types; values between that are used once. Needs: types. Keeps: values up to
@@ -101,7 +104,8 @@ NDArray scaled(const Contraction& c, F factor) {
 
 class FoldScaleAxis : public BodyRewriter {
  public:
-  explicit FoldScaleAxis(std::unordered_map<const Var*, int> uses) : uses_(std::move(uses)) {}
+  FoldScaleAxis(std::unordered_map<const Var*, int> uses, bool backward, bool forward)
+      : uses_(std::move(uses)), backward_(backward), forward_(forward) {}
 
  protected:
   Expr visit(const Expr& value, const VarRef& var) override {
@@ -110,12 +114,12 @@ class FoldScaleAxis : public BodyRewriter {
     const Call& call = *value.as<Call>();
     if (op->name == "multiply" || op->name == "add")
       if (Expr e = merge(op->name, call, value, var)) return e;
-    if (op->name == "multiply") {
+    if (op->name == "multiply" && backward_) {
       if (Expr e = behind(call.args[0], call.args[1], false, value, var)) return e;
       if (Expr e = behind(call.args[1], call.args[0], false, value, var)) return e;
-    } else if (op->name == "divide") {
+    } else if (op->name == "divide" && backward_) {
       if (Expr e = behind(call.args[0], call.args[1], true, value, var)) return e;
-    } else if (auto c = contraction_of(value); c && !c->transposed) {
+    } else if (auto c = forward_ ? contraction_of(value) : std::nullopt; c && !c->transposed) {
       if (Expr e = before(*c)) return e;
     }
     return value;
@@ -267,17 +271,27 @@ class FoldScaleAxis : public BodyRewriter {
   }
 
   std::unordered_map<const Var*, int> uses_;
+  bool backward_, forward_;
 };
+
+IRModule fold_scales(IRModule module, bool backward, bool forward) {
+  return consume_functions(std::move(module), [=](Ref<Function> f) -> Ref<Function> {
+    FoldScaleAxis rewriter(count_uses(*f), backward, forward);
+    return rewriter.run(std::move(f));
+  });
+}
 
 }  // namespace
 }  // namespace graph
 
 IRModule fold_scale_axis(IRModule module, PassContext&) {
-  using namespace graph;
-  return consume_functions(std::move(module), [](Ref<Function> f) -> Ref<Function> {
-    FoldScaleAxis rewriter(count_uses(*f));
-    return rewriter.run(std::move(f));
-  });
+  return graph::fold_scales(std::move(module), true, true);
+}
+IRModule backward_fold_scale_axis(IRModule module, PassContext&) {
+  return graph::fold_scales(std::move(module), true, false);
+}
+IRModule forward_fold_scale_axis(IRModule module, PassContext&) {
+  return graph::fold_scales(std::move(module), false, true);
 }
 
 }  // namespace tenon

@@ -29,6 +29,9 @@ Type substitute_symbols(const Type& t, const tir::VarMap& map);
 /// Symbolic sizes in a type, in order of appearance, appended when new.
 void symbols_of(const ObjectRef& type, std::vector<tir::VarRef>& out);
 
+/// The function with symbolic sizes replaced, types included.
+Ref<Function> with_sizes(const Ref<Function>& f, const tir::VarMap& map);
+
 /// "fused_conv2d_add_relu": at most 80 characters, longer ones are cut and marked by a hash.
 std::string kernel_name(const std::string& prefix, const std::vector<Binding>& members);
 /// The function attribute "primitive" is set.

@@ -5,7 +5,8 @@
 //   n)) after    lv2 = R.call_tir(fused_add_relu, (x, b), out_sinfo=…, tir_vars=R.shape([n]))
 //            lv3 = R.call_pure_packed("vm.builtin.reshape", lv2, 4, n)          # a view: no kernel
 //
-// Needs: types inferred, shapes known. Keeps: normal form, variables and their types; operators without a
+// Needs: types inferred, shapes known. What an operator computes is the implementation that its strategy
+// chooses for the target (op/strategy.h). Keeps: normal form, variables and their types; operators without a
 // tensor definition (or whose shapes are not known) stay calls of operators. Equal programs stand in the
 // module once; "tenon.source" lists the model's nodes that a program computes.
 #include <fmt/format.h>
@@ -59,7 +60,7 @@ int64_t concat_axis(const Function& f) {
 
 class Lowering {
  public:
-  explicit Lowering(IRModule module) : module_(std::move(module)) {}
+  Lowering(IRModule module, Target target) : module_(std::move(module)), target_(std::move(target)) {}
 
   IRModule run() {
     std::vector<std::pair<std::string, Ref<Function>>> functions;
@@ -164,7 +165,7 @@ class Lowering {
     if (!name) {
       std::vector<tir::VarRef> order;
       for (const SymbolValue& s : symbols) order.push_back(s.symbol);
-      tir::PrimFunc program = lower_function(f, order);
+      tir::PrimFunc program = lower_function(f, order, target_);
       std::string fresh = fresh_name(hint);
       program.edit()->attrs.set("global_symbol", Any(fresh));
       int64_t kind = 0;
@@ -206,6 +207,7 @@ class Lowering {
     std::vector<std::string> sources;
   };
   IRModule module_;
+  Target target_;
   std::map<std::string, Ref<Function>> primitives_;
   std::vector<std::pair<std::string, Entry>> programs_;
   std::map<std::string, size_t> index_;
@@ -216,6 +218,8 @@ class Lowering {
 }  // namespace
 }  // namespace graph
 
-IRModule lower_to_call_tir(IRModule module, PassContext&) { return graph::Lowering(std::move(module)).run(); }
+IRModule lower_to_call_tir(IRModule module, PassContext& context) {
+  return graph::Lowering(std::move(module), context.target.cast<TargetNode>()).run();
+}
 
 }  // namespace tenon

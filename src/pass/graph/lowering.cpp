@@ -8,6 +8,7 @@
 #include "ir/structural.h"
 #include "ir/text.h"
 #include "op/build.h"
+#include "op/strategy.h"
 
 namespace tenon::graph {
 
@@ -29,6 +30,8 @@ PrimExpr immediate(const NDArray& a) {
 
 class FunctionLowering {
  public:
+  explicit FunctionLowering(const Target& target) : target_(target) {}
+
   tir::PrimFunc run(const Ref<Function>& function, const std::vector<tir::VarRef>& symbols) {
     Array<te::Tensor> args;
     for (const VarRef& p : function->params) {
@@ -50,7 +53,9 @@ class FunctionLowering {
       args.push_back(t);
     }
     tir::PrimFunc f = te::create_prim_func(args, symbols);
-    return with_all_scalars(f, args, num_inputs, symbols);
+    f = with_all_scalars(f, args, num_inputs, symbols);
+    if (!rule_.empty()) f.edit()->attrs.set("tenon.schedule_rule", Any(rule_));
+    return f;
   }
 
  private:
@@ -101,12 +106,13 @@ class FunctionLowering {
       out = {all[size_t(item->index)]};
     } else if (const Op* op = op_of(value)) {
       const Call& call = *value.as<Call>();
-      const op::TensorDef* define = op::tensor_def(op);
-      CHECK(define, "no tensor definition of " + op->name);
+      const op::OpImpl impl = op::lowering_of(call, target_);
+      CHECK(impl.define, "no tensor definition of " + op->name);
+      if (impl.schedule != "default") rule_ = impl.schedule;
       std::vector<te::Tensor> inputs;
       for (const Expr& a : call.args)
         for (const te::Tensor& t : tensors(a)) inputs.push_back(t);
-      out = (*define)(call, inputs);
+      out = impl.define(call, inputs);
     } else {
       out = tensors(value);
     }
@@ -138,12 +144,15 @@ class FunctionLowering {
   }
 
   std::unordered_map<const Object*, std::vector<te::Tensor>> values_;
+  const Target& target_;
+  std::string rule_;
 };
 
 }  // namespace
 
-tir::PrimFunc lower_function(const Ref<Function>& function, const std::vector<tir::VarRef>& symbols) {
-  return FunctionLowering().run(function, symbols);
+tir::PrimFunc lower_function(const Ref<Function>& function, const std::vector<tir::VarRef>& symbols,
+                             const Target& target) {
+  return FunctionLowering(target).run(function, symbols);
 }
 
 // ---------------------------------------------------------------- in place

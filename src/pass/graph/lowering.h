@@ -2,6 +2,7 @@
 // Graph functions of operators as tensor programs.
 #pragma once
 #include "pass/graph/group.h"
+#include "target/target.h"
 
 namespace tenon::graph {
 
@@ -12,7 +13,10 @@ bool can_lower(const Expr& value);
 
 /// The tensor program of a closed function whose body calls operators only (make_group): tensor parameters,
 /// outputs (tuples apart), then every symbolic size of `symbols` (in the function's own terms) as a scalar.
-tir::PrimFunc lower_function(const Ref<Function>& function, const std::vector<tir::VarRef>& symbols);
+/// Each operator's definition is the one that its strategy chooses for the target (op/strategy.h); a schedule
+/// rule other than "default" that one of them names stands in the attribute "tenon.schedule_rule".
+tir::PrimFunc lower_function(const Ref<Function>& function, const std::vector<tir::VarRef>& symbols,
+                             const Target& target = {});
 
 /// Output `output` may take the memory of input `input` (positions among the tensor parameters): every
 /// element of the input is read only to make the element of the output at the same place, and nothing is read

@@ -75,6 +75,26 @@ bool is_constant_filled(const Expr& e, double value) {
   return true;
 }
 
+Expr make_body(const std::vector<Binding>& bindings, const Expr& result) {
+  Array<BindingBlock> blocks;
+  if (!bindings.empty())
+    blocks.push_back(make<BindingBlockNode>(Array<Binding>(bindings.begin(), bindings.end())));
+  Ref<SeqExpr> body = make<SeqExpr>(blocks, result);
+  body.mut()->type = result->type;
+  return body;
+}
+
+std::vector<std::pair<std::string, Ref<Function>>> graph_functions(const IRModule& module) {
+  std::vector<std::pair<std::string, Ref<Function>>> out;
+  for (auto [name, object] : module.functions())
+    if (auto f = object.cast<Function>(); f && f->body) out.emplace_back(name, f);
+  return out;
+}
+
+bool is_entry(const std::string& name, const Function& function) {
+  return name == "main" || function.attrs.contains("global_symbol");
+}
+
 // ---------------------------------------------------------------- BodyRewriter
 
 Expr BodyRewriter::replaced(const Expr& e) const {

@@ -23,6 +23,19 @@ std::optional<double> scalar_constant(const Expr& e);
 /// Every element of a constant equals `value`.
 bool is_constant_filled(const Expr& e, double value);
 
+/// A value of the pass configuration, or `otherwise` when it is not there or of another kind.
+template <class T>
+T config_or(const PassContext& context, const std::string& key, T otherwise) {
+  auto v = context.config.find(key);
+  return v ? v->template try_as<T>().value_or(std::move(otherwise)) : otherwise;
+}
+/// A body of these bindings that gives `result`.
+Expr make_body(const std::vector<Binding>& bindings, const Expr& result);
+/// Every graph function as it is now, with its name; safe while the module changes.
+std::vector<std::pair<std::string, Ref<Function>>> graph_functions(const IRModule& module);
+/// An entry of the module: "main", or with a "global_symbol".
+bool is_entry(const std::string& name, const Function& function);
+
 /// Rebuilds a function in order. Variables keep their identity while their type stays the same, so what does
 /// not change is shared with the input. Marks of dataflow regions are not kept.
 class BodyRewriter {

@@ -7,6 +7,7 @@
 #include "base/reflect.h"
 #include "ir/op.h"
 #include "op/build.h"
+#include "op/unify.h"
 
 namespace tenon::testing_trust {
 namespace {
@@ -26,7 +27,7 @@ const std::set<std::string>& left_out() {
   static const std::set<std::string> names{"call_dps_packed",  "call_packed",      "call_pure_packed",
                                            "call_tir",         "call_tir_inplace", "layout_transform",
                                            "nn.packed_matmul", "shape_of",         "shape_to_tensor",
-                                           "tensor_to_shape",  "nn.dropout"};
+                                           "tensor_to_shape",  "nn.dropout",       "to_device"};
   return names;
 }
 /// Families whose operators jump (an order, a count, a rounded value), or whose arguments must fit each other
@@ -92,7 +93,7 @@ bool jumps(const std::string& name) {
 }
 /// Results that later operators can take without growing out of range.
 bool grows(const std::string& name) {
-  static const std::set<std::string> names{"exp",  "exp2",   "expm1",      "sinh",   "cosh",       "power",
+  static const std::set<std::string> names{"fast_exp", "exp",  "exp2",   "expm1",      "sinh",   "cosh",       "power",
                                            "prod", "square", "sum_square", "divide", "reciprocal", "rsqrt",
                                            "tan",  "matmul", "nn.dense",   "einsum", "multiply",   "cumsum"};
   return names.count(name) || name.starts_with("nn.conv");
@@ -122,6 +123,7 @@ class Generator {
     attrs.set("global_symbol", Any("main"));
     IRModule m = IRModule::create();
     m.set("main", make<Function>(Array<VarRef>(params_), body, result->type, attrs));
+    for (const auto& [name, f] : functions_) m.set(name, f);
     return m;
   }
 
@@ -185,6 +187,7 @@ class Generator {
   void step() {
     if (options_.control_flow && chance(0.06)) return branch();
     if (options_.control_flow && chance(0.05)) return loop();
+    if (options_.functions && chance(0.05)) return function();
     for (int i = 0; i < 60; ++i)
       if (auto item = draw()) return add(*item);
   }
@@ -407,6 +410,8 @@ class Generator {
         v = Any(int64_t(below(5)) - 2);
       else if (f.name == "dtype" && op.name == "cast")
         v = Any(one_of(std::vector<DataType>{f32, i64, i32, boolean, f16, DataType::bfloat16(), f64}));
+      else if (f.name == "device")
+        v = Any(std::string(chance(0.5) ? "cpu:0" : "cpu:1"));
       else if (f.name == "subscripts")
         v = Any(one_of(
             std::vector<std::string>{"ij,jk->ik", "ij,ij->i", "bij,bjk->bik", "ij,ij->", "ij,kj->ki"}));
@@ -473,6 +478,47 @@ class Generator {
     if (uses_) ++(*uses_)["if"];
     pool_.push_back({builder_->emit(choice), false});
   }
+  /// A private function of two values, sometimes given or returned as a tuple, one of them sometimes not used.
+  void function() {
+    const Item *a = float_item(), *b = float_item();
+    if (!a || !b || !static_shape(a->expr->type) || !static_shape(b->expr->type)) return;
+    const Expr x = a->expr, y = b->expr;
+    const bool as_tuple = chance(0.3), two_results = chance(0.5), reads_both = chance(0.6);
+    BlockBuilder* outer = builder_;
+    BlockBuilder inner = op::make_builder();
+    builder_ = &inner;
+    Array<VarRef> params;
+    Expr p, q;
+    if (as_tuple) {
+      params.push_back(var("t", tuple_type({x->type, y->type})));
+      p = inner.emit(op::get_item(params[0], 0));
+      q = inner.emit(op::get_item(params[0], 1));
+    } else {
+      params = {var("p", x->type), var("q", y->type)};
+      p = params[0];
+      q = params[1];
+    }
+    Expr u = inner.emit(op::op_call(chance(0.5) ? "tanh" : "nn.relu", {p}));
+    u = inner.emit(op::op_call("add", {u, p}));
+    Expr v = inner.emit(op::op_call("sin", {reads_both ? q : p}));
+    Expr result = two_results ? inner.emit(op::tuple({u, v})) : u;
+    Expr body = inner.finish(result);
+    builder_ = outer;
+    const std::string name = "f" + std::to_string(functions_.size());
+    const Ref<Function> f = make<Function>(params, body, result->type, AttrMap());
+    functions_.emplace_back(name, f);
+    Expr callee = global(name);
+    callee.mut()->type = op::function_type(*f);
+    Array<Expr> args{x, y};
+    if (as_tuple) args = {builder_->emit(op::tuple({x, y}))};
+    Expr made = call(callee, args);
+    made.mut()->type = result->type;
+    if (uses_) ++(*uses_)["function"];
+    made = builder_->emit(made);
+    if (!two_results) return pool_.push_back({made, false});
+    for (int64_t i = 0; i < 2; ++i)
+      if (chance(0.7)) pool_.push_back({builder_->emit(op::get_item(made, i)), false});
+  }
   void loop() {
     const Item* x = float_item();
     if (!x) return;
@@ -497,6 +543,7 @@ class Generator {
   BlockBuilder* builder_ = nullptr;
   std::vector<VarRef> params_;
   std::vector<Item> pool_;
+  std::vector<std::pair<std::string, Ref<Function>>> functions_;
   tir::VarRef symbol_;
 };
 

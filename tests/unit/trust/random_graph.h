@@ -13,6 +13,7 @@ namespace tenon::testing_trust {
 struct RandomGraphOptions {
   int min_operators = 3, max_operators = 12;
   bool control_flow = true;    ///< branches and loops
+  bool functions = true;       ///< private functions that main calls
   bool symbolic_sizes = true;  ///< sometimes the first axis of a parameter has no number
 };
 

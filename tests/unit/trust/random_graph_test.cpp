@@ -7,6 +7,7 @@
 
 #include <chrono>
 #include <cstdlib>
+#include <set>
 
 #include "ir/text.h"
 #include "pass/graph/passes.h"
@@ -23,7 +24,20 @@ int64_t number(const char* name, int64_t otherwise) {
   return text && *text ? std::strtoll(text, nullptr, 10) : otherwise;
 }
 
-/// Every pass, those that only run by name too.
+/// Every pass in its place, those that only run by name too. What defuse_ops takes apart is fused again, so that
+/// fused programs are what is lowered.
+std::vector<Pass> all_graph_passes() {
+  std::vector<Pass> out;
+  const Pass* fuse = nullptr;
+  for (const Pass& p : graph_pipeline()) {
+    out.push_back(p);
+    if (p.name == "fuse_ops") fuse = &p;
+    if (p.name == "defuse_ops" && fuse) out.push_back(*fuse);
+  }
+  return out;
+}
+
+/// Every pass runs, and those that need to be told do something.
 PassContext everything() {
   PassContext context;
   context.opt_level = 3;
@@ -32,8 +46,25 @@ PassContext everything() {
   for (const Pass& p : graph_pipeline())
     if (p.name != "to_mixed_precision") context.required.insert(std::string(p.name));
   context.config.set("combine_parallel.min_branches", Any(int64_t(2)));
+  context.config.set("flexible_shape_dispatch.sizes", Any(Array<int64_t>{2, 3}));
+  context.config.set("split_args.max", Any(int64_t(2)));
+  context.config.set("split_call_tir.blocks", Any(Array<std::string>{"exp", "tanh", "add", "sum", "matmul", "conv2d"}));
   return context;
 }
+
+/// How often each pass changed a module.
+struct CountChanges : PassInstrument {
+  IRModule module;
+  std::map<std::string, int64_t> changes;
+  void before(const Pass& p, const IRModule& m) override {
+    changes[std::string(p.name)] += 0;
+    module = m;
+  }
+  void after(const Pass& p, const IRModule& m) override {
+    if (!m.same_as(module)) ++changes[std::string(p.name)];
+    module = IRModule();
+  }
+};
 
 TEST(RandomGraphs, SameSeedSameGraph) {
   EXPECT_EQ(print(random_graph(5)), print(random_graph(5)));
@@ -44,7 +75,10 @@ TEST(RandomGraphs, EveryPassKeepsResults) {
   const int64_t graphs = number("TENON_RANDOM_GRAPHS", 250), seconds = number("TENON_RANDOM_SECONDS", 0);
   const uint64_t seed = uint64_t(number("TENON_RANDOM_SEED", 1)) * 1000000;
   const auto begin = std::chrono::steady_clock::now();
-  const PassContext context = everything();
+  PassContext context = everything();
+  CountChanges counter;
+  context.instruments.push_back(&counter);
+  const std::vector<Pass> passes = all_graph_passes();
   std::map<std::string, int64_t> uses;
   int64_t done = 0, wrong = 0, compiled = 0;
   auto more = [&] {
@@ -55,11 +89,11 @@ TEST(RandomGraphs, EveryPassKeepsResults) {
     const IRModule module = random_graph(seed + uint64_t(done), {}, &uses);
     const bool whole = done % 25 == 0;  // and the compiled model
     compiled += whole;
-    auto failure = find_failure(module, graph_pipeline(), context, {}, whole);
+    auto failure = find_failure(module, passes, context, {}, whole);
     if (!failure) continue;
     ++wrong;
     const IRModule small = reduce_module(module, [&](const IRModule& m) {
-      auto again = find_failure(m, graph_pipeline(), context, {}, whole);
+      auto again = find_failure(m, passes, context, {}, whole);
       return again && again->same_as(*failure);
     });
     ADD_FAILURE() << "seed " << seed + uint64_t(done) << ", pass " << failure->pass << ": "
@@ -72,6 +106,18 @@ TEST(RandomGraphs, EveryPassKeepsResults) {
               static_cast<long long>(done), static_cast<unsigned long long>(seed),
               static_cast<long long>(compiled), static_cast<long long>(calls), uses.size(),
               static_cast<long long>(wrong));
+  std::string idle;
+  for (const auto& [name, n] : counter.changes) {
+    if (n == 0) idle += " " + name;
+    if (n) std::printf("  %-34s changed %lld\n", name.c_str(), static_cast<long long>(n));
+  }
+  if (!idle.empty()) std::printf("  changed none:%s\n", idle.c_str());
+  EXPECT_EQ(counter.changes.size(), [] {
+    std::set<std::string_view> names;
+    for (const Pass& p : graph_pipeline())
+      if (p.name != "to_mixed_precision") names.insert(p.name);
+    return names.size();
+  }());
   EXPECT_GE(uses.size(), done >= 200 ? 100u : 1u);
 }
 

@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+// Operators that say where values lie: a wish, which plan_devices carries out, and the copy that it places.
+#include "op/device.h"
+
+#include "op/family.h"
+
+namespace tenon::op {
+namespace {
+
+const bool device_registered = [] {
+  graph::register_op("hint_on_device", "The operand; plan_devices computes it on the given device.")
+      .argument("x", "Tensor", "the operand")
+      .attrs<DeviceAttrs>()
+      .infer(infer_same)
+      .fusion(FusionKind::element_wise)
+      .set_attr(kTensorDef, TensorDef([](const Call&, const std::vector<te::Tensor>& in) {
+                  return std::vector<te::Tensor>{copy_of(in[0], "hint_on_device")};
+                }));
+  graph::register_op("to_device", "A copy of the operand on the given device.")
+      .argument("x", "Tensor", "the operand")
+      .attrs<DeviceAttrs>()
+      .infer([](const Call& call) -> Type {
+        const auto& x = tensor_arg(call, 0);
+        return make<graph::TensorType>(x.shape, x.ndim, x.dtype, attrs_of<DeviceAttrs>(call).device);
+      })
+      // A copy is work of its own, never part of a kernel of either side.
+      .fusion(FusionKind::opaque)
+      .set_attr(kTensorDef, TensorDef([](const Call&, const std::vector<te::Tensor>& in) {
+                  return std::vector<te::Tensor>{copy_of(in[0], "to_device")};
+                }));
+  return true;
+}();
+
+}  // namespace
+}  // namespace tenon::op

@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: Apache-2.0
+// The table of strategies, and the choice among implementations.
+#include "op/strategy.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <mutex>
+
+namespace tenon::op {
+namespace {
+
+struct StrategyTable {
+  std::mutex mutex;
+  std::map<std::string, std::unique_ptr<Strategy>> strategies;
+  std::vector<std::unique_ptr<Strategy>> replaced;  // pointers to them stay valid
+  static StrategyTable& get() {
+    static auto* table = new StrategyTable;
+    return *table;
+  }
+};
+
+OpImpl own_definition(const Call& call) {
+  const auto* op = call.op.as<graph::Op>();
+  OpImpl impl{.name = short_name(call) + ".default"};
+  if (const TensorDef* define = tensor_def(op)) impl.define = *define;
+  return impl;
+}
+
+/// Why the implementation does not take the call; "" when it does.
+std::string refusal(const OpImpl& impl, const Call& call, const Target& target, bool externals) {
+  if (!impl.library.empty() && !(target && target->has_library(impl.library)))
+    return fmt::format("the target does not name the library `{}`", impl.library);
+  if (!impl.external.empty() && !externals) return "a library call, and this is a tensor program";
+  if (impl.external.empty() && !impl.define) return "it has no tensor definition";
+  return impl.refuse ? impl.refuse(call, target) : std::string();
+}
+
+}  // namespace
+
+void register_strategy(const std::string& op, Strategy strategy) {
+  StrategyTable& table = StrategyTable::get();
+  std::lock_guard lock(table.mutex);
+  auto& slot = table.strategies[op];
+  if (slot) table.replaced.push_back(std::move(slot));
+  slot = std::make_unique<Strategy>(std::move(strategy));
+}
+
+const Strategy* find_strategy(const std::string& op) {
+  StrategyTable& table = StrategyTable::get();
+  std::lock_guard lock(table.mutex);
+  auto it = table.strategies.find(op);
+  return it == table.strategies.end() ? nullptr : it->second.get();
+}
+
+std::vector<std::string> strategy_names() {
+  StrategyTable& table = StrategyTable::get();
+  std::lock_guard lock(table.mutex);
+  std::vector<std::string> out;
+  for (const auto& [name, strategy] : table.strategies) out.push_back(name);
+  return out;
+}
+
+OpImpl specialized(OpImpl impl, std::function<bool(const Call&)> holds, std::string what) {
+  impl.refuse = [inner = std::move(impl.refuse), holds = std::move(holds), what = std::move(what)](
+                    const Call& call, const Target& target) -> std::string {
+    if (!holds(call)) return fmt::format("specialised for {}", what);
+    return inner ? inner(call, target) : std::string();
+  };
+  return impl;
+}
+
+std::vector<OpImpl> implementations(const Call& call, const Target& target) {
+  const auto* op = call.op.as<graph::Op>();
+  CHECK(op, "implementations of a call that is not of an operator");
+  if (const Strategy* strategy = find_strategy(op->name)) return (*strategy)(target, call, target);
+  return {own_definition(call)};
+}
+
+std::optional<Selection> select(const Call& call, const Target& target, bool externals) {
+  const auto* op = call.op.as<graph::Op>();
+  CHECK(op, "a choice for a call that is not of an operator");
+  const Strategy* strategy = find_strategy(op->name);
+  std::vector<OpImpl> all = strategy ? (*strategy)(target, call, target) : std::vector<OpImpl>{own_definition(call)};
+  std::stable_sort(all.begin(), all.end(),
+                   [](const OpImpl& a, const OpImpl& b) { return a.priority > b.priority; });
+  Selection out;
+  out.key = strategy ? std::string(strategy->key(target)) : "default";
+  bool found = false;
+  for (OpImpl& impl : all) {
+    std::string reason = refusal(impl, call, target, externals);
+    if (reason.empty() && !found) {
+      out.chosen = std::move(impl);
+      found = true;
+      continue;
+    }
+    if (reason.empty())
+      reason = fmt::format("`{}` has {} priority", out.chosen.name,
+                           impl.priority == out.chosen.priority ? "the same" : "a higher");
+    out.rejected.push_back({impl.name, impl.priority, std::move(reason)});
+  }
+  if (!found) return std::nullopt;
+  const bool library = !out.chosen.library.empty();
+  out.why = all.size() == 1 ? "its only implementation"
+            : library       ? fmt::format("the target names the library `{}`", out.chosen.library)
+                            : "the highest priority of those that apply";
+  return out;
+}
+
+OpImpl lowering_of(const Call& call, const Target& target) {
+  const auto* op = call.op.as<graph::Op>();
+  if (!op || !find_strategy(op->name)) return own_definition(call);
+  if (auto choice = select(call, target, false)) return std::move(choice->chosen);
+  return own_definition(call);
+}
+
+}  // namespace tenon::op

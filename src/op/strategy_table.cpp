@@ -1,0 +1,142 @@
+// SPDX-License-Identifier: Apache-2.0
+// The strategies of operators that have more than one implementation. What is not listed here has its tensor
+// definition only.
+#include <fmt/format.h>
+
+#include "op/family.h"
+#include "op/strategy.h"
+
+namespace tenon::op {
+namespace {
+
+using Tensors = std::vector<te::Tensor>;
+
+/// The operator's own definition under a name.
+OpImpl own(const Call& call, std::string name, int priority = 10) {
+  const TensorDef* define = tensor_def(call.op.as<graph::Op>());
+  CHECK(define, "a strategy for an operator without a tensor definition");
+  return {.name = std::move(name), .priority = priority, .define = *define};
+}
+
+// ---------------------------------------------------------------- softmax
+std::vector<OpImpl> softmax_on_any(const Call& call, const Target&) { return {own(call, "softmax.generic")}; }
+std::vector<OpImpl> softmax_on_cuda(const Call& call, const Target&) {
+  return {own(call, "softmax.cuda"),
+          {.name = "softmax.cudnn",
+           .priority = 15,
+           .library = "cudnn",
+           .external = "tenon.cudnn.softmax"}};
+}
+
+// ---------------------------------------------------------------- products
+struct ProductSizes {
+  int64_t rows = 0, columns = 0, inputs = 0;
+};
+/// x · w with w of two axes of known size; rows that are not known count as none.
+std::optional<ProductSizes> product_sizes(const Call& call, bool dense) {
+  const auto &x = tensor_arg(call, 0), &w = tensor_arg(call, 1);
+  auto p = shape_of(x), q = shape_of(w);
+  if (!p || !q || p->size() < 2 || q->size() != 2) return std::nullopt;
+  ProductSizes s;
+  // A tile takes its rows from one axis: the longest.
+  for (size_t i = 0; i + 1 < p->size(); ++i) s.rows = std::max(s.rows, tir::as_int((*p)[i]).value_or(0));
+  auto columns = tir::as_int((*q)[dense ? 0 : 1]), inputs = tir::as_int((*q)[dense ? 1 : 0]);
+  if (!columns || !inputs) return std::nullopt;
+  s.columns = *columns;
+  s.inputs = *inputs;
+  return s;
+}
+
+/// Columns of one panel: two vectors of the target.
+int64_t panel_width(const Target& target, DataType t) { return 2 * std::max<int64_t>(1, target->lanes(t)); }
+
+std::string cannot_pack(const Call& call, const Target& target) {
+  if (!target) return "the width of a panel is the target's, and none is given";
+  const auto &x = tensor_arg(call, 0), &w = tensor_arg(call, 1);
+  if (x.dtype != w.dtype || !w.dtype.is_float() || w.dtype.bits < 32)
+    return "panels are for two matrices of one type of 32 bits or more";
+  const auto s = product_sizes(call, true);
+  if (!s) return "a size is not known";
+  const int64_t width = panel_width(target, w.dtype);
+  if (s->columns == 0 || s->columns % width)
+    return fmt::format("{} columns are no whole panels of {}", s->columns, width);
+  if (call.args[1].is<graph::Constant>()) return {};  // laid out once, at compile time (pack_weights)
+  // As pack_weights does it, which comes before lowering from -O2 on.
+  if (s->rows < 64) return fmt::format("{} rows do not pay for packing in every call", s->rows);
+  if (s->columns * s->inputs * w.dtype.bytes() < 2 * target->l2_bytes)
+    return "a matrix that a near cache holds is read as it is";
+  return {};
+}
+
+/// The weight in panels first, (outputs / w, inputs, w), then the product over them.
+Tensors define_dense_pack(const Call& call, const Tensors& in, int64_t width) {
+  const TensorInfo out = output_info(call);
+  const te::Tensor &x = in[0], &w = in[1];
+  const DataType acc = accumulator_type(out.dtype);
+  const PrimExpr panel(width), outputs = w.shape()[0], inputs = w.shape()[1];
+  const te::Tensor panels = te::compute(
+      {simplify(tir::floordiv(outputs, panel)), inputs, panel},
+      [&](const Vars& v) {
+        return w({v[0] * panel + v[2], v[1]});
+      },
+      "dense_panels");
+  const tir::IterVar k = te::reduce_axis(tir::range(PrimExpr(0), inputs), "k");
+  const te::Tensor sum = te::compute(
+      out.shape,
+      [&](const Vars& v) {
+        Shape at = indices(v);
+        const PrimExpr column = v[v.size() - 1];
+        at.set(at.size() - 1, k->var);
+        return te::sum(tir::cast(acc, x(at)) * tir::cast(acc, panels({tir::floordiv(column, panel), k->var,
+                                                                       tir::floormod(column, panel)})),
+                       {k});
+      },
+      "dense_pack");
+  return {cast_to(sum, out.dtype)};
+}
+
+std::string cannot_blas(const Call& call, const Target&) {
+  const auto &x = tensor_arg(call, 0), &w = tensor_arg(call, 1);
+  const auto* result = call.type ? graph::as_tensor(call.type) : nullptr;
+  if (x.dtype != f32 || w.dtype != f32 || !result || result->dtype != f32) return "it multiplies float32 only";
+  auto p = shape_of(x), q = shape_of(w);
+  if (!p || !q || p->size() < 2 || q->size() != 2) return "it takes a second operand of two axes";
+  return {};
+}
+OpImpl blas(const char* name, const char* function) {
+  return {.name = name, .priority = 15, .library = "cblas", .refuse = cannot_blas, .external = function};
+}
+
+Strategy dense_strategy() {
+  Strategy s([](const Call& call, const Target&) { return std::vector<OpImpl>{own(call, "dense.generic")}; });
+  s.override_for("cpu", [](const Call& call, const Target& target) {
+    OpImpl pack{.name = "dense_pack", .priority = 10, .refuse = cannot_pack};
+    pack.define = [target](const Call& c, const Tensors& in) {
+      return define_dense_pack(c, in, panel_width(target, in[1].dtype()));
+    };
+    return std::vector<OpImpl>{own(call, "dense_nopack", 5), std::move(pack),
+                               blas("dense.cblas", "tenon.cblas.dense")};
+  });
+  return s;
+}
+
+Strategy matmul_strategy() {
+  Strategy s([](const Call& call, const Target&) { return std::vector<OpImpl>{own(call, "matmul.generic")}; });
+  s.override_for("cpu", [](const Call& call, const Target&) {
+    return std::vector<OpImpl>{own(call, "matmul.default"),
+                               blas("matmul.cblas", "tenon.cblas.matmul")};
+  });
+  return s;
+}
+
+const bool strategies_registered = [] {
+  Strategy softmax(softmax_on_any);
+  softmax.override_for("cuda", softmax_on_cuda);
+  register_strategy("nn.softmax", std::move(softmax));
+  register_strategy("nn.dense", dense_strategy());
+  register_strategy("matmul", matmul_strategy());
+  return true;
+}();
+
+}  // namespace
+}  // namespace tenon::op

@@ -1,0 +1,184 @@
+// SPDX-License-Identifier: Apache-2.0
+// Strategies: which implementation a call gets, why not the others, and that lowering and libraries follow.
+#include "op/strategy.h"
+
+#include "base/function.h"
+#include "support.h"
+
+namespace tenon::graph::testing_graph {
+namespace {
+
+Target record(const char* kind, Array<std::string> libs = {}) {
+  Target t = make<TargetNode>();
+  t.mut()->kind = kind;
+  t.mut()->libs = libs;
+  return t;
+}
+Call dense_call(int64_t rows, int64_t outputs, int64_t inputs, bool constant_weight) {
+  const Expr x = var("x", tensor_type({PrimExpr(rows), PrimExpr(inputs)}, f32));
+  const Expr w = constant_weight ? constant(random_array({outputs, inputs}))
+                                 : Expr(var("w", tensor_type({PrimExpr(outputs), PrimExpr(inputs)}, f32)));
+  return *op::op_call("nn.dense", {x, w}).as<Call>();
+}
+Call softmax_call() {
+  return *op::op_call("nn.softmax", {var("x", tensor_type({PrimExpr(2), PrimExpr(3)}, f32))}).as<Call>();
+}
+const op::Selection::Rejected* rejected(const op::Selection& s, std::string_view name) {
+  for (const auto& r : s.rejected)
+    if (r.name == name) return &r;
+  return nullptr;
+}
+
+TEST(Strategy, SoftmaxIsGenericCudaOrTheLibrary) {
+  const Call call = softmax_call();
+  auto cpu = op::select(call, record("llvm"));
+  ASSERT_TRUE(cpu);
+  EXPECT_EQ(cpu->chosen.name, "softmax.generic");
+  EXPECT_EQ(cpu->key, "default");
+  auto cuda = op::select(call, record("cuda"));
+  ASSERT_TRUE(cuda);
+  EXPECT_EQ(cuda->chosen.name, "softmax.cuda");
+  EXPECT_EQ(cuda->key, "cuda");
+  ASSERT_TRUE(rejected(*cuda, "softmax.cudnn"));
+  EXPECT_EQ(rejected(*cuda, "softmax.cudnn")->reason, "the target does not name the library `cudnn`");
+  auto library = op::select(call, record("cuda", {"cudnn"}));
+  ASSERT_TRUE(library);
+  EXPECT_EQ(library->chosen.name, "softmax.cudnn");
+  EXPECT_EQ(library->chosen.priority, 15);
+  // A tensor program is never a library call.
+  EXPECT_EQ(op::lowering_of(call, record("cuda", {"cudnn"})).name, "softmax.cuda");
+}
+
+TEST(Strategy, DensePackBeatsNopack) {
+  const Target target = record("llvm");
+  auto packed = op::select(dense_call(8, 64, 32, true), target);
+  ASSERT_TRUE(packed);
+  EXPECT_EQ(packed->chosen.name, "dense_pack");
+  EXPECT_EQ(packed->chosen.priority, 10);
+  ASSERT_TRUE(rejected(*packed, "dense_nopack"));
+  EXPECT_EQ(rejected(*packed, "dense_nopack")->priority, 5);
+  EXPECT_EQ(rejected(*packed, "dense_nopack")->reason, "`dense_pack` has a higher priority");
+  // Where packing would be done again in every call for few rows, it is not.
+  auto plain = op::select(dense_call(8, 64, 32, false), target);
+  ASSERT_TRUE(plain);
+  EXPECT_EQ(plain->chosen.name, "dense_nopack");
+  EXPECT_EQ(rejected(*plain, "dense_pack")->reason, "8 rows do not pay for packing in every call");
+  auto odd = op::select(dense_call(8, 63, 32, true), target);
+  EXPECT_EQ(odd->chosen.name, "dense_nopack");
+}
+
+TEST(Strategy, DensePackComputesTheProduct) {
+  Target target = record("llvm");
+  target.mut()->l2_bytes = 512;  // so that a small matrix is a large one
+  Model m;
+  auto x = m.param("x", {64, 8}), w = m.param("w", {32, 8});
+  const IRModule in = m.done(m.op("nn.dense", {x, w}));
+  PassContext context = make_context();
+  context.target = target;
+  const IRModule out = lower_to_call_tir(in, context);
+  EXPECT_NE(print(out).find("dense_panels"), std::string::npos);
+  const std::vector<NDArray> inputs{random_array({64, 8}, f32, 1), random_array({32, 8}, f32, 2)};
+  expect_close(run(in, inputs), run(out, inputs), 1e-6);
+}
+
+TEST(Strategy, LibraryWinsWhenTheTargetNamesIt) {
+  Model m;
+  auto x = m.param("x", {3, 4}), w = m.param("w", {4, 5});
+  const IRModule in = m.done(m.op("nn.relu", {m.op("matmul", {x, w})}));
+  PassContext context = make_context();
+  context.target = record("llvm");
+  EXPECT_EQ(ops_of(use_libraries(in, context)), Names({"matmul", "nn.relu"}));
+  context.target = record("llvm", {"cblas"});
+  const IRModule out = use_libraries(in, context);
+  expect_valid(out);
+  EXPECT_EQ(ops_of(out), Names({"call_dps_packed", "nn.relu"}));
+  // What the name stands for is called: here a function of the test.
+  int calls = 0;
+  const tenon::Function before = registry::find("tenon.cblas.matmul");
+  registry::add("tenon.cblas.matmul", tenon::Function([&](Arguments a) -> Any {
+                  ++calls;
+                  const NDArray p = a[0].as<NDArray>(), q = a[1].as<NDArray>(), r = a[2].as<NDArray>();
+                  for (int64_t i = 0; i < 3; ++i)
+                    for (int64_t j = 0; j < 5; ++j) {
+                      double sum = 0;
+                      for (int64_t k = 0; k < 4; ++k) sum += p.element(i * 4 + k) * q.element(k * 5 + j);
+                      r.set_element(i * 5 + j, sum);
+                    }
+                  return Any();
+                }), true);
+  const std::vector<NDArray> inputs{random_array({3, 4}, f32, 1), random_array({4, 5}, f32, 2)};
+  const auto got = run(out, inputs);
+  registry::add("tenon.cblas.matmul", before, true);
+  EXPECT_EQ(calls, 1);
+  expect_close(run(in, inputs), got, 1e-6);
+}
+
+TEST(Strategy, TargetsOverrideAndShapesSpecialise) {
+  register_op("test.twice", "2 · x")
+      .argument("x", "Tensor", "the operand")
+      .infer(op::infer_same)
+      .fusion(FusionKind::element_wise)
+      .set_attr(op::kTensorDef, op::TensorDef([](const Call& c, const std::vector<te::Tensor>& in) {
+                  return std::vector<te::Tensor>{te::compute(
+                      op::output_info(c).shape, [&](const op::Vars& v) { return in[0](op::indices(v)) * op::constant(f32, 2); }, "own")};
+                }));
+  auto define = [](const char* block) {
+    return op::TensorDef([block](const Call& c, const std::vector<te::Tensor>& in) {
+      return std::vector<te::Tensor>{te::compute(
+          op::output_info(c).shape,
+          [&](const op::Vars& v) { return in[0](op::indices(v)) + in[0](op::indices(v)); }, block)};
+    });
+  };
+  op::Strategy strategy([=](const Call&, const Target&) {
+    return std::vector<op::OpImpl>{{.name = "any", .priority = 10, .define = define("any_block")}};
+  });
+  strategy.override_for("cpu", [=](const Call&, const Target&) {
+    return std::vector<op::OpImpl>{
+        {.name = "cpu", .priority = 10, .define = define("cpu_block")},
+        op::specialized({.name = "cpu.small", .priority = 20, .define = define("small_block"), .schedule = "none"},
+                        [](const Call& c) {
+                          auto shape = static_shape(c.args[0]->type);
+                          return shape && element_count(*shape) <= 4;
+                        },
+                        "at most 4 elements")};
+  });
+  op::register_strategy("test.twice", strategy);
+  auto lowered = [](int64_t n, const Target& target) {
+    Model m;
+    auto x = m.param("x", {PrimExpr(n)});
+    PassContext context = make_context();
+    context.target = target;
+    return lower_to_call_tir(m.done(m.op("test.twice", {x})), context);
+  };
+  for (auto [n, kind, block] : {std::tuple{4, "llvm", "small_block"}, {5, "llvm", "cpu_block"}, {4, "opencl", "any_block"}}) {
+    const IRModule m = lowered(n, record(kind));
+    EXPECT_NE(print(m).find(block), std::string::npos) << n << " " << kind;
+    EXPECT_EQ(print(m).find("tenon.schedule_rule") != std::string::npos, std::string_view(block) == "small_block");
+    const NDArray x = random_array({n});
+    for (int64_t i = 0; i < n; ++i) EXPECT_EQ(run(m, {x})[0].element(i), 2 * x.element(i));
+  }
+  auto choice = op::select(*op::op_call("test.twice", {var("x", tensor_type({PrimExpr(9)}, f32))}).as<Call>(), record("llvm"));
+  ASSERT_TRUE(choice);
+  EXPECT_EQ(rejected(*choice, "cpu.small")->reason, "specialised for at most 4 elements");
+}
+
+TEST(Strategy, WithoutOneTheDefinitionIsTheImplementation) {
+  const Call call = *op::op_call("exp", {var("x", tensor_type({PrimExpr(2)}, f32))}).as<Call>();
+  auto choice = op::select(call, record("llvm"));
+  ASSERT_TRUE(choice);
+  EXPECT_EQ(choice->chosen.name, "exp.default");
+  EXPECT_EQ(choice->why, "its only implementation");
+  EXPECT_TRUE(choice->rejected.empty());
+}
+
+TEST(Strategy, TargetsAreReadAndPrinted) {
+  const Target t = parse_target("llvm -mcpu=x86-64-v3 -libs=cblas,mkl");
+  EXPECT_TRUE(t->has_library("cblas"));
+  EXPECT_TRUE(t->has_library("mkl"));
+  EXPECT_EQ(to_string(t), "llvm -mcpu=x86-64-v3 -libs=cblas,mkl");
+  EXPECT_TRUE(target_from_json(to_json(t))->has_library("mkl"));
+  EXPECT_FALSE(host_target()->has_library("cblas"));
+}
+
+}  // namespace
+}  // namespace tenon::graph::testing_graph
