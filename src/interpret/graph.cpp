@@ -469,7 +469,9 @@ class GraphInterpreter {
       for (const NDArray& a : arrays) args.push_back(Any(a));
       eval(n.args[0], env).as<PackedFunction>().call_packed(args);
     }
-    return outputs.size() == 1 ? outputs[0] : tuple_value(outputs);
+    // A tuple of one stays a tuple.
+    const bool one = outputs.size() == 1 && !(n.type && n.type.is<TupleType>());
+    return one ? outputs[0] : tuple_value(outputs);
   }
 
   /// A variable of the concrete type of `v`; tuples become tuples of variables.

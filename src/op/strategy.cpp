@@ -82,7 +82,8 @@ std::optional<Selection> select(const Call& call, const Target& target, bool ext
   const auto* op = call.op.as<graph::Op>();
   CHECK(op, "a choice for a call that is not of an operator");
   const Strategy* strategy = find_strategy(op->name);
-  std::vector<OpImpl> all = strategy ? (*strategy)(target, call, target) : std::vector<OpImpl>{own_definition(call)};
+  std::vector<OpImpl> all =
+      strategy ? (*strategy)(target, call, target) : std::vector<OpImpl>{own_definition(call)};
   std::stable_sort(all.begin(), all.end(),
                    [](const OpImpl& a, const OpImpl& b) { return a.priority > b.priority; });
   Selection out;

@@ -81,7 +81,8 @@ struct Selection {
 std::vector<OpImpl> implementations(const Call& call, const Target& target);
 /// The one that is chosen; nullopt when none applies. Without `externals` only tensor definitions count.
 std::optional<Selection> select(const Call& call, const Target& target, bool externals = true);
-/// The tensor definition that lowering uses: `select` without externals; the operator's own when none applies.
+/// The tensor definition that lowering uses: `select` without externals; the operator's own when none
+/// applies.
 OpImpl lowering_of(const Call& call, const Target& target);
 
 }  // namespace tenon::op

@@ -22,10 +22,7 @@ OpImpl own(const Call& call, std::string name, int priority = 10) {
 std::vector<OpImpl> softmax_on_any(const Call& call, const Target&) { return {own(call, "softmax.generic")}; }
 std::vector<OpImpl> softmax_on_cuda(const Call& call, const Target&) {
   return {own(call, "softmax.cuda"),
-          {.name = "softmax.cudnn",
-           .priority = 15,
-           .library = "cudnn",
-           .external = "tenon.cudnn.softmax"}};
+          {.name = "softmax.cudnn", .priority = 15, .library = "cudnn", .external = "tenon.cudnn.softmax"}};
 }
 
 // ---------------------------------------------------------------- products
@@ -76,10 +73,7 @@ Tensors define_dense_pack(const Call& call, const Tensors& in, int64_t width) {
   const PrimExpr panel(width), outputs = w.shape()[0], inputs = w.shape()[1];
   const te::Tensor panels = te::compute(
       {simplify(tir::floordiv(outputs, panel)), inputs, panel},
-      [&](const Vars& v) {
-        return w({v[0] * panel + v[2], v[1]});
-      },
-      "dense_panels");
+      [&](const Vars& v) { return w({v[0] * panel + v[2], v[1]}); }, "dense_panels");
   const tir::IterVar k = te::reduce_axis(tir::range(PrimExpr(0), inputs), "k");
   const te::Tensor sum = te::compute(
       out.shape,
@@ -88,7 +82,7 @@ Tensors define_dense_pack(const Call& call, const Tensors& in, int64_t width) {
         const PrimExpr column = v[v.size() - 1];
         at.set(at.size() - 1, k->var);
         return te::sum(tir::cast(acc, x(at)) * tir::cast(acc, panels({tir::floordiv(column, panel), k->var,
-                                                                       tir::floormod(column, panel)})),
+                                                                      tir::floormod(column, panel)})),
                        {k});
       },
       "dense_pack");
@@ -98,7 +92,8 @@ Tensors define_dense_pack(const Call& call, const Tensors& in, int64_t width) {
 std::string cannot_blas(const Call& call, const Target&) {
   const auto &x = tensor_arg(call, 0), &w = tensor_arg(call, 1);
   const auto* result = call.type ? graph::as_tensor(call.type) : nullptr;
-  if (x.dtype != f32 || w.dtype != f32 || !result || result->dtype != f32) return "it multiplies float32 only";
+  if (x.dtype != f32 || w.dtype != f32 || !result || result->dtype != f32)
+    return "it multiplies float32 only";
   auto p = shape_of(x), q = shape_of(w);
   if (!p || !q || p->size() < 2 || q->size() != 2) return "it takes a second operand of two axes";
   return {};
@@ -121,10 +116,10 @@ Strategy dense_strategy() {
 }
 
 Strategy matmul_strategy() {
-  Strategy s([](const Call& call, const Target&) { return std::vector<OpImpl>{own(call, "matmul.generic")}; });
+  Strategy s(
+      [](const Call& call, const Target&) { return std::vector<OpImpl>{own(call, "matmul.generic")}; });
   s.override_for("cpu", [](const Call& call, const Target&) {
-    return std::vector<OpImpl>{own(call, "matmul.default"),
-                               blas("matmul.cblas", "tenon.cblas.matmul")};
+    return std::vector<OpImpl>{own(call, "matmul.default"), blas("matmul.cblas", "tenon.cblas.matmul")};
   });
   return s;
 }

@@ -256,7 +256,7 @@ std::optional<PassFailure> find_failure(const IRModule& module, std::span<const 
   LastPass last;
   PassContext own = context;
   own.verify = true;
-  own.instruments = {&last, checker.get()};
+  own.instruments.insert(own.instruments.end(), {&last, checker.get()});
   own.print_after.clear();
   own.dump_dir.clear();
   auto failure = [&](std::string code, std::string message) -> std::optional<PassFailure> {

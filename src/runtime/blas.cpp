@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Products by a BLAS library of the system, opened at the first call: what a model calls when its target named
-// the library ("-libs=cblas", op/strategy.h). TENON_BLAS names another file to open.
+// Products by a BLAS library of the system, opened at the first call: what a model calls when its target
+// named the library ("-libs=cblas", op/strategy.h). TENON_BLAS names another file to open.
 #include <dlfcn.h>
 
 #include <cstdlib>
@@ -29,8 +29,9 @@ Sgemm find_sgemm() {
 void product(const NDArray& a, const NDArray& b, const NDArray& c, bool transposed) {
   static const Sgemm sgemm = find_sgemm();
   if (!sgemm)
-    throw Error(ErrorKind::io, "T3010", "no BLAS library is found on this machine", {},
-                "install libopenblas0 or libblas3, name a file in TENON_BLAS, or compile without -libs=cblas");
+    throw Error(
+        ErrorKind::io, "T3010", "no BLAS library is found on this machine", {},
+        "install libopenblas0 or libblas3, name a file in TENON_BLAS, or compile without -libs=cblas");
   const DataType t = DataType::float_(32);
   const bool fits = a.dtype() == t && b.dtype() == t && c.dtype() == t && a.ndim() >= 1 && b.ndim() == 2 &&
                     a.shape().back() == b.shape()[transposed ? 1 : 0];

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Golden files: tests/golden/FOLDER/NAME.tir holds `# RUN: pass pass`, a module, then `# EXPECT` and the
 // whole text behind the passes, or `# ERROR T0220 [line]`. `# INPUTS: function …` runs those functions in the
-// interpreter before and after on the same random values. `# CONFIG: {"key": value}` configures the passes (a list
-// of floats is a float32 tensor), `# TARGET: text` names the target. TENON_UPDATE_GOLDEN=1 rewrites what is expected.
+// interpreter before and after on the same random values. `# CONFIG: {"key": value}` configures the passes (a
+// list of floats is a float32 tensor), `# TARGET: text` names the target. TENON_UPDATE_GOLDEN=1 rewrites what
+// is expected.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
@@ -226,9 +227,10 @@ TEST_P(GoldenTest, File) {
     context.opt_level = 9;
     context.verify = true;
     if (!g.target.empty()) context.target = parse_target(g.target);
-    if (!g.config.empty())
-      for (const auto& [key, value] : nlohmann::ordered_json::parse(g.config).items())
-        context.config.set(key, config_value(value));
+    if (!g.config.empty()) {
+      const auto config = nlohmann::ordered_json::parse(g.config);
+      for (const auto& [key, value] : config.items()) context.config.set(key, config_value(value));
+    }
     context.evaluate = [](const IRModule& m, const std::string& f, const std::vector<NDArray>& args) {
       const auto p = m.find(f).cast<tir::PrimFuncNode>();
       if (!p) return arrays_of(interpret(m, f, std::vector<Value>(args.begin(), args.end())));

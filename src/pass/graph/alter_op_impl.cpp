@@ -4,9 +4,9 @@
 //   before   lv = R.call_tir(add, (x, y), …)                with add: "operator_name" = "relax.add"
 //   after    lv = R.call_tir(my_add, (x, y), …)             config "alter_op_impl": {"relax.add": my_add}
 //
-// Configuration: "alter_op_impl", a map from the attribute "operator_name" of programs to tensor programs of the
-// same parameters; others are refused (T1034). Needs: call_tir. Keeps: values, when the new program computes the
-// same.
+// Configuration: "alter_op_impl", a map from the attribute "operator_name" of programs to tensor programs of
+// the same parameters; others are refused (T1034). Needs: call_tir. Keeps: values, when the new program
+// computes the same.
 #include <fmt/format.h>
 
 #include "base/diagnostic.h"
@@ -50,7 +50,8 @@ class AlterOpImpl : public BodyRewriter {
     tir::PrimFunc next = object ? object->cast<tir::PrimFuncNode>() : tir::PrimFunc();
     bool same = next && next->params.size() == f.params.size();
     for (size_t i = 0; same && i < f.params.size(); ++i) {
-      const tir::Buffer a = f.buffer_map.get_or(f.params[i], {}), b = next->buffer_map.get_or(next->params[i], {});
+      const tir::Buffer a = f.buffer_map.get_or(f.params[i], {}),
+                        b = next->buffer_map.get_or(next->params[i], {});
       same = bool(a) == bool(b) && (!a || (a->dtype == b->dtype && a->shape.size() == b->shape.size()));
       if (same && a)
         for (size_t d = 0; d < a->shape.size(); ++d)

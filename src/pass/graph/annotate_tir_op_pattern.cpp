@@ -4,9 +4,9 @@
 //   before   def add(x, y, z): … z[i, j] = x[i, j] + y[j]
 //   after    the same with the attribute "op_pattern" = 1 (broadcast)
 //
-// Kinds as of operators (ir/op.h): element-wise, broadcast, injective, reduction, contraction (a sum of products,
-// or a reduction followed by element-wise stages); what is none of these is opaque. Programs that lowering made
-// have the kind of their operators and keep it. Keeps: everything else.
+// Kinds as of operators (ir/op.h): element-wise, broadcast, injective, reduction, contraction (a sum of
+// products, or a reduction followed by element-wise stages); what is none of these is opaque. Programs that
+// lowering made have the kind of their operators and keep it. Keeps: everything else.
 #include <algorithm>
 
 #include "ir/intrinsic.h"

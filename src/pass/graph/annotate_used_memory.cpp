@@ -28,7 +28,8 @@ std::optional<int64_t> tensor_bytes(const Type& type) {
     return sum;
   }
   const auto* t = type ? as_tensor(type) : nullptr;
-  if (!t) return type && (type.is<ShapeType>() || type.is<PrimType>()) ? std::optional<int64_t>(0) : std::nullopt;
+  if (!t)
+    return type && (type.is<ShapeType>() || type.is<PrimType>()) ? std::optional<int64_t>(0) : std::nullopt;
   const auto shape = static_shape(type);
   if (!shape || t->dtype.is_void()) return std::nullopt;
   return int64_t(storage_bytes(element_count(*shape), t->dtype));
@@ -70,7 +71,8 @@ IRModule annotate_used_memory(IRModule module, PassContext&) {
     for (const VarRef& p : f->params)
       if (!count(p, p->declared, 0)) return {};
     for (size_t i = 0; i < bindings.size(); ++i)
-      if (own(binding_value(bindings[i])) && !count(binding_var(bindings[i]), binding_var(bindings[i])->declared, i))
+      if (own(binding_value(bindings[i])) &&
+          !count(binding_var(bindings[i]), binding_var(bindings[i])->declared, i))
         return {};
     alive.pop_back();
     Ref<graph::Function> out = f;

@@ -5,8 +5,8 @@
 //   after    main(x): lv = R.matmul(x, const)
 //
 // Configuration: "bind_params.values", a map from names of parameters to tensors; "bind_params.function"
-// ("main"). A name that no parameter has, or a tensor of another type, is refused (T1031). Symbolic sizes that
-// only a bound parameter shows must not be used elsewhere. Keeps: values for these parameters.
+// ("main"). A name that no parameter has, or a tensor of another type, is refused (T1031). Symbolic sizes
+// that only a bound parameter shows must not be used elsewhere. Keeps: values for these parameters.
 #include <fmt/format.h>
 
 #include "base/diagnostic.h"
@@ -73,8 +73,8 @@ class BindParams : public BodyRewriter {
         if (auto n = tir::as_int((*shape)[i])) fits = *n == array->shape()[i];
     }
     if (!fits)
-      fail("T1031", fmt::format("parameter `{}` is {} and cannot be bound to this value", p.name,
-                                print(p.declared)),
+      fail("T1031",
+           fmt::format("parameter `{}` is {} and cannot be bound to this value", p.name, print(p.declared)),
            {}, "give a tensor of its type", ErrorKind::usage);
     return constant(*array);
   }
@@ -94,8 +94,7 @@ IRModule bind_params(IRModule module, PassContext& context) {
   if (values.empty()) return module;
   const auto name = config_or<std::string>(context, "bind_params.function", "main");
   const auto f = module.find(name).cast<graph::Function>();
-  if (!f)
-    fail("T1031", fmt::format("the module has no graph function `{}`", name), {}, {}, ErrorKind::usage);
+  if (!f) fail("T1031", fmt::format("the module has no graph function `{}`", name), {}, {}, ErrorKind::usage);
   module.set(name, BindParams(name, values).bind(f));
   return module;
 }

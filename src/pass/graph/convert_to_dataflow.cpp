@@ -4,9 +4,9 @@
 //   before   lv = R.exp(x);  lv1 = R.sin(lv);  p = R.call_packed("f", lv1)
 //   after    with R.dataflow(): lv = R.exp(x);  lv1 = R.sin(lv);  R.output(lv1)        p = R.call_packed(…)
 //
-// A mark has no meaning for the compiler, which asks what is called; it is for those who read the text, and for
-// tools that know regions. At least "convert_to_dataflow.min_bindings" (2) bindings. Control flow and match_cast
-// stay outside. Keeps: values, order.
+// A mark has no meaning for the compiler, which asks what is called; it is for those who read the text, and
+// for tools that know regions. At least "convert_to_dataflow.min_bindings" (2) bindings. Control flow and
+// match_cast stay outside. Keeps: values, order.
 #include "pass/graph/passes.h"
 #include "pass/graph/rewriter.h"
 

@@ -5,9 +5,10 @@
 //   after    lv1 = R.call_tir_inplace(relu_inplace, (lv,), inplace_indices=[0], …)
 //
 // For arguments that an earlier program of the same body made, that nothing else reads afterwards, and whose
-// elements the program reads only to write the result's at the same place (may_write_in_place). plan_memory does
-// the same on its plan without changing calls; this pass says it in the program, for those who read or run the
-// module as it is (the VM of this version copies the argument first). Constant shapes, one result. Needs: call_tir. Keeps: values.
+// elements the program reads only to write the result's at the same place (may_write_in_place). plan_memory
+// does the same on its plan without changing calls; this pass says it in the program, for those who read or
+// run the module as it is (the VM of this version copies the argument first). Constant shapes, one result.
+// Needs: call_tir. Keeps: values.
 #include "pass/graph/lowering.h"
 #include "pass/graph/passes.h"
 #include "pass/graph/programs.h"

@@ -5,9 +5,9 @@
 //   after    lv_mean = R.mean(x);  lv_centred = x - lv_mean;  lv_var = R.mean_square(lv_centred)
 //            lv_scaled = lv_centred * R.rsqrt(lv_var + epsilon);  lv = lv_scaled * gamma + beta
 //
-// Covers nn.layer_norm, nn.rms_norm and nn.batch_norm over any parameters (simplify_inference wants constants),
-// for float32 and float64. The kernels of the whole operators are faster; this is for targets and passes that do
-// not know them. Needs: types. Keeps: values up to rounding.
+// Covers nn.layer_norm, nn.rms_norm and nn.batch_norm over any parameters (simplify_inference wants
+// constants), for float32 and float64. The kernels of the whole operators are faster; this is for targets and
+// passes that do not know them. Needs: types. Keeps: values up to rounding.
 #include <cmath>
 
 #include "op/build.h"
@@ -45,7 +45,8 @@ class DecomposeOps : public BodyRewriter {
     Expr y = call.args[0];
     if (centre) y = step("subtract", {y, step("mean", {y}, "mean", over)}, "centred");
     const Expr square = step("mean", {step("multiply", {y, y}, "squares")}, "var", over);
-    const Expr inverse = step("rsqrt", {step("add", {square, op::scalar(a.epsilon, x.dtype)}, "shifted")}, "scale");
+    const Expr inverse =
+        step("rsqrt", {step("add", {square, op::scalar(a.epsilon, x.dtype)}, "shifted")}, "scale");
     y = step("multiply", {y, inverse}, "scaled");
     const bool has_gamma = a.scale && call.args.size() > 1 && call.args[1],
                has_beta = a.center && call.args.size() > 2 && call.args[2];
@@ -71,7 +72,8 @@ class DecomposeOps : public BodyRewriter {
     const auto& a = op::attrs_of<op::BatchNormAttrs>(call);
     const int64_t axis = a.axis < 0 ? a.axis + x.ndim : a.axis;
     const Array<int64_t> axes{axis};
-    const Expr inverse = step("rsqrt", {step("add", {call.args[4], op::scalar(a.epsilon, x.dtype)}, "shifted")}, "inverse");
+    const Expr inverse =
+        step("rsqrt", {step("add", {call.args[4], op::scalar(a.epsilon, x.dtype)}, "shifted")}, "inverse");
     const Expr scale = a.scale ? step("multiply", {inverse, call.args[1]}, "scale") : inverse;
     Expr y = step("subtract", {call.args[0], placed(call.args[3], axes, x.ndim)}, "centred");
     y = step("multiply", {y, placed(scale, axes, x.ndim)}, "scaled");

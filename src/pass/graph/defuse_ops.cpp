@@ -4,7 +4,8 @@
 //   before   lv1 = fused_add_relu(x, b)                  # "primitive" = 1
 //   after    lv = R.add(x, b);  lv1 = R.nn.relu(lv)
 //
-// Functions that nothing calls any more go. Needs: types. Keeps: values; fuse_ops makes the same groups again.
+// Functions that nothing calls any more go. Needs: types. Keeps: values; fuse_ops makes the same groups
+// again.
 #include "pass/graph/group.h"
 #include "pass/graph/passes.h"
 

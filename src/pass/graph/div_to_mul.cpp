@@ -3,8 +3,8 @@
 //
 //   before   lv = R.divide(x, c)                after   lv = R.multiply(x, 1 / c)
 //
-// For floats of 32 bits and more, finite constants whose inverse is finite too. simplify_expr does it where it is
-// exact; this pass everywhere. Needs: types. Keeps: values up to one rounding.
+// For floats of 32 bits and more, finite constants whose inverse is finite too. simplify_expr does it where
+// it is exact; this pass everywhere. Needs: types. Keeps: values up to one rounding.
 #include <cmath>
 
 #include "op/build.h"

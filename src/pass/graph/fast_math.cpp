@@ -19,10 +19,8 @@ namespace {
 class FastMath : public BodyRewriter {
  protected:
   Expr visit(const Expr& value, const VarRef&) override {
-    static const std::map<std::string_view, std::string_view> fast{{"exp", "fast_exp"},
-                                                                   {"tanh", "fast_tanh"},
-                                                                   {"erf", "fast_erf"},
-                                                                   {"nn.softmax", "nn.fast_softmax"}};
+    static const std::map<std::string_view, std::string_view> fast{
+        {"exp", "fast_exp"}, {"tanh", "fast_tanh"}, {"erf", "fast_erf"}, {"nn.softmax", "nn.fast_softmax"}};
     const Op* op = op_of(value);
     auto it = op ? fast.find(op->name) : fast.end();
     if (it == fast.end()) return value;

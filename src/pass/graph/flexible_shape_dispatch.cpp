@@ -1,13 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-// flexible_shape_dispatch: functions for given sizes beside the one for every size, and the choice at run time.
+// flexible_shape_dispatch: functions for given sizes beside the one for every size, and the choice at run
+// time.
 //
 //   before   main(x: R.Tensor((n, 4))): …                    config "flexible_shape_dispatch.sizes": [1, 8]
 //   after    main(x): if n == 1: main_n_1(match_cast(x, (1, 4)))  else: if n == 8: …  else: main_n_any(x)
 //
-// The functions for a size are specialised like a model with --dim, so they get the schedules of fixed shapes.
-// Configuration: "flexible_shape_dispatch.sizes", and "flexible_shape_dispatch.symbol" (the first symbolic size
-// of the first parameter that has one). Entries without that size stay. Needs: types. Keeps: values, types of
-// parameters and result.
+// The functions for a size are specialised like a model with --dim, so they get the schedules of fixed
+// shapes. Configuration: "flexible_shape_dispatch.sizes", and "flexible_shape_dispatch.symbol" (the first
+// symbolic size of the first parameter that has one). Entries without that size stay; a
+// size that the model cannot have is refused by the next inference. Needs: types. Keeps:
+// values, types of parameters and result.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -24,7 +26,8 @@ namespace {
 /// Arithmetic on numbers as its result; null for everything else.
 ObjectRef folded_size(const ObjectRef& node) {
   auto of = [](const auto& n, auto make) -> ObjectRef {
-    return n.a.template is<tir::IntImm>() && n.b.template is<tir::IntImm>() ? ObjectRef(make(n.a, n.b)) : ObjectRef();
+    return n.a.template is<tir::IntImm>() && n.b.template is<tir::IntImm>() ? ObjectRef(make(n.a, n.b))
+                                                                            : ObjectRef();
   };
   using E = const PrimExpr&;
   if (const auto* n = node.as<tir::Add>()) return of(*n, [](E a, E b) { return a + b; });
@@ -69,7 +72,8 @@ Ref<Function> copy_function(const Ref<Function>& f, tir::VarMap sizes) {
       },
       [](const ObjectRef& node) { return node.is<Op>() || node.is<Constant>() || node.is<GlobalVar>(); });
   post_order(next, [&](const ObjectRef& node) {
-    if (!node.is<ExprNode>() || node.is<Var>() || node.is<Constant>() || node.is<Op>() || node.is<GlobalVar>())
+    if (!node.is<ExprNode>() || node.is<Var>() || node.is<Constant>() || node.is<Op>() ||
+        node.is<GlobalVar>())
       return;
     Expr e = node.cast<ExprNode>();
     if (e->type) e.mut()->type = sized(e->type, sizes);
@@ -137,7 +141,8 @@ class ShapeDispatch {
   }
   static bool only_tensors(const Type& t) {
     if (const auto* tuple = t.as<TupleType>())
-      return std::all_of(tuple->items.begin(), tuple->items.end(), [](const Type& i) { return only_tensors(i); });
+      return std::all_of(tuple->items.begin(), tuple->items.end(),
+                         [](const Type& i) { return only_tensors(i); });
     return as_tensor(t) != nullptr;
   }
   std::string private_function(Ref<Function> f, const std::string& hint) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// fold_scale_axis, backward_fold_scale_axis, forward_fold_scale_axis: scales per channel around a contraction move into its constant weight (batch norm among
-// them).
+// fold_scale_axis, backward_fold_scale_axis, forward_fold_scale_axis: scales per channel around a contraction
+// move into its constant weight (batch norm among them).
 //
 //   before   lv = R.nn.conv2d(x, w);  lv1 = R.add(lv, b);  lv2 = R.multiply(lv1, s)     # w, b, s constants
 //   after    lv = R.nn.conv2d(x, w * s);  lv2 = R.add(lv, b * s)

@@ -5,9 +5,9 @@
 //   after    lv1 = R.call_tir(fused_conv_relu, (x, w), …)          # both stages, lv allocated inside
 //
 // For modules that arrive as call_tir: operators are fused before they are lowered (fuse_ops). Joins what
-// "op_pattern" allows (annotate_tir_op_pattern sets it): anything element-wise to injective into what reads it,
-// and element-wise readers into contractions. Constant shapes; at most "fuse_tir.max_stages" (32) stages. Needs:
-// call_tir. Keeps: values; programs that nothing calls any more go.
+// "op_pattern" allows (annotate_tir_op_pattern sets it): anything element-wise to injective into what reads
+// it, and element-wise readers into contractions. Constant shapes; at most "fuse_tir.max_stages" (32) stages.
+// Needs: call_tir. Keeps: values; programs that nothing calls any more go.
 #include <algorithm>
 
 #include "pass/graph/passes.h"
@@ -69,7 +69,8 @@ class FuseTir {
       auto at = v ? place.find(v) : place.end();
       if (at == place.end() || !out[at->second] || uses_[v] != 1) continue;
       const auto producer = program_call(binding_value(out[at->second]), module_);
-      if (!producer || producer->outputs.size() != 1 || !may_join(*producer->program, *consumer->program)) continue;
+      if (!producer || producer->outputs.size() != 1 || !may_join(*producer->program, *consumer->program))
+        continue;
       Array<Expr> args;
       const std::string name = merged(*producer, *consumer, i, args);
       if (name.empty()) continue;
@@ -95,7 +96,8 @@ class FuseTir {
 
   /// The program of both, argument `at` of the consumer computed inside; its name, or "".
   std::string merged(const ProgramCall& producer, const ProgramCall& consumer, size_t at, Array<Expr>& args) {
-    const auto first = staged(tir::rename_all(producer.program)), second = staged(tir::rename_all(consumer.program));
+    const auto first = staged(tir::rename_all(producer.program)),
+               second = staged(tir::rename_all(consumer.program));
     if (!first || !second || first->params.size() != producer.args.size() + 1 ||
         second->params.size() != consumer.args.size() + consumer.outputs.size() ||
         first->stages.size() + second->stages.size() > most_)
@@ -123,7 +125,8 @@ class FuseTir {
       all.params.push_back(second->params[i]);
       args.push_back(consumer.args[i]);
     }
-    for (size_t i = consumer.args.size(); i < second->params.size(); ++i) all.params.push_back(second->params[i]);
+    for (size_t i = consumer.args.size(); i < second->params.size(); ++i)
+      all.params.push_back(second->params[i]);
     all.allocated = first->allocated;
     all.allocated.push_back(middle);
     all.allocated.insert(all.allocated.end(), second->allocated.begin(), second->allocated.end());
@@ -131,7 +134,8 @@ class FuseTir {
     for (const tir::Stmt& s : second->stages) all.stages.push_back(tir::replace_buffers(s, same));
     std::string name = producer.name + "_" + consumer.name;
     if (!name.starts_with("fused_")) name = "fused_" + name;
-    if (name.size() > 72) name = name.substr(0, 60) + "_" + std::to_string(hash_bytes(name.data(), name.size()) % 1000000);
+    if (name.size() > 72)
+      name = name.substr(0, 60) + "_" + std::to_string(hash_bytes(name.data(), name.size()) % 1000000);
     name = module_.fresh_name(name);
     AttrMap attrs = consumer.program->attrs;
     attrs.set("op_pattern", Any(std::max(pattern(*producer.program), pattern(*consumer.program))));

@@ -4,10 +4,10 @@
 //   before   a = fused_exp_neg(x);  b = fused_sin_add(x, y)          # element-wise, results of one shape
 //   after    t = fused_…(x, y);  a = t[0];  b = t[1]
 //
-// The tensor is read once and one kernel is started. Joins primitive calls and single operators of element-wise,
-// broadcast or injective kind whose results have one shape, that share an operand of that shape, and of which
-// none needs another's result; at most "horizontal_fusion.max_outputs" (4) of them. Stands behind fuse_ops.
-// Needs: types. Keeps: values bit by bit.
+// The tensor is read once and one kernel is started. Joins primitive calls and single operators of
+// element-wise, broadcast or injective kind whose results have one shape, that share an operand of that
+// shape, and of which none needs another's result; at most "horizontal_fusion.max_outputs" (4) of them.
+// Stands behind fuse_ops. Needs: types. Keeps: values bit by bit.
 #include <algorithm>
 
 #include "ir/structural.h"
@@ -70,7 +70,8 @@ class HorizontalFusion {
         if (!next || !structural_equal(next->var->declared, first->var->declared) || !share(*first, *next))
           continue;
         bool ready = true;
-        for_each_use(binding_value(bindings[k]), [&](const VarRef& v) { ready = ready && !later.count(v.get()); });
+        for_each_use(binding_value(bindings[k]),
+                     [&](const VarRef& v) { ready = ready && !later.count(v.get()); });
         if (!ready) continue;
         members.push_back(k);
         all.push_back(*next);
@@ -96,7 +97,8 @@ class HorizontalFusion {
   std::optional<Candidate> candidate(const Binding& b) const {
     const auto* call = binding_value(b).as<Call>();
     const VarRef var = binding_var(b);
-    if (!call || !b.is<VarBindingNode>() || !as_tensor(var->declared) || !known_shape(var->declared)) return {};
+    if (!call || !b.is<VarBindingNode>() || !as_tensor(var->declared) || !known_shape(var->declared))
+      return {};
     if (const auto* g = call->op.as<GlobalVar>()) {
       const auto f = module_.find(g->name).cast<Function>();
       if (!f || !is_primitive(*f) || kind_of(*f) > FusionKind::injective) return {};
@@ -118,7 +120,8 @@ class HorizontalFusion {
   }
 
   /// One primitive function of all members, its result a tuple; the members' variables are its items.
-  void join(std::vector<Binding>& bindings, const std::vector<size_t>& members, const std::vector<Candidate>& all) {
+  void join(std::vector<Binding>& bindings, const std::vector<size_t>& members,
+            const std::vector<Candidate>& all) {
     std::vector<Binding> inside;
     Array<Expr> results;
     Array<Type> types;

@@ -4,8 +4,8 @@
 //   before   lv = R.exp(x);  lv1 = R.exp(lv)                                   # no origin
 //   after    lv = R.exp(x)  # node 'main.exp_0';  lv1 = R.exp(lv)  # node 'main.exp_1'
 //
-// Names number the calls of one operator in program order, nested bodies included, so the same module gets the
-// same labels; reports and profiles lead back to them. Keeps: everything else.
+// Names number the calls of one operator in program order, nested bodies included, so the same module gets
+// the same labels; reports and profiles lead back to them. Keeps: everything else.
 #include <fmt/format.h>
 
 #include "pass/graph/passes.h"

@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 // lift_transform_params, lazy_transform_params: what is computed from weights alone is computed once.
 //
-//   before   main(x, w):  lv = R.permute_dims(w);  lv1 = R.matmul(x, lv)                       "num_inputs" = 1
-//   after    main_transform_params(w):  lv = R.permute_dims(w);  return (lv,)
+//   before   main(x, w):  lv = R.permute_dims(w);  lv1 = R.matmul(x, lv)                       "num_inputs" =
+//   1 after    main_transform_params(w):  lv = R.permute_dims(w);  return (lv,)
 //            main(x, lv):  lv1 = R.matmul(x, lv)
 //
-// Parameters behind "num_inputs" are weights. Pure operators that read weights and constants only move to the new
-// function, an entry of its own; what main still needs of them are its parameters now. Constants need no such
-// function: fold_constant computes them. Needs: types, normal form. Keeps: values: main(x, transform(w)) is what
-// main(x, w) was.
+// Parameters behind "num_inputs" are weights. Pure operators that read weights and constants only move to the
+// new function, an entry of its own; what main still needs of them are its parameters now. Constants need no
+// such function: fold_constant computes them. Needs: types, normal form. Keeps: values: main(x, transform(w))
+// is what main(x, w) was.
 //
-// lazy_transform_params makes a function of that kind ("transform_params" = 1) fetch each weight when it is first
-// needed and hand out each result when it is there, so that not all of them need be in memory at once:
+// lazy_transform_params makes a function of that kind ("transform_params" = 1) fetch each weight when it is
+// first needed and hand out each result when it is there, so that not all of them need be in memory at once:
 //
 //   after    main_transform_params():  w = R.match_cast(R.call_packed("get_item", 0, "w"), …);  lv = …
 //            R.call_packed("set_item", 0, lv);  return ()
@@ -47,7 +47,8 @@ void lift(IRModule& module, const std::string& name, const Ref<Function>& f) {
   bool computes = false;
   for (const Binding& b : bindings_of(f->body)) {
     bool ready = movable(b), reads = false;
-    for_each_use(binding_value(b), [&](const VarRef& v) { ready = ready && known.count(v.get()), reads = true; });
+    for_each_use(binding_value(b),
+                 [&](const VarRef& v) { ready = ready && known.count(v.get()), reads = true; });
     std::vector<tir::VarRef> symbols;
     symbols_of(binding_var(b)->declared, symbols);
     if (ready && reads && symbols.empty()) {
@@ -92,14 +93,11 @@ void lift(IRModule& module, const std::string& name, const Ref<Function>& f) {
   attrs.set("transform_params", Any(int64_t(1)));
   module.set(transform, make<Function>(weights, make_body(lifted, tuple), tuple->type, attrs));
   // main's own variables for what it is given.
-  const Expr body = rewrite_any(
-                        make_body(left, result_of(f->body)),
-                        [&](const ObjectRef& node) -> ObjectRef {
-                          const auto* v = node.as<Var>();
-                          auto it = v ? own.find(v) : own.end();
-                          return it == own.end() ? ObjectRef() : ObjectRef(it->second);
-                        })
-                        .cast<ExprNode>();
+  const Expr body = rewrite_any(make_body(left, result_of(f->body)), [&](const ObjectRef& node) -> ObjectRef {
+                      const auto* v = node.as<Var>();
+                      auto it = v ? own.find(v) : own.end();
+                      return it == own.end() ? ObjectRef() : ObjectRef(it->second);
+                    }).cast<ExprNode>();
   if (!body->type) body.mut()->type = f->body->type;
   Ref<Function> out = f;
   out.edit()->params = params;
@@ -121,7 +119,8 @@ Ref<Function> lazy(const Ref<Function>& f, const std::string& get, const std::st
     auto it = parameter.find(v.get());
     if (it == parameter.end() || !fetched.insert(v.get()).second) return;
     Expr name = make<graph::StringImm>(v->name);
-    Expr made = call(get_op("call_packed"), {Expr(make<ExternFunc>(get)), number(it->second), name}, {}, {object_type()});
+    Expr made = call(get_op("call_packed"), {Expr(make<ExternFunc>(get)), number(it->second), name}, {},
+                     {object_type()});
     made.mut()->type = object_type();
     const VarRef raw = var(v->name + "_item", object_type());
     out.push_back(make<VarBindingNode>(raw, made));

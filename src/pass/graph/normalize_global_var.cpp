@@ -4,8 +4,8 @@
 //   before   def f(x): "global_symbol" = "entry"                   def entry(x): … (private)
 //   after    def entry(x): "global_symbol" = "entry"               def entry_1(x): …
 //
-// A private function whose name is wanted gets another one; every use follows. Two functions of one symbol are
-// refused (T1033). Keeps: values; "main" keeps its name. Needs nothing.
+// A private function whose name is wanted gets another one; every use follows. Two functions of one symbol
+// are refused (T1033). Keeps: values; "main" keeps its name. Needs nothing.
 #include <fmt/format.h>
 
 #include "base/diagnostic.h"

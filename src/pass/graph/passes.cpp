@@ -42,7 +42,8 @@ std::span<const Pass> graph_pipeline() {
       {"simplify_inference", simplify_inference, 1, "batch_norm becomes scale and shift, dropout goes"},
       {"canonicalize", canonicalize, 1,
        "one spelling for equal things: casts, reshapes, transposes, identities"},
-      {"canonicalize_ops", canonicalize_ops, kOnRequest, "operators that are others in short are written out"},
+      {"canonicalize_ops", canonicalize_ops, kOnRequest,
+       "operators that are others in short are written out"},
       {"dynamic_to_static", dynamic_to_static, kOnRequest, "sizes computed from constants become numbers"},
       // What is constant folds before patterns look for constants.
       {"fold_constant", fold_constant, 1, "operators on constants become constants"},
@@ -91,10 +92,11 @@ std::span<const Pass> graph_pipeline() {
       {"topological_sort", topological_sort, kOnRequest, "values stand where they are first needed"},
       {"annotate_used_memory", annotate_used_memory, kOnRequest, "bytes alive at each binding"},
       {"convert_to_dataflow", convert_to_dataflow, kOnRequest, "stretches of pure bindings are marked"},
+      // What a module brings fused is fused anew.
+      {"defuse_ops", defuse_ops, kOnRequest, "primitive functions become their operators again"},
       {"fuse_ops", fuse_ops, 1, "operators that one kernel computes become one function"},
       {"horizontal_fusion", horizontal_fusion, kOnRequest,
        "kernels that read one tensor side by side become one"},
-      {"defuse_ops", defuse_ops, kOnRequest, "primitive functions become their operators again"},
       {"lower_to_call_tir", lower_to_call_tir, 0, "operators and fused functions become tensor programs"},
       {"annotate_tir_op_pattern", annotate_tir_op_pattern, kOnRequest, "how tensor programs may be fused"},
       {"alter_op_impl", alter_op_impl, kOnRequest, "programs of one kind are replaced by another"},

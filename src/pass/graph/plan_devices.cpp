@@ -5,10 +5,10 @@
 //   after    x_1 = R.to_device(x, "cpu:1");  lv = R.exp(x_1);  lv1 = R.sin(lv)         # lv, lv1 on cpu:1
 //
 // A hint places the value that it is given; other calls run where their first placed operand lies, parameters
-// where their type says, all else on "plan_devices.default" ("cpu:0"). Results of entries come back to the device
-// of their hint only. Types say where values lie; constants go along. Branches and loops see the devices of what
-// stands before them. Several devices of this version are all the host's memory, so copies are copies of memory.
-// Needs: types. Keeps: values.
+// where their type says, all else on "plan_devices.default" ("cpu:0"). Results of entries come back to the
+// device of their hint only. Types say where values lie; constants go along. Branches and loops see the
+// devices of what stands before them. Several devices of this version are all the host's memory, so copies
+// are copies of memory. Needs: types. Keeps: values.
 #include <algorithm>
 
 #include "op/build.h"
@@ -37,7 +37,8 @@ class PlanDevices : public BodyRewriter {
       }
     });
     for (const VarRef& p : f.params)
-      if (const auto* t = as_tensor(p->declared); t && !t->device.empty()) device_[p.get()] = t->device, any_ = true;
+      if (const auto* t = as_tensor(p->declared); t && !t->device.empty())
+        device_[p.get()] = t->device, any_ = true;
   }
   bool anything() const { return any_; }
 
@@ -48,7 +49,9 @@ class PlanDevices : public BodyRewriter {
     if (!op) return value;
     const Call& c = *value.as<Call>();
     if (const std::string* device = hint_of(value)) return on(c.args[0], *device);
-    if (!as_tensor(type) || op->name == "to_device" || op->name.starts_with("call_") || op->name == "make_closure") return value;
+    if (!as_tensor(type) || op->name == "to_device" || op->name.starts_with("call_") ||
+        op->name == "make_closure")
+      return value;
     std::string device = default_;
     if (auto wish = wanted_.find(var.get()); wish != wanted_.end())
       device = wish->second;

@@ -37,7 +37,8 @@ std::optional<StagedProgram> staged(const tir::PrimFunc& f) {
   return out;
 }
 
-tir::PrimFunc program_of(const StagedProgram& p, const std::string& name, int64_t num_outputs, const AttrMap& like) {
+tir::PrimFunc program_of(const StagedProgram& p, const std::string& name, int64_t num_outputs,
+                         const AttrMap& like) {
   Array<tir::VarRef> params;
   Map<tir::VarRef, tir::Buffer> buffers;
   for (const tir::Buffer& b : p.params) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tensor programs as the stages that lowering makes, and their calls: what fuse_tir, split_call_tir_by_pattern and
-// dataflow_use_inplace_calls work on.
+// Tensor programs as the stages that lowering makes, and their calls: what fuse_tir,
+// split_call_tir_by_pattern and dataflow_use_inplace_calls work on.
 #pragma once
 #include "pass/graph/group.h"
 
@@ -15,7 +15,8 @@ struct ProgramCall {
 };
 std::optional<ProgramCall> program_call(const Expr& value, const IRModule& module);
 
-/// A program of stages: statements of the root block, in order, over parameters and the buffers allocated there.
+/// A program of stages: statements of the root block, in order, over parameters and the buffers allocated
+/// there.
 struct StagedProgram {
   std::vector<tir::Buffer> params, allocated;
   std::vector<tir::Stmt> stages;
@@ -23,7 +24,8 @@ struct StagedProgram {
 /// Nullopt when the program is no list of stages, has scalars, or was scheduled.
 std::optional<StagedProgram> staged(const tir::PrimFunc& f);
 /// The program back; `like` gives the attributes.
-tir::PrimFunc program_of(const StagedProgram& p, const std::string& name, int64_t num_outputs, const AttrMap& like);
+tir::PrimFunc program_of(const StagedProgram& p, const std::string& name, int64_t num_outputs,
+                         const AttrMap& like);
 
 /// Buffers that a statement loads from, and those that it stores to, each once, in order of appearance.
 struct BufferUses {

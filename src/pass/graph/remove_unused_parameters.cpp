@@ -25,7 +25,8 @@ IRModule remove_unused_parameters(IRModule module, PassContext&) {
     symbols_of(f->ret_type, used);
     auto shows = [](const VarRef& p, const tir::VarRef& s) {
       auto shape = known_shape(p->declared);
-      return shape && std::any_of(shape->begin(), shape->end(), [&](const PrimExpr& d) { return d.same_as(s); });
+      return shape &&
+             std::any_of(shape->begin(), shape->end(), [&](const PrimExpr& d) { return d.same_as(s); });
     };
     std::vector<size_t> keep;
     for (size_t i = 0; i < f->params.size(); ++i) {

@@ -33,9 +33,9 @@ class SplitArgs : public BodyRewriter {
           next.push_back(parts[i]);
           continue;
         }
-        next.push_back(emit(concat(call, Array<Expr>(parts.begin() + std::ptrdiff_t(i),
-                                                     parts.begin() + std::ptrdiff_t(end))),
-                            var->name + "_part"));
+        next.push_back(emit(
+            concat(call, Array<Expr>(parts.begin() + std::ptrdiff_t(i), parts.begin() + std::ptrdiff_t(end))),
+            var->name + "_part"));
       }
       parts = std::move(next);
     }

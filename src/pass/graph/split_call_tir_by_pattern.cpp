@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // split_call_tir_by_pattern: a program is cut behind the stages that a pattern finds.
 //
-//   before   lv = R.call_tir(matmul_relu, (x, w), …)                # config "split_call_tir.blocks": ["matmul"]
-//   after    lv_head = R.call_tir(matmul_relu_head, (x, w), …);  lv = R.call_tir(matmul_relu_tail, (lv_head,), …)
+//   before   lv = R.call_tir(matmul_relu, (x, w), …)                # config "split_call_tir.blocks":
+//   ["matmul"] after    lv_head = R.call_tir(matmul_relu_head, (x, w), …);  lv = R.call_tir(matmul_relu_tail,
+//   (lv_head,), …)
 //
-// So a library or another schedule can take the first part. The pattern is the name of a block: the cut is behind
-// the last stage at the front of the program up to that block. Configuration: "split_call_tir.blocks", names of
-// blocks. Programs of constant shapes, of whose results none is written in front of the cut. Needs: call_tir.
-// Keeps: values; fuse_tir makes one program again.
+// So a library or another schedule can take the first part. The pattern is the name of a block: the cut is
+// behind the last stage at the front of the program up to that block. Configuration: "split_call_tir.blocks",
+// names of blocks. Programs of constant shapes, of whose results none is written in front of the cut. Needs:
+// call_tir. Keeps: values; fuse_tir makes one program again.
 #include <algorithm>
 #include <set>
 
@@ -24,7 +25,8 @@ bool contains(const std::vector<tir::Buffer>& list, const tir::Buffer& b) {
 
 class SplitCallTir : public BodyRewriter {
  public:
-  SplitCallTir(IRModule& module, std::set<std::string> blocks) : module_(module), blocks_(std::move(blocks)) {}
+  SplitCallTir(IRModule& module, std::set<std::string> blocks)
+      : module_(module), blocks_(std::move(blocks)) {}
   std::set<std::string> split;
 
  protected:
@@ -80,7 +82,8 @@ class SplitCallTir : public BodyRewriter {
     if (!fresh) return &out;
     const auto p = staged(tir::rename_all(call.program));
     const size_t at = p ? stages_in_front(*p) : 0;
-    if (at == 0 || at == p->stages.size() || p->params.size() != call.args.size() + call.outputs.size()) return &out;
+    if (at == 0 || at == p->stages.size() || p->params.size() != call.args.size() + call.outputs.size())
+      return &out;
     BufferUses front, back;
     auto gather = [](BufferUses& into, const tir::Stmt& s) {
       const BufferUses u = buffer_uses(s);
@@ -95,7 +98,8 @@ class SplitCallTir : public BodyRewriter {
     StagedProgram head, tail;
     std::vector<tir::Buffer> between;
     for (size_t i = 0; i < call.args.size(); ++i) {
-      if (contains(front.loads, p->params[i])) head.params.push_back(p->params[i]), out.head_args.push_back(i);
+      if (contains(front.loads, p->params[i]))
+        head.params.push_back(p->params[i]), out.head_args.push_back(i);
       if (contains(back.loads, p->params[i])) tail.params.push_back(p->params[i]), out.tail_args.push_back(i);
     }
     for (const tir::Buffer& b : p->allocated) {
@@ -116,10 +120,11 @@ class SplitCallTir : public BodyRewriter {
     head.stages.assign(p->stages.begin(), p->stages.begin() + std::ptrdiff_t(at));
     tail.stages.assign(p->stages.begin() + std::ptrdiff_t(at), p->stages.end());
     out.head = module_.fresh_name(call.name + "_head");
-    module_.set(out.head, tir::rename_all(program_of(head, out.head, int64_t(between.size()), call.program->attrs)));
+    module_.set(out.head,
+                tir::rename_all(program_of(head, out.head, int64_t(between.size()), call.program->attrs)));
     out.tail = module_.fresh_name(call.name + "_tail");
-    module_.set(out.tail,
-                tir::rename_all(program_of(tail, out.tail, int64_t(call.outputs.size()), call.program->attrs)));
+    module_.set(out.tail, tir::rename_all(
+                              program_of(tail, out.tail, int64_t(call.outputs.size()), call.program->attrs)));
     split.insert(call.name);
     out.possible = true;
     return &out;

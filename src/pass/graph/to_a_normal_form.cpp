@@ -4,10 +4,10 @@
 //   before   return R.add(R.exp(x), R.exp(x))                      # one node, used twice
 //   after    lv = R.exp(x);  lv1 = R.add(lv, lv);  return lv1
 //
-// Every other pass wants this form; importers and the parser give it. This pass is for programs built as trees
-// through the interface of nodes. A node that several places share is bound once, in the scope that meets it
-// first: branches see what stands before them. Keeps: values, order of effects. Needs nothing; types are
-// inferred for what it binds when their parts have them.
+// Every other pass wants this form; importers and the parser give it. This pass is for programs built as
+// trees through the interface of nodes. A node that several places share is bound once, in the scope that
+// meets it first: branches see what stands before them. Keeps: values, order of effects. Needs nothing; types
+// are inferred for what it binds when their parts have them.
 #include <algorithm>
 
 #include "op/infer.h"
@@ -152,7 +152,9 @@ class NormalForm {
   /// The value over leaves, its bodies normalised; the same object when nothing was nested.
   Expr with_leaves(const Expr& e) {
     if (is_normal_value(e)) return e;
-    auto list = [&](const Array<Expr>& items) { return items.map([&](const Expr& i) { return i ? leaf(i) : i; }); };
+    auto list = [&](const Array<Expr>& items) {
+      return items.map([&](const Expr& i) { return i ? leaf(i) : i; });
+    };
     Expr out = e;
     if (const auto* c = e.as<Call>())
       out = make<Call>(leaf(c->op), list(c->args), c->attrs, c->type_args);

@@ -4,10 +4,10 @@
 //   before   a = R.exp(x);  b = R.sin(x);  c = R.cos(a);  d = R.add(b, c)
 //   after    b = R.sin(x);  a = R.exp(x);  c = R.cos(a);  d = R.add(b, c)                   # depth first
 //
-// "topological_sort.order": "depth_first" (default) puts each value right before what reads it first, so that few
-// are alive at once; "breadth_first" puts values of equal distance from the parameters side by side. Impure
-// bindings, control flow and match_cast stay where they are; what stands between two of them is sorted. Keeps:
-// values, order of effects.
+// "topological_sort.order": "depth_first" (default) puts each value right before what reads it first, so that
+// few are alive at once; "breadth_first" puts values of equal distance from the parameters side by side.
+// Impure bindings, control flow and match_cast stay where they are; what stands between two of them is
+// sorted. Keeps: values, order of effects.
 #include <algorithm>
 
 #include "base/diagnostic.h"
@@ -48,7 +48,8 @@ class TopologicalSort {
     for (const Binding& b : bindings) {
       const Expr value = binding_value(b);
       const Op* op = op_of(value);
-      const bool free = b.is<VarBindingNode>() && (value.is<Tuple>() || value.is<TupleGetItem>() || (op && op->pure));
+      const bool free =
+          b.is<VarBindingNode>() && (value.is<Tuple>() || value.is<TupleGetItem>() || (op && op->pure));
       if (free) {
         run.push_back(b);
         continue;
@@ -123,7 +124,8 @@ IRModule topological_sort(IRModule module, PassContext& context) {
   using namespace graph;
   const auto order = config_or<std::string>(context, "topological_sort.order", "depth_first");
   if (order != "depth_first" && order != "breadth_first")
-    fail("T1032", "topological_sort.order is `" + order + "`", {}, "depth_first or breadth_first", ErrorKind::usage);
+    fail("T1032", "topological_sort.order is `" + order + "`", {}, "depth_first or breadth_first",
+         ErrorKind::usage);
   return module.map_graph([&](const std::string&, const Ref<graph::Function>& f) -> ObjectRef {
     if (!f->body) return {};
     Expr next = TopologicalSort(order == "depth_first").body(f->body);

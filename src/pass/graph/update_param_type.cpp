@@ -4,8 +4,8 @@
 //   before   main(x: R.Tensor(ndim=2)): lv = R.exp(x)             config "update_param_type": {"x": type}
 //   after    main(x: R.Tensor((2, 3))): lv = R.exp(x)             # lv: (2, 3)
 //
-// Configuration: "update_param_type", a map from names of parameters of entries to types. Needs: types. Keeps:
-// values for arguments of the new types.
+// Configuration: "update_param_type", a map from names of parameters of entries to types. Needs: types.
+// Keeps: values for arguments of the new types.
 #include "pass/graph/passes.h"
 #include "pass/graph/rewriter.h"
 

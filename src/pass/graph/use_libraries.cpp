@@ -34,8 +34,8 @@ class UseLibraries : public BodyRewriter {
     for (const Expr& a : call.args)
       if (as_tensor(a)) tensors.push_back(a);
     Expr out = tenon::graph::call(get_op("call_dps_packed"),
-                                  {Expr(make<ExternFunc>(choice->chosen.external)), make<Tuple>(tensors)},
-                                  {}, {type});
+                                  {Expr(make<ExternFunc>(choice->chosen.external)), make<Tuple>(tensors)}, {},
+                                  {type});
     out.mut()->type = type;
     out.mut()->origin = call.origin;
     return out;

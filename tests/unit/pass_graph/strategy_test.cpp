@@ -105,7 +105,8 @@ TEST(Strategy, LibraryWinsWhenTheTargetNamesIt) {
                       r.set_element(i * 5 + j, sum);
                     }
                   return Any();
-                }), true);
+                }),
+                true);
   const std::vector<NDArray> inputs{random_array({3, 4}, f32, 1), random_array({4, 5}, f32, 2)};
   const auto got = run(out, inputs);
   registry::add("tenon.cblas.matmul", before, true);
@@ -118,10 +119,12 @@ TEST(Strategy, TargetsOverrideAndShapesSpecialise) {
       .argument("x", "Tensor", "the operand")
       .infer(op::infer_same)
       .fusion(FusionKind::element_wise)
-      .set_attr(op::kTensorDef, op::TensorDef([](const Call& c, const std::vector<te::Tensor>& in) {
-                  return std::vector<te::Tensor>{te::compute(
-                      op::output_info(c).shape, [&](const op::Vars& v) { return in[0](op::indices(v)) * op::constant(f32, 2); }, "own")};
-                }));
+      .set_attr(
+          op::kTensorDef, op::TensorDef([](const Call& c, const std::vector<te::Tensor>& in) {
+            return std::vector<te::Tensor>{te::compute(
+                op::output_info(c).shape,
+                [&](const op::Vars& v) { return in[0](op::indices(v)) * op::constant(f32, 2); }, "own")};
+          }));
   auto define = [](const char* block) {
     return op::TensorDef([block](const Call& c, const std::vector<te::Tensor>& in) {
       return std::vector<te::Tensor>{te::compute(
@@ -135,12 +138,13 @@ TEST(Strategy, TargetsOverrideAndShapesSpecialise) {
   strategy.override_for("cpu", [=](const Call&, const Target&) {
     return std::vector<op::OpImpl>{
         {.name = "cpu", .priority = 10, .define = define("cpu_block")},
-        op::specialized({.name = "cpu.small", .priority = 20, .define = define("small_block"), .schedule = "none"},
-                        [](const Call& c) {
-                          auto shape = static_shape(c.args[0]->type);
-                          return shape && element_count(*shape) <= 4;
-                        },
-                        "at most 4 elements")};
+        op::specialized(
+            {.name = "cpu.small", .priority = 20, .define = define("small_block"), .schedule = "none"},
+            [](const Call& c) {
+              auto shape = static_shape(c.args[0]->type);
+              return shape && element_count(*shape) <= 4;
+            },
+            "at most 4 elements")};
   });
   op::register_strategy("test.twice", strategy);
   auto lowered = [](int64_t n, const Target& target) {
@@ -150,14 +154,17 @@ TEST(Strategy, TargetsOverrideAndShapesSpecialise) {
     context.target = target;
     return lower_to_call_tir(m.done(m.op("test.twice", {x})), context);
   };
-  for (auto [n, kind, block] : {std::tuple{4, "llvm", "small_block"}, {5, "llvm", "cpu_block"}, {4, "opencl", "any_block"}}) {
+  for (auto [n, kind, block] :
+       {std::tuple{4, "llvm", "small_block"}, {5, "llvm", "cpu_block"}, {4, "opencl", "any_block"}}) {
     const IRModule m = lowered(n, record(kind));
     EXPECT_NE(print(m).find(block), std::string::npos) << n << " " << kind;
-    EXPECT_EQ(print(m).find("tenon.schedule_rule") != std::string::npos, std::string_view(block) == "small_block");
+    EXPECT_EQ(print(m).find("tenon.schedule_rule") != std::string::npos,
+              std::string_view(block) == "small_block");
     const NDArray x = random_array({n});
     for (int64_t i = 0; i < n; ++i) EXPECT_EQ(run(m, {x})[0].element(i), 2 * x.element(i));
   }
-  auto choice = op::select(*op::op_call("test.twice", {var("x", tensor_type({PrimExpr(9)}, f32))}).as<Call>(), record("llvm"));
+  auto choice = op::select(*op::op_call("test.twice", {var("x", tensor_type({PrimExpr(9)}, f32))}).as<Call>(),
+                           record("llvm"));
   ASSERT_TRUE(choice);
   EXPECT_EQ(rejected(*choice, "cpu.small")->reason, "specialised for at most 4 elements");
 }

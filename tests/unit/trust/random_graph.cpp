@@ -93,9 +93,10 @@ bool jumps(const std::string& name) {
 }
 /// Results that later operators can take without growing out of range.
 bool grows(const std::string& name) {
-  static const std::set<std::string> names{"fast_exp", "exp",  "exp2",   "expm1",      "sinh",   "cosh",       "power",
-                                           "prod", "square", "sum_square", "divide", "reciprocal", "rsqrt",
-                                           "tan",  "matmul", "nn.dense",   "einsum", "multiply",   "cumsum"};
+  static const std::set<std::string> names{"fast_exp", "exp",        "exp2",     "expm1",  "sinh",
+                                           "cosh",     "power",      "prod",     "square", "sum_square",
+                                           "divide",   "reciprocal", "rsqrt",    "tan",    "matmul",
+                                           "nn.dense", "einsum",     "multiply", "cumsum"};
   return names.count(name) || name.starts_with("nn.conv");
 }
 
@@ -478,7 +479,8 @@ class Generator {
     if (uses_) ++(*uses_)["if"];
     pool_.push_back({builder_->emit(choice), false});
   }
-  /// A private function of two values, sometimes given or returned as a tuple, one of them sometimes not used.
+  /// A private function of two values, sometimes given or returned as a tuple, one of them sometimes not
+  /// used.
   void function() {
     const Item *a = float_item(), *b = float_item();
     if (!a || !b || !static_shape(a->expr->type) || !static_shape(b->expr->type)) return;

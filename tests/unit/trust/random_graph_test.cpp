@@ -24,15 +24,12 @@ int64_t number(const char* name, int64_t otherwise) {
   return text && *text ? std::strtoll(text, nullptr, 10) : otherwise;
 }
 
-/// Every pass in its place, those that only run by name too. What defuse_ops takes apart is fused again, so that
-/// fused programs are what is lowered.
+/// Every pass in its place, those that only run by name too; defuse_ops gets something to take apart.
 std::vector<Pass> all_graph_passes() {
   std::vector<Pass> out;
-  const Pass* fuse = nullptr;
   for (const Pass& p : graph_pipeline()) {
+    if (p.name == "defuse_ops") out.push_back({"fuse_ops", fuse_ops, 1, "for defuse_ops"});
     out.push_back(p);
-    if (p.name == "fuse_ops") fuse = &p;
-    if (p.name == "defuse_ops" && fuse) out.push_back(*fuse);
   }
   return out;
 }
@@ -46,9 +43,10 @@ PassContext everything() {
   for (const Pass& p : graph_pipeline())
     if (p.name != "to_mixed_precision") context.required.insert(std::string(p.name));
   context.config.set("combine_parallel.min_branches", Any(int64_t(2)));
-  context.config.set("flexible_shape_dispatch.sizes", Any(Array<int64_t>{2, 3}));
+  context.config.set("flexible_shape_dispatch.sizes", Any(Array<int64_t>{3}));
   context.config.set("split_args.max", Any(int64_t(2)));
-  context.config.set("split_call_tir.blocks", Any(Array<std::string>{"exp", "tanh", "add", "sum", "matmul", "conv2d"}));
+  context.config.set("split_call_tir.blocks",
+                     Any(Array<std::string>{"exp", "tanh", "add", "sum", "matmul", "conv2d"}));
   return context;
 }
 
