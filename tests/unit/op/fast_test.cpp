@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+// The cheaper exponentials within the errors that they state, and the operators that place values.
+#include "op/device.h"
+#include "op_test.h"
+
+namespace tenon::op_test {
+namespace {
+
+TEST(Fast, ExponentialsWithinTheirErrors) {
+  const NDArray x = random({40, 7}, f32, -8, 8);
+  expect_all(run("fast_exp", {x}), {40, 7}, [&](const Index& i) { return std::exp(at(x, i)); }, 1e-6);
+  expect_all(run("fast_tanh", {x}), {40, 7}, [&](const Index& i) { return std::tanh(at(x, i)); }, 1e-5);
+  expect_all(run("fast_erf", {x}), {40, 7}, [&](const Index& i) { return std::erf(at(x, i)); }, 1e-4);
+  const NDArray ends = values({4}, {nan, 1000, -1000, 0});
+  EXPECT_TRUE(std::isnan(list(run("fast_exp", {ends}))[0]));
+  EXPECT_EQ(list(run("fast_tanh", {ends}))[1], 1);
+  EXPECT_EQ(list(run("fast_erf", {ends}))[2], -1);
+  EXPECT_EQ(run("fast_exp", {random({0, 2})}).shape(), (Dims{0, 2}));
+}
+
+TEST(Fast, SoftmaxSumsToOne) {
+  const NDArray x = random({5, 9}, f32, -4, 4);
+  std::vector<double> sums(5, 0);
+  for_each_index({5, 9}, [&](const Index& i) { sums[size_t(i[0])] += std::exp(at(x, i)); });
+  expect_all(
+      run("nn.fast_softmax", {x}), {5, 9},
+      [&](const Index& i) { return std::exp(at(x, i)) / sums[size_t(i[0])]; }, 1e-5);
+}
+
+TEST(Device, HintsAndCopiesGiveTheirOperand) {
+  const NDArray x = random({3, 4});
+  for (const char* name : {"hint_on_device", "to_device"})
+    expect_all(
+        run(name, {x}, make_attrs<DeviceAttrs>("cpu:1")), {3, 4}, [&](const Index& i) { return at(x, i); },
+        0);
+}
+
+}  // namespace
+}  // namespace tenon::op_test
