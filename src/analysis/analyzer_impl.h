@@ -122,6 +122,7 @@ struct Analyzer::Impl {
   PrimExpr simplify_vector(const PrimExpr& e);
   PrimExpr simplify_children(const PrimExpr& e);
   Sum recombine(Sum s);
+  std::optional<Sum> rejoin(const Sum& s, size_t i, size_t j);
   Sum divide(const Sum& a, const PrimExpr& b, bool quotient, bool known_tame);
   PrimExpr floordiv(const Sum& a, const PrimExpr& b);
   PrimExpr floormod(const Sum& a, const PrimExpr& b);

@@ -5,9 +5,60 @@
 
 #include <algorithm>
 
+#include "analysis/analyzer_impl.h"
+
 namespace tenon {
 
 using namespace tir;
+
+namespace {
+
+/// e / c where c, a sum of sizes, divides e as a polynomial; null where it does not.
+PrimExpr polynomial_quotient(Analyzer& analyzer, const PrimExpr& e, const PrimExpr& c) {
+  using Impl = AnalyzerAccess::Impl;
+  if (as_int(c) || e.dtype() != i64 || c.dtype() != i64) return {};
+  Impl& a = AnalyzerAccess::of(analyzer);
+  Impl::Sum rest = a.sum_of(e), quotient;
+  const Impl::Sum by = a.sum_of(c);
+  if (by.terms.empty()) return {};
+  // Lexicographic order of monomials: products keep it, so leading terms divide one another.
+  auto above = [&](const Impl::Term& x, const Impl::Term& y) {
+    for (size_t i = 0; i < x.atoms.size() && i < y.atoms.size(); ++i)
+      if (const int order = a.compare(x.atoms[i], y.atoms[i])) return order < 0;
+    return x.atoms.size() > y.atoms.size();
+  };
+  auto lead = [&](const Impl::Sum& s) {
+    const Impl::Term* best = &s.terms[0];
+    for (const Impl::Term& t : s.terms)
+      if (above(t, *best)) best = &t;
+    return *best;
+  };
+  const Impl::Term divisor = lead(by);
+  for (int round = 0; round < 24 && (!rest.terms.empty() || rest.base != 0); ++round) {
+    if (rest.terms.empty()) return {};
+    Impl::Term t = lead(rest);
+    if (t.coeff % divisor.coeff != 0) return {};
+    t.coeff /= divisor.coeff;
+    for (const PrimExpr& x : divisor.atoms) {
+      auto at = std::find_if(t.atoms.begin(), t.atoms.end(),
+                             [&](const PrimExpr& y) { return a.compare(x, y) == 0; });
+      if (at == t.atoms.end()) return {};
+      t.atoms.erase(at);
+    }
+    Impl::Sum step;
+    if (t.atoms.empty())
+      step.base = t.coeff;
+    else
+      step.terms.push_back(std::move(t));
+    const std::optional<Impl::Sum> product = a.times(step, by);
+    if (!product) return {};
+    rest = a.plus(rest, *product, -1);
+    quotient = a.plus(quotient, step);
+  }
+  return rest.terms.empty() && rest.base == 0 ? a.expr_of(quotient) : PrimExpr();
+}
+
+}  // namespace
 
 void IterMap::add(const VarRef& v, const PrimExpr& min, const PrimExpr& extent) {
   known_[v.get()] = {int(marks_.size()), min};
@@ -353,7 +404,7 @@ std::optional<IterMap::Sum> IterMap::divide(std::optional<Sum> s, const PrimExpr
   auto divides = [&](const PrimExpr& e) {
     auto x = as_int(e), y = as_int(c);
     if (x && y) return *x % *y == 0;
-    return is_zero(analyzer_.simplify(floormod(e, c)));
+    return polynomial_quotient(analyzer_, e, c) || is_zero(analyzer_.simplify(floormod(e, c)));
   };
   Sum high, low;
   for (const Term& t : s->terms) (divides(t.scale) ? high : low).terms.push_back(t);
@@ -417,18 +468,21 @@ std::optional<IterMap::Sum> IterMap::divide(std::optional<Sum> s, const PrimExpr
   if (!t) return std::nullopt;
   const bool top = t->top || at_least(t->lower * t->extent, marks_[size_t(t->mark)].extent);
   auto te = as_int(t->extent), ci = as_int(c);
-  const bool even = te && ci ? *te % *ci == 0 : is_zero(analyzer_.simplify(floormod(t->extent, c)));
+  const bool even = te && ci ? *te % *ci == 0 : divides(t->extent);
   if (!top && !even) return std::nullopt;
   Sum out;
   if (quotient) {
     out.base = floordiv_exact(s->base, c);
-    out.terms.push_back({t->mark, t->lower * c, analyzer_.simplify(ceildiv(t->extent, c)), PrimExpr(1), top});
+    PrimExpr extent = polynomial_quotient(analyzer_, t->extent, c);
+    if (!extent) extent = analyzer_.simplify(ceildiv(t->extent, c));
+    out.terms.push_back({t->mark, t->lower * c, extent, PrimExpr(1), top});
   } else {
     out.terms.push_back({t->mark, t->lower, at_least(c, t->extent) ? t->extent : c, PrimExpr(1)});
   }
   return out;
 }
 PrimExpr IterMap::floordiv_exact(const PrimExpr& e, const PrimExpr& c) {
+  if (PrimExpr q = polynomial_quotient(analyzer_, e, c)) return q;
   return analyzer_.simplify(floordiv(e, c));
 }
 

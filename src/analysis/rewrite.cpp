@@ -218,6 +218,33 @@ PrimExpr Analyzer::Impl::simplify_node(const PrimExpr& e) {
 
 // ---------------------------------------------------------------- sums
 /// Digits of one number come together: (y // c)·c·k + (y % c)·k becomes y·k.
+/// Both digits of a value by a symbolic size are the value: k·(e % n) + k·n·(e / n) = k·e, where n may be a
+/// sum.
+std::optional<Analyzer::Impl::Sum> Analyzer::Impl::rejoin(const Sum& s, size_t i, size_t j) {
+  const Term& term = s.terms[i];
+  const auto& m = *term.atoms[j].as<tir::FloorMod>();
+  if (!is_index(m.a)) return std::nullopt;
+  Sum rest;  // the term without the digit
+  Term others{term.atoms, term.coeff};
+  others.atoms.erase(others.atoms.begin() + ptrdiff_t(j));
+  if (others.atoms.empty())
+    rest.base = others.coeff;
+  else
+    rest.terms.push_back(std::move(others));
+  std::optional<Sum> upper = times(rest, parse(floordiv(parse(m.a), m.b)));
+  if (upper) upper = times(*upper, parse(m.b));
+  std::optional<Sum> whole = times(rest, parse(m.a));
+  if (!upper || !whole || upper->base != 0 || upper->terms.empty()) return std::nullopt;
+  for (const Term& t : upper->terms) {
+    bool there = false;
+    for (const Term& u : s.terms) there = there || (u.coeff == t.coeff && compare(u.atoms, t.atoms) == 0);
+    if (!there) return std::nullopt;
+  }
+  Sum r = plus(s, *upper, -1);
+  add_term(r, {term.atoms, wrap_mul(term.coeff, -1)});
+  return plus(r, *whole, 1);
+}
+
 Analyzer::Impl::Sum Analyzer::Impl::recombine(Sum s) {
   const auto& rules = rule_index().sum[kind_of<tir::Add>() - kPrimExprBase];
   for (int round = 0; round < 64; ++round) {
@@ -226,6 +253,7 @@ Analyzer::Impl::Sum Analyzer::Impl::recombine(Sum s) {
       for (size_t j = 0; !next && j < s.terms[i].atoms.size(); ++j) {
         const auto* m = s.terms[i].atoms[j].as<tir::FloorMod>();
         const auto c = m ? tir::as_int(m->b) : std::nullopt;
+        if (m && !tir::as_int(m->b)) next = rejoin(s, i, j);
         if (!c || *c <= 0) continue;
         const int64_t want = wrap_mul(s.terms[i].coeff, *c);
         PrimExpr quotient;

@@ -9,6 +9,15 @@ namespace tenon::rules {
 
 using namespace tir;
 
+/// Instances where symbolic sizes count as so many: what matters is how often one element is read.
+static double nominal(const Facts& f, bool only_spatial) {
+  double n = 1;
+  for (size_t i = 0; i < f.extent.size(); ++i)
+    if (!only_spatial || std::find(f.spatial.begin(), f.spatial.end(), int(i)) != f.spatial.end())
+      n *= f.extent[i] == kUnknown ? 64.0 : double(f.extent[i]);
+  return n;
+}
+
 void inline_producers(Schedule& s) {
   for (BlockRV b : s.blocks()) {
     if (writes_parameter(s, b)) continue;
@@ -35,8 +44,7 @@ void inline_producers(Schedule& s) {
           if (l.stride[i] == 0 && g->extent[i] != 1) reused = true;
           irregular = irregular || l.stride[i] == kIrregular;
         }
-        const int64_t reads = g->instances(false), makes = f->instances(true);
-        if (reads != kUnknown && makes != kUnknown && reads > makes * 2) reused = true;
+        if (nominal(*g, false) > nominal(*f, true) * 2) reused = true;
         if (!reused) continue;
         bool plain_index = moves_only && !irregular;
         for (const Access& from : f->loads)
@@ -57,10 +65,8 @@ namespace {
 size_t contiguous_from(const Facts& f, size_t first) {
   size_t at = f.extent.size() - 1;
   auto joined = [&](const Access& a, size_t i) {
-    if (a.stride[i] == kIrregular || a.stride[i + 1] == kIrregular) return false;
-    if (f.extent[i] == 1) return true;
-    if (f.extent[i + 1] == kUnknown) return a.stride[i] == 0 && a.stride[i + 1] == 0;
-    return a.stride[i] == a.stride[i + 1] * f.extent[i + 1];
+    if (f.extent[i] == 1 && a.stride[i] != kIrregular && a.stride[i + 1] != kIrregular) return true;
+    return one_array(f, a, i);
   };
   while (at > first) {
     const size_t i = at - 1;
@@ -156,6 +162,10 @@ bool elementwise(Schedule& s, BlockRV b, const Target& target) {
     } else if (head.empty()) {
       head.push_back(inner);
     }
+    // Digits of symbolic sizes are divisions: the last loop around short vectors stays by itself.
+    bool symbolic = false;
+    for (size_t i = 0; i < from; ++i) symbolic = symbolic || f.extent[i] == kUnknown;
+    if (symbolic && !chunks && size != kUnknown && size <= 4 * lanes && head.size() > 1) head.pop_back();
     LoopRV all = t.fuse(head);
     if (!small) t.parallel(all);
   });

@@ -177,6 +177,35 @@ std::optional<Facts> facts_of(Schedule& s, BlockRV id) {
   return f;
 }
 
+bool one_array(const Facts& f, const Access& a, size_t i) {
+  if (a.stride[i] != kIrregular && a.stride[i + 1] != kIrregular && f.extent[i + 1] != kUnknown)
+    return a.stride[i] == a.stride[i + 1] * f.extent[i + 1];
+  if (a.stride[i] == 0 && a.stride[i + 1] == 0) return true;
+  if (f.extent[i] != kUnknown && f.extent[i + 1] != kUnknown) return false;
+  if (f.block->iter_vars.size() != f.extent.size()) return false;
+  // Symbolic sizes: two dimensions next to each other, indexed by these iterators alone (and such of one
+  // step).
+  const IterVar &outer = f.block->iter_vars[i], &inner = f.block->iter_vars[i + 1];
+  VarMap still;
+  for (size_t k = 0; k < f.extent.size(); ++k)
+    if (f.extent[k] == 1) still[f.block->iter_vars[k]->var.get()] = f.block->iter_vars[k]->dom->min;
+  auto alone = [&](const PrimExpr& index, const IterVar& v) {
+    return index.get() == v->var.get() ||
+           (!still.empty() && simplify(substitute(index, still)).get() == v->var.get());
+  };
+  int at = -1;
+  for (size_t d = 0; d < a.indices.size(); ++d) {
+    if (d + 1 < a.indices.size() && alone(a.indices[d], outer) && alone(a.indices[d + 1], inner) &&
+        structural_equal(a.buffer->shape[d + 1], inner->dom->extent) && at < 0) {
+      at = int(d);
+      ++d;
+      continue;
+    }
+    if (uses_var(a.indices[d], outer->var.get()) || uses_var(a.indices[d], inner->var.get())) return false;
+  }
+  return at >= 0;
+}
+
 bool writes_parameter(const Schedule& s, BlockRV b) {
   const PrimFunc f = s.function();
   for (const BufferRegion& w : s.get(b)->writes)

@@ -41,6 +41,8 @@ struct Facts {
   int64_t instances(bool only_spatial) const;  ///< kUnknown when symbolic
 };
 std::optional<Facts> facts_of(Schedule& s, BlockRV b);
+/// The access walks the iterators i and i + 1 as one array (or neither of them), maybe of symbolic size.
+bool one_array(const Facts& f, const Access& a, size_t i);
 bool writes_parameter(const Schedule& s, BlockRV b);
 /// Vector lanes for the widest type a block touches.
 int64_t lanes_for(const Facts& f, const Target& target);

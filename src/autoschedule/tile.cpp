@@ -162,7 +162,11 @@ bool tile(Schedule& s, BlockRV reduction, BlockRV epilogue, const Target& target
     }
   for (const std::pair<int, int>& join : joinable(*found)) {
     const Tile across = choose_tile(fused(*found, join.first, join.second), target);
-    if (across.vector >= 0 && (plain.vector < 0 || across.time < plain.time * 0.97) &&
+    // A run of symbolic axes has fewer edges than its last.
+    bool symbolic = false;
+    for (int i = 0; i < join.second; ++i)
+      symbolic = symbolic || found->extent[size_t(join.first + i)] == kUnknown;
+    if (across.vector >= 0 && (plain.vector < 0 || across.time < plain.time * (symbolic ? 1.01 : 0.97)) &&
         tile_with(s, reduction, epilogue, *found, join, across, target, done))
       return true;
   }
@@ -192,10 +196,7 @@ bool tile_with(Schedule& s, BlockRV reduction, BlockRV epilogue, const Facts& be
       if (d0 < 0 || d1 < 0) return false;
       const int x = (*reads)[size_t(d0)], y = (*reads)[size_t(d1)];
       if (x < 0 || y != x + 1 || e->in_value[size_t(x)] || e->in_value[size_t(y)]) return false;
-      auto joined = [&](const Access& a) {
-        return a.stride[size_t(x)] != kIrregular && a.stride[size_t(y)] != kIrregular &&
-               a.stride[size_t(x)] == a.stride[size_t(y)] * e->extent[size_t(y)];
-      };
+      auto joined = [&](const Access& a) { return one_array(*e, a, size_t(x)); };
       if (!joined(e->write)) return false;
       for (const Access& l : e->loads)
         if (!joined(l)) return false;
@@ -323,7 +324,10 @@ bool tile_with(Schedule& s, BlockRV reduction, BlockRV epilogue, const Facts& be
     }
     const int64_t work = f.instances(false);
     if (tile.near.id >= 0 && !strip) around.assign(outer.begin(), outer.end() - 1);  // all but the rows
-    LoopRV all = t.fuse(around.empty() ? outer : around);
+    std::vector<LoopRV> tasks = around.empty() ? outer : around;
+    // Digits of symbolic sizes are divisions: the last loop stays by itself, and one task is a row of tiles.
+    if (around.empty() && tasks.size() > 2 && work == kUnknown) tasks.pop_back();
+    LoopRV all = t.fuse(tasks);
     if (work == kUnknown || double(work) * f.cost > 16384) t.parallel(all);
     if (strip && !around.empty()) place_padding(t, *strip, all, target);
     if (tile.near.id >= 0) {

@@ -13,11 +13,26 @@ using namespace tir;
 
 namespace {
 
-/// Share of the steps along an iterator that fall inside. A symbolic size may be 1 (a batch), so large steps
-/// along it are a risk.
+/// Share of the steps along an iterator that fall inside. A symbolic size may be small, so large steps along
+/// it are a small risk: what one row too many costs is hidden where weights come from memory.
 double use_of(int64_t size, int64_t step) {
-  return size == kUnknown ? 1.0 / (1 + 0.15 * double(step - 1))
+  return size == kUnknown ? 1.0 / (1 + 0.012 * double(step - 1))
                           : double(size) / double(ceil_div(size, step) * step);
+}
+
+/// The same for rows. Among symbolic sizes the outermost is most likely a batch, often 1, and the last the
+/// longest.
+double row_use(const Facts& f, int iterator, int64_t step) {
+  const double use = use_of(f.extent[size_t(iterator)], step);
+  if (f.extent[size_t(iterator)] != kUnknown) return use;
+  bool last = true, other = false;
+  for (int i : f.spatial) {
+    if (i == iterator || f.extent[size_t(i)] != kUnknown) continue;
+    other = true;
+    last = last && dim_of(f, i) < dim_of(f, iterator);
+  }
+  if (other && dim_of(f, iterator) == 0) return 1.0 / double(step);
+  return last ? use : use / (1 + 0.03 * double(step - 1));
 }
 
 /// What `count` lines that lie `stride` bytes apart cost more when they do not fit the first cache's sets:
@@ -106,8 +121,7 @@ Tile choose_tile(const Facts& f, const Target& target, int along) {
                 // What a step reads comes from the second cache at best: near-square tiles read least.
                 const double cycles = std::max({double(tile) / 2, loads / 2, 4.0}) + 0.02 * loads + apart +
                                       bytes / 256 + store / double(steps);
-                double time = cycles / (double(tile * lanes) * used *
-                                        (m < 0 ? 1.0 : use_of(f.extent[size_t(m)], count)) *
+                double time = cycles / (double(tile * lanes) * used * (m < 0 ? 1.0 : row_use(f, m, count)) *
                                         (c < 0 ? 1.0 : use_of(f.extent[size_t(c)], columns)));
                 if (time > best.time * 1.0001) continue;
                 if (work != kUnknown && work > 400000) {
@@ -193,16 +207,13 @@ bool trivial_write(const Facts& f) {
 }
 
 std::vector<std::pair<int, int>> joinable(const Facts& f) {
-  auto joined = [&](const Access& a, size_t i) {
-    return a.stride[i] != kIrregular && a.stride[i + 1] != kIrregular &&
-           a.stride[i] == a.stride[i + 1] * f.extent[i + 1];
-  };
+  auto joined = [&](const Access& a, size_t i) { return one_array(f, a, i); };
   auto neighbours = [&](size_t i) {
     if (f.block->iter_vars[i]->kind != IterKind::spatial ||
         f.block->iter_vars[i + 1]->kind != IterKind::spatial)
       return false;
-    if (f.extent[i] == kUnknown || f.extent[i + 1] == kUnknown || f.extent[i] == 1 || f.extent[i + 1] == 1 ||
-        f.in_value[i] || f.in_value[i + 1] || f.write.stride[i + 1] == 0)
+    if (f.extent[i] == 1 || f.extent[i + 1] == 1 || f.in_value[i] || f.in_value[i + 1] ||
+        f.write.stride[i + 1] == 0)
       return false;
     bool all = joined(f.write, i);
     for (const Access& l : f.loads) all = all && joined(l, i);
@@ -226,7 +237,8 @@ Facts fused(const Facts& f, int first, int count) {
     v.insert(v.begin() + first, value);
   };
   int64_t extent = 1;
-  for (size_t i = begin; i < end; ++i) extent *= f.extent[i];
+  for (size_t i = begin; i < end; ++i)
+    extent = extent == kUnknown || f.extent[i] == kUnknown ? kUnknown : extent * f.extent[i];
   shrink(g.extent, extent);
   shrink(g.in_value, false);
   shrink(g.write.stride, f.write.stride[end - 1]);

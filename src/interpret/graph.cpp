@@ -356,7 +356,15 @@ class GraphInterpreter {
         [&](const graph::While& n) -> Value {
           std::vector<Value> state;
           for (const Expr& i : n.init) state.push_back(eval(i, env));
+          // Sizes that an iteration binds are its own.
+          const Symbols outside = env.symbols;
+          struct Restore {
+            Symbols& symbols;
+            const Symbols& outside;
+            ~Restore() { symbols = outside; }
+          } restore{env.symbols, outside};
           for (int64_t steps = 0;; ++steps) {
+            env.symbols = outside;
             if (steps > options_.max_steps)
               error("T0351", fmt::format("more than {} steps", options_.max_steps), n.origin);
             for (size_t i = 0; i < state.size(); ++i) env.vars[n.loop_vars[i].get()] = state[i];

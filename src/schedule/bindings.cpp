@@ -46,6 +46,13 @@ Binding State::binding(int32_t block, const std::vector<int32_t>& loops) {
       return f.value;
   Analyzer analyzer;
   bind_loops(*this, analyzer, block);
+  // Instances run only where every extent is at least 1, which symbolic ones need not show.
+  std::vector<Analyzer::Scope> running;
+  auto runs = [&](const PrimExpr& extent) {
+    if (!as_int(extent) && !extent.is<Var>()) running.push_back(analyzer.assume(ge(extent, PrimExpr(1))));
+  };
+  for (int32_t l : loops_of(block)) runs(loop(l)->extent);
+  for (const IterVar& v : r->block->iter_vars) runs(v->dom->extent);
   IterMap d(analyzer);
   for (int32_t l : loops) d.add(loop(l)->loop_var, loop(l)->min, loop(l)->extent);
   Binding value = d.run(r->iter_values);
@@ -56,6 +63,7 @@ Binding State::binding(int32_t block, const std::vector<int32_t>& loops) {
     Binding of_all = whole.run(r->iter_values);
     if (of_all.injective) value = of_all;
   }
+  while (!running.empty()) running.pop_back();
   known.push_back({r, key, value});
   return value;
 }

@@ -3,6 +3,7 @@
 // result, so that a tile may run across rows (7 × 7 becomes 49).
 #include <fmt/format.h>
 
+#include "ir/structural.h"
 #include "schedule/state.h"
 
 namespace tenon::sched {
@@ -40,9 +41,7 @@ int32_t fuse_iterators(State& s, int32_t id, int first, int count) {
     if (!loops.empty() && !s.loop(loops.back())->body.same_as(s.loop(loop_id)))
       s.refuse("T0783", id,
                fmt::format("{} is not directly inside {}", s.describe(loop_id), s.describe(loops.back())));
-    if (!as_int(v->dom->extent))
-      s.refuse("T0783", id, fmt::format("iterator '{}' has no constant extent", v->var->name));
-    if (!is_const_int(s.loop(loop_id)->extent, *as_int(v->dom->extent)))
+    if (!structural_equal(s.loop(loop_id)->extent, v->dom->extent))
       s.refuse("T0783", id,
                fmt::format("{} does not run over all of '{}'", s.describe(loop_id), v->var->name));
     for (size_t k = 0; k < r->iter_values.size(); ++k)
@@ -66,7 +65,7 @@ int32_t fuse_iterators(State& s, int32_t id, int first, int count) {
       bool match = true;
       for (size_t i = 0; i < size_t(count); ++i)
         match = match && w->region[d + i]->min.get() == block->iter_vars[begin + i]->var.get() &&
-                is_const_int(w->buffer->shape[d + i], *as_int(block->iter_vars[begin + i]->dom->extent));
+                structural_equal(w->buffer->shape[d + i], block->iter_vars[begin + i]->dom->extent);
       if (!match) continue;
       auto scope = s.scope(scope_id);
       bool plain = true;
@@ -86,6 +85,7 @@ int32_t fuse_iterators(State& s, int32_t id, int first, int count) {
     }
   }
   Analyzer a;
+  bind_loops(s, a, s.parent(loops[0]));
   auto flat = [&](const Array<PrimExpr>& indices) {
     Array<PrimExpr> out;
     PrimExpr joined = PrimExpr(0);

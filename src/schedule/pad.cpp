@@ -24,11 +24,21 @@ PrimExpr neutral(const PrimExpr& value) {
   return {};
 }
 
-bool divides_integers(const PrimExpr& e) {
+/// Divides by something that a mask could make 0: a value from memory, or what moves with the iterator. A
+/// size is not: it stays what it is.
+bool divides_integers(const PrimExpr& e, const Var* v) {
   bool found = false;
+  auto masked = [&](const PrimExpr& divisor) {
+    bool is = false;
+    pre_order(divisor, [&](const ObjectRef& n) {
+      is = is || n.get() == v || n.is<BufferLoad>() || n.is<Call>();
+      return !is;
+    });
+    return is;
+  };
   pre_order(e, [&](const ObjectRef& n) {
     auto check = [&](const auto* d) {
-      if (d && d->dtype.is_integer() && !as_int(d->b)) found = true;
+      if (d && d->dtype.is_integer() && !as_int(d->b) && masked(d->b)) found = true;
     };
     check(n.as<Div>()), check(n.as<Mod>()), check(n.as<FloorDiv>()), check(n.as<FloorMod>());
     return !n.is<BufferNode>();
@@ -75,7 +85,7 @@ void pad_iteration(State& s, int32_t id, int iterator, int64_t multiple, bool cl
     s.refuse("T0731", id, "its body is not a single store");
   const BufferStore store = *block->body.as<BufferStore>();
   if (has_effects(store.value)) s.refuse("T0731", id, "its value has effects or takes an address");
-  if (divides_integers(store.value))
+  if (divides_integers(store.value, v))
     s.refuse("T0784", id, "it divides integers, and a masked divisor would be 0");
   const Buffer out = store.buffer;
   const bool reduce = iter->kind == IterKind::reduce;

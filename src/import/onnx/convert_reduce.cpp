@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Converters: reductions, arg-reductions, scans, and branches.
+// Converters: reductions, arg-reductions and scans.
 #include <cmath>
 
 #include "import/onnx/importer.h"
@@ -105,40 +105,6 @@ Values cumsum(N& n) {
   return {n.op("cumsum", {n.in(0)}, a)};
 }
 const R a3("CumSum", {11, 14}, cumsum);
-
-// ---------------------------------------------------------------- branches
-Values if_(N& n) {
-  proto::GraphProto &yes = *n.attr_graph("then_branch"), &no = *n.attr_graph("else_branch");
-  if (yes.output_size() != no.output_size() || yes.output_size() < n.node.output_size())
-    n.malformed(fmt::format("the branches of If have {} and {} outputs, the node {}", yes.output_size(),
-                            no.output_size(), n.node.output_size()));
-  if (SmallRef c = n.small(0); c && c->items.size() == 1 && c->all_const()) {
-    Scope inner;
-    inner.parent = &n.scope;
-    return n.importer.convert_graph(*number_of(c->items[0]) != 0 ? yes : no, inner, n.env,
-                                    n.importer.depth + 1);
-  }
-  Expr condition = n.in(0);
-  if (!n.dtype(0).is_bool()) n.malformed("the condition of If must be a truth value");
-  if (n.type(0).ndim != 0) condition = n.reshape(condition, {});
-  bool poisoned = false;
-  Expr t = n.importer.convert_branch(yes, n.scope, n.env, "then branch", &poisoned);
-  Expr f = n.importer.convert_branch(no, n.scope, n.env, "else branch", &poisoned);
-  const int64_t outputs = yes.output_size();
-  if (poisoned) {
-    Value none;
-    none.poisoned = true;
-    return Values(size_t(outputs), none);
-  }
-  auto branch = make<graph::If>(condition, t, f);
-  branch.mut()->origin = n.origin;
-  Expr result = n.emit(branch);
-  if (outputs == 1) return {result};
-  Values out;
-  for (int64_t i = 0; i < outputs; ++i) out.push_back(n.item(result, i));
-  return out;
-}
-const R i1("If", {1, 11, 13, 16, 19, 21, 23, 24, 25}, if_);
 
 }  // namespace
 }  // namespace tenon::onnx

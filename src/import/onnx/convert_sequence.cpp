@@ -294,6 +294,7 @@ Values recurrent(N& n) {
       return n.op("full", {graph::shape_expr({batch, PrimExpr(h)}), n.scalar(0, t)},
                   make_attrs<DTypeAttrs>(t));
     Expr s = batch_first ? n.transpose(n.in(i), {1, 0, 2}) : n.in(i);
+    s = n.checked(s, {PrimExpr(directions), batch, PrimExpr(h)});
     if (directions > 1) s = slice(n, s, 0, d, d + 1);
     return n.reshape(s, {batch, PrimExpr(h)});
   };

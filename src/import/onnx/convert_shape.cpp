@@ -96,7 +96,17 @@ Values squeeze(N& n) {
       if (tir::is_const_int(s[i], 1)) axes.push_back(int64_t(i));
   }
   if (axes.empty()) return {n.in(0)};
-  return {n.op("squeeze", {n.in(0)}, make_attrs<AxesAttrs>(list(axes)))};
+  Expr x = n.in(0);
+  if (auto s = n.shape(0)) {
+    // A symbolic size that is squeezed is 1, or it is found out at run time that it is not.
+    Shape one = *s;
+    for (int64_t a : axes) {
+      const size_t at = size_t(n.axis(a, int64_t(one.size())));
+      if (!tir::as_int(one[at])) one.set(at, PrimExpr(1));
+    }
+    x = n.checked(x, one);
+  }
+  return {n.op("squeeze", {x}, make_attrs<AxesAttrs>(list(axes)))};
 }
 Values unsqueeze(N& n) {
   std::vector<int64_t> axes = axes_input(n, 13);

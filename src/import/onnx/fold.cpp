@@ -249,8 +249,13 @@ struct Folder {
   }
 
   std::optional<Values> shape() {
-    Expr x = n.in(0);
-    auto s = graph::known_shape(x);
+    std::optional<Array<PrimExpr>> s;
+    if (SmallRef known = n.small(0)) {
+      s.emplace();
+      for (int64_t d : known->dims) s->push_back(PrimExpr(d));
+    } else {
+      s = graph::known_shape(n.in(0));
+    }
     if (!s) return {};
     const int64_t r = int64_t(s->size());
     if (op == "Size") {

@@ -246,9 +246,7 @@ void Importer::unsupported_operator(const proto::NodeProto& node, const Env& env
   auto [it, fresh] = group_index_.emplace(op, groups_.size());
   if (fresh) {
     std::string hint;
-    if (node.op_type() == "Loop" || node.op_type() == "Scan")
-      hint = "unroll the loop when exporting";
-    else if (!is_onnx_domain(node.domain()))
+    if (!is_onnx_domain(node.domain()))
       hint = "export without contributed operators (optimise for the standard operator set)";
     else
       hint = "`tenon ops --onnx` lists what is supported";
@@ -256,6 +254,7 @@ void Importer::unsupported_operator(const proto::NodeProto& node, const Env& env
   }
   const std::string name = env.prefix + name_of(node);
   groups_[it->second].nodes.push_back(name);
+  ++unsupported_nodes_;
 }
 
 // ---------------------------------------------------------------- nodes
@@ -407,7 +406,15 @@ Values Importer::convert_graph(proto::GraphProto& g, Scope& scope, const Env& en
       fail("T2010", fmt::format("the name {} is defined twice", in_quotes(t.name())), where);
   }
   if (g.sparse_initializer_size() > 0) fail("T2103", "sparse initialisers are not supported", file.name);
-  for (int i : order_of(g, scope)) convert_node(*g.mutable_node(i), scope, env);
+  return convert_from(g, order_of(g, scope), 0, scope, env);
+}
+
+Values Importer::convert_from(proto::GraphProto& g, const std::vector<int>& order, size_t at, Scope& scope,
+                              const Env& env) {
+  for (; at < order.size(); ++at) {
+    convert_node(*g.mutable_node(order[at]), scope, env);
+    if (fork_) return convert_forked(g, order, at, scope, env);
+  }
   Values out;
   for (const auto& o : g.output()) {
     Value* v = scope.find(o.name());
@@ -430,29 +437,118 @@ Values Importer::convert_graph(proto::GraphProto& g, Scope& scope, const Env& en
   return out;
 }
 
-Expr Importer::convert_branch(proto::GraphProto& g, Scope& outer, const Env& env, std::string_view what,
-                              bool* poisoned) {
-  graph::BlockBuilder saved = std::move(builder);
-  builder = op::make_builder();
+Importer::Body Importer::convert_body(std::string_view what, FunctionRef<Values()> make) {
+  // What `make` itself throws leaves the outer sequence as it was.
+  struct Outer {
+    Importer& importer;
+    graph::BlockBuilder saved;
+    ~Outer() {
+      importer.builder = std::move(saved);
+      --importer.branches_;
+    }
+  } outer{*this, std::exchange(builder, op::make_builder())};
+  const size_t problems = problems_.size();
+  const int64_t unsupported = unsupported_nodes_;
   ++branches_;
-  Scope scope;
-  scope.parent = &outer;
-  Values values = convert_graph(g, scope, env, depth + 1);
-  --branches_;
+  Values values = make();
+  Body out;
   Array<Expr> items;
   for (const Value& v : values) {
-    *poisoned |= v.poisoned || !v.present();
+    out.poisoned |= v.poisoned || !v.present();
     if (!v.poisoned && v.present()) items.push_back(v.expr);
   }
-  Expr body;
-  if (!*poisoned) {
+  if (!out.poisoned) {
     if (items.empty()) fail("T2013", fmt::format("the {} has no outputs", what), file.name);
-    body = items.size() == 1 ? items[0] : builder.emit(op::tuple(items), "outputs");
-    if (!body->type) body.mut()->type = op::infer_type(body);
-    body = builder.finish(body);
+    out.expr = items.size() == 1 ? items[0] : builder.emit(op::tuple(items), "outputs");
+    if (!out.expr->type) out.expr.mut()->type = op::infer_type(out.expr);
+    out.expr = builder.finish(out.expr);
   }
-  builder = std::move(saved);
-  return body;
+  if (!out.poisoned || problems_.size() == problems || unsupported != unsupported_nodes_) return out;
+  // Shapes that contradict an operator, and nothing else.
+  for (size_t i = problems; i < problems_.size(); ++i)
+    if (problems_[i].code != "T2020" && !problems_[i].code.starts_with("T11")) return out;
+  const Diagnostic& first = problems_[problems];
+  out.impossible = first.message + (first.location.empty() ? "" : " (" + first.location + ")");
+  out.first_problem = problems;
+  out.problems = problems_.size() - problems;
+  return out;
+}
+
+Expr Importer::refusal(const std::string& message, const graph::Type& type) {
+  NDArray text = NDArray::empty({int64_t(message.size())}, u8);
+  std::copy(message.begin(), message.end(), static_cast<char*>(text.data()));
+  graph::BlockBuilder b = op::make_builder();
+  Expr call = graph::call(graph::get_op("call_packed"),
+                          {Expr(make<graph::ExternFunc>("tenon.refuse")), graph::constant(text)}, {},
+                          {visible(type)});
+  return b.finish(b.emit(call, "refused"));
+}
+
+graph::Type Importer::visible(const graph::Type& type) const {
+  if (const auto* t = type.as<graph::TupleType>())
+    return graph::tuple_type(t->items.map([&](const graph::Type& i) { return visible(i); }));
+  const auto* t = type ? type.as<graph::TensorType>() : nullptr;
+  const auto shape = t ? graph::known_shape(type) : std::nullopt;
+  if (!shape) return type;
+  for (const PrimExpr& d : *shape)
+    for (const tir::VarRef& v : tir::free_vars(d)) {
+      bool input = false;
+      for (auto& [name, symbol] : symbols_) input = input || symbol.get() == v.get();
+      if (!input) return graph::tensor_type_unknown(int64_t(shape->size()), t->dtype);
+    }
+  return type;
+}
+
+Expr Importer::branches(const Expr& condition, Body yes, Body no, const Origin& origin,
+                        const std::string& where) {
+  // One branch that cannot be for these shapes must not stand in the way of the other: it is refused when it
+  // is taken.
+  if (yes.impossible.empty() != no.impossible.empty()) {
+    Body &bad = yes.impossible.empty() ? no : yes, &good = yes.impossible.empty() ? yes : no;
+    if (!good.poisoned) {
+      const std::string branch = yes.impossible.empty() ? "else" : "then";
+      bad.expr = refusal(fmt::format("the {} branch of {} cannot run for inputs of these shapes: {}", branch,
+                                     where, bad.impossible),
+                         graph::result_of(good.expr)->type);
+      bad.poisoned = false;
+      bad.expr.mut()->type = graph::result_of(bad.expr)->type;
+      const auto from = problems_.begin() + std::ptrdiff_t(bad.first_problem);
+      problems_.erase(from, from + std::ptrdiff_t(bad.problems));
+    }
+  }
+  if (yes.poisoned || no.poisoned) return {};
+  auto e = make<graph::If>(condition, yes.expr, no.expr);
+  e.mut()->origin = origin;
+  return e;
+}
+
+Values Importer::convert_forked(proto::GraphProto& g, const std::vector<int>& order, size_t at, Scope& scope,
+                                const Env& env) {
+  const Expr condition = std::exchange(fork_, Expr());
+  proto::NodeProto& node = *g.mutable_node(order[at]);
+  NodeContext n(*this, node, scope, env, 0, 0);
+  auto side = [&](const char* name) {
+    return convert_body(name, [&] {
+      Scope branch, rest;
+      branch.parent = rest.parent = &scope;
+      const Values outputs = convert_graph(*n.attr_graph(name), branch, env, depth + 1);
+      for (int i = 0; i < node.output_size() && size_t(i) < outputs.size(); ++i)
+        if (!node.output(i).empty()) rest.values[node.output(i)] = outputs[size_t(i)];
+      return convert_from(g, order, at + 1, rest, env);
+    });
+  };
+  Body yes = side("then_branch"), no = side("else_branch");
+  const size_t count = size_t(g.output_size());
+  const Expr both = branches(condition, std::move(yes), std::move(no), n.origin, n.where());
+  Values out(count);
+  if (!both) {
+    for (Value& v : out) v.poisoned = true;
+    return out;
+  }
+  const Expr result = builder.emit(both, "forked");
+  for (size_t i = 0; i < count; ++i)
+    out[i] = count == 1 ? result : builder.emit(op::get_item(result, int64_t(i)), "output");
+  return out;
 }
 
 // ---------------------------------------------------------------- the model
@@ -547,7 +643,12 @@ IRModule Importer::run() {
                    u.hint,
                    {}});
   }
-  all.insert(all.end(), problems_.begin(), problems_.end());
+  // A body that was converted twice reports twice.
+  for (const Diagnostic& p : problems_)
+    if (std::none_of(all.begin(), all.end(), [&](const Diagnostic& d) {
+          return d.code == p.code && d.message == p.message && d.location == p.location;
+        }))
+      all.push_back(p);
   if (!all.empty()) {
     if (all.size() > DiagnosticList::limit) all.resize(DiagnosticList::limit);
     throw DiagnosticError(groups_.empty() ? problem_kind_ : ErrorKind::model, all);

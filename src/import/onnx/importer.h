@@ -114,6 +114,8 @@ class NodeContext {
   }
   Expr cast(const Expr& x, DataType t);
   Expr transpose(const Expr& x, std::vector<int64_t> axes);
+  /// x of that shape: a check at run time where it is not known to have it.
+  Expr checked(const Expr& x, const Array<PrimExpr>& shape);
   /// b such that its shape is known to broadcast against a's: where two symbolic sizes cannot be proven
   /// equal, a check at run time says that they are.
   Expr aligned(const Expr& a, const Expr& b);
@@ -157,9 +159,22 @@ class Importer {
 
   /// Converts the graph's nodes in order; its outputs' values.
   Values convert_graph(proto::GraphProto& g, Scope& scope, const Env& env, int depth);
-  /// The same as a separate sequence (a branch): `outputs` values, as one expression.
-  Expr convert_branch(proto::GraphProto& g, Scope& outer, const Env& env, std::string_view what,
-                      bool* poisoned);
+  /// What `make` emits as a separate sequence (a branch, a loop's body), its values as one expression.
+  struct Body {
+    Expr expr;               ///< null when poisoned
+    bool poisoned = false;   ///< some of it could not be converted
+    std::string impossible;  ///< poisoned only because these shapes do not allow it: the first reason
+    size_t first_problem = 0, problems = 0;  ///< what was reported meanwhile
+  };
+  Body convert_body(std::string_view what, FunctionRef<Values()> make);
+  /// A body that ends the run with this message; its value would be of the type.
+  Expr refusal(const std::string& message, const graph::Type& type);
+  /// Branches whose outputs differ in rank: what follows the If in its graph is converted for each by itself.
+  void fork(Expr condition) { fork_ = std::move(condition); }
+  /// The If of two branches, of which one may be impossible; null when something is poisoned.
+  Expr branches(const Expr& condition, Body yes, Body no, const Origin& origin, const std::string& where);
+  /// The type as it can be told outside of the sequence that is being emitted: sizes that only it knows go.
+  graph::Type visible(const graph::Type& type) const;
   /// An expression for a value; makes a constant or a symbolic tensor from a small one, once.
   Expr expr_of(Value& v, const Origin& origin);
   /// The constant of a tensor in the file, read once.
@@ -171,6 +186,12 @@ class Importer {
 
  private:
   int branches_ = 0;
+  Expr fork_;
+  int64_t unsupported_nodes_ = 0;
+  Values convert_from(proto::GraphProto& g, const std::vector<int>& order, size_t at, Scope& scope,
+                      const Env& env);
+  Values convert_forked(proto::GraphProto& g, const std::vector<int>& order, size_t at, Scope& scope,
+                        const Env& env);
   void read_opsets();
   void convert_node(proto::NodeProto& node, Scope& scope, const Env& env);
   std::optional<Values> inline_function(proto::NodeProto& node, Scope& scope, const Env& env,

@@ -231,6 +231,16 @@ Expr NodeContext::transpose(const Expr& x, std::vector<int64_t> axes) {
   return op("permute_dims", {x}, op::make_attrs<op::AxesAttrs>(Array<int64_t>(axes)));
 }
 
+Expr NodeContext::checked(const Expr& x, const Array<PrimExpr>& shape) {
+  const auto have = graph::known_shape(x);
+  const auto* t = graph::as_tensor(x);
+  if (!t || x.is<graph::Constant>()) return x;
+  bool same = have && have->size() == shape.size();
+  for (size_t i = 0; same && i < shape.size(); ++i)
+    same = (*have)[i].same_as(shape[i]) || is_zero(simplify((*have)[i] - shape[i]));
+  return same ? x : Expr(importer.builder.emit_match_cast(x, graph::tensor_type(shape, t->dtype), "checked"));
+}
+
 Expr NodeContext::aligned(const Expr& a, const Expr& b) {
   const auto sa = graph::known_shape(a), sb = graph::known_shape(b);
   const auto* tb = graph::as_tensor(b);

@@ -22,7 +22,12 @@ bool same_shape(const Type& a, const Type& b) {
 }
 
 FusionKind kind_of(const Expr& value) {
-  if (value.is<Tuple>()) return FusionKind::tuple;
+  if (const auto* t = value.as<Tuple>()) {
+    // A kernel takes tensors of known shape; what a loop carries may be others.
+    for (const Expr& i : t->items)
+      if (!i->type || !as_tensor(i->type) || !known_shape(i->type)) return FusionKind::opaque;
+    return FusionKind::tuple;
+  }
   if (value.is<TupleGetItem>()) return FusionKind::injective;
   const Op* op = op_of(value);
   if (!op || !op->pure || !has_tensor_def(*op)) return FusionKind::opaque;

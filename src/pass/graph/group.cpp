@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "analysis/analyzer.h"
+#include "op/infer.h"
 
 namespace tenon::graph {
 namespace {
@@ -24,6 +25,99 @@ ObjectRef substitute_any(const ObjectRef& root, const tir::VarMap& map) {
       [](const ObjectRef& node) {
         return node.is<Op>() || node.is<GlobalVar>() || node.is<Constant>() || node.is<Var>();
       });
+}
+
+/// Sizes of parameters that are expressions ((h - 1) // 2 + 1) become symbols of the function, so that its
+/// index arithmetic stays simple and layers of one kind share a program. Types inside follow from the
+/// operators again; where they cannot be shown to be the same sizes, the function stays as it is.
+void generalise(Group& group) {
+  const Function& f = *group.function;
+  std::vector<std::pair<PrimExpr, tir::VarRef>> sizes;
+  Analyzer analyzer;
+  auto general = [&](const Type& type) -> Type {
+    auto shape = known_shape(type);
+    if (!shape || !type.is<TensorType>()) return type;
+    Array<PrimExpr> dims;
+    for (const PrimExpr& d : *shape) {
+      if (tir::as_int(d) || d.is<tir::Var>()) {
+        dims.push_back(d);
+        continue;
+      }
+      tir::VarRef symbol;
+      for (auto& [e, v] : sizes)
+        if (analyzer.can_prove_equal(e, d)) symbol = v;
+      if (!symbol) {
+        symbol = tir::var(fmt::format("s{}", sizes.size()), d.dtype());
+        sizes.emplace_back(d, symbol);
+      }
+      dims.push_back(symbol);
+    }
+    return tensor_type(dims, type.as<TensorType>()->dtype);
+  };
+  std::unordered_map<const Object*, Expr> mapped;
+  Array<VarRef> params;
+  for (const VarRef& p : f.params) {
+    VarRef q = var(p->name, general(p->declared));
+    q.mut()->origin = p->origin;
+    mapped[p.get()] = q;
+    params.push_back(q);
+  }
+  if (sizes.empty()) return;
+  tir::VarMap back;
+  for (auto& [e, v] : sizes) back[v.get()] = e;
+  auto same = [&](auto& self, const Type& now, const Type& before) -> bool {
+    const auto *t = now.as<TupleType>(), *u = before.as<TupleType>();
+    if (t || u) {
+      if (!t || !u || t->items.size() != u->items.size()) return false;
+      for (size_t i = 0; i < t->items.size(); ++i)
+        if (!self(self, t->items[i], u->items[i])) return false;
+      return true;
+    }
+    const auto *a = as_tensor(now), *b = as_tensor(before);
+    auto p = known_shape(now), q = known_shape(before);
+    if (!a || !b || a->dtype != b->dtype || !p || !q || p->size() != q->size()) return false;
+    for (size_t i = 0; i < p->size(); ++i)
+      if (!analyzer.can_prove_equal(tir::substitute((*p)[i], back), (*q)[i])) return false;
+    return true;
+  };
+  auto map = [&](auto& self, const Expr& e) -> Expr {
+    if (auto it = mapped.find(e.get()); it != mapped.end()) return it->second;
+    if (const auto* t = e.as<Tuple>())
+      return make<Tuple>(t->items.map([&](const Expr& i) { return self(self, i); }));
+    return e;
+  };
+  Array<Binding> bindings;
+  try {
+    for (const Binding& b : bindings_of(f.body)) {
+      const Expr value = binding_value(b);
+      const VarRef old = binding_var(b);
+      Expr copy;
+      if (const auto* c = value.as<Call>()) {
+        if (!c->type_args.empty()) return;
+        Array<Expr> args = c->args.map([&](const Expr& a) { return map(map, a); });
+        for (const Expr& a : args)
+          if (a.is<Tuple>() && !a->type) Expr(a).mut()->type = op::infer_type(a);
+        copy = make<Call>(c->op, args, c->attrs, c->type_args);
+      } else if (const auto* t = value.as<TupleGetItem>()) {
+        copy = make<TupleGetItem>(map(map, t->tuple), t->index);
+      } else {
+        copy = map(map, value);
+      }
+      copy.mut()->origin = value->origin;
+      if (!copy->type) copy.mut()->type = op::infer_type(copy);
+      if (!same(same, copy->type, old->declared)) return;
+      VarRef v = var(old->name, copy->type);
+      v.mut()->origin = old->origin;
+      bindings.push_back(make<VarBindingNode>(v, copy));
+      mapped[old.get()] = v;
+    }
+  } catch (const DiagnosticError&) {
+    return;  // an operator cannot see that two of the symbols are one size
+  }
+  const Expr out = map(map, result_of(f.body));
+  Ref<SeqExpr> body = make<SeqExpr>(Array<BindingBlock>{make<BindingBlockNode>(bindings)}, out);
+  body.mut()->type = out->type;
+  group.function = make<Function>(params, body, out->type, f.attrs);
 }
 
 std::string short_name(const std::string& op) {
@@ -162,6 +256,7 @@ Group make_group(const std::vector<Binding>& members, const VarRef& result) {
   AttrMap attrs;
   attrs.set("primitive", Any(int64_t(1)));
   group.function = make<Function>(params, body, out->type, attrs);
+  generalise(group);
   return group;
 }
 

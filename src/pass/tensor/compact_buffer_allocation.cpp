@@ -17,7 +17,8 @@ namespace {
 
 class Compact : public tensor_detail::Rewriter {
  public:
-  explicit Compact(const Stmt& body) {
+  Compact(const Stmt& body, const std::vector<VarRef>& sizes) {
+    for (const VarRef& v : sizes) analyzer_.assume_size(v, 0);
     pre_order(body, [&](const ObjectRef& n) {
       const auto* b = n.as<Block>();
       auto list = b ? b->annotations.find("buffer_dim_align") : nullptr;
@@ -205,8 +206,9 @@ class Compact : public tensor_detail::Rewriter {
 }  // namespace
 
 IRModule compact_buffer_allocation(IRModule module, PassContext&) {
-  return tensor_detail::map_bodies(
-      module, [](const std::string&, const PrimFunc& f) { return Compact(f->body).stmt(f->body); });
+  return tensor_detail::map_bodies(module, [](const std::string&, const PrimFunc& f) {
+    return Compact(f->body, tensor_detail::sizes_of(f)).stmt(f->body);
+  });
 }
 
 }  // namespace tenon

@@ -29,6 +29,8 @@ std::span<const Pass> tensor_pipeline() {
       {"unroll_loop", unroll_loop, 0, "unrolled loops become their iterations"},
       {"simplify_tir", simplify_tir, 0, "canonical indices and conditions, dead code gone"},
       {"hoist_if_then_else", hoist_if_then_else, 1, "conditions that a loop does not change move out of it"},
+      // Before loop_partition, which then finds fewer conditions in the inner loops.
+      {"split_edge_tiles", split_edge_tiles, 2, "tiles inside of a symbolic size lose clamps and masks"},
       {"loop_partition", loop_partition, 2, "conditions on loop variables split loops"},
       {"narrow_data_type", narrow_data_type, 3, "64-bit divisions are done in 32 bits where ranges prove it"},
       {"storage_rewrite", storage_rewrite, 1, "allocations share memory"},

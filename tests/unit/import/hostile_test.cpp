@@ -283,7 +283,7 @@ std::vector<Case> cases() {
   // --- nodes
   add("unknown_operator", "T2101", "'Frobnicate' is not supported (1 node: 'f')",
       one(node("Frobnicate", {"x"}, {"y"}, {}, "f")));
-  add("loop", "T2101", "unroll the loop", one(node("Loop", {"x"}, {"y"})));
+  add("loop", "T2020", "needs the graph 'body'", one(node("Loop", {"x"}, {"y"})));
   add("missing_input", "T2020", "needs input 1", one(node("Sub", {"x", ""}, {"y"}, {}, "s")));
   add("too_few_inputs", "T2020", "takes 2 inputs, 1 are given", one(node("Sub", {"x"}, {"y"})));
   add("attribute_kind", "T2020", "'axis' of Softmax must be an integer",

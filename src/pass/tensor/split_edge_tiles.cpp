@@ -1,0 +1,175 @@
+// SPDX-License-Identifier: Apache-2.0
+// split_edge_tiles
+//   before: for t in parallel((m + 5) // 6): … A[min(t * 6 + 5, m - 1)] …; if t * 6 + 5 < m: B[t * 6 + 5] = …
+//   after:  for t: if 0 <= m - t * 6 - 6: … A[t * 6 + 5] …; B[t * 6 + 5] = …   else: as it was
+// Tiles over a symbolic size run on to its next multiple: their rows are clamped when they are read and
+// masked when they are written. A tile that lies inside needs neither, and one comparison tells. Only loops
+// around other loops are cut, where more than one clamp or mask goes; the edge keeps the old body. Needs:
+// flat loops, unrolled tiles, simplified conditions. Keeps: what runs, and its order.
+#include <algorithm>
+
+#include "pass/tensor/lowering.h"
+
+namespace tenon {
+
+using namespace tir;
+using tensor_detail::imm;
+
+namespace {
+
+constexpr int64_t most_nodes = 6000;
+constexpr size_t most_groups = 2;
+
+class EdgeTiles : public tensor_detail::Rewriter {
+ public:
+  explicit EdgeTiles(const PrimFunc& f) {
+    for (const VarRef& v : tensor_detail::sizes_of(f)) analyzer_.assume_size(v, 0), sizes_[v.get()] = true;
+    for (const VarRef& p : f->params)
+      if (p->dtype == i64) sizes_[p.get()] = true;
+  }
+  Stmt stmt(const Stmt& s) override {
+    const auto* n = s ? s.as<For>() : nullptr;
+    if (n && (n->kind == ForKind::serial || n->kind == ForKind::parallel) && n->loop_var->dtype == i64)
+      if (Stmt r = split(*n)) return r;
+    return s ? below(s) : s;
+  }
+  PrimExpr expr(const PrimExpr& e) override { return e; }
+
+ private:
+  /// `node` becomes `value` where `room` is not negative.
+  struct Clamp {
+    PrimExpr node, value, room;
+    int64_t more = 0;  ///< room beyond that of its group's first
+  };
+
+  static PrimExpr lane(const PrimExpr& e, bool largest) {
+    if (e.dtype().is_scalar()) return e;
+    if (const auto* b = e.as<Broadcast>()) return b->value;
+    const auto* r = e.as<Ramp>();
+    const auto stride = r ? as_int(r->stride) : std::nullopt;
+    if (!stride || r->base.dtype() != i64) return {};
+    return (*stride > 0) == largest ? r->base + imm(*stride * (r->lanes - 1)) : r->base;
+  }
+
+  Stmt split(const For& n) {
+    if (tensor_detail::size_of(n.body, most_nodes) > most_nodes) return {};
+    std::vector<Clamp> found;
+    std::unordered_map<const Var*, bool> inside;
+    std::unordered_map<const Object*, bool> met;
+    bool loops = false;
+    pre_order(n.body, [&](const ObjectRef& x) {
+      if (const auto* l = x.as<For>()) inside[l->loop_var.get()] = loops = true;
+      if (const auto* l = x.as<LetStmt>()) inside[l->var.get()] = true;
+      if (const auto* l = x.as<Let>()) inside[l->var.get()] = true;
+      return !x.is<BufferNode>();
+    });
+    if (!loops) return {};
+    auto mentions_loop = [&](const PrimExpr& e) { return tensor_detail::mentions(e, n.loop_var.get()); };
+    pre_order(n.body, [&](const ObjectRef& x) {
+      if (!x.is<PrimExprNode>() || !met.emplace(x.get(), true).second) return !x.is<BufferNode>();
+      const PrimExpr e(x.cast<PrimExprNode>());
+      if (const auto* m = e.as<Min>(); m && m->dtype == i64) {
+        const bool a = mentions_loop(m->a), b = mentions_loop(m->b);
+        if (a != b) found.push_back({e, a ? m->a : m->b, a ? m->b - m->a : m->a - m->b});
+      } else if (const auto* l = e.as<LT>(); l && l->a.dtype().element() == i64) {
+        const PrimExpr a = lane(l->a, true), b = lane(l->b, false);
+        if (a && b) found.push_back({e, PrimExpr(), b - a - imm(1)});
+      } else if (const auto* q = e.as<LE>(); q && q->a.dtype().element() == i64) {
+        const PrimExpr a = lane(q->a, true), b = lane(q->b, false);
+        if (a && b) found.push_back({e, PrimExpr(), b - a});
+      }
+      return true;
+    });
+    // Rooms that differ by a number are one group.
+    std::vector<std::vector<Clamp>> groups;
+    for (Clamp& c : found) {
+      if (!usable(c.room, n.loop_var.get(), inside)) continue;
+      c.room = analyzer_.simplify(c.room);
+      bool placed = false;
+      for (auto& g : groups)
+        if (const auto more = as_int(analyzer_.simplify(c.room - g[0].room))) {
+          c.more = *more;
+          g.push_back(c);
+          placed = true;
+          break;
+        }
+      if (!placed) groups.push_back({c});
+    }
+    std::erase_if(groups, [](const auto& g) { return g.size() < 2; });
+    if (groups.empty()) return {};
+    std::stable_sort(groups.begin(), groups.end(),
+                     [](const auto& a, const auto& b) { return a.size() > b.size(); });
+    if (groups.size() > most_groups) groups.resize(most_groups);
+    PrimExpr whole;
+    std::unordered_map<const Object*, PrimExpr> values;
+    for (const auto& g : groups) {
+      const Clamp* least = &g[0];
+      for (const Clamp& c : g) {
+        if (c.more < least->more) least = &c;
+        values[c.node.get()] = c.value ? c.value : const_of_lanes(c.node);
+      }
+      const PrimExpr holds = le(imm(0), least->room);
+      whole = whole ? logical_and(whole, holds) : holds;
+    }
+    Stmt fast = rewrite_any(n.body, [&](const ObjectRef& x) -> ObjectRef {
+                  auto it = values.find(x.get());
+                  return it == values.end() ? ObjectRef() : ObjectRef(it->second);
+                }).cast<StmtNode>();
+    fast = stmt(unmasked(rename_definitions(fast)));
+    Ref<For> out(&n);
+    out.edit()->body = make<IfThenElse>(whole, fast, n.body);
+    return out;
+  }
+
+  static PrimExpr const_of_lanes(const PrimExpr& condition) {
+    const int lanes = condition.dtype().lanes;
+    return lanes > 1 ? PrimExpr(make<Broadcast>(true_(), int64_t(lanes))) : true_();
+  }
+
+  /// Made of the loop's variable, sizes and what stands around, without memory.
+  bool usable(const PrimExpr& room, const Var* loop,
+              const std::unordered_map<const Var*, bool>& inside) const {
+    bool has_loop = false, symbolic = false, ok = true;
+    pre_order(room, [&](const ObjectRef& x) {
+      if (x.is<BufferLoad>() || x.is<Call>() || x.is<Let>()) ok = false;
+      if (const auto* v = x.as<Var>()) {
+        has_loop |= v == loop;
+        symbolic |= sizes_.count(v) != 0;
+        ok = ok && !inside.count(v);
+      }
+      return ok;
+    });
+    return ok && has_loop && symbolic;
+  }
+
+  /// A predicate that is true on all lanes is none.
+  static Stmt unmasked(const Stmt& s) {
+    auto all = [](const PrimExpr& p) {
+      const auto* b = p ? p.as<Broadcast>() : nullptr;
+      return p && (is_one(p) || (b && is_one(b->value)));
+    };
+    return rewrite(
+        simplify(s),
+        [&](const BufferStore& n) -> Stmt {
+          return all(n.predicate) ? store(n.buffer, n.value, n.indices) : Stmt();
+        },
+        [&](const BufferLoad& n) -> PrimExpr {
+          return all(n.predicate) ? load(n.buffer, n.indices) : PrimExpr();
+        },
+        [&](const Select& n) -> PrimExpr { return all(n.condition) ? n.true_value : PrimExpr(); });
+  }
+
+  Analyzer analyzer_;
+  std::unordered_map<const Var*, bool> sizes_;
+};
+
+}  // namespace
+
+IRModule split_edge_tiles(IRModule module, PassContext&) {
+  return tensor_detail::map_bodies(module, [](const std::string&, const PrimFunc& f) -> Stmt {
+    const Stmt r = EdgeTiles(f).stmt(f->body);
+    return r.same_as(f->body) ? r : simplify(r, true, tensor_detail::sizes_of(f));
+  });
+}
+
+}  // namespace tenon
