@@ -92,11 +92,9 @@ class Detector {
     PrimExpr min = a.min, max = b.max;
     if (!min || is_data(min)) min = imm(0);
     if (!max || is_data(max)) max = size - 1;
-    // Accesses outside the buffer are never made (something guards them): the box ends at the buffer. Of a
-    // buffer of symbolic size, a box of constant size is the better fact.
-    const bool plain = is_index(size) && !as_int(size) && as_int(analyzer_.simplify(max - min));
-    if (!plain && !analyzer_.can_prove_ge(min, 0)) min = analyzer_.simplify(tir::max(min, imm(0)));
-    if (is_index(size) && !plain && !analyzer_.can_prove(le(max, size - 1)))
+    // Accesses outside the buffer are never made (something guards them): the box ends at the buffer.
+    if (!analyzer_.can_prove_ge(min, 0)) min = analyzer_.simplify(tir::max(min, imm(0)));
+    if (is_index(size) && !analyzer_.can_prove(le(max, size - 1)))
       max = analyzer_.simplify(tir::min(max, size - 1));
     return range(min, analyzer_.simplify(max - min + 1));
   }

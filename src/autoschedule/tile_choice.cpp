@@ -70,8 +70,8 @@ Tile choose_tile(const Facts& f, const Target& target, int along) {
             usable = usable && ceil_div(f.extent[size_t(v)], lanes * vectors) * lanes * vectors <= l.room;
         }
         if (!usable) continue;
-        const double used =
-            f.extent[size_t(v)] == kUnknown ? 0.9 : use_of(f.extent[size_t(v)], lanes * vectors);
+        const double used = f.extent[size_t(v)] == kUnknown ? 0.9 / (1 + 0.15 * double(vectors - 1))
+                                                            : use_of(f.extent[size_t(v)], lanes * vectors);
         if (used < 0.4) continue;
         std::vector<int> rows{-1};
         for (int m : f.spatial)

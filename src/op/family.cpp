@@ -84,20 +84,29 @@ Shape unflatten_index(PrimExpr flat, const Shape& shape) {
 }
 
 te::Tensor reshape_to(const te::Tensor& t, const Shape& shape, const std::string& name) {
-  // Leading axes that both shapes share keep their index: cheaper, and the analysis sees through it.
-  size_t same = 0;
+  // Axes that both shapes share at the beginning and at the end keep their index: cheaper, and the analysis
+  // sees through it, also where sizes are symbols.
+  size_t same = 0, tail = 0;
   while (same < t.ndim() && same < shape.size() && same_dim(t.shape()[same], shape[same])) ++same;
-  const Shape from(t.shape().begin() + std::ptrdiff_t(same), t.shape().end());
-  const Shape to(shape.begin() + std::ptrdiff_t(same), shape.end());
+  while (same + tail < t.ndim() && same + tail < shape.size() &&
+         same_dim(t.shape()[t.ndim() - 1 - tail], shape[shape.size() - 1 - tail]))
+    ++tail;
+  auto middle = [&](const Shape& all) {
+    Shape part;
+    for (size_t i = same; i + tail < all.size(); ++i) part.push_back(all[i]);
+    return part;
+  };
+  const Shape from = middle(t.shape()), to = middle(shape);
   return te::compute(
       shape,
       [&](const Vars& v) {
         Shape at, rest;
-        for (size_t i = 0; i < shape.size(); ++i) (i < same ? at : rest).push_back(v[i]);
+        for (size_t i = 0; i + tail < shape.size(); ++i) (i < same ? at : rest).push_back(v[i]);
         Analyzer analyzer;
         for (size_t i = 0; i < shape.size(); ++i) analyzer.bind(v[i], tir::range(PrimExpr(0), shape[i]));
         for (const PrimExpr& e : unflatten_index(flatten_index(rest, to), from))
           at.push_back(analyzer.simplify(e));
+        for (size_t i = shape.size() - tail; i < shape.size(); ++i) at.push_back(v[i]);
         return t(at);
       },
       name);

@@ -233,7 +233,10 @@ Values bit_shift(N& n) {
     n.malformed("the attribute 'direction' of BitShift must be 'LEFT' or 'RIGHT'");
   return {n.op(direction == "LEFT" ? "left_shift" : "right_shift", {n.in(0), n.in(1)})};
 }
-Values where(N& n) { return {n.op("where", {n.in(0), n.in(1), n.in(2)})}; }
+Values where(N& n) {
+  const Expr x = n.in(1), y = n.aligned(x, n.in(2));
+  return {n.op("where", {n.aligned(y, n.aligned(x, n.in(0))), x, y})};
+}
 const R f1("Pow", {1, 7, 12, 13, 15}, pow), f2("Mod", {10, 13}, mod), f3("BitShift", {11}, bit_shift),
     f4("Where", {9, 16}, where);
 

@@ -84,6 +84,13 @@ void generalise(Group& group) {
     if (auto it = mapped.find(e.get()); it != mapped.end()) return it->second;
     if (const auto* t = e.as<Tuple>())
       return make<Tuple>(t->items.map([&](const Expr& i) { return self(self, i); }));
+    if (const auto* s = e.as<ShapeExpr>())
+      return shape_expr(s->values.map([&](const PrimExpr& d) -> PrimExpr {
+        if (!tir::as_int(d) && !d.is<tir::Var>())
+          for (auto& [known, v] : sizes)
+            if (analyzer.can_prove_equal(known, d)) return v;
+        return d;
+      }));
     return e;
   };
   Array<Binding> bindings;

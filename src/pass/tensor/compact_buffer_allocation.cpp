@@ -68,7 +68,8 @@ class Compact : public tensor_detail::Rewriter {
         open.edit()->alloc_buffers = Array<Buffer>();
         Analyzer& known = analyzer_;
         const AccessRegions regions = detect_access_regions(open, known);
-        for (const Buffer& b : n->alloc_buffers) allocs.push_back(regions.opaque ? b : compacted(b, regions));
+        for (const Buffer& b : n->alloc_buffers)
+          allocs.push_back(regions.opaque ? b : compacted(b, regions, open));
       }
       forget();
       auto moved = [&](const Array<BufferRegion>& a) {
@@ -128,7 +129,51 @@ class Compact : public tensor_detail::Rewriter {
     return out;
   }
 
-  Buffer compacted(const Buffer& b, const AccessRegions& regions) {
+  /// Dimension d of all accesses of b below `root` as [min, min + a number), from the indices themselves:
+  /// boxes of buffers of symbolic size end at the buffer, and that hides how small they are.
+  std::optional<std::pair<PrimExpr, int64_t>> plain_box(const Buffer& b, size_t d, const ObjectRef& root) {
+    std::vector<VarRef> inner;
+    std::unordered_map<const Var*, int64_t> extents;
+    std::vector<PrimExpr> indices;
+    bool ok = true;
+    pre_order(root, [&](const ObjectRef& n) {
+      if (const auto* l = n.as<For>()) {
+        inner.push_back(l->loop_var);
+        const auto extent = as_int(l->extent);
+        extents[l->loop_var.get()] = extent && is_zero(l->min) ? *extent : 0;
+      }
+      if (const auto* l = n.as<LetStmt>()) inner.push_back(l->var);
+      if (const auto* l = n.as<Let>()) inner.push_back(l->var);
+      if (const auto* l = n.as<BufferLoad>(); l && l->buffer.same_as(b)) indices.push_back(l->indices[d]);
+      if (const auto* st = n.as<BufferStore>(); st && st->buffer.same_as(b))
+        indices.push_back(st->indices[d]);
+      return !n.is<BufferNode>();
+    });
+    PrimExpr first;
+    int64_t low = 0, high = 0;
+    for (const PrimExpr& index : indices) {
+      if (index.dtype() != i64) return std::nullopt;
+      const auto form = affine_form(index, inner, analyzer_);
+      if (!form) return std::nullopt;
+      for (const VarRef& v : free_vars(form->base))
+        for (const VarRef& i : inner) ok = ok && !v.same_as(i);
+      if (!ok) return std::nullopt;
+      if (!first) first = form->base;
+      const auto apart = as_int(analyzer_.simplify(form->base - first));
+      if (!apart) return std::nullopt;
+      int64_t from = *apart, to = *apart;
+      for (auto& [v, c] : form->terms) {
+        const int64_t extent = extents[v.get()];
+        if (extent < 1 || std::abs(c) > 4096) return std::nullopt;
+        (c < 0 ? from : to) += c * (extent - 1);
+      }
+      low = std::min(low, from), high = std::max(high, to);
+    }
+    if (!first || high - low > 4096) return std::nullopt;
+    return std::pair{analyzer_.simplify(first + low), high - low + 1};
+  }
+
+  Buffer compacted(const Buffer& b, const AccessRegions& regions, const ObjectRef& root) {
     if (!b->strides.empty() || b->elem_offset || !b->axis_separators.empty()) return b;
     std::vector<BufferRegion> all;
     for (const auto* list : {&regions.reads, &regions.writes})
@@ -149,6 +194,8 @@ class Compact : public tensor_detail::Rewriter {
     for (size_t i = 0; i < b->shape.size(); ++i) {
       PrimExpr extent = analyzer_.simplify(box->region[i]->extent);
       PrimExpr min = analyzer_.simplify(box->region[i]->min);
+      if (!as_int(extent) && !as_int(b->shape[i]))
+        if (auto box = plain_box(b, i, root)) min = box->first, extent = tensor_detail::imm(box->second);
       const ConstBound top = analyzer_.bound(extent);
       if (top.max != ConstBound::pos_inf && top.max >= 0) extent = tensor_detail::imm(top.max);
       const bool smaller =

@@ -6,6 +6,8 @@
 
 namespace tenon {
 
+IRModule split_edge_tiles(IRModule, PassContext&);
+
 std::span<const Pass> tensor_pipeline() {
   static const Pass list[] = {
       {"lower_producer", lower_producer, 0, "tensors without a buffer get one"},

@@ -17,7 +17,6 @@ IRModule flatten_buffer(IRModule, PassContext&);
 IRModule vectorize_loop(IRModule, PassContext&);
 IRModule unroll_loop(IRModule, PassContext&);
 IRModule hoist_if_then_else(IRModule, PassContext&);
-IRModule split_edge_tiles(IRModule, PassContext&);
 IRModule loop_partition(IRModule, PassContext&);
 IRModule simplify_tir(IRModule, PassContext&);
 IRModule narrow_data_type(IRModule, PassContext&);
