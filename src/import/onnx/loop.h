@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A loop as Loop, Scan and long recurrent layers share it: a While whose state is the iteration's number, the
+// A loop as Loop and Scan share it: a While whose state is the iteration's number, the
 // condition where it changes, the carried values, and a list for each output that is collected.
 #pragma once
 #include "import/onnx/importer.h"
