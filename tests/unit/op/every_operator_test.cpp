@@ -102,6 +102,39 @@ TEST(EveryOperator, CompilesToWhatIsInterpreted) {
   EXPECT_EQ(status, 0) << text.substr(0, 20000);
 }
 
+/// A count becomes a symbol by match_cast, and slice_to cuts the buffer: one compiled program for every
+/// count.
+TEST(RunTimeSizes, OneProgramServesEveryCount) {
+  auto builder = make_builder();
+  const auto x = graph::var("x", graph::tensor_type({PrimExpr(2), PrimExpr(4)}, f32));
+  const Expr found = builder.emit(op_call("nonzero", {x}));
+  const Expr vector = builder.emit(op_call("reshape", {builder.emit(get_item(found, 1)), shape({1})}));
+  const Expr size = builder.emit(op_call("tensor_to_shape", {vector}));
+  const tir::VarRef n = tir::var("n");
+  builder.emit_match_cast(size, make<graph::ShapeType>(Array<PrimExpr>{n}, int64_t(1), true));
+  const Expr places = builder.emit(
+      op_call("slice_to", {builder.emit(get_item(found, 0)), graph::shape_expr({PrimExpr(2), PrimExpr(n)})}));
+  // The symbol is an ordinary size behind it.
+  const Expr twice = builder.emit(op_call("add", {places, places}));
+  auto f = make<graph::Function>(Array<graph::VarRef>{x}, builder.finish(twice));
+  infer_function(f);
+  IRModule module = IRModule::create();
+  module.set("main", f);
+  Runner runner(module);
+  for (int64_t kept : {0, 1, 5, 8}) {
+    NDArray in = NDArray::zeros({2, 4}, f32);
+    for (int64_t i = 0; i < kept; ++i) in.set_element(7 - i, 1);
+    const NDArray want = interpret(module, "main", {Any(in)}).as<NDArray>();
+    const NDArray got = runner.run({in}).at(0);
+    ASSERT_EQ(got.shape(), (Dims{2, kept}));
+    expect_all(got, {2, kept}, [&](const Index& i) {
+      const int64_t flat = 8 - kept + i[1];
+      EXPECT_EQ(at(want, i), at(got, i));
+      return 2.0 * double(i[0] ? flat % 4 : flat / 4);
+    });
+  }
+}
+
 TEST(EveryOperator, IsDocumented) {
   for (const auto& op : graph::all_ops()) {
     EXPECT_FALSE(op->doc.empty()) << op->name;
