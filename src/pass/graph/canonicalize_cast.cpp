@@ -6,6 +6,8 @@
 //
 // So each user's kernel reads the narrow tensor, and the wide one is never stored. For element-wise users;
 // stands behind eliminate_common_subexpr, which would undo it. Needs: types. Keeps: values bit by bit.
+#include <unordered_set>
+
 #include "op/build.h"
 #include "pass/graph/passes.h"
 #include "pass/graph/rewriter.h"

@@ -9,6 +9,8 @@
 // does the same on its plan without changing calls; this pass says it in the program, for those who read or
 // run the module as it is (the VM of this version copies the argument first). Constant shapes, one result.
 // Needs: call_tir. Keeps: values.
+#include <unordered_set>
+
 #include "pass/graph/lowering.h"
 #include "pass/graph/passes.h"
 #include "pass/graph/programs.h"

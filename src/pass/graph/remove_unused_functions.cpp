@@ -17,7 +17,7 @@ IRModule remove_unused_functions(IRModule module, PassContext&) {
   using namespace graph;
   std::vector<std::string> work;
   for (auto [name, object] : module.functions()) {
-    const auto* f = object.as<Function>();
+    const auto* f = object.as<graph::Function>();
     if (f && (name == "main" || f->attrs.contains("global_symbol"))) work.push_back(name);
   }
   if (work.empty()) return module;
