@@ -9,7 +9,7 @@ BUILD := build/$(PRESET)
 PREFIX ?= /usr/local
 
 .DEFAULT_GOAL := help
-.PHONY: help setup build run test check fuzz format asan tsan bench install walkthrough operators matmul clean
+.PHONY: help setup build run test check fuzz format asan tsan bench install walkthrough operators matmul libfuzzer clean
 
 help:  ## show this list
 	@awk -F':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -64,6 +64,10 @@ tsan: setup  ## unit tests of threads under the thread sanitizer
 	@$(MAKE) --no-print-directory PRESET=tsan build/tsan/build.ninja
 	@cmake --build build/tsan -j $(JOBS) --target test_base test_runtime write_test_artifact
 	@scripts/run_tests build/tsan -j $(JOBS) -L 'base|runtime'
+
+# Ten minutes for each target, one after the other; findings lie in build/fuzz/findings.
+libfuzzer: setup  ## fuzz the parser and the schedules under the sanitizers (SECONDS_EACH=600)
+	@scripts/fuzz
 
 bench: command  ## time the models against ONNX Runtime and OpenVINO (Python environment from PyPI; more: ARGS=…)
 	@bench/run --tenon $(BUILD)/bin/tenon $(ARGS)

@@ -173,6 +173,7 @@ ConstBound Analyzer::Impl::bound(const PrimExpr& e) {
       [&](const tir::Select& n) { return analysis_detail::join(bound(n.true_value), bound(n.false_value)); },
       [&](const tir::Broadcast& n) { return bound(n.value); },
       [&](const tir::Ramp& n) {
+        if (n.lanes < 0) return all;  // scalable: no number of lanes is known
         const ConstBound b = bound(n.base);
         return arithmetic(analysis_detail::join(b, add(b, scale(bound(n.stride), n.lanes - 1))));
       },

@@ -122,7 +122,7 @@ class Detector {
         } else {
           region.push_back(dimension(at, at, b->shape[i]));
         }
-      } else if (const auto* r = at.as<Ramp>(); r && as_int(r->stride) && is_index(r->base)) {
+      } else if (const auto* r = at.as<Ramp>(); r && r->lanes > 0 && as_int(r->stride) && is_index(r->base)) {
         const int64_t reach = *as_int(r->stride) * (r->lanes - 1);
         const PrimExpr other = r->base + imm(reach);
         region.push_back(reach >= 0 ? dimension(r->base, other, b->shape[i])

@@ -456,6 +456,7 @@ void RuleMatch::observe(const PrimExpr& before) {
 // ---------------------------------------------------------------- applying
 PrimExpr RuleMatch::apply(const ReadyRule& rule, const PrimExpr& e) {
   lanes_ = e.dtype().lanes;
+  if (lanes_ > 32767) return {};  // scalable: no number of lanes is known
   if (lanes_ > 1 ? !(rule.vector || rule.lanewise) : rule.vector) return {};
   const Node& root = rule.pattern.root();
   const Operands o = operands(e);

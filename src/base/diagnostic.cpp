@@ -10,13 +10,29 @@ struct Position {
   std::string_view text;
 };
 
+/// Lines are counted on from the place asked for before: mistakes of one text come in order, often many in a
+/// line.
 Position position(const Span& span) {
-  std::string_view text = span.source->text;
-  size_t at = std::min<size_t>(span.begin, text.size());
-  size_t start = at == 0 ? 0 : text.rfind('\n', at - 1) + 1;  // npos + 1 is 0
-  size_t end = std::min(text.find('\n', at), text.size());
-  return {size_t(std::count(text.begin(), text.begin() + at, '\n')) + 1, at - start + 1,
-          text.substr(start, end - start)};
+  struct Line {
+    std::weak_ptr<const SourceText> source;
+    size_t start = 0, end = 0, number = 1;
+  };
+  static thread_local Line line;
+  const std::string_view text = span.source->text;
+  const size_t at = std::min<size_t>(span.begin, text.size());
+  if (line.source.lock() != span.source) line = {span.source, 0, std::min(text.find('\n'), text.size()), 1};
+  if (at < line.start || at > line.end) {
+    const size_t from = line.start;
+    line.start = at == 0 ? 0 : text.rfind('\n', at - 1) + 1;  // npos + 1 is 0
+    line.end = std::min(text.find('\n', at), text.size());
+    if (line.start >= from)
+      line.number +=
+          size_t(std::count(text.begin() + ptrdiff_t(from), text.begin() + ptrdiff_t(line.start), '\n'));
+    else
+      line.number -=
+          size_t(std::count(text.begin() + ptrdiff_t(line.start), text.begin() + ptrdiff_t(from), '\n'));
+  }
+  return {line.number, at - line.start + 1, text.substr(line.start, line.end - line.start)};
 }
 
 std::string render_all(const std::vector<Diagnostic>& list) {
@@ -32,8 +48,19 @@ std::string Span::to_string() const {
   return source->name + ":" + std::to_string(p.line) + ":" + std::to_string(p.column);
 }
 
+/// A name of a megabyte is not shown as a whole.
+static std::string clipped(const std::string& message) {
+  constexpr size_t most = 1000;
+  if (message.size() <= most) return message;
+  size_t head = most - 100, tail = message.size() - 90;
+  auto inside = [&](size_t i) { return (message[i] & 0xc0) == 0x80; };  // of a letter of several bytes
+  while (head > 0 && inside(head)) --head;
+  while (tail < message.size() && inside(tail)) ++tail;
+  return message.substr(0, head) + " … " + message.substr(tail);
+}
+
 std::string render(const Diagnostic& d) {
-  std::string text = "error[" + d.code + "]: " + d.message;
+  std::string text = "error[" + d.code + "]: " + clipped(d.message);
   std::string where = d.location.empty() ? d.span.to_string() : d.location;
   if (!where.empty()) text += "\n  --> " + where;
   if (d.span) {

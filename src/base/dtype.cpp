@@ -25,6 +25,22 @@ struct Prefix {
 };
 constexpr Prefix prefixes[] = {{"float", TypeCode::Float}, {"uint", TypeCode::UInt}, {"int", TypeCode::Int},
                                {"f", TypeCode::Float},     {"u", TypeCode::UInt},    {"i", TypeCode::Int}};
+
+/// "x8" or "xvscalex4" behind a type's name. A negative number of lanes is a multiple of the machine's
+/// vscale.
+bool parse_lanes(std::string_view text, int* out) {
+  constexpr std::string_view scalable = "xvscalex";
+  const bool scales = text.starts_with(scalable);
+  if (!scales && !text.starts_with("x")) return false;
+  text.remove_prefix(scales ? scalable.size() : 1);
+  int lanes = 0;
+  auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), lanes);
+  if (error != std::errc() || end != text.data() + text.size() || lanes < (scales ? 1 : 2) ||
+      lanes > (scales ? 1024 : 32767))
+    return false;
+  *out = scales ? -lanes : lanes;
+  return true;
+}
 }  // namespace
 
 std::string to_string(DataType type) {
@@ -41,7 +57,10 @@ std::string to_string(DataType type) {
         break;
       }
   }
-  if (type.lanes > 1) text += "x" + std::to_string(type.lanes);
+  if (int16_t(type.lanes) < 0)
+    text += "xvscalex" + std::to_string(-int16_t(type.lanes));
+  else if (type.lanes > 1)
+    text += "x" + std::to_string(type.lanes);
   return text;
 }
 
@@ -54,12 +73,9 @@ bool parse_dtype(std::string_view text, DataType* out) {
         return true;
       }
       int lanes = 0;
-      if (rest[0] != 'x') continue;
-      auto [end, error] = std::from_chars(rest.data() + 1, rest.data() + rest.size(), lanes);
-      if (error == std::errc() && end == rest.data() + rest.size() && lanes > 1 && lanes < 65536) {
-        *out = f.type.with_lanes(lanes);
-        return true;
-      }
+      if (!parse_lanes(rest, &lanes)) continue;
+      *out = f.type.with_lanes(lanes);
+      return true;
     }
   for (const Prefix& p : prefixes) {
     if (!text.starts_with(p.name)) continue;
@@ -68,9 +84,7 @@ bool parse_dtype(std::string_view text, DataType* out) {
     auto [at, error] = std::from_chars(text.data() + p.name.size(), end, bits);
     if (error != std::errc()) continue;
     if (at != end) {
-      if (*at != 'x') return false;
-      auto [last, bad] = std::from_chars(at + 1, end, lanes);
-      if (bad != std::errc() || last != end || lanes < 2 || lanes > 65535) return false;
+      if (!parse_lanes({at, size_t(end - at)}, &lanes)) return false;
     }
     const bool ok = p.code == TypeCode::Float ? bits == 16 || bits == 32 || bits == 64
                                               : bits == 1 || bits == 2 || bits == 4 || bits == 8 ||

@@ -11,6 +11,8 @@ struct InterpretOptions {
   int64_t max_steps = INT64_MAX;  ///< Error "T0351" beyond
   int max_depth = 1000;           ///< calls; Error "T0352" beyond
   bool reverse_threads = false;   ///< threads of a block run from the last: shows a barrier that is missing
+  int64_t max_bytes = INT64_MAX;  ///< of one allocation of a tensor program; Error "T0351" beyond
+  int64_t vscale = 1;             ///< of scalable vectors
 };
 
 /// A graph value: NDArray, Tuple (Array<Any>), Shape, int/float scalar, closure.

@@ -11,8 +11,9 @@ interpret_detail::Lanes interpret_detail::evaluate(const PrimExpr& e, const Symb
   return Interpreter({}, options, 0).value(e, symbols);
 }
 
-void interpret_prim_func(const tir::PrimFunc& f, const std::vector<NDArray>& args, const IRModule& module,
-                         const InterpretOptions& options) {
+void interpret_prim_func(const tir::PrimFunc& function, const std::vector<NDArray>& args,
+                         const IRModule& module, const InterpretOptions& options) {
+  const tir::PrimFunc f = uses_vscale(function) ? fix_vscale(function, options.vscale) : function;
   if (args.size() != f->params.size())
     error("T0353",
           fmt::format("the function takes {} arguments, {} were given", f->params.size(), args.size()));

@@ -13,6 +13,7 @@
 #include "interpret/interpret.h"
 #include "interpret/team.h"
 #include "ir/intrinsic_table.h"
+#include "ir/scalable.h"
 #include "ir/walk.h"
 
 namespace tenon::prim_interpreter {
@@ -24,6 +25,14 @@ using interpret_detail::Lanes;
 
 [[noreturn]] inline void error(std::string code, std::string message) {
   throw Error(ErrorKind::model, std::move(code), std::move(message));
+}
+
+/// a * b + c, for indices: what does not fit into 64 bits lies outside of every buffer.
+inline int64_t multiply_add(int64_t a, int64_t b, int64_t c, const std::string& name) {
+  int64_t r = 0;
+  if (__builtin_mul_overflow(a, b, &r) || __builtin_add_overflow(r, c, &r))
+    error("T0355", fmt::format("an index of buffer {} does not fit into 64 bits", name));
+  return r;
 }
 
 /// Memory behind a data variable. `offset` (elements) serves pointers into the middle of an array.
@@ -115,6 +124,8 @@ class Interpreter {
   }
 
   int64_t integer(const PrimExpr& e) { return eval(e)[0].i; }
+  /// Iterators wrap as other integers do.
+  static int64_t later(int64_t first, int64_t i) { return int64_t(uint64_t(first) + uint64_t(i)); }
   std::vector<int64_t> integers(const Array<PrimExpr>& list) {
     std::vector<int64_t> out;
     for (const PrimExpr& e : list) out.push_back(integer(e));
@@ -213,7 +224,7 @@ class Interpreter {
     at.assign(extent.size(), 0);
     for (;;) {
       for (size_t i = 0; i < at.size(); ++i)
-        vars_[n.axis[i]->var.get()] = Lanes(n.axis[i]->var->dtype, first[i] + at[i]);
+        vars_[n.axis[i]->var.get()] = Lanes(n.axis[i]->var->dtype, later(first[i], at[i]));
       if (!n.condition || integer(n.condition)) {
         for (size_t i = 0; i < total.size(); ++i) {
           vars_[c.rhs[i].get()] = eval(n.source[i]);
@@ -286,15 +297,22 @@ class Interpreter {
     }
     if (const auto* c = e.as<tir::Call>(); c && c->op == "tir.address_of") {
       const auto* l = c->args[0].as<BufferLoad>();
+      if (!l) error("T0350", "this is no element of a buffer");
       Storage s = memory_of(l->buffer);
-      s.offset = offset(l->buffer, l->indices, 0, s);
+      std::vector<Lanes> indices;
+      for (const PrimExpr& i : l->indices) indices.push_back(eval(i));
+      std::vector<int64_t> at;
+      position(indices, 0, s, at, l->buffer);
+      s.offset = offset(l->buffer, at, s);
       return s;
     }
     error("T0350", "this is not a pointer");
   }
 
   void call_prim_func(const tir::Call& n) {
-    const std::string name = n.args[0].as<tir::StringImm>()->value;
+    const auto* text = n.args.empty() ? nullptr : n.args[0].as<tir::StringImm>();
+    if (!text) error("T0350", "a call of a tensor function names none");
+    const std::string name = text->value;
     const PrimFunc f = module_ ? module_.find(name).cast<PrimFuncNode>() : PrimFunc();
     if (!f) error("T0350", fmt::format("no tensor function `{}` in the module", name));
     std::vector<Storage> storages;
@@ -305,7 +323,15 @@ class Interpreter {
       else
         scalars.push_back(eval(n.args[i]));
     }
-    Interpreter(module_, options_, depth_ + 1).run(f, storages, scalars);
+    size_t buffers = 0;
+    for (const VarRef& p : f->params) buffers += f->buffer_map.contains(p) || p->dtype.is_handle();
+    if (storages.size() != buffers || scalars.size() != f->params.size() - buffers)
+      error("T0353", fmt::format("`{}` takes {} buffers and {} scalars, {} and {} were given", name, buffers,
+                                 f->params.size() - buffers, storages.size(), scalars.size()));
+    Interpreter inner(module_, options_, depth_ + 1);
+    inner.steps_ = steps_;
+    inner.run(uses_vscale(f) ? fix_vscale(f, options_.vscale) : f, storages, scalars);
+    steps_ = inner.steps_;
   }
 
   // ---------------------------------------------------------------- threads (prim_threads.cpp)
@@ -340,23 +366,18 @@ class Interpreter {
   static int64_t flat(const std::vector<int64_t>& shape, const std::vector<int64_t>& at,
                       const std::string& name) {
     int64_t index = 0;
+    if (at.size() != shape.size())
+      error("T0350",
+            fmt::format("buffer {} has another number of dimensions than the memory behind it", name));
     for (size_t i = 0; i < shape.size(); ++i) {
       if (at[i] < 0 || at[i] >= shape[i])
         error("T0355", fmt::format("index {} of dimension {} is outside buffer {} with shape ({})", at[i], i,
                                    name, fmt::join(shape, ", ")));
-      index = index * shape[i] + at[i];
+      index = multiply_add(index, shape[i], at[i], name);
     }
     return index;
   }
-  /// Flat element index of one lane.
-  int64_t offset(const Buffer& b, const Array<PrimExpr>& indices, size_t lane, const Storage& s) {
-    std::vector<int64_t> at, shape;
-    for (size_t i = 0; i < indices.size(); ++i) {
-      const Lanes v = eval(indices[i]);
-      at.push_back(v[v.size() == 1 ? 0 : lane].i - (s.mins.empty() ? 0 : s.mins[i]));
-    }
-    return offset(b, at, s);
-  }
+  /// Where an element lies, from the values of its indices in one lane.
   int64_t offset(const Buffer& b, const std::vector<int64_t>& at, const Storage& s) {
     std::vector<int64_t> shape;
     for (const PrimExpr& d : b->shape) shape.push_back(integer(d));
@@ -367,15 +388,33 @@ class Interpreter {
       index = flat(shape, at, b->name);
     else {
       flat(shape, at, b->name);
+      if (b->strides.empty() && s.strides.size() != at.size())
+        error("T0350",
+              fmt::format("buffer {} has another number of dimensions than the matched region behind it",
+                          b->name));
       index = 0;
       for (size_t i = 0; i < at.size(); ++i)
-        index += at[i] * (b->strides.empty() ? s.strides[i] : integer(b->strides[i]));
+        index =
+            multiply_add(at[i], b->strides.empty() ? s.strides[i] : integer(b->strides[i]), index, b->name);
     }
-    index += s.offset + (b->elem_offset ? integer(b->elem_offset) : 0);
-    if (index < 0 || index >= s.array.size())
+    index = multiply_add(1, index, s.offset, b->name);
+    if (b->elem_offset) index = multiply_add(1, index, integer(b->elem_offset), b->name);
+    const int64_t size = s.array.size() / b->dtype.lanes;  // a vector is one element
+    if (index < 0 || index >= size)
       error("T0355", fmt::format("element {} is outside the {} elements of the memory behind buffer {}",
-                                 index, s.array.size(), b->name));
+                                 index, size, b->name));
     return index;
+  }
+  /// Values of the indices of lane `lane`, from the corner of what was realized.
+  void position(const std::vector<Lanes>& indices, size_t lane, const Storage& s, std::vector<int64_t>& at,
+                const Buffer& b) {
+    if (!s.mins.empty() && s.mins.size() != indices.size())
+      error("T0350",
+            fmt::format("buffer {} has another number of dimensions than the memory behind it", b->name));
+    at.resize(indices.size());
+    for (size_t i = 0; i < at.size(); ++i)
+      at[i] = int64_t(uint64_t(indices[i][indices[i].size() == 1 ? 0 : lane].i) -
+                      uint64_t(s.mins.empty() ? 0 : s.mins[i]));
   }
   /// Floats seen as their bits, or the other way: the element as it lies in memory, under the other type.
   bool is_view(const NDArray& array, DataType type) const {
@@ -402,12 +441,12 @@ class Interpreter {
     Lanes mask = n.predicate ? eval(n.predicate) : Lanes();
     std::vector<Lanes> indices;
     for (const PrimExpr& i : n.indices) indices.push_back(eval(i));
-    std::vector<int64_t> at(indices.size());
+    std::vector<int64_t> at;
+    const size_t width = n.buffer->dtype.lanes;  // of one element
     for (size_t lane = 0; lane < out.size(); ++lane) {
       if (n.predicate && !mask[mask.size() == 1 ? 0 : lane].i) continue;  // a lane that is off gives 0
-      for (size_t i = 0; i < at.size(); ++i)
-        at[i] = indices[i][indices[i].size() == 1 ? 0 : lane].i - (s.mins.empty() ? 0 : s.mins[i]);
-      out[lane] = read(s.array, offset(n.buffer, at, s), n.dtype)[0];
+      position(indices, lane / width, s, at, n.buffer);
+      out[lane] = read(s.array, offset(n.buffer, at, s) * int64_t(width) + int64_t(lane % width), n.dtype)[0];
     }
     return out;
   }
@@ -428,6 +467,15 @@ class Interpreter {
   Storage allocate(const Array<PrimExpr>& shape, DataType dtype) {
     std::vector<int64_t> dims;
     for (const PrimExpr& d : shape) dims.push_back(std::max<int64_t>(0, integer(d)));
+    if (dtype.lanes > 1) {  // vectors lie one behind the other
+      if (dims.empty()) dims.push_back(1);
+      dims.back() = multiply_add(dims.back(), dtype.lanes, 0, "of vectors");
+    }
+    int64_t bytes = stored(dtype).bytes();
+    for (int64_t d : dims)
+      if (__builtin_mul_overflow(bytes, d, &bytes)) bytes = INT64_MAX;
+    if (bytes > options_.max_bytes)
+      error("T0351", fmt::format("an allocation of more than {} bytes", options_.max_bytes));
     NDArray a = NDArray::empty(dims, stored(dtype));
     // Undefined memory is filled with a value that shows when it is read.
     const int64_t n = a.size();
@@ -470,7 +518,7 @@ class Interpreter {
           const int64_t first = integer(n.min), extent = integer(n.extent);
           if (extent <= 0 && starts_reduction(n)) start_reductions(s);
           for (int64_t i = 0; i < extent && !returned_; ++i) {
-            vars_[n.loop_var.get()] = Lanes(n.loop_var->dtype, first + i);
+            vars_[n.loop_var.get()] = Lanes(n.loop_var->dtype, later(first, i));
             exec(n.body);
             count_step();
           }
@@ -524,12 +572,13 @@ class Interpreter {
           Lanes mask = n.predicate ? eval(n.predicate) : Lanes();
           std::vector<Lanes> indices;
           for (const PrimExpr& i : n.indices) indices.push_back(eval(i));
-          std::vector<int64_t> at(indices.size());
+          std::vector<int64_t> at;
+          const size_t width = n.buffer->dtype.lanes;
           for (size_t lane = 0; lane < value.size(); ++lane) {
             if (n.predicate && !mask[mask.size() == 1 ? 0 : lane].i) continue;
-            for (size_t i = 0; i < at.size(); ++i)
-              at[i] = indices[i][indices[i].size() == 1 ? 0 : lane].i - (st.mins.empty() ? 0 : st.mins[i]);
-            write(st.array, offset(n.buffer, at, st), value[lane], n.buffer->dtype);
+            position(indices, lane / width, st, at, n.buffer);
+            write(st.array, offset(n.buffer, at, st) * int64_t(width) + int64_t(lane % width), value[lane],
+                  n.buffer->dtype);
           }
         },
         [&](const Prefetch&) {},
@@ -559,9 +608,9 @@ class Interpreter {
     for (size_t i = 0; i < values.size(); ++i) {
       const IterVar& v = n.block->iter_vars[i];
       const int64_t min = integer(v->dom->min), extent = integer(v->dom->extent), at = values[i][0].i;
-      if (at < min || at >= min + extent)
+      if (at < min || extent <= 0 || uint64_t(at) - uint64_t(min) >= uint64_t(extent))
         error("T0356", fmt::format("block {}: iterator {} has the value {} outside its domain [{}, {})",
-                                   n.block->name, v->var->name, at, min, min + extent));
+                                   n.block->name, v->var->name, at, min, later(min, extent)));
       if (v->kind == IterKind::reduce && at != min) first = false;
       vars_[v->var.get()] = values[i];
     }
@@ -607,7 +656,7 @@ class Interpreter {
       const int64_t first = integer(n->min), extent = integer(n->extent);
       if (extent <= 0) idle_.insert(n->loop_var.get());
       for (int64_t i = 0; i < std::max<int64_t>(1, extent); ++i) {
-        vars_[n->loop_var.get()] = Lanes(n->loop_var->dtype, first + i);
+        vars_[n->loop_var.get()] = Lanes(n->loop_var->dtype, later(first, i));
         start_reductions(n->body);
         count_step();
       }
@@ -632,7 +681,9 @@ class Interpreter {
         continue;
       }
       const Lanes value = eval(n.iter_values[i]);
-      const bool in_domain = value[0].i >= min && value[0].i < min + integer(v->dom->extent);
+      const int64_t extent = integer(v->dom->extent);
+      const bool in_domain =
+          value[0].i >= min && extent > 0 && uint64_t(value[0].i) - uint64_t(min) < uint64_t(extent);
       if (v->kind == IterKind::reduce ? value[0].i != min : !in_domain) return;
       vars_[v->var.get()] = value;
     }
@@ -659,7 +710,12 @@ class Interpreter {
     Storage& s = memory_of(source);
     std::vector<int64_t> corner;
     for (const Range& r : m->source->region) corner.push_back(integer(r->min));
-    const int64_t start = s.array.size() == 0 ? 0 : offset(source, corner, s);
+    std::vector<int64_t> from = corner;
+    if (!s.mins.empty() && s.mins.size() != corner.size())
+      error("T0350", fmt::format("buffer {} has another number of dimensions than the memory behind it",
+                                 source->name));
+    for (size_t i = 0; i < s.mins.size(); ++i) from[i] = int64_t(uint64_t(from[i]) - uint64_t(s.mins[i]));
+    const int64_t start = s.array.size() == 0 ? 0 : offset(source, from, s);
     std::vector<int64_t> strides(source->shape.size(), 1);
     for (size_t i = source->shape.size(); i-- > 0;)
       strides[i] = !source->strides.empty()  ? integer(source->strides[i])

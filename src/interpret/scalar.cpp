@@ -236,10 +236,12 @@ Lanes Arithmetic::intrinsic(const Intrinsic& op, const std::vector<Lanes>& args,
       const double v = name == "fma" && t == f32 && !float64
                            ? double(std::fmaf(float(x[0]), float(x[1]), float(x[2])))
                            : op.evaluate(x);
-      if (result.is_float())
+      if (result.is_float()) {
         out[i].d = round(v, result);
-      else
-        out[i].i = wrap(int64_t(v), result);
+      } else {
+        Lanes whole(t.element(), v);
+        out[i].i = cast(whole, result.element())[0].i;
+      }
       continue;
     }
     const int64_t x = lane(0).i, y = args.size() > 1 ? lane(1).i : 0;
@@ -265,8 +267,10 @@ Lanes Arithmetic::intrinsic(const Intrinsic& op, const std::vector<Lanes>& args,
     else if (name == "abs")
       v = t.is_int() && x < 0 ? int64_t(0 - uint64_t(x)) : x;
     else if (name == "pow") {
-      v = 1;
-      for (int64_t k = 0; k < y; ++k) v = int64_t(uint64_t(v) * uint64_t(x));
+      uint64_t power = 1, square = uint64_t(x);  // a negative exponent gives 1
+      for (int64_t k = y; k > 0; k >>= 1, square *= square)
+        if (k & 1) power *= square;
+      v = int64_t(power);
     } else if (name == "isnan" || name == "isinf")
       v = 0;
     else if (name == "isfinite")

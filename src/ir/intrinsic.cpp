@@ -49,7 +49,8 @@ constexpr Intrinsic table[] = {
      [](D a) { return std::copysign(a[0], a[1]); }},
     {"tir.hypot", 2, true, true, "sqrt(x² + y²) without overflow",
      [](D a) { return std::hypot(a[0], a[1]); }},
-    {"tir.ldexp", 2, true, true, "x · 2ʸ", [](D a) { return std::ldexp(a[0], int(a[1])); }},
+    {"tir.ldexp", 2, true, true, "x · 2ʸ",
+     [](D a) { return std::ldexp(a[0], int(std::fmax(-9999, std::fmin(9999, a[1])))); }},
     {"tir.nextafter", 2, true, true, "next value of the type towards y", nullptr},
     {"tir.fma", 3, true, true, "x·y + z, rounded once", [](D a) { return std::fma(a[0], a[1], a[2]); }},
     {"tir.shift_left", 2, true, true, "x << y; 0 when y is at least the width", nullptr},
@@ -129,6 +130,8 @@ constexpr Intrinsic table[] = {
     {"tir.mma_store", 6, false, false, "destination, row stride, \"row\" or \"col\", fragment, rows, columns",
      nullptr},
     {"tir.mma_sync", 7, false, false, "fragments d, a, b, c and m, n, k: d = a · b + c", nullptr},
+    {"tir.vscale", 0, true, false, "how many times longer the machine's scalable vectors are than 128 bits",
+     nullptr},
 };
 
 bool is_any(std::string_view name, std::initializer_list<std::string_view> names) {
@@ -153,7 +156,7 @@ IntrinsicGroup group_of(const Intrinsic& i) {
   if (n.starts_with("vector_")) return IntrinsicGroup::vector;
   if (is_any(n, {"address_of", "prefetch"})) return IntrinsicGroup::memory;
   if (is_any(n, {"call_extern", "call_prim_func", "ret", "assume", "undef", "likely", "if_then_else",
-                 "select_rare"}))
+                 "select_rare", "vscale"}))
     return IntrinsicGroup::call;
   if (n.starts_with("bitwise_") || n.starts_with("shift_") || is_any(n, {"popcount", "clz", "reinterpret"}))
     return IntrinsicGroup::bit;

@@ -71,6 +71,7 @@ class Lexer {
     tokens_.push_back({kind, uint32_t(begin), uint32_t(end), text_.substr(begin, end - begin)});
   }
   void error(std::string code, std::string message, size_t begin, size_t end, std::string hint = {}) {
+    if (problems_.all().size() >= DiagnosticList::limit) return;
     problems_.add(std::move(code), std::move(message), Span{source_, uint32_t(begin), uint32_t(end)},
                   std::move(hint));
   }

@@ -93,6 +93,8 @@ class Converter {
   void only(const Ast* call, size_t positional, std::initializer_list<std::string_view> names);
   std::string text_of(const Ast* a, std::string_view what);
   int64_t integer_of(const Ast* a, std::string_view what);
+  /// Of a vector: a constant, or a multiple of T.vscale() (negative).
+  int64_t lanes_of(const Ast* a);
   DataType dtype_of(const Ast* a);
   std::vector<const Ast*> items_of(const Ast* a) const;  ///< of a tuple or list; else the expression itself
   void import(const AstStmt* s);

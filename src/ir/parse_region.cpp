@@ -107,7 +107,8 @@ class Regions {
   static Array<Range> points(const Array<PrimExpr>& indices) {
     return indices.map([](const PrimExpr& i) {
       if (const auto* r = i.as<Ramp>())
-        if (is_one(r->stride)) return range(r->base, PrimExpr::int_imm(r->lanes, r->base.dtype()));
+        if (is_one(r->stride) && r->lanes > 0)
+          return range(r->base, PrimExpr::int_imm(r->lanes, r->base.dtype()));
       return range(i, PrimExpr::int_imm(1, i.dtype().element()));
     });
   }

@@ -259,7 +259,9 @@ Stmt Converter::store(const Ast* target, const Ast* value_ast, const std::string
   const std::string& name = p ? p->name : b->name;
   const Array<PrimExpr> at = element(target, what, (p ? p->shape : b->shape).size());
   DataType wanted = p ? p->dtype : b->dtype;
-  for (const PrimExpr& i : at) wanted = wanted.with_lanes(wanted.lanes * i.dtype().lanes);
+  int lanes = 1;
+  for (const PrimExpr& i : at) lanes = std::max<int>(lanes, i.dtype().lanes);
+  wanted = wanted.with_lanes(wanted.lanes * lanes);
   PrimExpr v;
   if (op.empty())
     v = expr_of(value_ast, wanted);

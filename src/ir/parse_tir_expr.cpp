@@ -8,6 +8,7 @@
 
 #include "ir/intrinsic.h"
 #include "ir/parse_impl.h"
+#include "ir/scalable.h"
 #include "ir/structural.h"
 
 namespace tenon::script {
@@ -99,7 +100,9 @@ void Converter::unify(Value& a, Value& b, const Ast* at) {
   else if (b.e.dtype().lanes == 1)
     b.e = make<Broadcast>(b.e, int64_t(a.e.dtype().lanes));
   else
-    fail("T0230", fmt::format("operands have {} and {} lanes", a.e.dtype().lanes, b.e.dtype().lanes), at);
+    fail("T0230",
+         fmt::format("operands have the types {} and {}", to_string(a.e.dtype()), to_string(b.e.dtype())),
+         at);
 }
 
 PrimExpr Converter::truth(const Ast* a) {
@@ -425,6 +428,25 @@ PrimExpr Converter::reduce(const Ast* a) {
                       i);
 }
 
+int64_t Converter::lanes_of(const Ast* a) {
+  const PrimExpr e = expr(a);
+  auto scales = [](const PrimExpr& x) {
+    const auto* c = x.as<tir::Call>();
+    return c && c->op == "tir.vscale";
+  };
+  if (scales(e)) return -1;
+  if (const auto* m = e.as<Mul>()) {
+    const auto n = scales(m->a) ? as_int(m->b) : scales(m->b) ? as_int(m->a) : std::nullopt;
+    if (n && *n >= 1 && *n <= 1024) return -*n;
+    if (n) fail("T0224", "a scalable vector has between 1 and 1024 times vscale lanes", a);
+  }
+  const auto n = as_int(e);
+  if (!n) fail("T0224", "the number of lanes is no constant, and no multiple of T.vscale()", a);
+  if (*n < 2 || *n > 32767)
+    fail("T0224", fmt::format("a vector has between 2 and 32767 lanes, not {}", *n), a);
+  return *n;
+}
+
 Value Converter::call(const Ast* a) {
   const Ast* head = a->items[0];
   // Methods of buffers.
@@ -513,23 +535,27 @@ Value Converter::call(const Ast* a) {
   if (f == "Ramp" || f == "ramp") {
     Value base = value(need(a, 0, "base")), stride = value(need(a, 1, "stride"));
     unify(base, stride, a);
-    const int64_t lanes = integer_of(need(a, 2, "lanes"), "the number of lanes");
-    if (lanes < 2 || lanes > 65535 || base.e.dtype().is_vector())
-      fail("T0224", "a ramp has between 2 and 65535 lanes over a scalar", a);
+    const int64_t lanes = lanes_of(need(a, 2, "lanes"));
+    if (base.e.dtype().is_vector() || !base.e.dtype().is_integer())
+      fail("T0224", fmt::format("a ramp is made of integers, not of {}", to_string(base.e.dtype())), a);
     return {make<Ramp>(base.e, stride.e, lanes)};
   }
   if (f == "Broadcast" || f == "broadcast") {
     const PrimExpr x = expr(need(a, 0, "value"));
-    const int64_t lanes = integer_of(need(a, 1, "lanes"), "the number of lanes");
-    if (lanes < 2 || lanes > 65535 || x.dtype().is_vector())
-      fail("T0224", "a broadcast has between 2 and 65535 lanes over a scalar", a);
+    const int64_t lanes = lanes_of(need(a, 1, "lanes"));
+    if (x.dtype().is_vector() || x.dtype().is_handle())
+      fail("T0224", fmt::format("a broadcast repeats a scalar, not {}", to_string(x.dtype())), a);
     return {make<Broadcast>(x, lanes)};
   }
   if (f == "Shuffle") {
     const Array<PrimExpr> vectors = exprs(need(a, 0, "vectors"));
     Array<int64_t> lanes;
     int64_t total = 0;
-    for (const PrimExpr& v : vectors) total += v.dtype().lanes;
+    for (const PrimExpr& v : vectors) {
+      if (is_scalable(v.dtype()))
+        fail("T0224", "a shuffle names lanes, and a scalable vector has no known number of them", a);
+      total += v.dtype().lanes;
+    }
     for (const Ast* i : items_of(need(a, 1, "indices"))) {
       lanes.push_back(integer_of(i, "a lane"));
       if (lanes.back() < 0 || lanes.back() >= total) fail("T0224", "there is no such lane", i);
@@ -635,6 +661,8 @@ Value Converter::call(const Ast* a) {
     t = boolean.with_lanes(t.lanes);
   else if (f == "address_of")
     t = DataType::handle();
+  else if (f == "vscale" && !d)
+    t = i64;
   else if (f.starts_with("vector_reduce_"))
     t = t.element();
   else if (d)

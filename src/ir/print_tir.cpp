@@ -76,6 +76,11 @@ void Printer::subscript(const Array<PrimExpr>& indices) {
   out_ += ']';
 }
 
+/// Lanes of a scalable vector are a multiple of vscale.
+static std::string lanes_text(int64_t lanes) {
+  return lanes < 0 ? fmt::format("T.vscale() * {}", -lanes) : std::to_string(lanes);
+}
+
 void Printer::function_call(const Call& c) {
   const std::string_view op = c.op;
   const std::string_view base = op.starts_with("tir.") ? op.substr(4) : std::string_view();
@@ -93,7 +98,7 @@ void Printer::function_call(const Call& c) {
     out_ += ')';
     return;
   }
-  bool implied = false;
+  bool implied = counted && base == "vscale" && c.dtype == i64;
   if (counted && base != "prefetch" && !c.args.empty() && c.args[0]) {
     if (base == "isnan" || base == "isinf" || base == "isfinite")
       implied = c.dtype == boolean.with_lanes(c.args[0].dtype().lanes);
@@ -211,12 +216,12 @@ void Printer::expr(const PrimExpr& e, int precedence) {
         expr(n.base);
         out_ += ", ";
         expr(n.stride);
-        out_ += fmt::format(", {})", n.lanes);
+        out_ += fmt::format(", {})", lanes_text(n.lanes));
       },
       [&](const Broadcast& n) {
         out_ += "T.Broadcast(";
         expr(n.value);
-        out_ += fmt::format(", {})", n.lanes);
+        out_ += fmt::format(", {})", lanes_text(n.lanes));
       },
       [&](const Shuffle& n) {
         out_ += "T.Shuffle([";

@@ -133,10 +133,12 @@ void ProducerLoad::finish() { dtype = producer->dtype; }
 void Ramp::finish() {
   if (base.dtype() != stride.dtype() || base.dtype().is_vector())
     type_conflict("ramp", base.dtype(), stride.dtype());
+  lanes = int16_t(lanes);  // as a type counts them: negative where vscale scales them
   dtype = base.dtype().with_lanes(int(lanes));
 }
 void Broadcast::finish() {
   CHECK(value.dtype().is_scalar(), "broadcast of a vector");
+  lanes = int16_t(lanes);
   dtype = value.dtype().with_lanes(int(lanes));
 }
 void Shuffle::finish() { dtype = vectors[0].dtype().with_lanes(int(indices.size())); }

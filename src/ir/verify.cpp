@@ -8,6 +8,7 @@
 #include <unordered_set>
 
 #include "ir/intrinsic_table.h"
+#include "ir/scalable.h"
 #include "ir/text.h"
 #include "ir/verify_impl.h"
 #include "ir/walk.h"
@@ -110,6 +111,16 @@ class PrimFuncVerifier {
                                b->strides.size()));
     if (b->elem_offset) integer(b->elem_offset, "the offset of buffer `" + b->name + "`");
     if (b->dtype.is_void()) add("T0307", fmt::format("buffer `{}` has no data type", b->name));
+    if (is_scalable(b->dtype))
+      add("T0307",
+          fmt::format("buffer `{}` holds {}, whose size is not known", b->name, to_string(b->dtype)));
+    int64_t last = 0;
+    for (int64_t a : b->axis_separators) {
+      if (a <= last || a >= int64_t(b->shape.size()))
+        add("T0305", fmt::format("buffer `{}` of {} dimensions has an axis separator at {}", b->name,
+                                 b->shape.size(), a));
+      last = a;
+    }
   }
   void use_buffer(const Buffer& b, size_t indices) {
     if (!b) return add("T0315", "an access has no buffer");
@@ -121,7 +132,7 @@ class PrimFuncVerifier {
   }
   void integer(const PrimExpr& e, const std::string& what) {
     expr(e);
-    if (e && !e.dtype().is_integer())
+    if (e && (!e.dtype().is_integer() || e.dtype().is_vector()))
       add("T0306", fmt::format("{} has type {}, not an integer", what, to_string(e.dtype())));
   }
   void condition(const PrimExpr& e, std::string_view what) {
@@ -143,6 +154,8 @@ class PrimFuncVerifier {
       if (i && !i.dtype().is_integer())
         add("T0306", fmt::format("an index of buffer `{}` has type {}, not an integer", b->name,
                                  to_string(i.dtype())));
+      if (i && i.dtype().is_vector() && i.dtype().lanes != index_lanes(indices))
+        add("T0308", fmt::format("indices of buffer `{}` have different numbers of lanes", b->name));
     }
     if (!predicate) return;
     expr_below(predicate);
@@ -267,19 +280,17 @@ class PrimFuncVerifier {
           if (!outer) vars_.erase(n.var.get());
         },
         [&](const tir::Call& n) {
-          const Intrinsic* known = find_intrinsic(n.op);
-          if (!known)
-            add("T0314", fmt::format("`{}` is no intrinsic", n.op));
-          else if (known->arguments >= 0 && size_t(known->arguments) != n.args.size())
-            add("T0314", fmt::format("`{}` takes {} arguments and is given {}", n.op, known->arguments,
-                                     n.args.size()));
-          else if (n.op == "tir.dot" &&
-                   (!n.args[0] || !n.args[1] || !n.args[2] || n.dtype != n.args[0].dtype() ||
-                    dot_group(n.args[0], n.args[1], n.args[2]) == 0))
-            add("T0314", "`tir.dot` is given types that do not fit one another");
-          else if (std::string problem = type_problem(*known, n); !problem.empty())
-            add("T0314", std::move(problem));
+          if (const std::string problem = call_problem(n); !problem.empty())
+            add("T0314", fmt::format("`{}` {}", n.op, problem));
+          else if (std::string type = type_problem(*find_intrinsic(n.op), n); !type.empty())
+            add("T0314", std::move(type));
           for (const PrimExpr& a : n.args) expr_below(a);
+        },
+        [&](const Cast& n) {
+          expr_below(n.value);
+          if (n.value && n.value.dtype().lanes != n.dtype.lanes)
+            add("T0301", fmt::format("a cast of {} to {} changes the number of lanes",
+                                     to_string(n.value.dtype()), to_string(n.dtype)));
         },
         [&](const Ramp& n) {
           pair(n.base, n.stride, "a ramp");
@@ -294,6 +305,9 @@ class PrimFuncVerifier {
           for (const PrimExpr& v : n.vectors) {
             expr_below(v);
             if (v) count += v.dtype().lanes;
+            if (v && is_scalable(v.dtype()))
+              add("T0308", fmt::format("a shuffle takes lanes of {}, which has no known number of them",
+                                       to_string(v.dtype())));
             if (v && n.vectors[0] && v.dtype().element() != n.vectors[0].dtype().element())
               add("T0301", fmt::format("a shuffle takes vectors of {} and {}",
                                        to_string(n.vectors[0].dtype()), to_string(v.dtype())));
@@ -310,7 +324,7 @@ class PrimFuncVerifier {
         });
   }
   void lanes(int64_t n, const PrimExpr& of, std::string_view what) {
-    if (n < 1 || n > 65535 || (of && of.dtype().is_vector()))
+    if (n < -1024 || n == 0 || n > 32767 || (of && of.dtype().is_vector()))
       add("T0308", fmt::format("{} has {} lanes of {}", what, n, of ? to_string(of.dtype()) : "nothing"));
   }
   static PrimExpr typed(const ObjectRef& o) {
@@ -505,6 +519,13 @@ class PrimFuncVerifier {
     }
     for (const MatchBufferRegion& m : b.match_buffers) {
       regions({m->source});
+      const Buffer& from = m->source->buffer;
+      if (from && m->buffer && m->buffer->shape.size() > from->shape.size())
+        add("T0305", fmt::format("match_buffer `{}` has {} dimensions, its source `{}` {}", m->buffer->name,
+                                 m->buffer->shape.size(), from->name, from->shape.size()));
+      if (from && m->buffer && m->buffer->dtype != from->dtype)
+        add("T0307", fmt::format("match_buffer `{}` holds {}, its source `{}` {}", m->buffer->name,
+                                 to_string(m->buffer->dtype), from->name, to_string(from->dtype)));
       define_symbolic(m->buffer);
       define_buffer(m->buffer, true);
       defined.insert(defined.end(), {m->buffer.get(), m->buffer->data.get()});

@@ -8,4 +8,6 @@ namespace tenon {
 int nesting_of(const ObjectRef& root);
 /// Races of parallel loops (T0335) and block iterators outside their domain (T0336), where they are certain.
 void verify_loops(const std::string& name, const tir::Stmt& body, DiagnosticList& problems);
+/// What is wrong with the number or the types of a call's arguments, behind "`name` "; nothing when they fit.
+std::string call_problem(const tir::Call& n);
 }  // namespace tenon

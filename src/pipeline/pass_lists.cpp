@@ -3,6 +3,7 @@
 #include <mutex>
 
 #include "base/diagnostic.h"
+#include "ir/scalable.h"
 #include "ir/walk.h"
 #include "pass/graph/passes.h"
 #include "pipeline/compile.h"
@@ -41,7 +42,7 @@ IRModule run_default_schedule(IRModule module, PassContext& context) {
   if (!target) target = host_target();
   return module.map_prim([&](const std::string&, const tir::PrimFunc& f) -> ObjectRef {
     if (f->attrs.contains("tenon.trace") || f->attrs.contains("tenon.kernel") ||
-        f->attrs.contains("tenon.memory_only"))
+        f->attrs.contains("tenon.memory_only") || tir::uses_vscale(f))
       return {};
     if (auto rule = f->attrs.find("tenon.schedule_rule"))
       return schedule_rule(rule->as<std::string>())(f, target);

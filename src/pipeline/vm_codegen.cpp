@@ -660,6 +660,7 @@ class FunctionCodegen {
       if (!sizes) fail("T0812", "the sizes that a kernel is called with are not known", place(c.origin));
       for (const PrimExpr& d : *sizes) args.push_back(size(d));
     }
+    for (const PrimExpr& d : implied_sizes(c, f, args.size() - size_t(num_buffers))) args.push_back(size(d));
     const std::string symbol = f->attrs.get_or("global_symbol", Any(g->name)).as<std::string>();
     // The graph executor asks which buffers a kernel writes; one is the rule.
     if (c.type_args.size() != 1 && m_.told.insert(symbol).second)

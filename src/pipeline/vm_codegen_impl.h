@@ -74,6 +74,9 @@ struct Operand {
 bool any_borrowed(const Operand& o);
 void set_borrowed(Operand& o, bool borrowed);
 std::string place(const Origin& o);
+/// Symbolic dimensions that are no parameters of the called program, behind its first `given` scalars: read
+/// off the shapes of what it is given. T0812 for one that no shape tells.
+std::vector<PrimExpr> implied_sizes(const graph::Call& c, const tir::PrimFunc& f, size_t given);
 /// Why an operator was not lowered, in words.
 std::string why_not(const graph::Call& c);
 /// The name of the packed function that a call names.

@@ -129,6 +129,14 @@ E MathExpansion::poly(const E& x, std::initializer_list<double> high_first) cons
   for (double c : high_first) sum = sum ? fma(sum, x, f(x, c)) : f(x, c);
   return sum;
 }
+/// The last steps of a polynomial in double, then times `by` plus `rest`: where nothing is fused, their
+/// roundings would come near half a unit.
+static E last_steps(const E& p, const E& z, std::initializer_list<E> coefficients, const E& by,
+                    const E& rest) {
+  E sum = to_f64(p);
+  for (const E& c : coefficients) sum = add(mul(sum, to_f64(z)), to_f64(c));
+  return add(mul(sum, by), to_f64(rest));
+}
 E MathExpansion::clamp(const E& x, double low, double high) const {
   const E a = pick(less(x, f(x, low)), f(x, low), x);
   return pick(less(f(x, high), a), f(x, high), a);
@@ -194,10 +202,11 @@ E MathExpansion::sigmoid(const E& x) const {
 }
 E MathExpansion::tanh(const E& x) const {
   const E all = magnitude(x), a = pick(less(f(x, 10), all), f(x, 10), all), z = mul(a, a);
-  const E p =
-      poly(z, {-4.5570809743367136e-4, 2.583423163741827e-3, -8.265454322099686e-3, 2.166409231722355e-2,
-               -5.392947420477867e-2, 1.3332980871200562e-1, -3.3333322405815125e-1});
-  const E low = fma(mul(p, z), a, a);
+  const E p = poly(z, {-4.5570809743367136e-4, 2.583423163741827e-3, -8.265454322099686e-3,
+                       2.166409231722355e-2, -5.392947420477867e-2, 1.3332980871200562e-1});
+  const E last = f(x, -3.3333322405815125e-1);
+  const E low = fma_ ? fma(mul(fma(p, z, last), z), a, a)
+                     : to_f32(last_steps(p, z, {last}, mul(to_f64(z), to_f64(a)), a));
   // 1 - 2 / (2^n·(1 + q) + 1), where the exponential itself is never rounded.
   const auto [n, r] = reduce_exp(add(a, a));
   const E s = number(shift_left(add(n, i(x, 127)), 23));
@@ -218,8 +227,10 @@ E MathExpansion::cosh(const E& x) const {
 E MathExpansion::erf(const E& x) const {
   const E all = magnitude(x), a = pick(less(f(x, 3.95), all), f(x, 3.95), all), z = mul(x, x);
   const E q = poly(z, {7.806903886375949e-5, -7.997853099368513e-4, 5.187162198126316e-3,
-                       -2.6853347197175026e-2, 1.1283578723669052e-1, -3.761262595653534e-1});
-  const E low = fused(fused(q, z, f(x, 1.2837916612625122e-1)), x, x);
+                       -2.6853347197175026e-2, 1.1283578723669052e-1});
+  const E last = f(x, -3.761262595653534e-1), first = f(x, 1.2837916612625122e-1);
+  const E low = fma_ ? fma(fma(fma(q, z, last), z, first), x, x)
+                     : to_f32(last_steps(q, z, {last, first}, to_f64(x), x));
   // 1 - e^(g·a) as 1 - 2^n - 2^n·q: the exponential itself is never rounded.
   const E g = poly(a, {2.1064706379547715e-4, -3.186976769939065e-3, 2.2798558697104454e-2,
                        -1.0511629283428192e-1, -6.35831356048584e-1, -1.128480076789856});

@@ -10,6 +10,7 @@ IRModule split_edge_tiles(IRModule, PassContext&);
 
 std::span<const Pass> tensor_pipeline() {
   static const Pass list[] = {
+      {"lower_vscale", lower_vscale, 0, "scalable vectors get the machine's length"},
       {"lower_producer", lower_producer, 0, "tensors without a buffer get one"},
       {"storage_flatten", storage_flatten, 0, "realized regions become allocations"},
       {"inject_prefetch", inject_prefetch, 0, "announced regions become hints for each cache line"},

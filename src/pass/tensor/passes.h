@@ -7,6 +7,7 @@
 
 namespace tenon {
 
+IRModule lower_vscale(IRModule, PassContext&);
 IRModule lower_block_init(IRModule, PassContext&);
 IRModule plan_buffer_allocation(IRModule, PassContext&);
 IRModule convert_blocks_to_opaque(IRModule, PassContext&);

@@ -76,7 +76,7 @@ TEST(Intrinsics, CallsHaveTheTypeOfTheirRule) {
            "dtype=\"float64\"), \"float32\")\n"),
       "T0314");
   EXPECT_EQ(body("    T.evaluate(T.call(\"tir.storage_sync\", \"shared\", dtype=\"int32\"))\n"), "T0314");
-  EXPECT_EQ(body("    T.evaluate(T.call(\"tir.vscale\", dtype=\"int32\"))\n"), "T0314");
+  EXPECT_EQ(body("    T.evaluate(T.call(\"tir.frobnicate\", dtype=\"int32\"))\n"), "T0314");
 }
 
 TEST(Intrinsics, EveryOneHasAGroupARuleAndALowering) {

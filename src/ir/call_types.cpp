@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: Apache-2.0
+// The type rule of each intrinsic: what `tir::Call` may be given and what it gives. Whoever visits a verified
+// call may rely on it.
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "ir/intrinsic.h"
+#include "ir/scalable.h"
+#include "ir/verify_impl.h"
+
+namespace tenon {
+namespace {
+using namespace tir;
+
+bool one_of(std::string_view name, std::initializer_list<std::string_view> list) {
+  return std::find(list.begin(), list.end(), name) != list.end();
+}
+bool is_string(const PrimExpr& e) { return e.is<StringImm>(); }
+
+/// What the arguments of an intrinsic that works lane by lane have to be.
+std::string lanewise_problem(std::string_view name, const Call& n) {
+  if (n.args.empty()) return {};
+  const DataType first = n.args[0].dtype();
+  for (const PrimExpr& a : n.args)
+    if (a.dtype().lanes != 1 && a.dtype().lanes != n.dtype.lanes)
+      return fmt::format("gives {} and is given {}", to_string(n.dtype), to_string(a.dtype()));
+  auto needs = [&](bool ok, std::string_view what) {
+    return ok ? std::string() : fmt::format("needs {} and is given {}", what, to_string(first));
+  };
+  auto gives = [&](DataType t) {
+    return n.dtype.element() == t.element()
+               ? std::string()
+               : fmt::format("of {} gives {}, not {}", to_string(first), to_string(t.element()),
+                             to_string(n.dtype.element()));
+  };
+  auto each = [&](auto ok, std::string_view what) {
+    for (const PrimExpr& a : n.args)
+      if (!ok(a.dtype())) return fmt::format("needs {} and is given {}", what, to_string(a.dtype()));
+    return std::string();
+  };
+  auto bits = [](DataType t) { return t.is_integer() || t.is_bool(); };
+  auto numbers = [](DataType t) { return t.is_integer() || t.is_float(); };
+  auto all = [](std::initializer_list<std::string> problems) {
+    for (const std::string& p : problems)
+      if (!p.empty()) return p;
+    return std::string();
+  };
+  const bool number = first.is_float() || first.is_integer();
+  if (name == "reinterpret")
+    return first.bits == n.dtype.bits && first.lanes == n.dtype.lanes && !first.is_void()
+               ? std::string()
+               : fmt::format("of {} has not the bits of {}", to_string(first), to_string(n.dtype));
+  if (one_of(name, {"likely"})) return all({needs(first.is_bool(), "a condition"), gives(first)});
+  if (one_of(name, {"isnan", "isinf", "isfinite"})) return all({needs(number, "a number"), gives(boolean)});
+  if (one_of(name, {"bitwise_and", "bitwise_or", "bitwise_xor", "bitwise_not"}))
+    return all({each(bits, "integers"), gives(first)});
+  if (one_of(name, {"shift_left", "shift_right"}))
+    return all({needs(first.is_integer() && n.args[1].dtype().is_integer(), "integers"), gives(first)});
+  if (one_of(name, {"popcount", "clz"}))
+    return all(
+        {needs(first.is_integer(), "an integer"), n.dtype.is_integer() ? std::string() : "gives an integer"});
+  if (one_of(name, {"abs", "floor", "ceil", "round", "trunc"}))
+    return all({needs(number, "a number"), gives(first)});
+  if (name == "pow") return all({each(numbers, "numbers"), gives(first)});
+  if (name == "ldexp")
+    return all({needs(first.is_float() && (n.args[1].dtype().is_integer() || n.args[1].dtype().is_float()),
+                      "a float and an exponent"),
+                gives(first)});
+  if (name == "exact") return gives(first);
+  return all({needs(first.is_float(), "a float"), each(numbers, "numbers"), gives(first)});
+}
+
+}  // namespace
+
+std::string call_problem(const tir::Call& n) {
+  using namespace tir;
+  const Intrinsic* known = find_intrinsic(n.op);
+  if (!known) return "is no intrinsic";
+  if (known->arguments >= 0 && size_t(known->arguments) != n.args.size())
+    return fmt::format("takes {} arguments and is given {}", known->arguments, n.args.size());
+  for (const PrimExpr& a : n.args)
+    if (!a) return "is given nothing";
+  const std::string_view name = known->name.substr(4);
+  if (known->vector) return lanewise_problem(name, n);
+  auto type = [&](size_t i) { return n.args[i].dtype(); };
+  if (name == "if_then_else") {
+    if (!type(0).is_bool()) return fmt::format("needs a condition and is given {}", to_string(type(0)));
+    if (type(1) != n.dtype || type(2) != n.dtype)
+      return fmt::format("of {} and {} does not give {}", to_string(type(1)), to_string(type(2)),
+                         to_string(n.dtype));
+  } else if (name == "select_rare") {
+    if (!type(0).is_bool() || (type(0).lanes != 1 && type(0).lanes != n.dtype.lanes))
+      return fmt::format("needs conditions and is given {}", to_string(type(0)));
+    if (type(1) != n.dtype || type(2) != n.dtype)
+      return fmt::format("of {} and {} does not give {}", to_string(type(1)), to_string(type(2)),
+                         to_string(n.dtype));
+  } else if (name == "dot") {
+    if (n.dtype != type(0) || is_scalable(type(1)) || is_scalable(type(2)) || is_scalable(n.dtype) ||
+        dot_group(n.args[0], n.args[1], n.args[2]) == 0)
+      return "is given types that do not fit one another";
+  } else if (name.starts_with("vector_reduce_")) {
+    if (n.dtype != type(0).element() || type(0).is_handle())
+      return fmt::format("of {} does not give {}", to_string(type(0)), to_string(n.dtype));
+  } else if (name == "address_of") {
+    if (!n.args[0].is<BufferLoad>() || type(0).lanes != n.args[0].as<BufferLoad>()->buffer->dtype.lanes)
+      return "needs one element of a buffer";
+  } else if (name == "call_extern" || name == "call_prim_func") {
+    if (n.args.empty() || !is_string(n.args[0])) return "needs a name first";
+  } else if (name == "thread_allreduce") {
+    if (n.args.size() < 2 || !is_string(n.args[0])) return "needs an operation and a value";
+    for (size_t i = 2; i < n.args.size(); ++i)
+      if (!is_string(n.args[i])) return "names axes behind its value";
+  } else if (name == "assume") {
+    if (type(0) != boolean) return fmt::format("needs a condition and is given {}", to_string(type(0)));
+  } else if (name == "vscale") {
+    if (!n.dtype.is_integer() || n.dtype.is_vector()) return "gives an integer";
+  }
+  return {};
+}
+
+}  // namespace tenon
