@@ -31,11 +31,11 @@ bool begins_with(std::string_view s, std::initializer_list<std::string_view> sta
   return std::any_of(starts.begin(), starts.end(), [&](std::string_view p) { return s.starts_with(p); });
 }
 
-struct Instruction {
+struct AsmInstruction {
   std::string_view name, operands, note;
 };
-Instruction instruction_of(std::string_view line) {
-  Instruction i;
+AsmInstruction instruction_of(std::string_view line) {
+  AsmInstruction i;
   for (std::string_view sign : {" # ", " // "})
     if (const size_t at = line.find(sign); at != line.npos) {
       i.note = line.substr(at + sign.size());
@@ -47,14 +47,14 @@ Instruction instruction_of(std::string_view line) {
   return i;
 }
 /// Where a jump goes, or "".
-std::string_view jump_of(const Instruction& i) {
+std::string_view jump_of(const AsmInstruction& i) {
   const size_t at = i.operands.find(".LBB");
   const bool jump = begins_with(i.name, {"j", "b.", "cb", "tb"}) || i.name == "b";
   return jump && at != i.operands.npos ? i.operands.substr(at) : std::string_view();
 }
 
 /// Destination last, memory in parentheses.
-void count_x86(const Instruction& i, InstructionCounts& c) {
+void count_x86(const AsmInstruction& i, InstructionCounts& c) {
   std::string_view op = i.name;
   const bool vex = op.starts_with("v");
   if (vex) op.remove_prefix(1);
@@ -111,7 +111,7 @@ void count_x86(const Instruction& i, InstructionCounts& c) {
   }
 }
 /// Destination first, memory in brackets, the type behind a vector register (v0.4s).
-void count_arm(const Instruction& i, InstructionCounts& c) {
+void count_arm(const AsmInstruction& i, InstructionCounts& c) {
   const std::string_view op = i.name;
   const int64_t pair = op.starts_with("ldp") || op.starts_with("stp") ? 2 : 1;
   if (begins_with(op, {"ld"})) (i.note.find("Reload") != i.note.npos ? c.reload : c.load) += pair;
