@@ -377,11 +377,12 @@ PrimExpr Analyzer::Impl::compare_node(const PrimExpr& e) {
       r = equal(d, ne);
     } else {
       if (!strict) d.base = wrap_add(d.base, -1);
-      // Modulo 2^64 a constant difference says nothing about wild values.
-      if (!tame(x) || !tame(y))
-        r = {};
-      else
-        r = less(d);
+      // Modulo 2^64 a difference says nothing about wild values, nor about literals further apart than int64
+      // reaches.
+      int64_t apart;
+      const bool wraps =
+          __builtin_sub_overflow(x.base, y.base, &apart) || apart <= INT64_MIN + 1 || d.base == INT64_MIN;
+      r = wraps || !tame(x) || !tame(y) ? PrimExpr() : less(d);
     }
     if (r) return r;
     a = expr_of(x), b = expr_of(y);

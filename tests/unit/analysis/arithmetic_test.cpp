@@ -554,6 +554,36 @@ TEST_F(Arithmetic, ModularSetsHoldEveryValue) {
 
 /// Chains of up to 100,000 nested operators, longer than any stack: simplified, bounded, compared. Where a
 /// level costs more there are fewer by default; TENON_DEEP_LEVELS=100000 runs all chains to that depth.
+TEST_F(Arithmetic, ComparesTheEndsOfInt64) {
+  const int64_t values[] = {INT64_MIN, INT64_MIN + 1, -1, 0, 1, INT64_MAX - 1, INT64_MAX};
+  Analyzer a;
+  const VarRef x = var("x");
+  a.bind(x, range(n(0), n(8)));
+  auto literal = [&](const PrimExpr& e) { return as_int(a.simplify(e)); };
+  for (int64_t p : values)
+    for (int64_t q : values) {
+      const PrimExpr l = n(p), r = n(q);
+      // As nodes: the builders fold literals themselves.
+      EXPECT_EQ(literal(make<LT>(l, r)), p < q) << p << " " << q;
+      EXPECT_EQ(literal(make<LE>(l, r)), p <= q) << p << " " << q;
+      EXPECT_EQ(literal(make<GT>(l, r)), p > q) << p << " " << q;
+      EXPECT_EQ(literal(make<GE>(l, r)), p >= q) << p << " " << q;
+      EXPECT_EQ(literal(make<EQ>(l, r)), p == q) << p << " " << q;
+      EXPECT_EQ(literal(make<NE>(l, r)), p != q) << p << " " << q;
+    }
+  // What is proved of an index must hold: an answer, if there is one, is the right one.
+  for (int64_t p : values)
+    for (bool strict : {false, true})
+      for (bool swap : {false, true}) {
+        const PrimExpr l = swap ? n(p) : PrimExpr(x), r = swap ? PrimExpr(x) : n(p);
+        const auto answer = literal(strict ? PrimExpr(make<LT>(l, r)) : PrimExpr(make<LE>(l, r)));
+        for (int64_t i = 0; answer && i < 8; ++i) {
+          const int64_t u = swap ? p : i, v = swap ? i : p;
+          EXPECT_EQ(*answer != 0, strict ? u < v : u <= v) << u << (strict ? " < " : " <= ") << v;
+        }
+      }
+}
+
 TEST_F(Arithmetic, DeepExpressions) {
   const VarRef x = var("x"), y = var("y"), flag = var("flag", boolean), s = var("s", i32);
   using Step = std::function<PrimExpr(const PrimExpr&, int)>;
