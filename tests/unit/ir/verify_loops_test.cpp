@@ -88,7 +88,8 @@ TEST(Intrinsics, EveryOneHasAGroupARuleAndALowering) {
     // What needs threads is no pure function of its arguments.
     if (tir::group_of(i) >= tir::IntrinsicGroup::atomic) {
       EXPECT_FALSE(i.pure) << i.name;
-      EXPECT_TRUE(lowering_of(i, "llvm").empty()) << i.name;
+      EXPECT_TRUE(tir::group_of(i) == tir::IntrinsicGroup::atomic || lowering_of(i, "llvm").empty())
+          << i.name;
     }
   }
 }

@@ -197,7 +197,6 @@ void refuse_loops(Refuser& refuse) {
     s.reorder({loop_around(s, "C", 0), loop_around(s, "C", 2), loop_around(s, "C", 1)});
     s.fuse_iterators(s.get_block("C"), 0, 2);
   });
-  refuse(elementwise(4, tir::var("m")), "T0783", "has no constant extent", fuse_two);
   refuse(program_of(kBuffers,
                     kC + nest("C", kPlain, "4", "vi = T.axis.spatial(4, i)\nvj = T.axis.spatial(7, j)") +
                         nest("D", "D[vi, vj] = C[vi, vj]")),
