@@ -88,6 +88,8 @@ class UseInplaceCalls {
     auto p = staged(tir::rename_all(call.program));
     if (!p || p->params.size() != call.args.size() + 1) return {};
     const tir::Buffer in = p->params[at], out = p->params.back();
+    // A plan of memory may give one place to elements of one size; one parameter has one type.
+    if (in->dtype != out->dtype) return {};
     p->params.pop_back();
     for (tir::Stmt& s : p->stages) s = tir::replace_buffers(s, {{out.get(), in}});
     it->second = module_.fresh_name(call.name + "_inplace");
