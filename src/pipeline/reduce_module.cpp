@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <unordered_set>
+
 #include "pipeline/reduce_module.h"
 
 #include <fmt/format.h>

@@ -9,6 +9,7 @@
 // shape, and of which none needs another's result; at most "horizontal_fusion.max_outputs" (4) of them.
 // Stands behind fuse_ops. Needs: types. Keeps: values bit by bit.
 #include <algorithm>
+#include <unordered_set>
 
 #include "ir/structural.h"
 #include "pass/graph/lowering.h"

@@ -17,6 +17,8 @@
 //            R.call_packed("set_item", 0, lv);  return ()
 //
 // The caller registers both functions ("lazy_transform_params.get_item", "….set_item" name others).
+#include <unordered_set>
+
 #include "pass/graph/group.h"
 #include "pass/graph/passes.h"
 
