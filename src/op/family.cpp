@@ -26,6 +26,15 @@ bool in_domain(DataType t, Domain d) {
   return false;
 }
 
+void one_of(const Call& call, const char* what, const std::string& value,
+            std::initializer_list<const char*> known) {
+  std::string list;
+  for (const char* k : known) {
+    if (value == k) return;
+    list += fmt::format("{}'{}'", list.empty() ? "" : ", ", k);
+  }
+  graph::infer_error(call, fmt::format("{} is '{}'", what, value), "use one of " + list);
+}
 void expect_domain(const Call& call, DataType t, Domain d) {
   if (t.is_void() || in_domain(t, d)) return;
   const char* wanted = d == Domain::floating        ? "floating values"

@@ -11,6 +11,9 @@ enum class Domain { any, number, signed_number, floating, integer, bits, boolean
 bool in_domain(DataType t, Domain d);
 /// infer_error when the element type is known and not taken.
 void expect_domain(const Call& call, DataType t, Domain d);
+/// infer_error when an attribute's word is not one of those known, which it names.
+void one_of(const Call& call, const char* what, const std::string& value,
+            std::initializer_list<const char*> known);
 
 /// One operand and one result of the same shape. `f` gets the call and the element (floats at least 32 bits
 /// wide).

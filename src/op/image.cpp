@@ -12,16 +12,6 @@ namespace {
 using graph::infer_error;
 using Tensors = std::vector<te::Tensor>;
 
-void one_of(const Call& call, const char* what, const std::string& value,
-            std::initializer_list<const char*> known) {
-  std::string list;
-  for (const char* k : known) {
-    if (value == k) return;
-    list += fmt::format("{}'{}'", list.empty() ? "" : ", ", k);
-  }
-  infer_error(call, fmt::format("{} is '{}'", what, value), "use one of " + list);
-}
-
 Type infer_resize(const Call& call, size_t n) {
   const auto& a = attrs_of<ResizeAttrs>(call);
   const auto& x = tensor_arg(call, 0);

@@ -13,22 +13,12 @@ namespace {
 using graph::infer_error;
 using Tensors = std::vector<te::Tensor>;
 
-void expect_word(const Call& call, const char* what, const std::string& value,
-                 std::initializer_list<const char*> known) {
-  std::string list;
-  for (const char* k : known) {
-    if (value == k) return;
-    list += fmt::format("{}'{}'", list.empty() ? "" : ", ", k);
-  }
-  infer_error(call, fmt::format("{} is '{}'", what, value), "use one of " + list);
-}
-
 // ---------------------------------------------------------------- grid_sample
 Type infer_grid_sample(const Call& call) {
   const auto& a = attrs_of<GridSampleAttrs>(call);
   const auto &x = tensor_arg(call, 0), &grid = tensor_arg(call, 1);
-  expect_word(call, "method", a.method, {"nearest", "linear", "cubic"});
-  expect_word(call, "padding_mode", a.padding_mode, {"zeros", "border", "reflection"});
+  one_of(call, "method", a.method, {"nearest", "linear", "cubic"});
+  one_of(call, "padding_mode", a.padding_mode, {"zeros", "border", "reflection"});
   expect_domain(call, x.dtype, Domain::floating);
   expect_domain(call, grid.dtype, Domain::floating);
   if (x.ndim < 0) return graph::tensor_type_unknown(-1, x.dtype);

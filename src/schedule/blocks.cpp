@@ -339,25 +339,12 @@ bool makes_box(State& s, const Leaf& leaf, const BufferRegion& region, int32_t a
 
 BufferRegion region_below(const State& s, const Leaf& leaf, const BufferRegion& region, int32_t above,
                           Analyzer& a) {
-  VarMap values;
-  for (size_t i = 0; i < leaf.realize->iter_values.size(); ++i)
-    values[leaf.realize->block->iter_vars[i]->var.get()] = leaf.realize->iter_values[i];
-  Array<Range> ranges;
-  for (const Range& r : region->region)
-    ranges.push_back(
-        range(a.simplify(substitute(r->min, values)), a.simplify(substitute(r->extent, values))));
-  std::unordered_map<const Var*, Range> domain;
-  for (int32_t l : s.loops_between(leaf.id, above)) {
-    Ref<For> loop = s.loop(l);
-    domain[loop->loop_var.get()] = range(loop->min, loop->extent);
-  }
-  BufferRegion at = make<BufferRegionNode>(region->buffer, ranges);
-  BufferRegion out = domain.empty() ? at : union_regions({at}, domain, a);
   // Nothing outside the buffer is touched: masks and guards see to that.
   Array<Range> inside;
-  for (size_t d = 0; d < out->region.size(); ++d) {
-    PrimExpr lo = out->region[d]->min, extent = out->region[d]->extent;
-    const PrimExpr size = out->buffer->shape[d];
+  const Array<Range> window = window_below(s, leaf, region, above, a);
+  for (size_t d = 0; d < window.size(); ++d) {
+    PrimExpr lo = window[d]->min, extent = window[d]->extent;
+    const PrimExpr size = region->buffer->shape[d];
     if (!a.can_prove(ge(lo, PrimExpr(0)))) {
       extent = a.simplify(min(extent, lo + extent));
       lo = a.simplify(max(lo, PrimExpr(0)));
@@ -365,7 +352,7 @@ BufferRegion region_below(const State& s, const Leaf& leaf, const BufferRegion& 
     if (!a.can_prove(le(lo + extent, size))) extent = a.simplify(min(extent, size - lo));
     inside.push_back(range(lo, extent));
   }
-  return make<BufferRegionNode>(out->buffer, inside);
+  return make<BufferRegionNode>(region->buffer, inside);
 }
 
 }  // namespace tenon::sched

@@ -111,8 +111,8 @@ class Double : public tensor_detail::Rewriter {
       BufferNode* e = b.edit();
       e->shape = {simplify(size * PrimExpr::int_imm(2, size.dtype()))};
       e->data = var(a->buffer->data->name, a->buffer->data->dtype);
-      fill = moved(fill, a->buffer, b, half(k, size));
-      use = moved(use, a->buffer, b, half(k, size));
+      fill = tensor_detail::moved(fill, a->buffer, b, half(k, size));
+      use = tensor_detail::moved(use, a->buffer, b, half(k, size));
       twice.push_back(b);
     }
     auto filled = [&](const PrimExpr& at) {
@@ -135,20 +135,6 @@ class Double : public tensor_detail::Rewriter {
       out = make<Allocate>(twice[--which], out, annotations);
     }
     return out;
-  }
-
-  static Stmt moved(const Stmt& s, const Buffer& from, const Buffer& to, const PrimExpr& place) {
-    auto shifted = [&](const Array<PrimExpr>& at) {
-      return Array<PrimExpr>{at[0] + cast(at[0].dtype().element(), place)};
-    };
-    return rewrite(
-        s,
-        [&](const BufferLoad& n) -> PrimExpr {
-          return n.buffer.same_as(from) ? load(to, shifted(n.indices), n.predicate) : PrimExpr();
-        },
-        [&](const BufferStore& n) -> Stmt {
-          return n.buffer.same_as(from) ? store(to, n.value, shifted(n.indices), n.predicate) : Stmt();
-        });
   }
 };
 

@@ -149,7 +149,7 @@ class Pipeline : public tensor_detail::Rewriter {
         e->shape = {simplify(size * PrimExpr::int_imm(count, size.dtype()))};
         e->data = var(b->data->name, b->data->dtype);
         const PrimExpr place = cast(size.dtype(), floormod(k, PrimExpr::int_imm(count, k.dtype()))) * size;
-        for (Stmt& s : steps) s = moved(s, b, w, place);
+        for (Stmt& s : steps) s = tensor_detail::moved(s, b, w, place);
       }
       kept.push_back(w);
     }
@@ -189,20 +189,6 @@ class Pipeline : public tensor_detail::Rewriter {
     Stmt r = seq(out);
     for (size_t i = kept.size(); i-- > 0;) r = make<Allocate>(kept[i], r, annotations[i]);
     return r;
-  }
-
-  static Stmt moved(const Stmt& s, const Buffer& from, const Buffer& to, const PrimExpr& place) {
-    auto shifted = [&](const Array<PrimExpr>& at) {
-      return Array<PrimExpr>{at[0] + cast(at[0].dtype().element(), place)};
-    };
-    return rewrite(
-        s,
-        [&](const BufferLoad& n) -> PrimExpr {
-          return n.buffer.same_as(from) ? load(to, shifted(n.indices), n.predicate) : PrimExpr();
-        },
-        [&](const BufferStore& n) -> Stmt {
-          return n.buffer.same_as(from) ? store(to, n.value, shifted(n.indices), n.predicate) : Stmt();
-        });
   }
 };
 

@@ -45,7 +45,7 @@ class Spread : public tensor_detail::Rewriter {
       e->shape = {simplify(size * PrimExpr::int_imm(count_, size.dtype()))};
       e->data = var(n->buffer->data->name, n->buffer->data->dtype);
       const PrimExpr place = cast(size.dtype(), PrimExpr(v_) - min_) * size;
-      Stmt body = moved(n->body, n->buffer, b, place);
+      Stmt body = tensor_detail::moved(n->body, n->buffer, b, place);
       body = stmt(body);
       return tensor_detail::edited<Allocate>(s, [&](Allocate* m) {
         m->buffer = b;
@@ -79,20 +79,6 @@ class Spread : public tensor_detail::Rewriter {
     const VarRef v = var(v_->name, v_->dtype);
     return for_(v, min_, PrimExpr::int_imm(count_, v->dtype),
                 rename_definitions(substitute(s, {{v_.get(), PrimExpr(v)}})), ForKind::unrolled);
-  }
-  static Stmt moved(const Stmt& s, const Buffer& from, const Buffer& to, const PrimExpr& place) {
-    auto shifted = [&](const Array<PrimExpr>& at) {
-      const PrimExpr lane = cast(at[0].dtype().element(), place);
-      return Array<PrimExpr>{simplify(at[0] + lane)};
-    };
-    return rewrite(
-        s,
-        [&](const BufferLoad& n) -> PrimExpr {
-          return n.buffer.same_as(from) ? load(to, shifted(n.indices), n.predicate) : PrimExpr();
-        },
-        [&](const BufferStore& n) -> Stmt {
-          return n.buffer.same_as(from) ? store(to, n.value, shifted(n.indices), n.predicate) : Stmt();
-        });
   }
 
   VarRef v_;

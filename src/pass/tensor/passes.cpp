@@ -149,6 +149,20 @@ bool has_threads(const tir::Stmt& s) {
   return found;
 }
 
+tir::Stmt moved(const tir::Stmt& s, const tir::Buffer& from, const tir::Buffer& to, const PrimExpr& place) {
+  auto shifted = [&](const Array<PrimExpr>& at) {
+    return Array<PrimExpr>{simplify(at[0] + tir::cast(at[0].dtype().element(), place))};
+  };
+  return rewrite(
+      s,
+      [&](const tir::BufferLoad& n) -> PrimExpr {
+        return n.buffer.same_as(from) ? tir::load(to, shifted(n.indices), n.predicate) : PrimExpr();
+      },
+      [&](const tir::BufferStore& n) -> tir::Stmt {
+        return n.buffer.same_as(from) ? tir::store(to, n.value, shifted(n.indices), n.predicate)
+                                      : tir::Stmt();
+      });
+}
 std::vector<tir::VarRef> sizes_of(const tir::PrimFunc& f) {
   std::vector<tir::VarRef> out;
   for (const auto& [p, b] : f->buffer_map)

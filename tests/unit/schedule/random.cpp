@@ -79,7 +79,8 @@ INSTANTIATE_TEST_SUITE_P(Seeds, RandomSchedules, ::testing::Range(0, shards));
 class RandomTotals : public ::testing::TestWithParam<int> {};
 TEST_P(RandomTotals, EveryInstructionIsUsed) {
   const Sum& s = sum();
-  if (s.total == 0) GTEST_SKIP() << "no sequence ran";
+  if (s.total == 0)
+    GTEST_SKIP() << "the totals of one process: run test_schedule --gtest_filter='*Random*' as a whole";
   const bool full = s.whole >= 20000, sample = s.whole >= 2000;
   std::printf("%d sequences, %d of eight steps or more, on %zu programs\n", s.total, s.whole,
               s.programs.size());
