@@ -65,7 +65,11 @@ std::optional<Parts> parts_of(const Facts& f, const Tile& tile, const Target& ta
   const double near = double(target->l2_bytes);
   const int64_t rows = ceil_div(f.extent[size_t(tile.rows)], tile.row_count),
                 across = ceil_div(f.extent[size_t(tile.vector)], width);
-  if (along == 0 || beside == 0 || rows < 4 || along * double(steps) < near / 2) return std::nullopt;
+  if (along == 0 || beside == 0 || rows < 4) return std::nullopt;
+  // A panel that takes a quarter of the cache is cut too when all that passes by comes from far away each
+  // time.
+  const double panel = along * double(steps), passing = beside * double(steps) * double(rows);
+  if (panel < near / (passing > 4 * near ? 4 : 2)) return std::nullopt;
   // A part for an eighth of the cache: the operand of the rows and the sums pass by.
   const int64_t extent = f.extent[size_t(p.sum)], others = steps / std::max<int64_t>(1, extent);
   const double wanted = near / 8 / (along + beside) / double(others);
@@ -76,14 +80,19 @@ std::optional<Parts> parts_of(const Facts& f, const Tile& tile, const Target& ta
   }
   if (p.length == 0 || p.length * others < 4) return std::nullopt;
   p.across = divisor_below(across, int64_t(near / 2 / (along * double(p.length * others))));
-  // The cores need groups of their own.
+  // The sums of a group stay near as well, and the cores need groups of their own.
   int64_t groups = across / p.across;
   for (int i : f.spatial)
     if (i != tile.vector && i != tile.rows)
       groups *= i == tile.columns ? ceil_div(f.extent[size_t(i)], tile.column_count) : f.extent[size_t(i)];
-  const int64_t cores = std::max<int64_t>(1, target->cores);
-  p.rows =
-      groups >= 4 * cores ? rows : divisor_below(rows, std::max<int64_t>(8, rows * groups / (4 * cores)));
+  const int64_t tasks = 4 * std::max<int64_t>(1, target->cores);
+  const double sums = double(f.write.buffer->dtype.bytes() * p.across * width * tile.row_count);
+  int64_t together = int64_t(near / 4 / sums);
+  if (groups < tasks) together = std::min(together, rows * groups / tasks);
+  // Groups that fit exactly keep the rows evenly apart; a ragged one would clamp each row by itself.
+  together = std::max<int64_t>(8, together);
+  p.rows = divisor_below(rows, together);
+  if (p.rows * 2 < together) p.rows = ceil_div(rows, ceil_div(rows, together));
   return p;
 }
 

@@ -242,9 +242,10 @@ bool tile_with(Schedule& s, BlockRV reduction, BlockRV epilogue, const Facts& be
       t.pad_iteration(reduction, c, tile.column_count, true);
       if (ec >= 0) t.pad_iteration(e, ec, tile.column_count);
     }
-    if (m >= 0 && ragged(m, tile.row_count)) {
-      t.pad_iteration(reduction, m, tile.row_count, true);
-      if (em >= 0) t.pad_iteration(e, em, tile.row_count);
+    const int64_t row_step = tile.row_count * (parts ? parts->rows : 1);
+    if (m >= 0 && ragged(m, row_step)) {
+      t.pad_iteration(reduction, m, row_step, true);
+      if (em >= 0) t.pad_iteration(e, em, row_step);
     }
     if (parts) return tile_in_parts(t, reduction, e, ev, f, tile, *parts, contiguous);
     std::vector<LoopRV> loops = t.get_loops(reduction);

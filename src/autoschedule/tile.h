@@ -41,7 +41,7 @@ struct Parts {
   int sum = -1;        ///< the iterator that is cut
   int64_t length = 0;  ///< of a part
   int64_t across = 1;  ///< tiles along the lanes that pass by a part together
-  int64_t rows = 1;    ///< and along the rows
+  int64_t rows = 1;    ///< and along the rows, which are padded to whole groups
 };
 /// Null when the operands of a tile stay near anyway, or nothing reads them again.
 std::optional<Parts> parts_of(const Facts& f, const Tile& tile, const Target& target);

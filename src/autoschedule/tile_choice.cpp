@@ -119,8 +119,11 @@ Tile choose_tile(const Facts& f, const Target& target, int along) {
                   if (m >= 0 && l.stride[size_t(m)] >= 128)
                     apart += (l.stride[size_t(m)] >= 2048 ? 0.02 : 0.01) * double(count);
                 // What a step reads comes from the second cache at best: near-square tiles read least.
-                const double cycles = std::max({double(tile) / 2, loads / 2, 4.0}) + 0.02 * loads + apart +
-                                      bytes / 256 + store / double(steps);
+                // Rows of a matrix that do not fit are clamped, each at an address of its own.
+                const bool clamped = m >= 0 && c < 0 && f.reduce.size() == 1 &&
+                                     f.extent[size_t(m)] != kUnknown && f.extent[size_t(m)] % count != 0;
+                const double cycles = std::max({double(tile) / 2, loads / 2, 4.0}) * (clamped ? 1.01 : 1) +
+                                      0.02 * loads + apart + bytes / 256 + store / double(steps);
                 double time = cycles / (double(tile * lanes) * used * (m < 0 ? 1.0 : row_use(f, m, count)) *
                                         (c < 0 ? 1.0 : use_of(f.extent[size_t(c)], columns)));
                 if (time > best.time * 1.0001) continue;
