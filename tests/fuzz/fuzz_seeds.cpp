@@ -23,7 +23,7 @@ int main(int argc, char** argv) {
   const fs::path parse = fs::path(argv[1]) / "parse", schedule = fs::path(argv[1]) / "schedule";
   fs::create_directories(parse);
   fs::create_directories(schedule);
-  const std::vector<testing::Program> programs = testing::all_programs();
+  const std::vector<tenon::testing::Program> programs = tenon::testing::all_programs();
   std::mt19937_64 random(1);
   for (size_t i = 0; i < programs.size(); ++i) {
     IRModule m = IRModule::create();
