@@ -74,6 +74,14 @@ TEST(LongSums, AreCutInParts) {
   expect_parts(long_product(1, 80, 33, 90, 32, true), small_cache(512, 32));  // a last panel filled up
 }
 
+TEST(LongSums, AreCutEarlierWhereManyRowsPassBy) {
+  // A panel of three eighths of the cache: it stays near unless far more than the cache passes by. 347 is a
+  // prime, and so are its tiles or fit no group: the last group is filled up.
+  const Target t = small_cache(512, 32);
+  expect_parts(long_product(1, 347, 32, 24, 32, true), t);
+  EXPECT_FALSE(in_parts(default_schedule(long_product(1, 80, 32, 24, 32, true).function, t)));
+}
+
 TEST(LongSums, OfBytesAreCutInGroups) {
   const DataType i8 = DataType::int_(8);
   const Program p = long_product(1, 64, 32, 128, 0, true, u8, i8);
