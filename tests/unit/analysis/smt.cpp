@@ -348,29 +348,35 @@ void add_queries(const Rule& rule, bool all, std::vector<SmtQuery>& out) {
   if (all) add(0, true);
 }
 
-std::vector<Proof> prove(const std::vector<SmtQuery>& queries, int timeout_ms) {
+namespace {
+/// Answers to the queries from `first` on, as far as one process gets: it may run out of memory.
+void ask_z3(const std::vector<SmtQuery>& queries, size_t first, int timeout_ms, std::vector<Proof>& out) {
   const std::string path =
       (std::filesystem::temp_directory_path() / fmt::format("tenon_rules_{}.smt2", ::getpid())).string();
   {
     std::ofstream file(path);
-    for (const SmtQuery& q : queries) {
-      for (const std::string& text : q.text)
+    for (size_t i = first; i < queries.size(); ++i) {
+      for (const std::string& text : queries[i].text)
         file << "(reset)\n(set-option :timeout " << timeout_ms << ")\n" << text << "(check-sat)\n";
       file << "(echo \"next\")\n";
     }
   }
-  std::vector<Proof> out;
   bool refuted = false, unknown = false, failed = false;
   size_t proved = 0;
-  FILE* pipe = ::popen(("z3 " + path).c_str(), "r");
-  if (!pipe) return out;
+  FILE* pipe = ::popen(("z3 -memory:2000 " + path).c_str(), "r");
+  if (!pipe) return;
   char line[4096];
   while (std::fgets(line, sizeof line, pipe)) {
     const std::string s(line);
     if (s == "sat\n") refuted = true;
     if (s == "unknown\n" || s == "timeout\n") unknown = true;
     if (s == "unsat\n") ++proved;
-    if (s.find("(error") != std::string::npos) failed = true, std::fprintf(stderr, "z3: %s", line);
+    if (s.find("(error") != std::string::npos) {
+      if (s.find("memory") != std::string::npos)
+        unknown = true;
+      else
+        failed = true, std::fprintf(stderr, "z3: %s", line);
+    }
     if (s == "next\n" || s == "\"next\"\n") {
       const size_t asked = out.size() < queries.size() ? queries[out.size()].text.size() : 0;
       out.push_back(failed                                ? Proof::failed
@@ -383,6 +389,15 @@ std::vector<Proof> prove(const std::vector<SmtQuery>& queries, int timeout_ms) {
   }
   ::pclose(pipe);
   std::filesystem::remove(path);
+}
+}  // namespace
+
+std::vector<Proof> prove(const std::vector<SmtQuery>& queries, int timeout_ms) {
+  std::vector<Proof> out;
+  while (out.size() < queries.size()) {
+    ask_z3(queries, out.size(), timeout_ms, out);
+    if (out.size() < queries.size()) out.push_back(Proof::unknown);  // the one on which the process ended
+  }
   return out;
 }
 
