@@ -3,6 +3,7 @@
 #include "ir/walk.h"
 
 #include <algorithm>
+#include <array>
 #include <unordered_set>
 
 namespace tenon {
@@ -38,33 +39,121 @@ bool is_container(const Object* o) {
 
 ObjectRef ref(const Object* o) { return ObjectRef(o); }
 
-using Memo = std::unordered_map<const Object*, ObjectRef>;
+/// Addresses of objects and a number for each, by open addressing; the first few without memory from the
+/// heap. Programs of millions of nodes are walked by every pass: what a node costs here is what a walk costs.
+class NodeTable {
+ public:
+  NodeTable() : slots_(few_.data()) {}
+  NodeTable(const NodeTable&) = delete;
+  NodeTable& operator=(const NodeTable&) = delete;
 
-Any mapped(const Any& a, const Memo& memo, bool& changed) {
-  if (!a.is_object()) return a;
-  auto it = memo.find(a.object());
-  if (it == memo.end() || it->second.get() == a.object()) return a;
-  changed = true;
-  return Any(it->second);
+  static constexpr uint32_t kNone = ~uint32_t(0);
+  uint32_t find(const Object* o) const {
+    for (size_t i = home(o);; i = (i + 1) & mask_) {
+      if (slots_[i].key == o) return slots_[i].value;
+      if (!slots_[i].key) return kNone;
+    }
+  }
+  /// False when o is there already.
+  bool insert(const Object* o, uint32_t value) {
+    size_t i = home(o);
+    for (; slots_[i].key; i = (i + 1) & mask_)
+      if (slots_[i].key == o) return false;
+    slots_[i] = {o, value};
+    if (++size_ * 2 > mask_ + 1) grow();
+    return true;
+  }
+
+ private:
+  struct Slot {
+    const Object* key = nullptr;
+    uint32_t value = 0;
+  };
+  size_t home(const Object* o) const {
+    return size_t((uint64_t(reinterpret_cast<uintptr_t>(o)) * 0x9e3779b97f4a7c15ull) >> 32) & mask_;
+  }
+  void grow() {
+    std::vector<Slot> larger((mask_ + 1) * 4);
+    const Slot* old = slots_;
+    const size_t n = mask_ + 1;
+    mask_ = larger.size() - 1;
+    slots_ = larger.data();
+    for (size_t k = 0; k < n; ++k) {
+      if (!old[k].key) continue;
+      size_t i = home(old[k].key);
+      while (slots_[i].key) i = (i + 1) & mask_;
+      slots_[i] = old[k];
+    }
+    many_ = std::move(larger);  // moving a vector keeps its items where they are
+  }
+
+  std::array<Slot, 32> few_{};
+  std::vector<Slot> many_;
+  Slot* slots_;
+  size_t mask_ = 31, size_ = 0;
+};
+
+/// May be met a second time: held more than once. Of what is held once there is one way only.
+bool shared(const Object* o) { return o->ref_count.load(std::memory_order_relaxed) > 1; }
+
+/// Visited nodes of a walk.
+class Seen {
+ public:
+  bool first(const Object* o) { return !shared(o) || table_.insert(o, 0); }
+
+ private:
+  NodeTable table_;
+};
+
+/// What became of the objects of a walk. Of an object that is held once and stayed as it is nothing is kept.
+class Memo {
+ public:
+  bool has(const Object* o) const { return table_.find(o) != NodeTable::kNone; }
+  /// What replaces o, or null when it stays.
+  const ObjectRef* changed(const Object* o) const {
+    const uint32_t k = table_.find(o);
+    return k == NodeTable::kNone || k == kSame ? nullptr : &values_[k];
+  }
+  void set(const Object* o, bool is_shared, ObjectRef to) {
+    if (to.get() == o) {
+      if (is_shared) table_.insert(o, kSame);
+      return;
+    }
+    table_.insert(o, uint32_t(values_.size()));
+    values_.push_back(std::move(to));
+  }
+
+ private:
+  static constexpr uint32_t kSame = NodeTable::kNone - 1;
+  NodeTable table_;
+  std::vector<ObjectRef> values_;
+};
+
+Any mapped(const Any& a, const Memo& memo) {
+  const ObjectRef* to = a.is_object() ? memo.changed(a.object()) : nullptr;
+  return to ? Any(*to) : a;
 }
 
 /// The object with what is below it replaced through the memo; itself when nothing changed.
 ObjectRef rebuild(const Object* o, const Memo& memo) {
-  bool changed = false;
+  auto differs = [&](const Any& a) { return a.is_object() && memo.changed(a.object()); };
   if (is_type_index<ArrayObj>(o->type_index)) {
-    auto copy = make<ArrayObj>();
     const auto& items = static_cast<const ArrayObj*>(o)->items;
+    if (std::none_of(items.begin(), items.end(), differs)) return ref(o);
+    auto copy = make<ArrayObj>();
     copy.mut()->items.reserve(items.size());
-    for (const Any& a : items) copy.mut()->items.push_back(mapped(a, memo, changed));
-    return changed ? ObjectRef(copy) : ref(o);
+    for (const Any& a : items) copy.mut()->items.push_back(mapped(a, memo));
+    return copy;
   }
   if (is_type_index<MapObj>(o->type_index)) {
+    bool changed = false;
+    for (const auto& [k, v] : static_cast<const MapObj*>(o)->items)
+      changed = changed || differs(k) || differs(v);
+    if (!changed) return ref(o);
     auto copy = make<MapObj>();
-    for (const auto& [k, v] : static_cast<const MapObj*>(o)->items) {
-      Any key = mapped(k, memo, changed), value = mapped(v, memo, changed);
-      map_detail::set(copy.mut(), std::move(key), std::move(value));
-    }
-    return changed ? ObjectRef(copy) : ref(o);
+    for (const auto& [k, v] : static_cast<const MapObj*>(o)->items)
+      map_detail::set(copy.mut(), mapped(k, memo), mapped(v, memo));
+    return copy;
   }
   const TypeInfo* info = type_of(o);
   Object* copy = nullptr;
@@ -72,14 +161,13 @@ ObjectRef rebuild(const Object* o, const Memo& memo) {
   for (const FieldInfo& f : info->fields) {
     if (!f.is_ref) continue;
     const Object* c = f.ref(o)->get();
-    if (!c) continue;
-    auto it = memo.find(c);
-    if (it == memo.end() || it->second.get() == c) continue;
+    const ObjectRef* to = c ? memo.changed(c) : nullptr;
+    if (!to) continue;
     if (!copy) {
       copy = info->clone(o);
       keep = ObjectRef(copy);
     }
-    f.set(copy, Any(it->second));
+    f.set(copy, Any(*to));
   }
   if (!copy) return ref(o);
   if (info->finish) info->finish(copy);
@@ -90,12 +178,16 @@ struct Frame {
   const Object* node;
   bool entered;
 };
+struct RewriteFrame {
+  const Object* node;
+  bool entered, shared;
+};
 
 }  // namespace
 
 void post_order(const ObjectRef& root, FunctionRef<void(const ObjectRef&)> f) {
   if (!root) return;
-  std::unordered_set<const Object*> seen;
+  Seen seen;
   std::vector<Frame> stack{{root.get(), false}};
   std::vector<const Object*> below;
   while (!stack.empty()) {
@@ -105,7 +197,7 @@ void post_order(const ObjectRef& root, FunctionRef<void(const ObjectRef&)> f) {
       if (is_node(frame.node)) f(ref(frame.node));
       continue;
     }
-    if (!seen.insert(frame.node).second) continue;
+    if (!seen.first(frame.node)) continue;
     stack.push_back({frame.node, true});
     below.clear();
     push_below(frame.node, below);
@@ -115,12 +207,12 @@ void post_order(const ObjectRef& root, FunctionRef<void(const ObjectRef&)> f) {
 
 void pre_order(const ObjectRef& root, FunctionRef<bool(const ObjectRef&)> f) {
   if (!root) return;
-  std::unordered_set<const Object*> seen;
+  Seen seen;
   std::vector<const Object*> stack{root.get()}, below;
   while (!stack.empty()) {
     const Object* node = stack.back();
     stack.pop_back();
-    if (!seen.insert(node).second) continue;
+    if (!seen.first(node)) continue;
     if (is_node(node) && !f(ref(node))) continue;
     below.clear();
     push_below(node, below);
@@ -136,30 +228,33 @@ ObjectRef rewrite_any(const ObjectRef& root, FunctionRef<ObjectRef(const ObjectR
                       FunctionRef<bool(const ObjectRef&)> skip) {
   if (!root) return root;
   Memo memo;
-  std::vector<Frame> stack{{root.get(), false}};
+  std::vector<RewriteFrame> stack{{root.get(), false, shared(root.get())}};
   std::vector<const Object*> below;
   while (!stack.empty()) {
-    Frame frame = stack.back();
+    const RewriteFrame frame = stack.back();
     stack.pop_back();
-    if (memo.count(frame.node)) continue;
+    if (frame.shared && memo.has(frame.node)) continue;
     if (!frame.entered) {
       if (is_node(frame.node) && skip(ref(frame.node))) {
-        memo.emplace(frame.node, ref(frame.node));
+        memo.set(frame.node, frame.shared, ref(frame.node));
         continue;
       }
-      stack.push_back({frame.node, true});
+      stack.push_back({frame.node, true, frame.shared});
       below.clear();
       push_below(frame.node, below);
-      for (size_t i = below.size(); i-- > 0;)
-        if (!memo.count(below[i])) stack.push_back({below[i], false});
+      for (size_t i = below.size(); i-- > 0;) {
+        const bool again = shared(below[i]);
+        if (!again || !memo.has(below[i])) stack.push_back({below[i], false, again});
+      }
       continue;
     }
     ObjectRef next = rebuild(frame.node, memo);
     if (!is_container(frame.node) && is_node(frame.node))
-      if (ObjectRef replaced = f(next)) next = replaced;
-    memo.emplace(frame.node, next);
+      if (ObjectRef replaced = f(next)) next = std::move(replaced);
+    memo.set(frame.node, frame.shared, std::move(next));
   }
-  return memo.at(root.get());
+  const ObjectRef* out = memo.changed(root.get());
+  return out ? *out : root;
 }
 
 std::vector<ObjectRef> children(const ObjectRef& node) {
@@ -183,23 +278,23 @@ std::vector<ObjectRef> children(const ObjectRef& node) {
 
 ObjectRef map_children(const ObjectRef& node, FunctionRef<ObjectRef(const ObjectRef&)> f) {
   Memo memo;
-  std::vector<Frame> stack;
+  std::vector<RewriteFrame> stack;
   std::vector<const Object*> below;
   push_below(node.get(), below);
-  for (const Object* o : below) stack.push_back({o, false});
+  for (const Object* o : below) stack.push_back({o, false, shared(o)});
   while (!stack.empty()) {
-    Frame frame = stack.back();
+    const RewriteFrame frame = stack.back();
     stack.pop_back();
-    if (memo.count(frame.node)) continue;
+    if (frame.shared && memo.has(frame.node)) continue;
     if (!is_container(frame.node)) {
-      memo.emplace(frame.node, is_node(frame.node) ? f(ref(frame.node)) : ref(frame.node));
+      memo.set(frame.node, frame.shared, is_node(frame.node) ? f(ref(frame.node)) : ref(frame.node));
     } else if (frame.entered) {
-      memo.emplace(frame.node, rebuild(frame.node, memo));
+      memo.set(frame.node, frame.shared, rebuild(frame.node, memo));
     } else {
-      stack.push_back({frame.node, true});
+      stack.push_back({frame.node, true, frame.shared});
       below.clear();
       push_below(frame.node, below);
-      for (const Object* o : below) stack.push_back({o, false});
+      for (const Object* o : below) stack.push_back({o, false, shared(o)});
     }
   }
   return rebuild(node.get(), memo);

@@ -7,6 +7,7 @@
 // module's name for it when it has none), "tenon.asserts" (messages of the assertions in program order).
 // `tir.call_prim_func` names the callee's symbol from here on; callees are kernels too.
 // Needs: flat buffers. Keeps: the body.
+#include <algorithm>
 #include <map>
 #include <set>
 #include <unordered_set>
@@ -36,15 +37,6 @@ std::vector<VarRef> kernel_scalars(const PrimFunc& f) {
 
 namespace {
 
-Array<std::string> assertions(const Stmt& s) {
-  Array<std::string> out;
-  pre_order(s, [&](const ObjectRef& n) {
-    if (const auto* a = n.as<AssertStmt>()) out.push_back(a->message);
-    return n.is<StmtNode>() || n.is<ArrayObj>();
-  });
-  return out;
-}
-
 PrimExpr scalar(const VarRef& scalars, int64_t k, DataType t) {
   const PrimExpr bits = call(i64, "tir.kernel_scalar", {scalars, tensor_detail::imm(k)});
   if (t == i64) return bits;
@@ -59,7 +51,10 @@ PrimFunc packed(const std::string& name, const PrimFunc& f) {
   if (!f->ret_type.is_void())
     fail("T0809", fmt::format("function '{}' returns a value, kernels write their results to buffers", name),
          {}, "give it an output parameter");
+  std::unordered_set<const BufferNode*> used;
+  Array<std::string> messages;
   pre_order(f->body, [&](const ObjectRef& n) {
+    if (const auto* a = n.as<AssertStmt>()) messages.push_back(a->message);
     if (n.is<Block>() || n.is<BlockRealize>())
       fail("T0805", fmt::format("function '{}' still has blocks", name), {},
            "run the passes before make_packed_api");
@@ -73,6 +68,7 @@ PrimFunc packed(const std::string& name, const PrimFunc& f) {
       b = &l->buffer;
     else if (const auto* s = n.as<BufferStore>())
       b = &s->buffer;
+    if (b) used.insert(b->get());
     if (b && (*b)->shape.size() != 1)
       fail("T0805", fmt::format("buffer '{}' of function '{}' is not flat", (*b)->name, name), {},
            "run flatten_buffer first");
@@ -96,12 +92,6 @@ PrimFunc packed(const std::string& name, const PrimFunc& f) {
   for (const VarRef& v : kernel_scalars(f)) bindings.push_back({v, scalar(scalars, k++, v->dtype)});
   Stmt body = f->body;
   // A parameter that is accessed by itself (it had one dimension already) is declared like the others.
-  std::unordered_set<const BufferNode*> used;
-  pre_order(body, [&](const ObjectRef& n) {
-    if (const auto* l = n.as<BufferLoad>()) used.insert(l->buffer.get());
-    if (const auto* l = n.as<BufferStore>()) used.insert(l->buffer.get());
-    return !n.is<BufferNode>();
-  });
   for (size_t i = f->params.size(); i-- > 0;)
     if (auto b = f->buffer_map.find(f->params[i]); b && used.count(b->get()))
       body = make<DeclBuffer>(*b, body);
@@ -113,7 +103,6 @@ PrimFunc packed(const std::string& name, const PrimFunc& f) {
   n->body = body;
   n->attrs.set("tenon.kernel", Any(true));
   if (!n->attrs.contains("global_symbol")) n->attrs.set("global_symbol", Any(name));
-  Array<std::string> messages = assertions(body);
   if (!messages.empty()) n->attrs.set("tenon.asserts", Any(messages));
   return out;
 }
@@ -151,18 +140,21 @@ IRModule make_packed_api(IRModule module, PassContext&) {
       if (!f->attrs.contains("tenon.kernel")) check_callee(name, f);
       symbols[name] = symbol_of(name, f);
     }
+  const bool renamed =
+      std::any_of(symbols.begin(), symbols.end(), [](const auto& s) { return s.first != s.second; });
   return module.map_prim([&](const std::string& name, const PrimFunc& f) -> ObjectRef {
     if (f->attrs.contains("tenon.kernel") || !f->body) return {};
     PrimFunc out = f;
     // Calls name symbols from here on.
-    out.edit()->body = rewrite(f->body, [&](const Call& n) -> PrimExpr {
-      if (n.op != "tir.call_prim_func" || n.args.empty() || !n.args[0].is<StringImm>()) return {};
-      auto it = symbols.find(n.args[0].as<StringImm>()->value);
-      if (it == symbols.end() || it->first == it->second) return {};
-      Array<PrimExpr> args = n.args;
-      args.set(0, make<StringImm>(it->second));
-      return call(n.dtype, n.op, args);
-    });
+    if (renamed)
+      out.edit()->body = rewrite(f->body, [&](const Call& n) -> PrimExpr {
+        if (n.op != "tir.call_prim_func" || n.args.empty() || !n.args[0].is<StringImm>()) return {};
+        auto it = symbols.find(n.args[0].as<StringImm>()->value);
+        if (it == symbols.end() || it->first == it->second) return {};
+        Array<PrimExpr> args = n.args;
+        args.set(0, make<StringImm>(it->second));
+        return call(n.dtype, n.op, args);
+      });
     return packed(name, out);
   });
 }

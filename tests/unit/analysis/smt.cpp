@@ -11,6 +11,8 @@
 #include <map>
 #include <random>
 #include <set>
+#include <span>
+#include <tuple>
 
 #include "ir/intrinsic.h"
 #include "rule_eval.h"
@@ -284,7 +286,7 @@ namespace {
 
 /// A rule of indices over all integers, with numbers in place of what would make it nonlinear.
 SmtQuery linear_query(const Rule& rule, int tuples) {
-  SmtQuery q{&rule, "integers, some constants", {}};
+  SmtQuery q{&rule, "integers, some constants", {}, 0, ""};
   std::vector<PrimExpr> conjuncts{rule.condition};
   for (size_t i = 0; i < conjuncts.size(); ++i)
     while (const auto* n = conjuncts[i].as<And>()) {
@@ -329,74 +331,116 @@ SmtQuery linear_query(const Rule& rule, int tuples) {
 }  // namespace
 
 void add_queries(const Rule& rule, bool all, std::vector<SmtQuery>& out) {
-  auto add = [&](int width, bool is_signed) {
+  auto add = [&](int width, bool is_signed, int stage) {
     const std::string what =
         width ? fmt::format("{} bits{}", width, is_signed ? "" : ", unsigned") : std::string("integers");
-    out.push_back({&rule, what, {Translator(rule, width, is_signed).text()}});
+    out.push_back({&rule,
+                   what,
+                   {Translator(rule, width, is_signed).text()},
+                   stage,
+                   !width      ? ""
+                   : is_signed ? "signed"
+                               : "unsigned"});
   };
   // Products and quotients of unknowns take long as bits: those of indices are proved over all integers
   // instead.
   std::vector<int> widths;
   if (rule.domain != RuleDomain::index) widths = {8};
   if (all) widths = {8, 16, 32, 64};
+  int stage = 0;
   for (int w : widths) {
-    add(w, true);
-    if (rule.domain == RuleDomain::integer) add(w, false);
+    add(w, true, stage);
+    if (rule.domain == RuleDomain::integer) add(w, false, stage);
+    ++stage;
   }
   if (rule.domain != RuleDomain::index) return;
   out.push_back(linear_query(rule, all ? 60 : 3));
-  if (all) add(0, true);
+  if (all) add(0, true, 0);
 }
 
 namespace {
-/// Answers to the queries from `first` on, as far as one process gets: it may run out of memory.
-void ask_z3(const std::vector<SmtQuery>& queries, size_t first, int timeout_ms, std::vector<Proof>& out) {
+struct Ask {
+  size_t query = 0;
+  int64_t steps = 0;
+};
+/// Answers to the first queries, as far as one process gets: it may run out of memory.
+std::vector<Proof> ask_z3(const std::vector<SmtQuery>& queries, std::span<const Ask> asked) {
   const std::string path =
       (std::filesystem::temp_directory_path() / fmt::format("tenon_rules_{}.smt2", ::getpid())).string();
   {
     std::ofstream file(path);
-    for (size_t i = first; i < queries.size(); ++i) {
-      for (const std::string& text : queries[i].text)
-        file << "(reset)\n(set-option :timeout " << timeout_ms << ")\n" << text << "(check-sat)\n";
+    for (const Ask& a : asked) {
+      for (const std::string& text : queries[a.query].text)
+        // The time is only for what counts no steps.
+        file << "(reset)\n(set-option :rlimit " << a.steps << ")\n(set-option :timeout "
+             << 20000 + a.steps / 100 << ")\n"
+             << text << "(check-sat)\n";
       file << "(echo \"next\")\n";
     }
   }
+  std::vector<Proof> out;
   bool refuted = false, unknown = false, failed = false;
   size_t proved = 0;
-  FILE* pipe = ::popen(("z3 -memory:2000 " + path).c_str(), "r");
-  if (!pipe) return;
-  char line[4096];
-  while (std::fgets(line, sizeof line, pipe)) {
-    const std::string s(line);
-    if (s == "sat\n") refuted = true;
-    if (s == "unknown\n" || s == "timeout\n") unknown = true;
-    if (s == "unsat\n") ++proved;
-    if (s.find("(error") != std::string::npos) {
-      if (s.find("memory") != std::string::npos)
-        unknown = true;
-      else
-        failed = true, std::fprintf(stderr, "z3: %s", line);
+  if (FILE* pipe = ::popen(("z3 -memory:2000 " + path).c_str(), "r")) {
+    char line[4096];
+    while (out.size() < asked.size() && std::fgets(line, sizeof line, pipe)) {
+      const std::string s(line);
+      if (s == "sat\n") refuted = true;
+      if (s == "unknown\n" || s == "timeout\n") unknown = true;
+      if (s == "unsat\n") ++proved;
+      if (s.find("(error") != std::string::npos) {
+        if (s.find("memory") != std::string::npos)
+          unknown = true;
+        else
+          failed = true, std::fprintf(stderr, "z3: %s", line);
+      }
+      if (s == "next\n" || s == "\"next\"\n") {
+        const size_t texts = queries[asked[out.size()].query].text.size();
+        out.push_back(failed                                ? Proof::failed
+                      : refuted                             ? Proof::refuted
+                      : unknown || !texts || proved < texts ? Proof::unknown
+                                                            : Proof::proved);
+        refuted = unknown = failed = false;
+        proved = 0;
+      }
     }
-    if (s == "next\n" || s == "\"next\"\n") {
-      const size_t asked = out.size() < queries.size() ? queries[out.size()].text.size() : 0;
-      out.push_back(failed                                ? Proof::failed
-                    : refuted                             ? Proof::refuted
-                    : unknown || !asked || proved < asked ? Proof::unknown
-                                                          : Proof::proved);
-      refuted = unknown = failed = false;
-      proved = 0;
-    }
+    ::pclose(pipe);
   }
-  ::pclose(pipe);
   std::filesystem::remove(path);
+  // A refutation may have come before the process ended.
+  if (refuted && out.size() < asked.size()) out.push_back(Proof::refuted);
+  return out;
 }
 }  // namespace
 
-std::vector<Proof> prove(const std::vector<SmtQuery>& queries, int timeout_ms) {
-  std::vector<Proof> out;
-  while (out.size() < queries.size()) {
-    ask_z3(queries, out.size(), timeout_ms, out);
-    if (out.size() < queries.size()) out.push_back(Proof::unknown);  // the one on which the process ended
+std::vector<Proof> prove(const std::vector<SmtQuery>& queries, int64_t steps) {
+  std::vector<Proof> out(queries.size(), Proof::skipped);
+  std::set<std::tuple<const Rule*, std::string>> given_up;
+  int last = 0;
+  for (const SmtQuery& q : queries) last = std::max(last, q.stage);
+  for (int stage = 0; stage <= last; ++stage) {
+    std::vector<Ask> asked;
+    for (size_t i = 0; i < queries.size(); ++i) {
+      const SmtQuery& q = queries[i];
+      if (q.stage == stage && (q.family.empty() || !given_up.count({q.rule, q.family})))
+        asked.push_back({i, stage              ? steps / 4
+                            : q.family.empty() ? std::min<int64_t>(steps, 1'000'000)
+                                               : steps});
+    }
+    std::vector<Proof> answers;
+    while (answers.size() < asked.size()) {
+      for (Proof p : ask_z3(queries, std::span(asked).subspan(answers.size()))) answers.push_back(p);
+      if (answers.size() < asked.size()) answers.push_back(Proof::unknown);  // where the process ended
+    }
+    for (size_t i = 0; i < asked.size(); ++i) {
+      const SmtQuery& q = queries[asked[i].query];
+      out[asked[i].query] = answers[i];
+      if (answers[i] != Proof::proved) given_up.insert({q.rule, q.family});
+    }
+    if (last > 0) {
+      std::printf("z3: %zu questions of stage %d of %d asked\n", asked.size(), stage, last);
+      std::fflush(stdout);
+    }
   }
   return out;
 }
