@@ -108,7 +108,12 @@ struct Axis {
     const std::string &round = a.rounding_method, &mode = a.coordinate_transformation_mode;
     // In integers where the place is a fraction of integers: exact, and floats have no say in ties.
     PrimExpr numerator, denominator;
-    if (!given_scale() && mode == "asymmetric") {
+    if (const auto s = given_scale(); s && *s >= 1 && *s <= 4096 && *s == std::floor(*s) &&
+                                      (mode == "asymmetric" || mode == "half_pixel")) {
+      const auto times = int64_t(*s);  // a whole factor, whatever the sizes are
+      numerator = mode == "asymmetric" ? o : o * 2 + (1 - times);
+      denominator = PrimExpr(mode == "asymmetric" ? times : times * 2);
+    } else if (!given_scale() && mode == "asymmetric") {
       numerator = o * in;
       denominator = out;
     } else if (!given_scale() && (mode == "half_pixel" || mode == "half_pixel_symmetric" ||
@@ -121,7 +126,7 @@ struct Axis {
     }
     if (numerator) {
       auto scaled = tir::as_int(out), from = tir::as_int(in);
-      if (mode == "asymmetric" && scaled && from && *from && *scaled % *from == 0) {
+      if (mode == "asymmetric" && !given_scale() && scaled && from && *from && *scaled % *from == 0) {
         numerator = o;  // a whole factor: the fraction is shortened
         denominator = *scaled / *from;
       }

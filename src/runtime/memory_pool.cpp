@@ -38,14 +38,19 @@ MemoryPoolObj::~MemoryPoolObj() {
 void* MemoryPoolObj::allocate(size_t bytes) {
   const size_t c = class_of(bytes);
   CHECK(c < kClasses, "a tensor larger than the address space");
-  const size_t size = class_bytes(c);
+  size_t size = class_bytes(c);
   std::lock_guard lock(mutex_);
   if (limit_ && live_ + size > limit_) limit_error(size, live_, limit_);
+  // A kept block of this class, or one of at most twice the size: fresh pages cost more than the rest of a
+  // block that lies idle.
+  size_t from = c;
+  while (from < std::min(c + 4, kClasses - 1) && free_[from].empty()) ++from;
   void* block = nullptr;
-  if (!free_[c].empty()) {
-    block = free_[c].back();
-    free_[c].pop_back();
-    cached_ -= size;
+  if (!free_[from].empty() && (from == c || !limit_ || live_ + class_bytes(from) <= limit_)) {
+    block = free_[from].back();
+    free_[from].pop_back();
+    cached_ -= class_bytes(from);
+    size = class_bytes(from);
   } else {
     block = std::aligned_alloc(64, size + kHeader);
     if (!block)
@@ -66,8 +71,9 @@ void MemoryPoolObj::give_back(void* data) {
   {
     std::lock_guard lock(mutex_);
     live_ -= size;
-    // Never more kept than a call has needed at its height.
-    if (live_ + cached_ + size <= peak_) {
+    // Never more kept than half of what a call has needed at its height, beyond that: sizes differ from one
+    // moment to the next.
+    if (live_ + cached_ + size <= peak_ + peak_ / 2) {
       try {
         free_[c].push_back(block);
         cached_ += size;

@@ -7,7 +7,8 @@
 // Covers: copies of variables; casts to the same type and casts of widening casts; chains and identities of
 // reshape, flatten, expand_dims, squeeze, permute_dims and layout_transform; double negation and inversion; x
 // + 0 (integers, or minus zero), x - 0, x * 1, x / 1, x ** 1; x where the shape stays; If on a constant;
-// items of known tuples. Needs: types. Keeps: values bit by bit, types of variables that are left.
+// items of known tuples; checks of what was resized. Needs: types. Keeps: values bit by bit, types of
+// variables that are left.
 #include <cmath>
 #include <set>
 
@@ -63,6 +64,29 @@ class Canonicalize : public BodyRewriter {
     if (name == "add" || name == "subtract" || name == "multiply" || name == "divide" || name == "power")
       return arithmetic(name, call, value, type);
     return value;
+  }
+
+  /// What is resized to sizes that must be others, too, is resized to those: the check looks at numbers, no
+  /// longer at the tensor, so that the resizing may join what reads it.
+  Expr visit_match_cast(const Expr& value, const Type& type, const VarRef&) override {
+    const Expr made = definition(value);
+    const Op* op = made ? op_of(made) : nullptr;
+    if (!op || !op->name.starts_with("image.resize")) return {};
+    const Call& call = *made.as<Call>();
+    const auto* size = call.args[1].as<ShapeExpr>();
+    const auto have = known_shape(value->type), want = known_shape(type);
+    const auto *from = as_tensor(value), *to = as_tensor(type);
+    if (!size || !have || !want || !from || !to || have->size() != want->size() || from->dtype != to->dtype)
+      return {};
+    const size_t first = have->size() - size->values.size();
+    for (size_t i = 0; i < first; ++i)
+      if (!op::same_dim((*have)[i], (*want)[i])) return {};
+    const Array<PrimExpr> sizes(want->begin() + std::ptrdiff_t(first), want->end());
+    splice(make<MatchCastNode>(graph::var("sizes", shape_expr(sizes)->type), shape_expr(size->values),
+                               shape_expr(sizes)->type));
+    Expr out = tenon::graph::call(call.op, {call.args[0], shape_expr(sizes)}, call.attrs);
+    out.mut()->origin = made->origin;
+    return out;
   }
 
  private:

@@ -7,10 +7,11 @@
 //            end)
 //
 // A blocked tensor is (n, c / b, spatial…, b); b is the target's vector length or half of it, whichever
-// divides the channels. Convolutions start an island; element-wise operators, pooling, concatenation of
-// channels and means over the image continue it. Moves are layout_transform, for data and weights alike: of
-// weights fold_constant makes constants, moves back and forth meet in canonicalize, and eliminate_dead_code
-// drops those that nobody needs. Weights of bytes lie in groups for the target's dot instructions
+// divides the channels. Convolutions start an island; element-wise operators, pooling, nearest
+// resizing, concatenation of channels and means over the image continue it. Moves are layout_transform, for
+// data and weights alike: of weights fold_constant makes constants, moves back and forth meet in
+// canonicalize, and eliminate_dead_code drops those that nobody needs. Weights of bytes lie in groups for the
+// target's dot instructions
 // ("OIHW16o4i"). Needs: types; normal form; weights constant. Keeps: values up to the order of sums, types of
 // all variables.
 #include <algorithm>
@@ -52,6 +53,7 @@ class ConvertLayout : public BodyRewriter {
           op->name == "nn.lp_pool" + digit)
         return pool(*op, call, value, *shape, n);
     }
+    if (op->name == "image.resize1d" || op->name == "image.resize2d") return resize(call, value, *shape);
     if (op->fusion == FusionKind::comm_reduce || op->name.starts_with("nn.global_"))
       return image_mean(*op, call, value, var, *shape);
     if (op->name == "concat") return concat(call, value, *shape);
@@ -291,6 +293,26 @@ class ConvertLayout : public BodyRewriter {
     });
     const Form same = *x;
     return result(emit_named(op, {same.tensor}, attrs), shape, same);
+  }
+
+  /// Nearest elements: the block is one more spatial axis, which keeps its size.
+  Expr resize(const Call& call, const Expr& value, const Array<PrimExpr>& shape) {
+    const Form* x = form(call.args[0]);
+    const auto& a = op::attrs_of<op::ResizeAttrs>(call);
+    const auto* size = call.args[1].as<ShapeExpr>();
+    const std::string& mode = a.coordinate_transformation_mode;
+    if (!x || !x->block || !size || a.method != "nearest_neighbor" ||
+        (mode != "asymmetric" && mode != "half_pixel" && mode != "align_corners"))
+      return value;
+    const Form same = *x;
+    Array<PrimExpr> sizes = size->values;
+    sizes.push_back(PrimExpr(same.block));
+    ObjectRef attrs = op::make_attrs<op::ResizeAttrs>([&](op::ResizeAttrs& to) {
+      to = a;
+      if (!to.scales.empty()) to.scales.push_back(1.0);
+    });
+    const std::string name = shape.size() == 3 ? "image.resize2d" : "image.resize3d";
+    return result(emit_named(*get_op(name).as<Op>(), {same.tensor, shape_expr(sizes)}, attrs), shape, same);
   }
 
   /// Pooling and means over exactly the spatial axes.

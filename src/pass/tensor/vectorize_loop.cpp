@@ -230,11 +230,16 @@ class Lanes {
     constexpr bool divides = std::is_same_v<T, Div> || std::is_same_v<T, Mod> ||
                              std::is_same_v<T, FloorDiv> || std::is_same_v<T, FloorMod>;
     if (divides && mask_ && !e.dtype().is_float()) {
-      // Lanes that are off must not divide by zero.
+      // Lanes that are off must not divide by zero. A divisor that all lanes share is looked at once, so that
+      // what is the same in all lanes (the digits of a row) stays one number and its loads side by side.
       const auto* c = b.as<Broadcast>();
       const PrimExpr d = c ? c->value : b;
-      if (!(as_int(d) && *as_int(d) != 0))
-        b = make<Select>(spread(mask_), spread(b), spread(PrimExpr::int_imm(1, b.dtype().element())));
+      if (d.dtype().is_scalar()) {
+        if (!(as_int(d) && *as_int(d) != 0) && !analyzer_.can_prove_ge(d, 1))
+          b = make<Select>(eq(d, PrimExpr::int_imm(0, d.dtype())), PrimExpr::int_imm(1, d.dtype()), d);
+      } else {
+        b = make<Select>(spread(mask_), b, spread(PrimExpr::int_imm(1, b.dtype().element())));
+      }
     }
     if (a.same_as(n.a) && b.same_as(n.b)) return e;
     if (a.dtype().is_vector() || b.dtype().is_vector()) a = spread(a), b = spread(b);
@@ -354,6 +359,9 @@ class Lanes {
 
 class Vectorize : public tensor_detail::Rewriter {
  public:
+  explicit Vectorize(const PrimFunc& f) {
+    for (const VarRef& v : tensor_detail::sizes_of(f)) analyzer_.assume_size(v, 0);
+  }
   Stmt stmt(const Stmt& s) override {
     if (!s) return s;
     if (const auto* n = s.as<For>()) {
@@ -454,7 +462,7 @@ class Vectorize : public tensor_detail::Rewriter {
 
 IRModule vectorize_loop(IRModule module, PassContext&) {
   return tensor_detail::map_bodies(
-      module, [](const std::string&, const PrimFunc& f) { return Vectorize().stmt(f->body); });
+      module, [](const std::string&, const PrimFunc& f) { return Vectorize(f).stmt(f->body); });
 }
 
 }  // namespace tenon

@@ -156,6 +156,37 @@ TEST(ConvertLayout, SymbolicSizesAndOtherRanks) {
   EXPECT_EQ(layouts(blocked(one.done(d), {random_array({2, 8, 11})}, 256)).size(), 2u);
 }
 
+TEST(ConvertLayout, NearestResizingOfSymbolicSizesStaysInside) {
+  // The sizes agree for even images only: a check of the resized tensor stands before the sum.
+  Model m;
+  const tir::VarRef h = tir::var("h"), w = tir::var("w");
+  auto x = m.param("x", {PrimExpr(1), PrimExpr(3), h, w});
+  Expr a = m.op("nn.conv2d", {x, m.weight({16, 3, 3, 3})}, conv({2, 2}, {1, 1, 1, 1}));
+  Expr b = m.op("nn.conv2d", {x, m.weight({16, 3, 1, 1}, 5)}, conv({1, 1}, {}));
+  const Array<PrimExpr> twice{floordiv(h + 1, PrimExpr(2)) * 2, floordiv(w + 1, PrimExpr(2)) * 2};
+  Expr large =
+      m.op("image.resize2d", {a, shape_expr(twice)}, op::make_attrs<op::ResizeAttrs>([](op::ResizeAttrs& r) {
+             r.method = "nearest_neighbor";
+             r.coordinate_transformation_mode = "asymmetric";
+             r.rounding_method = "floor";
+             r.scales = {2.0, 2.0};
+           }));
+  Expr same = m.builder.emit_match_cast(large, tensor_type({PrimExpr(1), PrimExpr(16), h, w}, f32), "same");
+  IRModule in = m.done(m.op("add", {b, same}));
+  const std::vector<NDArray> even{random_array({1, 3, 6, 4})}, odd{random_array({1, 3, 5, 4})};
+  const std::vector<NDArray> want = run(in, even);
+  PassContext context = make_context();
+  IRModule checked = canonicalize(infer_types(in, context), context);
+  expect_valid(checked);
+  IRModule out = blocked(checked, even);
+  expect_close(want, run(out, even), 1e-4);
+  EXPECT_EQ(count(out, "image.resize2d"), 0);
+  EXPECT_EQ(count(out, "image.resize3d"), 1);
+  EXPECT_EQ(count(out, "layout_transform"), 1);  // at the end
+  EXPECT_ANY_THROW(run(in, odd));
+  EXPECT_ANY_THROW(run(out, odd));
+}
+
 TEST(ConvertLayout, NothingWithoutATargetOrWithoutConstantWeights) {
   Model m;
   auto x = m.param("x", {1, 16, 3, 3});

@@ -69,6 +69,30 @@ TEST(VectorizeLoop, DivisionByLanesThatAreOffIsHarmless) {
   check_pipeline(h.func(loop(v, n64(8), s, ForKind::vectorized)), {a, NDArray::zeros({8}, i64)});
 }
 
+TEST(VectorizeLoop, DivisionsThatAllLanesShareStayNumbers) {
+  // Digits of a row under a mask: one division, so that what the lanes read lies side by side.
+  for (int64_t size : {0, 3, 8, 21}) {
+    Hand h;
+    VarRef n = var("n"), m = var("m"), r = var("r"), i = var("i"), v = var("v");
+    Buffer x = h.add("x", {n, m}), y = h.add("y", {n, m});
+    const PrimExpr at = i * 8 + v;
+    const PrimExpr row = floormod(PrimExpr(r), PrimExpr(n) + 1) + floordiv(PrimExpr(r), n);
+    Stmt s = store(y, if_then_else(ge(at, n64(1)), load(x, {row, at - 1}), PrimExpr(0.5)), {r, at});
+    s = loop(i, ceildiv(m, n64(8)),
+             loop(v, n64(8), make<IfThenElse>(lt(at, m), s, Stmt()), ForKind::vectorized));
+    const PrimFunc f = h.func(loop(r, n, s));
+    const IRModule out = check_pipeline(f, {random_array({3, size}, f32, 1), NDArray::zeros({3, size}, f32)});
+    pre_order(body_of(out)->body, [&](const ObjectRef& e) {
+      const auto* mod = e.as<FloorMod>();
+      const auto* div = e.as<FloorDiv>();
+      EXPECT_TRUE(!mod || mod->dtype.is_scalar());
+      EXPECT_TRUE(!div || div->dtype.is_scalar());
+      return true;
+    });
+    EXPECT_GT(count_nodes(out, "tir.Ramp"), 0u);
+  }
+}
+
 TEST(VectorizeLoop, PrivateMemoryGetsOneCopyForEachLane) {
   Hand h;
   VarRef v = var("v"), k = var("k");
