@@ -109,6 +109,31 @@ std::string_view vm_builtin_of(std::string_view op) {
                                    : "";
 }
 
+namespace {
+/// A condition as 0 or 1, made of the operations that sizes have; null for one that is none.
+PrimExpr truth(const PrimExpr& e) {
+  const PrimExpr zero(0), one(1);
+  auto above = [&](const PrimExpr& big, const PrimExpr& small) {  // big > small
+    return tir::max(tir::min(tir::cast(i64, big) - tir::cast(i64, small), one), zero);
+  };
+  auto no = [&](const PrimExpr& x) { return x ? one - x : x; };
+  if (auto n = tir::as_int(e)) return *n != 0;
+  if (const auto* n = e.as<tir::LT>()) return above(n->b, n->a);
+  if (const auto* n = e.as<tir::GT>()) return above(n->a, n->b);
+  if (const auto* n = e.as<tir::LE>()) return no(above(n->a, n->b));
+  if (const auto* n = e.as<tir::GE>()) return no(above(n->b, n->a));
+  if (const auto* n = e.as<tir::EQ>()) return one - above(n->a, n->b) - above(n->b, n->a);
+  if (const auto* n = e.as<tir::NE>()) return above(n->a, n->b) + above(n->b, n->a);
+  if (const auto* n = e.as<tir::Not>()) return no(truth(n->a));
+  const auto* both = e.as<tir::And>();
+  const auto* either = e.as<tir::Or>();
+  if (!both && !either) return {};
+  const PrimExpr a = truth(both ? both->a : either->a), b = truth(both ? both->b : either->b);
+  if (!a || !b) return {};
+  return both ? a * b : tir::max(a, b);
+}
+}  // namespace
+
 void shape_postfix(const PrimExpr& e, const std::string& function, std::vector<Arg>& out,
                    FunctionRef<int64_t(const PrimExpr&)> slot) {
   auto number = [&](int64_t code, int64_t v) {
@@ -132,6 +157,11 @@ void shape_postfix(const PrimExpr& e, const std::string& function, std::vector<A
   if (auto* n = e.as<tir::Mod>()) return both(n->a, n->b, ShapeOp::FloorMod);
   if (auto* n = e.as<tir::Min>()) return both(n->a, n->b, ShapeOp::Min);
   if (auto* n = e.as<tir::Max>()) return both(n->a, n->b, ShapeOp::Max);
+  if (auto* n = e.as<tir::Select>())
+    if (const PrimExpr yes = truth(n->condition)) {
+      const PrimExpr a = tir::cast(i64, n->true_value), b = tir::cast(i64, n->false_value);
+      return shape_postfix(yes * a + (PrimExpr(1) - yes) * b, function, out, slot);
+    }
   fail("T0812", "a size of function `" + function + "` cannot be computed: " + print(e));
 }
 

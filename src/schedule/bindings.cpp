@@ -14,6 +14,10 @@ bool writes_apart(const Ref<Block>& b) {
   Analyzer analyzer;
   for (const IterVar& v : b->iter_vars) analyzer.bind(v->var, v->dom, true);
   for (const BufferRegion& w : b->writes) {
+    // Where something is written, the buffer has elements, which symbolic sizes need not show.
+    std::vector<Analyzer::Scope> written;
+    for (const PrimExpr& size : w->buffer->shape)
+      if (!as_int(size)) written.push_back(analyzer.assume(ge(size, PrimExpr(1))));
     IterMap d(analyzer);
     for (const IterVar& v : b->iter_vars)
       if (v->kind == IterKind::spatial) d.add(v->var, v->dom->min, v->dom->extent);

@@ -4,6 +4,7 @@
 
 #include "analysis/analyzer.h"
 #include "import/onnx/dynamic.h"
+#include "ir/structural.h"
 
 namespace tenon::onnx {
 namespace {
@@ -186,6 +187,21 @@ Values split(N& n) {
 }
 const R r7("Split", {1, 2, 11, 13, 18}, split);
 
+/// Inference allows for ends that are negative or before the start; symbols of a model are sizes, which are
+/// neither. The shape is said without those cases, and nothing is cut off.
+Expr of_sizes(N& n, const Expr& x) {
+  const auto shape = graph::known_shape(x);
+  if (!shape) return x;
+  Analyzer analyzer;
+  Shape simple;
+  bool changed = false;
+  for (const PrimExpr& d : *shape) {
+    for (const tir::VarRef& v : tir::free_vars(d)) analyzer.assume_size(v, 0);
+    simple.push_back(analyzer.simplify(d));
+    changed = changed || !structural_equal(simple.back(), d);
+  }
+  return changed ? n.op("slice_to", {x, graph::shape_expr(simple)}) : x;
+}
 Values slice(N& n) {
   const int64_t r = n.rank(0);
   std::vector<int64_t> axes, steps;
@@ -207,8 +223,8 @@ Values slice(N& n) {
   for (int64_t& a : axes) a = n.axis(a, r);
   for (int64_t s : steps)
     if (s == 0) n.malformed("a step of Slice is zero");
-  return {
-      n.op("strided_slice", {n.in(0)}, make_attrs<StridedSliceAttrs>(list(axes), begin, end, list(steps)))};
+  return {of_sizes(n, n.op("strided_slice", {n.in(0)},
+                           make_attrs<StridedSliceAttrs>(list(axes), begin, end, list(steps))))};
 }
 const R r8("Slice", {1, 10, 11, 13}, slice, "axes and steps constant; starts and ends maybe symbolic");
 
@@ -265,7 +281,12 @@ Values expand(N& n) {
     if (known && asked && *known != *asked && *known != 1 && *asked != 1)
       n.malformed(fmt::format("Expand cannot stretch {} to {}", *known, *asked));
   }
-  return {n.op("broadcast_to", {n.in(0), graph::shape_expr(out)})};
+  // Sizes that cannot be shown to agree (of a slice up to a length, say) are checked when the model runs.
+  for (size_t i = 0; i < have.size(); ++i) {
+    const PrimExpr& w = out[rank - have.size() + i];
+    if (!tir::is_one(have[i]) && !tir::as_int(w)) have.set(i, w);
+  }
+  return {n.op("broadcast_to", {n.checked(n.in(0), have), graph::shape_expr(out)})};
 }
 const R r10("Expand", {8, 13}, expand, "shape known at import, maybe symbolic");
 
@@ -417,7 +438,7 @@ Values range(N& n) {
     if (!s || s->items.size() != 1) return range_at_run_time(n);
     args.push_back(make<graph::PrimValue>(s->items[0]));
   }
-  return {n.op("arange", args, make_attrs<DTypeAttrs>(t))};
+  return {of_sizes(n, n.op("arange", args, make_attrs<DTypeAttrs>(t)))};
 }
 Values eye_like(N& n) {
   Shape s = n.known_shape(0);

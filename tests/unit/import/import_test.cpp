@@ -102,6 +102,29 @@ TEST(Import, ShapeArithmeticFoldsToSymbolicSizes) {
   EXPECT_EQ(graph::bindings_of(f->body).size(), 1u);  // one reshape; nothing of Shape, Gather, Concat is left
   EXPECT_EQ(run(m, {array({1, 2, 3}, {1, 2, 3, 4, 5, 6})}), (Doubles{1, 2, 3, 4, 5, 6}));
 }
+/// x + i + table[i] for every column i: positions counted up to a size, and those of a table cut there.
+Msg positions_model() {
+  return model({{node("Shape", {"x"}, {"s"}), node("Slice", {"s", "one", "two"}, {"n1"}),
+                 node("Squeeze", {"n1"}, {"n"}), node("Range", {"start", "n", "step"}, {"i"}),
+                 node("Cast", {"i"}, {"f"}, {attr_i("to", FLOAT)}), node("Add", {"x", "f"}, {"h"}),
+                 node("Slice", {"table", "zero", "n1"}, {"t"}), node("Expand", {"t", "s"}, {"e"}),
+                 node("Add", {"h", "e"}, {"y"})},
+                {ints("one", {1}, {1}), ints("two", {1}, {2}), ints("zero", {1}, {0}), ints("start", {}, {0}),
+                 ints("step", {}, {1}), floats("table", {4}, {10, 20, 30, 40})},
+                {value("x", FLOAT, {"batch", "sequence"})},
+                {value("y", FLOAT, {"batch", "sequence"})}});
+}
+TEST(Import, CountsAndCutsUpToASize) {
+  IRModule m = import(positions_model());
+  const auto* f = m.find("main").as<graph::Function>();
+  const auto shape = graph::known_shape(f->ret_type);
+  ASSERT_TRUE(shape);
+  for (const PrimExpr& d : *shape) EXPECT_TRUE(d.is<tir::Var>());
+  EXPECT_EQ(run(m, {array({2, 3}, {1, 1, 1, 2, 2, 2})}), (Doubles{11, 22, 33, 12, 23, 34}));
+  EXPECT_EQ(run(m, {array({1, 4}, {0, 0, 0, 0})}), (Doubles{10, 21, 32, 43}));
+  EXPECT_EQ(run(m, {array({2, 0}, {})}), Doubles{});
+  EXPECT_THROW(run(m, {array({1, 5}, {0, 0, 0, 0, 0})}), Error);  // the table has no fifth position
+}
 TEST(Import, DimensionsAreBoundByName) {
   onnx::ImportOptions options;
   options.dims["batch"] = 4;

@@ -623,5 +623,21 @@ TEST_F(Graph, CyclesThroughReferencesAreFreed) {
   EXPECT_EQ(alive, 0);
 }
 
+// A size may depend on a condition: an end below 0 counts from the other side.
+TEST_F(Graph, SizesThatDependOnConditions) {
+  const std::string cut = R"(
+    @R.function
+    def main(x: R.Tensor((n,), "float32"), y: R.Tensor((m,), "float32")):
+        z = R.strided_slice(x, axes=[0], begin=[0], end=[m - 2])
+        w = R.add(z, z)
+        return w
+)";
+  const NDArray x = vector({1, 2, 3, 4, 5});
+  expect_value(cut, {x, vector({0})}, {2, 4, 6, 8});  // x[:-1]
+  expect_value(cut, {x, vector({0, 0})}, {});
+  expect_value(cut, {x, vector({0, 0, 0, 0})}, {2, 4});
+  expect_value(cut, {x, vector(std::vector<float>(9))}, {2, 4, 6, 8, 10});
+}
+
 }  // namespace
 }  // namespace tenon::graph::testing_graph

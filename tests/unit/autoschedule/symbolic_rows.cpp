@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: Apache-2.0
+// Products whose rows are of symbolic size: batch and sequence make one run of rows, the epilogue too runs in
+// vectors, panels of weights stay near while the rows pass; what comes out is the same for sizes that fill
+// tiles and for those that do not.
+#include "../schedule/programs.h"
+#include "autoschedule/default.h"
+#include "ir/text.h"
+
+namespace tenon::testing {
+namespace {
+
+Target machine(int64_t bits, int64_t registers) {
+  auto t = make<TargetNode>();
+  t.mut()->vector_bits = bits;
+  t.mut()->vector_registers = registers;
+  t.mut()->cores = 2;
+  return t;
+}
+
+/// D[b, s, j] = max(Σ A[b, s, k] · B[j / panel, k, j % panel] + bias[j], 0) + R[b, s, j]
+Program layer(int64_t n, int64_t k, int64_t panel) {
+  const tir::VarRef batch = tir::var("batch"), sequence = tir::var("sequence");
+  Tensor a = te::placeholder({batch, sequence, k}, f32, "A"),
+         b = te::placeholder({(n + panel - 1) / panel, k, panel}, f32, "B"),
+         bias = te::placeholder({n}, f32, "bias"), rest = te::placeholder({batch, sequence, n}, f32, "R");
+  tir::IterVar r = te::reduce_axis(tir::range(PrimExpr(0), PrimExpr(k)), "k");
+  Tensor c = te::compute(
+      {batch, sequence, n},
+      [&](const Vars& v) {
+        return te::sum(a({v[0], v[1], r->var}) * b({tir::floordiv(v[2], PrimExpr(panel)), r->var,
+                                                    tir::floormod(v[2], PrimExpr(panel))}),
+                       {r});
+      },
+      "C");
+  Tensor d = te::compute(
+      {batch, sequence, n},
+      [&](const Vars& v) {
+        return tir::max(c({v[0], v[1], v[2]}) + bias({v[2]}), PrimExpr(0.0)) + rest({v[0], v[1], v[2]});
+      },
+      "D");
+  return {"layer", te::create_prim_func({a, b, bias, rest, d}), {}};
+}
+
+std::string steps_of(const tir::PrimFunc& f) {
+  return Trace::from_json(f->attrs.at("tenon.trace").as<std::string>()).to_script();
+}
+
+TEST(SymbolicRows, AreOneRunWhateverTheirSizes) {
+  for (const Target& t : {machine(512, 32), machine(256, 16), machine(128, 16)}) {
+    Program p = layer(96, 24, 48);
+    const tir::PrimFunc f = default_schedule(p.function, t);
+    EXPECT_NE(steps_of(f).find("fuse_iterators"), std::string::npos) << steps_of(f);
+    EXPECT_EQ(problems_of(f), "");
+    for (const auto& [batch, sequence] :
+         {std::pair<int64_t, int64_t>{1, 1}, {1, 8}, {1, 16}, {2, 5}, {3, 11}, {0, 4}, {2, 0}}) {
+      const std::map<std::string, int64_t> sizes{{"batch", batch}, {"sequence", sequence}};
+      ASSERT_TRUE(same(run(p.function, sizes), run(f, sizes)))
+          << batch << "x" << sequence << " on " << t->vector_bits << " bits\n"
+          << print(f);
+    }
+    Schedule again =
+        Schedule::replay(p.function, Trace::from_json(f->attrs.at("tenon.trace").as<std::string>()));
+    EXPECT_TRUE(structural_equal(again.function()->body, f->body));
+  }
+}
+
+TEST(SymbolicRows, EverySumAndItsEpilogueRunInVectors) {
+  const tir::PrimFunc f = default_schedule(layer(96, 24, 48).function, machine(512, 32));
+  std::map<std::string, bool> vectors;
+  std::vector<const tir::For*> around;
+  std::unordered_map<const tir::Var*, tir::ForKind> kinds;
+  pre_order(f, [&](const ObjectRef& n) {
+    if (const auto* l = n.as<tir::For>()) kinds[l->loop_var.get()] = l->kind;
+    if (const auto* r = n.as<tir::BlockRealize>())
+      for (const PrimExpr& value : r->iter_values)
+        post_order(value, [&](const ObjectRef& e) {
+          const auto* v = e.as<tir::Var>();
+          if (v && kinds.count(v) && kinds[v] == tir::ForKind::vectorized) vectors[r->block->name] = true;
+        });
+    return true;
+  });
+  for (const char* block : {"C", "C_init", "D"}) EXPECT_TRUE(vectors[block]) << block << "\n" << print(f);
+}
+
+TEST(SymbolicRows, PassByAPanelOfWeights) {
+  // The loop over rows lies inside the one over panels, so that a panel is read from memory once.
+  const std::string text = print(default_schedule(layer(3072, 768, 48).function, machine(512, 32)));
+  const size_t rows = text.find("v_i0_fused = T.axis.spatial("),
+               columns = text.find("v_i2 = T.axis.spatial(");
+  ASSERT_NE(rows, std::string::npos);
+  EXPECT_NE(text.substr(rows, text.find('\n', rows) - rows).find('%'), std::string::npos) << text;
+  EXPECT_NE(text.substr(columns, text.find('\n', columns) - columns).find("//"), std::string::npos) << text;
+}
+
+}  // namespace
+}  // namespace tenon::testing
