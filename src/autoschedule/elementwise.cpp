@@ -165,7 +165,9 @@ bool elementwise(Schedule& s, BlockRV b, const Target& target) {
     // Digits of symbolic sizes are divisions: the last loop around short vectors stays by itself.
     bool symbolic = false;
     for (size_t i = 0; i < from; ++i) symbolic = symbolic || f.extent[i] == kUnknown;
-    if (symbolic && !chunks && size != kUnknown && size <= 4 * lanes && head.size() > 1) head.pop_back();
+    if (symbolic && !chunks && size != kUnknown && size <= std::max<int64_t>(4 * lanes, 64) &&
+        head.size() > 1)
+      head.pop_back();
     LoopRV all = t.fuse(head);
     if (!small) t.parallel(all);
   });

@@ -64,7 +64,7 @@ bool dot_reduction(Schedule& s, BlockRV reduction, BlockRV epilogue, const Targe
 struct Strip {
   BlockRV pad;
   int window = -1;         ///< the reduction's iterator that moves along the rows
-  int64_t rows = 0;        ///< steps of that iterator (tiles, when it is tiled) in a strip
+  int64_t rows = 0;        ///< steps of that iterator (tiles, when it is tiled) in a strip; kUnknown: all
   std::vector<int> apart;  ///< iterators of which each value reads other elements
 };
 /// The strip for a reduction whose iterators are taken `step` at a time.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Padding in strips: what a tiled reduction reads through a padded copy is padded a few rows at a time, where
-// it is used, instead of as a whole through memory.
+// it is used, instead of as a whole through memory; of symbolic sizes, one plane at a time.
 #include <algorithm>
 
 #include "autoschedule/rules.h"
@@ -59,6 +59,7 @@ std::optional<Strip> padding_strip(Schedule& s, const Facts& f, const std::vecto
     // Dimensions with a window: an iterator of the result and one of the reduction.
     Strip strip;
     strip.pad = p;
+    bool symbolic = false;
     double row_bytes = double(g->write.buffer->dtype.bytes());
     int64_t stride = 0, window = 1;
     std::vector<bool> windowed(f.extent.size(), false);
@@ -69,8 +70,7 @@ std::optional<Strip> padding_strip(Schedule& s, const Facts& f, const std::vecto
           moves = i;
       for (int k : f.reduce)
         if (mentions(read->indices[d], f.block->iter_vars[size_t(k)]->var)) slides = k;
-      auto size = as_int(read->buffer->shape[d]);
-      if (!size) return std::nullopt;
+      const auto size = as_int(read->buffer->shape[d]);
       if (moves >= 0 && slides >= 0) {
         windowed[size_t(moves)] = true;
         if (strip.window < 0) {
@@ -78,8 +78,8 @@ std::optional<Strip> padding_strip(Schedule& s, const Facts& f, const std::vecto
           std::vector<VarRef> vars{f.block->iter_vars[size_t(moves)]->var,
                                    f.block->iter_vars[size_t(slides)]->var};
           auto form = affine_form(read->indices[d], vars, a);
-          if (!form || f.extent[size_t(slides)] == kUnknown || f.extent[size_t(moves)] == kUnknown)
-            return std::nullopt;
+          if (!form || f.extent[size_t(slides)] == kUnknown) return std::nullopt;
+          symbolic = symbolic || !size || f.extent[size_t(moves)] == kUnknown;
           strip.window = moves;
           for (auto& [v, c] : form->terms) {
             if (v.get() == vars[0].get()) stride = c;
@@ -90,15 +90,22 @@ std::optional<Strip> padding_strip(Schedule& s, const Facts& f, const std::vecto
       } else if (moves >= 0) {
         continue;  // one strip for each of its values
       }
-      row_bytes *= double(*size);
+      symbolic = symbolic || !size;
+      row_bytes *= double(size.value_or(1));
     }
     if (strip.window < 0 || stride < 1) continue;
     int64_t others = 1;
     for (int i : f.spatial) {
       if (read->stride[size_t(i)] == 0 || windowed[size_t(i)] || f.extent[size_t(i)] == 1) continue;
-      if (f.extent[size_t(i)] == kUnknown) return std::nullopt;
       strip.apart.push_back(i);
-      if (read->stride[size_t(i)] != 1) others *= f.extent[size_t(i)];
+      if (read->stride[size_t(i)] != 1 && f.extent[size_t(i)] != kUnknown) others *= f.extent[size_t(i)];
+    }
+    // Of symbolic sizes all rows are one strip, where enough strips stand side by side (the channels of
+    // depthwise convolutions): it is read again while it is near, or else costs what the whole copy does.
+    if (symbolic) {
+      if (others < 4 * std::max<int64_t>(1, target->cores)) return std::nullopt;
+      strip.rows = kUnknown;
+      return strip;
     }
     // A copy that stays in the cache and is read often costs less than short strips.
     double bytes = double(g->write.buffer->dtype.bytes());

@@ -264,7 +264,7 @@ bool tile_with(Schedule& s, BlockRV reduction, BlockRV epilogue, const Facts& be
       for (int i : strip->apart) around.push_back(outer_loop(i));
       around.push_back(outer_loop(strip->window));
       LoopRV rows{-1};
-      if (as_int(t.get(around.back())->extent) != strip->rows) {
+      if (strip->rows != kUnknown && as_int(t.get(around.back())->extent) != strip->rows) {
         std::vector<LoopRV> parts = t.split(around.back(), {-1, strip->rows});
         around.back() = parts[0];
         rows = parts[1];

@@ -20,6 +20,9 @@ double use_of(int64_t size, int64_t step) {
                           : double(size) / double(ceil_div(size, step) * step);
 }
 
+/// Sizes of images and of sequences are multiples of small powers of two more often than not.
+double likely_divides(int64_t step) { return step % 4 == 0 ? 1.06 : step % 2 == 0 ? 1.02 : 1; }
+
 /// The same for rows. Among symbolic sizes the outermost is most likely a batch, often 1, and the last the
 /// longest; sizes in use are multiples of 8 or 16 more often than of 7.
 double row_use(const Facts& f, int iterator, int64_t step) {
@@ -32,7 +35,9 @@ double row_use(const Facts& f, int iterator, int64_t step) {
     last = last && dim_of(f, i) < dim_of(f, iterator);
   }
   if (other && dim_of(f, iterator) == 0) return 1.0 / double(step);
-  return last ? use : use / (1 + 0.03 * double(step - 1));
+  // Windows and blocks of channels: what lies behind the rows are images.
+  const double whole = f.reduce.size() > 1 ? likely_divides(step) : 1;
+  return whole * (last ? use : use / (1 + 0.03 * double(step - 1)));
 }
 
 /// What `count` lines that lie `stride` bytes apart cost more when they do not fit the first cache's sets:

@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+// Padding of symbolic sizes: one plane at a time beside its depthwise convolution, at ragged sizes too.
+#include "../schedule/programs.h"
+#include "autoschedule/default.h"
+
+namespace tenon::testing {
+namespace {
+
+Target strip_target() {
+  auto t = make<TargetNode>();
+  t.mut()->vector_bits = 256;
+  t.mut()->vector_registers = 16;
+  t.mut()->cores = 1;
+  return t;
+}
+
+/// A window of 5 × 5 at every `step`-th place of each plane; channels in blocks of 8, or one by one.
+Program planes(PrimExpr n, int64_t planes, PrimExpr h, PrimExpr w, int64_t step, bool blocks) {
+  auto dims = [&](PrimExpr y, PrimExpr x) {
+    Array<PrimExpr> all{n, PrimExpr(planes), y, x};
+    if (blocks) all.push_back(PrimExpr(8));
+    return all;
+  };
+  auto at = [&](const Vars& v, PrimExpr y, PrimExpr x) {
+    Array<PrimExpr> all{v[0], v[1], y, x};
+    if (blocks) all.push_back(v[4]);
+    return all;
+  };
+  Array<PrimExpr> window{PrimExpr(planes), PrimExpr(5), PrimExpr(5)};
+  if (blocks) window.push_back(PrimExpr(8));
+  Tensor a = te::placeholder(dims(h, w), f32, "A"), k = te::placeholder(window, f32, "K");
+  tir::IterVar y = te::reduce_axis(tir::range(PrimExpr(0), PrimExpr(5)), "y"),
+               x = te::reduce_axis(tir::range(PrimExpr(0), PrimExpr(5)), "x");
+  Tensor p = te::compute(
+      dims(h + 4, w + 4),
+      [&](const Vars& v) {
+        const PrimExpr i = v[2] - 2, j = v[3] - 2;
+        const PrimExpr in = tir::logical_and(tir::logical_and(tir::ge(i, PrimExpr(0)), tir::lt(i, h)),
+                                             tir::logical_and(tir::ge(j, PrimExpr(0)), tir::lt(j, w)));
+        return tir::if_then_else(in, a(at(v, i, j)), PrimExpr(0.0));
+      },
+      "pad");
+  const PrimExpr oh = tir::floordiv(h - 1, PrimExpr(step)) + 1, ow = tir::floordiv(w - 1, PrimExpr(step)) + 1;
+  Tensor d = te::compute(
+      dims(oh, ow),
+      [&](const Vars& v) {
+        Array<PrimExpr> weight{v[1], y->var, x->var};
+        if (blocks) weight.push_back(v[4]);
+        return te::sum(p(at(v, v[2] * step + y->var, v[3] * step + x->var)) * k(weight), {y, x});
+      },
+      "dw");
+  Tensor o = te::compute(
+      dims(oh, ow), [&](const Vars& v) { return tir::max(d(at(v, v[2], v[3])), PrimExpr(0.0)); }, "relu");
+  return {blocks ? "blocks" : "channels", te::create_prim_func({a, k, o}), {}};
+}
+
+TEST(Strips, PlanesOfSymbolicSizesArePaddedWhereTheyAreRead) {
+  const tir::VarRef n = tir::var("n"), h = tir::var("h"), w = tir::var("w");
+  for (Program p : {planes(n, 5, h, w, 1, false), planes(n, 4, h, w, 1, true), planes(n, 5, h, w, 2, true)}) {
+    const tir::PrimFunc f = default_schedule(p.function, strip_target());
+    // Copy and sum stand in one loop over the planes.
+    const Trace trace = Trace::from_json(f->attrs.at("tenon.trace").as<std::string>());
+    Schedule s = Schedule::replay(p.function, trace);
+    ASSERT_TRUE(structural_equal(s.function()->body, f->body));
+    const std::vector<LoopRV> of_pad = s.get_loops(s.get_block("pad")),
+                              of_sum = s.get_loops(s.get_block("dw"));
+    EXPECT_EQ(s.get(of_pad[0])->loop_var.get(), s.get(of_sum[0])->loop_var.get()) << trace.to_script();
+    EXPECT_EQ(problems_of(f), "");
+    for (const auto& [a, b, c] : std::vector<std::array<int64_t, 3>>{{1, 1, 1}, {2, 3, 5}, {1, 2, 13}}) {
+      p.sizes = {{"n", a}, {"h", b}, {"w", c}};
+      ASSERT_TRUE(same(run(p.function, p.sizes), run(reversed(f), p.sizes)))
+          << p.name << " " << a << " " << b << " " << c << "\n"
+          << trace.to_script();
+    }
+  }
+}
+
+}  // namespace
+}  // namespace tenon::testing
