@@ -7,8 +7,8 @@
 Each pass of `tenon opt --list` runs in the order of its list; its processor time at each size is printed with the
 exponent of the growth between the last two sizes (1: linear, 2: quadratic; the bench fails above 1.5 where a pass takes
 more than 50 ms: n log n is 1.1 here, and caches that hold the smaller program only add up to 0.3). `load` is the parser,
-`print` the printer. The model is compiled on one thread: what `--time-passes` reports, LLVM and the linker apart, is to
-stay below 2 seconds on an idle machine. Everything is standard library."""
+`print` the printer. The model is compiled on one thread: the processor time that `--time-passes` reports, LLVM and the
+linker apart, is to stay below 2 seconds. Everything is standard library."""
 import argparse
 import json
 import math

@@ -82,9 +82,12 @@ PrimExpr Analyzer::Impl::simplify_children(const PrimExpr& e) {
 }
 
 /// Evaluates without harm for any values of its variables: no access to memory, no division that may trap.
+/// "No" also when there is too much to look at, as every level of a deep expression asks.
 static bool total(const PrimExpr& e) {
   bool ok = true;
+  int seen = 0;
   pre_order(e, [&](const ObjectRef& n) {
+    if (++seen > 4000) ok = false;
     auto divisor = [&](const PrimExpr& d) {
       if (!d.dtype().is_float() && !(tir::as_int(d) && *tir::as_int(d) != 0)) ok = false;
     };

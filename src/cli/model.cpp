@@ -44,7 +44,7 @@ void add_compile_options(CLI::App& app, ModelOptions& o) {
       ->allow_extra_args(false)
       ->type_name("PASS");
   app.add_option("--dump", o.dump, "write the module behind every pass into a folder")->type_name("DIR");
-  app.add_flag("--time-passes", o.time_passes, "print the time of every pass");
+  app.add_flag("--time-passes", o.time_passes, "print the processor time of every pass");
   app.add_option("--cache", o.cache, "folder of the compile cache (default: $TENON_CACHE or ~/.cache/tenon)")
       ->type_name("DIR");
   app.add_flag("--no-cache", o.no_cache, "compile, whatever was compiled before");

@@ -108,7 +108,7 @@ TEST(Rules, AreProvedByZ3) {
   if (!rule_test::z3_program()) GTEST_SKIP() << "no program z3: rules are only sampled here";
   std::vector<SmtQuery> queries;
   for (const Rule& r : rewrite_rules()) rule_test::add_queries(r, thorough(), queries);
-  const std::vector<Proof> proofs = rule_test::prove(queries, thorough() ? 40'000'000 : 1'000'000);
+  const std::vector<Proof> proofs = rule_test::prove(queries, thorough() ? 12'000'000 : 1'000'000);
   ASSERT_EQ(proofs.size(), queries.size());
   std::map<std::string, std::string> reached, open;
   std::map<std::string, int> proved;

@@ -364,7 +364,7 @@ struct Ask {
   int64_t steps = 0;
 };
 /// Answers to the first queries, as far as one process gets: it may run out of memory.
-std::vector<Proof> ask_z3(const std::vector<SmtQuery>& queries, std::span<const Ask> asked) {
+std::vector<Proof> ask_z3(const std::vector<SmtQuery>& queries, std::span<const Ask> asked, bool report) {
   const std::string path =
       (std::filesystem::temp_directory_path() / fmt::format("tenon_rules_{}.smt2", ::getpid())).string();
   {
@@ -402,6 +402,10 @@ std::vector<Proof> ask_z3(const std::vector<SmtQuery>& queries, std::span<const 
                                                             : Proof::proved);
         refuted = unknown = failed = false;
         proved = 0;
+        if (report && out.size() % 50 == 0) {
+          std::printf("z3: %zu of %zu\n", out.size(), asked.size());
+          std::fflush(stdout);
+        }
       }
     }
     ::pclose(pipe);
@@ -429,7 +433,8 @@ std::vector<Proof> prove(const std::vector<SmtQuery>& queries, int64_t steps) {
     }
     std::vector<Proof> answers;
     while (answers.size() < asked.size()) {
-      for (Proof p : ask_z3(queries, std::span(asked).subspan(answers.size()))) answers.push_back(p);
+      for (Proof p : ask_z3(queries, std::span(asked).subspan(answers.size()), last > 0))
+        answers.push_back(p);
       if (answers.size() < asked.size()) answers.push_back(Proof::unknown);  // where the process ended
     }
     for (size_t i = 0; i < asked.size(); ++i) {
