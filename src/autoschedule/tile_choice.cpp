@@ -40,6 +40,14 @@ double row_use(const Facts& f, int iterator, int64_t step) {
   return whole * (last ? use : use / (1 + 0.03 * double(step - 1)));
 }
 
+/// Products side by side that read nothing together (the heads of an attention): rows of one serve better,
+/// even where it is not known how many there are.
+bool nothing_shared(const Facts& f, int iterator) {
+  return f.reduce.size() == 1 && std::all_of(f.loads.begin(), f.loads.end(), [&](const Access& l) {
+           return l.stride[size_t(iterator)] != 0;
+         });
+}
+
 /// What `count` lines that lie `stride` bytes apart cost more when they do not fit the first cache's sets:
 /// pages of 4 KiB fall on the same sets.
 double crowding(int64_t stride, int64_t count, const Target& target) {
@@ -90,6 +98,7 @@ Tile choose_tile(const Facts& f, const Target& target, int along) {
                 if (c >= 0 && (c == m || m < 0 || f.extent[size_t(c)] == kUnknown ||
                                columns > f.extent[size_t(c)] || f.write.stride[size_t(c)] == 0))
                   break;
+                if (c >= 0 && f.extent[size_t(m)] == kUnknown && nothing_shared(f, c)) break;
                 // Sums lie as the result does: rows between two lanes would keep them out of registers.
                 const int64_t apart_lanes = f.write.stride[size_t(v)];
                 if ((m >= 0 && f.write.stride[size_t(m)] < apart_lanes) ||

@@ -118,6 +118,8 @@ AttrMap compile_function(const AttrMap& request) {
   if (emit == "c" && options.target->kind == "llvm") options.target.edit()->kind = "c";
   const std::string model = request.at("model").as<std::string>();
   options.verify_results = get_or(request, "verify", false);
+  for (const Any& a : get_or(request, "verify_inputs", Array<Any>()))
+    options.verify_inputs.push_back(a.as<NDArray>());
   const std::string output = get_or<std::string>(request, "output", "");
   CacheOptions cache_options;
   // Who wants to see the passes wants them to run.

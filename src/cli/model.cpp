@@ -295,6 +295,11 @@ Prepared prepare(const ModelOptions& options, Console& console) {
   p.inputs = make_inputs(options, p.signature);
   AttrMap request = compile_request(options, dims_of(options, p.signature, p.inputs), console);
   request.set("emit", "jit");
+  if (options.verify) {  // what is asked for is what has to be right
+    Array<Any> inputs;
+    for (const NDArray& a : p.inputs) inputs.push_back(Any(a));
+    request.set("verify_inputs", Any(inputs));
+  }
   const AttrMap reply = call_compiler("compile", request);
   console.end_progress();
   p.artifact = reply.at("artifact").as<Artifact>();

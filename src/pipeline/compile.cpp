@@ -236,7 +236,9 @@ Compiled compile(IRModule module, CompileOptions o) {
   context.instruments.push_back(&progress);
   std::unique_ptr<PassInstrument> checker;
   if (o.verify_results) {
-    checker = verify_passes(context.evaluate);
+    VerifyPassesOptions how;
+    for (const NDArray& a : o.verify_inputs) how.inputs.push_back(Any(a));
+    checker = verify_passes(context.evaluate, how);
     context.instruments.push_back(checker.get());
   }
   struct Restore {

@@ -27,6 +27,7 @@ struct CompileOptions {
   std::string symbol_prefix;       ///< of kernels: models that are linked into one program differ in it
   bool keep_shared_object = true;  ///< link an ELF shared object (artifacts)
   bool verify_results = false;     ///< --verify: run the model around every pass (pipeline/verify_passes.h)
+  std::vector<NDArray> verify_inputs;  ///< on these inputs; empty: on drawn ones
   /// Called at the begin of each step: its name, and how many of `total` are done.
   std::function<void(std::string_view step, int done, int total)> progress;
   PassContext context;  ///< dumps, timing, verify …

@@ -123,7 +123,9 @@ class VerifyPasses : public PassInstrument {
       started_ = true;
       auto f = module.find(options_.function).cast<Function>();
       if (!f) return nullptr;
-      inputs_ = seeded_inputs(f, options_.seed, options_.symbolic_size);
+      inputs_ = options_.inputs.size() == f->params.size()
+                    ? options_.inputs
+                    : seeded_inputs(f, options_.seed, options_.symbolic_size);
       if (runnable(module)) reference_ = run(module);
     }
     return reference_ ? &*reference_ : nullptr;

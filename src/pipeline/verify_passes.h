@@ -12,9 +12,10 @@ struct VerifyPassesOptions {
   uint64_t seed = 1;
   double relative = 1e-3, absolute = 1e-4;  ///< of floating results; others must be equal
   int64_t symbolic_size = 3;                ///< value of symbolic dimensions that are not fixed
+  std::vector<Any> inputs = {};  ///< what to run on; drawn when these are not one for each parameter
 };
 
-/// An instrument for PassContext::instruments. Runs `function` on seeded inputs at first and after each pass
+/// An instrument for PassContext::instruments. Runs `function` on its inputs at first and after each pass
 /// that changed the module and left it runnable (graph functions over programs without the packed ABI). Error
 /// (comparison) "T1010" names the pass, the output and the elements that differ.
 /// `evaluate` (optional): runs programs compiled; without it the interpreter runs everything.

@@ -241,6 +241,42 @@ TEST(VerifyPasses, NamesTheFirstPassThatChangesAResult) {
   }
 }
 
+IRModule break_above_five(IRModule module, PassContext&) {
+  return module.map_graph([](const std::string&, const Ref<Function>& f) -> ObjectRef {
+    BlockBuilder b = op::make_builder();
+    for (const Binding& x : bindings_of(f->body)) b.append(x);
+    Expr r = b.emit(op::op_call("minimum", {result_of(f->body), op::scalar(5, f32)}), "wrong");
+    return make<Function>(f->params, b.finish(r), f->ret_type, f->attrs);
+  });
+}
+
+TEST(VerifyPasses, RunsOnTheInputsThatItIsGiven) {
+  Model m;
+  auto x = m.param("x", {4});
+  IRModule in = m.done(m.op("add", {x, x}));
+  const Pass passes[] = {{"infer_types", infer_types}, {"break_above_five", break_above_five}};
+  for (double value : {0.0, 7.0}) {
+    VerifyPassesOptions options;
+    NDArray given = NDArray::zeros({4}, f32);
+    given.set_element(2, value);
+    if (value != 0) options.inputs.push_back(Any(given));
+    PassContext context = make_context();
+    auto checker = verify_passes({}, options);
+    context.instruments.push_back(checker.get());
+    if (value == 0) {
+      run_passes(in, passes, context);  // drawn inputs lie in [-1, 1)
+      continue;
+    }
+    try {
+      run_passes(in, passes, context);
+      FAIL() << "a wrong pass went unseen";
+    } catch (const Error& e) {
+      EXPECT_NE(e.message.find("`break_above_five`"), std::string::npos);
+      EXPECT_NE(e.message.find("element 2 was 14, is 5"), std::string::npos) << e.message;
+    }
+  }
+}
+
 TEST(VerifyPasses, FindsNothingInACompilation) {
   CompileOptions options;
   options.verify_results = true;
