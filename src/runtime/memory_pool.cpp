@@ -71,9 +71,9 @@ void MemoryPoolObj::give_back(void* data) {
   {
     std::lock_guard lock(mutex_);
     live_ -= size;
-    // Never more kept than half of what a call has needed at its height, beyond that: sizes differ from one
-    // moment to the next.
-    if (live_ + cached_ + size <= peak_ + peak_ / 2) {
+    // Never more kept than a call has needed at its height once more: sizes differ from one moment to the
+    // next.
+    if (live_ + cached_ + size <= 2 * peak_) {
       try {
         free_[c].push_back(block);
         cached_ += size;
