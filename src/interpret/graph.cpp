@@ -8,6 +8,7 @@
 #include "base/function.h"
 #include "interpret/evaluate.h"
 #include "interpret/interpret.h"
+#include "interpret/memo.h"
 #include "ir/text.h"
 #include "ir/walk.h"
 #include "op/op_def.h"
@@ -471,7 +472,7 @@ class GraphInterpreter {
       }
       auto f = module_.find(g->name).cast<tir::PrimFuncNode>();
       if (!f) error("T0350", fmt::format("no tensor function `{}` in the module", g->name), n.origin);
-      interpret_prim_func(f, arrays, module_, options_);
+      run_program(f, arrays, outputs, inplace);
     } else {
       std::vector<Value> args;
       for (const NDArray& a : arrays) args.push_back(Any(a));
@@ -480,6 +481,45 @@ class GraphInterpreter {
     // A tuple of one stays a tuple.
     const bool one = outputs.size() == 1 && !(n.type && n.type.is<TupleType>());
     return one ? outputs[0] : tuple_value(outputs);
+  }
+
+  /// Runs or remembers a program. `outputs` are the last arrays, but for those that are arguments, too.
+  void run_program(const tir::PrimFunc& f, const std::vector<NDArray>& arrays, std::vector<Value>& outputs,
+                   const Array<int64_t>& inplace) {
+    std::optional<InterpretMemo::Key> key;
+    if (options_.memo && inplace.empty()) {
+      std::vector<Value> given;
+      std::string forms;
+      for (const NDArray& a : arrays) {
+        const bool made = std::any_of(outputs.begin(), outputs.end(),
+                                      [&](const Value& v) { return v.object() == a.get(); });
+        forms += made ? 'o' : 'a';
+        if (!made) given.push_back(Any(a));
+        if (made) forms += fmt::format("{}({})", to_string(a.dtype()), fmt::join(a.shape(), ","));
+      }
+      key = options_.memo->key(f, {}, std::move(given), std::move(forms));
+      if (const auto* known = key ? options_.memo->find(*key) : nullptr) {
+        for (size_t i = 0; i < outputs.size(); ++i) outputs[i] = Any(known->outputs[i]);
+        return;
+      }
+    }
+    interpret_prim_func(f, arrays, module_, options_);
+    if (!key) return;
+    std::vector<NDArray> results;
+    for (const Value& v : outputs) results.push_back(v.as<NDArray>());
+    options_.memo->store({*std::move(key), std::move(results)});
+  }
+
+  /// What rules may see of an argument beside its value.
+  static void form_of(const Expr& e, std::string& out) {
+    if (e.is<Constant>()) out += 'c';
+    if (const auto* t = e.as<graph::Tuple>()) {
+      out += '(';
+      for (const Expr& i : t->items) form_of(i, out);
+      out += ')';
+    } else {
+      out += e->type && e->type.is<PrimType>() ? to_string(e->type.as<PrimType>()->dtype) : "v";
+    }
   }
 
   /// A variable of the concrete type of `v`; tuples become tuples of variables.
@@ -553,15 +593,25 @@ class GraphInterpreter {
     }
     const auto* define = op.attr<op::TensorDef>("tensor_def");
     if (!define) error("T0350", fmt::format("the interpreter cannot run operator `{}`", op.name), n.origin);
-    std::vector<NDArray> arrays;
-    Array<Expr> args;
-    for (size_t i = 0; i < values.size(); ++i) args.push_back(concrete(n.args[i], values[i], arrays));
     ObjectRef attrs = rewrite_any(n.attrs, [&](const ObjectRef& o) -> ObjectRef {
       const auto* v = o.as<tir::Var>();
       if (!v) return {};
       auto it = env.symbols.find(v);
       return it == env.symbols.end() ? ObjectRef() : ObjectRef(PrimExpr::int_imm(it->second, v->dtype));
     });
+    std::optional<InterpretMemo::Key> key;
+    if (options_.memo && op.pure && n.type_args.empty()) {
+      std::string forms;
+      for (const Expr& a : n.args) form_of(a, forms);
+      key = options_.memo->key(n.op, attrs, values, std::move(forms));
+      if (const auto* known = key ? options_.memo->find(*key) : nullptr) {
+        std::vector<Value> outputs(known->outputs.begin(), known->outputs.end());
+        return known->tuple ? tuple_value(outputs) : outputs[0];
+      }
+    }
+    std::vector<NDArray> arrays;
+    Array<Expr> args;
+    for (size_t i = 0; i < values.size(); ++i) args.push_back(concrete(n.args[i], values[i], arrays));
     auto concrete_call = make<graph::Call>(n.op, args, attrs, n.type_args);
     concrete_call.mut()->origin = n.origin;
     concrete_call.mut()->type = op.infer(*concrete_call);
@@ -585,7 +635,12 @@ class GraphInterpreter {
     interpret_prim_func(te::create_prim_func(params), arrays, module_, options_);
     std::vector<Value> outputs;
     for (size_t i = inputs.size(); i < arrays.size(); ++i) outputs.push_back(Any(arrays[i]));
-    return concrete_call->type.is<TupleType>() ? tuple_value(outputs) : outputs[0];
+    const bool tuple = concrete_call->type.is<TupleType>();
+    if (key) {
+      arrays.erase(arrays.begin(), arrays.begin() + std::ptrdiff_t(inputs.size()));
+      options_.memo->store({*std::move(key), std::move(arrays), tuple});
+    }
+    return tuple ? tuple_value(outputs) : outputs[0];
   }
 
   const IRModule& module_;

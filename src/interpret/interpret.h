@@ -2,9 +2,13 @@
 // The interpreters: slow and obvious, they define what every node means. What later stages make of a program
 // is judged against them; operators themselves are judged by independent references.
 #pragma once
+#include <memory>
+
 #include "ir/module.h"
 
 namespace tenon {
+
+class InterpretMemo;  // interpret/memo.h
 
 struct InterpretOptions {
   bool float64 = false;           ///< floating values (f16, bf16, f32) are computed and stored as double
@@ -13,6 +17,7 @@ struct InterpretOptions {
   bool reverse_threads = false;   ///< threads of a block run from the last: shows a barrier that is missing
   int64_t max_bytes = INT64_MAX;  ///< of one allocation of a tensor program; Error "T0351" beyond
   int64_t vscale = 1;             ///< of scalable vectors
+  std::shared_ptr<InterpretMemo> memo;  ///< optional: what operators gave is looked up there first
 };
 
 /// A graph value: NDArray, Tuple (Array<Any>), Shape, int/float scalar, closure.

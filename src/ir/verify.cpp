@@ -16,6 +16,9 @@
 namespace tenon {
 
 int nesting_of(const ObjectRef& root) {
+  int nodes = 0;
+  post_order(root, [&](const ObjectRef&) { ++nodes; });
+  if (nodes <= kMaxNesting) return nodes;  // at most
   std::unordered_map<const Object*, int> height;
   int deepest = 0;
   post_order(root, [&](const ObjectRef& n) {

@@ -8,6 +8,8 @@
 #include <random>
 
 #include "interpret/interpret.h"
+#include "interpret/memo.h"
+#include "ir/structural.h"
 #include "ir/text.h"
 #include "ir/walk.h"
 #include "runtime/executable.h"
@@ -108,6 +110,13 @@ std::string difference(const std::vector<NDArray>& want, const std::vector<NDArr
   return {};
 }
 
+/// Before and after a pass, most of a module is the same.
+InterpretOptions remembering() {
+  InterpretOptions options;
+  options.memo = std::make_shared<InterpretMemo>(size_t(64) << 20);
+  return options;
+}
+
 class VerifyPasses : public PassInstrument {
  public:
   VerifyPasses(Evaluate evaluate, VerifyPassesOptions options)
@@ -126,13 +135,16 @@ class VerifyPasses : public PassInstrument {
       inputs_ = options_.inputs.size() == f->params.size()
                     ? options_.inputs
                     : seeded_inputs(f, options_.seed, options_.symbolic_size);
+      for (size_t i = 0; i < inputs_.size(); ++i) by_name_[f->params[i]->name] = inputs_[i];
+      given_ = inputs_;
       if (runnable(module)) reference_ = run(module);
     }
     return reference_ ? &*reference_ : nullptr;
   }
 
   void after(const Pass& pass, const IRModule& module) override {
-    if (!reference_ || module.same_as(before_) || !runnable(module)) return;
+    if (!reference_ || module.same_as(before_) || !runnable(module) || structural_equal(before_, module))
+      return;
     std::string text = difference(*reference_, run(module), options_);
     if (!text.empty())
       throw Error(
@@ -154,19 +166,58 @@ class VerifyPasses : public PassInstrument {
   }
 
   std::vector<NDArray> run(const IRModule& module) {
+    const std::vector<Any> values = arguments(module);
     std::vector<NDArray> arrays, out;
-    for (const Any& a : inputs_)
+    for (const Any& a : values)
       if (auto x = a.try_as<NDArray>(); x && *x) arrays.push_back(*x);
-    if (evaluate_ && arrays.size() == inputs_.size()) return evaluate_(module, options_.function, arrays);
-    flatten(interpret(module, options_.function, inputs_), out);
+    if (evaluate_ && arrays.size() == values.size()) return evaluate_(module, options_.function, arrays);
+    flatten(interpret(module, options_.function, values, interpreting_), out);
     return out;
+  }
+
+  /// Some passes change the parameters: they bind some, compute others once from the weights, or make one
+  /// tuple of them.
+  std::vector<Any> arguments(const IRModule& module) {
+    const auto f = module.find(options_.function).cast<Function>();
+    const std::string name = options_.function + "_transform_params";
+    const auto transform = module.find(name).cast<Function>();
+    const auto kind =
+        transform ? transform->attrs.get_or("transform_params", Any(int64_t(0))).as<int64_t>() : 0;
+    if (kind == 1 && transformed_ != kind) {
+      transformed_ = kind;
+      weights_.clear();
+      for (const VarRef& p : transform->params) weights_.push_back(by_name_[p->name]);
+      // The results are the last parameters of main.
+      const Array<Any> results = interpret(module, name, weights_, interpreting_).as<Array<Any>>();
+      given_.clear();
+      for (size_t i = 0; i + results.size() < f->params.size(); ++i)
+        given_.push_back(by_name_[f->params[i]->name]);
+      for (const Any& a : results) given_.push_back(a);
+    }
+    const bool tuple = !bundled_ && !f->params.empty() && f->params.back()->declared.is<TupleType>() &&
+                       !by_name_.count(f->params.back()->name);
+    if (tuple) {
+      const auto first = given_.begin() + std::ptrdiff_t(f->params.size() - 1);
+      const Any weights(Array<Any>(std::vector<Any>(first, given_.end())));
+      given_.erase(first, given_.end());
+      given_.push_back(weights);
+      bundled_ = true;
+    } else if (f->params.size() < given_.size()) {
+      given_.clear();
+      for (const VarRef& p : f->params) given_.push_back(by_name_[p->name]);
+    }
+    return given_;
   }
 
   Evaluate evaluate_;
   VerifyPassesOptions options_;
   bool started_ = false;
   IRModule before_;
-  std::vector<Any> inputs_;
+  std::vector<Any> inputs_, given_, weights_;
+  std::map<std::string, Any> by_name_;
+  int64_t transformed_ = 0;
+  bool bundled_ = false;
+  InterpretOptions interpreting_ = remembering();
   std::optional<std::vector<NDArray>> reference_;
 };
 

@@ -4,8 +4,10 @@
 //   before   main(x: R.Tensor(ndim=2)): lv = R.exp(x)             config "update_param_type": {"x": type}
 //   after    main(x: R.Tensor((2, 3))): lv = R.exp(x)             # lv: (2, 3)
 //
-// Configuration: "update_param_type", a map from names of parameters of entries to types. Needs: types.
+// Where the new type has another size for a symbol, the symbol becomes that size everywhere. Configuration:
+// "update_param_type", a map from names of parameters of entries to types. Needs: types.
 // Keeps: values for arguments of the new types.
+#include "pass/graph/group.h"
 #include "pass/graph/passes.h"
 #include "pass/graph/rewriter.h"
 
@@ -15,7 +17,8 @@ namespace {
 
 class UpdateParamType : public BodyRewriter {
  public:
-  Ref<Function> update(const Ref<Function>& f, const AttrMap& types) {
+  Ref<Function> update(const Ref<Function>& given, const AttrMap& types) {
+    const Ref<Function> f = with_sizes(given, new_sizes(given, types));
     Array<VarRef> params;
     for (const VarRef& p : f->params) {
       auto type = types.find(p->name);
@@ -29,7 +32,7 @@ class UpdateParamType : public BodyRewriter {
       changed_.emplace_back(p, q);
       params.push_back(q);
     }
-    if (changed_.empty()) return f;
+    if (changed_.empty()) return given;
     Ref<Function> out = f;
     out.edit()->params = params;
     out = run(out);
@@ -43,6 +46,21 @@ class UpdateParamType : public BodyRewriter {
   }
 
  private:
+  /// What the new types say of symbols: (n, 4) becoming (3, 4) says that n is 3.
+  static tir::VarMap new_sizes(const Ref<Function>& f, const AttrMap& types) {
+    tir::VarMap out;
+    for (const VarRef& p : f->params) {
+      auto type = types.find(p->name);
+      auto wanted = type ? type->try_as<ObjectRef>() : std::nullopt;
+      if (!wanted || !wanted->is<TypeNode>()) continue;
+      const auto before = known_shape(p->declared), after = known_shape(wanted->cast<TypeNode>());
+      if (!before || !after || before->size() != after->size()) continue;
+      for (size_t i = 0; i < before->size(); ++i)
+        if (const auto* v = (*before)[i].as<tir::Var>(); v && !(*after)[i].same_as((*before)[i]))
+          out.emplace(v, (*after)[i]);
+    }
+    return out;
+  }
   std::vector<std::pair<VarRef, VarRef>> changed_;
 };
 

@@ -6,15 +6,17 @@
 
 #include "base/reflect.h"
 #include "ir/op.h"
+#include "ir/walk.h"
 #include "op/build.h"
 #include "op/unify.h"
+#include "random_patterns.h"
 
 namespace tenon::testing_trust {
 namespace {
 
 using namespace graph;
 
-constexpr int64_t kMostElements = 2048;
+constexpr int64_t kMostElements = 320;
 
 /// A value of the graph. `exact`: no pass may change a bit of it, so operators that jump may read it.
 struct Item {
@@ -122,10 +124,12 @@ class Generator {
       if (pool_[i].expr.is<Var>() && (results.empty() || chance(0.2))) results.push_back(pool_[i].expr);
     Expr result = results.size() == 1 ? results[0] : op::tuple(results);
     if (!result->type) result.mut()->type = op::infer_type(result);
-    Expr body = builder.finish(result);
+    Expr body = options_.patterns && chance(0.08) ? nested_expressions(builder.bindings(), result)
+                                                  : builder.finish(result);
     AttrMap attrs;
     attrs.set("global_symbol", Any("main"));
-    IRModule m = IRModule::create();
+    if (chance(0.3)) attrs.set("num_inputs", Any(int64_t(below(params_.size() + 1))));
+    IRModule m = types_;
     m.set("main", make<Function>(Array<VarRef>(params_), body, result->type, attrs));
     for (const auto& [name, f] : functions_) m.set(name, f);
     return m;
@@ -192,6 +196,7 @@ class Generator {
     if (options_.control_flow && chance(0.06)) return branch();
     if (options_.control_flow && chance(0.05)) return loop();
     if (options_.functions && chance(0.05)) return function();
+    if (options_.patterns && chance(0.3)) return pattern();
     for (int i = 0; i < 60; ++i)
       if (auto item = draw()) return add(*item);
   }
@@ -542,6 +547,109 @@ class Generator {
     pool_.push_back({builder_->emit(op::get_item(all, 1)), false});
   }
 
+  // ---------------------------------------------------------------- patterns and recorded calls
+  /// A value of the wanted type: one of the graph, a new parameter, or a constant.
+  Item supply(const Type& type, char kind) {
+    const auto* t = as_tensor(type);
+    const auto shape = static_shape(type);
+    if (!t || !shape) return {};
+    if (kind == 'w' && chance(0.85)) return {constant_of(*shape, t->dtype), true};
+    if (kind == 's' || kind == 'v') {
+      NDArray a = NDArray::empty(*shape, t->dtype);
+      for (int64_t i = 0; i < a.size(); ++i)
+        a.set_element(i, double(4 + below(29)) / 16 * (kind == 's' && chance(0.2) ? -1 : 1));
+      return {constant(a), true};
+    }
+    std::vector<size_t> same, as_large;
+    for (size_t i = 0; i < pool_.size(); ++i) {
+      const auto* other = as_tensor(pool_[i].expr);
+      const auto dims = static_shape(pool_[i].expr->type);
+      if (!dims || other->dtype != t->dtype) continue;
+      if (*dims == *shape) same.push_back(i);
+      if (product(*dims) == product(*shape)) as_large.push_back(i);
+    }
+    if (!same.empty() && chance(0.8)) return pool_[one_of(same)];
+    if (!as_large.empty() && chance(0.7)) {
+      const Item from = pool_[one_of(as_large)];
+      return {builder_->emit(op::op_call("reshape", {from.expr, op::shape(*shape)})), from.exact};
+    }
+    if (params_.size() >= 9) return {constant_of(*shape, t->dtype), true};
+    VarRef v = var("x" + std::to_string(params_.size()) + "_", type);
+    params_.push_back(v);
+    pool_.push_back({v, true});
+    return pool_.back();
+  }
+  void pattern() {
+    const RandomPattern p = random_pattern([&](uint64_t n) { return below(n); }, instances_++);
+    std::unordered_map<const Object*, Expr> given;
+    const Ref<Function> f = p.module.find("main").cast<Function>();
+    for (const VarRef& v : f->params) {
+      const Item item = supply(v->declared, v->name[0]);
+      CHECK(item.expr, "a pattern's parameter has no value");
+      given[v.get()] = item.expr;
+    }
+    auto placed = [&](const ObjectRef& o) {
+      return rewrite_any(o, [&](const ObjectRef& n) -> ObjectRef {
+        auto it = given.find(n.get());
+        return it == given.end() ? ObjectRef() : ObjectRef(it->second);
+      });
+    };
+    for (const Binding& b : bindings_of(f->body)) builder_->append(placed(b));
+    for (auto [name, other] : p.module.functions())
+      if (name != "main") functions_.emplace_back(name, other.cast<Function>());
+    for (auto [name, type] : p.module->types) types_.edit()->types.set(name, type);
+    if (uses_) {
+      ++(*uses_)["pattern " + p.name];
+      for (auto [name, other] : p.module.functions())
+        post_order(other, [&](const ObjectRef& n) {
+          if (n.is<Call>() && op_of(n.cast<Call>())) ++(*uses_)[op_of(n.cast<Call>())->name];
+        });
+    }
+    const Expr result = result_of(f->body);
+    const auto* items = result.as<Tuple>();
+    for (const Expr& e : items ? items->items : Array<Expr>{result})
+      if (e.is<Var>() && !given.count(e.get()) && fine(e->type)) pool_.push_back({e, false});
+  }
+  /// The same body with some values written where they are read, as trees.
+  Expr nested_expressions(const Array<Binding>& bindings, const Expr& result) {
+    std::unordered_map<const Object*, int> uses, direct;
+    auto count = [&](const ObjectRef& o) {
+      post_order(o, [&](const ObjectRef& n) {
+        for (const ObjectRef& child : children(n))
+          if (child.is<Var>()) ++uses[child.get()];
+      });
+    };
+    if (result.is<Var>()) ++uses[result.get()];
+    count(result);
+    for (const Binding& b : bindings) {
+      const Expr value = binding_value(b);
+      count(value);
+      if (op_of(value))
+        for (const Expr& a : value.as<Call>()->args) ++direct[a.get()];
+    }
+    std::unordered_map<const Object*, Expr> inside;
+    BlockBuilder out;
+    for (const Binding& b : bindings) {
+      Expr value = binding_value(b);
+      const auto* call = value.as<Call>();
+      const VarRef v = binding_var(b);
+      if (!b.is<VarBindingNode>() || !call || !op_of(value)) {
+        out.append(b);
+        continue;
+      }
+      Array<Expr> args = call->args;
+      for (size_t i = 0; i < args.size(); ++i)
+        if (auto it = inside.find(args[i].get()); it != inside.end()) args.set(i, it->second);
+      Expr tree = make<Call>(call->op, args, call->attrs, call->type_args);
+      tree.mut()->type = value->type;
+      if (op_of(value)->pure && uses[v.get()] == 1 && direct[v.get()] == 1 && chance(0.5))
+        inside[v.get()] = tree;
+      else
+        out.append(make<VarBindingNode>(v, tree));
+    }
+    return out.finish(result);
+  }
+
   std::mt19937_64 random_;
   RandomGraphOptions options_;
   std::map<std::string, int64_t>* uses_;
@@ -549,6 +657,8 @@ class Generator {
   std::vector<VarRef> params_;
   std::vector<Item> pool_;
   std::vector<std::pair<std::string, Ref<Function>>> functions_;
+  IRModule types_ = IRModule::create();
+  int instances_ = 0;
   tir::VarRef symbol_;
 };
 

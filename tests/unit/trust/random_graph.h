@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Typed random graphs: operators drawn from the registry with random operands and attributes, kept when type
-// inference accepts them; branches, loops and symbolic sizes among them. Small shapes, so that the
-// interpreter is quick.
+// inference accepts them, patterns that passes look for, branches, loops, functions of all kinds and symbolic
+// sizes among them. Small shapes, so that the interpreter is quick.
 #pragma once
 #include <map>
 #include <random>
@@ -15,6 +15,7 @@ struct RandomGraphOptions {
   bool control_flow = true;    ///< branches and loops
   bool functions = true;       ///< private functions that main calls
   bool symbolic_sizes = true;  ///< sometimes the first axis of a parameter has no number
+  bool patterns = true;        ///< what passes look for, and forms of the language (random_patterns.h)
 };
 
 /// The same seed gives the same module: one function `main`. Values whose last bit a pass may change never
