@@ -194,8 +194,10 @@ class VerifyPasses : public PassInstrument {
         given_.push_back(by_name_[f->params[i]->name]);
       for (const Any& a : results) given_.push_back(a);
     }
-    const bool tuple = !bundled_ && !f->params.empty() && f->params.back()->declared.is<TupleType>() &&
-                       !by_name_.count(f->params.back()->name);
+    const bool given_as_tuple = given_.size() == f->params.size() && !given_.empty() &&
+                                given_.back().try_as<Array<Any>>().has_value();
+    const bool tuple = !bundled_ && !given_as_tuple && !f->params.empty() &&
+                       f->params.back()->declared.is<TupleType>() && !by_name_.count(f->params.back()->name);
     if (tuple) {
       const auto first = given_.begin() + std::ptrdiff_t(f->params.size() - 1);
       const Any weights(Array<Any>(std::vector<Any>(first, given_.end())));
