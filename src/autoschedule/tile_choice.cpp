@@ -35,8 +35,8 @@ double row_use(const Facts& f, int iterator, int64_t step) {
     last = last && dim_of(f, i) < dim_of(f, iterator);
   }
   if (other && dim_of(f, iterator) == 0) return 1.0 / double(step);
-  // Windows and blocks of channels: what lies behind the rows are images.
-  const double whole = f.reduce.size() > 1 ? likely_divides(step) : 1;
+  // Windows and blocks of channels: rows that are no batch belong to images.
+  const double whole = f.reduce.size() > 1 && dim_of(f, iterator) != 0 ? likely_divides(step) : 1;
   return whole * (last ? use : use / (1 + 0.03 * double(step - 1)));
 }
 

@@ -2,6 +2,7 @@
 // How large a tensor can be whose symbolic sizes have upper bounds: all values are sizes, so none is
 // negative.
 #include <algorithm>
+#include <limits>
 
 #include "pass/graph/plan_memory.h"
 
@@ -55,8 +56,10 @@ int64_t most_of(const PrimExpr& e, const SizeBounds& bounds) {
   if (const auto* n = e.as<tir::Max>())
     return both(n->a, n->b, [](int64_t x, int64_t y) { return std::max(x, y); });
   if (const auto* n = e.as<tir::Min>()) {
-    const int64_t x = most_of(n->a, bounds), y = most_of(n->b, bounds);
-    return x < 0 ? y : y < 0 ? x : std::min(x, y);
+    // The end of a data type (a size clamped on its way through int32) says nothing about the size.
+    const int64_t x = most_of(n->a, bounds), y = most_of(n->b, bounds), most = x < 0 ? y : x;
+    if (x < 0 || y < 0) return most < std::numeric_limits<int32_t>::max() ? most : -1;
+    return std::min(x, y);
   }
   return -1;
 }
