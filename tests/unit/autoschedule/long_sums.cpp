@@ -4,6 +4,7 @@
 #include "../schedule/programs.h"
 #include "autoschedule/default.h"
 #include "ir/text.h"
+#include "trace_steps.h"
 
 namespace tenon::testing {
 namespace {
@@ -50,9 +51,6 @@ Program long_product(int64_t batch, int64_t m, int64_t n, int64_t k, int64_t pan
   return {"product and bias", te::create_prim_func({a, b, bias, d}), {}};
 }
 
-std::string steps_of(const tir::PrimFunc& f) {
-  return Trace::from_json(f->attrs.at("tenon.trace").as<std::string>()).to_script();
-}
 bool in_parts(const tir::PrimFunc& f) { return steps_of(f).find("rfactor") != std::string::npos; }
 
 void expect_parts(const Program& p, const Target& t) {

@@ -5,6 +5,7 @@
 #include "../schedule/programs.h"
 #include "autoschedule/default.h"
 #include "ir/text.h"
+#include "trace_steps.h"
 
 namespace tenon::testing {
 namespace {
@@ -39,10 +40,6 @@ Program layer(int64_t n, int64_t k, int64_t panel) {
       },
       "D");
   return {"layer", te::create_prim_func({a, b, bias, rest, d}), {}};
-}
-
-std::string steps_of(const tir::PrimFunc& f) {
-  return Trace::from_json(f->attrs.at("tenon.trace").as<std::string>()).to_script();
 }
 
 TEST(SymbolicRows, AreOneRunWhateverTheirSizes) {
