@@ -106,7 +106,7 @@ TEST(Reduce, PlantedBugsAreNamedAndReduced) {
       EXPECT_TRUE(again->same_as(*failure));
       const std::string text = print(small);
       EXPECT_LT(std::count(text.begin(), text.end(), '\n'), 30) << text;
-      EXPECT_LE(bindings_of(small.find("main").cast<Function>()->body).size(), 3u) << text;
+      EXPECT_LE(bindings_of(small.find("main").cast<graph::Function>()->body).size(), 3u) << text;
     }
     EXPECT_TRUE(found) << "no graph shows the wrong " << bug.name;
   }
