@@ -9,6 +9,7 @@
 // shape, and of which none needs another's result; at most "horizontal_fusion.max_outputs" (4) of them.
 // Stands behind fuse_ops. Needs: types. Keeps: values bit by bit.
 #include <algorithm>
+#include <functional>
 #include <unordered_set>
 
 #include "ir/structural.h"
@@ -177,8 +178,13 @@ class HorizontalFusion {
     for (const SymbolValue& s : match_symbols(*c.function, c.args)) sizes[s.symbol.get()] = s.value;
     std::unordered_map<const Object*, Expr> map;
     for (size_t i = 0; i < c.args.size(); ++i) map[c.function->params[i].get()] = c.args[i];
-    auto leaf = [&](const Expr& e) {
+    std::function<Expr(const Expr&)> leaf = [&](const Expr& e) -> Expr {
       if (auto it = e ? map.find(e.get()) : map.end(); it != map.end()) return it->second;
+      if (const auto* t = e ? e.as<Tuple>() : nullptr) {
+        Expr items = make<Tuple>(t->items.map(leaf));
+        items.mut()->type = substitute_symbols(t->type, sizes);
+        return items;
+      }
       return e && (e.is<ShapeExpr>() || e.is<PrimValue>()) ? substitute_symbols(e, sizes) : e;
     };
     for (const Binding& b : bindings_of(c.function->body)) {

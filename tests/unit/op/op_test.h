@@ -4,6 +4,7 @@
 #pragma once
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstdlib>
 #include <fstream>
@@ -14,6 +15,7 @@
 
 #include "base/diagnostic.h"
 #include "interpret/interpret.h"
+#include "ir/text.h"
 #include "op/build.h"
 
 namespace tenon::op_test {
@@ -130,10 +132,16 @@ void compare_compiled(const Expr& call, const std::vector<NDArray>& inputs,
                       const std::vector<NDArray>& outputs);
 
 /// Names of the operators that were run, written to the file that TENON_RECORD_OPERATORS names. With
-/// TENON_COMPILE_OPERATORS=N, every N-th operator's first calls are compiled and compared, too.
+/// TENON_COMPILE_OPERATORS=N, every N-th operator's first calls are compiled and compared, too. The file that
+/// TENON_RECORD_CALLS names gets the smallest call of each operator on its values as a function without
+/// parameters: random graphs draw from it (tests/unit/trust/operators.tir).
 class Recorder {
  public:
-  void add(const std::string& name) { names_.insert(name); }
+  void add(const graph::Call& call, const std::vector<NDArray>& inputs) {
+    const std::string name = call.op.as<graph::Op>()->name;
+    names_.insert(name);
+    if (std::getenv("TENON_RECORD_CALLS")) keep(name, call, inputs);
+  }
   bool compiles(const std::string& name) {
     static const char* every = std::getenv("TENON_COMPILE_OPERATORS");
     if (!every || compiled_[name] > 1) return false;
@@ -147,9 +155,49 @@ class Recorder {
       std::ofstream out(file);
       for (const std::string& n : names_) out << n << "\n";
     }
+    if (const char* file = std::getenv("TENON_RECORD_CALLS")) {
+      std::ofstream out(file);
+      out << "@I.ir_module\nclass Module:\n";
+      for (const auto& [name, kept] : calls_) out << kept.second;
+    }
   }
 
  private:
+  static constexpr int64_t kKeptElements = 200;
+  /// Among calls on no more than so many elements, and one in each operand at least, that on the fewest.
+  void keep(const std::string& name, const graph::Call& call, const std::vector<NDArray>& inputs) {
+    int64_t elements = 0;
+    for (const NDArray& a : inputs) {
+      if (a.size() == 0) return;
+      elements += a.size();
+    }
+    if (elements > kKeptElements || (calls_.count(name) && calls_[name].first <= elements)) return;
+    size_t next = 0;
+    Array<Expr> args;
+    for (const Expr& a : call.args) {
+      if (a.is<graph::Call>()) return;  // of a parameter, which is gone
+      if (const auto* t = a->type.as<graph::TupleType>()) {
+        Array<Expr> items;
+        for (size_t i = 0; i < t->items.size(); ++i) items.push_back(graph::constant(inputs.at(next++)));
+        args.push_back(tuple(items));
+      } else {
+        args.push_back(a->type.is<graph::TensorType>() ? graph::constant(inputs.at(next++)) : a);
+      }
+    }
+    auto f = make<graph::Function>(Array<graph::VarRef>{}, op_call(name, args, call.attrs));
+    infer_function(f);
+    IRModule module = IRModule::create();
+    std::string global = name;
+    std::replace(global.begin(), global.end(), '.', '_');
+    module.set("call_" + global, f);
+    PrintOptions in_full;
+    in_full.inline_elements = kKeptElements;
+    const std::string text = print(module, in_full);
+    const size_t body = text.find("    @R.function");
+    if (body != std::string::npos) calls_[name] = {elements, text.substr(body)};
+  }
+
+  std::map<std::string, std::pair<int64_t, std::string>> calls_;
   std::set<std::string> names_;
   std::map<std::string, int> compiled_;
 };
@@ -159,7 +207,7 @@ inline Recorder recorder;
 inline std::vector<NDArray> run_call(const Expr& e, const std::vector<NDArray>& inputs,
                                      tir::VarMap symbols = {}) {
   const auto& call = *e.as<Call>();
-  recorder.add(call.op.as<graph::Op>()->name);
+  recorder.add(call, inputs);
   EXPECT_TRUE(can_lower(call));
   std::vector<tir::VarRef> scalars;
   tir::PrimFunc f = lower_call(call, &scalars);

@@ -2,10 +2,13 @@
 #include "random_graph.h"
 
 #include <cmath>
+#include <fstream>
 #include <set>
+#include <sstream>
 
 #include "base/reflect.h"
 #include "ir/op.h"
+#include "ir/text.h"
 #include "ir/walk.h"
 #include "op/build.h"
 #include "op/unify.h"
@@ -105,6 +108,27 @@ bool grows(const std::string& name) {
   return names.count(name) || name.starts_with("nn.conv");
 }
 
+/// One call of each operator, as its tests make it: all operands are constants.
+const std::vector<Ref<Call>>& recorded_calls() {
+  static const std::vector<Ref<Call>> calls = [] {
+    std::ifstream in(TENON_SOURCE_DIR "/tests/unit/trust/operators.tir");
+    std::ostringstream text;
+    text << in.rdbuf();
+    std::vector<Ref<Call>> out;
+    if (text.str().empty()) return out;
+    const IRModule module = parse_module(text.str());
+    for (auto [name, f] : module.functions()) {
+      const Expr body = f.cast<Function>()->body;
+      for (const Binding& b : bindings_of(body))
+        if (auto call = binding_value(b).cast<Call>(); call && op_of(call) && op_of(call)->pure)
+          out.push_back(call);
+      if (auto call = body.cast<Call>()) out.push_back(call);
+    }
+    return out;
+  }();
+  return calls;
+}
+
 class Generator {
  public:
   Generator(uint64_t seed, const RandomGraphOptions& options, std::map<std::string, int64_t>* uses)
@@ -197,6 +221,7 @@ class Generator {
     if (options_.control_flow && chance(0.05)) return loop();
     if (options_.functions && chance(0.05)) return function();
     if (options_.patterns && chance(0.3)) return pattern();
+    if (options_.recorded && chance(0.2)) return recorded();
     for (int i = 0; i < 60; ++i)
       if (auto item = draw()) return add(*item);
   }
@@ -609,6 +634,44 @@ class Generator {
     const auto* items = result.as<Tuple>();
     for (const Expr& e : items ? items->items : Array<Expr>{result})
       if (e.is<Var>() && !given.count(e.get()) && fine(e->type)) pool_.push_back({e, false});
+  }
+  /// An operator as a test of it calls it, sometimes on other values.
+  void recorded() {
+    const std::vector<Ref<Call>>& calls = recorded_calls();
+    if (calls.empty()) return;
+    const Ref<Call>& call = one_of(calls);
+    const Op& op = *op_of(call);
+    const bool others = op.file.find("linalg") == std::string::npos && chance(0.8);
+    auto operand_for = [&](const Expr& e) -> Expr {
+      const auto* c = e.as<Constant>();
+      if (!c || !c->data.dtype().is_float() || !others) return e;
+      for (int i = 0; i < 3; ++i) {
+        const Item item = supply(e->type, 'x');
+        if (item.exact) return item.expr;
+      }
+      return e;
+    };
+    Array<Expr> args;
+    for (const Expr& a : call->args) {
+      if (const auto* t = a.as<Tuple>()) {
+        Array<Expr> items;
+        for (const Expr& i : t->items) items.push_back(operand_for(i));
+        args.push_back(op::tuple(items));
+      } else {
+        args.push_back(operand_for(a));
+      }
+    }
+    Expr y;
+    try {
+      y = op::op_call(op.name, args, call->attrs);
+    } catch (const Error&) {
+      return;
+    }
+    if (!fine(y->type)) return;
+    if (uses_) ++(*uses_)[op.name];
+    y = builder_->emit(y);
+    if (is_float(y->type) && as_tensor(y)) y = builder_->emit(op::op_call("tanh", {y}));
+    add({y, !is_float(y->type)});
   }
   /// The same body with some values written where they are read, as trees.
   Expr nested_expressions(const Array<Binding>& bindings, const Expr& result) {

@@ -16,6 +16,7 @@ struct RandomGraphOptions {
   bool functions = true;       ///< private functions that main calls
   bool symbolic_sizes = true;  ///< sometimes the first axis of a parameter has no number
   bool patterns = true;        ///< what passes look for, and forms of the language (random_patterns.h)
+  bool recorded = true;        ///< operators as their tests call them (operators.tir)
 };
 
 /// The same seed gives the same module: one function `main`. Values whose last bit a pass may change never
