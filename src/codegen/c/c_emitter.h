@@ -103,6 +103,7 @@ class CEmitter {
 
   CHelpers& helpers_;
   std::set<std::string> reserved_, used_;
+  std::unordered_map<std::string, int> numbers_;  ///< the last number given to each name
   std::string symbol_, functions_, out_;
   int indent_ = 0;
   std::string lane_;

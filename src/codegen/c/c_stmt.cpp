@@ -28,8 +28,8 @@ std::string CEmitter::fresh(const std::string& hint) {
   if (name[0] == '_') name = "v" + name;
   if (name.size() > 48) name.resize(48);
   std::string unique = name;
-  for (int k = 1; reserved_.count(unique) || !used_.insert(unique).second; ++k)
-    unique = fmt::format("{}_{}", name, k);
+  for (int& k = numbers_[name]; reserved_.count(unique) || !used_.insert(unique).second;)
+    unique = fmt::format("{}_{}", name, ++k);
   return unique;
 }
 
@@ -393,6 +393,7 @@ void CEmitter::stmt(Stmt s) {
 std::string CEmitter::emit(const Kernel& kernel) {
   const PrimFunc& f = kernel.function;
   symbol_ = kernel.symbol;
+  numbers_.clear();
   used_ = {"buffers", "scalars", "context", "closure", "code", "captured", "begin", "end"};
   asserts_ = number_asserts(f);
   noalias_ = f->attrs.get_or("tir.noalias", Any(false)).try_as<bool>().value_or(false);

@@ -58,8 +58,8 @@ class Split : public tensor_detail::Rewriter {
       return a->dtype.is_handle() > b->dtype.is_handle();
     });
     std::string name = name_ + "_kernel";
-    for (int k = 1; module_.find(name) || taken_.count(name); ++k)
-      name = fmt::format("{}_kernel_{}", name_, k);
+    // A number is given once: what was taken before need not be asked again for every kernel.
+    while (module_.find(name) || taken_.count(name)) name = fmt::format("{}_kernel_{}", name_, ++number_);
     taken_.insert(name);
     Array<PrimExpr> args{make<tir::StringImm>(name)};
     Array<VarRef> params;
@@ -81,6 +81,7 @@ class Split : public tensor_detail::Rewriter {
   std::string name_;
   const IRModule& module_;
   std::unordered_set<std::string> taken_;
+  int number_ = 0;
 };
 
 }  // namespace
