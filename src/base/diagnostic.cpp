@@ -10,29 +10,24 @@ struct Position {
   std::string_view text;
 };
 
-/// Lines are counted on from the place asked for before: mistakes of one text come in order, often many in a
-/// line.
+/// The lines of a text are found once: mistakes of one text come together, and passes ask for places in any
+/// order.
 Position position(const Span& span) {
-  struct Line {
+  struct Lines {
     std::weak_ptr<const SourceText> source;
-    size_t start = 0, end = 0, number = 1;
+    std::vector<size_t> starts;
   };
-  static thread_local Line line;
+  static thread_local Lines lines;
   const std::string_view text = span.source->text;
   const size_t at = std::min<size_t>(span.begin, text.size());
-  if (line.source.lock() != span.source) line = {span.source, 0, std::min(text.find('\n'), text.size()), 1};
-  if (at < line.start || at > line.end) {
-    const size_t from = line.start;
-    line.start = at == 0 ? 0 : text.rfind('\n', at - 1) + 1;  // npos + 1 is 0
-    line.end = std::min(text.find('\n', at), text.size());
-    if (line.start >= from)
-      line.number +=
-          size_t(std::count(text.begin() + ptrdiff_t(from), text.begin() + ptrdiff_t(line.start), '\n'));
-    else
-      line.number -=
-          size_t(std::count(text.begin() + ptrdiff_t(line.start), text.begin() + ptrdiff_t(from), '\n'));
+  if (lines.source.lock() != span.source) {
+    lines = {span.source, {0}};
+    for (size_t i = text.find('\n'); i != text.npos; i = text.find('\n', i + 1))
+      lines.starts.push_back(i + 1);
   }
-  return {line.number, at - line.start + 1, text.substr(line.start, line.end - line.start)};
+  const auto next = std::upper_bound(lines.starts.begin(), lines.starts.end(), at);
+  const size_t start = *(next - 1), end = next == lines.starts.end() ? text.size() : *next - 1;
+  return {size_t(next - lines.starts.begin()), at - start + 1, text.substr(start, end - start)};
 }
 
 std::string render_all(const std::vector<Diagnostic>& list) {

@@ -8,6 +8,7 @@
 // again.
 #include "pass/graph/group.h"
 #include "pass/graph/passes.h"
+#include "pass/graph/programs.h"
 
 namespace tenon {
 namespace graph {
@@ -84,8 +85,10 @@ IRModule defuse_ops(IRModule module, PassContext&) {
     post_order(f, [&](const ObjectRef& n) {
       if (const auto* g = n.as<GlobalVar>()) used.insert(g->name);
     });
+  std::set<std::string> gone;
   for (const auto& [name, f] : graph_functions(out))
-    if (is_primitive(*f) && !used.count(name)) out.erase(name);
+    if (is_primitive(*f) && !used.count(name)) gone.insert(name);
+  erase_functions(out, gone);
   return out;
 }
 

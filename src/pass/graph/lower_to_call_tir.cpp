@@ -19,6 +19,7 @@
 #include "op/build.h"
 #include "pass/graph/lowering.h"
 #include "pass/graph/passes.h"
+#include "pass/graph/programs.h"
 
 namespace tenon {
 namespace graph {
@@ -67,11 +68,13 @@ class Lowering {
     for (auto [name, object] : module_.functions())
       if (Ref<Function> f = object.cast<Function>()) functions.emplace_back(name, f);
     // Names of primitive functions are free for the tensor programs made of them.
+    std::set<std::string> names;
     for (auto& [name, f] : functions)
       if (is_primitive(*f)) {
         primitives_[name] = f;
-        module_.erase(name);
+        names.insert(name);
       }
+    erase_functions(module_, names);
     for (auto& [name, f] : functions) {
       if (is_primitive(*f)) continue;
       Rewriter rewriter(*this);
@@ -181,9 +184,9 @@ class Lowering {
     }
     auto& sources = programs_[index_[*name]].second.sources;
     auto add = [&](const Origin& o) {
+      if (sources.size() >= kMaxSources) return;
       std::string text = origin_text(o);
-      if (!text.empty() && sources.size() < kMaxSources &&
-          std::find(sources.begin(), sources.end(), text) == sources.end())
+      if (!text.empty() && std::find(sources.begin(), sources.end(), text) == sources.end())
         sources.push_back(text);
     };
     add(call_origin);

@@ -10,6 +10,7 @@
 
 #include "base/diagnostic.h"
 #include "pass/graph/passes.h"
+#include "pass/graph/programs.h"
 #include "pass/graph/rewriter.h"
 
 namespace tenon {
@@ -42,8 +43,9 @@ IRModule normalize_global_var(IRModule module, PassContext&) {
       taken.insert(fresh);
     }
   IRModule out = module;
-  for (auto [name, object] : module.functions())
-    if (renamed.count(name)) out.erase(name);
+  std::set<std::string> gone;
+  for (const auto& [from, to] : renamed) gone.insert(from);
+  graph::erase_functions(out, gone);
   for (auto [name, object] : module.functions()) {
     const ObjectRef next = rewrite_any(object, [&](const ObjectRef& n) -> ObjectRef {
       const auto* g = n.as<GlobalVar>();

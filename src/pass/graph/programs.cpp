@@ -73,6 +73,14 @@ BufferUses buffer_uses(const tir::Stmt& s) {
   return out;
 }
 
+void erase_functions(IRModule& module, const std::set<std::string>& names) {
+  if (names.empty()) return;
+  Map<std::string, ObjectRef> kept;
+  for (auto [name, object] : module.functions())
+    if (!names.count(name)) kept.set(name, object);
+  if (kept.size() != module.functions().size()) module.edit()->functions = kept;
+}
+
 void erase_uncalled(IRModule& module, const std::set<std::string>& candidates) {
   std::set<std::string> used;
   for (auto [name, object] : module.functions())
@@ -81,8 +89,10 @@ void erase_uncalled(IRModule& module, const std::set<std::string>& candidates) {
       if (const auto* c = n.as<tir::Call>(); c && c->op == "tir.call_prim_func" && !c->args.empty())
         if (const auto* s = c->args[0].as<tir::StringImm>()) used.insert(s->value);
     });
+  std::set<std::string> gone;
   for (const std::string& name : candidates)
-    if (!used.count(name)) module.erase(name);
+    if (!used.count(name)) gone.insert(name);
+  erase_functions(module, gone);
 }
 
 }  // namespace tenon::graph

@@ -33,6 +33,8 @@ struct BufferUses {
 };
 BufferUses buffer_uses(const tir::Stmt& s);
 
+/// Removes functions at one go: `IRModule::erase` moves all that follow.
+void erase_functions(IRModule& module, const std::set<std::string>& names);
 /// Programs that nothing in the module calls go, of those in `candidates`.
 void erase_uncalled(IRModule& module, const std::set<std::string>& candidates);
 

@@ -9,6 +9,7 @@
 #include <set>
 
 #include "pass/graph/passes.h"
+#include "pass/graph/programs.h"
 #include "pass/graph/rewriter.h"
 
 namespace tenon {
@@ -34,10 +35,10 @@ IRModule remove_unused_functions(IRModule module, PassContext&) {
         if (const auto* s = c->args[0].as<tir::StringImm>()) reach(s->value);
     });
   }
-  std::vector<std::string> gone;
+  std::set<std::string> gone;
   for (auto [name, object] : module.functions())
-    if (!reached.count(name)) gone.push_back(name);
-  for (const std::string& name : gone) module.erase(name);
+    if (!reached.count(name)) gone.insert(name);
+  graph::erase_functions(module, gone);
   return module;
 }
 
