@@ -163,7 +163,7 @@ class Recorder {
   }
 
  private:
-  static constexpr int64_t kKeptElements = 200;
+  static constexpr int64_t kKeptElements = 700;
   /// Among calls on no more than so many elements, and one in each operand at least, that on the fewest.
   void keep(const std::string& name, const graph::Call& call, const std::vector<NDArray>& inputs) {
     int64_t elements = 0;
