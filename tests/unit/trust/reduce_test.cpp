@@ -81,7 +81,7 @@ TEST(Reduce, PlantedBugsAreNamedAndReduced) {
   context.evaluate = make_evaluator(host_target());
   RandomGraphOptions large;
   large.min_operators = 15, large.max_operators = 30;
-  large.patterns = false;  // one function, so that the case stays small
+  large.patterns = large.recorded = false;  // one function, so that the case stays small
   for (const Pass& bug : planted) {
     std::vector<Pass> passes;  // up to fusion, which hides the operators
     for (Pass p : graph_pipeline()) {
