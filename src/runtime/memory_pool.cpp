@@ -52,6 +52,14 @@ void* MemoryPoolObj::allocate(size_t bytes) {
     cached_ -= class_bytes(from);
     size = class_bytes(from);
   } else {
+    // Blocks in use and kept ones together stay below the limit.
+    if (limit_ && live_ + cached_ + size > limit_) {
+      for (auto& list : free_) {
+        for (void* kept : list) std::free(kept);
+        list.clear();
+      }
+      cached_ = 0;
+    }
     block = std::aligned_alloc(64, size + kHeader);
     if (!block)
       throw Error(ErrorKind::limit, "T0401", "no memory for a tensor of " + std::to_string(bytes) + " bytes",
@@ -73,7 +81,7 @@ void MemoryPoolObj::give_back(void* data) {
     live_ -= size;
     // Never more kept than a call has needed at its height once more: sizes differ from one moment to the
     // next.
-    if (live_ + cached_ + size <= 2 * peak_) {
+    if (live_ + cached_ + size <= (limit_ ? std::min<size_t>(2 * peak_, limit_) : 2 * peak_)) {
       try {
         free_[c].push_back(block);
         cached_ += size;
