@@ -44,7 +44,7 @@ class Runtime:
 
 
 class Session:
-    """One session with fixed inputs; outputs are this object's own arrays."""
+    """One session with fixed inputs; outputs are this object's own arrays, but for those of symbolic size."""
 
     def __init__(self, runtime: Runtime, artifact: pathlib.Path, inputs, threads, types=None):
         """`types` names those of inputs that NumPy lacks (bfloat16 as uint16)."""
@@ -60,6 +60,8 @@ class Session:
             info = _ValueInfo()
             runtime.check(lib.tenon_artifact_output(model, i, ctypes.byref(info)))
             shape = [info.dims[d] for d in range(info.ndim)]
+            if any(d < 0 for d in shape):
+                continue
             self.outputs.append(np.zeros(shape, _NUMPY[info.dtype.code, info.dtype.bits]))
             name = "bfloat16" if info.dtype.code == 4 else self.outputs[-1].dtype.name
             self._bind(lib.tenon_session_set_output_data, i, self.outputs[-1], name)
