@@ -86,21 +86,23 @@ void flatten(const Any& v, std::vector<NDArray>& out) {
     for (const Any& i : *items) flatten(i, out);
 }
 
-/// "" when equal within the tolerances.
+/// "" when equal within the tolerances; `slack` is added to that of each result.
 std::string difference(const std::vector<NDArray>& want, const std::vector<NDArray>& got,
-                       const VerifyPassesOptions& o) {
+                       const VerifyPassesOptions& o, const std::vector<double>& slack = {}) {
   if (want.size() != got.size()) return fmt::format("{} results became {}", want.size(), got.size());
   for (size_t k = 0; k < want.size(); ++k) {
     const NDArray &a = want[k], &b = got[k];
     if (a.shape() != b.shape() || a.dtype() != b.dtype()) return fmt::format("result {} changed its type", k);
     int64_t wrong = 0, first = -1;
+    const double more = k < slack.size() ? slack[k] : 0;
     for (int64_t i = 0; i < a.size(); ++i) {
       const double x = a.element(i), y = b.element(i);
       const bool same =
-          a.dtype().is_float()
-              ? (std::isnan(x) ? std::isnan(y)
-                               : x == y || std::abs(x - y) <= o.absolute + o.relative * std::abs(x))
-              : a.element_int(i) == b.element_int(i);
+          std::isinf(more) ||
+          (a.dtype().is_float()
+               ? (std::isnan(x) ? std::isnan(y)
+                                : x == y || std::abs(x - y) <= o.absolute + o.relative * std::abs(x) + more)
+               : a.element_int(i) == b.element_int(i) || std::abs(x - y) <= more);
       if (!same && wrong++ == 0) first = i;
     }
     if (wrong)
@@ -108,6 +110,26 @@ std::string difference(const std::vector<NDArray>& want, const std::vector<NDArr
                          first, a.element(first), b.element(first));
   }
   return {};
+}
+
+/// The one pass that may change results: it rounds values to half precision, a relative error of at most 2^-8
+/// each (bf16). How far that may take a result, no fixed tolerance tells: iterated maps and steps enlarge it.
+bool rounds(const Pass& pass) { return pass.name == "to_mixed_precision"; }
+constexpr double kRounding = 0x1p-8, kRoundings = 16;
+
+/// Values of floating type, each with a relative error of at most kRounding.
+Any rounded(const Any& v, std::mt19937_64& random) {
+  if (auto a = v.try_as<NDArray>(); a && *a && (*a).dtype().is_float()) {
+    NDArray out = NDArray::empty((*a).shape(), (*a).dtype());
+    for (int64_t i = 0; i < out.size(); ++i)
+      out.set_element(i, (*a).element(i) * (1 + (double(random() >> 11) * 0x1p-52 - 1) * kRounding));
+    return Any(out);
+  }
+  auto items = v.try_as<Array<Any>>();
+  if (!items || !*items) return v;
+  Array<Any> out;
+  for (const Any& i : *items) out.push_back(rounded(i, random));
+  return out;
 }
 
 /// Before and after a pass, most of a module is the same.
@@ -122,9 +144,13 @@ class VerifyPasses : public PassInstrument {
   VerifyPasses(Evaluate evaluate, VerifyPassesOptions options)
       : evaluate_(std::move(evaluate)), options_(std::move(options)) {}
 
-  void before(const Pass&, const IRModule& module) override {
+  void before(const Pass& pass, const IRModule& module) override {
     before_ = module;
     begin(module);
+    if (reference_ && rounds(pass) && runnable(module)) {
+      unrounded_ = module;
+      unrounded_values_ = arguments(module);
+    }
   }
   /// The results that later modules are compared with; null when the function cannot be run.
   const std::vector<NDArray>* begin(const IRModule& module) {
@@ -137,7 +163,7 @@ class VerifyPasses : public PassInstrument {
                     : seeded_inputs(f, options_.seed, options_.symbolic_size);
       for (size_t i = 0; i < inputs_.size(); ++i) by_name_[f->params[i]->name] = inputs_[i];
       given_ = inputs_;
-      if (runnable(module)) reference_ = run(module);
+      if (runnable(module)) reference_ = first_run(module, inputs_.size() == options_.inputs.size());
     }
     return reference_ ? &*reference_ : nullptr;
   }
@@ -145,7 +171,9 @@ class VerifyPasses : public PassInstrument {
   void after(const Pass& pass, const IRModule& module) override {
     if (!reference_ || module.same_as(before_) || !runnable(module) || structural_equal(before_, module))
       return;
-    std::string text = difference(*reference_, run(module), options_);
+    const std::vector<NDArray> got = run(module);
+    std::string text = difference(*reference_, got, options_);
+    if (!text.empty() && unrounded_) text = difference(*reference_, got, options_, slack());
     if (!text.empty())
       throw Error(
           ErrorKind::comparison, "T1010",
@@ -165,8 +193,62 @@ class VerifyPasses : public PassInstrument {
     return true;
   }
 
-  std::vector<NDArray> run(const IRModule& module) {
-    const std::vector<Any> values = arguments(module);
+  /// How far each result may be off once values are rounded: some times what as large errors in the inputs
+  /// do.
+  const std::vector<double>& slack() {
+    if (!slack_.empty()) return slack_;
+    slack_.assign(reference_->size(), 0);
+    std::mt19937_64 random(options_.seed);
+    for (size_t k = 0; k < slack_.size(); ++k) {
+      const NDArray& a = (*reference_)[k];
+      for (int64_t i = 0; a.dtype().is_float() && i < a.size(); ++i)
+        if (const double x = std::abs(a.element(i)) * kRounding; std::isfinite(x))
+          slack_[k] = std::max(slack_[k], x);
+    }
+    for (int draw = 0; draw < 4; ++draw) {
+      std::vector<Any> values;
+      for (const Any& v : unrounded_values_) values.push_back(rounded(v, random));
+      std::vector<NDArray> results;
+      try {
+        results = run(unrounded_, values);
+      } catch (const Error&) {  // its checks fail then: nothing is known of the results
+      }
+      for (size_t k = 0; k < slack_.size(); ++k)
+        slack_[k] =
+            std::max(slack_[k], k < results.size() ? distance((*reference_)[k], results[k]) : INFINITY);
+    }
+    for (double& s : slack_) s *= kRoundings;
+    return slack_;
+  }
+
+  /// The largest difference of two elements; infinite when the shapes differ or only one is a number.
+  static double distance(const NDArray& a, const NDArray& b) {
+    if (a.shape() != b.shape()) return INFINITY;
+    double out = 0;
+    for (int64_t i = 0; i < a.size(); ++i) {
+      const double x = a.element(i), y = b.element(i);
+      if (x == y || (std::isnan(x) && std::isnan(y))) continue;
+      const double d = std::abs(x - y);
+      out = std::max(out, std::isnan(d) ? INFINITY : d);
+    }
+    return out;
+  }
+
+  std::vector<NDArray> first_run(const IRModule& module, bool given) {
+    try {
+      return run(module);
+    } catch (const Error& e) {
+      if (given || inputs_.empty()) throw;
+      const std::string where =
+          fmt::format("`{}` cannot be run on the inputs drawn to verify passes, with {} for symbolic sizes: ",
+                      options_.function, options_.symbolic_size);
+      throw Error(e.kind, e.code, where + e.message, e.location,
+                  "`tenon run MODEL --verify -i INPUT=…` verifies on inputs that suit the model, "
+                  "--dim NAME=N sets a size");
+    }
+  }
+  std::vector<NDArray> run(const IRModule& module) { return run(module, arguments(module)); }
+  std::vector<NDArray> run(const IRModule& module, const std::vector<Any>& values) {
     std::vector<NDArray> arrays, out;
     for (const Any& a : values)
       if (auto x = a.try_as<NDArray>(); x && *x) arrays.push_back(*x);
@@ -214,7 +296,9 @@ class VerifyPasses : public PassInstrument {
   Evaluate evaluate_;
   VerifyPassesOptions options_;
   bool started_ = false;
-  IRModule before_;
+  IRModule before_, unrounded_;  ///< unrounded_: as it was before a pass that rounds
+  std::vector<Any> unrounded_values_;
+  std::vector<double> slack_;
   std::vector<Any> inputs_, given_, weights_;
   std::map<std::string, Any> by_name_;
   int64_t transformed_ = 0;

@@ -10,8 +10,10 @@ namespace tenon {
 struct VerifyPassesOptions {
   std::string function = "main";
   uint64_t seed = 1;
-  double relative = 1e-3, absolute = 1e-4;  ///< of floating results; others must be equal
-  int64_t symbolic_size = 3;                ///< value of symbolic dimensions that are not fixed
+  double relative = 1e-3,
+         absolute = 1e-4;        ///< of floating results; others must be equal. `to_mixed_precision`
+                                 ///< may do to results what errors of 2^-8 in the inputs do
+  int64_t symbolic_size = 3;     ///< value of symbolic dimensions that are not fixed
   std::vector<Any> inputs = {};  ///< what to run on; drawn when these are not one for each parameter
 };
 

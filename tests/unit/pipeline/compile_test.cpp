@@ -277,6 +277,68 @@ TEST(VerifyPasses, RunsOnTheInputsThatItIsGiven) {
   }
 }
 
+/// sin(8·x·w), again and again: soon every digit of x decides the result.
+IRModule iterated(int times) {
+  std::string text = R"(@I.ir_module
+class Module:
+    @R.function
+    def main(x0: R.Tensor((4, 4), "float32"), w: R.Tensor((4, 4), "float32")):
+)";
+  for (int k = 0; k < times; ++k)
+    text += "        x" + std::to_string(k + 1) + " = R.sin(R.multiply(R.matmul(x" + std::to_string(k) +
+            ", w), R.const(8, \"float32\")))\n";
+  return parse_module(text + "        return x" + std::to_string(times) + "\n");
+}
+
+IRModule negate_result(IRModule module, PassContext&) {
+  return module.map_graph([](const std::string&, const Ref<Function>& f) -> ObjectRef {
+    BlockBuilder b = op::make_builder();
+    for (const Binding& x : bindings_of(f->body)) b.append(x);
+    Expr r = b.emit(op::op_call("negative", {result_of(f->body)}), "wrong");
+    return make<Function>(f->params, b.finish(r), f->ret_type, f->attrs);
+  });
+}
+
+TEST(VerifyPasses, RoundingMayDoWhatSmallErrorsInTheInputsDo) {
+  PassContext context = make_context();
+  context.required.insert("to_mixed_precision");
+  const Pass rounding[] = {{"infer_types", infer_types},
+                           {"to_a_normal_form", to_a_normal_form},
+                           {"to_mixed_precision", to_mixed_precision}};
+  for (int times : {1, 12}) {
+    auto checker = verify_passes({}, {});
+    context.instruments = {checker.get()};
+    const IRModule in = iterated(times), out = run_passes(in, rounding, context);
+    context.instruments.clear();
+    EXPECT_FALSE(structural_equal(run_passes(in, std::span(rounding, 2), context), out));
+  }
+  // It does not excuse what rounding cannot do.
+  auto checker = verify_passes({}, {});
+  context.instruments = {checker.get()};
+  const Pass wrong[] = {{"infer_types", infer_types}, {"to_mixed_precision", negate_result}};
+  EXPECT_THROW(run_passes(iterated(1), wrong, context), Error);
+}
+
+TEST(VerifyPasses, SaysWhenTheModelCannotBeRun) {
+  const IRModule in = parse_module(R"(@I.ir_module
+class Module:
+    @R.function
+    def main(x: R.Tensor(("n",), "float32")) -> R.Tensor((2, 5), "float32"):
+        y = R.reshape(x, (2, 5))
+        return y
+)");
+  PassContext context = make_context();
+  auto checker = verify_passes({}, {});
+  context.instruments = {checker.get()};
+  const Pass passes[] = {{"infer_types", infer_types}};
+  try {
+    run_passes(in, passes, context);
+    FAIL();
+  } catch (const Error& e) {
+    EXPECT_NE(std::string(e.what()).find("with 3 for symbolic sizes"), std::string::npos) << e.what();
+  }
+}
+
 TEST(VerifyPasses, FindsNothingInACompilation) {
   CompileOptions options;
   options.verify_results = true;

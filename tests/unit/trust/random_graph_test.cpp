@@ -112,8 +112,6 @@ class Treatments {
       if (chance(share) && !(out.compile && seldom.count(p.name)))
         out.context.required.insert(std::string(p.name));
     }
-    if (out.context.required.count("to_mixed_precision"))
-      out.options.relative = 0.1, out.options.absolute = 0.25;
     DiagnosticList trees;
     verify(module, trees, true);
     if (!trees.empty()) {
