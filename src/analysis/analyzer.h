@@ -23,7 +23,7 @@ class Analyzer {
   /// v lies in range (extent ≥ 0 is assumed); or v equals a value.
   void bind(const tir::VarRef& v, const tir::Range& range, bool override_ = false);
   void bind(const tir::VarRef& v, const PrimExpr& value, bool override_ = false);
-  /// Sizes: v ≥ 1 unless said otherwise (symbolic dimensions).
+  /// Sizes (symbolic dimensions): v ≥ at_least.
   void assume_size(const tir::VarRef& v, int64_t at_least = 0);
   /// A condition that holds until the returned object goes out of scope.
   class Scope {

@@ -70,7 +70,7 @@ json inspect_artifact(const std::string& path) {
   out["file_bytes"] = file.info.file_bytes;
   out["code_bytes"] = file.info.code_bytes;
   for (const auto& [key, value] : e.metadata)
-    if (!key.starts_with("work.")) out["metadata"][key] = value;
+    if (!key.starts_with("work.") && key != "memory.lower_bound") out["metadata"][key] = value;
   return out;
 }
 
@@ -78,12 +78,21 @@ std::string shape_text(const json& value) {
   if (value.at("shape").is_null()) return value.at("dtype").get<std::string>() + "(?)";
   std::vector<std::string> dims;
   for (const json& d : value.at("shape"))
-    dims.push_back(d.is_number() ? std::to_string(d.get<int64_t>()) : d.get<std::string>());
+    dims.push_back(d.is_number()                  ? std::to_string(d.get<int64_t>())
+                   : d.get<std::string>().empty() ? "?"
+                                                  : d.get<std::string>());
   return fmt::format("{}({})", value.at("dtype").get<std::string>(), fmt::join(dims, ", "));
 }
 
 /// Peak of the planned tensors beside the least that any plan needs.
 void print_memory(const json& m, Console& console) {
+  if (m.at("arena_bytes") == 0 && m.at("lower_bound_bytes") == 0) {
+    console.print(
+        fmt::format("  memory      from the pool, as sizes are known at run time (--dim-max plans), "
+                    "constants {} (mapped)",
+                    bytes_text(m.at("constant_bytes").get<double>())));
+    return;
+  }
   console.print(fmt::format("  memory      peak {}, lower bound {} ({:.3f} times), constants {} (mapped)",
                             bytes_text(m.at("arena_bytes").get<double>()),
                             bytes_text(m.at("lower_bound_bytes").get<double>()), m.at("ratio").get<double>(),

@@ -36,12 +36,12 @@ std::optional<TypePrefix> parse_type(const std::string& text) {
     at = end + 1;
   }
   const std::string rest = text.substr(at);
-  if (DataType t; tenon::parse_dtype(rest, &t) && t.lanes == 1) {
-    out.dtype = t;
-    return out;
-  }
   if (rest == "i1") {
     out.dtype = boolean;
+    return out;
+  }
+  if (DataType t; tenon::parse_dtype(rest, &t) && t.lanes == 1) {
+    out.dtype = t;
     return out;
   }
   return std::nullopt;
@@ -118,12 +118,23 @@ class LiteralParser {
   Literal out_;
 };
 
+/// A tensor of one number; `true` and `false` are 1 and 0.
 NDArray filled(const TypePrefix& type, const std::string& number, const std::string& text) {
+  const std::string digits = number == "true" ? "1" : number == "false" ? "0" : number;
   char* end = nullptr;
-  const double v = std::strtod(number.c_str(), &end);
-  if (number.empty() || *end) bad_value(text, fmt::format("`{}` is no number", number));
+  const double v = std::strtod(digits.c_str(), &end);
+  if (digits.empty() || *end) bad_value(text, fmt::format("`{}` is no number", number));
   NDArray a = NDArray::empty(type.shape, type.dtype);
-  for (int64_t i = 0; i < a.size(); ++i) a.set_element(i, v);
+  if (type.dtype.is_float()) {
+    for (int64_t i = 0; i < a.size(); ++i) a.set_element(i, v);
+    return a;
+  }
+  errno = 0;
+  const int64_t whole = std::strtoll(digits.c_str(), &end, 10);
+  if (*end || errno) bad_value(text, fmt::format("`{}` is no {}", number, to_string(type.dtype)));
+  for (int64_t i = 0; i < a.size(); ++i) a.set_element_int(i, whole);
+  if (a.size() && a.element_int(0) != whole)
+    bad_value(text, fmt::format("{} does not fit {}", number, to_string(type.dtype)));
   return a;
 }
 
@@ -195,7 +206,7 @@ NDArray parse_value(const std::string& text, const ValueInfo& info, uint64_t see
   if (!type) {
     char* end = nullptr;
     std::strtod(text.c_str(), &end);
-    if (*end == 0 && info.known_rank && info.shape.empty())
+    if ((*end == 0 || text == "true" || text == "false") && info.known_rank && info.shape.empty())
       return filled({{}, info.dtype.is_void() ? f32 : info.dtype}, text, text);
     bad_value(text, "it begins with no type such as 2x3xf32");
   }

@@ -56,6 +56,7 @@ ObjectRef Converter::name_of(const Ast* a) {
 }
 std::string Converter::suggestion(const std::string& name) const {
   std::string best;
+  if (name.size() < 2) return best;  // any other letter would be near
   size_t least = std::max<size_t>(2, name.size() / 3 + 1);
   std::vector<std::string> known(functions_.begin(), functions_.end());
   for (auto& [n, stack] : names_)
@@ -298,6 +299,7 @@ IRModule parse_module(std::string_view text, const ParseOptions& options) {
          "write it as @R.function def main(…)");
   DiagnosticList problems;
   std::unique_ptr<script::Tree> tree = script::parse_syntax(text, options.name, problems);
+  if (tree->gave_up) problems.throw_if_any();
   script::Converter converter(*tree, options, problems);
   IRModule module = converter.module();
   problems.throw_if_any();

@@ -165,6 +165,7 @@ class Converter {
   Ref<graph::Function> graph_function(const AstStmt* s, const graph::VarRef& self = {});
   graph::Type type(const Ast* a);
   graph::Type tensor_type(const std::vector<const Ast*>& positional, const Ast* at);
+  PrimExpr quoted_size(const Ast* quoted);
   Array<PrimExpr> shape_values(const Ast* a);
   graph::Expr graph_body(const std::vector<const AstStmt*>& stmts, Sequence& seq, bool needs_return,
                          Span where);

@@ -100,6 +100,11 @@ class SyntaxParser {
   [[noreturn]] void too_deep() {
     fail("T0209", fmt::format("the text is nested more than {} levels deep", kMaxDepth));
   }
+  /// A chain of operators or calls becomes a tree as deep as it is long.
+  [[noreturn]] void too_long() {
+    fail("T0209", fmt::format("a chain of more than {} operators or calls", kMaxDepth),
+         "give parts of it a name");
+  }
 
   // ---- expressions
   const Ast* expression_list() {  // `a, b` without brackets
@@ -170,9 +175,9 @@ class SyntaxParser {
     } else {
       left = unary();
     }
-    int chain = 0;  // a chain of operators becomes a tree as deep as it is long
+    int chain = 0;
     for (int l = level(); l > least; l = level()) {
-      if (++chain > kMaxDepth) too_deep();
+      if (++chain > kMaxDepth) too_long();
       Ast* n = node(l == 4 ? ExprKind::compare : l <= 2 ? ExprKind::logic : ExprKind::binary, begin);
       n->text = std::string(tokens_[at_++].text);
       const Ast* right = binary(l);
@@ -215,7 +220,7 @@ class SyntaxParser {
     const uint32_t begin = peek().begin;
     const Ast* base = atom();
     for (int chain = 0;; ++chain) {
-      if (chain > kMaxDepth) too_deep();
+      if (chain > kMaxDepth) too_long();
       if (take_op(".")) {
         if (peek().kind != Tok::name)
           fail("T0206", fmt::format("{} stands where a name was expected", shown(peek())));
@@ -397,7 +402,7 @@ class SyntaxParser {
       if (tokens_[start].kind == Tok::name)
         s->name = std::string(tokens_[start].text == "def" ? peek_at(start + 1) : tokens_[start].text);
       out.push_back(s);
-      if (++errors_ > kMaxErrors) at_ = tokens_.size() - 1;  // no use in going on
+      if (++errors_ > kMaxErrors || tree_->gave_up) at_ = tokens_.size() - 1;  // no use in going on
       skip_statement();
     }
   }
@@ -452,6 +457,10 @@ class SyntaxParser {
     return done(t);
   }
   const AstStmt* statement() {
+    if (depth_ + 4 > kMaxDepth) {  // with room for a condition
+      tree_->gave_up = true;       // what stands behind a lost block has no block to belong to
+      too_deep();
+    }
     Deeper d(*this);
     const Token t = peek();
     if (t.kind == Tok::op && t.text == "@") {

@@ -86,6 +86,7 @@ struct Tree {
   std::deque<AstStmt> stmts;
   std::vector<const AstStmt*> top;
   const Ast* expression = nullptr;  ///< of parse_expression
+  bool gave_up = false;             ///< a block nested too deep: the rest is not read
 };
 
 /// Collects mistakes (T0206 … T0209) and goes on with the next statement.

@@ -3,20 +3,26 @@
 #include <fmt/format.h>
 
 #include "ir/parse_impl.h"
-#include "ir/print_impl.h"
 
 namespace tenon::script {
 using namespace graph;
 
+/// ("n", "n + 1"): sizes as older texts write them.
+PrimExpr Converter::quoted_size(const Ast* quoted) {
+  DiagnosticList problems;
+  const std::unique_ptr<Tree> tree = parse_expression(quoted->text, "", problems);
+  if (!problems.empty()) fail("T0230", fmt::format("`{}` is no size", quoted->text), quoted);
+  for (Ast& a : tree->exprs) {  // places are those of the whole text
+    a.begin = quoted->begin;
+    a.end = quoted->end;
+  }
+  return expr(tree->expression);
+}
+
 Array<PrimExpr> Converter::shape_values(const Ast* a) {
   Array<PrimExpr> out;
   for (const Ast* d : items_of(a)) {
-    Ast symbol;  // ("n", 4): a symbolic size as older texts write it
-    if (d->kind == ExprKind::string && print_detail::is_identifier(d->text)) {
-      symbol = *d;
-      symbol.kind = ExprKind::name;
-    }
-    const PrimExpr e = expr(symbol.text.empty() ? d : &symbol);
+    const PrimExpr e = d->kind == ExprKind::string ? quoted_size(d) : expr(d);
     if (!e.dtype().is_integer())
       fail("T0230", fmt::format("a dimension has type {}, not an integer", to_string(e.dtype())), d);
     out.push_back(e);

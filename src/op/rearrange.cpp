@@ -24,6 +24,8 @@ PrimExpr clamp(const PrimExpr& e, const PrimExpr& low, const PrimExpr& high) {
 
 Slice slice_axis(const PrimExpr& n, const PrimExpr& begin, const PrimExpr& end, int64_t stride) {
   // Negative positions count from the end; what lies outside is moved to the nearest end.
+  Analyzer analyzer;
+  for (const tir::VarRef& v : tir::free_vars(n)) analyzer.assume_size(v);
   const PrimExpr low = stride > 0 ? 0 : -1, high = stride > 0 ? n : n - 1;
   auto position = [&](const PrimExpr& e) {
     auto v = tir::as_int(e);
@@ -35,10 +37,11 @@ Slice slice_axis(const PrimExpr& n, const PrimExpr& begin, const PrimExpr& end, 
   };
   Slice s;
   s.stride = stride;
-  s.begin = simplify(position(begin));
+  s.begin = analyzer.simplify(position(begin));
   const PrimExpr to = position(end);
   const PrimExpr distance = stride > 0 ? to - s.begin : s.begin - to;
-  s.extent = simplify(tir::max(tir::ceildiv(distance, PrimExpr(stride > 0 ? stride : -stride)), PrimExpr(0)));
+  s.extent = analyzer.simplify(
+      tir::max(tir::ceildiv(distance, PrimExpr(stride > 0 ? stride : -stride)), PrimExpr(0)));
   return s;
 }
 

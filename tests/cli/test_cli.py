@@ -96,6 +96,12 @@ class Command(unittest.TestCase):
         (self.tmp / "x.bin").write_bytes(struct.pack("<6f", *range(6)))
         result = json.loads(self.ok("run", self.module, "--json", "-i", f"x=2x3xf32=@{self.tmp}/x.bin", "-i", "y=2x3xf32=0"))
         self.assertEqual(result["outputs"][0]["summary"]["max"], 5.0)
+        scalars = "@R.function\ndef main(c: R.Tensor((), 'bool'), n: R.Tensor((), 'int64')):\n    y = R.where(c, n, R.const(7, 'int64'))\n    return y\n"
+        for c, n, y in [("true", 2**53 + 1, 2**53 + 1), ("false", 5, 7), ("i1=true", 6, 6)]:
+            result = json.loads(self.ok("run", "-", "--json", "-i", f"c={c}", "-i", f"n={n}", stdin=scalars))
+            self.assertEqual(result["outputs"][0]["summary"]["max"], float(y))
+        self.refused(2, "run", "-", "-i", "c=true", "-i", "n=1.5", stdin=scalars, words=["1.5", "int64"])
+        self.refused(2, "run", "-", "-i", "c=true", "-i", "n=i8=300", stdin=scalars, words=["300", "int8"])
         one, two = (json.loads(self.ok("run", self.module, "--json", "--seed", seed))["outputs"] for seed in (1, 2))
         self.assertNotEqual(one, two)
         self.assertEqual(one, json.loads(self.ok("run", self.module, "--json", "--seed", 1))["outputs"])

@@ -117,6 +117,7 @@ const Case graph_cases[] = {
      "\"float32\"))\nreturn y"},
     {"T0228", 1, "y = R.const_ref(0x12, (2,), \"float32\")\nreturn y"},
     {"T0229", 1, "y: R.Matrix((2,), \"float32\") = x\nreturn y"},
+    {"T0230", 1, "y: R.Tensor((\"n +\",), \"float32\") = x\nreturn y"},
     {"T0230", 1, "y = R.const([1.5], \"int64\")\nreturn y"},
     {"T0232", 1, "y: R.Tensor(x, \"float32\") = x\nreturn y"},
     {"T0240", 1, "y = R.call_tir(cls.p, (x,))\nreturn y"},
@@ -314,6 +315,17 @@ TEST(ParseError, DeepNestingIsRefused) {
     EXPECT_TRUE(deep) << text.substr(0, 200) << render(found[0]);
     EXPECT_EQ(found[0].code.substr(0, 3), "T02");
   }
+}
+
+TEST(ParseError, ALostBlockHasNoFollowers) {
+  std::string text = "@R.function\ndef f(x: R.Tensor((4,), \"float32\"), c: R.Tensor((), \"bool\")):\n";
+  for (int i = 0; i < 2000; ++i) text += std::string(size_t(i) + 4, ' ') + "if c:\n";
+  text += std::string(2004, ' ') + "y = x\n";
+  for (int i = 1999; i >= 0; --i)
+    text += std::string(size_t(i) + 4, ' ') + "else:\n" + std::string(size_t(i) + 5, ' ') + "y = x\n";
+  const auto found = mistakes(text + "    return y\n");
+  ASSERT_EQ(found.size(), 1u);
+  EXPECT_EQ(found[0].code, "T0209");
 }
 
 // Damaged text of a correct module is refused or read, and never crashes.

@@ -164,6 +164,12 @@ TEST(StridedSlice, SymbolicSizes) {
   EXPECT_EQ(run_call(tail, {a})[0].element(0), 4);
   Expr last = op_call("strided_slice", {x}, slice({0}, {-2}, {INT64_MAX}));
   EXPECT_EQ(list(run_call(last, {a})[0]), (L{12, 13, 14, 15, 16, 17, 18, 19}));
+  // Sizes are not negative, so this is n.
+  Expr z = input("z", Shape{n + 1});
+  Expr behind = op_call("strided_slice", {z}, slice({0}, {1}, {INT64_MAX}));
+  const std::optional<Array<PrimExpr>> shape = graph::known_shape(infer_type(behind));
+  ASSERT_TRUE(shape);
+  EXPECT_TRUE((*shape)[0].same_as(n)) << print((*shape)[0]);
 }
 
 TEST(Rearrange, FlipTileRepeat) {

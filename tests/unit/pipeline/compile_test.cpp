@@ -319,6 +319,19 @@ TEST(VerifyPasses, RoundingMayDoWhatSmallErrorsInTheInputsDo) {
   EXPECT_THROW(run_passes(iterated(1), wrong, context), Error);
 }
 
+TEST(Compile, SliceOfASizeThatIsASum) {
+  const IRModule in = parse_module(R"(@I.ir_module
+class Module:
+    @R.function
+    def main(x: R.Tensor(("n", 4), "float32"), z: R.Tensor(("n + 1",), "float32")):
+        c = R.strided_slice(z, axes=[0], begin=[1], end=[9223372036854775807])
+        e = R.sum(x, axis=[1])
+        f = R.add(e, c)
+        return f
+)");
+  for (int64_t n : {0, 1, 5}) expect_compiled_agrees(in, {random_array({n, 4}), random_array({n + 1})});
+}
+
 TEST(VerifyPasses, SaysWhenTheModelCannotBeRun) {
   const IRModule in = parse_module(R"(@I.ir_module
 class Module:
