@@ -101,14 +101,15 @@ class GraphVerifier {
       add("T0330", fmt::format("the cases do not cover every value: `{}` is missing", *missing), e);
   }
 
+  /// At `at`, or at the binding that is being looked at, as far as these tell where they come from.
   void add(std::string code, std::string message, const Expr& at = {}) {
     std::string where = "function `" + name_ + "`";
-    if (!binding_.empty()) where += ", binding of `" + binding_ + "`";
-    if (at && at->origin)
-      where += at->origin->span           ? ", " + at->origin->span.to_string()
-               : at->origin->text.empty() ? ""
-                                          : ", " + at->origin->text;
-    problems_.add(Diagnostic{std::move(code), std::move(message), std::move(where), {}, {}});
+    if (binding_) where += ", binding of `" + binding_->name + "`";
+    const Origin origin = at && at->origin ? at->origin : binding_ ? binding_->origin : Origin();
+    if (origin && !origin->span && !origin->text.empty()) where += ", " + origin->text;
+    const Span span = origin ? origin->span : Span{};
+    if (span) where = span.to_string() + ", " + where;
+    problems_.add(Diagnostic{std::move(code), std::move(message), std::move(where), {}, span});
   }
   void define(const VarRef& v) {
     if (!v) return add("T0315", "a binding has no variable");
@@ -183,20 +184,20 @@ class GraphVerifier {
           add("T0328",
               fmt::format("the dataflow region gives out `{}`, which it does not bind", v ? v->name : "?"));
     }
-    binding_.clear();
+    binding_ = {};
     leaf(s->body, fmt::format("the result of {}", what));
   }
   void inner(const Expr& e, std::string_view what) {
     const auto outer = vars_;
-    const std::string name = binding_;
+    const VarRef outer_binding = binding_;
     body(e, what);
     vars_ = outer;
-    binding_ = name;
+    binding_ = outer_binding;
   }
 
   void binding(const Binding& b) {
     if (!b) return add("T0315", "a binding is null");
-    binding_ = binding_var(b) ? binding_var(b)->name : "?";
+    binding_ = binding_var(b);
     if (const auto* m = b.as<MatchCastNode>()) {
       leaf(m->value, "the value of a match_cast");
       if (!m->type) add("T0315", "a match_cast has no type");
@@ -228,9 +229,9 @@ class GraphVerifier {
       return;
     }
     if (const auto* f = e.as<graph::Function>()) {
-      const std::string name = binding_;
+      const VarRef outer_binding = binding_;
       function(*f);
-      binding_ = name;
+      binding_ = outer_binding;
       return;
     }
     if (const auto* m = e.as<graph::Match>()) return match_value(*m, e);
@@ -341,7 +342,7 @@ class GraphVerifier {
   DiagnosticList& problems_;
   bool typed_;
   std::unordered_set<const Object*> vars_, symbols_, ever_;
-  std::string binding_;
+  VarRef binding_;
 };
 
 }  // namespace

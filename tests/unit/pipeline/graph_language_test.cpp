@@ -338,6 +338,29 @@ TEST_F(Graph, FusionReachesBranchesAndClosures) {
   expect_vm_agrees(m, {number(0, boolean), random_array({4})});
 }
 
+TEST_F(Graph, MissingCasesHaveTheirPlace) {
+  DiagnosticList problems;
+  verify(parse_module(R"(@I.ir_module
+class Module:
+    @I.data_type
+    class List[A]:
+        Nil: ()
+        Cons: (A, List[A])
+
+    @R.function
+    def main(x: R.Tensor((), "bool")):
+        match Cons(x, Nil()):
+            case Nil():
+                r = x
+        return r
+)"),
+         problems);
+  ASSERT_EQ(problems.all().size(), 1u);
+  const std::string text = render(problems.all()[0]);
+  EXPECT_NE(text.find("<text>:10:9, function `main`, binding of `r`"), std::string::npos) << text;
+  EXPECT_NE(text.find("match Cons(x, Nil()):\n"), std::string::npos) << text;
+}
+
 TEST_F(Graph, MissingCasesAreNamed) {
   EXPECT_EQ(compile_error(R"(
     @R.function
