@@ -49,7 +49,7 @@ class Program {
   /// `exact`: numbers of any size, as conditions of the engine are computed.
   Result run(const Values& in, Width w, bool exact = false) const {
     Result out;
-    std::array<int64_t, 64> v{};
+    std::array<int64_t, 64> v;  // children come first
     for (size_t i = 0; i < nodes_.size(); ++i) {
       const Node& n = nodes_[i];
       const __int128 a = n.a >= 0 ? v[size_t(n.a)] : 0, b = n.b >= 0 ? v[size_t(n.b)] : 0,

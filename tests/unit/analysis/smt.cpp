@@ -328,6 +328,52 @@ SmtQuery linear_query(const Rule& rule, int tuples) {
   return q;
 }
 
+/// A fact about integers that z3 proves when asked, but does not think of.
+struct Lemma {
+  std::vector<std::string> variables;
+  std::string fact;
+  /// The question whose answer is "unsat".
+  std::string question() const {
+    std::string out;
+    for (const std::string& v : variables) out += fmt::format("(declare-const {} Int)\n", v);
+    return out + fmt::format("(assert (not {}))\n", fact);
+  }
+  std::string of(const std::vector<std::string>& terms) const {
+    CHECK(terms.size() == variables.size(), "a lemma of other variables");
+    std::string bound;
+    for (size_t i = 0; i < terms.size(); ++i) bound += fmt::format("({} {})", variables[i], terms[i]);
+    return fmt::format("(assert (let ({}) {}))\n", bound, fact);
+  }
+};
+
+/// A rule over all integers in steps: lemmas, each proved by itself, then the rule where instances of them
+/// are given. No text: there is no such proof of the rule.
+SmtQuery lemma_query(const Rule& rule) {
+  SmtQuery q{&rule, "integers, by lemmas", {}, 0, ""};
+  if (rule.name != "div.of_mod") return q;
+  const Lemma positive{{"a", "b"}, "(=> (and (> a 0) (> b 0)) (> (* a b) 0))"};
+  const Lemma euclid{
+      {"a", "n"}, "(=> (> n 0) (and (= a (+ (* n (div a n)) (mod a n))) (<= 0 (mod a n)) (< (mod a n) n)))"};
+  const Lemma only_zero{{"n", "k", "u"}, "(=> (and (> n 0) (= (* n k) u) (< (- n) u) (< u n)) (= k 0))"};
+  const Lemma digit{
+      {"n", "k", "u", "b"},
+      "(=> (and (> n 0) (> b 0) (<= 0 u) (< u n) (<= 0 (+ (* n k) u)) (< (+ (* n k) u) (* n b))) "
+      "(and (<= 0 k) (< k b)))"};
+  for (const Lemma& l : {positive, euclid, only_zero, digit}) q.text.push_back(l.question());
+  // y = a·(d·m) + r, r = b·d + s, y = e·d + t, e = g·m + h: then e = m·a + b, 0 ≤ b < m, and b = h.
+  q.text.push_back(Translator(rule, 0, true).text() +
+                   "(define-fun dm () Int (* d m))\n"
+                   "(define-fun a () Int (div y dm))\n(define-fun r () Int (mod y dm))\n"
+                   "(define-fun b () Int (div r d))\n(define-fun s () Int (mod r d))\n"
+                   "(define-fun e () Int (div y d))\n(define-fun t () Int (mod y d))\n"
+                   "(define-fun g () Int (div e m))\n(define-fun h () Int (mod e m))\n" +
+                   positive.of({"d", "m"}) + euclid.of({"y", "dm"}) + euclid.of({"r", "d"}) +
+                   euclid.of({"y", "d"}) + euclid.of({"e", "m"}) +
+                   only_zero.of({"d", "(- e (* m a) b)", "(- s t)"}) + digit.of({"d", "b", "s", "m"}) +
+                   only_zero.of({"m", "(- g a)", "(- b h)"}));
+  return q;
+}
+
 }  // namespace
 
 void add_queries(const Rule& rule, bool all, std::vector<SmtQuery>& out) {
@@ -355,6 +401,7 @@ void add_queries(const Rule& rule, bool all, std::vector<SmtQuery>& out) {
   }
   if (rule.domain != RuleDomain::index) return;
   out.push_back(linear_query(rule, all ? 60 : 3));
+  if (SmtQuery steps = lemma_query(rule); !steps.text.empty()) out.push_back(std::move(steps));
   if (all) add(0, true, 0);
 }
 

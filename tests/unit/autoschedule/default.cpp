@@ -7,17 +7,10 @@
 
 #include "../schedule/programs.h"
 #include "ir/text.h"
+#include "test_targets.h"
 
 namespace tenon::testing {
 namespace {
-
-Target target_of(int64_t bits, int64_t registers) {
-  auto t = make<TargetNode>();
-  t.mut()->vector_bits = bits;
-  t.mut()->vector_registers = registers;
-  t.mut()->cores = 4;
-  return t;
-}
 
 Program dense(PrimExpr m, PrimExpr n, PrimExpr k) {  // the weight is (n, k)
   Tensor a = te::placeholder({m, k}, f32, "A"), w = te::placeholder({n, k}, f32, "W"),
@@ -148,7 +141,7 @@ std::vector<Program> programs() {
 TEST(DefaultSchedule, ComputesTheSame) {
   for (const Program& p : programs()) {
     std::vector<NDArray> expected = run(p.function, p.sizes);
-    for (const Target& t : {target_of(512, 32), target_of(256, 16), target_of(128, 16)}) {
+    for (const Target& t : {target_of({512, 32, 4}), target_of({256, 16, 4}), target_of({128, 16, 4})}) {
       tir::PrimFunc f;
       ASSERT_NO_THROW(f = default_schedule(p.function, t)) << p.name;
       std::vector<NDArray> got;
@@ -173,7 +166,7 @@ TEST(DefaultSchedule, HasParallelLoopsAndVectors) {
        {conv(64, 28, 28, 64, 3, 1, 1), matmul(128, 256, 64), depthwise(32, 28, 28), softmax(128, 1000),
         layer_norm(64, 768), pool(32, 56, 56), elementwise(64, 784), pointwise(64, 14, 14, 96, true),
         dense(64, 100, 512), row_sum(100, 500), softmax_channels(64, 784), global_mean(256, 7, 7)}) {
-    for (const Target& t : {target_of(512, 32), target_of(256, 16)}) {
+    for (const Target& t : {target_of({512, 32, 4}), target_of({256, 16, 4})}) {
       tir::PrimFunc f = default_schedule(p.function, t);
       EXPECT_GE(count_loops(f, tir::ForKind::parallel), 1) << p.name << "\n" << print(f);
       if (p.name != "global_mean") {
@@ -184,7 +177,7 @@ TEST(DefaultSchedule, HasParallelLoopsAndVectors) {
 }
 
 TEST(DefaultSchedule, AccumulatorsArePrivateAndUnguarded) {
-  tir::PrimFunc f = default_schedule(conv(16, 14, 14, 24, 3, 1, 1).function, target_of(512, 32));
+  tir::PrimFunc f = default_schedule(conv(16, 14, 14, 24, 3, 1, 1).function, target_of({512, 32, 4}));
   bool found = false;
   post_order(f, [&](const ObjectRef& n) {
     const auto* r = n.as<tir::BlockRealize>();
@@ -209,7 +202,7 @@ TEST(DefaultSchedule, LanesOfSumsLieSideBySide) {
                        {c, y, x});
       },
       "sum");
-  tir::PrimFunc f = default_schedule(te::create_prim_func({a, w, sum}), target_of(512, 32));
+  tir::PrimFunc f = default_schedule(te::create_prim_func({a, w, sum}), target_of({512, 32, 4}));
   std::unordered_map<const tir::Var*, tir::ForKind> kinds;
   post_order(f, [&](const ObjectRef& n) {
     if (const auto* l = n.as<tir::For>()) kinds[l->loop_var.get()] = l->kind;
@@ -238,7 +231,7 @@ TEST(DefaultSchedule, IsQuick) {
     for (const Program& p :
          {conv(32, 56, 56, 64, 3, 1, 1), depthwise(96, 56, 56), pointwise(160, 7, 7, 960, true),
           dense(1, 1000, 1280), global_mean(1280, 7, 7)}) {
-      default_schedule(p.function, target_of(512, 32));
+      default_schedule(p.function, target_of({512, 32, 4}));
       ++kernels;
     }
   const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();

@@ -10,6 +10,7 @@
 #include "../schedule/programs.h"
 #include "autoschedule/default.h"
 #include "ir/text.h"
+#include "test_targets.h"
 
 namespace tenon::testing {
 namespace {
@@ -138,14 +139,7 @@ Program convolution(Random& r) {
 }
 
 TEST(Generated, DefaultSchedulesComputeTheSame) {
-  std::vector<Target> targets;
-  for (auto [bits, registers] : {std::pair<int64_t, int64_t>{512, 32}, {256, 16}}) {
-    auto t = make<TargetNode>();
-    t.mut()->vector_bits = bits;
-    t.mut()->vector_registers = registers;
-    t.mut()->cores = 2;
-    targets.push_back(t);
-  }
+  const std::vector<Target> targets = {target_of({512, 32}), target_of({256, 16})};
   Random random(20261121);
   for (int i = 0; i < 90; ++i) {
     const Program p = i % 3 == 0 ? einsum(random) : i % 3 == 1 ? packed(random) : convolution(random);
@@ -178,10 +172,7 @@ TEST(Generated, PanelsFillTheTile) {
             x({v[0], k->var}) * w({tir::floordiv(v[1], at(32)), k->var, tir::floormod(v[1], at(32))}), {k});
       },
       "C");
-  auto target = make<TargetNode>();
-  target.mut()->vector_bits = 512;
-  target.mut()->vector_registers = 32;
-  tir::PrimFunc f = default_schedule(te::create_prim_func({x, w, c}), target);
+  tir::PrimFunc f = default_schedule(te::create_prim_func({x, w, c}), target_of({512, 32, 1}));
   int loads = 0, masked = 0, unrolled = 1;
   post_order(f, [&](const ObjectRef& n) {
     if (const auto* l = n.as<tir::BufferLoad>(); l && l->buffer->shape.size() == 3)

@@ -4,27 +4,12 @@
 #include "../schedule/programs.h"
 #include "autoschedule/default.h"
 #include "ir/text.h"
+#include "test_targets.h"
 #include "trace_steps.h"
 
 namespace tenon::testing {
 namespace {
 
-/// Records with small caches, so that the interpreter meets sums that do not fit.
-Target small_cache(int64_t bits, int64_t registers, int64_t l2 = 8 << 10) {
-  Target t = make<TargetNode>();
-  TargetNode* n = t.mut();
-  n->triple = "x86_64-unknown-linux-gnu";
-  n->features = {"sse4_2", "avx", "avx2", "fma", "f16c"};
-  if (bits == 512)
-    for (const char* f : {"avx512f", "avx512bw", "avx512cd", "avx512dq", "avx512vl", "avx512_vnni"})
-      n->features.push_back(f);
-  n->vector_bits = bits;
-  n->vector_registers = registers;
-  n->fma = true;
-  n->cores = 2;
-  n->l2_bytes = l2;
-  return t;
-}
 std::vector<Target> small_caches() { return {small_cache(512, 32), small_cache(256, 16, 4 << 10)}; }
 
 /// D[b, i, j] = Σ A[b, i, k] · B[k, j] + bias[j]; the columns of B lie in panels where `panel` > 0.

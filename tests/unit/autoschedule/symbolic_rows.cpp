@@ -5,18 +5,11 @@
 #include "../schedule/programs.h"
 #include "autoschedule/default.h"
 #include "ir/text.h"
+#include "test_targets.h"
 #include "trace_steps.h"
 
 namespace tenon::testing {
 namespace {
-
-Target machine(int64_t bits, int64_t registers) {
-  auto t = make<TargetNode>();
-  t.mut()->vector_bits = bits;
-  t.mut()->vector_registers = registers;
-  t.mut()->cores = 2;
-  return t;
-}
 
 /// D[b, s, j] = max(Σ A[b, s, k] · B[j / panel, k, j % panel] + bias[j], 0) + R[b, s, j]
 Program layer(int64_t n, int64_t k, int64_t panel) {
@@ -43,7 +36,7 @@ Program layer(int64_t n, int64_t k, int64_t panel) {
 }
 
 TEST(SymbolicRows, AreOneRunWhateverTheirSizes) {
-  for (const Target& t : {machine(512, 32), machine(256, 16), machine(128, 16)}) {
+  for (const Target& t : {target_of({512, 32}), target_of({256, 16}), target_of({128, 16})}) {
     Program p = layer(96, 24, 48);
     const tir::PrimFunc f = default_schedule(p.function, t);
     EXPECT_NE(steps_of(f).find("fuse_iterators"), std::string::npos) << steps_of(f);
@@ -62,7 +55,7 @@ TEST(SymbolicRows, AreOneRunWhateverTheirSizes) {
 }
 
 TEST(SymbolicRows, EverySumAndItsEpilogueRunInVectors) {
-  const tir::PrimFunc f = default_schedule(layer(96, 24, 48).function, machine(512, 32));
+  const tir::PrimFunc f = default_schedule(layer(96, 24, 48).function, target_of({512, 32}));
   std::map<std::string, bool> vectors;
   std::vector<const tir::For*> around;
   std::unordered_map<const tir::Var*, tir::ForKind> kinds;
@@ -81,7 +74,7 @@ TEST(SymbolicRows, EverySumAndItsEpilogueRunInVectors) {
 
 TEST(SymbolicRows, PassByAPanelOfWeights) {
   // The loop over rows lies inside the one over panels, so that a panel is read from memory once.
-  const std::string text = print(default_schedule(layer(3072, 768, 48).function, machine(512, 32)));
+  const std::string text = print(default_schedule(layer(3072, 768, 48).function, target_of({512, 32})));
   const size_t rows = text.find("v_i0_fused = T.axis.spatial("),
                columns = text.find("v_i2 = T.axis.spatial(");
   ASSERT_NE(rows, std::string::npos);

@@ -113,31 +113,35 @@ int32_t run_llvm(const PrimFunc& f, const std::vector<NDArray>& arrays, const st
   return at ? call_kernel(at, arrays, scalars, context) : -100;
 }
 
-int32_t run_c(const PrimFunc& f, const std::string& compiler, const std::vector<NDArray>& arrays,
-              const std::vector<int64_t>& scalars, TestContext* context) {
+CLibrary::CLibrary(const std::vector<PrimFunc>& functions, const std::string& compiler) {
   std::string dir = (std::filesystem::temp_directory_path() / "tenon-c-XXXXXX").string();
-  if (!mkdtemp(dir.data())) return -100;
-  const std::string source = codegen::c_source(as_code_takes_it({f}, parse_target("c")), host_target());
+  if (!mkdtemp(dir.data())) return;
+  const std::string source = codegen::c_source(as_code_takes_it(functions, parse_target("c")), host_target());
   std::ofstream(dir + "/k.c") << source;
   const std::string command = fmt::format(
-      "{0} -std=c11 -O0 -ffp-contract=off -Wall -Wextra -Werror -shared -fPIC -o {1}/k.so {1}/k.c -lm 2> "
-      "{1}/log",
-      compiler, dir);
-  int32_t code = -100;
+      "{0} -Wall -Wextra -Werror -shared -fPIC -o {1}/k.so {1}/k.c -lm 2> {1}/log", compiler, dir);
   if (std::system(command.c_str()) != 0) {
     std::ifstream log(dir + "/log");
     ADD_FAILURE() << compiler << ": " << std::string(std::istreambuf_iterator<char>(log), {}) << "\n"
                   << source;
-  } else if (void* library = dlopen((dir + "/k.so").c_str(), RTLD_NOW | RTLD_LOCAL)) {
-    void* at = dlsym(library, symbol_of(f).c_str());
-    EXPECT_NE(at, nullptr);
-    if (at) code = call_kernel(at, arrays, scalars, context);
-    dlclose(library);
-  } else {
+  } else if (handle_ = dlopen((dir + "/k.so").c_str(), RTLD_NOW | RTLD_LOCAL); !handle_) {
     ADD_FAILURE() << dlerror();
   }
   std::filesystem::remove_all(dir);
-  return code;
+}
+CLibrary::~CLibrary() {
+  if (handle_) dlclose(handle_);
+}
+TenonKernel CLibrary::find(const std::string& symbol) const {
+  return handle_ ? reinterpret_cast<TenonKernel>(dlsym(handle_, symbol.c_str())) : nullptr;
+}
+
+int32_t run_c(const PrimFunc& f, const std::string& compiler, const std::vector<NDArray>& arrays,
+              const std::vector<int64_t>& scalars, TestContext* context) {
+  const CLibrary library({f}, compiler + " -std=c11 -O0 -ffp-contract=off");
+  const TenonKernel at = library.find(symbol_of(f));
+  EXPECT_NE(at, nullptr);
+  return at ? call_kernel(reinterpret_cast<void*>(at), arrays, scalars, context) : -100;
 }
 
 std::vector<NDArray> copies(const std::vector<NDArray>& arrays) {

@@ -35,6 +35,20 @@ struct TestContext {
 int32_t run_llvm(const tir::PrimFunc& f, const std::vector<NDArray>& arrays,
                  const std::vector<int64_t>& scalars = {}, int opt_level = 2,
                  const Target& target = host_target(), TestContext* context = nullptr);
+/// The C text of functions, compiled and loaded.
+class CLibrary {
+ public:
+  /// compiler: a command with its options, as "gcc -std=c11 -O2"; the text must be clean under -Wall -Wextra
+  /// -Werror.
+  CLibrary(const std::vector<tir::PrimFunc>& functions, const std::string& compiler);
+  ~CLibrary();
+  CLibrary(const CLibrary&) = delete;
+  CLibrary& operator=(const CLibrary&) = delete;
+  TenonKernel find(const std::string& symbol) const;  ///< null when there is none
+
+ private:
+  void* handle_ = nullptr;
+};
 /// compiler: "gcc" or "clang-22"; the text must be clean under -std=c11 -Wall -Wextra -Werror.
 int32_t run_c(const tir::PrimFunc& f, const std::string& compiler, const std::vector<NDArray>& arrays,
               const std::vector<int64_t>& scalars = {}, TestContext* context = nullptr);

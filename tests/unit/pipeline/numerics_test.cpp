@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// docs/numerics.md, executed: error of reductions, bits on any thread count, NaN, saturation.
+// docs/numerics.md, executed: error of reductions and of composed functions, bits on any thread count and in
+// any place, NaN, saturation.
+#include <fmt/format.h>
+
 #include <cmath>
 #include <cstring>
 #include <limits>
@@ -102,6 +105,105 @@ TEST(Numerics, NanPropagatesAndCastsSaturate) {
   const NDArray ints = cast.run({array_of({5}, {nan, 3e9f, -3e9f, 1.9f, -1.9f})}).at(0);
   const int64_t want[] = {0, INT32_MAX, INT32_MIN, 1, -1};
   for (int64_t i = 0; i < 5; ++i) EXPECT_EQ(ints.element_int(i), want[i]) << i;
+}
+
+// ---------------------------------------------------------------- functions of one operand
+double sigmoid_of(double x) { return 1 / (1 + std::exp(-x)); }
+double softplus_of(double x) { return std::log1p(std::exp(-std::fabs(x))) + std::max(x, 0.0); }
+double phi_of(double x) { return std::erfc(-x * M_SQRT1_2) / 2; }
+
+TEST(Numerics, TheLastElementsAreLikeTheOthers) {
+  // A kernel for all sizes and kernels of one size: whether an element is in a full vector or in what is left
+  // over, its bits are the same.
+  const char* names[] = {"exp", "log", "tanh", "erf", "sin", "cos", "sigmoid", "expm1", "nn.gelu"};
+  auto model = [&](const PrimExpr& n) {
+    Model m;
+    const Expr x = m.param("x", {n});
+    Array<Expr> all;
+    for (const char* name : names)
+      all.push_back(
+          m.op(name, {x},
+               std::string(name) == "nn.gelu" ? op::make_attrs<op::GeluAttrs>([](auto&) {}) : ObjectRef()));
+    return m.done(make<Tuple>(all));
+  };
+  constexpr int64_t most = 70;
+  std::vector<float> x = normal_values(size_t(most), 5);
+  for (size_t i = 0; i < x.size(); ++i) x[i] *= float(i % 5 ? 2 : 30);
+  std::vector<NDArray> whole;
+  auto compare = [&](Runner& runner, int64_t n) {
+    const std::vector<NDArray> got = runner.run({array_of({n}, {x.begin(), x.begin() + n})});
+    if (whole.empty()) whole = got;
+    for (size_t k = 0; k < got.size(); ++k)
+      EXPECT_EQ(std::memcmp(got[k].data(), whole[k].data(), size_t(n) * 4), 0) << names[k] << " of " << n;
+  };
+  Runner any(model(tir::var("n")));
+  for (int64_t n = most; n > 0; --n) compare(any, n);
+  for (int64_t n : {5, 16, 37}) {
+    Runner one(model(PrimExpr(n)));
+    compare(one, n);
+  }
+}
+
+TEST(Numerics, ActivationsStayWithinTheStatedErrors) {
+  struct Activation {
+    const char* name;
+    double (*meaning)(double);
+    double units;  ///< of 2^-24: of the result, or of what it is a difference of
+    double (*size)(double) = nullptr;
+    ObjectRef attrs = {};
+  };
+  auto of_x = [](double x) { return std::fabs(x); };
+  const ObjectRef tanh_attrs = op::make_attrs<op::GeluAttrs>([](auto& a) { a.approximate = "tanh"; });
+  const Activation list[] = {
+      {"nn.gelu", [](double x) { return x * phi_of(x); }, 3, of_x,
+       op::make_attrs<op::GeluAttrs>([](auto&) {})},
+      {"nn.gelu",
+       [](double x) { return x / 2 * (1 + std::tanh(std::sqrt(2 / M_PI) * (x + 0.044715 * x * x * x))); }, 3,
+       of_x, tanh_attrs},
+      {"nn.silu", [](double x) { return x * sigmoid_of(x); }, 5},
+      {"nn.swish", [](double x) { return x * sigmoid_of(x); }, 5},
+      {"nn.quick_gelu", [](double x) { return x * sigmoid_of(1.702 * x); }, 4, of_x},
+      {"nn.softplus", softplus_of, 5},
+      {"nn.log_sigmoid", [](double x) { return -softplus_of(-x); }, 5},
+      {"nn.mish", [](double x) { return x * std::tanh(softplus_of(x)); }, 6},
+      {"nn.elu", [](double x) { return x > 0 ? x : std::expm1(x); }, 3},
+      {"nn.celu", [](double x) { return x > 0 ? x : std::expm1(x); }, 3},
+      {"nn.selu",
+       [](double x) { return 1.0507009873554805 * (x > 0 ? x : 1.6732632423543772 * std::expm1(x)); }, 4,
+       nullptr, op::make_attrs<op::SeluAttrs>([](auto&) {})},
+      {"nn.softsign", [](double x) { return x / (1 + std::fabs(x)); }, 3},
+      {"nn.hard_swish", [](double x) { return x * std::min(1.0, std::max(0.0, x / 6 + 0.5)); }, 3, of_x},
+      {"nn.tanh_shrink", [](double x) { return x - std::tanh(x); }, 2, of_x},
+      {"nn.softcap", [](double x) { return 30 * std::tanh(x / 30); }, 4},
+      {"nn.squareplus", [](double x) { return (x + std::sqrt(x * x + 4)) / 2; }, 3,
+       [](double x) { return std::sqrt(x * x + 4); }},
+      {"sinc", [](double x) { return x == 0 ? 1 : std::sin(M_PI * x) / (M_PI * x); }, 3,
+       [](double) { return 1.0; }},
+      {"cbrt", [](double x) { return std::cbrt(x); }, 3},
+      {"exp10", [](double x) { return ::exp10(x); }, 2},
+  };
+  constexpr int64_t n = 1 << 15;
+  std::mt19937_64 random(8);
+  std::uniform_real_distribution<float> near(-4, 4), far(-30, 30);
+  std::vector<float> x(static_cast<size_t>(n));
+  for (size_t i = 0; i < x.size(); ++i) x[i] = i % 2 ? near(random) : far(random);
+  Model m;
+  const Expr in = m.param("x", {n});
+  Array<Expr> all;
+  for (const Activation& a : list) all.push_back(m.op(a.name, {in}, a.attrs));
+  Runner runner(m.done(make<Tuple>(all)));
+  const std::vector<NDArray> got = runner.run({array_of({n}, x)});
+  for (size_t k = 0; k < got.size(); ++k) {
+    const Activation& a = list[k];
+    double worst = 0, at = 0;
+    for (size_t i = 0; i < x.size(); ++i) {
+      const double wanted = a.meaning(double(x[i])), size = a.size ? a.size(double(x[i])) : std::fabs(wanted);
+      const double e = std::fabs(got[k].element(int64_t(i)) - wanted) / std::max(size * 0x1p-24, 0x1p-149);
+      if (e > worst) worst = e, at = double(x[i]);
+    }
+    EXPECT_LE(worst, a.units) << a.name << " at " << at;
+    RecordProperty(fmt::format("{}_{}", a.name, k), fmt::format("{:.2f}", worst));
+  }
 }
 
 }  // namespace
