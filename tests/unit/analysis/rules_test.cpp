@@ -81,21 +81,33 @@ TEST(Rules, AreWellFormed) {
 
 TEST(Rules, HoldForRandomValues) {
   const int64_t want = thorough() ? 1'000'000 : 6000;
-  int64_t total = 0;
+  int64_t total = 0, least = want;
   for (const Rule& r : rewrite_rules()) {
     const auto n = Sampler(r).run(want, want * 400, 7);
+    least = std::min(least, n.held);
     EXPECT_TRUE(n.counterexample.empty()) << r.name << ": " << to_text(r) << "\n  " << n.counterexample;
     EXPECT_GE(n.held, want / 4) << r.name << " was hardly evaluated: " << n.held << " of " << n.tried;
     total += n.held;
   }
   EXPECT_GE(total, 1'000'000) << "evaluations of all rules together";
+  if (thorough())
+    std::printf("%zu rules: %lld random evaluations, at least %lld of each\n", rewrite_rules().size(),
+                static_cast<long long>(total), static_cast<long long>(least));
 }
 
 TEST(Rules, HoldForAllValuesOfSmallWidths) {
+  int64_t tried = 0, held = 0;
+  int rules = 0;
   for (const Rule& r : rewrite_rules()) {
     const auto n = Sampler(r).exhaust(thorough() ? 24 : 15);
     EXPECT_TRUE(n.counterexample.empty()) << r.name << ": " << to_text(r) << "\n  " << n.counterexample;
+    tried += n.tried;
+    held += n.held;
+    rules += n.tried > 0;
   }
+  if (thorough())
+    std::printf("%d rules: %lld cases, the premises hold in %lld\n", rules, static_cast<long long>(tried),
+                static_cast<long long>(held));
 }
 
 TEST(Rules, WrongOnesAreFoundByRandomValues) {
