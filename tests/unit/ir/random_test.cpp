@@ -462,7 +462,8 @@ TEST_P(RandomModule, RoundTrips) {
     if (k % 3 == 0) m.set("g", g.prim_func());
     DiagnosticList problems;
     verify(m, problems);
-    ASSERT_TRUE(problems.empty()) << render(problems.all()[0]) << "\n" << print(m);
+    // Values are drawn without regard to domains (T0336).
+    for (const Diagnostic& d : problems.all()) ASSERT_EQ(d.code, "T0336") << render(d) << "\n" << print(m);
     const std::string text = print(m);
     try {
       IRModule again = parse_module(text);
