@@ -7,7 +7,14 @@
 
 namespace tenon {
 namespace {
-constexpr size_t kHeader = 64;  // holds the size class, and keeps the data aligned
+constexpr size_t kHeader = 64;  // says where the block is from, and keeps the data aligned
+constexpr size_t kSmall = 4096;
+
+/// A block's first bytes.
+struct Header {
+  size_t size_class;
+  size_t region_bytes;  ///< 0: a block of its own
+};
 
 /// Four classes for each power of two, so at most a fifth is wasted.
 size_t class_of(size_t bytes) {
@@ -41,6 +48,16 @@ void* MemoryPoolObj::allocate(size_t bytes) {
   size_t size = class_bytes(c);
   std::lock_guard lock(mutex_);
   if (limit_ && live_ + size > limit_) limit_error(size, live_, limit_);
+  if (!limit_ && bytes > kSmall) {
+    const size_t whole = ((bytes + 63) & ~size_t(63)) + kHeader;
+    if (void* place = region_.take(whole)) {
+      const Header header{c, whole};
+      std::memcpy(place, &header, sizeof header);
+      live_ += whole;
+      peak_ = std::max(peak_, live_.load());
+      return static_cast<char*>(place) + kHeader;
+    }
+  }
   // A kept block of this class, or one of at most twice the size: fresh pages cost more than the rest of a
   // block that lies idle.
   size_t from = c;
@@ -64,7 +81,8 @@ void* MemoryPoolObj::allocate(size_t bytes) {
     if (!block)
       throw Error(ErrorKind::limit, "T0401", "no memory for a tensor of " + std::to_string(bytes) + " bytes",
                   {}, "use smaller inputs");
-    std::memcpy(block, &c, sizeof c);
+    const Header header{c, 0};
+    std::memcpy(block, &header, sizeof header);
   }
   live_ += size;
   peak_ = std::max(peak_, live_.load());
@@ -73,11 +91,15 @@ void* MemoryPoolObj::allocate(size_t bytes) {
 
 void MemoryPoolObj::give_back(void* data) {
   void* block = static_cast<char*>(data) - kHeader;
-  size_t c;
-  std::memcpy(&c, block, sizeof c);
-  const size_t size = class_bytes(c);
+  Header header;
+  std::memcpy(&header, block, sizeof header);
+  const size_t c = header.size_class, size = class_bytes(c);
   {
     std::lock_guard lock(mutex_);
+    if (header.region_bytes) {
+      live_ -= header.region_bytes;
+      return region_.give(block, header.region_bytes);
+    }
     live_ -= size;
     // Never more kept than a call has needed at its height once more: sizes differ from one moment to the
     // next.

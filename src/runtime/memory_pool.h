@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// The pool behind tensors of dynamic size and fresh outputs of a session. Freed blocks are kept by size
-// class, because the next call asks for the same sizes and fresh pages from the system are slow.
+// The pool behind tensors of dynamic size and fresh outputs of a session. Larger blocks are places in one
+// region, packed as a planned arena is: what calls touch stays in the caches. Small ones, and all of them
+// where a limit is set, are blocks of their own, kept by size class when they are freed, because the next
+// call asks for the same sizes and fresh pages from the system are slow.
 #pragma once
 #include <array>
 #include <mutex>
 
 #include "runtime/executable.h"
+#include "runtime/memory_region.h"
 
 namespace tenon {
 
@@ -31,6 +34,7 @@ struct MemoryPoolObj : Object {
   void* allocate(size_t bytes);
   void give_back(void* data);
   std::mutex mutex_;
+  MemoryRegion region_;
   std::array<std::vector<void*>, kClasses> free_;
   std::atomic<size_t> live_{0};
   size_t peak_ = 0, cached_ = 0;

@@ -36,6 +36,10 @@ double use_of(int64_t size, int64_t step) {
   return whole == 0 ? 1 : double(size) / double(whole);
 }
 
+/// Share of the steps along a symbolic number of rows that fall inside, as the default schedule counts them
+/// when it chooses a tile: a tile that takes a part of a panel would read it with gaps.
+double unknown_use(int64_t step) { return (16 % step == 0 ? 1.0 : 0.97) / (1 + 0.012 * double(step - 1)); }
+
 /// Vectors side by side in a panel for `rows` (0: unknown) and `columns` of the result.
 int64_t panel_vectors(int64_t rows, int64_t columns, int64_t lanes, int64_t bytes, int64_t registers) {
   int64_t best = 1;
@@ -49,7 +53,7 @@ int64_t panel_vectors(int64_t rows, int64_t columns, int64_t lanes, int64_t byte
       const double cycles = std::max({double(tile) / 2, (double(vectors) + 0.6 * double(m)) / 2, 4.0}) +
                             double((vectors * lanes + m) * bytes) / 256;
       const double speed = double(tile) / cycles * use_of(columns, vectors * lanes) *
-                           (rows > 0 ? use_of(rows, m) : 1 / (1 + 0.01 * double(m)));
+                           (rows > 0 ? use_of(rows, m) : unknown_use(m));
       if (speed > best_speed * 1.001) {
         best_speed = speed;
         best = vectors;

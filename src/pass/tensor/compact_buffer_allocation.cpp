@@ -194,8 +194,10 @@ class Compact : public tensor_detail::Rewriter {
     for (size_t i = 0; i < b->shape.size(); ++i) {
       PrimExpr extent = analyzer_.simplify(box->region[i]->extent);
       PrimExpr min = analyzer_.simplify(box->region[i]->min);
-      if (!as_int(extent) && !as_int(b->shape[i]))
-        if (auto box = plain_box(b, i, root)) min = box->first, extent = tensor_detail::imm(box->second);
+      // A tile of a loop over tiles of symbolic number (t // n * 32 …) has no bounds, but a size.
+      if (const auto known = as_int(extent); !known || (*known > 1 && is_zero(min)))
+        if (auto box = plain_box(b, i, root); box && box->second < known.value_or(box->second + 1))
+          min = box->first, extent = tensor_detail::imm(box->second);
       const ConstBound top = analyzer_.bound(extent);
       if (top.max != ConstBound::pos_inf && top.max >= 0) extent = tensor_detail::imm(top.max);
       const bool smaller =

@@ -4,10 +4,13 @@
 //   after:  for t: if 0 <= m - t * 6 - 6: … A[t * 6 + 5] …; B[t * 6 + 5] = …   else: as it was
 // Tiles over a symbolic size run on to its next multiple: their rows are clamped when they are read and
 // masked when they are written. A tile that lies inside needs neither, and one comparison tells. Only loops
-// around other loops are cut, where more than one clamp or mask goes; the edge keeps the old body. Needs:
-// flat loops, unrolled tiles, simplified conditions. Keeps: what runs, and its order.
+// around other loops are cut, where more than one clamp or mask goes; the edge keeps the old body. There a
+// row outside is skipped by a branch: a masked store without lanes costs a processor hundreds of cycles where
+// no memory stands behind it. Needs: flat loops, unrolled tiles, simplified conditions. Keeps: what runs, and
+// its order.
 #include <algorithm>
 
+#include "ir/structural.h"
 #include "pass/tensor/lowering.h"
 
 namespace tenon {
@@ -163,11 +166,100 @@ class EdgeTiles : public tensor_detail::Rewriter {
   std::unordered_map<const Var*, bool> sizes_;
 };
 
+/// Stores whose mask holds for all lanes or none stand behind a branch.
+class SkipRows : public tensor_detail::Rewriter {
+ public:
+  Stmt stmt(const Stmt& s) override {
+    if (!s) return s;
+    const Stmt r = below(s);
+    if (const auto* n = r.as<BufferStore>()) return branch(*n, r);
+    if (const auto* n = r.as<SeqStmt>()) return merged(*n, r);
+    return r;
+  }
+  PrimExpr expr(const PrimExpr& e) override { return e; }
+
+ private:
+  using List = std::vector<PrimExpr>;
+
+  /// The conditions that `mask` consists of: of all lanes together, and of each.
+  static void parts_of(const PrimExpr& mask, List& together, List& each) {
+    List open{mask};
+    while (!open.empty()) {
+      const PrimExpr e = open.back();
+      open.pop_back();
+      const auto* splat = e.as<Broadcast>();
+      const PrimExpr inner = splat ? splat->value : e;
+      if (const auto* both = inner.as<And>()) {
+        auto part = [&](const PrimExpr& p) {
+          return splat ? PrimExpr(make<Broadcast>(p, int64_t(splat->dtype.lanes))) : p;
+        };
+        open.push_back(part(both->b)), open.push_back(part(both->a));
+      } else if (inner.dtype().is_scalar()) {
+        together.push_back(inner);
+      } else {
+        each.push_back(e);
+      }
+    }
+  }
+  static PrimExpr all_of(const List& conditions) {
+    PrimExpr out;
+    for (const PrimExpr& c : conditions) out = out ? logical_and(out, c) : c;
+    return out;
+  }
+
+  static Stmt branch(const BufferStore& n, const Stmt& s) {
+    if (!n.predicate || n.predicate.dtype().is_scalar()) return s;
+    List together, each;
+    parts_of(n.predicate, together, each);
+    if (together.empty()) return s;
+    // What a load asks for besides is known behind the branch.
+    auto known = [&](const PrimExpr& c) {
+      return std::any_of(together.begin(), together.end(),
+                         [&](const PrimExpr& k) { return structural_equal(k, c); });
+    };
+    const PrimExpr value = rewrite(n.value, [&](const BufferLoad& l) -> PrimExpr {
+      if (!l.predicate || l.predicate.dtype().is_scalar()) return {};
+      List same, other;
+      parts_of(l.predicate, same, other);
+      const size_t before = same.size();
+      std::erase_if(same, known);
+      if (same.size() == before) return {};
+      for (const PrimExpr& c : same) other.push_back(make<Broadcast>(c, int64_t(l.predicate.dtype().lanes)));
+      return load(l.buffer, l.indices, all_of(other));
+    });
+    return make<IfThenElse>(all_of(together), store(n.buffer, value, n.indices, all_of(each)), Stmt());
+  }
+
+  static bool reads(const PrimExpr& e) {
+    bool found = false;
+    pre_order(e, [&](const ObjectRef& n) {
+      found = found || n.is<BufferLoad>() || n.is<Call>();
+      return !found;
+    });
+    return found;
+  }
+
+  /// Neighbours behind the same condition stand behind it together.
+  static Stmt merged(const SeqStmt& n, const Stmt& s) {
+    std::vector<Stmt> out;
+    for (const Stmt& next : n.seq) {
+      const auto* b = next.as<IfThenElse>();
+      const auto* a = out.empty() ? nullptr : out.back().as<IfThenElse>();
+      if (a && b && !a->else_case && !b->else_case && !reads(b->condition) &&
+          structural_equal(a->condition, b->condition))
+        out.back() = make<IfThenElse>(a->condition, seq({a->then_case, b->then_case}), Stmt());
+      else
+        out.push_back(next);
+    }
+    return out.size() == n.seq.size() ? s : seq(Array<Stmt>(out));
+  }
+};
+
 }  // namespace
 
 IRModule split_edge_tiles(IRModule module, PassContext&) {
   return tensor_detail::map_bodies(module, [](const std::string&, const PrimFunc& f) -> Stmt {
-    const Stmt r = EdgeTiles(f).stmt(f->body);
+    const Stmt r = SkipRows().stmt(EdgeTiles(f).stmt(f->body));
     return r.same_as(f->body) ? r : simplify(r, true, tensor_detail::sizes_of(f));
   });
 }

@@ -54,6 +54,55 @@ TEST(Scheduled, MatmulOfSymbolicRows) {
               NDArray::zeros({rows, 24}, f32)});
 }
 
+/// Σ A[b, s, k] · B[j / panel, k, j % panel] + R[b, s, j] with b and s symbolic.
+PrimFunc panels(int64_t n, int64_t k, int64_t panel) {
+  VarRef batch = var("batch"), sequence = var("sequence");
+  Tensor a = te::placeholder({batch, sequence, n64(k)}, f32, "A"),
+         b = te::placeholder({n64((n + panel - 1) / panel), n64(k), n64(panel)}, f32, "B"),
+         r = te::placeholder({batch, sequence, n64(n)}, f32, "R");
+  IterVar v = te::reduce_axis(range(n64(0), n64(k)), "k");
+  Tensor c = te::compute(
+      {batch, sequence, n64(n)},
+      [&](const Array<VarRef>& i) {
+        return te::sum(
+            a({i[0], i[1], v->var}) * b({floordiv(i[2], n64(panel)), v->var, floormod(i[2], n64(panel))}),
+            {v});
+      },
+      "C");
+  Tensor d = te::compute(
+      {batch, sequence, n64(n)},
+      [&](const Array<VarRef>& i) { return c({i[0], i[1], i[2]}) + r({i[0], i[1], i[2]}); }, "D");
+  return te::create_prim_func({a, b, r, d});
+}
+
+TEST(Scheduled, TilesOfSymbolicRowsKeepTheirSumsAndSkipRowsOutside) {
+  const PrimFunc f = panels(40, 3, 32);
+  for (const auto& [batch, sequence] : {std::pair<int64_t, int64_t>{1, 12}, {3, 3}, {2, 0}})
+    check(f, {random_array({batch, sequence, 3}, f32, 1), random_array({2, 3, 32}, f32, 2),
+              random_array({batch, sequence, 40}, f32, 3), NDArray::zeros({batch, sequence, 40}, f32)});
+  PassContext context;
+  IRModule m = module_of(default_schedule(panels(1000, 20, 32), machine()));
+  for (const Pass& pass : tensor_pipeline()) {
+    m = pass.run(m, context);
+    if (pass.name == "storage_rewrite") break;
+  }
+  // The sums of a tile are in registers: no allocation holds more than a tile has, whatever loop is around.
+  int allocations = 0;
+  pre_order(body_of(m)->body, [&](const ObjectRef& n) {
+    if (const auto* a = n.as<Allocate>()) {
+      ++allocations;
+      EXPECT_LE(as_int(a->buffer->shape[0]).value_or(1 << 20), 1024) << print(m);
+    }
+    if (const auto* st = n.as<BufferStore>(); st && st->predicate)
+      post_order(st->predicate, [&](const ObjectRef& e) {
+        const auto* splat = e.as<Broadcast>();
+        EXPECT_FALSE(splat && splat->value.is<LT>()) << "a mask of whole rows: " << print(m);
+      });
+    return true;
+  });
+  EXPECT_GT(allocations, 0);
+}
+
 TEST(Scheduled, ConvolutionWithPaddingAndActivation) {
   Tensor x = te::placeholder({n64(1), n64(3), n64(9), n64(9)}, f32, "X"),
          w = te::placeholder({n64(5), n64(3), n64(3), n64(3)}, f32, "W");

@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0
+// The ground that a pool's larger blocks stand on: addresses reserved once, taken and given back like places
+// of a planned arena, so that a call touches little more memory than it has in use at once.
+#pragma once
+#include <cstddef>
+#include <map>
+
+namespace tenon {
+
+class MemoryRegion {
+ public:
+  MemoryRegion() = default;
+  MemoryRegion(const MemoryRegion&) = delete;
+  ~MemoryRegion();
+
+  /// `bytes` (a multiple of 64) on 64 bytes, in the smallest gap that holds them; null when there is none.
+  void* take(size_t bytes);
+  /// What `take` returned, with the same size.
+  void give(void* place, size_t bytes);
+  size_t usable() const { return usable_; }  ///< bytes that have been asked of the system
+
+ private:
+  bool reserve();
+  char* base_ = nullptr;
+  size_t size_ = 0, usable_ = 0, reach_ = 0;
+  bool refused_ = false;
+  std::map<size_t, size_t> gaps_;  ///< offset → bytes; never two side by side, none at the end
+};
+
+}  // namespace tenon
