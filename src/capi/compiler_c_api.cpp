@@ -7,6 +7,7 @@
 
 #include "pipeline/compile.h"
 #include "pipeline/emit.h"
+#include "pipeline/program_entry.h"
 #include "runtime/c_guard.h"
 
 namespace tenon {
@@ -37,7 +38,7 @@ CompileOptions read_options(const TenonCompileOptions* given) {
 
 Compiled compile_model(const char* model, const CompileOptions& options) {
   announce_all_passes();
-  return compile(load_model(model), options);
+  return compile(with_entry(load_model(model)), options);
 }
 
 }  // namespace

@@ -14,7 +14,7 @@
 //   interpret     model, inputs, dims → outputs
 //   opt           model, passes, schedule, function, target, verify, explain, measure, time, dims, emit,
 //                 output → text, passes (with time: processor time of each, JSON), and with explain kernels
-//                 (JSON)
+//                 (JSON) and fusion (text)
 //   passes, operators, onnx_operators, target → json
 //   read_tensor   path (ONNX TensorProto) → tensor
 #include <fmt/format.h>
@@ -38,6 +38,7 @@
 #include "pipeline/emit.h"
 #include "pipeline/evaluator.h"
 #include "pipeline/explain.h"
+#include "pipeline/program_entry.h"
 #include "pipeline/reduce_module.h"
 #include "pipeline/strategy_report.h"
 #include "pipeline/verify_passes.h"
@@ -166,6 +167,8 @@ AttrMap compile_function(const AttrMap& request) {
     reply.set("compile_ms", ms_since(start));
     return reply;
   }
+  if (emit == "jit" || emit == "artifact" || emit == "exe" || emit == "json")
+    module = with_entry(std::move(module));
   Compiled compiled = compile(std::move(module), options);
   int64_t bytes = 0;
   if (emit == "jit") {
@@ -240,7 +243,12 @@ json type_json(const std::string& name, const graph::Type& type) {
   return {{"name", name}, {"dtype", dtype}, {"shape", shape}};
 }
 
-json inspect_module(const IRModule& module) {
+json inspect_module(IRModule module) {
+  try {
+    module = with_entry(module);
+  } catch (const DiagnosticError&) {
+    // There is something to see of a module that cannot run.
+  }
   json out = {{"kind", "module"},         {"inputs", json::array()},
               {"outputs", json::array()}, {"operators", json::object()},
               {"parameters", 0},          {"flop", nullptr}};
@@ -254,7 +262,7 @@ json inspect_module(const IRModule& module) {
     });
   for (const auto& [name, count] : counts) out["operators"][name] = count;
   out["parameters"] = parameters;
-  if (auto main = module.find("main").cast<graph::Function>()) {
+  if (auto main = module.find(entry_name(module)).cast<graph::Function>()) {
     for (const auto& p : main->params) out["inputs"].push_back(type_json(p->name, p->type));
     const graph::Type result = main->body->type;
     if (const auto* t = result ? result.as<graph::TupleType>() : nullptr)
@@ -293,13 +301,13 @@ void flatten(const Any& value, Array<NDArray>& out) {
 }
 
 AttrMap interpret_function(const AttrMap& request) {
-  const IRModule module = load_model(request.at("model").as<std::string>(), dims_of(request));
+  const IRModule module = with_entry(load_model(request.at("model").as<std::string>(), dims_of(request)));
   std::vector<Any> inputs;
   for (const NDArray& a : request.at("inputs").as<Array<NDArray>>()) inputs.push_back(Any(a));
   InterpretOptions options;
   options.float64 = get_or(request, "float64", false);
   Array<NDArray> outputs;
-  flatten(interpret(module, "main", inputs, options), outputs);
+  flatten(interpret(module, entry_name(module), inputs, options), outputs);
   return {{"outputs", Any(outputs)}};
 }
 
@@ -363,6 +371,10 @@ AttrMap opt(const AttrMap& request) {
   IRModule module = load_model(request.at("model").as<std::string>(),
                                explains ? std::map<std::string, int64_t>() : dims_of(request));
   times.stop("load");
+  // What a pass finds wrong later would count as its own mistake.
+  times.start();
+  verify_or_throw(module);
+  times.stop("verify");
   std::vector<Pass> passes;
   DiagnosticList problems(ErrorKind::usage);
   for (const std::string& name : get_or(request, "passes", Array<std::string>())) {
@@ -378,7 +390,12 @@ AttrMap opt(const AttrMap& request) {
   context.verify = true;
   const auto checker = get_or(request, "verify", false) ? verify_passes() : nullptr;
   if (checker) context.instruments.push_back(checker.get());
-  if (explains) context.config.set("fuse_ops.explain", true);
+  std::string fusion;
+  if (explains)
+    context.config.set("fuse_ops.explain", Any(Function([&fusion](Arguments a) -> Any {
+                         fusion += a[0].as<std::string>();
+                         return {};
+                       })));
   if (timed) {
     // The passes alone: the runner verifies behind each.
     for (const Pass& p : passes) {
@@ -406,6 +423,7 @@ AttrMap opt(const AttrMap& request) {
   reply.set("text", text);
   reply.set("passes", times.to_json().dump());
   if (explains) {
+    reply.set("fusion", fusion);
     ExplainOptions how;
     how.opt_level = get_or(request, "opt_level", 2);
     how.function = get_or<std::string>(request, "function", "");

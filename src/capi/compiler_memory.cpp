@@ -12,6 +12,7 @@
 #include "ir/walk.h"
 #include "pass/graph/plan_memory.h"
 #include "pipeline/compile.h"
+#include "pipeline/program_entry.h"
 
 namespace tenon {
 namespace {
@@ -35,8 +36,8 @@ AttrMap memory_report(const AttrMap& request) {
   options.dim_bounds = sizes(request, "dim_bounds");
   const auto dims = sizes(request, "dims");
   for (const auto& [name, value] : dims) options.dim_bounds.erase(name);
-  const IRModule module =
-      module_at_stage(load_model(request.at("model").as<std::string>(), dims), options, "plan_memory");
+  const IRModule module = module_at_stage(with_entry(load_model(request.at("model").as<std::string>(), dims)),
+                                          options, "plan_memory");
   memory_json functions = memory_json::array();
   int64_t arena = 0, bound = 0, constants = 0;
   std::set<uint64_t> seen;

@@ -8,6 +8,7 @@
 #include <filesystem>
 
 #include "cli/npy.h"
+#include "cli/sizes.h"
 #include "cli/values.h"
 
 namespace tenon::cli {
@@ -146,9 +147,14 @@ std::string Signature::output_name(size_t i) const {
   return i < outputs.size() && !outputs[i].name.empty() ? outputs[i].name : fmt::format("output_{}", i);
 }
 
+bool Signature::names(const std::string& symbol) const {
+  return !symbol.empty() && (!expressions || is_size_name(symbol));
+}
+
 Signature signature_of(const ModelOptions& options) {
   Signature s;
   const json info = ask_compiler("inspect", {{"model", options.model}});
+  s.expressions = info.value("kind", "") == "module";
   for (const json& j : info.at("inputs")) s.inputs.push_back(info_from(j));
   for (const json& j : info.at("outputs")) s.outputs.push_back(info_from(j));
   return s;
@@ -185,7 +191,7 @@ std::vector<NDArray> make_inputs(const ModelOptions& options, const Signature& s
   for (size_t i = 0; i < values.size(); ++i)
     if (values[i] && values[i].shape().size() == signature.inputs[i].shape.size())
       for (size_t d = 0; d < values[i].shape().size(); ++d)
-        if (const std::string& symbol = signature.inputs[i].shape[d].symbol; !symbol.empty())
+        if (const std::string& symbol = signature.inputs[i].shape[d].symbol; signature.names(symbol))
           dims.emplace(symbol, values[i].shape()[d]);
   for (size_t i = 0; i < values.size(); ++i) {
     if (values[i]) continue;
@@ -197,7 +203,9 @@ std::vector<NDArray> make_inputs(const ModelOptions& options, const Signature& s
     std::vector<int64_t> shape;
     for (const DimInfo& d : info.shape) {
       auto it = dims.find(d.symbol);
-      shape.push_back(d.value >= 0 ? d.value : it != dims.end() ? it->second : 1);
+      shape.push_back(d.value >= 0       ? d.value
+                      : it != dims.end() ? it->second
+                                         : std::max<int64_t>(0, size_value(d.symbol, dims).value_or(1)));
     }
     values[i] = random_value(shape, info.dtype, options.seed + i);
   }
@@ -227,7 +235,7 @@ std::map<std::string, int64_t> dims_of(const ModelOptions& options, const Signat
     const ValueInfo& info = signature.inputs[i];
     if (info.shape.size() != inputs[i].shape().size()) continue;  // the session names the mismatch
     for (size_t d = 0; d < info.shape.size(); ++d)
-      if (!info.shape[d].symbol.empty()) dims.emplace(info.shape[d].symbol, inputs[i].shape()[d]);
+      if (signature.names(info.shape[d].symbol)) dims.emplace(info.shape[d].symbol, inputs[i].shape()[d]);
   }
   return dims;
 }
@@ -287,7 +295,8 @@ Prepared prepare(const ModelOptions& options, Console& console) {
     p.artifact = Artifact::load(options.model);
     p.load_ms = ms_since(start);
     p.signature = {{p.artifact.inputs().begin(), p.artifact.inputs().end()},
-                   {p.artifact.outputs().begin(), p.artifact.outputs().end()}};
+                   {p.artifact.outputs().begin(), p.artifact.outputs().end()},
+                   true};
     p.inputs = make_inputs(options, p.signature);
     return p;
   }

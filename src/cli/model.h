@@ -28,6 +28,11 @@ std::map<std::string, int64_t> sizes_by_name(const std::vector<std::string>& tex
 /// Inputs and outputs as the model declares them.
 struct Signature {
   std::vector<ValueInfo> inputs, outputs;
+  /// Symbols may be expressions of other symbols (`n * m`); an ONNX file's are names, whatever they look
+  /// like.
+  bool expressions = false;
+  /// The symbol is one that a size can be given for.
+  bool names(const std::string& symbol) const;
   /// The declared name, or output_i where none is declared.
   std::string output_name(size_t i) const;
 };

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <sstream>
 
 #include "cli/compiler.h"
 #include "cli/measure.h"
@@ -139,6 +140,12 @@ void opt(const OptOptions& o, Console& console) {
     for (const json& pass : out["passes"])
       console.print(
           fmt::format("# {:>10.3f} ms  {}", pass.at("ms").get<double>(), pass.at("name").get<std::string>()));
+  if (const auto fusion = reply.find("fusion"); fusion && !fusion->as<std::string>().empty()) {
+    out["fusion"] = fusion->as<std::string>();
+    std::istringstream lines(fusion->as<std::string>());
+    console.print("");
+    for (std::string line; std::getline(lines, line);) console.print("# " + line);
+  }
   if (const auto kernels = reply.find("kernels")) {
     out["kernels"] = json::parse(kernels->as<std::string>());
     MachineLimits machine;

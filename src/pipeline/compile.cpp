@@ -159,6 +159,17 @@ void add_metadata(Executable& exe, const IRModule& planned, const IRModule& lowe
 }  // namespace
 
 namespace {
+/// As the importer makes one of a file's name: what is no letter, digit or _ becomes one _.
+std::string identifier(const std::string& name) {
+  std::string out;
+  for (const char c : name)
+    if (c == '_' || std::isalnum(static_cast<unsigned char>(c)))
+      out += c;
+    else if (!out.empty() && out.back() != '_')
+      out += '_';
+  return out;
+}
+
 /// What comes before the first pass.
 IRModule prepare_module(IRModule module, CompileOptions& o) {
   PassContext& context = o.context;
@@ -173,12 +184,14 @@ IRModule prepare_module(IRModule module, CompileOptions& o) {
       for (const tir::VarRef& s : symbols) known.insert(s->name);
     }
     AttrMap bounds;
-    for (const auto& [name, most] : o.dim_bounds) {
-      if (o.dims.count(name)) continue;  // it has a value
+    for (const auto& [given, most] : o.dim_bounds) {
+      // A file's names need not be identifiers; the importer makes some of them.
+      const std::string name = known.count(given) ? given : identifier(given);
+      if (o.dims.count(given) || o.dims.count(name)) continue;  // it has a value
       if (most < 0 || !known.count(name))
         fail("T0903",
-             most < 0 ? fmt::format("the bound of dimension '{}' is {}", name, most)
-                      : fmt::format("no input has a symbolic dimension named '{}'", name),
+             most < 0 ? fmt::format("the bound of dimension '{}' is {}", given, most)
+                      : fmt::format("no input has a symbolic dimension named '{}'", given),
              {}, known.empty() ? "" : fmt::format("the model has: {}", fmt::join(known, ", ")),
              ErrorKind::usage);
       bounds.set(name, Any(most));

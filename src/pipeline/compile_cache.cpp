@@ -19,6 +19,7 @@
 #include <set>
 
 #include "codegen/digest.h"
+#include "pipeline/emit.h"
 #include "runtime/artifact.h"
 
 namespace tenon {
@@ -248,8 +249,7 @@ Artifact CompileCache::store(const Compiled& compiled, const Target& target,
       note("not stored in the compile cache: larger than the cache may be");
       return {};
     }
-    const std::string code = compiled.shared_object.empty() ? codegen::link_shared(compiled.object, target)
-                                                            : compiled.shared_object;
+    const std::string code = shared_code(compiled, target);
     if (!missing_features(executable.needs).empty()) return {};  // code for another machine is not run here
     write_artifact(path_, executable, code, {.sync = true});
     Artifact artifact = Artifact::load(path_);

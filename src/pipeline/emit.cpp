@@ -11,6 +11,7 @@
 #include <cstring>
 #include <filesystem>
 
+#include "codegen/c/compile_c.h"
 #include "pipeline/c_entry.h"
 #include "pipeline/dot.h"
 #include "pipeline/graph_json.h"
@@ -25,8 +26,15 @@ Artifact jit_artifact(const Compiled& compiled, const Target& target) {
   if (!missing.empty())
     fail("T0603", "this machine's CPU lacks what the target has: " + missing, {},
          "leave out --target, or write an artifact with `tenon compile` and run it on that machine");
-  codegen::JitModule jit = codegen::jit_load(compiled.object, target);
+  codegen::JitModule jit = codegen::jit_load(
+      target->kind == "c" ? codegen::c_object(compiled.lowered, target) : compiled.object, target);
   return Artifact::from_executable(compiled.executable, jit.find, jit.keep);
+}
+
+std::string shared_code(const Compiled& compiled, const Target& target) {
+  if (!compiled.shared_object.empty()) return compiled.shared_object;
+  return codegen::link_shared(
+      target->kind == "c" ? codegen::c_object(compiled.lowered, target) : compiled.object, target);
 }
 
 void write_text_file(const std::string& path, std::string_view bytes) {
@@ -125,7 +133,7 @@ std::string module_text(const std::string& kind, const IRModule& module, const s
 int64_t write_emitted(const std::string& kind, const std::string& path, const Compiled& compiled,
                       const Target& target, int opt_level, const std::string& system) {
   if (kind == "artifact") {
-    write_artifact(path, compiled.executable, compiled.shared_object);
+    write_artifact(path, compiled.executable, shared_code(compiled, target));
     return int64_t(std::filesystem::file_size(path));
   }
   ConstantTable constants;

@@ -9,6 +9,8 @@ namespace tenon {
 
 /// Loads the machine code into this process.
 Artifact jit_artifact(const Compiled& compiled, const Target& target);
+/// The machine code linked as an artifact holds it; for the target c made by the machine's C compiler.
+std::string shared_code(const Compiled& compiled, const Target& target);
 
 /// The file of that kind: "obj", "asm", "llvm", "c", "tir" (large constants into `constants`), "dot", "svg"
 /// or "json". With a name in `system`, "obj" and "c" also register the model with the runtime

@@ -92,6 +92,7 @@ class Evaluator {
     PassContext context;
     context.target = target_;
     IRModule m = infer_types(module, context);
+    m = lambda_lift(std::move(m), context);  // the VM calls closures through functions of the module
     m = lower_to_call_tir(std::move(m), context);
     if (function != "main") {
       ObjectRef f = m.find(function);

@@ -12,6 +12,7 @@
 #include "ir/text.h"
 #include "pass/graph/passes.h"
 #include "pipeline/compile.h"
+#include "pipeline/program_entry.h"
 
 namespace tenon {
 namespace {
@@ -88,7 +89,7 @@ IRModule load_model(const std::string& path, const std::map<std::string, int64_t
   // Text leaves types out; who inspects a model wants to see them.
   PassContext context;
   IRModule module = infer_types(parse_module(bytes, options), context);
-  return dims.empty() ? module : specialize_dims(std::move(module), dims);
+  return dims.empty() ? module : specialize_dims(with_entry(std::move(module)), dims);
 }
 
 }  // namespace tenon

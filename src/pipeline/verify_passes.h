@@ -19,7 +19,8 @@ struct VerifyPassesOptions {
 
 /// An instrument for PassContext::instruments. Runs `function` on its inputs at first and after each pass
 /// that changed the module and left it runnable (graph functions over programs without the packed ABI). Error
-/// (comparison) "T1010" names the pass, the output and the elements that differ.
+/// (comparison) "T1010" names the pass, the output and the elements that differ. In a module without graph
+/// functions each tensor program runs by itself, on tensors of its own.
 /// `evaluate` (optional): runs programs compiled; without it the interpreter runs everything.
 std::unique_ptr<PassInstrument> verify_passes(Evaluate evaluate = {}, VerifyPassesOptions options = {});
 

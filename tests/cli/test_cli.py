@@ -398,6 +398,103 @@ class Module:
         self.assertIn("'n' is not known", self.ok("opt", symbolic, "--measure"))
         self.assertNotIn("not measured", self.ok("opt", symbolic, "--measure", "--dim", "n=64"))
 
+    def test_explain_fusion(self):
+        text = self.ok("opt", self.module, "--pass", "fuse_ops", "--explain")
+        self.assertIn("# fusion of @main", text)
+        self.assertRegex(text, r"#   z = add \[.*computed in the kernel of w")
+        self.assertIn("z = add", json.loads(self.ok("opt", self.module, "--pass", "fuse_ops", "--explain", "--json"))["fusion"])
+        self.assertNotIn("fusion of", self.ok("opt", self.module, "--pass", "fuse_ops"))
+
+    def test_opt_refuses_what_is_no_program(self):
+        race = '''
+@T.prim_func
+def f(A: T.Buffer((8,), "float32"), B: T.Buffer((1,), "float32")):
+    for i in T.parallel(8):
+        B[0] = B[0] + A[i]
+'''
+        for how in ([], ["--pass", "simplify_tir"]):
+            done = self.refused(3, "opt", "-", *how, stdin=race, words=["T0335", ":4:5"])
+            self.assertNotIn("bug in Tenon", done.stderr)
+
+    def test_sizes_that_are_expressions(self):
+        path = self.tmp / "sizes.tir"
+        path.write_text('''
+@R.function
+def main(x: R.Tensor((n, m), "float32"), y: R.Tensor((n * m,), "float32"), z: R.Tensor((n + 1,), "float32"), c: R.Tensor((), "bool")):
+    a = R.add(R.reshape(x, R.shape([n * m])), y)
+    return (a, R.exp(z), c)
+''')
+        shapes = lambda *how: [o["shape"] for o in json.loads(self.ok("run", *how, "--json"))["outputs"]]
+        self.assertEqual(shapes(path, "--dim", "n=3", "--dim", "m=4"), [[12], [4], []])
+        self.assertEqual(shapes(path, "-i", "x=2x5xf32", "-i", "y=10xf32=1", "-i", "c=true"), [[10], [3], []])
+        self.ok("compile", path, "-o", self.tmp / "sizes.so")
+        self.assertEqual(shapes(self.tmp / "sizes.so", "-i", "x=2x3xf32"), [[6], [3], []])
+        self.refused(3, "run", self.tmp / "sizes.so", "-i", "x=2x3xf32", "-i", "y=7xf32", words=["T0501"])
+
+    def test_verify_reaches_closures(self):
+        path = self.tmp / "closure.tir"
+        path.write_text('''
+@R.function
+def main(x: R.Tensor((4,), "float32")) -> R.Tensor((4,), "float32"):
+    @R.function
+    def double(v: R.Tensor((4,), "float32")) -> R.Tensor((4,), "float32"):
+        w = R.add(v, x)
+        return w
+    y = double(x)
+    z = double(y)
+    return z
+''')
+        self.ok("run", path, "--verify")
+
+    PROGRAM = '''
+@T.prim_func
+def product(A: T.Buffer((n, 24), "float32"), B: T.Buffer((24, 32), "float32"), C: T.Buffer((n, 32), "float32")):
+    for i, j, k in T.grid(n, 32, 24):
+        with T.block("c"):
+            vi, vj, vk = T.axis.remap("SSR", [i, j, k])
+            with T.init():
+                C[vi, vj] = T.float32(0)
+            C[vi, vj] = C[vi, vj] + A[vi, vk] * B[vk, vj]
+'''
+
+    def test_tensor_program_alone(self):
+        path = self.tmp / "product.tir"
+        path.write_text(self.PROGRAM)
+        how = ["-i", "A=5x24xf32=0.5", "-i", "B=24x32xf32=2"]
+        (out,) = json.loads(self.ok("run", path, *how, "--verify", "--json"))["outputs"]
+        self.assertEqual((out["shape"], out["summary"]["min"], out["summary"]["max"]), ([5, 32], 24, 24))
+        self.assertIn("dimension", self.refused(2, "run", path, "--dim", "q=2").stderr)
+        self.ok("compile", path, "-o", self.tmp / "product.so")
+        self.assertIn("5x32xf32", self.ok("run", self.tmp / "product.so", *how))
+        self.assertIn("A: float32(n, 24)", self.ok("inspect", path))
+        self.ok("compare", path, "--against", "interpreter", "--dim", "n=7")
+        two = self.tmp / "two.tir"
+        two.write_text(self.PROGRAM + self.PROGRAM.replace("product", "other"))
+        self.refused(3, "run", two, words=["T0928", "`product`", "`other`"])
+        self.refused(3, "run", "-", stdin=self.PROGRAM.replace("C:", "X:").replace("A:", "C:").replace("X:", "A:"), words=["T0928", "behind"])
+        self.refused(3, "run", "-", stdin="@I.ir_module\nclass Module:\n    pass\n", words=["T0928"])
+
+    def test_verify_runs_programs(self):
+        # Every pass of a compilation, around the program alone.
+        for sizes in ("n", "7"):
+            self.ok("opt", "-", "--verify", *(w for p in ("lower_block_init", "plan_buffer_allocation", "convert_blocks_to_opaque", "lower_opaque_block", "flatten_buffer", "vectorize_loop", "make_packed_api") for w in ("--pass", p)), stdin=self.PROGRAM.replace("(n,", f"({sizes},"))
+        outside = '''
+@T.prim_func
+def f(A: T.Buffer((8,), "float32"), B: T.Buffer((9,), "float32")):
+    for i in range(9):
+        B[i] = A[i]
+'''
+        self.refused(3, "opt", "-", "--verify", "--pass", "simplify_tir", stdin=outside, words=["T0355", "A"])
+
+    def test_target_c_runs(self):
+        how = ["-i", "x=2x3xf32=1", "-i", "y=2x3xf32=0.5"]
+        for more in ([], ["--no-cache"], ["--verify"]):
+            self.assertIn("min 1.5  max 1.5", self.ok("run", self.module, "--target", "c", *how, *more))
+        self.ok("compile", self.module, "--target", "c", "-o", self.tmp / "c.so")
+        self.assertIn("min 1.5  max 1.5", self.ok("run", self.tmp / "c.so", *how))
+        environment = {**os.environ, "TENON_CC": str(self.tmp / "absent")}
+        self.refused(5, "run", self.module, "--target", "c", "--no-cache", words=["T0819", "absent", "TENON_CC"], env=environment)
+
     def test_seeing_passes(self):
         self.assertIn("# after fuse_ops", self.ok("run", self.module, "--print-after", "fuse_ops"))
         self.ok("compile", self.module, "-o", self.tmp / "m.so", "--dump", self.tmp / "dump")
