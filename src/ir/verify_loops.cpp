@@ -127,13 +127,14 @@ class Loops {
       stmt(n->body, always && known);
     } else if (const auto* n = s.as<BlockRealize>()) {
       if (always && n->block && n->predicate && is_one(n->predicate)) iterators(*n);
-      stmt(n->block, false);
+      // A block without iterators, as the root is one, runs whenever the program comes to it.
+      stmt(n->block, always && n->iter_values.empty() && n->predicate && is_one(n->predicate));
     } else {
       // Where a block's buffers lie is planned later: inside the loop when each iteration fills them anew.
       if (const auto* n = s.as<Block>())
         for (const Buffer& b : n->alloc_buffers) of_blocks_.insert(b->data.get());
-      const bool plain = s.is<SeqStmt>() || s.is<Allocate>() || s.is<DeclBuffer>() || s.is<AttrStmt>() ||
-                         s.is<AllocateConst>() || s.is<LetStmt>();
+      const bool plain = s.is<SeqStmt>() || s.is<Block>() || s.is<Allocate>() || s.is<DeclBuffer>() ||
+                         s.is<AttrStmt>() || s.is<AllocateConst>() || s.is<LetStmt>();
       for (const ObjectRef& c : children(s))
         if (c.is<StmtNode>()) stmt(c.cast<StmtNode>(), always && plain);
     }

@@ -45,8 +45,12 @@ std::string name_of(const Expr& callee) {
 Type infer_call(const Call& call) {
   if (const auto* op = call.op.as<Op>()) {
     check_arguments(call, *op);
-    for (const Expr& a : call.args)
+    for (const Expr& a : call.args) {
       if (a && is_incomplete(a->type)) return incomplete_type();
+      if (const auto* tuple = a.as<Tuple>())
+        for (const Expr& item : tuple->items)
+          if (item && is_incomplete(item->type)) return incomplete_type();
+    }
     if (!op->infer) return call.type_args.empty() ? object_type() : tuple_type(call.type_args);
     return op->infer(call);
   }

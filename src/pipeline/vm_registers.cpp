@@ -188,6 +188,8 @@ ValueInfo value_info(const std::string& name, const Type& type) {
         dim.value = *n;
       else if (const auto* s = d.as<tir::Var>())
         dim.symbol = s->name;
+      else if (const std::string text = print(d); text.size() <= 100)
+        dim.symbol = text;  // an expression: equal ones are equal sizes
       v.shape.push_back(dim);
     }
   } else if (t->ndim >= 0) {

@@ -495,6 +495,32 @@ def f(A: T.Buffer((8,), "float32"), B: T.Buffer((9,), "float32")):
         environment = {**os.environ, "TENON_CC": str(self.tmp / "absent")}
         self.refused(5, "run", self.module, "--target", "c", "--no-cache", words=["T0819", "absent", "TENON_CC"], env=environment)
 
+    def test_all_type_errors_at_once(self):
+        text = '''
+@R.function
+def other(x: R.Tensor((4, 3), "float32")):
+    return R.reshape(x, R.shape([5]))
+
+@R.function
+def main(x: R.Tensor((4, 3), "float32"), w: R.Tensor((5, 2), "float32")) -> R.Tensor((4, 2), "float32"):
+    y = R.matmul(x, w)
+    z = R.add(y, x)
+    s = R.sum(x, axis=[7])
+    t = R.concat((z, s), axis=0)
+    if R.less(R.sum(x), R.const(1.0, "float32")):
+        b = R.add(x, w)
+    else:
+        b = R.exp(x)
+    q: R.Tensor((2,), "float32") = R.nn.relu(x)
+    return y
+'''
+        done = self.refused(3, "run", "-", stdin=text)
+        places = re.findall(r"--> <stdin>:(\d+):", done.stderr)
+        self.assertEqual(sorted(map(int, places)), [4, 8, 10, 13, 16], done.stderr)  # what follows from another is not told
+        self.assertIn("     |     y = R.matmul(x, w)\n".strip(), done.stderr)
+        told = json.loads(tenon("run", "-", "--json", stdin=text).stdout)
+        self.assertEqual({d["code"] for d in told["diagnostics"]}, {"T1101", "T1105"})
+
     def test_seeing_passes(self):
         self.assertIn("# after fuse_ops", self.ok("run", self.module, "--print-after", "fuse_ops"))
         self.ok("compile", self.module, "-o", self.tmp / "m.so", "--dump", self.tmp / "dump")

@@ -5,7 +5,7 @@
 //   after    lv: R.Tensor((n, 128), dtype="float32") = R.matmul(x, w)
 //
 // Needs: normal form; parameters with types. Keeps: values; a declared type stays where it says more than
-// inference. A user's type error is a DiagnosticError of the operator (T1101) at the model's place.
+// inference. A user's type errors (T1101 of operators, T1105) are told all at once, each at its place.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -23,6 +23,9 @@ namespace graph {
 namespace {
 
 class InferTypes : public BodyRewriter {
+ public:
+  DiagnosticList* problems = nullptr;  ///< where mistakes go; what follows from one has an incomplete type
+
  protected:
   Expr visit(const Expr& value, const VarRef&) override {
     if (!value->type) type(value);
@@ -31,23 +34,46 @@ class InferTypes : public BodyRewriter {
   Type retype(const Expr& value, const VarRef& var) override {
     Type t = type(value);
     if (op::is_incomplete(t)) return var->declared ? Type() : t;
-    if (t && var->declared && op::conflict(var->declared, t))
-      fail("T1105",
-           fmt::format("`{}` is declared as {} and its value has type {}", var->name, print(var->declared),
-                       print(t)),
-           place(value->origin ? value->origin : var->origin));
+    if (t && var->declared && op::conflict(var->declared, t)) {
+      problem({"T1105",
+               fmt::format("`{}` is declared as {} and its value has type {}", var->name,
+                           print(var->declared), print(t)),
+               {},
+               {},
+               {}},
+              value->origin ? value->origin : var->origin);
+      return {};
+    }
     return t && op::knowledge(t) > op::knowledge(var->declared) ? t : Type();
   }
   void enter_match(const Match& match, const Expr& value) override {
     const Type t = infer_value(value);
-    for (const MatchClause& c : match.clauses)
-      op::infer_pattern(c->pattern, op::is_incomplete(t) ? object_type() : t, place(match.origin));
+    try {
+      for (const MatchClause& c : match.clauses)
+        op::infer_pattern(c->pattern, op::is_incomplete(t) ? object_type() : t, place(match.origin));
+    } catch (const DiagnosticError& e) {
+      for (const Diagnostic& d : e.diagnostics) problem(d, match.origin);
+    }
   }
 
  private:
   static std::string place(const Origin& o) { return !o ? "" : o->span ? o->span.to_string() : o->text; }
-  static Type type(const Expr& value) {
-    Type t = infer_value(value);
+  /// Notes a mistake, with the line of the text where that is its place.
+  void problem(Diagnostic d, const Origin& at) {
+    if (d.location.empty()) d.location = place(at);
+    if (at && at->span && d.location == at->span.to_string()) d.span = at->span;
+    for (const Diagnostic& told : problems->all())  // the rounds of a recursive function meet it again
+      if (told.code == d.code && told.location == d.location && told.message == d.message) return;
+    problems->add(std::move(d));
+  }
+  Type type(const Expr& value) {
+    Type t;
+    try {
+      t = infer_value(value);
+    } catch (const DiagnosticError& e) {
+      for (const Diagnostic& d : e.diagnostics) problem(d, value->origin);
+      t = op::incomplete_type();
+    }
     if (t && op::knowledge(t) >= op::knowledge(value->type)) value.mut()->type = t;
     if (const auto* f = value.as<Function>(); f && !f->ret_type && t.is<FuncType>())
       value.cast<Function>().mut()->ret_type = t.as<FuncType>()->ret;
@@ -72,6 +98,7 @@ class ModuleInference {
     for (const std::vector<std::string>& group : groups()) infer(group);
     for (auto& [name, f] : functions_)
       if (out_.count(name) && !out_[name].same_as(f)) module_.set(name, out_[name]);
+    problems_.throw_if_any();
     return module_;
   }
 
@@ -185,16 +212,19 @@ class ModuleInference {
   bool infer(const std::string& name, bool last) {
     const Ref<Function> f = function(name);
     InferTypes rewriter;
+    rewriter.problems = &problems_;
     Ref<Function> out = rewriter.run(f);
     tenon::graph::finish(out->body);
     out_[name] = out;
     Type result = result_of(out->body)->type;
     if (!result) result = infer_value(result_of(out->body));
-    if (f->ret_type && result && op::conflict(f->ret_type, result))
-      fail("T1105",
-           fmt::format("function `{}` is declared to give {} and gives {}", name, print(f->ret_type),
-                       print(result)),
-           f->origin && f->origin->span ? f->origin->span.to_string() : "");
+    if (f->ret_type && result && op::conflict(f->ret_type, result)) {
+      const Span span = f->origin ? f->origin->span : Span{};
+      problems_.add("T1105",
+                    fmt::format("function `{}` is declared to give {} and gives {}", name, print(f->ret_type),
+                                print(result)),
+                    span);
+    }
     if (last && op::is_incomplete(result)) result = object_type();
     const auto* t = signatures_[name].as<FuncType>();
     if (f->ret_type || structural_equal(t->ret, result)) return false;
@@ -217,6 +247,7 @@ class ModuleInference {
   std::map<std::string, std::vector<Expr>> uses_;
   std::map<std::string, std::vector<std::string>> callees_;
   std::map<std::string, Ref<Function>> out_;
+  DiagnosticList problems_;
 };
 
 }  // namespace

@@ -56,6 +56,22 @@ TEST(VerifyLoops, RacesOfParallelLoops) {
   EXPECT_EQ(body("    for i in T.parallel(1):\n        A[0] = T.float32(0)\n"), "");
 }
 
+TEST(VerifyLoops, IteratorsThatLeaveTheirDomain) {
+  auto block = [](const std::string& loop, const std::string& value, const std::string& more = "") {
+    return body("    for " + loop + ":\n        with T.block(\"b\"):\n            v = T.axis.spatial(8, " +
+                value + ")\n" + more + "            A[v] = T.float32(0)\n");
+  };
+  EXPECT_EQ(block("i in range(16)", "i"), "T0336");
+  EXPECT_EQ(block("i in range(8)", "i + 1"), "T0336");
+  EXPECT_EQ(block("i, j in T.grid(3, 4)", "i * 4 + j"), "T0336");
+  EXPECT_EQ(block("i in range(8)", "i"), "");
+  EXPECT_EQ(block("i, j in T.grid(2, 4)", "i * 4 + j"), "");
+  // What a predicate keeps out, and what nobody knows.
+  EXPECT_EQ(block("i in range(16)", "i", "            T.where(i < 8)\n"), "");
+  EXPECT_EQ(block("i in range(n)", "i"), "");
+  EXPECT_EQ(block("i in range(16)", "i % 8"), "");
+}
+
 TEST(VerifyLoops, VectorsOutOfRange) {
   using namespace tir;
   auto problem = [](const PrimExpr& e) {
