@@ -40,12 +40,11 @@ double row_use(const Facts& f, int iterator, int64_t step) {
   return whole * (last ? use : use / (1 + 0.03 * double(step - 1)));
 }
 
-/// Products side by side that read nothing together (the heads of an attention): rows of one serve better,
-/// even where it is not known how many there are.
+/// Products side by side that read nothing together (the heads of an attention, the channels of a depthwise
+/// convolution): rows of one serve better, even where it is not known how many there are.
 bool nothing_shared(const Facts& f, int iterator) {
-  return f.reduce.size() == 1 && std::all_of(f.loads.begin(), f.loads.end(), [&](const Access& l) {
-           return l.stride[size_t(iterator)] != 0;
-         });
+  return std::all_of(f.loads.begin(), f.loads.end(),
+                     [&](const Access& l) { return l.stride[size_t(iterator)] != 0; });
 }
 
 /// What `count` lines that lie `stride` bytes apart cost more when they do not fit the first cache's sets:

@@ -4,11 +4,13 @@
 //   after:  for t: if 0 <= m - t * 6 - 6: … A[t * 6 + 5] …; B[t * 6 + 5] = …   else: as it was
 // Tiles over a symbolic size run on to its next multiple: their rows are clamped when they are read and
 // masked when they are written. A tile that lies inside needs neither, and one comparison tells. Only loops
-// around other loops are cut, where more than one clamp or mask goes; the edge keeps the old body. There a
-// row outside is skipped by a branch: a masked store without lanes costs a processor hundreds of cycles where
-// no memory stands behind it. Needs: flat loops, unrolled tiles, simplified conditions. Keeps: what runs, and
-// its order.
+// around other loops are cut, where more than one clamp or mask goes; the edge keeps the old body, and one of
+// half the rows beside it where those are enough. A row outside is skipped by a branch: a masked store
+// without lanes costs a processor hundreds of cycles where no memory stands behind it. Needs: flat loops,
+// unrolled tiles, simplified conditions. Keeps: what runs, and its order.
 #include <algorithm>
+#include <map>
+#include <set>
 
 #include "ir/structural.h"
 #include "pass/tensor/lowering.h"
@@ -22,6 +24,169 @@ namespace {
 
 constexpr int64_t most_nodes = 6000;
 constexpr size_t most_groups = 2;
+constexpr int64_t least_rows = 4;
+
+/// Stores whose mask holds for all lanes or none stand behind a branch.
+class SkipRows : public tensor_detail::Rewriter {
+ public:
+  Stmt stmt(const Stmt& s) override {
+    if (!s) return s;
+    const Stmt r = below(s);
+    if (const auto* n = r.as<BufferStore>()) return branch(*n, r);
+    if (const auto* n = r.as<SeqStmt>()) return merged(*n, r);
+    return r;
+  }
+  PrimExpr expr(const PrimExpr& e) override { return e; }
+
+ private:
+  using List = std::vector<PrimExpr>;
+
+  /// The conditions that `mask` consists of: of all lanes together, and of each.
+  static void parts_of(const PrimExpr& mask, List& together, List& each) {
+    List open{mask};
+    while (!open.empty()) {
+      const PrimExpr e = open.back();
+      open.pop_back();
+      const auto* splat = e.as<Broadcast>();
+      const PrimExpr inner = splat ? splat->value : e;
+      if (const auto* both = inner.as<And>()) {
+        auto part = [&](const PrimExpr& p) {
+          return splat ? PrimExpr(make<Broadcast>(p, int64_t(splat->dtype.lanes))) : p;
+        };
+        open.push_back(part(both->b)), open.push_back(part(both->a));
+      } else if (inner.dtype().is_scalar()) {
+        together.push_back(inner);
+      } else {
+        each.push_back(e);
+      }
+    }
+  }
+  static PrimExpr all_of(const List& conditions) {
+    PrimExpr out;
+    for (const PrimExpr& c : conditions) out = out ? logical_and(out, c) : c;
+    return out;
+  }
+
+  static Stmt branch(const BufferStore& n, const Stmt& s) {
+    if (!n.predicate || n.predicate.dtype().is_scalar()) return s;
+    List together, each;
+    parts_of(n.predicate, together, each);
+    if (together.empty()) return s;
+    if (std::any_of(together.begin(), together.end(), [](const PrimExpr& c) { return is_zero(c); }))
+      return tensor_detail::no_op();
+    // What a load asks for besides is known behind the branch.
+    auto known = [&](const PrimExpr& c) {
+      return std::any_of(together.begin(), together.end(),
+                         [&](const PrimExpr& k) { return structural_equal(k, c); });
+    };
+    const PrimExpr value = rewrite(n.value, [&](const BufferLoad& l) -> PrimExpr {
+      if (!l.predicate || l.predicate.dtype().is_scalar()) return {};
+      List same, other;
+      parts_of(l.predicate, same, other);
+      const size_t before = same.size();
+      std::erase_if(same, known);
+      if (same.size() == before) return {};
+      for (const PrimExpr& c : same) other.push_back(make<Broadcast>(c, int64_t(l.predicate.dtype().lanes)));
+      return load(l.buffer, l.indices, all_of(other));
+    });
+    return make<IfThenElse>(all_of(together), store(n.buffer, value, n.indices, all_of(each)), Stmt());
+  }
+
+  static bool reads(const PrimExpr& e) {
+    bool found = false;
+    pre_order(e, [&](const ObjectRef& n) {
+      found = found || n.is<BufferLoad>() || n.is<Call>();
+      return !found;
+    });
+    return found;
+  }
+
+  /// Neighbours behind the same condition stand behind it together.
+  static Stmt merged(const SeqStmt& n, const Stmt& s) {
+    std::vector<Stmt> out;
+    for (const Stmt& next : n.seq) {
+      const auto* b = next.as<IfThenElse>();
+      const auto* a = out.empty() ? nullptr : out.back().as<IfThenElse>();
+      if (a && b && !a->else_case && !b->else_case && !reads(b->condition) &&
+          structural_equal(a->condition, b->condition))
+        out.back() = make<IfThenElse>(a->condition, seq({a->then_case, b->then_case}), Stmt());
+      else
+        out.push_back(next);
+    }
+    return out.size() == n.seq.size() ? s : seq(Array<Stmt>(out));
+  }
+};
+
+/// Sums that only they themselves read: those of rows that are never stored.
+class Unread {
+ public:
+  static Stmt removed(const Stmt& body) {
+    Unread u;
+    pre_order(body, [&](const ObjectRef& n) {
+      if (const auto* a = n.as<Allocate>()) u.sums_[a->buffer.get()];
+      return n.is<StmtNode>() || n.is<ArrayObj>();
+    });
+    u.look(body);
+    return rewrite(body, [&](const BufferStore& n) -> Stmt {
+      auto it = u.sums_.find(n.buffer.get());
+      if (it == u.sums_.end() || it->second.other) return {};
+      return it->second.read.count(*place(n.indices)) ? Stmt() : tensor_detail::no_op();
+    });
+  }
+
+ private:
+  struct Sums {
+    std::set<std::pair<int64_t, int64_t>> read;  ///< places (first, lanes) that others read
+    bool other = false;                          ///< an access of another kind
+  };
+
+  static std::optional<std::pair<int64_t, int64_t>> place(const Array<PrimExpr>& indices) {
+    if (indices.size() != 1) return std::nullopt;
+    if (const auto at = as_int(indices[0])) return std::pair{*at, int64_t(1)};
+    const auto* r = indices[0].as<Ramp>();
+    const auto first = r ? as_int(r->base) : std::nullopt;
+    if (!first || !is_one(r->stride) || *first % r->lanes != 0) return std::nullopt;
+    return std::pair{*first, int64_t(r->lanes)};
+  }
+
+  void look(const Stmt& body) {
+    pre_order(body, [&](const ObjectRef& n) {
+      if (const auto* st = n.as<BufferStore>()) {
+        auto it = sums_.find(st->buffer.get());
+        const auto own = it == sums_.end() ? std::nullopt : place(st->indices);
+        if (it != sums_.end()) known(it->second, own);
+        for (const PrimExpr& e : {st->value, st->predicate}) {
+          if (!e) continue;
+          pre_order(e, [&](const ObjectRef& x) {
+            if (const auto* l = x.as<BufferLoad>()) read(*l, st->buffer.get(), own);
+            return !x.is<BufferNode>();
+          });
+        }
+        return false;
+      }
+      if (const auto* l = n.as<BufferLoad>()) read(*l, nullptr, std::nullopt);
+      if (const auto* v = n.as<Var>())  // an address that is taken
+        for (auto& [buffer, sums] : sums_) sums.other = sums.other || buffer->data.get() == v;
+      return !n.is<BufferNode>();
+    });
+  }
+  void read(const BufferLoad& l, const BufferNode* into,
+            const std::optional<std::pair<int64_t, int64_t>>& own) {
+    auto it = sums_.find(l.buffer.get());
+    if (it == sums_.end()) return;
+    const auto at = place(l.indices);
+    known(it->second, at);
+    if (at && !(l.buffer.get() == into && own == at)) it->second.read.insert(*at);
+  }
+  /// Places of one width do not overlap.
+  void known(Sums& s, const std::optional<std::pair<int64_t, int64_t>>& at) {
+    if (!at || (lanes_.count(&s) && lanes_[&s] != at->second)) s.other = true;
+    if (at) lanes_[&s] = at->second;
+  }
+
+  std::map<const BufferNode*, Sums> sums_;  // only looked up
+  std::map<const Sums*, int64_t> lanes_;
+};
 
 class EdgeTiles : public tensor_detail::Rewriter {
  public:
@@ -120,8 +285,33 @@ class EdgeTiles : public tensor_detail::Rewriter {
                 }).cast<StmtNode>();
     fast = stmt(unmasked(rename_definitions(fast)));
     Ref<For> out(&n);
-    out.edit()->body = make<IfThenElse>(whole, fast, n.body);
+    const Stmt few = half(n.body, groups);
+    out.edit()->body = make<IfThenElse>(whole, fast, few ? few : n.body);
     return out;
+  }
+
+  /// The edge with half the rows, where those inside are no more, before the edge with all of them.
+  static Stmt half(const Stmt& body, const std::vector<std::vector<Clamp>>& groups) {
+    for (const auto& g : groups) {
+      // Rows are masked one by one; the first has the most room.
+      std::set<int64_t> rooms;
+      for (const Clamp& c : g)
+        if (!c.value && c.node.dtype().is_scalar()) rooms.insert(c.more);
+      const auto rows = int64_t(rooms.size());
+      if (rows < least_rows || *rooms.rbegin() - *rooms.begin() != rows - 1) continue;
+      const int64_t top = *rooms.rbegin(), kept = (rows + 1) / 2;
+      std::unordered_map<const Object*, PrimExpr> values;
+      for (const Clamp& c : g)
+        if (!c.value && c.node.dtype().is_scalar() && c.more <= top - kept)
+          values[c.node.get()] = PrimExpr::int_imm(0, boolean);
+      const Stmt few = rewrite_any(body, [&](const ObjectRef& x) -> ObjectRef {
+                         auto it = values.find(x.get());
+                         return it == values.end() ? ObjectRef() : ObjectRef(it->second);
+                       }).cast<StmtNode>();
+      return make<IfThenElse>(lt(g[0].room + imm(top - kept), imm(0)),
+                              Unread::removed(SkipRows().stmt(simplify(rename_definitions(few)))), body);
+    }
+    return {};
   }
 
   static PrimExpr const_of_lanes(const PrimExpr& condition) {
@@ -164,95 +354,6 @@ class EdgeTiles : public tensor_detail::Rewriter {
 
   Analyzer analyzer_;
   std::unordered_map<const Var*, bool> sizes_;
-};
-
-/// Stores whose mask holds for all lanes or none stand behind a branch.
-class SkipRows : public tensor_detail::Rewriter {
- public:
-  Stmt stmt(const Stmt& s) override {
-    if (!s) return s;
-    const Stmt r = below(s);
-    if (const auto* n = r.as<BufferStore>()) return branch(*n, r);
-    if (const auto* n = r.as<SeqStmt>()) return merged(*n, r);
-    return r;
-  }
-  PrimExpr expr(const PrimExpr& e) override { return e; }
-
- private:
-  using List = std::vector<PrimExpr>;
-
-  /// The conditions that `mask` consists of: of all lanes together, and of each.
-  static void parts_of(const PrimExpr& mask, List& together, List& each) {
-    List open{mask};
-    while (!open.empty()) {
-      const PrimExpr e = open.back();
-      open.pop_back();
-      const auto* splat = e.as<Broadcast>();
-      const PrimExpr inner = splat ? splat->value : e;
-      if (const auto* both = inner.as<And>()) {
-        auto part = [&](const PrimExpr& p) {
-          return splat ? PrimExpr(make<Broadcast>(p, int64_t(splat->dtype.lanes))) : p;
-        };
-        open.push_back(part(both->b)), open.push_back(part(both->a));
-      } else if (inner.dtype().is_scalar()) {
-        together.push_back(inner);
-      } else {
-        each.push_back(e);
-      }
-    }
-  }
-  static PrimExpr all_of(const List& conditions) {
-    PrimExpr out;
-    for (const PrimExpr& c : conditions) out = out ? logical_and(out, c) : c;
-    return out;
-  }
-
-  static Stmt branch(const BufferStore& n, const Stmt& s) {
-    if (!n.predicate || n.predicate.dtype().is_scalar()) return s;
-    List together, each;
-    parts_of(n.predicate, together, each);
-    if (together.empty()) return s;
-    // What a load asks for besides is known behind the branch.
-    auto known = [&](const PrimExpr& c) {
-      return std::any_of(together.begin(), together.end(),
-                         [&](const PrimExpr& k) { return structural_equal(k, c); });
-    };
-    const PrimExpr value = rewrite(n.value, [&](const BufferLoad& l) -> PrimExpr {
-      if (!l.predicate || l.predicate.dtype().is_scalar()) return {};
-      List same, other;
-      parts_of(l.predicate, same, other);
-      const size_t before = same.size();
-      std::erase_if(same, known);
-      if (same.size() == before) return {};
-      for (const PrimExpr& c : same) other.push_back(make<Broadcast>(c, int64_t(l.predicate.dtype().lanes)));
-      return load(l.buffer, l.indices, all_of(other));
-    });
-    return make<IfThenElse>(all_of(together), store(n.buffer, value, n.indices, all_of(each)), Stmt());
-  }
-
-  static bool reads(const PrimExpr& e) {
-    bool found = false;
-    pre_order(e, [&](const ObjectRef& n) {
-      found = found || n.is<BufferLoad>() || n.is<Call>();
-      return !found;
-    });
-    return found;
-  }
-
-  /// Neighbours behind the same condition stand behind it together.
-  static Stmt merged(const SeqStmt& n, const Stmt& s) {
-    std::vector<Stmt> out;
-    for (const Stmt& next : n.seq) {
-      const auto* b = next.as<IfThenElse>();
-      const auto* a = out.empty() ? nullptr : out.back().as<IfThenElse>();
-      if (a && b && !a->else_case && !b->else_case && !reads(b->condition) &&
-          structural_equal(a->condition, b->condition))
-        out.back() = make<IfThenElse>(a->condition, seq({a->then_case, b->then_case}), Stmt());
-      else
-        out.push_back(next);
-    }
-    return out.size() == n.seq.size() ? s : seq(Array<Stmt>(out));
-  }
 };
 
 }  // namespace
