@@ -46,7 +46,8 @@ Type infer_call(const Call& call) {
   if (const auto* op = call.op.as<Op>()) {
     check_arguments(call, *op);
     for (const Expr& a : call.args) {
-      if (a && is_incomplete(a->type)) return incomplete_type();
+      if (a && (is_incomplete(a->type) || (OpenTypes::current() && has_incomplete(a->type))))
+        return incomplete_type();
       if (const auto* tuple = a.as<Tuple>())
         for (const Expr& item : tuple->items)
           if (item && is_incomplete(item->type)) return incomplete_type();
@@ -59,7 +60,8 @@ Type infer_call(const Call& call) {
   Type callee = call.op->type;
   if (const auto* v = call.op.as<Var>(); v && !callee) callee = v->declared;
   if (call.op.is<Function>() && !callee) callee = infer_type(call.op);
-  if (is_incomplete(callee)) return callee;
+  if (const OpenTypes* open = OpenTypes::current()) callee = open->resolved(callee);
+  if (is_incomplete(callee)) return incomplete_type();
   if (callee && !callee.is<FuncType>() && !callee.is<ObjectType>())
     fail("T1104", fmt::format("`{}` is called and has type {}", name_of(call.op), print(callee)),
          place(call.origin));
@@ -71,6 +73,7 @@ Type infer_call(const Call& call) {
          fmt::format("a function of {} parameters is called with {} arguments", f->params.size(),
                      call.args.size()),
          place(call.origin));
+  if (OpenTypes* open = OpenTypes::current()) open->sites.emplace_back();  // of this call
   Unifier u(f->type_params);
   // Functions last: what is passed tells more than what a function would take.
   for (const bool functions : {false, true})
@@ -93,6 +96,7 @@ Type tuple_of(const Array<Expr>& items) {
 Type type_or_object(const Expr& e) {
   if (e && e->type) return e->type;
   const Expr result = e ? result_of(e) : e;
+  if (result && !result->type && (result.is<Tuple>() || result.is<TupleGetItem>())) return infer_type(result);
   return result && result->type ? result->type : object_type();
 }
 
@@ -105,7 +109,7 @@ Type infer_type(const Expr& e) {
       [](const TupleGetItem& n) -> Type {
         const Type t = n.tuple->type ? n.tuple->type : infer_type(n.tuple);
         const auto* tuple = t.as<TupleType>();
-        if (!tuple) return object_type();
+        if (!tuple) return is_incomplete(t) ? incomplete_type() : object_type();
         if (n.index < 0 || size_t(n.index) >= tuple->items.size())
           fail("T1101", fmt::format("item {} of a tuple of {}", n.index, tuple->items.size()),
                n.origin ? n.origin->text : "");
@@ -116,7 +120,8 @@ Type infer_type(const Expr& e) {
                                            : object_type(); },
       [](const Function& n) -> Type {
         Array<Type> params;
-        for (const VarRef& p : n.params) params.push_back(type_or_object(p));
+        for (const VarRef& p : n.params)
+          params.push_back(OpenTypes::current() ? parameter_type(p) : type_or_object(p));
         return make<FuncType>(params, n.ret_type ? n.ret_type : type_or_object(n.body), false, n.type_params);
       },
       [](const If& n) { return join(type_or_object(n.true_branch), type_or_object(n.false_branch)); },

@@ -10,6 +10,7 @@
 #include <limits>
 
 #include "ir/structural.h"
+#include "op/assume.h"
 #include "op/infer.h"
 
 namespace tenon::op {
@@ -148,9 +149,33 @@ bool same_dim(const PrimExpr& a, const PrimExpr& b) {
   if (x || y || (a.is<tir::Var>() && b.is<tir::Var>())) return false;
   return structural_equal(a, b) || Analyzer().can_prove_equal(a, b);
 }
-bool differ(const PrimExpr& a, const PrimExpr& b) {
+namespace {
+thread_local std::vector<Assumption>* assumptions = nullptr;  // of the inference that runs
+bool unequal(const PrimExpr& a, const PrimExpr& b) {
   auto x = tir::as_int(a), y = tir::as_int(b);
   return x && y && *x != *y;
+}
+}  // namespace
+bool differ(const PrimExpr& a, const PrimExpr& b) {
+  assume(a, b);
+  return unequal(a, b);
+}
+void assume(const PrimExpr& have, const PrimExpr& want, bool or_one) {
+  if (!assumptions || (tir::as_int(have) && tir::as_int(want))) return;
+  if ((or_one && tir::is_one(have)) || same_dim(have, want)) return;
+  assumptions->push_back({have, want, or_one});
+}
+std::vector<Assumption> assumptions_of(const Call& call) {
+  std::vector<Assumption> out;
+  const auto* op = call.op.as<graph::Op>();
+  if (!op || !op->infer) return out;
+  struct Restore {
+    std::vector<Assumption>* before;
+    ~Restore() { assumptions = before; }
+  } restore{assumptions};
+  assumptions = &out;
+  op->infer(call);
+  return out;
 }
 PrimExpr product(const Shape& shape) {
   PrimExpr p = 1;
@@ -170,14 +195,16 @@ std::optional<Shape> broadcast_shapes(const Call& call, const Shape& a, const Sh
       out.push_back(y);
     else if (tir::is_one(y) || same_dim(x, y))
       out.push_back(x);
-    else if (differ(x, y))
+    else if (unequal(x, y))
       graph::infer_error(call, fmt::format("shapes {} and {} do not broadcast: {} against {}", show(a),
                                            show(b), show_dim(x), show_dim(y)));
-    else if (tir::as_int(x))
+    else if (tir::as_int(x)) {
+      assume(y, x, true);
       out.push_back(x);  // the symbolic side is 1 or the same; the result is the constant
-    else if (tir::as_int(y))
+    } else if (tir::as_int(y)) {
+      assume(x, y, true);
       out.push_back(y);
-    else
+    } else
       decided = false;
   }
   if (!decided) return std::nullopt;

@@ -4,6 +4,7 @@
 
 #include <numeric>
 
+#include "op/assume.h"
 #include "op/family.h"
 
 namespace tenon::op {
@@ -43,6 +44,7 @@ Type infer_reshape(const Call& call) {
     if (r == 0 || (n && r && *n % *r))
       infer_error(
           call, fmt::format("{} cannot become {}: the open size is not determined", show(*have), show(out)));
+    assume(simplify(tir::floormod(elements, rest)), PrimExpr(0));
     out.set(size_t(hole), simplify(tir::floordiv(elements, rest)));
   } else if (differ(simplify(elements), simplify(product(out)))) {
     infer_error(call,
@@ -164,8 +166,15 @@ Type infer_flatten(const Call& call) {
 Type infer_broadcast_to(const Call& call) {
   const auto& x = tensor_arg(call, 0);
   auto have = shape_of(x), wanted = shape_arg(call, 1);
-  if (have && wanted)
+  if (have && wanted) {
     if (auto shape = broadcast_shapes(call, *have, *wanted)) return make_type(shape, 0, x.dtype);
+    // Symbols that may differ: the wanted ones are what the result has.
+    if (have->size() <= wanted->size()) {
+      for (size_t i = 1; i <= have->size(); ++i)
+        assume((*have)[have->size() - i], (*wanted)[wanted->size() - i], true);
+      return make_type(wanted, 0, x.dtype);
+    }
+  }
   const auto* s = arg_type(call, 1).as<graph::ShapeType>();
   const int64_t n = wanted ? int64_t(wanted->size()) : s ? s->ndim : -1;
   return make_type(std::nullopt, n < 0 || x.ndim < 0 ? -1 : std::max(n, x.ndim), x.dtype);

@@ -30,7 +30,40 @@ Type incomplete_type() {
 }
 bool is_incomplete(const Type& t) {
   const auto* v = t.as<TypeVar>();
-  return v && v->name == "?";
+  return v && v->name.starts_with('?');
+}
+
+// ---------------------------------------------------------------- open types
+OpenTypes*& OpenTypes::current() {
+  thread_local OpenTypes* open = nullptr;
+  return open;
+}
+void OpenTypes::note(const std::string& name, const Type& type) {
+  const Type t = resolved(type);
+  if (unknown(t) || open_name(t) == name) return;
+  if (sites.empty() || !sites.back().emplace(name, t).second) sites.push_back({{name, t}});
+}
+Type OpenTypes::resolved(const Type& type) const {
+  auto it = known.find(open_name(type));
+  return it == known.end() || !it->second ? type : it->second;
+}
+std::string open_name(const Type& type) {
+  const auto* v = type.as<TypeVar>();
+  return v && v->name.size() > 1 && v->name[0] == '?' ? v->name : std::string();
+}
+bool has_incomplete(const Type& type) {
+  if (!type) return false;
+  bool found = false;
+  pre_order(type, [&](const ObjectRef& n) {
+    if (n.is<TypeVar>()) found = found || n.as<TypeVar>()->name.starts_with('?');
+    return !found && n.is<TypeNode>() && !n.is<TensorType>();
+  });
+  return found;
+}
+Type parameter_type(const VarRef& p) {
+  if (const OpenTypes* open = OpenTypes::current())
+    if (auto it = open->names.find(p.get()); it != open->names.end()) return make<TypeVar>(it->second);
+  return p->declared ? p->declared : object_type();
 }
 
 int knowledge(const Type& t) {
@@ -86,6 +119,17 @@ bool Unifier::dims(const Array<PrimExpr>& param, const Array<PrimExpr>& arg) {
 }
 
 bool Unifier::unify(const Type& param, const Type& arg) {
+  if (OpenTypes* open = OpenTypes::current()) {
+    const std::string wanted = open_name(param), given = open_name(arg);
+    if (!given.empty()) open->note(given, apply(open->resolved(param), true));
+    if (!wanted.empty()) {
+      open->note(wanted, arg);
+      // Sizes of the result may be those of what is known.
+      Unifier next = *this;
+      if (next.unify(open->known[wanted], arg)) *this = next;
+    }
+    if (!wanted.empty() || !given.empty()) return true;
+  }
   if (unknown(param)) return true;
   if (const auto* v = param.as<TypeVar>(); v && flexible_.count(v->name))
     return bind(v->name, arg, contravariant_);
@@ -186,6 +230,10 @@ Type Unifier::apply(const Type& t, bool keep_sizes) const {
                           inner.apply(n->ret, keep_sizes), n->opaque, n->type_params);
   }
   if (const auto* v = t.as<TypeVar>()) {
+    if (const OpenTypes* open = OpenTypes::current(); open && !open_name(t).empty()) {
+      const Type now = open->resolved(t);
+      return open_name(now).empty() ? apply(now, keep_sizes) : now;
+    }
     auto it = types_.find(v->name);
     if (it != types_.end() && it->second) return it->second;
     return flexible_.count(v->name) ? object_type() : t;
@@ -200,7 +248,7 @@ bool conflict(const Type& a, const Type& b) {
 
 Type function_type(const Function& f) {
   Array<Type> params;
-  for (const VarRef& p : f.params) params.push_back(p->declared ? p->declared : object_type());
+  for (const VarRef& p : f.params) params.push_back(parameter_type(p));
   return make<FuncType>(params, f.ret_type, false, f.type_params);
 }
 

@@ -30,6 +30,27 @@ class Unifier {
   int depth_ = 0;
 };
 
+/// Types that the text leaves open, while inference looks for them (pass/graph/open_types.h). Each has a
+/// name,
+/// "?0"; as long as one stands in a type, that type is incomplete.
+struct OpenTypes {
+  using Site = std::map<std::string, graph::Type>;             ///< what one call says of some of them
+  std::unordered_map<const graph::Var*, std::string> names;    ///< of parameters
+  std::unordered_map<const graph::Var*, std::string> results;  ///< of closures that call themselves
+  Site known;                                                  ///< so far
+  std::vector<Site> sites;
+  int symbols = 0;  ///< made so far
+  /// Those of the inference that runs; null: no type is open.
+  static OpenTypes*& current();
+  void note(const std::string& name, const graph::Type& type);
+  /// What is known of an open type; any other type as it is.
+  graph::Type resolved(const graph::Type& type) const;
+};
+/// The name of an open type, else empty.
+std::string open_name(const graph::Type& type);
+/// An open or incomplete type stands somewhere in it.
+bool has_incomplete(const graph::Type& type);
+
 /// No value has both types, as far as is known.
 bool conflict(const graph::Type& a, const graph::Type& b);
 /// The type of a recursive call whose function is being inferred: it agrees with everything.
@@ -37,6 +58,8 @@ graph::Type incomplete_type();
 bool is_incomplete(const graph::Type& type);
 /// How much a type tells, to choose between two for one value.
 int knowledge(const graph::Type& type);
+/// The type of a parameter as callers see it.
+graph::Type parameter_type(const graph::VarRef& parameter);
 /// The type as a function of the module has it, from its parameters and its result type (null: unknown).
 graph::Type function_type(const graph::Function& f);
 /// Type of a constructor: from its fields to its data type.

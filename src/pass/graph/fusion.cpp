@@ -31,6 +31,8 @@ FusionKind kind_of(const Expr& value) {
   if (value.is<TupleGetItem>()) return FusionKind::injective;
   const Op* op = op_of(value);
   if (!op || !op->pure || !has_tensor_def(*op)) return FusionKind::opaque;
+  // What cannot be lowered stays by itself, so that its error names its place.
+  if (value->type && !can_lower(value)) return FusionKind::opaque;
   return op->fusion;
 }
 

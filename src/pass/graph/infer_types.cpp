@@ -4,8 +4,12 @@
 //   before   lv = R.matmul(x, w)
 //   after    lv: R.Tensor((n, 128), dtype="float32") = R.matmul(x, w)
 //
-// Needs: normal form; parameters with types. Keeps: values; a declared type stays where it says more than
-// inference. A user's type errors (T1101 of operators, T1105) are told all at once, each at its place.
+// Sizes of operators' arguments that only the run tells get names by match_cast (name_sizes.h), so that
+// everything of known rank can be compiled. Parameters without a type get theirs from the calls
+// (open_types.h).
+//
+// Needs: normal form. Keeps: values; a declared type stays where it says more than inference. A user's type
+// errors (T1101 of operators, T1105) are told all at once, each at its place.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -15,33 +19,56 @@
 #include "ir/text.h"
 #include "op/infer.h"
 #include "op/unify.h"
+#include "pass/graph/group.h"
+#include "pass/graph/name_sizes.h"
+#include "pass/graph/open_types.h"
 #include "pass/graph/passes.h"
-#include "pass/graph/rewriter.h"
 
 namespace tenon {
 namespace graph {
 namespace {
 
-class InferTypes : public BodyRewriter {
+class InferTypes : public SizeNaming {
  public:
+  using SizeNaming::SizeNaming;
   DiagnosticList* problems = nullptr;  ///< where mistakes go; what follows from one has an incomplete type
 
  protected:
-  Expr visit(const Expr& value, const VarRef&) override {
+  Expr visit(const Expr& old, const VarRef& var) override {
+    Expr value = old;
+    try {
+      value = with_named_sizes(old, var);
+    } catch (const DiagnosticError&) {
+      // Told below, of the value as it is written.
+    }
     if (!value->type) type(value);
+    const Type declared = var->declared;
+    if (value.same_as(old) || !declared || is_declared_as(value, var)) return value;
+    // What is declared of sizes that the run tells is checked then.
+    if (known_shape(declared) && known_shape(value->type)) {
+      const VarRef checked = graph::var(var->name, declared);
+      const Expr made = emit(value, var->name + "_made");
+      splice(make<MatchCastNode>(checked, made, declared));
+      return checked;
+    }
+    if (op::knowledge(declared) > op::knowledge(value->type)) value.mut()->type = declared;
     return value;
+  }
+  bool is_declared_as(const Expr& value, const VarRef& var) {
+    if (op::conflict(var->declared, value->type)) {
+      refuse(value, var, value->type);
+      return true;
+    }
+    return structural_equal(var->declared, value->type, false);
   }
   Type retype(const Expr& value, const VarRef& var) override {
     Type t = type(value);
+    if (op::OpenTypes* open = op::OpenTypes::current(); open && value.is<Function>())
+      if (auto it = open->results.find(var.get()); it != open->results.end())
+        if (const Type result = result_of(value.as<Function>()->body)->type) open->note(it->second, result);
     if (op::is_incomplete(t)) return var->declared ? Type() : t;
     if (t && var->declared && op::conflict(var->declared, t)) {
-      problem({"T1105",
-               fmt::format("`{}` is declared as {} and its value has type {}", var->name,
-                           print(var->declared), print(t)),
-               {},
-               {},
-               {}},
-              value->origin ? value->origin : var->origin);
+      refuse(value, var, t);
       return {};
     }
     return t && op::knowledge(t) > op::knowledge(var->declared) ? t : Type();
@@ -57,6 +84,15 @@ class InferTypes : public BodyRewriter {
   }
 
  private:
+  void refuse(const Expr& value, const VarRef& var, const Type& t) {
+    problem({"T1105",
+             fmt::format("`{}` is declared as {} and its value has type {}", var->name, print(var->declared),
+                         print(t)),
+             {},
+             {},
+             {}},
+            value->origin ? value->origin : var->origin);
+  }
   static std::string place(const Origin& o) { return !o ? "" : o->span ? o->span.to_string() : o->text; }
   /// Notes a mistake, with the line of the text where that is its place.
   void problem(Diagnostic d, const Origin& at) {
@@ -66,6 +102,30 @@ class InferTypes : public BodyRewriter {
       if (told.code == d.code && told.location == d.location && told.message == d.message) return;
     problems->add(std::move(d));
   }
+  /// Sizes that only the body of a closure names mean nothing to its callers.
+  static Type without_own_sizes(const Function& f, const Type& type) {
+    std::vector<tir::VarRef> inside, scope, result;
+    for_each_binding(f.body, [&](const Binding& b) {
+      if (const auto* cast = b.as<MatchCastNode>()) symbols_of(cast->type, inside);
+    });
+    const auto* t = type.as<FuncType>();
+    if (inside.empty() || !t->ret) return type;
+    for_each_use(f.body, [&](const VarRef& v) {
+      if (std::ranges::none_of(inside, [&](const tir::VarRef& s) { return mentions(v, s); }))
+        symbols_of(v->type, scope);
+    });
+    for (const Type& p : t->params) symbols_of(p, scope);
+    symbols_of(t->ret, result);
+    for (const tir::VarRef& s : result)
+      if (std::ranges::none_of(inside, [&](const tir::VarRef& i) { return i.same_as(s); }))
+        scope.push_back(s);
+    return make<FuncType>(t->params, seen_outside(t->ret, scope), false, t->type_params);
+  }
+  static bool mentions(const VarRef& v, const tir::VarRef& s) {
+    std::vector<tir::VarRef> symbols;
+    symbols_of(v->type, symbols);
+    return std::ranges::any_of(symbols, [&](const tir::VarRef& o) { return o.same_as(s); });
+  }
   Type type(const Expr& value) {
     Type t;
     try {
@@ -74,12 +134,34 @@ class InferTypes : public BodyRewriter {
       for (const Diagnostic& d : e.diagnostics) problem(d, value->origin);
       t = op::incomplete_type();
     }
+    if (const auto* f = value.as<Function>(); f && t.is<FuncType>()) t = without_own_sizes(*f, t);
     if (t && op::knowledge(t) >= op::knowledge(value->type)) value.mut()->type = t;
-    if (const auto* f = value.as<Function>(); f && !f->ret_type && t.is<FuncType>())
+    if (const auto* f = value.as<Function>(); f && !f->ret_type && t.is<FuncType>() && !op::has_incomplete(t))
       value.cast<Function>().mut()->ret_type = t.as<FuncType>()->ret;
     return value->type;
   }
 };
+
+/// The text leaves types of the function open.
+bool has_holes(const Type& declared) {
+  const auto* t = declared.as<FuncType>();
+  return !t || !t->ret || std::any_of(t->params.begin(), t->params.end(), [](const Type& p) { return !p; });
+}
+
+/// Closures may call themselves, and those before them: their variables have types before any body is walked.
+void announce_closures(const Expr& body) {
+  for_each_binding(body, [](const Binding& b) {
+    const auto* f = binding_value(b).as<Function>();
+    const VarRef v = binding_var(b);
+    if (!f || !has_holes(v->declared)) return;
+    Type t = op::function_type(*f);
+    if (const op::OpenTypes* open = op::OpenTypes::current())
+      if (auto it = open->results.find(v.get()); it != open->results.end())
+        t = make<FuncType>(t.as<FuncType>()->params, make<TypeVar>(it->second), false, f->type_params);
+    if (v->declared && structural_equal(v->declared, t)) return;
+    VarRef(v).mut()->declared = VarRef(v).mut()->type = t;
+  });
+}
 
 /// Types are facts beside the nodes: sequences and functions get theirs in place.
 void finish(const Expr& body) {
@@ -91,7 +173,11 @@ void finish(const Expr& body) {
 /// call each other begin with unknown results and are inferred until nothing changes.
 class ModuleInference {
  public:
-  explicit ModuleInference(IRModule module) : module_(std::move(module)) {}
+  /// `lenient`: a mistake ends the inference of its function only; the first is kept.
+  explicit ModuleInference(IRModule module, bool lenient = false)
+      : module_(std::move(module)), lenient_(lenient) {}
+
+  std::exception_ptr mistake;
 
   IRModule run() {
     collect();
@@ -211,9 +297,18 @@ class ModuleInference {
   /// stays so.
   bool infer(const std::string& name, bool last) {
     const Ref<Function> f = function(name);
-    InferTypes rewriter;
+    InferTypes rewriter(symbols_);
     rewriter.problems = &problems_;
-    Ref<Function> out = rewriter.run(f);
+    Ref<Function> out;
+    announce_closures(f->body);
+    try {
+      out = rewriter.run(f);
+    } catch (const DiagnosticError&) {
+      if (!lenient_) throw;
+      if (!mistake) mistake = std::current_exception();
+      out_[name] = f;
+      return false;
+    }
     tenon::graph::finish(out->body);
     out_[name] = out;
     Type result = result_of(out->body)->type;
@@ -226,6 +321,7 @@ class ModuleInference {
                     span);
     }
     if (last && op::is_incomplete(result)) result = object_type();
+    if (result) result = outside(*f, result);
     const auto* t = signatures_[name].as<FuncType>();
     if (f->ret_type || structural_equal(t->ret, result)) return false;
     signatures_[name] = make<FuncType>(t->params, result, false, t->type_params);
@@ -236,8 +332,15 @@ class ModuleInference {
     Ref<Function>& out = out_[name];
     const Type result = signatures_[name].as<FuncType>()->ret, own = result_of(out->body)->type;
     const Type known = op::is_incomplete(result) ? object_type() : result;
-    const Type best = own && op::knowledge(own) > op::knowledge(known) ? own : known;
+    const Type shown = own ? outside(*out, own) : own;
+    const Type best = shown && op::knowledge(shown) > op::knowledge(known) ? shown : known;
     if (op::knowledge(best) > op::knowledge(out->ret_type)) out.edit()->ret_type = best;
+  }
+  /// Sizes that the function names itself mean nothing to its callers.
+  static Type outside(const Function& f, const Type& result) {
+    std::vector<tir::VarRef> scope;
+    for (const VarRef& p : f.params) symbols_of(p->declared ? p->declared : p->type, scope);
+    return seen_outside(result, scope);
   }
   Ref<Function> function(const std::string& name) const { return module_.find(name).cast<Function>(); }
 
@@ -248,12 +351,23 @@ class ModuleInference {
   std::map<std::string, std::vector<std::string>> callees_;
   std::map<std::string, Ref<Function>> out_;
   DiagnosticList problems_;
+  SizeSymbols symbols_;
+  bool lenient_ = false;
 };
 
 }  // namespace
 }  // namespace graph
 
 IRModule infer_types(IRModule module, PassContext&) {
+  module = graph::with_parameter_types(std::move(module), [](const IRModule& open) {
+    graph::ModuleInference inference(open, true);
+    try {
+      inference.run();
+    } catch (const DiagnosticError&) {
+      if (!inference.mistake) inference.mistake = std::current_exception();
+    }
+    return inference.mistake;
+  });
   return graph::ModuleInference(std::move(module)).run();
 }
 

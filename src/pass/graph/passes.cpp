@@ -2,6 +2,8 @@
 // The order of the graph passes. Rewrites come before fusion, because fused calls hide the operators.
 #include "pass/graph/passes.h"
 
+#include "pass/graph/name_sizes.h"
+
 namespace tenon {
 
 namespace {
@@ -22,6 +24,7 @@ std::span<const Pass> graph_pipeline() {
       {"lambda_lift", lambda_lift, 0, "closures become functions of the module"},
       {"inline_functions", inline_functions, 1,
        "lifted closures, and functions that ask, where they are called"},
+      {"check_sizes", check_sizes, 0, "what operators take for granted of symbolic sizes is checked"},
       // Before what folds: the functions for a size are worth it because their sizes are known.
       {"flexible_shape_dispatch", flexible_shape_dispatch, kOnRequest,
        "functions for given sizes, chosen at run time"},
