@@ -34,7 +34,8 @@ bool always(const graph::PatternNode& p) {
 std::string why_not(const Call& c) {
   for (const Expr& a : c.args)
     if (const auto* s = a->type.as<ShapeType>(); s && s->ndim < 0)
-      return "how many sizes its shape has is not known before it runs; a match_cast says it, to R.Shape([n, m])";
+      return "how many sizes its shape has is not known before it runs; a match_cast says it, to R.Shape([n, "
+             "m])";
   for (const Expr& a : c.args)
     if (a->type && as_tensor(a->type) && !known_shape(a->type))
       return "the shape of an argument is not known, " + print(a->type);

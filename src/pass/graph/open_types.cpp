@@ -197,7 +197,7 @@ class ParameterTypes {
     } restore{current, current};
     constexpr int kMaxRounds = 24;
     for (int round = 0; round < kMaxRounds; ++round) {
-      open_.names.clear(), open_.results.clear(), open_.sites.clear();
+      open_.sites.clear();
       const IRModule copy = copied(false);
       current = &open_;
       const std::exception_ptr mistake = infer(copy);
@@ -254,6 +254,7 @@ class ParameterTypes {
   /// The module with variables of its own, so that inference may note types in it. What is known of open
   /// types is written, or, on the way, only known inside.
   IRModule copied(bool written) {
+    open_.names.clear(), open_.results.clear();  // of copies that are gone
     IRModule out = module_;
     out.edit();
     for (auto& [name, f] : graph_functions(module_)) {

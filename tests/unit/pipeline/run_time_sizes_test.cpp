@@ -191,9 +191,10 @@ TEST_F(RunTimeSizes, UnknownRanksAreRefusedWithTheirPlace) {
         y = R.reshape(x, h)
         return R.add(y, y)
 )";
-  EXPECT_EQ(refusal(text, {ramp({6}), sizes({2, 3})}),
-            "T0811 <text>:7:13: operator `reshape` cannot be compiled here: how many sizes its shape has is not "
-            "known before it runs; a match_cast says it, to R.Shape([n, m])");
+  EXPECT_EQ(
+      refusal(text, {ramp({6}), sizes({2, 3})}),
+      "T0811 <text>:7:13: operator `reshape` cannot be compiled here: how many sizes its shape has is not "
+      "known before it runs; a match_cast says it, to R.Shape([n, m])");
 }
 
 }  // namespace
