@@ -37,9 +37,14 @@ size_t class_bytes(size_t c) {
 }
 }  // namespace
 
-MemoryPoolObj::~MemoryPoolObj() {
-  for (auto& list : free_)
+MemoryPoolObj::~MemoryPoolObj() { drop_kept(); }
+
+void MemoryPoolObj::drop_kept() {
+  for (auto& list : free_) {
     for (void* block : list) std::free(block);
+    list.clear();
+  }
+  cached_ = 0;
 }
 
 void* MemoryPoolObj::allocate(size_t bytes) {
@@ -69,14 +74,8 @@ void* MemoryPoolObj::allocate(size_t bytes) {
     cached_ -= class_bytes(from);
     size = class_bytes(from);
   } else {
-    // Blocks in use and kept ones together stay below the limit.
-    if (limit_ && live_ + cached_ + size > limit_) {
-      for (auto& list : free_) {
-        for (void* kept : list) std::free(kept);
-        list.clear();
-      }
-      cached_ = 0;
-    }
+    // Blocks in use and kept ones together stay below the limit, or twice the height.
+    if (live_ + cached_ + size > (limit_ ? limit_.load() : 2 * std::max(peak_, live_ + size))) drop_kept();
     block = std::aligned_alloc(64, size + kHeader);
     if (!block)
       throw Error(ErrorKind::limit, "T0401", "no memory for a tensor of " + std::to_string(bytes) + " bytes",
@@ -133,6 +132,7 @@ NDArray MemoryPoolObj::tensor(std::span<const int64_t> shape, DataType dtype) {
 void MemoryPoolObj::set_limit(int64_t bytes) {
   std::lock_guard lock(mutex_);
   limit_ = size_t(std::max<int64_t>(0, bytes));
+  if (limit_ && live_ + cached_ > limit_) drop_kept();
 }
 
 void MemoryPoolObj::reserve(int64_t bytes) {

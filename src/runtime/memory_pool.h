@@ -33,6 +33,7 @@ struct MemoryPoolObj : Object {
   static constexpr size_t kClasses = 256;
   void* allocate(size_t bytes);
   void give_back(void* data);
+  void drop_kept();
   std::mutex mutex_;
   MemoryRegion region_;
   std::array<std::vector<void*>, kClasses> free_;

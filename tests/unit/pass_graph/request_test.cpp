@@ -85,6 +85,26 @@ TEST(UpdateParamType, TypesFollow) {
   EXPECT_EQ(*shape, std::vector<int64_t>({2, 3}));
 }
 
+TEST(UpdateParamType, ASizeThatASymbolWasIsThatSizeEverywhere) {
+  Model m;
+  const tir::VarRef n = tir::var("n", i64);
+  auto x = var("x", tensor_type({PrimExpr(n), PrimExpr(4)}, f32));
+  m.params.push_back(x);
+  // The symbol stands in a shape that is written, too: no other parameter would give it a value.
+  const Expr flat = m.op("reshape", {x, shape_expr({PrimExpr(n) * 4})});
+  const IRModule in = m.done(m.op("broadcast_to", {flat, shape_expr({PrimExpr(2), PrimExpr(n) * 4})}));
+  PassContext context = make_context();
+  context.config.set("update_param_type",
+                     Any(AttrMap{{"x", Any(ObjectRef(tensor_type({PrimExpr(3), PrimExpr(4)}, f32)))}}));
+  const IRModule out = pass("update_param_type", in, context);
+  expect_valid(out);
+  bool symbolic = false;
+  post_order(main_of(out), [&](const ObjectRef& node) { symbolic = symbolic || node.is<tir::Var>(); });
+  EXPECT_FALSE(symbolic) << print(out);
+  const NDArray a = random_array({3, 4});
+  expect_close(run(in, {a}), run(out, {a}), 0);
+}
+
 TEST(BindParams, RefusesWhatDoesNotFit) {
   Model m;
   auto x = m.param("x", {4}), w = m.param("w", {4});

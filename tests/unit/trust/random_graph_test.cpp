@@ -9,10 +9,12 @@
 
 #include <chrono>
 #include <cstdlib>
+#include <cstring>
 #include <numeric>
 #include <set>
 
 #include "base/function.h"
+#include "interpret/interpret.h"
 #include "ir/structural.h"
 #include "ir/text.h"
 #include "ir/verify.h"
@@ -207,6 +209,66 @@ TEST(RandomGraphs, EveryPatternIsTyped) {
       }
     }
   }
+}
+
+void tensors_in(const Any& v, std::vector<NDArray>& out) {
+  if (auto a = v.try_as<NDArray>(); a && a->get()) return out.push_back(*a);
+  if (auto items = v.try_as<Array<Any>>())
+    for (const Any& i : *items) tensors_in(i, out);
+}
+
+// What lift_transform_params takes out of main is executed, eagerly and one weight at a time.
+TEST(RandomGraphs, LazyTransformsGiveWhatEagerOnesDo) {
+  const int64_t graphs = number("TENON_RANDOM_GRAPHS", 60);
+  std::vector<Any> weights;
+  std::map<int64_t, Any> given;
+  int64_t fetched = 0, lifted = 0;
+  registry::add("test.lazy.get", Function([&](Arguments a) -> Any {
+                  ++fetched;
+                  return weights.at(size_t(a[0].as<int64_t>()));
+                }),
+                true);
+  registry::add("test.lazy.set", Function([&](Arguments a) -> Any {
+                  given[a[0].as<int64_t>()] = a[1];
+                  return Any();
+                }),
+                true);
+  PassContext context;
+  context.config.set("lazy_transform_params.get_item", Any(std::string("test.lazy.get")));
+  context.config.set("lazy_transform_params.set_item", Any(std::string("test.lazy.set")));
+  for (int64_t k = 0; k < graphs; ++k) {
+    const uint64_t seed = uint64_t(number("TENON_RANDOM_SEED", 1)) * 1000000 + uint64_t(k);
+    IRModule module = infer_types(to_a_normal_form(random_graph(seed), context), context);
+    auto main = module.find("main").cast<graph::Function>();
+    main.edit()->attrs.set("num_inputs", Any(int64_t(main->params.size() / 2)));
+    module.set("main", main);
+    const IRModule eager = lift_transform_params(module, context);
+    const auto transform = eager.find("main_transform_params").cast<graph::Function>();
+    if (!transform) continue;
+    ++lifted;
+    weights = seeded_inputs(transform, seed, 3);
+    given.clear();
+    fetched = 0;
+    const auto want = interpret(eager, "main_transform_params", weights).as<Array<Any>>();
+    const IRModule lazy = lazy_transform_params(eager, context);
+    interpret(lazy, "main_transform_params", {});
+    EXPECT_LE(fetched, int64_t(weights.size()));  // each weight once
+    ASSERT_EQ(given.size(), want.size()) << print(lazy);
+    for (size_t i = 0; i < want.size(); ++i) {
+      std::vector<NDArray> a, b;
+      tensors_in(want[i], a);
+      tensors_in(given[int64_t(i)], b);
+      ASSERT_EQ(a.size(), b.size());
+      for (size_t j = 0; j < a.size(); ++j) {
+        ASSERT_EQ(a[j].shape(), b[j].shape());
+        EXPECT_EQ(std::memcmp(a[j].data(), b[j].data(), a[j].byte_size()), 0)
+            << "seed " << seed << print(lazy);
+      }
+    }
+  }
+  EXPECT_GE(lifted, graphs / 6);
+  registry::remove("test.lazy.get");
+  registry::remove("test.lazy.set");
 }
 
 TEST(RandomGraphs, EveryPassKeepsResults) {
