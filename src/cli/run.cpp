@@ -8,6 +8,7 @@
 
 #include "cli/model.h"
 #include "cli/npy.h"
+#include "cli/show.h"
 #include "cli/values.h"
 #include "cli/verbs.h"
 
@@ -78,9 +79,35 @@ struct Profile {
   }
 };
 
+/// A result of an algebraic data type: shown whole, there are no tensors to write.
+void run_for_value(const RunOptions& o, Console& console, const Prepared& p, Session& session) {
+  if (!o.out.empty())
+    throw Error(ErrorKind::usage, "T0928", "the result is no tensor, so that no .npy can hold it", {},
+                "leave --output away; --json prints the result");
+  const std::vector<Any> arguments(p.inputs.begin(), p.inputs.end());
+  Profile profile;
+  if (o.profile) {
+    session.call("main", Arguments(arguments));
+    session.set_instruction_profile([&](const ProfileEvent& e) { profile.add(e); });
+  }
+  const auto start = std::chrono::steady_clock::now();
+  const Any value = session.call("main", Arguments(arguments));
+  const double run_ms = ms_since(start);
+  console.print(fmt::format("{}: {}", p.signature.output_name(0), show_value(p.artifact, value)));
+  console.print(fmt::format("{}, ran in {}", p.origin_text(), time_text(run_ms)));
+  json result = {{"result", value_json(p.artifact, value)},
+                 {"compile_ms", p.compile_ms},
+                 {"cached", p.cached},
+                 {"load_ms", p.load_ms},
+                 {"run_ms", run_ms}};
+  if (o.profile) result["profile"] = profile.show(console);
+  console.result(result);
+}
+
 void run(const RunOptions& o, Console& console) {
   Prepared p = prepare(o.model, console);
   Session session(p.artifact, session_options(o.model));
+  if (has_data_result(p.artifact)) return run_for_value(o, console, p, session);
   Profile profile;
   if (o.profile) {
     session.invoke(p.inputs);  // first touches of memory are not the instructions'

@@ -19,6 +19,7 @@
 #include "op/infer.h"
 #include "pass/graph/group.h"
 #include "pipeline/evaluator.h"
+#include "pipeline/result_types.h"
 #include "pipeline/verify_passes.h"
 #include "pipeline/vm_codegen.h"
 
@@ -142,6 +143,7 @@ void add_metadata(Executable& exe, const IRModule& planned, const IRModule& lowe
     if (const auto* f = object.as<graph::Function>())
       if (auto bytes = f->attrs.find("arena_lower_bound")) bound = std::max(bound, bytes->as<int64_t>());
   exe.metadata.emplace_back("memory.lower_bound", std::to_string(bound));
+  for (auto& entry : describe_result(planned)) exe.metadata.push_back(std::move(entry));
   exe.metadata.emplace_back("flags", fmt::format("-O{}{}", o.opt_level, o.schedule ? "" : " --no-schedule"));
   for (auto& [name, value] : o.dims) exe.metadata.emplace_back("dim." + name, std::to_string(value));
   for (auto [name, object] : lowered.functions()) {

@@ -108,6 +108,42 @@ class Command(unittest.TestCase):
         self.assertNotEqual(one, two)
         self.assertEqual(one, json.loads(self.ok("run", self.module, "--json", "--seed", 1))["outputs"])
 
+    def test_results_that_are_no_tensors(self):
+        module = '''
+@I.ir_module
+class Module:
+    @I.data_type
+    class List[A]:
+        Nil: ()
+        Cons: (A, List[A])
+    @I.data_type
+    class Option[A]:
+        Nothing: ()
+        Some: A
+    @I.data_type
+    class Tree[A]:
+        Leaf: ()
+        Node: (Tree[A], A, Tree[A])
+    @R.function
+    def main(x: R.Tensor((2,), "float32"), n: R.Tensor((), "int64")):
+        more = R.less(n, R.const(3, "int64"))
+        if more:
+            o = Some(Cons(n, Cons(R.add(n, n), Nil())))
+        else:
+            o = Nothing()
+        t = Node(Leaf(), x, Node(Leaf(), R.negative(x), Leaf()))
+        return (o, (t, R.shape_of(x), x))
+'''
+        inputs = ["-i", "x=[1.5,2]"]
+        shown = self.ok("run", "-", *inputs, "-i", "n=2", stdin=module)
+        self.assertIn("(Some(List[2, 4]), (Node(Leaf(), [1.5, 2], Node(Leaf(), [-1.5, -2], Leaf())), [2], [1.5, 2]))", shown)
+        artifact = self.tmp / "m.so"
+        (self.tmp / "m.tir").write_text(module)
+        self.ok("compile", self.tmp / "m.tir", "-o", artifact)
+        reply = json.loads(self.ok("run", artifact, *inputs, "-i", "n=5", "--json"))
+        self.assertEqual(reply["result"], [{"Nothing": []}, [{"Node": [{"Leaf": []}, [1.5, 2.0], {"Node": [{"Leaf": []}, [-1.5, -2.0], {"Leaf": []}]}]}, [2], [1.5, 2.0]]])
+        self.refused(2, "run", artifact, *inputs, "-i", "n=5", "-o", self.tmp / "out", words=["T0928"])
+
     def test_strategies(self):
         module = self.tmp / "dense.tir"
         module.write_text(

@@ -646,6 +646,36 @@ TEST_F(Graph, CyclesThroughReferencesAreFreed) {
   EXPECT_EQ(alive, 0);
 }
 
+TEST_F(Graph, ResultsOfDataTypesAreValues) {
+  const IRModule m = module(R"(
+    @R.function
+    def main(x: R.Tensor((n,), "float32")):
+        o = Some((x, R.shape_of(x)))
+        return (o, R.negative(x))
+)");
+  Session session(build(m));
+  const std::vector<Any> arguments{Any(vector({1, 2}))};
+  // There is no tensor for it, and the session lives on.
+  EXPECT_EQ(run_error([&] { session.invoke({vector({1, 2})}); }), "T0511");
+  const auto items = session.call("main", arguments).as<Array<Any>>();
+  const auto some = items[0].as<Data>();
+  EXPECT_EQ(some->tag, 1);
+  const auto inside = some->items[0].as<Array<Any>>();
+  EXPECT_EQ(inside[0].as<NDArray>().element(1), 2);
+  EXPECT_EQ(inside[1].as<Shape>()->dims, std::vector<int64_t>{2});
+  EXPECT_EQ(items[1].as<NDArray>().element(1), -2);
+  // Scalars, shapes and tuples in tuples are tensors in order.
+  const IRModule flat = module(R"(
+    @R.function
+    def main(x: R.Tensor((n, 3), "float32")):
+        return ((x, (R.shape_of(x), R.prim_value(n + 1))), R.negative(x))
+)");
+  const std::vector<NDArray> got = Session(build(flat)).invoke({random_array({2, 3})});
+  ASSERT_EQ(got.size(), 4u);
+  EXPECT_EQ(got[1].element_int(1), 3);
+  EXPECT_EQ(got[2].element_int(0), 3);
+}
+
 // A size may depend on a condition: an end below 0 counts from the other side.
 TEST_F(Graph, SizesThatDependOnConditions) {
   const std::string cut = R"(
