@@ -440,7 +440,7 @@ AttrMap opt(const AttrMap& request) {
 
 AttrMap reduce(const AttrMap& request) {
   CompileOptions options = compile_options(request);
-  IRModule module = load_model(request.at("model").as<std::string>(), options.dims);
+  IRModule module = with_entry(load_model(request.at("model").as<std::string>(), options.dims));
   std::vector<Pass> passes;
   for (const std::string& name : get_or(request, "passes", Array<std::string>())) {
     const Pass* p = find_pass(name);

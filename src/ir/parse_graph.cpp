@@ -529,6 +529,28 @@ void Converter::graph_closure(const AstStmt* s, const Ast* decorator, Sequence& 
   bind(s->name, self);
 }
 
+namespace {
+/// A loop over one variable may return its value as it is: the body of a loop is a tuple.
+Expr as_tuple_of_one(const Expr& body) {
+  const auto* seq = body.as<SeqExpr>();
+  const Expr result = seq ? seq->body : body;
+  if (!result || result.is<graph::Tuple>()) return body;
+  Type t = result->type;
+  if (const auto* v = result.as<graph::Var>()) {
+    if (v->declared) t = v->declared;
+    if (seq && !t)
+      for (const BindingBlock& block : seq->blocks)
+        for (const Binding& b : block->bindings)
+          if (binding_var(b).get() == v &&
+              (binding_value(b).is<graph::Tuple>() || binding_value(b).is<graph::While>()))
+            return body;
+  }
+  if (t.is<TupleType>()) return body;
+  const Expr one = make<graph::Tuple>(Array<Expr>{result});
+  return seq ? Expr(make<SeqExpr>(seq->blocks, one)) : one;
+}
+}  // namespace
+
 /// `@R.loop(x, y) def result(i: …, s: …) -> type:` with `with R.condition(): … return c` in front of the
 /// body.
 void Converter::graph_loop(const AstStmt* s, Sequence& seq) {
@@ -575,6 +597,7 @@ void Converter::graph_loop(const AstStmt* s, Sequence& seq) {
     Sequence steps;
     body = graph_body(rest, steps, true, span(s));
   }
+  if (s->params.size() == 1) body = as_tuple_of_one(body);
   if (vars.size() != s->params.size()) throw Failed();
   Type declared;
   if (s->annotation) declared = type(s->annotation);

@@ -509,6 +509,7 @@ def product(A: T.Buffer((n, 24), "float32"), B: T.Buffer((24, 32), "float32"), C
         self.assertIn("5x32xf32", self.ok("run", self.tmp / "product.so", *how))
         self.assertIn("A: float32(n, 24)", self.ok("inspect", path))
         self.ok("compare", path, "--against", "interpreter", "--dim", "n=7")
+        self.assertIn("nothing to reduce", self.ok("reduce", path))
         two = self.tmp / "two.tir"
         two.write_text(self.PROGRAM + self.PROGRAM.replace("product", "other"))
         self.refused(3, "run", two, words=["T0928", "`product`", "`other`"])

@@ -42,6 +42,7 @@ class InferTypes : public SizeNaming {
       // Told below, of the value as it is written.
     }
     if (!value->type) type(value);
+    if (const auto* loop = value.as<While>()) check_turns(*loop, value->origin ? value->origin : var->origin);
     const Type declared = var->declared;
     if (value.same_as(old) || !declared || is_declared_as(value, var)) return value;
     // What is declared of sizes that the run tells is checked then.
@@ -125,6 +126,41 @@ class InferTypes : public SizeNaming {
     std::vector<tir::VarRef> symbols;
     symbols_of(v->type, symbols);
     return std::ranges::any_of(symbols, [&](const tir::VarRef& o) { return o.same_as(s); });
+  }
+  /// What a loop begins with and what its body gives are what its variables are declared to be.
+  void check_turns(const While& loop, const Origin& at) {
+    const Expr result = result_of(loop.body);
+    const size_t count = loop.loop_vars.size();
+    std::vector<Type> nexts;
+    if (const auto* tuple = result.as<Tuple>())
+      for (const Expr& e : tuple->items) nexts.push_back(e->type);
+    else if (const auto* t = result->type.as<TupleType>())
+      for (const Type& item : t->items) nexts.push_back(item);
+    else
+      nexts.resize(result->type.is<TensorType>() ? 1 : count);
+    if (nexts.size() != count || (count == 1 && result->type.is<TensorType>())) {
+      problem({"T1104",
+               fmt::format("a loop over {} value{} has a body that gives {}", count, count == 1 ? "" : "s",
+                           nexts.size()),
+               {},
+               "return a tuple of the next values",
+               {}},
+              at);
+      return;
+    }
+    for (size_t i = 0; i < count; ++i) {
+      const VarRef& v = loop.loop_vars[i];
+      const Type first = loop.init[i]->type, next = nexts[i];
+      for (const auto& [given, what] : {std::pair(first, "begins with"), std::pair(next, "goes on with")})
+        if (v->declared && given && !op::has_incomplete(given) && op::conflict(v->declared, given))
+          problem({"T1105",
+                   fmt::format("the loop's variable `{}` is declared as {} and {} a value of type {}",
+                               v->name, print(v->declared), what, print(given)),
+                   {},
+                   {},
+                   {}},
+                  at);
+    }
   }
   Type type(const Expr& value) {
     Type t;

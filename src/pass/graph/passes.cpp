@@ -2,6 +2,7 @@
 // The order of the graph passes. Rewrites come before fusion, because fused calls hide the operators.
 #include "pass/graph/passes.h"
 
+#include "pass/graph/check_types.h"
 #include "pass/graph/name_sizes.h"
 
 namespace tenon {
@@ -14,6 +15,7 @@ std::span<const Pass> graph_pipeline() {
   static const Pass list[] = {
       {"to_a_normal_form", to_a_normal_form, kOnRequest, "nested expressions become bindings"},
       {"infer_types", infer_types, 0, "types of all values, from the parameters on"},
+      {"check_types", check_types, 0, "what declared types say and inference cannot compare is checked"},
       {"normalize_global_var", normalize_global_var, kOnRequest, "functions stand under their symbols"},
       {"label_ops", label_ops, kOnRequest, "calls of operators that come from nowhere get names"},
       {"bind_params", bind_params, kOnRequest, "parameters become constants"},

@@ -231,6 +231,62 @@ TEST_F(Graph, LocalRecursionAndCountingLoop) {
                {number(500, i64), number(3, i64)}, {1500});
 }
 
+TEST_F(Graph, LoopsOverOneValue) {
+  const std::string loop = R"(
+    @R.function
+    def main(x: R.Tensor((2,), "float32"), k: R.Tensor((), "int64")):
+        acc = R.ref_create(x)
+        @R.loop(R.const(0, "int64"))
+        def steps(i: R.Tensor((), "int64")):
+            with R.condition():
+                return R.less(i, k)
+            R.ref_write(acc, R.add(R.ref_read(acc), x))
+            return NEXT
+        return (R.ref_read(acc), steps[0])
+)";
+  for (const char* next : {"R.add(i, R.const(1, \"int64\"))", "(R.add(i, R.const(1, \"int64\")),)"})
+    expect_value(std::string(loop).replace(loop.find("NEXT"), 4, next), {vector({1, 2}), number(3, i64)},
+                 {4, 8, 3});
+  EXPECT_NE(compile_error(std::string(loop).replace(loop.find("NEXT"), 4, "(i, i)")).find("T1104"),
+            std::string::npos);
+}
+
+TEST_F(Graph, LoopsKeepTheTypesOfTheirVariables) {
+  const std::string loop = R"(
+    @R.function
+    def main(x: R.Tensor((2, 3), "float32"), h: R.Tensor(ndim=2, dtype="float32"), k: R.Tensor((), "int64")):
+        @R.loop(FIRST, R.const(0, "int64"))
+        def steps(v: R.Tensor((2, 3), "float32"), i: R.Tensor((), "int64")):
+            with R.condition():
+                return R.less(i, k)
+            return (NEXT, R.add(i, R.const(1, "int64")))
+        return R.add(steps[0], x)
+)";
+  auto with = [&](const char* first, const char* next) {
+    std::string text = loop;
+    text.replace(text.find("FIRST"), 5, first);
+    return text.replace(text.find("NEXT"), 4, next);
+  };
+  EXPECT_NE(compile_error(with("x", "R.sum(v, axis=[0])")).find("T1105"), std::string::npos);
+  EXPECT_NE(compile_error(with("R.permute_dims(x)", "v")).find("T1105"), std::string::npos);
+  // What only the run tells is checked then.
+  NDArray x = NDArray::zeros({2, 3}, f32), fits = NDArray::zeros({2, 3}, f32),
+          other = NDArray::zeros({1, 2}, f32);
+  for (const char* first : {"x", "h"})
+    for (const char* next : {"v", "h"}) {
+      if (first == next) continue;
+      const IRModule m = module(with(first, next));
+      EXPECT_EQ(expect_vm_agrees(m, {x, fits, number(2, i64)})[0].shape(), x.shape());
+      if (std::string(first) == "x" && std::string(next) == "v") continue;
+      try {
+        Session(build(m)).invoke({x, other, number(2, i64)});
+        ADD_FAILURE() << first << " " << next;
+      } catch (const Error& e) {
+        EXPECT_EQ(e.code, "T0501");
+      }
+    }
+}
+
 TEST_F(Graph, ClosuresAreValuesThatCaptureSizes) {
   // compose, a returned closure, a closure over a symbolic size that none of its own values shows.
   expect_value(R"(
