@@ -487,18 +487,6 @@ class FunctionCodegen {
     set_borrowed(target, borrowed);
     return target;
   }
-  /// What the variable of a loop begins with and what each turn gives it have its declared type for certain.
-  static bool stays(const While& n, size_t i) {
-    const Type declared = n.loop_vars[i]->declared;
-    const Expr result = result_of(n.body);
-    const auto* items = result.as<Tuple>();
-    const auto* types = result->type.as<TupleType>();
-    const Type next = items && i < items->items.size()   ? items->items[i]->type
-                      : types && i < types->items.size() ? types->items[i]
-                                                         : Type();
-    auto same = [&](const Type& t) { return t && declared && structural_equal(t, declared, false); };
-    return same(n.init[i]->type) && same(next);
-  }
   /// A state with a place in the arena is copied there by each turn; the others are held in registers.
   Operand loop(const While& n, const VarRef& var) {
     Operand state{{}, true, false, {}};
@@ -530,7 +518,7 @@ class FunctionCodegen {
     const size_t begin = exe_.code.size();
     scoped([&] {
       for (size_t i = 0; i < n.loop_vars.size(); ++i)
-        bind_type(n.loop_vars[i]->declared, state.items[i], !stays(n, i));
+        bind_type(n.loop_vars[i]->declared, state.items[i], !keeps_type(n, i));
       Operand more = body(n.condition);
       size_t to_end = jump(Opcode::If, condition(result_of(n.condition), more));
       Operand next = body(n.body);

@@ -94,6 +94,9 @@ void shape_postfix(const PrimExpr& e, const std::string& function, std::vector<A
 void name_values(const graph::Function& function, std::vector<ValueInfo>& values,
                  const std::string& attribute);
 ValueInfo value_info(const std::string& name, const graph::Type& type);
+/// What the i-th variable of a loop begins with and what each turn gives it have its declared type for
+/// certain.
+bool keeps_type(const graph::While& loop, size_t i);
 /// Notes the functions that `f` may call with values of other types than they take.
 void find_checked(ModuleCodegen& module, const Ref<graph::Function>& f);
 

@@ -2,6 +2,7 @@
 // Parts of vm_codegen that look at finished code or at types only.
 #include <vector>
 
+#include "ir/structural.h"
 #include "ir/text.h"
 #include "ir/walk.h"
 #include "op/unify.h"
@@ -175,6 +176,18 @@ void name_values(const graph::Function& function, std::vector<ValueInfo>& values
   auto list = v ? v->try_as<Array<std::string>>() : std::nullopt;
   if (!list || !*list) return;
   for (size_t i = 0; i < values.size() && i < list->size(); ++i) values[i].name = (*list)[i];
+}
+
+bool keeps_type(const While& loop, size_t i) {
+  const Type declared = loop.loop_vars[i]->declared;
+  const Expr result = result_of(loop.body);
+  const auto* items = result.as<Tuple>();
+  const auto* types = result->type.as<TupleType>();
+  const Type next = items && i < items->items.size()   ? items->items[i]->type
+                    : types && i < types->items.size() ? types->items[i]
+                                                       : Type();
+  auto same = [&](const Type& t) { return t && declared && structural_equal(t, declared, false); };
+  return same(loop.init[i]->type) && same(next);
 }
 
 ValueInfo value_info(const std::string& name, const Type& type) {
