@@ -240,7 +240,17 @@ json type_json(const std::string& name, const graph::Type& type) {
       for (const PrimExpr& d : *dims) shape.push_back(as_int(d) ? json(*as_int(d)) : json(print(d)));
     }
   }
-  return {{"name", name}, {"dtype", dtype}, {"shape", shape}};
+  json out = {{"name", name}, {"dtype", dtype}, {"shape", shape}};
+  if (const auto* t = type.as<graph::ShapeType>()) {  // given and shown as a vector of its sizes
+    out["dtype"] = "int64";
+    if (t->ndim >= 0) out["shape"] = json::array({t->ndim});
+  } else if (const auto* t = type.as<graph::PrimType>()) {
+    out["dtype"] = to_string(t->dtype);
+    out["shape"] = json::array();
+  } else if (type && !type.is<graph::TensorType>() && !type.is<graph::ObjectType>()) {
+    out["value"] = print(type);
+  }
+  return out;
 }
 
 json inspect_module(IRModule module) {

@@ -155,7 +155,14 @@ Signature signature_of(const ModelOptions& options) {
   Signature s;
   const json info = ask_compiler("inspect", {{"model", options.model}});
   s.expressions = info.value("kind", "") == "module";
-  for (const json& j : info.at("inputs")) s.inputs.push_back(info_from(j));
+  for (const json& j : info.at("inputs")) {
+    if (j.contains("value"))
+      throw Error(ErrorKind::usage, "T0929",
+                  fmt::format("input `{}` is {}, and the command gives tensors only",
+                              j.at("name").get<std::string>(), j.at("value").get<std::string>()),
+                  options.model, "give `main` tensors, and make the value of them inside");
+    s.inputs.push_back(info_from(j));
+  }
   for (const json& j : info.at("outputs")) s.outputs.push_back(info_from(j));
   return s;
 }

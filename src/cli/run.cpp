@@ -82,7 +82,7 @@ struct Profile {
 /// A result of an algebraic data type: shown whole, there are no tensors to write.
 void run_for_value(const RunOptions& o, Console& console, const Prepared& p, Session& session) {
   if (!o.out.empty())
-    throw Error(ErrorKind::usage, "T0928", "the result is no tensor, so that no .npy can hold it", {},
+    throw Error(ErrorKind::usage, "T0930", "the result is no tensor, so that no .npy can hold it", {},
                 "leave --output away; --json prints the result");
   const std::vector<Any> arguments(p.inputs.begin(), p.inputs.end());
   Profile profile;

@@ -53,8 +53,12 @@ class FunctionCodegen {
     for (const VarRef& p : function_->params) {
       Operand o{Arg::of(ArgKind::Register, registers_++), false, true, {}};
       values_[p.get()] = o;
-      out.params.push_back(value_info(p->name, p->declared));
+      out.params.push_back((name_ == "main" ? input_info : value_info)(p->name, p->declared));
     }
+    // Who calls the model has tensors: a shape is a vector of its sizes.
+    for (const VarRef& p : function_->params)
+      if (name_ == "main" && p->declared && p->declared.is<ShapeType>())
+        values_[p.get()].arg = builtin_value("vm.builtin.tensor_to_shape", {values_[p.get()].arg});
     out.num_params = int32_t(function_->params.size());
     name_values(*function_, out.params, "input_names");
     // Arguments that the callers' types do not vouch for are looked at.

@@ -94,6 +94,8 @@ void shape_postfix(const PrimExpr& e, const std::string& function, std::vector<A
 void name_values(const graph::Function& function, std::vector<ValueInfo>& values,
                  const std::string& attribute);
 ValueInfo value_info(const std::string& name, const graph::Type& type);
+/// The same of an input of the model, where shapes and integers are tensors, too.
+ValueInfo input_info(const std::string& name, const graph::Type& type);
 /// What the i-th variable of a loop begins with and what each turn gives it have its declared type for
 /// certain.
 bool keeps_type(const graph::While& loop, size_t i);

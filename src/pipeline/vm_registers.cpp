@@ -216,6 +216,15 @@ ValueInfo value_info(const std::string& name, const Type& type) {
   return v;
 }
 
+ValueInfo input_info(const std::string& name, const Type& type) {
+  if (const auto* t = type ? type.as<ShapeType>() : nullptr)
+    return value_info(
+        name, t->ndim < 0 ? Type(tensor_type_unknown(1, i64)) : tensor_type({PrimExpr(t->ndim)}, i64));
+  if (const auto* t = type ? type.as<PrimType>() : nullptr; t && t->dtype.is_integer())
+    return value_info(name, tensor_type({}, t->dtype));
+  return value_info(name, type);
+}
+
 void find_checked(ModuleCodegen& module, const Ref<graph::Function>& f) {
   post_order(f, [&](const ObjectRef& n) {
     auto as_value = [&](const Expr& e) {

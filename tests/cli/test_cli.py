@@ -142,7 +142,17 @@ class Module:
         self.ok("compile", self.tmp / "m.tir", "-o", artifact)
         reply = json.loads(self.ok("run", artifact, *inputs, "-i", "n=5", "--json"))
         self.assertEqual(reply["result"], [{"Nothing": []}, [{"Node": [{"Leaf": []}, [1.5, 2.0], {"Node": [{"Leaf": []}, [-1.5, -2.0], {"Leaf": []}]}]}, [2], [1.5, 2.0]]])
-        self.refused(2, "run", artifact, *inputs, "-i", "n=5", "-o", self.tmp / "out", words=["T0928"])
+        self.refused(2, "run", artifact, *inputs, "-i", "n=5", "-o", self.tmp / "out", words=["T0930"])
+
+    def test_inputs_that_are_no_tensors(self):
+        shaped = "@R.function\ndef main(x: R.Tensor((n,), 'float32'), s: R.Shape(ndim=2)):\n    y = R.reshape(x, s)\n    return R.add(y, y)\n"
+        result = json.loads(self.ok("run", "-", "--json", "-i", "x=6xf32=1", "-i", "s=[2,3]", stdin=shaped))
+        self.assertEqual((result["outputs"][0]["shape"], result["outputs"][0]["summary"]["mean"]), ([2, 3], 2.0))
+        self.refused(3, "run", "-", "-i", "x=6xf32=1", "-i", "s=[4,3]", stdin=shaped, words=["T0501"])
+        counted = "@R.function\ndef main(n: R.Prim('int64')):\n    return R.arange(R.prim_value(0), n, R.prim_value(1), dtype='int64')\n"
+        self.assertEqual(json.loads(self.ok("run", "-", "--json", "-i", "n=4", stdin=counted))["outputs"][0]["summary"]["max"], 3.0)
+        pair = "@R.function\ndef main(p: R.Tuple(R.Tensor((2,), 'float32'), R.Tensor((2,), 'float32'))):\n    return p[0]\n"
+        self.refused(2, "run", "-", "-i", "p=[1,2]", stdin=pair, words=["T0929", "R.Tuple"])
 
     def test_strategies(self):
         module = self.tmp / "dense.tir"

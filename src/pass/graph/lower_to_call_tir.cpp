@@ -120,7 +120,7 @@ class Lowering {
       const std::string name = owner.program(f, symbols, hint, value->origin);
       Array<Expr> tensors;
       for (const Expr& a : args) {
-        if (a.is<ShapeExpr>() || (a->type && a->type.is<ShapeType>())) continue;
+        if (a.is<ShapeExpr>() || (a->type && (a->type.is<ShapeType>() || a->type.is<PrimType>()))) continue;
         const auto* tuple = a->type.as<TupleType>();
         if (!tuple) {
           tensors.push_back(a);

@@ -35,7 +35,7 @@ class FunctionLowering {
   tir::PrimFunc run(const Ref<Function>& function, const std::vector<tir::VarRef>& symbols) {
     Array<te::Tensor> args;
     for (const VarRef& p : function->params) {
-      if (p->declared.is<ShapeType>()) continue;
+      if (p->declared.is<ShapeType>() || p->declared.is<PrimType>()) continue;  // their sizes are scalars
       add_parameter(p, p->declared, args);
     }
     const size_t num_inputs = args.size();
