@@ -55,8 +55,7 @@ class FunctionCodegen {
       values_[p.get()] = o;
       out.params.push_back((name_ == "main" ? input_info : value_info)(p->name, p->declared));
     }
-    // Who calls the model has tensors: a shape is a vector of its sizes.
-    for (const VarRef& p : function_->params)
+    for (const VarRef& p : function_->params)  // who calls the model gives shapes as vectors
       if (name_ == "main" && p->declared && p->declared.is<ShapeType>())
         values_[p.get()].arg = builtin_value("vm.builtin.tensor_to_shape", {values_[p.get()].arg});
     out.num_params = int32_t(function_->params.size());
@@ -496,16 +495,17 @@ class FunctionCodegen {
     Operand state{{}, true, false, {}};
     bool borrowed = false;
     const auto places = states_.find(var.get());
-    auto place_of = [&](size_t i) -> std::optional<Arg> {
+    auto place_of = [&](size_t i, const Operand& o) -> std::optional<Arg> {
       const auto shape = n.loop_vars[i]->declared ? static_shape(n.loop_vars[i]->declared) : std::nullopt;
       if (places == states_.end() || i >= places->second.size() || places->second[i] < 0 || !shape) return {};
+      if (!keeps_type(n, i)) check_value(n.loop_vars[i]->declared, {}, o);
       return Arg::of(ArgKind::Arena,
                      m_.arena(places->second[i], *shape, as_tensor(n.loop_vars[i]->declared)->dtype));
     };
     std::vector<Arg> copies;
     for (size_t i = 0; i < n.init.size(); ++i) {
       Operand init = leaf(n.init[i]);
-      if (const auto at = place_of(i)) {
+      if (const auto at = place_of(i, init)) {
         copies.insert(copies.end(), {*at, arg(init)});
         state.items.push_back({*at, false, false, {}});
         values_[n.loop_vars[i].get()] = state.items.back();
@@ -532,7 +532,7 @@ class FunctionCodegen {
       copies.clear();
       for (size_t i = 0; i < n.loop_vars.size(); ++i) {
         Operand o = item(next, int64_t(i));
-        if (const auto at = place_of(i)) {
+        if (const auto at = place_of(i, o)) {
           copies.insert(copies.end(), {*at, arg(o)});
           continue;
         }
