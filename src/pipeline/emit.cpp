@@ -3,6 +3,7 @@
 #include "pipeline/emit.h"
 
 #include <fmt/format.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -38,14 +39,17 @@ std::string shared_code(const Compiled& compiled, const Target& target) {
 }
 
 void write_text_file(const std::string& path, std::string_view bytes) {
-  const std::string temporary = fmt::format("{}.{}.tmp", path, getpid());
+  // A device or pipe is written to; only a file is replaced, at once when all is there.
+  struct stat there;
+  const bool replace = stat(path.c_str(), &there) != 0 || S_ISREG(there.st_mode);
+  const std::string temporary = replace ? fmt::format("{}.{}.tmp", path, getpid()) : path;
   FILE* file = std::fopen(temporary.c_str(), "wb");
   bool ok = file && std::fwrite(bytes.data(), 1, bytes.size(), file) == bytes.size();
   if (file) ok = (std::fclose(file) == 0) && ok;
-  if (ok) ok = std::rename(temporary.c_str(), path.c_str()) == 0;
+  if (ok && replace) ok = std::rename(temporary.c_str(), path.c_str()) == 0;
   if (!ok) {
     const int why = errno;
-    std::remove(temporary.c_str());
+    if (replace) std::remove(temporary.c_str());
     throw Error(ErrorKind::io, "T3003", std::string("cannot be written: ") + std::strerror(why), path);
   }
 }

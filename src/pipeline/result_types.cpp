@@ -31,7 +31,7 @@ std::string shown_type(const Type& t, std::set<std::string>& used) {
 }  // namespace
 
 std::vector<std::pair<std::string, std::string>> describe_result(const IRModule& module) {
-  const auto main = module.find("main").cast<Function>();
+  const auto main = module.find("main").cast<graph::Function>();
   if (!main) return {};
   const Expr result = result_of(main->body);
   const Type type = result->type ? result->type : main->ret_type;

@@ -14,17 +14,24 @@ namespace tenon {
 using namespace artifact_format;
 namespace {
 
-/// A file beside the wanted one; it disappears unless it is committed.
+/// A file beside the wanted one; it disappears unless it is committed. A device or pipe is written to as it
+/// is.
 class TemporaryFile {
  public:
-  explicit TemporaryFile(const std::string& path) : path_(path), temporary_(path + ".XXXXXX") {
-    fd_ = mkostemp(temporary_.data(), O_CLOEXEC);
+  explicit TemporaryFile(const std::string& path) : path_(path) {
+    struct stat there;
+    if (stat(path_.c_str(), &there) == 0 && !S_ISREG(there.st_mode)) {
+      fd_ = open(path_.c_str(), O_WRONLY | O_CLOEXEC);
+    } else {
+      temporary_ = path_ + ".XXXXXX";
+      fd_ = mkostemp(temporary_.data(), O_CLOEXEC);
+    }
     if (fd_ < 0) fail_io("T3001", "cannot create a file beside `" + path_ + "`");
   }
   ~TemporaryFile() {
     if (fd_ < 0) return;
     close(fd_);
-    unlink(temporary_.c_str());
+    if (!temporary_.empty()) unlink(temporary_.c_str());
   }
   void write(const void* data, size_t size) {
     const char* p = static_cast<const char*>(data);
@@ -42,15 +49,18 @@ class TemporaryFile {
     while (at < offset) write(zeros, size_t(std::min<uint64_t>(offset - at, sizeof zeros)));
   }
   void commit(bool sync) {
-    if (sync && fsync(fd_) != 0) fail_io("T3002", "cannot write `" + path_ + "`");
-    const mode_t mask = umask(0);
-    umask(mask);
-    fchmod(fd_, 0666 & ~mask);
+    const bool replaces = !temporary_.empty();
+    if (sync && replaces && fsync(fd_) != 0) fail_io("T3002", "cannot write `" + path_ + "`");
+    if (replaces) {
+      const mode_t mask = umask(0);
+      umask(mask);
+      fchmod(fd_, 0666 & ~mask);
+    }
     const int fd = std::exchange(fd_, -1);
     const bool closed = close(fd) == 0;  // a file system may report a full disk only now
-    if (!closed || rename(temporary_.c_str(), path_.c_str()) != 0) {
+    if (!closed || (replaces && rename(temporary_.c_str(), path_.c_str()) != 0)) {
       const int saved = errno;
-      unlink(temporary_.c_str());
+      if (replaces) unlink(temporary_.c_str());
       errno = saved;
       fail_io("T3002", "cannot write `" + path_ + "`");
     }

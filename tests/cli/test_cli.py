@@ -90,6 +90,15 @@ class Command(unittest.TestCase):
         listed = json.loads((self.tmp / "out" / "outputs.json").read_text())
         self.assertEqual([(o["dtype"], o["shape"], o["file"]) for o in listed], [("float32", [2, 3], "output_0.npy")])
 
+    def test_devices_and_pipes_are_written_to(self):
+        pipe = self.tmp / "pipe"
+        os.mkfifo(pipe)
+        for arguments, start in [(("opt", self.module), b"@I.ir_module"), (("compile", self.module), b"\x7fELF")]:
+            reader = subprocess.Popen(["cat", pipe], stdout=subprocess.PIPE)
+            self.ok(*arguments, "-o", pipe)
+            self.assertTrue(pipe.is_fifo())
+            self.assertEqual(reader.communicate(timeout=60)[0][:len(start)], start)
+
     def test_run_from_standard_input(self):
         result = json.loads(self.ok("run", "-", "--json", "-i", "x=2x3xf32=1.5", "-i", "y=2x3xf32=-0.5", stdin=MODULE))
         self.assertEqual(result["outputs"][0]["summary"]["min"], 1.0)
