@@ -9,6 +9,7 @@
 #include "interpret/evaluate.h"
 #include "interpret/interpret.h"
 #include "interpret/memo.h"
+#include "ir/origin.h"
 #include "ir/text.h"
 #include "ir/walk.h"
 #include "op/op_def.h"
@@ -24,8 +25,7 @@ using PackedFunction = tenon::Function;
 
 [[noreturn]] void error(std::string code, std::string message, const Origin& origin = {},
                         std::string hint = {}) {
-  throw Error(ErrorKind::model, std::move(code), std::move(message),
-              origin ? (origin->span ? origin->span.to_string() : origin->text) : "", std::move(hint));
+  throw Error(ErrorKind::model, std::move(code), std::move(message), place(origin), std::move(hint));
 }
 
 struct Environment {

@@ -7,6 +7,7 @@
 #include <map>
 #include <mutex>
 
+#include "ir/origin.h"
 #include "ir/text.h"
 
 namespace tenon::graph {
@@ -98,9 +99,7 @@ void infer_error(const Call& call, std::string message, std::string hint) {
     types += fmt::format("{}{}: {}", i ? ", " : "", named ? op->arguments[i].name : std::to_string(i),
                          call.args[i] && call.args[i]->type ? print(call.args[i]->type) : "?");
   }
-  std::string location =
-      call.origin ? (call.origin->span ? call.origin->span.to_string() : call.origin->text) : "";
-  fail("T1101", fmt::format("{}: {} (given {})", op ? op->name : "call", message, types), location,
+  fail("T1101", fmt::format("{}: {} (given {})", op ? op->name : "call", message, types), place(call.origin),
        std::move(hint));
 }
 

@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include "ir/origin.h"
 #include "ir/structural.h"
 #include "ir/text.h"
 #include "ir/walk.h"
@@ -25,14 +26,10 @@ void check_arguments(const Call& call, const Op& op) {
   std::string names;
   for (const OpArgument& a : op.arguments)
     names += (names.empty() ? "" : ", ") + a.name + (a.optional ? "?" : "");
-  const std::string location =
-      call.origin ? (call.origin->span ? call.origin->span.to_string() : call.origin->text) : "";
   fail("T1103",
        fmt::format("{}: {} arguments given, it takes ({}{})", op.name, given, names, op.variadic ? "…" : ""),
-       location);
+       place(call.origin));
 }
-
-std::string place(const Origin& o) { return !o ? "" : o->span ? o->span.to_string() : o->text; }
 
 /// The callee as a message names it.
 std::string name_of(const Expr& callee) {

@@ -9,6 +9,7 @@
 #include <cmath>
 #include <limits>
 
+#include "ir/origin.h"
 #include "ir/structural.h"
 #include "op/assume.h"
 #include "op/infer.h"
@@ -222,7 +223,7 @@ TensorInfo output_info(const Call& call, size_t i) {
   auto shape = shape_of(*t);
   if (!shape)
     fail("T1102", fmt::format("{}: the shape of the result is not known at compile time", short_name(call)),
-         {}, "bind it with match_cast, or give the model static input shapes");
+         place(call.origin), "bind it with match_cast, or give the model static input shapes");
   return {*shape, t->dtype};
 }
 

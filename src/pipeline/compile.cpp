@@ -13,6 +13,7 @@
 
 #include "analysis/kernel_work.h"
 #include "base/clock.h"
+#include "ir/origin.h"
 #include "ir/parallel.h"
 #include "ir/verify.h"
 #include "ir/walk.h"
@@ -101,9 +102,7 @@ std::pair<std::string, std::string> largest_tensor(const IRModule& module) {
         out.first = fmt::format("{} is the largest, {} of {}, {}", graph::binding_var(binding)->name,
                                 to_string(tensor->dtype), fmt::format("[{}]", fmt::join(dims, ", ")),
                                 size_text(bytes));
-        out.second = !value->origin        ? ""
-                     : value->origin->span ? value->origin->span.to_string()
-                                           : value->origin->text;
+        out.second = place(value->origin);
       }
     });
   }

@@ -266,7 +266,9 @@ int64_t CompileCache::copy_to(const std::string& path) const {
   ArtifactFile file = read_artifact(path_);
   std::erase_if(file.executable.metadata, [](const auto& m) { return m.first.starts_with("cache."); });
   write_artifact(path, file.executable, file.image);
-  return int64_t(fs::file_size(path));
+  std::error_code device;  // has no size
+  const auto bytes = fs::file_size(path, device);
+  return device ? 0 : int64_t(bytes);
 }
 
 /// Least recently used entries go until the rest fits; what a killed process left behind goes too.

@@ -138,7 +138,9 @@ int64_t write_emitted(const std::string& kind, const std::string& path, const Co
                       const Target& target, int opt_level, const std::string& system) {
   if (kind == "artifact") {
     write_artifact(path, compiled.executable, shared_code(compiled, target));
-    return int64_t(std::filesystem::file_size(path));
+    std::error_code device;  // has no size
+    const auto bytes = std::filesystem::file_size(path, device);
+    return device ? 0 : int64_t(bytes);
   }
   ConstantTable constants;
   const std::string text = emit_text(kind, compiled, target, opt_level, &constants, system);

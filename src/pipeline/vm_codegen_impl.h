@@ -6,6 +6,7 @@
 #include <set>
 
 #include "ir/module.h"
+#include "ir/origin.h"
 #include "runtime/executable.h"
 #include "target/target.h"
 
@@ -73,7 +74,6 @@ struct Operand {
 
 bool any_borrowed(const Operand& o);
 void set_borrowed(Operand& o, bool borrowed);
-std::string place(const Origin& o);
 /// Symbolic dimensions that are no parameters of the called program, behind its first `given` scalars: read
 /// off the shapes of what it is given. T0812 for one that no shape tells.
 std::vector<PrimExpr> implied_sizes(const graph::Call& c, const tir::PrimFunc& f, size_t given);

@@ -11,8 +11,6 @@
 namespace tenon {
 using namespace graph;
 
-std::string place(const Origin& o) { return !o ? "" : o->span ? o->span.to_string() : o->text; }
-
 bool any_borrowed(const Operand& o) {
   if (!o.is_tuple) return o.borrowed || o.arg.kind() == ArgKind::Constant;
   for (const Operand& i : o.items)

@@ -15,6 +15,7 @@
 #include <algorithm>
 #include <set>
 
+#include "ir/origin.h"
 #include "ir/structural.h"
 #include "ir/text.h"
 #include "op/infer.h"
@@ -94,7 +95,6 @@ class InferTypes : public SizeNaming {
              {}},
             value->origin ? value->origin : var->origin);
   }
-  static std::string place(const Origin& o) { return !o ? "" : o->span ? o->span.to_string() : o->text; }
   /// Notes a mistake, with the line of the text where that is its place.
   void problem(Diagnostic d, const Origin& at) {
     if (d.location.empty()) d.location = place(at);

@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <set>
 
+#include "ir/origin.h"
 #include "ir/structural.h"
 #include "ir/text.h"
 #include "op/infer.h"
@@ -425,7 +426,6 @@ class ParameterTypes {
       }
     problems.throw_if_any();
   }
-  static std::string place(const Origin& o) { return !o ? "" : o->span ? o->span.to_string() : o->text; }
   /// The first value of the body, nested ones included, that looks into the parameter.
   static Expr needs_type(const Expr& body, const VarRef& p) {
     Expr found;

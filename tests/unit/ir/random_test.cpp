@@ -412,9 +412,13 @@ class Generator {
               gvars_.push_back(p);
               graph::Expr c = graph_body(0, 1), b = graph_body(depth - 1, 1);
               gvars_.pop_back();
-              value = below(2) ? graph::Expr(make<graph::While>(Array<graph::VarRef>{p}, init, c, b))
-                               : graph::Expr(make<graph::Function>(Array<graph::VarRef>{p}, b, graph::Type(),
-                                                                   AttrMap()));
+              if (below(2)) {  // the next values of the loop's variables are a tuple
+                const auto* s = b.as<graph::SeqExpr>();
+                b = make<graph::SeqExpr>(s->blocks, make<graph::Tuple>(Array<graph::Expr>{s->body}));
+                value = make<graph::While>(Array<graph::VarRef>{p}, init, c, b);
+              } else {
+                value = make<graph::Function>(Array<graph::VarRef>{p}, b, graph::Type(), AttrMap());
+              }
               break;
             }
             [[fallthrough]];

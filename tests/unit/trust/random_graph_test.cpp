@@ -223,12 +223,12 @@ TEST(RandomGraphs, LazyTransformsGiveWhatEagerOnesDo) {
   std::vector<Any> weights;
   std::map<int64_t, Any> given;
   int64_t fetched = 0, lifted = 0;
-  registry::add("test.lazy.get", Function([&](Arguments a) -> Any {
+  registry::add("test.lazy.get", tenon::Function([&](Arguments a) -> Any {
                   ++fetched;
                   return weights.at(size_t(a[0].as<int64_t>()));
                 }),
                 true);
-  registry::add("test.lazy.set", Function([&](Arguments a) -> Any {
+  registry::add("test.lazy.set", tenon::Function([&](Arguments a) -> Any {
                   given[a[0].as<int64_t>()] = a[1];
                   return Any();
                 }),
