@@ -395,8 +395,9 @@ class ConvertLayout : public BodyRewriter {
       const Expr& e = call.args[i];
       const auto* t = as_tensor(e);
       auto s = t ? known_shape(e->type) : std::nullopt;
+      if (e->type.is<ShapeType>()) return value;  // it says sizes in this layout
       if (!t) {
-        args.push_back(e);  // a shape or a scalar value
+        args.push_back(e);  // a scalar value
         continue;
       }
       if (!s || s->size() > shape.size()) return value;

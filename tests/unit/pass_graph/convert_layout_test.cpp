@@ -140,6 +140,20 @@ TEST(ConvertLayout, OperandsThatBroadcast) {
   EXPECT_EQ(layouts(out).size(), 1u);
 }
 
+TEST(ConvertLayout, BroadcastToIsToldSizesInThePlainLayout) {
+  for (const std::vector<int64_t>& sizes : {std::vector<int64_t>{1, 16, 1}, {1, 16, 4, 3}}) {
+    Model m;
+    auto x = m.param("x", {1, 4, 2, 2});
+    Expr a = m.op("nn.conv2d", {x, m.weight({16, 4, 1, 1})}, conv({1, 1}, {}));
+    Expr b = m.op("nn.max_pool2d", {a}, pool(2, 2, {}));
+    Array<PrimExpr> shape;
+    for (int64_t s : sizes) shape.push_back(PrimExpr(s));
+    Expr c = m.op("nn.relu", {m.op("broadcast_to", {b, shape_expr(shape)})});
+    IRModule out = blocked(m.done(c), {random_array({1, 4, 2, 2})});
+    EXPECT_EQ(layouts(out).size(), 1u);
+  }
+}
+
 TEST(ConvertLayout, SymbolicSizesAndOtherRanks) {
   Model m;
   tir::VarRef n = tir::var("n"), h = tir::var("h");
