@@ -344,6 +344,17 @@ class VerifyPasses : public PassInstrument {
     return out;
   }
 
+  /// A tuple for a type of tuples, as deep as it is; a value that is none for any other type.
+  static bool fits(const Any& value, const Type& type) {
+    const auto items = value.try_as<Array<Any>>();
+    const auto* t = type.as<TupleType>();
+    if (!t || !items || !*items) return !t && !(items && *items);
+    if (items->size() != t->items.size()) return false;
+    for (size_t i = 0; i < items->size(); ++i)
+      if (!fits((*items)[i], t->items[i])) return false;
+    return true;
+  }
+
   /// Some passes change the parameters: they bind some, compute others once from the weights, or make one
   /// tuple of them.
   std::vector<Any> arguments(const IRModule& module) {
@@ -364,7 +375,7 @@ class VerifyPasses : public PassInstrument {
       for (const Any& a : results) given_.push_back(a);
     }
     const bool given_as_tuple = given_.size() == f->params.size() && !given_.empty() &&
-                                given_.back().try_as<Array<Any>>().has_value();
+                                fits(given_.back(), f->params.back()->declared);
     const bool tuple = !bundled_ && !given_as_tuple && !f->params.empty() &&
                        f->params.back()->declared.is<TupleType>() && !by_name_.count(f->params.back()->name);
     if (tuple) {

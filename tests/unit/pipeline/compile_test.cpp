@@ -332,6 +332,37 @@ class Module:
   for (int64_t n : {0, 1, 5}) expect_compiled_agrees(in, {random_array({n, 4}), random_array({n + 1})});
 }
 
+TEST(VerifyPasses, AWeightThatIsATupleIsNoBundleOfWeights) {
+  const IRModule in = parse_module(R"(@I.ir_module
+class Module:
+    @R.function
+    def main(w: R.Tensor((4,), "float32"), v: R.Tensor((4,), "float32")) -> R.Tensor((4,), "float32"):
+        R.func_attr({"global_symbol": "main", "num_inputs": 0})
+        a = R.cos(w)
+        b = R.tanh(v)
+        t = (a, b)
+        y = cls.f(t)
+        return y
+
+    @R.function
+    def f(t: R.Tuple(R.Tensor((4,), "float32"), R.Tensor((4,), "float32"))) -> R.Tensor((4,), "float32"):
+        a: R.Tensor((4,), "float32") = t[0]
+        b: R.Tensor((4,), "float32") = t[1]
+        y = R.add(a, b)
+        return y
+)");
+  const Pass passes[] = {{"infer_types", infer_types},
+                         {"lift_transform_params", lift_transform_params},
+                         {"bundle_model_params", bundle_model_params}};
+  PassContext context = make_context();
+  context.required = {"lift_transform_params", "bundle_model_params"};
+  auto checker = verify_passes({}, {});
+  context.instruments = {checker.get()};
+  const IRModule out = run_passes(in, passes, context);
+  ASSERT_EQ(main_of(out)->params.size(), 1u) << print(out);
+  EXPECT_TRUE(main_of(out)->params[0]->declared.as<TupleType>()->items[0].is<TupleType>()) << print(out);
+}
+
 TEST(VerifyPasses, SaysWhenTheModelCannotBeRun) {
   const IRModule in = parse_module(R"(@I.ir_module
 class Module:
