@@ -23,10 +23,11 @@ size_t class_of(size_t bytes) {
   const size_t quarter = (bytes - 1) >> (log - 2) & 3;
   return 1 + (log - 6) * 4 + quarter;
 }
-size_t class_bytes(size_t c) {
-  if (c == 0) return 64;
+/// What a block of its own takes of the system's memory.
+size_t block_bytes(size_t c) {
+  if (c == 0) return kHeader + 64;
   const size_t log = 6 + (c - 1) / 4, quarter = (c - 1) % 4;
-  return (((size_t(4) + quarter + 1) << (log - 2)) + 63) & ~size_t(63);
+  return kHeader + ((((size_t(4) + quarter + 1) << (log - 2)) + 63) & ~size_t(63));
 }
 
 [[noreturn]] void limit_error(size_t wanted, size_t live, size_t limit) {
@@ -50,7 +51,7 @@ void MemoryPoolObj::drop_kept() {
 void* MemoryPoolObj::allocate(size_t bytes) {
   const size_t c = class_of(bytes);
   CHECK(c < kClasses, "a tensor larger than the address space");
-  size_t size = class_bytes(c);
+  size_t size = block_bytes(c);
   std::lock_guard lock(mutex_);
   if (limit_ && live_ + size > limit_) limit_error(size, live_, limit_);
   if (!limit_ && bytes > kSmall) {
@@ -68,15 +69,15 @@ void* MemoryPoolObj::allocate(size_t bytes) {
   size_t from = c;
   while (from < std::min(c + 4, kClasses - 1) && free_[from].empty()) ++from;
   void* block = nullptr;
-  if (!free_[from].empty() && (from == c || !limit_ || live_ + class_bytes(from) <= limit_)) {
+  if (!free_[from].empty() && (from == c || !limit_ || live_ + block_bytes(from) <= limit_)) {
     block = free_[from].back();
     free_[from].pop_back();
-    cached_ -= class_bytes(from);
-    size = class_bytes(from);
+    cached_ -= block_bytes(from);
+    size = block_bytes(from);
   } else {
     // Blocks in use and kept ones together stay below the limit, or twice the height.
     if (live_ + cached_ + size > (limit_ ? limit_.load() : 2 * std::max(peak_, live_ + size))) drop_kept();
-    block = std::aligned_alloc(64, size + kHeader);
+    block = std::aligned_alloc(64, size);
     if (!block)
       throw Error(ErrorKind::limit, "T0401", "no memory for a tensor of " + std::to_string(bytes) + " bytes",
                   {}, "use smaller inputs");
@@ -92,7 +93,7 @@ void MemoryPoolObj::give_back(void* data) {
   void* block = static_cast<char*>(data) - kHeader;
   Header header;
   std::memcpy(&header, block, sizeof header);
-  const size_t c = header.size_class, size = class_bytes(c);
+  const size_t c = header.size_class, size = block_bytes(c);
   {
     std::lock_guard lock(mutex_);
     if (header.region_bytes) {
