@@ -55,7 +55,7 @@ struct Machine {
   ~Machine();
 
   // What builtins use. `frame` is the one that runs.
-  Frame& frame() { return *frames[depth]; }
+  [[gnu::always_inline]] Frame& frame() { return *frames[size_t(depth)]; }
   int64_t int_arg(const Step& step, uint32_t i);
   Any any_arg(const Step& step, uint32_t i);
   NDArray tensor_arg(const Step& step, uint32_t i);

@@ -38,19 +38,14 @@ bool MemoryRegion::reserve() {
 
 void* MemoryRegion::take(size_t bytes) {
   if (!reserve()) return nullptr;
-  auto best = gaps_.end();
-  for (auto it = gaps_.begin(); it != gaps_.end(); ++it)
-    if (it->second >= bytes && (best == gaps_.end() || it->second < best->second)) best = it;
-  if (best != gaps_.end()) {
-    const auto [at, room] = *best;
-    if (room == bytes) {
-      gaps_.erase(best);
-    } else {  // the rest is the same gap, further on
-      auto node = gaps_.extract(best);
-      node.key() = at + bytes, node.mapped() = room - bytes;
-      gaps_.insert(std::move(node));
-    }
-    return base_ + at;
+  Gap* best = nullptr;
+  for (Gap& gap : gaps_)
+    if (gap.bytes >= bytes && (!best || gap.bytes < best->bytes)) best = &gap;
+  if (best) {
+    char* place = base_ + best->at;
+    best->at += bytes, best->bytes -= bytes;  // the rest is the same gap, further on
+    if (best->bytes == 0) gaps_.erase(gaps_.begin() + (best - gaps_.data()));
+    return place;
   }
   // Behind all blocks.
   if (bytes > size_ - reach_) return nullptr;
@@ -71,28 +66,23 @@ void* MemoryRegion::take(size_t bytes) {
 }
 
 void MemoryRegion::give(void* place, size_t bytes) {
-  size_t at = size_t(static_cast<char*>(place) - base_);
-  auto after = gaps_.lower_bound(at);
-  if (after != gaps_.begin()) {
-    auto before = std::prev(after);
-    if (before->first + before->second == at) {
-      at = before->first, bytes += before->second;
-      gaps_.erase(before);
-    }
-  }
+  const size_t at = size_t(static_cast<char*>(place) - base_);
+  auto after = gaps_.begin();
+  while (after != gaps_.end() && after->at < at) ++after;
+  const bool joins = after != gaps_.begin() && std::prev(after)->at + std::prev(after)->bytes == at;
   if (at + bytes == reach_) {  // nothing is in use behind it
     reach_ = at;
-    return;
-  }
-  if (after != gaps_.end() && at + bytes == after->first) {
-    auto node = gaps_.extract(after);
-    node.key() = at, node.mapped() += bytes;
-    gaps_.insert(std::move(node));
-    return;
-  }
-  try {
-    gaps_.emplace(at, bytes);
-  } catch (const std::bad_alloc&) {  // the place is lost until the pool goes
+    if (joins) reach_ = gaps_.back().at, gaps_.pop_back();
+  } else if (const bool touches = after != gaps_.end() && at + bytes == after->at; joins) {
+    std::prev(after)->bytes += bytes + (touches ? after->bytes : 0);
+    if (touches) gaps_.erase(after);
+  } else if (touches) {
+    after->at = at, after->bytes += bytes;
+  } else {
+    try {
+      gaps_.insert(after, {at, bytes});
+    } catch (const std::bad_alloc&) {  // the place is lost until the pool goes
+    }
   }
 }
 

@@ -3,7 +3,7 @@
 // of a planned arena, so that a call touches little more memory than it has in use at once.
 #pragma once
 #include <cstddef>
-#include <map>
+#include <vector>
 
 namespace tenon {
 
@@ -24,7 +24,10 @@ class MemoryRegion {
   char* base_ = nullptr;
   size_t size_ = 0, usable_ = 0, reach_ = 0;
   bool refused_ = false;
-  std::map<size_t, size_t> gaps_;  ///< offset → bytes; never two side by side, none at the end
+  struct Gap {
+    size_t at, bytes;
+  };
+  std::vector<Gap> gaps_;  ///< by offset; never two side by side, none at the end
 };
 
 }  // namespace tenon

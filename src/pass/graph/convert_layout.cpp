@@ -1,19 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 // convert_layout: convolutions and what lies between them work on channels in blocks as wide as a vector.
 //
-//   before   lv = R.nn.conv2d(x, w);  lv1 = R.nn.relu(lv);  lv2 = R.nn.conv2d(lv1, w1)        # w, w1
-//   constants after    lv = R.nn.conv2d(x, w', out_layout="NCHW16c");  lv1 = R.nn.relu(lv)
-//            lv2 = R.nn.conv2d(lv1, w1', data_layout="NCHW16c", …);  (permute_dims and reshape back at the
-//            end)
+//   before   lv = R.nn.conv2d(x, w);  lv1 = R.nn.relu(lv);  lv2 = R.nn.conv2d(lv1, w1)      # constant w, w1
+//   after    lv = R.nn.conv2d(x, w', out_layout="NCHW16c");  lv1 = R.nn.relu(lv)
+//            lv2 = R.nn.conv2d(lv1, w1', data_layout="NCHW16c", …);  layout_transform at the end
 //
 // A blocked tensor is (n, c / b, spatial…, b); b is the target's vector length or half of it, whichever
 // divides the channels. Convolutions start an island; element-wise operators, pooling, nearest
 // resizing, concatenation of channels and means over the image continue it. Moves are layout_transform, for
 // data and weights alike: of weights fold_constant makes constants, moves back and forth meet in
-// canonicalize, and eliminate_dead_code drops those that nobody needs. Weights of bytes lie in groups for the
-// target's dot instructions
-// ("OIHW16o4i"). Needs: types; normal form; weights constant. Keeps: values up to the order of sums, types of
-// all variables.
+// canonicalize, and eliminate_dead_code drops those that nobody needs. Where half a vector would be lost,
+// channels are added up to a whole one; depthwise convolutions keep them, sums over channels meet zeros
+// there. Weights of bytes lie in groups for the target's dot instructions ("OIHW16o4i"). Needs: types; normal
+// form; weights constant. Keeps: values up to the order of sums, types of all variables.
 #include <algorithm>
 
 #include "op/build.h"
@@ -141,6 +140,15 @@ class ConvertLayout : public BodyRewriter {
     if (form.groups || tir::is_const_int(shape[1], form.channels)) return back;
     return without_added(emit(back), *tir::as_int(shape[1]));
   }
+  /// The form's tensor with zeros in the channels that were added: a weight of 0 does not stop what is no
+  /// number.
+  Expr with_zeros(const Form& form, int64_t channels, size_t n) {
+    std::vector<int64_t> dims(n + 3, 1);
+    dims[1] = form.channels / form.block, dims.back() = form.block;
+    const NDArray real = NDArray::zeros(dims, DataType::boolean());
+    for (int64_t i = 0; i < channels; ++i) real.set_element_int(i, 1);
+    return emit_op("where", {constant(real), form.tensor, constant(NDArray::scalar(0, f32))});
+  }
   Expr without_added(const Expr& x, int64_t channels) const {
     ObjectRef cut = op::make_attrs<op::StridedSliceAttrs>([&](op::StridedSliceAttrs& a) {
       a.axes = {1};
@@ -177,8 +185,13 @@ class ConvertLayout : public BodyRewriter {
     const int64_t outputs = ws[0], per_group = ws[1];
     if (!inputs || outputs % a.groups) return value;
     const bool depthwise = per_group == 1 && a.groups == outputs && *inputs == outputs && a.groups > 1;
+    const Form* held = form(call.args[0]);
+    if (held && (!held->block || held->channels == *inputs))
+      held = nullptr;  // it has channels that were added
     int64_t out_block = block_for(outputs), all = outputs;
-    if (out_block < lanes_ && a.groups == 1) {
+    if (depthwise && held) {
+      out_block = held->block, all = held->channels;
+    } else if (out_block < lanes_ && a.groups == 1) {
       const int64_t more = (lanes_ - outputs % lanes_) % lanes_;
       if (more * 8 <= outputs) out_block = lanes_, all = outputs + more;
     }
@@ -196,6 +209,8 @@ class ConvertLayout : public BodyRewriter {
       if (a.groups > 1 && (per_group % data_block || !out_block || (outputs / a.groups) % out_block))
         return grouped(call, *in, ws, a, shape, n);
       if (data_block % group) return value;
+    } else if (held && a.groups == 1) {
+      data_block = held->block;
     } else {
       const int64_t best = block_for(per_group);
       if (const Form* have = blocked(call.args[0]); have && per_group % have->block == 0)
@@ -208,18 +223,18 @@ class ConvertLayout : public BodyRewriter {
     // A depthwise convolution of plain data alone is not worth two moves, unless its loads would have gaps.
     bool gaps = false;
     for (int64_t step : a.strides) gaps = gaps || step > 1;
-    if (depthwise && (!out_block || (!blocked(call.args[0]) && !gaps))) return value;
+    if (depthwise && !held && (!out_block || (!blocked(call.args[0]) && !gaps))) return value;
     const bool by_groups = group && !depthwise;
-    const Form* have = by_groups ? form(call.args[0]) : nullptr;
-    const Expr x = have && have->block == data_block ? have->tensor
-                   : data_block                      ? to_block(call.args[0], *in, data_block)
-                                                     : call.args[0];
+    const Form* have = by_groups ? form(call.args[0]) : held;
+    Expr x = call.args[0];
+    if (have && have->block == data_block)
+      x = depthwise || by_groups ? have->tensor : with_zeros(*have, *inputs, n);
+    else if (data_block)
+      x = to_block(x, *in, data_block);
     const op::KernelBlocks kernel{depthwise || by_groups ? 0 : data_block, out_block, by_groups ? group : 0};
     Expr weight = padded(call.args[1], ws.size(), outputs, all, 0);
-    if (by_groups && a.groups == 1) {
-      const auto held = known_shape(x->type);
-      weight = padded(weight, ws.size(), per_group, *channels(*held) * data_block);
-    }
+    if (!depthwise && data_block && a.groups == 1)
+      weight = padded(weight, ws.size(), per_group, *channels(*known_shape(x->type)) * data_block);
     Expr packed = emit(moved(weight, op::kernel_layout_name(n, {}), op::kernel_layout_name(n, kernel)));
     if (by_groups) {  // the outputs of a block and their groups are one axis
       Array<PrimExpr> dims = *known_shape(packed->type);
@@ -232,6 +247,7 @@ class ConvertLayout : public BodyRewriter {
       to.data_layout = op::data_layout_name(n, data_block);
       to.kernel_layout = op::kernel_layout_name(n, kernel);
       to.out_layout = op::data_layout_name(n, out_block);
+      if (depthwise) to.groups = all;
     });
     Array<Expr> args{x, packed};
     if (call.args.size() > 2) args.push_back(call.args[2]);

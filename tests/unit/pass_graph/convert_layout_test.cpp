@@ -118,8 +118,31 @@ TEST(ConvertLayout, ChannelsAreAddedWhereHalfAVectorWouldBeLost) {
     Expr e = m.op("nn.conv2d", {d, m.weight({16, outputs, 1, 1})}, conv({1, 1}, {}));
     Expr f = m.op("nn.global_avg_pool", {d});
     IRModule out = blocked(m.done(op::tuple({c, e, f})), {random_array({1, 16, 3, 2})});
-    EXPECT_EQ(layouts(out)[0], "NCHW OIHW16o NCHW16c");
-    EXPECT_EQ(count(out, "strided_slice"), 3);
+    EXPECT_EQ(layouts(out), (std::vector<std::string>{"NCHW OIHW16o NCHW16c", "NCHW16c OIHW16i16o NCHW16c"}));
+    EXPECT_EQ(count(out, "strided_slice"), 2);  // of the results, not of what the second convolution reads
+  }
+}
+
+TEST(ConvertLayout, AddedChannelsStayInDepthwiseConvolutionsAndMeetZeros) {
+  for (bool symbolic : {false, true}) {
+    Model m;
+    tir::VarRef w = tir::var("w");
+    auto x = m.param("x", {1, 8, 2, symbolic ? PrimExpr(w) : PrimExpr(3)});
+    Expr a = m.op("nn.conv2d", {x, m.weight({136, 8, 1, 1})}, conv({1, 1}, {}));
+    Expr b = m.op("nn.relu", {m.op("add", {a, m.weight({1, 136, 1, 1})})});
+    Expr c = m.op("nn.conv2d", {b, m.weight({136, 1, 3, 3})}, conv({1, 1}, {1, 1, 1, 1}, 136));
+    Expr gate = m.op("mean", {c}, op::make_attrs<op::ReduceAttrs>([](op::ReduceAttrs& r) {
+                       r.axis = {2, 3};
+                       r.keepdims = true;
+                     }));
+    gate = m.op("sigmoid", {m.op("nn.conv2d", {gate, m.weight({136, 136, 1, 1})}, conv({1, 1}, {}))});
+    // Divided by 0 where channels were added.
+    Expr d = m.op("divide", {m.op("multiply", {c, gate}), m.weight({1, 136, 1, 1})});
+    Expr e = m.op("nn.conv2d", {d, m.weight({32, 136, 1, 1})}, conv({1, 1}, {}));
+    IRModule out = blocked(m.done(m.op("nn.relu", {e})), {random_array({1, 8, 2, 3})});
+    EXPECT_EQ(layouts(out)[1], "NCHW16c OIHW16o NCHW16c");
+    EXPECT_EQ(layouts(out).back(), "NCHW16c OIHW16i16o NCHW16c");
+    EXPECT_EQ(count(out, "layout_transform"), 1);  // at the end
   }
 }
 
