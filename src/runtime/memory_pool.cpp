@@ -4,11 +4,12 @@
 #include <algorithm>
 #include <bit>
 #include <cstdlib>
+#include <utility>
 
 namespace tenon {
 namespace {
 constexpr size_t kHeader = 64;  // says where the block is from, and keeps the data aligned
-constexpr size_t kSmall = 4096;
+constexpr size_t kSmall = 4096, kLargest = size_t(1) << 46;
 
 /// A block's first bytes.
 struct Header {
@@ -30,7 +31,14 @@ size_t block_bytes(size_t c) {
   return kHeader + ((((size_t(4) + quarter + 1) << (log - 2)) + 63) & ~size_t(63));
 }
 
-[[noreturn]] void limit_error(size_t wanted, size_t live, size_t limit) {
+/// What a place in the region takes.
+size_t region_bytes(size_t bytes) { return ((bytes + 63) & ~size_t(63)) + kHeader; }
+
+[[noreturn, gnu::cold]] void no_memory(size_t bytes) {
+  throw Error(ErrorKind::limit, "T0401", "no memory for a tensor of " + std::to_string(bytes) + " bytes", {},
+              "use smaller inputs");
+}
+[[noreturn, gnu::cold]] void limit_error(size_t wanted, size_t live, size_t limit) {
   throw Error(ErrorKind::limit, "T0507",
               "the memory limit of " + std::to_string(limit) + " bytes is reached: " + std::to_string(live) +
                   " are in use, " + std::to_string(wanted) + " more are needed",
@@ -50,12 +58,11 @@ void MemoryPoolObj::drop_kept() {
 
 void* MemoryPoolObj::allocate(size_t bytes) {
   const size_t c = class_of(bytes);
-  CHECK(c < kClasses, "a tensor larger than the address space");
   size_t size = block_bytes(c);
   std::lock_guard lock(mutex_);
   if (limit_ && live_ + size > limit_) limit_error(size, live_, limit_);
   if (!limit_ && bytes > kSmall) {
-    const size_t whole = ((bytes + 63) & ~size_t(63)) + kHeader;
+    const size_t whole = region_bytes(bytes);
     if (void* place = region_.take(whole)) {
       const Header header{c, whole};
       std::memcpy(place, &header, sizeof header);
@@ -78,9 +85,7 @@ void* MemoryPoolObj::allocate(size_t bytes) {
     // Blocks in use and kept ones together stay below the limit, or twice the height.
     if (live_ + cached_ + size > (limit_ ? limit_.load() : 2 * std::max(peak_, live_ + size))) drop_kept();
     block = std::aligned_alloc(64, size);
-    if (!block)
-      throw Error(ErrorKind::limit, "T0401", "no memory for a tensor of " + std::to_string(bytes) + " bytes",
-                  {}, "use smaller inputs");
+    if (!block) no_memory(bytes);
     const Header header{c, 0};
     std::memcpy(block, &header, sizeof header);
   }
@@ -115,19 +120,42 @@ void MemoryPoolObj::give_back(void* data) {
   std::free(block);
 }
 
-NDArray MemoryPoolObj::tensor(std::span<const int64_t> shape, DataType dtype) {
+void MemoryPoolObj::place(NDArrayObj& o, std::span<const int64_t> shape, DataType dtype) {
   const size_t bytes = storage_bytes(element_count(shape), dtype);
-  if (bytes > size_t(1) << 46)
-    throw Error(ErrorKind::limit, "T0401",
-                "a tensor of " + std::to_string(bytes) + " bytes is too large for this machine");
+  if (bytes > kLargest) no_memory(bytes);
+  o.shape.assign(shape.begin(), shape.end());
+  o.dtype = dtype;
+  if (o.data) {
+    Header header;
+    std::memcpy(&header, static_cast<char*>(o.data) - kHeader, sizeof header);
+    if (header.region_bytes ? header.region_bytes == region_bytes(bytes)
+                            : header.size_class == class_of(bytes))
+      return;
+    give_back(std::exchange(o.data, nullptr));
+  }
+  o.data = allocate(bytes);
+}
+
+NDArray MemoryPoolObj::tensor(std::span<const int64_t> shape, DataType dtype) {
   NDArray array(make<NDArrayObj>());
   NDArrayObj* o = array.mut();
-  o->shape.assign(shape.begin(), shape.end());
-  o->dtype = dtype;
-  o->data = allocate(bytes);
+  place(*o, shape, dtype);
   o->owner = Any(Ref<MemoryPoolObj>(this));
-  o->release = [this, data = o->data] { give_back(data); };
+  o->release = [this, o] {
+    if (o->data) give_back(o->data);
+  };
   return array;
+}
+
+bool MemoryPoolObj::renew(const Any& held, std::span<const int64_t> shape, DataType dtype) {
+  static const uint32_t ndarray_index = type_info<NDArrayObj>()->index;
+  if (held.tag() != ndarray_index) return false;
+  auto* o = static_cast<NDArrayObj*>(const_cast<Object*>(held.object()));
+  if (!o->release || o->owner.object() != this || o->ref_count.load(std::memory_order_acquire) != 1)
+    return false;
+  o->hash_cache.store(0, std::memory_order_relaxed);
+  place(*o, shape, dtype);
+  return true;
 }
 
 void MemoryPoolObj::set_limit(int64_t bytes) {

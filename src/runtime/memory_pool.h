@@ -21,6 +21,9 @@ struct MemoryPoolObj : Object {
 
   /// An uninitialised tensor. Error "T0507" beyond the limit, "T0401" when memory ends.
   NDArray tensor(std::span<const int64_t> shape, DataType dtype);
+  /// Makes the tensor that only `held` holds another one, uninitialised; false when it is not of this pool or
+  /// held elsewhere, too. Errors as above, after which `held` has no storage.
+  bool renew(const Any& held, std::span<const int64_t> shape, DataType dtype);
   void set_limit(int64_t bytes);  ///< 0: none
   void reserve(
       int64_t bytes);  ///< counts memory held elsewhere (the arena) against the limit; may be negative
@@ -31,6 +34,8 @@ struct MemoryPoolObj : Object {
 
  private:
   static constexpr size_t kClasses = 256;
+  /// Storage for `o`, which keeps what it has when that is of the size.
+  void place(NDArrayObj& o, std::span<const int64_t> shape, DataType dtype);
   void* allocate(size_t bytes);
   void give_back(void* data);
   void drop_kept();

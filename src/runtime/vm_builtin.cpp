@@ -182,6 +182,8 @@ void alloc_tensor(Machine& m, const Step& s) {
       return;
     }
   }
+  // What the register holds is dead: mostly a tensor of an earlier step.
+  if (s.dst >= 0 && m.pool.mut()->renew(m.frame().registers[size_t(s.dst)], m.dims, dtype)) return;
   m.set_result(s, Any(m.pool.mut()->tensor(m.dims, dtype)));
 }
 

@@ -97,5 +97,38 @@ TEST(MemoryPool, KeepsLessThanTwiceTheHeight) {
   }
 }
 
+TEST(MemoryPool, RenewsWhatNobodyElseHolds) {
+  for (int64_t limit : {0, 1 << 20}) {
+    MemoryPool pool = make<MemoryPoolObj>();
+    pool.mut()->set_limit(limit);
+    const std::vector<int64_t> square{100, 100}, line{9000}, small{7}, huge{1 << 21};
+    Any held(pool.mut()->tensor(square, u8));
+    const Object* object = held.object();
+    EXPECT_TRUE(pool.mut()->renew(held, line, u8));  // of the same size or another: the same object
+    EXPECT_TRUE(pool.mut()->renew(held, small, f32));
+    NDArray array = held.as<NDArray>();
+    EXPECT_EQ(array.get(), object);
+    EXPECT_EQ(array.shape(), small);
+    EXPECT_EQ(array.dtype(), f32);
+    EXPECT_LT(pool->used(), 1000);
+    EXPECT_FALSE(pool.mut()->renew(held, square, u8));  // `array` sees it
+    EXPECT_EQ(array.shape(), small);
+    EXPECT_FALSE(pool.mut()->renew(Any(NDArray::zeros(square, u8)), square, u8));
+    EXPECT_FALSE(pool.mut()->renew(Any(), square, u8));
+    EXPECT_FALSE(pool.mut()->renew(Any(array.reshape({7, 1})), square, u8));
+    MemoryPool other = make<MemoryPoolObj>();
+    array = NDArray();
+    EXPECT_FALSE(other.mut()->renew(held, square, u8));
+    if (limit) {
+      EXPECT_THROW(pool.mut()->renew(held, huge, u8), Error);
+      EXPECT_EQ(pool->used(), 0);  // what it had is given back, once
+      EXPECT_TRUE(pool.mut()->renew(held, square, u8));
+    }
+    EXPECT_GE(pool->used(), int64_t(limit ? 10000 : 28));
+    held = Any();
+    EXPECT_EQ(pool->used(), 0);
+  }
+}
+
 }  // namespace
 }  // namespace tenon
