@@ -11,7 +11,8 @@
 #include "ir/structural.h"
 #include "op/assume.h"
 #include "pass/graph/lowering.h"
-#include "pass/graph/name_sizes.h"
+#include "pass/graph/passes.h"
+#include "pass/graph/rewriter.h"
 
 namespace tenon {
 namespace graph {

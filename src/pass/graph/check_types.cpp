@@ -7,14 +7,13 @@
 // Arguments of functions and constructors, what is written to references, tensors of call_tir and what it
 // makes, results, and variables with a type of their own. Types that no value can have are refused (T1104).
 // Needs: types. Keeps: values. Early: what inlines functions and shares memory takes types for granted.
-#include "pass/graph/check_types.h"
-
 #include <fmt/format.h>
 
 #include "analysis/analyzer.h"
 #include "ir/structural.h"
 #include "ir/text.h"
 #include "op/unify.h"
+#include "pass/graph/passes.h"
 #include "pass/graph/rewriter.h"
 
 namespace tenon {

@@ -44,8 +44,3 @@ class SizeNaming : public BodyRewriter {
 };
 
 }  // namespace tenon::graph
-
-namespace tenon {
-/// The pass: what inference takes for granted of symbolic sizes is checked at run time.
-IRModule check_sizes(IRModule module, PassContext& context);
-}  // namespace tenon

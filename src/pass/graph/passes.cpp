@@ -2,9 +2,6 @@
 // The order of the graph passes. Rewrites come before fusion, because fused calls hide the operators.
 #include "pass/graph/passes.h"
 
-#include "pass/graph/check_types.h"
-#include "pass/graph/name_sizes.h"
-
 namespace tenon {
 
 namespace {

@@ -6,8 +6,10 @@
 namespace tenon {
 
 IRModule infer_types(IRModule module, PassContext& context);
+IRModule check_types(IRModule module, PassContext& context);
 IRModule lambda_lift(IRModule module, PassContext& context);
 IRModule inline_functions(IRModule module, PassContext& context);
+IRModule check_sizes(IRModule module, PassContext& context);
 IRModule canonicalize(IRModule module, PassContext& context);
 IRModule simplify_inference(IRModule module, PassContext& context);
 IRModule fold_constant(IRModule module, PassContext& context);
