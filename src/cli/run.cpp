@@ -79,6 +79,16 @@ struct Profile {
   }
 };
 
+/// What every run ends with: `result` is what it gave.
+void tell_end(const RunOptions& o, Console& console, const Prepared& p, json result, double run_ms,
+              const Profile& profile) {
+  console.print(fmt::format("{}, ran in {}", p.origin_text(), time_text(run_ms)));
+  result.update(
+      {{"compile_ms", p.compile_ms}, {"cached", p.cached}, {"load_ms", p.load_ms}, {"run_ms", run_ms}});
+  if (o.profile) result["profile"] = profile.show(console);
+  console.result(result);
+}
+
 /// A result of an algebraic data type: shown whole, there are no tensors to write.
 void run_for_value(const RunOptions& o, Console& console, const Prepared& p, Session& session) {
   if (!o.out.empty())
@@ -94,14 +104,7 @@ void run_for_value(const RunOptions& o, Console& console, const Prepared& p, Ses
   const Any value = session.call("main", Arguments(arguments));
   const double run_ms = ms_since(start);
   console.print(fmt::format("{}: {}", p.signature.output_name(0), show_value(p.artifact, value)));
-  console.print(fmt::format("{}, ran in {}", p.origin_text(), time_text(run_ms)));
-  json result = {{"result", value_json(p.artifact, value)},
-                 {"compile_ms", p.compile_ms},
-                 {"cached", p.cached},
-                 {"load_ms", p.load_ms},
-                 {"run_ms", run_ms}};
-  if (o.profile) result["profile"] = profile.show(console);
-  console.result(result);
+  tell_end(o, console, p, {{"result", value_json(p.artifact, value)}}, run_ms, profile);
 }
 
 void run(const RunOptions& o, Console& console) {
@@ -145,14 +148,7 @@ void run(const RunOptions& o, Console& console) {
     list.push_back(entry);
   }
   if (!o.out.empty()) write_file(o.out + "/outputs.json", files.dump(2) + "\n");
-  console.print(fmt::format("{}, ran in {}", p.origin_text(), time_text(run_ms)));
-  json result = {{"outputs", list},
-                 {"compile_ms", p.compile_ms},
-                 {"cached", p.cached},
-                 {"load_ms", p.load_ms},
-                 {"run_ms", run_ms}};
-  if (o.profile) result["profile"] = profile.show(console);
-  console.result(result);
+  tell_end(o, console, p, {{"outputs", list}}, run_ms, profile);
 }
 
 }  // namespace
