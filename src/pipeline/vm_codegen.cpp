@@ -1,9 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// One walk over each graph function. A value is an operand: a register, a constant, a place in the arena, a
-// number, or a tuple of operands that is only built when something needs it as one value.
+// One walk over each graph function.
 #include "pipeline/vm_codegen.h"
-
-#include "pipeline/vm_codegen_impl.h"
 
 #include <fmt/format.h>
 
@@ -18,17 +15,17 @@
 #include "op/unify.h"
 #include "pass/graph/group.h"
 #include "pass/graph/plan_memory.h"
+#include "pipeline/vm_emitter.h"
 
 namespace tenon {
 namespace {
 
 using namespace graph;
 
-class FunctionCodegen {
+class FunctionCodegen : VMEmitter {
  public:
   FunctionCodegen(ModuleCodegen& owner, const std::string& name, const Ref<Function>& f, bool entry)
-      : m_(owner),
-        exe_(owner.exe),
+      : VMEmitter(owner),
         name_(name),
         function_(f),
         entry_(entry),
@@ -90,53 +87,6 @@ class FunctionCodegen {
   }
 
  private:
-  // ---------------------------------------------------------------- instructions
-  int32_t emit_call(int callee, const std::vector<Arg>& args, int32_t dst) {
-    Instruction i;
-    i.op = Opcode::Call;
-    i.dst = dst;
-    i.callee = callee;
-    i.first_arg = uint32_t(exe_.args.size());
-    i.num_args = uint32_t(args.size());
-    exe_.args.insert(exe_.args.end(), args.begin(), args.end());
-    exe_.code.push_back(i);
-    return dst;
-  }
-  int32_t builtin(std::string_view name, const std::vector<Arg>& args, int32_t dst) {
-    return emit_call(m_.callee(CalleeKind::Builtin, std::string(name)), args, dst);
-  }
-  Arg builtin_value(std::string_view name, const std::vector<Arg>& args) {
-    return Arg::of(ArgKind::Register, builtin(name, args, registers_++));
-  }
-  static Arg number(int64_t v) { return Arg::of(ArgKind::Immediate, v); }
-
-  /// The operand as one argument word; tuples are built.
-  Arg arg(const Operand& o) {
-    if (!o.is_tuple) return o.arg;
-    std::vector<Arg> items;
-    for (const Operand& i : o.items) items.push_back(arg(i));
-    return builtin_value("vm.builtin.tuple", items);
-  }
-  /// The operand in a register.
-  int32_t reg(const Operand& o) {
-    Arg a = arg(o);
-    return a.kind() == ArgKind::Register ? int32_t(a.value()) : move({a, false, false, {}}, registers_++);
-  }
-  /// Copies one value (not its memory) to a register.
-  int32_t move(const Operand& value, int32_t dst) { return builtin("vm.builtin.move", {arg(value)}, dst); }
-  /// What the caller of the model gets is its own memory.
-  Operand owned(const Operand& o, const Type& type) {
-    if (const auto* t = type.as<TupleType>()) {
-      Operand out{{}, true, false, {}};
-      for (size_t i = 0; i < t->items.size(); ++i)
-        out.items.push_back(owned(item(o, int64_t(i)), t->items[i]));
-      return out;
-    }
-    const bool foreign = o.borrowed || o.arg.kind() == ArgKind::Constant || o.arg.kind() == ArgKind::Arena;
-    if (!foreign || !type || !as_tensor(type)) return o;
-    return {builtin_value("vm.builtin.copy", {o.arg}), false, false, {}};
-  }
-
   // ---------------------------------------------------------------- sizes
   /// A scalar argument for an integer expression of sizes.
   Arg size(const PrimExpr& e) {
@@ -218,14 +168,6 @@ class FunctionCodegen {
   }
 
   // ---------------------------------------------------------------- values
-  Operand item(const Operand& o, int64_t index) {
-    if (o.is_tuple) {
-      CHECK(index >= 0 && size_t(index) < o.items.size(), "an item that the tuple does not have");
-      return o.items[size_t(index)];
-    }
-    return {builtin_value("vm.builtin.tuple_get", {o.arg, number(index)}), false, o.borrowed, {}};
-  }
-
   Operand leaf(const Expr& e) {
     if (const auto* v = e.as<Var>()) {
       auto it = values_.find(v);
@@ -303,12 +245,6 @@ class FunctionCodegen {
   }
 
   // ---------------------------------------------------------------- ends of functions
-  void return_value(const Operand& o) {
-    Instruction ret;
-    ret.op = Opcode::Ret;
-    ret.dst = reg(o);
-    exe_.code.push_back(ret);
-  }
   /// A body whose value the function returns. Each branch returns on its own, so that a last call stands
   /// directly before its return: the VM lets it take the frame.
   void tail(const Expr& e) {
@@ -429,35 +365,6 @@ class FunctionCodegen {
   Arg condition(const Expr& e, const Operand& o) {
     if (e->type && as_tensor(e->type)) return builtin_value("vm.builtin.scalar", {arg(o)});
     return arg(o);
-  }
-  size_t jump(Opcode op, Arg on = {}) {
-    Instruction i;
-    i.op = op;
-    if (op == Opcode::If) {
-      i.first_arg = uint32_t(exe_.args.size());
-      i.num_args = 1;
-      exe_.args.push_back(on);
-    }
-    exe_.code.push_back(i);
-    return exe_.code.size() - 1;
-  }
-  void land(size_t jump) { exe_.code[jump].offset = int32_t(exe_.code.size() - jump); }
-
-  /// A result of one shape for both branches: the same nesting of tuples, each leaf in a register.
-  Operand merge_target(const Type& type, bool borrowed) {
-    if (const auto* t = type.as<TupleType>()) {
-      Operand out{{}, true, false, {}};
-      for (const Type& i : t->items) out.items.push_back(merge_target(i, borrowed));
-      return out;
-    }
-    return {Arg::of(ArgKind::Register, registers_++), false, borrowed, {}};
-  }
-  void assign(const Operand& target, const Operand& from) {
-    if (target.is_tuple) {
-      for (size_t i = 0; i < target.items.size(); ++i) assign(target.items[i], item(from, int64_t(i)));
-      return;
-    }
-    move(from, int32_t(target.arg.value()));
   }
   template <class F>
   void scoped(F f) {
@@ -746,8 +653,6 @@ class FunctionCodegen {
     return {builtin_value(symbol, args), false, false, {}};
   }
 
-  ModuleCodegen& m_;
-  Executable& exe_;
   std::string name_;
   Ref<Function> function_;
   bool entry_;
@@ -759,7 +664,6 @@ class FunctionCodegen {
   std::unordered_map<const Var*, Operand> values_;
   std::map<const tir::Var*, int> slots_;
   std::vector<std::pair<PrimExpr, int>> computed_;
-  int32_t registers_ = 0;
   int32_t heap_ = 0;
 };
 
