@@ -185,15 +185,16 @@ class ConvertLayout : public BodyRewriter {
     const int64_t outputs = ws[0], per_group = ws[1];
     if (!inputs || outputs % a.groups) return value;
     const bool depthwise = per_group == 1 && a.groups == outputs && *inputs == outputs && a.groups > 1;
-    const Form* held = form(call.args[0]);
-    if (held && (!held->block || held->channels == *inputs))
-      held = nullptr;  // it has channels that were added
+    const Form* held = form(call.args[0]);  // with channels that were added, or null
+    if (held && (!held->block || held->channels == *inputs)) held = nullptr;
     int64_t out_block = block_for(outputs), all = outputs;
     if (depthwise && held) {
       out_block = held->block, all = held->channels;
     } else if (out_block < lanes_ && a.groups == 1) {
+      // Of one point, where memory is of weights alone, loads in a row are worth more than the channels cost.
       const int64_t more = (lanes_ - outputs % lanes_) % lanes_;
-      if (more * 8 <= outputs) out_block = lanes_, all = outputs + more;
+      if (more * 8 <= outputs || (!out_block && !group && is_point(shape)))
+        out_block = lanes_, all = outputs + more;
     }
     if (!out_block && a.groups == 1) return value;
     int64_t data_block = 0;
