@@ -193,7 +193,7 @@ class ConvertLayout : public BodyRewriter {
     } else if (out_block < lanes_ && a.groups == 1) {
       // Of one point, where memory is of weights alone, loads in a row are worth more than the channels cost.
       const int64_t more = (lanes_ - outputs % lanes_) % lanes_;
-      if (more * 8 <= outputs || (!out_block && !group && is_point(shape)))
+      if (more * 8 <= outputs || (more <= outputs && !out_block && !group && is_point(shape)))
         out_block = lanes_, all = outputs + more;
     }
     if (!out_block && a.groups == 1) return value;

@@ -148,6 +148,16 @@ TEST(ConvertLayout, AddedChannelsStayInDepthwiseConvolutionsAndMeetZeros) {
   }
 }
 
+TEST(ConvertLayout, OfOnePointChannelsAtMostDouble) {
+  for (int64_t outputs : {1, 3, 7, 9}) {
+    Model m;
+    auto x = m.param("x", {2, 16, 1, 1});
+    Expr a = m.op("sigmoid", {m.op("nn.conv2d", {x, m.weight({outputs, 16, 1, 1})}, conv({1, 1}, {}))});
+    IRModule out = blocked(m.done(a), {random_array({2, 16, 1, 1})});
+    EXPECT_EQ(layouts(out)[0].ends_with("16c"), outputs >= 8) << layouts(out)[0];
+  }
+}
+
 TEST(ConvertLayout, OperandsThatBroadcast) {
   Model m;
   auto x = m.param("x", {1, 16, 3, 4});
