@@ -2,40 +2,22 @@
 // tenon compare: outputs against expected ones, the interpreter or ONNX Runtime.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
-#include <unistd.h>
 
 #include <cmath>
 #include <cstdlib>
-#include <filesystem>
 
+#include "base/temporary_folder.h"
 #include "cli/model.h"
 #include "cli/npy.h"
 #include "cli/verbs.h"
 
 namespace tenon::cli {
 namespace {
-namespace fs = std::filesystem;
 
 struct CompareOptions {
   ModelOptions model;
   std::string against;
   double rtol = 1e-3, atol = 1e-7, rms_tol = 0;
-};
-
-/// A folder that goes away with its owner.
-class ScratchFolder {
- public:
-  ScratchFolder() {
-    std::string name = (fs::temp_directory_path() / "tenon-XXXXXX").string();
-    if (!mkdtemp(name.data())) throw Error(ErrorKind::io, "T3003", "no temporary folder can be made", name);
-    path = name;
-  }
-  ~ScratchFolder() {
-    std::error_code ignored;
-    fs::remove_all(path, ignored);
-  }
-  ScratchFolder(const ScratchFolder&) = delete;
-  std::string path;
 };
 
 constexpr const char* onnxruntime_script = R"(import sys, json, numpy as np
@@ -58,18 +40,18 @@ std::string shell_quoted(const std::string& text) {
 }
 
 std::vector<NDArray> run_onnxruntime(const ModelOptions& options, const Prepared& p) {
-  ScratchFolder folder;
-  for (size_t i = 0; i < p.inputs.size(); ++i)
-    write_npy(fmt::format("{}/in_{}.npy", folder.path, i), p.inputs[i]);
-  write_file(folder.path + "/run.py", onnxruntime_script);
+  const TemporaryFolder temporary("T3003", "the files of ONNX Runtime");
+  const std::string folder = temporary.path.string();
+  for (size_t i = 0; i < p.inputs.size(); ++i) write_npy(fmt::format("{}/in_{}.npy", folder, i), p.inputs[i]);
+  write_file(folder + "/run.py", onnxruntime_script);
   const char* python = std::getenv("TENON_PYTHON");
   const std::string command = fmt::format("{} {} {} {} 2> {}/log", shell_quoted(python ? python : "python3"),
-                                          shell_quoted(folder.path + "/run.py"), shell_quoted(options.model),
-                                          shell_quoted(folder.path), shell_quoted(folder.path));
+                                          shell_quoted(folder + "/run.py"), shell_quoted(options.model),
+                                          shell_quoted(folder), shell_quoted(folder));
   const int status = std::system(command.c_str());
   if (status != 0) {
     const bool absent = WIFEXITED(status) && (WEXITSTATUS(status) == 77 || WEXITSTATUS(status) == 127);
-    std::string log = read_file(folder.path + "/log");
+    std::string log = read_file(folder + "/log");
     while (!log.empty() && log.back() == '\n') log.pop_back();
     if (log.size() > 400) log = "…" + log.substr(log.size() - 400);
     throw Error(
@@ -78,8 +60,8 @@ std::vector<NDArray> run_onnxruntime(const ModelOptions& options, const Prepared
         options.model, "`make bench` sets up an environment; set TENON_PYTHON to its python");
   }
   std::vector<NDArray> out;
-  auto path_of = [&](size_t i) { return fmt::format("{}/out_{}.npy", folder.path, i); };
-  for (size_t i = 0; fs::exists(path_of(i)); ++i) out.push_back(read_npy(path_of(i)));
+  auto path_of = [&](size_t i) { return fmt::format("{}/out_{}.npy", folder, i); };
+  for (size_t i = 0; std::filesystem::exists(path_of(i)); ++i) out.push_back(read_npy(path_of(i)));
   return out;
 }
 

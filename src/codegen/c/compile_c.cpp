@@ -10,31 +10,15 @@
 #include <unistd.h>
 
 #include <cerrno>
-#include <cstdlib>
 #include <cstring>
-#include <filesystem>
 #include <fstream>
+
+#include "base/temporary_folder.h"
 
 extern char** environ;
 
 namespace tenon::codegen {
 namespace {
-
-/// A directory for the compiler's files, which goes with them.
-struct CompilerFolder {
-  std::filesystem::path path;
-  CompilerFolder() {
-    std::string name = (std::filesystem::temp_directory_path() / "tenon-c-XXXXXX").string();
-    if (!mkdtemp(name.data()))
-      fail("T0819", "no directory for the C compiler in " + std::filesystem::temp_directory_path().string(),
-           {}, "set TMPDIR to a writable directory", ErrorKind::io);
-    path = name;
-  }
-  ~CompilerFolder() {
-    std::error_code ignored;
-    std::filesystem::remove_all(path, ignored);
-  }
-};
 
 std::string bytes_of(const std::filesystem::path& file) {
   std::ifstream in(file, std::ios::binary);
@@ -68,7 +52,7 @@ ObjectCode c_object(const IRModule& lowered, const Target& target) {
   for (const auto& [name, object] : lowered.functions())
     if (const auto* f = object.as<tir::PrimFuncNode>(); f && f->attrs.contains("tenon.kernel"))
       out.symbols.push_back(f->attrs.get_or("global_symbol", Any(name)).as<std::string>());
-  CompilerFolder folder;
+  const TemporaryFolder folder("T0819", "the C compiler");
   const auto source = folder.path / "kernels.c", object = folder.path / "kernels.o",
              log = folder.path / "said";
   {

@@ -5,37 +5,19 @@
 #include <fmt/format.h>
 #include <lld/Common/Driver.h>
 #include <llvm/Support/raw_ostream.h>
-#include <stdlib.h>
 #include <tenon/tenon.h>
-#include <unistd.h>
 
-#include <filesystem>
 #include <fstream>
 #include <mutex>
 
 #include "base/diagnostic.h"
+#include "base/temporary_folder.h"
 #include "codegen/codegen.h"
 
 LLD_HAS_DRIVER(elf)
 
 namespace tenon::codegen {
 namespace {
-
-/// A directory that goes with everything in it.
-struct Scratch {
-  std::filesystem::path path;
-  Scratch() {
-    std::string name = (std::filesystem::temp_directory_path() / "tenon-link-XXXXXX").string();
-    if (!mkdtemp(name.data()))
-      fail("T0803", "no directory for the linker in " + std::filesystem::temp_directory_path().string(), {},
-           "set TMPDIR to a writable directory", ErrorKind::io);
-    path = name;
-  }
-  ~Scratch() {
-    std::error_code ignored;
-    std::filesystem::remove_all(path, ignored);
-  }
-};
 
 void write_file(const std::filesystem::path& file, const std::string& bytes) {
   std::ofstream out(file, std::ios::binary);
@@ -77,7 +59,7 @@ const std::string& mathematics_stub() {
     header[20] = 1;
     header[52] = 64;
     header[58] = 64;
-    Scratch scratch;
+    const TemporaryFolder scratch("T0803", "the linker");
     write_file(scratch.path / "empty.o", header);
     run_lld({"-shared", "-soname", "libm.so.6", "-o", (scratch.path / "libm.so").string(),
              (scratch.path / "empty.o").string()});
@@ -90,7 +72,7 @@ std::string link(const ObjectCode& object, std::vector<std::string> options, boo
                  const std::vector<std::string>& libraries = {}) {
   static std::mutex lock;
   std::lock_guard guard(lock);
-  Scratch scratch;
+  const TemporaryFolder scratch("T0803", "the linker");
   options.insert(options.end(), {"-o", (scratch.path / "out").string()});
   for (size_t k = 0; k < object.objects.size(); ++k) {
     const auto file = scratch.path / fmt::format("{:04}.o", k);
