@@ -1,31 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 // The graph language on the VM: data types, match, closures, references, recursion. Every program runs by the
 // interpreter and by the VM's code, and its result is also written down here.
+#include "data_types.h"
 #include "ir/text.h"
 #include "support.h"
 
 namespace tenon::graph::testing_graph {
 namespace {
 
-const char* const kList = R"(
-    @I.data_type
-    class List[A]:
-        Nil: ()
-        Cons: (A, List[A])
-
-    @I.data_type
-    class Option[A]:
-        Nothing: ()
-        Some: A
-
-    @I.data_type
-    class Tree[A]:
-        Leaf: ()
-        Node: (Tree[A], A, Tree[A])
-)";
-
 IRModule module(const std::string& functions) {
-  return parse_module("@I.ir_module\nclass Module:\n" + std::string(kList) + functions);
+  return parse_module("@I.ir_module\nclass Module:\n" + std::string(kDataTypes) + functions);
 }
 NDArray number(double v, DataType t = f32) {
   NDArray a = NDArray::empty({}, t);

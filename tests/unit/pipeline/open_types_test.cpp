@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Parameters without a type: calls say what they are. Every program runs by the interpreter and by the VM.
+#include "data_types.h"
 #include "ir/text.h"
 #include "support.h"
 
@@ -137,11 +138,7 @@ TEST_F(OpenTypes, FunctionsAsArguments) {
                 {values({1, 2}), one(3)}, {9, 18});
 }
 
-const char* const kMapped = R"(
-    @I.data_type
-    class List[A]:
-        Nil: ()
-        Cons: (A, List[A])
+const std::string kMapped = std::string(kDataTypes) + R"(
     @R.function
     def map[A, B](f: R.Callable((A,), B), xs: cls.List[A]) -> cls.List[B]:
         match xs:
@@ -161,7 +158,7 @@ const char* const kMapped = R"(
         return r
 )";
 TEST_F(OpenTypes, ListsAndPolymorphicFunctions) {
-  expect_values(std::string(kMapped) + R"(
+  expect_values(kMapped + R"(
     @R.function
     def main(x: R.Tensor((), "float32"), k: R.Tensor((), "float32")):
         @R.function
