@@ -12,6 +12,7 @@
 #include "ir/structural.h"
 #include "ir/text.h"
 #include "ir/walk.h"
+#include "pass/graph/rounding.h"
 #include "pipeline/program_entry.h"
 #include "runtime/executable.h"
 
@@ -113,23 +114,22 @@ std::string difference(const std::vector<NDArray>& want, const std::vector<NDArr
   return {};
 }
 
-/// The one pass that may change results: it rounds values to half precision, a relative error of at most 2^-8
-/// each (bf16). How far that may take a result, no fixed tolerance tells: iterated maps and steps enlarge it.
-bool rounds(const Pass& pass) { return pass.name == "to_mixed_precision"; }
-constexpr double kRounding = 0x1p-8, kRoundings = 16;
+/// A pass that rounds values may change results. How far that may take one, no fixed tolerance tells:
+/// iterated maps and steps enlarge it.
+constexpr double kRoundings = 16;
 
-/// Values of floating type, each with a relative error of at most kRounding.
-Any rounded(const Any& v, std::mt19937_64& random) {
+/// Values of floating type, each with a relative error of at most `by`.
+Any rounded(const Any& v, double by, std::mt19937_64& random) {
   if (auto a = v.try_as<NDArray>(); a && *a && (*a).dtype().is_float()) {
     NDArray out = NDArray::empty((*a).shape(), (*a).dtype());
     for (int64_t i = 0; i < out.size(); ++i)
-      out.set_element(i, (*a).element(i) * (1 + (double(random() >> 11) * 0x1p-52 - 1) * kRounding));
+      out.set_element(i, (*a).element(i) * (1 + (double(random() >> 11) * 0x1p-52 - 1) * by));
     return Any(out);
   }
   auto items = v.try_as<Array<Any>>();
   if (!items || !*items) return v;
   Array<Any> out;
-  for (const Any& i : *items) out.push_back(rounded(i, random));
+  for (const Any& i : *items) out.push_back(rounded(i, by, random));
   return out;
 }
 
@@ -235,9 +235,13 @@ class VerifyPasses : public PassInstrument {
   void before(const Pass& pass, const IRModule& module) override {
     before_ = module;
     begin(module);
-    if (reference_ && rounds(pass) && runnable(module)) {
-      unrounded_ = module;
-      unrounded_values_ = arguments(module);
+    if (const double by = rounding_of(pass); by > 0 && reference_ && runnable(module)) {
+      if (!unrounded_) {
+        unrounded_ = module;
+        unrounded_values_ = arguments(module);
+      }
+      rounding_ += by;
+      slack_.clear();
     }
   }
   /// The results that later modules are compared with; null when the function cannot be run.
@@ -289,12 +293,12 @@ class VerifyPasses : public PassInstrument {
     for (size_t k = 0; k < slack_.size(); ++k) {
       const NDArray& a = (*reference_)[k];
       for (int64_t i = 0; a.dtype().is_float() && i < a.size(); ++i)
-        if (const double x = std::abs(a.element(i)) * kRounding; std::isfinite(x))
+        if (const double x = std::abs(a.element(i)) * rounding_; std::isfinite(x))
           slack_[k] = std::max(slack_[k], x);
     }
     for (int draw = 0; draw < 4; ++draw) {
       std::vector<Any> values;
-      for (const Any& v : unrounded_values_) values.push_back(rounded(v, random));
+      for (const Any& v : unrounded_values_) values.push_back(rounded(v, rounding_, random));
       std::vector<NDArray> results;
       try {
         results = run(unrounded_, values);
@@ -394,8 +398,9 @@ class VerifyPasses : public PassInstrument {
   Evaluate evaluate_;
   VerifyPassesOptions options_;
   bool started_ = false;
-  IRModule before_, unrounded_;  ///< unrounded_: as it was before a pass that rounds
+  IRModule before_, unrounded_;  ///< unrounded_: as it was before the first pass that rounds
   std::vector<Any> unrounded_values_;
+  double rounding_ = 0;
   std::vector<double> slack_;
   std::vector<Any> inputs_, given_, weights_;
   std::map<std::string, Any> by_name_;

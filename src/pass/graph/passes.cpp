@@ -2,10 +2,20 @@
 // The order of the graph passes. Rewrites come before fusion, because fused calls hide the operators.
 #include "pass/graph/passes.h"
 
+#include <map>
+
+#include "pass/graph/rounding.h"
+
 namespace tenon {
 
 namespace {
 constexpr int kOnRequest = 4;  ///< above every -O: runs when required by name
+}
+
+double rounding_of(const Pass& pass) {
+  static const std::map<std::string_view, double> list{{"to_mixed_precision", 0x1p-8}};  // bf16
+  const auto it = list.find(pass.name);
+  return it == list.end() ? 0 : it->second;
 }
 
 std::span<const Pass> graph_pipeline() {
