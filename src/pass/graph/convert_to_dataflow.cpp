@@ -7,6 +7,7 @@
 // A mark has no meaning for the compiler, which asks what is called; it is for those who read the text, and
 // for tools that know regions. At least "convert_to_dataflow.min_bindings" (2) bindings. Control flow and
 // match_cast stay outside. Keeps: values, order.
+#include "pass/graph/bodies.h"
 #include "pass/graph/passes.h"
 #include "pass/graph/rewriter.h"
 
@@ -26,17 +27,7 @@ Expr marked(const Expr& body, size_t least) {
   std::vector<Binding> bindings = bindings_of(body);
   bool changed = false;
   for (Binding& b : bindings) {
-    const Expr value = binding_value(b);
-    std::vector<Expr> bodies = bodies_of(value);
-    bool inner = false;
-    for (Expr& x : bodies) {
-      Expr next = marked(x, least);
-      inner = inner || !next.same_as(x);
-      x = next;
-    }
-    if (!inner || !b.is<VarBindingNode>()) continue;
-    b = make<VarBindingNode>(binding_var(b), with_bodies(value, bodies));
-    changed = true;
+    changed |= map_bodies(b, [&](const Expr& x) { return marked(x, least); });
   }
   std::unordered_map<const Var*, size_t> last;  // the last binding that reads a variable
   for (size_t i = 0; i < bindings.size(); ++i)

@@ -11,6 +11,7 @@
 // Needs: call_tir. Keeps: values.
 #include <unordered_set>
 
+#include "pass/graph/bodies.h"
 #include "pass/graph/lowering.h"
 #include "pass/graph/passes.h"
 #include "pass/graph/programs.h"
@@ -41,17 +42,7 @@ class UseInplaceCalls {
     for (Binding& b : bindings) {
       if (!b.is<VarBindingNode>()) continue;
       const Expr value = binding_value(b);
-      std::vector<Expr> bodies = bodies_of(value);
-      bool inner = false;
-      for (Expr& x : bodies) {
-        Expr next = body(x);
-        inner = inner || !next.same_as(x);
-        x = next;
-      }
-      if (inner) {
-        b = make<VarBindingNode>(binding_var(b), with_bodies(value, bodies));
-        changed = true;
-      }
+      changed |= map_bodies(b, [&](const Expr& x) { return body(x); });
       const auto call = program_call(value, module_);
       if (!call || call->outputs.size() != 1) continue;
       for (size_t i = 0; i < call->args.size(); ++i) {

@@ -5,6 +5,7 @@
 //   after    lv1 = R.add(x, y);  return lv1
 //
 // Keeps: impure calls, loops that hold one, match_cast (it checks at run time), order, unread results of If.
+#include "pass/graph/bodies.h"
 #include "pass/graph/passes.h"
 #include "pass/graph/rewriter.h"
 
@@ -25,22 +26,14 @@ class DeadCode {
     bool changed = false;
     // Backwards: a binding is needed when a kept one below uses its variable.
     for (size_t i = bindings.size(); i-- > 0;) {
-      const Binding& b = bindings[i];
-      Expr value = binding_value(b);
-      if (b.is<VarBindingNode>() && !used_.count(binding_var(b).get()) && pure(value)) {
+      Binding& b = bindings[i];
+      if (b.is<VarBindingNode>() && !used_.count(binding_var(b).get()) && pure(binding_value(b))) {
         changed = true;
         continue;
       }
-      Expr next = nested(value);
-      use(next);
-      if (next.same_as(value)) {
-        kept.push_back(b);
-      } else {
-        next.mut()->type = value->type;
-        next.mut()->origin = value->origin;
-        kept.push_back(make<VarBindingNode>(binding_var(b), next));
-        changed = true;
-      }
+      changed |= map_bodies(b, [&](const Expr& x) { return body(x); });
+      use(binding_value(b));
+      kept.push_back(b);
     }
     if (!changed) return e;
     Array<Binding> out(kept.rbegin(), kept.rend());
@@ -54,18 +47,6 @@ class DeadCode {
  private:
   void use(const Expr& e) {
     for_each_use(e, [&](const VarRef& v) { used_.insert(v.get()); });
-  }
-
-  Expr nested(const Expr& value) {
-    std::vector<Expr> bodies = bodies_of(value);
-    bool changed = false;
-    for (Expr& b : bodies) {
-      Expr next = body(b);
-      changed |= !next.same_as(b);
-      b = next;
-    }
-    if (changed) return with_bodies(value, bodies);
-    return value;
   }
 
   bool pure(const Expr& value) {

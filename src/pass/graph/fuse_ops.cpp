@@ -8,6 +8,7 @@
 // of impure calls. Works inside branches and loop bodies; what surrounds an If or While fuses across it.
 // Configuration: "fuse_ops.max_depth" (256), "fuse_ops.max_arguments" (200), "fuse_ops.explain" (a packed
 // function that receives the explanation as text).
+#include "pass/graph/bodies.h"
 #include "pass/graph/fusion.h"
 #include "pass/graph/group.h"
 #include "pass/graph/passes.h"
@@ -66,8 +67,8 @@ class Fuser {
     for (int i = 0; i < int(g.nodes.size()); ++i) {
       const Binding& b = g.bindings[i];
       if (!fused[i]) {
-        Binding next = rewrite_nested(b);
-        changed |= !next.same_as(b);
+        Binding next = b;
+        changed |= map_bodies(next, [&](const Expr& x) { return rewrite_body(x); });
         out.push_back(next);
       } else if (groups[i] == i) {
         out.push_back(make<VarBindingNode>(binding_var(b), call_group(g, members[i])));
@@ -131,20 +132,6 @@ class Fuser {
     module_.set(name, f);
     same.emplace_back(f, name);
     return name;
-  }
-
-  Binding rewrite_nested(const Binding& b) {
-    const auto* vb = b.as<VarBindingNode>();
-    if (!vb) return b;
-    std::vector<Expr> bodies = bodies_of(vb->value);
-    bool changed = false;
-    for (Expr& body : bodies) {
-      Expr next = rewrite_body(body);
-      changed |= !next.same_as(body);
-      body = next;
-    }
-    if (changed) return make<VarBindingNode>(vb->var, with_bodies(vb->value, bodies));
-    return b;
   }
 
   IRModule module_;

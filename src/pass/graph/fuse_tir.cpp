@@ -10,6 +10,7 @@
 // Needs: call_tir. Keeps: values; programs that nothing calls any more go.
 #include <algorithm>
 
+#include "pass/graph/bodies.h"
 #include "pass/graph/passes.h"
 #include "pass/graph/programs.h"
 
@@ -38,17 +39,7 @@ class FuseTir {
     bool changed = false;
     for (Binding b : bindings_of(e)) {
       if (b.is<VarBindingNode>()) {
-        std::vector<Expr> bodies = bodies_of(binding_value(b));
-        bool inner = false;
-        for (Expr& x : bodies) {
-          Expr next = body(x);
-          inner = inner || !next.same_as(x);
-          x = next;
-        }
-        if (inner) {
-          b = make<VarBindingNode>(binding_var(b), with_bodies(binding_value(b), bodies));
-          changed = true;
-        }
+        changed |= map_bodies(b, [&](const Expr& x) { return body(x); });
         for (bool again = true; again;) again = merge_one(b, out, place, changed);
         place[binding_var(b).get()] = out.size();
       }

@@ -10,9 +10,10 @@
 // Stands behind fuse_ops. Needs: types. Keeps: values bit by bit.
 #include <algorithm>
 #include <functional>
-#include <unordered_set>
+#include <unordered_map>
 
 #include "ir/structural.h"
+#include "pass/graph/bodies.h"
 #include "pass/graph/lowering.h"
 #include "pass/graph/passes.h"
 
@@ -41,48 +42,60 @@ class HorizontalFusion {
     Array<Expr> args;
   };
 
+  /// Where the bindings of one body stand, by their places in the old one.
+  struct Places {
+    explicit Places(size_t count) : moved(count) {}
+    std::unordered_map<const Var*, size_t> of;
+    std::vector<bool> moved;                                  ///< part of a joined kernel
+    std::unordered_map<size_t, std::vector<Binding>> joined;  ///< what stands in the place of its first part
+  };
+
   Expr body(const Expr& e) {
     std::vector<Binding> bindings = bindings_of(e);
     bool changed = false;
     for (Binding& b : bindings) {
-      const Expr value = binding_value(b);
-      std::vector<Expr> bodies = bodies_of(value);
-      bool inner = false;
-      for (Expr& x : bodies) {
-        Expr next = body(x);
-        inner = inner || !next.same_as(x);
-        x = next;
-      }
-      if (inner && b.is<VarBindingNode>()) {
-        b = make<VarBindingNode>(binding_var(b), with_bodies(value, bodies));
-        changed = true;
-      }
+      changed |= map_bodies(b, [&](const Expr& x) { return body(x); });
     }
+    Places places(bindings.size());
+    for (size_t i = 0; i < bindings.size(); ++i) places.of[binding_var(bindings[i]).get()] = i;
     for (size_t i = 0; i < bindings.size(); ++i) {
-      const auto first = candidate(bindings[i]);
+      const auto first = places.moved[i] ? std::nullopt : candidate(bindings[i]);
       if (!first) continue;
-      // Others that could stand where the first does: what they read is known there.
-      std::unordered_set<const Var*> later;  // bound at or behind the first
-      for (size_t k = i; k < bindings.size(); ++k) later.insert(binding_var(bindings[k]).get());
       std::vector<size_t> members{i};
       std::vector<Candidate> all{*first};
-      const size_t end = std::min(bindings.size(), i + kReach);
-      for (size_t k = i + 1; k < end && members.size() < most_; ++k) {
+      for (size_t k = i + 1, seen = 1; k < bindings.size() && seen < kReach && members.size() < most_; ++k) {
+        if (places.moved[k]) continue;
+        ++seen;
         const auto next = candidate(bindings[k]);
         if (!next || !structural_equal(next->var->declared, first->var->declared) || !share(*first, *next))
           continue;
+        // It could stand where the first does: what it reads is known there.
         bool ready = true;
-        for_each_use(binding_value(bindings[k]),
-                     [&](const VarRef& v) { ready = ready && !later.count(v.get()); });
+        for_each_use(binding_value(bindings[k]), [&](const VarRef& v) {
+          const auto bound = places.of.find(v.get());
+          ready = ready && (bound == places.of.end() || bound->second < i);
+        });
         if (!ready) continue;
         members.push_back(k);
         all.push_back(*next);
       }
       if (members.size() < 2) continue;
-      join(bindings, members, all);
+      places.joined[i] = join(bindings, members, all);
+      for (size_t k : members) {
+        places.moved[k] = true;
+        places.of[binding_var(bindings[k]).get()] = i;
+      }
       changed = true;
     }
-    return changed ? make_body(bindings, result_of(e)) : e;
+    if (!changed) return e;
+    std::vector<Binding> out;
+    for (size_t i = 0; i < bindings.size(); ++i) {
+      if (const auto made = places.joined.find(i); made != places.joined.end())
+        out.insert(out.end(), made->second.begin(), made->second.end());
+      else if (!places.moved[i])
+        out.push_back(bindings[i]);
+    }
+    return make_body(out, result_of(e));
   }
 
   static FusionKind kind_of(const Function& f) {
@@ -122,8 +135,8 @@ class HorizontalFusion {
   }
 
   /// One primitive function of all members, its result a tuple; the members' variables are its items.
-  void join(std::vector<Binding>& bindings, const std::vector<size_t>& members,
-            const std::vector<Candidate>& all) {
+  std::vector<Binding> join(const std::vector<Binding>& bindings, const std::vector<size_t>& members,
+                            const std::vector<Candidate>& all) {
     std::vector<Binding> inside;
     Array<Expr> results;
     Array<Type> types;
@@ -153,23 +166,13 @@ class HorizontalFusion {
     made.mut()->type = pair->declared;
     made.mut()->origin = binding_value(bindings[members[0]])->origin;
     const VarRef whole = graph::var(pair->name, pair->declared);
-    std::vector<Binding> out;
-    for (size_t i = 0, m = 0; i < bindings.size(); ++i) {
-      if (m < members.size() && members[m] == i) {
-        if (m == 0) {
-          out.push_back(make<VarBindingNode>(whole, made));
-          for (size_t k = 0; k < members.size(); ++k) {
-            Expr item = make<TupleGetItem>(whole, int64_t(k));
-            item.mut()->type = types[k];
-            out.push_back(make<VarBindingNode>(all[k].var, item));
-          }
-        }
-        ++m;
-        continue;
-      }
-      out.push_back(bindings[i]);
+    std::vector<Binding> out{make<VarBindingNode>(whole, made)};
+    for (size_t k = 0; k < members.size(); ++k) {
+      Expr item = make<TupleGetItem>(whole, int64_t(k));
+      item.mut()->type = types[k];
+      out.push_back(make<VarBindingNode>(all[k].var, item));
     }
-    bindings = std::move(out);
+    return out;
   }
 
   /// The bindings of a primitive function over the arguments of its call; returns its result.

@@ -7,6 +7,7 @@
 // So the other branch does not pay for it. Works through chains and nested branches, never into loops or
 // closures, which would compute it again. Pure operators only; needs: normal form. Keeps: values, order of
 // effects.
+#include "pass/graph/bodies.h"
 #include "pass/graph/passes.h"
 #include "pass/graph/rewriter.h"
 
@@ -19,7 +20,7 @@ namespace {
 class BasicBlocks {
  public:
   Expr body(const Expr& e) {
-    const std::vector<Binding> bindings = bindings_of(e);
+    std::vector<Binding> bindings = bindings_of(e);
     // Where a variable is read: in branch (binding, branch), in this body {-1, 0}, or nowhere yet.
     using Place = std::pair<int, int>;
     const Place here{-1, 0};
@@ -59,28 +60,16 @@ class BasicBlocks {
         changed = true;
         continue;
       }
-      const Binding& b = bindings[size_t(i)];
-      const Expr value = binding_value(b);
-      std::vector<Expr> bodies = bodies_of(value);
-      bool inner = false;
-      for (size_t k = 0; k < bodies.size(); ++k) {
-        Expr next = bodies[k];
-        if (auto it = moved.find({i, int(k)}); it != moved.end()) {
-          std::vector<Binding> all(it->second.rbegin(), it->second.rend());
-          for (const Binding& x : bindings_of(next)) all.push_back(x);
-          next = make_body(all, result_of(next));
-        }
-        next = body(next);
-        inner = inner || !next.same_as(bodies[k]);
-        bodies[k] = next;
-      }
-      if (!inner) {
-        out.push_back(b);
-        continue;
-      }
-      Expr next = with_bodies(value, bodies);
-      out.push_back(make<VarBindingNode>(binding_var(b), next));
-      changed = true;
+      Binding& b = bindings[size_t(i)];
+      int branch = 0;
+      changed |= map_bodies(b, [&](const Expr& old) {
+        const auto it = moved.find({i, branch++});
+        if (it == moved.end()) return body(old);
+        std::vector<Binding> all(it->second.rbegin(), it->second.rend());
+        for (const Binding& x : bindings_of(old)) all.push_back(x);
+        return body(make_body(all, result_of(old)));
+      });
+      out.push_back(b);
     }
     return changed ? make_body(out, result_of(e)) : e;
   }

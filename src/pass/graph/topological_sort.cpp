@@ -11,6 +11,7 @@
 #include <algorithm>
 
 #include "base/diagnostic.h"
+#include "pass/graph/bodies.h"
 #include "pass/graph/passes.h"
 #include "pass/graph/rewriter.h"
 
@@ -26,17 +27,7 @@ class TopologicalSort {
     std::vector<Binding> bindings = bindings_of(e), out;
     bool changed = false;
     for (Binding& b : bindings) {
-      const Expr value = binding_value(b);
-      std::vector<Expr> bodies = bodies_of(value);
-      bool inner = false;
-      for (Expr& x : bodies) {
-        Expr next = body(x);
-        inner = inner || !next.same_as(x);
-        x = next;
-      }
-      if (!inner || !b.is<VarBindingNode>()) continue;
-      b = make<VarBindingNode>(binding_var(b), with_bodies(value, bodies));
-      changed = true;
+      changed |= map_bodies(b, [&](const Expr& x) { return body(x); });
     }
     std::vector<Binding> run;
     auto flush = [&] {
