@@ -9,6 +9,7 @@
 #include "ir/structural.h"
 #include "pass/graph/passes.h"
 #include "pass/graph/rewriter.h"
+#include "pass/graph/symbol_hash.h"
 
 namespace tenon {
 namespace graph {
@@ -59,7 +60,7 @@ class CommonSubexpr : public BodyRewriter {
     } else if (const auto* k = e.as<Constant>()) {
       words.push_back(k->data.hash());
     } else {
-      words.push_back(structural_hash(e, true));
+      words.push_back(symbol_hash(e));
     }
   }
   static bool equal(const Expr& a, const Expr& b) {
