@@ -167,7 +167,7 @@ AttrMap compile_function(const AttrMap& request) {
     reply.set("compile_ms", ms_since(start));
     return reply;
   }
-  if (emit == "jit" || emit == "artifact" || emit == "exe" || emit == "json")
+  if (emit == "jit" || emit == "artifact" || emit == "exe" || emit == "json" || !entry_name(module).empty())
     module = with_entry(std::move(module));
   Compiled compiled = compile(std::move(module), options);
   int64_t bytes = 0;
@@ -303,17 +303,41 @@ AttrMap inspect(const AttrMap& request) {
 }
 
 // ---------------------------------------------------------------- interpret, opt
+/// Tensors of a result in order; shapes and numbers as the session gives them.
 void flatten(const Any& value, Array<NDArray>& out) {
-  if (auto array = value.try_as<NDArray>(); array && *array)
+  if (auto array = value.try_as<NDArray>(); array && *array) {
     out.push_back(*array);
-  else if (auto list = value.try_as<Array<Any>>(); list && *list)
+  } else if (auto list = value.try_as<Array<Any>>(); list && *list) {
     for (const Any& item : *list) flatten(item, out);
+  } else if (auto shape = value.try_as<Shape>(); shape && *shape) {
+    const std::vector<int64_t>& dims = (*shape)->dims;
+    out.push_back(
+        NDArray::from_bytes({int64_t(dims.size())}, i64, dims.data(), dims.size() * sizeof(int64_t)));
+  } else if (value.tag() == kInt || value.tag() == kBool || value.tag() == kFloat) {
+    NDArray a = NDArray::empty({}, value.tag() == kInt ? i64 : value.tag() == kBool ? boolean : f64);
+    value.tag() == kFloat ? a.set_element(0, value.as<double>()) : a.set_element_int(0, value.as<int64_t>());
+    out.push_back(a);
+  }
+}
+/// A parameter's value from the tensor that the command has for it.
+Any parameter(const NDArray& a, const graph::Type& type) {
+  if (type && type.is<graph::PrimType>() && a.size() == 1)
+    return a.dtype().is_float() ? Any(a.element(0)) : Any(a.element_int(0));
+  if (!type || !type.is<graph::ShapeType>()) return Any(a);
+  Shape s = make<ShapeObj>();
+  for (int64_t i = 0; i < a.size(); ++i) s.mut()->dims.push_back(a.element_int(i));
+  return Any(s);
 }
 
 AttrMap interpret_function(const AttrMap& request) {
   const IRModule module = with_entry(load_model(request.at("model").as<std::string>(), dims_of(request)));
+  const auto main = module.find(entry_name(module)).cast<graph::Function>();
   std::vector<Any> inputs;
-  for (const NDArray& a : request.at("inputs").as<Array<NDArray>>()) inputs.push_back(Any(a));
+  for (const NDArray& a : request.at("inputs").as<Array<NDArray>>()) {
+    const size_t i = inputs.size();
+    inputs.push_back(
+        parameter(a, main && i < main->params.size() ? main->params[i]->declared : graph::Type()));
+  }
   InterpretOptions options;
   options.float64 = get_or(request, "float64", false);
   Array<NDArray> outputs;

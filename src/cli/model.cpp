@@ -158,7 +158,7 @@ Signature signature_of(const ModelOptions& options) {
   for (const json& j : info.at("inputs")) {
     if (j.contains("value"))
       throw Error(ErrorKind::usage, "T0929",
-                  fmt::format("input `{}` is {}, and the command gives tensors only",
+                  fmt::format("input `{}` is {}, and the command gives tensors and tuples of them",
                               j.at("name").get<std::string>(), j.at("value").get<std::string>()),
                   options.model, "give `main` tensors, and make the value of them inside");
     s.inputs.push_back(info_from(j));

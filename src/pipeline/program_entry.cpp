@@ -4,6 +4,8 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
+#include <optional>
 #include <set>
 
 #include "ir/walk.h"
@@ -53,6 +55,120 @@ int64_t results_of(const std::string& name, const tir::PrimFunc& f) {
   return count;
 }
 
+// ---------------------------------------------------------------- inputs that are tuples
+using graph::Expr;
+using graph::Type;
+using graph::VarRef;
+
+/// A tuple of what the caller of a model can give: tensors, and shapes and numbers as tensors.
+bool is_given_in_parts(const Type& type) {
+  const auto* t = type ? type.as<graph::TupleType>() : nullptr;
+  return t && std::all_of(t->items.begin(), t->items.end(), [](const Type& i) {
+           return i && (i.is<graph::TensorType>() || i.is<graph::ShapeType>() || i.is<graph::PrimType>() ||
+                        is_given_in_parts(i));
+         });
+}
+
+class FlatInputs {
+ public:
+  explicit FlatInputs(const graph::Function& f) {
+    if (const auto names = f.attrs.find("input_names")) named_ = names->as<Array<std::string>>();
+    for (const VarRef& p : f.params) taken_.insert(p->name);
+    const int64_t counted = f.attrs.get_or("num_inputs", Any(int64_t(-1))).as<int64_t>();
+    for (size_t i = 0; i < f.params.size(); ++i) {
+      const VarRef& p = f.params[i];
+      const std::string name = named_ && i < named_->size() ? (*named_)[i] : p->name;
+      if (is_given_in_parts(p->declared)) {
+        values.push_back(parts(name, p->declared, p->origin));
+        bindings.push_back(make<graph::VarBindingNode>(p, values[values.size() - 1]));
+      } else {
+        values.push_back(p);
+        params.push_back(p);
+        names_.push_back(name);
+      }
+      if (int64_t(i) + 1 == counted) num_inputs_ = int64_t(params.size());
+    }
+  }
+  /// What the attributes of the function say of its parameters.
+  AttrMap attrs_of(const graph::Function& f) const {
+    AttrMap out = f.attrs;
+    if (named_) out.set("input_names", Any(names_));
+    if (num_inputs_ >= 0) out.set("num_inputs", Any(num_inputs_));
+    return out;
+  }
+
+  Array<VarRef> params;
+  Array<Expr> values;              ///< the old parameters
+  Array<graph::Binding> bindings;  ///< of those that were tuples
+
+ private:
+  Expr parts(const std::string& name, const Type& type, const Origin& origin) {
+    const auto* t = type.as<graph::TupleType>();
+    if (!t) {
+      std::string own = name;
+      while (!taken_.insert(own).second) own += "_";
+      params.push_back(graph::var(own, type));
+      params[params.size() - 1].mut()->origin = origin;
+      names_.push_back(own);
+      return params[params.size() - 1];
+    }
+    Array<Expr> items;
+    for (size_t i = 0; i < t->items.size(); ++i)
+      items.push_back(parts(fmt::format("{}_{}", name, i), t->items[i], origin));
+    const Expr out = make<graph::Tuple>(items);
+    out.mut()->type = type;
+    return out;
+  }
+
+  std::optional<Array<std::string>> named_;
+  std::set<std::string> taken_;
+  Array<std::string> names_;
+  int64_t num_inputs_ = -1;
+};
+
+/// The entry over the parts of its tuples: `p: R.Tuple(A, B)` becomes `p_0: A, p_1: B` and `p = (p_0, p_1)`.
+IRModule with_flat_inputs(IRModule module) {
+  const std::string name = entry_name(module);
+  auto f = name.empty() ? Ref<graph::Function>() : module.find(name).cast<graph::Function>();
+  if (!f || !f->body || std::none_of(f->params.begin(), f->params.end(), [](const VarRef& p) {
+        return is_given_in_parts(p->declared);
+      }))
+    return module;
+  bool called = false;
+  for (const auto& [other, object] : module.functions())
+    post_order(object, [&](const ObjectRef& n) {
+      if (const auto* g = n.as<graph::GlobalVar>()) called = called || g->name == name;
+    });
+  FlatInputs flat(*f);
+  Expr body = f->body;
+  if (called) {  // it stays, under another name
+    const std::string inner = module.fresh_name(name + "_of_tuples");
+    module.set(inner, f);
+    const auto functions = module.functions();
+    for (const auto& [other, object] : functions) {
+      if (other == name || !object.is<graph::Function>()) continue;
+      const ObjectRef renamed = rewrite_any(object, [&](const ObjectRef& n) -> ObjectRef {
+        const auto* g = n.as<graph::GlobalVar>();
+        return g && g->name == name ? ObjectRef(graph::global(inner)) : ObjectRef();
+      });
+      if (!renamed.same_as(object)) module.set(other, renamed);
+    }
+    const VarRef result = graph::var("result", f->ret_type);
+    const Expr call = graph::call(graph::global(inner), flat.values);
+    call.mut()->origin = f->origin;
+    flat.bindings = {graph::Binding(make<graph::VarBindingNode>(result, call))};
+    body = make<graph::SeqExpr>(Array<graph::BindingBlock>(), Expr(result));
+  }
+  Array<graph::BindingBlock> blocks{make<graph::BindingBlockNode>(flat.bindings)};
+  for (const graph::BindingBlock& b : body.as<graph::SeqExpr>()->blocks) blocks.push_back(b);
+  const Expr whole = make<graph::SeqExpr>(blocks, body.as<graph::SeqExpr>()->body);
+  whole.mut()->type = body->type;
+  const auto out = make<graph::Function>(flat.params, whole, f->ret_type, flat.attrs_of(*f), f->type_params);
+  out.mut()->origin = f->origin;
+  module.set(name, out);
+  return module;
+}
+
 }  // namespace
 
 std::string entry_name(const IRModule& module) {
@@ -69,7 +185,7 @@ std::string entry_name(const IRModule& module) {
 IRModule with_entry(IRModule module) {
   std::vector<std::string> programs;
   for (const auto& [name, f] : module.functions()) {
-    if (f.is<graph::Function>()) return module;
+    if (f.is<graph::Function>()) return with_flat_inputs(std::move(module));
     if (f.is<tir::PrimFuncNode>()) programs.push_back(name);
   }
   if (programs.empty())

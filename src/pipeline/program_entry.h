@@ -12,7 +12,8 @@ std::string entry_name(const IRModule& module);
 
 /// A module of tensor programs with a graph function `main` around the only one, or the one named main: its
 /// inputs are the program's tensors, its results those that the program stores to, which stand last. Modules
-/// with graph functions stay as they are. DiagnosticError "T0928" when it is not clear what to run.
+/// with graph functions keep them; an entry that takes tuples of tensors takes their parts instead, `p_0`,
+/// `p_1`, `p_1_0`. DiagnosticError "T0928" when it is not clear what to run.
 IRModule with_entry(IRModule module);
 
 }  // namespace tenon

@@ -67,6 +67,7 @@ class FunctionCodegen : VMEmitter {
     }
     for (const VarRef& p : function_->params) check_expressions(p->declared, values_[p.get()]);
     Type type = result_of(function_->body)->type ? result_of(function_->body)->type : function_->ret_type;
+    if (name_ == "main") refuse_functions(m_.problems, *function_, result_of(function_->body), type);
     if (entry_) {
       Operand result = owned(body(function_->body), type);
       return_value(result);

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Parts of vm_codegen that look at finished code or at types only.
+#include <fmt/format.h>
+
 #include <vector>
 
 #include "ir/structural.h"
@@ -36,8 +38,11 @@ std::string why_not(const Call& c) {
       return "how many sizes its shape has is not known before it runs; a match_cast says it, to R.Shape([n, "
              "m])";
   for (const Expr& a : c.args)
-    if (a->type && as_tensor(a->type) && !known_shape(a->type))
-      return "the shape of an argument is not known, " + print(a->type);
+    if (a->type && as_tensor(a->type) && !known_shape(a->type)) {
+      const bool rank = as_tensor(a->type)->ndim >= 0;
+      return fmt::format("the {} of an argument is not known, {}{}", rank ? "shape" : "rank", print(a->type),
+                         rank ? "" : "; a match_cast says it");
+    }
   if (c.type && as_tensor(c.type) && !known_shape(c.type))
     return "the shape of its result is not known, " + print(c.type);
   return "nothing lowers it";
@@ -174,6 +179,31 @@ void name_values(const graph::Function& function, std::vector<ValueInfo>& values
   auto list = v ? v->try_as<Array<std::string>>() : std::nullopt;
   if (!list || !*list) return;
   for (size_t i = 0; i < values.size() && i < list->size(); ++i) values[i].name = (*list)[i];
+}
+
+void refuse_functions(DiagnosticList& problems, const graph::Function& main, const Expr& result,
+                      const Type& type) {
+  const auto* types = type ? type.as<TupleType>() : nullptr;
+  const auto* tuple = result ? result.as<Tuple>() : nullptr;
+  for (size_t i = 0; types && i < types->items.size(); ++i)
+    refuse_functions(problems, main, tuple && i < tuple->items.size() ? tuple->items[i] : result,
+                     types->items[i]);
+  bool function = false, reference = false;
+  if (type && !types)
+    pre_order(type, [&](const ObjectRef& n) {
+      function = function || n.is<FuncType>();
+      reference = reference || n.is<RefType>();
+      return n.is<TypeNode>() && !n.is<FuncType>() && !n.is<RefType>();
+    });
+  if (!function && !reference) return;
+  const Origin& at = result && result->origin ? result->origin : main.origin;
+  problems.add(Diagnostic{
+      "T0811",
+      fmt::format("a result of `main` has type {}, and callers of a model cannot {}", print(type),
+                  function ? "call functions of it" : "reach its references"),
+      place(at),
+      function ? "call the function inside `main`, and give what it returns" : "give what R.ref_read reads",
+      at ? at->span : Span{}});
 }
 
 bool keeps_type(const While& loop, size_t i) {

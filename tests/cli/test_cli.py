@@ -160,8 +160,52 @@ class Module:
         self.refused(3, "run", "-", "-i", "x=6xf32=1", "-i", "s=[4,3]", stdin=shaped, words=["T0501"])
         counted = "@R.function\ndef main(n: R.Prim('int64')):\n    return R.arange(R.prim_value(0), n, R.prim_value(1), dtype='int64')\n"
         self.assertEqual(json.loads(self.ok("run", "-", "--json", "-i", "n=4", stdin=counted))["outputs"][0]["summary"]["max"], 3.0)
-        pair = "@R.function\ndef main(p: R.Tuple(R.Tensor((2,), 'float32'), R.Tensor((2,), 'float32'))):\n    return p[0]\n"
-        self.refused(2, "run", "-", "-i", "p=[1,2]", stdin=pair, words=["T0929", "R.Tuple"])
+        some = "@I.ir_module\nclass Module:\n    @I.data_type\n    class Option[A]:\n        Nothing: ()\n        Some: A\n    @R.function\n    def main(o: cls.Option[R.Tensor((2,), 'float32')]):\n        match o:\n            case Some(v):\n                r = v\n            case Nothing():\n                r = R.const([0.0, 0.0], 'float32')\n        return r\n"
+        self.refused(2, "run", "-", "-i", "o=[1,2]", stdin=some, words=["T0929", "Option", "make the value"])
+
+    def test_inputs_that_are_tuples_are_given_in_parts(self):
+        module = '''
+@R.function
+def main(x: R.Tensor((n,), "float32"), p: R.Tuple(R.Tensor((n,), "float32"), R.Tuple(R.Shape(ndim=2), R.Tensor((), "float32")), R.Prim("int64"))):
+    a, b, k = p
+    s, c = b
+    y = R.add(R.add(x, a), c)
+    return (R.reshape(y, s), p)
+'''
+        given = ["-i", "x=4xf32=1", "-i", "p_0=[1,2,3,4]", "-i", "p_1_0=[2,2]", "-i", "p_1_1=0.5", "-i", "p_2=7"]
+        def values(reply):
+            outputs = json.loads(reply)["outputs"]
+            return [(o["name"], o["shape"], o["summary"]["max"]) for o in outputs]
+        want = [("output_0", [2, 2], 5.5), ("output_1", [4], 4.0), ("output_2", [2], 2.0), ("output_3", [], 0.5), ("output_4", [], 7.0)]
+        self.assertEqual(values(self.ok("run", "-", "--json", *given, stdin=module)), want)
+        self.assertEqual(values(self.ok("run", "-", "--json", "--verify", *given, stdin=module)), want)
+        (self.tmp / "m.tir").write_text(module)
+        self.ok("compile", self.tmp / "m.tir", "-o", self.tmp / "m.so")
+        self.assertEqual(values(self.ok("run", self.tmp / "m.so", "--json", *given)), want)
+        self.ok("compare", self.tmp / "m.tir", "--against", "interpreter", *given)
+        # A size that one part tells holds for the others, wherever they are.
+        self.assertEqual(json.loads(self.ok("run", self.tmp / "m.tir", "--json", "-i", "p_0=[1,2,3,4]", "-i", "p_1_0=[4,1]"))["outputs"][0]["shape"], [4, 1])
+        self.refused(2, "run", self.tmp / "m.tir", "-i", "p=[1,2]", words=["T0912", "`p`", "p_1_0"])
+        self.refused(2, "run", self.tmp / "m.tir", *given, "-i", "x=3xf32=1", words=["T0505"])
+        # A function that calls itself keeps its tuple.
+        loop = '''
+@R.function
+def main(p: R.Tuple(R.Tensor((), "int64"), R.Tensor((), "int64"))) -> R.Tensor((), "int64"):
+    n, s = p
+    if R.less(R.const(0, "int64"), n):
+        r = main((R.subtract(n, R.const(1, "int64")), R.add(s, n)))
+    else:
+        r = s
+    return r
+'''
+        self.assertEqual(json.loads(self.ok("run", "-", "--json", "-i", "p_0=4", "-i", "p_1=5", stdin=loop))["outputs"][0]["summary"]["max"], 15.0)
+
+    def test_functions_as_results_are_refused_where_they_stand(self):
+        module = "@R.function\ndef main(x: R.Tensor((2,), 'float32')):\n    @R.function\n    def f(v: R.Tensor((2,), 'float32')):\n        return R.add(v, x)\n    return (x, f)\n"
+        self.refused(3, "run", "-", stdin=module, words=["T0811", ":4:5", "call the function inside `main`"])
+        self.refused(3, "compile", "-", "-o", self.tmp / "m.so", stdin=module, words=["T0811", "R.Callable"])
+        cell = "@R.function\ndef main(x: R.Tensor((2,), 'float32')):\n    c = R.ref_create(x)\n    return c\n"
+        self.refused(3, "run", "-", stdin=cell, words=["T0811", "R.ref_read"])
 
     def test_strategies(self):
         module = self.tmp / "dense.tir"

@@ -5,8 +5,9 @@
 //   after    x_checked = R.match_cast(x, R.Tensor((3, 4)));  y = cls.f(x_checked)
 //
 // Arguments of functions and constructors, what is written to references, tensors of call_tir and what it
-// makes, results, and variables with a type of their own. Types that no value can have are refused (T1104).
-// Needs: types. Keeps: values. Early: what inlines functions and shares memory takes types for granted.
+// makes, results, and variables with a type of their own; a tuple of them item by item. Types that no value
+// can have are refused (T1104). Needs: types. Keeps: values. Early: what inlines functions and shares memory
+// takes types for granted.
 #include <fmt/format.h>
 
 #include "analysis/analyzer.h"
@@ -30,10 +31,11 @@ class CheckTypes : public BodyRewriter {
     const auto* seq = f->body.as<SeqExpr>();
     const Expr result = seq ? seq->body : f->body;
     if (!result->type || !open(result->type, f->ret_type)) return f;
-    const VarRef v = var("result_checked", f->ret_type);
+    Array<Binding> checks;
+    const Expr checked = cast(result, f->ret_type, "result", [&](const Binding& b) { checks.push_back(b); });
     Array<BindingBlock> blocks = seq ? seq->blocks : Array<BindingBlock>();
-    blocks.push_back(make<BindingBlockNode>(Array<Binding>{make<MatchCastNode>(v, result, f->ret_type)}));
-    const Expr body = make<SeqExpr>(blocks, v);
+    blocks.push_back(make<BindingBlockNode>(checks));
+    const Expr body = make<SeqExpr>(blocks, checked);
     body.mut()->type = f->ret_type;
     f.edit()->body = body;
     return f;
@@ -61,7 +63,11 @@ class CheckTypes : public BodyRewriter {
     }
     const Type declared = v->declared;
     if (!declared || !value->type || !open(value->type, declared)) return value;
+    if (value.is<Tuple>())  // it stays the value, of checked items
+      return cast(value, declared, v->name, [&](const Binding& b) { splice(b); });
     const Expr made = is_leaf(value) ? value : emit(value, v->name + "_made");
+    if (declared.is<TupleType>() && value->type.is<TupleType>())
+      return cast(made, declared, v->name, [&](const Binding& b) { splice(b); });
     const VarRef checked = var(v->name, declared);
     checked.mut()->origin = v->origin;
     splice(make<MatchCastNode>(checked, made, declared));
@@ -71,6 +77,12 @@ class CheckTypes : public BodyRewriter {
  private:
   /// The declared type tells sizes that the value's does not tell for certain.
   bool open(const Type& have, const Type& declared) {
+    if (const auto* tuple = declared.as<TupleType>()) {
+      const auto* items = have.as<TupleType>();
+      for (size_t i = 0; items && i < items->items.size() && i < tuple->items.size(); ++i)
+        if (items->items[i] && tuple->items[i] && open(items->items[i], tuple->items[i])) return true;
+      return false;
+    }
     const auto want = known_shape(declared);
     const auto* t = have.as<TensorType>();
     if (!want || !declared.is<TensorType>() || (!t && !have.is<ObjectType>())) return false;
@@ -91,11 +103,38 @@ class CheckTypes : public BodyRewriter {
     if (!span && value->origin) d.location = value->origin->text;
     problems_.add(std::move(d));
   }
-  Expr cast(const Expr& arg, const Type& want) {
-    const auto* named = arg.as<Var>();
-    const VarRef checked = var((named ? named->name : "value") + "_checked", want);
-    splice(make<MatchCastNode>(checked, arg, want));
-    return checked;
+  /// The value as one of the type it must have, by bindings that go to `add`.
+  Expr cast(const Expr& value, const Type& want, const std::string& hint,
+            FunctionRef<void(const Binding&)> add) {
+    const auto* named = value.as<Var>();
+    const std::string name = named ? named->name : hint;
+    const auto* wants = want.as<TupleType>();
+    const auto* haves = value->type.as<TupleType>();
+    if (!wants || !haves || wants->items.size() != haves->items.size()) {
+      const VarRef checked = var(name + "_checked", want);
+      add(make<MatchCastNode>(checked, value, want));
+      return checked;
+    }
+    const auto* tuple = value.as<Tuple>();
+    Array<Expr> items;
+    Array<Type> types;
+    for (size_t i = 0; i < haves->items.size(); ++i) {
+      Expr item;
+      if (tuple) {
+        item = tuple->items[i];
+      } else {
+        const Expr taken = make<TupleGetItem>(value, int64_t(i));
+        taken.mut()->type = haves->items[i];
+        item = var(fmt::format("{}_{}", name, i), haves->items[i]);
+        add(make<VarBindingNode>(item.cast<Var>(), taken));
+      }
+      const Type type = wants->items[i];
+      items.push_back(type && item->type && open(item->type, type) ? cast(item, type, name, add) : item);
+      types.push_back(items[i]->type);
+    }
+    const Expr out = make<Tuple>(items);
+    out.mut()->type = tuple_type(types);
+    return out;
   }
   /// The call with its arguments checked; parameters of null type take anything.
   Expr with_arguments(const Expr& call, const Array<Type>& params, const Array<std::string>& type_params,
@@ -110,10 +149,11 @@ class CheckTypes : public BodyRewriter {
     Array<Expr> args = c->args;
     bool changed = false;
     for (size_t i = 0; i < params.size() && i < args.size(); ++i) {
-      if (!params[i] || !params[i].is<TensorType>() || !args[i]->type) continue;
+      const bool checkable = params[i] && (params[i].is<TensorType>() || params[i].is<TupleType>());
+      if (!checkable || !args[i]->type) continue;
       const Type want = u.apply(params[i]);
       if (!open(args[i]->type, want)) continue;
-      args.set(i, cast(args[i], want));
+      args.set(i, cast(args[i], want, "value", [&](const Binding& b) { splice(b); }));
       changed = true;
     }
     if (!changed) return call;
@@ -151,7 +191,7 @@ class CheckTypes : public BodyRewriter {
       const Type want = u.apply(wants[i]);
       if (i < inputs) {
         if (!items[i]->type || !open(items[i]->type, want)) continue;
-        items.set(i, cast(items[i], want));
+        items.set(i, cast(items[i], want, "value", [&](const Binding& b) { splice(b); }));
         changed = true;
       } else if (const auto have = known_shape(c->type_args[i - inputs]);
                  have && open(c->type_args[i - inputs], want)) {

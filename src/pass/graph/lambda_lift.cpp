@@ -5,9 +5,13 @@
 //   after    main_g(x, y): return x + y;  g = R.make_closure(main_g, x);  lv = main_g(x, a);  lv1 = map(g, b)
 //
 // What a closure uses from outside becomes its first parameters: variables, then one Shape of the symbolic
-// sizes that those do not show. Calls of a known closure become direct calls. A constructor that is used as a
-// value becomes a function. Needs: types. Keeps: values, types, order of effects.
+// sizes that those do not show. Calls of a known closure become direct calls. Closures that call each other
+// are the tuple that a closure without parameters gives: they are lifted together, over what any of them
+// uses, and call each other directly. A constructor that is used as a value becomes a function.
+// Needs: types. Keeps: values, types, order of effects.
 #include <algorithm>
+#include <map>
+#include <optional>
 #include <set>
 
 #include "op/unify.h"
@@ -35,10 +39,13 @@ struct Free {
   std::vector<tir::VarRef> symbols;
 };
 
-/// `is_outer`: a symbol belongs to a function around this one.
-Free free_in(const Function& f, const VarRef& self, FunctionRef<bool(const tir::VarRef&)> is_outer) {
-  Free out;
-  std::set<const Var*> bound{self.get()}, seen;
+/// Adds to `out` what is not there yet. `known`: variables that need no value from outside; `is_outer`: a
+/// symbol belongs to a function around this one.
+void free_in(const Function& f, const std::vector<VarRef>& known,
+             FunctionRef<bool(const tir::VarRef&)> is_outer, Free& out) {
+  std::set<const Var*> bound, seen;
+  for (const VarRef& v : known) bound.insert(v.get());
+  for (const VarRef& v : out.vars) seen.insert(v.get());
   for (const VarRef& p : f.params) bound.insert(p.get());
   auto bind_all = [&](const Expr& value) {
     if (const auto* w = value.as<While>())
@@ -62,7 +69,63 @@ Free free_in(const Function& f, const VarRef& self, FunctionRef<bool(const tir::
   std::vector<tir::VarRef> used;
   symbols_in(ObjectRef(&f), used);
   for (const tir::VarRef& v : used)
-    if (is_outer(v)) out.symbols.push_back(v);
+    if (is_outer(v) && std::ranges::none_of(out.symbols, [&](const tir::VarRef& o) { return o.same_as(v); }))
+      out.symbols.push_back(v);
+}
+
+/// Closures that call each other: what `var`, a closure without parameters, gives as a tuple.
+struct Group {
+  std::vector<VarRef> members;
+  std::vector<size_t> items;  ///< members in the order of the tuple
+};
+
+/// A closure that makes closures and gives them.
+std::optional<Group> group_of(const Function& f) {
+  const auto* result = result_of(f.body).as<Tuple>();
+  if (!f.params.empty() || !f.type_params.empty() || !result) return {};
+  Group out;
+  for (const Binding& b : bindings_of(f.body)) {
+    const auto* made = b.as<VarBindingNode>();
+    if (!made || !made->value.is<Function>()) return {};
+    out.members.push_back(made->var);
+  }
+  for (const Expr& e : result->items) {
+    const auto at = std::ranges::find_if(out.members, [&](const VarRef& v) { return e.same_as(v); });
+    if (at == out.members.end()) return {};
+    out.items.push_back(size_t(at - out.members.begin()));
+  }
+  return out;
+}
+
+/// The groups of a function. One that is more than called, or whose tuple is more than taken apart, is a
+/// closure like any other.
+std::map<const Var*, Group> groups_in(const Expr& body) {
+  std::map<const Var*, Group> out;
+  for_each_binding(body, [&](const Binding& b) {
+    if (const auto* f = binding_value(b).as<Function>())
+      if (auto group = group_of(*f)) out.emplace(binding_var(b).get(), std::move(*group));
+  });
+  if (out.empty()) return out;
+  std::map<const Var*, int> uses;  // of groups and of their tuples, but for those that may be
+  std::map<const Var*, const Var*> tuples;
+  for_each_binding(body, [&](const Binding& b) {
+    const auto* c = binding_value(b).as<Call>();
+    const auto* callee = c ? c->op.as<Var>() : nullptr;
+    if (callee && b.is<VarBindingNode>() && c->args.empty() && out.count(callee)) {
+      --uses[callee];
+      tuples[binding_var(b).get()] = callee;
+    }
+  });
+  for_each_use(body, [&](const VarRef& v) {
+    if (out.count(v.get()) || tuples.count(v.get())) ++uses[v.get()];
+  });
+  for_each_binding(body, [&](const Binding& b) {
+    const auto* item = binding_value(b).as<TupleGetItem>();
+    if (item && b.is<VarBindingNode>()) --uses[item->tuple.as<Var>()];
+  });
+  for (const auto& [tuple, group] : tuples)
+    if (uses[tuple] != 0) ++uses[group];
+  std::erase_if(out, [&](const auto& entry) { return uses[entry.first] != 0; });
   return out;
 }
 
@@ -73,12 +136,28 @@ class Lifter : public BodyRewriter {
   Ref<Function> lift(const Ref<Function>& f) {
     for (const VarRef& p : f->params) define(p->declared, nullptr);
     collect(f->body, nullptr);
+    groups_ = groups_in(f->body);
+    for (const auto& [var, group] : groups_)
+      for (const VarRef& v : group.members) members_.insert(v.get());
     return run(f);
   }
 
  protected:
   Expr visit(const Expr& value, const VarRef& var) override {
-    if (value.is<Function>()) return closure(value.cast<Function>(), var);
+    if (value.is<Function>()) {
+      if (members_.count(var.get())) return value;  // lifted with its group
+      if (groups_.count(var.get())) return group(*value.as<Function>(), var);
+      return lifted({{value.cast<Function>(), var}})[0];
+    }
+    if (const auto* item = value.as<TupleGetItem>())
+      if (auto it = groups_.find(item->tuple.as<Var>()); it != groups_.end()) {
+        const size_t at = it->second.items.at(size_t(item->index));
+        const auto made = made_.find(it->first);
+        return made == made_.end() ? Expr(it->second.members[at]) : made->second[at];
+      }
+    // The tuple of a group goes by the group's variable, which has no other use.
+    if (const auto* c = value.as<Call>(); c && c->op.is<Var>() && groups_.count(c->op.as<Var>()))
+      return c->op;
     if (const auto* c = value.as<Call>(); c && c->op.is<Var>())
       if (const Call* made = definition_call(c->op, "make_closure")) {
         Array<Expr> args;
@@ -133,22 +212,38 @@ class Lifter : public BodyRewriter {
     return false;
   }
 
-  Expr closure(const Ref<Function>& f, const VarRef& var) {
-    const Free free = free_in(*f, var, [&](const tir::VarRef& s) { return is_outer(s, var.get()); });
-    std::string name = module_.fresh_name(owner_ + "_" + var->name);
-    module_.set(name, f);  // holds the name
-    // Captured variables are parameters of the new function, under their own names.
-    std::unordered_map<const Object*, ObjectRef> map;
-    Array<VarRef> params;
-    Array<Expr> captured, inside;
+  struct Closure {
+    Ref<Function> function;
+    VarRef var;
+  };
+
+  /// Closures that are bound to the group's variable no more: its tuple's items stand for themselves.
+  Expr group(const Function& f, const VarRef& var) {
+    std::vector<Closure> closures;
+    for (const Binding& b : bindings_of(f.body))
+      closures.push_back({binding_value(b).cast<Function>(), binding_var(b)});
+    std::vector<Expr>& made = made_[var.get()];
+    for (const Expr& e : lifted(closures)) made.push_back(emit(e, closures[made.size()].var->name));
+    return var;
+  }
+
+  /// Functions of the module for closures that may call each other; what makes them closures again.
+  std::vector<Expr> lifted(const std::vector<Closure>& closures) {
+    Free free;
+    std::vector<VarRef> known;
+    for (const Closure& c : closures) known.push_back(c.var);
+    std::vector<Expr> callees;
+    for (const Closure& c : closures) {
+      free_in(*c.function, known, [&](const tir::VarRef& s) { return is_outer(s, c.var.get()); }, free);
+      const std::string name = module_.fresh_name(owner_ + "_" + c.var->name);
+      module_.set(name, c.function);  // holds the name
+      callees.push_back(global(name));
+    }
     std::vector<tir::VarRef> shown;
+    Array<Expr> captured;
     for (const VarRef& v : free.vars) {
-      const VarRef p = graph::var(v->name, v->declared ? v->declared : v->type);
-      map[v.get()] = p;
-      params.push_back(p);
       captured.push_back(v);
-      inside.push_back(p);
-      if (const auto shape = known_shape(p->declared))
+      if (const auto shape = known_shape(v->declared ? v->declared : v->type))
         for (const PrimExpr& d : *shape)
           if (d.is<tir::Var>()) symbols_in(d, shown);
     }
@@ -156,43 +251,73 @@ class Lifter : public BodyRewriter {
     for (const tir::VarRef& s : free.symbols)
       if (std::ranges::none_of(shown, [&](const tir::VarRef& o) { return o.same_as(s); })) sizes.push_back(s);
     if (!sizes.empty()) {
-      const int64_t n = int64_t(sizes.size());
-      const VarRef p = graph::var("sizes", make<ShapeType>(sizes, n, true));
       // First, so that tensors of these sizes are compared with them.
-      Array<VarRef> all{p};
-      for (const VarRef& v : params) all.push_back(v);
-      params = all;
-      Array<Expr> first{shape_expr(sizes)}, second{Expr(p)};
-      for (const Expr& e : captured) first.push_back(e);
-      for (const Expr& e : inside) second.push_back(e);
-      captured = first;
-      inside = second;
+      Array<Expr> all{shape_expr(sizes)};
+      for (const Expr& e : captured) all.push_back(e);
+      captured = all;
+    }
+    std::vector<Expr> out;
+    for (size_t i = 0; i < closures.size(); ++i) {
+      const Ref<Function> f = over_captured(closures, callees, i, free.vars, sizes);
+      callees[i].mut()->type = op::function_type(*f);
+      module_.set(callees[i].as<GlobalVar>()->name, f);
+      out.push_back(make_closure(callees[i], captured, op::function_type(*closures[i].function)));
+    }
+    return out;
+  }
+
+  /// The closure as a function whose first parameters are what it and the others capture.
+  Ref<Function> over_captured(const std::vector<Closure>& closures, const std::vector<Expr>& callees,
+                              size_t at, const std::vector<VarRef>& vars, const Array<PrimExpr>& sizes) {
+    const Ref<Function>& f = closures[at].function;
+    // Captured variables are parameters of the new function, under their own names.
+    std::unordered_map<const Object*, ObjectRef> map;
+    Array<VarRef> params;
+    Array<Expr> inside;
+    if (!sizes.empty()) {
+      params.push_back(graph::var("sizes", make<ShapeType>(sizes, int64_t(sizes.size()), true)));
+      inside.push_back(params[0]);
+    }
+    for (const VarRef& v : vars) {
+      const VarRef p = graph::var(v->name, v->declared ? v->declared : v->type);
+      map[v.get()] = p;
+      params.push_back(p);
+      inside.push_back(p);
     }
     const size_t num_captured = params.size();
     for (const VarRef& p : f->params) params.push_back(p);
 
-    // Calls of itself go to the new function with what it has captured.
-    bool as_value = false;
-    const Expr callee = global(name);
+    // Calls of itself and of the others go to the new functions with what they have captured.
+    auto closure_of = [&](const ObjectRef& e) -> std::optional<size_t> {
+      for (size_t i = 0; i < closures.size(); ++i)
+        if (e.same_as(closures[i].var)) return i;
+      return {};
+    };
     Expr body = rewrite_any(f->body, [&](const ObjectRef& n) -> ObjectRef {
                   if (auto it = map.find(n.get()); it != map.end()) return it->second;
                   const auto* c = n.as<Call>();
-                  if (!c || !c->op.same_as(var)) return {};
+                  const auto callee = c ? closure_of(c->op) : std::nullopt;
+                  if (!callee) return {};
                   Array<Expr> args = inside;
                   for (const Expr& a : c->args) args.push_back(a);
-                  Expr out = call(callee, args, {}, c->type_args);
+                  Expr out = call(callees[*callee], args, {}, c->type_args);
                   out.mut()->type = c->type;
                   out.mut()->origin = c->origin;
                   return out;
                 }).cast<ExprNode>();
-    for_each_use(body, [&](const VarRef& v) { as_value = as_value || v.same_as(var); });
-    const Type type = op::function_type(*f);
-    if (as_value) {
-      VarRef own = graph::var(var->name, type);
+    std::map<size_t, VarRef> values;
+    for_each_use(body, [&](const VarRef& v) {
+      if (const auto i = closure_of(v); i && !values.count(*i))
+        values[*i] = graph::var(v->name, op::function_type(*closures[*i].function));
+    });
+    if (!values.empty()) {
       body = rewrite_any(body, [&](const ObjectRef& n) -> ObjectRef {
-               return n.same_as(var) ? ObjectRef(own) : ObjectRef();
+               const auto i = closure_of(n);
+               return i ? ObjectRef(values.at(*i)) : ObjectRef();
              }).cast<ExprNode>();
-      Array<Binding> first{Binding(make<VarBindingNode>(own, make_closure(callee, inside, type)))};
+      Array<Binding> first;
+      for (const auto& [i, own] : values)
+        first.push_back(make<VarBindingNode>(own, make_closure(callees[i], inside, own->declared)));
       Array<BindingBlock> blocks{make<BindingBlockNode>(first)};
       for (const BindingBlock& b : body.as<SeqExpr>()->blocks) blocks.push_back(b);
       Expr seq = make<SeqExpr>(blocks, body.as<SeqExpr>()->body);
@@ -201,12 +326,9 @@ class Lifter : public BodyRewriter {
     }
     AttrMap attrs = f->attrs;
     attrs.set("captured", Any(int64_t(num_captured)));
-    const Ref<Function> lifted =
-        own_symbols(make<Function>(params, body, f->ret_type, attrs, outer_params(f)));
-    lifted.mut()->origin = f->origin;
-    callee.mut()->type = op::function_type(*lifted);
-    module_.set(name, lifted);
-    return make_closure(callee, captured, type);
+    const Ref<Function> out = own_symbols(make<Function>(params, body, f->ret_type, attrs, outer_params(f)));
+    out.mut()->origin = f->origin;
+    return out;
   }
   /// The function over symbolic sizes of its own.
   static Ref<Function> own_symbols(const Ref<Function>& f) {
@@ -252,6 +374,9 @@ class Lifter : public BodyRewriter {
   std::string owner_;
   std::map<const tir::Var*, const Var*> owner_of_;
   std::map<const Var*, const Var*> parent_;
+  std::map<const Var*, Group> groups_;  ///< of the function, by the closure that gives them
+  std::set<const Var*> members_;
+  std::map<const Var*, std::vector<Expr>> made_;  ///< closures of the groups whose scope is open
 };
 
 /// Constructors outside callee position become functions that call them.

@@ -271,6 +271,137 @@ TEST_F(Graph, LoopsKeepTheTypesOfTheirVariables) {
     }
 }
 
+// Closures that call each other are the tuple that a closure without parameters gives.
+const char* const kEvenAndOdd = R"(
+    @R.function
+    def main(n: R.Tensor((), "int64"), k: R.Tensor((), "int64")):
+        @R.function
+        def even_and_odd():
+            @R.function
+            def even(i: R.Tensor((), "int64")):
+                both = even_and_odd()
+                odd = both[1]
+                done = R.less(i, R.const(1, "int64"))
+                if done:
+                    r = k
+                else:
+                    r = odd(R.subtract(i, R.const(1, "int64")))
+                return r
+            @R.function
+            def odd(i: R.Tensor((), "int64")):
+                done = R.less(i, R.const(1, "int64"))
+                if done:
+                    r = R.const(0, "int64")
+                else:
+                    r = even(R.subtract(i, R.const(1, "int64")))
+                return r
+            return (even, odd)
+        both = even_and_odd()
+        even = both[0]
+        odd = both[1]
+        return (even(n), odd(n))
+)";
+
+TEST_F(Graph, ClosuresThatCallEachOther) {
+  expect_value(kEvenAndOdd, {number(7, i64), number(5, i64)}, {0, 5});
+  expect_value(kEvenAndOdd, {number(10, i64), number(5, i64)}, {5, 0});
+  // They are lifted together: nothing but direct calls, which need no stack.
+  IRModule planned;
+  Session session(build(module(kEvenAndOdd), &planned), {.max_depth = 10});
+  EXPECT_EQ(session.invoke({number(3001, i64), number(5, i64)})[1].element_int(0), 5);
+  const std::string text = print(planned);
+  EXPECT_EQ(text.find("make_closure"), std::string::npos) << text;
+  EXPECT_NE(text.find("cls.main_odd("), std::string::npos) << text;
+}
+
+TEST_F(Graph, GroupsOfClosuresCaptureValuesAndSizesAndAreValues) {
+  // Three that call in turn over a symbolic size that no captured value shows; one is handed to map, one is
+  // called by a closure inside another, and the group stands in a closure itself.
+  expect_value(std::string(kSum) + kMap + R"(
+    @R.function
+    def main(x: R.Tensor((n,), "float32"), y: R.Tensor((), "float32")):
+        @R.function
+        def run(start: R.Tensor((), "float32")):
+            @R.function
+            def three():
+                @R.function
+                def add(v: R.Tensor((), "float32")) -> R.Tensor((n,), "float32"):
+                    all = three()
+                    scale = all[2]
+                    w = R.add(v, y)
+                    return scale(w)
+                @R.function
+                def scale(v: R.Tensor((), "float32")) -> R.Tensor((n,), "float32"):
+                    all = three()
+                    stop = all[0]
+                    @R.function
+                    def later(u: R.Tensor((), "float32")) -> R.Tensor((n,), "float32"):
+                        return stop(R.multiply(u, start))
+                    return later(v)
+                @R.function
+                def stop(v: R.Tensor((), "float32")) -> R.Tensor((n,), "float32"):
+                    small = R.less(v, R.const(100.0, "float32"))
+                    if small:
+                        r: R.Tensor((n,), "float32") = add(v)
+                    else:
+                        r: R.Tensor((n,), "float32") = R.broadcast_to(v, R.shape([n]))
+                    return r
+                return (stop, add, scale)
+            all = three()
+            add = all[1]
+            stop = all[0]
+            @R.function
+            def total(v: R.Tensor((), "float32")) -> R.Tensor((), "float32"):
+                return R.sum(add(v))
+            sums = cls.sum(cls.map(total, Cons(start, Cons(y, Nil()))))
+            vectors = cls.map(stop, Cons(start, Nil()))
+            match vectors:
+                case Cons((v: R.Tensor((n,), "float32")), _):
+                    first: R.Tensor((n,), "float32") = v
+                case Nil():
+                    first: R.Tensor((n,), "float32") = R.broadcast_to(start, R.shape([n]))
+            return (sums, R.add(first, R.broadcast_to(R.const(0.5, "float32"), R.shape([n]))))
+        return run(R.const(2.0, "float32"))
+)",
+               {vector({1, 2}), number(3)},
+               // add(2) = 2·(2+3) = 10 → 2·13 = 26 → 2·29 = 58 → 2·61 = 122; add(3) = 12 → 30 → 66 → 138
+               {2 * 122 + 2 * 138, 122.5, 122.5});
+}
+
+TEST_F(Graph, GroupsOfClosuresThatAreStoredStayValues) {
+  // The group itself is put away, and a tuple of its closures is handed on as a whole.
+  expect_value(R"(
+    @R.function
+    def main(n: R.Tensor((), "int64"), k: R.Tensor((), "int64")):
+        @R.function
+        def pair() -> R.Tuple(R.Callable((R.Tensor((), "int64"),), R.Tensor((), "int64")), R.Callable((R.Tensor((), "int64"),), R.Tensor((), "int64"))):
+            @R.function
+            def down(i: R.Tensor((), "int64")) -> R.Tensor((), "int64"):
+                both = pair()
+                test = both[1]
+                return test(R.subtract(i, k))
+            @R.function
+            def test(i: R.Tensor((), "int64")) -> R.Tensor((), "int64"):
+                more = R.less(R.const(0, "int64"), i)
+                if more:
+                    r: R.Tensor((), "int64") = down(i)
+                else:
+                    r: R.Tensor((), "int64") = i
+                return r
+            return (down, test)
+        cell = R.ref_create(pair)
+        again = R.ref_read(cell)
+        both = again()
+        test = both[1]
+        same = pair()
+        whole = R.ref_create(same)
+        read = R.ref_read(whole)
+        down = read[0]
+        return (test(n), down(n))
+)",
+               {number(7, i64), number(3, i64)}, {-2, -2});
+}
+
 TEST_F(Graph, ClosuresAreValuesThatCaptureSizes) {
   // compose, a returned closure, a closure over a symbolic size that none of its own values shows.
   expect_value(R"(
@@ -565,6 +696,107 @@ TEST_F(Graph, ShapesThatDoNotFitAreFoundWhenTheyMeet) {
   EXPECT_EQ(run_error([&] { session.invoke({random_array({3}), random_array({4})}); }), "T0501");
   EXPECT_EQ(run_error([&] { run(m, {random_array({3}), random_array({4})}); }), "T0357");
   EXPECT_EQ(session.invoke({random_array({5}), random_array({5})})[0].shape(), std::vector<int64_t>{5});
+}
+
+// Where only the run tells the rank, a value has none in its type; it goes on by match_cast, or to the
+// caller.
+TEST_F(Graph, BranchesOfDifferentRank) {
+  const std::string branches = R"(
+    @R.function
+    def main(c: R.Tensor((), "bool"), x: R.Tensor((n, 2), "float32")):
+        if c:
+            y = R.add(x, x)
+        else:
+            y = R.sum(x, axis=[0])
+        o = Some(y)
+        match o:
+            case Some(v):
+                z = v
+            case Nothing():
+                z = R.sum(x)
+        return (y, R.negative(R.sum(R.exp(x))), (z, x))
+)";
+  const IRModule m = module(branches);
+  NDArray x = NDArray::empty({2, 2}, f32);
+  for (int64_t i = 0; i < 4; ++i) x.set_element(i, double(i));
+  std::vector<NDArray> got = expect_vm_agrees(m, {number(1, boolean), x});
+  EXPECT_EQ(got[0].shape(), (std::vector<int64_t>{2, 2}));
+  EXPECT_EQ(got[2].element(3), 6);
+  got = expect_vm_agrees(m, {number(0, boolean), x});
+  EXPECT_EQ(got[0].shape(), (std::vector<int64_t>{2}));
+  EXPECT_EQ(got[2].element(1), 4);
+
+  const IRModule cast = module(R"(
+    @R.function
+    def total(v: R.Tensor(dtype="float32"), matrix: R.Tensor((), "bool")):
+        if matrix:
+            a = R.match_cast(v, R.Tensor((n, k), "float32"))
+            r = R.sum(R.multiply(a, a), axis=[1])
+        else:
+            b = R.match_cast(v, R.Tensor((k,), "float32"))
+            r = R.exp(b)
+        return r
+
+    @R.function
+    def main(c: R.Tensor((), "bool"), d: R.Tensor((), "bool"), x: R.Tensor((n, 2), "float32")):
+        if c:
+            y = (R.add(x, x), x)
+        else:
+            y = (R.sum(x, axis=[0]), x)
+        return cls.total(y[0], d)
+)");
+  EXPECT_EQ(expect_vm_agrees(cast, {number(1, boolean), number(1, boolean), x})[0].element(1), 4 * (4 + 9));
+  EXPECT_EQ(expect_vm_agrees(cast, {number(0, boolean), number(0, boolean), x})[0].shape()[0], 2);
+  Session session(build(cast));
+  EXPECT_EQ(run_error([&] { session.invoke({number(1, boolean), number(0, boolean), x}); }), "T0501");
+  EXPECT_EQ(session.invoke({number(0, boolean), number(0, boolean), x})[0].size(), 2);
+}
+
+TEST_F(Graph, LoopsChangeTheRankOfTheirState) {
+  const IRModule m = module(R"(
+    @R.function
+    def main(n: R.Tensor((), "int64"), x: R.Tensor((k, 2), "float32")):
+        @R.loop(R.const(0, "int64"), x)
+        def out(i: R.Tensor((), "int64"), s: R.Tensor(dtype="float32")):
+            with R.condition():
+                return R.less(i, n)
+            first = R.equal(i, R.const(0, "int64"))
+            if first:
+                q = R.sum(x, axis=[0])
+            else:
+                q = R.sum(x)
+            return (R.add(i, R.const(1, "int64")), q)
+        return out[1]
+)");
+  for (int64_t n : {0, 1, 2, 3})
+    EXPECT_EQ(expect_vm_agrees(m, {number(double(n), i64), random_array({3, 2})})[0].ndim(),
+              std::max<int64_t>(0, 2 - n));
+}
+
+TEST_F(Graph, OperatorsNeedARank) {
+  EXPECT_EQ(compile_error(R"(
+    @R.function
+    def main(c: R.Tensor((), "bool"), x: R.Tensor((3, 2), "float32")):
+        if c:
+            y = R.add(x, x)
+        else:
+            y = R.sum(x)
+        return R.exp(y)
+)"),
+            "T0811: operator `exp` cannot be compiled here: the rank of an argument is not known, "
+            "R.Tensor(dtype=\"float32\"); a match_cast says it");
+}
+
+TEST_F(Graph, FunctionsAreNoResultsOfModels) {
+  EXPECT_TRUE(compile_error(R"(
+    @R.function
+    def main(x: R.Tensor((2,), "float32")):
+        @R.function
+        def f(v: R.Tensor((2,), "float32")):
+            return R.add(v, x)
+        return (x, Some(f))
+)")
+                  .starts_with("T0811: a result of `main` has type cls.Option[R.Callable("));
 }
 
 TEST_F(Graph, LongListsAndManyTailCallsNeedNoStack) {
