@@ -63,7 +63,8 @@ void annotate_buffer_access(State& s, int32_t id, int index, bool of_write, cons
         if (!known.count(v.get()))
           s.refuse("T0799", id,
                    fmt::format("the region uses '{}', which is neither an iterator nor a size", v->name));
-    region.push_back(range(low, a.simplify(high - low)));
+    const PrimExpr extent = a.simplify(high - low);
+    region.push_back(range(cast(extent.dtype(), low), extent));  // numbers take the other end's type
   }
   // A statement may say more than can be derived, but nothing that is provably wrong.
   Ref<Block> plain = block;

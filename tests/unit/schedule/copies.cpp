@@ -274,6 +274,25 @@ TEST(Access, StatedAndHidden) {
   refused(u, "T0771", "no number 4", [&] { u.unsafe_hide_buffer_access(d, "write", {4}); });
 }
 
+TEST(Access, EndsOfAStatedRegionHaveOneType) {
+  Program p = matmul(4, 5, 6);
+  for (bool low : {false, true}) {
+    Schedule s(p.function);
+    BlockRV d = s.get_block("D");
+    s.annotate_buffer_access(d, 0, "read", map_of(2, [&](const Array<VarRef>& i) -> Array<PrimExpr> {
+                               const PrimExpr zero = PrimExpr::int_imm(0, low ? i32 : i64),
+                                              end = PrimExpr::int_imm(5, low ? i64 : i32);
+                               return {i[0], i[0] + 1, zero, end};
+                             }));
+    const tir::Range r = s.get(d)->reads[0]->region[1];
+    EXPECT_EQ(r->min.dtype(), r->extent.dtype());
+    IRModule m = IRModule::create();
+    m.set("main", s.function());
+    EXPECT_TRUE(structural_equal(parse_module(print(m)), m)) << print(m);
+    check(p, s);
+  }
+}
+
 TEST(Samples, PartsWithAnInnerMultiple) {
   Program p = matmul(48, 8, 4, false);
   for (uint64_t seed = 0; seed < 50; ++seed) {
