@@ -2,14 +2,15 @@
 # SPDX-License-Identifier: Apache-2.0
 """Time of the compiler itself: every pass on programs of 1, 10 and 100 times the size, and a model of 200 operators.
 
-    bench/compile_speed.py --tenon build/release/bin/tenon [--small] [--only graph|tensor|device|optional|model]
+    bench/compile_speed.py --tenon build/release/bin/tenon [--small] [--only graph|sizes|tensor|device|optional|model]
 
 Each pass of `tenon opt --list` runs in the order of its list; its processor time at each size is printed with the
 exponent of the growth between the last two sizes (1: linear, 2: quadratic; the bench fails above 1.5 where a pass takes
 more than 50 ms: n log n is 1.1 here, and memory that fits the caches less adds up to 0.3). Graphs are larger, since one
-of 4,000 operators lies in a cache as a whole: from there to 40,000 even one walk over all nodes grows by 1.7. `load` is the parser,
-`print` the printer. The model is compiled on one thread: the processor time that `--time-passes` reports, LLVM and the
-linker apart, is to stay below 2 seconds. Everything is standard library."""
+of 4,000 operators lies in a cache as a whole: from there to 40,000 even one walk over all nodes grows by 1.7. `sizes` are
+graphs on symbolic sizes, whose operators become several bindings each. `load` is the parser, `print` the printer. The
+model is compiled on one thread: the processor time that `--time-passes` reports, LLVM and the linker apart, is to stay
+below 2 seconds. Everything is standard library."""
 import argparse
 import json
 import math
@@ -65,6 +66,16 @@ def graph_program(n):
     return "\n".join(lines) + "\n"
 
 
+def symbolic_program(n):
+    """A chain of n operators on sizes that only the run tells: match_casts that bring symbols, sums that check them."""
+    lines = [HEAD + "    @R.function", '    def main(x: R.Tensor(("m",), "float32"), y: R.Tensor(ndim=1, dtype="float32")):']
+    kinds = ['R.match_cast(v{p}, R.Tensor(("n{k}",), "float32"))', "R.nn.relu(v{p})", "R.add(v{p}, y)", 'R.reshape(v{p}, R.shape(["m"]))', "R.multiply(v{p}, x)"]
+    for k in range(n):
+        lines.append(f"        v{k} = " + kinds[k % len(kinds)].format(p=k - 1, k=k).replace("v-1", "y"))
+    lines.append(f"        return v{n - 1}")
+    return "\n".join(lines) + "\n"
+
+
 def model_program(operators=200):
     """Products of different shapes, each with bias and activation, softmax and normalisations between: no two alike."""
     rows, width, lines, params = 32, 48, [], ['x: R.Tensor((32, 48), "float32")']
@@ -105,8 +116,8 @@ class Bench:
         path.write_text(text)
         return path
 
-    def passes(self, kind, make, sizes):
-        names = self.lists[kind]
+    def passes(self, kind, pipeline, make, sizes):
+        names = self.lists[pipeline]
         tables = []
         for size in sizes:
             start = time.monotonic()
@@ -142,17 +153,19 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--tenon", type=pathlib.Path, required=True)
     parser.add_argument("--small", action="store_true", help="a tenth of the sizes; the growth is not judged")
-    parser.add_argument("--only", choices=["graph", "tensor", "device", "optional", "model"])
+    parser.add_argument("--only", choices=["graph", "sizes", "tensor", "device", "optional", "model"])
     options = parser.parse_args()
     unit = 100 if options.small else 1000
     with tempfile.TemporaryDirectory() as folder:
         bench = Bench(options.tenon.resolve(), pathlib.Path(folder), judge=not options.small)
-        for kind, make, sizes in [("tensor", tensor_program, [unit, 10 * unit, 100 * unit]),
-                                  ("optional", tensor_program, [unit, 10 * unit, 100 * unit]),
-                                  ("device", device_program, [unit, 10 * unit, 100 * unit]),
-                                  ("graph", graph_program, [4 * unit, 40 * unit, 400 * unit])]:
+        for kind, pipeline, make, sizes in [
+                ("tensor", "tensor", tensor_program, [unit, 10 * unit, 100 * unit]),
+                ("optional", "optional", tensor_program, [unit, 10 * unit, 100 * unit]),
+                ("device", "device", device_program, [unit, 10 * unit, 100 * unit]),
+                ("graph", "graph", graph_program, [4 * unit, 40 * unit, 400 * unit]),
+                ("sizes", "graph", symbolic_program, [unit, 10 * unit, 100 * unit])]:
             if options.only in (None, kind):
-                bench.passes(kind, make, sizes)
+                bench.passes(kind, pipeline, make, sizes)
         if options.only in (None, "model"):
             bench.model()
     sys.exit(1 if bench.failed else 0)
