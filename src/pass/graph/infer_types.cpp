@@ -34,6 +34,13 @@ class InferTypes : public SizeNaming {
   using SizeNaming::SizeNaming;
   DiagnosticList* problems = nullptr;  ///< where mistakes go; what follows from one has an incomplete type
 
+  /// The function with the types of all values.
+  Ref<Function> infer(const Ref<Function>& f) {
+    Ref<Function> out = run(f);
+    for (auto& [value, type] : inferred_) value.mut()->type = type;
+    return out;
+  }
+
  protected:
   Expr visit(const Expr& old, const VarRef& var) override {
     Expr value = old;
@@ -45,7 +52,12 @@ class InferTypes : public SizeNaming {
     if (!value->type) type(value);
     if (const auto* loop = value.as<While>()) check_turns(*loop, value->origin ? value->origin : var->origin);
     const Type declared = var->declared;
-    if (value.same_as(old) || !declared || is_declared_as(value, var)) return value;
+    if (!declared || value.is<Function>()) return value;
+    if (value.same_as(old)) {
+      keep_declared(value, var);
+      return value;
+    }
+    if (is_declared_as(value, var)) return value;
     // What is declared of sizes that the run tells is checked then.
     if (known_shape(declared) && known_shape(value->type)) {
       const VarRef checked = graph::var(var->name, declared);
@@ -55,6 +67,16 @@ class InferTypes : public SizeNaming {
     }
     if (op::knowledge(declared) > op::knowledge(value->type)) value.mut()->type = declared;
     return value;
+  }
+  /// A variable whose value now stands over others keeps what it is declared as, as one does whose value
+  /// stays what it was: check_types compares the two. Until the function is done the value goes by that type.
+  void keep_declared(const Expr& value, const VarRef& var) {
+    const Type declared = var->declared;
+    if (!(declared.is<TensorType>() || declared.is<TupleType>()) || is_declared_as(value, var) ||
+        op::conflict(declared, value->type) || op::knowledge(declared) < op::knowledge(value->type))
+      return;
+    inferred_.emplace_back(value, value->type);
+    value.mut()->type = declared;
   }
   bool is_declared_as(const Expr& value, const VarRef& var) {
     if (op::conflict(var->declared, value->type)) {
@@ -176,6 +198,8 @@ class InferTypes : public SizeNaming {
       value.cast<Function>().mut()->ret_type = t.as<FuncType>()->ret;
     return value->type;
   }
+
+  std::vector<std::pair<Expr, Type>> inferred_;  ///< values that go by their variables' types
 };
 
 /// The text leaves types of the function open.
@@ -338,7 +362,7 @@ class ModuleInference {
     Ref<Function> out;
     announce_closures(f->body);
     try {
-      out = rewriter.run(f);
+      out = rewriter.infer(f);
     } catch (const DiagnosticError&) {
       if (!lenient_) throw;
       if (!mistake) mistake = std::current_exception();

@@ -787,6 +787,48 @@ TEST_F(Graph, OperatorsNeedARank) {
             "R.Tensor(dtype=\"float32\"); a match_cast says it");
 }
 
+// A declared type holds whatever the value is computed from.
+TEST_F(Graph, DeclaredTypesOfComputedValuesAreChecked) {
+  const IRModule m = module(R"(
+    @R.function
+    def main(x: R.Tensor((n, m), "float32")) -> R.Tensor((2, 3), "float32"):
+        y = R.exp(x)
+        e: R.Tensor((2, 3), "float32") = R.negative(y)
+        p: R.Tuple(R.Tensor((2, m), "float32"), R.Tensor((n, 3), "float32")) = (e, y)
+        return R.add(e, p[1])
+)");
+  EXPECT_EQ(expect_vm_agrees(m, {random_array({2, 3})})[0].shape(), (std::vector<int64_t>{2, 3}));
+  Session session(build(m));
+  EXPECT_EQ(run_error([&] { session.invoke({random_array({3, 2})}); }), "T0501");
+  EXPECT_EQ(session.invoke({random_array({2, 3})})[0].size(), 6);
+  EXPECT_EQ(compile_error(R"(
+    @R.function
+    def main(x: R.Tensor((3,), "float32")):
+        y = R.exp(x)
+        e: R.Tensor((4,), "float32") = R.negative(y)
+        return e
+)"),
+            "T1105: `e` is declared as R.Tensor((4,), \"float32\") and its value has type R.Tensor((3,), "
+            "\"float32\")");
+  // Tuples as arguments and as results, item by item.
+  const IRModule parts = module(R"(
+    @R.function
+    def f(p: R.Tuple(R.Tensor((3,), "float32"), R.Tensor((k,), "float32"))) -> R.Tuple(R.Tensor((3,), "float32"), R.Tensor((3,), "float32")):
+        a = R.add(p[0], p[1])
+        return (a, p[1])
+
+    @R.function
+    def main(x: R.Tensor((n,), "float32"), y: R.Tensor((m,), "float32")):
+        p = (x, y)
+        return cls.f(p)
+)");
+  expect_vm_agrees(parts, {random_array({3}), random_array({3})});
+  Session pair(build(parts));
+  EXPECT_EQ(run_error([&] { pair.invoke({random_array({4}), random_array({4})}); }), "T0501");
+  EXPECT_EQ(run_error([&] { pair.invoke({random_array({3}), random_array({2})}); }), "T0501");
+  EXPECT_EQ(pair.invoke({random_array({3}), random_array({3})}).size(), 2u);
+}
+
 TEST_F(Graph, FunctionsAreNoResultsOfModels) {
   EXPECT_TRUE(compile_error(R"(
     @R.function
