@@ -15,6 +15,7 @@
 #include "op/unify.h"
 #include "pass/graph/group.h"
 #include "pass/graph/plan_memory.h"
+#include "pass/graph/symbol_hash.h"
 #include "pipeline/vm_emitter.h"
 
 namespace tenon {
@@ -99,13 +100,15 @@ class FunctionCodegen : VMEmitter {
              "bind it with match_cast, or by the shape of a parameter");
       return Arg::of(ArgKind::Heap, it->second);
     }
-    for (auto& [known, slot] : computed_)
-      if (structural_equal(known, e)) return Arg::of(ArgKind::Heap, slot);
+    const uint64_t hash = symbol_hash(e);
+    if (const auto same = computed_.find(hash); same != computed_.end())
+      for (auto& [known, slot] : same->second)
+        if (structural_equal(known, e)) return Arg::of(ArgKind::Heap, slot);
     const int slot = heap_++;
     std::vector<Arg> args{number(slot)};
     shape_postfix(e, name_, args, [&](const PrimExpr& v) { return size(v).value(); });
     builtin("vm.builtin.compute_shape", args, -1);
-    computed_.emplace_back(e, slot);
+    computed_[hash].emplace_back(e, slot);
     return Arg::of(ArgKind::Heap, slot);
   }
   /// Binds the symbols that `type` shows first; `check`: also compares what is known already.
@@ -664,7 +667,7 @@ class FunctionCodegen : VMEmitter {
   SizeBounds bounds_;                                            ///< of symbolic sizes in the arena
   std::unordered_map<const Var*, Operand> values_;
   std::map<const tir::Var*, int> slots_;
-  std::vector<std::pair<PrimExpr, int>> computed_;
+  std::unordered_map<uint64_t, std::vector<std::pair<PrimExpr, int>>> computed_;  ///< by symbol_hash
   int32_t heap_ = 0;
 };
 
