@@ -74,16 +74,16 @@ void free_in(const Function& f, const std::vector<VarRef>& known,
 }
 
 /// Closures that call each other: what `var`, a closure without parameters, gives as a tuple.
-struct Group {
+struct ClosureGroup {
   std::vector<VarRef> members;
   std::vector<size_t> items;  ///< members in the order of the tuple
 };
 
 /// A closure that makes closures and gives them.
-std::optional<Group> group_of(const Function& f) {
+std::optional<ClosureGroup> group_of(const Function& f) {
   const auto* result = result_of(f.body).as<Tuple>();
   if (!f.params.empty() || !f.type_params.empty() || !result) return {};
-  Group out;
+  ClosureGroup out;
   for (const Binding& b : bindings_of(f.body)) {
     const auto* made = b.as<VarBindingNode>();
     if (!made || !made->value.is<Function>()) return {};
@@ -99,8 +99,8 @@ std::optional<Group> group_of(const Function& f) {
 
 /// The groups of a function. One that is more than called, or whose tuple is more than taken apart, is a
 /// closure like any other.
-std::map<const Var*, Group> groups_in(const Expr& body) {
-  std::map<const Var*, Group> out;
+std::map<const Var*, ClosureGroup> groups_in(const Expr& body) {
+  std::map<const Var*, ClosureGroup> out;
   for_each_binding(body, [&](const Binding& b) {
     if (const auto* f = binding_value(b).as<Function>())
       if (auto group = group_of(*f)) out.emplace(binding_var(b).get(), std::move(*group));
@@ -374,7 +374,7 @@ class Lifter : public BodyRewriter {
   std::string owner_;
   std::map<const tir::Var*, const Var*> owner_of_;
   std::map<const Var*, const Var*> parent_;
-  std::map<const Var*, Group> groups_;  ///< of the function, by the closure that gives them
+  std::map<const Var*, ClosureGroup> groups_;  ///< of the function, by the closure that gives them
   std::set<const Var*> members_;
   std::map<const Var*, std::vector<Expr>> made_;  ///< closures of the groups whose scope is open
 };
