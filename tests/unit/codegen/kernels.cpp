@@ -3,15 +3,14 @@
 
 #include <dlfcn.h>
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <bit>
 #include <cmath>
 #include <cstdlib>
-#include <filesystem>
 #include <fstream>
 #include <random>
 
+#include "base/temporary_folder.h"
 #include "pass/tensor/legalize.h"
 
 namespace tenon::test {
@@ -114,8 +113,8 @@ int32_t run_llvm(const PrimFunc& f, const std::vector<NDArray>& arrays, const st
 }
 
 CLibrary::CLibrary(const std::vector<PrimFunc>& functions, const std::string& compiler) {
-  std::string dir = (std::filesystem::temp_directory_path() / "tenon-c-XXXXXX").string();
-  if (!mkdtemp(dir.data())) return;
+  const TemporaryFolder temporary("T0001", "a test");
+  const std::string dir = temporary.path.string();
   const std::string source = codegen::c_source(as_code_takes_it(functions, parse_target("c")), host_target());
   std::ofstream(dir + "/k.c") << source;
   const std::string command = fmt::format(
@@ -127,7 +126,6 @@ CLibrary::CLibrary(const std::vector<PrimFunc>& functions, const std::string& co
   } else if (handle_ = dlopen((dir + "/k.so").c_str(), RTLD_NOW | RTLD_LOCAL); !handle_) {
     ADD_FAILURE() << dlerror();
   }
-  std::filesystem::remove_all(dir);
 }
 CLibrary::~CLibrary() {
   if (handle_) dlclose(handle_);

@@ -12,6 +12,7 @@
 #include <functional>
 
 #include "base/diagnostic.h"
+#include "base/temporary_folder.h"
 #include "import/onnx/load.h"
 #include "writer.h"
 
@@ -37,12 +38,8 @@ namespace fs = std::filesystem;
 
 /// A folder that goes away with the test.
 struct Folder {
-  std::string path;
-  Folder() {
-    char name[] = "/tmp/tenon_import_XXXXXX";
-    path = mkdtemp(name);
-  }
-  ~Folder() { fs::remove_all(path); }
+  const TemporaryFolder temporary{"T0001", "a test"};
+  const std::string path = temporary.path.string();
   std::string write(const std::string& name, const std::string& bytes) const {
     std::ofstream(path + "/" + name, std::ios::binary) << bytes;
     return path + "/" + name;

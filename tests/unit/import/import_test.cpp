@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // The importer's own work: functions, branches, order, symbolic shapes, payload encodings, external data.
 #include <gtest/gtest.h>
-#include <unistd.h>
 
 #include <filesystem>
 #include <fstream>
 
 #include "base/diagnostic.h"
+#include "base/temporary_folder.h"
 #include "import/onnx/load.h"
 #include "interpret/interpret.h"
 #include "writer.h"
@@ -215,11 +215,10 @@ TEST(Import, LongPayloadsAreReadInPlace) {
   double want = 10 + 4095.0 * 4096 / 2 + 2 * 1 + 5998 + 3;
   for (float v : d) want += v;
   EXPECT_EQ(run(import(m), {array({1}, {10})}), (Doubles{want}));
-  char name[] = "/tmp/tenon_import_XXXXXX";
-  const std::string folder = mkdtemp(name);
+  const TemporaryFolder temporary("T0001", "a test");
+  const std::string folder = temporary.path.string();
   std::ofstream(folder + "/m.onnx", std::ios::binary) << m.bytes;
   EXPECT_EQ(run(onnx::import_onnx(folder + "/m.onnx"), {array({1}, {10})}), (Doubles{want}));
-  std::filesystem::remove_all(folder);
 }
 
 TEST(Import, InitialisersListedAsInputsAreNoParameters) {
@@ -234,8 +233,8 @@ TEST(Import, InitialisersListedAsInputsAreNoParameters) {
 }
 
 TEST(Import, ExternalDataBesideTheModel) {
-  char name[] = "/tmp/tenon_import_XXXXXX";
-  const std::string folder = mkdtemp(name);
+  const TemporaryFolder temporary("T0001", "a test");
+  const std::string folder = temporary.path.string();
   std::filesystem::create_directory(folder + "/weights");
   std::ofstream(folder + "/weights/w.bin", std::ios::binary)
       << std::string(8, 'x') + bytes_of(std::vector<float>{1, 2, 3});
@@ -246,7 +245,6 @@ TEST(Import, ExternalDataBesideTheModel) {
   std::ofstream(folder + "/m.onnx", std::ios::binary) << m.bytes;
   EXPECT_EQ(run(onnx::import_onnx(folder + "/m.onnx"), {array({3}, {10, 10, 10})}), (Doubles{11, 12, 13}));
   EXPECT_THROW(import(m), DiagnosticError);  // bytes without a folder have no place for it
-  std::filesystem::remove_all(folder);
 }
 
 TEST(Import, NamesAndOriginsAreKept) {

@@ -13,6 +13,7 @@
 #include <fstream>
 #include <thread>
 
+#include "base/temporary_folder.h"
 #include "runtime/vm.h"
 
 namespace tenon {
@@ -36,17 +37,10 @@ std::string model_of(const std::string& op) {
 
 struct CompileCacheTest : testing::Test {
   void SetUp() override {
-    std::string name = (fs::temp_directory_path() / "tenon-cache-XXXXXX").string();
-    ASSERT_NE(mkdtemp(name.data()), nullptr);
-    root = name;
     cache.folder = (root / "cache").string();
     cache.note = [this](const std::string& text) { notes += text + "\n"; };
     write("model.tir", model_of("add"));
     options.dims = {{"n", 2}};
-  }
-  void TearDown() override {
-    std::error_code ignored;
-    fs::remove_all(root, ignored);
   }
   void write(const std::string& name, const std::string& bytes) {
     std::ofstream(root / name, std::ios::binary) << bytes;
@@ -80,7 +74,8 @@ struct CompileCacheTest : testing::Test {
     return n;
   }
 
-  fs::path root;
+  const TemporaryFolder temporary{"T0001", "a test"};
+  const fs::path root = temporary.path;
   CacheOptions cache;
   CompileOptions options;
   Artifact artifact;

@@ -13,6 +13,7 @@
 #include <random>
 #include <set>
 
+#include "base/temporary_folder.h"
 #include "program.h"
 #include "runtime/artifact_format.h"
 
@@ -34,15 +35,12 @@ void write_file(const std::string& path, const std::string& bytes) {
 class ArtifactTest : public ::testing::Test {
  protected:
   void SetUp() override {
-    char name[] = "/tmp/tenon_artifact_XXXXXX";
-    folder = mkdtemp(name);
     path = folder + "/model.tenon";
     write_artifact(path, add_program(), read_file(TENON_TEST_KERNELS));
     bytes = read_file(path);
     header_at = artifact_format::align_up(artifact_format::elf_extent(bytes, nullptr), 64);
     std::memcpy(&header, bytes.data() + header_at, sizeof header);
   }
-  void TearDown() override { std::filesystem::remove_all(folder); }
   /// Code of the error on loading these bytes.
   std::string load_error(const std::string& changed, std::string* message = nullptr, bool check = false) {
     const std::string other = folder + "/changed.tenon";
@@ -69,7 +67,9 @@ class ArtifactTest : public ::testing::Test {
     std::memcpy(changed.data() + header_at, &h, sizeof h);
     return changed;
   }
-  std::string folder, path, bytes;
+  const TemporaryFolder temporary{"T0001", "a test"};
+  const std::string folder = temporary.path.string();
+  std::string path, bytes;
   uint64_t header_at = 0;
   Header header;
 };

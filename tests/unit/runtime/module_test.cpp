@@ -4,12 +4,12 @@
 
 #include <gtest/gtest.h>
 #include <tenon/tenon.h>
-#include <unistd.h>
 
 #include <chrono>
 #include <filesystem>
 #include <thread>
 
+#include "base/temporary_folder.h"
 #include "program.h"
 #include "runtime/artifact.h"
 #include "runtime/dlpack.h"
@@ -21,14 +21,11 @@ using namespace test;
 class ModuleTest : public ::testing::Test {
  protected:
   void SetUp() override {
-    char name[] = "/tmp/tenon_module_XXXXXX";
-    folder = mkdtemp(name);
     std::ifstream in(TENON_TEST_KERNELS, std::ios::binary);
     std::ostringstream text;
     text << in.rdbuf();
     code = text.str();
   }
-  void TearDown() override { std::filesystem::remove_all(folder); }
   std::string write(const std::string& name, const Executable& e) {
     write_artifact(folder + "/" + name, e, code);
     return folder + "/" + name;
@@ -53,7 +50,9 @@ class ModuleTest : public ::testing::Test {
     b.e.functions.back().params = {{"x", f32, true, {{4, ""}}}};
     return b.e;
   }
-  std::string folder, code;
+  const TemporaryFolder temporary{"T0001", "a test"};
+  const std::string folder = temporary.path.string();
+  std::string code;
 };
 
 TEST_F(ModuleTest, FunctionsByNameAndImports) {

@@ -4,9 +4,9 @@
 #include <dlfcn.h>
 
 #include <cstring>
-#include <filesystem>
 #include <fstream>
 
+#include "base/temporary_folder.h"
 #include "codegen/codegen.h"
 #include "ir/text.h"
 #include "pass/tensor/passes.h"
@@ -74,8 +74,8 @@ void check_llvm(const std::vector<Compiled>& all) {
   }
 }
 void check_c(const std::vector<Compiled>& all) {
-  std::string dir = (std::filesystem::temp_directory_path() / "tenon-schedule-XXXXXX").string();
-  ASSERT_TRUE(mkdtemp(dir.data()));
+  const TemporaryFolder temporary("T0001", "a test");
+  const std::string dir = temporary.path.string();
   std::ofstream(dir + "/k.c") << codegen::c_source(lowered(all), host_target());
   ASSERT_EQ(std::system(("cc -std=c11 -O0 -shared -fPIC -o " + dir + "/k.so " + dir + "/k.c -lm").c_str()),
             0);
@@ -87,7 +87,6 @@ void check_c(const std::vector<Compiled>& all) {
     EXPECT_TRUE(same(run(all[i].program.function, all[i].program.sizes), call(code, all[i]))) << all[i].label;
   }
   dlclose(library);
-  std::filesystem::remove_all(dir);
 }
 
 std::vector<Compiled> sample(int first, int count) {
