@@ -703,12 +703,24 @@ Expr Converter::graph_body(const std::vector<const AstStmt*>& stmts, Sequence& s
                            Span where) {
   Expr result;
   bool returned = false;
-  for (const AstStmt* s : stmts) {
+  std::vector<size_t> groups;
+  size_t row = 0;  // where they begin
+  for (size_t i = 0; i < stmts.size(); ++i) {
+    const AstStmt* s = stmts[i];
     if (returned) {
       problems_.add("T0241", "nothing follows a return", span(s));
       break;
     }
     returned = s->kind == StmtKind::return_;
+    if (i >= row + groups.size()) groups = closure_groups(stmts, row = i);
+    if (const size_t n = groups[i - row]; n > 1) {
+      const std::span closures(stmts.data() + i, n);
+      if (!attempt(span(s), [&] { graph_group(closures, seq); }))
+        for (const AstStmt* c : closures)
+          if (!lookup(c->name)) bind(c->name, make<PoisonObj>());
+      i += n - 1;
+      continue;
+    }
     if (!attempt(span(s), [&] { graph_stmt(s, seq, &result); })) poison(s->target);
   }
   seq.close();

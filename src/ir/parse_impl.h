@@ -2,6 +2,7 @@
 // From the syntax tree to nodes: state shared by the parser's files. Private to src/ir/parse*.
 #pragma once
 #include <optional>
+#include <span>
 #include <unordered_map>
 #include <unordered_set>
 
@@ -172,6 +173,11 @@ class Converter {
   void graph_stmt(const AstStmt* s, Sequence& seq, graph::Expr* result);
   void graph_if(const AstStmt* s, Sequence& seq);
   void graph_closure(const AstStmt* s, const Ast* decorator, Sequence& seq);
+  // parse_group.cpp
+  /// Of the closures in a row from `begin` on (or the one statement there): at the first of those that call
+  /// others before these are bound, how many belong together; 1 where one stands alone.
+  std::vector<size_t> closure_groups(const std::vector<const AstStmt*>& stmts, size_t begin) const;
+  void graph_group(std::span<const AstStmt* const> closures, Sequence& seq);
   graph::Expr branch(const std::vector<const AstStmt*>& stmts, std::string* name, graph::Type* declared,
                      bool* annotated, Span where);
   void graph_loop(const AstStmt* s, Sequence& seq);

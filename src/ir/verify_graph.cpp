@@ -12,6 +12,24 @@ namespace tenon {
 namespace {
 using namespace graph;
 
+/// What is in scope; an inner scope's additions go when it ends.
+class Names {
+ public:
+  bool count(const Object* name) const { return names_.count(name) != 0; }
+  void insert(const Object* name) {
+    if (names_.insert(name).second) added_.push_back(name);
+  }
+  void erase(const Object* name) { names_.erase(name); }
+  size_t size() const { return added_.size(); }
+  void cut(size_t size) {
+    for (; added_.size() > size; added_.pop_back()) names_.erase(added_.back());
+  }
+
+ private:
+  std::unordered_set<const Object*> names_;
+  std::vector<const Object*> added_;
+};
+
 class GraphVerifier {
  public:
   GraphVerifier(const std::string& name, const IRModule& module, DiagnosticList& problems, bool typed)
@@ -89,11 +107,11 @@ class GraphVerifier {
         add("T0315", "a clause is null");
         continue;
       }
-      const auto outer = vars_, symbols = symbols_;
+      const size_t outer = vars_.size(), symbols = symbols_.size();
       pattern(c->pattern);
       inner(c->body, "a case");
-      vars_ = outer;
-      symbols_ = symbols;
+      vars_.cut(outer);
+      symbols_.cut(symbols);
     }
     if (problems_.all().size() != before) return;
     const Type type = m.value ? m.value->type : Type();
@@ -131,14 +149,14 @@ class GraphVerifier {
   }
 
   void function(const graph::Function& f) {
-    const auto outer_vars = vars_, outer_symbols = symbols_;
+    const size_t outer_vars = vars_.size(), outer_symbols = symbols_.size();
     for (const VarRef& p : f.params) {
       define(p);
       if (p) define_symbols(p->declared ? p->declared : p->type);
     }
     body(f.body, "a function");
-    vars_ = outer_vars;
-    symbols_ = outer_symbols;
+    vars_.cut(outer_vars);
+    symbols_.cut(outer_symbols);
   }
 
   /// A Var, constant or other leaf, or a tuple of those; null stands for an optional argument left out.
@@ -188,10 +206,10 @@ class GraphVerifier {
     leaf(s->body, fmt::format("the result of {}", what));
   }
   void inner(const Expr& e, std::string_view what) {
-    const auto outer = vars_;
+    const size_t outer = vars_.size();
     const VarRef outer_binding = binding_;
     body(e, what);
-    vars_ = outer;
+    vars_.cut(outer);
     binding_ = outer_binding;
   }
 
@@ -248,16 +266,16 @@ class GraphVerifier {
             fmt::format("the loop has {} variables and {} initial values", w->loop_vars.size(),
                         w->init.size()),
             e);
-      const auto outer = vars_;
-      const auto symbols = symbols_;
+      const size_t outer = vars_.size();
+      const size_t symbols = symbols_.size();
       for (const VarRef& v : w->loop_vars) {
         define(v);
         if (v) define_symbols(v->declared);
       }
       inner(w->condition, "a loop condition");
       inner(w->body, "a loop");
-      vars_ = outer;
-      symbols_ = symbols;
+      vars_.cut(outer);
+      symbols_.cut(symbols);
       return;
     }
     leaf(e, "the value");
@@ -341,7 +359,8 @@ class GraphVerifier {
   const IRModule& module_;
   DiagnosticList& problems_;
   bool typed_;
-  std::unordered_set<const Object*> vars_, symbols_, ever_;
+  Names vars_, symbols_;
+  std::unordered_set<const Object*> ever_;
   VarRef binding_;
 };
 

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // The graph language on the VM: data types, match, closures, references, recursion. Every program runs by the
 // interpreter and by the VM's code, and its result is also written down here.
+#include <fmt/format.h>
+
 #include "data_types.h"
 #include "ir/text.h"
 #include "support.h"
@@ -312,6 +314,79 @@ TEST_F(Graph, ClosuresThatCallEachOther) {
   const std::string text = print(planned);
   EXPECT_EQ(text.find("make_closure"), std::string::npos) << text;
   EXPECT_NE(text.find("cls.main_odd("), std::string::npos) << text;
+}
+
+// The same written one after the other: the parser makes the group.
+TEST_F(Graph, ClosuresInARowMayCallThoseBehindThem) {
+  const std::string row = R"(
+    @R.function
+    def main(n: R.Tensor((), "int64"), k: R.Tensor((), "int64")):
+        one = R.const(1, "int64")
+        @R.function
+        def even(i: R.Tensor((), "int64")):
+            if R.less(i, one):
+                r = k
+            else:
+                r = odd(R.subtract(i, one))
+            return r
+        @R.function
+        def twice(i: R.Tensor((), "int64")):
+            return even(R.add(i, i))
+        @R.function
+        def odd(i: R.Tensor((), "int64")):
+            if R.less(i, one):
+                r = R.const(0, "int64")
+            else:
+                r = even(R.subtract(i, one))
+            return r
+        return (even(n), odd(n), twice(n))
+)";
+  expect_value(row, {number(7, i64), number(5, i64)}, {0, 5, 5});
+  IRModule planned;
+  Session session(build(module(row), &planned), {.max_depth = 10});
+  EXPECT_EQ(session.invoke({number(3001, i64), number(5, i64)})[1].element_int(0), 5);
+  EXPECT_EQ(print(planned).find("make_closure"), std::string::npos) << print(planned);
+}
+
+TEST_F(Graph, ManyClosuresInARow) {
+  auto row = [](int count, bool ring) {
+    std::string text = "\n    @R.function\n    def main(n: R.Tensor((), \"int64\")):\n";
+    for (int i = 0; i < count; ++i)
+      text += fmt::format(
+          "        @R.function\n        def f{}(i: R.Tensor((), \"int64\")):\n            return {}(i)\n", i,
+          ring ? fmt::format("f{}", (i + 1) % count) : "R.negative");
+    return text + "        return f0(n)\n";
+  };
+  expect_value(row(3000, false), {number(7, i64)}, {-7});
+  const IRModule ring = module(row(100, true));
+  EXPECT_TRUE(structural_equal(parse_module(print(ring)), ring));
+  try {
+    module(row(300, true));
+    ADD_FAILURE() << "no limit";
+  } catch (const DiagnosticError& e) {
+    EXPECT_EQ(e.diagnostics[0].code, "T0240");
+  }
+}
+
+TEST_F(Graph, MistakesInClosuresInARowAreToldOnce) {
+  DiagnosticList problems;
+  try {
+    module(R"(
+    @R.function
+    def main(n: R.Tensor((), "int64")):
+        @R.function
+        def even(i: R.Tensor((), "int64")):
+            return odd(R.subtract(i, missing))
+        @R.function
+        def odd(i: R.Tensor((), "int64")):
+            return even(i)
+        return (even(n), odd(n))
+)");
+    ADD_FAILURE() << "no mistake was told";
+  } catch (const DiagnosticError& e) {
+    ASSERT_EQ(e.diagnostics.size(), 1u) << e.what();
+    EXPECT_EQ(e.diagnostics[0].code, "T0220");
+  }
 }
 
 TEST_F(Graph, GroupsOfClosuresCaptureValuesAndSizesAndAreValues) {
