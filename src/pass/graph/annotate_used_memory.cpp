@@ -8,6 +8,7 @@
 // end; constants do not. For functions whose sizes are all known; bodies of branches and loops count as the
 // tensors that they take and give. Needs: types. Keeps: everything else.
 #include <algorithm>
+#include <numeric>
 
 #include "pass/graph/passes.h"
 #include "pass/graph/rewriter.h"
@@ -43,15 +44,15 @@ IRModule annotate_used_memory(IRModule module, PassContext&) {
   return module.map_graph([](const std::string&, const Ref<graph::Function>& f) -> ObjectRef {
     if (!f->body) return {};
     const std::vector<Binding> bindings = bindings_of(f->body);
-    std::unordered_map<const Var*, size_t> last;
+    std::unordered_map<const Var*, size_t> end;  // the last use
+    end.reserve(bindings.size() + f->params.size());
     for (size_t i = 0; i < bindings.size(); ++i)
-      for_each_use(binding_value(bindings[i]), [&](const VarRef& v) { last[v.get()] = i; });
-    for_each_use(result_of(f->body), [&](const VarRef& v) { last[v.get()] = bindings.size(); });
+      for_each_use(binding_value(bindings[i]), [&](const VarRef& v) { end[v.get()] = i; });
+    for_each_use(result_of(f->body), [&](const VarRef& v) { end[v.get()] = bindings.size(); });
     // A tuple and its items are the tensors that they are made of: only what is computed counts.
     auto own = [&](const Expr& value) {
       return !value.is<Tuple>() && !value.is<TupleGetItem>() && !is_leaf(value) && !value.is<Function>();
     };
-    std::unordered_map<const Var*, size_t> end = last;
     for (size_t i = bindings.size(); i-- > 0;) {
       const Expr value = binding_value(bindings[i]);
       if (own(value)) continue;
@@ -59,13 +60,13 @@ IRModule annotate_used_memory(IRModule module, PassContext&) {
       if (mine == end.end()) continue;
       for_each_use(value, [&](const VarRef& v) { end[v.get()] = std::max(end[v.get()], mine->second); });
     }
-    std::vector<int64_t> alive(bindings.size() + 1, 0);
+    std::vector<int64_t> alive(bindings.size() + 2, 0);  // first what is added and what ends, then the sums
     auto count = [&](const VarRef& v, const Type& type, size_t begin) {
       const auto n = tensor_bytes(type);
       if (!n) return false;
       const auto it = end.find(v.get());
-      const size_t until = it == end.end() ? begin : std::min(it->second, bindings.size());
-      for (size_t i = begin; i <= until && i < alive.size(); ++i) alive[i] += *n;
+      alive[begin] += *n;
+      alive[1 + (it == end.end() ? begin : it->second)] -= *n;
       return true;
     };
     for (const VarRef& p : f->params)
@@ -74,7 +75,8 @@ IRModule annotate_used_memory(IRModule module, PassContext&) {
       if (own(binding_value(bindings[i])) &&
           !count(binding_var(bindings[i]), binding_var(bindings[i])->declared, i))
         return {};
-    alive.pop_back();
+    std::partial_sum(alive.begin(), alive.end(), alive.begin());
+    alive.resize(bindings.size());
     Ref<graph::Function> out = f;
     out.edit()->attrs.set("used_memory", Any(Array<int64_t>(alive.begin(), alive.end())));
     out.edit()->attrs.set("peak_memory",

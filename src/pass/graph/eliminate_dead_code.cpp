@@ -21,8 +21,10 @@ class DeadCode {
 
   Expr body(const Expr& e) {
     std::vector<Binding> bindings = bindings_of(e);
+    used_.reserve(used_.size() + bindings.size());
     use(result_of(e));
     std::vector<Binding> kept;
+    kept.reserve(bindings.size());
     bool changed = false;
     // Backwards: a binding is needed when a kept one below uses its variable.
     for (size_t i = bindings.size(); i-- > 0;) {
