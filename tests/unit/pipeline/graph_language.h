@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: Apache-2.0
+// What tests of the graph language share: programs as text, run by the interpreter and by the VM's code.
+#pragma once
+#include "data_types.h"
+#include "ir/text.h"
+#include "support.h"
+
+namespace tenon::graph::testing_graph {
+
+struct Graph : testing::Test {
+  Graph() { announce_all_passes(); }
+
+  static IRModule module(const std::string& functions) {
+    return parse_module("@I.ir_module\nclass Module:\n" + std::string(kDataTypes) + functions);
+  }
+  static NDArray number(double v, DataType t = f32) {
+    NDArray a = NDArray::empty({}, t);
+    t.is_float() ? a.set_element(0, v) : a.set_element_int(0, int64_t(v));
+    return a;
+  }
+  static NDArray vector(std::vector<float> v) {
+    return NDArray::from_bytes({int64_t(v.size())}, f32, v.data(), v.size() * sizeof(float));
+  }
+
+  /// Interpreter, VM, and what is expected; the text form keeps the program.
+  static void expect_value(const std::string& functions, const std::vector<NDArray>& inputs,
+                           std::vector<double> want) {
+    const IRModule m = module(functions);
+    EXPECT_TRUE(structural_equal(parse_module(print(m)), m)) << print(m);
+    PassContext context = make_context();
+    const IRModule typed = run_passes(m, std::span(find_pass("infer_types"), 1), context);
+    EXPECT_TRUE(structural_equal(parse_module(print(typed)), typed)) << print(typed);
+    expect_valid(typed);
+    const std::vector<NDArray> got = expect_vm_agrees(m, inputs);
+    std::vector<double> all;
+    for (const NDArray& a : got)
+      for (int64_t i = 0; i < a.size(); ++i) all.push_back(a.element(i));
+    EXPECT_EQ(all, want);
+  }
+
+  static std::string compile_error(const std::string& functions) {
+    try {
+      PassContext context = make_context();
+      const IRModule m = module(functions);
+      verify_or_throw(m);
+      vm_codegen(run_passes(m, graph_passes(), context), {});
+    } catch (const DiagnosticError& e) {
+      return e.diagnostics[0].code + ": " + e.diagnostics[0].message;
+    }
+    return "";
+  }
+  template <class F>
+  static std::string run_error(F f) {
+    try {
+      f();
+    } catch (const Error& e) {
+      return e.code;
+    }
+    return "";
+  }
+
+  static constexpr const char* kSum = R"(
+    @R.function
+    def sum(xs: cls.List[R.Tensor((), "float32")]):
+        match xs:
+            case cls.List.Nil():
+                r = R.const(0.0, "float32")
+            case cls.List.Cons(h, t):
+                r = R.add(h, cls.sum(t))
+        return r
+)";
+  static constexpr const char* kMap = R"(
+    @R.function
+    def map[A, B](f: R.Callable((A,), B), xs: cls.List[A]) -> cls.List[B]:
+        match xs:
+            case Nil():
+                r = Nil()
+            case Cons(h, t):
+                y = f(h)
+                r = Cons(y, cls.map(f, t))
+        return r
+)";
+};
+
+}  // namespace tenon::graph::testing_graph
