@@ -61,7 +61,7 @@ class PlanDevices : public BodyRewriter {
           device = at;
           break;
         }
-    Array<Expr> args = c.args.map([&](const Expr& a) { return as_tensor_arg(a) ? on(a, device) : a; });
+    Array<Expr> args = c.args.map([&](const Expr& a) { return placed(a, device); });
     Expr out = call(c.op, args, c.attrs, c.type_args);
     const auto* t = as_tensor(type);
     out.mut()->type = make<TensorType>(t->shape, t->ndim, t->dtype, device);
@@ -71,7 +71,18 @@ class PlanDevices : public BodyRewriter {
 
  private:
   static bool as_tensor_arg(const Expr& a) { return a && a.is<Var>() && as_tensor(a); }
+  /// An argument, or a tuple of them, with its tensors on that device.
+  Expr placed(const Expr& a, const std::string& device) {
+    if (as_tensor_arg(a)) return on(a, device);
+    const auto* tuple = a ? a.as<Tuple>() : nullptr;
+    return tuple ? op::tuple(tuple->items.map([&](const Expr& i) { return placed(i, device); })) : a;
+  }
   std::string device_of(const Expr& a) const {
+    if (const auto* tuple = a ? a.as<Tuple>() : nullptr) {
+      for (const Expr& i : tuple->items)
+        if (const std::string at = device_of(i); !at.empty()) return at;
+      return {};
+    }
     if (!as_tensor_arg(a)) return {};
     if (const auto it = device_.find(a.as<Var>()); it != device_.end()) return it->second;
     return as_tensor(a)->device;

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "pass/graph/rewriter.h"
 
+#include <algorithm>
+
 #include "ir/structural.h"
 #include "op/infer.h"
 
@@ -218,12 +220,17 @@ Expr BodyRewriter::substitute(const Expr& value) {
   if (auto* n = value.as<Tuple>()) {
     Array<Expr> items = list(n->items, changed);
     if (!changed) return value;
-    return make<Tuple>(items);
+    Expr out = make<Tuple>(items);
+    if (std::all_of(items.begin(), items.end(), [](const Expr& i) { return i && i->type; }))
+      out.mut()->type = tuple_type(items.map([](const Expr& i) { return i->type; }));
+    return out;
   }
   if (auto* n = value.as<TupleGetItem>()) {
     Expr tuple = substitute(n->tuple);
     if (tuple.same_as(n->tuple)) return value;
-    return make<TupleGetItem>(tuple, n->index);
+    Expr out = make<TupleGetItem>(tuple, n->index);
+    out.mut()->type = value->type;
+    return out;
   }
   if (auto* n = value.as<Call>()) {
     Expr op = substitute(n->op);

@@ -274,5 +274,20 @@ TEST(PlanDevices, CopiesStandWhereValuesCross) {
   EXPECT_EQ(devices, Names({"cpu:1", "cpu:1", "cpu:1", "cpu:0", "cpu:0", "cpu:0"}));
 }
 
+TEST(PlanDevices, TuplesOfArgumentsMeetOnOneDevice) {
+  Model m;
+  auto x = m.param("x", {4}), y = m.param("y", {4});
+  Ref<Op> op = get_op("hint_on_device");
+  ObjectRef attrs(op->attrs_type->create());
+  op->attrs_type->fields[0].set(attrs.mut(), Any(std::string("cpu:1")));
+  const Expr a = m.builder.emit(op::op_call("hint_on_device", {m.op("exp", {x})}, attrs));
+  const Expr b = m.op("concat", {op::tuple({a, y})}, op::make_attrs<op::AxisAttrs>(0));
+  const IRModule in = m.done(b);
+  const std::vector<NDArray> inputs{random_array({4}), random_array({4}, f32, 2)};
+  EXPECT_EQ(ops_of(apply(in, {plan_devices}, inputs)), Names({"to_device", "exp", "to_device", "concat"}));
+  for (const std::string& name : ops_of(apply(in, {plan_devices, lower_to_call_tir}, inputs)))
+    EXPECT_EQ(name, "call_tir");
+}
+
 }  // namespace
 }  // namespace tenon::graph::testing_graph
