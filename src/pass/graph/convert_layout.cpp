@@ -185,7 +185,8 @@ class ConvertLayout : public BodyRewriter {
     const int64_t outputs = ws[0], per_group = ws[1];
     if (!inputs || outputs % a.groups) return value;
     const bool depthwise = per_group == 1 && a.groups == outputs && *inputs == outputs && a.groups > 1;
-    const Form* held = form(call.args[0]);  // with channels that were added, or null
+    // With channels that were added, which groups of several channels cannot have; or null.
+    const Form* held = a.groups == 1 || depthwise ? form(call.args[0]) : nullptr;
     if (held && (!held->block || held->channels == *inputs)) held = nullptr;
     int64_t out_block = block_for(outputs), all = outputs;
     if (depthwise && held) {
@@ -210,7 +211,7 @@ class ConvertLayout : public BodyRewriter {
       if (a.groups > 1 && (per_group % data_block || !out_block || (outputs / a.groups) % out_block))
         return grouped(call, *in, ws, a, shape, n);
       if (data_block % group) return value;
-    } else if (held && a.groups == 1) {
+    } else if (held) {
       data_block = held->block;
     } else {
       const int64_t best = block_for(per_group);

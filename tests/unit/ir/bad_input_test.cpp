@@ -234,7 +234,11 @@ TEST(BadInput, TimeGrowsWithTheText) {
       }
       return best;
     };
-    const double small = time(kMegabyte / 32), large = time(kMegabyte / 4);
+    const double small = time(kMegabyte / 32);
+    double large = time(kMegabyte / 4);
+    // Other work can slow one moment: what grows too fast does so every time.
+    for (int again = 0; large >= 16 * small + 0.01 && again < 8; ++again)
+      large = std::min(large, time(kMegabyte / 4));
     EXPECT_LT(large, 16 * small + 0.01) << what << ": " << small << " s and " << large << " s";
   }
 }

@@ -21,4 +21,17 @@ inline constexpr const char* kDataTypes = R"(
         Node: (Tree[A], A, Tree[A])
 )";
 
+/// A function of the module that maps lists.
+inline constexpr const char* kMap = R"(
+    @R.function
+    def map[A, B](f: R.Callable((A,), B), xs: cls.List[A]) -> cls.List[B]:
+        match xs:
+            case Nil():
+                r = Nil()
+            case Cons(h, t):
+                y = f(h)
+                r = Cons(y, cls.map(f, t))
+        return r
+)";
+
 }  // namespace tenon::graph::testing_graph

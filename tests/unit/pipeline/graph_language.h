@@ -69,17 +69,6 @@ struct Graph : testing::Test {
                 r = R.add(h, cls.sum(t))
         return r
 )";
-  static constexpr const char* kMap = R"(
-    @R.function
-    def map[A, B](f: R.Callable((A,), B), xs: cls.List[A]) -> cls.List[B]:
-        match xs:
-            case Nil():
-                r = Nil()
-            case Cons(h, t):
-                y = f(h)
-                r = Cons(y, cls.map(f, t))
-        return r
-)";
 };
 
 }  // namespace tenon::graph::testing_graph

@@ -138,16 +138,7 @@ TEST_F(OpenTypes, FunctionsAsArguments) {
                 {values({1, 2}), one(3)}, {9, 18});
 }
 
-const std::string kMapped = std::string(kDataTypes) + R"(
-    @R.function
-    def map[A, B](f: R.Callable((A,), B), xs: cls.List[A]) -> cls.List[B]:
-        match xs:
-            case Nil():
-                r = Nil()
-            case Cons(h, t):
-                y = f(h)
-                r = Cons(y, cls.map(f, t))
-        return r
+const std::string kMapped = std::string(kDataTypes) + kMap + R"(
     @R.function
     def sum(xs, zero):
         match xs:
