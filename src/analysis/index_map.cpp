@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include "analysis/iter_map.h"
+#include "base/define_type.h"
 #include "ir/text.h"
 
 namespace tenon {
@@ -12,7 +13,6 @@ namespace tenon {
 using namespace tir;
 
 namespace {
-const bool index_map_registered = (type_info<IndexMapNode>(), true);
 
 void add_inputs(IterMap& digits, Analyzer& a, const IndexMap& map, const Array<PrimExpr>& shape) {
   for (size_t i = 0; i < map->inputs.size(); ++i) {
@@ -89,3 +89,5 @@ std::string to_text(const IndexMap& map) {
 }
 
 }  // namespace tenon
+
+template struct tenon::DefineTypes<tenon::IndexMapNode>;

@@ -10,8 +10,9 @@ struct IndexMapNode : Object {
   static constexpr std::string_view type_key = "tir.IndexMap";
   Array<tir::VarRef> inputs;
   Array<PrimExpr> outputs;
-  static constexpr auto fields =
-      std::tuple{def_field("inputs", &IndexMapNode::inputs), field("outputs", &IndexMapNode::outputs)};
+  static void fields(auto& f) {
+    f.def("inputs", &IndexMapNode::inputs).add("outputs", &IndexMapNode::outputs);
+  }
 };
 using IndexMap = Ref<IndexMapNode>;
 

@@ -15,6 +15,7 @@ namespace tenon {
 
 struct Object;
 struct FieldInfo;
+class FieldList;
 
 /// What the process knows about one object type. Entries live for ever.
 struct TypeInfo {
@@ -94,32 +95,49 @@ constexpr uint32_t child_slots() {
     return 0;
 }
 template <class T>
-std::span<const FieldInfo> fields_of();  // reflect.h
-void release(Object* object);            // runs the destructor through the deferred free list
+const TypeInfo* reflected_type();  // defined once, by DefineTypes (base/define_type.h)
+void release(Object* object);      // runs the destructor through the deferred free list
 }  // namespace detail
 
-/// The entry of T in the type table, registered on first use.
+/// A node: lists its fields for reflection.
+template <class T>
+concept Reflected = requires(FieldList& f) { T::fields(f); };
+
+namespace detail {
+template <class T>
+TypeInfo describe();
+}  // namespace detail
+
+/// The entry of T in the type table, registered on first use. For a node with fields it is defined once, by
+/// `DefineTypes` in the .cpp file that owns the node.
 template <class T>
 const TypeInfo* type_info() {
-  static const TypeInfo* info = [] {
-    TypeInfo t;
-    t.index = detail::static_index<T>();
-    t.key = T::type_key;
-    if constexpr (!std::is_same_v<T, Object>) t.parent = type_info<typename detail::parent_of<T>::type>();
-    t.destroy = [](Object* o) { delete static_cast<T*>(o); };
-    if constexpr (std::is_copy_constructible_v<T>)
-      t.clone = [](const Object* o) -> Object* { return new T(*static_cast<const T*>(o)); };
-    if constexpr (std::is_default_constructible_v<T>)
-      t.create = []() -> Object* {
-        auto* o = new T();
-        o->type_index = type_info<T>()->index;
-        return o;
-      };
-    if constexpr (requires(T& n) { n.finish(); }) t.finish = [](Object* o) { static_cast<T*>(o)->finish(); };
-    if constexpr (requires { T::fields; }) t.fields = detail::fields_of<T>();
-    return type_table::add(t, detail::child_slots<T>());
-  }();
-  return info;
+  if constexpr (Reflected<T>) {
+    return detail::reflected_type<T>();
+  } else {
+    static const TypeInfo* info = type_table::add(detail::describe<T>(), detail::child_slots<T>());
+    return info;
+  }
+}
+
+/// All of the entry but its fields.
+template <class T>
+TypeInfo detail::describe() {
+  TypeInfo t;
+  t.index = static_index<T>();
+  t.key = T::type_key;
+  if constexpr (!std::is_same_v<T, Object>) t.parent = type_info<typename parent_of<T>::type>();
+  t.destroy = [](Object* o) { delete static_cast<T*>(o); };
+  if constexpr (std::is_copy_constructible_v<T>)
+    t.clone = [](const Object* o) -> Object* { return new T(*static_cast<const T*>(o)); };
+  if constexpr (std::is_default_constructible_v<T>)
+    t.create = []() -> Object* {
+      auto* o = new T();
+      o->type_index = type_info<T>()->index;
+      return o;
+    };
+  if constexpr (requires(T& n) { n.finish(); }) t.finish = [](Object* o) { static_cast<T*>(o)->finish(); };
+  return t;
 }
 
 template <class T>
@@ -237,7 +255,6 @@ struct NodeSet {
     ((std::is_same_v<T, Ts> ? (found = i, ++i) : ++i), ...);
     return found;
   }
-  static void register_all() { (type_info<Ts>(), ...); }
 };
 
 }  // namespace tenon

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ir/graph.h"
 
+#include "base/define_type.h"
 #include "ir/op.h"
 
 #include <fmt/format.h>
@@ -147,3 +148,7 @@ Expr binding_value(const Binding& b) {
 }
 
 }  // namespace tenon::graph
+
+template struct tenon::DefineTypes<tenon::graph::TypeNodes>;
+template struct tenon::DefineTypes<tenon::graph::ExprNodes>;
+template struct tenon::DefineTypes<tenon::graph::PartNodes>;

@@ -9,6 +9,17 @@
 
 namespace tenon::graph {
 
+// Parts of the nodes below.
+struct VarBindingNode;
+struct MatchCastNode;
+struct BindingBlockNode;
+struct PatternNode;
+struct MatchClauseNode;
+struct ConstructorDefNode;
+struct AdtDefNode;
+using PartNodes = NodeSet<kGraphPartBase, VarBindingNode, MatchCastNode, BindingBlockNode, PatternNode,
+                          MatchClauseNode, ConstructorDefNode, AdtDefNode>;
+
 // ---------------------------------------------------------------- types
 struct TensorType;
 struct ShapeType;
@@ -80,9 +91,12 @@ struct TensorType : TypeBase<TensorType> {
   DataType dtype;
   std::string device;
   static constexpr std::string_view type_key = "ir.TensorType";
-  static constexpr auto fields =
-      std::tuple{field("shape", &TensorType::shape), field("ndim", &TensorType::ndim),
-                 field("dtype", &TensorType::dtype), field("device", &TensorType::device)};
+  static void fields(auto& f) {
+    f.add("shape", &TensorType::shape)
+        .add("ndim", &TensorType::ndim)
+        .add("dtype", &TensorType::dtype)
+        .add("device", &TensorType::device);
+  }
 };
 /// A shape value; `known` false: only the rank (or -1) is known.
 struct ShapeType : TypeBase<ShapeType> {
@@ -90,22 +104,21 @@ struct ShapeType : TypeBase<ShapeType> {
   int64_t ndim = -1;
   bool known = false;
   static constexpr std::string_view type_key = "ir.ShapeType";
-  static constexpr auto fields =
-      std::tuple{field("values", &ShapeType::values), field("ndim", &ShapeType::ndim),
-                 field("known", &ShapeType::known)};
+  static void fields(auto& f) {
+    f.add("values", &ShapeType::values).add("ndim", &ShapeType::ndim).add("known", &ShapeType::known);
+  }
 };
 /// A scalar in a register; `value` null when only the data type is known.
 struct PrimType : TypeBase<PrimType> {
   DataType dtype;
   PrimExpr value;
   static constexpr std::string_view type_key = "ir.PrimType";
-  static constexpr auto fields =
-      std::tuple{field("dtype", &PrimType::dtype), field("value", &PrimType::value)};
+  static void fields(auto& f) { f.add("dtype", &PrimType::dtype).add("value", &PrimType::value); }
 };
 struct TupleType : TypeBase<TupleType> {
   Array<Type> items;
   static constexpr std::string_view type_key = "ir.TupleType";
-  static constexpr auto fields = std::tuple{field("items", &TupleType::items)};
+  static void fields(auto& f) { f.add("items", &TupleType::items); }
 };
 struct FuncType : TypeBase<FuncType> {
   Array<Type> params;  ///< null handle as a whole: unknown parameters (an opaque function)
@@ -113,32 +126,35 @@ struct FuncType : TypeBase<FuncType> {
   bool opaque = false;
   Array<std::string> type_params;  ///< names of TypeVars that each call may put other types for
   static constexpr std::string_view type_key = "ir.FuncType";
-  static constexpr auto fields =
-      std::tuple{def_field("params", &FuncType::params), field("ret", &FuncType::ret),
-                 field("opaque", &FuncType::opaque), field("type_params", &FuncType::type_params)};
+  static void fields(auto& f) {
+    f.def("params", &FuncType::params)
+        .add("ret", &FuncType::ret)
+        .add("opaque", &FuncType::opaque)
+        .add("type_params", &FuncType::type_params);
+  }
 };
 /// Any value; nothing is known.
 struct ObjectType : TypeBase<ObjectType> {
   static constexpr std::string_view type_key = "ir.ObjectType";
-  static constexpr auto fields = std::tuple<>{};
+  static void fields(auto&) {}
 };
 struct RefType : TypeBase<RefType> {
   Type value;
   static constexpr std::string_view type_key = "ir.RefType";
-  static constexpr auto fields = std::tuple{field("value", &RefType::value)};
+  static void fields(auto& f) { f.add("value", &RefType::value); }
 };
 /// An algebraic data type of the module, applied to types: List[Tensor].
 struct AdtType : TypeBase<AdtType> {
   std::string name;
   Array<Type> args;
   static constexpr std::string_view type_key = "ir.AdtType";
-  static constexpr auto fields = std::tuple{field("name", &AdtType::name), field("args", &AdtType::args)};
+  static void fields(auto& f) { f.add("name", &AdtType::name).add("args", &AdtType::args); }
 };
 /// A type parameter of a function or data type, by name.
 struct TypeVar : TypeBase<TypeVar> {
   std::string name;
   static constexpr std::string_view type_key = "ir.TypeVar";
-  static constexpr auto fields = std::tuple{field("name", &TypeVar::name)};
+  static void fields(auto& f) { f.add("name", &TypeVar::name); }
 };
 
 /// A variable, bound once; identity is the object. `declared` is its type.
@@ -146,8 +162,7 @@ struct Var : GraphNode<Var> {
   std::string name;
   Type declared;  ///< same as `type` once inferred
   static constexpr std::string_view type_key = "graph.Var";
-  static constexpr auto fields =
-      std::tuple{ignored_field("name", &Var::name), field("declared", &Var::declared)};
+  static void fields(auto& f) { f.ignored("name", &Var::name).add("declared", &Var::declared); }
   void finish() {
     if (declared) type = declared;
   }
@@ -156,26 +171,25 @@ struct Var : GraphNode<Var> {
 struct GlobalVar : GraphNode<GlobalVar> {
   std::string name;
   static constexpr std::string_view type_key = "graph.GlobalVar";
-  static constexpr auto fields = std::tuple{field("name", &GlobalVar::name)};
+  static void fields(auto& f) { f.add("name", &GlobalVar::name); }
 };
 /// A tensor known at compile time; storage is shared, immutable, possibly mapped. Equal by content.
 struct Constant : GraphNode<Constant> {
   NDArray data;
   static constexpr std::string_view type_key = "graph.Constant";
-  static constexpr auto fields = std::tuple{field("data", &Constant::data)};
+  static void fields(auto& f) { f.add("data", &Constant::data); }
   void finish();  ///< sets the type from the data
 };
 struct Tuple : GraphNode<Tuple> {
   Array<Expr> items;
   static constexpr std::string_view type_key = "graph.Tuple";
-  static constexpr auto fields = std::tuple{field("items", &Tuple::items)};
+  static void fields(auto& f) { f.add("items", &Tuple::items); }
 };
 struct TupleGetItem : GraphNode<TupleGetItem> {
   Expr tuple;
   int64_t index = 0;
   static constexpr std::string_view type_key = "graph.TupleGetItem";
-  static constexpr auto fields =
-      std::tuple{field("tuple", &TupleGetItem::tuple), field("index", &TupleGetItem::index)};
+  static void fields(auto& f) { f.add("tuple", &TupleGetItem::tuple).add("index", &TupleGetItem::index); }
 };
 /// Calls an Op, a GlobalVar, an ExternFunc, or a Var/Function of function type. `attrs`: the operator's
 /// attribute object (a node whose type the Op names), or null. `type_args`: output types of call_tir and
@@ -186,14 +200,17 @@ struct Call : GraphNode<Call> {
   ObjectRef attrs;
   Array<Type> type_args;
   static constexpr std::string_view type_key = "graph.Call";
-  static constexpr auto fields =
-      std::tuple{field("op", &Call::op), field("args", &Call::args), field("attrs", &Call::attrs),
-                 field("type_args", &Call::type_args)};
+  static void fields(auto& f) {
+    f.add("op", &Call::op)
+        .add("args", &Call::args)
+        .add("attrs", &Call::attrs)
+        .add("type_args", &Call::type_args);
+  }
 };
 struct ExternFunc : GraphNode<ExternFunc> {
   std::string symbol;  ///< a name of the function registry
   static constexpr std::string_view type_key = "graph.ExternFunc";
-  static constexpr auto fields = std::tuple{field("symbol", &ExternFunc::symbol)};
+  static void fields(auto& f) { f.add("symbol", &ExternFunc::symbol); }
 };
 /// A function or closure. Module-level attributes: "global_symbol", "input_names", "output_names" (Array of
 /// String), "num_inputs", "primitive" (1: a fused group that becomes one PrimFunc), "composite", ….
@@ -204,19 +221,24 @@ struct Function : GraphNode<Function> {
   AttrMap attrs;
   Array<std::string> type_params;
   static constexpr std::string_view type_key = "graph.Function";
-  static constexpr auto fields =
-      std::tuple{def_field("params", &Function::params), field("ret_type", &Function::ret_type),
-                 field("attrs", &Function::attrs), field("type_params", &Function::type_params),
-                 field("body", &Function::body)};
+  static void fields(auto& f) {
+    f.def("params", &Function::params)
+        .add("ret_type", &Function::ret_type)
+        .add("attrs", &Function::attrs)
+        .add("type_params", &Function::type_params)
+        .add("body", &Function::body);
+  }
 };
 /// Branches are SeqExpr; the condition is a boolean scalar tensor or PrimValue. Fusion works inside and
 /// around.
 struct If : GraphNode<If> {
   Expr condition, true_branch, false_branch;
   static constexpr std::string_view type_key = "graph.If";
-  static constexpr auto fields =
-      std::tuple{field("condition", &If::condition), field("true_branch", &If::true_branch),
-                 field("false_branch", &If::false_branch)};
+  static void fields(auto& f) {
+    f.add("condition", &If::condition)
+        .add("true_branch", &If::true_branch)
+        .add("false_branch", &If::false_branch);
+  }
 };
 /// Repeats while `condition` (a SeqExpr over loop_vars) holds: body gives the next loop_vars as a Tuple.
 /// The value is the tuple of the last loop_vars.
@@ -225,68 +247,75 @@ struct While : GraphNode<While> {
   Array<Expr> init;
   Expr condition, body;
   static constexpr std::string_view type_key = "graph.While";
-  static constexpr auto fields =
-      std::tuple{field("init", &While::init), def_field("loop_vars", &While::loop_vars),
-                 field("condition", &While::condition), field("body", &While::body)};
+  static void fields(auto& f) {
+    f.add("init", &While::init)
+        .def("loop_vars", &While::loop_vars)
+        .add("condition", &While::condition)
+        .add("body", &While::body);
+  }
 };
 /// var = value.
 struct VarBindingNode : Object {
+  using node_set = PartNodes;
   Ref<Var> var;
   Expr value;
   static constexpr std::string_view type_key = "graph.VarBinding";
-  static constexpr auto fields =
-      std::tuple{field("value", &VarBindingNode::value), def_field("var", &VarBindingNode::var)};
+  static void fields(auto& f) { f.add("value", &VarBindingNode::value).def("var", &VarBindingNode::var); }
 };
 /// var = match_cast(value, type): binds symbols that appear first, checks the others, at run time.
 struct MatchCastNode : Object {
+  using node_set = PartNodes;
   Ref<Var> var;
   Expr value;
   Type type;
   static constexpr std::string_view type_key = "graph.MatchCast";
-  static constexpr auto fields =
-      std::tuple{field("value", &MatchCastNode::value), def_field("type", &MatchCastNode::type),
-                 def_field("var", &MatchCastNode::var)};
+  static void fields(auto& f) {
+    f.add("value", &MatchCastNode::value).def("type", &MatchCastNode::type).def("var", &MatchCastNode::var);
+  }
 };
 using Binding = ObjectRef;  ///< VarBindingNode or MatchCastNode
 /// A stretch of bindings. `dataflow` marks one that a user wrote as a dataflow region; it has no meaning of
 /// its own, and `outputs` are the variables that the region declares as seen outside.
 struct BindingBlockNode : Object {
+  using node_set = PartNodes;
   Array<Binding> bindings;
   bool dataflow = false;
   Array<Ref<Var>> outputs;
   static constexpr std::string_view type_key = "graph.BindingBlock";
-  static constexpr auto fields = std::tuple{field("bindings", &BindingBlockNode::bindings),
-                                            field("dataflow", &BindingBlockNode::dataflow),
-                                            field("outputs", &BindingBlockNode::outputs)};
+  static void fields(auto& f) {
+    f.add("bindings", &BindingBlockNode::bindings)
+        .add("dataflow", &BindingBlockNode::dataflow)
+        .add("outputs", &BindingBlockNode::outputs);
+  }
 };
 using BindingBlock = Ref<BindingBlockNode>;
 struct SeqExpr : GraphNode<SeqExpr> {
   Array<BindingBlock> blocks;
   Expr body;
   static constexpr std::string_view type_key = "graph.SeqExpr";
-  static constexpr auto fields = std::tuple{field("blocks", &SeqExpr::blocks), field("body", &SeqExpr::body)};
+  static void fields(auto& f) { f.add("blocks", &SeqExpr::blocks).add("body", &SeqExpr::body); }
 };
 struct ShapeExpr : GraphNode<ShapeExpr> {
   Array<PrimExpr> values;
   static constexpr std::string_view type_key = "graph.ShapeExpr";
-  static constexpr auto fields = std::tuple{field("values", &ShapeExpr::values)};
+  static void fields(auto& f) { f.add("values", &ShapeExpr::values); }
   void finish();
 };
 struct PrimValue : GraphNode<PrimValue> {
   PrimExpr value;
   static constexpr std::string_view type_key = "graph.PrimValue";
-  static constexpr auto fields = std::tuple{field("value", &PrimValue::value)};
+  static void fields(auto& f) { f.add("value", &PrimValue::value); }
   void finish();
 };
 struct StringImm : GraphNode<StringImm> {
   std::string value;
   static constexpr std::string_view type_key = "graph.StringImm";
-  static constexpr auto fields = std::tuple{field("value", &StringImm::value)};
+  static void fields(auto& f) { f.add("value", &StringImm::value); }
 };
 struct DataTypeImm : GraphNode<DataTypeImm> {
   DataType value;
   static constexpr std::string_view type_key = "graph.DataTypeImm";
-  static constexpr auto fields = std::tuple{field("value", &DataTypeImm::value)};
+  static void fields(auto& f) { f.add("value", &DataTypeImm::value); }
 };
 /// A constructor of an algebraic data type; as the callee of a Call it makes a value, elsewhere it is the
 /// function that makes one. `tag` is its position among the type's constructors.
@@ -294,29 +323,38 @@ struct Constructor : GraphNode<Constructor> {
   std::string data_type, name;
   int64_t tag = 0, arity = 0;
   static constexpr std::string_view type_key = "graph.Constructor";
-  static constexpr auto fields =
-      std::tuple{field("data_type", &Constructor::data_type), field("name", &Constructor::name),
-                 field("tag", &Constructor::tag), field("arity", &Constructor::arity)};
+  static void fields(auto& f) {
+    f.add("data_type", &Constructor::data_type)
+        .add("name", &Constructor::name)
+        .add("tag", &Constructor::tag)
+        .add("arity", &Constructor::arity);
+  }
 };
 enum class PatternKind : uint8_t { wildcard, variable, constructor, tuple };
 /// What a value is compared with: anything, anything under a name, a constructor or tuple of patterns.
 struct PatternNode : Object {
+  using node_set = PartNodes;
   PatternKind kind = PatternKind::wildcard;
   Ref<Var> var;
   Ref<Constructor> constructor;
   Array<Ref<PatternNode>> items;
   static constexpr std::string_view type_key = "graph.Pattern";
-  static constexpr auto fields =
-      std::tuple{field("kind", &PatternNode::kind), def_field("var", &PatternNode::var),
-                 field("constructor", &PatternNode::constructor), field("items", &PatternNode::items)};
+  static void fields(auto& f) {
+    f.add("kind", &PatternNode::kind)
+        .def("var", &PatternNode::var)
+        .add("constructor", &PatternNode::constructor)
+        .add("items", &PatternNode::items);
+  }
 };
 using Pattern = Ref<PatternNode>;
 struct MatchClauseNode : Object {
+  using node_set = PartNodes;
   Pattern pattern;
   Expr body;  ///< a SeqExpr
   static constexpr std::string_view type_key = "graph.MatchClause";
-  static constexpr auto fields =
-      std::tuple{field("pattern", &MatchClauseNode::pattern), field("body", &MatchClauseNode::body)};
+  static void fields(auto& f) {
+    f.add("pattern", &MatchClauseNode::pattern).add("body", &MatchClauseNode::body);
+  }
 };
 using MatchClause = Ref<MatchClauseNode>;
 /// The body of the first clause whose pattern the value has. The clauses cover every value: the verifier
@@ -325,26 +363,31 @@ struct Match : GraphNode<Match> {
   Expr value;
   Array<MatchClause> clauses;
   static constexpr std::string_view type_key = "graph.Match";
-  static constexpr auto fields = std::tuple{field("value", &Match::value), field("clauses", &Match::clauses)};
+  static void fields(auto& f) { f.add("value", &Match::value).add("clauses", &Match::clauses); }
 };
 
 // ---------------------------------------------------------------- algebraic data types
 struct ConstructorDefNode : Object {
+  using node_set = PartNodes;
   std::string name;
   Array<Type> items;  ///< may use the data type's parameters, and the data type itself
   static constexpr std::string_view type_key = "graph.ConstructorDef";
-  static constexpr auto fields =
-      std::tuple{field("name", &ConstructorDefNode::name), field("items", &ConstructorDefNode::items)};
+  static void fields(auto& f) {
+    f.add("name", &ConstructorDefNode::name).add("items", &ConstructorDefNode::items);
+  }
 };
 /// `class List[A]: Nil: (); Cons: (A, List[A])`.
 struct AdtDefNode : Object {
+  using node_set = PartNodes;
   std::string name;
   Array<std::string> params;
   Array<Ref<ConstructorDefNode>> constructors;
   static constexpr std::string_view type_key = "graph.AdtDef";
-  static constexpr auto fields =
-      std::tuple{field("name", &AdtDefNode::name), field("params", &AdtDefNode::params),
-                 field("constructors", &AdtDefNode::constructors)};
+  static void fields(auto& f) {
+    f.add("name", &AdtDefNode::name)
+        .add("params", &AdtDefNode::params)
+        .add("constructors", &AdtDefNode::constructors);
+  }
 };
 using AdtDef = Ref<AdtDefNode>;
 

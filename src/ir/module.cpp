@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ir/module.h"
 
+#include "base/define_type.h"
 #include "ir/parallel.h"
 
 namespace tenon {
@@ -39,22 +40,14 @@ IRModule IRModule::map_prim(FunctionRef<ObjectRef(const std::string&, const tir:
 }
 
 namespace {
-// Nodes are known by key (JSON, text) even before one is made.
-const bool module_registered = [] {
-  tir::PrimExprNodes::register_all();
-  tir::StmtNodes::register_all();
-  graph::TypeNodes::register_all();
-  graph::ExprNodes::register_all();
-  type_info<tir::RangeNode>(), type_info<tir::BufferNode>(), type_info<tir::BufferRegionNode>(),
-      type_info<tir::IterVarNode>();
-  type_info<tir::CommReducerNode>(), type_info<tir::MatchBufferRegionNode>(), type_info<tir::PrimFuncNode>();
-  type_info<graph::VarBindingNode>(), type_info<graph::MatchCastNode>(), type_info<graph::BindingBlockNode>();
-  type_info<graph::PatternNode>(), type_info<graph::MatchClauseNode>();
-  type_info<graph::ConstructorDefNode>(), type_info<graph::AdtDefNode>();
-  type_info<IRModuleNode>(), type_info<OriginObj>(), type_info<NDArrayObj>(), type_info<ArrayObj>(),
-      type_info<MapObj>(), type_info<StringObj>();
+// Known by key (JSON, text) even before one is made.
+const bool opaque_types_registered = [] {
+  type_info<OriginObj>(), type_info<NDArrayObj>(), type_info<ArrayObj>(), type_info<MapObj>(),
+      type_info<StringObj>();
   return true;
 }();
 }  // namespace
 
 }  // namespace tenon
+
+template struct tenon::DefineTypes<tenon::IRModuleNode>;

@@ -10,9 +10,11 @@ struct IRModuleNode : Object {
   Map<std::string, ObjectRef> functions;  ///< graph::Function, tir::PrimFunc or graph::ExternFunc, in order
   AttrMap attrs;
   Map<std::string, graph::AdtDef> types;  ///< algebraic data types, in order
-  static constexpr auto fields =
-      std::tuple{field("types", &IRModuleNode::types), field("functions", &IRModuleNode::functions),
-                 field("attrs", &IRModuleNode::attrs)};
+  static void fields(auto& f) {
+    f.add("types", &IRModuleNode::types)
+        .add("functions", &IRModuleNode::functions)
+        .add("attrs", &IRModuleNode::attrs);
+  }
 };
 
 class IRModule : public Ref<IRModuleNode> {

@@ -15,8 +15,9 @@ struct OriginObj : Object {
 };
 using Origin = Ref<OriginObj>;
 
-// First static type indices of the four closed sets (see NodeSet).
-inline constexpr uint32_t kPrimExprBase = 256, kStmtBase = 320, kTypeBase = 352, kGraphExprBase = 384;
+// First static type indices of the closed sets (see NodeSet).
+inline constexpr uint32_t kPrimExprBase = 256, kStmtBase = 320, kTypeBase = 352, kGraphExprBase = 384,
+                          kTirPartBase = 448, kGraphPartBase = 480;
 
 namespace detail {
 template <class... Fs>

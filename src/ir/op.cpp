@@ -7,6 +7,7 @@
 #include <map>
 #include <mutex>
 
+#include "base/define_type.h"
 #include "ir/origin.h"
 #include "ir/text.h"
 
@@ -123,8 +124,10 @@ Type declared_or_object(const Call& call) {
 struct InplaceAttrs : Attrs<InplaceAttrs> {
   Array<int64_t> inplace_indices;
   static constexpr std::string_view type_key = "ir.InplaceAttrs";
-  static constexpr auto fields = std::tuple{field("inplace_indices", &InplaceAttrs::inplace_indices,
-                                                  "per output: the argument whose memory it takes, or -1")};
+  static void fields(auto& f) {
+    f.add("inplace_indices", &InplaceAttrs::inplace_indices,
+          "per output: the argument whose memory it takes, or -1");
+  }
 };
 
 const bool op_registered = [] {
@@ -191,3 +194,5 @@ const bool op_registered = [] {
 }  // namespace
 
 }  // namespace tenon::graph
+
+template struct tenon::DefineTypes<tenon::graph::InplaceAttrs>;

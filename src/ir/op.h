@@ -45,7 +45,7 @@ struct OpArgument {
 struct Op : GraphNode<Op> {
   std::string name;  ///< "nn.conv2d"
   static constexpr std::string_view type_key = "graph.Op";
-  static constexpr auto fields = std::tuple{field("name", &Op::name)};
+  static void fields(auto& f) { f.add("name", &Op::name); }
   std::string doc;
   std::vector<OpArgument> arguments;
   bool variadic = false;                 ///< the last argument repeats

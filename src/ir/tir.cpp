@@ -6,6 +6,7 @@
 
 #include <cmath>
 
+#include "base/define_type.h"
 #include "ir/intrinsic.h"
 
 namespace tenon::tir {
@@ -345,3 +346,8 @@ bool is_const_int(const PrimExpr& e, int64_t value) {
 }
 
 }  // namespace tenon::tir
+
+template struct tenon::DefineTypes<tenon::tir::PrimExprNodes>;
+template struct tenon::DefineTypes<tenon::tir::StmtNodes>;
+template struct tenon::DefineTypes<tenon::tir::PartNodes>;
+template struct tenon::DefineTypes<tenon::tir::DataProducerNode>;

@@ -7,6 +7,17 @@
 
 namespace tenon::tir {
 
+// Parts of the nodes below.
+struct RangeNode;
+struct BufferNode;
+struct BufferRegionNode;
+struct IterVarNode;
+struct CommReducerNode;
+struct MatchBufferRegionNode;
+struct PrimFuncNode;
+using PartNodes = NodeSet<kTirPartBase, RangeNode, BufferNode, BufferRegionNode, IterVarNode, CommReducerNode,
+                          MatchBufferRegionNode, PrimFuncNode>;
+
 // ---------------------------------------------------------------- expressions
 struct IntImm;
 struct FloatImm;
@@ -80,26 +91,25 @@ class PrimExpr : public Ref<PrimExprNode> {
 struct IntImm : PrimNode<IntImm> {
   int64_t value = 0;
   static constexpr std::string_view type_key = "tir.IntImm";
-  static constexpr auto fields = std::tuple{field("dtype", &IntImm::dtype), field("value", &IntImm::value)};
+  static void fields(auto& f) { f.add("dtype", &IntImm::dtype).add("value", &IntImm::value); }
 };
 /// Floating constant, already rounded to its type.
 struct FloatImm : PrimNode<FloatImm> {
   double value = 0;
   static constexpr std::string_view type_key = "tir.FloatImm";
-  static constexpr auto fields =
-      std::tuple{field("dtype", &FloatImm::dtype), field("value", &FloatImm::value)};
+  static void fields(auto& f) { f.add("dtype", &FloatImm::dtype).add("value", &FloatImm::value); }
 };
 struct StringImm : PrimNode<StringImm> {
   std::string value;
   static constexpr std::string_view type_key = "tir.StringImm";
-  static constexpr auto fields = std::tuple{field("value", &StringImm::value)};
+  static void fields(auto& f) { f.add("value", &StringImm::value); }
   void finish() { dtype = DataType::handle(); }
 };
 /// A variable; identity is the object, the name is a hint for people.
 struct Var : PrimNode<Var> {
   std::string name;
   static constexpr std::string_view type_key = "tir.Var";
-  static constexpr auto fields = std::tuple{field("dtype", &Var::dtype), ignored_field("name", &Var::name)};
+  static void fields(auto& f) { f.add("dtype", &Var::dtype).ignored("name", &Var::name); }
 };
 using VarRef = Ref<Var>;
 
@@ -113,109 +123,109 @@ void finish_logic(PrimExprNode* node, const PrimExpr& a, const PrimExpr& b);
 struct Add : PrimNode<Add> {
   PrimExpr a, b;
   static constexpr std::string_view type_key = "tir.Add";
-  static constexpr auto fields = std::tuple{field("a", &Add::a), field("b", &Add::b)};
+  static void fields(auto& f) { f.add("a", &Add::a).add("b", &Add::b); }
   void finish() { finish_arithmetic(this, a, b); }
 };
 struct Sub : PrimNode<Sub> {
   PrimExpr a, b;
   static constexpr std::string_view type_key = "tir.Sub";
-  static constexpr auto fields = std::tuple{field("a", &Sub::a), field("b", &Sub::b)};
+  static void fields(auto& f) { f.add("a", &Sub::a).add("b", &Sub::b); }
   void finish() { finish_arithmetic(this, a, b); }
 };
 struct Mul : PrimNode<Mul> {
   PrimExpr a, b;
   static constexpr std::string_view type_key = "tir.Mul";
-  static constexpr auto fields = std::tuple{field("a", &Mul::a), field("b", &Mul::b)};
+  static void fields(auto& f) { f.add("a", &Mul::a).add("b", &Mul::b); }
   void finish() { finish_arithmetic(this, a, b); }
 };
 struct Div : PrimNode<Div> {
   PrimExpr a, b;
   static constexpr std::string_view type_key = "tir.Div";
-  static constexpr auto fields = std::tuple{field("a", &Div::a), field("b", &Div::b)};
+  static void fields(auto& f) { f.add("a", &Div::a).add("b", &Div::b); }
   void finish() { finish_arithmetic(this, a, b); }
 };
 struct Mod : PrimNode<Mod> {
   PrimExpr a, b;
   static constexpr std::string_view type_key = "tir.Mod";
-  static constexpr auto fields = std::tuple{field("a", &Mod::a), field("b", &Mod::b)};
+  static void fields(auto& f) { f.add("a", &Mod::a).add("b", &Mod::b); }
   void finish() { finish_arithmetic(this, a, b); }
 };
 struct FloorDiv : PrimNode<FloorDiv> {
   PrimExpr a, b;
   static constexpr std::string_view type_key = "tir.FloorDiv";
-  static constexpr auto fields = std::tuple{field("a", &FloorDiv::a), field("b", &FloorDiv::b)};
+  static void fields(auto& f) { f.add("a", &FloorDiv::a).add("b", &FloorDiv::b); }
   void finish() { finish_arithmetic(this, a, b); }
 };
 struct FloorMod : PrimNode<FloorMod> {
   PrimExpr a, b;
   static constexpr std::string_view type_key = "tir.FloorMod";
-  static constexpr auto fields = std::tuple{field("a", &FloorMod::a), field("b", &FloorMod::b)};
+  static void fields(auto& f) { f.add("a", &FloorMod::a).add("b", &FloorMod::b); }
   void finish() { finish_arithmetic(this, a, b); }
 };
 struct Min : PrimNode<Min> {
   PrimExpr a, b;
   static constexpr std::string_view type_key = "tir.Min";
-  static constexpr auto fields = std::tuple{field("a", &Min::a), field("b", &Min::b)};
+  static void fields(auto& f) { f.add("a", &Min::a).add("b", &Min::b); }
   void finish() { finish_arithmetic(this, a, b); }
 };
 struct Max : PrimNode<Max> {
   PrimExpr a, b;
   static constexpr std::string_view type_key = "tir.Max";
-  static constexpr auto fields = std::tuple{field("a", &Max::a), field("b", &Max::b)};
+  static void fields(auto& f) { f.add("a", &Max::a).add("b", &Max::b); }
   void finish() { finish_arithmetic(this, a, b); }
 };
 struct EQ : PrimNode<EQ> {
   PrimExpr a, b;
   static constexpr std::string_view type_key = "tir.EQ";
-  static constexpr auto fields = std::tuple{field("a", &EQ::a), field("b", &EQ::b)};
+  static void fields(auto& f) { f.add("a", &EQ::a).add("b", &EQ::b); }
   void finish() { finish_comparison(this, a, b); }
 };
 struct NE : PrimNode<NE> {
   PrimExpr a, b;
   static constexpr std::string_view type_key = "tir.NE";
-  static constexpr auto fields = std::tuple{field("a", &NE::a), field("b", &NE::b)};
+  static void fields(auto& f) { f.add("a", &NE::a).add("b", &NE::b); }
   void finish() { finish_comparison(this, a, b); }
 };
 struct LT : PrimNode<LT> {
   PrimExpr a, b;
   static constexpr std::string_view type_key = "tir.LT";
-  static constexpr auto fields = std::tuple{field("a", &LT::a), field("b", &LT::b)};
+  static void fields(auto& f) { f.add("a", &LT::a).add("b", &LT::b); }
   void finish() { finish_comparison(this, a, b); }
 };
 struct LE : PrimNode<LE> {
   PrimExpr a, b;
   static constexpr std::string_view type_key = "tir.LE";
-  static constexpr auto fields = std::tuple{field("a", &LE::a), field("b", &LE::b)};
+  static void fields(auto& f) { f.add("a", &LE::a).add("b", &LE::b); }
   void finish() { finish_comparison(this, a, b); }
 };
 struct GT : PrimNode<GT> {
   PrimExpr a, b;
   static constexpr std::string_view type_key = "tir.GT";
-  static constexpr auto fields = std::tuple{field("a", &GT::a), field("b", &GT::b)};
+  static void fields(auto& f) { f.add("a", &GT::a).add("b", &GT::b); }
   void finish() { finish_comparison(this, a, b); }
 };
 struct GE : PrimNode<GE> {
   PrimExpr a, b;
   static constexpr std::string_view type_key = "tir.GE";
-  static constexpr auto fields = std::tuple{field("a", &GE::a), field("b", &GE::b)};
+  static void fields(auto& f) { f.add("a", &GE::a).add("b", &GE::b); }
   void finish() { finish_comparison(this, a, b); }
 };
 struct And : PrimNode<And> {
   PrimExpr a, b;
   static constexpr std::string_view type_key = "tir.And";
-  static constexpr auto fields = std::tuple{field("a", &And::a), field("b", &And::b)};
+  static void fields(auto& f) { f.add("a", &And::a).add("b", &And::b); }
   void finish() { finish_logic(this, a, b); }
 };
 struct Or : PrimNode<Or> {
   PrimExpr a, b;
   static constexpr std::string_view type_key = "tir.Or";
-  static constexpr auto fields = std::tuple{field("a", &Or::a), field("b", &Or::b)};
+  static void fields(auto& f) { f.add("a", &Or::a).add("b", &Or::b); }
   void finish() { finish_logic(this, a, b); }
 };
 struct Not : PrimNode<Not> {
   PrimExpr a;
   static constexpr std::string_view type_key = "tir.Not";
-  static constexpr auto fields = std::tuple{field("a", &Not::a)};
+  static void fields(auto& f) { f.add("a", &Not::a); }
   void finish();
 };
 /// Both values are evaluated; the condition picks per lane. Unsafe accesses must be guarded by IfThenElse
@@ -223,30 +233,33 @@ struct Not : PrimNode<Not> {
 struct Select : PrimNode<Select> {
   PrimExpr condition, true_value, false_value;
   static constexpr std::string_view type_key = "tir.Select";
-  static constexpr auto fields =
-      std::tuple{field("condition", &Select::condition), field("true_value", &Select::true_value),
-                 field("false_value", &Select::false_value)};
+  static void fields(auto& f) {
+    f.add("condition", &Select::condition)
+        .add("true_value", &Select::true_value)
+        .add("false_value", &Select::false_value);
+  }
   void finish();
 };
 /// Float to integer saturates (NaN gives 0); integer to integer wraps; to bool means "not equal to zero".
 struct Cast : PrimNode<Cast> {
   PrimExpr value;
   static constexpr std::string_view type_key = "tir.Cast";
-  static constexpr auto fields = std::tuple{field("dtype", &Cast::dtype), field("value", &Cast::value)};
+  static void fields(auto& f) { f.add("dtype", &Cast::dtype).add("value", &Cast::value); }
 };
 
 /// [min, min + extent)
 struct RangeNode : Object {
+  using node_set = PartNodes;
   PrimExpr min, extent;
   static constexpr std::string_view type_key = "tir.Range";
-  static constexpr auto fields =
-      std::tuple{field("min", &RangeNode::min), field("extent", &RangeNode::extent)};
+  static void fields(auto& f) { f.add("min", &RangeNode::min).add("extent", &RangeNode::extent); }
 };
 using Range = Ref<RangeNode>;
 
 /// A piece of typed memory with a shape. `data` is the pointer variable; `strides` empty means row-major
 /// contiguous; `elem_offset` is added to every flat index. Scopes: "global", "local", "shared", ….
 struct BufferNode : Object {
+  using node_set = PartNodes;
   VarRef data;
   DataType dtype;
   Array<PrimExpr> shape, strides;
@@ -256,23 +269,27 @@ struct BufferNode : Object {
   int64_t align = 64;  ///< bytes
   Array<int64_t> axis_separators;
   static constexpr std::string_view type_key = "tir.Buffer";
-  static constexpr auto fields = std::tuple{def_field("data", &BufferNode::data),
-                                            field("dtype", &BufferNode::dtype),
-                                            field("shape", &BufferNode::shape),
-                                            field("strides", &BufferNode::strides),
-                                            field("elem_offset", &BufferNode::elem_offset),
-                                            ignored_field("name", &BufferNode::name),
-                                            field("scope", &BufferNode::scope),
-                                            field("align", &BufferNode::align),
-                                            field("axis_separators", &BufferNode::axis_separators)};
+  static void fields(auto& f) {
+    f.def("data", &BufferNode::data)
+        .add("dtype", &BufferNode::dtype)
+        .add("shape", &BufferNode::shape)
+        .add("strides", &BufferNode::strides)
+        .add("elem_offset", &BufferNode::elem_offset)
+        .ignored("name", &BufferNode::name)
+        .add("scope", &BufferNode::scope)
+        .add("align", &BufferNode::align)
+        .add("axis_separators", &BufferNode::axis_separators);
+  }
 };
 using Buffer = Ref<BufferNode>;
 struct BufferRegionNode : Object {
+  using node_set = PartNodes;
   Buffer buffer;
   Array<Range> region;
   static constexpr std::string_view type_key = "tir.BufferRegion";
-  static constexpr auto fields =
-      std::tuple{field("buffer", &BufferRegionNode::buffer), field("region", &BufferRegionNode::region)};
+  static void fields(auto& f) {
+    f.add("buffer", &BufferRegionNode::buffer).add("region", &BufferRegionNode::region);
+  }
 };
 using BufferRegion = Ref<BufferRegionNode>;
 
@@ -283,9 +300,11 @@ struct BufferLoad : PrimNode<BufferLoad> {
   Array<PrimExpr> indices;
   PrimExpr predicate;
   static constexpr std::string_view type_key = "tir.BufferLoad";
-  static constexpr auto fields =
-      std::tuple{field("buffer", &BufferLoad::buffer), field("indices", &BufferLoad::indices),
-                 field("predicate", &BufferLoad::predicate)};
+  static void fields(auto& f) {
+    f.add("buffer", &BufferLoad::buffer)
+        .add("indices", &BufferLoad::indices)
+        .add("predicate", &BufferLoad::predicate);
+  }
   void finish();
 };
 /// What a ProducerLoad reads before it has a buffer: a tensor of tensor expressions (src/te derives from it),
@@ -296,17 +315,20 @@ struct DataProducerNode : Object {
   std::string name;
   static constexpr std::string_view type_key = "tir.DataProducer";
   static constexpr uint32_t child_slots = 4;
-  static constexpr auto fields =
-      std::tuple{field("shape", &DataProducerNode::shape), field("dtype", &DataProducerNode::dtype),
-                 ignored_field("name", &DataProducerNode::name)};
+  static void fields(auto& f) {
+    f.add("shape", &DataProducerNode::shape)
+        .add("dtype", &DataProducerNode::dtype)
+        .ignored("name", &DataProducerNode::name);
+  }
 };
 using DataProducer = Ref<DataProducerNode>;
 struct ProducerLoad : PrimNode<ProducerLoad> {
   DataProducer producer;
   Array<PrimExpr> indices;
   static constexpr std::string_view type_key = "tir.ProducerLoad";
-  static constexpr auto fields =
-      std::tuple{field("producer", &ProducerLoad::producer), field("indices", &ProducerLoad::indices)};
+  static void fields(auto& f) {
+    f.add("producer", &ProducerLoad::producer).add("indices", &ProducerLoad::indices);
+  }
   void finish();
 };
 /// base, base + stride, … (lanes values)
@@ -314,16 +336,16 @@ struct Ramp : PrimNode<Ramp> {
   PrimExpr base, stride;
   int64_t lanes = 1;
   static constexpr std::string_view type_key = "tir.Ramp";
-  static constexpr auto fields =
-      std::tuple{field("base", &Ramp::base), field("stride", &Ramp::stride), field("lanes", &Ramp::lanes)};
+  static void fields(auto& f) {
+    f.add("base", &Ramp::base).add("stride", &Ramp::stride).add("lanes", &Ramp::lanes);
+  }
   void finish();
 };
 struct Broadcast : PrimNode<Broadcast> {
   PrimExpr value;
   int64_t lanes = 1;
   static constexpr std::string_view type_key = "tir.Broadcast";
-  static constexpr auto fields =
-      std::tuple{field("value", &Broadcast::value), field("lanes", &Broadcast::lanes)};
+  static void fields(auto& f) { f.add("value", &Broadcast::value).add("lanes", &Broadcast::lanes); }
   void finish();
 };
 /// Lanes of the concatenated `vectors`, picked by constant `indices`.
@@ -331,16 +353,14 @@ struct Shuffle : PrimNode<Shuffle> {
   Array<PrimExpr> vectors;
   Array<int64_t> indices;
   static constexpr std::string_view type_key = "tir.Shuffle";
-  static constexpr auto fields =
-      std::tuple{field("vectors", &Shuffle::vectors), field("indices", &Shuffle::indices)};
+  static void fields(auto& f) { f.add("vectors", &Shuffle::vectors).add("indices", &Shuffle::indices); }
   void finish();
 };
 struct Let : PrimNode<Let> {
   VarRef var;
   PrimExpr value, body;
   static constexpr std::string_view type_key = "tir.Let";
-  static constexpr auto fields =
-      std::tuple{field("value", &Let::value), def_field("var", &Let::var), field("body", &Let::body)};
+  static void fields(auto& f) { f.add("value", &Let::value).def("var", &Let::var).add("body", &Let::body); }
   void finish() { dtype = body.dtype(); }
 };
 /// An intrinsic ("tir.exp"; see ir/intrinsic.h for the table), `tir.call_extern` (first argument StringImm,
@@ -349,31 +369,38 @@ struct Call : PrimNode<Call> {
   std::string op;
   Array<PrimExpr> args;
   static constexpr std::string_view type_key = "tir.Call";
-  static constexpr auto fields =
-      std::tuple{field("dtype", &Call::dtype), field("op", &Call::op), field("args", &Call::args)};
+  static void fields(auto& f) { f.add("dtype", &Call::dtype).add("op", &Call::op).add("args", &Call::args); }
 };
 
 enum class IterKind : int64_t { spatial = 0, reduce = 1, scan = 2, opaque = 3, thread_index = 4 };
 /// A block's (or tensor expression's) iterator: its domain, variable and kind.
 struct IterVarNode : Object {
+  using node_set = PartNodes;
   Range dom;
   VarRef var;
   IterKind kind = IterKind::spatial;
   std::string thread_tag;
   static constexpr std::string_view type_key = "tir.IterVar";
-  static constexpr auto fields =
-      std::tuple{field("dom", &IterVarNode::dom), def_field("var", &IterVarNode::var),
-                 field("kind", &IterVarNode::kind), field("thread_tag", &IterVarNode::thread_tag)};
+  static void fields(auto& f) {
+    f.add("dom", &IterVarNode::dom)
+        .def("var", &IterVarNode::var)
+        .add("kind", &IterVarNode::kind)
+        .add("thread_tag", &IterVarNode::thread_tag);
+  }
 };
 using IterVar = Ref<IterVarNode>;
 /// An associative, commutative combination of tuples: `result` in terms of lhs and rhs, `identity` per value.
 struct CommReducerNode : Object {
+  using node_set = PartNodes;
   Array<VarRef> lhs, rhs;
   Array<PrimExpr> result, identity;
   static constexpr std::string_view type_key = "tir.CommReducer";
-  static constexpr auto fields =
-      std::tuple{def_field("lhs", &CommReducerNode::lhs), def_field("rhs", &CommReducerNode::rhs),
-                 field("result", &CommReducerNode::result), field("identity", &CommReducerNode::identity)};
+  static void fields(auto& f) {
+    f.def("lhs", &CommReducerNode::lhs)
+        .def("rhs", &CommReducerNode::rhs)
+        .add("result", &CommReducerNode::result)
+        .add("identity", &CommReducerNode::identity);
+  }
 };
 using CommReducer = Ref<CommReducerNode>;
 /// Value `value_index` of the reduction of `source` over `axis`; only inside tensor expressions.
@@ -384,10 +411,14 @@ struct Reduce : PrimNode<Reduce> {
   PrimExpr condition;  ///< null: always
   int64_t value_index = 0;
   static constexpr std::string_view type_key = "tir.Reduce";
-  static constexpr auto fields =
-      std::tuple{field("combiner", &Reduce::combiner),   def_field("axis", &Reduce::axis),
-                 field("source", &Reduce::source),       field("init", &Reduce::init),
-                 field("condition", &Reduce::condition), field("value_index", &Reduce::value_index)};
+  static void fields(auto& f) {
+    f.add("combiner", &Reduce::combiner)
+        .def("axis", &Reduce::axis)
+        .add("source", &Reduce::source)
+        .add("init", &Reduce::init)
+        .add("condition", &Reduce::condition)
+        .add("value_index", &Reduce::value_index);
+  }
   void finish() { dtype = source[size_t(value_index)].dtype(); }
 };
 
@@ -436,44 +467,50 @@ struct For : StmtBase<For> {
   std::string thread_tag;  ///< for thread_binding: "blockIdx.x", …
   AttrMap annotations;
   static constexpr std::string_view type_key = "tir.For";
-  static constexpr auto fields = std::tuple{field("min", &For::min),
-                                            field("extent", &For::extent),
-                                            field("kind", &For::kind),
-                                            def_field("loop_var", &For::loop_var),
-                                            field("thread_tag", &For::thread_tag),
-                                            field("annotations", &For::annotations),
-                                            field("body", &For::body)};
+  static void fields(auto& f) {
+    f.add("min", &For::min)
+        .add("extent", &For::extent)
+        .add("kind", &For::kind)
+        .def("loop_var", &For::loop_var)
+        .add("thread_tag", &For::thread_tag)
+        .add("annotations", &For::annotations)
+        .add("body", &For::body);
+  }
 };
 struct While : StmtBase<While> {
   PrimExpr condition;
   Stmt body;
   static constexpr std::string_view type_key = "tir.While";
-  static constexpr auto fields =
-      std::tuple{field("condition", &While::condition), field("body", &While::body)};
+  static void fields(auto& f) { f.add("condition", &While::condition).add("body", &While::body); }
 };
 struct IfThenElse : StmtBase<IfThenElse> {
   PrimExpr condition;
   Stmt then_case, else_case;  ///< else_case may be null
   static constexpr std::string_view type_key = "tir.IfThenElse";
-  static constexpr auto fields =
-      std::tuple{field("condition", &IfThenElse::condition), field("then_case", &IfThenElse::then_case),
-                 field("else_case", &IfThenElse::else_case)};
+  static void fields(auto& f) {
+    f.add("condition", &IfThenElse::condition)
+        .add("then_case", &IfThenElse::then_case)
+        .add("else_case", &IfThenElse::else_case);
+  }
 };
 struct LetStmt : StmtBase<LetStmt> {
   VarRef var;
   PrimExpr value;
   Stmt body;
   static constexpr std::string_view type_key = "tir.LetStmt";
-  static constexpr auto fields = std::tuple{field("value", &LetStmt::value), def_field("var", &LetStmt::var),
-                                            field("body", &LetStmt::body)};
+  static void fields(auto& f) {
+    f.add("value", &LetStmt::value).def("var", &LetStmt::var).add("body", &LetStmt::body);
+  }
 };
 /// `source` region of an outer buffer seen as `buffer` inside the block.
 struct MatchBufferRegionNode : Object {
+  using node_set = PartNodes;
   Buffer buffer;
   BufferRegion source;
   static constexpr std::string_view type_key = "tir.MatchBufferRegion";
-  static constexpr auto fields = std::tuple{field("source", &MatchBufferRegionNode::source),
-                                            def_field("buffer", &MatchBufferRegionNode::buffer)};
+  static void fields(auto& f) {
+    f.add("source", &MatchBufferRegionNode::source).def("buffer", &MatchBufferRegionNode::buffer);
+  }
 };
 using MatchBufferRegion = Ref<MatchBufferRegionNode>;
 /// A unit of computation with its own iteration domain: for given iterator values it reads `reads`, writes
@@ -488,15 +525,17 @@ struct Block : StmtBase<Block> {
   Array<MatchBufferRegion> match_buffers;
   AttrMap annotations;
   static constexpr std::string_view type_key = "tir.Block";
-  static constexpr auto fields = std::tuple{def_field("iter_vars", &Block::iter_vars),
-                                            def_field("alloc_buffers", &Block::alloc_buffers),
-                                            field("match_buffers", &Block::match_buffers),
-                                            field("reads", &Block::reads),
-                                            field("writes", &Block::writes),
-                                            ignored_field("name", &Block::name),
-                                            field("annotations", &Block::annotations),
-                                            field("init", &Block::init),
-                                            field("body", &Block::body)};
+  static void fields(auto& f) {
+    f.def("iter_vars", &Block::iter_vars)
+        .def("alloc_buffers", &Block::alloc_buffers)
+        .add("match_buffers", &Block::match_buffers)
+        .add("reads", &Block::reads)
+        .add("writes", &Block::writes)
+        .ignored("name", &Block::name)
+        .add("annotations", &Block::annotations)
+        .add("init", &Block::init)
+        .add("body", &Block::body);
+  }
 };
 /// Runs `block` with its iterators bound to `iter_values`, if `predicate` holds.
 struct BlockRealize : StmtBase<BlockRealize> {
@@ -504,35 +543,40 @@ struct BlockRealize : StmtBase<BlockRealize> {
   PrimExpr predicate;
   Ref<Block> block;
   static constexpr std::string_view type_key = "tir.BlockRealize";
-  static constexpr auto fields =
-      std::tuple{field("iter_values", &BlockRealize::iter_values),
-                 field("predicate", &BlockRealize::predicate), field("block", &BlockRealize::block)};
+  static void fields(auto& f) {
+    f.add("iter_values", &BlockRealize::iter_values)
+        .add("predicate", &BlockRealize::predicate)
+        .add("block", &BlockRealize::block);
+  }
 };
 struct Allocate : StmtBase<Allocate> {
   Buffer buffer;  ///< defines buffer->data; shape is the extents (flat after flattening)
   Stmt body;
   AttrMap annotations;
   static constexpr std::string_view type_key = "tir.Allocate";
-  static constexpr auto fields =
-      std::tuple{def_field("buffer", &Allocate::buffer), field("annotations", &Allocate::annotations),
-                 field("body", &Allocate::body)};
+  static void fields(auto& f) {
+    f.def("buffer", &Allocate::buffer)
+        .add("annotations", &Allocate::annotations)
+        .add("body", &Allocate::body);
+  }
 };
 struct AllocateConst : StmtBase<AllocateConst> {
   Buffer buffer;
   NDArray data;
   Stmt body;
   static constexpr std::string_view type_key = "tir.AllocateConst";
-  static constexpr auto fields =
-      std::tuple{def_field("buffer", &AllocateConst::buffer), field("data", &AllocateConst::data),
-                 field("body", &AllocateConst::body)};
+  static void fields(auto& f) {
+    f.def("buffer", &AllocateConst::buffer)
+        .add("data", &AllocateConst::data)
+        .add("body", &AllocateConst::body);
+  }
 };
 /// A second view (`buffer`) of memory whose pointer variable is already defined.
 struct DeclBuffer : StmtBase<DeclBuffer> {
   Buffer buffer;
   Stmt body;
   static constexpr std::string_view type_key = "tir.DeclBuffer";
-  static constexpr auto fields =
-      std::tuple{field("buffer", &DeclBuffer::buffer), field("body", &DeclBuffer::body)};
+  static void fields(auto& f) { f.add("buffer", &DeclBuffer::buffer).add("body", &DeclBuffer::body); }
 };
 struct BufferRealize : StmtBase<BufferRealize> {
   Buffer buffer;
@@ -540,9 +584,12 @@ struct BufferRealize : StmtBase<BufferRealize> {
   PrimExpr condition;
   Stmt body;
   static constexpr std::string_view type_key = "tir.BufferRealize";
-  static constexpr auto fields =
-      std::tuple{def_field("buffer", &BufferRealize::buffer), field("bounds", &BufferRealize::bounds),
-                 field("condition", &BufferRealize::condition), field("body", &BufferRealize::body)};
+  static void fields(auto& f) {
+    f.def("buffer", &BufferRealize::buffer)
+        .add("bounds", &BufferRealize::bounds)
+        .add("condition", &BufferRealize::condition)
+        .add("body", &BufferRealize::body);
+  }
 };
 struct BufferStore : StmtBase<BufferStore> {
   Buffer buffer;
@@ -550,43 +597,48 @@ struct BufferStore : StmtBase<BufferStore> {
   Array<PrimExpr> indices;
   PrimExpr predicate;  ///< predicate: null or boolean vector
   static constexpr std::string_view type_key = "tir.BufferStore";
-  static constexpr auto fields =
-      std::tuple{field("buffer", &BufferStore::buffer), field("value", &BufferStore::value),
-                 field("indices", &BufferStore::indices), field("predicate", &BufferStore::predicate)};
+  static void fields(auto& f) {
+    f.add("buffer", &BufferStore::buffer)
+        .add("value", &BufferStore::value)
+        .add("indices", &BufferStore::indices)
+        .add("predicate", &BufferStore::predicate);
+  }
 };
 struct Prefetch : StmtBase<Prefetch> {
   Buffer buffer;
   Array<Range> bounds;
   static constexpr std::string_view type_key = "tir.Prefetch";
-  static constexpr auto fields =
-      std::tuple{field("buffer", &Prefetch::buffer), field("bounds", &Prefetch::bounds)};
+  static void fields(auto& f) { f.add("buffer", &Prefetch::buffer).add("bounds", &Prefetch::bounds); }
 };
 struct ProducerStore : StmtBase<ProducerStore> {
   DataProducer producer;
   PrimExpr value;
   Array<PrimExpr> indices;
   static constexpr std::string_view type_key = "tir.ProducerStore";
-  static constexpr auto fields =
-      std::tuple{field("producer", &ProducerStore::producer), field("value", &ProducerStore::value),
-                 field("indices", &ProducerStore::indices)};
+  static void fields(auto& f) {
+    f.add("producer", &ProducerStore::producer)
+        .add("value", &ProducerStore::value)
+        .add("indices", &ProducerStore::indices);
+  }
 };
 struct AssertStmt : StmtBase<AssertStmt> {
   PrimExpr condition;
   std::string message;
   static constexpr std::string_view type_key = "tir.AssertStmt";
-  static constexpr auto fields =
-      std::tuple{field("condition", &AssertStmt::condition), field("message", &AssertStmt::message)};
+  static void fields(auto& f) {
+    f.add("condition", &AssertStmt::condition).add("message", &AssertStmt::message);
+  }
 };
 struct Evaluate : StmtBase<Evaluate> {
   PrimExpr value;
   static constexpr std::string_view type_key = "tir.Evaluate";
-  static constexpr auto fields = std::tuple{field("value", &Evaluate::value)};
+  static void fields(auto& f) { f.add("value", &Evaluate::value); }
 };
 /// Statements in order; never nested in one another and never of one element once made by `seq`.
 struct SeqStmt : StmtBase<SeqStmt> {
   Array<Stmt> seq;
   static constexpr std::string_view type_key = "tir.SeqStmt";
-  static constexpr auto fields = std::tuple{field("seq", &SeqStmt::seq)};
+  static void fields(auto& f) { f.add("seq", &SeqStmt::seq); }
 };
 /// Attribute `key` = `value` of `node` holds in `body`.
 struct AttrStmt : StmtBase<AttrStmt> {
@@ -595,24 +647,32 @@ struct AttrStmt : StmtBase<AttrStmt> {
   PrimExpr value;
   Stmt body;
   static constexpr std::string_view type_key = "tir.AttrStmt";
-  static constexpr auto fields = std::tuple{field("node", &AttrStmt::node), field("key", &AttrStmt::key),
-                                            field("value", &AttrStmt::value), field("body", &AttrStmt::body)};
+  static void fields(auto& f) {
+    f.add("node", &AttrStmt::node)
+        .add("key", &AttrStmt::key)
+        .add("value", &AttrStmt::value)
+        .add("body", &AttrStmt::body);
+  }
 };
 
 /// A tensor function. A parameter with an entry in `buffer_map` is a tensor; others are scalars. Symbolic
 /// sizes are variables of the buffers' shapes. Destination passing: outputs are the last parameters.
 /// Attributes: "global_symbol", "tir.noalias", "num_outputs" (int; default 1), "op_pattern" (int), …
 struct PrimFuncNode : Object {
+  using node_set = PartNodes;
   static constexpr std::string_view type_key = "tir.PrimFunc";
   Array<VarRef> params;
   Map<VarRef, Buffer> buffer_map;
   Stmt body;
   DataType ret_type;  ///< void unless the function returns a scalar
   AttrMap attrs;
-  static constexpr auto fields = std::tuple{
-      def_field("params", &PrimFuncNode::params), def_field("buffer_map", &PrimFuncNode::buffer_map),
-      field("ret_type", &PrimFuncNode::ret_type), field("attrs", &PrimFuncNode::attrs),
-      field("body", &PrimFuncNode::body)};
+  static void fields(auto& f) {
+    f.def("params", &PrimFuncNode::params)
+        .def("buffer_map", &PrimFuncNode::buffer_map)
+        .add("ret_type", &PrimFuncNode::ret_type)
+        .add("attrs", &PrimFuncNode::attrs)
+        .add("body", &PrimFuncNode::body);
+  }
 };
 using PrimFunc = Ref<PrimFuncNode>;
 

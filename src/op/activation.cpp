@@ -5,6 +5,8 @@
 
 #include "op/family.h"
 
+#include "base/define_type.h"
+
 namespace tenon::op {
 namespace {
 
@@ -135,3 +137,6 @@ const bool activation_registered = [] {
 
 }  // namespace
 }  // namespace tenon::op
+
+template struct tenon::DefineTypes<tenon::op::GeluAttrs, tenon::op::AlphaAttrs, tenon::op::SeluAttrs,
+                                   tenon::op::HardSigmoidAttrs>;

@@ -3,6 +3,7 @@
 // products of vectors, and lengths of vectors.
 #include <fmt/format.h>
 
+#include "base/define_type.h"
 #include "op/attrs_arrange.h"
 #include "op/family.h"
 
@@ -729,3 +730,8 @@ const bool arrange_registered = [] {
 
 }  // namespace
 }  // namespace tenon::op
+
+template struct tenon::DefineTypes<tenon::op::RollAttrs, tenon::op::SequenceAttrs, tenon::op::MaskAttrs,
+                                   tenon::op::DilateAttrs, tenon::op::BlockAttrs, tenon::op::GroupsAttrs,
+                                   tenon::op::OffsetAttrs, tenon::op::RightAttrs, tenon::op::UnfoldAttrs,
+                                   tenon::op::NormalizeAttrs, tenon::op::AxisAttrs, tenon::op::AxesAttrs>;

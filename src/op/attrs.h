@@ -12,78 +12,84 @@ using graph::Attrs;
 struct CastAttrs : Attrs<CastAttrs> {
   DataType dtype = f32;
   static constexpr std::string_view type_key = "attrs.Cast";
-  static constexpr auto fields = std::tuple{field("dtype", &CastAttrs::dtype, "type of the result")};
+  static void fields(auto& f) { f.add("dtype", &CastAttrs::dtype, "type of the result"); }
 };
 struct ClipAttrs : Attrs<ClipAttrs> {
   double min = 0, max = 0;
   static constexpr std::string_view type_key = "attrs.Clip";
-  static constexpr auto fields =
-      std::tuple{field("min", &ClipAttrs::min, "lower bound"), field("max", &ClipAttrs::max, "upper bound")};
+  static void fields(auto& f) {
+    f.add("min", &ClipAttrs::min, "lower bound").add("max", &ClipAttrs::max, "upper bound");
+  }
 };
 struct GeluAttrs : Attrs<GeluAttrs> {
   std::string approximate = "none";
   static constexpr std::string_view type_key = "attrs.Gelu";
-  static constexpr auto fields =
-      std::tuple{field("approximate", &GeluAttrs::approximate, "'none' (erf) or 'tanh'")};
+  static void fields(auto& f) { f.add("approximate", &GeluAttrs::approximate, "'none' (erf) or 'tanh'"); }
 };
 /// One parameter; its default belongs to the operator (leaky_relu 0.01, elu and celu 1, thresholded_relu 1).
 struct AlphaAttrs : Attrs<AlphaAttrs> {
   double alpha = 0.01;
   static constexpr std::string_view type_key = "attrs.Alpha";
-  static constexpr auto fields = std::tuple{field("alpha", &AlphaAttrs::alpha, "slope, scale or threshold")};
+  static void fields(auto& f) { f.add("alpha", &AlphaAttrs::alpha, "slope, scale or threshold"); }
 };
 struct SeluAttrs : Attrs<SeluAttrs> {
   double alpha = 1.6732632423543772, gamma = 1.0507009873554805;
   static constexpr std::string_view type_key = "attrs.Selu";
-  static constexpr auto fields = std::tuple{field("alpha", &SeluAttrs::alpha, "scale of the negative side"),
-                                            field("gamma", &SeluAttrs::gamma, "scale of both sides")};
+  static void fields(auto& f) {
+    f.add("alpha", &SeluAttrs::alpha, "scale of the negative side")
+        .add("gamma", &SeluAttrs::gamma, "scale of both sides");
+  }
 };
 struct HardSigmoidAttrs : Attrs<HardSigmoidAttrs> {
   double alpha = 0.2, beta = 0.5;
   static constexpr std::string_view type_key = "attrs.HardSigmoid";
-  static constexpr auto fields = std::tuple{field("alpha", &HardSigmoidAttrs::alpha, "slope"),
-                                            field("beta", &HardSigmoidAttrs::beta, "value at 0")};
+  static void fields(auto& f) {
+    f.add("alpha", &HardSigmoidAttrs::alpha, "slope").add("beta", &HardSigmoidAttrs::beta, "value at 0");
+  }
 };
 
 // ---------------------------------------------------------------- axes
 struct AxisAttrs : Attrs<AxisAttrs> {
   int64_t axis = -1;
   static constexpr std::string_view type_key = "attrs.Axis";
-  static constexpr auto fields =
-      std::tuple{field("axis", &AxisAttrs::axis, "axis; negative counts from the end")};
+  static void fields(auto& f) { f.add("axis", &AxisAttrs::axis, "axis; negative counts from the end"); }
 };
 struct AxesAttrs : Attrs<AxesAttrs> {
   Array<int64_t> axes;
   static constexpr std::string_view type_key = "attrs.Axes";
-  static constexpr auto fields = std::tuple{
-      field("axes", &AxesAttrs::axes, "axes; negative counts from the end; empty: the operator's default")};
+  static void fields(auto& f) {
+    f.add("axes", &AxesAttrs::axes, "axes; negative counts from the end; empty: the operator's default");
+  }
 };
 struct ReduceAttrs : Attrs<ReduceAttrs> {
   Array<int64_t> axis;
   bool keepdims = false;
   static constexpr std::string_view type_key = "attrs.Reduce";
-  static constexpr auto fields =
-      std::tuple{field("axis", &ReduceAttrs::axis, "axes to reduce; empty: all of them"),
-                 field("keepdims", &ReduceAttrs::keepdims, "keep reduced axes with extent 1")};
+  static void fields(auto& f) {
+    f.add("axis", &ReduceAttrs::axis, "axes to reduce; empty: all of them")
+        .add("keepdims", &ReduceAttrs::keepdims, "keep reduced axes with extent 1");
+  }
 };
 struct ArgReduceAttrs : Attrs<ArgReduceAttrs> {
   int64_t axis = 0;
   bool keepdims = false, flat = false, select_last_index = false;
   static constexpr std::string_view type_key = "attrs.ArgReduce";
-  static constexpr auto fields =
-      std::tuple{field("axis", &ArgReduceAttrs::axis, "axis to search"),
-                 field("keepdims", &ArgReduceAttrs::keepdims, "keep the axis with extent 1"),
-                 field("flat", &ArgReduceAttrs::flat, "search the flattened tensor instead of one axis"),
-                 field("select_last_index", &ArgReduceAttrs::select_last_index, "the last of equals wins")};
+  static void fields(auto& f) {
+    f.add("axis", &ArgReduceAttrs::axis, "axis to search")
+        .add("keepdims", &ArgReduceAttrs::keepdims, "keep the axis with extent 1")
+        .add("flat", &ArgReduceAttrs::flat, "search the flattened tensor instead of one axis")
+        .add("select_last_index", &ArgReduceAttrs::select_last_index, "the last of equals wins");
+  }
 };
 struct CumsumAttrs : Attrs<CumsumAttrs> {
   int64_t axis = 0;
   bool exclusive = false, reverse = false;
   static constexpr std::string_view type_key = "attrs.Cumsum";
-  static constexpr auto fields =
-      std::tuple{field("axis", &CumsumAttrs::axis, "axis"),
-                 field("exclusive", &CumsumAttrs::exclusive, "leave out the element itself"),
-                 field("reverse", &CumsumAttrs::reverse, "from the end to the beginning")};
+  static void fields(auto& f) {
+    f.add("axis", &CumsumAttrs::axis, "axis")
+        .add("exclusive", &CumsumAttrs::exclusive, "leave out the element itself")
+        .add("reverse", &CumsumAttrs::reverse, "from the end to the beginning");
+  }
 };
 
 // ---------------------------------------------------------------- transform
@@ -91,10 +97,11 @@ struct SplitAttrs : Attrs<SplitAttrs> {
   int64_t axis = 0, sections = 0;
   Array<int64_t> indices;
   static constexpr std::string_view type_key = "attrs.Split";
-  static constexpr auto fields = std::tuple{
-      field("axis", &SplitAttrs::axis, "axis"),
-      field("sections", &SplitAttrs::sections, "number of parts of ceil(n / sections); 0: use indices"),
-      field("indices", &SplitAttrs::indices, "where the second, third, … part begins")};
+  static void fields(auto& f) {
+    f.add("axis", &SplitAttrs::axis, "axis")
+        .add("sections", &SplitAttrs::sections, "number of parts of ceil(n / sections); 0: use indices")
+        .add("indices", &SplitAttrs::indices, "where the second, third, … part begins");
+  }
 };
 /// Python's slicing. Very large ends mean "to the end".
 struct StridedSliceAttrs : Attrs<StridedSliceAttrs> {
@@ -102,115 +109,125 @@ struct StridedSliceAttrs : Attrs<StridedSliceAttrs> {
   Array<PrimExpr> begin, end;
   Array<int64_t> strides;
   static constexpr std::string_view type_key = "attrs.StridedSlice";
-  static constexpr auto fields =
-      std::tuple{field("axes", &StridedSliceAttrs::axes, "axes; empty: 0, 1, …"),
-                 field("begin", &StridedSliceAttrs::begin, "first index per axis"),
-                 field("end", &StridedSliceAttrs::end, "end index per axis, not included"),
-                 field("strides", &StridedSliceAttrs::strides, "step per axis, not 0; empty: 1")};
+  static void fields(auto& f) {
+    f.add("axes", &StridedSliceAttrs::axes, "axes; empty: 0, 1, …")
+        .add("begin", &StridedSliceAttrs::begin, "first index per axis")
+        .add("end", &StridedSliceAttrs::end, "end index per axis, not included")
+        .add("strides", &StridedSliceAttrs::strides, "step per axis, not 0; empty: 1");
+  }
 };
 struct GatherNdAttrs : Attrs<GatherNdAttrs> {
   int64_t batch_dims = 0;
   static constexpr std::string_view type_key = "attrs.GatherNd";
-  static constexpr auto fields =
-      std::tuple{field("batch_dims", &GatherNdAttrs::batch_dims, "leading axes that data and indices share")};
+  static void fields(auto& f) {
+    f.add("batch_dims", &GatherNdAttrs::batch_dims, "leading axes that data and indices share");
+  }
 };
 struct ScatterAttrs : Attrs<ScatterAttrs> {
   int64_t axis = 0;
   std::string reduction = "update";
   static constexpr std::string_view type_key = "attrs.Scatter";
-  static constexpr auto fields =
-      std::tuple{field("axis", &ScatterAttrs::axis, "axis (scatter_elements)"),
-                 field("reduction", &ScatterAttrs::reduction, "'update', 'add', 'mul', 'max' or 'min'")};
+  static void fields(auto& f) {
+    f.add("axis", &ScatterAttrs::axis, "axis (scatter_elements)")
+        .add("reduction", &ScatterAttrs::reduction, "'update', 'add', 'mul', 'max' or 'min'");
+  }
 };
 struct TileAttrs : Attrs<TileAttrs> {
   Array<int64_t> repeats;
   static constexpr std::string_view type_key = "attrs.Tile";
-  static constexpr auto fields = std::tuple{field("repeats", &TileAttrs::repeats, "copies per axis")};
+  static void fields(auto& f) { f.add("repeats", &TileAttrs::repeats, "copies per axis"); }
 };
 struct RepeatAttrs : Attrs<RepeatAttrs> {
   int64_t repeats = 1, axis = 0;
   static constexpr std::string_view type_key = "attrs.Repeat";
-  static constexpr auto fields = std::tuple{field("repeats", &RepeatAttrs::repeats, "copies of each element"),
-                                            field("axis", &RepeatAttrs::axis, "axis")};
+  static void fields(auto& f) {
+    f.add("repeats", &RepeatAttrs::repeats, "copies of each element").add("axis", &RepeatAttrs::axis, "axis");
+  }
 };
 struct PadAttrs : Attrs<PadAttrs> {
   Array<int64_t> pad_width;
   std::string pad_mode = "constant";
   double pad_value = 0;
   static constexpr std::string_view type_key = "attrs.Pad";
-  static constexpr auto fields =
-      std::tuple{field("pad_width", &PadAttrs::pad_width,
-                       "before and after, per axis: [b0, a0, b1, a1, …]; negative crops"),
-                 field("pad_mode", &PadAttrs::pad_mode, "'constant', 'reflect', 'edge' or 'wrap'"),
-                 field("pad_value", &PadAttrs::pad_value, "value of 'constant'")};
+  static void fields(auto& f) {
+    f.add("pad_width", &PadAttrs::pad_width,
+          "before and after, per axis: [b0, a0, b1, a1, …]; negative crops")
+        .add("pad_mode", &PadAttrs::pad_mode, "'constant', 'reflect', 'edge' or 'wrap'")
+        .add("pad_value", &PadAttrs::pad_value, "value of 'constant'");
+  }
 };
 struct OneHotAttrs : Attrs<OneHotAttrs> {
   int64_t depth = 1, axis = -1;
   static constexpr std::string_view type_key = "attrs.OneHot";
-  static constexpr auto fields = std::tuple{field("depth", &OneHotAttrs::depth, "number of classes"),
-                                            field("axis", &OneHotAttrs::axis, "new axis")};
+  static void fields(auto& f) {
+    f.add("depth", &OneHotAttrs::depth, "number of classes").add("axis", &OneHotAttrs::axis, "new axis");
+  }
 };
 struct DiagonalAttrs : Attrs<DiagonalAttrs> {
   int64_t k = 0;
   static constexpr std::string_view type_key = "attrs.Diagonal";
-  static constexpr auto fields =
-      std::tuple{field("k", &DiagonalAttrs::k, "diagonal; positive is above the main one")};
+  static void fields(auto& f) { f.add("k", &DiagonalAttrs::k, "diagonal; positive is above the main one"); }
 };
 struct DTypeAttrs : Attrs<DTypeAttrs> {
   DataType dtype = DataType::void_();
   static constexpr std::string_view type_key = "attrs.DType";
-  static constexpr auto fields =
-      std::tuple{field("dtype", &DTypeAttrs::dtype, "type of the result; void: from the arguments")};
+  static void fields(auto& f) {
+    f.add("dtype", &DTypeAttrs::dtype, "type of the result; void: from the arguments");
+  }
 };
 struct EyeAttrs : Attrs<EyeAttrs> {
   int64_t k = 0;
   DataType dtype = f32;
   static constexpr std::string_view type_key = "attrs.Eye";
-  static constexpr auto fields = std::tuple{field("k", &EyeAttrs::k, "diagonal"),
-                                            field("dtype", &EyeAttrs::dtype, "type of the result")};
+  static void fields(auto& f) {
+    f.add("k", &EyeAttrs::k, "diagonal").add("dtype", &EyeAttrs::dtype, "type of the result");
+  }
 };
 struct BlockSizeAttrs : Attrs<BlockSizeAttrs> {
   int64_t block_size = 1;
   std::string mode = "DCR";
   static constexpr std::string_view type_key = "attrs.BlockSize";
-  static constexpr auto fields =
-      std::tuple{field("block_size", &BlockSizeAttrs::block_size, "edge of the block"),
-                 field("mode", &BlockSizeAttrs::mode, "depth_to_space: 'DCR' (depth outermost) or 'CRD'")};
+  static void fields(auto& f) {
+    f.add("block_size", &BlockSizeAttrs::block_size, "edge of the block")
+        .add("mode", &BlockSizeAttrs::mode, "depth_to_space: 'DCR' (depth outermost) or 'CRD'");
+  }
 };
 /// Layouts name each axis by a letter; a number before a small letter is a block of that axis: "NCHW8c".
 struct LayoutTransformAttrs : Attrs<LayoutTransformAttrs> {
   std::string src_layout, dst_layout;
   static constexpr std::string_view type_key = "attrs.LayoutTransform";
-  static constexpr auto fields =
-      std::tuple{field("src_layout", &LayoutTransformAttrs::src_layout, "layout of the argument: 'NCHW'"),
-                 field("dst_layout", &LayoutTransformAttrs::dst_layout, "layout of the result: 'NCHW8c'")};
+  static void fields(auto& f) {
+    f.add("src_layout", &LayoutTransformAttrs::src_layout, "layout of the argument: 'NCHW'")
+        .add("dst_layout", &LayoutTransformAttrs::dst_layout, "layout of the result: 'NCHW8c'");
+  }
 };
 
 // ---------------------------------------------------------------- contractions
 struct MatmulAttrs : Attrs<MatmulAttrs> {
   DataType out_dtype = DataType::void_();
   static constexpr std::string_view type_key = "attrs.Matmul";
-  static constexpr auto fields =
-      std::tuple{field("out_dtype", &MatmulAttrs::out_dtype,
-                       "type of the result; void: the operands' (int32 for 8-bit integers)")};
+  static void fields(auto& f) {
+    f.add("out_dtype", &MatmulAttrs::out_dtype,
+          "type of the result; void: the operands' (int32 for 8-bit integers)");
+  }
 };
 struct PackedMatmulAttrs : Attrs<PackedMatmulAttrs> {
   int64_t units = 0;
   DataType out_dtype = DataType::void_();
   int64_t group = 1;
   static constexpr std::string_view type_key = "attrs.PackedMatmul";
-  static constexpr auto fields = std::tuple{
-      field("units", &PackedMatmulAttrs::units, "columns of the result; the last panel may hold more"),
-      field("out_dtype", &PackedMatmulAttrs::out_dtype,
-            "type of the result; void: the operands' (int32 for 8-bit integers)"),
-      field("group", &PackedMatmulAttrs::group,
-            "neighbouring inputs that lie side by side for each column: 1, 2 or 4")};
+  static void fields(auto& f) {
+    f.add("units", &PackedMatmulAttrs::units, "columns of the result; the last panel may hold more")
+        .add("out_dtype", &PackedMatmulAttrs::out_dtype,
+             "type of the result; void: the operands' (int32 for 8-bit integers)")
+        .add("group", &PackedMatmulAttrs::group,
+             "neighbouring inputs that lie side by side for each column: 1, 2 or 4");
+  }
 };
 struct EinsumAttrs : Attrs<EinsumAttrs> {
   std::string subscripts;
   static constexpr std::string_view type_key = "attrs.Einsum";
-  static constexpr auto fields =
-      std::tuple{field("subscripts", &EinsumAttrs::subscripts, "for example 'bij,bjk->bik'")};
+  static void fields(auto& f) { f.add("subscripts", &EinsumAttrs::subscripts, "for example 'bij,bjk->bik'"); }
 };
 /// Convolutions of any rank. A list may be empty (the default), of length 1 (all axes) or one value per axis.
 struct ConvAttrs : Attrs<ConvAttrs> {
@@ -220,20 +237,21 @@ struct ConvAttrs : Attrs<ConvAttrs> {
   DataType out_dtype = DataType::void_();
   std::string out_layout;
   static constexpr std::string_view type_key = "attrs.Conv";
-  static constexpr auto fields = std::tuple{
-      field("strides", &ConvAttrs::strides, "step per spatial axis; empty: 1"),
-      field("padding", &ConvAttrs::padding,
-            "zeros around: one, one per axis, or all begins then all ends; empty: 0"),
-      field("dilation", &ConvAttrs::dilation, "distance of kernel elements; empty: 1"),
-      field("groups", &ConvAttrs::groups, "number of independent channel groups"),
-      field("data_layout", &ConvAttrs::data_layout,
-            "empty or 'NCW', 'NCHW', 'NCDHW'; 'NCHW16c': channels in blocks of 16, an axis at the end"),
-      field("kernel_layout", &ConvAttrs::kernel_layout,
-            "empty or 'OIW', 'OIHW', 'OIDHW'; 'OIHW8i16o': both in blocks; 'OIHW16o': plain data or "
-            "depthwise"),
-      field("out_dtype", &ConvAttrs::out_dtype,
-            "type of the result; void: the operands' (int32 for 8-bit integers)"),
-      field("out_layout", &ConvAttrs::out_layout, "as data_layout; empty: plain")};
+  static void fields(auto& f) {
+    f.add("strides", &ConvAttrs::strides, "step per spatial axis; empty: 1")
+        .add("padding", &ConvAttrs::padding,
+             "zeros around: one, one per axis, or all begins then all ends; empty: 0")
+        .add("dilation", &ConvAttrs::dilation, "distance of kernel elements; empty: 1")
+        .add("groups", &ConvAttrs::groups, "number of independent channel groups")
+        .add("data_layout", &ConvAttrs::data_layout,
+             "empty or 'NCW', 'NCHW', 'NCDHW'; 'NCHW16c': channels in blocks of 16, an axis at the end")
+        .add("kernel_layout", &ConvAttrs::kernel_layout,
+             "empty or 'OIW', 'OIHW', 'OIDHW'; 'OIHW8i16o': both in blocks; 'OIHW16o': plain data or "
+             "depthwise")
+        .add("out_dtype", &ConvAttrs::out_dtype,
+             "type of the result; void: the operands' (int32 for 8-bit integers)")
+        .add("out_layout", &ConvAttrs::out_layout, "as data_layout; empty: plain");
+  }
 };
 using Conv1DAttrs = ConvAttrs;
 using Conv2DAttrs = ConvAttrs;
@@ -243,14 +261,15 @@ struct ConvTransposeAttrs : Attrs<ConvTransposeAttrs> {
   int64_t groups = 1;
   DataType out_dtype = DataType::void_();
   static constexpr std::string_view type_key = "attrs.ConvTranspose";
-  static constexpr auto fields = std::tuple{
-      field("strides", &ConvTransposeAttrs::strides, "step per spatial axis; empty: 1"),
-      field("padding", &ConvTransposeAttrs::padding,
-            "rows cut off: one, one per axis, or begins then ends; empty: 0"),
-      field("output_padding", &ConvTransposeAttrs::output_padding, "rows added at the end; empty: 0"),
-      field("dilation", &ConvTransposeAttrs::dilation, "distance of kernel elements; empty: 1"),
-      field("groups", &ConvTransposeAttrs::groups, "number of independent channel groups"),
-      field("out_dtype", &ConvTransposeAttrs::out_dtype, "type of the result; void: the operands'")};
+  static void fields(auto& f) {
+    f.add("strides", &ConvTransposeAttrs::strides, "step per spatial axis; empty: 1")
+        .add("padding", &ConvTransposeAttrs::padding,
+             "rows cut off: one, one per axis, or begins then ends; empty: 0")
+        .add("output_padding", &ConvTransposeAttrs::output_padding, "rows added at the end; empty: 0")
+        .add("dilation", &ConvTransposeAttrs::dilation, "distance of kernel elements; empty: 1")
+        .add("groups", &ConvTransposeAttrs::groups, "number of independent channel groups")
+        .add("out_dtype", &ConvTransposeAttrs::out_dtype, "type of the result; void: the operands'");
+  }
 };
 
 // ---------------------------------------------------------------- nn
@@ -260,80 +279,89 @@ struct PoolAttrs : Attrs<PoolAttrs> {
   double p = 2;
   std::string layout;
   static constexpr std::string_view type_key = "attrs.Pool";
-  static constexpr auto fields = std::tuple{
-      field("pool_size", &PoolAttrs::pool_size, "window per spatial axis"),
-      field("strides", &PoolAttrs::strides, "step per spatial axis; empty: 1"),
-      field("padding", &PoolAttrs::padding,
-            "around: one, one per axis, or all begins then all ends; empty: 0"),
-      field("dilation", &PoolAttrs::dilation, "distance of window elements; empty: 1"),
-      field("ceil_mode", &PoolAttrs::ceil_mode, "round the output size up"),
-      field("count_include_pad", &PoolAttrs::count_include_pad, "averages count the padding"),
-      field("p", &PoolAttrs::p, "exponent of lp_pool"),
-      field("layout", &PoolAttrs::layout,
-            "empty or 'NCW', 'NCHW', 'NCDHW'; 'NCHW16c': channels in blocks of 16, an axis at the end")};
+  static void fields(auto& f) {
+    f.add("pool_size", &PoolAttrs::pool_size, "window per spatial axis")
+        .add("strides", &PoolAttrs::strides, "step per spatial axis; empty: 1")
+        .add("padding", &PoolAttrs::padding,
+             "around: one, one per axis, or all begins then all ends; empty: 0")
+        .add("dilation", &PoolAttrs::dilation, "distance of window elements; empty: 1")
+        .add("ceil_mode", &PoolAttrs::ceil_mode, "round the output size up")
+        .add("count_include_pad", &PoolAttrs::count_include_pad, "averages count the padding")
+        .add("p", &PoolAttrs::p, "exponent of lp_pool")
+        .add("layout", &PoolAttrs::layout,
+             "empty or 'NCW', 'NCHW', 'NCDHW'; 'NCHW16c': channels in blocks of 16, an axis at the end");
+  }
 };
 struct AdaptivePoolAttrs : Attrs<AdaptivePoolAttrs> {
   Array<int64_t> output_size;
   static constexpr std::string_view type_key = "attrs.AdaptivePool";
-  static constexpr auto fields = std::tuple{
-      field("output_size", &AdaptivePoolAttrs::output_size, "size per spatial axis, or one for all")};
+  static void fields(auto& f) {
+    f.add("output_size", &AdaptivePoolAttrs::output_size, "size per spatial axis, or one for all");
+  }
 };
 struct BatchNormAttrs : Attrs<BatchNormAttrs> {
   int64_t axis = 1;
   double epsilon = 1e-5;
   bool center = true, scale = true;
   static constexpr std::string_view type_key = "attrs.BatchNorm";
-  static constexpr auto fields =
-      std::tuple{field("axis", &BatchNormAttrs::axis, "channel axis"),
-                 field("epsilon", &BatchNormAttrs::epsilon, "added to the variance"),
-                 field("center", &BatchNormAttrs::center, "add beta"),
-                 field("scale", &BatchNormAttrs::scale, "multiply by gamma")};
+  static void fields(auto& f) {
+    f.add("axis", &BatchNormAttrs::axis, "channel axis")
+        .add("epsilon", &BatchNormAttrs::epsilon, "added to the variance")
+        .add("center", &BatchNormAttrs::center, "add beta")
+        .add("scale", &BatchNormAttrs::scale, "multiply by gamma");
+  }
 };
 struct LayerNormAttrs : Attrs<LayerNormAttrs> {
   Array<int64_t> axes;
   double epsilon = 1e-5;
   bool center = true, scale = true;
   static constexpr std::string_view type_key = "attrs.LayerNorm";
-  static constexpr auto fields =
-      std::tuple{field("axes", &LayerNormAttrs::axes, "normalised axes; empty: the last"),
-                 field("epsilon", &LayerNormAttrs::epsilon, "added to the variance"),
-                 field("center", &LayerNormAttrs::center, "add beta"),
-                 field("scale", &LayerNormAttrs::scale, "multiply by gamma")};
+  static void fields(auto& f) {
+    f.add("axes", &LayerNormAttrs::axes, "normalised axes; empty: the last")
+        .add("epsilon", &LayerNormAttrs::epsilon, "added to the variance")
+        .add("center", &LayerNormAttrs::center, "add beta")
+        .add("scale", &LayerNormAttrs::scale, "multiply by gamma");
+  }
 };
 struct GroupNormAttrs : Attrs<GroupNormAttrs> {
   int64_t num_groups = 1, channel_axis = 1;
   double epsilon = 1e-5;
   bool center = true, scale = true;
   static constexpr std::string_view type_key = "attrs.GroupNorm";
-  static constexpr auto fields =
-      std::tuple{field("num_groups", &GroupNormAttrs::num_groups, "groups of channels"),
-                 field("channel_axis", &GroupNormAttrs::channel_axis,
-                       "channel axis; the axes behind it are reduced too"),
-                 field("epsilon", &GroupNormAttrs::epsilon, "added to the variance"),
-                 field("center", &GroupNormAttrs::center, "add beta"),
-                 field("scale", &GroupNormAttrs::scale, "multiply by gamma")};
+  static void fields(auto& f) {
+    f.add("num_groups", &GroupNormAttrs::num_groups, "groups of channels")
+        .add("channel_axis", &GroupNormAttrs::channel_axis,
+             "channel axis; the axes behind it are reduced too")
+        .add("epsilon", &GroupNormAttrs::epsilon, "added to the variance")
+        .add("center", &GroupNormAttrs::center, "add beta")
+        .add("scale", &GroupNormAttrs::scale, "multiply by gamma");
+  }
 };
 struct LrnAttrs : Attrs<LrnAttrs> {
   int64_t size = 5, axis = 1;
   double alpha = 1e-4, beta = 0.75, bias = 1;
   static constexpr std::string_view type_key = "attrs.Lrn";
-  static constexpr auto fields =
-      std::tuple{field("size", &LrnAttrs::size, "channels summed over"),
-                 field("axis", &LrnAttrs::axis, "channel axis"), field("alpha", &LrnAttrs::alpha, "scale"),
-                 field("beta", &LrnAttrs::beta, "exponent"), field("bias", &LrnAttrs::bias, "offset")};
+  static void fields(auto& f) {
+    f.add("size", &LrnAttrs::size, "channels summed over")
+        .add("axis", &LrnAttrs::axis, "channel axis")
+        .add("alpha", &LrnAttrs::alpha, "scale")
+        .add("beta", &LrnAttrs::beta, "exponent")
+        .add("bias", &LrnAttrs::bias, "offset");
+  }
 };
 struct DropoutAttrs : Attrs<DropoutAttrs> {
   double rate = 0.5;
   static constexpr std::string_view type_key = "attrs.Dropout";
-  static constexpr auto fields = std::tuple{field("rate", &DropoutAttrs::rate, "no effect in inference")};
+  static void fields(auto& f) { f.add("rate", &DropoutAttrs::rate, "no effect in inference"); }
 };
 struct AttentionAttrs : Attrs<AttentionAttrs> {
   double scale = 0;
   bool causal = false;
   static constexpr std::string_view type_key = "attrs.Attention";
-  static constexpr auto fields =
-      std::tuple{field("scale", &AttentionAttrs::scale, "factor of the scores; 0: 1 / sqrt(head size)"),
-                 field("causal", &AttentionAttrs::causal, "a query sees only keys up to its own position")};
+  static void fields(auto& f) {
+    f.add("scale", &AttentionAttrs::scale, "factor of the scores; 0: 1 / sqrt(head size)")
+        .add("causal", &AttentionAttrs::causal, "a query sees only keys up to its own position");
+  }
 };
 
 // ---------------------------------------------------------------- image
@@ -344,19 +372,20 @@ struct ResizeAttrs : Attrs<ResizeAttrs> {
   double cubic_alpha = -0.75, extrapolation_value = 0;
   bool cubic_exclude = false;
   static constexpr std::string_view type_key = "attrs.Resize";
-  static constexpr auto fields = std::tuple{
-      field("method", &ResizeAttrs::method, "'nearest_neighbor', 'linear' or 'cubic'"),
-      field("coordinate_transformation_mode", &ResizeAttrs::coordinate_transformation_mode,
-            "'half_pixel', 'half_pixel_symmetric', 'pytorch_half_pixel', 'align_corners', 'asymmetric' or "
-            "'tf_crop_and_resize'"),
-      field("rounding_method", &ResizeAttrs::rounding_method,
-            "'round_prefer_floor', 'round_prefer_ceil', 'floor' or 'ceil'"),
-      field("scales", &ResizeAttrs::scales, "scale per spatial axis; empty: output size / input size"),
-      field("roi", &ResizeAttrs::roi, "tf_crop_and_resize: begins then ends per spatial axis, from 0 to 1"),
-      field("cubic_alpha", &ResizeAttrs::cubic_alpha, "coefficient a of the cubic kernel"),
-      field("extrapolation_value", &ResizeAttrs::extrapolation_value,
-            "value outside of the image (tf_crop_and_resize)"),
-      field("cubic_exclude", &ResizeAttrs::cubic_exclude, "leave out cubic samples outside of the image")};
+  static void fields(auto& f) {
+    f.add("method", &ResizeAttrs::method, "'nearest_neighbor', 'linear' or 'cubic'")
+        .add("coordinate_transformation_mode", &ResizeAttrs::coordinate_transformation_mode,
+             "'half_pixel', 'half_pixel_symmetric', 'pytorch_half_pixel', 'align_corners', 'asymmetric' or "
+             "'tf_crop_and_resize'")
+        .add("rounding_method", &ResizeAttrs::rounding_method,
+             "'round_prefer_floor', 'round_prefer_ceil', 'floor' or 'ceil'")
+        .add("scales", &ResizeAttrs::scales, "scale per spatial axis; empty: output size / input size")
+        .add("roi", &ResizeAttrs::roi, "tf_crop_and_resize: begins then ends per spatial axis, from 0 to 1")
+        .add("cubic_alpha", &ResizeAttrs::cubic_alpha, "coefficient a of the cubic kernel")
+        .add("extrapolation_value", &ResizeAttrs::extrapolation_value,
+             "value outside of the image (tf_crop_and_resize)")
+        .add("cubic_exclude", &ResizeAttrs::cubic_exclude, "leave out cubic samples outside of the image");
+  }
 };
 
 }  // namespace tenon::op

@@ -9,11 +9,12 @@ struct LinearAttentionAttrs : Attrs<LinearAttentionAttrs> {
   bool gated = true, delta = true;
   double scale = 0;
   static constexpr std::string_view type_key = "attrs.LinearAttention";
-  static constexpr auto fields = std::tuple{
-      field("gated", &LinearAttentionAttrs::gated, "the state decays by exp(decay) before each step"),
-      field("delta", &LinearAttentionAttrs::delta,
-            "what the state already says of the key is taken from the value, times beta"),
-      field("scale", &LinearAttentionAttrs::scale, "factor of the queries; 0: 1 / sqrt(key size)")};
+  static void fields(auto& f) {
+    f.add("gated", &LinearAttentionAttrs::gated, "the state decays by exp(decay) before each step")
+        .add("delta", &LinearAttentionAttrs::delta,
+             "what the state already says of the key is taken from the value, times beta")
+        .add("scale", &LinearAttentionAttrs::scale, "factor of the queries; 0: 1 / sqrt(key size)");
+  }
 };
 
 }  // namespace tenon::op

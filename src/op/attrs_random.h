@@ -8,30 +8,32 @@ namespace tenon::op {
 struct SeedAttrs : Attrs<SeedAttrs> {
   int64_t seed = 0;
   static constexpr std::string_view type_key = "attrs.Seed";
-  static constexpr auto fields = std::tuple{field("seed", &SeedAttrs::seed, "all 64 bits count")};
+  static void fields(auto& f) { f.add("seed", &SeedAttrs::seed, "all 64 bits count"); }
 };
 struct CountAttrs : Attrs<CountAttrs> {
   int64_t count = 2;
   static constexpr std::string_view type_key = "attrs.Count";
-  static constexpr auto fields =
-      std::tuple{field("count", &CountAttrs::count, "number of keys, or of samples")};
+  static void fields(auto& f) { f.add("count", &CountAttrs::count, "number of keys, or of samples"); }
 };
 struct RandomAttrs : Attrs<RandomAttrs> {
   double low = 0, high = 1;
   DataType dtype = f32;
   static constexpr std::string_view type_key = "attrs.Random";
-  static constexpr auto fields = std::tuple{field("low", &RandomAttrs::low, "least value"),
-                                            field("high", &RandomAttrs::high, "end, not included"),
-                                            field("dtype", &RandomAttrs::dtype, "type of the result")};
+  static void fields(auto& f) {
+    f.add("low", &RandomAttrs::low, "least value")
+        .add("high", &RandomAttrs::high, "end, not included")
+        .add("dtype", &RandomAttrs::dtype, "type of the result");
+  }
 };
 struct NormalAttrs : Attrs<NormalAttrs> {
   double mean = 0, scale = 1;
   DataType dtype = f32;
   static constexpr std::string_view type_key = "attrs.Normal";
-  static constexpr auto fields =
-      std::tuple{field("mean", &NormalAttrs::mean, "added"),
-                 field("scale", &NormalAttrs::scale, "standard deviation, or scale of the distribution"),
-                 field("dtype", &NormalAttrs::dtype, "type of the result")};
+  static void fields(auto& f) {
+    f.add("mean", &NormalAttrs::mean, "added")
+        .add("scale", &NormalAttrs::scale, "standard deviation, or scale of the distribution")
+        .add("dtype", &NormalAttrs::dtype, "type of the result");
+  }
 };
 
 }  // namespace tenon::op

@@ -8,14 +8,14 @@ namespace tenon::op {
 struct SegmentAttrs : Attrs<SegmentAttrs> {
   int64_t num_segments = 1;
   static constexpr std::string_view type_key = "attrs.Segment";
-  static constexpr auto fields =
-      std::tuple{field("num_segments", &SegmentAttrs::num_segments, "size of the result's first axis")};
+  static void fields(auto& f) {
+    f.add("num_segments", &SegmentAttrs::num_segments, "size of the result's first axis");
+  }
 };
 struct BagAttrs : Attrs<BagAttrs> {
   std::string mode = "mean";
   static constexpr std::string_view type_key = "attrs.Bag";
-  static constexpr auto fields =
-      std::tuple{field("mode", &BagAttrs::mode, "'sum', 'mean' or 'max' of each bag")};
+  static void fields(auto& f) { f.add("mode", &BagAttrs::mode, "'sum', 'mean' or 'max' of each bag"); }
 };
 
 }  // namespace tenon::op

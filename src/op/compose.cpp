@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include "base/define_type.h"
 #include "base/diagnostic.h"
 
 namespace tenon::op {
@@ -138,3 +139,5 @@ Expr as_type(const Expr& x, DataType t) {
 Expr widened(const Expr& x) { return as_type(x, wide_type(dtype_of(x))); }
 
 }  // namespace tenon::op
+
+template struct tenon::DefineTypes<tenon::op::CastAttrs>;

@@ -3,6 +3,7 @@
 // rotary embedding, normalisation of a training step.
 #include <fmt/format.h>
 
+#include "base/define_type.h"
 #include "op/attrs_place.h"
 #include "op/compose.h"
 
@@ -161,3 +162,8 @@ const bool composites_registered = [] {
 
 }  // namespace
 }  // namespace tenon::op
+
+template struct tenon::DefineTypes<tenon::op::BatchMatmulAttrs, tenon::op::BatchNormTrainAttrs,
+                                   tenon::op::RotaryAttrs, tenon::op::ReduceAttrs, tenon::op::SplitAttrs,
+                                   tenon::op::StridedSliceAttrs, tenon::op::MatmulAttrs,
+                                   tenon::op::BatchNormAttrs>;

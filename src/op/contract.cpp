@@ -7,6 +7,8 @@
 
 #include "op/family.h"
 
+#include "base/define_type.h"
+
 namespace tenon::op {
 namespace {
 
@@ -334,3 +336,5 @@ const bool contract_registered = [] {
 
 }  // namespace
 }  // namespace tenon::op
+
+template struct tenon::DefineTypes<tenon::op::PackedMatmulAttrs, tenon::op::EinsumAttrs>;

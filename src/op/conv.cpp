@@ -2,6 +2,7 @@
 // Convolutions and transposed convolutions of one to three spatial axes: plain, grouped, depthwise, dilated.
 #include <fmt/format.h>
 
+#include "base/define_type.h"
 #include "op/family.h"
 #include "op/layout.h"
 
@@ -474,3 +475,5 @@ const bool conv_registered = [] {
 
 }  // namespace
 }  // namespace tenon::op
+
+template struct tenon::DefineTypes<tenon::op::ConvAttrs, tenon::op::ConvTransposeAttrs>;

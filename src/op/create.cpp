@@ -6,6 +6,8 @@
 
 #include "op/family.h"
 
+#include "base/define_type.h"
+
 namespace tenon::op {
 namespace {
 
@@ -245,3 +247,5 @@ const bool create_registered = [] {
 
 }  // namespace
 }  // namespace tenon::op
+
+template struct tenon::DefineTypes<tenon::op::DTypeAttrs, tenon::op::EyeAttrs>;

@@ -2,6 +2,7 @@
 // Operators that say where values lie: a wish, which plan_devices carries out, and the copy that it places.
 #include "op/device.h"
 
+#include "base/define_type.h"
 #include "op/family.h"
 
 namespace tenon::op {
@@ -33,3 +34,5 @@ const bool device_registered = [] {
 
 }  // namespace
 }  // namespace tenon::op
+
+template struct tenon::DefineTypes<tenon::op::DeviceAttrs>;

@@ -8,8 +8,7 @@ namespace tenon::op {
 struct DeviceAttrs : Attrs<DeviceAttrs> {
   std::string device = "cpu:0";
   static constexpr std::string_view type_key = "attrs.Device";
-  static constexpr auto fields =
-      std::tuple{field("device", &DeviceAttrs::device, "kind and number: 'cpu:0', 'cpu:1'")};
+  static void fields(auto& f) { f.add("device", &DeviceAttrs::device, "kind and number: 'cpu:0', 'cpu:1'"); }
 };
 
 }  // namespace tenon::op

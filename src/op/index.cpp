@@ -4,6 +4,8 @@
 
 #include "op/family.h"
 
+#include "base/define_type.h"
+
 namespace tenon::op {
 namespace {
 
@@ -364,3 +366,6 @@ const bool index_registered = [] {
 
 }  // namespace
 }  // namespace tenon::op
+
+template struct tenon::DefineTypes<tenon::op::GatherNdAttrs, tenon::op::ScatterAttrs, tenon::op::OneHotAttrs,
+                                   tenon::op::DiagonalAttrs>;

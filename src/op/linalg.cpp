@@ -3,6 +3,7 @@
 // batch.
 #include <fmt/format.h>
 
+#include "base/define_type.h"
 #include "op/attrs_signal.h"
 #include "op/family.h"
 #include "op/program.h"
@@ -268,3 +269,5 @@ const bool linalg_registered = [] {
 
 }  // namespace
 }  // namespace tenon::op
+
+template struct tenon::DefineTypes<tenon::op::TriangularAttrs>;

@@ -5,6 +5,7 @@
 
 #include <cmath>
 
+#include "base/define_type.h"
 #include "op/attrs_linear_attention.h"
 #include "op/family.h"
 #include "op/program.h"
@@ -146,3 +147,5 @@ const bool linear_attention_registered = [] {
 
 }  // namespace
 }  // namespace tenon::op
+
+template struct tenon::DefineTypes<tenon::op::LinearAttentionAttrs>;

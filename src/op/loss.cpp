@@ -2,6 +2,7 @@
 // Loss functions, all of them made of other operators.
 #include <fmt/format.h>
 
+#include "base/define_type.h"
 #include "op/attrs_loss.h"
 #include "op/compose.h"
 
@@ -251,3 +252,5 @@ const bool loss_registered = [] {
 
 }  // namespace
 }  // namespace tenon::op
+
+template struct tenon::DefineTypes<tenon::op::LossAttrs, tenon::op::NllAttrs>;

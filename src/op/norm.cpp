@@ -6,6 +6,8 @@
 
 #include "op/family.h"
 
+#include "base/define_type.h"
+
 namespace tenon::op {
 namespace {
 
@@ -350,3 +352,6 @@ const bool norm_registered = [] {
 
 }  // namespace
 }  // namespace tenon::op
+
+template struct tenon::DefineTypes<tenon::op::LayerNormAttrs, tenon::op::GroupNormAttrs, tenon::op::LrnAttrs,
+                                   tenon::op::DropoutAttrs>;

@@ -5,6 +5,7 @@
 
 #include <cmath>
 
+#include "base/define_type.h"
 #include "op/attrs_arrange.h"
 #include "op/attrs_place.h"
 #include "op/compose.h"
@@ -438,3 +439,5 @@ const bool place_registered = [] {
 
 }  // namespace
 }  // namespace tenon::op
+
+template struct tenon::DefineTypes<tenon::op::IndexingAttrs, tenon::op::LinspaceAttrs, tenon::op::PoolAttrs>;

@@ -2,6 +2,7 @@
 // Pooling over windows, over whole images, and to a given output size.
 #include <fmt/format.h>
 
+#include "base/define_type.h"
 #include "op/family.h"
 #include "op/layout.h"
 
@@ -307,3 +308,5 @@ const bool pool_registered = [] {
 
 }  // namespace
 }  // namespace tenon::op
+
+template struct tenon::DefineTypes<tenon::op::AdaptivePoolAttrs>;

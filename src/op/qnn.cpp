@@ -7,6 +7,7 @@
 
 #include <cmath>
 
+#include "base/define_type.h"
 #include "op/attrs_qnn.h"
 
 namespace tenon::op {
@@ -243,3 +244,6 @@ const bool qnn_registered = [] {
 
 }  // namespace
 }  // namespace tenon::op
+
+template struct tenon::DefineTypes<tenon::op::QuantizeAttrs, tenon::op::RequantizeAttrs,
+                                   tenon::op::FixedPointAttrs, tenon::op::ClipAttrs, tenon::op::RepeatAttrs>;

@@ -8,6 +8,7 @@
 #include <cmath>
 #include <numbers>
 
+#include "base/define_type.h"
 #include "op/attrs_random.h"
 #include "op/family.h"
 #include "op/program.h"
@@ -325,3 +326,6 @@ const bool random_registered = [] {
 
 }  // namespace
 }  // namespace tenon::op
+
+template struct tenon::DefineTypes<tenon::op::SeedAttrs, tenon::op::CountAttrs, tenon::op::RandomAttrs,
+                                   tenon::op::NormalAttrs>;

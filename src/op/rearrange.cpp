@@ -6,6 +6,8 @@
 
 #include "op/family.h"
 
+#include "base/define_type.h"
+
 namespace tenon::op {
 namespace {
 
@@ -418,3 +420,6 @@ const bool rearrange_registered = [] {
 
 }  // namespace
 }  // namespace tenon::op
+
+template struct tenon::DefineTypes<tenon::op::TileAttrs, tenon::op::PadAttrs, tenon::op::BlockSizeAttrs,
+                                   tenon::op::LayoutTransformAttrs>;

@@ -4,6 +4,7 @@
 // lstm i o f c, gru z r h.
 #include <fmt/format.h>
 
+#include "base/define_type.h"
 #include "op/attrs_recurrent.h"
 #include "op/compose.h"
 #include "op/program.h"
@@ -309,3 +310,5 @@ const bool recurrent_registered = [] {
 
 }  // namespace
 }  // namespace tenon::op
+
+template struct tenon::DefineTypes<tenon::op::RecurrentAttrs>;

@@ -8,6 +8,8 @@
 
 #include "op/family.h"
 
+#include "base/define_type.h"
+
 namespace tenon::op {
 namespace {
 
@@ -376,3 +378,5 @@ const bool reduce_registered = [] {
 
 }  // namespace
 }  // namespace tenon::op
+
+template struct tenon::DefineTypes<tenon::op::ArgReduceAttrs, tenon::op::CumsumAttrs>;

@@ -4,6 +4,7 @@
 
 #include <cmath>
 
+#include "base/define_type.h"
 #include "op/attrs_vision.h"
 #include "op/family.h"
 #include "op/program.h"
@@ -263,3 +264,5 @@ const bool roi_registered = [] {
 
 }  // namespace
 }  // namespace tenon::op
+
+template struct tenon::DefineTypes<tenon::op::RoiAttrs, tenon::op::CropAttrs>;

@@ -4,6 +4,7 @@
 
 #include <cmath>
 
+#include "base/define_type.h"
 #include "op/attrs_vision.h"
 #include "op/compose.h"
 
@@ -234,3 +235,6 @@ const bool sample_registered = [] {
 
 }  // namespace
 }  // namespace tenon::op
+
+template struct tenon::DefineTypes<tenon::op::GridSampleAttrs, tenon::op::AlignAttrs,
+                                   tenon::op::UpsamplingAttrs>;

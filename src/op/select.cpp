@@ -3,6 +3,7 @@
 // much of it counts; `slice_to` cuts it when the size has become a symbol (match_cast). And counts of values.
 #include <fmt/format.h>
 
+#include "base/define_type.h"
 #include "op/attrs_sort.h"
 #include "op/family.h"
 #include "op/program.h"
@@ -304,3 +305,6 @@ const bool select_registered = [] {
 
 }  // namespace
 }  // namespace tenon::op
+
+template struct tenon::DefineTypes<tenon::op::UniqueAttrs, tenon::op::CompressAttrs,
+                                   tenon::op::HistogramAttrs, tenon::op::LengthAttrs>;

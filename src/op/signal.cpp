@@ -6,6 +6,7 @@
 #include <cmath>
 #include <numbers>
 
+#include "base/define_type.h"
 #include "op/attrs_signal.h"
 #include "op/family.h"
 
@@ -345,3 +346,6 @@ const bool signal_registered = [] {
 
 }  // namespace
 }  // namespace tenon::op
+
+template struct tenon::DefineTypes<tenon::op::DftAttrs, tenon::op::StftAttrs, tenon::op::FrameAttrs,
+                                   tenon::op::PeriodicAttrs, tenon::op::MelAttrs>;

@@ -5,6 +5,7 @@
 
 #include <cmath>
 
+#include "base/define_type.h"
 #include "op/attrs_sort.h"
 #include "op/family.h"
 #include "op/program.h"
@@ -149,3 +150,5 @@ const bool sort_registered = [] {
 
 }  // namespace
 }  // namespace tenon::op
+
+template struct tenon::DefineTypes<tenon::op::SortAttrs, tenon::op::TopKAttrs, tenon::op::QuantileAttrs>;

@@ -7,6 +7,7 @@
 
 #include <cmath>
 
+#include "base/define_type.h"
 #include "op/family.h"
 #include "op/program.h"
 
@@ -372,3 +373,5 @@ const bool sparse_registered = [] {
 
 }  // namespace
 }  // namespace tenon::op
+
+template struct tenon::DefineTypes<tenon::op::SegmentAttrs, tenon::op::BagAttrs>;

@@ -4,6 +4,7 @@
 
 #include <cmath>
 
+#include "base/define_type.h"
 #include "op/attrs_vision.h"
 #include "op/family.h"
 #include "op/program.h"
@@ -295,3 +296,6 @@ const bool vision_registered = [] {
 
 }  // namespace
 }  // namespace tenon::op
+
+template struct tenon::DefineTypes<tenon::op::NmsAttrs, tenon::op::BoxAttrs, tenon::op::ScoreAttrs,
+                                   tenon::op::StrideAttrs>;

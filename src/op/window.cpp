@@ -4,6 +4,7 @@
 
 #include <cmath>
 
+#include "base/define_type.h"
 #include "op/attrs_vision.h"
 #include "op/family.h"
 
@@ -241,3 +242,6 @@ const bool window_registered = [] {
 
 }  // namespace
 }  // namespace tenon::op
+
+template struct tenon::DefineTypes<tenon::op::DeformAttrs, tenon::op::WindowAttrs,
+                                   tenon::op::CorrelationAttrs>;

@@ -12,6 +12,7 @@
 #include <set>
 #include <sstream>
 
+#include "base/define_type.h"
 #include "base/diagnostic.h"
 
 namespace tenon {
@@ -338,3 +339,5 @@ Target record_from_json(std::string_view text, const std::string& where) {
 Target target_from_json(std::string_view text) { return record_from_json(text, {}); }
 
 }  // namespace tenon
+
+template struct tenon::DefineTypes<tenon::TargetNode>;

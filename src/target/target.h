@@ -19,19 +19,21 @@ struct TargetNode : Object {
   int64_t cores = 1;  ///< physical cores to plan for; the result never depends on it
   bool fma = false;
   Array<std::string> libs;  ///< libraries that may be called: "cblas"; none unless named ("-libs=cblas")
-  static constexpr auto fields = std::tuple{field("kind", &TargetNode::kind),
-                                            field("triple", &TargetNode::triple),
-                                            field("cpu", &TargetNode::cpu),
-                                            field("features", &TargetNode::features),
-                                            field("vector_bits", &TargetNode::vector_bits),
-                                            field("vector_registers", &TargetNode::vector_registers),
-                                            field("l1d_bytes", &TargetNode::l1d_bytes),
-                                            field("l2_bytes", &TargetNode::l2_bytes),
-                                            field("l3_bytes", &TargetNode::l3_bytes),
-                                            field("line_bytes", &TargetNode::line_bytes),
-                                            field("cores", &TargetNode::cores),
-                                            field("fma", &TargetNode::fma),
-                                            field("libs", &TargetNode::libs)};
+  static void fields(auto& f) {
+    f.add("kind", &TargetNode::kind)
+        .add("triple", &TargetNode::triple)
+        .add("cpu", &TargetNode::cpu)
+        .add("features", &TargetNode::features)
+        .add("vector_bits", &TargetNode::vector_bits)
+        .add("vector_registers", &TargetNode::vector_registers)
+        .add("l1d_bytes", &TargetNode::l1d_bytes)
+        .add("l2_bytes", &TargetNode::l2_bytes)
+        .add("l3_bytes", &TargetNode::l3_bytes)
+        .add("line_bytes", &TargetNode::line_bytes)
+        .add("cores", &TargetNode::cores)
+        .add("fma", &TargetNode::fma)
+        .add("libs", &TargetNode::libs);
+  }
   bool has(std::string_view feature) const;
   bool has_library(std::string_view name) const;
   int64_t lanes(DataType t) const { return vector_bits / t.bits; }  ///< vector lanes of a scalar type

@@ -6,6 +6,8 @@
 
 #include <unordered_set>
 
+#include "base/define_type.h"
+
 namespace tenon::te {
 namespace {
 
@@ -328,3 +330,5 @@ Array<PrimExpr> argmin(PrimExpr index, PrimExpr value, Array<tir::IterVar> axis)
 }
 
 }  // namespace tenon::te
+
+template struct tenon::DefineTypes<tenon::te::TensorNode>;

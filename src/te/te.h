@@ -14,7 +14,7 @@ using Operation = Ref<OperationNode>;
 struct TensorNode : tir::DataProducerNode {
   using parent_type = tir::DataProducerNode;
   static constexpr std::string_view type_key = "te.Tensor";
-  static constexpr auto fields = std::tuple<>{};  // an identity: walks do not look inside
+  static void fields(auto&) {}  // an identity: walks do not look inside
   Operation op;
   int64_t index = 0;
 };

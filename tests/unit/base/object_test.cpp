@@ -4,7 +4,7 @@
 #include <thread>
 
 #include "base/container.h"
-#include "base/reflect.h"
+#include "base/define_type.h"
 
 namespace tenon {
 namespace {
@@ -123,14 +123,15 @@ struct Leaf : Object {
   int64_t number = 0;
   std::string text;
   DataType dtype;
-  static constexpr auto fields = std::tuple{field("number", &Leaf::number, "a number"),
-                                            field("text", &Leaf::text), ignored_field("dtype", &Leaf::dtype)};
+  static void fields(auto& f) {
+    f.add("number", &Leaf::number, "a number").add("text", &Leaf::text).ignored("dtype", &Leaf::dtype);
+  }
 };
 struct Pair : Object {
   static constexpr std::string_view type_key = "test.Pair";
   Ref<Leaf> left;
   Array<Ref<Leaf>> rest;
-  static constexpr auto fields = std::tuple{field("left", &Pair::left), def_field("rest", &Pair::rest)};
+  static void fields(auto& f) { f.add("left", &Pair::left).def("rest", &Pair::rest); }
 };
 
 TEST(Reflect, FieldsAreReadAndWrittenByName) {
@@ -198,3 +199,5 @@ TEST(Threads, CountsTypesAndCopiesUnderEightThreads) {
 
 }  // namespace
 }  // namespace tenon
+
+template struct tenon::DefineTypes<tenon::Leaf, tenon::Pair>;

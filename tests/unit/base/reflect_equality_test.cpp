@@ -2,7 +2,7 @@
 // Equality and hash derive from the field list alone: a type that nobody knows about compares right.
 #include <gtest/gtest.h>
 
-#include "base/reflect.h"
+#include "base/define_type.h"
 #include "ir/structural.h"
 
 namespace tenon {
@@ -14,9 +14,9 @@ struct Point : Object {
   double y = 0;
   std::string label;
   Array<std::string> tags;
-  static constexpr auto fields =
-      std::tuple{field("x", &Point::x), field("y", &Point::y), ignored_field("label", &Point::label),
-                 field("tags", &Point::tags)};
+  static void fields(auto& f) {
+    f.add("x", &Point::x).add("y", &Point::y).ignored("label", &Point::label).add("tags", &Point::tags);
+  }
 };
 
 Ref<Point> point(int64_t x, double y, std::string label, Array<std::string> tags) {
@@ -36,3 +36,5 @@ TEST(Reflect, EqualityAndHashFollowTheFields) {
 
 }  // namespace
 }  // namespace tenon
+
+template struct tenon::DefineTypes<tenon::Point>;
