@@ -10,7 +10,7 @@
 //                 behind that pass as "tir", "dot" or "svg"; dim_bounds: the most of symbolic dimensions
 //   inspect       model → json: kind, inputs, outputs, operators, parameters, flop, …; with strategies,
 //   target,
-//                 opt_level and dims: the implementation of every call (pipeline/strategy_report.h)
+//                 opt_level and dims: the implementation of every call (tools/strategy_report.h)
 //   interpret     model, inputs, dims → outputs
 //   opt           model, passes, schedule, function, target, verify, explain, measure, time, dims, emit,
 //                 output → text, passes (with time: processor time of each, JSON), and with explain kernels
@@ -37,12 +37,14 @@
 #include "pipeline/compile_cache.h"
 #include "pipeline/emit.h"
 #include "pipeline/evaluator.h"
-#include "pipeline/explain.h"
 #include "pipeline/program_entry.h"
-#include "pipeline/reduce_module.h"
-#include "pipeline/strategy_report.h"
-#include "pipeline/verify_passes.h"
 #include "runtime/vm.h"
+#include "tools/explain.h"
+#include "tools/module_text.h"
+#include "tools/reduce_module.h"
+#include "tools/replay_schedules.h"
+#include "tools/strategy_report.h"
+#include "tools/verify_passes.h"
 
 namespace tenon {
 namespace {
@@ -118,14 +120,18 @@ AttrMap compile_function(const AttrMap& request) {
   // A C compiler finds its own instructions.
   if (emit == "c" && options.target->kind == "llvm") options.target.edit()->kind = "c";
   const std::string model = request.at("model").as<std::string>();
-  options.verify_results = get_or(request, "verify", false);
-  for (const Any& a : get_or(request, "verify_inputs", Array<Any>()))
-    options.verify_inputs.push_back(a.as<NDArray>());
+  std::unique_ptr<PassInstrument> checker;
+  if (get_or(request, "verify", false)) {
+    VerifyPassesOptions how;
+    for (const Any& a : get_or(request, "verify_inputs", Array<Any>())) how.inputs.push_back(a);
+    options.context.evaluate = make_evaluator(options.target);
+    checker = verify_passes(options.context.evaluate, how);
+    options.context.instruments.push_back(checker.get());
+  }
   const std::string output = get_or<std::string>(request, "output", "");
   CacheOptions cache_options;
   // Who wants to see the passes wants them to run.
-  const bool looks =
-      options.verify_results || !options.context.dump_dir.empty() || !options.context.print_after.empty();
+  const bool looks = checker || !options.context.dump_dir.empty() || !options.context.print_after.empty();
   const bool to_file = emit == "artifact" && !output.empty();
   if ((emit == "jit" || to_file) && !looks) cache_options.folder = get_or<std::string>(request, "cache", "");
   if (cache_options.folder == "default") cache_options.folder = default_cache_folder();
@@ -174,8 +180,14 @@ AttrMap compile_function(const AttrMap& request) {
   if (emit == "jit") {
     Artifact artifact = cache.store(compiled, options.target, external_files);
     reply.set("artifact", Any(artifact ? artifact : jit_artifact(compiled, options.target)));
+  } else if (is_module_text(emit)) {
+    ConstantTable constants;
+    const std::string text = module_text(emit, emit == "tir" ? compiled.lowered : compiled.planned, {},
+                                         output.empty() ? nullptr : &constants);
+    bytes = int64_t(text.size());
+    write_or_reply(reply, text, output, constants);
   } else if (output.empty()) {
-    std::string text = emit_text(emit, compiled, options.target, options.opt_level, nullptr, system);
+    std::string text = emit_text(emit, compiled, options.target, options.opt_level, system);
     bytes = int64_t(text.size());
     reply.set("text", text);
   } else {

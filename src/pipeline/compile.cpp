@@ -13,6 +13,8 @@
 
 #include "analysis/kernel_work.h"
 #include "base/clock.h"
+#include "codegen/vm/result_types.h"
+#include "codegen/vm/vm_codegen.h"
 #include "ir/origin.h"
 #include "ir/parallel.h"
 #include "ir/verify.h"
@@ -20,9 +22,6 @@
 #include "op/infer.h"
 #include "pass/graph/group.h"
 #include "pipeline/evaluator.h"
-#include "pipeline/result_types.h"
-#include "pipeline/verify_passes.h"
-#include "pipeline/vm_codegen.h"
 
 namespace tenon {
 namespace {
@@ -247,19 +246,7 @@ Compiled compile(IRModule module, CompileOptions o) {
   progress.report = &o.progress;
   progress.total =
       int(graph_passes().size() + (o.schedule ? schedule_passes().size() : 0) + tensor_passes().size()) + 3;
-  context.instruments.push_back(&progress);
-  std::unique_ptr<PassInstrument> checker;
-  if (o.verify_results) {
-    VerifyPassesOptions how;
-    for (const NDArray& a : o.verify_inputs) how.inputs.push_back(Any(a));
-    checker = verify_passes(context.evaluate, how);
-    context.instruments.push_back(checker.get());
-  }
-  struct Restore {
-    PassContext& context;
-    size_t size;
-    ~Restore() { context.instruments.resize(size); }
-  } restore{context, context.instruments.size() - 1 - size_t(o.verify_results)};
+  context.instruments.insert(context.instruments.begin(), &progress);
 
   module = run_passes(std::move(module), graph_passes(), context);
   if (!o.symbol_prefix.empty())

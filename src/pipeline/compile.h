@@ -26,11 +26,9 @@ struct CompileOptions {
   int64_t memory_limit = 0;                   ///< bytes; 0: none. T0902 when the arena is larger
   std::string symbol_prefix;       ///< of kernels: models that are linked into one program differ in it
   bool keep_shared_object = true;  ///< link an ELF shared object (artifacts)
-  bool verify_results = false;     ///< --verify: run the model around every pass (pipeline/verify_passes.h)
-  std::vector<NDArray> verify_inputs;  ///< on these inputs; empty: on drawn ones
   /// Called at the begin of each step: its name, and how many of `total` are done.
   std::function<void(std::string_view step, int done, int total)> progress;
-  PassContext context;  ///< dumps, timing, verify …
+  PassContext context;  ///< dumps, timing, verify, instruments …
 };
 
 struct Compiled {
@@ -58,10 +56,6 @@ IRModule specialize_dims(IRModule module, const std::map<std::string, int64_t>& 
 /// another one), "none", and those added here; an operator's implementation names one (op/strategy.h).
 using ScheduleRule = std::function<tir::PrimFunc(const tir::PrimFunc&, const Target&)>;
 void register_schedule_rule(const std::string& name, ScheduleRule rule);
-
-/// Tensor programs scheduled as recorded: `path` is a trace (JSON) for `function` (empty: the only program),
-/// or a module whose programs carry traces ("tenon.trace"). Error "T0923" when there is nothing to apply.
-IRModule replay_schedules(IRModule module, const std::string& path, const std::string& function = {});
 
 /// What a file holds, told from its first bytes.
 enum class ModelKind { onnx, script, artifact };

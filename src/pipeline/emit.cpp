@@ -12,10 +12,9 @@
 #include <cstring>
 #include <filesystem>
 
+#include "codegen/c/c_entry.h"
 #include "codegen/c/compile_c.h"
-#include "pipeline/c_entry.h"
-#include "pipeline/dot.h"
-#include "pipeline/graph_json.h"
+#include "codegen/vm/graph_json.h"
 #include "runtime/artifact.h"
 
 namespace tenon {
@@ -104,7 +103,7 @@ std::string system_name(const std::string& path) {
 }
 
 std::string emit_text(const std::string& kind, const Compiled& compiled, const Target& target, int opt_level,
-                      ConstantTable* constants, const std::string& system) {
+                      const std::string& system) {
   if (kind == "obj" && !system.empty())
     return codegen::merge_objects(with_system(compiled, target, system, false), target);
   if (kind == "exe")
@@ -117,19 +116,6 @@ std::string emit_text(const std::string& kind, const Compiled& compiled, const T
     return codegen::c_source(compiled.lowered, target) +
            c_entry(compiled.executable, compiled.lowered, system);
   if (kind == "json") return graph_json(compiled.executable);
-  if (kind == "dot" || kind == "svg") return module_text(kind, compiled.planned);
-  return module_text(kind, compiled.lowered, {}, constants);
-}
-
-std::string module_text(const std::string& kind, const IRModule& module, const std::string& function,
-                        ConstantTable* constants) {
-  if (kind == "dot") return to_dot(module, {function});
-  if (kind == "svg") return dot_to_svg(to_dot(module, {function}));
-  if (kind == "tir") {
-    PrintOptions options;
-    options.constants = constants;
-    return print(module, options);
-  }
   fail("T0920", fmt::format("there is nothing of the kind `{}` to emit", kind), {},
        "artifact, obj, exe, asm, llvm, c, tir, dot, svg or json", ErrorKind::usage);
 }
@@ -142,8 +128,7 @@ int64_t write_emitted(const std::string& kind, const std::string& path, const Co
     const auto bytes = std::filesystem::file_size(path, device);
     return device ? 0 : int64_t(bytes);
   }
-  ConstantTable constants;
-  const std::string text = emit_text(kind, compiled, target, opt_level, &constants, system);
+  const std::string text = emit_text(kind, compiled, target, opt_level, system);
   write_text_file(path, text);
   if (kind == "exe") {
     using std::filesystem::perms;
@@ -156,8 +141,6 @@ int64_t write_emitted(const std::string& kind, const std::string& path, const Co
   if (kind == "obj" && !system.empty())
     write_text_file(std::filesystem::path(path).replace_extension(".h").string(),
                     fmt::format(kHeader, system));
-  if (!constants.empty())
-    save_constants(std::filesystem::path(path).replace_extension(".constants"), constants);
   return int64_t(text.size());
 }
 

@@ -8,11 +8,11 @@
 
 #include "analysis/region.h"
 #include "codegen/codegen.h"
+#include "codegen/vm/vm_codegen.h"
 #include "interpret/interpret.h"
 #include "ir/structural.h"
 #include "pass/graph/passes.h"
 #include "pipeline/compile.h"
-#include "pipeline/vm_codegen.h"
 #include "runtime/vm.h"
 
 namespace tenon {

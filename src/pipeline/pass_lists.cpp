@@ -2,17 +2,15 @@
 // The ordered pass lists of a compilation. The order is written here once; each pass states what it needs.
 #include <mutex>
 
+#include "autoschedule/default.h"
 #include "base/diagnostic.h"
 #include "ir/scalable.h"
 #include "ir/walk.h"
 #include "pass/graph/passes.h"
+#include "pass/tensor/passes.h"
 #include "pipeline/compile.h"
 
 namespace tenon {
-tir::PrimFunc default_schedule(const tir::PrimFunc& f, const Target& target);
-std::span<const Pass> tensor_pipeline();
-std::span<const Pass> device_pipeline();
-std::span<const Pass> optional_tensor_passes();
 namespace {
 
 struct ScheduleRules {

@@ -8,8 +8,8 @@
 #include <limits>
 
 #include "pipeline/runner.h"
-#include "pipeline/verify_passes.h"
 #include "support.h"
+#include "tools/verify_passes.h"
 
 namespace tenon::graph::testing_graph {
 namespace {
@@ -384,8 +384,9 @@ class Module:
 }
 
 TEST(VerifyPasses, FindsNothingInACompilation) {
+  const auto checker = verify_passes();
   CompileOptions options;
-  options.verify_results = true;
+  options.context.instruments.push_back(checker.get());
   Runner runner(network(), options);
   std::vector<NDArray> inputs{random_array({1, 3, 14, 14})};
   expect_close(run(network(), inputs), runner.run(std::span(inputs.data(), 1)), 1e-4);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Pictures: the text for Graphviz as it is wanted, and SVG where Graphviz is installed.
-#include "pipeline/dot.h"
+#include "tools/dot.h"
 
 #include <sys/stat.h>
 

@@ -5,7 +5,7 @@
 #include <nlohmann/json.hpp>
 #include <set>
 
-#include "pipeline/graph_json.h"
+#include "codegen/vm/graph_json.h"
 #include "support.h"
 
 namespace tenon::graph::testing_graph {

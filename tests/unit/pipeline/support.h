@@ -3,8 +3,8 @@
 // code generator.
 #pragma once
 #include "../pass_graph/support.h"
+#include "codegen/vm/vm_codegen.h"
 #include "pipeline/compile.h"
-#include "pipeline/vm_codegen.h"
 #include "runtime/vm.h"
 
 namespace tenon::graph::testing_graph {

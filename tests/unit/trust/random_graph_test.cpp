@@ -21,10 +21,10 @@
 #include "ir/walk.h"
 #include "pass/graph/passes.h"
 #include "pipeline/evaluator.h"
-#include "pipeline/reduce_module.h"
 #include "random_graph.h"
 #include "random_patterns.h"
 #include "target/target.h"
+#include "tools/reduce_module.h"
 
 namespace tenon::testing_trust {
 namespace {

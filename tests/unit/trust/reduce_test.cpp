@@ -9,9 +9,9 @@
 #include "pass/graph/passes.h"
 #include "pass/graph/rewriter.h"
 #include "pipeline/evaluator.h"
-#include "pipeline/reduce_module.h"
 #include "random_graph.h"
 #include "target/target.h"
+#include "tools/reduce_module.h"
 
 namespace tenon::testing_trust {
 namespace {

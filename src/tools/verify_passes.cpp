@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "pipeline/verify_passes.h"
+#include "tools/verify_passes.h"
 
 #include <fmt/format.h>
 

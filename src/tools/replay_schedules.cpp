@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Recorded schedules applied to a module's tensor programs: what `tenon opt --schedule` does.
+#include "tools/replay_schedules.h"
+
 #include <fmt/format.h>
 
 #include <algorithm>

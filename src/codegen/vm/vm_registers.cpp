@@ -4,11 +4,11 @@
 
 #include <vector>
 
+#include "codegen/vm/vm_codegen_impl.h"
 #include "ir/structural.h"
 #include "ir/text.h"
 #include "ir/walk.h"
 #include "op/unify.h"
-#include "pipeline/vm_codegen_impl.h"
 
 namespace tenon {
 using namespace graph;

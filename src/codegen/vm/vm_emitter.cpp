@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "pipeline/vm_emitter.h"
+#include "codegen/vm/vm_emitter.h"
 
 namespace tenon {
 

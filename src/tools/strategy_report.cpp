@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "pipeline/strategy_report.h"
+#include "tools/strategy_report.h"
 
 #include <nlohmann/json.hpp>
 

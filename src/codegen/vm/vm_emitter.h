@@ -3,7 +3,7 @@
 // constant, a place in the arena, a number, or a tuple of operands that is only built when something needs it
 // as one value.
 #pragma once
-#include "pipeline/vm_codegen_impl.h"
+#include "codegen/vm/vm_codegen_impl.h"
 
 namespace tenon {
 

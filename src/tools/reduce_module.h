@@ -3,7 +3,7 @@
 #pragma once
 #include <optional>
 
-#include "pipeline/verify_passes.h"
+#include "tools/verify_passes.h"
 
 namespace tenon {
 

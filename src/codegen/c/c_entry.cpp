@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The VM's program of `main`, followed at compile time: every register holds a place in memory that is known.
-#include "pipeline/c_entry.h"
+#include "codegen/c/c_entry.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Graph functions drawn for Graphviz. Tuples are no nodes: an edge goes from what made a tensor to what uses
 // it.
-#include "pipeline/dot.h"
+#include "tools/dot.h"
 
 #include <algorithm>
 #include <map>
@@ -9,7 +9,7 @@
 #include "ir/text.h"
 #include "ir/walk.h"
 #include "pass/graph/group.h"
-#include "pipeline/dot_impl.h"
+#include "tools/dot_impl.h"
 
 namespace tenon {
 namespace dot {

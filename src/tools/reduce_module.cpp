@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <unordered_set>
 
-#include "pipeline/reduce_module.h"
+#include "tools/reduce_module.h"
 
 #include <fmt/format.h>
 

@@ -12,7 +12,7 @@
 #include <cstdlib>
 #include <cstring>
 
-#include "pipeline/dot.h"
+#include "tools/dot.h"
 
 extern char** environ;
 

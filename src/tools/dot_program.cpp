@@ -5,7 +5,7 @@
 
 #include "ir/text.h"
 #include "ir/walk.h"
-#include "pipeline/dot_impl.h"
+#include "tools/dot_impl.h"
 
 namespace tenon::dot {
 namespace {

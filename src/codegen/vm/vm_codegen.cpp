@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // One walk over each graph function.
-#include "pipeline/vm_codegen.h"
+#include "codegen/vm/vm_codegen.h"
 
 #include <fmt/format.h>
 
@@ -8,6 +8,7 @@
 #include <map>
 #include <set>
 
+#include "codegen/vm/vm_emitter.h"
 #include "ir/structural.h"
 #include "ir/text.h"
 #include "ir/walk.h"
@@ -16,7 +17,6 @@
 #include "pass/graph/group.h"
 #include "pass/graph/plan_memory.h"
 #include "pass/graph/symbol_hash.h"
-#include "pipeline/vm_emitter.h"
 
 namespace tenon {
 namespace {

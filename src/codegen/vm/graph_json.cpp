@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Nodes come from the instructions of `main`: what a kernel writes is known from the metadata
 // "outputs.SYMBOL", what it reads from who wrote that place last.
-#include "pipeline/graph_json.h"
+#include "codegen/vm/graph_json.h"
 
 #include <algorithm>
 #include <cstdlib>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What an artifact says of a result that is no tensor: names of constructors, so that it can be shown.
-#include "pipeline/result_types.h"
+#include "codegen/vm/result_types.h"
 
 #include <set>
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Programs lowered, compiled with marks, and taken apart: machine loops are what jumps back span, and belong
 // to the loop that most of their instructions come from.
-#include "pipeline/explain.h"
+#include "tools/explain.h"
 
 #include <fmt/format.h>
 

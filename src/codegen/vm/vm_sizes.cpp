@@ -2,8 +2,8 @@
 // Sizes that a called program needs and that its call does not name.
 #include <fmt/format.h>
 
+#include "codegen/vm/vm_codegen_impl.h"
 #include "pass/tensor/passes.h"
-#include "pipeline/vm_codegen_impl.h"
 
 namespace tenon {
 

@@ -1,0 +1,17 @@
+// SPDX-License-Identifier: Apache-2.0
+// A module at any stage as a file that people read.
+#pragma once
+#include <string>
+
+#include "ir/text.h"
+
+namespace tenon {
+
+/// Is it one of the kinds of `module_text`?
+bool is_module_text(const std::string& kind);
+/// A module as "tir" (large constants into `constants`), "dot" or "svg"; Error "T0920" for another kind.
+/// `function`: only this one, in a picture.
+std::string module_text(const std::string& kind, const IRModule& module, const std::string& function = {},
+                        ConstantTable* constants = nullptr);
+
+}  // namespace tenon
