@@ -38,44 +38,40 @@ if(TENON_CCACHE)
   set(CMAKE_C_COMPILER_LAUNCHER ${CMAKE_CXX_COMPILER_LAUNCHER})
 endif()
 
-# tenon_unity(TARGET [APART name …]): with TENON_UNITY, its files are compiled several at once, those of APART (`all`,
-# or files that open a namespace with the names of their neighbours') by themselves.
-function(tenon_unity target)
-  cmake_parse_arguments(U "" "" "APART" ${ARGN})
-  if(NOT TENON_UNITY OR "all" IN_LIST U_APART)
-    return()
-  endif()
-  set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 6)
-  get_target_property(sources ${target} SOURCES)
-  foreach(source ${sources})
-    get_filename_component(stem ${source} NAME_WE)
-    if("${stem}" IN_LIST U_APART)
-      set_source_files_properties(${source} TARGET_DIRECTORY ${target} PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
-    endif()
-  endforeach()
+# tenon_precompile(NAME HEADER …): precompiled headers that targets with the same flags share.
+function(tenon_precompile name)
+  file(CONFIGURE OUTPUT ${CMAKE_CURRENT_BINARY_DIR}/${name}.cpp CONTENT "// Precompiled headers belong to a source file.\n")
+  add_library(${name} OBJECT EXCLUDE_FROM_ALL ${CMAKE_CURRENT_BINARY_DIR}/${name}.cpp)
+  target_link_libraries(${name} PRIVATE tenon_flags fmt::fmt)
+  target_precompile_headers(${name} PRIVATE ${ARGN})
 endfunction()
 
-# tenon_folder(NAME [dir] LIBS … [APART …]): all .cpp files of one folder of src as the object library tenon_NAME.
-# The include rule between folders is checked from real #includes by scripts/check_layers.
+# tenon_unity(TARGET): with TENON_UNITY, its files are compiled several at once.
+function(tenon_unity target)
+  if(TENON_UNITY)
+    set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 6)
+  endif()
+endfunction()
+
+# tenon_folder(NAME [DIR dir] [HEADERS precompiled] LIBS …): all .cpp files of one folder of src as the object library
+# tenon_NAME. The include rule between folders is checked from real #includes by scripts/check_layers.
 function(tenon_folder name)
-  cmake_parse_arguments(F "" "DIR" "LIBS;EXCLUDE;APART" ${ARGN})
+  cmake_parse_arguments(F "" "DIR;HEADERS" "LIBS;EXCLUDE" ${ARGN})
   if(NOT F_DIR)
     set(F_DIR ${name})
+  endif()
+  if(NOT F_HEADERS)
+    set(F_HEADERS tenon_headers)
   endif()
   file(GLOB sources CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/src/${F_DIR}/*.cpp)
   foreach(pattern ${F_EXCLUDE})
     list(FILTER sources EXCLUDE REGEX ${pattern})
   endforeach()
-  if(NOT sources)
-    return()
-  endif()
   add_library(tenon_${name} OBJECT ${sources})
   target_link_libraries(tenon_${name} PUBLIC tenon_flags ${F_LIBS})
-  tenon_unity(tenon_${name} APART ${F_APART})
-  if(TENON_PCH)
-    target_precompile_headers(tenon_${name} PRIVATE
-      <algorithm> <atomic> <cstdint> <functional> <map> <memory> <optional> <span> <string>
-      <string_view> <tuple> <unordered_map> <unordered_set> <utility> <vector>)
+  if(TARGET ${F_HEADERS})  # not yet in base and runtime, whose files have flags of their own
+    target_precompile_headers(tenon_${name} REUSE_FROM ${F_HEADERS})
+    tenon_unity(tenon_${name})
   endif()
   set_property(GLOBAL APPEND PROPERTY TENON_FOLDERS tenon_${name})
 endfunction()

@@ -18,37 +18,37 @@ struct P {
   P(PrimExpr e) : e(std::move(e)) {}
   P(const char* name) : e(var(name)) {}
   P(int v) : e(PrimExpr::int_imm(v, i64)) {}
+  template <class T>
+  static P node(const P& a, const P& b) {
+    return P(make<T>(a.e, b.e));
+  }
+  friend P operator+(const P& a, const P& b) { return P::node<Add>(a, b); }
+  friend P operator-(const P& a, const P& b) { return P::node<Sub>(a, b); }
+  friend P operator*(const P& a, const P& b) { return P::node<Mul>(a, b); }
+  friend P operator/(const P& a, const P& b) { return P::node<Div>(a, b); }
+  friend P operator==(const P& a, const P& b) { return P::node<EQ>(a, b); }
+  friend P operator!=(const P& a, const P& b) { return P::node<NE>(a, b); }
+  friend P operator<(const P& a, const P& b) { return P::node<LT>(a, b); }
+  friend P operator<=(const P& a, const P& b) { return P::node<LE>(a, b); }
+  friend P operator>(const P& a, const P& b) { return P::node<GT>(a, b); }
+  friend P operator>=(const P& a, const P& b) { return P::node<GE>(a, b); }
+  friend P operator&&(const P& a, const P& b) { return P::node<And>(a, b); }
+  friend P operator||(const P& a, const P& b) { return P::node<Or>(a, b); }
+  friend P operator!(const P& a) { return P(make<Not>(a.e)); }
 };
-template <class T>
-P node(const P& a, const P& b) {
-  return PrimExpr(make<T>(a.e, b.e));
-}
-P operator+(const P& a, const P& b) { return node<Add>(a, b); }
-P operator-(const P& a, const P& b) { return node<Sub>(a, b); }
-P operator*(const P& a, const P& b) { return node<Mul>(a, b); }
-P operator/(const P& a, const P& b) { return node<Div>(a, b); }
-P operator==(const P& a, const P& b) { return node<EQ>(a, b); }
-P operator!=(const P& a, const P& b) { return node<NE>(a, b); }
-P operator<(const P& a, const P& b) { return node<LT>(a, b); }
-P operator<=(const P& a, const P& b) { return node<LE>(a, b); }
-P operator>(const P& a, const P& b) { return node<GT>(a, b); }
-P operator>=(const P& a, const P& b) { return node<GE>(a, b); }
-P operator&&(const P& a, const P& b) { return node<And>(a, b); }
-P operator||(const P& a, const P& b) { return node<Or>(a, b); }
-P operator!(const P& a) { return PrimExpr(make<Not>(a.e)); }
-P fdiv(const P& a, const P& b) { return node<FloorDiv>(a, b); }
-P fmod(const P& a, const P& b) { return node<FloorMod>(a, b); }
-P tmod(const P& a, const P& b) { return node<Mod>(a, b); }
-P lo(const P& a, const P& b) { return node<Min>(a, b); }
-P hi(const P& a, const P& b) { return node<Max>(a, b); }
-P pick(const P& c, const P& a, const P& b) { return PrimExpr(make<Select>(c.e, a.e, b.e)); }
+P fdiv(const P& a, const P& b) { return P::node<FloorDiv>(a, b); }
+P fmod(const P& a, const P& b) { return P::node<FloorMod>(a, b); }
+P tmod(const P& a, const P& b) { return P::node<Mod>(a, b); }
+P lo(const P& a, const P& b) { return P::node<Min>(a, b); }
+P hi(const P& a, const P& b) { return P::node<Max>(a, b); }
+P pick(const P& c, const P& a, const P& b) { return P(make<Select>(c.e, a.e, b.e)); }
 P to(DataType t, const P& a) {
   auto r = make<Cast>(a.e);
   r.mut()->dtype = t;
-  return PrimExpr(r);
+  return P(r);
 }
-P ramp(const P& base, const P& stride) { return PrimExpr(make<Ramp>(base.e, stride.e, int64_t(4))); }
-P spread(const P& a) { return PrimExpr(make<Broadcast>(a.e, int64_t(4))); }
+P ramp(const P& base, const P& stride) { return P(make<Ramp>(base.e, stride.e, int64_t(4))); }
+P spread(const P& a) { return P(make<Broadcast>(a.e, int64_t(4))); }
 
 class Table {
  public:

@@ -18,6 +18,7 @@ struct StringObj : Object {
   std::string value;
 };
 using String = Ref<StringObj>;
+extern template const TypeInfo* type_info<StringObj>();
 
 enum AnyTag : uint32_t {
   kNone = 0,

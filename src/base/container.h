@@ -15,6 +15,16 @@ struct ArrayObj : Object {
   static constexpr std::string_view type_key = "Array";
   std::vector<Any> items;
 };
+extern template const TypeInfo* type_info<ArrayObj>();
+
+// What arrays of all item types share, compiled once.
+namespace array_detail {
+ArrayObj* writable(Ref<ArrayObj>& array);  ///< made if null, copied if shared
+void push_back(Ref<ArrayObj>& array, Any value);
+void insert(Ref<ArrayObj>& array, size_t i, Any value);
+void erase(Ref<ArrayObj>& array, size_t i);
+[[noreturn]] void index_error(size_t i, size_t size);
+}  // namespace array_detail
 
 /// A sequence of T, where T is a Ref-like class, an integer, double, std::string, DataType or Any.
 template <class T>
@@ -42,26 +52,20 @@ class Array : public Ref<ArrayObj> {
   size_t size() const { return get() ? get()->items.size() : 0; }
   bool empty() const { return size() == 0; }
   Item operator[](size_t i) const {
-    CHECK(i < size(), "index " + std::to_string(i) + " in an array of " + std::to_string(size()));
+    if (i >= size()) array_detail::index_error(i, size());
     return at_unchecked(i);
   }
   Item front() const { return (*this)[0]; }
   Item back() const { return (*this)[size() - 1]; }
-  void push_back(T value) { writable()->items.push_back(Any(std::move(value))); }
+  void push_back(T value) { array_detail::push_back(*this, Any(std::move(value))); }
   void set(size_t i, T value) {
-    CHECK(i < size(), "index out of range");
-    writable()->items[i] = Any(std::move(value));
+    if (i >= size()) array_detail::index_error(i, size());
+    array_detail::writable(*this)->items[i] = Any(std::move(value));
   }
-  void resize(size_t n, T value = T()) { writable()->items.resize(n, Any(value)); }
-  void insert(size_t i, T value) {
-    auto* a = writable();
-    a->items.insert(a->items.begin() + i, Any(std::move(value)));
-  }
-  void erase(size_t i) {
-    auto* a = writable();
-    a->items.erase(a->items.begin() + i);
-  }
-  void pop_back() { writable()->items.pop_back(); }
+  void resize(size_t n, T value = T()) { array_detail::writable(*this)->items.resize(n, Any(value)); }
+  void insert(size_t i, T value) { array_detail::insert(*this, i, Any(std::move(value))); }
+  void erase(size_t i) { array_detail::erase(*this, i); }
+  void pop_back() { array_detail::writable(*this)->items.pop_back(); }
   template <class F>
   auto map(F f) const {
     using R = std::decay_t<decltype(f((*this)[0]))>;
@@ -110,10 +114,6 @@ class Array : public Ref<ArrayObj> {
     else
       return a.as<T>();
   }
-  ArrayObj* writable() {
-    if (!get()) Ref<ArrayObj>::operator=(make<ArrayObj>());
-    return edit();
-  }
 };
 
 struct MapObj : Object {
@@ -121,8 +121,10 @@ struct MapObj : Object {
   std::vector<std::pair<Any, Any>> items;
   std::unordered_multimap<size_t, size_t> index;  ///< hash of key → position, kept from 9 entries on
 };
+extern template const TypeInfo* type_info<MapObj>();
 
 namespace map_detail {
+MapObj* writable(Ref<MapObj>& map);  ///< made if null, copied if shared
 size_t hash_key(const Any& key);  ///< strings by text, objects by address
 bool equal_key(const Any& a, const Any& b);
 ptrdiff_t find(const MapObj* map, const Any& key);  ///< position or -1
@@ -156,9 +158,9 @@ class Map : public Ref<MapObj> {
     auto v = find(key);
     return v ? *v : otherwise;
   }
-  void set(const K& key, V value) { map_detail::set(writable(), Any(key), Any(std::move(value))); }
+  void set(const K& key, V value) { map_detail::set(map_detail::writable(*this), Any(key), Any(std::move(value))); }
   void erase(const K& key) {
-    if (contains(key)) map_detail::erase(writable(), Any(key));
+    if (contains(key)) map_detail::erase(map_detail::writable(*this), Any(key));
   }
   struct iterator {
     const MapObj* map;
@@ -174,12 +176,6 @@ class Map : public Ref<MapObj> {
   };
   iterator begin() const { return {get(), 0}; }
   iterator end() const { return {get(), size()}; }
-
- private:
-  MapObj* writable() {
-    if (!get()) Ref<MapObj>::operator=(make<MapObj>());
-    return edit();
-  }
 };
 
 using AttrMap = Map<std::string, Any>;

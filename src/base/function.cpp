@@ -6,6 +6,8 @@
 
 namespace tenon {
 
+template const TypeInfo* type_info<FunctionObj>();
+
 void argument_count_error(const std::string& name, size_t wanted, size_t given) {
   throw Error(
       ErrorKind::usage, "T0101",

@@ -16,6 +16,7 @@ struct FunctionObj : Object {
   explicit FunctionObj(std::function<Any(Arguments)> call) : call(std::move(call)) {}
   std::function<Any(Arguments)> call;
 };
+extern template const TypeInfo* type_info<FunctionObj>();
 
 /// A callable that takes an array of Any and returns one.
 class Function : public Ref<FunctionObj> {

@@ -31,11 +31,11 @@ struct Sum {
   double ms = 0;
   int64_t calls = 0;
 };
-using Profile = std::map<std::string, Sum, std::less<>>;
+using KernelProfile = std::map<std::string, Sum, std::less<>>;
 
 /// Kernels by time, beside the least time that this machine needs for their arithmetic and bytes. Both are
 /// null where sizes are known only when the model runs, and for what the runtime itself does.
-json kernel_table(const Profile& profile, const Artifact& artifact, int threads) {
+json kernel_table(const KernelProfile& profile, const Artifact& artifact, int threads) {
   const MachineLimits machine = measure_machine();
   double total = 0;
   for (const auto& [name, k] : profile) total += k.ms;
@@ -107,7 +107,7 @@ void bench(const BenchOptions& o, Console& console) {
   json kernels = json::array();
   if (o.kernels) {
     constexpr int profiled_runs = 10;
-    Profile profile;
+    KernelProfile profile;
     session.set_profile([&](std::string_view name, double ms) {
       auto it = profile.find(name);
       if (it == profile.end()) it = profile.emplace(std::string(name), Sum{}).first;

@@ -44,7 +44,7 @@ struct RunOptions {
 };
 
 /// Times of instructions, in the order of their first run.
-struct Profile {
+struct InstructionProfile {
   struct Line {
     std::string function, callee;
     int64_t instruction = 0, calls = 0;
@@ -81,7 +81,7 @@ struct Profile {
 
 /// What every run ends with: `result` is what it gave.
 void tell_end(const RunOptions& o, Console& console, const Prepared& p, json result, double run_ms,
-              const Profile& profile) {
+              const InstructionProfile& profile) {
   console.print(fmt::format("{}, ran in {}", p.origin_text(), time_text(run_ms)));
   result.update(
       {{"compile_ms", p.compile_ms}, {"cached", p.cached}, {"load_ms", p.load_ms}, {"run_ms", run_ms}});
@@ -95,7 +95,7 @@ void run_for_value(const RunOptions& o, Console& console, const Prepared& p, Ses
     throw Error(ErrorKind::usage, "T0930", "the result is no tensor, so that no .npy can hold it", {},
                 "leave --output away; --json prints the result");
   const std::vector<Any> arguments(p.inputs.begin(), p.inputs.end());
-  Profile profile;
+  InstructionProfile profile;
   if (o.profile) {
     session.call("main", Arguments(arguments));
     session.set_instruction_profile([&](const ProfileEvent& e) { profile.add(e); });
@@ -111,7 +111,7 @@ void run(const RunOptions& o, Console& console) {
   Prepared p = prepare(o.model, console);
   Session session(p.artifact, session_options(o.model));
   if (has_data_result(p.artifact)) return run_for_value(o, console, p, session);
-  Profile profile;
+  InstructionProfile profile;
   if (o.profile) {
     session.invoke(p.inputs);  // first touches of memory are not the instructions'
     session.set_instruction_profile([&](const ProfileEvent& e) { profile.add(e); });

@@ -28,8 +28,10 @@ namespace {
 constexpr size_t kStack = size_t(4) << 20;  // address space; pages appear when they are touched
 struct Cancelled {};
 
+}  // namespace
+
 /// What the sanitizer wants to hear when the stack changes.
-struct Switch {
+struct FiberSwitch {
   void* fake = nullptr;
   const void* bottom = nullptr;
   size_t size = 0;
@@ -40,7 +42,7 @@ struct Switch {
     (void)for_good, (void)to, (void)to_size;
 #endif
   }
-  void arrive(Switch* from) {
+  void arrive(FiberSwitch* from) {
 #ifdef TENON_ASAN_FIBERS
     __sanitizer_finish_switch_fiber(fake, from ? &from->bottom : nullptr, from ? &from->size : nullptr);
 #else
@@ -49,8 +51,6 @@ struct Switch {
   }
 };
 
-}  // namespace
-
 struct Team::Fiber {
   Team* team = nullptr;
   Fiber* outer = nullptr;
@@ -58,7 +58,7 @@ struct Team::Fiber {
   int64_t index = 0;
   void* stack = MAP_FAILED;
   ucontext_t self{}, caller{};
-  Switch self_switch, caller_switch;
+  FiberSwitch self_switch, caller_switch;
   const void* waits = nullptr;
   bool started = false, done = false, cancelled = false;
   std::exception_ptr error;

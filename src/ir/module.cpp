@@ -39,6 +39,8 @@ IRModule IRModule::map_prim(FunctionRef<ObjectRef(const std::string&, const tir:
   return out;
 }
 
+template const TypeInfo* type_info<OriginObj>();
+
 namespace {
 // Known by key (JSON, text) even before one is made.
 const bool opaque_types_registered = [] {

@@ -14,6 +14,7 @@ struct OriginObj : Object {
   Span span;
 };
 using Origin = Ref<OriginObj>;
+extern template const TypeInfo* type_info<OriginObj>();
 
 // First static type indices of the closed sets (see NodeSet).
 inline constexpr uint32_t kPrimExprBase = 256, kStmtBase = 320, kTypeBase = 352, kGraphExprBase = 384,

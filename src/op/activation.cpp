@@ -10,27 +10,18 @@
 namespace tenon::op {
 namespace {
 
-PrimExpr c(const PrimExpr& x, double v) { return constant(x.dtype(), v); }
-PrimExpr positive(const PrimExpr& x) { return tir::max(x, c(x, 0)); }
+PrimExpr positive(const PrimExpr& x) { return tir::max(x, like(x, 0)); }
 PrimExpr expm1_below(const PrimExpr& x) {
   // Only used where x ≤ 0; above, exp would overflow in a lane that nobody looks at.
-  return tir::call(x.dtype(), "tir.expm1", {tir::min(x, c(x, 0))});
+  return tir::call(x.dtype(), "tir.expm1", {tir::min(x, like(x, 0))});
 }
-PrimExpr unit_clip(const PrimExpr& x) { return tir::min(tir::max(x, c(x, 0)), c(x, 1)); }
-/// log(1 + exp(x)) without overflow.
-PrimExpr softplus(const PrimExpr& x) {
-  return tir::call(x.dtype(), "tir.log1p", {tir::exp(-tir::abs(x))}) + positive(x);
-}
-double alpha(const Call& call, double otherwise) {
-  return call.attrs ? attrs_of<AlphaAttrs>(call).alpha : otherwise;
-}
-
+PrimExpr unit_clip(const PrimExpr& x) { return tir::min(tir::max(x, like(x, 0)), like(x, 1)); }
 PrimExpr gelu(const Call& call, const PrimExpr& x) {
   if (attrs_of<GeluAttrs>(call).approximate == "tanh") {
-    const PrimExpr inner = (x + x * x * x * c(x, 0.044715)) * c(x, std::sqrt(2 / std::numbers::pi));
-    return x * c(x, 0.5) * (tir::tanh(inner) + c(x, 1));
+    const PrimExpr inner = (x + x * x * x * like(x, 0.044715)) * like(x, std::sqrt(2 / std::numbers::pi));
+    return x * like(x, 0.5) * (tir::tanh(inner) + like(x, 1));
   }
-  return x * c(x, 0.5) * (tir::erf(x * c(x, std::numbers::sqrt2 / 2)) + c(x, 1));
+  return x * like(x, 0.5) * (tir::erf(x * like(x, std::numbers::sqrt2 / 2)) + like(x, 1));
 }
 
 Type infer_gelu(const Call& call) {
@@ -65,51 +56,54 @@ const bool activation_registered = [] {
                  [](const Call&, const PrimExpr& x) { return positive(x); });
   register_unary("nn.silu", "x · sigmoid(x)", D::floating,
                  [](const Call&, const PrimExpr& x) { return x * tir::sigmoid(x); });
-  register_unary("nn.hard_swish", "x · clip(x / 6 + 1/2, 0, 1)", D::floating,
-                 [](const Call&, const PrimExpr& x) { return x * unit_clip(x * c(x, 1.0 / 6) + c(x, 0.5)); });
+  register_unary(
+      "nn.hard_swish", "x · clip(x / 6 + 1/2, 0, 1)", D::floating,
+      [](const Call&, const PrimExpr& x) { return x * unit_clip(x * like(x, 1.0 / 6) + like(x, 0.5)); });
   register_unary("nn.softplus", "log(1 + exp(x))", D::floating,
                  [](const Call&, const PrimExpr& x) { return softplus(x); });
   register_unary("nn.softsign", "x / (1 + |x|)", D::floating,
-                 [](const Call&, const PrimExpr& x) { return tir::div(x, tir::abs(x) + c(x, 1)); });
+                 [](const Call&, const PrimExpr& x) { return tir::div(x, tir::abs(x) + like(x, 1)); });
   register_unary("nn.mish", "x · tanh(softplus(x))", D::floating,
                  [](const Call&, const PrimExpr& x) { return x * tir::tanh(softplus(x)); });
   register_unary("nn.leaky_relu", "x where x ≥ 0, else alpha · x", D::floating,
                  [](const Call& call, const PrimExpr& x) {
-                   return tir::select(tir::lt(x, c(x, 0)), x * c(x, alpha(call, 0.01)), x);
+                   return tir::select(tir::lt(x, like(x, 0)), x * like(x, alpha_attr(call, 0.01)), x);
                  })
       .attrs<AlphaAttrs>()
       .set_attr("default_attrs", alpha_of(0.01));
   register_unary("nn.elu", "x where x > 0, else alpha · (exp(x) - 1)", D::floating,
                  [](const Call& call, const PrimExpr& x) {
-                   return tir::select(tir::gt(x, c(x, 0)), x, expm1_below(x) * c(x, alpha(call, 1)));
+                   return tir::select(tir::gt(x, like(x, 0)), x,
+                                      expm1_below(x) * like(x, alpha_attr(call, 1)));
                  })
       .attrs<AlphaAttrs>()
       .set_attr("default_attrs", alpha_of(1));
   register_unary("nn.celu", "max(x, 0) + min(0, alpha · (exp(x / alpha) - 1))", D::floating,
                  [](const Call& call, const PrimExpr& x) {
-                   const double a = alpha(call, 1);
+                   const double a = alpha_attr(call, 1);
                    return positive(x) +
-                          tir::min(tir::call(x.dtype(), "tir.expm1", {tir::div(x, c(x, a))}) * c(x, a),
-                                   c(x, 0));
+                          tir::min(tir::call(x.dtype(), "tir.expm1", {tir::div(x, like(x, a))}) * like(x, a),
+                                   like(x, 0));
                  })
       .attrs<AlphaAttrs>()
       .set_attr("default_attrs", alpha_of(1));
   register_unary("nn.thresholded_relu", "x where x > alpha, else 0", D::floating,
                  [](const Call& call, const PrimExpr& x) {
-                   return tir::select(tir::gt(x, c(x, alpha(call, 1))), x, c(x, 0));
+                   return tir::select(tir::gt(x, like(x, alpha_attr(call, 1))), x, like(x, 0));
                  })
       .attrs<AlphaAttrs>()
       .set_attr("default_attrs", alpha_of(1));
   register_unary("nn.selu", "gamma · (x where x > 0, else alpha · (exp(x) - 1))", D::floating,
                  [](const Call& call, const PrimExpr& x) {
                    const auto& a = attrs_of<SeluAttrs>(call);
-                   return tir::select(tir::gt(x, c(x, 0)), x, expm1_below(x) * c(x, a.alpha)) * c(x, a.gamma);
+                   return tir::select(tir::gt(x, like(x, 0)), x, expm1_below(x) * like(x, a.alpha)) *
+                          like(x, a.gamma);
                  })
       .attrs<SeluAttrs>();
   register_unary("nn.hard_sigmoid", "clip(alpha · x + beta, 0, 1)", D::floating,
                  [](const Call& call, const PrimExpr& x) {
                    const auto& a = attrs_of<HardSigmoidAttrs>(call);
-                   return unit_clip(x * c(x, a.alpha) + c(x, a.beta));
+                   return unit_clip(x * like(x, a.alpha) + like(x, a.beta));
                  })
       .attrs<HardSigmoidAttrs>();
   register_unary("nn.gelu", "x · Φ(x), Φ being the normal distribution", D::floating, gelu)
@@ -122,7 +116,7 @@ const bool activation_registered = [] {
         shape,
         [&](const Vars& v) {
           const PrimExpr x = wide(in[0](indices(v))), slope = wide(broadcast_at(in[1], shape, indices(v)));
-          return tir::cast(in[0].dtype(), tir::select(tir::lt(x, c(x, 0)), x * slope, x));
+          return tir::cast(in[0].dtype(), tir::select(tir::lt(x, like(x, 0)), x * slope, x));
         },
         "prelu")};
   };

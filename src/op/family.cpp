@@ -123,4 +123,14 @@ te::Tensor reshape_to(const te::Tensor& t, const Shape& shape, const std::string
 
 DataType accumulator_type(DataType out) { return wide_type(out); }
 
+PrimExpr like(const PrimExpr& x, double v) { return constant(x.dtype(), v); }
+
+PrimExpr softplus(const PrimExpr& x) {
+  return tir::call(x.dtype(), "tir.log1p", {tir::exp(-tir::abs(x))}) + tir::max(x, like(x, 0));
+}
+
+double alpha_attr(const Call& call, double otherwise) {
+  return call.attrs ? attrs_of<AlphaAttrs>(call).alpha : otherwise;
+}
+
 }  // namespace tenon::op

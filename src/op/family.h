@@ -26,6 +26,13 @@ using BinaryRule = PrimExpr (*)(const PrimExpr& a, const PrimExpr& b);
 graph::OpRegistration register_binary(const char* name, const char* doc, Domain domain, BinaryRule f,
                                       bool to_bool = false);
 
+/// The constant v in the type of x.
+PrimExpr like(const PrimExpr& x, double v);
+/// log(1 + exp(x)) without overflow.
+PrimExpr softplus(const PrimExpr& x);
+/// The attribute `alpha`, or what it is when the call has no attributes.
+double alpha_attr(const Call& call, double otherwise);
+
 /// A copy of t, element by element: the definition of operators that do nothing but must own their result.
 te::Tensor copy_of(const te::Tensor& t, const std::string& name);
 /// t read in row-major order as a tensor of another shape with as many elements.

@@ -11,6 +11,9 @@
 #include <limits>
 
 namespace tenon {
+
+template const TypeInfo* type_info<NDArrayObj>();
+
 namespace {
 
 /// Large arrays are pages of their own, so that a freed one goes back to the system at once: weights come and

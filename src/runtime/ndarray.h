@@ -30,6 +30,7 @@ struct NDArrayObj : Object {
     if (release) release();
   }
 };
+extern template const TypeInfo* type_info<NDArrayObj>();
 
 class NDArray : public Ref<NDArrayObj> {
  public:

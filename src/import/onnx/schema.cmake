@@ -13,9 +13,12 @@ add_custom_command(
   COMMENT "Generating the ONNX schema")
 add_library(tenon_onnx_schema OBJECT ${onnx_schema_dir}/tenon_schema/onnx.pb.cc)
 target_compile_options(tenon_onnx_schema PRIVATE -w -fvisibility=hidden)
-target_include_directories(tenon_onnx_schema SYSTEM PUBLIC ${onnx_schema_dir} ${Protobuf_INCLUDE_DIRS})
+target_include_directories(tenon_onnx_schema SYSTEM PRIVATE ${onnx_schema_dir} ${Protobuf_INCLUDE_DIRS})
+target_link_libraries(tenon_onnx_schema PUBLIC ${TENON_PROTOBUF_SHARED})
 set_property(GLOBAL APPEND PROPERTY TENON_FOLDERS tenon_onnx_schema)
 
-add_dependencies(tenon_import_onnx tenon_onnx_schema)
-target_include_directories(tenon_import_onnx SYSTEM PRIVATE ${onnx_schema_dir} ${Protobuf_INCLUDE_DIRS})
-target_link_libraries(tenon_import_onnx PUBLIC ${TENON_PROTOBUF_SHARED})
+# What reads the generated header, which has to be there first.
+function(tenon_use_schema target)
+  target_include_directories(${target} SYSTEM PRIVATE ${CMAKE_BINARY_DIR}/schema ${Protobuf_INCLUDE_DIRS})
+  add_dependencies(${target} tenon_onnx_schema)
+endfunction()

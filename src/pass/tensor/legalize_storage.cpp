@@ -79,9 +79,9 @@ E narrow_bits(const E& x, DataType type) {
 
 namespace {
 
-class Storage : public Rewriter {
+class StorageLegalizer : public Rewriter {
  public:
-  Storage(NarrowTypes narrow, NativeConversions native, const char* needs)
+  StorageLegalizer(NarrowTypes narrow, NativeConversions native, const char* needs)
       : narrow_(narrow), native_(native), needs_(needs) {}
 
   Stmt function(const PrimFunc& func) {
@@ -250,7 +250,7 @@ class Storage : public Rewriter {
 IRModule legalize_storage(IRModule module, NarrowTypes narrow, NativeConversions native, const char* needs) {
   return module.map_prim([&](const std::string&, const PrimFunc& func) -> ObjectRef {
     if (!has_narrow(func, narrow)) return {};
-    const Stmt body = Storage(narrow, native, needs).function(func);
+    const Stmt body = StorageLegalizer(narrow, native, needs).function(func);
     if (body.same_as(func->body)) return {};
     PrimFunc out = func;
     out.edit()->body = body;

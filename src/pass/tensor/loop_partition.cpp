@@ -15,7 +15,7 @@ using tensor_detail::imm;
 
 namespace {
 
-constexpr int64_t node_limit = 600;
+constexpr int64_t kPartitionNodes = 600;
 
 class Partition : public tensor_detail::Rewriter {
  public:
@@ -28,7 +28,7 @@ class Partition : public tensor_detail::Rewriter {
     const auto* n = r.as<For>();
     if (!n || n->kind != ForKind::serial || n->loop_var->dtype != i64) return r;
     if (as_int(n->extent) && *as_int(n->extent) < 2) return r;
-    if (tensor_detail::size_of(r, node_limit) > node_limit) return r;
+    if (tensor_detail::size_of(r, kPartitionNodes) > kPartitionNodes) return r;
     if (Stmt peeled = first_iteration(r)) return peeled;
     return middle(r);
   }

@@ -16,11 +16,8 @@ using namespace tir;
 using E = PrimExpr;
 
 namespace {
-constexpr double kInf = std::numeric_limits<double>::infinity(),
-                 kNaN = std::numeric_limits<double>::quiet_NaN();
-constexpr double kLog2e = 1.4426950408889634, kLn2 = 0.6931471805599453;
 constexpr double kLn2High = 0.693359375, kLn2Low = -2.121944400546905827679e-4;  // high part: 10 bits
-constexpr double kMagic = 12582912.0;  // 1.5 · 2^23: adding it rounds to an integer
+constexpr double kRoundF32 = 12582912.0;  // 1.5 · 2^23: adding it rounds to an integer
 
 bool is_leaf(const E& e) {
   if (const auto* b = e.as<Broadcast>()) return is_leaf(b->value);
@@ -150,7 +147,7 @@ E MathExpansion::scale(const E& p, const E& n) const {
   return mul(mul(p, power(half)), power(rest));
 }
 MathExpansion::Reduced MathExpansion::reduce_exp(const E& x) const {
-  const E t = fma(x, f(x, kLog2e), f(x, kMagic)), n = sub(t, f(x, kMagic));
+  const E t = fma(x, f(x, kLog2e), f(x, kRoundF32)), n = sub(t, f(x, kRoundF32));
   E r = fma(n, f(x, -kLn2High), x);
   r = fma(n, f(x, -kLn2Low), r);
   return {sub(bits(t), i(x, 0x4b400000)), r};
@@ -173,7 +170,7 @@ E MathExpansion::exp(const E& x) const {
 }
 E MathExpansion::exp2(const E& x, bool ten) const {
   const E a = ten ? clamp(x, -50, 42) : clamp(x, -160, 140);
-  const E t = fma(a, f(x, ten ? 3.321928094887362 : 1), f(x, kMagic)), n = sub(t, f(x, kMagic));
+  const E t = fma(a, f(x, ten ? 3.321928094887362 : 1), f(x, kRoundF32)), n = sub(t, f(x, kRoundF32));
   E r;
   if (ten) {  // log10(2) in two parts, the first of 9 bits
     r = fma(n, f(x, -0.30078125), a);
@@ -235,7 +232,7 @@ E MathExpansion::erf(const E& x) const {
   const E g = poly(a, {2.1064706379547715e-4, -3.186976769939065e-3, 2.2798558697104454e-2,
                        -1.0511629283428192e-1, -6.35831356048584e-1, -1.128480076789856});
   // The product is not rounded before its multiple of ln 2 is taken away.
-  const E t = fma(mul(g, a), f(x, kLog2e), f(x, kMagic)), whole = sub(t, f(x, kMagic));
+  const E t = fma(mul(g, a), f(x, kLog2e), f(x, kRoundF32)), whole = sub(t, f(x, kRoundF32));
   const E n = sub(bits(t), i(x, 0x4b400000));
   const E r = fma(whole, f(x, -kLn2Low), fused(g, a, mul(whole, f(x, -kLn2High))));
   const E s = number(shift_left(add(n, i(x, 127 + 256)), 23));  // -2^n: the carry is the sign

@@ -4,11 +4,16 @@
 // run it, and docs/numerics.md states its errors. Used by lower_intrin only.
 #pragma once
 #include <initializer_list>
+#include <limits>
 #include <string_view>
 
 #include "ir/tir.h"
 
 namespace tenon::tensor_detail {
+
+inline constexpr double kInf = std::numeric_limits<double>::infinity(),
+                        kNaN = std::numeric_limits<double>::quiet_NaN();
+inline constexpr double kLog2e = 1.4426950408889634, kLn2 = 0.6931471805599453;
 
 /// Builds expansions. Values that are used several times are shared nodes; `share` names them.
 class MathExpansion {

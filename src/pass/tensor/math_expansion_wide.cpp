@@ -12,10 +12,8 @@ using namespace tir;
 using E = PrimExpr;
 
 namespace {
-constexpr double kInf = std::numeric_limits<double>::infinity(),
-                 kNaN = std::numeric_limits<double>::quiet_NaN();
-constexpr double kLog2e = 1.4426950408889634, kLn2 = 0.6931471805599453, kPi = 3.141592653589793;
-constexpr double kMagic = 6755399441055744.0;  // 1.5 · 2^52: adding it rounds to an integer
+constexpr double kPi = 3.141592653589793;
+constexpr double kRoundF64 = 6755399441055744.0;  // 1.5 · 2^52: adding it rounds to an integer
 
 std::optional<double> constant(const E& e) {
   if (const auto* b = e.as<Broadcast>()) return constant(b->value);
@@ -49,10 +47,10 @@ MathExpansion::Reduced MathExpansion::reduce_far(const E& x) const {
     middle = pick(here, f(d, w.middle), middle);
     low = pick(here, f(d, w.low), low);
   }
-  auto whole = [&](const E& v) { return sub(add(v, f(d, kMagic)), f(d, kMagic)); };
+  auto whole = [&](const E& v) { return sub(add(v, f(d, kRoundF64)), f(d, kRoundF64)); };
   auto turn = [&](const E& v) { return sub(v, mul(whole(mul(v, f(d, 0.25))), f(d, 4))); };
   const E y = mul(d, scale), p = turn(mul(y, high)), q = turn(mul(y, middle)), s = mul(y, low);
-  const E shifted = add(add(p, q), f(d, kMagic)), n = sub(shifted, f(d, kMagic));
+  const E shifted = add(add(p, q), f(d, kRoundF64)), n = sub(shifted, f(d, kRoundF64));
   const E fraction = add(add(sub(p, n), q), s);
   return {to_i32(bits(shifted)), mul(fraction, f(d, kPi / 2))};
 }
@@ -77,7 +75,7 @@ E MathExpansion::trig(const E& x, Trig which) const {
   // Reduction by multiples of pi/2; lanes beyond its reach (and infinities) go another, longer way, behind a
   // branch that is hardly ever taken.
   const double reach = fma_ ? 0x1p46 : 0x1p20;
-  const E d = to_f64(x), t = add(mul(d, f(d, 2 / kPi)), f(d, kMagic)), n = sub(t, f(d, kMagic));
+  const E d = to_f64(x), t = add(mul(d, f(d, 2 / kPi)), f(d, kRoundF64)), n = sub(t, f(d, kRoundF64));
   E r;
   if (fma_) {
     r = fma(n, f(d, -1.5707963267948966), d);
@@ -147,7 +145,8 @@ E MathExpansion::pow(const E& x, const E& y) const {
   E l = fma(mul(s, f(d, 2 * kLog2e)), series, to_f64(to_i32(e)));
   l = pick(same(d, f(d, 0)), f(d, -kInf), pick(same(d, f(d, kInf)), f(d, kInf), l));
   const E t = clamp(mul(to_f64(y), l), -200, 200);
-  const E shifted = add(t, f(d, kMagic)), n = sub(shifted, f(d, kMagic)), r = mul(sub(t, n), f(d, kLn2));
+  const E shifted = add(t, f(d, kRoundF64)), n = sub(shifted, f(d, kRoundF64)),
+          r = mul(sub(t, n), f(d, kLn2));
   const E p = poly(r, {1.0 / 39916800, 1.0 / 3628800, 1.0 / 362880, 1.0 / 40320, 1.0 / 5040, 1.0 / 720,
                        1.0 / 120, 1.0 / 24, 1.0 / 6, 0.5, 1, 1});
   const E power = number(shift_left(add(bits(shifted), wide(x, 1023)), 52));

@@ -32,7 +32,7 @@ void used(const Stmt& s, Set& data, Set& escaping) {
   });
 }
 
-class Storage : public tensor_detail::Rewriter {
+class StorageRewriter : public tensor_detail::Rewriter {
  public:
   Stmt stmt(const Stmt& s) override {
     if (!s || !s.is<Allocate>()) return s ? below(s) : s;
@@ -113,7 +113,7 @@ class Storage : public tensor_detail::Rewriter {
 
 IRModule storage_rewrite(IRModule module, PassContext&) {
   return tensor_detail::map_bodies(
-      module, [](const std::string&, const PrimFunc& f) { return Storage().stmt(f->body); });
+      module, [](const std::string&, const PrimFunc& f) { return StorageRewriter().stmt(f->body); });
 }
 
 }  // namespace tenon

@@ -13,7 +13,7 @@ using namespace tir;
 
 namespace {
 
-constexpr int64_t node_limit = 40000;
+constexpr int64_t kUnrolledNodes = 40000;
 
 class Unroll : public tensor_detail::Rewriter {
  public:
@@ -26,7 +26,7 @@ class Unroll : public tensor_detail::Rewriter {
     const char* reason = nullptr;
     if (!extent)
       reason = "the number of iterations is not constant";
-    else if (*extent > 0 && tensor_detail::size_of(n->body, node_limit) > node_limit / *extent)
+    else if (*extent > 0 && tensor_detail::size_of(n->body, kUnrolledNodes) > kUnrolledNodes / *extent)
       reason = "the unrolled body would be too large";
     if (reason) {
       return tensor_detail::edited<For>(r, [&](For* m) {
