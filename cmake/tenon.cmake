@@ -46,17 +46,11 @@ function(tenon_precompile name)
   target_precompile_headers(${name} PRIVATE ${ARGN})
 endfunction()
 
-# tenon_unity(TARGET): with TENON_UNITY, its files are compiled several at once.
-function(tenon_unity target)
-  if(TENON_UNITY)
-    set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 6)
-  endif()
-endfunction()
-
-# tenon_folder(NAME [DIR dir] [HEADERS precompiled] LIBS …): all .cpp files of one folder of src as the object library
-# tenon_NAME. The include rule between folders is checked from real #includes by scripts/check_layers.
+# tenon_folder(NAME [TOGETHER] [DIR dir] [HEADERS precompiled] LIBS …): all .cpp files of one folder of src as the object
+# library tenon_NAME. TOGETHER: their names do not clash, so that with TENON_UNITY several are compiled at once. The include
+# rule between folders is checked from real #includes by scripts/check_layers.
 function(tenon_folder name)
-  cmake_parse_arguments(F "" "DIR;HEADERS" "LIBS;EXCLUDE" ${ARGN})
+  cmake_parse_arguments(F "TOGETHER" "DIR;HEADERS" "LIBS;EXCLUDE" ${ARGN})
   if(NOT F_DIR)
     set(F_DIR ${name})
   endif()
@@ -71,7 +65,9 @@ function(tenon_folder name)
   target_link_libraries(tenon_${name} PUBLIC tenon_flags ${F_LIBS})
   if(TARGET ${F_HEADERS})  # not yet in base and runtime, whose files have flags of their own
     target_precompile_headers(tenon_${name} REUSE_FROM ${F_HEADERS})
-    tenon_unity(tenon_${name})
+  endif()
+  if(F_TOGETHER AND TENON_UNITY)
+    set_target_properties(tenon_${name} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 6)
   endif()
   set_property(GLOBAL APPEND PROPERTY TENON_FOLDERS tenon_${name})
 endfunction()
