@@ -46,18 +46,19 @@ function(tenon_precompile name)
   target_precompile_headers(${name} PRIVATE ${ARGN})
 endfunction()
 
-# tenon_folder(NAME [TOGETHER] [DIR dir] [HEADERS precompiled] LIBS …): all .cpp files of one folder of src as the object
-# library tenon_NAME. TOGETHER: their names do not clash, so that with TENON_UNITY several are compiled at once. The include
-# rule between folders is checked from real #includes by scripts/check_layers.
+# tenon_folder(NAME [TOGETHER] [DIR folder …] [HEADERS precompiled] LIBS …): all .cpp files of one folder of src (or of
+# several, which may be patterns) as the object library tenon_NAME. TOGETHER: their names do not clash, so that with
+# TENON_UNITY several are compiled at once. The include rule between folders is checked by scripts/check_layers.
 function(tenon_folder name)
-  cmake_parse_arguments(F "TOGETHER" "DIR;HEADERS" "LIBS;EXCLUDE" ${ARGN})
+  cmake_parse_arguments(F "TOGETHER" "HEADERS" "DIR;LIBS;EXCLUDE" ${ARGN})
   if(NOT F_DIR)
     set(F_DIR ${name})
   endif()
   if(NOT F_HEADERS)
     set(F_HEADERS tenon_headers)
   endif()
-  file(GLOB sources CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/src/${F_DIR}/*.cpp)
+  list(TRANSFORM F_DIR REPLACE "(.+)" "${CMAKE_SOURCE_DIR}/src/\\1/*.cpp")
+  file(GLOB sources CONFIGURE_DEPENDS ${F_DIR})
   foreach(pattern ${F_EXCLUDE})
     list(FILTER sources EXCLUDE REGEX ${pattern})
   endforeach()

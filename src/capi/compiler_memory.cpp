@@ -10,7 +10,7 @@
 
 #include "base/function.h"
 #include "ir/walk.h"
-#include "pass/graph/plan_memory.h"
+#include "pass/graph/lowering/plan_memory.h"
 #include "pipeline/compile.h"
 #include "pipeline/program_entry.h"
 

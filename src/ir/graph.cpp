@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ir/graph.h"
 
-#include "base/define_type.h"
-#include "ir/op.h"
-
 #include <fmt/format.h>
+
+#include "base/define_type.h"
+#include "ir/bodies.h"
 
 namespace tenon::graph {
 
@@ -55,12 +55,6 @@ std::optional<std::vector<int64_t>> static_shape(const Type& type) {
     out.push_back(*v);
   }
   return out;
-}
-
-static bool is_leaf(const Expr& e) {
-  return e.is<Var>() || e.is<GlobalVar>() || e.is<Constant>() || e.is<Op>() || e.is<ExternFunc>() ||
-         e.is<ShapeExpr>() || e.is<PrimValue>() || e.is<StringImm>() || e.is<DataTypeImm>() ||
-         e.is<Constructor>();
 }
 
 std::string BlockBuilder::fresh_name(const std::string& hint) {

@@ -51,6 +51,13 @@ struct PassContext {
   std::function<bool()> cancelled;  ///< polled between passes; Error "T1003"
 };
 
+/// A value of the pass configuration, or `otherwise` when it is not there or of another kind.
+template <class T>
+T config_or(const PassContext& context, const std::string& key, T otherwise) {
+  auto v = context.config.find(key);
+  return v ? v->template try_as<T>().value_or(std::move(otherwise)) : otherwise;
+}
+
 /// Runs passes in order: level, enable and disable by name, veto, timing, verification ("T1001" names the
 /// pass that broke the module), dump. Deterministic.
 IRModule run_passes(IRModule module, std::span<const Pass> passes, PassContext& context);

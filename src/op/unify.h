@@ -30,8 +30,8 @@ class Unifier {
   int depth_ = 0;
 };
 
-/// Types that the text leaves open, while inference looks for them (pass/graph/open_types.h). Each has a
-/// name,
+/// Types that the text leaves open, while inference looks for them (pass/graph/types/open_types.h). Each has
+/// a name,
 /// "?0"; as long as one stands in a type, that type is incomplete.
 struct OpenTypes {
   using Site = std::map<std::string, graph::Type>;             ///< what one call says of some of them

@@ -15,12 +15,13 @@
 #include "base/clock.h"
 #include "codegen/vm/result_types.h"
 #include "codegen/vm/vm_codegen.h"
+#include "ir/bodies.h"
 #include "ir/origin.h"
 #include "ir/parallel.h"
+#include "ir/symbols.h"
 #include "ir/verify.h"
 #include "ir/walk.h"
 #include "op/infer.h"
-#include "pass/graph/group.h"
 #include "pipeline/evaluator.h"
 
 namespace tenon {

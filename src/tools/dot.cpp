@@ -6,9 +6,9 @@
 #include <algorithm>
 #include <map>
 
+#include "ir/bodies.h"
 #include "ir/text.h"
 #include "ir/walk.h"
-#include "pass/graph/group.h"
 #include "tools/dot_impl.h"
 
 namespace tenon {

@@ -8,8 +8,8 @@
 #include "base/diagnostic.h"
 #include "ir/structural.h"
 #include "ir/verify.h"
+#include "op/body_rewriter.h"
 #include "op/build.h"
-#include "pass/graph/rewriter.h"
 #include "pipeline/compile.h"
 #include "pipeline/runner.h"
 

@@ -3,9 +3,10 @@
 
 #include <nlohmann/json.hpp>
 
+#include "ir/bodies.h"
 #include "ir/text.h"
 #include "op/strategy.h"
-#include "pass/graph/lowering.h"
+#include "pass/graph/lowering/lower_function.h"
 #include "pipeline/compile.h"
 #include "pipeline/evaluator.h"
 

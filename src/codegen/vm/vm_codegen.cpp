@@ -9,14 +9,14 @@
 #include <set>
 
 #include "codegen/vm/vm_emitter.h"
+#include "ir/bodies.h"
 #include "ir/structural.h"
+#include "ir/symbols.h"
 #include "ir/text.h"
 #include "ir/walk.h"
 #include "op/infer.h"
 #include "op/unify.h"
-#include "pass/graph/group.h"
-#include "pass/graph/plan_memory.h"
-#include "pass/graph/symbol_hash.h"
+#include "pass/graph/lowering/plan_memory.h"
 
 namespace tenon {
 namespace {

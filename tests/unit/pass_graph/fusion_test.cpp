@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Fusion and lowering: which operators become one kernel, and that the kernels compute the same.
-#include "pass/graph/fusion.h"
+#include "pass/graph/fusion/fusion.h"
 #include "base/function.h"
-#include "pass/graph/group.h"
-#include "pass/graph/lowering.h"
+#include "ir/bodies.h"
+#include "pass/graph/lowering/lower_function.h"
 #include "support.h"
 
 namespace tenon::graph::testing_graph {

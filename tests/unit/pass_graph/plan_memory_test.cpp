@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // The memory plan, judged by a simulation that knows nothing of how it was made: programs run one after the
 // other over bytes, and a tensor that is read must still hold what its program wrote.
-#include "pass/graph/plan_memory.h"
+#include "pass/graph/lowering/plan_memory.h"
 
+#include "ir/bodies.h"
 #include "support.h"
 
 namespace tenon::graph::testing_graph {

@@ -7,12 +7,12 @@
 #include <random>
 
 #include "interpret/interpret.h"
+#include "ir/bodies.h"
 #include "ir/structural.h"
 #include "ir/text.h"
 #include "ir/verify.h"
 #include "op/build.h"
 #include "pass/graph/passes.h"
-#include "pass/graph/rewriter.h"
 
 namespace tenon::graph::testing_graph {
 

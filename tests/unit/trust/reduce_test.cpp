@@ -5,9 +5,9 @@
 
 #include "ir/structural.h"
 #include "ir/text.h"
+#include "op/body_rewriter.h"
 #include "op/build.h"
 #include "pass/graph/passes.h"
-#include "pass/graph/rewriter.h"
 #include "pipeline/evaluator.h"
 #include "random_graph.h"
 #include "target/target.h"

@@ -1,0 +1,192 @@
+// SPDX-License-Identifier: Apache-2.0
+// simplify_expr: algebra on operators that saves work.
+//
+//   before   lv = R.nn.pad(x, 0);  lv1 = R.nn.conv2d(lv, w)
+//   after    lv1 = R.nn.conv2d(x, w, padding = …)
+//
+// Covers: zero padding into convolutions; slices, pads, tiles, repeats and concatenations that do nothing;
+// relu and clip chains; maximum and minimum of a value with itself; where on a constant condition; division
+// by powers of two; a + (-b); matmul with a transposed matrix (nn.dense). Needs: types. Keeps: values bit by
+// bit.
+#include <cmath>
+
+#include "ir/structural.h"
+#include "op/body_rewriter.h"
+#include "op/build.h"
+#include "pass/graph/passes.h"
+
+namespace tenon {
+namespace graph {
+namespace {
+
+bool is_conv(const std::string& name) {
+  return name == "nn.conv1d" || name == "nn.conv2d" || name == "nn.conv3d";
+}
+
+class SimplifyExpr : public BodyRewriter {
+ protected:
+  Expr visit(const Expr& value, const VarRef& var) override {
+    const Op* op = op_of(value);
+    if (!op) return value;
+    const Call& call = *value.as<Call>();
+    const std::string& name = op->name;
+    if (call.args.empty() || !call.args[0]) return value;
+    const Expr& x = call.args[0];
+    const Type type = var->declared ? var->declared : value->type;
+    const bool same = x->type && type && structural_equal(x->type, type);
+    if (is_conv(name)) return call.args.size() == 2 ? convolution(call, value) : value;
+    if (name == "concat") {
+      Expr tuple = x.is<Tuple>() ? x : definition(x);
+      const auto* t = tuple.as<Tuple>();
+      return t && t->items.size() == 1 ? t->items[0] : value;
+    }
+    if (name == "pad") return pad_does_nothing(call) ? x : value;
+    if ((name == "tile" || name == "repeat") && same && copies_are_one(call)) return x;
+    if (name == "strided_slice" && same && steps_forward(call)) return x;
+    if (name == "nn.relu" && definition_call(x, "nn.relu")) return x;
+    if (name == "nn.relu") {
+      const Call* clip = definition_call(x, "clip");
+      return clip && op::attrs_of<op::ClipAttrs>(*clip).min >= 0 ? x : value;
+    }
+    if (name == "clip") return clip(call, value);
+    if ((name == "maximum" || name == "minimum") && x.same_as(call.args[1]) && same) return x;
+    if (name == "where") return where(call, value, type);
+    if (name == "divide") return divide(call, value);
+    if (name == "add") return add(call, value);
+    if (name == "matmul") return matmul(call, value);
+    return value;
+  }
+
+ private:
+  /// Begins then ends of a padding list of any of its forms.
+  static std::vector<int64_t> both_ends(const Array<int64_t>& list, size_t n) {
+    std::vector<int64_t> out(2 * n, 0);
+    for (size_t i = 0; i < 2 * n && !list.empty(); ++i)
+      out[i] = list[list.size() == 1 ? 0 : list.size() == n ? i % n : i];
+    return out;
+  }
+
+  Expr convolution(const Call& call, const Expr& value) {
+    const Call* pad = definition_call(call.args[0], "pad");
+    const auto* type = as_tensor(call.args[0]);
+    if (!pad || !type || type->ndim < 3) return value;
+    const auto& p = op::attrs_of<op::PadAttrs>(*pad);
+    const size_t n = size_t(type->ndim) - 2;
+    if (p.pad_mode != "constant" || p.pad_value != 0 || p.pad_width.size() != 2 * (n + 2)) return value;
+    for (size_t i = 0; i < p.pad_width.size(); ++i)
+      if (p.pad_width[i] < 0 || (i < 4 && p.pad_width[i] != 0)) return value;
+    Ref<op::ConvAttrs> attrs = call.attrs.cast<op::ConvAttrs>();
+    if (!attrs) return value;
+    std::vector<int64_t> padding = both_ends(attrs->padding, n);
+    for (size_t i = 0; i < n; ++i) {
+      padding[i] += p.pad_width[4 + 2 * i];
+      padding[i + n] += p.pad_width[5 + 2 * i];
+    }
+    attrs.edit()->padding = Array<int64_t>(padding);
+    Array<Expr> args = call.args;
+    args.set(0, pad->args[0]);
+    Expr out = tenon::graph::call(call.op, args, attrs);
+    out.mut()->origin = call.origin;
+    return out;
+  }
+
+  static bool pad_does_nothing(const Call& call) {
+    for (int64_t w : op::attrs_of<op::PadAttrs>(call).pad_width)
+      if (w != 0) return false;
+    return true;
+  }
+  static bool copies_are_one(const Call& call) {
+    if (const auto* a = call.attrs.as<op::TileAttrs>()) {
+      for (int64_t r : a->repeats)
+        if (r != 1) return false;
+      return true;
+    }
+    const auto* a = call.attrs.as<op::RepeatAttrs>();
+    return a && a->repeats == 1;
+  }
+  /// With the operand's shape as its result, a slice of steps of one takes everything.
+  static bool steps_forward(const Call& call) {
+    for (int64_t s : op::attrs_of<op::StridedSliceAttrs>(call).strides)
+      if (s != 1) return false;
+    return true;
+  }
+
+  Expr clip(const Call& call, const Expr& value) {
+    const auto& a = op::attrs_of<op::ClipAttrs>(call);
+    if (!(a.min <= a.max)) return value;
+    const Expr& x = call.args[0];
+    if (definition_call(x, "nn.relu") && a.min >= 0)
+      return again(call, definition_call(x, "nn.relu")->args[0], call.attrs);
+    const Call* inner = definition_call(x, "clip");
+    if (!inner) return value;
+    const auto& b = op::attrs_of<op::ClipAttrs>(*inner);
+    if (!(b.min <= b.max) || b.max < a.min || b.min > a.max) return value;
+    return again(call, inner->args[0],
+                 op::make_attrs<op::ClipAttrs>(std::max(a.min, b.min), std::min(a.max, b.max)));
+  }
+  static Expr again(const Call& call, const Expr& x, const ObjectRef& attrs) {
+    Expr out = tenon::graph::call(call.op, {x}, attrs);
+    out.mut()->origin = call.origin;
+    return out;
+  }
+
+  Expr where(const Call& call, const Expr& value, const Type& type) {
+    for (bool v : {true, false}) {
+      const auto* c = call.args[0].as<Constant>();
+      if (!c || c->data.size() > 4096 || !is_constant_filled(call.args[0], v)) continue;
+      const Expr& taken = call.args[v ? 1 : 2];
+      if (taken->type && structural_equal(taken->type, type)) return taken;
+    }
+    return value;
+  }
+
+  /// x / 2ᵏ is x * 2⁻ᵏ, exactly.
+  Expr divide(const Call& call, const Expr& value) {
+    const auto* c = call.args[1].as<Constant>();
+    if (!c || !c->data.dtype().is_float() || c->data.dtype().bits < 32 || c->data.size() == 0 ||
+        c->data.size() > 4096)
+      return value;
+    NDArray inverse = NDArray::empty(c->data.shape(), c->data.dtype());
+    for (int64_t i = 0; i < c->data.size(); ++i) {
+      int exponent = 0;
+      const double v = c->data.element(i);
+      if (!std::isfinite(v) || std::abs(std::frexp(v, &exponent)) != 0.5 || std::abs(exponent) > 60)
+        return value;
+      inverse.set_element(i, 1 / v);
+    }
+    Expr out = tenon::graph::call(get_op("multiply"), {call.args[0], constant(inverse)});
+    out.mut()->origin = call.origin;
+    return out;
+  }
+
+  Expr add(const Call& call, const Expr& value) {
+    for (size_t i = 0; i < 2; ++i)
+      if (const Call* n = definition_call(call.args[i], "negative")) {
+        Expr out = tenon::graph::call(get_op("subtract"), {call.args[1 - i], n->args[0]});
+        out.mut()->origin = call.origin;
+        return out;
+      }
+    return value;
+  }
+
+  Expr matmul(const Call& call, const Expr& value) {
+    const Call* t = definition_call(call.args[1], "permute_dims");
+    const auto *a = as_tensor(call.args[0]), *b = as_tensor(call.args[1]);
+    if (!t || !a || !b || a->ndim < 2 || b->ndim != 2) return value;
+    const auto& axes = op::attrs_of<op::AxesAttrs>(*t).axes;
+    const bool swapped = axes.empty() || (((axes[0] + 2) % 2) == 1 && ((axes[1] + 2) % 2) == 0);
+    if (!swapped) return value;
+    Expr out = tenon::graph::call(get_op("nn.dense"), {call.args[0], t->args[0]}, call.attrs);
+    out.mut()->origin = call.origin;
+    return out;
+  }
+};
+
+}  // namespace
+}  // namespace graph
+
+IRModule simplify_expr(IRModule module, PassContext&) {
+  return graph::rewrite_functions<graph::SimplifyExpr>(std::move(module));
+}
+
+}  // namespace tenon

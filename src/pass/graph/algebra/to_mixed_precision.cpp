@@ -1,0 +1,141 @@
+// SPDX-License-Identifier: Apache-2.0
+// to_mixed_precision: contractions compute on 16-bit floats, and what lies between them stays there.
+//
+//   before   lv = R.nn.conv2d(x, w);  lv1 = R.nn.relu(lv);  lv2 = R.nn.softmax(lv1)
+//   after    lv = R.cast(x, "bfloat16");  lv1 = R.nn.conv2d(lv, w');  lv2 = R.nn.relu(lv1)
+//            lv3 = R.cast(lv2, "float32");  lv4 = R.nn.softmax(lv3)          # w' = w rounded
+//
+// Three classes, as in the field's lists: contractions always change; moves of elements and exact
+// element-wise operators follow when all their operands have changed; everything else (exponentials, sums,
+// normalisations) stays in float32. Sums inside a contraction are float32. The types of parameters and
+// results stay. Config "to_mixed_precision.dtype": "bfloat16" (default) or "float16". Needs: types; normal
+// form. Keeps: types of all variables; values up to the rounding of 16-bit floats.
+#include <set>
+
+#include "op/body_rewriter.h"
+#include "op/build.h"
+#include "pass/graph/passes.h"
+
+namespace tenon {
+namespace graph {
+namespace {
+
+class ToMixedPrecision : public BodyRewriter {
+ public:
+  explicit ToMixedPrecision(DataType low) : low_(low) {}
+
+ protected:
+  Expr visit(const Expr& value, const VarRef& var) override {
+    if (const auto* t = value.as<Tuple>()) {
+      // Its changed form is for the concatenation that takes it.
+      if (Expr form = low_tuple(*t)) low_form_[var.get()] = emit(form, var->name);
+      return value;
+    }
+    const Op* op = op_of(value);
+    const auto* type = as_tensor(var->declared ? var->declared : value->type);
+    if (!op || !op->pure || !type || type->dtype != f32) return value;
+    const Call& call = *value.as<Call>();
+    const bool always = contracts(op->name);
+    if (op->name == "cast") {  // from 16 bits and back again
+      const auto* from = as_tensor(call.args[0]);
+      if (from && from->dtype == low_) low_form_[var.get()] = call.args[0];
+      return value;
+    }
+    if (!always && !follows(*op)) return value;
+    bool changed = always;
+    Array<Expr> args = call.args;
+    for (size_t i = 0; i < args.size(); ++i) {
+      const auto* tensor = as_tensor(args[i]);
+      if (Expr form = known(args[i])) {
+        args.set(i, form);
+        changed = true;
+      } else if (tensor && tensor->dtype == f32) {
+        if (!always && !args[i].is<Constant>()) return value;
+      } else if (tensor && tensor->dtype.is_float()) {
+        return value;  // the model mixes types itself
+      } else if (const auto* t = args[i].as<Tuple>()) {
+        Expr form = low_tuple(*t);
+        if (!form) return value;
+        args.set(i, form);
+        changed = true;
+      } else if (args[i]->type && args[i]->type.is<TupleType>()) {
+        return value;
+      }
+    }
+    if (!changed) return value;
+    for (size_t i = 0; i < args.size(); ++i)
+      if (const auto* tensor = as_tensor(args[i]); tensor && tensor->dtype == f32)
+        args.set(i, cast(args[i], low_));
+    const Expr y = op::op_call(op->name, args, call.attrs, call.origin);
+    const auto* result = as_tensor(y);
+    if (!result || (result->dtype != low_ && result->dtype != f32)) return value;
+    if (result->dtype == f32) return y;  // an operator that was told its result's type
+    return low_form_[var.get()] = emit(y, var->name), cast_call(low_form_[var.get()], f32);
+  }
+
+ private:
+  /// Sums of products; the element type of their operands decides their speed.
+  static bool contracts(const std::string& name) {
+    return name == "matmul" || name == "nn.dense" || name == "einsum" || name.starts_with("nn.conv");
+  }
+  /// Exact in any float type, or rounded once as storing the operand was.
+  static bool follows(const Op& op) {
+    static const std::set<std::string> names{
+        "add",           "subtract",      "multiply",      "maximum",      "minimum",
+        "negative",      "abs",           "nn.relu",       "clip",         "concat",
+        "nn.leaky_relu", "nn.max_pool1d", "nn.max_pool2d", "nn.max_pool3d"};
+    return names.count(op.name) || op.fusion == FusionKind::injective;
+  }
+  Expr known(const Expr& e) const {
+    const auto* v = e.as<Var>();
+    auto it = v ? low_form_.find(v) : low_form_.end();
+    return it == low_form_.end() ? Expr() : it->second;
+  }
+  static Expr cast_call(const Expr& x, DataType to) {
+    return op::op_call("cast", {x}, op::make_attrs<op::CastAttrs>(to));
+  }
+  Expr cast(const Expr& x, DataType to) {
+    auto [it, first] = casts_.try_emplace(x.get());
+    if (first || !x.is<Var>()) it->second = emit(cast_call(x, to));
+    keep_.push_back(x);
+    return it->second;
+  }
+  /// The tuple of the items' changed forms; null when one has none.
+  Expr low_tuple(const Tuple& t) const {
+    Array<Expr> items;
+    for (const Expr& item : t.items) {
+      Expr form = known(item);
+      if (!form) return {};
+      items.push_back(form);
+    }
+    return items.empty() ? Expr() : op::tuple(items);
+  }
+  /// Casts of one scope are not seen in its neighbours.
+  void enter_scope() override { scopes_.push_back(casts_); }
+  void leave_scope() override {
+    casts_ = scopes_.back();
+    scopes_.pop_back();
+  }
+
+  DataType low_;
+  std::unordered_map<const Object*, Expr> low_form_;
+  std::unordered_map<const Object*, Expr> casts_;
+  std::vector<std::unordered_map<const Object*, Expr>> scopes_;
+  std::vector<Expr> keep_;  // keys of the maps stay alive
+};
+
+}  // namespace
+}  // namespace graph
+
+IRModule to_mixed_precision(IRModule module, PassContext& context) {
+  const DataType bf16 = DataType::bfloat16();
+  DataType low = bf16;
+  if (auto v = context.config.find("to_mixed_precision.dtype"))
+    if (!parse_dtype(v->as<std::string>(), &low)) low = f32;
+  if (low != bf16 && low != f16)
+    throw Error(ErrorKind::usage, "T0908", "mixed precision is not known for that type", {},
+                "bfloat16 and float16 are");
+  return graph::rewrite_functions<graph::ToMixedPrecision>(std::move(module), low);
+}
+
+}  // namespace tenon

@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+// convert_to_dataflow: stretches of pure bindings are marked as dataflow regions.
+//
+//   before   lv = R.exp(x);  lv1 = R.sin(lv);  p = R.call_packed("f", lv1)
+//   after    with R.dataflow(): lv = R.exp(x);  lv1 = R.sin(lv);  R.output(lv1)        p = R.call_packed(…)
+//
+// A mark has no meaning for the compiler, which asks what is called; it is for those who read the text, and
+// for tools that know regions. At least "convert_to_dataflow.min_bindings" (2) bindings. Control flow and
+// match_cast stay outside. Keeps: values, order.
+#include "ir/bodies.h"
+#include "pass/graph/passes.h"
+
+namespace tenon {
+namespace graph {
+namespace {
+
+bool flows(const Binding& b) {
+  const Expr value = binding_value(b);
+  if (!b.is<VarBindingNode>()) return false;
+  if (value.is<Tuple>() || value.is<TupleGetItem>() || is_leaf(value)) return true;
+  const Op* op = op_of(value);
+  return op && op->pure;
+}
+
+Expr marked(const Expr& body, size_t least) {
+  std::vector<Binding> bindings = bindings_of(body);
+  bool changed = false;
+  for (Binding& b : bindings) {
+    changed |= map_bodies(b, [&](const Expr& x) { return marked(x, least); });
+  }
+  std::unordered_map<const Var*, size_t> last;  // the last binding that reads a variable
+  for (size_t i = 0; i < bindings.size(); ++i)
+    for_each_use(binding_value(bindings[i]), [&](const VarRef& v) { last[v.get()] = i; });
+  for_each_use(result_of(body), [&](const VarRef& v) { last[v.get()] = bindings.size(); });
+  Array<BindingBlock> blocks;
+  for (size_t i = 0; i < bindings.size();) {
+    size_t end = i;
+    while (end < bindings.size() && flows(bindings[end])) ++end;
+    const bool mark = end - i >= least;
+    if (end == i) {
+      while (end < bindings.size() && !flows(bindings[end])) ++end;
+    }
+    BindingBlock block = make<BindingBlockNode>(
+        Array<Binding>(bindings.begin() + std::ptrdiff_t(i), bindings.begin() + std::ptrdiff_t(end)));
+    if (mark) {
+      block.mut()->dataflow = true;
+      for (size_t k = i; k < end; ++k) {
+        auto it = last.find(binding_var(bindings[k]).get());
+        if (it != last.end() && it->second >= end) block.mut()->outputs.push_back(binding_var(bindings[k]));
+      }
+      changed = true;
+    }
+    blocks.push_back(block);
+    i = end;
+  }
+  if (!changed) return body;
+  Ref<SeqExpr> out = make<SeqExpr>(blocks, result_of(body));
+  out.mut()->type = body->type;
+  return out;
+}
+
+}  // namespace
+}  // namespace graph
+
+IRModule convert_to_dataflow(IRModule module, PassContext& context) {
+  using namespace graph;
+  const auto least = config_or<int64_t>(context, "convert_to_dataflow.min_bindings", 2);
+  return module.map_graph([&](const std::string&, const Ref<graph::Function>& f) -> ObjectRef {
+    if (!f->body) return {};
+    Expr next = marked(f->body, size_t(std::max<int64_t>(1, least)));
+    return next.same_as(f->body) ? ObjectRef() : ObjectRef(with_bodies(f, {next}));
+  });
+}
+
+}  // namespace tenon

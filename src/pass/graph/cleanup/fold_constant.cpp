@@ -1,0 +1,255 @@
+// SPDX-License-Identifier: Apache-2.0
+// fold_constant: a pure operator whose arguments are constants becomes its value.
+//
+//   before   lv = R.multiply(const, const_1)
+//   after    (uses of lv are a constant)
+//
+// Needs: types; PassContext::evaluate (without it nothing folds by evaluation). Keeps: values; what grows
+// beyond the limit stays: "fold_constant.max_bytes" (64 MiB) per result, unless it is hardly larger than its
+// arguments. shape_of a known shape and shape arithmetic fold to shape expressions without evaluation.
+#include <algorithm>
+#include <cstring>
+
+#include "ir/structural.h"
+#include "op/body_rewriter.h"
+#include "op/build.h"
+#include "pass/graph/lowering/lower_function.h"
+#include "pass/graph/passes.h"
+
+namespace tenon {
+namespace graph {
+namespace {
+
+class FoldConstant : public BodyRewriter {
+ public:
+  explicit FoldConstant(PassContext& context) : context_(context) {
+    if (auto v = context.config.find("fold_constant.max_bytes"))
+      max_bytes_ = v->try_as<int64_t>().value_or(max_bytes_);
+  }
+
+ protected:
+  bool forward_copies() const override { return true; }
+
+  Expr visit(const Expr& value, const VarRef& var) override {
+    if (const auto* item = value.as<TupleGetItem>()) {
+      Expr tuple = item->tuple.is<Tuple>() ? item->tuple : definition(item->tuple);
+      if (const auto* t = tuple.as<Tuple>();
+          t && size_t(item->index) < t->items.size() && t->items[size_t(item->index)].is<Constant>())
+        return t->items[size_t(item->index)];
+      return value;
+    }
+    const Op* op = op_of(value);
+    if (!op || !op->pure) return value;
+    const Call& call = *value.as<Call>();
+    if (op->name == "shape_of")
+      if (auto shape = known_shape(call.args[0]->type)) return shape_expr(*shape);
+    if (!context_.evaluate || !can_fold(call)) return value;
+    return fold(call, value, var);
+  }
+
+ private:
+  static bool constant_leaf(const Expr& e) {
+    if (!e || e.is<Constant>() || e.is<StringImm>() || e.is<DataTypeImm>()) return true;
+    if (const auto* t = e.as<Tuple>()) {
+      for (const Expr& i : t->items)
+        if (!constant_leaf(i)) return false;
+      return true;
+    }
+    if (const auto* s = e.as<ShapeExpr>()) {
+      for (const PrimExpr& d : s->values)
+        if (!tir::as_int(d)) return false;
+      return true;
+    }
+    if (const auto* p = e.as<PrimValue>()) return p->value.is<tir::IntImm>() || p->value.is<tir::FloatImm>();
+    return false;
+  }
+
+  /// Tuples that were bound to a variable count as their items.
+  Expr seen_through(const Expr& e) const {
+    Expr d = e ? definition(e) : Expr();
+    return d && d.is<Tuple>() ? d : e;
+  }
+
+  bool can_fold(const Call& call) const {
+    for (const Expr& a : call.args)
+      if (!constant_leaf(seen_through(a))) return false;
+    return true;
+  }
+
+  static int64_t bytes_of(const Type& t) {
+    if (const auto* tuple = t.as<TupleType>()) {
+      int64_t sum = 0;
+      for (const Type& i : tuple->items) {
+        const int64_t b = bytes_of(i);
+        if (b < 0) return -1;
+        sum += b;
+      }
+      return sum;
+    }
+    auto shape = static_shape(t);
+    if (!shape || !as_tensor(t)) return -1;
+    return int64_t(storage_bytes(element_count(*shape), as_tensor(t)->dtype));
+  }
+
+  Expr fold(const Call& call, const Expr& value, const VarRef& var) {
+    Array<Expr> args = call.args.map([&](const Expr& a) { return seen_through(a); });
+    Ref<Call> whole = make<Call>(call.op, args, call.attrs, call.type_args);
+    Type type = var->declared ? var->declared : value->type;
+    whole.mut()->type = type && bytes_of(type) >= 0 ? type : infer_value(whole);
+    type = whole->type;
+    const int64_t bytes = bytes_of(type);
+    if (bytes < 0 || !can_lower(whole)) return value;
+    std::vector<NDArray> inputs;
+    int64_t input_bytes = 0;
+    collect(args, inputs, input_bytes);
+    if (bytes > max_bytes_ && bytes > input_bytes + input_bytes / 8) return value;  // blocks may be filled up
+    std::vector<NDArray> outputs;
+    if (std::optional<NDArray> moved = rearrange(*whole, inputs, type))
+      outputs = {*moved};
+    else
+      outputs = evaluate(*whole, inputs);
+    if (outputs.empty()) return value;
+    if (!type.is<TupleType>()) return constant(outputs[0]);
+    Array<Expr> items;
+    for (const NDArray& o : outputs) items.push_back(constant(o));
+    Expr tuple = make<Tuple>(items);
+    tuple.mut()->type = type;
+    return tuple;
+  }
+
+  static void collect(const Array<Expr>& args, std::vector<NDArray>& out, int64_t& bytes) {
+    for (const Expr& a : args) {
+      if (const auto* c = a.as<Constant>()) {
+        out.push_back(c->data);
+        bytes += int64_t(c->data.byte_size());
+      } else if (const auto* t = a.as<Tuple>()) {
+        collect(t->items, out, bytes);
+      }
+    }
+  }
+
+  /// What only moves elements needs no program: weights are large, and compiling one takes time.
+  static std::optional<NDArray> rearrange(const Call& call, const std::vector<NDArray>& inputs,
+                                          const Type& type) {
+    const std::string& name = call.op.as<Op>()->name;
+    if (inputs.size() != 1) return std::nullopt;
+    const NDArray& x = inputs[0];
+    if (name == "reshape" || name == "flatten" || name == "expand_dims" || name == "squeeze")
+      return x.reshape(*static_shape(type));
+    if (name == "layout_transform") {
+      const auto* l = call.attrs.as<op::LayoutTransformAttrs>();
+      return l ? laid_out(x, l->src_layout, l->dst_layout, *static_shape(type)) : std::nullopt;
+    }
+    if (name != "permute_dims" || x.dtype().bits % 8 != 0 || x.dtype().lanes != 1) return std::nullopt;
+    const auto* a = call.attrs.as<op::AxesAttrs>();
+    const int64_t n = x.ndim();
+    std::vector<int64_t> extent(size_t(n), 1), step(size_t(n), 1), stride(size_t(n), 1), at(size_t(n), 0);
+    for (int64_t i = n - 2; i >= 0; --i) stride[size_t(i)] = stride[size_t(i + 1)] * x.shape()[size_t(i + 1)];
+    for (int64_t i = 0; i < n; ++i) {
+      int64_t axis = a && !a->axes.empty() ? a->axes[size_t(i)] : n - 1 - i;
+      if (axis < 0) axis += n;
+      extent[size_t(i)] = x.shape()[size_t(axis)];
+      step[size_t(i)] = stride[size_t(axis)];
+    }
+    NDArray out = NDArray::empty(extent, x.dtype());
+    const size_t bytes = size_t(x.dtype().bytes());
+    const char* from = x.as_ptr<char>();
+    char* to = out.as_ptr<char>();
+    int64_t source = 0;
+    for (int64_t k = 0, size = out.size(); k < size; ++k, to += bytes) {
+      std::memcpy(to, from + size_t(source) * bytes, bytes);
+      for (int64_t i = n - 1; i >= 0; --i) {
+        source += step[size_t(i)];
+        if (++at[size_t(i)] < extent[size_t(i)]) break;
+        source -= step[size_t(i)] * extent[size_t(i)];
+        at[size_t(i)] = 0;
+      }
+    }
+    return out;
+  }
+
+  /// A tensor of plain axes in another order and in blocks; what fills up the last block is 0.
+  static std::optional<NDArray> laid_out(const NDArray& x, const std::string& from, const std::string& to,
+                                         const std::vector<int64_t>& shape) {
+    if (x.dtype().bits % 8 != 0 || x.dtype().lanes != 1 || from.size() != size_t(x.ndim()))
+      return std::nullopt;
+    struct Axis {
+      size_t letter;          ///< position in `from`
+      int64_t block, extent;  ///< logical elements per step, steps
+    };
+    std::vector<int64_t> stride(from.size(), 1), block(from.size(), 1), at(from.size(), 0);
+    for (size_t i = from.size() - 1; i-- > 0;) stride[i] = stride[i + 1] * x.shape()[i + 1];
+    std::vector<Axis> axes;
+    int64_t factor = 0;
+    for (char c : to) {
+      if (c >= '0' && c <= '9') {
+        factor = factor * 10 + (c - '0');
+        continue;
+      }
+      const size_t letter = from.find(factor ? char(c - 'a' + 'A') : c);
+      if (letter == std::string::npos || axes.size() == shape.size()) return std::nullopt;
+      axes.push_back({letter, 1, shape[axes.size()]});
+      if (factor) block[letter] = factor;
+      axes.back().block = factor ? 0 : 1;  // 0: inside a block
+      factor = 0;
+    }
+    if (axes.size() != shape.size() || axes.empty()) return std::nullopt;
+    for (Axis& a : axes) a.block = a.block == 0 ? 1 : block[a.letter];
+    NDArray out = NDArray::zeros(shape, x.dtype());
+    const size_t bytes = size_t(x.dtype().bytes());
+    const char* source = x.as_ptr<char>();
+    char* target = out.as_ptr<char>();
+    const Axis last = axes.back();
+    const int64_t size = x.shape()[last.letter], step = stride[last.letter] * last.block;
+    std::vector<int64_t> index(axes.size(), 0);
+    for (int64_t rows = out.size() / std::max<int64_t>(1, last.extent); rows > 0; --rows) {
+      bool inside = true;
+      int64_t offset = 0;
+      for (size_t i = 0; i < at.size(); ++i) {
+        inside = inside && at[i] < x.shape()[i];
+        offset += at[i] * stride[i];
+      }
+      const int64_t left = inside ? (size - at[last.letter] + last.block - 1) / last.block : 0,
+                    count = std::min(left, last.extent);
+      if (bytes == 4) {
+        const auto* p = reinterpret_cast<const uint32_t*>(source) + offset;
+        auto* q = reinterpret_cast<uint32_t*>(target);
+        for (int64_t k = 0; k < count; ++k) q[k] = p[k * step];
+      } else {
+        for (int64_t k = 0; k < count; ++k)
+          std::memcpy(target + size_t(k) * bytes, source + size_t(offset + k * step) * bytes, bytes);
+      }
+      target += size_t(last.extent) * bytes;
+      for (size_t i = axes.size() - 1; i-- > 0;) {
+        at[axes[i].letter] += axes[i].block;
+        if (++index[i] < axes[i].extent) break;
+        at[axes[i].letter] -= axes[i].block * axes[i].extent;
+        index[i] = 0;
+      }
+    }
+    return out;
+  }
+
+  std::vector<NDArray> evaluate(const Call& call, const std::vector<NDArray>& inputs) {
+    tir::PrimFunc f = op::lower_call(call);
+    f.edit()->attrs.set("global_symbol", Any("fold"));
+    IRModule module = IRModule::create();
+    module.set("fold", f);
+    return context_.evaluate(module, "fold", inputs);
+  }
+
+  PassContext& context_;
+  int64_t max_bytes_ = 64 << 20;
+};
+
+}  // namespace
+}  // namespace graph
+
+IRModule fold_constant(IRModule module, PassContext& context) {
+  using Function = Ref<graph::Function>;
+  return graph::consume_functions(std::move(module), [&](Function f) -> Function {
+    return graph::FoldConstant(context).run(std::move(f));
+  });
+}
+
+}  // namespace tenon

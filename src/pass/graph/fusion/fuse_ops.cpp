@@ -1,0 +1,151 @@
+// SPDX-License-Identifier: Apache-2.0
+// fuse_ops: operator calls that one kernel computes become one call of a primitive function.
+//
+//   before   lv = R.nn.conv2d(x, w);  lv1 = R.add(lv, b);  lv2 = R.nn.relu(lv1)
+//   after    lv2 = fused_conv2d_add_relu(x, w, b)          with that function in the module, "primitive" = 1
+//
+// Needs: types inferred, dead code gone. Keeps: normal form, the value of every variable that is left, order
+// of impure calls. Works inside branches and loop bodies; what surrounds an If or While fuses across it.
+// Configuration: "fuse_ops.max_depth" (256), "fuse_ops.max_arguments" (200), "fuse_ops.explain" (a packed
+// function that receives the explanation as text).
+#include "pass/graph/fusion/fusion.h"
+#include "pass/graph/passes.h"
+
+#include <algorithm>
+#include <functional>
+#include <map>
+
+#include "base/function.h"
+#include "ir/bodies.h"
+#include "ir/structural.h"
+#include "pass/graph/fusion/group.h"
+
+namespace tenon {
+namespace graph {
+namespace {
+
+class Fuser {
+ public:
+  Fuser(IRModule module, PassContext& context) : module_(std::move(module)) {
+    limits_.max_depth = int(config<int64_t>(context, "fuse_ops.max_depth", limits_.max_depth));
+    limits_.max_arguments = int(config<int64_t>(context, "fuse_ops.max_arguments", limits_.max_arguments));
+    explain_ = config<tenon::Function>(context, "fuse_ops.explain", {});
+  }
+
+  IRModule run() {
+    for (auto [name, object] : module_.functions()) {
+      Ref<Function> f = object.cast<Function>();
+      if (!f || is_primitive(*f)) continue;
+      name_ = name;
+      Expr body = rewrite_body(f->body);
+      if (body.same_as(f->body)) continue;
+      f.edit()->body = body;
+      module_.set(name, f);
+    }
+    return module_;
+  }
+
+ private:
+  template <class T>
+  static T config(const PassContext& context, const std::string& key, T otherwise) {
+    auto v = context.config.find(key);
+    return v ? v->try_as<T>().value_or(otherwise) : otherwise;
+  }
+
+  Expr rewrite_body(const Expr& body) {
+    FusionGraph g = fusion_graph(body);
+    std::vector<PostDominator> dominators = post_dominators(g);
+    std::vector<int> groups = fusion_groups(g, dominators, limits_);
+    if (explain_) explain_(explain_fusion(name_, g, dominators, groups));
+    std::vector<std::vector<int>> members(g.nodes.size());
+    for (int i = 0; i < int(g.nodes.size()); ++i) members[groups[i]].push_back(i);
+    std::vector<bool> fused(g.nodes.size(), false);
+    for (std::vector<int>& group : members) prune(g, groups, group, fused);
+
+    Array<Binding> out;
+    bool changed = false;
+    for (int i = 0; i < int(g.nodes.size()); ++i) {
+      const Binding& b = g.bindings[i];
+      if (!fused[i]) {
+        Binding next = b;
+        changed |= map_bodies(next, [&](const Expr& x) { return rewrite_body(x); });
+        out.push_back(next);
+      } else if (groups[i] == i) {
+        out.push_back(make<VarBindingNode>(binding_var(b), call_group(g, members[i])));
+        changed = true;
+      }
+    }
+    if (!changed) return body;
+    Array<BindingBlock> blocks;
+    if (!out.empty()) blocks.push_back(make<BindingBlockNode>(out));
+    Ref<SeqExpr> seq = make<SeqExpr>(blocks, result_of(body));
+    seq.mut()->type = body->type;
+    return seq;
+  }
+
+  /// Leaves in `group` what becomes a function: at least one operator and two values. Parts of a tuple made
+  /// outside are taken before the call.
+  void prune(const FusionGraph& g, const std::vector<int>& groups, std::vector<int>& group,
+             std::vector<bool>& fused) {
+    std::vector<int> kept;
+    int calls = 0;
+    for (int i : group) {
+      Expr value = binding_value(g.bindings[i]);
+      if (value.is<TupleGetItem>()) {
+        bool inside = !g.nodes[i].inside.empty() && groups[g.nodes[i].inside[0]] == groups[i];
+        if (!inside && i != groups[i]) continue;
+        if (!inside) {
+          kept.clear();
+          break;
+        }
+      }
+      calls += value.is<Call>();
+      kept.push_back(i);
+    }
+    if (calls == 0 || kept.size() < 2) kept.clear();
+    group = kept;
+    for (int i : group) fused[i] = true;
+  }
+
+  Expr call_group(const FusionGraph& g, const std::vector<int>& members) {
+    std::vector<Binding> bindings;
+    for (int i : members) bindings.push_back(g.bindings[i]);
+    VarRef result = binding_var(bindings.back());
+    Group group = make_group(bindings, result);
+    std::string name = intern(kernel_name("fused", bindings), group.function);
+    Expr callee = global(name);
+    Array<Type> params;
+    for (const VarRef& p : group.function->params) params.push_back(p->declared);
+    callee.mut()->type = make<FuncType>(params, group.function->ret_type, false);
+    Expr e = call(callee, group.args);
+    e.mut()->type = result->declared;
+    e.mut()->origin = binding_value(bindings[0])->origin;
+    return e;
+  }
+
+  /// Groups that compute the same share one function.
+  std::string intern(const std::string& hint, const Ref<Function>& f) {
+    auto& same = known_[structural_hash(f)];
+    for (auto& [other, name] : same)
+      if (structural_equal(other, f)) return name;
+    std::string name = module_.fresh_name(hint);
+    module_.set(name, f);
+    same.emplace_back(f, name);
+    return name;
+  }
+
+  IRModule module_;
+  FusionLimits limits_;
+  tenon::Function explain_;
+  std::string name_;
+  std::unordered_map<uint64_t, std::vector<std::pair<Ref<Function>, std::string>>> known_;
+};
+
+}  // namespace
+}  // namespace graph
+
+IRModule fuse_ops(IRModule module, PassContext& context) {
+  return graph::Fuser(std::move(module), context).run();
+}
+
+}  // namespace tenon

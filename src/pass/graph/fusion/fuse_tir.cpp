@@ -1,0 +1,159 @@
+// SPDX-License-Identifier: Apache-2.0
+// fuse_tir: a program whose result only one other program reads becomes part of it.
+//
+//   before   lv = R.call_tir(conv, (x, w), …);  lv1 = R.call_tir(relu, (lv,), …)
+//   after    lv1 = R.call_tir(fused_conv_relu, (x, w), …)          # both stages, lv allocated inside
+//
+// For modules that arrive as call_tir: operators are fused before they are lowered (fuse_ops). Joins what
+// "op_pattern" allows (annotate_tir_op_pattern sets it): anything element-wise to injective into what reads
+// it, and element-wise readers into contractions. Constant shapes; at most "fuse_tir.max_stages" (32) stages.
+// Needs: call_tir. Keeps: values; programs that nothing calls any more go.
+#include <algorithm>
+
+#include "ir/bodies.h"
+#include "pass/graph/fusion/programs.h"
+#include "pass/graph/passes.h"
+
+namespace tenon {
+namespace graph {
+namespace {
+
+class FuseTir {
+ public:
+  FuseTir(IRModule module, size_t most) : module_(std::move(module)), most_(most) {}
+
+  IRModule run() {
+    for (const auto& [name, f] : graph_functions(module_)) {
+      uses_ = count_uses(*f);
+      Expr next = body(f->body);
+      if (!next.same_as(f->body)) module_.set(name, with_bodies(f, {next}));
+    }
+    erase_uncalled(module_, merged_);
+    return module_;
+  }
+
+ private:
+  Expr body(const Expr& e) {
+    std::vector<Binding> out;
+    std::unordered_map<const Var*, size_t> place;  // of calls in `out`
+    bool changed = false;
+    for (Binding b : bindings_of(e)) {
+      if (b.is<VarBindingNode>()) {
+        changed |= map_bodies(b, [&](const Expr& x) { return body(x); });
+        for (bool again = true; again;) again = merge_one(b, out, place, changed);
+        place[binding_var(b).get()] = out.size();
+      }
+      out.push_back(b);
+    }
+    if (!changed) return e;
+    std::erase_if(out, [](const Binding& b) { return !b; });
+    return make_body(out, result_of(e));
+  }
+
+  /// Takes one producer into the call that `b` binds.
+  bool merge_one(Binding& b, std::vector<Binding>& out, const std::unordered_map<const Var*, size_t>& place,
+                 bool& changed) {
+    const auto consumer = program_call(binding_value(b), module_);
+    if (!consumer) return false;
+    for (size_t i = 0; i < consumer->args.size(); ++i) {
+      const auto* v = consumer->args[i].as<Var>();
+      auto at = v ? place.find(v) : place.end();
+      if (at == place.end() || !out[at->second] || uses_[v] != 1) continue;
+      const auto producer = program_call(binding_value(out[at->second]), module_);
+      if (!producer || producer->outputs.size() != 1 || !may_join(*producer->program, *consumer->program))
+        continue;
+      Array<Expr> args;
+      const std::string name = merged(*producer, *consumer, i, args);
+      if (name.empty()) continue;
+      Expr call = call_tir(global(name), args, consumer->outputs);
+      call.mut()->type = binding_value(b)->type;
+      call.mut()->origin = binding_value(b)->origin;
+      b = make<VarBindingNode>(binding_var(b), call);
+      out[at->second] = Binding();
+      return changed = true;
+    }
+    return false;
+  }
+
+  static int64_t pattern(const tir::PrimFuncNode& f) {
+    auto v = f.attrs.find("op_pattern");
+    return v ? v->try_as<int64_t>().value_or(int64_t(FusionKind::opaque)) : int64_t(FusionKind::opaque);
+  }
+  static bool may_join(const tir::PrimFuncNode& producer, const tir::PrimFuncNode& consumer) {
+    const int64_t p = pattern(producer), c = pattern(consumer);
+    if (p <= int64_t(FusionKind::injective)) return c <= int64_t(FusionKind::out_element_wise_fusable);
+    return p == int64_t(FusionKind::out_element_wise_fusable) && c <= int64_t(FusionKind::broadcast);
+  }
+
+  /// The program of both, argument `at` of the consumer computed inside; its name, or "".
+  std::string merged(const ProgramCall& producer, const ProgramCall& consumer, size_t at, Array<Expr>& args) {
+    const auto first = staged(tir::rename_all(producer.program)),
+               second = staged(tir::rename_all(consumer.program));
+    if (!first || !second || first->params.size() != producer.args.size() + 1 ||
+        second->params.size() != consumer.args.size() + consumer.outputs.size() ||
+        first->stages.size() + second->stages.size() > most_)
+      return {};
+    StagedProgram all;
+    tir::BufferMap same;
+    const tir::Buffer middle = first->params.back();
+    for (size_t i = 0; i < producer.args.size(); ++i) {
+      all.params.push_back(first->params[i]);
+      args.push_back(producer.args[i]);
+    }
+    same[second->params[at].get()] = middle;
+    for (size_t i = 0; i < consumer.args.size(); ++i) {
+      if (i == at) continue;
+      if (consumer.args[i].same_as(consumer.args[at])) {
+        same[second->params[i].get()] = middle;
+        continue;
+      }
+      size_t known = 0;
+      while (known < producer.args.size() && !producer.args[known].same_as(consumer.args[i])) ++known;
+      if (known < producer.args.size()) {
+        same[second->params[i].get()] = first->params[known];
+        continue;
+      }
+      all.params.push_back(second->params[i]);
+      args.push_back(consumer.args[i]);
+    }
+    for (size_t i = consumer.args.size(); i < second->params.size(); ++i)
+      all.params.push_back(second->params[i]);
+    all.allocated = first->allocated;
+    all.allocated.push_back(middle);
+    all.allocated.insert(all.allocated.end(), second->allocated.begin(), second->allocated.end());
+    all.stages = first->stages;
+    for (const tir::Stmt& s : second->stages) all.stages.push_back(tir::replace_buffers(s, same));
+    std::string name = producer.name + "_" + consumer.name;
+    if (!name.starts_with("fused_")) name = "fused_" + name;
+    if (name.size() > 72)
+      name = name.substr(0, 60) + "_" + std::to_string(hash_bytes(name.data(), name.size()) % 1000000);
+    name = module_.fresh_name(name);
+    AttrMap attrs = consumer.program->attrs;
+    attrs.set("op_pattern", Any(std::max(pattern(*producer.program), pattern(*consumer.program))));
+    Array<std::string> sources;
+    for (const tir::PrimFunc& f : {producer.program, consumer.program})
+      if (auto list = f->attrs.find("tenon.source"))
+        for (const std::string& s : list->as<Array<std::string>>()) sources.push_back(s);
+    if (!sources.empty()) attrs.set("tenon.source", Any(sources));
+    module_.set(name, program_of(all, name, int64_t(consumer.outputs.size()), attrs));
+    merged_.insert(producer.name);
+    merged_.insert(consumer.name);
+    merged_.insert(name);
+    return name;
+  }
+
+  IRModule module_;
+  size_t most_;
+  std::unordered_map<const Var*, int> uses_;
+  std::set<std::string> merged_;
+};
+
+}  // namespace
+}  // namespace graph
+
+IRModule fuse_tir(IRModule module, PassContext& context) {
+  const auto most = config_or<int64_t>(context, "fuse_tir.max_stages", 32);
+  return graph::FuseTir(std::move(module), size_t(std::max<int64_t>(2, most))).run();
+}
+
+}  // namespace tenon

@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+// Tensor programs as the stages that lowering makes, and their calls: what fuse_tir,
+// split_call_tir_by_pattern and dataflow_use_inplace_calls work on.
+#pragma once
+#include "ir/module.h"
+
+namespace tenon::graph {
+
+/// A call_tir of a program of the module, without symbolic scalars.
+struct ProgramCall {
+  std::string name;
+  tir::PrimFunc program;
+  Array<Expr> args;
+  Array<Type> outputs;
+};
+std::optional<ProgramCall> program_call(const Expr& value, const IRModule& module);
+
+/// A program of stages: statements of the root block, in order, over parameters and the buffers allocated
+/// there.
+struct StagedProgram {
+  std::vector<tir::Buffer> params, allocated;
+  std::vector<tir::Stmt> stages;
+};
+/// Nullopt when the program is no list of stages, has scalars, or was scheduled.
+std::optional<StagedProgram> staged(const tir::PrimFunc& f);
+/// The program back; `like` gives the attributes.
+tir::PrimFunc program_of(const StagedProgram& p, const std::string& name, int64_t num_outputs,
+                         const AttrMap& like);
+
+/// Buffers that a statement loads from, and those that it stores to, each once, in order of appearance.
+struct BufferUses {
+  std::vector<tir::Buffer> loads, stores;
+};
+BufferUses buffer_uses(const tir::Stmt& s);
+
+/// Removes functions at one go: `IRModule::erase` moves all that follow.
+void erase_functions(IRModule& module, const std::set<std::string>& names);
+/// Programs that nothing in the module calls go, of those in `candidates`.
+void erase_uncalled(IRModule& module, const std::set<std::string>& candidates);
+
+}  // namespace tenon::graph

@@ -1,0 +1,193 @@
+// SPDX-License-Identifier: Apache-2.0
+// pack_weights: constant matrices of products lie in panels as wide as the register tile, so that the inner
+// loop reads them one after the other; so do large matrices that are not constant when many rows read them.
+//
+//   before   lv = R.matmul(x, w)             # w (k, n), a constant; R.nn.dense with w (n, k) alike
+//   after    lv = R.layout_transform(w, "KN" → "NK32n")        # folded by the next fold_constant
+//            lv1 = R.nn.packed_matmul(x, lv, units=n)
+//
+// Narrow types lie in groups where the target has an instruction that multiplies groups (dot_intrin.h): bf16
+// in pairs, bytes in fours, "NK32n4k" with the last two axes as one. Products of quantised values arrive as
+// products of integers of 32 bits, x - z and w; with w a constant of bytes they become products of bytes:
+//
+//   before   lv = R.subtract(R.cast(x, "int32"), z);  lv1 = R.matmul(lv, w)     # z and w constant
+//   after    lv1 = R.nn.packed_matmul(x, w', group=4);  lv2 = R.subtract(lv1, z · Σ w)
+//
+// The width of a panel comes from the target record and the number of rows of x: the tile of rows × vectors
+// with the largest useful share that the vector registers hold. Needs: types, a target. Keeps: values; sums
+// run over k in the same order.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "op/body_rewriter.h"
+#include "op/build.h"
+#include "pass/graph/passes.h"
+#include "schedule/dot_intrin.h"
+#include "target/target.h"
+
+namespace tenon {
+namespace graph {
+namespace {
+
+double use_of(int64_t size, int64_t step) {
+  const int64_t whole = (size + step - 1) / step * step;
+  return whole == 0 ? 1 : double(size) / double(whole);
+}
+
+/// Share of the steps along a symbolic number of rows that fall inside, as the default schedule counts them
+/// when it chooses a tile: a tile that takes a part of a panel would read it with gaps.
+double unknown_use(int64_t step) { return (16 % step == 0 ? 1.0 : 0.97) / (1 + 0.012 * double(step - 1)); }
+
+/// Vectors side by side in a panel for `rows` (0: unknown) and `columns` of the result.
+int64_t panel_vectors(int64_t rows, int64_t columns, int64_t lanes, int64_t bytes, int64_t registers) {
+  int64_t best = 1;
+  double best_speed = 0;
+  for (int64_t vectors : {1, 2, 3, 4, 6}) {
+    for (int64_t m = 1; m <= 14; ++m) {
+      const int64_t tile = m * vectors;
+      if (tile + vectors > registers - 2 || (rows > 0 && m > rows)) continue;
+      // Two multiply-adds a cycle with a latency of four; two loads a cycle, broadcasts among them; what a
+      // step reads comes from the second cache at best.
+      const double cycles = std::max({double(tile) / 2, (double(vectors) + 0.6 * double(m)) / 2, 4.0}) +
+                            double((vectors * lanes + m) * bytes) / 256;
+      const double speed = double(tile) / cycles * use_of(columns, vectors * lanes) *
+                           (rows > 0 ? use_of(rows, m) : unknown_use(m));
+      if (speed > best_speed * 1.001) {
+        best_speed = speed;
+        best = vectors;
+      }
+    }
+  }
+  return best;
+}
+
+class PackWeights : public BodyRewriter {
+ public:
+  explicit PackWeights(Target target) : target_(std::move(target)) {}
+
+ protected:
+  Expr visit(const Expr& value, const VarRef& var) override {
+    const Op* op = op_of(value);
+    const bool dense = op && op->name == "nn.dense";
+    if (!op || (!dense && op->name != "matmul")) return value;
+    const Call& call = *value.as<Call>();
+    const auto *x = as_tensor(call.args[0]), *w = as_tensor(call.args[1]);
+    const auto shape_w = static_shape(call.args[1]->type);
+    if (!x || !w || !shape_w || x->ndim < 2 || shape_w->size() != 2 || element_count(*shape_w) == 0)
+      return value;
+    const DataType type = w->dtype;
+    if (type != x->dtype && !(byte(type) && byte(x->dtype))) return value;
+    if (type.is_float() && type.bits < 16) return value;
+    if (type == i32) return quantised(value, call, *shape_w, dense, var);
+    const DataType sum = type.is_float() ? (type.bits < 32 ? f32 : type) : i32;
+    const auto form = dot_form(target_, x->dtype, type, sum);
+    const int64_t inputs = (*shape_w)[dense ? 1 : 0];
+    const int64_t group = form && inputs % form->group == 0 ? form->group : 1;
+    if (!type.is_float() && group == 1) return value;
+    const int64_t columns = (*shape_w)[dense ? 0 : 1];
+    // A tile takes its rows from one axis: the longest.
+    int64_t rows = 0;
+    if (auto shape = known_shape(call.args[0]))
+      for (size_t i = 0; i + 1 < shape->size(); ++i)
+        rows = std::max(rows, tir::as_int((*shape)[i]).value_or(0));
+    // What is not constant is packed for every call: worth it for matrices that no near cache holds, read
+    // often.
+    if (!call.args[1].is<Constant>() &&
+        (rows < 64 || element_count(*shape_w) * type.bytes() < 2 * target_->l2_bytes))
+      return value;
+    return packed(call.args[0], call.args[1], dense, rows, columns, inputs, group, sum,
+                  op::attrs_of<op::MatmulAttrs>(call).out_dtype, var, call.origin);
+  }
+
+ private:
+  static bool byte(DataType t) { return t.is_integer() && t.bits == 8; }
+
+  /// The product with `w` in panels.
+  Expr packed(const Expr& x, const Expr& w, bool dense, int64_t rows, int64_t columns, int64_t inputs,
+              int64_t group, DataType sum, DataType out, const VarRef& var, const Origin& origin) {
+    const DataType type = as_tensor(w)->dtype;
+    const int64_t lanes = std::max<int64_t>(1, target_->lanes(sum));
+    const int64_t vectors = panel_vectors(rows, columns, lanes, type.bytes() * group,
+                                          std::max<int64_t>(8, target_->vector_registers));
+    const int64_t width = vectors * lanes;
+    const std::string source = dense ? "NK" : "KN", layout = group == 1
+                                                                 ? fmt::format("NK{}n", width)
+                                                                 : fmt::format("NK{}n{}k", width, group);
+    Expr panels = emit(op::op_call("layout_transform", {w},
+                                   op::make_attrs<op::LayoutTransformAttrs>(source, layout), origin),
+                       var->name + "_panels");
+    if (group > 1)
+      panels = emit(
+          op::op_call("reshape",
+                      {panels, op::shape({(columns + width - 1) / width, inputs / group, width * group})}, {},
+                      origin),
+          var->name + "_groups");
+    return op::op_call("nn.packed_matmul", {x, panels},
+                       op::make_attrs<op::PackedMatmulAttrs>(columns, out, group), origin);
+  }
+
+  /// (x - z) · w of 32-bit integers, where x is bytes widened and w holds bytes: a product of bytes.
+  Expr quantised(const Expr& value, const Call& call, const std::vector<int64_t>& shape, bool dense,
+                 const VarRef& var) {
+    const auto* w = call.args[1].as<Constant>();
+    if (!w || w->data.dtype() != i32) return value;
+    // x - z, x + z or x.
+    int64_t zero = 0;
+    Expr widened = call.args[0];
+    for (const char* op : {"subtract", "add"})
+      if (const Call* c = definition_call(widened, op)) {
+        const auto z = scalar_constant(c->args[1]);
+        if (!z || std::abs(*z) > 1 << 20) return value;
+        zero = op[0] == 's' ? int64_t(*z) : -int64_t(*z);
+        widened = c->args[0];
+        break;
+      }
+    const Call* cast = definition_call(widened, "cast");
+    if (!cast) return value;
+    const Expr& x = cast->args[0];
+    const auto *narrow = as_tensor(x), *wide = as_tensor(call.args[0]);
+    if (!narrow || !wide || !byte(narrow->dtype) || narrow->ndim != wide->ndim) return value;
+    int64_t low = 0, high = 0;
+    const int64_t count = w->data.size();
+    const auto* from = static_cast<const int32_t*>(w->data.data());
+    for (int64_t i = 0; i < count; ++i)
+      low = std::min<int64_t>(low, from[i]), high = std::max<int64_t>(high, from[i]);
+    const DataType type = low >= -128 && high <= 127 ? DataType::int_(8) : u8;
+    if (type == u8 && (low < 0 || high > 255)) return value;
+    const int64_t columns = shape[dense ? 0 : 1], inputs = shape[dense ? 1 : 0];
+    const auto form = dot_form(target_, narrow->dtype, type, i32);
+    if (!form || inputs % form->group != 0) return value;
+    NDArray bytes = NDArray::empty(shape, type), sums = NDArray::empty({columns}, i32);
+    auto* to = static_cast<uint8_t*>(bytes.data());
+    for (int64_t i = 0; i < count; ++i) to[i] = uint8_t(from[i]);
+    int64_t rows = 0;
+    if (auto s = known_shape(x))
+      for (size_t i = 0; i + 1 < s->size(); ++i) rows = std::max(rows, tir::as_int((*s)[i]).value_or(0));
+    Expr product =
+        packed(x, constant(bytes), dense, rows, columns, inputs, form->group, i32, i32, var, call.origin);
+    if (zero == 0) return product;
+    auto* sum = static_cast<int32_t*>(sums.data());
+    for (int64_t n = 0; n < columns; ++n) {
+      uint32_t total = 0;
+      for (int64_t k = 0; k < inputs; ++k) total += uint32_t(from[dense ? n * inputs + k : k * columns + n]);
+      sum[n] = int32_t(total * uint32_t(zero));
+    }
+    return op::op_call("subtract", {emit(product, var->name + "_products"), constant(sums)}, {}, call.origin);
+  }
+
+  Target target_;
+};
+
+}  // namespace
+}  // namespace graph
+
+IRModule pack_weights(IRModule module, PassContext& context) {
+  Target target = context.target.cast<TargetNode>();
+  // Without evaluation constants would be packed again in every call.
+  if (!target || !context.evaluate) return module;
+  return graph::rewrite_functions<graph::PackWeights>(std::move(module), target);
+}
+
+}  // namespace tenon

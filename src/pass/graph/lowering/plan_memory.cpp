@@ -1,0 +1,740 @@
+// SPDX-License-Identifier: Apache-2.0
+// plan_memory: every intermediate tensor of known size gets a place in the function's arena.
+//
+//   before   lv = R.call_tir(conv, …);  lv1 = R.call_tir(relu, (lv,), …)
+//   after    the same, and the function's attributes "arena_offsets": [0, 0], "arena_bytes": 4096,
+//            "arena_lower_bound": 4096
+//
+// Needs: call_tir. Keeps: the graph as it is. Results, tensors handed to packed functions, kept in
+// references, data or closures, and tensors of unknown size are not in the arena (offset -1): they come from
+// the pool. An element-wise program may write over an input that dies there ("tir.noalias" of that program
+// becomes false).
+//
+// Control flow shares the arena: what branches of one choice make may lie at one place, because only one of
+// them runs; the state of a loop has a place of its own ("arena_states": one per loop variable, -1: a
+// register), into which each turn copies its result. Functions that others call lie behind their callers;
+// recursive ones, and those used as values, have no arena.
+//
+// A symbolic size with an upper bound (configuration "plan_memory.bounds": a map from names to numbers) is
+// planned at its most: attributes "arena_bound_names" and "arena_bound_values" say with which.
+//
+// A concatenation whose parts lie one behind the other in memory (leading axes are 1, so with one image also
+// channels in blocks) is no work: its parts are written into its memory, and the attribute "arena_joins"
+// lists it, so that no call is made. Not where a part is something else's memory (a parameter, a result, a
+// part of another concatenation) or would not begin on 64 bytes. A program that no call is left of has the
+// attribute "tenon.memory_only". Configuration: "plan_memory.in_place", "plan_memory.concat" (both true).
+#include "pass/graph/lowering/plan_memory.h"
+
+#include <algorithm>
+#include <map>
+#include <set>
+
+#include "ir/bodies.h"
+#include "ir/structural.h"
+#include "ir/walk.h"
+#include "pass/graph/lowering/lower_function.h"
+#include "pass/graph/lowering/plan_memory_place.h"
+#include "pass/graph/passes.h"
+
+namespace tenon {
+namespace graph {
+namespace {
+
+constexpr int64_t kAlign = 64;
+int64_t align(int64_t n) { return (n + kAlign - 1) / kAlign * kAlign; }
+
+/// Of a tensor of known size; -1.
+int64_t bytes_of(const Type& type) { return most_bytes(type, {}); }
+
+bool is_call_tir(const Expr& value) { return value.is<Call>() && is_op(value, "call_tir"); }
+size_t num_outputs(const Expr& value) { return value.as<Call>()->type_args.size(); }
+
+/// Tensors that a value may be made of; items when it is a tuple whose parts are known apart.
+struct Alias {
+  std::set<int> ids;
+  std::vector<Alias> items;
+  void add(const Alias& o) {
+    ids.insert(o.ids.begin(), o.ids.end());
+    for (const Alias& i : o.items) ids.insert(i.ids.begin(), i.ids.end()), add_nested(i);
+  }
+  std::set<int> all() const {
+    std::set<int> out = ids;
+    for (const Alias& i : items) {
+      std::set<int> more = i.all();
+      out.insert(more.begin(), more.end());
+    }
+    return out;
+  }
+
+  /// One of both; parts stay apart where both have them.
+  static Alias either(const Alias& a, const Alias& b) {
+    Alias out;
+    if (!a.items.empty() && a.items.size() == b.items.size()) {
+      out.ids = a.ids;
+      out.ids.insert(b.ids.begin(), b.ids.end());
+      for (size_t i = 0; i < a.items.size(); ++i) out.items.push_back(either(a.items[i], b.items[i]));
+    } else {
+      out.add(a), out.add(b);
+    }
+    return out;
+  }
+
+ private:
+  void add_nested(const Alias& o) {
+    for (const Alias& i : o.items) ids.insert(i.ids.begin(), i.ids.end()), add_nested(i);
+  }
+};
+
+/// What to plan with.
+struct PlanOptions {
+  bool arena = true, in_place = true, concat = true;
+  SizeBounds bounds;
+};
+
+class Planner {
+ public:
+  Planner(const IRModule& module, const PlanOptions& options) : module_(module), options_(options) {}
+
+  MemoryPlan run(const Function& f) {
+    for (auto [name, object] : module_.functions())
+      if (object.is<Function>() && !has_references_)
+        post_order(object, [&](const ObjectRef& n) {
+          const auto* op = n.as<Op>();
+          has_references_ = has_references_ || (op && (op->name == "ref_create" || op->name == "ref_write"));
+        });
+    Alias result = body(f.body);
+    escape(result);
+    next_step();
+    resolve_loops();
+    resolve_states();
+    if (options_.arena) {
+      join_concats();
+      choose_in_place();
+      place();
+    }
+    return finished(f);
+  }
+
+ private:
+  /// A tensor of the plan, with what only planning needs.
+  struct Item : PlannedTensor {
+    Type type;
+    int loop = -1, branch = -1;
+    bool is_static = true;
+    bool is_state = false;  ///< of a loop: in no list of outputs
+  };
+  struct CallSite {
+    VarRef var;
+    Expr value;
+    int step;
+    int first;
+    std::vector<Alias> args;
+    std::vector<int64_t> bytes;  ///< of the arguments; -1: not known
+    int loop, branch;
+  };
+  struct Loop {
+    int begin, end;
+    int parent;
+  };
+
+  Alias of(const Expr& e) const {
+    if (const auto* v = e.as<Var>()) {
+      auto it = aliases_.find(v);
+      return it == aliases_.end() ? Alias() : it->second;
+    }
+    if (const auto* t = e.as<Tuple>()) {
+      Alias out;
+      for (const Expr& i : t->items) out.items.push_back(of(i));
+      return out;
+    }
+    return {};
+  }
+  static Alias item_of(const Alias& a, size_t i) {
+    if (i < a.items.size()) return a.items[i];
+    Alias out;
+    out.add(a);
+    return out;
+  }
+
+  void next_step() {
+    branch_of_step_.push_back(branch_);
+    ++step_;
+  }
+  void use(const Alias& a) {
+    for (int id : a.all()) {
+      Item& t = items_[size_t(id)];
+      t.end = std::max(t.end, step_);
+      // A loop around the use, but not around the definition, reads again in its next turn.
+      int outermost = -1;
+      for (int loop = loop_; loop >= 0; loop = loops_[size_t(loop)].parent)
+        if (loops_[size_t(loop)].begin > t.begin) outermost = loop;
+      if (outermost >= 0) loop_uses_.emplace_back(id, outermost);
+    }
+  }
+  void escape(const Alias& a) {
+    for (int id : a.all()) escaped_.insert(id);
+  }
+  int add_item(const VarRef& var, const Type& type) {
+    Item t;
+    t.name = var->name;
+    t.begin = t.end = step_;
+    t.type = type;
+    t.loop = loop_;
+    t.branch = branch_;
+    t.is_static = bytes_of(type) >= 0;
+    if (const int64_t bytes = most_bytes(type, options_.bounds); bytes >= 0)
+      t.bytes = align(std::max<int64_t>(1, bytes));
+    items_.push_back(std::move(t));
+    return int(items_.size()) - 1;
+  }
+
+  Alias body(const Expr& e) {
+    for (const Binding& b : bindings_of(e)) {
+      const Expr value = binding_value(b);
+      Alias made = visit(binding_var(b), value);
+      aliases_[binding_var(b).get()] = made;
+      next_step();
+    }
+    Alias result = of(result_of(e));
+    use(result);
+    return result;
+  }
+  /// One way of a choice.
+  template <class F>
+  Alias way(int choice, F f) {
+    const int outer = branch_;
+    next_step();
+    branch_ = branches_.add(choice, outer);
+    Alias made = f();
+    next_step();
+    branch_ = outer;
+    return made;
+  }
+
+  Alias visit(const VarRef& var, const Expr& value) {
+    if (const auto* n = value.as<If>()) {
+      use(of(n->condition));
+      const int choice = choices_++;
+      const Alias t = way(choice, [&] { return body(n->true_branch); });
+      const Alias f = way(choice, [&] { return body(n->false_branch); });
+      return Alias::either(t, f);
+    }
+    if (const auto* n = value.as<Match>()) {
+      Alias subject = of(n->value), out;
+      use(subject);
+      const int choice = choices_++;
+      bool first = true;
+      for (const MatchClause& c : n->clauses) {
+        // A part of a tuple may be any tensor of it; parts of other data are not planned.
+        std::vector<VarRef> vars;
+        variables_of(c->pattern, vars);
+        Alias part;
+        part.add(subject);
+        for (const VarRef& v : vars) aliases_[v.get()] = part;
+        const Alias made = way(choice, [&] { return body(c->body); });
+        out = first ? made : Alias::either(out, made);
+        first = false;
+      }
+      return out;
+    }
+    if (const auto* n = value.as<While>()) return loop(var, *n);
+    if (const auto* c = value.as<Call>()) return call(var, value, *c);
+    if (const auto* t = value.as<TupleGetItem>()) {
+      Alias tuple = of(t->tuple);
+      use(tuple);
+      return item_of(tuple, size_t(t->index));
+    }
+    if (const auto* f = value.as<Function>()) {
+      // When a closure runs is not known here: nothing that it touches is planned.
+      for_each_use(f->body, [&](const VarRef& v) { use(of(v)), escape(of(v)); });
+      const int first = int(items_.size());
+      body(f->body);
+      for (int id = first; id < int(items_.size()); ++id) escaped_.insert(id);
+      return {};
+    }
+    Alias a = of(value);
+    use(a);
+    return a;
+  }
+
+  Alias loop(const VarRef& var, const While& n) {
+    Alias out;
+    std::vector<int>& states = states_[var.get()];
+    states.assign(n.loop_vars.size(), -1);
+    std::vector<Alias> flows(n.loop_vars.size());
+    for (size_t i = 0; i < n.loop_vars.size(); ++i) {
+      const Alias init = of(n.init[i]);
+      use(init);
+      const Type type = n.loop_vars[i]->declared;
+      if (type && bytes_of(type) >= 0) {
+        states[i] = add_item(n.loop_vars[i], type);
+        items_.back().is_state = true;
+        Alias state;
+        state.ids.insert(states[i]);
+        out.items.push_back(state);
+        links_.emplace_back(states[i], init);
+      } else {
+        escape(init);
+        out.items.push_back(init);
+      }
+      aliases_[n.loop_vars[i].get()] = out.items.back();
+    }
+    next_step();
+    const int self = int(loops_.size());
+    loops_.push_back({step_, step_, loop_});
+    loop_ = self;
+    use(out);
+    escape(body(n.condition));
+    next_step();
+    const Alias next = body(n.body);
+    next_step();
+    for (size_t i = 0; i < n.loop_vars.size(); ++i) {
+      const Alias part = item_of(next, i);
+      use(part);
+      if (states[i] >= 0) {
+        links_.emplace_back(states[i], part);
+      } else {
+        escape(part);
+        out.items[i].add(part);
+      }
+    }
+    use(out);
+    loops_[size_t(self)].end = step_;
+    loop_ = loops_[size_t(self)].parent;
+    next_step();
+    return out;
+  }
+
+  Alias call(const VarRef& var, const Expr& value, const Call& c) {
+    if (is_call_tir(value)) {
+      CallSite site{var, value, step_, int(items_.size()), {}, {}, loop_, branch_};
+      const auto* args = c.args[1].as<Tuple>();
+      for (const Expr& a : args ? args->items : Array<Expr>{c.args[1]}) {
+        site.args.push_back(of(a));
+        site.bytes.push_back(bytes_of(a->type));
+        use(site.args.back());
+      }
+      Alias out;
+      for (size_t i = 0; i < num_outputs(value); ++i) {
+        Alias one;
+        one.ids.insert(add_item(var, c.type_args[i]));
+        out.items.push_back(one);
+      }
+      sites_.push_back(site);
+      const bool tuple = var->declared ? var->declared.is<TupleType>() : c.type_args.size() != 1;
+      return tuple ? out : out.items[0];
+    }
+    Alias out;
+    const auto* name = c.args.empty() ? nullptr : c.args[0].as<ExternFunc>();
+    const bool view = name && name->symbol.starts_with("vm.builtin.");
+    const bool graph_function = c.op.is<GlobalVar>();
+    for (const Expr& a : c.args) {
+      Alias arg = of(a);
+      use(arg);
+      // A packed function, a reference, data or a closure may keep what it gets.
+      if (!view && (!graph_function || has_references_)) escape(arg);
+      out.add(arg);  // and may give it back
+    }
+    // What a called function returns may be its argument; the caller's tensors outlive the call then.
+    return out;
+  }
+
+  void resolve_loops() {
+    for (auto& [id, loop] : loop_uses_) {
+      Item& t = items_[size_t(id)];
+      t.end = std::max(t.end, loops_[size_t(loop)].end);
+    }
+  }
+  /// A state that is held in a register holds its begin and what each turn made.
+  void resolve_states() {
+    for (bool changed = true; changed;) {
+      changed = false;
+      for (const auto& [state, alias] : links_) {
+        if (!escaped_.count(state)) continue;
+        for (int id : alias.all()) changed |= escaped_.insert(id).second;
+      }
+    }
+  }
+
+  bool planned(int id) const { return items_[size_t(id)].bytes >= 0 && !escaped_.count(id); }
+
+  /// The whole that a tensor is part of, and where in it.
+  std::pair<int, int64_t> whole_of(int id) const {
+    int64_t offset = 0;
+    for (int up; (up = items_[size_t(id)].part_of) >= 0; id = up) offset += items_[size_t(id)].part_offset;
+    return {id, offset};
+  }
+
+  void join_concats() {
+    if (!options_.concat) return;
+    for (const CallSite& site : sites_) {
+      const auto* g = site.value.as<Call>()->args[0].as<GlobalVar>();
+      tir::PrimFunc f = g ? module_.find(g->name).cast<tir::PrimFuncNode>() : tir::PrimFunc();
+      auto axis = f ? f->attrs.find("tenon.concat_axis") : std::nullopt;
+      const Type type = site.value.as<Call>()->type_args[0];
+      const auto shape = static_shape(type);
+      if (!axis || !shape || num_outputs(site.value) != 1 || !planned(site.first)) continue;
+      bool fits = site.args.size() > 1;
+      for (int64_t d = 0; d < axis->as<int64_t>(); ++d) fits = fits && (*shape)[size_t(d)] == 1;
+      std::set<int> ids;
+      int64_t offset = 0;
+      for (size_t i = 0; fits && i < site.args.size(); ++i) {
+        const std::set<int> one = site.args[i].all();
+        fits = one.size() == 1 && site.bytes[i] > 0;
+        if (!fits) break;
+        const int id = *one.begin();
+        const Item& t = items_[size_t(id)];
+        fits = planned(id) && !t.is_state && t.part_of < 0 && ids.insert(id).second && t.loop == site.loop &&
+               t.branch == site.branch && t.bytes == align(site.bytes[i]) && offset % kAlign == 0;
+        offset += site.bytes[i];
+      }
+      if (!fits || offset != bytes_of(type)) continue;
+      offset = 0;
+      for (size_t i = 0; i < site.args.size(); ++i) {
+        Item& t = items_[size_t(*site.args[i].all().begin())];
+        t.part_of = site.first;
+        t.part_offset = offset;
+        offset += site.bytes[i];
+      }
+      joined_.insert(site.first);
+    }
+    // What shares memory lives as long as the longest of it: neither is overwritten before.
+    std::map<int, int> end;
+    for (int id = 0; id < int(items_.size()); ++id) {
+      int& e = end[whole_of(id).first];
+      e = std::max(e, items_[size_t(id)].end);
+    }
+    for (int id = 0; id < int(items_.size()); ++id) items_[size_t(id)].end = end[whole_of(id).first];
+  }
+
+  /// Both have the same number of bytes in every call.
+  static bool same_size(const Item& a, const Item& b) {
+    if (a.bytes != b.bytes) return false;
+    if (a.is_static && b.is_static) return true;
+    const auto x = known_shape(a.type), y = known_shape(b.type);
+    if (!x || !y || x->size() != y->size()) return false;
+    for (size_t i = 0; i < x->size(); ++i)
+      if (!structural_equal((*x)[i], (*y)[i])) return false;
+    return as_tensor(a.type)->dtype == as_tensor(b.type)->dtype;
+  }
+
+  void choose_in_place() {
+    if (!options_.in_place) return;
+    std::set<std::string> programs;
+    std::set<int> taken;
+    for (const CallSite& site : sites_) {
+      const auto* g = site.value.as<Call>()->args[0].as<GlobalVar>();
+      tir::PrimFunc f = g ? module_.find(g->name).cast<tir::PrimFuncNode>() : tir::PrimFunc();
+      if (!f) continue;
+      for (size_t o = 0; o < num_outputs(site.value); ++o) {
+        const int out = site.first + int(o);
+        if (!planned(out) || joined_.count(out) || items_[size_t(out)].part_of >= 0) continue;
+        for (size_t a = 0; a < site.args.size(); ++a) {
+          std::set<int> ids = site.args[a].all();
+          if (ids.size() != 1) continue;
+          const int in = *ids.begin();
+          const Item& t = items_[size_t(in)];
+          if (!planned(in) || t.part_of >= 0 || taken.count(in) || t.end != site.step ||
+              !same_size(t, items_[size_t(out)]))
+            continue;
+          int times = 0;
+          for (const Alias& other : site.args)
+            for (int id : other.all()) times += int(whole_of(id).first == in);
+          if (times != 1 || !may_write_in_place(f, a, site.args.size() + o)) continue;
+          items_[size_t(out)].in_place_of = in;
+          taken.insert(in);
+          programs.insert(g->name);
+          break;
+        }
+      }
+    }
+    plan_.in_place.assign(programs.begin(), programs.end());
+  }
+
+  void place() {
+    std::vector<MemoryPiece> pieces, alive;
+    std::vector<int> piece_of(items_.size(), -1), alive_of(items_.size(), -1);
+    std::map<int, int> begin;  // of wholes: their first part's
+    for (int id = 0; id < int(items_.size()); ++id) {
+      const int whole = whole_of(id).first, at = items_[size_t(id)].begin;
+      auto [it, fresh] = begin.emplace(whole, at);
+      if (!fresh) it->second = std::min(it->second, at);
+    }
+    auto extend = [&](MemoryPiece& p, const Item& t) {
+      p.end = std::max(p.end, t.end);
+      p.branch = branches_.common(p.branch, t.branch);
+    };
+    for (int id = 0; id < int(items_.size()); ++id) {
+      const Item& t = items_[size_t(id)];
+      if (!planned(id)) continue;
+      if (t.in_place_of >= 0) {
+        piece_of[size_t(id)] = piece_of[size_t(t.in_place_of)];
+        alive_of[size_t(id)] = alive_of[size_t(t.in_place_of)];
+        extend(pieces[size_t(piece_of[size_t(id)])], t);
+        // What a joined whole holds is counted by its parts.
+        if (alive_of[size_t(id)] >= 0) extend(alive[size_t(alive_of[size_t(id)])], t);
+        continue;
+      }
+      if (!joined_.count(id)) {
+        alive_of[size_t(id)] = int(alive.size());
+        alive.push_back({t.bytes, t.begin, t.end, t.branch, -1});
+      }
+      if (t.part_of >= 0) continue;
+      piece_of[size_t(id)] = int(pieces.size());
+      pieces.push_back({t.bytes, begin[id], t.end, t.branch, -1});
+    }
+    plan_.lower_bound = most_alive(alive, branches_, branch_of_step_);
+    plan_.arena_bytes = place_pieces(pieces, branches_, most_alive(pieces, branches_, branch_of_step_));
+    for (size_t id = 0; id < items_.size(); ++id) {
+      const auto [whole, offset] = whole_of(int(id));
+      if (piece_of[size_t(whole)] >= 0)
+        items_[id].offset = pieces[size_t(piece_of[size_t(whole)])].offset + offset;
+    }
+  }
+
+  /// Outputs of programs in the order of the program; states by their loops.
+  MemoryPlan finished(const Function& f) {
+    std::vector<int> position(items_.size(), -1);
+    int next = 0;
+    for (size_t id = 0; id < items_.size(); ++id)
+      if (!items_[id].is_state) position[id] = next++;
+    auto moved = [&](int id) { return id < 0 ? -1 : position[size_t(id)]; };
+    for (size_t id = 0; id < items_.size(); ++id) {
+      Item& t = items_[id];
+      // A tensor that a loop's state holds is not written over another output.
+      t.in_place_of = moved(t.in_place_of);
+      t.part_of = moved(t.part_of);
+      if (!t.is_state) plan_.tensors.push_back(t);
+    }
+    for (int id : joined_) plan_.joined.push_back(position[size_t(id)]);
+    for_each_binding(f.body, [&](const Binding& b) {
+      auto it = states_.find(binding_var(b).get());
+      if (it == states_.end()) return;
+      for (int id : it->second) plan_.states.push_back(id < 0 ? -1 : items_[size_t(id)].offset);
+    });
+    return std::move(plan_);
+  }
+
+  const IRModule& module_;
+  const PlanOptions& options_;
+  bool has_references_ = false;  ///< a called function may keep its arguments
+  MemoryPlan plan_;
+  std::vector<Item> items_;
+  int step_ = 0, loop_ = -1, branch_ = -1, choices_ = 0;
+  Branches branches_;
+  std::vector<int> branch_of_step_;
+  std::vector<Loop> loops_;
+  std::vector<std::pair<int, int>> loop_uses_;
+  std::vector<std::pair<int, Alias>> links_;                 ///< states, and what flows into them
+  std::unordered_map<const Var*, std::vector<int>> states_;  ///< of loops, by the variable each is bound to
+  std::vector<CallSite> sites_;
+  std::set<int> escaped_, joined_;
+  std::unordered_map<const Var*, Alias> aliases_;
+};
+
+MemoryPlan plan(const Function& function, const IRModule& module, PlanOptions options) {
+  MemoryPlan joined = Planner(module, options).run(function);
+  if (joined.joined.empty()) return joined;
+  // A whole is held from its first part on: not at the price of a much larger arena.
+  options.concat = false;
+  MemoryPlan apart = Planner(module, options).run(function);
+  const int64_t bound = std::min(joined.lower_bound, apart.lower_bound);
+  joined.lower_bound = apart.lower_bound = bound;
+  const bool near = joined.arena_bytes <= bound + bound / 10;
+  return near || joined.arena_bytes <= apart.arena_bytes + apart.arena_bytes / 8 ? joined : apart;
+}
+
+std::vector<int64_t> numbers(const Function& function, const char* attribute) {
+  auto v = function.attrs.find(attribute);
+  auto list = v ? v->try_as<Array<int64_t>>() : std::nullopt;
+  return list && *list ? list->vec() : std::vector<int64_t>();
+}
+
+/// Who calls each graph function. `without` gets those that have no arena, because their calls nest or may
+/// come from anywhere: functions used as values, recursive ones, and all that these reach.
+std::map<std::string, std::vector<std::string>> callers_of(const IRModule& module,
+                                                           std::set<std::string>& without) {
+  std::map<std::string, std::vector<std::string>> callees, callers;
+  std::vector<std::string> values;
+  for (auto [name, object] : module.functions()) {
+    if (!object.is<Function>()) continue;
+    callers[name];
+    auto value = [&](const Expr& e) {
+      if (const auto* g = e.as<GlobalVar>()) values.push_back(g->name);
+    };
+    post_order(object, [&, from = name](const ObjectRef& n) {
+      if (const auto* c = n.as<Call>()) {
+        for (const Expr& a : c->args) value(a);
+        if (const auto* g = c->op.as<GlobalVar>()) callees[from].push_back(g->name);
+      }
+      if (const auto* t = n.as<Tuple>())
+        for (const Expr& i : t->items) value(i);
+      if (const auto* q = n.as<SeqExpr>()) value(q->body);
+      if (const auto* b = n.as<VarBindingNode>()) value(b->value);
+      if (const auto* w = n.as<While>())
+        for (const Expr& i : w->init) value(i);
+      if (const auto* f = n.as<Function>()) value(f->body);
+    });
+  }
+  auto reach = [&](std::vector<std::string> from, std::set<std::string>& out) {
+    while (!from.empty()) {
+      const std::string name = from.back();
+      from.pop_back();
+      if (!out.insert(name).second) continue;
+      for (const std::string& c : callees[name]) from.push_back(c);
+    }
+  };
+  reach(values, without);
+  for (const auto& [name, unused] : callers) {
+    std::set<std::string> reached;
+    reach(callees[name], reached);
+    if (reached.count(name)) reach({name}, without);
+  }
+  for (const auto& [name, list] : callees)
+    for (const std::string& c : list)
+      if (callers.count(c)) callers[c].push_back(name);
+  return callers;
+}
+
+}  // namespace
+
+MemoryPlan plan_function(const Function& function, const IRModule& module, bool arena) {
+  PlanOptions options;
+  options.arena = arena;
+  options.bounds = planned_bounds(function);
+  return plan(function, module, options);
+}
+
+std::unordered_map<const Var*, int> planned_positions(const Function& function) {
+  std::unordered_map<const Var*, int> out;
+  int next = 0;
+  for_each_binding(function.body, [&](const Binding& b) {
+    if (!is_call_tir(binding_value(b))) return;
+    out[binding_var(b).get()] = next;
+    next += int(num_outputs(binding_value(b)));
+  });
+  return out;
+}
+
+std::unordered_map<const Var*, std::vector<int64_t>> planned_states(const Function& function) {
+  std::unordered_map<const Var*, std::vector<int64_t>> out;
+  const std::vector<int64_t> all = numbers(function, "arena_states");
+  size_t next = 0;
+  for_each_binding(function.body, [&](const Binding& b) {
+    const auto* w = binding_value(b).as<While>();
+    if (!w) return;
+    std::vector<int64_t>& states = out[binding_var(b).get()];
+    for (size_t i = 0; i < w->loop_vars.size(); ++i, ++next)
+      states.push_back(next < all.size() ? all[next] : -1);
+  });
+  if (next != all.size()) out.clear();  // a plan of another version of the function
+  return out;
+}
+
+std::vector<int64_t> planned_offsets(const Function& function) { return numbers(function, "arena_offsets"); }
+std::vector<int64_t> planned_joins(const Function& function) { return numbers(function, "arena_joins"); }
+
+SizeBounds planned_bounds(const Function& function) {
+  SizeBounds out;
+  const auto v = function.attrs.find("arena_bound_names");
+  const auto names = v ? v->try_as<Array<std::string>>() : std::nullopt;
+  const std::vector<int64_t> values = numbers(function, "arena_bound_values");
+  if (names && *names && names->size() == values.size())
+    for (size_t i = 0; i < values.size(); ++i) out[(*names)[i]] = values[i];
+  return out;
+}
+
+}  // namespace graph
+
+IRModule plan_memory(IRModule module, PassContext& context) {
+  using namespace graph;
+  PlanOptions options;
+  auto option = context.config.find("plan_memory.in_place");
+  options.in_place = !option || option->try_as<bool>().value_or(true);
+  option = context.config.find("plan_memory.concat");
+  options.concat = !option || option->try_as<bool>().value_or(true);
+  if (option = context.config.find("plan_memory.bounds"); option)
+    for (const auto& [name, value] : option->as<AttrMap>()) options.bounds[name] = value.as<int64_t>();
+  std::set<std::string> without;
+  const auto callers = callers_of(module, without);
+  std::set<std::string> aliased, joined, run;
+  const IRModule whole = module;
+  std::map<std::string, MemoryPlan> plans;
+  for (auto [name, object] : module.functions()) {
+    const auto* f = object.as<graph::Function>();
+    if (!f || is_primitive(*f)) continue;
+    PlanOptions o = options;
+    o.arena = !without.count(name);
+    plans[name] = plan(*f, whole, o);
+  }
+  // The arena of a called function begins behind those of all its callers. No cycles are left here.
+  std::map<std::string, int64_t> base;
+  std::vector<std::string> todo;
+  for (const auto& [name, unused] : plans) todo.push_back(name);
+  while (!todo.empty()) {
+    const std::string name = todo.back();
+    if (base.count(name) || without.count(name) || !plans.count(name)) {
+      todo.pop_back();
+      continue;
+    }
+    int64_t begin = 0;
+    bool ready = true;
+    for (const std::string& c : callers.at(name)) {
+      if (without.count(c) || !plans.count(c)) continue;
+      if (!base.count(c)) {
+        todo.push_back(c);
+        ready = false;
+        break;
+      }
+      begin = std::max(begin, base[c] + plans[c].arena_bytes);
+    }
+    if (!ready) continue;
+    base[name] = begin;
+    todo.pop_back();
+  }
+  module = module.map_graph([&](const std::string& name, const Ref<graph::Function>& f) -> ObjectRef {
+    const auto it = plans.find(name);
+    if (it == plans.end()) return {};
+    const MemoryPlan& p = it->second;
+    const int64_t begin = base[name];
+    aliased.insert(p.in_place.begin(), p.in_place.end());
+    auto placed = [&](int64_t offset) { return offset < 0 ? offset : begin + offset; };
+    Array<int64_t> offsets, states;
+    for (const PlannedTensor& t : p.tensors) offsets.push_back(placed(t.offset));
+    for (int64_t s : p.states) states.push_back(placed(s));
+    Ref<graph::Function> out = f;
+    AttrMap& attrs = out.edit()->attrs;
+    attrs.set("arena_offsets", Any(offsets));
+    attrs.set("arena_bytes", Any(p.arena_bytes ? begin + p.arena_bytes : 0));
+    attrs.set("arena_lower_bound", Any(p.lower_bound));
+    if (!p.states.empty()) attrs.set("arena_states", Any(states));
+    if (!p.joined.empty()) attrs.set("arena_joins", Any(Array<int64_t>(p.joined)));
+    if (!options.bounds.empty()) {
+      Array<std::string> names;
+      Array<int64_t> values;
+      for (const auto& [symbol, most] : options.bounds) names.push_back(symbol), values.push_back(most);
+      attrs.set("arena_bound_names", Any(names));
+      attrs.set("arena_bound_values", Any(values));
+    }
+    const std::set<int64_t> left_out(p.joined.begin(), p.joined.end());
+    const auto positions = planned_positions(*f);
+    for_each_binding(f->body, [&](const Binding& b) {
+      const auto* call = binding_value(b).as<Call>();
+      const auto* g = call && !call->args.empty() ? call->args[0].as<GlobalVar>() : nullptr;
+      if (!g) return;
+      auto at = positions.find(binding_var(b).get());
+      (at != positions.end() && left_out.count(at->second) ? joined : run).insert(g->name);
+    });
+    return out;
+  });
+  return module.map_prim([&](const std::string& name, const tir::PrimFunc& f) -> ObjectRef {
+    const bool only_memory = joined.count(name) && !run.count(name);
+    if (!aliased.count(name) && !only_memory) return {};
+    tir::PrimFunc out = f;
+    if (aliased.count(name)) out.edit()->attrs.set("tir.noalias", Any(false));
+    if (only_memory) out.edit()->attrs.set("tenon.memory_only", Any(true));
+    return out;
+  });
+}
+
+}  // namespace tenon

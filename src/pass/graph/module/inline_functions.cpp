@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: Apache-2.0
+// inline_functions: calls of lifted closures, and of functions that ask for it, become the callee's bindings.
+//
+//   before   lv = main_g(x, a)                    with main_g(x, y): w = x + y; return w
+//   after    w = R.add(x, a)                      and lv is w
+//
+// A function asks by its attribute "inline" = 1; lifted closures ("captured") are inlined where they are
+// called directly. Functions that reach themselves stay, as do calls whose sizes are not known. Needs: types.
+// Keeps: values, order of effects. Behind it every pass, fusion above all, sees through the call.
+#include <set>
+
+#include "ir/symbols.h"
+#include "op/body_rewriter.h"
+#include "pass/graph/passes.h"
+
+namespace tenon {
+namespace graph {
+namespace {
+
+constexpr size_t kMaxBindings = 200;
+
+/// Everything that a function binds, nested bodies included.
+void bound_in(const Function& f, std::vector<VarRef>& out) {
+  for (const VarRef& p : f.params) out.push_back(p);
+  for_each_binding(f.body, [&](const Binding& b) {
+    out.push_back(binding_var(b));
+    const Expr value = binding_value(b);
+    if (const auto* w = value.as<While>())
+      for (const VarRef& v : w->loop_vars) out.push_back(v);
+    if (const auto* inner = value.as<Function>())
+      for (const VarRef& v : inner->params) out.push_back(v);
+    if (const auto* m = value.as<Match>())
+      for (const MatchClause& c : m->clauses) variables_of(c->pattern, out);
+  });
+}
+
+class Inliner : public BodyRewriter {
+ public:
+  explicit Inliner(const std::map<std::string, Ref<Function>>& candidates) : candidates_(candidates) {}
+
+ protected:
+  Expr visit(const Expr& value, const VarRef&) override {
+    const auto* c = value.as<Call>();
+    const auto* g = c ? c->op.as<GlobalVar>() : nullptr;
+    auto it = g ? candidates_.find(g->name) : candidates_.end();
+    if (it == candidates_.end()) return value;
+    const Expr body = body_of(*it->second, c->args);
+    if (!body) return value;
+    for (const Binding& b : bindings_of(body)) splice(b);
+    return replaced(result_of(body));
+  }
+  // Values keep the types that inference gave them.
+  Type retype(const Expr&, const VarRef&) override { return {}; }
+
+ private:
+  /// A copy of the body over the arguments; null when sizes of it cannot be told here.
+  static Expr body_of(const Function& f, const Array<Expr>& args) {
+    if (args.size() != f.params.size()) return {};
+    std::vector<tir::VarRef> shown, all, outer;
+    for (const VarRef& p : f.params) symbols_of(p->declared, shown);
+    symbols_of(ObjectRef(&f), all);
+    for (const Expr& a : args) symbols_of(a->type, outer);
+    tir::VarMap sizes;
+    for (const SymbolValue& s : match_symbols(f, args))
+      if (s.value) sizes[s.symbol.get()] = s.value;
+    for (const tir::VarRef& s : shown)
+      if (!sizes.count(s.get())) return {};
+    for (const tir::VarRef& s : all) {
+      for (const tir::VarRef& o : outer)
+        if (o.same_as(s)) return {};
+      if (!sizes.count(s.get())) sizes[s.get()] = tir::var(s->name, s->dtype);
+    }
+    std::vector<VarRef> bound;
+    bound_in(f, bound);
+    std::unordered_map<const Object*, ObjectRef> map;
+    for (const VarRef& v : bound) {
+      const VarRef fresh = var(v->name, v->declared ? v->declared : v->type);
+      fresh.mut()->origin = v->origin;
+      map[v.get()] = fresh;
+    }
+    for (size_t i = 0; i < args.size(); ++i) map[f.params[i].get()] = args[i];
+    const ObjectRef renamed = rewrite_any(f.body, [&](const ObjectRef& n) -> ObjectRef {
+      auto it = map.find(n.get());
+      return it == map.end() ? ObjectRef() : it->second;
+    });
+    const ObjectRef out = rewrite_any(
+        renamed,
+        [&](const ObjectRef& n) -> ObjectRef {
+          const auto* v = n.as<tir::Var>();
+          auto it = v ? sizes.find(v) : sizes.end();
+          return it == sizes.end() ? ObjectRef() : ObjectRef(it->second);
+        },
+        [](const ObjectRef& n) { return n.is<Op>() || n.is<Constant>() || n.is<GlobalVar>(); });
+    post_order(out, [&](const ObjectRef& n) {
+      if (!n.is<ExprNode>() || n.is<Constant>() || n.is<Op>() || n.is<GlobalVar>()) return;
+      Expr e = n.cast<ExprNode>();
+      if (e->type && !sizes.empty()) e.mut()->type = substitute_symbols(e->type, sizes);
+    });
+    return out.cast<ExprNode>();
+  }
+
+  const std::map<std::string, Ref<Function>>& candidates_;
+};
+
+}  // namespace
+}  // namespace graph
+
+IRModule inline_functions(IRModule module, PassContext&) {
+  using namespace graph;
+  std::map<std::string, Ref<graph::Function>> candidates;
+  std::map<std::string, std::set<std::string>> uses;
+  for (auto [name, object] : module.functions()) {
+    const auto f = object.cast<graph::Function>();
+    if (!f || is_primitive(*f)) continue;
+    size_t bindings = 0;
+    for_each_binding(f->body, [&](const Binding&) { ++bindings; });
+    post_order(f, [&, caller = name](const ObjectRef& n) {
+      if (const auto* g = n.as<GlobalVar>()) uses[caller].insert(g->name);
+    });
+    auto wish = f->attrs.find("inline");
+    const bool asked = wish && wish->try_as<int64_t>().value_or(0) != 0;
+    if (!asked && !(f->attrs.contains("captured") && bindings <= kMaxBindings)) continue;
+    // Type parameters would have to be put in; the call does that at no cost.
+    if (f->type_params.empty()) candidates[name] = f;
+  }
+  std::erase_if(candidates, [&](const auto& entry) {
+    std::set<std::string> reached;
+    std::vector<std::string> work{entry.first};
+    while (!work.empty()) {
+      const std::string at = work.back();
+      work.pop_back();
+      for (const std::string& callee : uses[at]) {
+        if (callee == entry.first) return true;
+        if (reached.insert(callee).second) work.push_back(callee);
+      }
+    }
+    return false;
+  });
+  if (candidates.empty()) return module;
+  return rewrite_functions<Inliner>(std::move(module), candidates);
+}
+
+}  // namespace tenon
