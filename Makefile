@@ -7,6 +7,11 @@ JOBS ?= $(shell nproc)
 UNITY ?= ON
 BUILD := build/$(PRESET)
 PREFIX ?= /usr/local
+# Minutes of processor time of a first build, as docs/building.md states them.
+FIRST_BUILD := 8
+
+# What a build shows while it runs.
+export NINJA_STATUS := [%f of %t, %e s] 
 
 .DEFAULT_GOAL := help
 .PHONY: help setup build run test check fuzz format asan tsan bench install walkthrough operators matmul libfuzzer clean
@@ -24,7 +29,8 @@ $(BUILD)/build.ninja: CMakeLists.txt CMakePresets.json | setup
 build: setup $(BUILD)/build.ninja  ## build everything
 	@cmake --build $(BUILD) -j $(JOBS)
 
-command: setup $(BUILD)/build.ninja
+command: setup $(BUILD)/build.ninja  ## build the command and what it loads, no tests
+	@[ -x $(BUILD)/bin/tenon ] || echo "Building the compiler on $(JOBS) cores: about $(FIRST_BUILD) minutes of processor time, once."
 	@cmake --build $(BUILD) -j $(JOBS) --target tenon
 
 run: command  ## compile the shipped digits model and classify its test set
@@ -72,7 +78,7 @@ libfuzzer: setup  ## fuzz the parser and the schedules under the sanitizers (SEC
 bench: command  ## time the models against ONNX Runtime and OpenVINO (Python environment from PyPI; more: ARGS=…)
 	@bench/run --tenon $(BUILD)/bin/tenon $(ARGS)
 
-install: build  ## install to PREFIX (default /usr/local)
+install: command  ## install to PREFIX (default /usr/local)
 	@cmake --install $(BUILD) --prefix $(PREFIX) > /dev/null && echo "installed to $(PREFIX)"
 
 walkthrough: command  ## write docs/walkthrough.md anew from what the compiler does today

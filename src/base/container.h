@@ -125,7 +125,7 @@ extern template const TypeInfo* type_info<MapObj>();
 
 namespace map_detail {
 MapObj* writable(Ref<MapObj>& map);  ///< made if null, copied if shared
-size_t hash_key(const Any& key);  ///< strings by text, objects by address
+size_t hash_key(const Any& key);     ///< strings by text, objects by address
 bool equal_key(const Any& a, const Any& b);
 ptrdiff_t find(const MapObj* map, const Any& key);  ///< position or -1
 void set(MapObj* map, Any key, Any value);
@@ -158,7 +158,9 @@ class Map : public Ref<MapObj> {
     auto v = find(key);
     return v ? *v : otherwise;
   }
-  void set(const K& key, V value) { map_detail::set(map_detail::writable(*this), Any(key), Any(std::move(value))); }
+  void set(const K& key, V value) {
+    map_detail::set(map_detail::writable(*this), Any(key), Any(std::move(value)));
+  }
   void erase(const K& key) {
     if (contains(key)) map_detail::erase(map_detail::writable(*this), Any(key));
   }
