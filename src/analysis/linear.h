@@ -3,6 +3,7 @@
 // of inequalities solved variable by variable; and what does not change while a loop runs.
 #pragma once
 #include "analysis/analyzer.h"
+#include "ir/tir.h"
 
 namespace tenon {
 

@@ -2,6 +2,7 @@
 // Which parts of which buffers statements touch.
 #pragma once
 #include "analysis/analyzer.h"
+#include "ir/tir.h"
 
 namespace tenon {
 

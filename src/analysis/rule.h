@@ -2,7 +2,7 @@
 // The simplifier's rewrite rules as data: a pattern, what replaces it, and when. The engine (rule_engine.cpp)
 // applies them; tests enumerate, prove and sample them.
 #pragma once
-#include "ir/tir.h"
+#include "ir/prim_expr.h"
 
 namespace tenon {
 

@@ -2,6 +2,7 @@
 // Statements with every index and condition simplified under the ranges of the loops around them.
 #include "analysis/analyzer_impl.h"
 #include "analysis/simplify.h"
+#include "ir/tir.h"
 
 namespace tenon {
 

@@ -30,6 +30,7 @@
 #include "import/onnx/load.h"
 #include "interpret/interpret.h"
 #include "ir/text.h"
+#include "ir/tir.h"
 #include "ir/verify.h"
 #include "ir/walk.h"
 #include "pass/tensor/passes.h"

@@ -6,6 +6,7 @@
 
 #include "codegen/codegen.h"
 #include "ir/intrinsic.h"
+#include "ir/tir.h"
 #include "ir/walk.h"
 
 namespace tenon::codegen {

@@ -11,6 +11,7 @@
 #include "interpret/memo.h"
 #include "ir/origin.h"
 #include "ir/text.h"
+#include "ir/tir.h"
 #include "ir/walk.h"
 #include "op/op_def.h"
 #include "runtime/executable.h"

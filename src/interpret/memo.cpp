@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "ir/structural.h"
+#include "ir/tir.h"
 #include "ir/walk.h"
 #include "runtime/executable.h"
 

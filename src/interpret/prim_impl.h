@@ -14,6 +14,7 @@
 #include "interpret/team.h"
 #include "ir/intrinsic_table.h"
 #include "ir/scalable.h"
+#include "ir/tir.h"
 #include "ir/walk.h"
 
 namespace tenon::prim_interpreter {

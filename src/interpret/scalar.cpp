@@ -6,6 +6,7 @@
 #include <cstring>
 
 #include "base/error.h"
+#include "runtime/ndarray.h"
 
 namespace tenon::interpret_detail {
 namespace {

@@ -5,7 +5,8 @@
 #pragma once
 #include <map>
 
-#include "ir/tir.h"
+#include "ir/prim_expr.h"
+#include "runtime/ndarray.h"
 
 namespace tenon::graph {
 

@@ -3,7 +3,7 @@
 #pragma once
 #include <functional>
 
-#include "ir/tir.h"
+#include "ir/prim_expr.h"
 
 namespace tenon::tir {
 

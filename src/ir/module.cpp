@@ -3,6 +3,7 @@
 
 #include "base/define_type.h"
 #include "ir/parallel.h"
+#include "ir/tir.h"
 
 namespace tenon {
 

@@ -8,6 +8,7 @@
 
 #include "ir/parse_syntax.h"
 #include "ir/text.h"
+#include "ir/tir.h"
 
 namespace tenon::script {
 

@@ -6,6 +6,7 @@
 #include <unordered_set>
 
 #include "ir/text.h"
+#include "ir/tir.h"
 
 namespace tenon::print_detail {
 

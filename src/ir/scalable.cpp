@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include "base/diagnostic.h"
+#include "ir/tir.h"
 #include "ir/walk.h"
 
 namespace tenon::tir {

@@ -3,7 +3,7 @@
 // interprets) chooses. A type counts such lanes below zero, as DLPack's signed lanes do: float32xvscalex4 has
 // the lanes -4.
 #pragma once
-#include "ir/tir.h"
+#include "ir/prim_expr.h"
 
 namespace tenon::tir {
 

@@ -10,6 +10,7 @@
 #include "ir/intrinsic_table.h"
 #include "ir/scalable.h"
 #include "ir/text.h"
+#include "ir/tir.h"
 #include "ir/verify_impl.h"
 #include "ir/walk.h"
 

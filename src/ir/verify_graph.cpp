@@ -4,6 +4,7 @@
 
 #include <unordered_set>
 
+#include "ir/tir.h"
 #include "ir/verify.h"
 #include "ir/verify_impl.h"
 #include "ir/walk.h"

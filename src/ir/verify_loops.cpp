@@ -5,6 +5,7 @@
 
 #include <unordered_set>
 
+#include "ir/tir.h"
 #include "ir/verify_impl.h"
 #include "ir/walk.h"
 

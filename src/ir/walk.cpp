@@ -6,6 +6,8 @@
 #include <array>
 #include <unordered_set>
 
+#include "ir/tir.h"
+
 namespace tenon {
 namespace {
 

@@ -4,6 +4,7 @@
 
 #include <unordered_set>
 
+#include "ir/tir.h"
 #include "ir/walk.h"
 
 namespace tenon::op {

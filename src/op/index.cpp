@@ -5,6 +5,7 @@
 #include "op/family.h"
 
 #include "base/define_type.h"
+#include "ir/tir.h"
 
 namespace tenon::op {
 namespace {

@@ -2,6 +2,7 @@
 // Short forms for the statements of tensor definitions that are programs of loops (sorting, matching,
 // recurrences), and orders of elements, which several families share.
 #pragma once
+#include "ir/tir.h"
 #include "op/op_def.h"
 
 namespace tenon::op {

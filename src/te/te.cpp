@@ -7,6 +7,7 @@
 #include <unordered_set>
 
 #include "base/define_type.h"
+#include "ir/tir.h"
 
 namespace tenon::te {
 namespace {

@@ -7,6 +7,7 @@
 
 #include "base/diagnostic.h"
 #include "ir/structural.h"
+#include "ir/tir.h"
 #include "ir/verify.h"
 #include "op/body_rewriter.h"
 #include "op/build.h"

@@ -11,6 +11,7 @@
 #include "interpret/memo.h"
 #include "ir/structural.h"
 #include "ir/text.h"
+#include "ir/tir.h"
 #include "ir/walk.h"
 #include "pass/graph/rounding.h"
 #include "pipeline/program_entry.h"

@@ -8,6 +8,7 @@
 #include <cstring>
 #include <map>
 
+#include "ir/tir.h"
 #include "ir/walk.h"
 #include "runtime/artifact.h"
 

@@ -14,6 +14,7 @@
 #include <fstream>
 
 #include "base/temporary_folder.h"
+#include "ir/tir.h"
 
 extern char** environ;
 

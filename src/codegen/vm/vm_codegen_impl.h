@@ -7,6 +7,7 @@
 
 #include "ir/module.h"
 #include "ir/origin.h"
+#include "ir/tir.h"
 #include "runtime/executable.h"
 #include "target/target.h"
 

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What the tests of the default schedule ask of its results.
 #pragma once
-#include "ir/tir.h"
 #include "schedule/schedule.h"
 
 namespace tenon::testing {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "math_reference.h"
+#include "ir/tir.h"
 
 #include <algorithm>
 #include <bit>

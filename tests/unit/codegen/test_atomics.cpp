@@ -4,6 +4,7 @@
 #include <set>
 #include <thread>
 
+#include "ir/tir.h"
 #include "kernels.h"
 
 namespace tenon::test {

@@ -10,6 +10,7 @@
 #include <memory>
 #include <optional>
 
+#include "ir/tir.h"
 #include "math_reference.h"
 
 namespace tenon::test {

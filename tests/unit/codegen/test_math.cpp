@@ -11,6 +11,7 @@
 #include <random>
 #include <sstream>
 
+#include "ir/tir.h"
 #include "math_reference.h"
 #include "pass/tensor/passes.h"
 

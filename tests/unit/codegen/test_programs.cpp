@@ -3,6 +3,7 @@
 #include <bit>
 #include <cmath>
 
+#include "ir/tir.h"
 #include "kernels.h"
 
 namespace tenon::test {

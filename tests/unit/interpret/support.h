@@ -9,6 +9,7 @@
 #include "interpret/interpret.h"
 #include "ir/structural.h"
 #include "ir/text.h"
+#include "ir/tir.h"
 #include "ir/verify.h"
 
 namespace tenon::interpret_test {

@@ -10,6 +10,7 @@
 
 #include "ir/structural.h"
 #include "ir/text.h"
+#include "ir/tir.h"
 #include "ir/verify.h"
 
 namespace tenon {

@@ -8,6 +8,7 @@
 
 #include "ir/structural.h"
 #include "ir/text.h"
+#include "ir/tir.h"
 
 namespace tenon {
 namespace {

@@ -6,6 +6,7 @@
 #include "interpret/interpret.h"
 #include "ir/structural.h"
 #include "ir/text.h"
+#include "ir/tir.h"
 #include "ir/verify.h"
 #include "te/te.h"
 

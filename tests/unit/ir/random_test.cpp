@@ -9,6 +9,7 @@
 #include "ir/intrinsic.h"
 #include "ir/structural.h"
 #include "ir/text.h"
+#include "ir/tir.h"
 #include "ir/verify.h"
 #include "ir/walk.h"
 

@@ -8,6 +8,7 @@
 #include "ir/pass.h"
 #include "ir/structural.h"
 #include "ir/text.h"
+#include "ir/tir.h"
 #include "ir/verify.h"
 #include "ir/walk.h"
 

@@ -4,6 +4,7 @@
 
 #include "ir/intrinsic_table.h"
 #include "ir/text.h"
+#include "ir/tir.h"
 #include "ir/verify.h"
 
 namespace tenon {

@@ -16,6 +16,7 @@
 #include "base/diagnostic.h"
 #include "interpret/interpret.h"
 #include "ir/text.h"
+#include "ir/tir.h"
 #include "op/build.h"
 
 namespace tenon::op_test {

@@ -10,6 +10,7 @@
 #include "ir/bodies.h"
 #include "ir/structural.h"
 #include "ir/text.h"
+#include "ir/tir.h"
 #include "ir/verify.h"
 #include "op/build.h"
 #include "pass/graph/passes.h"

@@ -8,6 +8,7 @@
 #include "interpret/interpret.h"
 #include "ir/intrinsic.h"
 #include "ir/text.h"
+#include "ir/tir.h"
 #include "ir/verify.h"
 #include "pass/tensor/passes.h"
 #include "te/te.h"

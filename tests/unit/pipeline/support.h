@@ -4,6 +4,7 @@
 #pragma once
 #include "../pass_graph/support.h"
 #include "codegen/vm/vm_codegen.h"
+#include "ir/tir.h"
 #include "pipeline/compile.h"
 #include "runtime/vm.h"
 

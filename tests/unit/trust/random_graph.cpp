@@ -432,7 +432,7 @@ class Generator {
         continue;
       if (op.name == "strided_slice" && f.name == "axes") continue;
       Any fitting;
-      if (f.coerce && f.coerce(v, &fitting)) f.set(attrs.mut(), fitting);
+      if (f.coerce(v, &fitting)) f.set(attrs.mut(), fitting);
     }
     return attrs;
   }

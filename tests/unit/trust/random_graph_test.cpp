@@ -17,6 +17,7 @@
 #include "interpret/interpret.h"
 #include "ir/structural.h"
 #include "ir/text.h"
+#include "ir/tir.h"
 #include "ir/verify.h"
 #include "ir/walk.h"
 #include "pass/graph/passes.h"

@@ -11,6 +11,7 @@
 #include <cstring>
 
 #include "ir/structural.h"
+#include "ir/tir.h"
 #include "op/body_rewriter.h"
 #include "op/build.h"
 #include "pass/graph/lowering/lower_function.h"

@@ -10,6 +10,7 @@
 #include <algorithm>
 
 #include "ir/intrinsic.h"
+#include "ir/tir.h"
 #include "ir/walk.h"
 #include "pass/graph/fusion/programs.h"
 #include "pass/graph/passes.h"

@@ -11,6 +11,7 @@
 #include <algorithm>
 
 #include "ir/bodies.h"
+#include "ir/tir.h"
 #include "pass/graph/fusion/programs.h"
 #include "pass/graph/passes.h"
 

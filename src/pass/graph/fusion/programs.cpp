@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <set>
 
+#include "ir/tir.h"
 #include "ir/walk.h"
 
 namespace tenon::graph {

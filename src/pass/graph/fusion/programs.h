@@ -2,7 +2,10 @@
 // Tensor programs as the stages that lowering makes, and their calls: what fuse_tir,
 // split_call_tir_by_pattern and dataflow_use_inplace_calls work on.
 #pragma once
+#include <set>
+
 #include "ir/module.h"
+#include "ir/walk.h"
 
 namespace tenon::graph {
 

@@ -12,6 +12,7 @@
 #include <algorithm>
 #include <set>
 
+#include "ir/tir.h"
 #include "op/body_rewriter.h"
 #include "pass/graph/fusion/programs.h"
 #include "pass/graph/passes.h"

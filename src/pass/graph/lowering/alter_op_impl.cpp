@@ -11,6 +11,7 @@
 
 #include "base/diagnostic.h"
 #include "ir/structural.h"
+#include "ir/tir.h"
 #include "op/body_rewriter.h"
 #include "pass/graph/fusion/programs.h"
 #include "pass/graph/passes.h"

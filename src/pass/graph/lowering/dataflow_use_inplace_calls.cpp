@@ -12,6 +12,7 @@
 #include <unordered_set>
 
 #include "ir/bodies.h"
+#include "ir/tir.h"
 #include "pass/graph/fusion/programs.h"
 #include "pass/graph/lowering/lower_function.h"
 #include "pass/graph/passes.h"

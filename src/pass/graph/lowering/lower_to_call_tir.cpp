@@ -16,6 +16,7 @@
 
 #include "ir/structural.h"
 #include "ir/symbols.h"
+#include "ir/tir.h"
 #include "op/attrs.h"
 #include "op/body_rewriter.h"
 #include "op/build.h"

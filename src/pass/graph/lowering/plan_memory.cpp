@@ -31,6 +31,7 @@
 
 #include "ir/bodies.h"
 #include "ir/structural.h"
+#include "ir/tir.h"
 #include "ir/walk.h"
 #include "pass/graph/lowering/lower_function.h"
 #include "pass/graph/lowering/plan_memory_place.h"

@@ -9,6 +9,7 @@
 #include <fmt/format.h>
 
 #include "base/diagnostic.h"
+#include "ir/tir.h"
 #include "ir/walk.h"
 #include "pass/graph/fusion/programs.h"
 #include "pass/graph/passes.h"

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Functions whose callers are all known: what passes may change parameters and results of.
 #pragma once
+#include <set>
+
 #include "ir/module.h"
 
 namespace tenon::graph {

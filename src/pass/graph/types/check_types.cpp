@@ -13,6 +13,7 @@
 #include "analysis/analyzer.h"
 #include "ir/structural.h"
 #include "ir/text.h"
+#include "ir/tir.h"
 #include "op/body_rewriter.h"
 #include "op/unify.h"
 #include "pass/graph/passes.h"
