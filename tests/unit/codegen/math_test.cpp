@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Mathematical functions from tensor IR through every way to run them: within the bounds of docs/numerics.md
 // on a sample (seeded, special values, neighbourhoods of breakpoints), and the same bits whatever the lanes.
-// test_every_float.cpp has the whole of float32.
+// every_float_test.cpp has the whole of float32.
 #include <fmt/format.h>
 
 #include <bit>
