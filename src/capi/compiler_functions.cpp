@@ -3,14 +3,12 @@
 // command, and later other languages, reach the compiler through these alone.
 //
 //   compile       model, target, opt_level, threads, memory_limit, verify, dump, print_after, dims, emit,
-//   output,
-//                 progress(stage, done, total), print(pass, text), cache (a folder, or "default"), note(text)
-//                 → compile_ms, passes (JSON), bytes and, for emit "jit", artifact and whether it was cached;
-//                 with no output, text. A key left out means its default. stage and function: the module
-//                 behind that pass as "tir", "dot" or "svg"; dim_bounds: the most of symbolic dimensions
+//                 output, progress(stage, done, total), print(pass, text), cache (a folder, or "default"),
+//                 note(text) → compile_ms, passes (JSON), bytes and, for emit "jit", artifact and whether it
+//                 was cached; with no output, text. A key left out means its default. stage and function: the
+//                 module behind that pass as "tir", "dot" or "svg"; dim_bounds: the most of symbolic sizes
 //   inspect       model → json: kind, inputs, outputs, operators, parameters, flop, …; with strategies,
-//   target,
-//                 opt_level and dims: the implementation of every call (tools/strategy_report.h)
+//                 target, opt_level, dims: the implementation of every call (tools/strategy_report.h)
 //   interpret     model, inputs, dims → outputs
 //   opt           model, passes, schedule, function, target, verify, explain, measure, time, dims, emit,
 //                 output → text, passes (with time: processor time of each, JSON), and with explain kernels

@@ -117,8 +117,8 @@ bool is_op(const Expr& call_or_op, std::string_view name);
 const Op* op_of(const Expr& call);  ///< null when the callee is no Op
 
 // Calls that join the levels; they are ordinary operators:
-//   call_tir(GlobalVar, Tuple args[, ShapeExpr symbolic scalars]) with type_args = output types: destination
-//   passing call_tir_inplace, call_dps_packed(ExternFunc, Tuple), call_packed(ExternFunc args…): see op.cpp
+//   call_tir(GlobalVar, Tuple args[, ShapeExpr scalars]): destination passing, type_args = output types
+//   call_tir_inplace, call_dps_packed(ExternFunc, Tuple), call_packed(ExternFunc args…): see op.cpp
 Expr call_tir(const Expr& function, Array<Expr> args, Array<Type> outputs, Array<PrimExpr> symbolic = {});
 
 }  // namespace tenon::graph

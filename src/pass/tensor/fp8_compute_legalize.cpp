@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // fp8_compute_legalize
 //   before: B[i] = A[i] * A[i] + C[i]                                  (float8_e4m3fn)
-//   after:  B[i] = T.Cast("float8_e4m3fn", T.Cast("float32", T.Cast("float8_e4m3fn", T.Cast("float32", A[i])
-//   * …)) + …)
+//   after:  p = fp8(f32(A[i]) * f32(A[i])); B[i] = fp8(f32(p) + f32(C[i]))     (fp8, f32: T.Cast to them)
 // Each operation on an 8-bit float is done in float32 and rounded once, as the types' meaning says; what only
 // moves values keeps the type. Needs: nothing; kernels too. Keeps: every bit.
 #include "pass/tensor/legalize.h"

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // inject_virtual_thread
-//   before: for v in T.thread_binding(2, thread="vthread.x"): L = local(4); L[i] = …; sync; B[v * 4 + i] =
-//   L[i] after:  L = local(8); for v in unroll(2): L[v * 4 + i] = …; sync; for v in unroll(2): B[v * 4 + i] =
-//   L[v * 4 + i]
+//   before: for v in T.thread_binding(2, thread="vthread.x"):
+//             L = local(4); L[i] = …; sync; B[v * 4 + i] = L[i]
+//   after:  L = local(8); for v in unroll(2): L[v * 4 + i] = …
+//           sync; for v in unroll(2): B[v * 4 + i] = L[v * 4 + i]
 // Virtual threads share one real thread: each statement runs for all of them before the next, so barriers
 // stand once, and each has its own part of memory that is allocated inside.
 // Needs: a constant extent, flat buffers. Keeps: what each virtual thread does.

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // lower_cross_thread_reduction
 //   before: for t in threadIdx.x: for k: block: init: B[i] = 0; B[i] = B[i] + A[i, k * 32 + t]
-//   after:  for t: p = local; p = 0; for k: p = p + A[…]; r = allreduce("add", p, "threadIdx.x"); if t == 0:
-//   B[i] = r
+//   after:  for t: p = local; p = 0; for k: p = p + A[…]; r = allreduce("add", p, "threadIdx.x")
+//           if t == 0: B[i] = r
 // A reduction whose iterations lie on threads is done by each thread for its part; then all combine. Several
 // values at once (argmax, argmin) are combined in shared memory, half with half, between barriers of their
 // own. Needs: blocks with their iterators, an operation that is known (sum, product, minimum, maximum, and,

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // vectorize_loop
 //   before: for v in T.vectorized(8): if i * 8 + v < n: B[i * 8 + v] = A[i * 8 + v]
-//   after:  m = T.Ramp(i * 8, 1, 8) < n; T.store(B, T.Ramp(i * 8, 1, 8), T.load(A, …, predicate=m),
-//   predicate=m)
+//   after:  m = T.Ramp(i * 8, 1, 8) < n
+//           T.store(B, T.Ramp(i * 8, 1, 8), T.load(A, …, predicate=m), predicate=m)
 // Conditions that differ between lanes become predicates of the accesses; an access that is provably inside
 // its buffer is read without one. A loop that cannot become vectors is serial afterwards, with the annotation
 // "vectorize_refused" that says why. Loops of more than 64 iterations are cut into vectors first.

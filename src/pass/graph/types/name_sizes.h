@@ -12,8 +12,8 @@ using SizeSymbols = std::map<std::tuple<const Var*, size_t, size_t, size_t>, tir
 
 /// A walk that can name the sizes of an operator's arguments where they are not known:
 ///   before   y: R.Tensor(ndim=2) = R.reshape(x, h)                    # h: R.Shape(ndim=2)
-///   after    h_sizes = R.match_cast(h, R.Shape([h_0, h_1]));  y: R.Tensor((h_0, h_1)) = R.reshape(x,
-///   h_sizes)
+///   after    h_sizes = R.match_cast(h, R.Shape([h_0, h_1]))
+///            y: R.Tensor((h_0, h_1)) = R.reshape(x, h_sizes)
 /// Ranks and element types that are not known stay so.
 class SizeNaming : public BodyRewriter {
  public:

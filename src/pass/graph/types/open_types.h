@@ -8,8 +8,9 @@ namespace tenon::graph {
 
 /// The module with a type on every parameter that its calls determine (closures and functions of the module
 /// alike), and on the result of every closure that calls itself:
-///   before   def f(x, k): return R.multiply(x, k)          …  y = cls.f(a, b)     # a: R.Tensor((n,)), b:
-///   R.Tensor(()) after    def f(x: R.Tensor((x_0,), "float32"), k: R.Tensor((), "float32")): …
+///   before   def f(x, k): return R.multiply(x, k)
+///            y = cls.f(a, b)                       # a: R.Tensor((n,)), b: R.Tensor(())
+///   after    def f(x: R.Tensor((x_0,), "float32"), k: R.Tensor((), "float32")): …
 /// What several calls give differently is as exact as all of them allow. A parameter that no call determines
 /// is R.Object, or a DiagnosticError (T1106) where an operator reads it. `infer` infers the types of a module
 /// with open types in place, as far as it can, and returns the first mistake it meets.
