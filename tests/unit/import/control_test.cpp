@@ -190,7 +190,7 @@ TEST(If, ABranchThatTheShapesForbidIsRefusedWhenTaken) {
     runner.run({x, NDArray::scalar(0, boolean)});
     FAIL() << "the branch cannot run";
   } catch (const Error& e) {
-    EXPECT_EQ(e.code, "T0517");
+    EXPECT_EQ(e.code, "T0520");
     EXPECT_NE(std::string(e.what()).find("else branch"), std::string::npos) << e.what();
   }
   // The session stays usable.

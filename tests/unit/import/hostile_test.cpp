@@ -38,7 +38,7 @@ namespace fs = std::filesystem;
 
 /// A folder that goes away with the test.
 struct Folder {
-  const TemporaryFolder temporary{"T0001", "a test"};
+  const TemporaryFolder temporary{"a test"};
   const std::string path = temporary.path.string();
   std::string write(const std::string& name, const std::string& bytes) const {
     std::ofstream(path + "/" + name, std::ios::binary) << bytes;

@@ -215,7 +215,7 @@ TEST(Import, LongPayloadsAreReadInPlace) {
   double want = 10 + 4095.0 * 4096 / 2 + 2 * 1 + 5998 + 3;
   for (float v : d) want += v;
   EXPECT_EQ(run(import(m), {array({1}, {10})}), (Doubles{want}));
-  const TemporaryFolder temporary("T0001", "a test");
+  const TemporaryFolder temporary("a test");
   const std::string folder = temporary.path.string();
   std::ofstream(folder + "/m.onnx", std::ios::binary) << m.bytes;
   EXPECT_EQ(run(onnx::import_onnx(folder + "/m.onnx"), {array({1}, {10})}), (Doubles{want}));
@@ -233,7 +233,7 @@ TEST(Import, InitialisersListedAsInputsAreNoParameters) {
 }
 
 TEST(Import, ExternalDataBesideTheModel) {
-  const TemporaryFolder temporary("T0001", "a test");
+  const TemporaryFolder temporary("a test");
   const std::string folder = temporary.path.string();
   std::filesystem::create_directory(folder + "/weights");
   std::ofstream(folder + "/weights/w.bin", std::ios::binary)

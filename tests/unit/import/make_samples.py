@@ -1,0 +1,453 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Writes samples.json: a small model, its inputs and its expected outputs for each ONNX operator with a converter.
+
+    python3 -m venv env && env/bin/pip install onnx==1.23.2 numpy && env/bin/python make_samples.py
+
+The outputs are those of ONNX's reference evaluator, so the importer is judged by an independent definition. A case
+gives inputs at run time unless they are listed as constants. `refused` is the code with which a model is refused
+today: samples_test.cpp fails when it is not refused any more, or otherwise. One case is one line of the file."""
+import json
+import pathlib
+import warnings
+import zlib
+
+import numpy as np
+import onnx
+from onnx import TensorProto, helper, numpy_helper
+from onnx.reference import ReferenceEvaluator
+
+LATEST = 26  # the newest operator set of cases that do not ask for another
+cases, names, generator = [], set(), np.random.default_rng(0)
+
+
+def floats(*shape, low=-2.0, high=2.0, dtype=np.float32):
+    return np.round(generator.uniform(low, high, shape), 2).astype(dtype)
+
+
+def ints(*shape, low=-5, high=6, dtype=np.int64):
+    return generator.integers(low, high, shape).astype(dtype)
+
+
+def bools(*shape):
+    return generator.integers(0, 2, shape).astype(bool)
+
+
+def distinct(*shape):
+    """No two elements are equal, so that an order of them is the only one."""
+    return (generator.permutation(int(np.prod(shape))).reshape(shape) * 0.5 - 3).astype(np.float32)
+
+
+def i64(*values):
+    return np.array(values, np.int64)
+
+
+def f32(*values):
+    return np.array(values, np.float32)
+
+
+class Node:
+    """One node; `inputs` name values of the graph, "" is an optional one left out."""
+
+    def __init__(self, op, inputs, outputs, domain="", **attributes):
+        self.op, self.inputs, self.outputs, self.domain, self.attributes = op, inputs, outputs, domain, attributes
+
+
+class Graph:
+    """A body of If, Loop, Scan or FlexAttention: values as (name, array of the type and shape)."""
+
+    def __init__(self, nodes, inputs, outputs, constants=()):
+        self.nodes, self.inputs, self.outputs, self.constants = nodes, inputs, outputs, dict(constants)
+
+    def proto(self):
+        return helper.make_graph([node_proto(n) for n in self.nodes], "body", [value(n, a) for n, a in self.inputs],
+                                 [value(n, a) for n, a in self.outputs],
+                                 [numpy_helper.from_array(a, n) for n, a in self.constants.items()])
+
+    def json(self):
+        return {"nodes": [node_json(n) for n in self.nodes], "inputs": {n: tensor(a, False) for n, a in self.inputs},
+                "outputs": {n: tensor(a, False) for n, a in self.outputs},
+                "constants": {n: tensor(a) for n, a in self.constants.items()}}
+
+
+def value(name, array):
+    return helper.make_tensor_value_info(name, helper.np_dtype_to_tensor_dtype(array.dtype), array.shape)
+
+
+def node_proto(n):
+    attributes = {k: v.proto() if isinstance(v, Graph) else numpy_helper.from_array(v) if isinstance(v, np.ndarray) else v
+                  for k, v in n.attributes.items()}
+    return helper.make_node(n.op, n.inputs, n.outputs, domain=n.domain, **attributes)
+
+
+def node_json(n):
+    attributes = {k: {"graph": v.json()} if isinstance(v, Graph) else {"tensor": tensor(v)} if isinstance(v, np.ndarray) else v
+                  for k, v in n.attributes.items()}
+    out = {"op": n.op, "inputs": n.inputs, "outputs": n.outputs}
+    if n.domain:
+        out["domain"] = n.domain
+    if attributes:
+        out["attributes"] = attributes
+    return out
+
+
+def number(x, kind):
+    if kind in "ib" or kind == "u":
+        return int(x)
+    if not np.isfinite(x):
+        return str(x)
+    short = float(str(x))  # the shortest text that gives the same value of its type
+    return int(short) if short.is_integer() and abs(short) < 1e6 and str(short) != "-0.0" else short
+
+
+def tensor(a, data=True):
+    """[type, shape, values]: a type and shape alone where no data are needed."""
+    name = helper.tensor_dtype_to_string(helper.np_dtype_to_tensor_dtype(a.dtype)).split(".")[1].lower()
+    kind = "f" if "float" in name else a.dtype.kind
+    out = [{"float": "float32", "double": "float64"}.get(name, name), list(a.shape)]
+    return out + [[number(x, kind) for x in a.ravel()]] if data else out
+
+
+def case(name, nodes, inputs, constants=(), outputs=("y",), opset=LATEST, domains=(), random=False, refused="", expected=None):
+    """inputs and constants: names with arrays. random: only types and shapes are compared."""
+    global generator
+    assert name not in names, name
+    names.add(name)
+    inputs, constants = dict(inputs), dict(constants)
+    nodes = nodes if isinstance(nodes, list) else [nodes]
+    imports = {"": opset, **dict(domains)}
+    if expected is None:
+        graph = helper.make_graph([node_proto(n) for n in nodes], "g", [value(n, a) for n, a in inputs.items()],
+                                  [helper.make_empty_tensor_value_info(n) for n in outputs],
+                                  [numpy_helper.from_array(a, n) for n, a in constants.items()])
+        model = helper.make_model(graph, opset_imports=[helper.make_opsetid(d, v) for d, v in imports.items()], ir_version=10)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            expected = ReferenceEvaluator(model).run(None, inputs)
+    record = {"name": name, "opset": opset}
+    if domains:
+        record["domains"] = dict(domains)
+    record |= {"nodes": [node_json(n) for n in nodes], "inputs": {n: tensor(a) for n, a in inputs.items()}}
+    if constants:
+        record["constants"] = {n: tensor(a) for n, a in constants.items()}
+    if random:
+        record["random"] = True
+    if refused:
+        record["refused"] = refused
+    expected = [np.asarray(e) for e in expected]
+    record["outputs"] = {n: tensor(e, not random and not refused) for n, e in zip(outputs, expected)}
+    cases.append(record)
+
+
+def one(op, *arrays, constants=(), results=1, name="", domain="", opset=LATEST, **keywords):
+    """A case of one node: inputs a, b, c, … (None: left out), outputs y, y1, …; `constants`: positions of inputs
+    that the model holds. Other keywords are attributes, or those of case."""
+    global generator
+    letters = "abcdefghijkl"
+    own = {k: keywords.pop(k) for k in ("random", "refused", "expected", "domains") if k in keywords}
+    inputs = ["" if x is None else letters[i] for i, x in enumerate(arrays)]
+    given = {letters[i]: x for i, x in enumerate(arrays) if x is not None}
+    outputs = [o if isinstance(o, str) else "y" + (str(k) if k else "") for k, o in
+               enumerate(results if isinstance(results, list) else range(results))]
+    case(name or op, Node(op, inputs, outputs, domain, **keywords),
+         {n: a for n, a in given.items() if letters.index(n) not in constants},
+         {n: a for n, a in given.items() if letters.index(n) in constants},
+         [o for o in outputs if o], opset, own.pop("domains", ((domain, 1),) if domain else ()), **own)
+
+
+def seed(text):
+    """Cases of a group have data of their own: a new case elsewhere does not change them."""
+    global generator
+    generator = np.random.default_rng(zlib.crc32(text.encode()))
+
+
+# ---------------------------------------------------------------- element by element
+seed("unary")
+for op in "Abs Neg Sign Floor Ceil Exp Sin Cos Tan Sinh Cosh Tanh Asinh Atan Erf Sigmoid Relu Softplus Softsign HardSwish Mish".split():
+    one(op, floats(2, 5))
+for op in ("Asin", "Acos", "Atanh"):
+    one(op, floats(2, 5, low=-0.9, high=0.9))
+for op in ("Log", "Sqrt", "Reciprocal"):
+    one(op, floats(2, 5, low=0.1, high=4))
+one("Acosh", floats(2, 5, low=1.1, high=4))
+one("Round", f32(-2.5, -1.5, -0.5, 0.5, 1.5, 2.5, 2.4, -2.6))
+one("Abs", ints(6, dtype=np.int32), name="Abs of integers")
+one("Sign", ints(6), name="Sign of integers")
+one("Neg", ints(6, dtype=np.int8), name="Neg of bytes")
+one("Not", bools(2, 4))
+one("BitwiseNot", ints(6, dtype=np.int32))
+one("IsNaN", f32(1, np.nan, -np.inf, np.inf))
+one("IsInf", f32(1, np.nan, -np.inf, np.inf))
+one("IsInf", f32(1, np.nan, -np.inf, np.inf), detect_negative=0, name="IsInf, positive only")
+
+seed("activations")
+one("Celu", floats(2, 5), alpha=1.5)
+one("Elu", floats(2, 5), alpha=0.7)
+one("Gelu", floats(2, 5))
+one("Gelu", floats(2, 5), approximate="tanh", name="Gelu by tanh")
+one("HardSigmoid", floats(2, 5), alpha=0.3, beta=0.4)
+one("LeakyRelu", floats(2, 5), alpha=0.1)
+one("Selu", floats(2, 5))
+one("Shrink", floats(2, 5), lambd=0.8, bias=0.2)
+one("Swish", floats(2, 5), alpha=0.8)
+one("ThresholdedRelu", floats(2, 5), alpha=0.5)
+one("PRelu", floats(2, 3, 4), floats(3, 1))
+one("Hardmax", floats(3, 4))
+one("Softmax", floats(2, 3, 4))
+one("Softmax", floats(2, 3, 4), axis=1, name="Softmax over the middle")
+data = floats(2, 3, 4)
+one("Softmax", data, axis=1, opset=11, name="Softmax of operator set 11, over all from the axis on",
+    expected=[(np.exp(data) / np.exp(data).sum(axis=(1, 2), keepdims=True)).astype(np.float32)])
+one("LogSoftmax", floats(2, 3, 4), axis=0)
+
+seed("binary")
+for op in ("Add", "Sub", "Mul", "Div"):
+    one(op, floats(2, 3, 4), floats(3, 1, low=0.5))
+one("Div", ints(8, low=-9, high=9, dtype=np.int32), ints(8, low=1, high=5, dtype=np.int32), name="Div of integers")
+one("Pow", floats(2, 4, low=0.2), floats(4))
+one("Pow", floats(5), ints(5, low=0, high=4), name="Pow of a float by integers")
+one("Mod", ints(8, low=-9, high=9), ints(8, low=1, high=5))
+one("Mod", floats(8, low=-9, high=9), floats(8, low=0.5, high=5), fmod=1, name="Mod with the sign of the dividend")
+for op in ("Max", "Min", "Mean", "Sum"):
+    one(op, floats(2, 3), floats(3), floats(2, 1))
+one("Max", ints(6, dtype=np.int32), ints(6, dtype=np.int32), name="Max of integers")
+for op in ("And", "Or", "Xor"):
+    one(op, bools(2, 4), bools(4))
+for op in ("Equal", "Greater", "GreaterOrEqual", "Less", "LessOrEqual"):
+    one(op, ints(2, 5, low=0, high=3), ints(5, low=0, high=3))
+one("Greater", floats(6), floats(6), name="Greater of floats")
+for op in ("BitwiseAnd", "BitwiseOr", "BitwiseXor"):
+    one(op, ints(6, low=0, high=64, dtype=np.int32), ints(6, low=0, high=64, dtype=np.int32))
+one("BitShift", ints(5, low=1, high=40, dtype=np.uint8), ints(5, low=0, high=3, dtype=np.uint8), direction="LEFT")
+one("BitShift", ints(5, low=1, high=90, dtype=np.uint32), ints(5, low=0, high=3, dtype=np.uint32), direction="RIGHT", name="BitShift to the right")
+one("Where", bools(2, 1), floats(2, 3), floats(3))
+one("Clip", floats(2, 5), f32(-0.5).reshape(()), f32(1).reshape(()), constants=(1, 2))
+one("Clip", floats(2, 5), f32(-0.5).reshape(()), f32(1).reshape(()), name="Clip with limits at run time")
+one("Clip", floats(2, 5), min=-0.5, max=1.0, opset=6, name="Clip with limits as attributes")
+one("Cast", f32(-2.7, -0.5, 0, 0.4, 3.9), to=TensorProto.INT32)
+one("Cast", f32(-2.7, 0, 0.4), to=TensorProto.BOOL, name="Cast to bool")
+one("Cast", ints(5), to=TensorProto.FLOAT, name="Cast of integers to float")
+one("Cast", floats(5), to=TensorProto.FLOAT16, name="Cast to float16")
+one("CastLike", floats(5), ints(1, dtype=np.int64))
+one("BitCast", floats(4), to=TensorProto.INT32)
+one("QuantizeLinear", floats(2, 6), f32(0.02).reshape(()), np.array(3, np.uint8), constants=(1, 2))
+one("QuantizeLinear", floats(2, 3, 2), f32(0.02, 0.05, 0.1), np.zeros(3, np.int8), axis=1, constants=(1, 2), name="QuantizeLinear by channel")
+one("DequantizeLinear", ints(2, 6, low=0, high=200, dtype=np.uint8), f32(0.02).reshape(()), np.array(100, np.uint8), constants=(1, 2))
+one("DequantizeLinear", ints(2, 3, 2, dtype=np.int8), f32(0.02, 0.05, 0.1), axis=1, constants=(1,), name="DequantizeLinear by channel")
+one("DynamicQuantizeLinear", floats(2, 6), results=3)
+
+# ---------------------------------------------------------------- reductions
+seed("reductions")
+for op in "ReduceL1 ReduceL2 ReduceLogSum ReduceLogSumExp ReduceMax ReduceMean ReduceMin ReduceProd ReduceSum ReduceSumSquare".split():
+    data = floats(2, 3, 4, low=0.2)
+    one(op, data, i64(1), constants=(1,))
+    one(op, data, i64(0, -1), constants=(1,), keepdims=0, name=op + " without the dimensions")
+    one(op, data, axes=[-1], opset=11, name=op + " with axes as an attribute")
+one("ReduceSum", floats(2, 3), noop_with_empty_axes=1, name="ReduceSum over no axes")
+one("ReduceMax", floats(2, 3), name="ReduceMax over all")
+one("ReduceSum", floats(2, 3, 4), i64(1), refused="T2102", name="ReduceSum with axes at run time")
+for op in ("ArgMax", "ArgMin"):
+    one(op, distinct(2, 3, 4), axis=1)
+    one(op, f32(1, 3, 3, 1, 3, 1).reshape(2, 3), axis=1, keepdims=0, select_last_index=1, name=op + ", the last of equal ones")
+one("CumSum", floats(2, 4), np.array(1, np.int64), constants=(1,))
+one("CumSum", floats(2, 4), np.array(0, np.int64), constants=(1,), exclusive=1, reverse=1, name="CumSum, exclusive and from the end")
+one("CumProd", floats(2, 4), np.array(1, np.int64), constants=(1,))
+
+# ---------------------------------------------------------------- shapes and positions
+seed("shapes")
+one("Concat", floats(2, 3), floats(2, 1), floats(2, 2), axis=1)
+case("Constant", [Node("Constant", [], ["c"], value=floats(3)), Node("Add", ["a", "c"], ["y"])], {"a": floats(2, 3)})
+one("ConstantOfShape", i64(2, 3), value=f32(1.5), constants=(0,))
+one("ConstantOfShape", i64(2, 3), value=f32(1.5), name="ConstantOfShape of a shape at run time")
+one("DepthToSpace", floats(1, 8, 2, 3), blocksize=2)
+one("DepthToSpace", floats(1, 8, 2, 3), blocksize=2, mode="CRD", name="DepthToSpace by columns first")
+one("SpaceToDepth", floats(1, 2, 4, 6), blocksize=2)
+one("Expand", floats(3, 1), i64(2, 3, 4), constants=(1,))
+one("EyeLike", floats(3, 4), k=1)
+one("Flatten", floats(2, 3, 4), axis=2)
+one("Gather", floats(4, 3), ints(2, 2, low=0, high=4), axis=0)
+one("Gather", floats(2, 4), i64(-1, 1), axis=1, name="Gather from the end")
+one("GatherElements", floats(3, 4), ints(2, 4, low=0, high=3), axis=0)
+one("GatherND", floats(2, 3, 4), i64(0, 1, 1, 2).reshape(2, 2))
+one("GatherND", floats(2, 3, 4), i64(1, 2).reshape(2, 1), batch_dims=1, name="GatherND in batches")
+one("Identity", floats(2, 3))
+one("OneHot", i64(1, 0, 2), np.array(4, np.int64), f32(-1, 3), constants=(1,))
+one("OneHot", i64(1, 0, 2), np.array(4, np.int64), f32(-1, 3), refused="T2102", name="OneHot of a depth at run time")
+one("Pad", floats(2, 3), i64(1, 0, 0, 2), f32(1.5).reshape(()), constants=(1, 2))
+one("Pad", floats(3, 4), i64(1, 2, 1, 1), mode="reflect", constants=(1,), name="Pad by reflection")
+one("Pad", floats(3, 4), i64(1, 2, 1, 1), mode="edge", constants=(1,), name="Pad by the edge")
+one("Pad", floats(3, 4), i64(1, 2, 1, 1), mode="wrap", constants=(1,), name="Pad by wrapping")
+one("Pad", floats(2, 3), pads=[1, 0, 0, 2], value=0.5, opset=6, name="Pad with pads as an attribute")
+one("Range", np.array(1, np.int64), np.array(8, np.int64), np.array(3, np.int64), constants=(0, 1, 2))
+one("Reshape", floats(2, 3, 4), i64(0, -1), constants=(1,))
+one("Reshape", floats(2, 3, 4), i64(4, 6), name="Reshape to a shape at run time")
+data, updates = floats(3, 3), floats(2, 2)
+scattered = data.copy()
+scattered[[0, 2, 1, 1], [0, 1, 0, 1]] = updates.ravel()
+one("Scatter", data, i64(0, 2, 1, 1).reshape(2, 2), updates, opset=9, expected=[scattered])
+one("ScatterElements", floats(3, 3), i64(0, 2, 1, 1).reshape(2, 2), floats(2, 2), axis=0)
+one("ScatterElements", floats(3, 3), i64(0, 2, 0, 1).reshape(2, 2), floats(2, 2), axis=0, reduction="add", name="ScatterElements, adding")
+one("ScatterND", floats(4, 3), i64(2, 0).reshape(2, 1), floats(2, 3))
+one("ScatterND", floats(4, 3), i64(2, 2).reshape(2, 1), floats(2, 3), reduction="mul", name="ScatterND, multiplying")
+one("Shape", floats(2, 3, 4), start=1)
+one("Size", floats(2, 3, 4))
+one("Slice", floats(4, 6), i64(1, -1), i64(4, -6), i64(0, 1), i64(1, -2), constants=(1, 2, 3, 4))
+one("Slice", floats(4, 6), starts=[1, 2], ends=[3, 1000], axes=[0, 1], opset=9, name="Slice with attributes")
+one("Slice", floats(4, 6), i64(1), i64(3), i64(0), refused="T2102", name="Slice at places of run time")
+one("Split", floats(2, 6), i64(1, 3, 2), axis=1, constants=(1,), results=3)
+one("Split", floats(2, 6), axis=1, num_outputs=4, results=4, name="Split into a number of parts")
+one("Squeeze", floats(1, 3, 1, 2), i64(0, 2), constants=(1,))
+one("Squeeze", floats(1, 3, 1, 2), axes=[2], opset=11, name="Squeeze with axes as an attribute")
+one("Unsqueeze", floats(3, 2), i64(0, -1), constants=(1,))
+one("Unsqueeze", floats(3, 2), axes=[1], opset=11, name="Unsqueeze with axes as an attribute")
+one("Tile", floats(2, 3), i64(2, 2), constants=(1,))
+one("Tile", floats(2, 3), i64(2, 2), refused="T2102", name="Tile with repeats at run time")
+one("Transpose", floats(2, 3, 4), perm=[2, 0, 1])
+one("Transpose", floats(2, 3, 4), name="Transpose of all")
+one("Trilu", floats(3, 4), np.array(1, np.int64), constants=(1,))
+one("Trilu", floats(3, 4), upper=0, name="Trilu, the lower part")
+one("CenterCropPad", floats(5, 3), i64(3, 4), constants=(1,))
+one("Compress", floats(3, 4), np.array([True, False, True]), axis=0)
+one("NonZero", f32(0, 1, 0, 2, 3, 0).reshape(2, 3))
+one("ReverseSequence", floats(4, 3), i64(2, 4, 1), time_axis=0, batch_axis=1)
+one("TensorScatter", floats(2, 4, 3), floats(2, 2, 3), i64(1, 2), axis=1)
+one("TopK", distinct(3, 5), i64(2), axis=1, constants=(1,), results=2)
+one("TopK", distinct(3, 5), i64(2), axis=0, largest=0, constants=(1,), results=2, name="TopK, the smallest")
+one("TopK", distinct(3, 5), i64(2), axis=1, refused="T2102", results=2, name="TopK of a number at run time")
+one("Unique", i64(3, 1, 3, 2, 1), results=4)
+one("Unique", i64(3, 1, 3, 2, 1), sorted=0, results=4, name="Unique in order of appearance")
+one("NonMaxSuppression", f32(0, 0, 1, 1, 0, 0.1, 1, 1.1, 0, 3, 1, 4).reshape(1, 3, 4), f32(0.9, 0.75, 0.6).reshape(1, 1, 3),
+    i64(3), f32(0.5), f32(0), constants=(2, 3, 4))
+
+# ---------------------------------------------------------------- neural networks
+seed("networks")
+one("Conv", floats(1, 3, 5, 5), floats(4, 3, 3, 3), floats(4), pads=[1, 1, 1, 1], constants=(1, 2))
+one("Conv", floats(1, 4, 6, 6), floats(4, 1, 3, 3), group=4, strides=[2, 2], constants=(1,), name="Conv, depthwise and strided")
+one("Conv", floats(2, 3, 9), floats(4, 3, 3), dilations=[2], constants=(1,), name="Conv of one dimension")
+one("Conv", floats(1, 2, 4, 4, 4), floats(3, 2, 2, 2, 2), constants=(1,), name="Conv of three dimensions")
+one("Conv", floats(1, 3, 5, 5), floats(4, 3, 3, 3), auto_pad="SAME_UPPER", strides=[2, 2], name="Conv with weights at run time")
+one("ConvInteger", ints(1, 2, 4, 4, low=0, high=9, dtype=np.uint8), ints(3, 2, 2, 2, low=0, high=9, dtype=np.uint8), np.array(2, np.uint8), constants=(1, 2))
+one("ConvTranspose", floats(1, 3, 4, 4), floats(3, 2, 3, 3), strides=[2, 2], output_padding=[1, 1], pads=[1, 1, 1, 1], constants=(1,))
+data, weights, spread = floats(1, 4, 5), floats(4, 2, 3), np.zeros((1, 4, 7), np.float32)
+for channel, i, k in np.ndindex(4, 5, 3):  # each value is spread over three places of its group's channels
+    first = channel // 2 * 2
+    spread[0, first:first + 2, i + k] += data[0, channel, i] * weights[channel, :, k]
+one("ConvTranspose", data, weights, group=2, constants=(1,), name="ConvTranspose in groups", expected=[spread])
+one("QLinearConv", ints(1, 2, 4, 4, low=0, high=200, dtype=np.uint8), f32(0.02).reshape(()), np.array(100, np.uint8),
+    ints(3, 2, 3, 3, low=-90, high=90, dtype=np.int8), f32(0.01, 0.02, 0.03), np.zeros(3, np.int8), f32(0.05).reshape(()), np.array(120, np.uint8),
+    ints(3, low=-50, high=50, dtype=np.int32), constants=(1, 2, 3, 4, 5, 6, 7, 8), pads=[1, 1, 1, 1])
+one("DeformConv", floats(1, 1, 3, 3), floats(1, 1, 2, 2), floats(1, 8, 2, 2, low=-0.4, high=0.4), constants=(1,))
+one("AveragePool", floats(1, 2, 5, 5), kernel_shape=[3, 3], strides=[2, 2], pads=[1, 1, 1, 1])
+one("AveragePool", floats(1, 2, 5, 5), kernel_shape=[3, 3], pads=[1, 1, 1, 1], count_include_pad=1, name="AveragePool that counts the padding")
+one("MaxPool", floats(1, 2, 6, 6), kernel_shape=[2, 2], strides=[2, 2])
+one("MaxPool", distinct(1, 1, 4, 4), kernel_shape=[2, 2], strides=[2, 2], results=2, name="MaxPool with positions")
+one("MaxPool", floats(1, 2, 7), kernel_shape=[3], strides=[2], ceil_mode=1, name="MaxPool, rounding up")
+one("LpPool", floats(1, 2, 6, 6), kernel_shape=[2, 2], strides=[2, 2], p=2)
+one("MaxUnpool", f32(5, 6, 7, 8).reshape(1, 1, 2, 2), i64(5, 7, 13, 15).reshape(1, 1, 2, 2), kernel_shape=[2, 2], strides=[2, 2])
+one("GlobalAveragePool", floats(2, 3, 4, 4))
+one("GlobalMaxPool", floats(2, 3, 4, 4))
+data = floats(2, 3, 4, 4)
+one("GlobalLpPool", data, p=2, expected=[np.sqrt((data ** 2).sum(axis=(2, 3), keepdims=True))])
+data, pooled = floats(1, 2, 6, 6), np.zeros((2, 2, 2, 2), np.float32)
+for r, (x, y) in enumerate(((0, 0), (1, 2))):  # regions of 4 by 4, in quarters
+    for i, j in np.ndindex(2, 2):
+        pooled[r, :, i, j] = data[0, :, y + 2 * i:y + 2 * i + 2, x + 2 * j:x + 2 * j + 2].max(axis=(1, 2))
+one("MaxRoiPool", data, f32(0, 0, 0, 3, 3, 0, 1, 2, 4, 5).reshape(2, 5), pooled_shape=[2, 2], expected=[pooled])
+one("RoiAlign", floats(1, 2, 6, 6), f32(0, 0, 4, 4, 1, 1, 5, 5).reshape(2, 4), i64(0, 0), output_height=2, output_width=2, sampling_ratio=2, constants=(2,))
+one("BatchNormalization", floats(2, 3, 4), floats(3), floats(3), floats(3), floats(3, low=0.2), constants=(1, 2, 3, 4))
+one("BatchNormalization", floats(2, 3, 4), floats(3), floats(3), floats(3), floats(3, low=0.2), constants=(1, 2, 3, 4), training_mode=1, results=3,
+    name="BatchNormalization in training")
+one("InstanceNormalization", floats(2, 3, 5), floats(3), floats(3), constants=(1, 2))
+one("GroupNormalization", floats(2, 4, 5), floats(4), floats(4), num_groups=2, constants=(1, 2))
+one("LayerNormalization", floats(2, 3, 4), floats(4), floats(4), constants=(1, 2))
+one("LayerNormalization", floats(2, 3, 4), floats(3, 4), axis=1, results=3, constants=(1,), name="LayerNormalization with its mean")
+one("RMSNormalization", floats(2, 3, 4), floats(4), constants=(1,))
+one("LRN", floats(1, 5, 2, 2), size=3, alpha=0.1, beta=0.5, bias=1.5)
+one("LpNormalization", floats(2, 4), axis=1, p=2)
+one("MeanVarianceNormalization", floats(2, 3, 2, 2))
+one("Dropout", floats(2, 3))
+one("Dropout", floats(2, 3), results=2, name="Dropout with its mask")
+one("Einsum", floats(2, 3), floats(3, 4), equation="ij,jk->ik")
+one("Einsum", floats(2, 3, 4), floats(2, 4), equation="bij,bj->bi", name="Einsum in batches")
+one("Gemm", floats(3, 4), floats(5, 3), floats(5), transA=1, transB=1, alpha=0.5, beta=2.0)
+one("MatMul", floats(3, 4), floats(4, 5))
+one("MatMul", floats(2, 1, 3, 4), floats(5, 4, 2), name="MatMul in batches")
+one("MatMul", floats(4), floats(4, 3), name="MatMul of a vector")
+one("MatMulInteger", ints(3, 4, low=0, high=99, dtype=np.uint8), ints(4, 2, low=-50, high=50, dtype=np.int8), np.array(50, np.uint8), np.array(3, np.int8), constants=(1, 2, 3))
+one("QLinearMatMul", ints(3, 4, low=0, high=99, dtype=np.uint8), f32(0.02).reshape(()), np.array(50, np.uint8), ints(4, 2, low=0, high=99, dtype=np.uint8),
+    f32(0.03).reshape(()), np.array(40, np.uint8), f32(0.05).reshape(()), np.array(120, np.uint8), constants=(1, 2, 3, 4, 5, 6, 7))
+one("GridSample", floats(1, 1, 4, 4), floats(1, 2, 3, 2, low=-0.9, high=0.9), mode="linear")
+one("AffineGrid", floats(1, 2, 3), i64(1, 1, 2, 3), constants=(1,))
+one("Col2Im", floats(1, 4, 4), i64(3, 3), i64(2, 2), constants=(1, 2))
+one("Resize", floats(1, 1, 2, 3), None, f32(1, 1, 2, 2), mode="nearest", constants=(2,))
+one("Resize", floats(1, 1, 3, 3), None, None, i64(1, 1, 5, 4), mode="linear", constants=(3,), name="Resize to sizes, linear")
+one("Resize", floats(1, 1, 4, 4), None, f32(1, 1, 1.5, 1.5), mode="cubic", coordinate_transformation_mode="align_corners", constants=(2,), name="Resize, cubic")
+data = floats(1, 1, 2, 2)
+one("Upsample", data, f32(1, 1, 2, 3), mode="nearest", opset=9, constants=(1,), expected=[data.repeat(2, axis=2).repeat(3, axis=3)])
+
+# ---------------------------------------------------------------- sequences
+seed("sequences")
+for op, gates in (("RNN", 1), ("GRU", 3), ("LSTM", 4)):
+    one(op, floats(3, 2, 4), floats(1, gates * 3, 4), floats(1, gates * 3, 3), floats(1, gates * 6), hidden_size=3, constants=(1, 2, 3), results=2 + (op == "LSTM"))
+one("GRU", floats(3, 2, 4), floats(1, 9, 4), floats(1, 9, 3), floats(1, 18), hidden_size=3, linear_before_reset=1, constants=(1, 2, 3), results=2, name="GRU, linear before the reset")
+one("RotaryEmbedding", floats(1, 2, 3, 4), floats(5, 2), floats(5, 2), i64(0, 1, 4).reshape(1, 3), constants=(1, 2))
+one("Attention", floats(1, 2, 3, 4), floats(1, 2, 5, 4), floats(1, 2, 5, 4))
+one("Attention", floats(1, 2, 3, 4), floats(1, 2, 3, 4), floats(1, 2, 3, 4), is_causal=1, name="Attention, causal")
+
+# ---------------------------------------------------------------- losses, windows, signals
+seed("signals")
+one("NegativeLogLikelihoodLoss", floats(3, 5), i64(1, 0, 4), reduction="mean")
+one("NegativeLogLikelihoodLoss", floats(3, 5), i64(1, 0, 4), floats(5, low=0.2), reduction="sum", ignore_index=0, name="NegativeLogLikelihoodLoss with weights")
+one("SoftmaxCrossEntropyLoss", floats(3, 5), i64(1, 0, 4), reduction="none")
+one("SoftmaxCrossEntropyLoss", floats(3, 5), i64(1, 0, 4), reduction="mean", results=2, name="SoftmaxCrossEntropyLoss with its logarithms")
+for op in ("BlackmanWindow", "HammingWindow", "HannWindow"):
+    one(op, np.array(8, np.int64), constants=(0,))
+    one(op, np.array(8, np.int64), periodic=0, constants=(0,), name=op + ", symmetric")
+one("DFT", floats(1, 4, 1), None, np.array(1, np.int64), constants=(2,))
+one("DFT", floats(1, 4, 2), None, np.array(1, np.int64), inverse=1, constants=(2,), name="DFT, inverse")
+one("DFT", floats(1, 6, 1), axis=1, onesided=1, opset=17, name="DFT, one side")
+one("STFT", floats(1, 10, 1), np.array(3, np.int64), floats(4, low=0.2), constants=(1, 2))
+one("MelWeightMatrix", np.array(4, np.int64), np.array(8, np.int64), np.array(8000, np.int64), f32(0).reshape(()), f32(4000).reshape(()), constants=(0, 1, 2, 3, 4))
+one("Det", floats(2, 3, 3))
+one("RandomNormal", shape=[3, 4], seed=1.0, random=True)
+one("RandomNormalLike", floats(3, 4), seed=1.0, random=True)
+one("RandomUniform", shape=[3, 4], seed=1.0, random=True)
+one("RandomUniformLike", floats(3, 4), seed=1.0, random=True)
+one("Bernoulli", floats(3, 4, low=0, high=1), seed=1.0, random=True)
+one("Multinomial", floats(2, 5), sample_size=3, seed=1.0, random=True, expected=[np.zeros((2, 3), np.int32)])
+
+# ---------------------------------------------------------------- control flow
+seed("control")
+scalar = np.array(0, np.float32)
+condition, count = np.array(True), np.array(3, np.int64)
+then_branch = Graph([Node("Add", ["x", "x"], ["t"])], [], [("t", floats(2, 3))])
+else_branch = Graph([Node("Neg", ["x"], ["e"])], [], [("e", floats(2, 3))])
+for taken in (True, False):
+    case(f"If, {'then' if taken else 'else'}", Node("If", ["c"], ["y"], then_branch=then_branch, else_branch=else_branch),
+         {"c": np.array(taken), "x": floats(2, 3)})
+body = Graph([Node("Add", ["s", "x"], ["s1"]), Node("Identity", ["go"], ["more"]), Node("Mul", ["s1", "s1"], ["scan"])],
+             [("i", count), ("go", condition), ("s", floats(2))], [("more", condition), ("s1", floats(2)), ("scan", floats(2))])
+case("Loop", Node("Loop", ["n", "c", "s0"], ["y", "all"], body=body), {"x": floats(2), "s0": floats(2)}, {"n": count, "c": condition}, ["y", "all"])
+x, s = floats(2), floats(2)
+states = [s + (k + 1) * x for k in range(3)]
+case("Loop of a number at run time", Node("Loop", ["n", "", "s0"], ["y", "all"], body=body), {"n": count, "x": x, "s0": s}, {}, ["y", "all"],
+     expected=[states[2], np.stack([v * v for v in states])])
+body = Graph([Node("Add", ["s", "v"], ["s1"]), Node("Identity", ["s1"], ["o"])], [("s", floats(2)), ("v", floats(2))], [("s1", floats(2)), ("o", floats(2))])
+case("Scan", Node("Scan", ["s0", "x"], ["y", "all"], body=body, num_scan_inputs=1), {"s0": floats(2), "x": floats(3, 2)}, {}, ["y", "all"])
+
+# ---------------------------------------------------------------- other domains
+seed("domains")
+ML, TRAINING, PREVIEW = "ai.onnx.ml", "ai.onnx.preview.training", "ai.onnx.preview"
+one("ArrayFeatureExtractor", floats(2, 5), i64(0, 3, 3), domain=ML)
+one("Binarizer", floats(2, 5), domain=ML, threshold=0.3)
+rate, step = np.array(0.1, np.float32), np.array(1, np.int64)
+one("Adagrad", rate, step, floats(3), floats(3), floats(3, low=0.1), domain=TRAINING, results=2, decay_factor=0.1, epsilon=1e-5, norm_coefficient=0.01)
+one("Adam", rate, step, floats(3), floats(3), floats(3), floats(3, low=0.1), domain=TRAINING, results=3, alpha=0.9, beta=0.99, epsilon=1e-5)
+one("Momentum", rate, step, floats(3), floats(3), floats(3), domain=TRAINING, results=2, alpha=0.9, beta=0.8, norm_coefficient=0.01, mode="standard")
+one("FlexAttention", floats(1, 2, 3, 4), floats(1, 2, 5, 4), floats(1, 2, 5, 4), domain=PREVIEW)
+one("LinearAttention", floats(1, 4, 6), floats(1, 4, 6), floats(1, 4, 6), opset=27, q_num_heads=2, kv_num_heads=2, update_rule="linear", results=2)
+one("CausalConvWithState", floats(1, 3, 6), floats(3, 1, 2), floats(3), opset=27, results=2, constants=(1, 2))
+
+PAGE = pathlib.Path(__file__).resolve().parent / "samples.json"
+PAGE.write_text("[\n" + ",\n".join(json.dumps(c, separators=(",", ":")) for c in cases) + "\n]\n")
+print(f"{len(cases)} cases, {PAGE.stat().st_size} bytes")

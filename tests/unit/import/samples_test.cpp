@@ -1,0 +1,161 @@
+// SPDX-License-Identifier: Apache-2.0
+// A small model for every converter, with the values that ONNX's reference evaluator gives (samples.json,
+// written by make_samples.py): run by the interpreter and as compiled code. What is refused today stands
+// there with its code.
+#include <gtest/gtest.h>
+
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <set>
+
+#include "base/diagnostic.h"
+#include "import/onnx/load.h"
+#include "interpret/interpret.h"
+#include "judge.h"
+#include "pipeline/emit.h"
+#include "writer.h"
+
+namespace tenon {
+namespace {
+
+using namespace test;
+using json = nlohmann::ordered_json;
+
+const json& samples() {
+  static const json all = json::parse(std::ifstream(TENON_SOURCE_DIR "/tests/unit/import/samples.json"));
+  return all;
+}
+
+/// ONNX's number of an element type.
+int element_type(const std::string& name) {
+  static const std::map<std::string, int> types{{"float32", FLOAT},  {"uint8", UINT8}, {"int8", INT8},
+                                                {"uint16", 4},       {"int16", 5},     {"int32", INT32},
+                                                {"int64", INT64},    {"bool", BOOL},   {"float16", FLOAT16},
+                                                {"float64", DOUBLE}, {"uint32", 12},   {"uint64", UINT64}};
+  return types.at(name);
+}
+
+/// [type, shape, values]; zeros where the values are left out.
+NDArray tensor_of(const json& j) {
+  NDArray a = NDArray::zeros(j.at(1), parse_dtype(j.at(0).get<std::string>()));
+  if (j.size() < 3) return a;
+  for (int64_t i = 0; i < a.size(); ++i) {
+    const json& x = j.at(2).at(size_t(i));
+    if (x.is_number_integer() && !a.dtype().is_float())
+      a.set_element_int(i, x);
+    else
+      a.set_element(i, x.is_string() ? std::stod(x.get<std::string>()) : x.get<double>());
+  }
+  return a;
+}
+
+Msg value_of(const std::string& name, const json& j) {
+  std::vector<Dim> dims;
+  for (const json& d : j.at(1)) dims.emplace_back(d.get<int64_t>());
+  return value(name, element_type(j.at(0)), dims);
+}
+Msg constant_of(const std::string& name, const json& j) {
+  const NDArray a = tensor_of(j);
+  return tensor_head(name, element_type(j.at(0)), a.shape())
+      .s(9, std::string(static_cast<const char*>(a.data()), size_t(a.byte_size())));
+}
+
+Msg graph_of(const json& g);
+
+Msg attribute_of(const std::string& name, const json& v) {
+  if (v.is_string()) return attr_s(name, v);
+  if (v.is_number_integer()) return attr_i(name, v);
+  if (v.is_number()) return attr_f(name, v);
+  if (v.is_object())
+    return v.contains("graph") ? attr_g(name, graph_of(v.at("graph")))
+                               : attr_t(name, constant_of("", v.at("tensor")));
+  return attr_ints(name, v);
+}
+
+Msg graph_of(const json& g) {
+  GraphParts parts;
+  for (const json& n : g.at("nodes")) {
+    std::vector<Msg> attributes;
+    for (const auto& [name, v] : n.value("attributes", json::object()).items())
+      attributes.push_back(attribute_of(name, v));
+    parts.nodes.push_back(
+        node(n.at("op"), n.at("inputs"), n.at("outputs"), attributes, "", n.value("domain", std::string())));
+  }
+  for (const auto& [name, v] : g.value("constants", json::object()).items())
+    parts.initializers.push_back(constant_of(name, v));
+  for (const auto& [name, v] : g.at("inputs").items()) parts.inputs.push_back(value_of(name, v));
+  for (const auto& [name, v] : g.at("outputs").items()) parts.outputs.push_back(value_of(name, v));
+  return onnx_graph(parts);
+}
+
+std::string model_of(const json& sample) {
+  Msg m = model(graph_of(sample), sample.at("opset"), 10);
+  for (const auto& [domain, version] : sample.value("domains", json::object()).items())
+    m.m(8, opset(version, domain));
+  return m.bytes;
+}
+
+std::vector<NDArray> tensors(const json& named) {
+  std::vector<NDArray> out;
+  for (const auto& [name, j] : named.items()) out.push_back(tensor_of(j));
+  return out;
+}
+
+/// Runs every sample that imports, and holds what is refused against what should be.
+void judge(const std::function<std::vector<NDArray>(const IRModule&, const std::vector<NDArray>&)>& run) {
+  const char* only = std::getenv("TENON_SAMPLE");
+  for (const json& sample : samples()) {
+    const std::string name = sample.at("name"), refused = sample.value("refused", std::string());
+    if (only && name != only) continue;
+    SCOPED_TRACE(name);
+    std::string code;
+    try {
+      const IRModule module = onnx::import_onnx_bytes(model_of(sample), name);
+      const std::vector<NDArray> got = run(module, tensors(sample.at("inputs"))),
+                                 want = tensors(sample.at("outputs"));
+      ASSERT_EQ(got.size(), want.size());
+      for (size_t i = 0; i < want.size(); ++i)
+        EXPECT_EQ(difference(got[i], want[i], sample.contains("random")), "") << "output " << i;
+    } catch (const Error& e) {
+      code = e.code;
+      if (refused.empty()) ADD_FAILURE() << e.what();
+    }
+    EXPECT_EQ(code, refused);
+  }
+}
+
+TEST(Samples, EveryConverterHasOne) {
+  std::set<std::string> used;
+  for (const json& sample : samples())
+    if (!sample.contains("refused"))
+      for (const json& n : sample.at("nodes"))
+        used.insert((n.contains("domain") ? n.at("domain").get<std::string>() + "::" : "") +
+                    n.at("op").get<std::string>());
+  for (const onnx::OnnxCoverage& op : onnx::onnx_coverage())
+    EXPECT_TRUE(used.count(op.name)) << op.name << " has no case in make_samples.py that imports";
+}
+
+TEST(Samples, InterpretedModelsGiveTheExpectedValues) {
+  judge([](const IRModule& module, const std::vector<NDArray>& inputs) {
+    const Any result = interpret(module, "main", std::vector<Any>(inputs.begin(), inputs.end()));
+    std::vector<NDArray> out;
+    if (const auto tuple = result.try_as<Array<Any>>())
+      for (const Any& a : *tuple) out.push_back(a.as<NDArray>());
+    else
+      out.push_back(result.as<NDArray>());
+    return out;
+  });
+}
+
+TEST(Samples, CompiledModelsGiveTheExpectedValues) {
+  judge([](const IRModule& module, const std::vector<NDArray>& inputs) {
+    CompileOptions options;
+    options.target = host_target();
+    options.keep_shared_object = false;
+    Session session(jit_artifact(compile(module, options), options.target));
+    return session.invoke(inputs);
+  });
+}
+
+}  // namespace
+}  // namespace tenon
