@@ -14,7 +14,7 @@ FIRST_BUILD := 8
 export NINJA_STATUS := [%f of %t, %e s] 
 
 .DEFAULT_GOAL := help
-.PHONY: help setup build run test check fuzz format asan tsan bench install walkthrough operators matmul libfuzzer clean
+.PHONY: help setup build run test check fuzz format asan tsan bench install walkthrough errors operators matmul libfuzzer clean
 
 help:  ## show this list
 	@awk -F':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -53,6 +53,7 @@ check: setup  ## format, include rules, lint, sizes
 	@scripts/check_format
 	@scripts/check_layers
 	@scripts/lint
+	@scripts/check_errors
 	@if [ -d $(BUILD)/lib ]; then scripts/size_report $(BUILD); fi
 
 format: setup  ## format every C++ file in place
@@ -83,6 +84,9 @@ install: command  ## install to PREFIX (default /usr/local)
 
 walkthrough: command  ## write docs/walkthrough.md anew from what the compiler does today
 	@scripts/walkthrough $(BUILD)/bin/tenon
+
+errors: command  ## write docs/errors.md anew from the registry of error codes
+	@scripts/errors_page $(BUILD)/bin/tenon
 
 operators: command  ## write docs/operators.md anew from the registry
 	@scripts/operators_page $(BUILD)/bin/tenon

@@ -30,6 +30,11 @@ Position position(const Span& span) {
   return {size_t(next - lines.starts.begin()), at - start + 1, text.substr(start, end - start)};
 }
 
+const Diagnostic& first(const std::vector<Diagnostic>& list) {
+  CHECK(!list.empty(), "an error without a diagnostic");
+  return list[0];
+}
+
 std::string render_all(const std::vector<Diagnostic>& list) {
   std::string text;
   for (const Diagnostic& d : list) text += (text.empty() ? "" : "\n") + render(d);
@@ -72,8 +77,7 @@ std::string render(const Diagnostic& d) {
 }
 
 DiagnosticError::DiagnosticError(ErrorKind kind, std::vector<Diagnostic> list)
-    : Error(kind, list.empty() ? "T0000" : list[0].code, list.empty() ? "" : list[0].message,
-            list.empty() ? "" : list[0].location, list.empty() ? "" : list[0].hint),
+    : Error(kind, first(list).code, first(list).message, first(list).location, first(list).hint),
       diagnostics(std::move(list)) {
   static_cast<std::runtime_error&>(*this) = std::runtime_error(render_all(diagnostics));
 }

@@ -32,7 +32,7 @@ struct Diagnostic {
   Span span;  ///< when given, the rendered text shows the line with a mark below it
 };
 
-/// One or more of a user's mistakes. what() is the rendered text of all.
+/// One or more of a user's mistakes (never none). what() is the rendered text of all.
 class DiagnosticError : public Error {
  public:
   DiagnosticError(ErrorKind kind, std::vector<Diagnostic> diagnostics);

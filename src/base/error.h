@@ -19,7 +19,7 @@ enum class ErrorKind : int {
   interrupted = 130
 };
 
-/// A user's mistake: a stable code ("T1203"), a sentence, where, and what to do.
+/// A user's mistake: a stable code ("T0501"), a sentence, where, and what to do.
 class Error : public std::runtime_error {
  public:
   Error(ErrorKind kind, std::string code, std::string message, std::string location = {},

@@ -13,14 +13,14 @@ namespace tenon {
 /// A new folder of this process, below $TMPDIR, which goes with everything in it.
 class TemporaryFolder {
  public:
-  /// `user` is who needs it, for the Error ("the linker") with `code` when none can be made.
-  TemporaryFolder(const char* code, const std::string& user) {
+  /// `user` is who needs it ("the linker"), for the Error "T3003" when none can be made.
+  explicit TemporaryFolder(const std::string& user) {
     std::error_code failure;
     const std::filesystem::path below = std::filesystem::temp_directory_path(failure);
     std::string name = (below / "tenon-XXXXXX").string();
     if (failure || !mkdtemp(name.data())) {
       const char* given = std::getenv("TMPDIR");
-      throw Error(ErrorKind::io, code,
+      throw Error(ErrorKind::io, "T3003",
                   "no folder for " + user + " in " + (failure && given ? given : below.string()), {},
                   "set TMPDIR to a writable folder");
     }

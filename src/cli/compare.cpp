@@ -40,7 +40,7 @@ std::string shell_quoted(const std::string& text) {
 }
 
 std::vector<NDArray> run_onnxruntime(const ModelOptions& options, const Prepared& p) {
-  const TemporaryFolder temporary("T3003", "the files of ONNX Runtime");
+  const TemporaryFolder temporary("the files of ONNX Runtime");
   const std::string folder = temporary.path.string();
   for (size_t i = 0; i < p.inputs.size(); ++i) write_npy(fmt::format("{}/in_{}.npy", folder, i), p.inputs[i]);
   write_file(folder + "/run.py", onnxruntime_script);

@@ -60,6 +60,7 @@ int main(int argc, char** argv) {
   cli::add_opt(app, console);
   cli::add_reduce(app, console, exit_code);
   cli::add_ops(app, console);
+  cli::add_explain(app, console);
   cli::add_doctor(app, console);
   try {
     app.parse(argc, argv);

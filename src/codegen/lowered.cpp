@@ -250,7 +250,7 @@ std::vector<Kernel> collect_kernels(const IRModule& module) {
       continue;
     const std::string symbol = f->attrs.at("global_symbol").as<std::string>();
     if (!symbols.insert(symbol).second)
-      problems.add("T0801", fmt::format("two kernels have the symbol `{}`", symbol));
+      problems.add("T1033", fmt::format("two kernels have the symbol `{}`", symbol));
     const PrimFunc body = anonymous(f);
     std::vector<size_t>& same = by_hash[structural_hash(body)];
     auto twin =

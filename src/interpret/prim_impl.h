@@ -171,7 +171,7 @@ class Interpreter {
           const Produced& p = produced(n.producer);
           const int64_t index = flat(p.array.shape(), at, n.producer->name);
           if (!p.stored[size_t(index)])
-            error("T0350", fmt::format("element [{}] of tensor {} is read before it is stored",
+            error("T0359", fmt::format("element [{}] of tensor {} is read before it is stored",
                                        fmt::join(at, ", "), n.producer->name));
           return read(p.array, index, n.dtype);
         },

@@ -65,7 +65,7 @@ bool float_test(uint32_t node, double a, double b) {
   throw InternalError("no such comparison");
 }
 
-[[noreturn]] void division_by_zero() { throw Error(ErrorKind::model, "T0354", "integer division by zero"); }
+[[noreturn]] void division_by_zero() { throw Error(ErrorKind::model, "T0360", "integer division by zero"); }
 
 int64_t int_op(uint32_t node, int64_t a, int64_t b, bool is_unsigned) {
   const uint64_t x = uint64_t(a), y = uint64_t(b);

@@ -94,7 +94,7 @@ void Team::resume(Fiber& f) {
         mmap(nullptr, kStack, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (f.stack == MAP_FAILED) {
       current_ = f.outer;
-      throw Error(ErrorKind::limit, "T0362", "no memory for the stacks of simulated threads");
+      throw Error(ErrorKind::limit, "T0401", "no memory for the stacks of simulated threads");
     }
     getcontext(&f.self);
     f.self.uc_stack.ss_sp = f.stack;

@@ -42,7 +42,7 @@ void save_constants(const std::string& path, const ConstantTable& table) {
     out.write(static_cast<const char*>(a.data()), std::streamsize(a.byte_size()));
   }
   out.close();
-  if (!out) throw Error(ErrorKind::io, "T3001", "cannot write " + path);
+  if (!out) throw Error(ErrorKind::io, "T3003", "cannot write " + path);
 }
 
 ConstantTable load_constants(const std::string& path) {

@@ -205,10 +205,10 @@ Expr Converter::graph_call(const Ast* a, Sequence& seq, const Ast* annotation) {
     return make<Tuple>(items);
   }
   if (f == "match_cast" || f == "match_shape")
-    fail("T0240", fmt::format("the value of `{}` is bound to a name directly", p), a,
+    fail("T0221", fmt::format("the value of `{}` is bound to a name directly", p), a,
          "write y = R.match_cast(x, R.Tensor((n,), \"float32\"))");
   if (f == "dataflow" || f == "output" || f == "outputs")
-    fail("T0240", fmt::format("`{}` is no value", p), a);
+    fail("T0221", fmt::format("`{}` is no value", p), a);
   if (f == "call_tir" && (a->items.size() == 4 || (a->items.size() == 5 && !named(a, "out_sinfo"))) &&
       !named(a, "out_sinfo") && !named(a, "sinfo_args"))
     return old_call_tir(a, seq, annotation);

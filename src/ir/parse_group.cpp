@@ -81,7 +81,7 @@ std::vector<size_t> Converter::closure_groups(const std::vector<const AstStmt*>&
 void Converter::graph_group(std::span<const AstStmt* const> closures, Sequence& seq) {
   constexpr size_t most = 256;  // each has the types of all
   if (closures.size() > most)
-    fail("T0240",
+    fail("T0243",
          fmt::format("{} closures in a row call those behind them, at most {} can", closures.size(), most),
          span(closures[0]), "write them as functions of the module");
   const std::string name = closures[0]->name + "_group";

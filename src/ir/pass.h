@@ -58,8 +58,8 @@ T config_or(const PassContext& context, const std::string& key, T otherwise) {
   return v ? v->template try_as<T>().value_or(std::move(otherwise)) : otherwise;
 }
 
-/// Runs passes in order: level, enable and disable by name, veto, timing, verification ("T1001" names the
-/// pass that broke the module), dump. Deterministic.
+/// Runs passes in order: level, enable and disable by name, veto, timing, verification (an InternalError
+/// names the pass that broke the module), dump. Deterministic.
 IRModule run_passes(IRModule module, std::span<const Pass> passes, PassContext& context);
 /// Lists of passes announce themselves so that `tenon opt` finds every one by name.
 void announce_passes(std::span<const Pass> passes);

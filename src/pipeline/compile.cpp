@@ -219,7 +219,7 @@ IRModule module_at_stage(IRModule module, CompileOptions o, const std::string& s
     std::set<std::string_view> names{"import"};
     for (const auto& list : lists)
       for (const Pass& p : list) names.insert(p.name);
-    fail("T0919", fmt::format("a compilation has no stage `{}`", stage), {},
+    fail("T0931", fmt::format("a compilation has no stage `{}`", stage), {},
          fmt::format("its stages are {}", fmt::join(names, ", ")), ErrorKind::usage);
   }
   module = prepare_module(std::move(module), o);

@@ -43,7 +43,7 @@ struct Compiled {
 };
 Compiled compile(IRModule module, CompileOptions options);
 
-/// The module behind the pass `stage` (its last run in a compilation), or "import": as it came. Error "T0919"
+/// The module behind the pass `stage` (its last run in a compilation), or "import": as it came. Error "T0931"
 /// for a pass that no compilation runs.
 IRModule module_at_stage(IRModule module, CompileOptions options, const std::string& stage);
 

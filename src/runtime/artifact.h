@@ -8,11 +8,13 @@
 //
 // Everything is checked before code is opened: hashes find damage, not malice (code from a stranger is code
 // from a stranger). Refusals, each an Error with its own code:
-//   T0601 not an artifact     T0602 other format or kernel ABI version    T0603 CPU features missing or other
-//   machine T0604 truncated           T0605 header, code or tables damaged        T0606 a constant is damaged
-//   (option `check`) T0607 tables inconsistent T0608 kernel missing  T0609 function not registered  T0610 the
-//   system cannot open the code T0611 no such model is linked in  T0612 imports in a circle  T0613 nothing to
-//   save T3001 cannot open  T3002 cannot read or write
+//   T0601 not an artifact                       T0602 another format or kernel ABI version
+//   T0603 CPU features missing, other machine   T0604 truncated
+//   T0605 header, code or tables damaged        T0606 a constant damaged (option `check`)
+//   T0607 tables inconsistent                   T0608 kernel missing
+//   T0609 function not registered               T0610 the system cannot open the code
+//   T0611 no such model is linked in            T0612 imports in a circle
+//   T0613 nothing to save                       T3001 cannot be read    T3003 cannot be written
 #pragma once
 #include <memory>
 #include <string_view>

@@ -60,7 +60,7 @@ int copied(int from, const std::string& path) {
     if (fd < 0 || n < 0 || pwrite(fd, chunk, size_t(n), at) != n) {
       const int error = errno;
       if (fd >= 0) close(fd);
-      throw Error(ErrorKind::io, "T3002", "cannot copy the file: " + std::string(std::strerror(error)), path);
+      throw Error(ErrorKind::io, "T3001", "cannot copy the file: " + std::string(std::strerror(error)), path);
     }
     at += n;
   }
@@ -73,7 +73,7 @@ std::shared_ptr<Map> map_file(const std::string& path, bool copy = false) {
     throw Error(ErrorKind::io, "T3001", "cannot open the file: " + std::string(std::strerror(errno)), path);
   struct stat st;
   if (fstat(map->fd, &st) != 0)
-    throw Error(ErrorKind::io, "T3002", "cannot read the file: " + std::string(std::strerror(errno)), path);
+    throw Error(ErrorKind::io, "T3001", "cannot read the file: " + std::string(std::strerror(errno)), path);
   if (!S_ISREG(st.st_mode))
     refuse("T0601", path, "this is not a file but a folder or a device", "give the path of a compiled model");
   if (copy) {
@@ -85,7 +85,7 @@ std::shared_ptr<Map> map_file(const std::string& path, bool copy = false) {
   if (map->size == 0) refuse("T0601", path, "this is not a Tenon artifact: the file is empty");
   void* data = mmap(nullptr, map->size, PROT_READ, MAP_PRIVATE, map->fd, 0);
   if (data == MAP_FAILED)
-    throw Error(ErrorKind::io, "T3002", "cannot map the file: " + std::string(std::strerror(errno)), path);
+    throw Error(ErrorKind::io, "T3001", "cannot map the file: " + std::string(std::strerror(errno)), path);
   map->data = static_cast<const char*>(data);
   return map;
 }

@@ -26,7 +26,7 @@ class TemporaryFile {
       temporary_ = path_ + ".XXXXXX";
       fd_ = mkostemp(temporary_.data(), O_CLOEXEC);
     }
-    if (fd_ < 0) fail_io("T3001", "cannot create a file beside `" + path_ + "`");
+    if (fd_ < 0) fail_io("T3003", "cannot create a file beside `" + path_ + "`");
   }
   ~TemporaryFile() {
     if (fd_ < 0) return;
@@ -38,7 +38,7 @@ class TemporaryFile {
     while (size > 0) {
       const ssize_t n = ::write(fd_, p, std::min<size_t>(size, size_t(1) << 30));
       if (n < 0 && errno == EINTR) continue;
-      if (n <= 0) fail_io("T3002", "cannot write `" + path_ + "`");
+      if (n <= 0) fail_io("T3003", "cannot write `" + path_ + "`");
       p += n;
       size -= size_t(n);
       at += size_t(n);
@@ -50,7 +50,7 @@ class TemporaryFile {
   }
   void commit(bool sync) {
     const bool replaces = !temporary_.empty();
-    if (sync && replaces && fsync(fd_) != 0) fail_io("T3002", "cannot write `" + path_ + "`");
+    if (sync && replaces && fsync(fd_) != 0) fail_io("T3003", "cannot write `" + path_ + "`");
     if (replaces) {
       const mode_t mask = umask(0);
       umask(mask);
@@ -62,7 +62,7 @@ class TemporaryFile {
       const int saved = errno;
       if (replaces) unlink(temporary_.c_str());
       errno = saved;
-      fail_io("T3002", "cannot write `" + path_ + "`");
+      fail_io("T3003", "cannot write `" + path_ + "`");
     }
   }
   uint64_t at = 0;

@@ -24,7 +24,7 @@ void collect(const Any& value, std::vector<NDArray>& out, int nesting = 0) {
   if (auto tensor = value.try_as<NDArray>(); tensor && tensor->get()) return out.push_back(*tensor);
   const auto tuple = value.try_as<tenon::Ref<tenon::ArrayObj>>();
   if (!tuple || !*tuple || nesting > 100)
-    throw Error(ErrorKind::model, "T0511", "a result is not a tensor but " + value.kind_name());
+    throw Error(ErrorKind::model, "T0518", "a result is not a tensor but " + value.kind_name());
   for (const Any& item : (*tuple)->items) collect(item, out, nesting + 1);
 }
 }  // namespace

@@ -84,8 +84,8 @@ struct VMFunction {
 
 struct TargetNeeds {
   std::string triple, cpu;
-  std::vector<std::string> features;
-};  ///< features that must be present, as in /proc/cpuinfo
+  std::vector<std::string> features;  ///< that must be present, as in /proc/cpuinfo
+};
 
 struct Executable {
   std::vector<VMFunction> functions;
@@ -107,14 +107,12 @@ struct Executable {
 //
 // Builtins of the VM (all by name "vm.builtin.NAME"). An int may be an immediate, a heap slot or a register;
 // where dimensions d0, d1, … are listed, one Shape in their place also serves:
-//   match_shape(tensor-or-shape, n, then n pairs (code, value))  code 0: must equal value, 1: store to heap
-//   slot
-//                value, 2: must equal heap slot value; 3: anything. A mismatch is Error "T0501" with both
-//                shapes.
+//   match_shape(tensor-or-shape, n, then n pairs (code, value))
+//       code 0: must equal value; 1: store to heap slot value; 2: must equal heap slot value; 3: anything.
+//       A mismatch is Error "T0501" with both shapes.
 //   check_tensor(tensor, ndim, dtype) → tensor: ndim -1 and dtype 0 mean any; Error "T0501"
-//   compute_shape(slot, then pairs (code, value)): postfix int64 arithmetic, the result goes to the heap
-//   slot.
-//                code 0 pushes value, 1 pushes heap slot value, 2 applies ShapeOp(value) to the two on top
+//   compute_shape(slot, then pairs (code, value)): postfix int64 arithmetic into the heap slot
+//       code 0 pushes value, 1 pushes heap slot value, 2 applies ShapeOp(value) to the two on top
 //   make_shape(d0, d1, …) → Shape;  shape_of(tensor) → Shape;  tensor_to_shape(1-D int tensor) → Shape
 //   shape_to_tensor(shape) → 1-D int64 tensor;  shape_dim(shape-or-tensor, i) → int
 //   alloc_tensor(dtype, d0, d1, …) → NDArray from the session's pool, uninitialised
@@ -123,9 +121,10 @@ struct Executable {
 //   reshape(tensor, d0, …) → view;  copy(tensor);  tuple(a, …);  tuple_get(t, i)
 //   none() → none: drops what the register holds, so that its memory can be used again
 //   move(a) → the same value;  make_closure(function, a, …) → Closure
-//   make_data(tag, a, …) → Data;  data_is(data, tag) → 0 or 1;  data_field(data, i);  no_case(): Error
-//   "T0514" ref_create(a) → RefCell;  ref_read(ref);  ref_write(ref, a) scalar(tensor of one element) → int
-//   or float;  to_tensor(int-or-float, dtype) → 0-D tensor
+//   make_data(tag, a, …) → Data;  data_is(data, tag) → 0 or 1;  data_field(data, i)
+//   no_case(): Error "T0519"
+//   ref_create(a) → RefCell;  ref_read(ref);  ref_write(ref, a)
+//   scalar(tensor of one element) → int or float;  to_tensor(int-or-float, dtype) → 0-D tensor
 // Any other name is looked up in the registry and called with the arguments as they are.
 //
 // Metadata key "bound.SYMBOL" is the largest value of a symbolic size of the inputs ("T0505" beyond); key

@@ -72,7 +72,7 @@ Any stack(Arguments a) {
 /// (text as bytes): what this path of the model would compute cannot be, for these sizes.
 Any refuse(Arguments a) {
   const NDArray text = a[0].as<NDArray>();
-  throw Error(ErrorKind::model, "T0517",
+  throw Error(ErrorKind::model, "T0520",
               std::string(static_cast<const char*>(text.data()), size_t(text.byte_size())));
 }
 

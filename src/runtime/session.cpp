@@ -245,7 +245,7 @@ void Machine::store_outputs(std::span<NDArray> outputs) {
       return "output " + std::to_string(k) + (name && !name->empty() ? " `" + *name + "`" : "");
     };
     if (!value.is_object() || !is_type_index<NDArrayObj>(value.tag()))
-      throw Error(ErrorKind::model, "T0511", label() + " is not a tensor but " + value.kind_name());
+      throw Error(ErrorKind::model, "T0518", label() + " is not a tensor but " + value.kind_name());
     NDArray& out = outputs[k];
     if (!out.get()) {
       out = own_tensor(std::move(value));

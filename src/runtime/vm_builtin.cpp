@@ -300,7 +300,7 @@ void data_field(Machine& m, const Step& s) {
   Any item = data->items[size_t(i)];  // the result may take the register of the data
   m.set_result(s, std::move(item));
 }
-void no_case(Machine& m, const Step& s) { m.fail_at(s, "T0514", "no case of a match takes the value"); }
+void no_case(Machine& m, const Step& s) { m.fail_at(s, "T0519", "no case of a match takes the value"); }
 
 void ref_create(Machine& m, const Step& s) {
   RefCell cell = m.cells.create(m.any_arg(s, 0));

@@ -359,7 +359,7 @@ std::vector<int32_t> cache_index(State& s, int32_t id, const std::string& scope,
   auto chosen = [&](const PrimExpr& e) { return worth(e) && outer_only(e) && often(e); };
   const Stmt body = Walk{chosen, cache}.run(block->body, 0).cast<StmtNode>();
   if (cached.empty())
-    s.refuse("T0795", id,
+    s.refuse("T0796", id,
              threshold > 0
                  ? fmt::format("no part of an index is computed more than {} times", threshold)
                  : std::string("its indices are plain iterators, there is nothing to compute before"));

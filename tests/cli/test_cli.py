@@ -146,10 +146,10 @@ def main(p: R.Tuple(R.Tensor((), "int64"), R.Tensor((), "int64"))) -> R.Tensor((
 
     def test_functions_as_results_are_refused_where_they_stand(self):
         module = "@R.function\ndef main(x: R.Tensor((2,), 'float32')):\n    @R.function\n    def f(v: R.Tensor((2,), 'float32')):\n        return R.add(v, x)\n    return (x, f)\n"
-        self.refused(3, "run", "-", stdin=module, words=["T0811", ":4:5", "call the function inside `main`"])
-        self.refused(3, "compile", "-", "-o", self.tmp / "m.so", stdin=module, words=["T0811", "R.Callable"])
+        self.refused(3, "run", "-", stdin=module, words=["T0820", ":4:5", "call the function inside `main`"])
+        self.refused(3, "compile", "-", "-o", self.tmp / "m.so", stdin=module, words=["T0820", "R.Callable"])
         cell = "@R.function\ndef main(x: R.Tensor((2,), 'float32')):\n    c = R.ref_create(x)\n    return c\n"
-        self.refused(3, "run", "-", stdin=cell, words=["T0811", "R.ref_read"])
+        self.refused(3, "run", "-", stdin=cell, words=["T0820", "R.ref_read"])
 
     def test_strategies(self):
         module = self.tmp / "dense.tir"
@@ -300,7 +300,7 @@ def main(x: R.Tensor((2, 8), "float32")) -> R.Tensor((2, 4), "float32"):
         self.assertIn("digraph", self.ok("opt", self.module, "--pass", "fuse_ops", "--emit", "dot"))
         for stage, words in (("import", "relu"), ("fuse_ops", "fused"), ("plan_memory", "fused"), ("default_schedule", "fused"), ("vectorize_loop", "for ")):
             self.assertIn(words, self.ok("compile", self.module, "--emit", "dot", "--stage", stage, "-o", "-"), stage)
-        self.refused(2, "compile", self.module, "--emit", "dot", "--stage", "absent", "-o", "-", words=["T0919", "fuse_ops"])
+        self.refused(2, "compile", self.module, "--emit", "dot", "--stage", "absent", "-o", "-", words=["T0931", "fuse_ops"])
         self.refused(2, "compile", self.module, "--stage", "fuse_ops", words=["T0921"])
         self.refused(5, "compile", self.module, "--emit", "svg", "-o", self.tmp / "x.svg", words=["T0925", "apt install graphviz"],
                      env={**os.environ, "TENON_DOT": "/nonexistent/dot"})
@@ -588,6 +588,19 @@ def main(x: R.Tensor((4, 3), "float32"), w: R.Tensor((5, 2), "float32")) -> R.Te
         self.assertRegex(self.ok("ops", "where", "nn.conv2d"), r"^\S+\.cpp:\d+$")
         self.assertIn("Conv", self.ok("ops", "--onnx"))
         self.refused(2, "ops", "nn.conv2dd", words=["no operator"])
+
+    def test_error_codes_are_explained(self):
+        text = self.ok("explain", "T0501")
+        self.assertIn("T0501: a value has another shape", text)
+        self.assertIn("cause: ", text)
+        self.assertIn("remedy: ", text)
+        self.assertEqual(set(json.loads(self.ok("explain", "T0501", "--json"))), {"code", "sentence", "cause", "remedy"})
+        self.assertIn("T05…  running a model", self.ok("explain"))
+        group = self.ok("explain", "T05").splitlines()
+        self.assertGreater(len(group), 10)
+        self.assertTrue(all(line.startswith("T05") for line in group))
+        self.refused(2, "explain", "T0599", words=["T0932", "nearest are T0601"])
+        self.refused(2, "explain", "memory", words=["T0932", "lists the groups"])
 
     def test_usage_errors(self):
         self.refused(2)

@@ -53,14 +53,14 @@ ObjectCode c_object(const IRModule& lowered, const Target& target) {
   for (const auto& [name, object] : lowered.functions())
     if (const auto* f = object.as<tir::PrimFuncNode>(); f && f->attrs.contains("tenon.kernel"))
       out.symbols.push_back(f->attrs.get_or("global_symbol", Any(name)).as<std::string>());
-  const TemporaryFolder folder("T0819", "the C compiler");
+  const TemporaryFolder folder("the C compiler");
   const auto source = folder.path / "kernels.c", object = folder.path / "kernels.o",
              log = folder.path / "said";
   {
     std::ofstream file(source, std::ios::binary);
     file << c_source(lowered, target);
     if (!file.flush())
-      fail("T0819", "cannot write " + source.string(), {}, "set TMPDIR to a directory with room",
+      fail("T3003", "cannot write " + source.string(), {}, "set TMPDIR to a directory with room",
            ErrorKind::io);
   }
   std::vector<std::string> words{

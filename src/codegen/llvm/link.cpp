@@ -23,7 +23,7 @@ void write_file(const std::filesystem::path& file, const std::string& bytes) {
   std::ofstream out(file, std::ios::binary);
   out.write(bytes.data(), std::streamsize(bytes.size()));
   if (!out.flush())
-    fail("T0803", "cannot write " + file.string(), {}, "set TMPDIR to a directory with room", ErrorKind::io);
+    fail("T3003", "cannot write " + file.string(), {}, "set TMPDIR to a directory with room", ErrorKind::io);
 }
 std::string read_file(const std::filesystem::path& file) {
   std::ifstream in(file, std::ios::binary);
@@ -59,7 +59,7 @@ const std::string& mathematics_stub() {
     header[20] = 1;
     header[52] = 64;
     header[58] = 64;
-    const TemporaryFolder scratch("T0803", "the linker");
+    const TemporaryFolder scratch("the linker");
     write_file(scratch.path / "empty.o", header);
     run_lld({"-shared", "-soname", "libm.so.6", "-o", (scratch.path / "libm.so").string(),
              (scratch.path / "empty.o").string()});
@@ -72,7 +72,7 @@ std::string link(const ObjectCode& object, std::vector<std::string> options, boo
                  const std::vector<std::string>& libraries = {}) {
   static std::mutex lock;
   std::lock_guard guard(lock);
-  const TemporaryFolder scratch("T0803", "the linker");
+  const TemporaryFolder scratch("the linker");
   options.insert(options.end(), {"-o", (scratch.path / "out").string()});
   for (size_t k = 0; k < object.objects.size(); ++k) {
     const auto file = scratch.path / fmt::format("{:04}.o", k);
@@ -120,7 +120,7 @@ std::string link_executable(const ObjectCode& object, const Target& target) {
     if (dladdr(address, &info) && info.dli_fname)
       if (const auto path = std::filesystem::canonical(info.dli_fname, ignored); !path.empty())
         return path.string();
-    fail("T0924", std::string("the file of ") + what + " is not known", {}, {}, ErrorKind::io);
+    fail("T0910", std::string("the file of ") + what + " is not known", {}, {}, ErrorKind::io);
   };
   const std::string runtime =
       library_of(reinterpret_cast<const void*>(&tenon_version), "the runtime library");

@@ -542,7 +542,7 @@ class FunctionCodegen : VMEmitter {
   Operand destination(const Type& type, int position) {
     const auto* t = as_tensor(type);
     auto shape = known_shape(type);
-    if (!t || !shape) fail("T0811", "the shape of a kernel's output is not known: " + print(type));
+    if (!t || !shape) fail("T0812", "the shape of a kernel's output is not known: " + print(type));
     auto dims = static_shape(type);
     const int64_t at = position >= 0 && size_t(position) < offsets_.size() ? offsets_[size_t(position)] : -1;
     if (dims && at >= 0) return {Arg::of(ArgKind::Arena, m_.arena(at, *dims, t->dtype)), false, false, {}};

@@ -198,7 +198,7 @@ void refuse_functions(DiagnosticList& problems, const graph::Function& main, con
   if (!function && !reference) return;
   const Origin& at = result && result->origin ? result->origin : main.origin;
   problems.add(Diagnostic{
-      "T0811",
+      "T0820",
       fmt::format("a result of `main` has type {}, and callers of a model cannot {}", print(type),
                   function ? "call functions of it" : "reach its references"),
       place(at),

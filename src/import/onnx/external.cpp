@@ -116,7 +116,7 @@ FileBytes::FileBytes(size_t size) : size_(size) {
   if (size == 0) return;
   void* pages = ::mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (pages == MAP_FAILED)
-    fail("T2003", fmt::format("no memory for a file of {} bytes", size), {}, {}, ErrorKind::limit);
+    fail("T0401", fmt::format("no memory for a file of {} bytes", size), {}, {}, ErrorKind::limit);
   pages_ = static_cast<char*>(pages);
 }
 FileBytes::FileBytes(std::string text) : text_(std::move(text)) {}

@@ -77,7 +77,7 @@ PrimExpr Importer::symbol(const std::string& name) {
   dim_names_.insert(name);
   if (auto it = options.dims.find(name); it != options.dims.end()) {
     if (it->second < 0)
-      fail("T2023", fmt::format("dimension {} was given the negative size {}", in_quotes(name), it->second),
+      fail("T0903", fmt::format("dimension {} was given the negative size {}", in_quotes(name), it->second),
            file.name, "", ErrorKind::usage);
     return it->second;
   }

@@ -99,7 +99,7 @@ inline bool is_thread_loop(const tir::For& n) {
 bool has_threads(const tir::Stmt& s);
 /// s with every access to `from`, a flat buffer, made to `to` at `place` elements further on.
 tir::Stmt moved(const tir::Stmt& s, const tir::Buffer& from, const tir::Buffer& to, const PrimExpr& place);
-/// T0810 and so on: a located refusal.
+/// A located refusal of a program that cannot be lowered.
 [[noreturn]] void refuse(std::string code, std::string message, const tir::Stmt& at, std::string hint = {});
 
 }  // namespace tenon::tensor_detail

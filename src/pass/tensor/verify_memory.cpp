@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // verify_memory
 //   before: a program of which a part runs on a GPU
-//   after:  the same, or T0818 for each access of the device's memory that no thread of it makes
+//   after:  the same, or T0821 for each access of the device's memory that no thread of it makes
 // Programs with loops over GPU threads are looked at, and all programs when the target is a GPU. Kernels
 // taken out by split_host_device run on the device as a whole. Needs: nothing. Keeps: everything.
 #include "pass/tensor/lowering.h"
@@ -24,7 +24,7 @@ void look(const std::string& name, const Stmt& s, const PrimFunc& f, DiagnosticL
     if (const auto* x = n.as<BufferStore>()) b = &x->buffer;
     if (const auto* x = n.as<BufferLoad>()) b = &x->buffer;
     if (b && (*b)->scope == "global" && device.count((*b)->data.get()))
-      problems.add(Diagnostic{"T0818",
+      problems.add(Diagnostic{"T0821",
                               fmt::format("buffer `{}` of the device is accessed by the host", (*b)->name),
                               fmt::format("function `{}`", name),
                               "bind a loop around the access to blockIdx.x or threadIdx.x",

@@ -13,7 +13,7 @@ namespace fs = std::filesystem;
 TEST(TemporaryFolder, GoesWithEverythingInIt) {
   fs::path first;
   {
-    const TemporaryFolder a("T0001", "a test"), b("T0001", "a test");
+    const TemporaryFolder a("a test"), b("a test");
     first = a.path;
     EXPECT_NE(a.path, b.path);
     fs::create_directory(a.path / "inner");
@@ -29,13 +29,13 @@ TEST(TemporaryFolder, SaysWhereItCannotBe) {
   setenv("TMPDIR", "/no/such/folder", 1);
   std::string code, message;
   try {
-    const TemporaryFolder a("T0042", "a test");
+    const TemporaryFolder a("a test");
   } catch (const Error& e) {
     code = e.code;
     message = e.message;
   }
   before ? setenv("TMPDIR", kept.c_str(), 1) : unsetenv("TMPDIR");
-  EXPECT_EQ(code, "T0042");
+  EXPECT_EQ(code, "T3003");
   EXPECT_EQ(message, "no folder for a test in /no/such/folder");
 }
 

@@ -113,7 +113,7 @@ int32_t run_llvm(const PrimFunc& f, const std::vector<NDArray>& arrays, const st
 }
 
 CLibrary::CLibrary(const std::vector<PrimFunc>& functions, const std::string& compiler) {
-  const TemporaryFolder temporary("T0001", "a test");
+  const TemporaryFolder temporary("a test");
   const std::string dir = temporary.path.string();
   const std::string source = codegen::c_source(as_code_takes_it(functions, parse_target("c")), host_target());
   std::ofstream(dir + "/k.c") << source;

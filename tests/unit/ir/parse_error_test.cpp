@@ -121,7 +121,7 @@ const Case graph_cases[] = {
     {"T0230", 1, "y = R.const([1.5], \"int64\")\nreturn y"},
     {"T0232", 1, "y: R.Tensor(x, \"float32\") = x\nreturn y"},
     {"T0240", 1, "y = R.call_tir(cls.p, (x,))\nreturn y"},
-    {"T0240", 1, "return R.match_cast(x, R.Tensor((n,), \"float32\"))"},
+    {"T0221", 1, "return R.match_cast(x, R.Tensor((n,), \"float32\"))"},
     {"T0241", 1, "y = x\ny2 = y"},
     {"T0241", 2, "if x:\n    pass\nelse:\n    y = x\nreturn x"},
     {"T0241", 1, "if x:\n    y = x\nreturn x"},

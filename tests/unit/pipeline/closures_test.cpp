@@ -99,7 +99,7 @@ TEST_F(Graph, ManyClosuresInARow) {
     module(row(300, true));
     ADD_FAILURE() << "no limit";
   } catch (const DiagnosticError& e) {
-    EXPECT_EQ(e.diagnostics[0].code, "T0240");
+    EXPECT_EQ(e.diagnostics[0].code, "T0243");
   }
 }
 

@@ -74,7 +74,7 @@ struct CompileCacheTest : testing::Test {
     return n;
   }
 
-  const TemporaryFolder temporary{"T0001", "a test"};
+  const TemporaryFolder temporary{"a test"};
   const fs::path root = temporary.path;
   CacheOptions cache;
   CompileOptions options;

@@ -562,7 +562,7 @@ TEST_F(Graph, FunctionsAreNoResultsOfModels) {
             return R.add(v, x)
         return (x, Some(f))
 )")
-                  .starts_with("T0811: a result of `main` has type cls.Option[R.Callable("));
+                  .starts_with("T0820: a result of `main` has type cls.Option[R.Callable("));
 }
 
 TEST_F(Graph, LongListsAndManyTailCallsNeedNoStack) {
@@ -694,7 +694,7 @@ TEST_F(Graph, ResultsOfDataTypesAreValues) {
   Session session(build(m));
   const std::vector<Any> arguments{Any(vector({1, 2}))};
   // There is no tensor for it, and the session lives on.
-  EXPECT_EQ(run_error([&] { session.invoke({vector({1, 2})}); }), "T0511");
+  EXPECT_EQ(run_error([&] { session.invoke({vector({1, 2})}); }), "T0518");
   const auto items = session.call("main", arguments).as<Array<Any>>();
   const auto some = items[0].as<Data>();
   EXPECT_EQ(some->tag, 1);

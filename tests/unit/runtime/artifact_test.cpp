@@ -67,7 +67,7 @@ class ArtifactTest : public ::testing::Test {
     std::memcpy(changed.data() + header_at, &h, sizeof h);
     return changed;
   }
-  const TemporaryFolder temporary{"T0001", "a test"};
+  const TemporaryFolder temporary{"a test"};
   const std::string folder = temporary.path.string();
   std::string path, bytes;
   uint64_t header_at = 0;
@@ -254,7 +254,7 @@ TEST_F(ArtifactTest, WritingIsAllOrNothing) {
   EXPECT_EQ(error_code([&] {
               write_artifact(folder + "/none/model", add_program(), read_file(TENON_TEST_KERNELS));
             }),
-            "T3001");
+            "T3003");
   // A full disk, by way of the file size limit.
   rlimit old;
   getrlimit(RLIMIT_FSIZE, &old);
@@ -265,7 +265,7 @@ TEST_F(ArtifactTest, WritingIsAllOrNothing) {
       error_code([&] { write_artifact(path, add_program(), read_file(TENON_TEST_KERNELS)); });
   setrlimit(RLIMIT_FSIZE, &old);
   std::signal(SIGXFSZ, handler);
-  EXPECT_EQ(code, "T3002");
+  EXPECT_EQ(code, "T3003");
   EXPECT_EQ(read_file(path), bytes);  // the old file is untouched
   size_t files = 0;
   for ([[maybe_unused]] auto& f : std::filesystem::directory_iterator(folder)) ++files;

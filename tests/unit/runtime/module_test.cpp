@@ -50,7 +50,7 @@ class ModuleTest : public ::testing::Test {
     b.e.functions.back().params = {{"x", f32, true, {{4, ""}}}};
     return b.e;
   }
-  const TemporaryFolder temporary{"T0001", "a test"};
+  const TemporaryFolder temporary{"a test"};
   const std::string folder = temporary.path.string();
   std::string code;
 };

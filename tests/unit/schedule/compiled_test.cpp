@@ -74,7 +74,7 @@ void check_llvm(const std::vector<Compiled>& all) {
   }
 }
 void check_c(const std::vector<Compiled>& all) {
-  const TemporaryFolder temporary("T0001", "a test");
+  const TemporaryFolder temporary("a test");
   const std::string dir = temporary.path.string();
   std::ofstream(dir + "/k.c") << codegen::c_source(lowered(all), host_target());
   ASSERT_EQ(std::system(("cc -std=c11 -O0 -shared -fPIC -o " + dir + "/k.so " + dir + "/k.c -lm").c_str()),

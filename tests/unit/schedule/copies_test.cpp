@@ -116,9 +116,9 @@ TEST(CacheIndex, ComputesIndicesBefore) {
   made = t.cache_index(t.get_block("O"), "global", 1);
   EXPECT_GE(made.size(), 1u);
   check(p, t);
-  refused(t, "T0795", "more than 9 times", [&] { t.cache_index(t.get_block("O"), "global", 9); });
+  refused(t, "T0796", "more than 9 times", [&] { t.cache_index(t.get_block("O"), "global", 9); });
   Schedule u(transpose(4, 5).function);
-  refused(u, "T0795", "plain iterators", [&] { u.cache_index(u.get_block("T"), "global"); });
+  refused(u, "T0796", "plain iterators", [&] { u.cache_index(u.get_block("T"), "global"); });
   refused(u, "T0770", "no memory scope", [&] { u.cache_index(u.get_block("T"), "attic"); });
 }
 

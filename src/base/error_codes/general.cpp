@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+// Errors of any part: our own bugs, functions, tensors, files.
+#include "base/error_codes/tables.h"
+
+namespace tenon::error_codes {
+
+std::span<const ErrorCode> general_codes() {
+  static constexpr ErrorCode codes[] = {
+      {"T0001", "an internal check of Tenon failed",
+       "Tenon met a state that its own code rules out. The input may be valid or not: either way it should "
+       "not have come to this.",
+       "Report it with the command and the model. `tenon reduce MODEL` writes a small module that shows the "
+       "same fault; a lower `-O` may avoid it meanwhile."},
+      {"T0101", "a registered function is called with another number of arguments",
+       "The caller of a packed function passes fewer or more values than its signature has.",
+       "Compare the call with the function's signature."},
+      {"T0102", "an argument of a registered function has the wrong kind",
+       "A packed function takes an integer, a tensor, a text and so on at this position, and the value is of "
+       "another kind and cannot be converted.",
+       "Pass a value of the kind that the message names."},
+      {"T0103", "a function is registered twice under one name",
+       "Two libraries or two places of a program register a packed function of the same name without asking "
+       "to replace the first.",
+       "Rename one of them, or register the second with leave to override."},
+      {"T0401", "there is not enough memory",
+       "A tensor, the memory plan of a model or the scratch space of a kernel is larger than what the system "
+       "gives, or a size is negative or beyond 2^62 bytes.",
+       "Use smaller inputs or batches and check the sizes given; `--memory-limit` refuses at compile time "
+       "what would not fit at run time."},
+      {"T0402", "the bytes given do not fill the tensor",
+       "A tensor is made of raw bytes, and their number is not the product of its dimensions times the size "
+       "of an element.",
+       "Give exactly the number of bytes that the message names."},
+      {"T0403", "a tensor cannot be seen with another shape",
+       "A view keeps the elements, so both shapes need the same number of them.",
+       "Choose a shape with the same product of dimensions."},
+      {"T0404", "the strides of a DLPack tensor are not supported",
+       "Tenon uses a foreign tensor without copying it only when it is compact and row-major; this one "
+       "leaves gaps or runs in another order.",
+       "Make a contiguous copy first (`numpy.ascontiguousarray`, `tensor.contiguous()`)."},
+      {"T0405", "a DLPack tensor is malformed",
+       "Its fields contradict one another: a null pointer, a negative dimension, an unknown type or device.",
+       "Check the library that made the tensor."},
+      {"T0410", "the operands of a BLAS product do not fit together",
+       "The shapes or element types that a compiled model passes to the BLAS library are not those of a "
+       "matrix product.",
+       "Compile the model again; if the error stays, compile without `-libs=cblas` and report it."},
+      {"T3001", "a file or folder cannot be opened or read",
+       "It does not exist, its permissions forbid it, it is no regular file, or reading it failed.",
+       "Check the path and the permissions."},
+      {"T3002", "a .npy file cannot be understood",
+       "The file is no NumPy array, is truncated, or holds elements of a type that Tenon does not have; on "
+       "output, that NumPy has no such type of elements.",
+       "Write it with `numpy.save`, without pickled objects."},
+      {"T3003", "a file or folder cannot be written",
+       "The folder does not exist, its permissions forbid it, or the disk is full. Temporary files lie below "
+       "$TMPDIR.",
+       "Choose another path, make room, or set TMPDIR to a writable folder."},
+      {"T3004", "a file is larger than the limit",
+       "A data file that the command reads whole exceeds the limit that guards the memory of the process.",
+       "Give a smaller file; for raw data use NAME=SHAPExTYPE=@FILE, which reads only what the shape needs."},
+      {"T3005", "a data file has another size than its tensor",
+       "A value such as `x=2x3xf32=@x.bin` says how many bytes the file must have.",
+       "Correct the shape or the type, or write the file again."},
+      {"T3010", "no BLAS library is found on this machine",
+       "The model was compiled with `-libs=cblas`, and neither OpenBLAS nor another CBLAS library can be "
+       "loaded.",
+       "Install libopenblas0 or libblas3, name the file in TENON_BLAS, or compile without `-libs=cblas`."},
+  };
+  return codes;
+}
+
+}  // namespace tenon::error_codes
