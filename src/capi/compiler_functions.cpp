@@ -596,7 +596,6 @@ AttrMap operators(const AttrMap&) {
                     {"attributes", attributes},
                     {"fusion", graph::to_string(op->fusion)},
                     {"pure", op->pure},
-                    {"level", op->level},
                     {"file", op->file},
                     {"line", op->line}});
   }

@@ -40,7 +40,6 @@ class BoundsOf {
   void set(const tir::Var* v, Bounds b) { vars_[v] = b; }
   void set_loop(const tir::For& loop);
   Bounds operator()(const PrimExpr& e, int depth = 0) const;
-  bool non_negative(const PrimExpr& e) const { return (*this)(e).min >= 0; }
 
  private:
   std::unordered_map<const tir::Var*, Bounds> vars_;

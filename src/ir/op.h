@@ -21,8 +21,7 @@ enum class FusionKind : int64_t {
 };
 std::string_view to_string(FusionKind kind);
 
-/// Base of attribute nodes: `struct Conv2DAttrs : Attrs<Conv2DAttrs> { Array<int64_t> strides; …; static
-/// fields }`.
+/// Base of attribute nodes: `struct ConvAttrs : Attrs<ConvAttrs> { Array<int64_t> strides; …; fields }`.
 struct AttrsNode : Object {
   static constexpr std::string_view type_key = "ir.Attrs";
   static constexpr uint32_t child_slots = 0;
@@ -53,7 +52,6 @@ struct Op : GraphNode<Op> {
   InferType infer;
   FusionKind fusion = FusionKind::opaque;
   bool pure = true;
-  int level = 1;  ///< support level, for listing
   std::string file;
   int line = 0;                           ///< where it was registered
   std::map<std::string, std::any> extra;  ///< further typed attributes, see set_attr
@@ -88,10 +86,6 @@ class OpRegistration {
   }
   OpRegistration& impure() {
     op_->pure = false;
-    return *this;
-  }
-  OpRegistration& level(int n) {
-    op_->level = n;
     return *this;
   }
   template <class T>

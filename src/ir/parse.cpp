@@ -306,20 +306,4 @@ IRModule parse_module(std::string_view text, const ParseOptions& options) {
   return module;
 }
 
-PrimExpr parse_prim_expr(std::string_view text, const std::map<std::string, tir::VarRef>& vars) {
-  DiagnosticList problems;
-  const ParseOptions options;
-  std::unique_ptr<script::Tree> tree = script::parse_expression(text, options.name, problems);
-  problems.throw_if_any();
-  script::Converter converter(*tree, options, problems);
-  for (const auto& [name, v] : vars) converter.define(name, v);
-  PrimExpr e;
-  try {
-    e = converter.expr(tree->expression);
-  } catch (const script::Failed&) {
-  }
-  problems.throw_if_any();
-  return e;
-}
-
 }  // namespace tenon

@@ -42,7 +42,6 @@ class Converter {
 
   // parse.cpp
   IRModule module();
-  void define(const std::string& name, ObjectRef what) { bind(name, std::move(what)); }
 
   // parse_tir_expr.cpp
   Value value(const Ast* a);

@@ -376,8 +376,6 @@ void Printer::binding(const Binding& b) {
     out_ += var_name(v.get());
     annotation(v);
     out_ += " = " + value;
-    if (options_.show_origin && n->value && n->value->origin && !n->value->origin->text.empty())
-      out_ += "  # " + n->value->origin->text;
   }
   --depth_;
 }

@@ -15,7 +15,6 @@ struct PrintOptions {
   ConstantTable* constants = nullptr;  ///< receives the constants that are not printed in full
   int64_t inline_elements = 16;        ///< constants up to this size are printed in full
   bool show_types = true;              ///< type annotations on graph bindings
-  bool show_origin = false;            ///< `# node 'NAME'` behind bindings
 };
 /// A module, function, statement, expression or type as text.
 std::string print(const ObjectRef& node, const PrintOptions& options = {});
@@ -26,7 +25,6 @@ struct ParseOptions {
 };
 /// DiagnosticError (T02xx) with every mistake and its place.
 IRModule parse_module(std::string_view text, const ParseOptions& options = {});
-PrimExpr parse_prim_expr(std::string_view text, const std::map<std::string, tir::VarRef>& vars = {});
 
 /// Sidecar of constants: a binary file of (hash, dtype, shape, bytes). Error T3001 on I/O, T0290 when
 /// corrupted.

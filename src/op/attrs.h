@@ -253,9 +253,6 @@ struct ConvAttrs : Attrs<ConvAttrs> {
         .add("out_layout", &ConvAttrs::out_layout, "as data_layout; empty: plain");
   }
 };
-using Conv1DAttrs = ConvAttrs;
-using Conv2DAttrs = ConvAttrs;
-using Conv3DAttrs = ConvAttrs;
 struct ConvTransposeAttrs : Attrs<ConvTransposeAttrs> {
   Array<int64_t> strides, padding, output_padding, dilation;
   int64_t groups = 1;

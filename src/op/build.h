@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Short builders for importers, passes and tests: `op_call("nn.conv2d", {x, w}, make_attrs<Conv2DAttrs>(…))`.
+// Short builders for importers, passes and tests: `op_call("nn.conv2d", {x, w}, make_attrs<ConvAttrs>(…))`.
 #pragma once
 #include "op/infer.h"
 #include "op/op_def.h"

@@ -54,14 +54,6 @@ const Strategy* find_strategy(const std::string& op) {
   return it == table.strategies.end() ? nullptr : it->second.get();
 }
 
-std::vector<std::string> strategy_names() {
-  StrategyTable& table = StrategyTable::get();
-  std::lock_guard lock(table.mutex);
-  std::vector<std::string> out;
-  for (const auto& [name, strategy] : table.strategies) out.push_back(name);
-  return out;
-}
-
 OpImpl specialized(OpImpl impl, std::function<bool(const Call&)> holds, std::string what) {
   impl.refuse = [inner = std::move(impl.refuse), holds = std::move(holds), what = std::move(what)](
                     const Call& call, const Target& target) -> std::string {

@@ -60,7 +60,6 @@ using Strategy = GenericFunction<std::vector<OpImpl>(const Call& call, const Tar
 void register_strategy(const std::string& op, Strategy strategy);
 /// Null when the operator has none: its own tensor definition is its only implementation.
 const Strategy* find_strategy(const std::string& op);
-std::vector<std::string> strategy_names();
 
 /// `impl` for calls of which `holds` is true; `what` says in words what that is ("one row").
 OpImpl specialized(OpImpl impl, std::function<bool(const Call&)> holds, std::string what);

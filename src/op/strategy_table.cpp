@@ -18,13 +18,6 @@ OpImpl own(const Call& call, std::string name, int priority = 10) {
   return {.name = std::move(name), .priority = priority, .define = *define};
 }
 
-// ---------------------------------------------------------------- softmax
-std::vector<OpImpl> softmax_on_any(const Call& call, const Target&) { return {own(call, "softmax.generic")}; }
-std::vector<OpImpl> softmax_on_cuda(const Call& call, const Target&) {
-  return {own(call, "softmax.cuda"),
-          {.name = "softmax.cudnn", .priority = 15, .library = "cudnn", .external = "tenon.cudnn.softmax"}};
-}
-
 // ---------------------------------------------------------------- products
 struct ProductSizes {
   int64_t rows = 0, columns = 0, inputs = 0;
@@ -125,9 +118,6 @@ Strategy matmul_strategy() {
 }
 
 const bool strategies_registered = [] {
-  Strategy softmax(softmax_on_any);
-  softmax.override_for("cuda", softmax_on_cuda);
-  register_strategy("nn.softmax", std::move(softmax));
   register_strategy("nn.dense", dense_strategy());
   register_strategy("matmul", matmul_strategy());
   return true;

@@ -48,9 +48,6 @@ Artifact system_artifact(std::string_view name, const LoadOptions& options = {})
 /// them.
 std::string executable_tables(const Executable& executable);
 
-/// True if the file looks like an artifact (maybe a damaged one) rather than a model or an ordinary library.
-bool is_artifact(const std::string& path);
-
 struct WriteOptions {
   bool sync = false;  ///< on disk before it has its name, so that a crash leaves no damaged file behind
 };

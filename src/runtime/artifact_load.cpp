@@ -145,17 +145,6 @@ std::string joined(const std::vector<std::string>& words) {
 
 }  // namespace
 
-bool is_artifact(const std::string& path) {
-  try {
-    auto map = map_file(path);
-    uint16_t machine = 0;
-    read_header({map->data, map->size}, path, &machine);
-    return true;
-  } catch (const Error& e) {
-    return e.code == "T0602" || e.code == "T0604" || e.code == "T0605";
-  }
-}
-
 ArtifactFile read_artifact(const std::string& path, LoadOptions options) {
   auto map = map_file(path, options.copy);
   const std::string_view file(map->data, map->size);

@@ -162,7 +162,7 @@ def main(p: R.Tuple(R.Tensor((), "int64"), R.Tensor((), "int64"))) -> R.Tensor((
         self.assertIn("nn.dense: dense_nopack, priority 5", text)
         self.assertIn("not dense_pack, priority 10: 4 columns are no whole panels of 16", text)
         self.assertIn("not dense.cblas, priority 15: the target does not name the library `cblas`", text)
-        self.assertIn("nn.softmax: softmax.generic, priority 10: its only implementation", text)
+        self.assertIn("nn.softmax: softmax.default, priority 10: its only implementation", text)
         said = json.loads(self.ok("inspect", module, "--strategies", "--json", "--target", "llvm -libs=cblas"))
         dense = [c for c in said["calls"] if c["operator"] == "nn.dense"][0]
         self.assertEqual((dense["chosen"], dense["priority"], dense["library"]), ("dense.cblas", 15, "cblas"))

@@ -30,10 +30,6 @@ SmallRef small_of(const NDArray& data) {
   return small_of(t, data.shape(), std::move(items));
 }
 
-SmallRef small_vector(const Array<PrimExpr>& items) {
-  return small_of(i64, {int64_t(items.size())}, items.vec());
-}
-
 NDArray array_of(const Small& s) {
   NDArray a = NDArray::empty(s.dims, s.dtype);
   for (size_t i = 0; i < s.items.size(); ++i) {

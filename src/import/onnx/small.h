@@ -24,8 +24,6 @@ inline constexpr int64_t kMaxSmall = 1024;  ///< elements; larger tensors are or
 /// From a constant's data when it is small and of an integer, bool, float or double type; null otherwise.
 SmallRef small_of(const NDArray& data);
 SmallRef small_of(DataType dtype, std::vector<int64_t> dims, std::vector<PrimExpr> items);
-/// int64 vector.
-SmallRef small_vector(const Array<PrimExpr>& items);
 /// The array of an all-constant value.
 NDArray array_of(const Small& s);
 /// Values of integers that are all constant.

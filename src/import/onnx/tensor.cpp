@@ -104,12 +104,6 @@ DataType element_type(int type) {
   return DataType::void_();
 }
 
-int onnx_type_of(DataType type) {
-  for (const TypeRow& r : type_rows)
-    if (r.dtype == type && !type.is_void()) return r.code;
-  return 0;
-}
-
 int64_t checked_elements(const proto::TensorProto& t, DataType dtype, const ImportOptions& options,
                          const std::string& where) {
   if (t.dims_size() > 64)

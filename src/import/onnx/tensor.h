@@ -45,8 +45,6 @@ std::string in_quotes(std::string_view text, size_t limit = 80);
 std::string onnx_type_name(int type);
 /// Void code when there is no such type here (strings, complex numbers, unknown).
 DataType element_type(int type);
-/// The number of the file format for a type; 0 when it has none.
-int onnx_type_of(DataType type);
 
 /// The tensor's value. Errors T2014 to T2018 and T2103, located at `where`. Payload bytes are released as
 /// soon as they are copied, unless copies of `t` may be read too (`again`).

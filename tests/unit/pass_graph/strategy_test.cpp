@@ -20,33 +20,24 @@ Call dense_call(int64_t rows, int64_t outputs, int64_t inputs, bool constant_wei
                                  : Expr(var("w", tensor_type({PrimExpr(outputs), PrimExpr(inputs)}, f32)));
   return *op::op_call("nn.dense", {x, w}).as<Call>();
 }
-Call softmax_call() {
-  return *op::op_call("nn.softmax", {var("x", tensor_type({PrimExpr(2), PrimExpr(3)}, f32))}).as<Call>();
-}
 const op::Selection::Rejected* rejected(const op::Selection& s, std::string_view name) {
   for (const auto& r : s.rejected)
     if (r.name == name) return &r;
   return nullptr;
 }
 
-TEST(Strategy, SoftmaxIsGenericCudaOrTheLibrary) {
-  const Call call = softmax_call();
-  auto cpu = op::select(call, record("llvm"));
-  ASSERT_TRUE(cpu);
-  EXPECT_EQ(cpu->chosen.name, "softmax.generic");
-  EXPECT_EQ(cpu->key, "default");
-  auto cuda = op::select(call, record("cuda"));
-  ASSERT_TRUE(cuda);
-  EXPECT_EQ(cuda->chosen.name, "softmax.cuda");
-  EXPECT_EQ(cuda->key, "cuda");
-  ASSERT_TRUE(rejected(*cuda, "softmax.cudnn"));
-  EXPECT_EQ(rejected(*cuda, "softmax.cudnn")->reason, "the target does not name the library `cudnn`");
-  auto library = op::select(call, record("cuda", {"cudnn"}));
+TEST(Strategy, ALibraryTakesCallsButNoTensorProgram) {
+  const Call call = dense_call(8, 64, 32, true);
+  auto without = op::select(call, record("llvm"));
+  ASSERT_TRUE(without && rejected(*without, "dense.cblas"));
+  EXPECT_EQ(rejected(*without, "dense.cblas")->reason, "the target does not name the library `cblas`");
+  auto library = op::select(call, record("llvm", {"cblas"}));
   ASSERT_TRUE(library);
-  EXPECT_EQ(library->chosen.name, "softmax.cudnn");
+  EXPECT_EQ(library->chosen.name, "dense.cblas");
   EXPECT_EQ(library->chosen.priority, 15);
-  // A tensor program is never a library call.
-  EXPECT_EQ(op::lowering_of(call, record("cuda", {"cudnn"})).name, "softmax.cuda");
+  EXPECT_EQ(library->key, "cpu");
+  EXPECT_EQ(op::lowering_of(call, record("llvm", {"cblas"})).name, "dense_pack");
+  EXPECT_EQ(op::select(call, record("opencl"))->key, "default");
 }
 
 TEST(Strategy, DensePackBeatsNopack) {
