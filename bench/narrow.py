@@ -5,7 +5,7 @@
     bench/narrow.py --tenon build/release/bin/tenon --runtime build/release/lib/libtenon_runtime.so
 
 u8 · i8 (MatMulInteger) and bf16 (MatMul) with a constant matrix, 512³ to 2048³, on one thread. Runs and
-measurements of the peak take turns. Times are those of the thread on a core, and both sides the best of all turns,
+measurements of the peak alternate. Times are those of the thread on a core, and both sides the best of all rounds,
 because other work on the machine only adds."""
 import argparse
 import ctypes
@@ -44,7 +44,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--tenon", required=True)
     parser.add_argument("--runtime", required=True, help="libtenon_runtime.so")
-    parser.add_argument("--turns", type=int, default=30)
+    parser.add_argument("--rounds", type=int, default=30)
     options = parser.parse_args()
     runtime, rng = Runtime(options.runtime), np.random.default_rng(1)
     with tempfile.TemporaryDirectory() as folder:
@@ -68,7 +68,7 @@ def main():
                 session = Session(runtime, folder / "m.tenon", [a], 1, ["uint8" if kind == "bytes" else "bfloat16"])
                 session.run()
                 best, peak = 1e9, 0.0
-                for _ in range(options.turns):
+                for _ in range(options.rounds):
                     start = time.thread_time()
                     session.run()
                     best = min(best, time.thread_time() - start)

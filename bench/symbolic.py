@@ -6,8 +6,8 @@
         x=1x3x48x320 x=4x3x48x320
     bench/symbolic.py … MODEL.onnx …       without sizes: those of SIZES that the model's name has
 
-Several inputs of one size are separated by commas (`ids=1x128,mask=1x128`). Runs of both artifacts take turns in one
-process on one thread, their times are those of the thread, the best of all turns, because other work on the machine
+Several inputs of one size are separated by commas (`ids=1x128,mask=1x128`). Runs of both artifacts alternate in one
+process on one thread, their times are those of the thread, the best of all rounds, because other work on the machine
 only adds. Ends with 1 when a ratio is above its limit: 1.10, and 1.05 for models of products (BERT)."""
 import argparse
 import json
@@ -61,13 +61,13 @@ def ratio(runtime, symbolic, specialised, arrays, seconds):
     for s in sessions:
         s.run()
     end = time.monotonic() + seconds
-    turns = 0
-    while time.monotonic() < end or turns < 5:
+    rounds = 0
+    while time.monotonic() < end or rounds < 5:
         for k, s in enumerate(sessions):
             start = time.thread_time()
             s.run()
             best[k] = min(best[k], time.thread_time() - start)
-        turns += 1
+        rounds += 1
     for s in sessions:
         s.close()
     return best[0] * 1e3, best[1] * 1e3

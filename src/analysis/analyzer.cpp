@@ -81,7 +81,7 @@ void Analyzer::Impl::assume(const PrimExpr& condition) {
   for (int taken = 0; !todo.empty() && taken < 256; ++taken) {  // of a longer conjunction, the first
     PrimExpr c = todo.back();
     todo.pop_back();
-    // Conjunctions come apart before their parts are simplified: each part once, however they nest.
+    // Conjunctions are split before their parts are simplified: each part once, however they nest.
     if (!c.is<tir::And>()) c = simplify(c);
     if (c.dtype().is_vector() || c.is<tir::IntImm>()) continue;
     if (const auto* n = c.as<tir::And>()) {

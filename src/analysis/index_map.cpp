@@ -53,18 +53,18 @@ std::optional<InverseMap> invert(const IndexMap& map, const Array<PrimExpr>& sha
   if (!box) return std::nullopt;
   IterMap digits(analyzer);
   add_inputs(digits, analyzer, map, shape);
-  Array<VarRef> places;
+  Array<VarRef> positions;
   Array<PrimExpr> at;
   for (size_t i = 0; i < box->size(); ++i) {
     VarRef v = var(fmt::format("o{}", i));
     analyzer.bind(v, range(PrimExpr(0), (*box)[i]), true);
-    places.push_back(v);
+    positions.push_back(v);
     at.push_back(v);
   }
   const auto back = digits.invert(map->outputs, at);
   if (!back) return std::nullopt;
   InverseMap out;
-  out.map = make<IndexMapNode>(places, *back);
+  out.map = make<IndexMapNode>(positions, *back);
   out.inside = true_();
   auto require = [&](const PrimExpr& c) {
     if (!analyzer.can_prove(c)) out.inside = logical_and(out.inside, analyzer.simplify(c));

@@ -25,11 +25,11 @@ std::optional<Array<PrimExpr>> map_shape(const IndexMap& map, const Array<PrimEx
                                          Analyzer& analyzer);
 
 struct InverseMap {
-  IndexMap map;        ///< its inputs are new: an element's new place
+  IndexMap map;        ///< its inputs are new: an element's new position
   PrimExpr inside;     ///< over the same inputs: an element of the old box lands here
   bool exact = false;  ///< `inside` always holds: no padding
 };
-/// Null unless different elements of a box of `shape` provably go to different places.
+/// Null unless different elements of a box of `shape` provably get different positions.
 std::optional<InverseMap> invert(const IndexMap& map, const Array<PrimExpr>& shape, Analyzer& analyzer);
 
 /// "lambda i, j: (i // 4, j, i % 4)"

@@ -173,7 +173,7 @@ std::optional<std::vector<IntSet>> estimate_region_strict_bound(const Array<Rang
     // Each variable moves one dimension, and its steps leave no gap: smaller steps fill them first.
     struct Step {
       int64_t size;
-      PrimExpr count;  ///< steps beside the first place
+      PrimExpr count;  ///< steps after the first position
     };
     std::vector<Step> steps;
     PrimExpr first = form->base;

@@ -19,7 +19,7 @@ struct Scan {
   double flop = 0;
   double times = 1;  ///< how often the current statement runs
 
-  /// Arithmetic of a stored value; what only finds places (indices, conditions) is not counted.
+  /// Arithmetic of a stored value; what only computes positions (indices, conditions) is not counted.
   void value(const PrimExpr& root) {
     std::unordered_set<const Object*> seen;
     std::vector<PrimExpr> stack{root};

@@ -382,9 +382,9 @@ PrimExpr Analyzer::Impl::compare_node(const PrimExpr& e) {
       if (!strict) d.base = wrap_add(d.base, -1);
       // Modulo 2^64 a difference says nothing about wild values, nor about literals further apart than int64
       // reaches.
-      int64_t apart;
-      const bool wraps =
-          __builtin_sub_overflow(x.base, y.base, &apart) || apart <= INT64_MIN + 1 || d.base == INT64_MIN;
+      int64_t distance;
+      const bool wraps = __builtin_sub_overflow(x.base, y.base, &distance) || distance <= INT64_MIN + 1 ||
+                         d.base == INT64_MIN;
       r = wraps || !tame(x) || !tame(y) ? PrimExpr() : less(d);
     }
     if (r) return r;

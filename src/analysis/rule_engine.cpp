@@ -46,7 +46,7 @@ class Compiler {
  public:
   explicit Compiler(ReadyRule& rule) : rule_(rule) { rule_.slots.fill(-1); }
 
-  int add(RuleTree& tree, const PrimExpr& e, bool turns) {
+  int add(RuleTree& tree, const PrimExpr& e, bool swaps) {
     Node n;
     n.kind = e->type_index;
     n.dtype = e.dtype();
@@ -65,14 +65,14 @@ class Compiler {
       int at = 0;
       for (const PrimExpr* c : {o.a, o.b, o.c}) {
         if (!c) continue;
-        n.child[size_t(at)] = int16_t(add(tree, *c, turns));
+        n.child[size_t(at)] = int16_t(add(tree, *c, swaps));
         n.closed = n.closed && tree[n.child[size_t(at)]].closed;
         ++at;
       }
       if (e.is<tir::Cast>() || e.is<tir::Ramp>() || e.is<tir::Broadcast>()) n.closed = false;
-      if (turns && !n.closed && commutes(e) &&
+      if (swaps && !n.closed && commutes(e) &&
           !(tree[n.child[0]].slot >= 0 && tree[n.child[1]].slot == tree[n.child[0]].slot))
-        n.turn = int8_t(tree.turns++);
+        n.swap_bit = int8_t(tree.swaps++);
     }
     tree.nodes.push_back(n);
     return int(tree.nodes.size()) - 1;
@@ -256,8 +256,8 @@ bool RuleMatch::match(int node, const PrimExpr& e) {
     const auto* c = (*o.a).as<tir::Cast>();
     return c && c->value.dtype() == e.dtype() && match(n.child[0], *o.a);
   }
-  const bool turned = n.turn >= 0 && (turned_ >> n.turn & 1);
-  const PrimExpr *a = turned ? o.b : o.a, *b = turned ? o.a : o.b;
+  const bool swapped = n.swap_bit >= 0 && (swapped_ >> n.swap_bit & 1);
+  const PrimExpr *a = swapped ? o.b : o.a, *b = swapped ? o.a : o.b;
   if (!match(n.child[0], *a)) return false;
   if (n.child[1] >= 0 && !match(n.child[1], *b)) return false;
   return n.child[2] < 0 || match(n.child[2], *o.c);
@@ -468,11 +468,11 @@ PrimExpr RuleMatch::apply(const ReadyRule& rule, const PrimExpr& e) {
     return n.slot >= 0 || n.kind == (*x)->type_index;
   };
   const bool straight = may(root.child[0], o.a) && may(root.child[1], o.b) && may(root.child[2], o.c);
-  const bool turned = root.turn >= 0 && may(root.child[0], o.b) && may(root.child[1], o.a);
-  if (!straight && !turned) return {};
-  for (unsigned t = 0; t < 1u << rule.pattern.turns; ++t) {
-    turned_ = t;
-    if (!(root.turn >= 0 && (t >> root.turn & 1) ? turned : straight)) continue;
+  const bool swapped = root.swap_bit >= 0 && may(root.child[0], o.b) && may(root.child[1], o.a);
+  if (!straight && !swapped) return {};
+  for (unsigned t = 0; t < 1u << rule.pattern.swaps; ++t) {
+    swapped_ = t;
+    if (!(root.swap_bit >= 0 && (t >> root.swap_bit & 1) ? swapped : straight)) continue;
     start(rule);
     failed_ = false;
     if (!match(int(rule.pattern.nodes.size()) - 1, e)) continue;

@@ -22,13 +22,13 @@ struct RuleTree {
     int8_t slot = -1;       ///< of a pattern variable
     bool constant = false;  ///< the variable stands for a constant
     bool closed = false;    ///< made of constants only
-    int8_t turn = -1;       ///< which bit of a match says that the operands change places
+    int8_t swap_bit = -1;   ///< which bit of a match says that the operands are swapped
     int64_t value = 0;      ///< of a literal
     DataType dtype;
     std::array<int16_t, 3> child{-1, -1, -1};
   };
   std::vector<Node> nodes;
-  int turns = 0;
+  int swaps = 0;
   const Node& root() const { return nodes.back(); }
   const Node& operator[](int i) const { return nodes[size_t(i)]; }
 };
@@ -95,7 +95,7 @@ class RuleMatch {
   Impl& impl_;
   const ReadyRule* rule_ = nullptr;
   bool failed_ = false;  ///< constants overflow, or a product grows too large
-  unsigned turned_ = 0;
+  unsigned swapped_ = 0;
   int lanes_ = 1;
   DataType type_;  ///< of the rule's numbers
   struct Slot {

@@ -140,8 +140,8 @@ class Table {
 
     integer("eq.same", x == x, yes);
     integer("ne.same", x != x, no);
-    integer("eq.apart", x == y, no, x < y);
-    integer("ne.apart", x != y, yes, x < y);
+    integer("eq.ordered", x == y, no, x < y);
+    integer("ne.ordered", x != y, yes, x < y);
     integer("lt.holds", x < y, yes, x < y);
     integer("lt.fails", x < y, no, y <= x);
     integer("le.holds", x <= y, yes, x <= y);
@@ -332,7 +332,7 @@ class Table {
     const P within = c > 0 && 0 <= first + lo(reach, 0) && first + hi(reach, 0) < c;
     index(S::tree, "ramp.div_in_one", fdiv(ramp(x, k), spread(c)), spread(fdiv(x, c)), within);
     index(S::tree, "ramp.mod_in_one", fmod(ramp(x, k), spread(c)), ramp(fmod(x, c), k), within);
-    // Two ramps, or a ramp and one value: a comparison that goes one way at both ends goes so between them.
+    // Two ramps, or a ramp and one value: a comparison that holds at both ends holds between them.
     struct Side {
       std::string name;
       P vector, first, last;
@@ -354,7 +354,7 @@ class Table {
       index(S::tree, "ramp.not_gt_" + name, a.vector > b.vector, spread(no), both(le));
       index(S::tree, "ramp.ge_" + name, a.vector >= b.vector, spread(yes), both(ge));
       index(S::tree, "ramp.not_ge_" + name, a.vector >= b.vector, spread(no), both(lt));
-      if (a.name == "same") continue;  // the operands of a minimum may change places
+      if (a.name == "same") continue;  // the operands of a minimum may be swapped
       index(S::tree, "ramp.min_" + name, lo(a.vector, b.vector), a.vector, both(le));
       index(S::tree, "ramp.max_" + name, hi(a.vector, b.vector), a.vector, both(ge));
     }

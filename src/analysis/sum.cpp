@@ -23,7 +23,7 @@ int Analyzer::Impl::compare(const PrimExpr& a, const PrimExpr& b) {
     const int64_t v = x->value, w = b.as<tir::IntImm>()->value;
     return v < w ? -1 : v > w;
   }
-  if (++depth > deepest) {  // deeper than any index: told apart by identity
+  if (++depth > deepest) {  // deeper than any index: compared by identity
     --depth;
     return id_of(a.get()) < id_of(b.get()) ? -1 : 1;
   }

@@ -37,16 +37,16 @@ const TypeInfo* type_table::add(TypeInfo info, uint32_t reserve) {
   if (entry->index == 0) {
     // Inside the parent's reserved slots while there is room, behind everything otherwise.
     auto* parent = const_cast<TypeInfo*>(info.parent);
-    uint32_t place = 0;
+    uint32_t slot = 0;
     if (parent && parent->index >= kFirstDynamicIndex)
-      for (uint32_t i = parent->index + 1; i + reserve < parent->end && !place; ++i)
-        if (free_range(i, reserve + 1)) place = i;
-    if (!place) {
-      place = table.next_dynamic;
+      for (uint32_t i = parent->index + 1; i + reserve < parent->end && !slot; ++i)
+        if (free_range(i, reserve + 1)) slot = i;
+    if (!slot) {
+      slot = table.next_dynamic;
       table.next_dynamic += reserve + 1;
       for (auto* p = parent; p; p = const_cast<TypeInfo*>(p->parent)) p->overflow = true;
     }
-    entry->index = place;
+    entry->index = slot;
   }
   CHECK(entry->index + reserve < table.by_index.size(), "the type table is full");
   entry->end = entry->index + reserve + 1;

@@ -66,7 +66,7 @@ TenonStatus tenon_compile_load(const char* model, const TenonCompileOptions* opt
                                TenonArtifact** artifact) {
   return tenon::c_api::guard([&] {
     tenon::c_api::require(model && artifact,
-                          "tenon_compile_load needs the path of a model and a place for the artifact");
+                          "tenon_compile_load needs the path of a model and a pointer for the artifact");
     *artifact = nullptr;
     tenon::CompileOptions o = tenon::read_options(options);
     o.keep_shared_object = false;

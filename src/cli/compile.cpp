@@ -29,8 +29,8 @@ void compile_verb(const CompileVerbOptions& o, Console& console) {
   AttrMap request = compile_request(o.model, dims, console);
   request.set("emit", o.emit);
   if (!o.stage.empty() && o.emit != "dot" && o.emit != "svg" && o.emit != "tir")
-    throw Error(ErrorKind::usage, "T0921", "--stage shows a module on its way: as tir, dot or svg", {},
-                "add --emit dot");
+    throw Error(ErrorKind::usage, "T0921", "--stage shows a module between two passes: as tir, dot or svg",
+                {}, "add --emit dot");
   request.set("stage", o.stage);
   request.set("function", o.function);
   request.set("system", o.system);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The compiler as the command sees it: named functions that libtenon_compiler registers
-// (src/capi/compiler_functions.cpp documents each). The library is loaded when the first of them is called, so
-// running an artifact needs the runtime alone and starts in milliseconds.
+// (src/capi/compiler_functions.cpp documents each). The library is loaded when the first of them is called,
+// so running an artifact needs the runtime alone and starts in milliseconds.
 #pragma once
 #include "base/function.h"
 #include "cli/console.h"

@@ -84,9 +84,9 @@ void doctor(Console& console) {
                               version.get<std::string>().empty()
                                   ? "not found by " + py + " (only bench and compare use it)"
                                   : version.get<std::string>()));
-  for (const auto& [name, place] : tools.items())
+  for (const auto& [name, path] : tools.items())
     console.print(fmt::format("{:<11} {}", name,
-                              place.get<std::string>().empty() ? "not found" : place.get<std::string>()));
+                              path.get<std::string>().empty() ? "not found" : path.get<std::string>()));
   for (const json& p : problems) console.print("problem     " + p.get<std::string>());
 }
 

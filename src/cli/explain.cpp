@@ -61,10 +61,10 @@ void explain(const std::string& wanted, Console& console) {
         return print_code(code, console);
       }
   }
-  const std::vector<std::string> near = nearest(groups, wanted);
+  const std::vector<std::string> found = nearest(groups, wanted);
   throw Error(ErrorKind::usage, "T0932", fmt::format("there is no error code `{}`", wanted), {},
-              near.empty() ? "`tenon explain` lists the groups"
-                           : fmt::format("the nearest are {}", fmt::join(near, ", ")));
+              found.empty() ? "`tenon explain` lists the groups"
+                            : fmt::format("the nearest are {}", fmt::join(found, ", ")));
 }
 
 }  // namespace

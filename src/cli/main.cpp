@@ -76,7 +76,7 @@ int main(int argc, char** argv) {
     return report(console, e);
   } catch (const std::bad_alloc&) {
     return report(console, Error(ErrorKind::limit, "T0401", "out of memory", {},
-                                 "use a smaller input or model, or --memory-limit to be told earlier"));
+                                 "use a smaller input or model, or --memory-limit to be refused earlier"));
   } catch (const std::exception& e) {
     return report(console, InternalError(e.what()));
   }

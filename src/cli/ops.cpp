@@ -43,19 +43,19 @@ void ops(const OpsOptions& o, Console& console) {
   const std::string wanted = where ? o.names[1] : o.names.empty() ? "" : o.names[0];
   const json all = ask_compiler("operators", {});
   json found = json::array();
-  std::vector<std::string> near;
+  std::vector<std::string> similar;
   for (const json& op : all.at("operators")) {
     const std::string name = op.at("name");
     const size_t dot = name.rfind('.');
     if (wanted.empty() || name == wanted || (dot != std::string::npos && name.substr(dot + 1) == wanted))
       found.push_back(op);
-    else if (name.find(wanted) != std::string::npos && near.size() < 5)
-      near.push_back(name);
+    else if (name.find(wanted) != std::string::npos && similar.size() < 5)
+      similar.push_back(name);
   }
   if (found.empty())
-    throw Error(
-        ErrorKind::usage, "T0918", fmt::format("there is no operator `{}`", wanted), {},
-        near.empty() ? "`tenon ops` lists them" : fmt::format("did you mean {}?", fmt::join(near, ", ")));
+    throw Error(ErrorKind::usage, "T0918", fmt::format("there is no operator `{}`", wanted), {},
+                similar.empty() ? "`tenon ops` lists them"
+                                : fmt::format("did you mean {}?", fmt::join(similar, ", ")));
   console.result({{"operators", found}});
   for (const json& op : found) {
     if (where)

@@ -45,7 +45,7 @@ struct Storage {
 };
 
 /// Where a thread stands in its block; -1: not (yet) along this axis.
-struct Place {
+struct ThreadPosition {
   int64_t index[3] = {-1, -1, -1}, extent[3] = {1, 1, 1};
 };
 /// A copy that is under way.
@@ -762,11 +762,11 @@ class Interpreter {
   const Block* block_ = nullptr;  ///< the innermost block
   std::unordered_map<const For*, bool> starts_, waits_;
   interpret_detail::Team team_;
-  Place place_;  ///< of the thread that runs
+  ThreadPosition position_;  ///< of the thread that runs
   bool block_of_threads_ = false;
-  std::map<std::pair<const Var*, int64_t>, Storage> shared_;  ///< with the number of the warp
-  std::map<int64_t, std::pair<Place, Lanes>> exchange_;       ///< what each thread brings, by its number
-  std::map<std::pair<void*, DataType>, Storage> views_;       ///< they keep their memory
+  std::map<std::pair<const Var*, int64_t>, Storage> shared_;      ///< with the number of the warp
+  std::map<int64_t, std::pair<ThreadPosition, Lanes>> exchange_;  ///< what each thread brings, by its number
+  std::map<std::pair<void*, DataType>, Storage> views_;           ///< they keep their memory
   std::vector<AsyncCopy> begun_;
   std::vector<std::vector<AsyncCopy>> groups_;
   std::unordered_set<const Object*> idle_;  ///< variables of loops without an iteration, in start_reductions

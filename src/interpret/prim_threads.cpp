@@ -135,8 +135,8 @@ Lanes Interpreter::fragment(const tir::Call& n) {
 int64_t Interpreter::thread_number() const {
   int64_t n = 0, step = 1;
   for (size_t d = 0; d < 3; ++d) {
-    n += std::max<int64_t>(0, place_.index[d]) * step;
-    step *= place_.extent[d];
+    n += std::max<int64_t>(0, position_.index[d]) * step;
+    step *= position_.extent[d];
   }
   return n;
 }
@@ -146,7 +146,7 @@ Lanes Interpreter::collective(const tir::Call& n) {
   const bool reduces = n.op == "tir.thread_allreduce";
   const Lanes mine = eval(n.args[reduces ? 1 : 0]);
   const int64_t delta = reduces ? 0 : integer(n.args[1]);
-  exchange_[thread_number()] = {place_, mine};
+  exchange_[thread_number()] = {position_, mine};
   team_.barrier(&n);
   Lanes result = mine;
   if (reduces) {
@@ -158,7 +158,7 @@ Lanes Interpreter::collective(const tir::Call& n) {
     }
     for (const auto& [number, other] : exchange_) {
       bool peer = true;
-      for (size_t d = 0; d < 3; ++d) peer = peer && (over[d] || other.first.index[d] == place_.index[d]);
+      for (size_t d = 0; d < 3; ++d) peer = peer && (over[d] || other.first.index[d] == position_.index[d]);
       if (!peer) continue;
       result = first ? other.second : combined(word(n.args[0]), result, other.second, arithmetic_);
       first = false;
@@ -199,29 +199,29 @@ void Interpreter::threads(const For& n) {
     exec(n.body);
     count_step();
   };
-  if (place_.index[d] >= 0) {  // a thread along this axis already: its own iteration
-    if (place_.index[d] < extent) body(place_.index[d]);
+  if (position_.index[d] >= 0) {  // a thread along this axis already: its own iteration
+    if (position_.index[d] < extent) body(position_.index[d]);
     return;
   }
-  const Place outer = place_;
+  const ThreadPosition outer = position_;
   const bool outermost = !block_of_threads_;
   if (outermost) {
     block_of_threads_ = true;
     shared_.clear();
     exchange_.clear();
   }
-  place_.extent[d] = extent;
+  position_.extent[d] = extent;
   if (!waits(n)) {
     for (int64_t i = 0; i < extent && !returned_; ++i) {
-      place_.index[d] = options_.reverse_threads ? extent - 1 - i : i;
-      body(place_.index[d]);
+      position_.index[d] = options_.reverse_threads ? extent - 1 - i : i;
+      body(position_.index[d]);
     }
   } else if (extent > 4096) {
     error("T0362", fmt::format("{} threads are more than a block has", extent));
   } else {
     struct State {
       Thread own;
-      Place place;
+      ThreadPosition position;
       const StmtNode* at;
       const Block* block;
       bool returned = false;
@@ -229,12 +229,12 @@ void Interpreter::threads(const For& n) {
       std::vector<std::vector<AsyncCopy>> groups;
     };
     std::vector<State> states(static_cast<size_t>(std::max<int64_t>(0, extent)),
-                              State{{vars_, memory_}, place_, at_, block_, false, {}, {}});
+                              State{{vars_, memory_}, position_, at_, block_, false, {}, {}});
     auto exchange = [&](int64_t k) {
       State& s = states[size_t(k)];
       std::swap(s.own.vars, vars_);
       std::swap(s.own.memory, memory_);
-      std::swap(s.place, place_);
+      std::swap(s.position, position_);
       std::swap(s.at, at_);
       std::swap(s.block, block_);
       std::swap(s.returned, returned_);
@@ -242,12 +242,12 @@ void Interpreter::threads(const For& n) {
       std::swap(s.groups, groups_);
     };
     auto one = [&](int64_t k) {
-      place_.index[d] = k;
+      position_.index[d] = k;
       body(k);
     };
     team_.run(extent, options_.reverse_threads, {exchange, exchange, one});
   }
-  place_ = outer;
+  position_ = outer;
   if (outermost) block_of_threads_ = false;
 }
 

@@ -109,17 +109,17 @@ void Team::resume(Fiber& f) {
   current_ = f.outer;
 }
 
-void Team::yield(const void* place) {
+void Team::yield(const void* site) {
   Fiber& f = *current_;
-  f.waits = place;
+  f.waits = site;
   f.self_switch.leave(false, f.caller_switch.bottom, f.caller_switch.size);
   swapcontext(&f.self, &f.caller);
   f.self_switch.arrive(&f.caller_switch);
   if (f.cancelled) throw Cancelled();
 }
 
-void Team::barrier(const void* place) {
-  if (current_) yield(place);
+void Team::barrier(const void* site) {
+  if (current_) yield(site);
 }
 
 void Team::run(int64_t n, bool reverse, const Hooks& hooks) {
@@ -142,7 +142,7 @@ void Team::run(int64_t n, bool reverse, const Hooks& hooks) {
     }
   };
   for (;;) {
-    const void* place = nullptr;
+    const void* site = nullptr;
     int64_t waiting = 0, ended = 0;
     bool different = false;
     for (int64_t i = 0; i < n && !error; ++i) {
@@ -160,8 +160,8 @@ void Team::run(int64_t n, bool reverse, const Hooks& hooks) {
       if (f.done) {
         ++ended;
       } else if (!error) {
-        different = different || (waiting && place != f.waits);
-        place = f.waits;
+        different = different || (waiting && site != f.waits);
+        site = f.waits;
         ++waiting;
       }
     }
@@ -174,7 +174,7 @@ void Team::run(int64_t n, bool reverse, const Hooks& hooks) {
     }
     if (!waiting) return;
     try {
-      if (current_) yield(place);  // this body's own team waits as a whole
+      if (current_) yield(site);  // this body's own team waits as a whole
     } catch (...) {
       leave_all();
       throw;

@@ -21,15 +21,15 @@ class Team {
   /// holds all of them. Error "T0361" when some bodies wait where others do not. The first error of a body is
   /// thrown once all bodies have been left.
   void run(int64_t n, bool reverse, const Hooks& hooks);
-  /// Called inside a body: returns once every body has called it with the same `place`.
-  void barrier(const void* place);
+  /// Called inside a body: returns once every body has called it with the same `site`.
+  void barrier(const void* site);
   bool inside() const { return current_ != nullptr; }
 
  private:
   struct Fiber;
   static void start(unsigned high, unsigned low);
   void resume(Fiber& f);
-  void yield(const void* place);
+  void yield(const void* site);
   Fiber* current_ = nullptr;
 };
 

@@ -131,7 +131,7 @@ DLDataType tenon_dtype(const char* name) {
 
 TenonStatus tenon_artifact_load(const char* path, uint32_t flags, TenonArtifact** artifact) {
   return guard([&] {
-    require(path && artifact, "tenon_artifact_load needs a path and a place for the artifact");
+    require(path && artifact, "tenon_artifact_load needs a path and a pointer for the artifact");
     *artifact = nullptr;
     require((flags & ~uint32_t(TENON_LOAD_CHECK | TENON_LOAD_COPY)) == 0,
             "tenon_artifact_load: unknown flags");
@@ -171,7 +171,7 @@ const char* tenon_artifact_metadata(const TenonArtifact* artifact, const char* k
 TenonStatus tenon_session_create(TenonArtifact* artifact, const TenonSessionOptions* options,
                                  TenonSession** session) {
   return guard([&] {
-    require(artifact && session, "tenon_session_create needs an artifact and a place for the session");
+    require(artifact && session, "tenon_session_create needs an artifact and a pointer for the session");
     *session = nullptr;
     tenon::SessionOptions o;
     if (options) {

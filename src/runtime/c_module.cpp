@@ -19,7 +19,7 @@ struct TenonFunction {
 };
 
 namespace {
-/// Tensors of a result, tuples taken apart.
+/// Tensors of a result, tuples flattened.
 void collect(const Any& value, std::vector<NDArray>& out, int nesting = 0) {
   if (auto tensor = value.try_as<NDArray>(); tensor && tensor->get()) return out.push_back(*tensor);
   const auto tuple = value.try_as<tenon::Ref<tenon::ArrayObj>>();
@@ -104,12 +104,12 @@ TenonStatus tenon_function_call(TenonFunction* function, const DLTensor* inputs,
     for (int32_t i = 0; i < num_inputs; ++i) arguments.emplace_back(tenon::view_of(inputs[i]));
     std::vector<NDArray> results;
     collect(function->function.call_packed(arguments), results);
-    const int32_t room = *num_outputs;
+    const int32_t capacity = *num_outputs;
     *num_outputs = int32_t(results.size());
-    if (room < *num_outputs || !outputs)
+    if (capacity < *num_outputs || !outputs)
       throw Error(ErrorKind::usage, "T0502",
                   "the function gives " + std::to_string(results.size()) + " tensors, there is room for " +
-                      std::to_string(room));
+                      std::to_string(capacity));
     int32_t done = 0;
     try {
       for (const NDArray& a : results) outputs[done++] = tenon::to_dlpack(a);

@@ -16,7 +16,7 @@ enum class ArgKind : uint8_t {
   Register = 0,   ///< VM register
   Constant = 1,   ///< Executable::constants
   Immediate = 2,  ///< the value itself, an int
-  Arena = 3,      ///< Executable::arena_tensors: a tensor at a planned place of the session's arena
+  Arena = 3,      ///< Executable::arena_tensors: a tensor at a planned offset of the session's arena
   Heap = 4,       ///< a slot of the shape heap (an int64)
 };
 struct Arg {
@@ -106,7 +106,7 @@ struct Executable {
 // tensor of one element.
 //
 // Builtins of the VM (all by name "vm.builtin.NAME"). An int may be an immediate, a heap slot or a register;
-// where dimensions d0, d1, … are listed, one Shape in their place also serves:
+// where dimensions d0, d1, … are listed, one Shape instead of them also serves:
 //   match_shape(tensor-or-shape, n, then n pairs (code, value))
 //       code 0: must equal value; 1: store to heap slot value; 2: must equal heap slot value; 3: anything.
 //       A mismatch is Error "T0501" with both shapes.
@@ -116,7 +116,7 @@ struct Executable {
 //   make_shape(d0, d1, …) → Shape;  shape_of(tensor) → Shape;  tensor_to_shape(1-D int tensor) → Shape
 //   shape_to_tensor(shape) → 1-D int64 tensor;  shape_dim(shape-or-tensor, i) → int
 //   alloc_tensor(dtype, d0, d1, …) → NDArray from the session's pool, uninitialised
-//   arena_tensor(place, dtype, d0, …) → view of the arena from that place on; Error "T0517" beyond its bytes
+//   arena_tensor(slot, dtype, d0, …) → view of the arena from its offset on; Error "T0517" beyond its bytes
 //   copy_into(to, from, to, from, …): the bytes of each, all at once
 //   reshape(tensor, d0, …) → view;  copy(tensor);  tuple(a, …);  tuple_get(t, i)
 //   none() → none: drops what the register holds, so that its memory can be used again
@@ -166,7 +166,7 @@ struct DataObj : HeldObj {
 };
 using Data = Ref<DataObj>;
 
-/// A reference: a place whose value changes.
+/// A reference: a cell whose value changes.
 struct RefCellObj : HeldObj {
   static constexpr std::string_view type_key = "RefCell";
   Any value;

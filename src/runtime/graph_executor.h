@@ -22,7 +22,7 @@ class GraphExecutor {
   void run();
   /// Of the last run; each run makes new ones. Error "T0516" before the first.
   NDArray output(int index) const;
-  /// Runs like `run` and tells what each operator took, in milliseconds and in order.
+  /// Runs like `run` and reports what each operator took, in milliseconds and in order.
   struct Timing {
     std::string name;
     double ms = 0;

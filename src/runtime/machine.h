@@ -89,7 +89,7 @@ struct Machine {
   NDArray arena_view(int64_t index);
   void reset() noexcept;
   void check_inputs(std::span<const NDArray> inputs);
-  /// Leaves the results in `flat`; `outputs` are the buffers that may be written on the way.
+  /// Leaves the results in `flat`; `outputs` are the buffers that may be written into.
   void run_main(std::span<const NDArray> inputs, std::span<NDArray> outputs);
   /// The value with every tensor in it safe to give away: copied when somebody else can see or reuse its
   /// storage, or only when that is in the arena of `only`.
@@ -120,7 +120,7 @@ struct Machine {
   std::vector<int64_t> scalars, dims;
   std::vector<Any> call_args;
   RefCells cells;
-  std::vector<Any> flat;  ///< results of the running call, tuples taken apart
+  std::vector<Any> flat;  ///< results of the running call, tuples flattened
   std::vector<int64_t> symbol_values;
   std::span<NDArray> given;     ///< caller's output buffers of the running call
   std::vector<uint8_t> handed;  ///< which of them are already in use

@@ -31,7 +31,7 @@ size_t block_bytes(size_t c) {
   return kHeader + ((((size_t(4) + quarter + 1) << (log - 2)) + 63) & ~size_t(63));
 }
 
-/// What a place in the region takes.
+/// What a block in the region takes.
 size_t region_bytes(size_t bytes) { return ((bytes + 63) & ~size_t(63)) + kHeader; }
 
 [[noreturn, gnu::cold]] void no_memory(size_t bytes) {
@@ -63,12 +63,12 @@ void* MemoryPoolObj::allocate(size_t bytes) {
   if (limit_ && live_ + size > limit_) limit_error(size, live_, limit_);
   if (!limit_ && bytes > kSmall) {
     const size_t whole = region_bytes(bytes);
-    if (void* place = region_.take(whole)) {
+    if (void* address = region_.allocate(whole)) {
       const Header header{c, whole};
-      std::memcpy(place, &header, sizeof header);
+      std::memcpy(address, &header, sizeof header);
       live_ += whole;
       peak_ = std::max(peak_, live_.load());
-      return static_cast<char*>(place) + kHeader;
+      return static_cast<char*>(address) + kHeader;
     }
   }
   // A kept block of this class, or one of at most twice the size: fresh pages cost more than the rest of a
@@ -103,7 +103,7 @@ void MemoryPoolObj::give_back(void* data) {
     std::lock_guard lock(mutex_);
     if (header.region_bytes) {
       live_ -= header.region_bytes;
-      return region_.give(block, header.region_bytes);
+      return region_.release(block, header.region_bytes);
     }
     live_ -= size;
     // Never more kept than a call has needed at its height once more: sizes differ from one moment to the
@@ -120,7 +120,7 @@ void MemoryPoolObj::give_back(void* data) {
   std::free(block);
 }
 
-void MemoryPoolObj::place(NDArrayObj& o, std::span<const int64_t> shape, DataType dtype) {
+void MemoryPoolObj::set_storage(NDArrayObj& o, std::span<const int64_t> shape, DataType dtype) {
   const size_t bytes = storage_bytes(element_count(shape), dtype);
   if (bytes > kLargest) no_memory(bytes);
   o.shape.assign(shape.begin(), shape.end());
@@ -139,7 +139,7 @@ void MemoryPoolObj::place(NDArrayObj& o, std::span<const int64_t> shape, DataTyp
 NDArray MemoryPoolObj::tensor(std::span<const int64_t> shape, DataType dtype) {
   NDArray array(make<NDArrayObj>());
   NDArrayObj* o = array.mut();
-  place(*o, shape, dtype);
+  set_storage(*o, shape, dtype);
   o->owner = Any(Ref<MemoryPoolObj>(this));
   o->release = [this, o] {
     if (o->data) give_back(o->data);
@@ -154,7 +154,7 @@ bool MemoryPoolObj::renew(const Any& held, std::span<const int64_t> shape, DataT
   if (!o->release || o->owner.object() != this || o->ref_count.load(std::memory_order_acquire) != 1)
     return false;
   o->hash_cache.store(0, std::memory_order_relaxed);
-  place(*o, shape, dtype);
+  set_storage(*o, shape, dtype);
   return true;
 }
 

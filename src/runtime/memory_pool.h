@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The pool behind tensors of dynamic size and fresh outputs of a session. Larger blocks are places in one
+// The pool behind tensors of dynamic size and fresh outputs of a session. Larger blocks lie in one
 // region, packed as a planned arena is: what calls touch stays in the caches. Small ones, and all of them
 // where a limit is set, are blocks of their own, kept by size class when they are freed, because the next
 // call asks for the same sizes and fresh pages from the system are slow.
@@ -35,7 +35,7 @@ struct MemoryPoolObj : Object {
  private:
   static constexpr size_t kClasses = 256;
   /// Storage for `o`, which keeps what it has when that is of the size.
-  void place(NDArrayObj& o, std::span<const int64_t> shape, DataType dtype);
+  void set_storage(NDArrayObj& o, std::span<const int64_t> shape, DataType dtype);
   void* allocate(size_t bytes);
   void give_back(void* data);
   void drop_kept();

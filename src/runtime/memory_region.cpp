@@ -36,16 +36,16 @@ bool MemoryRegion::reserve() {
   return false;
 }
 
-void* MemoryRegion::take(size_t bytes) {
+void* MemoryRegion::allocate(size_t bytes) {
   if (!reserve()) return nullptr;
   Gap* best = nullptr;
   for (Gap& gap : gaps_)
     if (gap.bytes >= bytes && (!best || gap.bytes < best->bytes)) best = &gap;
   if (best) {
-    char* place = base_ + best->at;
+    char* address = base_ + best->at;
     best->at += bytes, best->bytes -= bytes;  // the rest is the same gap, further on
     if (best->bytes == 0) gaps_.erase(gaps_.begin() + (best - gaps_.data()));
-    return place;
+    return address;
   }
   // Behind all blocks.
   if (bytes > size_ - reach_) return nullptr;
@@ -60,13 +60,13 @@ void* MemoryRegion::take(size_t bytes) {
     if (from < until) madvise(base_ + from, until - from, MADV_HUGEPAGE);
     usable_ = until;
   }
-  void* place = base_ + reach_;
+  void* address = base_ + reach_;
   reach_ = end;
-  return place;
+  return address;
 }
 
-void MemoryRegion::give(void* place, size_t bytes) {
-  const size_t at = size_t(static_cast<char*>(place) - base_);
+void MemoryRegion::release(void* address, size_t bytes) {
+  const size_t at = size_t(static_cast<char*>(address) - base_);
   auto after = gaps_.begin();
   while (after != gaps_.end() && after->at < at) ++after;
   const bool joins = after != gaps_.begin() && std::prev(after)->at + std::prev(after)->bytes == at;
@@ -81,7 +81,7 @@ void MemoryRegion::give(void* place, size_t bytes) {
   } else {
     try {
       gaps_.insert(after, {at, bytes});
-    } catch (const std::bad_alloc&) {  // the place is lost until the pool goes
+    } catch (const std::bad_alloc&) {  // the address is lost until the pool goes
     }
   }
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The ground that a pool's larger blocks stand on: addresses reserved once, taken and given back like places
-// of a planned arena, so that a call touches little more memory than it has in use at once.
+// One range of addresses for a pool's larger blocks: reserved once, allocated from like a planned arena, so
+// that a call touches little more memory than it has in use at once.
 #pragma once
 #include <cstddef>
 #include <vector>
@@ -14,9 +14,9 @@ class MemoryRegion {
   ~MemoryRegion();
 
   /// `bytes` (a multiple of 64) on 64 bytes, in the smallest gap that holds them; null when there is none.
-  void* take(size_t bytes);
-  /// What `take` returned, with the same size.
-  void give(void* place, size_t bytes);
+  void* allocate(size_t bytes);
+  /// What `allocate` returned, with the same size.
+  void release(void* address, size_t bytes);
   size_t usable() const { return usable_; }  ///< bytes that have been asked of the system
 
  private:

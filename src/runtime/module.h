@@ -41,7 +41,7 @@ struct ModuleObj : Object {
   static constexpr std::string_view type_key = "Module";
   ModuleObj() = default;
   ModuleObj(const ModuleObj&) = delete;
-  /// A session that no other call uses, and its way back.
+  /// A session that no other call uses; returned to the module when this ends.
   std::unique_ptr<Session> take();
   void give_back(std::unique_ptr<Session> session) noexcept;
   Artifact artifact;

@@ -96,11 +96,11 @@ void* Workspace::allocate(int64_t bytes) {
     }
     at = {next, 0};
   }
-  char* place = blocks_[at.block].memory + at.used;
+  char* address = blocks_[at.block].memory + at.used;
   const WorkspaceHeader header{mark_};
-  std::memcpy(place, &header, sizeof header);
+  std::memcpy(address, &header, sizeof header);
   mark_ = {at.block, at.used + need};
-  return place + kHeader;
+  return address + kHeader;
 }
 
 void Workspace::release(void* memory) {

@@ -188,19 +188,19 @@ void alloc_tensor(Machine& m, const Step& s) {
 }
 
 void arena_tensor(Machine& m, const Step& s) {
-  need(m, s, s.num_args >= 2 && s.args[0].kind() == ArgKind::Arena, "arena_tensor needs a place");
+  need(m, s, s.num_args >= 2 && s.args[0].kind() == ArgKind::Arena, "arena_tensor needs a slot of the arena");
   const DataType dtype = dtype_of_word(m.int_arg(s, 1));
   m.dims_arg(s, 2, m.dims);
-  const ArenaTensor& place = m.artifact.executable().arena_tensors[size_t(s.args[0].value())];
+  const ArenaTensor& slot = m.artifact.executable().arena_tensors[size_t(s.args[0].value())];
   const size_t bytes = storage_bytes(element_count(m.dims), dtype),
-               most = storage_bytes(element_count(place.shape), place.dtype);
+               most = storage_bytes(element_count(slot.shape), slot.dtype);
   if (bytes > most)
     m.fail_at(s, "T0517",
               "a tensor of shape " + shape_text(m.dims) + " needs " + std::to_string(bytes) +
                   " bytes where the plan has " + std::to_string(most),
               "a size is above the bound that the model was compiled with");
   Frame& f = m.frame();
-  m.set_result(s, Any(NDArray::view(f.arena + place.offset, m.dims, dtype,
+  m.set_result(s, Any(NDArray::view(f.arena + slot.offset, m.dims, dtype,
                                     f.own_arena.get() ? Any(f.own_arena) : Any(m.arena))));
 }
 
@@ -219,9 +219,9 @@ void copy_into(Machine& m, const Step& s) {
     for (size_t k = 0; k < i; ++k) {
       const char *x = from[i].as_ptr<char>(), *y = to[k].as_ptr<char>();
       if (x >= y + to[k].byte_size() || y >= x + from[i].byte_size()) continue;
-      NDArray apart = m.pool.mut()->tensor(from[i].shape(), from[i].dtype());
-      std::memcpy(apart.data(), from[i].data(), from[i].byte_size());
-      from[i] = std::move(apart);
+      NDArray copy = m.pool.mut()->tensor(from[i].shape(), from[i].dtype());
+      std::memcpy(copy.data(), from[i].data(), from[i].byte_size());
+      from[i] = std::move(copy);
       break;
     }
   for (size_t i = 0; i < to.size(); ++i) std::memmove(to[i].data(), from[i].data(), to[i].byte_size());

@@ -184,7 +184,7 @@ std::span<const ErrorCode> schedule_codes() {
       {"T0763", "the loops of the reduction are vectorised or bound",
        "The init is part of how these loops work together.", "Decompose before vectorising and binding."},
       {"T0764", "a loop or predicate mixes spatial and reduction iterators",
-       "The two parts of the reduction cannot be told apart.",
+       "The two parts of the reduction cannot be separated.",
        "Do not fuse spatial loops with loops of the reduction."},
       {"T0765", "the loop holds other blocks than the reduction", "rfactor splits one reduction alone.",
        "Use it before compute_at."},

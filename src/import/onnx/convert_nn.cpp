@@ -172,9 +172,9 @@ Values pool_with_indices(N& n, const ObjectRef& a) {
     auto two = [&](const char* op, const Expr& e, int64_t k) {
       return n.op(op, {e, n.scalar(double(k), i64)});
     };
-    const Expr place = two("floor_mod", at, *h * *w), row = two("floor_divide", place, *w),
-               column = two("floor_mod", place, *w);
-    at = n.op("add", {n.op("subtract", {at, place}), n.op("add", {two("multiply", column, *h), row})});
+    const Expr in_plane = two("floor_mod", at, *h * *w), row = two("floor_divide", in_plane, *w),
+               column = two("floor_mod", in_plane, *w);
+    at = n.op("add", {n.op("subtract", {at, in_plane}), n.op("add", {two("multiply", column, *h), row})});
   }
   return {n.item(r, 0), at};
 }

@@ -43,8 +43,8 @@ void expect_plain_activations(NodeContext& n, int64_t directions) {
 Values recurrent_layer(NodeContext& n) {
   const std::string& kind = n.op_type();
   const int64_t gates = kind == "LSTM" ? 4 : kind == "GRU" ? 3 : 1;
-  const std::string way = n.attr_string("direction", "forward");
-  const int64_t directions = way == "bidirectional" ? 2 : 1;
+  const std::string direction = n.attr_string("direction", "forward");
+  const int64_t directions = direction == "bidirectional" ? 2 : 1;
   expect_plain_activations(n, directions);
   const bool batch_first = n.attr_int("layout", 0) != 0;
   const Expr x = batch_first ? n.transpose(n.in(0), {1, 0, 2}) : n.in(0);
@@ -70,7 +70,7 @@ Values recurrent_layer(NodeContext& n) {
   Array<Expr> ys, hs, cs;
   for (int64_t d = 0; d < directions; ++d) {
     auto a = make<RecurrentAttrs>();
-    a.mut()->reverse = way == "reverse" || d == 1;
+    a.mut()->reverse = direction == "reverse" || d == 1;
     a.mut()->linear_before_reset = n.attr_int("linear_before_reset", 0) != 0;
     a.mut()->input_forget = n.attr_int("input_forget", 0) != 0;
     a.mut()->clip = n.attr_float("clip", 0);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Converters: sorting, selection, results whose size only the data tells, writes at run-time places, bits.
+// Converters: sorting, selection, results whose size only the data tells, writes at run-time positions, bits.
 #include <cmath>
 
 #include "analysis/analyzer.h"
@@ -77,14 +77,14 @@ Values unique(N& n) {
   return out;
 }
 Values non_max_suppression(N& n) {
-  int64_t room = 0;
+  int64_t most_boxes = 0;
   if (SmallRef most = n.small(2); most && most->all_const() && most->items.size() == 1)
-    room = std::max<int64_t>(*tir::as_int(most->items[0]), 0);
+    most_boxes = std::max<int64_t>(*tir::as_int(most->items[0]), 0);
   n.known_shape(0), n.known_shape(1);
   const Expr r = n.op("vision.non_max_suppression",
                       {n.in(0), n.in(1), scalar_input(n, 2, i64, 0), scalar_input(n, 3, f32, 0),
                        scalar_input(n, 4, f32, -INFINITY)},
-                      make_attrs<NmsAttrs>(n.attr_int("center_point_box", 0) != 0, room));
+                      make_attrs<NmsAttrs>(n.attr_int("center_point_box", 0) != 0, most_boxes));
   return {first_of(n, n.item(r, 0), 0, size_of_value(n, n.item(r, 1), "boxes"))};
 }
 const R s1("TopK", {1, 10, 11, 24}, topk), s2("NonZero", {9, 13}, nonzero), s3("Compress", {9, 11}, compress),
@@ -107,7 +107,7 @@ Values bitcast(N& n) {
   if (to.is_void() || (to.bits < 8 && !to.is_bool())) n.unsupported("BitCast to this type is not supported");
   return {n.op("bitcast", {n.in(0)}, make_attrs<CastAttrs>(to))};
 }
-/// The update's rows take the places from write_indices on, per batch; circular caches wrap.
+/// The update's rows are written from write_indices on, per batch; circular caches wrap.
 Values tensor_scatter(N& n) {
   const int64_t rank = n.rank(0), axis = n.axis(n.attr_int("axis", -2), rank);
   const Shape cache = n.known_shape(0), update = n.known_shape(1);
@@ -129,9 +129,9 @@ Values tensor_scatter(N& n) {
   if (mode == "circular") at = n.op("floor_mod", {at, number(length)});
   const Expr inside =
       n.op("logical_and", {n.op("greater_equal", {at, n.scalar(0, i64)}), n.op("less", {at, number(rows)})});
-  Expr place = n.op("minimum", {n.op("maximum", {at, n.scalar(0, i64)}), number(simplify(rows - 1))});
-  place = n.op("broadcast_to", {place, graph::shape_expr(cache)});
-  const Expr taken = n.op("gather_elements", {n.in(1), place}, make_attrs<AxisAttrs>(axis));
+  Expr row = n.op("minimum", {n.op("maximum", {at, n.scalar(0, i64)}), number(simplify(rows - 1))});
+  row = n.op("broadcast_to", {row, graph::shape_expr(cache)});
+  const Expr taken = n.op("gather_elements", {n.in(1), row}, make_attrs<AxisAttrs>(axis));
   return {n.op("where", {inside, taken, n.in(0)})};
 }
 const R t1("ReverseSequence", {10}, reverse_sequence), t2("CumProd", {26}, cumprod),

@@ -23,9 +23,9 @@ Values roi_align(N& n) {
   a.mut()->sample_ratio = n.attr_int("sampling_ratio", 0),
   a.mut()->spatial_scale = n.attr_float("spatial_scale", 1);
   a.mut()->mode = n.attr_string("mode", "avg");
-  const std::string places =
+  const std::string mode =
       n.attr_string("coordinate_transformation_mode", n.since < 16 ? "output_half_pixel" : "half_pixel");
-  a.mut()->aligned = places == "half_pixel";
+  a.mut()->aligned = mode == "half_pixel";
   return {n.op("vision.roi_align", {n.in(0), n.in(1), n.in(2)}, a)};
 }
 Values roi_pool(N& n) {

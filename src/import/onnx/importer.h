@@ -173,7 +173,7 @@ class Importer {
   void fork(Expr condition) { fork_ = std::move(condition); }
   /// The If of two branches, of which one may be impossible; null when something is poisoned.
   Expr branches(const Expr& condition, Body yes, Body no, const Origin& origin, const std::string& where);
-  /// The type as it can be told outside of the sequence that is being emitted: sizes that only it knows go.
+  /// The type as it is known outside of the sequence that is being emitted: sizes that only it knows go.
   graph::Type visible(const graph::Type& type) const;
   /// An expression for a value; makes a constant or a symbolic tensor from a small one, once.
   Expr expr_of(Value& v, const Origin& origin);

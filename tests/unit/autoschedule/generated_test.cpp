@@ -23,10 +23,10 @@ PrimExpr at(int64_t v) { return PrimExpr(v); }
 Program einsum(Random& r) {
   const int labels = int(pick(r, 3, 5)), operands = int(pick(r, 2, 3));
   std::vector<int64_t> size;
-  int64_t room = 20000;  // the interpreter visits every combination
+  int64_t left = 20000;  // the interpreter visits every combination
   for (int i = 0; i < labels; ++i) {
-    size.push_back(std::min(room, pick(r, 0, 4) ? pick(r, 2, 9) : pick(r, 15, 37)));
-    room /= size.back();
+    size.push_back(std::min(left, pick(r, 0, 4) ? pick(r, 2, 9) : pick(r, 15, 37)));
+    left /= size.back();
   }
   std::vector<std::vector<int>> terms(static_cast<size_t>(operands));
   std::string name = "einsum ";

@@ -50,7 +50,7 @@ TEST(Function, TypedFunctionsCheckCountAndKinds) {
   EXPECT_EQ(called, 5);
 }
 
-TEST(Registry, OverridesAndPlaces) {
+TEST(Registry, OverridesAndLocations) {
   Function one([](Arguments) { return Any(1); }), two([](Arguments) { return Any(2); });
   registry::add("test.base.f", one, false, "gives a number");
   const int line = __LINE__ - 1;
@@ -99,7 +99,7 @@ TEST(Registry, EightThreads) {
   for (const std::string& name : registry::names("test.threads.")) registry::remove(name);
 }
 
-TEST(Error, CheckNamesThePlace) {
+TEST(Error, CheckNamesTheLocation) {
   Error e = error_of([] { CHECK(1 == 2, "numbers are off by " + std::to_string(1)); });
   EXPECT_EQ(e.kind, ErrorKind::internal);
   EXPECT_NE(std::string(e.what()).find("`1 == 2` failed at "), std::string::npos) << e.what();

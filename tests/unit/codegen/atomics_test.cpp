@@ -34,15 +34,15 @@ PrimExpr element(const Buffer& b, const PrimExpr& at) {
   return call(DataType::handle(), "tir.address_of", {load(b, {at})});
 }
 
-/// Runs the program on threads in every way; `judge` sees the arguments behind each run.
+/// Runs the program on threads by every back end; `judge` sees the arguments behind each run.
 void on_all(const Program& p, const std::vector<NDArray>& arrays,
             const std::function<void(const std::string&, const std::vector<NDArray>&)>& judge) {
   static int turn = 0;  // the compilers take turns, to keep the tests short
-  for (const char* way : {"llvm", "llvm x86-64", ++turn % 2 ? "gcc" : "clang-22"}) {
+  for (const char* back_end : {"llvm", "llvm x86-64", ++turn % 2 ? "gcc" : "clang-22"}) {
     TestContext context;
     context.context.parallel_for = on_threads;
     const std::vector<NDArray> got = copies(arrays);
-    const std::string name = way;
+    const std::string name = back_end;
     const int32_t code = name == "llvm" ? run_llvm(p.lowered, got, {}, 2, host_target(), &context)
                          : name == "llvm x86-64"
                              ? run_llvm(p.lowered, got, {}, 1, parse_target("llvm -mcpu=x86-64"), &context)
@@ -74,9 +74,9 @@ TEST(Atomics, ManyThreadsOneElement) {
     const Program p = program("count", buffers, {}, for_(i, 0, n, seq(Array<Stmt>(body)), ForKind::parallel));
     std::vector<NDArray> want = copies(arrays);
     interpret_prim_func(p.plain, want);
-    on_all(p, arrays, [&](const std::string& way, const std::vector<NDArray>& got) {
+    on_all(p, arrays, [&](const std::string& back_end, const std::vector<NDArray>& got) {
       for (size_t k = 1; k < got.size(); ++k)
-        expect_close(got[k], want[k], 0, way + " " + to_string(t) + " " + buffers[k]->name);
+        expect_close(got[k], want[k], 0, back_end + " " + to_string(t) + " " + buffers[k]->name);
     });
   }
 }
@@ -101,19 +101,19 @@ TEST(Atomics, ExchangesLoseNothing) {
     on_all(
         p,
         {NDArray::zeros({1}, t), NDArray::zeros({n}, t), NDArray::zeros({slots}, t), NDArray::zeros({n}, t)},
-        [&](const std::string& way, const std::vector<NDArray>& got) {
+        [&](const std::string& back_end, const std::vector<NDArray>& got) {
           std::set<double> seen{got[0].element(0)};
           for (int64_t k = 0; k < n; ++k) seen.insert(got[1].element(k));
-          EXPECT_EQ(seen.size(), size_t(n + 1)) << way;  // 0 … n, each once
-          EXPECT_EQ(*seen.rbegin(), double(n)) << way;
+          EXPECT_EQ(seen.size(), size_t(n + 1)) << back_end;  // 0 … n, each once
+          EXPECT_EQ(*seen.rbegin(), double(n)) << back_end;
           int64_t winners = 0;
           for (int64_t k = 0; k < n; ++k) {
             const bool first = got[3].element(k) == 0;
             winners += first;
             const double holder = got[2].element(k % slots);
-            EXPECT_EQ(first ? holder : got[3].element(k), first ? double(k + 1) : holder) << way;
+            EXPECT_EQ(first ? holder : got[3].element(k), first ? double(k + 1) : holder) << back_end;
           }
-          EXPECT_EQ(winners, slots) << way;
+          EXPECT_EQ(winners, slots) << back_end;
         });
   }
 }
@@ -238,8 +238,8 @@ TEST(PackedIntegers, NeighboursInAByteBelongToDifferentThreads) {
     const std::vector<NDArray> arrays{random_array({n}, t, 1), random_array({n}, t, 2)};
     std::vector<NDArray> want = copies(arrays);
     interpret_prim_func(p.plain, want);
-    on_all(p, arrays, [&](const std::string& way, const std::vector<NDArray>& got) {
-      expect_close(got[1], want[1], 0, way);
+    on_all(p, arrays, [&](const std::string& back_end, const std::vector<NDArray>& got) {
+      expect_close(got[1], want[1], 0, back_end);
     });
   }
 }

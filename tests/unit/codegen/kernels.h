@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Lowered functions made by hand, and the ways to run them: LLVM in this process, the C text through a
+// Lowered functions made by hand, and the back ends that run them: LLVM in this process, the C text through a
 // compiler, and the interpreter on the same body.
 #pragma once
 #include <gtest/gtest.h>
@@ -14,7 +14,7 @@
 
 namespace tenon::test {
 
-/// The program both ways: `lowered` has the kernel signature, `plain` has the buffers as parameters.
+/// The program in two forms: `lowered` has the kernel signature, `plain` has the buffers as parameters.
 struct Program {
   tir::PrimFunc lowered, plain;
 };
@@ -54,7 +54,7 @@ int32_t run_c(const tir::PrimFunc& f, const std::string& compiler, const std::ve
               const std::vector<int64_t>& scalars = {}, TestContext* context = nullptr);
 /// Arguments of any kind copied, so that each run starts from the same values.
 std::vector<NDArray> copies(const std::vector<NDArray>& arrays);
-/// Runs the program in every way on copies of `arrays` and compares the results; floats within `ulps` of
+/// Runs the program by every back end on copies of `arrays` and compares the results; floats within `ulps` of
 /// their type.
 void expect_same(const Program& p, const std::vector<NDArray>& arrays,
                  const std::vector<int64_t>& scalars = {}, int64_t ulps = 0, bool c = true);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Mathematical functions from tensor IR through every way to run them: within the bounds of docs/numerics.md
+// Mathematical functions from tensor IR through every back end: within the bounds of docs/numerics.md
 // on a sample (seeded, special values, neighbourhoods of breakpoints), and the same bits whatever the lanes.
 // every_float_test.cpp has the whole of float32.
 #include <fmt/format.h>
@@ -97,7 +97,7 @@ TEST(Math, TheCTextIsAccurate) { check_c("gcc -std=c11 -O2 -ffp-contract=off"); 
 TEST(Math, TheCTextIsAccurateContracted) { check_c("gcc -std=gnu11 -O2 -march=native -ffp-contract=fast"); }
 
 // ---------------------------------------------------------------- the same bits everywhere
-TEST(Math, EveryWayGivesTheSameBits) {
+TEST(Math, EveryBackEndGivesTheSameBits) {
   // Without fused multiply-add nothing is left to the code generators' choice.
   const std::vector<float>& all = math_samples();
   constexpr int64_t n = 512;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Hostile texts: large files, mistakes of every kind at once, blocks that do not end, vectors that do not
-// exist. All mistakes are told with their places, nothing crashes, and reading takes time in proportion to
-// the text.
+// exist. All mistakes are reported with their locations, nothing crashes, and reading takes time in
+// proportion to the text.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -16,7 +16,7 @@
 namespace tenon {
 namespace {
 
-std::vector<Diagnostic> told(const std::string& text) {
+std::vector<Diagnostic> mistakes_of(const std::string& text) {
   try {
     const IRModule m = parse_module(text);
     verify_or_throw(m);
@@ -27,7 +27,7 @@ std::vector<Diagnostic> told(const std::string& text) {
 }
 std::vector<std::string> places(const std::string& text) {  // "T0220:3"
   std::vector<std::string> out;
-  for (const Diagnostic& d : told(text)) {
+  for (const Diagnostic& d : mistakes_of(text)) {
     const size_t a = d.location.find(':'), b = d.location.find(':', a + 1);
     out.push_back(d.code + ":" + (a == std::string::npos ? "" : d.location.substr(a + 1, b - a - 1)));
   }
@@ -42,7 +42,7 @@ std::string repeated(const std::string& s, size_t bytes) {
   return out;
 }
 
-TEST(BadInput, ManyMistakesOfOneTextAreTold) {
+TEST(BadInput, ManyMistakesOfOneTextAreReported) {
   const auto found =
       places(kHead +
              "    A[0] = unknown\n"                                                               // 3
@@ -93,7 +93,7 @@ TEST(BadInput, BlocksThatDoNotBalance) {
 
 TEST(BadInput, VectorsOutOfRange) {
   auto first = [](const std::string& body) {
-    const auto found = told(kHead + "    " + body + "\n");
+    const auto found = mistakes_of(kHead + "    " + body + "\n");
     return found.empty() ? std::string() : found[0].code;
   };
   EXPECT_EQ(first("A[T.Ramp(0, 1, 8)] = T.Broadcast(T.float32(1), 8)"), "");
@@ -119,7 +119,7 @@ TEST(BadInput, VectorsOutOfRange) {
 // A function that calls itself is text like any other; who runs it meets the limit of depth (test_interpret).
 TEST(BadInput, DefinitionsThatUseThemselves) {
   auto first = [](const std::string& text) {
-    const auto found = told(text);
+    const auto found = mistakes_of(text);
     return found.empty() ? std::string() : found[0].code;
   };
   EXPECT_EQ(first(kHead + "    x: T.float32 = x + 1.0\n    A[0] = x\n"), "T0220");
@@ -144,7 +144,7 @@ TEST(BadInput, TenMegabytesOfGoodText) {
 TEST(BadInput, TenMegabytesWithAMistakeAtTheirEnd) {
   const std::string line = "    A[3] = A[4] * T.float32(2) + A[T.min(n, 63)]\n";
   const std::string good = repeated(line, 10 * kMegabyte);
-  const auto found = told(kHead + good + "    A[3] = missing\n");
+  const auto found = mistakes_of(kHead + good + "    A[3] = missing\n");
   ASSERT_EQ(found.size(), 1u);
   EXPECT_EQ(found[0].code, "T0220");
   EXPECT_EQ(found[0].location, "<text>:" + std::to_string(good.size() / line.size() + 3) + ":12");
@@ -172,7 +172,7 @@ TEST(BadInput, TenMegabytesOfOneThing) {
       {"statements of one mistake each", kHead + repeated("    A[0 = 1.0\n", less)},
       {"functions", repeated("@T.prim_func\ndef f(A: T.Buffer((8,), \"float32\")):\n    pass\n", less)}};
   for (const auto& [what, text] : texts) {
-    const auto found = told(text);
+    const auto found = mistakes_of(text);
     const std::string name = what;
     if (name == "a comment" || name == "empty lines") continue;  // an empty module, or a refusal
     ASSERT_FALSE(found.empty()) << what;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Mistakes in script text: each has its code and line, all of one text are told, none crashes.
+// Mistakes in script text: each has its code and line, all of one text are reported, none crashes.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -144,7 +144,7 @@ TEST(ParseError, GraphFunctions) {
     const auto found = mistakes(text + "\n");
     ASSERT_FALSE(found.empty()) << text;
     EXPECT_EQ(found[0].code, c.code) << text << "\n" << render(found[0]);
-    // A missing return is told at the function's head.
+    // A missing return is reported at the function's head.
     const bool at_head = std::string(c.text) == "y = x\ny2 = y";
     EXPECT_EQ(line_of(found[0]), std::to_string(at_head ? 7 : c.line + 7)) << text << "\n"
                                                                            << render(found[0]);
@@ -160,7 +160,7 @@ TEST(ParseError, OtherFormsAreRefusedByName) {
   }
 }
 
-TEST(ParseError, AllMistakesAreTold) {
+TEST(ParseError, AllMistakesAreReported) {
   const auto found = mistakes(R"(
 @I.ir_module
 class M:
@@ -185,7 +185,7 @@ class M:
   std::vector<std::string> got;
   for (const Diagnostic& d : found) got.push_back(d.code + ":" + line_of(d));
   std::sort(got.begin(), got.end());
-  // What follows from another mistake (B, t, y) is not told again.
+  // What follows from another mistake (B, t, y) is not reported again.
   EXPECT_EQ(got, (std::vector<std::string>{"T0206:12", "T0211:19", "T0220:10", "T0220:13", "T0220:6",
                                            "T0222:16", "T0222:17", "T0224:5", "T0233:8"}));
 }

@@ -122,10 +122,10 @@ TEST(Structural, SharedNodesAreComparedOnce) {
 TEST(Structural, SharingDoesNotMatter) {
   const tir::VarRef x = tir::var("x"), y = tir::var("y");
   const PrimExpr one = x * y + 1;
-  const PrimExpr shared = make<tir::Add>(one, one), apart = make<tir::Add>(x * y + 1, x * y + 1);
-  EXPECT_TRUE(structural_equal(shared, apart));
-  EXPECT_TRUE(structural_equal(apart, shared, true));
-  EXPECT_EQ(structural_hash(shared), structural_hash(apart));
+  const PrimExpr shared = make<tir::Add>(one, one), separate = make<tir::Add>(x * y + 1, x * y + 1);
+  EXPECT_TRUE(structural_equal(shared, separate));
+  EXPECT_TRUE(structural_equal(separate, shared, true));
+  EXPECT_EQ(structural_hash(shared), structural_hash(separate));
   const PrimExpr swapped = make<tir::Add>(x * y + 1, y * x + 1);
   EXPECT_FALSE(structural_equal(shared, swapped, true));
   EXPECT_NE(structural_hash(shared, true), structural_hash(swapped, true));
@@ -237,7 +237,7 @@ TEST(Verify, TensorPrograms) {
   EXPECT_EQ(code(make<tir::BlockRealize>(Array<PrimExpr>{PrimExpr(3)}, tir::true_(), block)), "");
   EXPECT_EQ(code(make<tir::BlockRealize>(Array<PrimExpr>(), tir::true_(), block)), "T0313");
   EXPECT_EQ(code(make<tir::BlockRealize>(Array<PrimExpr>{PrimExpr(3)}, PrimExpr(1), block)), "T0302");
-  // All problems are told.
+  // All problems are reported.
   DiagnosticList problems;
   verify_prim_func(
       "f",

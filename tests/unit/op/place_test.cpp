@@ -64,7 +64,7 @@ TEST(Place, IndexArithmetic) {
                    return -1 + 4 * double(i[0]) / double(std::max<int64_t>(end ? n - 1 : n, 1));
                  });
 }
-TEST(Place, SlicesAtRunTimePlaces) {
+TEST(Place, SlicesAtRunTimePositions) {
   const NDArray x = random({4, 5}), update = random({2, 3}, f32, 5, 6);
   for (auto [p, q] : {std::pair(1, 2), std::pair(-3, 9), std::pair(3, 0)}) {
     const NDArray begin = values({2}, {double(p), double(q)}, i64);
@@ -77,7 +77,7 @@ TEST(Place, SlicesAtRunTimePlaces) {
   expect_refused("dynamic_slice", {x, values({2}, {0, 0}, i64)}, {}, {"(5, 3)", "(4, 5)"}, {shape({5, 3})});
   expect_refused("dynamic_update_slice", {x, random({5, 1}), values({2}, {0, 0}, i64)}, {}, {"(5, 1)"});
 }
-TEST(Place, PoolingTellsWhereAndBack) {
+TEST(Place, PoolingGivesPositionsAndUnpoolingTakesThem) {
   auto a = make_attrs<PoolAttrs>([](PoolAttrs& p) {
     p.pool_size = ints({3, 2});
     p.strides = ints({2, 1});

@@ -115,13 +115,13 @@ TEST(Reduce, AnyAxes) {
     Array<int64_t> axis;
     std::vector<int64_t> axes;
     Dims kept, dropped;
-  } ways[] = {
+  } forms[] = {
       {ints({1}), {1}, {2, 1, 4}, {2, 4}},
       {ints({-1, 0}), {0, 2}, {1, 3, 1}, {3}},
       {ints({}), {0, 1, 2}, {1, 1, 1}, {}},
   };
   for (const Case& c : cases)
-    for (const auto& w : ways)
+    for (const auto& w : forms)
       for (bool keep : {false, true}) {
         SCOPED_TRACE(c.name);
         expect_all(run(c.name, {x}, make_attrs<ReduceAttrs>(w.axis, keep)), keep ? w.kept : w.dropped,

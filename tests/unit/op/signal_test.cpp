@@ -9,7 +9,7 @@ namespace tenon::op_test {
 namespace {
 
 using C = std::complex<double>;
-C turn(double k, double n) { return std::polar(1.0, -2 * M_PI * k / n); }
+C twiddle(double k, double n) { return std::polar(1.0, -2 * M_PI * k / n); }
 
 ObjectRef dft(int64_t axis, bool inverse, bool onesided) {
   return make_attrs<DftAttrs>(axis, inverse, onesided);
@@ -28,7 +28,7 @@ TEST(Signal, DftInBothDirectionsOfAnyLength) {
           auto wanted = [&](const Index& i) {
             C sum = 0;
             for (int64_t k = 0; k < n; ++k) {
-              const C t = turn(double(k * i[1] % n), double(n));
+              const C t = twiddle(double(k * i[1] % n), double(n));
               sum += term(i[0], k) * (inverse ? std::conj(t) : t);
             }
             if (inverse) sum /= double(n);
@@ -58,7 +58,7 @@ TEST(Signal, OtherAxesAndTypes) {
       [&](const Index& i) {
         C sum = 0;
         for (int64_t k = 0; k < 6; ++k)
-          sum += C(at(x, {k, i[1], 0}), at(x, {k, i[1], 1})) * turn(double(k * i[0]), 6);
+          sum += C(at(x, {k, i[1], 0}), at(x, {k, i[1], 1})) * twiddle(double(k * i[0]), 6);
         return i[2] ? sum.imag() : sum.real();
       },
       1e-9);
@@ -74,7 +74,7 @@ TEST(Signal, StftAndFrames) {
           C sum = 0;
           for (int64_t k = 0; k < 8; ++k)
             sum += C(at(s, {i[0], i[1] * 3 + k, 0}), onesided ? 0 : at(s, {i[0], i[1] * 3 + k, 1})) *
-                   at(w, {k}) * turn(double(k * i[2]), 8);
+                   at(w, {k}) * twiddle(double(k * i[2]), 8);
           return i[3] ? sum.imag() : sum.real();
         },
         1e-4);

@@ -88,7 +88,7 @@ TEST(AdjustMatmulOrder, LeavesTheCheaperOrderAndSharedProducts) {
   EXPECT_TRUE(structural_equal(used, adjust_matmul_order(used, context)));
 }
 
-TEST(ExpandMatmulOfSum, KeepsALowRankUpdateApart) {
+TEST(ExpandMatmulOfSum, KeepsALowRankUpdate) {
   Model m;
   VarRef x = m.param("x", {3, 8}), b = m.param("b", {8, 2}), c = m.param("c", {2, 8});
   Expr w = m.op("add", {m.weight({8, 8}), m.op("matmul", {b, c})});

@@ -55,7 +55,7 @@ IRModule blocked(const IRModule& in, const std::vector<NDArray>& inputs, int64_t
   return out;
 }
 
-TEST(ConvertLayout, AnIslandHasNoMovesInside) {
+TEST(ConvertLayout, BlockedOperatorsInARowHaveNoTransformsBetween) {
   Model m;
   auto x = m.param("x", {1, 3, 9, 9});
   Expr a = m.op("nn.conv2d", {x, m.weight({16, 3, 3, 3})}, conv({2, 2}, {1, 1, 1, 1}));
@@ -86,7 +86,7 @@ TEST(ConvertLayout, ResidualsAndConcatenationsStayInside) {
   EXPECT_EQ(count(out, "layout_transform"), 1);  // at the end
 }
 
-TEST(ConvertLayout, GroupsWhoseChannelsFitNoBlockStandApart) {
+TEST(ConvertLayout, GroupsWhoseChannelsFitNoBlockAreADimension) {
   Model m;
   auto x = m.param("x", {2, 24, 5, 4});
   auto residual = m.param("residual", {2, 24, 5, 4});
@@ -175,7 +175,7 @@ TEST(ConvertLayout, OperandsThatBroadcast) {
   EXPECT_EQ(layouts(out).size(), 1u);
 }
 
-TEST(ConvertLayout, BroadcastToIsToldSizesInThePlainLayout) {
+TEST(ConvertLayout, BroadcastToTakesSizesOfThePlainLayout) {
   for (const std::vector<int64_t>& sizes : {std::vector<int64_t>{1, 16, 1}, {1, 16, 4, 3}}) {
     Model m;
     auto x = m.param("x", {1, 4, 2, 2});

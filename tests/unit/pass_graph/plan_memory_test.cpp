@@ -102,7 +102,7 @@ IRModule planned(const IRModule& m, bool in_place = true) {
   return out;
 }
 
-TEST(PlanMemory, ChainNeedsTwoPlacesOrOneInPlace) {
+TEST(PlanMemory, ChainNeedsTwoSlotsOrOneInPlace) {
   Model m;
   Expr x = m.param("x", {16});
   for (int i = 0; i < 6; ++i) x = m.op("exp", {x});
@@ -128,7 +128,7 @@ TEST(PlanMemory, ResidualsStayAlive) {
   EXPECT_EQ(s.in_arena, 4);
 }
 
-TEST(PlanMemory, RandomGraphsNeverOverlapAndStayNearTheBound) {
+TEST(PlanMemory, RandomGraphsNeverOverlapAndStayCloseToTheBound) {
   for (uint64_t seed = 0; seed < 60; ++seed) {
     std::mt19937_64 random(seed);
     Model m;
@@ -255,7 +255,7 @@ TEST(PlanMemory, SymbolicSizesComeFromThePool) {
   }
 }
 
-TEST(PlanMemory, LoopsKeepWhatTheyReadAgain) {
+TEST(PlanMemory, LoopsKeepWhatEveryIterationReads) {
   Model m;
   auto x = m.param("x", {16});
   Expr outside = m.op("exp", {x});
@@ -263,7 +263,7 @@ TEST(PlanMemory, LoopsKeepWhatTheyReadAgain) {
   BlockBuilder cond = op::make_builder(), body = op::make_builder();
   Expr condition = cond.finish(cond.emit(op::op_call("less", {i, op::scalar(3, i64)}), "go"));
   Expr t = body.emit(op::op_call("sin", {s}), "t");
-  Expr u = body.emit(op::op_call("add", {t, outside}), "u");  // read in every turn
+  Expr u = body.emit(op::op_call("add", {t, outside}), "u");  // read in every iteration
   Expr v = body.emit(op::op_call("cos", {u}), "v");
   Expr w = body.emit(op::op_call("tanh", {v}), "w");
   Expr next = body.emit(op::op_call("add", {i, op::scalar(1, i64)}), "next");
@@ -282,7 +282,7 @@ TEST(PlanMemory, LoopsKeepWhatTheyReadAgain) {
   for (const PlannedTensor& p : plan.tensors) {
     if ((p.name == "t" || p.name == "u" || p.name == "v") && p.offset >= 0) {
       EXPECT_TRUE(p.offset >= kept->offset + kept->bytes || p.offset + p.bytes <= kept->offset)
-          << p.name << " overwrites a value of the next turn";
+          << p.name << " overwrites a value of the next iteration";
     }
   }
 }

@@ -423,7 +423,7 @@ TEST(CommonSubexpr, EqualValuesOnceAlsoForBranches) {
   EXPECT_EQ(ops_of(out), Names({"exp", "sin", "sin", "add", "add", "add"}));
 }
 
-TEST(CommonSubexpr, AttributesAndConstantsTellApart) {
+TEST(CommonSubexpr, AttributesAndConstantsDistinguish) {
   Model m;
   auto x = m.param("x", {4});
   Expr a = m.op("clip", {x}, op::make_attrs<op::ClipAttrs>(0.0, 1.0)),

@@ -103,7 +103,7 @@ TEST_F(Graph, ManyClosuresInARow) {
   }
 }
 
-TEST_F(Graph, MistakesInClosuresInARowAreToldOnce) {
+TEST_F(Graph, MistakesInClosuresInARowAreReportedOnce) {
   DiagnosticList problems;
   try {
     module(R"(
@@ -117,7 +117,7 @@ TEST_F(Graph, MistakesInClosuresInARowAreToldOnce) {
             return even(i)
         return (even(n), odd(n))
 )");
-    ADD_FAILURE() << "no mistake was told";
+    ADD_FAILURE() << "no mistake was reported";
   } catch (const DiagnosticError& e) {
     ASSERT_EQ(e.diagnostics.size(), 1u) << e.what();
     EXPECT_EQ(e.diagnostics[0].code, "T0220");

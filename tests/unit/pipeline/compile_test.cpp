@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The whole way: a module is compiled to machine code in this process, run, and compared with the
+// From end to end: a module is compiled to machine code in this process, run, and compared with the
 // interpreter.
 #include <cmath>
 #include <cstdio>
@@ -103,9 +103,9 @@ TEST(Compile, ConcatenationInPlace) {
   const NDArray input = random_array({1, 16, 9, 9});
   CompileOptions copying;
   copying.context.config.set("plan_memory.concat", Any(false));
-  Runner apart(module, copying), joined(module, {});
+  Runner separate(module, copying), joined(module, {});
   for (int i = 0; i < 2; ++i) {
-    const NDArray want = apart.run(std::span(&input, 1))[0], got = joined.run(std::span(&input, 1))[0];
+    const NDArray want = separate.run(std::span(&input, 1))[0], got = joined.run(std::span(&input, 1))[0];
     ASSERT_EQ(want.shape(), got.shape());
     EXPECT_EQ(std::memcmp(want.data(), got.data(), want.byte_size()), 0);
   }
@@ -392,7 +392,7 @@ TEST(VerifyPasses, FindsNothingInACompilation) {
   expect_close(run(network(), inputs), runner.run(std::span(inputs.data(), 1)), 1e-4);
 }
 
-TEST(LoadModel, ToldFromItsContent) {
+TEST(LoadModel, KindIsReadFromTheContent) {
   EXPECT_EQ(model_kind("\x7f"
                        "ELF\2\1\1"),
             ModelKind::artifact);

@@ -255,7 +255,7 @@ TEST_F(Graph, FusionReachesBranchesAndClosures) {
   expect_vm_agrees(m, {number(0, boolean), random_array({4})});
 }
 
-TEST_F(Graph, MissingCasesHaveTheirPlace) {
+TEST_F(Graph, MissingCasesHaveALocation) {
   DiagnosticList problems;
   verify(parse_module(R"(@I.ir_module
 class Module:

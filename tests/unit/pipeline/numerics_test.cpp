@@ -184,9 +184,9 @@ TEST(Numerics, ActivationsStayWithinTheStatedErrors) {
   };
   constexpr int64_t n = 1 << 15;
   std::mt19937_64 random(8);
-  std::uniform_real_distribution<float> near(-4, 4), far(-30, 30);
+  std::uniform_real_distribution<float> small(-4, 4), large(-30, 30);
   std::vector<float> x(static_cast<size_t>(n));
-  for (size_t i = 0; i < x.size(); ++i) x[i] = i % 2 ? near(random) : far(random);
+  for (size_t i = 0; i < x.size(); ++i) x[i] = i % 2 ? small(random) : large(random);
   Model m;
   const Expr in = m.param("x", {n});
   Array<Expr> all;

@@ -183,7 +183,7 @@ TEST_F(RunTimeSizes, DeclaredSizesAreChecked) {
   EXPECT_EQ(refusal(text, {ramp({6}), sizes({3, 2})}).substr(0, 5), "T0501");
 }
 
-TEST_F(RunTimeSizes, UnknownRanksAreRefusedWithTheirPlace) {
+TEST_F(RunTimeSizes, UnknownRanksAreRefusedAtTheirLocation) {
   const std::string text = R"(
     @R.function
     def main(x: R.Tensor((6,), "float32"), s: R.Tensor((n,), "int64")):

@@ -103,13 +103,14 @@ TEST(VmCodegen, BranchThatGivesAnOuterValueOrAConstant) {
   expect_vm_agrees(in, {flag(false), a});
 }
 
-IRModule loop_model(int64_t turns) {
+IRModule loop_model(int64_t iterations) {
   Model m;
   auto x = m.param("x", {4});
   Expr outside = m.op("nn.softmax", {x}, axis(0));
   auto i = var("i", tensor_type({}, i64)), s = var("s", x->type), t = var("t", x->type);
   BlockBuilder cond = op::make_builder(), body = op::make_builder();
-  Expr condition = cond.finish(cond.emit(op::op_call("less", {i, op::scalar(double(turns), i64)}), "go"));
+  Expr condition =
+      cond.finish(cond.emit(op::op_call("less", {i, op::scalar(double(iterations), i64)}), "go"));
   Expr next = body.emit(op::op_call("add", {i, op::scalar(1, i64)}), "next");
   Expr u = body.emit(op::op_call("nn.softmax", {body.emit(op::op_call("add", {s, outside}), "sum")}, axis(0)),
                      "u");
@@ -124,7 +125,7 @@ IRModule loop_model(int64_t turns) {
 }
 
 TEST(VmCodegen, LoopsOfAnyCount) {
-  for (int64_t turns : {0, 1, 2, 5}) expect_vm_agrees(loop_model(turns), {random_array({4})});
+  for (int64_t iterations : {0, 1, 2, 5}) expect_vm_agrees(loop_model(iterations), {random_array({4})});
 }
 
 TEST(VmCodegen, SymbolicSizesAndDerivedOnes) {

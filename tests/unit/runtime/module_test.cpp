@@ -77,7 +77,7 @@ TEST_F(ModuleTest, FunctionsByNameAndImports) {
   EXPECT_TRUE(user.function("double_it", true));
   EXPECT_EQ(error_code([&] { module.import(user); }), "T0612");
   EXPECT_EQ(error_code([&] { module.import(module); }), "T0612");
-  // Saved with its import beside it, and loaded again without being told of it.
+  // Saved with its import beside it, and loaded again without naming it.
   std::filesystem::create_directory(folder + "/saved");
   const std::string saved = folder + "/saved/model.so";
   user.save(saved);

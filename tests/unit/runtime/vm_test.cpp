@@ -170,7 +170,7 @@ TEST(VM, LoopsWithGotoAndIf) {
   EXPECT_EQ(steps, 1001);
 }
 
-TEST(VM, IfTakesBothWays) {
+TEST(VM, IfTakesBothBranches) {
   Builder b;
   b.begin("main", 1, 2)
       .branch(reg(0), 3)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tensor expressions compiled: te::build takes the whole way to machine code and back to tensors.
+// Tensor expressions compiled: te::build compiles them, and the result runs on tensors.
 #include "check.h"
 #include "pipeline/te_build.h"
 #include "te/packed.h"
