@@ -24,7 +24,7 @@ def rows():
             continue
         cells = [c.strip() for c in line.strip().strip("|").split(" | ")]
         cells += [""] * (3 - len(cells))
-        first = re.match(r"`(\w+)`", cells[1])
+        first = re.match(r"`(\w+(?:\.\w+)?)`", cells[1])
         name = first.group(1) if first and not cells[1].startswith("none") else None
         tests = [t for t in re.findall(r"`([^`]+)`", cells[2])]
         out.append(Row(number, section, KINDS.get(section), cells[0], cells[1], name, tests))
