@@ -11,7 +11,7 @@ PREFIX ?= /usr/local
 FIRST_BUILD := 8
 
 # What a build shows while it runs.
-export NINJA_STATUS := [%f of %t, %e s] 
+export NINJA_STATUS := [%f of %t, %e s]
 
 .DEFAULT_GOAL := help
 .PHONY: help setup build run test check fuzz format asan tsan bench install walkthrough errors operators matmul libfuzzer clean
