@@ -9,7 +9,7 @@ std::span<const ErrorCode> lowering_codes() {
       {"T0801", "code generation cannot express this",
        "The program holds a type, node or intrinsic that the target has no code for, or a pass that replaces "
        "it did not run.",
-       "Run the whole lowering pipeline; docs/lowering.md says what each target takes."},
+       "Run the whole lowering pipeline, or write the computation in a form that the target has."},
       {"T0802", "LLVM has no code generator for the target",
        "The LLVM library in use was built without this kind of processor.",
        "Use a target that `llc --version` lists, or install an LLVM that has it."},

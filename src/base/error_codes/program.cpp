@@ -47,7 +47,7 @@ std::span<const ErrorCode> program_codes() {
        "Give one integer value for each iterator."},
       {"T0314", "a call of a built-in function is malformed",
        "The intrinsic takes other arguments, or gives another data type.",
-       "Compare it with the function's description in docs/lowering.md."},
+       "Give what the message names; src/ir/intrinsic.cpp lists all of them."},
       {"T0315", "a part of the program is missing",
        "A required field of a node is null. Text cannot express this; a pass or a caller of the C++ "
        "interface left it out.",
