@@ -14,7 +14,8 @@
 //   T0607 tables inconsistent                   T0608 kernel missing
 //   T0609 function not registered               T0610 the system cannot open the code
 //   T0611 no such model is linked in            T0612 imports in a circle
-//   T0613 nothing to save                       T3001 cannot be read    T3003 cannot be written
+//   T0613 nothing to save                       T0614 no loader for a module
+//   T3001 cannot be read                        T3003 cannot be written
 #pragma once
 #include <memory>
 #include <string_view>
@@ -23,7 +24,7 @@
 
 namespace tenon {
 
-inline constexpr uint32_t kArtifactFormat = 1;
+inline constexpr uint32_t kArtifactFormat = 2;
 
 struct ArtifactInfo {
   uint32_t format = 0, kernel_abi = 0;

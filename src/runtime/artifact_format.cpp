@@ -55,7 +55,7 @@ class Writer {
     number(uint32_t(items.size()));
     for (const auto& item : items) each(item);
   }
-  void shape(const std::vector<int64_t>& dims) {
+  void numbers(const std::vector<int64_t>& dims) {
     list(dims, [&](int64_t d) { number(d); });
   }
   void value(const ValueInfo& v) {
@@ -100,7 +100,7 @@ class Reader {
     if (n > left_.size() / least) refuse();
     return n;
   }
-  std::vector<int64_t> shape() {
+  std::vector<int64_t> numbers() {
     std::vector<int64_t> dims(count(8));
     for (int64_t& d : dims) d = number<int64_t>();
     return dims;
@@ -143,7 +143,6 @@ std::string encode_tables(const Executable& e, const std::vector<ConstantRecord>
     w.number(f.num_instructions);
     w.list(f.params, [&](const ValueInfo& v) { w.value(v); });
     w.list(f.results, [&](const ValueInfo& v) { w.value(v); });
-    w.list(f.output_arg, [&](int32_t v) { w.number(v); });
   });
   w.list(e.code, [&](const Instruction& i) {
     w.number(uint8_t(i.op));
@@ -159,16 +158,21 @@ std::string encode_tables(const Executable& e, const std::vector<ConstantRecord>
     w.text(c.name);
     w.number(c.index);
     w.number(c.num_buffers);
+    w.numbers(c.buffer_bytes);
   });
   w.number(e.arena_bytes);
   w.list(e.arena_tensors, [&](const ArenaTensor& t) {
     w.number(t.offset);
     w.type(t.dtype);
-    w.shape(t.shape);
+    w.numbers(t.shape);
+  });
+  w.list(e.modules, [&](const CodeModule& m) {
+    w.text(m.loader);
+    w.text(m.bytes);
   });
   w.list(constants, [&](const ConstantRecord& c) {
     w.type(c.dtype);
-    w.shape(c.shape);
+    w.numbers(c.shape);
     w.number(c.offset);
     w.number(c.bytes);
     w.number(c.hash);
@@ -187,7 +191,7 @@ void decode_tables(std::string_view bytes, Executable& e, std::vector<ConstantRe
     k = r.text();
     v = r.text();
   }
-  e.functions.resize(r.count(36));
+  e.functions.resize(r.count(32));
   for (VMFunction& f : e.functions) {
     f.name = r.text();
     f.num_params = r.number<int32_t>();
@@ -199,8 +203,6 @@ void decode_tables(std::string_view bytes, Executable& e, std::vector<ConstantRe
     for (ValueInfo& v : f.params) v = r.value();
     f.results.resize(r.count(13));
     for (ValueInfo& v : f.results) v = r.value();
-    f.output_arg.resize(r.count(4));
-    for (int32_t& v : f.output_arg) v = r.number<int32_t>();
   }
   e.code.resize(r.count(21));
   for (Instruction& i : e.code) {
@@ -213,24 +215,30 @@ void decode_tables(std::string_view bytes, Executable& e, std::vector<ConstantRe
   }
   e.args.resize(r.count(8));
   for (Arg& a : e.args) a.word = r.number<int64_t>();
-  e.callees.resize(r.count(13));
+  e.callees.resize(r.count(17));
   for (Callee& c : e.callees) {
     c.kind = CalleeKind(r.number<uint8_t>());
     c.name = r.text();
     c.index = r.number<int32_t>();
     c.num_buffers = r.number<int32_t>();
+    c.buffer_bytes = r.numbers();
   }
   e.arena_bytes = r.number<int64_t>();
   e.arena_tensors.resize(r.count(16));
   for (ArenaTensor& t : e.arena_tensors) {
     t.offset = r.number<int64_t>();
     t.dtype = r.type();
-    t.shape = r.shape();
+    t.shape = r.numbers();
+  }
+  e.modules.resize(r.count(8));
+  for (CodeModule& m : e.modules) {
+    m.loader = r.text();
+    m.bytes = r.text();
   }
   constants.resize(r.count(32));
   for (ConstantRecord& c : constants) {
     c.dtype = r.type();
-    c.shape = r.shape();
+    c.shape = r.numbers();
     c.offset = r.number<uint64_t>();
     c.bytes = r.number<uint64_t>();
     c.hash = r.number<uint64_t>();

@@ -65,6 +65,13 @@ struct Checker {
     refuse("an unknown kind of argument");
   }
 
+  /// Of a tensor with a place in the arena; more than any where only the run tells.
+  int64_t known_bytes(Arg a) const {
+    if (a.kind() != ArgKind::Arena) return INT64_MAX;
+    const ArenaTensor& t = e.arena_tensors[a.value()];
+    return int64_t(storage_bytes(element_count(t.shape), t.dtype));
+  }
+
   void call(const VMFunction& f, const Instruction& i) const {
     require(i.callee >= 0 && i.callee < int64_t(e.callees.size()), "a callee out of range");
     require(i.dst >= -1 && i.dst < f.num_registers, "a register out of range");
@@ -73,10 +80,13 @@ struct Checker {
       require(c.num_buffers >= 0 && uint32_t(c.num_buffers) <= i.num_args,
               "a kernel with fewer arguments than buffers");
       for (uint32_t k = 0; k < i.num_args; ++k) {
-        const ArgKind kind = e.args[i.first_arg + k].kind();
-        if (k < uint32_t(c.num_buffers))
+        const Arg a = e.args[i.first_arg + k];
+        const ArgKind kind = a.kind();
+        if (k < uint32_t(c.num_buffers)) {
           require(kind != ArgKind::Immediate, "a number where a kernel takes a tensor");
-        else
+          if (!c.buffer_bytes.empty())
+            require(c.buffer_bytes[k] <= known_bytes(a), "the memory plan does not fit the code");
+        } else
           require(kind == ArgKind::Register || kind == ArgKind::Immediate || kind == ArgKind::Heap,
                   "a tensor where a kernel takes a number");
       }
@@ -136,6 +146,8 @@ struct Checker {
         require(c.index >= 0 && c.index < int64_t(e.functions.size()), "a function out of range");
       else
         require(!c.name.empty(), "a callee without a name");
+      require(c.buffer_bytes.empty() || int64_t(c.buffer_bytes.size()) == c.num_buffers,
+              "a kernel with sizes of other tensors than it takes");
     }
     where = "memory plan";
     require(e.arena_bytes >= 0 && e.arena_bytes <= int64_t(1) << 46, "absurd arena size");

@@ -51,6 +51,8 @@ struct Callee {
   std::string name;         ///< symbol of the kernel, or name in the registry
   int32_t index = -1;       ///< of the Function
   int32_t num_buffers = 0;  ///< Kernel: how many leading arguments are tensors; the rest are ints
+  std::vector<int64_t> buffer_bytes = {};  ///< Kernel: bytes of each that it may touch, -1 where sizes are not
+                                           ///< constant; empty: not known
 };
 
 /// A planned intermediate tensor with static shape; `offset` is 64-byte aligned.
@@ -79,7 +81,14 @@ struct VMFunction {
   int32_t heap_size = 0;  ///< int64 slots of the shape heap of one frame
   uint32_t first_instruction = 0, num_instructions = 0;
   std::vector<ValueInfo> params, results;  ///< for `main`: the model's inputs and outputs, checked on call
-  std::vector<int32_t> output_arg;         ///< reserved: outputs written in place
+};
+
+/// Code in a form that this process has a loader for, rather than the machine: the text of a device's
+/// programs, what an external compiler made of a part of the model. The loader is the packed function
+/// "loader.NAME" of the registry: it takes `bytes` and returns a function from the name of a kernel to the
+/// function that runs it (on tensors, then scalars), or none.
+struct CodeModule {
+  std::string loader, bytes;
 };
 
 struct TargetNeeds {
@@ -95,6 +104,7 @@ struct Executable {
   std::vector<NDArray> constants;
   std::vector<ArenaTensor> arena_tensors;
   int64_t arena_bytes = 0;
+  std::vector<CodeModule> modules;  ///< kernels that the machine code has not
   TargetNeeds needs;
   std::vector<std::pair<std::string, std::string>>
       metadata;  ///< "compiler", "target", "model_hash", "flags", …
@@ -107,12 +117,9 @@ struct Executable {
 //
 // Builtins of the VM (all by name "vm.builtin.NAME"). An int may be an immediate, a heap slot or a register;
 // where dimensions d0, d1, … are listed, one Shape instead of them also serves:
-//   match_shape(tensor-or-shape, n, then n pairs (code, value))
-//       code 0: must equal value; 1: store to heap slot value; 2: must equal heap slot value; 3: anything.
-//       A mismatch is Error "T0501" with both shapes.
+//   match_shape(tensor-or-shape, n, then n pairs (DimMatch, value)); a mismatch is Error "T0501" with both shapes
 //   check_tensor(tensor, ndim, dtype) → tensor: ndim -1 and dtype 0 mean any; Error "T0501"
-//   compute_shape(slot, then pairs (code, value)): postfix int64 arithmetic into the heap slot
-//       code 0 pushes value, 1 pushes heap slot value, 2 applies ShapeOp(value) to the two on top
+//   compute_shape(slot, then pairs (ShapeWord, value)): postfix int64 arithmetic, the result goes to the heap slot
 //   make_shape(d0, d1, …) → Shape;  shape_of(tensor) → Shape;  tensor_to_shape(1-D int tensor) → Shape
 //   shape_to_tensor(shape) → 1-D int64 tensor;  shape_dim(shape-or-tensor, i) → int
 //   alloc_tensor(dtype, d0, d1, …) → NDArray from the session's pool, uninitialised
@@ -130,6 +137,19 @@ struct Executable {
 // Metadata key "bound.SYMBOL" is the largest value of a symbolic size of the inputs ("T0505" beyond); key
 // "asserts.SYMBOL" holds the messages of a kernel's assertions, one a line, in order.
 
+/// What match_shape does with a dimension, by the value beside it.
+enum class DimMatch : uint8_t {
+  Number,  ///< it must be the value
+  Bind,    ///< it goes to the heap slot `value`
+  Slot,    ///< it must be what the heap slot `value` holds
+  Any,     ///< nothing
+};
+/// A word of compute_shape's postfix program, by the value beside it.
+enum class ShapeWord : uint8_t {
+  Number,  ///< the value is pushed
+  Slot,    ///< what the heap slot `value` holds is pushed
+  Apply,   ///< ShapeOp(value) takes the two on top, and its result takes their place
+};
 enum class ShapeOp : uint8_t { Add, Sub, Mul, FloorDiv, FloorMod, Min, Max, CeilDiv };
 
 /// A data type as an int argument of builtins; 0 stands for "any".

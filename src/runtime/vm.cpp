@@ -70,15 +70,27 @@ namespace {
     BuiltinCode builtin = nullptr;
     const FunctionObj* packed = nullptr;
   };
+  std::vector<Function> modules;  // each from the name of a kernel to its function
+  for (const CodeModule& m : e.modules) {
+    const Function loader = registry::find("loader." + m.loader);
+    if (!loader)
+      throw Error(ErrorKind::model, "T0614", "this process has no loader `" + m.loader + "` for the model's code",
+                  {}, "load the library that registers it first");
+    modules.push_back(loader(m.bytes).as<Function>());
+  }
   std::vector<Found> found(e.callees.size());
   for (size_t i = 0; i < e.callees.size(); ++i) {
     const Callee& c = e.callees[i];
     if (c.kind == CalleeKind::Kernel) {
-      void* address = resolver ? resolver(c.name) : nullptr;
-      if (!address)
+      found[i].kernel = reinterpret_cast<TenonKernel>(resolver ? resolver(c.name) : nullptr);
+      for (size_t k = 0; !found[i].kernel && !found[i].packed && k < modules.size(); ++k)
+        if (Function f = modules[k](c.name).as<Function>()) {
+          found[i].packed = f.get();
+          program->functions.push_back(std::move(f));
+        }
+      if (!found[i].kernel && !found[i].packed)
         throw Error(ErrorKind::model, "T0608", "the code has no kernel `" + c.name + "`", {},
                     "compile the model again");
-      found[i].kernel = reinterpret_cast<TenonKernel>(address);
     } else if (c.kind == CalleeKind::Builtin) {
       found[i].builtin = find_builtin(c.name);
       if (found[i].builtin) continue;

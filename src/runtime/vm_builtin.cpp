@@ -35,24 +35,26 @@ void match_shape(Machine& m, const Step& s) {
   need(m, s, n >= 0 && int64_t(s.num_args) == 2 + 2 * n, "match_shape needs a pair for each dimension");
   bool ok = int64_t(dims.size()) == n;
   for (int64_t i = 0; ok && i < n; ++i) {
-    const int64_t code = m.int_arg(s, uint32_t(2 + 2 * i));
-    // The second word of a pair is a slot number for codes 1 and 2, given as an immediate.
+    const auto match = DimMatch(m.int_arg(s, uint32_t(2 + 2 * i)));
     const int64_t value = m.int_arg(s, uint32_t(3 + 2 * i));
-    if (code == 0)
+    if (match == DimMatch::Number)
       ok = dims[i] == value;
-    else if (code == 1)
+    else if (match == DimMatch::Bind)
       m.heap_slot(s, value) = dims[i];
-    else if (code == 2)
+    else if (match == DimMatch::Slot)
       ok = dims[i] == m.heap_slot(s, value);
     else
-      need(m, s, code == 3, "unknown code in match_shape");
+      need(m, s, match == DimMatch::Any, "unknown code in match_shape");
   }
   if (ok) return;
   std::string wanted = "[";
   for (int64_t i = 0; i < n; ++i) {
-    const int64_t code = m.int_arg(s, uint32_t(2 + 2 * i)), value = m.int_arg(s, uint32_t(3 + 2 * i));
+    const auto match = DimMatch(m.int_arg(s, uint32_t(2 + 2 * i)));
+    const int64_t value = m.int_arg(s, uint32_t(3 + 2 * i));
     wanted += i ? ", " : "";
-    wanted += code == 0 ? std::to_string(value) : code == 2 ? std::to_string(m.heap_slot(s, value)) : "any";
+    wanted += match == DimMatch::Number ? std::to_string(value)
+              : match == DimMatch::Slot ? std::to_string(m.heap_slot(s, value))
+                                        : "any";
   }
   m.fail_at(s, "T0501", "a tensor has shape " + shape_text(dims) + " where " + wanted + "] is required",
             "check the shapes of the inputs");
@@ -80,16 +82,13 @@ void compute_shape(Machine& m, const Step& s) {
   std::vector<int64_t>& stack = m.dims;
   stack.clear();
   for (uint32_t i = 1; i < s.num_args; i += 2) {
-    const int64_t code = m.int_arg(s, i), value = m.int_arg(s, i + 1);
-    if (code == 0) {
-      stack.push_back(value);
+    const auto word = ShapeWord(m.int_arg(s, i));
+    const int64_t value = m.int_arg(s, i + 1);
+    if (word == ShapeWord::Number || word == ShapeWord::Slot) {
+      stack.push_back(word == ShapeWord::Slot ? m.heap_slot(s, value) : value);
       continue;
     }
-    if (code == 1) {
-      stack.push_back(m.heap_slot(s, value));
-      continue;
-    }
-    need(m, s, code == 2 && stack.size() >= 2, "compute_shape has no operands");
+    need(m, s, word == ShapeWord::Apply && stack.size() >= 2, "compute_shape has no operands");
     const int64_t b = stack.back();
     stack.pop_back();
     int64_t& a = stack.back();

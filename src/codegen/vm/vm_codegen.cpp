@@ -123,7 +123,7 @@ class FunctionCodegen : VMEmitter {
       if (!s || slots_.count(s)) return;
       slots_[s] = heap_++;
       Arg shape = builtin_value("vm.builtin.make_shape", {arg(o)});
-      builtin("vm.builtin.match_shape", {shape, number(1), number(1), number(slots_[s])}, -1);
+      builtin("vm.builtin.match_shape", {shape, number(1), number(DimMatch::Bind), number(slots_[s])}, -1);
       return;
     }
     auto shape = known_shape(type);
@@ -132,17 +132,17 @@ class FunctionCodegen : VMEmitter {
     bool needed = false;
     for (const PrimExpr& d : *shape) {
       if (auto n = tir::as_int(d)) {
-        args.push_back(number(0));
+        args.push_back(number(DimMatch::Number));
         args.push_back(number(*n));
         needed |= check;
       } else if (const auto* s = d.as<tir::Var>()) {
         auto [it, fresh] = slots_.try_emplace(s, heap_);
         if (fresh) ++heap_;
-        args.push_back(number(fresh ? 1 : 2));
+        args.push_back(number(fresh ? DimMatch::Bind : DimMatch::Slot));
         args.push_back(number(it->second));
         needed = true;
       } else {
-        args.push_back(number(3));
+        args.push_back(number(DimMatch::Any));
         args.push_back(number(0));
       }
     }
@@ -162,7 +162,7 @@ class FunctionCodegen : VMEmitter {
     for (const PrimExpr& d : *shape) {
       const bool expression = !tir::as_int(d) && !d.is<tir::Var>();
       needed |= expression;
-      pairs.push_back(number(expression ? 2 : 3));
+      pairs.push_back(number(expression ? DimMatch::Slot : DimMatch::Any));
       pairs.push_back(number(expression ? size(d).value() : 0));
     }
     if (!needed) return;
@@ -580,7 +580,7 @@ class FunctionCodegen : VMEmitter {
     // The graph executor asks which buffers a kernel writes; one is the rule.
     if (c.type_args.size() != 1 && m_.told.insert(symbol).second)
       exe_.metadata.emplace_back("outputs." + symbol, std::to_string(c.type_args.size()));
-    emit_call(m_.callee(CalleeKind::Kernel, symbol, -1, num_buffers), args, -1);
+    emit_call(m_.callee(CalleeKind::Kernel, symbol, -1, buffer_bytes(f, size_t(num_buffers))), args, -1);
   }
 
   Operand call_kernel(const Call& c, const VarRef& var) {

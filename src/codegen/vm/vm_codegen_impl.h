@@ -29,10 +29,12 @@ class ModuleCodegen {
   std::set<std::string> told;     ///< kernels whose number of outputs is in the metadata
   std::set<std::string> checked;  ///< functions that may be called with values of other types than they take
 
-  int callee(CalleeKind kind, const std::string& name, int index = -1, int num_buffers = 0) {
+  int callee(CalleeKind kind, const std::string& name, int index = -1,
+             const std::vector<int64_t>& buffer_bytes = {}) {
+    const int num_buffers = int(buffer_bytes.size());
     auto key = std::tuple{int(kind), name, index, num_buffers};
     auto [it, fresh] = callees_.emplace(key, int(exe.callees.size()));
-    if (fresh) exe.callees.push_back({kind, name, index, num_buffers});
+    if (fresh) exe.callees.push_back({kind, name, index, num_buffers, buffer_bytes});
     return it->second;
   }
   int64_t constant(const NDArray& a) {
@@ -78,6 +80,9 @@ void set_borrowed(Operand& o, bool borrowed);
 /// Symbolic dimensions that are no parameters of the called program, behind its first `given` scalars: read
 /// off the shapes of what it is given. T0812 for one that no shape tells.
 std::vector<PrimExpr> implied_sizes(const graph::Call& c, const tir::PrimFunc& f, size_t given);
+/// Bytes that a program may touch of each of the `count` tensors that it is called with, -1 where its sizes are not
+/// constant.
+std::vector<int64_t> buffer_bytes(const tir::PrimFunc& f, size_t count);
 /// Why an operator was not lowered, in words.
 std::string why_not(const graph::Call& c);
 /// The name of the packed function that a call names.

@@ -19,6 +19,7 @@ class VMEmitter {
     return Arg::of(ArgKind::Register, builtin(name, args, registers_++));
   }
   static Arg number(int64_t v) { return Arg::of(ArgKind::Immediate, v); }
+  static Arg number(DimMatch m) { return number(int64_t(m)); }
   /// A jump (if `on` is 0, for Opcode::If) to where `land` is called with it.
   size_t jump(Opcode op, Arg on = {});
   void land(size_t jump) { exe_.code[jump].offset = int32_t(exe_.code.size() - jump); }

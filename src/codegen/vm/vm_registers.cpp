@@ -144,17 +144,17 @@ PrimExpr truth(const PrimExpr& e) {
 
 void shape_postfix(const PrimExpr& e, const std::string& function, std::vector<Arg>& out,
                    FunctionRef<int64_t(const PrimExpr&)> slot) {
-  auto number = [&](int64_t code, int64_t v) {
-    out.push_back(Arg::of(ArgKind::Immediate, code));
+  auto push = [&](ShapeWord word, int64_t v) {
+    out.push_back(Arg::of(ArgKind::Immediate, int64_t(word)));
     out.push_back(Arg::of(ArgKind::Immediate, v));
   };
   auto both = [&](const PrimExpr& a, const PrimExpr& b, ShapeOp op) {
     shape_postfix(a, function, out, slot);
     shape_postfix(b, function, out, slot);
-    number(2, int64_t(op));
+    push(ShapeWord::Apply, int64_t(op));
   };
-  if (auto n = tir::as_int(e)) return number(0, *n);
-  if (e.is<tir::Var>()) return number(1, slot(e));
+  if (auto n = tir::as_int(e)) return push(ShapeWord::Number, *n);
+  if (e.is<tir::Var>()) return push(ShapeWord::Slot, slot(e));
   if (auto* n = e.as<tir::Cast>()) return shape_postfix(n->value, function, out, slot);
   if (auto* n = e.as<tir::Add>()) return both(n->a, n->b, ShapeOp::Add);
   if (auto* n = e.as<tir::Sub>()) return both(n->a, n->b, ShapeOp::Sub);

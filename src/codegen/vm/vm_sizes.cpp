@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Sizes that a called program needs and that its call does not name.
+// Sizes of a called program: those that it needs and its call does not name, and those of its tensors.
 #include <fmt/format.h>
 
 #include "codegen/vm/vm_codegen_impl.h"
@@ -34,6 +34,22 @@ std::vector<PrimExpr> implied_sizes(const graph::Call& c, const tir::PrimFunc& f
            place(c.origin));
     out.push_back(found);
   }
+  return out;
+}
+
+std::vector<int64_t> buffer_bytes(const tir::PrimFunc& f, size_t count) {
+  std::vector<int64_t> out;
+  for (const tir::VarRef& p : f->params) {
+    const auto found = f->buffer_map.find(p);
+    if (!found) continue;
+    const tir::Buffer& b = *found;
+    std::vector<int64_t> dims;
+    for (const PrimExpr& d : b->shape)
+      if (const auto n = tir::as_int(d)) dims.push_back(*n);
+    const bool constant = dims.size() == b->shape.size() && b->strides.empty() && !b->elem_offset;
+    out.push_back(constant ? int64_t(storage_bytes(element_count(dims), b->dtype)) : -1);
+  }
+  out.resize(count, -1);  // a size that stands where the program takes a tensor is none of its parameters
   return out;
 }
 

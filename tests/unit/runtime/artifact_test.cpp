@@ -105,7 +105,8 @@ TEST_F(ArtifactTest, EveryTableFieldRoundTrips) {
   e.functions[0].params[0].known_rank = false;
   e.functions[0].params[1].shape[0] = {-1, "batch"};
   e.functions[0].heap_size = 3;
-  e.functions[0].output_arg = {2, 5};
+  e.callees[0].buffer_bytes = {32, -1, 32};
+  e.modules = {{"text", std::string("add\0b", 5)}, {"other", ""}};
   e.constants.push_back(NDArray::zeros({3}, DataType::int_(4)));
   e.constants.push_back(NDArray::zeros({0, 7}, f64));
   e.constants.push_back(floats(std::vector<float>(8, 0.5f), {2, 4}));  // equal to the first: stored once
@@ -117,7 +118,11 @@ TEST_F(ArtifactTest, EveryTableFieldRoundTrips) {
   EXPECT_FALSE(r.functions[0].params[0].known_rank);
   EXPECT_EQ(r.functions[0].params[1].shape[0].symbol, "batch");
   EXPECT_EQ(r.functions[0].heap_size, 3);
-  EXPECT_EQ(r.functions[0].output_arg, (std::vector<int32_t>{2, 5}));
+  EXPECT_EQ(r.callees[0].buffer_bytes, e.callees[0].buffer_bytes);
+  ASSERT_EQ(r.modules.size(), 2u);
+  EXPECT_EQ(r.modules[0].loader, "text");
+  EXPECT_EQ(r.modules[0].bytes, e.modules[0].bytes);
+  EXPECT_EQ(r.modules[1].loader, "other");
   EXPECT_EQ(r.metadata, e.metadata);
   EXPECT_EQ(r.constants[1].dtype(), DataType::int_(4));
   EXPECT_EQ(r.constants[2].shape(), (std::vector<int64_t>{0, 7}));

@@ -371,6 +371,9 @@ TEST(VM, DamagedTablesAreRefused) {
       [](Executable& e) { e.callees[0].kind = CalleeKind::Function, e.callees[0].index = 5; },
       [](Executable& e) { e.callees[0].name.clear(); },
       [](Executable& e) { e.arena_bytes = 64; },
+      [](Executable& e) { e.callees[0].buffer_bytes = {32, 32, 33}; },  // the plan has 32 bytes there
+      [](Executable& e) { e.callees[0].buffer_bytes = {32, 32}; },
+      [](Executable& e) { e.arena_tensors[0].shape = {2, 3}, e.callees[0].buffer_bytes = {-1, -1, 32}; },
       [](Executable& e) { e.arena_bytes = -1; },
       [](Executable& e) { e.arena_tensors[0].offset = 32; },
       [](Executable& e) { e.arena_tensors[0].offset = -64; },
