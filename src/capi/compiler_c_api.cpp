@@ -58,7 +58,7 @@ TenonStatus tenon_compile_file(const char* model, const char* artifact, const Te
     tenon::c_api::require(model && artifact,
                           "tenon_compile_file needs the paths of a model and of an artifact");
     const tenon::CompileOptions o = tenon::read_options(options);
-    tenon::write_emitted("artifact", artifact, tenon::compile_model(model, o), o.target, o.opt_level);
+    tenon::write_emitted("artifact", artifact, tenon::compile_model(model, o));
   });
 }
 
@@ -69,8 +69,8 @@ TenonStatus tenon_compile_load(const char* model, const TenonCompileOptions* opt
                           "tenon_compile_load needs the path of a model and a pointer for the artifact");
     *artifact = nullptr;
     tenon::CompileOptions o = tenon::read_options(options);
-    o.keep_shared_object = false;
-    *artifact = tenon::c_api::wrap(tenon::jit_artifact(tenon::compile_model(model, o), o.target));
+    o.code = tenon::CodeForm::objects;
+    *artifact = tenon::c_api::wrap(tenon::jit_artifact(tenon::compile_model(model, o)));
   });
 }
 

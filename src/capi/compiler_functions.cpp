@@ -13,7 +13,7 @@
 //   opt           model, passes, schedule, function, target, verify, explain, measure, time, dims, emit,
 //                 output → text, passes (with time: processor time of each, JSON), and with explain kernels
 //                 (JSON) and fusion (text)
-//   passes, operators, onnx_operators, target → json
+//   passes, operators, onnx_operators, target, emit_kinds → json
 //   read_tensor   path (ONNX TensorProto) → tensor
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -25,6 +25,7 @@
 
 #include "base/clock.h"
 #include "base/function.h"
+#include "base/nearest.h"
 #include "import/onnx/load.h"
 #include "interpret/interpret.h"
 #include "ir/text.h"
@@ -111,13 +112,41 @@ void write_or_reply(AttrMap& reply, const std::string& text, const std::string& 
     save_constants(std::filesystem::path(output).replace_extension(".constants"), constants);
 }
 
+/// Everything that `--emit` takes.
+std::vector<EmitKind> all_emit_kinds() {
+  std::vector<EmitKind> out = emit_kinds();
+  out.insert(out.end(), module_text_kinds().begin(), module_text_kinds().end());
+  return out;
+}
+bool is_module_text(const std::string& kind) {
+  return std::ranges::count(module_text_kinds(), kind, &EmitKind::name) != 0;
+}
+EmitKind find_emit_kind(const std::string& name) {
+  if (name == "jit")
+    return {.name = "jit", .code = CodeForm::objects, .whole_model = true};  // into this process
+  std::vector<std::string> names;
+  for (EmitKind& kind : all_emit_kinds()) {
+    names.push_back(kind.name);
+    if (kind.name == name) return std::move(kind);
+  }
+  fail("T0920", fmt::format("there is nothing of the kind `{}` to emit", name), {},
+       did_you_mean(name, names, "kinds: "), ErrorKind::usage);
+}
+AttrMap emit_kinds_function(const AttrMap&) {
+  json list = json::array();
+  for (const EmitKind& k : all_emit_kinds())
+    list.push_back(
+        {{"name", k.name}, {"ending", k.ending}, {"doc", k.doc}, {"target", k.target}, {"text", k.is_text}});
+  return reply_json({{"kinds", list}});
+}
+
 AttrMap compile_function(const AttrMap& request) {
   const auto start = std::chrono::steady_clock::now();
   const std::string emit = get_or<std::string>(request, "emit", "artifact");
   CompileOptions options = compile_options(request);
-  options.keep_shared_object = emit == "artifact";
-  // A C compiler finds its own instructions.
-  if (emit == "c" && options.target->kind == "llvm") options.target.edit()->kind = "c";
+  const EmitKind form = find_emit_kind(emit);
+  options.code = form.code;
+  options.target = target_for(emit, options.target);
   const std::string model = request.at("model").as<std::string>();
   std::unique_ptr<PassInstrument> checker;
   if (get_or(request, "verify", false)) {
@@ -141,7 +170,7 @@ AttrMap compile_function(const AttrMap& request) {
   if (!system.empty() && system != system_name(system))
     fail("T0921", "the name of a system library has letters, digits and _ only, not `" + system + "`",
          "--system-lib", {}, ErrorKind::usage);
-  if (!system.empty() && emit != "obj" && emit != "c")
+  if (!system.empty() && !form.registers)
     fail("T0921", "a system library is emitted as obj or c", "--system-lib", "add --emit obj",
          ErrorKind::usage);
   if (!system.empty()) options.symbol_prefix = system + "_";
@@ -172,13 +201,12 @@ AttrMap compile_function(const AttrMap& request) {
     reply.set("compile_ms", ms_since(start));
     return reply;
   }
-  if (emit == "jit" || emit == "artifact" || emit == "exe" || emit == "json" || !entry_name(module).empty())
-    module = with_entry(std::move(module));
+  if (form.whole_model || !entry_name(module).empty()) module = with_entry(std::move(module));
   Compiled compiled = compile(std::move(module), options);
   int64_t bytes = 0;
   if (emit == "jit") {
-    Artifact artifact = cache.store(compiled, options.target, external_files);
-    reply.set("artifact", Any(artifact ? artifact : jit_artifact(compiled, options.target)));
+    Artifact artifact = cache.store(compiled, external_files);
+    reply.set("artifact", Any(artifact ? artifact : jit_artifact(compiled)));
   } else if (is_module_text(emit)) {
     ConstantTable constants;
     const std::string text = module_text(emit, emit == "tir" ? compiled.lowered : compiled.planned, {},
@@ -186,16 +214,16 @@ AttrMap compile_function(const AttrMap& request) {
     bytes = int64_t(text.size());
     write_or_reply(reply, text, output, constants);
   } else if (output.empty()) {
-    std::string text = emit_text(emit, compiled, options.target, options.opt_level, system);
+    std::string text = emit_text(emit, compiled, system);
     bytes = int64_t(text.size());
     reply.set("text", text);
   } else {
-    bytes = write_emitted(emit, output, compiled, options.target, options.opt_level, system);
+    bytes = write_emitted(emit, output, compiled, system);
   }
   reply.set("bytes", bytes);
   reply.set("passes", timings_json(compiled.timings).dump());
   reply.set("compile_ms", ms_since(start));
-  if (to_file) cache.store(compiled, options.target, external_files);
+  if (to_file) cache.store(compiled, external_files);
   return reply;
 }
 
@@ -634,6 +662,7 @@ const bool registered = [] {
   add("operators", operators, "all graph operators");
   add("onnx_operators", onnx_operators, "what the ONNX importer covers");
   add("target", target_function, "a target record");
+  add("emit_kinds", emit_kinds_function, "what `compile` can emit");
   add("read_tensor", read_tensor, "an ONNX TensorProto file");
   return true;
 }();

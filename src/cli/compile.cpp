@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // tenon compile: a model becomes an artifact, or any of the stages on the way to it.
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <filesystem>
 
+#include "base/nearest.h"
+#include "cli/compiler.h"
 #include "cli/measure.h"
 #include "cli/model.h"
 #include "cli/verbs.h"
@@ -16,15 +19,32 @@ struct CompileVerbOptions {
   std::string out, emit = "artifact", stage, function, system;
 };
 
-void compile_verb(const CompileVerbOptions& o, Console& console) {
-  std::string out = o.out;
-  if (out.empty()) {
-    static const std::map<std::string, std::string> endings = {
-        {"artifact", ".so"}, {"obj", ".o"},   {"asm", ".s"},     {"llvm", ".ll"}, {"c", ".c"},
-        {"tir", ".tir"},     {"dot", ".dot"}, {"json", ".json"}, {"svg", ".svg"}, {"exe", ""}};
-    out = std::filesystem::path(o.model.model == "-" ? "model" : o.model.model).stem().string() +
-          endings.at(o.emit);
+/// The kinds of `--emit`: the compiler's own, and those that code generators offer.
+json emit_kinds() { return ask_compiler("emit_kinds", {}).at("kinds"); }
+
+json emit_kind(const std::string& name) {
+  std::vector<std::string> names;
+  for (const json& kind : emit_kinds()) {
+    names.push_back(kind.at("name"));
+    if (names.back() == name) return kind;
   }
+  throw Error(ErrorKind::usage, "T0920", fmt::format("there is nothing of the kind `{}` to emit", name), {},
+              did_you_mean(name, names, "kinds: "));
+}
+
+std::string help_on_kinds() {
+  std::vector<std::string> names;
+  for (const json& kind : emit_kinds()) names.push_back(kind.at("name"));
+  return fmt::format("Kinds: {}\n\nExample:\n  tenon compile model.onnx -o model.so && tenon bench model.so",
+                     fmt::join(names, ", "));
+}
+
+void compile_verb(const CompileVerbOptions& o, Console& console) {
+  const json kind = emit_kind(o.emit);
+  std::string out = o.out;
+  if (out.empty())
+    out = std::filesystem::path(o.model.model == "-" ? "model" : o.model.model).stem().string() +
+          kind.at("ending").get<std::string>();
   std::map<std::string, int64_t> dims = dims_of(o.model, {}, {});
   AttrMap request = compile_request(o.model, dims, console);
   request.set("emit", o.emit);
@@ -34,8 +54,8 @@ void compile_verb(const CompileVerbOptions& o, Console& console) {
   request.set("stage", o.stage);
   request.set("function", o.function);
   request.set("system", o.system);
-  if (out == "-" && (o.emit == "artifact" || o.emit == "exe"))
-    throw Error(ErrorKind::usage, "T0921", "an " + o.emit + " cannot go to standard output", {},
+  if (out == "-" && !kind.at("text").get<bool>())
+    throw Error(ErrorKind::usage, "T0921", "the " + o.emit + " cannot go to standard output", {},
                 "name a file with -o");
   request.set("output", out == "-" ? "" : out);
   const AttrMap reply = call_compiler("compile", request);
@@ -69,14 +89,13 @@ void compile_verb(const CompileVerbOptions& o, Console& console) {
 void add_compile(CLI::App& app, Console& console) {
   auto options = std::make_shared<CompileVerbOptions>();
   CLI::App* verb =
-      add_verb(app, console, "compile", "write an artifact, object, assembly, LLVM, C or tensor programs",
-               "tenon compile model.onnx -o model.so && tenon bench model.so");
+      add_verb(app, console, "compile", "write an artifact, an object, text of a program or a drawing", {});
+  verb->footer(help_on_kinds);
   add_compile_options(*verb, options->model);
   verb->add_option("-o,--output", options->out,
                    "the file to write (default: the model's name in this folder)")
       ->type_name("FILE");
-  verb->add_option("--emit", options->emit, "artifact, obj, exe, asm, llvm, c, tir, dot, svg or json")
-      ->check(CLI::IsMember({"artifact", "obj", "exe", "asm", "llvm", "c", "tir", "dot", "svg", "json"}))
+  verb->add_option("--emit", options->emit, "what to write, of the kinds below")
       ->capture_default_str()
       ->type_name("KIND");
   verb->add_option("--system-lib", options->system,

@@ -1,27 +1,66 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the code generators share: lowered PrimFuncs in (after the tensor pipeline: flat buffers, packed ABI
-// of runtime/kernel.h), text or object code out. Anything else is refused by name ("T0801").
+// What a code generator is. It takes lowered PrimFuncs (after the tensor pipeline: flat buffers, packed ABI
+// of runtime/kernel.h) and gives text or code. Each makes code for one kind of target and is registered with
+// it; the pipeline asks for the code generator of a target and knows none by its name.
 #pragma once
 #include <functional>
 #include <memory>
 #include <string>
-#include <unordered_map>
 #include <vector>
 
 #include "ir/module.h"
-#include "target/target.h"
+#include "runtime/executable.h"
+#include "target/target_kind.h"
 
 namespace tenon {
 
-/// Machine code: ELF relocatable objects (a module is split so that parts compile in parallel; the split
-/// depends on the module only) and the kernels they define, in module order.
+/// Code of a module's kernels: ELF relocatable objects (several, so that parts compile in parallel; the split
+/// depends on the module only), or modules for loaders of the runtime; and the symbols they define, in module
+/// order.
 struct ObjectCode {
   std::vector<std::string> objects;
   std::vector<std::string> symbols;
-  double front_ms = 0, llvm_ms = 0;  ///< processor time of all threads: up to LLVM IR, and LLVM's own
+  std::vector<CodeModule> modules;
+  /// Processor time of all threads: of the code generator, and of the library that it uses
+  /// (`CodeGenerator::library`).
+  double front_ms = 0, library_ms = 0;
 };
 
-/// A line of assembly: a label, or an instruction with what LLVM says about it.
+namespace codegen {
+
+/// Kernels as text: a kind of `tenon compile --emit`, and a file of `--dump`.
+struct CodeText {
+  std::string name, ending, doc;  ///< "asm", ".s", "assembly"
+  std::string (*kernels)(const IRModule& lowered, const Target& target, int opt_level) = nullptr;
+  /// What stands behind the kernels so that the text is the whole model, registered with the runtime as
+  /// `system` when that is no empty name; null: there is no such text.
+  std::string (*model)(const Executable& executable, const IRModule& lowered,
+                       const std::string& system) = nullptr;
+};
+
+/// What object code is linked as.
+enum class LinkedAs : uint8_t {
+  shared,      ///< a shared object: the code of an artifact
+  object,      ///< one relocatable object, which registers the model with the runtime when one is given
+  executable,  ///< a program that reads .npy files, runs the model, writes .npy files
+};
+
+/// What a model that is linked into a program registers itself with (TenonSystemLibrary of tenon.h).
+struct SystemLibrary {
+  std::string name;  ///< letters, digits and _
+  uint32_t format = 0, kernel_abi = 0;
+  std::string tables;  ///< executable_tables
+  std::vector<std::string_view> constants;
+  std::vector<std::string> kernels;  ///< their symbols
+};
+
+/// Object code in this process; lives as long as `keep`.
+struct LoadedCode {
+  std::shared_ptr<void> keep;
+  std::function<void*(const std::string& symbol)> find;  ///< a kernel, null when there is none
+};
+
+/// A line of assembly: a label, or an instruction with what is known of it.
 struct MachineLine {
   std::string text;
   bool label = false;
@@ -34,18 +73,43 @@ struct MachineFunction {
   std::vector<MachineLine> lines;
 };
 
-namespace codegen {
-/// A lowered module: each PrimFunc with attribute "tenon.kernel" has "global_symbol" and the kernel
-/// signature. What no generator accepts: one line per node kind or form, as the refusals ("T0801") name them.
+/// Each PrimFunc of the lowered module with attribute "tenon.kernel" has "global_symbol" and the kernel
+/// signature. opt_level is 0 … 3. Functions marked optional may be null.
+struct CodeGenerator {
+  TargetKind target;
+  /// Refuses what it makes no code for, all of it at once ("T0801").
+  void (*check)(const IRModule& lowered, const Target& target) = nullptr;
+  std::vector<CodeText> texts;
+  /// Checks, and makes code of every kernel; `threads` may work on it, and the result does not depend on
+  /// them.
+  ObjectCode (*object)(const IRModule& lowered, const Target& target, int opt_level, int threads) = nullptr;
+  /// Optional, as `load` is: without objects there is nothing to link. `model`: what registers it; null for
+  /// `shared`.
+  std::string (*link)(const ObjectCode& code, const Target& target, LinkedAs form,
+                      const SystemLibrary* model) = nullptr;
+  LoadedCode (*load)(const ObjectCode& code, const Target& target) = nullptr;
+  /// Optional: assembly with the loops that it comes from, for `tenon opt --explain`.
+  std::vector<MachineFunction> (*listing)(const IRModule& lowered, const Target& target,
+                                          int opt_level) = nullptr;
+  /// Optional: the library that it uses, a step of its own among the times of a compilation; and its version,
+  /// which the compile cache knows code by.
+  std::string library = {};
+  std::string (*library_version)() = nullptr;
+};
+
+/// Registers the code generator and the kind of target that it is for. Error "T0940" when that has one
+/// already.
+void register_code_generator(CodeGenerator generator);
+/// That of the target's kind; Error "T0941" when there is none. Lives as long as the process.
+const CodeGenerator& code_generator(const Target& target);
+/// Who links objects for the target and loads them: its own code generator, or the host's for one whose code
+/// is for a loader and has no objects.
+const CodeGenerator& linker_for(const Target& target);
+/// All of them, by the names of their targets.
+std::vector<const CodeGenerator*> code_generators();
+
+/// What no code generator accepts: one line per node kind or form, as the refusals ("T0801") name them.
 std::vector<std::string> unsupported_nodes();
-/// Machine code of every kernel; `threads` compile in parallel, identical bodies once. opt_level 0 … 3.
-ObjectCode llvm_object(const IRModule& lowered, const Target& target, int opt_level = 2, int threads = 1);
-std::string llvm_ir(const IRModule& lowered, const Target& target, int opt_level = 2);
-std::string llvm_assembly(const IRModule& lowered, const Target& target, int opt_level = 2);
-/// The instructions of object code as text, read back from their bytes.
-std::string disassemble(const ObjectCode& object, const Target& target);
-/// The assembly with the loops that it comes from.
-std::vector<MachineFunction> llvm_listing(const IRModule& lowered, const Target& target, int opt_level = 2);
 /// Loops of a program in the order of its text: node → k.
 std::unordered_map<const Object*, int32_t> number_loops(const tir::PrimFunc& f);
 /// Key of an AttrStmt whose statement is timed: `value` is the address of a LoopTimer in this process.
@@ -53,33 +117,6 @@ inline constexpr const char* kTimerKey = "tenon.timer";
 struct LoopTimer {
   int64_t begin = 0, total = 0;  ///< nanoseconds; total over all runs until it is set back
 };
-/// The parts joined into one relocatable object (`--emit obj`).
-std::string merge_objects(const ObjectCode& object, const Target& target);
-/// Links the objects into an ELF shared object (lld in process). T0803 with lld's words on failure.
-std::string link_shared(const ObjectCode& object, const Target& target);
-/// What a model that is linked into a program registers itself with (TenonSystemLibrary of tenon.h).
-struct SystemLibrary {
-  std::string name;  ///< letters, digits and _
-  uint32_t format = 0, kernel_abi = 0;
-  std::string tables;  ///< executable_tables
-  std::vector<std::string_view> constants;
-  std::vector<std::string> kernels;  ///< their symbols
-};
-/// An object that holds the library: defines `int32_t tenon_register_NAME(void)`, which also runs before
-/// `main`, and for a program of its own `tenon_native_model`.
-std::string system_object(const SystemLibrary& library, const Target& target, bool own_program);
-/// An executable of the objects: reads .npy files, runs the model, writes .npy files. Uses the runtime
-/// library and the C library of this process at their places. T0924 where it cannot be made.
-std::string link_executable(const ObjectCode& object, const Target& target);
-/// Loads object code into this process (ORC); resolves kernels by symbol. Lives as long as the returned
-/// handle.
-struct JitModule {
-  std::shared_ptr<void> keep;
-  std::function<void*(const std::string&)> find;
-};
-JitModule jit_load(const ObjectCode& object, const Target& target);
-/// Self-contained C11 of every kernel.
-std::string c_source(const IRModule& lowered, const Target& target);
-}  // namespace codegen
 
+}  // namespace codegen
 }  // namespace tenon

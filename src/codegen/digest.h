@@ -20,7 +20,4 @@ class Digest {
   std::unique_ptr<State> state_;
 };
 
-/// The LLVM that makes machine code: its version, and the library's size and time of installation.
-std::string llvm_identity();
-
 }  // namespace tenon::codegen

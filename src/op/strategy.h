@@ -4,7 +4,7 @@
 // reasons.
 #pragma once
 #include "op/op_def.h"
-#include "target/target.h"
+#include "target/target_kind.h"
 
 namespace tenon::op {
 
@@ -43,9 +43,9 @@ class GenericFunction<R(Args...)> {
 
  private:
   const std::pair<std::string, Body>& entry(const Target& target) const {
-    const std::string kind = target ? target->kind : "default";
-    const std::string device = kind == "llvm" || kind == "c" ? "cpu" : "gpu";
-    for (const std::string& wanted : {kind, device})
+    if (!target) return bodies_[0];
+    const std::string device = device_of(target) == DeviceKind::cpu ? "cpu" : "gpu";
+    for (const std::string& wanted : {target->kind, device})
       for (size_t i = bodies_.size(); i-- > 1;)
         if (bodies_[i].first == wanted) return bodies_[i];
     return bodies_[0];

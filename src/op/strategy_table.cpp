@@ -118,6 +118,7 @@ Strategy matmul_strategy() {
 }
 
 const bool strategies_registered = [] {
+  register_target_library("cblas");
   register_strategy("nn.dense", dense_strategy());
   register_strategy("matmul", matmul_strategy());
   return true;

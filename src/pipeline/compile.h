@@ -15,6 +15,13 @@ std::span<const Pass> tensor_passes();    ///< blocks → flat loops, packed ABI
 /// Makes all of them known to find_pass and all_passes; the lists above do it too when first asked for.
 void announce_all_passes();
 
+/// What is made of the lowered programs.
+enum class CodeForm : uint8_t {
+  none,     ///< nothing: they are checked, text can be made of them
+  objects,  ///< object code, which this process can load
+  shared,   ///< linked as well, as an artifact holds it
+};
+
 struct CompileOptions {
   Target target;  ///< null: the host
   int opt_level = 2;
@@ -24,21 +31,23 @@ struct CompileOptions {
   bool schedule = true;                       ///< false: naive loops, as the evaluator uses
   std::map<std::string, int64_t> dim_bounds;  ///< the most of symbolic dimensions: planned in the arena
   int64_t memory_limit = 0;                   ///< bytes; 0: none. T0902 when the arena is larger
-  std::string symbol_prefix;       ///< of kernels: models that are linked into one program differ in it
-  bool keep_shared_object = true;  ///< link an ELF shared object (artifacts)
+  std::string symbol_prefix;  ///< of kernels: models that are linked into one program differ in it
+  CodeForm code = CodeForm::shared;
   /// Called at the begin of each step: its name, and how many of `total` are done.
   std::function<void(std::string_view step, int done, int total)> progress;
   PassContext context;  ///< dumps, timing, verify, instruments …
 };
 
 struct Compiled {
-  Executable executable;
-  ObjectCode object;
-  std::string shared_object;  ///< when kept
-  IRModule lowered;           ///< the module behind the last tensor pass
+  Target target;
+  int opt_level = 2;
+  Executable executable;      ///< bytecode, constants, metadata
+  ObjectCode object;          ///< from CodeForm::objects on
+  std::string shared_object;  ///< CodeForm::shared
   IRModule planned;           ///< graph functions behind the last graph pass, programs scheduled
-  std::vector<PassTiming>
-      timings;  ///< passes, then "vm", "codegen" (up to LLVM IR), "llvm" (its own time), "link"
+  IRModule lowered;           ///< programs behind the last tensor pass
+  /// Passes, then "vm", "codegen", the library that the code generator uses ("llvm"), "link".
+  std::vector<PassTiming> timings;
   double compile_ms = 0;
 };
 Compiled compile(IRModule module, CompileOptions options);
@@ -46,11 +55,6 @@ Compiled compile(IRModule module, CompileOptions options);
 /// The module behind the pass `stage` (its last run in a compilation), or "import": as it came. Error "T0931"
 /// for a pass that no compilation runs.
 IRModule module_at_stage(IRModule module, CompileOptions options, const std::string& stage);
-
-/// Symbolic dimensions replaced by numbers, by name; types follow. `missing_become_one`: the others too.
-/// DiagnosticError "T0903" for a name that no input has.
-IRModule specialize_dims(IRModule module, const std::map<std::string, int64_t>& dims,
-                         bool missing_become_one = false);
 
 /// Places the loops of a program. Rules have names: "default" (all programs that no implementation gives
 /// another one), "none", and those added here; an operator's implementation names one (op/strategy.h).

@@ -16,6 +16,8 @@
 #include <cerrno>
 #include <cstring>
 #include <filesystem>
+#include <map>
+#include <mutex>
 #include <set>
 
 #include "codegen/digest.h"
@@ -55,24 +57,36 @@ std::string digest_of_file(const std::string& path) {
   return digest.hex();
 }
 
-/// Identifies the code that compiles: the content of this library and of the runtime, and LLVM's file.
-const std::string& build_id() {
-  static const std::string id = [] {
-    const auto library_of = [](const void* address) -> std::string {
-      Dl_info info;
-      return dladdr(address, &info) && info.dli_fname ? info.dli_fname : "";
-    };
-    std::string text = fmt::format("{} LLVM {}", tenon_version(), codegen::llvm_identity());
-    std::set<std::string> own{library_of(reinterpret_cast<const void*>(&build_id)),
-                              library_of(reinterpret_cast<const void*>(&tenon_version))};
-    for (const std::string& file : own) {
-      const std::string digest = digest_of_file(file);
-      if (digest.empty()) return std::string();  // who compiles is not known: nothing may be reused
-      text += " " + digest;
-    }
-    return text;
-  }();
-  return id;
+/// Of a library of this process, whose file is taken not to change.
+const std::string& digest_of_library(const std::string& path) {
+  static std::mutex mutex;
+  static auto* known = new std::map<std::string, std::string>;
+  std::lock_guard lock(mutex);
+  const auto [it, fresh] = known->try_emplace(path);
+  if (fresh) it->second = digest_of_file(path);
+  return it->second;
+}
+
+/// Identifies the code that compiles: the content of this library, of the runtime and of those that code
+/// generators come from, and the versions of the libraries that these use. Empty when it cannot be known.
+std::string build_id() {
+  const auto library_of = [](const void* address) -> std::string {
+    Dl_info info;
+    return dladdr(address, &info) && info.dli_fname ? info.dli_fname : "";
+  };
+  std::string text = tenon_version();
+  std::set<std::string> own{library_of(reinterpret_cast<const void*>(&build_id)),
+                            library_of(reinterpret_cast<const void*>(&tenon_version))};
+  for (const codegen::CodeGenerator* g : codegen::code_generators()) {
+    own.insert(library_of(reinterpret_cast<const void*>(g->object)));
+    if (g->library_version) text += fmt::format(" {} {}", g->library, g->library_version());
+  }
+  for (const std::string& file : own) {
+    const std::string& digest = digest_of_library(file);
+    if (digest.empty()) return {};  // who compiles is not known: nothing may be reused
+    text += " " + digest;
+  }
+  return text;
 }
 
 /// What a compilation depends on besides external data; empty when it cannot be known.
@@ -85,9 +99,10 @@ std::string key_of(const std::string& model, const CompileOptions& o) {
   } else {
     content = digest_of_file(model);
   }
-  if (content.empty() || build_id().empty()) return {};
+  const std::string build = build_id();
+  if (content.empty() || build.empty()) return {};
   std::string text =
-      fmt::format("tenon compile cache 1\n{}\nformat {} {}\n{}\n-O{} schedule={} limit={}\n", build_id(),
+      fmt::format("tenon compile cache 1\n{}\nformat {} {}\n{}\n-O{} schedule={} limit={}\n", build,
                   kArtifactFormat, TENON_KERNEL_ABI, to_json(o.target ? o.target : host_target()),
                   o.opt_level, o.schedule, o.memory_limit);
   text += fmt::format("missing dims become 1: {}\n", o.specialize_missing_dims);
@@ -219,8 +234,7 @@ Artifact CompileCache::find() {
   return {};
 }
 
-Artifact CompileCache::store(const Compiled& compiled, const Target& target,
-                             const std::vector<std::string>& external_files) {
+Artifact CompileCache::store(const Compiled& compiled, const std::vector<std::string>& external_files) {
   if (path_.empty()) return {};
   try {
     Executable executable = compiled.executable;
@@ -249,7 +263,7 @@ Artifact CompileCache::store(const Compiled& compiled, const Target& target,
       note("not stored in the compile cache: larger than the cache may be");
       return {};
     }
-    const std::string code = shared_code(compiled, target);
+    const std::string code = shared_code(compiled);
     if (!missing_features(executable.needs).empty()) return {};  // code for another machine is not run here
     write_artifact(path_, executable, code, {.sync = true});
     Artifact artifact = Artifact::load(path_);

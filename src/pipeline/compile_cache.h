@@ -37,8 +37,7 @@ class CompileCache {
   Artifact find();
   /// Links and stores what was compiled and gives it back from its file, whose constants are mapped. Null
   /// when that did not work: the caller still has `compiled`. `external_files` were read beside the model.
-  Artifact store(const Compiled& compiled, const Target& target,
-                 const std::vector<std::string>& external_files);
+  Artifact store(const Compiled& compiled, const std::vector<std::string>& external_files);
 
   /// The entry written as a file of its own, without what only the cache needs; its bytes.
   int64_t copy_to(const std::string& path) const;

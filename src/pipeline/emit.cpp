@@ -12,29 +12,82 @@
 #include <cstring>
 #include <filesystem>
 
-#include "codegen/c/c_entry.h"
-#include "codegen/c/compile_c.h"
 #include "codegen/vm/graph_json.h"
 #include "runtime/artifact.h"
 
 namespace tenon {
 
-Artifact jit_artifact(const Compiled& compiled, const Target& target) {
+using codegen::code_generator;
+using codegen::CodeGenerator;
+using codegen::CodeText;
+using codegen::LinkedAs;
+using codegen::linker_for;
+
+std::vector<EmitKind> emit_kinds() {
+  std::vector<EmitKind> out{{.name = "artifact",
+                             .ending = ".so",
+                             .doc = "the compiled model, for `tenon run` and the runtime library",
+                             .code = CodeForm::shared,
+                             .is_text = false,
+                             .whole_model = true},
+                            {.name = "obj",
+                             .ending = ".o",
+                             .doc = "one relocatable object",
+                             .code = CodeForm::objects,
+                             .is_text = false,
+                             .registers = true},
+                            {.name = "exe",
+                             .ending = "",
+                             .doc = "a program that reads and writes .npy files",
+                             .code = CodeForm::objects,
+                             .is_text = false,
+                             .whole_model = true},
+                            {.name = "json",
+                             .ending = ".json",
+                             .doc = "the graph of operators of a straight-line model",
+                             .whole_model = true}};
+  for (const CodeGenerator* g : codegen::code_generators())
+    for (const CodeText& t : g->texts)
+      out.push_back({.name = t.name,
+                     .ending = t.ending,
+                     .doc = t.doc,
+                     .target = g->target.name,
+                     .registers = t.model != nullptr});
+  return out;
+}
+
+namespace {
+const CodeText* find_text(const CodeGenerator& generator, const std::string& kind) {
+  const auto it = std::ranges::find(generator.texts, kind, &CodeText::name);
+  return it == generator.texts.end() ? nullptr : &*it;
+}
+}  // namespace
+
+Target target_for(const std::string& kind, const Target& target) {
+  if (find_text(code_generator(target), kind)) return target;
+  for (const CodeGenerator* g : codegen::code_generators()) {
+    if (!find_text(*g, kind) || g->target.device != device_of(target)) continue;
+    Target out = target;
+    out.edit()->kind = g->target.name;
+    return out;
+  }
+  return target;
+}
+
+Artifact jit_artifact(const Compiled& compiled) {
   std::string missing;
   for (const std::string& f : missing_features(compiled.executable.needs))
     missing += (missing.empty() ? "" : ", ") + f;
   if (!missing.empty())
     fail("T0603", "this machine's CPU lacks what the target has: " + missing, {},
          "leave out --target, or write an artifact with `tenon compile` and run it on that machine");
-  codegen::JitModule jit = codegen::jit_load(
-      target->kind == "c" ? codegen::c_object(compiled.lowered, target) : compiled.object, target);
-  return Artifact::from_executable(compiled.executable, jit.find, jit.keep);
+  const codegen::LoadedCode code = linker_for(compiled.target).load(compiled.object, compiled.target);
+  return Artifact::from_executable(compiled.executable, code.find, code.keep);
 }
 
-std::string shared_code(const Compiled& compiled, const Target& target) {
+std::string shared_code(const Compiled& compiled) {
   if (!compiled.shared_object.empty()) return compiled.shared_object;
-  return codegen::link_shared(
-      target->kind == "c" ? codegen::c_object(compiled.lowered, target) : compiled.object, target);
+  return linker_for(compiled.target).link(compiled.object, compiled.target, LinkedAs::shared, nullptr);
 }
 
 void write_text_file(const std::string& path, std::string_view bytes) {
@@ -69,16 +122,6 @@ codegen::SystemLibrary system_library(const Compiled& compiled, const std::strin
   out.kernels.erase(std::unique(out.kernels.begin(), out.kernels.end()), out.kernels.end());
   return out;
 }
-/// The kernels and, beside them, the model that calls them.
-ObjectCode with_system(const Compiled& compiled, const Target& target, const std::string& name, bool own) {
-  if (target->kind != "llvm")
-    fail("T0924", "object files are made by the target llvm, not by " + target->kind, {},
-         "leave --target out, or use --emit c", ErrorKind::usage);
-  ObjectCode all = compiled.object;
-  all.objects.push_back(codegen::system_object(system_library(compiled, name), target, own));
-  return all;
-}
-
 constexpr const char* kHeader = R"(/* SPDX-License-Identifier: Apache-2.0
  * The model `{0}`, linked into a program with libtenon_runtime: tenon_artifact_load("system:{0}", 0, &model). */
 #pragma once
@@ -102,33 +145,32 @@ std::string system_name(const std::string& path) {
   return out.empty() || std::isdigit(static_cast<unsigned char>(out[0])) ? "m" + out : out;
 }
 
-std::string emit_text(const std::string& kind, const Compiled& compiled, const Target& target, int opt_level,
-                      const std::string& system) {
-  if (kind == "obj" && !system.empty())
-    return codegen::merge_objects(with_system(compiled, target, system, false), target);
-  if (kind == "exe")
-    return codegen::link_executable(with_system(compiled, target, system.empty() ? "model" : system, true),
-                                    target);
-  if (kind == "obj") return codegen::merge_objects(compiled.object, target);
-  if (kind == "asm") return codegen::llvm_assembly(compiled.lowered, target, opt_level);
-  if (kind == "llvm") return codegen::llvm_ir(compiled.lowered, target, opt_level);
-  if (kind == "c")
-    return codegen::c_source(compiled.lowered, target) +
-           c_entry(compiled.executable, compiled.lowered, system);
+std::string emit_text(const std::string& kind, const Compiled& compiled, const std::string& system) {
+  if (kind == "obj" && system.empty())
+    return linker_for(compiled.target).link(compiled.object, compiled.target, LinkedAs::object, nullptr);
+  if (kind == "obj" || kind == "exe") {
+    const codegen::SystemLibrary model = system_library(compiled, system.empty() ? "model" : system);
+    return linker_for(compiled.target)
+        .link(compiled.object, compiled.target, kind == "exe" ? LinkedAs::executable : LinkedAs::object,
+              &model);
+  }
   if (kind == "json") return graph_json(compiled.executable);
-  fail("T0920", fmt::format("there is nothing of the kind `{}` to emit", kind), {},
-       "artifact, obj, exe, asm, llvm, c, tir, dot, svg or json", ErrorKind::usage);
+  if (const CodeText* text = find_text(code_generator(compiled.target), kind))
+    return text->kernels(compiled.lowered, compiled.target, compiled.opt_level) +
+           (text->model ? text->model(compiled.executable, compiled.lowered, system) : "");
+  fail("T0920", fmt::format("the target {} emits nothing of the kind `{}`", compiled.target->kind, kind), {},
+       "`tenon compile --help` lists the kinds", ErrorKind::usage);
 }
 
 int64_t write_emitted(const std::string& kind, const std::string& path, const Compiled& compiled,
-                      const Target& target, int opt_level, const std::string& system) {
+                      const std::string& system) {
   if (kind == "artifact") {
-    write_artifact(path, compiled.executable, shared_code(compiled, target));
+    write_artifact(path, compiled.executable, shared_code(compiled));
     std::error_code device;  // has no size
     const auto bytes = std::filesystem::file_size(path, device);
     return device ? 0 : int64_t(bytes);
   }
-  const std::string text = emit_text(kind, compiled, target, opt_level, system);
+  const std::string text = emit_text(kind, compiled, system);
   write_text_file(path, text);
   if (kind == "exe") {
     using std::filesystem::perms;

@@ -136,10 +136,11 @@ class Evaluator {
     context.target = target_;
     context.opt_level = 1;
     m = run_passes(std::move(m), tensor_passes(), context);
-    codegen::JitModule jit = codegen::jit_load(codegen::llvm_object(m, target_, 1, 1), target_);
-    void* code = jit.find(symbol);
+    const codegen::LoadedCode loaded =
+        codegen::linker_for(target_).load(codegen::code_generator(target_).object(m, target_, 1, 1), target_);
+    void* code = loaded.find(symbol);
     CHECK(code, "the evaluator's program has no code");
-    loaded_.push_back(jit.keep);
+    loaded_.push_back(loaded.keep);
     same.emplace_back(key, code);
     return code;
   }

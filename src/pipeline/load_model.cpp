@@ -12,6 +12,7 @@
 #include "ir/text.h"
 #include "pass/graph/passes.h"
 #include "pipeline/compile.h"
+#include "pipeline/dimensions.h"
 #include "pipeline/program_entry.h"
 
 namespace tenon {

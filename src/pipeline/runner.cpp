@@ -7,8 +7,7 @@ namespace tenon {
 namespace {
 
 CompileOptions for_this_process(CompileOptions options) {
-  if (!options.target) options.target = host_target();
-  options.keep_shared_object = false;
+  options.code = CodeForm::objects;
   return options;
 }
 
@@ -16,6 +15,6 @@ CompileOptions for_this_process(CompileOptions options) {
 
 Runner::Runner(IRModule module, CompileOptions options, SessionOptions session)
     : compiled_(compile(std::move(module), for_this_process(options))),
-      session_(jit_artifact(compiled_, options.target ? options.target : host_target()), session) {}
+      session_(jit_artifact(compiled_), session) {}
 
 }  // namespace tenon

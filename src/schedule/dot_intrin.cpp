@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include "analysis/region.h"
+#include "target/target_kind.h"
 
 namespace tenon {
 
@@ -73,7 +74,7 @@ std::string DotForm::intrin(int64_t lanes) const {
 }
 
 std::optional<DotForm> dot_form(const Target& target, DataType shared, DataType along, DataType sum) {
-  if (target->kind != "llvm") return std::nullopt;  // a C compiler finds its own instructions
+  if (!selects_instructions(target)) return std::nullopt;
   const bool arm = target->triple.starts_with("aarch64");
   DotForm f{sum, shared, along, 1};
   auto byte = [](DataType t) { return t.is_integer() && t.bits == 8 && t.lanes == 1; };

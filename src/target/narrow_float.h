@@ -2,7 +2,7 @@
 // Which instructions over floats of 16 bits a target record has. The legalisation of tensor programs leaves
 // what they do as it is, and code generation uses nothing else.
 #pragma once
-#include "target/target.h"
+#include "target/target_kind.h"
 
 namespace tenon {
 
@@ -10,17 +10,18 @@ inline bool is_arm(const Target& t) { return t->triple.starts_with("aarch64"); }
 
 /// float16 from and to float32, every value exact or rounded once.
 inline bool converts_f16(const Target& t) {
-  return t->kind == "llvm" && (is_arm(t) || t->has("f16c") || t->has("avx512f"));
+  return selects_instructions(t) && (is_arm(t) || t->has("f16c") || t->has("avx512f"));
 }
 /// float32 rounded to bfloat16.
 inline bool rounds_to_bf16(const Target& t) {
-  return t->kind == "llvm" && (is_arm(t) ? t->has("bf16") : t->has("avx512_bf16") && t->has("avx512vl"));
+  return selects_instructions(t) &&
+         (is_arm(t) ? t->has("bf16") : t->has("avx512_bf16") && t->has("avx512vl"));
 }
 /// Does that instruction take subnormals for zero?
 inline bool bf16_rounding_flushes(const Target& t) { return !is_arm(t); }
 /// `lanes` float32 sums of two products of bfloat16 each.
 inline bool multiplies_bf16(const Target& t, int64_t lanes) {
-  if (t->kind != "llvm") return false;
+  if (!selects_instructions(t)) return false;
   if (is_arm(t)) return t->has("bf16") && lanes == 4;
   return t->has("avx512_bf16") && (lanes == 16 || ((lanes == 4 || lanes == 8) && t->has("avx512vl")));
 }

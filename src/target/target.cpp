@@ -14,6 +14,8 @@
 
 #include "base/define_type.h"
 #include "base/diagnostic.h"
+#include "base/nearest.h"
+#include "target/target_kind.h"
 
 namespace tenon {
 namespace {
@@ -100,6 +102,11 @@ void add_level(TargetNode* t, int level) {
     if (level >= 4) t->features.push_back(std::string(f));
 }
 
+std::set<std::string, std::less<>>& library_names() {
+  static auto* names = new std::set<std::string, std::less<>>;
+  return *names;
+}
+
 /// A record may describe any machine, but not one that cannot be: decisions divide by what stands in it.
 void check_record(const TargetNode& t, const std::string& where, DiagnosticList* problems) {
   auto wrong = [&](std::string what) { problems->add(Diagnostic{"T0901", std::move(what), where, {}, {}}); };
@@ -107,8 +114,7 @@ void check_record(const TargetNode& t, const std::string& where, DiagnosticList*
     if (value < low || value > high)
       wrong(fmt::format("`{}` is {}, not between {} and {}", name, value, low, high));
   };
-  if (t.kind != "llvm" && t.kind != "c")
-    wrong(fmt::format("target `{}` is not built into this version", t.kind));
+  if (!find_target_kind(t.kind)) wrong(fmt::format("target `{}` is not built into this version", t.kind));
   const bool arm = t.triple.starts_with("aarch64-");
   if (!t.triple.empty() && !arm && !t.triple.starts_with("x86_64-"))
     wrong(fmt::format("there is no code generator for `{}`", t.triple));
@@ -118,6 +124,8 @@ void check_record(const TargetNode& t, const std::string& where, DiagnosticList*
     if (arm ? std::find(std::begin(arm_features), std::end(arm_features), f) == std::end(arm_features)
             : std::find(std::begin(known_features), std::end(known_features), f) == std::end(known_features))
       wrong(fmt::format("there is no feature `{}`{}", f, arm ? " of AArch64" : ""));
+  for (const std::string& l : t.libs)
+    if (!library_names().count(l)) wrong(fmt::format("no operator is computed by a library `{}`", l));
   const int64_t widest = t.has("avx512f") ? 512 : t.has("avx2") || t.has("avx") ? 256 : 128;
   if (t.vector_bits != 128 && t.vector_bits != 256 && t.vector_bits != 512)
     wrong(fmt::format("`vector_bits` is {}, not 128, 256 or 512", t.vector_bits));
@@ -222,44 +230,80 @@ Target host_target() {
   return host;
 }
 
+namespace {
+
+std::vector<std::string_view> kind_names() {
+  std::vector<std::string_view> out;
+  for (const TargetKind* k : target_kinds()) out.push_back(k->name);
+  return out;
+}
+
+void set_processor(Target& target, const std::string& name) {
+  if (name == "native") return;
+  const NamedCpu* cpu = nullptr;
+  std::vector<std::string_view> all{"native"};
+  for (const NamedCpu& c : named_cpus) {
+    if (c.name == name) cpu = &c;
+    all.push_back(c.name);
+  }
+  if (!cpu)
+    fail("T0901", fmt::format("unknown CPU `{}`", name), {}, did_you_mean(name, all, "known: "),
+         ErrorKind::usage);
+  TargetNode* t = target.edit();
+  t->cpu = name;
+  t->features = {};
+  add_level(t, cpu->level);
+  for (std::string_view f : cpu->more) t->features.push_back(std::string(f));
+  derive(t);
+}
+
+void add_libraries(Target& target, const std::string& list) {
+  std::istringstream names(list);
+  for (std::string name; std::getline(names, name, ',');) {
+    if (name.empty()) continue;
+    if (!library_names().count(name))
+      fail("T0901", fmt::format("no operator is computed by a library `{}`", name), {},
+           did_you_mean(name, library_names(), "libraries: "), ErrorKind::usage);
+    target.edit()->libs.push_back(name);
+  }
+}
+
+}  // namespace
+
+void register_target_library(const std::string& name) { library_names().insert(name); }
+
+std::vector<TargetOption> processor_options() {
+  return {{"mcpu", "the processor to compile for: native, x86-64-v3, znver4, …", set_processor},
+          {"libs", "libraries that may compute operators: cblas", add_libraries}};
+}
+
 Target parse_target(std::string_view text) {
   if (text.starts_with("@")) return read_record(std::string(text.substr(1)));
   if (text.ends_with(".json") && text.find(' ') == text.npos) return read_record(std::string(text));
   std::istringstream words{std::string(text)};
   std::string kind, word;
   words >> kind;
-  if (kind.empty() || kind == "host" || kind == "cpu") kind = "llvm";
-  if (kind != "llvm" && kind != "c")
-    fail("T0901", fmt::format("target `{}` is not built into this version", kind), {},
-         "use llvm, llvm -mcpu=NAME or c", ErrorKind::usage);
   Target target = host_target();
+  if (kind.empty() || kind == "host" || kind == "cpu") kind = target->kind;
+  const TargetKind* known = find_target_kind(kind);
+  if (!known)
+    fail("T0901", fmt::format("target `{}` is not built into this version", kind), {},
+         did_you_mean(kind, kind_names(), "targets: "), ErrorKind::usage);
   target.edit()->kind = kind;
   while (words >> word) {
-    if (word.starts_with("-mcpu=")) {
-      const std::string name = word.substr(6);
-      if (name == "native") continue;
-      const NamedCpu* cpu = nullptr;
-      std::string all;
-      for (const NamedCpu& c : named_cpus) {
-        if (c.name == name) cpu = &c;
-        all += (all.empty() ? "" : ", ") + std::string(c.name);
-      }
-      if (!cpu)
-        fail("T0901", fmt::format("unknown CPU `{}`", name), {}, "known: native, " + all, ErrorKind::usage);
-      TargetNode* t = target.edit();
-      t->cpu = name;
-      t->features = {};
-      add_level(t, cpu->level);
-      for (std::string_view f : cpu->more) t->features.push_back(std::string(f));
-      derive(t);
-    } else if (word.starts_with("-libs=")) {
-      std::istringstream names(word.substr(6));
-      for (std::string name; std::getline(names, name, ',');)
-        if (!name.empty()) target.edit()->libs.push_back(name);
-    } else {
+    const size_t equals = word.find('=');
+    const auto option = std::ranges::find_if(known->options, [&](const TargetOption& o) {
+      return word[0] == '-' && equals != word.npos && o.name == std::string_view(word).substr(1, equals - 1);
+    });
+    if (option == known->options.end()) {
+      std::vector<std::string> all;
+      for (const TargetOption& o : known->options) all.push_back("-" + o.name + "=");
       fail("T0901", fmt::format("unknown word `{}` in target `{}`", word, text), {},
-           "use llvm, llvm -mcpu=NAME, -libs=NAME,… or c", ErrorKind::usage);
+           did_you_mean(word.substr(0, equals == word.npos ? equals : equals + 1), all,
+                        all.empty() ? "this target has no options" : "its options are "),
+           ErrorKind::usage);
     }
+    option->set(target, word.substr(equals + 1));
   }
   return target;
 }

@@ -9,7 +9,7 @@ namespace tenon {
 
 struct TargetNode : Object {
   static constexpr std::string_view type_key = "target.Target";
-  std::string kind = "llvm";  ///< "llvm", "c", "opencl", "cuda"
+  std::string kind = "llvm";  ///< of code generator (target_kind.h): "llvm", "c"
   std::string triple;         ///< LLVM triple
   std::string cpu;            ///< LLVM CPU name to tune for ("znver5"); `features` alone say what may be used
   Array<std::string> features;  ///< as /proc/cpuinfo spells them: "avx2", "fma", "avx512f", …
@@ -42,7 +42,8 @@ using Target = Ref<TargetNode>;
 
 /// The machine this process runs on, from cpuid and the operating system's cache records.
 Target host_target();
-/// "llvm", "llvm -mcpu=x86-64-v3", "llvm -libs=cblas", "c", …; unknown words: DiagnosticError "T0901".
+/// A registered kind and its options: "llvm", "llvm -mcpu=x86-64-v3", "llvm -libs=cblas", "c"; or a file of a
+/// record, "@machine.json". DiagnosticError "T0901" for words that are not known, with the nearest one.
 Target parse_target(std::string_view text);
 std::string to_string(const Target& target);
 std::string to_json(const Target& target);

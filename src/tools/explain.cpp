@@ -22,6 +22,8 @@
 
 namespace tenon {
 
+using codegen::MachineFunction;
+using codegen::MachineLine;
 using namespace tir;
 
 namespace {
@@ -321,10 +323,11 @@ std::string measure(const PrimFunc& f, const IRModule& lowered, const std::strin
     out.edit()->body = timed.stmt(g->body);
     return out;
   });
-  const codegen::JitModule jit =
-      codegen::jit_load(codegen::llvm_object(m, target, options.opt_level), target);
+  const codegen::CodeGenerator& generator = codegen::code_generator(target);
+  const codegen::LoadedCode code =
+      codegen::linker_for(target).load(generator.object(m, target, options.opt_level, 1), target);
   const PrimFunc kernel = m.find(name).cast<PrimFuncNode>();
-  auto* run = reinterpret_cast<TenonKernel>(jit.find(kernel->attrs.at("global_symbol").as<std::string>()));
+  auto* run = reinterpret_cast<TenonKernel>(code.find(kernel->attrs.at("global_symbol").as<std::string>()));
   if (!run) return "not measured: its symbol is not there";
   std::vector<void*> buffers;
   for (const NDArray& a : arrays) buffers.push_back(a.data());
@@ -362,10 +365,10 @@ KernelExplanation explain_one(const IRModule& module, const std::string& name, c
   context.target = target;
   context.opt_level = options.opt_level;
   IRModule lowered;
-  std::vector<MachineFunction> listing;
+  std::vector<codegen::MachineFunction> listing;
   try {
     lowered = f->attrs.contains("tenon.kernel") ? alone : run_passes(alone, tensor_passes(), context);
-    listing = codegen::llvm_listing(lowered, target, options.opt_level);
+    listing = codegen::code_generator(target).listing(lowered, target, options.opt_level);
   } catch (const DiagnosticError& e) {
     out.note = std::string("not lowered: ") + e.what();
     return out;
@@ -378,7 +381,7 @@ KernelExplanation explain_one(const IRModule& module, const std::string& name, c
   const auto numbers = codegen::number_loops(kernel);
   const std::string symbol = kernel->attrs.at("global_symbol").as<std::string>();
   const bool arm = target->triple.starts_with("aarch64");
-  for (const MachineFunction& m : listing)
+  for (const codegen::MachineFunction& m : listing)
     if (m.kernel == symbol) find_loops(m, arm, out.machine);
   // How many iterations of the program one round of the machine does, told by the arithmetic in both.
   std::vector<double> flop(numbers.size(), 0);
@@ -417,7 +420,7 @@ std::vector<KernelExplanation> explain(const IRModule& module, const Target& tar
       continue;
     if (!options.function.empty() && options.function != name) continue;
     found = true;
-    if (target->kind != "llvm") {
+    if (!codegen::code_generator(target).listing) {
       out.push_back({name, {}, {}, {}, {}, "there is no assembly: the target is " + target->kind});
       continue;
     }

@@ -8,7 +8,13 @@
 
 namespace tenon {
 
-bool is_module_text(const std::string& kind) { return kind == "tir" || kind == "dot" || kind == "svg"; }
+const std::vector<EmitKind>& module_text_kinds() {
+  static const auto* kinds = new std::vector<EmitKind>{
+      {.name = "tir", .ending = ".tir", .doc = "lowered programs as script text"},
+      {.name = "dot", .ending = ".dot", .doc = "a drawing of the graph, for Graphviz"},
+      {.name = "svg", .ending = ".svg", .doc = "the same, drawn by Graphviz"}};
+  return *kinds;
+}
 
 std::string module_text(const std::string& kind, const IRModule& module, const std::string& function,
                         ConstantTable* constants) {

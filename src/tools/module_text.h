@@ -4,11 +4,12 @@
 #include <string>
 
 #include "ir/text.h"
+#include "pipeline/emit.h"
 
 namespace tenon {
 
-/// Is it one of the kinds of `module_text`?
-bool is_module_text(const std::string& kind);
+/// The kinds of `module_text`: tir, dot and svg.
+const std::vector<EmitKind>& module_text_kinds();
 /// A module as "tir" (large constants into `constants`), "dot" or "svg"; Error "T0920" for another kind.
 /// `function`: only this one, in a picture.
 std::string module_text(const std::string& kind, const IRModule& module, const std::string& function = {},

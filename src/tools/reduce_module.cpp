@@ -312,7 +312,6 @@ std::optional<PassFailure> find_failure(const IRModule& module, std::span<const 
     CompileOptions compile_options;
     compile_options.target = own.target.cast<TargetNode>();
     compile_options.opt_level = own.opt_level;
-    compile_options.keep_shared_object = false;
     compile_options.context.required = own.required;
     compile_options.context.disabled = own.disabled;
     compile_options.context.config = own.config;

@@ -6,6 +6,7 @@
 #include <set>
 #include <unordered_set>
 
+#include "codegen/c/c.h"
 #include "codegen/lowered.h"
 
 namespace tenon::codegen {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The C text of kernels made machine code by this machine's C compiler, so that the target c runs as others
 // do.
-#include "codegen/c/compile_c.h"
+#include "codegen/c/c.h"
 
 #include <fcntl.h>
 #include <fmt/format.h>

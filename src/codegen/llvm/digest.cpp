@@ -8,6 +8,8 @@
 #include <llvm/Support/BLAKE3.h>
 #include <sys/stat.h>
 
+#include "codegen/llvm/llvm.h"
+
 namespace tenon::codegen {
 
 struct Digest::State {
@@ -26,7 +28,7 @@ std::string Digest::hex() const {
   return out;
 }
 
-std::string llvm_identity() {
+std::string llvm_version() {
   std::string text = LLVM_VERSION_STRING;
   Dl_info info;
   struct stat st;

@@ -6,6 +6,7 @@
 #include <llvm/IR/IRBuilder.h>
 #include <llvm/IR/Module.h>
 
+#include "codegen/llvm/llvm.h"
 #include "codegen/llvm/math.h"
 #include "codegen/lowered.h"
 #include "target/narrow_float.h"

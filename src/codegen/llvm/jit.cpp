@@ -5,6 +5,7 @@
 #include <llvm/Support/MemoryBuffer.h>
 #include <llvm/Support/TargetSelect.h>
 
+#include "codegen/elf.h"
 #include "codegen/lowered.h"
 
 namespace tenon::codegen {
@@ -28,7 +29,7 @@ bool visible(llvm::StringRef name) {
 
 }  // namespace
 
-JitModule jit_load(const ObjectCode& object, const Target&) {
+LoadedCode load_elf(const ObjectCode& code, const Target&) {
   static const bool ready = [] {
     llvm::InitializeNativeTarget();
     llvm::InitializeNativeTargetAsmPrinter();
@@ -40,11 +41,11 @@ JitModule jit_load(const ObjectCode& object, const Target&) {
   library.addGenerator(loaded(llvm::orc::DynamicLibrarySearchGenerator::GetForCurrentProcess(
       jit->getDataLayout().getGlobalPrefix(),
       [](const llvm::orc::SymbolStringPtr& name) { return visible(*name); })));
-  for (const std::string& bytes : object.objects)
+  for (const std::string& bytes : code.objects)
     if (llvm::Error e = jit->addObjectFile(llvm::MemoryBuffer::getMemBufferCopy(bytes, "kernels")))
       cannot_load(std::move(e));
   // Everything is linked now, so that `find` cannot fail later for a reason other than the name.
-  for (const std::string& symbol : object.symbols) (void)loaded(jit->lookup(symbol));
+  for (const std::string& symbol : code.symbols) (void)loaded(jit->lookup(symbol));
   auto find = [jit](const std::string& symbol) -> void* {
     auto at = jit->lookup(symbol);
     if (!at) {

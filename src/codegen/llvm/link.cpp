@@ -12,7 +12,8 @@
 
 #include "base/diagnostic.h"
 #include "base/temporary_folder.h"
-#include "codegen/codegen.h"
+#include "codegen/elf.h"
+#include "codegen/llvm/llvm.h"
 
 LLD_HAS_DRIVER(elf)
 
@@ -45,22 +46,27 @@ void run_lld(std::vector<std::string> words) {
   if (result.retCode != 0) fail("T0803", "linking failed: " + out.str(), {}, {}, ErrorKind::internal);
 }
 
+/// An ELF64 relocatable for x86-64 without sections.
+std::string empty_object() {
+  std::string header(64, '\0');
+  header.replace(0, 7,
+                 std::string("\x7f"
+                             "ELF\2\1\1",
+                             7));
+  header[16] = 1;
+  header[18] = 62;
+  header[20] = 1;
+  header[52] = 64;
+  header[58] = 64;
+  return header;
+}
+
 /// An empty library named as the C mathematics library: linking with it records the need of the real one,
 /// whatever its versions, wherever the artifact is loaded.
 const std::string& mathematics_stub() {
   static const std::string stub = [] {
-    std::string header(64, '\0');  // an ELF64 relocatable for x86-64 without sections
-    header.replace(0, 7,
-                   std::string("\x7f"
-                               "ELF\2\1\1",
-                               7));
-    header[16] = 1;
-    header[18] = 62;
-    header[20] = 1;
-    header[52] = 64;
-    header[58] = 64;
     const TemporaryFolder scratch("the linker");
-    write_file(scratch.path / "empty.o", header);
+    write_file(scratch.path / "empty.o", empty_object());
     run_lld({"-shared", "-soname", "libm.so.6", "-o", (scratch.path / "libm.so").string(),
              (scratch.path / "empty.o").string()});
     return read_file(scratch.path / "libm.so");
@@ -90,17 +96,6 @@ std::string link(const ObjectCode& object, std::vector<std::string> options, boo
 
 }  // namespace
 
-std::string link_shared(const ObjectCode& object, const Target&) {
-  return link(object,
-              {"-shared", "-Bsymbolic", "--gc-sections", "--hash-style=gnu", "--build-id=none", "-z", "now",
-               "-z", "relro", "-soname", "tenon-kernels"},
-              true);
-}
-std::string merge_objects(const ObjectCode& object, const Target&) {
-  if (object.objects.size() == 1) return object.objects[0];
-  return link(object, {"-r"}, false);
-}
-
 // The object of cli/native_main.c, carried in this library: no file is looked for later.
 extern "C" const char tenon_native_main_object[], tenon_native_main_object_end[];
 __asm__(
@@ -109,6 +104,7 @@ __asm__(
     "\"\n.globl tenon_native_main_object_end\n.hidden tenon_native_main_object_end\n"
     "tenon_native_main_object_end:\n.byte 0\n.text\n");
 
+namespace {
 std::string link_executable(const ObjectCode& object, const Target& target) {
 #if defined(__x86_64__)
   if (!target->triple.empty() && !target->triple.starts_with("x86_64-"))
@@ -139,6 +135,27 @@ std::string link_executable(const ObjectCode& object, const Target& target) {
   fail("T0924", "executables are linked on x86-64 only", {},
        "use --emit obj --system-lib NAME and the machine's own linker", ErrorKind::usage);
 #endif
+}
+}  // namespace
+
+std::string link_elf(const ObjectCode& code, const Target& target, LinkedAs form,
+                     const SystemLibrary* model) {
+  ObjectCode all{.objects = code.objects};
+  if (model) all.objects.push_back(system_object(*model, target, form == LinkedAs::executable));
+  // What has no objects of its own is linked all the same: an artifact is a shared object.
+  if (all.objects.empty()) all.objects.push_back(empty_object());
+  switch (form) {
+    case LinkedAs::shared:
+      return link(all,
+                  {"-shared", "-Bsymbolic", "--gc-sections", "--hash-style=gnu", "--build-id=none", "-z",
+                   "now", "-z", "relro", "-soname", "tenon-kernels"},
+                  true);
+    case LinkedAs::object:
+      return all.objects.size() == 1 ? all.objects[0] : link(all, {"-r"}, false);
+    case LinkedAs::executable:
+      return link_executable(all, target);
+  }
+  return {};
 }
 
 }  // namespace tenon::codegen

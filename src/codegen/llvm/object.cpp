@@ -192,7 +192,7 @@ ObjectCode llvm_object(const IRModule& lowered, const Target& target, int opt_le
   for (PartResult& p : compile_parts(kernels, target, opt_level, threads, Output::object)) {
     code.objects.push_back(std::move(p.text));
     code.front_ms += p.front_ms;
-    code.llvm_ms += p.llvm_ms;
+    code.library_ms += p.llvm_ms;
   }
   return code;
 }

@@ -10,7 +10,7 @@
 #include "ir/intrinsic.h"
 #include "pass/tensor/lowering.h"
 #include "pass/tensor/math_expansion.h"
-#include "target/target.h"
+#include "target/target_kind.h"
 
 namespace tenon {
 
@@ -100,7 +100,7 @@ IRModule lower_intrin(IRModule module, PassContext& context) {
       });
     if (!any) return {};
     // In C text fmaf is a slow call unless the compiler is told of the machine.
-    const Stmt body = LowerIntrin(target->fma && target->kind != "c").stmt(f->body);
+    const Stmt body = LowerIntrin(target->fma && selects_instructions(target)).stmt(f->body);
     if (body.same_as(f->body)) return {};
     PrimFunc out = f;
     out.edit()->body = body;

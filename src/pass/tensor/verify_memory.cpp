@@ -5,7 +5,7 @@
 // Programs with loops over GPU threads are looked at, and all programs when the target is a GPU. Kernels
 // taken out by split_host_device run on the device as a whole. Needs: nothing. Keeps: everything.
 #include "pass/tensor/lowering.h"
-#include "target/target.h"
+#include "target/target_kind.h"
 
 namespace tenon {
 
@@ -37,7 +37,7 @@ void look(const std::string& name, const Stmt& s, const PrimFunc& f, DiagnosticL
 
 IRModule verify_memory(IRModule module, PassContext& context) {
   const Target target = context.target.cast<TargetNode>();
-  const bool gpu = target && (target->kind == "cuda" || target->kind == "opencl");
+  const bool gpu = device_of(target) == DeviceKind::gpu;
   DiagnosticList problems;
   for (const auto& [name, o] : module.functions()) {
     const auto f = o.cast<PrimFuncNode>();

@@ -6,7 +6,8 @@
 
 #include "../schedule/programs.h"
 #include "autoschedule/default.h"
-#include "codegen/codegen.h"
+#include "codegen/elf.h"
+#include "codegen/llvm/llvm.h"
 #include "ir/text.h"
 #include "pass/tensor/passes.h"
 #include "runtime/kernel.h"
@@ -238,7 +239,7 @@ TEST(DotProducts, MachineCodeAgrees) {
       std::vector<NDArray> want;
       for (const NDArray& a : args) want.push_back(a.copy());
       interpret_prim_func(p.function, want, {});
-      const codegen::JitModule jit = codegen::jit_load(
+      const codegen::LoadedCode jit = codegen::load_elf(
           codegen::llvm_object(lowered(default_schedule(p.function, host), host), host), host);
       auto* kernel = reinterpret_cast<TenonKernel>(jit.find("f"));
       ASSERT_TRUE(kernel);

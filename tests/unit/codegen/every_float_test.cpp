@@ -28,8 +28,8 @@ class FloatKernel {
       kernel_ = c_->find(symbol);
     } else {
       const IRModule module = as_code_takes_it({unary_program(name, n, 16).lowered}, target);
-      jit_ = std::make_unique<codegen::JitModule>(
-          codegen::jit_load(codegen::llvm_object(module, target), target));
+      jit_ = std::make_unique<codegen::LoadedCode>(
+          codegen::load_elf(codegen::llvm_object(module, target), target));
       kernel_ = reinterpret_cast<TenonKernel>(jit_->find(symbol));
     }
   }
@@ -41,7 +41,7 @@ class FloatKernel {
 
  private:
   std::optional<CLibrary> c_;
-  std::unique_ptr<codegen::JitModule> jit_;
+  std::unique_ptr<codegen::LoadedCode> jit_;
   TenonKernel kernel_ = nullptr;
   TestContext context_;
 };

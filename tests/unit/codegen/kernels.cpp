@@ -106,7 +106,7 @@ static std::string symbol_of(const PrimFunc& f) { return f->attrs.at("global_sym
 int32_t run_llvm(const PrimFunc& f, const std::vector<NDArray>& arrays, const std::vector<int64_t>& scalars,
                  int opt_level, const Target& target, TestContext* context) {
   const auto jit =
-      codegen::jit_load(codegen::llvm_object(as_code_takes_it({f}, target), target, opt_level), target);
+      codegen::load_elf(codegen::llvm_object(as_code_takes_it({f}, target), target, opt_level), target);
   void* at = jit.find(symbol_of(f));
   EXPECT_NE(at, nullptr);
   return at ? call_kernel(at, arrays, scalars, context) : -100;

@@ -7,7 +7,9 @@
 #include <string>
 #include <vector>
 
-#include "codegen/codegen.h"
+#include "codegen/c/c.h"
+#include "codegen/elf.h"
+#include "codegen/llvm/llvm.h"
 #include "interpret/interpret.h"
 #include "ir/intrinsic.h"
 #include "runtime/kernel.h"

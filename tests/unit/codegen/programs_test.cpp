@@ -256,7 +256,7 @@ TEST(Programs, KernelsCallKernels) {
                            PrimExpr(int64_t(2)), PrimExpr(3.0)}));
   const Program caller = program("caller", {x, y}, {}, body);
   const IRModule m = module_of({caller.lowered, callee.lowered});
-  const auto jit = codegen::jit_load(codegen::llvm_object(m, host_target()), host_target());
+  const auto jit = codegen::load_elf(codegen::llvm_object(m, host_target()), host_target());
   const NDArray in = iota(8, f32), out = NDArray::zeros({8}, f32);
   void* buffers[] = {in.data(), out.data()};
   TestContext context;
@@ -277,7 +277,7 @@ TEST(Modules, IdenticalBodiesAreCompiledOnce) {
       module_of({scaled("one", 2).lowered, scaled("two", 2).lowered, scaled("three", 3).lowered});
   const auto object = codegen::llvm_object(m, host_target());
   EXPECT_EQ(object.symbols, (std::vector<std::string>{"one", "two", "three"}));
-  const auto jit = codegen::jit_load(object, host_target());
+  const auto jit = codegen::load_elf(object, host_target());
   EXPECT_EQ(jit.find("one"), jit.find("two"));
   EXPECT_NE(jit.find("one"), jit.find("three"));
   EXPECT_EQ(jit.find("four"), nullptr);
@@ -291,13 +291,13 @@ TEST(Modules, PartsCompileInParallelToTheSameBytes) {
              many = codegen::llvm_object(m, host_target(), 1, 4);
   EXPECT_GT(one.objects.size(), 1u);
   EXPECT_EQ(one.objects, many.objects);
-  const std::string shared = codegen::link_shared(many, host_target()),
-                    merged = codegen::merge_objects(many, host_target());
+  const std::string shared = codegen::link_elf(many, host_target(), codegen::LinkedAs::shared),
+                    merged = codegen::link_elf(many, host_target(), codegen::LinkedAs::object);
   EXPECT_EQ(shared.substr(1, 3), "ELF");
   EXPECT_EQ(merged.substr(1, 3), "ELF");
-  EXPECT_EQ(shared, codegen::link_shared(one, host_target()));
+  EXPECT_EQ(shared, codegen::link_elf(one, host_target(), codegen::LinkedAs::shared));
   EXPECT_NE(shared.find("libm.so.6"), std::string::npos);  // so that loading it finds the C mathematics
-  const auto jit = codegen::jit_load({{merged}, {"kernel_7"}}, host_target());
+  const auto jit = codegen::load_elf({{merged}, {"kernel_7"}}, host_target());
   const NDArray in = iota(8, f32), out = NDArray::zeros({8}, f32);
   void* buffers[] = {in.data(), out.data()};
   ASSERT_EQ(reinterpret_cast<TenonKernel>(jit.find("kernel_7"))(buffers, nullptr, nullptr), 0);
@@ -306,15 +306,14 @@ TEST(Modules, PartsCompileInParallelToTheSameBytes) {
 
 TEST(Modules, LinkerSpeaksInT0803) {
   try {
-    codegen::link_shared({{"this is no object"}, {"x"}}, host_target());
+    codegen::link_elf({{"this is no object"}, {"x"}}, host_target(), codegen::LinkedAs::shared);
     FAIL();
   } catch (const Error& e) {
     EXPECT_EQ(e.code, "T0803");
   }
-  EXPECT_FALSE(
-      codegen::link_shared(codegen::llvm_object(module_of({scaled("again", 2).lowered}), host_target()),
-                           host_target())
-          .empty());  // and recovers
+  EXPECT_FALSE(codegen::link_elf(codegen::llvm_object(module_of({scaled("again", 2).lowered}), host_target()),
+                                 host_target(), codegen::LinkedAs::shared)
+                   .empty());  // and recovers
 }
 
 TEST(Modules, TextForms) {

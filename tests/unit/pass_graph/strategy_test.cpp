@@ -8,6 +8,13 @@
 namespace tenon::graph::testing_graph {
 namespace {
 
+/// GPUs, which no code generator of this version makes code for.
+const bool gpus_registered = [] {
+  for (const char* name : {"cuda", "opencl"})
+    register_target_kind({.name = name, .doc = "a GPU", .device = DeviceKind::gpu});
+  return true;
+}();
+
 Target record(const char* kind, Array<std::string> libs = {}) {
   Target t = make<TargetNode>();
   t.mut()->kind = kind;
@@ -170,11 +177,10 @@ TEST(Strategy, WithoutOneTheDefinitionIsTheImplementation) {
 }
 
 TEST(Strategy, TargetsAreReadAndPrinted) {
-  const Target t = parse_target("llvm -mcpu=x86-64-v3 -libs=cblas,mkl");
+  const Target t = parse_target("llvm -mcpu=x86-64-v3 -libs=cblas");
   EXPECT_TRUE(t->has_library("cblas"));
-  EXPECT_TRUE(t->has_library("mkl"));
-  EXPECT_EQ(to_string(t), "llvm -mcpu=x86-64-v3 -libs=cblas,mkl");
-  EXPECT_TRUE(target_from_json(to_json(t))->has_library("mkl"));
+  EXPECT_EQ(to_string(t), "llvm -mcpu=x86-64-v3 -libs=cblas");
+  EXPECT_TRUE(target_from_json(to_json(t))->has_library("cblas"));
   EXPECT_FALSE(host_target()->has_library("cblas"));
 }
 

@@ -3,7 +3,8 @@
 #include <cstdlib>
 
 #include "autoschedule/default.h"
-#include "codegen/codegen.h"
+#include "codegen/elf.h"
+#include "codegen/llvm/llvm.h"
 #include "programs.h"
 #include "runtime/kernel.h"
 
@@ -35,7 +36,7 @@ void check(const PrimFunc& f, const std::vector<NDArray>& args, size_t outputs =
     IRModule m = module_of(g);
     PassContext context;
     for (const Pass& p : tensor_pipeline()) m = p.run(m, context);
-    const codegen::JitModule jit = codegen::jit_load(codegen::llvm_object(m, host_target()), host_target());
+    const codegen::LoadedCode jit = codegen::load_elf(codegen::llvm_object(m, host_target()), host_target());
     auto* kernel = reinterpret_cast<TenonKernel>(jit.find("f"));
     ASSERT_TRUE(kernel);
     std::vector<void*> buffers;

@@ -6,7 +6,8 @@
 #include <ctime>
 #include <map>
 
-#include "codegen/codegen.h"
+#include "codegen/c/c.h"
+#include "codegen/llvm/llvm.h"
 #include "ir/structural.h"
 #include "pipeline/compile.h"
 #include "programs.h"

@@ -56,9 +56,9 @@ struct CompileCacheTest : testing::Test {
     artifact = entry.find();
     if (artifact) return true;
     CompileOptions o = options;
-    o.keep_shared_object = false;
+    o.code = CodeForm::objects;
     Compiled compiled = compile(load_model(model(name)), o);
-    artifact = entry.store(compiled, host_target(), external);
+    artifact = entry.store(compiled, external);
     path = entry.path();
     return false;
   }

@@ -7,7 +7,9 @@
 #include <fstream>
 
 #include "base/temporary_folder.h"
-#include "codegen/codegen.h"
+#include "codegen/c/c.h"
+#include "codegen/elf.h"
+#include "codegen/llvm/llvm.h"
 #include "ir/text.h"
 #include "pass/tensor/passes.h"
 #include "runtime/kernel.h"
@@ -66,7 +68,7 @@ std::vector<NDArray> call(void* code, const Compiled& c) {
 
 void check_llvm(const std::vector<Compiled>& all) {
   const IRModule m = lowered(all);
-  codegen::JitModule jit = codegen::jit_load(codegen::llvm_object(m, host_target(), 1, 1), host_target());
+  codegen::LoadedCode jit = codegen::load_elf(codegen::llvm_object(m, host_target(), 1, 1), host_target());
   for (size_t i = 0; i < all.size(); ++i) {
     void* code = jit.find("kernel_" + std::to_string(i));
     ASSERT_TRUE(code);

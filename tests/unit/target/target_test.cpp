@@ -9,6 +9,7 @@
 #include <fstream>
 
 #include "base/diagnostic.h"
+#include "target/target_kind.h"
 
 namespace tenon {
 namespace {
@@ -90,6 +91,7 @@ TEST(Target, RecordsThatCannotBeAreRefused) {
                            "{\"features\": [1]}",
                            "{\"features\": \"avx2\"}",
                            "{\"kind\": \"toaster\"}",
+                           "{\"libs\": [\"cblast\"]}",
                            "{\"triple\": \"riscv64-linux\"}",
                            "{\"cpu\": \"x; rm\"}",
                            "{\"l3_bytes\": 9223372036854775807}"})
@@ -97,6 +99,52 @@ TEST(Target, RecordsThatCannotBeAreRefused) {
   const std::string both = refusal("{\"cores\": 0, \"line_bytes\": 48}");
   EXPECT_NE(both.find("cores"), std::string::npos);
   EXPECT_NE(both.find("line_bytes"), std::string::npos) << "all mistakes at once";
+}
+
+/// What is said of a target's text, and what helps.
+std::string refused_text(const std::string& text) {
+  try {
+    parse_target(text);
+  } catch (const DiagnosticError& e) {
+    EXPECT_EQ(e.code, "T0901");
+    EXPECT_EQ(e.kind, ErrorKind::usage);
+    return e.what();
+  }
+  return {};
+}
+
+TEST(Target, MisspeltWordsAreRefusedWithTheNearestOne) {
+  for (const auto& [text, wrong, meant] :
+       {std::tuple{"lvm", "`lvm`", "did you mean `llvm`?"},
+        {"toaster", "`toaster`", "targets: c, llvm"},
+        {"llvm -mcpuu=native", "`-mcpuu=native`", "did you mean `-mcpu=`?"},
+        {"llvm -mcpu", "`-mcpu`", "did you mean `-mcpu=`?"},
+        {"llvm mcpu=native", "`mcpu=native`", "did you mean `-mcpu=`?"},
+        {"c -wide=yes", "`-wide=yes`", "its options are -mcpu=, -libs="},
+        {"llvm -mcpu=znver9", "`znver9`", "did you mean `znver2`?"},
+        {"llvm -mcpu=pentium", "`pentium`", "known: native, x86-64"},
+        {"llvm -libs=cblast", "`cblast`", "did you mean `cblas`?"},
+        {"llvm -libs=cblas,mkl", "`mkl`", "libraries: cblas"}}) {
+    const std::string said = refused_text(text);
+    EXPECT_NE(said.find(wrong), std::string::npos) << text << ": " << said;
+    EXPECT_NE(said.find(meant), std::string::npos) << text << ": " << said;
+  }
+}
+
+TEST(Target, AKindHasOneOwner) {
+  for (const TargetKind* k : target_kinds()) {
+    EXPECT_EQ(find_target_kind(k->name), k);
+    EXPECT_FALSE(k->doc.empty());
+    try {
+      register_target_kind({.name = k->name, .doc = "another"});
+      FAIL() << k->name;
+    } catch (const DiagnosticError& e) {
+      EXPECT_EQ(e.code, "T0940");
+      EXPECT_EQ(e.kind, ErrorKind::usage);
+    }
+    EXPECT_NE(find_target_kind(k->name)->doc, "another");
+  }
+  EXPECT_EQ(find_target_kind("toaster"), nullptr);
 }
 
 }  // namespace

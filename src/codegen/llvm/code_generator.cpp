@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0
+// The target llvm: machine code of this and other processors, by LLVM.
+#include "codegen/elf.h"
+#include "codegen/llvm/llvm.h"
+#include "codegen/lowered.h"
+
+namespace tenon::codegen {
+namespace {
+
+const bool llvm_registered = [] {
+  register_code_generator(
+      {.target = {.name = "llvm",
+                  .doc = "machine code, by LLVM",
+                  .selects_instructions = true,
+                  .options = processor_options()},
+       .check = [](const IRModule& lowered, const Target&) { collect_kernels(lowered); },
+       .texts = {{.name = "llvm", .ending = ".ll", .doc = "LLVM IR", .kernels = llvm_ir},
+                 {.name = "asm", .ending = ".s", .doc = "assembly", .kernels = llvm_assembly}},
+       .object = llvm_object,
+       .link = link_elf,
+       .load = load_elf,
+       .listing = llvm_listing,
+       .library = "llvm",
+       .library_version = llvm_version});
+  return true;
+}();
+
+}  // namespace
+}  // namespace tenon::codegen

@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "pipeline/metadata.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <tenon/tenon.h>
+
+#include "analysis/kernel_work.h"
+#include "codegen/vm/result_types.h"
+
+namespace tenon {
+namespace {
+
+std::string symbol_of(const std::string& name, const tir::PrimFuncNode& f) {
+  return f.attrs.get_or("global_symbol", Any(name)).as<std::string>();
+}
+
+int64_t least_memory(const IRModule& planned) {
+  int64_t bytes = 0;
+  for (auto [name, object] : planned.functions())
+    if (const auto* f = object.as<graph::Function>())
+      if (auto own = f->attrs.find("arena_lower_bound")) bytes = std::max(bytes, own->as<int64_t>());
+  return bytes;
+}
+
+}  // namespace
+
+Metadata work_of_kernels(const IRModule& module) {
+  Metadata out;
+  for (auto [name, object] : module.functions()) {
+    const tir::PrimFunc f = object.cast<tir::PrimFuncNode>();
+    if (!f) continue;
+    if (const auto work = kernel_work(f))
+      out.emplace_back("work." + symbol_of(name, *f), fmt::format("{:.0f} {:.0f}", work->flop, work->bytes));
+  }
+  return out;
+}
+
+Metadata describe_compilation(const Compiled& compiled, const CompileOptions& options) {
+  Metadata out{{"compiler", fmt::format("tenon {}", tenon_version())},
+               {"target", to_string(compiled.target)},
+               {"target.record", to_json(compiled.target)},
+               {"memory.lower_bound", std::to_string(least_memory(compiled.planned))}};
+  for (auto& entry : describe_result(compiled.planned)) out.push_back(std::move(entry));
+  out.emplace_back("flags",
+                   fmt::format("-O{}{}", options.opt_level, options.schedule ? "" : " --no-schedule"));
+  for (auto& [name, value] : options.dims) out.emplace_back("dim." + name, std::to_string(value));
+  for (auto [name, object] : compiled.lowered.functions()) {
+    const auto* f = object.as<tir::PrimFuncNode>();
+    const auto asserts = f ? f->attrs.find("tenon.asserts") : std::nullopt;
+    const auto lines = asserts ? asserts->try_as<Array<std::string>>() : std::nullopt;
+    if (lines && !lines->empty())
+      out.emplace_back("asserts." + symbol_of(name, *f), fmt::format("{}", fmt::join(*lines, "\n")));
+  }
+  return out;
+}
+
+}  // namespace tenon
