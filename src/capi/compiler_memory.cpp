@@ -10,7 +10,6 @@
 
 #include "base/function.h"
 #include "ir/walk.h"
-#include "pass/graph/lowering/plan_memory.h"
 #include "pipeline/compile.h"
 #include "pipeline/program_entry.h"
 
@@ -47,18 +46,18 @@ AttrMap memory_report(const AttrMap& request) {
       if (c && seen.insert(c->data.hash()).second) constants += int64_t(c->data.byte_size());
     });
     const auto* f = object.as<graph::Function>();
-    if (!f || !f->attrs.contains("arena_bytes")) continue;
-    const std::vector<int64_t> offsets = graph::planned_offsets(*f);
-    const auto planned = std::ranges::count_if(offsets, [](int64_t o) { return o >= 0; });
-    const int64_t own = f->attrs.at("arena_bytes").as<int64_t>(),
-                  least = f->attrs.at("arena_lower_bound").as<int64_t>();
+    if (!f || !f->plan) continue;
+    int64_t tensors = 0, planned = 0;
+    for (const Array<int64_t>& call : f->plan->calls)
+      for (int64_t offset : call) ++tensors, planned += offset >= 0;
+    const int64_t own = f->plan->arena_bytes, least = f->plan->lower_bound;
     functions.push_back({{"name", name},
                          {"arena_bytes", own},
                          {"lower_bound_bytes", least},
-                         {"tensors", offsets.size()},
+                         {"tensors", tensors},
                          {"planned", planned},
-                         {"pool", int64_t(offsets.size()) - planned},
-                         {"joined", graph::planned_joins(*f).size()}});
+                         {"pool", tensors - planned},
+                         {"joined", f->plan->joined.size()}});
     arena = std::max(arena, own);
     bound = std::max(bound, least);
   }

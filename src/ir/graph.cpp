@@ -95,6 +95,12 @@ Expr BlockBuilder::finish(Expr body) {
   return seq;
 }
 
+void set_body(Ref<Function>& function, Expr body) {
+  Function* f = function.edit();
+  f->body = std::move(body);
+  f->plan = {};
+}
+
 std::vector<Binding> bindings_of(const Expr& body) {
   std::vector<Binding> out;
   if (const auto* s = body.as<SeqExpr>())

@@ -18,8 +18,9 @@ struct PatternNode;
 struct MatchClauseNode;
 struct ConstructorDefNode;
 struct AdtDefNode;
+struct MemoryPlan;
 using PartNodes = NodeSet<kGraphPartBase, VarBindingNode, MatchCastNode, BindingBlockNode, PatternNode,
-                          MatchClauseNode, ConstructorDefNode, AdtDefNode>;
+                          MatchClauseNode, ConstructorDefNode, AdtDefNode, MemoryPlan>;
 
 // ---------------------------------------------------------------- types
 struct TensorType;
@@ -213,6 +214,27 @@ struct ExternFunc : GraphNode<ExternFunc> {
   static constexpr std::string_view type_key = "graph.ExternFunc";
   static void fields(auto& f) { f.add("symbol", &ExternFunc::symbol); }
 };
+/// Where a function's tensors lie in its arena: offsets in bytes, multiples of 64. An offset of -1: not
+/// there, but from the session's pool (results, tensors of unknown size), or in a register (variables of
+/// loops). Calls and loops are counted as `planned_bindings` (ir/memory_plan.h) lists them.
+struct MemoryPlan : Object {
+  using node_set = PartNodes;
+  Array<Array<int64_t>> calls;       ///< of the results of each call of a program
+  Array<int64_t> joined;             ///< calls that are left out: the parts of their result are its memory
+  Array<Array<int64_t>> loops;       ///< of the variables of each loop
+  Map<std::string, int64_t> bounds;  ///< upper bounds of symbolic sizes that the plan counts with
+  int64_t arena_bytes = 0;
+  int64_t lower_bound = 0;  ///< most bytes alive at one step: no plan can do with less
+  static constexpr std::string_view type_key = "graph.MemoryPlan";
+  static void fields(auto& f) {
+    f.add("calls", &MemoryPlan::calls)
+        .add("joined", &MemoryPlan::joined)
+        .add("loops", &MemoryPlan::loops)
+        .add("bounds", &MemoryPlan::bounds)
+        .add("arena_bytes", &MemoryPlan::arena_bytes)
+        .add("lower_bound", &MemoryPlan::lower_bound);
+  }
+};
 /// A function or closure. Module-level attributes: "global_symbol", "input_names", "output_names" (Array of
 /// String), "num_inputs", "primitive" (1: a fused group that becomes one PrimFunc), "composite", ….
 struct Function : GraphNode<Function> {
@@ -221,12 +243,14 @@ struct Function : GraphNode<Function> {
   Type ret_type;  ///< null until inferred
   AttrMap attrs;
   Array<std::string> type_params;
+  Ref<MemoryPlan> plan;  ///< null until plan_memory
   static constexpr std::string_view type_key = "graph.Function";
   static void fields(auto& f) {
     f.def("params", &Function::params)
         .add("ret_type", &Function::ret_type)
         .add("attrs", &Function::attrs)
         .add("type_params", &Function::type_params)
+        .add("plan", &Function::plan)
         .add("body", &Function::body);
   }
 };
@@ -433,6 +457,8 @@ class BlockBuilder {
   std::unordered_map<std::string, int> names_;
 };
 
+/// Gives a function another body. What was known of the old one goes: its memory plan.
+void set_body(Ref<Function>& function, Expr body);
 /// All bindings of a body, over its blocks in order (empty when it is no SeqExpr), and the result behind
 /// them.
 std::vector<Binding> bindings_of(const Expr& body);

@@ -135,7 +135,7 @@ const Ast* Converter::need(const Ast* call, size_t position, std::string_view na
   if (const Ast* a = argument(call, position, name)) return a;
   fail("T0223", fmt::format("`{}` lacks its argument `{}`", path(call->items[0]), name), call);
 }
-void Converter::only(const Ast* call, size_t positional, std::initializer_list<std::string_view> names) {
+void Converter::only(const Ast* call, size_t positional, const std::vector<std::string_view>& names) {
   if (call->items.size() - 1 > positional)
     fail("T0223",
          fmt::format("`{}` takes {} arguments and is given {}", path(call->items[0]), positional,

@@ -621,6 +621,11 @@ void Converter::graph_stmt(const AstStmt* s, Sequence& seq, Expr* result) {
         for (auto [k, v] : dict(need(s->value, 0, "attrs"))) function_attrs_->set(k, v);
         return;
       }
+      if (p == "R.memory_plan") {
+        if (!function_plan_) fail("T0235", "R.memory_plan stands directly in the function", s->value);
+        *function_plan_ = memory_plan(s->value);
+        return;
+      }
       if (p == "R.output" || p == "R.outputs")
         fail("T0235", fmt::format("`{}` ends a dataflow region", p), s->value);
       Expr e = graph_expr(s->value, seq);
@@ -732,6 +737,16 @@ Expr Converter::graph_body(const std::vector<const AstStmt*>& stmts, Sequence& s
   return e;
 }
 
+Ref<graph::MemoryPlan> Converter::memory_plan(const Ast* call) {
+  auto plan = make<graph::MemoryPlan>();
+  std::vector<std::string_view> names;
+  for (const FieldInfo& f : type_of(plan)->fields) names.push_back(f.name);
+  only(call, 0, names);
+  for (const FieldInfo& f : type_of(plan)->fields)
+    if (const Ast* value = named(call, f.name)) set_field(f, plan.mut(), value);
+  return plan;
+}
+
 Ref<graph::Function> Converter::graph_function(const AstStmt* s, const graph::VarRef& self) {
   Scope scope(*this);
   type_parameters(s);
@@ -739,12 +754,15 @@ Ref<graph::Function> Converter::graph_function(const AstStmt* s, const graph::Va
   if (self) bind(s->name, self);
   const int level = int(levels_.size()) - 1, outer = implicit_level_;
   AttrMap attrs;
+  Ref<graph::MemoryPlan> plan;
   struct Restore {
-    AttrMap*& slot;
-    AttrMap* old;
-    ~Restore() { slot = old; }
-  } restore{function_attrs_, function_attrs_};
+    Converter& c;
+    AttrMap* attrs;
+    Ref<graph::MemoryPlan>* plan;
+    ~Restore() { c.function_attrs_ = attrs, c.function_plan_ = plan; }
+  } restore{*this, function_attrs_, function_plan_};
   function_attrs_ = &attrs;
+  function_plan_ = &plan;
   Array<graph::VarRef> params;
   std::unordered_set<std::string> seen;
   bool ok = true;
@@ -784,7 +802,7 @@ Ref<graph::Function> Converter::graph_function(const AstStmt* s, const graph::Va
   ok = attempt(span(s), [&] { body = graph_body(s->body, seq, true, span(s)); }) && ok;
   implicit_level_ = outer;
   if (!ok) throw Failed();
-  auto f = make<graph::Function>(params, body, ret, attrs, type_params);
+  auto f = make<graph::Function>(params, body, ret, attrs, type_params, plan);
   f.mut()->origin = origin(s);
   return f;
 }

@@ -91,7 +91,7 @@ class Converter {
   /// Argument by position (from 0) or name; null when absent.
   const Ast* argument(const Ast* call, size_t position, std::string_view name) const;
   const Ast* need(const Ast* call, size_t position, std::string_view name);
-  void only(const Ast* call, size_t positional, std::initializer_list<std::string_view> names);
+  void only(const Ast* call, size_t positional, const std::vector<std::string_view>& names);
   std::string text_of(const Ast* a, std::string_view what);
   int64_t integer_of(const Ast* a, std::string_view what);
   /// Of a vector: a constant, or a multiple of T.vscale() (negative).
@@ -163,6 +163,7 @@ class Converter {
     }
   };
   /// `self` (optional): the variable that the function is bound to, which its body may call.
+  Ref<graph::MemoryPlan> memory_plan(const Ast* call);
   Ref<graph::Function> graph_function(const AstStmt* s, const graph::VarRef& self = {});
   graph::Type type(const Ast* a);
   graph::Type tensor_type(const std::vector<const Ast*>& positional, const Ast* at);
@@ -223,6 +224,7 @@ class Converter {
   std::unordered_map<const tir::Var*, tir::Range> loop_ranges_;
   tir::PrimFuncNode* current_ = nullptr;
   AttrMap* function_attrs_ = nullptr;
+  Ref<graph::MemoryPlan>* function_plan_ = nullptr;
 };
 
 /// Names bound while it lives are forgotten afterwards.

@@ -407,6 +407,22 @@ void Printer::bindings(const Expr& body) {
   }
 }
 
+void Printer::memory_plan(const MemoryPlan& plan) {
+  line();
+  out_ += "R.memory_plan(";
+  std::string separator;
+  for (const FieldInfo& f : type_of(&plan)->fields) {
+    const Any value = f.get(&plan);
+    const auto list = value.try_as<Ref<ArrayObj>>();
+    const auto map = value.try_as<Ref<MapObj>>();
+    if (value.is_none() || (list && (*list)->items.empty()) || (map && (*map)->items.empty())) continue;
+    out_ += separator + std::string(f.name) + "=";
+    separator = ", ";
+    any(value);
+  }
+  out_ += ')';
+}
+
 void Printer::graph_function(const std::string& name, const Function& f, const std::string& decorator) {
   out_ += decorator;
   line();
@@ -433,6 +449,7 @@ void Printer::graph_function(const std::string& name, const Function& f, const s
     map(f.attrs);
     out_ += ')';
   }
+  if (f.plan) memory_plan(*f.plan);
   bindings(f.body);
   line();
   out_ += "return ";

@@ -58,6 +58,7 @@ class Printer {
   // print_graph.cpp
   void graph_function(const std::string& name, const graph::Function& f, const std::string& decorator);
   void graph_expr(const graph::Expr& e);
+  void memory_plan(const graph::MemoryPlan& plan);
   void type(const graph::Type& t);
   void bindings(const graph::Expr& body);
 

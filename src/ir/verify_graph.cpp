@@ -4,6 +4,7 @@
 
 #include <unordered_set>
 
+#include "ir/memory_plan.h"
 #include "ir/tir.h"
 #include "ir/verify.h"
 #include "ir/verify_impl.h"
@@ -42,6 +43,8 @@ class GraphVerifier {
       return add("T0310", fmt::format("expressions are nested {} deep; the limit is {}", n, kMaxNesting));
     types(f);
     function(*f);
+    for (const std::string& problem : memory_plan_problems(*f))
+      add("T0332", "the memory plan does not fit the function: " + problem);
   }
 
  private:

@@ -188,7 +188,7 @@ Expr BodyRewriter::substitute(const Expr& value) {
     Expr body = rewrite_body(n->body);
     if (body.same_as(n->body)) return value;
     Ref<Function> out = value.cast<Function>();
-    out.edit()->body = body;
+    set_body(out, body);
     return out;
   }
   if (value.is<SeqExpr>()) return rewrite_body(value);
@@ -278,12 +278,12 @@ Ref<Function> BodyRewriter::run(Ref<Function> function) {
     Expr body = std::move(function.edit()->body);
     function.edit()->body = Expr();
     body = rewrite_body(std::move(body));
-    function.edit()->body = std::move(body);
+    set_body(function, std::move(body));
     return function;
   }
   Expr body = rewrite_body(function->body);
   if (body.same_as(function->body)) return function;
-  function.edit()->body = body;
+  set_body(function, body);
   return function;
 }
 

@@ -53,7 +53,7 @@ void check_memory_limit(const IRModule& module, int64_t limit) {
   int64_t arena = 0;
   for (auto [name, object] : module.functions())
     if (const auto* f = object.as<graph::Function>())
-      if (auto bytes = f->attrs.find("arena_bytes")) arena = std::max(arena, bytes->as<int64_t>());
+      if (f->plan) arena = std::max(arena, f->plan->arena_bytes);
   if (limit == 0 || arena <= limit) return;
   const auto [largest, where] = largest_tensor(module);
   fail("T0902",

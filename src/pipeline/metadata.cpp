@@ -19,7 +19,7 @@ int64_t least_memory(const IRModule& planned) {
   int64_t bytes = 0;
   for (auto [name, object] : planned.functions())
     if (const auto* f = object.as<graph::Function>())
-      if (auto own = f->attrs.find("arena_lower_bound")) bytes = std::max(bytes, own->as<int64_t>());
+      if (f->plan) bytes = std::max(bytes, f->plan->lower_bound);
   return bytes;
 }
 

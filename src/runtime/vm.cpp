@@ -76,7 +76,7 @@ namespace {
     if (!loader)
       throw Error(ErrorKind::model, "T0614", "this process has no loader `" + m.loader + "` for the model's code",
                   {}, "load the library that registers it first");
-    modules.push_back(loader(m.bytes).as<Function>());
+    if (Function find = loader(m.bytes).as<Function>()) modules.push_back(std::move(find));
   }
   std::vector<Found> found(e.callees.size());
   for (size_t i = 0; i < e.callees.size(); ++i) {

@@ -3,6 +3,7 @@
 #include "codegen/vm/vm_codegen.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <map>
@@ -10,13 +11,13 @@
 
 #include "codegen/vm/vm_emitter.h"
 #include "ir/bodies.h"
+#include "ir/memory_plan.h"
 #include "ir/structural.h"
 #include "ir/symbols.h"
 #include "ir/text.h"
 #include "ir/walk.h"
 #include "op/infer.h"
 #include "op/unify.h"
-#include "pass/graph/lowering/plan_memory.h"
 
 namespace tenon {
 namespace {
@@ -29,19 +30,18 @@ class FunctionCodegen : VMEmitter {
       : VMEmitter(owner),
         name_(name),
         function_(f),
-        entry_(entry),
-        positions_(planned_positions(*f)),
-        offsets_(planned_offsets(*f)),
-        joins_(planned_joins(*f)),
-        states_(planned_states(*f)),
-        bounds_(planned_bounds(*f)) {
-    size_t tensors = 0;
-    for_each_binding(f->body, [&](const Binding& b) {
-      if (is_op(binding_value(b), "call_tir") && binding_value(b).is<Call>())
-        tensors += binding_value(b).as<Call>()->type_args.size();
-    });
-    // A plan of another version of the function is no plan.
-    if (offsets_.size() != tensors) offsets_.clear(), joins_.clear(), states_.clear();
+        entry_(entry) {
+    if (!f->plan) return;
+    const std::vector<std::string> problems = memory_plan_problems(*f);
+    CHECK(problems.empty(),
+          fmt::format("the memory plan of function `{}` does not fit it: {}", name, fmt::join(problems, "; ")));
+    const PlannedBindings bindings = planned_bindings(*f);
+    for (size_t i = 0; i < bindings.calls.size(); ++i)
+      places_[bindings.calls[i].first.get()] = f->plan->calls[i].vec();
+    for (size_t i = 0; i < bindings.loops.size(); ++i)
+      places_[bindings.loops[i].first.get()] = f->plan->loops[i].vec();
+    for (int64_t call : f->plan->joined) joined_.insert(bindings.calls[size_t(call)].first.get());
+    bounds_ = bounds_of(*f->plan);
   }
 
   VMFunction run() {
@@ -405,10 +405,10 @@ class FunctionCodegen : VMEmitter {
   Operand loop(const While& n, const VarRef& var) {
     Operand state{{}, true, false, {}};
     bool borrowed = false;
-    const auto places = states_.find(var.get());
+    const auto places = places_.find(var.get());
     auto place_of = [&](size_t i, const Operand& o) -> std::optional<Arg> {
       const auto shape = n.loop_vars[i]->declared ? static_shape(n.loop_vars[i]->declared) : std::nullopt;
-      if (places == states_.end() || i >= places->second.size() || places->second[i] < 0 || !shape) return {};
+      if (places == places_.end() || places->second[i] < 0 || !shape) return {};
       if (!keeps_type(n, i)) check_value(n.loop_vars[i]->declared, {}, o);
       return Arg::of(ArgKind::Arena,
                      m_.arena(places->second[i], *shape, as_tensor(n.loop_vars[i]->declared)->dtype));
@@ -538,13 +538,12 @@ class FunctionCodegen : VMEmitter {
     if (!o.is_tuple) return {o};
     return o.items;
   }
-  /// New memory for one output; planned ones stand in the arena.
-  Operand destination(const Type& type, int position) {
+  /// New memory for one output: at its offset in the arena, or from the pool (-1).
+  Operand destination(const Type& type, int64_t at) {
     const auto* t = as_tensor(type);
     auto shape = known_shape(type);
     if (!t || !shape) fail("T0812", "the shape of a kernel's output is not known: " + print(type));
     auto dims = static_shape(type);
-    const int64_t at = position >= 0 && size_t(position) < offsets_.size() ? offsets_[size_t(position)] : -1;
     if (dims && at >= 0) return {Arg::of(ArgKind::Arena, m_.arena(at, *dims, t->dtype)), false, false, {}};
     std::vector<Arg> args;
     if (const int64_t most = at >= 0 ? most_bytes(type, bounds_) : -1; most >= 0)
@@ -586,16 +585,14 @@ class FunctionCodegen : VMEmitter {
   Operand call_kernel(const Call& c, const VarRef& var) {
     std::vector<Arg> args;
     for (const Operand& o : tensors(c.args[1])) args.push_back(arg(o));
-    auto position = positions_.find(var.get());
+    const auto places = places_.find(var.get());
     std::vector<Operand> outputs;
     for (size_t i = 0; i < c.type_args.size(); ++i) {
-      outputs.push_back(
-          destination(c.type_args[i], position == positions_.end() ? -1 : position->second + int(i)));
+      outputs.push_back(destination(c.type_args[i], places == places_.end() ? -1 : places->second[i]));
       args.push_back(outputs.back().arg);
     }
     // A concatenation whose parts were written in their place needs no call.
-    if (position == positions_.end() || std::ranges::find(joins_, position->second) == joins_.end())
-      kernel(c, args, int(args.size()));
+    if (!joined_.count(var.get())) kernel(c, args, int(args.size()));
     return result(c, outputs);
   }
 
@@ -660,11 +657,10 @@ class FunctionCodegen : VMEmitter {
   std::string name_;
   Ref<Function> function_;
   bool entry_;
-  std::unordered_map<const Var*, int> positions_;
-  std::vector<int64_t> offsets_;
-  std::vector<int64_t> joins_;                                   ///< positions of calls to leave out
-  std::unordered_map<const Var*, std::vector<int64_t>> states_;  ///< places of loop variables
-  SizeBounds bounds_;                                            ///< of symbolic sizes in the arena
+  /// The memory plan by what calls and loops are bound to: offsets of their results and variables.
+  std::unordered_map<const Var*, std::vector<int64_t>> places_;
+  std::set<const Var*> joined_;  ///< results of calls that are left out
+  SizeBounds bounds_;            ///< of symbolic sizes in the arena
   std::unordered_map<const Var*, Operand> values_;
   std::map<const tir::Var*, int> slots_;
   std::unordered_map<uint64_t, std::vector<std::pair<PrimExpr, int>>> computed_;  ///< by symbol_hash
@@ -688,12 +684,11 @@ Executable run(ModuleCodegen& m) {
   for (auto& [name, f] : functions) find_checked(m, f);
   for (auto& [name, f] : functions) {
     m.exe.functions.push_back(FunctionCodegen(m, name, f, name == "main" || !called.count(name)).run());
-    if (auto bytes = f->attrs.find("arena_bytes"))
-      m.exe.arena_bytes = std::max(m.exe.arena_bytes, bytes->as<int64_t>());
+    if (f->plan) m.exe.arena_bytes = std::max(m.exe.arena_bytes, f->plan->arena_bytes);
   }
   m.problems.throw_if_any();
-  if (const auto main = module_main(m.module()))
-    for (const auto& [symbol, most] : planned_bounds(*main))
+  if (const auto main = module_main(m.module()); main && main->plan)
+    for (const auto& [symbol, most] : bounds_of(*main->plan))
       m.exe.metadata.emplace_back("bound." + symbol, std::to_string(most));
   return std::move(m.exe);
 }

@@ -9,13 +9,23 @@
 namespace tenon::graph::testing_graph {
 namespace {
 
+std::vector<int64_t> offsets_of(const Function& f) {
+  std::vector<int64_t> out;
+  for (const Array<int64_t>& call : f.plan->calls) out.insert(out.end(), call.begin(), call.end());
+  return out;
+}
+
 /// Owner of each byte: the position of the tensor that wrote it last.
 class Simulation {
  public:
-  Simulation(const Ref<Function>& f)
-      : function_(f), offsets_(planned_offsets(*f)), positions_(planned_positions(*f)) {
-    owner_.assign(size_t(f->attrs.at("arena_bytes").as<int64_t>()), -1);
-    for (int64_t id : planned_joins(*f)) joins.insert(int(id));
+  Simulation(const Ref<Function>& f) : function_(f), offsets_(offsets_of(*f)) {
+    owner_.assign(size_t(f->plan->arena_bytes), -1);
+    int position = 0, number = 0;
+    for (const auto& [var, call] : planned_bindings(*f).calls) {
+      positions_[var.get()] = position;
+      if (std::ranges::count(f->plan->joined, number++)) joins.insert(position);
+      position += int(call->type_args.size());
+    }
   }
   /// Straight-line functions of call_tir and views.
   void run() {
@@ -108,8 +118,8 @@ TEST(PlanMemory, ChainNeedsTwoSlotsOrOneInPlace) {
   for (int i = 0; i < 6; ++i) x = m.op("exp", {x});
   IRModule in = m.done(x);
   IRModule two = planned(in, false), one = planned(in, true);
-  EXPECT_EQ(main_of(two)->attrs.at("arena_bytes").as<int64_t>(), 128);
-  EXPECT_EQ(main_of(one)->attrs.at("arena_bytes").as<int64_t>(), 64);
+  EXPECT_EQ(main_of(two)->plan->arena_bytes, 128);
+  EXPECT_EQ(main_of(one)->plan->arena_bytes, 64);
   Simulation(main_of(two)).run();
   EXPECT_FALSE(one.find("op_exp").as<tir::PrimFuncNode>()->attrs.at("tir.noalias").as<bool>());
   EXPECT_TRUE(two.find("op_exp").as<tir::PrimFuncNode>()->attrs.at("tir.noalias").as<bool>());
@@ -158,7 +168,7 @@ TEST(PlanMemory, RandomGraphsNeverOverlapAndStayCloseToTheBound) {
     in = eliminate_dead_code(in, context);
     IRModule out = planned(in, false);
     Simulation(main_of(out)).run();
-    MemoryPlan plan = plan_function(*main_of(planned(in, true)), planned(in, true));
+    PlannedMemory plan = plan_function(*main_of(planned(in, true)), planned(in, true));
     EXPECT_GE(plan.arena_bytes, plan.lower_bound);
     EXPECT_LE(plan.arena_bytes, plan.lower_bound * 3 / 2) << "seed " << seed;
   }
@@ -250,8 +260,8 @@ TEST(PlanMemory, SymbolicSizesComeFromThePool) {
     Expr x = m.param("x", {size});
     Expr y = m.op("sin", {m.op("exp", {x})});
     IRModule out = planned(m.done(y));
-    for (int64_t o : planned_offsets(*main_of(out))) EXPECT_EQ(o, -1);
-    EXPECT_EQ(main_of(out)->attrs.at("arena_bytes").as<int64_t>(), 0);
+    for (int64_t o : offsets_of(*main_of(out))) EXPECT_EQ(o, -1);
+    EXPECT_EQ(main_of(out)->plan->arena_bytes, 0);
   }
 }
 
@@ -273,7 +283,7 @@ TEST(PlanMemory, LoopsKeepWhatEveryIterationReads) {
   Expr all = m.builder.emit(loop);
   Expr y = m.op("exp", {m.builder.emit(op::get_item(all, 1))});
   IRModule out = planned(m.done(y), true);
-  MemoryPlan plan = plan_function(*main_of(out), out);
+  PlannedMemory plan = plan_function(*main_of(out), out);
   const PlannedTensor* kept = nullptr;
   for (const PlannedTensor& p : plan.tensors)
     if (p.name == binding_var(bindings_of(main_of(out)->body)[0])->name) kept = &p;
@@ -298,8 +308,8 @@ TEST(PlanMemory, CalledFunctionsLieBehindTheirCallers) {
   IRModule in = m.done(m.op("cos", {m.builder.emit(c)}));
   in.set("helper", make<Function>(Array<VarRef>{q}, b.finish(r), x->type, AttrMap()));
   IRModule out = planned(in);
-  const auto begin = main_of(out)->attrs.at("arena_bytes").as<int64_t>();
-  const std::vector<int64_t> offsets = planned_offsets(*out.find("helper").as<Function>());
+  const auto begin = main_of(out)->plan->arena_bytes;
+  const std::vector<int64_t> offsets = offsets_of(*out.find("helper").as<Function>());
   EXPECT_GE(offsets.at(0), begin);  // what main holds while it calls stays whole
   EXPECT_EQ(offsets.at(1), -1);     // its result is the caller's
 }
@@ -318,14 +328,14 @@ TEST(PlanMemory, BranchesShareTheirMemory) {
   e.mut()->type = x->type;
   Expr y = m.op("nn.softmax", {m.builder.emit(e)}, op::make_attrs<op::AxisAttrs>(0));
   IRModule out = planned(m.done(y), false);
-  MemoryPlan plan = plan_function(*main_of(out), out);
+  PlannedMemory plan = plan_function(*main_of(out), out);
   std::map<std::string, std::set<int64_t>> places;
   for (const PlannedTensor& t : plan.tensors)
     if (t.offset >= 0) places[t.name.substr(0, 4)].insert(t.offset);
   EXPECT_EQ(places["made"].size(), 1u);
   EXPECT_EQ(places.size(), 2u) << "only the result of main comes from the pool";
   EXPECT_EQ(plan.lower_bound, 2 * 4096);
-  EXPECT_EQ(main_of(out)->attrs.at("arena_bytes").as<int64_t>(), 2 * 4096);
+  EXPECT_EQ(main_of(out)->plan->arena_bytes, 2 * 4096);
 }
 
 TEST(PlanMemory, BoundsOfSymbolicSizesArePlanned) {
@@ -339,12 +349,60 @@ TEST(PlanMemory, BoundsOfSymbolicSizesArePlanned) {
   bounds.set("n", Any(int64_t(16)));
   context.config.set("plan_memory.bounds", Any(bounds));
   IRModule out = plan_memory(lower_to_call_tir(m.done(y), context), context);
-  const std::vector<int64_t> offsets = planned_offsets(*main_of(out));
+  const std::vector<int64_t> offsets = offsets_of(*main_of(out));
   ASSERT_EQ(offsets.size(), 3u);
   EXPECT_GE(offsets[0], 0);
   EXPECT_GE(offsets[1], 0);
   EXPECT_EQ(offsets[2], -1);
-  EXPECT_EQ(main_of(out)->attrs.at("arena_bytes").as<int64_t>(), 16 * 8 * 4 + 32 * 8 * 4);
+  EXPECT_EQ(main_of(out)->plan->arena_bytes, 16 * 8 * 4 + 32 * 8 * 4);
+}
+
+TEST(PlanMemory, APlanIsTextAndIsVerified) {
+  Model m;
+  auto x = m.param("x", {16});
+  const IRModule out = planned(m.done(m.op("cos", {m.op("sin", {m.op("exp", {x})})})));
+  const std::string text = print(out);
+  ASSERT_NE(text.find("R.memory_plan(calls=[[0], [0], [-1]], arena_bytes=64, lower_bound=64)"), text.npos) << text;
+  EXPECT_TRUE(structural_equal(parse_module(text), out));
+  auto with = [&](const std::string& plan) {
+    const size_t begin = text.find("R.memory_plan("), end = text.find('\n', begin);
+    return text.substr(0, begin) + plan + text.substr(end);
+  };
+  auto problem = [&](const std::string& plan) -> std::string {
+    try {
+      verify_or_throw(parse_module(with(plan)));
+    } catch (const DiagnosticError& e) {
+      return e.what();
+    }
+    return {};
+  };
+  EXPECT_EQ(problem("R.memory_plan(calls=[[0], [64], [-1]], arena_bytes=128, lower_bound=64)"), "");
+  for (const auto& [plan, words] :
+       {std::pair{"R.memory_plan(calls=[[0], [0]], arena_bytes=64)", "it is for 2 calls of programs"},
+        {"R.memory_plan(arena_bytes=64)", "it is for 0 calls of programs"},
+        {"R.memory_plan(calls=[[0], [0, 0], [-1]], arena_bytes=64)", "2 offsets for the 1 tensors"},
+        {"R.memory_plan(calls=[[0], [0], [64]], arena_bytes=64)", "do not lie in an arena of 64"},
+        {"R.memory_plan(calls=[[0], [32], [-1]], arena_bytes=128)", "do not lie in an arena"},
+        {"R.memory_plan(calls=[[0], [-64], [-1]], arena_bytes=128)", "do not lie in an arena"},
+        {"R.memory_plan(calls=[[0], [0], [-1]], joined=[3], arena_bytes=64)", "a call 3 that there is not"},
+        {"R.memory_plan(calls=[[0], [0], [-1]], loops=[[0]], arena_bytes=64)", "it is for 1 loops"},
+        {"R.memory_plan(calls=\"none\")", "cannot hold this value"},
+        {"R.memory_plan(places=[0])", "has no argument `places`"}}) {
+    const std::string said = problem(plan);
+    EXPECT_NE(said.find(words), std::string::npos) << plan << ": " << said;
+  }
+}
+
+TEST(PlanMemory, AnotherBodyHasNoPlan) {
+  Model m;
+  auto x = m.param("x", {16});
+  const IRModule out = planned(m.done(m.op("cos", {m.op("exp", {x})})));
+  PassContext context = make_context();
+  const IRModule again = convert_to_dataflow(out, context);
+  ASSERT_FALSE(main_of(again)->body.same_as(main_of(out)->body));
+  EXPECT_FALSE(main_of(again)->plan);
+  EXPECT_TRUE(main_of(out)->plan);
+  expect_valid(again);
 }
 
 TEST(PlanMemory, LongProgramsAreFast) {
@@ -354,7 +412,7 @@ TEST(PlanMemory, LongProgramsAreFast) {
   Expr y = first;
   for (int i = 0; i < 10000; ++i) y = m.op(i % 2 ? "sin" : "cos", {y});
   IRModule out = planned(m.done(m.op("add", {y, first})), false);
-  EXPECT_EQ(main_of(out)->attrs.at("arena_bytes").as<int64_t>(), 192);
+  EXPECT_EQ(main_of(out)->plan->arena_bytes, 192);
 }
 
 }  // namespace

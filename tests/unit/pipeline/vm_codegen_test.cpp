@@ -154,6 +154,45 @@ TEST(VmCodegen, DynamicChainsShareRegisters) {
   EXPECT_LE(build(in).executable().functions[0].num_registers, 6);
 }
 
+TEST(VmCodegen, APlanThatDoesNotFitIsOurMistake) {
+  Model m;
+  auto x = m.param("x", {16});
+  IRModule planned;
+  build(m.done(m.op("nn.softmax", {m.op("nn.softmax", {x}, axis(0))}, axis(0))), &planned);
+  Ref<Function> f = main_of(planned);
+  ASSERT_TRUE(f->plan);
+  Ref<MemoryPlan> plan = f->plan;
+  plan.edit()->calls.push_back({int64_t(0)});
+  f.edit()->plan = plan;
+  planned.set("main", f);
+  EXPECT_THROW(vm_codegen(planned, {}), InternalError);
+  f.edit()->plan = {};  // no plan: everything from the pool
+  planned.set("main", f);
+  EXPECT_EQ(vm_codegen(planned, {}).arena_bytes, 0);
+}
+
+/// Tables whose plan was changed behind the code's back are refused when they are loaded.
+TEST(VmCodegen, KernelsSayWhatTheyTouch) {
+  Model m;
+  auto x = m.param("x", {16});
+  IRModule planned;
+  const Artifact artifact =
+      build(m.done(m.op("nn.softmax", {m.op("nn.softmax", {x}, axis(0))}, axis(0))), &planned);
+  Executable e = artifact.executable();
+  ASSERT_EQ(e.arena_tensors.size(), 1u);
+  for (const Callee& c : e.callees)
+    if (c.kind == CalleeKind::Kernel) EXPECT_EQ(c.buffer_bytes, (std::vector<int64_t>{64, 64}));
+  check_executable(e);
+  e.arena_tensors[0].shape = {15};
+  try {
+    check_executable(e);
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code, "T0607");
+    EXPECT_NE(std::string(error.what()).find("the memory plan does not fit the code"), std::string::npos);
+  }
+}
+
 TEST(VmCodegen, BoundedSizesLieInTheArena) {
   Model m;
   auto x = m.param("x", {PrimExpr(tir::var("n")), PrimExpr(4)});

@@ -339,6 +339,40 @@ TEST(VM, UnknownCalleesAreNamed) {
   EXPECT_EQ(error_code([&] { make_artifact(v.e); }), "T0609");
 }
 
+TEST(VM, KernelsOfModulesRun) {
+  // Its modules' text is the name of their one kernel, which adds its last two arguments to the tensor before them.
+  registry::add("loader.test_vm", Function([](Arguments text) {
+                  return Any(Function([name = text[0].as<std::string>()](Arguments wanted) -> Any {
+                    if (wanted[0].as<std::string>() != name) return {};
+                    return Any(Function([](Arguments a) -> Any {
+                      const NDArray from = a[0].as<NDArray>(), to = a[1].as<NDArray>();
+                      for (int64_t i = 0; i < from.size(); ++i)
+                        to.as_ptr<float>()[i] = from.as_ptr<float>()[i] + float(a[2].as<int64_t>());
+                      return {};
+                    }));
+                  }));
+                }),
+                true);
+  Builder b;
+  b.e.arena_tensors.push_back({0, {4}, f32});
+  b.e.arena_bytes = 64;
+  b.begin("main", 1, 2)
+      .kernel("add_text", 2, {reg(0), arena(0), imm(3)})
+      .builtin(1, "alloc_tensor", {imm(dtype_word(f32)), imm(4)})
+      .kernel("test_add", 3, {arena(0), reg(0), reg(1), imm(4)})
+      .ret(1);
+  b.e.modules = {{"test_vm", "another"}, {"test_vm", "add_text"}};
+  Session session(make_artifact(b.e));
+  for (int run = 0; run < 2; ++run)
+    EXPECT_EQ(values(session.invoke({floats({1, 2, 3, 4})})[0]), (std::vector<float>{5, 7, 9, 11}));
+  b.e.modules.pop_back();
+  EXPECT_EQ(error_code([&] { make_artifact(b.e); }), "T0608");
+  b.e.modules = {{"no_such_loader", "add_text"}};
+  std::string text;
+  EXPECT_EQ(error_code([&] { make_artifact(b.e); }, &text), "T0614");
+  EXPECT_NE(text.find("no_such_loader"), text.npos) << text;
+}
+
 TEST(VM, DamagedTablesAreRefused) {
   using Damage = void (*)(Executable&);
   const Damage damages[] = {

@@ -58,7 +58,7 @@ class NormalForm {
     for_each_binding(f->body, [&](const Binding& b) { names_[binding_var(b)->name] = 1; });
     Ref<Function> out = f;
     const Expr next = body(f->body);
-    out.edit()->body = next;
+    set_body(out, next);
     return out;
   }
 

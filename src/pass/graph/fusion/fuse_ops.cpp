@@ -39,7 +39,7 @@ class Fuser {
       name_ = name;
       Expr body = rewrite_body(f->body);
       if (body.same_as(f->body)) continue;
-      f.edit()->body = body;
+      set_body(f, body);
       module_.set(name, f);
     }
     return module_;

@@ -2,8 +2,7 @@
 // plan_memory: every intermediate tensor of known size gets a place in the function's arena.
 //
 //   before   lv = R.call_tir(conv, …);  lv1 = R.call_tir(relu, (lv,), …)
-//   after    the same, and the function's attributes "arena_offsets": [0, 0], "arena_bytes": 4096,
-//            "arena_lower_bound": 4096
+//   after    the same, and R.memory_plan(calls=[[0], [0]], arena_bytes=4096, lower_bound=4096)
 //
 // Needs: call_tir. Keeps: the graph as it is. Results, tensors handed to packed functions, kept in
 // references, data or closures, and tensors of unknown size are not in the arena (offset -1): they come from
@@ -11,16 +10,16 @@
 // becomes false).
 //
 // Control flow shares the arena: what branches of one choice make may lie at one place, because only one of
-// them runs; the state of a loop has a place of its own ("arena_states": one per loop variable, -1: a
-// register), into which each turn copies its result. Functions that others call lie behind their callers;
+// them runs; the state of a loop has a place of its own (`loops`: one per loop variable, -1: a register), into
+// which each iteration copies its result. Functions that others call lie behind their callers;
 // recursive ones, and those used as values, have no arena.
 //
 // A symbolic size with an upper bound (configuration "plan_memory.bounds": a map from names to numbers) is
-// planned at its most: attributes "arena_bound_names" and "arena_bound_values" say with which.
+// planned at its most; the plan says with which.
 //
 // A concatenation whose parts lie one behind the other in memory (leading axes are 1, so with one image also
-// channels in blocks) is no work: its parts are written into its memory, and the attribute "arena_joins"
-// lists it, so that no call is made. Not where a part is something else's memory (a parameter, a result, a
+// channels in blocks) is no work: its parts are written into its memory, and the plan lists it as joined, so
+// that no call is made. Not where a part is something else's memory (a parameter, a result, a
 // part of another concatenation) or would not begin on 64 bytes. A program that no call is left of has the
 // attribute "tenon.memory_only". Configuration: "plan_memory.in_place", "plan_memory.concat" (both true).
 #include "pass/graph/lowering/plan_memory.h"
@@ -96,7 +95,7 @@ class Planner {
  public:
   Planner(const IRModule& module, const PlanOptions& options) : module_(module), options_(options) {}
 
-  MemoryPlan run(const Function& f) {
+  PlannedMemory run(const Function& f) {
     for (auto [name, object] : module_.functions())
       if (object.is<Function>() && !has_references_)
         post_order(object, [&](const ObjectRef& n) {
@@ -494,7 +493,7 @@ class Planner {
   }
 
   /// Outputs of programs in the order of the program; states by their loops.
-  MemoryPlan finished(const Function& f) {
+  PlannedMemory finished(const Function& f) {
     std::vector<int> position(items_.size(), -1);
     int next = 0;
     for (size_t id = 0; id < items_.size(); ++id)
@@ -507,19 +506,20 @@ class Planner {
       t.part_of = moved(t.part_of);
       if (!t.is_state) plan_.tensors.push_back(t);
     }
-    for (int id : joined_) plan_.joined.push_back(position[size_t(id)]);
-    for_each_binding(f.body, [&](const Binding& b) {
-      auto it = states_.find(binding_var(b).get());
-      if (it == states_.end()) return;
-      for (int id : it->second) plan_.states.push_back(id < 0 ? -1 : items_[size_t(id)].offset);
-    });
+    for (int id : joined_) plan_.joined.insert(position[size_t(id)]);
+    for (const auto& [var, loop] : planned_bindings(f).loops) {
+      std::vector<int64_t>& offsets = plan_.states.emplace_back(loop->loop_vars.size(), -1);
+      if (const auto it = states_.find(var.get()); it != states_.end())
+        for (size_t i = 0; i < offsets.size(); ++i)
+          if (it->second[i] >= 0) offsets[i] = items_[size_t(it->second[i])].offset;
+    }
     return std::move(plan_);
   }
 
   const IRModule& module_;
   const PlanOptions& options_;
   bool has_references_ = false;  ///< a called function may keep its arguments
-  MemoryPlan plan_;
+  PlannedMemory plan_;
   std::vector<Item> items_;
   int step_ = 0, loop_ = -1, branch_ = -1, choices_ = 0;
   Branches branches_;
@@ -533,22 +533,16 @@ class Planner {
   std::unordered_map<const Var*, Alias> aliases_;
 };
 
-MemoryPlan plan(const Function& function, const IRModule& module, PlanOptions options) {
-  MemoryPlan joined = Planner(module, options).run(function);
+PlannedMemory plan(const Function& function, const IRModule& module, PlanOptions options) {
+  PlannedMemory joined = Planner(module, options).run(function);
   if (joined.joined.empty()) return joined;
   // A whole is held from its first part on: not at the price of a much larger arena.
   options.concat = false;
-  MemoryPlan apart = Planner(module, options).run(function);
+  PlannedMemory apart = Planner(module, options).run(function);
   const int64_t bound = std::min(joined.lower_bound, apart.lower_bound);
   joined.lower_bound = apart.lower_bound = bound;
   const bool near = joined.arena_bytes <= bound + bound / 10;
   return near || joined.arena_bytes <= apart.arena_bytes + apart.arena_bytes / 8 ? joined : apart;
-}
-
-std::vector<int64_t> numbers(const Function& function, const char* attribute) {
-  auto v = function.attrs.find(attribute);
-  auto list = v ? v->try_as<Array<int64_t>>() : std::nullopt;
-  return list && *list ? list->vec() : std::vector<int64_t>();
 }
 
 /// Who calls each graph function. `without` gets those that have no arena, because their calls nest or may
@@ -597,52 +591,38 @@ std::map<std::string, std::vector<std::string>> callers_of(const IRModule& modul
   return callers;
 }
 
+/// What was planned, as the function carries it; its arena begins at `begin`.
+Ref<MemoryPlan> plan_node(const PlannedMemory& p, const PlannedBindings& bindings, int64_t begin,
+                          const SizeBounds& bounds) {
+  auto placed = [&](int64_t offset) { return offset < 0 ? offset : begin + offset; };
+  auto out = make<MemoryPlan>();
+  MemoryPlan* plan = out.mut();
+  size_t tensor = 0;
+  for (size_t i = 0; i < bindings.calls.size(); ++i) {
+    Array<int64_t> offsets;
+    if (p.joined.count(int64_t(tensor))) plan->joined.push_back(int64_t(i));
+    for (size_t k = bindings.calls[i].second->type_args.size(); k-- > 0;)
+      offsets.push_back(placed(p.tensors[tensor++].offset));
+    plan->calls.push_back(offsets);
+  }
+  for (const std::vector<int64_t>& loop : p.states) {
+    Array<int64_t> offsets;
+    for (int64_t offset : loop) offsets.push_back(placed(offset));
+    plan->loops.push_back(offsets);
+  }
+  for (const auto& [symbol, most] : bounds) plan->bounds.set(symbol, most);
+  plan->arena_bytes = p.arena_bytes ? begin + p.arena_bytes : 0;
+  plan->lower_bound = p.lower_bound;
+  return out;
+}
+
 }  // namespace
 
-MemoryPlan plan_function(const Function& function, const IRModule& module, bool arena) {
+PlannedMemory plan_function(const Function& function, const IRModule& module, bool arena) {
   PlanOptions options;
   options.arena = arena;
-  options.bounds = planned_bounds(function);
+  if (function.plan) options.bounds = bounds_of(*function.plan);
   return plan(function, module, options);
-}
-
-std::unordered_map<const Var*, int> planned_positions(const Function& function) {
-  std::unordered_map<const Var*, int> out;
-  int next = 0;
-  for_each_binding(function.body, [&](const Binding& b) {
-    if (!is_call_tir(binding_value(b))) return;
-    out[binding_var(b).get()] = next;
-    next += int(num_outputs(binding_value(b)));
-  });
-  return out;
-}
-
-std::unordered_map<const Var*, std::vector<int64_t>> planned_states(const Function& function) {
-  std::unordered_map<const Var*, std::vector<int64_t>> out;
-  const std::vector<int64_t> all = numbers(function, "arena_states");
-  size_t next = 0;
-  for_each_binding(function.body, [&](const Binding& b) {
-    const auto* w = binding_value(b).as<While>();
-    if (!w) return;
-    std::vector<int64_t>& states = out[binding_var(b).get()];
-    for (size_t i = 0; i < w->loop_vars.size(); ++i, ++next)
-      states.push_back(next < all.size() ? all[next] : -1);
-  });
-  if (next != all.size()) out.clear();  // a plan of another version of the function
-  return out;
-}
-
-std::vector<int64_t> planned_offsets(const Function& function) { return numbers(function, "arena_offsets"); }
-std::vector<int64_t> planned_joins(const Function& function) { return numbers(function, "arena_joins"); }
-
-SizeBounds planned_bounds(const Function& function) {
-  SizeBounds out;
-  const auto v = function.attrs.find("arena_bound_names");
-  const auto names = v ? v->try_as<Array<std::string>>() : std::nullopt;
-  const std::vector<int64_t> values = numbers(function, "arena_bound_values");
-  if (names && *names && names->size() == values.size())
-    for (size_t i = 0; i < values.size(); ++i) out[(*names)[i]] = values[i];
-  return out;
 }
 
 }  // namespace graph
@@ -658,9 +638,9 @@ IRModule plan_memory(IRModule module, PassContext& context) {
     for (const auto& [name, value] : option->as<AttrMap>()) options.bounds[name] = value.as<int64_t>();
   std::set<std::string> without;
   const auto callers = callers_of(module, without);
-  std::set<std::string> aliased, joined, run;
+  std::set<std::string> aliased, joined, called;
   const IRModule whole = module;
-  std::map<std::string, MemoryPlan> plans;
+  std::map<std::string, PlannedMemory> plans;
   for (auto [name, object] : module.functions()) {
     const auto* f = object.as<graph::Function>();
     if (!f || is_primitive(*f)) continue;
@@ -696,40 +676,25 @@ IRModule plan_memory(IRModule module, PassContext& context) {
   module = module.map_graph([&](const std::string& name, const Ref<graph::Function>& f) -> ObjectRef {
     const auto it = plans.find(name);
     if (it == plans.end()) return {};
-    const MemoryPlan& p = it->second;
-    const int64_t begin = base[name];
+    const PlannedMemory& p = it->second;
     aliased.insert(p.in_place.begin(), p.in_place.end());
-    auto placed = [&](int64_t offset) { return offset < 0 ? offset : begin + offset; };
-    Array<int64_t> offsets, states;
-    for (const PlannedTensor& t : p.tensors) offsets.push_back(placed(t.offset));
-    for (int64_t s : p.states) states.push_back(placed(s));
+    const PlannedBindings bindings = planned_bindings(*f);
     Ref<graph::Function> out = f;
-    AttrMap& attrs = out.edit()->attrs;
-    attrs.set("arena_offsets", Any(offsets));
-    attrs.set("arena_bytes", Any(p.arena_bytes ? begin + p.arena_bytes : 0));
-    attrs.set("arena_lower_bound", Any(p.lower_bound));
-    if (!p.states.empty()) attrs.set("arena_states", Any(states));
-    if (!p.joined.empty()) attrs.set("arena_joins", Any(Array<int64_t>(p.joined)));
-    if (!options.bounds.empty()) {
-      Array<std::string> names;
-      Array<int64_t> values;
-      for (const auto& [symbol, most] : options.bounds) names.push_back(symbol), values.push_back(most);
-      attrs.set("arena_bound_names", Any(names));
-      attrs.set("arena_bound_values", Any(values));
-    }
-    const std::set<int64_t> left_out(p.joined.begin(), p.joined.end());
-    const auto positions = planned_positions(*f);
+    out.edit()->plan = plan_node(p, bindings, base[name], options.bounds);
     for_each_binding(f->body, [&](const Binding& b) {
       const auto* call = binding_value(b).as<Call>();
       const auto* g = call && !call->args.empty() ? call->args[0].as<GlobalVar>() : nullptr;
-      if (!g) return;
-      auto at = positions.find(binding_var(b).get());
-      (at != positions.end() && left_out.count(at->second) ? joined : run).insert(g->name);
+      if (g && !is_call_tir(binding_value(b))) called.insert(g->name);
     });
+    int64_t tensor = 0;
+    for (const auto& [var, call] : bindings.calls) {
+      if (const auto* g = call->args[0].as<GlobalVar>()) (p.joined.count(tensor) ? joined : called).insert(g->name);
+      tensor += int64_t(call->type_args.size());
+    }
     return out;
   });
   return module.map_prim([&](const std::string& name, const tir::PrimFunc& f) -> ObjectRef {
-    const bool only_memory = joined.count(name) && !run.count(name);
+    const bool only_memory = joined.count(name) && !called.count(name);
     if (!aliased.count(name) && !only_memory) return {};
     tir::PrimFunc out = f;
     if (aliased.count(name)) out.edit()->attrs.set("tir.noalias", Any(false));

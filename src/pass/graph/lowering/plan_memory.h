@@ -1,14 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // The memory plan of one graph function of call_tir: lifetimes, and places in one arena.
 #pragma once
-#include <map>
+#include <set>
 
+#include "ir/memory_plan.h"
 #include "ir/module.h"
 
 namespace tenon::graph {
-
-/// Upper bounds of symbolic sizes, by name.
-using SizeBounds = std::map<std::string, int64_t>;
 
 /// One tensor made by a call_tir, in program order (nested bodies before the binding that holds them).
 struct PlannedTensor {
@@ -21,28 +19,16 @@ struct PlannedTensor {
   int part_of = -1;        ///< the concatenation whose memory it is written into
   int64_t part_offset = 0;
 };
-struct MemoryPlan {
+/// The plan with what only planning and its tests know of it; the node of the function says where things lie.
+struct PlannedMemory {
   std::vector<PlannedTensor> tensors;
   int64_t arena_bytes = 0;
-  int64_t lower_bound = 0;            ///< most bytes alive at one step: no plan can do with less
-  std::vector<int64_t> states;        ///< offsets of loop variables, loop by loop; -1: in registers
-  std::vector<std::string> in_place;  ///< programs that are called with an output in place of an input
-  std::vector<int64_t> joined;        ///< concatenations whose parts are written in their place: not called
+  int64_t lower_bound = 0;                   ///< most bytes alive at one step: no plan can do with less
+  std::vector<std::vector<int64_t>> states;  ///< offsets of the variables of each loop; -1: in registers
+  std::vector<std::string> in_place;         ///< programs that are called with an output in place of an input
+  std::set<int64_t> joined;                  ///< concatenations whose parts are written in their place: not called
 };
 /// `arena` false: lifetimes only, everything from the pool.
-MemoryPlan plan_function(const Function& function, const IRModule& module, bool arena = true);
-
-/// Position in the tensor list of the first output of each call_tir binding of the function.
-std::unordered_map<const Var*, int> planned_positions(const Function& function);
-/// Offsets that plan_memory left on the function: one per tensor, or empty when it was not planned.
-std::vector<int64_t> planned_offsets(const Function& function);
-/// Offsets of the variables of each loop, by the variable that the loop is bound to.
-std::unordered_map<const Var*, std::vector<int64_t>> planned_states(const Function& function);
-/// With which bounds the function was planned.
-SizeBounds planned_bounds(const Function& function);
-/// Bytes of a tensor whose symbolic sizes are at their bounds; -1 when one has none.
-int64_t most_bytes(const Type& type, const SizeBounds& bounds);
-/// Positions of concatenations whose result is there when the last of its parts is: calls to leave out.
-std::vector<int64_t> planned_joins(const Function& function);
+PlannedMemory plan_function(const Function& function, const IRModule& module, bool arena = true);
 
 }  // namespace tenon::graph

@@ -31,7 +31,7 @@ IRModule bundle_model_params(IRModule module, PassContext&) {
     params.push_back(bundle);
     Ref<graph::Function> out = f;
     out.edit()->params = params;
-    out.edit()->body = make_body(bindings, result_of(f->body));
+    set_body(out, make_body(bindings, result_of(f->body)));
     return out;
   });
 }

@@ -45,7 +45,7 @@ IRModule expand_tuple_arguments(IRModule module, PassContext&) {
     for (const Binding& b : bindings_of(f->body)) bindings.push_back(b);
     Ref<graph::Function> out = f;
     out.edit()->params = params;
-    out.edit()->body = make_body(bindings, result_of(f->body));
+    set_body(out, make_body(bindings, result_of(f->body)));
     module.set(name, out);
     widths[name] = width;
     changed.insert(name);

@@ -120,7 +120,7 @@ class ShapeDispatch {
     std::vector<Binding> all(builder.bindings().begin(), builder.bindings().end());
     all.push_back(make<VarBindingNode>(result, choice));
     Ref<Function> out = f_;
-    out.edit()->body = make_body(all, result);
+    set_body(out, make_body(all, result));
     module_.set(name_, out);
   }
 

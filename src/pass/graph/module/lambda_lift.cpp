@@ -415,7 +415,7 @@ class ConstructorValues {
                     [](const ObjectRef& n) { return n.is<PatternNode>() || n.is<TypeNode>(); })
                     .cast<ExprNode>();
     Ref<Function> out = f;
-    out.edit()->body = body;
+    set_body(out, body);
     return out;
   }
 

@@ -104,7 +104,7 @@ void lift(IRModule& module, const std::string& name, const Ref<Function>& f) {
   if (!body->type) body.mut()->type = f->body->type;
   Ref<Function> out = f;
   out.edit()->params = params;
-  out.edit()->body = body;
+  set_body(out, body);
   out.edit()->attrs.erase("input_names");
   module.set(name, out);
 }
@@ -151,7 +151,7 @@ Ref<Function> lazy(const Ref<Function>& f, const std::string& get, const std::st
   nothing.mut()->type = tuple_type({});
   Ref<Function> next = f;
   next.edit()->params = {};
-  next.edit()->body = make_body(out, nothing);
+  set_body(next, make_body(out, nothing));
   next.edit()->ret_type = nothing->type;
   next.edit()->attrs.set("transform_params", Any(int64_t(2)));  // it is lazy already
   return next;

@@ -110,7 +110,7 @@ IRModule remove_unused_outputs(IRModule module, PassContext&) {
     Expr result = make<Tuple>(kept);
     result.mut()->type = tuple_type(types);
     Ref<graph::Function> out = f;
-    out.edit()->body = make_body(bindings_of(f->body), result);
+    set_body(out, make_body(bindings_of(f->body), result));
     out.edit()->ret_type = result->type;
     module.set(name, out);
   }

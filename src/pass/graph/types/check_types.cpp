@@ -38,7 +38,7 @@ class CheckTypes : public BodyRewriter {
     blocks.push_back(make<BindingBlockNode>(checks));
     const Expr body = make<SeqExpr>(blocks, checked);
     body.mut()->type = f->ret_type;
-    f.edit()->body = body;
+    set_body(f, body);
     return f;
   }
 
