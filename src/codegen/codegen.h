@@ -14,16 +14,14 @@
 
 namespace tenon {
 
-/// Code of a module's kernels: ELF relocatable objects (several, so that parts compile in parallel; the split
-/// depends on the module only), or modules for loaders of the runtime; and the symbols they define, in module
-/// order.
+/// Code of a module's kernels: machine code, modules for loaders of the runtime, or both.
 struct ObjectCode {
+  /// ELF relocatable objects; several, so that parts compile in parallel. What each holds depends on the
+  /// module only.
   std::vector<std::string> objects;
-  std::vector<std::string> symbols;
+  std::vector<std::string> symbols;  ///< what the objects define, in module order
   std::vector<CodeModule> modules;
-  /// Processor time of all threads: of the code generator, and of the library that it uses
-  /// (`CodeGenerator::library`).
-  double front_ms = 0, library_ms = 0;
+  double front_ms = 0, library_ms = 0;  ///< processor time of all threads: the generator's, and its library's
 };
 
 namespace codegen {

@@ -138,8 +138,8 @@ std::vector<std::string> memory_plan_problems(const Function& function) {
       check.offsets(plan.calls[i], bindings.calls[i].second->type_args,
                     fmt::format("`{}`", bindings.calls[i].first->name));
   if (plan.loops.size() != bindings.loops.size())
-    check.add(fmt::format("it is for {} loops, and the function has {}", plan.loops.size(),
-                          bindings.loops.size()));
+    check.add(
+        fmt::format("it is for {} loops, and the function has {}", plan.loops.size(), bindings.loops.size()));
   else
     for (size_t i = 0; i < plan.loops.size(); ++i) {
       Array<Type> types;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The memory plan of a graph function (graph::MemoryPlan): which calls and loops it speaks of, and whether it fits.
+// The memory plan of a graph function (graph::MemoryPlan): which calls and loops it speaks of, and whether it
+// fits.
 #pragma once
 #include "ir/graph.h"
 
@@ -8,12 +9,14 @@ namespace tenon::graph {
 /// Upper bounds of symbolic sizes, by name.
 using SizeBounds = std::map<std::string, int64_t>;
 
-/// Bytes of a tensor whose symbolic sizes are at their bounds; -1 when one has none, or the type is not known.
+/// Bytes of a tensor whose symbolic sizes are at their bounds; -1 when one has none, or the type is not
+/// known.
 int64_t most_bytes(const Type& type, const SizeBounds& bounds);
 
-/// What a plan speaks of, in its order: that of the bindings, those in bodies before the binding that holds them.
+/// What a plan speaks of, in its order: that of the bindings, those in bodies before the binding that holds
+/// them.
 struct PlannedBindings {
-  std::vector<std::pair<VarRef, Ref<Call>>> calls;   ///< of tensor programs (call_tir)
+  std::vector<std::pair<VarRef, Ref<Call>>> calls;  ///< of tensor programs (call_tir)
   std::vector<std::pair<VarRef, Ref<While>>> loops;
 };
 PlannedBindings planned_bindings(const Function& function);

@@ -74,8 +74,9 @@ namespace {
   for (const CodeModule& m : e.modules) {
     const Function loader = registry::find("loader." + m.loader);
     if (!loader)
-      throw Error(ErrorKind::model, "T0614", "this process has no loader `" + m.loader + "` for the model's code",
-                  {}, "load the library that registers it first");
+      throw Error(ErrorKind::model, "T0614",
+                  "this process has no loader `" + m.loader + "` for the model's code", {},
+                  "load the library that registers it first");
     if (Function find = loader(m.bytes).as<Function>()) modules.push_back(std::move(find));
   }
   std::vector<Found> found(e.callees.size());

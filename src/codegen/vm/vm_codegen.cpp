@@ -27,14 +27,11 @@ using namespace graph;
 class FunctionCodegen : VMEmitter {
  public:
   FunctionCodegen(ModuleCodegen& owner, const std::string& name, const Ref<Function>& f, bool entry)
-      : VMEmitter(owner),
-        name_(name),
-        function_(f),
-        entry_(entry) {
+      : VMEmitter(owner), name_(name), function_(f), entry_(entry) {
     if (!f->plan) return;
     const std::vector<std::string> problems = memory_plan_problems(*f);
-    CHECK(problems.empty(),
-          fmt::format("the memory plan of function `{}` does not fit it: {}", name, fmt::join(problems, "; ")));
+    CHECK(problems.empty(), fmt::format("the memory plan of function `{}` does not fit it: {}", name,
+                                        fmt::join(problems, "; ")));
     const PlannedBindings bindings = planned_bindings(*f);
     for (size_t i = 0; i < bindings.calls.size(); ++i)
       places_[bindings.calls[i].first.get()] = f->plan->calls[i].vec();

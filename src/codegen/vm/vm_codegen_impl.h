@@ -80,8 +80,8 @@ void set_borrowed(Operand& o, bool borrowed);
 /// Symbolic dimensions that are no parameters of the called program, behind its first `given` scalars: read
 /// off the shapes of what it is given. T0812 for one that no shape tells.
 std::vector<PrimExpr> implied_sizes(const graph::Call& c, const tir::PrimFunc& f, size_t given);
-/// Bytes that a program may touch of each of the `count` tensors that it is called with, -1 where its sizes are not
-/// constant.
+/// Bytes that a program may touch of each of the `count` tensors that it is called with, -1 where its sizes
+/// are not constant.
 std::vector<int64_t> buffer_bytes(const tir::PrimFunc& f, size_t count);
 /// Why an operator was not lowered, in words.
 std::string why_not(const graph::Call& c);

@@ -362,7 +362,8 @@ TEST(PlanMemory, APlanIsTextAndIsVerified) {
   auto x = m.param("x", {16});
   const IRModule out = planned(m.done(m.op("cos", {m.op("sin", {m.op("exp", {x})})})));
   const std::string text = print(out);
-  ASSERT_NE(text.find("R.memory_plan(calls=[[0], [0], [-1]], arena_bytes=64, lower_bound=64)"), text.npos) << text;
+  ASSERT_NE(text.find("R.memory_plan(calls=[[0], [0], [-1]], arena_bytes=64, lower_bound=64)"), text.npos)
+      << text;
   EXPECT_TRUE(structural_equal(parse_module(text), out));
   auto with = [&](const std::string& plan) {
     const size_t begin = text.find("R.memory_plan("), end = text.find('\n', begin);

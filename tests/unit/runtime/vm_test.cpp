@@ -340,7 +340,8 @@ TEST(VM, UnknownCalleesAreNamed) {
 }
 
 TEST(VM, KernelsOfModulesRun) {
-  // Its modules' text is the name of their one kernel, which adds its last two arguments to the tensor before them.
+  // Its modules' text is the name of their one kernel, which adds its last two arguments to the tensor before
+  // them.
   registry::add("loader.test_vm", Function([](Arguments text) {
                   return Any(Function([name = text[0].as<std::string>()](Arguments wanted) -> Any {
                     if (wanted[0].as<std::string>() != name) return {};

@@ -10,9 +10,9 @@
 // becomes false).
 //
 // Control flow shares the arena: what branches of one choice make may lie at one place, because only one of
-// them runs; the state of a loop has a place of its own (`loops`: one per loop variable, -1: a register), into
-// which each iteration copies its result. Functions that others call lie behind their callers;
-// recursive ones, and those used as values, have no arena.
+// them runs; the state of a loop has a place of its own (`loops`: one per loop variable, -1: a register),
+// into which each iteration copies its result. Functions that others call lie behind their callers; recursive
+// ones, and those used as values, have no arena.
 //
 // A symbolic size with an upper bound (configuration "plan_memory.bounds": a map from names to numbers) is
 // planned at its most; the plan says with which.
@@ -688,7 +688,8 @@ IRModule plan_memory(IRModule module, PassContext& context) {
     });
     int64_t tensor = 0;
     for (const auto& [var, call] : bindings.calls) {
-      if (const auto* g = call->args[0].as<GlobalVar>()) (p.joined.count(tensor) ? joined : called).insert(g->name);
+      if (const auto* g = call->args[0].as<GlobalVar>())
+        (p.joined.count(tensor) ? joined : called).insert(g->name);
       tensor += int64_t(call->type_args.size());
     }
     return out;

@@ -26,7 +26,7 @@ struct PlannedMemory {
   int64_t lower_bound = 0;                   ///< most bytes alive at one step: no plan can do with less
   std::vector<std::vector<int64_t>> states;  ///< offsets of the variables of each loop; -1: in registers
   std::vector<std::string> in_place;         ///< programs that are called with an output in place of an input
-  std::set<int64_t> joined;                  ///< concatenations whose parts are written in their place: not called
+  std::set<int64_t> joined;  ///< concatenations whose parts are written in their place: not called
 };
 /// `arena` false: lifetimes only, everything from the pool.
 PlannedMemory plan_function(const Function& function, const IRModule& module, bool arena = true);
