@@ -25,13 +25,13 @@ CompileOptions read_options(const TenonCompileOptions* given) {
   c_api::require(o.num_dims == 0 || (o.dim_names && o.dim_values),
                  "TenonCompileOptions: dimensions without names or values");
   CompileOptions out;
-  out.target = o.target && *o.target ? parse_target(o.target) : host_target();
+  if (o.target) out.target = o.target;
   out.opt_level = o.opt_level;
   out.threads = o.threads;
   out.memory_limit = o.memory_limit;
   for (int32_t i = 0; i < o.num_dims; ++i) {
     c_api::require(o.dim_names[i] != nullptr, "TenonCompileOptions: a dimension without a name");
-    out.dims[o.dim_names[i]] = o.dim_values[i];
+    out.dims.set(o.dim_names[i], o.dim_values[i]);
   }
   return out;
 }

@@ -1,20 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The compiler by name: packed functions "compiler.NAME" that take a map of named values and return one. The
-// command, and later other languages, reach the compiler through these alone.
-//
-//   compile       model, target, opt_level, threads, memory_limit, verify, dump, print_after, dims, emit,
-//                 output, progress(stage, done, total), print(pass, text), cache (a folder, or "default"),
-//                 note(text) → compile_ms, passes (JSON), bytes and, for emit "jit", artifact and whether it
-//                 was cached; with no output, text. A key left out means its default. stage and function: the
-//                 module behind that pass as "tir", "dot" or "svg"; dim_bounds: the most of symbolic sizes
-//   inspect       model → json: kind, inputs, outputs, operators, parameters, flop, …; with strategies,
-//                 target, opt_level, dims: the implementation of every call (tools/strategy_report.h)
-//   interpret     model, inputs, dims → outputs
-//   opt           model, passes, schedule, function, target, verify, explain, measure, time, dims, emit,
-//                 output → text, passes (with time: processor time of each, JSON), and with explain kernels
-//                 (JSON) and fusion (text)
-//   passes, operators, onnx_operators, target, emit_kinds → json
-//   read_tensor   path (ONNX TensorProto) → tensor
+// command, and later other languages, reach the compiler through these alone. What each takes and gives is
+// said in capi/requests.h.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -26,6 +13,7 @@
 #include "base/clock.h"
 #include "base/function.h"
 #include "base/nearest.h"
+#include "capi/compiler_function.h"
 #include "import/onnx/load.h"
 #include "interpret/interpret.h"
 #include "ir/text.h"
@@ -35,6 +23,7 @@
 #include "pass/tensor/passes.h"
 #include "pipeline/compile.h"
 #include "pipeline/compile_cache.h"
+#include "pipeline/dimensions.h"
 #include "pipeline/emit.h"
 #include "pipeline/evaluator.h"
 #include "pipeline/program_entry.h"
@@ -51,50 +40,24 @@ namespace {
 
 using json = nlohmann::ordered_json;
 
-template <class T>
-T get_or(const AttrMap& request, const std::string& key, T otherwise) {
-  auto v = request.find(key);
-  return v && !v->is_none() ? v->as<T>() : otherwise;
-}
 AttrMap reply_json(const json& j) { return {{"json", j.dump()}}; }
 
-std::map<std::string, int64_t> dims_of(const AttrMap& request) {
-  std::map<std::string, int64_t> dims;
-  for (const auto& [name, value] : get_or(request, "dims", AttrMap())) dims[name] = value.as<int64_t>();
-  return dims;
-}
-Target target_of(const AttrMap& request) {
-  const auto text = get_or<std::string>(request, "target", "");
-  return text.empty() ? host_target() : parse_target(text);
+/// Options of a compilation that say what a request says.
+template <class Settings>
+CompileOptions options_of(const Settings& settings) {
+  CompileOptions o;
+  static_cast<Settings&>(o) = settings;
+  return o;
 }
 
-CompileOptions compile_options(const AttrMap& request) {
-  announce_all_passes();
-  CompileOptions o;
-  o.target = target_of(request);
-  o.opt_level = get_or(request, "opt_level", 2);
-  o.threads = get_or(request, "threads", 0);
-  o.memory_limit = get_or<int64_t>(request, "memory_limit", 0);
-  // The importer takes the values of dimensions: those with one have no bound any more.
-  const auto values = dims_of(request);
-  for (const auto& [name, value] : get_or(request, "dim_bounds", AttrMap()))
-    if (!values.count(name)) o.dim_bounds[name] = value.as<int64_t>();
-  if (const auto precision = get_or<std::string>(request, "precision", ""); !precision.empty()) {
-    o.context.required.insert("to_mixed_precision");
-    o.context.config.set("to_mixed_precision.dtype", precision);
-  }
-  o.context.dump_dir = get_or<std::string>(request, "dump", "");
-  for (const std::string& pass : get_or(request, "print_after", Array<std::string>())) {
-    if (pass != "all" && !find_pass(pass))
-      fail("T0919", fmt::format("there is no pass `{}`", pass), "--print-after",
-           "`tenon opt --list` names them", ErrorKind::usage);
-    o.context.print_after.insert(pass);
-  }
-  if (Function print = get_or(request, "print", Function()))
-    o.context.print_sink = [print](const std::string& pass, const std::string& text) { print(pass, text); };
-  if (Function progress = get_or(request, "progress", Function()))
-    o.progress = [progress](std::string_view step, int done, int total) { progress(step, done, total); };
-  return o;
+/// The model, with the values of its dimensions: the importer takes them, so the options have none behind it,
+/// and no bounds of those that have a value.
+IRModule load_with_dims(const std::string& model, CompileOptions& o,
+                        std::vector<std::string>* files = nullptr) {
+  const auto dims = sizes_of(o.dims);
+  for (const auto& [name, value] : dims) o.dim_bounds.erase(name);
+  o.dims = {};
+  return load_model(model, dims, files);
 }
 
 json timings_json(const std::vector<PassTiming>& timings) {
@@ -132,7 +95,7 @@ EmitKind find_emit_kind(const std::string& name) {
   fail("T0920", fmt::format("there is nothing of the kind `{}` to emit", name), {},
        did_you_mean(name, names, "kinds: "), ErrorKind::usage);
 }
-AttrMap emit_kinds_function(const AttrMap&) {
+AttrMap emit_kinds_function(const NoRequest&) {
   json list = json::array();
   for (const EmitKind& k : all_emit_kinds())
     list.push_back(
@@ -140,90 +103,108 @@ AttrMap emit_kinds_function(const AttrMap&) {
   return reply_json({{"kinds", list}});
 }
 
-AttrMap compile_function(const AttrMap& request) {
+/// The compile cache of a request; without a folder there is none.
+CacheOptions cache_of(const CompileRequest& r) {
+  CacheOptions cache;
+  // Who wants to see the passes wants them to run.
+  const bool looks = r.verify || !r.dump.empty() || !r.print_after.empty();
+  const bool whole = r.emit == "jit" || (r.emit == "artifact" && !r.output.empty());
+  if (whole && !looks) cache.folder = r.cache == "default" ? default_cache_folder() : r.cache;
+  if (!cache.folder.empty()) cache.limit_bytes = cache_limit();
+  if (r.note) cache.note = [note = r.note](const std::string& text) { note(text); };
+  return cache;
+}
+
+/// The name to register the model under; an executable always has one.
+std::string system_name_of(const CompileRequest& r, const EmitKind& kind) {
+  if (!r.system.empty() && r.system != system_name(r.system))
+    fail("T0921", "the name of a system library has letters, digits and _ only, not `" + r.system + "`",
+         "--system-lib", {}, ErrorKind::usage);
+  if (!r.system.empty() && !kind.registers)
+    fail("T0921", "a system library is emitted as obj or c", "--system-lib", "add --emit obj",
+         ErrorKind::usage);
+  return r.emit == "exe" ? system_name(r.output) : r.system;
+}
+
+/// A module's text into the file or the reply, with its size.
+void emit_module(AttrMap& reply, const CompileRequest& r, const IRModule& module,
+                 const std::string& function) {
+  ConstantTable constants;
+  const std::string text = module_text(r.emit, module, function, r.output.empty() ? nullptr : &constants);
+  write_or_reply(reply, text, r.output, constants);
+  reply.set("bytes", int64_t(text.size()));
+}
+
+/// What was compiled, as the request wants it.
+void emit_compiled(AttrMap& reply, const CompileRequest& r, const Compiled& compiled,
+                   const std::string& system, CompileCache& cache, const std::vector<std::string>& files) {
+  reply.set("bytes", int64_t(0));
+  if (r.emit == "jit") {
+    const Artifact stored = cache.store(compiled, files);
+    reply.set("artifact", Any(stored ? stored : jit_artifact(compiled)));
+  } else if (is_module_text(r.emit)) {
+    emit_module(reply, r, r.emit == "tir" ? compiled.lowered : compiled.planned, {});
+  } else if (r.output.empty()) {
+    const std::string text = emit_text(r.emit, compiled, system);
+    reply.set("bytes", int64_t(text.size()));
+    reply.set("text", text);
+  } else {
+    reply.set("bytes", write_emitted(r.emit, r.output, compiled, system));
+    if (r.emit == "artifact") cache.store(compiled, files);
+  }
+}
+
+/// What an earlier compilation left in the cache.
+AttrMap cached_reply(const CompileRequest& r, const CompileCache& cache, const Artifact& found) {
+  const bool to_file = r.emit == "artifact";
+  const std::string* passes = found.metadata(kCachedPasses);
+  AttrMap reply{{"cached", true},
+                {"bytes", to_file ? cache.copy_to(r.output) : int64_t(0)},
+                {"passes", to_file && passes ? *passes : std::string("[]")}};
+  if (!to_file) reply.set("artifact", Any(found));
+  return reply;
+}
+
+AttrMap compile_function(const CompileRequest& r) {
   const auto start = std::chrono::steady_clock::now();
-  const std::string emit = get_or<std::string>(request, "emit", "artifact");
-  CompileOptions options = compile_options(request);
-  const EmitKind form = find_emit_kind(emit);
-  options.code = form.code;
-  options.target = target_for(emit, options.target);
-  const std::string model = request.at("model").as<std::string>();
+  const EmitKind kind = find_emit_kind(r.emit);
+  CompileOptions options = options_of<CompileSettings>(r);
+  if (r.progress)
+    options.progress = [&](std::string_view step, int done, int total) { r.progress(step, done, total); };
+  if (r.print)
+    options.context.print_sink = [&](const std::string& pass, const std::string& text) {
+      r.print(pass, text);
+    };
+  options.code = kind.code;
+  options.target = to_json(target_for(r.emit, target_of(r)));
+  if (!r.system.empty()) options.symbol_prefix = r.system + "_";
+  const std::string system = system_name_of(r, kind);
   std::unique_ptr<PassInstrument> checker;
-  if (get_or(request, "verify", false)) {
+  if (r.verify) {
     VerifyPassesOptions how;
-    for (const Any& a : get_or(request, "verify_inputs", Array<Any>())) how.inputs.push_back(a);
-    options.context.evaluate = make_evaluator(options.target);
+    for (const NDArray& a : r.verify_inputs) how.inputs.push_back(Any(a));
+    options.context.evaluate = make_evaluator();
     checker = verify_passes(options.context.evaluate, how);
     options.context.instruments.push_back(checker.get());
   }
-  const std::string output = get_or<std::string>(request, "output", "");
-  CacheOptions cache_options;
-  // Who wants to see the passes wants them to run.
-  const bool looks = checker || !options.context.dump_dir.empty() || !options.context.print_after.empty();
-  const bool to_file = emit == "artifact" && !output.empty();
-  if ((emit == "jit" || to_file) && !looks) cache_options.folder = get_or<std::string>(request, "cache", "");
-  if (cache_options.folder == "default") cache_options.folder = default_cache_folder();
-  if (!cache_options.folder.empty()) cache_options.limit_bytes = cache_limit();
-  if (Function note = get_or(request, "note", Function()))
-    cache_options.note = [note](const std::string& text) { note(text); };
-  std::string system = get_or<std::string>(request, "system", "");
-  if (!system.empty() && system != system_name(system))
-    fail("T0921", "the name of a system library has letters, digits and _ only, not `" + system + "`",
-         "--system-lib", {}, ErrorKind::usage);
-  if (!system.empty() && !form.registers)
-    fail("T0921", "a system library is emitted as obj or c", "--system-lib", "add --emit obj",
-         ErrorKind::usage);
-  if (!system.empty()) options.symbol_prefix = system + "_";
-  if (emit == "exe") system = system_name(output);
-  CompileOptions key = options;
-  key.dims = dims_of(request);  // the importer takes them
-  CompileCache cache(std::move(cache_options), model, key);
+  CompileCache cache(cache_of(r), r.model, options);
   AttrMap reply;
-  if (Artifact found = cache.find()) {
-    if (!to_file) reply.set("artifact", Any(found));
-    reply.set("cached", true);
-    reply.set("bytes", to_file ? cache.copy_to(output) : int64_t(0));
-    const std::string* passes = found.metadata(kCachedPasses);
-    reply.set("passes", to_file && passes ? *passes : "[]");
-    reply.set("compile_ms", ms_since(start));
-    return reply;
-  }
-  std::vector<std::string> external_files;
-  IRModule module = load_model(model, dims_of(request), &external_files);
-  if (const auto stage = get_or<std::string>(request, "stage", ""); !stage.empty()) {
-    ConstantTable constants;
-    const std::string text =
-        module_text(emit, module_at_stage(std::move(module), options, stage),
-                    get_or<std::string>(request, "function", ""), output.empty() ? nullptr : &constants);
-    write_or_reply(reply, text, output, constants);
-    reply.set("bytes", int64_t(text.size()));
-    reply.set("passes", "[]");
-    reply.set("compile_ms", ms_since(start));
-    return reply;
-  }
-  if (form.whole_model || !entry_name(module).empty()) module = with_entry(std::move(module));
-  Compiled compiled = compile(std::move(module), options);
-  int64_t bytes = 0;
-  if (emit == "jit") {
-    Artifact artifact = cache.store(compiled, external_files);
-    reply.set("artifact", Any(artifact ? artifact : jit_artifact(compiled)));
-  } else if (is_module_text(emit)) {
-    ConstantTable constants;
-    const std::string text = module_text(emit, emit == "tir" ? compiled.lowered : compiled.planned, {},
-                                         output.empty() ? nullptr : &constants);
-    bytes = int64_t(text.size());
-    write_or_reply(reply, text, output, constants);
-  } else if (output.empty()) {
-    std::string text = emit_text(emit, compiled, system);
-    bytes = int64_t(text.size());
-    reply.set("text", text);
+  if (const Artifact found = cache.find()) {
+    reply = cached_reply(r, cache, found);
   } else {
-    bytes = write_emitted(emit, output, compiled, system);
+    std::vector<std::string> files;
+    IRModule module = load_with_dims(r.model, options, &files);
+    if (!r.stage.empty()) {
+      emit_module(reply, r, module_at_stage(std::move(module), options, r.stage), r.function);
+      reply.set("passes", "[]");
+    } else {
+      if (kind.whole_model || !entry_name(module).empty()) module = with_entry(std::move(module));
+      const Compiled compiled = compile(std::move(module), options);
+      emit_compiled(reply, r, compiled, system, cache, files);
+      reply.set("passes", timings_json(compiled.timings).dump());
+    }
   }
-  reply.set("bytes", bytes);
-  reply.set("passes", timings_json(compiled.timings).dump());
   reply.set("compile_ms", ms_since(start));
-  if (to_file) cache.store(compiled, external_files);
   return reply;
 }
 
@@ -332,13 +313,12 @@ bool is_onnx(const std::string& path) {
   return model_kind({head, n}) == ModelKind::onnx;
 }
 
-AttrMap inspect(const AttrMap& request) {
-  const std::string model = request.at("model").as<std::string>();
-  if (get_or(request, "strategies", false)) {
-    CompileOptions options = compile_options(request);
-    return {{"json", strategies_json(load_model(model, options.dims), options.target, options.context)}};
-  }
-  return reply_json(is_onnx(model) ? inspect_onnx(model) : inspect_module(load_model(model)));
+AttrMap inspect(const InspectRequest& r) {
+  if (!r.strategies)
+    return reply_json(is_onnx(r.model) ? inspect_onnx(r.model) : inspect_module(load_model(r.model)));
+  CompileOptions options = options_of<ModelSettings>(r);
+  const IRModule module = load_with_dims(r.model, options);
+  return {{"json", strategies_json(module, target_of(r), context_of(options))}};
 }
 
 // ---------------------------------------------------------------- interpret, opt
@@ -368,17 +348,17 @@ Any parameter(const NDArray& a, const graph::Type& type) {
   return Any(s);
 }
 
-AttrMap interpret_function(const AttrMap& request) {
-  const IRModule module = with_entry(load_model(request.at("model").as<std::string>(), dims_of(request)));
+AttrMap interpret_function(const InterpretRequest& r) {
+  const IRModule module = with_entry(load_model(r.model, sizes_of(r.dims)));
   const auto main = module.find(entry_name(module)).cast<graph::Function>();
   std::vector<Any> inputs;
-  for (const NDArray& a : request.at("inputs").as<Array<NDArray>>()) {
+  for (const NDArray& a : r.inputs) {
     const size_t i = inputs.size();
     inputs.push_back(
         parameter(a, main && i < main->params.size() ? main->params[i]->declared : graph::Type()));
   }
   InterpretOptions options;
-  options.float64 = get_or(request, "float64", false);
+  options.float64 = r.float64;
   Array<NDArray> outputs;
   flatten(interpret(module, entry_name(module), inputs, options), outputs);
   return {{"outputs", Any(outputs)}};
@@ -418,151 +398,115 @@ json explanation_json(const std::vector<KernelExplanation>& kernels) {
 }
 
 /// Processor time of every pass: that of the wall depends on what else the machine does.
-struct CpuTimes {
-  std::vector<std::pair<std::string, double>> times;
-  void start() { begin_ = std::clock(); }
-  void stop(std::string name) {
-    times.emplace_back(std::move(name), 1e3 * double(std::clock() - begin_) / CLOCKS_PER_SEC);
+class CpuTimes {
+ public:
+  /// Of what `f` does, under a name.
+  auto of(const std::string& name, auto f) {
+    struct Stop {
+      CpuTimes& times;
+      const std::string& name;
+      std::clock_t begin = std::clock();
+      ~Stop() {
+        times.list_.push_back({{"name", name}, {"ms", 1e3 * double(std::clock() - begin) / CLOCKS_PER_SEC}});
+      }
+    } stop{*this, name};
+    return f();
   }
-  json to_json() const {
-    json out = json::array();
-    for (const auto& [name, ms] : times) out.push_back({{"name", name}, {"ms", ms}});
-    return out;
-  }
+  const json& to_json() const { return list_; }
 
  private:
-  std::clock_t begin_ = 0;
+  json list_ = json::array();
 };
 
-AttrMap opt(const AttrMap& request) {
-  CompileOptions options = compile_options(request);
-  const bool explains = get_or(request, "explain", false);
-  const bool timed = get_or(request, "time", false);
+/// Programs of a module beside their assembly, as JSON.
+json explained(const IRModule& module, const OptRequest& r) {
+  ExplainOptions how;
+  how.opt_level = int(r.opt_level);
+  how.function = r.function;
+  how.measure = r.measure;
+  how.dims = sizes_of(r.dims);
+  bool programs = false;
+  for (const auto& [name, f] : module.functions()) programs = programs || f.is<tir::PrimFuncNode>();
+  return explanation_json(programs ? explain(module, target_of(r), how) : std::vector<KernelExplanation>());
+}
+
+AttrMap opt(const OptRequest& r) {
   CpuTimes times;
-  times.start();
   // The sizes of a program that is measured are its own business.
-  IRModule module = load_model(request.at("model").as<std::string>(),
-                               explains ? std::map<std::string, int64_t>() : dims_of(request));
-  times.stop("load");
+  IRModule module = times.of("load", [&] {
+    return load_model(r.model, r.explain ? std::map<std::string, int64_t>() : sizes_of(r.dims));
+  });
   // What a pass finds wrong later would count as its own mistake.
-  times.start();
-  verify_or_throw(module);
-  times.stop("verify");
-  std::vector<Pass> passes;
-  DiagnosticList problems(ErrorKind::usage);
-  for (const std::string& name : get_or(request, "passes", Array<std::string>())) {
-    if (const Pass* p = find_pass(name))
-      passes.push_back(*p);
-    else
-      problems.add("T0919", fmt::format("there is no pass `{}`", name), {}, "`tenon opt --list` names them");
-  }
-  problems.throw_if_any();
-  PassContext& context = options.context;
-  context.target = options.target;
+  times.of("verify", [&] { verify_or_throw(module); });
+  const std::vector<Pass> passes = passes_named(r.passes);
+  PassContext context;
+  context.target = target_of(r);
   context.opt_level = INT_MAX;  // what is named runs
   context.verify = true;
-  const auto checker = get_or(request, "verify", false) ? verify_passes() : nullptr;
+  const auto checker = r.verify ? verify_passes() : nullptr;
   if (checker) context.instruments.push_back(checker.get());
   std::string fusion;
-  if (explains)
+  if (r.explain)
     context.config.set("fuse_ops.explain", Any(Function([&fusion](Arguments a) -> Any {
                          fusion += a[0].as<std::string>();
                          return {};
                        })));
-  if (timed) {
+  if (r.time) {
     // The passes alone: the runner verifies behind each.
-    for (const Pass& p : passes) {
-      times.start();
-      module = p.run(std::move(module), context);
-      times.stop(std::string(p.name));
-    }
+    for (const Pass& p : passes)
+      times.of(std::string(p.name), [&] { module = p.run(std::move(module), context); });
+    times.of("verify", [&] { verify_or_throw(module); });
   } else {
     module = run_passes(std::move(module), passes, context);
   }
-  if (const auto trace = get_or<std::string>(request, "schedule", ""); !trace.empty())
-    module = replay_schedules(std::move(module), trace, get_or<std::string>(request, "function", ""));
+  if (!r.schedule.empty()) module = replay_schedules(std::move(module), r.schedule, r.function);
   ConstantTable constants;
-  if (timed) {
-    times.start();
-    verify_or_throw(module);
-    times.stop("verify");
-  }
-  times.start();
-  const std::string text = module_text(get_or<std::string>(request, "emit", "tir"), module,
-                                       get_or<std::string>(request, "function", ""), &constants);
-  times.stop("print");
+  const std::string text =
+      times.of("print", [&] { return module_text(r.emit, module, r.function, &constants); });
   AttrMap reply;
-  write_or_reply(reply, text, get_or<std::string>(request, "output", ""), constants);
+  write_or_reply(reply, text, r.output, constants);
   reply.set("text", text);
   reply.set("passes", times.to_json().dump());
-  if (explains) {
+  if (r.explain) {
     reply.set("fusion", fusion);
-    ExplainOptions how;
-    how.opt_level = get_or(request, "opt_level", 2);
-    how.function = get_or<std::string>(request, "function", "");
-    how.measure = get_or(request, "measure", false);
-    how.dims = dims_of(request);
-    bool programs = false;
-    for (const auto& [name, f] : module.functions()) programs = programs || f.is<tir::PrimFuncNode>();
-    reply.set("kernels", explanation_json(programs ? explain(module, options.target, how)
-                                                   : std::vector<KernelExplanation>())
-                             .dump());
+    reply.set("kernels", explained(module, r).dump());
   }
   return reply;
 }
 
-AttrMap reduce(const AttrMap& request) {
-  CompileOptions options = compile_options(request);
-  IRModule module = with_entry(load_model(request.at("model").as<std::string>(), options.dims));
-  std::vector<Pass> passes;
-  for (const std::string& name : get_or(request, "passes", Array<std::string>())) {
-    const Pass* p = find_pass(name);
-    if (!p)
-      fail("T0919", fmt::format("there is no pass `{}`", name), {}, "`tenon opt --list` names them",
-           ErrorKind::usage);
-    passes.push_back(*p);
-  }
-  PassContext& context = options.context;
-  context.target = options.target;
-  context.opt_level = options.opt_level;
+AttrMap reduce(const ReduceRequest& r) {
+  CompileOptions options = options_of<ModelSettings>(r);
+  const IRModule module = with_entry(load_with_dims(r.model, options));
+  PassContext context = context_of(options);
+  std::vector<Pass> passes = passes_named(r.passes);
   const bool whole = passes.empty();
   if (whole)
     for (const auto& list : {graph_passes(), schedule_passes()})
       passes.insert(passes.end(), list.begin(), list.end());
   else
-    context.opt_level = INT_MAX;
-  const Evaluate evaluate = make_evaluator(options.target);
-  context.evaluate = evaluate;
+    context.opt_level = INT_MAX;  // what is named runs
   VerifyPassesOptions verify;
-  verify.seed = uint64_t(get_or<int64_t>(request, "seed", 1));
-  const auto first = find_failure(module, passes, context, verify, whole, evaluate);
+  verify.seed = uint64_t(r.seed);
+  const auto first = find_failure(module, passes, context, verify, whole, context.evaluate);
   if (!first) return {{"pass", ""}};
-  ReduceOptions reduce_options;
-  if (Function progress = get_or(request, "reduced", Function()))
-    reduce_options.progress = [progress](int tries, size_t values) {
-      progress(int64_t(tries), int64_t(values));
-    };
+  ReduceOptions how;
+  if (r.reduced) how.progress = [&](int tries, size_t values) { r.reduced(int64_t(tries), int64_t(values)); };
   const IRModule small = reduce_module(
       module,
       [&](const IRModule& m) {
-        const auto again = find_failure(m, passes, context, verify, whole, evaluate);
+        const auto again = find_failure(m, passes, context, verify, whole, context.evaluate);
         return again && again->same_as(*first);
       },
-      reduce_options);
+      how);
   ConstantTable constants;
-  PrintOptions print_options;
-  print_options.constants = &constants;
-  const std::string text = print(small, print_options);
-  if (const std::string output = get_or<std::string>(request, "output", ""); !output.empty()) {
-    write_text_file(output, text);
-    if (!constants.empty())
-      save_constants(std::filesystem::path(output).replace_extension(".constants"), constants);
-  }
-  return {{"pass", first->pass}, {"code", first->code}, {"message", first->message}, {"text", text}};
+  const std::string text = module_text("tir", small, {}, &constants);
+  AttrMap reply{{"pass", first->pass}, {"code", first->code}, {"message", first->message}, {"text", text}};
+  if (!r.output.empty()) write_or_reply(reply, text, r.output, constants);
+  return reply;
 }
 
 // ---------------------------------------------------------------- lists
-AttrMap passes(const AttrMap&) {
+AttrMap passes(const NoRequest&) {
   announce_all_passes();
   json out = json::array();
   auto contains = [](std::span<const Pass> list, const Pass* p) {
@@ -605,7 +549,7 @@ std::string default_text(const Any& v) {
   return print(v.as<ObjectRef>());
 }
 
-AttrMap operators(const AttrMap&) {
+AttrMap operators(const NoRequest&) {
   json list = json::array();
   for (const Ref<graph::Op>& op : graph::all_ops()) {
     json arguments = json::array(), attributes = json::array();
@@ -630,7 +574,7 @@ AttrMap operators(const AttrMap&) {
   return reply_json({{"operators", list}});
 }
 
-AttrMap onnx_operators(const AttrMap&) {
+AttrMap onnx_operators(const NoRequest&) {
   json list = json::array();
   for (const auto& op : onnx::onnx_coverage())
     list.push_back({{"name", op.name},
@@ -639,31 +583,24 @@ AttrMap onnx_operators(const AttrMap&) {
   return reply_json({{"operators", list}});
 }
 
-AttrMap target_function(const AttrMap& request) { return {{"json", to_json(target_of(request))}}; }
-AttrMap read_tensor(const AttrMap& request) {
-  return {{"tensor", Any(onnx::read_tensor_proto(request.at("path").as<std::string>()))}};
+AttrMap target_function(const TargetRequest& r) {
+  return {{"json", to_json(r.target.empty() ? host_target() : parse_target(r.target))}};
 }
+AttrMap read_tensor(const ReadTensorRequest& r) { return {{"tensor", Any(onnx::read_tensor_proto(r.path))}}; }
 
 const bool registered = [] {
-  auto add = [](const char* name, AttrMap (*f)(const AttrMap&), const char* doc) {
-    registry::add(std::string("compiler.") + name,
-                  TypedFunction<AttrMap(AttrMap)>([f](AttrMap request) { return f(request); },
-                                                  std::string("compiler.") + name)
-                      .packed(),
-                  false, doc);
-  };
-  add("compile", compile_function,
-      "compiles a model to an artifact in memory, or to a file of the kind `emit`");
-  add("inspect", inspect, "facts about a model, without compiling");
-  add("interpret", interpret_function, "runs a model on the interpreter");
-  add("opt", opt, "applies passes to a module and prints it");
-  add("reduce", reduce, "the smallest module on which a pass still fails the same way");
-  add("passes", passes, "all passes");
-  add("operators", operators, "all graph operators");
-  add("onnx_operators", onnx_operators, "what the ONNX importer covers");
-  add("target", target_function, "a target record");
-  add("emit_kinds", emit_kinds_function, "what `compile` can emit");
-  add("read_tensor", read_tensor, "an ONNX TensorProto file");
+  add_compiler_function("compile", compile_function,
+                        "compiles a model to an artifact in memory, or to a file of the kind `emit`");
+  add_compiler_function("inspect", inspect, "facts about a model, without compiling");
+  add_compiler_function("interpret", interpret_function, "runs a model on the interpreter");
+  add_compiler_function("opt", opt, "applies passes to a module and prints it");
+  add_compiler_function("reduce", reduce, "the smallest module on which a pass still fails the same way");
+  add_compiler_function("passes", passes, "all passes");
+  add_compiler_function("operators", operators, "all graph operators");
+  add_compiler_function("onnx_operators", onnx_operators, "what the ONNX importer covers");
+  add_compiler_function("target", target_function, "a target record");
+  add_compiler_function("emit_kinds", emit_kinds_function, "what `compile` can emit");
+  add_compiler_function("read_tensor", read_tensor, "an ONNX TensorProto file");
   return true;
 }();
 

@@ -1,16 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // "compiler.memory": what a model's memory plan needs, beside the least that any plan can do with.
-//
-//   memory        model, target, opt_level, dims, dim_bounds, threads → json: arena_bytes, lower_bound_bytes,
-//                 ratio, constant_bytes, functions[{name, arena_bytes, lower_bound_bytes, tensors, planned,
-//                 pool, joined}]
 #include <fmt/format.h>
 
 #include <nlohmann/json.hpp>
 
-#include "base/function.h"
+#include "capi/compiler_function.h"
 #include "ir/walk.h"
 #include "pipeline/compile.h"
+#include "pipeline/dimensions.h"
 #include "pipeline/program_entry.h"
 
 namespace tenon {
@@ -18,25 +15,14 @@ namespace {
 
 using memory_json = nlohmann::ordered_json;
 
-std::map<std::string, int64_t> sizes(const AttrMap& request, const std::string& key) {
-  std::map<std::string, int64_t> out;
-  if (const auto given = request.find(key); given && !given->is_none())
-    for (const auto& [name, value] : given->as<AttrMap>()) out[name] = value.as<int64_t>();
-  return out;
-}
-
-AttrMap memory_report(const AttrMap& request) {
+AttrMap memory_report(const MemoryRequest& r) {
   CompileOptions options;
-  const auto target = request.find("target");
-  const std::string text = target ? target->as<std::string>() : std::string();
-  options.target = text.empty() ? host_target() : parse_target(text);
-  if (const auto level = request.find("opt_level")) options.opt_level = level->as<int>();
-  if (const auto threads = request.find("threads")) options.threads = threads->as<int>();
-  options.dim_bounds = sizes(request, "dim_bounds");
-  const auto dims = sizes(request, "dims");
-  for (const auto& [name, value] : dims) options.dim_bounds.erase(name);
-  const IRModule module = module_at_stage(with_entry(load_model(request.at("model").as<std::string>(), dims)),
-                                          options, "plan_memory");
+  static_cast<ModelSettings&>(options) = r;
+  options.dim_bounds = r.dim_bounds;
+  for (const auto& [name, value] : r.dims) options.dim_bounds.erase(name);
+  options.dims = {};  // the importer takes them
+  const IRModule module =
+      module_at_stage(with_entry(load_model(r.model, sizes_of(r.dims))), options, "plan_memory");
   memory_json functions = memory_json::array();
   int64_t arena = 0, bound = 0, constants = 0;
   std::set<uint64_t> seen;
@@ -70,11 +56,7 @@ AttrMap memory_report(const AttrMap& request) {
 }
 
 const bool memory_registered = [] {
-  registry::add("compiler.memory",
-                TypedFunction<AttrMap(AttrMap)>([](AttrMap request) { return memory_report(request); },
-                                                "compiler.memory")
-                    .packed(),
-                false, "the memory plan of a model beside its lower bound");
+  add_compiler_function("memory", memory_report, "the memory plan of a model beside its lower bound");
   return true;
 }();
 

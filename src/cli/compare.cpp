@@ -66,11 +66,11 @@ std::vector<NDArray> run_onnxruntime(const ModelOptions& options, const Prepared
 }
 
 std::vector<NDArray> run_interpreter(const ModelOptions& options, const Prepared& p) {
-  Array<NDArray> inputs(p.inputs);
-  AttrMap dims;
-  for (const auto& [name, value] : dims_of(options, p.signature, p.inputs)) dims.set(name, value);
-  const AttrMap reply =
-      call_compiler("interpret", {{"model", options.model}, {"inputs", Any(inputs)}, {"dims", Any(dims)}});
+  InterpretRequest request;
+  request.model = options.model;
+  request.inputs = Array<NDArray>(p.inputs);
+  request.dims = dims_of(options, p.signature, p.inputs);
+  const AttrMap reply = call_compiler("interpret", request);
   return reply.at("outputs").as<Array<NDArray>>().vec();
 }
 

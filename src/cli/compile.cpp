@@ -20,7 +20,7 @@ struct CompileVerbOptions {
 };
 
 /// The kinds of `--emit`: the compiler's own, and those that code generators offer.
-json emit_kinds() { return ask_compiler("emit_kinds", {}).at("kinds"); }
+json emit_kinds() { return ask_compiler("emit_kinds").at("kinds"); }
 
 json emit_kind(const std::string& name) {
   std::vector<std::string> names;
@@ -45,19 +45,18 @@ void compile_verb(const CompileVerbOptions& o, Console& console) {
   if (out.empty())
     out = std::filesystem::path(o.model.model == "-" ? "model" : o.model.model).stem().string() +
           kind.at("ending").get<std::string>();
-  std::map<std::string, int64_t> dims = dims_of(o.model, {}, {});
-  AttrMap request = compile_request(o.model, dims, console);
-  request.set("emit", o.emit);
   if (!o.stage.empty() && o.emit != "dot" && o.emit != "svg" && o.emit != "tir")
-    throw Error(ErrorKind::usage, "T0921", "--stage shows a module between two passes: as tir, dot or svg",
-                {}, "add --emit dot");
-  request.set("stage", o.stage);
-  request.set("function", o.function);
-  request.set("system", o.system);
+    throw Error(ErrorKind::usage, "T0921", "--stage shows a module between two passes: as tir, dot or svg", {},
+                "add --emit dot");
   if (out == "-" && !kind.at("text").get<bool>())
     throw Error(ErrorKind::usage, "T0921", "the " + o.emit + " cannot go to standard output", {},
                 "name a file with -o");
-  request.set("output", out == "-" ? "" : out);
+  CompileRequest request = compile_request(o.model, console);
+  request.emit = o.emit;
+  request.stage = o.stage;
+  request.function = o.function;
+  request.system = o.system;
+  request.output = out == "-" ? "" : out;
   const AttrMap reply = call_compiler("compile", request);
   console.end_progress();
   if (out == "-") {

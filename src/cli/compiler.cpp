@@ -6,6 +6,8 @@
 
 #include <mutex>
 
+#include "base/named_values.h"
+
 namespace tenon::cli {
 
 Function compiler_function(const std::string& name) {
@@ -23,11 +25,18 @@ Function compiler_function(const std::string& name) {
   return f;
 }
 
-AttrMap call_compiler(const std::string& name, const AttrMap& request) {
-  return compiler_function(name)(request).as<AttrMap>();
+template <class Request>
+AttrMap call_compiler(const std::string& name, const Request& request) {
+  return compiler_function(name)(to_named_values(request)).as<AttrMap>();
 }
-json ask_compiler(const std::string& name, const AttrMap& request) {
-  return json::parse(call_compiler(name, request).at("json").as<std::string>());
-}
+template AttrMap call_compiler(const std::string&, const CompileRequest&);
+template AttrMap call_compiler(const std::string&, const InspectRequest&);
+template AttrMap call_compiler(const std::string&, const MemoryRequest&);
+template AttrMap call_compiler(const std::string&, const InterpretRequest&);
+template AttrMap call_compiler(const std::string&, const OptRequest&);
+template AttrMap call_compiler(const std::string&, const ReduceRequest&);
+template AttrMap call_compiler(const std::string&, const TargetRequest&);
+template AttrMap call_compiler(const std::string&, const ReadTensorRequest&);
+template AttrMap call_compiler(const std::string&, const NoRequest&);
 
 }  // namespace tenon::cli

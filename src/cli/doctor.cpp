@@ -30,7 +30,7 @@ void doctor(Console& console) {
   console.end_progress();
   json cpu, problems = json::array();
   try {
-    cpu = ask_compiler("target", {{"target", ""}});
+    cpu = ask_compiler("target", TargetRequest());
   } catch (const Error& e) {
     problems.push_back(e.message);
   }

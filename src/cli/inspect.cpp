@@ -105,23 +105,14 @@ void print_memory(const json& m, Console& console) {
                     f.at("pool").get<int64_t>(), f.at("joined").get<int64_t>()));
 }
 
-struct MemoryOptions {
-  bool memory = false;
-  std::vector<std::string> dims, bounds;
+struct InspectOptions : MemoryRequest {
+  bool memory = false, strategies = false;
 };
 
-void inspect(const std::string& model, const MemoryOptions& memory, Console& console) {
-  json info = is_elf(model) ? inspect_artifact(model) : ask_compiler("inspect", {{"model", model}});
-  if (memory.memory && !info.contains("memory")) {
-    auto sizes = [](const std::vector<std::string>& texts, const char* option) {
-      AttrMap out;
-      for (const auto& [name, value] : sizes_by_name(texts, option)) out.set(name, value);
-      return out;
-    };
-    info["memory"] = ask_compiler("memory", {{"model", model},
-                                             {"dims", Any(sizes(memory.dims, "--dim"))},
-                                             {"dim_bounds", Any(sizes(memory.bounds, "--dim-max"))}});
-  }
+void inspect(const InspectOptions& o, Console& console) {
+  const std::string& model = o.model;
+  json info = is_elf(model) ? inspect_artifact(model) : ask_compiler("inspect", InspectRequest{{}, model});
+  if (o.memory && !info.contains("memory")) info["memory"] = ask_compiler<MemoryRequest>("memory", o);
   console.result(info);
   console.print(fmt::format("{}: {}", model, info.value("kind", "model")));
   for (const char* key : {"format", "producer", "ir_version", "opset"})
@@ -148,14 +139,8 @@ void inspect(const std::string& model, const MemoryOptions& memory, Console& con
 }
 
 /// Which implementation each call gets, and why not the others.
-void strategies(const ModelOptions& options, Console& console) {
-  AttrMap dims;
-  for (const auto& [name, value] : dims_of(options, {}, {})) dims.set(name, value);
-  const json info = ask_compiler("inspect", {{"model", options.model},
-                                             {"strategies", true},
-                                             {"target", options.target},
-                                             {"opt_level", int64_t(options.opt_level)},
-                                             {"dims", Any(dims)}});
+void strategies(const InspectOptions& options, Console& console) {
+  const json info = ask_compiler("inspect", InspectRequest{options, options.model, true});
   console.result(info);
   console.print(
       fmt::format("{}: implementations for {}", options.model, info.at("target").get<std::string>()));
@@ -173,34 +158,23 @@ void strategies(const ModelOptions& options, Console& console) {
 }  // namespace
 
 void add_inspect(CLI::App& app, Console& console) {
-  struct InspectOptions {
-    ModelOptions model;
-    bool strategies = false;
-  };
   auto options = std::make_shared<InspectOptions>();
   CLI::App* verb = add_verb(app, console, "inspect", "inputs, outputs, operators, parameters and work",
                             "tenon inspect model.onnx --json; tenon inspect model.onnx --strategies");
-  verb->add_option("MODEL", options->model.model, "ONNX file, artifact or module in script text")->required();
-  auto memory = std::make_shared<MemoryOptions>();
-  verb->add_flag("--memory", memory->memory, "also plan the memory: its peak beside the least possible");
+  verb->add_option("MODEL", options->model, "ONNX file, artifact or module in script text")->required();
+  verb->add_flag("--memory", options->memory, "also plan the memory: its peak beside the least possible");
   verb->add_flag("--strategies", options->strategies,
                  "the implementation that each call gets, and why not the others");
-  verb->add_option("--target", options->model.target, "with --strategies, as for compile")
-      ->type_name("TARGET");
-  verb->add_option("-O", options->model.opt_level, "with --strategies, as for compile")->type_name("LEVEL");
-  verb->add_option("--dim", memory->dims,
-                   "with --memory or --strategies: value of a symbolic dimension, repeatable")
-      ->type_name("NAME=N")
-      ->allow_extra_args(false);
-  verb->add_option("--dim-max", memory->bounds, "with --memory: the most of a symbolic dimension")
-      ->type_name("NAME=N")
-      ->allow_extra_args(false);
-  verb->callback([options, memory, &console] {
-    options->model.dims = memory->dims;
+  add_target_options(*verb, *options);
+  add_sizes_option(*verb, "--dim", options->dims,
+                   "with --memory or --strategies: value of a symbolic dimension, repeatable");
+  add_sizes_option(*verb, "--dim-max", options->dim_bounds,
+                   "with --memory: the most of a symbolic dimension");
+  verb->callback([options, &console] {
     if (options->strategies)
-      strategies(options->model, console);
+      strategies(*options, console);
     else
-      inspect(options->model.model, *memory, console);
+      inspect(*options, console);
   });
 }
 

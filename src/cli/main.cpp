@@ -5,6 +5,7 @@
 #include <csignal>
 #include <new>
 
+#include "base/nearest.h"
 #include "cli/verbs.h"
 
 #ifndef TENON_VERSION
@@ -27,6 +28,38 @@ CLI::App* add_verb(CLI::App& app, Console& console, const std::string& name, con
 
 namespace {
 using namespace tenon;
+
+std::vector<std::string> verb_names(const CLI::App& app) {
+  std::vector<std::string> out;
+  for (const CLI::App* verb : app.get_subcommands({})) out.push_back(verb->get_name());
+  return out;
+}
+
+/// What a mistake in the words of the command is, and what helps.
+Error usage_error(const CLI::App& app, const CLI::ParseError& e, int argc, char** argv) {
+  const auto verbs = app.get_subcommands();
+  if (verbs.empty()) {
+    if (argc < 2)
+      return Error(ErrorKind::usage, "T0900", "no verb is given", {},
+                   did_you_mean("", verb_names(app), "verbs: "));
+    return Error(ErrorKind::usage, "T0900", fmt::format("there is no verb `{}`", argv[1]), {},
+                 did_you_mean(argv[1], verb_names(app), "verbs: "));
+  }
+  const CLI::App* verb = verbs.front();
+  const std::vector<std::string> extra = verb->remaining(true);
+  const std::string help = fmt::format("tenon {} --help", verb->get_name());
+  if (extra.empty() || !extra.front().starts_with("-"))
+    return Error(ErrorKind::usage, "T0900", e.what(), {}, help);
+  std::vector<std::string> options;
+  for (const CLI::Option* option : verb->get_options()) {
+    for (const std::string& name : option->get_lnames()) options.push_back("--" + name);
+    for (const std::string& name : option->get_snames()) options.push_back("-" + name);
+  }
+  const std::string given = extra.front().substr(0, extra.front().find('='));
+  const std::string near = nearest_name(given, options);
+  return Error(ErrorKind::usage, "T0900", fmt::format("`{}` has no option `{}`", verb->get_name(), given), {},
+               near.empty() ? help : fmt::format("did you mean `{}`?", near));
+}
 
 int report(const cli::Console& console, const Error& e) {
   if (console.as_json)
@@ -68,9 +101,7 @@ int main(int argc, char** argv) {
     return exit_code;
   } catch (const CLI::ParseError& e) {
     if (e.get_exit_code() == 0) return app.exit(e);  // --help, --version
-    fmt::print(stderr, "error[T0900]: {}\n  = help: {} --help\n", e.what(),
-               app.get_subcommands().empty() ? "tenon" : "tenon " + app.get_subcommands()[0]->get_name());
-    return int(ErrorKind::usage);
+    return report(console, usage_error(app, e, argc, argv));
   } catch (const Error& e) {
     console.end_progress();
     return report(console, e);

@@ -18,30 +18,25 @@ void add_compile_options(CLI::App& app, ModelOptions& o) {
   app.add_option("MODEL", o.model,
                  "ONNX file, artifact (.so) or module in script text (.tir, - for standard input)")
       ->required();
-  app.add_option("--dim", o.dims, "value of a symbolic dimension, repeatable")
-      ->type_name("NAME=N")
-      ->allow_extra_args(false);
-  app.add_option("--dim-max", o.dim_bounds, "most of a symbolic dimension (plans memory)")
-      ->type_name("NAME=N")
-      ->allow_extra_args(false);
-  app.add_option("--target", o.target, "llvm (this host), llvm -mcpu=NAME, c, or @record.json")
-      ->type_name("TARGET");
-  app.add_option("-O", o.opt_level, "optimisation level")
-      ->check(CLI::Range(0, 3))
-      ->capture_default_str()
-      ->type_name("0..3");
+  add_sizes_option(app, "--dim", o.dims, "value of a symbolic dimension, repeatable");
+  add_sizes_option(app, "--dim-max", o.dim_bounds, "most of a symbolic dimension (plans memory)");
+  add_target_options(app, o);
   app.add_option("--precision", o.precision,
                  "f32 (as the model says), bf16 or f16 for contractions and what lies between them")
       ->type_name("TYPE")
       ->check(CLI::IsMember({"f32", "bf16", "f16"}));
-  app.add_option("--memory-limit", o.memory_limit_text,
-                 "most bytes for intermediate tensors and results, such as 64M")
+  app.add_option_function<std::string>(
+         "--memory-limit", [&o](const std::string& text) { o.memory_limit = parse_bytes(text); },
+         "most bytes for intermediate tensors and results, such as 64M")
       ->type_name("BYTES");
   app.add_option("--threads", o.threads, "threads to compile and run with (default: all cores)")
       ->check(CLI::Range(1, 1024))
       ->type_name("N");
   app.add_flag("--verify", o.verify, "check every pass by executing the module before and after it");
-  app.add_option("--print-after", o.print_after, "print the module behind a pass (all: every pass)")
+  app.add_option_function<std::vector<std::string>>(
+         "--print-after",
+         [&o](const std::vector<std::string>& passes) { o.print_after = Array<std::string>(passes); },
+         "print the module behind a pass (all: every pass)")
       ->allow_extra_args(false)
       ->type_name("PASS");
   app.add_option("--dump", o.dump, "write the module behind every pass into a folder")->type_name("DIR");
@@ -49,6 +44,33 @@ void add_compile_options(CLI::App& app, ModelOptions& o) {
   app.add_option("--cache", o.cache, "folder of the compile cache (default: $TENON_CACHE or ~/.cache/tenon)")
       ->type_name("DIR");
   app.add_flag("--no-cache", o.no_cache, "compile, whatever was compiled before");
+}
+void add_target_options(CLI::App& app, ModelSettings& s) {
+  app.add_option("--target", s.target, "llvm (this host), llvm -mcpu=NAME, c, or @record.json")
+      ->type_name("TARGET");
+  app.add_option("-O", s.opt_level, "optimisation level")
+      ->check(CLI::Range(0, 3))
+      ->capture_default_str()
+      ->type_name("0..3");
+}
+void add_sizes_option(CLI::App& app, const std::string& name, Map<std::string, int64_t>& sizes,
+                      const std::string& doc) {
+  app.add_option_function<std::vector<std::string>>(
+         name,
+         [name, &sizes](const std::vector<std::string>& texts) {
+           for (const std::string& text : texts) {
+             const auto [symbol, value] = split_assignment(text, name.c_str());
+             char* end = nullptr;
+             const int64_t n = std::strtoll(value.c_str(), &end, 10);
+             if (value.empty() || *end || n < 0)
+               throw Error(ErrorKind::usage, "T0905",
+                           fmt::format("{} {}: `{}` is no size", name, symbol, value));
+             sizes.set(symbol, n);
+           }
+         },
+         doc)
+      ->type_name("NAME=N")
+      ->allow_extra_args(false);
 }
 void add_run_options(CLI::App& app, ModelOptions& o) {
   add_compile_options(app, o);
@@ -103,23 +125,6 @@ bool is_elf(const std::string& path) {
   return elf;
 }
 
-std::map<std::string, int64_t> sizes_by_name(const std::vector<std::string>& texts, const char* option) {
-  std::map<std::string, int64_t> dims;
-  for (const std::string& text : texts) {
-    const auto [name, value] = split_assignment(text, option);
-    char* end = nullptr;
-    const int64_t n = std::strtoll(value.c_str(), &end, 10);
-    if (value.empty() || *end || n < 0)
-      throw Error(ErrorKind::usage, "T0905", fmt::format("{} {}: `{}` is no size", option, name, value));
-    dims[name] = n;
-  }
-  return dims;
-}
-
-std::map<std::string, int64_t> given_dims(const ModelOptions& options) {
-  return sizes_by_name(options.dims, "--dim");
-}
-
 namespace {
 ValueInfo info_from(const json& j) {
   ValueInfo info;
@@ -139,7 +144,7 @@ ValueInfo info_from(const json& j) {
 }
 
 NDArray read_proto(const std::string& path) {
-  return call_compiler("read_tensor", {{"path", path}}).at("tensor").as<NDArray>();
+  return call_compiler("read_tensor", ReadTensorRequest{{}, path}).at("tensor").as<NDArray>();
 }
 }  // namespace
 
@@ -153,7 +158,7 @@ bool Signature::names(const std::string& symbol) const {
 
 Signature signature_of(const ModelOptions& options) {
   Signature s;
-  const json info = ask_compiler("inspect", {{"model", options.model}});
+  const json info = ask_compiler("inspect", InspectRequest{{}, options.model});
   s.expressions = info.value("kind", "") == "module";
   for (const json& j : info.at("inputs")) {
     if (j.contains("value"))
@@ -168,7 +173,8 @@ Signature signature_of(const ModelOptions& options) {
 }
 
 std::vector<NDArray> make_inputs(const ModelOptions& options, const Signature& signature) {
-  std::map<std::string, int64_t> dims = given_dims(options);
+  std::map<std::string, int64_t> dims;
+  for (const auto& [name, value] : options.dims) dims[name] = value;
   std::vector<NDArray> values(signature.inputs.size());
   std::vector<std::string> unknown;
   for (const std::string& text : options.inputs) {
@@ -235,58 +241,47 @@ std::vector<NDArray> expected_outputs(const std::string& data, size_t count) {
   return out;
 }
 
-std::map<std::string, int64_t> dims_of(const ModelOptions& options, const Signature& signature,
-                                       const std::vector<NDArray>& inputs) {
-  std::map<std::string, int64_t> dims = given_dims(options);
+Map<std::string, int64_t> dims_of(const ModelOptions& options, const Signature& signature,
+                                  const std::vector<NDArray>& inputs) {
+  Map<std::string, int64_t> dims = options.dims;
   for (size_t i = 0; i < inputs.size(); ++i) {
     const ValueInfo& info = signature.inputs[i];
     if (info.shape.size() != inputs[i].shape().size()) continue;  // the session names the mismatch
     for (size_t d = 0; d < info.shape.size(); ++d)
-      if (signature.names(info.shape[d].symbol)) dims.emplace(info.shape[d].symbol, inputs[i].shape()[d]);
+      if (const std::string& symbol = info.shape[d].symbol; signature.names(symbol) && !dims.contains(symbol))
+        dims.set(symbol, inputs[i].shape()[d]);
   }
   return dims;
 }
 
-AttrMap compile_request(const ModelOptions& o, const std::map<std::string, int64_t>& dims, Console& console) {
-  AttrMap dim_map;
-  for (const auto& [name, value] : dims) dim_map.set(name, value);
-  AttrMap bounds;
-  for (const auto& [name, value] : sizes_by_name(o.dim_bounds, "--dim-max")) bounds.set(name, value);
-  Array<std::string> print_after(o.print_after);
-  AttrMap request{{"model", o.model},
-                  {"target", o.target},
-                  {"opt_level", o.opt_level},
-                  {"threads", o.threads},
-                  {"memory_limit", parse_bytes(o.memory_limit_text)},
-                  {"verify", o.verify},
-                  {"precision", o.precision == "f32" ? "" : o.precision},
-                  {"dump", o.dump},
-                  {"dims", Any(dim_map)},
-                  {"dim_bounds", Any(bounds)},
-                  {"print_after", Any(print_after)}};
+CompileRequest compile_request(const ModelOptions& o, Console& console) {
+  CompileRequest r;
+  static_cast<CompileSettings&>(r) = o;
+  r.model = o.model;
+  r.verify = o.verify;
   if (!o.no_cache && !o.time_passes)
-    request.set("cache", o.cache.empty() ? "default" : o.cache == "default" ? "./default" : o.cache);
-  request.set("note", Any(Function([&console](Arguments a) -> Any {
-                if (console.verbose > 0) console.note(a[0].as<std::string>());
-                return {};
-              })));
-  request.set("progress", Any(Function([&console](Arguments a) -> Any {
-                console.progress(a[0].as<std::string>(), a[1].as<int64_t>(), a[2].as<int64_t>());
-                return {};
-              })));
-  request.set("print", Any(Function([&console](Arguments a) -> Any {
-                console.end_progress();
-                fmt::print(console.as_json ? stderr : stdout, "# after {}\n{}\n", a[0].as<std::string>(),
-                           a[1].as<std::string>());
-                return {};
-              })));
-  return request;
+    r.cache = o.cache.empty() ? "default" : o.cache == "default" ? "./default" : o.cache;
+  r.note = Function([&console](Arguments a) -> Any {
+    if (console.verbose > 0) console.note(a[0].as<std::string>());
+    return {};
+  });
+  r.progress = Function([&console](Arguments a) -> Any {
+    console.progress(a[0].as<std::string>(), a[1].as<int64_t>(), a[2].as<int64_t>());
+    return {};
+  });
+  r.print = Function([&console](Arguments a) -> Any {
+    console.end_progress();
+    fmt::print(console.as_json ? stderr : stdout, "# after {}\n{}\n", a[0].as<std::string>(),
+               a[1].as<std::string>());
+    return {};
+  });
+  return r;
 }
 
 SessionOptions session_options(const ModelOptions& options) {
   SessionOptions out;
-  out.threads = options.threads;
-  out.memory_limit = parse_bytes(options.memory_limit_text);
+  out.threads = int(options.threads);
+  out.memory_limit = options.memory_limit;
   return out;
 }
 
@@ -309,13 +304,10 @@ Prepared prepare(const ModelOptions& options, Console& console) {
   }
   p.signature = signature_of(options);
   p.inputs = make_inputs(options, p.signature);
-  AttrMap request = compile_request(options, dims_of(options, p.signature, p.inputs), console);
-  request.set("emit", "jit");
-  if (options.verify) {  // what is asked for is what has to be right
-    Array<Any> inputs;
-    for (const NDArray& a : p.inputs) inputs.push_back(Any(a));
-    request.set("verify_inputs", Any(inputs));
-  }
+  CompileRequest request = compile_request(options, console);
+  request.dims = dims_of(options, p.signature, p.inputs);
+  request.emit = "jit";
+  if (options.verify) request.verify_inputs = Array<NDArray>(p.inputs);  // what is asked for has to be right
   const AttrMap reply = call_compiler("compile", request);
   console.end_progress();
   p.artifact = reply.at("artifact").as<Artifact>();

@@ -8,22 +8,22 @@
 
 namespace tenon::cli {
 
-struct ModelOptions {
+struct ModelOptions : CompileSettings {
   std::string model;
-  std::vector<std::string> inputs, dims, dim_bounds, print_after;
-  std::string data, target, precision, dump, memory_limit_text, cache;
+  std::vector<std::string> inputs;
+  std::string data, cache;
   uint64_t seed = 0;
-  int threads = 0, opt_level = 2;
   bool verify = false, time_passes = false, no_cache = false;
 };
 void add_compile_options(CLI::App& app, ModelOptions& options);
 void add_run_options(CLI::App& app, ModelOptions& options);
+/// --target and -O, and an option of sizes by name, of any verb.
+void add_target_options(CLI::App& app, ModelSettings& settings);
+void add_sizes_option(CLI::App& app, const std::string& name, Map<std::string, int64_t>& sizes,
+                      const std::string& doc);
 
 /// "4096", "64M", "2G"; 0 for an empty text. Error "T0911".
 int64_t parse_bytes(const std::string& text);
-
-/// "NAME=N" texts of an option; Error "T0905".
-std::map<std::string, int64_t> sizes_by_name(const std::vector<std::string>& texts, const char* option);
 
 /// Inputs and outputs as the model declares them.
 struct Signature {
@@ -44,15 +44,12 @@ Signature signature_of(const ModelOptions& options);
 std::vector<NDArray> make_inputs(const ModelOptions& options, const Signature& signature);
 /// The expected outputs of --data, in declared order: as many as the model gave, Error "T0922" otherwise.
 std::vector<NDArray> expected_outputs(const std::string& data, size_t count);
-/// Those that --dim names.
-std::map<std::string, int64_t> given_dims(const ModelOptions& options);
 /// Values of symbolic dimensions: --dim, then what the inputs show.
-std::map<std::string, int64_t> dims_of(const ModelOptions& options, const Signature& signature,
-                                       const std::vector<NDArray>& inputs);
+Map<std::string, int64_t> dims_of(const ModelOptions& options, const Signature& signature,
+                                  const std::vector<NDArray>& inputs);
 
 /// A request for compiler.compile with the options that all verbs share.
-AttrMap compile_request(const ModelOptions& options, const std::map<std::string, int64_t>& dims,
-                        Console& console);
+CompileRequest compile_request(const ModelOptions& options, Console& console);
 
 struct Prepared {
   Signature signature;

@@ -30,7 +30,7 @@ void one(const json& op, Console& console) {
 
 void ops(const OpsOptions& o, Console& console) {
   if (o.onnx) {
-    const json coverage = ask_compiler("onnx_operators", {});
+    const json coverage = ask_compiler("onnx_operators");
     console.result(coverage);
     for (const json& op : coverage.at("operators"))
       console.print(fmt::format("{:<28} opset {}", op.at("name").get<std::string>(),
@@ -41,7 +41,7 @@ void ops(const OpsOptions& o, Console& console) {
   if (where && o.names.size() < 2)
     throw Error(ErrorKind::usage, "T0917", "`ops where` needs an operator's name");
   const std::string wanted = where ? o.names[1] : o.names.empty() ? "" : o.names[0];
-  const json all = ask_compiler("operators", {});
+  const json all = ask_compiler("operators");
   json found = json::array();
   std::vector<std::string> similar;
   for (const json& op : all.at("operators")) {

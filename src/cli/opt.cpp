@@ -13,11 +13,9 @@
 namespace tenon::cli {
 namespace {
 
-struct OptOptions {
-  std::string file, target, output, schedule, function, emit = "tir";
-  std::vector<std::string> passes, dims;
-  int opt_level = 2;
-  bool list = false, verify = false, explain = false, measure = false, time_passes = false;
+struct OptOptions : OptRequest {
+  std::vector<std::string> passes;
+  bool list = false;
 };
 
 /// "12 fma, 3 load", what there is none of left out.
@@ -104,39 +102,25 @@ void print_kernel(json& kernel, const MachineLimits* machine, Console& console) 
   }
 }
 
-void opt(const OptOptions& o, Console& console) {
+void opt(OptOptions& o, Console& console) {
   if (o.list) {
-    const json passes = ask_compiler("passes", {});
+    const json passes = ask_compiler("passes");
     console.result(passes);
     for (const json& p : passes.at("passes"))
       console.print(fmt::format("{:<30} {:<7} {}", p.at("name").get<std::string>(),
                                 p.at("kind").get<std::string>(), p.at("doc").get<std::string>()));
     return;
   }
-  if (o.file.empty())
+  if (o.model.empty())
     throw Error(ErrorKind::usage, "T0916", "no module is given", {},
                 "tenon opt FILE --pass NAME, or tenon opt --list");
-  AttrMap dims;
-  ModelOptions sizes;
-  sizes.dims = o.dims;
-  for (const auto& [name, n] : given_dims(sizes)) dims.set(name, n);
-  const AttrMap reply = call_compiler("opt", {{"model", o.file},
-                                              {"passes", Any(Array<std::string>(o.passes))},
-                                              {"schedule", o.schedule},
-                                              {"function", o.function},
-                                              {"target", o.target},
-                                              {"opt_level", o.opt_level},
-                                              {"verify", o.verify},
-                                              {"explain", o.explain || o.measure},
-                                              {"measure", o.measure},
-                                              {"time", o.time_passes},
-                                              {"dims", Any(dims)},
-                                              {"emit", o.emit},
-                                              {"output", o.output}});
+  o.explain = o.explain || o.measure;
+  o.OptRequest::passes = Array<std::string>(o.passes);
+  const AttrMap reply = call_compiler<OptRequest>("opt", o);
   const std::string text = reply.at("text").as<std::string>();
   if (o.output.empty()) console.print(text);
   json out = {{"text", text}, {"passes", json::parse(reply.at("passes").as<std::string>())}};
-  if (o.time_passes)
+  if (o.time)
     for (const json& pass : out["passes"])
       console.print(
           fmt::format("# {:>10.3f} ms  {}", pass.at("ms").get<double>(), pass.at("name").get<std::string>()));
@@ -161,7 +145,7 @@ void add_opt(CLI::App& app, Console& console) {
   auto options = std::make_shared<OptOptions>();
   CLI::App* verb = add_verb(app, console, "opt", "apply passes to a module in text and print it",
                             "echo '…' | tenon opt - --pass fuse_ops --pass lower_to_call_tir");
-  verb->add_option("FILE", options->file, "module in script text, or any model (-: standard input)");
+  verb->add_option("FILE", options->model, "module in script text, or any model (-: standard input)");
   verb->add_option("--pass", options->passes, "a pass, repeatable, applied in this order")
       ->type_name("NAME")
       ->allow_extra_args(false);
@@ -175,13 +159,8 @@ void add_opt(CLI::App& app, Console& console) {
       ->check(CLI::IsMember({"tir", "dot", "svg"}))
       ->capture_default_str()
       ->type_name("KIND");
-  verb->add_option("--target", options->target, "as for compile")->type_name("TARGET");
-  verb->add_option("-O", options->opt_level, "as for compile, of --explain")
-      ->check(CLI::Range(0, 3))
-      ->type_name("N");
-  verb->add_option("--dim", options->dims, "value of a symbolic dimension, repeatable")
-      ->type_name("NAME=N")
-      ->allow_extra_args(false);
+  add_target_options(*verb, *options);
+  add_sizes_option(*verb, "--dim", options->dims, "value of a symbolic dimension, repeatable");
   verb->add_option("-o,--output", options->output, "write the text here, its large constants beside it")
       ->type_name("FILE");
   verb->add_flag("--list", options->list, "name all passes");
@@ -189,7 +168,7 @@ void add_opt(CLI::App& app, Console& console) {
   verb->add_flag("--explain", options->explain,
                  "say why operators were fused, and print loops of programs beside their assembly");
   verb->add_flag("--measure", options->measure, "with it run each program, and say how fast its loops are");
-  verb->add_flag("--time-passes", options->time_passes, "print the processor time of every pass");
+  verb->add_flag("--time-passes", options->time, "print the processor time of every pass");
   verb->callback([options, &console] { opt(*options, console); });
 }
 

@@ -3,27 +3,23 @@
 #include <fmt/format.h>
 
 #include "cli/compiler.h"
+#include "cli/model.h"
 #include "cli/verbs.h"
 
 namespace tenon::cli {
 namespace {
 
-struct ReduceVerbOptions {
-  std::string model, target, output;
+struct ReduceOptions : ReduceRequest {
   std::vector<std::string> passes;
-  int64_t seed = 1;
-  int opt_level = 2;
 };
 
-void reduce(const ReduceVerbOptions& o, Console& console, int& exit_code) {
-  AttrMap request{{"model", o.model},   {"target", o.target}, {"passes", Any(Array<std::string>(o.passes))},
-                  {"output", o.output}, {"seed", o.seed},     {"opt_level", o.opt_level}};
-  request.set(
-      "reduced", Any(Function([&console](Arguments a) -> Any {
-        console.note(fmt::format("{} values left after {} tries", a[1].as<int64_t>(), a[0].as<int64_t>()));
-        return {};
-      })));
-  const AttrMap reply = call_compiler("reduce", request);
+void reduce(ReduceOptions& o, Console& console, int& exit_code) {
+  o.ReduceRequest::passes = Array<std::string>(o.passes);
+  o.reduced = Function([&console](Arguments a) -> Any {
+    console.note(fmt::format("{} values left after {} tries", a[1].as<int64_t>(), a[0].as<int64_t>()));
+    return {};
+  });
+  const AttrMap reply = call_compiler<ReduceRequest>("reduce", o);
   const std::string pass = reply.at("pass").as<std::string>();
   if (pass.empty()) {
     console.print("every pass keeps the results: nothing to reduce");
@@ -46,7 +42,7 @@ void reduce(const ReduceVerbOptions& o, Console& console, int& exit_code) {
 }  // namespace
 
 void add_reduce(CLI::App& app, Console& console, int& exit_code) {
-  auto options = std::make_shared<ReduceVerbOptions>();
+  auto options = std::make_shared<ReduceOptions>();
   CLI::App* verb =
       add_verb(app, console, "reduce", "cut a model down to a small case on which a pass is wrong",
                "tenon reduce model.onnx -o case.tir");
@@ -57,11 +53,7 @@ void add_reduce(CLI::App& app, Console& console, int& exit_code) {
           "only these passes, in this order, repeatable (default: a whole compilation, executed at its end)")
       ->type_name("NAME")
       ->allow_extra_args(false);
-  verb->add_option("--target", options->target, "as for compile")->type_name("TARGET");
-  verb->add_option("-O", options->opt_level, "optimisation level")
-      ->check(CLI::Range(0, 3))
-      ->capture_default_str()
-      ->type_name("0..3");
+  add_target_options(*verb, *options);
   verb->add_option("--seed", options->seed, "of the inputs")->capture_default_str()->type_name("N");
   verb->add_option("-o,--output", options->output, "write the case here, its large constants beside it")
       ->type_name("FILE");

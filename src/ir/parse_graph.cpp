@@ -737,16 +737,6 @@ Expr Converter::graph_body(const std::vector<const AstStmt*>& stmts, Sequence& s
   return e;
 }
 
-Ref<graph::MemoryPlan> Converter::memory_plan(const Ast* call) {
-  auto plan = make<graph::MemoryPlan>();
-  std::vector<std::string_view> names;
-  for (const FieldInfo& f : type_of(plan)->fields) names.push_back(f.name);
-  only(call, 0, names);
-  for (const FieldInfo& f : type_of(plan)->fields)
-    if (const Ast* value = named(call, f.name)) set_field(f, plan.mut(), value);
-  return plan;
-}
-
 Ref<graph::Function> Converter::graph_function(const AstStmt* s, const graph::VarRef& self) {
   Scope scope(*this);
   type_parameters(s);

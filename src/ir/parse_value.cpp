@@ -84,6 +84,16 @@ void Converter::set_field(const FieldInfo& f, Object* node, const Ast* a) {
   f.set(node, fit);
 }
 
+Ref<graph::MemoryPlan> Converter::memory_plan(const Ast* call) {
+  auto plan = make<graph::MemoryPlan>();
+  std::vector<std::string_view> names;
+  for (const FieldInfo& f : type_of(plan)->fields) names.push_back(f.name);
+  only(call, 0, names);
+  for (const FieldInfo& f : type_of(plan)->fields)
+    if (const Ast* value = named(call, f.name)) set_field(f, plan.mut(), value);
+  return plan;
+}
+
 /// `(values, "dtype")`, `_ref(hash, shape, "dtype")`, `_bytes("hex", shape, "dtype")`.
 NDArray Converter::ndarray(const Ast* call) {
   const std::string p = path(call->items[0]);

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ir/symbols.h"
 
+#include <unordered_set>
+
 #include "ir/structural.h"
 
 namespace tenon::graph {
@@ -73,7 +75,9 @@ Ref<Function> with_sizes(const Ref<Function>& f, const tir::VarMap& map) {
     Expr e = node.cast<ExprNode>();
     if (e->type) e.mut()->type = substitute_symbols(e->type, map);
   });
-  return next.cast<Function>();
+  Ref<Function> out = next.cast<Function>();
+  if (out->plan) out.edit()->plan = {};  // its offsets were for other sizes
+  return out;
 }
 
 uint64_t symbol_hash(const ObjectRef& e) {
@@ -83,3 +87,24 @@ uint64_t symbol_hash(const ObjectRef& e) {
 }
 
 }  // namespace tenon::graph
+
+namespace tenon {
+
+std::vector<tir::VarRef> kernel_scalars(const tir::PrimFunc& f) {
+  std::vector<tir::VarRef> out;
+  std::unordered_set<const tir::Var*> seen;
+  for (const tir::VarRef& p : f->params) {
+    if (f->buffer_map.contains(p) || p->dtype.is_handle()) continue;
+    out.push_back(p);
+    seen.insert(p.get());
+  }
+  for (const tir::VarRef& p : f->params) {
+    auto b = f->buffer_map.find(p);
+    if (!b) continue;
+    for (const PrimExpr& d : (*b)->shape)
+      if (const auto* v = d.as<tir::Var>(); v && seen.insert(v).second) out.push_back(tir::VarRef(v));
+  }
+  return out;
+}
+
+}  // namespace tenon

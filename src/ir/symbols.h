@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Symbolic sizes of graph functions: where they stand, what they are at a call, others in their place.
+// Symbolic sizes of functions: where they stand, what they are at a call, others in their place.
 #pragma once
 #include "ir/graph.h"
 #include "ir/walk.h"
@@ -32,3 +32,11 @@ Ref<Function> with_sizes(const Ref<Function>& f, const tir::VarMap& map);
 uint64_t symbol_hash(const ObjectRef& e);
 
 }  // namespace tenon::graph
+
+namespace tenon {
+
+/// The scalars that a kernel takes, in order: scalar parameters, then the symbolic dimensions of its buffers
+/// that are no parameters, by first appearance. Callers of kernels follow it.
+std::vector<tir::VarRef> kernel_scalars(const tir::PrimFunc& f);
+
+}  // namespace tenon

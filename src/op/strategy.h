@@ -16,7 +16,7 @@ struct OpImpl {
   /// Why it cannot take this call; "" when it can. Null: it takes every call.
   std::function<std::string(const Call& call, const Target& target)> refuse = {};
   TensorDef define = {};             ///< null when `external` computes it
-  std::string schedule = "default";  ///< name of the rule that places its loops (pipeline/compile.h)
+  std::string schedule = "default";  ///< the rule that places its loops; "none": they stay as they are
   /// A packed function of the registry: tensors of the arguments, then the results, which it writes.
   std::string external = {};
 };

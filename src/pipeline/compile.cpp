@@ -25,31 +25,29 @@ namespace {
 using codegen::code_generator;
 using codegen::CodeGenerator;
 
-void check_options(const CompileOptions& o) {
-  if (o.opt_level < 0 || o.opt_level > 3)
-    fail("T0904", fmt::format("the optimisation level is {}, not 0 to 3", o.opt_level), {}, {},
-         ErrorKind::usage);
-  if (o.memory_limit < 0) fail("T0904", "the memory limit is negative", {}, {}, ErrorKind::usage);
-}
-
-/// The context that the passes get: the options' own, with the target, the level and the evaluator.
-PassContext context_of(const CompileOptions& o) {
-  announce_all_passes();
-  PassContext context = o.context;
-  const Target target = o.target ? o.target : host_target();
-  context.target = target;
-  context.opt_level = o.opt_level;
-  if (!context.evaluate) context.evaluate = make_evaluator(target);
-  return context;
+void check_settings(const CompileSettings& s) {
+  DiagnosticList problems(ErrorKind::usage);
+  if (s.opt_level < 0 || s.opt_level > 3)
+    problems.add("T0904", fmt::format("the optimisation level is {}, not 0 to 3", s.opt_level));
+  if (s.threads < 0) problems.add("T0904", fmt::format("the number of threads is {}", s.threads));
+  if (s.memory_limit < 0) problems.add("T0904", "the memory limit is negative");
+  if (s.precision != "f32" && s.precision != "bf16" && s.precision != "f16")
+    problems.add("T0904", fmt::format("the precision is `{}`, not f32, bf16 or f16", s.precision));
+  problems.throw_if_any();
+  Array<std::string> printed;
+  for (const std::string& pass : s.print_after)
+    if (pass != "all") printed.push_back(pass);
+  passes_named(printed);
 }
 
 /// What comes before the first pass: dimensions get their values and bounds, and mistakes of the module are
 /// found.
 IRModule prepare_module(IRModule module, const CompileOptions& o, PassContext& context) {
   if (!o.dims.empty() || o.specialize_missing_dims)
-    module = specialize_dims(module, o.dims, o.specialize_missing_dims);
+    module = specialize_dims(module, sizes_of(o.dims), o.specialize_missing_dims);
   AttrMap bounds;
-  for (const auto& [name, most] : known_bounds(module, o.dim_bounds, o.dims)) bounds.set(name, Any(most));
+  for (const auto& [name, most] : known_bounds(module, sizes_of(o.dim_bounds), sizes_of(o.dims)))
+    bounds.set(name, Any(most));
   if (!bounds.empty()) context.config.set("plan_memory.bounds", Any(bounds));
   verify_or_throw(module);
   return module;
@@ -156,16 +154,36 @@ void generate_code(Compiled& out, const CompileOptions& o, int threads, Steps& s
 
 }  // namespace
 
+Target target_of(const ModelSettings& settings) {
+  return settings.target.empty() ? host_target() : parse_target(settings.target);
+}
+
+PassContext context_of(const CompileOptions& o) {
+  announce_all_passes();
+  check_settings(o);
+  PassContext context = o.context;
+  const Target target = target_of(o);
+  context.target = target;
+  context.opt_level = int(o.opt_level);
+  if (o.precision != "f32") {
+    context.required.insert("to_mixed_precision");
+    context.config.set("to_mixed_precision.dtype", o.precision);
+  }
+  if (!o.dump.empty()) context.dump_dir = o.dump;
+  for (const std::string& pass : o.print_after) context.print_after.insert(pass);
+  if (!context.evaluate) context.evaluate = make_evaluator();
+  return context;
+}
+
 Compiled compile(IRModule module, CompileOptions o) {
   const auto start = std::chrono::steady_clock::now();
   CHECK(module, "nothing to compile");
-  check_options(o);
-  const int threads = o.threads > 0 ? o.threads : int(std::max(1u, std::thread::hardware_concurrency()));
+  const int threads = o.threads > 0 ? int(o.threads) : int(std::max(1u, std::thread::hardware_concurrency()));
   PassContext context = context_of(o);
   Steps steps(o, context);
   Compiled out;
   out.target = context.target.cast<TargetNode>();
-  out.opt_level = o.opt_level;
+  out.opt_level = context.opt_level;
 
   // Graph: operators become calls of tensor programs, and intermediate tensors get their memory.
   module = prepare_module(std::move(module), o, context);

@@ -5,6 +5,7 @@
 
 #include "codegen/codegen.h"
 #include "ir/pass.h"
+#include "pipeline/options.h"
 #include "runtime/executable.h"
 
 namespace tenon {
@@ -14,6 +15,9 @@ std::span<const Pass> schedule_passes();  ///< default schedule of each PrimFunc
 std::span<const Pass> tensor_passes();    ///< blocks → flat loops, packed ABI
 /// Makes all of them known to find_pass and all_passes; the lists above do it too when first asked for.
 void announce_all_passes();
+/// Passes by their names, in that order. DiagnosticError "T0919" lists those that there are not, with the
+/// nearest.
+std::vector<Pass> passes_named(const Array<std::string>& names);
 
 /// What is made of the lowered programs.
 enum class CodeForm : uint8_t {
@@ -22,21 +26,20 @@ enum class CodeForm : uint8_t {
   shared,   ///< linked as well, as an artifact holds it
 };
 
-struct CompileOptions {
-  Target target;  ///< null: the host
-  int opt_level = 2;
-  int threads = 0;                            ///< compiler threads; 0: available cores
-  std::map<std::string, int64_t> dims;        ///< values of symbolic dimensions (--dim)
-  bool specialize_missing_dims = false;       ///< symbolic dimensions without a value become 1
-  bool schedule = true;                       ///< false: naive loops, as the evaluator uses
-  std::map<std::string, int64_t> dim_bounds;  ///< the most of symbolic dimensions: planned in the arena
-  int64_t memory_limit = 0;                   ///< bytes; 0: none. T0902 when the arena is larger
-  std::string symbol_prefix;  ///< of kernels: models that are linked into one program differ in it
+/// What a user says, and what only a caller in C++ can.
+struct CompileOptions : CompileSettings {
+  bool specialize_missing_dims = false;  ///< symbolic dimensions without a value become 1
+  bool schedule = true;                  ///< false: naive loops, as the evaluator uses
+  std::string symbol_prefix;             ///< of kernels: models that are linked into one program differ in it
   CodeForm code = CodeForm::shared;
   /// Called at the begin of each step: its name, and how many of `total` are done.
   std::function<void(std::string_view step, int done, int total)> progress;
-  PassContext context;  ///< dumps, timing, verify, instruments …
+  PassContext context;  ///< instruments, settings of passes, where text goes …
 };
+/// The settings that cannot be are refused: T0901 (target), T0904 (level, limit, precision), T0919 (passes).
+Target target_of(const ModelSettings& settings);
+/// The options' context with what the settings say of passes, the target and an evaluator.
+PassContext context_of(const CompileOptions& options);
 
 struct Compiled {
   Target target;
@@ -56,19 +59,15 @@ Compiled compile(IRModule module, CompileOptions options);
 /// for a pass that no compilation runs.
 IRModule module_at_stage(IRModule module, CompileOptions options, const std::string& stage);
 
-/// Places the loops of a program. Rules have names: "default" (all programs that no implementation gives
-/// another one), "none", and those added here; an operator's implementation names one (op/strategy.h).
-using ScheduleRule = std::function<tir::PrimFunc(const tir::PrimFunc&, const Target&)>;
-void register_schedule_rule(const std::string& name, ScheduleRule rule);
-
 /// What a file holds, told from its first bytes.
 enum class ModelKind { onnx, script, artifact };
 ModelKind model_kind(std::string_view bytes);
-/// A model file of any kind, told from its content: ONNX bytes or script text ("-": standard input). `dims`
-/// are values of symbolic dimensions by the file's names; DiagnosticError "T0903" for a name that no input
-/// has. `external_files` receives the names of other files that were read, below the model's folder.
 /// What "-" stands for, read once.
 const std::string& standard_input();
+/// A model file of any kind, told from its content: ONNX bytes or script text ("-": standard input). `dims`
+/// are values of symbolic dimensions by the file's names; DiagnosticError "T0903" for a name that no input
+/// has, "T2001" for a file that is neither a model nor a module. `external_files` receives the names of other
+/// files that were read, below the model's folder.
 IRModule load_model(const std::string& path, const std::map<std::string, int64_t>& dims = {},
                     std::vector<std::string>* external_files = nullptr);
 

@@ -21,6 +21,7 @@
 #include <set>
 
 #include "codegen/digest.h"
+#include "pipeline/dimensions.h"
 #include "pipeline/emit.h"
 #include "runtime/artifact.h"
 
@@ -101,13 +102,14 @@ std::string key_of(const std::string& model, const CompileOptions& o) {
   }
   const std::string build = build_id();
   if (content.empty() || build.empty()) return {};
-  std::string text =
-      fmt::format("tenon compile cache 1\n{}\nformat {} {}\n{}\n-O{} schedule={} limit={}\n", build,
-                  kArtifactFormat, TENON_KERNEL_ABI, to_json(o.target ? o.target : host_target()),
-                  o.opt_level, o.schedule, o.memory_limit);
+  std::string text = fmt::format("tenon compile cache 1\n{}\nformat {} {}\n{}\n-O{} schedule={} limit={}\n",
+                                 build, kArtifactFormat, TENON_KERNEL_ABI, to_json(target_of(o)), o.opt_level,
+                                 o.schedule, o.memory_limit);
   text += fmt::format("missing dims become 1: {}\n", o.specialize_missing_dims);
-  for (const auto& [name, value] : o.dims) text += fmt::format("dim {}:{}={}\n", name.size(), name, value);
-  for (const auto& [name, value] : o.dim_bounds)
+  text += fmt::format("precision: {}\n", o.precision);
+  for (const auto& [name, value] : sizes_of(o.dims))
+    text += fmt::format("dim {}:{}={}\n", name.size(), name, value);
+  for (const auto& [name, value] : sizes_of(o.dim_bounds))
     text += fmt::format("bound {}:{}={}\n", name.size(), name, value);
   for (const auto& [name, value] : o.context.config) {
     // Whoever compiles with a setting that has no text form goes without the cache.

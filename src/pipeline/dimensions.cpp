@@ -25,6 +25,12 @@ std::string identifier(const std::string& name) {
 
 }  // namespace
 
+std::map<std::string, int64_t> sizes_of(const Map<std::string, int64_t>& named) {
+  std::map<std::string, int64_t> out;
+  for (const auto& [name, size] : named) out[name] = size;
+  return out;
+}
+
 std::map<std::string, int64_t> known_bounds(const IRModule& module,
                                             const std::map<std::string, int64_t>& bounds,
                                             const std::map<std::string, int64_t>& dims) {

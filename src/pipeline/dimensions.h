@@ -9,6 +9,9 @@
 
 namespace tenon {
 
+/// As a map of the language.
+std::map<std::string, int64_t> sizes_of(const Map<std::string, int64_t>& named);
+
 /// Symbolic dimensions replaced by numbers, by name; types follow. `missing_become_one`: the others too.
 /// DiagnosticError "T0903" for a name that no input has.
 IRModule specialize_dims(IRModule module, const std::map<std::string, int64_t>& dims,

@@ -12,6 +12,6 @@ namespace tenon {
 /// are made from the shapes) or of a graph function. Small programs are interpreted, because that is faster
 /// than compiling them; others are cached by structural hash as long as the returned function lives.
 /// Thread-safe.
-Evaluate make_evaluator(const Target& target);
+Evaluate make_evaluator();
 
 }  // namespace tenon

@@ -29,6 +29,19 @@ std::string folder_of(const std::string& path) {
   return slash == path.npos ? "." : path.substr(0, slash);
 }
 
+/// Script text has a decorated definition; what is not text has a byte 0.
+bool looks_like_script(std::string_view bytes) {
+  if (bytes.find('\0') != bytes.npos) return false;
+  // Older forms, which the parser refuses by name.
+  const std::string_view text = bytes.substr(std::min(bytes.find_first_not_of(" \t\r\n"), bytes.size()));
+  if (text.starts_with("primfn(") || text.starts_with("#[version") || text.starts_with("def @")) return true;
+  for (size_t at = 0; at < bytes.size(); at = std::min(bytes.find('\n', at), bytes.size() - 1) + 1) {
+    const size_t word = bytes.find_first_not_of(" \t", at);
+    if (word != bytes.npos && bytes[word] == '@') return true;
+  }
+  return false;
+}
+
 }  // namespace
 
 const std::string& standard_input() {
@@ -76,6 +89,9 @@ IRModule load_model(const std::string& path, const std::map<std::string, int64_t
       break;
   }
   if (bytes.empty()) fail("T2001", "the model file is empty", name);
+  if (!looks_like_script(bytes))
+    fail("T2001", "this is neither a model nor a module of programs", name,
+         "give an ONNX file, an artifact, or script text (@I.ir_module, @T.prim_func or @R.function)");
   ParseOptions options;
   options.name = name;
   ConstantTable constants;

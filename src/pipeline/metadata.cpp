@@ -7,6 +7,7 @@
 
 #include "analysis/kernel_work.h"
 #include "codegen/vm/result_types.h"
+#include "pipeline/dimensions.h"
 
 namespace tenon {
 namespace {
@@ -44,7 +45,8 @@ Metadata describe_compilation(const Compiled& compiled, const CompileOptions& op
   for (auto& entry : describe_result(compiled.planned)) out.push_back(std::move(entry));
   out.emplace_back("flags",
                    fmt::format("-O{}{}", options.opt_level, options.schedule ? "" : " --no-schedule"));
-  for (auto& [name, value] : options.dims) out.emplace_back("dim." + name, std::to_string(value));
+  for (const auto& [name, value] : sizes_of(options.dims))
+    out.emplace_back("dim." + name, std::to_string(value));
   for (auto [name, object] : compiled.lowered.functions()) {
     const auto* f = object.as<tir::PrimFuncNode>();
     const auto asserts = f ? f->attrs.find("tenon.asserts") : std::nullopt;

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // The ordered pass lists of a compilation. The order is written here once; each pass states what it needs.
-#include <mutex>
-
 #include "autoschedule/default.h"
 #include "base/diagnostic.h"
+#include "base/nearest.h"
 #include "ir/scalable.h"
 #include "ir/walk.h"
 #include "pass/graph/passes.h"
@@ -13,37 +12,19 @@
 namespace tenon {
 namespace {
 
-struct ScheduleRules {
-  std::mutex mutex;
-  std::map<std::string, ScheduleRule> rules{
-      {"default", [](const tir::PrimFunc& f, const Target& target) { return default_schedule(f, target); }},
-      {"none", [](const tir::PrimFunc& f, const Target&) { return f; }}};
-  static ScheduleRules& get() {
-    static auto* all = new ScheduleRules;
-    return *all;
-  }
-};
-
-ScheduleRule schedule_rule(const std::string& name) {
-  ScheduleRules& all = ScheduleRules::get();
-  std::lock_guard lock(all.mutex);
-  auto it = all.rules.find(name);
-  if (it == all.rules.end())
-    fail("T0790", "there is no schedule rule `" + name + "`", {}, "register_schedule_rule adds one");
-  return it->second;
-}
-
 /// default_schedule: loops of every program placed from the model of the machine, or by the rule that its
 /// implementation names.
 IRModule run_default_schedule(IRModule module, PassContext& context) {
   Target target = context.target.cast<TargetNode>();
   if (!target) target = host_target();
-  return module.map_prim([&](const std::string&, const tir::PrimFunc& f) -> ObjectRef {
+  return module.map_prim([&](const std::string& name, const tir::PrimFunc& f) -> ObjectRef {
     if (f->attrs.contains("tenon.trace") || f->attrs.contains("tenon.kernel") ||
         f->attrs.contains("tenon.memory_only") || tir::uses_vscale(f))
       return {};
-    if (auto rule = f->attrs.find("tenon.schedule_rule"))
-      return schedule_rule(rule->as<std::string>())(f, target);
+    const auto rule = f->attrs.get_or("tenon.schedule_rule", Any("default")).as<std::string>();
+    if (rule == "none") return {};
+    if (rule != "default")
+      fail("T0790", "there is no schedule rule `" + rule + "`", "program `" + name + "`", "default or none");
     return default_schedule(f, target);
   });
 }
@@ -75,10 +56,23 @@ std::span<const Pass> tensor_passes() { return tensor_pipeline(); }
 
 void announce_all_passes() { announce_once(); }
 
-void register_schedule_rule(const std::string& name, ScheduleRule rule) {
-  ScheduleRules& all = ScheduleRules::get();
-  std::lock_guard lock(all.mutex);
-  all.rules.insert_or_assign(name, std::move(rule));
+std::vector<Pass> passes_named(const Array<std::string>& names) {
+  announce_all_passes();
+  std::vector<Pass> out;
+  std::vector<std::string_view> known;
+  for (const Pass* p : all_passes()) known.push_back(p->name);
+  DiagnosticList problems(ErrorKind::usage);
+  for (const std::string& name : names) {
+    if (const Pass* p = find_pass(name)) {
+      out.push_back(*p);
+      continue;
+    }
+    const std::string near = nearest_name(name, known);
+    problems.add("T0919", "there is no pass `" + name + "`", {},
+                 near.empty() ? "`tenon opt --list` names them" : "did you mean `" + near + "`?");
+  }
+  problems.throw_if_any();
+  return out;
 }
 
 }  // namespace tenon

@@ -7,8 +7,8 @@
 #include <set>
 
 #include "ir/op.h"
+#include "ir/symbols.h"
 #include "op/infer.h"
-#include "pass/tensor/passes.h"
 #include "te/packed.h"
 
 namespace tenon::te {

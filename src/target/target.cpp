@@ -278,6 +278,7 @@ std::vector<TargetOption> processor_options() {
 }
 
 Target parse_target(std::string_view text) {
+  if (text.starts_with("{")) return target_from_json(text);
   if (text.starts_with("@")) return read_record(std::string(text.substr(1)));
   if (text.ends_with(".json") && text.find(' ') == text.npos) return read_record(std::string(text));
   std::istringstream words{std::string(text)};

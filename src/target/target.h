@@ -43,7 +43,8 @@ using Target = Ref<TargetNode>;
 /// The machine this process runs on, from cpuid and the operating system's cache records.
 Target host_target();
 /// A registered kind and its options: "llvm", "llvm -mcpu=x86-64-v3", "llvm -libs=cblas", "c"; or a file of a
-/// record, "@machine.json". DiagnosticError "T0901" for words that are not known, with the nearest one.
+/// record, "@machine.json"; or a record, as to_json writes it. DiagnosticError "T0901" for words that are not
+/// known, with the nearest one.
 Target parse_target(std::string_view text);
 std::string to_string(const Target& target);
 std::string to_json(const Target& target);

@@ -13,6 +13,7 @@
 
 #include "analysis/kernel_work.h"
 #include "codegen/codegen.h"
+#include "ir/symbols.h"
 #include "ir/text.h"
 #include "ir/walk.h"
 #include "pass/tensor/passes.h"

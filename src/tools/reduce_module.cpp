@@ -310,7 +310,7 @@ std::optional<PassFailure> find_failure(const IRModule& module, std::span<const 
       inputs.push_back(*array);
     }
     CompileOptions compile_options;
-    compile_options.target = own.target.cast<TargetNode>();
+    if (const auto target = own.target.cast<TargetNode>()) compile_options.target = to_json(target);
     compile_options.opt_level = own.opt_level;
     compile_options.context.required = own.required;
     compile_options.context.disabled = own.disabled;

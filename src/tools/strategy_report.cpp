@@ -16,7 +16,7 @@ std::string strategies_json(IRModule module, const Target& target, PassContext c
   using namespace graph;
   using json = nlohmann::ordered_json;
   context.target = target;
-  if (!context.evaluate) context.evaluate = make_evaluator(target);
+  if (!context.evaluate) context.evaluate = make_evaluator();
   std::vector<Pass> passes;
   for (const Pass& p : graph_passes()) {
     if (p.name == "fuse_ops") break;

@@ -607,6 +607,17 @@ def main(x: R.Tensor((4, 3), "float32"), w: R.Tensor((5, 2), "float32")) -> R.Te
         self.refused(2, "jump")
         self.refused(2, "run")
         self.refused(2, "run", DIGITS, "--fast")
+        self.refused(2, "frob", words=["T0900", "no verb `frob`", "run, compile"])
+        self.refused(2, "comple", DIGITS, words=["T0900", "did you mean `compile`?"])
+        self.refused(2, words=["T0900", "run, compile"])
+        self.refused(2, "run", DIGITS, "--thread", 2, words=["T0900", "no option `--thread`", "did you mean `--threads`?"])
+        self.refused(2, "opt", self.module, "--pas=fuse_ops", words=["no option `--pas`", "did you mean `--pass`?"])
+        self.refused(2, "run", DIGITS, "--target", "lvm", words=["T0901", "did you mean `llvm`?"])
+        self.refused(2, "run", DIGITS, "--target", "llvm -mcpuu=native", words=["T0901", "did you mean `-mcpu=`?"])
+        self.refused(2, "run", DIGITS, "--target", "llvm -libs=cblast", words=["T0901", "did you mean `cblas`?"])
+        self.refused(2, "compile", DIGITS, "--emit", "artefact", words=["T0920", "did you mean `artifact`?"])
+        self.refused(2, "opt", self.module, "--pass", "fuse_op", words=["T0919", "did you mean `fuse_ops`?"])
+        self.refused(2, "run", DIGITS, "--print-after", "fuse_op", words=["T0919", "did you mean `fuse_ops`?"])
         self.refused(2, "run", DIGITS, "-i", "nothing")
         self.refused(2, "run", DIGITS, "-i", "picture=1x1x8x8xf32", words=["picture", "image"])
         self.refused(2, "run", DIGITS, "-i", "image=1x1x8x8xf99")
@@ -626,6 +637,10 @@ def main(x: R.Tensor((4, 3), "float32"), w: R.Tensor((5, 2), "float32")) -> R.Te
         garbage = self.tmp / "garbage.onnx"
         garbage.write_bytes(bytes(range(256)) * 40)
         self.refused(3, "run", garbage, words=["garbage.onnx"])
+        letter = self.tmp / "letter.txt"
+        letter.write_text("Dear compiler,\nplease make this faster: 1 + 1.\n" * 20)
+        done = self.refused(3, "run", letter, words=["T2001", "neither a model nor a module", "letter.txt"])
+        self.assertEqual(done.stderr.count("error["), 1)
         empty = self.tmp / "empty.onnx"
         empty.write_bytes(b"")
         self.refused(3, "inspect", empty)

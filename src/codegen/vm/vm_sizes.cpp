@@ -3,7 +3,7 @@
 #include <fmt/format.h>
 
 #include "codegen/vm/vm_codegen_impl.h"
-#include "pass/tensor/passes.h"
+#include "ir/symbols.h"
 
 namespace tenon {
 

@@ -12,28 +12,12 @@
 #include <set>
 #include <unordered_set>
 
+#include "ir/symbols.h"
 #include "pass/tensor/lowering.h"
 
 namespace tenon {
 
 using namespace tir;
-
-std::vector<VarRef> kernel_scalars(const PrimFunc& f) {
-  std::vector<VarRef> out;
-  std::unordered_set<const Var*> seen;
-  for (const VarRef& p : f->params) {
-    if (f->buffer_map.contains(p) || p->dtype.is_handle()) continue;
-    out.push_back(p);
-    seen.insert(p.get());
-  }
-  for (const VarRef& p : f->params) {
-    auto b = f->buffer_map.find(p);
-    if (!b) continue;
-    for (const PrimExpr& d : (*b)->shape)
-      if (const auto* v = d.as<Var>(); v && seen.insert(v).second) out.push_back(VarRef(Ref<Var>(v)));
-  }
-  return out;
-}
 
 namespace {
 

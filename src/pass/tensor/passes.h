@@ -65,8 +65,4 @@ std::span<const Pass> device_pipeline();
 /// Passes that stand in neither list and are asked for by name.
 std::span<const Pass> optional_tensor_passes();
 
-/// The scalars that a kernel takes, in order: scalar parameters, then the symbolic dimensions of its buffers
-/// that are no parameters, by first appearance. Callers of kernels follow it.
-std::vector<tir::VarRef> kernel_scalars(const tir::PrimFunc& f);
-
 }  // namespace tenon

@@ -5,6 +5,7 @@
 #include "autoschedule/default.h"
 #include "codegen/elf.h"
 #include "codegen/llvm/llvm.h"
+#include "ir/symbols.h"
 #include "programs.h"
 #include "runtime/kernel.h"
 

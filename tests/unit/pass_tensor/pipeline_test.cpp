@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Whole programs through the whole pipeline, checked after every pass.
+#include "ir/symbols.h"
 #include "programs.h"
 
 namespace tenon {

@@ -104,7 +104,7 @@ TEST_F(CompileCacheTest, EverythingThatChangesAResultChangesTheKey) {
 
   std::set<std::string> keys{same};
   auto differs = [&](const char* what) { EXPECT_TRUE(keys.insert(open().path()).second) << what; };
-  options.dims["n"] = 3;
+  options.dims.set("n", 3);
   differs("dims");
   options.dims = {{"n", 2}, {"m", 2}};
   differs("more dims");
@@ -118,9 +118,11 @@ TEST_F(CompileCacheTest, EverythingThatChangesAResultChangesTheKey) {
   options.schedule = false;
   differs("schedule");
   options.schedule = true;
-  options.target = parse_target("llvm -mcpu=x86-64-v2");
+  Target target = parse_target("llvm -mcpu=x86-64-v2");
+  options.target = "llvm -mcpu=x86-64-v2";
   differs("target");
-  options.target.edit()->l2_bytes *= 2;
+  target.edit()->l2_bytes *= 2;
+  options.target = to_json(target);
   differs("a cache size of the target");
   options.target = {};
   options.specialize_missing_dims = true;

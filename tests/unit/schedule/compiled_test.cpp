@@ -10,6 +10,7 @@
 #include "codegen/c/c.h"
 #include "codegen/elf.h"
 #include "codegen/llvm/llvm.h"
+#include "ir/symbols.h"
 #include "ir/text.h"
 #include "pass/tensor/passes.h"
 #include "runtime/kernel.h"

@@ -81,7 +81,7 @@ class Treatments {
  public:
   Treatments() {
     base_.opt_level = 3;
-    base_.evaluate = make_evaluator(host_target());
+    base_.evaluate = make_evaluator();
     base_.config.set("combine_parallel.min_branches", Any(int64_t(2)));
     base_.config.set("flexible_shape_dispatch.sizes", Any(Array<int64_t>{3}));
     base_.config.set("split_args.max", Any(int64_t(2)));

@@ -78,7 +78,7 @@ TEST(Reduce, PlantedBugsAreNamedAndReduced) {
   PassContext context;
   context.opt_level = 3;
   context.target = Target(host_target());
-  context.evaluate = make_evaluator(host_target());
+  context.evaluate = make_evaluator();
   RandomGraphOptions large;
   large.min_operators = 15, large.max_operators = 30;
   large.patterns = large.recorded = false;  // one function, so that the case stays small

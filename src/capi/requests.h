@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the packed functions "compiler.NAME" take, as their callers in C++ fill it. Each travels as a map of
+// named values (base/named_values.h), so other languages give the same names.
+#pragma once
+#include "base/function.h"
+#include "pipeline/options.h"
+#include "runtime/ndarray.h"
+
+namespace tenon {
+
+/// "compiler.compile" → compile_ms, passes (JSON), bytes and, for emit "jit", artifact and cached; without an
+/// output, text.
+struct CompileRequest : CompileSettings {
+  std::string model, emit = "artifact", output, stage, function, system, cache;
+  bool verify = false;
+  Array<NDArray> verify_inputs;
+  Function progress, print, note;
+
+  static void fields(auto& f) {
+    using R = CompileRequest;
+    CompileSettings::fields(f);
+    f.add("model", &R::model, "a model file; \"-\": standard input")
+        .add("emit", &R::emit, "a kind of compiler.emit_kinds, or jit: into this process")
+        .add("output", &R::output, "a file; empty: into the reply")
+        .add("stage", &R::stage, "the module behind this pass, as tir, dot or svg")
+        .add("function", &R::function, "with stage: only this function")
+        .add("system", &R::system, "a name to register the model under (obj and c)")
+        .add("cache", &R::cache, "a folder of compiled models, or \"default\"; empty: none")
+        .add("verify", &R::verify, "run the model around every pass")
+        .add("verify_inputs", &R::verify_inputs, "what it is run on; empty: drawn values")
+        .add("progress", &R::progress, "called with step, done and total")
+        .add("print", &R::print, "called with pass and text, for print_after")
+        .add("note", &R::note, "called with remarks");
+  }
+};
+
+/// "compiler.inspect" → json: kind, inputs, outputs, operators, parameters, flop, …; with strategies: the
+/// implementation of every call (tools/strategy_report.h).
+struct InspectRequest : ModelSettings {
+  std::string model;
+  bool strategies = false;
+
+  static void fields(auto& f) {
+    ModelSettings::fields(f);
+    f.add("model", &InspectRequest::model, "a model file")
+        .add("strategies", &InspectRequest::strategies,
+             "the implementation of every call, and why not another");
+  }
+};
+
+/// "compiler.memory" → json: the memory plan beside its lower bound.
+struct MemoryRequest : ModelSettings {
+  std::string model;
+  Map<std::string, int64_t> dim_bounds;
+
+  static void fields(auto& f) {
+    ModelSettings::fields(f);
+    f.add("model", &MemoryRequest::model, "a model file")
+        .add("dim_bounds", &MemoryRequest::dim_bounds, "the most of symbolic dimensions, by name");
+  }
+};
+
+/// "compiler.interpret" → outputs.
+struct InterpretRequest : Object {
+  std::string model;
+  Array<NDArray> inputs;
+  Map<std::string, int64_t> dims;
+  bool float64 = false;
+
+  static void fields(auto& f) {
+    using R = InterpretRequest;
+    f.add("model", &R::model, "a model file")
+        .add("inputs", &R::inputs, "a tensor for each input")
+        .add("dims", &R::dims, "values of symbolic dimensions, by name")
+        .add("float64", &R::float64, "floating values are computed as double");
+  }
+};
+
+/// "compiler.opt" → text, passes (with time: processor time of each, JSON); with explain kernels (JSON) and
+/// fusion.
+struct OptRequest : ModelSettings {
+  std::string model, schedule, function, emit = "tir", output;
+  Array<std::string> passes;
+  bool verify = false, explain = false, measure = false, time = false;
+
+  static void fields(auto& f) {
+    using R = OptRequest;
+    ModelSettings::fields(f);
+    f.add("model", &R::model, "a module or model file")
+        .add("passes", &R::passes, "names of passes, in order")
+        .add("schedule", &R::schedule, "a file of recorded schedules to apply")
+        .add("function", &R::function, "only this function")
+        .add("emit", &R::emit, "tir, dot or svg")
+        .add("output", &R::output, "a file; empty: into the reply alone")
+        .add("verify", &R::verify, "run the module around every pass")
+        .add("explain", &R::explain, "programs beside their assembly")
+        .add("measure", &R::measure, "with explain: run them too")
+        .add("time", &R::time, "processor time of every pass");
+  }
+};
+
+/// "compiler.reduce" → pass (empty: none is wrong), code, message, text.
+struct ReduceRequest : ModelSettings {
+  std::string model, output;
+  Array<std::string> passes;
+  int64_t seed = 1;
+  Function reduced;
+
+  static void fields(auto& f) {
+    using R = ReduceRequest;
+    ModelSettings::fields(f);
+    f.add("model", &R::model, "a model file")
+        .add("passes", &R::passes, "names of passes, in order; none: a whole compilation")
+        .add("output", &R::output, "a file for the reduced module; empty: into the reply alone")
+        .add("seed", &R::seed, "of the inputs that are drawn")
+        .add("reduced", &R::reduced, "called with tries and values left");
+  }
+};
+
+/// "compiler.target" → json.
+struct TargetRequest : Object {
+  std::string target;
+  static void fields(auto& f) { f.add("target", &TargetRequest::target, "as for compile; empty: the host"); }
+};
+
+/// "compiler.read_tensor" → tensor.
+struct ReadTensorRequest : Object {
+  std::string path;
+  static void fields(auto& f) { f.add("path", &ReadTensorRequest::path, "an ONNX TensorProto file"); }
+};
+
+/// "compiler.passes", "compiler.operators", "compiler.onnx_operators", "compiler.emit_kinds" → json.
+struct NoRequest : Object {
+  static void fields(auto&) {}
+};
+
+}  // namespace tenon
