@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "cli/bytecode.h"
 #include "cli/model.h"
 #include "cli/values.h"
 #include "cli/verbs.h"
@@ -106,7 +107,7 @@ void print_memory(const json& m, Console& console) {
 }
 
 struct InspectOptions : MemoryRequest {
-  bool memory = false, strategies = false;
+  bool memory = false, strategies = false, bytecode = false;
 };
 
 void inspect(const InspectOptions& o, Console& console) {
@@ -136,6 +137,15 @@ void inspect(const InspectOptions& o, Console& console) {
         console.print(fmt::format("  {:<11} {}", key, value.get<std::string>()));
   for (const auto& [name, count] : info.at("operators").items())
     console.print(fmt::format("  {:>5} x     {}", count.get<int64_t>(), name));
+}
+
+void bytecode(const std::string& model, Console& console) {
+  if (!is_elf(model))
+    throw Error(ErrorKind::usage, "T0921", "--bytecode shows an artifact, and this is none", model,
+                "tenon compile MODEL -o model.so, then tenon inspect model.so --bytecode");
+  const std::string text = bytecode_text(read_artifact(model).executable);
+  console.result({{"bytecode", text}});
+  console.print(text);
 }
 
 /// Which implementation each call gets, and why not the others.
@@ -171,7 +181,9 @@ void add_inspect(CLI::App& app, Console& console) {
   add_sizes_option(*verb, "--dim-max", options->dim_bounds,
                    "with --memory: the most of a symbolic dimension");
   verb->callback([options, &console] {
-    if (options->strategies)
+    if (options->bytecode)
+      bytecode(options->model, console);
+    else if (options->strategies)
       strategies(*options, console);
     else
       inspect(*options, console);

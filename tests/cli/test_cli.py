@@ -189,6 +189,11 @@ def main(p: R.Tuple(R.Tensor((), "int64"), R.Tensor((), "int64"))) -> R.Tensor((
         self.assertEqual(inspected["inputs"][0]["shape"], ["batch", 1, 8, 8])
         artifact = json.loads(self.ok("inspect", self.tmp / "d.so", "--json"))
         self.assertEqual(artifact["inputs"][0]["name"], "image")
+        bytecode = json.loads(self.ok("inspect", self.tmp / "d.so", "--bytecode", "--json"))["bytecode"]
+        self.assertRegex(bytecode, r"^function main\(image: float32\(batch, 1, 8, 8\)\) -> ")
+        self.assertRegex(bytecode, r"(?m)^ +\d+  kernel fused_conv2d\w*\(.*r0")
+        self.assertRegex(bytecode, r"(?m)^  c0 = float32\(.*\) hash [0-9a-f]{16}$")
+        self.refused(2, "inspect", DIGITS, "--bytecode", words=["T0921", "tenon compile"])
         self.assertIn("operators", json.loads(self.ok("ops", "--json")))
         self.assertLessEqual({"cpu", "limits", "devices"}, json.loads(self.ok("doctor", "--json")).keys())
 
