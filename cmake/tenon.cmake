@@ -38,12 +38,17 @@ if(TENON_CCACHE)
   set(CMAKE_C_COMPILER_LAUNCHER ${CMAKE_CXX_COMPILER_LAUNCHER})
 endif()
 
-# tenon_precompile(NAME HEADER …): precompiled headers that targets with the same flags share.
+# tenon_precompile(NAME HEADER …): precompiled headers that targets with the same flags share. A compiler cache judges them
+# by their files (CCACHE_DEPEND), not by preprocessed text: a comment that changes makes them others for the compiler.
 function(tenon_precompile name)
   file(CONFIGURE OUTPUT ${CMAKE_CURRENT_BINARY_DIR}/${name}.cpp CONTENT "// Precompiled headers belong to a source file.\n")
   add_library(${name} OBJECT EXCLUDE_FROM_ALL ${CMAKE_CURRENT_BINARY_DIR}/${name}.cpp)
   target_link_libraries(${name} PRIVATE tenon_flags fmt::fmt)
+  list(TRANSFORM ARGN REPLACE "^[^<].*" "<\\0>")  # looked up on the path, so that their text names no folder
   target_precompile_headers(${name} PRIVATE ${ARGN})
+  if(TENON_CCACHE)
+    set_target_properties(${name} PROPERTIES CXX_COMPILER_LAUNCHER "${CMAKE_COMMAND};-E;env;CCACHE_DEPEND=1;${CMAKE_CXX_COMPILER_LAUNCHER}")
+  endif()
 endfunction()
 
 # tenon_folder(NAME [TOGETHER] [DIR folder …] [HEADERS precompiled] LIBS …): all .cpp files of one folder of src (or of

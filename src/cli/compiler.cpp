@@ -27,7 +27,7 @@ Function compiler_function(const std::string& name) {
 
 template <class Request>
 AttrMap call_compiler(const std::string& name, const Request& request) {
-  return compiler_function(name)(to_named_values(request)).as<AttrMap>();
+  return compiler_function(name)(to_named_values(request)).template as<AttrMap>();
 }
 template AttrMap call_compiler(const std::string&, const CompileRequest&);
 template AttrMap call_compiler(const std::string&, const InspectRequest&);

@@ -4,6 +4,7 @@
 #include <unordered_set>
 
 #include "ir/structural.h"
+#include "ir/tir.h"
 
 namespace tenon::graph {
 

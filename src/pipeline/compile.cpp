@@ -13,6 +13,7 @@
 #include "base/clock.h"
 #include "codegen/vm/vm_codegen.h"
 #include "ir/parallel.h"
+#include "ir/tir.h"
 #include "ir/verify.h"
 #include "pipeline/dimensions.h"
 #include "pipeline/evaluator.h"

@@ -96,13 +96,8 @@ std::string link(const ObjectCode& object, std::vector<std::string> options, boo
 
 }  // namespace
 
-// The object of cli/native_main.c, carried in this library: no file is looked for later.
+// The object of cli/native_main.c (native_main_object.S).
 extern "C" const char tenon_native_main_object[], tenon_native_main_object_end[];
-__asm__(
-    ".section .rodata\n.balign 16\n.globl tenon_native_main_object\n.hidden tenon_native_main_object\n"
-    "tenon_native_main_object:\n.incbin \"" TENON_NATIVE_MAIN
-    "\"\n.globl tenon_native_main_object_end\n.hidden tenon_native_main_object_end\n"
-    "tenon_native_main_object_end:\n.byte 0\n.text\n");
 
 namespace {
 std::string link_executable(const ObjectCode& object, const Target& target) {

@@ -202,7 +202,7 @@ TEST_F(CompileCacheTest, AModelThatChangesMeanwhileIsNotStored) {
   CompileCache entry = open();
   const Compiled compiled = compile(load_model(model()), options);
   write("model.tir", model_of("multiply"));
-  EXPECT_FALSE(bool(entry.store(compiled, host_target(), {})));
+  EXPECT_FALSE(bool(entry.store(compiled, {})));
   EXPECT_EQ(entries(), 0u);
 }
 
@@ -257,7 +257,7 @@ TEST_F(CompileCacheTest, ManyThreadsShareAFolder) {
       for (int i = 0; i < 3; ++i) {
         CompileCache entry(own, model(), options);
         Artifact a = entry.find();
-        if (!a) a = entry.store(compile(load_model(model()), options), host_target(), {});
+        if (!a) a = entry.store(compile(load_model(model()), options), {});
         if (!a) continue;
         NDArray x = NDArray::empty({2, 3}, f32);
         for (int64_t k = 0; k < 6; ++k) x.set_element(k, 4);

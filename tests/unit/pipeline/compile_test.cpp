@@ -7,6 +7,7 @@
 #include <fstream>
 #include <limits>
 
+#include "pipeline/dimensions.h"
 #include "pipeline/runner.h"
 #include "support.h"
 #include "tools/verify_passes.h"

@@ -181,7 +181,9 @@ TEST(VmCodegen, KernelsSayWhatTheyTouch) {
   Executable e = artifact.executable();
   ASSERT_EQ(e.arena_tensors.size(), 1u);
   for (const Callee& c : e.callees)
-    if (c.kind == CalleeKind::Kernel) EXPECT_EQ(c.buffer_bytes, (std::vector<int64_t>{64, 64}));
+    if (c.kind == CalleeKind::Kernel) {
+      EXPECT_EQ(c.buffer_bytes, (std::vector<int64_t>{64, 64}));
+    }
   check_executable(e);
   e.arena_tensors[0].shape = {15};
   try {
