@@ -46,8 +46,8 @@ void compile_verb(const CompileVerbOptions& o, Console& console) {
     out = std::filesystem::path(o.model.model == "-" ? "model" : o.model.model).stem().string() +
           kind.at("ending").get<std::string>();
   if (!o.stage.empty() && o.emit != "dot" && o.emit != "svg" && o.emit != "tir")
-    throw Error(ErrorKind::usage, "T0921", "--stage shows a module between two passes: as tir, dot or svg", {},
-                "add --emit dot");
+    throw Error(ErrorKind::usage, "T0921", "--stage shows a module between two passes: as tir, dot or svg",
+                {}, "add --emit dot");
   if (out == "-" && !kind.at("text").get<bool>())
     throw Error(ErrorKind::usage, "T0921", "the " + o.emit + " cannot go to standard output", {},
                 "name a file with -o");

@@ -51,8 +51,8 @@ struct Callee {
   std::string name;         ///< symbol of the kernel, or name in the registry
   int32_t index = -1;       ///< of the Function
   int32_t num_buffers = 0;  ///< Kernel: how many leading arguments are tensors; the rest are ints
-  std::vector<int64_t> buffer_bytes = {};  ///< Kernel: bytes of each that it may touch, -1 where sizes are not
-                                           ///< constant; empty: not known
+  std::vector<int64_t> buffer_bytes = {};  ///< Kernel: bytes of each that it may touch, -1 where sizes are
+                                           ///< not constant; empty: not known
 };
 
 /// A planned intermediate tensor with static shape; `offset` is 64-byte aligned.
@@ -117,10 +117,10 @@ struct Executable {
 //
 // Builtins of the VM (all by name "vm.builtin.NAME"). An int may be an immediate, a heap slot or a register;
 // where dimensions d0, d1, … are listed, one Shape instead of them also serves:
-//   match_shape(tensor-or-shape, n, then n pairs (DimMatch, value)); a mismatch is Error "T0501" with both shapes
-//   check_tensor(tensor, ndim, dtype) → tensor: ndim -1 and dtype 0 mean any; Error "T0501"
-//   compute_shape(slot, then pairs (ShapeWord, value)): postfix int64 arithmetic, the result goes to the heap slot
-//   make_shape(d0, d1, …) → Shape;  shape_of(tensor) → Shape;  tensor_to_shape(1-D int tensor) → Shape
+//   match_shape(tensor-or-shape, n, then n pairs (DimMatch, value)); a mismatch is Error "T0501" with both
+//   shapes check_tensor(tensor, ndim, dtype) → tensor: ndim -1 and dtype 0 mean any; Error "T0501"
+//   compute_shape(slot, then pairs (ShapeWord, value)): postfix int64 arithmetic, the result goes to the heap
+//   slot make_shape(d0, d1, …) → Shape;  shape_of(tensor) → Shape;  tensor_to_shape(1-D int tensor) → Shape
 //   shape_to_tensor(shape) → 1-D int64 tensor;  shape_dim(shape-or-tensor, i) → int
 //   alloc_tensor(dtype, d0, d1, …) → NDArray from the session's pool, uninitialised
 //   arena_tensor(slot, dtype, d0, …) → view of the arena from its offset on; Error "T0517" beyond its bytes

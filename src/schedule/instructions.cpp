@@ -6,9 +6,9 @@
 
 namespace tenon {
 
-const std::vector<Instruction>& instructions() {
+const std::vector<PrimitiveInfo>& instructions() {
   using enum StepKind;
-  static const std::vector<Instruction> table{
+  static const std::vector<PrimitiveInfo> table{
       {"sample_categorical",
        "",
        "v",
@@ -303,10 +303,10 @@ const std::vector<Instruction>& instructions() {
   return table;
 }
 
-const Instruction* find_instruction(std::string_view name) {
-  static const std::map<std::string_view, const Instruction*> index = [] {
-    std::map<std::string_view, const Instruction*> out;
-    for (const Instruction& i : instructions()) out.emplace(i.name, &i);
+const PrimitiveInfo* find_instruction(std::string_view name) {
+  static const std::map<std::string_view, const PrimitiveInfo*> index = [] {
+    std::map<std::string_view, const PrimitiveInfo*> out;
+    for (const PrimitiveInfo& i : instructions()) out.emplace(i.name, &i);
     return out;
   }();
   auto it = index.find(name);

@@ -10,7 +10,7 @@ namespace tenon {
 enum class StepKind { query, sample, change, note };
 
 /// Inputs and outputs by letter: b block, l loop, v number, e block or loop; a trailing * repeats the last.
-struct Instruction {
+struct PrimitiveInfo {
   std::string_view name, inputs, outputs;
   std::vector<std::string_view> attrs;  ///< in the order in which the script shows them
   StepKind kind = StepKind::change;
@@ -18,7 +18,7 @@ struct Instruction {
   std::string_view does;       ///< one clause for people
 };
 /// All of them, in the order of the inventory.
-const std::vector<Instruction>& instructions();
-const Instruction* find_instruction(std::string_view name);
+const std::vector<PrimitiveInfo>& instructions();
+const PrimitiveInfo* find_instruction(std::string_view name);
 
 }  // namespace tenon

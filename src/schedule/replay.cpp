@@ -298,7 +298,7 @@ void replay_steps(Schedule& s, const Trace& trace) {
   const auto kinds = kinds_of(trace);
   for (size_t at = 0; at < trace.steps.size(); ++at) {
     const TraceStep& t = trace.steps[at];
-    const Instruction& sig = signature(t.name);
+    const PrimitiveInfo& sig = signature(t.name);
     Step step{s, t, fmt::format("step {} ({})", at + 1, t.name), {}, '?', values};
     for (const Any& a : t.inputs) {
       const int32_t id = a.try_as<int32_t>().value_or(-1);

@@ -19,8 +19,8 @@ void bad_trace(const std::string& why) {
   throw ScheduleError(ErrorKind::model, "T0790", "the trace cannot be used: " + why, {},
                       "record it again with this version");
 }
-const Instruction& signature(const std::string& name) {
-  const Instruction* found = find_instruction(name);
+const PrimitiveInfo& signature(const std::string& name) {
+  const PrimitiveInfo* found = find_instruction(name);
   if (!found) bad_trace(fmt::format("there is no primitive '{}'", name));
   return *found;
 }
@@ -169,7 +169,7 @@ std::string Trace::to_script() const {
   const auto kinds = kinds_of(*this);
   std::string out;
   for (const TraceStep& s : steps) {
-    const Instruction& sig = signature(s.name);
+    const PrimitiveInfo& sig = signature(s.name);
     std::string line;
     for (size_t i = 0; i < s.outputs.size(); ++i) line += (i ? ", " : "") + handle_text(kinds, s.outputs[i]);
     if (!line.empty())

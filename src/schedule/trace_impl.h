@@ -11,7 +11,7 @@ namespace tenon::sched {
 /// T0790.
 [[noreturn]] void bad_trace(const std::string& why);
 /// T0790 for a name that is no instruction.
-const Instruction& signature(const std::string& name);
+const PrimitiveInfo& signature(const std::string& name);
 /// The letter of the i-th handle of a pattern such as "bl*".
 char kind_of(std::string_view pattern, size_t i);
 /// What the handles of a trace are: known from the step that made them.

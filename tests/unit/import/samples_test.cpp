@@ -37,7 +37,9 @@ int element_type(const std::string& name) {
 
 /// [type, shape, values]; zeros where the values are left out.
 NDArray tensor_of(const json& j) {
-  NDArray a = NDArray::zeros(j.at(1), parse_dtype(j.at(0).get<std::string>()));
+  DataType type;
+  CHECK(parse_dtype(j.at(0).get<std::string>(), &type), "a sample's type");
+  NDArray a = NDArray::zeros(j.at(1), type);
   if (j.size() < 3) return a;
   for (int64_t i = 0; i < a.size(); ++i) {
     const json& x = j.at(2).at(size_t(i));
@@ -149,10 +151,7 @@ TEST(Samples, InterpretedModelsGiveTheExpectedValues) {
 
 TEST(Samples, CompiledModelsGiveTheExpectedValues) {
   judge([](const IRModule& module, const std::vector<NDArray>& inputs) {
-    CompileOptions options;
-    options.target = host_target();
-    options.keep_shared_object = false;
-    Session session(jit_artifact(compile(module, options), options.target));
+    Session session(jit_artifact(compile(module, {})));
     return session.invoke(inputs);
   });
 }

@@ -93,7 +93,7 @@ def f(A: T.Buffer((4,), "float32")):
     interpret_prim_func(f, {a});
     FAIL() << "an element that was never stored was read";
   } catch (const Error& e) {
-    EXPECT_EQ(e.code, "T0350");
+    EXPECT_EQ(e.code, "T0359");
     EXPECT_NE(e.message.find("element [2] of tensor S"), std::string::npos) << e.message;
     EXPECT_EQ(e.location.substr(0, 13), "program.tir:7") << e.location;
   }

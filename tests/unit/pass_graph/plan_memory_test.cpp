@@ -11,7 +11,8 @@ namespace {
 
 std::vector<int64_t> offsets_of(const Function& f) {
   std::vector<int64_t> out;
-  for (const Array<int64_t>& call : f.plan->calls) out.insert(out.end(), call.begin(), call.end());
+  for (const Array<int64_t>& call : f.plan->calls)
+    for (const int64_t offset : call) out.push_back(offset);
   return out;
 }
 
@@ -23,7 +24,7 @@ class Simulation {
     int position = 0, number = 0;
     for (const auto& [var, call] : planned_bindings(*f).calls) {
       positions_[var.get()] = position;
-      if (std::ranges::count(f->plan->joined, number++)) joins.insert(position);
+      if (std::count(f->plan->joined.begin(), f->plan->joined.end(), number++)) joins.insert(position);
       position += int(call->type_args.size());
     }
   }

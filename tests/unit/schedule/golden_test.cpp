@@ -200,7 +200,7 @@ TEST_P(ScheduleGolden, DoesWhatIsWritten) {
   c.program.sizes = {{"n", 3}, {"m", 6}};
   Schedule s(c.program.function);
   it->second().steps(s);
-  const Instruction& instruction = *find_instruction(GetParam());
+  const PrimitiveInfo& instruction = *find_instruction(GetParam());
   bool used = false;
   for (const TraceStep& t : s.trace().steps) used = used || t.name == GetParam();
   EXPECT_TRUE(used) << s.trace().to_script();
@@ -223,7 +223,7 @@ TEST_P(ScheduleGolden, DoesWhatIsWritten) {
 
 std::vector<std::string> names() {
   std::vector<std::string> out;
-  for (const Instruction& i : instructions()) out.emplace_back(i.name);
+  for (const PrimitiveInfo& i : instructions()) out.emplace_back(i.name);
   return out;
 }
 INSTANTIATE_TEST_SUITE_P(All, ScheduleGolden, ::testing::ValuesIn(names()),
@@ -233,7 +233,7 @@ TEST(ScheduleTable, EveryInstructionHasALine) {
   // The table of docs/schedule.md is this one; TENON_UPDATE_GOLDEN=1 rewrites it.
   std::string table = "| inventory | instruction | kind | what it does | tests |\n|---|---|---|---|---|\n";
   std::set<std::string_view> references;
-  for (const Instruction& i : instructions()) {
+  for (const PrimitiveInfo& i : instructions()) {
     static const char* kinds[] = {"query", "sample", "change", "marker"};
     EXPECT_FALSE(i.does.empty()) << i.name;
     EXPECT_TRUE(cases().count(std::string(i.name))) << i.name;

@@ -88,7 +88,7 @@ TEST_P(RandomTotals, EveryInstructionIsUsed) {
   if (sample) {
     EXPECT_GE(s.programs.size(), 40u);
   }
-  for (const Instruction& i : instructions()) {
+  for (const PrimitiveInfo& i : instructions()) {
     if (i.kind == StepKind::query) continue;
     auto it = s.counts.accepted.find(std::string(i.name));
     const std::pair<int, int> n = it == s.counts.accepted.end() ? std::pair(0, 0) : it->second;
