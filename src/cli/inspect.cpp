@@ -175,6 +175,7 @@ void add_inspect(CLI::App& app, Console& console) {
   verb->add_flag("--memory", options->memory, "also plan the memory: its peak beside the least possible");
   verb->add_flag("--strategies", options->strategies,
                  "the implementation that each call gets, and why not the others");
+  verb->add_flag("--bytecode", options->bytecode, "the program of the VM in an artifact");
   add_target_options(*verb, *options);
   add_sizes_option(*verb, "--dim", options->dims,
                    "with --memory or --strategies: value of a symbolic dimension, repeatable");

@@ -231,7 +231,7 @@ IRModule module_at_stage(IRModule module, CompileOptions o, const std::string& s
       if (lists[l][i].name == stage) last = {l, i + 1};
     }
   if (!last && stage != "import")
-    fail("T0919", fmt::format("a compilation has no stage `{}`", stage), {},
+    fail("T0931", fmt::format("a compilation has no stage `{}`", stage), {},
          fmt::format("its stages are {}", fmt::join(names, ", ")), ErrorKind::usage);
   module = prepare_module(std::move(module), o, context);
   for (size_t l = 0; last && l <= last->first; ++l) {

@@ -74,16 +74,23 @@ Msg attribute_of(const std::string& name, const json& v) {
   return attr_ints(name, v);
 }
 
+/// The object `key` of `j`; empty where there is none.
+const json& object_of(const json& j, const char* key) {
+  static const json none = json::object();
+  const auto found = j.find(key);
+  return found == j.end() ? none : *found;
+}
+
 Msg graph_of(const json& g) {
   GraphParts parts;
   for (const json& n : g.at("nodes")) {
     std::vector<Msg> attributes;
-    for (const auto& [name, v] : n.value("attributes", json::object()).items())
+    for (const auto& [name, v] : object_of(n, "attributes").items())
       attributes.push_back(attribute_of(name, v));
     parts.nodes.push_back(
         node(n.at("op"), n.at("inputs"), n.at("outputs"), attributes, "", n.value("domain", std::string())));
   }
-  for (const auto& [name, v] : g.value("constants", json::object()).items())
+  for (const auto& [name, v] : object_of(g, "constants").items())
     parts.initializers.push_back(constant_of(name, v));
   for (const auto& [name, v] : g.at("inputs").items()) parts.inputs.push_back(value_of(name, v));
   for (const auto& [name, v] : g.at("outputs").items()) parts.outputs.push_back(value_of(name, v));
@@ -92,7 +99,7 @@ Msg graph_of(const json& g) {
 
 std::string model_of(const json& sample) {
   Msg m = model(graph_of(sample), sample.at("opset"), 10);
-  for (const auto& [domain, version] : sample.value("domains", json::object()).items())
+  for (const auto& [domain, version] : object_of(sample, "domains").items())
     m.m(8, opset(version, domain));
   return m.bytes;
 }
