@@ -164,11 +164,11 @@ void add_bench(CLI::App& app, Console& console) {
       ->check(CLI::PositiveNumber)
       ->type_name("R");
   verb->add_option("--seconds", options->seconds, "time for timed runs")
-      ->check(CLI::Range(0.001, 86400.0))
+      ->check(CLI::Range(0.001, 86400.0).description(""))
       ->capture_default_str()
       ->type_name("S");
   verb->add_option("--warmup", options->warmup, "runs before timing begins")
-      ->check(CLI::Range(0, 1000000))
+      ->check(CLI::Range(0, 1000000).description(""))
       ->capture_default_str()
       ->type_name("N");
   verb->add_flag("--kernels", options->kernels, "time of every kernel, beside what this machine could reach");

@@ -30,7 +30,7 @@ void add_compile_options(CLI::App& app, ModelOptions& o) {
          "most bytes for intermediate tensors and results, such as 64M")
       ->type_name("BYTES");
   app.add_option("--threads", o.threads, "threads to compile and run with (default: all cores)")
-      ->check(CLI::Range(1, 1024))
+      ->check(CLI::Range(1, 1024).description(""))
       ->type_name("N");
   app.add_flag("--verify", o.verify, "check every pass by executing the module before and after it");
   app.add_option_function<std::vector<std::string>>(
@@ -49,7 +49,7 @@ void add_target_options(CLI::App& app, ModelSettings& s) {
   app.add_option("--target", s.target, "llvm (this host), llvm -mcpu=NAME, c, or @record.json")
       ->type_name("TARGET");
   app.add_option("-O", s.opt_level, "optimisation level")
-      ->check(CLI::Range(0, 3))
+      ->check(CLI::Range(0, 3).description(""))
       ->capture_default_str()
       ->type_name("0..3");
 }

@@ -83,6 +83,15 @@ std::span<const ErrorCode> command_codes() {
       {"T0932", "there is no such error code",
        "The word after `tenon explain` is neither a code nor the beginning of one.",
        "`tenon explain` lists the groups."},
+      {"T0940", "a target of this name is registered already",
+       "Two libraries register a code generator under one name.",
+       "Give one of the code generators another name."},
+      {"T0941", "there is no code generator for the target",
+       "The library that registers it is not loaded, or the name is misspelt.",
+       "Load the library, or use one of the targets that the message lists."},
+      {"T0942", "a named value is not taken",
+       "The function of the compiler has no option of this name, or takes a value of another kind.",
+       "Use one of the names that the message lists."},
   };
   return codes;
 }

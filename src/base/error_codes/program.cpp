@@ -92,6 +92,10 @@ std::span<const ErrorCode> program_codes() {
       {"T0331", "a data type, constructor or type parameter is not known",
        "The module lacks the definition, or it takes another number of parameters.",
        "Define it in the module, or correct the use."},
+      {"T0332", "the memory plan does not fit the function",
+       "The plan names another number of calls or tensors than the function has, or bytes outside of the "
+       "arena.",
+       "Remove the plan and let the pass `plan_memory` make it."},
       {"T0335", "a parallel loop has a race",
        "Every iteration stores to the same element, so that the result depends on the order of the threads.",
        "Make the loop serial, or index the store with its variable."},

@@ -103,6 +103,9 @@ std::span<const ErrorCode> runtime_codes() {
        "Import in one direction only."},
       {"T0613", "the module cannot be saved", "It was not loaded from a file, so its code cannot be copied.",
        "Write it with `tenon compile -o`."},
+      {"T0614", "the process has no loader for code of the model",
+       "The model holds code of a target whose loader is in a library that was not loaded.",
+       "Load the library that registers the loader, then the model."},
   };
   return codes;
 }

@@ -99,8 +99,7 @@ Msg graph_of(const json& g) {
 
 std::string model_of(const json& sample) {
   Msg m = model(graph_of(sample), sample.at("opset"), 10);
-  for (const auto& [domain, version] : object_of(sample, "domains").items())
-    m.m(8, opset(version, domain));
+  for (const auto& [domain, version] : object_of(sample, "domains").items()) m.m(8, opset(version, domain));
   return m.bytes;
 }
 
