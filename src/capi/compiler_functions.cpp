@@ -20,6 +20,7 @@
 #include "ir/tir.h"
 #include "ir/verify.h"
 #include "ir/walk.h"
+#include "op/op_def.h"
 #include "pass/tensor/passes.h"
 #include "pipeline/compile.h"
 #include "pipeline/compile_cache.h"
@@ -556,17 +557,15 @@ AttrMap operators(const NoRequest&) {
     for (const auto& a : op->arguments)
       arguments.push_back({{"name", a.name}, {"type", a.type}, {"doc", a.doc}, {"optional", a.optional}});
     if (op->attrs_type) {
-      const auto* own = op->attr<ObjectRef>("default_attrs");
-      const ObjectRef defaults = own ? *own : ObjectRef(op->attrs_type->create());
       for (const FieldInfo& f : op->attrs_type->fields)
         attributes.push_back(
-            {{"name", f.name}, {"default", default_text(f.get(defaults.get()))}, {"doc", f.doc}});
+            {{"name", f.name}, {"default", default_text(f.get(op->default_attrs.get()))}, {"doc", f.doc}});
     }
     list.push_back({{"name", op->name},
                     {"doc", op->doc},
                     {"arguments", arguments},
                     {"attributes", attributes},
-                    {"fusion", graph::to_string(op->fusion)},
+                    {"fusion", graph::to_string(op::definition(*op).fusion)},
                     {"pure", op->pure},
                     {"file", op->file},
                     {"line", op->line}});

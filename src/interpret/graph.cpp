@@ -583,17 +583,18 @@ class GraphInterpreter {
       const_cast<RefCellObj*>(cell)->value = values.at(1);
       return tuple_value({});
     }
-    if (const auto* evaluate = op.attr<op::Evaluate>("evaluate")) {
+    const op::OpDef& def = op::definition(op);
+    if (def.evaluate) {
       // Rules know shapes as lists of sizes.
       std::vector<Any> given = values;
       for (Any& v : given)
         if (const ShapeObj* s = as_shape(v)) v = Any(Array<int64_t>(s->dims.begin(), s->dims.end()));
-      const Any result = (*evaluate)(n, given);
+      const Any result = def.evaluate(n, given);
       if (auto sizes = result.try_as<Array<int64_t>>()) return shape_value(sizes->vec());
       return result;
     }
-    const auto* define = op.attr<op::TensorDef>("tensor_def");
-    if (!define) error("T0350", fmt::format("the interpreter cannot run operator `{}`", op.name), n.origin);
+    if (!def.tensor_def)
+      error("T0350", fmt::format("the interpreter cannot run operator `{}`", op.name), n.origin);
     ObjectRef attrs = rewrite_any(n.attrs, [&](const ObjectRef& o) -> ObjectRef {
       const auto* v = o.as<tir::Var>();
       if (!v) return {};
@@ -615,7 +616,7 @@ class GraphInterpreter {
     for (size_t i = 0; i < values.size(); ++i) args.push_back(concrete(n.args[i], values[i], arrays));
     auto concrete_call = make<graph::Call>(n.op, args, attrs, n.type_args);
     concrete_call.mut()->origin = n.origin;
-    concrete_call.mut()->type = op.infer(*concrete_call);
+    concrete_call.mut()->type = def.infer(*concrete_call);
 
     Array<te::Tensor> params;
     std::vector<te::Tensor> inputs;
@@ -627,7 +628,7 @@ class GraphInterpreter {
         params.push_back(inputs.back());
       }
     }
-    for (const te::Tensor& t : (*define)(*concrete_call, inputs)) {
+    for (const te::Tensor& t : def.tensor_def(*concrete_call, inputs)) {
       params.push_back(t);
       std::vector<int64_t> dims;
       for (const PrimExpr& d : t.shape()) dims.push_back(integer(d, env));

@@ -318,10 +318,9 @@ Expr Converter::op_call(const Ref<Op>& op, const Ast* a, Sequence& seq, const As
     attributes.emplace_back(name, v);
   }
   if (info && !no_attrs) {
-    CHECK(info->create, "attributes without a default");
-    attrs = ObjectRef(info->create());
-    for (auto& [name, v] : attributes) set_field(*field(name), attrs.mut(), v);
-    if (info->finish) info->finish(attrs.mut());
+    attrs = op->default_attrs;
+    for (auto& [name, v] : attributes) set_field(*field(name), attrs.edit(), v);
+    if (info->finish && !attributes.empty()) info->finish(attrs.edit());
   }
   size_t least = 0;
   for (const OpArgument& o : op->arguments) least += !o.optional;

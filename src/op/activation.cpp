@@ -28,8 +28,7 @@ Type infer_gelu(const Call& call) {
   const auto& t = tensor_arg(call, 0);
   expect_domain(call, t.dtype, Domain::floating);
   const std::string& a = attrs_of<GeluAttrs>(call).approximate;
-  if (a != "none" && a != "tanh")
-    graph::infer_error(call, "approximate is '" + a + "'", "use 'none' or 'tanh'");
+  if (a != "none" && a != "tanh") infer_error(call, "approximate is '" + a + "'", "use 'none' or 'tanh'");
   return like(t, t.dtype);
 }
 
@@ -37,18 +36,16 @@ Type infer_prelu(const Call& call) {
   const auto &x = tensor_arg(call, 0), &slope = tensor_arg(call, 1);
   expect_domain(call, x.dtype, Domain::signed_number);
   if (x.dtype != slope.dtype)
-    graph::infer_error(call, "x and slope have different element types", "cast one of them");
+    infer_error(call, "x and slope have different element types", "cast one of them");
   auto a = shape_of(x), b = shape_of(slope);
   if (a && b) {
     auto all = broadcast_shapes(call, *a, *b);
     bool fits = b->size() <= a->size();
     for (size_t i = 0; all && fits && i < a->size(); ++i) fits = !differ((*all)[i], (*a)[i]);
-    if (!fits) graph::infer_error(call, "slope " + show(*b) + " does not broadcast to x " + show(*a));
+    if (!fits) infer_error(call, "slope " + show(*b) + " does not broadcast to x " + show(*a));
   }
   return like(x, x.dtype);
 }
-
-ObjectRef alpha_of(double v) { return make<AlphaAttrs>(v); }
 
 const bool activation_registered = [] {
   using D = Domain;
@@ -67,32 +64,27 @@ const bool activation_registered = [] {
                  [](const Call&, const PrimExpr& x) { return x * tir::tanh(softplus(x)); });
   register_unary("nn.leaky_relu", "x where x ≥ 0, else alpha · x", D::floating,
                  [](const Call& call, const PrimExpr& x) {
-                   return tir::select(tir::lt(x, like(x, 0)), x * like(x, alpha_attr(call, 0.01)), x);
+                   return tir::select(tir::lt(x, like(x, 0)), x * like(x, alpha_attr(call)), x);
                  })
-      .attrs<AlphaAttrs>()
-      .set_attr("default_attrs", alpha_of(0.01));
+      .attrs<AlphaAttrs>(0.01);
   register_unary("nn.elu", "x where x > 0, else alpha · (exp(x) - 1)", D::floating,
                  [](const Call& call, const PrimExpr& x) {
-                   return tir::select(tir::gt(x, like(x, 0)), x,
-                                      expm1_below(x) * like(x, alpha_attr(call, 1)));
+                   return tir::select(tir::gt(x, like(x, 0)), x, expm1_below(x) * like(x, alpha_attr(call)));
                  })
-      .attrs<AlphaAttrs>()
-      .set_attr("default_attrs", alpha_of(1));
+      .attrs<AlphaAttrs>(1.0);
   register_unary("nn.celu", "max(x, 0) + min(0, alpha · (exp(x / alpha) - 1))", D::floating,
                  [](const Call& call, const PrimExpr& x) {
-                   const double a = alpha_attr(call, 1);
+                   const double a = alpha_attr(call);
                    return positive(x) +
                           tir::min(tir::call(x.dtype(), "tir.expm1", {tir::div(x, like(x, a))}) * like(x, a),
                                    like(x, 0));
                  })
-      .attrs<AlphaAttrs>()
-      .set_attr("default_attrs", alpha_of(1));
+      .attrs<AlphaAttrs>(1.0);
   register_unary("nn.thresholded_relu", "x where x > alpha, else 0", D::floating,
                  [](const Call& call, const PrimExpr& x) {
-                   return tir::select(tir::gt(x, like(x, alpha_attr(call, 1))), x, like(x, 0));
+                   return tir::select(tir::gt(x, like(x, alpha_attr(call))), x, like(x, 0));
                  })
-      .attrs<AlphaAttrs>()
-      .set_attr("default_attrs", alpha_of(1));
+      .attrs<AlphaAttrs>(1.0);
   register_unary("nn.selu", "gamma · (x where x > 0, else alpha · (exp(x) - 1))", D::floating,
                  [](const Call& call, const PrimExpr& x) {
                    const auto& a = attrs_of<SeluAttrs>(call);
@@ -120,12 +112,12 @@ const bool activation_registered = [] {
         },
         "prelu")};
   };
-  graph::register_op("nn.prelu", "x where x ≥ 0, else slope · x")
+  register_op("nn.prelu", "x where x ≥ 0, else slope · x")
       .argument("x", "Tensor", "the operand")
       .argument("slope", "Tensor", "slopes, broadcast to x")
       .infer(infer_prelu)
       .fusion(FusionKind::broadcast)
-      .set_attr(kTensorDef, prelu);
+      .tensor_def(prelu);
   return true;
 }();
 

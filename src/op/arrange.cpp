@@ -10,7 +10,6 @@
 namespace tenon::op {
 namespace {
 
-using graph::infer_error;
 using Tensors = std::vector<te::Tensor>;
 
 Shape known(const Call& call, const graph::TensorType& t, const char* what) {
@@ -649,11 +648,8 @@ const bool arrange_registered = [] {
     const char *name, *type, *doc;
   };
   auto add = [](const char* name, const char* doc, std::vector<Argument> arguments, FusionKind kind,
-                graph::InferType infer, TensorDef def) {
-    auto op = graph::register_op(name, doc)
-                  .infer(std::move(infer))
-                  .fusion(kind)
-                  .set_attr(kTensorDef, std::move(def));
+                InferType infer, TensorDef def) {
+    auto op = register_op(name, doc).infer(std::move(infer)).fusion(kind).tensor_def(std::move(def));
     for (const Argument& a : arguments) op.argument(a.name, a.type, a.doc);
     return op;
   };

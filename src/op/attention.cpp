@@ -11,7 +11,6 @@
 namespace tenon::op {
 namespace {
 
-using graph::infer_error;
 using Tensors = std::vector<te::Tensor>;
 
 Type infer_attention(const Call& call) {
@@ -112,7 +111,7 @@ Tensors def_attention(const Call& call, const Tensors& in) {
 }
 
 const bool attention_registered = [] {
-  graph::register_op("nn.attention", "softmax(q · kᵀ · scale + mask) · v for each head.")
+  register_op("nn.attention", "softmax(q · kᵀ · scale + mask) · v for each head.")
       .argument("q", "Tensor", "(batch, heads, queries, size)")
       .argument("k", "Tensor", "(batch, shared heads, keys, size)")
       .argument("v", "Tensor", "(batch, shared heads, keys, value size)")
@@ -121,7 +120,7 @@ const bool attention_registered = [] {
       .attrs<AttentionAttrs>()
       .infer(infer_attention)
       .fusion(FusionKind::opaque)
-      .set_attr<TensorDef>(kTensorDef, def_attention);
+      .tensor_def(def_attention);
   return true;
 }();
 

@@ -385,4 +385,14 @@ struct ResizeAttrs : Attrs<ResizeAttrs> {
   }
 };
 
+/// Of call_tir_inplace.
+struct InplaceAttrs : Attrs<InplaceAttrs> {
+  Array<int64_t> inplace_indices;
+  static constexpr std::string_view type_key = "ir.InplaceAttrs";
+  static void fields(auto& f) {
+    f.add("inplace_indices", &InplaceAttrs::inplace_indices,
+          "per output: the argument whose memory it takes, or -1");
+  }
+};
+
 }  // namespace tenon::op

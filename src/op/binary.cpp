@@ -26,9 +26,8 @@ std::optional<Shape> broadcast_all(const Call& call, const std::vector<const gra
 Type infer_binary(const Call& call, Domain domain, bool to_bool) {
   const auto &a = tensor_arg(call, 0), &b = tensor_arg(call, 1);
   if (a.dtype != b.dtype && !a.dtype.is_void() && !b.dtype.is_void())
-    graph::infer_error(call,
-                       fmt::format("element types {} and {} differ", to_string(a.dtype), to_string(b.dtype)),
-                       "cast one of the operands");
+    infer_error(call, fmt::format("element types {} and {} differ", to_string(a.dtype), to_string(b.dtype)),
+                "cast one of the operands");
   const DataType dtype = a.dtype.is_void() ? b.dtype : a.dtype;
   expect_domain(call, dtype, domain);
   int64_t ndim;
@@ -97,12 +96,10 @@ PrimExpr right_shift(const PrimExpr& a, const PrimExpr& b) {
 
 Type infer_where(const Call& call) {
   const auto &c = tensor_arg(call, 0), &x = tensor_arg(call, 1), &y = tensor_arg(call, 2);
-  if (!c.dtype.is_bool() && !c.dtype.is_void())
-    graph::infer_error(call, "the condition must be boolean", "cast it");
+  if (!c.dtype.is_bool() && !c.dtype.is_void()) infer_error(call, "the condition must be boolean", "cast it");
   if (x.dtype != y.dtype && !x.dtype.is_void() && !y.dtype.is_void())
-    graph::infer_error(call,
-                       fmt::format("element types {} and {} differ", to_string(x.dtype), to_string(y.dtype)),
-                       "cast one of the operands");
+    infer_error(call, fmt::format("element types {} and {} differ", to_string(x.dtype), to_string(y.dtype)),
+                "cast one of the operands");
   int64_t ndim;
   auto shape = broadcast_all(call, {&c, &x, &y}, &ndim);
   return make_type(shape, ndim, x.dtype.is_void() ? y.dtype : x.dtype);
@@ -149,20 +146,19 @@ const bool binary_registered = [] {
         },
         "where")};
   };
-  graph::register_op("where", "x where the condition holds, else y")
+  register_op("where", "x where the condition holds, else y")
       .argument("condition", "Tensor", "booleans")
       .argument("x", "Tensor", "values where it holds")
       .argument("y", "Tensor", "values elsewhere")
       .infer(infer_where)
       .fusion(FusionKind::broadcast)
-      .set_attr(kTensorDef, where);
+      .tensor_def(where);
   return true;
 }();
 
 }  // namespace
 
-graph::OpRegistration register_binary(const char* name, const char* doc, Domain domain, BinaryRule f,
-                                      bool to_bool) {
+OpRegistration register_binary(const char* name, const char* doc, Domain domain, BinaryRule f, bool to_bool) {
   TensorDef def = [f](const Call& call, const std::vector<te::Tensor>& in) {
     const TensorInfo out = output_info(call);
     return std::vector{te::compute(
@@ -174,12 +170,12 @@ graph::OpRegistration register_binary(const char* name, const char* doc, Domain 
         },
         short_name(call))};
   };
-  return graph::register_op(name, doc)
+  return register_op(name, doc)
       .argument("a", "Tensor", "left operand")
       .argument("b", "Tensor", "right operand")
       .infer([domain, to_bool](const Call& call) { return infer_binary(call, domain, to_bool); })
       .fusion(FusionKind::broadcast)
-      .set_attr(kTensorDef, def);
+      .tensor_def(def);
 }
 
 }  // namespace tenon::op

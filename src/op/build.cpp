@@ -34,12 +34,7 @@ std::vector<const graph::TensorType*> output_types(const Call& call) {
 
 Expr op_call(std::string_view name, Array<Expr> args, ObjectRef attrs, Origin origin) {
   Ref<graph::Op> op = graph::get_op(name);
-  if (!attrs && op->attrs_type) {
-    if (const auto* defaults = op->attr<ObjectRef>("default_attrs"))
-      attrs = *defaults;
-    else
-      attrs = ObjectRef(op->attrs_type->create());
-  }
+  if (!attrs) attrs = op->default_attrs;
   bool typed = true;
   for (const Expr& a : args) {
     CHECK(a, "a call with a null argument");
@@ -85,7 +80,8 @@ Expr shape(std::vector<int64_t> dims) {
 }
 
 bool can_lower(const Call& call) {
-  if (!tensor_def(call.op.as<graph::Op>()) || !call.type) return false;
+  const auto* op = call.op.as<graph::Op>();
+  if (!op || !definition(*op).tensor_def || !call.type) return false;
   auto known = [](const graph::TensorType* t) {
     return t && shape_of(*t).has_value() && !t->dtype.is_void();
   };
@@ -104,8 +100,7 @@ bool can_lower(const Call& call) {
 
 tir::PrimFunc lower_call(const Call& call, std::vector<tir::VarRef>* symbolic) {
   const auto* op = call.op.as<graph::Op>();
-  const TensorDef* def = tensor_def(op);
-  CHECK(def, "this operator has no tensor definition: " + (op ? op->name : std::string("?")));
+  CHECK(op && definition(*op).tensor_def, "this operator has no tensor definition: " + (op ? op->name : "?"));
   if (!can_lower(call))
     fail("T1102", op->name + ": not all shapes are known at compile time",
          call.origin ? call.origin->text : "",
@@ -117,7 +112,7 @@ tir::PrimFunc lower_call(const Call& call, std::vector<tir::VarRef>* symbolic) {
     for (const PrimExpr& d : inputs.back().shape())
       if (d.is<tir::Var>()) bound.insert(d.get());
   }
-  std::vector<te::Tensor> outputs = (*def)(call, inputs);
+  std::vector<te::Tensor> outputs = definition(*op).tensor_def(call, inputs);
   Array<te::Tensor> args;
   for (const te::Tensor& t : inputs) args.push_back(t);
   for (const te::Tensor& t : outputs) args.push_back(t);

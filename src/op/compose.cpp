@@ -64,13 +64,13 @@ class Expansion {
     if (const auto* g = e.as<graph::TupleGetItem>()) return {of(g->tuple).at(size_t(g->index))};
     const auto* call = e.as<Call>();
     CHECK(call, "a composed operator holds an expression without a tensor definition");
-    const TensorDef* def = tensor_def(call->op.as<graph::Op>());
+    const TensorDef& def = definition(*call->op.as<graph::Op>()).tensor_def;
     CHECK(def, "a composed operator calls one without a tensor definition");
     Tensors in;
     for (const Expr& a : call->args)
       if (is_tensor_like(a->type))
         for (const te::Tensor& x : of(a)) in.push_back(x);
-    return (*def)(*call, in);
+    return def(*call, in);
   }
   std::unordered_map<const Object*, Tensors> known_;
 };
@@ -101,14 +101,12 @@ Tensors def_composed(const Call& call, const Tensors& in, const Compose& f) {
 
 }  // namespace
 
-graph::OpRegistration register_composed(std::string name, std::string doc, FusionKind kind, Compose f,
-                                        std::source_location where) {
-  auto r = graph::register_op(std::move(name), std::move(doc), where);
+OpRegistration register_composed(std::string name, std::string doc, FusionKind kind, Compose f,
+                                 std::source_location where) {
+  auto r = register_op(std::move(name), std::move(doc), where);
   r.infer([f](const Call& call) { return infer_composed(call, f); })
       .fusion(kind)
-      .set_attr<TensorDef>(kTensorDef,
-                           [f](const Call& call, const Tensors& in) { return def_composed(call, in, f); })
-      .set_attr<Compose>(kCompose, f);
+      .tensor_def([f](const Call& call, const Tensors& in) { return def_composed(call, in, f); });
   return r;
 }
 
@@ -118,9 +116,9 @@ Tensors define(std::string_view op, const Tensors& in, ObjectRef attrs, Array<Ex
   for (const Expr& e : tail) args.push_back(e);
   const Expr e = op_call(op, args, std::move(attrs));
   const auto* call = e.as<Call>();
-  const TensorDef* def = tensor_def(call->op.as<graph::Op>());
+  const TensorDef& def = definition(*call->op.as<graph::Op>()).tensor_def;
   CHECK(def, "an operator without a tensor definition is used by another");
-  return (*def)(*call, in);
+  return def(*call, in);
 }
 
 Shape known_dims(const Expr& e) {

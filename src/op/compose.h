@@ -10,11 +10,10 @@ namespace tenon::op {
 /// The value of a call in terms of other operators. `args` are variables for tensors, and the call's own
 /// expressions for shapes and scalars.
 using Compose = std::function<Expr(const Call& call, const std::vector<Expr>& args)>;
-inline constexpr const char* kCompose = "compose";  ///< attribute of Op that holds a Compose
 
 /// A composed operator; mistakes inside are reported as mistakes in the call.
-graph::OpRegistration register_composed(std::string name, std::string doc, FusionKind kind, Compose f,
-                                        std::source_location where = std::source_location::current());
+OpRegistration register_composed(std::string name, std::string doc, FusionKind kind, Compose f,
+                                 std::source_location where = std::source_location::current());
 /// The operator's definition on tensors of its own; `tail`: shapes and scalars behind the tensors.
 std::vector<te::Tensor> define(std::string_view op, const std::vector<te::Tensor>& in, ObjectRef attrs = {},
                                Array<Expr> tail = {});

@@ -10,8 +10,6 @@
 namespace tenon::op {
 namespace {
 
-using graph::infer_error;
-
 Expr pair_op(const char* op, const Expr& a, const Expr& b) { return op_call(op, {a, b}); }
 Expr transposed_pair(const Expr& e) {
   const auto n = int64_t(known_dims(e).size());
@@ -154,8 +152,7 @@ const bool composites_registered = [] {
                     gumbel_softmax)
       .argument("x", "Tensor", "logits")
       .argument("noise", "Tensor", "random.gumbel numbers")
-      .attrs<AlphaAttrs>()
-      .set_attr("default_attrs", ObjectRef(make<AlphaAttrs>(1.0)));
+      .attrs<AlphaAttrs>(1.0);
   register_composed("size", "Number of elements.", stages, size_of).argument("x", "Tensor", "the operand");
   return true;
 }();

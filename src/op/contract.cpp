@@ -12,7 +12,6 @@
 namespace tenon::op {
 namespace {
 
-using graph::infer_error;
 using Tensors = std::vector<te::Tensor>;
 
 /// Sum of products in the accumulator's type, then one rounding to the result's.
@@ -302,35 +301,34 @@ Tensors def_einsum(const Call& call, const Tensors& in) {
 }
 
 const bool contract_registered = [] {
-  graph::register_op("matmul",
-                     "Matrix product over the last two axes; leading axes broadcast; vectors as in NumPy.")
+  register_op("matmul", "Matrix product over the last two axes; leading axes broadcast; vectors as in NumPy.")
       .argument("a", "Tensor", "(…, m, k)")
       .argument("b", "Tensor", "(…, k, n)")
       .attrs<MatmulAttrs>()
       .infer(infer_matmul)
       .fusion(FusionKind::out_element_wise_fusable)
-      .set_attr<TensorDef>(kTensorDef, def_matmul);
-  graph::register_op("nn.dense", "x · weightᵀ over the last axis.")
+      .tensor_def(def_matmul);
+  register_op("nn.dense", "x · weightᵀ over the last axis.")
       .argument("x", "Tensor", "(…, inputs)")
       .argument("weight", "Tensor", "(outputs, inputs)")
       .attrs<MatmulAttrs>()
       .infer(infer_dense)
       .fusion(FusionKind::out_element_wise_fusable)
-      .set_attr<TensorDef>(kTensorDef, def_dense);
-  graph::register_op("nn.packed_matmul",
-                     "Matrix product over the last axis of x with a matrix that lies in panels of columns.")
+      .tensor_def(def_dense);
+  register_op("nn.packed_matmul",
+              "Matrix product over the last axis of x with a matrix that lies in panels of columns.")
       .argument("x", "Tensor", "(…, inputs)")
       .argument("panels", "Tensor", "(panels, inputs / group, columns of a panel · group)")
       .attrs<PackedMatmulAttrs>()
       .infer(infer_packed_matmul)
       .fusion(FusionKind::out_element_wise_fusable)
-      .set_attr<TensorDef>(kTensorDef, def_packed_matmul);
-  graph::register_op("einsum", "Sum of products over labelled axes, with '...' for broadcast axes.")
+      .tensor_def(def_packed_matmul);
+  register_op("einsum", "Sum of products over labelled axes, with '...' for broadcast axes.")
       .argument("operands", "Tuple", "the tensors")
       .attrs<EinsumAttrs>()
       .infer(infer_einsum)
       .fusion(FusionKind::out_element_wise_fusable)
-      .set_attr<TensorDef>(kTensorDef, def_einsum);
+      .tensor_def(def_einsum);
   return true;
 }();
 

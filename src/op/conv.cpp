@@ -9,7 +9,6 @@
 namespace tenon::op {
 namespace {
 
-using graph::infer_error;
 using Tensors = std::vector<te::Tensor>;
 using Ints = std::vector<int64_t>;
 
@@ -450,25 +449,23 @@ Tensors def_transpose(const Call& call, const Tensors& in, size_t n) {
 
 const bool conv_registered = [] {
   for (size_t n = 1; n <= 3; ++n) {
-    graph::register_op(fmt::format("nn.conv{}d", n),
-                       fmt::format("Convolution (cross-correlation) over {} spatial axes.", n))
+    register_op(fmt::format("nn.conv{}d", n),
+                fmt::format("Convolution (cross-correlation) over {} spatial axes.", n))
         .argument("data", "Tensor", "(batch, channels, …)")
         .argument("weight", "Tensor", "(output channels, input channels / groups, …)")
         .argument("padding_value", "Tensor", "a scalar: what the padding holds; 0 without it", true)
         .attrs<ConvAttrs>()
         .infer([n](const Call& c) { return infer_conv(c, n); })
         .fusion(FusionKind::out_element_wise_fusable)
-        .set_attr<TensorDef>(kTensorDef,
-                             [n](const Call& c, const Tensors& in) { return def_conv(c, in, n); });
-    graph::register_op(fmt::format("nn.conv{}d_transpose", n),
-                       fmt::format("Transposed convolution over {} spatial axes.", n))
+        .tensor_def([n](const Call& c, const Tensors& in) { return def_conv(c, in, n); });
+    register_op(fmt::format("nn.conv{}d_transpose", n),
+                fmt::format("Transposed convolution over {} spatial axes.", n))
         .argument("data", "Tensor", "(batch, channels, …)")
         .argument("weight", "Tensor", "(input channels, output channels / groups, …)")
         .attrs<ConvTransposeAttrs>()
         .infer([n](const Call& c) { return infer_transpose(c, n); })
         .fusion(FusionKind::out_element_wise_fusable)
-        .set_attr<TensorDef>(kTensorDef,
-                             [n](const Call& c, const Tensors& in) { return def_transpose(c, in, n); });
+        .tensor_def([n](const Call& c, const Tensors& in) { return def_transpose(c, in, n); });
   }
   return true;
 }();

@@ -11,7 +11,6 @@
 namespace tenon::op {
 namespace {
 
-using graph::infer_error;
 using Tensors = std::vector<te::Tensor>;
 
 int64_t shape_rank(const Call& call, size_t i) {
@@ -194,11 +193,11 @@ Any tensor_to_shape_value(const Call&, const std::vector<Any>& args) {
 }
 
 const bool create_registered = [] {
-  auto add = [](const char* name, const char* doc, graph::InferType infer, TensorDef def) {
-    return graph::register_op(name, doc)
+  auto add = [](const char* name, const char* doc, InferType infer, TensorDef def) {
+    return register_op(name, doc)
         .infer(std::move(infer))
         .fusion(FusionKind::injective)
-        .set_attr(kTensorDef, std::move(def));
+        .tensor_def(std::move(def));
   };
   const char* const sizes = "sizes of the result";
   add("full", "One value everywhere.", infer_full, def_full)
@@ -230,18 +229,18 @@ const bool create_registered = [] {
       .argument("rows", "Prim", "number of rows")
       .argument("columns", "Prim", "number of columns")
       .attrs<EyeAttrs>();
-  graph::register_op("shape_of", "The shape of a tensor.")
+  register_op("shape_of", "The shape of a tensor.")
       .argument("x", "Tensor", "the operand")
       .infer(infer_shape_of)
-      .set_attr<Evaluate>(kEvaluate, shape_of_value);
+      .evaluate(shape_of_value);
   add("shape_to_tensor", "Sizes as an int64 vector.", infer_shape_to_tensor, def_shape_to_tensor)
       .argument("shape", "Shape", "the sizes")
       .fusion(FusionKind::opaque)
-      .set_attr<Evaluate>(kEvaluate, shape_to_tensor_value);
-  graph::register_op("tensor_to_shape", "An integer vector as a shape.")
+      .evaluate(shape_to_tensor_value);
+  register_op("tensor_to_shape", "An integer vector as a shape.")
       .argument("x", "Tensor", "the sizes")
       .infer(infer_tensor_to_shape)
-      .set_attr<Evaluate>(kEvaluate, tensor_to_shape_value);
+      .evaluate(tensor_to_shape_value);
   return true;
 }();
 

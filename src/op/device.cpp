@@ -9,15 +9,15 @@ namespace tenon::op {
 namespace {
 
 const bool device_registered = [] {
-  graph::register_op("hint_on_device", "The operand; plan_devices computes it on the given device.")
+  register_op("hint_on_device", "The operand; plan_devices computes it on the given device.")
       .argument("x", "Tensor", "the operand")
       .attrs<DeviceAttrs>()
       .infer(infer_same)
       .fusion(FusionKind::element_wise)
-      .set_attr(kTensorDef, TensorDef([](const Call&, const std::vector<te::Tensor>& in) {
-                  return std::vector<te::Tensor>{copy_of(in[0], "hint_on_device")};
-                }));
-  graph::register_op("to_device", "A copy of the operand on the given device.")
+      .tensor_def([](const Call&, const std::vector<te::Tensor>& in) {
+        return std::vector<te::Tensor>{copy_of(in[0], "hint_on_device")};
+      });
+  register_op("to_device", "A copy of the operand on the given device.")
       .argument("x", "Tensor", "the operand")
       .attrs<DeviceAttrs>()
       .infer([](const Call& call) -> Type {
@@ -26,9 +26,9 @@ const bool device_registered = [] {
       })
       // A copy is work of its own, never part of a kernel of either side.
       .fusion(FusionKind::opaque)
-      .set_attr(kTensorDef, TensorDef([](const Call&, const std::vector<te::Tensor>& in) {
-                  return std::vector<te::Tensor>{copy_of(in[0], "to_device")};
-                }));
+      .tensor_def([](const Call&, const std::vector<te::Tensor>& in) {
+        return std::vector<te::Tensor>{copy_of(in[0], "to_device")};
+      });
   return true;
 }();
 

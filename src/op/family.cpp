@@ -33,7 +33,7 @@ void one_of(const Call& call, const char* what, const std::string& value,
     if (value == k) return;
     list += fmt::format("{}'{}'", list.empty() ? "" : ", ", k);
   }
-  graph::infer_error(call, fmt::format("{} is '{}'", what, value), "use one of " + list);
+  infer_error(call, fmt::format("{} is '{}'", what, value), "use one of " + list);
 }
 void expect_domain(const Call& call, DataType t, Domain d) {
   if (t.is_void() || in_domain(t, d)) return;
@@ -43,11 +43,10 @@ void expect_domain(const Call& call, DataType t, Domain d) {
                        : d == Domain::boolean       ? "booleans"
                        : d == Domain::signed_number ? "signed numbers"
                                                     : "numbers";
-  graph::infer_error(call, fmt::format("takes {}, not {}", wanted, to_string(t)), "cast the argument");
+  infer_error(call, fmt::format("takes {}, not {}", wanted, to_string(t)), "cast the argument");
 }
 
-graph::OpRegistration register_unary(std::string name, std::string doc, Domain domain, UnaryRule f,
-                                     bool to_bool) {
+OpRegistration register_unary(std::string name, std::string doc, Domain domain, UnaryRule f, bool to_bool) {
   auto def = [f = std::move(f), to_bool](const Call& call, const std::vector<te::Tensor>& in) {
     const te::Tensor& x = in[0];
     const DataType out = to_bool ? boolean : x.dtype();
@@ -55,7 +54,7 @@ graph::OpRegistration register_unary(std::string name, std::string doc, Domain d
         x.shape(), [&](const Vars& v) { return tir::cast(out, f(call, wide(x(indices(v))))); },
         short_name(call))};
   };
-  auto r = graph::register_op(std::move(name), std::move(doc));
+  auto r = register_op(std::move(name), std::move(doc));
   r.argument("x", "Tensor", "the operand")
       .infer([domain, to_bool](const Call& call) {
         const auto& t = tensor_arg(call, 0);
@@ -63,7 +62,7 @@ graph::OpRegistration register_unary(std::string name, std::string doc, Domain d
         return like(t, to_bool ? boolean : t.dtype);
       })
       .fusion(FusionKind::element_wise)
-      .set_attr<TensorDef>(kTensorDef, def);
+      .tensor_def(def);
   return r;
 }
 
@@ -129,8 +128,6 @@ PrimExpr softplus(const PrimExpr& x) {
   return tir::call(x.dtype(), "tir.log1p", {tir::exp(-tir::abs(x))}) + tir::max(x, like(x, 0));
 }
 
-double alpha_attr(const Call& call, double otherwise) {
-  return call.attrs ? attrs_of<AlphaAttrs>(call).alpha : otherwise;
-}
+double alpha_attr(const Call& call) { return attrs_of<AlphaAttrs>(call).alpha; }
 
 }  // namespace tenon::op

@@ -18,20 +18,19 @@ void one_of(const Call& call, const char* what, const std::string& value,
 /// One operand and one result of the same shape. `f` gets the call and the element (floats at least 32 bits
 /// wide).
 using UnaryRule = std::function<PrimExpr(const Call& call, const PrimExpr& x)>;
-graph::OpRegistration register_unary(std::string name, std::string doc, Domain domain, UnaryRule f,
-                                     bool to_bool = false);
+OpRegistration register_unary(std::string name, std::string doc, Domain domain, UnaryRule f,
+                              bool to_bool = false);
 
 /// Two operands broadcast together (NumPy). `f` gets the elements, floats at least 32 bits wide.
 using BinaryRule = PrimExpr (*)(const PrimExpr& a, const PrimExpr& b);
-graph::OpRegistration register_binary(const char* name, const char* doc, Domain domain, BinaryRule f,
-                                      bool to_bool = false);
+OpRegistration register_binary(const char* name, const char* doc, Domain domain, BinaryRule f,
+                               bool to_bool = false);
 
 /// The constant v in the type of x.
 PrimExpr like(const PrimExpr& x, double v);
 /// log(1 + exp(x)) without overflow.
 PrimExpr softplus(const PrimExpr& x);
-/// The attribute `alpha`, or what it is when the call has no attributes.
-double alpha_attr(const Call& call, double otherwise);
+double alpha_attr(const Call& call);  ///< the attribute `alpha`
 
 /// A copy of t, element by element: the definition of operators that do nothing but must own their result.
 te::Tensor copy_of(const te::Tensor& t, const std::string& name);

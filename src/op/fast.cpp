@@ -85,7 +85,7 @@ const bool fast_registered = [] {
                  [](const Call&, const PrimExpr& x) { return fast_tanh(x); });
   register_unary("fast_erf", "erf to 5e-7.", D::floating,
                  [](const Call&, const PrimExpr& x) { return fast_erf(x); });
-  graph::register_op("nn.fast_softmax", "softmax over fast_exp.")
+  register_op("nn.fast_softmax", "softmax over fast_exp.")
       .argument("x", "Tensor", "the operand")
       .attrs<AxisAttrs>()
       .infer([](const Call& call) -> Type {
@@ -95,7 +95,7 @@ const bool fast_registered = [] {
         return like(x, x.dtype);
       })
       .fusion(FusionKind::out_element_wise_fusable)
-      .set_attr(kTensorDef, TensorDef(define_fast_softmax));
+      .tensor_def(define_fast_softmax);
   return true;
 }();
 

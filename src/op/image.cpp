@@ -11,7 +11,6 @@
 namespace tenon::op {
 namespace {
 
-using graph::infer_error;
 using Tensors = std::vector<te::Tensor>;
 
 Type infer_resize(const Call& call, size_t n) {
@@ -226,14 +225,13 @@ Tensors def_resize(const Call& call, const Tensors& in, size_t n) {
 
 const bool image_registered = [] {
   for (size_t n = 1; n <= 3; ++n)
-    graph::register_op(fmt::format("image.resize{}d", n), fmt::format("Another size of the last {} axes.", n))
+    register_op(fmt::format("image.resize{}d", n), fmt::format("Another size of the last {} axes.", n))
         .argument("x", "Tensor", "the image, spatial axes last")
         .argument("size", "Shape", "new sizes of the spatial axes")
         .attrs<ResizeAttrs>()
         .infer([n](const Call& c) { return infer_resize(c, n); })
         .fusion(FusionKind::injective)
-        .set_attr<TensorDef>(kTensorDef,
-                             [n](const Call& c, const Tensors& in) { return def_resize(c, in, n); });
+        .tensor_def([n](const Call& c, const Tensors& in) { return def_resize(c, in, n); });
   return true;
 }();
 

@@ -10,7 +10,6 @@
 namespace tenon::op {
 namespace {
 
-using graph::infer_error;
 using Tensors = std::vector<te::Tensor>;
 
 const graph::TensorType& index_arg(const Call& call, size_t i) {
@@ -310,11 +309,8 @@ Tensors def_diagonal(const Call& call, const Tensors& in) {
 }
 
 const bool index_registered = [] {
-  auto add = [](const char* name, const char* doc, FusionKind kind, graph::InferType infer, TensorDef def) {
-    return graph::register_op(name, doc)
-        .infer(std::move(infer))
-        .fusion(kind)
-        .set_attr(kTensorDef, std::move(def));
+  auto add = [](const char* name, const char* doc, FusionKind kind, InferType infer, TensorDef def) {
+    return register_op(name, doc).infer(std::move(infer)).fusion(kind).tensor_def(std::move(def));
   };
   const auto injective = FusionKind::injective, opaque = FusionKind::opaque;
   const char* const where =

@@ -49,8 +49,9 @@ Type infer_call(const Call& call) {
         for (const Expr& item : tuple->items)
           if (item && is_incomplete(item->type)) return incomplete_type();
     }
-    if (!op->infer) return call.type_args.empty() ? object_type() : tuple_type(call.type_args);
-    return op->infer(call);
+    const InferType& rule = definition(*op).infer;
+    if (!rule) return call.type_args.empty() ? object_type() : tuple_type(call.type_args);
+    return rule(call);
   }
   if (!call.type_args.empty())
     return call.type_args.size() == 1 ? call.type_args[0] : tuple_type(call.type_args);

@@ -11,7 +11,6 @@
 namespace tenon::op {
 namespace {
 
-using graph::infer_error;
 using Tensors = std::vector<te::Tensor>;
 
 /// The shape of a batch of square matrices, or nullopt when it is not known.
@@ -247,12 +246,12 @@ Tensors def_triangular(const Call& call, const Tensors& in) {
 }
 
 const bool linalg_registered = [] {
-  auto add = [](const char* name, const char* doc, graph::InferType infer, TensorDef def) {
-    return graph::register_op(name, doc)
+  auto add = [](const char* name, const char* doc, InferType infer, TensorDef def) {
+    return register_op(name, doc)
         .argument("a", "Tensor", "square matrices (…, n, n)")
         .infer(std::move(infer))
         .fusion(FusionKind::opaque)
-        .set_attr(kTensorDef, std::move(def));
+        .tensor_def(std::move(def));
   };
   const char* const sides = "right sides (…, n, m)";
   add("linalg.det", "Determinant.", infer_det, def_det);

@@ -13,7 +13,6 @@
 namespace tenon::op {
 namespace {
 
-using graph::infer_error;
 using Tensors = std::vector<te::Tensor>;
 
 Type infer_linear_attention(const Call& call) {
@@ -130,8 +129,8 @@ Tensors def_linear_attention(const Call& call, const Tensors& in) {
 }
 
 const bool linear_attention_registered = [] {
-  graph::register_op("nn.linear_attention",
-                     "A state that steps write keys and values to and queries read; and its end.")
+  register_op("nn.linear_attention",
+              "A state that steps write keys and values to and queries read; and its end.")
       .argument("q", "Tensor", "(batch, query heads, steps, key size)")
       .argument("k", "Tensor", "(batch, heads, steps, key size)")
       .argument("v", "Tensor", "(batch, heads, steps, value size)")
@@ -141,7 +140,7 @@ const bool linear_attention_registered = [] {
       .attrs<LinearAttentionAttrs>()
       .infer(infer_linear_attention)
       .fusion(FusionKind::opaque)
-      .set_attr<TensorDef>(kTensorDef, def_linear_attention);
+      .tensor_def(def_linear_attention);
   return true;
 }();
 

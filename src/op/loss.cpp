@@ -9,8 +9,6 @@
 namespace tenon::op {
 namespace {
 
-using graph::infer_error;
-
 Expr num(const Expr& like, double v) { return scalar(v, dtype_of(like)); }
 Expr un(const char* op, const Expr& a) { return op_call(op, {a}); }
 Expr bi(const char* op, const Expr& a, const Expr& b) { return op_call(op, {a, b}); }

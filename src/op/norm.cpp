@@ -11,7 +11,6 @@
 namespace tenon::op {
 namespace {
 
-using graph::infer_error;
 using Tensors = std::vector<te::Tensor>;
 
 /// Argument i is a vector of the operand's size on `axis`, or (axes) has the shape of those axes.
@@ -298,12 +297,12 @@ Tensors def_bias_add(const Call& call, const Tensors& in) {
 }
 
 const bool norm_registered = [] {
-  auto add = [](const char* name, const char* doc, FusionKind kind, graph::InferType infer, TensorDef def) {
-    return graph::register_op(name, doc)
+  auto add = [](const char* name, const char* doc, FusionKind kind, InferType infer, TensorDef def) {
+    return register_op(name, doc)
         .argument("x", "Tensor", "the operand")
         .infer(std::move(infer))
         .fusion(kind)
-        .set_attr(kTensorDef, std::move(def));
+        .tensor_def(std::move(def));
   };
   const auto stages = FusionKind::out_element_wise_fusable;
   add("nn.batch_norm", "(x - mean) / sqrt(variance + epsilon) · gamma + beta, per channel.",

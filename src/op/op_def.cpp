@@ -11,13 +11,76 @@
 
 #include "ir/origin.h"
 #include "ir/structural.h"
+#include "ir/text.h"
 #include "op/assume.h"
 #include "op/infer.h"
 
 namespace tenon::op {
 
-const TensorDef* tensor_def(const graph::Op* op) { return op ? op->attr<TensorDef>(kTensorDef) : nullptr; }
-const Evaluate* evaluate_rule(const graph::Op* op) { return op ? op->attr<Evaluate>(kEvaluate) : nullptr; }
+// ---------------------------------------------------------------- registration
+const OpDef& definition(const graph::Op& op) { return static_cast<const OpDef&>(*op.rules); }
+
+OpRegistration::OpRegistration(std::string name, std::string doc, std::source_location where) {
+  auto def = std::make_shared<OpDef>();
+  def_ = def.get();
+  Ref<graph::Op> op = make<graph::Op>(std::move(name));
+  op_ = op.edit();
+  op_->doc = std::move(doc);
+  op_->rules = std::move(def);
+  std::string_view file = where.file_name();
+  if (auto at = file.rfind("src/"); at != file.npos) file.remove_prefix(at);
+  op_->file = file;
+  op_->line = int(where.line());
+  graph::add_op(op);
+}
+OpRegistration& OpRegistration::argument(std::string name, std::string type, std::string doc, bool optional) {
+  op_->arguments.push_back({std::move(name), std::move(type), std::move(doc), optional});
+  return *this;
+}
+OpRegistration& OpRegistration::variadic() {
+  op_->variadic = true;
+  return *this;
+}
+OpRegistration& OpRegistration::impure() {
+  op_->pure = false;
+  return *this;
+}
+OpRegistration& OpRegistration::attrs(const TypeInfo* type, ObjectRef defaults) {
+  op_->attrs_type = type;
+  op_->default_attrs = std::move(defaults);
+  return *this;
+}
+OpRegistration& OpRegistration::infer(InferType f) {
+  def_->infer = std::move(f);
+  return *this;
+}
+OpRegistration& OpRegistration::fusion(FusionKind kind) {
+  def_->fusion = kind;
+  return *this;
+}
+OpRegistration& OpRegistration::tensor_def(TensorDef f) {
+  def_->tensor_def = std::move(f);
+  return *this;
+}
+OpRegistration& OpRegistration::evaluate(Evaluate f) {
+  def_->evaluate = std::move(f);
+  return *this;
+}
+OpRegistration register_op(std::string name, std::string doc, std::source_location where) {
+  return OpRegistration(std::move(name), std::move(doc), where);
+}
+
+void infer_error(const Call& call, std::string message, std::string hint) {
+  const auto* op = call.op.as<graph::Op>();
+  std::string types;
+  for (size_t i = 0; i < call.args.size(); ++i) {
+    const bool named = op && i < op->arguments.size();
+    types += fmt::format("{}{}: {}", i ? ", " : "", named ? op->arguments[i].name : std::to_string(i),
+                         call.args[i] && call.args[i]->type ? print(call.args[i]->type) : "?");
+  }
+  fail("T1101", fmt::format("{}: {} (given {})", op ? op->name : "call", message, types), place(call.origin),
+       std::move(hint));
+}
 
 // ---------------------------------------------------------------- types of arguments
 namespace {
@@ -42,7 +105,7 @@ const graph::TensorType& keep(const Type& t) { return *t.as<graph::TensorType>()
 
 const graph::TensorType& tensor_arg(const Call& call, size_t i) {
   const Type t = arg_type(call, i);
-  if (!t.is<graph::TensorType>()) graph::infer_error(call, argument_name(call, i) + " must be a tensor");
+  if (!t.is<graph::TensorType>()) infer_error(call, argument_name(call, i) + " must be a tensor");
   if (!call.args[i]->type) Expr(call.args[i]).mut()->type = t;  // the reference must outlive this function
   return keep(call.args[i]->type);
 }
@@ -51,11 +114,11 @@ std::vector<const graph::TensorType*> tuple_arg(const Call& call, size_t i) {
   const Type t = arg_type(call, i);
   if (!call.args[i]->type) Expr(call.args[i]).mut()->type = t;
   const auto* tuple = t.as<graph::TupleType>();
-  if (!tuple) graph::infer_error(call, argument_name(call, i) + " must be a tuple of tensors");
+  if (!tuple) infer_error(call, argument_name(call, i) + " must be a tuple of tensors");
   std::vector<const graph::TensorType*> out;
   for (const Type& item : tuple->items) {
     const auto* tensor = item.as<graph::TensorType>();
-    if (!tensor) graph::infer_error(call, argument_name(call, i) + " must be a tuple of tensors");
+    if (!tensor) infer_error(call, argument_name(call, i) + " must be a tuple of tensors");
     out.push_back(tensor);
   }
   return out;
@@ -65,8 +128,8 @@ std::optional<Shape> shape_arg(const Call& call, size_t i) {
   const Type t = arg_type(call, i);
   const auto* s = t.as<graph::ShapeType>();
   if (!s && !t.is<graph::ObjectType>())
-    graph::infer_error(call, argument_name(call, i) + " must be a shape",
-                       "turn a tensor into one with tensor_to_shape");
+    infer_error(call, argument_name(call, i) + " must be a shape",
+                "turn a tensor into one with tensor_to_shape");
   if (!s || !s->known) return std::nullopt;
   return s->values;
 }
@@ -93,14 +156,14 @@ Type infer_same(const Call& call) {
 
 void expect_rank(const Call& call, const graph::TensorType& t, std::string_view what, int64_t rank) {
   if (t.ndim >= 0 && t.ndim != rank)
-    graph::infer_error(call, fmt::format("{} must have {} dimensions, it has {}", what, rank, t.ndim));
-  if (t.ndim < 0) graph::infer_error(call, fmt::format("the number of dimensions of {} is not known", what));
+    infer_error(call, fmt::format("{} must have {} dimensions, it has {}", what, rank, t.ndim));
+  if (t.ndim < 0) infer_error(call, fmt::format("the number of dimensions of {} is not known", what));
 }
 
 int64_t normal_axis(const Call& call, int64_t axis, int64_t ndim, std::string_view what) {
   if (axis < -ndim || axis >= ndim)
-    graph::infer_error(call, fmt::format("{} {} is outside of a tensor of {} dimensions", what, axis, ndim),
-                       ndim ? fmt::format("use a value from {} to {}", -ndim, ndim - 1) : std::string());
+    infer_error(call, fmt::format("{} {} is outside of a tensor of {} dimensions", what, axis, ndim),
+                ndim ? fmt::format("use a value from {} to {}", -ndim, ndim - 1) : std::string());
   return axis < 0 ? axis + ndim : axis;
 }
 
@@ -109,7 +172,7 @@ std::vector<int64_t> normal_axes(const Call& call, const Array<int64_t>& axes, i
   for (int64_t axis : axes) {
     const int64_t a = normal_axis(call, axis, ndim);
     if (std::find(out.begin(), out.end(), a) != out.end())
-      graph::infer_error(call, fmt::format("axis {} is given twice", axis));
+      infer_error(call, fmt::format("axis {} is given twice", axis));
     out.push_back(a);
   }
   if (sorted) std::sort(out.begin(), out.end());
@@ -169,13 +232,13 @@ void assume(const PrimExpr& have, const PrimExpr& want, bool or_one) {
 std::vector<Assumption> assumptions_of(const Call& call) {
   std::vector<Assumption> out;
   const auto* op = call.op.as<graph::Op>();
-  if (!op || !op->infer) return out;
+  if (!op || !definition(*op).infer) return out;
   struct Restore {
     std::vector<Assumption>* before;
     ~Restore() { assumptions = before; }
   } restore{assumptions};
   assumptions = &out;
-  op->infer(call);
+  definition(*op).infer(call);
   return out;
 }
 PrimExpr product(const Shape& shape) {
@@ -197,8 +260,8 @@ std::optional<Shape> broadcast_shapes(const Call& call, const Shape& a, const Sh
     else if (tir::is_one(y) || same_dim(x, y))
       out.push_back(x);
     else if (unequal(x, y))
-      graph::infer_error(call, fmt::format("shapes {} and {} do not broadcast: {} against {}", show(a),
-                                           show(b), show_dim(x), show_dim(y)));
+      infer_error(call, fmt::format("shapes {} and {} do not broadcast: {} against {}", show(a), show(b),
+                                    show_dim(x), show_dim(y)));
     else if (tir::as_int(x)) {
       assume(y, x, true);
       out.push_back(x);  // the symbolic side is 1 or the same; the result is the constant
@@ -351,7 +414,7 @@ std::vector<int64_t> per_axis(const Call& call, const Array<int64_t>& list, size
   if (list.empty()) return std::vector<int64_t>(n, otherwise);
   if (list.size() == 1) return std::vector<int64_t>(n, list[0]);
   if (list.size() != n)
-    graph::infer_error(call, fmt::format("{} must have 1 or {} values, not {}", what, n, list.size()));
+    infer_error(call, fmt::format("{} must have 1 or {} values, not {}", what, n, list.size()));
   return list.vec();
 }
 
@@ -366,9 +429,9 @@ std::vector<int64_t> paddings(const Call& call, const Array<int64_t>& list, size
 DataType contraction_type(const Call& call, DataType a, DataType b, DataType wanted) {
   const bool bytes = a.is_integer() && b.is_integer() && a.bits == 8 && b.bits == 8;
   if (a != b && !bytes && !a.is_void() && !b.is_void())
-    graph::infer_error(call, fmt::format("element types {} and {} differ", to_string(a), to_string(b)),
-                       "cast one of them");
-  if (a.is_bool()) graph::infer_error(call, "booleans cannot be multiplied", "cast them to an integer type");
+    infer_error(call, fmt::format("element types {} and {} differ", to_string(a), to_string(b)),
+                "cast one of them");
+  if (a.is_bool()) infer_error(call, "booleans cannot be multiplied", "cast them to an integer type");
   if (!wanted.is_void()) return wanted;
   return bytes ? i32 : a.is_void() ? b : a;
 }

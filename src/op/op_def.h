@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// What operator definitions are written with: the tensor definition's type and helpers for inference and
-// shapes.
+// The definition of an operator, its registration, and what definitions are written with: helpers for
+// inference, shapes and tensor expressions.
 #pragma once
 #include <functional>
+#include <source_location>
 
 #include "ir/op.h"
 #include "op/attrs.h"
@@ -17,26 +18,63 @@ using graph::Type;
 using Shape = Array<PrimExpr>;
 using Vars = Array<tir::VarRef>;
 
+// ---------------------------------------------------------------- the definition of an operator
+/// Type inference of one call: argument types are set; returns the result's type. A user's mistake is a
+/// DiagnosticError made by `infer_error` (names operator, arguments with types, and the call's origin).
+using InferType = std::function<Type(const Call& call)>;
+[[noreturn]] void infer_error(const Call& call, std::string message, std::string hint = {});
 /// What an operator computes: its outputs as tensor expressions of `inputs`, the tensor arguments in order,
 /// tuples flattened; shapes and scalars are read from the call. `call.type` must be inferred and its shapes
 /// known.
 using TensorDef =
     std::function<std::vector<te::Tensor>(const Call& call, const std::vector<te::Tensor>& inputs)>;
-inline constexpr const char* kTensorDef = "tensor_def";  ///< attribute of Op that holds a TensorDef
-const TensorDef* tensor_def(const graph::Op* op);        ///< null when the operator has none
 /// What an operator on values that are no tensors computes (shape_of, shape_to_tensor, tensor_to_shape);
 /// arguments are NDArray for a tensor and Array<int64_t> for a shape; so is the result.
-using Evaluate = std::function<Any(const graph::Call& call, const std::vector<Any>& args)>;
-inline constexpr const char* kEvaluate = "evaluate";  ///< attribute of Op that holds an Evaluate
-const Evaluate* evaluate_rule(const graph::Op* op);   ///< null when the operator has none
+using Evaluate = std::function<Any(const Call& call, const std::vector<Any>& args)>;
+
+/// What stages ask of an operator beside its signature (graph::Op): one field for each question, filled in
+/// where the operator is registered, in the file of its family.
+struct OpDef : graph::OpRules {
+  InferType infer;  ///< null: its type is what the call says (type_args)
+  FusionKind fusion = FusionKind::opaque;
+  TensorDef tensor_def;  ///< null: it is no tensor program
+  Evaluate evaluate;     ///< null: the interpreter runs tensor_def
+};
+const OpDef& definition(const graph::Op& op);
+
+/// Registration: `register_op("nn.relu", "max(x, 0)").argument(…).infer(…).fusion(…)`, at namespace scope.
+class OpRegistration {
+ public:
+  OpRegistration(std::string name, std::string doc, std::source_location where);
+  OpRegistration& argument(std::string name, std::string type, std::string doc, bool optional = false);
+  OpRegistration& variadic();  ///< the last argument repeats
+  OpRegistration& impure();
+  /// Attributes of type T; `defaults`: values of its fields in order, in calls that give none.
+  template <class T, class... Defaults>
+  OpRegistration& attrs(Defaults&&... defaults) {
+    return attrs(type_info<T>(), make<T>(std::forward<Defaults>(defaults)...));
+  }
+  OpRegistration& infer(InferType f);
+  OpRegistration& fusion(FusionKind kind);
+  OpRegistration& tensor_def(TensorDef f);
+  OpRegistration& evaluate(Evaluate f);
+
+ private:
+  OpRegistration& attrs(const TypeInfo* type, ObjectRef defaults);
+  graph::Op* op_;
+  OpDef* def_;
+};
+OpRegistration register_op(std::string name, std::string doc,
+                           std::source_location where = std::source_location::current());
 
 // ---------------------------------------------------------------- attributes
-/// The call's attributes; the defaults when it has none.
+/// The call's attributes; its operator's defaults when it has none.
 template <class T>
 const T& attrs_of(const Call& call) {
   if (const T* a = call.attrs.as<T>()) return *a;
   CHECK(!call.attrs, "a call carries attributes of another operator");
-  static const Ref<T> defaults = make<T>();
+  const T* defaults = call.op.as<graph::Op>()->default_attrs.as<T>();
+  CHECK(defaults, "an operator reads attributes that it does not have");
   return *defaults;
 }
 

@@ -14,7 +14,6 @@
 namespace tenon::op {
 namespace {
 
-using graph::infer_error;
 using Tensors = std::vector<te::Tensor>;
 
 // ---------------------------------------------------------------- bits
@@ -382,11 +381,8 @@ Tensors def_fold_columns(const Call& call, const Tensors& in) {
 }
 
 const bool place_registered = [] {
-  auto add = [](const char* name, const char* doc, FusionKind kind, graph::InferType infer, TensorDef def) {
-    return graph::register_op(name, doc)
-        .infer(std::move(infer))
-        .fusion(kind)
-        .set_attr(kTensorDef, std::move(def));
+  auto add = [](const char* name, const char* doc, FusionKind kind, InferType infer, TensorDef def) {
+    return register_op(name, doc).infer(std::move(infer)).fusion(kind).tensor_def(std::move(def));
   };
   const auto injective = FusionKind::injective, opaque = FusionKind::opaque;
   add("bitcast", "The same bits as another type of the same size.", FusionKind::element_wise, infer_bitcast,

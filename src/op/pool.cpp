@@ -9,7 +9,6 @@
 namespace tenon::op {
 namespace {
 
-using graph::infer_error;
 using Tensors = std::vector<te::Tensor>;
 using Ints = std::vector<int64_t>;
 enum class Kind { max, avg, lp };
@@ -267,12 +266,12 @@ Tensors def_adaptive(const Call& call, const Tensors& in, Kind kind) {
 }
 
 const bool pool_registered = [] {
-  auto add = [](std::string name, std::string doc, graph::InferType infer, TensorDef def) {
-    return graph::register_op(std::move(name), std::move(doc))
+  auto add = [](std::string name, std::string doc, InferType infer, TensorDef def) {
+    return register_op(std::move(name), std::move(doc))
         .argument("x", "Tensor", "(batch, channels, …)")
         .infer(std::move(infer))
         .fusion(FusionKind::out_element_wise_fusable)
-        .set_attr(kTensorDef, std::move(def));
+        .tensor_def(std::move(def));
   };
   const struct {
     Kind kind;

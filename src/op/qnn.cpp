@@ -12,8 +12,6 @@
 
 namespace tenon::op {
 
-using graph::infer_error;
-
 Expr along_axis(const Call& call, const Expr& parameter, int64_t axis, int64_t rank) {
   const Expr p = as_type(parameter, f32);
   const Shape s = known_dims(p);
@@ -173,7 +171,7 @@ std::vector<te::Tensor> def_fixed_point(const Call& call, const std::vector<te::
 
 const bool qnn_registered = [] {
   const auto wise = FusionKind::broadcast, opaque = FusionKind::opaque;
-  auto with_parameters = [](graph::OpRegistration r, const char* what) {
+  auto with_parameters = [](OpRegistration r, const char* what) {
     r.argument("x", "Tensor", what)
         .argument("scale", "Tensor", "scalar, or one per element of the axis")
         .argument("zero_point", "Tensor", "as the scale")
@@ -232,13 +230,12 @@ const bool qnn_registered = [] {
   register_composed("qnn.dynamic_quantize", "uint8 values with the scale and zero point that fit them.",
                     opaque, dynamic_quantize)
       .argument("x", "Tensor", "real numbers");
-  graph::register_op("qnn.fixed_point_multiply",
-                     "x · multiplier · 2^(shift - 31), rounded, in integers alone.")
+  register_op("qnn.fixed_point_multiply", "x · multiplier · 2^(shift - 31), rounded, in integers alone.")
       .argument("x", "Tensor", "int32")
       .attrs<FixedPointAttrs>()
       .infer(infer_fixed_point)
       .fusion(FusionKind::element_wise)
-      .set_attr<TensorDef>(kTensorDef, def_fixed_point);
+      .tensor_def(def_fixed_point);
   return true;
 }();
 

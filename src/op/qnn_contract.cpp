@@ -9,8 +9,6 @@
 namespace tenon::op {
 namespace {
 
-using graph::infer_error;
-
 void expect_quantised(const Call& call) {
   for (size_t i = 0; i < 4; ++i) expect_domain(call, tensor_arg(call, i).dtype, Domain::integer);
 }

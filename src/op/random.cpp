@@ -16,7 +16,6 @@
 namespace tenon::op {
 namespace {
 
-using graph::infer_error;
 using Tensors = std::vector<te::Tensor>;
 const DataType u32 = DataType::uint(32), u64 = DataType::uint(64);
 
@@ -283,17 +282,17 @@ Tensors def_permutation(const Call& call, const Tensors& in) {
 }
 
 const bool random_registered = [] {
-  auto add = [](const char* name, const char* doc, graph::InferType infer, TensorDef def) {
-    return graph::register_op(name, doc)
+  auto add = [](const char* name, const char* doc, InferType infer, TensorDef def) {
+    return register_op(name, doc)
         .infer(std::move(infer))
         .fusion(FusionKind::opaque)
-        .set_attr(kTensorDef, std::move(def));
+        .tensor_def(std::move(def));
   };
   add("random.key", "A key: the two words of a seed.", infer_key, def_key).attrs<SeedAttrs>();
   add("random.split", "Keys whose numbers are independent of each other.", infer_split_key, def_split_key)
       .argument("key", "Tensor", "two uint32 words")
       .attrs<CountAttrs>();
-  auto fill = [&](const char* name, const char* doc, graph::InferType infer, TensorDef def) {
+  auto fill = [&](const char* name, const char* doc, InferType infer, TensorDef def) {
     return add(name, doc, std::move(infer), std::move(def))
         .argument("key", "Tensor", "two uint32 words")
         .argument("shape", "Shape", "sizes of the result");
@@ -306,8 +305,7 @@ const bool random_registered = [] {
       [](const Call& call) { return infer_numbers<RandomAttrs>(call, Domain::floating); }, def_uniform)
       .attrs<RandomAttrs>();
   fill("random.randint", "Integers from low up to high, not included.", infer_randint, def_randint)
-      .attrs<RandomAttrs>()
-      .set_attr("default_attrs", ObjectRef(make<RandomAttrs>(0.0, 2.0, i64)));
+      .attrs<RandomAttrs>(0.0, 2.0, i64);
   fill("random.normal", "Normally distributed.", real, def_normal).attrs<NormalAttrs>();
   fill("random.exponential", "Exponentially distributed.", real, def_exponential).attrs<NormalAttrs>();
   fill("random.gumbel", "Gumbel distributed.", real, def_gumbel).attrs<NormalAttrs>();

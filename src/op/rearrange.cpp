@@ -11,7 +11,6 @@
 namespace tenon::op {
 namespace {
 
-using graph::infer_error;
 using Tensors = std::vector<te::Tensor>;
 
 // ---------------------------------------------------------------- strided_slice
@@ -387,12 +386,12 @@ Tensors def_layout(const Call& call, const Tensors& in) {
 }
 
 const bool rearrange_registered = [] {
-  auto add = [](const char* name, const char* doc, graph::InferType infer, TensorDef def) {
-    return graph::register_op(name, doc)
+  auto add = [](const char* name, const char* doc, InferType infer, TensorDef def) {
+    return register_op(name, doc)
         .argument("x", "Tensor", "the operand")
         .infer(std::move(infer))
         .fusion(FusionKind::injective)
-        .set_attr(kTensorDef, std::move(def));
+        .tensor_def(std::move(def));
   };
   add("strided_slice", "Elements from begin to end by steps, as in Python.", infer_slice, def_slice)
       .attrs<StridedSliceAttrs>();

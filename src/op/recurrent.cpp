@@ -12,7 +12,6 @@
 namespace tenon::op {
 namespace {
 
-using graph::infer_error;
 using Tensors = std::vector<te::Tensor>;
 
 enum class Recurrence { rnn, gru, lstm };
@@ -273,7 +272,7 @@ Expr rnn_cell(const Call& call, const std::vector<Expr>& a) {
 
 const bool recurrent_registered = [] {
   auto layer = [](const char* name, const char* doc, Recurrence kind) {
-    return graph::register_op(name, doc)
+    return register_op(name, doc)
         .argument("x", "Tensor", "(steps, batch, inputs)")
         .argument("w", "Tensor", "(gates · units, inputs)")
         .argument("r", "Tensor", "(gates · units, units)")
@@ -283,8 +282,7 @@ const bool recurrent_registered = [] {
         .infer([kind](const Call& c) { return infer_recurrent(c, kind); })
         .fusion(FusionKind::opaque)
         .attrs<RecurrentAttrs>()
-        .set_attr<TensorDef>(kTensorDef,
-                             [kind](const Call& c, const Tensors& in) { return def_recurrent(c, in, kind); });
+        .tensor_def([kind](const Call& c, const Tensors& in) { return def_recurrent(c, in, kind); });
   };
   layer("nn.rnn", "tanh of inputs and state, step by step: all states, and the last.", Recurrence::rnn);
   layer("nn.gru", "Gated recurrent units: all states, and the last.", Recurrence::gru);
@@ -296,7 +294,7 @@ const bool recurrent_registered = [] {
         .argument("x", "Tensor", "(batch, inputs)")
         .argument("h", "Tensor", "state (batch, units)");
   };
-  auto weights = [](graph::OpRegistration r) {
+  auto weights = [](OpRegistration r) {
     r.argument("w", "Tensor", "(gates · units, inputs)")
         .argument("r", "Tensor", "(gates · units, units)")
         .argument("b", "Tensor", "(2 · gates · units)");

@@ -14,7 +14,6 @@
 namespace tenon::op {
 namespace {
 
-using graph::infer_error;
 using Tensors = std::vector<te::Tensor>;
 
 std::vector<int64_t> reduced_axes(const Call& call, int64_t ndim) {
@@ -334,12 +333,12 @@ Tensors def_running(const Call& call, const Tensors& in, const Running& rule) {
 }
 
 const bool reduce_registered = [] {
-  auto add = [](const char* name, const char* doc, FusionKind kind, graph::InferType infer, TensorDef def) {
-    return graph::register_op(name, doc)
+  auto add = [](const char* name, const char* doc, FusionKind kind, InferType infer, TensorDef def) {
+    return register_op(name, doc)
         .argument("x", "Tensor", "the operand")
         .infer(std::move(infer))
         .fusion(kind)
-        .set_attr(kTensorDef, std::move(def));
+        .tensor_def(std::move(def));
   };
   for (const Fold& f : folds) {
     const Fold* fold = &f;

@@ -12,7 +12,6 @@
 namespace tenon::op {
 namespace {
 
-using graph::infer_error;
 using Tensors = std::vector<te::Tensor>;
 
 PrimExpr whole_place(const char* how, const PrimExpr& e) {
@@ -234,12 +233,12 @@ Tensors def_crop(const Call& call, const Tensors& in) {
 }
 
 const bool roi_registered = [] {
-  auto add = [](const char* name, const char* doc, FusionKind kind, graph::InferType infer, TensorDef def) {
-    return graph::register_op(name, doc)
+  auto add = [](const char* name, const char* doc, FusionKind kind, InferType infer, TensorDef def) {
+    return register_op(name, doc)
         .argument("x", "Tensor", "(batch, channels, height, width)")
         .infer(std::move(infer))
         .fusion(kind)
-        .set_attr(kTensorDef, std::move(def));
+        .tensor_def(std::move(def));
   };
   const char* const batch = "which image each region is of";
   add(

@@ -11,7 +11,6 @@
 namespace tenon::op {
 namespace {
 
-using graph::infer_error;
 using Tensors = std::vector<te::Tensor>;
 
 // ---------------------------------------------------------------- grid_sample
@@ -210,11 +209,8 @@ Expr upsampling(const Call& call, const std::vector<Expr>& args) {
 }
 
 const bool sample_registered = [] {
-  auto add = [](const char* name, const char* doc, FusionKind kind, graph::InferType infer, TensorDef def) {
-    return graph::register_op(name, doc)
-        .infer(std::move(infer))
-        .fusion(kind)
-        .set_attr(kTensorDef, std::move(def));
+  auto add = [](const char* name, const char* doc, FusionKind kind, InferType infer, TensorDef def) {
+    return register_op(name, doc).infer(std::move(infer)).fusion(kind).tensor_def(std::move(def));
   };
   add("image.grid_sample", "The image interpolated at the places of a grid.", FusionKind::opaque,
       infer_grid_sample, def_grid_sample)

@@ -11,7 +11,6 @@
 namespace tenon::op {
 namespace {
 
-using graph::infer_error;
 using Tensors = std::vector<te::Tensor>;
 
 Shape known_shape_of(const Call& call, const graph::TensorType& t, const char* what) {
@@ -269,12 +268,12 @@ Tensors def_histogram(const Call& call, const Tensors& in) {
 }
 
 const bool select_registered = [] {
-  auto add = [](const char* name, const char* doc, graph::InferType infer, TensorDef def) {
-    return graph::register_op(name, doc)
+  auto add = [](const char* name, const char* doc, InferType infer, TensorDef def) {
+    return register_op(name, doc)
         .argument("x", "Tensor", "the operand")
         .infer(std::move(infer))
         .fusion(FusionKind::opaque)
-        .set_attr(kTensorDef, std::move(def));
+        .tensor_def(std::move(def));
   };
   add("nonzero",
       "Positions of elements that are not 0, one column each, in order; and how many columns count.",

@@ -13,7 +13,6 @@
 namespace tenon::op {
 namespace {
 
-using graph::infer_error;
 using Tensors = std::vector<te::Tensor>;
 
 // ---------------------------------------------------------------- transforms
@@ -313,12 +312,8 @@ Tensors def_mel(const Call& call, const Tensors&) {
 }
 
 const bool signal_registered = [] {
-  auto add = [](const std::string& name, const char* doc, FusionKind kind, graph::InferType infer,
-                TensorDef def) {
-    return graph::register_op(name, doc)
-        .infer(std::move(infer))
-        .fusion(kind)
-        .set_attr(kTensorDef, std::move(def));
+  auto add = [](const std::string& name, const char* doc, FusionKind kind, InferType infer, TensorDef def) {
+    return register_op(name, doc).infer(std::move(infer)).fusion(kind).tensor_def(std::move(def));
   };
   add("signal.dft", "Discrete Fourier transform along an axis.", FusionKind::opaque, infer_dft, def_dft)
       .argument("x", "Tensor", "(…, 1) real or (…, 2) complex")

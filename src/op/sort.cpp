@@ -13,7 +13,6 @@
 namespace tenon::op {
 namespace {
 
-using graph::infer_error;
 using Tensors = std::vector<te::Tensor>;
 
 /// The elements of x in the order of `order` along an axis; `at` maps an index of the result to a place in
@@ -125,12 +124,12 @@ Tensors def_quantile(const Call& call, const Tensors& in) {
 }
 
 const bool sort_registered = [] {
-  auto add = [](const char* name, const char* doc, graph::InferType infer, TensorDef def) {
-    return graph::register_op(name, doc)
+  auto add = [](const char* name, const char* doc, InferType infer, TensorDef def) {
+    return register_op(name, doc)
         .argument("x", "Tensor", "the operand")
         .infer(std::move(infer))
         .fusion(FusionKind::opaque)
-        .set_attr(kTensorDef, std::move(def));
+        .tensor_def(std::move(def));
   };
   add(
       "sort", "Elements of an axis in order.", [](const Call& c) { return infer_sort(c, false); }, def_sort)

@@ -14,7 +14,6 @@
 namespace tenon::op {
 namespace {
 
-using graph::infer_error;
 using Tensors = std::vector<te::Tensor>;
 
 /// Arguments first, first + 1 and first + 2 are data, column indices and row begins; the number of rows.
@@ -322,13 +321,13 @@ Tensors def_bag(const Call& call, const Tensors& in) {
 }
 
 const bool sparse_registered = [] {
-  auto add = [](const char* name, const char* doc, graph::InferType infer, TensorDef def) {
-    return graph::register_op(name, doc)
+  auto add = [](const char* name, const char* doc, InferType infer, TensorDef def) {
+    return register_op(name, doc)
         .infer(std::move(infer))
         .fusion(FusionKind::opaque)
-        .set_attr(kTensorDef, std::move(def));
+        .tensor_def(std::move(def));
   };
-  auto csr = [](graph::OpRegistration r) {
+  auto csr = [](OpRegistration r) {
     return r.argument("data", "Tensor", "values, row by row")
         .argument("indices", "Tensor", "column of each value")
         .argument("indptr", "Tensor", "where each row begins, and the end");

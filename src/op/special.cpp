@@ -59,14 +59,14 @@ void register_ternary(const char* name, const char* doc,
                       PrimExpr (*f)(const Call& call, const PrimExpr& x, const PrimExpr& a,
                                     const PrimExpr& b),
                       bool with_value = false) {
-  graph::InferType infer = [](const Call& call) {
+  InferType infer = [](const Call& call) {
     const auto &x = tensor_arg(call, 0), &a = tensor_arg(call, 1), &b = tensor_arg(call, 2);
     expect_domain(call, x.dtype, Domain::floating);
     if (x.dtype != a.dtype || x.dtype != b.dtype)
-      graph::infer_error(call,
-                         fmt::format("element types {}, {} and {} differ", to_string(x.dtype),
-                                     to_string(a.dtype), to_string(b.dtype)),
-                         "cast them");
+      infer_error(call,
+                  fmt::format("element types {}, {} and {} differ", to_string(x.dtype), to_string(a.dtype),
+                              to_string(b.dtype)),
+                  "cast them");
     auto p = shape_of(x), q = shape_of(a), r = shape_of(b);
     if (!p || !q || !r) return graph::tensor_type_unknown(-1, x.dtype);
     auto both = broadcast_shapes(call, *p, *q);
@@ -83,14 +83,14 @@ void register_ternary(const char* name, const char* doc,
         },
         short_name(call))};
   };
-  auto op = graph::register_op(name, doc)
+  auto op = register_op(name, doc)
                 .argument("x", "Tensor", "first operand")
                 .argument("a", "Tensor", "second operand")
                 .argument("b", "Tensor", "third operand")
                 .infer(infer)
                 .fusion(FusionKind::broadcast)
-                .set_attr(kTensorDef, def);
-  if (with_value) op.attrs<AlphaAttrs>().set_attr("default_attrs", ObjectRef(make<AlphaAttrs>(1.0)));
+                .tensor_def(def);
+  if (with_value) op.attrs<AlphaAttrs>(1.0);
 }
 
 const bool special_registered = [] {
@@ -101,11 +101,9 @@ const bool special_registered = [] {
   };
   auto with_alpha = [](const char* name, const char* doc, double otherwise,
                        PrimExpr (*f)(const PrimExpr& x, double a)) {
-    register_unary(
-        name, doc, D::floating,
-        [f, otherwise](const Call& call, const PrimExpr& x) { return f(x, alpha_attr(call, otherwise)); })
-        .attrs<AlphaAttrs>()
-        .set_attr("default_attrs", ObjectRef(make<AlphaAttrs>(otherwise)));
+    register_unary(name, doc, D::floating, [f](const Call& call, const PrimExpr& x) {
+      return f(x, alpha_attr(call));
+    }).attrs<AlphaAttrs>(otherwise);
   };
   unary("cbrt", "cube root", [](const PrimExpr& x) {
     const PrimExpr y = tir::pow(tir::abs(x), like(x, 1.0 / 3));
@@ -206,13 +204,13 @@ const bool special_registered = [] {
   register_ternary(
       "addcmul", "x + alpha · a · b",
       [](const Call& call, const PrimExpr& x, const PrimExpr& a, const PrimExpr& b) {
-        return x + like(x, alpha_attr(call, 1)) * a * b;
+        return x + like(x, alpha_attr(call)) * a * b;
       },
       true);
   register_ternary(
       "addcdiv", "x + alpha · a / b",
       [](const Call& call, const PrimExpr& x, const PrimExpr& a, const PrimExpr& b) {
-        return x + like(x, alpha_attr(call, 1)) * tir::div(a, b);
+        return x + like(x, alpha_attr(call)) * tir::div(a, b);
       },
       true);
   return true;

@@ -24,7 +24,7 @@ struct StrategyTable {
 OpImpl own_definition(const Call& call) {
   const auto* op = call.op.as<graph::Op>();
   OpImpl impl{.name = short_name(call) + ".default"};
-  if (const TensorDef* define = tensor_def(op)) impl.define = *define;
+  if (op) impl.define = definition(*op).tensor_def;
   return impl;
 }
 

@@ -13,9 +13,9 @@ using Tensors = std::vector<te::Tensor>;
 
 /// The operator's own definition under a name.
 OpImpl own(const Call& call, std::string name, int priority = 10) {
-  const TensorDef* define = tensor_def(call.op.as<graph::Op>());
+  const TensorDef& define = definition(*call.op.as<graph::Op>()).tensor_def;
   CHECK(define, "a strategy for an operator without a tensor definition");
-  return {.name = std::move(name), .priority = priority, .define = *define};
+  return {.name = std::move(name), .priority = priority, .define = define};
 }
 
 // ---------------------------------------------------------------- products

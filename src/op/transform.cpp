@@ -10,7 +10,6 @@
 namespace tenon::op {
 namespace {
 
-using graph::infer_error;
 using Tensors = std::vector<te::Tensor>;
 
 // ---------------------------------------------------------------- reshape and friends
@@ -301,12 +300,12 @@ Tensors def_split(const Call& call, const Tensors& in) {
 }
 
 const bool transform_registered = [] {
-  auto add = [](const char* name, const char* doc, graph::InferType infer, TensorDef def) {
-    return graph::register_op(name, doc)
+  auto add = [](const char* name, const char* doc, InferType infer, TensorDef def) {
+    return register_op(name, doc)
         .argument("x", "Tensor", "the operand")
         .infer(std::move(infer))
         .fusion(FusionKind::injective)
-        .set_attr(kTensorDef, std::move(def));
+        .tensor_def(std::move(def));
   };
   add("reshape", "The same elements in row-major order under another shape.", infer_reshape, def_reshape)
       .argument("shape", "Shape", "the new shape; one size may be -1");
@@ -323,12 +322,12 @@ const bool transform_registered = [] {
   add("broadcast_to", "The operand broadcast together with a shape.", infer_broadcast_to, def_broadcast_to)
       .argument("shape", "Shape", "the shape")
       .fusion(FusionKind::broadcast);
-  graph::register_op("concat", "Tensors behind one another along an axis.")
+  register_op("concat", "Tensors behind one another along an axis.")
       .argument("tensors", "Tuple", "the parts")
       .attrs<AxisAttrs>()
       .infer(infer_concat)
       .fusion(FusionKind::injective)
-      .set_attr<TensorDef>(kTensorDef, def_concat);
+      .tensor_def(def_concat);
   add("split", "Parts of a tensor along an axis, as a tuple.", infer_split, def_split).attrs<SplitAttrs>();
   return true;
 }();

@@ -38,7 +38,7 @@ Type infer_cast(const Call& c) {
   const auto& t = tensor_arg(c, 0);
   const DataType to = attrs_of<CastAttrs>(c).dtype;
   const bool numeric = to.is_integer() || to.is_float() || to.is_bool();
-  if (!numeric || to.is_vector()) graph::infer_error(c, "cannot cast to " + to_string(to));
+  if (!numeric || to.is_vector()) infer_error(c, "cannot cast to " + to_string(to));
   return like(t, to);
 }
 
@@ -104,13 +104,12 @@ const bool unary_registered = [] {
     return std::vector{
         te::compute(x.shape(), [&](const Vars& v) { return tir::cast(to, x(indices(v))); }, "cast")};
   };
-  graph::register_op("cast",
-                     "Another element type: floats to integers saturate (NaN gives 0), integers wrap.")
+  register_op("cast", "Another element type: floats to integers saturate (NaN gives 0), integers wrap.")
       .argument("x", "Tensor", "the operand")
       .attrs<CastAttrs>()
       .infer(infer_cast)
       .fusion(FusionKind::element_wise)
-      .set_attr(kTensorDef, cast_def);
+      .tensor_def(cast_def);
   return true;
 }();
 

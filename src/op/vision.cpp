@@ -12,7 +12,6 @@
 namespace tenon::op {
 namespace {
 
-using graph::infer_error;
 using Tensors = std::vector<te::Tensor>;
 
 Shape dims_of(const Call& call, size_t i) {
@@ -258,11 +257,8 @@ Tensors def_reorg(const Call& call, const Tensors& in) {
 }
 
 const bool vision_registered = [] {
-  auto add = [](const char* name, const char* doc, FusionKind kind, graph::InferType infer, TensorDef def) {
-    return graph::register_op(name, doc)
-        .infer(std::move(infer))
-        .fusion(kind)
-        .set_attr(kTensorDef, std::move(def));
+  auto add = [](const char* name, const char* doc, FusionKind kind, InferType infer, TensorDef def) {
+    return register_op(name, doc).infer(std::move(infer)).fusion(kind).tensor_def(std::move(def));
   };
   add("vision.non_max_suppression",
       "Boxes by falling score that overlap no box kept before, per class: (batch, class, box) each, and how "

@@ -11,7 +11,6 @@
 namespace tenon::op {
 namespace {
 
-using graph::infer_error;
 using Tensors = std::vector<te::Tensor>;
 
 // ---------------------------------------------------------------- windows
@@ -213,11 +212,8 @@ Tensors def_correlation(const Call& call, const Tensors& in) {
 }
 
 const bool window_registered = [] {
-  auto add = [](const char* name, const char* doc, FusionKind kind, graph::InferType infer, TensorDef def) {
-    return graph::register_op(name, doc)
-        .infer(std::move(infer))
-        .fusion(kind)
-        .set_attr(kTensorDef, std::move(def));
+  auto add = [](const char* name, const char* doc, FusionKind kind, InferType infer, TensorDef def) {
+    return register_op(name, doc).infer(std::move(infer)).fusion(kind).tensor_def(std::move(def));
   };
   const char* const image = "(batch, channels, height, width)";
   add("image.dilation2d", "The largest sum of image and weight in each window, per channel.",

@@ -75,7 +75,7 @@ TEST(EveryOperator, IsRunByANumericalTest) {
   fs::remove(list_file);
   size_t with_definition = 0;
   for (const auto& op : graph::all_ops()) {
-    if (!tensor_def(op.get())) continue;
+    if (!definition(*op).tensor_def) continue;
     ++with_definition;
     EXPECT_TRUE(run.count(op->name)) << "no test compares the values of `" << op->name << "`";
   }
@@ -83,7 +83,7 @@ TEST(EveryOperator, IsRunByANumericalTest) {
   for (const Elsewhere& e : elsewhere) {
     const auto op = graph::find_op(e.name);
     ASSERT_TRUE(bool(op)) << e.name;
-    EXPECT_FALSE(tensor_def(op.get())) << e.name << " has a definition: test it here";
+    EXPECT_FALSE(definition(*op).tensor_def) << e.name << " has a definition: test it here";
   }
 }
 
@@ -139,7 +139,7 @@ TEST(EveryOperator, IsDocumented) {
   for (const auto& op : graph::all_ops()) {
     EXPECT_FALSE(op->doc.empty()) << op->name;
     for (const auto& a : op->arguments) EXPECT_FALSE(a.doc.empty()) << op->name << ": " << a.name;
-    EXPECT_TRUE(!tensor_def(op.get()) || op->infer) << op->name;
+    EXPECT_TRUE(!definition(*op).tensor_def || definition(*op).infer) << op->name;
   }
 }
 

@@ -13,11 +13,12 @@ TEST(Table, EveryOperatorIsComplete) {
     if (op->file.find("src/op/") == std::string::npos) continue;
     SCOPED_TRACE(op->name);
     EXPECT_FALSE(op->doc.empty());
-    EXPECT_TRUE(op->infer);
+    const OpDef& def = definition(*op);
+    EXPECT_TRUE(def.infer);
     EXPECT_TRUE(!op->arguments.empty() || op->attrs_type);
     for (const auto& a : op->arguments) EXPECT_FALSE(a.doc.empty()) << a.name;
-    EXPECT_TRUE(tensor_def(op.get()) || evaluate_rule(op.get())) << "neither a definition nor a rule";
-    defined += tensor_def(op.get()) != nullptr;
+    EXPECT_TRUE(def.tensor_def || def.evaluate) << "neither a definition nor a rule";
+    defined += bool(def.tensor_def);
     if (!op->attrs_type) continue;
     for (const FieldInfo& f : op->attrs_type->fields) EXPECT_FALSE(f.doc.empty()) << f.name;
   }

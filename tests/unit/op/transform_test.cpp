@@ -380,16 +380,16 @@ TEST(Shapes, ToAndFromTensors) {
   Expr x = input("x", Shape{n, 3});
   Expr s = op_call("shape_of", {x});
   EXPECT_EQ(shape_text(s), "(n, 3)");
-  const auto* rule = evaluate_rule(graph::get_op("shape_of").get());
-  ASSERT_NE(rule, nullptr);
-  auto shape_value = (*rule)(*s.as<Call>(), {random({4, 3})}).as<Array<int64_t>>();
+  const Evaluate& rule = definition(*graph::get_op("shape_of")).evaluate;
+  ASSERT_TRUE(rule);
+  auto shape_value = rule(*s.as<Call>(), {random({4, 3})}).as<Array<int64_t>>();
   EXPECT_EQ(shape_value.vec(), (std::vector<int64_t>{4, 3}));
   Expr t = op_call("shape_to_tensor", {s});
   EXPECT_EQ(shape_text(t), "(2,)");
   tir::VarMap symbols{{n.as<tir::Var>(), PrimExpr(4)}};
   EXPECT_EQ(list(run_call(t, {}, symbols)[0]), (L{4, 3}));
-  const auto* back = evaluate_rule(graph::get_op("tensor_to_shape").get());
-  EXPECT_EQ((*back)(*t.as<Call>(), {values({2}, {4, 3}, i64)}).as<Array<int64_t>>().vec(),
+  const Evaluate& back = definition(*graph::get_op("tensor_to_shape")).evaluate;
+  EXPECT_EQ(back(*t.as<Call>(), {values({2}, {4, 3}, i64)}).as<Array<int64_t>>().vec(),
             (std::vector<int64_t>{4, 3}));
   EXPECT_EQ(shape_text(op_call("tensor_to_shape", {graph::constant(values({2}, {5, 6}, i64))})), "(5, 6)");
   Expr unknown = op_call("tensor_to_shape", {input("t", Dims{2}, i64)});

@@ -113,16 +113,15 @@ TEST(Strategy, LibraryWinsWhenTheTargetNamesIt) {
 }
 
 TEST(Strategy, TargetsOverrideAndShapesSpecialise) {
-  register_op("test.twice", "2 · x")
+  op::register_op("test.twice", "2 · x")
       .argument("x", "Tensor", "the operand")
       .infer(op::infer_same)
       .fusion(FusionKind::element_wise)
-      .set_attr(
-          op::kTensorDef, op::TensorDef([](const Call& c, const std::vector<te::Tensor>& in) {
-            return std::vector<te::Tensor>{te::compute(
-                op::output_info(c).shape,
-                [&](const op::Vars& v) { return in[0](op::indices(v)) * op::constant(f32, 2); }, "own")};
-          }));
+      .tensor_def([](const Call& c, const std::vector<te::Tensor>& in) {
+        return std::vector<te::Tensor>{te::compute(
+            op::output_info(c).shape,
+            [&](const op::Vars& v) { return in[0](op::indices(v)) * op::constant(f32, 2); }, "own")};
+      });
   auto define = [](const char* block) {
     return op::TensorDef([block](const Call& c, const std::vector<te::Tensor>& in) {
       return std::vector<te::Tensor>{te::compute(

@@ -206,7 +206,7 @@ class Generator {
     static const std::vector<Ref<Op>> ops = [] {
       std::vector<Ref<Op>> out;
       for (const Ref<Op>& o : all_ops())
-        if (o->pure && o->infer && !left_out().count(o->name) && !of_another_kind(*o) &&
+        if (o->pure && op::definition(*o).infer && !left_out().count(o->name) && !of_another_kind(*o) &&
             !o->name.starts_with("vm."))
           out.push_back(o);
       return out;
@@ -229,9 +229,9 @@ class Generator {
     try {
       Expr y = op::op_call(op->name, args, attrs);
       if (!fine(y->type)) return {};
-      const bool keeps = exact && (op->fusion == FusionKind::injective || op->name == "nn.relu" ||
-                                   op->name == "negative" || op->name == "abs" || op->name == "maximum" ||
-                                   op->name == "minimum" || !is_float(y->type));
+      const bool keeps = exact && (op::definition(*op).fusion == FusionKind::injective ||
+                                   op->name == "nn.relu" || op->name == "negative" || op->name == "abs" ||
+                                   op->name == "maximum" || op->name == "minimum" || !is_float(y->type));
       if (uses_) ++(*uses_)[op->name];
       y = builder_->emit(y);
       if (grows(op->name) && is_float(y->type) && as_tensor(y)) y = builder_->emit(op::op_call("tanh", {y}));

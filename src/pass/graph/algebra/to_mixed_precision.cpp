@@ -84,7 +84,7 @@ class ToMixedPrecision : public BodyRewriter {
         "add",           "subtract",      "multiply",      "maximum",      "minimum",
         "negative",      "abs",           "nn.relu",       "clip",         "concat",
         "nn.leaky_relu", "nn.max_pool1d", "nn.max_pool2d", "nn.max_pool3d"};
-    return names.count(op.name) || op.fusion == FusionKind::injective;
+    return names.count(op.name) || op::definition(op).fusion == FusionKind::injective;
   }
   Expr known(const Expr& e) const {
     const auto* v = e.as<Var>();

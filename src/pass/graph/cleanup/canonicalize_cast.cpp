@@ -23,7 +23,8 @@ class CanonicalizeCast : public BodyRewriter {
  protected:
   Expr visit(const Expr& value, const VarRef& var) override {
     const Op* op = op_of(value);
-    if (!op || !op->pure || op->fusion > FusionKind::broadcast || op->name == "cast") return value;
+    if (!op || !op->pure || op::definition(*op).fusion > FusionKind::broadcast || op->name == "cast")
+      return value;
     const Call& call = *value.as<Call>();
     Array<Expr> args = call.args;
     bool changed = false;

@@ -10,6 +10,7 @@
 #include "ir/bodies.h"
 #include "ir/structural.h"
 #include "ir/text.h"
+#include "op/op_def.h"
 #include "pass/graph/fusion/group.h"
 #include "pass/graph/lowering/lower_function.h"
 
@@ -35,7 +36,7 @@ FusionKind kind_of(const Expr& value) {
   if (!op || !op->pure || !has_tensor_def(*op)) return FusionKind::opaque;
   // What cannot be lowered stays by itself, so that its error names its place.
   if (value->type && !can_lower(value)) return FusionKind::opaque;
-  return op->fusion;
+  return op::definition(*op).fusion;
 }
 
 }  // namespace

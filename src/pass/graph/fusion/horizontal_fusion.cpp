@@ -15,6 +15,7 @@
 #include "ir/bodies.h"
 #include "ir/structural.h"
 #include "ir/symbols.h"
+#include "op/op_def.h"
 #include "pass/graph/fusion/group.h"
 #include "pass/graph/lowering/lower_function.h"
 #include "pass/graph/passes.h"
@@ -106,7 +107,7 @@ class HorizontalFusion {
       const Expr value = binding_value(b);
       const Op* op = op_of(value);
       if (value.is<Tuple>() || value.is<TupleGetItem>() || !op) return FusionKind::opaque;
-      kind = std::max(kind, op->fusion);
+      kind = std::max(kind, op::definition(*op).fusion);
     }
     return kind;
   }
@@ -122,7 +123,9 @@ class HorizontalFusion {
       return Candidate{var, f, call->args};
     }
     const Op* op = call->op.as<Op>();
-    if (!op || !op->pure || op->fusion > FusionKind::injective || !can_lower(binding_value(b))) return {};
+    if (!op || !op->pure || op::definition(*op).fusion > FusionKind::injective ||
+        !can_lower(binding_value(b)))
+      return {};
     for (const Expr& a : call->args)
       if (!a || !is_leaf(a)) return {};
     return Candidate{var, {}, call->args};

@@ -53,10 +53,11 @@ class ConvertLayout : public BodyRewriter {
         return pool(*op, call, value, *shape, n);
     }
     if (op->name == "image.resize1d" || op->name == "image.resize2d") return resize(call, value, *shape);
-    if (op->fusion == FusionKind::comm_reduce || op->name.starts_with("nn.global_"))
+    if (op::definition(*op).fusion == FusionKind::comm_reduce || op->name.starts_with("nn.global_"))
       return image_mean(*op, call, value, var, *shape);
     if (op->name == "concat") return concat(call, value, *shape);
-    if (op->fusion == FusionKind::element_wise || op->fusion == FusionKind::broadcast)
+    if (op::definition(*op).fusion == FusionKind::element_wise ||
+        op::definition(*op).fusion == FusionKind::broadcast)
       return pointwise(*op, call, value, *shape);
     return value;
   }

@@ -13,6 +13,7 @@
 
 #include "ir/bodies.h"
 #include "ir/tir.h"
+#include "op/attrs.h"
 #include "pass/graph/fusion/programs.h"
 #include "pass/graph/lowering/lower_function.h"
 #include "pass/graph/passes.h"
@@ -63,11 +64,8 @@ class UseInplaceCalls {
   }
 
   static Expr inplace_call(const std::string& name, const ProgramCall& call, size_t at, const Expr& value) {
-    const Ref<Op> op = get_op("call_tir_inplace");
-    ObjectRef attrs(op->attrs_type->create());
-    for (const FieldInfo& f : op->attrs_type->fields)
-      if (f.name == "inplace_indices") f.set(attrs.mut(), Any(Array<int64_t>{int64_t(at)}));
-    Expr out = graph::call(op, {global(name), make<Tuple>(call.args)}, attrs, call.outputs);
+    Expr out = graph::call(get_op("call_tir_inplace"), {global(name), make<Tuple>(call.args)},
+                           make<op::InplaceAttrs>(Array<int64_t>{int64_t(at)}), call.outputs);
     out.mut()->type = value->type;
     out.mut()->origin = value->origin;
     return out;

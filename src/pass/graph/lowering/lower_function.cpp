@@ -13,7 +13,7 @@
 
 namespace tenon::graph {
 
-bool has_tensor_def(const Op& op) { return op::tensor_def(&op) != nullptr; }
+bool has_tensor_def(const Op& op) { return bool(op::definition(op).tensor_def); }
 
 bool can_lower(const Expr& value) {
   const Op* op = op_of(value);

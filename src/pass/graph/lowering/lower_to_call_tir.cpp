@@ -177,7 +177,8 @@ class Lowering {
       program.edit()->attrs.set("global_symbol", Any(fresh));
       int64_t kind = 0;
       for (const Binding& b : bindings_of(f->body))
-        if (const Op* op = op_of(binding_value(b))) kind = std::max(kind, int64_t(op->fusion));
+        if (const Op* op = op_of(binding_value(b)))
+          kind = std::max(kind, int64_t(op::definition(*op).fusion));
       program.edit()->attrs.set("op_pattern", Any(kind));
       if (const int64_t axis = concat_axis(*f); axis >= 0)
         program.edit()->attrs.set("tenon.concat_axis", Any(axis));

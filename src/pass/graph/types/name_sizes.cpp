@@ -137,7 +137,7 @@ Expr SizeNaming::broadcast(const Expr& value, const Key& key) {
 
 Expr SizeNaming::with_named_sizes(const Expr& value, const VarRef& var) {
   const Op* op = op_of(value);
-  if (!op || !op->pure || !has_tensor_def(*op) || op::evaluate_rule(op)) return value;
+  if (!op || !op->pure || !has_tensor_def(*op) || op::definition(*op).evaluate) return value;
   const Call& call = *value.as<Call>();
   Array<Expr> args;
   bool changed = false;
@@ -150,7 +150,7 @@ Expr SizeNaming::with_named_sizes(const Expr& value, const VarRef& var) {
     out = make<Call>(call.op, args, call.attrs, call.type_args);
     out.mut()->origin = call.origin;
   }
-  if (op->fusion <= FusionKind::broadcast && args.size() > 1) {
+  if (op::definition(*op).fusion <= FusionKind::broadcast && args.size() > 1) {
     const Type type = infer_value(out);
     if (unnamed(type)) out = broadcast(out, {var.get(), args.size(), 0});
   }

@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0
+// Operators that join the two levels (tensor programs and packed functions called from a graph), closures,
+// and references.
+#include "base/define_type.h"
+#include "op/op_def.h"
+
+namespace tenon::op {
+namespace {
+using namespace graph;
+
+Type declared_outputs(const Call& call) {
+  if (call.type_args.empty()) infer_error(call, "the output types are missing", "give them as out_sinfo=…");
+  return call.type_args.size() == 1 ? call.type_args[0] : tuple_type(call.type_args);
+}
+Type declared_or_object(const Call& call) {
+  return call.type_args.empty() ? object_type() : declared_outputs(call);
+}
+
+const bool calls_registered = [] {
+  register_op("call_tir",
+              "Calls a tensor program in destination-passing style: allocates the outputs, runs "
+              "function(args…, outputs…, symbolic…).")
+      .argument("function", "GlobalVar", "the PrimFunc")
+      .argument("args", "Tuple", "input tensors")
+      .argument("symbolic", "Shape", "values of its scalar parameters", true)
+      .infer(declared_outputs);
+  register_op("call_tir_inplace", "call_tir whose outputs take the memory of arguments.")
+      .argument("function", "GlobalVar", "the PrimFunc")
+      .argument("args", "Tuple", "input tensors")
+      .argument("symbolic", "Shape", "values of its scalar parameters", true)
+      .attrs<InplaceAttrs>()
+      .infer(declared_outputs);
+  register_op("call_dps_packed", "Calls a packed function by name in destination-passing style.")
+      .argument("function", "ExternFunc", "its name")
+      .argument("args", "Tuple", "input values")
+      .infer(declared_outputs);
+  register_op("call_packed",
+              "Calls a packed function by name with the arguments as they are; it may have effects.")
+      .argument("function", "ExternFunc", "its name")
+      .argument("args", "Object", "values")
+      .variadic()
+      .impure()
+      .infer(declared_or_object);
+  register_op("make_closure", "A function whose first arguments are given; the rest come with each call.")
+      .argument("function", "GlobalVar", "the function")
+      .argument("captured", "Object", "its first arguments")
+      .variadic()
+      .infer(declared_or_object);
+  register_op("ref_create", "A new reference that holds a value.")
+      .argument("value", "Object", "what it holds first")
+      .impure()
+      .infer([](const Call& call) -> Type {
+        return make<RefType>(call.args[0]->type ? call.args[0]->type : object_type());
+      });
+  register_op("ref_read", "What a reference holds now.")
+      .argument("ref", "Ref", "the reference")
+      .impure()
+      .infer([](const Call& call) -> Type {
+        const Type t = call.args[0]->type;
+        if (!t || t.is<ObjectType>() || t.is<TypeVar>()) return object_type();
+        if (!t.is<RefType>()) infer_error(call, "its argument is no reference");
+        return t.as<RefType>()->value;
+      });
+  register_op("ref_write", "Makes a reference hold another value; gives the empty tuple.")
+      .argument("ref", "Ref", "the reference")
+      .argument("value", "Object", "what it holds from now on")
+      .impure()
+      .infer([](const Call& call) -> Type {
+        const Type t = call.args[0]->type;
+        if (t && !t.is<RefType>() && !t.is<ObjectType>()) infer_error(call, "its argument is no reference");
+        return tuple_type({});
+      });
+  register_op("call_pure_packed", "call_packed of a function without effects.")
+      .argument("function", "ExternFunc", "its name")
+      .argument("args", "Object", "values")
+      .variadic()
+      .infer(declared_or_object);
+  return true;
+}();
+}  // namespace
+}  // namespace tenon::op
+
+template struct tenon::DefineTypes<tenon::op::InplaceAttrs>;
