@@ -13,6 +13,7 @@
 #include "ir/text.h"
 #include "ir/tir.h"
 #include "ir/walk.h"
+#include "op/infer.h"
 #include "op/op_def.h"
 #include "runtime/executable.h"
 #include "te/te.h"
@@ -615,8 +616,8 @@ class GraphInterpreter {
     Array<Expr> args;
     for (size_t i = 0; i < values.size(); ++i) args.push_back(concrete(n.args[i], values[i], arrays));
     auto concrete_call = make<graph::Call>(n.op, args, attrs, n.type_args);
-    concrete_call.mut()->origin = n.origin;
-    concrete_call.mut()->type = def.infer(*concrete_call);
+    concrete_call.edit()->origin = n.origin;
+    concrete_call.edit()->type = op::infer_type(concrete_call);
 
     Array<te::Tensor> params;
     std::vector<te::Tensor> inputs;

@@ -24,26 +24,21 @@ PrimExpr gelu(const Call& call, const PrimExpr& x) {
   return x * like(x, 0.5) * (tir::erf(x * like(x, std::numbers::sqrt2 / 2)) + like(x, 1));
 }
 
-Type infer_gelu(const Call& call) {
-  const auto& t = tensor_arg(call, 0);
-  expect_domain(call, t.dtype, Domain::floating);
-  const std::string& a = attrs_of<GeluAttrs>(call).approximate;
-  if (a != "none" && a != "tanh") infer_error(call, "approximate is '" + a + "'", "use 'none' or 'tanh'");
+Type infer_gelu(InferContext& ctx) {
+  const auto& t = ctx.tensor(0);
+  if (!ctx.expect_domain(t.dtype, Domain::floating)) return {};
+  if (!ctx.expect_one_of("approximate", ctx.attrs<GeluAttrs>().approximate, {"none", "tanh"})) return {};
   return like(t, t.dtype);
 }
 
-Type infer_prelu(const Call& call) {
-  const auto &x = tensor_arg(call, 0), &slope = tensor_arg(call, 1);
-  expect_domain(call, x.dtype, Domain::signed_number);
+Type infer_prelu(InferContext& ctx) {
+  const auto &x = ctx.tensor(0), &slope = ctx.tensor(1);
+  if (!ctx.expect_domain(x.dtype, Domain::signed_number)) return {};
   if (x.dtype != slope.dtype)
-    infer_error(call, "x and slope have different element types", "cast one of them");
+    return ctx.error("x and slope have different element types", "cast one of them");
   auto a = shape_of(x), b = shape_of(slope);
-  if (a && b) {
-    auto all = broadcast_shapes(call, *a, *b);
-    bool fits = b->size() <= a->size();
-    for (size_t i = 0; all && fits && i < a->size(); ++i) fits = !differ((*all)[i], (*a)[i]);
-    if (!fits) infer_error(call, "slope " + show(*b) + " does not broadcast to x " + show(*a));
-  }
+  if (a && b && !ctx.require_broadcast_to(*b, *a))
+    return ctx.error("slope " + show(*b) + " does not broadcast to x " + show(*a));
   return like(x, x.dtype);
 }
 

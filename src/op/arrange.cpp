@@ -3,6 +3,8 @@
 // products of vectors, and lengths of vectors.
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "base/define_type.h"
 #include "op/attrs_arrange.h"
 #include "op/family.h"
@@ -12,52 +14,35 @@ namespace {
 
 using Tensors = std::vector<te::Tensor>;
 
-Shape known(const Call& call, const graph::TensorType& t, const char* what) {
-  auto shape = shape_of(t);
-  if (!shape) infer_error(call, fmt::format("the shape of {} is not known", what), "give it by match_cast");
-  return *shape;
-}
-/// Both of one element type, which is returned.
-DataType same_type(const Call& call, size_t i, size_t j) {
-  const auto &a = tensor_arg(call, i), &b = tensor_arg(call, j);
-  if (a.dtype != b.dtype)
-    infer_error(call, fmt::format("element types {} and {} differ", to_string(a.dtype), to_string(b.dtype)),
-                "cast one of them");
-  return a.dtype;
-}
-void expect_integers(const Call& call, size_t i) {
-  const auto& t = tensor_arg(call, i);
-  if (!t.dtype.is_integer())
-    infer_error(call,
-                fmt::format("{} must be integers, not {}", call.op.as<graph::Op>()->arguments[i].name,
-                            to_string(t.dtype)),
-                "cast them");
-}
 PrimExpr inside(const PrimExpr& at, const PrimExpr& low, const PrimExpr& high) {
   return tir::logical_and(tir::ge(at, low), tir::lt(at, high));
 }
 
 // ---------------------------------------------------------------- stack, swap_axes, roll
-Type infer_stack(const Call& call) {
-  const auto items = tuple_arg(call, 0);
-  if (items.empty()) infer_error(call, "there is nothing to stack");
-  const Shape first = known(call, *items[0], "the first tensor");
+Type infer_stack(InferContext& ctx) {
+  const auto parts = ctx.tuple(0);
+  if (!parts) return {};
+  const auto& items = *parts;
+  if (items.empty()) return ctx.error("there is nothing to stack");
+  Shape first;
+  if (!ctx.expect_shape(*items[0], "the first tensor", first)) return {};
   for (const auto* t : items) {
-    const Shape s = known(call, *t, "a tensor");
-    bool fits = t->dtype == items[0]->dtype && s.size() == first.size();
-    for (size_t i = 0; fits && i < s.size(); ++i) fits = !differ(s[i], first[i]);
-    if (!fits)
-      infer_error(call, fmt::format("tensors {} of {} and {} of {} cannot be stacked", show(first),
-                                    to_string(items[0]->dtype), show(s), to_string(t->dtype)));
+    Shape s;
+    if (!ctx.expect_shape(*t, "a tensor", s)) return {};
+    if (t->dtype != items[0]->dtype || !ctx.require_equal(s, first))
+      return ctx.error(fmt::format("tensors {} of {} and {} of {} cannot be stacked", show(first),
+                                   to_string(items[0]->dtype), show(s), to_string(t->dtype)));
   }
   const int64_t n = int64_t(first.size()) + 1;
   Shape out = first;
-  out.insert(size_t(normal_axis(call, attrs_of<AxisAttrs>(call).axis, n)), PrimExpr(int64_t(items.size())));
+  const int64_t axis = ctx.attrs<AxisAttrs>().axis;
+  if (!ctx.expect_axis(axis, n)) return {};
+  out.insert(size_t(normal_axis(axis, n)), PrimExpr(int64_t(items.size())));
   return make_type(out, n, items[0]->dtype);
 }
 Tensors def_stack(const Call& call, const Tensors& in) {
   const Shape shape = output_info(call).shape;
-  const auto axis = normal_axis(call, attrs_of<AxisAttrs>(call).axis, int64_t(shape.size()));
+  const auto axis = normal_axis(attrs_of<AxisAttrs>(call).axis, int64_t(shape.size()));
   return {te::compute(
       shape,
       [&](const Vars& v) {
@@ -70,22 +55,22 @@ Tensors def_stack(const Call& call, const Tensors& in) {
       "stack")};
 }
 
-std::vector<int64_t> two_axes(const Call& call, int64_t ndim) {
-  const auto& axes = attrs_of<AxesAttrs>(call).axes;
-  if (axes.size() != 2) infer_error(call, fmt::format("{} axes are given, two are needed", axes.size()));
-  return {normal_axis(call, axes[0], ndim), normal_axis(call, axes[1], ndim)};
-}
-Type infer_swap(const Call& call) {
-  const auto& x = tensor_arg(call, 0);
-  Shape out = known(call, x, "x");
-  const auto axes = two_axes(call, int64_t(out.size()));
+Type infer_swap(InferContext& ctx) {
+  const auto& x = ctx.tensor(0);
+  Shape out;
+  if (!ctx.expect_shape(x, "x", out)) return {};
+  const auto& given = ctx.attrs<AxesAttrs>().axes;
+  if (given.size() != 2) return ctx.error(fmt::format("{} axes are given, two are needed", given.size()));
+  for (int64_t axis : given)
+    if (!ctx.expect_axis(axis, x.ndim)) return {};
+  const auto axes = normal_axes(given, x.ndim, false);
   const PrimExpr first = out[size_t(axes[0])];
   out.set(size_t(axes[0]), out[size_t(axes[1])]);
   out.set(size_t(axes[1]), first);
   return make_type(out, x.ndim, x.dtype);
 }
 Tensors def_swap(const Call& call, const Tensors& in) {
-  const auto axes = two_axes(call, int64_t(in[0].ndim()));
+  const auto axes = normal_axes(attrs_of<AxesAttrs>(call).axes, int64_t(in[0].ndim()), false);
   return {te::compute(
       output_info(call).shape,
       [&](const Vars& v) {
@@ -97,27 +82,26 @@ Tensors def_swap(const Call& call, const Tensors& in) {
       "swap_axes")};
 }
 
-std::vector<int64_t> rolled_axes(const Call& call, int64_t ndim) {
-  const auto& a = attrs_of<RollAttrs>(call);
+/// The axis of each shift: those given, or the first ones.
+std::vector<int64_t> rolled_axes(const RollAttrs& a, int64_t ndim) {
   std::vector<int64_t> axes;
   for (size_t i = 0; i < a.shift.size(); ++i)
-    axes.push_back(normal_axis(call,
-                               a.axes.empty()      ? int64_t(i)
-                               : i < a.axes.size() ? a.axes[i]
-                                                   : ndim,
-                               ndim));
-  if (!a.axes.empty() && a.axes.size() != a.shift.size())
-    infer_error(call, fmt::format("{} shifts for {} axes", a.shift.size(), a.axes.size()));
+    axes.push_back(normal_axis(a.axes.empty() ? int64_t(i) : a.axes[i], ndim));
   return axes;
 }
-Type infer_roll(const Call& call) {
-  const auto& x = tensor_arg(call, 0);
-  if (x.ndim >= 0) rolled_axes(call, x.ndim);
+Type infer_roll(InferContext& ctx) {
+  const auto& x = ctx.tensor(0);
+  const auto& a = ctx.attrs<RollAttrs>();
+  if (!a.axes.empty() && a.axes.size() != a.shift.size())
+    return ctx.error(fmt::format("{} shifts for {} axes", a.shift.size(), a.axes.size()));
+  if (x.ndim >= 0)
+    for (size_t i = 0; i < a.shift.size(); ++i)
+      if (!ctx.expect_axis(a.axes.empty() ? int64_t(i) : a.axes[i], x.ndim)) return {};
   return like(x, x.dtype);
 }
 Tensors def_roll(const Call& call, const Tensors& in) {
   const auto& a = attrs_of<RollAttrs>(call);
-  const auto axes = rolled_axes(call, int64_t(in[0].ndim()));
+  const auto axes = rolled_axes(a, int64_t(in[0].ndim()));
   return {te::compute(
       output_info(call).shape,
       [&](const Vars& v) {
@@ -132,13 +116,12 @@ Tensors def_roll(const Call& call, const Tensors& in) {
 }
 
 // ---------------------------------------------------------------- like another tensor
-Type infer_broadcast_like(const Call& call) {
-  const auto& x = tensor_arg(call, 0);
-  const Shape have = known(call, x, "x"), want = known(call, tensor_arg(call, 1), "like");
-  auto all = broadcast_shapes(call, have, want);
-  bool fits = have.size() <= want.size();
-  for (size_t i = 0; all && fits && i < want.size(); ++i) fits = !differ((*all)[i], want[i]);
-  if (!fits) infer_error(call, fmt::format("{} does not broadcast to {}", show(have), show(want)));
+Type infer_broadcast_like(InferContext& ctx) {
+  const auto& x = ctx.tensor(0);
+  Shape have, want;
+  if (!ctx.expect_shape(x, "x", have) || !ctx.expect_shape(ctx.tensor(1), "like", want)) return {};
+  if (!ctx.require_broadcast_to(have, want))
+    return ctx.error(fmt::format("{} does not broadcast to {}", show(have), show(want)));
   return make_type(want, int64_t(want.size()), x.dtype);
 }
 Tensors def_broadcast_like(const Call& call, const Tensors& in) {
@@ -146,29 +129,33 @@ Tensors def_broadcast_like(const Call& call, const Tensors& in) {
   return {te::compute(
       shape, [&](const Vars& v) { return broadcast_at(in[0], shape, indices(v)); }, "broadcast_like")};
 }
-Type infer_reshape_like(const Call& call) {
-  const auto& x = tensor_arg(call, 0);
-  const Shape have = known(call, x, "x"), want = known(call, tensor_arg(call, 1), "like");
-  if (differ(simplify(product(have)), simplify(product(want))))
-    infer_error(call,
-                fmt::format("{} cannot become {}: the numbers of elements differ", show(have), show(want)));
+Type infer_reshape_like(InferContext& ctx) {
+  const auto& x = ctx.tensor(0);
+  Shape have, want;
+  if (!ctx.expect_shape(x, "x", have) || !ctx.expect_shape(ctx.tensor(1), "like", want)) return {};
+  if (!ctx.require_equal(simplify(product(have)), simplify(product(want))))
+    return ctx.error(
+        fmt::format("{} cannot become {}: the numbers of elements differ", show(have), show(want)));
   return make_type(want, int64_t(want.size()), x.dtype);
 }
 Tensors def_reshape_like(const Call& call, const Tensors& in) {
   return {reshape_to(in[0], output_info(call).shape, "reshape_like")};
 }
-Type infer_slice_like(const Call& call) {
-  const auto& x = tensor_arg(call, 0);
-  Shape out = known(call, x, "x");
-  const Shape want = known(call, tensor_arg(call, 1), "like");
-  Array<int64_t> axes = attrs_of<AxesAttrs>(call).axes;
+Type infer_slice_like(InferContext& ctx) {
+  const auto& x = ctx.tensor(0);
+  Shape out;
+  if (!ctx.expect_shape(x, "x", out)) return {};
+  Shape want;
+  if (!ctx.expect_shape(ctx.tensor(1), "like", want)) return {};
+  Array<int64_t> axes = ctx.attrs<AxesAttrs>().axes;
   if (axes.empty())
     for (size_t i = 0; i < std::min(out.size(), want.size()); ++i) axes.push_back(int64_t(i));
-  for (int64_t a : normal_axes(call, axes, int64_t(out.size()))) {
-    if (size_t(a) >= want.size()) infer_error(call, fmt::format("axis {} is not one of {}", a, show(want)));
+  if (!ctx.expect_axes(axes, int64_t(out.size()))) return {};
+  for (int64_t a : normal_axes(axes, int64_t(out.size()))) {
+    if (size_t(a) >= want.size()) return ctx.error(fmt::format("axis {} is not one of {}", a, show(want)));
     auto n = tir::as_int(out[size_t(a)]), m = tir::as_int(want[size_t(a)]);
     if (n && m && *m > *n)
-      infer_error(call, fmt::format("{} has {} elements on axis {}, {} are wanted", show(out), *n, a, *m));
+      return ctx.error(fmt::format("{} has {} elements on axis {}, {} are wanted", show(out), *n, a, *m));
     out.set(size_t(a), want[size_t(a)]);
   }
   return make_type(out, x.ndim, x.dtype);
@@ -179,22 +166,24 @@ Tensors def_slice_like(const Call& call, const Tensors& in) {
 }
 
 // ---------------------------------------------------------------- sequences
-Type infer_reverse_sequence(const Call& call) {
-  const auto& x = tensor_arg(call, 0);
-  const auto& a = attrs_of<SequenceAttrs>(call);
-  expect_integers(call, 1);
-  const Shape s = known(call, x, "x"), lengths = known(call, tensor_arg(call, 1), "lengths");
-  const auto steps = normal_axis(call, a.seq_axis, x.ndim), batch = normal_axis(call, a.batch_axis, x.ndim);
-  if (steps == batch) infer_error(call, "steps and sequences are on the same axis");
-  if (lengths.size() != 1 || differ(lengths[0], s[size_t(batch)]))
-    infer_error(call, fmt::format("lengths {} for {} sequences", show(lengths), show({s[size_t(batch)]})));
+Type infer_reverse_sequence(InferContext& ctx) {
+  const auto& x = ctx.tensor(0);
+  const auto& a = ctx.attrs<SequenceAttrs>();
+  if (!ctx.expect_integers(1)) return {};
+  Shape s, lengths;
+  if (!ctx.expect_shape(x, "x", s) || !ctx.expect_shape(ctx.tensor(1), "lengths", lengths)) return {};
+  if (!ctx.expect_axis(a.seq_axis, x.ndim)) return {};
+  if (!ctx.expect_axis(a.batch_axis, x.ndim)) return {};
+  const auto steps = normal_axis(a.seq_axis, x.ndim), batch = normal_axis(a.batch_axis, x.ndim);
+  if (steps == batch) return ctx.error("steps and sequences are on the same axis");
+  if (lengths.size() != 1 || !ctx.require_equal(lengths[0], s[size_t(batch)]))
+    return ctx.error(fmt::format("lengths {} for {} sequences", show(lengths), show({s[size_t(batch)]})));
   return like(x, x.dtype);
 }
 Tensors def_reverse_sequence(const Call& call, const Tensors& in) {
   const auto& a = attrs_of<SequenceAttrs>(call);
   const auto n = int64_t(in[0].ndim());
-  const auto steps = size_t(normal_axis(call, a.seq_axis, n)),
-             batch = size_t(normal_axis(call, a.batch_axis, n));
+  const auto steps = size_t(normal_axis(a.seq_axis, n)), batch = size_t(normal_axis(a.batch_axis, n));
   return {te::compute(
       output_info(call).shape,
       [&](const Vars& v) {
@@ -207,14 +196,15 @@ Tensors def_reverse_sequence(const Call& call, const Tensors& in) {
       },
       "reverse_sequence")};
 }
-Type infer_sequence_mask(const Call& call) {
-  const auto& x = tensor_arg(call, 0);
-  expect_integers(call, 1);
-  const Shape s = known(call, x, "x"), lengths = known(call, tensor_arg(call, 1), "lengths");
-  const int64_t axis = attrs_of<MaskAttrs>(call).axis;
-  if (axis != 0 && axis != 1) infer_error(call, fmt::format("axis {} of the steps is neither 0 nor 1", axis));
-  if (s.size() < 2 || lengths.size() != 1 || differ(lengths[0], s[size_t(1 - axis)]))
-    infer_error(call, fmt::format("lengths {} for sequences of {}", show(lengths), show(s)));
+Type infer_sequence_mask(InferContext& ctx) {
+  const auto& x = ctx.tensor(0);
+  if (!ctx.expect_integers(1)) return {};
+  Shape s, lengths;
+  if (!ctx.expect_shape(x, "x", s) || !ctx.expect_shape(ctx.tensor(1), "lengths", lengths)) return {};
+  const int64_t axis = ctx.attrs<MaskAttrs>().axis;
+  if (axis != 0 && axis != 1) return ctx.error(fmt::format("axis {} of the steps is neither 0 nor 1", axis));
+  if (s.size() < 2 || lengths.size() != 1 || !ctx.require_equal(lengths[0], s[size_t(1 - axis)]))
+    return ctx.error(fmt::format("lengths {} for sequences of {}", show(lengths), show(s)));
   return like(x, x.dtype);
 }
 Tensors def_sequence_mask(const Call& call, const Tensors& in) {
@@ -227,14 +217,13 @@ Tensors def_sequence_mask(const Call& call, const Tensors& in) {
       },
       "sequence_mask")};
 }
-Type infer_masked_fill(const Call& call) {
-  const auto &x = tensor_arg(call, 0), &mask = tensor_arg(call, 1);
-  if (!mask.dtype.is_bool()) infer_error(call, "the mask must be boolean", "cast it");
-  const Shape a = known(call, x, "x"), b = known(call, mask, "the mask");
-  auto all = broadcast_shapes(call, a, b);
-  bool fits = b.size() <= a.size();
-  for (size_t i = 0; all && fits && i < a.size(); ++i) fits = !differ((*all)[i], a[i]);
-  if (!fits) infer_error(call, fmt::format("mask {} does not broadcast to x {}", show(b), show(a)));
+Type infer_masked_fill(InferContext& ctx) {
+  const auto &x = ctx.tensor(0), &mask = ctx.tensor(1);
+  if (!mask.dtype.is_bool()) return ctx.error("the mask must be boolean", "cast it");
+  Shape a, b;
+  if (!ctx.expect_shape(x, "x", a) || !ctx.expect_shape(mask, "the mask", b)) return {};
+  if (!ctx.require_broadcast_to(b, a))
+    return ctx.error(fmt::format("mask {} does not broadcast to x {}", show(b), show(a)));
   return like(x, x.dtype);
 }
 Tensors def_masked_fill(const Call& call, const Tensors& in) {
@@ -249,19 +238,21 @@ Tensors def_masked_fill(const Call& call, const Tensors& in) {
 }
 
 // ---------------------------------------------------------------- dilate, blocks, windows
-Type infer_dilate(const Call& call) {
-  const auto& x = tensor_arg(call, 0);
-  Shape out = known(call, x, "x");
-  const auto steps = per_axis(call, attrs_of<DilateAttrs>(call).strides, out.size(), 1, "strides");
+Type infer_dilate(InferContext& ctx) {
+  const auto& x = ctx.tensor(0);
+  Shape out;
+  if (!ctx.expect_shape(x, "x", out)) return {};
+  if (!ctx.expect_per_axis(ctx.attrs<DilateAttrs>().strides, out.size(), "strides")) return {};
+  const auto steps = per_axis(ctx.attrs<DilateAttrs>().strides, out.size(), 1);
   for (size_t i = 0; i < out.size(); ++i) {
-    if (steps[i] < 1) infer_error(call, fmt::format("a stride is {}", steps[i]), "strides are at least 1");
+    if (steps[i] < 1) return ctx.error(fmt::format("a stride is {}", steps[i]), "strides are at least 1");
     out.set(i, simplify(tir::max((out[i] - 1) * steps[i] + 1, PrimExpr(0))));
   }
   return make_type(out, x.ndim, x.dtype);
 }
 Tensors def_dilate(const Call& call, const Tensors& in) {
   const auto& a = attrs_of<DilateAttrs>(call);
-  const auto steps = per_axis(call, a.strides, in[0].ndim(), 1, "strides");
+  const auto steps = per_axis(a.strides, in[0].ndim(), 1);
   return {te::compute(
       output_info(call).shape,
       [&](const Vars& v) {
@@ -281,37 +272,45 @@ Tensors def_dilate(const Call& call, const Tensors& in) {
 struct Blocks {
   std::vector<int64_t> size, begin, end;
 };
-Blocks blocks_of(const Call& call, size_t ndim) {
-  const auto& a = attrs_of<BlockAttrs>(call);
-  const size_t n = a.block_shape.size();
-  if (n == 0 || n + 1 > ndim || (!a.margins.empty() && a.margins.size() != 2 * n))
-    infer_error(call, fmt::format("{} blocks and {} margins for {} axes", n, a.margins.size(), ndim));
+Blocks blocks_of(const BlockAttrs& a) {
   Blocks b;
-  for (size_t i = 0; i < n; ++i) {
+  for (size_t i = 0; i < a.block_shape.size(); ++i) {
     b.size.push_back(a.block_shape[i]);
     b.begin.push_back(a.margins.empty() ? 0 : a.margins[2 * i]);
     b.end.push_back(a.margins.empty() ? 0 : a.margins[2 * i + 1]);
-    if (b.size[i] < 1 || b.begin[i] < 0 || b.end[i] < 0)
-      infer_error(call, "blocks are at least 1, margins at least 0");
   }
   return b;
 }
-Type infer_space_to_batch(const Call& call) {
-  const auto& x = tensor_arg(call, 0);
-  Shape out = known(call, x, "x");
-  const Blocks b = blocks_of(call, out.size());
+bool expect_blocks(InferContext& ctx, size_t ndim) {
+  const auto& a = ctx.attrs<BlockAttrs>();
+  const size_t n = a.block_shape.size();
+  if (n == 0 || n + 1 > ndim || (!a.margins.empty() && a.margins.size() != 2 * n))
+    return ctx.error(fmt::format("{} blocks and {} margins for {} axes", n, a.margins.size(), ndim));
+  auto below = [](const Array<int64_t>& list, int64_t least) {
+    return std::any_of(list.begin(), list.end(), [least](int64_t v) { return v < least; });
+  };
+  if (below(a.block_shape, 1) || below(a.margins, 0))
+    return ctx.error("blocks are at least 1, margins at least 0");
+  return true;
+}
+Type infer_space_to_batch(InferContext& ctx) {
+  const auto& x = ctx.tensor(0);
+  Shape out;
+  if (!ctx.expect_shape(x, "x", out)) return {};
+  if (!expect_blocks(ctx, out.size())) return {};
+  const Blocks b = blocks_of(ctx.attrs<BlockAttrs>());
   for (size_t i = 0; i < b.size.size(); ++i) {
     const PrimExpr whole = simplify(out[i + 1] + (b.begin[i] + b.end[i]));
     if (auto n = tir::as_int(whole); n && *n % b.size[i])
-      infer_error(call, fmt::format("axis {} has {} elements with its margins, no multiple of {}", i + 1, *n,
-                                    b.size[i]));
+      return ctx.error(
+          fmt::format("axis {} has {} elements with its margins, no multiple of {}", i + 1, *n, b.size[i]));
     out.set(i + 1, simplify(tir::floordiv(whole, PrimExpr(b.size[i]))));
     out.set(0, simplify(out[0] * b.size[i]));
   }
   return make_type(out, x.ndim, x.dtype);
 }
 Tensors def_space_to_batch(const Call& call, const Tensors& in) {
-  const Blocks b = blocks_of(call, in[0].ndim());
+  const Blocks b = blocks_of(attrs_of<BlockAttrs>(call));
   return {te::compute(
       output_info(call).shape,
       [&](const Vars& v) {
@@ -330,25 +329,27 @@ Tensors def_space_to_batch(const Call& call, const Tensors& in) {
       },
       "space_to_batch_nd")};
 }
-Type infer_batch_to_space(const Call& call) {
-  const auto& x = tensor_arg(call, 0);
-  Shape out = known(call, x, "x");
-  const Blocks b = blocks_of(call, out.size());
+Type infer_batch_to_space(InferContext& ctx) {
+  const auto& x = ctx.tensor(0);
+  Shape out;
+  if (!ctx.expect_shape(x, "x", out)) return {};
+  if (!expect_blocks(ctx, out.size())) return {};
+  const Blocks b = blocks_of(ctx.attrs<BlockAttrs>());
   int64_t all = 1;
   for (size_t i = 0; i < b.size.size(); ++i) {
     all *= b.size[i];
     const PrimExpr whole = simplify(out[i + 1] * b.size[i] - (b.begin[i] + b.end[i]));
     if (auto n = tir::as_int(whole); n && *n < 0)
-      infer_error(call, fmt::format("margins cut more than axis {} has", i + 1));
+      return ctx.error(fmt::format("margins cut more than axis {} has", i + 1));
     out.set(i + 1, whole);
   }
   if (auto n = tir::as_int(out[0]); n && *n % all)
-    infer_error(call, fmt::format("a batch of {} is no multiple of the {} places of a block", *n, all));
+    return ctx.error(fmt::format("a batch of {} is no multiple of the {} places of a block", *n, all));
   out.set(0, simplify(tir::floordiv(out[0], PrimExpr(all))));
   return make_type(out, x.ndim, x.dtype);
 }
 Tensors def_batch_to_space(const Call& call, const Tensors& in) {
-  const Blocks b = blocks_of(call, in[0].ndim());
+  const Blocks b = blocks_of(attrs_of<BlockAttrs>(call));
   const Shape shape = output_info(call).shape;
   return {te::compute(
       shape,
@@ -366,24 +367,27 @@ Tensors def_batch_to_space(const Call& call, const Tensors& in) {
       "batch_to_space_nd")};
 }
 
-Type infer_im2col(const Call& call) {
-  const auto& x = tensor_arg(call, 0);
-  const Shape s = known(call, x, "x");
-  if (s.size() < 3) infer_error(call, fmt::format("{} has no spatial axes", show(s)));
+Type infer_im2col(InferContext& ctx) {
+  const auto& x = ctx.tensor(0);
+  Shape s;
+  if (!ctx.expect_shape(x, "x", s)) return {};
+  if (s.size() < 3) return ctx.error(fmt::format("{} has no spatial axes", show(s)));
   const size_t n = s.size() - 2;
-  const auto& a = attrs_of<UnfoldAttrs>(call);
-  const auto kernel = per_axis(call, a.kernel_size, n, 1, "kernel_size"),
-             step = per_axis(call, a.strides, n, 1, "strides"),
-             gap = per_axis(call, a.dilation, n, 1, "dilation"), pad = paddings(call, a.padding, n);
+  const auto& a = ctx.attrs<UnfoldAttrs>();
+  if (!ctx.expect_per_axis(a.kernel_size, n, "kernel_size")) return {};
+  if (!ctx.expect_per_axis(a.strides, n, "strides")) return {};
+  if (!ctx.expect_per_axis(a.dilation, n, "dilation")) return {};
+  if (!ctx.expect_paddings(a.padding, n)) return {};
+  const auto kernel = per_axis(a.kernel_size, n, 1), step = per_axis(a.strides, n, 1),
+             gap = per_axis(a.dilation, n, 1), pad = paddings(a.padding, n);
   PrimExpr columns = s[1], places = 1;
   for (size_t i = 0; i < n; ++i) {
     const int64_t window = (kernel[i] - 1) * gap[i] + 1;
     if (kernel[i] < 1 || step[i] < 1 || gap[i] < 1)
-      infer_error(call, "sizes, strides and dilations are at least 1");
+      return ctx.error("sizes, strides and dilations are at least 1");
     const PrimExpr room = simplify(s[i + 2] + (pad[i] + pad[i + n] - window));
     if (auto k = tir::as_int(room); k && *k < 0)
-      infer_error(call,
-                  fmt::format("a window of {} does not fit into axis {} of {}", window, i + 2, show(s)));
+      return ctx.error(fmt::format("a window of {} does not fit into axis {} of {}", window, i + 2, show(s)));
     columns = columns * kernel[i];
     places = places * (tir::floordiv(room, PrimExpr(step[i])) + 1);
   }
@@ -393,9 +397,8 @@ Tensors def_im2col(const Call& call, const Tensors& in) {
   const te::Tensor& x = in[0];
   const size_t n = x.ndim() - 2;
   const auto& a = attrs_of<UnfoldAttrs>(call);
-  const auto kernel = per_axis(call, a.kernel_size, n, 1, "kernel_size"),
-             step = per_axis(call, a.strides, n, 1, "strides"),
-             gap = per_axis(call, a.dilation, n, 1, "dilation"), pad = paddings(call, a.padding, n);
+  const auto kernel = per_axis(a.kernel_size, n, 1), step = per_axis(a.strides, n, 1),
+             gap = per_axis(a.dilation, n, 1), pad = paddings(a.padding, n);
   Shape windows{x.shape()[1]}, places;
   for (size_t i = 0; i < n; ++i) {
     windows.push_back(PrimExpr(kernel[i]));
@@ -419,14 +422,15 @@ Tensors def_im2col(const Call& call, const Tensors& in) {
       "im2col")};
 }
 
-Type infer_channel_shuffle(const Call& call) {
-  const auto& x = tensor_arg(call, 0);
-  const int64_t groups = attrs_of<GroupsAttrs>(call).groups;
-  const Shape s = known(call, x, "x");
-  if (s.size() < 2) infer_error(call, fmt::format("{} has no channels", show(s)));
+Type infer_channel_shuffle(InferContext& ctx) {
+  const auto& x = ctx.tensor(0);
+  const int64_t groups = ctx.attrs<GroupsAttrs>().groups;
+  Shape s;
+  if (!ctx.expect_shape(x, "x", s)) return {};
+  if (s.size() < 2) return ctx.error(fmt::format("{} has no channels", show(s)));
   auto n = tir::as_int(s[1]);
   if (groups < 1 || (n && *n % groups))
-    infer_error(call, fmt::format("{} channels are not {} groups", show({s[1]}), groups));
+    return ctx.error(fmt::format("{} channels are not {} groups", show({s[1]}), groups));
   return like(x, x.dtype);
 }
 Tensors def_channel_shuffle(const Call& call, const Tensors& in) {
@@ -443,11 +447,12 @@ Tensors def_channel_shuffle(const Call& call, const Tensors& in) {
 }
 
 // ---------------------------------------------------------------- diagonals, products of vectors
-Type infer_trace(const Call& call) {
-  const auto& x = tensor_arg(call, 0);
-  expect_domain(call, x.dtype, Domain::number);
-  const Shape s = known(call, x, "x");
-  if (s.size() < 2) infer_error(call, fmt::format("{} is no matrix", show(s)));
+Type infer_trace(InferContext& ctx) {
+  const auto& x = ctx.tensor(0);
+  if (!ctx.expect_domain(x.dtype, Domain::number)) return {};
+  Shape s;
+  if (!ctx.expect_shape(x, "x", s)) return {};
+  if (s.size() < 2) return ctx.error(fmt::format("{} is no matrix", show(s)));
   return make_type(drop_axes(s, {x.ndim - 2, x.ndim - 1}), x.ndim - 2, x.dtype);
 }
 Tensors def_trace(const Call& call, const Tensors& in) {
@@ -468,17 +473,19 @@ Tensors def_trace(const Call& call, const Tensors& in) {
       "trace");
   return {cast_to(sum, x.dtype())};
 }
-Type infer_set_diag(const Call& call) {
-  const auto& x = tensor_arg(call, 0);
-  const DataType dtype = same_type(call, 0, 1);
-  const Shape s = known(call, x, "x"), d = known(call, tensor_arg(call, 1), "diagonal");
+Type infer_set_diag(InferContext& ctx) {
+  const auto& x = ctx.tensor(0);
+  if (!ctx.expect_same_type(ctx.tensor(0).dtype, ctx.tensor(1).dtype)) return {};
+  const DataType dtype = ctx.tensor(0).dtype;
+  Shape s, d;
+  if (!ctx.expect_shape(x, "x", s) || !ctx.expect_shape(ctx.tensor(1), "diagonal", d)) return {};
   bool fits = s.size() >= 2 && d.size() + 1 == s.size();
   if (fits) {
     const PrimExpr least = simplify(tir::min(s[s.size() - 2], s[s.size() - 1]));
-    fits = !differ(d[d.size() - 1], least);
-    for (size_t i = 0; i + 2 < s.size(); ++i) fits = fits && !differ(d[i], s[i]);
+    fits = ctx.require_equal(d[d.size() - 1], least);
+    for (size_t i = 0; i + 2 < s.size(); ++i) fits = fits && ctx.require_equal(d[i], s[i]);
   }
-  if (!fits) infer_error(call, fmt::format("{} is no diagonal of {}", show(d), show(s)));
+  if (!fits) return ctx.error(fmt::format("{} is no diagonal of {}", show(d), show(s)));
   return like(x, dtype);
 }
 Tensors def_set_diag(const Call& call, const Tensors& in) {
@@ -492,13 +499,15 @@ Tensors def_set_diag(const Call& call, const Tensors& in) {
       "matrix_set_diag")};
 }
 
-Type infer_vectors(const Call& call, bool outer) {
-  const DataType dtype = same_type(call, 0, 1);
-  expect_domain(call, dtype, Domain::number);
-  const Shape a = known(call, tensor_arg(call, 0), "a"), b = known(call, tensor_arg(call, 1), "b");
-  if (a.size() != 1 || b.size() != 1 || (!outer && differ(a[0], b[0])))
-    infer_error(
-        call, fmt::format("{} and {} are no two vectors{}", show(a), show(b), outer ? "" : " of one length"));
+Type infer_vectors(InferContext& ctx, bool outer) {
+  if (!ctx.expect_same_type(ctx.tensor(0).dtype, ctx.tensor(1).dtype)) return {};
+  const DataType dtype = ctx.tensor(0).dtype;
+  if (!ctx.expect_domain(dtype, Domain::number)) return {};
+  Shape a, b;
+  if (!ctx.expect_shape(ctx.tensor(0), "a", a) || !ctx.expect_shape(ctx.tensor(1), "b", b)) return {};
+  if (a.size() != 1 || b.size() != 1 || (!outer && !ctx.require_equal(a[0], b[0])))
+    return ctx.error(
+        fmt::format("{} and {} are no two vectors{}", show(a), show(b), outer ? "" : " of one length"));
   return make_type(outer ? Shape{a[0], b[0]} : Shape(), outer ? 2 : 0, dtype);
 }
 Tensors def_outer(const Call& call, const Tensors& in) {
@@ -515,16 +524,16 @@ Tensors def_dot(const Call&, const Tensors& in) {
           "dot"),
       in[0].dtype())};
 }
-Type infer_cross(const Call& call) {
-  const DataType dtype = same_type(call, 0, 1);
-  expect_domain(call, dtype, Domain::signed_number);
-  const Shape a = known(call, tensor_arg(call, 0), "a"), b = known(call, tensor_arg(call, 1), "b");
-  bool fits = !a.empty() && a.size() == b.size();
-  for (size_t i = 0; fits && i < a.size(); ++i) fits = !differ(a[i], b[i]);
-  if (!fits || differ(a[a.size() - 1], PrimExpr(3)))
-    infer_error(call,
-                fmt::format("{} and {} are not both vectors of three along the last axis", show(a), show(b)));
-  return like(tensor_arg(call, 0), dtype);
+Type infer_cross(InferContext& ctx) {
+  if (!ctx.expect_same_type(ctx.tensor(0).dtype, ctx.tensor(1).dtype)) return {};
+  const DataType dtype = ctx.tensor(0).dtype;
+  if (!ctx.expect_domain(dtype, Domain::signed_number)) return {};
+  Shape a, b;
+  if (!ctx.expect_shape(ctx.tensor(0), "a", a) || !ctx.expect_shape(ctx.tensor(1), "b", b)) return {};
+  if (a.empty() || !ctx.require_equal(a, b) || !ctx.require_equal(a.back(), PrimExpr(3)))
+    return ctx.error(
+        fmt::format("{} and {} are not both vectors of three along the last axis", show(a), show(b)));
+  return like(ctx.tensor(0), dtype);
 }
 Tensors def_cross(const Call& call, const Tensors& in) {
   return {te::compute(
@@ -540,12 +549,14 @@ Tensors def_cross(const Call& call, const Tensors& in) {
       },
       "cross")};
 }
-Type infer_kron(const Call& call) {
-  const DataType dtype = same_type(call, 0, 1);
-  expect_domain(call, dtype, Domain::number);
-  const Shape a = known(call, tensor_arg(call, 0), "a"), b = known(call, tensor_arg(call, 1), "b");
+Type infer_kron(InferContext& ctx) {
+  if (!ctx.expect_same_type(ctx.tensor(0).dtype, ctx.tensor(1).dtype)) return {};
+  const DataType dtype = ctx.tensor(0).dtype;
+  if (!ctx.expect_domain(dtype, Domain::number)) return {};
+  Shape a, b;
+  if (!ctx.expect_shape(ctx.tensor(0), "a", a) || !ctx.expect_shape(ctx.tensor(1), "b", b)) return {};
   if (a.size() != 2 || b.size() != 2)
-    infer_error(call, fmt::format("{} and {} are no matrices", show(a), show(b)));
+    return ctx.error(fmt::format("{} and {} are no matrices", show(a), show(b)));
   return make_type(Shape{simplify(a[0] * b[0]), simplify(a[1] * b[1])}, 2, dtype);
 }
 Tensors def_kron(const Call& call, const Tensors& in) {
@@ -563,12 +574,14 @@ Tensors def_kron(const Call& call, const Tensors& in) {
 }
 
 /// Number of elements of a sorted vector before (right: not behind) each value: where it would be put in.
-Type infer_searchsorted(const Call& call) {
-  same_type(call, 0, 1);
-  const Shape s = known(call, tensor_arg(call, 0), "sorted");
-  const auto& values = tensor_arg(call, 1);
-  if (s.size() != 1) infer_error(call, fmt::format("{} is no vector", show(s)));
-  return make_type(known(call, values, "values"), values.ndim, i64);
+Type infer_searchsorted(InferContext& ctx) {
+  if (!ctx.expect_same_type(ctx.tensor(0).dtype, ctx.tensor(1).dtype)) return {};
+  const auto& values = ctx.tensor(1);
+  Shape s, looked_for;
+  if (!ctx.expect_shape(ctx.tensor(0), "sorted", s) || !ctx.expect_shape(values, "values", looked_for))
+    return {};
+  if (s.size() != 1) return ctx.error(fmt::format("{} is no vector", show(s)));
+  return make_type(looked_for, values.ndim, i64);
 }
 Tensors def_searchsorted(const Call& call, const Tensors& in) {
   // 63 halvings end for every vector; each keeps the number of elements that are known to come first.
@@ -598,19 +611,21 @@ Tensors def_searchsorted(const Call& call, const Tensors& in) {
 }
 
 // ---------------------------------------------------------------- gates and lengths
-Type infer_glu(const Call& call) {
-  const auto& x = tensor_arg(call, 0);
-  expect_domain(call, x.dtype, Domain::floating);
-  Shape out = known(call, x, "x");
-  const auto axis = size_t(normal_axis(call, attrs_of<AxisAttrs>(call).axis, x.ndim));
+Type infer_glu(InferContext& ctx) {
+  const auto& x = ctx.tensor(0);
+  if (!ctx.expect_domain(x.dtype, Domain::floating)) return {};
+  Shape out;
+  if (!ctx.expect_shape(x, "x", out)) return {};
+  if (!ctx.expect_axis(ctx.attrs<AxisAttrs>().axis, x.ndim)) return {};
+  const auto axis = size_t(normal_axis(ctx.attrs<AxisAttrs>().axis, x.ndim));
   if (auto n = tir::as_int(out[axis]); n && *n % 2)
-    infer_error(call, fmt::format("axis {} of {} has no two halves", axis, show(out)));
+    return ctx.error(fmt::format("axis {} of {} has no two halves", axis, show(out)));
   out.set(axis, simplify(tir::floordiv(out[axis], PrimExpr(2))));
   return make_type(out, x.ndim, x.dtype);
 }
 Tensors def_glu(const Call& call, const Tensors& in) {
   const Shape shape = output_info(call).shape;
-  const auto axis = size_t(normal_axis(call, attrs_of<AxisAttrs>(call).axis, int64_t(in[0].ndim())));
+  const auto axis = size_t(normal_axis(attrs_of<AxisAttrs>(call).axis, int64_t(in[0].ndim())));
   return {te::compute(
       shape,
       [&](const Vars& v) {
@@ -620,16 +635,16 @@ Tensors def_glu(const Call& call, const Tensors& in) {
       },
       "glu")};
 }
-Type infer_normalize(const Call& call) {
-  const auto& x = tensor_arg(call, 0);
-  expect_domain(call, x.dtype, Domain::floating);
-  if (x.ndim >= 0) normal_axis(call, attrs_of<NormalizeAttrs>(call).axis, x.ndim);
+Type infer_normalize(InferContext& ctx) {
+  const auto& x = ctx.tensor(0);
+  if (!ctx.expect_domain(x.dtype, Domain::floating)) return {};
+  if (!ctx.expect_axis(ctx.attrs<NormalizeAttrs>().axis, x.ndim)) return {};
   return like(x, x.dtype);
 }
 Tensors def_normalize(const Call& call, const Tensors& in) {
   const auto& a = attrs_of<NormalizeAttrs>(call);
   const te::Tensor& x = in[0];
-  const auto axis = normal_axis(call, a.axis, int64_t(x.ndim()));
+  const auto axis = normal_axis(a.axis, int64_t(x.ndim()));
   const te::Tensor squares = reduce_over(
       x, {axis}, false, te::sum, [](const PrimExpr& e, const Shape&) { return wide(e) * wide(e); },
       "squares");
@@ -704,11 +719,11 @@ const bool arrange_registered = [] {
   add("matrix_set_diag", "x with another main diagonal.", {x, {"diagonal", "Tensor", "its elements"}},
       injective, infer_set_diag, def_set_diag);
   add(
-      "outer", "aᵢ · bⱼ.", {a, b}, injective, [](const Call& c) { return infer_vectors(c, true); },
+      "outer", "aᵢ · bⱼ.", {a, b}, injective, [](InferContext& ctx) { return infer_vectors(ctx, true); },
       def_outer);
   add(
       "dot", "Σ aᵢ · bᵢ of two vectors.", {a, b}, FusionKind::comm_reduce,
-      [](const Call& c) { return infer_vectors(c, false); }, def_dot);
+      [](InferContext& ctx) { return infer_vectors(ctx, false); }, def_dot);
   add("cross", "Vector product along the last axis, which has three elements.", {a, b}, injective,
       infer_cross, def_cross);
   add("kron", "Kronecker product of two matrices.", {a, b}, injective, infer_kron, def_kron);

@@ -13,41 +13,31 @@ namespace {
 
 using Tensors = std::vector<te::Tensor>;
 
-Type infer_attention(const Call& call) {
-  const auto &q = tensor_arg(call, 0), &k = tensor_arg(call, 1), &v = tensor_arg(call, 2);
+Type infer_attention(InferContext& ctx) {
+  const auto &q = ctx.tensor(0), &k = ctx.tensor(1), &v = ctx.tensor(2);
   for (const auto* t : {&q, &k, &v}) {
-    expect_rank(call, *t, "each of q, k and v", 4);
-    expect_domain(call, t->dtype, Domain::floating);
-    if (t->dtype != q.dtype)
-      infer_error(call,
-                  fmt::format("element types {} and {} differ", to_string(q.dtype), to_string(t->dtype)),
-                  "cast one of them");
+    if (!ctx.expect_rank(*t, "each of q, k and v", 4)) return {};
+    if (!ctx.expect_domain(t->dtype, Domain::floating)) return {};
+    if (!ctx.expect_same_type(q.dtype, t->dtype)) return {};
   }
   auto a = shape_of(q), b = shape_of(k), c = shape_of(v);
   if (!a || !b || !c) return make_type(std::nullopt, 4, q.dtype);
   const std::string all = fmt::format("q {}, k {}, v {}", show(*a), show(*b), show(*c));
-  if (differ((*a)[0], (*b)[0]) || differ((*a)[0], (*c)[0]))
-    infer_error(call, all + ": the batch sizes differ");
-  if (differ((*a)[3], (*b)[3])) infer_error(call, all + ": the head sizes of q and k differ");
-  if (differ((*b)[2], (*c)[2]) || differ((*b)[1], (*c)[1]))
-    infer_error(call, all + ": k and v do not belong together");
+  if (!ctx.require_equal((*a)[0], (*b)[0]) || !ctx.require_equal((*a)[0], (*c)[0]))
+    return ctx.error(all + ": the batch sizes differ");
+  if (!ctx.require_equal((*a)[3], (*b)[3])) return ctx.error(all + ": the head sizes of q and k differ");
+  if (!ctx.require_equal((*b)[2], (*c)[2]) || !ctx.require_equal((*b)[1], (*c)[1]))
+    return ctx.error(all + ": k and v do not belong together");
   auto heads = tir::as_int((*a)[1]), shared = tir::as_int((*b)[1]);
   if (heads && shared && (*shared == 0 || *heads % *shared))
-    infer_error(call, all + ": the heads of q cannot share those of k");
-  if (call.args.size() > 3) {
-    const auto& m = tensor_arg(call, 3);
+    return ctx.error(all + ": the heads of q cannot share those of k");
+  if (ctx.call.args.size() > 3) {
+    const auto& m = ctx.tensor(3);
     if (!m.dtype.is_bool() && m.dtype != q.dtype && !m.dtype.is_void())
-      infer_error(call, "the mask must be boolean or have the element type of q", "cast it");
+      return ctx.error("the mask must be boolean or have the element type of q", "cast it");
     const Shape scores{(*a)[0], (*a)[1], (*a)[2], (*b)[2]};
-    auto have = shape_of(m);
-    if (have) {
-      auto both = broadcast_shapes(call, scores, *have);
-      bool fits = have->size() <= 4;
-      for (size_t i = 0; both && fits && i < 4; ++i) fits = !differ((*both)[i], scores[i]);
-      if (!fits)
-        infer_error(call,
-                    fmt::format("mask {} does not broadcast to the scores {}", show(*have), show(scores)));
-    }
+    if (auto have = shape_of(m); have && !ctx.require_broadcast_to(*have, scores))
+      return ctx.error(fmt::format("mask {} does not broadcast to the scores {}", show(*have), show(scores)));
   }
   return make_type(Shape{(*a)[0], (*a)[1], (*a)[2], (*c)[3]}, 4, q.dtype);
 }

@@ -8,6 +8,16 @@ namespace tenon::op {
 
 using graph::Attrs;
 
+/// The call's attributes; its operator's defaults when it has none.
+template <class T>
+const T& attrs_of(const graph::Call& call) {
+  if (const T* a = call.attrs.as<T>()) return *a;
+  CHECK(!call.attrs, "a call carries attributes of another operator");
+  const T* defaults = call.op.as<graph::Op>()->default_attrs.as<T>();
+  CHECK(defaults, "an operator reads attributes that it does not have");
+  return *defaults;
+}
+
 // ---------------------------------------------------------------- element-wise
 struct CastAttrs : Attrs<CastAttrs> {
   DataType dtype = f32;

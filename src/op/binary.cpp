@@ -7,32 +7,12 @@
 namespace tenon::op {
 namespace {
 
-/// Shape of operands broadcast together; unknown when some are.
-std::optional<Shape> broadcast_all(const Call& call, const std::vector<const graph::TensorType*>& operands,
-                                   int64_t* ndim) {
-  std::optional<Shape> shape = Shape();
-  *ndim = 0;
-  for (const auto* t : operands) {
-    *ndim = t->ndim < 0 || *ndim < 0 ? -1 : std::max(*ndim, t->ndim);
-    auto s = shape_of(*t);
-    if (shape && s)
-      shape = broadcast_shapes(call, *shape, *s);
-    else
-      shape = std::nullopt;
-  }
-  return shape;
-}
-
-Type infer_binary(const Call& call, Domain domain, bool to_bool) {
-  const auto &a = tensor_arg(call, 0), &b = tensor_arg(call, 1);
-  if (a.dtype != b.dtype && !a.dtype.is_void() && !b.dtype.is_void())
-    infer_error(call, fmt::format("element types {} and {} differ", to_string(a.dtype), to_string(b.dtype)),
-                "cast one of the operands");
+Type infer_binary(InferContext& ctx, Domain domain, bool to_bool) {
+  const auto &a = ctx.tensor(0), &b = ctx.tensor(1);
+  if (!ctx.expect_same_type(a.dtype, b.dtype)) return {};
   const DataType dtype = a.dtype.is_void() ? b.dtype : a.dtype;
-  expect_domain(call, dtype, domain);
-  int64_t ndim;
-  auto shape = broadcast_all(call, {&a, &b}, &ndim);
-  return make_type(shape, ndim, to_bool ? boolean : dtype);
+  if (!ctx.expect_domain(dtype, domain)) return {};
+  return broadcast_type(ctx, {&a, &b}, to_bool ? boolean : dtype);
 }
 
 PrimExpr zero(const PrimExpr& x) { return constant(x.dtype(), 0); }
@@ -94,15 +74,11 @@ PrimExpr right_shift(const PrimExpr& a, const PrimExpr& b) {
   return tir::call(a.dtype(), "tir.shift_right", {a, b});
 }
 
-Type infer_where(const Call& call) {
-  const auto &c = tensor_arg(call, 0), &x = tensor_arg(call, 1), &y = tensor_arg(call, 2);
-  if (!c.dtype.is_bool() && !c.dtype.is_void()) infer_error(call, "the condition must be boolean", "cast it");
-  if (x.dtype != y.dtype && !x.dtype.is_void() && !y.dtype.is_void())
-    infer_error(call, fmt::format("element types {} and {} differ", to_string(x.dtype), to_string(y.dtype)),
-                "cast one of the operands");
-  int64_t ndim;
-  auto shape = broadcast_all(call, {&c, &x, &y}, &ndim);
-  return make_type(shape, ndim, x.dtype.is_void() ? y.dtype : x.dtype);
+Type infer_where(InferContext& ctx) {
+  const auto &c = ctx.tensor(0), &x = ctx.tensor(1), &y = ctx.tensor(2);
+  if (!c.dtype.is_bool() && !c.dtype.is_void()) return ctx.error("the condition must be boolean", "cast it");
+  if (!ctx.expect_same_type(x.dtype, y.dtype)) return {};
+  return broadcast_type(ctx, {&c, &x, &y}, x.dtype.is_void() ? y.dtype : x.dtype);
 }
 
 const bool binary_registered = [] {
@@ -158,6 +134,19 @@ const bool binary_registered = [] {
 
 }  // namespace
 
+Type broadcast_type(InferContext& ctx, std::initializer_list<const graph::TensorType*> operands,
+                    DataType dtype) {
+  std::optional<Shape> shape = Shape();
+  int64_t ndim = 0;
+  for (const auto* t : operands) {
+    ndim = ndim < 0 || t->ndim < 0 ? -1 : std::max(ndim, t->ndim);
+    const auto s = shape_of(*t);
+    if (shape && s && !ctx.expect_broadcast(*shape, *s)) return {};
+    shape = shape && s ? broadcast_shapes(*shape, *s) : std::nullopt;
+  }
+  return make_type(shape, ndim, dtype);
+}
+
 OpRegistration register_binary(const char* name, const char* doc, Domain domain, BinaryRule f, bool to_bool) {
   TensorDef def = [f](const Call& call, const std::vector<te::Tensor>& in) {
     const TensorInfo out = output_info(call);
@@ -173,7 +162,7 @@ OpRegistration register_binary(const char* name, const char* doc, Domain domain,
   return register_op(name, doc)
       .argument("a", "Tensor", "left operand")
       .argument("b", "Tensor", "right operand")
-      .infer([domain, to_bool](const Call& call) { return infer_binary(call, domain, to_bool); })
+      .infer([domain, to_bool](InferContext& ctx) { return infer_binary(ctx, domain, to_bool); })
       .fusion(FusionKind::broadcast)
       .tensor_def(def);
 }

@@ -42,9 +42,8 @@ std::string BodyRewriter::fresh_name(const std::string& hint) {
 
 Expr BodyRewriter::emit(Expr value, const std::string& name) {
   if (is_leaf(value)) return value;
-  Type type = value->type ? value->type : infer_value(value);
-  if (!value->type && type) value.edit()->type = type;
-  VarRef v = var(fresh_name(name), type);
+  if (!value->type) value = op::typed(std::move(value));
+  VarRef v = var(fresh_name(name), value->type);
   bindings_.push_back(make<VarBindingNode>(v, value));
   definitions_[v.get()] = value;
   keep_.push_back(v);
@@ -196,9 +195,8 @@ Expr BodyRewriter::substitute(const Expr& value) {
 }
 
 void BodyRewriter::append(const VarRef& old, const Expr& value, const Binding& binding) {
-  Type type = value->type ? value->type : infer_value(value);
-  Expr typed = value;
-  if (!typed->type && type) typed.edit()->type = type;
+  const Expr typed = value->type ? value : op::typed(value);
+  const Type type = typed->type;
   VarRef v = old;
   if (type && !(type.is<ObjectType>() && old->declared) &&
       !(old->declared && structural_equal(type, old->declared, false))) {

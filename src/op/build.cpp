@@ -2,6 +2,7 @@
 // Making calls, and turning one call into a tensor program.
 #include "op/build.h"
 
+#include <algorithm>
 #include <unordered_set>
 
 #include "ir/tir.h"
@@ -33,44 +34,29 @@ std::vector<const graph::TensorType*> output_types(const Call& call) {
 }  // namespace
 
 Expr op_call(std::string_view name, Array<Expr> args, ObjectRef attrs, Origin origin) {
-  Ref<graph::Op> op = graph::get_op(name);
-  if (!attrs) attrs = op->default_attrs;
-  bool typed = true;
+  const Ref<graph::Op> op = graph::get_op(name);
+  bool ready = true;
   for (const Expr& a : args) {
     CHECK(a, "a call with a null argument");
-    if (!a->type && a.is<graph::Tuple>()) Expr(a).mut()->type = infer_type(a);
-    typed = typed && a->type;
+    ready = ready && (a->type || a.is<graph::Tuple>());
   }
-  Expr e = graph::call(op, std::move(args), std::move(attrs));
-  e.mut()->origin = std::move(origin);
-  if (typed) {
-    Type t = infer_type(e);
-    e.mut()->type = t;
-  }
-  return e;
+  Expr e = graph::call(op, std::move(args), attrs ? std::move(attrs) : op->default_attrs);
+  e.edit()->origin = std::move(origin);
+  return ready ? typed(std::move(e)) : e;
 }
 
 Expr scalar(double value, DataType dtype) { return graph::constant(NDArray::scalar(value, dtype)); }
 
 Expr tuple(Array<Expr> items) {
-  bool typed = true;
-  for (const Expr& e : items) typed = typed && e->type;
+  const bool ready = std::all_of(items.begin(), items.end(), [](const Expr& e) { return bool(e->type); });
   Expr t = make<graph::Tuple>(std::move(items));
-  if (typed) {
-    Type type = infer_type(t);
-    t.mut()->type = type;
-  }
-  return t;
+  return ready ? typed(std::move(t)) : t;
 }
 
 Expr get_item(Expr tuple, int64_t index) {
-  const bool typed = bool(tuple->type);
+  const bool ready = bool(tuple->type);
   Expr e = make<graph::TupleGetItem>(std::move(tuple), index);
-  if (typed) {
-    Type type = infer_type(e);
-    e.mut()->type = type;
-  }
-  return e;
+  return ready ? typed(std::move(e)) : e;
 }
 
 Expr shape(std::vector<int64_t> dims) {

@@ -8,12 +8,24 @@ namespace tenon::op {
 namespace {
 using namespace graph;
 
-Type declared_outputs(const Call& call) {
-  if (call.type_args.empty()) infer_error(call, "the output types are missing", "give them as out_sinfo=…");
-  return call.type_args.size() == 1 ? call.type_args[0] : tuple_type(call.type_args);
+Type declared_outputs(InferContext& ctx) {
+  const Array<Type>& types = ctx.call.type_args;
+  if (types.empty()) return ctx.error("the output types are missing", "give them as out_sinfo=…");
+  return types.size() == 1 ? types[0] : tuple_type(types);
 }
-Type declared_or_object(const Call& call) {
-  return call.type_args.empty() ? object_type() : declared_outputs(call);
+Type declared_or_object(InferContext& ctx) {
+  return ctx.call.type_args.empty() ? object_type() : declared_outputs(ctx);
+}
+Type infer_ref_read(InferContext& ctx) {
+  const Type t = ctx.type(0);
+  if (t.is<ObjectType>() || t.is<TypeVar>()) return object_type();
+  if (!t.is<RefType>()) return ctx.error("its argument is no reference");
+  return t.as<RefType>()->value;
+}
+Type infer_ref_write(InferContext& ctx) {
+  const Type t = ctx.type(0);
+  if (!t.is<RefType>() && !t.is<ObjectType>()) return ctx.error("its argument is no reference");
+  return tuple_type({});
 }
 
 const bool calls_registered = [] {
@@ -49,27 +61,16 @@ const bool calls_registered = [] {
   register_op("ref_create", "A new reference that holds a value.")
       .argument("value", "Object", "what it holds first")
       .impure()
-      .infer([](const Call& call) -> Type {
-        return make<RefType>(call.args[0]->type ? call.args[0]->type : object_type());
-      });
+      .infer([](InferContext& ctx) -> Type { return make<RefType>(ctx.type(0)); });
   register_op("ref_read", "What a reference holds now.")
       .argument("ref", "Ref", "the reference")
       .impure()
-      .infer([](const Call& call) -> Type {
-        const Type t = call.args[0]->type;
-        if (!t || t.is<ObjectType>() || t.is<TypeVar>()) return object_type();
-        if (!t.is<RefType>()) infer_error(call, "its argument is no reference");
-        return t.as<RefType>()->value;
-      });
+      .infer(infer_ref_read);
   register_op("ref_write", "Makes a reference hold another value; gives the empty tuple.")
       .argument("ref", "Ref", "the reference")
       .argument("value", "Object", "what it holds from now on")
       .impure()
-      .infer([](const Call& call) -> Type {
-        const Type t = call.args[0]->type;
-        if (t && !t.is<RefType>() && !t.is<ObjectType>()) infer_error(call, "its argument is no reference");
-        return tuple_type({});
-      });
+      .infer(infer_ref_write);
   register_op("call_pure_packed", "call_packed of a function without effects.")
       .argument("function", "ExternFunc", "its name")
       .argument("args", "Object", "values")

@@ -5,35 +5,28 @@
 #include <fmt/format.h>
 
 #include "base/define_type.h"
-#include "base/diagnostic.h"
 
 namespace tenon::op {
 namespace {
 
 using Tensors = std::vector<te::Tensor>;
-struct UnknownShape {};
 
 bool is_tensor_like(const Type& t) { return t.is<graph::TensorType>() || t.is<graph::TupleType>(); }
 
-std::vector<Expr> fresh_arguments(const Call& call) {
-  std::vector<Expr> args;
-  for (size_t i = 0; i < call.args.size(); ++i) {
-    const Type t = arg_type(call, i);
-    args.push_back(is_tensor_like(t) ? Expr(graph::var(fmt::format("a{}", i), t)) : call.args[i]);
+std::vector<Term> fresh_arguments(InferContext& ctx) {
+  std::vector<Term> args;
+  for (size_t i = 0; i < ctx.size(); ++i) {
+    const Type t = ctx.type(i);
+    args.push_back({ctx, is_tensor_like(t) ? Expr(graph::var(fmt::format("a{}", i), t)) : ctx.call.args[i]});
   }
   return args;
 }
 
-Type infer_composed(const Call& call, const Compose& f) {
-  try {
-    const Expr e = f(call, fresh_arguments(call));
-    return e->type ? e->type : infer_type(e);
-  } catch (const UnknownShape&) {
-    return graph::tensor_type_unknown(-1, DataType::void_());
-  } catch (const DiagnosticError& e) {
-    if (e.diagnostics.empty() || e.diagnostics[0].code != "T1101") throw;
-    infer_error(call, e.diagnostics[0].message, e.diagnostics[0].hint);
-  }
+Type infer_composed(InferContext& ctx, const Compose& f) {
+  const size_t before = ctx.run.problems.all().size();
+  if (const Term value = f(ctx, fresh_arguments(ctx))) return value.expr()->type;
+  if (ctx.run.problems.all().size() != before) return {};
+  return graph::tensor_type_unknown(-1, DataType::void_());
 }
 
 /// Definitions of expressions, each once.
@@ -76,19 +69,22 @@ class Expansion {
 };
 
 Tensors def_composed(const Call& call, const Tensors& in, const Compose& f) {
-  const std::vector<Expr> args = fresh_arguments(call);
+  Inference run;
+  InferContext ctx(run, call);
+  const std::vector<Term> args = fresh_arguments(ctx);
   Expansion expansion;
   size_t next = 0;
-  for (size_t i = 0; i < args.size(); ++i) {
-    const Type t = arg_type(call, i);
+  for (const Term& arg : args) {
+    const Type t = arg.expr()->type;
     if (!is_tensor_like(t)) continue;
     const size_t count = t.is<graph::TupleType>() ? t.as<graph::TupleType>()->items.size() : 1;
-    expansion.bind(args[i],
+    expansion.bind(arg.expr(),
                    Tensors(in.begin() + std::ptrdiff_t(next), in.begin() + std::ptrdiff_t(next + count)));
     next += count;
   }
-  const Expr e = f(call, args);
-  Tensors out = expansion.of(e);
+  const Term value = f(ctx, args);
+  CHECK(value, "a composed operator whose type was inferred has no definition");
+  Tensors out = expansion.of(value.expr());
   // A result that is an argument, or appears twice, needs memory of its own.
   for (size_t i = 0; i < out.size(); ++i) {
     bool own = true;
@@ -104,7 +100,7 @@ Tensors def_composed(const Call& call, const Tensors& in, const Compose& f) {
 OpRegistration register_composed(std::string name, std::string doc, FusionKind kind, Compose f,
                                  std::source_location where) {
   auto r = register_op(std::move(name), std::move(doc), where);
-  r.infer([f](const Call& call) { return infer_composed(call, f); })
+  r.infer([f](InferContext& ctx) { return infer_composed(ctx, f); })
       .fusion(kind)
       .tensor_def([f](const Call& call, const Tensors& in) { return def_composed(call, in, f); });
   return r;
@@ -121,20 +117,50 @@ Tensors define(std::string_view op, const Tensors& in, ObjectRef attrs, Array<Ex
   return def(*call, in);
 }
 
-Shape known_dims(const Expr& e) {
-  auto shape = graph::known_shape(e);
-  if (!shape) throw UnknownShape();
-  return *shape;
-}
-DataType dtype_of(const Expr& e) {
-  const auto* t = graph::as_tensor(e);
+// ---------------------------------------------------------------- terms
+DataType Term::dtype() const {
+  const auto* t = expr_ ? graph::as_tensor(expr_) : nullptr;
   return t ? t->dtype : DataType::void_();
 }
-Expr as_type(const Expr& x, DataType t) {
-  if (dtype_of(x) == t || t.is_void()) return x;
-  return op_call("cast", {x}, make_attrs<CastAttrs>(t));
+std::optional<Shape> Term::dims() const { return expr_ ? graph::known_shape(expr_) : std::nullopt; }
+Term Term::number(double v) const { return dtype().is_void() ? Term() : Term(*ctx_, scalar(v, dtype())); }
+
+Term Term::op(std::string_view name, std::vector<Term> others, ObjectRef attrs) const {
+  if (!expr_) return {};
+  Array<Expr> args{expr_};
+  for (const Term& t : others) {
+    if (!t) return {};
+    args.push_back(t.expr_);
+  }
+  return {*ctx_, ctx_->call_op(name, args, std::move(attrs))};
 }
-Expr widened(const Expr& x) { return as_type(x, wide_type(dtype_of(x))); }
+Term Term::as(DataType t) const {
+  if (!expr_ || t.is_void() || dtype() == t) return *this;
+  return op("cast", make_attrs<CastAttrs>(t));
+}
+Term Term::widened() const { return as(wide_type(dtype())); }
+Term Term::reshaped(const Shape& shape) const {
+  return expr_ ? op("reshape", {Term(*ctx_, graph::shape_expr(shape))}) : Term();
+}
+Term Term::item(int64_t i) const { return expr_ ? Term(*ctx_, get_item(expr_, i)) : Term(); }
+
+Term operator+(const Term& a, const Term& b) { return a.op("add", {b}); }
+Term operator-(const Term& a, const Term& b) { return a.op("subtract", {b}); }
+Term operator*(const Term& a, const Term& b) { return a.op("multiply", {b}); }
+Term operator/(const Term& a, const Term& b) { return a.op("divide", {b}); }
+Term operator-(const Term& a) { return a.op("negative"); }
+Term operator+(const Term& a, double b) { return a + a.number(b); }
+Term operator-(const Term& a, double b) { return a - a.number(b); }
+Term operator-(double a, const Term& b) { return b.number(a) - b; }
+Term operator*(const Term& a, double b) { return a * a.number(b); }
+Term tuple(const std::vector<Term>& items) {
+  Array<Expr> exprs;
+  for (const Term& t : items) {
+    if (!t) return {};
+    exprs.push_back(t.expr());
+  }
+  return {*items[0].context(), tuple(exprs)};
+}
 
 }  // namespace tenon::op
 

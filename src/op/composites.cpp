@@ -10,106 +10,103 @@
 namespace tenon::op {
 namespace {
 
-Expr pair_op(const char* op, const Expr& a, const Expr& b) { return op_call(op, {a, b}); }
-Expr transposed_pair(const Expr& e) {
-  const auto n = int64_t(known_dims(e).size());
+using Terms = std::vector<Term>;
+
+/// The last two axes in the other order.
+Term transposed_pair(const Term& x, size_t rank) {
+  const auto n = int64_t(rank);
   Array<int64_t> axes;
   for (int64_t i = 0; i < n; ++i) axes.push_back(i);
-  axes.set(size_t(n) - 1, n - 2), axes.set(size_t(n) - 2, n - 1);
-  return op_call("permute_dims", {e}, make_attrs<AxesAttrs>(axes));
+  axes.set(rank - 1, n - 2), axes.set(rank - 2, n - 1);
+  return x.op("permute_dims", make_attrs<AxesAttrs>(axes));
 }
-Expr batch_matmul(const Call& call, const std::vector<Expr>& args) {
-  const auto& a = attrs_of<BatchMatmulAttrs>(call);
-  for (size_t i = 0; i < 2; ++i)
-    if (known_dims(args[i]).size() < 2) infer_error(call, "takes batches of matrices");
-  return op_call("matmul",
-                 {a.transpose_a ? transposed_pair(args[0]) : args[0],
-                  a.transpose_b ? transposed_pair(args[1]) : args[1]},
-                 make_attrs<MatmulAttrs>(a.out_dtype));
+Term batch_matmul(InferContext& ctx, const Terms& args) {
+  const auto& a = ctx.attrs<BatchMatmulAttrs>();
+  const auto p = args[0].dims(), q = args[1].dims();
+  if (!p || !q) return {};
+  if (p->size() < 2 || q->size() < 2) return ctx.error("takes batches of matrices");
+  const Term x = a.transpose_a ? transposed_pair(args[0], p->size()) : args[0];
+  const Term y = a.transpose_b ? transposed_pair(args[1], q->size()) : args[1];
+  return x.op("matmul", {y}, make_attrs<MatmulAttrs>(a.out_dtype));
 }
-Expr linear(const Call&, const std::vector<Expr>& args) {
-  const Expr y = op_call("nn.dense", {args[0], args[1]});
-  return args.size() > 2 ? pair_op("add", y, args[2]) : y;
+Term linear(InferContext&, const Terms& args) {
+  const Term y = args[0].op("nn.dense", {args[1]});
+  return args.size() > 2 ? y + args[2] : y;
 }
 /// f(first half) · second half of the last axis.
 Compose gated(const char* f) {
-  return [f](const Call&, const std::vector<Expr>& args) {
-    const Expr parts = op_call("split", {args[0]}, make_attrs<SplitAttrs>([](SplitAttrs& s) {
-                                 s.axis = -1;
-                                 s.sections = 2;
-                               }));
-    return pair_op("multiply", op_call(f, {get_item(parts, 0)}), get_item(parts, 1));
+  return [f](InferContext&, const Terms& args) {
+    const Term halves = args[0].op("split", make_attrs<SplitAttrs>([](SplitAttrs& s) {
+                                     s.axis = -1;
+                                     s.sections = 2;
+                                   }));
+    return halves.item(0).op(f) * halves.item(1);
   };
 }
 
-Expr part_of_last(const Expr& x, const PrimExpr& begin, const PrimExpr& end, int64_t step) {
-  return op_call(
-      "strided_slice", {x},
-      make_attrs<StridedSliceAttrs>(Array<int64_t>{-1}, Shape{begin}, Shape{end}, Array<int64_t>{step}));
+Term part_of_last(const Term& x, const PrimExpr& begin, const PrimExpr& end, int64_t step) {
+  return x.op("strided_slice", make_attrs<StridedSliceAttrs>(Array<int64_t>{-1}, Shape{begin}, Shape{end},
+                                                             Array<int64_t>{step}));
 }
-Expr rotary(const Call& call, const std::vector<Expr>& args) {
-  const Expr &x = args[0], &cos = args[1], &sin = args[2];
-  const Shape s = known_dims(x);
-  const auto size = s.empty() ? std::nullopt : tir::as_int(s[s.size() - 1]);
-  if (!size || *size % 2 != 0) infer_error(call, fmt::format("{} has no pairs in its last axis", show(s)));
-  const bool neighbours = attrs_of<RotaryAttrs>(call).interleaved;
-  const Expr a = neighbours ? part_of_last(x, 0, *size, 2) : part_of_last(x, 0, *size / 2, 1);
-  const Expr b = neighbours ? part_of_last(x, 1, *size, 2) : part_of_last(x, *size / 2, *size, 1);
-  const Expr real = pair_op("subtract", pair_op("multiply", a, cos), pair_op("multiply", b, sin));
-  const Expr imaginary = pair_op("add", pair_op("multiply", a, sin), pair_op("multiply", b, cos));
-  if (!neighbours) return op_call("concat", {tuple({real, imaginary})}, make_attrs<AxisAttrs>(int64_t(-1)));
-  const Expr pairs = op_call("stack", {tuple({real, imaginary})}, make_attrs<AxisAttrs>(int64_t(-1)));
-  return op_call("reshape", {pairs, graph::shape_expr(known_dims(x))});
+Term rotary(InferContext& ctx, const Terms& args) {
+  const Term &x = args[0], &cos = args[1], &sin = args[2];
+  const auto s = x.dims();
+  if (!s) return {};
+  const auto size = s->empty() ? std::nullopt : tir::as_int(s->back());
+  if (!size || *size % 2 != 0) return ctx.error(fmt::format("{} has no pairs in its last axis", show(*s)));
+  const bool neighbours = ctx.attrs<RotaryAttrs>().interleaved;
+  const Term a = neighbours ? part_of_last(x, 0, *size, 2) : part_of_last(x, 0, *size / 2, 1);
+  const Term b = neighbours ? part_of_last(x, 1, *size, 2) : part_of_last(x, *size / 2, *size, 1);
+  const Term parts = tuple({a * cos - b * sin, a * sin + b * cos});
+  if (!neighbours) return parts.op("concat", make_attrs<AxisAttrs>(int64_t(-1)));
+  return parts.op("stack", make_attrs<AxisAttrs>(int64_t(-1))).reshaped(*s);
 }
 
 /// The batch's own mean and variance normalise it; the running ones move towards them.
-Expr batch_norm_train(const Call& call, const std::vector<Expr>& args) {
-  const auto& a = attrs_of<BatchNormTrainAttrs>(call);
-  const Expr x = widened(args[0]);
-  expect_domain(call, dtype_of(args[0]), Domain::floating);
-  const auto rank = int64_t(known_dims(x).size());
-  const int64_t axis = normal_axis(call, a.axis, rank);
+Term batch_norm_train(InferContext& ctx, const Terms& args) {
+  const auto& a = ctx.attrs<BatchNormTrainAttrs>();
+  if (!ctx.expect_domain(args[0].dtype(), Domain::floating)) return {};
+  const Term x = args[0].widened();
+  const auto shape = x.dims();
+  if (!shape || !ctx.expect_axis(a.axis, int64_t(shape->size()))) return {};
+  const int64_t axis = normal_axis(a.axis, int64_t(shape->size()));
   Array<int64_t> others;
-  for (int64_t i = 0; i < rank; ++i)
+  for (int64_t i = 0; i < int64_t(shape->size()); ++i)
     if (i != axis) others.push_back(i);
-  const Expr mean = op_call("mean", {x}, make_attrs<ReduceAttrs>(others, false));
-  const Expr variance = op_call("variance", {x}, make_attrs<ReduceAttrs>(others, false));
-  const Expr y = op_call("nn.batch_norm", {x, widened(args[1]), widened(args[2]), mean, variance},
-                         make_attrs<BatchNormAttrs>([&](BatchNormAttrs& b) {
-                           b.axis = axis;
-                           b.epsilon = a.epsilon;
-                         }));
-  auto moved = [&](const Expr& old, const Expr& fresh) {
-    const Expr o = widened(old);
-    const Expr sum =
-        pair_op("add", pair_op("multiply", o, scalar(a.momentum, dtype_of(o))),
-                as_type(pair_op("multiply", fresh, scalar(1 - a.momentum, dtype_of(fresh))), dtype_of(o)));
-    return as_type(sum, dtype_of(old));
+  const Term mean = x.op("mean", make_attrs<ReduceAttrs>(others, false));
+  const Term variance = x.op("variance", make_attrs<ReduceAttrs>(others, false));
+  const Term y = x.op("nn.batch_norm", {args[1].widened(), args[2].widened(), mean, variance},
+                      make_attrs<BatchNormAttrs>([&](BatchNormAttrs& b) {
+                        b.axis = axis;
+                        b.epsilon = a.epsilon;
+                      }));
+  auto moved = [&](const Term& old, const Term& fresh) {
+    const Term o = old.widened();
+    return (o * a.momentum + (fresh * (1 - a.momentum)).as(o.dtype())).as(old.dtype());
   };
-  return tuple({as_type(y, dtype_of(args[0])), moved(args[3], mean), moved(args[4], variance)});
+  return tuple({y.as(args[0].dtype()), moved(args[3], mean), moved(args[4], variance)});
 }
-Expr mean_variance_norm(const Call& call, const std::vector<Expr>& args) {
-  expect_domain(call, dtype_of(args[0]), Domain::floating);
-  const auto& given = attrs_of<AxesAttrs>(call).axes;
+Term mean_variance_norm(InferContext& ctx, const Terms& args) {
+  constexpr double kLeastDeviation = 1e-9;  // as ONNX defines MeanVarianceNormalization
+  if (!ctx.expect_domain(args[0].dtype(), Domain::floating)) return {};
+  const auto& given = ctx.attrs<AxesAttrs>().axes;
   const Array<int64_t> axes = given.empty() ? Array<int64_t>{0, 2, 3} : given;
-  const Expr x = widened(args[0]);
-  const Expr middle = pair_op("subtract", x, op_call("mean", {x}, make_attrs<ReduceAttrs>(axes, true)));
-  const Expr spread = op_call("std", {x}, make_attrs<ReduceAttrs>(axes, true));
-  return as_type(pair_op("divide", middle, pair_op("add", spread, scalar(1e-9, dtype_of(x)))),
-                 dtype_of(args[0]));
+  const Term x = args[0].widened();
+  const Term centred = x - x.op("mean", make_attrs<ReduceAttrs>(axes, true));
+  const Term spread = x.op("std", make_attrs<ReduceAttrs>(axes, true));
+  return (centred / (spread + kLeastDeviation)).as(args[0].dtype());
 }
-Expr gumbel_softmax(const Call& call, const std::vector<Expr>& args) {
+Term gumbel_softmax(InferContext& ctx, const Terms& args) {
   // Logits and noise together, divided by the temperature.
-  const double temperature = attrs_of<AlphaAttrs>(call).alpha;
-  const Expr sum = pair_op("add", widened(args[0]), widened(args[1]));
-  const Expr y = op_call("nn.softmax", {pair_op("divide", sum, scalar(temperature, dtype_of(sum)))},
-                         make_attrs<AxisAttrs>(int64_t(-1)));
-  return as_type(y, dtype_of(args[0]));
+  const Term sum = args[0].widened() + args[1].widened();
+  const Term y =
+      (sum / sum.number(ctx.attrs<AlphaAttrs>().alpha)).op("nn.softmax", make_attrs<AxisAttrs>(int64_t(-1)));
+  return y.as(args[0].dtype());
 }
-Expr size_of(const Call&, const std::vector<Expr>& args) {
-  const Expr sizes =
-      op_call("shape_to_tensor", {graph::shape_expr({simplify(product(known_dims(args[0])))})});
-  return op_call("reshape", {sizes, shape({})});
+Term size_of(InferContext& ctx, const Terms& args) {
+  const auto s = args[0].dims();
+  if (!s) return {};
+  return Term(ctx, graph::shape_expr({simplify(product(*s))})).op("shape_to_tensor").reshaped({});
 }
 
 const bool composites_registered = [] {

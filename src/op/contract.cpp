@@ -18,20 +18,22 @@ using Tensors = std::vector<te::Tensor>;
 Tensors rounded(te::Tensor t, DataType out) { return {cast_to(t, out)}; }
 
 // ---------------------------------------------------------------- matmul
-Type infer_matmul(const Call& call) {
-  const auto &a = tensor_arg(call, 0), &b = tensor_arg(call, 1);
-  const DataType dtype = contraction_type(call, a.dtype, b.dtype, attrs_of<MatmulAttrs>(call).out_dtype);
-  if (a.ndim == 0 || b.ndim == 0) infer_error(call, "a scalar has no axis to contract", "use multiply");
+Type infer_matmul(InferContext& ctx) {
+  const auto &a = ctx.tensor(0), &b = ctx.tensor(1);
+  if (!ctx.expect_factors(a.dtype, b.dtype)) return {};
+  const DataType dtype = contraction_type(a.dtype, b.dtype, ctx.attrs<MatmulAttrs>().out_dtype);
+  if (a.ndim == 0 || b.ndim == 0) return ctx.error("a scalar has no axis to contract", "use multiply");
   if (a.ndim < 0 || b.ndim < 0) return graph::tensor_type_unknown(-1, dtype);
   int64_t ndim = std::max({a.ndim, b.ndim, int64_t(2)}) - (a.ndim == 1) - (b.ndim == 1);
   auto p = shape_of(a), q = shape_of(b);
   if (!p || !q) return make_type(std::nullopt, ndim, dtype);
   const PrimExpr ka = (*p)[p->size() - 1], kb = (*q)[q->size() == 1 ? 0 : q->size() - 2];
-  if (differ(ka, kb))
-    infer_error(call, fmt::format("shapes {} and {}: the contracted sizes differ", show(*p), show(*q)));
+  if (!ctx.require_equal(ka, kb))
+    return ctx.error(fmt::format("shapes {} and {}: the contracted sizes differ", show(*p), show(*q)));
   const Shape batch_a(p->begin(), p->begin() + std::max<std::ptrdiff_t>(0, std::ptrdiff_t(p->size()) - 2));
   const Shape batch_b(q->begin(), q->begin() + std::max<std::ptrdiff_t>(0, std::ptrdiff_t(q->size()) - 2));
-  auto out = broadcast_shapes(call, batch_a, batch_b);
+  if (!ctx.expect_broadcast(batch_a, batch_b)) return {};
+  auto out = broadcast_shapes(batch_a, batch_b);
   if (!out) return make_type(std::nullopt, ndim, dtype);
   if (a.ndim > 1) out->push_back((*p)[p->size() - 2]);
   if (b.ndim > 1) out->push_back((*q)[q->size() - 1]);
@@ -77,16 +79,17 @@ Tensors def_matmul(const Call& call, const Tensors& in) {
   return rounded(sum, out.dtype);
 }
 
-Type infer_dense(const Call& call) {
-  const auto &x = tensor_arg(call, 0), &w = tensor_arg(call, 1);
-  const DataType dtype = contraction_type(call, x.dtype, w.dtype, attrs_of<MatmulAttrs>(call).out_dtype);
-  expect_rank(call, w, "the weight", 2);
-  if (x.ndim == 0) infer_error(call, "a scalar has no axis to contract");
+Type infer_dense(InferContext& ctx) {
+  const auto &x = ctx.tensor(0), &w = ctx.tensor(1);
+  if (!ctx.expect_factors(x.dtype, w.dtype)) return {};
+  const DataType dtype = contraction_type(x.dtype, w.dtype, ctx.attrs<MatmulAttrs>().out_dtype);
+  if (!ctx.expect_rank(w, "the weight", 2)) return {};
+  if (x.ndim == 0) return ctx.error("a scalar has no axis to contract");
   auto p = shape_of(x), q = shape_of(w);
   if (!p || !q) return make_type(std::nullopt, x.ndim, dtype);
-  if (differ((*p)[p->size() - 1], (*q)[1]))
-    infer_error(call, fmt::format("x {} and weight {}: the contracted sizes differ", show(*p), show(*q)),
-                "the weight has the shape (outputs, inputs)");
+  if (!ctx.require_equal((*p)[p->size() - 1], (*q)[1]))
+    return ctx.error(fmt::format("x {} and weight {}: the contracted sizes differ", show(*p), show(*q)),
+                     "the weight has the shape (outputs, inputs)");
   Shape out = *p;
   out.set(out.size() - 1, (*q)[0]);
   return make_type(out, 0, dtype);
@@ -108,26 +111,27 @@ Tensors def_dense(const Call& call, const Tensors& in) {
 }
 
 // ---------------------------------------------------------------- matmul over panels
-Type infer_packed_matmul(const Call& call) {
-  const auto &x = tensor_arg(call, 0), &w = tensor_arg(call, 1);
-  const auto& attrs = attrs_of<PackedMatmulAttrs>(call);
-  const DataType dtype = contraction_type(call, x.dtype, w.dtype, attrs.out_dtype);
-  expect_rank(call, w, "the panels", 3);
-  if (x.ndim == 0) infer_error(call, "a scalar has no axis to contract");
-  if (attrs.units < 0) infer_error(call, fmt::format("{} columns", attrs.units));
+Type infer_packed_matmul(InferContext& ctx) {
+  const auto &x = ctx.tensor(0), &w = ctx.tensor(1);
+  const auto& attrs = ctx.attrs<PackedMatmulAttrs>();
+  if (!ctx.expect_factors(x.dtype, w.dtype)) return {};
+  const DataType dtype = contraction_type(x.dtype, w.dtype, attrs.out_dtype);
+  if (!ctx.expect_rank(w, "the panels", 3)) return {};
+  if (x.ndim == 0) return ctx.error("a scalar has no axis to contract");
+  if (attrs.units < 0) return ctx.error(fmt::format("{} columns", attrs.units));
   if (attrs.group != 1 && attrs.group != 2 && attrs.group != 4)
-    infer_error(call, fmt::format("inputs in groups of {}", attrs.group), "1, 2 or 4 lie side by side");
+    return ctx.error(fmt::format("inputs in groups of {}", attrs.group), "1, 2 or 4 lie side by side");
   auto p = shape_of(x), q = shape_of(w);
   if (!p) return make_type(std::nullopt, x.ndim, dtype);
   if (q) {
-    if (differ((*p)[p->size() - 1], simplify((*q)[1] * PrimExpr(attrs.group))))
-      infer_error(call, fmt::format("x {} and panels {}: the contracted sizes differ", show(*p), show(*q)),
-                  "panels have the shape (panels, inputs / group, columns of a panel · group)");
+    if (!ctx.require_equal((*p)[p->size() - 1], simplify((*q)[1] * PrimExpr(attrs.group))))
+      return ctx.error(fmt::format("x {} and panels {}: the contracted sizes differ", show(*p), show(*q)),
+                       "panels have the shape (panels, inputs / group, columns of a panel · group)");
     auto count = tir::as_int((*q)[0]), width = tir::as_int((*q)[2]);
     if (width && *width % attrs.group != 0)
-      infer_error(call, fmt::format("panels {} hold no whole groups of {}", show(*q), attrs.group));
+      return ctx.error(fmt::format("panels {} hold no whole groups of {}", show(*q), attrs.group));
     if (count && width && *count * (*width / attrs.group) < attrs.units)
-      infer_error(call, fmt::format("panels {} hold fewer than {} columns", show(*q), attrs.units));
+      return ctx.error(fmt::format("panels {} hold fewer than {} columns", show(*q), attrs.units));
   }
   Shape out = *p;
   out.set(out.size() - 1, PrimExpr(attrs.units));
@@ -163,18 +167,20 @@ Tensors def_packed_matmul(const Call& call, const Tensors& in) {
 struct Subscripts {
   std::vector<std::string> inputs;
   std::string output;
+  std::string problem;  ///< why the text cannot be read, or empty
 };
 
-Subscripts parse_subscripts(const Call& call, const std::vector<int64_t>& ranks) {
+Subscripts parse_subscripts(const std::string& subscripts, const std::vector<int64_t>& ranks) {
   std::string text;
-  for (char c : attrs_of<EinsumAttrs>(call).subscripts)
+  for (char c : subscripts)
     if (c != ' ') text += c;
-  auto bad = [&](const std::string& why) {
-    infer_error(call, fmt::format("subscripts '{}': {}", text, why));
-  };
   const size_t arrow = text.find("->");
   std::string left = text.substr(0, arrow), right = arrow == std::string::npos ? "" : text.substr(arrow + 2);
   Subscripts s;
+  auto bad = [&](const std::string& why) {
+    if (s.problem.empty()) s.problem = fmt::format("subscripts '{}': {}", text, why);
+    return s;
+  };
   for (size_t begin = 0;;) {
     const size_t comma = left.find(',', begin);
     s.inputs.push_back(left.substr(begin, comma == std::string::npos ? comma : comma - begin));
@@ -182,7 +188,7 @@ Subscripts parse_subscripts(const Call& call, const std::vector<int64_t>& ranks)
     begin = comma + 1;
   }
   if (s.inputs.size() != ranks.size())
-    bad(fmt::format("{} operands are named, {} are given", s.inputs.size(), ranks.size()));
+    return bad(fmt::format("{} operands are named, {} are given", s.inputs.size(), ranks.size()));
   size_t widest = 0;
   auto expand = [&](std::string& term, int64_t rank) {
     const size_t dots = term.find("...");
@@ -201,6 +207,7 @@ Subscripts parse_subscripts(const Call& call, const std::vector<int64_t>& ranks)
       if (!std::isalnum(static_cast<unsigned char>(c))) bad(fmt::format("'{}' is no label", c));
   };
   for (size_t i = 0; i < ranks.size(); ++i) expand(s.inputs[i], ranks[i]);
+  if (!s.problem.empty()) return s;
   if (arrow == std::string::npos) {
     // Implicit result: what stands under '...', then the labels that occur once, in order.
     std::map<char, int> count;
@@ -224,30 +231,29 @@ Subscripts parse_subscripts(const Call& call, const std::vector<int64_t>& ranks)
 }
 
 /// Size of each label; an axis of extent 1 broadcasts.
-std::map<char, PrimExpr> label_sizes(const Call& call, const Subscripts& s,
-                                     const std::vector<Shape>& shapes) {
+std::map<char, PrimExpr> label_sizes(const Subscripts& s, const std::vector<Shape>& shapes) {
   std::map<char, PrimExpr> size;
   for (size_t i = 0; i < shapes.size(); ++i)
     for (size_t d = 0; d < shapes[i].size(); ++d) {
       auto [it, fresh] = size.emplace(s.inputs[i][d], shapes[i][d]);
-      if (fresh || tir::is_one(shapes[i][d])) continue;
-      if (!tir::is_one(it->second) && differ(it->second, shapes[i][d]))
-        infer_error(call, fmt::format("label '{}' has the size {} in {} and another before", s.inputs[i][d],
-                                      *tir::as_int(shapes[i][d]), show(shapes[i])));
-      if (!tir::as_int(it->second) || tir::is_one(it->second)) it->second = shapes[i][d];
+      if (!fresh && !tir::is_one(shapes[i][d]) && (!tir::as_int(it->second) || tir::is_one(it->second)))
+        it->second = shapes[i][d];
     }
   return size;
 }
 
-Type infer_einsum(const Call& call) {
-  const auto operands = tuple_arg(call, 0);
-  if (operands.empty()) infer_error(call, "no operands");
+Type infer_einsum(InferContext& ctx) {
+  const auto tensors = ctx.tuple(0);
+  if (!tensors) return {};
+  const auto& operands = *tensors;
+  if (operands.empty()) return ctx.error("no operands");
   std::vector<int64_t> ranks;
   std::vector<Shape> shapes;
   DataType dtype = operands[0]->dtype;
   bool known = true;
   for (const auto* t : operands) {
-    dtype = contraction_type(call, dtype, t->dtype, DataType::void_());
+    if (!ctx.expect_factors(dtype, t->dtype)) return {};
+    dtype = contraction_type(dtype, t->dtype, DataType::void_());
     if (t->ndim < 0) return graph::tensor_type_unknown(-1, dtype);
     ranks.push_back(t->ndim);
     auto s = shape_of(*t);
@@ -255,9 +261,15 @@ Type infer_einsum(const Call& call) {
     if (s) shapes.push_back(*s);
   }
   if (operands.size() == 1) dtype = operands[0]->dtype;
-  const Subscripts s = parse_subscripts(call, ranks);
+  const Subscripts s = parse_subscripts(ctx.attrs<EinsumAttrs>().subscripts, ranks);
+  if (!s.problem.empty()) return ctx.error(s.problem);
   if (!known) return make_type(std::nullopt, int64_t(s.output.size()), dtype);
-  auto size = label_sizes(call, s, shapes);
+  const auto size = label_sizes(s, shapes);
+  for (size_t i = 0; i < shapes.size(); ++i)
+    for (size_t d = 0; d < shapes[i].size(); ++d)
+      if (!tir::is_one(shapes[i][d]) && !ctx.require_equal(shapes[i][d], size.at(s.inputs[i][d])))
+        return ctx.error(fmt::format("label '{}' has the size {} in {} and another before", s.inputs[i][d],
+                                     show_dim(shapes[i][d]), show(shapes[i])));
   Shape out;
   for (char c : s.output) out.push_back(size.at(c));
   return make_type(out, 0, dtype);
@@ -271,8 +283,8 @@ Tensors def_einsum(const Call& call, const Tensors& in) {
     ranks.push_back(int64_t(t.ndim()));
     shapes.push_back(t.shape());
   }
-  const Subscripts s = parse_subscripts(call, ranks);
-  const auto size = label_sizes(call, s, shapes);
+  const Subscripts s = parse_subscripts(attrs_of<EinsumAttrs>(call).subscripts, ranks);
+  const auto size = label_sizes(s, shapes);
   const DataType acc = accumulator_type(out.dtype);
   Array<tir::IterVar> ks;
   std::map<char, PrimExpr> index;

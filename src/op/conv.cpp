@@ -16,30 +16,24 @@ const char* const kAxisNames[] = {"d", "h", "w"};
 /// "h" and "w" for two spatial axes, "w" for one.
 std::string axis_name(size_t spatial, size_t i) { return kAxisNames[3 - spatial + i]; }
 
-/// Positive values where they must be.
-void check_positive(const Call& call, const Ints& values, std::string_view what) {
-  for (int64_t v : values)
-    if (v < 1) infer_error(call, fmt::format("{} {} is not positive", what, v));
+/// Lists of strides, dilations and paddings of the right lengths, the first two positive.
+bool expect_windows(InferContext& ctx, const Array<int64_t>& strides, const Array<int64_t>& padding,
+                    const Array<int64_t>& dilation, size_t n) {
+  if (!ctx.expect_per_axis(strides, n, "strides") || !ctx.expect_paddings(padding, n) ||
+      !ctx.expect_per_axis(dilation, n, "dilation"))
+    return false;
+  for (int64_t v : strides)
+    if (v < 1) return ctx.error(fmt::format("stride {} is not positive", v));
+  for (int64_t v : dilation)
+    if (v < 1) return ctx.error(fmt::format("dilation {} is not positive", v));
+  return true;
 }
 
 struct ConvShape {
   Ints strides, pads, dilation;
 };
-ConvShape conv_shape(const Call& call, size_t n) {
-  const auto& a = attrs_of<ConvAttrs>(call);
-  ConvShape c{per_axis(call, a.strides, n, 1, "strides"), paddings(call, a.padding, n),
-              per_axis(call, a.dilation, n, 1, "dilation")};
-  check_positive(call, c.strides, "stride");
-  check_positive(call, c.dilation, "dilation");
-  return c;
-}
-
-/// Data (n, c, …) and weight of the same rank with known numbers of dimensions.
-void check_operands(const Call& call, const graph::TensorType& x, const graph::TensorType& w, size_t n,
-                    int64_t groups) {
-  expect_rank(call, x, "the data", int64_t(n) + 2);
-  expect_rank(call, w, "the weight", int64_t(n) + 2);
-  if (groups < 1) infer_error(call, fmt::format("{} groups", groups));
+ConvShape conv_shape(const ConvAttrs& a, size_t n) {
+  return {per_axis(a.strides, n, 1), paddings(a.padding, n), per_axis(a.dilation, n, 1)};
 }
 
 /// Blocks of the channels of data, weight and result; 0: plain.
@@ -48,80 +42,84 @@ struct ConvBlocks {
   KernelBlocks kernel;
   bool any() const { return data || out || kernel.in || kernel.out; }
 };
-ConvBlocks conv_blocks(const Call& call, size_t n) {
-  const auto& a = attrs_of<ConvAttrs>(call);
-  auto need = [&](const auto& parsed, const std::string& layout, const std::string& wanted) {
-    if (!parsed)
-      infer_error(call, fmt::format("layout '{}' is not supported here", layout),
-                  fmt::format("transform the tensor to {} or a blocked form of it", wanted));
-    return *parsed;
+ConvBlocks conv_blocks(const ConvAttrs& a, size_t n) {
+  return {data_block(a.data_layout, n).value_or(0), data_block(a.out_layout, n).value_or(0),
+          kernel_blocks(a.kernel_layout, n).value_or(KernelBlocks{})};
+}
+/// Layouts that this operator computes, and that fit one another.
+bool expect_layouts(InferContext& ctx, size_t n) {
+  const auto& a = ctx.attrs<ConvAttrs>();
+  auto refuse = [&](const std::string& layout, const std::string& wanted) {
+    return ctx.error(fmt::format("layout '{}' is not supported here", layout),
+                     fmt::format("transform the tensor to {} or a blocked form of it", wanted));
   };
-  ConvBlocks b;
-  b.data = need(data_block(a.data_layout, n), a.data_layout, data_layout_name(n, 0));
-  b.out = need(data_block(a.out_layout, n), a.out_layout, data_layout_name(n, 0));
-  b.kernel = need(kernel_blocks(a.kernel_layout, n), a.kernel_layout, kernel_layout_name(n, {}));
+  if (!data_block(a.data_layout, n)) return refuse(a.data_layout, data_layout_name(n, 0));
+  if (!data_block(a.out_layout, n)) return refuse(a.out_layout, data_layout_name(n, 0));
+  if (!kernel_blocks(a.kernel_layout, n)) return refuse(a.kernel_layout, kernel_layout_name(n, {}));
+  const ConvBlocks b = conv_blocks(a, n);
   if (b.kernel.out != b.out || (b.kernel.in != 0 && b.kernel.in != b.data) || (b.data && !b.out) ||
       (b.kernel.group && (b.data == 0 || b.data % b.kernel.group != 0)))
-    infer_error(call,
-                fmt::format("data '{}', kernel '{}' and result '{}' do not fit", a.data_layout,
-                            a.kernel_layout, a.out_layout),
-                "for example NCHW8c, OIHW8i16o and NCHW16c, or NCHW, OIHW16o and NCHW16c, or of bytes "
-                "NCHW8c, OIHW16o4i and NCHW16c");
-  return b;
+    return ctx.error(fmt::format("data '{}', kernel '{}' and result '{}' do not fit", a.data_layout,
+                                 a.kernel_layout, a.out_layout),
+                     "for example NCHW8c, OIHW8i16o and NCHW16c, or NCHW, OIHW16o and NCHW16c, or of bytes "
+                     "NCHW8c, OIHW16o4i and NCHW16c");
+  return true;
 }
 
 /// What the padding holds: 0, or the third argument.
 PrimExpr padding_of(const Tensors& in) { return in.size() > 2 ? in[2](Shape()) : constant(in[0].dtype(), 0); }
-void check_padding_value(const Call& call) {
-  if (call.args.size() < 3) return;
-  const auto &x = tensor_arg(call, 0), &z = tensor_arg(call, 2);
-  expect_rank(call, z, "the value of the padding", 0);
-  if (z.dtype != x.dtype) infer_error(call, "the value of the padding is not of the data's type");
+bool expect_padding_value(InferContext& ctx) {
+  if (!ctx.has(2)) return true;
+  const auto &x = ctx.tensor(0), &z = ctx.tensor(2);
+  if (!ctx.expect_rank(z, "the value of the padding", 0)) return false;
+  if (z.dtype != x.dtype) return ctx.error("the value of the padding is not of the data's type");
+  return true;
 }
 
 /// Groups are an axis of data, weight and result.
-bool groups_apart(const Call& call, size_t n) {
-  const auto& a = attrs_of<ConvAttrs>(call);
+bool groups_apart(const ConvAttrs& a, size_t n) {
   return a.data_layout == grouped_data_layout(n) && a.kernel_layout == grouped_kernel_layout(n) &&
          a.out_layout == a.data_layout;
 }
 
 /// Spatial sizes of the result; `first` is the first spatial axis of data and weight.
-void push_output_sizes(const Call& call, const Shape& p, const Shape& q, size_t first_p, size_t first_q,
+bool push_output_sizes(InferContext& ctx, const Shape& p, const Shape& q, size_t first_p, size_t first_q,
                        size_t n, Shape& out) {
-  const ConvShape c = conv_shape(call, n);
+  const ConvShape c = conv_shape(ctx.attrs<ConvAttrs>(), n);
   for (size_t i = 0; i < n; ++i) {
     const PrimExpr window = (q[i + first_q] - 1) * PrimExpr(c.dilation[i]) + 1;
     const PrimExpr room = simplify(p[i + first_p] + PrimExpr(c.pads[i] + c.pads[i + n]) - window);
     if (auto r = tir::as_int(room); r && *r < 0)
-      infer_error(call,
-                  fmt::format("data {} and weight {}: the kernel is larger than the padded image in spatial "
-                              "axis {}",
-                              show(p), show(q), i));
+      return ctx.error(
+          fmt::format("data {} and weight {}: the kernel is larger than the padded image in spatial axis {}",
+                      show(p), show(q), i));
     out.push_back(simplify(tir::floordiv(room, PrimExpr(c.strides[i])) + 1));
   }
+  return true;
 }
 
-Type infer_groups_apart(const Call& call, size_t n) {
-  const auto& a = attrs_of<ConvAttrs>(call);
-  const auto &x = tensor_arg(call, 0), &w = tensor_arg(call, 1);
-  expect_rank(call, x, "the data", int64_t(n) + 3);
-  expect_rank(call, w, "the weight", int64_t(n) + 3);
-  const DataType dtype = contraction_type(call, x.dtype, w.dtype, a.out_dtype);
+Type infer_groups_apart(InferContext& ctx, size_t n) {
+  const auto& a = ctx.attrs<ConvAttrs>();
+  const auto &x = ctx.tensor(0), &w = ctx.tensor(1);
+  if (!ctx.expect_rank(x, "the data", int64_t(n) + 3)) return {};
+  if (!ctx.expect_rank(w, "the weight", int64_t(n) + 3)) return {};
+  if (!ctx.expect_factors(x.dtype, w.dtype)) return {};
+  const DataType dtype = contraction_type(x.dtype, w.dtype, a.out_dtype);
   auto p = shape_of(x), q = shape_of(w);
   if (!p || !q) return make_type(std::nullopt, int64_t(n) + 3, dtype);
   const PrimExpr groups = a.groups;
-  if (differ((*p)[1], groups) || differ((*q)[0], groups) || differ((*p)[2], (*q)[2]))
-    infer_error(call, fmt::format("data {} and weight {} do not have {} groups of the same channels",
-                                  show(*p), show(*q), a.groups));
+  if (!ctx.require_equal((*p)[1], groups) || !ctx.require_equal((*q)[0], groups) ||
+      !ctx.require_equal((*p)[2], (*q)[2]))
+    return ctx.error(fmt::format("data {} and weight {} do not have {} groups of the same channels", show(*p),
+                                 show(*q), a.groups));
   Shape out{(*p)[0], (*p)[1], (*q)[1]};
-  push_output_sizes(call, *p, *q, 3, 3, n, out);
+  if (!push_output_sizes(ctx, *p, *q, 3, 3, n, out)) return {};
   return make_type(out, 0, dtype);
 }
 
 Tensors def_groups_apart(const Call& call, const Tensors& in, size_t n) {
   const TensorInfo out = output_info(call);
-  const ConvShape c = conv_shape(call, n);
+  const ConvShape c = conv_shape(attrs_of<ConvAttrs>(call), n);
   const te::Tensor &x = in[0], &w = in[1];
   const DataType acc = accumulator_type(out.dtype);
   Shape before{PrimExpr(0), PrimExpr(0), PrimExpr(0)}, after = before;
@@ -155,58 +153,60 @@ bool is_depthwise(const ConvAttrs& a, const Shape& data, const Shape& weight, co
   return b.data != 0 && b.data == b.out && same_dim(data[1], weight[0]);
 }
 
-Type infer_conv(const Call& call, size_t n) {
-  const auto& a = attrs_of<ConvAttrs>(call);
-  const auto &x = tensor_arg(call, 0), &w = tensor_arg(call, 1);
-  check_padding_value(call);
-  if (groups_apart(call, n)) return infer_groups_apart(call, n);
-  const ConvBlocks b = conv_blocks(call, n);
+Type infer_conv(InferContext& ctx, size_t n) {
+  const auto& a = ctx.attrs<ConvAttrs>();
+  const auto &x = ctx.tensor(0), &w = ctx.tensor(1);
+  if (!expect_padding_value(ctx) || !expect_windows(ctx, a.strides, a.padding, a.dilation, n)) return {};
+  if (groups_apart(a, n)) return infer_groups_apart(ctx, n);
+  if (!expect_layouts(ctx, n)) return {};
+  const ConvBlocks b = conv_blocks(a, n);
   const int64_t rank = int64_t(n) + 2;
-  expect_rank(call, x, "the data", rank + (b.data != 0));
-  expect_rank(call, w, "the weight", rank + (b.kernel.in != 0) + (b.kernel.out != 0));
-  if (a.groups < 1) infer_error(call, fmt::format("{} groups", a.groups));
-  const DataType dtype = contraction_type(call, x.dtype, w.dtype, a.out_dtype);
+  if (!ctx.expect_rank(x, "the data", rank + (b.data != 0))) return {};
+  if (!ctx.expect_rank(w, "the weight", rank + (b.kernel.in != 0) + (b.kernel.out != 0))) return {};
+  if (a.groups < 1) return ctx.error(fmt::format("{} groups", a.groups));
+  if (!ctx.expect_factors(x.dtype, w.dtype)) return {};
+  const DataType dtype = contraction_type(x.dtype, w.dtype, a.out_dtype);
   auto p = shape_of(x), q = shape_of(w);
   if (!p || !q) return make_type(std::nullopt, rank + (b.out != 0), dtype);
   const std::string both = fmt::format("data {} and weight {}", show(*p), show(*q));
-  auto expect_block = [&](const PrimExpr& size, int64_t block) {
+  const std::pair<PrimExpr, int64_t> blocks[] = {
+      {p->back(), b.data},
+      {q->back(), b.kernel.out * std::max<int64_t>(1, b.kernel.group)},
+      {b.kernel.in ? (*q)[n + 2] : PrimExpr(0), b.kernel.in}};
+  for (const auto& [size, block] : blocks)
     if (block && !tir::is_const_int(size, block))
-      infer_error(call, fmt::format("{}: a block of {} channels is an axis of that size", both, block));
-  };
-  if (b.data) expect_block(p->back(), b.data);
-  if (b.kernel.out) expect_block(q->back(), b.kernel.out * std::max<int64_t>(1, b.kernel.group));
-  if (b.kernel.in) expect_block((*q)[n + 2], b.kernel.in);
+      return ctx.error(fmt::format("{}: a block of {} channels is an axis of that size", both, block));
   const PrimExpr inputs = (*p)[1] * PrimExpr(std::max<int64_t>(1, b.data));
   const PrimExpr per_group = (*q)[1] * PrimExpr(std::max<int64_t>({1, b.kernel.in, b.kernel.group}));
   if (const auto channels = tir::as_int(simplify(per_group));
       b.kernel.group && channels && *channels % b.data != 0)
-    infer_error(call,
-                fmt::format("{}: {} input channels of a group are no blocks of {}", both, *channels, b.data));
-  if (differ(simplify(inputs), simplify(per_group * PrimExpr(a.groups))))
-    infer_error(call, fmt::format("{} with {} groups: the numbers of input channels differ", both, a.groups));
+    return ctx.error(
+        fmt::format("{}: {} input channels of a group are no blocks of {}", both, *channels, b.data));
+  if (!ctx.require_equal(simplify(inputs), simplify(per_group * PrimExpr(a.groups))))
+    return ctx.error(fmt::format("{} with {} groups: the numbers of input channels differ", both, a.groups));
   if (a.groups > 1 && b.data && b.kernel.in == 0 && b.kernel.group == 0 && !is_depthwise(a, *p, *q, b))
-    infer_error(call,
-                fmt::format("{} with {} groups: blocks of one input channel per group are for depthwise "
-                            "convolutions only",
-                            both, a.groups));
+    return ctx.error(
+        fmt::format("{} with {} groups: blocks of one input channel per group are for depthwise "
+                    "convolutions only",
+                    both, a.groups));
   const PrimExpr outputs = simplify((*q)[0] * PrimExpr(std::max<int64_t>(1, b.kernel.out)));
   const bool depthwise = is_depthwise(a, *p, *q, b);
   if (auto o = tir::as_int(outputs);
       o && (*o % a.groups || (!depthwise && tir::as_int((*q)[0]).value() % a.groups)))
-    infer_error(call,
-                fmt::format("{}: {} output channels are not divisible by {} groups", both, *o, a.groups));
+    return ctx.error(
+        fmt::format("{}: {} output channels are not divisible by {} groups", both, *o, a.groups));
   Shape out{(*p)[0], (*q)[0]};
-  push_output_sizes(call, *p, *q, 2, 2, n, out);
+  if (!push_output_sizes(ctx, *p, *q, 2, 2, n, out)) return {};
   if (b.out) out.push_back(PrimExpr(b.out));
   return make_type(out, 0, dtype);
 }
 
 Tensors def_conv(const Call& call, const Tensors& in, size_t n) {
-  if (groups_apart(call, n)) return def_groups_apart(call, in, n);
   const auto& a = attrs_of<ConvAttrs>(call);
+  if (groups_apart(a, n)) return def_groups_apart(call, in, n);
   const TensorInfo out = output_info(call);
-  const ConvShape c = conv_shape(call, n);
-  const ConvBlocks b = conv_blocks(call, n);
+  const ConvShape c = conv_shape(a, n);
+  const ConvBlocks b = conv_blocks(a, n);
   const te::Tensor &x = in[0], &w = in[1];
   const DataType acc = accumulator_type(out.dtype);
   Shape before{PrimExpr(0), PrimExpr(0)}, after = before;
@@ -262,38 +262,39 @@ Tensors def_conv(const Call& call, const Tensors& in, size_t n) {
 struct TransposeShape {
   Ints strides, pads, output_padding, dilation;
 };
-TransposeShape transpose_shape(const Call& call, size_t n) {
-  const auto& a = attrs_of<ConvTransposeAttrs>(call);
-  TransposeShape c{per_axis(call, a.strides, n, 1, "strides"), paddings(call, a.padding, n),
-                   per_axis(call, a.output_padding, n, 0, "output_padding"),
-                   per_axis(call, a.dilation, n, 1, "dilation")};
-  check_positive(call, c.strides, "stride");
-  check_positive(call, c.dilation, "dilation");
-  return c;
+TransposeShape transpose_shape(const ConvTransposeAttrs& a, size_t n) {
+  return {per_axis(a.strides, n, 1), paddings(a.padding, n), per_axis(a.output_padding, n, 0),
+          per_axis(a.dilation, n, 1)};
 }
 
-Type infer_transpose(const Call& call, size_t n) {
-  const auto& a = attrs_of<ConvTransposeAttrs>(call);
-  const auto &x = tensor_arg(call, 0), &w = tensor_arg(call, 1);
-  check_operands(call, x, w, n, a.groups);
-  const DataType dtype = contraction_type(call, x.dtype, w.dtype, a.out_dtype);
-  const TransposeShape c = transpose_shape(call, n);
+Type infer_transpose(InferContext& ctx, size_t n) {
+  const auto& a = ctx.attrs<ConvTransposeAttrs>();
+  const auto &x = ctx.tensor(0), &w = ctx.tensor(1);
+  if (!ctx.expect_rank(x, "the data", int64_t(n) + 2) || !ctx.expect_rank(w, "the weight", int64_t(n) + 2))
+    return {};
+  if (a.groups < 1) return ctx.error(fmt::format("{} groups", a.groups));
+  if (!ctx.expect_factors(x.dtype, w.dtype)) return {};
+  const DataType dtype = contraction_type(x.dtype, w.dtype, a.out_dtype);
+  if (!expect_windows(ctx, a.strides, a.padding, a.dilation, n) ||
+      !ctx.expect_per_axis(a.output_padding, n, "output_padding"))
+    return {};
+  const TransposeShape c = transpose_shape(a, n);
   auto p = shape_of(x), q = shape_of(w);
   if (!p || !q) return make_type(std::nullopt, x.ndim, dtype);
-  if (differ((*p)[1], (*q)[0]))
-    infer_error(
-        call, fmt::format("data {} and weight {}: the numbers of input channels differ", show(*p), show(*q)),
+  if (!ctx.require_equal((*p)[1], (*q)[0]))
+    return ctx.error(
+        fmt::format("data {} and weight {}: the numbers of input channels differ", show(*p), show(*q)),
         "the weight has the shape (inputs, outputs / groups, …)");
   if (auto channels = tir::as_int((*p)[1]); channels && *channels % a.groups)
-    infer_error(call, fmt::format("{} input channels are not divisible by {} groups", *channels, a.groups));
+    return ctx.error(fmt::format("{} input channels are not divisible by {} groups", *channels, a.groups));
   Shape out{(*p)[0], simplify((*q)[1] * PrimExpr(a.groups))};
   for (size_t i = 0; i < n; ++i) {
     const PrimExpr window = ((*q)[i + 2] - 1) * PrimExpr(c.dilation[i]) + 1;
     const PrimExpr size = simplify(((*p)[i + 2] - 1) * PrimExpr(c.strides[i]) + window +
                                    PrimExpr(c.output_padding[i]) - PrimExpr(c.pads[i] + c.pads[i + n]));
     if (auto s = tir::as_int(size); s && *s < 0)
-      infer_error(call, fmt::format("data {} and weight {}: the size of spatial axis {} would be {}",
-                                    show(*p), show(*q), i, *s));
+      return ctx.error(fmt::format("data {} and weight {}: the size of spatial axis {} would be {}", show(*p),
+                                   show(*q), i, *s));
     out.push_back(size);
   }
   return make_type(out, 0, dtype);
@@ -390,7 +391,7 @@ Tensors def_phases(const Call& call, const Tensors& in, size_t n, const Transpos
 Tensors def_transpose(const Call& call, const Tensors& in, size_t n) {
   const auto& a = attrs_of<ConvTransposeAttrs>(call);
   const TensorInfo out = output_info(call);
-  const TransposeShape c = transpose_shape(call, n);
+  const TransposeShape c = transpose_shape(a, n);
   const te::Tensor &x = in[0], &w = in[1];
   Ints kernel;
   bool strided = false, plain = true;
@@ -455,7 +456,7 @@ const bool conv_registered = [] {
         .argument("weight", "Tensor", "(output channels, input channels / groups, …)")
         .argument("padding_value", "Tensor", "a scalar: what the padding holds; 0 without it", true)
         .attrs<ConvAttrs>()
-        .infer([n](const Call& c) { return infer_conv(c, n); })
+        .infer([n](InferContext& ctx) { return infer_conv(ctx, n); })
         .fusion(FusionKind::out_element_wise_fusable)
         .tensor_def([n](const Call& c, const Tensors& in) { return def_conv(c, in, n); });
     register_op(fmt::format("nn.conv{}d_transpose", n),
@@ -463,7 +464,7 @@ const bool conv_registered = [] {
         .argument("data", "Tensor", "(batch, channels, …)")
         .argument("weight", "Tensor", "(input channels, output channels / groups, …)")
         .attrs<ConvTransposeAttrs>()
-        .infer([n](const Call& c) { return infer_transpose(c, n); })
+        .infer([n](InferContext& ctx) { return infer_transpose(ctx, n); })
         .fusion(FusionKind::out_element_wise_fusable)
         .tensor_def([n](const Call& c, const Tensors& in) { return def_transpose(c, in, n); });
   }

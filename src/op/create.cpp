@@ -13,35 +13,30 @@ namespace {
 
 using Tensors = std::vector<te::Tensor>;
 
-int64_t shape_rank(const Call& call, size_t i) {
-  const Type t = arg_type(call, i);
-  const auto* s = t.as<graph::ShapeType>();
-  return s ? s->ndim : -1;
-}
-/// A shape argument that names sizes: none may be negative.
-std::optional<Shape> sizes_arg(const Call& call, size_t i) {
-  auto shape = shape_arg(call, i);
+/// A tensor of the sizes that argument i gives; none may be negative.
+Type type_of_sizes(InferContext& ctx, size_t i, DataType dtype) {
+  const auto shape = ctx.shape(i);
   if (shape)
     for (const PrimExpr& d : *shape)
       if (auto v = tir::as_int(d); v && *v < 0)
-        infer_error(call, fmt::format("{} has a negative size", show(*shape)));
-  return shape;
+        return ctx.error(fmt::format("{} has a negative size", show(*shape)));
+  return make_type(shape, ctx.shape_rank(i), dtype);
 }
 
-Type infer_full(const Call& call) {
-  const auto& value = tensor_arg(call, 1);
-  if (value.ndim > 0) infer_error(call, "the value must be a scalar");
-  const DataType wanted = attrs_of<DTypeAttrs>(call).dtype;
-  return make_type(sizes_arg(call, 0), shape_rank(call, 0), wanted.is_void() ? value.dtype : wanted);
+Type infer_full(InferContext& ctx) {
+  const auto& value = ctx.tensor(1);
+  if (value.ndim > 0) return ctx.error("the value must be a scalar");
+  const DataType wanted = ctx.attrs<DTypeAttrs>().dtype;
+  return type_of_sizes(ctx, 0, wanted.is_void() ? value.dtype : wanted);
 }
-Type infer_filled(const Call& call) {
-  const DataType wanted = attrs_of<DTypeAttrs>(call).dtype;
-  return make_type(sizes_arg(call, 0), shape_rank(call, 0), wanted.is_void() ? f32 : wanted);
+Type infer_filled(InferContext& ctx) {
+  const DataType wanted = ctx.attrs<DTypeAttrs>().dtype;
+  return type_of_sizes(ctx, 0, wanted.is_void() ? f32 : wanted);
 }
-Type infer_like(const Call& call) {
-  const auto& x = tensor_arg(call, 0);
-  const DataType wanted = attrs_of<DTypeAttrs>(call).dtype;
-  if (call.args.size() > 1 && tensor_arg(call, 1).ndim > 0) infer_error(call, "the value must be a scalar");
+Type infer_like(InferContext& ctx) {
+  const auto& x = ctx.tensor(0);
+  const DataType wanted = ctx.attrs<DTypeAttrs>().dtype;
+  if (ctx.has(1) && ctx.tensor(1).ndim > 0) return ctx.error("the value must be a scalar");
   return like(x, wanted.is_void() ? x.dtype : wanted);
 }
 
@@ -62,13 +57,7 @@ Tensors def_full(const Call& call, const Tensors& in) {
 
 // ---------------------------------------------------------------- arange, eye
 /// The scalar given by argument i; null when its value is not known.
-PrimExpr scalar_arg(const Call& call, size_t i) {
-  const Type t = arg_type(call, i);
-  const auto* p = t.as<graph::PrimType>();
-  if (!p)
-    infer_error(call, fmt::format("{} must be a scalar value", call.op.as<graph::Op>()->arguments[i].name));
-  return p->value;
-}
+PrimExpr scalar_arg(const Call& call, size_t i) { return call.args[i]->type.as<graph::PrimType>()->value; }
 std::optional<double> number(const PrimExpr& e) {
   if (!e) return std::nullopt;
   if (const auto* f = e.as<tir::FloatImm>()) return f->value;
@@ -86,12 +75,13 @@ DataType arange_type(const Call& call) {
     }
   return type;
 }
-Type infer_arange(const Call& call) {
+Type infer_arange(InferContext& ctx) {
+  const Call& call = ctx.call;
   const DataType dtype = arange_type(call);
-  expect_domain(call, dtype, Domain::number);
+  if (!ctx.expect_domain(dtype, Domain::number)) return {};
   const PrimExpr start = scalar_arg(call, 0), stop = scalar_arg(call, 1), step = scalar_arg(call, 2);
   auto a = number(start), b = number(stop), s = number(step);
-  if (s == 0.0) infer_error(call, "the step is 0");
+  if (s == 0.0) return ctx.error("the step is 0");
   if (start && stop && step && start.dtype().is_integer() && stop.dtype().is_integer() && s &&
       step.dtype().is_integer()) {
     // Exact, and symbolic ends are fine.
@@ -104,7 +94,7 @@ Type infer_arange(const Call& call) {
   }
   if (!a || !b || !s) return make_type(std::nullopt, 1, dtype);
   const double n = std::max(0.0, std::ceil((*b - *a) / *s));
-  if (!(n < 1e15)) infer_error(call, fmt::format("the range has {} elements", n));
+  if (!(n < 1e15)) return ctx.error(fmt::format("the range has {} elements", n));
   return make_type(Shape{PrimExpr(int64_t(n))}, 1, dtype);
 }
 Tensors def_arange(const Call& call, const Tensors&) {
@@ -116,12 +106,12 @@ Tensors def_arange(const Call& call, const Tensors&) {
       "arange")};
 }
 
-Type infer_eye(const Call& call) {
-  const DataType dtype = attrs_of<EyeAttrs>(call).dtype;
-  const PrimExpr rows = scalar_arg(call, 0), columns = scalar_arg(call, 1);
+Type infer_eye(InferContext& ctx) {
+  const DataType dtype = ctx.attrs<EyeAttrs>().dtype;
+  const PrimExpr rows = scalar_arg(ctx.call, 0), columns = scalar_arg(ctx.call, 1);
   if (!rows || !columns) return make_type(std::nullopt, 2, dtype);
   for (const PrimExpr& e : {rows, columns})
-    if (auto v = tir::as_int(e); v && *v < 0) infer_error(call, fmt::format("size {} is negative", *v));
+    if (auto v = tir::as_int(e); v && *v < 0) return ctx.error(fmt::format("size {} is negative", *v));
   return make_type(Shape{tir::cast(i64, rows), tir::cast(i64, columns)}, 2, dtype);
 }
 Tensors def_eye(const Call& call, const Tensors&) {
@@ -136,8 +126,8 @@ Tensors def_eye(const Call& call, const Tensors&) {
 }
 
 // ---------------------------------------------------------------- shapes and tensors
-Type infer_shape_of(const Call& call) {
-  const auto& x = tensor_arg(call, 0);
+Type infer_shape_of(InferContext& ctx) {
+  const auto& x = ctx.tensor(0);
   auto have = shape_of(x);
   return make<graph::ShapeType>(have ? *have : Shape(), x.ndim, have.has_value());
 }
@@ -146,9 +136,8 @@ Any shape_of_value(const Call&, const std::vector<Any>& args) {
   return Array<int64_t>(x.shape().begin(), x.shape().end());
 }
 
-Type infer_shape_to_tensor(const Call& call) {
-  shape_arg(call, 0);
-  const int64_t n = shape_rank(call, 0);
+Type infer_shape_to_tensor(InferContext& ctx) {
+  const int64_t n = ctx.shape_rank(0);
   if (n < 0) return graph::tensor_type_unknown(1, i64);
   return graph::tensor_type({PrimExpr(n)}, i64);
 }
@@ -171,12 +160,12 @@ Tensors def_shape_to_tensor(const Call& call, const Tensors&) {
       "shape_to_tensor")};
 }
 
-Type infer_tensor_to_shape(const Call& call) {
-  const auto& x = tensor_arg(call, 0);
-  expect_domain(call, x.dtype, Domain::integer);
+Type infer_tensor_to_shape(InferContext& ctx) {
+  const auto& x = ctx.tensor(0);
+  if (!ctx.expect_domain(x.dtype, Domain::integer)) return {};
   if (x.ndim >= 0 && x.ndim != 1)
-    infer_error(call, fmt::format("takes a vector, not a tensor of {} dimensions", x.ndim));
-  if (const auto* c = call.args[0].as<graph::Constant>()) {
+    return ctx.error(fmt::format("takes a vector, not a tensor of {} dimensions", x.ndim));
+  if (const auto* c = ctx.call.args[0].as<graph::Constant>()) {
     Shape values;
     for (int64_t i = 0; i < c->data.size(); ++i) values.push_back(c->data.element_int(i));
     return make<graph::ShapeType>(values, int64_t(values.size()), true);

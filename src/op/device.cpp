@@ -20,9 +20,9 @@ const bool device_registered = [] {
   register_op("to_device", "A copy of the operand on the given device.")
       .argument("x", "Tensor", "the operand")
       .attrs<DeviceAttrs>()
-      .infer([](const Call& call) -> Type {
-        const auto& x = tensor_arg(call, 0);
-        return make<graph::TensorType>(x.shape, x.ndim, x.dtype, attrs_of<DeviceAttrs>(call).device);
+      .infer([](InferContext& ctx) -> Type {
+        const auto& x = ctx.tensor(0);
+        return make<graph::TensorType>(x.shape, x.ndim, x.dtype, ctx.attrs<DeviceAttrs>().device);
       })
       // A copy is work of its own, never part of a kernel of either side.
       .fusion(FusionKind::opaque)

@@ -6,46 +6,6 @@
 
 namespace tenon::op {
 
-bool in_domain(DataType t, Domain d) {
-  switch (d) {
-    case Domain::any:
-      return true;
-    case Domain::number:
-      return t.is_integer() || t.is_float();
-    case Domain::signed_number:
-      return t.is_int() || t.is_float();
-    case Domain::floating:
-      return t.is_float();
-    case Domain::integer:
-      return t.is_integer();
-    case Domain::bits:
-      return t.is_integer() || t.is_bool();
-    case Domain::boolean:
-      return t.is_bool();
-  }
-  return false;
-}
-
-void one_of(const Call& call, const char* what, const std::string& value,
-            std::initializer_list<const char*> known) {
-  std::string list;
-  for (const char* k : known) {
-    if (value == k) return;
-    list += fmt::format("{}'{}'", list.empty() ? "" : ", ", k);
-  }
-  infer_error(call, fmt::format("{} is '{}'", what, value), "use one of " + list);
-}
-void expect_domain(const Call& call, DataType t, Domain d) {
-  if (t.is_void() || in_domain(t, d)) return;
-  const char* wanted = d == Domain::floating        ? "floating values"
-                       : d == Domain::integer       ? "integers"
-                       : d == Domain::bits          ? "integers or booleans"
-                       : d == Domain::boolean       ? "booleans"
-                       : d == Domain::signed_number ? "signed numbers"
-                                                    : "numbers";
-  infer_error(call, fmt::format("takes {}, not {}", wanted, to_string(t)), "cast the argument");
-}
-
 OpRegistration register_unary(std::string name, std::string doc, Domain domain, UnaryRule f, bool to_bool) {
   auto def = [f = std::move(f), to_bool](const Call& call, const std::vector<te::Tensor>& in) {
     const te::Tensor& x = in[0];
@@ -56,9 +16,9 @@ OpRegistration register_unary(std::string name, std::string doc, Domain domain, 
   };
   auto r = register_op(std::move(name), std::move(doc));
   r.argument("x", "Tensor", "the operand")
-      .infer([domain, to_bool](const Call& call) {
-        const auto& t = tensor_arg(call, 0);
-        expect_domain(call, t.dtype, domain);
+      .infer([domain, to_bool](InferContext& ctx) -> Type {
+        const auto& t = ctx.tensor(0);
+        if (!ctx.expect_domain(t.dtype, domain)) return {};
         return like(t, to_bool ? boolean : t.dtype);
       })
       .fusion(FusionKind::element_wise)

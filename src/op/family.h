@@ -6,15 +6,6 @@
 
 namespace tenon::op {
 
-/// Element types that an operator takes.
-enum class Domain { any, number, signed_number, floating, integer, bits, boolean };
-bool in_domain(DataType t, Domain d);
-/// infer_error when the element type is known and not taken.
-void expect_domain(const Call& call, DataType t, Domain d);
-/// infer_error when an attribute's word is not one of those known, which it names.
-void one_of(const Call& call, const char* what, const std::string& value,
-            std::initializer_list<const char*> known);
-
 /// One operand and one result of the same shape. `f` gets the call and the element (floats at least 32 bits
 /// wide).
 using UnaryRule = std::function<PrimExpr(const Call& call, const PrimExpr& x)>;
@@ -25,6 +16,10 @@ OpRegistration register_unary(std::string name, std::string doc, Domain domain, 
 using BinaryRule = PrimExpr (*)(const PrimExpr& a, const PrimExpr& b);
 OpRegistration register_binary(const char* name, const char* doc, Domain domain, BinaryRule f,
                                bool to_bool = false);
+
+/// Type of operands broadcast together; its shape is unknown when it cannot be told.
+Type broadcast_type(InferContext& ctx, std::initializer_list<const graph::TensorType*> operands,
+                    DataType dtype);
 
 /// The constant v in the type of x.
 PrimExpr like(const PrimExpr& x, double v);

@@ -57,7 +57,7 @@ PrimExpr fast_erf(const PrimExpr& x) {
 
 std::vector<te::Tensor> define_fast_softmax(const Call& call, const std::vector<te::Tensor>& in) {
   const te::Tensor& x = in[0];
-  const std::vector<int64_t> axes{normal_axis(call, attrs_of<AxisAttrs>(call).axis, int64_t(x.ndim()))};
+  const std::vector<int64_t> axes{normal_axis(attrs_of<AxisAttrs>(call).axis, int64_t(x.ndim()))};
   auto as_is = [](const PrimExpr& e, const Shape&) { return wide(e); };
   const te::Tensor top = reduce_over(x, axes, false, te::max, as_is, "fast_softmax_max");
   const te::Tensor e = te::compute(
@@ -88,10 +88,11 @@ const bool fast_registered = [] {
   register_op("nn.fast_softmax", "softmax over fast_exp.")
       .argument("x", "Tensor", "the operand")
       .attrs<AxisAttrs>()
-      .infer([](const Call& call) -> Type {
-        const auto& x = tensor_arg(call, 0);
-        expect_domain(call, x.dtype, Domain::floating);
-        if (x.ndim >= 0) normal_axis(call, attrs_of<AxisAttrs>(call).axis, x.ndim);
+      .infer([](InferContext& ctx) -> Type {
+        const auto& x = ctx.tensor(0);
+        if (!ctx.expect_domain(x.dtype, Domain::floating) ||
+            !ctx.expect_axis(ctx.attrs<AxisAttrs>().axis, x.ndim))
+          return {};
         return like(x, x.dtype);
       })
       .fusion(FusionKind::out_element_wise_fusable)

@@ -13,35 +13,37 @@ namespace {
 
 using Tensors = std::vector<te::Tensor>;
 
-Type infer_resize(const Call& call, size_t n) {
-  const auto& a = attrs_of<ResizeAttrs>(call);
-  const auto& x = tensor_arg(call, 0);
-  one_of(call, "method", a.method, {"nearest_neighbor", "linear", "cubic"});
-  one_of(call, "coordinate_transformation_mode", a.coordinate_transformation_mode,
-         {"half_pixel", "half_pixel_symmetric", "pytorch_half_pixel", "align_corners", "asymmetric",
-          "tf_crop_and_resize"});
-  one_of(call, "rounding_method", a.rounding_method,
-         {"round_prefer_floor", "round_prefer_ceil", "floor", "ceil"});
-  expect_domain(call, x.dtype, a.method == "nearest_neighbor" ? Domain::any : Domain::number);
+Type infer_resize(InferContext& ctx, size_t n) {
+  const auto& a = ctx.attrs<ResizeAttrs>();
+  const auto& x = ctx.tensor(0);
+  if (!ctx.expect_one_of("method", a.method, {"nearest_neighbor", "linear", "cubic"})) return {};
+  if (!ctx.expect_one_of("coordinate_transformation_mode", a.coordinate_transformation_mode,
+                         {"half_pixel", "half_pixel_symmetric", "pytorch_half_pixel", "align_corners",
+                          "asymmetric", "tf_crop_and_resize"}))
+    return {};
+  if (!ctx.expect_one_of("rounding_method", a.rounding_method,
+                         {"round_prefer_floor", "round_prefer_ceil", "floor", "ceil"}))
+    return {};
+  if (!ctx.expect_domain(x.dtype, a.method == "nearest_neighbor" ? Domain::any : Domain::number)) return {};
   if (!a.scales.empty() && a.scales.size() != n)
-    infer_error(call, fmt::format("{} scales for {} axes", a.scales.size(), n));
+    return ctx.error(fmt::format("{} scales for {} axes", a.scales.size(), n));
   for (double s : a.scales)
-    if (!(s > 0)) infer_error(call, fmt::format("scale {} is not positive", s));
+    if (!(s > 0)) return ctx.error(fmt::format("scale {} is not positive", s));
   if (a.coordinate_transformation_mode == "tf_crop_and_resize" && a.roi.size() != 2 * n)
-    infer_error(call, fmt::format("{} values of roi for {} axes", a.roi.size(), n), "give begins, then ends");
+    return ctx.error(fmt::format("{} values of roi for {} axes", a.roi.size(), n), "give begins, then ends");
   if (x.ndim >= 0 && x.ndim < int64_t(n))
-    infer_error(call, fmt::format("a tensor of {} dimensions has no {} spatial axes", x.ndim, n));
-  auto size = shape_arg(call, 1);
-  if (size && size->size() != n) infer_error(call, fmt::format("{} sizes for {} axes", size->size(), n));
+    return ctx.error(fmt::format("a tensor of {} dimensions has no {} spatial axes", x.ndim, n));
+  auto size = ctx.shape(1);
+  if (size && size->size() != n) return ctx.error(fmt::format("{} sizes for {} axes", size->size(), n));
   auto have = shape_of(x);
   if (!have || !size) return make_type(std::nullopt, x.ndim, x.dtype);
   Shape out(have->begin(), have->end() + 0);
   for (size_t i = 0; i < n; ++i) {
     const size_t axis = have->size() - n + i;
     if (auto v = tir::as_int((*size)[i]); v && *v < 0)
-      infer_error(call, fmt::format("size {} is negative", *v));
+      return ctx.error(fmt::format("size {} is negative", *v));
     if (tir::is_zero((*have)[axis]) && !tir::is_zero((*size)[i]))
-      infer_error(call, fmt::format("image {} has no elements", show(*have)));
+      return ctx.error(fmt::format("image {} has no elements", show(*have)));
     out.set(axis, (*size)[i]);
   }
   return make_type(out, 0, x.dtype);
@@ -229,7 +231,7 @@ const bool image_registered = [] {
         .argument("x", "Tensor", "the image, spatial axes last")
         .argument("size", "Shape", "new sizes of the spatial axes")
         .attrs<ResizeAttrs>()
-        .infer([n](const Call& c) { return infer_resize(c, n); })
+        .infer([n](InferContext& ctx) { return infer_resize(ctx, n); })
         .fusion(FusionKind::injective)
         .tensor_def([n](const Call& c, const Tensors& in) { return def_resize(c, in, n); });
   return true;

@@ -12,17 +12,8 @@ namespace {
 
 using Tensors = std::vector<te::Tensor>;
 
-const graph::TensorType& index_arg(const Call& call, size_t i) {
-  const auto& t = tensor_arg(call, i);
-  if (!t.dtype.is_void() && !t.dtype.is_integer())
-    infer_error(call,
-                fmt::format("{} must be integers, not {}", call.op.as<graph::Op>()->arguments[i].name,
-                            to_string(t.dtype)),
-                "cast them");
-  return t;
-}
 size_t axis_of(const Call& call, size_t ndim) {
-  return size_t(normal_axis(call, attrs_of<AxisAttrs>(call).axis, int64_t(ndim)));
+  return size_t(normal_axis(attrs_of<AxisAttrs>(call).axis, int64_t(ndim)));
 }
 template <class It>
 void append(Shape& to, It first, It last) {
@@ -30,17 +21,18 @@ void append(Shape& to, It first, It last) {
 }
 
 // ---------------------------------------------------------------- take
-Type infer_take(const Call& call) {
-  const auto &x = tensor_arg(call, 0), &at = index_arg(call, 1);
+Type infer_take(InferContext& ctx) {
+  const auto &x = ctx.tensor(0), &at = ctx.tensor(1);
+  if (!ctx.expect_integers(1) || !ctx.expect_axis(ctx.attrs<AxisAttrs>().axis, x.ndim)) return {};
   if (x.ndim < 0 || at.ndim < 0) return graph::tensor_type_unknown(-1, x.dtype);
-  const auto axis = std::ptrdiff_t(axis_of(call, size_t(x.ndim)));
+  const auto axis = std::ptrdiff_t(axis_of(ctx.call, size_t(x.ndim)));
   auto p = shape_of(x), q = shape_of(at);
   if (!p || !q) return make_type(std::nullopt, x.ndim - 1 + at.ndim, x.dtype);
   Shape out(p->begin(), p->begin() + axis);
   append(out, q->begin(), q->end());
   append(out, p->begin() + axis + 1, p->end());
   if (tir::is_zero((*p)[size_t(axis)]) && !tir::is_zero(simplify(product(out))))
-    infer_error(call, fmt::format("axis {} of {} has no elements", axis, show(*p)));
+    return ctx.error(fmt::format("axis {} of {} has no elements", axis, show(*p)));
   return make_type(out, 0, x.dtype);
 }
 Tensors def_take(const Call& call, const Tensors& in) {
@@ -59,21 +51,22 @@ Tensors def_take(const Call& call, const Tensors& in) {
 }
 
 // ---------------------------------------------------------------- gather
-void same_rank(const Call& call, const graph::TensorType& x, const graph::TensorType& at) {
-  if (x.ndim >= 0 && at.ndim >= 0 && x.ndim != at.ndim)
-    infer_error(call, fmt::format("x has {} dimensions, indices have {}", x.ndim, at.ndim));
+/// Arguments 0 and 1 are x and indices of as many dimensions.
+bool expect_same_rank(InferContext& ctx) {
+  const auto &x = ctx.tensor(0), &at = ctx.tensor(1);
+  if (x.ndim < 0 || at.ndim < 0 || x.ndim == at.ndim) return true;
+  return ctx.error(fmt::format("x has {} dimensions, indices have {}", x.ndim, at.ndim));
 }
-Type infer_gather_elements(const Call& call) {
-  const auto &x = tensor_arg(call, 0), &at = index_arg(call, 1);
-  same_rank(call, x, at);
-  if (x.ndim >= 0) {
-    const size_t axis = axis_of(call, size_t(x.ndim));
-    auto p = shape_of(x), q = shape_of(at);
-    for (size_t i = 0; p && q && i < p->size(); ++i) {
-      auto have = tir::as_int((*p)[i]), want = tir::as_int((*q)[i]);
-      if (i != axis && have && want && *want > *have)
-        infer_error(call, fmt::format("indices {} are larger than x {} in axis {}", show(*q), show(*p), i));
-    }
+Type infer_gather_elements(InferContext& ctx) {
+  const auto &x = ctx.tensor(0), &at = ctx.tensor(1);
+  if (!ctx.expect_integers(1) || !expect_same_rank(ctx) ||
+      !ctx.expect_axis(ctx.attrs<AxisAttrs>().axis, x.ndim))
+    return {};
+  auto p = shape_of(x), q = shape_of(at);
+  for (size_t i = 0; p && q && i < p->size(); ++i) {
+    auto have = tir::as_int((*p)[i]), want = tir::as_int((*q)[i]);
+    if (i != axis_of(ctx.call, p->size()) && have && want && *want > *have)
+      return ctx.error(fmt::format("indices {} are larger than x {} in axis {}", show(*q), show(*p), i));
   }
   return like(at, x.dtype);
 }
@@ -89,32 +82,36 @@ Tensors def_gather_elements(const Call& call, const Tensors& in) {
       "gather_elements")};
 }
 
-/// Number of leading axes that the last axis of the indices picks from; it must be a constant.
-int64_t tuple_size(const Call& call, const Shape& indices, const Shape& x, int64_t batch) {
-  auto k = indices.empty() ? std::nullopt : tir::as_int(indices[indices.size() - 1]);
-  if (!k) infer_error(call, fmt::format("the last axis of indices {} must be a constant", show(indices)));
+/// Number of leading axes, behind the batch, that the last axis of the indices picks from.
+int64_t tuple_size(const Shape& indices) { return *tir::as_int(indices.back()); }
+/// It is a constant, and x has so many.
+bool expect_tuple_size(InferContext& ctx, const Shape& indices, const Shape& x, int64_t batch) {
+  auto k = indices.empty() ? std::nullopt : tir::as_int(indices.back());
+  if (!k) return ctx.error(fmt::format("the last axis of indices {} must be a constant", show(indices)));
   if (*k + batch > int64_t(x.size()))
-    infer_error(call, fmt::format("indices {} name {} axes of x {}", show(indices), *k, show(x)));
-  return *k;
+    return ctx.error(fmt::format("indices {} name {} axes of x {}", show(indices), *k, show(x)));
+  return true;
 }
-Type infer_gather_nd(const Call& call) {
-  const auto &x = tensor_arg(call, 0), &at = index_arg(call, 1);
+Type infer_gather_nd(InferContext& ctx) {
+  const auto &x = ctx.tensor(0), &at = ctx.tensor(1);
+  if (!ctx.expect_integers(1)) return {};
   auto p = shape_of(x), q = shape_of(at);
   if (!p || !q) return graph::tensor_type_unknown(-1, x.dtype);
-  const int64_t batch = attrs_of<GatherNdAttrs>(call).batch_dims;
+  const int64_t batch = ctx.attrs<GatherNdAttrs>().batch_dims;
   if (batch < 0 || batch >= int64_t(q->size()) || batch > int64_t(p->size()))
-    infer_error(call, fmt::format("{} batch dimensions for x {} and indices {}", batch, show(*p), show(*q)));
+    return ctx.error(fmt::format("{} batch dimensions for x {} and indices {}", batch, show(*p), show(*q)));
   for (int64_t i = 0; i < batch; ++i)
-    if (differ((*p)[size_t(i)], (*q)[size_t(i)]))
-      infer_error(call, fmt::format("x {} and indices {} differ in batch axis {}", show(*p), show(*q), i));
-  const int64_t k = tuple_size(call, *q, *p, batch);
+    if (!ctx.require_equal((*p)[size_t(i)], (*q)[size_t(i)]))
+      return ctx.error(fmt::format("x {} and indices {} differ in batch axis {}", show(*p), show(*q), i));
+  if (!expect_tuple_size(ctx, *q, *p, batch)) return {};
+  const int64_t k = tuple_size(*q);
   Shape out(q->begin(), q->begin() + (std::ptrdiff_t(q->size()) - 1));
   append(out, p->begin() + batch + k, p->end());
   return make_type(out, 0, x.dtype);
 }
 Tensors def_gather_nd(const Call& call, const Tensors& in) {
   const int64_t batch = attrs_of<GatherNdAttrs>(call).batch_dims;
-  const int64_t k = tuple_size(call, in[1].shape(), in[0].shape(), batch);
+  const int64_t k = tuple_size(in[1].shape());
   const size_t outer = in[1].ndim() - 1;
   return {te::compute(
       output_info(call).shape,
@@ -141,38 +138,35 @@ PrimExpr combined(const std::string& reduction, const PrimExpr& old, const PrimE
                                     : tir::min(a, b);
   return tir::cast(old.dtype(), r);
 }
-void check_scatter(const Call& call, const graph::TensorType& x, const graph::TensorType& updates) {
-  const std::string& r = attrs_of<ScatterAttrs>(call).reduction;
-  if (r != "update" && r != "add" && r != "mul" && r != "max" && r != "min")
-    infer_error(call, fmt::format("reduction is '{}'", r), "use 'update', 'add', 'mul', 'max' or 'min'");
-  if (r != "update") expect_domain(call, x.dtype, Domain::number);
-  if (!x.dtype.is_void() && !updates.dtype.is_void() && x.dtype != updates.dtype)
-    infer_error(call,
-                fmt::format("element types {} and {} differ", to_string(x.dtype), to_string(updates.dtype)),
-                "cast one of them");
+/// x, indices and updates of a scatter.
+bool expect_scatter(InferContext& ctx) {
+  const auto &x = ctx.tensor(0), &updates = ctx.tensor(2);
+  const std::string& r = ctx.attrs<ScatterAttrs>().reduction;
+  return ctx.expect_integers(1) &&
+         ctx.expect_one_of("reduction", r, {"update", "add", "mul", "max", "min"}) &&
+         (r == "update" || ctx.expect_domain(x.dtype, Domain::number)) &&
+         ctx.expect_same_type(x.dtype, updates.dtype);
 }
-Type infer_scatter_elements(const Call& call) {
-  const auto &x = tensor_arg(call, 0), &at = index_arg(call, 1), &updates = tensor_arg(call, 2);
-  check_scatter(call, x, updates);
-  same_rank(call, x, at);
-  if (x.ndim >= 0) normal_axis(call, attrs_of<ScatterAttrs>(call).axis, x.ndim);
-  auto p = shape_of(at), q = shape_of(updates);
-  bool fits = !p || !q || p->size() == q->size();
-  for (size_t i = 0; fits && p && q && i < p->size(); ++i) fits = !differ((*p)[i], (*q)[i]);
-  if (!fits) infer_error(call, fmt::format("indices {} and updates {} differ", show(*p), show(*q)));
+Type infer_scatter_elements(InferContext& ctx) {
+  const auto& x = ctx.tensor(0);
+  if (!expect_scatter(ctx) || !expect_same_rank(ctx) ||
+      !ctx.expect_axis(ctx.attrs<ScatterAttrs>().axis, x.ndim))
+    return {};
+  auto p = shape_of(ctx.tensor(1)), q = shape_of(ctx.tensor(2));
+  if (p && q && !ctx.require_equal(*p, *q))
+    return ctx.error(fmt::format("indices {} and updates {} differ", show(*p), show(*q)));
   return like(x, x.dtype);
 }
-Type infer_scatter_nd(const Call& call) {
-  const auto &x = tensor_arg(call, 0), &at = index_arg(call, 1), &updates = tensor_arg(call, 2);
-  check_scatter(call, x, updates);
-  auto p = shape_of(x), q = shape_of(at), r = shape_of(updates);
+Type infer_scatter_nd(InferContext& ctx) {
+  const auto& x = ctx.tensor(0);
+  if (!expect_scatter(ctx)) return {};
+  auto p = shape_of(x), q = shape_of(ctx.tensor(1)), r = shape_of(ctx.tensor(2));
   if (p && q && r) {
-    const int64_t k = tuple_size(call, *q, *p, 0);
+    if (!expect_tuple_size(ctx, *q, *p, 0)) return {};
     Shape wanted(q->begin(), q->begin() + (std::ptrdiff_t(q->size()) - 1));
-    append(wanted, p->begin() + k, p->end());
-    bool fits = wanted.size() == r->size();
-    for (size_t i = 0; fits && i < wanted.size(); ++i) fits = !differ(wanted[i], (*r)[i]);
-    if (!fits) infer_error(call, fmt::format("updates {} must have the shape {}", show(*r), show(wanted)));
+    append(wanted, p->begin() + tuple_size(*q), p->end());
+    if (!ctx.require_equal(wanted, *r))
+      return ctx.error(fmt::format("updates {} must have the shape {}", show(*r), show(wanted)));
   }
   return like(x, x.dtype);
 }
@@ -207,7 +201,7 @@ Tensors def_scatter(const Call& call, const Tensors& in,
   return te::external({in[0].shape()}, {in[0].dtype()}, {in[0], in[1], in[2]}, body, short_name(call));
 }
 Tensors def_scatter_elements(const Call& call, const Tensors& in) {
-  const auto axis = size_t(normal_axis(call, attrs_of<ScatterAttrs>(call).axis, int64_t(in[0].ndim())));
+  const auto axis = size_t(normal_axis(attrs_of<ScatterAttrs>(call).axis, int64_t(in[0].ndim())));
   return def_scatter(call, in, [&](const Shape& u, const tir::Buffer& at) {
     Shape out = u;
     out.set(axis, safe_index(tir::load(at, u), in[0].shape()[axis]));
@@ -215,7 +209,7 @@ Tensors def_scatter_elements(const Call& call, const Tensors& in) {
   });
 }
 Tensors def_scatter_nd(const Call& call, const Tensors& in) {
-  const int64_t k = tuple_size(call, in[1].shape(), in[0].shape(), 0);
+  const int64_t k = tuple_size(in[1].shape());
   const auto outer = std::ptrdiff_t(in[1].ndim()) - 1;
   return def_scatter(call, in, [&](const Shape& u, const tir::Buffer& at) {
     Shape out;
@@ -230,17 +224,19 @@ Tensors def_scatter_nd(const Call& call, const Tensors& in) {
 }
 
 // ---------------------------------------------------------------- one_hot
-Type infer_one_hot(const Call& call) {
-  const auto& a = attrs_of<OneHotAttrs>(call);
-  const auto &at = index_arg(call, 0), &on = tensor_arg(call, 1), &off = tensor_arg(call, 2);
-  if (a.depth < 0) infer_error(call, fmt::format("depth {} is negative", a.depth));
+Type infer_one_hot(InferContext& ctx) {
+  const auto& a = ctx.attrs<OneHotAttrs>();
+  const auto &at = ctx.tensor(0), &on = ctx.tensor(1), &off = ctx.tensor(2);
+  if (!ctx.expect_integers(0)) return {};
+  if (a.depth < 0) return ctx.error(fmt::format("depth {} is negative", a.depth));
   for (const auto* t : {&on, &off})
-    if (t->ndim > 0) infer_error(call, "the on and off values must be scalars");
+    if (t->ndim > 0) return ctx.error("the on and off values must be scalars");
   if (on.dtype != off.dtype)
-    infer_error(call,
-                fmt::format("element types {} and {} differ", to_string(on.dtype), to_string(off.dtype)));
+    return ctx.error(
+        fmt::format("element types {} and {} differ", to_string(on.dtype), to_string(off.dtype)));
   if (at.ndim < 0) return graph::tensor_type_unknown(-1, on.dtype);
-  const auto axis = size_t(normal_axis(call, a.axis, at.ndim + 1));
+  if (!ctx.expect_axis(a.axis, at.ndim + 1)) return {};
+  const auto axis = size_t(normal_axis(a.axis, at.ndim + 1));
   auto have = shape_of(at);
   if (!have) return make_type(std::nullopt, at.ndim + 1, on.dtype);
   have->insert(axis, PrimExpr(a.depth));
@@ -248,7 +244,7 @@ Type infer_one_hot(const Call& call) {
 }
 Tensors def_one_hot(const Call& call, const Tensors& in) {
   const auto& a = attrs_of<OneHotAttrs>(call);
-  const auto axis = size_t(normal_axis(call, a.axis, int64_t(in[0].ndim()) + 1));
+  const auto axis = size_t(normal_axis(a.axis, int64_t(in[0].ndim()) + 1));
   return {te::compute(
       output_info(call).shape,
       [&](const Vars& v) {
@@ -260,13 +256,13 @@ Tensors def_one_hot(const Call& call, const Tensors& in) {
 }
 
 // ---------------------------------------------------------------- triangles and diagonals
-void at_least_matrix(const Call& call, const graph::TensorType& x) {
-  if (x.ndim >= 0 && x.ndim < 2)
-    infer_error(call, fmt::format("takes matrices, not a tensor of {} dimensions", x.ndim));
+bool expect_matrices(InferContext& ctx, const graph::TensorType& x) {
+  if (x.ndim < 0 || x.ndim >= 2) return true;
+  return ctx.error(fmt::format("takes matrices, not a tensor of {} dimensions", x.ndim));
 }
-Type infer_triangle(const Call& call) {
-  const auto& x = tensor_arg(call, 0);
-  at_least_matrix(call, x);
+Type infer_triangle(InferContext& ctx) {
+  const auto& x = ctx.tensor(0);
+  if (!expect_matrices(ctx, x)) return {};
   return like(x, x.dtype);
 }
 Tensors def_triangle(const Call& call, const Tensors& in, bool upper) {
@@ -281,10 +277,10 @@ Tensors def_triangle(const Call& call, const Tensors& in, bool upper) {
       },
       short_name(call))};
 }
-Type infer_diagonal(const Call& call) {
-  const auto& x = tensor_arg(call, 0);
-  at_least_matrix(call, x);
-  const int64_t k = attrs_of<DiagonalAttrs>(call).k;
+Type infer_diagonal(InferContext& ctx) {
+  const auto& x = ctx.tensor(0);
+  if (!expect_matrices(ctx, x)) return {};
+  const int64_t k = ctx.attrs<DiagonalAttrs>().k;
   auto have = shape_of(x);
   if (!have) return make_type(std::nullopt, x.ndim < 0 ? -1 : x.ndim - 1, x.dtype);
   const PrimExpr rows = (*have)[have->size() - 2], columns = (*have)[have->size() - 1];
@@ -309,53 +305,51 @@ Tensors def_diagonal(const Call& call, const Tensors& in) {
 }
 
 const bool index_registered = [] {
-  auto add = [](const char* name, const char* doc, FusionKind kind, InferType infer, TensorDef def) {
-    return register_op(name, doc).infer(std::move(infer)).fusion(kind).tensor_def(std::move(def));
-  };
   const auto injective = FusionKind::injective, opaque = FusionKind::opaque;
   const char* const where =
       "positions; negative ones count from the end, others are moved to the nearest end";
-  add("take", "Slices of an axis at the given positions.", injective, infer_take, def_take)
+  register_op("take", "Slices of an axis at the given positions.", injective, infer_take, def_take)
       .argument("x", "Tensor", "the operand")
       .argument("indices", "Tensor", where)
       .attrs<AxisAttrs>();
-  add("gather_elements", "The element at each position along an axis.", injective, infer_gather_elements,
-      def_gather_elements)
+  register_op("gather_elements", "The element at each position along an axis.", injective,
+              infer_gather_elements, def_gather_elements)
       .argument("x", "Tensor", "the operand")
       .argument("indices", "Tensor", where)
       .attrs<AxisAttrs>();
-  add("gather_nd", "Slices at positions of several axes, given by the last axis of the indices.", injective,
-      infer_gather_nd, def_gather_nd)
+  register_op("gather_nd", "Slices at positions of several axes, given by the last axis of the indices.",
+              injective, infer_gather_nd, def_gather_nd)
       .argument("x", "Tensor", "the operand")
       .argument("indices", "Tensor", where)
       .attrs<GatherNdAttrs>();
-  add("scatter_elements", "x with elements at the given positions along an axis replaced or combined.",
-      opaque, infer_scatter_elements, def_scatter_elements)
+  register_op("scatter_elements",
+              "x with elements at the given positions along an axis replaced or combined.", opaque,
+              infer_scatter_elements, def_scatter_elements)
       .argument("x", "Tensor", "the operand")
       .argument("indices", "Tensor", where)
       .argument("updates", "Tensor", "new values, of the indices' shape")
       .attrs<ScatterAttrs>();
-  add("scatter_nd", "x with slices at the given positions replaced or combined.", opaque, infer_scatter_nd,
-      def_scatter_nd)
+  register_op("scatter_nd", "x with slices at the given positions replaced or combined.", opaque,
+              infer_scatter_nd, def_scatter_nd)
       .argument("x", "Tensor", "the operand")
       .argument("indices", "Tensor", where)
       .argument("updates", "Tensor", "new slices")
       .attrs<ScatterAttrs>();
-  add("one_hot", "`on` at the position of a new axis that the index names, `off` elsewhere.", injective,
-      infer_one_hot, def_one_hot)
+  register_op("one_hot", "`on` at the position of a new axis that the index names, `off` elsewhere.",
+              injective, infer_one_hot, def_one_hot)
       .argument("indices", "Tensor", "classes; negative ones count from the end, others outside are nowhere")
       .argument("on", "Tensor", "scalar")
       .argument("off", "Tensor", "scalar")
       .attrs<OneHotAttrs>();
-  add("triu", "Zeros below the k-th diagonal of each matrix.", injective, infer_triangle,
-      [](const Call& c, const Tensors& in) { return def_triangle(c, in, true); })
+  register_op("triu", "Zeros below the k-th diagonal of each matrix.", injective, infer_triangle,
+              [](const Call& c, const Tensors& in) { return def_triangle(c, in, true); })
       .argument("x", "Tensor", "matrices")
       .attrs<DiagonalAttrs>();
-  add("tril", "Zeros above the k-th diagonal of each matrix.", injective, infer_triangle,
-      [](const Call& c, const Tensors& in) { return def_triangle(c, in, false); })
+  register_op("tril", "Zeros above the k-th diagonal of each matrix.", injective, infer_triangle,
+              [](const Call& c, const Tensors& in) { return def_triangle(c, in, false); })
       .argument("x", "Tensor", "matrices")
       .attrs<DiagonalAttrs>();
-  add("diagonal", "The k-th diagonal of each matrix.", injective, infer_diagonal, def_diagonal)
+  register_op("diagonal", "The k-th diagonal of each matrix.", injective, infer_diagonal, def_diagonal)
       .argument("x", "Tensor", "matrices")
       .attrs<DiagonalAttrs>();
   return true;

@@ -17,18 +17,26 @@ using namespace graph;
 
 namespace {
 
-void check_arguments(const Call& call, const Op& op) {
+/// Notes a mistake that has no operator to name.
+Type mistake(Inference& run, const char* code, std::string message, const Origin& at) {
+  run.problems.add(Diagnostic{code, std::move(message), place(at), {}, {}});
+  return {};
+}
+
+bool expect_arguments(Inference& run, const Call& call, const Op& op) {
   size_t required = 0;
   for (const OpArgument& a : op.arguments) required += !a.optional;
   if (op.variadic && required) --required;
   const size_t given = call.args.size();
-  if (given >= required && (op.variadic || given <= op.arguments.size())) return;
+  if (given >= required && (op.variadic || given <= op.arguments.size())) return true;
   std::string names;
   for (const OpArgument& a : op.arguments)
     names += (names.empty() ? "" : ", ") + a.name + (a.optional ? "?" : "");
-  fail("T1103",
-       fmt::format("{}: {} arguments given, it takes ({}{})", op.name, given, names, op.variadic ? "…" : ""),
-       place(call.origin));
+  mistake(
+      run, "T1103",
+      fmt::format("{}: {} arguments given, it takes ({}{})", op.name, given, names, op.variadic ? "…" : ""),
+      call.origin);
+  return false;
 }
 
 /// The callee as a message names it.
@@ -39,94 +47,132 @@ std::string name_of(const Expr& callee) {
   return "the function";
 }
 
-Type infer_call(const Call& call) {
-  if (const auto* op = call.op.as<Op>()) {
-    check_arguments(call, *op);
-    for (const Expr& a : call.args) {
-      if (a && (is_incomplete(a->type) || (OpenTypes::current() && has_incomplete(a->type))))
-        return incomplete_type();
-      if (const auto* tuple = a.as<Tuple>())
-        for (const Expr& item : tuple->items)
-          if (item && is_incomplete(item->type)) return incomplete_type();
-    }
-    const InferType& rule = definition(*op).infer;
-    if (!rule) return call.type_args.empty() ? object_type() : tuple_type(call.type_args);
-    return rule(call);
+/// A type that inference still looks for stands among the arguments.
+bool has_open_argument(const Call& call) {
+  for (const Expr& a : call.args) {
+    if (a && (is_incomplete(a->type) || (OpenTypes::current() && has_incomplete(a->type)))) return true;
+    if (const auto* tuple = a.as<Tuple>())
+      for (const Expr& item : tuple->items)
+        if (item && is_incomplete(item->type)) return true;
   }
+  return false;
+}
+
+/// The call with a type on every argument: tuples in argument places may have none of their own.
+Ref<Call> with_typed_arguments(Inference& run, const Call& call) {
+  Ref<Call> out(&call);
+  for (size_t i = 0; i < call.args.size(); ++i) {
+    if (!call.args[i] || call.args[i]->type) continue;
+    const Type t = infer_type(run, call.args[i]);
+    if (!t) return {};
+    Array<Expr> args = out->args;
+    Expr arg = call.args[i];
+    arg.edit()->type = t;
+    args.set(i, arg);
+    out.edit()->args = args;
+  }
+  return out;
+}
+
+Type infer_operator(Inference& run, const Call& call, const Op& op) {
+  if (!expect_arguments(run, call, op)) return {};
+  if (has_open_argument(call)) return incomplete_type();
+  const InferType& rule = definition(op).infer;
+  if (!rule) return call.type_args.empty() ? object_type() : tuple_type(call.type_args);
+  const Ref<Call> typed = with_typed_arguments(run, call);
+  if (!typed) return {};
+  InferContext ctx(run, *typed);
+  return ctx.expect_kinds() ? rule(ctx) : Type();
+}
+
+Type infer_call(Inference& run, const Call& call) {
+  if (const auto* op = call.op.as<Op>()) return infer_operator(run, call, *op);
   if (!call.type_args.empty())
     return call.type_args.size() == 1 ? call.type_args[0] : tuple_type(call.type_args);
   Type callee = call.op->type;
   if (const auto* v = call.op.as<Var>(); v && !callee) callee = v->declared;
-  if (call.op.is<Function>() && !callee) callee = infer_type(call.op);
+  if (call.op.is<Function>() && !callee) callee = infer_type(run, call.op);
   if (const OpenTypes* open = OpenTypes::current()) callee = open->resolved(callee);
   if (is_incomplete(callee)) return incomplete_type();
   if (callee && !callee.is<FuncType>() && !callee.is<ObjectType>())
-    fail("T1104", fmt::format("`{}` is called and has type {}", name_of(call.op), print(callee)),
-         place(call.origin));
+    return mistake(run, "T1104",
+                   fmt::format("`{}` is called and has type {}", name_of(call.op), print(callee)),
+                   call.origin);
   const auto* f = callee.as<FuncType>();
   if (!f) return object_type();
   if (f->opaque || (!f->params && !call.args.empty())) return f->ret ? f->ret : object_type();
   if (f->params.size() != call.args.size())
-    fail("T1103",
-         fmt::format("a function of {} parameters is called with {} arguments", f->params.size(),
-                     call.args.size()),
-         place(call.origin));
+    return mistake(run, "T1103",
+                   fmt::format("a function of {} parameters is called with {} arguments", f->params.size(),
+                               call.args.size()),
+                   call.origin);
   if (OpenTypes* open = OpenTypes::current()) open->sites.emplace_back();  // of this call
   Unifier u(f->type_params);
   // Functions last: what is passed tells more than what a function would take.
   for (const bool functions : {false, true})
     for (size_t i = 0; i < call.args.size(); ++i) {
       if (f->params[i].is<FuncType>() != functions) continue;
-      const Type given = arg_type(call, i);
+      const Type given = call.args[i]->type ? call.args[i]->type : infer_type(run, call.args[i]);
+      if (!given) return {};
       if (!u.unify(f->params[i], given))
-        fail("T1104",
-             fmt::format("argument {} of `{}` has type {} where {} is needed", i, name_of(call.op),
-                         print(given), print(u.apply(f->params[i], true))),
-             place(call.origin));
+        return mistake(run, "T1104",
+                       fmt::format("argument {} of `{}` has type {} where {} is needed", i, name_of(call.op),
+                                   print(given), print(u.apply(f->params[i], true))),
+                       call.origin);
     }
   if (!f->ret) return object_type();
   return u.apply(f->ret, !call.op.is<GlobalVar>());
 }
 
-Type tuple_of(const Array<Expr>& items) {
-  return make<TupleType>(items.map([](const Expr& e) { return e->type ? e->type : infer_type(e); }));
-}
 Type type_or_object(const Expr& e) {
-  if (e && e->type) return e->type;
-  const Expr result = e ? result_of(e) : e;
-  if (result && !result->type && (result.is<Tuple>() || result.is<TupleGetItem>())) return infer_type(result);
+  const Expr result = e && !e->type ? result_of(e) : e;
   return result && result->type ? result->type : object_type();
 }
 
 }  // namespace
 
-Type infer_type(const Expr& e) {
+Type infer_type(Inference& run, const Expr& e) {
   CHECK(e, "type of nothing");
+  /// Parts that are no values of their own (tuples) may have no type yet.
+  auto part = [&](const Expr& p) { return p->type ? p->type : infer_type(run, p); };
+  auto body = [&](const Expr& b) {
+    const Expr result = b && !b->type ? result_of(b) : b;
+    return result && (result.is<Tuple>() || result.is<TupleGetItem>()) ? part(result) : type_or_object(b);
+  };
   return match<Type>(
-      e, [](const Call& n) { return infer_call(n); }, [](const Tuple& n) { return tuple_of(n.items); },
-      [](const TupleGetItem& n) -> Type {
-        const Type t = n.tuple->type ? n.tuple->type : infer_type(n.tuple);
+      e, [&](const Call& n) { return infer_call(run, n); },
+      [&](const Tuple& n) -> Type {
+        Array<Type> items;
+        for (const Expr& item : n.items) {
+          items.push_back(part(item));
+          if (!items.back()) return {};
+        }
+        return make<TupleType>(items);
+      },
+      [&](const TupleGetItem& n) -> Type {
+        const Type t = part(n.tuple);
+        if (!t) return {};
         const auto* tuple = t.as<TupleType>();
         if (!tuple) return is_incomplete(t) ? incomplete_type() : object_type();
         if (n.index < 0 || size_t(n.index) >= tuple->items.size())
-          fail("T1101", fmt::format("item {} of a tuple of {}", n.index, tuple->items.size()),
-               n.origin ? n.origin->text : "");
+          return mistake(run, "T1101", fmt::format("item {} of a tuple of {}", n.index, tuple->items.size()),
+                         n.origin);
         return tuple->items[size_t(n.index)];
       },
       [](const Var& n) { return n.declared ? n.declared
                                 : n.type   ? n.type
                                            : object_type(); },
-      [](const Function& n) -> Type {
+      [&](const Function& n) -> Type {
         Array<Type> params;
         for (const VarRef& p : n.params)
           params.push_back(OpenTypes::current() ? parameter_type(p) : type_or_object(p));
-        return make<FuncType>(params, n.ret_type ? n.ret_type : type_or_object(n.body), false, n.type_params);
+        return make<FuncType>(params, n.ret_type ? n.ret_type : body(n.body), false, n.type_params);
       },
-      [](const If& n) { return join(type_or_object(n.true_branch), type_or_object(n.false_branch)); },
-      [](const graph::Match& n) -> Type {
+      [&](const If& n) { return join(body(n.true_branch), body(n.false_branch)); },
+      [&](const graph::Match& n) -> Type {
         Type all;
         for (const MatchClause& c : n.clauses) {
-          const Type t = type_or_object(c->body);
+          const Type t = body(c->body);
           all = all ? join(all, t) : t;
         }
         return all ? all : object_type();
@@ -136,8 +182,28 @@ Type infer_type(const Expr& e) {
         for (const VarRef& v : n.loop_vars) items.push_back(type_or_object(v));
         return make<TupleType>(items);
       },
-      [](const SeqExpr& n) { return n.body->type ? n.body->type : infer_type(n.body); },
+      [&](const SeqExpr& n) { return part(n.body); },
       [](const ExprNode& n) { return n.type ? n.type : object_type(); });
+}
+
+Type infer_type(const Expr& e) {
+  Inference run;
+  const Type t = infer_type(run, e);
+  run.problems.throw_if_any();
+  return t;
+}
+
+Expr typed(Inference& run, Expr e) {
+  if (const auto* call = e.as<Call>())
+    if (const Ref<Call> whole = with_typed_arguments(run, *call)) e = whole;
+  if (const Type t = infer_type(run, e)) e.edit()->type = t;
+  return e;
+}
+Expr typed(Expr e) {
+  Inference run;
+  e = typed(run, std::move(e));
+  run.problems.throw_if_any();
+  return e;
 }
 
 Type join(const Type& a, const Type& b) {

@@ -1,15 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
 // Types of graph expressions: operators by their own rule, everything else here.
 #pragma once
-#include "ir/op.h"
+#include "op/infer_context.h"
 
 namespace tenon::op {
 
-/// Type of any expression whose parts are typed (variables carry theirs). DiagnosticError "T1101", or "T1103"
-/// for a wrong number of arguments. A function's own body must have been inferred first.
+/// Type of any expression whose parts are typed (variables carry theirs, tuples may have none). Null where it
+/// has a mistake, which `run` notes: T1101, T1103 for a wrong number of arguments, T1104 for an argument that
+/// a function does not take. A function's own body must have been inferred first.
+graph::Type infer_type(Inference& run, const graph::Expr& e);
+/// The same of one expression alone; mistakes are thrown (DiagnosticError).
 graph::Type infer_type(const graph::Expr& e);
-/// The most exact type that both have: what cannot be agreed on is unknown. infer_error kinds are the
-/// caller's.
+/// The expression with its type, and one on every tuple among its arguments; others who hold it see nothing
+/// of it. Its type stays null where it has a mistake.
+graph::Expr typed(Inference& run, graph::Expr e);
+graph::Expr typed(graph::Expr e);  ///< mistakes are thrown
+/// The most exact type that both have: what cannot be agreed on is unknown.
 graph::Type join(const graph::Type& a, const graph::Type& b);
 /// Sets the types of all bindings of a function, in order, where they are missing (`again`: all of them), and
 /// its result type.

@@ -13,34 +13,35 @@ namespace {
 
 using Tensors = std::vector<te::Tensor>;
 
-/// The shape of a batch of square matrices, or nullopt when it is not known.
-std::optional<Shape> square_arg(const Call& call, size_t i) {
-  const auto& x = tensor_arg(call, i);
-  expect_domain(call, x.dtype, Domain::floating);
-  if (x.ndim >= 0 && x.ndim < 2) infer_error(call, fmt::format("takes matrices, not {} dimensions", x.ndim));
+/// Argument i is a batch of square matrices of real numbers.
+bool expect_square(InferContext& ctx, size_t i) {
+  const auto& x = ctx.tensor(i);
+  if (!ctx.expect_domain(x.dtype, Domain::floating)) return false;
+  if (x.ndim >= 0 && x.ndim < 2) return ctx.error(fmt::format("takes matrices, not {} dimensions", x.ndim));
   auto s = shape_of(x);
-  if (s && differ((*s)[s->size() - 1], (*s)[s->size() - 2]))
-    infer_error(call, fmt::format("matrices {} are not square", show(*s)));
-  return s;
+  if (s && !ctx.require_equal(s->back(), (*s)[s->size() - 2]))
+    return ctx.error(fmt::format("matrices {} are not square", show(*s)));
+  return true;
 }
-Type infer_det(const Call& call) {
-  const auto& x = tensor_arg(call, 0);
-  auto s = square_arg(call, 0);
+Type infer_det(InferContext& ctx) {
+  const auto& x = ctx.tensor(0);
+  if (!expect_square(ctx, 0)) return {};
+  auto s = shape_of(x);
   if (!s) return make_type(std::nullopt, x.ndim < 0 ? -1 : x.ndim - 2, x.dtype);
   return make_type(Shape(s->begin(), s->begin() + (std::ptrdiff_t(s->size()) - 2)), 0, x.dtype);
 }
-Type infer_square(const Call& call) {
-  square_arg(call, 0);
-  return like(tensor_arg(call, 0), tensor_arg(call, 0).dtype);
+Type infer_square(InferContext& ctx) {
+  if (!expect_square(ctx, 0)) return {};
+  return infer_same(ctx);
 }
-Type infer_solve(const Call& call) {
-  const auto& b = tensor_arg(call, 1);
-  auto s = square_arg(call, 0), r = shape_of(b);
+Type infer_solve(InferContext& ctx) {
+  const auto& b = ctx.tensor(1);
+  if (!expect_square(ctx, 0)) return {};
+  auto s = shape_of(ctx.tensor(0)), r = shape_of(b);
   if (s && r) {
     bool fits = r->size() == s->size();
-    for (size_t i = 0; fits && i + 1 < s->size(); ++i) fits = !differ((*s)[i], (*r)[i]);
-    if (!fits)
-      infer_error(call, fmt::format("matrices {} and right sides {} do not fit", show(*s), show(*r)));
+    for (size_t i = 0; fits && i + 1 < s->size(); ++i) fits = ctx.require_equal((*s)[i], (*r)[i]);
+    if (!fits) return ctx.error(fmt::format("matrices {} and right sides {} do not fit", show(*s), show(*r)));
   }
   return like(b, b.dtype);
 }

@@ -15,37 +15,33 @@ namespace {
 
 using Tensors = std::vector<te::Tensor>;
 
-Type infer_linear_attention(const Call& call) {
-  const auto& q = tensor_arg(call, 0);
+Type infer_linear_attention(InferContext& ctx) {
+  const auto& q = ctx.tensor(0);
   Shape s[6];
   for (size_t i = 0; i < 6; ++i) {
-    const auto& t = tensor_arg(call, i);
-    expect_rank(call, t, call.op.as<graph::Op>()->arguments[i].name, 4);
-    expect_domain(call, t.dtype, Domain::floating);
+    const auto& t = ctx.tensor(i);
+    if (!ctx.expect_rank(t, ctx.name(i), 4)) return {};
+    if (!ctx.expect_domain(t.dtype, Domain::floating)) return {};
     auto have = shape_of(t);
     if (!have)
       return graph::tuple_type(
-          {make_type(std::nullopt, 4, q.dtype), make_type(std::nullopt, 4, tensor_arg(call, 5).dtype)});
+          {make_type(std::nullopt, 4, q.dtype), make_type(std::nullopt, 4, ctx.tensor(5).dtype)});
     s[i] = *have;
   }
   // Decay and beta may be one number for all heads or all elements of a key.
-  auto fits = [&](size_t i, const Shape& want) {
-    for (size_t k = 0; k < 4; ++k)
-      if (differ(s[i][k], want[k]) && !tir::is_one(s[i][k]))
-        infer_error(call, fmt::format("{} is {}, not {}", call.op.as<graph::Op>()->arguments[i].name,
-                                      show(s[i]), show(want)));
-  };
   const Shape &key = s[1], &value = s[2];
-  fits(0, {key[0], s[0][1], key[2], key[3]});
-  fits(2, {key[0], key[1], key[2], value[3]});
-  fits(3, key);
-  fits(4, {key[0], key[1], key[2], PrimExpr(1)});
-  fits(5, {key[0], key[1], key[3], value[3]});
+  const Shape wanted[] = {{key[0], s[0][1], key[2], key[3]},     key,
+                          {key[0], key[1], key[2], value[3]},    key,
+                          {key[0], key[1], key[2], PrimExpr(1)}, {key[0], key[1], key[3], value[3]}};
+  for (size_t i = 0; i < 6; ++i)
+    for (size_t k = 0; k < 4; ++k)
+      if (!tir::is_one(s[i][k]) && !ctx.require_equal(s[i][k], wanted[i][k]))
+        return ctx.error(fmt::format("{} is {}, not {}", ctx.name(i), show(s[i]), show(wanted[i])));
   const auto heads = tir::as_int(s[0][1]), shared = tir::as_int(key[1]);
   if (heads && shared && (*shared < 1 || *heads % *shared != 0))
-    infer_error(call, fmt::format("{} query heads share {} key heads", *heads, *shared));
+    return ctx.error(fmt::format("{} query heads share {} key heads", *heads, *shared));
   return graph::tuple_type({make_type(Shape{s[0][0], s[0][1], s[0][2], value[3]}, 4, q.dtype),
-                            make_type(s[5], 4, tensor_arg(call, 5).dtype)});
+                            make_type(s[5], 4, ctx.tensor(5).dtype)});
 }
 
 Tensors def_linear_attention(const Call& call, const Tensors& in) {

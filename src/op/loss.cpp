@@ -9,70 +9,60 @@
 namespace tenon::op {
 namespace {
 
-Expr num(const Expr& like, double v) { return scalar(v, dtype_of(like)); }
-Expr un(const char* op, const Expr& a) { return op_call(op, {a}); }
-Expr bi(const char* op, const Expr& a, const Expr& b) { return op_call(op, {a, b}); }
-Expr times(const Expr& a, double v) { return bi("multiply", a, num(a, v)); }
+using Terms = std::vector<Term>;
 
-void expect_reduction(const Call& call, const std::string& r) {
-  if (r != "mean" && r != "sum" && r != "none")
-    infer_error(call, fmt::format("reduction is '{}'", r), "use 'mean', 'sum' or 'none'");
+bool expect_reduction(InferContext& ctx, const std::string& r) {
+  return ctx.expect_one_of("reduction", r, {"mean", "sum", "none"});
 }
-Expr reduced(const Expr& e, const std::string& reduction, DataType t) {
-  return as_type(reduction == "none" ? e : un(reduction.c_str(), e), t);
+Term reduced(const Term& x, const std::string& reduction, DataType t) {
+  return (reduction == "none" ? x : x.op(reduction)).as(t);
 }
 
 /// An element-wise loss of a prediction and a target, both widened.
-using Rule = Expr (*)(const LossAttrs& a, const Expr& x, const Expr& y);
-Expr difference_of(const Expr& x, const Expr& y) { return un("abs", bi("subtract", x, y)); }
-Expr squared_loss(const LossAttrs&, const Expr& x, const Expr& y) {
-  return un("square", bi("subtract", x, y));
+using Rule = Term (*)(const LossAttrs& a, const Term& x, const Term& y);
+Term difference_of(const Term& x, const Term& y) { return (x - y).op("abs"); }
+Term squared_loss(const LossAttrs&, const Term& x, const Term& y) { return (x - y).op("square"); }
+Term absolute_loss(const LossAttrs&, const Term& x, const Term& y) { return difference_of(x, y); }
+/// Parabola up to delta, straight behind it; `parabola` is what the square is multiplied with.
+Term bent(const Term& d, double delta, double parabola, double slope) {
+  const Term near = d.op("square") * parabola, far = (d - 0.5 * delta) * slope;
+  return d.op("less", {d.number(delta)}).op("where", {near, far});
 }
-Expr absolute_loss(const LossAttrs&, const Expr& x, const Expr& y) { return difference_of(x, y); }
-/// Parabola up to delta, straight behind it; `scale` is what the parabola is divided by.
-Expr bent(const Expr& d, double delta, double parabola, double slope) {
-  const Expr near = times(un("square", d), parabola);
-  const Expr far = times(bi("subtract", d, num(d, 0.5 * delta)), slope);
-  return op_call("where", {bi("less", d, num(d, delta)), near, far});
-}
-Expr smooth_l1_loss(const LossAttrs& a, const Expr& x, const Expr& y) {
+Term smooth_l1_loss(const LossAttrs& a, const Term& x, const Term& y) {
   if (a.parameter <= 0) return difference_of(x, y);
   return bent(difference_of(x, y), a.parameter, 0.5 / a.parameter, 1);
 }
-Expr huber_loss(const LossAttrs& a, const Expr& x, const Expr& y) {
+Term huber_loss(const LossAttrs& a, const Term& x, const Term& y) {
   return bent(difference_of(x, y), a.parameter, 0.5, a.parameter);
 }
-Expr kl_div(const LossAttrs& a, const Expr& x, const Expr& y) {
-  if (a.log) return bi("multiply", un("exp", y), bi("subtract", y, x));
-  return bi("subtract", bi("xlogy", y, y), bi("multiply", y, x));
+Term kl_div(const LossAttrs& a, const Term& x, const Term& y) {
+  if (a.log) return y.op("exp") * (y - x);
+  return y.op("xlogy", {y}) - y * x;
 }
-Expr binary_cross_entropy(const LossAttrs&, const Expr& x, const Expr& y) {
+Term binary_cross_entropy(const LossAttrs&, const Term& x, const Term& y) {
   // Logarithms no further than -100: a wrong certainty costs much, not everything.
-  auto log_of = [](const Expr& e) { return bi("maximum", un("log", e), num(e, -100)); };
-  const Expr one = num(x, 1);
-  return un("negative", bi("add", bi("multiply", y, log_of(x)),
-                           bi("multiply", bi("subtract", one, y), log_of(bi("subtract", one, x)))));
+  auto log_of = [](const Term& t) { return t.op("log").op("maximum", {t.number(-100)}); };
+  const Term one = x.number(1);
+  return -(y * log_of(x) + (one - y) * log_of(one - x));
 }
-Expr bce_with_logits(const LossAttrs&, const Expr& x, const Expr& y) {
+Term bce_with_logits(const LossAttrs&, const Term& x, const Term& y) {
   // max(x, 0) - x y + log(1 + exp(-|x|)) overflows nowhere.
-  const Expr tail = un("log1p", un("exp", un("negative", un("abs", x))));
-  return bi("add", bi("subtract", un("nn.relu", x), bi("multiply", x, y)), tail);
+  return x.op("nn.relu") - x * y + (-x.op("abs")).op("exp").op("log1p");
 }
-Expr poisson_nll(const LossAttrs& a, const Expr& x, const Expr& y) {
-  if (a.log) return bi("subtract", un("exp", x), bi("multiply", y, x));
-  return bi("subtract", x, bi("multiply", y, un("log", bi("add", x, num(x, 1e-8)))));
+Term poisson_nll(const LossAttrs& a, const Term& x, const Term& y) {
+  constexpr double kLeast = 1e-8;  // keeps the logarithm finite
+  if (a.log) return x.op("exp") - y * x;
+  return x - y * (x + kLeast).op("log");
 }
-Expr hinge_embedding(const LossAttrs& a, const Expr& x, const Expr& y) {
-  return op_call("where",
-                 {bi("equal", y, num(y, 1)), x, un("nn.relu", bi("subtract", num(x, a.parameter), x))});
+Term hinge_embedding(const LossAttrs& a, const Term& x, const Term& y) {
+  return y.op("equal", {y.number(1)}).op("where", {x, (a.parameter - x).op("nn.relu")});
 }
-Expr soft_margin(const LossAttrs&, const Expr& x, const Expr& y) {
-  return un("nn.softplus", un("negative", bi("multiply", x, y)));
-}
-Expr log_cosh(const LossAttrs&, const Expr& x, const Expr& y) {
+Term soft_margin(const LossAttrs&, const Term& x, const Term& y) { return (-(x * y)).op("nn.softplus"); }
+Term log_cosh(const LossAttrs&, const Term& x, const Term& y) {
   // |d| + log(1 + exp(-2 |d|)) - log 2
-  const Expr d = difference_of(x, y), tail = un("log1p", un("exp", times(d, -2)));
-  return bi("subtract", bi("add", d, tail), num(d, 0.6931471805599453));
+  constexpr double kLog2 = 0.6931471805599453;
+  const Term d = difference_of(x, y);
+  return d + (d * -2).op("exp").op("log1p") - kLog2;
 }
 
 struct Pairwise {
@@ -96,100 +86,99 @@ const Pairwise pairwise[] = {
 };
 
 // ---------------------------------------------------------------- of classes
-Expr class_scores(const Call& call, const Expr& x) {
-  expect_domain(call, dtype_of(x), Domain::floating);
-  const Shape s = known_dims(x);
-  if (s.empty()) infer_error(call, "a scalar has no classes");
-  return x;
+/// x has an axis of classes and floating values.
+bool expect_scores(InferContext& ctx, const Term& x) {
+  if (!ctx.expect_domain(x.dtype(), Domain::floating)) return false;
+  const auto s = x.dims();
+  if (s && s->empty()) return ctx.error("a scalar has no classes");
+  return s.has_value();
 }
 /// -Σ target · log p over the last axis, mean over the rest: targets are distributions.
-Expr cross_entropy(const Call& call, const std::vector<Expr>& args, bool logits) {
-  const Expr x = widened(class_scores(call, args[0]));
-  const Expr log_p =
-      logits ? op_call("nn.log_softmax", {x}, make_attrs<AxisAttrs>(int64_t(-1))) : un("log", x);
-  const Expr product = bi("multiply", widened(args[1]), log_p);
-  Expr sums = op_call("sum", {product}, make_attrs<ReduceAttrs>(Array<int64_t>{-1}, false));
-  return as_type(un("negative", un("mean", sums)), dtype_of(args[0]));
+Term cross_entropy(InferContext& ctx, const Terms& args, bool logits) {
+  if (!expect_scores(ctx, args[0])) return {};
+  const Term x = args[0].widened();
+  const Term log_p = logits ? x.op("nn.log_softmax", make_attrs<AxisAttrs>(int64_t(-1))) : x.op("log");
+  const Term sums = (args[1].widened() * log_p).op("sum", make_attrs<ReduceAttrs>(Array<int64_t>{-1}, false));
+  return (-sums.op("mean")).as(args[0].dtype());
 }
 
-/// Weighted -log p of each element's class; axis 1 holds the classes.
-Expr nll(const Call& call, const Expr& log_p, const Expr& target, const Expr& weight, double smoothing,
+/// Weighted -log p of each element's class; axis 1 holds the classes. `weight` may be null.
+Term nll(InferContext& ctx, const Term& log_p, const Term& target, const Term& weight, double smoothing,
          DataType t) {
-  const auto& a = attrs_of<NllAttrs>(call);
-  expect_reduction(call, a.reduction);
-  expect_domain(call, dtype_of(target), Domain::integer);
-  const Shape s = known_dims(log_p), labels = known_dims(target);
-  const auto axis = int64_t(s.size() > 1 ? 1 : 0);
-  if (s.empty() || labels.size() + 1 != s.size())
-    infer_error(call, fmt::format("scores {} for targets {}", show(s), show(labels)), "classes are axis 1");
-  const auto classes = s[size_t(axis)];
-  if (weight)
-    if (const Shape w = known_dims(weight); w.size() != 1 || differ(w[0], classes))
-      infer_error(call, fmt::format("weights {} for scores {}", show(w), show(s)));
-  const Expr ignored = bi("equal", target, num(target, double(a.ignore_index)));
-  const Expr label = op_call("where", {ignored, num(target, 0), target});
-  const Expr at = op_call("expand_dims", {label}, make_attrs<AxesAttrs>(Array<int64_t>{axis}));
-  Expr picked = op_call("gather_elements", {log_p, at}, make_attrs<AxisAttrs>(axis));
-  picked = un("negative", op_call("squeeze", {picked}, make_attrs<AxesAttrs>(Array<int64_t>{axis})));
-  Expr w = weight ? op_call("take", {widened(weight), label}, make_attrs<AxisAttrs>(int64_t(0)))
-                  : op_call("ones_like", {picked});
-  const Expr zero = num(picked, 0);
-  w = op_call("where", {ignored, zero, w});
-  Expr loss = bi("multiply", picked, w);
+  const auto& a = ctx.attrs<NllAttrs>();
+  if (!expect_reduction(ctx, a.reduction) || !ctx.expect_domain(target.dtype(), Domain::integer)) return {};
+  const auto s = log_p.dims(), labels = target.dims(), weights = weight.dims();
+  if (!s || !labels || (weight && !weights)) return {};
+  const auto axis = int64_t(s->size() > 1 ? 1 : 0);
+  if (s->empty() || labels->size() + 1 != s->size())
+    return ctx.error(fmt::format("scores {} for targets {}", show(*s), show(*labels)), "classes are axis 1");
+  const PrimExpr classes = (*s)[size_t(axis)];
+  if (weights && !ctx.require_equal(*weights, Shape{classes}))
+    return ctx.error(fmt::format("weights {} for scores {}", show(*weights), show(*s)));
+  const ObjectRef of_classes = make_attrs<AxesAttrs>(Array<int64_t>{axis});
+  const Term ignored = target.op("equal", {target.number(double(a.ignore_index))});
+  const Term label = ignored.op("where", {target.number(0), target});
+  const Term at = label.op("expand_dims", of_classes);
+  const Term picked =
+      -log_p.op("gather_elements", {at}, make_attrs<AxisAttrs>(axis)).op("squeeze", of_classes);
+  const Term zero = picked.number(0);
+  const Term w = ignored.op(
+      "where", {zero, weight ? weight.widened().op("take", {label}, make_attrs<AxisAttrs>(int64_t(0)))
+                             : picked.op("ones_like")});
+  Term loss = picked * w;
   if (smoothing > 0) {
-    Expr all = log_p;
+    Term all = log_p;
     if (weight) {
       Shape spread;
-      for (size_t i = 0; i < s.size(); ++i) spread.push_back(int64_t(i) == axis ? classes : PrimExpr(1));
-      all = bi("multiply", all, op_call("reshape", {widened(weight), graph::shape_expr(spread)}));
+      for (size_t i = 0; i < s->size(); ++i) spread.push_back(int64_t(i) == axis ? classes : PrimExpr(1));
+      all = all * weight.widened().reshaped(spread);
     }
     const auto count = tir::as_int(classes);
-    if (!count) infer_error(call, "label smoothing needs a known number of classes");
-    Expr even = op_call("sum", {all}, make_attrs<ReduceAttrs>(Array<int64_t>{axis}, false));
-    even = op_call("where", {ignored, zero, times(even, -1.0 / double(*count))});
-    loss = bi("add", times(loss, 1 - smoothing), times(even, smoothing));
+    if (!count) return ctx.error("label smoothing needs a known number of classes");
+    const Term even = all.op("sum", make_attrs<ReduceAttrs>(Array<int64_t>{axis}, false));
+    loss = loss * (1 - smoothing) + ignored.op("where", {zero, even * (-1.0 / double(*count))}) * smoothing;
   }
-  if (a.reduction == "none") return as_type(loss, t);
-  if (a.reduction == "sum") return as_type(un("sum", loss), t);
-  return as_type(bi("divide", un("sum", loss), un("sum", w)), t);
+  if (a.reduction == "none") return loss.as(t);
+  if (a.reduction == "sum") return loss.op("sum").as(t);
+  return (loss.op("sum") / w.op("sum")).as(t);
 }
-Expr nll_loss(const Call& call, const std::vector<Expr>& args) {
-  const Expr x = class_scores(call, args[0]);
-  return nll(call, widened(x), args[1], args.size() > 2 ? args[2] : Expr(), 0, dtype_of(x));
+Term nll_loss(InferContext& ctx, const Terms& args) {
+  if (!expect_scores(ctx, args[0])) return {};
+  return nll(ctx, args[0].widened(), args[1], args.size() > 2 ? args[2] : Term(), 0, args[0].dtype());
 }
-Expr softmax_cross_entropy(const Call& call, const std::vector<Expr>& args) {
-  const Expr x = class_scores(call, args[0]);
-  const int64_t axis = known_dims(x).size() > 1 ? 1 : 0;
-  const Expr log_p = op_call("nn.log_softmax", {widened(x)}, make_attrs<AxisAttrs>(axis));
-  return nll(call, log_p, args[1], args.size() > 2 ? args[2] : Expr(),
-             attrs_of<NllAttrs>(call).label_smoothing, dtype_of(x));
+Term softmax_cross_entropy(InferContext& ctx, const Terms& args) {
+  const Term& x = args[0];
+  if (!expect_scores(ctx, x)) return {};
+  const int64_t axis = x.dims()->size() > 1 ? 1 : 0;
+  const Term log_p = x.widened().op("nn.log_softmax", make_attrs<AxisAttrs>(axis));
+  return nll(ctx, log_p, args[1], args.size() > 2 ? args[2] : Term(), ctx.attrs<NllAttrs>().label_smoothing,
+             x.dtype());
 }
 
 // ---------------------------------------------------------------- of vectors
-Expr along_last(const char* op, const Expr& e) {
-  return op_call(op, {e}, make_attrs<ReduceAttrs>(Array<int64_t>{-1}, false));
+Term along_last(const char* op, const Term& x) {
+  return x.op(op, make_attrs<ReduceAttrs>(Array<int64_t>{-1}, false));
 }
-Expr cosine_similarity(const Call& call, const std::vector<Expr>& args) {
-  expect_domain(call, dtype_of(args[0]), Domain::floating);
-  const Expr x = widened(args[0]), y = widened(args[1]);
-  const Expr lengths = bi("multiply", along_last("l2_norm", x), along_last("l2_norm", y));
-  const Expr product = along_last("sum", bi("multiply", x, y));
-  return as_type(bi("divide", product, bi("maximum", lengths, num(x, 1e-8))), dtype_of(args[0]));
+Term cosine_similarity(InferContext& ctx, const Terms& args) {
+  constexpr double kLeastLength = 1e-8;  // vectors of length 0 are like no other
+  if (!ctx.expect_domain(args[0].dtype(), Domain::floating)) return {};
+  const Term x = args[0].widened(), y = args[1].widened();
+  const Term lengths = along_last("l2_norm", x) * along_last("l2_norm", y);
+  return (along_last("sum", x * y) / lengths.op("maximum", {x.number(kLeastLength)})).as(args[0].dtype());
 }
-Expr margin_ranking(const Call& call, const std::vector<Expr>& args) {
-  const auto& a = attrs_of<LossAttrs>(call);
-  expect_reduction(call, a.reduction);
-  const Expr x = widened(args[0]),
-             gap = bi("multiply", widened(args[2]), bi("subtract", x, widened(args[1])));
-  return reduced(un("nn.relu", bi("subtract", num(x, a.parameter), gap)), a.reduction, dtype_of(args[0]));
+Term margin_ranking(InferContext& ctx, const Terms& args) {
+  const auto& a = ctx.attrs<LossAttrs>();
+  if (!expect_reduction(ctx, a.reduction)) return {};
+  const Term gap = args[2].widened() * (args[0].widened() - args[1].widened());
+  return reduced((a.parameter - gap).op("nn.relu"), a.reduction, args[0].dtype());
 }
-Expr triplet_margin(const Call& call, const std::vector<Expr>& args) {
-  const auto& a = attrs_of<LossAttrs>(call);
-  expect_reduction(call, a.reduction);
-  const Expr x = widened(args[0]);
-  auto distance = [&](const Expr& e) { return along_last("l2_norm", bi("subtract", x, widened(e))); };
-  const Expr gap = bi("subtract", distance(args[1]), distance(args[2]));
-  return reduced(un("nn.relu", bi("add", gap, num(x, a.parameter))), a.reduction, dtype_of(args[0]));
+Term triplet_margin(InferContext& ctx, const Terms& args) {
+  const auto& a = ctx.attrs<LossAttrs>();
+  if (!expect_reduction(ctx, a.reduction)) return {};
+  const Term x = args[0].widened();
+  auto distance = [&](const Term& t) { return along_last("l2_norm", x - t.widened()); };
+  const Term gap = distance(args[1]) - distance(args[2]);
+  return reduced((gap + a.parameter).op("nn.relu"), a.reduction, args[0].dtype());
 }
 
 const bool loss_registered = [] {
@@ -197,26 +186,24 @@ const bool loss_registered = [] {
   const char *const prediction = "predictions", *const scores = "(batch, classes, …)";
   for (const Pairwise& p : pairwise) {
     const Rule rule = p.rule;
-    register_composed(p.name, p.doc, opaque,
-                      [rule](const Call& call, const std::vector<Expr>& args) {
-                        const auto& a = attrs_of<LossAttrs>(call);
-                        expect_reduction(call, a.reduction);
-                        expect_domain(call, dtype_of(args[0]), Domain::floating);
-                        return reduced(rule(a, widened(args[0]), widened(args[1])), a.reduction,
-                                       dtype_of(args[0]));
-                      })
+    register_composed(
+        p.name, p.doc, opaque,
+        [rule](InferContext& ctx, const Terms& args) -> Term {
+          const auto& a = ctx.attrs<LossAttrs>();
+          if (!expect_reduction(ctx, a.reduction) || !ctx.expect_domain(args[0].dtype(), Domain::floating))
+            return {};
+          return reduced(rule(a, args[0].widened(), args[1].widened()), a.reduction, args[0].dtype());
+        })
         .argument("x", "Tensor", prediction)
         .argument("target", "Tensor", "targets of x's type")
         .attrs<LossAttrs>();
   }
   for (const bool logits : {false, true})
-    register_composed(logits ? "nn.cross_entropy_with_logits" : "nn.cross_entropy",
-                      logits ? "Mean cross entropy of softmax(x) and target distributions."
-                             : "Mean cross entropy of probabilities and target distributions.",
-                      opaque,
-                      [logits](const Call& call, const std::vector<Expr>& args) {
-                        return cross_entropy(call, args, logits);
-                      })
+    register_composed(
+        logits ? "nn.cross_entropy_with_logits" : "nn.cross_entropy",
+        logits ? "Mean cross entropy of softmax(x) and target distributions."
+               : "Mean cross entropy of probabilities and target distributions.",
+        opaque, [logits](InferContext& ctx, const Terms& args) { return cross_entropy(ctx, args, logits); })
         .argument("x", "Tensor", "(…, classes)")
         .argument("target", "Tensor", "(…, classes)");
   register_composed("nn.nll_loss", "-x of each element's class, weighted.", opaque, nll_loss)

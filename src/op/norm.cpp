@@ -13,30 +13,28 @@ namespace {
 
 using Tensors = std::vector<te::Tensor>;
 
-/// Argument i is a vector of the operand's size on `axis`, or (axes) has the shape of those axes.
-void expect_parameter(const Call& call, size_t i, const graph::TensorType& x,
+/// Argument i is a vector of the operand's size on the axis, or has the shape of the axes.
+bool expect_parameter(InferContext& ctx, size_t i, const graph::TensorType& x,
                       const std::vector<int64_t>& axes) {
-  const auto& p = tensor_arg(call, i);
-  const std::string& name = call.op.as<graph::Op>()->arguments[i].name;
+  const auto& p = ctx.tensor(i);
   if (p.dtype != x.dtype && !p.dtype.is_void() && !x.dtype.is_void())
-    infer_error(
-        call,
-        fmt::format("{} has the element type {}, x has {}", name, to_string(p.dtype), to_string(x.dtype)),
-        "cast one of them");
+    return ctx.error(fmt::format("{} has the element type {}, x has {}", ctx.name(i), to_string(p.dtype),
+                                 to_string(x.dtype)),
+                     "cast one of them");
   auto have = shape_of(p), all = shape_of(x);
-  if (!have || !all) return;
+  if (!have || !all) return true;
   Shape wanted;
   for (int64_t a : axes) wanted.push_back((*all)[size_t(a)]);
-  bool fits = have->size() == wanted.size();
-  for (size_t d = 0; fits && d < wanted.size(); ++d) fits = !differ((*have)[d], wanted[d]);
-  if (!fits)
-    infer_error(
-        call, fmt::format("{} has the shape {}, x {} wants {}", name, show(*have), show(*all), show(wanted)));
+  if (ctx.require_equal(*have, wanted)) return true;
+  return ctx.error(
+      fmt::format("{} has the shape {}, x {} wants {}", ctx.name(i), show(*have), show(*all), show(wanted)));
 }
 
-Type checked(const Call& call, const graph::TensorType& x, const std::vector<int64_t>& axes) {
-  expect_domain(call, x.dtype, Domain::floating);
-  for (size_t i = 1; i < call.args.size(); ++i) expect_parameter(call, i, x, axes);
+/// The type of x, real numbers; the other arguments are parameters along its axes.
+Type infer_norm(InferContext& ctx, const graph::TensorType& x, const std::vector<int64_t>& axes) {
+  if (!ctx.expect_domain(x.dtype, Domain::floating)) return {};
+  for (size_t i = 1; i < ctx.size(); ++i)
+    if (!expect_parameter(ctx, i, x, axes)) return {};
   return like(x, x.dtype);
 }
 
@@ -49,16 +47,17 @@ PrimExpr inverse_deviation(const PrimExpr& variance, double epsilon) {
 }
 
 // ---------------------------------------------------------------- batch norm
-Type infer_batch_norm(const Call& call) {
-  const auto& x = tensor_arg(call, 0);
+Type infer_batch_norm(InferContext& ctx) {
+  const auto& x = ctx.tensor(0);
   if (x.ndim < 0) return like(x, x.dtype);
-  return checked(call, x, {normal_axis(call, attrs_of<BatchNormAttrs>(call).axis, x.ndim)});
+  if (!ctx.expect_axis(ctx.attrs<BatchNormAttrs>().axis, x.ndim)) return {};
+  return infer_norm(ctx, x, {normal_axis(ctx.attrs<BatchNormAttrs>().axis, x.ndim)});
 }
 
 Tensors def_batch_norm(const Call& call, const Tensors& in) {
   const auto& a = attrs_of<BatchNormAttrs>(call);
   const te::Tensor& x = in[0];
-  const auto axis = size_t(normal_axis(call, a.axis, int64_t(x.ndim())));
+  const auto axis = size_t(normal_axis(a.axis, int64_t(x.ndim())));
   return {te::compute(
       x.shape(),
       [&](const Vars& v) {
@@ -73,15 +72,16 @@ Tensors def_batch_norm(const Call& call, const Tensors& in) {
 }
 
 // ---------------------------------------------------------------- layer norm, rms norm
-std::vector<int64_t> layer_axes(const Call& call, int64_t ndim) {
-  const auto& axes = attrs_of<LayerNormAttrs>(call).axes;
-  return axes.empty() ? normal_axes(call, {-1}, ndim) : normal_axes(call, axes, ndim);
+std::vector<int64_t> layer_axes(const LayerNormAttrs& a, int64_t ndim) {
+  return normal_axes(a.axes.empty() ? Array<int64_t>{-1} : a.axes, ndim);
 }
 
-Type infer_layer_norm(const Call& call) {
-  const auto& x = tensor_arg(call, 0);
+Type infer_layer_norm(InferContext& ctx) {
+  const auto& x = ctx.tensor(0);
   if (x.ndim < 0) return like(x, x.dtype);
-  return checked(call, x, layer_axes(call, x.ndim));
+  const auto& a = ctx.attrs<LayerNormAttrs>();
+  if (!ctx.expect_axes(a.axes.empty() ? Array<int64_t>{-1} : a.axes, x.ndim)) return {};
+  return infer_norm(ctx, x, layer_axes(a, x.ndim));
 }
 
 Shape only_axes(const Shape& index, const std::vector<int64_t>& axes) {
@@ -93,7 +93,7 @@ Shape only_axes(const Shape& index, const std::vector<int64_t>& axes) {
 Tensors def_layer_norm(const Call& call, const Tensors& in, bool centred) {
   const auto& a = attrs_of<LayerNormAttrs>(call);
   const te::Tensor& x = in[0];
-  const auto axes = layer_axes(call, int64_t(x.ndim()));
+  const auto axes = layer_axes(a, int64_t(x.ndim()));
   const PrimExpr count = product(only_axes(x.shape(), axes));
   const std::string name = short_name(call);
   te::Tensor sum;
@@ -176,37 +176,38 @@ Tensors def_groups(const Call& call, const Tensors& in, const Groups& g) {
       name)};
 }
 
-Type infer_group_norm(const Call& call) {
-  const auto& a = attrs_of<GroupNormAttrs>(call);
-  const auto& x = tensor_arg(call, 0);
-  if (a.num_groups < 1) infer_error(call, fmt::format("{} groups", a.num_groups));
+Type infer_group_norm(InferContext& ctx) {
+  const auto& a = ctx.attrs<GroupNormAttrs>();
+  const auto& x = ctx.tensor(0);
+  if (a.num_groups < 1) return ctx.error(fmt::format("{} groups", a.num_groups));
   if (x.ndim < 0) return like(x, x.dtype);
-  const int64_t axis = normal_axis(call, a.channel_axis, x.ndim, "channel_axis");
+  if (!ctx.expect_axis(a.channel_axis, x.ndim, "channel_axis")) return {};
+  const int64_t axis = normal_axis(a.channel_axis, x.ndim);
   auto have = shape_of(x);
   if (auto c = have ? tir::as_int((*have)[size_t(axis)]) : std::nullopt; c && *c % a.num_groups)
-    infer_error(call, fmt::format("{} channels are not divisible by {} groups", *c, a.num_groups));
-  return checked(call, x, {axis});
+    return ctx.error(fmt::format("{} channels are not divisible by {} groups", *c, a.num_groups));
+  return infer_norm(ctx, x, {axis});
 }
 
 Tensors def_group_norm(const Call& call, const Tensors& in) {
   const auto& a = attrs_of<GroupNormAttrs>(call);
-  const auto axis = size_t(normal_axis(call, a.channel_axis, int64_t(in[0].ndim())));
+  const auto axis = size_t(normal_axis(a.channel_axis, int64_t(in[0].ndim())));
   const PrimExpr channels = simplify(tir::floordiv(in[0].shape()[axis], PrimExpr(a.num_groups)));
   return def_groups(call, in, {axis, PrimExpr(a.num_groups), channels, a.epsilon, a.center, a.scale});
 }
 Tensors def_instance_norm(const Call& call, const Tensors& in) {
   const auto& a = attrs_of<BatchNormAttrs>(call);
-  const auto axis = size_t(normal_axis(call, a.axis, int64_t(in[0].ndim())));
+  const auto axis = size_t(normal_axis(a.axis, int64_t(in[0].ndim())));
   return def_groups(call, in, {axis, in[0].shape()[axis], PrimExpr(1), a.epsilon, a.center, a.scale});
 }
 
 // ---------------------------------------------------------------- lrn
-Type infer_lrn(const Call& call) {
-  const auto& a = attrs_of<LrnAttrs>(call);
-  const auto& x = tensor_arg(call, 0);
-  expect_domain(call, x.dtype, Domain::floating);
-  if (a.size < 1) infer_error(call, fmt::format("size {} is not positive", a.size));
-  if (x.ndim >= 0) normal_axis(call, a.axis, x.ndim);
+Type infer_lrn(InferContext& ctx) {
+  const auto& a = ctx.attrs<LrnAttrs>();
+  const auto& x = ctx.tensor(0);
+  if (!ctx.expect_domain(x.dtype, Domain::floating)) return {};
+  if (a.size < 1) return ctx.error(fmt::format("size {} is not positive", a.size));
+  if (!ctx.expect_axis(a.axis, x.ndim)) return {};
   return like(x, x.dtype);
 }
 
@@ -221,7 +222,7 @@ PrimExpr divided_by_power(const PrimExpr& x, const PrimExpr& base, double beta) 
 Tensors def_lrn(const Call& call, const Tensors& in) {
   const auto& a = attrs_of<LrnAttrs>(call);
   const te::Tensor& x = in[0];
-  const auto axis = size_t(normal_axis(call, a.axis, int64_t(x.ndim())));
+  const auto axis = size_t(normal_axis(a.axis, int64_t(x.ndim())));
   const int64_t before = (a.size - 1) / 2;
   auto finish = [&](const Shape& at, const PrimExpr& s) {
     const PrimExpr base = s * constant(s.dtype(), a.alpha / double(a.size)) + constant(s.dtype(), a.bias);
@@ -254,17 +255,17 @@ Tensors def_lrn(const Call& call, const Tensors& in) {
 }
 
 // ---------------------------------------------------------------- softmax
-Type infer_softmax(const Call& call) {
-  const auto& x = tensor_arg(call, 0);
-  expect_domain(call, x.dtype, Domain::floating);
-  if (x.ndim >= 0) normal_axis(call, attrs_of<AxisAttrs>(call).axis, x.ndim);
+Type infer_softmax(InferContext& ctx) {
+  const auto& x = ctx.tensor(0);
+  if (!ctx.expect_domain(x.dtype, Domain::floating)) return {};
+  if (!ctx.expect_axis(ctx.attrs<AxisAttrs>().axis, x.ndim)) return {};
   return like(x, x.dtype);
 }
 
 Tensors def_softmax(const Call& call, const Tensors& in, bool log) {
   const te::Tensor& x = in[0];
   const std::string name = short_name(call);
-  const std::vector<int64_t> axes{normal_axis(call, attrs_of<AxisAttrs>(call).axis, int64_t(x.ndim()))};
+  const std::vector<int64_t> axes{normal_axis(attrs_of<AxisAttrs>(call).axis, int64_t(x.ndim()))};
   auto as_is = [](const PrimExpr& e, const Shape&) { return wide(e); };
   const te::Tensor top = reduce_over(x, axes, false, te::max, as_is, name + "_max");
   auto shifted = [&](const Shape& at) { return wide(x(at)) - top(drop_axes(at, axes)); };
@@ -280,16 +281,18 @@ Tensors def_softmax(const Call& call, const Tensors& in, bool log) {
       name)};
 }
 
-Type infer_bias_add(const Call& call) {
-  const auto& x = tensor_arg(call, 0);
-  expect_domain(call, x.dtype, Domain::number);
-  if (x.ndim >= 0) expect_parameter(call, 1, x, {normal_axis(call, attrs_of<AxisAttrs>(call).axis, x.ndim)});
+Type infer_bias_add(InferContext& ctx) {
+  const auto& x = ctx.tensor(0);
+  if (!ctx.expect_domain(x.dtype, Domain::number)) return {};
+  const int64_t axis = ctx.attrs<AxisAttrs>().axis;
+  if (!ctx.expect_axis(axis, x.ndim)) return {};
+  if (x.ndim >= 0 && !expect_parameter(ctx, 1, x, {normal_axis(axis, x.ndim)})) return {};
   return like(x, x.dtype);
 }
 
 Tensors def_bias_add(const Call& call, const Tensors& in) {
   const te::Tensor& x = in[0];
-  const auto axis = size_t(normal_axis(call, attrs_of<AxisAttrs>(call).axis, int64_t(x.ndim())));
+  const auto axis = size_t(normal_axis(attrs_of<AxisAttrs>(call).axis, int64_t(x.ndim())));
   return {te::compute(
       x.shape(),
       [&](const Vars& v) { return tir::cast(x.dtype(), wide(x(indices(v))) + wide(in[1]({v[axis]}))); },

@@ -11,9 +11,6 @@
 
 #include "ir/origin.h"
 #include "ir/structural.h"
-#include "ir/text.h"
-#include "op/assume.h"
-#include "op/infer.h"
 
 namespace tenon::op {
 
@@ -69,67 +66,22 @@ OpRegistration& OpRegistration::evaluate(Evaluate f) {
 OpRegistration register_op(std::string name, std::string doc, std::source_location where) {
   return OpRegistration(std::move(name), std::move(doc), where);
 }
-
-void infer_error(const Call& call, std::string message, std::string hint) {
-  const auto* op = call.op.as<graph::Op>();
-  std::string types;
-  for (size_t i = 0; i < call.args.size(); ++i) {
-    const bool named = op && i < op->arguments.size();
-    types += fmt::format("{}{}: {}", i ? ", " : "", named ? op->arguments[i].name : std::to_string(i),
-                         call.args[i] && call.args[i]->type ? print(call.args[i]->type) : "?");
-  }
-  fail("T1101", fmt::format("{}: {} (given {})", op ? op->name : "call", message, types), place(call.origin),
-       std::move(hint));
+OpRegistration register_op(std::string name, std::string doc, FusionKind kind, InferType infer, TensorDef def,
+                           std::source_location where) {
+  OpRegistration r(std::move(name), std::move(doc), where);
+  return r.infer(std::move(infer)).fusion(kind).tensor_def(std::move(def));
 }
 
-// ---------------------------------------------------------------- types of arguments
-namespace {
-std::string argument_name(const Call& call, size_t i) {
-  const auto* op = call.op.as<graph::Op>();
-  if (!op || op->arguments.empty()) return fmt::format("argument {}", i);
-  return fmt::format("argument '{}'", op->arguments[std::min(i, op->arguments.size() - 1)].name);
-}
-}  // namespace
-
-Type arg_type(const Call& call, size_t i) {
-  CHECK(i < call.args.size(), "an operator looks at an argument that the call does not have");
-  const Expr& e = call.args[i];
-  if (e->type) return e->type;
-  Type t = infer_type(e);
-  return t ? t : graph::object_type();
-}
-
-namespace {
-const graph::TensorType& keep(const Type& t) { return *t.as<graph::TensorType>(); }
-}  // namespace
-
+// ---------------------------------------------------------------- types
 const graph::TensorType& tensor_arg(const Call& call, size_t i) {
-  const Type t = arg_type(call, i);
-  if (!t.is<graph::TensorType>()) infer_error(call, argument_name(call, i) + " must be a tensor");
-  if (!call.args[i]->type) Expr(call.args[i]).mut()->type = t;  // the reference must outlive this function
-  return keep(call.args[i]->type);
-}
-
-std::vector<const graph::TensorType*> tuple_arg(const Call& call, size_t i) {
-  const Type t = arg_type(call, i);
-  if (!call.args[i]->type) Expr(call.args[i]).mut()->type = t;
-  const auto* tuple = t.as<graph::TupleType>();
-  if (!tuple) infer_error(call, argument_name(call, i) + " must be a tuple of tensors");
-  std::vector<const graph::TensorType*> out;
-  for (const Type& item : tuple->items) {
-    const auto* tensor = item.as<graph::TensorType>();
-    if (!tensor) infer_error(call, argument_name(call, i) + " must be a tuple of tensors");
-    out.push_back(tensor);
-  }
-  return out;
+  CHECK(i < call.args.size() && call.args[i], "an operator looks at an argument that the call does not have");
+  const auto* t = call.args[i]->type.as<graph::TensorType>();
+  CHECK(t, "an operator looks at the tensor type of an argument that is none");
+  return *t;
 }
 
 std::optional<Shape> shape_arg(const Call& call, size_t i) {
-  const Type t = arg_type(call, i);
-  const auto* s = t.as<graph::ShapeType>();
-  if (!s && !t.is<graph::ObjectType>())
-    infer_error(call, argument_name(call, i) + " must be a shape",
-                "turn a tensor into one with tensor_to_shape");
+  const auto* s = call.args[i]->type.as<graph::ShapeType>();
   if (!s || !s->known) return std::nullopt;
   return s->values;
 }
@@ -149,38 +101,15 @@ Type like(const graph::TensorType& t, DataType dtype) {
   return make<graph::TensorType>(t.shape, t.ndim, dtype, t.device);
 }
 
-Type infer_same(const Call& call) {
-  const auto& t = tensor_arg(call, 0);
-  return like(t, t.dtype);
-}
+Type infer_same(InferContext& ctx) { return Ref<graph::TensorType>(&ctx.tensor(0)); }
 
-void expect_rank(const Call& call, const graph::TensorType& t, std::string_view what, int64_t rank) {
-  if (t.ndim >= 0 && t.ndim != rank)
-    infer_error(call, fmt::format("{} must have {} dimensions, it has {}", what, rank, t.ndim));
-  if (t.ndim < 0) infer_error(call, fmt::format("the number of dimensions of {} is not known", what));
-}
-
-int64_t normal_axis(const Call& call, int64_t axis, int64_t ndim, std::string_view what) {
-  if (axis < -ndim || axis >= ndim)
-    infer_error(call, fmt::format("{} {} is outside of a tensor of {} dimensions", what, axis, ndim),
-                ndim ? fmt::format("use a value from {} to {}", -ndim, ndim - 1) : std::string());
-  return axis < 0 ? axis + ndim : axis;
-}
-
-std::vector<int64_t> normal_axes(const Call& call, const Array<int64_t>& axes, int64_t ndim, bool sorted) {
+std::vector<int64_t> normal_axes(const Array<int64_t>& axes, int64_t ndim, bool sorted) {
   std::vector<int64_t> out;
-  for (int64_t axis : axes) {
-    const int64_t a = normal_axis(call, axis, ndim);
-    if (std::find(out.begin(), out.end(), a) != out.end())
-      infer_error(call, fmt::format("axis {} is given twice", axis));
-    out.push_back(a);
-  }
+  for (int64_t axis : axes) out.push_back(normal_axis(axis, ndim));
   if (sorted) std::sort(out.begin(), out.end());
   return out;
 }
 
-namespace {
-/// A size as people write it. Only for messages, so that they do not depend on the printer of programs.
 std::string show_dim(const PrimExpr& e) {
   if (auto v = tir::as_int(e)) return std::to_string(*v);
   if (const auto* v = e.as<tir::Var>()) return v->name;
@@ -197,7 +126,6 @@ std::string show_dim(const PrimExpr& e) {
   if (const auto* n = e.as<tir::FloorMod>()) return two(n->a, "%", n->b);
   return "…";
 }
-}  // namespace
 
 std::string show(const Shape& shape) {
   std::string out = "(";
@@ -213,33 +141,9 @@ bool same_dim(const PrimExpr& a, const PrimExpr& b) {
   if (x || y || (a.is<tir::Var>() && b.is<tir::Var>())) return false;
   return structural_equal(a, b) || Analyzer().can_prove_equal(a, b);
 }
-namespace {
-thread_local std::vector<Assumption>* assumptions = nullptr;  // of the inference that runs
-bool unequal(const PrimExpr& a, const PrimExpr& b) {
+bool differ(const PrimExpr& a, const PrimExpr& b) {
   auto x = tir::as_int(a), y = tir::as_int(b);
   return x && y && *x != *y;
-}
-}  // namespace
-bool differ(const PrimExpr& a, const PrimExpr& b) {
-  assume(a, b);
-  return unequal(a, b);
-}
-void assume(const PrimExpr& have, const PrimExpr& want, bool or_one) {
-  if (!assumptions || (tir::as_int(have) && tir::as_int(want))) return;
-  if ((or_one && tir::is_one(have)) || same_dim(have, want)) return;
-  assumptions->push_back({have, want, or_one});
-}
-std::vector<Assumption> assumptions_of(const Call& call) {
-  std::vector<Assumption> out;
-  const auto* op = call.op.as<graph::Op>();
-  if (!op || !definition(*op).infer) return out;
-  struct Restore {
-    std::vector<Assumption>* before;
-    ~Restore() { assumptions = before; }
-  } restore{assumptions};
-  assumptions = &out;
-  definition(*op).infer(call);
-  return out;
 }
 PrimExpr product(const Shape& shape) {
   PrimExpr p = 1;
@@ -247,31 +151,22 @@ PrimExpr product(const Shape& shape) {
   return p;
 }
 
-std::optional<Shape> broadcast_shapes(const Call& call, const Shape& a, const Shape& b) {
+std::optional<Shape> broadcast_shapes(const Shape& a, const Shape& b) {
   const size_t n = std::max(a.size(), b.size());
   Shape out;
-  bool decided = true;
   for (size_t i = 0; i < n; ++i) {
     // From the left: a missing leading axis counts as 1.
     const bool in_a = i + a.size() >= n, in_b = i + b.size() >= n;
     const PrimExpr x = in_a ? a[i + a.size() - n] : PrimExpr(1), y = in_b ? b[i + b.size() - n] : PrimExpr(1);
     if (tir::is_one(x))
       out.push_back(y);
-    else if (tir::is_one(y) || same_dim(x, y))
-      out.push_back(x);
-    else if (unequal(x, y))
-      infer_error(call, fmt::format("shapes {} and {} do not broadcast: {} against {}", show(a), show(b),
-                                    show_dim(x), show_dim(y)));
-    else if (tir::as_int(x)) {
-      assume(y, x, true);
-      out.push_back(x);  // the symbolic side is 1 or the same; the result is the constant
-    } else if (tir::as_int(y)) {
-      assume(x, y, true);
+    else if (tir::is_one(y) || tir::as_int(x) || same_dim(x, y))
+      out.push_back(x);  // a number against a symbol: the symbolic side is 1 or the same
+    else if (tir::as_int(y))
       out.push_back(y);
-    } else
-      decided = false;
+    else
+      return std::nullopt;
   }
-  if (!decided) return std::nullopt;
   return out;
 }
 
@@ -409,30 +304,23 @@ te::Tensor pad_with(const te::Tensor& x, const Shape& before, const Shape& after
       name);
 }
 
-std::vector<int64_t> per_axis(const Call& call, const Array<int64_t>& list, size_t n, int64_t otherwise,
-                              std::string_view what) {
-  if (list.empty()) return std::vector<int64_t>(n, otherwise);
-  if (list.size() == 1) return std::vector<int64_t>(n, list[0]);
-  if (list.size() != n)
-    infer_error(call, fmt::format("{} must have 1 or {} values, not {}", what, n, list.size()));
+std::vector<int64_t> per_axis(const Array<int64_t>& list, size_t n, int64_t otherwise) {
+  if (list.size() <= 1) return std::vector<int64_t>(n, list.empty() ? otherwise : list[0]);
+  CHECK(list.size() == n, "a list of another length than inference has accepted");
   return list.vec();
 }
 
-std::vector<int64_t> paddings(const Call& call, const Array<int64_t>& list, size_t n) {
+std::vector<int64_t> paddings(const Array<int64_t>& list, size_t n) {
   if (list.size() == 2 * n) return list.vec();
-  std::vector<int64_t> one = per_axis(call, list, n, 0, "padding");
-  std::vector<int64_t> out = one;
-  out.insert(out.end(), one.begin(), one.end());
+  const std::vector<int64_t> begins = per_axis(list, n, 0);
+  std::vector<int64_t> out = begins;
+  out.insert(out.end(), begins.begin(), begins.end());
   return out;
 }
 
-DataType contraction_type(const Call& call, DataType a, DataType b, DataType wanted) {
-  const bool bytes = a.is_integer() && b.is_integer() && a.bits == 8 && b.bits == 8;
-  if (a != b && !bytes && !a.is_void() && !b.is_void())
-    infer_error(call, fmt::format("element types {} and {} differ", to_string(a), to_string(b)),
-                "cast one of them");
-  if (a.is_bool()) infer_error(call, "booleans cannot be multiplied", "cast them to an integer type");
+DataType contraction_type(DataType a, DataType b, DataType wanted) {
   if (!wanted.is_void()) return wanted;
+  const bool bytes = a.is_integer() && b.is_integer() && a.bits == 8 && b.bits == 8;
   return bytes ? i32 : a.is_void() ? b : a;
 }
 

@@ -5,24 +5,17 @@
 #include <functional>
 #include <source_location>
 
-#include "ir/op.h"
-#include "op/attrs.h"
+#include "op/infer_context.h"
 #include "te/te.h"
 
 namespace tenon::op {
 
-using graph::Call;
-using graph::Expr;
 using graph::FusionKind;
-using graph::Type;
-using Shape = Array<PrimExpr>;
 using Vars = Array<tir::VarRef>;
 
 // ---------------------------------------------------------------- the definition of an operator
-/// Type inference of one call: argument types are set; returns the result's type. A user's mistake is a
-/// DiagnosticError made by `infer_error` (names operator, arguments with types, and the call's origin).
-using InferType = std::function<Type(const Call& call)>;
-[[noreturn]] void infer_error(const Call& call, std::string message, std::string hint = {});
+/// Type inference of one call: the result's type, or null where it noted a mistake.
+using InferType = std::function<Type(InferContext& ctx)>;
 /// What an operator computes: its outputs as tensor expressions of `inputs`, the tensor arguments in order,
 /// tuples flattened; shapes and scalars are read from the call. `call.type` must be inferred and its shapes
 /// known.
@@ -66,26 +59,13 @@ class OpRegistration {
 };
 OpRegistration register_op(std::string name, std::string doc,
                            std::source_location where = std::source_location::current());
+OpRegistration register_op(std::string name, std::string doc, FusionKind kind, InferType infer, TensorDef def,
+                           std::source_location where = std::source_location::current());
 
-// ---------------------------------------------------------------- attributes
-/// The call's attributes; its operator's defaults when it has none.
-template <class T>
-const T& attrs_of(const Call& call) {
-  if (const T* a = call.attrs.as<T>()) return *a;
-  CHECK(!call.attrs, "a call carries attributes of another operator");
-  const T* defaults = call.op.as<graph::Op>()->default_attrs.as<T>();
-  CHECK(defaults, "an operator reads attributes that it does not have");
-  return *defaults;
-}
-
-// ---------------------------------------------------------------- types of arguments
-/// Type of argument i (leaves without one are inferred); never null.
-Type arg_type(const Call& call, size_t i);
-/// Argument i must be a tensor; infer_error otherwise.
+// ---------------------------------------------------------------- types
+/// Type of the tensor that argument i is; CHECK when it is none.
 const graph::TensorType& tensor_arg(const Call& call, size_t i);
-/// Argument i is a tuple of tensors: their types.
-std::vector<const graph::TensorType*> tuple_arg(const Call& call, size_t i);
-/// Dimensions given by argument i (a ShapeExpr or a variable of known shape value), or nullopt.
+/// Dimensions given by argument i (a ShapeExpr or a variable of known shape value); nullopt: not known.
 std::optional<Shape> shape_arg(const Call& call, size_t i);
 std::optional<Shape> shape_of(const graph::TensorType& t);
 /// A tensor of known or unknown shape.
@@ -93,22 +73,22 @@ Type make_type(const std::optional<Shape>& shape, int64_t ndim, DataType dtype);
 /// The argument's own type with another element type.
 Type like(const graph::TensorType& t, DataType dtype);
 /// Infer function: type of the first argument.
-Type infer_same(const Call& call);
-/// infer_error unless the rank is known and one of the given.
-void expect_rank(const Call& call, const graph::TensorType& t, std::string_view what, int64_t rank);
-/// 0 ≤ result < ndim; infer_error when out of range.
-int64_t normal_axis(const Call& call, int64_t axis, int64_t ndim, std::string_view what = "axis");
-/// Normalised, checked against repetition, sorted when `sorted`.
-std::vector<int64_t> normal_axes(const Call& call, const Array<int64_t>& axes, int64_t ndim,
-                                 bool sorted = true);
-std::string show(const Shape& shape);  ///< "(2, n, 3)"
+Type infer_same(InferContext& ctx);
+/// -ndim ≤ axis < ndim as 0 ≤ result < ndim.
+inline int64_t normal_axis(int64_t axis, int64_t ndim) { return axis < 0 ? axis + ndim : axis; }
+/// All of them, sorted when `sorted`.
+std::vector<int64_t> normal_axes(const Array<int64_t>& axes, int64_t ndim, bool sorted = true);
+/// A size, or sizes, as people write them: "n + 1", "(2, n, 3)". For messages, so that they do not depend on
+/// the printer of programs.
+std::string show_dim(const PrimExpr& size);
+std::string show(const Shape& shape);
 
 // ---------------------------------------------------------------- sizes
 bool same_dim(const PrimExpr& a, const PrimExpr& b);  ///< provably equal
 bool differ(const PrimExpr& a, const PrimExpr& b);    ///< both constant and not equal
 PrimExpr product(const Shape& shape);
-/// NumPy broadcasting. Nullopt: cannot be decided at compile time. infer_error names both shapes.
-std::optional<Shape> broadcast_shapes(const Call& call, const Shape& a, const Shape& b);
+/// NumPy broadcasting of shapes that broadcast. Nullopt: the result cannot be decided at compile time.
+std::optional<Shape> broadcast_shapes(const Shape& a, const Shape& b);
 
 // ---------------------------------------------------------------- tensor definitions
 struct TensorInfo {
@@ -143,11 +123,10 @@ te::Tensor pad_with(const te::Tensor& x, const Shape& before, const Shape& after
                     const std::string& name = "pad_temp");
 
 /// One value per spatial axis from a list that is empty (`otherwise`), has one value, or one per axis.
-std::vector<int64_t> per_axis(const Call& call, const Array<int64_t>& list, size_t n, int64_t otherwise,
-                              std::string_view what);
+std::vector<int64_t> per_axis(const Array<int64_t>& list, size_t n, int64_t otherwise);
 /// Begins then ends from a padding list of length 0, 1, n or 2n.
-std::vector<int64_t> paddings(const Call& call, const Array<int64_t>& list, size_t n);
-/// Type of a product of a and b (equal types, or both 8-bit integers); infer_error otherwise.
-DataType contraction_type(const Call& call, DataType a, DataType b, DataType wanted);
+std::vector<int64_t> paddings(const Array<int64_t>& list, size_t n);
+/// Type of a product of a and b: `wanted` when it is given, i32 of 8-bit integers, else theirs.
+DataType contraction_type(DataType a, DataType b, DataType wanted);
 
 }  // namespace tenon::op

@@ -17,13 +17,13 @@ namespace {
 using Tensors = std::vector<te::Tensor>;
 
 // ---------------------------------------------------------------- bits
-Type infer_bitcast(const Call& call) {
-  const auto& x = tensor_arg(call, 0);
-  const DataType t = attrs_of<CastAttrs>(call).dtype;
+Type infer_bitcast(InferContext& ctx) {
+  const auto& x = ctx.tensor(0);
+  const DataType t = ctx.attrs<CastAttrs>().dtype;
   // A boolean is a byte of 0 or 1.
   auto bits = [](DataType d) { return d.is_bool() ? 8 : d.bits; };
   if (!x.dtype.is_void() && bits(x.dtype) != bits(t))
-    infer_error(call, fmt::format("{} and {} have different sizes", to_string(x.dtype), to_string(t)));
+    return ctx.error(fmt::format("{} and {} have different sizes", to_string(x.dtype), to_string(t)));
   return like(x, t);
 }
 Tensors def_bitcast(const Call& call, const Tensors& in) {
@@ -40,15 +40,17 @@ Tensors def_bitcast(const Call& call, const Tensors& in) {
 }
 
 // ---------------------------------------------------------------- index arithmetic
-Type infer_meshgrid(const Call& call) {
-  const std::string& how = attrs_of<IndexingAttrs>(call).indexing;
-  if (how != "ij" && how != "xy") infer_error(call, fmt::format("indexing is '{}'", how), "use 'ij' or 'xy'");
-  const auto items = tuple_arg(call, 0);
+Type infer_meshgrid(InferContext& ctx) {
+  const std::string& how = ctx.attrs<IndexingAttrs>().indexing;
+  if (!ctx.expect_one_of("indexing", how, {"ij", "xy"})) return {};
+  const auto vectors = ctx.tuple(0);
+  if (!vectors) return {};
+  const auto& items = *vectors;
   Shape shape;
   bool known = true;
   for (const auto* t : items) {
     auto s = shape_of(*t);
-    if (t->ndim > 1) infer_error(call, fmt::format("takes vectors, not {} dimensions", t->ndim));
+    if (t->ndim > 1) return ctx.error(fmt::format("takes vectors, not {} dimensions", t->ndim));
     known = known && s;
     if (s) shape.push_back(s->empty() ? PrimExpr(1) : (*s)[0]);
   }
@@ -73,13 +75,13 @@ Tensors def_meshgrid(const Call& call, const Tensors& in) {
   return out;
 }
 
-Type infer_unravel(const Call& call) {
-  const auto& x = tensor_arg(call, 0);
-  expect_domain(call, x.dtype, Domain::integer);
-  const auto size = shape_arg(call, 1);
+Type infer_unravel(InferContext& ctx) {
+  const auto& x = ctx.tensor(0);
+  if (!ctx.expect_domain(x.dtype, Domain::integer)) return {};
+  const auto size = ctx.shape(1);
   auto s = shape_of(x);
   if (size && tir::is_zero(simplify(product(*size))))
-    infer_error(call, fmt::format("a tensor {} has no positions", show(*size)));
+    return ctx.error(fmt::format("a tensor {} has no positions", show(*size)));
   if (!s || !size) return make_type(std::nullopt, x.ndim < 0 ? -1 : x.ndim + 1, x.dtype);
   s->insert(0, PrimExpr(int64_t(size->size())));
   return make_type(s, 0, x.dtype);
@@ -98,14 +100,14 @@ Tensors def_unravel(const Call& call, const Tensors& in) {
       },
       "unravel_index")};
 }
-Type infer_ravel(const Call& call) {
-  const auto& x = tensor_arg(call, 0);
-  expect_domain(call, x.dtype, Domain::integer);
-  const auto size = shape_arg(call, 1);
+Type infer_ravel(InferContext& ctx) {
+  const auto& x = ctx.tensor(0);
+  if (!ctx.expect_domain(x.dtype, Domain::integer)) return {};
+  const auto size = ctx.shape(1);
   auto s = shape_of(x);
   if (!s || !size) return make_type(std::nullopt, x.ndim - (x.ndim > 0), x.dtype);
-  if (s->empty() || differ((*s)[0], PrimExpr(int64_t(size->size()))))
-    infer_error(call, fmt::format("positions {} in a tensor {}", show(*s), show(*size)));
+  if (s->empty() || !ctx.require_equal((*s)[0], PrimExpr(int64_t(size->size()))))
+    return ctx.error(fmt::format("positions {} in a tensor {}", show(*s), show(*size)));
   s->erase(0);
   return make_type(s, 0, x.dtype);
 }
@@ -125,12 +127,10 @@ Tensors def_ravel(const Call& call, const Tensors& in) {
       "ravel_index")};
 }
 
-Type infer_isin(const Call& call) {
-  const auto &x = tensor_arg(call, 0), &set = tensor_arg(call, 1);
-  expect_rank(call, set, "the set", 1);
-  if (x.dtype != set.dtype)
-    infer_error(call, fmt::format("element types {} and {} differ", to_string(x.dtype), to_string(set.dtype)),
-                "cast one of them");
+Type infer_isin(InferContext& ctx) {
+  const auto &x = ctx.tensor(0), &set = ctx.tensor(1);
+  if (!ctx.expect_rank(set, "the set", 1)) return {};
+  if (!ctx.expect_same_type(x.dtype, set.dtype)) return {};
   return like(x, boolean);
 }
 Tensors def_isin(const Call&, const Tensors& in) {
@@ -146,11 +146,11 @@ Tensors def_isin(const Call&, const Tensors& in) {
       found.shape(), [&](const Vars& v) { return tir::gt(found(indices(v)), PrimExpr(0)); }, "isin_result")};
 }
 
-Type infer_linspace(const Call& call) {
-  const auto& a = attrs_of<LinspaceAttrs>(call);
-  expect_domain(call, a.dtype, Domain::number);
-  const auto n = shape_arg(call, 0);
-  if (n && n->size() != 1) infer_error(call, fmt::format("{} is not one size", show(*n)));
+Type infer_linspace(InferContext& ctx) {
+  const auto& a = ctx.attrs<LinspaceAttrs>();
+  if (!ctx.expect_domain(a.dtype, Domain::number)) return {};
+  const auto n = ctx.shape(0);
+  if (n && n->size() != 1) return ctx.error(fmt::format("{} is not one size", show(*n)));
   return make_type(n, 1, a.dtype);
 }
 Tensors def_linspace(const Call& call, const Tensors&) {
@@ -167,12 +167,13 @@ Tensors def_linspace(const Call& call, const Tensors&) {
 }
 
 // ---------------------------------------------------------------- slices at run-time places
-void expect_begin(const Call& call, size_t i, int64_t rank) {
-  const auto& begin = tensor_arg(call, i);
-  expect_domain(call, begin.dtype, Domain::integer);
-  expect_rank(call, begin, "begin", 1);
-  if (auto s = shape_of(begin); s && rank >= 0 && differ((*s)[0], PrimExpr(rank)))
-    infer_error(call, fmt::format("begin {} for {} dimensions", show(*s), rank));
+bool expect_begin(InferContext& ctx, size_t i, int64_t rank) {
+  const auto& begin = ctx.tensor(i);
+  if (!ctx.expect_domain(begin.dtype, Domain::integer)) return false;
+  if (!ctx.expect_rank(begin, "begin", 1)) return false;
+  if (auto s = shape_of(begin); s && rank >= 0 && !ctx.require_equal((*s)[0], PrimExpr(rank)))
+    return ctx.error(fmt::format("begin {} for {} dimensions", show(*s), rank));
+  return true;
 }
 /// Moved so that the slice lies inside.
 PrimExpr slice_begin(const te::Tensor& begin, size_t axis, const PrimExpr& extent, const PrimExpr& size) {
@@ -187,13 +188,13 @@ bool fits_in(const Shape& small, const Shape& large) {
   }
   return fits;
 }
-Type infer_dynamic_slice(const Call& call) {
-  const auto& x = tensor_arg(call, 0);
-  expect_begin(call, 1, x.ndim);
-  const auto size = shape_arg(call, 2);
+Type infer_dynamic_slice(InferContext& ctx) {
+  const auto& x = ctx.tensor(0);
+  if (!expect_begin(ctx, 1, x.ndim)) return {};
+  const auto size = ctx.shape(2);
   auto s = shape_of(x);
   if (s && size && !fits_in(*size, *s))
-    infer_error(call, fmt::format("a slice {} of {}", show(*size), show(*s)));
+    return ctx.error(fmt::format("a slice {} of {}", show(*size), show(*s)));
   return make_type(size, x.ndim, x.dtype);
 }
 Tensors def_dynamic_slice(const Call& call, const Tensors& in) {
@@ -208,12 +209,12 @@ Tensors def_dynamic_slice(const Call& call, const Tensors& in) {
       },
       "dynamic_slice")};
 }
-Type infer_dynamic_update(const Call& call) {
-  const auto &x = tensor_arg(call, 0), &update = tensor_arg(call, 1);
-  expect_begin(call, 2, x.ndim);
+Type infer_dynamic_update(InferContext& ctx) {
+  const auto &x = ctx.tensor(0), &update = ctx.tensor(1);
+  if (!expect_begin(ctx, 2, x.ndim)) return {};
   auto s = shape_of(x), u = shape_of(update);
   if (x.dtype != update.dtype || (s && u && !fits_in(*u, *s)))
-    infer_error(call, fmt::format("an update {} of {}", u ? show(*u) : "?", s ? show(*s) : "?"));
+    return ctx.error(fmt::format("an update {} of {}", u ? show(*u) : "?", s ? show(*s) : "?"));
   return like(x, x.dtype);
 }
 Tensors def_dynamic_update(const Call&, const Tensors& in) {
@@ -234,25 +235,21 @@ Tensors def_dynamic_update(const Call&, const Tensors& in) {
 }
 
 // ---------------------------------------------------------------- pooling that tells where
-Expr plain_pool(const Call& call, const Expr& x) {
-  const auto* t = graph::as_tensor(x);
-  if (!t || t->ndim < 3 || t->ndim > 5) infer_error(call, "x must have one to three spatial axes");
-  return op_call(fmt::format("nn.max_pool{}d", t->ndim - 2), {x}, call.attrs);
-}
-Type infer_pool_indices(const Call& call) {
-  const auto& x = tensor_arg(call, 0);
-  const Type t = plain_pool(call, graph::var("x", arg_type(call, 0)))->type;
-  (void)x;
-  return graph::tuple_type({t, like(*t.as<graph::TensorType>(), i64)});
+Type infer_pool_indices(InferContext& ctx) {
+  const auto& x = ctx.tensor(0);
+  if (x.ndim < 3 || x.ndim > 5) return ctx.error("x must have one to three spatial axes");
+  const Expr pooled =
+      ctx.call_op(fmt::format("nn.max_pool{}d", x.ndim - 2), {graph::var("x", ctx.type(0))}, ctx.call.attrs);
+  if (!pooled) return {};
+  return graph::tuple_type({pooled->type, like(*graph::as_tensor(pooled), i64)});
 }
 Tensors def_pool_indices(const Call& call, const Tensors& in) {
   const auto& a = attrs_of<PoolAttrs>(call);
   const te::Tensor& x = in[0];
   const TensorInfo out = output_info(call);
   const size_t n = x.ndim() - 2;
-  const auto strides = per_axis(call, a.strides, n, 1, "strides"),
-             dilation = per_axis(call, a.dilation, n, 1, "dilation"),
-             kernel = per_axis(call, a.pool_size, n, 1, "pool_size"), padding = paddings(call, a.padding, n);
+  const auto strides = per_axis(a.strides, n, 1), dilation = per_axis(a.dilation, n, 1),
+             kernel = per_axis(a.pool_size, n, 1), padding = paddings(a.padding, n);
   Array<tir::IterVar> ks;
   for (size_t i = 0; i < n; ++i)
     ks.push_back(te::reduce_axis(tir::range(PrimExpr(0), PrimExpr(kernel[i])), fmt::format("k{}", i)));
@@ -286,15 +283,14 @@ Tensors def_pool_indices(const Call& call, const Tensors& in) {
   return {values, where};
 }
 
-Type infer_unpool(const Call& call) {
-  const auto &x = tensor_arg(call, 0), &at = tensor_arg(call, 1);
-  expect_domain(call, at.dtype, Domain::integer);
+Type infer_unpool(InferContext& ctx) {
+  const auto &x = ctx.tensor(0), &at = ctx.tensor(1);
+  if (!ctx.expect_domain(at.dtype, Domain::integer)) return {};
   auto s = shape_of(x), p = shape_of(at);
-  bool fits = !s || !p || s->size() == p->size();
-  for (size_t i = 0; s && p && fits && i < s->size(); ++i) fits = !differ((*s)[i], (*p)[i]);
-  if (!fits) infer_error(call, fmt::format("positions {} for x {}", show(*p), show(*s)));
-  const auto size = shape_arg(call, 2);
-  return make_type(size, size ? int64_t(size->size()) : x.ndim, x.dtype);
+  if (s && p && !ctx.require_equal(*s, *p))
+    return ctx.error(fmt::format("positions {} for x {}", show(*p), show(*s)));
+  const auto size = ctx.shape(2);
+  return make_type(size, x.ndim, x.dtype);
 }
 Tensors def_unpool(const Call& call, const Tensors& in) {
   const TensorInfo out = output_info(call);
@@ -314,30 +310,29 @@ Tensors def_unpool(const Call& call, const Tensors& in) {
 }
 
 // ---------------------------------------------------------------- fold
-std::vector<int64_t> fold_kernel(const Call& call, const Shape& image) {
-  const auto kernel = per_axis(call, attrs_of<UnfoldAttrs>(call).kernel_size, image.size(), 1, "kernel_size");
-  for (int64_t k : kernel)
-    if (k < 1) infer_error(call, fmt::format("a window of {} elements", k));
-  return kernel;
-}
-Type infer_fold_columns(const Call& call) {
-  const auto& x = tensor_arg(call, 0);
-  expect_rank(call, x, "x", 3);
-  expect_domain(call, x.dtype, Domain::number);
-  const auto image = shape_arg(call, 1);
+Type infer_fold_columns(InferContext& ctx) {
+  const auto& x = ctx.tensor(0);
+  if (!ctx.expect_rank(x, "x", 3)) return {};
+  if (!ctx.expect_domain(x.dtype, Domain::number)) return {};
+  const auto image = ctx.shape(1);
   auto s = shape_of(x);
   if (!s || !image) return make_type(std::nullopt, image ? int64_t(image->size()) + 2 : -1, x.dtype);
-  const auto kernel = fold_kernel(call, *image);
-  const auto& a = attrs_of<UnfoldAttrs>(call);
-  for (const auto& steps : {per_axis(call, a.strides, image->size(), 1, "strides"),
-                            per_axis(call, a.dilation, image->size(), 1, "dilation")})
-    for (int64_t k : steps)
-      if (k < 1) infer_error(call, fmt::format("a step of {}", k));
-  paddings(call, a.padding, image->size());
+  const auto& a = ctx.attrs<UnfoldAttrs>();
+  const size_t n = image->size();
+  if (!ctx.expect_per_axis(a.kernel_size, n, "kernel_size") ||
+      !ctx.expect_per_axis(a.strides, n, "strides") || !ctx.expect_per_axis(a.dilation, n, "dilation") ||
+      !ctx.expect_paddings(a.padding, n))
+    return {};
   int64_t taps = 1;
-  for (int64_t k : kernel) taps *= k;
+  for (int64_t k : per_axis(a.kernel_size, n, 1)) {
+    if (k < 1) return ctx.error(fmt::format("a window of {} elements", k));
+    taps *= k;
+  }
+  for (const auto& steps : {a.strides, a.dilation})
+    for (int64_t k : steps)
+      if (k < 1) return ctx.error(fmt::format("a step of {}", k));
   if (auto c = tir::as_int((*s)[1]); c && *c % taps != 0)
-    infer_error(call, fmt::format("windows of {} elements do not divide {} columns", taps, *c));
+    return ctx.error(fmt::format("windows of {} elements do not divide {} columns", taps, *c));
   Shape out{(*s)[0], simplify(tir::floordiv((*s)[1], PrimExpr(taps)))};
   for (const PrimExpr& d : *image) out.push_back(d);
   return make_type(out, 0, x.dtype);
@@ -346,8 +341,8 @@ Tensors def_fold_columns(const Call& call, const Tensors& in) {
   const auto& a = attrs_of<UnfoldAttrs>(call);
   const Shape out = output_info(call).shape, image(out.begin() + 2, out.end());
   const size_t n = image.size();
-  const auto kernel = fold_kernel(call, image), strides = per_axis(call, a.strides, n, 1, "strides"),
-             dilation = per_axis(call, a.dilation, n, 1, "dilation"), padding = paddings(call, a.padding, n);
+  const auto kernel = per_axis(a.kernel_size, n, 1), strides = per_axis(a.strides, n, 1),
+             dilation = per_axis(a.dilation, n, 1), padding = paddings(a.padding, n);
   Array<tir::IterVar> ks;
   Shape window, places;
   for (size_t i = 0; i < n; ++i) {
@@ -381,52 +376,52 @@ Tensors def_fold_columns(const Call& call, const Tensors& in) {
 }
 
 const bool place_registered = [] {
-  auto add = [](const char* name, const char* doc, FusionKind kind, InferType infer, TensorDef def) {
-    return register_op(name, doc).infer(std::move(infer)).fusion(kind).tensor_def(std::move(def));
-  };
   const auto injective = FusionKind::injective, opaque = FusionKind::opaque;
-  add("bitcast", "The same bits as another type of the same size.", FusionKind::element_wise, infer_bitcast,
-      def_bitcast)
+  register_op("bitcast", "The same bits as another type of the same size.", FusionKind::element_wise,
+              infer_bitcast, def_bitcast)
       .argument("x", "Tensor", "the operand")
       .attrs<CastAttrs>();
   register_unary("clz", "number of zero bits before the first one", Domain::integer,
                  [](const Call&, const PrimExpr& x) { return tir::call(x.dtype(), "tir.clz", {x}); });
-  add("meshgrid", "Vectors spread over the grid that they span.", opaque, infer_meshgrid, def_meshgrid)
+  register_op("meshgrid", "Vectors spread over the grid that they span.", opaque, infer_meshgrid,
+              def_meshgrid)
       .argument("x", "Tuple", "the vectors")
       .attrs<IndexingAttrs>();
-  add("unravel_index", "Positions along each axis from row-major positions.", injective, infer_unravel,
-      def_unravel)
+  register_op("unravel_index", "Positions along each axis from row-major positions.", injective,
+              infer_unravel, def_unravel)
       .argument("x", "Tensor", "positions in the whole tensor")
       .argument("shape", "Shape", "of the tensor");
-  add("ravel_index", "Row-major positions from those along each axis.", injective, infer_ravel, def_ravel)
+  register_op("ravel_index", "Row-major positions from those along each axis.", injective, infer_ravel,
+              def_ravel)
       .argument("x", "Tensor", "(axes, …)")
       .argument("shape", "Shape", "of the tensor");
-  add("isin", "Whether an element is in a set.", opaque, infer_isin, def_isin)
+  register_op("isin", "Whether an element is in a set.", opaque, infer_isin, def_isin)
       .argument("x", "Tensor", "the operand")
       .argument("set", "Tensor", "a vector");
-  add("linspace", "Evenly spaced values.", injective, infer_linspace, def_linspace)
+  register_op("linspace", "Evenly spaced values.", injective, infer_linspace, def_linspace)
       .argument("size", "Shape", "number of values")
       .attrs<LinspaceAttrs>();
-  add("dynamic_slice", "A slice of the given size at a place that a tensor gives.", injective,
-      infer_dynamic_slice, def_dynamic_slice)
+  register_op("dynamic_slice", "A slice of the given size at a place that a tensor gives.", injective,
+              infer_dynamic_slice, def_dynamic_slice)
       .argument("x", "Tensor", "the operand")
       .argument("begin", "Tensor", "first position per axis, moved so that the slice lies inside")
       .argument("size", "Shape", "of the slice");
-  add("dynamic_update_slice", "x with a slice replaced at a place that a tensor gives.", injective,
-      infer_dynamic_update, def_dynamic_update)
+  register_op("dynamic_update_slice", "x with a slice replaced at a place that a tensor gives.", injective,
+              infer_dynamic_update, def_dynamic_update)
       .argument("x", "Tensor", "the operand")
       .argument("update", "Tensor", "the new slice")
       .argument("begin", "Tensor", "first position per axis, moved so that the slice lies inside");
-  add("nn.max_pool_with_indices", "Largest element of each window, and its row-major position in x.", opaque,
-      infer_pool_indices, def_pool_indices)
+  register_op("nn.max_pool_with_indices", "Largest element of each window, and its row-major position in x.",
+              opaque, infer_pool_indices, def_pool_indices)
       .argument("x", "Tensor", "(batch, channels, one to three spatial axes)")
       .attrs<PoolAttrs>();
-  add("nn.max_unpool", "Elements at row-major positions, zeros elsewhere.", opaque, infer_unpool, def_unpool)
+  register_op("nn.max_unpool", "Elements at row-major positions, zeros elsewhere.", opaque, infer_unpool,
+              def_unpool)
       .argument("x", "Tensor", "the elements")
       .argument("indices", "Tensor", "their positions in the result")
       .argument("shape", "Shape", "of the result");
-  add("nn.fold", "Images from columns (im2col's inverse): what falls on one element is added.", opaque,
-      infer_fold_columns, def_fold_columns)
+  register_op("nn.fold", "Images from columns (im2col's inverse): what falls on one element is added.",
+              opaque, infer_fold_columns, def_fold_columns)
       .argument("x", "Tensor", "(batch, channels · window elements, windows)")
       .argument("image", "Shape", "sizes of the spatial axes")
       .attrs<UnfoldAttrs>();

@@ -19,50 +19,53 @@ PrimExpr lowest(DataType t) { return t.is_float() ? -tir::infinity(t) : tir::min
 struct Window {
   Ints size, strides, pads, dilation;
 };
-Window window_of(const Call& call, size_t n) {
-  const auto& a = attrs_of<PoolAttrs>(call);
-  if (a.pool_size.empty()) infer_error(call, "pool_size is missing");
-  Window w{per_axis(call, a.pool_size, n, 1, "pool_size"), per_axis(call, a.strides, n, 1, "strides"),
-           paddings(call, a.padding, n), per_axis(call, a.dilation, n, 1, "dilation")};
-  for (const Ints* list : {&w.size, &w.strides, &w.dilation})
-    for (int64_t v : *list)
-      if (v < 1) infer_error(call, fmt::format("window, stride or dilation {} is not positive", v));
-  for (int64_t v : w.pads)
-    if (v < 0) infer_error(call, fmt::format("padding {} is negative", v));
-  return w;
+Window window_of(const PoolAttrs& a, size_t n) {
+  return {per_axis(a.pool_size, n, 1), per_axis(a.strides, n, 1), paddings(a.padding, n),
+          per_axis(a.dilation, n, 1)};
+}
+/// Lists of the right lengths and with values that make windows.
+bool expect_window(InferContext& ctx, size_t n) {
+  const auto& a = ctx.attrs<PoolAttrs>();
+  if (a.pool_size.empty()) return ctx.error("pool_size is missing");
+  if (!ctx.expect_per_axis(a.pool_size, n, "pool_size") || !ctx.expect_per_axis(a.strides, n, "strides") ||
+      !ctx.expect_paddings(a.padding, n) || !ctx.expect_per_axis(a.dilation, n, "dilation"))
+    return false;
+  for (const auto& list : {a.pool_size, a.strides, a.dilation})
+    for (int64_t v : list)
+      if (v < 1) return ctx.error(fmt::format("window, stride or dilation {} is not positive", v));
+  for (int64_t v : a.padding)
+    if (v < 0) return ctx.error(fmt::format("padding {} is negative", v));
+  return true;
 }
 
-/// The block of the channels, an axis behind the spatial ones; 0: none.
-int64_t block_of(const Call& call, size_t n) {
-  const std::string& layout = attrs_of<PoolAttrs>(call).layout;
-  auto block = data_block(layout, n);
-  if (!block)
-    infer_error(call, fmt::format("layout '{}' is not supported here", layout),
-                fmt::format("transform the tensor to {} or a blocked form of it", data_layout_name(n, 0)));
-  return *block;
-}
+/// The channels are in blocks, an axis behind the spatial ones.
+bool is_blocked(const PoolAttrs& a, size_t n) { return data_block(a.layout, n).value_or(0) != 0; }
 
-Type infer_pool(const Call& call, size_t n, Kind kind) {
-  const auto& x = tensor_arg(call, 0);
-  const bool blocked = block_of(call, n) != 0;
-  expect_rank(call, x, "the data", int64_t(n) + 2 + blocked);
-  expect_domain(call, x.dtype, kind == Kind::max ? Domain::number : Domain::floating);
-  const Window w = window_of(call, n);
-  if (kind == Kind::lp && attrs_of<PoolAttrs>(call).p <= 0)
-    infer_error(call, "the exponent p must be positive");
+Type infer_pool(InferContext& ctx, size_t n, Kind kind) {
+  const auto& x = ctx.tensor(0);
+  const auto& a = ctx.attrs<PoolAttrs>();
+  if (!data_block(a.layout, n))
+    return ctx.error(
+        fmt::format("layout '{}' is not supported here", a.layout),
+        fmt::format("transform the tensor to {} or a blocked form of it", data_layout_name(n, 0)));
+  const bool blocked = is_blocked(a, n);
+  if (!ctx.expect_rank(x, "the data", int64_t(n) + 2 + blocked)) return {};
+  if (!ctx.expect_domain(x.dtype, kind == Kind::max ? Domain::number : Domain::floating)) return {};
+  if (!expect_window(ctx, n)) return {};
+  const Window w = window_of(a, n);
+  if (kind == Kind::lp && a.p <= 0) return ctx.error("the exponent p must be positive");
   auto have = shape_of(x);
   if (!have) return make_type(std::nullopt, x.ndim, x.dtype);
-  const bool ceil_mode = attrs_of<PoolAttrs>(call).ceil_mode;
   Shape out{(*have)[0], (*have)[1]};
   for (size_t i = 0; i < n; ++i) {
     const PrimExpr size = (*have)[i + 2], stride = w.strides[i];
     const PrimExpr room =
         simplify(size + PrimExpr(w.pads[i] + w.pads[i + n] - (w.size[i] - 1) * w.dilation[i] - 1));
     if (auto r = tir::as_int(room); r && *r < 0)
-      infer_error(call, fmt::format("the window is larger than the padded image {} in spatial axis {}",
-                                    show(*have), i));
+      return ctx.error(
+          fmt::format("the window is larger than the padded image {} in spatial axis {}", show(*have), i));
     // Rounded up, a window must still begin inside of the image or the padding before it.
-    if (ceil_mode)
+    if (a.ceil_mode)
       out.push_back(simplify(
           tir::min(tir::ceildiv(room, stride) + 1, tir::ceildiv(size + PrimExpr(w.pads[i]), stride))));
     else
@@ -97,7 +100,7 @@ PrimExpr root(const PrimExpr& x, double p) {
 Tensors def_pool(const Call& call, const Tensors& in, size_t n, Kind kind) {
   const auto& a = attrs_of<PoolAttrs>(call);
   const TensorInfo out = output_info(call);
-  const Window w = window_of(call, n);
+  const Window w = window_of(a, n);
   const te::Tensor& x = in[0];
   const std::string name = short_name(call);
   Shape before{PrimExpr(0), PrimExpr(0)}, after = before;
@@ -113,7 +116,7 @@ Tensors def_pool(const Call& call, const Tensors& in, size_t n, Kind kind) {
     after.push_back(end);
     plain = plain && (a.count_include_pad || (w.pads[i] == 0 && w.pads[i + n] == 0));
   }
-  const bool blocked = block_of(call, n) != 0;
+  const bool blocked = is_blocked(a, n);
   if (blocked) before.push_back(PrimExpr(0)), after.push_back(PrimExpr(0));
   const te::Tensor padded =
       pad_with(x, before, after, kind == Kind::max ? lowest(x.dtype()) : constant(x.dtype(), 0));
@@ -152,15 +155,16 @@ Tensors def_pool(const Call& call, const Tensors& in, size_t n, Kind kind) {
 }
 
 // ---------------------------------------------------------------- whole images
-void expect_image(const Call& call, const graph::TensorType& x) {
+bool expect_image(InferContext& ctx, const graph::TensorType& x) {
   if (x.ndim >= 0 && x.ndim < 3)
-    infer_error(call, fmt::format("the data must have at least 3 dimensions, it has {}", x.ndim));
+    return ctx.error(fmt::format("the data must have at least 3 dimensions, it has {}", x.ndim));
+  return true;
 }
 
-Type infer_global(const Call& call, Kind kind) {
-  const auto& x = tensor_arg(call, 0);
-  expect_image(call, x);
-  expect_domain(call, x.dtype, kind == Kind::max ? Domain::number : Domain::floating);
+Type infer_global(InferContext& ctx, Kind kind) {
+  const auto& x = ctx.tensor(0);
+  if (!expect_image(ctx, x)) return {};
+  if (!ctx.expect_domain(x.dtype, kind == Kind::max ? Domain::number : Domain::floating)) return {};
   auto have = shape_of(x);
   if (!have) return make_type(std::nullopt, x.ndim, x.dtype);
   Shape out;
@@ -196,23 +200,21 @@ Tensors def_global(const Call& call, const Tensors& in, Kind kind) {
 }
 
 // ---------------------------------------------------------------- to a given size
-Ints output_sizes(const Call& call, size_t n) {
-  const auto& a = attrs_of<AdaptivePoolAttrs>(call);
-  if (a.output_size.empty()) infer_error(call, "output_size is missing");
-  Ints out = per_axis(call, a.output_size, n, 1, "output_size");
-  for (int64_t v : out)
-    if (v < 1) infer_error(call, fmt::format("output size {} is not positive", v));
-  return out;
-}
-
-Type infer_adaptive(const Call& call, Kind kind) {
-  const auto& x = tensor_arg(call, 0);
-  expect_image(call, x);
-  expect_domain(call, x.dtype, kind == Kind::max ? Domain::number : Domain::floating);
+Type infer_adaptive(InferContext& ctx, Kind kind) {
+  const auto& x = ctx.tensor(0);
+  if (!expect_image(ctx, x)) return {};
+  if (!ctx.expect_domain(x.dtype, kind == Kind::max ? Domain::number : Domain::floating)) return {};
   auto have = shape_of(x);
   if (!have) return make_type(std::nullopt, x.ndim, x.dtype);
   Shape out{(*have)[0], (*have)[1]};
-  for (int64_t v : output_sizes(call, have->size() - 2)) out.push_back(v);
+  const auto& size = ctx.attrs<AdaptivePoolAttrs>().output_size;
+  const size_t n = have->size() - 2;
+  if (size.empty()) return ctx.error("output_size is missing");
+  if (!ctx.expect_per_axis(size, n, "output_size")) return {};
+  for (int64_t v : per_axis(size, n, 1)) {
+    if (v < 1) return ctx.error(fmt::format("output size {} is not positive", v));
+    out.push_back(v);
+  }
   return make_type(out, 0, x.dtype);
 }
 
@@ -283,13 +285,13 @@ const bool pool_registered = [] {
       add(
           fmt::format("nn.{}_pool{}d", k.name, n),
           fmt::format("{} of each window of {} spatial axes.", k.doc, n),
-          [n, kind](const Call& c) { return infer_pool(c, n, kind); },
+          [n, kind](InferContext& ctx) { return infer_pool(ctx, n, kind); },
           [n, kind](const Call& c, const Tensors& in) { return def_pool(c, in, n, kind); })
           .attrs<PoolAttrs>();
     auto global = add(
         fmt::format("nn.global_{}_pool", k.name),
         fmt::format("{} of each channel, over all spatial axes.", k.doc),
-        [kind](const Call& c) { return infer_global(c, kind); },
+        [kind](InferContext& ctx) { return infer_global(ctx, kind); },
         [kind](const Call& c, const Tensors& in) { return def_global(c, in, kind); });
     if (kind == Kind::lp) {
       global.attrs<PoolAttrs>();
@@ -298,7 +300,7 @@ const bool pool_registered = [] {
     add(
         fmt::format("nn.adaptive_{}_pool", k.name),
         fmt::format("{} of each of the given number of parts.", k.doc),
-        [kind](const Call& c) { return infer_adaptive(c, kind); },
+        [kind](InferContext& ctx) { return infer_adaptive(ctx, kind); },
         [kind](const Call& c, const Tensors& in) { return def_adaptive(c, in, kind); })
         .attrs<AdaptivePoolAttrs>();
   }

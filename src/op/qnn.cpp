@@ -12,148 +12,145 @@
 
 namespace tenon::op {
 
-Expr along_axis(const Call& call, const Expr& parameter, int64_t axis, int64_t rank) {
-  const Expr p = as_type(parameter, f32);
-  const Shape s = known_dims(p);
-  if (s.empty()) return p;
-  if (s.size() != 1)
-    infer_error(call, fmt::format("a scale or zero point {} is neither scalar nor vector", show(s)));
-  if (tir::is_one(s[0])) return op_call("reshape", {p, shape({})});
+using Terms = std::vector<Term>;
+
+Term along_axis(InferContext& ctx, const Term& parameter, int64_t axis, int64_t rank) {
+  const Term p = parameter.as(f32);
+  const auto s = p.dims();
+  if (!s || s->empty()) return s ? p : Term();
+  if (s->size() != 1)
+    return ctx.error(fmt::format("a scale or zero point {} is neither scalar nor vector", show(*s)));
+  if (tir::is_one((*s)[0])) return p.reshaped({});
+  if (!ctx.expect_axis(axis, rank)) return {};
   Shape out;
-  const int64_t at = normal_axis(call, axis, rank);
-  for (int64_t i = 0; i < rank; ++i) out.push_back(i == at ? s[0] : PrimExpr(1));
-  return op_call("reshape", {p, graph::shape_expr(out)});
+  for (int64_t i = 0; i < rank; ++i) out.push_back(i == normal_axis(axis, rank) ? (*s)[0] : PrimExpr(1));
+  return p.reshaped(out);
 }
 
-Expr quantized(const Expr& x, const Expr& scale, const Expr& zero, DataType t) {
-  Expr q = op_call("add", {op_call("round", {op_call("divide", {x, scale})}), zero});
+Term quantized(const Term& x, const Term& scale, const Term& zero, DataType t) {
   // The cast saturates at the ends of 32-bit integers only, narrower ones are kept in range here.
   const double low = t.is_int() ? -std::ldexp(1.0, t.bits - 1) : 0,
                high = std::ldexp(1.0, t.bits - (t.is_int() ? 1 : 0)) - 1;
-  return as_type(op_call("clip", {q}, make_attrs<ClipAttrs>(low, high)), t);
+  return ((x / scale).op("round") + zero).op("clip", make_attrs<ClipAttrs>(low, high)).as(t);
 }
-Expr dequantized(const Expr& x, const Expr& scale, const Expr& zero) {
-  return op_call("multiply", {op_call("subtract", {as_type(x, f32), zero}), scale});
-}
-Expr centred(const Call& call, const Expr& x, const Expr& zero, int64_t axis) {
-  const Expr v = as_type(x, i32);
-  const auto* t = graph::as_tensor(x);
-  return op_call("subtract", {v, as_type(along_axis(call, zero, axis, t->ndim), i32)});
+Term dequantized(const Term& x, const Term& scale, const Term& zero) { return (x.as(f32) - zero) * scale; }
+Term centred(InferContext& ctx, const Term& x, const Term& zero, int64_t axis) {
+  const auto* t = graph::as_tensor(x.expr());
+  return x.as(i32) - along_axis(ctx, zero, axis, t->ndim).as(i32);
 }
 
 namespace {
 
-void expect_integers_at(const Call& call, std::initializer_list<size_t> arguments) {
-  for (size_t i : arguments) expect_domain(call, tensor_arg(call, i).dtype, Domain::integer);
+bool expect_integers_at(InferContext& ctx, std::initializer_list<size_t> arguments) {
+  for (size_t i : arguments)
+    if (!ctx.expect_domain(ctx.tensor(i).dtype, Domain::integer)) return false;
+  return true;
 }
-DataType quantized_type(const Call& call, DataType t) {
-  if (!t.is_integer() || t.bits > 32)
-    infer_error(call, fmt::format("{} holds no quantised values", to_string(t)));
-  return t;
+bool expect_quantized(InferContext& ctx, DataType t) {
+  if (t.is_integer() && t.bits <= 32) return true;
+  return ctx.error(fmt::format("{} holds no quantised values", to_string(t)));
 }
 
 /// The scale (or zero point) of each element when scales belong to blocks of an axis.
-Expr for_blocks(const Call& call, const Expr& x, const Expr& parameter, int64_t block, int64_t axis) {
-  const Shape have = known_dims(x), s = known_dims(parameter);
-  const auto at = size_t(normal_axis(call, axis, int64_t(have.size())));
-  if (s.size() != have.size() || block < 1)
-    infer_error(call, fmt::format("scales {} for blocks of {}", show(s), show(have)));
-  const Expr each = op_call("repeat", {as_type(parameter, f32)}, make_attrs<RepeatAttrs>(block, int64_t(at)));
-  return op_call("slice_to", {each, graph::shape_expr(have)});
+Term for_blocks(InferContext& ctx, const Term& x, const Term& parameter, int64_t block, int64_t axis) {
+  const auto have = x.dims(), s = parameter.dims();
+  if (!have || !s || !ctx.expect_axis(axis, int64_t(have->size()))) return {};
+  if (s->size() != have->size() || block < 1)
+    return ctx.error(fmt::format("scales {} for blocks of {}", show(*s), show(*have)));
+  const Term each = parameter.as(f32).op(
+      "repeat", make_attrs<RepeatAttrs>(block, normal_axis(axis, int64_t(have->size()))));
+  return each.op("slice_to", {Term(ctx, graph::shape_expr(*have))});
 }
-Expr parameter_of(const Call& call, const Expr& x, const Expr& p, const QuantizeAttrs& a) {
-  if (a.block_size > 0) return for_blocks(call, x, p, a.block_size, a.axis);
-  return along_axis(call, p, a.axis, int64_t(known_dims(x).size()));
+Term parameter_of(InferContext& ctx, const Term& x, const Term& p, const QuantizeAttrs& a) {
+  if (a.block_size > 0) return for_blocks(ctx, x, p, a.block_size, a.axis);
+  const auto s = x.dims();
+  return s ? along_axis(ctx, p, a.axis, int64_t(s->size())) : Term();
 }
 
-Expr quantize(const Call& call, const std::vector<Expr>& args) {
-  const auto& a = attrs_of<QuantizeAttrs>(call);
-  expect_domain(call, dtype_of(args[0]), Domain::number);
-  const DataType t = quantized_type(call, a.out_dtype.is_void() ? dtype_of(args[2]) : a.out_dtype);
-  return quantized(as_type(args[0], f32), parameter_of(call, args[0], args[1], a),
-                   parameter_of(call, args[0], args[2], a), t);
+Term quantize(InferContext& ctx, const Terms& args) {
+  const auto& a = ctx.attrs<QuantizeAttrs>();
+  const DataType t = a.out_dtype.is_void() ? args[2].dtype() : a.out_dtype;
+  if (!ctx.expect_domain(args[0].dtype(), Domain::number) || !expect_quantized(ctx, t)) return {};
+  return quantized(args[0].as(f32), parameter_of(ctx, args[0], args[1], a),
+                   parameter_of(ctx, args[0], args[2], a), t);
 }
-Expr dequantize(const Call& call, const std::vector<Expr>& args) {
-  const auto& a = attrs_of<QuantizeAttrs>(call);
-  expect_integers_at(call, {0, 2});
-  const DataType t = a.out_dtype.is_void() ? dtype_of(args[1]) : a.out_dtype;
-  return as_type(
-      dequantized(args[0], parameter_of(call, args[0], args[1], a), parameter_of(call, args[0], args[2], a)),
-      t);
+Term dequantize(InferContext& ctx, const Terms& args) {
+  const auto& a = ctx.attrs<QuantizeAttrs>();
+  if (!expect_integers_at(ctx, {0, 2})) return {};
+  const DataType t = a.out_dtype.is_void() ? args[1].dtype() : a.out_dtype;
+  return dequantized(args[0], parameter_of(ctx, args[0], args[1], a), parameter_of(ctx, args[0], args[2], a))
+      .as(t);
 }
 /// Rounded and cut as a quantised tensor would be, but still real numbers.
-Expr simulated_quantize(const Call& call, const std::vector<Expr>& args) {
-  const auto& a = attrs_of<QuantizeAttrs>(call);
-  const DataType t = quantized_type(call, a.out_dtype.is_void() ? DataType::int_(8) : a.out_dtype);
-  const Expr scale = parameter_of(call, args[0], args[1], a), zero = parameter_of(call, args[0], args[2], a);
-  return as_type(quantized(as_type(args[0], f32), scale, zero, t), dtype_of(args[0]));
+Term simulated_quantize(InferContext& ctx, const Terms& args) {
+  const auto& a = ctx.attrs<QuantizeAttrs>();
+  const DataType t = a.out_dtype.is_void() ? DataType::int_(8) : a.out_dtype;
+  if (!expect_quantized(ctx, t)) return {};
+  return quantized(args[0].as(f32), parameter_of(ctx, args[0], args[1], a),
+                   parameter_of(ctx, args[0], args[2], a), t)
+      .as(args[0].dtype());
 }
-Expr simulated_dequantize(const Call& call, const std::vector<Expr>& args) {
-  const auto& a = attrs_of<QuantizeAttrs>(call);
-  expect_domain(call, dtype_of(args[0]), Domain::floating);
-  return as_type(
-      dequantized(args[0], parameter_of(call, args[0], args[1], a), parameter_of(call, args[0], args[2], a)),
-      dtype_of(args[0]));
+Term simulated_dequantize(InferContext& ctx, const Terms& args) {
+  const auto& a = ctx.attrs<QuantizeAttrs>();
+  if (!ctx.expect_domain(args[0].dtype(), Domain::floating)) return {};
+  return dequantized(args[0], parameter_of(ctx, args[0], args[1], a), parameter_of(ctx, args[0], args[2], a))
+      .as(args[0].dtype());
 }
-Expr fake_quantize(const Call& call, const std::vector<Expr>& args) {
-  const auto& a = attrs_of<QuantizeAttrs>(call);
-  const DataType t = quantized_type(call, a.out_dtype.is_void() ? DataType::int_(8) : a.out_dtype);
-  const Expr scale = parameter_of(call, args[0], args[1], a), zero = parameter_of(call, args[0], args[2], a);
-  return as_type(dequantized(quantized(as_type(args[0], f32), scale, zero, t), scale, zero),
-                 dtype_of(args[0]));
+Term fake_quantize(InferContext& ctx, const Terms& args) {
+  const auto& a = ctx.attrs<QuantizeAttrs>();
+  const DataType t = a.out_dtype.is_void() ? DataType::int_(8) : a.out_dtype;
+  if (!expect_quantized(ctx, t)) return {};
+  const Term scale = parameter_of(ctx, args[0], args[1], a), zero = parameter_of(ctx, args[0], args[2], a);
+  return dequantized(quantized(args[0].as(f32), scale, zero, t), scale, zero).as(args[0].dtype());
 }
-Expr requantize(const Call& call, const std::vector<Expr>& args) {
-  const auto& a = attrs_of<RequantizeAttrs>(call);
-  expect_integers_at(call, {0, 2, 4});
-  const auto rank = int64_t(known_dims(args[0]).size());
-  auto p = [&](size_t i) { return along_axis(call, args[i], a.axis, rank); };
+Term requantize(InferContext& ctx, const Terms& args) {
+  const auto& a = ctx.attrs<RequantizeAttrs>();
+  const auto s = args[0].dims();
+  if (!expect_integers_at(ctx, {0, 2, 4}) || !expect_quantized(ctx, a.out_dtype) || !s) return {};
+  auto p = [&](size_t i) { return along_axis(ctx, args[i], a.axis, int64_t(s->size())); };
   // Differences of wide integers are exact before they become real numbers.
-  const Expr real = op_call(
-      "multiply", {as_type(centred(call, args[0], args[2], a.axis), f32), op_call("divide", {p(1), p(3)})});
-  return quantized(real, scalar(1, f32), p(4), quantized_type(call, a.out_dtype));
+  const Term real = centred(ctx, args[0], args[2], a.axis).as(f32) * (p(1) / p(3));
+  return quantized(real, real.number(1), p(4), a.out_dtype);
 }
 
 /// f of two quantised tensors: lhs, rhs, then scale and zero point of lhs, rhs and result.
 Compose binary_of(const char* name) {
-  return [name](const Call& call, const std::vector<Expr>& args) {
-    expect_integers_at(call, {0, 1, 3, 5, 7});
-    auto p = [&](size_t i) { return along_axis(call, args[i], -1, 0); };
-    const Expr a = dequantized(args[0], p(2), p(3)), b = dequantized(args[1], p(4), p(5));
-    return quantized(op_call(name, {a, b}), p(6), p(7), dtype_of(args[0]));
+  return [name](InferContext& ctx, const Terms& args) -> Term {
+    if (!expect_integers_at(ctx, {0, 1, 3, 5, 7})) return {};
+    auto p = [&](size_t i) { return along_axis(ctx, args[i], -1, 0); };
+    const Term a = dequantized(args[0], p(2), p(3)), b = dequantized(args[1], p(4), p(5));
+    return quantized(a.op(name, {b}), p(6), p(7), args[0].dtype());
   };
 }
 /// f of one quantised tensor: x, then scale and zero point of x and result.
 Compose unary_of(const char* name) {
-  return [name](const Call& call, const std::vector<Expr>& args) {
-    expect_integers_at(call, {0, 2, 4});
-    auto p = [&](size_t i) { return along_axis(call, args[i], -1, 0); };
-    return quantized(op_call(name, {dequantized(args[0], p(1), p(2))}, call.attrs), p(3), p(4),
-                     dtype_of(args[0]));
+  return [name](InferContext& ctx, const Terms& args) -> Term {
+    if (!expect_integers_at(ctx, {0, 2, 4})) return {};
+    auto p = [&](size_t i) { return along_axis(ctx, args[i], -1, 0); };
+    return quantized(dequantized(args[0], p(1), p(2)).op(name, ctx.call.attrs), p(3), p(4), args[0].dtype());
   };
 }
 
-Expr dynamic_quantize(const Call& call, const std::vector<Expr>& args) {
-  expect_domain(call, dtype_of(args[0]), Domain::floating);
-  const Expr x = as_type(args[0], f32), zero = scalar(0, f32);
-  const Expr low = op_call("minimum", {op_call("min", {x}), zero}),
-             high = op_call("maximum", {op_call("max", {x}), zero});
-  const Expr range = op_call("divide", {op_call("subtract", {high, low}), scalar(255, f32)});
+Term dynamic_quantize(InferContext& ctx, const Terms& args) {
+  constexpr double kSteps = 255;  // of uint8
+  if (!ctx.expect_domain(args[0].dtype(), Domain::floating)) return {};
+  const Term x = args[0].as(f32), zero = x.number(0);
+  const Term low = x.op("min").op("minimum", {zero}), high = x.op("max").op("maximum", {zero});
+  const Term range = (high - low) / x.number(kSteps);
   // A tensor of zeros has no range: any scale will do.
-  const Expr scale = op_call("where", {op_call("greater", {range, zero}), range, scalar(1, f32)});
-  const Expr at =
-      op_call("clip", {op_call("round", {op_call("negative", {op_call("divide", {low, scale})})})},
-              make_attrs<ClipAttrs>(0.0, 255.0));
-  return tuple({quantized(x, scale, at, u8), range, as_type(at, u8)});
+  const Term scale = range.op("greater", {zero}).op("where", {range, x.number(1)});
+  const Term at = (-(low / scale)).op("round").op("clip", make_attrs<ClipAttrs>(0.0, kSteps));
+  return tuple({quantized(x, scale, at, u8), range, at.as(u8)});
 }
 
 /// x · multiplier · 2^(shift - 31) for int32, rounded half up, in integers alone.
-Type infer_fixed_point(const Call& call) {
-  const auto& a = attrs_of<FixedPointAttrs>(call);
-  const auto& x = tensor_arg(call, 0);
+Type infer_fixed_point(InferContext& ctx) {
+  const auto& a = ctx.attrs<FixedPointAttrs>();
+  const auto& x = ctx.tensor(0);
   if (!x.dtype.is_void() && x.dtype != i32)
-    infer_error(call, fmt::format("takes int32, not {}", to_string(x.dtype)));
+    return ctx.error(fmt::format("takes int32, not {}", to_string(x.dtype)));
   if (a.shift > 30 || a.shift < -31 || std::abs(a.multiplier) > (int64_t(1) << 31))
-    infer_error(call, fmt::format("the factor {} · 2^{} is out of range", a.multiplier, a.shift));
+    return ctx.error(fmt::format("the factor {} · 2^{} is out of range", a.multiplier, a.shift));
   return like(x, i32);
 }
 std::vector<te::Tensor> def_fixed_point(const Call& call, const std::vector<te::Tensor>& in) {

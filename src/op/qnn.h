@@ -7,12 +7,12 @@ namespace tenon::op {
 
 /// A scale or zero point as f32, shaped to broadcast along an axis of a tensor of `rank` dimensions; scalars
 /// stay.
-Expr along_axis(const Call& call, const Expr& parameter, int64_t axis, int64_t rank);
+Term along_axis(InferContext& ctx, const Term& parameter, int64_t axis, int64_t rank);
 /// round_to_even(x / scale) + zero, kept in the range of t.
-Expr quantized(const Expr& x, const Expr& scale, const Expr& zero, DataType t);
+Term quantized(const Term& x, const Term& scale, const Term& zero, DataType t);
 /// (x - zero) · scale as f32.
-Expr dequantized(const Expr& x, const Expr& scale, const Expr& zero);
+Term dequantized(const Term& x, const Term& scale, const Term& zero);
 /// Integer x minus its zero point, as int32.
-Expr centred(const Call& call, const Expr& x, const Expr& zero, int64_t axis);
+Term centred(InferContext& ctx, const Term& x, const Term& zero, int64_t axis);
 
 }  // namespace tenon::op

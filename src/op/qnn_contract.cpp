@@ -9,41 +9,45 @@
 namespace tenon::op {
 namespace {
 
-void expect_quantised(const Call& call) {
-  for (size_t i = 0; i < 4; ++i) expect_domain(call, tensor_arg(call, i).dtype, Domain::integer);
-}
+using Terms = std::vector<Term>;
+
 /// `name` on both operands less their zero points; the weight's may differ along an axis.
 Compose product_of(const std::string& name, int64_t weight_axis) {
-  return [name, weight_axis](const Call& call, const std::vector<Expr>& args) {
-    expect_quantised(call);
-    known_dims(args[0]), known_dims(args[1]);
-    return op_call(name, {centred(call, args[0], args[2], -1), centred(call, args[1], args[3], weight_axis)},
-                   call.attrs);
+  return [name, weight_axis](InferContext& ctx, const Terms& args) -> Term {
+    for (size_t i = 0; i < 4; ++i)
+      if (!ctx.expect_domain(ctx.tensor(i).dtype, Domain::integer)) return {};
+    if (!args[0].dims() || !args[1].dims()) return {};
+    const Term x = centred(ctx, args[0], args[2], -1), w = centred(ctx, args[1], args[3], weight_axis);
+    return x.op(name, {w}, ctx.call.attrs);
   };
 }
 
 /// All parts at the scale of the result: the tuple of tensors, then vectors of their scales and zero points.
-Expr concat(const Call& call, const std::vector<Expr>& args) {
-  const auto* t = args[0]->type.as<graph::TupleType>();
-  if (!t || t->items.empty()) infer_error(call, "there is nothing to join");
-  const auto n = int64_t(t->items.size());
-  Array<Expr> parts;
+Term concat(InferContext& ctx, const Terms& args) {
+  const auto tensors = ctx.tuple(0);
+  if (!tensors) return {};
+  if (tensors->empty()) return ctx.error("there is nothing to join");
+  const auto n = int64_t(tensors->size());
+  for (size_t i : {1, 2}) {
+    const auto s = args[i].dims();
+    if (!s) return {};
+    if (!ctx.require_equal(*s, Shape{PrimExpr(n)}))
+      return ctx.error(fmt::format("scales or zero points {} for {} tensors", show(*s), n));
+  }
+  Terms parts;
   for (int64_t i = 0; i < n; ++i) {
     auto one = [&](size_t from) {
-      const Shape s = known_dims(args[from]);
-      if (s.size() != 1 || differ(s[0], PrimExpr(n)))
-        infer_error(call, fmt::format("scales or zero points {} for {} tensors", show(s), n));
-      const Expr part = op_call("strided_slice", {args[from]},
-                                make_attrs<StridedSliceAttrs>(Array<int64_t>{0}, Shape{PrimExpr(i)},
-                                                              Shape{PrimExpr(i + 1)}, Array<int64_t>{1}));
-      return as_type(op_call("reshape", {part, shape({})}), f32);
+      const Term part = args[from].op(
+          "strided_slice", make_attrs<StridedSliceAttrs>(Array<int64_t>{0}, Shape{PrimExpr(i)},
+                                                         Shape{PrimExpr(i + 1)}, Array<int64_t>{1}));
+      return part.reshaped({}).as(f32);
     };
-    const Expr x = get_item(args[0], i);
-    expect_domain(call, dtype_of(x), Domain::integer);
-    const Expr zero = along_axis(call, args[4], -1, 0), scale = along_axis(call, args[3], -1, 0);
-    parts.push_back(quantized(dequantized(x, one(1), one(2)), scale, zero, dtype_of(x)));
+    const Term x = args[0].item(i);
+    if (!ctx.expect_domain(x.dtype(), Domain::integer)) return {};
+    const Term scale = along_axis(ctx, args[3], -1, 0), zero = along_axis(ctx, args[4], -1, 0);
+    parts.push_back(quantized(dequantized(x, one(1), one(2)), scale, zero, x.dtype()));
   }
-  return op_call("concat", {tuple(parts)}, call.attrs);
+  return tuple(parts).op("concat", ctx.call.attrs);
 }
 
 const bool qnn_contract_registered = [] {

@@ -100,14 +100,15 @@ te::Tensor units(const te::Tensor& key, const Shape& shape, DataType t, int64_t 
 }
 
 // ---------------------------------------------------------------- keys
-void expect_key(const Call& call, size_t i) {
-  const auto& key = tensor_arg(call, i);
+bool expect_key(InferContext& ctx, size_t i) {
+  const auto& key = ctx.tensor(i);
   auto s = shape_of(key);
-  if (!key.dtype.is_void() && key.dtype != u32) infer_error(call, "the key must be two uint32 words");
-  if (key.ndim > 1 || (s && (s->size() != 1 || differ((*s)[0], PrimExpr(2)))))
-    infer_error(call, "the key must be two uint32 words", "make one with random.key");
+  if (!key.dtype.is_void() && key.dtype != u32) return ctx.error("the key must be two uint32 words");
+  if (key.ndim > 1 || (s && (s->size() != 1 || !ctx.require_equal((*s)[0], PrimExpr(2)))))
+    return ctx.error("the key must be two uint32 words", "make one with random.key");
+  return true;
 }
-Type infer_key(const Call&) { return make_type(Shape{PrimExpr(2)}, 1, u32); }
+Type infer_key(InferContext&) { return make_type(Shape{PrimExpr(2)}, 1, u32); }
 Tensors def_key(const Call& call, const Tensors&) {
   const auto seed = uint64_t(attrs_of<SeedAttrs>(call).seed);
   return {te::compute(
@@ -117,10 +118,10 @@ Tensors def_key(const Call& call, const Tensors&) {
       },
       "key")};
 }
-Type infer_split_key(const Call& call) {
-  expect_key(call, 0);
-  const int64_t n = attrs_of<CountAttrs>(call).count;
-  if (n < 1) infer_error(call, fmt::format("{} keys are wanted", n));
+Type infer_split_key(InferContext& ctx) {
+  if (!expect_key(ctx, 0)) return {};
+  const int64_t n = ctx.attrs<CountAttrs>().count;
+  if (n < 1) return ctx.error(fmt::format("{} keys are wanted", n));
   return make_type(Shape{PrimExpr(n), PrimExpr(2)}, 2, u32);
 }
 Tensors def_split_key(const Call& call, const Tensors& in) {
@@ -129,13 +130,11 @@ Tensors def_split_key(const Call& call, const Tensors& in) {
 
 // ---------------------------------------------------------------- distributions
 template <class A>
-Type infer_numbers(const Call& call, Domain domain) {
-  expect_key(call, 0);
-  const DataType t = attrs_of<A>(call).dtype;
-  expect_domain(call, t, domain);
-  const auto shape = shape_arg(call, 1);
-  const auto* type = arg_type(call, 1).as<graph::ShapeType>();
-  return make_type(shape, type ? type->ndim : -1, t);
+Type infer_numbers(InferContext& ctx, Domain domain) {
+  if (!expect_key(ctx, 0)) return {};
+  const DataType t = ctx.attrs<A>().dtype;
+  if (!ctx.expect_domain(t, domain)) return {};
+  return make_type(ctx.shape(1), ctx.shape_rank(1), t);
 }
 Tensors from_units(const Call& call, const Tensors& in, int64_t draws,
                    const std::function<PrimExpr(const std::vector<PrimExpr>&)>& f) {
@@ -165,10 +164,9 @@ PrimExpr box_muller(const PrimExpr& u, const PrimExpr& v) {
 Tensors def_bits(const Call& call, const Tensors& in) {
   return {words_for(in[0], output_info(call).shape, 1)};
 }
-Type infer_bits(const Call& call) {
-  expect_key(call, 0);
-  const auto* type = arg_type(call, 1).as<graph::ShapeType>();
-  return make_type(shape_arg(call, 1), type ? type->ndim : -1, u32);
+Type infer_bits(InferContext& ctx) {
+  if (!expect_key(ctx, 0)) return {};
+  return make_type(ctx.shape(1), ctx.shape_rank(1), u32);
 }
 Tensors def_uniform(const Call& call, const Tensors& in) {
   const auto& a = attrs_of<RandomAttrs>(call);
@@ -224,20 +222,20 @@ Tensors def_randint(const Call& call, const Tensors& in) {
       },
       "randint")};
 }
-Type infer_randint(const Call& call) {
-  const auto& a = attrs_of<RandomAttrs>(call);
+Type infer_randint(InferContext& ctx) {
+  const auto& a = ctx.attrs<RandomAttrs>();
   if (!(a.high > a.low) || a.high - a.low > 4294967296.0)
-    infer_error(call, fmt::format("there is no integer from {} up to {}", a.low, a.high),
-                "at most 2³² values");
-  return infer_numbers<RandomAttrs>(call, Domain::integer);
+    return ctx.error(fmt::format("there is no integer from {} up to {}", a.low, a.high),
+                     "at most 2³² values");
+  return infer_numbers<RandomAttrs>(ctx, Domain::integer);
 }
 
 // ---------------------------------------------------------------- from a tensor
-Type infer_bernoulli(const Call& call) {
-  expect_key(call, 0);
-  const auto& p = tensor_arg(call, 1);
-  expect_domain(call, p.dtype, Domain::floating);
-  const DataType t = attrs_of<DTypeAttrs>(call).dtype;
+Type infer_bernoulli(InferContext& ctx) {
+  if (!expect_key(ctx, 0)) return {};
+  const auto& p = ctx.tensor(1);
+  if (!ctx.expect_domain(p.dtype, Domain::floating)) return {};
+  const DataType t = ctx.attrs<DTypeAttrs>().dtype;
   return like(p, t.is_void() ? p.dtype : t);
 }
 Tensors def_bernoulli(const Call& call, const Tensors& in) {
@@ -248,14 +246,14 @@ Tensors def_bernoulli(const Call& call, const Tensors& in) {
       [&](const Vars& v) { return tir::cast(out.dtype, tir::lt(u(indices(v)), wide(in[1](indices(v))))); },
       "bernoulli")};
 }
-Type infer_categorical(const Call& call) {
-  expect_key(call, 0);
-  const auto& x = tensor_arg(call, 1);
-  const int64_t n = attrs_of<CountAttrs>(call).count;
-  expect_domain(call, x.dtype, Domain::floating);
-  expect_rank(call, x, "the logits", 2);
+Type infer_categorical(InferContext& ctx) {
+  if (!expect_key(ctx, 0)) return {};
+  const auto& x = ctx.tensor(1);
+  const int64_t n = ctx.attrs<CountAttrs>().count;
+  if (!ctx.expect_domain(x.dtype, Domain::floating)) return {};
+  if (!ctx.expect_rank(x, "the logits", 2)) return {};
   auto s = shape_of(x);
-  if (n < 1 || (s && tir::is_zero((*s)[1]))) infer_error(call, fmt::format("{} samples of no classes", n));
+  if (n < 1 || (s && tir::is_zero((*s)[1]))) return ctx.error(fmt::format("{} samples of no classes", n));
   return make_type(s ? std::optional(Shape{(*s)[0], PrimExpr(n)}) : std::nullopt, 2, i64);
 }
 /// The largest of logit + Gumbel noise is a sample of the softmax.
@@ -271,10 +269,10 @@ Tensors def_categorical(const Call& call, const Tensors& in) {
       },
       "categorical")};
 }
-Type infer_permutation(const Call& call) {
-  expect_key(call, 0);
-  const auto n = shape_arg(call, 1);
-  if (n && n->size() != 1) infer_error(call, fmt::format("{} is not one size", show(*n)));
+Type infer_permutation(InferContext& ctx) {
+  if (!expect_key(ctx, 0)) return {};
+  const auto n = ctx.shape(1);
+  if (n && n->size() != 1) return ctx.error(fmt::format("{} is not one size", show(*n)));
   return make_type(n, 1, i64);
 }
 Tensors def_permutation(const Call& call, const Tensors& in) {
@@ -298,11 +296,11 @@ const bool random_registered = [] {
         .argument("shape", "Shape", "sizes of the result");
   };
   auto floating = infer_numbers<NormalAttrs>;
-  auto real = [floating](const Call& call) { return floating(call, Domain::floating); };
+  auto real = [floating](InferContext& ctx) { return floating(ctx, Domain::floating); };
   fill("random.bits", "Random uint32 words.", infer_bits, def_bits);
   fill(
       "random.uniform", "From low up to high, not included.",
-      [](const Call& call) { return infer_numbers<RandomAttrs>(call, Domain::floating); }, def_uniform)
+      [](InferContext& ctx) { return infer_numbers<RandomAttrs>(ctx, Domain::floating); }, def_uniform)
       .attrs<RandomAttrs>();
   fill("random.randint", "Integers from low up to high, not included.", infer_randint, def_randint)
       .attrs<RandomAttrs>(0.0, 2.0, i64);

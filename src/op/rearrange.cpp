@@ -2,7 +2,9 @@
 // Operators that pick, repeat or rearrange elements by position: slices, flips, tiles, pads, blocks, layouts.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cctype>
+#include <set>
 
 #include "op/family.h"
 
@@ -46,44 +48,43 @@ Slice slice_axis(const PrimExpr& n, const PrimExpr& begin, const PrimExpr& end, 
   return s;
 }
 
-std::vector<Slice> slices(const Call& call, const Shape& shape) {
-  const auto& a = attrs_of<StridedSliceAttrs>(call);
-  const int64_t ndim = int64_t(shape.size());
-  if (a.begin.size() != a.end.size())
-    infer_error(call, fmt::format("{} begins and {} ends", a.begin.size(), a.end.size()));
-  if (!a.axes.empty() && a.axes.size() != a.begin.size())
-    infer_error(call, fmt::format("{} axes and {} begins", a.axes.size(), a.begin.size()));
-  if (!a.strides.empty() && a.strides.size() != a.begin.size())
-    infer_error(call, fmt::format("{} strides and {} begins", a.strides.size(), a.begin.size()));
-  if (int64_t(a.begin.size()) > ndim)
-    infer_error(call, fmt::format("{} begins for a tensor of {} dimensions", a.begin.size(), ndim));
-  std::vector<int64_t> axes;
-  if (a.axes.empty())
-    for (size_t i = 0; i < a.begin.size(); ++i) axes.push_back(int64_t(i));
-  else
-    axes = normal_axes(call, a.axes, ndim, false);
+std::vector<Slice> slices(const StridedSliceAttrs& a, const Shape& shape) {
   std::vector<Slice> out;
   for (const PrimExpr& n : shape) out.push_back({PrimExpr(0), n, 1});
-  for (size_t i = 0; i < axes.size(); ++i) {
-    const int64_t stride = a.strides.empty() ? 1 : a.strides[i];
-    if (stride == 0) infer_error(call, "a stride is 0");
-    out[size_t(axes[i])] =
-        slice_axis(shape[size_t(axes[i])], tir::cast(i64, a.begin[i]), tir::cast(i64, a.end[i]), stride);
+  for (size_t i = 0; i < a.begin.size(); ++i) {
+    const auto axis = a.axes.empty() ? i : size_t(normal_axis(a.axes[i], int64_t(shape.size())));
+    out[axis] = slice_axis(shape[axis], tir::cast(i64, a.begin[i]), tir::cast(i64, a.end[i]),
+                           a.strides.empty() ? 1 : a.strides[i]);
   }
   return out;
 }
+bool expect_slices(InferContext& ctx, int64_t ndim) {
+  const auto& a = ctx.attrs<StridedSliceAttrs>();
+  if (a.begin.size() != a.end.size())
+    return ctx.error(fmt::format("{} begins and {} ends", a.begin.size(), a.end.size()));
+  if (!a.axes.empty() && a.axes.size() != a.begin.size())
+    return ctx.error(fmt::format("{} axes and {} begins", a.axes.size(), a.begin.size()));
+  if (!a.strides.empty() && a.strides.size() != a.begin.size())
+    return ctx.error(fmt::format("{} strides and {} begins", a.strides.size(), a.begin.size()));
+  if (int64_t(a.begin.size()) > ndim)
+    return ctx.error(fmt::format("{} begins for a tensor of {} dimensions", a.begin.size(), ndim));
+  for (int64_t s : a.strides)
+    if (s == 0) return ctx.error("a stride is 0");
+  return ctx.expect_axes(a.axes, ndim);
+}
 
-Type infer_slice(const Call& call) {
-  const auto& x = tensor_arg(call, 0);
+Type infer_slice(InferContext& ctx) {
+  const auto& x = ctx.tensor(0);
   auto have = shape_of(x);
   if (!have) return make_type(std::nullopt, x.ndim, x.dtype);
   Shape out;
-  for (const Slice& s : slices(call, *have)) out.push_back(s.extent);
+  if (!expect_slices(ctx, x.ndim)) return {};
+  for (const Slice& s : slices(ctx.attrs<StridedSliceAttrs>(), *have)) out.push_back(s.extent);
   return make_type(out, 0, x.dtype);
 }
 
 Tensors def_slice(const Call& call, const Tensors& in) {
-  const auto s = slices(call, in[0].shape());
+  const auto s = slices(attrs_of<StridedSliceAttrs>(call), in[0].shape());
   return {te::compute(
       output_info(call).shape,
       [&](const Vars& v) {
@@ -95,13 +96,13 @@ Tensors def_slice(const Call& call, const Tensors& in) {
 }
 
 // ---------------------------------------------------------------- flip, tile, repeat
-Type infer_flip(const Call& call) {
-  const auto& x = tensor_arg(call, 0);
-  if (x.ndim >= 0) normal_axes(call, attrs_of<AxesAttrs>(call).axes, x.ndim);
+Type infer_flip(InferContext& ctx) {
+  const auto& x = ctx.tensor(0);
+  if (!ctx.expect_axes(ctx.attrs<AxesAttrs>().axes, x.ndim)) return {};
   return like(x, x.dtype);
 }
 Tensors def_flip(const Call& call, const Tensors& in) {
-  const auto axes = normal_axes(call, attrs_of<AxesAttrs>(call).axes, int64_t(in[0].ndim()));
+  const auto axes = normal_axes(attrs_of<AxesAttrs>(call).axes, int64_t(in[0].ndim()));
   return {te::compute(
       in[0].shape(),
       [&](const Vars& v) {
@@ -112,11 +113,11 @@ Tensors def_flip(const Call& call, const Tensors& in) {
       "flip")};
 }
 
-Type infer_tile(const Call& call) {
-  const auto& x = tensor_arg(call, 0);
-  const auto& r = attrs_of<TileAttrs>(call).repeats;
+Type infer_tile(InferContext& ctx) {
+  const auto& x = ctx.tensor(0);
+  const auto& r = ctx.attrs<TileAttrs>().repeats;
   for (int64_t n : r)
-    if (n < 0) infer_error(call, fmt::format("{} copies", n));
+    if (n < 0) return ctx.error(fmt::format("{} copies", n));
   auto have = shape_of(x);
   const int64_t ndim = x.ndim < 0 ? -1 : std::max(x.ndim, int64_t(r.size()));
   if (!have) return make_type(std::nullopt, ndim, x.dtype);
@@ -146,20 +147,21 @@ Tensors def_tile(const Call& call, const Tensors& in) {
       "tile")};
 }
 
-Type infer_repeat(const Call& call) {
-  const auto& x = tensor_arg(call, 0);
-  const auto& a = attrs_of<RepeatAttrs>(call);
-  if (a.repeats < 0) infer_error(call, fmt::format("{} copies", a.repeats));
+Type infer_repeat(InferContext& ctx) {
+  const auto& x = ctx.tensor(0);
+  const auto& a = ctx.attrs<RepeatAttrs>();
+  if (a.repeats < 0) return ctx.error(fmt::format("{} copies", a.repeats));
   auto have = shape_of(x);
   if (!have) return make_type(std::nullopt, x.ndim, x.dtype);
-  const auto axis = size_t(normal_axis(call, a.axis, x.ndim));
+  if (!ctx.expect_axis(a.axis, x.ndim)) return {};
+  const auto axis = size_t(normal_axis(a.axis, x.ndim));
   Shape out = *have;
   out.set(axis, simplify(out[axis] * PrimExpr(a.repeats)));
   return make_type(out, 0, x.dtype);
 }
 Tensors def_repeat(const Call& call, const Tensors& in) {
   const auto& a = attrs_of<RepeatAttrs>(call);
-  const auto axis = size_t(normal_axis(call, a.axis, int64_t(in[0].ndim())));
+  const auto axis = size_t(normal_axis(a.axis, int64_t(in[0].ndim())));
   return {te::compute(
       output_info(call).shape,
       [&](const Vars& v) {
@@ -171,25 +173,22 @@ Tensors def_repeat(const Call& call, const Tensors& in) {
 }
 
 // ---------------------------------------------------------------- pad
-Type infer_pad(const Call& call) {
-  const auto& x = tensor_arg(call, 0);
-  const auto& a = attrs_of<PadAttrs>(call);
-  if (a.pad_mode != "constant" && a.pad_mode != "reflect" && a.pad_mode != "edge" && a.pad_mode != "wrap")
-    infer_error(call, fmt::format("pad_mode is '{}'", a.pad_mode),
-                "use 'constant', 'reflect', 'edge' or 'wrap'");
+Type infer_pad(InferContext& ctx) {
+  const auto& x = ctx.tensor(0);
+  const auto& a = ctx.attrs<PadAttrs>();
+  if (!ctx.expect_one_of("pad_mode", a.pad_mode, {"constant", "reflect", "edge", "wrap"})) return {};
   auto have = shape_of(x);
   if (x.ndim >= 0 && int64_t(a.pad_width.size()) != 2 * x.ndim)
-    infer_error(call, fmt::format("{} pad widths for a tensor of {} dimensions", a.pad_width.size(), x.ndim),
-                "give two per axis");
+    return ctx.error(fmt::format("{} pad widths for a tensor of {} dimensions", a.pad_width.size(), x.ndim),
+                     "give two per axis");
   if (!have) return make_type(std::nullopt, x.ndim, x.dtype);
   Shape out;
   for (size_t i = 0; i < have->size(); ++i) {
     const PrimExpr n = simplify((*have)[i] + PrimExpr(a.pad_width[2 * i] + a.pad_width[2 * i + 1]));
     if (auto v = tir::as_int(n); v && *v < 0)
-      infer_error(call, fmt::format("axis {} of {} would have the size {}", i, show(*have), *v));
+      return ctx.error(fmt::format("axis {} of {} would have the size {}", i, show(*have), *v));
     if (a.pad_mode != "constant" && tir::is_zero((*have)[i]) && !tir::is_zero(n))
-      infer_error(call,
-                  fmt::format("axis {} of {} has no elements to take the padding from", i, show(*have)));
+      return ctx.error(fmt::format("axis {} of {} has no elements to take the padding from", i, show(*have)));
     out.push_back(n);
   }
   return make_type(out, 0, x.dtype);
@@ -232,26 +231,23 @@ Tensors def_pad(const Call& call, const Tensors& in) {
 }
 
 // ---------------------------------------------------------------- depth and space
-Type infer_blocks(const Call& call, bool to_space) {
-  const auto& x = tensor_arg(call, 0);
-  const auto& a = attrs_of<BlockSizeAttrs>(call);
-  expect_rank(call, x, "the data", 4);
-  if (a.block_size < 1) infer_error(call, fmt::format("block size {} is not positive", a.block_size));
-  if (a.mode != "DCR" && a.mode != "CRD")
-    infer_error(call, fmt::format("mode is '{}'", a.mode), "use 'DCR' or 'CRD'");
+Type infer_blocks(InferContext& ctx, bool to_space) {
+  const auto& x = ctx.tensor(0);
+  const auto& a = ctx.attrs<BlockSizeAttrs>();
+  if (!ctx.expect_rank(x, "the data", 4)) return {};
+  if (a.block_size < 1) return ctx.error(fmt::format("block size {} is not positive", a.block_size));
+  if (!ctx.expect_one_of("mode", a.mode, {"DCR", "CRD"})) return {};
   auto have = shape_of(x);
   if (!have) return make_type(std::nullopt, 4, x.dtype);
-  const PrimExpr b = a.block_size, square = a.block_size * a.block_size;
-  auto divide = [&](size_t i, const PrimExpr& by) {
-    if (auto n = tir::as_int((*have)[i]); n && *n % *tir::as_int(by))
-      infer_error(call,
-                  fmt::format("axis {} of {} is not divisible by {}", i, show(*have), *tir::as_int(by)));
-    return simplify(tir::floordiv((*have)[i], by));
-  };
-  if (to_space)
-    return make_type(Shape{(*have)[0], divide(1, square), simplify((*have)[2] * b), simplify((*have)[3] * b)},
-                     4, x.dtype);
-  return make_type(Shape{(*have)[0], simplify((*have)[1] * square), divide(2, b), divide(3, b)}, 4, x.dtype);
+  const int64_t b = a.block_size, square = b * b;
+  const int64_t by[] = {1, to_space ? square : 1, to_space ? 1 : b, to_space ? 1 : b};
+  for (size_t i = 0; i < 4; ++i)
+    if (auto n = tir::as_int((*have)[i]); n && *n % by[i])
+      return ctx.error(fmt::format("axis {} of {} is not divisible by {}", i, show(*have), by[i]));
+  auto times = [&](size_t i, int64_t n) { return simplify((*have)[i] * PrimExpr(n)); };
+  auto over = [&](size_t i, int64_t n) { return simplify(tir::floordiv((*have)[i], PrimExpr(n))); };
+  if (to_space) return make_type(Shape{(*have)[0], over(1, square), times(2, b), times(3, b)}, 4, x.dtype);
+  return make_type(Shape{(*have)[0], times(1, square), over(2, b), over(3, b)}, 4, x.dtype);
 }
 
 Tensors def_blocks(const Call& call, const Tensors& in, bool to_space) {
@@ -279,32 +275,31 @@ struct LayoutAxis {
   int64_t factor = 0;  ///< of a block axis; 0 for the axis itself
 };
 
-std::vector<LayoutAxis> parse_layout(const Call& call, const std::string& text) {
+/// The axes that a text names, each once, blocks as in "NCHW8c"; nullopt when it is no layout.
+std::optional<std::vector<LayoutAxis>> parse_layout(const std::string& text) {
+  constexpr int64_t kLargestBlock = 10'000'000;
   std::vector<LayoutAxis> out;
   int64_t factor = 0;
-  auto bad = [&] {
-    infer_error(call, fmt::format("'{}' is no layout", text), "name each axis once, blocks as in 'NCHW8c'");
+  auto named = [&](char letter, bool block) {
+    return std::ranges::any_of(
+        out, [&](const LayoutAxis& a) { return a.letter == letter && (a.factor != 0) == block; });
   };
   for (char ch : text) {
     const auto c = static_cast<unsigned char>(ch);
     if (std::isdigit(c)) {
-      if (factor > 1'000'000) bad();
       factor = factor * 10 + (ch - '0');
+      if (factor > kLargestBlock) return std::nullopt;
       continue;
     }
-    if (!std::isalpha(c) || (std::isupper(c) != 0) != (factor == 0)) bad();
     const char letter = char(std::toupper(c));
-    for (const LayoutAxis& a : out)
-      if (a.letter == letter && (a.factor != 0) == (factor != 0)) bad();
+    if (!std::isalpha(c) || (std::isupper(c) != 0) != (factor == 0) || named(letter, factor != 0))
+      return std::nullopt;
     out.push_back({letter, factor});
     factor = 0;
   }
-  if (factor || out.empty()) bad();
-  for (const LayoutAxis& a : out) {
-    bool has_outer = false;
-    for (const LayoutAxis& o : out) has_outer = has_outer || (o.letter == a.letter && !o.factor);
-    if (!has_outer) bad();
-  }
+  if (factor || out.empty()) return std::nullopt;
+  for (const LayoutAxis& a : out)
+    if (!named(a.letter, false)) return std::nullopt;
   return out;
 }
 int64_t block_of(const std::vector<LayoutAxis>& layout, char letter) {
@@ -316,23 +311,26 @@ int64_t block_of(const std::vector<LayoutAxis>& layout, char letter) {
 struct Layouts {
   std::vector<LayoutAxis> src, dst;
 };
-Layouts layouts_of(const Call& call, size_t ndim) {
-  const auto& a = attrs_of<LayoutTransformAttrs>(call);
-  Layouts l{parse_layout(call, a.src_layout), parse_layout(call, a.dst_layout)};
-  if (l.src.size() != ndim)
-    infer_error(call, fmt::format("layout '{}' for a tensor of {} dimensions", a.src_layout, ndim));
-  auto has = [](const std::vector<LayoutAxis>& in, char letter) {
-    for (const LayoutAxis& x : in)
-      if (x.letter == letter) return true;
-    return false;
+Layouts layouts_of(const LayoutTransformAttrs& a) {
+  return {parse_layout(a.src_layout).value_or(std::vector<LayoutAxis>()),
+          parse_layout(a.dst_layout).value_or(std::vector<LayoutAxis>())};
+}
+bool expect_layouts(InferContext& ctx, int64_t ndim) {
+  const auto& a = ctx.attrs<LayoutTransformAttrs>();
+  for (const std::string& text : {a.src_layout, a.dst_layout})
+    if (!parse_layout(text))
+      return ctx.error(fmt::format("'{}' is no layout", text), "name each axis once, blocks as in 'NCHW8c'");
+  const Layouts l = layouts_of(a);
+  if (int64_t(l.src.size()) != ndim)
+    return ctx.error(fmt::format("layout '{}' for a tensor of {} dimensions", a.src_layout, ndim));
+  auto letters = [](const std::vector<LayoutAxis>& layout) {
+    std::set<char> out;
+    for (const LayoutAxis& x : layout) out.insert(x.letter);
+    return out;
   };
-  for (const LayoutAxis& x : l.src)
-    if (!has(l.dst, x.letter))
-      infer_error(call, fmt::format("layouts '{}' and '{}' have different axes", a.src_layout, a.dst_layout));
-  for (const LayoutAxis& x : l.dst)
-    if (!has(l.src, x.letter))
-      infer_error(call, fmt::format("layouts '{}' and '{}' have different axes", a.src_layout, a.dst_layout));
-  return l;
+  if (letters(l.src) != letters(l.dst))
+    return ctx.error(fmt::format("layouts '{}' and '{}' have different axes", a.src_layout, a.dst_layout));
+  return true;
 }
 /// Number of elements along an axis, blocks included.
 PrimExpr logical_size(const std::vector<LayoutAxis>& layout, const Shape& shape, char letter) {
@@ -342,10 +340,11 @@ PrimExpr logical_size(const std::vector<LayoutAxis>& layout, const Shape& shape,
   return n;
 }
 
-Type infer_layout(const Call& call) {
-  const auto& x = tensor_arg(call, 0);
+Type infer_layout(InferContext& ctx) {
+  const auto& x = ctx.tensor(0);
   if (x.ndim < 0) return graph::tensor_type_unknown(-1, x.dtype);
-  const Layouts l = layouts_of(call, size_t(x.ndim));
+  if (!expect_layouts(ctx, x.ndim)) return {};
+  const Layouts l = layouts_of(ctx.attrs<LayoutTransformAttrs>());
   auto have = shape_of(x);
   if (!have) return make_type(std::nullopt, int64_t(l.dst.size()), x.dtype);
   Shape out;
@@ -358,7 +357,7 @@ Type infer_layout(const Call& call) {
 
 Tensors def_layout(const Call& call, const Tensors& in) {
   const te::Tensor& x = in[0];
-  const Layouts l = layouts_of(call, x.ndim());
+  const Layouts l = layouts_of(attrs_of<LayoutTransformAttrs>(call));
   const Shape shape = output_info(call).shape;
   return {te::compute(
       shape,
@@ -403,12 +402,12 @@ const bool rearrange_registered = [] {
       .attrs<PadAttrs>();
   add(
       "depth_to_space", "Channels become blocks of the image: (n, c·b², h, w) → (n, c, h·b, w·b).",
-      [](const Call& c) { return infer_blocks(c, true); },
+      [](InferContext& ctx) { return infer_blocks(ctx, true); },
       [](const Call& c, const Tensors& in) { return def_blocks(c, in, true); })
       .attrs<BlockSizeAttrs>();
   add(
       "space_to_depth", "Blocks of the image become channels: (n, c, h·b, w·b) → (n, b²·c, h, w).",
-      [](const Call& c) { return infer_blocks(c, false); },
+      [](InferContext& ctx) { return infer_blocks(ctx, false); },
       [](const Call& c, const Tensors& in) { return def_blocks(c, in, false); })
       .attrs<BlockSizeAttrs>();
   add("layout_transform", "Axes in another order and split into blocks; the last block is filled with zeros.",

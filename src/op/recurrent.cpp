@@ -17,23 +17,22 @@ using Tensors = std::vector<te::Tensor>;
 enum class Recurrence { rnn, gru, lstm };
 int64_t gates_of(Recurrence r) { return r == Recurrence::lstm ? 4 : r == Recurrence::gru ? 3 : 1; }
 
-void expect_dims(const Call& call, size_t i, const Shape& want) {
-  const auto& t = tensor_arg(call, i);
+bool expect_dims(InferContext& ctx, size_t i, const Shape& want) {
+  const auto& t = ctx.tensor(i);
   auto s = shape_of(t);
-  if (!s) return;
+  if (!s) return true;
   bool fits = s->size() == want.size();
-  for (size_t k = 0; fits && k < want.size(); ++k) fits = !differ((*s)[k], want[k]);
-  if (!fits)
-    infer_error(call, fmt::format("{} is {}, not {}", call.op.as<graph::Op>()->arguments[i].name, show(*s),
-                                  show(want)));
+  for (size_t k = 0; fits && k < want.size(); ++k) fits = ctx.require_equal((*s)[k], want[k]);
+  if (!fits) return ctx.error(fmt::format("{} is {}, not {}", ctx.name(i), show(*s), show(want)));
+  return true;
 }
 // Arguments: x, w, r, b, lengths, h0, and for lstm c0 and the peepholes p.
-Type infer_recurrent(const Call& call, Recurrence kind) {
-  const auto& x = tensor_arg(call, 0);
-  expect_domain(call, x.dtype, Domain::floating);
-  expect_rank(call, x, "x", 3);
-  expect_rank(call, tensor_arg(call, 2), "r", 2);
-  auto s = shape_of(x), r = shape_of(tensor_arg(call, 2));
+Type infer_recurrent(InferContext& ctx, Recurrence kind) {
+  const auto& x = ctx.tensor(0);
+  if (!ctx.expect_domain(x.dtype, Domain::floating)) return {};
+  if (!ctx.expect_rank(x, "x", 3)) return {};
+  if (!ctx.expect_rank(ctx.tensor(2), "r", 2)) return {};
+  auto s = shape_of(x), r = shape_of(ctx.tensor(2));
   const size_t states = kind == Recurrence::lstm ? 3 : 2;
   if (!s || !r) {
     Array<Type> unknown{make_type(std::nullopt, 3, x.dtype)};
@@ -41,15 +40,15 @@ Type infer_recurrent(const Call& call, Recurrence kind) {
     return graph::tuple_type(unknown);
   }
   const PrimExpr h = (*r)[1], batch = (*s)[1], rows = simplify(h * gates_of(kind));
-  expect_dims(call, 1, {rows, (*s)[2]});
-  expect_dims(call, 2, {rows, h});
-  expect_dims(call, 3, {simplify(rows * 2)});
-  expect_dims(call, 4, {batch});
-  expect_domain(call, tensor_arg(call, 4).dtype, Domain::integer);
-  expect_dims(call, 5, {batch, h});
+  if (!expect_dims(ctx, 1, {rows, (*s)[2]})) return {};
+  if (!expect_dims(ctx, 2, {rows, h})) return {};
+  if (!expect_dims(ctx, 3, {simplify(rows * 2)})) return {};
+  if (!expect_dims(ctx, 4, {batch})) return {};
+  if (!ctx.expect_domain(ctx.tensor(4).dtype, Domain::integer)) return {};
+  if (!expect_dims(ctx, 5, {batch, h})) return {};
   if (kind == Recurrence::lstm) {
-    expect_dims(call, 6, {batch, h});
-    expect_dims(call, 7, {simplify(h * 3)});
+    if (!expect_dims(ctx, 6, {batch, h})) return {};
+    if (!expect_dims(ctx, 7, {simplify(h * 3)})) return {};
   }
   Array<Type> out{make_type(Shape{(*s)[0], batch, h}, 3, x.dtype)};
   for (size_t i = 1; i < states; ++i) out.push_back(make_type(Shape{batch, h}, 2, x.dtype));
@@ -225,49 +224,48 @@ Tensors def_recurrent(const Call& call, const Tensors& in, Recurrence kind) {
 }
 
 // ---------------------------------------------------------------- cells
-Expr op2(const char* name, const Expr& a, const Expr& b) { return op_call(name, {a, b}); }
+using Terms = std::vector<Term>;
+
 /// Gate `i` of the last axis, where each has h values.
-Expr gate_of(const Call& call, const Expr& e, int64_t i, const PrimExpr& h) {
-  (void)call;
-  return op_call("strided_slice", {e},
-                 make_attrs<StridedSliceAttrs>(Array<int64_t>{-1}, Shape{simplify(h * i)},
-                                               Shape{simplify(h * (i + 1))}, Array<int64_t>{1}));
+Term gate_of(const Term& x, int64_t i, const PrimExpr& h) {
+  return x.op("strided_slice",
+              make_attrs<StridedSliceAttrs>(Array<int64_t>{-1}, Shape{simplify(h * i)},
+                                            Shape{simplify(h * (i + 1))}, Array<int64_t>{1}));
 }
+/// Inputs and state times their weights, with their biases.
 struct Products {
-  Expr x, h;  ///< with their biases
+  Term x, h;
   PrimExpr units;
 };
-Products products_of(const Call& call, const Expr& x, const Expr& state, const Expr& w, const Expr& r,
-                     const Expr& b, int64_t gates) {
-  expect_domain(call, dtype_of(x), Domain::floating);
-  const Shape s = known_dims(r);
-  if (s.size() != 2) infer_error(call, fmt::format("r is {}, no matrix", show(s)));
-  const PrimExpr rows = simplify(s[1] * gates);
-  auto bias = [&](int64_t i) { return gate_of(call, b, i, rows); };
-  return {op2("add", op_call("nn.dense", {x, w}), bias(0)),
-          op2("add", op_call("nn.dense", {state, r}), bias(1)), s[1]};
+std::optional<Products> products_of(InferContext& ctx, const Term& x, const Term& state, const Term& w,
+                                    const Term& r, const Term& b, int64_t gates) {
+  const auto s = r.dims();
+  if (!ctx.expect_domain(x.dtype(), Domain::floating) || !s) return std::nullopt;
+  if (s->size() != 2) return ctx.error(fmt::format("r is {}, no matrix", show(*s)));
+  const PrimExpr rows = simplify((*s)[1] * gates);
+  return Products{x.op("nn.dense", {w}) + gate_of(b, 0, rows),
+                  state.op("nn.dense", {r}) + gate_of(b, 1, rows), (*s)[1]};
 }
-Expr lstm_cell(const Call& call, const std::vector<Expr>& a) {
-  const Products p = products_of(call, a[0], a[1], a[3], a[4], a[5], 4);
-  const Expr sums = op2("add", p.x, p.h);
-  auto gate = [&](int64_t i) { return gate_of(call, sums, i, p.units); };
-  const Expr in = op_call("sigmoid", {gate(0)}), out = op_call("sigmoid", {gate(1)}),
-             forget = op_call("sigmoid", {gate(2)});
-  const Expr c = op2("add", op2("multiply", forget, a[2]), op2("multiply", in, op_call("tanh", {gate(3)})));
-  return tuple({op2("multiply", out, op_call("tanh", {c})), c});
+Term lstm_cell(InferContext& ctx, const Terms& a) {
+  const auto p = products_of(ctx, a[0], a[1], a[3], a[4], a[5], 4);
+  if (!p) return {};
+  const Term sums = p->x + p->h;
+  auto gate = [&](int64_t i) { return gate_of(sums, i, p->units); };
+  const Term in = gate(0).op("sigmoid"), out = gate(1).op("sigmoid"), forget = gate(2).op("sigmoid");
+  const Term c = forget * a[2] + in * gate(3).op("tanh");
+  return tuple({out * c.op("tanh"), c});
 }
-Expr gru_cell(const Call& call, const std::vector<Expr>& a) {
-  const Products p = products_of(call, a[0], a[1], a[2], a[3], a[4], 3);
-  auto gate = [&](const Expr& e, int64_t i) { return gate_of(call, e, i, p.units); };
-  auto open = [&](int64_t i) { return op_call("sigmoid", {op2("add", gate(p.x, i), gate(p.h, i))}); };
-  const Expr z = open(0),
-             fresh = op_call("tanh", {op2("add", gate(p.x, 2), op2("multiply", open(1), gate(p.h, 2)))});
-  // fresh + z · (h - fresh)
-  return op2("add", fresh, op2("multiply", z, op2("subtract", a[1], fresh)));
+Term gru_cell(InferContext& ctx, const Terms& a) {
+  const auto p = products_of(ctx, a[0], a[1], a[2], a[3], a[4], 3);
+  if (!p) return {};
+  auto gate = [&](const Term& x, int64_t i) { return gate_of(x, i, p->units); };
+  auto open = [&](int64_t i) { return (gate(p->x, i) + gate(p->h, i)).op("sigmoid"); };
+  const Term z = open(0), fresh = (gate(p->x, 2) + open(1) * gate(p->h, 2)).op("tanh");
+  return fresh + z * (a[1] - fresh);
 }
-Expr rnn_cell(const Call& call, const std::vector<Expr>& a) {
-  const Products p = products_of(call, a[0], a[1], a[2], a[3], a[4], 1);
-  return op_call("tanh", {op2("add", p.x, p.h)});
+Term rnn_cell(InferContext& ctx, const Terms& a) {
+  const auto p = products_of(ctx, a[0], a[1], a[2], a[3], a[4], 1);
+  return p ? (p->x + p->h).op("tanh") : Term();
 }
 
 const bool recurrent_registered = [] {
@@ -279,7 +277,7 @@ const bool recurrent_registered = [] {
         .argument("b", "Tensor", "(2 · gates · units): of the inputs, then of the state")
         .argument("lengths", "Tensor", "steps of each sequence (batch); what is behind gives zeros")
         .argument("h0", "Tensor", "first state (batch, units)")
-        .infer([kind](const Call& c) { return infer_recurrent(c, kind); })
+        .infer([kind](InferContext& ctx) { return infer_recurrent(ctx, kind); })
         .fusion(FusionKind::opaque)
         .attrs<RecurrentAttrs>()
         .tensor_def([kind](const Call& c, const Tensors& in) { return def_recurrent(c, in, kind); });

@@ -16,20 +16,21 @@ namespace {
 
 using Tensors = std::vector<te::Tensor>;
 
-std::vector<int64_t> reduced_axes(const Call& call, int64_t ndim) {
-  const auto& axes = attrs_of<ReduceAttrs>(call).axis;
-  if (!axes.empty()) return normal_axes(call, axes, ndim);
+/// The axes that are folded: those given, or all.
+std::vector<int64_t> reduced_axes(const ReduceAttrs& a, int64_t ndim) {
+  if (!a.axis.empty()) return normal_axes(a.axis, ndim);
   std::vector<int64_t> all(static_cast<size_t>(ndim));
   std::iota(all.begin(), all.end(), 0);
   return all;
 }
 
-Type infer_reduce(const Call& call, Domain domain) {
-  const auto& a = attrs_of<ReduceAttrs>(call);
-  const auto& x = tensor_arg(call, 0);
-  expect_domain(call, x.dtype, domain);
+Type infer_reduce(InferContext& ctx, Domain domain) {
+  const auto& a = ctx.attrs<ReduceAttrs>();
+  const auto& x = ctx.tensor(0);
+  if (!ctx.expect_domain(x.dtype, domain)) return {};
   if (x.ndim < 0) return graph::tensor_type_unknown(a.axis.empty() && !a.keepdims ? 0 : -1, x.dtype);
-  const auto axes = reduced_axes(call, x.ndim);
+  if (!ctx.expect_axes(a.axis, x.ndim)) return {};
+  const auto axes = reduced_axes(a, x.ndim);
   auto have = shape_of(x);
   const int64_t ndim = a.keepdims ? x.ndim : x.ndim - int64_t(axes.size());
   if (!have) return make_type(std::nullopt, ndim, x.dtype);
@@ -103,7 +104,7 @@ PrimExpr element_count(const te::Tensor& x, const std::vector<int64_t>& axes) {
 
 Tensors def_fold(const Call& call, const Tensors& in, const Fold& f) {
   const te::Tensor& x = in[0];
-  const auto axes = reduced_axes(call, int64_t(x.ndim()));
+  const auto axes = reduced_axes(attrs_of<ReduceAttrs>(call), int64_t(x.ndim()));
   // A sum of many small integers that is divided afterwards must not wrap before.
   const bool widen = f.after && x.dtype().is_integer();
   const DataType acc = widen ? (x.dtype().is_int() ? i64 : DataType::uint(64)) : wide_type(x.dtype());
@@ -124,7 +125,7 @@ Shape inner_index(const Shape& out, const std::vector<int64_t>& axes, bool keepd
 Tensors def_spread(const Call& call, const Tensors& in, bool rooted) {
   const te::Tensor& x = in[0];
   const bool keep = attrs_of<ReduceAttrs>(call).keepdims;
-  const auto axes = reduced_axes(call, int64_t(x.ndim()));
+  const auto axes = reduced_axes(attrs_of<ReduceAttrs>(call), int64_t(x.ndim()));
   const PrimExpr count = element_count(x, axes);
   const te::Tensor sum = reduce_over(
       x, axes, false, te::sum, [](const PrimExpr& e, const Shape&) { return wide(e); }, "variance_sum");
@@ -143,22 +144,23 @@ Tensors def_spread(const Call& call, const Tensors& in, bool rooted) {
       short_name(call))};
 }
 
-Type infer_count(const Call& call) {
-  const Type t = infer_reduce(call, Domain::any);
+Type infer_count(InferContext& ctx) {
+  const Type t = infer_reduce(ctx, Domain::any);
+  if (!t) return {};
   return like(*t.as<graph::TensorType>(), i64);
 }
 Tensors def_count(const Call& call, const Tensors& in) {
   auto counts = [](const PrimExpr& e, const Shape&) {
     return tir::select(tir::ne(e, constant(e.dtype(), 0)), PrimExpr(1), PrimExpr(0));
   };
-  return {reduce_over(in[0], reduced_axes(call, int64_t(in[0].ndim())), attrs_of<ReduceAttrs>(call).keepdims,
-                      te::sum, counts, "count_nonzero")};
+  return {reduce_over(in[0], reduced_axes(attrs_of<ReduceAttrs>(call), int64_t(in[0].ndim())),
+                      attrs_of<ReduceAttrs>(call).keepdims, te::sum, counts, "count_nonzero")};
 }
 
 Tensors def_logsumexp(const Call& call, const Tensors& in) {
   const te::Tensor& x = in[0];
   const bool keep = attrs_of<ReduceAttrs>(call).keepdims;
-  const auto axes = reduced_axes(call, int64_t(x.ndim()));
+  const auto axes = reduced_axes(attrs_of<ReduceAttrs>(call), int64_t(x.ndim()));
   const te::Tensor top = reduce_over(
       x, axes, false, te::max, [](const PrimExpr& e, const Shape&) { return wide(e); }, "logsumexp_max");
   // An infinite maximum is not subtracted: ∞ - ∞ is no number.
@@ -180,15 +182,15 @@ Tensors def_logsumexp(const Call& call, const Tensors& in) {
 }
 
 // ---------------------------------------------------------------- positions
-Type infer_arg(const Call& call) {
-  const auto& a = attrs_of<ArgReduceAttrs>(call);
-  const auto& x = tensor_arg(call, 0);
-  expect_domain(call, x.dtype, Domain::number);
+Type infer_arg(InferContext& ctx) {
+  const auto& a = ctx.attrs<ArgReduceAttrs>();
+  const auto& x = ctx.tensor(0);
+  if (!ctx.expect_domain(x.dtype, Domain::number)) return {};
   auto have = shape_of(x);
   if (a.flat) {
     if (have)
       for (const PrimExpr& d : *have)
-        if (tir::is_zero(d)) infer_error(call, fmt::format("{} has no elements", show(*have)));
+        if (tir::is_zero(d)) return ctx.error(fmt::format("{} has no elements", show(*have)));
     if (!a.keepdims) return make_type(Shape(), 0, i64);
     if (x.ndim < 0) return graph::tensor_type_unknown(-1, i64);
     Shape ones;
@@ -196,10 +198,11 @@ Type infer_arg(const Call& call) {
     return make_type(ones, 0, i64);
   }
   if (x.ndim < 0) return graph::tensor_type_unknown(-1, i64);
-  const auto axis = size_t(normal_axis(call, a.axis, x.ndim));
+  if (!ctx.expect_axis(a.axis, x.ndim)) return {};
+  const auto axis = size_t(normal_axis(a.axis, x.ndim));
   if (!have) return make_type(std::nullopt, x.ndim - !a.keepdims, i64);
   if (tir::is_zero((*have)[axis]))
-    infer_error(call, fmt::format("axis {} of {} has no elements", axis, show(*have)));
+    return ctx.error(fmt::format("axis {} of {} has no elements", axis, show(*have)));
   Shape out = *have;
   if (a.keepdims)
     out.set(axis, PrimExpr(1));
@@ -216,7 +219,7 @@ Tensors def_arg(const Call& call, const Tensors& in, bool largest) {
   if (a.flat)
     for (size_t i = 0; i < x.ndim(); ++i) axes.push_back(int64_t(i));
   else
-    axes.push_back(normal_axis(call, a.axis, int64_t(x.ndim())));
+    axes.push_back(normal_axis(a.axis, int64_t(x.ndim())));
   if (axes.empty()) return {te::compute(shape, [](const Vars&) { return PrimExpr(0); }, short_name(call))};
   const PrimExpr last = element_count(x, axes) - 1;
   Shape extents;
@@ -267,10 +270,10 @@ Tensors def_arg(const Call& call, const Tensors& in, bool largest) {
 }
 
 // ---------------------------------------------------------------- running folds
-Type infer_running(const Call& call, Domain domain) {
-  const auto& x = tensor_arg(call, 0);
-  expect_domain(call, x.dtype, domain);
-  if (x.ndim >= 0) normal_axis(call, attrs_of<CumsumAttrs>(call).axis, x.ndim);
+Type infer_running(InferContext& ctx, Domain domain) {
+  const auto& x = ctx.tensor(0);
+  if (!ctx.expect_domain(x.dtype, domain)) return {};
+  if (!ctx.expect_axis(ctx.attrs<CumsumAttrs>().axis, x.ndim)) return {};
   return like(x, x.dtype);
 }
 
@@ -302,7 +305,7 @@ PrimExpr identity_of(DataType t, double v) {
 Tensors def_running(const Call& call, const Tensors& in, const Running& rule) {
   const auto& a = attrs_of<CumsumAttrs>(call);
   const te::Tensor& x = in[0];
-  const auto axis = size_t(normal_axis(call, a.axis, int64_t(x.ndim())));
+  const auto axis = size_t(normal_axis(a.axis, int64_t(x.ndim())));
   const DataType acc = wide_type(x.dtype());
   auto body = [&](const Array<tir::Buffer>& ins, const Array<tir::Buffer>& outs) {
     const PrimExpr n = x.shape()[axis];
@@ -344,11 +347,11 @@ const bool reduce_registered = [] {
     const Fold* fold = &f;
     add(
         f.name, f.doc, FusionKind::comm_reduce,
-        [fold](const Call& c) { return infer_reduce(c, fold->domain); },
+        [fold](InferContext& ctx) { return infer_reduce(ctx, fold->domain); },
         [fold](const Call& c, const Tensors& in) { return def_fold(c, in, *fold); })
         .attrs<ReduceAttrs>();
   }
-  auto floating = [](const Call& c) { return infer_reduce(c, Domain::floating); };
+  auto floating = [](InferContext& ctx) { return infer_reduce(ctx, Domain::floating); };
   add("variance", "Population variance.", FusionKind::comm_reduce, floating,
       [](const Call& c, const Tensors& in) { return def_spread(c, in, false); })
       .attrs<ReduceAttrs>();
@@ -369,7 +372,7 @@ const bool reduce_registered = [] {
     const Running* rule = &r;
     const Domain domain = r.step == log_of_sum ? Domain::floating : Domain::number;
     add(
-        r.name, r.doc, FusionKind::opaque, [domain](const Call& c) { return infer_running(c, domain); },
+        r.name, r.doc, FusionKind::opaque, [domain](InferContext& ctx) { return infer_running(ctx, domain); },
         [rule](const Call& c, const Tensors& in) { return def_running(c, in, *rule); })
         .attrs<CumsumAttrs>();
   }

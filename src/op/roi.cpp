@@ -17,31 +17,30 @@ using Tensors = std::vector<te::Tensor>;
 PrimExpr whole_place(const char* how, const PrimExpr& e) {
   return tir::cast(i64, tir::call(e.dtype(), std::string("tir.") + how, {e}));
 }
-Type infer_regions(const Call& call, int64_t numbers, const PrimExpr& height, const PrimExpr& width) {
-  const auto &x = tensor_arg(call, 0), &rois = tensor_arg(call, 1);
-  expect_rank(call, x, "x", 4);
-  expect_rank(call, rois, "the regions", 2);
-  expect_domain(call, x.dtype, Domain::floating);
-  expect_domain(call, rois.dtype, Domain::floating);
+Type infer_regions(InferContext& ctx, int64_t numbers, const PrimExpr& height, const PrimExpr& width) {
+  const auto &x = ctx.tensor(0), &rois = ctx.tensor(1);
+  if (!ctx.expect_rank(x, "x", 4)) return {};
+  if (!ctx.expect_rank(rois, "the regions", 2)) return {};
+  if (!ctx.expect_domain(x.dtype, Domain::floating)) return {};
+  if (!ctx.expect_domain(rois.dtype, Domain::floating)) return {};
   auto s = shape_of(x), r = shape_of(rois);
   if (!s || !r) return make_type(std::nullopt, 4, x.dtype);
   if (auto k = tir::as_int((*r)[1]); k && *k != numbers)
-    infer_error(call, fmt::format("regions {} are not {} numbers each", show(*r), numbers));
-  if (call.args.size() > 2 && call.args[2]->type.is<graph::TensorType>()) {
-    const auto& batch = tensor_arg(call, 2);
-    expect_domain(call, batch.dtype, Domain::integer);
-    if (auto b = shape_of(batch); b && (b->size() != 1 || differ((*b)[0], (*r)[0])))
-      infer_error(call, fmt::format("batch indices {} for regions {}", show(*b), show(*r)));
+    return ctx.error(fmt::format("regions {} are not {} numbers each", show(*r), numbers));
+  if (ctx.has(2) && ctx.type(2).is<graph::TensorType>()) {
+    const auto& batch = ctx.tensor(2);
+    if (!ctx.expect_domain(batch.dtype, Domain::integer)) return {};
+    if (auto b = shape_of(batch); b && (b->size() != 1 || !ctx.require_equal((*b)[0], (*r)[0])))
+      return ctx.error(fmt::format("batch indices {} for regions {}", show(*b), show(*r)));
   }
   return make_type(Shape{(*r)[0], (*s)[1], height, width}, 4, x.dtype);
 }
-Type infer_roi(const Call& call, int64_t numbers) {
-  const auto& a = attrs_of<RoiAttrs>(call);
+Type infer_roi(InferContext& ctx, int64_t numbers) {
+  const auto& a = ctx.attrs<RoiAttrs>();
   if (a.pooled_height < 1 || a.pooled_width < 1 || a.sample_ratio < 0)
-    infer_error(call, fmt::format("a result of {} by {} elements", a.pooled_height, a.pooled_width));
-  if (a.mode != "avg" && a.mode != "max")
-    infer_error(call, fmt::format("mode is '{}'", a.mode), "use 'avg' or 'max'");
-  return infer_regions(call, numbers, a.pooled_height, a.pooled_width);
+    return ctx.error(fmt::format("a result of {} by {} elements", a.pooled_height, a.pooled_width));
+  if (!ctx.expect_one_of("mode", a.mode, {"avg", "max"})) return {};
+  return infer_regions(ctx, numbers, a.pooled_height, a.pooled_width);
 }
 
 /// One axis of a sample: the elements on both sides and their weights; outside of the map nothing counts.
@@ -181,14 +180,13 @@ Tensors def_roi_pool(const Call& call, const Tensors& in) {
   return te::external({out.shape}, {out.dtype}, {in[0], in[1]}, body, "roi_pool");
 }
 
-Type infer_crop(const Call& call) {
-  const auto& a = attrs_of<CropAttrs>(call);
-  if (a.method != "linear" && a.method != "nearest")
-    infer_error(call, fmt::format("method is '{}'", a.method), "use 'linear' or 'nearest'");
-  const auto size = shape_arg(call, 3);
-  if (size && size->size() != 2) infer_error(call, fmt::format("{} sizes for 2 axes", size->size()));
-  if (!size) return make_type(std::nullopt, 4, tensor_arg(call, 0).dtype);
-  return infer_regions(call, 4, (*size)[0], (*size)[1]);
+Type infer_crop(InferContext& ctx) {
+  const auto& a = ctx.attrs<CropAttrs>();
+  if (!ctx.expect_one_of("method", a.method, {"linear", "nearest"})) return {};
+  const auto size = ctx.shape(3);
+  if (size && size->size() != 2) return ctx.error(fmt::format("{} sizes for 2 axes", size->size()));
+  if (!size) return make_type(std::nullopt, 4, ctx.tensor(0).dtype);
+  return infer_regions(ctx, 4, (*size)[0], (*size)[1]);
 }
 Tensors def_crop(const Call& call, const Tensors& in) {
   const auto& a = attrs_of<CropAttrs>(call);
@@ -243,13 +241,13 @@ const bool roi_registered = [] {
   const char* const batch = "which image each region is of";
   add(
       "vision.roi_align", "Regions in one size: mean (or largest) of interpolated samples per cell.",
-      FusionKind::opaque, [](const Call& c) { return infer_roi(c, 4); }, def_roi_align)
+      FusionKind::opaque, [](InferContext& ctx) { return infer_roi(ctx, 4); }, def_roi_align)
       .argument("rois", "Tensor", "(regions, 4): x, y, x, y")
       .argument("batch_indices", "Tensor", batch)
       .attrs<RoiAttrs>();
   add(
       "vision.roi_pool", "Regions in one size: the largest element per cell.", FusionKind::opaque,
-      [](const Call& c) { return infer_roi(c, 5); }, def_roi_pool)
+      [](InferContext& ctx) { return infer_roi(ctx, 5); }, def_roi_pool)
       .argument("rois", "Tensor", "(regions, 5): image, x, y, x, y")
       .attrs<RoiAttrs>();
   add("image.crop_and_resize", "Regions in one size, interpolated.", FusionKind::injective, infer_crop,

@@ -14,23 +14,23 @@ namespace {
 using Tensors = std::vector<te::Tensor>;
 
 // ---------------------------------------------------------------- grid_sample
-Type infer_grid_sample(const Call& call) {
-  const auto& a = attrs_of<GridSampleAttrs>(call);
-  const auto &x = tensor_arg(call, 0), &grid = tensor_arg(call, 1);
-  one_of(call, "method", a.method, {"nearest", "linear", "cubic"});
-  one_of(call, "padding_mode", a.padding_mode, {"zeros", "border", "reflection"});
-  expect_domain(call, x.dtype, Domain::floating);
-  expect_domain(call, grid.dtype, Domain::floating);
+Type infer_grid_sample(InferContext& ctx) {
+  const auto& a = ctx.attrs<GridSampleAttrs>();
+  const auto &x = ctx.tensor(0), &grid = ctx.tensor(1);
+  if (!ctx.expect_one_of("method", a.method, {"nearest", "linear", "cubic"})) return {};
+  if (!ctx.expect_one_of("padding_mode", a.padding_mode, {"zeros", "border", "reflection"})) return {};
+  if (!ctx.expect_domain(x.dtype, Domain::floating)) return {};
+  if (!ctx.expect_domain(grid.dtype, Domain::floating)) return {};
   if (x.ndim < 0) return graph::tensor_type_unknown(-1, x.dtype);
-  if (x.ndim < 3 || x.ndim > 5) infer_error(call, fmt::format("x has {} dimensions", x.ndim));
-  expect_rank(call, grid, "the grid", x.ndim);
-  if (a.method == "cubic" && x.ndim != 4) infer_error(call, "'cubic' takes two spatial axes");
+  if (x.ndim < 3 || x.ndim > 5) return ctx.error(fmt::format("x has {} dimensions", x.ndim));
+  if (!ctx.expect_rank(grid, "the grid", x.ndim)) return {};
+  if (a.method == "cubic" && x.ndim != 4) return ctx.error("'cubic' takes two spatial axes");
   auto s = shape_of(x), g = shape_of(grid);
   if (!s || !g) return make_type(std::nullopt, x.ndim, x.dtype);
   const size_t n = s->size() - 2;
-  if (auto k = tir::as_int((*g)[n + 1]); (k && *k != int64_t(n)) || differ((*s)[0], (*g)[0]))
-    infer_error(call, fmt::format("a grid {} for x {}", show(*g), show(*s)),
-                "it is (batch, sizes…, spatial axes)");
+  if (auto k = tir::as_int((*g)[n + 1]); (k && *k != int64_t(n)) || !ctx.require_equal((*s)[0], (*g)[0]))
+    return ctx.error(fmt::format("a grid {} for x {}", show(*g), show(*s)),
+                     "it is (batch, sizes…, spatial axes)");
   Shape out{(*s)[0], (*s)[1]};
   for (size_t i = 0; i < n; ++i) out.push_back((*g)[i + 1]);
   return make_type(out, 0, x.dtype);
@@ -146,17 +146,18 @@ Tensors def_grid_sample(const Call& call, const Tensors& in) {
 }
 
 // ---------------------------------------------------------------- affine_grid
-Type infer_affine(const Call& call) {
-  const auto& theta = tensor_arg(call, 0);
-  expect_rank(call, theta, "theta", 3);
-  expect_domain(call, theta.dtype, Domain::floating);
-  const auto size = shape_arg(call, 1);
+Type infer_affine(InferContext& ctx) {
+  const auto& theta = ctx.tensor(0);
+  if (!ctx.expect_rank(theta, "theta", 3)) return {};
+  if (!ctx.expect_domain(theta.dtype, Domain::floating)) return {};
+  const auto size = ctx.shape(1);
   auto s = shape_of(theta);
   if (!size || !s) return make_type(std::nullopt, size ? int64_t(size->size()) + 2 : -1, theta.dtype);
   const auto n = int64_t(size->size());
-  if (n < 1 || n > 3 || differ((*s)[1], PrimExpr(n)) || differ((*s)[2], PrimExpr(n + 1)))
-    infer_error(call, fmt::format("theta {} for sizes {}", show(*s), show(*size)),
-                "it is (batch, axes, axes + 1)");
+  if (n < 1 || n > 3 || !ctx.require_equal((*s)[1], PrimExpr(n)) ||
+      !ctx.require_equal((*s)[2], PrimExpr(n + 1)))
+    return ctx.error(fmt::format("theta {} for sizes {}", show(*s), show(*size)),
+                     "it is (batch, axes, axes + 1)");
   Shape out{(*s)[0]};
   for (const PrimExpr& d : *size) out.push_back(d);
   out.push_back(PrimExpr(n));
@@ -187,38 +188,37 @@ Tensors def_affine(const Call& call, const Tensors& in) {
 }
 
 // ---------------------------------------------------------------- upsampling
-Expr upsampling(const Call& call, const std::vector<Expr>& args) {
-  const auto& a = attrs_of<UpsamplingAttrs>(call);
-  const Shape s = known_dims(args[0]);
-  if (s.size() < 3 || s.size() > 5) infer_error(call, fmt::format("x has {} dimensions", s.size()));
-  const size_t n = s.size() - 2;
-  const auto scale = per_axis(call, a.scale, n, 1, "scale");
+Term upsampling(InferContext& ctx, const std::vector<Term>& args) {
+  const auto& a = ctx.attrs<UpsamplingAttrs>();
+  const auto s = args[0].dims();
+  if (!s) return {};
+  if (s->size() < 3 || s->size() > 5) return ctx.error(fmt::format("x has {} dimensions", s->size()));
+  const size_t n = s->size() - 2;
+  if (!ctx.expect_per_axis(a.scale, n, "scale")) return {};
+  const auto scale = per_axis(a.scale, n, 1);
   Shape size;
   for (size_t i = 0; i < n; ++i) {
-    if (scale[i] < 1) infer_error(call, fmt::format("the scale {} is not positive", scale[i]));
-    size.push_back(simplify(s[i + 2] * scale[i]));
+    if (scale[i] < 1) return ctx.error(fmt::format("the scale {} is not positive", scale[i]));
+    size.push_back(simplify((*s)[i + 2] * scale[i]));
   }
-  return op_call(fmt::format("image.resize{}d", n), {args[0], graph::shape_expr(size)},
-                 make_attrs<ResizeAttrs>([&](ResizeAttrs& r) {
-                   r.method = a.method;
-                   r.coordinate_transformation_mode = a.align_corners                  ? "align_corners"
-                                                      : a.method == "nearest_neighbor" ? "asymmetric"
-                                                                                       : "half_pixel";
-                   r.rounding_method = "floor";
-                 }));
+  return args[0].op(fmt::format("image.resize{}d", n), {Term(ctx, graph::shape_expr(size))},
+                    make_attrs<ResizeAttrs>([&](ResizeAttrs& r) {
+                      r.method = a.method;
+                      r.coordinate_transformation_mode = a.align_corners                  ? "align_corners"
+                                                         : a.method == "nearest_neighbor" ? "asymmetric"
+                                                                                          : "half_pixel";
+                      r.rounding_method = "floor";
+                    }));
 }
 
 const bool sample_registered = [] {
-  auto add = [](const char* name, const char* doc, FusionKind kind, InferType infer, TensorDef def) {
-    return register_op(name, doc).infer(std::move(infer)).fusion(kind).tensor_def(std::move(def));
-  };
-  add("image.grid_sample", "The image interpolated at the places of a grid.", FusionKind::opaque,
-      infer_grid_sample, def_grid_sample)
+  register_op("image.grid_sample", "The image interpolated at the places of a grid.", FusionKind::opaque,
+              infer_grid_sample, def_grid_sample)
       .argument("x", "Tensor", "(batch, channels, one to three spatial axes)")
       .argument("grid", "Tensor", "(batch, sizes…, axes): places from -1 to 1, the last axis first")
       .attrs<GridSampleAttrs>();
-  add("image.affine_grid", "A grid of places for grid_sample, moved by a matrix.", FusionKind::injective,
-      infer_affine, def_affine)
+  register_op("image.affine_grid", "A grid of places for grid_sample, moved by a matrix.",
+              FusionKind::injective, infer_affine, def_affine)
       .argument("theta", "Tensor", "(batch, axes, axes + 1)")
       .argument("size", "Shape", "sizes of the spatial axes")
       .attrs<AlignAttrs>();

@@ -13,11 +13,6 @@ namespace {
 
 using Tensors = std::vector<te::Tensor>;
 
-Shape known_shape_of(const Call& call, const graph::TensorType& t, const char* what) {
-  auto shape = shape_of(t);
-  if (!shape) infer_error(call, fmt::format("the shape of {} is not known", what), "give it by match_cast");
-  return *shape;
-}
 Type counted(const Shape& shape, DataType dtype) {
   return graph::tuple_type({make_type(shape, 0, dtype), make_type(Shape(), 0, i64)});
 }
@@ -39,8 +34,9 @@ Tensors positions_where(const PrimExpr& n, const te::Tensor& flags) {
 te::Tensor flat(const te::Tensor& x) { return reshape_to(x, {simplify(product(x.shape()))}, "flat"); }
 
 // ---------------------------------------------------------------- nonzero, compress, masked_select
-Type infer_nonzero(const Call& call) {
-  const Shape shape = known_shape_of(call, tensor_arg(call, 0), "x");
+Type infer_nonzero(InferContext& ctx) {
+  Shape shape;
+  if (!ctx.expect_shape(ctx.tensor(0), "x", shape)) return {};
   return counted({PrimExpr(int64_t(shape.size())), simplify(product(shape))}, i64);
 }
 Tensors def_nonzero(const Call& call, const Tensors& in) {
@@ -62,19 +58,20 @@ Tensors def_nonzero(const Call& call, const Tensors& in) {
 PrimExpr smaller(const PrimExpr& a, const PrimExpr& b) {
   return same_dim(a, b) ? a : simplify(tir::min(a, b));
 }
-Type infer_compress(const Call& call) {
-  const auto& a = attrs_of<CompressAttrs>(call);
-  const auto &x = tensor_arg(call, 0), &condition = tensor_arg(call, 1);
-  expect_domain(call, condition.dtype, Domain::boolean);
-  expect_rank(call, condition, "the condition", 1);
-  Shape shape = known_shape_of(call, x, "x");
-  const Shape c = known_shape_of(call, condition, "the condition");
+Type infer_compress(InferContext& ctx) {
+  const auto& a = ctx.attrs<CompressAttrs>();
+  const auto &x = ctx.tensor(0), &condition = ctx.tensor(1);
+  if (!ctx.expect_domain(condition.dtype, Domain::boolean)) return {};
+  if (!ctx.expect_rank(condition, "the condition", 1)) return {};
+  Shape shape, c;
+  if (!ctx.expect_shape(x, "x", shape) || !ctx.expect_shape(condition, "the condition", c)) return {};
   if (a.flat) shape = {simplify(product(shape))};
-  const auto axis = a.flat ? 0 : size_t(normal_axis(call, a.axis, int64_t(shape.size())));
+  if (!a.flat && !ctx.expect_axis(a.axis, x.ndim)) return {};
+  const auto axis = a.flat ? 0 : size_t(normal_axis(a.axis, int64_t(shape.size())));
   const auto have = tir::as_int(shape[axis]), want = tir::as_int(c[0]);
   if (have && want && *want > *have)
-    infer_error(call, fmt::format("a condition of {} elements for {} of {}", *want,
-                                  a.flat ? "the" : "an axis of", *have));
+    return ctx.error(
+        fmt::format("a condition of {} elements for {} of {}", *want, a.flat ? "the" : "an axis of", *have));
   shape.set(axis, smaller(c[0], shape[axis]));
   return counted(shape, x.dtype);
 }
@@ -82,7 +79,7 @@ Tensors def_compress(const Call& call, const Tensors& in) {
   const auto& a = attrs_of<CompressAttrs>(call);
   const Shape out = output_info(call).shape;
   const te::Tensor x = a.flat ? flat(in[0]) : in[0];
-  const auto axis = a.flat ? 0 : size_t(normal_axis(call, a.axis, int64_t(out.size())));
+  const auto axis = a.flat ? 0 : size_t(normal_axis(a.axis, int64_t(out.size())));
   const Tensors found = positions_where(out[axis], in[1]);
   return {te::compute(
               out,
@@ -94,13 +91,13 @@ Tensors def_compress(const Call& call, const Tensors& in) {
               "compress"),
           found[1]};
 }
-Type infer_masked_select(const Call& call) {
-  const auto &x = tensor_arg(call, 0), &mask = tensor_arg(call, 1);
-  expect_domain(call, mask.dtype, Domain::boolean);
-  const Shape shape = known_shape_of(call, x, "x"), m = known_shape_of(call, mask, "the mask");
-  bool fits = shape.size() == m.size();
-  for (size_t i = 0; fits && i < m.size(); ++i) fits = !differ(shape[i], m[i]);
-  if (!fits) infer_error(call, fmt::format("the mask {} is not of the shape {}", show(m), show(shape)));
+Type infer_masked_select(InferContext& ctx) {
+  const auto &x = ctx.tensor(0), &mask = ctx.tensor(1);
+  if (!ctx.expect_domain(mask.dtype, Domain::boolean)) return {};
+  Shape shape, m;
+  if (!ctx.expect_shape(x, "x", shape) || !ctx.expect_shape(mask, "the mask", m)) return {};
+  if (!ctx.require_equal(shape, m))
+    return ctx.error(fmt::format("the mask {} is not of the shape {}", show(m), show(shape)));
   return counted({simplify(product(shape))}, x.dtype);
 }
 Tensors def_masked_select(const Call& call, const Tensors& in) {
@@ -113,12 +110,14 @@ Tensors def_masked_select(const Call& call, const Tensors& in) {
 }
 
 // ---------------------------------------------------------------- unique
-Type infer_unique(const Call& call) {
-  const auto& a = attrs_of<UniqueAttrs>(call);
-  const auto& x = tensor_arg(call, 0);
-  Shape shape = known_shape_of(call, x, "x");
+Type infer_unique(InferContext& ctx) {
+  const auto& a = ctx.attrs<UniqueAttrs>();
+  const auto& x = ctx.tensor(0);
+  Shape shape;
+  if (!ctx.expect_shape(x, "x", shape)) return {};
   if (a.flat) shape = {simplify(product(shape))};
-  const PrimExpr n = shape[a.flat ? 0 : size_t(normal_axis(call, a.axis, int64_t(shape.size())))];
+  if (!a.flat && !ctx.expect_axis(a.axis, x.ndim)) return {};
+  const PrimExpr n = shape[a.flat ? 0 : size_t(normal_axis(a.axis, int64_t(shape.size())))];
   const Type list = make_type(Shape{n}, 0, i64);
   return graph::tuple_type({make_type(shape, 0, x.dtype), list, list, list, make_type(Shape(), 0, i64)});
 }
@@ -171,7 +170,7 @@ Tensors def_unique(const Call& call, const Tensors& in) {
   const auto& a = attrs_of<UniqueAttrs>(call);
   const Shape out = output_info(call).shape;
   const te::Tensor x = a.flat ? flat(in[0]) : in[0];
-  const auto axis = a.flat ? size_t(0) : size_t(normal_axis(call, a.axis, int64_t(x.ndim())));
+  const auto axis = a.flat ? size_t(0) : size_t(normal_axis(a.axis, int64_t(x.ndim())));
   const te::Tensor rows = as_rows(x, axis);
   const PrimExpr n = out[axis];
   const Tensors g = groups_of(rows, order_of_rows(rows), a.sorted);
@@ -206,16 +205,16 @@ Tensors def_unique(const Call& call, const Tensors& in) {
 }
 
 // ---------------------------------------------------------------- slice_to, counts
-Type infer_slice_to(const Call& call) {
-  const auto& x = tensor_arg(call, 0);
-  const auto size = shape_arg(call, 1);
+Type infer_slice_to(InferContext& ctx) {
+  const auto& x = ctx.tensor(0);
+  const auto size = ctx.shape(1);
   auto have = shape_of(x);
   if (size && x.ndim >= 0 && int64_t(size->size()) != x.ndim)
-    infer_error(call, fmt::format("{} sizes for a tensor of {} dimensions", size->size(), x.ndim));
+    return ctx.error(fmt::format("{} sizes for a tensor of {} dimensions", size->size(), x.ndim));
   for (size_t i = 0; size && have && i < size->size(); ++i) {
     const auto want = tir::as_int((*size)[i]), limit = tir::as_int((*have)[i]);
     if (want && limit && *want > *limit)
-      infer_error(call, fmt::format("{} is more than there is of {}", show(*size), show(*have)));
+      return ctx.error(fmt::format("{} is more than there is of {}", show(*size), show(*have)));
   }
   return make_type(size, x.ndim, x.dtype);
 }
@@ -223,11 +222,11 @@ Tensors def_slice_to(const Call& call, const Tensors& in) {
   return {te::compute(output_info(call).shape, [&](const Vars& v) { return in[0](indices(v)); }, "slice_to")};
 }
 
-Type infer_bincount(const Call& call) {
-  const auto& x = tensor_arg(call, 0);
-  expect_domain(call, x.dtype, Domain::integer);
-  const int64_t n = attrs_of<LengthAttrs>(call).length;
-  if (n < 0) infer_error(call, fmt::format("the length {} is negative", n));
+Type infer_bincount(InferContext& ctx) {
+  const auto& x = ctx.tensor(0);
+  if (!ctx.expect_domain(x.dtype, Domain::integer)) return {};
+  const int64_t n = ctx.attrs<LengthAttrs>().length;
+  if (n < 0) return ctx.error(fmt::format("the length {} is negative", n));
   return make_type(Shape{PrimExpr(n)}, 1, i64);
 }
 /// Counts of the values that `bin` maps elements to; what is outside of [0, n) does not count.
@@ -248,11 +247,11 @@ Tensors def_bincount(const Call& call, const Tensors& in) {
   return {counts(in[0], PrimExpr(attrs_of<LengthAttrs>(call).length),
                  [](const PrimExpr& e) { return tir::cast(i64, e); })};
 }
-Type infer_histogram(const Call& call) {
-  const auto& a = attrs_of<HistogramAttrs>(call);
-  expect_domain(call, tensor_arg(call, 0).dtype, Domain::floating);
+Type infer_histogram(InferContext& ctx) {
+  const auto& a = ctx.attrs<HistogramAttrs>();
+  if (!ctx.expect_domain(ctx.tensor(0).dtype, Domain::floating)) return {};
   if (a.bins < 1 || !(a.low < a.high))
-    infer_error(call, fmt::format("{} bins from {} to {} hold nothing", a.bins, a.low, a.high));
+    return ctx.error(fmt::format("{} bins from {} to {} hold nothing", a.bins, a.low, a.high));
   return make_type(Shape{PrimExpr(a.bins)}, 1, i64);
 }
 Tensors def_histogram(const Call& call, const Tensors& in) {

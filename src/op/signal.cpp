@@ -94,24 +94,25 @@ te::Tensor transform(const PrimExpr& rows, const PrimExpr& n, const PrimExpr& ou
 
 PrimExpr half_of(const PrimExpr& n) { return simplify(tir::floordiv(n, PrimExpr(2)) + 1); }
 
-Type infer_dft(const Call& call) {
-  const auto& a = attrs_of<DftAttrs>(call);
-  const auto& x = tensor_arg(call, 0);
-  expect_domain(call, x.dtype, Domain::floating);
-  const auto length = shape_arg(call, 1);
+Type infer_dft(InferContext& ctx) {
+  const auto& a = ctx.attrs<DftAttrs>();
+  const auto& x = ctx.tensor(0);
+  if (!ctx.expect_domain(x.dtype, Domain::floating)) return {};
+  const auto length = ctx.shape(1);
   if (length && (length->size() != 1 || tir::as_int((*length)[0]).value_or(1) < 1))
-    infer_error(call, fmt::format("the length {} is not one positive size", show(*length)));
+    return ctx.error(fmt::format("the length {} is not one positive size", show(*length)));
   auto s = shape_of(x);
   if (!s || !length) return make_type(std::nullopt, x.ndim, x.dtype);
-  if (s->size() < 2) infer_error(call, fmt::format("{} has no axis of real and imaginary parts", show(*s)));
-  const auto axis = size_t(normal_axis(call, a.axis, int64_t(s->size())));
+  if (s->size() < 2) return ctx.error(fmt::format("{} has no axis of real and imaginary parts", show(*s)));
+  if (!ctx.expect_axis(a.axis, int64_t(s->size()))) return {};
+  const auto axis = size_t(normal_axis(a.axis, int64_t(s->size())));
   const PrimExpr parts = (*s)[s->size() - 1];
   const auto known = tir::as_int(parts);
   if (axis + 1 == s->size() || (known && *known != 1 && *known != 2))
-    infer_error(call,
-                fmt::format("{} has no axis of real and imaginary parts behind axis {}", show(*s), axis));
+    return ctx.error(
+        fmt::format("{} has no axis of real and imaginary parts behind axis {}", show(*s), axis));
   if (a.onesided && !a.inverse && known && *known != 1)
-    infer_error(call, "the halves differ for complex signals", "onesided is for real ones");
+    return ctx.error("the halves differ for complex signals", "onesided is for real ones");
   s->set(axis, a.onesided && !a.inverse ? half_of((*length)[0]) : (*length)[0]);
   s->set(s->size() - 1, PrimExpr(a.onesided && a.inverse ? 1 : 2));
   return make_type(s, 0, x.dtype);
@@ -122,7 +123,7 @@ Tensors def_dft(const Call& call, const Tensors& in) {
   const TensorInfo out = output_info(call);
   const DataType t = wide_type(x.dtype());
   const size_t last = x.ndim() - 1;
-  const auto axis = size_t(normal_axis(call, a.axis, int64_t(x.ndim())));
+  const auto axis = size_t(normal_axis(a.axis, int64_t(x.ndim())));
   const PrimExpr n = (*shape_arg(call, 1))[0], have = x.shape()[axis];
   Shape rest;
   for (size_t i = 0; i < last; ++i)
@@ -159,20 +160,24 @@ Tensors def_dft(const Call& call, const Tensors& in) {
 }
 
 // ---------------------------------------------------------------- frames
-PrimExpr frames_of(const Call& call, const PrimExpr& length, const PrimExpr& frame, int64_t step) {
-  if (step < 1) infer_error(call, fmt::format("frames {} apart", step));
-  const auto n = tir::as_int(length), f = tir::as_int(frame);
-  if (n && f && (*f < 1 || *f > *n))
-    infer_error(call, fmt::format("frames of {} from a signal of {}", *f, *n));
+PrimExpr frames_of(const PrimExpr& length, const PrimExpr& frame, int64_t step) {
   return simplify(tir::max(tir::floordiv(length - frame, PrimExpr(step)) + 1, PrimExpr(0)));
 }
-Type infer_frame(const Call& call) {
-  const auto& a = attrs_of<FrameAttrs>(call);
-  const auto& x = tensor_arg(call, 0);
+bool expect_frames(InferContext& ctx, const PrimExpr& length, const PrimExpr& frame, int64_t step) {
+  if (step < 1) return ctx.error(fmt::format("frames {} apart", step));
+  const auto n = tir::as_int(length), f = tir::as_int(frame);
+  if (n && f && (*f < 1 || *f > *n))
+    return ctx.error(fmt::format("frames of {} from a signal of {}", *f, *n));
+  return true;
+}
+Type infer_frame(InferContext& ctx) {
+  const auto& a = ctx.attrs<FrameAttrs>();
+  const auto& x = ctx.tensor(0);
   auto s = shape_of(x);
   if (!s) return make_type(std::nullopt, x.ndim < 0 ? -1 : x.ndim + 1, x.dtype);
-  if (s->empty()) infer_error(call, "a scalar has no frames");
-  s->set(s->size() - 1, frames_of(call, s->back(), PrimExpr(a.length), a.step));
+  if (s->empty()) return ctx.error("a scalar has no frames");
+  if (!expect_frames(ctx, s->back(), PrimExpr(a.length), a.step)) return {};
+  s->set(s->size() - 1, frames_of(s->back(), PrimExpr(a.length), a.step));
   s->push_back(PrimExpr(a.length));
   return make_type(s, 0, x.dtype);
 }
@@ -187,21 +192,22 @@ Tensors def_frame(const Call& call, const Tensors& in) {
       },
       "frame")};
 }
-Type infer_stft(const Call& call) {
-  const auto& a = attrs_of<StftAttrs>(call);
-  const auto &x = tensor_arg(call, 0), &window = tensor_arg(call, 1);
-  expect_domain(call, x.dtype, Domain::floating);
-  expect_rank(call, x, "the signal", 3);
-  expect_rank(call, window, "the window", 1);
+Type infer_stft(InferContext& ctx) {
+  const auto& a = ctx.attrs<StftAttrs>();
+  const auto &x = ctx.tensor(0), &window = ctx.tensor(1);
+  if (!ctx.expect_domain(x.dtype, Domain::floating)) return {};
+  if (!ctx.expect_rank(x, "the signal", 3)) return {};
+  if (!ctx.expect_rank(window, "the window", 1)) return {};
   auto s = shape_of(x), w = shape_of(window);
   if (!s || !w) return make_type(std::nullopt, 4, x.dtype);
   const auto parts = tir::as_int((*s)[2]);
   if (parts && *parts != 1 && *parts != 2)
-    infer_error(call, fmt::format("the signal {} is not complex", show(*s)));
+    return ctx.error(fmt::format("the signal {} is not complex", show(*s)));
   if (a.onesided && parts && *parts == 2)
-    infer_error(call, "the halves differ for complex signals", "onesided is for real ones");
+    return ctx.error("the halves differ for complex signals", "onesided is for real ones");
   const PrimExpr length = (*w)[0];
-  return make_type(Shape{(*s)[0], frames_of(call, (*s)[1], length, a.frame_step),
+  if (!expect_frames(ctx, (*s)[1], length, a.frame_step)) return {};
+  return make_type(Shape{(*s)[0], frames_of((*s)[1], length, a.frame_step),
                          a.onesided ? half_of(length) : length, PrimExpr(2)},
                    4, x.dtype);
 }
@@ -227,11 +233,11 @@ Tensors def_stft(const Call& call, const Tensors& in) {
 }
 
 // ---------------------------------------------------------------- windows, mel weights
-Type infer_window(const Call& call) {
-  const auto& a = attrs_of<PeriodicAttrs>(call);
-  expect_domain(call, a.dtype, Domain::floating);
-  const auto n = shape_arg(call, 0);
-  if (n && n->size() != 1) infer_error(call, fmt::format("{} is not one size", show(*n)));
+Type infer_window(InferContext& ctx) {
+  const auto& a = ctx.attrs<PeriodicAttrs>();
+  if (!ctx.expect_domain(a.dtype, Domain::floating)) return {};
+  const auto n = ctx.shape(0);
+  if (n && n->size() != 1) return ctx.error(fmt::format("{} is not one size", show(*n)));
   return make_type(n, 1, a.dtype);
 }
 /// a0 - a1 cos(2π i / n) + a2 cos(4π i / n); a triangle when a0 is 0.
@@ -268,11 +274,11 @@ Tensors def_window(const Call& call, const Taper& w) {
       short_name(call))};
 }
 
-Type infer_mel(const Call& call) {
-  const auto& a = attrs_of<MelAttrs>(call);
-  expect_domain(call, a.dtype, Domain::floating);
+Type infer_mel(InferContext& ctx) {
+  const auto& a = ctx.attrs<MelAttrs>();
+  if (!ctx.expect_domain(a.dtype, Domain::floating)) return {};
   if (a.bins < 1 || a.dft_length < 1 || a.sample_rate < 1 || !(a.low < a.high))
-    infer_error(call, fmt::format("{} bins from {} to {} hertz", a.bins, a.low, a.high));
+    return ctx.error(fmt::format("{} bins from {} to {} hertz", a.bins, a.low, a.high));
   return make_type(Shape{PrimExpr(a.dft_length / 2 + 1), PrimExpr(a.bins)}, 2, a.dtype);
 }
 Tensors def_mel(const Call& call, const Tensors&) {
@@ -312,29 +318,29 @@ Tensors def_mel(const Call& call, const Tensors&) {
 }
 
 const bool signal_registered = [] {
-  auto add = [](const std::string& name, const char* doc, FusionKind kind, InferType infer, TensorDef def) {
-    return register_op(name, doc).infer(std::move(infer)).fusion(kind).tensor_def(std::move(def));
-  };
-  add("signal.dft", "Discrete Fourier transform along an axis.", FusionKind::opaque, infer_dft, def_dft)
+  register_op("signal.dft", "Discrete Fourier transform along an axis.", FusionKind::opaque, infer_dft,
+              def_dft)
       .argument("x", "Tensor", "(…, 1) real or (…, 2) complex")
       .argument("length", "Shape", "of the transform: the signal is cut, or zeros follow")
       .attrs<DftAttrs>();
-  add("signal.stft", "Fourier transforms of frames under a window.", FusionKind::opaque, infer_stft, def_stft)
+  register_op("signal.stft", "Fourier transforms of frames under a window.", FusionKind::opaque, infer_stft,
+              def_stft)
       .argument("x", "Tensor", "(batch, length, 1 or 2)")
       .argument("window", "Tensor", "one factor per element of a frame")
       .attrs<StftAttrs>();
-  add("signal.frame", "Overlapping parts of the last axis.", FusionKind::injective, infer_frame, def_frame)
+  register_op("signal.frame", "Overlapping parts of the last axis.", FusionKind::injective, infer_frame,
+              def_frame)
       .argument("x", "Tensor", "the signal")
       .attrs<FrameAttrs>();
   for (const Taper& w : window_kinds) {
     const Taper* kind = &w;
-    add(w.name, w.doc, FusionKind::injective, infer_window,
-        [kind](const Call& c, const Tensors&) { return def_window(c, *kind); })
+    register_op(w.name, w.doc, FusionKind::injective, infer_window,
+                [kind](const Call& c, const Tensors&) { return def_window(c, *kind); })
         .argument("size", "Shape", "number of elements")
         .attrs<PeriodicAttrs>();
   }
-  add("signal.mel_weight_matrix", "Triangles over a spectrum, evenly spaced on the mel scale.",
-      FusionKind::injective, infer_mel, def_mel)
+  register_op("signal.mel_weight_matrix", "Triangles over a spectrum, evenly spaced on the mel scale.",
+              FusionKind::injective, infer_mel, def_mel)
       .attrs<MelAttrs>();
   return true;
 }();

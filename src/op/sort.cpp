@@ -32,34 +32,35 @@ te::Tensor first_of(const te::Tensor& x, const Shape& shape, const std::string& 
   return te::compute(shape, [&](const Vars& v) { return x(indices(v)); }, name);
 }
 
-Type infer_sort(const Call& call, bool positions) {
-  const auto& x = tensor_arg(call, 0);
-  expect_domain(call, x.dtype, Domain::number);
-  if (x.ndim >= 0) normal_axis(call, attrs_of<SortAttrs>(call).axis, x.ndim);
+Type infer_sort(InferContext& ctx, bool positions) {
+  const auto& x = ctx.tensor(0);
+  if (!ctx.expect_domain(x.dtype, Domain::number)) return {};
+  if (!ctx.expect_axis(ctx.attrs<SortAttrs>().axis, x.ndim)) return {};
   return like(x, positions ? i64 : x.dtype);
 }
 Tensors def_argsort(const Call& call, const Tensors& in) {
   const auto& a = attrs_of<SortAttrs>(call);
-  const auto axis = size_t(normal_axis(call, a.axis, int64_t(in[0].ndim())));
+  const auto axis = size_t(normal_axis(a.axis, int64_t(in[0].ndim())));
   return {order_of(in[0], axis, a.descending)};
 }
 Tensors def_sort(const Call& call, const Tensors& in) {
-  const auto axis = size_t(normal_axis(call, attrs_of<SortAttrs>(call).axis, int64_t(in[0].ndim())));
+  const auto axis = size_t(normal_axis(attrs_of<SortAttrs>(call).axis, int64_t(in[0].ndim())));
   return {in_order(in[0], def_argsort(call, in)[0], axis, in[0].shape(), "sort")};
 }
 
-Type infer_topk(const Call& call) {
-  const auto& x = tensor_arg(call, 0);
-  expect_domain(call, x.dtype, Domain::number);
-  const auto k = shape_arg(call, 1);
-  if (k && k->size() != 1) infer_error(call, fmt::format("k is {}, one size is needed", show(*k)));
+Type infer_topk(InferContext& ctx) {
+  const auto& x = ctx.tensor(0);
+  if (!ctx.expect_domain(x.dtype, Domain::number)) return {};
+  const auto k = ctx.shape(1);
+  if (k && k->size() != 1) return ctx.error(fmt::format("k is {}, one size is needed", show(*k)));
   auto shape = shape_of(x);
   if (x.ndim >= 0) {
-    const auto axis = size_t(normal_axis(call, attrs_of<TopKAttrs>(call).axis, x.ndim));
+    if (!ctx.expect_axis(ctx.attrs<TopKAttrs>().axis, x.ndim)) return {};
+    const auto axis = size_t(normal_axis(ctx.attrs<TopKAttrs>().axis, x.ndim));
     if (shape && k) {
       const auto have = tir::as_int((*shape)[axis]), want = tir::as_int((*k)[0]);
       if (want && (*want < 0 || (have && *want > *have)))
-        infer_error(call, fmt::format("{} elements of axis {} of {} are wanted", *want, axis, show(*shape)));
+        return ctx.error(fmt::format("{} elements of axis {} of {} are wanted", *want, axis, show(*shape)));
       shape->set(axis, (*k)[0]);
     }
   }
@@ -68,23 +69,24 @@ Type infer_topk(const Call& call) {
 }
 Tensors def_topk(const Call& call, const Tensors& in) {
   const auto& a = attrs_of<TopKAttrs>(call);
-  const auto axis = size_t(normal_axis(call, a.axis, int64_t(in[0].ndim())));
+  const auto axis = size_t(normal_axis(a.axis, int64_t(in[0].ndim())));
   const Shape shape = output_info(call).shape;
   const te::Tensor order = order_of(in[0], axis, a.largest);
   return {in_order(in[0], order, axis, shape, "topk"), first_of(order, shape, "topk_positions")};
 }
 
-Type infer_quantile(const Call& call) {
-  const auto& a = attrs_of<QuantileAttrs>(call);
-  const auto& x = tensor_arg(call, 0);
-  expect_domain(call, x.dtype, Domain::floating);
-  if (!(a.q >= 0 && a.q <= 1)) infer_error(call, fmt::format("the share {} is not from 0 to 1", a.q));
+Type infer_quantile(InferContext& ctx) {
+  const auto& a = ctx.attrs<QuantileAttrs>();
+  const auto& x = ctx.tensor(0);
+  if (!ctx.expect_domain(x.dtype, Domain::floating)) return {};
+  if (!(a.q >= 0 && a.q <= 1)) return ctx.error(fmt::format("the share {} is not from 0 to 1", a.q));
   if (x.ndim < 0) return graph::tensor_type_unknown(-1, x.dtype);
-  const auto axis = size_t(normal_axis(call, a.axis, x.ndim));
+  if (!ctx.expect_axis(a.axis, x.ndim)) return {};
+  const auto axis = size_t(normal_axis(a.axis, x.ndim));
   auto shape = shape_of(x);
   if (!shape) return make_type(std::nullopt, x.ndim - !a.keepdims, x.dtype);
   if (tir::is_zero((*shape)[axis]))
-    infer_error(call, fmt::format("axis {} of {} has no elements", axis, show(*shape)));
+    return ctx.error(fmt::format("axis {} of {} has no elements", axis, show(*shape)));
   if (a.keepdims)
     shape->set(axis, PrimExpr(1));
   else
@@ -95,7 +97,7 @@ Type infer_quantile(const Call& call) {
 Tensors def_quantile(const Call& call, const Tensors& in) {
   const auto& a = attrs_of<QuantileAttrs>(call);
   const te::Tensor& x = in[0];
-  const auto axis = size_t(normal_axis(call, a.axis, int64_t(x.ndim())));
+  const auto axis = size_t(normal_axis(a.axis, int64_t(x.ndim())));
   const te::Tensor order = order_of(x, axis, false);
   const te::Tensor sorted = in_order(x, order, axis, x.shape(), "sorted");
   const PrimExpr last = x.shape()[axis] - 1;
@@ -132,11 +134,12 @@ const bool sort_registered = [] {
         .tensor_def(std::move(def));
   };
   add(
-      "sort", "Elements of an axis in order.", [](const Call& c) { return infer_sort(c, false); }, def_sort)
+      "sort", "Elements of an axis in order.", [](InferContext& ctx) { return infer_sort(ctx, false); },
+      def_sort)
       .attrs<SortAttrs>();
   add(
       "argsort", "Positions that put an axis in order; equals keep theirs.",
-      [](const Call& c) { return infer_sort(c, true); }, def_argsort)
+      [](InferContext& ctx) { return infer_sort(ctx, true); }, def_argsort)
       .attrs<SortAttrs>();
   add("topk", "The first k elements of an axis in order, and their positions.", infer_topk, def_topk)
       .argument("k", "Shape", "how many, at most the axis has")

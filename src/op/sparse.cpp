@@ -16,19 +16,23 @@ namespace {
 
 using Tensors = std::vector<te::Tensor>;
 
-/// Arguments first, first + 1 and first + 2 are data, column indices and row begins; the number of rows.
-PrimExpr rows_of(const Call& call, size_t first) {
+/// Arguments first, first + 1 and first + 2 are data, column indices and row begins.
+bool expect_rows(InferContext& ctx, size_t first) {
   for (size_t i = 0; i < 3; ++i) {
-    expect_rank(call, tensor_arg(call, first + i), call.op.as<graph::Op>()->arguments[first + i].name, 1);
-    expect_domain(call, tensor_arg(call, first + i).dtype, i ? Domain::integer : Domain::number);
+    const auto& t = ctx.tensor(first + i);
+    if (!ctx.expect_rank(t, ctx.name(first + i), 1) ||
+        !ctx.expect_domain(t.dtype, i ? Domain::integer : Domain::number))
+      return false;
   }
-  auto d = shape_of(tensor_arg(call, first)), c = shape_of(tensor_arg(call, first + 1)),
-       r = shape_of(tensor_arg(call, first + 2));
+  auto d = shape_of(ctx.tensor(first)), c = shape_of(ctx.tensor(first + 1)),
+       r = shape_of(ctx.tensor(first + 2));
   if (!d || !c || !r)
-    infer_error(call, "the sizes of the sparse matrix are not known", "give them by match_cast");
-  if (differ((*d)[0], (*c)[0]))
-    infer_error(call, fmt::format("{} values at {} positions", show(*d), show(*c)));
-  return simplify((*r)[0] - 1);
+    return ctx.error("the sizes of the sparse matrix are not known", "give them by match_cast");
+  if (ctx.require_equal(*d, *c)) return true;
+  return ctx.error(fmt::format("{} values at {} positions", show(*d), show(*c)));
+}
+PrimExpr rows_of(const Call& call, size_t first) {
+  return simplify((*shape_of(tensor_arg(call, first + 2)))[0] - 1);
 }
 /// A loop over the entries of a row: the body gets the entry's number, always one of [0, n).
 tir::Stmt entries(const tir::Buffer& begins, const PrimExpr& row, const PrimExpr& n,
@@ -50,13 +54,14 @@ tir::Stmt add_to(const tir::Buffer& b, const PrimExpr& v, const Shape& at) {
 }
 
 // ---------------------------------------------------------------- compressed rows
-Type infer_csr_to_dense(const Call& call) {
-  const PrimExpr rows = rows_of(call, 0);
-  const auto size = shape_arg(call, 3);
-  if (!size) return make_type(std::nullopt, 2, tensor_arg(call, 0).dtype);
-  if (size->size() != 2 || differ((*size)[0], rows))
-    infer_error(call, fmt::format("{} rows in a matrix of {}", show(Shape{rows}), show(*size)));
-  return make_type(size, 2, tensor_arg(call, 0).dtype);
+Type infer_csr_to_dense(InferContext& ctx) {
+  if (!expect_rows(ctx, 0)) return {};
+  const PrimExpr rows = rows_of(ctx.call, 0);
+  const auto size = ctx.shape(3);
+  if (!size) return make_type(std::nullopt, 2, ctx.tensor(0).dtype);
+  if (size->size() != 2 || !ctx.require_equal((*size)[0], rows))
+    return ctx.error(fmt::format("{} rows in a matrix of {}", show(Shape{rows}), show(*size)));
+  return make_type(size, 2, ctx.tensor(0).dtype);
 }
 Tensors def_csr_to_dense(const Call& call, const Tensors& in) {
   const TensorInfo out = output_info(call);
@@ -72,15 +77,12 @@ Tensors def_csr_to_dense(const Call& call, const Tensors& in) {
 }
 
 /// x (n, k) · Wᵀ for a sparse W (m, k): each row of W is a column of the result.
-Type infer_sparse_dense(const Call& call) {
-  const auto& x = tensor_arg(call, 0);
-  expect_rank(call, x, "x", 2);
-  const PrimExpr rows = rows_of(call, 1);
-  if (x.dtype != tensor_arg(call, 1).dtype)
-    infer_error(call,
-                fmt::format("element types {} and {} differ", to_string(x.dtype),
-                            to_string(tensor_arg(call, 1).dtype)),
-                "cast one of them");
+Type infer_sparse_dense(InferContext& ctx) {
+  const auto& x = ctx.tensor(0);
+  if (!ctx.expect_rank(x, "x", 2)) return {};
+  if (!expect_rows(ctx, 1)) return {};
+  const PrimExpr rows = rows_of(ctx.call, 1);
+  if (!ctx.expect_same_type(x.dtype, ctx.tensor(1).dtype)) return {};
   auto s = shape_of(x);
   return make_type(s ? std::optional(Shape{(*s)[0], rows}) : std::nullopt, 2, x.dtype);
 }
@@ -104,14 +106,15 @@ Tensors def_sparse_dense(const Call& call, const Tensors& in) {
   return {cast_to(te::external({out.shape}, {t}, in, body, "sparse_dense")[0], out.dtype)};
 }
 
-Type infer_csr_add(const Call& call) {
-  const auto& x = tensor_arg(call, 0);
-  expect_rank(call, x, "x", 2);
-  const PrimExpr rows = rows_of(call, 1);
+Type infer_csr_add(InferContext& ctx) {
+  const auto& x = ctx.tensor(0);
+  if (!ctx.expect_rank(x, "x", 2)) return {};
+  if (!expect_rows(ctx, 1)) return {};
+  const PrimExpr rows = rows_of(ctx.call, 1);
   auto s = shape_of(x);
-  if ((s && differ((*s)[0], rows)) || x.dtype != tensor_arg(call, 1).dtype)
-    infer_error(call, fmt::format("x {} of {} and a sparse matrix of {}", s ? show(*s) : "?",
-                                  to_string(x.dtype), to_string(tensor_arg(call, 1).dtype)));
+  if ((s && !ctx.require_equal((*s)[0], rows)) || x.dtype != ctx.tensor(1).dtype)
+    return ctx.error(fmt::format("x {} of {} and a sparse matrix of {}", s ? show(*s) : "?",
+                                 to_string(x.dtype), to_string(ctx.tensor(1).dtype)));
   return like(x, x.dtype);
 }
 Tensors def_csr_add(const Call& call, const Tensors& in) {
@@ -131,12 +134,12 @@ Tensors def_csr_add(const Call& call, const Tensors& in) {
 }
 
 /// Entries sorted by column: count, sum up, place. The rows' order within a column stays.
-Type infer_csr_transpose(const Call& call) {
-  rows_of(call, 0);
-  const auto size = shape_arg(call, 3);
+Type infer_csr_transpose(InferContext& ctx) {
+  if (!expect_rows(ctx, 0)) return {};
+  const auto size = ctx.shape(3);
   if (size && (size->size() != 2 || tir::is_zero((*size)[1])))
-    infer_error(call, fmt::format("{} is no matrix with columns", show(*size)));
-  const auto &data = tensor_arg(call, 0), &columns = tensor_arg(call, 1), &begins = tensor_arg(call, 2);
+    return ctx.error(fmt::format("{} is no matrix with columns", show(*size)));
+  const auto &data = ctx.tensor(0), &columns = ctx.tensor(1), &begins = ctx.tensor(2);
   return graph::tuple_type(
       {like(data, data.dtype), like(columns, columns.dtype),
        make_type(size ? std::optional(Shape{simplify((*size)[1] + 1)}) : std::nullopt, 1, begins.dtype)});
@@ -174,19 +177,19 @@ Tensors def_csr_transpose(const Call& call, const Tensors& in) {
 }
 
 // ---------------------------------------------------------------- coordinates
-Type infer_to_dense(const Call& call) {
-  const auto &at = tensor_arg(call, 0), &values = tensor_arg(call, 1), &other = tensor_arg(call, 2);
-  expect_domain(call, at.dtype, Domain::integer);
-  expect_rank(call, at, "the positions", 2);
-  expect_rank(call, values, "the values", 1);
+Type infer_to_dense(InferContext& ctx) {
+  const auto &at = ctx.tensor(0), &values = ctx.tensor(1), &other = ctx.tensor(2);
+  if (!ctx.expect_domain(at.dtype, Domain::integer)) return {};
+  if (!ctx.expect_rank(at, "the positions", 2)) return {};
+  if (!ctx.expect_rank(values, "the values", 1)) return {};
   if (other.ndim > 0 || other.dtype != values.dtype)
-    infer_error(call, "the default must be a scalar of the values' type");
-  const auto size = shape_arg(call, 3);
+    return ctx.error("the default must be a scalar of the values' type");
+  const auto size = ctx.shape(3);
   auto s = shape_of(at), v = shape_of(values);
-  if (s && v && differ((*s)[0], (*v)[0]))
-    infer_error(call, fmt::format("{} values at {} positions", show(*v), show(*s)));
-  if (size && s && differ((*s)[1], PrimExpr(int64_t(size->size()))))
-    infer_error(call, fmt::format("positions {} in a tensor {}", show(*s), show(*size)));
+  if (s && v && !ctx.require_equal((*s)[0], (*v)[0]))
+    return ctx.error(fmt::format("{} values at {} positions", show(*v), show(*s)));
+  if (size && s && !ctx.require_equal((*s)[1], PrimExpr(int64_t(size->size()))))
+    return ctx.error(fmt::format("positions {} in a tensor {}", show(*s), show(*size)));
   return make_type(size, size ? int64_t(size->size()) : -1, values.dtype);
 }
 Tensors def_to_dense(const Call& call, const Tensors& in) {
@@ -206,17 +209,17 @@ Tensors def_to_dense(const Call& call, const Tensors& in) {
 
 // ---------------------------------------------------------------- segments
 enum class Segment { sum, mean, prod, max, min };
-Type infer_segment(const Call& call) {
-  const auto &x = tensor_arg(call, 0), &ids = tensor_arg(call, 1);
-  expect_domain(call, x.dtype, Domain::number);
-  expect_domain(call, ids.dtype, Domain::integer);
-  expect_rank(call, ids, "the segments", 1);
-  const int64_t n = attrs_of<SegmentAttrs>(call).num_segments;
-  if (n < 0) infer_error(call, fmt::format("{} segments", n));
+Type infer_segment(InferContext& ctx) {
+  const auto &x = ctx.tensor(0), &ids = ctx.tensor(1);
+  if (!ctx.expect_domain(x.dtype, Domain::number)) return {};
+  if (!ctx.expect_domain(ids.dtype, Domain::integer)) return {};
+  if (!ctx.expect_rank(ids, "the segments", 1)) return {};
+  const int64_t n = ctx.attrs<SegmentAttrs>().num_segments;
+  if (n < 0) return ctx.error(fmt::format("{} segments", n));
   auto s = shape_of(x), k = shape_of(ids);
   if (!s) return make_type(std::nullopt, x.ndim, x.dtype);
-  if (s->empty() || (k && differ((*s)[0], (*k)[0])))
-    infer_error(call, fmt::format("segments {} for x {}", k ? show(*k) : "?", show(*s)));
+  if (s->empty() || (k && !ctx.require_equal((*s)[0], (*k)[0])))
+    return ctx.error(fmt::format("segments {} for x {}", k ? show(*k) : "?", show(*s)));
   s->set(0, PrimExpr(n));
   return make_type(s, 0, x.dtype);
 }
@@ -270,19 +273,18 @@ Tensors def_segment(const Call& call, const Tensors& in, Segment kind) {
 }
 
 /// Rows of a table, folded by bags: bag b holds the indices from offsets[b] up to offsets[b + 1].
-Type infer_bag(const Call& call) {
-  const auto &table = tensor_arg(call, 0), &at = tensor_arg(call, 1), &offsets = tensor_arg(call, 2);
-  const std::string& mode = attrs_of<BagAttrs>(call).mode;
-  expect_rank(call, table, "the table", 2);
-  expect_rank(call, at, "the indices", 1);
-  expect_rank(call, offsets, "the offsets", 1);
-  expect_domain(call, table.dtype, Domain::floating);
-  expect_domain(call, at.dtype, Domain::integer);
-  expect_domain(call, offsets.dtype, Domain::integer);
-  if (mode != "sum" && mode != "mean" && mode != "max")
-    infer_error(call, fmt::format("mode is '{}'", mode), "use 'sum', 'mean' or 'max'");
+Type infer_bag(InferContext& ctx) {
+  const auto &table = ctx.tensor(0), &at = ctx.tensor(1), &offsets = ctx.tensor(2);
+  const std::string& mode = ctx.attrs<BagAttrs>().mode;
+  if (!ctx.expect_rank(table, "the table", 2)) return {};
+  if (!ctx.expect_rank(at, "the indices", 1)) return {};
+  if (!ctx.expect_rank(offsets, "the offsets", 1)) return {};
+  if (!ctx.expect_domain(table.dtype, Domain::floating)) return {};
+  if (!ctx.expect_domain(at.dtype, Domain::integer)) return {};
+  if (!ctx.expect_domain(offsets.dtype, Domain::integer)) return {};
+  if (!ctx.expect_one_of("mode", mode, {"sum", "mean", "max"})) return {};
   auto s = shape_of(table), o = shape_of(offsets);
-  if (s && tir::is_zero((*s)[0])) infer_error(call, fmt::format("the table {} has no rows", show(*s)));
+  if (s && tir::is_zero((*s)[0])) return ctx.error(fmt::format("the table {} has no rows", show(*s)));
   return make_type(s && o ? std::optional(Shape{(*o)[0], (*s)[1]}) : std::nullopt, 2, table.dtype);
 }
 Tensors def_bag(const Call& call, const Tensors& in) {

@@ -59,19 +59,14 @@ void register_ternary(const char* name, const char* doc,
                       PrimExpr (*f)(const Call& call, const PrimExpr& x, const PrimExpr& a,
                                     const PrimExpr& b),
                       bool with_value = false) {
-  InferType infer = [](const Call& call) {
-    const auto &x = tensor_arg(call, 0), &a = tensor_arg(call, 1), &b = tensor_arg(call, 2);
-    expect_domain(call, x.dtype, Domain::floating);
+  InferType infer = [](InferContext& ctx) -> Type {
+    const auto &x = ctx.tensor(0), &a = ctx.tensor(1), &b = ctx.tensor(2);
+    if (!ctx.expect_domain(x.dtype, Domain::floating)) return {};
     if (x.dtype != a.dtype || x.dtype != b.dtype)
-      infer_error(call,
-                  fmt::format("element types {}, {} and {} differ", to_string(x.dtype), to_string(a.dtype),
-                              to_string(b.dtype)),
-                  "cast them");
-    auto p = shape_of(x), q = shape_of(a), r = shape_of(b);
-    if (!p || !q || !r) return graph::tensor_type_unknown(-1, x.dtype);
-    auto both = broadcast_shapes(call, *p, *q);
-    if (both) both = broadcast_shapes(call, *both, *r);
-    return make_type(both, int64_t(std::max({p->size(), q->size(), r->size()})), x.dtype);
+      return ctx.error(fmt::format("element types {}, {} and {} differ", to_string(x.dtype),
+                                   to_string(a.dtype), to_string(b.dtype)),
+                       "cast them");
+    return broadcast_type(ctx, {&x, &a, &b}, x.dtype);
   };
   TensorDef def = [f](const Call& call, const std::vector<te::Tensor>& in) {
     const TensorInfo out = output_info(call);

@@ -4,7 +4,6 @@
 
 #include <numeric>
 
-#include "op/assume.h"
 #include "op/family.h"
 
 namespace tenon::op {
@@ -13,22 +12,21 @@ namespace {
 using Tensors = std::vector<te::Tensor>;
 
 // ---------------------------------------------------------------- reshape and friends
-Type infer_reshape(const Call& call) {
-  const auto& x = tensor_arg(call, 0);
-  auto wanted = shape_arg(call, 1);
+Type infer_reshape(InferContext& ctx) {
+  const auto& x = ctx.tensor(0);
+  auto wanted = ctx.shape(1);
   auto have = shape_of(x);
   if (!wanted) {
-    const auto* s = arg_type(call, 1).as<graph::ShapeType>();
-    return graph::tensor_type_unknown(s ? s->ndim : -1, x.dtype);
+    return graph::tensor_type_unknown(ctx.shape_rank(1), x.dtype);
   }
   Shape out = *wanted;
   int64_t hole = -1;
   for (size_t i = 0; i < out.size(); ++i) {
     auto v = tir::as_int(out[i]);
     if (!v || *v >= 0) continue;
-    if (*v != -1) infer_error(call, fmt::format("{} is no size", *v));
+    if (*v != -1) return ctx.error(fmt::format("{} is no size", *v));
     if (hole >= 0)
-      infer_error(call, fmt::format("two sizes of {} are -1", show(out)), "leave at most one open");
+      return ctx.error(fmt::format("two sizes of {} are -1", show(out)), "leave at most one open");
     hole = int64_t(i);
   }
   if (!have)
@@ -39,15 +37,14 @@ Type infer_reshape(const Call& call) {
     for (size_t i = 0; i < out.size(); ++i)
       if (int64_t(i) != hole) others.push_back(out[i]);
     const PrimExpr rest = simplify(product(others));
-    auto n = tir::as_int(elements), r = tir::as_int(rest);
-    if (r == 0 || (n && r && *n % *r))
-      infer_error(
-          call, fmt::format("{} cannot become {}: the open size is not determined", show(*have), show(out)));
-    assume(simplify(tir::floormod(elements, rest)), PrimExpr(0));
+    const auto r = tir::as_int(rest);
+    if (r == 0 || !ctx.require_equal(simplify(tir::floormod(elements, rest)), PrimExpr(0)))
+      return ctx.error(
+          fmt::format("{} cannot become {}: the open size is not determined", show(*have), show(out)));
     out.set(size_t(hole), simplify(tir::floordiv(elements, rest)));
-  } else if (differ(simplify(elements), simplify(product(out)))) {
-    infer_error(call,
-                fmt::format("{} cannot become {}: the numbers of elements differ", show(*have), show(out)));
+  } else if (!ctx.require_equal(simplify(elements), simplify(product(out)))) {
+    return ctx.error(
+        fmt::format("{} cannot become {}: the numbers of elements differ", show(*have), show(out)));
   }
   return make_type(out, 0, x.dtype);
 }
@@ -56,25 +53,24 @@ Tensors def_reshape(const Call& call, const Tensors& in) {
   return {reshape_to(in[0], output_info(call).shape, short_name(call))};
 }
 
-std::vector<int64_t> permutation(const Call& call, int64_t ndim) {
-  const auto& axes = attrs_of<AxesAttrs>(call).axes;
+/// The axes in their new order: those given, or all reversed.
+std::vector<int64_t> permutation(const Array<int64_t>& axes, int64_t ndim) {
   if (axes.empty()) {
     std::vector<int64_t> p(static_cast<size_t>(ndim));
     for (int64_t i = 0; i < ndim; ++i) p[size_t(i)] = ndim - 1 - i;
     return p;
   }
-  if (int64_t(axes.size()) != ndim)
-    infer_error(call, fmt::format("{} axes for a tensor of {} dimensions", axes.size(), ndim));
-  return normal_axes(call, axes, ndim, false);
+  return normal_axes(axes, ndim, false);
 }
 
-Type infer_permute(const Call& call) {
-  const auto& x = tensor_arg(call, 0);
-  if (x.ndim < 0)
-    return graph::tensor_type_unknown(
-        int64_t(attrs_of<AxesAttrs>(call).axes.size()) ? int64_t(attrs_of<AxesAttrs>(call).axes.size()) : -1,
-        x.dtype);
-  const auto p = permutation(call, x.ndim);
+Type infer_permute(InferContext& ctx) {
+  const auto& x = ctx.tensor(0);
+  const auto& axes = ctx.attrs<AxesAttrs>().axes;
+  if (x.ndim < 0) return graph::tensor_type_unknown(axes.empty() ? -1 : int64_t(axes.size()), x.dtype);
+  if (!axes.empty() && int64_t(axes.size()) != x.ndim)
+    return ctx.error(fmt::format("{} axes for a tensor of {} dimensions", axes.size(), x.ndim));
+  if (!ctx.expect_axes(axes, x.ndim)) return {};
+  const auto p = permutation(axes, x.ndim);
   auto have = shape_of(x);
   if (!have) return make_type(std::nullopt, x.ndim, x.dtype);
   Shape out;
@@ -83,7 +79,7 @@ Type infer_permute(const Call& call) {
 }
 
 Tensors def_permute(const Call& call, const Tensors& in) {
-  const auto p = permutation(call, int64_t(in[0].ndim()));
+  const auto p = permutation(attrs_of<AxesAttrs>(call).axes, int64_t(in[0].ndim()));
   return {te::compute(
       output_info(call).shape,
       [&](const Vars& v) {
@@ -94,12 +90,13 @@ Tensors def_permute(const Call& call, const Tensors& in) {
       "permute_dims")};
 }
 
-Type infer_expand_dims(const Call& call) {
-  const auto& x = tensor_arg(call, 0);
-  const auto& axes = attrs_of<AxesAttrs>(call).axes;
+Type infer_expand_dims(InferContext& ctx) {
+  const auto& x = ctx.tensor(0);
+  const auto& axes = ctx.attrs<AxesAttrs>().axes;
   if (x.ndim < 0) return graph::tensor_type_unknown(-1, x.dtype);
   const int64_t n = x.ndim + int64_t(axes.size());
-  const auto at = normal_axes(call, axes, n);
+  if (!ctx.expect_axes(axes, n)) return {};
+  const auto at = normal_axes(axes, n);
   auto have = shape_of(x);
   if (!have) return make_type(std::nullopt, n, x.dtype);
   Shape out = *have;
@@ -109,39 +106,36 @@ Type infer_expand_dims(const Call& call) {
 
 Tensors def_expand_dims(const Call& call, const Tensors& in) {
   const Shape shape = output_info(call).shape;
-  const auto axes = normal_axes(call, attrs_of<AxesAttrs>(call).axes, int64_t(shape.size()));
+  const auto axes = normal_axes(attrs_of<AxesAttrs>(call).axes, int64_t(shape.size()));
   return {
       te::compute(shape, [&](const Vars& v) { return in[0](drop_axes(indices(v), axes)); }, "expand_dims")};
 }
 
-std::vector<int64_t> squeezed(const Call& call, const graph::TensorType& x) {
-  const auto& axes = attrs_of<AxesAttrs>(call).axes;
-  auto have = shape_of(x);
-  if (!axes.empty()) {
-    auto out = normal_axes(call, axes, x.ndim);
-    for (int64_t a : out)
-      if (have && differ((*have)[size_t(a)], PrimExpr(1)))
-        infer_error(call, fmt::format("axis {} of {} is not 1", a, show(*have)));
-    return out;
-  }
+/// The axes that go: those given, or all that are known to be 1.
+std::vector<int64_t> squeezed(const Array<int64_t>& axes, const Shape& shape) {
+  if (!axes.empty()) return normal_axes(axes, int64_t(shape.size()));
   std::vector<int64_t> out;
-  for (size_t i = 0; have && i < have->size(); ++i)
-    if (tir::is_one((*have)[i])) out.push_back(int64_t(i));
+  for (size_t i = 0; i < shape.size(); ++i)
+    if (tir::is_one(shape[i])) out.push_back(int64_t(i));
   return out;
 }
 
-Type infer_squeeze(const Call& call) {
-  const auto& x = tensor_arg(call, 0);
-  const auto& axes = attrs_of<AxesAttrs>(call).axes;
+Type infer_squeeze(InferContext& ctx) {
+  const auto& x = ctx.tensor(0);
+  const auto& axes = ctx.attrs<AxesAttrs>().axes;
   auto have = shape_of(x);
   if (x.ndim < 0 || (!have && axes.empty())) return graph::tensor_type_unknown(-1, x.dtype);
-  const auto gone = squeezed(call, x);
-  return make_type(have ? std::optional(drop_axes(*have, gone)) : std::nullopt, x.ndim - int64_t(gone.size()),
-                   x.dtype);
+  if (!ctx.expect_axes(axes, x.ndim)) return {};
+  if (!have) return make_type(std::nullopt, x.ndim - int64_t(axes.size()), x.dtype);
+  const auto gone = squeezed(axes, *have);
+  for (int64_t a : gone)
+    if (!ctx.require_equal((*have)[size_t(a)], PrimExpr(1)))
+      return ctx.error(fmt::format("axis {} of {} is not 1", a, show(*have)));
+  return make_type(drop_axes(*have, gone), 0, x.dtype);
 }
 
 Tensors def_squeeze(const Call& call, const Tensors& in) {
-  const auto gone = squeezed(call, tensor_arg(call, 0));
+  const auto gone = squeezed(attrs_of<AxesAttrs>(call).axes, in[0].shape());
   return {te::compute(
       output_info(call).shape,
       [&](const Vars& v) {
@@ -152,30 +146,31 @@ Tensors def_squeeze(const Call& call, const Tensors& in) {
       "squeeze")};
 }
 
-Type infer_flatten(const Call& call) {
-  const auto& x = tensor_arg(call, 0);
+Type infer_flatten(InferContext& ctx) {
+  const auto& x = ctx.tensor(0);
   auto have = shape_of(x);
   if (!have) return make_type(std::nullopt, 2, x.dtype);
-  int64_t axis = attrs_of<AxisAttrs>(call).axis;
-  if (axis != x.ndim) axis = normal_axis(call, axis, x.ndim);
+  int64_t axis = ctx.attrs<AxisAttrs>().axis;
+  if (axis != x.ndim && !ctx.expect_axis(axis, x.ndim)) return {};
+  axis = normal_axis(axis, x.ndim);
   const Shape head(have->begin(), have->begin() + axis), tail(have->begin() + axis, have->end());
   return make_type(Shape{simplify(product(head)), simplify(product(tail))}, 2, x.dtype);
 }
 
-Type infer_broadcast_to(const Call& call) {
-  const auto& x = tensor_arg(call, 0);
-  auto have = shape_of(x), wanted = shape_arg(call, 1);
+Type infer_broadcast_to(InferContext& ctx) {
+  const auto& x = ctx.tensor(0);
+  auto have = shape_of(x), wanted = ctx.shape(1);
   if (have && wanted) {
-    if (auto shape = broadcast_shapes(call, *have, *wanted)) return make_type(shape, 0, x.dtype);
+    if (!ctx.expect_broadcast(*have, *wanted)) return {};
+    if (auto shape = broadcast_shapes(*have, *wanted)) return make_type(shape, 0, x.dtype);
     // Symbols that may differ: the wanted ones are what the result has.
     if (have->size() <= wanted->size()) {
       for (size_t i = 1; i <= have->size(); ++i)
-        assume((*have)[have->size() - i], (*wanted)[wanted->size() - i], true);
+        ctx.require_equal_or_one((*have)[have->size() - i], (*wanted)[wanted->size() - i]);
       return make_type(wanted, 0, x.dtype);
     }
   }
-  const auto* s = arg_type(call, 1).as<graph::ShapeType>();
-  const int64_t n = wanted ? int64_t(wanted->size()) : s ? s->ndim : -1;
+  const int64_t n = ctx.shape_rank(1);
   return make_type(std::nullopt, n < 0 || x.ndim < 0 ? -1 : std::max(n, x.ndim), x.dtype);
 }
 
@@ -186,21 +181,24 @@ Tensors def_broadcast_to(const Call& call, const Tensors& in) {
 }
 
 // ---------------------------------------------------------------- concat and split
-Type infer_concat(const Call& call) {
-  const auto parts = tuple_arg(call, 0);
-  if (parts.empty()) infer_error(call, "nothing to concatenate");
+Type infer_concat(InferContext& ctx) {
+  const auto tensors = ctx.tuple(0);
+  if (!tensors) return {};
+  const auto& parts = *tensors;
+  if (parts.empty()) return ctx.error("nothing to concatenate");
   DataType dtype = parts[0]->dtype;
   int64_t ndim = parts[0]->ndim;
   for (const auto* p : parts) {
     if (dtype.is_void()) dtype = p->dtype;
     if (ndim < 0) ndim = p->ndim;
     if (!p->dtype.is_void() && p->dtype != dtype)
-      infer_error(call, fmt::format("element types {} and {} differ", to_string(dtype), to_string(p->dtype)));
+      return ctx.error(fmt::format("element types {} and {} differ", to_string(dtype), to_string(p->dtype)));
     if (p->ndim >= 0 && p->ndim != ndim)
-      infer_error(call, fmt::format("tensors of {} and {} dimensions", ndim, p->ndim));
+      return ctx.error(fmt::format("tensors of {} and {} dimensions", ndim, p->ndim));
   }
   if (ndim < 0) return graph::tensor_type_unknown(-1, dtype);
-  const auto axis = size_t(normal_axis(call, attrs_of<AxisAttrs>(call).axis, ndim));
+  if (!ctx.expect_axis(ctx.attrs<AxisAttrs>().axis, ndim)) return {};
+  const auto axis = size_t(normal_axis(ctx.attrs<AxisAttrs>().axis, ndim));
   std::optional<Shape> out = shape_of(*parts[0]), first = out;
   for (size_t i = 1; i < parts.size(); ++i) {
     auto s = shape_of(*parts[i]);
@@ -210,9 +208,9 @@ Type infer_concat(const Call& call) {
     }
     for (size_t d = 0; d < s->size(); ++d) {
       if (d == axis) continue;
-      if (differ((*first)[d], (*s)[d]))
-        infer_error(call,
-                    fmt::format("shapes {} and {} differ outside of axis {}", show(*first), show(*s), axis));
+      if (!ctx.require_equal((*first)[d], (*s)[d]))
+        return ctx.error(
+            fmt::format("shapes {} and {} differ outside of axis {}", show(*first), show(*s), axis));
       if (tir::as_int((*s)[d])) out->set(d, (*s)[d]);
     }
     out->set(axis, simplify((*out)[axis] + (*s)[axis]));
@@ -222,7 +220,7 @@ Type infer_concat(const Call& call) {
 
 Tensors def_concat(const Call& call, const Tensors& in) {
   const Shape shape = output_info(call).shape;
-  const auto axis = size_t(normal_axis(call, attrs_of<AxisAttrs>(call).axis, int64_t(shape.size())));
+  const auto axis = size_t(normal_axis(attrs_of<AxisAttrs>(call).axis, int64_t(shape.size())));
   return {te::compute(
       shape,
       [&](const Vars& v) {
@@ -242,29 +240,22 @@ Tensors def_concat(const Call& call, const Tensors& in) {
 }
 
 /// First index of each part, and the end of the last.
-std::vector<PrimExpr> split_points(const Call& call, const PrimExpr& size) {
-  const auto& a = attrs_of<SplitAttrs>(call);
+std::vector<PrimExpr> split_points(const SplitAttrs& a, const PrimExpr& size) {
   std::vector<PrimExpr> at{PrimExpr(0)};
-  auto n = tir::as_int(size);
   if (a.sections > 0) {
     const PrimExpr part = simplify(tir::ceildiv(size, PrimExpr(a.sections)));
     for (int64_t i = 1; i < a.sections; ++i) at.push_back(simplify(tir::min(part * PrimExpr(i), size)));
   } else {
-    int64_t last = 0;
-    for (int64_t i : a.indices) {
-      if (i < last || (n && i > *n))
-        infer_error(call, fmt::format("split index {} is out of order or outside of the axis", i));
-      at.push_back(PrimExpr(last = i));
-    }
+    for (int64_t i : a.indices) at.push_back(PrimExpr(i));
   }
   at.push_back(size);
   return at;
 }
 
-Type infer_split(const Call& call) {
-  const auto& x = tensor_arg(call, 0);
-  const auto& a = attrs_of<SplitAttrs>(call);
-  if (a.sections < 0) infer_error(call, "the number of sections is negative");
+Type infer_split(InferContext& ctx) {
+  const auto& x = ctx.tensor(0);
+  const auto& a = ctx.attrs<SplitAttrs>();
+  if (a.sections < 0) return ctx.error("the number of sections is negative");
   const size_t parts = a.sections > 0 ? size_t(a.sections) : a.indices.size() + 1;
   auto have = shape_of(x);
   Array<Type> types;
@@ -272,8 +263,15 @@ Type infer_split(const Call& call) {
     for (size_t i = 0; i < parts; ++i) types.push_back(make_type(std::nullopt, x.ndim, x.dtype));
     return graph::tuple_type(types);
   }
-  const auto axis = size_t(normal_axis(call, a.axis, x.ndim));
-  const auto at = split_points(call, (*have)[axis]);
+  if (!ctx.expect_axis(a.axis, x.ndim)) return {};
+  const auto axis = size_t(normal_axis(a.axis, x.ndim));
+  const auto size = tir::as_int((*have)[axis]);
+  for (int64_t last = 0; int64_t i : a.indices) {
+    if (i < last || (size && i > *size))
+      return ctx.error(fmt::format("split index {} is out of order or outside of the axis", i));
+    last = i;
+  }
+  const auto at = split_points(a, (*have)[axis]);
   for (size_t i = 0; i < parts; ++i) {
     Shape s = *have;
     s.set(axis, simplify(at[i + 1] - at[i]));
@@ -284,8 +282,8 @@ Type infer_split(const Call& call) {
 
 Tensors def_split(const Call& call, const Tensors& in) {
   const auto& a = attrs_of<SplitAttrs>(call);
-  const auto axis = size_t(normal_axis(call, a.axis, int64_t(in[0].ndim())));
-  const auto begin = split_points(call, in[0].shape()[axis]);
+  const auto axis = size_t(normal_axis(a.axis, int64_t(in[0].ndim())));
+  const auto begin = split_points(a, in[0].shape()[axis]);
   Tensors out;
   for (size_t i = 0; i + 1 < begin.size(); ++i)
     out.push_back(te::compute(

@@ -34,11 +34,11 @@ PrimExpr clip(const Call& c, const PrimExpr& x) {
   return y;
 }
 
-Type infer_cast(const Call& c) {
-  const auto& t = tensor_arg(c, 0);
-  const DataType to = attrs_of<CastAttrs>(c).dtype;
+Type infer_cast(InferContext& ctx) {
+  const auto& t = ctx.tensor(0);
+  const DataType to = ctx.attrs<CastAttrs>().dtype;
   const bool numeric = to.is_integer() || to.is_float() || to.is_bool();
-  if (!numeric || to.is_vector()) infer_error(c, "cannot cast to " + to_string(to));
+  if (!numeric || to.is_vector()) return ctx.error("cannot cast to " + to_string(to));
   return like(t, to);
 }
 

@@ -14,16 +14,9 @@ namespace {
 
 using Tensors = std::vector<te::Tensor>;
 
-Shape dims_of(const Call& call, size_t i) {
-  auto shape = shape_of(tensor_arg(call, i));
-  if (!shape)
-    infer_error(call, fmt::format("the shape of {} is not known", call.op.as<graph::Op>()->arguments[i].name),
-                "give it by match_cast");
-  return *shape;
-}
-void expect_boxes(const Call& call, const Shape& s, const char* what) {
-  if (!s.empty() && tir::as_int(s[s.size() - 1]).value_or(4) == 4) return;
-  infer_error(call, fmt::format("{} {} are no boxes of 4 numbers", what, show(s)));
+bool expect_boxes(InferContext& ctx, const Shape& s, const char* what) {
+  if (!s.empty() && tir::as_int(s[s.size() - 1]).value_or(4) == 4) return true;
+  return ctx.error(fmt::format("{} {} are no boxes of 4 numbers", what, show(s)));
 }
 
 // ---------------------------------------------------------------- non-maximum suppression
@@ -31,21 +24,23 @@ PrimExpr room(const Call& call, const PrimExpr& boxes) {
   const int64_t most = attrs_of<NmsAttrs>(call).max_boxes;
   return most > 0 ? simplify(tir::min(boxes, PrimExpr(most))) : boxes;
 }
-Type infer_nms(const Call& call) {
+Type infer_nms(InferContext& ctx) {
   for (size_t i = 0; i < 2; ++i) {
-    expect_rank(call, tensor_arg(call, i), i ? "scores" : "boxes", 3);
-    expect_domain(call, tensor_arg(call, i).dtype, Domain::floating);
+    if (!ctx.expect_rank(ctx.tensor(i), i ? "scores" : "boxes", 3)) return {};
+    if (!ctx.expect_domain(ctx.tensor(i).dtype, Domain::floating)) return {};
   }
-  const Shape boxes = dims_of(call, 0), scores = dims_of(call, 1);
-  expect_boxes(call, boxes, "boxes");
-  if (differ(boxes[0], scores[0]) || differ(boxes[1], scores[2]))
-    infer_error(call, fmt::format("boxes {} and scores {} do not belong together", show(boxes), show(scores)),
-                "scores are (batch, classes, boxes)");
+  Shape boxes, scores;
+  if (!ctx.expect_shape(ctx.tensor(0), ctx.name(0), boxes) ||
+      !ctx.expect_shape(ctx.tensor(1), ctx.name(1), scores))
+    return {};
+  if (!expect_boxes(ctx, boxes, "boxes")) return {};
+  if (!ctx.require_equal(boxes[0], scores[0]) || !ctx.require_equal(boxes[1], scores[2]))
+    return ctx.error(fmt::format("boxes {} and scores {} do not belong together", show(boxes), show(scores)),
+                     "scores are (batch, classes, boxes)");
   for (size_t i = 2; i < 5; ++i)
-    if (tensor_arg(call, i).ndim > 0)
-      infer_error(call, call.op.as<graph::Op>()->arguments[i].name + " must be a scalar");
-  expect_domain(call, tensor_arg(call, 2).dtype, Domain::integer);
-  const PrimExpr most = simplify(scores[0] * scores[1] * room(call, boxes[1]));
+    if (ctx.tensor(i).ndim > 0) return ctx.error(ctx.name(i) + " must be a scalar");
+  if (!ctx.expect_domain(ctx.tensor(2).dtype, Domain::integer)) return {};
+  const PrimExpr most = simplify(scores[0] * scores[1] * room(ctx.call, boxes[1]));
   return graph::tuple_type({make_type(Shape{most, PrimExpr(3)}, 2, i64), make_type(Shape(), 0, i64)});
 }
 
@@ -121,17 +116,17 @@ Tensors def_nms(const Call& call, const Tensors& in) {
 }
 
 // ---------------------------------------------------------------- box_iou
-Type infer_iou(const Call& call) {
-  const auto &a = tensor_arg(call, 0), &b = tensor_arg(call, 1);
-  expect_rank(call, a, "a", 2);
-  expect_rank(call, b, "b", 2);
-  expect_domain(call, a.dtype, Domain::floating);
-  if (a.dtype != b.dtype)
-    infer_error(call, fmt::format("element types {} and {} differ", to_string(a.dtype), to_string(b.dtype)),
-                "cast one of them");
-  const Shape p = dims_of(call, 0), q = dims_of(call, 1);
-  expect_boxes(call, p, "a");
-  expect_boxes(call, q, "b");
+Type infer_iou(InferContext& ctx) {
+  const auto &a = ctx.tensor(0), &b = ctx.tensor(1);
+  if (!ctx.expect_rank(a, "a", 2)) return {};
+  if (!ctx.expect_rank(b, "b", 2)) return {};
+  if (!ctx.expect_domain(a.dtype, Domain::floating)) return {};
+  if (!ctx.expect_same_type(a.dtype, b.dtype)) return {};
+  Shape p, q;
+  if (!ctx.expect_shape(ctx.tensor(0), ctx.name(0), p) || !ctx.expect_shape(ctx.tensor(1), ctx.name(1), q))
+    return {};
+  if (!expect_boxes(ctx, p, "a")) return {};
+  if (!expect_boxes(ctx, q, "b")) return {};
   return make_type(Shape{p[0], q[0]}, 2, a.dtype);
 }
 Tensors def_iou(const Call& call, const Tensors& in) {
@@ -147,14 +142,15 @@ Tensors def_iou(const Call& call, const Tensors& in) {
 }
 
 // ---------------------------------------------------------------- get_valid_counts
-Type infer_valid(const Call& call) {
-  const auto& x = tensor_arg(call, 0);
-  const auto& a = attrs_of<ScoreAttrs>(call);
-  expect_rank(call, x, "x", 3);
-  expect_domain(call, x.dtype, Domain::floating);
-  const Shape s = dims_of(call, 0);
+Type infer_valid(InferContext& ctx) {
+  const auto& x = ctx.tensor(0);
+  const auto& a = ctx.attrs<ScoreAttrs>();
+  if (!ctx.expect_rank(x, "x", 3)) return {};
+  if (!ctx.expect_domain(x.dtype, Domain::floating)) return {};
+  Shape s;
+  if (!ctx.expect_shape(ctx.tensor(0), ctx.name(0), s)) return {};
   if (auto width = tir::as_int(s[2]); a.score_index < 0 || (width && a.score_index >= *width))
-    infer_error(call, fmt::format("there is no element {} in a box of {}", a.score_index, show(s)));
+    return ctx.error(fmt::format("there is no element {} in a box of {}", a.score_index, show(s)));
   return graph::tuple_type(
       {make_type(Shape{s[0]}, 1, i64), make_type(s, 3, x.dtype), make_type(Shape{s[0], s[1]}, 2, i64)});
 }
@@ -188,13 +184,14 @@ Tensors def_valid(const Call& call, const Tensors& in) {
 
 // ---------------------------------------------------------------- multibox_prior, yolo_reorg
 int64_t priors(const BoxAttrs& a) { return int64_t(a.sizes.size() + a.ratios.size()) - 1; }
-Type infer_prior(const Call& call) {
-  const auto& a = attrs_of<BoxAttrs>(call);
-  const auto& x = tensor_arg(call, 0);
-  expect_rank(call, x, "x", 4);
-  expect_domain(call, x.dtype, Domain::floating);
-  if (a.sizes.empty() || a.ratios.empty()) infer_error(call, "at least one size and one ratio are needed");
-  const Shape s = dims_of(call, 0);
+Type infer_prior(InferContext& ctx) {
+  const auto& a = ctx.attrs<BoxAttrs>();
+  const auto& x = ctx.tensor(0);
+  if (!ctx.expect_rank(x, "x", 4)) return {};
+  if (!ctx.expect_domain(x.dtype, Domain::floating)) return {};
+  if (a.sizes.empty() || a.ratios.empty()) return ctx.error("at least one size and one ratio are needed");
+  Shape s;
+  if (!ctx.expect_shape(ctx.tensor(0), ctx.name(0), s)) return {};
   return make_type(Shape{PrimExpr(1), simplify(s[2] * s[3] * priors(a)), PrimExpr(4)}, 3, x.dtype);
 }
 /// Around each element: every size with the first ratio, then the first size with the other ratios.
@@ -232,14 +229,15 @@ Tensors def_prior(const Call& call, const Tensors& in) {
       "multibox_prior")};
 }
 
-Type infer_reorg(const Call& call) {
-  const auto& x = tensor_arg(call, 0);
-  const int64_t r = attrs_of<StrideAttrs>(call).stride;
-  expect_rank(call, x, "x", 4);
-  const Shape s = dims_of(call, 0);
+Type infer_reorg(InferContext& ctx) {
+  const auto& x = ctx.tensor(0);
+  const int64_t r = ctx.attrs<StrideAttrs>().stride;
+  if (!ctx.expect_rank(x, "x", 4)) return {};
+  Shape s;
+  if (!ctx.expect_shape(ctx.tensor(0), ctx.name(0), s)) return {};
   for (size_t i = 2; i < 4; ++i)
     if (auto d = tir::as_int(s[i]); r < 1 || (d && *d % r != 0))
-      infer_error(call, fmt::format("blocks of {} do not divide {}", r, show(s)));
+      return ctx.error(fmt::format("blocks of {} do not divide {}", r, show(s)));
   return make_type(Shape{s[0], simplify(s[1] * (r * r)), simplify(tir::floordiv(s[2], PrimExpr(r))),
                          simplify(tir::floordiv(s[3], PrimExpr(r)))},
                    4, x.dtype);
@@ -257,10 +255,8 @@ Tensors def_reorg(const Call& call, const Tensors& in) {
 }
 
 const bool vision_registered = [] {
-  auto add = [](const char* name, const char* doc, FusionKind kind, InferType infer, TensorDef def) {
-    return register_op(name, doc).infer(std::move(infer)).fusion(kind).tensor_def(std::move(def));
-  };
-  add("vision.non_max_suppression",
+  register_op(
+      "vision.non_max_suppression",
       "Boxes by falling score that overlap no box kept before, per class: (batch, class, box) each, and how "
       "many.",
       FusionKind::opaque, infer_nms, def_nms)
@@ -270,21 +266,25 @@ const bool vision_registered = [] {
       .argument("iou_threshold", "Tensor", "scalar: boxes that share more than this are one")
       .argument("score_threshold", "Tensor", "scalar: scores not above it are no boxes")
       .attrs<NmsAttrs>();
-  add("vision.box_iou", "What boxes have in common over what they cover together, each of a with each of b.",
-      FusionKind::injective, infer_iou, def_iou)
+  register_op("vision.box_iou",
+              "What boxes have in common over what they cover together, each of a with each of b.",
+              FusionKind::injective, infer_iou, def_iou)
       .argument("a", "Tensor", "boxes as two corners (n, 4)")
       .argument("b", "Tensor", "boxes as two corners (m, 4)");
-  add("vision.get_valid_counts",
+  register_op(
+      "vision.get_valid_counts",
       "Per batch: how many boxes have a score above the threshold; they first, -1 behind; and where each "
       "was.",
       FusionKind::opaque, infer_valid, def_valid)
       .argument("x", "Tensor", "(batch, boxes, numbers of a box)")
       .attrs<ScoreAttrs>();
-  add("vision.multibox_prior", "Boxes of several sizes and ratios around each element of a feature map.",
-      FusionKind::injective, infer_prior, def_prior)
+  register_op("vision.multibox_prior",
+              "Boxes of several sizes and ratios around each element of a feature map.",
+              FusionKind::injective, infer_prior, def_prior)
       .argument("x", "Tensor", "the feature map (batch, channels, height, width)")
       .attrs<BoxAttrs>();
-  add("vision.yolo_reorg", "Blocks of the image as channels.", FusionKind::injective, infer_reorg, def_reorg)
+  register_op("vision.yolo_reorg", "Blocks of the image as channels.", FusionKind::injective, infer_reorg,
+              def_reorg)
       .argument("x", "Tensor", "(batch, channels, height, width)")
       .attrs<StrideAttrs>();
   return true;

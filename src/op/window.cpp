@@ -19,20 +19,27 @@ struct Windows {
   Shape out;  ///< of the two spatial axes
 };
 template <class A>
-Windows windows(const Call& call, const A& a, const Shape& x, const PrimExpr& kh, const PrimExpr& kw) {
-  Windows w{per_axis(call, a.strides, 2, 1, "strides"),
-            paddings(call, a.padding, 2),
-            per_axis(call, a.dilation, 2, 1, "dilation"),
-            {}};
+Windows windows(const A& a, const Shape& x, const PrimExpr& kh, const PrimExpr& kw) {
+  Windows w{per_axis(a.strides, 2, 1), paddings(a.padding, 2), per_axis(a.dilation, 2, 1), {}};
   const Shape kernel{kh, kw};
   for (size_t i = 0; i < 2; ++i) {
-    if (w.strides[i] < 1 || w.dilation[i] < 1) infer_error(call, "strides and dilations must be positive");
     const PrimExpr room = x[i + 2] + (w.padding[i] + w.padding[i + 2]) - (kernel[i] - 1) * w.dilation[i] - 1;
-    if (auto r = tir::as_int(simplify(room)); r && *r < 0)
-      infer_error(call, fmt::format("a window {} is larger than x {}", show(kernel), show(x)));
     w.out.push_back(simplify(tir::floordiv(room, PrimExpr(w.strides[i])) + 1));
   }
   return w;
+}
+template <class A>
+bool expect_windows(InferContext& ctx, const A& a, const Shape& x, const PrimExpr& kh, const PrimExpr& kw) {
+  if (!ctx.expect_per_axis(a.strides, 2, "strides") || !ctx.expect_paddings(a.padding, 2) ||
+      !ctx.expect_per_axis(a.dilation, 2, "dilation"))
+    return false;
+  for (const auto& list : {a.strides, a.dilation})
+    for (int64_t v : list)
+      if (v < 1) return ctx.error("strides and dilations must be positive");
+  for (const PrimExpr& size : windows(a, x, kh, kw).out)
+    if (auto n = tir::as_int(size); n && *n < 1)
+      return ctx.error(fmt::format("a window {} is larger than x {}", show({kh, kw}), show(x)));
+  return true;
 }
 /// x at window element (i, j) of output place (y, x): the place, and whether it lies in the image.
 struct Place {
@@ -48,22 +55,24 @@ Place place_of(const Windows& w, const Shape& shape, const PrimExpr& y, const Pr
   return {py, px, tir::logical_and(in(py, shape[2]), in(px, shape[3]))};
 }
 
-Type infer_dilation(const Call& call) {
-  const auto &x = tensor_arg(call, 0), &k = tensor_arg(call, 1);
-  expect_rank(call, x, "x", 4);
-  expect_rank(call, k, "the weight", 3);
-  expect_domain(call, x.dtype, Domain::number);
+Type infer_dilation(InferContext& ctx) {
+  const auto &x = ctx.tensor(0), &k = ctx.tensor(1);
+  if (!ctx.expect_rank(x, "x", 4)) return {};
+  if (!ctx.expect_rank(k, "the weight", 3)) return {};
+  if (!ctx.expect_domain(x.dtype, Domain::number)) return {};
   auto s = shape_of(x), w = shape_of(k);
   if (!s || !w) return make_type(std::nullopt, 4, x.dtype);
-  if (differ((*s)[1], (*w)[0]) || x.dtype != k.dtype)
-    infer_error(call, fmt::format("a weight {} of {} for x {}", show(*w), to_string(k.dtype), show(*s)),
-                "it is (channels, height, width) of x's type");
-  const Windows at = windows(call, attrs_of<WindowAttrs>(call), *s, (*w)[1], (*w)[2]);
+  if (!ctx.require_equal((*s)[1], (*w)[0]) || x.dtype != k.dtype)
+    return ctx.error(fmt::format("a weight {} of {} for x {}", show(*w), to_string(k.dtype), show(*s)),
+                     "it is (channels, height, width) of x's type");
+  const auto& a = ctx.attrs<WindowAttrs>();
+  if (!expect_windows(ctx, a, *s, (*w)[1], (*w)[2])) return {};
+  const Windows at = windows(a, *s, (*w)[1], (*w)[2]);
   return make_type(Shape{(*s)[0], (*s)[1], at.out[0], at.out[1]}, 4, x.dtype);
 }
 Tensors def_dilation(const Call& call, const Tensors& in) {
   const Shape s = in[0].shape(), k = in[1].shape();
-  const Windows w = windows(call, attrs_of<WindowAttrs>(call), s, k[1], k[2]);
+  const Windows w = windows(attrs_of<WindowAttrs>(call), s, k[1], k[2]);
   const DataType t = wide_type(in[0].dtype());
   auto ki = te::reduce_axis(tir::range(PrimExpr(0), k[1]), "ki"),
        kj = te::reduce_axis(tir::range(PrimExpr(0), k[2]), "kj");
@@ -78,34 +87,36 @@ Tensors def_dilation(const Call& call, const Tensors& in) {
   return {cast_to(best, in[0].dtype())};
 }
 
-Type infer_deform(const Call& call) {
-  const auto& a = attrs_of<DeformAttrs>(call);
-  const auto& x = tensor_arg(call, 0);
+Type infer_deform(InferContext& ctx) {
+  const auto& a = ctx.attrs<DeformAttrs>();
+  const auto& x = ctx.tensor(0);
   Shape shapes[4];
-  for (size_t i = 0; i < call.args.size(); ++i) {
-    const auto& t = tensor_arg(call, i);
-    expect_rank(call, t, call.op.as<graph::Op>()->arguments[i].name, 4);
-    expect_domain(call, t.dtype, Domain::floating);
+  for (size_t i = 0; i < ctx.call.args.size(); ++i) {
+    const auto& t = ctx.tensor(i);
+    if (!ctx.expect_rank(t, ctx.name(i), 4)) return {};
+    if (!ctx.expect_domain(t.dtype, Domain::floating)) return {};
     auto s = shape_of(t);
     if (!s) return make_type(std::nullopt, 4, x.dtype);
     shapes[i] = *s;
   }
   const Shape &s = shapes[0], &offset = shapes[1], &w = shapes[2];
-  const Windows at = windows(call, a, s, w[2], w[3]);
+  if (!expect_windows(ctx, a, s, w[2], w[3])) return {};
+  const Windows at = windows(a, s, w[2], w[3]);
   const PrimExpr taps = w[2] * w[3] * a.deformable_groups;
-  if (a.groups < 1 || a.deformable_groups < 1 || differ(simplify(w[1] * a.groups), s[1]))
-    infer_error(call, fmt::format("a weight {} in {} groups for x {}", show(w), a.groups, show(s)));
-  if (differ(offset[1], simplify(taps * 2)) || differ(offset[2], at.out[0]) || differ(offset[3], at.out[1]))
-    infer_error(call, fmt::format("offsets {} do not fit a result of {}", show(offset), show(at.out)));
-  if (call.args.size() > 3 && differ(shapes[3][1], simplify(taps)))
-    infer_error(call, fmt::format("a mask {} does not fit offsets {}", show(shapes[3]), show(offset)));
+  if (a.groups < 1 || a.deformable_groups < 1 || !ctx.require_equal(simplify(w[1] * a.groups), s[1]))
+    return ctx.error(fmt::format("a weight {} in {} groups for x {}", show(w), a.groups, show(s)));
+  if (!ctx.require_equal(offset[1], simplify(taps * 2)) || !ctx.require_equal(offset[2], at.out[0]) ||
+      !ctx.require_equal(offset[3], at.out[1]))
+    return ctx.error(fmt::format("offsets {} do not fit a result of {}", show(offset), show(at.out)));
+  if (ctx.call.args.size() > 3 && !ctx.require_equal(shapes[3][1], simplify(taps)))
+    return ctx.error(fmt::format("a mask {} does not fit offsets {}", show(shapes[3]), show(offset)));
   return make_type(Shape{s[0], w[0], at.out[0], at.out[1]}, 4, x.dtype);
 }
 Tensors def_deform(const Call& call, const Tensors& in) {
   const auto& a = attrs_of<DeformAttrs>(call);
   const te::Tensor &x = in[0], &offset = in[1], &weight = in[2];
   const Shape s = x.shape(), k = weight.shape(), out = output_info(call).shape;
-  const Windows w = windows(call, a, s, k[2], k[3]);
+  const Windows w = windows(a, s, k[2], k[3]);
   const DataType t = wide_type(x.dtype());
   const PrimExpr per_group = simplify(tir::floordiv(s[1], PrimExpr(a.deformable_groups)));
   auto num = [&](double v) { return constant(t, v); };
@@ -151,27 +162,26 @@ Tensors def_deform(const Call& call, const Tensors& in) {
 }
 
 // ---------------------------------------------------------------- correlation
-Type infer_correlation(const Call& call) {
-  const auto& a = attrs_of<CorrelationAttrs>(call);
-  const auto &x = tensor_arg(call, 0), &y = tensor_arg(call, 1);
-  expect_rank(call, x, "a", 4);
-  expect_rank(call, y, "b", 4);
-  expect_domain(call, x.dtype, Domain::floating);
+Type infer_correlation(InferContext& ctx) {
+  const auto& a = ctx.attrs<CorrelationAttrs>();
+  const auto &x = ctx.tensor(0), &y = ctx.tensor(1);
+  if (!ctx.expect_rank(x, "a", 4)) return {};
+  if (!ctx.expect_rank(y, "b", 4)) return {};
+  if (!ctx.expect_domain(x.dtype, Domain::floating)) return {};
   auto s = shape_of(x), r = shape_of(y);
   if (!s || !r) return make_type(std::nullopt, 4, x.dtype);
-  for (size_t i = 0; i < 4; ++i)
-    if (differ((*s)[i], (*r)[i]) || x.dtype != y.dtype)
-      infer_error(call, fmt::format("a {} and b {} differ", show(*s), show(*r)));
+  if (!ctx.require_equal(*s, *r) || x.dtype != y.dtype)
+    return ctx.error(fmt::format("a {} and b {} differ", show(*s), show(*r)));
   if (a.kernel_size < 1 || a.kernel_size % 2 == 0 || a.stride1 < 1 || a.stride2 < 1 || a.max_displacement < 0)
-    infer_error(call,
-                fmt::format("a kernel of {} and steps of {} and {}", a.kernel_size, a.stride1, a.stride2));
+    return ctx.error(
+        fmt::format("a kernel of {} and steps of {} and {}", a.kernel_size, a.stride1, a.stride2));
   const int64_t side = 2 * (a.max_displacement / a.stride2) + 1;
   const int64_t border = a.max_displacement + (a.kernel_size - 1) / 2;
   Shape out{(*s)[0], PrimExpr(side * side)};
   for (size_t i = 2; i < 4; ++i) {
     const PrimExpr room = simplify((*s)[i] + 2 * (a.padding - border));
     if (auto v = tir::as_int(room); v && *v < 1)
-      infer_error(call, fmt::format("nothing is left of {}", show(*s)));
+      return ctx.error(fmt::format("nothing is left of {}", show(*s)));
     out.push_back(simplify(tir::ceildiv(room, PrimExpr(a.stride1))));
   }
   return make_type(out, 0, x.dtype);
@@ -212,24 +222,21 @@ Tensors def_correlation(const Call& call, const Tensors& in) {
 }
 
 const bool window_registered = [] {
-  auto add = [](const char* name, const char* doc, FusionKind kind, InferType infer, TensorDef def) {
-    return register_op(name, doc).infer(std::move(infer)).fusion(kind).tensor_def(std::move(def));
-  };
   const char* const image = "(batch, channels, height, width)";
-  add("image.dilation2d", "The largest sum of image and weight in each window, per channel.",
-      FusionKind::out_element_wise_fusable, infer_dilation, def_dilation)
+  register_op("image.dilation2d", "The largest sum of image and weight in each window, per channel.",
+              FusionKind::out_element_wise_fusable, infer_dilation, def_dilation)
       .argument("x", "Tensor", image)
       .argument("weight", "Tensor", "(channels, height, width)")
       .attrs<WindowAttrs>();
-  add("nn.deformable_conv2d", "A convolution whose window elements are moved by offsets.", FusionKind::opaque,
-      infer_deform, def_deform)
+  register_op("nn.deformable_conv2d", "A convolution whose window elements are moved by offsets.",
+              FusionKind::opaque, infer_deform, def_deform)
       .argument("x", "Tensor", image)
       .argument("offset", "Tensor", "(batch, 2 · groups · window elements, height, width): y, then x")
       .argument("weight", "Tensor", "(channels out, channels in / groups, height, width)")
       .argument("mask", "Tensor", "factor of each window element", true)
       .attrs<DeformAttrs>();
-  add("nn.correlation", "How alike two images are at each displacement.", FusionKind::opaque,
-      infer_correlation, def_correlation)
+  register_op("nn.correlation", "How alike two images are at each displacement.", FusionKind::opaque,
+              infer_correlation, def_correlation)
       .argument("a", "Tensor", image)
       .argument("b", "Tensor", image)
       .attrs<CorrelationAttrs>();

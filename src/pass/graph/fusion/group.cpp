@@ -79,32 +79,28 @@ void generalise(Group& group) {
     return e;
   };
   Array<Binding> bindings;
-  try {
-    for (const Binding& b : bindings_of(f.body)) {
-      const Expr value = binding_value(b);
-      const VarRef old = binding_var(b);
-      Expr copy;
-      if (const auto* c = value.as<Call>()) {
-        if (!c->type_args.empty()) return;
-        Array<Expr> args = c->args.map([&](const Expr& a) { return map(map, a); });
-        for (const Expr& a : args)
-          if (a.is<Tuple>() && !a->type) Expr(a).mut()->type = op::infer_type(a);
-        copy = make<Call>(c->op, args, c->attrs, c->type_args);
-      } else if (const auto* t = value.as<TupleGetItem>()) {
-        copy = make<TupleGetItem>(map(map, t->tuple), t->index);
-      } else {
-        copy = map(map, value);
-      }
-      copy.mut()->origin = value->origin;
-      if (!copy->type) copy.mut()->type = op::infer_type(copy);
-      if (!same(same, copy->type, old->declared)) return;
-      VarRef v = var(old->name, copy->type);
-      v.mut()->origin = old->origin;
-      bindings.push_back(make<VarBindingNode>(v, copy));
-      mapped[old.get()] = v;
+  for (const Binding& b : bindings_of(f.body)) {
+    const Expr value = binding_value(b);
+    const VarRef old = binding_var(b);
+    Expr copy;
+    if (const auto* c = value.as<Call>()) {
+      if (!c->type_args.empty()) return;
+      const Array<Expr> args = c->args.map([&](const Expr& a) { return map(map, a); });
+      copy = make<Call>(c->op, args, c->attrs, c->type_args);
+    } else if (const auto* t = value.as<TupleGetItem>()) {
+      copy = make<TupleGetItem>(map(map, t->tuple), t->index);
+    } else {
+      copy = map(map, value);
     }
-  } catch (const DiagnosticError&) {
-    return;  // an operator cannot see that two of the symbols are one size
+    if (copy->origin.get() != value->origin.get()) copy.edit()->origin = value->origin;
+    op::Inference run;
+    if (!copy->type) copy = op::typed(run, copy);
+    // Without a type: an operator cannot see that two of the symbols are one size.
+    if (!copy->type || !same(same, copy->type, old->declared)) return;
+    VarRef v = var(old->name, copy->type);
+    v.edit()->origin = old->origin;
+    bindings.push_back(make<VarBindingNode>(v, copy));
+    mapped[old.get()] = v;
   }
   const Expr out = map(map, result_of(f.body));
   Ref<SeqExpr> body = make<SeqExpr>(Array<BindingBlock>{make<BindingBlockNode>(bindings)}, out);

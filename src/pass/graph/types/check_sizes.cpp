@@ -13,8 +13,8 @@
 #include "analysis/analyzer.h"
 #include "ir/structural.h"
 #include "ir/symbols.h"
-#include "op/assume.h"
 #include "op/body_rewriter.h"
+#include "op/infer.h"
 #include "pass/graph/lowering/lower_function.h"
 #include "pass/graph/passes.h"
 
@@ -43,15 +43,17 @@ class CheckSizes : public BodyRewriter {
   Expr visit(const Expr& value, const VarRef&) override {
     const Op* op = op_of(value);
     if (!op || !op->pure || !has_tensor_def(*op)) return value;
-    for (const op::Assumption& a : op::assumptions_of(*value.as<Call>()))
+    op::Inference run;
+    op::infer_type(run, value);
+    for (const op::SizeFact& a : run.facts)
       if (!checked(a)) check(a);
     return value;
   }
 
  private:
-  bool checked(const op::Assumption& a) {
+  bool checked(const op::SizeFact& a) {
     if (const auto same = by_sizes_.find(hash(a)); same != by_sizes_.end())
-      for (const op::Assumption& b : same->second)
+      for (const op::SizeFact& b : same->second)
         if ((a.or_one || !b.or_one) &&
             ((structural_equal(a.have, b.have) && structural_equal(a.want, b.want)) ||
              (!a.or_one && !b.or_one && structural_equal(a.have, b.want) &&
@@ -59,21 +61,21 @@ class CheckSizes : public BodyRewriter {
           return true;
     return analyzer_.can_prove_equal(a.have, a.want);
   }
-  void note(const op::Assumption& a) {
+  void note(const op::SizeFact& a) {
     made_.push_back(hash(a));
     by_sizes_[made_.back()].push_back(a);
   }
   /// The same whichever of the two sizes comes first.
-  static uint64_t hash(const op::Assumption& a) { return symbol_hash(a.have) + symbol_hash(a.want); }
-  void check(const op::Assumption& a) {
+  static uint64_t hash(const op::SizeFact& a) { return symbol_hash(a.have) + symbol_hash(a.want); }
+  void check(const op::SizeFact& a) {
     note(a);
     const PrimExpr have = a.or_one ? tir::select(tir::eq(a.have, PrimExpr(1)), a.want, a.have) : a.have;
     const Type wanted = make<ShapeType>(Array<PrimExpr>{a.want}, int64_t(1), true);
     splice(make<MatchCastNode>(var("checked", wanted), shape_expr({have}), wanted));
   }
 
-  std::unordered_map<uint64_t, std::vector<op::Assumption>> by_sizes_;  ///< what is checked already
-  std::vector<uint64_t> made_;                                          ///< keys of `by_sizes_`, in order
+  std::unordered_map<uint64_t, std::vector<op::SizeFact>> by_sizes_;  ///< what is checked already
+  std::vector<uint64_t> made_;                                        ///< keys of `by_sizes_`, in order
   std::vector<size_t> scopes_;
   Analyzer analyzer_;
 };

@@ -44,12 +44,7 @@ class InferTypes : public SizeNaming {
 
  protected:
   Expr visit(const Expr& old, const VarRef& var) override {
-    Expr value = old;
-    try {
-      value = with_named_sizes(old, var);
-    } catch (const DiagnosticError&) {
-      // Told below, of the value as it is written.
-    }
+    Expr value = with_named_sizes(old, var);
     if (!value->type) type(value);
     if (const auto* loop = value.as<While>()) check_turns(*loop, value->origin ? value->origin : var->origin);
     const Type declared = var->declared;
@@ -186,13 +181,13 @@ class InferTypes : public SizeNaming {
     }
   }
   Type type(const Expr& value) {
-    Type t;
-    try {
-      t = infer_value(value);
-    } catch (const DiagnosticError& e) {
-      for (const Diagnostic& d : e.diagnostics) problem(d, value->origin);
-      t = op::incomplete_type();
-    }
+    if (const auto* call = value.as<Call>())
+      for (const Expr& a : call->args)
+        if (a.is<Tuple>() && !a->type) Expr(a).mut()->type = infer_value(a);
+    op::Inference run;
+    Type t = op::infer_type(run, value);
+    for (const Diagnostic& d : run.problems.all()) problem(d, value->origin);
+    if (!t) t = op::incomplete_type();
     if (const auto* f = value.as<Function>(); f && t.is<FuncType>()) t = without_own_sizes(*f, t);
     if (t && op::knowledge(t) >= op::knowledge(value->type)) value.mut()->type = t;
     if (const auto* f = value.as<Function>(); f && !f->ret_type && t.is<FuncType>() && !op::has_incomplete(t))

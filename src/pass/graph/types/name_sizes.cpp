@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "op/body_rewriter.h"
+#include "op/infer.h"
 #include "op/op_def.h"
 #include "pass/graph/lowering/lower_function.h"
 
@@ -151,8 +152,9 @@ Expr SizeNaming::with_named_sizes(const Expr& value, const VarRef& var) {
     out.mut()->origin = call.origin;
   }
   if (op::definition(*op).fusion <= FusionKind::broadcast && args.size() > 1) {
-    const Type type = infer_value(out);
-    if (unnamed(type)) out = broadcast(out, {var.get(), args.size(), 0});
+    op::Inference run;
+    const Type type = op::infer_type(run, out);
+    if (type && unnamed(type)) out = broadcast(out, {var.get(), args.size(), 0});
   }
   return out;
 }
