@@ -32,8 +32,9 @@ struct ObjectType;
 struct RefType;
 struct AdtType;
 struct TypeVar;
+struct OpenType;
 using TypeNodes = NodeSet<kTypeBase + 1, TensorType, ShapeType, PrimType, TupleType, FuncType, ObjectType,
-                          RefType, AdtType, TypeVar>;
+                          RefType, AdtType, TypeVar, OpenType>;
 struct TypeNode : Object {
   static constexpr std::string_view type_key = "ir.Type";
   static constexpr uint32_t node_set_first() { return kTypeBase; }
@@ -157,6 +158,13 @@ struct TypeVar : TypeBase<TypeVar> {
   std::string name;
   static constexpr std::string_view type_key = "ir.TypeVar";
   static void fields(auto& f) { f.add("name", &TypeVar::name); }
+};
+
+/// A type that inference still looks for. It is none of a program's: the verifier refuses it (T0332).
+struct OpenType : TypeBase<OpenType> {
+  int64_t id = 0;  ///< which one of the inference that runs; 0: of a value that nothing else constrains
+  static constexpr std::string_view type_key = "ir.OpenType";
+  static void fields(auto& f) { f.add("id", &OpenType::id); }
 };
 
 /// A variable, bound once; identity is the object. `declared` is its type.

@@ -13,6 +13,8 @@
 namespace tenon {
 namespace {
 
+// Of the thread: several compilations may run side by side, each with its own number, and what runs on a
+// worker stays on its thread. Passes call map_prim without a number.
 thread_local int program_threads = 1;
 
 /// Address space only: pages appear when they are touched.

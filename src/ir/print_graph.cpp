@@ -103,7 +103,8 @@ void Printer::type(const Type& t) {
         list(n.args, [&](const Type& x) { type(x); });
         out_ += ']';
       },
-      [&](const TypeVar& n) { out_ += n.name; });
+      [&](const TypeVar& n) { out_ += n.name; },
+      [&](const OpenType& n) { out_ += "?" + std::to_string(n.id); });
   --depth_;
 }
 

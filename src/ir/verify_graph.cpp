@@ -53,16 +53,19 @@ class GraphVerifier {
     std::unordered_set<std::string> params;
     std::vector<const AdtType*> data_types;
     std::vector<const TypeVar*> type_vars;
+    bool open = false;
     post_order(f, [&](const ObjectRef& n) {
       if (const auto* g = n.as<graph::Function>())
         params.insert(g->type_params.begin(), g->type_params.end());
       if (const auto* t = n.as<FuncType>()) params.insert(t->type_params.begin(), t->type_params.end());
       if (const auto* t = n.as<AdtType>()) data_types.push_back(t);
       if (const auto* t = n.as<TypeVar>()) type_vars.push_back(t);
+      open = open || n.is<OpenType>();
     });
     for (const AdtType* t : data_types) check_data_type(*t);
     for (const TypeVar* t : type_vars)
       if (!params.count(t->name)) add("T0331", fmt::format("there is no type parameter `{}`", t->name));
+    if (open) add("T0332", "a type is still open: inference has not found it");
   }
   void check_data_type(const AdtType& t) {
     const AdtDef def = find(t.name);

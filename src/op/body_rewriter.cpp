@@ -170,13 +170,15 @@ Expr BodyRewriter::substitute(const Expr& value) {
   }
   if (auto* n = value.as<Match>()) {
     Expr subject = substitute(n->value);
-    enter_match(*n, subject);
+    const std::vector<Pattern> now = patterns(*n, subject);
     Array<MatchClause> clauses;
     changed = !subject.same_as(n->value);
-    for (const MatchClause& c : n->clauses) {
+    for (size_t i = 0; i < n->clauses.size(); ++i) {
+      const MatchClause c = n->clauses[i];
       Expr body = rewrite_body(c->body);
-      changed = changed || !body.same_as(c->body);
-      clauses.push_back(body.same_as(c->body) ? c : make<MatchClauseNode>(c->pattern, body));
+      const bool same = body.same_as(c->body) && now[i].same_as(c->pattern);
+      changed = changed || !same;
+      clauses.push_back(same ? c : make<MatchClauseNode>(now[i], body));
     }
     if (!changed) return value;
     Ref<Match> out = make<Match>(subject, clauses);
@@ -194,19 +196,40 @@ Expr BodyRewriter::substitute(const Expr& value) {
   return value;
 }
 
-void BodyRewriter::append(const VarRef& old, const Expr& value, const Binding& binding) {
-  const Expr typed = value->type ? value : op::typed(value);
-  const Type type = typed->type;
-  VarRef v = old;
-  if (type && !(type.is<ObjectType>() && old->declared) &&
-      !(old->declared && structural_equal(type, old->declared, false))) {
+std::vector<Pattern> BodyRewriter::patterns(const Match& match, const Expr&) {
+  std::vector<Pattern> out;
+  for (const MatchClause& c : match.clauses) out.push_back(c->pattern);
+  return out;
+}
+
+Expr BodyRewriter::typed(const Expr& value, bool changed) {
+  return value->type || !changed || value.is<Function>() ? value : op::typed(value);
+}
+
+Type BodyRewriter::variable_type(const Expr& value, const VarRef& var, bool changed) {
+  const Type& type = value->type;
+  if (!changed || !type || value.is<Function>() || (type.is<ObjectType>() && var->declared)) return {};
+  return var->declared && structural_equal(type, var->declared, false) ? Type() : type;
+}
+
+/// Binds the value in the place of `binding`, under its variable or one of a better type.
+void BodyRewriter::append(const VarRef& old, const Expr& given, bool changed, const Binding& binding) {
+  Expr value = typed(given, changed);
+  VarRef v = value.is<Function>() ? replaced(old).cast<Var>() : old;
+  if (const Type type = variable_type(value, old, changed)) {
+    const VarRef before = v;
     v = var(old->name, type);
     v.edit()->origin = old->origin;
-    replaced_[old.get()] = v;
+    if (value.is<Function>())  // its body may call it by its variable
+      value = rewrite_any(value, [&](const ObjectRef& n) {
+                return n.same_as(before) ? v : ObjectRef();
+              }).cast<ExprNode>();
+    replace(old, v);
   }
-  (void)binding;
-  bindings_.push_back(make<VarBindingNode>(v, typed));
-  definitions_[v.get()] = typed;
+  const auto* same = binding.as<VarBindingNode>();
+  const bool kept = same && v.same_as(same->var) && value.same_as(same->value);
+  bindings_.push_back(kept ? binding : Binding(make<VarBindingNode>(v, value)));
+  definitions_[v.get()] = value;
   keep_.push_back(v);
 }
 
@@ -214,11 +237,10 @@ void BodyRewriter::bind(const Binding& binding) {
   if (auto* mc = binding.as<MatchCastNode>()) {
     Expr value = substitute(mc->value);
     if (Expr other = visit_match_cast(value, mc->type, mc->var)) {
-      if (is_leaf(other)) {
-        replaced_[mc->var.get()] = other;
-        keep_.push_back(mc->var);
-      } else
-        append(mc->var, other, binding);
+      if (is_leaf(other))
+        replace(mc->var, other);
+      else
+        append(mc->var, other, true, binding);
       return;
     }
     if (value.same_as(mc->value))
@@ -229,37 +251,12 @@ void BodyRewriter::bind(const Binding& binding) {
   }
   const auto* vb = binding.as<VarBindingNode>();
   CHECK(vb, "a binding of unknown kind");
-  Expr old = vb->value, value = substitute(old);
-  Expr out = visit(value, vb->var);
-  if (is_leaf(out) && (forward_copies() || !is_leaf(old))) {
-    replaced_[vb->var.get()] = out;
-    keep_.push_back(vb->var);
-    return;
-  }
-  if (old.is<Function>() && out.is<Function>()) {
-    // The body may call the function by its variable, so that one stays.
-    if (Type type = retype(out, vb->var)) {
-      VarRef v = vb->var;
-      v.mut()->declared = v.mut()->type = type;
-    }
-    bindings_.push_back(out.same_as(old) ? binding : Binding(make<VarBindingNode>(vb->var, out)));
-    definitions_[vb->var.get()] = out;
-    keep_.push_back(vb->var);
-    return;
-  }
-  if (out.same_as(old)) {
-    if (Type type = retype(out, vb->var)) {
-      if (!out->type || !structural_equal(out->type, type)) {
-        out.edit()->type = type;
-      }
-      append(vb->var, out, binding);
-      return;
-    }
-    bindings_.push_back(binding);
-    definitions_[vb->var.get()] = old;
-    return;
-  }
-  append(vb->var, out, binding);
+  if (const auto* f = vb->value.as<Function>()) enter_function(vb->var, *f);
+  const Expr out = visit(substitute(vb->value), vb->var);
+  if (is_leaf(out) && (forward_copies() || !is_leaf(vb->value)))
+    replace(vb->var, out);
+  else
+    append(vb->var, out, !out.same_as(vb->value), binding);
 }
 
 Ref<Function> BodyRewriter::run(Ref<Function> function) {

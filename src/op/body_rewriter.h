@@ -34,15 +34,16 @@ class BodyRewriter {
   /// Called before the bindings of a function body, branch or loop are walked, and after.
   virtual void enter_scope() {}
   virtual void leave_scope() {}
-  /// Called before the cases of a match are walked; `value` is what is matched now.
-  virtual void enter_match(const Match& match, const Expr& value) { (void)match, (void)value; }
+  /// Called before a closure is walked that `var` is bound to: `replace` puts another variable in its place.
+  virtual void enter_function(const VarRef& var, const Function& function) { (void)var, (void)function; }
+  /// The patterns of a match, before its cases are walked; `value` is what is matched now.
+  virtual std::vector<Pattern> patterns(const Match& match, const Expr& value);
   /// Bindings `x = y` disappear, uses of x become uses of y.
   virtual bool forward_copies() const { return false; }
-  /// A type for the variable of an unchanged value; null leaves the variable as it is.
-  virtual Type retype(const Expr& value, const VarRef& var) {
-    (void)value, (void)var;
-    return {};
-  }
+  /// The value with a type; one that did not change is left alone.
+  virtual Expr typed(const Expr& value, bool changed);
+  /// A type for the variable that `value` is bound to; null leaves the variable as it is.
+  virtual Type variable_type(const Expr& value, const VarRef& var, bool changed);
 
   /// Binds a value before the one being visited; leaves come back unchanged.
   Expr emit(Expr value, const std::string& name = "");
@@ -53,7 +54,10 @@ class BodyRewriter {
   const Call* definition_call(const Expr& variable, std::string_view op) const;
   /// Applies the replacements made so far to a leaf.
   Expr replaced(const Expr& e) const;
-  void replace(const VarRef& var, Expr by) { replaced_[var.get()] = std::move(by); }
+  void replace(const VarRef& var, Expr by) {
+    replaced_[var.get()] = std::move(by);
+    keep_.push_back(var);
+  }
   /// Takes a binding made in this scope away again, if it is one of the latest: nothing uses it any more.
   void drop(const Expr& variable);
   /// Binds what a binding of another body binds, its value visited as if it stood here.
@@ -64,7 +68,7 @@ class BodyRewriter {
  private:
   Expr substitute(const Expr& value);
   void bind(const Binding& binding);
-  void append(const VarRef& var, const Expr& value, const Binding& binding);
+  void append(const VarRef& var, const Expr& value, bool changed, const Binding& binding);
   std::string fresh_name(const std::string& hint);
 
   std::unordered_map<const Var*, Expr> replaced_;

@@ -48,9 +48,9 @@ std::string name_of(const Expr& callee) {
 }
 
 /// A type that inference still looks for stands among the arguments.
-bool has_open_argument(const Call& call) {
+bool has_open_argument(const Inference& run, const Call& call) {
   for (const Expr& a : call.args) {
-    if (a && (is_incomplete(a->type) || (OpenTypes::current() && has_incomplete(a->type)))) return true;
+    if (a && (is_incomplete(a->type) || (run.open && has_incomplete(a->type)))) return true;
     if (const auto* tuple = a.as<Tuple>())
       for (const Expr& item : tuple->items)
         if (item && is_incomplete(item->type)) return true;
@@ -58,16 +58,17 @@ bool has_open_argument(const Call& call) {
   return false;
 }
 
-/// The call with a type on every argument: tuples in argument places may have none of their own.
-Ref<Call> with_typed_arguments(Inference& run, const Call& call) {
+/// The call with a type on every argument, which only its operator's rule sees; `tuples_only`: on tuples,
+/// which are no values of their own. Null where an argument has a mistake.
+Ref<Call> with_typed_arguments(Inference& run, const Call& call, bool tuples_only) {
   Ref<Call> out(&call);
   for (size_t i = 0; i < call.args.size(); ++i) {
-    if (!call.args[i] || call.args[i]->type) continue;
-    const Type t = infer_type(run, call.args[i]);
-    if (!t) return {};
-    Array<Expr> args = out->args;
     Expr arg = call.args[i];
+    if (!arg || arg->type || (tuples_only && !arg.is<Tuple>())) continue;
+    const Type t = infer_type(run, arg);
+    if (!t) return {};
     arg.edit()->type = t;
+    Array<Expr> args = out->args;
     args.set(i, arg);
     out.edit()->args = args;
   }
@@ -76,10 +77,10 @@ Ref<Call> with_typed_arguments(Inference& run, const Call& call) {
 
 Type infer_operator(Inference& run, const Call& call, const Op& op) {
   if (!expect_arguments(run, call, op)) return {};
-  if (has_open_argument(call)) return incomplete_type();
+  if (has_open_argument(run, call)) return incomplete_type();
   const InferType& rule = definition(op).infer;
   if (!rule) return call.type_args.empty() ? object_type() : tuple_type(call.type_args);
-  const Ref<Call> typed = with_typed_arguments(run, call);
+  const Ref<Call> typed = with_typed_arguments(run, call, false);
   if (!typed) return {};
   InferContext ctx(run, *typed);
   return ctx.expect_kinds() ? rule(ctx) : Type();
@@ -92,7 +93,7 @@ Type infer_call(Inference& run, const Call& call) {
   Type callee = call.op->type;
   if (const auto* v = call.op.as<Var>(); v && !callee) callee = v->declared;
   if (call.op.is<Function>() && !callee) callee = infer_type(run, call.op);
-  if (const OpenTypes* open = OpenTypes::current()) callee = open->resolved(callee);
+  if (run.open) callee = run.open->resolved(callee);
   if (is_incomplete(callee)) return incomplete_type();
   if (callee && !callee.is<FuncType>() && !callee.is<ObjectType>())
     return mistake(run, "T1104",
@@ -106,8 +107,8 @@ Type infer_call(Inference& run, const Call& call) {
                    fmt::format("a function of {} parameters is called with {} arguments", f->params.size(),
                                call.args.size()),
                    call.origin);
-  if (OpenTypes* open = OpenTypes::current()) open->sites.emplace_back();  // of this call
-  Unifier u(f->type_params);
+  if (run.open) run.open->sites.emplace_back();  // of this call
+  Unifier u(f->type_params, run.open);
   // Functions last: what is passed tells more than what a function would take.
   for (const bool functions : {false, true})
     for (size_t i = 0; i < call.args.size(); ++i) {
@@ -164,8 +165,10 @@ Type infer_type(Inference& run, const Expr& e) {
                                            : object_type(); },
       [&](const Function& n) -> Type {
         Array<Type> params;
-        for (const VarRef& p : n.params)
-          params.push_back(OpenTypes::current() ? parameter_type(p) : type_or_object(p));
+        for (const VarRef& p : n.params) {
+          const Type open = run.open ? run.open->parameter(p.get()) : Type();
+          params.push_back(open ? open : type_or_object(p));
+        }
         return make<FuncType>(params, n.ret_type ? n.ret_type : body(n.body), false, n.type_params);
       },
       [&](const If& n) { return join(body(n.true_branch), body(n.false_branch)); },
@@ -194,9 +197,10 @@ Type infer_type(const Expr& e) {
 }
 
 Expr typed(Inference& run, Expr e) {
+  if (e.is<Var>()) return e;  // it is what it is
   if (const auto* call = e.as<Call>())
-    if (const Ref<Call> whole = with_typed_arguments(run, *call)) e = whole;
-  if (const Type t = infer_type(run, e)) e.edit()->type = t;
+    if (const Ref<Call> whole = with_typed_arguments(run, *call, true)) e = whole;
+  if (const Type t = infer_type(run, e); t && !(e->type && structural_equal(t, e->type))) e.edit()->type = t;
   return e;
 }
 Expr typed(Expr e) {
@@ -242,144 +246,6 @@ Type join(const Type& a, const Type& b) {
     return make<AdtType>(x->name, args);
   }
   return structural_equal(a, b) ? a : object_type();
-}
-
-namespace {
-
-/// Types of a body and of the bodies nested in it, in order. Keeps its own stack: control flow may nest
-/// deeply.
-class FunctionInference {
- public:
-  explicit FunctionInference(bool again) : again_(again) {}
-
-  void run(const Expr& body) {
-    enter(body);
-    while (!stack_.empty()) step();
-  }
-
- private:
-  struct Frame {
-    Expr body;
-    std::vector<Binding> bindings;
-    size_t next = 0;
-    size_t region = 0;  ///< of the binding's value: bodies done so far
-    int rounds = 0;     ///< of a loop whose types had to be widened
-  };
-
-  void enter(const Expr& body) {
-    Frame f;
-    f.body = body;
-    f.bindings = bindings_of(body);
-    stack_.push_back(std::move(f));
-  }
-
-  void step() {
-    Frame& f = stack_.back();
-    if (f.next == f.bindings.size()) {
-      const Expr result = result_of(f.body);
-      type_of_value(result);
-      f.body.mut()->type = result->type;
-      stack_.pop_back();
-      return;
-    }
-    const Binding b = f.bindings[f.next];
-    const Expr value = binding_value(b);
-    const std::vector<Expr> regions = bodies_of(value);
-    if (f.region == 0 && f.rounds == 0) start(value);
-    if (f.region < regions.size()) {
-      const Expr region = regions[f.region++];
-      enter(region);  // `f` is no longer valid
-      return;
-    }
-    if (value.is<While>() && widen(*value.as<While>())) {
-      f.region = 0;
-      ++f.rounds;
-      return;
-    }
-    if (again_ || !regions.empty()) value.mut()->type = Type();
-    type_of_value(value);
-    const graph::VarRef var = binding_var(b);
-    if (const auto* cast = b.as<MatchCastNode>())
-      set(var, cast->type);
-    else if (again_ || !var->type)
-      set(var, value->type);
-    ++f.next;
-    f.region = 0;
-    f.rounds = 0;
-  }
-
-  static void set(const graph::VarRef& v, const Type& t) {
-    v.mut()->type = t;
-    v.mut()->declared = t;
-  }
-
-  /// Loop variables begin with the types of their first values.
-  void start(const Expr& value) {
-    if (const auto* m = value.as<graph::Match>())
-      for (const MatchClause& c : m->clauses)
-        infer_pattern(c->pattern, type_or_object(m->value), place(value->origin));
-    const auto* loop = value.as<While>();
-    if (!loop) return;
-    for (size_t i = 0; i < loop->loop_vars.size(); ++i) {
-      type_of_value(loop->init[i]);
-      if (again_ || !loop->loop_vars[i]->type) set(loop->loop_vars[i], loop->init[i]->type);
-    }
-  }
-  /// What the body returns must fit what it takes: types that differ become less exact until they agree.
-  bool widen(const While& loop) {
-    const auto* out = loop.body->type.as<TupleType>();
-    bool changed = false;
-    for (size_t i = 0; i < loop.loop_vars.size(); ++i) {
-      const Type now = loop.loop_vars[i]->type;
-      const Type next = out && i < out->items.size() ? out->items[i]
-                        : loop.loop_vars.size() == 1 ? loop.body->type
-                                                     : object_type();
-      const Type both = join(now, next);
-      if (structural_equal(both, now)) continue;
-      set(loop.loop_vars[i], both);
-      again_ = changed = true;
-    }
-    return changed;
-  }
-
-  /// A value that is not in normal form has untyped parts: these first.
-  void type_of_value(const Expr& value) {
-    if (value->type && !again_) return;
-    if (value->type && !value.is<Call>() && !value.is<Tuple>() && !value.is<TupleGetItem>()) return;
-    auto needs = [&](const Expr& e) {
-      return e && !e->type && (e.is<Call>() || e.is<Tuple>() || e.is<TupleGetItem>());
-    };
-    bool nested = false;
-    if (const auto* c = value.as<Call>())
-      for (const Expr& a : c->args) nested = nested || needs(a);
-    if (const auto* t = value.as<Tuple>())
-      for (const Expr& a : t->items) nested = nested || needs(a);
-    if (const auto* g = value.as<TupleGetItem>()) nested = needs(g->tuple);
-    if (nested)
-      post_order(value, [&](const ObjectRef& n) {
-        if (!n.is<ExprNode>() || n.same_as(value)) return;
-        Expr e = n.cast<ExprNode>();
-        if (needs(e)) e.mut()->type = infer_type(e);
-      });
-    // Tuples among the arguments were typed from what is now outdated.
-    if (again_ && value.is<Call>())
-      for (const Expr& a : value.as<Call>()->args)
-        if (a.is<Tuple>()) Expr(a).mut()->type = infer_type(a);
-    const Type t = infer_type(value);
-    Expr(value).mut()->type = t;
-  }
-
-  bool again_;
-  std::vector<Frame> stack_;
-};
-
-}  // namespace
-
-void infer_function(const Ref<Function>& f, bool again) {
-  FunctionInference(again).run(f->body);
-  if (again || !f->ret_type) f.mut()->ret_type = f->body->type;
-  Type t = infer_type(f);
-  f.mut()->type = t;
 }
 
 BlockBuilder make_builder() {

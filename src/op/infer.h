@@ -17,9 +17,6 @@ graph::Expr typed(Inference& run, graph::Expr e);
 graph::Expr typed(graph::Expr e);  ///< mistakes are thrown
 /// The most exact type that both have: what cannot be agreed on is unknown.
 graph::Type join(const graph::Type& a, const graph::Type& b);
-/// Sets the types of all bindings of a function, in order, where they are missing (`again`: all of them), and
-/// its result type.
-void infer_function(const Ref<graph::Function>& f, bool again = false);
 /// A builder that infers the type of what it emits.
 graph::BlockBuilder make_builder();
 

@@ -24,10 +24,33 @@ struct SizeFact {
   bool or_one = false;
 };
 
+/// Types that the text leaves open, while inference looks for them (pass/graph/types/open_types.h). As long
+/// as one stands in a type, that type is incomplete.
+struct OpenTypes {
+  using Site = std::map<int64_t, Type>;  ///< what one call says of some of them, by their numbers
+  std::unordered_map<const graph::Var*, int64_t> of;  ///< parameters, and closures whose result is open
+  Site known;                                         ///< so far
+  std::vector<Site> sites;
+  /// The open type of a parameter; null: it has none.
+  Type parameter(const graph::Var* p) const;
+  /// What a call, or an operator's rule, says an open type is.
+  void constrain(int64_t id, const Type& type);
+  /// What is known of an open type; any other type as it is.
+  Type resolved(const Type& type) const;
+};
+/// The number of an open type that may be constrained, else 0.
+int64_t open_id(const Type& type);
+/// The type of a value of which nothing is known yet: it agrees with everything.
+Type incomplete_type();
+bool is_incomplete(const Type& type);
+/// An open type stands somewhere in it.
+bool has_incomplete(const Type& type);
+
 /// What one run of inference gathers, over an expression or a module.
 struct Inference {
   DiagnosticList problems;
   std::vector<SizeFact> facts;
+  OpenTypes* open = nullptr;  ///< null: no type is open
 };
 
 /// Stands for the result of a rule or helper that noted a mistake: a null type, false, nothing.

@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include "ir/origin.h"
 #include "ir/text.h"
 #include "op/infer.h"
 #include "op/op_def.h"
@@ -24,46 +25,35 @@ Type instantiate(const FuncType& f) {
 }
 }  // namespace
 
+// ---------------------------------------------------------------- open types
 Type incomplete_type() {
-  static const Type type = make<TypeVar>("?");
+  static const Type type = make<OpenType>();
   return type;
 }
-bool is_incomplete(const Type& t) {
-  const auto* v = t.as<TypeVar>();
-  return v && v->name.starts_with('?');
-}
-
-// ---------------------------------------------------------------- open types
-OpenTypes*& OpenTypes::current() {
-  thread_local OpenTypes* open = nullptr;
-  return open;
-}
-void OpenTypes::note(const std::string& name, const Type& type) {
-  const Type t = resolved(type);
-  if (unknown(t) || open_name(t) == name) return;
-  if (sites.empty() || !sites.back().emplace(name, t).second) sites.push_back({{name, t}});
-}
-Type OpenTypes::resolved(const Type& type) const {
-  auto it = known.find(open_name(type));
-  return it == known.end() || !it->second ? type : it->second;
-}
-std::string open_name(const Type& type) {
-  const auto* v = type.as<TypeVar>();
-  return v && v->name.size() > 1 && v->name[0] == '?' ? v->name : std::string();
-}
+bool is_incomplete(const Type& t) { return t.is<OpenType>(); }
 bool has_incomplete(const Type& type) {
   if (!type) return false;
   bool found = false;
   pre_order(type, [&](const ObjectRef& n) {
-    if (n.is<TypeVar>()) found = found || n.as<TypeVar>()->name.starts_with('?');
+    found = found || n.is<OpenType>();
     return !found && n.is<TypeNode>() && !n.is<TensorType>();
   });
   return found;
 }
-Type parameter_type(const VarRef& p) {
-  if (const OpenTypes* open = OpenTypes::current())
-    if (auto it = open->names.find(p.get()); it != open->names.end()) return make<TypeVar>(it->second);
-  return p->declared ? p->declared : object_type();
+int64_t open_id(const Type& type) { return is_incomplete(type) ? type.as<OpenType>()->id : 0; }
+
+void OpenTypes::constrain(int64_t id, const Type& type) {
+  const Type t = resolved(type);
+  if (unknown(t)) return;
+  if (sites.empty() || !sites.back().emplace(id, t).second) sites.push_back({{id, t}});
+}
+Type OpenTypes::parameter(const Var* p) const {
+  const auto it = of.find(p);
+  return it == of.end() ? Type() : make<OpenType>(it->second);
+}
+Type OpenTypes::resolved(const Type& type) const {
+  auto it = known.find(open_id(type));
+  return it == known.end() || !it->second ? type : it->second;
 }
 
 int knowledge(const Type& t) {
@@ -89,7 +79,7 @@ int knowledge(const Type& t) {
   return sum;
 }
 
-Unifier::Unifier(const Array<std::string>& type_params) {
+Unifier::Unifier(const Array<std::string>& type_params, OpenTypes* open) : open_(open) {
   for (const std::string& name : type_params) flexible_[name] = true;
 }
 
@@ -119,16 +109,15 @@ bool Unifier::dims(const Array<PrimExpr>& param, const Array<PrimExpr>& arg) {
 }
 
 bool Unifier::unify(const Type& param, const Type& arg) {
-  if (OpenTypes* open = OpenTypes::current()) {
-    const std::string wanted = open_name(param), given = open_name(arg);
-    if (!given.empty()) open->note(given, apply(open->resolved(param), true));
-    if (!wanted.empty()) {
-      open->note(wanted, arg);
+  if (const int64_t wanted = open_id(param), given = open_id(arg); open_ && (wanted || given)) {
+    if (given) open_->constrain(given, apply(open_->resolved(param), true));
+    if (wanted) {
+      open_->constrain(wanted, arg);
       // Sizes of the result may be those of what is known.
       Unifier next = *this;
-      if (next.unify(open->known[wanted], arg)) *this = next;
+      if (next.unify(open_->known[wanted], arg)) *this = next;
     }
-    if (!wanted.empty() || !given.empty()) return true;
+    return true;
   }
   if (unknown(param)) return true;
   if (const auto* v = param.as<TypeVar>(); v && flexible_.count(v->name))
@@ -229,11 +218,11 @@ Type Unifier::apply(const Type& t, bool keep_sizes) const {
     return make<FuncType>(n->params.map([&](const Type& i) { return inner.apply(i, keep_sizes); }),
                           inner.apply(n->ret, keep_sizes), n->opaque, n->type_params);
   }
+  if (open_ && open_id(t)) {
+    const Type now = open_->resolved(t);
+    return open_id(now) ? now : apply(now, keep_sizes);
+  }
   if (const auto* v = t.as<TypeVar>()) {
-    if (const OpenTypes* open = OpenTypes::current(); open && !open_name(t).empty()) {
-      const Type now = open->resolved(t);
-      return open_name(now).empty() ? apply(now, keep_sizes) : now;
-    }
     auto it = types_.find(v->name);
     if (it != types_.end() && it->second) return it->second;
     return flexible_.count(v->name) ? object_type() : t;
@@ -241,14 +230,14 @@ Type Unifier::apply(const Type& t, bool keep_sizes) const {
   return t;
 }
 
-bool conflict(const Type& a, const Type& b) {
-  Unifier u;
-  return !u.unify(a, b);
-}
+bool conflict(const Type& a, const Type& b, OpenTypes* open) { return !Unifier({}, open).unify(a, b); }
 
-Type function_type(const Function& f) {
+Type function_type(const Function& f, const OpenTypes* open) {
   Array<Type> params;
-  for (const VarRef& p : f.params) params.push_back(parameter_type(p));
+  for (const VarRef& p : f.params) {
+    const Type t = open ? open->parameter(p.get()) : Type();
+    params.push_back(t ? t : p->declared ? p->declared : object_type());
+  }
   return make<FuncType>(params, f.ret_type, false, f.type_params);
 }
 
@@ -258,35 +247,51 @@ Type constructor_type(const AdtDef& def, size_t tag) {
   return make<FuncType>(def->constructors[tag]->items, make<AdtType>(def->name, args), false, def->params);
 }
 
-void infer_pattern(const Pattern& pattern, const Type& value, const std::string& location) {
-  if (pattern->var) {
-    VarRef v = pattern->var;
-    if (knowledge(value) > knowledge(v->declared)) v.mut()->declared = v.mut()->type = value;
-    if (!v->declared) v.mut()->type = value;
-    return;
+Pattern typed_pattern(Inference& run, const Pattern& pattern, const Type& value, const Origin& at,
+                      FunctionRef<void(const VarRef& old, const VarRef& now)> renamed) {
+  if (const VarRef& v = pattern->var) {
+    const bool better = knowledge(value) > knowledge(v->declared);
+    if (!better && v->type) return pattern;
+    VarRef now = var(v->name, better ? value : v->declared);
+    now.edit()->origin = v->origin;
+    if (!now->type) now.edit()->type = value;
+    renamed(v, now);
+    Pattern out = pattern;
+    out.edit()->var = now;
+    return out;
   }
-  auto refuse = [&](const std::string& what) {
-    fail("T1104", fmt::format("{} is no pattern for a value of type {}", what, print(value)), location);
+  auto refuse = [&](const std::string& what) -> Pattern {
+    run.problems.add(Diagnostic{"T1104",
+                                fmt::format("{} is no pattern for a value of type {}", what, print(value)),
+                                place(at),
+                                {},
+                                {}});
+    return {};
   };
+  std::vector<Type> items(pattern->items.size(), object_type());
   if (pattern->kind == PatternKind::tuple) {
     const auto* tuple = value.as<TupleType>();
-    if (!tuple && !unknown(value)) refuse("a tuple");
-    if (tuple && tuple->items.size() != pattern->items.size())
-      refuse(fmt::format("a tuple of {}", pattern->items.size()));
-    for (size_t i = 0; i < pattern->items.size(); ++i)
-      infer_pattern(pattern->items[i], tuple ? tuple->items[i] : object_type(), location);
-    return;
+    if (!tuple && !unknown(value)) return refuse("a tuple");
+    if (tuple && tuple->items.size() != items.size())
+      return refuse(fmt::format("a tuple of {}", items.size()));
+    if (tuple) items = tuple->items.vec();
+  } else if (const auto* type = pattern->constructor ? pattern->constructor->type.as<FuncType>() : nullptr) {
+    Unifier u(type->type_params, run.open);
+    if (!u.unify(type->ret, value)) return refuse("`" + pattern->constructor->name + "`");
+    for (size_t i = 0; i < items.size() && i < type->params.size(); ++i)
+      items[i] = u.apply(type->params[i], true);
   }
-  if (pattern->kind != PatternKind::constructor) return;
-  const auto* type = pattern->constructor->type.as<FuncType>();
-  if (!type) {
-    for (const Pattern& p : pattern->items) infer_pattern(p, object_type(), location);
-    return;
+  Array<Pattern> typed;
+  bool changed = false;
+  for (size_t i = 0; i < items.size(); ++i) {
+    typed.push_back(typed_pattern(run, pattern->items[i], items[i], at, renamed));
+    if (!typed.back()) return {};
+    changed |= !typed.back().same_as(pattern->items[i]);
   }
-  Unifier u(type->type_params);
-  if (!u.unify(type->ret, value)) refuse("`" + pattern->constructor->name + "`");
-  for (size_t i = 0; i < pattern->items.size() && i < type->params.size(); ++i)
-    infer_pattern(pattern->items[i], u.apply(type->params[i], true), location);
+  if (!changed) return pattern;
+  Pattern out = pattern;
+  out.edit()->items = typed;
+  return out;
 }
 
 }  // namespace tenon::op

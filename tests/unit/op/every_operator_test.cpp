@@ -35,8 +35,7 @@ void compare_compiled(const Expr& e, const std::vector<NDArray>& inputs,
     }
   }
   const Expr result = builder.emit(op_call(name, args, call.attrs));
-  auto f = make<graph::Function>(params, builder.finish(result));
-  infer_function(f);
+  auto f = make<graph::Function>(params, builder.finish(result), result->type);
   IRModule module = IRModule::create();
   module.set("main", f);
   Runner runner(module);
@@ -116,8 +115,7 @@ TEST(RunTimeSizes, OneProgramServesEveryCount) {
       op_call("slice_to", {builder.emit(get_item(found, 0)), graph::shape_expr({PrimExpr(2), PrimExpr(n)})}));
   // The symbol is an ordinary size behind it.
   const Expr twice = builder.emit(op_call("add", {places, places}));
-  auto f = make<graph::Function>(Array<graph::VarRef>{x}, builder.finish(twice));
-  infer_function(f);
+  auto f = make<graph::Function>(Array<graph::VarRef>{x}, builder.finish(twice), twice->type);
   IRModule module = IRModule::create();
   module.set("main", f);
   Runner runner(module);

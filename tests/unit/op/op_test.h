@@ -185,8 +185,8 @@ class Recorder {
         args.push_back(a->type.is<graph::TensorType>() ? graph::constant(inputs.at(next++)) : a);
       }
     }
-    auto f = make<graph::Function>(Array<graph::VarRef>{}, op_call(name, args, call.attrs));
-    infer_function(f);
+    const Expr result = op_call(name, args, call.attrs);
+    auto f = make<graph::Function>(Array<graph::VarRef>{}, result, result->type);
     IRModule module = IRModule::create();
     std::string global = name;
     std::replace(global.begin(), global.end(), '.', '_');

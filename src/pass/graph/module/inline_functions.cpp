@@ -49,8 +49,6 @@ class Inliner : public BodyRewriter {
     for (const Binding& b : bindings_of(body)) splice(b);
     return replaced(result_of(body));
   }
-  // Values keep the types that inference gave them.
-  Type retype(const Expr&, const VarRef&) override { return {}; }
 
  private:
   /// A copy of the body over the arguments; null when sizes of it cannot be told here.

@@ -170,8 +170,6 @@ class Lifter : public BodyRewriter {
       }
     return value;
   }
-  // Values keep the types that inference gave them.
-  Type retype(const Expr&, const VarRef&) override { return {}; }
 
  private:
   /// A symbol belongs to the outermost function that defines it; a function is known by its variable.

@@ -30,77 +30,98 @@ namespace tenon {
 namespace graph {
 namespace {
 
+/// Notes a mistake once, with the line of the text where that is its place.
+void add_problem(DiagnosticList& problems, Diagnostic d, const Origin& at) {
+  if (d.location.empty()) d.location = place(at);
+  if (at && at->span && d.location == at->span.to_string()) d.span = at->span;
+  for (const Diagnostic& told : problems.all())  // the rounds of a recursive function meet it again
+    if (told.code == d.code && told.location == d.location && told.message == d.message) return;
+  problems.add(std::move(d));
+}
+
 class InferTypes : public SizeNaming {
  public:
-  using SizeNaming::SizeNaming;
-  DiagnosticList* problems = nullptr;  ///< where mistakes go; what follows from one has an incomplete type
-
-  /// The function with the types of all values.
-  Ref<Function> infer(const Ref<Function>& f) {
-    Ref<Function> out = run(f);
-    for (auto& [value, type] : inferred_) value.mut()->type = type;
-    return out;
-  }
+  /// Mistakes go to `problems`; what follows from one has an incomplete type.
+  InferTypes(SizeSymbols& symbols, op::OpenTypes* open, DiagnosticList& problems)
+      : SizeNaming(symbols), open_(open), problems_(problems) {}
 
  protected:
   Expr visit(const Expr& old, const VarRef& var) override {
     Expr value = with_named_sizes(old, var);
-    if (!value->type) type(value);
-    if (const auto* loop = value.as<While>()) check_turns(*loop, value->origin ? value->origin : var->origin);
     const Type declared = var->declared;
-    if (!declared || value.is<Function>()) return value;
-    if (value.same_as(old)) {
-      keep_declared(value, var);
-      return value;
-    }
-    if (is_declared_as(value, var)) return value;
+    if (value.same_as(old) || !declared || value.is<Function>()) return value;
+    value = typed(value, true);
+    if (structural_equal(declared, value->type) || op::conflict(declared, value->type, open_)) return value;
     // What is declared of sizes that the run tells is checked then.
     if (known_shape(declared) && known_shape(value->type)) {
       const VarRef checked = graph::var(var->name, declared);
-      const Expr made = emit(value, var->name + "_made");
-      splice(make<MatchCastNode>(checked, made, declared));
+      splice(make<MatchCastNode>(checked, emit(value, var->name + "_made"), declared));
       return checked;
     }
-    if (op::knowledge(declared) > op::knowledge(value->type)) value.mut()->type = declared;
+    if (op::knowledge(declared) > op::knowledge(value->type)) value.edit()->type = declared;
     return value;
   }
-  /// A variable whose value now stands over others keeps what it is declared as, as one does whose value
-  /// stays what it was: check_types compares the two. Until the function is done the value goes by that type.
-  void keep_declared(const Expr& value, const VarRef& var) {
-    const Type declared = var->declared;
-    if (!(declared.is<TensorType>() || declared.is<TupleType>()) || is_declared_as(value, var) ||
-        op::conflict(declared, value->type) || op::knowledge(declared) < op::knowledge(value->type))
-      return;
-    inferred_.emplace_back(value, value->type);
-    value.mut()->type = declared;
+  void enter_function(const VarRef& var, const Function& f) override {
+    // Closures may call themselves: their variables have types before any body is walked.
+    if (!has_holes(var->declared)) return;
+    Type t = op::function_type(f, open_);
+    if (const Type result = open_ ? open_->parameter(var.get()) : Type())
+      t = make<FuncType>(t.as<FuncType>()->params, result, false, f.type_params);
+    if (var->declared && structural_equal(var->declared, t)) return;
+    VarRef announced = graph::var(var->name, t);
+    announced.edit()->origin = var->origin;
+    replace(var, announced);
   }
-  bool is_declared_as(const Expr& value, const VarRef& var) {
-    if (op::conflict(var->declared, value->type)) {
-      refuse(value, var, value->type);
-      return true;
+  std::vector<Pattern> patterns(const Match& match, const Expr& value) override {
+    op::Inference run;
+    run.open = open_;
+    Type t = op::infer_type(run, value);
+    if (!t || op::is_incomplete(t)) t = object_type();
+    std::vector<Pattern> out;
+    for (const MatchClause& c : match.clauses) {
+      const Pattern p = op::typed_pattern(run, c->pattern, t, match.origin,
+                                          [&](const VarRef& old, const VarRef& now) { replace(old, now); });
+      out.push_back(p ? p : c->pattern);
     }
-    return structural_equal(var->declared, value->type, false);
+    for (const Diagnostic& d : run.problems.all()) problem(d, match.origin);
+    return out;
   }
-  Type retype(const Expr& value, const VarRef& var) override {
-    Type t = type(value);
-    if (op::OpenTypes* open = op::OpenTypes::current(); open && value.is<Function>())
-      if (auto it = open->results.find(var.get()); it != open->results.end())
-        if (const Type result = result_of(value.as<Function>()->body)->type) open->note(it->second, result);
-    if (op::is_incomplete(t)) return var->declared ? Type() : t;
-    if (t && var->declared && op::conflict(var->declared, t)) {
+  /// What inference says, unless the value's own type says more.
+  Expr typed(const Expr& given, bool) override {
+    if (is_leaf(given)) return given;
+    op::Inference run;
+    run.open = open_;
+    Expr value = op::typed(run, given);
+    for (const Diagnostic& d : run.problems.all()) problem(d, value->origin);
+    if (!value->type) value.edit()->type = op::incomplete_type();
+    if (const auto* f = value.as<Function>()) {
+      const Type t = without_own_sizes(*f, value->type);
+      if (!structural_equal(t, value->type)) value.edit()->type = t;
+      const auto* type = t.as<FuncType>();
+      if (!f->ret_type && type && !op::has_incomplete(t)) {
+        Ref<Function> with_result = value.cast<Function>();
+        with_result.edit()->ret_type = type->ret;
+        value = with_result;
+      }
+    }
+    if (given->type && op::knowledge(value->type) < op::knowledge(given->type))
+      value.edit()->type = given->type;
+    return value;
+  }
+  Type variable_type(const Expr& value, const VarRef& old, bool changed) override {
+    const VarRef var = value.is<Function>() ? replaced(old).cast<Var>() : old;
+    const Type& t = value->type;
+    if (const auto* loop = value.as<While>()) check_loop(*loop, value->origin ? value->origin : old->origin);
+    if (const auto* f = value.as<Function>(); f && open_)
+      if (const Type result = open_->parameter(old.get()))
+        if (const Type given = result_of(f->body)->type) open_->constrain(op::open_id(result), given);
+    if (!t || op::is_incomplete(t)) return var->declared ? Type() : t;
+    if (var->declared && op::conflict(var->declared, t, open_)) {
       refuse(value, var, t);
       return {};
     }
-    return t && op::knowledge(t) > op::knowledge(var->declared) ? t : Type();
-  }
-  void enter_match(const Match& match, const Expr& value) override {
-    const Type t = infer_value(value);
-    try {
-      for (const MatchClause& c : match.clauses)
-        op::infer_pattern(c->pattern, op::is_incomplete(t) ? object_type() : t, place(match.origin));
-    } catch (const DiagnosticError& e) {
-      for (const Diagnostic& d : e.diagnostics) problem(d, match.origin);
-    }
+    const bool better = op::knowledge(t) > op::knowledge(var->declared);
+    return better || (changed && !var->declared) ? t : Type();
   }
 
  private:
@@ -113,14 +134,7 @@ class InferTypes : public SizeNaming {
              {}},
             value->origin ? value->origin : var->origin);
   }
-  /// Notes a mistake, with the line of the text where that is its place.
-  void problem(Diagnostic d, const Origin& at) {
-    if (d.location.empty()) d.location = place(at);
-    if (at && at->span && d.location == at->span.to_string()) d.span = at->span;
-    for (const Diagnostic& told : problems->all())  // the rounds of a recursive function meet it again
-      if (told.code == d.code && told.location == d.location && told.message == d.message) return;
-    problems->add(std::move(d));
-  }
+  void problem(Diagnostic d, const Origin& at) { add_problem(problems_, std::move(d), at); }
   /// Sizes that only the body of a closure names mean nothing to its callers.
   static Type without_own_sizes(const Function& f, const Type& type) {
     std::vector<tir::VarRef> inside, scope, result;
@@ -146,7 +160,7 @@ class InferTypes : public SizeNaming {
     return std::ranges::any_of(symbols, [&](const tir::VarRef& o) { return o.same_as(s); });
   }
   /// What a loop begins with and what its body gives are what its variables are declared to be.
-  void check_turns(const While& loop, const Origin& at) {
+  void check_loop(const While& loop, const Origin& at) {
     const Expr result = result_of(loop.body);
     const size_t count = loop.loop_vars.size();
     std::vector<Type> nexts;
@@ -170,7 +184,7 @@ class InferTypes : public SizeNaming {
       const VarRef& v = loop.loop_vars[i];
       const Type first = loop.init[i]->type, next = nexts[i];
       for (const auto& [given, what] : {std::pair(first, "begins with"), std::pair(next, "goes on with")})
-        if (v->declared && given && !op::has_incomplete(given) && op::conflict(v->declared, given))
+        if (v->declared && given && !op::has_incomplete(given) && op::conflict(v->declared, given, open_))
           problem({"T1105",
                    fmt::format("the loop's variable `{}` is declared as {} and {} a value of type {}",
                                v->name, print(v->declared), what, print(given)),
@@ -180,93 +194,68 @@ class InferTypes : public SizeNaming {
                   at);
     }
   }
-  Type type(const Expr& value) {
-    if (const auto* call = value.as<Call>())
-      for (const Expr& a : call->args)
-        if (a.is<Tuple>() && !a->type) Expr(a).mut()->type = infer_value(a);
-    op::Inference run;
-    Type t = op::infer_type(run, value);
-    for (const Diagnostic& d : run.problems.all()) problem(d, value->origin);
-    if (!t) t = op::incomplete_type();
-    if (const auto* f = value.as<Function>(); f && t.is<FuncType>()) t = without_own_sizes(*f, t);
-    if (t && op::knowledge(t) >= op::knowledge(value->type)) value.mut()->type = t;
-    if (const auto* f = value.as<Function>(); f && !f->ret_type && t.is<FuncType>() && !op::has_incomplete(t))
-      value.cast<Function>().mut()->ret_type = t.as<FuncType>()->ret;
-    return value->type;
+  /// The text leaves types of the function open.
+  static bool has_holes(const Type& declared) {
+    const auto* t = declared.as<FuncType>();
+    return !t || !t->ret || std::any_of(t->params.begin(), t->params.end(), [](const Type& p) { return !p; });
   }
 
-  std::vector<std::pair<Expr, Type>> inferred_;  ///< values that go by their variables' types
+  op::OpenTypes* open_;
+  DiagnosticList& problems_;
 };
-
-/// The text leaves types of the function open.
-bool has_holes(const Type& declared) {
-  const auto* t = declared.as<FuncType>();
-  return !t || !t->ret || std::any_of(t->params.begin(), t->params.end(), [](const Type& p) { return !p; });
-}
-
-/// Closures may call themselves, and those before them: their variables have types before any body is walked.
-void announce_closures(const Expr& body) {
-  for_each_binding(body, [](const Binding& b) {
-    const auto* f = binding_value(b).as<Function>();
-    const VarRef v = binding_var(b);
-    if (!f || !has_holes(v->declared)) return;
-    Type t = op::function_type(*f);
-    if (const op::OpenTypes* open = op::OpenTypes::current())
-      if (auto it = open->results.find(v.get()); it != open->results.end())
-        t = make<FuncType>(t.as<FuncType>()->params, make<TypeVar>(it->second), false, f->type_params);
-    if (v->declared && structural_equal(v->declared, t)) return;
-    VarRef(v).mut()->declared = VarRef(v).mut()->type = t;
-  });
-}
-
-/// Types are facts beside the nodes: sequences and functions get theirs in place.
-void finish(const Expr& body) {
-  auto* s = body.as<SeqExpr>();
-  if (s && !body->type) body.mut()->type = s->body->type;
-}
 
 /// Functions in the order of their calls, so that a result's type is there where it is needed. Functions that
 /// call each other begin with unknown results and are inferred until nothing changes.
 class ModuleInference {
  public:
-  /// `lenient`: a mistake ends the inference of its function only; the first is kept.
-  explicit ModuleInference(IRModule module, bool lenient = false)
-      : module_(std::move(module)), lenient_(lenient) {}
-
-  std::exception_ptr mistake;
+  ModuleInference(IRModule module, op::OpenTypes* open) : module_(std::move(module)), open_(open) {}
 
   IRModule run() {
     collect();
     for (const std::vector<std::string>& group : groups()) infer(group);
     for (auto& [name, f] : functions_)
       if (out_.count(name) && !out_[name].same_as(f)) module_.set(name, out_[name]);
-    problems_.throw_if_any();
     return module_;
   }
+  const DiagnosticList& problems() const { return problems_; }
 
  private:
   void collect() {
     for (auto [name, object] : module_.functions())
       if (Ref<Function> f = object.cast<Function>()) functions_.emplace_back(name, f);
     for (auto& [name, f] : functions_) {
-      signatures_[name] = op::function_type(*f);
+      signatures_[name] = op::function_type(*f, open_);
       pre_order(f->body, [&, caller = name](const ObjectRef& n) {
-        if (n.is<GlobalVar>()) {
-          uses_[n.as<GlobalVar>()->name].push_back(n.cast<ExprNode>());
-          callees_[caller].push_back(n.as<GlobalVar>()->name);
-        }
-        if (const auto* c = n.as<Constructor>(); c && !c->type)
-          if (const AdtDef def = module_.find_type(c->data_type);
-              def && c->tag >= 0 && size_t(c->tag) < def->constructors.size())
-            n.cast<ExprNode>().mut()->type = op::constructor_type(def, size_t(c->tag));
+        if (const auto* g = n.as<GlobalVar>()) callees_[caller].push_back(g->name);
+        if (n.is<GlobalVar>() || n.is<Constructor>()) callers_.insert(caller);
         return !n.is<TypeNode>() && !n.is<tir::PrimExprNode>();
       });
     }
-    for (auto& [name, f] : functions_) tell(name);
   }
-  /// Every use of the function by name knows its type.
-  void tell(const std::string& name) {
-    for (const Expr& g : uses_[name]) Expr(g).mut()->type = signatures_[name];
+  /// The function with types on the names of functions and on constructors that stand in it.
+  Ref<Function> with_callee_types(const std::string& name, const Ref<Function>& f) const {
+    if (!callers_.count(name)) return f;
+    auto type_of = [&](const ObjectRef& n) -> Type {
+      if (const auto* g = n.as<GlobalVar>())
+        if (auto it = signatures_.find(g->name); it != signatures_.end()) return it->second;
+      const auto* c = n.as<Constructor>();
+      const AdtDef def = c && !c->type ? module_.find_type(c->data_type) : AdtDef();
+      const bool there = def && c->tag >= 0 && size_t(c->tag) < def->constructors.size();
+      return there ? op::constructor_type(def, size_t(c->tag)) : Type();
+    };
+    return rewrite_any(
+               f,
+               [&](const ObjectRef& n) -> ObjectRef {
+                 const Type t = type_of(n);
+                 Expr e = n.cast<ExprNode>();
+                 if (!t || (e->type && structural_equal(e->type, t))) return {};
+                 e.edit()->type = t;
+                 return e;
+               },
+               [](const ObjectRef& n) {
+                 return n.is<TypeNode>() || n.is<Op>() || n.is<Constant>() || n.is<tir::PrimExprNode>();
+               })
+        .cast<Function>();
   }
 
   /// Strongly connected groups of callers, callees first (Tarjan's algorithm with its own stack).
@@ -324,14 +313,13 @@ class ModuleInference {
       if (!t->ret) {
         open.push_back(name);
         signatures_[name] = make<FuncType>(t->params, op::incomplete_type(), false, t->type_params);
-        tell(name);
       }
     }
     constexpr int kMaxRounds = 8;
+    const bool recursive = group.size() > 1 || std::ranges::count(callees_[group[0]], group[0]) > 0;
     for (int round = 0; round < kMaxRounds; ++round) {
       bool changed = false;
       for (const std::string& name : group) changed |= infer(name, round + 2 == kMaxRounds);
-      const bool recursive = group.size() > 1 || std::ranges::count(callees_[name_of(group)], group[0]) > 0;
       if (!changed || open.empty() || !recursive) break;
     }
     // Functions that never return give nothing to infer from.
@@ -340,36 +328,34 @@ class ModuleInference {
       const auto* t = signatures_[name].as<FuncType>();
       if (!op::is_incomplete(t->ret)) continue;
       signatures_[name] = make<FuncType>(t->params, object_type(), false, t->type_params);
-      tell(name);
       unknown = true;
     }
     if (unknown)
       for (const std::string& name : group) infer(name, true);
     for (const std::string& name : group) finish(name);
+    if (recursive)  // those inferred first knew less of the others
+      for (const std::string& name : group) out_[name] = with_callee_types(name, out_[name]);
   }
-  static const std::string& name_of(const std::vector<std::string>& group) { return group[0]; }
 
   /// One round for one function; true when its signature says something new. `last`: what is still unknown
   /// stays so.
   bool infer(const std::string& name, bool last) {
-    const Ref<Function> f = function(name);
-    InferTypes rewriter(symbols_);
-    rewriter.problems = &problems_;
-    Ref<Function> out;
-    announce_closures(f->body);
-    try {
-      out = rewriter.infer(f);
-    } catch (const DiagnosticError&) {
-      if (!lenient_) throw;
-      if (!mistake) mistake = std::current_exception();
-      out_[name] = f;
-      return false;
-    }
-    tenon::graph::finish(out->body);
-    out_[name] = out;
+    const Ref<Function> f = with_callee_types(name, module_.find(name).cast<Function>());
+    Ref<Function> out = InferTypes(symbols_, open_, problems_).run(f);
     Type result = result_of(out->body)->type;
-    if (!result) result = infer_value(result_of(out->body));
-    if (f->ret_type && result && op::conflict(f->ret_type, result)) {
+    if (!result) {
+      op::Inference run;
+      run.open = open_;
+      result = op::infer_type(run, result_of(out->body));
+      for (const Diagnostic& d : run.problems.all()) add_problem(problems_, d, f->origin);
+    }
+    if (!out->body->type && result) {
+      Expr body = out->body;
+      body.edit()->type = result;
+      out.edit()->body = body;
+    }
+    out_[name] = out;
+    if (f->ret_type && result && op::conflict(f->ret_type, result, open_)) {
       const Span span = f->origin ? f->origin->span : Span{};
       problems_.add("T1105",
                     fmt::format("function `{}` is declared to give {} and gives {}", name, print(f->ret_type),
@@ -381,7 +367,6 @@ class ModuleInference {
     const auto* t = signatures_[name].as<FuncType>();
     if (f->ret_type || structural_equal(t->ret, result)) return false;
     signatures_[name] = make<FuncType>(t->params, result, false, t->type_params);
-    tell(name);
     return true;
   }
   void finish(const std::string& name) {
@@ -398,33 +383,31 @@ class ModuleInference {
     for (const VarRef& p : f.params) symbols_of(p->declared ? p->declared : p->type, scope);
     return seen_outside(result, scope);
   }
-  Ref<Function> function(const std::string& name) const { return module_.find(name).cast<Function>(); }
 
   IRModule module_;
+  op::OpenTypes* open_;
   std::vector<std::pair<std::string, Ref<Function>>> functions_;
   std::map<std::string, Type> signatures_;
-  std::map<std::string, std::vector<Expr>> uses_;
   std::map<std::string, std::vector<std::string>> callees_;
+  std::set<std::string> callers_;  ///< functions that name others, or constructors
   std::map<std::string, Ref<Function>> out_;
   DiagnosticList problems_;
   SizeSymbols symbols_;
-  bool lenient_ = false;
 };
 
 }  // namespace
 }  // namespace graph
 
 IRModule infer_types(IRModule module, PassContext&) {
-  module = graph::with_parameter_types(std::move(module), [](const IRModule& open) {
-    graph::ModuleInference inference(open, true);
-    try {
-      inference.run();
-    } catch (const DiagnosticError&) {
-      if (!inference.mistake) inference.mistake = std::current_exception();
-    }
-    return inference.mistake;
+  module = graph::with_parameter_types(std::move(module), [](const IRModule& with_open, op::OpenTypes& open) {
+    graph::ModuleInference inference(with_open, &open);
+    inference.run();
+    return inference.problems();
   });
-  return graph::ModuleInference(std::move(module)).run();
+  graph::ModuleInference inference(std::move(module), nullptr);
+  module = inference.run();
+  inference.problems().throw_if_any();
+  return module;
 }
 
 }  // namespace tenon

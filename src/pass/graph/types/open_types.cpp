@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Calls say what parameters are; inference over a copy of the module gathers what they say until nothing
-// changes. Sizes that calls give differently become symbols of the function (anti-unification).
+// Calls say what parameters are; inference over the module gathers what they say until nothing changes. Sizes
+// that calls give differently become symbols of the function (anti-unification).
 #include "pass/graph/types/open_types.h"
 
 #include <fmt/format.h>
@@ -25,25 +25,25 @@ struct Owner {
   std::string label;
   const Function* function = nullptr;
   std::vector<VarRef> open, around;  ///< parameters without type; all that stand around it, its own included
-  std::set<std::string> names;       ///< of the open types
-  std::string result;                ///< that of the result, or empty
+  std::set<int64_t> ids;             ///< of the open types
+  int64_t result = 0;                ///< that of the result, or 0
 };
 
 /// The least general type that has both: one call after the other.
 class Generalisation {
  public:
   /// `scope`: the symbols that the function sees from outside.
-  Generalisation(op::OpenTypes& open, const std::vector<tir::VarRef>& scope) : open_(open), scope_(scope) {}
+  Generalisation(int& symbols, const std::vector<tir::VarRef>& scope) : symbols_(symbols), scope_(scope) {}
 
   bool conflict = false;
 
   Type types(const Type& t, const Type& s) {
     if (!t) return first(s);
     if (!s || same(t, s)) return t;
-    const std::string a = op::open_name(t), b = op::open_name(s);
-    if (!a.empty()) extra_.emplace_back(a, s);
-    if (!b.empty()) extra_.emplace_back(b, t);
-    if (!a.empty() || !b.empty()) return a.empty() ? t : s;
+    const int64_t a = op::open_id(t), b = op::open_id(s);
+    if (a) extra_.emplace_back(a, s);
+    if (b) extra_.emplace_back(b, t);
+    if (a || b) return a ? s : t;
     if (t.is<ObjectType>()) return s;
     if (s.is<ObjectType>()) return t;
     if (const auto *x = t.as<TensorType>(), *y = s.as<TensorType>(); x && y) {
@@ -73,8 +73,8 @@ class Generalisation {
       // Sizes of a function that is handed on are its own: the later round knows more of the same one.
       bool one = true, open = false;
       for (size_t i = 0; i < params.size(); ++i) {
-        one = one && op::open_name(x->params[i]) == op::open_name(y->params[i]);
-        open = open || !op::open_name(x->params[i]).empty();
+        one = one && op::open_id(x->params[i]) == op::open_id(y->params[i]);
+        open = open || op::open_id(x->params[i]);
       }
       if (open) return one && y->ret ? s : t;
       return make<FuncType>(params, types(x->ret, y->ret), false, x->type_params);
@@ -82,7 +82,7 @@ class Generalisation {
     return differ(t);
   }
   /// What the comparison says of open types inside.
-  const std::vector<std::pair<std::string, Type>>& extra() const { return extra_; }
+  const std::vector<std::pair<int64_t, Type>>& extra() const { return extra_; }
 
  private:
   static bool same(const Type& a, const Type& b) { return structural_equal(a, b, false) && closed(a); }
@@ -123,7 +123,7 @@ class Generalisation {
     pairs_.push_back({t, s, out});
     return out;
   }
-  PrimExpr fresh() { return tir::var(fmt::format("size_{}", open_.symbols++), i64); }
+  PrimExpr fresh() { return tir::var(fmt::format("size_{}", symbols_++), i64); }
   /// The first call: sizes that the function does not see become its own symbols.
   Type first(const Type& s) {
     std::vector<tir::VarRef> symbols;
@@ -158,10 +158,10 @@ class Generalisation {
   struct Pair {
     PrimExpr now, call, out;
   };
-  op::OpenTypes& open_;
+  int& symbols_;  ///< made so far
   const std::vector<tir::VarRef>& scope_;
   std::vector<Pair> pairs_;
-  std::vector<std::pair<std::string, Type>> extra_;
+  std::vector<std::pair<int64_t, Type>> extra_;
 };
 
 }  // namespace
@@ -187,36 +187,24 @@ class ParameterTypes {
  public:
   explicit ParameterTypes(IRModule module) : module_(std::move(module)) {}
 
-  IRModule run(FunctionRef<std::exception_ptr(const IRModule&)> infer) {
+  IRModule run(InferOpen infer) {
     for (auto& [name, f] : graph_functions(module_)) collect(name, f);
     if (owners_.empty()) return module_;
-    op::OpenTypes*& current = op::OpenTypes::current();
-    struct Restore {
-      op::OpenTypes*& place;
-      op::OpenTypes* before;
-      ~Restore() { place = before; }
-    } restore{current, current};
     constexpr int kMaxRounds = 24;
     for (int round = 0; round < kMaxRounds; ++round) {
       open_.sites.clear();
-      const IRModule copy = copied(false);
-      current = &open_;
-      const std::exception_ptr mistake = infer(copy);
-      current = restore.before;
-      const bool changed = gather();
-      if (changed) continue;
-      if (mistake && std::ranges::none_of(owners_, [&](const Owner& o) { return undetermined(o); }))
-        std::rethrow_exception(mistake);
+      const DiagnosticList problems = infer(with_known_types(false), open_);
+      if (gather()) continue;
+      if (std::ranges::none_of(owners_, [&](const Owner& o) { return undetermined(o); }))
+        problems.throw_if_any();
       break;
     }
     refuse_what_is_open();
     separate_sizes();
-    return copied(true);
+    return with_known_types(true);
   }
 
  private:
-  std::string fresh_name() { return fmt::format("?{}", count_++); }
-
   void collect(const std::string& name, const Ref<Function>& f) {
     add(name, *f, {}, nullptr);
     collect_closures(f->body, f->params.vec());
@@ -242,60 +230,47 @@ class ParameterTypes {
     for (const VarRef& p : f.params)
       if (!p->declared) {
         o.open.push_back(p);
-        o.names.insert(names_[p.get()] = fresh_name());
+        o.ids.insert(ids_[p.get()] = ++count_);
       }
     if (self && !f.ret_type) {
       bool recursive = false;
       for_each_use(f.body, [&](const VarRef& v) { recursive = recursive || v.get() == self; });
-      if (recursive) o.names.insert(o.result = results_[self] = fresh_name());
+      if (recursive) o.ids.insert(o.result = results_[self] = ++count_);
     }
-    if (!o.names.empty()) owners_.push_back(std::move(o));
+    if (!o.ids.empty()) owners_.push_back(std::move(o));
   }
 
-  /// The module with variables of its own, so that inference may note types in it. What is known of open
-  /// types is written, or, on the way, only known inside.
-  IRModule copied(bool written) {
-    open_.names.clear(), open_.results.clear();  // of copies that are gone
+  /// The module with other variables for open parameters: their types are what is known, written down or, on
+  /// the way, only known inside.
+  IRModule with_known_types(bool written) {
+    open_.of = results_;
     IRModule out = module_;
     out.edit();
-    for (auto& [name, f] : graph_functions(module_)) {
-      const ObjectRef next = rewrite_any(
-          f,
-          [&](const ObjectRef& n) -> ObjectRef {
-            if (const auto* g = n.as<GlobalVar>()) {
-              auto copy = make<GlobalVar>(g->name);
-              copy.mut()->origin = g->origin;
-              return copy;
-            }
-            const auto* v = n.as<Var>();
-            if (!v) return {};
-            VarRef copy = var(v->name, v->declared);
-            copy.mut()->origin = v->origin;
-            if (auto it = names_.find(v); it != names_.end()) {
-              const Type known = written ? final_type(it->second) : open_.resolved(make<TypeVar>(it->second));
-              if (written && known)
-                copy.mut()->declared = copy.mut()->type = known;
-              else if (!written)
-                copy.mut()->type = known, open_.names[copy.get()] = it->second;
-            }
-            if (auto it = results_.find(v); it != results_.end()) open_.results[copy.get()] = it->second;
-            return copy;
-          },
-          [](const ObjectRef& n) { return n.is<Op>() || n.is<Constant>() || n.is<TypeNode>(); });
-      post_order(next, [&](const ObjectRef& n) {
-        if (!n.is<ExprNode>() || n.is<Var>() || n.is<Constant>() || n.is<Op>() || n.is<ShapeExpr>() ||
-            n.is<PrimValue>() || n.is<Constructor>())
-          return;
-        n.cast<ExprNode>().mut()->type = Type();
-      });
-      if (written)
-        for_each_binding(next.as<Function>()->body, [&](const Binding& b) {
-          auto it = open_.results.find(binding_var(b).get());
-          const Type result = it == open_.results.end() ? Type() : final_type(it->second);
-          if (result) binding_value(b).cast<Function>().mut()->ret_type = result;
-        });
-      out.set(name, next);
-    }
+    for (auto& [name, f] : graph_functions(module_))
+      out.set(name,
+              rewrite_any(
+                  f,
+                  [&](const ObjectRef& n) -> ObjectRef {
+                    if (const auto* v = n.as<Var>())
+                      if (auto it = ids_.find(v); it != ids_.end()) return parameter(*v, it->second, written);
+                    const auto* b = written ? n.as<VarBindingNode>() : nullptr;
+                    auto it = b ? results_.find(b->var.get()) : results_.end();
+                    const Type result = it == results_.end() ? Type() : final_type(it->second);
+                    if (!result) return {};
+                    Ref<Function> closure = b->value.cast<Function>();
+                    closure.edit()->ret_type = result;
+                    return make<VarBindingNode>(b->var, closure);
+                  },
+                  [](const ObjectRef& n) { return n.is<Op>() || n.is<Constant>() || n.is<TypeNode>(); }));
+    return out;
+  }
+  VarRef parameter(const Var& v, int64_t id, bool written) {
+    VarRef out = var(v.name, written ? final_type(id) : Type());
+    out.edit()->origin = v.origin;
+    if (written) return out;
+    const Type open = make<OpenType>(id);
+    out.edit()->type = open_.resolved(open);
+    open_.of[out.get()] = id;
     return out;
   }
 
@@ -307,28 +282,28 @@ class ParameterTypes {
       std::vector<tir::VarRef> scope;
       for (const VarRef& p : o.around) symbols_of(type_of_parameter(p), scope);
       for (const op::OpenTypes::Site& site : open_.sites) {
-        Generalisation all(open_, scope);
-        std::map<std::string, Type> next;
+        Generalisation all(symbols_, scope);
+        std::map<int64_t, Type> next;
         // What is known first: it says what the sizes of the call are here.
         for (const bool known : {true, false})
-          for (const auto& [name, type] : site) {
-            if (!o.names.count(name) || name == o.result || known != bool(open_.known[name])) continue;
+          for (const auto& [id, type] : site) {
+            if (!o.ids.count(id) || id == o.result || known != bool(open_.known[id])) continue;
             const bool before = std::exchange(all.conflict, false);
-            next[name] = all.types(open_.known[name], type);
-            if (all.conflict) conflicts_.emplace(name, std::pair(open_.known[name], type));
+            next[id] = all.types(open_.known[id], type);
+            if (all.conflict) conflicts_.emplace(id, std::pair(open_.known[id], type));
             all.conflict = before;
           }
-        for (const auto& [name, type] : next) {
-          if (open_.known[name] && structural_equal(open_.known[name], type, false)) continue;
-          open_.known[name] = type;
+        for (const auto& [id, type] : next) {
+          if (open_.known[id] && structural_equal(open_.known[id], type, false)) continue;
+          open_.known[id] = type;
           changed = true;
         }
-        for (const auto& [name, type] : all.extra()) more.push_back({{name, type}});
+        for (const auto& [id, type] : all.extra()) more.push_back({{id, type}});
       }
       for (const VarRef& p : o.function->params) symbols_of(type_of_parameter(p), scope);
       for (const op::OpenTypes::Site& site : open_.sites) {
         auto it = site.find(o.result);
-        if (o.result.empty() || it == site.end()) continue;
+        if (!o.result || it == site.end()) continue;
         Type& known = open_.known[o.result];
         const Type given = seen_outside(it->second, scope), next = known ? op::join(known, given) : given;
         if (known && structural_equal(known, next, false)) continue;
@@ -344,33 +319,33 @@ class ParameterTypes {
   bool gather_rest() {
     bool changed = false;
     for (const op::OpenTypes::Site& site : open_.sites)
-      for (const auto& [name, type] : site)
-        if (Type& known = open_.known[name]; !known && op::open_name(type) != name) {
+      for (const auto& [id, type] : site)
+        if (Type& known = open_.known[id]; !known && op::open_id(type) != id) {
           const Type now = open_.resolved(type);
-          if (!op::open_name(now).empty()) continue;
+          if (op::open_id(now)) continue;
           known = now;
           changed = true;
         }
     return changed;
   }
   Type type_of_parameter(const VarRef& p) const {
-    auto it = names_.find(p.get());
-    if (it == names_.end()) return p->declared;
+    auto it = ids_.find(p.get());
+    if (it == ids_.end()) return p->declared;
     auto known = open_.known.find(it->second);
     return known == open_.known.end() ? Type() : known->second;
   }
   /// With what is known of open types inside; null: nothing is known.
-  Type final_type(const std::string& name) const {
-    if (conflicts_.count(name)) return {};
-    if (auto it = final_.find(name); it != final_.end()) return it->second;
-    Type t = open_.resolved(make<TypeVar>(name));
+  Type final_type(int64_t id) const {
+    if (conflicts_.count(id)) return {};
+    if (auto it = final_.find(id); it != final_.end()) return it->second;
+    Type t = open_.resolved(make<OpenType>(id));
     constexpr int kMaxNesting = 20;
     for (int i = 0; i < kMaxNesting && op::has_incomplete(t); ++i)
       t = rewrite_any(t, [&](const ObjectRef& n) -> ObjectRef {
-            const auto* v = n.as<TypeVar>();
-            if (!v || !v->name.starts_with('?')) return {};
-            const Type now = conflicts_.count(v->name) ? object_type() : open_.resolved(Type(v));
-            return now.same_as(n) || op::open_name(now) == v->name ? ObjectRef(object_type()) : now;
+            const auto* open = n.as<OpenType>();
+            if (!open) return {};
+            const Type now = conflicts_.count(open->id) ? object_type() : open_.resolved(Type(open));
+            return op::is_incomplete(now) && op::open_id(now) == open->id ? object_type() : now;
           }).cast<TypeNode>();
     return op::has_incomplete(t) || t.is<ObjectType>() ? Type() : t;
   }
@@ -383,8 +358,8 @@ class ParameterTypes {
         for (const VarRef& p : list)
           if (const Type t = type_of_parameter(p); t && !t.is<FuncType>()) symbols_of(t, keep);
       for (const VarRef& p : o.open) {
-        const std::string& name = names_.at(p.get());
-        const Type t = final_type(name);
+        const int64_t id = ids_.at(p.get());
+        const Type t = final_type(id);
         if (!t || !t.is<FuncType>()) continue;
         std::vector<tir::VarRef> symbols;
         symbols_of(t, symbols);
@@ -392,13 +367,13 @@ class ParameterTypes {
         for (const tir::VarRef& s : symbols)
           if (std::ranges::none_of(keep, [&](const tir::VarRef& k) { return k.same_as(s); }))
             own[s.get()] = tir::var(s->name, s->dtype);
-        final_[name] = substitute_symbols(t, own);
+        final_[id] = substitute_symbols(t, own);
       }
     }
   }
 
   bool undetermined(const Owner& o) const {
-    return std::ranges::any_of(o.open, [&](const VarRef& p) { return !final_type(names_.at(p.get())); });
+    return std::ranges::any_of(o.open, [&](const VarRef& p) { return !final_type(ids_.at(p.get())); });
   }
   /// An operator, a condition or a call needs to know what a parameter is; what is only handed on may be
   /// anything.
@@ -406,11 +381,11 @@ class ParameterTypes {
     DiagnosticList problems;
     for (const Owner& o : owners_)
       for (const VarRef& p : o.open) {
-        const std::string& name = names_.at(p.get());
-        if (final_type(name)) continue;
+        const int64_t id = ids_.at(p.get());
+        if (final_type(id)) continue;
         const Expr reader = needs_type(o.function->body, p);
         if (!reader) continue;
-        auto it = conflicts_.find(name);
+        auto it = conflicts_.find(id);
         const std::string what = fmt::format("parameter `{}` of `{}`", p->name, o.label);
         problems.add(Diagnostic{
             "T1106",
@@ -450,15 +425,17 @@ class ParameterTypes {
   IRModule module_;
   op::OpenTypes open_;
   std::vector<Owner> owners_;
-  std::unordered_map<const Var*, std::string> names_, results_;
-  std::map<std::string, std::pair<Type, Type>> conflicts_;
-  std::map<std::string, Type> final_;
-  int count_ = 0;
+  std::unordered_map<const Var*, int64_t> ids_,
+      results_;  ///< of parameters; of closures that call themselves
+  std::map<int64_t, std::pair<Type, Type>> conflicts_;
+  std::map<int64_t, Type> final_;
+  int64_t count_ = 0;
+  int symbols_ = 0;
 };
 
 }  // namespace
 
-IRModule with_parameter_types(IRModule module, FunctionRef<std::exception_ptr(const IRModule&)> infer) {
+IRModule with_parameter_types(IRModule module, InferOpen infer) {
   return ParameterTypes(std::move(module)).run(infer);
 }
 

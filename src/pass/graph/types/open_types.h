@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Types of parameters that the text does not write, found from calls; infer_types uses it.
 #pragma once
-#include "ir/op.h"
 #include "ir/pass.h"
+#include "op/infer_context.h"
 
 namespace tenon::graph {
 
@@ -13,8 +13,9 @@ namespace tenon::graph {
 ///   after    def f(x: R.Tensor((x_0,), "float32"), k: R.Tensor((), "float32")): …
 /// What several calls give differently is as exact as all of them allow. A parameter that no call determines
 /// is R.Object, or a DiagnosticError (T1106) where an operator reads it. `infer` infers the types of a module
-/// with open types in place, as far as it can, and returns the first mistake it meets.
-IRModule with_parameter_types(IRModule module, FunctionRef<std::exception_ptr(const IRModule&)> infer);
+/// with open types, as far as it can, and returns the mistakes it meets.
+using InferOpen = FunctionRef<DiagnosticList(const IRModule& module, op::OpenTypes& open)>;
+IRModule with_parameter_types(IRModule module, InferOpen infer);
 
 /// A result's type in sizes of `scope`, which are those that whoever calls the function sees.
 Type seen_outside(const Type& type, const std::vector<tir::VarRef>& scope);
