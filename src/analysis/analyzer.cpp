@@ -208,6 +208,8 @@ ConstBound Analyzer::bound(const PrimExpr& e) {
 }
 ModularSet Analyzer::modular(const PrimExpr& e) { return impl_->modular(impl_->simplify(e)); }
 
+int Analyzer::given_up() const { return impl_->given_up; }
+
 PrimExpr simplify(const PrimExpr& e) { return Analyzer().simplify(e); }
 
 }  // namespace tenon

@@ -47,6 +47,8 @@ class Analyzer {
   bool can_prove_lt(const PrimExpr& e, int64_t bound);
   ConstBound bound(const PrimExpr& e);
   ModularSet modular(const PrimExpr& e);
+  /// Proofs that reached their limit of steps, and so answered no.
+  int given_up() const;
 
  private:
   friend struct AnalyzerAccess;

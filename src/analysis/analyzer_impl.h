@@ -88,6 +88,12 @@ struct Analyzer::Impl {
   Memo memo;  ///< simplified nodes under the present facts
   int depth = 0;
   int deepest = 400;      ///< how far questions about one expression go down
+  /// Sums that one proof may look at. It branches on every quotient, minimum and fact, so that one about dozens of
+  /// them would go on for hours; the longest that the models and programs of the tests need looks at 263.
+  static constexpr int kProofSteps = 4000;
+  int proof_steps = 0;    ///< of the present proof
+  bool proving = false;   ///< within a proof
+  int given_up = 0;       ///< proofs that reached the limit
   bool settling = false;  ///< an expression too deep for the stack is simplified from its leaves up
 
   void set_var(const tir::Var* v, VarInfo info);
@@ -139,7 +145,8 @@ struct Analyzer::Impl {
   ConstBound bound(const Term& t);
   ModularSet modular(const PrimExpr& e);
   ModularSet modular(const Sum& s);
-  bool nonnegative(const Sum& s, int effort);
+  bool nonnegative(const Sum& s, int effort);  ///< false also when the proof is given up
+  bool seek(const Sum& s, int effort);
   bool prove(const PrimExpr& condition, int effort);
 
   /// Assumptions while a branch is simplified.

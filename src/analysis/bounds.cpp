@@ -260,6 +260,17 @@ ModularSet Analyzer::Impl::modular(const PrimExpr& e) {
 
 // ---------------------------------------------------------------- proofs
 bool Analyzer::Impl::nonnegative(const Sum& s, int effort) {
+  if (proving) return seek(s, effort);
+  proving = true;
+  proof_steps = 0;
+  const bool proved = seek(s, effort);
+  proving = false;
+  given_up += proof_steps > kProofSteps;
+  return proved;
+}
+
+bool Analyzer::Impl::seek(const Sum& s, int effort) {
+  if (++proof_steps > kProofSteps) return false;
   if (s.is_const()) return s.base >= 0;
   if (bound(s).min >= 0) return true;
   if (effort <= 0 || s.terms.size() > 64) return false;
@@ -277,7 +288,7 @@ bool Analyzer::Impl::nonnegative(const Sum& s, int effort) {
     if (!k || !small(k)) continue;
     const Sum rest = plus(s, f, -k);
     if (bound(rest).min >= 0) return true;
-    if (effort > 3 && rest.terms.size() <= s.terms.size() && nonnegative(rest, effort - 3)) return true;
+    if (effort > 3 && rest.terms.size() <= s.terms.size() && seek(rest, effort - 3)) return true;
   }
   // A variable at the end of its symbolic range that makes the sum smallest; later (inner) variables first.
   const Var* best = nullptr;
@@ -348,7 +359,7 @@ bool Analyzer::Impl::nonnegative(const Sum& s, int effort) {
       }
       out = plus(out, *p);
     }
-    if (ok && nonnegative(out, effort - 1)) return true;
+    if (ok && seek(out, effort - 1)) return true;
   }
   // x // c lies between (x - c + 1) / c and x / c; min and max are replaced by the side that helps.
   for (const Term& t : s.terms) {
@@ -364,20 +375,20 @@ bool Analyzer::Impl::nonnegative(const Sum& s, int effort) {
       if (!fine || !small(rest.base)) continue;
       Sum x = parse(d->a);
       if (t.coeff > 0) x.base = wrap_add(x.base, 1 - *c);
-      if (nonnegative(plus(times(rest, m), x, t.coeff * m / *c), effort - 1)) return true;
+      if (seek(plus(times(rest, m), x, t.coeff * m / *c), effort - 1)) return true;
     } else if (const auto* a = t.atoms[0].as<tir::Min>(); a && t.coeff < 0) {
-      if (nonnegative(plus(rest, parse(a->a), t.coeff), effort - 1)) return true;
-      if (nonnegative(plus(rest, parse(a->b), t.coeff), effort - 1)) return true;
+      if (seek(plus(rest, parse(a->a), t.coeff), effort - 1)) return true;
+      if (seek(plus(rest, parse(a->b), t.coeff), effort - 1)) return true;
     } else if (const auto* b = t.atoms[0].as<tir::Max>(); b && t.coeff > 0) {
-      if (nonnegative(plus(rest, parse(b->a), t.coeff), effort - 1)) return true;
-      if (nonnegative(plus(rest, parse(b->b), t.coeff), effort - 1)) return true;
+      if (seek(plus(rest, parse(b->a), t.coeff), effort - 1)) return true;
+      if (seek(plus(rest, parse(b->b), t.coeff), effort - 1)) return true;
     } else if (const auto* p = t.atoms[0].as<tir::Min>()) {  // positive: both sides must do
-      if (nonnegative(plus(rest, parse(p->a), t.coeff), effort - 2) &&
-          nonnegative(plus(rest, parse(p->b), t.coeff), effort - 2))
+      if (seek(plus(rest, parse(p->a), t.coeff), effort - 2) &&
+          seek(plus(rest, parse(p->b), t.coeff), effort - 2))
         return true;
     } else if (const auto* q = t.atoms[0].as<tir::Max>()) {
-      if (nonnegative(plus(rest, parse(q->a), t.coeff), effort - 2) &&
-          nonnegative(plus(rest, parse(q->b), t.coeff), effort - 2))
+      if (seek(plus(rest, parse(q->a), t.coeff), effort - 2) &&
+          seek(plus(rest, parse(q->b), t.coeff), effort - 2))
         return true;
     }
   }

@@ -65,6 +65,27 @@ TEST_F(AnalyzerTest, SymbolicSizes) {
   EXPECT_TRUE(a.can_prove(le(tir::min(i * 4 + 4, size) - i * 4, 4)));
 }
 
+/// Σ (x + y) // c - x // (c + 2) over `terms` pairs of sizes: no bound follows from the parts alone.
+PrimExpr quotients(Analyzer& a, int terms) {
+  PrimExpr sum = n(-7);
+  for (int t = 0; t < terms; ++t) {
+    const VarRef x = var("x"), y = var("y");
+    a.assume_size(x, 1);
+    a.assume_size(y, 1);
+    sum = sum + floordiv(x + y, n(3 + t)) - floordiv(x, n(5 + t));
+  }
+  return sum;
+}
+
+TEST_F(AnalyzerTest, ProofsHaveABudget) {
+  EXPECT_FALSE(a.can_prove_ge(quotients(a, 2), 0));
+  EXPECT_EQ(a.given_up(), 0);
+  EXPECT_FALSE(a.can_prove_ge(quotients(a, 30), 0));  // looks at some 30^6 sums without a budget
+  EXPECT_EQ(a.given_up(), 1);
+  EXPECT_TRUE(a.can_prove_ge(i - j + 3, 0));  // the next proof has a budget of its own
+  EXPECT_EQ(a.given_up(), 1);
+}
+
 TEST_F(AnalyzerTest, Conditions) {
   EXPECT_EQ(text(lt(i * 4 + j, 256)), "True");
   EXPECT_EQ(text(lt(i * 4 + j, size * 4)), "i < n");
