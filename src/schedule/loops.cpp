@@ -84,7 +84,10 @@ bool perfectly_nested(const State& s, int32_t outer, int32_t inner) {
 
 }  // namespace
 
-void require_independent(State& s, int32_t loop_id, std::string_view what, bool across) {
+void require_independent(State& s, int32_t loop_id, ForKind kind, bool across) {
+  const std::string_view what = kind == ForKind::vectorized       ? "vectorised"
+                                : kind == ForKind::thread_binding ? "bound to threads"
+                                                                  : "parallel";
   Ref<For> loop = s.loop(loop_id);
   const Var* v = loop->loop_var.get();
   std::vector<int32_t> blocks = s.blocks_below(loop_id);
@@ -157,7 +160,7 @@ void require_independent(State& s, int32_t loop_id, std::string_view what, bool 
       for (const Leaf& leaf : scope->leaves)
         if ((leaf.reads(w->buffer) || leaf.writes(w->buffer)) && !s.inside(leaf.id, loop_id))
           is_private = false;
-      if (!is_private || what == "vectorised")
+      if (!is_private || kind == ForKind::vectorized)
         s.refuse("T0716", b,
                  fmt::format(
                      "different iterations of loop '{}' write the same elements of '{}', so it cannot be {}",
@@ -492,14 +495,14 @@ void set_kind(State& s, int32_t loop_id, ForKind kind) {
                "split off 4 to 64 iterations");
   }
   if (kind == ForKind::parallel) {
-    require_independent(s, loop_id, "parallel");
+    require_independent(s, loop_id, kind);
     for (int32_t p = s.parent(loop_id); p >= 0 && !s.is_block(p); p = s.parent(p))
       if (s.loop(p)->kind == ForKind::vectorized || s.loop(p)->kind == ForKind::thread_binding)
         s.refuse("T0728", loop_id,
                  fmt::format("it lies inside {}, which is vectorised or bound to threads", s.describe(p)));
   }
   if (kind == ForKind::vectorized) {
-    require_independent(s, loop_id, "vectorised");
+    require_independent(s, loop_id, kind);
     std::vector<int32_t> stack = s.children(loop_id);
     while (!stack.empty()) {
       int32_t c = stack.back();

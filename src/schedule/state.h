@@ -197,9 +197,9 @@ inline const std::string storage_align_key = "buffer_dim_align";
 std::vector<int32_t> split(State& s, int32_t loop, std::vector<int64_t> factors);
 int32_t fuse(State& s, const std::vector<int32_t>& loops);
 void reorder(State& s, const std::vector<int32_t>& order);
-/// T0712 to T0717 unless each iteration of `loop` may run on its own thread or lane.
+/// T0712 to T0717 unless each iteration of `loop` may run on its own thread or, vectorized, lane.
 /// `across`: threads may carry a reduction together.
-void require_independent(State& s, int32_t loop, std::string_view what, bool across = false);
+void require_independent(State& s, int32_t loop, tir::ForKind kind, bool across = false);
 /// The same for a loop that has a kind already, after a change below it.
 void require_still_independent(State& s, int32_t loop);
 void bind(State& s, int32_t loop, const std::string& thread_axis);

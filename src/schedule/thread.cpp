@@ -46,8 +46,7 @@ Ref<For> loop_like(const Ref<For>& loop, const VarRef& v) {
 }
 
 void require_still_independent(State& s, int32_t loop) {
-  const bool bound = s.loop(loop)->kind == ForKind::thread_binding;
-  require_independent(s, loop, bound ? "bound to threads" : "parallel", bound && bound_to_threads(s, loop));
+  require_independent(s, loop, s.loop(loop)->kind, bound_to_threads(s, loop));
 }
 
 void bind(State& s, int32_t loop_id, const std::string& tag) {
@@ -115,7 +114,7 @@ void bind(State& s, int32_t loop_id, const std::string& tag) {
                fmt::format("{} of the same kernel gives {} another number of threads", s.describe(l), tag),
                "split both by one factor");
   }
-  require_independent(s, loop_id, "bound to threads", axis == Axis::thread);
+  require_independent(s, loop_id, ForKind::thread_binding, axis == Axis::thread);
   Ref<For> copy = loop;
   copy.edit()->kind = ForKind::thread_binding;
   copy.edit()->thread_tag = tag;
