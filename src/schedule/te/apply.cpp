@@ -71,7 +71,7 @@ class Applier {
   }
 
   void change(const Change& c) {
-    if (c.kind == "cache_read") {
+    if (c.kind == ChangeKind::cache_read) {
       const BlockRV reader = block(c.stage);
       const tir::Buffer from = buffer(c.tensor);
       const auto reads = s_.get(reader)->reads;
@@ -84,11 +84,11 @@ class Applier {
       std::vector<BlockRV> others;
       for (int i : c.others) others.push_back(block(i));
       block_[c.made] = s_.get(s_.cache_read(reader, index, c.scope, others))->name;
-    } else if (c.kind == "cache_write") {
+    } else if (c.kind == ChangeKind::cache_write) {
       const std::string computes = block_.at(c.stage);
       block_[c.stage] = s_.get(s_.cache_write(block(c.stage), c.results > 1 ? -1 : 0, c.scope))->name;
       block_[c.made] = computes;
-    } else if (c.kind == "rfactor") {
+    } else if (c.kind == ChangeKind::rfactor) {
       const BlockRV b = block(c.stage);
       std::map<const Object*, LoopRV> loops;
       const std::vector<LoopRV> all = s_.get_loops(b);
@@ -210,15 +210,7 @@ class Applier {
   void finish(int i) {
     const StageData& st = stage(i);
     if (st.attach == Attach::inlined || st.op->kind == OperationKind::placeholder || !has_block(i)) return;
-    for (const BlockRequest& r : st.block) {
-      if (r.kind == "set_scope") {
-        s_.set_scope(block(i), 0, r.text);
-      } else if (r.kind == "storage_align") {
-        s_.storage_align(block(i), 0, int(r.numbers[0]), r.numbers[1], r.numbers[2]);
-      } else {
-        storage_request(i, r);
-      }
-    }
+    for (const BlockRequest& r : st.block) storage_request(i, r);
     if (st.op->kind == OperationKind::external) return;
     auto& loops = loops_.at(i);
     for (const auto& [axis, intrin] : st.tensorize) {
@@ -228,35 +220,44 @@ class Applier {
     for (const LoopRequest& r : st.loops) {
       LoopRV l = loops.at(r.axis.get());
       if (l.id < 0) {
-        if (r.kind != "bind") continue;  // what runs once needs no kind
+        if (r.kind != LoopRequestKind::bind) continue;  // what runs once needs no kind
         l = loops[r.axis.get()] = s_.add_unit_loop(block(i));
       }
-      if (r.kind == "parallel")
-        s_.parallel(l);
-      else if (r.kind == "vectorize")
-        s_.vectorize(l);
-      else if (r.kind == "unroll")
-        s_.unroll(l);
-      else if (r.kind == "bind")
-        bind(l, r.thread);
-      else if (r.tensor)
-        s_.annotate(l, "prefetch_" + buffer(r.tensor)->name, r.value);
-      else
-        s_.annotate(l, r.key, r.value);
+      switch (r.kind) {
+        case LoopRequestKind::parallel:
+          s_.parallel(l);
+          break;
+        case LoopRequestKind::vectorize:
+          s_.vectorize(l);
+          break;
+        case LoopRequestKind::unroll:
+          s_.unroll(l);
+          break;
+        case LoopRequestKind::bind:
+          s_.bind(l, r.thread->thread_tag);
+          break;
+        case LoopRequestKind::annotate:
+          s_.annotate(l, r.tensor ? "prefetch_" + buffer(r.tensor)->name : r.key, r.value);
+      }
     }
     for (const auto& [thread, which] : st.guards) guard(i, thread, which);
     if (st.op->kind == OperationKind::compute && !st.op->reduce_axis.empty()) separate_init(i);
     for (const IterVar& t : st.env) check_env(i, t);
   }
 
-  void bind(LoopRV loop, const IterVar& thread) { s_.bind(loop, thread->thread_tag); }
   void storage_request(int i, const BlockRequest& r) {
-    if (r.kind == "double_buffer") {
-      s_.annotate(block(i), "double_buffer_scope", Any(0));
-    } else if (r.kind == "rolling_buffer") {
-      s_.rolling_buffer(block(i), 0);
-    } else {
-      s_.set_axis_separator(block(i), 0, "write", std::vector<int>(r.numbers.begin(), r.numbers.end()));
+    switch (r.kind) {
+      case BlockRequestKind::set_scope:
+        return s_.set_scope(block(i), 0, r.scope);
+      case BlockRequestKind::storage_align:
+        return s_.storage_align(block(i), 0, int(r.numbers[0]), r.numbers[1], r.numbers[2]);
+      case BlockRequestKind::double_buffer:
+        return s_.annotate(block(i), "double_buffer_scope", Any(0));
+      case BlockRequestKind::rolling_buffer:
+        return s_.rolling_buffer(block(i), 0);
+      case BlockRequestKind::set_axis_separators:
+        return s_.set_axis_separator(block(i), 0, "write",
+                                     std::vector<int>(r.numbers.begin(), r.numbers.end()));
     }
   }
 

@@ -14,19 +14,21 @@ struct Relation {
   bool parts = false;  ///< split: `factor` is the number of outer iterations
 };
 
-/// A word on one loop, given when all loops are in place.
+enum class LoopRequestKind { parallel, vectorize, unroll, bind, annotate };
+/// What one loop becomes when all loops are in place.
 struct LoopRequest {
-  std::string kind;  ///< parallel, vectorize, unroll, bind, annotate
+  LoopRequestKind kind = LoopRequestKind::annotate;
   tir::IterVar axis, thread;
   std::string key;
   Any value;
   Tensor tensor;  ///< what a prefetch fetches
 };
-/// A word on the block.
+enum class BlockRequestKind { set_scope, storage_align, double_buffer, rolling_buffer, set_axis_separators };
+/// What becomes of the stage's result in memory.
 struct BlockRequest {
-  std::string kind;  ///< set_scope, storage_align, double_buffer, rolling_buffer, set_axis_separators
-  std::string text;
-  std::vector<int64_t> numbers;
+  BlockRequestKind kind = BlockRequestKind::set_scope;
+  std::string scope;
+  std::vector<int64_t> numbers;  ///< storage_align: axis, factor, offset; or the separators
 };
 
 enum class Attach { root, inlined, at };
@@ -49,9 +51,10 @@ struct StageData {
   bool is_group = false;
 };
 
+enum class ChangeKind { cache_read, cache_write, rfactor, transform_layout };
 /// A change of which blocks there are, carried out in the order of the calls, before anything else.
 struct Change {
-  std::string kind;         ///< cache_read, cache_write, rfactor, transform_layout
+  ChangeKind kind = ChangeKind::cache_read;
   int stage = -1;           ///< cache_read: the reader
   std::vector<int> others;  ///< cache_read: the other readers
   int results = 1;          ///< cache_write: of how many results

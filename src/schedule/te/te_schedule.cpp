@@ -195,7 +195,7 @@ Tensor Schedule::cache_read(const Tensor& tensor, const std::string& scope,
   auto& order = data_->order;
   order.insert(std::find_first_of(order.begin(), order.end(), all.begin(), all.end()), made);
   Change c;
-  c.kind = "cache_read";
+  c.kind = ChangeKind::cache_read;
   c.stage = all[0];
   c.others.assign(all.begin() + 1, all.end());
   c.made = made;
@@ -251,7 +251,7 @@ std::vector<Tensor> Schedule::cache_write(const std::vector<Tensor>& tensors, co
   auto& order = data_->order;
   order.insert(std::find(order.begin(), order.end(), id), made);
   Change c;
-  c.kind = "cache_write";
+  c.kind = ChangeKind::cache_write;
   c.stage = id;
   c.made = made;
   c.tensor = tensors[0];
@@ -297,7 +297,7 @@ std::vector<Tensor> Schedule::rfactor(const Tensor& tensor, const IterVar& axis,
   Operation combine = shell(s.op->name, tensor.shape(), tensor.dtype(), s.op->axis, Array<IterVar>{last});
   const std::vector<Tensor> results = s.op->body.empty() ? std::vector<Tensor>{tensor} : s.op->outputs();
   Change c;
-  c.kind = "rfactor";
+  c.kind = ChangeKind::rfactor;
   c.stage = id;
   c.made = int(data_->stages.size());
   c.relations = s.relations;
@@ -437,27 +437,31 @@ std::array<IterVar, 4> Stage::tile(const Axis& x, const Axis& y, int64_t x_facto
   return {xo, yo, xi, yi};
 }
 
+static std::string_view to_string(LoopRequestKind kind) {
+  static constexpr std::string_view names[] = {"parallel", "vectorize", "unroll", "bind", "annotate"};
+  return names[size_t(kind)];
+}
 static void loop_request(StageData& s, LoopRequest r) {
-  require_loops(s, r.kind);
+  require_loops(s, to_string(r.kind));
   leaf_at(s, r.axis);
-  if (r.kind != "annotate")
+  if (r.kind != LoopRequestKind::annotate)
     for (const LoopRequest& other : s.loops)
-      if (other.kind != "annotate" && other.axis.same_as(r.axis))
-        refuse_request(
-            fmt::format("axis '{}' is asked to {} and to {}", r.axis->var->name, other.kind, r.kind),
-            where_of(s), "one kind for each loop");
+      if (other.kind != LoopRequestKind::annotate && other.axis.same_as(r.axis))
+        refuse_request(fmt::format("axis '{}' is asked to {} and to {}", r.axis->var->name,
+                                   to_string(other.kind), to_string(r.kind)),
+                       where_of(s), "one kind for each loop");
   s.loops.push_back(std::move(r));
 }
 Stage& Stage::parallel(const Axis& axis) {
-  loop_request(data_->stages[size_t(id_)], {"parallel", axis, {}, {}, {}});
+  loop_request(data_->stages[size_t(id_)], {LoopRequestKind::parallel, axis, {}, {}, {}});
   return *this;
 }
 Stage& Stage::vectorize(const Axis& axis) {
-  loop_request(data_->stages[size_t(id_)], {"vectorize", axis, {}, {}, {}});
+  loop_request(data_->stages[size_t(id_)], {LoopRequestKind::vectorize, axis, {}, {}, {}});
   return *this;
 }
 Stage& Stage::unroll(const Axis& axis) {
-  loop_request(data_->stages[size_t(id_)], {"unroll", axis, {}, {}, {}});
+  loop_request(data_->stages[size_t(id_)], {LoopRequestKind::unroll, axis, {}, {}, {}});
   return *this;
 }
 Stage& Stage::bind(const Axis& axis, const Axis& thread) {
@@ -465,11 +469,12 @@ Stage& Stage::bind(const Axis& axis, const Axis& thread) {
   if (!thread || thread->thread_tag.empty())
     refuse_request(fmt::format("axis '{}' is bound to something that is no thread", axis->var->name),
                    where_of(s), "make one with te::thread_axis");
-  loop_request(s, {"bind", axis, thread, {}, {}});
+  loop_request(s, {LoopRequestKind::bind, axis, thread, {}, {}});
   return *this;
 }
 Stage& Stage::pragma(const Axis& axis, const std::string& key, Any value) {
-  loop_request(data_->stages[size_t(id_)], {"annotate", axis, {}, "pragma_" + key, std::move(value)});
+  loop_request(data_->stages[size_t(id_)],
+               {LoopRequestKind::annotate, axis, {}, "pragma_" + key, std::move(value)});
   return *this;
 }
 Stage& Stage::prefetch(const Tensor& tensor, const Axis& axis, int64_t offset) {
@@ -477,7 +482,7 @@ Stage& Stage::prefetch(const Tensor& tensor, const Axis& axis, int64_t offset) {
   if (offset < 1)
     refuse_request(fmt::format("'{}' is to be fetched {} iterations ahead", tensor->name, offset),
                    where_of(s), "1 or more");
-  LoopRequest r{"annotate", axis, {}, "prefetch", Any(offset)};
+  LoopRequest r{LoopRequestKind::annotate, axis, {}, "prefetch", Any(offset)};
   r.tensor = tensor;
   loop_request(s, std::move(r));
   return *this;
@@ -532,7 +537,7 @@ Stage& Stage::compute_root() {
 Stage& Stage::set_scope(const std::string& scope) {
   StageData& s = data_->stages[size_t(id_)];
   require_operation(s, "live in a scope");
-  s.block.push_back({"set_scope", scope, {}});
+  s.block.push_back({BlockRequestKind::set_scope, scope, {}});
   return *this;
 }
 Stage& Stage::storage_align(const Axis& axis, int64_t factor, int64_t offset) {
@@ -544,13 +549,13 @@ Stage& Stage::storage_align(const Axis& axis, int64_t factor, int64_t offset) {
   if (dim < 0)
     refuse_request(fmt::format("axis '{}' is no dimension of its result", axis->var->name), where_of(s),
                    "give one of its own axes, before any split");
-  s.block.push_back({"storage_align", {}, {dim, factor, offset}});
+  s.block.push_back({BlockRequestKind::storage_align, {}, {dim, factor, offset}});
   return *this;
 }
 Stage& Stage::double_buffer() {
   StageData& s = data_->stages[size_t(id_)];
   require_operation(s, "be buffered twice");
-  s.block.push_back({"double_buffer", {}, {}});
+  s.block.push_back({BlockRequestKind::double_buffer, {}, {}});
   return *this;
 }
 Stage& Stage::rolling_buffer() {
@@ -559,7 +564,7 @@ Stage& Stage::rolling_buffer() {
   if (s.attach != Attach::at)
     refuse_request("a rolling buffer belongs to a stage inside a loop of its consumer", where_of(s),
                    "compute_at first");
-  s.block.push_back({"rolling_buffer", {}, {}});
+  s.block.push_back({BlockRequestKind::rolling_buffer, {}, {}});
   return *this;
 }
 Array<IterVar> Stage::transform_layout(std::function<Array<PrimExpr>(const Array<tir::VarRef>&)> map) {
@@ -593,7 +598,7 @@ Array<IterVar> Stage::transform_layout(std::function<Array<PrimExpr>(const Array
   reset_axes(s);
   data_->key(op, id_);
   Change c;
-  c.kind = "transform_layout";
+  c.kind = ChangeKind::transform_layout;
   c.stage = id_;
   c.buffer_map = buffers;
   c.block_map = loops;
@@ -603,7 +608,7 @@ Array<IterVar> Stage::transform_layout(std::function<Array<PrimExpr>(const Array
 Stage& Stage::set_axis_separators(const std::vector<int64_t>& separators) {
   StageData& s = data_->stages[size_t(id_)];
   require_operation(s, "have its dimensions separated");
-  s.block.push_back({"set_axis_separators", {}, separators});
+  s.block.push_back({BlockRequestKind::set_axis_separators, {}, separators});
   return *this;
 }
 Stage& Stage::env_threads(const std::vector<Axis>& threads) {
