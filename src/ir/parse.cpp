@@ -283,6 +283,18 @@ IRModule Converter::module() {
   return out;
 }
 
+PrimExpr prim_expr(const Tree& tree, const Ast* a, const std::map<std::string, tir::VarRef>& variables,
+                   DiagnosticList& problems) {
+  const ParseOptions options;
+  Converter converter(tree, options, problems);
+  for (const auto& [name, v] : variables) converter.define(name, v);
+  try {
+    return converter.expr(a);
+  } catch (const Failed&) {
+    return {};
+  }
+}
+
 }  // namespace tenon::script
 
 namespace tenon {

@@ -42,6 +42,7 @@ class Converter {
 
   // parse.cpp
   IRModule module();
+  void define(const std::string& name, tir::VarRef v) { bind(name, std::move(v)); }
 
   // parse_tir_expr.cpp
   Value value(const Ast* a);

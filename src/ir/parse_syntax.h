@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // The syntax tree of script text, before it means anything: expressions and statements of the Python subset.
-// Private to src/ir/parse*.
+// Private to the parsers of script text: src/ir/parse*, src/schedule/script.cpp.
 #pragma once
 #include <deque>
+#include <map>
 
 #include "ir/lexer.h"
+#include "ir/prim_expr.h"
 
 namespace tenon::script {
 
@@ -93,5 +95,8 @@ struct Tree {
 std::unique_ptr<Tree> parse_syntax(std::string_view text, const std::string& name, DiagnosticList& problems);
 std::unique_ptr<Tree> parse_expression(std::string_view text, const std::string& name,
                                        DiagnosticList& problems);
+/// What an expression over named variables means; nothing where it has mistakes, which go to `problems`.
+PrimExpr prim_expr(const Tree& tree, const Ast* a, const std::map<std::string, tir::VarRef>& variables,
+                   DiagnosticList& problems);
 
 }  // namespace tenon::script
