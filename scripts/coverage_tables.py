@@ -8,8 +8,9 @@ import subprocess
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 PAGE = ROOT / "docs" / "coverage.md"
-# What the names of a list are: those of passes, schedule instructions, requests on stages, or nodes.
-KINDS = {"c": "node", "d": "te", "e": "primitive", "g": "pass", "h": "pass"}
+# What the names of a list are: those of passes, requests on stages, or nodes.
+KINDS = {"c": "node", "d": "te", "g": "pass", "h": "pass"}
+GOLDEN_SCHEDULE = "All/ScheduleGolden.DoesWhatIsWritten/"  # one test for each primitive of the registry
 
 Row = collections.namedtuple("Row", "line list kind row ours name tests")
 
@@ -29,6 +30,12 @@ def rows():
         tests = [t for t in re.findall(r"`([^`]+)`", cells[2])]
         out.append(Row(number, section, KINDS.get(section), cells[0], cells[1], name, tests))
     return out
+
+
+def primitives(programs):
+    """A row for each schedule primitive: the registry has a golden test of each."""
+    names = sorted(t.removeprefix(GOLDEN_SCHEDULE) for t in programs.tests if t.startswith(GOLDEN_SCHEDULE))
+    return [Row(0, "e", "primitive", name, name, name, [GOLDEN_SCHEDULE + name]) for name in names]
 
 
 class Programs:

@@ -126,7 +126,7 @@ BlockRV lay_out(Schedule& t, BlockRV reduction, const Facts& f, const Plan& plan
       if (l.stride[size_t(i)] != 0) dims.push_back(i);
   const int64_t group = plan.form.group;
   t.transform_layout(
-      copy, 0, "write", index_map(int(dims.size()), [&](const Array<VarRef>& x) {
+      copy, 0, BufferIndexType::write, index_map(int(dims.size()), [&](const Array<VarRef>& x) {
         Array<PrimExpr> out;
         PrimExpr k, v;
         for (size_t d = 0; d < dims.size(); ++d) {

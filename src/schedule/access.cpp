@@ -2,13 +2,15 @@
 // Primitives on what a block says that it touches: unsafe_hide_buffer_access, annotate_buffer_access.
 #include <fmt/format.h>
 
-#include "schedule/state.h"
+#include "schedule/define.h"
 
 namespace tenon::sched {
 
 using namespace tir;
 
-void unsafe_hide_buffer_access(State& s, int32_t id, bool of_write, const std::vector<int>& indices) {
+static void unsafe_hide_buffer_access(State& s, int32_t id, BufferIndexType type,
+                                      const std::vector<int>& indices) {
+  const bool of_write = type == BufferIndexType::write;
   s.scope_of(id);
   Ref<BlockRealize> r = s.realize(id);
   const Array<BufferRegion>& regions = of_write ? r->block->writes : r->block->reads;
@@ -28,7 +30,9 @@ void unsafe_hide_buffer_access(State& s, int32_t id, bool of_write, const std::v
   s.replace(id, r);
 }
 
-void annotate_buffer_access(State& s, int32_t id, int index, bool of_write, const IndexMap& map) {
+static void annotate_buffer_access(State& s, int32_t id, int index, BufferIndexType type,
+                                   const IndexMap& map) {
+  const bool of_write = type == BufferIndexType::write;
   s.scope_of(id);
   Ref<BlockRealize> r = s.realize(id);
   Ref<Block> block = r->block;
@@ -96,5 +100,33 @@ void annotate_buffer_access(State& s, int32_t id, int index, bool of_write, cons
   r.edit()->block = block;
   s.replace(id, r);
 }
+
+const Define<&Schedule::unsafe_hide_buffer_access, unsafe_hide_buffer_access>
+    unsafe_hide_buffer_access_record{
+        {.name = "unsafe_hide_buffer_access",
+         .does = "regions vanish from what a block says that it touches, until a later step derives them "
+                 "anew; no check sees them",
+         .legal = "each region is named once",
+         .parameters = {{"block", "that touches them"},
+                        {"buffer_index_type", "regions that it reads or that it writes"},
+                        {"indices", "their positions"}},
+         .sample = {samples::matmul, R"(
+d = sch.get_block("D")
+sch.unsafe_hide_buffer_access(d, buffer_index_type="read", indices=[1])
+)"}}};
+const Define<&Schedule::annotate_buffer_access, annotate_buffer_access> annotate_buffer_access_record{
+    {.name = "annotate_buffer_access",
+     .does = "a region that a block touches is stated by hand",
+     .legal = "the region is made of the block's iterators and of sizes, and not provably smaller than what "
+              "the block touches",
+     .parameters = {{"block", "that touches it"},
+                    {"buffer_index", "which of its regions"},
+                    {"buffer_index_type", "of those that it reads or of those that it writes"},
+                    {"index_map",
+                     "from all iterators to the first index and the one behind the last of each dimension"}},
+     .sample = {samples::matmul, R"(
+d = sch.get_block("D")
+sch.annotate_buffer_access(d, buffer_index=0, buffer_index_type="read", index_map=lambda i, j: (i, i + 1, 0, 8))
+)"}}};
 
 }  // namespace tenon::sched

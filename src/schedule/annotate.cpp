@@ -2,6 +2,7 @@
 // Primitives that leave a word for later stages: annotate and unannotate, on loops and blocks.
 #include <fmt/format.h>
 
+#include "schedule/define.h"
 #include "schedule/ring.h"
 
 namespace tenon::sched {
@@ -29,7 +30,7 @@ AttrMap annotations_of(const State& s, int32_t id) {
 }
 }  // namespace
 
-void annotate(State& s, int32_t id, const std::string& key, const Any& value) {
+static void annotate(State& s, int32_t id, const std::string& key, const Any& value) {
   AttrMap map = annotations_of(s, id);
   if (key.empty()) s.refuse("T0780", id, "an annotation needs a name");
   if (value.is_object() && !value.try_as<std::string>() && !value.try_as<PrimExpr>() &&
@@ -41,7 +42,7 @@ void annotate(State& s, int32_t id, const std::string& key, const Any& value) {
   put(s, id, map);
 }
 
-void enter_postproc(State& s) {
+static void enter_postproc(State& s) {
   if (s.postproc)
     throw ScheduleError(ErrorKind::model, "T0709",
                         "enter_postproc is refused: the steps that finish were entered before", s.sketch({}),
@@ -49,7 +50,7 @@ void enter_postproc(State& s) {
   s.postproc = true;
 }
 
-void unannotate(State& s, int32_t id, const std::string& key) {
+static void unannotate(State& s, int32_t id, const std::string& key) {
   AttrMap map = annotations_of(s, id);
   if (!map.contains(key)) s.refuse("T0781", id, fmt::format("it has no annotation '{}'", key));
   if (key == kRing) s.refuse("T0781", id, "the word says that it fills a circular buffer, which stays one");
@@ -57,7 +58,7 @@ void unannotate(State& s, int32_t id, const std::string& key) {
   put(s, id, map);
 }
 
-void storage_align(State& s, int32_t id, int write_index, int axis, int64_t factor, int64_t offset) {
+static void storage_align(State& s, int32_t id, int write_index, int axis, int64_t factor, int64_t offset) {
   Ref<Block> block = s.block(id);
   s.scope_of(id);
   if (write_index < 0 || size_t(write_index) >= block->writes.size())
@@ -94,5 +95,50 @@ void storage_align(State& s, int32_t id, int write_index, int axis, int64_t fact
   map.set(storage_align_key, Any(list));
   put(s, id, map);
 }
+
+const Define<&Schedule::annotate, annotate> annotate_record{
+    {.name = "annotate",
+     .does = "a word for later stages",
+     .legal = "the value is a number, a text, an expression or a list of them",
+     .parameters = {{"block_or_loop", "that gets the word"}, {"key", "its name"}, {"value", "what it says"}},
+     .sample = {samples::matmul, R"(
+c = sch.get_block("C")
+sch.annotate(c, key="pragma_note", value="fast")
+)"}}};
+const Define<&Schedule::unannotate, unannotate> unannotate_record{
+    {.name = "unannotate",
+     .does = "takes a word back",
+     .legal = "it is there, and does not mark a circular buffer",
+     .parameters = {{"block_or_loop", "that has the word"}, {"key", "its name"}},
+     .sample = {samples::matmul, R"(
+c = sch.get_block("C")
+sch.annotate(c, key="kept", value=1)
+sch.annotate(c, key="note", value=2)
+sch.unannotate(c, key="note")
+)"}}};
+const Define<&Schedule::storage_align, storage_align> storage_align_record{
+    {.name = "storage_align",
+     .does = "in memory, a dimension's stride leaves a remainder",
+     .legal = "the program allocates the buffer, which has no strides yet",
+     .parameters = {{"block", "a writer of the buffer"},
+                    {"write_index", "which of its write regions"},
+                    {"axis", "the dimension; negative: from behind"},
+                    {"factor", "that the stride is divided by"},
+                    {"offset", "the remainder", 0}},
+     .sample = {samples::matmul, R"(
+c = sch.get_block("C")
+sch.storage_align(c, write_index=0, axis=0, factor=16, offset=1)
+)"}}};
+const Define<&Schedule::enter_postproc, enter_postproc> enter_postproc_record{
+    {.name = "enter_postproc",
+     .kind = StepKind::marker,
+     .does = "marks where steps that finish a schedule begin",
+     .legal = "it was not entered before",
+     .sample = {samples::matmul, R"(
+sch.enter_postproc()
+d = sch.get_block("D")
+i, j = sch.get_loops(d)
+sch.parallel(i)
+)"}}};
 
 }  // namespace tenon::sched

@@ -4,7 +4,7 @@
 #include <fmt/format.h>
 
 #include "ir/structural.h"
-#include "schedule/state.h"
+#include "schedule/define.h"
 
 namespace tenon::sched {
 
@@ -211,5 +211,17 @@ int32_t blockize(State& s, int32_t loop_id) {
   s.replace(loop_id, made);
   return s.names.at(name);
 }
+
+const Define<&Schedule::blockize, blockize> blockize_record{
+    {.name = "blockize",
+     .does = "a loop and all below it become one block over tiles, which can be scheduled inside and matched "
+             "by tensorize; the new block",
+     .legal = "the loop holds one block, and the loops outside drive its iterators in whole tiles",
+     .parameters = {{"loop", "the outermost of a tile"}},
+     .sample = {samples::matmul, R"(
+c = sch.get_block("C")
+i, j, k = sch.get_loops(c)
+tile = sch.blockize(j)
+)"}}};
 
 }  // namespace tenon::sched

@@ -3,7 +3,7 @@
 // reorder_block_iter_var.
 #include <fmt/format.h>
 
-#include "schedule/state.h"
+#include "schedule/define.h"
 
 namespace tenon::sched {
 
@@ -38,7 +38,7 @@ int32_t require_allocated(const State& s, int32_t id, const Buffer& b, const cha
 
 }  // namespace
 
-void unsafe_set_dtype(State& s, int32_t id, int write_index, DataType dtype) {
+static void unsafe_set_dtype(State& s, int32_t id, int write_index, DataType dtype) {
   s.scope_of(id);
   const Buffer b = region_buffer(s, id, write_index, true);
   if (dtype.is_handle() || dtype.lanes != 1 || dtype.is_void() || dtype.is_bool())
@@ -81,7 +81,9 @@ void unsafe_set_dtype(State& s, int32_t id, int write_index, DataType dtype) {
   s.replace_body(owner, body, allocs);
 }
 
-void set_axis_separator(State& s, int32_t id, int index, bool of_write, const std::vector<int>& separators) {
+static void set_axis_separator(State& s, int32_t id, int index, BufferIndexType type,
+                               const std::vector<int>& separators) {
+  const bool of_write = type == BufferIndexType::write;
   s.scope_of(id);
   const Buffer b = region_buffer(s, id, index, of_write);
   const int rank = int(b->shape.size());
@@ -109,7 +111,7 @@ void set_axis_separator(State& s, int32_t id, int index, bool of_write, const st
   s.replace(owner, replace_buffers(s.realize(owner), {{b.get(), next}}));
 }
 
-void reorder_block_iter_var(State& s, int32_t id, const std::vector<int>& order) {
+static void reorder_block_iter_var(State& s, int32_t id, const std::vector<int>& order) {
   s.scope_of(id);
   Ref<BlockRealize> r = s.realize(id);
   const size_t n = r->block->iter_vars.size();
@@ -141,5 +143,40 @@ void reorder_block_iter_var(State& s, int32_t id, const std::vector<int>& order)
   }
   s.replace(id, r);
 }
+
+const Define<&Schedule::unsafe_set_dtype, unsafe_set_dtype> unsafe_set_dtype_record{
+    {.name = "unsafe_set_dtype",
+     .reference = "UnsafeSetDType",
+     .does = "a buffer holds another type; values are converted at each access, and a narrower type changes "
+             "results",
+     .legal = "the program allocates the buffer; floating types become floating types, integers integers",
+     .parameters = {{"block", "a writer of the buffer"},
+                    {"write_index", "which of its write regions"},
+                    {"dtype", "the new type, a scalar number"}},
+     .sample = {samples::matmul, R"(
+c = sch.get_block("C")
+sch.unsafe_set_dtype(c, write_index=0, dtype="float64")
+)"}}};
+const Define<&Schedule::set_axis_separator, set_axis_separator> set_axis_separator_record{
+    {.name = "set_axis_separator",
+     .does = "a buffer's dimensions are grouped into the axes of the memory that it lives in",
+     .legal = "the program allocates the buffer",
+     .parameters = {{"block", "that uses the buffer"},
+                    {"buffer_index", "which of its regions"},
+                    {"buffer_index_type", "of those that it reads or of those that it writes"},
+                    {"separators", "where a group ends and the next begins, rising"}},
+     .sample = {samples::matmul, R"(
+c = sch.get_block("C")
+sch.set_axis_separator(c, buffer_index=0, buffer_index_type="write", separators=[1])
+)"}}};
+const Define<&Schedule::reorder_block_iter_var, reorder_block_iter_var> reorder_block_iter_var_record{
+    {.name = "reorder_block_iter_var",
+     .does = "a block's iterators change places",
+     .legal = "each position is given once",
+     .parameters = {{"block", "whose iterators"}, {"order", "position i gets what was at order[i]"}},
+     .sample = {samples::matmul, R"(
+c = sch.get_block("C")
+sch.reorder_block_iter_var(c, order=[2, 1, 0])
+)"}}};
 
 }  // namespace tenon::sched

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// Primitives that put a buffer between a block and memory: cache_read, cache_write, cache_inplace, reindex;
-// and set_scope.
+// Primitives that put a buffer between a block and memory: cache_read, cache_write, cache_inplace; and
+// set_scope.
 #include <fmt/format.h>
 
 #include <algorithm>
 
 #include "ir/structural.h"
 #include "schedule/cache_impl.h"
+#include "schedule/define.h"
 
 namespace tenon::sched {
 
@@ -183,8 +184,8 @@ void require_cacheable_read(State& s, int32_t id, const Buffer& b, int32_t nest,
 
 }  // namespace
 
-int32_t cache_read(State& s, int32_t id, int read_index, const std::string& scope,
-                   const std::vector<int32_t>& others) {
+static int32_t cache_read(State& s, int32_t id, int read_index, const std::string& scope,
+                          const std::vector<int32_t>& others) {
   Ref<BlockRealize> r = s.realize(id);
   const int32_t scope_id = s.scope_of(id);
   require_root_scope(s, id);
@@ -225,7 +226,7 @@ int32_t cache_read(State& s, int32_t id, int read_index, const std::string& scop
   return s.names.at(name);
 }
 
-int32_t cache_write(State& s, int32_t id, int write_index, const std::string& scope) {
+static int32_t cache_write(State& s, int32_t id, int write_index, const std::string& scope) {
   Ref<BlockRealize> r = s.realize(id);
   const int32_t scope_id = s.scope_of(id);
   require_root_scope(s, id);
@@ -283,7 +284,7 @@ int32_t cache_write(State& s, int32_t id, int write_index, const std::string& sc
   return s.names.at(name);
 }
 
-std::vector<int32_t> cache_inplace(State& s, int32_t id, int read_index, const std::string& scope) {
+static std::vector<int32_t> cache_inplace(State& s, int32_t id, int read_index, const std::string& scope) {
   Ref<BlockRealize> r = s.realize(id);
   const int32_t scope_id = s.scope_of(id);
   require_root_scope(s, id);
@@ -316,119 +317,7 @@ std::vector<int32_t> cache_inplace(State& s, int32_t id, int read_index, const s
   return {s.names.at(in), s.names.at(out)};
 }
 
-int32_t reindex(State& s, int32_t id, int read_index) {
-  Ref<BlockRealize> r = s.realize(id);
-  Ref<Block> block = r->block;
-  const int32_t scope_id = s.scope_of(id);
-  require_root_scope(s, id);
-  if (read_index < 0 || size_t(read_index) >= block->reads.size())
-    s.refuse("T0771", id,
-             fmt::format("it has {} read regions, there is no number {}", block->reads.size(), read_index));
-  const BufferRegion region = block->reads[size_t(read_index)];
-  const Buffer b = region->buffer;
-  for (const BufferRegion& w : block->writes)
-    if (w->buffer.same_as(b)) s.refuse("T0772", id, fmt::format("it also writes '{}'", b->name));
-  if (!plainly_used(r, b))
-    s.refuse("T0736", id,
-             fmt::format("it reads '{}' through a mask, a matched region or a pointer", b->name));
-  if (s.guarded.count(block->name))
-    s.refuse("T0742", id, "the program itself restricts the block by a predicate");
-  std::vector<Array<PrimExpr>> loads = load_indices(block->body, b);
-  if (loads.size() != 1)
-    s.refuse("T0776", id, fmt::format("it reads '{}' at {} places", b->name, loads.size()),
-             "reindex takes a buffer that is read at one place");
-  auto all = s.scope(scope_id);
-  const int at = all->find(id);
-  for (int w : all->writers(b))
-    if (w > at || s.inside(all->leaves[size_t(w)].id, outermost(s, id)))
-      s.refuse("T0773", id,
-               fmt::format("'{}' is written by {} inside the same loops", b->name,
-                           s.describe(all->leaves[size_t(w)].id)),
-               "use reindex before compute_at");
-  // What the index itself reads moves along.
-  for (const PrimExpr& e : loads[0])
-    pre_order(e, [&](const ObjectRef& n) {
-      const auto* l = n.as<BufferLoad>();
-      if (l)
-        for (int w : all->writers(l->buffer))
-          if (w > at || s.inside(all->leaves[size_t(w)].id, outermost(s, id)))
-            s.refuse("T0773", id,
-                     fmt::format("the index of '{}' reads '{}', which {} writes inside the same loops",
-                                 b->name, l->buffer->name, s.describe(all->leaves[size_t(w)].id)),
-                     "use reindex before compute_at");
-      return !n.is<BufferNode>();
-    });
-  // Iterators of the index: those of the reduction first, so that spatial ones are contiguous.
-  Array<IterVar> used;
-  for (IterKind kind : {IterKind::reduce, IterKind::spatial})
-    for (const IterVar& v : block->iter_vars)
-      if (v->kind == kind && uses(loads[0], v->var.get())) used.push_back(v);
-  for (const IterVar& v : block->iter_vars)
-    if (v->kind != IterKind::reduce && v->kind != IterKind::spatial && uses(loads[0], v->var.get()))
-      s.refuse("T0713", id,
-               fmt::format("the index of '{}' uses iterator '{}', which is neither spatial nor a reduction",
-                           b->name, v->var->name));
-  Analyzer a;
-  bind_loops(s, a, scope_id);
-  for (const IterVar& v : block->iter_vars) a.bind(v->var, v->dom, true);
-  for (const PrimExpr& e : loads[0]) {
-    bool foreign = false;
-    for (const VarRef& v : free_vars(e)) {
-      bool own = false;
-      for (const IterVar& x : block->iter_vars) own = own || x->var.same_as(v);
-      for (int32_t l : s.loops_of(id)) foreign = foreign || (!own && s.loop(l)->loop_var.same_as(v));
-    }
-    if (foreign)
-      s.refuse("T0776", id, fmt::format("the index of '{}' is not made of its iterators", b->name));
-  }
-  for (size_t d = 0; d < loads[0].size(); ++d)
-    if (!a.can_prove(ge(loads[0][d], PrimExpr(0))) || !a.can_prove(lt(loads[0][d], b->shape[d])))
-      s.refuse("T0776", id, fmt::format("it may read outside '{}', where a copy must not", b->name));
-  Array<PrimExpr> shape, at_block, values, at_copy;
-  Array<IterVar> iters;
-  VarMap map;
-  std::vector<VarRef> loops;
-  for (size_t i = 0; i < used.size(); ++i) {
-    if (!is_zero(used[i]->dom->min))
-      s.refuse("T0776", id, fmt::format("iterator '{}' does not start at 0", used[i]->var->name));
-    shape.push_back(used[i]->dom->extent);
-    at_block.push_back(used[i]->var);
-    VarRef x = var(fmt::format("ax{}", i));
-    IterVar v = iter_var(used[i]->dom, fmt::format("v{}", i));
-    map[used[i]->var.get()] = v->var;
-    iters.push_back(v);
-    loops.push_back(x);
-    values.push_back(x);
-    at_copy.push_back(v->var);
-  }
-  Buffer copy = buffer(b->name + "_reindex", shape, b->dtype, "global");
-  Array<PrimExpr> from = loads[0].map([&](const PrimExpr& e) { return substitute(e, map); });
-  const std::string name = s.fresh_block_name(copy->name);
-  auto made = make<Block>(iters, Array<BufferRegion>(), Array<BufferRegion>(), name,
-                          store(copy, load(b, from), at_copy), Stmt(), Array<Buffer>(),
-                          Array<MatchBufferRegion>(), AttrMap());
-  Stmt nest = make<BlockRealize>(values, true_(), with_regions(made));
-  for (size_t d = loops.size(); d-- > 0;) nest = for_(loops[d], PrimExpr(0), shape[d], nest);
-  Ref<Block> changed = block;
-  Block* e = changed.edit();
-  const ObjectRef body = rewrite_any(
-      block->body,
-      [&](const ObjectRef& n) -> ObjectRef {
-        const auto* l = n.as<BufferLoad>();
-        return l && l->buffer.same_as(b) ? ObjectRef(load(copy, at_block)) : ObjectRef();
-      },
-      [](const ObjectRef& n) { return n.is<BufferNode>(); });
-  e->body = Stmt(body.as<StmtNode>());
-  Ref<BlockRealize> next = r;
-  next.edit()->block = with_regions(changed);
-  Stmt whole = place(s.block(scope_id)->body, r.get(), next, nest, Stmt());
-  Array<Buffer> allocs = s.block(scope_id)->alloc_buffers;
-  allocs.push_back(copy);
-  s.replace_body(scope_id, whole, allocs);
-  return s.names.at(name);
-}
-
-void set_scope(State& s, int32_t id, int write_index, const std::string& scope) {
+static void set_scope(State& s, int32_t id, int write_index, const std::string& scope) {
   Ref<Block> block = s.block(id);
   const int32_t scope_id = s.scope_of(id);
   require_memory(s, id, scope);
@@ -449,5 +338,55 @@ void set_scope(State& s, int32_t id, int write_index, const std::string& scope) 
   Stmt next = replace_buffers(root, {{b.get(), copy}});
   s.replace(scope_id, next);
 }
+
+const Define<&Schedule::cache_read, cache_read> cache_read_record{
+    {.name = "cache_read",
+     .does = "a block, others with it, reads a copy of what it read; the copying block",
+     .legal = "the block does not write the buffer, and no loop around it holds a writer",
+     .parameters = {{"block", "the reader"},
+                    {"read_index", "which of its read regions"},
+                    {"scope", "memory of the copy: global, local, shared, warp"},
+                    {"others", "blocks that read the copy, too; it is made before the first of them", Any()}},
+     .sample = {samples::matmul, R"(
+c = sch.get_block("C")
+copy = sch.cache_read(c, read_index=1, scope="local")
+)"}}};
+const Define<&Schedule::cache_write, cache_write> cache_write_record{
+    {.name = "cache_write",
+     .does =
+         "a block writes a buffer of its own, which is copied to the old one behind it; the copying block",
+     .legal = "the block alone writes the buffer, each element at an index of its own, and no loop around it "
+              "holds a reader",
+     .parameters = {{"block", "the writer"},
+                    {"write_index", "which of its write regions; -1: all of them, copied by one block"},
+                    {"scope", "memory of the copy: global, local, shared, warp"}},
+     .sample = {samples::matmul, R"(
+c = sch.get_block("C")
+copy = sch.cache_write(c, write_index=0, scope="local")
+)"}}};
+const Define<&Schedule::cache_inplace, cache_inplace> cache_inplace_record{
+    {.name = "cache_inplace",
+     .does = "a block updates a copy of what it updated in place; the blocks that fill it and copy it back",
+     .legal = "the block reads and writes the buffer, and no loop around it holds another block that uses it",
+     .parameters = {{"block", "that updates"},
+                    {"read_index", "which of its read regions"},
+                    {"scope", "memory of the copy: global, local, shared, warp"}},
+     .sample = {samples::matmul, R"(
+c = sch.get_block("C")
+i, j, k = sch.get_loops(c)
+init = sch.decompose_reduction(c, i)
+before, behind = sch.cache_inplace(c, read_index=0, scope="local")
+)"}}};
+const Define<&Schedule::set_scope, set_scope> set_scope_record{
+    {.name = "set_scope",
+     .does = "a buffer lives in another memory",
+     .legal = "the block around allocates the buffer",
+     .parameters = {{"block", "a writer of the buffer"},
+                    {"write_index", "which of its write regions"},
+                    {"scope", "global, local, shared, warp"}},
+     .sample = {samples::matmul, R"(
+c = sch.get_block("C")
+sch.set_scope(c, write_index=0, scope="shared")
+)"}}};
 
 }  // namespace tenon::sched

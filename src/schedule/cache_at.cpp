@@ -3,7 +3,7 @@
 #include <fmt/format.h>
 
 #include "schedule/cache_impl.h"
-#include "schedule/state.h"
+#include "schedule/define.h"
 
 namespace tenon::sched {
 
@@ -101,7 +101,7 @@ int32_t put(State& s, int32_t id, int32_t loop_id, const Ref<BlockRealize>& next
 
 }  // namespace
 
-int32_t read_at(State& s, int32_t loop_id, int32_t id, int read_index, const std::string& scope) {
+static int32_t read_at(State& s, int32_t loop_id, int32_t id, int read_index, const std::string& scope) {
   require_place(s, id, loop_id, scope);
   const Buffer b = region_buffer(s, id, read_index, false);
   const Ref<BlockRealize> r = s.realize(id);
@@ -129,7 +129,7 @@ int32_t read_at(State& s, int32_t loop_id, int32_t id, int read_index, const std
   return put(s, id, loop_id, next, copy_part(b, copy, part->region, name, a, s, loop_id), true, copy, name);
 }
 
-int32_t write_at(State& s, int32_t loop_id, int32_t id, int write_index, const std::string& scope) {
+static int32_t write_at(State& s, int32_t loop_id, int32_t id, int write_index, const std::string& scope) {
   require_place(s, id, loop_id, scope);
   const Buffer b = region_buffer(s, id, write_index, true);
   const Ref<BlockRealize> r = s.realize(id);
@@ -170,5 +170,34 @@ int32_t write_at(State& s, int32_t loop_id, int32_t id, int write_index, const s
   next.edit()->block = redirect(block, b, copy);
   return put(s, id, loop_id, next, copy_part(copy, b, box, name, a, s, loop_id), false, copy, name);
 }
+
+const Define<&Schedule::read_at, read_at> read_at_record{
+    {.name = "read_at",
+     .does = "each iteration of a loop begins by copying what the block below reads in it; the copying block",
+     .legal = "the block does not write the buffer, and the loop holds no writer of it",
+     .parameters = {{"loop", "around the block"},
+                    {"block", "the reader"},
+                    {"read_index", "which of its read regions"},
+                    {"scope", "memory of the copy: global, local, shared, warp"}},
+     .sample = {samples::matmul, R"(
+c = sch.get_block("C")
+i, j, k = sch.get_loops(c)
+copy = sch.read_at(i, c, read_index=0, scope="local")
+)"}}};
+const Define<&Schedule::write_at, write_at> write_at_record{
+    {.name = "write_at",
+     .does = "each iteration of a loop ends by copying back what the block below has written in it; the "
+             "copying block",
+     .legal = "an iteration makes a whole box of the buffer, nothing else in the loop uses it, and the loops "
+              "of the block's reduction lie inside",
+     .parameters = {{"loop", "around the block"},
+                    {"block", "the writer"},
+                    {"write_index", "which of its write regions"},
+                    {"scope", "memory of the copy: global, local, shared, warp"}},
+     .sample = {samples::matmul, R"(
+c = sch.get_block("C")
+i, j, k = sch.get_loops(c)
+copy = sch.write_at(i, c, write_index=0, scope="local")
+)"}}};
 
 }  // namespace tenon::sched

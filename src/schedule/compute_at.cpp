@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "schedule/define.h"
 #include "schedule/ring.h"
 
 namespace tenon::sched {
@@ -291,7 +292,7 @@ void compute_at(State& s, int32_t id, int32_t loop_id) {
   });
 }
 
-void reverse_compute_at(State& s, int32_t id, int32_t loop_id) {
+static void reverse_compute_at(State& s, int32_t id, int32_t loop_id) {
   Mover m(s, id, loop_id);
   std::vector<Interval> intervals(m.block->iter_vars.size());
   bool found = false;
@@ -431,5 +432,44 @@ void reverse_compute_at(State& s, int32_t id, int32_t loop_id) {
   Stmt made = m.nest(intervals);
   m.move(made, [&](const Stmt& body) -> Stmt { return seq({body, made}); });
 }
+
+static void compute_at_location(State& s, int32_t block, const LoopOrLocation& where) {
+  if (const auto* loop = std::get_if<LoopRV>(&where)) return compute_at(s, block, loop->id);
+  const Location& l = s.locations.at(std::get<LocationRV>(where).id);
+  switch (l.kind) {
+    case Location::Kind::loop:
+      return compute_at(s, block, l.loop);
+    case Location::Kind::inlined:
+      return compute_inline(s, block);
+    case Location::Kind::here:
+      s.realize(block);  // it must be a block that is there
+  }
+}
+
+const Define<&Schedule::compute_at, compute_at_location> compute_at_record{
+    {.name = "compute_at",
+     .does = "a block is moved into a loop of its consumers and computes what one iteration needs",
+     .legal = "all consumers lie inside the loop, the block is complete or a reduction with its init and "
+              "writes each element at an index made of its iterators, and what it reads is ready there",
+     .parameters = {{"block", "to move"},
+                    {"loop", "around the consumers, or what sample_compute_location chose"}},
+     .sample = {samples::matmul, R"(
+c = sch.get_block("C")
+d = sch.get_block("D")
+i, j = sch.get_loops(d)
+sch.compute_at(c, i)
+)"}}};
+const Define<&Schedule::reverse_compute_at, reverse_compute_at> reverse_compute_at_record{
+    {.name = "reverse_compute_at",
+     .does = "a block is moved into a loop of its producers and consumes what one iteration has made",
+     .legal = "an iteration makes a whole box of what the block reads, which lies outside the loops of the "
+              "producer's reduction",
+     .parameters = {{"block", "to move"}, {"loop", "around a producer"}},
+     .sample = {samples::matmul, R"(
+d = sch.get_block("D")
+c = sch.get_block("C")
+i, j, k = sch.get_loops(c)
+sch.reverse_compute_at(d, i)
+)"}}};
 
 }  // namespace tenon::sched

@@ -4,7 +4,7 @@
 #include <fmt/format.h>
 
 #include "ir/structural.h"
-#include "schedule/state.h"
+#include "schedule/define.h"
 
 namespace tenon::sched {
 
@@ -32,7 +32,7 @@ PrimExpr combined(const PrimExpr& like, const PrimExpr& a, const PrimExpr& b) {
 
 }  // namespace
 
-void fuse_reduction_epilogue(State& s, int32_t id, int32_t epilogue_id) {
+static void fuse_reduction_epilogue(State& s, int32_t id, int32_t epilogue_id) {
   const Ref<BlockRealize> r = s.realize(id), er = s.realize(epilogue_id);
   const Ref<Block> block = r->block, epilogue = er->block;
   const int32_t scope_id = s.scope_of(id);
@@ -169,5 +169,18 @@ void fuse_reduction_epilogue(State& s, int32_t id, int32_t epilogue_id) {
       require_still_independent(trial, p);
   s = std::move(trial);
 }
+
+const Define<&Schedule::fuse_reduction_epilogue, fuse_reduction_epilogue> fuse_reduction_epilogue_record{
+    {.name = "fuse_reduction_epilogue",
+     .does = "what is combined with a finished reduction becomes its first value; floating sums are added up "
+             "in another order",
+     .legal = "the epilogue alone reads the result, and combines it with one more value by the reduction's "
+              "own sum, product, minimum or maximum",
+     .parameters = {{"block", "the reduction"}, {"epilogue", "the block that combines"}},
+     .sample = {samples::matmul, R"(
+c = sch.get_block("C")
+d = sch.get_block("D")
+sch.fuse_reduction_epilogue(c, d)
+)"}}};
 
 }  // namespace tenon::sched

@@ -4,13 +4,13 @@
 #include <fmt/format.h>
 
 #include "ir/structural.h"
-#include "schedule/state.h"
+#include "schedule/define.h"
 
 namespace tenon::sched {
 
 using namespace tir;
 
-int32_t fuse_iterators(State& s, int32_t id, int first, int count) {
+static int32_t fuse_iterators(State& s, int32_t id, int first, int count) {
   Ref<BlockRealize> r = s.realize(id);
   Ref<Block> block = r->block;
   const int32_t scope_id = s.scope_of(id);
@@ -189,5 +189,17 @@ int32_t fuse_iterators(State& s, int32_t id, int first, int count) {
   CHECK(false, "the fused loop was not found");
   return -1;
 }
+
+const Define<&Schedule::fuse_iterators, fuse_iterators> fuse_iterators_record{
+    {.name = "fuse_iterators",
+     .reference = "",
+     .does = "neighbouring iterators become one, with the matching dimensions of a private result; the fused "
+             "loop",
+     .legal = "the iterators are of one kind, each bound to a whole loop of its own, around this block alone",
+     .parameters = {{"block", "whose iterators"}, {"first", "position of the first"}, {"count", "how many"}},
+     .sample = {samples::matmul, R"(
+c = sch.get_block("C")
+ij = sch.fuse_iterators(c, first=0, count=2)
+)"}}};
 
 }  // namespace tenon::sched

@@ -3,6 +3,7 @@
 // reverse_compute_inline (into the producer).
 #include <fmt/format.h>
 
+#include "schedule/define.h"
 #include "schedule/ring.h"
 
 namespace tenon::sched {
@@ -118,7 +119,7 @@ void compute_inline(State& s, int32_t id) {
   s.replace_body(scope_id, body, without(s.block(scope_id)->alloc_buffers, buffer));
 }
 
-void reverse_compute_inline(State& s, int32_t id) {
+static void reverse_compute_inline(State& s, int32_t id) {
   Ref<Block> block = s.block(id);
   const int32_t scope_id = s.scope_of(id);
   auto scope = s.scope(scope_id);
@@ -218,5 +219,26 @@ void reverse_compute_inline(State& s, int32_t id) {
   });
   s.replace_body(scope_id, body, without(s.block(scope_id)->alloc_buffers, buffer));
 }
+
+const Define<&Schedule::compute_inline, compute_inline> compute_inline_record{
+    {.name = "compute_inline",
+     .does = "a block's value is written into its consumers, the block goes",
+     .legal = "the block is element-wise, stores one value per element of a buffer that the program "
+              "allocates, and some block reads it",
+     .parameters = {{"block", "to inline"}},
+     .sample = {samples::transpose, R"(
+c = sch.get_block("C")
+sch.compute_inline(c)
+)"}}};
+const Define<&Schedule::reverse_compute_inline, reverse_compute_inline> reverse_compute_inline_record{
+    {.name = "reverse_compute_inline",
+     .does = "a block's value is written into its producer, the block goes",
+     .legal = "the block and its only producer are element-wise, and it alone reads all that the producer "
+              "makes, at its own index",
+     .parameters = {{"block", "to inline"}},
+     .sample = {samples::transpose, R"(
+d = sch.get_block("D")
+sch.reverse_compute_inline(d)
+)"}}};
 
 }  // namespace tenon::sched

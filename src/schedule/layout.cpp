@@ -3,7 +3,7 @@
 // transform_block_layout (a block's iteration space).
 #include <fmt/format.h>
 
-#include "schedule/state.h"
+#include "schedule/define.h"
 
 namespace tenon::sched {
 
@@ -63,8 +63,9 @@ void require_known_sizes(const State& s, int32_t id, const Buffer& b, const Arra
 }
 }  // namespace
 
-void transform_layout(State& s, int32_t id, int index, bool of_write, const IndexMap& map,
-                      const PrimExpr& pad_value) {
+static void transform_layout(State& s, int32_t id, int index, BufferIndexType type, const IndexMap& map,
+                             const PrimExpr& pad_value) {
+  const bool of_write = type == BufferIndexType::write;
   Ref<Block> block = s.block(id);
   s.scope_of(id);
   const Array<BufferRegion>& regions = of_write ? block->writes : block->reads;
@@ -196,7 +197,7 @@ void transform_layout(State& s, int32_t id, int index, bool of_write, const Inde
   s.replace_body(owner, body, allocs);
 }
 
-void transform_block_layout(State& s, int32_t id, const IndexMap& map) {
+static void transform_block_layout(State& s, int32_t id, const IndexMap& map) {
   Ref<BlockRealize> r = s.realize(id);
   Ref<Block> block = r->block;
   const int32_t scope_id = s.scope_of(id);
@@ -306,5 +307,31 @@ void transform_block_layout(State& s, int32_t id, const IndexMap& map) {
   for (size_t j = vars.size(); j-- > 0;) nest = for_(vars[j], PrimExpr(0), shape[j], nest);
   s.replace(loops[0], nest);
 }
+
+const Define<&Schedule::transform_layout, transform_layout> transform_layout_record{
+    {.name = "transform_layout",
+     .does = "a buffer's elements lie where a map says",
+     .legal = "the program allocates the buffer (or the function leaves its layout free), every access names "
+              "it, and the map provably keeps elements apart",
+     .parameters = {{"block", "that uses the buffer"},
+                    {"buffer_index", "which of its regions"},
+                    {"buffer_index_type", "of those that it reads or of those that it writes"},
+                    {"index_map", "from an element's old index to its new one"},
+                    {"pad_value", "a number for places that no element takes; without it they are undefined",
+                     Any()}},
+     .sample = {samples::matmul, R"(
+c = sch.get_block("C")
+sch.transform_layout(c, buffer_index=0, buffer_index_type="write", index_map=lambda i, j: (j, i))
+)"}}};
+const Define<&Schedule::transform_block_layout, transform_block_layout> transform_block_layout_record{
+    {.name = "transform_block_layout",
+     .does = "a block's iterators become a map of them, its loops new",
+     .legal = "each iterator is bound to a whole loop of its own around this block alone, and the map takes "
+              "iterations one to one without mixing spatial and reduction iterators",
+     .parameters = {{"block", "whose iterators"}, {"index_map", "from the old iterators to the new ones"}},
+     .sample = {samples::transpose, R"(
+c = sch.get_block("C")
+sch.transform_block_layout(c, index_map=lambda i, j: (i * 6 + j,))
+)"}}};
 
 }  // namespace tenon::sched

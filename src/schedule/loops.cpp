@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// Primitives on loops: split, fuse, reorder, parallel, vectorize, unroll, add_unit_loop.
+// Primitives that change the shape of loops: split, loop_partition, fuse, reorder, add_unit_loop.
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <set>
 
-#include "schedule/state.h"
+#include "schedule/define.h"
 
 namespace tenon::sched {
 
@@ -84,122 +84,7 @@ bool perfectly_nested(const State& s, int32_t outer, int32_t inner) {
 
 }  // namespace
 
-void require_independent(State& s, int32_t loop_id, ForKind kind, bool across) {
-  const std::string_view what = kind == ForKind::vectorized       ? "vectorised"
-                                : kind == ForKind::thread_binding ? "bound to threads"
-                                                                  : "parallel";
-  Ref<For> loop = s.loop(loop_id);
-  const Var* v = loop->loop_var.get();
-  std::vector<int32_t> blocks = s.blocks_below(loop_id);
-  std::unordered_set<const Object*> inside_loop;
-  bool raw = false;
-  rewrite_any(
-      loop->body, [](const ObjectRef&) { return ObjectRef(); },
-      [&](const ObjectRef& n) {
-        raw = raw || n.is<BufferStore>() || n.is<While>();
-        return !n.is<StmtNode>() || n.is<BlockRealize>();
-      });
-  if (raw)
-    s.refuse(
-        "T0712", loop_id,
-        fmt::format(
-            "the loop holds statements outside blocks, whose independence is unknown, so it cannot be {}",
-            what));
-  auto scope = s.scope(s.scope_of(loop_id));
-  if (is_one(loop->extent)) return;
-  for (int32_t b : blocks) {
-    Ref<BlockRealize> r = s.realize(b);
-    const LoopRole role = role_of(r, v);
-    bool once = false;  // the block runs in one iteration only
-    for (const PrimExpr& c : conjuncts(r->predicate)) {
-      if (const auto* l = c.as<LT>())
-        once = once || (role == LoopRole::unused && l->a.get() == v && is_one(l->b) && is_zero(loop->min));
-      if (const auto* l = c.as<EQ>())
-        once = once || (role == LoopRole::unused && l->a.get() == v && as_int(l->b));
-    }
-    if (once) continue;
-    bool step = false;  // of a scan whose loop lies outside
-    for (const IterVar& iter : r->block->iter_vars)
-      if (iter->kind == IterKind::scan && steps_lie_outside(s, b, {loop_id}))
-        step = true;
-      else if (iter->kind != IterKind::spatial && iter->kind != IterKind::reduce)
-        s.refuse("T0713", b,
-                 fmt::format("iterator '{}' is neither spatial nor a reduction, so loop '{}' cannot be {}",
-                             iter->var->name, v->name, what));
-    if (across && role == LoopRole::reduce && is_reduction(r->block)) {
-      for (const BufferRegion& w : r->block->writes)
-        for (int at : scope->readers(w->buffer))
-          if (const Leaf& reader = scope->leaves[size_t(at)]; reader.id != b && s.inside(reader.id, loop_id))
-            s.refuse("T0714", reader.id,
-                     fmt::format("it reads '{}' while the threads of loop '{}' still add to it",
-                                 w->buffer->name, v->name),
-                     "use what is reduced outside that loop");
-      continue;
-    }
-    if (role == LoopRole::reduce || role == LoopRole::mixed)
-      s.refuse("T0714", b,
-               fmt::format(
-                   "loop '{}' carries a reduction: its iterations add to the same elements and cannot be {}",
-                   v->name, what),
-               "split off a spatial loop, or rfactor the reduction first");
-    const bool reduction = r->block->init || [&] {
-      for (const BufferRegion& w : r->block->writes)
-        for (const BufferRegion& x : r->block->reads)
-          if (x->buffer.same_as(w->buffer)) return true;
-      return false;
-    }();
-    if (!is_complete(r->block) && !reduction && !step)
-      s.refuse("T0715", b,
-               fmt::format("the block is neither complete nor a reduction, so loop '{}' cannot be {}",
-                           v->name, what));
-    std::vector<int32_t> loops = s.loops_between(b, s.parent(loop_id));
-    if (role == LoopRole::spatial && s.binding(b, loops).injective && writes_apart(r->block)) continue;
-    // Iterations that write the same elements are apart only when the buffer lives inside one iteration.
-    for (const BufferRegion& w : r->block->writes) {
-      bool is_private = !is_parameter(s, w->buffer);
-      for (const Leaf& leaf : scope->leaves)
-        if ((leaf.reads(w->buffer) || leaf.writes(w->buffer)) && !s.inside(leaf.id, loop_id))
-          is_private = false;
-      if (!is_private || kind == ForKind::vectorized)
-        s.refuse("T0716", b,
-                 fmt::format(
-                     "different iterations of loop '{}' write the same elements of '{}', so it cannot be {}",
-                     v->name, w->buffer->name, what),
-                 "compute the block at this loop or inside it, or not under it at all");
-    }
-  }
-  // What one iteration writes must not be read by another.
-  for (int32_t b : blocks)
-    for (const BufferRegion& w : s.block(b)->writes) {
-      const Leaf& writer = scope->leaves[size_t(scope->find(b))];
-      for (int at : scope->readers(w->buffer)) {
-        const Leaf& reader = scope->leaves[size_t(at)];
-        if (reader.id == b || !s.inside(reader.id, loop_id)) continue;
-        Analyzer a;
-        bind_loops(s, a, loop_id);
-        BufferRegion made = region_below(s, writer, w, loop_id, a);
-        for (const BufferRegion& x : reader.realize->block->reads) {
-          if (!x->buffer.same_as(w->buffer)) continue;
-          const BufferRegion needed = region_below(s, reader, x, loop_id, a);
-          bool covered = surely_writes(s, writer, w->buffer) && region_covers(made, needed, a);
-          for (int other : scope->writers(w->buffer)) {  // an init and its update write the same elements
-            const Leaf& l = scope->leaves[size_t(other)];
-            if (covered || !s.inside(l.id, loop_id) || !surely_writes(s, l, w->buffer)) continue;
-            for (const BufferRegion& y : l.realize->block->writes)
-              if (y->buffer.same_as(w->buffer))
-                covered = covered || region_covers(region_below(s, l, y, loop_id, a), needed, a);
-          }
-          if (!covered)
-            s.refuse("T0717", reader.id,
-                     fmt::format("an iteration of loop '{}' reads elements of '{}' that another iteration "
-                                 "writes, so it cannot be {}",
-                                 v->name, w->buffer->name, what));
-        }
-      }
-    }
-}
-
-std::vector<int32_t> split(State& s, int32_t loop_id, std::vector<int64_t> factors) {
+static std::vector<int32_t> split(State& s, int32_t loop_id, std::vector<int64_t> factors) {
   require_plain(s, loop_id);
   Ref<For> loop = s.loop(loop_id);
   if (factors.empty())
@@ -251,7 +136,7 @@ std::vector<int32_t> split(State& s, int32_t loop_id, std::vector<int64_t> facto
   return out;
 }
 
-std::vector<int32_t> loop_partition(State& s, int32_t loop_id, std::vector<int64_t> factors) {
+static std::vector<int32_t> loop_partition(State& s, int32_t loop_id, std::vector<int64_t> factors) {
   require_plain(s, loop_id);
   Ref<For> loop = s.loop(loop_id);
   s.scope_of(loop_id);
@@ -335,7 +220,7 @@ std::vector<int32_t> loop_partition(State& s, int32_t loop_id, std::vector<int64
   return out;
 }
 
-int32_t fuse(State& s, const std::vector<int32_t>& loops) {
+static int32_t fuse(State& s, const std::vector<int32_t>& loops) {
   if (loops.empty()) throw ScheduleError(ErrorKind::model, "T0720", "fuse needs at least one loop");
   for (int32_t l : loops) require_plain(s, l);
   for (size_t i = 0; i + 1 < loops.size(); ++i)
@@ -383,7 +268,7 @@ int32_t fuse(State& s, const std::vector<int32_t>& loops) {
   return s.id_of(made);
 }
 
-void reorder(State& s, const std::vector<int32_t>& order) {
+static void reorder(State& s, const std::vector<int32_t>& order) {
   if (order.size() < 2) return;
   for (size_t i = 0; i < order.size(); ++i) {
     s.loop(order[i]);
@@ -481,52 +366,72 @@ void reorder(State& s, const std::vector<int32_t>& order) {
   s.replace(chain[0], body);
 }
 
-void set_kind(State& s, int32_t loop_id, ForKind kind) {
-  Ref<For> loop = s.loop(loop_id);
-  if (loop->kind == kind) return;
-  if (loop->kind != ForKind::serial) s.refuse("T0710", loop_id, "the loop already has another kind");
-  if (kind == ForKind::unrolled || kind == ForKind::vectorized) {
-    auto extent = as_int(loop->extent);
-    if (!extent)
-      s.refuse("T0727", loop_id, "its extent is not a constant",
-               "split off a constant factor first; the remainder is guarded by a predicate");
-    if (kind == ForKind::vectorized && *extent > 1024)
-      s.refuse("T0727", loop_id, fmt::format("{} lanes are too many", *extent),
-               "split off 4 to 64 iterations");
-  }
-  if (kind == ForKind::parallel) {
-    require_independent(s, loop_id, kind);
-    for (int32_t p = s.parent(loop_id); p >= 0 && !s.is_block(p); p = s.parent(p))
-      if (s.loop(p)->kind == ForKind::vectorized || s.loop(p)->kind == ForKind::thread_binding)
-        s.refuse("T0728", loop_id,
-                 fmt::format("it lies inside {}, which is vectorised or bound to threads", s.describe(p)));
-  }
-  if (kind == ForKind::vectorized) {
-    require_independent(s, loop_id, kind);
-    std::vector<int32_t> stack = s.children(loop_id);
-    while (!stack.empty()) {
-      int32_t c = stack.back();
-      stack.pop_back();
-      if (s.is_block(c)) continue;
-      const ForKind below = s.loop(c)->kind;
-      if (below == ForKind::parallel || below == ForKind::vectorized || below == ForKind::thread_binding)
-        s.refuse("T0728", loop_id,
-                 fmt::format("{}, which is parallel, vectorised or bound, lies inside it", s.describe(c)),
-                 "vectorise the innermost loop");
-      for (int32_t d : s.children(c)) stack.push_back(d);
-    }
-  }
-  Ref<For> copy = loop;
-  copy.edit()->kind = kind;
-  s.replace(loop_id, copy);
-}
-
-int32_t add_unit_loop(State& s, int32_t block) {
+static int32_t add_unit_loop(State& s, int32_t block) {
   Ref<BlockRealize> r = s.realize(block);
   s.scope_of(block);
   Stmt made = for_(var("u"), PrimExpr(0), PrimExpr(1), r);
   s.replace(block, made);
   return s.id_of(made);
 }
+
+const Define<&Schedule::split, split> split_record{
+    {.name = "split",
+     .does = "a loop becomes nested loops; what is too much is cut off by a predicate",
+     .legal =
+         "the loop is serial and has no annotation, and the factors make no fewer iterations than it has",
+     .parameters = {{"loop", "to split"},
+                    {"factors", "iterations of each new loop, outermost first; one may be -1: the rest"}},
+     .sample = {R"(
+@T.prim_func
+def main(A: T.Buffer((m,), "float32"), B: T.Buffer((m,), "float32")):
+    for i in range(m):
+        with T.block("B"):
+            vi = T.axis.spatial(m, i)
+            B[vi] = A[vi] + T.float32(1)
+)",
+                R"(
+b = sch.get_block("B")
+i, = sch.get_loops(b)
+outer, inner = sch.split(i, factors=[-1, 4])
+)"}}};
+const Define<&Schedule::loop_partition, loop_partition> loop_partition_record{
+    {.name = "loop_partition",
+     .does = "a loop becomes consecutive loops over parts of its range",
+     .legal = "the parts are provably all of the loop, and it carries no reduction with its init",
+     .parameters = {{"loop", "to cut"}, {"sizes", "iterations of each part; one may be -1: the rest"}},
+     .sample = {samples::transpose, R"(
+c = sch.get_block("C")
+i, j = sch.get_loops(c)
+first, middle, last = sch.loop_partition(j, sizes=[1, -1, 2])
+)"}}};
+const Define<&Schedule::fuse, fuse> fuse_record{
+    {.name = "fuse",
+     .does = "nested loops become one over the product of their extents",
+     .legal = "the loops are serial, each holds nothing but the next, and no bound depends on one of them",
+     .parameters = {{"loops", "adjacent, outermost first"}},
+     .sample = {samples::transpose, R"(
+c = sch.get_block("C")
+i, j = sch.get_loops(c)
+ij = sch.fuse([i, j])
+)"}}};
+const Define<&Schedule::reorder, reorder> reorder_record{
+    {.name = "reorder",
+     .does = "nested loops change places",
+     .legal = "the loops are nested with nothing beside them, no bound leaves what it depends on, and the "
+              "blocks inside may run in any order of these loops",
+     .parameters = {{"loops", "in the new order, outermost first; loops between them stay"}},
+     .sample = {samples::matmul, R"(
+c = sch.get_block("C")
+i, j, k = sch.get_loops(c)
+sch.reorder([k, i])
+)"}}};
+const Define<&Schedule::add_unit_loop, add_unit_loop> add_unit_loop_record{
+    {.name = "add_unit_loop",
+     .does = "a loop of one iteration around a block",
+     .parameters = {{"block", "that the loop is put around"}},
+     .sample = {samples::matmul, R"(
+d = sch.get_block("D")
+one = sch.add_unit_loop(d)
+)"}}};
 
 }  // namespace tenon::sched

@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "schedule/state.h"
+#include "schedule/define.h"
 
 namespace tenon::sched {
 
@@ -132,7 +132,7 @@ void merge_two(State& s, int32_t first, int32_t second) {
 
 }  // namespace
 
-int32_t merge(State& s, const std::vector<int32_t>& loops) {
+static int32_t merge(State& s, const std::vector<int32_t>& loops) {
   for (int32_t l : loops) s.loop(l);
   if (loops.size() < 2) {
     if (loops.empty()) throw ScheduleError(ErrorKind::model, "T0792", "merge needs two loops or more");
@@ -144,5 +144,20 @@ int32_t merge(State& s, const std::vector<int32_t>& loops) {
   s = std::move(trial);
   return loops[0];
 }
+
+const Define<&Schedule::merge, merge> merge_record{
+    {.name = "merge",
+     .does = "neighbouring nests of one shape become one, which runs all their bodies",
+     .legal = "the nests follow one another, are equally deep and run equally often, and what one writes the "
+              "others touch in the same iteration",
+     .parameters = {{"loops",
+                     "the innermost to merge of each nest, in the program's order; the first stays"}},
+     .sample = {samples::transpose, R"(
+c = sch.get_block("C")
+i, j = sch.get_loops(c)
+d = sch.get_block("D")
+x, y = sch.get_loops(d)
+both = sch.merge([j, y])
+)"}}};
 
 }  // namespace tenon::sched

@@ -6,7 +6,7 @@
 #include <cmath>
 
 #include "ir/intrinsic.h"
-#include "schedule/state.h"
+#include "schedule/define.h"
 
 namespace tenon::sched {
 
@@ -48,7 +48,7 @@ bool divides_integers(const PrimExpr& e, const Var* v) {
 
 }  // namespace
 
-void pad_iteration(State& s, int32_t id, int iterator, int64_t multiple, bool clamp) {
+static void pad_iteration(State& s, int32_t id, int iterator, int64_t multiple, bool clamp) {
   Ref<BlockRealize> r = s.realize(id);
   Ref<Block> block = r->block;
   const int32_t scope_id = s.scope_of(id);
@@ -214,5 +214,21 @@ void pad_iteration(State& s, int32_t id, int iterator, int64_t multiple, bool cl
   if (!enlarged.empty()) body = replace_buffers(body, enlarged);
   s.replace_body(scope_id, body, allocs);
 }
+
+const Define<&Schedule::pad_iteration, pad_iteration> pad_iteration_record{
+    {.name = "pad_iteration",
+     .reference = "",
+     .does = "an iterator runs to the next multiple: a private result grows, accesses of others beyond the "
+             "end are masked",
+     .legal = "the iterator is bound to a whole loop of its own around a block that stores one value and "
+              "divides no integers",
+     .parameters = {{"block", "whose iterator"},
+                    {"iterator", "its position"},
+                    {"multiple", "of which the extent becomes one"},
+                    {"clamp", "loads beyond the end repeat the last element instead of giving 0", false}},
+     .sample = {samples::matmul, R"(
+c = sch.get_block("C")
+sch.pad_iteration(c, iterator=0, multiple=4)
+)"}}};
 
 }  // namespace tenon::sched

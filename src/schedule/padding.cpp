@@ -5,7 +5,7 @@
 
 #include <algorithm>
 
-#include "schedule/state.h"
+#include "schedule/define.h"
 
 namespace tenon::sched {
 
@@ -49,7 +49,7 @@ Stmt copy_block(const Buffer& from, const Buffer& to, const std::string& name) {
 
 }  // namespace
 
-void pad_einsum(State& s, int32_t id, const std::vector<int64_t>& padding) {
+static void pad_einsum(State& s, int32_t id, const std::vector<int64_t>& padding) {
   Ref<BlockRealize> r = s.realize(id);
   Ref<Block> block = r->block;
   const int32_t scope_id = s.scope_of(id);
@@ -281,7 +281,7 @@ void pad_einsum(State& s, int32_t id, const std::vector<int64_t>& padding) {
   s.replace_body(scope_id, seq(body), allocs);
 }
 
-int32_t decompose_padding(State& s, int32_t id, int32_t loop_id) {
+static int32_t decompose_padding(State& s, int32_t id, int32_t loop_id) {
   Ref<BlockRealize> r = s.realize(id);
   Ref<Block> block = r->block;
   s.loop(loop_id);
@@ -411,5 +411,27 @@ int32_t decompose_padding(State& s, int32_t id, int32_t loop_id) {
   s.replace_body(scope, s.block(scope)->body);
   return s.names.at(name);
 }
+
+const Define<&Schedule::pad_einsum, pad_einsum> pad_einsum_record{
+    {.name = "pad_einsum",
+     .does = "a sum of products runs over multiples: operands are copied and filled up with 0, the result is "
+             "copied back",
+     .legal = "the block is a sum of products with its init, each iterator that grows bound to a whole loop "
+              "of its own",
+     .parameters = {{"block", "the sum"}, {"padding", "a multiple for each iterator; 1 leaves it"}},
+     .sample = {samples::matmul, R"(
+c = sch.get_block("C")
+sch.pad_einsum(c, padding=[4, 1, 4])
+)"}}};
+const Define<&Schedule::decompose_padding, decompose_padding> decompose_padding_record{
+    {.name = "decompose_padding",
+     .does = "a padded copy becomes a fill before a loop and a plain copy of what lies inside; the fill",
+     .legal = "the block stores a value where a condition on its iterators holds and a number elsewhere",
+     .parameters = {{"block", "the padded copy"}, {"loop", "around it, before which the fill runs"}},
+     .sample = {samples::windows, R"(
+p = sch.get_block("P")
+i, j = sch.get_loops(p)
+fill = sch.decompose_padding(p, i)
+)"}}};
 
 }  // namespace tenon::sched

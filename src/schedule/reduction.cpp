@@ -5,7 +5,7 @@
 
 #include "ir/structural.h"
 #include "schedule/combiner.h"
-#include "schedule/state.h"
+#include "schedule/define.h"
 
 namespace tenon::sched {
 
@@ -36,7 +36,7 @@ VarMap fresh_iters(const Array<IterVar>& from, IterKind kind, Array<IterVar>& it
 
 }  // namespace
 
-int32_t decompose_reduction(State& s, int32_t id, int32_t loop_id) {
+static int32_t decompose_reduction(State& s, int32_t id, int32_t loop_id) {
   require_reduction(s, id);
   Ref<BlockRealize> r = s.realize(id);
   Ref<Block> block = r->block;
@@ -286,7 +286,7 @@ Stmt combine_stmt(const Combiner& c, const std::vector<Buffer>& to, const std::v
   return body;
 }
 
-int32_t rfactor(State& s, int32_t loop_id, int factor_axis) {
+static int32_t rfactor(State& s, int32_t loop_id, int factor_axis) {
   Ref<For> loop = s.loop(loop_id);
   std::vector<int32_t> blocks = s.blocks_below(loop_id);
   if (blocks.size() != 1) s.refuse("T0765", loop_id, "it does not hold exactly one block");
@@ -462,5 +462,30 @@ int32_t rfactor(State& s, int32_t loop_id, int factor_axis) {
   s.replace_body(scope_id, body, allocs);
   return s.names.at(rf_block->name);
 }
+
+const Define<&Schedule::decompose_reduction, decompose_reduction> decompose_reduction_record{
+    {.name = "decompose_reduction",
+     .does = "a reduction's init becomes a block of its own before a loop; that block",
+     .legal =
+         "the block is a reduction with its init, and no loop of the reduction lies outside the given one",
+     .parameters = {{"block", "the reduction"}, {"loop", "around it, before which the init runs"}},
+     .sample = {samples::matmul, R"(
+c = sch.get_block("C")
+i, j, k = sch.get_loops(c)
+init = sch.decompose_reduction(c, k)
+)"}}};
+const Define<&Schedule::rfactor, rfactor> rfactor_record{
+    {.name = "rfactor",
+     .reference = "RFactor",
+     .does = "a loop of a reduction becomes a dimension of partial results; the block that computes them",
+     .legal = "the combination is associative and commutative (a sum, product, minimum, maximum, and, or, "
+              "argmax, argmin) with a neutral init, and the loops are serial and hold this block alone",
+     .parameters = {{"loop", "of the reduction alone"},
+                    {"factor_axis", "position of the new dimension; negative: from behind"}},
+     .sample = {samples::matmul, R"(
+c = sch.get_block("C")
+i, j, k = sch.get_loops(c)
+partial = sch.rfactor(k, factor_axis=0)
+)"}}};
 
 }  // namespace tenon::sched

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// Copies laid out by a block's iterators: reindex_cache_read, reindex_cache_write, reindex of what is
-// written; and cache_index, which computes a block's indices before it.
+// Copies laid out by a block's iterators: reindex, reindex_cache_read, reindex_cache_write; and cache_index,
+// which computes a block's indices before it.
 #include <fmt/format.h>
 
 #include "ir/structural.h"
 #include "schedule/cache_impl.h"
+#include "schedule/define.h"
 
 namespace tenon::sched {
 
@@ -37,8 +38,8 @@ Array<PrimExpr> only_index(const State& s, int32_t id, const Buffer& b, bool of_
 
 }  // namespace
 
-int32_t reindex_cache(State& s, int32_t id, int index, bool of_write, const std::string& scope,
-                      const IndexMap& map) {
+static int32_t reindex_cache(State& s, int32_t id, int index, bool of_write, const std::string& scope,
+                             const IndexMap& map) {
   const Ref<BlockRealize> r = s.realize(id);
   const Ref<Block> block = r->block;
   const int32_t scope_id = s.scope_of(id);
@@ -215,7 +216,7 @@ int32_t reindex_cache(State& s, int32_t id, int index, bool of_write, const std:
   return s.names.at(name);
 }
 
-int32_t reindex_write(State& s, int32_t id, int write_index) {
+static int32_t reindex_write(State& s, int32_t id, int write_index) {
   const Ref<Block> block = s.block(id);
   Array<VarRef> inputs;
   Array<PrimExpr> outputs;
@@ -226,7 +227,126 @@ int32_t reindex_write(State& s, int32_t id, int write_index) {
   return reindex_cache(s, id, write_index, true, "global", make<IndexMapNode>(inputs, outputs));
 }
 
-std::vector<int32_t> cache_index(State& s, int32_t id, const std::string& scope, int threshold) {
+static int32_t reindex_read(State& s, int32_t id, int read_index) {
+  Ref<BlockRealize> r = s.realize(id);
+  Ref<Block> block = r->block;
+  const int32_t scope_id = s.scope_of(id);
+  require_root_scope(s, id);
+  if (read_index < 0 || size_t(read_index) >= block->reads.size())
+    s.refuse("T0771", id,
+             fmt::format("it has {} read regions, there is no number {}", block->reads.size(), read_index));
+  const BufferRegion region = block->reads[size_t(read_index)];
+  const Buffer b = region->buffer;
+  for (const BufferRegion& w : block->writes)
+    if (w->buffer.same_as(b)) s.refuse("T0772", id, fmt::format("it also writes '{}'", b->name));
+  if (!plainly_used(r, b))
+    s.refuse("T0736", id,
+             fmt::format("it reads '{}' through a mask, a matched region or a pointer", b->name));
+  if (s.guarded.count(block->name))
+    s.refuse("T0742", id, "the program itself restricts the block by a predicate");
+  std::vector<Array<PrimExpr>> loads = load_indices(block->body, b);
+  if (loads.size() != 1)
+    s.refuse("T0776", id, fmt::format("it reads '{}' at {} places", b->name, loads.size()),
+             "reindex takes a buffer that is read at one place");
+  auto all = s.scope(scope_id);
+  const int at = all->find(id);
+  for (int w : all->writers(b))
+    if (w > at || s.inside(all->leaves[size_t(w)].id, outermost(s, id)))
+      s.refuse("T0773", id,
+               fmt::format("'{}' is written by {} inside the same loops", b->name,
+                           s.describe(all->leaves[size_t(w)].id)),
+               "use reindex before compute_at");
+  // What the index itself reads moves along.
+  for (const PrimExpr& e : loads[0])
+    pre_order(e, [&](const ObjectRef& n) {
+      const auto* l = n.as<BufferLoad>();
+      if (l)
+        for (int w : all->writers(l->buffer))
+          if (w > at || s.inside(all->leaves[size_t(w)].id, outermost(s, id)))
+            s.refuse("T0773", id,
+                     fmt::format("the index of '{}' reads '{}', which {} writes inside the same loops",
+                                 b->name, l->buffer->name, s.describe(all->leaves[size_t(w)].id)),
+                     "use reindex before compute_at");
+      return !n.is<BufferNode>();
+    });
+  // Iterators of the index: those of the reduction first, so that spatial ones are contiguous.
+  Array<IterVar> used;
+  for (IterKind kind : {IterKind::reduce, IterKind::spatial})
+    for (const IterVar& v : block->iter_vars)
+      if (v->kind == kind && uses(loads[0], v->var.get())) used.push_back(v);
+  for (const IterVar& v : block->iter_vars)
+    if (v->kind != IterKind::reduce && v->kind != IterKind::spatial && uses(loads[0], v->var.get()))
+      s.refuse("T0713", id,
+               fmt::format("the index of '{}' uses iterator '{}', which is neither spatial nor a reduction",
+                           b->name, v->var->name));
+  Analyzer a;
+  bind_loops(s, a, scope_id);
+  for (const IterVar& v : block->iter_vars) a.bind(v->var, v->dom, true);
+  for (const PrimExpr& e : loads[0]) {
+    bool foreign = false;
+    for (const VarRef& v : free_vars(e)) {
+      bool own = false;
+      for (const IterVar& x : block->iter_vars) own = own || x->var.same_as(v);
+      for (int32_t l : s.loops_of(id)) foreign = foreign || (!own && s.loop(l)->loop_var.same_as(v));
+    }
+    if (foreign)
+      s.refuse("T0776", id, fmt::format("the index of '{}' is not made of its iterators", b->name));
+  }
+  for (size_t d = 0; d < loads[0].size(); ++d)
+    if (!a.can_prove(ge(loads[0][d], PrimExpr(0))) || !a.can_prove(lt(loads[0][d], b->shape[d])))
+      s.refuse("T0776", id, fmt::format("it may read outside '{}', where a copy must not", b->name));
+  Array<PrimExpr> shape, at_block, values, at_copy;
+  Array<IterVar> iters;
+  VarMap map;
+  std::vector<VarRef> loops;
+  for (size_t i = 0; i < used.size(); ++i) {
+    if (!is_zero(used[i]->dom->min))
+      s.refuse("T0776", id, fmt::format("iterator '{}' does not start at 0", used[i]->var->name));
+    shape.push_back(used[i]->dom->extent);
+    at_block.push_back(used[i]->var);
+    VarRef x = var(fmt::format("ax{}", i));
+    IterVar v = iter_var(used[i]->dom, fmt::format("v{}", i));
+    map[used[i]->var.get()] = v->var;
+    iters.push_back(v);
+    loops.push_back(x);
+    values.push_back(x);
+    at_copy.push_back(v->var);
+  }
+  Buffer copy = buffer(b->name + "_reindex", shape, b->dtype, "global");
+  Array<PrimExpr> from = loads[0].map([&](const PrimExpr& e) { return substitute(e, map); });
+  const std::string name = s.fresh_block_name(copy->name);
+  auto made = make<Block>(iters, Array<BufferRegion>(), Array<BufferRegion>(), name,
+                          store(copy, load(b, from), at_copy), Stmt(), Array<Buffer>(),
+                          Array<MatchBufferRegion>(), AttrMap());
+  Stmt nest = make<BlockRealize>(values, true_(), with_regions(made));
+  for (size_t d = loops.size(); d-- > 0;) nest = for_(loops[d], PrimExpr(0), shape[d], nest);
+  Ref<Block> changed = block;
+  Block* e = changed.edit();
+  const ObjectRef body = rewrite_any(
+      block->body,
+      [&](const ObjectRef& n) -> ObjectRef {
+        const auto* l = n.as<BufferLoad>();
+        return l && l->buffer.same_as(b) ? ObjectRef(load(copy, at_block)) : ObjectRef();
+      },
+      [](const ObjectRef& n) { return n.is<BufferNode>(); });
+  e->body = Stmt(body.as<StmtNode>());
+  Ref<BlockRealize> next = r;
+  next.edit()->block = with_regions(changed);
+  Stmt whole = place(s.block(scope_id)->body, r.get(), next, nest, Stmt());
+  Array<Buffer> allocs = s.block(scope_id)->alloc_buffers;
+  allocs.push_back(copy);
+  s.replace_body(scope_id, whole, allocs);
+  return s.names.at(name);
+}
+
+static int32_t reindex(State& s, int32_t id, std::optional<int> read_index, std::optional<int> write_index) {
+  if (read_index.has_value() == write_index.has_value())
+    s.refuse("T0771", id, "one region is needed, of those that it reads or of those that it writes",
+             "give either read_index or write_index");
+  return read_index ? reindex_read(s, id, *read_index) : reindex_write(s, id, *write_index);
+}
+
+static std::vector<int32_t> cache_index(State& s, int32_t id, const std::string& scope, int threshold) {
   const Ref<BlockRealize> r = s.realize(id);
   const Ref<Block> block = r->block;
   const int32_t scope_id = s.scope_of(id);
@@ -378,5 +498,73 @@ std::vector<int32_t> cache_index(State& s, int32_t id, const std::string& scope,
   for (const Cached& c : cached) out.push_back(s.names.at(c.name));
   return out;
 }
+
+const Define<&Schedule::reindex, reindex> reindex_record{
+    {.name = "reindex",
+     .reference = "ReIndex",
+     .does = "a copy of what a block reads, or writes, is laid out by its iterators (those of the reduction "
+             "first): strided and gathered operands become contiguous; the copying block",
+     .legal = "the block uses the buffer at one place, inside its bounds, and no loop around it holds a "
+              "writer (or reader) of it",
+     .parameters = {{"block", "the reader or writer"},
+                    {"read_index", "which of its read regions", Any()},
+                    {"write_index", "or which of its write regions", Any()}},
+     .sample = {samples::windows, R"(
+d = sch.get_block("D")
+copy = sch.reindex(d, read_index=0)
+)"}}};
+const Define<&Schedule::reindex_cache_read,
+             [](State& s, int32_t block, int index, const std::string& scope, const IndexMap& map) {
+               return reindex_cache(s, block, index, false, scope, map);
+             }>
+    reindex_cache_read_record{
+        {.name = "reindex_cache_read",
+         .does = "as cache_read, the copy laid out by a map of the block's iterators",
+         .legal = "the block uses the buffer at one place that reads no memory, the map keeps elements "
+                  "apart, and no loop around it holds a writer of it",
+         .parameters = {{"block", "the reader"},
+                        {"read_index", "which of its read regions"},
+                        {"scope", "memory of the copy: global, local, shared, warp"},
+                        {"index_map", "from all iterators of the block to an index of the copy"}},
+         .sample = {samples::transpose, R"(
+c = sch.get_block("C")
+copy = sch.reindex_cache_read(c, read_index=0, scope="local", index_map=lambda i, j: (j, i))
+)"}}};
+const Define<&Schedule::reindex_cache_write,
+             [](State& s, int32_t block, int index, const std::string& scope, const IndexMap& map) {
+               return reindex_cache(s, block, index, true, scope, map);
+             }>
+    reindex_cache_write_record{
+        {.name = "reindex_cache_write",
+         .does = "as cache_write, the copy laid out by a map of the block's iterators",
+         .legal = "the block alone writes the buffer, each element at one index of its own, the map keeps "
+                  "elements apart, and no loop around it holds a reader of it",
+         .parameters = {{"block", "the writer"},
+                        {"write_index", "which of its write regions"},
+                        {"scope", "memory of the copy: global, local, shared, warp"},
+                        {"index_map", "from all iterators of the block to an index of the copy"}},
+         .sample = {samples::transpose, R"(
+c = sch.get_block("C")
+copy = sch.reindex_cache_write(c, write_index=0, scope="local", index_map=lambda i, j: (j, i))
+)"}}};
+const Define<&Schedule::cache_index, cache_index> cache_index_record{
+    {.name = "cache_index",
+     .does = "indices that a block computes are computed before it, into buffers; the computing blocks",
+     .legal = "a part of an index of what the block reads is more than an iterator",
+     .parameters = {{"block", "the reader"},
+                    {"scope", "memory of the buffers: global, local, shared, warp"},
+                    {"threshold", "only parts that occur more often than this", 0}},
+     .sample = {R"(
+@T.prim_func
+def main(A: T.Buffer((12,), "float32"), B: T.Buffer((3, 4), "float32")):
+    for i, j in T.grid(3, 4):
+        with T.block("B"):
+            vi, vj = T.axis.remap("SS", [i, j])
+            B[vi, vj] = A[vj * 3 + vi]
+)",
+                R"(
+b = sch.get_block("B")
+index, = sch.cache_index(b, scope="global")
+)"}}};
 
 }  // namespace tenon::sched

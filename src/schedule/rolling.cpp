@@ -3,6 +3,7 @@
 // The window stays in a circular buffer, and each iteration computes only what the one before did not.
 #include <fmt/format.h>
 
+#include "schedule/define.h"
 #include "schedule/ring.h"
 
 namespace tenon::sched {
@@ -28,7 +29,7 @@ void require_no_ring(const State& s, int32_t id) {
                  "move blocks first, then roll");
 }
 
-void rolling_buffer(State& s, int32_t id, int write_index) {
+static void rolling_buffer(State& s, int32_t id, int write_index) {
   const Ref<BlockRealize> r = s.realize(id);
   const Ref<Block> block = r->block;
   const int32_t scope_id = s.scope_of(id);
@@ -168,5 +169,21 @@ void rolling_buffer(State& s, int32_t id, int write_index) {
   for (const Buffer& x : s.block(scope_id)->alloc_buffers) allocs.push_back(x.same_as(b) ? ring : x);
   s.replace_body(scope_id, whole, allocs);
 }
+
+const Define<&Schedule::rolling_buffer, rolling_buffer> rolling_buffer_record{
+    {.name = "rolling_buffer",
+     .does =
+         "overlapping windows of a moving producer stay in a circular buffer, and each iteration computes "
+         "only what is new; the loop stays serial and blocks that use the buffer stay where they are",
+     .legal =
+         "the block is computed inside a serial loop whose iterations need windows that overlap and move on",
+     .parameters = {{"block", "the producer"}, {"write_index", "which of its write regions"}},
+     .sample = {samples::windows, R"(
+p = sch.get_block("P")
+d = sch.get_block("D")
+i, j, y = sch.get_loops(d)
+sch.compute_at(p, i)
+sch.rolling_buffer(p, write_index=0)
+)"}}};
 
 }  // namespace tenon::sched

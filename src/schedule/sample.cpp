@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "schedule/state.h"
+#include "schedule/define.h"
 
 namespace tenon::sched {
 
@@ -14,6 +14,20 @@ using namespace tir;
 
 namespace {
 
+// Decisions of sample_compute_location below 0; others are numbers of loops.
+constexpr int kHere = -1, kInlined = -2;
+
+/// Of weighted positions the one at which the weights before it reach `at`.
+int pick(const std::vector<double>& weights, double at) {
+  int last = 0;
+  for (size_t i = 0; i < weights.size(); ++i) {
+    if (!(weights[i] > 0)) continue;
+    last = int(i);
+    if (at < weights[i]) return last;
+    at -= weights[i];
+  }
+  return last;
+}
 /// SplitMix64: the next number of the schedule's generator.
 uint64_t draw(State& s) {
   uint64_t z = (s.seed += 0x9e3779b97f4a7c15ull);
@@ -24,8 +38,8 @@ uint64_t draw(State& s) {
 
 }  // namespace
 
-std::vector<int64_t> sample_perfect_tile(State& s, int32_t loop_id, int n, int64_t max_innermost,
-                                         const std::vector<int64_t>& decision) {
+static std::vector<int64_t> sample_perfect_tile(State& s, int32_t loop_id, int n, int64_t max_innermost,
+                                                std::vector<int64_t>& decision) {
   const auto extent = as_int(s.loop(loop_id)->extent);
   if (!extent || *extent < 1)
     s.refuse("T0793", loop_id, "its extent is no positive constant, so it has no divisors to choose from",
@@ -57,11 +71,12 @@ std::vector<int64_t> sample_perfect_tile(State& s, int32_t loop_id, int n, int64
     rest /= out[i];
   }
   out[0] = rest;
-  return out;
+  return decision = out;
 }
 
-std::vector<int64_t> sample_partitioned_tile(State& s, int32_t loop_id, int n, int partition_pos,
-                                             int64_t innerpart_factor, const std::vector<int64_t>& decision) {
+static std::vector<int64_t> sample_partitioned_tile(State& s, int32_t loop_id, int n, int partition_pos,
+                                                    int64_t innerpart_factor,
+                                                    std::vector<int64_t>& decision) {
   const auto extent = as_int(s.loop(loop_id)->extent);
   if (!extent || *extent < 1)
     s.refuse("T0793", loop_id, "its extent is no positive constant, so it has no divisors to choose from",
@@ -108,32 +123,25 @@ std::vector<int64_t> sample_partitioned_tile(State& s, int32_t loop_id, int n, i
   };
   fill(0, size_t(partition_pos), outer);
   fill(size_t(partition_pos), size_t(n), *extent / outer);
-  return out;
+  return decision = out;
 }
 
-int64_t sample_categorical(State& s, const std::vector<int64_t>& candidates, const std::vector<double>& probs,
-                           int decision) {
+static int64_t sample_categorical(State& s, const std::vector<int64_t>& candidates,
+                                  const std::vector<double>& probs, std::optional<int>& decision) {
+  const int given = decision.value_or(-1);
   double total = 0;
   bool good = !candidates.empty() && candidates.size() == probs.size();
   for (double p : probs) good = good && p >= 0 && std::isfinite(p), total += p;
-  if (!good || !(total > 0) || decision >= int(candidates.size()))
+  if (!good || !(total > 0) || given >= int(candidates.size()))
     throw ScheduleError(
         ErrorKind::model, "T0793",
         fmt::format("{} candidates with {} probabilities cannot be sampled", candidates.size(), probs.size()),
         {}, "give one probability, 0 or more, for each candidate; one must be above 0");
-  if (decision >= 0) return decision;
-  double at = double(draw(s) >> 11) * 0x1p-53 * total;
-  int last = 0;
-  for (size_t i = 0; i < probs.size(); ++i) {
-    if (!(probs[i] > 0)) continue;
-    last = int(i);
-    if (at < probs[i]) return last;
-    at -= probs[i];
-  }
-  return last;
+  if (given < 0) decision = pick(probs, double(draw(s) >> 11) * 0x1p-53 * total);
+  return candidates[size_t(*decision)];
 }
 
-std::pair<int32_t, int> sample_compute_location(State& s, int32_t id, std::optional<int> decision) {
+static Location sample_compute_location(State& s, int32_t id, std::optional<int>& decision) {
   auto scope = s.scope(s.scope_of(id));
   Ref<Block> block = s.block(id);
   std::vector<int32_t> loops;  // of the first consumer
@@ -141,15 +149,20 @@ std::pair<int32_t, int> sample_compute_location(State& s, int32_t id, std::optio
   for (size_t i = 0; i < scope->leaves.size() && loops.empty(); ++i)
     for (const BufferRegion& w : block->writes)
       if (int(i) > at && scope->leaves[i].reads(w->buffer)) loops = scope->leaves[i].loops;
+  auto location = [&](int choice) {
+    return choice == kHere      ? Location{Location::Kind::here}
+           : choice == kInlined ? Location{Location::Kind::inlined}
+                                : Location{Location::Kind::loop, loops[size_t(choice)]};
+  };
   if (decision) {
-    if (*decision < -2 || *decision >= int(loops.size()))
+    if (*decision < kInlined || *decision >= int(loops.size()))
       s.refuse("T0794", id,
                fmt::format("its consumer has {} loops, the recorded decision is number {}", loops.size(),
                            *decision),
                "the trace was recorded on another program");
-    return {*decision < 0 ? *decision : loops[size_t(*decision)], *decision};
+    return location(*decision);
   }
-  std::vector<int> choices{-1};
+  std::vector<int> choices{kHere};
   auto legal = [&](auto run) {
     State trial = s;
     trial.facts = std::make_shared<FactCache>();
@@ -160,11 +173,69 @@ std::pair<int32_t, int> sample_compute_location(State& s, int32_t id, std::optio
       return false;
     }
   };
-  if (legal([&](State& t) { compute_inline(t, id); })) choices.push_back(-2);
+  if (legal([&](State& t) { compute_inline(t, id); })) choices.push_back(kInlined);
   for (size_t i = 0; i < loops.size(); ++i)
     if (legal([&](State& t) { compute_at(t, id, loops[i]); })) choices.push_back(int(i));
-  const int chosen = choices[draw(s) % choices.size()];
-  return {chosen < 0 ? chosen : loops[size_t(chosen)], chosen};
+  decision = choices[draw(s) % choices.size()];
+  return location(*decision);
 }
+
+const Define<&Schedule::sample_perfect_tile, sample_perfect_tile> sample_perfect_tile_record{
+    {.name = "sample_perfect_tile",
+     .kind = StepKind::sample,
+     .does = "picks factors whose product is a loop's extent",
+     .legal = "the extent is a positive constant",
+     .parameters = {{"loop", "that is to be split"},
+                    {"n", "how many factors, up to 16"},
+                    {"max_innermost", "the last is at most this", 16},
+                    {"decision", "the factors, in place of drawing them", Any()}},
+     .sample = {samples::matmul, R"(
+c = sch.get_block("C")
+i, j, k = sch.get_loops(c)
+outer, inner = sch.sample_perfect_tile(j, n=2, max_innermost=4, decision=[2, 4])
+sch.split(j, factors=[outer, inner])
+)"}}};
+const Define<&Schedule::sample_partitioned_tile, sample_partitioned_tile> sample_partitioned_tile_record{
+    {.name = "sample_partitioned_tile",
+     .kind = StepKind::sample,
+     .does = "picks factors whose product is a loop's extent, the product of the inner ones being a multiple "
+             "of a number",
+     .legal = "the extent is a positive constant that the number divides",
+     .parameters = {{"loop", "that is to be split"},
+                    {"n", "how many factors, up to 16"},
+                    {"partition_pos", "position of the first inner factor"},
+                    {"innerpart_factor", "divides the product of the inner factors"},
+                    {"decision", "the factors, in place of drawing them", Any()}},
+     .sample = {samples::matmul, R"(
+c = sch.get_block("C")
+i, j, k = sch.get_loops(c)
+x, y, z = sch.sample_partitioned_tile(j, n=3, partition_pos=1, innerpart_factor=4, decision=[2, 2, 2])
+sch.split(j, factors=[x, y, z])
+)"}}};
+const Define<&Schedule::sample_categorical, sample_categorical> sample_categorical_record{
+    {.name = "sample_categorical",
+     .kind = StepKind::sample,
+     .does = "picks one of several numbers by their probabilities",
+     .legal = "each candidate has a probability of 0 or more, one of them above 0",
+     .parameters = {{"candidates", "to pick from"},
+                    {"probs", "a weight for each"},
+                    {"decision", "position of the one to pick, in place of drawing it", Any()}},
+     .sample = {samples::matmul, R"(
+f = sch.sample_categorical(candidates=[2, 4], probs=[0.5, 0.5], decision=1)
+c = sch.get_block("C")
+i, j, k = sch.get_loops(c)
+sch.split(j, factors=[-1, f])
+)"}}};
+const Define<&Schedule::sample_compute_location, sample_compute_location> sample_compute_location_record{
+    {.name = "sample_compute_location",
+     .kind = StepKind::sample,
+     .does = "picks where compute_at accepts a block: at a loop of its consumer, where it is, or inlined",
+     .parameters = {{"block", "that is to be moved"},
+                    {"decision", "number of the loop, outermost first; -1: where it is, -2: inlined", Any()}},
+     .sample = {samples::matmul, R"(
+c = sch.get_block("C")
+place = sch.sample_compute_location(c, decision=0)
+sch.compute_at(c, place)
+)"}}};
 
 }  // namespace tenon::sched

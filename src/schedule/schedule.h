@@ -2,53 +2,29 @@
 // Schedule: a tensor program being transformed by primitives that each check that they are legal. Blocks and
 // loops are named by handles that stay valid over every transformation; every step is recorded in a trace.
 #pragma once
-#include "analysis/index_map.h"
 #include "analysis/region.h"
+#include "schedule/arguments.h"
 
 namespace tenon {
 
-struct BlockRV {
-  int32_t id = -1;
-  bool operator==(const BlockRV&) const = default;
-};
-struct LoopRV {
-  int32_t id = -1;
-  bool operator==(const LoopRV&) const = default;
-  /// What sample_compute_location chose: a loop, "where it is" or "inlined", for compute_at only.
-  bool is_place() const { return id >= (1 << 28); }
-};
+// ---------------------------------------------------------------- traces
+struct Primitive;  // schedule/primitive.h
 
-/// A number that a sampler picked (`id` names it in the trace), or that is given.
-struct IntRV {
-  static constexpr int32_t first = 1 << 28;  ///< ids of sampled numbers
-  int64_t value = 0;
-  int32_t id = -1;
-  IntRV(int64_t v) : value(v) {}
-  IntRV(int32_t name, int64_t v) : value(v), id(name) {}
-  operator int64_t() const { return value; }
-};
-/// Factors of a split, sampled or given: a trace keeps which, so that another decision gives another program.
-struct Factors {
-  std::vector<IntRV> items;
-  explicit Factors(std::vector<IntRV> list) : items(std::move(list)) {}
-  operator std::vector<int64_t>() const { return {items.begin(), items.end()}; }
-  bool operator==(const std::vector<int64_t>& o) const { return std::vector<int64_t>(*this) == o; }
-  size_t size() const { return items.size(); }
-  const IntRV& operator[](size_t i) const { return items[i]; }
-};
-
-/// One recorded step: typed instruction over handles.
+/// One recorded step: a primitive, its arguments in the order of the parameters (handles as HandleObj, none
+/// where one is left out), and what it made.
 struct TraceStep {
-  std::string name;              ///< primitive: "split"
-  std::vector<Any> inputs;       ///< handles as ints, expressions, numbers, texts
-  std::vector<int32_t> outputs;  ///< handles made
-  AttrMap attrs;
+  const Primitive* primitive = nullptr;
+  std::vector<Any> args;
+  std::vector<Handle> results;
+  /// The argument of a parameter; CHECK when the primitive has no such parameter.
+  Any& operator[](std::string_view parameter);
 };
 struct Trace {
   std::vector<TraceStep> steps;
   std::string to_json() const;
-  static Trace from_json(std::string_view text);
-  std::string to_script() const;  ///< as the calls a person would write
+  static Trace from_json(std::string_view text);    ///< ScheduleError T0790
+  std::string to_script() const;                    ///< as the calls a person would write
+  static Trace from_script(std::string_view text);  ///< DiagnosticError T02xx, T0790: every mistake, located
 };
 
 /// A refused step: what, on which block or loop, why, and what would help. Code T07xx; the rendered text
@@ -57,6 +33,11 @@ class ScheduleError : public Error {
  public:
   using Error::Error;
 };
+
+// ---------------------------------------------------------------- schedules
+/// The record that the primitive of a method has (schedule/define.h).
+template <auto method>
+inline const Primitive* record_of = nullptr;
 
 class Schedule {
  public:
@@ -68,144 +49,174 @@ class Schedule {
   const Trace& trace() const;
   /// Replays a trace recorded on an equal program: the result is identical.
   static Schedule replay(tir::PrimFunc function, const Trace& trace);
+  /// The same on this schedule. T0790, T0791: the trace is not for this program; the steps before it are
+  /// done.
+  void run(const Trace& trace);
 
-  // Handles. Queries change nothing; a trace shows them where a later step uses what they found.
-  BlockRV get_block(const std::string& name);
-  std::vector<BlockRV> blocks() const;           ///< leaf blocks in program order (the root block excluded)
-  std::vector<LoopRV> get_loops(BlockRV block);  ///< outermost first
-  std::vector<BlockRV> get_child_blocks(LoopRV loop);
-  std::vector<BlockRV> get_producers(BlockRV block);
-  std::vector<BlockRV> get_consumers(BlockRV block);
-  std::vector<BlockRV> get_output_blocks();
+  std::vector<BlockRV> blocks() const;  ///< leaf blocks in program order (the root block excluded)
   Ref<tir::Block> get(BlockRV block) const;
   Ref<tir::For> get(LoopRV loop) const;
   Ref<tir::BlockRealize> realize(BlockRV block) const;
+  int64_t get(Handle number) const;  ///< what a sampler picked
 
+  /// Runs a primitive on arguments in the order of its parameters, as a step of a trace holds them, and
+  /// records it. T0790: they are not what it takes. The methods below do this with types.
+  std::vector<Handle> apply(const Primitive& primitive, std::vector<Any> args);
+
+  // The primitives. What each does, takes and refuses stands in its record, and from there in
+  // docs/schedule.md. Queries change nothing; a trace shows them where a later step uses what they found.
+  BlockRV get_block(const std::string& name) { return step<&Schedule::get_block>(name); }
+  std::vector<LoopRV> get_loops(BlockRV block) { return step<&Schedule::get_loops>(block); }
+  std::vector<BlockRV> get_child_blocks(LoopRV loop) { return step<&Schedule::get_child_blocks>(loop); }
+  std::vector<BlockRV> get_producers(BlockRV block) { return step<&Schedule::get_producers>(block); }
+  std::vector<BlockRV> get_consumers(BlockRV block) { return step<&Schedule::get_consumers>(block); }
+  std::vector<BlockRV> get_output_blocks() { return step<&Schedule::get_output_blocks>(); }
   // Loops
-  std::vector<LoopRV> split(
-      LoopRV loop,
-      const std::vector<int64_t>& factors);  ///< one factor may be -1: inferred; uneven splits are guarded
-  std::vector<LoopRV> split(LoopRV loop, const Factors& factors);
-  LoopRV fuse(const std::vector<LoopRV>& loops);
-  void reorder(const std::vector<LoopRV>& order);
-  void parallel(LoopRV loop);
-  void vectorize(LoopRV loop);
-  void unroll(LoopRV loop);
-  /// Iterations become threads: blockIdx.x …, threadIdx.x …, vthread. A loop of a reduction may be bound to
-  /// threadIdx: the threads then reduce together.
-  void bind(LoopRV loop, const std::string& thread_axis);
-  LoopRV add_unit_loop(BlockRV block);
-  /// `extent` threads around the block, of which number `which` runs it.
-  LoopRV add_thread_loop(BlockRV block, const std::string& thread_axis, int64_t extent, int64_t which = 0);
-  /// The block's iterators in another order: position i holds what was at `order[i]`.
-  void reorder_block_iter_var(BlockRV block, const std::vector<int>& order);
-  /// `count` neighbouring iterators from position `first` on (each bound to a loop of its own) become one,
-  /// with the matching dimensions of a private result; the fused loop.
-  LoopRV fuse_iterators(BlockRV block, int first, int count);
-  /// The iterator (by position, bound to a loop of its own) runs to the next multiple. A private result
-  /// grows, a parameter's store is masked; loads beyond the end are masked to 0 or, with `clamp`, repeat the
-  /// last element.
-  void pad_iteration(BlockRV block, int iterator, int64_t multiple, bool clamp = false);
-
-  // Blocks
-  void compute_inline(BlockRV block);
-  void reverse_compute_inline(BlockRV block);
-  void compute_at(BlockRV block, LoopRV loop);  ///< a loop, or what sample_compute_location chose
-  void reverse_compute_at(BlockRV block, LoopRV loop);
-  BlockRV decompose_reduction(BlockRV block, LoopRV loop);
-  /// `others` read the copy, too.
+  std::vector<LoopRV> split(LoopRV loop, const Factors& factors) {
+    return step<&Schedule::split>(loop, factors);
+  }
+  LoopRV fuse(const std::vector<LoopRV>& loops) { return step<&Schedule::fuse>(loops); }
+  void reorder(const std::vector<LoopRV>& loops) { step<&Schedule::reorder>(loops); }
+  LoopRV merge(const std::vector<LoopRV>& loops) { return step<&Schedule::merge>(loops); }
+  std::vector<LoopRV> loop_partition(LoopRV loop, const std::vector<int64_t>& sizes) {
+    return step<&Schedule::loop_partition>(loop, sizes);
+  }
+  LoopRV add_unit_loop(BlockRV block) { return step<&Schedule::add_unit_loop>(block); }
+  void parallel(LoopRV loop) { step<&Schedule::parallel>(loop); }
+  void vectorize(LoopRV loop) { step<&Schedule::vectorize>(loop); }
+  void unroll(LoopRV loop) { step<&Schedule::unroll>(loop); }
+  void bind(LoopRV loop, const std::string& thread_axis) { step<&Schedule::bind>(loop, thread_axis); }
+  LoopRV add_thread_loop(BlockRV block, const std::string& thread_axis, int64_t extent, int64_t which = 0) {
+    return step<&Schedule::add_thread_loop>(block, thread_axis, extent, which);
+  }
+  // Iterators of a block
+  void reorder_block_iter_var(BlockRV block, const std::vector<int>& order) {
+    step<&Schedule::reorder_block_iter_var>(block, order);
+  }
+  LoopRV fuse_iterators(BlockRV block, int first, int count) {
+    return step<&Schedule::fuse_iterators>(block, first, count);
+  }
+  void pad_iteration(BlockRV block, int iterator, int64_t multiple, bool clamp = false) {
+    step<&Schedule::pad_iteration>(block, iterator, multiple, clamp);
+  }
+  void transform_block_layout(BlockRV block, const IndexMap& index_map) {
+    step<&Schedule::transform_block_layout>(block, index_map);
+  }
+  // Where a block is computed
+  void compute_inline(BlockRV block) { step<&Schedule::compute_inline>(block); }
+  void reverse_compute_inline(BlockRV block) { step<&Schedule::reverse_compute_inline>(block); }
+  void compute_at(BlockRV block, LoopOrLocation loop) { step<&Schedule::compute_at>(block, loop); }
+  void reverse_compute_at(BlockRV block, LoopRV loop) { step<&Schedule::reverse_compute_at>(block, loop); }
+  void rolling_buffer(BlockRV block, int write_index) { step<&Schedule::rolling_buffer>(block, write_index); }
+  // Reductions and padding
+  BlockRV decompose_reduction(BlockRV block, LoopRV loop) {
+    return step<&Schedule::decompose_reduction>(block, loop);
+  }
+  BlockRV rfactor(LoopRV loop, int factor_axis) { return step<&Schedule::rfactor>(loop, factor_axis); }
+  void fuse_reduction_epilogue(BlockRV block, BlockRV epilogue) {
+    step<&Schedule::fuse_reduction_epilogue>(block, epilogue);
+  }
+  void pad_einsum(BlockRV block, const std::vector<int64_t>& padding) {
+    step<&Schedule::pad_einsum>(block, padding);
+  }
+  BlockRV decompose_padding(BlockRV block, LoopRV loop) {
+    return step<&Schedule::decompose_padding>(block, loop);
+  }
+  // Copies
   BlockRV cache_read(BlockRV block, int read_index, const std::string& scope,
-                     const std::vector<BlockRV>& others = {});
-  /// Of one result, or (-1) of all results of the block, which one block then copies.
-  BlockRV cache_write(BlockRV block, int write_index, const std::string& scope);
-  /// A copy of what the block reads, laid out by its iterators (those of the reduction first): strided and
-  /// gathered operands become contiguous; or ("write") of what it writes, laid out by its spatial iterators.
-  /// The copying block.
-  BlockRV reindex(BlockRV block, int index, const std::string& buffer_index_type = "read");
-  /// A copy of what the block reads (or writes), laid out by a map of all its iterators.
-  BlockRV reindex_cache_read(BlockRV block, int read_index, const std::string& scope, const IndexMap& map);
-  BlockRV reindex_cache_write(BlockRV block, int write_index, const std::string& scope, const IndexMap& map);
-  /// The block reads and writes the buffer: it works on a copy that is filled before and copied back after.
-  /// Both copying blocks.
-  std::vector<BlockRV> cache_inplace(BlockRV block, int read_index, const std::string& scope);
-  /// Parts of the indices of what the block reads that occur more than `threshold` times are computed before
-  /// it, into buffers. The computing blocks.
-  std::vector<BlockRV> cache_index(BlockRV block, const std::string& scope, int threshold = 0);
-  /// Each iteration of the loop begins by copying what the block below reads in it. The copying block.
-  BlockRV read_at(LoopRV loop, BlockRV block, int read_index, const std::string& scope);
-  /// Each iteration of the loop ends by copying back what the block below has written in it.
-  BlockRV write_at(LoopRV loop, BlockRV block, int write_index, const std::string& scope);
-  /// `epilogue` combines the finished reduction with one more value, by the reduction's own combination: that
-  /// value becomes the reduction's first. Floating sums are added up in another order.
-  void fuse_reduction_epilogue(BlockRV block, BlockRV epilogue);
-  /// Regions ("read" or "write", by number) vanish from what the block says that it touches, until a later
-  /// step derives them anew. Unsafe: no check sees them.
-  void unsafe_hide_buffer_access(BlockRV block, const std::string& buffer_index_type,
-                                 const std::vector<int>& indices);
-  /// The region is stated by hand: the map gives the first index and the one behind the last of each
-  /// dimension, from the block's iterators.
-  void annotate_buffer_access(BlockRV block, int buffer_index, const std::string& buffer_index_type,
-                              const IndexMap& map);
-  BlockRV rfactor(LoopRV loop, int factor_axis);
-  /// The loop and all below it (one block) become one block over the tiles that the loops outside drive; what
-  /// it holds can be scheduled on its own, and matched by tensorize. The new block.
-  BlockRV blockize(LoopRV loop);
-  /// The block (or the loop, blockized first) computes what the named intrinsic describes
-  /// (schedule/tensor_intrin.h) and becomes its implementation. The block.
-  BlockRV tensorize(BlockRV block, const std::string& intrin);
-  BlockRV tensorize(LoopRV loop, const std::string& intrin);
-  /// A buffer that the program allocates is laid out anew: element x lies at map(x). Places that no element
-  /// takes are undefined or, where given, hold `pad_value`.
-  void transform_layout(BlockRV block, int buffer_index, const std::string& buffer_index_type,
-                        const IndexMap& map, PrimExpr pad_value = {});
-  /// The block's iterators become map(iterators), its loops new.
-  void transform_block_layout(BlockRV block, const IndexMap& map);
-  /// A sum of products runs over multiples of `padding` (one for each iterator): operands are copied and
-  /// filled up with 0, the result is copied back.
-  void pad_einsum(BlockRV block, const std::vector<int64_t>& padding);
-  /// A block that stores a value where a condition holds and a number elsewhere becomes a fill before `loop`
-  /// and a copy of what lies inside. The fill.
-  BlockRV decompose_padding(BlockRV block, LoopRV loop);
-  /// In memory, the stride of `axis` leaves the remainder `offset` when divided by `factor`.
-  void storage_align(BlockRV block, int write_index, int axis, int64_t factor, int64_t offset = 0);
-  /// Consecutive loops over `sizes` iterations; one of them may be -1: the rest.
-  std::vector<LoopRV> loop_partition(LoopRV loop, const std::vector<int64_t>& sizes);
-  /// Loops of neighbouring nests of one shape become one (the first), which runs all their bodies.
-  LoopRV merge(const std::vector<LoopRV>& loops);
-
+                     const std::vector<BlockRV>& others = {}) {
+    return step<&Schedule::cache_read>(block, read_index, scope, others);
+  }
+  BlockRV cache_write(BlockRV block, int write_index, const std::string& scope) {
+    return step<&Schedule::cache_write>(block, write_index, scope);
+  }
+  std::vector<BlockRV> cache_inplace(BlockRV block, int read_index, const std::string& scope) {
+    return step<&Schedule::cache_inplace>(block, read_index, scope);
+  }
+  std::vector<BlockRV> cache_index(BlockRV block, const std::string& scope, int threshold = 0) {
+    return step<&Schedule::cache_index>(block, scope, threshold);
+  }
+  BlockRV reindex(BlockRV block, std::optional<int> read_index = {}, std::optional<int> write_index = {}) {
+    return step<&Schedule::reindex>(block, read_index, write_index);
+  }
+  BlockRV reindex_cache_read(BlockRV block, int read_index, const std::string& scope,
+                             const IndexMap& index_map) {
+    return step<&Schedule::reindex_cache_read>(block, read_index, scope, index_map);
+  }
+  BlockRV reindex_cache_write(BlockRV block, int write_index, const std::string& scope,
+                              const IndexMap& index_map) {
+    return step<&Schedule::reindex_cache_write>(block, write_index, scope, index_map);
+  }
+  BlockRV read_at(LoopRV loop, BlockRV block, int read_index, const std::string& scope) {
+    return step<&Schedule::read_at>(loop, block, read_index, scope);
+  }
+  BlockRV write_at(LoopRV loop, BlockRV block, int write_index, const std::string& scope) {
+    return step<&Schedule::write_at>(loop, block, write_index, scope);
+  }
+  // Buffers
+  void set_scope(BlockRV block, int write_index, const std::string& scope) {
+    step<&Schedule::set_scope>(block, write_index, scope);
+  }
+  void storage_align(BlockRV block, int write_index, int axis, int64_t factor, int64_t offset = 0) {
+    step<&Schedule::storage_align>(block, write_index, axis, factor, offset);
+  }
+  void unsafe_set_dtype(BlockRV block, int write_index, DataType dtype) {
+    step<&Schedule::unsafe_set_dtype>(block, write_index, dtype);
+  }
+  void set_axis_separator(BlockRV block, int buffer_index, BufferIndexType buffer_index_type,
+                          const std::vector<int>& separators) {
+    step<&Schedule::set_axis_separator>(block, buffer_index, buffer_index_type, separators);
+  }
+  void transform_layout(BlockRV block, int buffer_index, BufferIndexType buffer_index_type,
+                        const IndexMap& index_map, PrimExpr pad_value = {}) {
+    step<&Schedule::transform_layout>(block, buffer_index, buffer_index_type, index_map, pad_value);
+  }
+  void unsafe_hide_buffer_access(BlockRV block, BufferIndexType buffer_index_type,
+                                 const std::vector<int>& indices) {
+    step<&Schedule::unsafe_hide_buffer_access>(block, buffer_index_type, indices);
+  }
+  void annotate_buffer_access(BlockRV block, int buffer_index, BufferIndexType buffer_index_type,
+                              const IndexMap& index_map) {
+    step<&Schedule::annotate_buffer_access>(block, buffer_index, buffer_index_type, index_map);
+  }
+  // Intrinsics
+  BlockRV blockize(LoopRV loop) { return step<&Schedule::blockize>(loop); }
+  BlockRV tensorize(BlockOrLoop block_or_loop, const std::string& tensor_intrin) {
+    return step<&Schedule::tensorize>(block_or_loop, tensor_intrin);
+  }
+  // Annotations and markers
+  void annotate(BlockOrLoop block_or_loop, const std::string& key, Any value) {
+    step<&Schedule::annotate>(block_or_loop, key, value);
+  }
+  void unannotate(BlockOrLoop block_or_loop, const std::string& key) {
+    step<&Schedule::unannotate>(block_or_loop, key);
+  }
+  void enter_postproc() { step<&Schedule::enter_postproc>(); }
   // Samplers: decided by the schedule's generator, or as given; the trace records the decision.
-  /// `n` factors whose product is the loop's extent, the last at most `max_innermost`.
   Factors sample_perfect_tile(LoopRV loop, int n, int64_t max_innermost = 16,
-                              const std::vector<int64_t>& decision = {});
-  /// `n` factors whose product is the loop's extent, the product of those from `partition_pos` on a multiple
-  /// of `innerpart_factor`.
+                              const std::vector<int64_t>& decision = {}) {
+    return step<&Schedule::sample_perfect_tile>(loop, n, max_innermost, decision);
+  }
   Factors sample_partitioned_tile(LoopRV loop, int n, int partition_pos, int64_t innerpart_factor,
-                                  const std::vector<int64_t>& decision = {});
-  IntRV sample_categorical(const std::vector<int64_t>& candidates, const std::vector<double>& probabilities,
-                           std::optional<int> decision = {});
-  /// Where compute_at accepts the block: a loop (decision 0, 1, …, outermost first), where it is (-1) or
-  /// inlined into its consumers (-2). compute_at takes all of them, so that a trace with another decision
-  /// replays.
-  LoopRV sample_compute_location(BlockRV block, std::optional<int> decision = {});
-  void set_scope(BlockRV block, int write_index, const std::string& scope);
-  /// What the program allocates holds another type: stores convert to it, loads back. Unsafe: a narrower type
-  /// changes results.
-  void unsafe_set_dtype(BlockRV block, int write_index, DataType dtype);
-  /// Dimensions [0, s0), [s0, s1), … of a buffer of the program are the axes of the memory that it lives in.
-  void set_axis_separator(BlockRV block, int buffer_index, const std::string& buffer_index_type,
-                          const std::vector<int>& separators);
-  /// The block is computed under a loop whose iterations need overlapping parts of its result: these stay in
-  /// a circular buffer, and each iteration computes only what is new.
-  void rolling_buffer(BlockRV block, int write_index);
-  void annotate(BlockRV block, const std::string& key, Any value);
-  void annotate(LoopRV loop, const std::string& key, Any value);
-  void unannotate(BlockRV block, const std::string& key);
-  void unannotate(LoopRV loop, const std::string& key);
-  /// Marks in the trace where steps that finish a schedule begin; once.
-  void enter_postproc();
+                                  const std::vector<int64_t>& decision = {}) {
+    return step<&Schedule::sample_partitioned_tile>(loop, n, partition_pos, innerpart_factor, decision);
+  }
+  IntRV sample_categorical(const std::vector<int64_t>& candidates, const std::vector<double>& probs,
+                           std::optional<int> decision = {}) {
+    return step<&Schedule::sample_categorical>(candidates, probs, decision);
+  }
+  LocationRV sample_compute_location(BlockRV block, std::optional<int> decision = {}) {
+    return step<&Schedule::sample_compute_location>(block, decision);
+  }
 
  private:
   struct State;
+  template <class R, class... A>
+  static R result_of(R (Schedule::*)(A...));
+  template <auto method, class... A>
+  auto step(const A&... args) -> decltype(result_of(method)) {
+    return typed<decltype(result_of(method))>(*this, apply(*record_of<method>, {Argument<A>::pack(args)...}));
+  }
   std::shared_ptr<State> state_;
 };
 

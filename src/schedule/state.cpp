@@ -296,6 +296,45 @@ std::vector<int32_t> State::loops_between(int32_t block, int32_t above) const {
   return out;
 }
 
+std::vector<int32_t> State::leaf_blocks() const {
+  std::vector<int32_t> out, stack{id_of(function->body)};
+  while (!stack.empty()) {
+    const int32_t id = stack.back();
+    stack.pop_back();
+    const std::vector<int32_t> below = children(id);
+    if (is_block(id) && below.empty() && parent(id) >= 0) out.push_back(id);
+    stack.insert(stack.end(), below.rbegin(), below.rend());
+  }
+  return out;
+}
+
+// ---------------------------------------------------------------- handles
+void State::require(const Handle& h) const {
+  switch (h.kind) {
+    case HandleKind::block:
+      realize(h.id);
+      return;
+    case HandleKind::loop:
+      loop(h.id);
+      return;
+    case HandleKind::number:
+    case HandleKind::location:
+      if (h.kind == HandleKind::number ? numbers.count(h.id) : locations.count(h.id)) return;
+      throw ScheduleError(
+          ErrorKind::model, "T0701",
+          fmt::format("no {} has the handle {}", h.kind == HandleKind::number ? "number" : "location", h.id),
+          {}, "samplers of the same schedule make numbers and locations");
+  }
+}
+Handle State::name_number(int64_t value) {
+  numbers[sampled] = value;
+  return {HandleKind::number, sampled++};
+}
+Handle State::name_location(const Location& location) {
+  locations[sampled] = location;
+  return {HandleKind::location, sampled++};
+}
+
 // ---------------------------------------------------------------- facts
 bool Leaf::reads(const Buffer& b) const {
   for (const BufferRegion& r : realize->block->reads)

@@ -3,6 +3,7 @@
 // integers that survive every change; `replace` is the only mutator. Used by the primitives of this folder
 // only.
 #pragma once
+#include <map>
 #include <memory>
 #include <unordered_set>
 
@@ -56,6 +57,13 @@ struct FactCache {
   std::unordered_map<const Object*, std::vector<BindingFact>> bindings;
 };
 
+/// What sample_compute_location chose.
+struct Location {
+  enum class Kind : uint8_t { loop, here, inlined };
+  Kind kind = Kind::here;
+  int32_t loop = -1;
+};
+
 struct State {
   tir::PrimFunc function;
   uint64_t seed = 0;  ///< of the samplers; each draw moves it on
@@ -63,12 +71,14 @@ struct State {
   std::unordered_map<const Object*, int32_t> index;  ///< living nodes
   std::unordered_map<std::string, int32_t> names;    ///< living blocks
   Trace trace;
-  int32_t sampled = 0;                      ///< numbers and places that samplers have made
-  std::unordered_map<int32_t, int> places;  ///< what sample_compute_location chose: a loop, -1, -2
+  // What samplers have made, by the id of its handle; numbers and locations are counted together.
+  std::map<int32_t, int64_t> numbers;
+  std::map<int32_t, Location> locations;
+  int32_t sampled = 0;
   /// Queries about the program as it is: a step that uses what they found records them.
   std::vector<TraceStep> queries;
   tir::PrimFunc asked;                      ///< the program that they were asked of
-  std::unordered_set<int32_t> named;        ///< handles that the trace has introduced
+  std::unordered_set<int32_t> named;        ///< loops and blocks that the trace has introduced
   bool postproc = false;                    ///< enter_postproc was met
   std::unordered_set<std::string> guarded;  ///< blocks that the program itself restricts by a predicate
   std::string step;                         ///< the primitive being run
@@ -91,6 +101,12 @@ struct State {
   int32_t scope_of(int32_t id) const;  ///< the block around a loop or block; T0703 for the root block
   std::vector<int32_t> loops_of(int32_t block) const;  ///< up to the scope, outermost first
   std::vector<int32_t> loops_between(int32_t block, int32_t above) const;  ///< strictly below `above`
+
+  std::vector<int32_t> leaf_blocks() const;  ///< blocks that hold no other, in program order; not the root
+  /// T0701, T0702 unless the handle names a loop, block, number or location of that kind.
+  void require(const Handle& handle) const;
+  Handle name_number(int64_t value);
+  Handle name_location(const Location& location);
 
   // Derived facts, lazily.
   std::shared_ptr<const Scope> scope(int32_t scope_block);
@@ -186,77 +202,25 @@ Array<tir::Range> window_below(const State& s, const Leaf& leaf, const tir::Buff
 /// Below `above`, the block stores exactly the elements of its region's window that lie in the buffer.
 bool makes_box(State& s, const Leaf& leaf, const tir::BufferRegion& region, int32_t above, Analyzer& a);
 
-// ---------------------------------------------------------------- primitives, one file per group
+// ---------------------------------------------------------------- what primitives share
 /// T0710, T0711 unless the loop is serial and carries no annotation.
 void require_plain(const State& s, int32_t loop);
-/// Annotations of a block: positions of regions that are stated by hand and stay as they are.
-inline const std::string explicit_read_key = "explicit_read_region",
-                         explicit_write_key = "explicit_write_region";
-/// Annotation of a block: lists of (write index, axis, factor, offset).
-inline const std::string storage_align_key = "buffer_dim_align";
-std::vector<int32_t> split(State& s, int32_t loop, std::vector<int64_t> factors);
-int32_t fuse(State& s, const std::vector<int32_t>& loops);
-void reorder(State& s, const std::vector<int32_t>& order);
 /// T0712 to T0717 unless each iteration of `loop` may run on its own thread or, vectorized, lane.
 /// `across`: threads may carry a reduction together.
 void require_independent(State& s, int32_t loop, tir::ForKind kind, bool across = false);
 /// The same for a loop that has a kind already, after a change below it.
 void require_still_independent(State& s, int32_t loop);
-void bind(State& s, int32_t loop, const std::string& thread_axis);
 bool bound_to_threads(const State& s, int32_t loop);  ///< of one group: threadIdx
 /// `loop` with another variable and no body: kind and thread axis stay.
 Ref<tir::For> loop_like(const Ref<tir::For>& loop, const tir::VarRef& v);
-void reorder_block_iter_var(State& s, int32_t block, const std::vector<int>& order);
-void unsafe_set_dtype(State& s, int32_t block, int write_index, DataType dtype);
-void set_axis_separator(State& s, int32_t block, int index, bool of_write,
-                        const std::vector<int>& separators);
-void rolling_buffer(State& s, int32_t block, int write_index);
-void set_kind(State& s, int32_t loop, tir::ForKind kind);
-int32_t add_unit_loop(State& s, int32_t block);
-int32_t add_thread_loop(State& s, int32_t block, const std::string& tag, int64_t extent, int64_t which);
+/// Annotations of a block: positions of regions that are stated by hand and stay as they are.
+inline const std::string explicit_read_key = "explicit_read_region",
+                         explicit_write_key = "explicit_write_region";
+/// Annotation of a block: lists of (write index, axis, factor, offset).
+inline const std::string storage_align_key = "buffer_dim_align";
+// Primitives that others are made of.
 void compute_inline(State& s, int32_t block);
-void reverse_compute_inline(State& s, int32_t block);
 void compute_at(State& s, int32_t block, int32_t loop);
-void reverse_compute_at(State& s, int32_t block, int32_t loop);
-int32_t decompose_reduction(State& s, int32_t block, int32_t loop);
-int32_t rfactor(State& s, int32_t loop, int factor_axis);
-int32_t cache_read(State& s, int32_t block, int read_index, const std::string& scope,
-                   const std::vector<int32_t>& others = {});
-int32_t cache_write(State& s, int32_t block, int write_index, const std::string& scope);
-std::vector<int32_t> cache_inplace(State& s, int32_t block, int read_index, const std::string& scope);
-std::vector<int32_t> cache_index(State& s, int32_t block, const std::string& scope, int threshold);
-int32_t reindex(State& s, int32_t block, int read_index);
-int32_t reindex_write(State& s, int32_t block, int write_index);
-int32_t reindex_cache(State& s, int32_t block, int index, bool of_write, const std::string& scope,
-                      const IndexMap& map);
-int32_t read_at(State& s, int32_t loop, int32_t block, int read_index, const std::string& scope);
-int32_t write_at(State& s, int32_t loop, int32_t block, int write_index, const std::string& scope);
-void fuse_reduction_epilogue(State& s, int32_t block, int32_t epilogue);
-void unsafe_hide_buffer_access(State& s, int32_t block, bool of_write, const std::vector<int>& indices);
-void annotate_buffer_access(State& s, int32_t block, int index, bool of_write, const IndexMap& map);
-void enter_postproc(State& s);
-void set_scope(State& s, int32_t block, int write_index, const std::string& scope);
 int32_t blockize(State& s, int32_t loop);
-void transform_layout(State& s, int32_t block, int index, bool of_write, const IndexMap& map,
-                      const PrimExpr& pad_value);
-void transform_block_layout(State& s, int32_t block, const IndexMap& map);
-void pad_einsum(State& s, int32_t block, const std::vector<int64_t>& padding);
-int32_t decompose_padding(State& s, int32_t block, int32_t loop);
-void storage_align(State& s, int32_t block, int write_index, int axis, int64_t factor, int64_t offset);
-std::vector<int32_t> loop_partition(State& s, int32_t loop, std::vector<int64_t> factors);
-int32_t merge(State& s, const std::vector<int32_t>& loops);
-std::vector<int64_t> sample_perfect_tile(State& s, int32_t loop, int n, int64_t max_innermost,
-                                         const std::vector<int64_t>& decision);
-std::vector<int64_t> sample_partitioned_tile(State& s, int32_t loop, int n, int partition_pos,
-                                             int64_t innerpart_factor, const std::vector<int64_t>& decision);
-int64_t sample_categorical(State& s, const std::vector<int64_t>& candidates, const std::vector<double>& probs,
-                           int decision);
-/// The loop, or -1 (where it is) or -2 (inlined), and the decision that was taken.
-std::pair<int32_t, int> sample_compute_location(State& s, int32_t block, std::optional<int> decision);
-int32_t tensorize(State& s, int32_t id, const std::string& intrin);
-int32_t fuse_iterators(State& s, int32_t block, int first, int count);
-void pad_iteration(State& s, int32_t block, int iterator, int64_t multiple, bool clamp);
-void annotate(State& s, int32_t id, const std::string& key, const Any& value);
-void unannotate(State& s, int32_t id, const std::string& key);
 
 }  // namespace tenon::sched

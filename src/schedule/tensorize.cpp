@@ -11,8 +11,8 @@
 #include <set>
 
 #include "ir/text.h"
+#include "schedule/define.h"
 #include "schedule/dot_intrin.h"
-#include "schedule/state.h"
 #include "schedule/tensor_intrin.h"
 
 namespace tenon {
@@ -334,7 +334,7 @@ std::vector<std::string> tensor_intrins() {
 
 namespace sched {
 
-int32_t tensorize(State& s, int32_t id, const std::string& name) {
+static int32_t tensorize(State& s, int32_t id, const std::string& name) {
   const auto intrin = find_tensor_intrin(name);
   if (!intrin) {
     std::string known;
@@ -501,5 +501,30 @@ int32_t tensorize(State& s, int32_t id, const std::string& name) {
   return block_id;
 }
 
+const Define<&Schedule::tensorize, tensorize> tensorize_record{
+    {.name = "tensorize",
+     .does = "a block becomes the implementation of an intrinsic that computes the same; the block",
+     .legal = "its loops and its body are the intrinsic's description",
+     .parameters = {{"block_or_loop", "a loop is blockized first"},
+                    {"tensor_intrin", "its name: schedule/tensor_intrin.h"}},
+     .sample = {R"(
+@T.prim_func
+def main(A: T.Buffer((8,), "uint8"), B: T.Buffer((2, 16), "int8"), C: T.Buffer((4,), "int32")):
+    for k, l, q in T.grid(2, 4, 4):
+        with T.block("C"):
+            vl = T.axis.spatial(4, l)
+            vk, vq = T.axis.remap("RR", [k, q])
+            with T.init():
+                C[vl] = 0
+            C[vl] = C[vl] + T.Cast("int32", A[vk * 4 + vq]) * T.Cast("int32", B[vk, vl * 4 + vq])
+)",
+                R"(
+c = sch.get_block("C")
+k, l, q = sch.get_loops(c)
+init = sch.decompose_reduction(c, k)
+sch.tensorize(l, tensor_intrin="dot4.uint8_int8.x4")
+)"}}};
+
 }  // namespace sched
+
 }  // namespace tenon

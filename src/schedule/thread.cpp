@@ -3,7 +3,7 @@
 // one group, which may reduce together; vthread: iterations that one thread interleaves.
 #include <fmt/format.h>
 
-#include "schedule/state.h"
+#include "schedule/define.h"
 
 namespace tenon::sched {
 
@@ -49,7 +49,7 @@ void require_still_independent(State& s, int32_t loop) {
   require_independent(s, loop, s.loop(loop)->kind, bound_to_threads(s, loop));
 }
 
-void bind(State& s, int32_t loop_id, const std::string& tag) {
+static void bind(State& s, int32_t loop_id, const std::string& tag) {
   Ref<For> loop = s.loop(loop_id);
   const Axis axis = axis_of(tag);
   if (axis == Axis::none)
@@ -121,7 +121,7 @@ void bind(State& s, int32_t loop_id, const std::string& tag) {
   s.replace(loop_id, copy);
 }
 
-int32_t add_thread_loop(State& s, int32_t id, const std::string& tag, int64_t extent, int64_t which) {
+static int32_t add_thread_loop(State& s, int32_t id, const std::string& tag, int64_t extent, int64_t which) {
   const Ref<BlockRealize> r = s.realize(id);
   s.scope_of(id);
   if (extent < 1 || which < 0 || which >= extent)
@@ -140,5 +140,36 @@ int32_t add_thread_loop(State& s, int32_t id, const std::string& tag, int64_t ex
   s = std::move(trial);
   return loop;
 }
+
+const Define<&Schedule::bind, bind> bind_record{
+    {.name = "bind",
+     .does = "a loop's iterations become threads of a device",
+     .legal = "no iteration writes what another reads or writes, or they reduce together over threadIdx; an "
+              "axis is bound once in a nest and has one extent in a kernel",
+     .parameters = {{"loop", "whose iterations are independent"},
+                    {"thread_axis",
+                     "blockIdx.x to .z: groups of threads, threadIdx.x to .z: threads of one group, vthread, "
+                     "vthread.x to .z: iterations that one thread interleaves"}},
+     .sample = {samples::matmul, R"(
+c = sch.get_block("C")
+i, j, k = sch.get_loops(c)
+sch.bind(i, thread_axis="blockIdx.x")
+sch.bind(j, thread_axis="threadIdx.x")
+)"}}};
+const Define<&Schedule::add_thread_loop, add_thread_loop> add_thread_loop_record{
+    {.name = "add_thread_loop",
+     .reference = "",
+     .does = "threads around a block, of which one runs it",
+     .legal = "bind accepts the loop",
+     .parameters = {{"block", "that one thread runs"},
+                    {"thread_axis", "as for bind"},
+                    {"extent", "number of threads"},
+                    {"which", "number of the thread that runs the block", 0}},
+     .sample = {samples::matmul, R"(
+d = sch.get_block("D")
+i, j = sch.get_loops(d)
+sch.bind(i, thread_axis="blockIdx.x")
+t = sch.add_thread_loop(d, thread_axis="threadIdx.x", extent=4, which=2)
+)"}}};
 
 }  // namespace tenon::sched

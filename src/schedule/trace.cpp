@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// Traces: JSON and back, script text. The table of instructions says which handles each takes and makes.
+// Traces as JSON and back, and replay: handles are mapped to those which the steps make anew, so that another
+// decision of a sampler reaches the steps that use it.
 #include <fmt/format.h>
 
 #include <map>
 #include <nlohmann/json.hpp>
 
 #include "ir/text.h"
-#include "schedule/replay.h"
-#include "schedule/trace_impl.h"
+#include "schedule/trace_text.h"
 
 namespace tenon {
 
@@ -19,51 +19,28 @@ void bad_trace(const std::string& why) {
   throw ScheduleError(ErrorKind::model, "T0790", "the trace cannot be used: " + why, {},
                       "record it again with this version");
 }
-const PrimitiveInfo& signature(const std::string& name) {
-  const PrimitiveInfo* found = find_instruction(name);
-  if (!found) bad_trace(fmt::format("there is no primitive '{}'", name));
-  return *found;
-}
-char kind_of(std::string_view pattern, size_t i) {
-  if (pattern.empty()) return '?';
-  if (pattern.back() == '*') return i + 1 < pattern.size() ? pattern[i] : pattern[pattern.size() - 2];
-  return i < pattern.size() ? pattern[i] : '?';
-}
-std::map<int32_t, char> kinds_of(const Trace& t) {
-  std::map<int32_t, char> kinds;
-  for (const TraceStep& s : t.steps)
-    for (size_t i = 0; i < s.outputs.size(); ++i) kinds[s.outputs[i]] = kind_of(signature(s.name).outputs, i);
-  return kinds;
-}
-std::string handle_text(char kind, int32_t id) {
-  if (kind == 'l' && id >= IntRV::first) kind = 'p';  // a sampled place
-  return fmt::format("{}{}", kind, kind == 'v' || kind == 'p' ? id - IntRV::first : id);
-}
-int32_t handle_id(std::string_view t) {
-  if (t.size() < 2 || t.size() > 9 || (t[0] != 'b' && t[0] != 'l' && t[0] != 'v' && t[0] != 'p') ||
-      t.find_first_not_of("0123456789", 1) != t.npos)
-    return -1;
-  return int32_t(std::stol(std::string(t.substr(1)))) + (t[0] == 'v' || t[0] == 'p' ? IntRV::first : 0);
+std::string handle_text(Handle h) { return fmt::format("{}{}", "blvp"[int(h.kind)], h.id); }
+std::optional<Handle> read_handle(std::string_view t) {
+  const size_t kind = t.empty() ? t.npos : std::string_view("blvp").find(t[0]);
+  if (kind == t.npos || t.size() < 2 || t.size() > 9 || t.find_first_not_of("0123456789", 1) != t.npos)
+    return {};
+  return Handle{HandleKind(kind), int32_t(std::stol(std::string(t.substr(1))))};
 }
 
 }  // namespace sched
 
 using sched::bad_trace;
-using sched::kinds_of;
-using sched::signature;
+using sched::handle_text;
 
 namespace {
 
-std::string handle_text(const std::map<int32_t, char>& kinds, int32_t id) {
-  auto it = kinds.find(id);
-  return sched::handle_text(it == kinds.end() ? 'h' : it->second, id);
-}
 json value_to_json(const Any& v) {
   if (v.is_none()) return nullptr;
   if (v.tag() == kBool) return v.as<bool>();
   if (v.tag() == kInt) return v.as<int64_t>();
   if (v.tag() == kFloat) return v.as<double>();
   if (v.tag() == kDataType) return json{{"dtype", to_string(v.as<DataType>())}};
+  if (auto h = to_handle(v)) return handle_text(*h);
   if (auto s = v.try_as<std::string>()) return *s;
   if (auto a = v.try_as<Array<Any>>()) {
     json list = json::array();
@@ -73,15 +50,20 @@ json value_to_json(const Any& v) {
   if (auto o = v.try_as<ObjectRef>()) return json{{"node", json::parse(to_json(*o))}};
   bad_trace("a " + v.kind_name() + " has no JSON form");
 }
-Any value_from_json(const json& j) {
+Any value_from_json(const json& j, ParameterType type) {
   if (j.is_null()) return {};
   if (j.is_boolean()) return Any(j.get<bool>());
   if (j.is_number_integer()) return Any(j.get<int64_t>());
   if (j.is_number()) return Any(j.get<double>());
-  if (j.is_string()) return Any(j.get<std::string>());
+  if (j.is_string()) {
+    const std::string text = j.get<std::string>();
+    if (type == ParameterType::number)
+      if (auto h = sched::read_handle(text)) return to_any(*h);
+    return Any(text);
+  }
   if (j.is_array()) {
     Array<Any> list;
-    for (const json& x : j) list.push_back(value_from_json(x));
+    for (const json& x : j) list.push_back(value_from_json(x, type));
     return Any(list);
   }
   if (j.contains("dtype")) {
@@ -93,45 +75,77 @@ Any value_from_json(const json& j) {
   if (j.contains("node")) return Any(from_json(j["node"].dump()));
   bad_trace("a value of unknown form");
 }
-/// Factors: numbers, or what a sampler made ("v3").
-std::string factors_to_script(const Any& v) {
-  std::string out;
-  for (const Any& x : v.as<Array<Any>>()) {
-    auto text = x.try_as<std::string>();
-    out += (out.empty() ? "" : ", ") + (text ? *text : fmt::format("{}", x.as<int64_t>()));
-  }
-  return "[" + out + "]";
+Handle handle_from_json(const json& j) {
+  const auto h = j.is_string() ? sched::read_handle(j.get<std::string>()) : std::nullopt;
+  if (!h) bad_trace("a handle is written \"b3\", \"l7\", \"v2\" or \"p2\"");
+  return *h;
 }
-std::string value_to_script(const Any& v) {
-  if (auto s = v.try_as<std::string>()) return json(*s).dump();
-  if (auto a = v.try_as<Array<Any>>()) {
-    std::string out = "[";
-    for (size_t i = 0; i < a->size(); ++i) out += (i ? ", " : "") + value_to_script((*a)[i]);
-    return out + "]";
+/// Handles of a step in the order of the parameters; a list takes all that the others leave.
+void take_inputs(TraceStep& s, const json& in) {
+  const std::vector<Parameter>& parameters = s.primitive->parameters;
+  size_t single = 0, at = 0;
+  bool list = false;
+  for (const Parameter& p : parameters)
+    if (is_handle(p.type)) p.list ? void(list = true) : void(++single);
+  if (in.size() < single || (in.size() > single && !list))
+    bad_trace(fmt::format("{} has {} inputs", s.primitive->name, in.size()));
+  for (size_t i = 0; i < parameters.size(); ++i) {
+    if (!is_handle(parameters[i].type)) continue;
+    if (!parameters[i].list) {
+      s.args[i] = to_any(handle_from_json(in[at++]));
+      continue;
+    }
+    Array<Any> rest;
+    for (size_t n = in.size() - single; n > 0; --n) rest.push_back(to_any(handle_from_json(in[at++])));
+    s.args[i] = Any(rest);
   }
-  if (v.tag() == kBool) return v.as<bool>() ? "True" : "False";
-  if (v.tag() == kDataType) return json(to_string(v.as<DataType>())).dump();
-  if (auto map = v.try_as<IndexMap>(); map && *map) return tenon::to_text(*map);
-  if (auto e = v.try_as<PrimExpr>(); e && *e) return print(*e);
-  return value_to_json(v).dump();
+}
+
+/// Variables of the program's sizes, by name.
+std::map<std::string, tir::VarRef> size_variables(const tir::PrimFunc& f) {
+  std::map<std::string, tir::VarRef> out;
+  for (const tir::VarRef& p : f->params)
+    if (p->dtype.is_integer()) out.emplace(p->name, p);
+  for (auto [p, b] : f->buffer_map)
+    for (const PrimExpr& d : b->shape)
+      for (const tir::VarRef& v : tir::free_vars(d)) out.emplace(v->name, v);
+  return out;
+}
+/// An index map of a trace over the program's own sizes, which it names.
+IndexMap with_sizes(const IndexMap& map, const tir::PrimFunc& f, const std::string& where) {
+  tir::VarMap sizes;
+  const auto known = size_variables(f);
+  for (const tir::VarRef& free : tir::free_vars(map->outputs)) {
+    bool input = false;
+    for (const tir::VarRef& x : map->inputs) input = input || x.same_as(free);
+    if (input) continue;
+    auto it = known.find(free->name);
+    if (it == known.end())
+      bad_trace(fmt::format("{} needs a size '{}' that the program does not have", where, free->name));
+    sizes[free.get()] = it->second;
+  }
+  return sizes.empty() ? map : make<IndexMapNode>(map->inputs, map->outputs.map([&](const PrimExpr& e) {
+    return tir::substitute(e, sizes);
+  }));
 }
 
 }  // namespace
 
 std::string Trace::to_json() const {
-  const auto kinds = kinds_of(*this);
   json list = json::array();
   for (const TraceStep& s : steps) {
-    json step;
-    step["name"] = s.name;
-    json in = json::array(), out = json::array();
-    for (const Any& a : s.inputs)
-      in.push_back(a.tag() == kInt ? json(handle_text(kinds, a.as<int32_t>())) : value_to_json(a));
-    for (int32_t o : s.outputs) out.push_back(handle_text(kinds, o));
+    json step, in = json::array(), out = json::array(), attrs = json::object();
+    step["name"] = s.primitive->name;
+    for (size_t i = 0; i < s.args.size(); ++i) {
+      const Parameter& p = s.primitive->parameters[i];
+      if (is_handle(p.type))
+        for (const Handle& h : handles_of({s.args[i]})) in.push_back(handle_text(h));
+      else if (!s.args[i].is_none())
+        attrs[std::string(p.name)] = value_to_json(s.args[i]);
+    }
+    for (const Handle& h : s.results) out.push_back(handle_text(h));
     if (!in.empty()) step["in"] = in;
     if (!out.empty()) step["out"] = out;
-    json attrs = json::object();
-    for (auto [k, v] : s.attrs) attrs[k] = value_to_json(v);
     if (!attrs.empty()) step["attrs"] = attrs;
     list.push_back(step);
   }
@@ -139,58 +153,67 @@ std::string Trace::to_json() const {
 }
 
 Trace Trace::from_json(std::string_view text) {
-  json list = json::parse(text, nullptr, false);
+  const json list = json::parse(text, nullptr, false);
   if (!list.is_array()) bad_trace("it is no JSON list of steps");
-  auto handle = [](const json& j) -> int32_t {
-    const int32_t id = j.is_string() ? sched::handle_id(j.get<std::string>()) : -1;
-    if (id < 0) bad_trace("a handle is written \"b3\", \"l7\", \"v2\" or \"p2\"");
-    return id;
-  };
   Trace trace;
   for (const json& j : list) {
     if (!j.is_object() || !j.contains("name") || !j["name"].is_string()) bad_trace("a step has no name");
     TraceStep s;
-    s.name = j["name"].get<std::string>();
-    signature(s.name);
-    if (j.contains("in"))
-      for (const json& h : j["in"]) s.inputs.emplace_back(handle(h));
+    s.primitive = find_primitive(j["name"].get<std::string>());
+    if (!s.primitive) bad_trace(fmt::format("there is no primitive '{}'", j["name"].get<std::string>()));
+    s.args.resize(s.primitive->parameters.size());
+    take_inputs(s, j.contains("in") ? j["in"] : json::array());
     if (j.contains("out"))
-      for (const json& h : j["out"]) s.outputs.push_back(handle(h));
+      for (const json& h : j["out"]) s.results.push_back(handle_from_json(h));
     if (j.contains("attrs")) {
       if (!j["attrs"].is_object()) bad_trace("attrs is no object");
-      for (auto& [k, v] : j["attrs"].items()) s.attrs.set(k, value_from_json(v));
+      for (auto& [key, value] : j["attrs"].items()) {
+        size_t i = 0;
+        while (i < s.args.size() && s.primitive->parameters[i].name != key) ++i;
+        if (i == s.args.size()) bad_trace(fmt::format("{} has no '{}'", s.primitive->name, key));
+        s.args[i] = value_from_json(value, s.primitive->parameters[i].type);
+      }
     }
     trace.steps.push_back(std::move(s));
   }
   return trace;
 }
 
-std::string Trace::to_script() const {
-  const auto kinds = kinds_of(*this);
-  std::string out;
-  for (const TraceStep& s : steps) {
-    const PrimitiveInfo& sig = signature(s.name);
-    std::string line;
-    for (size_t i = 0; i < s.outputs.size(); ++i) line += (i ? ", " : "") + handle_text(kinds, s.outputs[i]);
-    if (!line.empty())
-      line += (s.outputs.size() == 1 && sig.outputs.ends_with('*') ? "," : "") + std::string(" = ");
-    line += "sch." + s.name + "(";
-    std::string args;
-    auto add = [&](const std::string& a) { args += (args.empty() ? "" : ", ") + a; };
-    if (s.name == "fuse" || s.name == "reorder" || s.name == "merge") {
-      for (const Any& a : s.inputs) add(handle_text(kinds, a.as<int32_t>()));
-      args = "[" + args + "]";
-    } else {
-      for (const Any& a : s.inputs) add(handle_text(kinds, a.as<int32_t>()));
+void Schedule::run(const Trace& trace) {
+  std::map<Handle, Handle> made;
+  for (size_t at = 0; at < trace.steps.size(); ++at) {
+    const TraceStep& t = trace.steps[at];
+    const std::string where = fmt::format("step {} ({})", at + 1, t.primitive->name);
+    auto mapped = [&](const Any& a) {
+      const auto h = to_handle(a);
+      if (!h) return a;
+      auto it = made.find(*h);
+      if (it == made.end())
+        throw ScheduleError(ErrorKind::model, "T0791",
+                            fmt::format("{} uses {} that no earlier step made", where, handle_text(*h)));
+      return to_any(it->second);
+    };
+    std::vector<Any> args = t.args;
+    for (Any& a : args) {
+      if (auto list = a.try_as<Array<Any>>(); list && !list->empty())
+        a = Any(list->map(mapped));
+      else if (auto map = a.try_as<IndexMap>(); map && *map)
+        a = Any(with_sizes(*map, function(), where));
+      else
+        a = mapped(a);
     }
-    for (std::string_view k : sig.attrs)
-      if (auto v = s.attrs.find(std::string(k)))
-        add(s.name == "get_block" ? value_to_script(*v)
-            : k == "factors"      ? fmt::format("{}={}", k, factors_to_script(*v))
-                                  : fmt::format("{}={}", k, value_to_script(*v)));
-    out += line + args + ")\n";
+    complete_arguments(*t.primitive, args, where);
+    const std::vector<Handle> out = apply(*t.primitive, std::move(args));
+    if (out.size() != t.results.size() && !t.results.empty())  // what nothing uses may stay without names
+      bad_trace(fmt::format("{} made {} handles, the trace has {}: it was recorded on another program", where,
+                            out.size(), t.results.size()));
+    for (size_t i = 0; i < t.results.size(); ++i) made[t.results[i]] = out[i];
   }
-  return out;
+}
+Schedule Schedule::replay(tir::PrimFunc function, const Trace& trace) {
+  Schedule s(std::move(function));
+  s.run(trace);
+  return s;
 }
 
 }  // namespace tenon

@@ -5,8 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "ir/text.h"
-#include "schedule/instructions.h"
-#include "schedule/replay.h"
+#include "schedule/primitive.h"
 #include "steps.h"
 
 namespace tenon::testing {
@@ -196,7 +195,7 @@ void change_trace(json& j, Decisions& d) {
         const json copy = x[size_t(d.below(x.size()))];
         x.insert(x.begin() + d.below(x.size() + 1), copy);
       } else if (x.is_string()) {
-        x = std::string(instructions()[size_t(d.below(instructions().size()))].name);
+        x = std::string(primitives()[size_t(d.below(primitives().size()))]->name);
       } else {
         x = nullptr;
       }
@@ -258,7 +257,8 @@ bool agree(const std::vector<NDArray>& a, const std::vector<NDArray>& b) {
 /// A result that no check of the engine promises: the step says so itself.
 bool unsafe(const Trace& t) {
   for (const TraceStep& s : t.steps)
-    if (s.name.starts_with("unsafe_") || s.name == "annotate_buffer_access") return true;
+    if (s.primitive->name.starts_with("unsafe_") || s.primitive->name == "annotate_buffer_access")
+      return true;
   return false;
 }
 
@@ -343,7 +343,7 @@ void run_case(Decisions& d) {
     Schedule again(c.program.function);
     bool whole = true;
     try {
-      sched::replay_steps(again, damaged);
+      again.run(damaged);
     } catch (const Error& e) {
       judge(e, print(c.program.function), trace.dump(1));
       whole = false;

@@ -98,7 +98,7 @@ class Applier {
       for (const Relation& r : c.relations) relate(loops, r);
       block_[c.made] = s_.get(s_.rfactor(loops.at(c.axis.get()), c.factor_axis))->name;
     } else {
-      s_.transform_layout(block(c.stage), 0, "write", c.buffer_map);
+      s_.transform_layout(block(c.stage), 0, BufferIndexType::write, c.buffer_map);
       s_.transform_block_layout(block(c.stage), c.block_map);
     }
   }
@@ -256,7 +256,7 @@ class Applier {
       case BlockRequestKind::rolling_buffer:
         return s_.rolling_buffer(block(i), 0);
       case BlockRequestKind::set_axis_separators:
-        return s_.set_axis_separator(block(i), 0, "write",
+        return s_.set_axis_separator(block(i), 0, BufferIndexType::write,
                                      std::vector<int>(r.numbers.begin(), r.numbers.end()));
     }
   }

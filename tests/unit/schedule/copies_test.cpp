@@ -45,7 +45,7 @@ TEST(ReindexCache, LaysOutByAMap) {
       c, 0, "local", map_of(7, [](const Array<VarRef>& i) -> Array<PrimExpr> { return {i[2], i[3], i[1]}; }));
   EXPECT_EQ(s.get(out)->reads[0]->buffer->shape.size(), 3u);
   check(p, s);
-  s.reindex(s.get_block("relu"), 0, "write");
+  s.reindex(s.get_block("relu"), {}, 0);
   check(p, s);
   refused(s, "T0778", "takes 2 indices", [&] {
     s.reindex_cache_read(c, 0, "local",
@@ -238,16 +238,18 @@ TEST(Access, StatedAndHidden) {
   Program p = matmul(4, 5, 6);
   Schedule s(p.function);
   BlockRV d = s.get_block("D");
-  s.annotate_buffer_access(d, 0, "read", map_of(2, [](const Array<VarRef>& i) -> Array<PrimExpr> {
+  s.annotate_buffer_access(d, 0, BufferIndexType::read,
+                           map_of(2, [](const Array<VarRef>& i) -> Array<PrimExpr> {
                              return {i[0], i[0] + 1, PrimExpr(0), PrimExpr(5)};
                            }));
   EXPECT_EQ(tir::as_int(s.get(d)->reads[0]->region[1]->extent), 5);
-  s.transform_layout(s.get_block("C"), 0, "write",
+  s.transform_layout(s.get_block("C"), 0, BufferIndexType::write,
                      map_of(2, [](const Array<VarRef>& i) -> Array<PrimExpr> { return {i[1], i[0]}; }));
   check(p, s);
   Schedule t(p.function);
   d = t.get_block("D");
-  t.annotate_buffer_access(d, 0, "read", map_of(2, [](const Array<VarRef>& i) -> Array<PrimExpr> {
+  t.annotate_buffer_access(d, 0, BufferIndexType::read,
+                           map_of(2, [](const Array<VarRef>& i) -> Array<PrimExpr> {
                              return {PrimExpr(0), PrimExpr(4), i[1], i[1] + 1};
                            }));
   // A stated region stays where others are derived anew.
@@ -255,23 +257,25 @@ TEST(Access, StatedAndHidden) {
   EXPECT_EQ(tir::as_int(t.get(d)->reads[0]->region[0]->extent), 4);
   check(p, t);
   refused(t, "T0799", "outside the region", [&] {
-    t.annotate_buffer_access(d, 0, "read", map_of(2, [](const Array<VarRef>& i) -> Array<PrimExpr> {
+    t.annotate_buffer_access(d, 0, BufferIndexType::read,
+                             map_of(2, [](const Array<VarRef>& i) -> Array<PrimExpr> {
                                return {i[0] + 1, i[0] + 2, i[1], i[1] + 1};
                              }));
   });
   refused(t, "T0799", "gives 2", [&] {
     t.annotate_buffer_access(
-        d, 0, "read", map_of(2, [](const Array<VarRef>& i) -> Array<PrimExpr> { return {i[0], i[0] + 1}; }));
+        d, 0, BufferIndexType::read,
+        map_of(2, [](const Array<VarRef>& i) -> Array<PrimExpr> { return {i[0], i[0] + 1}; }));
   });
   Schedule u(p.function);
   d = u.get_block("D");
-  u.unsafe_hide_buffer_access(d, "read", {0});
+  u.unsafe_hide_buffer_access(d, BufferIndexType::read, {0});
   EXPECT_EQ(u.get(d)->reads.size(), 1u);
   EXPECT_TRUE(u.get_producers(d).empty());
   check(p, u);
-  refused(u, "T0799", "no region", [&] { u.unsafe_hide_buffer_access(d, "read", {}); });
-  refused(u, "T0799", "twice", [&] { u.unsafe_hide_buffer_access(d, "write", {0, 0}); });
-  refused(u, "T0771", "no number 4", [&] { u.unsafe_hide_buffer_access(d, "write", {4}); });
+  refused(u, "T0799", "no region", [&] { u.unsafe_hide_buffer_access(d, BufferIndexType::read, {}); });
+  refused(u, "T0799", "twice", [&] { u.unsafe_hide_buffer_access(d, BufferIndexType::write, {0, 0}); });
+  refused(u, "T0771", "no number 4", [&] { u.unsafe_hide_buffer_access(d, BufferIndexType::write, {4}); });
 }
 
 TEST(Access, EndsOfAStatedRegionHaveOneType) {
@@ -279,7 +283,8 @@ TEST(Access, EndsOfAStatedRegionHaveOneType) {
   for (bool low : {false, true}) {
     Schedule s(p.function);
     BlockRV d = s.get_block("D");
-    s.annotate_buffer_access(d, 0, "read", map_of(2, [&](const Array<VarRef>& i) -> Array<PrimExpr> {
+    s.annotate_buffer_access(d, 0, BufferIndexType::read,
+                             map_of(2, [&](const Array<VarRef>& i) -> Array<PrimExpr> {
                                const PrimExpr zero = PrimExpr::int_imm(0, low ? i32 : i64),
                                               end = PrimExpr::int_imm(5, low ? i64 : i32);
                                return {i[0], i[0] + 1, zero, end};
@@ -317,7 +322,7 @@ TEST(Markers, PostprocOnce) {
   Schedule s(p.function);
   s.enter_postproc();
   s.parallel(s.get_loops(s.get_block("O"))[0]);
-  EXPECT_EQ(s.trace().steps[0].name, "enter_postproc");
+  EXPECT_EQ(s.trace().steps[0].primitive->name, "enter_postproc");
   EXPECT_NE(s.trace().to_script().find("sch.enter_postproc()"), std::string::npos);
   Schedule again = Schedule::replay(p.function, Trace::from_json(s.trace().to_json()));
   EXPECT_EQ(again.trace().to_json(), s.trace().to_json());
@@ -331,13 +336,14 @@ TEST(ParameterLayout, IsTheCallersWhenTheFunctionSaysSo) {
   });
   Schedule closed(p.function);
   refused(closed, "T0777", "caller's",
-          [&] { closed.transform_layout(closed.get_block("C"), 1, "read", map); });
+          [&] { closed.transform_layout(closed.get_block("C"), 1, BufferIndexType::read, map); });
   const bool second = closed.get(closed.get_block("C"))->reads[1]->buffer->name == "B";
   tir::PrimFunc open = p.function;
   open.edit()->attrs.set("layout_free_buffers", Any(Array<Any>{Any(1)}));
   Schedule s(open);
-  s.transform_layout(s.get_block("C"), second ? 1 : 0, "read", map);
-  refused(s, "T0777", "caller's", [&] { s.transform_layout(s.get_block("C"), 0, "write", map); });
+  s.transform_layout(s.get_block("C"), second ? 1 : 0, BufferIndexType::read, map);
+  refused(s, "T0777", "caller's",
+          [&] { s.transform_layout(s.get_block("C"), 0, BufferIndexType::write, map); });
   EXPECT_EQ(problems_of(s.function()), "");
   auto layouts = s.function()->attrs.at("tenon.param_layouts").as<Array<Any>>();
   ASSERT_EQ(layouts.size(), 1u);
@@ -360,7 +366,8 @@ TEST(ParameterLayout, IsTheCallersWhenTheFunctionSaysSo) {
   f.edit()->attrs.set("layout_free_buffers", Any(Array<Any>{Any(0)}));
   Schedule t(f);
   refused(t, "T0777", "no longer tells the size", [&] {
-    t.transform_layout(t.get_block("O"), 0, "read", map_of(2, [](const Array<VarRef>& i) -> Array<PrimExpr> {
+    t.transform_layout(t.get_block("O"), 0, BufferIndexType::read,
+                       map_of(2, [](const Array<VarRef>& i) -> Array<PrimExpr> {
                          return {tir::floordiv(i[0], 4), i[1], tir::floormod(i[0], 4)};
                        }));
   });

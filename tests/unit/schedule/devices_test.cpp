@@ -2,6 +2,7 @@
 // Thread axes, types and axes of buffers, orders of iterators, circular buffers; what queries leave in a
 // trace.
 #include "programs.h"
+#include "schedule/primitive.h"
 
 namespace tenon::testing {
 namespace {
@@ -116,14 +117,13 @@ TEST(AxisSeparators, GroupDimensions) {
   Program p = conv(2, 5, 4, 3, 3, 1, 1);
   Schedule s(p.function);
   BlockRV pad = s.get_block("pad");
-  s.set_axis_separator(pad, 0, "write", {2});
+  s.set_axis_separator(pad, 0, BufferIndexType::write, {2});
   ASSERT_EQ(s.get(pad)->writes[0]->buffer->axis_separators.size(), 1u);
   EXPECT_EQ(s.get(s.get_block("conv"))->reads[0]->buffer->axis_separators.size(), 1u);
   check(p, s);
-  refused(s, "T0708", "into groups", [&] { s.set_axis_separator(pad, 0, "write", {4}); });
-  refused(s, "T0708", "into groups", [&] { s.set_axis_separator(pad, 0, "write", {2, 2}); });
-  refused(s, "T0775", "caller's", [&] { s.set_axis_separator(pad, 0, "read", {1}); });
-  refused(s, "T0771", "no kind", [&] { s.set_axis_separator(pad, 0, "both", {1}); });
+  refused(s, "T0708", "into groups", [&] { s.set_axis_separator(pad, 0, BufferIndexType::write, {4}); });
+  refused(s, "T0708", "into groups", [&] { s.set_axis_separator(pad, 0, BufferIndexType::write, {2, 2}); });
+  refused(s, "T0775", "caller's", [&] { s.set_axis_separator(pad, 0, BufferIndexType::read, {1}); });
 }
 
 /// Three rows of a window are summed; the rows come from a block that is computed for each row anew.
@@ -210,7 +210,7 @@ TEST(Samples, FactorsFollowTheDecision) {
   Factors f = s.sample_perfect_tile(s.get_loops(c)[0], 2, 8);
   s.split(s.get_loops(c)[0], f);
   IntRV lanes = s.sample_categorical({2, 4, 8}, {0.2, 0.3, 0.5});
-  s.split(s.get_loops(c)[2], Factors{{-1, lanes}});
+  s.split(s.get_loops(c)[2], {-1, lanes});
   const std::string script = s.trace().to_script();
   EXPECT_NE(script.find("factors=[v0, v1]"), std::string::npos) << script;
   EXPECT_NE(script.find("factors=[-1, v2]"), std::string::npos) << script;
@@ -219,8 +219,8 @@ TEST(Samples, FactorsFollowTheDecision) {
   EXPECT_TRUE(structural_equal(Schedule::replay(p.function, t).function(), s.function()));
   // Another decision gives another program.
   for (TraceStep& step : t.steps) {
-    if (step.name == "sample_perfect_tile") step.attrs.set("decision", Any(Array<Any>{Any(8), Any(2)}));
-    if (step.name == "sample_categorical") step.attrs.set("decision", Any(0));
+    if (step.primitive->name == "sample_perfect_tile") step["decision"] = Any(Array<Any>{Any(8), Any(2)});
+    if (step.primitive->name == "sample_categorical") step["decision"] = Any(0);
   }
   Schedule other = Schedule::replay(p.function, t);
   BlockRV again = other.get_block("C");

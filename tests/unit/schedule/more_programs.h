@@ -10,8 +10,9 @@ inline tir::IterVar axis_of(PrimExpr extent, const std::string& name) {
   return te::reduce_axis(tir::range(PrimExpr(0), std::move(extent)), name);
 }
 /// A program written as text (its function is `main`).
-inline Program text_program(const std::string& name, const std::string& text) {
-  return {name, parse_module(text).find("main").cast<tir::PrimFuncNode>(), {}};
+inline Program text_program(const std::string& name, const std::string& text,
+                            std::map<std::string, int64_t> sizes = {}) {
+  return {name, parse_module(text).find("main").cast<tir::PrimFuncNode>(), std::move(sizes)};
 }
 
 inline Program dot(PrimExpr n) {

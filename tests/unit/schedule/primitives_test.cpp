@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Each primitive: what it makes, that it computes the same, and the sentence of each refusal.
+#include <set>
+
+#include "base/diagnostic.h"
 #include "programs.h"
-#include "schedule/replay.h"
+#include "schedule/primitive.h"
 
 namespace tenon::testing {
 namespace {
@@ -310,6 +313,45 @@ TEST(Trace, JsonScriptAndReplay) {
       ScheduleError);
   refused(s, "T0781", "no annotation", [&] { s.unannotate(c, "missing"); });
   refused(s, "T0780", "needs a name", [&] { s.annotate(c, "", Any(1)); });
+}
+
+TEST(Trace, ScriptsAreRead) {
+  Program p = matmul(6, tir::var("m"), 5);
+  p.sizes = {{"m", 8}};
+  const Trace t = Trace::from_script(R"(
+c = sch.get_block("C")
+i, j, k = sch.get_loops(block=c)
+outer, inner = sch.split(j, factors=[-1, 4])  # names of one's own
+sch.reorder([outer, k, inner])
+sch.transform_layout(c, 0, "write", lambda i0, i1: (i0 * m + i1,))
+sch.annotate(c, "note", [1, -2, 0.5, True, "fast", m + 1])
+)");
+  Schedule s(p.function);
+  const BlockRV c = s.get_block("C");
+  const PrimExpr m = s.get(c)->writes[0]->buffer->shape[1];
+  const std::vector<LoopRV> l = s.get_loops(c), j = s.split(l[1], {-1, 4});
+  s.reorder({j[0], l[2], j[1]});
+  s.transform_layout(c, 0, BufferIndexType::write, index_map(2, [&](const Array<tir::VarRef>& i) {
+                       return Array<PrimExpr>{i[0] * m + i[1]};
+                     }));
+  s.annotate(c, "note", Any(Array<Any>{Any(1), Any(-2), Any(0.5), Any(true), Any("fast"), Any(m + 1)}));
+  EXPECT_EQ(Schedule::replay(p.function, t).trace().to_script(), s.trace().to_script());
+  EXPECT_EQ(Trace::from_script(s.trace().to_script()).to_script(), s.trace().to_script());
+  EXPECT_TRUE(same(run(p.function, p.sizes), run(Schedule::replay(p.function, t).function(), p.sizes)));
+  // Every mistake with its place.
+  try {
+    Trace::from_script(
+        "x = sch.jump()\nsch.fuse([y])\nsch.split(l1, by=2)\nsch.get_block(\"C\", 2)\n"
+        "loops = sch.get_loops(b)\nz = sch.parallel(l)\nreturn 3\nsch.merge([], [])\n");
+    FAIL();
+  } catch (const DiagnosticError& e) {
+    std::set<std::string> lines;
+    for (const Diagnostic& d : e.diagnostics) {
+      EXPECT_EQ(d.code, "T0790") << e.what();
+      lines.insert(d.location.substr(0, d.location.rfind(':')));
+    }
+    EXPECT_EQ(lines.size(), 8u) << e.what();
+  }
 }
 
 TEST(Errors, ShowTheProgramAndThePlace) {

@@ -2,7 +2,7 @@
 // Random sequences of primitives on many programs: what is accepted computes the same, traces replay to the
 // equal program, refusals are sentences and change nothing. TENON_RANDOM_SEQUENCES: how many of eight steps
 // or more (20000 is the full run); shorter ones, where a program allows no more, are checked and not counted.
-#include "schedule/instructions.h"
+#include "schedule/primitive.h"
 #include "steps.h"
 
 namespace tenon::testing {
@@ -74,10 +74,10 @@ TEST_P(RandomSchedules, SequencesKeepTheMeaning) {
 
 INSTANTIATE_TEST_SUITE_P(Seeds, RandomSchedules, ::testing::Range(0, shards));
 
-/// Comes after the shards: how often each instruction was accepted and how often it changed a program. All of
+/// Comes after the shards: how often each primitive was accepted and how often it changed a program. All of
 /// them are tried; in a full run (20,000 sequences) each that changes programs has done so 200 times or more.
 class RandomTotals : public ::testing::TestWithParam<int> {};
-TEST_P(RandomTotals, EveryInstructionIsUsed) {
+TEST_P(RandomTotals, EveryPrimitiveIsUsed) {
   const Sum& s = sum();
   if (s.total == 0)
     GTEST_SKIP() << "the totals of one process: run test_schedule --gtest_filter='*Random*' as a whole";
@@ -88,17 +88,17 @@ TEST_P(RandomTotals, EveryInstructionIsUsed) {
   if (sample) {
     EXPECT_GE(s.programs.size(), 40u);
   }
-  for (const PrimitiveInfo& i : instructions()) {
-    if (i.kind == StepKind::query) continue;
-    auto it = s.counts.accepted.find(std::string(i.name));
+  for (const Primitive* p : primitives()) {
+    if (p->kind == StepKind::query) continue;
+    auto it = s.counts.accepted.find(std::string(p->name));
     const std::pair<int, int> n = it == s.counts.accepted.end() ? std::pair(0, 0) : it->second;
-    std::printf("  %-26s %7d accepted %7d changed\n", std::string(i.name).c_str(), n.first, n.second);
-    const int uses = i.kind == StepKind::change ? n.second : n.first;
+    std::printf("  %-26s %7d accepted %7d changed\n", std::string(p->name).c_str(), n.first, n.second);
+    const int uses = p->kind == StepKind::change ? n.second : n.first;
     if (full) {
-      EXPECT_GE(uses, 200) << i.name;
+      EXPECT_GE(uses, 200) << p->name;
     }
     if (sample) {
-      EXPECT_GE(uses, 1) << i.name;
+      EXPECT_GE(uses, 1) << p->name;
     }
   }
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Refused: caches, layouts, padding, annotations, traces.
 #include "refusal_cases.h"
+#include "schedule/primitive.h"
 
 namespace tenon::testing {
 
@@ -90,15 +91,16 @@ void refuse_buffers(Refuser& refuse) {
 
   // layouts
   refuse(two(kPlain), "T0778", "neither an input of the map nor a size",
-         [&](Schedule& s) { s.transform_layout(s.get_block("C"), 0, "write", foreign); });
+         [&](Schedule& s) { s.transform_layout(s.get_block("C"), 0, BufferIndexType::write, foreign); });
   refuse(two(kPlain), "T0778", "gives no index",
-         [&](Schedule& s) { s.transform_layout(s.get_block("C"), 0, "write", none); });
+         [&](Schedule& s) { s.transform_layout(s.get_block("C"), 0, BufferIndexType::write, none); });
   refuse(two(kPlain), "T0778", "gives no index",
          [&](Schedule& s) { s.transform_block_layout(s.get_block("C"), none); });
   refuse(program_of(kBuffers, "T.func_attr({\"layout_free_buffers\": [0]})\n" + kC + nest("C", kPlain) +
                                   nest("D", "D[vi, vj] = C[vi, vj]")),
-         "T0779", "is the caller's",
-         [&](Schedule& s) { s.transform_layout(s.get_block("C"), 0, "read", same2, PrimExpr(0.0)); });
+         "T0779", "is the caller's", [&](Schedule& s) {
+           s.transform_layout(s.get_block("C"), 0, BufferIndexType::read, same2, PrimExpr(0.0));
+         });
   refuse(two("T.where(i + j < 8)\n" + kPlain), "T0742", "it is restricted by a predicate",
          [&](Schedule& s) { s.transform_block_layout(s.get_block("C"), same2); });
   refuse(two(kEffect), "T0731", "effects, matches regions",
@@ -188,7 +190,7 @@ void refuse_buffers(Refuser& refuse) {
 
   // annotations, alignment, types
   refuse(two(kPlain), "T0799", "the map takes 2 indices and gives 2",
-         [&](Schedule& s) { s.annotate_buffer_access(s.get_block("D"), 0, "read", same2); });
+         [&](Schedule& s) { s.annotate_buffer_access(s.get_block("D"), 0, BufferIndexType::read, same2); });
   refuse(two(kPlain), "T0780", "which a trace cannot record",
          [](Schedule& s) { s.annotate(s.get_block("C"), "word", Any(s.get(s.get_block("C")))); });
   refuse(program_of("A: T.Buffer((4, 6), \"float32\"), B: T.Buffer((4,), \"float32\"), D: T.Buffer((4, 6), "
@@ -203,8 +205,24 @@ void refuse_buffers(Refuser& refuse) {
               nest("D", "D[vi, vj] = C[vi, vj]")),
       "T0707", "", [](Schedule& s) { s.unsafe_set_dtype(s.get_block("C"), 0, f32); });
 
+  refuse(two(kPlain), "T0771", "one region is needed", [](Schedule& s) { s.reindex(s.get_block("C")); });
+
   // traces
   refuse(two(kPlain), "T0790", "the trace cannot be used", [](Schedule&) { Trace::from_json("{}"); });
+  refuse(two(kPlain), "T0790", "is given 2 arguments and takes 1",
+         [](Schedule& s) { s.apply(*find_primitive("get_block"), {Any("C"), Any("D")}); });
+  refuse(two(kPlain), "T0790", "get_block: 'name' is not a text",
+         [](Schedule& s) { s.apply(*find_primitive("get_block"), {Any(3)}); });
+  refuse(two(kPlain), "T0790", "'loops' is not a list, each item a loop",
+         [](Schedule& s) { s.apply(*find_primitive("fuse"), {Any(Array<Any>{Any(3)})}); });
+  refuse(two(kPlain), "T0790", "is not \"read\" or \"write\"", [](Schedule& s) {
+    s.apply(*find_primitive("set_axis_separator"),
+            {to_any({HandleKind::block, s.get_block("C").id}), Any(0), Any("both"), Any(Array<Any>{Any(1)})});
+  });
+  refuse(two(kPlain), "T0790", "is too large a number", [](Schedule& s) {
+    s.apply(*find_primitive("set_scope"),
+            {to_any({HandleKind::block, s.get_block("C").id}), Any(int64_t(1) << 40), Any("local")});
+  });
   refuse(two(kPlain), "T0791", "that no earlier step made", [](Schedule& s) {
     Schedule::replay(s.function(), Trace::from_json(R"([{"name":"parallel","in":["l7"]}])"));
   });

@@ -5,7 +5,7 @@
 
 #include "more_programs.h"
 #include "programs.h"
-#include "schedule/instructions.h"
+#include "schedule/primitive.h"
 #include "schedule/tensor_intrin.h"
 
 namespace tenon::testing {
@@ -157,7 +157,7 @@ inline IndexMap random_iterator_map(Random& r, const Ref<tir::Block>& b, bool of
   });
 }
 
-/// One random step of the instructions that need some preparation, or that few blocks allow.
+/// One random step of the primitives that need some preparation, or that few blocks allow.
 template <class Run>
 void act_rare(Schedule& s, Random& r, Run run, BlockRV b, const std::vector<LoopRV>& loops, int kind = -1) {
   const Ref<tir::Block> block = s.get(b);
@@ -185,7 +185,7 @@ void act_rare(Schedule& s, Random& r, Run run, BlockRV b, const std::vector<Loop
       if (block->writes.empty()) return;
       const int rank = int(block->writes[0]->buffer->shape.size());
       return run("set_axis_separator",
-                 [&] { s.set_axis_separator(b, 0, "write", {1 + r.below(size_t(rank))}); });
+                 [&] { s.set_axis_separator(b, 0, BufferIndexType::write, {1 + r.below(size_t(rank))}); });
     }
     case 4:
     case 5: {
@@ -246,15 +246,83 @@ void act_rare(Schedule& s, Random& r, Run run, BlockRV b, const std::vector<Loop
         for (const PrimExpr& d : buffer->shape) out.push_back(PrimExpr(0)), out.push_back(d);
         return out;
       });
-      return run("annotate_buffer_access", [&] { s.annotate_buffer_access(b, at, "read", whole); });
+      return run("annotate_buffer_access",
+                 [&] { s.annotate_buffer_access(b, at, BufferIndexType::read, whole); });
     }
     default: {
-      Factors factors{{}};
+      Factors factors;
       run("sample_partitioned_tile",
           [&] { factors = s.sample_partitioned_tile(any_loop(), 2 + r.below(2), 1, 1 + r.below(3)); });
-      return run("split", [&] { s.split(LoopRV{s.trace().steps.back().inputs[0].as<int32_t>()}, factors); });
+      return run("split", [&] { s.split(LoopRV{to_handle(s.trace().steps.back().args[0])->id}, factors); });
     }
   }
+}
+
+/// A value of a parameter's type, one of a list.
+inline Any random_argument(const Parameter& p, Random& r, BlockRV b, LoopRV l, size_t rank) {
+  static const char* texts[] = {"local", "global", "blockIdx.x", "threadIdx.x", "vthread", "note"};
+  switch (p.type) {
+    case ParameterType::block:
+      return to_any({b.kind, b.id});
+    case ParameterType::loop:
+    case ParameterType::loop_or_location:
+      return to_any({l.kind, l.id});
+    case ParameterType::block_or_loop:
+      return r.below(2) ? to_any({b.kind, b.id}) : to_any({l.kind, l.id});
+    case ParameterType::number:
+    case ParameterType::integer:
+    case ParameterType::any:
+      return Any(r.below(4));
+    case ParameterType::boolean:
+      return Any(r.below(2) == 1);
+    case ParameterType::real:
+      return Any(0.5);
+    case ParameterType::text:
+      return Any(texts[r.below(std::size(texts))]);
+    case ParameterType::dtype:
+      return Any(f64);
+    case ParameterType::buffer_index_type:
+      return Any(r.below(2) ? "read" : "write");
+    case ParameterType::index_map:
+      return Any(index_map(int(rank), [](const Array<tir::VarRef>& i) {
+        std::vector<PrimExpr> out(i.begin(), i.end());
+        std::reverse(out.begin(), out.end());
+        return Array<PrimExpr>(out);
+      }));
+    case ParameterType::expression:
+      return Any(PrimExpr(r.below(4)));
+  }
+  return {};
+}
+/// A step of any primitive whose results are promised, its arguments drawn by their types: one that has no
+/// case of its own is tried, too.
+template <class Run>
+void act_any(Schedule& s, Random& r, Run run, const std::vector<BlockRV>& blocks,
+             const std::vector<LoopRV>& loops) {
+  static const std::vector<const Primitive*> all = [] {
+    std::vector<const Primitive*> out = primitives();
+    std::erase_if(out, [](const Primitive* p) {
+      return p->kind != StepKind::change || p->name.starts_with("unsafe_") ||
+             p->name == "annotate_buffer_access";
+    });
+    return out;
+  }();
+  const Primitive& p = *all[size_t(r.below(all.size()))];
+  const BlockRV b = blocks[size_t(r.below(blocks.size()))];
+  const size_t rank = s.get(b)->iter_vars.size();
+  std::vector<Any> args;
+  for (const Parameter& x : p.parameters) {
+    auto draw = [&] { return random_argument(x, r, b, loops.at(size_t(r.below(loops.size()))), rank); };
+    std::vector<Any> list;
+    if (x.list && x.type == ParameterType::integer && r.below(2)) {  // positions of the iterators
+      for (size_t i = 0; i < rank; ++i) list.push_back(Any(i));
+      std::shuffle(list.begin(), list.end(), r.engine);
+    } else {
+      for (int i = x.list ? r.below(3) : 0; i >= 0; --i) list.push_back(draw());
+    }
+    args.push_back(x.list ? Any(Array<Any>(list)) : list[0]);
+  }
+  run(std::string(p.name), [&] { s.apply(p, args); });
 }
 
 /// One random step (a few kinds of step are several primitives in a row). Steps that are refused change
@@ -278,6 +346,7 @@ inline void act(Schedule& s, Random& r, Counts& counts, int kind = -1, int rare 
   };
   LoopRV loop = any(loops);
   if (rare >= 0 || (kind < 0 && r.below(3) == 0)) return act_rare(s, r, run, b, loops, rare);
+  if (kind < 0 && r.below(8) == 0) return act_any(s, r, run, blocks, loops);
   switch (kind >= 0 ? kind : r.below(36)) {
     case 0:
       return run("split", [&] {
@@ -343,7 +412,7 @@ inline void act(Schedule& s, Random& r, Counts& counts, int kind = -1, int rare 
         if (r.below(3))
           s.reindex(b, r.below(3));
         else
-          s.reindex(b, 0, "write");
+          s.reindex(b, {}, 0);
       });
     case 21:
       return run("add_unit_loop", [&] { s.add_unit_loop(b); });
@@ -362,7 +431,9 @@ inline void act(Schedule& s, Random& r, Counts& counts, int kind = -1, int rare 
       const IndexMap map = random_map(r, int(buffer->shape.size()), true, buffer->shape);
       PrimExpr pad;
       if (r.below(2)) pad = tir::const_of(buffer->dtype, double(r.below(9)));
-      return run("transform_layout", [&] { s.transform_layout(b, at, write ? "write" : "read", map, pad); });
+      return run("transform_layout", [&] {
+        s.transform_layout(b, at, write ? BufferIndexType::write : BufferIndexType::read, map, pad);
+      });
     }
     case 26: {
       Array<PrimExpr> extents;
@@ -422,17 +493,17 @@ inline void act(Schedule& s, Random& r, Counts& counts, int kind = -1, int rare 
     case 34:
       switch (r.below(3)) {
         case 0: {
-          Factors factors{{}};
+          Factors factors;
           run("sample_perfect_tile", [&] { factors = s.sample_perfect_tile(loop, 2 + r.below(2), 8); });
           return run("split", [&] { s.split(loop, factors); });
         }
         case 1: {
           IntRV factor = 1;
           run("sample_categorical", [&] { factor = s.sample_categorical({2, 3, 4}, {0.5, 0.25, 0.25}); });
-          return run("split", [&] { s.split(loop, Factors({-1, factor})); });
+          return run("split", [&] { s.split(loop, {-1, factor}); });
         }
         default: {
-          LoopRV at{-1};
+          LocationRV at;
           run("sample_compute_location", [&] { at = s.sample_compute_location(b); });
           return run("compute_at", [&] { s.compute_at(b, at); });
         }
@@ -457,7 +528,7 @@ inline void act(Schedule& s, Random& r, Counts& counts, int kind = -1, int rare 
 /// Accepted steps, queries left out.
 inline size_t steps_of(const Schedule& s) {
   size_t n = 0;
-  for (const TraceStep& t : s.trace().steps) n += find_instruction(t.name)->kind != StepKind::query;
+  for (const TraceStep& t : s.trace().steps) n += t.primitive->kind != StepKind::query;
   return n;
 }
 
@@ -495,7 +566,7 @@ inline Schedule random_schedule(const Program& p, uint64_t seed, size_t steps, i
     const BlockRV b = blocks[size_t(r.below(blocks.size()))];
     if (!s.get(b)->reads.empty()) {
       s.enter_postproc();
-      s.unsafe_hide_buffer_access(b, "read", {0});
+      s.unsafe_hide_buffer_access(b, BufferIndexType::read, {0});
       for (const char* name : {"unsafe_hide_buffer_access", "enter_postproc"}) {
         auto& c = counts.accepted[name];
         ++c.first;

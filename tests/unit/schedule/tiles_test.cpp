@@ -3,6 +3,7 @@
 // it computes the same, and the sentence of each refusal.
 #include "ir/text.h"
 #include "programs.h"
+#include "schedule/primitive.h"
 #include "schedule/tensor_intrin.h"
 
 namespace tenon::testing {
@@ -211,7 +212,7 @@ TEST(TransformLayout, BlockedWithAndWithoutPadding) {
     Program p = matmul(6, columns, 5);
     Schedule s(p.function);
     BlockRV c = s.get_block("C");
-    s.transform_layout(c, 0, "write",
+    s.transform_layout(c, 0, BufferIndexType::write,
                        map_of(2,
                               [](const Array<VarRef>& i) -> Array<PrimExpr> {
                                 return {tir::floordiv(i[1], 4), i[0], tir::floormod(i[1], 4)};
@@ -225,7 +226,8 @@ TEST(TransformLayout, BlockedWithAndWithoutPadding) {
   Program p = matmul(8, 8, 8);
   Schedule s(p.function);
   s.blockize(tile(s, s.get_block("C"), {4, 4, 4})[3]);
-  s.transform_layout(s.get_block("D"), 0, "read", map_of(2, [](const Array<VarRef>& i) -> Array<PrimExpr> {
+  s.transform_layout(s.get_block("D"), 0, BufferIndexType::read,
+                     map_of(2, [](const Array<VarRef>& i) -> Array<PrimExpr> {
                        return {tir::floordiv(i[0], 4), tir::floordiv(i[1], 4), tir::floormod(i[0], 4),
                                tir::floormod(i[1], 4)};
                      }));
@@ -239,10 +241,10 @@ TEST(TransformLayout, FusedAndSplitSymbolic) {
     Program p = elementwise(n, 6);
     p.sizes = {{"n", size}};
     Schedule s(p.function);
-    s.transform_layout(s.get_block("C"), 0, "write", map_of(2, [](const Array<VarRef>& i) -> Array<PrimExpr> {
-                         return {i[0] * 6 + i[1]};
-                       }));
-    s.transform_layout(s.get_block("D"), 0, "write",
+    s.transform_layout(
+        s.get_block("C"), 0, BufferIndexType::write,
+        map_of(2, [](const Array<VarRef>& i) -> Array<PrimExpr> { return {i[0] * 6 + i[1]}; }));
+    s.transform_layout(s.get_block("D"), 0, BufferIndexType::write,
                        map_of(2,
                               [](const Array<VarRef>& i) -> Array<PrimExpr> {
                                 return {tir::floordiv(i[0], 4), i[1], tir::floormod(i[0], 4)};
@@ -257,22 +259,21 @@ TEST(TransformLayout, Refusals) {
   Schedule s(p.function);
   BlockRV c = s.get_block("C"), d = s.get_block("D");
   auto swapped = map_of(2, [](const Array<VarRef>& i) -> Array<PrimExpr> { return {i[1], i[0]}; });
-  refused(s, "T0777", "caller's", [&] { s.transform_layout(d, 0, "write", swapped); });
-  refused(s, "T0771", "no number 4", [&] { s.transform_layout(c, 4, "write", swapped); });
-  refused(s, "T0771", "no kind of region", [&] { s.transform_layout(c, 0, "both", swapped); });
+  refused(s, "T0777", "caller's", [&] { s.transform_layout(d, 0, BufferIndexType::write, swapped); });
+  refused(s, "T0771", "no number 4", [&] { s.transform_layout(c, 4, BufferIndexType::write, swapped); });
   refused(s, "T0778", "takes 3 indices", [&] {
-    s.transform_layout(c, 0, "write", map_of(3, [](const Array<VarRef>& i) -> Array<PrimExpr> {
+    s.transform_layout(c, 0, BufferIndexType::write, map_of(3, [](const Array<VarRef>& i) -> Array<PrimExpr> {
                          return {i[1], i[0], i[2]};
                        }));
   });
   refused(s, "T0778", "place of its own", [&] {
-    s.transform_layout(c, 0, "write",
+    s.transform_layout(c, 0, BufferIndexType::write,
                        map_of(2, [](const Array<VarRef>& i) -> Array<PrimExpr> { return {i[0]}; }));
   });
   refused(s, "T0779", "no number",
-          [&] { s.transform_layout(c, 0, "write", swapped, PrimExpr(tir::var("x", f32))); });
+          [&] { s.transform_layout(c, 0, BufferIndexType::write, swapped, PrimExpr(tir::var("x", f32))); });
   s.pad_iteration(d, 1, 5);
-  refused(s, "T0736", "mask", [&] { s.transform_layout(c, 0, "write", swapped); });
+  refused(s, "T0736", "mask", [&] { s.transform_layout(c, 0, BufferIndexType::write, swapped); });
 }
 
 TEST(TransformBlockLayout, NewLoopsOverTheSameWork) {
@@ -335,7 +336,7 @@ TEST(PadEinsum, LeavesSizesOfOneThatAreNoIndex) {
   Program p = conv(2, 5, 4, 3, 3, 1, 1);
   Schedule s(p.function);
   BlockRV c = s.get_block("conv");
-  s.transform_layout(c, 0, "write", map_of(4, [](const Array<VarRef>& i) -> Array<PrimExpr> {
+  s.transform_layout(c, 0, BufferIndexType::write, map_of(4, [](const Array<VarRef>& i) -> Array<PrimExpr> {
                        return {i[0], i[1] * 5 + i[2], i[3]};
                      }));
   refused(s, "T0786", "is no index of 'conv'", [&] { s.pad_einsum(c, {4, 3, 1, 1, 2, 1, 3}); });
@@ -529,7 +530,7 @@ TEST(Samplers, DecisionsAreRecorded) {
     s.split(s.get_loops(c)[1], f);
     const int64_t depth = s.sample_categorical({1, 2, 4}, {0.25, 0.5, 0.25});
     s.annotate(c, "depth", Any(depth));
-    LoopRV at = s.sample_compute_location(c);
+    const LocationRV at = s.sample_compute_location(c);
     s.compute_at(c, at);
     check_replay(p, s);
     traces.insert(s.trace().to_json());
@@ -565,7 +566,7 @@ TEST(Samplers, AnotherDecisionReplays) {
       Trace t = Trace::from_json(s.trace().to_json());
       bool found = false;
       for (TraceStep& step : t.steps)
-        if (step.name == "sample_compute_location") step.attrs.set("decision", Any(other)), found = true;
+        if (step.primitive->name == "sample_compute_location") step["decision"] = Any(other), found = true;
       ASSERT_TRUE(found) << s.trace().to_script();
       Schedule again = Schedule::replay(p.function, t);
       EXPECT_TRUE(same(run(p.function, p.sizes), run(again.function(), p.sizes)));
@@ -575,9 +576,9 @@ TEST(Samplers, AnotherDecisionReplays) {
   }
   EXPECT_EQ(programs.size(), 4u);
   Schedule s(p.function);
-  const LoopRV stays = s.sample_compute_location(s.get_block("T"), -1);
-  EXPECT_TRUE(stays.is_place());
-  refused(s, "T0701", "no loop or block", [&] { s.parallel(stays); });
+  const BlockRV c = s.get_block("T");
+  refused(s, "T0701", "no location has the handle", [&] { s.compute_at(c, LocationRV{0}); });
+  refused(s, "T0701", "no number has the handle", [&] { s.split(s.get_loops(c)[0], {IntRV(2, 0), -1}); });
 }
 
 TEST(IndexMaps, ShapesInversesAndPadding) {
