@@ -38,7 +38,7 @@ class FoldBatchNorm : public BodyRewriter {
         w->data.dtype() != x->dtype)
       return value;
     NDArray p[4];
-    for (size_t i = 0; i < 4; ++i) {
+    for (size_t i = 0; i < std::size(p); ++i) {
       const auto* k = call.args[i + 1].as<Constant>();
       if (!k || k->data.ndim() != 1 || k->data.size() != w->data.shape()[0]) return value;
       p[i] = k->data;

@@ -19,6 +19,13 @@ namespace tenon {
 namespace graph {
 namespace {
 
+// Pad widths come in pairs: those of the batch and the channels, then the spatial ones.
+constexpr size_t kSpatial = 4;
+// 1 / v is exact for a power of two, and no result underflows where |exponent| stays far from f32's 126.
+constexpr int kLargestExponent = 60;
+// Divisors are looked at one by one: vectors of a channel, not whole tensors.
+constexpr int64_t kMostDivisors = 4096;
+
 bool is_conv(const std::string& name) {
   return name == "nn.conv1d" || name == "nn.conv2d" || name == "nn.conv3d";
 }
@@ -74,13 +81,13 @@ class SimplifyExpr : public BodyRewriter {
     const size_t n = size_t(type->ndim) - 2;
     if (p.pad_mode != "constant" || p.pad_value != 0 || p.pad_width.size() != 2 * (n + 2)) return value;
     for (size_t i = 0; i < p.pad_width.size(); ++i)
-      if (p.pad_width[i] < 0 || (i < 4 && p.pad_width[i] != 0)) return value;
+      if (p.pad_width[i] < 0 || (i < kSpatial && p.pad_width[i] != 0)) return value;
     Ref<op::ConvAttrs> attrs = call.attrs.cast<op::ConvAttrs>();
     if (!attrs) return value;
     std::vector<int64_t> padding = both_ends(attrs->padding, n);
     for (size_t i = 0; i < n; ++i) {
-      padding[i] += p.pad_width[4 + 2 * i];
-      padding[i + n] += p.pad_width[5 + 2 * i];
+      padding[i] += p.pad_width[kSpatial + 2 * i];
+      padding[i + n] += p.pad_width[kSpatial + 1 + 2 * i];
     }
     attrs.edit()->padding = Array<int64_t>(padding);
     Array<Expr> args = call.args;
@@ -144,13 +151,14 @@ class SimplifyExpr : public BodyRewriter {
   Expr divide(const Call& call, const Expr& value) {
     const auto* c = call.args[1].as<Constant>();
     if (!c || !c->data.dtype().is_float() || c->data.dtype().bits < 32 || c->data.size() == 0 ||
-        c->data.size() > 4096)
+        c->data.size() > kMostDivisors)
       return value;
     NDArray inverse = NDArray::empty(c->data.shape(), c->data.dtype());
     for (int64_t i = 0; i < c->data.size(); ++i) {
       int exponent = 0;
       const double v = c->data.element(i);
-      if (!std::isfinite(v) || std::abs(std::frexp(v, &exponent)) != 0.5 || std::abs(exponent) > 60)
+      if (!std::isfinite(v) || std::abs(std::frexp(v, &exponent)) != 0.5 ||
+          std::abs(exponent) > kLargestExponent)
         return value;
       inverse.set_element(i, 1 / v);
     }

@@ -34,7 +34,7 @@ class SimplifyInference : public BodyRewriter {
     const auto* x = as_tensor(call.args[0]);
     if (!x || x->ndim < 1 || !x->dtype.is_float() || call.args.size() != 5) return value;
     NDArray p[4];
-    for (size_t i = 0; i < 4; ++i) {
+    for (size_t i = 0; i < std::size(p); ++i) {
       const auto* c = call.args[i + 1].as<Constant>();
       if (!c || c->data.ndim() != 1) return value;
       p[i] = c->data;

@@ -21,6 +21,10 @@ namespace tenon {
 namespace graph {
 namespace {
 
+// A result beyond the limit that is at most an eighth larger than its arguments is folded: blocks of a layout
+// may be filled up.
+constexpr int64_t kFilledUp = 8;
+
 class FoldConstant : public BodyRewriter {
  public:
   explicit FoldConstant(PassContext& context) : context_(context) {
@@ -103,7 +107,7 @@ class FoldConstant : public BodyRewriter {
     std::vector<NDArray> inputs;
     int64_t input_bytes = 0;
     collect(args, inputs, input_bytes);
-    if (bytes > max_bytes_ && bytes > input_bytes + input_bytes / 8) return value;  // blocks may be filled up
+    if (bytes > max_bytes_ && bytes > input_bytes + input_bytes / kFilledUp) return value;
     std::vector<NDArray> outputs;
     if (std::optional<NDArray> moved = rearrange(*whole, inputs, type))
       outputs = {*moved};

@@ -147,7 +147,7 @@ class Grouper {
 
   std::vector<int> run() {
     // Contractions take their element-wise tails first, then injective chains join, then what makes a tuple.
-    for (int phase = 0; phase < 3; ++phase)
+    for (const int phase : {0, 1, 2})
       for (int i = 0; i < int(g_.nodes.size()); ++i) step(i, phase);
     std::vector<int> out(g_.nodes.size());
     for (size_t i = 0; i < out.size(); ++i) out[i] = groups_[find(int(i))].last;

@@ -9,6 +9,17 @@
 
 namespace tenon::graph {
 
+namespace {
+// Long lives see the height of the whole program soon; a bounded look is enough for an order.
+constexpr int kMostLevels = 256;
+// The search places some 400,000 pieces in all, which takes about 50 ms, in rounds of all pieces each.
+constexpr int64_t kPlacements = 400000, kFewestRounds = 8, kMostRounds = 400;
+// How far forward a piece moves: half, a third or a quarter of its way, in turns.
+constexpr int kWays = 3;
+// Rounds until the search goes on from the best order again.
+constexpr int kRestart = 40;
+}  // namespace
+
 std::vector<int> Branches::path(int branch) const {
   std::vector<int> out;
   for (; branch >= 0; branch = all_[size_t(branch)].parent) out.push_back(branch);
@@ -106,8 +117,7 @@ std::vector<int64_t> crowds(const std::vector<MemoryPiece>& pieces) {
     auto it = std::upper_bound(levels.begin(), levels.end(), std::pair(p.begin, INT64_MAX));
     if (it != levels.begin()) --it;
     int64_t most = 0;
-    // Long lives see the height of the whole program soon; a bounded look is enough for an order.
-    for (int k = 0; k < 256 && it != levels.end() && it->first <= p.end; ++it, ++k)
+    for (int k = 0; k < kMostLevels && it != levels.end() && it->first <= p.end; ++it, ++k)
       most = std::max(most, it->second);
     out.push_back(most);
   }
@@ -154,7 +164,7 @@ int64_t place_pieces(std::vector<MemoryPiece>& pieces, const Branches& branches,
       if (best.bytes > bound) attempt(order, tight);
   // The piece at the top, and what holds it up, are placed earlier.
   const int64_t work = std::max<int64_t>(1, int64_t(pieces.size()));
-  const int rounds = int(std::clamp<int64_t>(400000 / work, 8, 400));
+  const int rounds = int(std::clamp<int64_t>(kPlacements / work, kFewestRounds, kMostRounds));
   std::vector<int> order = best_order;
   Placement now = best;
   for (int round = 0; round < rounds && best.bytes > bound; ++round) {
@@ -167,14 +177,14 @@ int64_t place_pieces(std::vector<MemoryPiece>& pieces, const Branches& branches,
     auto at = std::find(order.begin(), order.end(), lift);
     const auto position = at - order.begin();
     order.erase(at);
-    order.insert(order.begin() + position / (2 + round % 3), lift);
+    order.insert(order.begin() + position / (2 + round % kWays), lift);
     Placement next = place_in_order(pieces, conflicts, order, best_tight, INT64_MAX);
     if (next.bytes < best.bytes) {
       best = next;
       best_order = order;
     }
     now = std::move(next);
-    if (round % 40 == 39) {  // lost: from the best again, with another rule for gaps
+    if (round % kRestart == kRestart - 1) {  // lost: from the best again, with another rule for gaps
       order = best_order;
       now = best;
       best_tight = !best_tight;
