@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// default_schedule: which rule for which part of the program. Parts are taken from the last block on, so that
-// producers follow their consumers.
+// default_schedule: which rule for which block. Blocks are taken from the last one on, so that producers
+// follow their consumers.
 #include "autoschedule/default.h"
 
 #include <algorithm>
@@ -11,104 +11,171 @@ namespace tenon {
 
 using namespace tir;
 
+namespace rules {
 namespace {
 
-/// Does the reduction read its operands again and again (a contraction, a window), so that its results should
-/// stay in registers as a tile?
-bool wants_tile(const rules::Facts& f) {
-  if (!f.is_reduction()) return false;
-  // What stays the same over the whole sum is no operand of it.
-  auto still = [&](const rules::Access& l) {
-    return std::all_of(f.reduce.begin(), f.reduce.end(), [&](int k) { return l.stride[size_t(k)] == 0; });
-  };
-  for (const rules::Access& l : f.loads)
-    for (int i : f.spatial)
-      if (f.extent[size_t(i)] != 1 && l.stride[size_t(i)] == 0 && !still(l)) return true;
-  // Windows side by side: vectors of results read with small strides.
-  int64_t window = 1;
-  for (int k : f.reduce)
-    window = window == rules::kUnknown || f.extent[size_t(k)] == rules::kUnknown
-                 ? rules::kUnknown
-                 : window * f.extent[size_t(k)];
-  if (window != rules::kUnknown && window <= 64 && !f.spatial.empty())
-    for (const rules::Access& l : f.loads) {
-      const int64_t step = l.stride[size_t(f.spatial.back())];
-      if (step > 1 && step <= 4 && step >= f.extent[size_t(f.reduce.back())] &&
-          f.write.stride[size_t(f.spatial.back())] == 1)
-        return true;
-    }
-  // Windows: one element serves several results.
-  const int64_t all = f.instances(false);
-  for (const rules::Access& l : f.loads) {
-    if (still(l)) continue;
-    int64_t elements = 1;
-    for (const PrimExpr& d : l.buffer->shape) {
-      auto v = as_int(d);
-      elements = v && elements != rules::kUnknown ? elements * *v : rules::kUnknown;
-    }
-    if (all != rules::kUnknown && elements != rules::kUnknown && all > elements + elements / 4) return true;
-  }
-  // A reduction across memory is a tile of one row.
-  const size_t k = size_t(f.reduce.back());
-  for (const rules::Access& l : f.loads)
-    if (l.stride[k] == 1) return false;
-  return true;
+/// Steps of a window that reads each element for one result only, and strides between its results, for which
+/// vectors of results pay.
+constexpr int64_t kSmallWindow = 64, kWindowStride = 4;
+constexpr double kOverlap = 1.25;  ///< reads of each element, at least, where windows overlap
+
+/// Does the access differ from step to step of the sum? What does not is no operand of it.
+bool is_operand(const Facts& f, const Access& l) {
+  return std::any_of(f.reduce.begin(), f.reduce.end(), [&](int k) { return l.stride[size_t(k)] != 0; });
 }
 
-void schedule_all(Schedule& s, const Target& target) {
-  rules::inline_producers(s);
-  std::vector<int32_t> done;
-  auto is_done = [&](BlockRV b) { return std::find(done.begin(), done.end(), b.id) != done.end(); };
-  std::vector<BlockRV> order = s.blocks();
-  for (size_t at = order.size(); at-- > 0;) {
-    BlockRV b = order[at];
-    if (is_done(b)) continue;
-    const std::vector<BlockRV> living = s.blocks();  // a rule may have inlined it
-    if (std::find(living.begin(), living.end(), b) == living.end()) continue;
-    auto f = rules::facts_of(s, b);
-    if (!f) {
-      rules::fallback(s, b);
-      done.push_back(b.id);
-      continue;
+bool shares_an_operand(const Facts& f) {
+  return std::any_of(f.loads.begin(), f.loads.end(), [&](const Access& l) {
+    return is_operand(f, l) && std::any_of(f.spatial.begin(), f.spatial.end(), [&](int i) {
+             return f.extent[size_t(i)] != 1 && l.stride[size_t(i)] == 0;
+           });
+  });
+}
+
+/// Windows side by side: vectors of results read with small strides.
+bool windows_side_by_side(const Facts& f) {
+  int64_t window = 1;
+  for (int k : f.reduce) window = window == kUnknown || f.symbolic(k) ? kUnknown : window * f.extent[size_t(k)];
+  if (window == kUnknown || window > kSmallWindow || f.spatial.empty()) return false;
+  const size_t last = size_t(f.spatial.back());
+  return f.write.stride[last] == 1 && std::any_of(f.loads.begin(), f.loads.end(), [&](const Access& l) {
+           const int64_t step = l.stride[last];
+           return step > 1 && step <= kWindowStride && step >= f.extent[size_t(f.reduce.back())];
+         });
+}
+
+/// Windows that overlap: one element serves several results.
+bool windows_overlap(const Facts& f) {
+  const int64_t all = f.instances(false);
+  if (all == kUnknown) return false;
+  return std::any_of(f.loads.begin(), f.loads.end(), [&](const Access& l) {
+    if (!is_operand(f, l)) return false;
+    double elements = 1;
+    for (const PrimExpr& d : l.buffer->shape) {
+      const auto n = as_int(d);
+      if (!n) return false;
+      elements *= double(*n);
     }
-    if (f->is_reduction()) {
-      if (wants_tile(*f) &&
-          (rules::grouped_reduction(s, b, {}, target, done) || rules::dot_reduction(s, b, {}, target) ||
-           rules::tile_reduction(s, b, {}, target, done))) {
-        done.push_back(b.id);
-        continue;
-      }
-      if (!rules::row_cluster(s, b, target, done)) rules::fallback(s, b);
-      done.push_back(b.id);
-      continue;
-    }
-    // An element-wise block behind one tiled reduction is its epilogue.
-    BlockRV tiled;
-    int reductions = 0;
-    for (BlockRV p : s.get_producers(b)) {
-      if (is_done(p) || !s.get(p)->init) continue;
-      ++reductions;
-      auto g = rules::facts_of(s, p);
-      if (g && wants_tile(*g) && s.get_consumers(p).size() == 1 && !rules::writes_parameter(s, p)) tiled = p;
-    }
-    if (reductions == 1 && tiled.id >= 0 &&
-        (rules::grouped_reduction(s, tiled, b, target, done) || rules::dot_reduction(s, tiled, b, target) ||
-         rules::tile_reduction(s, tiled, b, target, done))) {
-      done.push_back(b.id);
-      done.push_back(tiled.id);
-      continue;
-    }
-    if (reductions > 0 && tiled.id < 0 && rules::row_cluster(s, b, target, done)) {
-      done.push_back(b.id);
-      continue;
-    }
-    if (!rules::elementwise(s, b, target)) rules::fallback(s, b);
-    done.push_back(b.id);
+    return double(all) > kOverlap * elements;
+  });
+}
+
+/// A reduction across memory is a tile of one row.
+bool across_memory(const Facts& f) {
+  const size_t k = size_t(f.reduce.back());
+  return std::none_of(f.loads.begin(), f.loads.end(), [&](const Access& l) { return l.stride[k] == 1; });
+}
+
+/// Should the results of the reduction stay in registers as a tile?
+bool wants_tile(const Facts& f) {
+  return f.is_reduction() &&
+         (shares_an_operand(f) || windows_side_by_side(f) || windows_overlap(f) || across_memory(f));
+}
+
+Site site_of(Draft& draft, BlockRV b) {
+  Schedule& s = draft.schedule;
+  Site site{b, facts_of(s, b)};
+  if (!site.facts) return site;
+  if (site.facts->is_reduction()) {
+    site.rows = true;
+    if (wants_tile(*site.facts)) site.reduction = b;
+    return site;
+  }
+  // An element-wise block behind one tiled reduction is its epilogue.
+  BlockRV tiled;
+  int reductions = 0;
+  for (BlockRV p : s.get_producers(b)) {
+    if (draft.is_scheduled(p) || !s.get(p)->init) continue;
+    ++reductions;
+    const auto f = facts_of(s, p);
+    if (f && wants_tile(*f) && s.get_consumers(p).size() == 1 && !writes_parameter(s, p)) tiled = p;
+  }
+  site.rows = reductions > 0 && tiled.id < 0;
+  if (reductions == 1 && tiled.id >= 0) site.reduction = tiled, site.epilogue = b;
+  return site;
+}
+
+// ---------------------------------------------------------------- the rules
+RuleOutcome with_reuse(const Site& site) {
+  return !site.facts                ? RuleOutcome::opaque
+         : site.reduction.id >= 0   ? RuleOutcome::applied
+         : site.facts->is_reduction() ? RuleOutcome::no_reuse
+                                    : RuleOutcome::no_reduction;
+}
+RuleOutcome with_rows(const Site& site) {
+  return !site.facts ? RuleOutcome::opaque : site.rows ? RuleOutcome::applied : RuleOutcome::no_reduction;
+}
+RuleOutcome without_reduction(const Site& site) {
+  return !site.facts                  ? RuleOutcome::opaque
+         : site.facts->is_reduction() ? RuleOutcome::is_reduction
+                                      : RuleOutcome::applied;
+}
+RuleOutcome always(const Site&) { return RuleOutcome::applied; }
+
+struct Rule {
+  RuleInfo info;
+  RuleOutcome (*matches)(const Site&);
+  RuleOutcome (*apply)(Draft&, const Site&);
+};
+constexpr Rule kRules[] = {
+    {{"dot_instruction",
+      "products of bytes, int16 or bf16 where the target has a dot instruction: a register tile whose "
+      "innermost step is that tensor intrinsic; operands are used as they lie in groups, or laid out anew"},
+     with_reuse,
+     dot_instruction},
+    {{"inner_product",
+      "contractions whose operands are both contiguous along the sum: lanes of partial sums for a tile of "
+      "results"},
+     with_reuse,
+     inner_product},
+    {{"register_tile",
+      "contractions, windows, sums across memory: a tile (rows × vectors × lanes) of accumulators in "
+      "registers, the epilogue at the tile"},
+     with_reuse,
+     register_tile},
+    {{"row_by_row",
+      "softmax, normalisation, sums along memory: all stages at one parallel loop over rows, sums in lanes"},
+     with_rows,
+     row_by_row},
+    {{"elementwise",
+      "no reduction: contiguous axes fused, the outer ones parallel, the inner one in vectors; tiles for "
+      "transpositions"},
+     without_reduction,
+     elementwise},
+    {{"parallel_outer", "the rest: outer loops that are independent, as one, parallel"},
+     always,
+     parallel_outer}};
+
+/// By the first rule that can.
+void schedule_block(Draft& draft, BlockRV b) {
+  const Site site = site_of(draft, b);
+  draft.block = draft.schedule.get(b)->name;
+  for (const Rule& rule : kRules) {
+    draft.rule = rule.info.name;
+    const RuleOutcome outcome = attempt(draft, "", [&](Draft& d) {
+      const RuleOutcome matches = rule.matches(site);
+      return matches == RuleOutcome::applied ? rule.apply(d, site) : matches;
+    });
+    if (outcome != RuleOutcome::applied) continue;
+    draft.set_scheduled(b);
+    if (rule.matches == with_reuse) draft.set_scheduled(site.reduction);
+    return;
+  }
+}
+
+void schedule_all(Draft& draft) {
+  inline_producers(draft);
+  const std::vector<BlockRV> blocks = draft.schedule.blocks();
+  for (size_t at = blocks.size(); at-- > 0;) {
+    if (draft.is_scheduled(blocks[at])) continue;
+    const std::vector<BlockRV> living = draft.schedule.blocks();  // a rule may have inlined it
+    if (std::find(living.begin(), living.end(), blocks[at]) != living.end())
+      schedule_block(draft, blocks[at]);
   }
 }
 
 /// Tensors without a buffer stand in the way; code generation will name them.
-bool schedulable(const tir::PrimFunc& f) {
+bool schedulable(const PrimFunc& f) {
   bool found = false;
   pre_order(f->body, [&](const ObjectRef& n) {
     found = found || n.is<ProducerLoad>() || n.is<ProducerStore>();
@@ -118,13 +185,23 @@ bool schedulable(const tir::PrimFunc& f) {
 }
 
 }  // namespace
+}  // namespace rules
 
-tir::PrimFunc default_schedule(const tir::PrimFunc& function, const Target& target) {
-  if (!schedulable(function)) return function;
-  Schedule s(function);
-  schedule_all(s, target);
-  tir::PrimFunc out = s.function();
-  out.edit()->attrs.set("tenon.trace", Any(s.trace().to_json()));
+std::span<const RuleInfo> schedule_rules() {
+  static const std::vector<RuleInfo> list = [] {
+    std::vector<RuleInfo> out;
+    for (const rules::Rule& rule : rules::kRules) out.push_back(rule.info);
+    return out;
+  }();
+  return list;
+}
+
+PrimFunc default_schedule(const PrimFunc& function, const Target& target, std::vector<RuleAttempt>* attempts) {
+  if (!rules::schedulable(function)) return function;
+  rules::Draft draft{.schedule = Schedule(function), .target = target, .attempts = attempts};
+  rules::schedule_all(draft);
+  PrimFunc out = draft.schedule.function();
+  out.edit()->attrs.set("tenon.trace", Any(draft.schedule.trace().to_json()));
   return out;
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Rules for blocks without a reduction: inlining, fused loops over contiguous memory, vectors, tiles for
-// transpositions.
+// Rules for blocks without a reduction: fused loops over contiguous memory, vectors, tiles for transpositions;
+// and what is left for blocks that no other rule takes.
 #include <algorithm>
 
 #include "autoschedule/rules.h"
@@ -9,226 +9,195 @@ namespace tenon::rules {
 
 using namespace tir;
 
-/// Instances where symbolic sizes count as so many: what matters is how often one element is read.
-static double nominal(const Facts& f, bool only_spatial) {
-  double n = 1;
-  for (size_t i = 0; i < f.extent.size(); ++i)
-    if (!only_spatial || std::find(f.spatial.begin(), f.spatial.end(), int(i)) != f.spatial.end())
-      n *= f.extent[i] == kUnknown ? 64.0 : double(f.extent[i]);
-  return n;
-}
-
-void inline_producers(Schedule& s) {
-  for (BlockRV b : s.blocks()) {
-    if (writes_parameter(s, b)) continue;
-    auto f = facts_of(s, b);
-    if (!f || f->is_reduction() || f->block->init) continue;
-    std::vector<BlockRV> consumers = s.get_consumers(b);
-    bool wanted = !consumers.empty();
-    const bool moves_only =
-        f->cost <= 1.5 && !std::any_of(f->in_value.begin(), f->in_value.end(), [](bool x) { return x; });
-    int uses = 0;
-    for (BlockRV c : consumers) {
-      auto g = facts_of(s, c);
-      if (!g) {
-        wanted = wanted && f->cost <= 4;
-        ++uses;
-        continue;
-      }
-      for (const Access& l : g->loads) {
-        if (!l.buffer.same_as(f->write.buffer)) continue;
-        ++uses;
-        // How often is one element read? More instances than elements means it is computed again each time.
-        bool reused = false, irregular = false;
-        for (size_t i = 0; i < l.stride.size(); ++i) {
-          if (l.stride[i] == 0 && g->extent[i] != 1) reused = true;
-          irregular = irregular || l.stride[i] == kIrregular;
-        }
-        if (nominal(*g, false) > nominal(*f, true) * 2) reused = true;
-        if (!reused) continue;
-        bool plain_index = moves_only && !irregular;
-        for (const Access& from : f->loads)
-          for (int64_t st : from.stride) plain_index = plain_index && st < kIrregular;
-        if (g->is_reduction() && !plain_index) wanted = false;
-        if (f->cost > 8 && !plain_index) wanted = false;
-      }
-    }
-    if (uses > 1 && f->cost > 10) wanted = false;
-    if (wanted) attempt(s, [&](Schedule& t) { t.compute_inline(b); });
-  }
-}
-
 namespace {
 
-/// Where the loops `from`… that may run as one over memory begin: every access steps through them as through
-/// one array, or not at all.
-size_t contiguous_from(const Facts& f, size_t first) {
+constexpr int64_t kWholeVectors = 8;     ///< fewer: lanes that divide the size, rather than full ones
+constexpr int64_t kTransposeTile = 16;   ///< both sides of a tile: a line of floats of 32 bits
+constexpr int64_t kChunk = 64, kLeastChunk = 8;  ///< vectors of one task
+constexpr int64_t kLeastChunked = 16;    ///< vectors; less is not cut into tasks
+/// A row of so few vectors or elements is not a task by itself.
+constexpr int64_t kShortVectors = 4, kShortRow = 64;
+
+/// Where the loops from which on all may run as one over memory begin: every access steps through them as
+/// through one array, or not at all.
+size_t contiguous_from(const Facts& f) {
   size_t at = f.extent.size() - 1;
   auto joined = [&](const Access& a, size_t i) {
     if (f.extent[i] == 1 && a.stride[i] != kIrregular && a.stride[i + 1] != kIrregular) return true;
-    return one_array(f, a, i);
+    return walks_as_one(f, a, i);
   };
-  while (at > first) {
+  for (; at > 0; --at) {
     const size_t i = at - 1;
-    if (f.in_value[i] || f.in_value[at]) break;
-    bool all = joined(f.write, i);
-    for (const Access& l : f.loads) all = all && joined(l, i);
-    if (!all) break;
-    at = i;
+    if (f.in_value[i] || f.in_value[at] || !joined(f.write, i)) break;
+    if (!std::all_of(f.loads.begin(), f.loads.end(), [&](const Access& l) { return joined(l, i); })) break;
   }
   return at;
 }
 
 bool unit_or_still(const Facts& f, size_t axis) {
-  if (f.write.stride[axis] != 1) return false;
-  for (const Access& l : f.loads)
-    if (l.stride[axis] != 0 && l.stride[axis] != 1) return false;
-  return true;
+  return f.write.stride[axis] == 1 && std::all_of(f.loads.begin(), f.loads.end(), [&](const Access& l) {
+           return l.stride[axis] == 0 || l.stride[axis] == 1;
+         });
 }
 
 int64_t pick_lanes(int64_t size, int64_t lanes) {
   if (size == kUnknown) return lanes;
-  while (lanes > 4 && lanes > size) lanes /= 2;
+  while (lanes > kMinLanes && lanes > size) lanes /= 2;
   if (lanes > size) return 1;
   if (size % lanes == 0) return lanes;
-  if (lanes >= 8 && size % (lanes / 2) == 0 && size < 8 * lanes) return lanes / 2;
+  if (lanes >= 2 * kMinLanes && size % (lanes / 2) == 0 && size < kWholeVectors * lanes) return lanes / 2;
   return lanes;
+}
+
+bool worth_parallel(const Facts& f, const Target& target) {
+  const int64_t total = f.instances(true);
+  return total == kUnknown || cost::worth_parallel(double(total) * f.cost, target);
+}
+
+/// The iterator along which a load is contiguous where the store is along the last one; -1: none.
+int transposed(const Facts& f) {
+  const size_t last = f.extent.size() - 1;
+  int out = -1;
+  if (f.write.stride[last] != 1 || f.extent[last] < kTransposeTile) return out;
+  for (const Access& l : f.loads)
+    for (size_t i = 0; i < last; ++i)
+      if (l.stride[i] == 1 && f.extent[i] >= kTransposeTile && l.stride[last] > 1) out = int(i);
+  return out;
+}
+
+/// A transposition in tiles that fit the first cache.
+void tile_transposition(Schedule& s, const Facts& f, int other, const Target& target) {
+  const std::vector<LoopRV> loops = s.get_loops(f.id);
+  const std::vector<LoopRV> rows = s.split(loops[size_t(other)], {-1, kTransposeTile});
+  const std::vector<LoopRV> columns = s.split(loops.back(), {-1, kTransposeTile});
+  std::vector<LoopRV> outer(loops.begin(), loops.end() - 1);
+  outer[size_t(other)] = rows[0];
+  outer.push_back(columns[0]);
+  std::vector<LoopRV> order = outer;
+  order.insert(order.end(), {rows[1], columns[1]});
+  s.reorder(order);
+  const LoopRV all = s.fuse(outer);
+  if (worth_parallel(f, target)) s.parallel(all);
+}
+
+int64_t product(const Facts& f, size_t from, size_t to) {
+  int64_t n = 1;
+  for (size_t i = from; i < to; ++i) n = n == kUnknown || f.extent[i] == kUnknown ? kUnknown : n * f.extent[i];
+  return n;
+}
+
+/// Vectors of one task, where a long inner loop of `size` elements runs `outer` times.
+int64_t chunk_of(int64_t size, int64_t outer, int64_t lanes, const Target& target) {
+  int64_t share = kChunk;
+  if (size == kUnknown) return share;
+  while (outer > 0 && share > kLeastChunk && size / (share * lanes) * outer < cost::tasks_wanted(target))
+    share /= 2;
+  while (size % lanes == 0 && share > kLeastChunk && (size / lanes) % share) --share;
+  return share;
 }
 
 }  // namespace
 
-bool elementwise(Schedule& s, BlockRV b, const Target& target) {
-  auto found = facts_of(s, b);
-  if (!found || found->is_reduction()) return false;
-  const Facts f = *found;
-  if (f.extent.empty()) return true;
+RuleOutcome elementwise(Draft& draft, const Site& site) {
+  const Facts& f = *site.facts;
+  if (f.extent.empty()) return RuleOutcome::applied;
+  Schedule& s = draft.schedule;
+  if (const int other = transposed(f); other >= 0) {
+    tile_transposition(s, f, other, draft.target);
+    return RuleOutcome::applied;
+  }
   const size_t n = f.extent.size();
-  const int64_t total = f.instances(true);
-  const bool small = total != kUnknown && double(total) * f.cost < 16384;
-  // A read along another axis than the write: tiles that fit the cache.
-  int other = -1;
-  for (const Access& l : f.loads)
-    for (size_t i = 0; i + 1 < n; ++i)
-      if (l.stride[i] == 1 && f.extent[i] >= 16 && l.stride[n - 1] > 1 && f.extent[n - 1] >= 16)
-        other = int(i);
-  if (other >= 0 && f.write.stride[n - 1] == 1) {
-    return attempt(s, [&](Schedule& t) {
-      std::vector<LoopRV> loops = t.get_loops(b);
-      std::vector<LoopRV> rows = t.split(loops[size_t(other)], {-1, 16}),
-                          columns = t.split(loops[n - 1], {-1, 16});
-      std::vector<LoopRV> order;
-      for (size_t i = 0; i + 1 < n; ++i) order.push_back(int(i) == other ? rows[0] : loops[i]);
-      order.push_back(columns[0]);
-      std::vector<LoopRV> outer = order;
-      order.push_back(rows[1]);
-      order.push_back(columns[1]);
-      t.reorder(order);
-      LoopRV all = t.fuse(outer);
-      if (!small) t.parallel(all);
-    });
-  }
   const bool vectors = unit_or_still(f, n - 1);
-  const size_t from = vectors ? contiguous_from(f, 0) : n - 1;
-  int64_t size = 1, outer = 1;
-  for (size_t i = 0; i < n; ++i) {
-    int64_t& x = i >= from ? size : outer;
-    if (x == kUnknown || f.extent[i] == kUnknown)
-      x = kUnknown;
-    else
-      x *= f.extent[i];
+  const size_t from = vectors ? contiguous_from(f) : n - 1;
+  const int64_t outer = product(f, 0, from), size = product(f, from, n);
+  const int64_t lanes = vectors ? pick_lanes(size, cost::lanes_for(f, draft.target)) : 1;
+  const std::vector<LoopRV> loops = s.get_loops(f.id);
+  std::vector<LoopRV> head(loops.begin(), loops.begin() + std::ptrdiff_t(from));
+  const LoopRV inner = s.fuse({loops.begin() + std::ptrdiff_t(from), loops.end()});
+  // Too few outer iterations: a share of the long inner loop becomes one.
+  const bool chunks = vectors && outer != kUnknown && outer < cost::tasks_wanted(draft.target) &&
+                      (size == kUnknown || size >= kLeastChunked * lanes);
+  if (lanes > 1) {
+    std::vector<int64_t> factors{-1, lanes};
+    if (chunks) factors = {-1, chunk_of(size, outer, lanes, draft.target), lanes};
+    const std::vector<LoopRV> split = s.split(inner, factors);
+    s.vectorize(split.back());
+    if (chunks || head.empty()) head.push_back(split[0]);
+  } else if (head.empty()) {
+    head.push_back(inner);
   }
-  const int64_t lanes = vectors ? pick_lanes(size, lanes_for(f, target)) : 1;
-  return attempt(s, [&](Schedule& t) {
-    std::vector<LoopRV> loops = t.get_loops(b);
-    std::vector<LoopRV> tail(loops.begin() + std::ptrdiff_t(from), loops.end()),
-        head(loops.begin(), loops.begin() + std::ptrdiff_t(from));
-    LoopRV inner = t.fuse(tail);
-    // Too few outer iterations: a share of the long inner loop becomes one.
-    const bool chunks = vectors && (outer == kUnknown ? false : outer < 4 * target->cores) &&
-                        (size == kUnknown || size >= 16 * lanes);
-    if (lanes > 1) {
-      std::vector<int64_t> factors{-1, lanes};
-      if (chunks) {
-        int64_t share = 64;  // vectors
-        if (size != kUnknown && outer > 0)
-          while (share > 8 && size / (share * lanes) * outer < 4 * target->cores) share /= 2;
-        if (size != kUnknown && size % lanes == 0)
-          while (share > 8 && (size / lanes) % share) --share;
-        factors = {-1, share, lanes};
-      }
-      std::vector<LoopRV> parts = t.split(inner, factors);
-      t.vectorize(parts.back());
-      if (chunks || head.empty()) head.push_back(parts[0]);
-    } else if (head.empty()) {
-      head.push_back(inner);
-    }
-    // Digits of symbolic sizes are divisions: the last loop around short vectors stays by itself.
-    bool symbolic = false;
-    for (size_t i = 0; i < from; ++i) symbolic = symbolic || f.extent[i] == kUnknown;
-    if (symbolic && !chunks && size != kUnknown && size <= std::max<int64_t>(4 * lanes, 64) &&
-        head.size() > 1)
-      head.pop_back();
-    LoopRV all = t.fuse(head);
-    if (!small) t.parallel(all);
-  });
+  // Digits of symbolic sizes are divisions: the last loop around short vectors stays by itself.
+  const bool symbolic = std::find(f.extent.begin(), f.extent.begin() + std::ptrdiff_t(from), kUnknown) !=
+                        f.extent.begin() + std::ptrdiff_t(from);
+  const bool is_short = size != kUnknown && size <= std::max(kShortVectors * lanes, kShortRow);
+  if (symbolic && !chunks && is_short && head.size() > 1) head.pop_back();
+  const LoopRV all = s.fuse(head);
+  if (worth_parallel(f, draft.target)) s.parallel(all);
+  return RuleOutcome::applied;
 }
 
-void vectorize_inner(Schedule& s, BlockRV b, size_t outer_loops, const Target& target) {
+RuleOutcome schedule_copy(Draft& draft, BlockRV copy) {
+  Site site{copy, facts_of(draft.schedule, copy)};
+  RuleOutcome out = RuleOutcome::opaque;
+  if (site.facts && !site.facts->is_reduction())
+    out = attempt(draft, "copy", [&](Draft& d) { return elementwise(d, site); });
+  if (out != RuleOutcome::applied) out = parallel_outer(draft, site);
+  draft.set_scheduled(copy);
+  return out;
+}
+
+namespace {
+
+/// Elements from one step of `loop` to the next, for an access of the block it is around.
+int64_t step_along(const Array<PrimExpr>& indices, const VarRef& loop, const VarMap& values, Analyzer& a) {
+  int64_t out = 0;
+  for (size_t d = 0; d < indices.size(); ++d) {
+    auto form = affine_form(substitute(indices[d], values), {loop}, a);
+    if (!form) return kIrregular;
+    for (auto& [v, c] : form->terms) out = d + 1 == indices.size() ? out + c : kIrregular;
+  }
+  return out;
+}
+
+}  // namespace
+
+void vectorize_inner(Draft& draft, BlockRV b, size_t outer) {
   // Loops below the outer ones were made by compute_at: read strides off the bindings of the last loop.
-  std::vector<LoopRV> loops = s.get_loops(b);
-  if (loops.size() <= outer_loops) return;
-  Ref<BlockRealize> r = s.realize(b);
-  Ref<Block> block = r->block;
-  LoopRV last = loops.back();
-  Ref<For> loop = s.get(last);
-  const auto* store = block->body.as<BufferStore>();
+  const std::vector<LoopRV> loops = draft.schedule.get_loops(b);
+  if (loops.size() <= outer) return;
+  const Ref<BlockRealize> r = draft.schedule.realize(b);
+  const Ref<For> loop = draft.schedule.get(loops.back());
+  const auto* store = r->block->body.as<BufferStore>();
   if (!store) return;
-  std::vector<VarRef> vars{loop->loop_var};
   VarMap values;
   for (size_t i = 0; i < r->iter_values.size(); ++i)
-    values[block->iter_vars[i]->var.get()] = r->iter_values[i];
+    values[r->block->iter_vars[i]->var.get()] = r->iter_values[i];
   Analyzer a;
-  int bits = std::max<int>(8, store->buffer->dtype.bits);
-  auto step = [&](const Array<PrimExpr>& indices) -> int64_t {
-    int64_t out = 0;
-    for (size_t d = 0; d < indices.size(); ++d) {
-      PrimExpr e = substitute(indices[d], values);
-      auto form = affine_form(e, vars, a);
-      if (!form) return kIrregular;
-      for (auto& [v, c] : form->terms) out = d + 1 == indices.size() ? out + c : kIrregular;
-    }
-    return out;
-  };
-  bool unit = step(store->indices) == 1;
+  int64_t bits = store->buffer->dtype.bits;
+  bool unit = step_along(store->indices, loop->loop_var, values, a) == 1;
   pre_order(store->value, [&](const ObjectRef& n) {
-    if (const auto* l = n.as<BufferLoad>()) {
-      const int64_t st = step(l->indices);
-      unit = unit && (st == 0 || st == 1);
-      bits = std::max<int>(bits, l->buffer->dtype.bits);
-      return false;
-    }
-    return true;
+    const auto* l = n.as<BufferLoad>();
+    if (!l) return true;
+    const int64_t step = step_along(l->indices, loop->loop_var, values, a);
+    unit = unit && (step == 0 || step == 1);
+    bits = std::max<int64_t>(bits, l->buffer->dtype.bits);
+    return false;
   });
   if (!unit) return;
-  int64_t lanes = 1;
-  while (lanes * 2 <= target->vector_bits / bits) lanes *= 2;
-  lanes = pick_lanes(as_int(loop->extent).value_or(kUnknown), lanes);
+  const int64_t lanes =
+      pick_lanes(as_int(loop->extent).value_or(kUnknown), cost::lanes_for(bits, draft.target));
   if (lanes < 2) return;
-  attempt(s, [&](Schedule& t) {
-    if (as_int(loop->extent) == lanes)
-      t.vectorize(last);
-    else
-      t.vectorize(t.split(last, {-1, lanes})[1]);
+  try_step(draft, "vectorize", [&](Schedule& s) {
+    s.vectorize(as_int(loop->extent) == lanes ? loops.back() : s.split(loops.back(), {-1, lanes})[1]);
   });
 }
 
-void fallback(Schedule& s, BlockRV b) {
-  // Outer loops that are independent, as one, parallel.
-  std::vector<LoopRV> loops = s.get_loops(b);
-  for (size_t n = loops.size(); n > 0; --n) {
-    std::vector<LoopRV> head(loops.begin(), loops.begin() + std::ptrdiff_t(n));
-    if (attempt(s, [&](Schedule& t) { t.parallel(t.fuse(head)); })) return;
-  }
+RuleOutcome parallel_outer(Draft& draft, const Site& site) {
+  // As many outer loops as are independent.
+  std::vector<LoopRV> loops = draft.schedule.get_loops(site.block);
+  for (; !loops.empty(); loops.pop_back())
+    if (try_step(draft, "", [&](Schedule& s) { s.parallel(s.fuse(loops)); })) break;
+  return RuleOutcome::applied;
 }
 
 }  // namespace tenon::rules

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Facts that default rules read off a block.
-#include "autoschedule/rules.h"
+// Facts that the rules read off a block.
+#include "autoschedule/facts.h"
 
 #include <algorithm>
 
@@ -12,47 +12,82 @@ using namespace tir;
 
 namespace {
 
-bool uses_var(const PrimExpr& e, const Var* v) {
-  bool found = false;
-  pre_order(e, [&](const ObjectRef& n) {
-    found = found || n.get() == v;
-    return !found;
-  });
-  return found;
+// Operations of an instance, roughly: arithmetic is 1.
+constexpr double kLoadCost = 0.5, kCallCost = 12, kDivisionCost = 4;
+/// Panels of a symbolic iterator, where a range is needed.
+constexpr int64_t kManyPanels = 1 << 20;
+
+/// Elements from one dimension to the next one out.
+int64_t times(int64_t step, const PrimExpr& size) {
+  const auto n = as_int(size);
+  return !n || step >= kIrregular ? kIrregular : std::min(kIrregular, step * std::max<int64_t>(1, *n));
+}
+/// stride + c · step.
+int64_t plus(int64_t stride, int64_t c, int64_t step) {
+  if (stride == kIrregular) return kIrregular;
+  return step >= kIrregular || std::abs(c) >= kIrregular / step ? kIrregular : stride + c * step;
 }
 
-std::vector<int64_t> strides(const Buffer& b, const Array<PrimExpr>& indices, const std::vector<VarRef>& vars,
-                             Analyzer& a) {
+std::vector<int64_t> strides_of(const Buffer& b, const Array<PrimExpr>& indices,
+                                const std::vector<VarRef>& vars, Analyzer& a) {
   std::vector<int64_t> out(vars.size(), 0);
   int64_t step = 1;
-  for (size_t d = indices.size(); d-- > 0;) {
-    auto add = [&](size_t i, int64_t c) {
-      if (out[i] == kIrregular) return;
-      out[i] = step >= kIrregular || std::abs(c) >= kIrregular / step ? kIrregular : out[i] + c * step;
-    };
+  for (size_t d = indices.size(); d-- > 0; step = times(step, b->shape[d])) {
     if (auto form = affine_form(indices[d], vars, a)) {
       for (auto& [v, c] : form->terms)
         for (size_t i = 0; i < vars.size(); ++i)
-          if (vars[i].get() == v.get()) add(i, c);
+          if (vars[i].get() == v.get()) out[i] = plus(out[i], c, step);
       // The base may still hold iterators (a division of one).
       for (size_t i = 0; i < vars.size(); ++i)
         if (uses_var(form->base, vars[i].get())) out[i] = kIrregular;
-    } else {
-      // Beside a division of one iterator the others may have strides.
-      for (size_t i = 0; i < vars.size(); ++i) {
-        if (!uses_var(indices[d], vars[i].get())) continue;
-        auto alone = affine_form(indices[d], {vars[i]}, a);
-        if (!alone || uses_var(alone->base, vars[i].get()))
-          out[i] = kIrregular;
-        else
-          for (auto& [v, c] : alone->terms) add(i, c);
-      }
+      continue;
     }
-    auto size = as_int(b->shape[d]);
-    step = !size || step >= kIrregular ? kIrregular
-                                       : std::min<int64_t>(kIrregular, step * std::max<int64_t>(1, *size));
+    // Beside a division of one iterator the others may have strides.
+    for (size_t i = 0; i < vars.size(); ++i) {
+      if (!uses_var(indices[d], vars[i].get())) continue;
+      auto alone = affine_form(indices[d], {vars[i]}, a);
+      if (!alone || uses_var(alone->base, vars[i].get()))
+        out[i] = kIrregular;
+      else
+        for (auto& [v, c] : alone->terms) out[i] = plus(out[i], c, step);
+    }
   }
   return out;
+}
+
+/// By which constants the indices divide an iterator, ascending.
+std::vector<int64_t> divisors_of(const Array<PrimExpr>& indices, const Var* v) {
+  std::vector<int64_t> out;
+  for (const PrimExpr& index : indices)
+    pre_order(index, [&](const ObjectRef& n) {
+      auto divided = [&](const auto* d) {
+        if (!d || !uses_var(d->a, v)) return;
+        auto c = as_int(d->b);
+        if (c && *c > 1 && std::find(out.begin(), out.end(), *c) == out.end()) out.push_back(*c);
+      };
+      divided(n.as<FloorDiv>()), divided(n.as<FloorMod>());
+      return true;
+    });
+  std::sort(out.begin(), out.end());
+  return out;
+}
+
+/// Stride of `v` inside panels of `width`, or kIrregular.
+int64_t stride_in_panel(const Access& access, const VarRef& v, int64_t width, int64_t extent, Analyzer& a) {
+  VarRef outer = var(v->name + "_panel"), inner = var(v->name + "_column");
+  const int64_t panels = extent == kUnknown ? kManyPanels : ceil_div(extent, width);
+  a.bind(outer, range(PrimExpr(0), PrimExpr(panels)));
+  a.bind(inner, range(PrimExpr(0), PrimExpr(width)));
+  const VarMap split{{v.get(), PrimExpr(outer) * PrimExpr(width) + PrimExpr(inner)}};
+  int64_t step = 1, stride = 0;
+  for (size_t d = access.indices.size(); d-- > 0; step = times(step, access.buffer->shape[d])) {
+    auto form = affine_form(a.simplify(substitute(access.indices[d], split)), {inner}, a);
+    if (!form || uses_var(form->base, inner.get())) return kIrregular;
+    for (auto& [x, c] : form->terms)
+      if (c != 0) stride = plus(stride, c, step);
+    if (stride == kIrregular) break;
+  }
+  return stride;
 }
 
 /// Finds the panels of iterators that no single stride describes.
@@ -62,41 +97,8 @@ void find_panels(Access& access, const std::vector<VarRef>& vars, const std::vec
   access.panel_stride.assign(vars.size(), 0);
   for (size_t i = 0; i < vars.size(); ++i) {
     if (access.stride[i] != kIrregular) continue;
-    std::vector<int64_t> widths;
-    for (const PrimExpr& index : access.indices)
-      pre_order(index, [&](const ObjectRef& n) {
-        auto divided = [&](const auto* d) {
-          if (!d || !uses_var(d->a, vars[i].get())) return;
-          auto c = as_int(d->b);
-          if (c && *c > 1 && std::find(widths.begin(), widths.end(), *c) == widths.end())
-            widths.push_back(*c);
-        };
-        divided(n.as<FloorDiv>()), divided(n.as<FloorMod>());
-        return true;
-      });
-    std::sort(widths.begin(), widths.end());
-    for (int64_t width : widths) {
-      VarRef outer = var(vars[i]->name + "_panel"), inner = var(vars[i]->name + "_column");
-      const int64_t panels = extent[i] == kUnknown ? 1 << 20 : (extent[i] + width - 1) / width;
-      a.bind(outer, range(PrimExpr(0), PrimExpr(panels)));
-      a.bind(inner, range(PrimExpr(0), PrimExpr(width)));
-      const VarMap split{{vars[i].get(), PrimExpr(outer) * PrimExpr(width) + PrimExpr(inner)}};
-      int64_t step = 1, stride = 0;
-      for (size_t d = access.indices.size(); d-- > 0;) {
-        auto form = affine_form(a.simplify(substitute(access.indices[d], split)), {inner}, a);
-        if (!form || uses_var(form->base, inner.get())) {
-          stride = kIrregular;
-          break;
-        }
-        for (auto& [v, c] : form->terms)
-          stride = c != 0 && (step >= kIrregular || std::abs(c) >= kIrregular / step) ? kIrregular
-                                                                                      : stride + c * step;
-        if (stride == kIrregular) break;
-        auto size = as_int(access.buffer->shape[d]);
-        step = !size || step >= kIrregular
-                   ? kIrregular
-                   : std::min<int64_t>(kIrregular, step * std::max<int64_t>(1, *size));
-      }
+    for (int64_t width : divisors_of(access.indices, vars[i].get())) {
+      const int64_t stride = stride_in_panel(access, vars[i], width, extent[i], a);
       if (stride == kIrregular) continue;
       access.panel[i] = width;
       access.panel_stride[i] = stride;
@@ -105,17 +107,59 @@ void find_panels(Access& access, const std::vector<VarRef>& vars, const std::vec
   }
 }
 
+Access access_of(const Buffer& b, const Array<PrimExpr>& indices, const std::vector<VarRef>& vars,
+                 Analyzer& a) {
+  Access out{b, indices, {}, strides_of(b, indices, vars, a)};
+  for (const PrimExpr& e : indices) {
+    cost::Index index{{}, e.is<Var>() || is_zero(e)};
+    for (size_t i = 0; i < vars.size(); ++i)
+      if (uses_var(e, vars[i].get())) index.iterators.push_back(int(i));
+    out.index.push_back(index);
+  }
+  return out;
+}
+
+/// Reads the loads, the operations and what is used outside indices off the stored value.
+void read_value(Facts& f, const BufferStore& store, const std::vector<VarRef>& vars, Analyzer& a) {
+  double cost = 0;
+  f.in_value.assign(vars.size(), false);
+  pre_order(store.value, [&](const ObjectRef& n) {
+    if (const auto* l = n.as<BufferLoad>()) {
+      cost += kLoadCost;
+      const bool known = l->buffer.same_as(store.buffer) ||
+                         std::any_of(f.loads.begin(), f.loads.end(), [&](const Access& x) {
+                           return x.buffer.same_as(l->buffer) && structural_equal(x.indices, l->indices);
+                         });
+      if (!known) {
+        f.loads.push_back(access_of(l->buffer, l->indices, vars, a));
+        find_panels(f.loads.back(), vars, f.extent, a);
+      }
+      return false;
+    }
+    if (const auto* v = n.as<Var>()) {
+      for (size_t i = 0; i < vars.size(); ++i)
+        if (vars[i].get() == v) f.in_value[i] = true;
+    } else if (const auto* c = n.as<Call>()) {
+      cost += c->op == "tir.if_then_else" || c->op == "tir.likely" ? 1 : kCallCost;
+    } else if (n.is<Div>()) {
+      cost += kDivisionCost;
+    } else if (n.is<PrimExprNode>() && !n.is<IntImm>() && !n.is<FloatImm>()) {
+      cost += 1;
+    }
+    return true;
+  });
+  f.cost = std::max(1.0, cost);
+}
+
 }  // namespace
 
-int64_t Facts::instances(bool only_spatial) const {
-  int64_t n = 1;
-  for (size_t i = 0; i < extent.size(); ++i) {
-    if (only_spatial && std::find(spatial.begin(), spatial.end(), int(i)) == spatial.end()) continue;
-    if (extent[i] == kUnknown) return kUnknown;
-    if (extent[i] > 0 && n > (int64_t(1) << 50) / extent[i]) return int64_t(1) << 50;
-    n *= extent[i];
-  }
-  return n;
+bool uses_var(const PrimExpr& e, const Var* v) {
+  bool found = false;
+  pre_order(e, [&](const ObjectRef& n) {
+    found = found || n.get() == v;
+    return !found;
+  });
+  return found;
 }
 
 std::optional<Facts> facts_of(Schedule& s, BlockRV id) {
@@ -145,39 +189,41 @@ std::optional<Facts> facts_of(Schedule& s, BlockRV id) {
     vars.push_back(v->var);
     a.bind(v->var, v->dom, true);
   }
-  f.write = {store->buffer, store->indices, strides(store->buffer, store->indices, vars, a)};
-  f.in_value.assign(vars.size(), false);
-  double cost = 0;
-  pre_order(store->value, [&](const ObjectRef& n) {
-    if (const auto* l = n.as<BufferLoad>()) {
-      cost += 0.5;
-      const bool own = l->buffer.same_as(store->buffer);
-      bool known = own;
-      for (const Access& x : f.loads)
-        known = known || (x.buffer.same_as(l->buffer) && structural_equal(x.indices, l->indices));
-      if (!known) {
-        f.loads.push_back({l->buffer, l->indices, strides(l->buffer, l->indices, vars, a)});
-        find_panels(f.loads.back(), vars, f.extent, a);
-      }
-      return false;
-    }
-    if (const auto* v = n.as<Var>()) {
-      for (size_t i = 0; i < vars.size(); ++i)
-        if (vars[i].get() == v) f.in_value[i] = true;
-    } else if (const auto* c = n.as<Call>()) {
-      cost += c->op == "tir.if_then_else" || c->op == "tir.likely" ? 1 : 12;
-    } else if (n.is<Div>()) {
-      cost += 4;
-    } else if (n.is<PrimExprNode>() && !n.is<IntImm>() && !n.is<FloatImm>()) {
-      cost += 1;
-    }
-    return true;
-  });
-  f.cost = std::max(1.0, cost);
+  f.write = access_of(store->buffer, store->indices, vars, a);
+  read_value(f, *store, vars, a);
   return f;
 }
 
-bool one_array(const Facts& f, const Access& a, size_t i) {
+Facts fused(const Facts& f, const Fusion& fusion) {
+  Facts g = f;
+  if (!fusion.any()) return g;
+  const auto begin = std::ptrdiff_t(fusion.first), end = begin + fusion.count;
+  const size_t last = size_t(end) - 1;
+  auto shrink = [&](auto& v, auto value) {
+    v.erase(v.begin() + begin, v.begin() + end);
+    v.insert(v.begin() + begin, value);
+  };
+  auto shrink_access = [&](Access& to, const Access& from) {
+    shrink(to.stride, from.stride[last]);
+    if (!to.panel.empty()) shrink(to.panel, 0), shrink(to.panel_stride, 0);
+    for (cost::Index& index : to.index)
+      for (int& i : index.iterators) i = fusion.after(i);
+  };
+  int64_t extent = 1;
+  for (size_t i = size_t(begin); i <= last; ++i)
+    extent = extent == kUnknown || f.extent[i] == kUnknown ? kUnknown : extent * f.extent[i];
+  shrink(g.extent, extent);
+  shrink(g.in_value, false);
+  shrink_access(g.write, f.write);
+  for (size_t l = 0; l < g.loads.size(); ++l) shrink_access(g.loads[l], f.loads[l]);
+  for (std::vector<int>* list : {&g.spatial, &g.reduce}) {
+    std::erase_if(*list, [&](int i) { return i > fusion.first && i <= int(last); });
+    for (int& i : *list) i = fusion.after(i);
+  }
+  return g;
+}
+
+bool walks_as_one(const Facts& f, const Access& a, size_t i) {
   if (a.stride[i] != kIrregular && a.stride[i + 1] != kIrregular && f.extent[i + 1] != kUnknown)
     return a.stride[i] == a.stride[i + 1] * f.extent[i + 1];
   if (a.stride[i] == 0 && a.stride[i + 1] == 0) return true;
@@ -193,17 +239,39 @@ bool one_array(const Facts& f, const Access& a, size_t i) {
     return index.get() == v->var.get() ||
            (!still.empty() && simplify(substitute(index, still)).get() == v->var.get());
   };
-  int at = -1;
+  bool found = false;
   for (size_t d = 0; d < a.indices.size(); ++d) {
     if (d + 1 < a.indices.size() && alone(a.indices[d], outer) && alone(a.indices[d + 1], inner) &&
-        structural_equal(a.buffer->shape[d + 1], inner->dom->extent) && at < 0) {
-      at = int(d);
+        structural_equal(a.buffer->shape[d + 1], inner->dom->extent) && !found) {
+      found = true;
       ++d;
       continue;
     }
     if (uses_var(a.indices[d], outer->var.get()) || uses_var(a.indices[d], inner->var.get())) return false;
   }
-  return at >= 0;
+  return found;
+}
+
+std::vector<Fusion> fusable(const Facts& f) {
+  auto neighbours = [&](size_t i) {
+    if (f.block->iter_vars[i]->kind != IterKind::spatial ||
+        f.block->iter_vars[i + 1]->kind != IterKind::spatial)
+      return false;
+    if (f.extent[i] == 1 || f.extent[i + 1] == 1 || f.in_value[i] || f.in_value[i + 1] ||
+        f.write.stride[i + 1] == 0)
+      return false;
+    return walks_as_one(f, f.write, i) &&
+           std::all_of(f.loads.begin(), f.loads.end(), [&](const Access& l) { return walks_as_one(f, l, i); });
+  };
+  std::vector<Fusion> runs;
+  for (size_t i = 0; i + 1 < f.extent.size(); ++i) {
+    if (!neighbours(i)) continue;
+    if (!runs.empty() && runs.back().first + runs.back().count == int(i) + 1)
+      ++runs.back().count;
+    else
+      runs.push_back({int(i), 2});
+  }
+  return runs;
 }
 
 bool writes_parameter(const Schedule& s, BlockRV b) {
@@ -214,23 +282,25 @@ bool writes_parameter(const Schedule& s, BlockRV b) {
   return false;
 }
 
-int64_t lanes_for(const Facts& f, const Target& target) {
-  int bits = std::max<int>(8, f.write.buffer->dtype.bits);
-  for (const Access& l : f.loads) bits = std::max<int>(bits, l.buffer->dtype.bits);
-  int64_t lanes = std::max<int64_t>(1, target->vector_bits / bits), power = 1;
-  while (power * 2 <= lanes) power *= 2;
-  return power;
+bool plain_result(const Facts& f) {
+  return f.write.all_plain() && std::all_of(f.spatial.begin(), f.spatial.end(), [&](int i) {
+           return f.extent[size_t(i)] == 1 || f.result_dim(i) >= 0;
+         });
 }
 
-bool attempt(Schedule& s, FunctionRef<void(Schedule&)> f) {
-  Schedule trial = s;
-  try {
-    f(trial);
-  } catch (const ScheduleError&) {
-    return false;
+std::optional<std::vector<int>> reads_of(const Facts& e, const Buffer& b) {
+  std::optional<std::vector<int>> out;
+  for (const Access& l : e.loads) {
+    if (!l.buffer.same_as(b)) continue;
+    if (out) return std::nullopt;
+    out.emplace();
+    for (size_t d = 0; d < l.indices.size(); ++d) {
+      const cost::Index& index = l.index[d];
+      if (!index.plain || (index.iterators.empty() && !is_zero(l.indices[d]))) return std::nullopt;
+      out->push_back(index.iterators.empty() ? -1 : index.iterators[0]);
+    }
   }
-  s = trial;
-  return true;
+  return out;
 }
 
 }  // namespace tenon::rules

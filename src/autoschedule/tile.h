@@ -1,69 +1,70 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the rules for tiled reductions share: the choice of a register tile, and how an epilogue follows.
+// The recipe of a register tile, which all rules for tiled reductions end with.
 #pragma once
 #include "autoschedule/rules.h"
 
 namespace tenon::rules {
 
-/// A register tile: rows × columns × vectors × lanes of accumulators.
-struct Tile {
-  int vector = -1, rows = -1, columns = -1;  ///< iterators
-  int64_t lanes = 1, vectors = 1, row_count = 1, column_count = 1;
-  double time = 1e30;  ///< relative, per useful element and step
-  /// A tensor intrinsic that takes `group` steps of the iterator `steps` at once, in place of multiply-adds.
+using cost::Tile;
+
+inline constexpr double kFusedTime = 0.97;  ///< a tile across fused axes must save so much
+
+/// What a rule has decided before the recipe begins.
+struct TileRequest {
+  BlockRV reduction, epilogue;  ///< epilogue.id < 0: none
+  Facts facts;                  ///< of the reduction as it is
+  Fusion fusion = {};           ///< iterators that become one first; `tile` counts the iterators behind that
+  Tile tile = {};
+  /// A tensor intrinsic that takes `group` steps of the iterator `grouped` at once, in place of multiply-adds.
   std::string intrin = {};
-  int steps = -1;
+  int grouped = -1;
   int64_t group = 1;
-  BlockRV near =
-      {};  ///< a copy of the operand of the lanes, made for each panel before the rows pass by; id < 0: none
+  BlockRV panels = {};  ///< a copy of the operand of the lanes, made panel by panel; id < 0: none
 };
 
-inline int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
+/// Rows that a padding block makes, a block of them at a time, where the reduction reads them.
+struct PadRows {
+  BlockRV pad;
+  int window = -1;          ///< the reduction's iterator that moves along the rows
+  int64_t rows = 0;         ///< steps of that iterator (tiles, when it is tiled) in a block; kUnknown: all
+  std::vector<int> planes;  ///< iterators of which each value reads other elements
+  bool moves(int iterator) const;
+};
+/// Null when the reduction reads no padding that can be made so, or a whole copy costs less.
+std::optional<PadRows> pad_rows(Schedule& s, const Facts& f, const Tile& tile, const Target& target);
 
-/// The tile whose useful elements take the least time by the model of the core; vector < 0 when there is
-/// none.
-/// `along` >= 0: the iterator of its lanes.
-Tile choose_tile(const Facts& f, const Target& target, int along = -1);
-/// Makes the tile of a reduction whose iterators `join` (first, count) are one; false when a primitive
-/// refuses.
-bool tile_with(Schedule& s, BlockRV reduction, BlockRV epilogue, const Facts& before,
-               std::pair<int, int> join, const Tile& tile, const Target& target, std::vector<int32_t>& done);
+/// All that the steps of a recipe read; none of them decides.
+struct TilePlan : TileRequest {
+  Facts nest = {};  ///< the reduction with the fused iterators as one
+  std::optional<PadRows> pad = {};
+  std::optional<cost::SumBlocks> blocks = {};
+  bool contiguous = false;  ///< the epilogue's accesses are contiguous along the lanes
+  /// The epilogue's iterator that reads each dimension of the result, and for an iterator of the nest; -1.
+  std::vector<int> reads = {};
+  int epilogue_iterator(int i) const;
+};
+
+/// Makes the tile, with rows padded where they are read and the sum in blocks where that pays, without them
+/// when a primitive refuses.
+RuleOutcome make_tile(Draft& draft, const TileRequest& request);
+/// The steps of a tile whose sum is taken up block by block, from split to parallel; the axes are padded.
+RuleOutcome tile_in_blocks(Draft& draft, const TilePlan& plan);
+
+// Steps that recipes share.
+
+/// The result lives in a private buffer that the epilogue, or a copy made for it, takes it from. That block.
+BlockRV private_result(Schedule& s, BlockRV reduction, BlockRV epilogue);
 /// Finishes the loops of an epilogue below the `outer` first ones: its iterator `vector` innermost in lanes,
 /// the rest unrolled while they are few.
-void finish_epilogue(Schedule& t, BlockRV e, int vector, size_t outer, int64_t lanes, bool contiguous);
+void finish_epilogue(Draft& draft, BlockRV e, int vector, size_t outer, int64_t lanes, bool contiguous);
+/// The first value of a reduction, before `loop`: below the `outer` first loops lanes innermost, the rest
+/// unrolled.
+void zero_accumulators(Schedule& s, BlockRV reduction, LoopRV loop, size_t outer);
 /// Position among `loops`, from `first` on, of the loop that iterator `i` of the block is bound through; -1:
 /// none.
-int loop_of(const Schedule& t, BlockRV b, int i, const std::vector<LoopRV>& loops, size_t first);
-
-/// A long sum in parts, so that what a part reads of one operand stays in the cache while the rows of the
-/// other pass by.
-struct Parts {
-  int sum = -1;        ///< the iterator that is cut
-  int64_t length = 0;  ///< of a part
-  int64_t across = 1;  ///< tiles along the lanes that pass by a part together
-  int64_t rows = 1;    ///< and along the rows, which are padded to whole groups
-};
-/// Null when the operands of a tile stay near anyway, or nothing reads them again.
-std::optional<Parts> parts_of(const Facts& f, const Tile& tile, const Target& target);
-/// Tiles a reduction with a private result, padded to whole tiles, and its epilogue `e` part by part; `ev` is
-/// the epilogue's iterator of the lanes.
-void tile_in_parts(Schedule& t, BlockRV reduction, BlockRV e, int ev, const Facts& f, const Tile& tile,
-                   const Parts& parts, bool contiguous);
-/// Is the inner loop along the tile's rows, so that the other operand's panel stays near?
-bool walks_rows_last(const Facts& f, const Tile& tile, const Target& target);
-
-/// Position of the epilogue's iterator that reads dimension `dim` of `b`, when all its reads of `b` are one
-/// index made of its own iterators.
-std::optional<std::vector<int>> reads_of(const Facts& e, const tir::Buffer& b);
-/// The dimension of the result that an iterator is the index of, or -1.
-int dim_of(const Facts& f, int iterator);
-/// Every index of the result is an iterator of its own, or 0.
-bool trivial_write(const Facts& f);
-
-/// Runs of neighbouring spatial iterators that every access walks as one array, as (first, count): a tile may
-/// then run across rows.
-std::vector<std::pair<int, int>> joinable(const Facts& f);
-/// Facts of the block once those iterators are one.
-Facts fused(const Facts& f, int first, int count);
+int loop_of(const Schedule& s, BlockRV b, int i, const std::vector<LoopRV>& loops, size_t first);
+/// A copy of the operand `l` for the reduction alone, laid out by its iterators; what made the operand is
+/// inlined. id < 0: the reduction does not read it.
+BlockRV copy_operand(Draft& draft, BlockRV reduction, const Access& l);
 
 }  // namespace tenon::rules

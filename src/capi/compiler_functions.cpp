@@ -10,6 +10,7 @@
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
+#include "autoschedule/default.h"
 #include "base/clock.h"
 #include "base/function.h"
 #include "base/nearest.h"
@@ -398,6 +399,19 @@ json explanation_json(const std::vector<KernelExplanation>& kernels) {
   return out;
 }
 
+/// The rules that were tried on a program, in order, each with its outcome.
+json schedule_json(const ScheduleReport& report) {
+  json attempts = json::array();
+  for (const RuleAttempt& a : report.attempts)
+    attempts.push_back({{"block", a.block},
+                        {"rule", a.rule},
+                        {"step", a.step},
+                        {"outcome", name_of(a.outcome)},
+                        {"why", a.message.empty() ? std::string(text_of(a.outcome)) : a.message},
+                        {"code", a.code}});
+  return {{"function", report.function}, {"attempts", attempts}};
+}
+
 /// Processor time of every pass: that of the wall depends on what else the machine does.
 class CpuTimes {
  public:
@@ -447,11 +461,17 @@ AttrMap opt(const OptRequest& r) {
   const auto checker = r.verify ? verify_passes() : nullptr;
   if (checker) context.instruments.push_back(checker.get());
   std::string fusion;
-  if (r.explain)
+  json schedule = json::array();
+  if (r.explain) {
     context.config.set("fuse_ops.explain", Any(Function([&fusion](Arguments a) -> Any {
                          fusion += a[0].as<std::string>();
                          return {};
                        })));
+    context.config.set("default_schedule.explain", Any(Function([&schedule](Arguments a) -> Any {
+                         schedule.push_back(schedule_json(*a[0].as<Ref<ScheduleReport>>()));
+                         return {};
+                       })));
+  }
   if (r.time) {
     // The passes alone: the runner verifies behind each.
     for (const Pass& p : passes)
@@ -470,6 +490,7 @@ AttrMap opt(const OptRequest& r) {
   reply.set("passes", times.to_json().dump());
   if (r.explain) {
     reply.set("fusion", fusion);
+    reply.set("schedule", schedule.dump());
     reply.set("kernels", explained(module, r).dump());
   }
   return reply;

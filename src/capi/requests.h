@@ -76,8 +76,8 @@ struct InterpretRequest : Object {
   }
 };
 
-/// "compiler.opt" → text, passes (with time: processor time of each, JSON); with explain kernels (JSON) and
-/// fusion.
+/// "compiler.opt" → text, passes (with time: processor time of each, JSON); with explain kernels
+/// and schedule (JSON: the rules that were tried on each program) and fusion (text).
 struct OptRequest : ModelSettings {
   std::string model, schedule, function, emit = "tir", output;
   Array<std::string> passes;

@@ -53,6 +53,27 @@ std::string speed_text(json& nest, const MachineLimits& machine) {
                            arithmetic ? "arithmetic" : "memory");
 }
 
+/// Which rule scheduled each block of a program, and why those before it did not. Steps of a rule that gave
+/// up stand below it; those that went well are not worth a line.
+void print_rules(const json& report, Console& console) {
+  console.print(fmt::format("\n# ---- rules of {}", report["function"].get<std::string>()));
+  std::string block;
+  std::vector<std::string> steps;
+  for (const json& a : report["attempts"]) {
+    const std::string step = a["step"], code = a["code"];
+    const bool applied = a["outcome"] == "applied";
+    const std::string why = a["why"].get<std::string>() + (code.empty() ? "" : " (" + code + ")");
+    if (!step.empty()) {
+      if (!applied) steps.push_back(fmt::format("#       {}: {}", step, why));
+      continue;
+    }
+    if (a["block"] != block) console.print("# " + (block = a["block"]));
+    console.print(fmt::format("#   {}: {}", a["rule"].get<std::string>(), why));
+    for (const std::string& line : steps) console.print(line);
+    steps.clear();
+  }
+}
+
 size_t indent_of(const std::string& line) { return std::min(line.find_first_not_of(' '), line.size()); }
 
 /// The program, with what became of each loop behind its first line, and the assembly of the innermost ones
@@ -130,6 +151,10 @@ void opt(OptOptions& o, Console& console) {
     console.print("");
     for (std::string line; std::getline(lines, line);) console.print("# " + line);
   }
+  if (const auto schedule = reply.find("schedule")) {
+    out["schedule"] = json::parse(schedule->as<std::string>());
+    for (const json& report : out["schedule"]) print_rules(report, console);
+  }
   if (const auto kernels = reply.find("kernels")) {
     out["kernels"] = json::parse(kernels->as<std::string>());
     MachineLimits machine;
@@ -166,7 +191,8 @@ void add_opt(CLI::App& app, Console& console) {
   verb->add_flag("--list", options->list, "name all passes");
   verb->add_flag("--verify", options->verify, "execute the module before and after every pass");
   verb->add_flag("--explain", options->explain,
-                 "say why operators were fused, and print loops of programs beside their assembly");
+                 "say why operators were fused and which rules scheduled each block, and print loops beside "
+                 "their assembly");
   verb->add_flag("--measure", options->measure, "with it run each program, and say how fast its loops are");
   verb->add_flag("--time-passes", options->time, "print the processor time of every pass");
   verb->callback([options, &console] { opt(*options, console); });

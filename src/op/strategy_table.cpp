@@ -3,6 +3,7 @@
 // definition only.
 #include <fmt/format.h>
 
+#include "analysis/cost/layout.h"
 #include "op/family.h"
 #include "op/strategy.h"
 
@@ -52,9 +53,8 @@ std::string cannot_pack(const Call& call, const Target& target) {
     return fmt::format("{} columns are no whole panels of {}", s->columns, width);
   if (call.args[1].is<graph::Constant>()) return {};  // laid out once, at compile time (pack_weights)
   // As pack_weights does it, which comes before lowering from -O2 on.
-  if (s->rows < 64) return fmt::format("{} rows do not pay for packing in every call", s->rows);
-  if (s->columns * s->inputs * w.dtype.bytes() < 2 * target->l2_bytes)
-    return "a matrix that a near cache holds is read as it is";
+  if (!cost::worth_packing(s->rows, s->columns * s->inputs * w.dtype.bytes(), target))
+    return fmt::format("{} rows of such a matrix do not pay for packing in every call", s->rows);
   return {};
 }
 

@@ -1,7 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // The ordered pass lists of a compilation. The order is written here once; each pass states what it needs.
+#include <map>
+#include <mutex>
+
 #include "autoschedule/default.h"
 #include "base/diagnostic.h"
+#include "base/function.h"
 #include "base/nearest.h"
 #include "ir/scalable.h"
 #include "ir/walk.h"
@@ -13,11 +17,16 @@ namespace tenon {
 namespace {
 
 /// default_schedule: loops of every program placed from the model of the machine, or by the rule that its
-/// implementation names.
+/// implementation names. Configuration: "default_schedule.explain" (a packed function that receives a
+/// ScheduleReport for each program).
 IRModule run_default_schedule(IRModule module, PassContext& context) {
   Target target = context.target.cast<TargetNode>();
   if (!target) target = host_target();
-  return module.map_prim([&](const std::string& name, const tir::PrimFunc& f) -> ObjectRef {
+  Function explain;
+  if (const auto given = context.config.find("default_schedule.explain")) explain = given->as<Function>();
+  std::mutex mutex;
+  std::map<std::string, Ref<ScheduleReport>> reports;
+  IRModule out = module.map_prim([&](const std::string& name, const tir::PrimFunc& f) -> ObjectRef {
     if (f->attrs.contains("tenon.trace") || f->attrs.contains("tenon.kernel") ||
         f->attrs.contains("tenon.memory_only") || tir::uses_vscale(f))
       return {};
@@ -25,8 +34,16 @@ IRModule run_default_schedule(IRModule module, PassContext& context) {
     if (rule == "none") return {};
     if (rule != "default")
       fail("T0790", "there is no schedule rule `" + rule + "`", "program `" + name + "`", "default or none");
-    return default_schedule(f, target);
+    if (!explain) return default_schedule(f, target);
+    auto report = make<ScheduleReport>();
+    report.mut()->function = name;
+    const tir::PrimFunc scheduled = default_schedule(f, target, &report.mut()->attempts);
+    std::lock_guard lock(mutex);
+    reports[name] = report;
+    return scheduled;
   });
+  for (const auto& [name, report] : reports) explain(report);
+  return out;
 }
 
 void announce_once() {

@@ -110,8 +110,8 @@ std::set<std::string, std::less<>>& library_names() {
 /// A record may describe any machine, but not one that cannot be: decisions divide by what stands in it.
 void check_record(const TargetNode& t, const std::string& where, DiagnosticList* problems) {
   auto wrong = [&](std::string what) { problems->add(Diagnostic{"T0901", std::move(what), where, {}, {}}); };
-  auto between = [&](const char* name, int64_t value, int64_t low, int64_t high) {
-    if (value < low || value > high)
+  auto between = [&](const char* name, auto value, decltype(value) low, decltype(value) high) {
+    if (!(value >= low && value <= high))
       wrong(fmt::format("`{}` is {}, not between {} and {}", name, value, low, high));
   };
   if (!find_target_kind(t.kind)) wrong(fmt::format("target `{}` is not built into this version", t.kind));
@@ -142,6 +142,12 @@ void check_record(const TargetNode& t, const std::string& where, DiagnosticList*
   between("line_bytes", t.line_bytes, 16, 1024);
   if (t.line_bytes > 0 && (t.line_bytes & (t.line_bytes - 1)) != 0) wrong("`line_bytes` is no power of two");
   between("cores", t.cores, 1, 4096);
+  between("fma_ports", t.fma_ports, 1, 16);
+  between("load_ports", t.load_ports, 1, 16);
+  between("fma_latency", t.fma_latency, 1, 64);
+  between("l2_bandwidth", t.l2_bandwidth, 1.0, 4096.0);
+  between("memory_bandwidth", t.memory_bandwidth, 0.01, 4096.0);
+  between("fork_ns", t.fork_ns, 0, 1'000'000'000);
 }
 
 Target record_from_json(std::string_view text, const std::string& where);

@@ -15,6 +15,7 @@
 // form; weights constant. Keeps: values up to the order of sums, types of all variables.
 #include <algorithm>
 
+#include "analysis/cost/layout.h"
 #include "op/body_rewriter.h"
 #include "op/build.h"
 #include "op/layout.h"
@@ -30,7 +31,7 @@ using Dims = std::vector<PrimExpr>;
 
 class ConvertLayout : public BodyRewriter {
  public:
-  explicit ConvertLayout(Target target) : target_(std::move(target)), lanes_(target_->lanes(f32)) {}
+  explicit ConvertLayout(Target target) : target_(std::move(target)) {}
 
  protected:
   Expr visit(const Expr& value, const VarRef& var) override {
@@ -101,11 +102,7 @@ class ConvertLayout : public BodyRewriter {
   }
   static std::optional<int64_t> channels(const Array<PrimExpr>& shape) { return tir::as_int(shape[1]); }
   /// The block for so many channels; 0: none fits.
-  int64_t block_for(int64_t channels) const {
-    for (int64_t b : {lanes_, lanes_ / 2})
-      if (b >= 4 && channels > 0 && channels % b == 0) return b;
-    return 0;
-  }
+  int64_t block_for(int64_t channels) const { return cost::channel_block(channels, target_); }
   /// (n, c, …) with zeros up to `channels` of them.
   Expr padded(const Expr& x, size_t rank, int64_t have, int64_t channels, int64_t axis = 1) {
     if (have == channels) return x;
@@ -192,11 +189,9 @@ class ConvertLayout : public BodyRewriter {
     int64_t out_block = block_for(outputs), all = outputs;
     if (depthwise && held) {
       out_block = held->block, all = held->channels;
-    } else if (out_block < lanes_ && a.groups == 1) {
-      // Of one point, where memory is of weights alone, loads in a row are worth more than the channels cost.
-      const int64_t more = (lanes_ - outputs % lanes_) % lanes_;
-      if (more * 8 <= outputs || (more <= outputs && !out_block && !group && is_point(shape)))
-        out_block = lanes_, all = outputs + more;
+    } else if (a.groups == 1) {
+      all = cost::filled_channels(outputs, !out_block && !group && is_point(shape), target_);
+      out_block = block_for(all);
     }
     if (!out_block && a.groups == 1) return value;
     int64_t data_block = 0;
@@ -208,7 +203,7 @@ class ConvertLayout : public BodyRewriter {
       if (have && have->block && (a.groups == 1 || per_group % have->block == 0))
         data_block = have->block;
       else
-        data_block = per_group % lanes_ == 0 ? lanes_ : per_group % 8 == 0 ? 8 : 4;
+        data_block = cost::grouped_channel_block(per_group, target_);
       if (a.groups > 1 && (per_group % data_block || !out_block || (outputs / a.groups) % out_block))
         return grouped(call, *in, ws, a, shape, n);
       if (data_block % group) return value;
@@ -446,7 +441,6 @@ class ConvertLayout : public BodyRewriter {
   }
 
   Target target_;
-  int64_t lanes_;
   std::unordered_map<const Var*, Form> forms_;  ///< of variables of the new function
   std::vector<Expr> keep_;
   const VarRef* current_ = nullptr;
@@ -459,7 +453,7 @@ class ConvertLayout : public BodyRewriter {
 IRModule convert_layout(IRModule module, PassContext& context) {
   Target target = context.target.cast<TargetNode>();
   if (!target) return module;  // a blocked layout is a decision for a machine
-  if (target->lanes(f32) < 4) return module;
+  if (!cost::channel_block(target->lanes(f32), target)) return module;  // its vectors are too short
   return graph::rewrite_functions<graph::ConvertLayout>(std::move(module), target);
 }
 

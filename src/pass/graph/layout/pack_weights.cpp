@@ -19,8 +19,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cmath>
 
+#include "analysis/cost/layout.h"
+#include "analysis/cost/tile.h"
 #include "op/body_rewriter.h"
 #include "op/build.h"
 #include "pass/graph/passes.h"
@@ -30,38 +31,6 @@
 namespace tenon {
 namespace graph {
 namespace {
-
-double use_of(int64_t size, int64_t step) {
-  const int64_t whole = (size + step - 1) / step * step;
-  return whole == 0 ? 1 : double(size) / double(whole);
-}
-
-/// Share of the steps along a symbolic number of rows that fall inside, as the default schedule counts them
-/// when it chooses a tile: a tile that takes a part of a panel would read it with gaps.
-double unknown_use(int64_t step) { return (16 % step == 0 ? 1.0 : 0.97) / (1 + 0.012 * double(step - 1)); }
-
-/// Vectors side by side in a panel for `rows` (0: unknown) and `columns` of the result.
-int64_t panel_vectors(int64_t rows, int64_t columns, int64_t lanes, int64_t bytes, int64_t registers) {
-  int64_t best = 1;
-  double best_speed = 0;
-  for (int64_t vectors : {1, 2, 3, 4, 6}) {
-    for (int64_t m = 1; m <= 14; ++m) {
-      const int64_t tile = m * vectors;
-      if (tile + vectors > registers - 2 || (rows > 0 && m > rows)) continue;
-      // Two multiply-adds a cycle with a latency of four; two loads a cycle, broadcasts among them; what a
-      // step reads comes from the second cache at best.
-      const double cycles = std::max({double(tile) / 2, (double(vectors) + 0.6 * double(m)) / 2, 4.0}) +
-                            double((vectors * lanes + m) * bytes) / 256;
-      const double speed = double(tile) / cycles * use_of(columns, vectors * lanes) *
-                           (rows > 0 ? use_of(rows, m) : unknown_use(m));
-      if (speed > best_speed * 1.001) {
-        best_speed = speed;
-        best = vectors;
-      }
-    }
-  }
-  return best;
-}
 
 class PackWeights : public BodyRewriter {
  public:
@@ -92,10 +61,9 @@ class PackWeights : public BodyRewriter {
     if (auto shape = known_shape(call.args[0]))
       for (size_t i = 0; i + 1 < shape->size(); ++i)
         rows = std::max(rows, tir::as_int((*shape)[i]).value_or(0));
-    // What is not constant is packed for every call: worth it for matrices that no near cache holds, read
-    // often.
+    // What is not constant is packed for every call.
     if (!call.args[1].is<Constant>() &&
-        (rows < 64 || element_count(*shape_w) * type.bytes() < 2 * target_->l2_bytes))
+        !cost::worth_packing(rows, element_count(*shape_w) * type.bytes(), target_))
       return value;
     return packed(call.args[0], call.args[1], dense, rows, columns, inputs, group, sum,
                   op::attrs_of<op::MatmulAttrs>(call).out_dtype, var, call.origin);
@@ -109,8 +77,8 @@ class PackWeights : public BodyRewriter {
               int64_t group, DataType sum, DataType out, const VarRef& var, const Origin& origin) {
     const DataType type = as_tensor(w)->dtype;
     const int64_t lanes = std::max<int64_t>(1, target_->lanes(sum));
-    const int64_t vectors = panel_vectors(rows, columns, lanes, type.bytes() * group,
-                                          std::max<int64_t>(8, target_->vector_registers));
+    const int64_t vectors = cost::panel_vectors(rows > 0 ? rows : cost::kUnknown, columns, lanes,
+                                                type.bytes() * group, target_);
     const int64_t width = vectors * lanes;
     const std::string source = dense ? "NK" : "KN", layout = group == 1
                                                                  ? fmt::format("NK{}n", width)

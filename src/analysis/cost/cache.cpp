@@ -1,0 +1,212 @@
+// SPDX-License-Identifier: Apache-2.0
+// Blocks for the second cache, copies of operands, and when threads pay.
+#include "analysis/cost/cache.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace tenon::cost {
+namespace {
+
+// ---------------------------------------------------------------- threads
+/// Operations (of Facts::cost) that one core does in a nanosecond, when vectors do them.
+constexpr double kOperationsPerNs = 4;
+/// The last tasks to end leave the other cores idle for at most a quarter of one core's share.
+constexpr int64_t kTasksPerCore = 4;
+
+// ---------------------------------------------------------------- blocks of a sum
+/// Fewer rows of tiles do not read a panel often enough.
+constexpr int64_t kLeastRowTiles = 4, kLeastSteps = 4;
+/// A panel larger than this share of the second cache does not stay there beside what passes by, ...
+constexpr double kPanelShare = 0.5;
+/// ... or this one when more than `kMuchPasses` caches pass by.
+constexpr double kPanelShareBesideMuch = 0.25, kMuchPasses = 4;
+/// Of the cache, for one block; the operand of the rows and the sums pass by.
+constexpr double kBlockShare = 0.125;
+constexpr double kBlockTolerance = 2.1;  ///< a divisor so many times longer or shorter will do
+constexpr double kGroupShare = 0.5;      ///< of the cache, for the blocks of tiles side by side
+constexpr double kSumsShare = 0.25;      ///< of the cache, for the sums of a group of tiles
+constexpr int64_t kLeastGroup = 8;       ///< row tiles
+
+// ---------------------------------------------------------------- copies
+constexpr int64_t kPanelReads = 64;         ///< of each element, for a copy in panels
+constexpr double kPanelMatrixShare = 0.25;  ///< of the second cache; a smaller matrix stays there as it lies
+constexpr int64_t kPanelRowBytes = 512;     ///< rows that lie closer are read well without panels
+constexpr int64_t kNearLanes = 64;          ///< elements; lanes further apart meet a line each
+constexpr double kNearReads = 16, kFarReads = 64;
+/// Reads of each element that pay for moving it one by one; bytes are widened twice without their instruction.
+constexpr int64_t kFloatGroupReads = 96, kByteGroupReads = 32;
+constexpr int64_t kSymbolicExtent = 64, kSymbolicDimension = 1 << 12;
+
+// ---------------------------------------------------------------- padded rows
+constexpr double kMostTwice = 2.2;      ///< rows padded for each row read, at most
+constexpr double kRowsShare = 1.0 / 3;  ///< of the second cache, for a block of padded rows
+constexpr double kWholeShare = 0.5, kWholeReads = 64;
+
+int64_t divisor_below(int64_t n, int64_t limit) {
+  for (int64_t d = std::min(n, std::max<int64_t>(1, limit)); d > 1; --d)
+    if (n % d == 0) return d;
+  return 1;
+}
+
+/// No index is made of two iterators (a window), so that a block of the sum reads a block of the operand;
+/// the groups of a sum beside their lanes are none.
+bool one_iterator_each(const Access& l, int grouped) {
+  return std::all_of(l.index.begin(), l.index.end(), [&](const Index& index) {
+    return std::count_if(index.iterators.begin(), index.iterators.end(),
+                         [&](int i) { return i != grouped; }) <= 1;
+  });
+}
+
+/// What one step of the sum reads, in bytes.
+struct StepBytes {
+  double along = 0, beside = 0;  ///< of the operand along the lanes, and of the other
+};
+StepBytes step_bytes(const Nest& n, const Tile& t, int axis) {
+  StepBytes out;
+  for (const Access& l : n.loads) {
+    if (l.stride[size_t(axis)] == 0) continue;
+    const double bytes = double(l.element_bits()) / 8;
+    if (l.stride[size_t(t.vector)] != 0)
+      out.along += bytes * double(t.width());
+    else
+      out.beside += bytes * double(l.stride[size_t(t.rows)] != 0 ? t.row_count : 1);
+  }
+  return out;
+}
+
+/// The divisor of `extent`, in whole groups, that comes nearest to `wanted`; 0: none comes near.
+int64_t nearest_divisor(int64_t extent, int64_t group, double wanted) {
+  int64_t best = 0;
+  double least = std::log(kBlockTolerance);
+  for (int64_t d = std::max<int64_t>(1, group); d * 2 <= extent; d += group) {
+    const double off = std::abs(std::log(double(d) / wanted));
+    if (extent % d == 0 && off < least) best = d, least = off;
+  }
+  return best;
+}
+
+/// Row tiles of one group, of `sums` bytes each: its sums stay in the cache as well, and the cores need groups of their own.
+int64_t row_tiles_of(int64_t rows, int64_t groups, double sums, const Target& target) {
+  int64_t wanted = int64_t(kSumsShare * double(target->l2_bytes) / sums);
+  if (const int64_t tasks = tasks_wanted(target); groups < tasks)
+    wanted = std::min(wanted, rows * groups / tasks);
+  // Groups that fit exactly keep the rows evenly apart; a ragged one would clamp each row by itself.
+  wanted = std::max(kLeastGroup, wanted);
+  const int64_t exact = divisor_below(rows, wanted);
+  return exact * 2 < wanted ? ceil_div(rows, ceil_div(rows, wanted)) : exact;
+}
+
+/// Elements of an operand that the iterators meet, each once.
+double elements_met(const Nest& n, const Access& l) {
+  double elements = 1;
+  for (size_t i = 0; i < l.stride.size(); ++i)
+    if (l.stride[i] != 0) elements *= double(n.extent[i]);
+  return elements;
+}
+
+}  // namespace
+
+bool worth_parallel(double operations, const Target& target) {
+  return operations > kOperationsPerNs * double(target->fork_ns);
+}
+
+int64_t tasks_wanted(const Target& target) { return kTasksPerCore * std::max<int64_t>(1, target->cores); }
+
+std::optional<SumBlocks> sum_blocks(const Nest& nest, const Tile& tile, int grouped, int64_t group,
+                                    const Target& target) {
+  if (tile.rows < 0 || nest.write.stride[size_t(tile.vector)] != 1 || nest.instances(false) == kUnknown)
+    return std::nullopt;
+  SumBlocks out;
+  int64_t steps = 1;
+  for (int k : nest.reduce) {
+    steps *= nest.extent[size_t(k)];
+    if (grouped >= 0 ? k == grouped : out.axis < 0 || nest.extent[size_t(k)] > nest.extent[size_t(out.axis)])
+      out.axis = k;
+  }
+  for (const Access& l : nest.loads)
+    if (!one_iterator_each(l, grouped)) return std::nullopt;
+  const StepBytes bytes = step_bytes(nest, tile, out.axis);
+  const double cache = double(target->l2_bytes);
+  const int64_t rows = ceil_div(nest.extent[size_t(tile.rows)], tile.row_count),
+                vectors = ceil_div(nest.extent[size_t(tile.vector)], tile.width());
+  if (bytes.along == 0 || bytes.beside == 0 || rows < kLeastRowTiles) return std::nullopt;
+  // A panel that takes a quarter of the cache is cut too when all that passes by comes from memory each time.
+  const double panel = bytes.along * double(steps), passing = bytes.beside * double(steps) * double(rows);
+  if (panel < cache * (passing > kMuchPasses * cache ? kPanelShareBesideMuch : kPanelShare))
+    return std::nullopt;
+  const int64_t extent = nest.extent[size_t(out.axis)], others = steps / std::max<int64_t>(1, extent);
+  out.length = nearest_divisor(
+      extent, group, kBlockShare * cache / (bytes.along + bytes.beside) / double(others));
+  if (out.length == 0 || out.length * others < kLeastSteps) return std::nullopt;
+  out.vector_tiles =
+      divisor_below(vectors, int64_t(kGroupShare * cache / (bytes.along * double(out.length * others))));
+  int64_t groups = vectors / out.vector_tiles;
+  for (int i : nest.spatial)
+    if (i != tile.vector && i != tile.rows) groups *= ceil_div(nest.extent[size_t(i)], tile.size(i));
+  const double sums =
+      double(nest.write.buffer->dtype.bytes() * out.vector_tiles * tile.width() * tile.row_count);
+  out.row_tiles = row_tiles_of(rows, groups, sums, target);
+  return out;
+}
+
+bool worth_panels(const Nest& nest, const Access& operand, const Tile& tile, const Target& target) {
+  const size_t v = size_t(tile.vector);
+  if (operand.stride[v] != 1 || tile.rows < 0 || operand.stride[size_t(tile.rows)] != 0 ||
+      !operand.all_plain())
+    return false;
+  const int64_t all = nest.instances(false);
+  if (all == kUnknown) return false;
+  double matrix = double(operand.buffer->dtype.bytes());  // of one panel's rows, without batches
+  for (size_t i = 0; i < operand.stride.size(); ++i)
+    if (operand.stride[i] != 0 &&
+        (i == v || std::find(nest.reduce.begin(), nest.reduce.end(), int(i)) != nest.reduce.end()))
+      matrix *= double(nest.extent[i]);
+  const int64_t row = operand.stride[size_t(nest.reduce.back())] * operand.buffer->dtype.bytes();
+  return double(all) >= double(kPanelReads) * elements_met(nest, operand) &&
+         matrix > kPanelMatrixShare * double(target->l2_bytes) && row >= kPanelRowBytes;
+}
+
+bool worth_copy(const Nest& nest, const Access& operand, const Tile& tile) {
+  const int64_t stride = operand.stride[size_t(tile.vector)], all = nest.instances(false);
+  if (stride < 2 || stride >= kIrregular || all == kUnknown) return false;
+  const bool far = stride > kNearLanes;
+  if (double(all) < (far ? kFarReads : kNearReads) * elements_met(nest, operand)) return false;
+  // Lanes that lie far apart are worth a copy where the lanes of all operands are neighbours then.
+  return !far || std::all_of(nest.loads.begin(), nest.loads.end(), [&](const Access& o) {
+    const int64_t step = o.step(tile.vector, tile.lanes);
+    return &o == &operand || (step >= 0 && step <= 1);
+  });
+}
+
+bool worth_groups(const Nest& nest, const Access& operand) {
+  const int64_t all = nest.instances(false);
+  if (all == kUnknown) return true;
+  // Iterators of a window meet the same elements.
+  int64_t met = 1, held = 1;
+  for (const PrimExpr& d : operand.buffer->shape)
+    held *= std::max<int64_t>(1, tir::as_int(d).value_or(kSymbolicDimension));
+  for (size_t i = 0; i < operand.stride.size(); ++i)
+    if (operand.stride[i] != 0) met *= nest.extent[i] == kUnknown ? kSymbolicExtent : nest.extent[i];
+  const int64_t reads = nest.write.buffer->dtype.is_float() ? kFloatGroupReads : kByteGroupReads;
+  return all >= reads * std::min(met, held);
+}
+
+int64_t rows_of_block(const PaddedRows& r, const Target& target) {
+  int64_t best = 0;
+  double least = kMostTwice;
+  for (int64_t rows = 1; rows <= r.steps; ++rows) {
+    if (r.steps % rows || r.steps / rows * r.others < tasks_wanted(target)) continue;
+    const double held = double((rows - 1) * r.stride + r.window);
+    if (held * r.row_bytes > kRowsShare * double(target->l2_bytes)) continue;
+    const double twice = std::max(1.0, held / double(rows * r.stride));
+    if (twice < least * kClearlyLess) best = rows, least = twice;
+  }
+  return best;
+}
+
+bool worth_whole_copy(double bytes, double reads, const Target& target) {
+  return reads > kWholeReads && bytes < kWholeShare * double(target->l2_bytes);
+}
+
+}  // namespace tenon::cost

@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+// What stays in a cache while it is read again, and what threads cost: the choices around a register tile.
+#pragma once
+#include <optional>
+
+#include "analysis/cost/tile.h"
+
+namespace tenon::cost {
+
+/// Does a loop of so many operations pay for waking other threads?
+bool worth_parallel(double operations, const Target& target);
+/// Iterations of a parallel loop that let all cores finish at about the same time.
+int64_t tasks_wanted(const Target& target);
+
+/// A long sum taken up block by block of its steps, so that what a block reads of the operand along the lanes
+/// stays in the cache while the rows of the other pass by (the KC, NC and MC blocks of a matrix product).
+struct SumBlocks {
+  int axis = -1;             ///< the iterator of the sum that is cut
+  int64_t length = 0;        ///< steps of a block; divides the extent
+  int64_t vector_tiles = 1;  ///< tiles along the lanes that take up a block together
+  int64_t row_tiles = 1;     ///< and along the rows, which are padded to whole groups
+};
+/// The blocks for a sum of which `grouped` (-1: none) is taken `group` steps at a time; null when the operands
+/// of a tile stay in the cache anyway, or nothing reads them again.
+std::optional<SumBlocks> sum_blocks(const Nest& nest, const Tile& tile, int grouped, int64_t group,
+                                    const Target& target);
+
+/// Is an operand, read again by many rows of the tile, worth a copy in panels as wide as the tile?
+bool worth_panels(const Nest& nest, const Access& operand, const Tile& tile, const Target& target);
+/// Is an operand whose lanes lie apart read often enough for a copy in which they are neighbours?
+bool worth_copy(const Nest& nest, const Access& operand, const Tile& tile);
+/// The same of a copy in groups for a dot instruction.
+bool worth_groups(const Nest& nest, const Access& operand);
+
+/// Padded rows that a window walks, made a block at a time where they are read.
+struct PaddedRows {
+  int64_t steps = 0;        ///< of the window along the rows (tiles, when it is tiled)
+  int64_t stride = 1;       ///< rows from one step to the next
+  int64_t window = 1;       ///< rows that a step reads
+  double row_bytes = 0;
+  int64_t others = 1;       ///< blocks side by side: values of the other iterators
+};
+/// Steps of one block, among the divisors of `steps`: little is padded twice, the block fits the cache, and
+/// the cores have enough of them. 0: none does.
+int64_t rows_of_block(const PaddedRows& rows, const Target& target);
+/// Does a whole padded copy of `bytes`, each read `reads` times, stay in the cache?
+bool worth_whole_copy(double bytes, double reads, const Target& target);
+
+}  // namespace tenon::cost

@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+// Widths of panels and of blocks of channels.
+#include "analysis/cost/layout.h"
+
+namespace tenon::cost {
+namespace {
+
+/// Rows that read a matrix, and second caches that it fills, for packing it in every call.
+constexpr int64_t kPackedRows = 64, kPackedCaches = 2;
+constexpr int64_t kLeastBlock = 4;    ///< narrower ones are slower than plain channels
+constexpr int64_t kGroupedBlock = 8;  ///< two groups of four bytes
+/// Channels for each one that is added: whole vectors save more than an eighth more work costs.
+constexpr int64_t kAddedShare = 8;
+
+}  // namespace
+
+bool worth_packing(int64_t rows, int64_t bytes, const Target& target) {
+  return rows >= kPackedRows && bytes >= kPackedCaches * target->l2_bytes;
+}
+
+int64_t channel_block(int64_t channels, const Target& target) {
+  for (int64_t block : {target->lanes(f32), target->lanes(f32) / 2})
+    if (block >= kLeastBlock && channels > 0 && channels % block == 0) return block;
+  return 0;
+}
+
+int64_t filled_channels(int64_t channels, bool any_share, const Target& target) {
+  const int64_t lanes = target->lanes(f32), more = (lanes - channels % lanes) % lanes;
+  return more * kAddedShare <= channels || (any_share && more <= channels) ? channels + more : channels;
+}
+
+int64_t grouped_channel_block(int64_t channels, const Target& target) {
+  if (channels % target->lanes(f32) == 0) return target->lanes(f32);
+  return channels % kGroupedBlock == 0 ? kGroupedBlock : kLeastBlock;
+}
+
+}  // namespace tenon::cost

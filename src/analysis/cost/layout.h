@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: Apache-2.0
+// Layouts of tensors that suit the register tiles behind them: panels of matrices, blocks of channels.
+#pragma once
+#include "target/target.h"
+
+namespace tenon::cost {
+
+/// Is a matrix of `bytes` that `rows` (0: unknown) read worth packing in panels for every call? (One that is
+/// constant is packed at compile time, which is always worth it.)
+bool worth_packing(int64_t rows, int64_t bytes, const Target& target);
+
+/// Channels of one block of a convolution's data: a vector of f32 or half of one, whichever divides them; 0:
+/// neither does.
+int64_t channel_block(int64_t channels, const Target& target);
+/// Channels with those added that fill the last vector, where whole vectors are worth more than the added
+/// work. `any_share`: up to as many again, where time goes into reading weights and vectors read them in a row.
+int64_t filled_channels(int64_t channels, bool any_share, const Target& target);
+/// The same of the inputs of a convolution whose weights lie in groups for a dot instruction: the last block
+/// is filled up.
+int64_t grouped_channel_block(int64_t channels, const Target& target);
+
+}  // namespace tenon::cost

@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+// Facts that follow from the iterators and accesses of a block.
+#include "analysis/cost/nest.h"
+
+#include <algorithm>
+#include <bit>
+
+namespace tenon::cost {
+
+int64_t Access::step(int iterator, int64_t tile) const {
+  const size_t i = size_t(iterator);
+  const bool in_panels = stride[i] == kIrregular && i < panel.size() && panel[i] > 0 && panel[i] % tile == 0;
+  return in_panels ? panel_stride[i] : stride[i];
+}
+
+bool Access::all_plain() const {
+  return std::all_of(index.begin(), index.end(), [](const Index& i) { return i.plain; });
+}
+
+int64_t Nest::instances(bool only_spatial) const {
+  constexpr int64_t kMany = int64_t(1) << 50;
+  int64_t n = 1;
+  for (size_t i = 0; i < extent.size(); ++i) {
+    if (only_spatial && std::find(spatial.begin(), spatial.end(), int(i)) == spatial.end()) continue;
+    if (extent[i] == kUnknown) return kUnknown;
+    if (extent[i] > 0 && n > kMany / extent[i]) return kMany;
+    n *= extent[i];
+  }
+  return n;
+}
+
+int Nest::result_dim(int iterator) const {
+  for (size_t d = 0; d < write.index.size(); ++d)
+    if (write.index[d].plain && write.index[d].iterators == std::vector<int>{iterator}) return int(d);
+  return -1;
+}
+
+int64_t lanes_for(int64_t bits, const Target& target) {
+  return int64_t(std::bit_floor(uint64_t(std::max<int64_t>(1, target->vector_bits / std::max<int64_t>(8, bits)))));
+}
+
+int64_t lanes_for(const Nest& nest, const Target& target) {
+  int64_t bits = nest.write.element_bits();
+  for (const Access& l : nest.loads) bits = std::max(bits, l.element_bits());
+  return lanes_for(bits, target);
+}
+
+}  // namespace tenon::cost

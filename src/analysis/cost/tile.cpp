@@ -1,0 +1,342 @@
+// SPDX-License-Identifier: Apache-2.0
+// The model of a register tile: multiply-adds, loads and latency of one step, what its shape wastes at ragged
+// edges, and how evenly the tiles fall on the cores.
+#include "analysis/cost/tile.h"
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+
+namespace tenon::cost {
+namespace {
+
+// ---------------------------------------------------------------- what is tried
+constexpr int64_t kMinLanes = 4;     ///< narrower vectors are slower than scalars beside their shuffles
+constexpr int64_t kMaxVectors = 6;   ///< side by side; more leave too few rows to share their loads
+constexpr int64_t kMaxRows = 24, kMaxRows2 = 4;
+constexpr double kLeastUse = 0.4;    ///< of the lanes; below, narrower ones do as well
+constexpr int64_t kReserved = 1;     ///< a register that holds what all rows share, such as a mask
+
+// ---------------------------------------------------------------- ragged edges
+/// A symbolic size may be small, so long tiles along it are a risk: for each row beyond the first.
+constexpr double kRowRisk = 0.012;
+constexpr double kInnerRowRisk = 0.03;  ///< the same of rows that are not the last symbolic axis
+/// The last vectors of a symbolic size are often partly empty: of one vector, and of each beyond it.
+constexpr double kLanesUse = 0.9, kVectorRisk = 0.15;
+/// Sizes in use are multiples of 16 more often than of 7.
+constexpr int64_t kUsualMultiple = 16;
+constexpr double kUnusualUse = 0.97;
+/// Sizes of images and of sequences are multiples of 4 and of 2 more often than not.
+constexpr double kBy4 = 1.06, kBy2 = 1.02;
+
+// ---------------------------------------------------------------- cycles
+/// A vector whose elements lie so far apart is loaded line by line, as are gathers.
+constexpr int64_t kNearStride = 4;
+constexpr double kGatherLane = 6;  ///< cycles of load ports for each lane of a gather: a line, often a page
+constexpr double kLoadTie = 0.02;  ///< of a load that a port has time for: among equals fewer loads win
+/// What a step reads comes from the second cache at best: so much of that is not hidden behind arithmetic, and
+/// near-square tiles read least.
+constexpr double kNotHidden = 0.25;
+constexpr double kClamped = 1.01;     ///< rows that do not fit are clamped, each at an address of its own
+/// Rows that lie far apart, for each row: the prefetcher follows few streams, and a page each.
+constexpr int64_t kApart = 128, kFarApart = 2048;  ///< elements
+constexpr double kApartRow = 0.01, kFarApartRow = 0.02;
+constexpr int64_t kPage = 4096;      ///< addresses a multiple of it apart fall on the same set of the first cache
+/// Of the lines of a set, for rows; and of a load whose set is full.
+constexpr double kSetShare = 0.75, kCrowdedLoad = 3;
+constexpr int64_t kSymbolicSteps = 256;  ///< of a symbolic sum, where only a store is weighed against it
+
+// ---------------------------------------------------------------- choice
+constexpr double kEqual = 1.0001;  ///< times that differ less are equal
+constexpr int64_t kBalanceFrom = 400000;  ///< multiply-adds; less runs on one core
+
+/// Share of the steps along an iterator that fall inside.
+double use_of(int64_t size, int64_t step) {
+  return size == kUnknown ? 1.0 / (1 + kRowRisk * double(step - 1))
+                          : double(size) / double(ceil_div(size, step) * step);
+}
+
+double lanes_use(int64_t size, const Tile& t) {
+  return size == kUnknown ? kLanesUse / (1 + kVectorRisk * double(t.vectors - 1)) : use_of(size, t.width());
+}
+
+double symbolic_row_use(int64_t step) {
+  return use_of(kUnknown, step) * (kUsualMultiple % step == 0 ? 1 : kUnusualUse);
+}
+
+double likely_divides(int64_t step) { return step % 4 == 0 ? kBy4 : step % 2 == 0 ? kBy2 : 1; }
+
+/// The same for rows. Among symbolic sizes the outermost is most likely a batch, often 1, and the last the
+/// longest.
+double row_use(const Nest& n, int iterator, int64_t step) {
+  if (!n.symbolic(iterator)) return use_of(n.extent[size_t(iterator)], step);
+  const double use = symbolic_row_use(step);
+  bool last = true, other = false;
+  for (int i : n.spatial) {
+    if (i == iterator || !n.symbolic(i)) continue;
+    other = true;
+    last = last && n.result_dim(i) < n.result_dim(iterator);
+  }
+  const bool outermost = n.result_dim(iterator) == 0;
+  if (other && outermost) return 1.0 / double(step);
+  // Windows and blocks of channels: rows that are no batch belong to images.
+  const double whole = n.reduce.size() > 1 && !outermost ? likely_divides(step) : 1;
+  return whole * (last ? use : use / (1 + kInnerRowRisk * double(step - 1)));
+}
+
+/// Products side by side that read nothing together (the heads of an attention, the channels of a depthwise
+/// convolution): rows of one serve better, even where it is not known how many there are.
+bool nothing_shared(const Nest& n, int iterator) {
+  return std::all_of(n.loads.begin(), n.loads.end(),
+                     [&](const Access& l) { return l.stride[size_t(iterator)] != 0; });
+}
+
+/// How often rows of an operand are loaded more slowly because they do not fit the first cache's sets.
+double crowding(int64_t stride, int64_t count, const Target& target) {
+  if (stride <= 0 || stride >= kIrregular) return 1;
+  const int64_t ways = std::max<int64_t>(2, target->l1d_bytes / kPage);
+  const int64_t sets = kPage / std::gcd(stride, kPage);
+  return double(ceil_div(count, sets)) > kSetShare * double(ways) ? kCrowdedLoad : 1;
+}
+
+/// The lanes step through every operand regularly, and enough of them are inside.
+bool lanes_fit(const Nest& n, const Tile& t) {
+  const int64_t extent = n.extent[size_t(t.vector)];
+  for (const Access& l : n.loads) {
+    if (l.step(t.vector, l.group > 1 ? t.lanes : t.width()) == kIrregular) return false;
+    if (l.lane_limit > 0 && l.stride[size_t(t.vector)] != 0 &&
+        ceil_div(extent, t.width()) * t.width() > l.lane_limit)
+      return false;
+  }
+  return lanes_use(extent, t) >= kLeastUse;
+}
+
+/// Lanes and vectors along one iterator.
+std::vector<Tile> vector_shapes(const Nest& n, const Target& target, int along) {
+  std::vector<Tile> out;
+  const int64_t widest = lanes_for(n, target);
+  for (int v : n.spatial) {
+    const int64_t extent = n.extent[size_t(v)];
+    if ((along >= 0 && v != along) || n.write.stride[size_t(v)] == 0 || extent == 1) continue;
+    for (int64_t lanes = widest; lanes >= std::max<int64_t>(2, std::min(kMinLanes, widest)); lanes /= 2) {
+      if (extent != kUnknown && extent * 2 <= lanes && lanes > kMinLanes) continue;
+      for (int64_t vectors = 1; vectors <= kMaxVectors; ++vectors) {
+        const Tile t{.vector = v, .lanes = lanes, .vectors = vectors};
+        if (lanes_fit(n, t)) out.push_back(t);
+      }
+    }
+  }
+  return out;
+}
+
+/// Rows along one iterator or two, beside lanes along `vector`; no rows first.
+std::vector<Tile> row_shapes(const Nest& n, int vector) {
+  // Sums lie as the result does: rows between two lanes would keep them out of registers.
+  auto usable = [&](int i) {
+    const int64_t stride = n.write.stride[size_t(i)];
+    return i != vector && n.extent[size_t(i)] != 1 && stride != 0 && stride >= n.write.stride[size_t(vector)];
+  };
+  auto most = [&](int i, int64_t limit) { return n.symbolic(i) ? limit : std::min(limit, n.extent[size_t(i)]); };
+  std::vector<Tile> out{Tile{.vector = vector}};
+  for (int m : n.spatial) {
+    if (!usable(m)) continue;
+    for (int64_t rows = 2; rows <= most(m, kMaxRows); ++rows) {
+      out.push_back({.vector = vector, .rows = m, .row_count = rows});
+      for (int c : n.spatial) {
+        if (c == m || !usable(c) || n.symbolic(c) || (n.symbolic(m) && nothing_shared(n, c))) continue;
+        for (int64_t rows2 = 2; rows2 <= most(c, kMaxRows2); ++rows2)
+          out.push_back({.vector = vector, .rows = m, .rows2 = c, .row_count = rows, .row2_count = rows2});
+      }
+    }
+  }
+  return out;
+}
+
+/// What one step of the sum loads.
+struct Step {
+  double loads = 0;  ///< of the load ports, slow ones counted as several
+  double bytes = 0;
+};
+Step step_of(const Nest& n, const Tile& t, const Target& target) {
+  Step out;
+  for (const Access& l : n.loads) {
+    const int64_t stride = l.step(t.vector, l.group > 1 ? t.lanes : t.width());
+    // Lanes apart in memory each touch a line of their own, often a page.
+    const double each = stride <= 1             ? 1
+                        : stride <= kNearStride ? 1 + double(stride)
+                                                : kGatherLane * double(t.lanes);
+    double rows = 1, crowded = 1;
+    if (t.rows >= 0) {
+      const int64_t row = l.step(t.rows, t.row_count);
+      if (row != 0) rows *= double(t.row_count);
+      if (!n.reduce.empty() && l.stride[size_t(n.reduce.back())] == 1)
+        crowded = crowding(row * l.element_bits() / 8, t.row_count, target);
+    }
+    if (t.rows2 >= 0 && l.step(t.rows2, t.row2_count) != 0) rows *= double(t.row2_count);
+    out.loads += each * double(stride ? t.vectors : 1) * rows * crowded;
+    out.bytes += double(stride ? t.width() : 1) * rows * double(l.element_bits() * l.group) / 8;
+  }
+  return out;
+}
+
+/// Cycles of one step of a tile: the ports are busy with multiply-adds, with loads, or the chain of each
+/// accumulator waits.
+double core_cycles(double accumulators, double loads, const Target& target) {
+  return std::max({accumulators / double(target->fma_ports), loads / double(target->load_ports),
+                   double(target->fma_latency)});
+}
+
+/// Cycles of a step for what it reads, beside the arithmetic.
+double read_cycles(double bytes, const Target& target) { return bytes * kNotHidden / target->l2_bandwidth; }
+
+/// Cycles of a step for rows that are far apart in memory.
+double apart_rows(const Nest& n, const Tile& t) {
+  double cycles = 0;
+  for (const Access& l : n.loads) {
+    const int64_t stride = t.rows < 0 ? 0 : l.stride[size_t(t.rows)];
+    if (stride >= kApart) cycles += (stride >= kFarApart ? kFarApartRow : kApartRow) * double(t.row_count);
+  }
+  return cycles;
+}
+
+/// Does a tile at the end repeat the last row, so that each row has an address of its own?
+bool clamps_rows(const Nest& n, const Tile& t) {
+  return t.rows >= 0 && t.rows2 < 0 && n.reduce.size() == 1 && !n.symbolic(t.rows) &&
+         n.extent[size_t(t.rows)] % t.row_count != 0;
+}
+
+/// Steps of the sum; symbolic ones count as many.
+double steps_of(const Nest& n) {
+  double steps = 1;
+  for (int k : n.reduce)
+    steps *= double(n.symbolic(k) ? kSymbolicSteps : std::max<int64_t>(1, n.extent[size_t(k)]));
+  return steps;
+}
+
+/// How much longer the busiest core works than all of them would if the tiles fell evenly; 1 for little work.
+double imbalance(const Nest& n, const Tile& t, const Target& target) {
+  const int64_t work = n.instances(false), cores = std::max<int64_t>(1, target->cores);
+  if (work == kUnknown || work <= kBalanceFrom) return 1;
+  int64_t tiles = 1;
+  for (int i : n.spatial)
+    tiles *= ceil_div(n.extent[size_t(i)], t.size(i));
+  return double(ceil_div(tiles, cores) * cores) / double(tiles);
+}
+
+}  // namespace
+
+std::vector<Tile> tile_candidates(const Nest& nest, const Target& target, int along) {
+  std::vector<Tile> out, rows;
+  for (const Tile& vectors : vector_shapes(nest, target, along)) {
+    if (rows.empty() || rows.front().vector != vectors.vector) rows = row_shapes(nest, vectors.vector);
+    for (Tile t : rows) {
+      t.lanes = vectors.lanes, t.vectors = vectors.vectors;
+      // The accumulators, one vector of each operand along the lanes, one of what all lanes share.
+      if (t.accumulators() + t.vectors * t.row2_count + 1 <= target->vector_registers - kReserved)
+        out.push_back(t);
+    }
+  }
+  return out;
+}
+
+double tile_time(const Nest& nest, const Tile& t, const Target& target) {
+  const Step step = step_of(nest, t, target);
+  // A store that is not contiguous is paid once for the whole reduction.
+  const double store =
+      nest.write.stride[size_t(t.vector)] == 1 ? 0 : double(t.lanes * t.accumulators()) / steps_of(nest);
+  const double cycles = core_cycles(double(t.accumulators()), step.loads, target) *
+                            (clamps_rows(nest, t) ? kClamped : 1) +
+                        kLoadTie * step.loads + apart_rows(nest, t) + read_cycles(step.bytes, target) + store;
+  const double use = lanes_use(nest.extent[size_t(t.vector)], t) *
+                     (t.rows < 0 ? 1.0 : row_use(nest, t.rows, t.row_count)) *
+                     (t.rows2 < 0 ? 1.0 : use_of(nest.extent[size_t(t.rows2)], t.row2_count));
+  return cycles / (double(t.accumulators() * t.lanes) * use) * imbalance(nest, t, target);
+}
+
+Tile choose_tile(const Nest& nest, const Target& target, int along) {
+  Tile best;
+  for (Tile t : tile_candidates(nest, target, along)) {
+    t.time = tile_time(nest, t, target);
+    // Among equals the larger one reads less often.
+    if (t.time < best.time * kClearlyLess ||
+        (t.time < best.time * kEqual && t.accumulators() > best.accumulators()))
+      best = t;
+  }
+  return best;
+}
+
+int64_t panel_vectors(int64_t rows, int64_t columns, int64_t lanes, int64_t bytes, const Target& target) {
+  constexpr int64_t kPanelRows = 14;      ///< more rows than registers beside two vectors
+  constexpr double kBroadcastLoad = 0.6;  ///< of a load: most broadcasts are part of a multiply-add
+  constexpr double kClearlyFaster = 1.001;
+  int64_t best = 1;
+  double most = 0;
+  for (int64_t vectors : {1, 2, 3, 4, 6})
+    for (int64_t m = 1; m <= (rows == kUnknown ? kPanelRows : std::min(kPanelRows, rows)); ++m) {
+      const int64_t accumulators = m * vectors;
+      if (accumulators + vectors + 1 > target->vector_registers - kReserved) continue;
+      const double cycles =
+          core_cycles(double(accumulators), double(vectors) + kBroadcastLoad * double(m), target) +
+          read_cycles(double((vectors * lanes + m) * bytes), target);
+      const double use =
+          use_of(columns, vectors * lanes) * (rows == kUnknown ? symbolic_row_use(m) : use_of(rows, m));
+      const double speed = double(accumulators) / cycles * use;
+      if (speed > most * kClearlyFaster) most = speed, best = vectors;
+    }
+  return best;
+}
+
+namespace {
+
+/// A symbolic size where only the order of loops depends on it.
+constexpr int64_t kLikelyExtent = 256;
+/// Each dimension of a buffer whose size is not known.
+constexpr int64_t kLikelyDimension = 1024;
+/// Of the second cache, for what is read again from there rather than from memory.
+constexpr double kCacheShare = 0.5;
+
+/// Bytes of the operands that move with an iterator; unknown sizes count as large.
+double footprint(const Nest& n, int iterator) {
+  double total = 0;
+  for (const Access& l : n.loads) {
+    if (l.stride[size_t(iterator)] == 0) continue;
+    double bytes = double(l.element_bits()) / 8;
+    for (const PrimExpr& d : l.buffer->shape) bytes *= double(tir::as_int(d).value_or(kLikelyDimension));
+    total += bytes;
+  }
+  return total;
+}
+
+int64_t likely(int64_t extent) { return extent == kUnknown ? kLikelyExtent : extent; }
+
+/// The same of one iterator and the sum, which is what the loops of a tile walk.
+double walked(const Nest& n, int iterator) {
+  double total = 0;
+  for (const Access& l : n.loads) {
+    if (l.stride[size_t(iterator)] == 0) continue;
+    double bytes = double(l.element_bits()) / 8 * double(likely(n.extent[size_t(iterator)]));
+    for (int k : n.reduce)
+      if (l.stride[size_t(k)] != 0) bytes *= double(likely(n.extent[size_t(k)]));
+    total += bytes;
+  }
+  return total;
+}
+
+}  // namespace
+
+bool rows_innermost(const Nest& nest, const Tile& tile, const Target& target) {
+  const bool window = nest.reduce.size() > 1;  // where rows share what they read
+  const bool symbolic = nest.symbolic(tile.vector) || nest.symbolic(tile.rows);
+  const auto bytes = symbolic && !window ? walked : footprint;
+  const double across = bytes(nest, tile.vector), along = bytes(nest, tile.rows);
+  if (symbolic && window) return across > along;
+  auto again = [&](double bytes, int64_t times) {
+    const bool cached = bytes < kCacheShare * double(target->l2_bytes);
+    const double each = cached ? target->memory_bandwidth / target->l2_bandwidth : 1;
+    return bytes * (1 + double(times - 1) * each);
+  };
+  auto tiles = [&](int i) { return ceil_div(likely(nest.extent[size_t(i)]), tile.size(i)); };
+  return again(along, tiles(tile.vector)) + across < again(across, tiles(tile.rows)) + along;
+}
+
+}  // namespace tenon::cost

@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+// The register tile of a reduction: its shape, what a step of it costs on the target's core, and the shape
+// that costs least.
+#pragma once
+#include "analysis/cost/nest.h"
+
+namespace tenon::cost {
+
+/// Of two choices the later one wins when it takes at most this share of the time: the model is not more
+/// exact.
+inline constexpr double kClearlyLess = 0.98;
+
+/// Accumulators that live in registers while the sum runs: rows × rows2 × vectors × lanes of them.
+struct Tile {
+  int vector = -1;           ///< the iterator of the lanes; -1: no tile
+  int rows = -1, rows2 = -1;  ///< the iterators of rows; -1: none
+  int64_t lanes = 1, vectors = 1, row_count = 1, row2_count = 1;
+  double time = 1e30;  ///< cycles per useful result and step of the sum
+  explicit operator bool() const { return vector >= 0; }
+  int64_t width() const { return lanes * vectors; }
+  int64_t accumulators() const { return vectors * row_count * row2_count; }  ///< registers
+  /// Steps of an iterator in one tile.
+  int64_t size(int iterator) const {
+    return iterator == vector ? width() : iterator == rows ? row_count : iterator == rows2 ? row2_count : 1;
+  }
+};
+
+/// Every tile whose accumulators and operands fit the registers; `along` >= 0: only with lanes along that
+/// iterator.
+std::vector<Tile> tile_candidates(const Nest& nest, const Target& target, int along = -1);
+/// Cycles per useful result and step of the sum, by the model of the core (docs/cost_model.md).
+double tile_time(const Nest& nest, const Tile& tile, const Target& target);
+/// The candidate that takes the least time; none (`vector` < 0) when no lanes step through memory regularly.
+Tile choose_tile(const Nest& nest, const Target& target, int along = -1);
+
+/// Which operand is walked once, and which again and again? Rows of the tile in the innermost loop around it
+/// keep the other operand's panel in the cache and read their own operand for every panel.
+bool rows_innermost(const Nest& nest, const Tile& tile, const Target& target);
+
+/// Vectors side by side in a panel of constant weights, for a product of `rows` (kUnknown) by `columns`
+/// results whose operands' elements (groups of them) take `bytes`.
+int64_t panel_vectors(int64_t rows, int64_t columns, int64_t lanes, int64_t bytes, const Target& target);
+
+}  // namespace tenon::cost

@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: Apache-2.0
+// register_tile: contractions, windows, sums across memory. Operands that are read again and again but lie
+// badly for the lanes are copied first.
+#include <algorithm>
+
+#include "autoschedule/tile.h"
+
+namespace tenon::rules {
+
+using namespace tir;
+
+namespace {
+
+constexpr size_t kMostCopies = 2;  ///< of operands
+/// A tile across fused axes of symbolic size may take as long: a run of them has fewer edges than its last.
+constexpr double kFusedSymbolicTime = 1.01;
+
+RuleOutcome tile_contraction(Draft& draft, BlockRV reduction, BlockRV epilogue,
+                             const std::vector<Buffer>& copies);
+
+/// A tile whose rows read a copy of the operand in panels as wide as the tile, each made just before.
+RuleOutcome tile_over_panels(Draft& draft, TileRequest request, const Access& l, const Tile& plain) {
+  const Facts before = request.facts;
+  request.panels = copy_operand(draft, request.reduction, l);
+  if (request.panels.id < 0) return RuleOutcome::lost_loop;
+  // The copy's dimensions are the iterators that its index has: those of the reduction first.
+  int dim = 0;
+  for (int i : before.reduce) dim += l.stride[size_t(i)] != 0;
+  for (int i : before.spatial)
+    if (i < plain.vector) dim += l.stride[size_t(i)] != 0;
+  draft.schedule.pad_iteration(request.panels, dim, plain.width());
+  const auto now = facts_of(draft.schedule, request.reduction);
+  if (!now) return RuleOutcome::opaque;
+  request.facts = *now;
+  request.tile = cost::choose_tile(*now, draft.target, plain.vector);
+  if (!request.tile || request.tile.rows < 0 || request.tile.rows2 >= 0 ||
+      plain.width() % request.tile.width() != 0)
+    return RuleOutcome::no_tile;
+  const RuleOutcome out = make_tile(draft, request);
+  draft.set_scheduled(request.panels);
+  return out;
+}
+
+/// A tile that reads a copy of the operand in which the lanes are neighbours.
+RuleOutcome tile_over_copy(Draft& draft, const TileRequest& request, const Access& l,
+                           std::vector<Buffer> copies) {
+  const BlockRV copy = copy_operand(draft, request.reduction, l);
+  if (copy.id < 0) return RuleOutcome::lost_loop;
+  copies.push_back(draft.schedule.get(copy)->writes[0]->buffer);
+  const RuleOutcome out = tile_contraction(draft, request.reduction, request.epilogue, copies);
+  return out == RuleOutcome::applied ? schedule_copy(draft, copy) : out;
+}
+
+/// With the first operand that is worth a copy and can have one.
+bool tile_over_copies(Draft& draft, const TileRequest& request, const std::vector<Buffer>& copies) {
+  const Facts& f = request.facts;
+  for (const Access& l : f.loads) {
+    if (std::any_of(copies.begin(), copies.end(), [&](const Buffer& b) { return b.same_as(l.buffer); }))
+      continue;
+    if (cost::worth_panels(f, l, request.tile, draft.target) &&
+        !cost::sum_blocks(f, request.tile, -1, 1, draft.target) &&
+        attempt(draft, "an operand in panels", [&](Draft& d) {
+          return tile_over_panels(d, request, l, request.tile);
+        }) == RuleOutcome::applied)
+      return true;
+    if (cost::worth_copy(f, l, request.tile) &&
+        attempt(draft, "a copy of an operand", [&](Draft& d) {
+          return tile_over_copy(d, request, l, copies);
+        }) == RuleOutcome::applied)
+      return true;
+  }
+  return false;
+}
+
+/// `copies`: operands that were laid out anew already.
+RuleOutcome tile_contraction(Draft& draft, BlockRV reduction, BlockRV epilogue,
+                             const std::vector<Buffer>& copies) {
+  const auto f = facts_of(draft.schedule, reduction);
+  if (!f || !f->is_reduction() || !f->block->init) return RuleOutcome::no_reduction;
+  if (!plain_result(*f)) return RuleOutcome::indirect_result;
+  TileRequest plain{reduction, epilogue, *f};
+  plain.tile = cost::choose_tile(*f, draft.target);
+  if (plain.tile && copies.size() < kMostCopies && tile_over_copies(draft, plain, copies))
+    return RuleOutcome::applied;
+  for (const Fusion& fusion : fusable(*f)) {
+    TileRequest across{reduction, epilogue, *f, fusion};
+    across.tile = cost::choose_tile(fused(*f, fusion), draft.target);
+    const auto begin = f->extent.begin() + fusion.first, end = begin + fusion.count;
+    const double limit = std::find(begin, end, kUnknown) != end ? kFusedSymbolicTime : kFusedTime;
+    if (across.tile && (!plain.tile || across.tile.time < plain.tile.time * limit) &&
+        make_tile(draft, across) == RuleOutcome::applied)
+      return RuleOutcome::applied;
+  }
+  return plain.tile ? make_tile(draft, plain) : RuleOutcome::no_tile;
+}
+
+}  // namespace
+
+RuleOutcome register_tile(Draft& draft, const Site& site) {
+  return tile_contraction(draft, site.reduction, site.epilogue, {});
+}
+
+}  // namespace tenon::rules

@@ -1,0 +1,252 @@
+// SPDX-License-Identifier: Apache-2.0
+// row_by_row: softmax, normalisation, sums along memory. All stages run for one row before the next, rows are
+// parallel, sums along memory keep one partial result for each lane.
+#include <algorithm>
+#include <set>
+
+#include "autoschedule/rules.h"
+
+namespace tenon::rules {
+
+using namespace tir;
+
+namespace {
+
+/// Vectors of partial sums side by side, which hide the latency of an addition, and how many steps of each a
+/// sum must have for that.
+constexpr int64_t kSumVectors = 4, kLongSum = 16;
+constexpr double kStageCost = 4;  ///< operations of an instance, where stages are counted together
+
+/// The reduction runs along memory: some load steps by 1 with its last reduction iterator, none gathers.
+bool along_memory(const Facts& f) {
+  if (f.reduce.empty()) return false;
+  const size_t k = size_t(f.reduce.back());
+  bool unit = false;
+  for (const Access& l : f.loads) {
+    if (l.stride[k] != 0 && l.stride[k] != 1) return false;
+    unit = unit || l.stride[k] == 1;
+  }
+  return unit;
+}
+
+/// Lanes of partial results for a reduction of `size` steps; 1: not worth it.
+int64_t partial_lanes(int64_t size, int64_t lanes) {
+  if (size == kUnknown) return lanes;
+  if (size >= kLongSum * lanes) return kSumVectors * lanes;
+  while (lanes > kMinLanes && lanes > size) lanes /= 2;
+  return lanes * 2 > size ? 1 : lanes;
+}
+
+/// The last iterators of the sum that step through memory as one.
+Fusion sum_along_memory(const Facts& f) {
+  Fusion out{f.reduce.back(), 1};
+  for (size_t i = f.reduce.size() - 1; i-- > 0;) {
+    const size_t at = size_t(f.reduce[i]), next = size_t(out.first);
+    if (at + 1 != next || f.extent[at] == kUnknown || f.extent[next] == kUnknown || f.in_value[at] ||
+        f.in_value[next])
+      break;
+    if (!std::all_of(f.loads.begin(), f.loads.end(), [&](const Access& l) {
+          return l.stride[at] != kIrregular && l.stride[at] == l.stride[next] * f.extent[next];
+        }))
+      break;
+    out = {int(at), out.count + 1};
+  }
+  return out;
+}
+
+/// Factors the reduction into lanes; the factored block, or id < 0.
+BlockRV factor_lanes(Draft& draft, const Facts& f) {
+  BlockRV out;
+  if (!f.block->init) return out;
+  const Fusion sum = sum_along_memory(f);
+  const int64_t size = fused(f, sum).extent[size_t(sum.first)];
+  const int64_t lanes = partial_lanes(size, cost::lanes_for(f, draft.target));
+  if (lanes < 2) return out;
+  try_step(draft, "lanes of a sum", [&](Schedule& s) {
+    if (sum.any()) s.fuse_iterators(f.id, sum.first, sum.count);
+    if (size == kUnknown || size % lanes) s.pad_iteration(f.id, sum.first, lanes);
+    out = s.rfactor(s.split(s.get_loops(f.id)[size_t(sum.first)], {-1, lanes})[1], -1);
+  });
+  return out;
+}
+
+/// Loops of a reduction below the `outer` first ones: steps outside, the lanes or the contiguous axis inside.
+void arrange_reduction(Draft& draft, BlockRV b, size_t outer) {
+  attempt(draft, "vectors of a reduction", [&](Draft& d) {
+    Schedule& s = d.schedule;
+    const std::vector<LoopRV> loops = s.get_loops(b);
+    const Ref<BlockRealize> r = s.realize(b);
+    std::vector<LoopRV> order, steps;  // spatial loops first
+    for (size_t l = outer; l < loops.size(); ++l) {
+      bool reduce = false;
+      for (size_t i = 0; i < r->iter_values.size(); ++i)
+        reduce = reduce || (r->block->iter_vars[i]->kind == IterKind::reduce &&
+                            uses_var(r->iter_values[i], s.get(loops[l])->loop_var.get()));
+      (reduce ? steps : order).push_back(loops[l]);
+    }
+    const auto* store = r->block->body.as<BufferStore>();
+    if (order.empty() || steps.empty() || !store) return RuleOutcome::applied;
+    // The last spatial loop becomes the inner one, in lanes.
+    LoopRV v = order.back();
+    order.pop_back();
+    const auto extent = as_int(s.get(v)->extent);
+    int64_t lanes = cost::lanes_for(store->buffer->dtype.bits, d.target);
+    if (!extent || (*extent != lanes && *extent != kSumVectors * lanes)) {
+      if (extent && *extent < kMinLanes) return RuleOutcome::applied;
+      while (extent && lanes > *extent) lanes /= 2;
+      const std::vector<LoopRV> split = s.split(v, {-1, lanes});
+      order.push_back(split[0]);
+      v = split[1];
+    }
+    order.insert(order.end(), steps.begin(), steps.end());
+    order.push_back(v);
+    s.reorder(order);
+    const BlockRV init = s.decompose_reduction(b, steps[0]);
+    try_step(d, "vectorize", [&](Schedule& t) { t.vectorize(t.get_loops(init).back()); });
+    s.vectorize(v);
+    return RuleOutcome::applied;
+  });
+}
+
+/// The stages of a computation: the last block, and those that lead to it and are not scheduled yet.
+struct Stages {
+  BlockRV last;
+  Facts facts;                      ///< of the last block, as it came
+  std::vector<BlockRV> blocks;      ///< in program order, factored sums before their reductions
+  bool sums_along_memory = false;
+  int64_t instances = 0;            ///< of all; kUnknown
+};
+
+/// The blocks that lead to `last`, in program order.
+std::vector<BlockRV> leading_to(Draft& draft, BlockRV last) {
+  std::set<int32_t> found;
+  std::vector<BlockRV> stack{last}, out;
+  while (!stack.empty()) {
+    const BlockRV b = stack.back();
+    stack.pop_back();
+    if (!found.insert(b.id).second) continue;
+    for (BlockRV p : draft.schedule.get_producers(b))
+      if (!draft.is_scheduled(p)) stack.push_back(p);
+  }
+  for (BlockRV b : draft.schedule.blocks())
+    if (found.count(b.id)) out.push_back(b);
+  return out;
+}
+
+/// Sums along memory get their lanes.
+Stages stages_of(Draft& draft, const Facts& last) {
+  Stages out{last.id, last};
+  for (BlockRV b : leading_to(draft, last.id)) {
+    const auto f = facts_of(draft.schedule, b);
+    const int64_t instances = f ? f->instances(false) : kUnknown;
+    out.instances =
+        out.instances == kUnknown || instances == kUnknown ? kUnknown : out.instances + instances;
+    if (f && f->is_reduction() && along_memory(*f)) {
+      out.sums_along_memory = true;
+      if (const BlockRV part = factor_lanes(draft, *f); part.id >= 0) out.blocks.push_back(part);
+    }
+    out.blocks.push_back(b);
+  }
+  return out;
+}
+
+/// Which iterators of the last block are rows: they lead to the results of all reductions it needs. Null: it
+/// reads none of them.
+std::optional<std::vector<bool>> rows_of(Schedule& s, const Stages& stages) {
+  const Facts& f = stages.facts;
+  std::vector<bool> row(f.extent.size(), f.is_reduction());
+  for (int k : f.reduce) row[size_t(k)] = false;
+  bool any = f.is_reduction();
+  auto reduced = [&](const Access& l) {
+    return std::any_of(stages.blocks.begin(), stages.blocks.end(), [&](BlockRV b) {
+      const Ref<Block> block = s.get(b);
+      return b.id != stages.last.id && block->init &&
+             std::any_of(block->writes.begin(), block->writes.end(),
+                         [&](const BufferRegion& w) { return w->buffer.same_as(l.buffer); });
+    });
+  };
+  for (const Access& l : f.loads) {
+    if (f.is_reduction() || !reduced(l)) continue;
+    for (size_t i = 0; i < row.size(); ++i)
+      row[i] = l.stride[i] != 0 && f.extent[i] != 1 && (!any || row[i]);
+    any = true;
+  }
+  if (!any) return std::nullopt;
+  // Reductions across memory: rows of the contiguous axis stay inside, as vectors.
+  if (!stages.sums_along_memory && !row.empty() && row.back()) row.back() = false;
+  return row;
+}
+
+/// The loops of rows of the last block, made one around the others; id < 0: there are none.
+LoopRV fuse_rows(Schedule& s, BlockRV last, const std::vector<bool>& row) {
+  std::vector<LoopRV> rows, rest;
+  const std::vector<LoopRV> loops = s.get_loops(last);
+  for (size_t i = 0; i < loops.size(); ++i) (i < row.size() && row[i] ? rows : rest).push_back(loops[i]);
+  if (rows.empty()) return {-1};
+  std::vector<LoopRV> order = rows;
+  order.insert(order.end(), rest.begin(), rest.end());
+  if (!rest.empty()) s.reorder(order);
+  return s.fuse(rows);
+}
+
+/// Moves the stages into the loop over rows; what does not differ from row to row stays outside. Those that
+/// are inside, the last first.
+std::vector<BlockRV> place_stages(Draft& draft, const Stages& stages, LoopRV rows, int64_t count) {
+  std::vector<BlockRV> inside;
+  for (size_t i = stages.blocks.size(); i-- > 0;) {
+    const BlockRV b = stages.blocks[i];
+    if (b.id != stages.last.id) {
+      const auto f = facts_of(draft.schedule, b);
+      const int64_t made = f ? f->instances(true) : kUnknown;
+      if (count != kUnknown && made != kUnknown && made < count) continue;
+      if (!try_step(draft, "a stage at the rows", [&](Schedule& s) { s.compute_at(b, rows); })) continue;
+    }
+    inside.push_back(b);
+  }
+  return inside;
+}
+
+int64_t count_of(const Facts& f, const std::vector<bool>& row) {
+  int64_t count = 1;
+  for (size_t i = 0; i < row.size(); ++i)
+    if (row[i]) count = count == kUnknown || f.extent[i] == kUnknown ? kUnknown : count * f.extent[i];
+  return count;
+}
+
+}  // namespace
+
+RuleOutcome row_by_row(Draft& draft, const Site& site) {
+  const std::vector<BlockRV> leading = leading_to(draft, site.block);
+  if (std::none_of(leading.begin(), leading.end(),
+                   [&](BlockRV b) { return bool(draft.schedule.get(b)->init); }))
+    return RuleOutcome::no_reduction;
+  const Stages stages = stages_of(draft, *site.facts);
+  const auto row = rows_of(draft.schedule, stages);
+  if (!row) return RuleOutcome::no_rows;
+  const LoopRV rows = fuse_rows(draft.schedule, stages.last, *row);
+  if (rows.id < 0) {
+    // The stages stand one after the other; each still uses its lanes.
+    for (BlockRV b : stages.blocks)
+      if (draft.schedule.get(b)->init) {
+        arrange_reduction(draft, b, 0);
+        draft.set_scheduled(b);
+      }
+    return RuleOutcome::applied;
+  }
+  const int64_t count = count_of(stages.facts, *row);
+  const std::vector<BlockRV> inside = place_stages(draft, stages, rows, count);
+  if (inside.size() < 2 && !stages.facts.is_reduction()) return RuleOutcome::no_rows;
+  for (BlockRV b : inside) {
+    if (draft.schedule.get(b)->init)
+      arrange_reduction(draft, b, 1);
+    else
+      vectorize_inner(draft, b, 1);
+    draft.set_scheduled(b);
+  }
+  const bool worth = stages.instances == kUnknown ||
+                     cost::worth_parallel(double(stages.instances) * kStageCost, draft.target);
+  if (count != 1 && worth) try_step(draft, "parallel", [&](Schedule& s) { s.parallel(rows); });
+  return RuleOutcome::applied;
+}
+
+}  // namespace tenon::rules

@@ -1,0 +1,184 @@
+// SPDX-License-Identifier: Apache-2.0
+// The model of a machine alone: what tiles it considers, what it prefers and why, and what stays in a cache.
+#include <gtest/gtest.h>
+
+#include "analysis/cost/cache.h"
+#include "analysis/cost/layout.h"
+
+namespace tenon::cost {
+namespace {
+
+Target machine(int64_t bits = 512, int64_t registers = 32, int64_t cores = 1) {
+  Target t = make<TargetNode>();
+  t.mut()->vector_bits = bits;
+  t.mut()->vector_registers = registers;
+  t.mut()->cores = cores;
+  return t;
+}
+
+Access access(std::vector<int64_t> shape, std::vector<int> iterators, size_t count,
+              DataType type = f32) {
+  Array<PrimExpr> dims;
+  for (int64_t n : shape) dims.push_back(PrimExpr(n == kUnknown ? int64_t(1) : n));
+  Access out{tir::buffer("b", dims, type), {}, {}, std::vector<int64_t>(count, 0)};
+  int64_t step = 1;
+  for (size_t d = shape.size(); d-- > 0; step *= shape[d] == kUnknown ? 1000 : shape[d])
+    if (iterators[d] >= 0) out.stride[size_t(iterators[d])] = step;
+  for (int i : iterators) out.index.push_back({i < 0 ? std::vector<int>{} : std::vector<int>{i}, true});
+  return out;
+}
+
+/// C[m, n] += A[m, k] * B[k, n]; iterators m, n, k.
+Nest product(int64_t m, int64_t n, int64_t k, DataType type = f32) {
+  Nest out;
+  out.extent = {m, n, k};
+  out.spatial = {0, 1};
+  out.reduce = {2};
+  out.write = access({m, n}, {0, 1}, 3);
+  out.loads = {access({m, k}, {0, 2}, 3, type), access({k, n}, {2, 1}, 3, type)};
+  return out;
+}
+
+TEST(TileCandidates, FitTheRegistersAndTheNest) {
+  for (auto [bits, registers] : {std::pair{128, 16}, {256, 16}, {512, 32}, {128, 32}})
+    for (auto [m, n] : {std::pair{1, 1000}, {1000, 5}, {7, 7}, {64, 64}, {kUnknown, 48}, {48, kUnknown}}) {
+      const Target t = machine(bits, registers);
+      const Nest nest = product(m, n, 64);
+      for (const Tile& c : tile_candidates(nest, t)) {
+        EXPECT_LT(c.accumulators() + c.vectors, registers);
+        EXPECT_LE(c.lanes * 32, bits);
+        EXPECT_NE(c.vector, c.rows);
+        const int64_t most = m == kUnknown ? c.size(0) : c.vector == 0 ? m * c.width() : m;
+        EXPECT_LE(c.size(0), most);
+        EXPECT_EQ(c.size(2), 1) << "the sum is no axis of the result";
+      }
+    }
+}
+
+TEST(TileCandidates, LanesAreNeighboursOfTheResultFirst) {
+  // Rows between two lanes would keep the accumulators out of registers.
+  for (const Tile& c : tile_candidates(product(64, 64, 64), machine()))
+    EXPECT_TRUE(c.vector != 0 || c.rows < 0);
+}
+
+TEST(ChooseTile, HidesTheLatencyOfAMultiplyAdd) {
+  for (auto [bits, registers] : {std::pair{256, 16}, {512, 32}}) {
+    const Target t = machine(bits, registers);
+    const Tile c = choose_tile(product(480, 480, 480), t);
+    EXPECT_EQ(c.vector, 1);
+    EXPECT_EQ(c.lanes, bits / 32);
+    EXPECT_GE(c.accumulators(), t->fma_ports * t->fma_latency);
+  }
+}
+
+TEST(ChooseTile, TakesOneRowWhereThereIsOne) {
+  const Tile c = choose_tile(product(1, 512, 512), machine());
+  EXPECT_LT(c.rows, 0);
+  EXPECT_GT(c.vectors, 1) << "several sums side by side hide the latency";
+}
+
+TEST(ChooseTile, WastesLittleAtRaggedEdges) {
+  for (int64_t m : {5, 7, 11, 13, 14, 17, 25, 49})
+    for (int64_t n : {16, 48, 80, 112}) {
+      const Tile c = choose_tile(product(m, n, 256), machine());
+      const double whole = double(ceil_div(m, c.size(0)) * c.size(0) * ceil_div(n, c.size(1)) * c.size(1));
+      EXPECT_LE(whole, 1.25 * double(m * n)) << m << "x" << n;
+    }
+}
+
+TEST(ChooseTile, LanesCanBeAskedFor) {
+  EXPECT_EQ(choose_tile(product(64, 64, 64), machine(), 0).vector, 0);
+  EXPECT_FALSE(choose_tile(product(64, 1, 64), machine(), 1)) << "an axis of one step has no lanes";
+}
+
+TEST(ChooseTile, NarrowTypesHaveNoMoreLanesThanTheirSum) {
+  EXPECT_EQ(choose_tile(product(64, 64, 64, DataType::bfloat16()), machine()).lanes, 16);
+}
+
+TEST(TileTime, MorePortsAreNeverSlower) {
+  const Target slow = machine();
+  Target fast = machine();
+  fast.mut()->fma_ports = 4, fast.mut()->load_ports = 4;
+  const Nest nest = product(64, 64, 64);
+  for (const Tile& c : tile_candidates(nest, slow)) EXPECT_LE(tile_time(nest, c, fast), tile_time(nest, c, slow));
+}
+
+TEST(TileTime, UnevenTilesCostOnManyCores) {
+  const Nest nest = product(72, 64, 256);
+  const Tile three{.vector = 1, .rows = 0, .lanes = 16, .vectors = 4, .row_count = 24};  // 3 tiles
+  EXPECT_GT(tile_time(nest, three, machine(512, 32, 2)), 1.3 * tile_time(nest, three, machine(512, 32, 1)));
+}
+
+TEST(RowsInnermost, TheLargerOperandIsReadOnce) {
+  const Target t = machine();
+  const Tile tile{.vector = 1, .rows = 0, .lanes = 16, .vectors = 2, .row_count = 12};
+  EXPECT_TRUE(rows_innermost(product(64, 4096, 2048), tile, t));
+  EXPECT_FALSE(rows_innermost(product(4096, 64, 2048), tile, t));
+}
+
+TEST(SumBlocks, FitTheCacheAndDivideTheSum) {
+  const Target t = machine();
+  const Nest nest = product(1536, 512, 8192);
+  const Tile tile{.vector = 1, .rows = 0, .lanes = 16, .vectors = 2, .row_count = 12};
+  const auto blocks = sum_blocks(nest, tile, -1, 1, t);
+  ASSERT_TRUE(blocks);
+  EXPECT_EQ(blocks->axis, 2);
+  EXPECT_EQ(8192 % blocks->length, 0);
+  EXPECT_LE(blocks->length * tile.width() * 4 * blocks->vector_tiles, t->l2_bytes);
+  EXPECT_FALSE(sum_blocks(product(1536, 512, 64), tile, -1, 1, t)) << "a short sum stays in the cache";
+  EXPECT_FALSE(sum_blocks(product(24, 512, 8192), tile, -1, 1, t)) << "few rows read a panel again";
+  EXPECT_FALSE(sum_blocks(product(1536, 512, 8191), tile, -1, 1, t)) << "a prime has no blocks";
+}
+
+TEST(PaddedRows, BlocksLeaveTasksForTheCores) {
+  const Target t = machine(512, 32, 4);
+  const PaddedRows rows{.steps = 56, .stride = 1, .window = 3, .row_bytes = 4096, .others = 4};
+  const int64_t block = rows_of_block(rows, t);
+  ASSERT_GT(block, 0);
+  EXPECT_EQ(56 % block, 0);
+  EXPECT_GE(56 / block * rows.others, tasks_wanted(t));
+  PaddedRows wide = rows;
+  wide.row_bytes = 1 << 20;
+  EXPECT_EQ(rows_of_block(wide, t), 0) << "three rows do not fit the cache";
+}
+
+TEST(PanelVectors, FollowTheTile) {
+  EXPECT_GE(panel_vectors(480, 960, 16, 4, machine()), 2);
+  EXPECT_EQ(panel_vectors(480, 16, 16, 4, machine()), 1) << "a panel wider than the matrix is empty";
+}
+
+TEST(ChannelBlocks, AreVectorsOrHalvesThatDivide) {
+  const Target wide = machine(512), narrow = machine(128, 16);
+  EXPECT_EQ(channel_block(64, wide), 16);
+  EXPECT_EQ(channel_block(24, wide), 8);
+  EXPECT_EQ(channel_block(12, wide), 0);
+  EXPECT_EQ(channel_block(12, narrow), 4);
+  EXPECT_EQ(channel_block(6, narrow), 0) << "half a short vector is no block";
+  EXPECT_EQ(filled_channels(64, false, wide), 64);
+  EXPECT_EQ(filled_channels(126, false, wide), 128);
+  EXPECT_EQ(filled_channels(20, false, wide), 20);
+  EXPECT_EQ(filled_channels(20, true, wide), 32);
+  EXPECT_EQ(filled_channels(3, true, wide), 3) << "more would be added than there are";
+  EXPECT_EQ(grouped_channel_block(48, wide), 16);
+  EXPECT_EQ(grouped_channel_block(24, wide), 8);
+  EXPECT_EQ(grouped_channel_block(3, wide), 4);
+}
+
+TEST(Worth, Packing) {
+  const Target t = machine();
+  EXPECT_TRUE(worth_packing(512, 4 * t->l2_bytes, t));
+  EXPECT_FALSE(worth_packing(8, 4 * t->l2_bytes, t)) << "few rows read it";
+  EXPECT_FALSE(worth_packing(0, 4 * t->l2_bytes, t)) << "it is not known how many";
+  EXPECT_FALSE(worth_packing(512, t->l2_bytes / 2, t)) << "the cache holds it as it lies";
+}
+
+TEST(Worth, Threads) {
+  EXPECT_FALSE(worth_parallel(1000, machine()));
+  EXPECT_TRUE(worth_parallel(1e6, machine()));
+  Target slow = machine();
+  slow.mut()->fork_ns *= 1000;
+  EXPECT_FALSE(worth_parallel(1e6, slow));
+}
+
+}  // namespace
+}  // namespace tenon::cost
