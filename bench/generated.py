@@ -36,10 +36,8 @@ def bytes_of(*shapes):
     return 4 * sum(int(np.prod(s, dtype=np.int64)) for s in shapes)
 
 
-def matmul(rng):
-    batch = int(rng.choice([1, 1, 1, 3, 8]))
-    m, k, n = (int(x) for x in rng.integers([1, 8, 8], [400, 900, 900]))
-    constant = batch == 1 and rng.random() < 0.6
+def product(rng, batch, m, k, n, constant_share=0.6):
+    constant = batch == 1 and rng.random() < constant_share
     a, b, c = [batch, m, k], [batch, k, n], [batch, m, n]
     if batch == 1:
         a, b, c = a[1:], b[1:], c[1:]
@@ -47,6 +45,25 @@ def matmul(rng):
     made = model(helper.make_node("MatMul", ["a", "b"], ["y"]), {"a": a} if constant else {"a": a, "b": b},
                  {"b": weight.astype(np.float32)} if constant else {}, c)
     return f"matmul {batch}x{m}x{k}x{n}{' constant' if constant else ''}", made, 2 * batch * m * k * n, bytes_of(a, b, c)
+
+
+def matmul(rng):
+    batch = int(rng.choice([1, 1, 1, 3, 8]))
+    m, k, n = (int(x) for x in rng.integers([1, 8, 8], [400, 900, 900]))
+    return product(rng, batch, m, k, n)
+
+
+def thin(rng):
+    """Few rows, or few columns."""
+    few, many = int(rng.integers(1, 14)), int(rng.integers(64, 1500))
+    m, n = (few, many) if rng.random() < 0.7 else (many, few)
+    return product(rng, int(rng.choice([1, 1, 6])), m, int(rng.integers(32, 900)), n)
+
+
+def deep(rng):
+    """Sums that are long beside their results."""
+    m, n = (int(x) for x in rng.integers([1, 8], [160, 200]))
+    return product(rng, int(rng.choice([1, 1, 2])), m, int(rng.integers(1500, 7000)), n)
 
 
 def einsum(rng):

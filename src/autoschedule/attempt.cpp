@@ -29,7 +29,8 @@ constexpr OutcomeText kTexts[] = {
     {RuleOutcome::short_sum, "short_sum", "the sum is too short for lanes"},
     {RuleOutcome::regular_lanes, "regular_lanes", "lanes along the result read neighbours"},
     {RuleOutcome::no_rows, "no_rows", "the stages have no rows in common"},
-    {RuleOutcome::lost_loop, "lost_loop", "a loop of the sum vanished when it was split"}};
+    {RuleOutcome::lost_loop, "lost_loop", "a loop of the sum vanished when it was split"},
+    {RuleOutcome::given_tile, "given_tile", "the block is given a tile"}};
 
 const OutcomeText& entry(RuleOutcome outcome) {
   return *std::find_if(std::begin(kTexts), std::end(kTexts),

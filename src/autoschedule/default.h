@@ -29,6 +29,7 @@ enum class RuleOutcome {
   regular_lanes,
   no_rows,
   lost_loop,
+  given_tile,
 };
 /// "no_tile", and the sentence for it.
 std::string_view name_of(RuleOutcome outcome);
@@ -39,6 +40,10 @@ struct RuleAttempt {
   std::string block, rule, step;  ///< `step` is empty for the rule itself
   RuleOutcome outcome = RuleOutcome::applied;
   std::string code, message;  ///< of the primitive that refused
+  /// The register tile that was tried, as the annotation "tile" gives one, and the cycles that the model
+  /// expects of all its steps on one core; 0: none, or a size is symbolic.
+  AttrMap tile = {};
+  double cycles = 0;
 };
 
 /// What was tried on one program, in order.

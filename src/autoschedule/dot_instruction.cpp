@@ -237,6 +237,7 @@ RuleOutcome dot_instruction(Draft& draft, const Site& site) {
   Operands o{site.reduction, {}, {}};
   if (const RuleOutcome r = o.read(draft); r != RuleOutcome::applied) return r;
   if (!o.facts.block->init) return RuleOutcome::no_reduction;
+  if (given_tile(o.facts)) return RuleOutcome::given_tile;
   if (!plain_result(o.facts)) return RuleOutcome::indirect_result;
   if (const RuleOutcome r = prepare(draft, o); r != RuleOutcome::applied) return r;
   const DotTile chosen = choose(o.facts, o.plan, draft.target);

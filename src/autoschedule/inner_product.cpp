@@ -21,6 +21,7 @@ constexpr int64_t kLaneStride = 4;  ///< lanes along the result that read so nea
 /// Why the rule does not apply, or `applied`: it does.
 RuleOutcome applies(const Facts& f, const Target& target) {
   if (!f.block->init) return RuleOutcome::no_reduction;
+  if (given_tile(f)) return RuleOutcome::given_tile;
   if (!plain_result(f)) return RuleOutcome::indirect_result;
   if (f.reduce.size() != 1) return RuleOutcome::several_sums;
   const size_t k = size_t(f.reduce[0]);

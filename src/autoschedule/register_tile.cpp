@@ -32,7 +32,7 @@ RuleOutcome tile_over_panels(Draft& draft, TileRequest request, const Access& l,
   const auto now = facts_of(draft.schedule, request.reduction);
   if (!now) return RuleOutcome::opaque;
   request.facts = *now;
-  request.tile = cost::choose_tile(*now, draft.target, plain.vector);
+  request.tile = given_tile(*now) ? plain : cost::choose_tile(*now, draft.target, plain.vector);
   if (!request.tile || request.tile.rows < 0 || request.tile.rows2 >= 0 ||
       plain.width() % request.tile.width() != 0)
     return RuleOutcome::no_tile;
@@ -79,10 +79,12 @@ RuleOutcome tile_contraction(Draft& draft, BlockRV reduction, BlockRV epilogue,
   if (!f || !f->is_reduction() || !f->block->init) return RuleOutcome::no_reduction;
   if (!plain_result(*f)) return RuleOutcome::indirect_result;
   TileRequest plain{reduction, epilogue, *f};
-  plain.tile = cost::choose_tile(*f, draft.target);
-  if (plain.tile && copies.size() < kMostCopies && tile_over_copies(draft, plain, copies))
+  const auto given = given_tile(*f);
+  if (given) plain.fusion = given->fusion;
+  plain.tile = given ? given->tile : cost::choose_tile(*f, draft.target);
+  if (plain.tile && !plain.fusion.any() && copies.size() < kMostCopies && tile_over_copies(draft, plain, copies))
     return RuleOutcome::applied;
-  for (const Fusion& fusion : fusable(*f)) {
+  for (const Fusion& fusion : given ? std::vector<Fusion>{} : fusable(*f)) {
     TileRequest across{reduction, epilogue, *f, fusion};
     across.tile = cost::choose_tile(fused(*f, fusion), draft.target);
     const auto begin = f->extent.begin() + fusion.first, end = begin + fusion.count;

@@ -292,7 +292,13 @@ RuleOutcome make_tile(Draft& draft, const TileRequest& request) {
   if (!plan.pad && plan.panels.id < 0)
     plan.blocks = cost::sum_blocks(plan.nest, plan.tile, plan.grouped, plan.group, draft.target);
   auto made = [&](std::string_view step) {
-    return attempt(draft, step, [&](Draft& d) { return tile_recipe(d, plan); });
+    const RuleOutcome out = attempt(draft, step, [&](Draft& d) { return tile_recipe(d, plan); });
+    if (draft.attempts) {
+      RuleAttempt& record = draft.attempts->back();
+      record.tile = tile_annotation(plan.facts, plan.fusion, plan.tile);
+      record.cycles = cost::nest_cycles(plan.nest, plan.tile, draft.target);
+    }
+    return out;
   };
   if (plan.pad && made("rows padded where they are read") == RuleOutcome::applied)
     return RuleOutcome::applied;

@@ -9,6 +9,15 @@ using cost::Tile;
 
 inline constexpr double kFusedTime = 0.97;  ///< a tile across fused axes must save so much
 
+/// A tile given by the annotation "tile" of the block; DiagnosticError "T0746" when it does not fit.
+struct GivenTile {
+  Fusion fusion;
+  Tile tile;  ///< of the fused nest
+};
+std::optional<GivenTile> given_tile(const Facts& f);
+/// The tile as the annotation gives it, with the names of the block's iterators.
+AttrMap tile_annotation(const Facts& f, const Fusion& fusion, const Tile& tile);
+
 /// What a rule has decided before the recipe begins.
 struct TileRequest {
   BlockRV reduction, epilogue;  ///< epilogue.id < 0: none

@@ -399,6 +399,18 @@ json explanation_json(const std::vector<KernelExplanation>& kernels) {
   return out;
 }
 
+/// A register tile as the annotation "tile" gives it: {"j": [2, 16], "i": 6}.
+json tile_json(const AttrMap& tile) {
+  json out = json::object();
+  for (const auto& [axis, steps] : tile) {
+    if (const auto rows = steps.try_as<int64_t>())
+      out[axis] = *rows;
+    else
+      out[axis] = steps.as<Array<int64_t>>().vec();
+  }
+  return out;
+}
+
 /// The rules that were tried on a program, in order, each with its outcome.
 json schedule_json(const ScheduleReport& report) {
   json attempts = json::array();
@@ -408,7 +420,9 @@ json schedule_json(const ScheduleReport& report) {
                         {"step", a.step},
                         {"outcome", name_of(a.outcome)},
                         {"why", a.message.empty() ? std::string(text_of(a.outcome)) : a.message},
-                        {"code", a.code}});
+                        {"code", a.code},
+                        {"tile", tile_json(a.tile)},
+                        {"cycles", a.cycles}});
   return {{"function", report.function}, {"attempts", attempts}};
 }
 
@@ -439,6 +453,7 @@ json explained(const IRModule& module, const OptRequest& r) {
   how.opt_level = int(r.opt_level);
   how.function = r.function;
   how.measure = r.measure;
+  how.seconds = r.seconds;
   how.dims = sizes_of(r.dims);
   bool programs = false;
   for (const auto& [name, f] : module.functions()) programs = programs || f.is<tir::PrimFuncNode>();

@@ -82,6 +82,7 @@ struct OptRequest : ModelSettings {
   std::string model, schedule, function, emit = "tir", output;
   Array<std::string> passes;
   bool verify = false, explain = false, measure = false, time = false;
+  double seconds = 0.3;
 
   static void fields(auto& f) {
     using R = OptRequest;
@@ -95,6 +96,7 @@ struct OptRequest : ModelSettings {
         .add("verify", &R::verify, "run the module around every pass")
         .add("explain", &R::explain, "programs beside their assembly")
         .add("measure", &R::measure, "with explain: run them too")
+        .add("seconds", &R::seconds, "for the runs of each program that is measured")
         .add("time", &R::time, "processor time of every pass");
   }
 };

@@ -64,7 +64,8 @@ void print_rules(const json& report, Console& console) {
     const bool applied = a["outcome"] == "applied";
     const std::string why = a["why"].get<std::string>() + (code.empty() ? "" : " (" + code + ")");
     if (!step.empty()) {
-      if (!applied) steps.push_back(fmt::format("#       {}: {}", step, why));
+      const std::string tile = a["tile"].empty() ? "" : " " + a["tile"].dump();
+      if (!applied || !tile.empty()) steps.push_back(fmt::format("#       {}{}: {}", step, tile, why));
       continue;
     }
     if (a["block"] != block) console.print("# " + (block = a["block"]));
@@ -194,6 +195,9 @@ void add_opt(CLI::App& app, Console& console) {
                  "say why operators were fused and which rules scheduled each block, and print loops beside "
                  "their assembly");
   verb->add_flag("--measure", options->measure, "with it run each program, and say how fast its loops are");
+  verb->add_option("--seconds", options->seconds, "time for the runs of each program that is measured")
+      ->check(CLI::Range(0.0, 3600.0))
+      ->capture_default_str();
   verb->add_flag("--time-passes", options->time, "print the processor time of every pass");
   verb->callback([options, &console] { opt(*options, console); });
 }

@@ -42,6 +42,7 @@ struct ExplainOptions {
   int opt_level = 2;
   std::string function;                 ///< only this one; empty: all
   bool measure = false;                 ///< run each program on random values
+  double seconds = 0.3;                 ///< for the runs of each program; five runs at least
   std::map<std::string, int64_t> dims;  ///< symbolic sizes for that
 };
 /// Every tensor program of the module, lowered for the target (an LLVM one).

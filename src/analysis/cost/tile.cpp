@@ -253,6 +253,11 @@ double tile_time(const Nest& nest, const Tile& t, const Target& target) {
   return cycles / (double(t.accumulators() * t.lanes) * use) * imbalance(nest, t, target);
 }
 
+double nest_cycles(const Nest& nest, const Tile& tile, const Target& target) {
+  const int64_t steps = nest.instances(false);
+  return steps == kUnknown ? 0 : tile_time(nest, tile, target) * double(steps);
+}
+
 Tile choose_tile(const Nest& nest, const Target& target, int along) {
   Tile best;
   for (Tile t : tile_candidates(nest, target, along)) {

@@ -30,6 +30,8 @@ struct Tile {
 std::vector<Tile> tile_candidates(const Nest& nest, const Target& target, int along = -1);
 /// Cycles per useful result and step of the sum, by the model of the core (docs/cost_model.md).
 double tile_time(const Nest& nest, const Tile& tile, const Target& target);
+/// Cycles of all steps, on one core; 0 when a size is symbolic.
+double nest_cycles(const Nest& nest, const Tile& tile, const Target& target);
 /// The candidate that takes the least time; none (`vector` < 0) when no lanes step through memory regularly.
 Tile choose_tile(const Nest& nest, const Target& target, int along = -1);
 

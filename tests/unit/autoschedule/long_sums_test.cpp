@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Sums longer than the cache: cut in parts where the operand of the lanes is read again and again, left alone
+// Sums longer than the cache: taken block by block where the operand of the lanes is read again and again, left alone
 // elsewhere; the same values and, from the trace, the same program.
 #include "../schedule/programs.h"
 #include "autoschedule/default.h"
@@ -36,11 +36,11 @@ Program long_product(int64_t batch, int64_t m, int64_t n, int64_t k, int64_t pan
   return {"product and bias", te::create_prim_func({a, b, bias, d}), {}};
 }
 
-bool in_parts(const tir::PrimFunc& f) { return steps_of(f).find("rfactor") != std::string::npos; }
+bool in_blocks(const tir::PrimFunc& f) { return steps_of(f).find("rfactor") != std::string::npos; }
 
-void expect_parts(const Program& p, const Target& t) {
+void expect_blocks(const Program& p, const Target& t) {
   const tir::PrimFunc f = default_schedule(p.function, t);
-  ASSERT_TRUE(in_parts(f)) << p.name << "\n" << steps_of(f);
+  ASSERT_TRUE(in_blocks(f)) << p.name << "\n" << steps_of(f);
   ASSERT_EQ(problems_of(f), "") << p.name;
   ASSERT_TRUE(same(run(p.function), run(f))) << p.name << "\n" << print(f);
   Schedule again =
@@ -48,28 +48,28 @@ void expect_parts(const Program& p, const Target& t) {
   ASSERT_TRUE(structural_equal(again.function()->body, f->body)) << p.name;
 }
 
-TEST(LongSums, AreCutInParts) {
+TEST(LongSums, AreTakenBlockByBlock) {
   for (const Target& t : small_caches()) {
-    expect_parts(long_product(1, 48, 32, 96, 32, true), t);
-    expect_parts(long_product(1, 80, 35, 72, 0, true), t);  // ragged in both directions
+    expect_blocks(long_product(1, 48, 32, 96, 32, true), t);
+    expect_blocks(long_product(1, 80, 35, 72, 0, true), t);  // ragged in both directions
   }
-  expect_parts(long_product(1, 48, 64, 96, 0, false), small_cache(512, 32));
-  expect_parts(long_product(1, 80, 33, 90, 32, true), small_cache(512, 32));  // a last panel filled up
+  expect_blocks(long_product(1, 48, 64, 96, 0, false), small_cache(512, 32));
+  expect_blocks(long_product(1, 80, 33, 90, 32, true), small_cache(512, 32));  // a last panel filled up
 }
 
 TEST(LongSums, AreCutEarlierWhereManyRowsPassBy) {
   // A panel of three eighths of the cache: it stays near unless far more than the cache passes by. 347 is a
   // prime, and so are its tiles or fit no group: the last group is filled up.
   const Target t = small_cache(512, 32);
-  expect_parts(long_product(1, 347, 32, 24, 32, true), t);
-  EXPECT_FALSE(in_parts(default_schedule(long_product(1, 80, 32, 24, 32, true).function, t)));
+  expect_blocks(long_product(1, 347, 32, 24, 32, true), t);
+  EXPECT_FALSE(in_blocks(default_schedule(long_product(1, 80, 32, 24, 32, true).function, t)));
 }
 
 TEST(LongSums, OfBytesAreCutInGroups) {
   const DataType i8 = DataType::int_(8);
   const Program p = long_product(1, 64, 32, 128, 0, true, u8, i8);
   const tir::PrimFunc f = default_schedule(p.function, small_cache(512, 32, 2 << 10));
-  EXPECT_TRUE(in_parts(f)) << steps_of(f);
+  EXPECT_TRUE(in_blocks(f)) << steps_of(f);
   EXPECT_NE(steps_of(f).find("dot4.uint8_int8"), std::string::npos);
   EXPECT_TRUE(same(run(p.function), run(f))) << print(f);
 }
@@ -98,9 +98,9 @@ TEST(Panels, AreCopiedWhereManyRowsReadThem) {
 
 TEST(LongSums, StayWholeWhereNothingIsReadAgain) {
   const Target t = small_cache(512, 32);
-  EXPECT_FALSE(in_parts(default_schedule(long_product(1, 8, 32, 96, 32, true).function, t)));   // few rows
-  EXPECT_FALSE(in_parts(default_schedule(long_product(1, 48, 32, 16, 32, true).function, t)));  // it fits
-  EXPECT_FALSE(in_parts(default_schedule(long_product(1, 48, 32, 97, 32, true).function, t)));  // a prime
+  EXPECT_FALSE(in_blocks(default_schedule(long_product(1, 8, 32, 96, 32, true).function, t)));   // few rows
+  EXPECT_FALSE(in_blocks(default_schedule(long_product(1, 48, 32, 16, 32, true).function, t)));  // it fits
+  EXPECT_FALSE(in_blocks(default_schedule(long_product(1, 48, 32, 97, 32, true).function, t)));  // a prime
 }
 
 }  // namespace

@@ -6,7 +6,7 @@
 namespace tenon::testing {
 namespace {
 
-Target strip_target() {
+Target one_core() {
   auto t = make<TargetNode>();
   t.mut()->vector_bits = 256;
   t.mut()->vector_registers = 16;
@@ -54,10 +54,10 @@ Program planes(PrimExpr n, int64_t planes, PrimExpr h, PrimExpr w, int64_t step,
   return {blocks ? "blocks" : "channels", te::create_prim_func({a, k, o}), {}};
 }
 
-TEST(Strips, PlanesOfSymbolicSizesArePaddedWhereTheyAreRead) {
+TEST(PaddedRows, OfSymbolicSizesAreMadePlaneByPlane) {
   const tir::VarRef n = tir::var("n"), h = tir::var("h"), w = tir::var("w");
   for (Program p : {planes(n, 5, h, w, 1, false), planes(n, 4, h, w, 1, true), planes(n, 5, h, w, 2, true)}) {
-    const tir::PrimFunc f = default_schedule(p.function, strip_target());
+    const tir::PrimFunc f = default_schedule(p.function, one_core());
     // Copy and sum stand in one loop over the planes.
     const Trace trace = Trace::from_json(f->attrs.at("tenon.trace").as<std::string>());
     Schedule s = Schedule::replay(p.function, trace);
