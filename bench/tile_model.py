@@ -191,7 +191,7 @@ def judge(machine, program, options, rng):
     # What seems better is measured again beside the choice.
     better = sorted((i for i, r in enumerate(results) if i and r and r["ms"] < choice["ms"]), key=lambda i: results[i]["ms"])[:3]
     if better:
-        again = least([machine.measure(program, [None, *(tiles[i] for i in better)], 4 * options.seconds) for _ in range(options.rounds)])
+        again = least([machine.measure(program, [None, *(tiles[i] for i in better)], 4 * options.seconds) for _ in range(options.again)])
         choice["ms"] = min(choice["ms"], again[0]["ms"])
         for i, r in zip(better, again[1:]):
             results[i]["ms"] = min(results[i]["ms"], r["ms"])
@@ -234,7 +234,8 @@ def main():
     parser.add_argument("--tenon", required=True)
     parser.add_argument("--count", type=int, default=90, help="programs")
     parser.add_argument("--tiles", type=int, default=40, help="drawn for each program")
-    parser.add_argument("--rounds", type=int, default=2, help="measurements of each tile, one round after the other")
+    parser.add_argument("--rounds", type=int, default=1, help="measurements of each tile, one round after the other")
+    parser.add_argument("--again", type=int, default=3, help="measurements of the tiles that look better than the choice, beside it")
     parser.add_argument("--seconds", type=float, default=0.05, help="of each measurement")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--kinds", default=",".join(KINDS), help="of programs")

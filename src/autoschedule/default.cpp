@@ -35,7 +35,8 @@ bool shares_an_operand(const Facts& f) {
 /// Windows side by side: vectors of results read with small strides.
 bool windows_side_by_side(const Facts& f) {
   int64_t window = 1;
-  for (int k : f.reduce) window = window == kUnknown || f.symbolic(k) ? kUnknown : window * f.extent[size_t(k)];
+  for (int k : f.reduce)
+    window = window == kUnknown || f.symbolic(k) ? kUnknown : window * f.extent[size_t(k)];
   if (window == kUnknown || window > kSmallWindow || f.spatial.empty()) return false;
   const size_t last = size_t(f.spatial.back());
   return f.write.stride[last] == 1 && std::any_of(f.loads.begin(), f.loads.end(), [&](const Access& l) {
@@ -97,10 +98,10 @@ Site site_of(Draft& draft, BlockRV b) {
 
 // ---------------------------------------------------------------- the rules
 RuleOutcome with_reuse(const Site& site) {
-  return !site.facts                ? RuleOutcome::opaque
-         : site.reduction.id >= 0   ? RuleOutcome::applied
-         : site.facts->is_reduction() ? RuleOutcome::no_reuse
-                                    : RuleOutcome::no_reduction;
+  return !site.facts              ? RuleOutcome::opaque
+         : site.reduction.id >= 0 ? RuleOutcome::applied
+         : site.rows              ? RuleOutcome::no_reuse
+                                  : RuleOutcome::no_reduction;
 }
 RuleOutcome with_rows(const Site& site) {
   return !site.facts ? RuleOutcome::opaque : site.rows ? RuleOutcome::applied : RuleOutcome::no_reduction;
@@ -196,7 +197,8 @@ std::span<const RuleInfo> schedule_rules() {
   return list;
 }
 
-PrimFunc default_schedule(const PrimFunc& function, const Target& target, std::vector<RuleAttempt>* attempts) {
+PrimFunc default_schedule(const PrimFunc& function, const Target& target,
+                          std::vector<RuleAttempt>* attempts) {
   if (!rules::schedulable(function)) return function;
   rules::Draft draft{.schedule = Schedule(function), .target = target, .attempts = attempts};
   rules::schedule_all(draft);

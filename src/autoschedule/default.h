@@ -12,8 +12,8 @@ namespace tenon {
 /// How a rule, or a step of one, ended.
 enum class RuleOutcome {
   applied,
-  refused,          ///< by a primitive, whose code and message say why
-  opaque,           ///< the block is more than one store in loops from 0
+  refused,  ///< by a primitive, whose code and message say why
+  opaque,   ///< the block is more than one store in loops from 0
   no_reduction,
   no_reuse,
   is_reduction,

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Rules for blocks without a reduction: fused loops over contiguous memory, vectors, tiles for transpositions;
-// and what is left for blocks that no other rule takes.
+// Rules for blocks without a reduction: fused loops over contiguous memory, vectors, tiles for
+// transpositions; and what is left for blocks that no other rule takes.
 #include <algorithm>
 
 #include "autoschedule/rules.h"
@@ -11,10 +11,10 @@ using namespace tir;
 
 namespace {
 
-constexpr int64_t kWholeVectors = 8;     ///< fewer: lanes that divide the size, rather than full ones
-constexpr int64_t kTransposeTile = 16;   ///< both sides of a tile: a line of floats of 32 bits
+constexpr int64_t kWholeVectors = 8;             ///< fewer: lanes that divide the size, rather than full ones
+constexpr int64_t kTransposeTile = 16;           ///< both sides of a tile: a line of floats of 32 bits
 constexpr int64_t kChunk = 64, kLeastChunk = 8;  ///< vectors of one task
-constexpr int64_t kLeastChunked = 16;    ///< vectors; less is not cut into tasks
+constexpr int64_t kLeastChunked = 16;            ///< vectors; less is not cut into tasks
 /// A row of so few vectors or elements is not a task by itself.
 constexpr int64_t kShortVectors = 4, kShortRow = 64;
 
@@ -82,7 +82,8 @@ void tile_transposition(Schedule& s, const Facts& f, int other, const Target& ta
 
 int64_t product(const Facts& f, size_t from, size_t to) {
   int64_t n = 1;
-  for (size_t i = from; i < to; ++i) n = n == kUnknown || f.extent[i] == kUnknown ? kUnknown : n * f.extent[i];
+  for (size_t i = from; i < to; ++i)
+    n = n == kUnknown || f.extent[i] == kUnknown ? kUnknown : n * f.extent[i];
   return n;
 }
 

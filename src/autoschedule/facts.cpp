@@ -260,8 +260,8 @@ std::vector<Fusion> fusable(const Facts& f) {
     if (f.extent[i] == 1 || f.extent[i + 1] == 1 || f.in_value[i] || f.in_value[i + 1] ||
         f.write.stride[i + 1] == 0)
       return false;
-    return walks_as_one(f, f.write, i) &&
-           std::all_of(f.loads.begin(), f.loads.end(), [&](const Access& l) { return walks_as_one(f, l, i); });
+    return walks_as_one(f, f.write, i) && std::all_of(f.loads.begin(), f.loads.end(),
+                                                      [&](const Access& l) { return walks_as_one(f, l, i); });
   };
   std::vector<Fusion> runs;
   for (size_t i = 0; i + 1 < f.extent.size(); ++i) {

@@ -11,10 +11,10 @@ using namespace tir;
 namespace {
 
 // Operations (Facts::cost) up to which a block may be computed several times.
-constexpr double kMoveCost = 1.5;     ///< a load at another place: for every read, in a reduction too
-constexpr double kOpaqueCost = 4;     ///< for a block that cannot be read as facts
-constexpr double kAgainCost = 8;      ///< for every read of an element
-constexpr double kSeveralCost = 10;   ///< for each of several readers
+constexpr double kMoveCost = 1.5;    ///< a load at another place: for every read, in a reduction too
+constexpr double kOpaqueCost = 4;    ///< for a block that cannot be read as facts
+constexpr double kAgainCost = 8;     ///< for every read of an element
+constexpr double kSeveralCost = 10;  ///< for each of several readers
 /// More instances of the reader than elements, by this factor: each is read again.
 constexpr double kReadAgain = 2;
 constexpr double kSymbolicExtent = 64;  ///< what matters is how often one element is read

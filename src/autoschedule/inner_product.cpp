@@ -103,8 +103,7 @@ bool sum_lanes(Schedule& s, BlockRV partial, size_t spatial, int64_t lanes) {
 void add_up_lanes(Schedule& s, BlockRV reduction) {
   const std::vector<LoopRV> loops = s.get_loops(reduction);
   int64_t additions = 1;
-  for (size_t i = 1; i < loops.size(); ++i)
-    additions *= as_int(s.get(loops[i])->extent).value_or(kManySteps);
+  for (size_t i = 1; i < loops.size(); ++i) additions *= as_int(s.get(loops[i])->extent).value_or(kManySteps);
   for (size_t i = 1; i < loops.size() && additions <= kUnrolledSum; ++i) s.unroll(loops[i]);
 }
 
@@ -119,8 +118,7 @@ RuleOutcome inner_product(Draft& draft, const Site& site) {
     const auto e = facts_of(s, site.epilogue);
     if (!e || e->is_reduction() || !reads_of(*e, f->write.buffer)) return RuleOutcome::epilogue;
   }
-  const BlockRV epilogue =
-      site.epilogue.id >= 0 ? site.epilogue : s.cache_write(site.reduction, 0, "local");
+  const BlockRV epilogue = site.epilogue.id >= 0 ? site.epilogue : s.cache_write(site.reduction, 0, "local");
   const auto e = facts_of(s, epilogue);
   CHECK(e, "an epilogue is no longer one store in loops");
   const auto reads = reads_of(*e, s.get(site.reduction)->writes[0]->buffer);
@@ -128,8 +126,7 @@ RuleOutcome inner_product(Draft& draft, const Site& site) {
   const int k = f->reduce[0];
   const int64_t lanes = cost::lanes_for(*f, draft.target);
   if (f->symbolic(k) || f->extent[size_t(k)] % lanes != 0) s.pad_iteration(site.reduction, k, lanes);
-  const BlockRV partial =
-      s.rfactor(s.split(s.get_loops(site.reduction)[size_t(k)], {-1, lanes})[1], -1);
+  const BlockRV partial = s.rfactor(s.split(s.get_loops(site.reduction)[size_t(k)], {-1, lanes})[1], -1);
   const LoopRV tiles = tile_results(s, *f, *e, *reads, draft.target);
   s.compute_at(site.reduction, tiles);
   s.compute_at(partial, tiles);

@@ -114,8 +114,7 @@ std::optional<PadRows> pad_rows(Schedule& s, const Facts& f, const Tile& tile, c
     // Of symbolic sizes all rows are one block, where enough planes stand side by side (the channels of
     // depthwise convolutions): it is read again while it is in the cache, or else costs what the whole copy
     // does.
-    if (found->symbolic)
-      return rows.others < cost::tasks_wanted(target) ? std::nullopt : std::optional(out);
+    if (found->symbolic) return rows.others < cost::tasks_wanted(target) ? std::nullopt : std::optional(out);
     if (whole_copy_pays(f, pad->write.buffer, target)) continue;
     // Rows of a tile are one step.
     const int64_t at_once = out.window == tile.vector ? 1 : tile.size(out.window);

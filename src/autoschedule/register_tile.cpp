@@ -63,10 +63,9 @@ bool tile_over_copies(Draft& draft, const TileRequest& request, const std::vecto
           return tile_over_panels(d, request, l, request.tile);
         }) == RuleOutcome::applied)
       return true;
-    if (cost::worth_copy(f, l, request.tile) &&
-        attempt(draft, "a copy of an operand", [&](Draft& d) {
-          return tile_over_copy(d, request, l, copies);
-        }) == RuleOutcome::applied)
+    if (cost::worth_copy(f, l, request.tile) && attempt(draft, "a copy of an operand", [&](Draft& d) {
+                                                  return tile_over_copy(d, request, l, copies);
+                                                }) == RuleOutcome::applied)
       return true;
   }
   return false;
@@ -82,7 +81,8 @@ RuleOutcome tile_contraction(Draft& draft, BlockRV reduction, BlockRV epilogue,
   const auto given = given_tile(*f);
   if (given) plain.fusion = given->fusion;
   plain.tile = given ? given->tile : cost::choose_tile(*f, draft.target);
-  if (plain.tile && !plain.fusion.any() && copies.size() < kMostCopies && tile_over_copies(draft, plain, copies))
+  if (plain.tile && !plain.fusion.any() && copies.size() < kMostCopies &&
+      tile_over_copies(draft, plain, copies))
     return RuleOutcome::applied;
   for (const Fusion& fusion : given ? std::vector<Fusion>{} : fusable(*f)) {
     TileRequest across{reduction, epilogue, *f, fusion};

@@ -111,10 +111,10 @@ void arrange_reduction(Draft& draft, BlockRV b, size_t outer) {
 /// The stages of a computation: the last block, and those that lead to it and are not scheduled yet.
 struct Stages {
   BlockRV last;
-  Facts facts;                      ///< of the last block, as it came
-  std::vector<BlockRV> blocks;      ///< in program order, factored sums before their reductions
+  Facts facts;                  ///< of the last block, as it came
+  std::vector<BlockRV> blocks;  ///< in program order, factored sums before their reductions
   bool sums_along_memory = false;
-  int64_t instances = 0;            ///< of all; kUnknown
+  int64_t instances = 0;  ///< of all; kUnknown
 };
 
 /// The blocks that lead to `last`, in program order.
@@ -139,8 +139,7 @@ Stages stages_of(Draft& draft, const Facts& last) {
   for (BlockRV b : leading_to(draft, last.id)) {
     const auto f = facts_of(draft.schedule, b);
     const int64_t instances = f ? f->instances(false) : kUnknown;
-    out.instances =
-        out.instances == kUnknown || instances == kUnknown ? kUnknown : out.instances + instances;
+    out.instances = out.instances == kUnknown || instances == kUnknown ? kUnknown : out.instances + instances;
     if (f && f->is_reduction() && along_memory(*f)) {
       out.sums_along_memory = true;
       if (const BlockRV part = factor_lanes(draft, *f); part.id >= 0) out.blocks.push_back(part);
@@ -167,8 +166,7 @@ std::optional<std::vector<bool>> rows_of(Schedule& s, const Stages& stages) {
   };
   for (const Access& l : f.loads) {
     if (f.is_reduction() || !reduced(l)) continue;
-    for (size_t i = 0; i < row.size(); ++i)
-      row[i] = l.stride[i] != 0 && f.extent[i] != 1 && (!any || row[i]);
+    for (size_t i = 0; i < row.size(); ++i) row[i] = l.stride[i] != 0 && f.extent[i] != 1 && (!any || row[i]);
     any = true;
   }
   if (!any) return std::nullopt;

@@ -7,7 +7,7 @@
 
 namespace tenon::rules {
 
-inline constexpr int64_t kMinLanes = 4;  ///< shorter vectors do not pay for their set-up
+inline constexpr int64_t kMinLanes = 4;         ///< shorter vectors do not pay for their set-up
 inline constexpr int64_t kManySteps = 1 << 20;  ///< of a loop of symbolic extent
 
 /// A program on its way to its schedule. Copies are snapshots and cost little.

@@ -15,9 +15,7 @@ constexpr int64_t kEpilogueCopies = 32;  ///< of its body, when the loops of an 
 /// Steps of a window, and copies of the multiply-add, up to which a short window is unrolled, too.
 constexpr int64_t kWindowSteps = 7, kTileCopies = 72;
 
-int64_t extent_of(const Schedule& s, LoopRV loop) {
-  return as_int(s.get(loop)->extent).value_or(kManySteps);
-}
+int64_t extent_of(const Schedule& s, LoopRV loop) { return as_int(s.get(loop)->extent).value_or(kManySteps); }
 
 }  // namespace
 

@@ -24,7 +24,8 @@ struct TileRequest {
   Facts facts;                  ///< of the reduction as it is
   Fusion fusion = {};           ///< iterators that become one first; `tile` counts the iterators behind that
   Tile tile = {};
-  /// A tensor intrinsic that takes `group` steps of the iterator `grouped` at once, in place of multiply-adds.
+  /// A tensor intrinsic that takes `group` steps of the iterator `grouped` at once, in place of
+  /// multiply-adds.
   std::string intrin = {};
   int grouped = -1;
   int64_t group = 1;

@@ -16,7 +16,7 @@ namespace {
 struct BlockLoops {
   std::vector<LoopRV> outer;  ///< over groups of tiles
   LoopRV block{-1};
-  LoopRV vector_tile{-1};     ///< the innermost one around a tile
+  LoopRV vector_tile{-1};  ///< the innermost one around a tile
 };
 
 /// The sums of the blocks, each in registers; the reduction adds them up.
@@ -108,7 +108,8 @@ RuleOutcome tile_in_blocks(Draft& draft, const TilePlan& p) {
   const BlockRV sums = factor_sum(s, p);
   const auto loops = order_groups(s, p);
   if (!loops) return RuleOutcome::lost_loop;
-  const size_t outer = loops->outer.size(), depth = outer + 3;  // the block, the rows and the lanes of a group
+  const size_t outer = loops->outer.size(),
+               depth = outer + 3;  // the block, the rows and the lanes of a group
   s.compute_at(sums, loops->vector_tile);
   s.reverse_compute_at(p.epilogue, loops->outer.back());
   finish_epilogue(draft, p.epilogue, p.epilogue_iterator(p.tile.vector), outer, p.tile.lanes, p.contiguous);

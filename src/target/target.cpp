@@ -334,6 +334,8 @@ std::string to_json(const Target& target) {
       j[key] = *s;
     else if (v.tag() == kBool)
       j[key] = v.as<bool>();
+    else if (v.tag() == kFloat)
+      j[key] = v.as<double>();
     else
       j[key] = v.as<int64_t>();
   }
@@ -368,6 +370,8 @@ Target record_from_json(std::string_view text, const std::string& where) {
       field->set(target.mut(), Any(value.template get<bool>()));
     else if (kind == kInt && value.is_number_integer() && value.template get<int64_t>() >= 0)
       field->set(target.mut(), Any(value.template get<int64_t>()));
+    else if (kind == kFloat && value.is_number())
+      field->set(target.mut(), Any(value.template get<double>()));
     else if (value.is_string() && kind >= kFirstObjectIndex && !field->is_ref)
       field->set(target.mut(), Any(value.template get<std::string>()));
     else

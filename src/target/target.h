@@ -16,13 +16,13 @@ struct TargetNode : Object {
   int64_t vector_bits = 128;    ///< preferred vector width
   int64_t vector_registers = 16;
   int64_t l1d_bytes = 32 << 10, l2_bytes = 512 << 10, l3_bytes = 4 << 20, line_bytes = 64;
-  int64_t cores = 1;        ///< physical cores to plan for; the result never depends on it
-  int64_t fma_ports = 2;    ///< multiply-adds of full vectors that begin in a cycle
-  int64_t load_ports = 2;   ///< full vectors that are loaded from the first cache in a cycle
-  int64_t fma_latency = 4;  ///< cycles from one multiply-add of a chain to the next
+  int64_t cores = 1;              ///< physical cores to plan for; the result never depends on it
+  int64_t fma_ports = 2;          ///< multiply-adds of full vectors that begin in a cycle
+  int64_t load_ports = 2;         ///< full vectors that are loaded from the first cache in a cycle
+  int64_t fma_latency = 4;        ///< cycles from one multiply-add of a chain to the next
   double l2_bandwidth = 64;       ///< bytes a cycle from the second cache to the first
   double memory_bandwidth = 6.4;  ///< bytes a cycle of one core from memory
-  int64_t fork_ns = 4096;  ///< to wake the other threads for a parallel loop and to wait for their end
+  int64_t fork_ns = 4096;         ///< to wake the other threads for a parallel loop and to wait for their end
   bool fma = false;
   Array<std::string> libs;  ///< libraries that may be called: "cblas"; none unless named ("-libs=cblas")
   static void fields(auto& f) {

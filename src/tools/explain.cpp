@@ -335,7 +335,8 @@ std::string measure(const PrimFunc& f, const IRModule& lowered, const std::strin
   const TenonKernelContext context{in_order, scratch, give_back, nullptr};
   using Clock = std::chrono::steady_clock;
   const auto start = Clock::now();
-  for (int64_t k = 0; k < 1000 && (k < 5 || Clock::now() - start < std::chrono::duration<double>(options.seconds)); ++k) {
+  for (int64_t k = 0;
+       k < 1000 && (k < 5 || Clock::now() - start < std::chrono::duration<double>(options.seconds)); ++k) {
     for (codegen::LoopTimer& t : timers) t = {};
     if (const int32_t code = run(buffers.data(), scalars.data(), &context))
       return fmt::format("not measured: the kernel returned {}", code);

@@ -20,6 +20,19 @@ sys.dont_write_bytecode = True
 from support import Command as Case, DIGITS, LINKS_THE_RUNTIME, MODULE, SANITIZED, SHARED, SOURCE, TENON, npy, read_floats, tenon  # noqa: E402
 
 
+PRODUCT = """@I.ir_module
+class Module:
+    @T.prim_func
+    def product(A: T.Buffer((64, 64), "float32"), B: T.Buffer((64, 64), "float32"), C: T.Buffer((64, 64), "float32")):
+        for i, j, k in T.grid(64, 64, 64):
+            with T.block("c"):
+                vi, vj, vk = T.axis.remap("SSR", [i, j, k])
+                with T.init():
+                    C[vi, vj] = T.float32(0)
+                C[vi, vj] = C[vi, vj] + A[vi, vk] * B[vk, vj]
+"""
+
+
 class Command(Case):
     def test_help_fits_a_screen(self):
         for verb in ("", "run", "compile", "bench", "compare", "inspect", "opt", "ops", "doctor"):
@@ -415,20 +428,9 @@ int main(void) {
         self.refused(2, "opt", plain, "--schedule", plain, words=["T0923", "no trace"])
 
     def test_explain(self):
-        program = """@I.ir_module
-class Module:
-    @T.prim_func
-    def product(A: T.Buffer((64, 64), "float32"), B: T.Buffer((64, 64), "float32"), C: T.Buffer((64, n), "float32")):
-        for i, j, k in T.grid(64, 64, 64):
-            with T.block("c"):
-                vi, vj, vk = T.axis.remap("SSR", [i, j, k])
-                with T.init():
-                    C[vi, vj] = T.float32(0)
-                C[vi, vj] = C[vi, vj] + A[vi, vk] * B[vk, vj]
-"""
         fixed, symbolic = self.tmp / "fixed.tir", self.tmp / "symbolic.tir"
-        fixed.write_text(program.replace("(64, n)", "(64, 64)"))
-        symbolic.write_text(program)
+        fixed.write_text(PRODUCT)
+        symbolic.write_text(PRODUCT.replace("C: T.Buffer((64, 64)", "C: T.Buffer((64, n)"))
         how = ["--pass", "default_schedule", "--explain", "--target", "llvm -mcpu=x86-64-v3"]
         text = self.ok("opt", fixed, *how)
         self.assertRegex(text, r"# .*-- \d+ instructions: \d+ fma.*256-bit vectors")
@@ -450,6 +452,29 @@ class Module:
         self.assertIn("share_of_limit", max(kernel["nests"], key=lambda nest: nest["flop"]))
         self.assertIn("'n' is not known", self.ok("opt", symbolic, "--measure"))
         self.assertNotIn("not measured", self.ok("opt", symbolic, "--measure", "--dim", "n=64"))
+
+    def test_explain_rules(self):
+        program = self.tmp / "product.tir"
+        program.write_text(PRODUCT)
+        how = ["opt", program, "--pass", "default_schedule", "--explain", "--target", "llvm -mcpu=x86-64-v3"]
+        text = self.ok(*how)
+        rules = ["# ---- rules of product", "# c", "#   dot_instruction: the sum is not one of products of two widened loads",
+                 "#   inner_product: the operands are not both contiguous along the sum", "#   register_tile: applied"]
+        self.assertIn("\n".join(rules), text)
+        self.assertRegex(text, r'#   register_tile: applied\n#       tile \{"vj":\[\d+,8\].*\}: applied')
+        self.assertNotIn("rules of", self.ok(*how[:4]))
+        (report,) = json.loads(self.ok(*how, "--json"))["schedule"]
+        self.assertEqual(report["function"], "product")
+        tile = next(a for a in report["attempts"] if a["tile"] and a["outcome"] == "applied")
+        self.assertGreaterEqual(tile["cycles"], 64**3 / 8 / 2)
+        # A tile that is given, and one that does not fit.
+        block = 'T.block("c"):\n                vi, vj, vk = T.axis.remap("SSR", [i, j, k])\n'
+        self.assertIn(block, PRODUCT)
+        given = lambda tile: PRODUCT.replace(block, f'{block}                T.block_attr({{"tile": {tile}}})\n')
+        program.write_text(given('{"vj": [1, 8], "vi": 3}'))
+        self.assertIn('tile {"vj":[1,8],"vi":3}: applied', self.ok(*how))
+        program.write_text(given('{"vk": [1, 8]}'))
+        self.refused(3, *how, words=["T0746", "vk"])
 
     def test_explain_fusion(self):
         text = self.ok("opt", self.module, "--pass", "fuse_ops", "--explain")

@@ -34,7 +34,8 @@ constexpr double kPanelMatrixShare = 0.25;  ///< of the second cache; a smaller 
 constexpr int64_t kPanelRowBytes = 512;     ///< rows that lie closer are read well without panels
 constexpr int64_t kNearLanes = 64;          ///< elements; lanes further apart meet a line each
 constexpr double kNearReads = 16, kFarReads = 64;
-/// Reads of each element that pay for moving it one by one; bytes are widened twice without their instruction.
+/// Reads of each element that pay for moving it one by one; bytes are widened twice without their
+/// instruction.
 constexpr int64_t kFloatGroupReads = 96, kByteGroupReads = 32;
 constexpr int64_t kSymbolicExtent = 64, kSymbolicDimension = 1 << 12;
 
@@ -86,7 +87,8 @@ int64_t nearest_divisor(int64_t extent, int64_t group, double wanted) {
   return best;
 }
 
-/// Row tiles of one group, of `sums` bytes each: its sums stay in the cache as well, and the cores need groups of their own.
+/// Row tiles of one group, of `sums` bytes each: its sums stay in the cache as well, and the cores need
+/// groups of their own.
 int64_t row_tiles_of(int64_t rows, int64_t groups, double sums, const Target& target) {
   int64_t wanted = int64_t(kSumsShare * double(target->l2_bytes) / sums);
   if (const int64_t tasks = tasks_wanted(target); groups < tasks)
@@ -136,8 +138,8 @@ std::optional<SumBlocks> sum_blocks(const Nest& nest, const Tile& tile, int grou
   if (panel < cache * (passing > kMuchPasses * cache ? kPanelShareBesideMuch : kPanelShare))
     return std::nullopt;
   const int64_t extent = nest.extent[size_t(out.axis)], others = steps / std::max<int64_t>(1, extent);
-  out.length = nearest_divisor(
-      extent, group, kBlockShare * cache / (bytes.along + bytes.beside) / double(others));
+  out.length =
+      nearest_divisor(extent, group, kBlockShare * cache / (bytes.along + bytes.beside) / double(others));
   if (out.length == 0 || out.length * others < kLeastSteps) return std::nullopt;
   out.vector_tiles =
       divisor_below(vectors, int64_t(kGroupShare * cache / (bytes.along * double(out.length * others))));

@@ -20,8 +20,8 @@ struct SumBlocks {
   int64_t vector_tiles = 1;  ///< tiles along the lanes that take up a block together
   int64_t row_tiles = 1;     ///< and along the rows, which are padded to whole groups
 };
-/// The blocks for a sum of which `grouped` (-1: none) is taken `group` steps at a time; null when the operands
-/// of a tile stay in the cache anyway, or nothing reads them again.
+/// The blocks for a sum of which `grouped` (-1: none) is taken `group` steps at a time; null when the
+/// operands of a tile stay in the cache anyway, or nothing reads them again.
 std::optional<SumBlocks> sum_blocks(const Nest& nest, const Tile& tile, int grouped, int64_t group,
                                     const Target& target);
 
@@ -34,11 +34,11 @@ bool worth_groups(const Nest& nest, const Access& operand);
 
 /// Padded rows that a window walks, made a block at a time where they are read.
 struct PaddedRows {
-  int64_t steps = 0;        ///< of the window along the rows (tiles, when it is tiled)
-  int64_t stride = 1;       ///< rows from one step to the next
-  int64_t window = 1;       ///< rows that a step reads
+  int64_t steps = 0;   ///< of the window along the rows (tiles, when it is tiled)
+  int64_t stride = 1;  ///< rows from one step to the next
+  int64_t window = 1;  ///< rows that a step reads
   double row_bytes = 0;
-  int64_t others = 1;       ///< blocks side by side: values of the other iterators
+  int64_t others = 1;  ///< blocks side by side: values of the other iterators
 };
 /// Steps of one block, among the divisors of `steps`: little is padded twice, the block fits the cache, and
 /// the cores have enough of them. 0: none does.

@@ -13,7 +13,8 @@ bool worth_packing(int64_t rows, int64_t bytes, const Target& target);
 /// neither does.
 int64_t channel_block(int64_t channels, const Target& target);
 /// Channels with those added that fill the last vector, where whole vectors are worth more than the added
-/// work. `any_share`: up to as many again, where time goes into reading weights and vectors read them in a row.
+/// work. `any_share`: up to as many again, where time goes into reading weights and vectors read them in a
+/// row.
 int64_t filled_channels(int64_t channels, bool any_share, const Target& target);
 /// The same of the inputs of a convolution whose weights lie in groups for a dot instruction: the last block
 /// is filled up.

@@ -36,7 +36,8 @@ int Nest::result_dim(int iterator) const {
 }
 
 int64_t lanes_for(int64_t bits, const Target& target) {
-  return int64_t(std::bit_floor(uint64_t(std::max<int64_t>(1, target->vector_bits / std::max<int64_t>(8, bits)))));
+  return int64_t(
+      std::bit_floor(uint64_t(std::max<int64_t>(1, target->vector_bits / std::max<int64_t>(8, bits)))));
 }
 
 int64_t lanes_for(const Nest& nest, const Target& target) {

@@ -46,7 +46,8 @@ struct Nest {
   int result_dim(int iterator) const;
 };
 
-/// Vector lanes, a power of two, for types of `bits` (of bytes at least), or for the widest that a nest touches.
+/// Vector lanes, a power of two, for types of `bits` (of bytes at least), or for the widest that a nest
+/// touches.
 int64_t lanes_for(int64_t bits, const Target& target);
 int64_t lanes_for(const Nest& nest, const Target& target);
 

@@ -11,11 +11,11 @@ namespace tenon::cost {
 namespace {
 
 // ---------------------------------------------------------------- what is tried
-constexpr int64_t kMinLanes = 4;     ///< narrower vectors are slower than scalars beside their shuffles
-constexpr int64_t kMaxVectors = 6;   ///< side by side; more leave too few rows to share their loads
+constexpr int64_t kMinLanes = 4;    ///< narrower vectors are slower than scalars beside their shuffles
+constexpr int64_t kMaxVectors = 6;  ///< side by side; more leave too few rows to share their loads
 constexpr int64_t kMaxRows = 24, kMaxRows2 = 4;
-constexpr double kLeastUse = 0.4;    ///< of the lanes; below, narrower ones do as well
-constexpr int64_t kReserved = 1;     ///< a register that holds what all rows share, such as a mask
+constexpr double kLeastUse = 0.4;  ///< of the lanes; below, narrower ones do as well
+constexpr int64_t kReserved = 1;   ///< a register that holds what all rows share, such as a mask
 
 // ---------------------------------------------------------------- ragged edges
 /// A symbolic size may be small, so long tiles along it are a risk: for each row beyond the first.
@@ -34,20 +34,20 @@ constexpr double kBy4 = 1.06, kBy2 = 1.02;
 constexpr int64_t kNearStride = 4;
 constexpr double kGatherLane = 6;  ///< cycles of load ports for each lane of a gather: a line, often a page
 constexpr double kLoadTie = 0.02;  ///< of a load that a port has time for: among equals fewer loads win
-/// What a step reads comes from the second cache at best: so much of that is not hidden behind arithmetic, and
-/// near-square tiles read least.
+/// What a step reads comes from the second cache at best: so much of that is not hidden behind arithmetic,
+/// and near-square tiles read least.
 constexpr double kNotHidden = 0.25;
-constexpr double kClamped = 1.01;     ///< rows that do not fit are clamped, each at an address of its own
+constexpr double kClamped = 1.01;  ///< rows that do not fit are clamped, each at an address of its own
 /// Rows that lie far apart, for each row: the prefetcher follows few streams, and a page each.
 constexpr int64_t kApart = 128, kFarApart = 2048;  ///< elements
 constexpr double kApartRow = 0.01, kFarApartRow = 0.02;
-constexpr int64_t kPage = 4096;      ///< addresses a multiple of it apart fall on the same set of the first cache
+constexpr int64_t kPage = 4096;  ///< addresses a multiple of it apart fall on the same set of the first cache
 /// Of the lines of a set, for rows; and of a load whose set is full.
 constexpr double kSetShare = 0.75, kCrowdedLoad = 3;
 constexpr int64_t kSymbolicSteps = 256;  ///< of a symbolic sum, where only a store is weighed against it
 
 // ---------------------------------------------------------------- choice
-constexpr double kEqual = 1.0001;  ///< times that differ less are equal
+constexpr double kEqual = 1.0001;         ///< times that differ less are equal
 constexpr int64_t kBalanceFrom = 400000;  ///< multiply-adds; less runs on one core
 
 /// Share of the steps along an iterator that fall inside.
@@ -136,7 +136,9 @@ std::vector<Tile> row_shapes(const Nest& n, int vector) {
     const int64_t stride = n.write.stride[size_t(i)];
     return i != vector && n.extent[size_t(i)] != 1 && stride != 0 && stride >= n.write.stride[size_t(vector)];
   };
-  auto most = [&](int i, int64_t limit) { return n.symbolic(i) ? limit : std::min(limit, n.extent[size_t(i)]); };
+  auto most = [&](int i, int64_t limit) {
+    return n.symbolic(i) ? limit : std::min(limit, n.extent[size_t(i)]);
+  };
   std::vector<Tile> out{Tile{.vector = vector}};
   for (int m : n.spatial) {
     if (!usable(m)) continue;
@@ -218,8 +220,7 @@ double imbalance(const Nest& n, const Tile& t, const Target& target) {
   const int64_t work = n.instances(false), cores = std::max<int64_t>(1, target->cores);
   if (work == kUnknown || work <= kBalanceFrom) return 1;
   int64_t tiles = 1;
-  for (int i : n.spatial)
-    tiles *= ceil_div(n.extent[size_t(i)], t.size(i));
+  for (int i : n.spatial) tiles *= ceil_div(n.extent[size_t(i)], t.size(i));
   return double(ceil_div(tiles, cores) * cores) / double(tiles);
 }
 
@@ -244,9 +245,9 @@ double tile_time(const Nest& nest, const Tile& t, const Target& target) {
   // A store that is not contiguous is paid once for the whole reduction.
   const double store =
       nest.write.stride[size_t(t.vector)] == 1 ? 0 : double(t.lanes * t.accumulators()) / steps_of(nest);
-  const double cycles = core_cycles(double(t.accumulators()), step.loads, target) *
-                            (clamps_rows(nest, t) ? kClamped : 1) +
-                        kLoadTie * step.loads + apart_rows(nest, t) + read_cycles(step.bytes, target) + store;
+  const double cycles =
+      core_cycles(double(t.accumulators()), step.loads, target) * (clamps_rows(nest, t) ? kClamped : 1) +
+      kLoadTie * step.loads + apart_rows(nest, t) + read_cycles(step.bytes, target) + store;
   const double use = lanes_use(nest.extent[size_t(t.vector)], t) *
                      (t.rows < 0 ? 1.0 : row_use(nest, t.rows, t.row_count)) *
                      (t.rows2 < 0 ? 1.0 : use_of(nest.extent[size_t(t.rows2)], t.row2_count));

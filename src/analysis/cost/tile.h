@@ -12,7 +12,7 @@ inline constexpr double kClearlyLess = 0.98;
 
 /// Accumulators that live in registers while the sum runs: rows × rows2 × vectors × lanes of them.
 struct Tile {
-  int vector = -1;           ///< the iterator of the lanes; -1: no tile
+  int vector = -1;            ///< the iterator of the lanes; -1: no tile
   int rows = -1, rows2 = -1;  ///< the iterators of rows; -1: none
   int64_t lanes = 1, vectors = 1, row_count = 1, row2_count = 1;
   double time = 1e30;  ///< cycles per useful result and step of the sum

@@ -137,7 +137,8 @@ std::span<const ErrorCode> schedule_codes() {
       {"T0745", "the predicate mixes loops outside and inside", "The tile would not be whole at the edge.",
        "Use pad_einsum to make whole tiles."},
       {"T0746", "the tile that a block is given does not fit it",
-       "The annotation \"tile\" names an axis that the block's result does not have, or steps that no tile has.",
+       "The annotation \"tile\" names an axis that the block's result does not have, or steps that no tile "
+       "has.",
        "Give vectors and lanes to one axis and rows to two others at most: {\"j\": [2, 16], \"i\": 6}."},
       {"T0747", "there is no such tensor intrinsic", "The name is not registered.",
        "Use one of the names that the message lists, or register it."},

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Sums longer than the cache: taken block by block where the operand of the lanes is read again and again, left alone
-// elsewhere; the same values and, from the trace, the same program.
+// Sums longer than the cache: taken block by block where the operand of the lanes is read again and again,
+// left alone elsewhere; the same values and, from the trace, the same program.
 #include "../schedule/programs.h"
 #include "autoschedule/default.h"
 #include "ir/text.h"

@@ -60,7 +60,8 @@ TEST(Strategy, DensePackBeatsNopack) {
   auto plain = op::select(dense_call(8, 64, 32, false), target);
   ASSERT_TRUE(plain);
   EXPECT_EQ(plain->chosen.name, "dense_nopack");
-  EXPECT_EQ(rejected(*plain, "dense_pack")->reason, "8 rows of such a matrix do not pay for packing in every call");
+  EXPECT_EQ(rejected(*plain, "dense_pack")->reason,
+            "8 rows of such a matrix do not pay for packing in every call");
   auto odd = op::select(dense_call(8, 63, 32, true), target);
   EXPECT_EQ(odd->chosen.name, "dense_nopack");
 }
