@@ -14,7 +14,7 @@ FIRST_BUILD := 8
 export NINJA_STATUS := [%f of %t, %e s]
 
 .DEFAULT_GOAL := help
-.PHONY: help setup build run test check fuzz format asan tsan bench install walkthrough errors operators matmul libfuzzer clean
+.PHONY: help setup build run test check fuzz format asan tsan bench install walkthrough errors operators passes matmul libfuzzer clean
 
 help:  ## show this list
 	@awk -F':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -87,6 +87,9 @@ walkthrough: command  ## write docs/walkthrough.md anew from what the compiler d
 
 errors: command  ## write docs/errors.md anew from the registry of error codes
 	@scripts/errors_page $(BUILD)/bin/tenon
+
+passes: command  ## write docs/passes.md and the lists of passes anew from their records
+	@scripts/passes_page $(BUILD)/bin/tenon
 
 operators: command  ## write docs/operators.md anew from the registry
 	@scripts/operators_page $(BUILD)/bin/tenon

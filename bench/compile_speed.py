@@ -103,7 +103,10 @@ def model_program(operators=200):
 class Bench:
     def __init__(self, tenon, folder, judge):
         self.tenon, self.folder, self.judge, self.failed = tenon, folder, judge, False
-        self.lists = json.loads(self.run("opt", "--list", "--json"))["pipelines"]
+        reply = json.loads(self.run("opt", "--list", "--json"))
+        self.lists = {name: [n for c in chapters for n in c["on_request"] + c["passes"]] for name, chapters in reply["pipelines"].items()}
+        listed = {n for names in self.lists.values() for n in names}
+        self.lists["optional"] = [p["name"] for p in reply["passes"] if p["kind"] == "tensor" and p["name"] not in listed]
 
     def run(self, *arguments):
         done = subprocess.run([self.tenon, *map(str, arguments)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, check=False)

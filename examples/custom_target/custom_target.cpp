@@ -8,8 +8,8 @@
 #include <iostream>
 
 #include "interpret/interpret.h"
+#include "ir/pass.h"
 #include "ir/text.h"
-#include "pass/graph/passes.h"
 #include "pipeline/emit.h"
 #include "stack_target.h"
 
@@ -40,7 +40,7 @@ class Module:
 
 IRModule model(const char* text) {
   PassContext context;
-  return infer_types(parse_module(text), context);
+  return run_pass("infer_types", parse_module(text), context);
 }
 
 NDArray tensor(std::vector<int64_t> shape, double first, double step) {

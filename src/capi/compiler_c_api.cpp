@@ -37,7 +37,6 @@ CompileOptions read_options(const TenonCompileOptions* given) {
 }
 
 Compiled compile_model(const char* model, const CompileOptions& options) {
-  announce_all_passes();
   return compile(with_entry(load_model(model)), options);
 }
 

@@ -22,7 +22,6 @@
 #include "ir/verify.h"
 #include "ir/walk.h"
 #include "op/op_def.h"
-#include "pass/tensor/passes.h"
 #include "pipeline/compile.h"
 #include "pipeline/compile_cache.h"
 #include "pipeline/dimensions.h"
@@ -435,12 +434,11 @@ class CpuTimes {
       CpuTimes& times;
       const std::string& name;
       std::clock_t begin = std::clock();
-      ~Stop() {
-        times.list_.push_back({{"name", name}, {"ms", 1e3 * double(std::clock() - begin) / CLOCKS_PER_SEC}});
-      }
+      ~Stop() { times.add(name, 1e3 * double(std::clock() - begin) / CLOCKS_PER_SEC); }
     } stop{*this, name};
     return f();
   }
+  void add(const std::string& name, double ms) { list_.push_back({{"name", name}, {"ms", ms}}); }
   const json& to_json() const { return list_; }
 
  private:
@@ -472,29 +470,20 @@ AttrMap opt(const OptRequest& r) {
   PassContext context;
   context.target = target_of(r);
   context.opt_level = INT_MAX;  // what is named runs
-  context.verify = true;
+  context.verify = true;        // behind each pass, in time of its own
+  for (const std::string& text : r.pass_options) context.options.set_text(text);
+  check_pass_requests(context, passes);
   const auto checker = r.verify ? verify_passes() : nullptr;
   if (checker) context.instruments.push_back(checker.get());
   std::string fusion;
   json schedule = json::array();
-  if (r.explain) {
-    context.config.set("fuse_ops.explain", Any(Function([&fusion](Arguments a) -> Any {
-                         fusion += a[0].as<std::string>();
-                         return {};
-                       })));
-    context.config.set("default_schedule.explain", Any(Function([&schedule](Arguments a) -> Any {
-                         schedule.push_back(schedule_json(*a[0].as<Ref<ScheduleReport>>()));
-                         return {};
-                       })));
-  }
-  if (r.time) {
-    // The passes alone: the runner verifies behind each.
-    for (const Pass& p : passes)
-      times.of(std::string(p.name), [&] { module = p.run(std::move(module), context); });
-    times.of("verify", [&] { verify_or_throw(module); });
-  } else {
-    module = run_passes(std::move(module), passes, context);
-  }
+  if (r.explain)
+    context.report = [&](std::string_view pass, const Any& report) {
+      if (pass == "fuse_ops") fusion += report.as<std::string>();
+      if (pass == "default_schedule") schedule.push_back(schedule_json(*report.as<Ref<ScheduleReport>>()));
+    };
+  module = run_passes(std::move(module), passes, context);
+  for (const PassTiming& t : context.timings) times.add(t.name, t.ms);
   if (!r.schedule.empty()) module = replay_schedules(std::move(module), r.schedule, r.function);
   ConstantTable constants;
   const std::string text =
@@ -512,10 +501,10 @@ AttrMap opt(const OptRequest& r) {
 }
 
 AttrMap reduce(const ReduceRequest& r) {
-  CompileOptions options = options_of<ModelSettings>(r);
-  const IRModule module = with_entry(load_with_dims(r.model, options));
-  PassContext context = context_of(options);
+  CompileOptions options = options_of<PassSettings>(r);
   std::vector<Pass> passes = passes_named(r.passes);
+  PassContext context = passes.empty() ? context_of(options) : context_of(options, passes);
+  const IRModule module = with_entry(load_with_dims(r.model, options));
   const bool whole = passes.empty();
   if (whole)
     for (const auto& list : {graph_passes(), schedule_passes()})
@@ -543,31 +532,37 @@ AttrMap reduce(const ReduceRequest& r) {
 }
 
 // ---------------------------------------------------------------- lists
+/// Every pass as its record has it, and the lists of a compilation by chapters.
 AttrMap passes(const NoRequest&) {
-  announce_all_passes();
   json out = json::array();
-  auto contains = [](std::span<const Pass> list, const Pass* p) {
-    for (const Pass& q : list)
-      if (q.name == p->name) return true;
-    return false;
-  };
   for (const Pass* p : all_passes()) {
-    const char* kind = contains(graph_passes(), p)      ? "graph"
-                       : contains(schedule_passes(), p) ? "schedule"
-                                                        : "tensor";
-    out.push_back({{"name", p->name}, {"kind", kind}, {"level", p->level}, {"doc", p->summary}});
+    json options = json::array();
+    for (const PassOption& o : p->options)
+      options.push_back(
+          {{"name", o.name}, {"type", o.type}, {"default", o.to_text(o.otherwise)}, {"doc", o.help}});
+    // The subject is the folder: graph/fusion, tensor, …
+    std::string subject = p->file.substr(0, p->file.rfind('/'));
+    for (const char* prefix : {"src/", "pass/"})
+      if (subject.starts_with(prefix)) subject.erase(0, std::strlen(prefix));
+    json entry = {{"name", p->name},
+                  {"kind", subject},
+                  {"doc", p->summary},
+                  {"needs", p->needs},
+                  {"keeps", to_string(p->keeps)},
+                  {"rounds", p->rounds},
+                  {"options", options},
+                  {"file", p->file}};
+    if (p->level == kOnRequest)
+      entry["on_request"] = true;
+    else
+      entry["level"] = p->level;
+    out.push_back(entry);
   }
-  json order = json::object();
-  auto in_order = [&](const char* name, std::span<const Pass> list) {
-    order[name] = json::array();
-    for (const Pass& p : list) order[name].push_back(p.name);
-  };
-  in_order("graph", graph_passes());
-  in_order("schedule", schedule_passes());
-  in_order("tensor", tensor_passes());
-  in_order("device", device_pipeline());
-  in_order("optional", optional_tensor_passes());
-  return reply_json({{"passes", out}, {"pipelines", order}});
+  json lists = json::object();
+  for (const auto& [name, chapters] : all_pass_lists())
+    for (const Chapter& c : chapters)
+      lists[name].push_back({{"title", c.title}, {"passes", c.passes}, {"on_request", c.on_request}});
+  return reply_json({{"passes", out}, {"pipelines", lists}});
 }
 
 /// A default value as people write it.

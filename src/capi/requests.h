@@ -80,7 +80,7 @@ struct InterpretRequest : Object {
 /// and schedule (JSON: the rules that were tried on each program) and fusion (text).
 struct OptRequest : ModelSettings {
   std::string model, schedule, function, emit = "tir", output;
-  Array<std::string> passes;
+  Array<std::string> passes, pass_options;
   bool verify = false, explain = false, measure = false, time = false;
   double seconds = 0.3;
 
@@ -89,6 +89,7 @@ struct OptRequest : ModelSettings {
     ModelSettings::fields(f);
     f.add("model", &R::model, "a module or model file")
         .add("passes", &R::passes, "names of passes, in order")
+        .add("pass_options", &R::pass_options, "\"PASS.KEY=VALUE\", in order")
         .add("schedule", &R::schedule, "a file of recorded schedules to apply")
         .add("function", &R::function, "only this function")
         .add("emit", &R::emit, "tir, dot or svg")
@@ -102,7 +103,7 @@ struct OptRequest : ModelSettings {
 };
 
 /// "compiler.reduce" → pass (empty: none is wrong), code, message, text.
-struct ReduceRequest : ModelSettings {
+struct ReduceRequest : PassSettings {
   std::string model, output;
   Array<std::string> passes;
   int64_t seed = 1;
@@ -110,7 +111,7 @@ struct ReduceRequest : ModelSettings {
 
   static void fields(auto& f) {
     using R = ReduceRequest;
-    ModelSettings::fields(f);
+    PassSettings::fields(f);
     f.add("model", &R::model, "a model file")
         .add("passes", &R::passes, "names of passes, in order; none: a whole compilation")
         .add("output", &R::output, "a file for the reduced module; empty: into the reply alone")

@@ -20,7 +20,7 @@ CLI::App* add_verb(CLI::App& app, Console& console, const std::string& name, con
   verb->add_flag("--json", console.as_json, "print one JSON document");
   verb->add_flag("-q,--quiet", console.quiet, "no progress, no remarks");
   verb->add_flag("-v,--verbose", console.verbose, "say more");
-  if (!example.empty()) verb->footer("Example:\n  " + example);
+  verb->footer(example.empty() ? "" : "Example:\n  " + example);  // not that of the command
   return verb;
 }
 

@@ -33,12 +33,9 @@ void add_compile_options(CLI::App& app, ModelOptions& o) {
       ->check(CLI::Range(1, 1024).description(""))
       ->type_name("N");
   app.add_flag("--verify", o.verify, "check every pass by executing the module before and after it");
-  app.add_option_function<std::vector<std::string>>(
-         "--print-after",
-         [&o](const std::vector<std::string>& passes) { o.print_after = Array<std::string>(passes); },
-         "print the module behind a pass (all: every pass)")
-      ->allow_extra_args(false)
-      ->type_name("PASS");
+  add_list_option(app, "--print-after", o.print_after, "print the module behind a pass (all: every pass)",
+                  "PASS");
+  add_pass_options(app, o);
   app.add_option("--dump", o.dump, "write the module behind every pass into a folder")->type_name("DIR");
   app.add_flag("--time-passes", o.time_passes, "print the processor time of every pass");
   app.add_option("--cache", o.cache, "folder of the compile cache (default: $TENON_CACHE or ~/.cache/tenon)")
@@ -52,6 +49,22 @@ void add_target_options(CLI::App& app, ModelSettings& s) {
       ->check(CLI::Range(0, 3).description(""))
       ->capture_default_str()
       ->type_name("0..3");
+}
+void add_list_option(CLI::App& app, const std::string& name, Array<std::string>& list, const std::string& doc,
+                     const std::string& type) {
+  app.add_option_function<std::vector<std::string>>(
+         name, [&list](const std::vector<std::string>& items) { list = Array<std::string>(items); }, doc)
+      ->allow_extra_args(false)
+      ->type_name(type);
+}
+void add_pass_option(CLI::App& app, Array<std::string>& options) {
+  add_list_option(app, "--pass-option", options, "PASS.KEY=VALUE: an option of a pass, repeatable", "TEXT");
+}
+void add_pass_options(CLI::App& app, PassSettings& s) {
+  add_list_option(app, "--require-pass", s.require_passes, "run a pass that runs on request only, repeatable",
+                  "PASS");
+  add_list_option(app, "--disable-pass", s.disable_passes, "leave a pass out, repeatable", "PASS");
+  add_pass_option(app, s.pass_options);
 }
 void add_sizes_option(CLI::App& app, const std::string& name, Map<std::string, int64_t>& sizes,
                       const std::string& doc) {

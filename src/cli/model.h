@@ -19,6 +19,11 @@ void add_compile_options(CLI::App& app, ModelOptions& options);
 void add_run_options(CLI::App& app, ModelOptions& options);
 /// --target and -O, and an option of sizes by name, of any verb.
 void add_target_options(CLI::App& app, ModelSettings& settings);
+/// A repeatable option; --require-pass, --disable-pass and --pass-option of any verb, or the last alone.
+void add_list_option(CLI::App& app, const std::string& name, Array<std::string>& list, const std::string& doc,
+                     const std::string& type);
+void add_pass_options(CLI::App& app, PassSettings& settings);
+void add_pass_option(CLI::App& app, Array<std::string>& options);
 void add_sizes_option(CLI::App& app, const std::string& name, Map<std::string, int64_t>& sizes,
                       const std::string& doc);
 

@@ -14,7 +14,6 @@ namespace tenon::cli {
 namespace {
 
 struct OptOptions : OptRequest {
-  std::vector<std::string> passes;
   bool list = false;
 };
 
@@ -124,20 +123,28 @@ void print_kernel(json& kernel, const MachineLimits* machine, Console& console) 
   }
 }
 
+/// Name, subject, the least -O that runs it, what it does, and its options with their defaults.
+void print_pass(const json& p, Console& console) {
+  const std::string level = p.contains("level") ? fmt::format("-O{}", p.at("level").get<int>()) : "request";
+  console.print(fmt::format("{:<34} {:<15} {:<8} {}", p.at("name").get<std::string>(),
+                            p.at("kind").get<std::string>(), level, p.at("doc").get<std::string>()));
+  for (const json& o : p.at("options"))
+    console.print(fmt::format("    {}={}  ({}) {}", o.at("name").get<std::string>(),
+                              o.at("default").get<std::string>(), o.at("type").get<std::string>(),
+                              o.at("doc").get<std::string>()));
+}
+
 void opt(OptOptions& o, Console& console) {
   if (o.list) {
     const json passes = ask_compiler("passes");
     console.result(passes);
-    for (const json& p : passes.at("passes"))
-      console.print(fmt::format("{:<30} {:<7} {}", p.at("name").get<std::string>(),
-                                p.at("kind").get<std::string>(), p.at("doc").get<std::string>()));
+    for (const json& p : passes.at("passes")) print_pass(p, console);
     return;
   }
   if (o.model.empty())
     throw Error(ErrorKind::usage, "T0916", "no module is given", {},
                 "tenon opt FILE --pass NAME, or tenon opt --list");
   o.explain = o.explain || o.measure;
-  o.OptRequest::passes = Array<std::string>(o.passes);
   const AttrMap reply = call_compiler<OptRequest>("opt", o);
   const std::string text = reply.at("text").as<std::string>();
   if (o.output.empty()) console.print(text);
@@ -172,9 +179,8 @@ void add_opt(CLI::App& app, Console& console) {
   CLI::App* verb = add_verb(app, console, "opt", "apply passes to a module in text and print it",
                             "echo '…' | tenon opt - --pass fuse_ops --pass lower_to_call_tir");
   verb->add_option("FILE", options->model, "module in script text, or any model (-: standard input)");
-  verb->add_option("--pass", options->passes, "a pass, repeatable, applied in this order")
-      ->type_name("NAME")
-      ->allow_extra_args(false);
+  add_list_option(*verb, "--pass", options->passes, "a pass, repeatable, applied in this order", "NAME");
+  add_pass_option(*verb, options->pass_options);
   verb->add_option("--schedule", options->schedule,
                    "then the steps of a trace (JSON), or of the traces that the programs of a module carry")
       ->type_name("FILE");

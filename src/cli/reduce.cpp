@@ -9,12 +9,7 @@
 namespace tenon::cli {
 namespace {
 
-struct ReduceOptions : ReduceRequest {
-  std::vector<std::string> passes;
-};
-
-void reduce(ReduceOptions& o, Console& console, int& exit_code) {
-  o.ReduceRequest::passes = Array<std::string>(o.passes);
+void reduce(ReduceRequest& o, Console& console, int& exit_code) {
   o.reduced = Function([&console](Arguments a) -> Any {
     console.note(fmt::format("{} values left after {} tries", a[1].as<int64_t>(), a[0].as<int64_t>()));
     return {};
@@ -42,17 +37,17 @@ void reduce(ReduceOptions& o, Console& console, int& exit_code) {
 }  // namespace
 
 void add_reduce(CLI::App& app, Console& console, int& exit_code) {
-  auto options = std::make_shared<ReduceOptions>();
+  auto options = std::make_shared<ReduceRequest>();
   CLI::App* verb =
       add_verb(app, console, "reduce", "cut a model down to a small case on which a pass is wrong",
                "tenon reduce model.onnx -o case.tir");
   verb->add_option("MODEL", options->model, "ONNX file or module in script text (-: standard input)")
       ->required();
-  verb->add_option(
-          "--pass", options->passes,
-          "only these passes, in this order, repeatable (default: a whole compilation, executed at its end)")
-      ->type_name("NAME")
-      ->allow_extra_args(false);
+  add_list_option(
+      *verb, "--pass", options->passes,
+      "only these passes, in this order, repeatable (default: a whole compilation, executed at its end)",
+      "NAME");
+  add_pass_options(*verb, *options);
   add_target_options(*verb, *options);
   verb->add_option("--seed", options->seed, "of the inputs")->capture_default_str()->type_name("N");
   verb->add_option("-o,--output", options->output, "write the case here, its large constants beside it")

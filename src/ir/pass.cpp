@@ -4,12 +4,15 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <ctime>
 #include <filesystem>
 #include <fstream>
 #include <map>
 #include <mutex>
+#include <ranges>
 
+#include "base/nearest.h"
 #include "ir/text.h"
 #include "ir/verify.h"
 
@@ -18,7 +21,7 @@ namespace {
 
 struct Table {
   std::mutex mutex;
-  std::map<std::string_view, const Pass*> passes;
+  std::map<std::string, Pass, std::less<>> passes;
   static Table& get() {
     static Table* table = new Table;
     return *table;
@@ -55,22 +58,54 @@ void dump(const PassContext& context, const std::string& stem, const IRModule& m
 
 }  // namespace
 
-void announce_passes(std::span<const Pass> passes) {
+std::string_view to_string(Keeps keeps) {
+  switch (keeps) {
+    case Keeps::bits:
+      return "bits";
+    case Keeps::sums:
+      return "sums";
+    case Keeps::rounding:
+      return "rounding";
+  }
+  return "?";
+}
+
+const Pass& register_pass(Pass pass, std::source_location where) {
+  std::string_view file = where.file_name();
+  if (const auto at = file.rfind("src/"); at != file.npos) file.remove_prefix(at);
+  pass.file = file;
+  for (const PassOption& o : pass.options)
+    CHECK(o.name.starts_with(pass.name + "."), "an option of `" + pass.name + "` is called `" + o.name + "`");
   Table& table = Table::get();
   std::lock_guard lock(table.mutex);
-  for (const Pass& p : passes) table.passes.emplace(p.name, &p);
+  const auto [it, fresh] = table.passes.emplace(pass.name, pass);
+  CHECK(fresh, fmt::format("pass `{}` is registered twice: {} and {}", pass.name, it->second.file, file));
+  return it->second;
 }
 const Pass* find_pass(std::string_view name) {
   Table& table = Table::get();
   std::lock_guard lock(table.mutex);
   auto it = table.passes.find(name);
-  return it == table.passes.end() ? nullptr : it->second;
+  return it == table.passes.end() ? nullptr : &it->second;
+}
+Diagnostic no_such_pass(std::string_view name) {
+  std::vector<std::string> names;
+  for (const Pass* p : all_passes()) names.push_back(p->name);
+  const std::string nearest = nearest_name(name, names);
+  return {
+      .code = "T0919",
+      .message = fmt::format("there is no pass `{}`", name),
+      .hint = nearest.empty() ? "`tenon opt --list` names them" : fmt::format("did you mean `{}`?", nearest)};
+}
+const Pass& get_pass(std::string_view name) {
+  if (const Pass* pass = find_pass(name)) return *pass;
+  throw DiagnosticError(ErrorKind::usage, {no_such_pass(name)});
 }
 std::vector<const Pass*> all_passes() {
   Table& table = Table::get();
   std::lock_guard lock(table.mutex);
   std::vector<const Pass*> out;
-  for (auto& [name, pass] : table.passes) out.push_back(pass);
+  for (auto& [name, pass] : table.passes) out.push_back(&pass);
   return out;
 }
 
@@ -81,14 +116,35 @@ static std::vector<const void*> parts_of(const IRModule& module) {
   return out;
 }
 
+/// The passes of the list that run: the enabled ones, and those before them that they need.
+static std::vector<const Pass*> running_passes(std::span<const Pass> passes, const PassContext& context) {
+  std::vector<const Pass*> out;
+  std::map<std::string_view, const Pass*> needed;  // by whom
+  for (const Pass& pass : passes | std::views::reverse) {
+    const auto by = needed.find(pass.name);
+    if (by != needed.end() && context.disabled.count(pass.name))
+      fail("T1004", fmt::format("the pass `{}` needs `{}`, which is disabled", by->second->name, pass.name),
+           {}, fmt::format("disable `{}` too, or neither", by->second->name), ErrorKind::usage);
+    if (by == needed.end() && !enabled(pass, context)) continue;
+    for (const std::string& need : pass.needs) needed.emplace(need, &pass);
+    out.push_back(&pass);
+  }
+  std::ranges::reverse(out);
+  return out;
+}
+
+IRModule run_pass(std::string_view name, IRModule module, PassContext& context) {
+  return get_pass(name).run(std::move(module), context);
+}
+
 IRModule run_passes(IRModule module, std::span<const Pass> passes, PassContext& context) {
 #ifndef NDEBUG
   const bool verify_each = true;
 #else
   const bool verify_each = context.verify;
 #endif
-  for (const Pass& pass : passes) {
-    if (!enabled(pass, context)) continue;
+  for (const Pass* next : running_passes(passes, context)) {
+    const Pass& pass = *next;
     if (context.cancelled && context.cancelled())
       throw Error(ErrorKind::interrupted, "T1003", "compilation was cancelled");
     bool run = true;
@@ -102,10 +158,10 @@ IRModule run_passes(IRModule module, std::span<const Pass> passes, PassContext& 
     module = pass.run(std::move(module), context);
     const double ms = 1e3 * double(std::clock() - start) / CLOCKS_PER_SEC;
     const size_t number = context.timings.size();
-    context.timings.push_back({std::string(pass.name), ms, parts_of(module) != before});
+    context.timings.push_back({pass.name, ms, parts_of(module) != before});
     if (verify_each) verify_after(pass, module);
     if (context.print_sink && (context.print_after.count(pass.name) || context.print_after.count("all")))
-      context.print_sink(std::string(pass.name), print(module));
+      context.print_sink(pass.name, print(module));
     if (!context.dump_dir.empty()) dump(context, fmt::format("{:02}_{}", number, pass.name), module);
     for (PassInstrument* i : context.instruments) i->after(pass, module);
   }

@@ -1,21 +1,50 @@
 // SPDX-License-Identifier: Apache-2.0
-// Passes: free functions IRModule → IRModule, one per file, and the one runner that wraps them all.
+// Passes: functions IRModule → IRModule, each registered in its file, and the one runner that wraps them all.
 #pragma once
 #include <set>
+#include <source_location>
 
 #include "ir/module.h"
+#include "ir/pass_option.h"
 
 namespace tenon {
 
 struct PassContext;
 
-/// One pass. `name` is the file, function, CLI name, golden folder and heading in the docs.
-struct Pass {
-  std::string_view name;
-  IRModule (*run)(IRModule, PassContext&);
-  int level = 0;             ///< runs when PassContext::opt_level is at least this, or when required by name
-  std::string_view summary;  ///< one line for `tenon opt --list`
+/// What a pass does to the values of the functions that it rewrites.
+enum class Keeps : uint8_t {
+  bits,     ///< nothing: every value is what it was, bit by bit
+  sums,     ///< terms are added in another order
+  rounding  ///< some operation is another one: values are rounded elsewhere
 };
+std::string_view to_string(Keeps keeps);
+
+constexpr int kOnRequest = 4;  ///< a level above every -O: the pass runs when it is required by name
+
+/// One pass, as its file registers it. `name` is the file, the command's word, the golden test and the
+/// heading in the docs.
+struct Pass {
+  std::string name;
+  std::function<IRModule(IRModule, PassContext&)> run;
+  int level = kOnRequest;  ///< runs when PassContext::opt_level is at least this, or when required by name
+  std::string summary;     ///< one line of help
+  std::vector<std::string> needs = {};  ///< passes before it in a list that run whenever it does
+  Keeps keeps = Keeps::bits;
+  double rounds = 0;  ///< the largest relative error that it gives each floating value by narrower types
+  std::vector<PassOption> options = {};
+  std::string file = {};  ///< where it is registered, from src on
+};
+
+/// Enters a pass into the table, for the file that holds it:
+///   const Pass& fuse_ops_pass = register_pass({.name = "fuse_ops", .run = fuse_ops, .level = 1, …});
+/// CHECK when the name is taken, or an option is not called "NAME.KEY".
+const Pass& register_pass(Pass pass, std::source_location where = std::source_location::current());
+const Pass* find_pass(std::string_view name);  ///< null when there is none
+/// What T0919 says where there is none: the nearest name.
+Diagnostic no_such_pass(std::string_view name);
+/// DiagnosticError T0919 when there is none.
+const Pass& get_pass(std::string_view name);
+std::vector<const Pass*> all_passes();  ///< sorted by name
 
 /// Sees every pass; `should_run` may veto.
 struct PassInstrument {
@@ -39,10 +68,12 @@ using Evaluate = std::function<std::vector<NDArray>(const IRModule&, const std::
 struct PassContext {
   int opt_level = 2;
   std::set<std::string, std::less<>> required, disabled;
-  AttrMap config;     ///< typed by the pass that documents the key
+  PassOptions options;
   ObjectRef target;   ///< Target (target/target.h)
   Evaluate evaluate;  ///< null: no folding by evaluation
   std::vector<PassInstrument*> instruments;
+  /// What passes found, for those who ask: the pass's name, and text or an object; null: nobody asks.
+  std::function<void(std::string_view pass, const Any& report)> report;
   bool verify = false;  ///< verify the module after each pass (always in debug and tests)
   std::set<std::string, std::less<>> print_after;  ///< pass names; "all"
   std::function<void(const std::string& pass, const std::string& text)> print_sink;
@@ -51,19 +82,11 @@ struct PassContext {
   std::function<bool()> cancelled;  ///< polled between passes; Error "T1003"
 };
 
-/// A value of the pass configuration, or `otherwise` when it is not there or of another kind.
-template <class T>
-T config_or(const PassContext& context, const std::string& key, T otherwise) {
-  auto v = context.config.find(key);
-  return v ? v->template try_as<T>().value_or(std::move(otherwise)) : otherwise;
-}
-
-/// Runs passes in order: level, enable and disable by name, veto, timing, verification (an InternalError
-/// names the pass that broke the module), dump. Deterministic.
+/// Runs passes in order: level, enable and disable by name, what they need of the list, veto, timing,
+/// verification (our bug, which names the pass that broke the module), dump. Error T1004 when a pass needs
+/// one that is disabled. Deterministic.
 IRModule run_passes(IRModule module, std::span<const Pass> passes, PassContext& context);
-/// Lists of passes announce themselves so that `tenon opt` finds every one by name.
-void announce_passes(std::span<const Pass> passes);
-const Pass* find_pass(std::string_view name);
-std::vector<const Pass*> all_passes();  ///< sorted by name
+/// The one pass alone, without what it needs.
+IRModule run_pass(std::string_view name, IRModule module, PassContext& context);
 
 }  // namespace tenon

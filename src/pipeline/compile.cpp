@@ -46,10 +46,10 @@ void check_settings(const CompileSettings& s) {
 IRModule prepare_module(IRModule module, const CompileOptions& o, PassContext& context) {
   if (!o.dims.empty() || o.specialize_missing_dims)
     module = specialize_dims(module, sizes_of(o.dims), o.specialize_missing_dims);
-  AttrMap bounds;
+  Map<std::string, int64_t> bounds;
   for (const auto& [name, most] : known_bounds(module, sizes_of(o.dim_bounds), sizes_of(o.dims)))
-    bounds.set(name, Any(most));
-  if (!bounds.empty()) context.config.set("plan_memory.bounds", Any(bounds));
+    bounds.set(name, most);
+  if (!bounds.empty()) context.options.set("plan_memory.bounds", bounds);
   verify_or_throw(module);
   return module;
 }
@@ -159,8 +159,7 @@ Target target_of(const ModelSettings& settings) {
   return settings.target.empty() ? host_target() : parse_target(settings.target);
 }
 
-PassContext context_of(const CompileOptions& o) {
-  announce_all_passes();
+PassContext context_of(const CompileOptions& o, std::optional<std::span<const Pass>> named) {
   check_settings(o);
   PassContext context = o.context;
   const Target target = target_of(o);
@@ -168,8 +167,12 @@ PassContext context_of(const CompileOptions& o) {
   context.opt_level = int(o.opt_level);
   if (o.precision != "f32") {
     context.required.insert("to_mixed_precision");
-    context.config.set("to_mixed_precision.dtype", o.precision);
+    context.options.set("to_mixed_precision.dtype", o.precision);
   }
+  for (const std::string& pass : o.require_passes) context.required.insert(pass);
+  for (const std::string& pass : o.disable_passes) context.disabled.insert(pass);
+  for (const std::string& text : o.pass_options) context.options.set_text(text);
+  check_pass_requests(context, named);
   if (!o.dump.empty()) context.dump_dir = o.dump;
   for (const std::string& pass : o.print_after) context.print_after.insert(pass);
   if (!context.evaluate) context.evaluate = make_evaluator();

@@ -1,23 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// compile(): the one place that knows the whole way, and the ordered pass lists.
+// compile(): the one place that knows the whole way.
 #pragma once
 #include <map>
 
 #include "codegen/codegen.h"
-#include "ir/pass.h"
 #include "pipeline/options.h"
+#include "pipeline/pass_lists.h"
 #include "runtime/executable.h"
 
 namespace tenon {
-
-std::span<const Pass> graph_passes();     ///< typed module → call_tir over PrimFuncs, memory planned
-std::span<const Pass> schedule_passes();  ///< default schedule of each PrimFunc
-std::span<const Pass> tensor_passes();    ///< blocks → flat loops, packed ABI
-/// Makes all of them known to find_pass and all_passes; the lists above do it too when first asked for.
-void announce_all_passes();
-/// Passes by their names, in that order. DiagnosticError "T0919" lists those that there are not, with the
-/// nearest.
-std::vector<Pass> passes_named(const Array<std::string>& names);
 
 /// What is made of the lowered programs.
 enum class CodeForm : uint8_t {
@@ -38,8 +29,9 @@ struct CompileOptions : CompileSettings {
 };
 /// The settings that cannot be are refused: T0901 (target), T0904 (level, limit, precision), T0919 (passes).
 Target target_of(const ModelSettings& settings);
-/// The options' context with what the settings say of passes, the target and an evaluator.
-PassContext context_of(const CompileOptions& options);
+/// The options' context with what the settings say of passes, the target and an evaluator; for a compilation,
+/// or where only the passes `named` run.
+PassContext context_of(const CompileOptions& options, std::optional<std::span<const Pass>> named = {});
 
 struct Compiled {
   Target target;

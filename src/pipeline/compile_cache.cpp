@@ -106,22 +106,17 @@ std::string key_of(const std::string& model, const CompileOptions& o) {
                                  build, kArtifactFormat, TENON_KERNEL_ABI, to_json(target_of(o)), o.opt_level,
                                  o.schedule, o.memory_limit);
   text += fmt::format("missing dims become 1: {}\n", o.specialize_missing_dims);
-  text += fmt::format("precision: {}\n", o.precision);
   for (const auto& [name, value] : sizes_of(o.dims))
     text += fmt::format("dim {}:{}={}\n", name.size(), name, value);
   for (const auto& [name, value] : sizes_of(o.dim_bounds))
     text += fmt::format("bound {}:{}={}\n", name.size(), name, value);
-  for (const auto& [name, value] : o.context.config) {
-    // Whoever compiles with a setting that has no text form goes without the cache.
-    if (auto flag = value.try_as<bool>())
-      text += fmt::format("config {}={}\n", name, *flag);
-    else if (auto word = value.try_as<std::string>())
-      text += fmt::format("config {}={}:{}\n", name, word->size(), *word);
-    else
-      return {};
+  const PassContext passes = context_of(o);
+  for (const auto& [name, value] : passes.options.given()) {
+    const std::string words = option_text(name, value);
+    text += fmt::format("option {}={}:{}\n", name, words.size(), words);
   }
-  for (const std::string& name : o.context.required) text += fmt::format("required {}\n", name);
-  for (const std::string& name : o.context.disabled) text += fmt::format("disabled {}\n", name);
+  for (const std::string& name : passes.required) text += fmt::format("required {}\n", name);
+  for (const std::string& name : passes.disabled) text += fmt::format("disabled {}\n", name);
   text += "model " + content + "\n";
   // Script text has its large constants beside it.
   if (const auto dot = model.rfind('.'); dot != model.npos)

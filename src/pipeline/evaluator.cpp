@@ -11,7 +11,6 @@
 #include "codegen/vm/vm_codegen.h"
 #include "interpret/interpret.h"
 #include "ir/structural.h"
-#include "pass/graph/passes.h"
 #include "pipeline/compile.h"
 #include "runtime/vm.h"
 
@@ -91,15 +90,16 @@ class Evaluator {
                                  const std::vector<NDArray>& args) {
     PassContext context;
     context.target = target_;
-    IRModule m = infer_types(module, context);
-    m = lambda_lift(std::move(m), context);  // the VM calls closures through functions of the module
-    m = lower_to_call_tir(std::move(m), context);
+    IRModule m = run_pass("infer_types", module, context);
+    m = run_pass("lambda_lift", std::move(m),
+                 context);  // the VM calls closures through functions of the module
+    m = run_pass("lower_to_call_tir", std::move(m), context);
     if (function != "main") {
       ObjectRef f = m.find(function);
       m.erase(function);
       m.set("main", f);
     }
-    m = remove_unused_functions(std::move(m), context);
+    m = run_pass("remove_unused_functions", std::move(m), context);
     return execute(m, args);
   }
 

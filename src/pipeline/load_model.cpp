@@ -9,8 +9,8 @@
 #include <sstream>
 
 #include "import/onnx/load.h"
+#include "ir/pass.h"
 #include "ir/text.h"
-#include "pass/graph/passes.h"
 #include "pipeline/compile.h"
 #include "pipeline/dimensions.h"
 #include "pipeline/program_entry.h"
@@ -105,7 +105,7 @@ IRModule load_model(const std::string& path, const std::map<std::string, int64_t
   }
   // Text leaves types out; who inspects a model wants to see them.
   PassContext context;
-  IRModule module = infer_types(parse_module(bytes, options), context);
+  IRModule module = run_pass("infer_types", parse_module(bytes, options), context);
   return dims.empty() ? module : specialize_dims(with_entry(std::move(module)), dims);
 }
 

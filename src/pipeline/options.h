@@ -22,7 +22,20 @@ struct ModelSettings : Object {
   }
 };
 
-struct CompileSettings : ModelSettings {
+/// Which passes run besides those of the level, which do not, and how.
+struct PassSettings : ModelSettings {
+  Array<std::string> require_passes, disable_passes, pass_options;
+
+  static void fields(auto& f) {
+    using S = PassSettings;
+    ModelSettings::fields(f);
+    f.add("require_passes", &S::require_passes, "passes that run on request only")
+        .add("disable_passes", &S::disable_passes, "passes that are left out")
+        .add("pass_options", &S::pass_options, "\"PASS.KEY=VALUE\", in order");
+  }
+};
+
+struct CompileSettings : PassSettings {
   int64_t threads = 0, memory_limit = 0;
   Map<std::string, int64_t> dim_bounds;
   std::string precision = "f32", dump;
@@ -30,7 +43,7 @@ struct CompileSettings : ModelSettings {
 
   static void fields(auto& f) {
     using S = CompileSettings;
-    ModelSettings::fields(f);
+    PassSettings::fields(f);
     f.add("threads", &S::threads, "threads of the compiler; 0: available cores")
         .add("memory_limit", &S::memory_limit, "most bytes of intermediate tensors; 0: no limit")
         .add("dim_bounds", &S::dim_bounds,

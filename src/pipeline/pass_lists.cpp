@@ -1,95 +1,196 @@
 // SPDX-License-Identifier: Apache-2.0
-// The ordered pass lists of a compilation. The order is written here once; each pass states what it needs.
-#include <map>
-#include <mutex>
+// The order of the passes of a compilation, written here once. A pass says itself what it needs; the comments
+// say what else the order is for.
+#include "pipeline/pass_lists.h"
 
-#include "autoschedule/default.h"
+#include <fmt/format.h>
+
+#include <algorithm>
+
 #include "base/diagnostic.h"
-#include "base/function.h"
-#include "base/nearest.h"
-#include "ir/scalable.h"
-#include "ir/walk.h"
-#include "pass/graph/passes.h"
-#include "pass/tensor/passes.h"
-#include "pipeline/compile.h"
 
 namespace tenon {
 namespace {
 
-/// default_schedule: loops of every program placed from the model of the machine, or by the rule that its
-/// implementation names. Configuration: "default_schedule.explain" (a packed function that receives a
-/// ScheduleReport for each program).
-IRModule run_default_schedule(IRModule module, PassContext& context) {
-  Target target = context.target.cast<TargetNode>();
-  if (!target) target = host_target();
-  Function explain;
-  if (const auto given = context.config.find("default_schedule.explain")) explain = given->as<Function>();
-  std::mutex mutex;
-  std::map<std::string, Ref<ScheduleReport>> reports;
-  IRModule out = module.map_prim([&](const std::string& name, const tir::PrimFunc& f) -> ObjectRef {
-    if (f->attrs.contains("tenon.trace") || f->attrs.contains("tenon.kernel") ||
-        f->attrs.contains("tenon.memory_only") || tir::uses_vscale(f))
-      return {};
-    const auto rule = f->attrs.get_or("tenon.schedule_rule", Any("default")).as<std::string>();
-    if (rule == "none") return {};
-    if (rule != "default")
-      fail("T0790", "there is no schedule rule `" + rule + "`", "program `" + name + "`", "default or none");
-    if (!explain) return default_schedule(f, target);
-    auto report = make<ScheduleReport>();
-    report.mut()->function = name;
-    const tir::PrimFunc scheduled = default_schedule(f, target, &report.mut()->attempts);
-    std::lock_guard lock(mutex);
-    reports[name] = report;
-    return scheduled;
-  });
-  for (const auto& [name, report] : reports) explain(report);
+/// What graph functions go through.
+const Chapter kGraph[] = {
+    {"types", {"infer_types", "check_types"}},
+    // Early, so that every pass below sees the bodies of closures as functions.
+    {"functions", {"lambda_lift", "inline_functions", "check_sizes"}},
+    {"one spelling", {"simplify_inference", "canonicalize"}},
+    // What is constant folds before patterns look for constants.
+    {"constants", {"fold_constant", "simplify_expr"}},
+    {"algebra", {"fold_scale_axis", "reorder_permute_dims_after_concat", "adjust_matmul_order"}},
+    {"new weights", {"fold_constant", "eliminate_dead_code"}},
+    // Libraries first: they do not know the layouts and panels.
+    {"layout", {"use_libraries", "narrow_conv", "convert_layout", "eliminate_dead_code", "pack_weights"}},
+    {"packed weights", {"fold_constant", "canonicalize", "eliminate_common_subexpr", "eliminate_dead_code"}},
+    {"fusion", {"fuse_ops"}},
+    {"lowering", {"lower_to_call_tir"}},
+    {"programs", {"eliminate_dead_code", "remove_unused_functions"}},
+    {"memory", {"plan_memory"}},
+};
+
+/// Passes that graph functions go through when they are required by name: in front of the chapter's own.
+const std::pair<std::string_view, std::vector<std::string_view>> kGraphOnRequest[] = {
+    {"types", {"to_a_normal_form"}},
+    {"functions",
+     {"normalize_global_var", "label_ops", "bind_params", "bind_symbolic_vars", "update_param_type",
+      "eta_expand"}},
+    // Functions for a size are worth it because what comes behind knows it.
+    {"one spelling",
+     {"flexible_shape_dispatch", "expand_tuple_arguments", "remove_unused_parameters",
+      "remove_unused_outputs", "lift_transform_params", "lazy_transform_params", "fold_batchnorm_to_conv2d",
+      "decompose_ops_for_inference"}},
+    {"constants", {"canonicalize_ops", "dynamic_to_static"}},
+    {"algebra", {"flatten_atrous_conv", "div_to_mul", "backward_fold_scale_axis", "forward_fold_scale_axis"}},
+    {"new weights",
+     {"expand_matmul_of_sum", "reorder_take_after_matmul", "combine_parallel_conv2d",
+      "combine_parallel_dense", "combine_parallel_batch_matmul", "to_mixed_precision"}},
+    {"layout", {"fast_math"}},
+    // What a module brings fused is fused anew.
+    {"fusion",
+     {"to_basic_block_normal_form", "canonicalize_cast", "bundle_model_params", "split_args", "plan_devices",
+      "topological_sort", "annotate_used_memory", "convert_to_dataflow", "defuse_ops"}},
+    {"lowering", {"horizontal_fusion"}},
+    {"programs", {"annotate_tir_op_pattern", "alter_op_impl", "split_call_tir_by_pattern", "fuse_tir"}},
+    {"memory", {"dataflow_use_inplace_calls"}},
+};
+
+const Chapter kSchedule[] = {{"schedule", {"default_schedule"}}};
+
+/// What tensor programs for processors go through. Every part of it that keeps the order gives programs of
+/// the same meaning.
+const Chapter kTensor[] = {
+    {"other spellings", {"lower_vscale", "lower_producer", "storage_flatten", "inject_prefetch"}},
+    {"blocks",
+     {"lower_block_init", "plan_buffer_allocation", "convert_blocks_to_opaque", "lower_match_buffer",
+      "compact_buffer_allocation", "lower_opaque_block"}},
+    {"loops",
+     {"flatten_buffer", "inject_virtual_thread", "inject_double_buffer", "inject_software_pipeline",
+      // Unrolled loops inside vector loops are cheaper to copy once they are vectors.
+      "vectorize_loop", "unroll_loop", "simplify_tir", "hoist_if_then_else",
+      // Before loop_partition, which then finds fewer conditions in the inner loops.
+      "split_edge_tiles", "loop_partition", "narrow_data_type"}},
+    {"memory", {"storage_rewrite", "annotate_parallel_cost"}},
+    // Passes in front of lower_intrin plan by the names of functions, those behind see no mathematics.
+    {"operations",
+     {"f16_compute_legalize", "bf16_compute_legalize", "fp8_compute_legalize", "lower_intrin",
+      "make_packed_api"}},
+    // Scalars of a kernel have their types by now, too.
+    {"values", {"f16_storage_legalize", "bf16_storage_legalize", "fp8_storage_legalize", "int4_legalize"}},
+};
+
+const Chapter kDevice[] = {
+    // Reductions over threads are taken apart while blocks still say what a reduction is.
+    {"blocks",
+     {"lower_cross_thread_reduction", "lower_block_init", "plan_buffer_allocation",
+      "convert_blocks_to_opaque", "lower_match_buffer", "compact_buffer_allocation", "lower_opaque_block"}},
+    {"threads", {"canonicalize_loop", "lift_thread_binding", "unify_thread_binding"}},
+    {"loops",
+     {"flatten_buffer", "inject_virtual_thread", "inject_double_buffer", "inject_software_pipeline",
+      "vectorize_loop", "unroll_loop", "simplify_tir", "remove_no_op"}},
+    {"memory of threads",
+     {"verify_memory", "thread_sync", "lower_thread_allreduce", "merge_shared_memory_allocations",
+      "lower_warp_memory"}},
+    {"kernels", {"split_host_device"}},
+};
+
+/// The passes of the chapters in order, those on request in front.
+std::vector<Pass> passes_of(std::span<const Chapter> chapters) {
+  std::vector<Pass> out;
+  for (const Chapter& c : chapters)
+    for (const auto* names : {&c.on_request, &c.passes})
+      for (std::string_view name : *names) {
+        const Pass* pass = find_pass(name);
+        CHECK(pass, fmt::format("the list of passes names `{}`, which is none", name));
+        CHECK((pass->level == kOnRequest) == (names == &c.on_request),
+              fmt::format("the level of pass `{}` is not that of its list", name));
+        out.push_back(*pass);
+      }
   return out;
 }
 
-void announce_once() {
-  static const bool done = [] {
-    announce_passes(graph_passes());
-    announce_passes(schedule_passes());
-    announce_passes(tensor_passes());
-    announce_passes(device_pipeline());
-    announce_passes(optional_tensor_passes());
-    return true;
+std::span<const Chapter> graph_chapters() {
+  static const std::vector<Chapter> all = [] {
+    std::vector<Chapter> out(std::begin(kGraph), std::end(kGraph));
+    for (const auto& [title, names] : kGraphOnRequest) {
+      const auto c = std::ranges::find(out, title, &Chapter::title);
+      CHECK(c != out.end(), fmt::format("no chapter `{}`", title));
+      c->on_request = names;
+    }
+    return out;
   }();
-  (void)done;
+  return all;
 }
 
 }  // namespace
 
-std::span<const Pass> graph_passes() { return graph_pipeline(); }
-
+std::span<const Pass> graph_passes() {
+  static const std::vector<Pass> list = passes_of(graph_chapters());
+  return list;
+}
 std::span<const Pass> schedule_passes() {
-  static const Pass list[] = {
-      {"default_schedule", run_default_schedule, 1, "tiles, vectors, threads from the model of the machine"},
-  };
+  static const std::vector<Pass> list = passes_of(kSchedule);
+  return list;
+}
+std::span<const Pass> tensor_passes() {
+  static const std::vector<Pass> list = passes_of(kTensor);
+  return list;
+}
+std::span<const Pass> device_passes() {
+  static const std::vector<Pass> list = passes_of(kDevice);
   return list;
 }
 
-std::span<const Pass> tensor_passes() { return tensor_pipeline(); }
-
-void announce_all_passes() { announce_once(); }
+std::vector<std::pair<std::string_view, std::span<const Chapter>>> all_pass_lists() {
+  return {{"graph", graph_chapters()}, {"schedule", kSchedule}, {"tensor", kTensor}, {"device", kDevice}};
+}
 
 std::vector<Pass> passes_named(const Array<std::string>& names) {
-  announce_all_passes();
   std::vector<Pass> out;
-  std::vector<std::string_view> known;
-  for (const Pass* p : all_passes()) known.push_back(p->name);
   DiagnosticList problems(ErrorKind::usage);
   for (const std::string& name : names) {
-    if (const Pass* p = find_pass(name)) {
+    if (const Pass* p = find_pass(name))
       out.push_back(*p);
-      continue;
-    }
-    const std::string near = nearest_name(name, known);
-    problems.add("T0919", "there is no pass `" + name + "`", {},
-                 near.empty() ? "`tenon opt --list` names them" : "did you mean `" + near + "`?");
+    else
+      problems.add(no_such_pass(name));
   }
   problems.throw_if_any();
   return out;
+}
+
+void check_pass_requests(const PassContext& context, std::optional<std::span<const Pass>> named) {
+  DiagnosticList problems(ErrorKind::usage);
+  auto known = [&](const std::string& name) {
+    const Pass* pass = find_pass(name);
+    if (!pass) problems.add(no_such_pass(name));
+    return pass;
+  };
+  auto has = [](std::span<const Pass> list, const std::string& name) {
+    return std::ranges::find(list, name, &Pass::name) != list.end();
+  };
+  auto listed = [&](const std::string& name) {
+    if (named) return has(*named, name);
+    return has(graph_passes(), name) || has(schedule_passes(), name) || has(tensor_passes(), name);
+  };
+  for (const auto* names : {&context.disabled, &context.required})
+    for (const std::string& name : *names)
+      if (known(name) && !listed(name))
+        problems.add("T0947", fmt::format("the pass `{}` is none of those that could run", name), {},
+                     fmt::format("`tenon opt --pass {}` runs it alone", name));
+  for (const std::string& name : context.disabled)
+    if (!named && listed(name) && get_pass(name).level == 0)
+      problems.add("T0946", fmt::format("no compilation can do without the pass `{}`", name));
+  for (const auto& [option, value] : context.options.given()) {
+    const std::string name = option.substr(0, option.rfind('.'));
+    const bool runs = listed(name) && !context.disabled.count(name) &&
+                      (named || get_pass(name).level <= context.opt_level || context.required.count(name));
+    if (runs) continue;
+    problems.add("T0945", fmt::format("the option `{}` is for a pass that does not run", option), {},
+                 !named && listed(name) ? fmt::format("`--require-pass {}` runs it", name) : std::string());
+  }
+  problems.throw_if_any();
 }
 
 }  // namespace tenon

@@ -8,8 +8,8 @@
 #include <optional>
 #include <set>
 
+#include "ir/pass.h"
 #include "ir/walk.h"
-#include "pass/graph/passes.h"
 #include "pipeline/te_build.h"
 
 namespace tenon {
@@ -213,7 +213,7 @@ IRModule with_entry(IRModule module) {
   }
   module.set(name, f);
   PassContext context;
-  return infer_types(te::runnable(std::move(module), name), context);
+  return run_pass("infer_types", te::runnable(std::move(module), name), context);
 }
 
 }  // namespace tenon

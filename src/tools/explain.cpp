@@ -16,7 +16,6 @@
 #include "ir/symbols.h"
 #include "ir/text.h"
 #include "ir/walk.h"
-#include "pass/tensor/passes.h"
 #include "pipeline/compile.h"
 #include "runtime/artifact.h"
 #include "runtime/kernel.h"

@@ -314,7 +314,7 @@ std::optional<PassFailure> find_failure(const IRModule& module, std::span<const 
     compile_options.opt_level = own.opt_level;
     compile_options.context.required = own.required;
     compile_options.context.disabled = own.disabled;
-    compile_options.context.config = own.config;
+    compile_options.context.options = own.options;
     Runner runner(module, compile_options);
     const std::string text = result_difference(module, runner.run(inputs), options, evaluate);
     return text.empty() ? std::nullopt : failure("T1010", text);

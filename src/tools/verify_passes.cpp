@@ -13,7 +13,6 @@
 #include "ir/text.h"
 #include "ir/tir.h"
 #include "ir/walk.h"
-#include "pass/graph/rounding.h"
 #include "pipeline/program_entry.h"
 #include "runtime/executable.h"
 
@@ -236,7 +235,7 @@ class VerifyPasses : public PassInstrument {
   void before(const Pass& pass, const IRModule& module) override {
     before_ = module;
     begin(module);
-    if (const double by = rounding_of(pass); by > 0 && reference_ && runnable(module)) {
+    if (const double by = pass.rounds; by > 0 && reference_ && runnable(module)) {
       if (!unrounded_) {
         unrounded_ = module;
         unrounded_values_ = arguments(module);

@@ -12,7 +12,7 @@ struct VerifyPassesOptions {
   uint64_t seed = 1;
   double relative = 1e-3,
          absolute = 1e-4;        ///< of floating results; others must be equal. A pass that rounds may
-                                 ///< do to results what errors as large in the inputs do (rounding_of)
+                                 ///< do to results what errors as large in the inputs do (Pass::rounds)
   int64_t symbolic_size = 3;     ///< value of symbolic dimensions that are not fixed
   std::vector<Any> inputs = {};  ///< what to run on; drawn when these are not one for each parameter
 };

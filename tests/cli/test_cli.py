@@ -611,6 +611,32 @@ def main(x: R.Tensor((4, 3), "float32"), w: R.Tensor((5, 2), "float32")) -> R.Te
         self.assertIn("fuse_ops", self.ok("compile", self.module, "-o", self.tmp / "m.so", "--time-passes"))
         self.ok("run", self.module, "--verify")
 
+    def test_passes_by_name(self):
+        listing = self.ok("opt", "--list")
+        self.assertRegex(listing, r"(?m)^split_args +graph/lowering +request ")
+        self.assertRegex(listing, r"(?m)^    split_args\.max=\d+ ")
+        graph = ("compile", self.module, "--emit", "tir", "--stage", "lower_to_call_tir", "-o", "-")
+        # Fused, the module has one program; each operator has its own without.
+        count = [self.ok(*graph, *how).count("T.prim_func") for how in ([], ["--disable-pass", "fuse_ops"])]
+        self.assertLess(count[0], count[1])
+        self.assertEqual(count[1], self.ok(*graph, "--pass-option", "fuse_ops.max_depth=1").count("T.prim_func"))
+        # Cached models of other passes are other models.
+        where = ("run", self.module, "--cache", self.tmp / "cache", "--json")
+        for how in ([], ["--require-pass", "fast_math"], ["--disable-pass", "fuse_ops"], ["--pass-option", "fuse_ops.max_depth=1"]):
+            self.assertEqual([json.loads(self.ok(*where, *how))["cached"] for _ in range(2)], [False, True], how)
+        for how, words in (
+            (["--require-pass", "fast_mat"], ["T0919", "did you mean `fast_math`?"]),
+            (["--disable-pass", "fuse_op"], ["T0919", "did you mean `fuse_ops`?"]),
+            (["--disable-pass", "lower_to_call_tir"], ["T0946"]),
+            (["--require-pass", "common_subexpr_elim"], ["T0947", "tenon opt --pass common_subexpr_elim"]),
+            (["--pass-option", "fuse_ops.max_dept=1"], ["T0943", "did you mean `fuse_ops.max_depth`?"]),
+            (["--pass-option", "fuse_ops.max_depth=deep"], ["T0944", "integer"]),
+            (["--pass-option", "split_args.max=2"], ["T0945", "--require-pass split_args"]),
+        ):
+            self.refused(2, "run", self.module, *how, words=words)
+        self.refused(2, "opt", self.module, "--pass", "fuse_ops", "--pass-option", "split_args.max=2", words=["T0945"])
+        self.ok("opt", self.module, "--pass", "fuse_ops", "--pass-option", "fuse_ops.max_depth=1")
+
     def test_ops(self):
         text = self.ok("ops", "nn.conv2d")
         for word in ("strides", "padding", "fusion kind"):

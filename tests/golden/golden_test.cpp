@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Golden files: tests/golden/FOLDER/NAME.tir holds `# RUN: pass pass`, a module, then `# EXPECT` and the
 // whole text behind the passes, or `# ERROR T0220 [line]`. `# INPUTS: function …` runs those functions in the
-// interpreter before and after on the same random values. `# CONFIG: {"key": value}` configures the passes (a
-// list of floats is a float32 tensor), `# TARGET: text` names the target. TENON_UPDATE_GOLDEN=1 rewrites what
-// is expected.
+// interpreter before and after on the same random values. `# OPTION: split_args.max=2` sets options of passes
+// (a list of floats is a float32 tensor), `# TARGET: text` names the target. TENON_UPDATE_GOLDEN=1 rewrites
+// what is expected.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
@@ -24,14 +24,13 @@
 #include "ir/walk.h"
 #include "pipeline/compile.h"
 
-#include <nlohmann/json.hpp>
-
 namespace tenon {
 namespace {
 
 struct Golden {
   std::string path, head, input, expect, error, error_line;
-  std::string config, target;
+  std::string target;
+  std::vector<std::string> options;
   std::vector<std::string> passes, inputs;
   bool fails = false;
   int lines = 0, runs = 0;  ///< of the file; heads that begin with # RUN
@@ -69,7 +68,7 @@ Golden read(const std::string& path) {
     }
     if (line.rfind("# RUN:", 0) == 0) g.passes = words(line.substr(6));
     if (line.rfind("# INPUTS:", 0) == 0) g.inputs = words(line.substr(9));
-    if (line.rfind("# CONFIG:", 0) == 0) g.config = line.substr(9);
+    if (line.rfind("# OPTION:", 0) == 0) g.options.push_back(words(line.substr(9)).at(0));
     if (line.rfind("# TARGET:", 0) == 0) g.target = line.substr(9);
     body = body || (!line.empty() && line[0] != '#');
     if (!body) g.head += line + "\n";
@@ -85,32 +84,6 @@ std::vector<std::string> files() {
     if (e.path().extension() == ".tir") out.push_back(std::filesystem::relative(e.path(), root).string());
   std::sort(out.begin(), out.end());
   return out;
-}
-
-/// A value of the pass configuration.
-Any config_value(const nlohmann::ordered_json& j) {
-  if (j.is_boolean()) return Any(j.get<bool>());
-  if (j.is_number_integer()) return Any(j.get<int64_t>());
-  if (j.is_number()) return Any(j.get<double>());
-  if (j.is_string()) return Any(j.get<std::string>());
-  if (j.is_object()) {
-    AttrMap map;
-    for (const auto& [key, value] : j.items()) map.set(key, config_value(value));
-    return Any(map);
-  }
-  if (j.is_array() && !j.empty() && j[0].is_number_float()) {
-    NDArray a = NDArray::empty({int64_t(j.size())}, f32);
-    for (size_t i = 0; i < j.size(); ++i) a.set_element(int64_t(i), j[i].get<double>());
-    return Any(a);
-  }
-  if (j.is_array() && !j.empty() && j[0].is_number()) {
-    Array<int64_t> list;
-    for (const auto& v : j) list.push_back(v.get<int64_t>());
-    return Any(list);
-  }
-  Array<std::string> list;
-  for (const auto& v : j) list.push_back(v.get<std::string>());
-  return Any(list);
 }
 
 NDArray random_array(std::vector<int64_t> shape, DataType dtype, std::mt19937& rng) {
@@ -212,7 +185,6 @@ void expect_round_trip(const IRModule& m, const std::string& when) {
 class GoldenTest : public testing::TestWithParam<std::string> {};
 
 TEST_P(GoldenTest, File) {
-  announce_all_passes();
   const std::string path = std::string(TENON_SOURCE_DIR) + "/tests/golden/" + GetParam();
   Golden g = read(path);
   EXPECT_EQ(g.runs, 1) << "a golden file has one # RUN";
@@ -228,10 +200,7 @@ TEST_P(GoldenTest, File) {
     context.opt_level = 9;
     context.verify = true;
     if (!g.target.empty()) context.target = parse_target(g.target);
-    if (!g.config.empty()) {
-      const auto config = nlohmann::ordered_json::parse(g.config);
-      for (const auto& [key, value] : config.items()) context.config.set(key, config_value(value));
-    }
+    for (const std::string& option : g.options) context.options.set_text(option);
     context.evaluate = [](const IRModule& m, const std::string& f, const std::vector<NDArray>& args) {
       const auto p = m.find(f).cast<tir::PrimFuncNode>();
       if (!p) return arrays_of(interpret(m, f, std::vector<Value>(args.begin(), args.end())));

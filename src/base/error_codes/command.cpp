@@ -92,6 +92,19 @@ std::span<const ErrorCode> command_codes() {
       {"T0942", "a named value is not taken",
        "The function of the compiler has no option of this name, or takes a value of another kind.",
        "Use one of the names that the message lists."},
+      {"T0943", "a pass has no such option", "The name behind PASS. is unknown.",
+       "`tenon opt --list` lists the options of every pass."},
+      {"T0944", "an option of a pass takes another type of value",
+       "The text behind = is no number, list or whatever else the option takes.",
+       "`tenon opt --list` has the type and the default of every option."},
+      {"T0945", "an option is for a pass that does not run",
+       "The pass runs on request only, is disabled, or is not among those that are named.",
+       "Add `--require-pass PASS`, or leave the option away."},
+      {"T0946", "a pass that every compilation needs cannot be disabled", "Its level is 0.",
+       "Leave --disable-pass away."},
+      {"T0947", "a pass that is required or disabled is none of those that could run",
+       "It stands in no list of a compilation, or other passes are named.",
+       "`tenon opt FILE --pass NAME` runs it alone."},
   };
   return codes;
 }

@@ -75,6 +75,8 @@ std::span<const ErrorCode> lowering_codes() {
        "A buffer of the device is read or written outside its kernels.",
        "Copy it, or bind the loops around the access to threads."},
       {"T1003", "the compilation was cancelled", "The caller asked for it.", ""},
+      {"T1004", "a pass needs one that is disabled", "Passes that a pass needs run whenever it does.",
+       "Disable both, or neither."},
       {"T1010", "a pass changed a result",
        "With --verify the module is run before and after each pass, and this one gives other values than its "
        "bound allows. This is a bug in Tenon.",

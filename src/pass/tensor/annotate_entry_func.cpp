@@ -9,7 +9,7 @@ namespace tenon {
 
 using namespace tir;
 
-IRModule annotate_entry_func(IRModule module, PassContext&) {
+static IRModule annotate_entry_func(IRModule module, PassContext&) {
   std::string entry;
   int count = 0;
   for (const auto& [name, f] : module.functions())
@@ -25,5 +25,12 @@ IRModule annotate_entry_func(IRModule module, PassContext&) {
     return out;
   });
 }
+
+const Pass& annotate_entry_func_pass = register_pass({
+    .name = "annotate_entry_func",
+    .run = annotate_entry_func,
+    .level = 0,
+    .summary = "the function that a user calls is marked",
+});
 
 }  // namespace tenon

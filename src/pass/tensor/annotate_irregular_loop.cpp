@@ -37,9 +37,16 @@ class Mark : public tensor_detail::Rewriter {
 
 }  // namespace
 
-IRModule annotate_irregular_loop(IRModule module, PassContext&) {
+static IRModule annotate_irregular_loop(IRModule module, PassContext&) {
   return tensor_detail::map_bodies(
       module, [](const std::string&, const PrimFunc& f) { return Mark().stmt(f->body); });
 }
+
+const Pass& annotate_irregular_loop_pass = register_pass({
+    .name = "annotate_irregular_loop",
+    .run = annotate_irregular_loop,
+    .level = 0,
+    .summary = "loops that may be left early are marked",
+});
 
 }  // namespace tenon

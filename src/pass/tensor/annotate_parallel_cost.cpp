@@ -166,7 +166,7 @@ class Cost {
 
 }  // namespace
 
-IRModule annotate_parallel_cost(IRModule module, PassContext& context) {
+static IRModule annotate_parallel_cost(IRModule module, PassContext& context) {
   const Target target = context.target.cast<TargetNode>();
   const int64_t vector_bits = target ? target->vector_bits : 256;
   return tensor_detail::map_bodies(module, [&module, vector_bits](const std::string&, const PrimFunc& f) {
@@ -182,5 +182,13 @@ IRModule annotate_parallel_cost(IRModule module, PassContext& context) {
     });
   });
 }
+
+const Pass& annotate_parallel_cost_pass = register_pass({
+    .name = "annotate_parallel_cost",
+    .run = annotate_parallel_cost,
+    .level = 0,
+    .summary = "parallel loops know what an iteration costs",
+    .needs = {"vectorize_loop"},
+});
 
 }  // namespace tenon

@@ -9,10 +9,17 @@
 
 namespace tenon {
 
-IRModule bf16_compute_legalize(IRModule module, PassContext& context) {
+static IRModule bf16_compute_legalize(IRModule module, PassContext& context) {
   return tensor_detail::legalize_compute(
       std::move(module), [](DataType t) { return t.code == TypeCode::BFloat; },
       tensor_detail::target_of(context));
 }
+
+const Pass& bf16_compute_legalize_pass = register_pass({
+    .name = "bf16_compute_legalize",
+    .run = bf16_compute_legalize,
+    .level = 0,
+    .summary = "operations on bfloat16 are done in float32",
+});
 
 }  // namespace tenon

@@ -10,12 +10,20 @@
 
 namespace tenon {
 
-IRModule bf16_storage_legalize(IRModule module, PassContext& context) {
+static IRModule bf16_storage_legalize(IRModule module, PassContext& context) {
   const Target target = tensor_detail::target_of(context);
   const tensor_detail::NativeConversions native{false, rounds_to_bf16(target), bf16_rounding_flushes(target)};
   return tensor_detail::legalize_storage(
       std::move(module), [](DataType t) { return t.code == TypeCode::BFloat; }, native,
       "bf16_compute_legalize");
 }
+
+const Pass& bf16_storage_legalize_pass = register_pass({
+    .name = "bf16_storage_legalize",
+    .run = bf16_storage_legalize,
+    .level = 0,
+    .summary = "bfloat16 values are bits",
+    .needs = {"bf16_compute_legalize", "flatten_buffer"},
+});
 
 }  // namespace tenon

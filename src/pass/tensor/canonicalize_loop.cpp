@@ -31,12 +31,19 @@ class Canonical : public tensor_detail::Rewriter {
 
 }  // namespace
 
-IRModule canonicalize_loop(IRModule module, PassContext&) {
+static IRModule canonicalize_loop(IRModule module, PassContext&) {
   return tensor_detail::map_bodies(module, [](const std::string&, const PrimFunc& f) -> Stmt {
     Canonical c;
     const Stmt body = c.stmt(f->body);
     return c.starts.empty() ? Stmt() : substitute(body, c.starts);
   });
 }
+
+const Pass& canonicalize_loop_pass = register_pass({
+    .name = "canonicalize_loop",
+    .run = canonicalize_loop,
+    .level = 0,
+    .summary = "loops begin at 0",
+});
 
 }  // namespace tenon

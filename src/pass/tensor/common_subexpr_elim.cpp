@@ -213,9 +213,16 @@ class Common {
 
 }  // namespace
 
-IRModule common_subexpr_elim(IRModule module, PassContext&) {
+static IRModule common_subexpr_elim(IRModule module, PassContext&) {
   return tensor_detail::map_bodies(
       module, [](const std::string&, const PrimFunc& f) { return Common().run(f->body); });
 }
+
+const Pass& common_subexpr_elim_pass = register_pass({
+    .name = "common_subexpr_elim",
+    .run = common_subexpr_elim,
+    .level = 2,
+    .summary = "what is computed twice is computed once",
+});
 
 }  // namespace tenon

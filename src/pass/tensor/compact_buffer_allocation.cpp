@@ -254,10 +254,18 @@ class Compact : public tensor_detail::Rewriter {
 
 }  // namespace
 
-IRModule compact_buffer_allocation(IRModule module, PassContext&) {
+static IRModule compact_buffer_allocation(IRModule module, PassContext&) {
   return tensor_detail::map_bodies(module, [](const std::string&, const PrimFunc& f) {
     return Compact(f->body, tensor_detail::sizes_of(f)).stmt(f->body);
   });
 }
+
+const Pass& compact_buffer_allocation_pass = register_pass({
+    .name = "compact_buffer_allocation",
+    .run = compact_buffer_allocation,
+    .level = 1,
+    .summary = "buffers shrink to the region that is used",
+    .needs = {"convert_blocks_to_opaque"},
+});
 
 }  // namespace tenon

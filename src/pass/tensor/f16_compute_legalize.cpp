@@ -9,9 +9,16 @@
 
 namespace tenon {
 
-IRModule f16_compute_legalize(IRModule module, PassContext& context) {
+static IRModule f16_compute_legalize(IRModule module, PassContext& context) {
   return tensor_detail::legalize_compute(
       std::move(module), [](DataType t) { return t == f16; }, tensor_detail::target_of(context));
 }
+
+const Pass& f16_compute_legalize_pass = register_pass({
+    .name = "f16_compute_legalize",
+    .run = f16_compute_legalize,
+    .level = 0,
+    .summary = "operations on float16 are done in float32",
+});
 
 }  // namespace tenon

@@ -9,10 +9,18 @@
 
 namespace tenon {
 
-IRModule f16_storage_legalize(IRModule module, PassContext& context) {
+static IRModule f16_storage_legalize(IRModule module, PassContext& context) {
   if (converts_f16(tensor_detail::target_of(context))) return module;
   return tensor_detail::legalize_storage(
       std::move(module), [](DataType t) { return t == f16; }, {}, "f16_compute_legalize");
 }
+
+const Pass& f16_storage_legalize_pass = register_pass({
+    .name = "f16_storage_legalize",
+    .run = f16_storage_legalize,
+    .level = 0,
+    .summary = "float16 values are bits where no instruction converts",
+    .needs = {"f16_compute_legalize", "flatten_buffer"},
+});
 
 }  // namespace tenon

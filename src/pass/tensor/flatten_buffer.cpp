@@ -169,10 +169,18 @@ class Flatten : public tensor_detail::Rewriter {
 
 }  // namespace
 
-IRModule flatten_buffer(IRModule module, PassContext&) {
+static IRModule flatten_buffer(IRModule module, PassContext&) {
   return tensor_detail::map_bodies(module, [](const std::string&, const PrimFunc& f) {
     return simplify(Flatten(f).run(f), false, tensor_detail::sizes_of(f));
   });
 }
+
+const Pass& flatten_buffer_pass = register_pass({
+    .name = "flatten_buffer",
+    .run = flatten_buffer,
+    .level = 0,
+    .summary = "all buffers have one dimension",
+    .needs = {"lower_opaque_block"},
+});
 
 }  // namespace tenon

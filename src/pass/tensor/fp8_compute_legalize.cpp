@@ -8,9 +8,16 @@
 
 namespace tenon {
 
-IRModule fp8_compute_legalize(IRModule module, PassContext& context) {
+static IRModule fp8_compute_legalize(IRModule module, PassContext& context) {
   return tensor_detail::legalize_compute(
       std::move(module), [](DataType t) { return t.is_float8(); }, tensor_detail::target_of(context));
 }
+
+const Pass& fp8_compute_legalize_pass = register_pass({
+    .name = "fp8_compute_legalize",
+    .run = fp8_compute_legalize,
+    .level = 0,
+    .summary = "operations on 8-bit floats are done in float32",
+});
 
 }  // namespace tenon

@@ -8,9 +8,17 @@
 
 namespace tenon {
 
-IRModule fp8_storage_legalize(IRModule module, PassContext&) {
+static IRModule fp8_storage_legalize(IRModule module, PassContext&) {
   return tensor_detail::legalize_storage(
       std::move(module), [](DataType t) { return t.is_float8(); }, {}, "fp8_compute_legalize");
 }
+
+const Pass& fp8_storage_legalize_pass = register_pass({
+    .name = "fp8_storage_legalize",
+    .run = fp8_storage_legalize,
+    .level = 0,
+    .summary = "8-bit floats are bits",
+    .needs = {"fp8_compute_legalize", "flatten_buffer"},
+});
 
 }  // namespace tenon

@@ -140,11 +140,19 @@ class Double : public tensor_detail::Rewriter {
 
 }  // namespace
 
-IRModule inject_double_buffer(IRModule module, PassContext&) {
+static IRModule inject_double_buffer(IRModule module, PassContext&) {
   return tensor_detail::map_bodies(module, [](const std::string&, const PrimFunc& f) {
     const Stmt r = Double().stmt(f->body);
     return r.same_as(f->body) ? r : simplify(r, false, tensor_detail::sizes_of(f));
   });
 }
+
+const Pass& inject_double_buffer_pass = register_pass({
+    .name = "inject_double_buffer",
+    .run = inject_double_buffer,
+    .level = 0,
+    .summary = "the next iteration's data comes while this one's is used",
+    .needs = {"flatten_buffer"},
+});
 
 }  // namespace tenon

@@ -129,12 +129,19 @@ bool has_announcements(const Stmt& s) {
 
 }  // namespace
 
-IRModule inject_prefetch(IRModule module, PassContext&) {
+static IRModule inject_prefetch(IRModule module, PassContext&) {
   return tensor_detail::map_bodies(module, [](const std::string&, const PrimFunc& f) -> Stmt {
     Stmt body = has_announcements(f->body) ? Announce().stmt(f->body) : f->body;
     if (!tensor_detail::has_statement<Prefetch>(body)) return body;
     return rewrite(body, [](const Prefetch& n) -> Stmt { return hints(n); });
   });
 }
+
+const Pass& inject_prefetch_pass = register_pass({
+    .name = "inject_prefetch",
+    .run = inject_prefetch,
+    .level = 0,
+    .summary = "announced regions become hints for each cache line",
+});
 
 }  // namespace tenon

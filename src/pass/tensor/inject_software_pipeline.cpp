@@ -194,11 +194,19 @@ class Pipeline : public tensor_detail::Rewriter {
 
 }  // namespace
 
-IRModule inject_software_pipeline(IRModule module, PassContext&) {
+static IRModule inject_software_pipeline(IRModule module, PassContext&) {
   return tensor_detail::map_bodies(module, [](const std::string&, const PrimFunc& f) {
     const Stmt r = Pipeline().stmt(f->body);
     return r.same_as(f->body) ? r : simplify(r, false, tensor_detail::sizes_of(f));
   });
 }
+
+const Pass& inject_software_pipeline_pass = register_pass({
+    .name = "inject_software_pipeline",
+    .run = inject_software_pipeline,
+    .level = 0,
+    .summary = "statements of a loop overlap between iterations",
+    .needs = {"flatten_buffer"},
+});
 
 }  // namespace tenon

@@ -110,9 +110,17 @@ class Inject : public tensor_detail::Rewriter {
 
 }  // namespace
 
-IRModule inject_virtual_thread(IRModule module, PassContext&) {
+static IRModule inject_virtual_thread(IRModule module, PassContext&) {
   return tensor_detail::map_bodies(
       module, [](const std::string&, const PrimFunc& f) { return Inject().stmt(f->body); });
 }
+
+const Pass& inject_virtual_thread_pass = register_pass({
+    .name = "inject_virtual_thread",
+    .run = inject_virtual_thread,
+    .level = 0,
+    .summary = "virtual threads run statement by statement",
+    .needs = {"flatten_buffer"},
+});
 
 }  // namespace tenon

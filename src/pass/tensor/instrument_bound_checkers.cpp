@@ -145,9 +145,16 @@ class Instrument : public tensor_detail::Rewriter {
 
 }  // namespace
 
-IRModule instrument_bound_checkers(IRModule module, PassContext&) {
+static IRModule instrument_bound_checkers(IRModule module, PassContext&) {
   return tensor_detail::map_bodies(
       module, [](const std::string&, const PrimFunc& f) { return Instrument(f).stmt(f->body); });
 }
+
+const Pass& instrument_bound_checkers_pass = register_pass({
+    .name = "instrument_bound_checkers",
+    .run = instrument_bound_checkers,
+    .level = 0,
+    .summary = "accesses are asserted to be inside their buffers",
+});
 
 }  // namespace tenon

@@ -298,7 +298,7 @@ bool has_packed(const PrimFunc& f) {
 
 }  // namespace
 
-IRModule int4_legalize(IRModule module, PassContext&) {
+static IRModule int4_legalize(IRModule module, PassContext&) {
   return module.map_prim([&](const std::string&, const PrimFunc& f) -> ObjectRef {
     if (!has_packed(f)) return {};
     const Stmt body = Unpack().function(f);
@@ -308,5 +308,13 @@ IRModule int4_legalize(IRModule module, PassContext&) {
     return out;
   });
 }
+
+const Pass& int4_legalize_pass = register_pass({
+    .name = "int4_legalize",
+    .run = int4_legalize,
+    .level = 0,
+    .summary = "integers of 4 and 2 bits are parts of bytes",
+    .needs = {"flatten_buffer"},
+});
 
 }  // namespace tenon

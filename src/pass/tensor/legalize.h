@@ -6,11 +6,7 @@
 #include "pass/tensor/lowering.h"
 #include "target/narrow_float.h"
 
-namespace tenon {
-
-IRModule int4_legalize(IRModule, PassContext&);
-
-namespace tensor_detail {
+namespace tenon::tensor_detail {
 
 using NarrowTypes = bool (*)(DataType element);
 
@@ -39,5 +35,4 @@ inline Target target_of(const PassContext& context) {
   return target ? target : host_target();
 }
 
-}  // namespace tensor_detail
-}  // namespace tenon
+}  // namespace tenon::tensor_detail

@@ -198,11 +198,19 @@ class Partition : public tensor_detail::Rewriter {
 
 }  // namespace
 
-IRModule loop_partition(IRModule module, PassContext&) {
+static IRModule loop_partition(IRModule module, PassContext&) {
   return tensor_detail::map_bodies(module, [](const std::string&, const PrimFunc& f) -> Stmt {
     const Stmt r = Partition(f).stmt(f->body);
     return r.same_as(f->body) ? r : simplify(r, true, tensor_detail::sizes_of(f));
   });
 }
+
+const Pass& loop_partition_pass = register_pass({
+    .name = "loop_partition",
+    .run = loop_partition,
+    .level = 2,
+    .summary = "conditions on loop variables split loops",
+    .needs = {"simplify_tir"},
+});
 
 }  // namespace tenon

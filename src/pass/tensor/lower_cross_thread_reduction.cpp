@@ -323,10 +323,18 @@ class CrossThread : public tensor_detail::Rewriter {
 
 }  // namespace
 
-IRModule lower_cross_thread_reduction(IRModule module, PassContext&) {
+static IRModule lower_cross_thread_reduction(IRModule module, PassContext&) {
   return tensor_detail::map_bodies(module, [](const std::string&, const PrimFunc& f) {
     return tensor_detail::has_threads(f->body) ? CrossThread().stmt(f->body) : Stmt();
   });
 }
+
+const Pass& lower_cross_thread_reduction_pass = register_pass({
+    .name = "lower_cross_thread_reduction",
+    .run = lower_cross_thread_reduction,
+    .level = 0,
+    .summary = "threads reduce their parts, then together",
+    .keeps = Keeps::sums,
+});
 
 }  // namespace tenon

@@ -87,7 +87,7 @@ class LowerIntrin : public Rewriter {
 
 }  // namespace
 
-IRModule lower_intrin(IRModule module, PassContext& context) {
+static IRModule lower_intrin(IRModule module, PassContext& context) {
   Target target = context.target.cast<TargetNode>();
   if (!target) target = host_target();
   return module.map_prim([&](const std::string&, const PrimFunc& f) -> ObjectRef {
@@ -107,5 +107,13 @@ IRModule lower_intrin(IRModule module, PassContext& context) {
     return out;
   });
 }
+
+const Pass& lower_intrin_pass = register_pass({
+    .name = "lower_intrin",
+    .run = lower_intrin,
+    .level = 0,
+    .summary = "mathematical functions become polynomials",
+    .keeps = Keeps::rounding,
+});
 
 }  // namespace tenon

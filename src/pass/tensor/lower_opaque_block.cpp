@@ -71,9 +71,17 @@ class Lower : public tensor_detail::Rewriter {
 
 }  // namespace
 
-IRModule lower_opaque_block(IRModule module, PassContext&) {
+static IRModule lower_opaque_block(IRModule module, PassContext&) {
   return tensor_detail::map_bodies(
       module, [](const std::string&, const PrimFunc& f) { return Lower(f->body).stmt(f->body); });
 }
+
+const Pass& lower_opaque_block_pass = register_pass({
+    .name = "lower_opaque_block",
+    .run = lower_opaque_block,
+    .level = 0,
+    .summary = "blocks vanish, their buffers become allocations",
+    .needs = {"lower_match_buffer"},
+});
 
 }  // namespace tenon

@@ -10,7 +10,7 @@ namespace tenon {
 
 using namespace tir;
 
-IRModule lower_producer(IRModule module, PassContext&) {
+static IRModule lower_producer(IRModule module, PassContext&) {
   return tensor_detail::map_bodies(module, [](const std::string&, const PrimFunc& f) -> Stmt {
     if (!tensor_detail::has_statement<ProducerStore>(f->body)) return {};
     std::unordered_map<const DataProducerNode*, Buffer> buffers;
@@ -28,5 +28,12 @@ IRModule lower_producer(IRModule module, PassContext&) {
     return body;
   });
 }
+
+const Pass& lower_producer_pass = register_pass({
+    .name = "lower_producer",
+    .run = lower_producer,
+    .level = 0,
+    .summary = "tensors without a buffer get one",
+});
 
 }  // namespace tenon

@@ -11,12 +11,19 @@
 
 namespace tenon {
 
-IRModule lower_vscale(IRModule module, PassContext& context) {
+static IRModule lower_vscale(IRModule module, PassContext& context) {
   const auto target = context.target.cast<TargetNode>();
   const int64_t vscale = target ? std::max<int64_t>(1, target->vector_bits / 128) : 1;
   return module.map_prim([&](const std::string&, const tir::PrimFunc& f) -> ObjectRef {
     return tir::uses_vscale(f) ? ObjectRef(tir::fix_vscale(f, vscale)) : ObjectRef();
   });
 }
+
+const Pass& lower_vscale_pass = register_pass({
+    .name = "lower_vscale",
+    .run = lower_vscale,
+    .level = 0,
+    .summary = "scalable vectors get the machine's length",
+});
 
 }  // namespace tenon

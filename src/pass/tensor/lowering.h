@@ -6,7 +6,7 @@
 
 #include "analysis/region.h"
 #include "analysis/simplify.h"
-#include "pass/tensor/passes.h"
+#include "ir/pass.h"
 
 namespace tenon::tensor_detail {
 

@@ -10,7 +10,6 @@
 #include <algorithm>
 #include <map>
 #include <set>
-#include <unordered_set>
 
 #include "ir/symbols.h"
 #include "pass/tensor/lowering.h"
@@ -109,7 +108,7 @@ std::string symbol_of(const std::string& name, const PrimFunc& f) {
 
 }  // namespace
 
-IRModule make_packed_api(IRModule module, PassContext&) {
+static IRModule make_packed_api(IRModule module, PassContext&) {
   std::set<std::string> called;
   for (const auto& [name, f] : module.functions())
     if (const auto* p = f.as<PrimFuncNode>())
@@ -142,5 +141,13 @@ IRModule make_packed_api(IRModule module, PassContext&) {
     return packed(name, out);
   });
 }
+
+const Pass& make_packed_api_pass = register_pass({
+    .name = "make_packed_api",
+    .run = make_packed_api,
+    .level = 0,
+    .summary = "the kernel's calling convention",
+    .needs = {"flatten_buffer"},
+});
 
 }  // namespace tenon

@@ -150,10 +150,18 @@ class Merge : public tensor_detail::Rewriter {
 
 }  // namespace
 
-IRModule merge_shared_memory_allocations(IRModule module, PassContext&) {
+static IRModule merge_shared_memory_allocations(IRModule module, PassContext&) {
   return tensor_detail::map_bodies(module, [](const std::string&, const PrimFunc& f) {
     return tensor_detail::has_threads(f->body) ? Merge().stmt(f->body) : Stmt();
   });
 }
+
+const Pass& merge_shared_memory_allocations_pass = register_pass({
+    .name = "merge_shared_memory_allocations",
+    .run = merge_shared_memory_allocations,
+    .level = 0,
+    .summary = "shared memory of a kernel is one allocation",
+    .needs = {"lift_thread_binding", "flatten_buffer"},
+});
 
 }  // namespace tenon

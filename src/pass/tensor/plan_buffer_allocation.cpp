@@ -222,8 +222,15 @@ Stmt plan(const PrimFunc& f) {
 
 }  // namespace
 
-IRModule plan_buffer_allocation(IRModule module, PassContext&) {
+static IRModule plan_buffer_allocation(IRModule module, PassContext&) {
   return tensor_detail::map_bodies(module, [](const std::string&, const PrimFunc& f) { return plan(f); });
 }
+
+const Pass& plan_buffer_allocation_pass = register_pass({
+    .name = "plan_buffer_allocation",
+    .run = plan_buffer_allocation,
+    .level = 0,
+    .summary = "buffers move to where all uses are below",
+});
 
 }  // namespace tenon

@@ -97,9 +97,16 @@ class Remove : public tensor_detail::Rewriter {
 
 }  // namespace
 
-IRModule remove_no_op(IRModule module, PassContext&) {
+static IRModule remove_no_op(IRModule module, PassContext&) {
   return tensor_detail::map_bodies(
       module, [](const std::string&, const PrimFunc& f) { return Remove().stmt(f->body); });
 }
+
+const Pass& remove_no_op_pass = register_pass({
+    .name = "remove_no_op",
+    .run = remove_no_op,
+    .level = 0,
+    .summary = "statements without an effect go",
+});
 
 }  // namespace tenon

@@ -10,7 +10,7 @@ namespace tenon {
 
 using namespace tir;
 
-IRModule renormalize_split_pattern(IRModule module, PassContext&) {
+static IRModule renormalize_split_pattern(IRModule module, PassContext&) {
   return tensor_detail::map_bodies(module, [](const std::string&, const PrimFunc& f) {
     return rewrite(
         f->body,
@@ -33,5 +33,12 @@ IRModule renormalize_split_pattern(IRModule module, PassContext&) {
         });
   });
 }
+
+const Pass& renormalize_split_pattern_pass = register_pass({
+    .name = "renormalize_split_pattern",
+    .run = renormalize_split_pattern,
+    .level = 2,
+    .summary = "digits of split indices have one form",
+});
 
 }  // namespace tenon

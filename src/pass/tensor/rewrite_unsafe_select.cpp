@@ -38,7 +38,7 @@ bool may_fail(const PrimExpr& e) {
 
 }  // namespace
 
-IRModule rewrite_unsafe_select(IRModule module, PassContext&) {
+static IRModule rewrite_unsafe_select(IRModule module, PassContext&) {
   return tensor_detail::map_bodies(module, [](const std::string&, const PrimFunc& f) {
     return rewrite(f->body, [](const Select& n) -> PrimExpr {
       if (n.condition.dtype().is_vector() || (!may_fail(n.true_value) && !may_fail(n.false_value))) return {};
@@ -46,5 +46,12 @@ IRModule rewrite_unsafe_select(IRModule module, PassContext&) {
     });
   });
 }
+
+const Pass& rewrite_unsafe_select_pass = register_pass({
+    .name = "rewrite_unsafe_select",
+    .run = rewrite_unsafe_select,
+    .level = 0,
+    .summary = "choices evaluate only the side that may be evaluated",
+});
 
 }  // namespace tenon

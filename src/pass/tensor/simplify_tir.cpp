@@ -9,10 +9,17 @@
 
 namespace tenon {
 
-IRModule simplify_tir(IRModule module, PassContext&) {
+static IRModule simplify_tir(IRModule module, PassContext&) {
   return tensor_detail::map_bodies(module, [](const std::string&, const tir::PrimFunc& f) {
     return simplify(f->body, true, tensor_detail::sizes_of(f));
   });
 }
+
+const Pass& simplify_tir_pass = register_pass({
+    .name = "simplify_tir",
+    .run = simplify_tir,
+    .level = 0,
+    .summary = "canonical indices and conditions, dead code gone",
+});
 
 }  // namespace tenon

@@ -358,11 +358,19 @@ class EdgeTiles : public tensor_detail::Rewriter {
 
 }  // namespace
 
-IRModule split_edge_tiles(IRModule module, PassContext&) {
+static IRModule split_edge_tiles(IRModule module, PassContext&) {
   return tensor_detail::map_bodies(module, [](const std::string&, const PrimFunc& f) -> Stmt {
     const Stmt r = SkipRows().stmt(EdgeTiles(f).stmt(f->body));
     return r.same_as(f->body) ? r : simplify(r, true, tensor_detail::sizes_of(f));
   });
 }
+
+const Pass& split_edge_tiles_pass = register_pass({
+    .name = "split_edge_tiles",
+    .run = split_edge_tiles,
+    .level = 2,
+    .summary = "tiles inside of a symbolic size lose clamps and masks",
+    .needs = {"simplify_tir"},
+});
 
 }  // namespace tenon

@@ -86,7 +86,7 @@ class Split : public tensor_detail::Rewriter {
 
 }  // namespace
 
-IRModule split_host_device(IRModule module, PassContext&) {
+static IRModule split_host_device(IRModule module, PassContext&) {
   IRModule out = module;
   for (const auto& [name, o] : module.functions()) {
     const auto f = o.cast<PrimFuncNode>();
@@ -101,5 +101,13 @@ IRModule split_host_device(IRModule module, PassContext&) {
   }
   return out;
 }
+
+const Pass& split_host_device_pass = register_pass({
+    .name = "split_host_device",
+    .run = split_host_device,
+    .level = 0,
+    .summary = "what runs on the device becomes functions of its own",
+    .needs = {"lift_thread_binding", "flatten_buffer"},
+});
 
 }  // namespace tenon

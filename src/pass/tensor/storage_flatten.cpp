@@ -69,10 +69,17 @@ class StorageFlatten : public tensor_detail::Rewriter {
 
 }  // namespace
 
-IRModule storage_flatten(IRModule module, PassContext&) {
+static IRModule storage_flatten(IRModule module, PassContext&) {
   return tensor_detail::map_bodies(module, [](const std::string&, const PrimFunc& f) {
     return tensor_detail::has_statement<BufferRealize>(f->body) ? StorageFlatten().stmt(f->body) : Stmt();
   });
 }
+
+const Pass& storage_flatten_pass = register_pass({
+    .name = "storage_flatten",
+    .run = storage_flatten,
+    .level = 0,
+    .summary = "realized regions become allocations",
+});
 
 }  // namespace tenon

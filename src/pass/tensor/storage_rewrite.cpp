@@ -111,9 +111,17 @@ class StorageRewriter : public tensor_detail::Rewriter {
 
 }  // namespace
 
-IRModule storage_rewrite(IRModule module, PassContext&) {
+static IRModule storage_rewrite(IRModule module, PassContext&) {
   return tensor_detail::map_bodies(
       module, [](const std::string&, const PrimFunc& f) { return StorageRewriter().stmt(f->body); });
 }
+
+const Pass& storage_rewrite_pass = register_pass({
+    .name = "storage_rewrite",
+    .run = storage_rewrite,
+    .level = 1,
+    .summary = "allocations share memory",
+    .needs = {"flatten_buffer"},
+});
 
 }  // namespace tenon

@@ -300,10 +300,18 @@ class Sync : public tensor_detail::Rewriter {
 
 }  // namespace
 
-IRModule thread_sync(IRModule module, PassContext&) {
+static IRModule thread_sync(IRModule module, PassContext&) {
   return tensor_detail::map_bodies(module, [](const std::string&, const PrimFunc& f) {
     return tensor_detail::has_threads(f->body) ? Sync().stmt(f->body) : Stmt();
   });
 }
+
+const Pass& thread_sync_pass = register_pass({
+    .name = "thread_sync",
+    .run = thread_sync,
+    .level = 0,
+    .summary = "barriers between accesses of different threads",
+    .needs = {"lift_thread_binding", "flatten_buffer"},
+});
 
 }  // namespace tenon

@@ -50,7 +50,7 @@ class Unify : public tensor_detail::Rewriter {
 
 }  // namespace
 
-IRModule unify_thread_binding(IRModule module, PassContext&) {
+static IRModule unify_thread_binding(IRModule module, PassContext&) {
   return tensor_detail::map_bodies(module, [](const std::string&, const PrimFunc& f) -> Stmt {
     if (!tensor_detail::has_threads(f->body)) return {};
     Unify u;
@@ -58,5 +58,12 @@ IRModule unify_thread_binding(IRModule module, PassContext&) {
     return u.values.empty() ? Stmt() : substitute(body, u.values);
   });
 }
+
+const Pass& unify_thread_binding_pass = register_pass({
+    .name = "unify_thread_binding",
+    .run = unify_thread_binding,
+    .level = 0,
+    .summary = "a loop inside another over the same threads is one of them",
+});
 
 }  // namespace tenon

@@ -47,9 +47,16 @@ class Unroll : public tensor_detail::Rewriter {
 
 }  // namespace
 
-IRModule unroll_loop(IRModule module, PassContext&) {
+static IRModule unroll_loop(IRModule module, PassContext&) {
   return tensor_detail::map_bodies(
       module, [](const std::string&, const PrimFunc& f) { return Unroll().stmt(f->body); });
 }
+
+const Pass& unroll_loop_pass = register_pass({
+    .name = "unroll_loop",
+    .run = unroll_loop,
+    .level = 0,
+    .summary = "unrolled loops become their iterations",
+});
 
 }  // namespace tenon

@@ -35,7 +35,7 @@ void look(const std::string& name, const Stmt& s, const PrimFunc& f, DiagnosticL
 
 }  // namespace
 
-IRModule verify_memory(IRModule module, PassContext& context) {
+static IRModule verify_memory(IRModule module, PassContext& context) {
   const Target target = context.target.cast<TargetNode>();
   const bool gpu = device_of(target) == DeviceKind::gpu;
   DiagnosticList problems;
@@ -47,5 +47,12 @@ IRModule verify_memory(IRModule module, PassContext& context) {
   problems.throw_if_any();
   return module;
 }
+
+const Pass& verify_memory_pass = register_pass({
+    .name = "verify_memory",
+    .run = verify_memory,
+    .level = 0,
+    .summary = "the device's memory is accessed by its threads only",
+});
 
 }  // namespace tenon

@@ -9,7 +9,7 @@
 #include "codegen/elf.h"
 #include "codegen/llvm/llvm.h"
 #include "ir/text.h"
-#include "pass/tensor/passes.h"
+#include "pipeline/pass_lists.h"
 #include "runtime/kernel.h"
 #include "schedule/dot_intrin.h"
 
@@ -107,7 +107,7 @@ IRModule lowered(const tir::PrimFunc& f, const Target& target) {
   m.set("f", named);
   PassContext context;
   context.target = target;
-  for (const Pass& p : tensor_pipeline()) m = p.run(m, context);
+  for (const Pass& p : tensor_passes()) m = p.run(m, context);
   return m;
 }
 /// The instructions, read back from their bytes.

@@ -13,7 +13,7 @@
 
 #include "ir/tir.h"
 #include "math_reference.h"
-#include "pass/tensor/passes.h"
+#include "pipeline/pass_lists.h"
 
 namespace tenon::test {
 namespace {
@@ -128,7 +128,7 @@ TEST(Math, EveryBackEndGivesTheSameBits) {
   context.target = plain;
   IRModule module = IRModule::create();
   module.set("all", p.plain);
-  module = lower_intrin(module, context);
+  module = run_pass("lower_intrin", module, context);
   interpret_prim_func(module.find("all").cast<PrimFuncNode>(), meaning);
   for (size_t k = 1; k < arrays.size(); ++k)
     for (int64_t i = 0; i < n; ++i) {

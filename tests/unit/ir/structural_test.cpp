@@ -292,9 +292,9 @@ IRModule breaks(IRModule m, PassContext&) {
                                 tir::Stmt(make<tir::Evaluate>(tir::var("lost"))), DataType(), AttrMap()));
   return m;
 }
-constexpr Pass passes[] = {{"test_add", add_function, 0, "adds"},
-                           {"test_high", add_function, 3, "adds at level 3"},
-                           {"test_nothing", nothing, 0, "does nothing"}};
+const Pass passes[] = {{"test_add", add_function, 0, "adds"},
+                       {"test_high", add_function, 3, "adds at level 3"},
+                       {"test_nothing", nothing, 0, "does nothing"}};
 
 struct Veto : PassInstrument {
   std::string refuse;
@@ -361,11 +361,11 @@ TEST(PassRunner, CancelAndPrint) {
             "test_add\n@I.ir_module\nclass Module:\n    @T.prim_func\n    def added():\n        pass\n");
 }
 
-TEST(PassRunner, Announced) {
-  announce_passes(passes);
-  ASSERT_TRUE(find_pass("test_high"));
-  EXPECT_EQ(find_pass("test_high")->level, 3);
+TEST(PassRunner, Registered) {
+  const Pass& high = register_pass(passes[1]);
+  EXPECT_EQ(find_pass("test_high"), &high);
   EXPECT_EQ(find_pass("no_such_pass"), nullptr);
+  EXPECT_THROW(register_pass(passes[1]), InternalError);
 }
 
 }  // namespace

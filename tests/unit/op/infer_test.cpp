@@ -2,9 +2,9 @@
 // Inference of expressions and functions, and the operator table as a whole.
 #include "op/infer.h"
 
+#include "ir/pass.h"
 #include "op/unify.h"
 #include "op_test.h"
-#include "pass/graph/passes.h"
 
 namespace tenon::op_test {
 namespace {
@@ -77,7 +77,7 @@ Ref<graph::Function> inferred(const Ref<graph::Function>& f) {
   IRModule module = IRModule::create();
   module.set("main", f);
   PassContext context;
-  return infer_types(module, context).find("main").cast<graph::Function>();
+  return run_pass("infer_types", module, context).find("main").cast<graph::Function>();
 }
 
 TEST(InferFunction, FillsInBindingsAndResultOfItsOwnCopy) {

@@ -17,7 +17,7 @@ TEST(CombineParallel, DensesOfOneTensorBecomeOne) {
   for (int64_t n : {4, 6, 3}) parts.push_back(m.op("matmul", {x, m.weight({8, n}, uint64_t(n))}));
   Expr dense = m.op("nn.dense", {x, m.weight({4, 8}, 3)});
   IRModule out = apply(m.done(tuple_of({parts[0], parts[1], parts[2], dense})),
-                       {combine_parallel_dense, fold_constant}, {random_array({5, 8})});
+                       {"combine_parallel_dense", "fold_constant"}, {random_array({5, 8})});
   EXPECT_EQ(ops_of(out), (Names{"matmul", "strided_slice", "strided_slice", "strided_slice", "nn.dense"}));
 }
 
@@ -28,7 +28,7 @@ TEST(CombineParallel, TwoAreTooFewAndOtherSizesDoNotFit) {
   Expr a = m.op("matmul", {x, m.weight({8, 4}, 1)}), b = m.op("matmul", {x, m.weight({8, 4}, 2)});
   Expr c = m.op("matmul", {y, m.weight({8, 4}, 3)});
   IRModule in = m.done(tuple_of({a, b, c}));
-  IRModule out = apply(in, {combine_parallel_dense}, {random_array({5, 8}), random_array({5, 8}, f32, 9)});
+  IRModule out = apply(in, {"combine_parallel_dense"}, {random_array({5, 8}), random_array({5, 8}, f32, 9)});
   EXPECT_TRUE(structural_equal(in, out));
 }
 
@@ -38,7 +38,7 @@ TEST(CombineParallel, ConvolutionsOfOneImage) {
   std::vector<Expr> parts;
   for (int64_t n : {4, 2, 5}) parts.push_back(m.op("nn.conv2d", {x, m.weight({n, 3, 3, 3}, uint64_t(n))}));
   IRModule out = apply(m.done(tuple_of({parts[0], parts[1], parts[2]})),
-                       {combine_parallel_conv2d, fold_constant}, {random_array({1, 3, 6, 6})});
+                       {"combine_parallel_conv2d", "fold_constant"}, {random_array({1, 3, 6, 6})});
   EXPECT_EQ(ops_of(out), (Names{"nn.conv2d", "strided_slice", "strided_slice", "strided_slice"}));
 }
 
@@ -51,7 +51,7 @@ TEST(CombineParallel, BatchedProductsWithOperandsKnownBeforeTheFirst) {
   Expr late = m.op("matmul", {x, m.op("nn.relu", {w[1]})});  // its matrix is made behind the first product
   std::vector<NDArray> inputs{random_array({2, 4, 8})};
   for (uint64_t i = 0; i < 3; ++i) inputs.push_back(random_array({2, 8, 3}, f32, i));
-  IRModule out = apply(m.done(tuple_of({a, b, c, late})), {combine_parallel_batch_matmul}, inputs);
+  IRModule out = apply(m.done(tuple_of({a, b, c, late})), {"combine_parallel_batch_matmul"}, inputs);
   EXPECT_EQ(count(ops_of(out), "matmul"), 2);
 }
 
@@ -63,7 +63,7 @@ TEST(AdjustMatmulOrder, TakesTheCheaperOrder) {
     VarRef c = m.param("c", left ? Array<PrimExpr>{10, 1} : Array<PrimExpr>{10, 16});
     Expr y = left ? m.op("matmul", {m.op("matmul", {a, b}), c}) : m.op("matmul", {a, m.op("matmul", {b, c})});
     IRModule out =
-        apply(m.done(y), {adjust_matmul_order, eliminate_dead_code},
+        apply(m.done(y), {"adjust_matmul_order", "eliminate_dead_code"},
               {random_array(left ? std::vector<int64_t>{16, 12} : std::vector<int64_t>{1, 12}),
                random_array({12, 10}, f32, 2),
                random_array(left ? std::vector<int64_t>{10, 1} : std::vector<int64_t>{10, 16}, f32, 3)},
@@ -80,12 +80,12 @@ TEST(AdjustMatmulOrder, LeavesTheCheaperOrderAndSharedProducts) {
   VarRef a = m.param("a", {1, 12}), b = m.param("b", {12, 10}), c = m.param("c", {10, 16});
   IRModule cheap = m.done(m.op("matmul", {m.op("matmul", {a, b}), c}));
   PassContext context = make_context();
-  EXPECT_TRUE(structural_equal(cheap, adjust_matmul_order(cheap, context)));
+  EXPECT_TRUE(structural_equal(cheap, run_pass("adjust_matmul_order", cheap, context)));
   Model n;
   VarRef d = n.param("a", {16, 12}), e = n.param("b", {12, 10}), f = n.param("c", {10, 1});
   Expr shared = n.op("matmul", {d, e});
   IRModule used = n.done(tuple_of({n.op("matmul", {shared, f}), shared}));
-  EXPECT_TRUE(structural_equal(used, adjust_matmul_order(used, context)));
+  EXPECT_TRUE(structural_equal(used, run_pass("adjust_matmul_order", used, context)));
 }
 
 TEST(ExpandMatmulOfSum, KeepsALowRankUpdate) {
@@ -94,7 +94,7 @@ TEST(ExpandMatmulOfSum, KeepsALowRankUpdate) {
   Expr w = m.op("add", {m.weight({8, 8}), m.op("matmul", {b, c})});
   IRModule out =
       apply(m.done(m.op("matmul", {x, w})),
-            {expand_matmul_of_sum, eliminate_dead_code, adjust_matmul_order, eliminate_dead_code},
+            {"expand_matmul_of_sum", "eliminate_dead_code", "adjust_matmul_order", "eliminate_dead_code"},
             {random_array({3, 8}), random_array({8, 2}, f32, 1), random_array({2, 8}, f32, 2)}, 1e-5);
   EXPECT_EQ(ops_of(out), (Names{"matmul", "matmul", "matmul", "add"}));
   for (const Binding& binding : bindings_of(main_of(out)->body))
@@ -107,7 +107,7 @@ TEST(ReorderPermuteDimsAfterConcat, TransposesOnce) {
   auto axes = [] { return op::make_attrs<op::AxesAttrs>(Array<int64_t>{2, 0, 1}); };
   Expr y = m.op("concat", {tuple_of({m.op("permute_dims", {a}, axes()), m.op("permute_dims", {b}, axes())})},
                 op::make_attrs<op::AxisAttrs>(0));
-  IRModule out = apply(m.done(y), {reorder_permute_dims_after_concat, eliminate_dead_code},
+  IRModule out = apply(m.done(y), {"reorder_permute_dims_after_concat", "eliminate_dead_code"},
                        {random_array({2, 3, 4}), random_array({2, 3, 5}, f32, 5)});
   EXPECT_EQ(ops_of(out), (Names{"concat", "permute_dims"}));
   Model n;
@@ -115,14 +115,14 @@ TEST(ReorderPermuteDimsAfterConcat, TransposesOnce) {
   IRModule mixed = n.done(
       n.op("concat", {tuple_of({n.op("permute_dims", {c}), Expr(d)})}, op::make_attrs<op::AxisAttrs>(0)));
   PassContext context = make_context();
-  EXPECT_TRUE(structural_equal(mixed, reorder_permute_dims_after_concat(mixed, context)));
+  EXPECT_TRUE(structural_equal(mixed, run_pass("reorder_permute_dims_after_concat", mixed, context)));
 }
 
 TEST(ReorderTakeAfterMatmul, GathersColumnsOfTheProduct) {
   Model m;
   VarRef x = m.param("x", {3, 4}), ids = m.param("ids", {5}, i64);
   Expr w = m.op("take", {m.weight({4, 6}), ids}, op::make_attrs<op::AxisAttrs>(1));
-  IRModule out = apply(m.done(m.op("matmul", {x, w})), {reorder_take_after_matmul, eliminate_dead_code},
+  IRModule out = apply(m.done(m.op("matmul", {x, w})), {"reorder_take_after_matmul", "eliminate_dead_code"},
                        {random_array({3, 4}), random_array({5}, i64)});
   EXPECT_EQ(ops_of(out), (Names{"matmul", "take"}));
 }
@@ -135,7 +135,7 @@ TEST(ToMixedPrecision, ContractionsChangeExactOperatorsFollowSoftmaxStays) {
   Expr both = m.op("concat", {tuple_of({y, y})}, op::make_attrs<op::AxisAttrs>(1));
   Expr z = m.op("nn.conv2d", {both, m.weight({2, 16, 1, 1}, 5)});
   IRModule in = m.done(m.op("nn.softmax", {z}, op::make_attrs<op::AxisAttrs>(1)));
-  IRModule out = apply(in, {to_mixed_precision, fold_constant, canonicalize, eliminate_dead_code},
+  IRModule out = apply(in, {"to_mixed_precision", "fold_constant", "canonicalize", "eliminate_dead_code"},
                        {random_array({1, 4, 6, 6})}, 0.05);
   EXPECT_EQ(ops_of(out),
             (Names{"cast", "nn.conv2d", "nn.relu", "concat", "nn.conv2d", "cast", "nn.softmax"}));
@@ -158,13 +158,13 @@ TEST(ToMixedPrecision, Float16OnRequestAndInsideBranches) {
   Expr sum = m.op("add", {y, x});  // x has not changed: stays
   IRModule in = m.done(sum);
   PassContext context = make_context();
-  context.config.set("to_mixed_precision.dtype", Any("float16"));
-  IRModule out = to_mixed_precision(in, context);
+  context.options.set("to_mixed_precision.dtype", "float16");
+  IRModule out = run_pass("to_mixed_precision", in, context);
   expect_valid(out);
   expect_close(run(in, {random_array({3, 4})}), run(out, {random_array({3, 4})}), 0.01);
   EXPECT_EQ(ops_of(out), (Names{"cast", "cast", "matmul", "cast", "add"}));
-  context.config.set("to_mixed_precision.dtype", Any("int8"));
-  EXPECT_THROW(to_mixed_precision(in, context), Error);
+  context.options.set("to_mixed_precision.dtype", "int8");
+  EXPECT_THROW(run_pass("to_mixed_precision", in, context), Error);
 }
 
 }  // namespace

@@ -46,10 +46,11 @@ IRModule blocked(const IRModule& in, const std::vector<NDArray>& inputs, int64_t
   target.mut()->vector_bits = vector_bits;
   context.target = target;
   const std::vector<NDArray> want = run(in, inputs);
-  IRModule out = convert_layout(infer_types(in, context), context);
+  IRModule out = run_pass("convert_layout", run_pass("infer_types", in, context), context);
   expect_valid(out);
-  out = canonicalize(fold_constant(eliminate_dead_code(out, context), context), context);
-  out = eliminate_dead_code(out, context);
+  out = run_pass("canonicalize",
+                 run_pass("fold_constant", run_pass("eliminate_dead_code", out, context), context), context);
+  out = run_pass("eliminate_dead_code", out, context);
   expect_valid(out);
   expect_close(want, run(out, inputs), 1e-4);
   return out;
@@ -225,7 +226,7 @@ TEST(ConvertLayout, NearestResizingOfSymbolicSizesStaysInside) {
   const std::vector<NDArray> even{random_array({1, 3, 6, 4})}, odd{random_array({1, 3, 5, 4})};
   const std::vector<NDArray> want = run(in, even);
   PassContext context = make_context();
-  IRModule checked = canonicalize(infer_types(in, context), context);
+  IRModule checked = run_pass("canonicalize", run_pass("infer_types", in, context), context);
   expect_valid(checked);
   IRModule out = blocked(checked, even);
   expect_close(want, run(out, even), 1e-4);
@@ -247,7 +248,7 @@ TEST(ConvertLayout, NothingWithoutATargetOrWithoutConstantWeights) {
   auto y = n.param("x", {1, 16, 3, 3});
   IRModule other = n.done(n.op("nn.conv2d", {y, n.weight({16, 16, 1, 1})}, conv({1, 1}, {})));
   PassContext context = make_context();
-  EXPECT_EQ(layouts(convert_layout(other, context)), (std::vector<std::string>{"  "}));
+  EXPECT_EQ(layouts(run_pass("convert_layout", other, context)), (std::vector<std::string>{"  "}));
 }
 
 }  // namespace

@@ -30,7 +30,7 @@ Names kernels(const IRModule& m) {
 }
 
 IRModule lowered(const IRModule& m, const std::vector<NDArray>& inputs, double tolerance = 0) {
-  IRModule out = apply(m, {fuse_ops, lower_to_call_tir, remove_unused_functions}, inputs, tolerance);
+  IRModule out = apply(m, {"fuse_ops", "lower_to_call_tir", "remove_unused_functions"}, inputs, tolerance);
   for (auto [name, f] : out.functions()) EXPECT_LE(name.size(), 84u) << name;
   return out;
 }
@@ -129,8 +129,8 @@ TEST(FuseOps, LimitOfDepth) {
   for (int i = 0; i < 20; ++i) x = m.op(i % 2 ? "sin" : "exp", {x});
   IRModule in = m.done(x);
   PassContext context = make_context();
-  context.config.set("fuse_ops.max_depth", Any(int64_t(5)));
-  IRModule out = fuse_ops(in, context);
+  context.options.set("fuse_ops.max_depth", 5);
+  IRModule out = run_pass("fuse_ops", in, context);
   expect_valid(out);
   EXPECT_GE(ops_of(out).size(), 4u);
   for (auto [name, f] : out.functions()) {
@@ -211,7 +211,7 @@ TEST(Lowering, ReshapeIsAView) {
       m.op("nn.softmax", {m.op("reshape", {m.op("nn.softmax", {x}, axis(-1)), op::shape({3, 4})})}, axis(-1));
   IRModule in = m.done(y);
   PassContext context = make_context();
-  IRModule out = lower_to_call_tir(in, context);
+  IRModule out = run_pass("lower_to_call_tir", in, context);
   expect_valid(out);
   EXPECT_EQ(kernels(out), Names({"op_softmax", "R.call_pure_packed", "op_softmax_1"}));
 }
@@ -244,7 +244,7 @@ TEST(InPlace, OnlyPointwiseReads) {
     auto x = m.param("x", {4, 4});
     Expr y = f(m, x);
     PassContext context = make_context();
-    IRModule out = lower_to_call_tir(fuse_ops(m.done(y), context), context);
+    IRModule out = run_pass("lower_to_call_tir", run_pass("fuse_ops", m.done(y), context), context);
     for (auto [name, p] : out.functions())
       if (p.is<tir::PrimFuncNode>()) return p.cast<tir::PrimFuncNode>();
     return tir::PrimFunc();
@@ -275,11 +275,11 @@ TEST(Explain, TellsKindsAndGroups) {
   IRModule in = m.done(m.op("exp", {m.op("sin", {x})}));
   PassContext context = make_context();
   std::string text;
-  context.config.set("fuse_ops.explain", Any(tenon::Function([&](Arguments a) {
-                       text += a[0].as<std::string>();
-                       return Any();
-                     })));
-  fuse_ops(in, context);
+  context.report = [&](std::string_view pass, const Any& report) {
+    EXPECT_EQ(pass, "fuse_ops");
+    text += report.as<std::string>();
+  };
+  run_pass("fuse_ops", in, context);
   EXPECT_NE(text.find("sin"), text.npos);
   EXPECT_NE(text.find("computed in the kernel of"), text.npos);
 }

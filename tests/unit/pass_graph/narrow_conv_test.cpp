@@ -81,13 +81,14 @@ void expect_same_bits(const Case& c, bool vnni, const std::string& form) {
   const IRModule in = quantised_conv(c);
   const int64_t low = c.type == u8 ? 0 : -128;
   const std::vector<NDArray> inputs{integers(c.x, c.type, low, low + 255, 9)}, want = run(in, inputs);
-  IRModule out = narrow_conv(infer_types(in, context), context);
+  IRModule out = run_pass("narrow_conv", run_pass("infer_types", in, context), context);
   expect_valid(out);
   expect_close(want, run(out, inputs), 0);
-  out = convert_layout(out, context);
+  out = run_pass("convert_layout", out, context);
   expect_valid(out);
-  out = canonicalize(fold_constant(eliminate_dead_code(out, context), context), context);
-  out = eliminate_dead_code(out, context);
+  out = run_pass("canonicalize",
+                 run_pass("fold_constant", run_pass("eliminate_dead_code", out, context), context), context);
+  out = run_pass("eliminate_dead_code", out, context);
   expect_valid(out);
   EXPECT_EQ(conv_forms(out), (std::vector<std::string>{form}));
   expect_close(want, run(out, inputs), 0);
@@ -129,9 +130,13 @@ TEST(NarrowConv, ChannelsThatWereAddedMeetNoWeights) {
   PassContext context = make_context();
   context.target = with_dots(true);
   const std::vector<NDArray> inputs{integers({1, 16, 3, 3}, u8, 0, 255, 9)}, want = run(in, inputs);
-  IRModule out = convert_layout(narrow_conv(infer_types(in, context), context), context);
-  out = eliminate_dead_code(canonicalize(fold_constant(eliminate_dead_code(out, context), context), context),
-                            context);
+  IRModule out = run_pass("convert_layout",
+                          run_pass("narrow_conv", run_pass("infer_types", in, context), context), context);
+  out = run_pass(
+      "eliminate_dead_code",
+      run_pass("canonicalize",
+               run_pass("fold_constant", run_pass("eliminate_dead_code", out, context), context), context),
+      context);
   expect_valid(out);
   EXPECT_EQ(conv_forms(out),
             (std::vector<std::string>{"uint8 NCHW16c OIHW16o4i NCHW16c", "uint8 NCHW16c OIHW16o4i NCHW16c"}));
@@ -154,9 +159,13 @@ TEST(NarrowConv, ZeroPointsOfTheCall) {
   context.target = with_dots(true);
   const std::vector<NDArray> inputs{integers({1, 4, 4, 5}, u8, 0, 255, 9), integers({1}, u8, 130, 130, 1)},
       want = run(in, inputs);
-  IRModule out = convert_layout(narrow_conv(infer_types(in, context), context), context);
-  out = eliminate_dead_code(canonicalize(fold_constant(eliminate_dead_code(out, context), context), context),
-                            context);
+  IRModule out = run_pass("convert_layout",
+                          run_pass("narrow_conv", run_pass("infer_types", in, context), context), context);
+  out = run_pass(
+      "eliminate_dead_code",
+      run_pass("canonicalize",
+               run_pass("fold_constant", run_pass("eliminate_dead_code", out, context), context), context),
+      context);
   expect_valid(out);
   EXPECT_EQ(conv_forms(out), (std::vector<std::string>{"uint8 NCHW4c OIHW16o4i NCHW16c"}));
   expect_close(want, run(out, inputs), 0);
@@ -166,13 +175,13 @@ TEST(NarrowConv, LeavesWhatDoesNotFitBytes) {
   PassContext context = make_context();
   context.target = with_dots(true);
   const Case c{{1, 4, 3, 3}, {16, 4, 3, 3}, u8, 7, 1, {1, 1}, {1, 1, 1, 1}};
-  const IRModule wide = infer_types(quantised_conv(c, true), context);
-  EXPECT_EQ(conv_forms(narrow_conv(wide, context)), (std::vector<std::string>{"int32   "}));
+  const IRModule wide = run_pass("infer_types", quantised_conv(c, true), context);
+  EXPECT_EQ(conv_forms(run_pass("narrow_conv", wide, context)), (std::vector<std::string>{"int32   "}));
   // A zero point that no byte holds cannot be padded with.
   Case far = c;
   far.zero = 300;
-  const IRModule beyond = infer_types(quantised_conv(far), context);
-  EXPECT_EQ(conv_forms(narrow_conv(beyond, context)), (std::vector<std::string>{"int32   "}));
+  const IRModule beyond = run_pass("infer_types", quantised_conv(far), context);
+  EXPECT_EQ(conv_forms(run_pass("narrow_conv", beyond, context)), (std::vector<std::string>{"int32   "}));
 }
 
 }  // namespace

@@ -107,8 +107,8 @@ class Simulation {
 
 IRModule planned(const IRModule& m, bool in_place = true) {
   PassContext context = make_context();
-  context.config.set("plan_memory.in_place", Any(in_place));
-  IRModule out = plan_memory(lower_to_call_tir(m, context), context);
+  context.options.set("plan_memory.in_place", in_place);
+  IRModule out = run_pass("plan_memory", run_pass("lower_to_call_tir", m, context), context);
   expect_valid(out);
   return out;
 }
@@ -166,7 +166,7 @@ TEST(PlanMemory, RandomGraphsNeverOverlapAndStayCloseToTheBound) {
     IRModule in = m.done(m.op("concat", {op::tuple({values.back(), values[values.size() / 2]})},
                               op::make_attrs<op::AxisAttrs>(0)));
     PassContext context = make_context();
-    in = eliminate_dead_code(in, context);
+    in = run_pass("eliminate_dead_code", in, context);
     IRModule out = planned(in, false);
     Simulation(main_of(out)).run();
     PlannedMemory plan = plan_function(*main_of(planned(in, true)), planned(in, true));
@@ -242,7 +242,7 @@ TEST(PlanMemory, PartsOfConcatenationsAreWrittenInPlace) {
     }
     IRModule in = m.done(m.op("exp", {concat(m, {values.back(), values[values.size() / 2]}, 0)}));
     PassContext context = make_context();
-    in = eliminate_dead_code(in, context);
+    in = run_pass("eliminate_dead_code", in, context);
     for (bool in_place : {false, true}) {
       IRModule out = planned(in, in_place);
       Simulation s(main_of(out));
@@ -346,10 +346,8 @@ TEST(PlanMemory, BoundsOfSymbolicSizesArePlanned) {
   Expr y = m.op("nn.softmax", {m.op("concat", {op::tuple({e, x})}, op::make_attrs<op::AxisAttrs>(0))},
                 op::make_attrs<op::AxisAttrs>(0));
   PassContext context = make_context();
-  AttrMap bounds;
-  bounds.set("n", Any(int64_t(16)));
-  context.config.set("plan_memory.bounds", Any(bounds));
-  IRModule out = plan_memory(lower_to_call_tir(m.done(y), context), context);
+  context.options.set("plan_memory.bounds", Map<std::string, int64_t>{{"n", 16}});
+  IRModule out = run_pass("plan_memory", run_pass("lower_to_call_tir", m.done(y), context), context);
   const std::vector<int64_t> offsets = offsets_of(*main_of(out));
   ASSERT_EQ(offsets.size(), 3u);
   EXPECT_GE(offsets[0], 0);
@@ -400,7 +398,7 @@ TEST(PlanMemory, AnotherBodyHasNoPlan) {
   auto x = m.param("x", {16});
   const IRModule out = planned(m.done(m.op("cos", {m.op("exp", {x})})));
   PassContext context = make_context();
-  const IRModule again = convert_to_dataflow(out, context);
+  const IRModule again = run_pass("convert_to_dataflow", out, context);
   ASSERT_FALSE(main_of(again)->body.same_as(main_of(out)->body));
   EXPECT_FALSE(main_of(again)->plan);
   EXPECT_TRUE(main_of(out)->plan);

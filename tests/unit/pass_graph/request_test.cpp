@@ -7,12 +7,6 @@
 namespace tenon::graph::testing_graph {
 namespace {
 
-/// The pass by its name, as `tenon opt --pass` finds it.
-IRModule pass(const char* name, IRModule m, PassContext& context) {
-  announce_passes(graph_pipeline());
-  return find_pass(name)->run(std::move(m), context);
-}
-
 Expr raw(std::string_view op, Array<Expr> args) { return call(get_op(op), std::move(args)); }
 
 TEST(ToANormalForm, TreesBecomeBindingsAndSharingStays) {
@@ -22,7 +16,7 @@ TEST(ToANormalForm, TreesBecomeBindingsAndSharingStays) {
   IRModule m = IRModule::create();
   m.set("main", make<Function>(Array<VarRef>{x}, tree, Type(), AttrMap()));
   PassContext context = make_context();
-  const IRModule out = infer_types(pass("to_a_normal_form", m, context), context);
+  const IRModule out = run_pass("infer_types", run_pass("to_a_normal_form", m, context), context);
   expect_valid(out);
   EXPECT_EQ(ops_of(out), Names({"exp", "sin", "multiply", "add"}));
   const NDArray a = random_array({4});
@@ -39,7 +33,7 @@ TEST(ToANormalForm, BranchesKeepTheirOwnBindings) {
   IRModule m = IRModule::create();
   m.set("main", make<Function>(Array<VarRef>{c, x}, Expr(raw("abs", {choice})), Type(), AttrMap()));
   PassContext context = make_context();
-  const IRModule out = infer_types(pass("to_a_normal_form", m, context), context);
+  const IRModule out = run_pass("infer_types", run_pass("to_a_normal_form", m, context), context);
   expect_valid(out);
   EXPECT_EQ(ops_of(out), Names({"sin", "exp", "cos", "abs"}));
   EXPECT_EQ(bindings_of(main_of(out)->body).size(), 2u);
@@ -55,14 +49,15 @@ TEST(ToANormalForm, AChainOf100000NestedCalls) {
   IRModule m = IRModule::create();
   m.set("main", make<Function>(Array<VarRef>{x}, e, Type(), AttrMap()));
   PassContext context = make_context();
-  EXPECT_EQ(ops_of(pass("to_a_normal_form", m, context)).size(), 100000u);
+  EXPECT_EQ(ops_of(run_pass("to_a_normal_form", m, context)).size(), 100000u);
 }
 
 TEST(LabelOps, CallsFromNowhereGetNames) {
   Model m;
   auto x = m.param("x", {4});
   PassContext context = make_context();
-  const IRModule out = pass("label_ops", m.done(m.op("exp", {m.op("nn.relu", {m.op("exp", {x})})})), context);
+  const IRModule out =
+      run_pass("label_ops", m.done(m.op("exp", {m.op("nn.relu", {m.op("exp", {x})})})), context);
   expect_valid(out);
   Names labels;
   for (const Binding& b : bindings_of(main_of(out)->body))
@@ -76,9 +71,9 @@ TEST(UpdateParamType, TypesFollow) {
   m.params.push_back(x);
   const IRModule in = m.done(m.op("exp", {m.op("nn.relu", {x})}));
   PassContext context = make_context();
-  context.config.set("update_param_type",
-                     Any(AttrMap{{"x", Any(ObjectRef(tensor_type({PrimExpr(2), PrimExpr(3)}, f32)))}}));
-  const IRModule out = pass("update_param_type", in, context);
+  context.options.set("update_param_type.types",
+                      Map<std::string, Type>{{"x", tensor_type({PrimExpr(2), PrimExpr(3)}, f32)}});
+  const IRModule out = run_pass("update_param_type", in, context);
   expect_valid(out);
   const auto shape = static_shape(main_of(out)->ret_type);
   ASSERT_TRUE(shape);
@@ -94,9 +89,9 @@ TEST(UpdateParamType, ASizeThatASymbolWasIsThatSizeEverywhere) {
   const Expr flat = m.op("reshape", {x, shape_expr({PrimExpr(n) * 4})});
   const IRModule in = m.done(m.op("broadcast_to", {flat, shape_expr({PrimExpr(2), PrimExpr(n) * 4})}));
   PassContext context = make_context();
-  context.config.set("update_param_type",
-                     Any(AttrMap{{"x", Any(ObjectRef(tensor_type({PrimExpr(3), PrimExpr(4)}, f32)))}}));
-  const IRModule out = pass("update_param_type", in, context);
+  context.options.set("update_param_type.types",
+                      Map<std::string, Type>{{"x", tensor_type({PrimExpr(3), PrimExpr(4)}, f32)}});
+  const IRModule out = run_pass("update_param_type", in, context);
   expect_valid(out);
   bool symbolic = false;
   post_order(main_of(out), [&](const ObjectRef& node) { symbolic = symbolic || node.is<tir::Var>(); });
@@ -111,8 +106,8 @@ TEST(BindParams, RefusesWhatDoesNotFit) {
   const IRModule in = m.done(m.op("add", {x, w}));
   auto bound = [&](const char* name, NDArray value) {
     PassContext context = make_context();
-    context.config.set("bind_params.values", Any(AttrMap{{name, Any(value)}}));
-    return bind_params(in, context);
+    context.options.set("bind_params.values", Map<std::string, NDArray>{{name, value}});
+    return run_pass("bind_params", in, context);
   };
   EXPECT_THROW(bound("w", random_array({5})), Error);
   EXPECT_THROW(bound("v", random_array({4})), Error);
@@ -129,7 +124,7 @@ TEST(LiftTransformParams, MainOfTransformedWeightsIsMain) {
   f.edit()->attrs.set("num_inputs", Any(int64_t(1)));
   in.set("main", f);
   PassContext context = make_context();
-  const IRModule out = lift_transform_params(in, context);
+  const IRModule out = run_pass("lift_transform_params", in, context);
   expect_valid(out);
   EXPECT_EQ(ops_of(out), Names({"matmul", "add"}));
   const NDArray xs = random_array({2, 3}, f32, 1), ws = random_array({4, 3}, f32, 2),
@@ -153,9 +148,9 @@ TEST(LiftTransformParams, MainOfTransformedWeightsIsMain) {
                   return Any();
                 }),
                 true);
-  context.config.set("lazy_transform_params.get_item", Any(std::string("test.get_item")));
-  context.config.set("lazy_transform_params.set_item", Any(std::string("test.set_item")));
-  const IRModule lazy = lazy_transform_params(out, context);
+  context.options.set("lazy_transform_params.get_item", "test.get_item");
+  context.options.set("lazy_transform_params.set_item", "test.set_item");
+  const IRModule lazy = run_pass("lazy_transform_params", out, context);
   expect_valid(lazy);
   interpret(lazy, "main_transform_params", {});
   ASSERT_EQ(given.size(), weights.size());
@@ -169,10 +164,10 @@ TEST(AlterOpImpl, AnotherProgramOfTheSameParameters) {
   Model m;
   auto x = m.param("x", {4}), y = m.param("y", {4});
   PassContext context = make_context();
-  IRModule in = lower_to_call_tir(m.done(m.op("add", {x, y})), context);
+  IRModule in = run_pass("lower_to_call_tir", m.done(m.op("add", {x, y})), context);
   Model n;
   auto u = n.param("x", {4}), v = n.param("y", {4});
-  const IRModule other = lower_to_call_tir(n.done(n.op("subtract", {u, v})), context);
+  const IRModule other = run_pass("lower_to_call_tir", n.done(n.op("subtract", {u, v})), context);
   std::string add;
   tir::PrimFunc subtract;
   for (auto [name, f] : in.functions())
@@ -183,8 +178,9 @@ TEST(AlterOpImpl, AnotherProgramOfTheSameParameters) {
     }
   for (auto [name, f] : other.functions())
     if (auto p = f.cast<tir::PrimFuncNode>()) subtract = p;
-  context.config.set("alter_op_impl", Any(AttrMap{{"add", Any(ObjectRef(subtract))}}));
-  const IRModule out = pass("alter_op_impl", in, context);
+  in.set("mine", subtract);
+  context.options.set("alter_op_impl.programs", Map<std::string, std::string>{{"add", "mine"}});
+  const IRModule out = run_pass("alter_op_impl", in, context);
   expect_valid(out);
   EXPECT_FALSE(out.functions().contains(add));
   const NDArray a = random_array({4}, f32, 1), b = random_array({4}, f32, 2);
@@ -199,7 +195,7 @@ TEST(FastMath, ErrorsAreWhatTheOperatorsState) {
   for (int64_t i = 0; i < 4001; ++i) in.set_element(i, double(i - 2000) * 0.0435);
   const Expr e = m.op("exp", {x}), t = m.op("tanh", {x}), f = m.op("erf", {x});
   PassContext context = make_context();
-  const IRModule out = fast_math(m.done(op::tuple({e, t, f})), context);
+  const IRModule out = run_pass("fast_math", m.done(op::tuple({e, t, f})), context);
   EXPECT_EQ(ops_of(out), Names({"fast_exp", "fast_tanh", "fast_erf"}));
   const auto y = run(out, {in});
   for (int64_t i = 0; i < 4001; ++i) {
@@ -217,14 +213,15 @@ TEST(FuseTir, ContractionsTakeElementWiseReaders) {
   Model m;
   auto x = m.param("x", {3, 4}), w = m.param("w", {4, 5});
   PassContext context = make_context();
-  const IRModule in = lower_to_call_tir(m.done(m.op("nn.relu", {m.op("matmul", {x, w})})), context);
+  const IRModule in =
+      run_pass("lower_to_call_tir", m.done(m.op("nn.relu", {m.op("matmul", {x, w})})), context);
   const std::vector<NDArray> inputs{random_array({3, 4}, f32, 1), random_array({4, 5}, f32, 2)};
-  const IRModule one = apply(in, {fuse_tir}, inputs);
+  const IRModule one = apply(in, {"fuse_tir"}, inputs);
   EXPECT_EQ(bindings_of(main_of(one)->body).size(), 1u);
   EXPECT_EQ(one.functions().size(), 2u);
   // And apart again.
-  context.config.set("split_call_tir.blocks", Any(Array<std::string>{"matmul"}));
-  const IRModule two = split_call_tir_by_pattern(one, context);
+  context.options.set("split_call_tir_by_pattern.blocks", Array<std::string>{"matmul"});
+  const IRModule two = run_pass("split_call_tir_by_pattern", one, context);
   expect_valid(two);
   EXPECT_EQ(bindings_of(main_of(two)->body).size(), 2u);
   expect_close(run(in, inputs), run(two, inputs), 0);
@@ -234,13 +231,13 @@ TEST(AnnotateTirOpPattern, SeesWhatTheOperatorsAre) {
   const auto kind_of = [](Expr (*make_op)(Model&)) {
     Model m;
     PassContext context = make_context();
-    IRModule lowered = lower_to_call_tir(m.done(make_op(m)), context);
+    IRModule lowered = run_pass("lower_to_call_tir", m.done(make_op(m)), context);
     for (auto [name, f] : lowered.functions())
       if (auto p = f.cast<tir::PrimFuncNode>()) {
         p.edit()->attrs.erase("op_pattern");
         lowered.set(name, p);
       }
-    lowered = annotate_tir_op_pattern(lowered, context);
+    lowered = run_pass("annotate_tir_op_pattern", lowered, context);
     for (auto [name, f] : lowered.functions())
       if (auto p = f.cast<tir::PrimFuncNode>()) return p->attrs.at("op_pattern").as<int64_t>();
     return int64_t(-1);
@@ -266,7 +263,7 @@ TEST(PlanDevices, CopiesStandWhereValuesCross) {
   const Expr a = hint(m.op("exp", {x}), "cpu:1");
   const Expr b = m.op("sin", {a});                    // follows its operand
   const Expr c = hint(m.op("add", {b, x}), "cpu:0");  // back
-  const IRModule out = apply(m.done(m.op("cos", {c})), {plan_devices}, {random_array({4})});
+  const IRModule out = apply(m.done(m.op("cos", {c})), {"plan_devices"}, {random_array({4})});
   EXPECT_EQ(ops_of(out), Names({"to_device", "exp", "sin", "to_device", "add", "cos"}));
   Names devices;
   for (const Binding& binding : bindings_of(main_of(out)->body))
@@ -284,8 +281,8 @@ TEST(PlanDevices, TuplesOfArgumentsMeetOnOneDevice) {
   const Expr b = m.op("concat", {op::tuple({a, y})}, op::make_attrs<op::AxisAttrs>(0));
   const IRModule in = m.done(b);
   const std::vector<NDArray> inputs{random_array({4}), random_array({4}, f32, 2)};
-  EXPECT_EQ(ops_of(apply(in, {plan_devices}, inputs)), Names({"to_device", "exp", "to_device", "concat"}));
-  for (const std::string& name : ops_of(apply(in, {plan_devices, lower_to_call_tir}, inputs)))
+  EXPECT_EQ(ops_of(apply(in, {"plan_devices"}, inputs)), Names({"to_device", "exp", "to_device", "concat"}));
+  for (const std::string& name : ops_of(apply(in, {"plan_devices", "lower_to_call_tir"}, inputs)))
     EXPECT_EQ(name, "call_tir");
 }
 

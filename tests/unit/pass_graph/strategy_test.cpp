@@ -74,7 +74,7 @@ TEST(Strategy, DensePackComputesTheProduct) {
   const IRModule in = m.done(m.op("nn.dense", {x, w}));
   PassContext context = make_context();
   context.target = target;
-  const IRModule out = lower_to_call_tir(in, context);
+  const IRModule out = run_pass("lower_to_call_tir", in, context);
   EXPECT_NE(print(out).find("dense_panels"), std::string::npos);
   const std::vector<NDArray> inputs{random_array({64, 8}, f32, 1), random_array({32, 8}, f32, 2)};
   expect_close(run(in, inputs), run(out, inputs), 1e-6);
@@ -86,9 +86,9 @@ TEST(Strategy, LibraryWinsWhenTheTargetNamesIt) {
   const IRModule in = m.done(m.op("nn.relu", {m.op("matmul", {x, w})}));
   PassContext context = make_context();
   context.target = record("llvm");
-  EXPECT_EQ(ops_of(use_libraries(in, context)), Names({"matmul", "nn.relu"}));
+  EXPECT_EQ(ops_of(run_pass("use_libraries", in, context)), Names({"matmul", "nn.relu"}));
   context.target = record("llvm", {"cblas"});
-  const IRModule out = use_libraries(in, context);
+  const IRModule out = run_pass("use_libraries", in, context);
   expect_valid(out);
   EXPECT_EQ(ops_of(out), Names({"call_dps_packed", "nn.relu"}));
   // What the name stands for is called: here a function of the test.
@@ -150,7 +150,7 @@ TEST(Strategy, TargetsOverrideAndShapesSpecialise) {
     auto x = m.param("x", {PrimExpr(n)});
     PassContext context = make_context();
     context.target = target;
-    return lower_to_call_tir(m.done(m.op("test.twice", {x})), context);
+    return run_pass("lower_to_call_tir", m.done(m.op("test.twice", {x})), context);
   };
   for (auto [n, kind, block] :
        {std::tuple{4, "llvm", "small_block"}, {5, "llvm", "cpu_block"}, {4, "opencl", "any_block"}}) {

@@ -8,12 +8,12 @@
 
 #include "interpret/interpret.h"
 #include "ir/bodies.h"
+#include "ir/pass.h"
 #include "ir/structural.h"
 #include "ir/text.h"
 #include "ir/tir.h"
 #include "ir/verify.h"
 #include "op/build.h"
-#include "pass/graph/passes.h"
 
 namespace tenon::graph::testing_graph {
 
@@ -124,13 +124,13 @@ inline void expect_close(const std::vector<NDArray>& want, const std::vector<NDA
 }
 
 /// Runs the passes; the result must be valid and compute what the input computes.
-inline IRModule apply(IRModule m, std::initializer_list<IRModule (*)(IRModule, PassContext&)> passes,
+inline IRModule apply(IRModule m, std::initializer_list<std::string_view> passes,
                       const std::vector<NDArray>& inputs, double tolerance = 0) {
   expect_valid(m);
   std::vector<NDArray> before = run(m, inputs);
   PassContext context = make_context();
   IRModule out = m;
-  for (auto* pass : passes) out = pass(out, context);
+  for (std::string_view pass : passes) out = run_pass(pass, out, context);
   expect_valid(out);
   expect_close(before, run(out, inputs), tolerance);
   // The input is shared with others: passes must not have changed it.

@@ -33,7 +33,7 @@ IRModule check_device(IRModule m, const std::vector<NDArray>& args) {
   expect_valid(m, "input");
   PassContext context;
   bool barriers = true, lifted = false;
-  for (const Pass& pass : device_pipeline()) {
+  for (const Pass& pass : device_passes()) {
     m = pass.run(m, context);
     expect_valid(m, std::string(pass.name));
     if (testing::Test::HasFatalFailure()) return m;

@@ -13,17 +13,16 @@ using namespace tir;
 struct Kind {
   const char* name;
   DataType type;
-  IRModule (*compute)(IRModule, PassContext&);
-  IRModule (*storage)(IRModule, PassContext&);
+  const char *compute, *storage;  ///< its passes
 };
 DataType fp8(TypeCode code) { return DataType{code, 8, 1}; }
 const Kind kinds[] = {
-    {"f16", f16, f16_compute_legalize, f16_storage_legalize},
-    {"bf16", DataType::bfloat16(), bf16_compute_legalize, bf16_storage_legalize},
-    {"e4m3fn", fp8(TypeCode::Float8_e4m3fn), fp8_compute_legalize, fp8_storage_legalize},
-    {"e5m2", fp8(TypeCode::Float8_e5m2), fp8_compute_legalize, fp8_storage_legalize},
-    {"e4m3fnuz", fp8(TypeCode::Float8_e4m3fnuz), fp8_compute_legalize, fp8_storage_legalize},
-    {"e5m2fnuz", fp8(TypeCode::Float8_e5m2fnuz), fp8_compute_legalize, fp8_storage_legalize}};
+    {"f16", f16, "f16_compute_legalize", "f16_storage_legalize"},
+    {"bf16", DataType::bfloat16(), "bf16_compute_legalize", "bf16_storage_legalize"},
+    {"e4m3fn", fp8(TypeCode::Float8_e4m3fn), "fp8_compute_legalize", "fp8_storage_legalize"},
+    {"e5m2", fp8(TypeCode::Float8_e5m2), "fp8_compute_legalize", "fp8_storage_legalize"},
+    {"e4m3fnuz", fp8(TypeCode::Float8_e4m3fnuz), "fp8_compute_legalize", "fp8_storage_legalize"},
+    {"e5m2fnuz", fp8(TypeCode::Float8_e5m2fnuz), "fp8_compute_legalize", "fp8_storage_legalize"}};
 
 struct Program {
   Array<VarRef> params;
@@ -74,11 +73,11 @@ void check(Program& p, const Stmt& body, const Kind& k, size_t outputs) {
   expect_valid(m, "input");
   const std::vector<NDArray> want = run_on(body_of(m), p.args, outputs, m);
   PassContext context = plain_context();
-  m = k.compute(m, context);
+  m = run_pass(k.compute, m, context);
   expect_valid(m, std::string(k.name) + " compute");
   EXPECT_EQ(narrow_nodes(m, k.type).second, 0u) << print(m);
   expect_same(want, run_on(body_of(m), p.args, outputs, m), std::string(k.name) + " compute");
-  m = k.storage(m, context);
+  m = run_pass(k.storage, m, context);
   expect_valid(m, std::string(k.name) + " storage");
   EXPECT_EQ(narrow_nodes(m, k.type).first, 0u) << print(m);
   expect_same(want, run_on(body_of(m), p.args, outputs, m), std::string(k.name) + " storage");
@@ -183,8 +182,8 @@ TEST(Legalize, StorageAloneRefusesArithmetic) {
   const VarRef i = var("i");
   PassContext context = plain_context();
   try {
-    bf16_storage_legalize(p.module(for_(i, 0, 4, store(a, make<Add>(load(a, {i}), load(a, {i})), {i}))),
-                          context);
+    run_pass("bf16_storage_legalize",
+             p.module(for_(i, 0, 4, store(a, make<Add>(load(a, {i}), load(a, {i})), {i}))), context);
     FAIL() << "not refused";
   } catch (const DiagnosticError& e) {
     EXPECT_NE(std::string(e.what()).find("bf16_compute_legalize"), std::string::npos) << e.what();
@@ -200,16 +199,16 @@ TEST(Legalize, InstructionsStayWhereTheTargetHasThem) {
                                    store(b, cast(DataType::bfloat16(16), load(a, {at})), {at})}));
   PassContext context;
   context.target = parse_target("llvm -mcpu=znver4");
-  EXPECT_GT(narrow_nodes(f16_storage_legalize(m, context), f16).first, 0u);
+  EXPECT_GT(narrow_nodes(run_pass("f16_storage_legalize", m, context), f16).first, 0u);
   // What rounds is an instruction; subnormals, which it would drop, go the long way.
-  const IRModule bits = bf16_storage_legalize(m, context);
+  const IRModule bits = run_pass("bf16_storage_legalize", m, context);
   EXPECT_EQ(narrow_nodes(bits, DataType::bfloat16()).first, 1u);
   EXPECT_NE(print(bits).find("select_rare"), std::string::npos);
   PassContext arm;
   arm.target = make<TargetNode>();
   arm.target.cast<TargetNode>().mut()->triple = "aarch64-unknown-linux-gnu";
   arm.target.cast<TargetNode>().mut()->features = {"asimd", "bf16"};
-  const IRModule exact = bf16_storage_legalize(m, arm);
+  const IRModule exact = run_pass("bf16_storage_legalize", m, arm);
   EXPECT_EQ(narrow_nodes(exact, DataType::bfloat16()).first, 1u);
   EXPECT_EQ(print(exact).find("select_rare"), std::string::npos);
 }
@@ -234,13 +233,13 @@ TEST(Legalize, DotProductsAreInstructionsOrFloat32) {
       for (const char* cpu : {"x86-64-v3", "znver4"}) {
         PassContext context;
         context.target = parse_target(std::string("llvm -mcpu=") + cpu);
-        IRModule r = k.storage(k.compute(m, context), context);
+        IRModule r = run_pass(k.storage, run_pass(k.compute, m, context), context);
         expect_valid(r, cpu);
         expect_same(want, run_on(body_of(r), p.args, 1, r), cpu);
         const bool instruction =
             k.type == DataType::bfloat16() && lanes == 16 && cpu == std::string("znver4");
         EXPECT_EQ(print(r).find("tir.dot") != std::string::npos, instruction) << print(r);
-        r = k.storage(k.compute(r, context), context);  // again: nothing is left to do
+        r = run_pass(k.storage, run_pass(k.compute, r, context), context);  // again: nothing is left to do
         expect_same(want, run_on(body_of(r), p.args, 1, r), cpu);
       }
     }
@@ -269,7 +268,7 @@ TEST(NarrowDataType, DivisionsThatFitAreDoneIn32Bits) {
     }
     const PrimExpr n = size ? PrimExpr(size) : PrimExpr(extent);
     const IRModule m = p.module(for_(i, 0, n, store(o, load(a, {index}) + index, {i})));
-    const IRModule narrowed = narrow_data_type(m, context);
+    const IRModule narrowed = run_pass("narrow_data_type", m, context);
     expect_valid(narrowed, "narrow_data_type");
     expect_same(run_on(body_of(m), p.args, 1, m), run_on(body_of(narrowed), p.args, 1, narrowed),
                 "narrow_data_type");

@@ -36,7 +36,7 @@ void check(const PrimFunc& f, const std::vector<NDArray>& args, size_t outputs =
     const std::vector<VarRef> scalars = kernel_scalars(g);
     IRModule m = module_of(g);
     PassContext context;
-    for (const Pass& p : tensor_pipeline()) m = p.run(m, context);
+    for (const Pass& p : tensor_passes()) m = p.run(m, context);
     const codegen::LoadedCode jit = codegen::load_elf(codegen::llvm_object(m, host_target()), host_target());
     auto* kernel = reinterpret_cast<TenonKernel>(jit.find("f"));
     ASSERT_TRUE(kernel);

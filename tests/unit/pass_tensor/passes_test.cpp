@@ -231,7 +231,7 @@ TEST(FlattenBuffer, RefusesALayoutThatNobodyGives) {
   h.map.set(p, x);
   PassContext context;
   try {
-    flatten_buffer(module_of(h.func(loop(i, n64(4), store(x, PrimExpr(0.0), {i})))), context);
+    run_pass("flatten_buffer", module_of(h.func(loop(i, n64(4), store(x, PrimExpr(0.0), {i})))), context);
     FAIL();
   } catch (const DiagnosticError& e) {
     EXPECT_EQ(e.diagnostics[0].code, "T0808");
@@ -322,7 +322,7 @@ TEST(MakePackedApi, ParametersInTheKernelsOrder) {
                 loop(i, n, store(y, load(x, {i}) * a + cast(f32, k), {i}))});
   PassContext context;
   IRModule m = module_of(h.func(s));
-  for (const Pass& p : tensor_pipeline()) m = p.run(m, context);
+  for (const Pass& p : tensor_passes()) m = p.run(m, context);
   expect_valid(m, "packed");
   const PrimFunc f = body_of(m);
   EXPECT_EQ(f->params.size(), 3u);
@@ -342,10 +342,12 @@ TEST(MakePackedApi, RefusesWhatIsNotLowered) {
   VarRef i = var("i");
   Buffer y = h.add("y", {n64(2), n64(2)});
   PassContext context;
-  EXPECT_THROW(make_packed_api(module_of(h.func(store(y, PrimExpr(1.0), {n64(0), n64(1)}))), context),
-               DiagnosticError);
-  EXPECT_THROW(make_packed_api(module_of(h.func(realize({}, {}, make<tir::Evaluate>(n64(0))))), context),
-               DiagnosticError);
+  EXPECT_THROW(
+      run_pass("make_packed_api", module_of(h.func(store(y, PrimExpr(1.0), {n64(0), n64(1)}))), context),
+      DiagnosticError);
+  EXPECT_THROW(
+      run_pass("make_packed_api", module_of(h.func(realize({}, {}, make<tir::Evaluate>(n64(0))))), context),
+      DiagnosticError);
 }
 
 TEST(MakePackedApi, RefusesThreadsOfAGpu) {
@@ -355,7 +357,7 @@ TEST(MakePackedApi, RefusesThreadsOfAGpu) {
   Stmt s = loop(i, n64(4), store(y, PrimExpr(1.0), {i}), ForKind::thread_binding);
   PassContext context;
   try {
-    make_packed_api(module_of(h.func(s)), context);
+    run_pass("make_packed_api", module_of(h.func(s)), context);
     FAIL();
   } catch (const DiagnosticError& e) {
     EXPECT_EQ(e.diagnostics[0].code, "T0807");

@@ -86,9 +86,9 @@ std::map<std::string, double> times(IRModule m) {
     if (p.name == "make_packed_api") packed = r;
     if (p.name != "make_packed_api" && p.name != "instrument_bound_checkers") m = r;
   };
-  for (const Pass& p : optional_tensor_passes()) run(p);
-  for (const Pass& p : device_pipeline()) run(p);
-  for (const Pass& p : tensor_pipeline()) run(p);
+  for (const Pass& p : passes_by_name()) run(p);
+  for (const Pass& p : device_passes()) run(p);
+  for (const Pass& p : tensor_passes()) run(p);
   const std::clock_t start = std::clock();
   DiagnosticList problems;
   verify(m, problems);
@@ -123,7 +123,7 @@ TEST(Scale, ManyStatementsKeepTheirMeaning) {
   const std::vector<NDArray> args{random_array({4096}, f32, 1), NDArray::zeros({4096}, f32)};
   const std::vector<NDArray> want = run_on(body_of(m), args, 1, m);
   PassContext context;
-  for (const Pass& p : optional_tensor_passes()) {
+  for (const Pass& p : passes_by_name()) {
     m = p.run(m, context);
     expect_same(want, run_on(body_of(m), args, 1, m), std::string(p.name));
     ASSERT_FALSE(HasFatalFailure());

@@ -82,7 +82,7 @@ TEST(Scheduled, TilesOfSymbolicRowsKeepTheirSumsAndSkipRowsOutside) {
               random_array({batch, sequence, 40}, f32, 3), NDArray::zeros({batch, sequence, 40}, f32)});
   PassContext context;
   IRModule m = module_of(default_schedule(panels(1000, 20, 32), machine()));
-  for (const Pass& pass : tensor_pipeline()) {
+  for (const Pass& pass : tensor_passes()) {
     m = pass.run(m, context);
     if (pass.name == "storage_rewrite") break;
   }

@@ -103,7 +103,7 @@ TEST(Compile, ConcatenationInPlace) {
   // The kernels are the same ones with and without copies, so every bit is.
   const NDArray input = random_array({1, 16, 9, 9});
   CompileOptions copying;
-  copying.context.config.set("plan_memory.concat", Any(false));
+  copying.context.options.set("plan_memory.concat", false);
   Runner separate(module, copying), joined(module, {});
   for (int i = 0; i < 2; ++i) {
     const NDArray want = separate.run(std::span(&input, 1))[0], got = joined.run(std::span(&input, 1))[0];
@@ -140,7 +140,7 @@ TEST(Compile, DimensionsByName) {
   IRModule in = m.done(m.op("exp", {m.op("reshape", {x, shape_expr({PrimExpr(n) * 4})})}));
   IRModule fixed = specialize_dims(in, {{"batch", 3}});
   PassContext context = make_context();
-  expect_valid(infer_types(fixed, context));
+  expect_valid(run_pass("infer_types", fixed, context));
   EXPECT_EQ(*static_shape(main_of(fixed)->params[0]->declared), std::vector<int64_t>({3, 4}));
   expect_close(run(in, {random_array({3, 4})}), run(fixed, {random_array({3, 4})}), 0);
   EXPECT_EQ(*static_shape(main_of(specialize_dims(in, {}, true))->params[0]->declared),
@@ -226,10 +226,10 @@ TEST(VerifyPasses, NamesTheFirstPassThatChangesAResult) {
   Model m;
   auto x = m.param("x", {4, 4});
   IRModule in = m.done(m.op("nn.softmax", {m.op("exp", {x})}, axis(-1)));
-  const Pass passes[] = {{"infer_types", infer_types},
-                         {"fuse_ops", fuse_ops},
-                         {"break_softly", break_softly},
-                         {"lower_to_call_tir", lower_to_call_tir}};
+  const Pass passes[] = {get_pass("infer_types"),
+                         get_pass("fuse_ops"),
+                         {"break_softly", break_softly, 0},
+                         get_pass("lower_to_call_tir")};
   PassContext context = make_context();
   auto checker = verify_passes();
   context.instruments.push_back(checker.get());
@@ -255,7 +255,7 @@ TEST(VerifyPasses, RunsOnTheInputsThatItIsGiven) {
   Model m;
   auto x = m.param("x", {4});
   IRModule in = m.done(m.op("add", {x, x}));
-  const Pass passes[] = {{"infer_types", infer_types}, {"break_above_five", break_above_five}};
+  const Pass passes[] = {get_pass("infer_types"), {"break_above_five", break_above_five, 0}};
   for (double value : {0.0, 7.0}) {
     VerifyPassesOptions options;
     NDArray given = NDArray::zeros({4}, f32);
@@ -303,9 +303,8 @@ IRModule negate_result(IRModule module, PassContext&) {
 TEST(VerifyPasses, RoundingMayDoWhatSmallErrorsInTheInputsDo) {
   PassContext context = make_context();
   context.required.insert("to_mixed_precision");
-  const Pass rounding[] = {{"infer_types", infer_types},
-                           {"to_a_normal_form", to_a_normal_form},
-                           {"to_mixed_precision", to_mixed_precision}};
+  const Pass rounding[] = {get_pass("infer_types"), get_pass("to_a_normal_form"),
+                           get_pass("to_mixed_precision")};
   for (int times : {1, 12}) {
     auto checker = verify_passes({}, {});
     context.instruments = {checker.get()};
@@ -316,7 +315,7 @@ TEST(VerifyPasses, RoundingMayDoWhatSmallErrorsInTheInputsDo) {
   // It does not excuse what rounding cannot do.
   auto checker = verify_passes({}, {});
   context.instruments = {checker.get()};
-  const Pass wrong[] = {{"infer_types", infer_types}, {"to_mixed_precision", negate_result}};
+  const Pass wrong[] = {get_pass("infer_types"), {"to_mixed_precision", negate_result, 0}};
   EXPECT_THROW(run_passes(iterated(1), wrong, context), Error);
 }
 
@@ -352,9 +351,8 @@ class Module:
         y = R.add(a, b)
         return y
 )");
-  const Pass passes[] = {{"infer_types", infer_types},
-                         {"lift_transform_params", lift_transform_params},
-                         {"bundle_model_params", bundle_model_params}};
+  const Pass passes[] = {get_pass("infer_types"), get_pass("lift_transform_params"),
+                         get_pass("bundle_model_params")};
   PassContext context = make_context();
   context.required = {"lift_transform_params", "bundle_model_params"};
   auto checker = verify_passes({}, {});
@@ -375,7 +373,7 @@ class Module:
   PassContext context = make_context();
   auto checker = verify_passes({}, {});
   context.instruments = {checker.get()};
-  const Pass passes[] = {{"infer_types", infer_types}};
+  const Pass passes[] = {get_pass("infer_types")};
   try {
     run_passes(in, passes, context);
     FAIL();

@@ -30,7 +30,6 @@ class Module:
 }
 
 IRModule after(IRModule module, std::vector<std::string> passes) {
-  announce_all_passes();
   PassContext context = make_context();
   for (const std::string& name : passes) module = find_pass(name)->run(std::move(module), context);
   return module;

@@ -8,8 +8,6 @@
 namespace tenon::graph::testing_graph {
 
 struct Graph : testing::Test {
-  Graph() { announce_all_passes(); }
-
   static IRModule module(const std::string& functions) {
     return parse_module("@I.ir_module\nclass Module:\n" + std::string(kDataTypes) + functions);
   }

@@ -7,9 +7,7 @@
 namespace tenon::graph::testing_graph {
 namespace {
 
-struct OpenTypes : testing::Test {
-  OpenTypes() { announce_all_passes(); }
-};
+struct OpenTypes : testing::Test {};
 
 IRModule open_module(const std::string& functions) {
   return parse_module("@I.ir_module\nclass Module:\n" + functions);

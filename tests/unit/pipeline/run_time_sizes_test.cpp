@@ -8,9 +8,7 @@
 namespace tenon::graph::testing_graph {
 namespace {
 
-struct RunTimeSizes : testing::Test {
-  RunTimeSizes() { announce_all_passes(); }
-};
+struct RunTimeSizes : testing::Test {};
 
 IRModule module_of(const std::string& functions) {
   return parse_module("@I.ir_module\nclass Module:\n" + functions);

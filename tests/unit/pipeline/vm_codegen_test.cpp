@@ -203,9 +203,7 @@ TEST(VmCodegen, BoundedSizesLieInTheArena) {
   const IRModule in = m.done(m.op("nn.softmax", {both}, op::make_attrs<op::AxisAttrs>(0)));
   IRModule planned;
   const Artifact artifact = build(in, &planned, [](PassContext& context) {
-    AttrMap bounds;
-    bounds.set("n", Any(int64_t(8)));
-    context.config.set("plan_memory.bounds", Any(bounds));
+    context.options.set("plan_memory.bounds", Map<std::string, int64_t>{{"n", 8}});
     context.disabled.insert("fuse_ops");
   });
   EXPECT_GE(artifact.executable().arena_bytes, 16 * 4 * 4);

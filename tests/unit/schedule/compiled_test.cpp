@@ -12,7 +12,7 @@
 #include "codegen/llvm/llvm.h"
 #include "ir/symbols.h"
 #include "ir/text.h"
-#include "pass/tensor/passes.h"
+#include "pipeline/pass_lists.h"
 #include "runtime/kernel.h"
 #include "steps.h"
 
@@ -40,7 +40,7 @@ IRModule lowered(const std::vector<Compiled>& all) {
   PassContext context;
   context.target = host_target();
   context.opt_level = 2;
-  return run_passes(std::move(m), tensor_pipeline(), context);
+  return run_passes(std::move(m), tensor_passes(), context);
 }
 
 std::vector<NDArray> call(void* code, const Compiled& c) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The posts' own tensor expressions: what they print there, and what they compute.
 #include "check.h"
-#include "pass/tensor/passes.h"
+#include "pipeline/pass_lists.h"
 #include "pipeline/te_build.h"
 
 namespace tenon::testing {
@@ -25,7 +25,7 @@ TEST(Classics, InlinedChainOfOneElement) {
     s[b].compute_inline();
     check_te(s, {a, c});
     PassContext context;
-    const IRModule m = run_passes(te::lower(s, {a, c}), tensor_pipeline().first(16), context);
+    const IRModule m = run_passes(te::lower(s, {a, c}), tensor_passes().first(16), context);
     const std::string text = print(m);
     EXPECT_EQ(text.find("for ") == text.npos, n == 1) << text;
     EXPECT_NE(text.find(n == 1 ? "compute_C_1[0] = A_1[0] + T.int32(2)" : "A_1[i0] + T.int32(2)"), text.npos)
@@ -131,7 +131,7 @@ TEST(Classics, DensePackSigmoid) {
   tenon::Schedule done = check_te(s, {x, w, o});
   EXPECT_EQ(done.get(done.get_loops(done.get_block("T_sigmoid"))[0])->kind, tir::ForKind::parallel);
   PassContext context;
-  const std::string text = print(run_passes(te::lower(s, {x, w, o}), tensor_pipeline().first(16), context));
+  const std::string text = print(run_passes(te::lower(s, {x, w, o}), tensor_passes().first(16), context));
   EXPECT_NE(text.find("T.parallel(5"), text.npos) << text;
   EXPECT_NE(text.find("T.Broadcast(T.float32(0), 5)"), text.npos) << text;
   NDArray a = filled({5, 5}, 0.125), b = filled({1, 5, 5}, 0.25), r = te::build(s, {x, w, o}).run({a, b})[0];

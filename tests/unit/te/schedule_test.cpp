@@ -2,7 +2,7 @@
 // The schedule of tensor expressions: each request alone and together, run by the interpreter before and
 // after on constant, ragged and symbolic sizes; what each one makes; the sentence of each refusal.
 #include "check.h"
-#include "pass/tensor/passes.h"
+#include "pipeline/pass_lists.h"
 
 namespace tenon::testing {
 namespace {
@@ -70,7 +70,7 @@ std::string lowered_text(const te::Schedule& s, const Args& args, const Sizes& s
   IRModule m = te::lower(s, args, "main");
   const tir::PrimFunc before = m.find("main").cast<tir::PrimFuncNode>();
   PassContext context;
-  std::span<const Pass> passes = tensor_pipeline();
+  std::span<const Pass> passes = tensor_passes();
   size_t count = 0;
   while (passes[count++].name != "simplify_tir") continue;
   m = run_passes(m, passes.first(count), context);

@@ -20,8 +20,8 @@
 #include "ir/tir.h"
 #include "ir/verify.h"
 #include "ir/walk.h"
-#include "pass/graph/passes.h"
 #include "pipeline/evaluator.h"
+#include "pipeline/pass_lists.h"
 #include "random_graph.h"
 #include "random_patterns.h"
 #include "target/target.h"
@@ -52,24 +52,27 @@ IRModule alter_one_program(IRModule module, PassContext& context) {
   if (!first) return module;
   tir::PrimFunc other = tir::rename_all(first);
   other.edit()->attrs.set("another", Any(int64_t(1)));
+  const std::string name = module.fresh_name("another");
+  module.set(name, other);
   PassContext own = context;
-  own.config.set(
-      "alter_op_impl",
-      Any(AttrMap{{first->attrs.find("operator_name")->as<std::string>(), Any(ObjectRef(other))}}));
-  return alter_op_impl(std::move(module), own);
+  own.options.set(
+      "alter_op_impl.programs",
+      Map<std::string, std::string>{{first->attrs.find("operator_name")->as<std::string>(), name}});
+  module = run_pass("alter_op_impl", std::move(module), own);
+  module.erase(name);
+  return module;
 }
 
 /// Every pass in its place, those that only run by name too; defuse_ops gets something to take apart.
 std::vector<Pass> all_graph_passes() {
   std::vector<Pass> out;
-  for (Pass p : graph_pipeline()) {
-    if (p.name == "defuse_ops") out.push_back({"fuse_ops", fuse_ops, 1, "for defuse_ops"});
+  for (Pass p : graph_passes()) {
+    if (p.name == "defuse_ops") out.push_back(get_pass("fuse_ops"));
     if (p.name == "alter_op_impl") p.run = alter_one_program;
     out.push_back(p);
   }
   return out;
 }
-constexpr int kOnRequest = 4;  // the level of passes that run by name
 
 /// How one graph is treated, from its seed.
 struct Treatment {
@@ -82,11 +85,11 @@ class Treatments {
   Treatments() {
     base_.opt_level = 3;
     base_.evaluate = make_evaluator();
-    base_.config.set("combine_parallel.min_branches", Any(int64_t(2)));
-    base_.config.set("flexible_shape_dispatch.sizes", Any(Array<int64_t>{3}));
-    base_.config.set("split_args.max", Any(int64_t(2)));
-    base_.config.set("split_call_tir.blocks",
-                     Any(Array<std::string>{"exp", "tanh", "add", "sum", "matmul", "conv2d"}));
+    for (const char* option :
+         {"combine_parallel_conv2d.min_branches=2", "combine_parallel_dense.min_branches=2",
+          "combine_parallel_batch_matmul.min_branches=2", "flexible_shape_dispatch.sizes=3",
+          "split_args.max=2", "split_call_tir_by_pattern.blocks=exp,tanh,add,sum,matmul,conv2d"})
+      base_.options.set_text(option);
     for (const char* t :
          {"llvm", "llvm -mcpu=x86-64-v4", "llvm -mcpu=icelake-server", "llvm -mcpu=x86-64-v2"})
       targets_.push_back(parse_target(t));
@@ -103,7 +106,7 @@ class Treatments {
     const Target target = targets_[random() % targets_.size()];
     out.context.target = out.compile ? host_target() : target;
     const bool all = chance(0.25);
-    for (const Pass& p : graph_pipeline()) {
+    for (const Pass& p : graph_passes()) {
       if (p.level < kOnRequest) continue;
       static const std::set<std::string_view> seldom{"bind_params",           "bind_symbolic_vars",
                                                      "update_param_type",     "bundle_model_params",
@@ -145,14 +148,15 @@ class Treatments {
         with_symbol.push_back(i);
       }
     }
-    if (!symbol.empty()) context.config.set("bind_symbolic_vars", Any(AttrMap{{symbol, Any(int64_t(3))}}));
+    if (!symbol.empty())
+      context.options.set("bind_symbolic_vars.values", Map<std::string, int64_t>{{symbol, 3}});
     if (symbol.empty()) context.required.erase("bind_symbolic_vars");
     if (with_symbol.size() == 1) {
       const graph::VarRef& v = f->params[with_symbol[0]];
       Array<PrimExpr> shape = *graph::known_shape(v->declared);
       shape.set(0, PrimExpr(3));
-      const ObjectRef type = graph::tensor_type(shape, graph::as_tensor(v->declared)->dtype);
-      context.config.set("update_param_type", Any(AttrMap{{v->name, Any(type)}}));
+      const graph::Type type = graph::tensor_type(shape, graph::as_tensor(v->declared)->dtype);
+      context.options.set("update_param_type.types", Map<std::string, graph::Type>{{v->name, type}});
     }
     if (with_symbol.size() != 1 || context.required.count("bind_symbolic_vars"))
       context.required.erase("update_param_type");
@@ -160,9 +164,8 @@ class Treatments {
       context.required.erase("bind_params");
     } else {
       const size_t k = without[random() % without.size()];
-      context.config.set(
-          "bind_params.values",
-          Any(AttrMap{{f->params[k]->name, seeded_inputs(f, VerifyPassesOptions().seed, 3)[k]}}));
+      const NDArray value = seeded_inputs(f, VerifyPassesOptions().seed, 3)[k].as<NDArray>();
+      context.options.set("bind_params.values", Map<std::string, NDArray>{{f->params[k]->name, value}});
       // It would be a weight no more.
       if (context.required.count("bind_params"))
         for (const char* p : {"lift_transform_params", "bundle_model_params"}) context.required.erase(p);
@@ -235,15 +238,16 @@ TEST(RandomGraphs, LazyTransformsGiveWhatEagerOnesDo) {
                 }),
                 true);
   PassContext context;
-  context.config.set("lazy_transform_params.get_item", Any(std::string("test.lazy.get")));
-  context.config.set("lazy_transform_params.set_item", Any(std::string("test.lazy.set")));
+  context.options.set("lazy_transform_params.get_item", "test.lazy.get");
+  context.options.set("lazy_transform_params.set_item", "test.lazy.set");
   for (int64_t k = 0; k < graphs; ++k) {
     const uint64_t seed = uint64_t(number("TENON_RANDOM_SEED", 1)) * 1000000 + uint64_t(k);
-    IRModule module = infer_types(to_a_normal_form(random_graph(seed), context), context);
+    IRModule module =
+        run_pass("infer_types", run_pass("to_a_normal_form", random_graph(seed), context), context);
     auto main = module.find("main").cast<graph::Function>();
     main.edit()->attrs.set("num_inputs", Any(int64_t(main->params.size() / 2)));
     module.set("main", main);
-    const IRModule eager = lift_transform_params(module, context);
+    const IRModule eager = run_pass("lift_transform_params", module, context);
     const auto transform = eager.find("main_transform_params").cast<graph::Function>();
     if (!transform) continue;
     ++lifted;
@@ -251,7 +255,7 @@ TEST(RandomGraphs, LazyTransformsGiveWhatEagerOnesDo) {
     given.clear();
     fetched = 0;
     const auto want = interpret(eager, "main_transform_params", weights).as<Array<Any>>();
-    const IRModule lazy = lazy_transform_params(eager, context);
+    const IRModule lazy = run_pass("lazy_transform_params", eager, context);
     interpret(lazy, "main_transform_params", {});
     EXPECT_LE(fetched, int64_t(weights.size()));  // each weight once
     ASSERT_EQ(given.size(), want.size()) << print(lazy);
@@ -331,7 +335,7 @@ TEST(RandomGraphs, EveryPassKeepsResults) {
   }
   if (!idle.empty()) std::printf("  changed none:%s\n", idle.c_str());
   std::set<std::string_view> names;
-  for (const Pass& p : graph_pipeline()) names.insert(p.name);
+  for (const Pass& p : graph_passes()) names.insert(p.name);
   if (done >= 100) {
     EXPECT_EQ(counter.changes.size(), names.size());
   }

@@ -8,7 +8,7 @@
 #include <map>
 
 #include "ir/text.h"
-#include "pass/graph/passes.h"
+#include "pipeline/pass_lists.h"
 
 namespace tenon::testing_trust {
 namespace {
@@ -603,7 +603,7 @@ RandomPattern random_pattern(const std::function<uint64_t(uint64_t)>& below, int
   ParseOptions options;
   options.name = p.name;
   const IRModule parsed = parse_module(PatternWriter(below, instance).write(p), options);
-  return {p.name, infer_types(parsed, context)};
+  return {p.name, run_pass("infer_types", parsed, context)};
 }
 
 }  // namespace tenon::testing_trust

@@ -7,8 +7,8 @@
 #include "ir/text.h"
 #include "op/body_rewriter.h"
 #include "op/build.h"
-#include "pass/graph/passes.h"
 #include "pipeline/evaluator.h"
+#include "pipeline/pass_lists.h"
 #include "random_graph.h"
 #include "target/target.h"
 #include "tools/reduce_module.h"
@@ -43,27 +43,30 @@ IRModule plant(IRModule m, const char* op, Wrong::Rule rule) {
 bool same_type(const Expr& a, const VarRef& b) { return a->type && structural_equal(a->type, b->declared); }
 
 IRModule wrong_canonicalize(IRModule m, PassContext& c) {  // a transposition of a square is nothing
-  return plant(canonicalize(std::move(m), c), "permute_dims", [](Wrong&, const Call& call, const VarRef& v) {
-    return same_type(call.args[0], v) ? call.args[0] : Expr();
-  });
+  return plant(run_pass("canonicalize", std::move(m), c), "permute_dims",
+               [](Wrong&, const Call& call, const VarRef& v) {
+                 return same_type(call.args[0], v) ? call.args[0] : Expr();
+               });
 }
 IRModule wrong_simplify_expr(IRModule m, PassContext& c) {  // a - b = b - a
-  return plant(simplify_expr(std::move(m), c), "subtract", [](Wrong&, const Call& call, const VarRef&) {
-    return op::op_call("subtract", {call.args[1], call.args[0]}, call.attrs);
-  });
+  return plant(run_pass("simplify_expr", std::move(m), c), "subtract",
+               [](Wrong&, const Call& call, const VarRef&) {
+                 return op::op_call("subtract", {call.args[1], call.args[0]}, call.attrs);
+               });
 }
 IRModule wrong_eliminate_common_subexpr(IRModule m, PassContext& c) {  // smallest and largest are the same
   return plant(
-      eliminate_common_subexpr(std::move(m), c), "maximum",
+      run_pass("eliminate_common_subexpr", std::move(m), c), "maximum",
       [](Wrong&, const Call& call, const VarRef&) { return op::op_call("minimum", call.args, call.attrs); });
 }
 IRModule wrong_fold_scale_axis(IRModule m, PassContext& c) {  // a scale is forgotten
-  return plant(fold_scale_axis(std::move(m), c), "multiply", [](Wrong&, const Call& call, const VarRef& v) {
-    return call.args[1].is<Constant>() && same_type(call.args[0], v) ? call.args[0] : Expr();
-  });
+  return plant(run_pass("fold_scale_axis", std::move(m), c), "multiply",
+               [](Wrong&, const Call& call, const VarRef& v) {
+                 return call.args[1].is<Constant>() && same_type(call.args[0], v) ? call.args[0] : Expr();
+               });
 }
 IRModule wrong_simplify_inference(IRModule m, PassContext& c) {  // a reduction takes the first axis
-  return plant(simplify_inference(std::move(m), c), "nn.softmax",
+  return plant(run_pass("simplify_inference", std::move(m), c), "nn.softmax",
                [](Wrong&, const Call& call, const VarRef&) {
                  return op::op_call("nn.softmax", call.args, op::make_attrs<op::AxisAttrs>(0));
                });
@@ -84,7 +87,7 @@ TEST(Reduce, PlantedBugsAreNamedAndReduced) {
   large.patterns = large.recorded = false;  // one function, so that the case stays small
   for (const Pass& bug : planted) {
     std::vector<Pass> passes;  // up to fusion, which hides the operators
-    for (Pass p : graph_pipeline()) {
+    for (Pass p : graph_passes()) {
       if (p.name == "fuse_ops") break;
       if (p.name == bug.name) p.run = bug.run;
       passes.push_back(p);

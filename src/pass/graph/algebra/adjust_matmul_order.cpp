@@ -9,7 +9,6 @@
 // is cheaper for every row. Needs: types; normal form. Keeps: values up to the order of sums.
 #include "op/body_rewriter.h"
 #include "op/build.h"
-#include "pass/graph/passes.h"
 
 namespace tenon {
 namespace graph {
@@ -89,12 +88,21 @@ class AdjustMatmulOrder : public BodyRewriter {
 }  // namespace
 }  // namespace graph
 
-IRModule adjust_matmul_order(IRModule module, PassContext&) {
+static IRModule adjust_matmul_order(IRModule module, PassContext&) {
   return module.map_graph([&](const std::string&, const Ref<graph::Function>& f) -> ObjectRef {
     graph::AdjustMatmulOrder rewriter(graph::count_uses(*f));
     Ref<graph::Function> out = rewriter.run(f);
     return out.same_as(f) ? ObjectRef() : ObjectRef(out);
   });
 }
+
+const Pass& adjust_matmul_order_pass = register_pass({
+    .name = "adjust_matmul_order",
+    .run = adjust_matmul_order,
+    .level = 3,
+    .summary = "chains of products in the cheaper order",
+    .needs = {"infer_types"},
+    .keeps = Keeps::sums,
+});
 
 }  // namespace tenon

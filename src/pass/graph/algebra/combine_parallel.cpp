@@ -8,13 +8,12 @@
 //
 // One wide contraction reads x once and fills the machine where narrow ones do not; the cuts cost a copy
 // unless their users read them in place, so these passes run on request. At least
-// "combine_parallel.min_branches" (3) of them must share tensor, attributes and sizes but for the joined
+// `min_branches` of them must share tensor, attributes and sizes but for the joined
 // axis; the other operands are known where the first contraction stands. Needs: types; normal form. Keeps:
 // values bit by bit where the schedule of the wider program sums in the same order.
 #include "ir/structural.h"
 #include "op/body_rewriter.h"
 #include "op/build.h"
-#include "pass/graph/passes.h"
 
 namespace tenon {
 namespace graph {
@@ -168,11 +167,9 @@ class CombineParallel : public BodyRewriter {
   std::unordered_map<const Object*, size_t> places_;  ///< in the order of definition
 };
 
-IRModule combine(const IRModule& module, const PassContext& context, Rule rule) {
-  size_t least = 3;
-  if (auto v = context.config.find("combine_parallel.min_branches")) least = size_t(v->as<int64_t>());
+IRModule combine(const IRModule& module, int64_t min_branches, Rule rule) {
   return module.map_graph([&](const std::string&, const Ref<Function>& f) -> ObjectRef {
-    CombineParallel rewriter(rule, std::max<size_t>(2, least));
+    CombineParallel rewriter(rule, size_t(std::max<int64_t>(2, min_branches)));
     rewriter.find(*f);
     Ref<Function> out = rewriter.run(f);
     return out.same_as(f) ? ObjectRef() : ObjectRef(out);
@@ -182,14 +179,48 @@ IRModule combine(const IRModule& module, const PassContext& context, Rule rule) 
 }  // namespace
 }  // namespace graph
 
-IRModule combine_parallel_conv2d(IRModule module, PassContext& context) {
-  return graph::combine(module, context, graph::join_conv2d);
+static constexpr int64_t kMinBranches = 3;
+static constexpr char kMinBranchesHelp[] = "fewer contractions of one tensor stay as they are";
+static const Option<int64_t> kMinConvs("combine_parallel_conv2d.min_branches", kMinBranches,
+                                       kMinBranchesHelp);
+static const Option<int64_t> kMinDenses("combine_parallel_dense.min_branches", kMinBranches,
+                                        kMinBranchesHelp);
+static const Option<int64_t> kMinMatmuls("combine_parallel_batch_matmul.min_branches", kMinBranches,
+                                         kMinBranchesHelp);
+
+static IRModule combine_parallel_conv2d(IRModule module, PassContext& context) {
+  return graph::combine(module, context.options.get(kMinConvs), graph::join_conv2d);
 }
-IRModule combine_parallel_dense(IRModule module, PassContext& context) {
-  return graph::combine(module, context, graph::join_dense);
+static IRModule combine_parallel_dense(IRModule module, PassContext& context) {
+  return graph::combine(module, context.options.get(kMinDenses), graph::join_dense);
 }
-IRModule combine_parallel_batch_matmul(IRModule module, PassContext& context) {
-  return graph::combine(module, context, graph::join_batch_matmul);
+static IRModule combine_parallel_batch_matmul(IRModule module, PassContext& context) {
+  return graph::combine(module, context.options.get(kMinMatmuls), graph::join_batch_matmul);
 }
+
+const Pass& combine_parallel_conv2d_pass = register_pass({
+    .name = "combine_parallel_conv2d",
+    .run = combine_parallel_conv2d,
+    .summary = "convolutions of one tensor become one wider convolution",
+    .needs = {"infer_types"},
+    .keeps = Keeps::sums,
+    .options = {kMinConvs},
+});
+const Pass& combine_parallel_dense_pass = register_pass({
+    .name = "combine_parallel_dense",
+    .run = combine_parallel_dense,
+    .summary = "products of one matrix with several become one wider product",
+    .needs = {"infer_types"},
+    .keeps = Keeps::sums,
+    .options = {kMinDenses},
+});
+const Pass& combine_parallel_batch_matmul_pass = register_pass({
+    .name = "combine_parallel_batch_matmul",
+    .run = combine_parallel_batch_matmul,
+    .summary = "batched products of one tensor with several become one wider product",
+    .needs = {"infer_types"},
+    .keeps = Keeps::sums,
+    .options = {kMinMatmuls},
+});
 
 }  // namespace tenon

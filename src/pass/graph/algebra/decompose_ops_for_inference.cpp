@@ -12,7 +12,6 @@
 
 #include "op/body_rewriter.h"
 #include "op/build.h"
-#include "pass/graph/passes.h"
 
 namespace tenon {
 namespace graph {
@@ -86,8 +85,16 @@ class DecomposeOps : public BodyRewriter {
 }  // namespace
 }  // namespace graph
 
-IRModule decompose_ops_for_inference(IRModule module, PassContext&) {
+static IRModule decompose_ops_for_inference(IRModule module, PassContext&) {
   return graph::rewrite_functions<graph::DecomposeOps>(std::move(module));
 }
+
+const Pass& decompose_ops_for_inference_pass = register_pass({
+    .name = "decompose_ops_for_inference",
+    .run = decompose_ops_for_inference,
+    .summary = "normalisations are written out",
+    .needs = {"infer_types"},
+    .keeps = Keeps::rounding,
+});
 
 }  // namespace tenon

@@ -9,7 +9,6 @@
 
 #include "op/body_rewriter.h"
 #include "op/build.h"
-#include "pass/graph/passes.h"
 
 namespace tenon {
 namespace graph {
@@ -36,8 +35,16 @@ class DivToMul : public BodyRewriter {
 }  // namespace
 }  // namespace graph
 
-IRModule div_to_mul(IRModule module, PassContext&) {
+static IRModule div_to_mul(IRModule module, PassContext&) {
   return graph::rewrite_functions<graph::DivToMul>(std::move(module));
 }
+
+const Pass& div_to_mul_pass = register_pass({
+    .name = "div_to_mul",
+    .run = div_to_mul,
+    .summary = "division by constants becomes multiplication",
+    .needs = {"infer_types"},
+    .keeps = Keeps::rounding,
+});
 
 }  // namespace tenon

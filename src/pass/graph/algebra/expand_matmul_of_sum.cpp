@@ -9,7 +9,6 @@
 // up to rounding.
 #include "op/body_rewriter.h"
 #include "op/build.h"
-#include "pass/graph/passes.h"
 
 namespace tenon {
 namespace graph {
@@ -42,8 +41,16 @@ class ExpandMatmulOfSum : public BodyRewriter {
 }  // namespace
 }  // namespace graph
 
-IRModule expand_matmul_of_sum(IRModule module, PassContext&) {
+static IRModule expand_matmul_of_sum(IRModule module, PassContext&) {
   return graph::rewrite_functions<graph::ExpandMatmulOfSum>(std::move(module));
 }
+
+const Pass& expand_matmul_of_sum_pass = register_pass({
+    .name = "expand_matmul_of_sum",
+    .run = expand_matmul_of_sum,
+    .summary = "x·(A + B·C) becomes x·A + (x·B)·C",
+    .needs = {"infer_types"},
+    .keeps = Keeps::rounding,
+});
 
 }  // namespace tenon

@@ -10,7 +10,6 @@
 
 #include "op/body_rewriter.h"
 #include "op/build.h"
-#include "pass/graph/passes.h"
 
 namespace tenon {
 namespace graph {
@@ -34,8 +33,16 @@ class FastMath : public BodyRewriter {
 }  // namespace
 }  // namespace graph
 
-IRModule fast_math(IRModule module, PassContext&) {
+static IRModule fast_math(IRModule module, PassContext&) {
   return graph::rewrite_functions<graph::FastMath>(std::move(module));
 }
+
+const Pass& fast_math_pass = register_pass({
+    .name = "fast_math",
+    .run = fast_math,
+    .summary = "exponentials become their cheaper forms",
+    .needs = {"infer_types"},
+    .keeps = Keeps::rounding,
+});
 
 }  // namespace tenon

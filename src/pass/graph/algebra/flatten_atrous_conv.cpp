@@ -11,7 +11,6 @@
 #include "op/attrs_arrange.h"
 #include "op/body_rewriter.h"
 #include "op/build.h"
-#include "pass/graph/passes.h"
 
 namespace tenon {
 namespace graph {
@@ -67,8 +66,16 @@ class FlattenAtrousConv : public BodyRewriter {
 }  // namespace
 }  // namespace graph
 
-IRModule flatten_atrous_conv(IRModule module, PassContext&) {
+static IRModule flatten_atrous_conv(IRModule module, PassContext&) {
   return graph::rewrite_functions<graph::FlattenAtrousConv>(std::move(module));
 }
+
+const Pass& flatten_atrous_conv_pass = register_pass({
+    .name = "flatten_atrous_conv",
+    .run = flatten_atrous_conv,
+    .summary = "convolutions between batches of phases are dilated ones",
+    .needs = {"infer_types"},
+    .keeps = Keeps::sums,
+});
 
 }  // namespace tenon

@@ -11,7 +11,6 @@
 
 #include "op/body_rewriter.h"
 #include "op/build.h"
-#include "pass/graph/passes.h"
 
 namespace tenon {
 namespace graph {
@@ -67,7 +66,7 @@ class FoldBatchNorm : public BodyRewriter {
 }  // namespace
 }  // namespace graph
 
-IRModule fold_batchnorm_to_conv2d(IRModule module, PassContext&) {
+static IRModule fold_batchnorm_to_conv2d(IRModule module, PassContext&) {
   using namespace graph;
   return module.map_graph([](const std::string&, const Ref<graph::Function>& f) -> ObjectRef {
     FoldBatchNorm rewriter(count_uses(*f));
@@ -75,5 +74,13 @@ IRModule fold_batchnorm_to_conv2d(IRModule module, PassContext&) {
     return out.same_as(f) ? ObjectRef() : ObjectRef(out);
   });
 }
+
+const Pass& fold_batchnorm_to_conv2d_pass = register_pass({
+    .name = "fold_batchnorm_to_conv2d",
+    .run = fold_batchnorm_to_conv2d,
+    .summary = "batch_norm goes into the weight of the convolution before it",
+    .needs = {"infer_types"},
+    .keeps = Keeps::rounding,
+});
 
 }  // namespace tenon

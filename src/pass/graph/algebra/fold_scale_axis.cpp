@@ -18,7 +18,6 @@
 // the rounding of the new weights, which are computed in double.
 #include "op/body_rewriter.h"
 #include "op/build.h"
-#include "pass/graph/passes.h"
 
 namespace tenon {
 namespace graph {
@@ -284,14 +283,37 @@ IRModule fold_scales(IRModule module, bool backward, bool forward) {
 }  // namespace
 }  // namespace graph
 
-IRModule fold_scale_axis(IRModule module, PassContext&) {
+static IRModule fold_scale_axis(IRModule module, PassContext&) {
   return graph::fold_scales(std::move(module), true, true);
 }
-IRModule backward_fold_scale_axis(IRModule module, PassContext&) {
+static IRModule backward_fold_scale_axis(IRModule module, PassContext&) {
   return graph::fold_scales(std::move(module), true, false);
 }
-IRModule forward_fold_scale_axis(IRModule module, PassContext&) {
+static IRModule forward_fold_scale_axis(IRModule module, PassContext&) {
   return graph::fold_scales(std::move(module), false, true);
 }
+
+const Pass& fold_scale_axis_pass = register_pass({
+    .name = "fold_scale_axis",
+    .run = fold_scale_axis,
+    .level = 2,
+    .summary = "scales around contractions move into constant weights",
+    .needs = {"infer_types"},
+    .keeps = Keeps::rounding,
+});
+const Pass& backward_fold_scale_axis_pass = register_pass({
+    .name = "backward_fold_scale_axis",
+    .run = backward_fold_scale_axis,
+    .summary = "scales behind contractions move back into constant weights",
+    .needs = {"infer_types"},
+    .keeps = Keeps::rounding,
+});
+const Pass& forward_fold_scale_axis_pass = register_pass({
+    .name = "forward_fold_scale_axis",
+    .run = forward_fold_scale_axis,
+    .summary = "scales in front of contractions move forward into constant weights",
+    .needs = {"infer_types"},
+    .keeps = Keeps::rounding,
+});
 
 }  // namespace tenon

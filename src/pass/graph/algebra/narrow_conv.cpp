@@ -12,7 +12,6 @@
 
 #include "op/body_rewriter.h"
 #include "op/build.h"
-#include "pass/graph/passes.h"
 #include "schedule/dot_intrin.h"
 #include "target/target.h"
 
@@ -138,10 +137,18 @@ class NarrowConv : public BodyRewriter {
 }  // namespace
 }  // namespace graph
 
-IRModule narrow_conv(IRModule module, PassContext& context) {
+static IRModule narrow_conv(IRModule module, PassContext& context) {
   Target target = context.target.cast<TargetNode>();
   if (!target || !context.evaluate) return module;
   return graph::rewrite_functions<graph::NarrowConv>(std::move(module), target);
 }
+
+const Pass& narrow_conv_pass = register_pass({
+    .name = "narrow_conv",
+    .run = narrow_conv,
+    .level = 2,
+    .summary = "convolutions of quantised values become convolutions of bytes",
+    .needs = {"infer_types"},
+});
 
 }  // namespace tenon

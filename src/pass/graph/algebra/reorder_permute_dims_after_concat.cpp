@@ -9,7 +9,6 @@
 #include "ir/structural.h"
 #include "op/body_rewriter.h"
 #include "op/build.h"
-#include "pass/graph/passes.h"
 
 namespace tenon {
 namespace graph {
@@ -46,8 +45,16 @@ class ReorderPermuteDimsAfterConcat : public BodyRewriter {
 }  // namespace
 }  // namespace graph
 
-IRModule reorder_permute_dims_after_concat(IRModule module, PassContext&) {
+static IRModule reorder_permute_dims_after_concat(IRModule module, PassContext&) {
   return graph::rewrite_functions<graph::ReorderPermuteDimsAfterConcat>(std::move(module));
 }
+
+const Pass& reorder_permute_dims_after_concat_pass = register_pass({
+    .name = "reorder_permute_dims_after_concat",
+    .run = reorder_permute_dims_after_concat,
+    .level = 2,
+    .summary = "transposed parts are put together before they are transposed",
+    .needs = {"infer_types"},
+});
 
 }  // namespace tenon

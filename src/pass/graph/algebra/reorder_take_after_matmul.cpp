@@ -9,7 +9,6 @@
 // values bit by bit where the schedule sums in the same order.
 #include "op/body_rewriter.h"
 #include "op/build.h"
-#include "pass/graph/passes.h"
 
 namespace tenon {
 namespace graph {
@@ -37,8 +36,16 @@ class ReorderTakeAfterMatmul : public BodyRewriter {
 }  // namespace
 }  // namespace graph
 
-IRModule reorder_take_after_matmul(IRModule module, PassContext&) {
+static IRModule reorder_take_after_matmul(IRModule module, PassContext&) {
   return graph::rewrite_functions<graph::ReorderTakeAfterMatmul>(std::move(module));
 }
+
+const Pass& reorder_take_after_matmul_pass = register_pass({
+    .name = "reorder_take_after_matmul",
+    .run = reorder_take_after_matmul,
+    .summary = "columns are taken from the product, not from its matrix",
+    .needs = {"infer_types"},
+    .keeps = Keeps::sums,
+});
 
 }  // namespace tenon

@@ -13,7 +13,6 @@
 #include "ir/structural.h"
 #include "op/body_rewriter.h"
 #include "op/build.h"
-#include "pass/graph/passes.h"
 
 namespace tenon {
 namespace graph {
@@ -193,8 +192,16 @@ class SimplifyExpr : public BodyRewriter {
 }  // namespace
 }  // namespace graph
 
-IRModule simplify_expr(IRModule module, PassContext&) {
+static IRModule simplify_expr(IRModule module, PassContext&) {
   return graph::rewrite_functions<graph::SimplifyExpr>(std::move(module));
 }
+
+const Pass& simplify_expr_pass = register_pass({
+    .name = "simplify_expr",
+    .run = simplify_expr,
+    .level = 2,
+    .summary = "algebra on operators: pads, slices, concatenations, chains",
+    .needs = {"infer_types"},
+});
 
 }  // namespace tenon

@@ -11,7 +11,6 @@
 
 #include "op/body_rewriter.h"
 #include "op/build.h"
-#include "pass/graph/passes.h"
 
 namespace tenon {
 namespace graph {
@@ -60,8 +59,17 @@ class SimplifyInference : public BodyRewriter {
 }  // namespace
 }  // namespace graph
 
-IRModule simplify_inference(IRModule module, PassContext&) {
+static IRModule simplify_inference(IRModule module, PassContext&) {
   return graph::rewrite_functions<graph::SimplifyInference>(std::move(module));
 }
+
+const Pass& simplify_inference_pass = register_pass({
+    .name = "simplify_inference",
+    .run = simplify_inference,
+    .level = 1,
+    .summary = "batch_norm becomes scale and shift, dropout goes",
+    .needs = {"infer_types"},
+    .keeps = Keeps::rounding,
+});
 
 }  // namespace tenon

@@ -8,13 +8,12 @@
 // Three classes, as in the field's lists: contractions always change; moves of elements and exact
 // element-wise operators follow when all their operands have changed; everything else (exponentials, sums,
 // normalisations) stays in float32. Sums inside a contraction are float32. The types of parameters and
-// results stay. Config "to_mixed_precision.dtype": "bfloat16" (default) or "float16". Needs: types; normal
+// results stay. Needs: types; normal
 // form. Keeps: types of all variables; values up to the rounding of 16-bit floats.
 #include <set>
 
 #include "op/body_rewriter.h"
 #include "op/build.h"
-#include "pass/graph/passes.h"
 
 namespace tenon {
 namespace graph {
@@ -127,15 +126,26 @@ class ToMixedPrecision : public BodyRewriter {
 }  // namespace
 }  // namespace graph
 
-IRModule to_mixed_precision(IRModule module, PassContext& context) {
+static const Option<std::string> kDtype("to_mixed_precision.dtype", "bfloat16", "bfloat16 or float16");
+
+static IRModule to_mixed_precision(IRModule module, PassContext& context) {
   const DataType bf16 = DataType::bfloat16();
   DataType low = bf16;
-  if (auto v = context.config.find("to_mixed_precision.dtype"))
-    if (!parse_dtype(v->as<std::string>(), &low)) low = f32;
+  if (!parse_dtype(context.options.get(kDtype), &low)) low = f32;
   if (low != bf16 && low != f16)
     throw Error(ErrorKind::usage, "T0908", "mixed precision is not known for that type", {},
                 "bfloat16 and float16 are");
   return graph::rewrite_functions<graph::ToMixedPrecision>(std::move(module), low);
 }
+
+const Pass& to_mixed_precision_pass = register_pass({
+    .name = "to_mixed_precision",
+    .run = to_mixed_precision,
+    .summary = "contractions compute on 16-bit floats (--precision)",
+    .needs = {"infer_types"},
+    .keeps = Keeps::rounding,
+    .rounds = 0x1p-8,
+    .options = {kDtype},
+});
 
 }  // namespace tenon

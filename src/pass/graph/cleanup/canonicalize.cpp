@@ -15,7 +15,6 @@
 #include "ir/structural.h"
 #include "op/body_rewriter.h"
 #include "op/build.h"
-#include "pass/graph/passes.h"
 
 namespace tenon {
 namespace graph {
@@ -223,8 +222,16 @@ class Canonicalize : public BodyRewriter {
 }  // namespace
 }  // namespace graph
 
-IRModule canonicalize(IRModule module, PassContext&) {
+static IRModule canonicalize(IRModule module, PassContext&) {
   return graph::rewrite_functions<graph::Canonicalize>(std::move(module));
 }
+
+const Pass& canonicalize_pass = register_pass({
+    .name = "canonicalize",
+    .run = canonicalize,
+    .level = 1,
+    .summary = "one spelling for equal things: casts, reshapes, transposes, identities",
+    .needs = {"infer_types"},
+});
 
 }  // namespace tenon

@@ -10,7 +10,6 @@
 
 #include "op/body_rewriter.h"
 #include "op/build.h"
-#include "pass/graph/passes.h"
 
 namespace tenon {
 namespace graph {
@@ -56,7 +55,7 @@ class CanonicalizeCast : public BodyRewriter {
 }  // namespace
 }  // namespace graph
 
-IRModule canonicalize_cast(IRModule module, PassContext&) {
+static IRModule canonicalize_cast(IRModule module, PassContext&) {
   using namespace graph;
   return module.map_graph([](const std::string&, const Ref<graph::Function>& f) -> ObjectRef {
     CanonicalizeCast rewriter(count_uses(*f));
@@ -64,5 +63,12 @@ IRModule canonicalize_cast(IRModule module, PassContext&) {
     return out.same_as(f) ? ObjectRef() : ObjectRef(out);
   });
 }
+
+const Pass& canonicalize_cast_pass = register_pass({
+    .name = "canonicalize_cast",
+    .run = canonicalize_cast,
+    .summary = "each user of a wider value widens it itself",
+    .needs = {"infer_types"},
+});
 
 }  // namespace tenon

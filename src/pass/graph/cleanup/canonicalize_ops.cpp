@@ -7,7 +7,6 @@
 // Needs: types, a bias of known size. Keeps: values bit by bit.
 #include "op/body_rewriter.h"
 #include "op/build.h"
-#include "pass/graph/passes.h"
 
 namespace tenon {
 namespace graph {
@@ -36,8 +35,15 @@ class CanonicalizeOps : public BodyRewriter {
 }  // namespace
 }  // namespace graph
 
-IRModule canonicalize_ops(IRModule module, PassContext&) {
+static IRModule canonicalize_ops(IRModule module, PassContext&) {
   return graph::rewrite_functions<graph::CanonicalizeOps>(std::move(module));
 }
+
+const Pass& canonicalize_ops_pass = register_pass({
+    .name = "canonicalize_ops",
+    .run = canonicalize_ops,
+    .summary = "operators that are others in short are written out",
+    .needs = {"infer_types"},
+});
 
 }  // namespace tenon

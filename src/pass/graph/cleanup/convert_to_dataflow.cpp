@@ -8,7 +8,7 @@
 // for tools that know regions. At least "convert_to_dataflow.min_bindings" (2) bindings. Control flow and
 // match_cast stay outside. Keeps: values, order.
 #include "ir/bodies.h"
-#include "pass/graph/passes.h"
+#include "ir/pass.h"
 
 namespace tenon {
 namespace graph {
@@ -62,14 +62,24 @@ Expr marked(const Expr& body, size_t least) {
 }  // namespace
 }  // namespace graph
 
-IRModule convert_to_dataflow(IRModule module, PassContext& context) {
+static const Option<int64_t> kMinBindings("convert_to_dataflow.min_bindings", 2,
+                                          "shorter stretches stay as they are");
+
+static IRModule convert_to_dataflow(IRModule module, PassContext& context) {
   using namespace graph;
-  const auto least = config_or<int64_t>(context, "convert_to_dataflow.min_bindings", 2);
+  const int64_t least = context.options.get(kMinBindings);
   return module.map_graph([&](const std::string&, const Ref<graph::Function>& f) -> ObjectRef {
     if (!f->body) return {};
     Expr next = marked(f->body, size_t(std::max<int64_t>(1, least)));
     return next.same_as(f->body) ? ObjectRef() : ObjectRef(with_bodies(f, {next}));
   });
 }
+
+const Pass& convert_to_dataflow_pass = register_pass({
+    .name = "convert_to_dataflow",
+    .run = convert_to_dataflow,
+    .summary = "stretches of pure bindings are marked",
+    .options = {kMinBindings},
+});
 
 }  // namespace tenon

@@ -9,7 +9,6 @@
 #include "ir/structural.h"
 #include "ir/symbols.h"
 #include "op/body_rewriter.h"
-#include "pass/graph/passes.h"
 
 namespace tenon {
 namespace graph {
@@ -90,8 +89,15 @@ class CommonSubexpr : public BodyRewriter {
 }  // namespace
 }  // namespace graph
 
-IRModule eliminate_common_subexpr(IRModule module, PassContext&) {
+static IRModule eliminate_common_subexpr(IRModule module, PassContext&) {
   return graph::rewrite_functions<graph::CommonSubexpr>(std::move(module));
 }
+
+const Pass& eliminate_common_subexpr_pass = register_pass({
+    .name = "eliminate_common_subexpr",
+    .run = eliminate_common_subexpr,
+    .level = 2,
+    .summary = "equal pure values are computed once",
+});
 
 }  // namespace tenon

@@ -6,7 +6,7 @@
 //
 // Keeps: impure calls, loops that hold one, match_cast (it checks at run time), order, unread results of If.
 #include "ir/bodies.h"
-#include "pass/graph/passes.h"
+#include "ir/pass.h"
 
 #include <unordered_set>
 
@@ -101,7 +101,7 @@ class DeadCode {
 }  // namespace
 }  // namespace graph
 
-IRModule eliminate_dead_code(IRModule module, PassContext&) {
+static IRModule eliminate_dead_code(IRModule module, PassContext&) {
   using namespace graph;
   const IRModule whole = module;
   return module.map_graph([&](const std::string&, const Ref<Function>& f) -> ObjectRef {
@@ -110,5 +110,12 @@ IRModule eliminate_dead_code(IRModule module, PassContext&) {
     return with_bodies(f, {body});
   });
 }
+
+const Pass& eliminate_dead_code_pass = register_pass({
+    .name = "eliminate_dead_code",
+    .run = eliminate_dead_code,
+    .level = 1,
+    .summary = "bindings that nothing needs go",
+});
 
 }  // namespace tenon

@@ -15,7 +15,6 @@
 #include "op/body_rewriter.h"
 #include "op/build.h"
 #include "pass/graph/lowering/lower_function.h"
-#include "pass/graph/passes.h"
 
 namespace tenon {
 namespace graph {
@@ -27,10 +26,7 @@ constexpr int64_t kFilledUp = 8;
 
 class FoldConstant : public BodyRewriter {
  public:
-  explicit FoldConstant(PassContext& context) : context_(context) {
-    if (auto v = context.config.find("fold_constant.max_bytes"))
-      max_bytes_ = v->try_as<int64_t>().value_or(max_bytes_);
-  }
+  FoldConstant(PassContext& context, int64_t max_bytes) : context_(context), max_bytes_(max_bytes) {}
 
  protected:
   bool forward_copies() const override { return true; }
@@ -244,17 +240,30 @@ class FoldConstant : public BodyRewriter {
   }
 
   PassContext& context_;
-  int64_t max_bytes_ = 64 << 20;
+  int64_t max_bytes_;
 };
 
 }  // namespace
 }  // namespace graph
 
-IRModule fold_constant(IRModule module, PassContext& context) {
+static const Option<int64_t> kMaxBytes(
+    "fold_constant.max_bytes", 64 << 20,
+    "larger results are not folded, unless hardly larger than the arguments");
+
+static IRModule fold_constant(IRModule module, PassContext& context) {
   using Function = Ref<graph::Function>;
   return graph::consume_functions(std::move(module), [&](Function f) -> Function {
-    return graph::FoldConstant(context).run(std::move(f));
+    return graph::FoldConstant(context, context.options.get(kMaxBytes)).run(std::move(f));
   });
 }
+
+const Pass& fold_constant_pass = register_pass({
+    .name = "fold_constant",
+    .run = fold_constant,
+    .level = 1,
+    .summary = "operators on constants become constants",
+    .needs = {"infer_types"},
+    .options = {kMaxBytes},
+});
 
 }  // namespace tenon

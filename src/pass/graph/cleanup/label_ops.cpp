@@ -9,7 +9,6 @@
 #include <fmt/format.h>
 
 #include "op/body_rewriter.h"
-#include "pass/graph/passes.h"
 
 namespace tenon {
 namespace graph {
@@ -44,7 +43,7 @@ class LabelOps : public BodyRewriter {
 }  // namespace
 }  // namespace graph
 
-IRModule label_ops(IRModule module, PassContext&) {
+static IRModule label_ops(IRModule module, PassContext&) {
   using namespace graph;
   return module.map_graph([](const std::string& name, const Ref<graph::Function>& f) -> ObjectRef {
     if (!f->body) return {};
@@ -53,5 +52,11 @@ IRModule label_ops(IRModule module, PassContext&) {
     return out.same_as(f) ? ObjectRef() : ObjectRef(out);
   });
 }
+
+const Pass& label_ops_pass = register_pass({
+    .name = "label_ops",
+    .run = label_ops,
+    .summary = "calls of operators that come from nowhere get names",
+});
 
 }  // namespace tenon

@@ -11,8 +11,8 @@
 #include <algorithm>
 
 #include "ir/bodies.h"
+#include "ir/pass.h"
 #include "op/infer.h"
-#include "pass/graph/passes.h"
 
 namespace tenon {
 namespace graph {
@@ -198,12 +198,18 @@ class NormalForm {
 }  // namespace
 }  // namespace graph
 
-IRModule to_a_normal_form(IRModule module, PassContext&) {
+static IRModule to_a_normal_form(IRModule module, PassContext&) {
   using namespace graph;
   return module.map_graph([](const std::string&, const Ref<graph::Function>& f) -> ObjectRef {
     if (!f->body || is_normal_body(f->body)) return {};
     return NormalForm().run(f);
   });
 }
+
+const Pass& to_a_normal_form_pass = register_pass({
+    .name = "to_a_normal_form",
+    .run = to_a_normal_form,
+    .summary = "nested expressions become bindings",
+});
 
 }  // namespace tenon

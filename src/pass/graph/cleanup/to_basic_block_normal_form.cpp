@@ -8,7 +8,7 @@
 // closures, which would compute it again. Pure operators only; needs: normal form. Keeps: values, order of
 // effects.
 #include "ir/bodies.h"
-#include "pass/graph/passes.h"
+#include "ir/pass.h"
 
 #include <map>
 
@@ -86,7 +86,7 @@ class BasicBlocks {
 }  // namespace
 }  // namespace graph
 
-IRModule to_basic_block_normal_form(IRModule module, PassContext&) {
+static IRModule to_basic_block_normal_form(IRModule module, PassContext&) {
   using namespace graph;
   return module.map_graph([](const std::string&, const Ref<graph::Function>& f) -> ObjectRef {
     Expr next = f->body ? BasicBlocks().body(f->body) : f->body;
@@ -94,5 +94,11 @@ IRModule to_basic_block_normal_form(IRModule module, PassContext&) {
     return with_bodies(f, {next});
   });
 }
+
+const Pass& to_basic_block_normal_form_pass = register_pass({
+    .name = "to_basic_block_normal_form",
+    .run = to_basic_block_normal_form,
+    .summary = "a value that only one branch reads is computed in that branch",
+});
 
 }  // namespace tenon

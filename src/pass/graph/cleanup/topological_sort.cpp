@@ -12,7 +12,7 @@
 
 #include "base/diagnostic.h"
 #include "ir/bodies.h"
-#include "pass/graph/passes.h"
+#include "ir/pass.h"
 
 namespace tenon {
 namespace graph {
@@ -110,9 +110,12 @@ class TopologicalSort {
 }  // namespace
 }  // namespace graph
 
-IRModule topological_sort(IRModule module, PassContext& context) {
+static const Option<std::string> kOrder("topological_sort.order", "depth_first",
+                                        "depth_first or breadth_first");
+
+static IRModule topological_sort(IRModule module, PassContext& context) {
   using namespace graph;
-  const auto order = config_or<std::string>(context, "topological_sort.order", "depth_first");
+  const auto order = context.options.get(kOrder);
   if (order != "depth_first" && order != "breadth_first")
     fail("T1032", "topological_sort.order is `" + order + "`", {}, "depth_first or breadth_first",
          ErrorKind::usage);
@@ -122,5 +125,12 @@ IRModule topological_sort(IRModule module, PassContext& context) {
     return next.same_as(f->body) ? ObjectRef() : ObjectRef(with_bodies(f, {next}));
   });
 }
+
+const Pass& topological_sort_pass = register_pass({
+    .name = "topological_sort",
+    .run = topological_sort,
+    .summary = "values stand where they are first needed",
+    .options = {kOrder},
+});
 
 }  // namespace tenon

@@ -10,10 +10,10 @@
 #include <algorithm>
 
 #include "ir/intrinsic.h"
+#include "ir/pass.h"
 #include "ir/tir.h"
 #include "ir/walk.h"
 #include "pass/graph/fusion/programs.h"
-#include "pass/graph/passes.h"
 
 namespace tenon {
 namespace graph {
@@ -99,7 +99,7 @@ FusionKind kind_of_program(const tir::PrimFunc& f) {
 }  // namespace
 }  // namespace graph
 
-IRModule annotate_tir_op_pattern(IRModule module, PassContext&) {
+static IRModule annotate_tir_op_pattern(IRModule module, PassContext&) {
   using namespace graph;
   return module.map_prim([](const std::string&, const tir::PrimFunc& f) -> ObjectRef {
     if (f->attrs.contains("op_pattern") || f->attrs.contains("tenon.kernel")) return {};
@@ -108,5 +108,12 @@ IRModule annotate_tir_op_pattern(IRModule module, PassContext&) {
     return out;
   });
 }
+
+const Pass& annotate_tir_op_pattern_pass = register_pass({
+    .name = "annotate_tir_op_pattern",
+    .run = annotate_tir_op_pattern,
+    .summary = "how tensor programs may be fused",
+    .needs = {"lower_to_call_tir"},
+});
 
 }  // namespace tenon

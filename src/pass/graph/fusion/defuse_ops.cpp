@@ -9,7 +9,6 @@
 #include "ir/symbols.h"
 #include "op/body_rewriter.h"
 #include "pass/graph/fusion/programs.h"
-#include "pass/graph/passes.h"
 
 namespace tenon {
 namespace graph {
@@ -76,7 +75,7 @@ class DefuseOps : public BodyRewriter {
 }  // namespace
 }  // namespace graph
 
-IRModule defuse_ops(IRModule module, PassContext&) {
+static IRModule defuse_ops(IRModule module, PassContext&) {
   using namespace graph;
   const IRModule whole = module;
   IRModule out = rewrite_functions<DefuseOps>(std::move(module), whole);
@@ -92,5 +91,12 @@ IRModule defuse_ops(IRModule module, PassContext&) {
   erase_functions(out, gone);
   return out;
 }
+
+const Pass& defuse_ops_pass = register_pass({
+    .name = "defuse_ops",
+    .run = defuse_ops,
+    .summary = "primitive functions become their operators again",
+    .needs = {"infer_types"},
+});
 
 }  // namespace tenon

@@ -6,17 +6,15 @@
 //
 // Needs: types inferred, dead code gone. Keeps: normal form, the value of every variable that is left, order
 // of impure calls. Works inside branches and loop bodies; what surrounds an If or While fuses across it.
-// Configuration: "fuse_ops.max_depth" (256), "fuse_ops.max_arguments" (200), "fuse_ops.explain" (a packed
-// function that receives the explanation as text).
+// Reports why (explain_fusion).
 #include "pass/graph/fusion/fusion.h"
-#include "pass/graph/passes.h"
 
 #include <algorithm>
 #include <functional>
 #include <map>
 
-#include "base/function.h"
 #include "ir/bodies.h"
+#include "ir/pass.h"
 #include "ir/structural.h"
 #include "pass/graph/fusion/group.h"
 
@@ -26,11 +24,8 @@ namespace {
 
 class Fuser {
  public:
-  Fuser(IRModule module, PassContext& context) : module_(std::move(module)) {
-    limits_.max_depth = int(config<int64_t>(context, "fuse_ops.max_depth", limits_.max_depth));
-    limits_.max_arguments = int(config<int64_t>(context, "fuse_ops.max_arguments", limits_.max_arguments));
-    explain_ = config<tenon::Function>(context, "fuse_ops.explain", {});
-  }
+  Fuser(IRModule module, const PassContext& context, FusionLimits limits)
+      : module_(std::move(module)), context_(context), limits_(limits) {}
 
   IRModule run() {
     for (auto [name, object] : module_.functions()) {
@@ -46,17 +41,11 @@ class Fuser {
   }
 
  private:
-  template <class T>
-  static T config(const PassContext& context, const std::string& key, T otherwise) {
-    auto v = context.config.find(key);
-    return v ? v->try_as<T>().value_or(otherwise) : otherwise;
-  }
-
   Expr rewrite_body(const Expr& body) {
     FusionGraph g = fusion_graph(body);
     std::vector<PostDominator> dominators = post_dominators(g);
     std::vector<int> groups = fusion_groups(g, dominators, limits_);
-    if (explain_) explain_(explain_fusion(name_, g, dominators, groups));
+    if (context_.report) context_.report("fuse_ops", explain_fusion(name_, g, dominators, groups));
     std::vector<std::vector<int>> members(g.nodes.size());
     for (int i = 0; i < int(g.nodes.size()); ++i) members[groups[i]].push_back(i);
     std::vector<bool> fused(g.nodes.size(), false);
@@ -135,8 +124,8 @@ class Fuser {
   }
 
   IRModule module_;
+  const PassContext& context_;
   FusionLimits limits_;
-  tenon::Function explain_;
   std::string name_;
   std::unordered_map<uint64_t, std::vector<std::pair<Ref<Function>, std::string>>> known_;
 };
@@ -144,8 +133,25 @@ class Fuser {
 }  // namespace
 }  // namespace graph
 
-IRModule fuse_ops(IRModule module, PassContext& context) {
-  return graph::Fuser(std::move(module), context).run();
+static const Option<int64_t> kFuseMaxDepth("fuse_ops.max_depth", graph::FusionLimits().max_depth,
+                                           "operators of one kernel at most");
+static const Option<int64_t> kFuseMaxArguments("fuse_ops.max_arguments", graph::FusionLimits().max_arguments,
+                                               "tensors that one kernel reads at most");
+
+static IRModule fuse_ops(IRModule module, PassContext& context) {
+  graph::FusionLimits limits;
+  limits.max_depth = int(context.options.get(kFuseMaxDepth));
+  limits.max_arguments = int(context.options.get(kFuseMaxArguments));
+  return graph::Fuser(std::move(module), context, limits).run();
 }
+
+const Pass& fuse_ops_pass = register_pass({
+    .name = "fuse_ops",
+    .run = fuse_ops,
+    .level = 1,
+    .summary = "operators that one kernel computes become one function",
+    .needs = {"infer_types"},
+    .options = {kFuseMaxDepth, kFuseMaxArguments},
+});
 
 }  // namespace tenon

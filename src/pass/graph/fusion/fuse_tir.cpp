@@ -11,9 +11,9 @@
 #include <algorithm>
 
 #include "ir/bodies.h"
+#include "ir/pass.h"
 #include "ir/tir.h"
 #include "pass/graph/fusion/programs.h"
-#include "pass/graph/passes.h"
 
 namespace tenon {
 namespace graph {
@@ -152,9 +152,19 @@ class FuseTir {
 }  // namespace
 }  // namespace graph
 
-IRModule fuse_tir(IRModule module, PassContext& context) {
-  const auto most = config_or<int64_t>(context, "fuse_tir.max_stages", 32);
+static const Option<int64_t> kFuseTirStages("fuse_tir.max_stages", 32, "stages of one program at most");
+
+static IRModule fuse_tir(IRModule module, PassContext& context) {
+  const int64_t most = context.options.get(kFuseTirStages);
   return graph::FuseTir(std::move(module), size_t(std::max<int64_t>(2, most))).run();
 }
+
+const Pass& fuse_tir_pass = register_pass({
+    .name = "fuse_tir",
+    .run = fuse_tir,
+    .summary = "programs that only one other reads become part of it",
+    .needs = {"lower_to_call_tir"},
+    .options = {kFuseTirStages},
+});
 
 }  // namespace tenon

@@ -6,19 +6,19 @@
 //
 // The tensor is read once and one kernel is started. Joins primitive calls and single operators of
 // element-wise, broadcast or injective kind whose results have one shape, that share an operand of that
-// shape, and of which none needs another's result; at most "horizontal_fusion.max_outputs" (4) of them.
+// shape, and of which none needs another's result; at most `max_outputs` of them.
 // Stands behind fuse_ops. Needs: types. Keeps: values bit by bit.
 #include <algorithm>
 #include <functional>
 #include <unordered_map>
 
 #include "ir/bodies.h"
+#include "ir/pass.h"
 #include "ir/structural.h"
 #include "ir/symbols.h"
 #include "op/op_def.h"
 #include "pass/graph/fusion/group.h"
 #include "pass/graph/lowering/lower_function.h"
-#include "pass/graph/passes.h"
 
 namespace tenon {
 namespace graph {
@@ -222,9 +222,19 @@ class HorizontalFusion {
 }  // namespace
 }  // namespace graph
 
-IRModule horizontal_fusion(IRModule module, PassContext& context) {
-  const auto most = config_or<int64_t>(context, "horizontal_fusion.max_outputs", 4);
+static const Option<int64_t> kMaxOutputs("horizontal_fusion.max_outputs", 4, "results of one kernel at most");
+
+static IRModule horizontal_fusion(IRModule module, PassContext& context) {
+  const int64_t most = context.options.get(kMaxOutputs);
   return graph::HorizontalFusion(std::move(module), size_t(std::max<int64_t>(1, most))).run();
 }
+
+const Pass& horizontal_fusion_pass = register_pass({
+    .name = "horizontal_fusion",
+    .run = horizontal_fusion,
+    .summary = "kernels that read one tensor side by side become one",
+    .needs = {"infer_types"},
+    .options = {kMaxOutputs},
+});
 
 }  // namespace tenon

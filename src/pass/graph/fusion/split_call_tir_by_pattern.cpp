@@ -1,21 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 // split_call_tir_by_pattern: a program is cut behind the stages that a pattern finds.
 //
-//   before   lv = R.call_tir(matmul_relu, (x, w), …)                # config "split_call_tir.blocks":
-//   ["matmul"] after    lv_head = R.call_tir(matmul_relu_head, (x, w), …);  lv = R.call_tir(matmul_relu_tail,
-//   (lv_head,), …)
+//   before   lv = R.call_tir(matmul_relu, (x, w), …)                  split_call_tir_by_pattern.blocks:
+//   matmul after    lv_head = R.call_tir(matmul_relu_head, (x, w), …)
+//            lv = R.call_tir(matmul_relu_tail, (lv_head,), …)
 //
 // So a library or another schedule can take the first part. The pattern is the name of a block: the cut is
-// behind the last stage at the front of the program up to that block. Configuration: "split_call_tir.blocks",
-// names of blocks. Programs of constant shapes, of whose results none is written in front of the cut. Needs:
-// call_tir. Keeps: values; fuse_tir makes one program again.
+// behind the last stage at the front of the program up to that block. Programs of constant shapes, of whose
+// results none is written in front of the cut. Keeps: values; fuse_tir makes one program again.
 #include <algorithm>
 #include <set>
 
 #include "ir/tir.h"
 #include "op/body_rewriter.h"
 #include "pass/graph/fusion/programs.h"
-#include "pass/graph/passes.h"
 
 namespace tenon {
 namespace graph {
@@ -140,9 +138,12 @@ class SplitCallTir : public BodyRewriter {
 }  // namespace
 }  // namespace graph
 
-IRModule split_call_tir_by_pattern(IRModule module, PassContext& context) {
+static const Option<Array<std::string>> kBlocks("split_call_tir_by_pattern.blocks", {},
+                                                "names of blocks: programs are cut behind them");
+
+static IRModule split_call_tir_by_pattern(IRModule module, PassContext& context) {
   using namespace graph;
-  const auto names = config_or<Array<std::string>>(context, "split_call_tir.blocks", {});
+  const auto names = context.options.get(kBlocks);
   if (names.empty()) return module;
   SplitCallTir rewriter(module, std::set<std::string>(names.begin(), names.end()));
   for (const auto& [name, f] : graph_functions(module)) {
@@ -152,5 +153,13 @@ IRModule split_call_tir_by_pattern(IRModule module, PassContext& context) {
   erase_uncalled(module, rewriter.split);
   return module;
 }
+
+const Pass& split_call_tir_by_pattern_pass = register_pass({
+    .name = "split_call_tir_by_pattern",
+    .run = split_call_tir_by_pattern,
+    .summary = "programs are cut behind the stages that a pattern finds",
+    .needs = {"lower_to_call_tir"},
+    .options = {kBlocks},
+});
 
 }  // namespace tenon

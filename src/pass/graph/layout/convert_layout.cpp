@@ -19,7 +19,6 @@
 #include "op/body_rewriter.h"
 #include "op/build.h"
 #include "op/layout.h"
-#include "pass/graph/passes.h"
 #include "schedule/dot_intrin.h"
 #include "target/target.h"
 
@@ -450,11 +449,20 @@ class ConvertLayout : public BodyRewriter {
 }  // namespace
 }  // namespace graph
 
-IRModule convert_layout(IRModule module, PassContext& context) {
+static IRModule convert_layout(IRModule module, PassContext& context) {
   Target target = context.target.cast<TargetNode>();
   if (!target) return module;  // a blocked layout is a decision for a machine
   if (!cost::channel_block(target->lanes(f32), target)) return module;  // its vectors are too short
   return graph::rewrite_functions<graph::ConvertLayout>(std::move(module), target);
 }
+
+const Pass& convert_layout_pass = register_pass({
+    .name = "convert_layout",
+    .run = convert_layout,
+    .level = 2,
+    .summary = "channels of convolutions in blocks as wide as a vector",
+    .needs = {"infer_types"},
+    .keeps = Keeps::sums,
+});
 
 }  // namespace tenon

@@ -24,7 +24,6 @@
 #include "analysis/cost/tile.h"
 #include "op/body_rewriter.h"
 #include "op/build.h"
-#include "pass/graph/passes.h"
 #include "schedule/dot_intrin.h"
 #include "target/target.h"
 
@@ -151,11 +150,20 @@ class PackWeights : public BodyRewriter {
 }  // namespace
 }  // namespace graph
 
-IRModule pack_weights(IRModule module, PassContext& context) {
+static IRModule pack_weights(IRModule module, PassContext& context) {
   Target target = context.target.cast<TargetNode>();
   // Without evaluation constants would be packed again in every call.
   if (!target || !context.evaluate) return module;
   return graph::rewrite_functions<graph::PackWeights>(std::move(module), target);
 }
+
+const Pass& pack_weights_pass = register_pass({
+    .name = "pack_weights",
+    .run = pack_weights,
+    .level = 2,
+    .summary = "constant matrices are laid out in panels for the register tile",
+    .needs = {"infer_types"},
+    .keeps = Keeps::sums,
+});
 
 }  // namespace tenon

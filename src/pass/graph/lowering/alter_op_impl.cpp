@@ -2,11 +2,10 @@
 // alter_op_impl: calls of programs of one kind get another program.
 //
 //   before   lv = R.call_tir(add, (x, y), …)                with add: "operator_name" = "relax.add"
-//   after    lv = R.call_tir(my_add, (x, y), …)             config "alter_op_impl": {"relax.add": my_add}
+//   after    lv = R.call_tir(my_add, (x, y), …)             alter_op_impl.programs: relax.add=my_add
 //
-// Configuration: "alter_op_impl", a map from the attribute "operator_name" of programs to tensor programs of
-// the same parameters; others are refused (T1034). Needs: call_tir. Keeps: values, when the new program
-// computes the same.
+// `programs` names programs of the module for values of the attribute "operator_name"; those of other
+// parameters are refused (T1034). Keeps: values, when the new program computes the same.
 #include <fmt/format.h>
 
 #include "base/diagnostic.h"
@@ -14,15 +13,17 @@
 #include "ir/tir.h"
 #include "op/body_rewriter.h"
 #include "pass/graph/fusion/programs.h"
-#include "pass/graph/passes.h"
 
 namespace tenon {
 namespace graph {
+
+using Programs = Map<std::string, std::string>;  ///< by operator
+
 namespace {
 
 class AlterOpImpl : public BodyRewriter {
  public:
-  AlterOpImpl(IRModule& module, const AttrMap& programs) : module_(module), programs_(programs) {}
+  AlterOpImpl(IRModule& module, const Programs& programs) : module_(module), programs_(programs) {}
   std::set<std::string> replaced;
 
  protected:
@@ -45,11 +46,10 @@ class AlterOpImpl : public BodyRewriter {
 
  private:
   const std::string& name_of(const std::string& old, const std::string& kind, const tir::PrimFuncNode& f,
-                             const Any& other) {
+                             const std::string& other) {
     auto [it, fresh] = names_.try_emplace(old);
     if (!fresh) return it->second;
-    auto object = other.try_as<ObjectRef>();
-    tir::PrimFunc next = object ? object->cast<tir::PrimFuncNode>() : tir::PrimFunc();
+    tir::PrimFunc next = module_.find(other).cast<tir::PrimFuncNode>();
     bool same = next && next->params.size() == f.params.size();
     for (size_t i = 0; same && i < f.params.size(); ++i) {
       const tir::Buffer a = f.buffer_map.get_or(f.params[i], {}),
@@ -60,8 +60,8 @@ class AlterOpImpl : public BodyRewriter {
           same = same && (!tir::as_int(a->shape[d]) || structural_equal(a->shape[d], b->shape[d]));
     }
     if (!same)
-      fail("T1034", fmt::format("the program for `{}` does not take what `{}` takes", kind, old), {},
-           "its parameters must be the same", ErrorKind::usage);
+      fail("T1034", fmt::format("`{}` is no program that takes what `{}` takes", other, old), {},
+           "the module has it, with the same parameters", ErrorKind::usage);
     it->second = module_.fresh_name(old + "_altered");
     next.edit()->attrs.set("global_symbol", Any(it->second));
     next.edit()->attrs.set("operator_name", Any(kind + ".altered"));
@@ -70,16 +70,19 @@ class AlterOpImpl : public BodyRewriter {
   }
 
   IRModule& module_;
-  const AttrMap& programs_;
+  const Programs& programs_;
   std::map<std::string, std::string> names_;
 };
 
 }  // namespace
 }  // namespace graph
 
-IRModule alter_op_impl(IRModule module, PassContext& context) {
+static const Option<graph::Programs> kPrograms(
+    "alter_op_impl.programs", {}, "programs of the module, each for those of one \"operator_name\"");
+
+static IRModule alter_op_impl(IRModule module, PassContext& context) {
   using namespace graph;
-  const AttrMap programs = config_or<AttrMap>(context, "alter_op_impl", {});
+  const Programs programs = context.options.get(kPrograms);
   if (programs.empty()) return module;
   AlterOpImpl rewriter(module, programs);
   for (const auto& [name, f] : graph_functions(module)) {
@@ -89,5 +92,13 @@ IRModule alter_op_impl(IRModule module, PassContext& context) {
   erase_uncalled(module, rewriter.replaced);
   return module;
 }
+
+const Pass& alter_op_impl_pass = register_pass({
+    .name = "alter_op_impl",
+    .run = alter_op_impl,
+    .summary = "programs of one kind are replaced by another",
+    .needs = {"lower_to_call_tir"},
+    .options = {kPrograms},
+});
 
 }  // namespace tenon

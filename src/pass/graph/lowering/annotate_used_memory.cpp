@@ -11,7 +11,7 @@
 #include <numeric>
 
 #include "ir/bodies.h"
-#include "pass/graph/passes.h"
+#include "ir/pass.h"
 
 namespace tenon {
 namespace graph {
@@ -39,7 +39,7 @@ std::optional<int64_t> tensor_bytes(const Type& type) {
 }  // namespace
 }  // namespace graph
 
-IRModule annotate_used_memory(IRModule module, PassContext&) {
+static IRModule annotate_used_memory(IRModule module, PassContext&) {
   using namespace graph;
   return module.map_graph([](const std::string&, const Ref<graph::Function>& f) -> ObjectRef {
     if (!f->body) return {};
@@ -84,5 +84,12 @@ IRModule annotate_used_memory(IRModule module, PassContext&) {
     return out;
   });
 }
+
+const Pass& annotate_used_memory_pass = register_pass({
+    .name = "annotate_used_memory",
+    .run = annotate_used_memory,
+    .summary = "bytes alive at each binding",
+    .needs = {"infer_types"},
+});
 
 }  // namespace tenon

@@ -12,11 +12,11 @@
 #include <unordered_set>
 
 #include "ir/bodies.h"
+#include "ir/pass.h"
 #include "ir/tir.h"
 #include "op/attrs.h"
 #include "pass/graph/fusion/programs.h"
 #include "pass/graph/lowering/lower_function.h"
-#include "pass/graph/passes.h"
 
 namespace tenon {
 namespace graph {
@@ -97,8 +97,15 @@ class UseInplaceCalls {
 }  // namespace
 }  // namespace graph
 
-IRModule dataflow_use_inplace_calls(IRModule module, PassContext&) {
+static IRModule dataflow_use_inplace_calls(IRModule module, PassContext&) {
   return graph::UseInplaceCalls(std::move(module)).run();
 }
+
+const Pass& dataflow_use_inplace_calls_pass = register_pass({
+    .name = "dataflow_use_inplace_calls",
+    .run = dataflow_use_inplace_calls,
+    .summary = "programs write over arguments that nobody needs any more",
+    .needs = {"lower_to_call_tir"},
+});
 
 }  // namespace tenon

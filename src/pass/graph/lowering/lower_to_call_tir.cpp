@@ -23,7 +23,6 @@
 #include "pass/graph/fusion/group.h"
 #include "pass/graph/fusion/programs.h"
 #include "pass/graph/lowering/lower_function.h"
-#include "pass/graph/passes.h"
 
 namespace tenon {
 namespace graph {
@@ -226,8 +225,16 @@ class Lowering {
 }  // namespace
 }  // namespace graph
 
-IRModule lower_to_call_tir(IRModule module, PassContext& context) {
+static IRModule lower_to_call_tir(IRModule module, PassContext& context) {
   return graph::Lowering(std::move(module), context.target.cast<TargetNode>()).run();
 }
+
+const Pass& lower_to_call_tir_pass = register_pass({
+    .name = "lower_to_call_tir",
+    .run = lower_to_call_tir,
+    .level = 0,
+    .summary = "operators and fused functions become tensor programs",
+    .needs = {"infer_types"},
+});
 
 }  // namespace tenon

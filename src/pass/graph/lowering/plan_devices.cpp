@@ -14,7 +14,6 @@
 #include "op/body_rewriter.h"
 #include "op/build.h"
 #include "op/device.h"
-#include "pass/graph/passes.h"
 
 namespace tenon {
 namespace graph {
@@ -117,9 +116,12 @@ class PlanDevices : public BodyRewriter {
 }  // namespace
 }  // namespace graph
 
-IRModule plan_devices(IRModule module, PassContext& context) {
+static const Option<std::string> kDefaultDevice("plan_devices.default", "cpu:0",
+                                                "the device of values that nothing places");
+
+static IRModule plan_devices(IRModule module, PassContext& context) {
   using namespace graph;
-  const auto otherwise = config_or<std::string>(context, "plan_devices.default", "cpu:0");
+  const auto otherwise = context.options.get(kDefaultDevice);
   return module.map_graph([&](const std::string&, const Ref<graph::Function>& f) -> ObjectRef {
     if (!f->body) return {};
     PlanDevices rewriter(*f, otherwise);
@@ -128,5 +130,13 @@ IRModule plan_devices(IRModule module, PassContext& context) {
     return out.same_as(f) ? ObjectRef() : ObjectRef(out);
   });
 }
+
+const Pass& plan_devices_pass = register_pass({
+    .name = "plan_devices",
+    .run = plan_devices,
+    .summary = "every value gets a device; copies where values cross",
+    .needs = {"infer_types"},
+    .options = {kDefaultDevice},
+});
 
 }  // namespace tenon

@@ -14,14 +14,13 @@
 // into which each iteration copies its result. Functions that others call lie behind their callers; recursive
 // ones, and those used as values, have no arena.
 //
-// A symbolic size with an upper bound (configuration "plan_memory.bounds": a map from names to numbers) is
-// planned at its most; the plan says with which.
+// A symbolic size with an upper bound (option `bounds`) is planned at its most; the plan says with which.
 //
 // A concatenation whose parts lie one behind the other in memory (leading axes are 1, so with one image also
 // channels in blocks) is no work: its parts are written into its memory, and the plan lists it as joined, so
 // that no call is made. Not where a part is something else's memory (a parameter, a result, a
 // part of another concatenation) or would not begin on 64 bytes. A program that no call is left of has the
-// attribute "tenon.memory_only". Configuration: "plan_memory.in_place", "plan_memory.concat" (both true).
+// attribute "tenon.memory_only".
 #include "pass/graph/lowering/plan_memory.h"
 
 #include <algorithm>
@@ -29,12 +28,12 @@
 #include <set>
 
 #include "ir/bodies.h"
+#include "ir/pass.h"
 #include "ir/structural.h"
 #include "ir/tir.h"
 #include "ir/walk.h"
 #include "pass/graph/lowering/lower_function.h"
 #include "pass/graph/lowering/plan_memory_place.h"
-#include "pass/graph/passes.h"
 
 namespace tenon {
 namespace graph {
@@ -632,15 +631,17 @@ PlannedMemory plan_function(const Function& function, const IRModule& module, bo
 
 }  // namespace graph
 
-IRModule plan_memory(IRModule module, PassContext& context) {
+static const Option<bool> kInPlace("plan_memory.in_place", true, "results take the memory of arguments");
+static const Option<bool> kConcat("plan_memory.concat", true, "parts are written into their concatenation");
+static const Option<Map<std::string, int64_t>> kBounds("plan_memory.bounds", {},
+                                                       "the most of symbolic sizes (--dim-max)");
+
+static IRModule plan_memory(IRModule module, PassContext& context) {
   using namespace graph;
   PlanOptions options;
-  auto option = context.config.find("plan_memory.in_place");
-  options.in_place = !option || option->try_as<bool>().value_or(true);
-  option = context.config.find("plan_memory.concat");
-  options.concat = !option || option->try_as<bool>().value_or(true);
-  if (option = context.config.find("plan_memory.bounds"); option)
-    for (const auto& [name, value] : option->as<AttrMap>()) options.bounds[name] = value.as<int64_t>();
+  options.in_place = context.options.get(kInPlace);
+  options.concat = context.options.get(kConcat);
+  for (const auto& [name, most] : context.options.get(kBounds)) options.bounds[name] = most;
   std::set<std::string> without;
   const auto callers = callers_of(module, without);
   std::set<std::string> aliased, joined, called;
@@ -708,5 +709,14 @@ IRModule plan_memory(IRModule module, PassContext& context) {
     return out;
   });
 }
+
+const Pass& plan_memory_pass = register_pass({
+    .name = "plan_memory",
+    .run = plan_memory,
+    .level = 0,
+    .summary = "places of intermediate tensors in one arena",
+    .needs = {"lower_to_call_tir"},
+    .options = {kInPlace, kConcat, kBounds},
+});
 
 }  // namespace tenon

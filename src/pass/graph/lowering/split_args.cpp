@@ -7,7 +7,6 @@
 // For targets whose kernels take a bounded number of operands. Needs: types. Keeps: values bit by bit.
 #include "op/body_rewriter.h"
 #include "op/build.h"
-#include "pass/graph/passes.h"
 
 namespace tenon {
 namespace graph {
@@ -52,9 +51,19 @@ class SplitArgs : public BodyRewriter {
 }  // namespace
 }  // namespace graph
 
-IRModule split_args(IRModule module, PassContext& context) {
-  const auto most = config_or<int64_t>(context, "split_args.max", 128);
+static const Option<int64_t> kSplitArgsMax("split_args.max", 128, "tensors of one concatenation at most");
+
+static IRModule split_args(IRModule module, PassContext& context) {
+  const int64_t most = context.options.get(kSplitArgsMax);
   return graph::rewrite_functions<graph::SplitArgs>(std::move(module), size_t(std::max<int64_t>(2, most)));
 }
+
+const Pass& split_args_pass = register_pass({
+    .name = "split_args",
+    .run = split_args,
+    .summary = "concatenations of very many tensors are made in steps",
+    .needs = {"infer_types"},
+    .options = {kSplitArgsMax},
+});
 
 }  // namespace tenon

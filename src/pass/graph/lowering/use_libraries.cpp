@@ -9,7 +9,6 @@
 // shape. Keeps: types; values up to the order of the library's sums.
 #include "op/body_rewriter.h"
 #include "op/strategy.h"
-#include "pass/graph/passes.h"
 
 namespace tenon {
 namespace graph {
@@ -48,10 +47,19 @@ class UseLibraries : public BodyRewriter {
 }  // namespace
 }  // namespace graph
 
-IRModule use_libraries(IRModule module, PassContext& context) {
+static IRModule use_libraries(IRModule module, PassContext& context) {
   Target target = context.target.cast<TargetNode>();
   if (!target || target->libs.empty()) return module;
   return graph::rewrite_functions<graph::UseLibraries>(std::move(module), target);
 }
+
+const Pass& use_libraries_pass = register_pass({
+    .name = "use_libraries",
+    .run = use_libraries,
+    .level = 0,
+    .summary = "what a library of the target computes becomes a call of it",
+    .needs = {"infer_types"},
+    .keeps = Keeps::sums,
+});
 
 }  // namespace tenon

@@ -1,18 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 // bind_params: parameters become constants.
 //
-//   before   main(x, w): lv = R.matmul(x, w)             config "bind_params.values": {"w": <tensor>}
+//   before   main(x, w): lv = R.matmul(x, w)             bind_params.values: w=<tensor>
 //   after    main(x): lv = R.matmul(x, const)
 //
-// Configuration: "bind_params.values", a map from names of parameters to tensors; "bind_params.function"
-// ("main"). A name that no parameter has, or a tensor of another type, is refused (T1031). Symbolic sizes
-// that only a bound parameter shows must not be used elsewhere. Keeps: values for these parameters.
+// A name that no parameter has, or a tensor of another type, is refused (T1031). Symbolic sizes that only a
+// bound parameter shows must not be used elsewhere. Keeps: values for these parameters.
 #include <fmt/format.h>
 
 #include "base/diagnostic.h"
 #include "ir/text.h"
 #include "op/body_rewriter.h"
-#include "pass/graph/passes.h"
 
 namespace tenon {
 namespace graph {
@@ -20,7 +18,8 @@ namespace {
 
 class BindParams : public BodyRewriter {
  public:
-  BindParams(std::string function, AttrMap values) : name_(std::move(function)), values_(std::move(values)) {}
+  BindParams(std::string function, Map<std::string, NDArray> values)
+      : name_(std::move(function)), values_(std::move(values)) {}
 
   Ref<Function> bind(const Ref<Function>& f) {
     Array<VarRef> kept;
@@ -63,24 +62,23 @@ class BindParams : public BodyRewriter {
   }
 
  private:
-  Expr tensor(const Var& p, const Any& value) const {
-    auto array = value.try_as<NDArray>();
+  Expr tensor(const Var& p, const NDArray& array) const {
     const auto* want = as_tensor(p.declared);
-    bool fits = array && *array && want && (want->dtype.is_void() || want->dtype == array->dtype());
+    bool fits = want && (want->dtype.is_void() || want->dtype == array.dtype());
     if (auto shape = known_shape(p.declared); fits && shape) {
-      fits = int64_t(shape->size()) == array->ndim();
+      fits = int64_t(shape->size()) == array.ndim();
       for (size_t i = 0; fits && i < shape->size(); ++i)
-        if (auto n = tir::as_int((*shape)[i])) fits = *n == array->shape()[i];
+        if (auto n = tir::as_int((*shape)[i])) fits = *n == array.shape()[i];
     }
     if (!fits)
       fail("T1031",
            fmt::format("parameter `{}` is {} and cannot be bound to this value", p.name, print(p.declared)),
            {}, "give a tensor of its type", ErrorKind::usage);
-    return constant(*array);
+    return constant(array);
   }
 
   std::string name_;
-  AttrMap values_;
+  Map<std::string, NDArray> values_;
   std::vector<std::pair<VarRef, Expr>> bound_;
   std::set<std::string> used_;
 };
@@ -88,15 +86,26 @@ class BindParams : public BodyRewriter {
 }  // namespace
 }  // namespace graph
 
-IRModule bind_params(IRModule module, PassContext& context) {
+static const Option<Map<std::string, NDArray>> kValues("bind_params.values", {}, "tensors for parameters");
+static const Option<std::string> kFunction("bind_params.function", "main",
+                                           "the function whose parameters they are");
+
+static IRModule bind_params(IRModule module, PassContext& context) {
   using namespace graph;
-  const AttrMap values = config_or<AttrMap>(context, "bind_params.values", {});
+  const Map<std::string, NDArray> values = context.options.get(kValues);
   if (values.empty()) return module;
-  const auto name = config_or<std::string>(context, "bind_params.function", "main");
+  const std::string name = context.options.get(kFunction);
   const auto f = module.find(name).cast<graph::Function>();
   if (!f) fail("T1031", fmt::format("the module has no graph function `{}`", name), {}, {}, ErrorKind::usage);
   module.set(name, BindParams(name, values).bind(f));
   return module;
 }
+
+const Pass& bind_params_pass = register_pass({
+    .name = "bind_params",
+    .run = bind_params,
+    .summary = "parameters become constants",
+    .options = {kValues, kFunction},
+});
 
 }  // namespace tenon

@@ -6,11 +6,11 @@
 //
 // For entries with the attribute "num_inputs". Needs: types. Keeps: values.
 #include "ir/bodies.h"
-#include "pass/graph/passes.h"
+#include "ir/pass.h"
 
 namespace tenon {
 
-IRModule bundle_model_params(IRModule module, PassContext&) {
+static IRModule bundle_model_params(IRModule module, PassContext&) {
   using namespace graph;
   return module.map_graph([](const std::string&, const Ref<graph::Function>& f) -> ObjectRef {
     auto inputs = f->attrs.find("num_inputs");
@@ -35,5 +35,12 @@ IRModule bundle_model_params(IRModule module, PassContext&) {
     return out;
   });
 }
+
+const Pass& bundle_model_params_pass = register_pass({
+    .name = "bundle_model_params",
+    .run = bundle_model_params,
+    .summary = "parameters behind the inputs become a tuple",
+    .needs = {"infer_types"},
+});
 
 }  // namespace tenon

@@ -9,7 +9,6 @@
 #include "ir/symbols.h"
 #include "op/body_rewriter.h"
 #include "op/unify.h"
-#include "pass/graph/passes.h"
 
 namespace tenon {
 namespace graph {
@@ -92,9 +91,16 @@ class EtaExpand : public BodyRewriter {
 }  // namespace
 }  // namespace graph
 
-IRModule eta_expand(IRModule module, PassContext&) {
+static IRModule eta_expand(IRModule module, PassContext&) {
   const IRModule whole = module;
   return graph::rewrite_functions<graph::EtaExpand>(std::move(module), whole);
 }
+
+const Pass& eta_expand_pass = register_pass({
+    .name = "eta_expand",
+    .run = eta_expand,
+    .summary = "functions that stand as values become closures",
+    .needs = {"infer_types"},
+});
 
 }  // namespace tenon

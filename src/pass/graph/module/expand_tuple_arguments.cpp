@@ -9,12 +9,12 @@
 #include <set>
 
 #include "ir/bodies.h"
+#include "ir/pass.h"
 #include "pass/graph/module/private_functions.h"
-#include "pass/graph/passes.h"
 
 namespace tenon {
 
-IRModule expand_tuple_arguments(IRModule module, PassContext&) {
+static IRModule expand_tuple_arguments(IRModule module, PassContext&) {
   using namespace graph;
   std::map<std::string, std::vector<size_t>> widths;  // items of each old parameter; 0: no tuple
   std::set<std::string> changed;
@@ -73,5 +73,12 @@ IRModule expand_tuple_arguments(IRModule module, PassContext&) {
         return out;
       });
 }
+
+const Pass& expand_tuple_arguments_pass = register_pass({
+    .name = "expand_tuple_arguments",
+    .run = expand_tuple_arguments,
+    .summary = "private functions take the items of a tuple",
+    .needs = {"infer_types"},
+});
 
 }  // namespace tenon

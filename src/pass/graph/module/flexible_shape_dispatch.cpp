@@ -2,23 +2,21 @@
 // flexible_shape_dispatch: functions for given sizes beside the one for every size, and the choice at run
 // time.
 //
-//   before   main(x: R.Tensor((n, 4))): …                    config "flexible_shape_dispatch.sizes": [1, 8]
+//   before   main(x: R.Tensor((n, 4))): …                    flexible_shape_dispatch.sizes: 1,8
 //   after    main(x): if n == 1: main_n_1(match_cast(x, (1, 4)))  else: if n == 8: …  else: main_n_any(x)
 //
 // The functions for a size are specialised like a model with --dim, so they get the schedules of fixed
-// shapes. Configuration: "flexible_shape_dispatch.sizes", and "flexible_shape_dispatch.symbol" (the first
-// symbolic size of the first parameter that has one). Entries without that size stay; a
-// size that the model cannot have is refused by the next inference. Needs: types. Keeps:
-// values, types of parameters and result.
+// shapes. Entries without that size stay; a size that the model cannot have is refused by the next inference.
+// Keeps: values, types of parameters and result.
 #include <fmt/format.h>
 
 #include <algorithm>
 
 #include "ir/bodies.h"
+#include "ir/pass.h"
 #include "ir/symbols.h"
 #include "op/build.h"
 #include "op/unify.h"
-#include "pass/graph/passes.h"
 
 namespace tenon {
 namespace graph {
@@ -212,14 +210,28 @@ class ShapeDispatch {
 }  // namespace
 }  // namespace graph
 
-IRModule flexible_shape_dispatch(IRModule module, PassContext& context) {
+static const Option<Array<int64_t>> kSizes("flexible_shape_dispatch.sizes", {},
+                                           "sizes that get functions of their own");
+static const Option<std::string> kSymbol(
+    "flexible_shape_dispatch.symbol", "",
+    "the size: by default the first of the first parameter that has a symbolic one");
+
+static IRModule flexible_shape_dispatch(IRModule module, PassContext& context) {
   using namespace graph;
-  const auto sizes = config_or<Array<int64_t>>(context, "flexible_shape_dispatch.sizes", {});
-  const auto symbol = config_or<std::string>(context, "flexible_shape_dispatch.symbol", "");
+  const auto sizes = context.options.get(kSizes);
+  const auto symbol = context.options.get(kSymbol);
   if (sizes.empty()) return module;
   for (const auto& [name, f] : graph_functions(module))
     if (is_entry(name, *f)) ShapeDispatch(module, name, f).run(symbol, sizes);
   return module;
 }
+
+const Pass& flexible_shape_dispatch_pass = register_pass({
+    .name = "flexible_shape_dispatch",
+    .run = flexible_shape_dispatch,
+    .summary = "functions for given sizes, chosen at run time",
+    .needs = {"infer_types"},
+    .options = {kSizes, kSymbol},
+});
 
 }  // namespace tenon

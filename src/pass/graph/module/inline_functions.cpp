@@ -11,7 +11,6 @@
 
 #include "ir/symbols.h"
 #include "op/body_rewriter.h"
-#include "pass/graph/passes.h"
 
 namespace tenon {
 namespace graph {
@@ -103,7 +102,7 @@ class Inliner : public BodyRewriter {
 }  // namespace
 }  // namespace graph
 
-IRModule inline_functions(IRModule module, PassContext&) {
+static IRModule inline_functions(IRModule module, PassContext&) {
   using namespace graph;
   std::map<std::string, Ref<graph::Function>> candidates;
   std::map<std::string, std::set<std::string>> uses;
@@ -137,5 +136,13 @@ IRModule inline_functions(IRModule module, PassContext&) {
   if (candidates.empty()) return module;
   return rewrite_functions<Inliner>(std::move(module), candidates);
 }
+
+const Pass& inline_functions_pass = register_pass({
+    .name = "inline_functions",
+    .run = inline_functions,
+    .level = 1,
+    .summary = "lifted closures, and functions that ask, where they are called",
+    .needs = {"infer_types"},
+});
 
 }  // namespace tenon

@@ -17,7 +17,6 @@
 #include "ir/symbols.h"
 #include "op/body_rewriter.h"
 #include "op/unify.h"
-#include "pass/graph/passes.h"
 
 namespace tenon {
 namespace graph {
@@ -454,7 +453,7 @@ class ConstructorValues {
 }  // namespace
 }  // namespace graph
 
-IRModule lambda_lift(IRModule module, PassContext&) {
+static IRModule lambda_lift(IRModule module, PassContext&) {
   using namespace graph;
   std::vector<std::pair<std::string, Ref<graph::Function>>> functions;
   for (auto [name, object] : module.functions())
@@ -468,5 +467,13 @@ IRModule lambda_lift(IRModule module, PassContext&) {
   }
   return module;
 }
+
+const Pass& lambda_lift_pass = register_pass({
+    .name = "lambda_lift",
+    .run = lambda_lift,
+    .level = 0,
+    .summary = "closures become functions of the module",
+    .needs = {"infer_types"},
+});
 
 }  // namespace tenon

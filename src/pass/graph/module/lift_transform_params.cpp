@@ -20,8 +20,8 @@
 #include <unordered_set>
 
 #include "ir/bodies.h"
+#include "ir/pass.h"
 #include "ir/symbols.h"
-#include "pass/graph/passes.h"
 
 namespace tenon {
 namespace graph {
@@ -160,17 +160,22 @@ Ref<Function> lazy(const Ref<Function>& f, const std::string& get, const std::st
 }  // namespace
 }  // namespace graph
 
-IRModule lift_transform_params(IRModule module, PassContext&) {
+static IRModule lift_transform_params(IRModule module, PassContext&) {
   using namespace graph;
   for (const auto& [name, f] : graph_functions(module))
     if (is_entry(name, *f)) lift(module, name, f);
   return module;
 }
 
-IRModule lazy_transform_params(IRModule module, PassContext& context) {
+static const Option<std::string> kGetItem("lazy_transform_params.get_item", "get_item",
+                                          "packed function that gives weight i");
+static const Option<std::string> kSetItem("lazy_transform_params.set_item", "set_item",
+                                          "packed function that takes result i");
+
+static IRModule lazy_transform_params(IRModule module, PassContext& context) {
   using namespace graph;
-  const auto get = config_or<std::string>(context, "lazy_transform_params.get_item", "get_item");
-  const auto set = config_or<std::string>(context, "lazy_transform_params.set_item", "set_item");
+  const auto get = context.options.get(kGetItem);
+  const auto set = context.options.get(kSetItem);
   for (const auto& [name, f] : graph_functions(module)) {
     auto mark = f->attrs.find("transform_params");
     if (!mark || mark->try_as<int64_t>().value_or(0) != 1) continue;
@@ -179,5 +184,19 @@ IRModule lazy_transform_params(IRModule module, PassContext& context) {
   }
   return module;
 }
+
+const Pass& lift_transform_params_pass = register_pass({
+    .name = "lift_transform_params",
+    .run = lift_transform_params,
+    .summary = "what is computed from weights alone becomes a function of its own",
+    .needs = {"infer_types"},
+});
+const Pass& lazy_transform_params_pass = register_pass({
+    .name = "lazy_transform_params",
+    .run = lazy_transform_params,
+    .summary = "that function fetches weights and hands out results one by one",
+    .needs = {"lift_transform_params"},
+    .options = {kGetItem, kSetItem},
+});
 
 }  // namespace tenon

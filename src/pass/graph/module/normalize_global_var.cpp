@@ -9,14 +9,14 @@
 #include <fmt/format.h>
 
 #include "base/diagnostic.h"
+#include "ir/pass.h"
 #include "ir/tir.h"
 #include "ir/walk.h"
 #include "pass/graph/fusion/programs.h"
-#include "pass/graph/passes.h"
 
 namespace tenon {
 
-IRModule normalize_global_var(IRModule module, PassContext&) {
+static IRModule normalize_global_var(IRModule module, PassContext&) {
   using namespace graph;
   std::map<std::string, std::string> symbols;  // symbol → function
   std::map<std::string, std::string> renamed;
@@ -61,5 +61,11 @@ IRModule normalize_global_var(IRModule module, PassContext&) {
   }
   return out;
 }
+
+const Pass& normalize_global_var_pass = register_pass({
+    .name = "normalize_global_var",
+    .run = normalize_global_var,
+    .summary = "functions stand under their symbols",
+});
 
 }  // namespace tenon

@@ -8,13 +8,13 @@
 // stays. Keeps: order and content of what stays.
 #include <set>
 
+#include "ir/pass.h"
 #include "ir/walk.h"
 #include "pass/graph/fusion/programs.h"
-#include "pass/graph/passes.h"
 
 namespace tenon {
 
-IRModule remove_unused_functions(IRModule module, PassContext&) {
+static IRModule remove_unused_functions(IRModule module, PassContext&) {
   using namespace graph;
   std::vector<std::string> work;
   for (auto [name, object] : module.functions()) {
@@ -41,5 +41,12 @@ IRModule remove_unused_functions(IRModule module, PassContext&) {
   graph::erase_functions(module, gone);
   return module;
 }
+
+const Pass& remove_unused_functions_pass = register_pass({
+    .name = "remove_unused_functions",
+    .run = remove_unused_functions,
+    .level = 0,
+    .summary = "functions that nothing calls go",
+});
 
 }  // namespace tenon

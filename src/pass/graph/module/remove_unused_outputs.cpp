@@ -10,7 +10,6 @@
 
 #include "op/body_rewriter.h"
 #include "pass/graph/module/private_functions.h"
-#include "pass/graph/passes.h"
 
 namespace tenon {
 namespace graph {
@@ -91,7 +90,7 @@ class RenumberItems : public BodyRewriter {
 }  // namespace
 }  // namespace graph
 
-IRModule remove_unused_outputs(IRModule module, PassContext&) {
+static IRModule remove_unused_outputs(IRModule module, PassContext&) {
   using namespace graph;
   OutputUses uses(private_functions(module));
   for (const auto& [name, f] : graph_functions(module)) uses.scan(*f);
@@ -118,5 +117,12 @@ IRModule remove_unused_outputs(IRModule module, PassContext&) {
   const IRModule after = module;
   return rewrite_functions<RenumberItems>(std::move(module), places, after);
 }
+
+const Pass& remove_unused_outputs_pass = register_pass({
+    .name = "remove_unused_outputs",
+    .run = remove_unused_outputs,
+    .summary = "private functions do not return what nobody reads",
+    .needs = {"infer_types"},
+});
 
 }  // namespace tenon

@@ -10,13 +10,13 @@
 #include <set>
 
 #include "ir/bodies.h"
+#include "ir/pass.h"
 #include "ir/symbols.h"
 #include "pass/graph/module/private_functions.h"
-#include "pass/graph/passes.h"
 
 namespace tenon {
 
-IRModule remove_unused_parameters(IRModule module, PassContext&) {
+static IRModule remove_unused_parameters(IRModule module, PassContext&) {
   using namespace graph;
   std::map<std::string, std::vector<size_t>> kept;
   std::set<std::string> changed;
@@ -71,5 +71,12 @@ IRModule remove_unused_parameters(IRModule module, PassContext&) {
     return out;
   });
 }
+
+const Pass& remove_unused_parameters_pass = register_pass({
+    .name = "remove_unused_parameters",
+    .run = remove_unused_parameters,
+    .summary = "private functions are not given what they do not read",
+    .needs = {"infer_types"},
+});
 
 }  // namespace tenon

@@ -16,7 +16,6 @@
 #include "op/body_rewriter.h"
 #include "op/infer.h"
 #include "pass/graph/lowering/lower_function.h"
-#include "pass/graph/passes.h"
 
 namespace tenon {
 namespace graph {
@@ -83,8 +82,16 @@ class CheckSizes : public BodyRewriter {
 }  // namespace
 }  // namespace graph
 
-IRModule check_sizes(IRModule module, PassContext&) {
+static IRModule check_sizes(IRModule module, PassContext&) {
   return graph::rewrite_functions<graph::CheckSizes>(std::move(module));
 }
+
+const Pass& check_sizes_pass = register_pass({
+    .name = "check_sizes",
+    .run = check_sizes,
+    .level = 0,
+    .summary = "what operators take for granted of symbolic sizes is checked",
+    .needs = {"infer_types"},
+});
 
 }  // namespace tenon

@@ -16,7 +16,6 @@
 #include "ir/tir.h"
 #include "op/body_rewriter.h"
 #include "op/unify.h"
-#include "pass/graph/passes.h"
 
 namespace tenon {
 namespace graph {
@@ -217,7 +216,7 @@ class CheckTypes : public BodyRewriter {
 }  // namespace
 }  // namespace graph
 
-IRModule check_types(IRModule module, PassContext&) {
+static IRModule check_types(IRModule module, PassContext&) {
   DiagnosticList problems;
   const IRModule all = module;
   module = module.map_graph([&](const std::string&, const Ref<graph::Function>& f) -> ObjectRef {
@@ -228,5 +227,13 @@ IRModule check_types(IRModule module, PassContext&) {
   problems.throw_if_any();
   return module;
 }
+
+const Pass& check_types_pass = register_pass({
+    .name = "check_types",
+    .run = check_types,
+    .level = 0,
+    .summary = "what declared types say and inference cannot compare is checked",
+    .needs = {"infer_types"},
+});
 
 }  // namespace tenon

@@ -11,7 +11,6 @@
 #include "ir/structural.h"
 #include "op/body_rewriter.h"
 #include "op/build.h"
-#include "pass/graph/passes.h"
 
 namespace tenon {
 namespace graph {
@@ -64,8 +63,15 @@ class DynamicToStatic : public BodyRewriter {
 }  // namespace
 }  // namespace graph
 
-IRModule dynamic_to_static(IRModule module, PassContext&) {
+static IRModule dynamic_to_static(IRModule module, PassContext&) {
   return graph::rewrite_functions<graph::DynamicToStatic>(std::move(module));
 }
+
+const Pass& dynamic_to_static_pass = register_pass({
+    .name = "dynamic_to_static",
+    .run = dynamic_to_static,
+    .summary = "sizes computed from constants become numbers",
+    .needs = {"infer_types"},
+});
 
 }  // namespace tenon

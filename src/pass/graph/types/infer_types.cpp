@@ -22,7 +22,6 @@
 #include "op/body_rewriter.h"
 #include "op/infer.h"
 #include "op/unify.h"
-#include "pass/graph/passes.h"
 #include "pass/graph/types/name_sizes.h"
 #include "pass/graph/types/open_types.h"
 
@@ -398,7 +397,7 @@ class ModuleInference {
 }  // namespace
 }  // namespace graph
 
-IRModule infer_types(IRModule module, PassContext&) {
+static IRModule infer_types(IRModule module, PassContext&) {
   module = graph::with_parameter_types(std::move(module), [](const IRModule& with_open, op::OpenTypes& open) {
     graph::ModuleInference inference(with_open, &open);
     inference.run();
@@ -409,5 +408,12 @@ IRModule infer_types(IRModule module, PassContext&) {
   inference.problems().throw_if_any();
   return module;
 }
+
+const Pass& infer_types_pass = register_pass({
+    .name = "infer_types",
+    .run = infer_types,
+    .level = 0,
+    .summary = "types of all values, from the parameters on",
+});
 
 }  // namespace tenon

@@ -1,33 +1,36 @@
 // SPDX-License-Identifier: Apache-2.0
 // update_param_type: parameters get more exact types, and what depends on them follows.
 //
-//   before   main(x: R.Tensor(ndim=2)): lv = R.exp(x)             config "update_param_type": {"x": type}
+//   before   main(x: R.Tensor(ndim=2)): lv = R.exp(x)             update_param_type.types: x=<type>
 //   after    main(x: R.Tensor((2, 3))): lv = R.exp(x)             # lv: (2, 3)
 //
-// Where the new type has another size for a symbol, the symbol becomes that size everywhere. Configuration:
-// "update_param_type", a map from names of parameters of entries to types. Needs: types.
-// Keeps: values for arguments of the new types.
+// Where the new type has another size for a symbol, the symbol becomes that size everywhere. Names are those
+// of parameters of entries; others are refused (T1031). Keeps: values for arguments of the new types.
+#include <fmt/format.h>
+
+#include "base/diagnostic.h"
 #include "ir/symbols.h"
 #include "op/body_rewriter.h"
-#include "pass/graph/passes.h"
 
 namespace tenon {
 namespace graph {
+
+using Types = Map<std::string, Type>;  ///< by parameter
+
 namespace {
 
 class UpdateParamType : public BodyRewriter {
  public:
-  Ref<Function> update(const Ref<Function>& given, const AttrMap& types) {
+  Ref<Function> update(const Ref<Function>& given, const Types& types) {
     const Ref<Function> f = with_sizes(given, new_sizes(given, types));
     Array<VarRef> params;
     for (const VarRef& p : f->params) {
-      auto type = types.find(p->name);
-      auto wanted = type ? type->try_as<ObjectRef>() : std::nullopt;
-      if (!wanted || !wanted->is<TypeNode>()) {
+      const auto type = types.find(p->name);
+      if (!type) {
         params.push_back(p);
         continue;
       }
-      const VarRef q = var(p->name, wanted->cast<TypeNode>());
+      const VarRef q = var(p->name, *type);
       q.mut()->origin = p->origin;
       changed_.emplace_back(p, q);
       params.push_back(q);
@@ -47,13 +50,12 @@ class UpdateParamType : public BodyRewriter {
 
  private:
   /// What the new types say of symbols: (n, 4) becoming (3, 4) says that n is 3.
-  static tir::VarMap new_sizes(const Ref<Function>& f, const AttrMap& types) {
+  static tir::VarMap new_sizes(const Ref<Function>& f, const Types& types) {
     tir::VarMap out;
     for (const VarRef& p : f->params) {
-      auto type = types.find(p->name);
-      auto wanted = type ? type->try_as<ObjectRef>() : std::nullopt;
-      if (!wanted || !wanted->is<TypeNode>()) continue;
-      const auto before = known_shape(p->declared), after = known_shape(wanted->cast<TypeNode>());
+      const auto type = types.find(p->name);
+      if (!type) continue;
+      const auto before = known_shape(p->declared), after = known_shape(*type);
       if (!before || !after || before->size() != after->size()) continue;
       for (size_t i = 0; i < before->size(); ++i)
         if (const auto* v = (*before)[i].as<tir::Var>(); v && !(*after)[i].same_as((*before)[i]))
@@ -67,15 +69,31 @@ class UpdateParamType : public BodyRewriter {
 }  // namespace
 }  // namespace graph
 
-IRModule update_param_type(IRModule module, PassContext& context) {
+static const Option<graph::Types> kTypes("update_param_type.types", {}, "types for parameters of entries");
+
+static IRModule update_param_type(IRModule module, PassContext& context) {
   using namespace graph;
-  const AttrMap types = config_or<AttrMap>(context, "update_param_type", {});
+  const Types types = context.options.get(kTypes);
   if (types.empty()) return module;
-  return module.map_graph([&](const std::string& name, const Ref<graph::Function>& f) -> ObjectRef {
+  std::set<std::string> known;
+  IRModule next = module.map_graph([&](const std::string& name, const Ref<graph::Function>& f) -> ObjectRef {
     if (!f->body || !is_entry(name, *f)) return {};
+    for (const VarRef& p : f->params) known.insert(p->name);
     Ref<graph::Function> out = UpdateParamType().update(f, types);
     return out.same_as(f) ? ObjectRef() : ObjectRef(out);
   });
+  for (const auto& [name, type] : types)
+    if (!known.count(name))
+      fail("T1031", fmt::format("no entry has a parameter `{}`", name), {}, {}, ErrorKind::usage);
+  return next;
 }
+
+const Pass& update_param_type_pass = register_pass({
+    .name = "update_param_type",
+    .run = update_param_type,
+    .summary = "parameters get more exact types",
+    .needs = {"infer_types"},
+    .options = {kTypes},
+});
 
 }  // namespace tenon

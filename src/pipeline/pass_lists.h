@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+// Which passes a compilation runs, in order: the compiler's table of contents (pass_lists.cpp).
+#pragma once
+#include "ir/pass.h"
+
+namespace tenon {
+
+std::span<const Pass> graph_passes();     ///< typed module → call_tir over PrimFuncs, memory planned
+std::span<const Pass> schedule_passes();  ///< default schedule of each PrimFunc
+std::span<const Pass> tensor_passes();    ///< blocks → flat loops, the kernel's calling convention
+/// What a program whose loops are bound to GPU threads goes through instead, up to kernels apart from their
+/// host. Each keeps the meaning that the interpreter's simulated threads give it, but that between
+/// lift_thread_binding and thread_sync the barriers are missing.
+std::span<const Pass> device_passes();
+
+/// A heading of those lists: its default passes, and the passes on request that run in front of them.
+struct Chapter {
+  std::string_view title;
+  std::vector<std::string_view> passes, on_request;
+};
+/// "graph", "schedule", "tensor" and "device", each in order.
+std::vector<std::pair<std::string_view, std::span<const Chapter>>> all_pass_lists();
+
+/// Passes by their names, in that order. DiagnosticError T0919 lists those that there are not, with the
+/// nearest.
+std::vector<Pass> passes_named(const Array<std::string>& names);
+
+/// What was asked for by name can be done: passes that are required or disabled, and those whose options are
+/// set, in a compilation at the context's level, or where only the passes `named` run. DiagnosticError with
+/// every mistake: T0919 for names of no pass, T0945 for options of passes that do not run, T0946 for passes
+/// that every compilation needs, T0947 for passes that stand in none of the lists.
+void check_pass_requests(const PassContext& context, std::optional<std::span<const Pass>> named = {});
+
+}  // namespace tenon
