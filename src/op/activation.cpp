@@ -44,8 +44,9 @@ Type infer_prelu(InferContext& ctx) {
 
 const bool activation_registered = [] {
   using D = Domain;
-  register_unary("nn.relu", "max(x, 0)", D::number,
-                 [](const Call&, const PrimExpr& x) { return positive(x); });
+  register_unary("nn.relu", "max(x, 0)", D::number, [](const Call&, const PrimExpr& x) {
+    return positive(x);
+  }).precision(Precision::follows);
   register_unary("nn.silu", "x · sigmoid(x)", D::floating,
                  [](const Call&, const PrimExpr& x) { return x * tir::sigmoid(x); });
   register_unary(
@@ -61,7 +62,8 @@ const bool activation_registered = [] {
                  [](const Call& call, const PrimExpr& x) {
                    return tir::select(tir::lt(x, like(x, 0)), x * like(x, alpha_attr(call)), x);
                  })
-      .attrs<AlphaAttrs>(0.01);
+      .attrs<AlphaAttrs>(0.01)
+      .precision(Precision::follows);
   register_unary("nn.elu", "x where x > 0, else alpha · (exp(x) - 1)", D::floating,
                  [](const Call& call, const PrimExpr& x) {
                    return tir::select(tir::gt(x, like(x, 0)), x, expm1_below(x) * like(x, alpha_attr(call)));

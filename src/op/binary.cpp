@@ -83,16 +83,23 @@ Type infer_where(InferContext& ctx) {
 
 const bool binary_registered = [] {
   using D = Domain;
-  register_binary("add", "a + b", D::number, [](const PrimExpr& a, const PrimExpr& b) { return a + b; });
-  register_binary("subtract", "a - b", D::number, [](const PrimExpr& a, const PrimExpr& b) { return a - b; });
-  register_binary("multiply", "a · b", D::number, [](const PrimExpr& a, const PrimExpr& b) { return a * b; });
+  register_binary("add", "a + b", D::number, [](const PrimExpr& a, const PrimExpr& b) {
+    return a + b;
+  }).precision(Precision::follows);
+  register_binary("subtract", "a - b", D::number, [](const PrimExpr& a, const PrimExpr& b) {
+    return a - b;
+  }).precision(Precision::follows);
+  register_binary("multiply", "a · b", D::number, [](const PrimExpr& a, const PrimExpr& b) {
+    return a * b;
+  }).precision(Precision::follows);
   register_binary("divide", "a / b; integers round to zero, x / 0 is 0", D::number, divide);
   register_binary("floor_divide", "a / b rounded down; integers: x / 0 is 0", D::number, floor_divide);
   register_binary("mod", "remainder with the sign of a; integers: x mod 0 is 0", D::number, mod);
   register_binary("floor_mod", "remainder with the sign of b; integers: x mod 0 is 0", D::number, floor_mod);
   register_binary("power", "a to the power b; integers wrap", D::number, power);
-  register_binary("maximum", "the larger; NaN propagates", D::number, tir::max);
-  register_binary("minimum", "the smaller; NaN propagates", D::number, tir::min);
+  register_binary("maximum", "the larger; NaN propagates", D::number, tir::max).precision(Precision::follows);
+  register_binary("minimum", "the smaller; NaN propagates", D::number, tir::min)
+      .precision(Precision::follows);
   register_binary(
       "atan2", "angle of the point (b, a)", D::floating,
       [](const PrimExpr& a, const PrimExpr& b) { return tir::call(a.dtype(), "tir.atan2", {a, b}); });

@@ -35,29 +35,34 @@ const bool calls_registered = [] {
       .argument("function", "GlobalVar", "the PrimFunc")
       .argument("args", "Tuple", "input tensors")
       .argument("symbolic", "Shape", "values of its scalar parameters", true)
-      .infer(declared_outputs);
+      .infer(declared_outputs)
+      .placement(Placement::own);
   register_op("call_tir_inplace", "call_tir whose outputs take the memory of arguments.")
       .argument("function", "GlobalVar", "the PrimFunc")
       .argument("args", "Tuple", "input tensors")
       .argument("symbolic", "Shape", "values of its scalar parameters", true)
       .attrs<InplaceAttrs>()
-      .infer(declared_outputs);
+      .infer(declared_outputs)
+      .placement(Placement::own);
   register_op("call_dps_packed", "Calls a packed function by name in destination-passing style.")
       .argument("function", "ExternFunc", "its name")
       .argument("args", "Tuple", "input values")
-      .infer(declared_outputs);
+      .infer(declared_outputs)
+      .placement(Placement::own);
   register_op("call_packed",
               "Calls a packed function by name with the arguments as they are; it may have effects.")
       .argument("function", "ExternFunc", "its name")
       .argument("args", "Object", "values")
       .variadic()
       .impure()
-      .infer(declared_or_object);
+      .infer(declared_or_object)
+      .placement(Placement::own);
   register_op("make_closure", "A function whose first arguments are given; the rest come with each call.")
       .argument("function", "GlobalVar", "the function")
       .argument("captured", "Object", "its first arguments")
       .variadic()
-      .infer(declared_or_object);
+      .infer(declared_or_object)
+      .placement(Placement::own);
   register_op("ref_create", "A new reference that holds a value.")
       .argument("value", "Object", "what it holds first")
       .impure()
@@ -75,7 +80,8 @@ const bool calls_registered = [] {
       .argument("function", "ExternFunc", "its name")
       .argument("args", "Object", "values")
       .variadic()
-      .infer(declared_or_object);
+      .infer(declared_or_object)
+      .placement(Placement::own);
   return true;
 }();
 }  // namespace

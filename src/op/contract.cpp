@@ -312,6 +312,20 @@ Tensors def_einsum(const Call& call, const Tensors& in) {
   return rounded(sum, out.dtype);
 }
 
+/// x · w with w of two axes, or with as many axes in front as x has.
+std::optional<Contraction> product_contraction(const Call& call, bool transposed_weight) {
+  const auto &x = tensor_arg(call, 0), &w = tensor_arg(call, 1);
+  const bool batched = w.ndim > 2 && w.ndim == x.ndim;
+  if (x.ndim < 1 || (w.ndim != 2 && !batched)) return std::nullopt;
+  Contraction c;
+  c.batch = w.ndim - 2;
+  c.weight_out = transposed_weight ? 0 : w.ndim - 1;
+  c.weight_in = transposed_weight ? 1 : w.ndim - 2;
+  c.data = c.result = x.ndim - 1;
+  c.out_dtype = attrs_of<MatmulAttrs>(call).out_dtype;
+  return c;
+}
+
 const bool contract_registered = [] {
   register_op("matmul", "Matrix product over the last two axes; leading axes broadcast; vectors as in NumPy.")
       .argument("a", "Tensor", "(…, m, k)")
@@ -319,14 +333,16 @@ const bool contract_registered = [] {
       .attrs<MatmulAttrs>()
       .infer(infer_matmul)
       .fusion(FusionKind::out_element_wise_fusable)
-      .tensor_def(def_matmul);
+      .tensor_def(def_matmul)
+      .contraction([](const Call& call) { return product_contraction(call, false); });
   register_op("nn.dense", "x · weightᵀ over the last axis.")
       .argument("x", "Tensor", "(…, inputs)")
       .argument("weight", "Tensor", "(outputs, inputs)")
       .attrs<MatmulAttrs>()
       .infer(infer_dense)
       .fusion(FusionKind::out_element_wise_fusable)
-      .tensor_def(def_dense);
+      .tensor_def(def_dense)
+      .contraction([](const Call& call) { return product_contraction(call, true); });
   register_op("nn.packed_matmul",
               "Matrix product over the last axis of x with a matrix that lies in panels of columns.")
       .argument("x", "Tensor", "(…, inputs)")
@@ -340,7 +356,8 @@ const bool contract_registered = [] {
       .attrs<EinsumAttrs>()
       .infer(infer_einsum)
       .fusion(FusionKind::out_element_wise_fusable)
-      .tensor_def(def_einsum);
+      .tensor_def(def_einsum)
+      .precision(Precision::narrow);
   return true;
 }();
 

@@ -1,22 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
-// Convolutions and transposed convolutions of one to three spatial axes: plain, grouped, depthwise, dilated.
+// Convolutions of one to three spatial axes: plain, grouped, depthwise, dilated; on plain channels, in blocks
+// of them, and with groups as an axis.
 #include <fmt/format.h>
 
+#include "analysis/cost/layout.h"
 #include "base/define_type.h"
-#include "op/family.h"
-#include "op/layout.h"
+#include "op/conv.h"
+#include "op/layout_rule.h"
 
 namespace tenon::op {
-namespace {
 
-using Tensors = std::vector<te::Tensor>;
-using Ints = std::vector<int64_t>;
+std::string spatial_axis_name(size_t spatial, size_t i) {
+  const char* const names[] = {"d", "h", "w"};
+  return names[3 - spatial + i];
+}
 
-const char* const kAxisNames[] = {"d", "h", "w"};
-/// "h" and "w" for two spatial axes, "w" for one.
-std::string axis_name(size_t spatial, size_t i) { return kAxisNames[3 - spatial + i]; }
-
-/// Lists of strides, dilations and paddings of the right lengths, the first two positive.
 bool expect_windows(InferContext& ctx, const Array<int64_t>& strides, const Array<int64_t>& padding,
                     const Array<int64_t>& dilation, size_t n) {
   if (!ctx.expect_per_axis(strides, n, "strides") || !ctx.expect_paddings(padding, n) ||
@@ -28,6 +26,11 @@ bool expect_windows(InferContext& ctx, const Array<int64_t>& strides, const Arra
     if (v < 1) return ctx.error(fmt::format("dilation {} is not positive", v));
   return true;
 }
+
+namespace {
+
+using Tensors = std::vector<te::Tensor>;
+using Ints = std::vector<int64_t>;
 
 struct ConvShape {
   Ints strides, pads, dilation;
@@ -77,7 +80,7 @@ bool expect_padding_value(InferContext& ctx) {
 }
 
 /// Groups are an axis of data, weight and result.
-bool groups_apart(const ConvAttrs& a, size_t n) {
+bool groups_are_axis(const ConvAttrs& a, size_t n) {
   return a.data_layout == grouped_data_layout(n) && a.kernel_layout == grouped_kernel_layout(n) &&
          a.out_layout == a.data_layout;
 }
@@ -88,17 +91,17 @@ bool push_output_sizes(InferContext& ctx, const Shape& p, const Shape& q, size_t
   const ConvShape c = conv_shape(ctx.attrs<ConvAttrs>(), n);
   for (size_t i = 0; i < n; ++i) {
     const PrimExpr window = (q[i + first_q] - 1) * PrimExpr(c.dilation[i]) + 1;
-    const PrimExpr room = simplify(p[i + first_p] + PrimExpr(c.pads[i] + c.pads[i + n]) - window);
-    if (auto r = tir::as_int(room); r && *r < 0)
+    const PrimExpr slack = simplify(p[i + first_p] + PrimExpr(c.pads[i] + c.pads[i + n]) - window);
+    if (auto r = tir::as_int(slack); r && *r < 0)
       return ctx.error(
           fmt::format("data {} and weight {}: the kernel is larger than the padded image in spatial axis {}",
                       show(p), show(q), i));
-    out.push_back(simplify(tir::floordiv(room, PrimExpr(c.strides[i])) + 1));
+    out.push_back(simplify(tir::floordiv(slack, PrimExpr(c.strides[i])) + 1));
   }
   return true;
 }
 
-Type infer_groups_apart(InferContext& ctx, size_t n) {
+Type infer_grouped(InferContext& ctx, size_t n) {
   const auto& a = ctx.attrs<ConvAttrs>();
   const auto &x = ctx.tensor(0), &w = ctx.tensor(1);
   if (!ctx.expect_rank(x, "the data", int64_t(n) + 3)) return {};
@@ -117,7 +120,7 @@ Type infer_groups_apart(InferContext& ctx, size_t n) {
   return make_type(out, 0, dtype);
 }
 
-Tensors def_groups_apart(const Call& call, const Tensors& in, size_t n) {
+Tensors def_grouped(const Call& call, const Tensors& in, size_t n) {
   const TensorInfo out = output_info(call);
   const ConvShape c = conv_shape(attrs_of<ConvAttrs>(call), n);
   const te::Tensor &x = in[0], &w = in[1];
@@ -130,7 +133,7 @@ Tensors def_groups_apart(const Call& call, const Tensors& in, size_t n) {
   const te::Tensor padded = pad_with(x, before, after, padding_of(in));
   Array<tir::IterVar> ks{te::reduce_axis(tir::range(PrimExpr(0), w.shape()[2]), "rc")};
   for (size_t i = 0; i < n; ++i)
-    ks.push_back(te::reduce_axis(tir::range(PrimExpr(0), w.shape()[i + 3]), "r" + axis_name(n, i)));
+    ks.push_back(te::reduce_axis(tir::range(PrimExpr(0), w.shape()[i + 3]), "r" + spatial_axis_name(n, i)));
   te::Tensor sum = te::compute(
       out.shape,
       [&](const Vars& v) {
@@ -157,7 +160,7 @@ Type infer_conv(InferContext& ctx, size_t n) {
   const auto& a = ctx.attrs<ConvAttrs>();
   const auto &x = ctx.tensor(0), &w = ctx.tensor(1);
   if (!expect_padding_value(ctx) || !expect_windows(ctx, a.strides, a.padding, a.dilation, n)) return {};
-  if (groups_apart(a, n)) return infer_groups_apart(ctx, n);
+  if (groups_are_axis(a, n)) return infer_grouped(ctx, n);
   if (!expect_layouts(ctx, n)) return {};
   const ConvBlocks b = conv_blocks(a, n);
   const int64_t rank = int64_t(n) + 2;
@@ -203,7 +206,7 @@ Type infer_conv(InferContext& ctx, size_t n) {
 
 Tensors def_conv(const Call& call, const Tensors& in, size_t n) {
   const auto& a = attrs_of<ConvAttrs>(call);
-  if (groups_apart(a, n)) return def_groups_apart(call, in, n);
+  if (groups_are_axis(a, n)) return def_grouped(call, in, n);
   const TensorInfo out = output_info(call);
   const ConvShape c = conv_shape(a, n);
   const ConvBlocks b = conv_blocks(a, n);
@@ -224,7 +227,7 @@ Tensors def_conv(const Call& call, const Tensors& in, size_t n) {
       group ? simplify(tir::floordiv(w.shape()[1] * PrimExpr(group), PrimExpr(b.data))) : w.shape()[1];
   if (!depthwise) ks.push_back(te::reduce_axis(tir::range(PrimExpr(0), in_blocks), "rc"));
   for (size_t i = 0; i < n; ++i)
-    ks.push_back(te::reduce_axis(tir::range(PrimExpr(0), w.shape()[i + 2]), "r" + axis_name(n, i)));
+    ks.push_back(te::reduce_axis(tir::range(PrimExpr(0), w.shape()[i + 2]), "r" + spatial_axis_name(n, i)));
   if (in_block) ks.push_back(te::reduce_axis(tir::range(PrimExpr(0), PrimExpr(in_block)), "rb"));
   te::Tensor sum = te::compute(
       out.shape,
@@ -258,198 +261,171 @@ Tensors def_conv(const Call& call, const Tensors& in, size_t n) {
   return {cast_to(sum, out.dtype)};
 }
 
-// ---------------------------------------------------------------- transposed
-struct TransposeShape {
-  Ints strides, pads, output_padding, dilation;
+// ---------------------------------------------------------------- layout
+/// A convolution of constant weights, as its layout rule sees it.
+struct ConvSizes {
+  size_t spatial = 0;
+  int64_t groups = 1, inputs = 0, outputs = 0;
+  int64_t per_group = 0;   ///< inputs of a group
+  bool depthwise = false;  ///< every channel is a group
+  int64_t dot = 0;         ///< input channels that one dot instruction multiplies; 0: plain floats
+  Shape data;
 };
-TransposeShape transpose_shape(const ConvTransposeAttrs& a, size_t n) {
-  return {per_axis(a.strides, n, 1), paddings(a.padding, n), per_axis(a.output_padding, n, 0),
-          per_axis(a.dilation, n, 1)};
+/// Nullopt: no layout is better for it than the program's.
+std::optional<ConvSizes> conv_sizes(const LayoutContext& ctx, size_t n) {
+  const Call& call = ctx.call;
+  const auto& a = attrs_of<ConvAttrs>(call);
+  const auto* weight = call.args[1].as<graph::Constant>();
+  const auto data = graph::known_shape(call.args[0]->type);
+  if (!weight || !data || data_block(a.data_layout, n) != 0 || data_block(a.out_layout, n) != 0)
+    return std::nullopt;
+  const DataType x = tensor_arg(call, 0).dtype, w = weight->data.dtype();
+  ConvSizes c{.spatial = n, .groups = a.groups, .data = *data};
+  if (x.bits == 8 && ctx.dtype == i32) c.dot = ctx.dot_group(x, w, i32);
+  if (c.dot == 0 && (w != f32 || x != f32 || call.args.size() != 2)) return std::nullopt;
+  c.inputs = tir::as_int((*data)[1]).value_or(0);
+  c.outputs = weight->data.shape()[0], c.per_group = weight->data.shape()[1];
+  c.depthwise = c.per_group == 1 && c.groups == c.outputs && c.inputs == c.outputs && c.groups > 1;
+  if (!c.inputs || c.outputs % c.groups) return std::nullopt;
+  return c;
 }
 
-Type infer_transpose(InferContext& ctx, size_t n) {
-  const auto& a = ctx.attrs<ConvTransposeAttrs>();
-  const auto &x = ctx.tensor(0), &w = ctx.tensor(1);
-  if (!ctx.expect_rank(x, "the data", int64_t(n) + 2) || !ctx.expect_rank(w, "the weight", int64_t(n) + 2))
-    return {};
-  if (a.groups < 1) return ctx.error(fmt::format("{} groups", a.groups));
-  if (!ctx.expect_factors(x.dtype, w.dtype)) return {};
-  const DataType dtype = contraction_type(x.dtype, w.dtype, a.out_dtype);
-  if (!expect_windows(ctx, a.strides, a.padding, a.dilation, n) ||
-      !ctx.expect_per_axis(a.output_padding, n, "output_padding"))
-    return {};
-  const TransposeShape c = transpose_shape(a, n);
-  auto p = shape_of(x), q = shape_of(w);
-  if (!p || !q) return make_type(std::nullopt, x.ndim, dtype);
-  if (!ctx.require_equal((*p)[1], (*q)[0]))
-    return ctx.error(
-        fmt::format("data {} and weight {}: the numbers of input channels differ", show(*p), show(*q)),
-        "the weight has the shape (inputs, outputs / groups, …)");
-  if (auto channels = tir::as_int((*p)[1]); channels && *channels % a.groups)
-    return ctx.error(fmt::format("{} input channels are not divisible by {} groups", *channels, a.groups));
-  Shape out{(*p)[0], simplify((*q)[1] * PrimExpr(a.groups))};
-  for (size_t i = 0; i < n; ++i) {
-    const PrimExpr window = ((*q)[i + 2] - 1) * PrimExpr(c.dilation[i]) + 1;
-    const PrimExpr size = simplify(((*p)[i + 2] - 1) * PrimExpr(c.strides[i]) + window +
-                                   PrimExpr(c.output_padding[i]) - PrimExpr(c.pads[i] + c.pads[i + n]));
-    if (auto s = tir::as_int(size); s && *s < 0)
-      return ctx.error(fmt::format("data {} and weight {}: the size of spatial axis {} would be {}", show(*p),
-                                   show(*q), i, *s));
-    out.push_back(size);
-  }
-  return make_type(out, 0, dtype);
-}
-
-/// The sum over the channels, and beside it the output channel, of a group.
-struct GroupIndex {
-  PrimExpr input, output;
+/// Blocks of the channels: of the data (0: plain), and of the result, which has `outputs` with those added.
+struct ConvChoice {
+  int64_t data = 0, out = 0, outputs = 0;
 };
-GroupIndex group_index(const te::Tensor& w, int64_t groups, const PrimExpr& inputs, const PrimExpr& output,
-                       const PrimExpr& rc) {
-  if (groups == 1) return {rc, output};
-  return {tir::floordiv(output, w.shape()[1]) * inputs + rc, tir::floormod(output, w.shape()[1])};
+
+/// The data in blocks whose last one was filled up: for sums over all channels and for depthwise
+/// convolutions.
+const LaidOut* filled_up(const LayoutContext& ctx, const ConvSizes& c) {
+  if (c.groups != 1 && !c.depthwise) return nullptr;
+  const LaidOut* x = ctx.laid_out(ctx.call.args[0]);
+  return x && trailing_block(x->layout) && x->channels != c.inputs ? x : nullptr;
 }
 
-/// Output o + pad = stride · q + phase takes the kernel elements k = stride · t + phase and the inputs q - t:
-/// one convolution of stride 1 for every phase, over no zeros. The sums are of the shape
-/// (batch, channels, phases …, q …); the output picks from them.
-Tensors def_phases(const Call& call, const Tensors& in, size_t n, const TransposeShape& c,
-                   const Ints& kernel) {
-  const auto& a = attrs_of<ConvTransposeAttrs>(call);
-  const TensorInfo out = output_info(call);
-  const te::Tensor &x = in[0], &w = in[1];
-  const DataType acc = accumulator_type(out.dtype);
-  const PrimExpr inputs = simplify(tir::floordiv(x.shape()[1], PrimExpr(a.groups)));
-  Ints taps, first;  // elements of the longest phase; the smallest q
-  Shape seen{x.shape()[0], x.shape()[1]}, none{PrimExpr(0), PrimExpr(0)}, missing = none;
-  Shape sums{x.shape()[0], out.shape[1]}, places;
-  bool all_inside = true, whole = true;
-  for (size_t i = 0; i < n; ++i) {
-    const int64_t s = c.strides[i];
-    taps.push_back((kernel[i] + s - 1) / s);
-    first.push_back(c.pads[i] / s);
-    const PrimExpr last = tir::floordiv(out.shape[i + 2] - 1 + PrimExpr(c.pads[i]), PrimExpr(s));
-    places.push_back(simplify(last - first[i] + 1));
-    seen.push_back(simplify(places[i] + (taps[i] - 1)));
-    all_inside =
-        all_inside && first[i] == taps[i] - 1 && tir::is_zero(simplify(seen[i + 2] - x.shape()[i + 2]));
-    none.push_back(PrimExpr(0));
-    missing.push_back(PrimExpr(taps[i] * s - kernel[i]));
-    whole = whole && taps[i] * s == kernel[i];
-    sums.push_back(PrimExpr(s));
+void choose_result(const LayoutContext& ctx, const ConvSizes& c, ConvChoice& choice) {
+  choice.out = cost::channel_block(c.outputs, ctx.target), choice.outputs = c.outputs;
+  if (const LaidOut* x = c.depthwise ? filled_up(ctx, c) : nullptr) {
+    choice.out = trailing_block(x->layout), choice.outputs = x->channels;
+    return;
   }
-  for (const PrimExpr& q : places) sums.push_back(q);
-  const te::Tensor data =
-      all_inside ? x
-                 : te::compute(
-                       seen,
-                       [&](const Vars& v) {
-                         Shape at{v[0], v[1]};
-                         PrimExpr inside = tir::true_();
-                         for (size_t i = 0; i < n; ++i) {
-                           at.push_back(v[i + 2] + (first[i] - taps[i] + 1));
-                           inside = tir::logical_and(inside, tir::ge(at[i + 2], PrimExpr(0)));
-                           inside = tir::logical_and(inside, tir::lt(at[i + 2], x.shape()[i + 2]));
-                         }
-                         return tir::if_then_else(inside, x(at), constant(x.dtype(), 0));
-                       },
-                       "pad_temp");
-  const te::Tensor weight = whole ? w : pad_with(w, none, missing, constant(w.dtype(), 0));
-  Array<tir::IterVar> ks{te::reduce_axis(tir::range(PrimExpr(0), inputs), "rc")};
-  for (size_t i = 0; i < n; ++i)
-    ks.push_back(te::reduce_axis(tir::range(PrimExpr(0), PrimExpr(taps[i])), "r" + axis_name(n, i)));
-  const te::Tensor sum = te::compute(
-      sums,
-      [&](const Vars& v) {
-        const GroupIndex g = group_index(w, a.groups, inputs, v[1], ks[0]->var);
-        Shape ix{v[0], g.input}, iw{g.input, g.output};
-        for (size_t i = 0; i < n; ++i) {
-          const PrimExpr t = ks[i + 1]->var;
-          ix.push_back(v[2 + n + i] + t);
-          iw.push_back(v[2 + i] + (taps[i] - 1 - t) * PrimExpr(c.strides[i]));
-        }
-        return te::sum(tir::cast(acc, data(ix)) * tir::cast(acc, weight(iw)), ks);
-      },
-      short_name(call) + "_phases");
-  return {te::compute(
-      out.shape,
-      [&](const Vars& v) {
-        Shape at{v[0], v[1]}, q;
-        for (size_t i = 0; i < n; ++i) {
-          const PrimExpr shifted = v[i + 2] + c.pads[i], stride = c.strides[i];
-          at.push_back(tir::floormod(shifted, stride));
-          q.push_back(tir::floordiv(shifted, stride) - first[i]);
-        }
-        for (const PrimExpr& e : q) at.push_back(e);
-        return tir::cast(out.dtype, sum(at));
-      },
-      short_name(call))};
+  if (c.groups != 1) return;
+  // An image of one point reads little but weights.
+  const bool one_point = std::all_of(ctx.shape.begin() + 2, ctx.shape.end(), tir::is_one);
+  choice.outputs = cost::filled_channels(c.outputs, one_point && !choice.out && !c.dot, ctx.target);
+  choice.out = cost::channel_block(choice.outputs, ctx.target);
 }
 
-/// A gather: output o takes the kernel elements k for which (o + pad - k · dilation) is a multiple of the
-/// stride.
-Tensors def_transpose(const Call& call, const Tensors& in, size_t n) {
-  const auto& a = attrs_of<ConvTransposeAttrs>(call);
-  const TensorInfo out = output_info(call);
-  const TransposeShape c = transpose_shape(a, n);
-  const te::Tensor &x = in[0], &w = in[1];
-  Ints kernel;
-  bool strided = false, plain = true;
-  for (size_t i = 0; i < n; ++i) {
-    const auto size = tir::as_int(w.shape()[i + 2]);
-    kernel.push_back(size.value_or(0));
-    strided = strided || c.strides[i] > 1;
-    plain = plain && size && c.dilation[i] == 1;
+int64_t choose_data(const LayoutContext& ctx, const ConvSizes& c, int64_t out) {
+  const Expr& x = ctx.call.args[0];
+  if (c.depthwise) return out;
+  if (c.dot) {
+    // Channels that were added meet weights of 0; a last block is filled up.
+    const LaidOut* have = ctx.laid_out(x);
+    const int64_t block = have ? trailing_block(have->layout) : 0;
+    if (block && (c.groups == 1 || c.per_group % block == 0)) return block;
+    return cost::grouped_channel_block(c.per_group, ctx.target);
   }
-  if (strided && plain) return def_phases(call, in, n, c, kernel);
-  const DataType acc = accumulator_type(out.dtype);
-  const PrimExpr inputs = simplify(tir::floordiv(x.shape()[1], PrimExpr(a.groups)));
-  // Zeros between and around the elements, so that the sum itself has a plain access pattern. `before` is
-  // what the window reaches over the first element; it is negative when padding cuts more than that.
-  Shape spread_shape{x.shape()[0], x.shape()[1]};
-  Shape before;
-  for (size_t i = 0; i < n; ++i) {
-    const PrimExpr reach = (w.shape()[i + 2] - 1) * PrimExpr(c.dilation[i]);
-    before.push_back(simplify(reach - PrimExpr(c.pads[i])));
-    spread_shape.push_back(simplify(out.shape[i + 2] + reach));
+  if (const LaidOut* have = filled_up(ctx, c)) return trailing_block(have->layout);
+  const LaidOut* have = ctx.in_blocks(x);
+  if (have && c.per_group % trailing_block(have->layout) == 0) return trailing_block(have->layout);
+  // Plain data of few channels is read as it is.
+  const int64_t best = cost::channel_block(c.per_group, ctx.target);
+  return have || c.groups > 1 || best < c.per_group ? best : 0;
+}
+
+Expr arranged_data(LayoutContext& ctx, const ConvSizes& c, const ConvChoice& choice) {
+  const Expr& x = ctx.call.args[0];
+  const bool zeros_do = c.depthwise || c.dot;  // added channels meet no others, or meet weights of 0
+  const LaidOut* have = c.dot && !c.depthwise ? ctx.laid_out(x) : filled_up(ctx, c);
+  if (have && trailing_block(have->layout) == choice.data)
+    return zeros_do ? have->tensor : ctx.with_zeros(*have, c.inputs);
+  if (!choice.data) return x;
+  return ctx.arranged(x, c.data, data_layout(c.spatial).blocked('C', choice.data));
+}
+
+/// The weight for blocks of these sizes; `x` is the data that it meets.
+Expr arranged_weight(LayoutContext& ctx, const ConvSizes& c, const ConvChoice& choice,
+                     const KernelBlocks& blocks, const Expr& x) {
+  Expr w = ctx.padded(ctx.call.args[1], 0, c.outputs, choice.outputs);
+  if (!c.depthwise && choice.data && c.groups == 1)
+    w = ctx.padded(w, 1, c.per_group, *tir::as_int((*graph::known_shape(x->type))[1]) * choice.data);
+  w = ctx.emit_transform(w, kernel_layout_name(c.spatial, {}), kernel_layout_name(c.spatial, blocks));
+  if (!blocks.group) return w;
+  Shape dims = *graph::known_shape(w->type);  // the outputs of a block and their groups are one axis
+  dims.pop_back();
+  dims.set(dims.size() - 1, PrimExpr(blocks.out * blocks.group));
+  return ctx.emit_op("reshape", {w, graph::shape_expr(dims)});
+}
+
+LaidOut conv_in(LayoutContext& ctx, Expr x, Expr w, const ConvAttrs& attrs, const Layout& out,
+                int64_t channels) {
+  Array<Expr> args{std::move(x), std::move(w)};
+  if (ctx.call.args.size() > 2) args.push_back(ctx.call.args[2]);
+  const std::string& name = ctx.call.op.as<graph::Op>()->name;
+  return {ctx.make(name, args, make_attrs<ConvAttrs>([&](ConvAttrs& a) { a = attrs; })), out, channels};
+}
+
+/// Groups whose channels fit no block: an axis of their own, which moves nothing in memory.
+LaidOut conv_by_groups(LayoutContext& ctx, const ConvSizes& c) {
+  auto grouped = [&](int64_t channels) {
+    Layout out = data_layout(c.spatial);
+    out.axes.insert(out.axes.begin() + 2, {'C', channels / c.groups});
+    return out;
+  };
+  Shape weight = *graph::known_shape(ctx.call.args[1]->type);
+  weight.set(0, PrimExpr(c.outputs / c.groups));
+  weight.insert(0, PrimExpr(c.groups));
+  ConvAttrs a = attrs_of<ConvAttrs>(ctx.call);
+  a.data_layout = a.out_layout = grouped_data_layout(c.spatial);
+  a.kernel_layout = grouped_kernel_layout(c.spatial);
+  const Expr x = ctx.arranged(ctx.call.args[0], c.data, grouped(c.inputs));
+  const Expr w = ctx.emit_op("reshape", {ctx.call.args[1], graph::shape_expr(weight)});
+  return conv_in(ctx, x, w, a, grouped(c.outputs), c.outputs);
+}
+
+/// Constant weights of floats, and of bytes where the target multiplies them: channels in blocks.
+std::optional<LaidOut> layout_of_conv(LayoutContext& ctx, size_t n) {
+  const auto c = conv_sizes(ctx, n);
+  if (!c) return std::nullopt;
+  ConvAttrs a = attrs_of<ConvAttrs>(ctx.call);
+  ConvChoice choice;
+  choose_result(ctx, *c, choice);
+  if (!choice.out && c->groups == 1) return std::nullopt;
+  choice.data = choose_data(ctx, *c, choice.out);
+  const bool whole_blocks = choice.data && choice.out && c->per_group % choice.data == 0 &&
+                            (c->outputs / c->groups) % choice.out == 0;
+  if (c->groups > 1 && !c->depthwise && !whole_blocks) return conv_by_groups(ctx, *c);
+  if (c->depthwise && !filled_up(ctx, *c)) {
+    // Of plain data it is not worth two transformations, unless its loads would have gaps.
+    const bool strided = std::any_of(a.strides.begin(), a.strides.end(), [](int64_t s) { return s > 1; });
+    if (!choice.out || (!ctx.in_blocks(ctx.call.args[0]) && !strided)) return std::nullopt;
   }
-  const te::Tensor spread = te::compute(
-      spread_shape,
-      [&](const Vars& v) {
-        Shape at{v[0], v[1]};
-        PrimExpr inside = tir::true_();
-        for (size_t i = 0; i < n; ++i) {
-          const PrimExpr shifted = v[i + 2] - before[i], stride = c.strides[i];
-          at.push_back(tir::floordiv(shifted, stride));
-          inside = tir::logical_and(inside, tir::ge(shifted, PrimExpr(0)));
-          inside = tir::logical_and(inside, tir::lt(shifted, (x.shape()[i + 2] - 1) * stride + 1));
-          if (c.strides[i] > 1)
-            inside = tir::logical_and(inside, tir::eq(tir::floormod(shifted, stride), PrimExpr(0)));
-        }
-        return tir::if_then_else(inside, x(at), constant(x.dtype(), 0));
-      },
-      "pad_temp");
-  Array<tir::IterVar> ks{te::reduce_axis(tir::range(PrimExpr(0), inputs), "rc")};
-  for (size_t i = 0; i < n; ++i)
-    ks.push_back(te::reduce_axis(tir::range(PrimExpr(0), w.shape()[i + 2]), "r" + axis_name(n, i)));
-  te::Tensor sum = te::compute(
-      out.shape,
-      [&](const Vars& v) {
-        const GroupIndex g = group_index(w, a.groups, inputs, v[1], ks[0]->var);
-        Shape ix{v[0], g.input}, iw{g.input, g.output};
-        for (size_t i = 0; i < n; ++i) {
-          const PrimExpr k = ks[i + 1]->var;
-          ix.push_back(v[i + 2] + k * PrimExpr(c.dilation[i]));
-          iw.push_back(w.shape()[i + 2] - 1 - k);
-        }
-        return te::sum(tir::cast(acc, spread(ix)) * tir::cast(acc, w(iw)), ks);
-      },
-      short_name(call));
-  return {cast_to(sum, out.dtype)};
+  const int64_t group = c->depthwise ? 0 : c->dot;
+  if (group && choice.data % group) return std::nullopt;
+  const KernelBlocks blocks{c->depthwise || group ? 0 : choice.data, choice.out, group};
+  const Expr x = arranged_data(ctx, *c, choice);
+  const Expr w = arranged_weight(ctx, *c, choice, blocks, x);
+  a.data_layout = data_layout_name(n, choice.data);
+  a.kernel_layout = kernel_layout_name(n, blocks);
+  a.out_layout = data_layout_name(n, choice.out);
+  if (c->depthwise) a.groups = choice.outputs;
+  return conv_in(ctx, x, w, a, data_layout(n).blocked('C', choice.out), choice.outputs);
+}
+
+std::optional<Contraction> conv_contraction(const Call& call, size_t n) {
+  const auto& a = attrs_of<ConvAttrs>(call);
+  if (conv_blocks(a, n).any() || groups_are_axis(a, n)) return std::nullopt;
+  Contraction c;
+  c.weight_out = 0, c.weight_in = 1;
+  c.groups = a.groups;
+  c.spatial = int64_t(n);
+  c.out_dtype = a.out_dtype;
+  return c;
 }
 
 const bool conv_registered = [] {
-  for (size_t n = 1; n <= 3; ++n) {
+  for (size_t n = 1; n <= 3; ++n)
     register_op(fmt::format("nn.conv{}d", n),
                 fmt::format("Convolution (cross-correlation) over {} spatial axes.", n))
         .argument("data", "Tensor", "(batch, channels, …)")
@@ -458,20 +434,13 @@ const bool conv_registered = [] {
         .attrs<ConvAttrs>()
         .infer([n](InferContext& ctx) { return infer_conv(ctx, n); })
         .fusion(FusionKind::out_element_wise_fusable)
-        .tensor_def([n](const Call& c, const Tensors& in) { return def_conv(c, in, n); });
-    register_op(fmt::format("nn.conv{}d_transpose", n),
-                fmt::format("Transposed convolution over {} spatial axes.", n))
-        .argument("data", "Tensor", "(batch, channels, …)")
-        .argument("weight", "Tensor", "(input channels, output channels / groups, …)")
-        .attrs<ConvTransposeAttrs>()
-        .infer([n](InferContext& ctx) { return infer_transpose(ctx, n); })
-        .fusion(FusionKind::out_element_wise_fusable)
-        .tensor_def([n](const Call& c, const Tensors& in) { return def_transpose(c, in, n); });
-  }
+        .tensor_def([n](const Call& c, const Tensors& in) { return def_conv(c, in, n); })
+        .layout([n](LayoutContext& ctx) { return layout_of_conv(ctx, n); })
+        .contraction([n](const Call& c) { return conv_contraction(c, n); });
   return true;
 }();
 
 }  // namespace
 }  // namespace tenon::op
 
-template struct tenon::DefineTypes<tenon::op::ConvAttrs, tenon::op::ConvTransposeAttrs>;
+template struct tenon::DefineTypes<tenon::op::ConvAttrs>;

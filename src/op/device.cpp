@@ -16,7 +16,8 @@ const bool device_registered = [] {
       .fusion(FusionKind::element_wise)
       .tensor_def([](const Call&, const std::vector<te::Tensor>& in) {
         return std::vector<te::Tensor>{copy_of(in[0], "hint_on_device")};
-      });
+      })
+      .placement(Placement::hint);
   register_op("to_device", "A copy of the operand on the given device.")
       .argument("x", "Tensor", "the operand")
       .attrs<DeviceAttrs>()
@@ -28,7 +29,8 @@ const bool device_registered = [] {
       .fusion(FusionKind::opaque)
       .tensor_def([](const Call&, const std::vector<te::Tensor>& in) {
         return std::vector<te::Tensor>{copy_of(in[0], "to_device")};
-      });
+      })
+      .placement(Placement::copy);
   return true;
 }();
 

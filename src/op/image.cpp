@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "op/family.h"
+#include "op/layout_rule.h"
 
 #include "base/define_type.h"
 
@@ -225,6 +226,26 @@ Tensors def_resize(const Call& call, const Tensors& in, size_t n) {
       short_name(call))};
 }
 
+/// Nearest elements: a block behind the spatial axes is one more of them, which keeps its size.
+std::optional<LaidOut> layout_of_resize(LayoutContext& ctx, size_t n) {
+  const LaidOut* x = ctx.laid_out(ctx.call.args[0]);
+  const auto& a = attrs_of<ResizeAttrs>(ctx.call);
+  const auto size = shape_arg(ctx.call, 1);
+  const std::string& mode = a.coordinate_transformation_mode;
+  if (!x || !trailing_block(x->layout) || !size || n > 2 || a.method != "nearest_neighbor" ||
+      (mode != "asymmetric" && mode != "half_pixel" && mode != "align_corners"))
+    return std::nullopt;
+  Shape sizes = *size;
+  sizes.push_back(PrimExpr(trailing_block(x->layout)));
+  const ObjectRef attrs = make_attrs<ResizeAttrs>([&](ResizeAttrs& to) {
+    to = a;
+    if (!to.scales.empty()) to.scales.push_back(1.0);
+  });
+  return LaidOut{
+      ctx.make(fmt::format("image.resize{}d", n + 1), {x->tensor, graph::shape_expr(sizes)}, attrs),
+      x->layout, x->channels};
+}
+
 const bool image_registered = [] {
   for (size_t n = 1; n <= 3; ++n)
     register_op(fmt::format("image.resize{}d", n), fmt::format("Another size of the last {} axes.", n))
@@ -232,6 +253,7 @@ const bool image_registered = [] {
         .argument("size", "Shape", "new sizes of the spatial axes")
         .attrs<ResizeAttrs>()
         .infer([n](InferContext& ctx) { return infer_resize(ctx, n); })
+        .layout([n](LayoutContext& ctx) { return layout_of_resize(ctx, n); })
         .fusion(FusionKind::injective)
         .tensor_def([n](const Call& c, const Tensors& in) { return def_resize(c, in, n); });
   return true;

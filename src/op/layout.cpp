@@ -1,62 +1,140 @@
 // SPDX-License-Identifier: Apache-2.0
-// Names of layouts read and written.
 #include "op/layout.h"
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <cctype>
+
+#include "op/op_def.h"
+
 namespace tenon::op {
 namespace {
 
-const char* const kData[] = {"NCW", "NCHW", "NCDHW"};
-const char* const kKernel[] = {"OIW", "OIHW", "OIDHW"};
+constexpr int64_t kLargestBlock = 10'000'000;
+const char* const kSpatial[] = {"W", "HW", "DHW"};
 
-/// Reads "16c": the number before `letter`, which it takes off the text; 0 when it is not there.
-int64_t take_block(std::string_view& text, char letter) {
-  size_t digits = 0;
-  int64_t block = 0;
-  while (digits < text.size() && digits < 4 && text[digits] >= '0' && text[digits] <= '9')
-    block = block * 10 + (text[digits++] - '0');
-  if (digits == 0 || digits >= text.size() || text[digits] != letter) return 0;
-  text.remove_prefix(digits + 1);
-  return block;
+Layout layout_of_letters(std::string_view letters) {
+  Layout out;
+  for (char c : letters) out.axes.push_back({c});
+  return out;
 }
 
 }  // namespace
 
+std::optional<Layout> Layout::parse(std::string_view text) {
+  Layout out;
+  int64_t block = 0;
+  auto there = [&](char letter, bool is_block) {
+    return std::ranges::any_of(
+        out.axes, [&](const Axis& a) { return a.letter == letter && (a.block != 0) == is_block; });
+  };
+  for (char ch : text) {
+    const auto c = static_cast<unsigned char>(ch);
+    if (std::isdigit(c)) {
+      block = block * 10 + (ch - '0');
+      if (block > kLargestBlock) return std::nullopt;
+      continue;
+    }
+    const char letter = char(std::toupper(c));
+    if (!std::isalpha(c) || (std::isupper(c) != 0) != (block == 0) || there(letter, block != 0))
+      return std::nullopt;
+    out.axes.push_back({letter, block});
+    block = 0;
+  }
+  if (block || out.axes.empty()) return std::nullopt;
+  for (const Axis& a : out.axes)
+    if (!there(a.letter, false)) return std::nullopt;
+  return out;
+}
+
+std::string Layout::name() const {
+  std::string out;
+  for (const Axis& a : axes)
+    out += a.block ? fmt::format("{}{}", a.block, char(std::tolower(static_cast<unsigned char>(a.letter))))
+                   : std::string(1, a.letter);
+  return out;
+}
+
+int64_t Layout::block(char letter) const {
+  for (const Axis& a : axes)
+    if (a.letter == letter && a.block) return a.block;
+  return 1;
+}
+
+Layout Layout::blocked(char letter, int64_t block) const {
+  Layout out = *this;
+  if (block) out.axes.push_back({letter, block});
+  return out;
+}
+
+PrimExpr Layout::size(char letter, const Array<PrimExpr>& shape) const {
+  PrimExpr n = 1;
+  for (size_t i = 0; i < axes.size(); ++i)
+    if (axes[i].letter == letter) n = n * shape[i];
+  return n;
+}
+
+Array<PrimExpr> Layout::shape(const Layout& from, const Array<PrimExpr>& shape) const {
+  Array<PrimExpr> out;
+  for (const Axis& a : axes)
+    out.push_back(a.block ? PrimExpr(a.block)
+                          : simplify(tir::ceildiv(from.size(a.letter, shape), PrimExpr(block(a.letter)))));
+  return out;
+}
+
+bool Layout::same_memory(const Layout& from, const Array<PrimExpr>& shape) const {
+  const Layout& other = *this;
+  // Both as lists of parts, an axis that the other one has in blocks as two; parts of one element are
+  // nowhere.
+  auto parts = [&](const Layout& layout, const Layout& blocks_of) {
+    std::vector<Axis> out;
+    for (const Axis& a : layout.axes) {
+      const int64_t block = blocks_of.block(a.letter);
+      const PrimExpr size = simplify(from.size(a.letter, shape));
+      if (tir::is_one(size) || a.block == 1) continue;
+      out.push_back(a);
+      if (!a.block && block != 1 && layout.block(a.letter) == 1) out.push_back({a.letter, block});
+    }
+    return out;
+  };
+  for (const Axis& a : other.axes)
+    if (a.block && from.block(a.letter) != a.block) {
+      const auto size = tir::as_int(simplify(from.size(a.letter, shape)));
+      if (from.block(a.letter) != 1 || !size || *size % a.block) return false;  // the last block is filled up
+    }
+  return parts(other, from) == parts(from, other);
+}
+
+Layout data_layout(size_t spatial) { return layout_of_letters(std::string("NC") + kSpatial[spatial - 1]); }
+Layout kernel_layout(size_t spatial) { return layout_of_letters(std::string("OI") + kSpatial[spatial - 1]); }
+
 std::optional<int64_t> data_block(std::string_view layout, size_t n) {
   if (layout.empty()) return 0;
-  if (!layout.starts_with(kData[n - 1])) return std::nullopt;
-  layout.remove_prefix(n + 2);
-  const int64_t block = take_block(layout, 'c');
-  if (!layout.empty()) return std::nullopt;
+  const auto l = Layout::parse(layout);
+  if (!l) return std::nullopt;
+  const int64_t block = l->block('C') == 1 ? 0 : l->block('C');
+  if (*l != data_layout(n).blocked('C', block)) return std::nullopt;
   return block;
 }
 
 std::optional<KernelBlocks> kernel_blocks(std::string_view layout, size_t n) {
   if (layout.empty()) return KernelBlocks{};
-  if (!layout.starts_with(kKernel[n - 1])) return std::nullopt;
-  layout.remove_prefix(n + 2);
-  KernelBlocks blocks;
-  blocks.in = take_block(layout, 'i');
-  blocks.out = take_block(layout, 'o');
-  if (!blocks.in && blocks.out) blocks.group = take_block(layout, 'i');
-  if (!layout.empty()) return std::nullopt;
-  return blocks;
+  const auto l = Layout::parse(layout);
+  if (!l) return std::nullopt;
+  auto block = [&](char letter) { return l->block(letter) == 1 ? 0 : l->block(letter); };
+  const KernelBlocks in_blocks{block('I'), block('O'), 0}, in_groups{0, block('O'), block('I')};
+  for (const KernelBlocks& b : {in_blocks, in_groups})
+    if (l->name() == kernel_layout_name(n, b)) return b;
+  return std::nullopt;
 }
 
-std::string grouped_data_layout(size_t n) { return std::string("NG").append(kData[n - 1] + 1); }
-std::string grouped_kernel_layout(size_t n) { return std::string("G").append(kKernel[n - 1]); }
+std::string grouped_data_layout(size_t n) { return std::string("NGC") + kSpatial[n - 1]; }
+std::string grouped_kernel_layout(size_t n) { return "G" + kernel_layout(n).name(); }
 
-std::string data_layout_name(size_t n, int64_t block) {
-  return block ? fmt::format("{}{}c", kData[n - 1], block) : kData[n - 1];
-}
-
+std::string data_layout_name(size_t n, int64_t block) { return data_layout(n).blocked('C', block).name(); }
 std::string kernel_layout_name(size_t n, KernelBlocks blocks) {
-  std::string out = kKernel[n - 1];
-  if (blocks.in) out += fmt::format("{}i", blocks.in);
-  if (blocks.out) out += fmt::format("{}o", blocks.out);
-  if (blocks.group) out += fmt::format("{}i", blocks.group);
-  return out;
+  return kernel_layout(n).blocked('I', blocks.in).blocked('O', blocks.out).blocked('I', blocks.group).name();
 }
 
 }  // namespace tenon::op

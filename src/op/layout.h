@@ -1,17 +1,44 @@
 // SPDX-License-Identifier: Apache-2.0
-// Names of layouts. A blocked layout is a plain shape of one more axis: "NCHW16c" of (n, c, h, w) is
-// (n, c / 16, h, w, 16); "OIHW8i16o" of a weight (o, i, h, w) is (o / 16, i / 8, h, w, 8, 16). With the
-// groups of a convolution apart, "NGCHW" is (n, groups, c / groups, h, w) and "GOIHW" (groups, o / groups, i,
-// h, w).
+// Layouts: the order of a tensor's axes, by letters. Upper case is an axis, lower case behind a number a
+// block of it: "NCHW16c" of a tensor (n, c, h, w) is a plain shape of one more axis, (n, c / 16, h, w, 16),
+// and "OIHW8i16o" of a weight (o, i, h, w) is (o / 16, i / 8, h, w, 8, 16).
 #pragma once
 #include <optional>
 
-#include "op/op_def.h"
+#include "ir/graph.h"
 
 namespace tenon::op {
 
-/// Block of the channels in a layout of n spatial axes: 0 for the plain one (or an empty name), the block for
-/// "NCHW16c"; nullopt when it is none.
+struct Layout {
+  struct Axis {
+    char letter = 0;    ///< upper case
+    int64_t block = 0;  ///< elements of a block; 0: the axis itself
+    bool operator==(const Axis&) const = default;
+  };
+  std::vector<Axis> axes;
+
+  /// Nullopt: the text does not name each axis once, with at most one block.
+  static std::optional<Layout> parse(std::string_view text);
+  std::string name() const;
+  bool operator==(const Layout&) const = default;
+  /// Elements of a block of the axis; 1: it is in none.
+  int64_t block(char letter) const;
+  /// The same with a block of an axis as the last axis.
+  Layout blocked(char letter, int64_t block) const;
+  /// Elements along an axis, blocks included, of a tensor of these sizes in this layout.
+  PrimExpr size(char letter, const Array<PrimExpr>& shape) const;
+  /// The sizes in this layout of a tensor whose sizes in `from` are `shape`; blocks are filled up.
+  Array<PrimExpr> shape(const Layout& from, const Array<PrimExpr>& shape) const;
+  /// Elements of a tensor of `shape` in `from` lie in memory as those in this layout do.
+  bool same_memory(const Layout& from, const Array<PrimExpr>& shape) const;
+};
+
+/// "NCHW" and "OIHW" for two spatial axes; of one to three.
+Layout data_layout(size_t spatial);
+Layout kernel_layout(size_t spatial);
+
+/// Block of the channels, as the last axis, in a layout of n spatial axes: 0 for the plain one (or an empty
+/// name), the block for "NCHW16c"; nullopt when it is none.
 std::optional<int64_t> data_block(std::string_view layout, size_t n);
 /// Blocks of the input and output channels in a kernel layout of n spatial axes; 0: not blocked. With a group
 /// ("OIHW16o4i", narrow types) the last axis holds, for each output channel of a block, `group` neighbouring
@@ -20,7 +47,8 @@ struct KernelBlocks {
   int64_t in = 0, out = 0, group = 0;
 };
 std::optional<KernelBlocks> kernel_blocks(std::string_view layout, size_t n);
-/// "NGCHW" and "GOIHW".
+/// With the groups of a convolution as axes, "NGCHW" is (n, groups, c / groups, h, w) and "GOIHW"
+/// (groups, o / groups, i, h, w).
 std::string grouped_data_layout(size_t n);
 std::string grouped_kernel_layout(size_t n);
 /// The names back: "NCHW16c", "OIHW8i16o", "OIHW16o"; the plain names for blocks of 0.

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "op/family.h"
+#include "op/layout_rule.h"
 
 #include "base/define_type.h"
 
@@ -299,6 +300,17 @@ Tensors def_bias_add(const Call& call, const Tensors& in) {
       "bias_add")};
 }
 
+/// A bias along an axis is a sum with a tensor that has extent 1 along the others.
+std::optional<LaidOut> layout_of_bias(LayoutContext& ctx) {
+  const auto rank = int64_t(ctx.shape.size());
+  const auto bias = graph::known_shape(ctx.call.args[1]->type);
+  if (!bias || bias->size() != 1) return std::nullopt;
+  Shape along;
+  along.resize(size_t(rank), PrimExpr(1));
+  along.set(size_t(normal_axis(attrs_of<AxisAttrs>(ctx.call).axis, rank)), (*bias)[0]);
+  return layout_of_elements(ctx, "add", {}, {ctx.shape, along});
+}
+
 const bool norm_registered = [] {
   auto add = [](const char* name, const char* doc, FusionKind kind, InferType infer, TensorDef def) {
     return register_op(name, doc)
@@ -314,7 +326,8 @@ const bool norm_registered = [] {
       .argument("beta", "Tensor", "shift per channel")
       .argument("mean", "Tensor", "mean per channel")
       .argument("variance", "Tensor", "variance per channel")
-      .attrs<BatchNormAttrs>();
+      .attrs<BatchNormAttrs>()
+      .layout(keep_layout);
   add("nn.layer_norm", "(x - mean) / sqrt(variance + epsilon) · gamma + beta over the given axes.", stages,
       infer_layer_norm, [](const Call& c, const Tensors& in) { return def_layer_norm(c, in, true); })
       .argument("gamma", "Tensor", "scale, of the axes' shape", true)
@@ -348,7 +361,8 @@ const bool norm_registered = [] {
       .attrs<DropoutAttrs>();
   add("nn.bias_add", "x + bias along an axis.", FusionKind::broadcast, infer_bias_add, def_bias_add)
       .argument("bias", "Tensor", "one value per element of the axis")
-      .attrs<AxisAttrs>();
+      .attrs<AxisAttrs>()
+      .layout(layout_of_bias);
   return true;
 }();
 

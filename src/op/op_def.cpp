@@ -63,6 +63,22 @@ OpRegistration& OpRegistration::evaluate(Evaluate f) {
   def_->evaluate = std::move(f);
   return *this;
 }
+OpRegistration& OpRegistration::layout(LayoutRule f) {
+  def_->layout = std::move(f);
+  return *this;
+}
+OpRegistration& OpRegistration::contraction(ContractionRule f) {
+  def_->contraction = std::move(f);
+  return precision(Precision::narrow);
+}
+OpRegistration& OpRegistration::precision(Precision p) {
+  def_->precision = p;
+  return *this;
+}
+OpRegistration& OpRegistration::placement(Placement p) {
+  def_->placement = p;
+  return *this;
+}
 OpRegistration register_op(std::string name, std::string doc, std::source_location where) {
   return OpRegistration(std::move(name), std::move(doc), where);
 }

@@ -25,13 +25,53 @@ using TensorDef =
 /// arguments are NDArray for a tensor and Array<int64_t> for a shape; so is the result.
 using Evaluate = std::function<Any(const Call& call, const std::vector<Any>& args)>;
 
+class LayoutContext;
+struct LaidOut;
+/// How an operator computes its result in another layout (layout_rule.h); nullopt: not from these operands.
+using LayoutRule = std::function<std::optional<LaidOut>(LayoutContext& ctx)>;
+
+/// A sum of products of data, argument 0, and a weight, argument 1, as passes that change weights see it.
+/// Axes count from the front.
+struct Contraction {
+  int64_t weight_out = 0,
+          weight_in = 0;         ///< axes of the weight: channels of the result, channels of the data
+  int64_t data = 1, result = 1;  ///< the axis of channels
+  int64_t groups = 1;            ///< the weight's second axis counts channels of one group
+  int64_t spatial = 0;           ///< axes that windows slide along; 0: a product
+  int64_t batch = 0;             ///< axes in front that data and weight share
+  bool transposed = false;       ///< a transposed convolution
+  DataType out_dtype;            ///< of the result; void: the operands'
+};
+/// Nullopt: the call's shapes or layouts make it none.
+using ContractionRule = std::function<std::optional<Contraction>(const Call& call)>;
+
+/// What an operator does in a program of 16-bit floats.
+enum class Precision {
+  by_kind,  ///< injective operators follow, others stay wide
+  wide,     ///< computes on float32: exponentials, sums, normalisations
+  follows,  ///< exact in any float type, or rounded once: takes 16 bits when all its operands have them
+  narrow    ///< sums of products, which the element type of the operands makes fast: always takes 16 bits
+};
+
+/// Where an operator runs.
+enum class Placement {
+  with_operands,  ///< where its first placed operand lies
+  hint,           ///< it only says where its operand lies (DeviceAttrs)
+  copy,           ///< it copies its operand to a device (DeviceAttrs)
+  own             ///< whatever it calls decides
+};
+
 /// What stages ask of an operator beside its signature (graph::Op): one field for each question, filled in
 /// where the operator is registered, in the file of its family.
 struct OpDef : graph::OpRules {
   InferType infer;  ///< null: its type is what the call says (type_args)
   FusionKind fusion = FusionKind::opaque;
-  TensorDef tensor_def;  ///< null: it is no tensor program
-  Evaluate evaluate;     ///< null: the interpreter runs tensor_def
+  TensorDef tensor_def;         ///< null: it is no tensor program
+  Evaluate evaluate;            ///< null: the interpreter runs tensor_def
+  LayoutRule layout;            ///< null: that of its kind (layout_rule)
+  ContractionRule contraction;  ///< null: it is none
+  Precision precision = Precision::by_kind;
+  Placement placement = Placement::with_operands;
 };
 const OpDef& definition(const graph::Op& op);
 
@@ -51,6 +91,10 @@ class OpRegistration {
   OpRegistration& fusion(FusionKind kind);
   OpRegistration& tensor_def(TensorDef f);
   OpRegistration& evaluate(Evaluate f);
+  OpRegistration& layout(LayoutRule f);
+  OpRegistration& contraction(ContractionRule f);  ///< and narrow precision
+  OpRegistration& precision(Precision p);
+  OpRegistration& placement(Placement p);
 
  private:
   OpRegistration& attrs(const TypeInfo* type, ObjectRef defaults);

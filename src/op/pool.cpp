@@ -4,7 +4,7 @@
 
 #include "base/define_type.h"
 #include "op/family.h"
-#include "op/layout.h"
+#include "op/layout_rule.h"
 
 namespace tenon::op {
 namespace {
@@ -154,6 +154,16 @@ Tensors def_pool(const Call& call, const Tensors& in, size_t n, Kind kind) {
       name + "_mean")};
 }
 
+std::optional<LaidOut> layout_of_pool(LayoutContext& ctx) {
+  const LaidOut* x = ctx.laid_out(ctx.call.args[0]);
+  if (!x || !trailing_block(x->layout)) return std::nullopt;
+  const ObjectRef attrs = make_attrs<PoolAttrs>([&](PoolAttrs& to) {
+    to = attrs_of<PoolAttrs>(ctx.call);
+    to.layout = x->layout.name();
+  });
+  return LaidOut{ctx.make(ctx.call.op.as<graph::Op>()->name, {x->tensor}, attrs), x->layout, x->channels};
+}
+
 // ---------------------------------------------------------------- whole images
 bool expect_image(InferContext& ctx, const graph::TensorType& x) {
   if (x.ndim >= 0 && x.ndim < 3)
@@ -287,7 +297,9 @@ const bool pool_registered = [] {
           fmt::format("{} of each window of {} spatial axes.", k.doc, n),
           [n, kind](InferContext& ctx) { return infer_pool(ctx, n, kind); },
           [n, kind](const Call& c, const Tensors& in) { return def_pool(c, in, n, kind); })
-          .attrs<PoolAttrs>();
+          .attrs<PoolAttrs>()
+          .layout(layout_of_pool)
+          .precision(kind == Kind::max ? Precision::follows : Precision::wide);
     auto global = add(
         fmt::format("nn.global_{}_pool", k.name),
         fmt::format("{} of each channel, over all spatial axes.", k.doc),
@@ -297,6 +309,8 @@ const bool pool_registered = [] {
       global.attrs<PoolAttrs>();
       continue;
     }
+    const char* fold = kind == Kind::max ? "max" : "mean";
+    global.layout([fold](LayoutContext& ctx) { return layout_of_image_fold(ctx, fold); });
     add(
         fmt::format("nn.adaptive_{}_pool", k.name),
         fmt::format("{} of each of the given number of parts.", k.doc),

@@ -7,6 +7,7 @@
 #include <set>
 
 #include "op/family.h"
+#include "op/layout.h"
 
 #include "base/define_type.h"
 
@@ -270,89 +271,38 @@ Tensors def_blocks(const Call& call, const Tensors& in, bool to_space) {
 }
 
 // ---------------------------------------------------------------- layouts
-struct LayoutAxis {
-  char letter;         ///< upper case
-  int64_t factor = 0;  ///< of a block axis; 0 for the axis itself
-};
-
-/// The axes that a text names, each once, blocks as in "NCHW8c"; nullopt when it is no layout.
-std::optional<std::vector<LayoutAxis>> parse_layout(const std::string& text) {
-  constexpr int64_t kLargestBlock = 10'000'000;
-  std::vector<LayoutAxis> out;
-  int64_t factor = 0;
-  auto named = [&](char letter, bool block) {
-    return std::ranges::any_of(
-        out, [&](const LayoutAxis& a) { return a.letter == letter && (a.factor != 0) == block; });
-  };
-  for (char ch : text) {
-    const auto c = static_cast<unsigned char>(ch);
-    if (std::isdigit(c)) {
-      factor = factor * 10 + (ch - '0');
-      if (factor > kLargestBlock) return std::nullopt;
-      continue;
-    }
-    const char letter = char(std::toupper(c));
-    if (!std::isalpha(c) || (std::isupper(c) != 0) != (factor == 0) || named(letter, factor != 0))
-      return std::nullopt;
-    out.push_back({letter, factor});
-    factor = 0;
-  }
-  if (factor || out.empty()) return std::nullopt;
-  for (const LayoutAxis& a : out)
-    if (!named(a.letter, false)) return std::nullopt;
-  return out;
-}
-int64_t block_of(const std::vector<LayoutAxis>& layout, char letter) {
-  for (const LayoutAxis& a : layout)
-    if (a.letter == letter && a.factor) return a.factor;
-  return 1;
-}
-
 struct Layouts {
-  std::vector<LayoutAxis> src, dst;
+  Layout src, dst;
 };
 Layouts layouts_of(const LayoutTransformAttrs& a) {
-  return {parse_layout(a.src_layout).value_or(std::vector<LayoutAxis>()),
-          parse_layout(a.dst_layout).value_or(std::vector<LayoutAxis>())};
+  return {Layout::parse(a.src_layout).value_or(Layout()), Layout::parse(a.dst_layout).value_or(Layout())};
 }
-bool expect_layouts(InferContext& ctx, int64_t ndim) {
+bool expect_layout_names(InferContext& ctx, int64_t ndim) {
   const auto& a = ctx.attrs<LayoutTransformAttrs>();
   for (const std::string& text : {a.src_layout, a.dst_layout})
-    if (!parse_layout(text))
+    if (!Layout::parse(text))
       return ctx.error(fmt::format("'{}' is no layout", text), "name each axis once, blocks as in 'NCHW8c'");
   const Layouts l = layouts_of(a);
-  if (int64_t(l.src.size()) != ndim)
+  if (int64_t(l.src.axes.size()) != ndim)
     return ctx.error(fmt::format("layout '{}' for a tensor of {} dimensions", a.src_layout, ndim));
-  auto letters = [](const std::vector<LayoutAxis>& layout) {
+  auto letters = [](const Layout& layout) {
     std::set<char> out;
-    for (const LayoutAxis& x : layout) out.insert(x.letter);
+    for (const Layout::Axis& x : layout.axes) out.insert(x.letter);
     return out;
   };
   if (letters(l.src) != letters(l.dst))
     return ctx.error(fmt::format("layouts '{}' and '{}' have different axes", a.src_layout, a.dst_layout));
   return true;
 }
-/// Number of elements along an axis, blocks included.
-PrimExpr logical_size(const std::vector<LayoutAxis>& layout, const Shape& shape, char letter) {
-  PrimExpr n = 1;
-  for (size_t i = 0; i < layout.size(); ++i)
-    if (layout[i].letter == letter) n = n * shape[i];
-  return n;
-}
 
 Type infer_layout(InferContext& ctx) {
   const auto& x = ctx.tensor(0);
   if (x.ndim < 0) return graph::tensor_type_unknown(-1, x.dtype);
-  if (!expect_layouts(ctx, x.ndim)) return {};
+  if (!expect_layout_names(ctx, x.ndim)) return {};
   const Layouts l = layouts_of(ctx.attrs<LayoutTransformAttrs>());
   auto have = shape_of(x);
-  if (!have) return make_type(std::nullopt, int64_t(l.dst.size()), x.dtype);
-  Shape out;
-  for (const LayoutAxis& a : l.dst)
-    out.push_back(a.factor ? PrimExpr(a.factor)
-                           : simplify(tir::ceildiv(logical_size(l.src, *have, a.letter),
-                                                   PrimExpr(block_of(l.dst, a.letter)))));
-  return make_type(out, 0, x.dtype);
+  if (!have) return make_type(std::nullopt, int64_t(l.dst.axes.size()), x.dtype);
+  return make_type(l.dst.shape(l.src, *have), 0, x.dtype);
 }
 
 Tensors def_layout(const Call& call, const Tensors& in) {
@@ -364,19 +314,19 @@ Tensors def_layout(const Call& call, const Tensors& in) {
       [&](const Vars& v) {
         auto logical = [&](char letter) {
           PrimExpr outer, inner = 0;
-          for (size_t i = 0; i < l.dst.size(); ++i)
-            if (l.dst[i].letter == letter) (l.dst[i].factor ? inner : outer) = v[i];
-          return outer * PrimExpr(block_of(l.dst, letter)) + inner;
+          for (size_t i = 0; i < l.dst.axes.size(); ++i)
+            if (l.dst.axes[i].letter == letter) (l.dst.axes[i].block ? inner : outer) = v[i];
+          return outer * PrimExpr(l.dst.block(letter)) + inner;
         };
         Shape at;
         PrimExpr inside = tir::true_();
-        for (const LayoutAxis& a : l.src) {
-          const PrimExpr i = logical(a.letter), block = block_of(l.src, a.letter);
-          at.push_back(a.factor ? tir::floormod(i, block) : tir::floordiv(i, block));
-          if (a.factor) continue;
-          const PrimExpr size = simplify(logical_size(l.src, x.shape(), a.letter));
-          const PrimExpr room = simplify(logical_size(l.dst, shape, a.letter));
-          if (!same_dim(size, room))
+        for (const Layout::Axis& a : l.src.axes) {
+          const PrimExpr i = logical(a.letter), block = l.src.block(a.letter);
+          at.push_back(a.block ? tir::floormod(i, block) : tir::floordiv(i, block));
+          if (a.block) continue;
+          const PrimExpr size = simplify(l.src.size(a.letter, x.shape()));
+          const PrimExpr capacity = simplify(l.dst.size(a.letter, shape));
+          if (!same_dim(size, capacity))
             inside = tir::logical_and(inside, tir::lt(i, size));  // the last block is filled up
         }
         return tir::if_then_else(inside, x(at), constant(x.dtype(), 0));

@@ -7,6 +7,7 @@
 #include <numeric>
 
 #include "op/family.h"
+#include "op/layout_rule.h"
 
 #include "base/define_type.h"
 #include "ir/tir.h"
@@ -335,6 +336,14 @@ Tensors def_running(const Call& call, const Tensors& in, const Running& rule) {
   return {cast_to(te::external({x.shape()}, {acc}, {x}, body, rule.name)[0], x.dtype())};
 }
 
+/// A fold over exactly the spatial axes.
+std::optional<LaidOut> layout_of_fold(LayoutContext& ctx) {
+  const int64_t rank = tensor_arg(ctx.call, 0).ndim;
+  const auto axes = reduced_axes(attrs_of<ReduceAttrs>(ctx.call), rank);
+  if (int64_t(axes.size()) != rank - 2 || axes.empty() || axes[0] != 2) return std::nullopt;
+  return layout_of_image_fold(ctx, ctx.call.op.as<graph::Op>()->name);
+}
+
 const bool reduce_registered = [] {
   auto add = [](const char* name, const char* doc, FusionKind kind, InferType infer, TensorDef def) {
     return register_op(name, doc)
@@ -349,7 +358,8 @@ const bool reduce_registered = [] {
         f.name, f.doc, FusionKind::comm_reduce,
         [fold](InferContext& ctx) { return infer_reduce(ctx, fold->domain); },
         [fold](const Call& c, const Tensors& in) { return def_fold(c, in, *fold); })
-        .attrs<ReduceAttrs>();
+        .attrs<ReduceAttrs>()
+        .layout(layout_of_fold);
   }
   auto floating = [](InferContext& ctx) { return infer_reduce(ctx, Domain::floating); };
   add("variance", "Population variance.", FusionKind::comm_reduce, floating,

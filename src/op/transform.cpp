@@ -5,6 +5,7 @@
 #include <numeric>
 
 #include "op/family.h"
+#include "op/layout_rule.h"
 
 namespace tenon::op {
 namespace {
@@ -239,6 +240,35 @@ Tensors def_concat(const Call& call, const Tensors& in) {
       "concat")};
 }
 
+/// Parts along the channels, each in whole blocks of the smallest size that one of them has.
+std::optional<LaidOut> layout_of_concat(LayoutContext& ctx) {
+  const Expr& arg = ctx.call.args[0];
+  const Expr whole = arg.is<graph::Tuple>() ? arg : ctx.definition(arg);
+  const auto* tuple = whole.as<graph::Tuple>();
+  const int64_t axis = normal_axis(attrs_of<AxisAttrs>(ctx.call).axis, int64_t(ctx.shape.size()));
+  const auto plain = program_layout(ctx.shape.size());
+  if (axis != 1 || !tuple || !plain) return std::nullopt;
+  int64_t block = 0;
+  for (const Expr& part : tuple->items)
+    if (const LaidOut* x = ctx.in_blocks(part))
+      block = block ? std::min(block, trailing_block(x->layout)) : trailing_block(x->layout);
+  if (!block) return std::nullopt;
+  for (const Expr& part : tuple->items) {
+    const auto s = graph::known_shape(part->type);
+    const auto channels = s && s->size() == ctx.shape.size() ? tir::as_int((*s)[1]) : std::nullopt;
+    if (!channels || *channels % block || (!ctx.in_blocks(part) && !part.is<graph::Constant>()))
+      return std::nullopt;
+  }
+  const Layout layout = plain->blocked('C', block);
+  Array<Expr> parts;
+  for (const Expr& part : tuple->items)
+    parts.push_back(ctx.arranged(part, *graph::known_shape(part->type), layout));
+  Expr joined = make<graph::Tuple>(parts);
+  if (!arg.is<graph::Tuple>()) joined = ctx.emit(joined);
+  return LaidOut{ctx.make("concat", {joined}, make_attrs<AxisAttrs>(int64_t(1))), layout,
+                 *tir::as_int(ctx.shape[1])};
+}
+
 /// First index of each part, and the end of the last.
 std::vector<PrimExpr> split_points(const SplitAttrs& a, const PrimExpr& size) {
   std::vector<PrimExpr> at{PrimExpr(0)};
@@ -324,6 +354,8 @@ const bool transform_registered = [] {
       .argument("tensors", "Tuple", "the parts")
       .attrs<AxisAttrs>()
       .infer(infer_concat)
+      .layout(layout_of_concat)
+      .precision(Precision::follows)
       .fusion(FusionKind::injective)
       .tensor_def(def_concat);
   add("split", "Parts of a tensor along an axis, as a tuple.", infer_split, def_split).attrs<SplitAttrs>();

@@ -82,8 +82,11 @@ const bool unary_registered = [] {
     register_unary(m.name, m.doc, D::floating, intrinsic(names.back().c_str()));
   }
   register_unary("abs", "absolute value; the smallest signed integer stays", D::number,
-                 [](const Call&, const PrimExpr& x) { return x.dtype().is_uint() ? x : tir::abs(x); });
-  register_unary("negative", "-x", D::number, [](const Call&, const PrimExpr& x) { return -x; });
+                 [](const Call&, const PrimExpr& x) { return x.dtype().is_uint() ? x : tir::abs(x); })
+      .precision(Precision::follows);
+  register_unary("negative", "-x", D::number, [](const Call&, const PrimExpr& x) {
+    return -x;
+  }).precision(Precision::follows);
   register_unary("sign", "-1, 0 or 1; NaN stays", D::number, sign);
   register_unary("reciprocal", "1 / x", D::floating,
                  [](const Call&, const PrimExpr& x) { return tir::div(one(x), x); });
@@ -96,7 +99,9 @@ const bool unary_registered = [] {
   register_unary("isnan", "whether x is not a number", D::floating, test("tir.isnan"), true);
   register_unary("isinf", "whether x is an infinity", D::floating, test("tir.isinf"), true);
   register_unary("isfinite", "whether x is a finite number", D::floating, test("tir.isfinite"), true);
-  register_unary("clip", "min(max(x, min), max)", D::number, clip).attrs<ClipAttrs>();
+  register_unary("clip", "min(max(x, min), max)", D::number, clip)
+      .attrs<ClipAttrs>()
+      .precision(Precision::follows);
 
   TensorDef cast_def = [](const Call& c, const std::vector<te::Tensor>& in) {
     const DataType to = attrs_of<CastAttrs>(c).dtype;

@@ -176,6 +176,21 @@ TEST(ConvertLayout, OperandsThatBroadcast) {
   EXPECT_EQ(layouts(out).size(), 1u);
 }
 
+TEST(ConvertLayout, EveryFoldOverTheImageReadsBlocks) {
+  for (const char* fold :
+       {"sum", "prod", "max", "min", "mean", "sum_square", "l1_norm", "l2_norm", "abs_max", "nansum"})
+    for (bool keepdims : {false, true}) {
+      SCOPED_TRACE(fold);
+      Model m;
+      auto x = m.param("x", {1, 8, 2, 3});
+      Expr a = m.op("nn.conv2d", {x, m.weight({15, 8, 1, 1})}, conv({1, 1}, {}));  // one channel is added
+      Expr b = m.op(fold, {a}, op::make_attrs<op::ReduceAttrs>(Array<int64_t>{2, 3}, keepdims));
+      IRModule out = blocked(m.done(b), {random_array({1, 8, 2, 3})});
+      EXPECT_EQ(layouts(out)[0], "NCHW OIHW16o NCHW16c");
+      EXPECT_EQ(count(out, "layout_transform"), 0);
+    }
+}
+
 TEST(ConvertLayout, BroadcastToTakesSizesOfThePlainLayout) {
   for (const std::vector<int64_t>& sizes : {std::vector<int64_t>{1, 16, 1}, {1, 16, 4, 3}}) {
     Model m;

@@ -19,37 +19,15 @@ namespace tenon {
 namespace graph {
 namespace {
 
-/// Where one kind of contraction is joined: `operand` is the axis of its second argument that the parts are
-/// put together on, `result` the axis of the result (both from the end).
-struct Join {
-  int64_t operand, result;
-};
-using Rule = std::optional<Join> (*)(const Op& op, const Call& call);
-
-std::optional<Join> join_conv2d(const Op& op, const Call& call) {
-  if (op.name != "nn.conv2d" || call.args.size() != 2) return {};
-  const auto& a = op::attrs_of<op::ConvAttrs>(call);
-  if (a.groups != 1 || !(a.data_layout.empty() || a.data_layout == "NCHW") ||
-      !(a.kernel_layout.empty() || a.kernel_layout == "OIHW") || !a.out_layout.empty())
-    return {};
-  return Join{-4, -3};
-}
-std::optional<Join> join_dense(const Op& op, const Call& call) {
-  const auto* w = as_tensor(call.args[1]);
-  if (!w || w->ndim != 2) return {};
-  if (op.name == "nn.dense") return Join{-2, -1};
-  if (op.name == "matmul") return Join{-1, -1};
-  return {};
-}
-std::optional<Join> join_batch_matmul(const Op& op, const Call& call) {
-  const auto *x = as_tensor(call.args[0]), *y = as_tensor(call.args[1]);
-  if (op.name != "matmul" || !x || !y || x->ndim < 3 || y->ndim != x->ndim) return {};
-  return Join{-1, -1};
-}
+/// The contractions that a pass joins.
+using Selection = bool (*)(const op::Contraction& c);
+bool is_conv2d(const op::Contraction& c) { return c.spatial == 2 && c.groups == 1 && !c.transposed; }
+bool is_dense(const op::Contraction& c) { return c.spatial == 0 && c.batch == 0; }
+bool is_batch_matmul(const op::Contraction& c) { return c.spatial == 0 && c.batch > 0; }
 
 class CombineParallel : public BodyRewriter {
  public:
-  CombineParallel(Rule rule, size_t least) : rule_(rule), least_(least) {}
+  CombineParallel(Selection select, size_t least) : select_(select), least_(least) {}
 
   void find(const Function& f) {
     for (const VarRef& p : f.params) define(p);
@@ -62,19 +40,17 @@ class CombineParallel : public BodyRewriter {
     if (at == member_.end()) return value;
     Branches& b = groups_[at->second];
     const Call& call = *value.as<Call>();
-    const int64_t rank = as_tensor(var->declared ? var->declared : value->type)->ndim;
     if (!b.whole) {
       Array<Expr> parts;
       for (const VarRef& v : b.vars) parts.push_back(replaced(b.right.at(v.get())));
-      const int64_t axis = as_tensor(parts[0])->ndim + b.join.operand;
-      Expr right = emit_op("concat", {op::tuple(parts)}, op::make_attrs<op::AxisAttrs>(axis));
+      Expr right = emit_op("concat", {op::tuple(parts)}, op::make_attrs<op::AxisAttrs>(b.join.weight_out));
       Array<Expr> args = call.args;
       args.set(1, right);
       b.whole = emit(op::op_call(op_of(value)->name, args, call.attrs, call.origin), var->name + "_wide");
     }
     const int64_t begin = b.begin.at(var.get()), size = b.size.at(var.get());
     return op::op_call("strided_slice", {b.whole}, op::make_attrs<op::StridedSliceAttrs>([&](auto& a) {
-                         a.axes = {rank + b.join.result};
+                         a.axes = {b.join.result};
                          a.begin = {PrimExpr(begin)};
                          a.end = {PrimExpr(begin + size)};
                        }),
@@ -85,7 +61,7 @@ class CombineParallel : public BodyRewriter {
   struct Branches {
     Expr left, whole;
     Call first;
-    Join join;
+    op::Contraction join;
     std::vector<VarRef> vars;
     std::unordered_map<const Var*, Expr> right;
     std::unordered_map<const Var*, int64_t> begin, size;
@@ -125,10 +101,11 @@ class CombineParallel : public BodyRewriter {
     const Op* op = op_of(value);
     const Call* call = value.as<Call>();
     if (!op || call->args.size() != 2 || !call->args[0].is<Var>()) return;
-    const auto join = rule_(*op, *call);
+    const op::ContractionRule& rule = op::definition(*op).contraction;
+    const auto join = rule ? rule(*call) : std::nullopt;
     auto shape = static_shape(call->args[1]->type);
-    if (!join || !shape) return;
-    const int64_t axis = int64_t(shape->size()) + join->operand, size = (*shape)[size_t(axis)];
+    if (!join || !select_(*join) || !shape) return;
+    const int64_t axis = join->weight_out, size = (*shape)[size_t(axis)];
     auto fits = [&](const Branches& b) {
       const Expr& right = call->args[1];
       if (!b.left.same_as(call->args[0]) || !b.first.op.same_as(call->op) ||
@@ -160,16 +137,16 @@ class CombineParallel : public BodyRewriter {
     it->end += size;
   }
 
-  Rule rule_;
+  Selection select_;
   size_t least_;
   std::vector<Branches> groups_;
   std::unordered_map<const Var*, size_t> member_;
   std::unordered_map<const Object*, size_t> places_;  ///< in the order of definition
 };
 
-IRModule combine(const IRModule& module, int64_t min_branches, Rule rule) {
+IRModule combine(const IRModule& module, int64_t min_branches, Selection select) {
   return module.map_graph([&](const std::string&, const Ref<Function>& f) -> ObjectRef {
-    CombineParallel rewriter(rule, size_t(std::max<int64_t>(2, min_branches)));
+    CombineParallel rewriter(select, size_t(std::max<int64_t>(2, min_branches)));
     rewriter.find(*f);
     Ref<Function> out = rewriter.run(f);
     return out.same_as(f) ? ObjectRef() : ObjectRef(out);
@@ -189,13 +166,13 @@ static const Option<int64_t> kMinMatmuls("combine_parallel_batch_matmul.min_bran
                                          kMinBranchesHelp);
 
 static IRModule combine_parallel_conv2d(IRModule module, PassContext& context) {
-  return graph::combine(module, context.options.get(kMinConvs), graph::join_conv2d);
+  return graph::combine(module, context.options.get(kMinConvs), graph::is_conv2d);
 }
 static IRModule combine_parallel_dense(IRModule module, PassContext& context) {
-  return graph::combine(module, context.options.get(kMinDenses), graph::join_dense);
+  return graph::combine(module, context.options.get(kMinDenses), graph::is_dense);
 }
 static IRModule combine_parallel_batch_matmul(IRModule module, PassContext& context) {
-  return graph::combine(module, context.options.get(kMinMatmuls), graph::join_batch_matmul);
+  return graph::combine(module, context.options.get(kMinMatmuls), graph::is_batch_matmul);
 }
 
 const Pass& combine_parallel_conv2d_pass = register_pass({

@@ -23,42 +23,22 @@ namespace tenon {
 namespace graph {
 namespace {
 
-/// A convolution, dense or matmul with a constant weight.
-struct Contraction {
+/// A contraction with a constant weight of floats.
+struct WeightedSum {
   const Call* call = nullptr;
   NDArray weight;
-  int64_t out_axis = -1, in_axis = -1;     ///< of the weight
-  int64_t result_axis = 1, data_axis = 1;  ///< of result and data, counted from the front
-  int64_t groups = 1;
-  bool transposed = false;
+  op::Contraction axes;
 };
 
-std::optional<Contraction> contraction_of(const Expr& value) {
+std::optional<WeightedSum> weighted_sum(const Expr& value) {
   const Op* op = value ? op_of(value) : nullptr;
-  if (!op) return std::nullopt;
-  Contraction c;
-  c.call = value.as<Call>();
-  const auto* w = c.call->args.size() == 2 ? c.call->args[1].as<Constant>() : nullptr;
-  if (!w || !w->data.dtype().is_float()) return std::nullopt;
-  c.weight = w->data;
-  if (op->name == "nn.conv1d" || op->name == "nn.conv2d" || op->name == "nn.conv3d") {
-    c.out_axis = 0, c.in_axis = 1;
-    c.groups = op::attrs_of<op::ConvAttrs>(*c.call).groups;
-  } else if (op->name == "nn.conv1d_transpose" || op->name == "nn.conv2d_transpose" ||
-             op->name == "nn.conv3d_transpose") {
-    c.out_axis = 1, c.in_axis = 0;
-    c.groups = op::attrs_of<op::ConvTransposeAttrs>(*c.call).groups;
-    c.transposed = true;
-  } else if (op->name == "nn.dense" || op->name == "matmul") {
-    const auto* x = as_tensor(c.call->args[0]);
-    if (!x || x->ndim < 2 || c.weight.ndim() != 2) return std::nullopt;
-    c.out_axis = op->name == "nn.dense" ? 0 : 1;
-    c.in_axis = 1 - c.out_axis;
-    c.result_axis = c.data_axis = x->ndim - 1;
-  } else {
-    return std::nullopt;
-  }
-  return c;
+  const Call* call = value.as<Call>();
+  const auto* w = op && call->args.size() == 2 ? call->args[1].as<Constant>() : nullptr;
+  if (!w || !w->data.dtype().is_float() || !op::definition(*op).contraction) return std::nullopt;
+  const auto axes = op::definition(*op).contraction(*call);
+  const auto* x = as_tensor(call->args[0]);
+  if (!axes || axes->batch || !x || x->ndim < 2) return std::nullopt;
+  return WeightedSum{call, w->data, *axes};
 }
 
 /// One value per element of `axis` when the constant varies along that axis only.
@@ -77,19 +57,19 @@ std::optional<std::vector<double>> along_axis(const Expr& e, int64_t axis, int64
 
 /// weight with every element times `factor(out channel, in channel)`, channels over all groups.
 template <class F>
-NDArray scaled(const Contraction& c, F factor) {
+NDArray scaled(const WeightedSum& c, F factor) {
   NDArray out = NDArray::empty(c.weight.shape(), c.weight.dtype());
   const auto& s = c.weight.shape();
   const int64_t rows = s[0], columns = s[1];
   int64_t inner = 1;
   for (size_t i = 2; i < s.size(); ++i) inner *= s[i];
-  const int64_t per_group = std::max<int64_t>(1, rows / c.groups);
+  const int64_t per_group = std::max<int64_t>(1, rows / c.axes.groups);
   const bool plain = c.weight.dtype() == f32;
   for (int64_t r = 0; r < rows; ++r)
     for (int64_t k = 0; k < columns; ++k) {
       const int64_t other =
-          c.groups == 1 ? k : (r / per_group) * columns + k;  // the grouped axis over all groups
-      const double f = c.out_axis == 0 ? factor(r, other) : factor(other, r);
+          c.axes.groups == 1 ? k : (r / per_group) * columns + k;  // the grouped axis over all groups
+      const double f = c.axes.weight_out == 0 ? factor(r, other) : factor(other, r);
       const int64_t begin = (r * columns + k) * inner;
       for (int64_t i = begin; i < begin + inner; ++i) {
         if (plain)
@@ -118,7 +98,7 @@ class FoldScaleAxis : public BodyRewriter {
       if (Expr e = behind(call.args[1], call.args[0], false, value, var)) return e;
     } else if (op->name == "divide" && backward_) {
       if (Expr e = behind(call.args[0], call.args[1], true, value, var)) return e;
-    } else if (auto c = forward_ ? contraction_of(value) : std::nullopt; c && !c->transposed) {
+    } else if (auto c = forward_ ? weighted_sum(value) : std::nullopt; c && !c->axes.transposed) {
       if (Expr e = before(*c)) return e;
     }
     return value;
@@ -213,25 +193,26 @@ class FoldScaleAxis : public BodyRewriter {
       shape[0] = b->data.size();
       shift = constant(b->data.reshape(shape));
     }
-    auto c = contraction_of(definition(producer));
+    auto c = weighted_sum(definition(producer));
     if (!c || c->weight.dtype() != type->dtype) return {};
     const auto* p = as_tensor(producer);
     if (!p || p->ndim != type->ndim) return {};
-    const int64_t channels = c->weight.shape()[size_t(c->out_axis)] * (c->transposed ? c->groups : 1);
-    auto factors = along_axis(s, c->result_axis, type->ndim, channels);
+    const int64_t channels =
+        c->weight.shape()[size_t(c->axes.weight_out)] * (c->axes.transposed ? c->axes.groups : 1);
+    auto factors = along_axis(s, c->axes.result, type->ndim, channels);
     if (!factors) return {};
     if (divide)
       for (double& f : *factors) f = 1 / f;
     std::optional<std::vector<double>> shifts;
     if (shift) {
-      shifts = along_axis(shift, c->result_axis, type->ndim, channels);
+      shifts = along_axis(shift, c->axes.result, type->ndim, channels);
       if (!shifts) return {};
     }
     Expr weight = constant(scaled(*c, [&](int64_t o, int64_t) { return (*factors)[size_t(o)]; }));
     Expr product = call(c->call->op, {c->call->args[0], weight}, c->call->attrs);
     product.mut()->origin = c->call->origin;
     // Nothing reads the unscaled values any more; their weights go now.
-    const int64_t result_axis = c->result_axis;
+    const int64_t result_axis = c->axes.result;
     c.reset();
     drop(y);
     if (!producer.same_as(y)) drop(producer);
@@ -246,12 +227,12 @@ class FoldScaleAxis : public BodyRewriter {
   }
 
   /// A scale of the data in front of the contraction.
-  Expr before(const Contraction& c) {
+  Expr before(const WeightedSum& c) {
     const Expr& x = c.call->args[0];
     const Call* product = definition_call(x, "multiply");
     const auto* type = as_tensor(x);
     if (!product || !once(x) || !type || type->dtype != c.weight.dtype()) return {};
-    const int64_t channels = c.weight.shape()[size_t(c.in_axis)] * c.groups;
+    const int64_t channels = c.weight.shape()[size_t(c.axes.weight_in)] * c.axes.groups;
     for (size_t side = 0; side < 2; ++side) {
       const Expr &data = product->args[1 - side], &s = product->args[side];
       if (!as_tensor(data) || as_tensor(data)->ndim != type->ndim || data.is<Constant>()) continue;
@@ -259,7 +240,7 @@ class FoldScaleAxis : public BodyRewriter {
       if (!have || !want) continue;
       bool same = true;
       for (size_t i = 0; i < have->size(); ++i) same &= op::same_dim((*have)[i], (*want)[i]);
-      auto factors = same ? along_axis(s, c.data_axis, type->ndim, channels) : std::nullopt;
+      auto factors = same ? along_axis(s, c.axes.data, type->ndim, channels) : std::nullopt;
       if (!factors) continue;
       Expr weight = constant(scaled(c, [&](int64_t, int64_t i) { return (*factors)[size_t(i)]; }));
       Expr out = call(c.call->op, {data, weight}, c.call->attrs);

@@ -26,8 +26,10 @@ class NarrowConv : public BodyRewriter {
  protected:
   Expr visit(const Expr& value, const VarRef& var) override {
     const Op* op = op_of(value);
-    if (!op || (op->name != "nn.conv1d" && op->name != "nn.conv2d" && op->name != "nn.conv3d")) return value;
+    if (!op || !op::definition(*op).contraction) return value;
     const Call& call = *value.as<Call>();
+    const auto sum = op::definition(*op).contraction(call);
+    if (!sum || sum->spatial == 0 || sum->transposed) return value;
     const auto& a = op::attrs_of<op::ConvAttrs>(call);
     const auto* w = call.args[1].as<Constant>();
     if (call.args.size() != 2 || !w || w->data.dtype() != i32 || w->data.ndim() < 3 || w->data.size() == 0 ||

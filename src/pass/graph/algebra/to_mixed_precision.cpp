@@ -5,13 +5,11 @@
 //   after    lv = R.cast(x, "bfloat16");  lv1 = R.nn.conv2d(lv, w');  lv2 = R.nn.relu(lv1)
 //            lv3 = R.cast(lv2, "float32");  lv4 = R.nn.softmax(lv3)          # w' = w rounded
 //
-// Three classes, as in the field's lists: contractions always change; moves of elements and exact
-// element-wise operators follow when all their operands have changed; everything else (exponentials, sums,
-// normalisations) stays in float32. Sums inside a contraction are float32. The types of parameters and
-// results stay. Needs: types; normal
-// form. Keeps: types of all variables; values up to the rounding of 16-bit floats.
-#include <set>
-
+// Each operator's definition says which of three classes it is in: contractions always change; moves of
+// elements and exact element-wise operators follow when all their operands have changed; everything else
+// (exponentials, sums, normalisations) stays in float32. Sums inside a contraction are float32. The types of
+// parameters and results stay. Needs:
+// types; normal form. Keeps: types of all variables; values up to the rounding of 16-bit floats.
 #include "op/body_rewriter.h"
 #include "op/build.h"
 
@@ -34,13 +32,14 @@ class ToMixedPrecision : public BodyRewriter {
     const auto* type = as_tensor(var->declared ? var->declared : value->type);
     if (!op || !op->pure || !type || type->dtype != f32) return value;
     const Call& call = *value.as<Call>();
-    const bool always = contracts(op->name);
+    const op::Precision precision = precision_of(op::definition(*op));
+    const bool always = precision == op::Precision::narrow;
     if (op->name == "cast") {  // from 16 bits and back again
       const auto* from = as_tensor(call.args[0]);
       if (from && from->dtype == low_) low_form_[var.get()] = call.args[0];
       return value;
     }
-    if (!always && !follows(*op)) return value;
+    if (precision == op::Precision::wide) return value;
     bool changed = always;
     Array<Expr> args = call.args;
     for (size_t i = 0; i < args.size(); ++i) {
@@ -73,17 +72,9 @@ class ToMixedPrecision : public BodyRewriter {
   }
 
  private:
-  /// Sums of products; the element type of their operands decides their speed.
-  static bool contracts(const std::string& name) {
-    return name == "matmul" || name == "nn.dense" || name == "einsum" || name.starts_with("nn.conv");
-  }
-  /// Exact in any float type, or rounded once as storing the operand was.
-  static bool follows(const Op& op) {
-    static const std::set<std::string> names{
-        "add",           "subtract",      "multiply",      "maximum",      "minimum",
-        "negative",      "abs",           "nn.relu",       "clip",         "concat",
-        "nn.leaky_relu", "nn.max_pool1d", "nn.max_pool2d", "nn.max_pool3d"};
-    return names.count(op.name) || op::definition(op).fusion == FusionKind::injective;
+  static op::Precision precision_of(const op::OpDef& def) {
+    if (def.precision != op::Precision::by_kind) return def.precision;
+    return def.fusion == FusionKind::injective ? op::Precision::follows : op::Precision::wide;
   }
   Expr known(const Expr& e) const {
     const auto* v = e.as<Var>();

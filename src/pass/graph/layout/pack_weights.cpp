@@ -38,9 +38,11 @@ class PackWeights : public BodyRewriter {
  protected:
   Expr visit(const Expr& value, const VarRef& var) override {
     const Op* op = op_of(value);
-    const bool dense = op && op->name == "nn.dense";
-    if (!op || (!dense && op->name != "matmul")) return value;
+    if (!op || !op::definition(*op).contraction) return value;
     const Call& call = *value.as<Call>();
+    const auto product = op::definition(*op).contraction(call);
+    if (!product || product->spatial > 0 || product->batch > 0) return value;
+    const bool dense = product->weight_out == 0;
     const auto *x = as_tensor(call.args[0]), *w = as_tensor(call.args[1]);
     const auto shape_w = static_shape(call.args[1]->type);
     if (!x || !w || !shape_w || x->ndim < 2 || shape_w->size() != 2 || element_count(*shape_w) == 0)
@@ -64,8 +66,8 @@ class PackWeights : public BodyRewriter {
     if (!call.args[1].is<Constant>() &&
         !cost::worth_packing(rows, element_count(*shape_w) * type.bytes(), target_))
       return value;
-    return packed(call.args[0], call.args[1], dense, rows, columns, inputs, group, sum,
-                  op::attrs_of<op::MatmulAttrs>(call).out_dtype, var, call.origin);
+    return packed(call.args[0], call.args[1], dense, rows, columns, inputs, group, sum, product->out_dtype,
+                  var, call.origin);
   }
 
  private:

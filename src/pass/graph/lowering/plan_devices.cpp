@@ -20,7 +20,8 @@ namespace graph {
 namespace {
 
 const std::string* hint_of(const Expr& value) {
-  if (!value.is<Call>() || !is_op(value, "hint_on_device")) return nullptr;
+  const Op* op = op_of(value);
+  if (!op || op::definition(*op).placement != op::Placement::hint) return nullptr;
   return &op::attrs_of<op::DeviceAttrs>(*value.as<Call>()).device;
 }
 
@@ -48,9 +49,7 @@ class PlanDevices : public BodyRewriter {
     if (!op) return value;
     const Call& c = *value.as<Call>();
     if (const std::string* device = hint_of(value)) return on(c.args[0], *device);
-    if (!as_tensor(type) || op->name == "to_device" || op->name.starts_with("call_") ||
-        op->name == "make_closure")
-      return value;
+    if (!as_tensor(type) || op::definition(*op).placement != op::Placement::with_operands) return value;
     std::string device = default_;
     if (auto wish = wanted_.find(var.get()); wish != wanted_.end())
       device = wish->second;

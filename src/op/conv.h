@@ -1,0 +1,14 @@
+// SPDX-License-Identifier: Apache-2.0
+// What convolutions and transposed convolutions share.
+#pragma once
+#include "op/family.h"
+
+namespace tenon::op {
+
+/// "h" and "w" for two spatial axes, "w" for one.
+std::string spatial_axis_name(size_t spatial, size_t i);
+/// Lists of strides, dilations and paddings of the right lengths, the first two positive.
+bool expect_windows(InferContext& ctx, const Array<int64_t>& strides, const Array<int64_t>& padding,
+                    const Array<int64_t>& dilation, size_t n);
+
+}  // namespace tenon::op

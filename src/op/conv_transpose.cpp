@@ -1,0 +1,230 @@
+// SPDX-License-Identifier: Apache-2.0
+// Transposed convolutions of one to three spatial axes.
+#include <fmt/format.h>
+
+#include "base/define_type.h"
+#include "op/conv.h"
+
+namespace tenon::op {
+namespace {
+
+using Tensors = std::vector<te::Tensor>;
+using Ints = std::vector<int64_t>;
+
+struct TransposeShape {
+  Ints strides, pads, output_padding, dilation;
+};
+TransposeShape transpose_shape(const ConvTransposeAttrs& a, size_t n) {
+  return {per_axis(a.strides, n, 1), paddings(a.padding, n), per_axis(a.output_padding, n, 0),
+          per_axis(a.dilation, n, 1)};
+}
+
+Type infer_transpose(InferContext& ctx, size_t n) {
+  const auto& a = ctx.attrs<ConvTransposeAttrs>();
+  const auto &x = ctx.tensor(0), &w = ctx.tensor(1);
+  if (!ctx.expect_rank(x, "the data", int64_t(n) + 2) || !ctx.expect_rank(w, "the weight", int64_t(n) + 2))
+    return {};
+  if (a.groups < 1) return ctx.error(fmt::format("{} groups", a.groups));
+  if (!ctx.expect_factors(x.dtype, w.dtype)) return {};
+  const DataType dtype = contraction_type(x.dtype, w.dtype, a.out_dtype);
+  if (!expect_windows(ctx, a.strides, a.padding, a.dilation, n) ||
+      !ctx.expect_per_axis(a.output_padding, n, "output_padding"))
+    return {};
+  const TransposeShape c = transpose_shape(a, n);
+  auto p = shape_of(x), q = shape_of(w);
+  if (!p || !q) return make_type(std::nullopt, x.ndim, dtype);
+  if (!ctx.require_equal((*p)[1], (*q)[0]))
+    return ctx.error(
+        fmt::format("data {} and weight {}: the numbers of input channels differ", show(*p), show(*q)),
+        "the weight has the shape (inputs, outputs / groups, …)");
+  if (auto channels = tir::as_int((*p)[1]); channels && *channels % a.groups)
+    return ctx.error(fmt::format("{} input channels are not divisible by {} groups", *channels, a.groups));
+  Shape out{(*p)[0], simplify((*q)[1] * PrimExpr(a.groups))};
+  for (size_t i = 0; i < n; ++i) {
+    const PrimExpr window = ((*q)[i + 2] - 1) * PrimExpr(c.dilation[i]) + 1;
+    const PrimExpr size = simplify(((*p)[i + 2] - 1) * PrimExpr(c.strides[i]) + window +
+                                   PrimExpr(c.output_padding[i]) - PrimExpr(c.pads[i] + c.pads[i + n]));
+    if (auto s = tir::as_int(size); s && *s < 0)
+      return ctx.error(fmt::format("data {} and weight {}: the size of spatial axis {} would be {}", show(*p),
+                                   show(*q), i, *s));
+    out.push_back(size);
+  }
+  return make_type(out, 0, dtype);
+}
+
+/// The sum over the channels, and beside it the output channel, of a group.
+struct GroupIndex {
+  PrimExpr input, output;
+};
+GroupIndex group_index(const te::Tensor& w, int64_t groups, const PrimExpr& inputs, const PrimExpr& output,
+                       const PrimExpr& rc) {
+  if (groups == 1) return {rc, output};
+  return {tir::floordiv(output, w.shape()[1]) * inputs + rc, tir::floormod(output, w.shape()[1])};
+}
+
+/// Output o + pad = stride · q + phase takes the kernel elements k = stride · t + phase and the inputs q - t:
+/// one convolution of stride 1 for every phase, over no zeros. The sums are of the shape
+/// (batch, channels, phases …, q …); the output picks from them.
+Tensors def_phases(const Call& call, const Tensors& in, size_t n, const TransposeShape& c,
+                   const Ints& kernel) {
+  const auto& a = attrs_of<ConvTransposeAttrs>(call);
+  const TensorInfo out = output_info(call);
+  const te::Tensor &x = in[0], &w = in[1];
+  const DataType acc = accumulator_type(out.dtype);
+  const PrimExpr inputs = simplify(tir::floordiv(x.shape()[1], PrimExpr(a.groups)));
+  Ints taps, first;  // elements of the longest phase; the smallest q
+  Shape seen{x.shape()[0], x.shape()[1]}, none{PrimExpr(0), PrimExpr(0)}, missing = none;
+  Shape sums{x.shape()[0], out.shape[1]}, places;
+  bool all_inside = true, whole = true;
+  for (size_t i = 0; i < n; ++i) {
+    const int64_t s = c.strides[i];
+    taps.push_back((kernel[i] + s - 1) / s);
+    first.push_back(c.pads[i] / s);
+    const PrimExpr last = tir::floordiv(out.shape[i + 2] - 1 + PrimExpr(c.pads[i]), PrimExpr(s));
+    places.push_back(simplify(last - first[i] + 1));
+    seen.push_back(simplify(places[i] + (taps[i] - 1)));
+    all_inside =
+        all_inside && first[i] == taps[i] - 1 && tir::is_zero(simplify(seen[i + 2] - x.shape()[i + 2]));
+    none.push_back(PrimExpr(0));
+    missing.push_back(PrimExpr(taps[i] * s - kernel[i]));
+    whole = whole && taps[i] * s == kernel[i];
+    sums.push_back(PrimExpr(s));
+  }
+  for (const PrimExpr& q : places) sums.push_back(q);
+  const te::Tensor data =
+      all_inside ? x
+                 : te::compute(
+                       seen,
+                       [&](const Vars& v) {
+                         Shape at{v[0], v[1]};
+                         PrimExpr inside = tir::true_();
+                         for (size_t i = 0; i < n; ++i) {
+                           at.push_back(v[i + 2] + (first[i] - taps[i] + 1));
+                           inside = tir::logical_and(inside, tir::ge(at[i + 2], PrimExpr(0)));
+                           inside = tir::logical_and(inside, tir::lt(at[i + 2], x.shape()[i + 2]));
+                         }
+                         return tir::if_then_else(inside, x(at), constant(x.dtype(), 0));
+                       },
+                       "pad_temp");
+  const te::Tensor weight = whole ? w : pad_with(w, none, missing, constant(w.dtype(), 0));
+  Array<tir::IterVar> ks{te::reduce_axis(tir::range(PrimExpr(0), inputs), "rc")};
+  for (size_t i = 0; i < n; ++i)
+    ks.push_back(te::reduce_axis(tir::range(PrimExpr(0), PrimExpr(taps[i])), "r" + spatial_axis_name(n, i)));
+  const te::Tensor sum = te::compute(
+      sums,
+      [&](const Vars& v) {
+        const GroupIndex g = group_index(w, a.groups, inputs, v[1], ks[0]->var);
+        Shape ix{v[0], g.input}, iw{g.input, g.output};
+        for (size_t i = 0; i < n; ++i) {
+          const PrimExpr t = ks[i + 1]->var;
+          ix.push_back(v[2 + n + i] + t);
+          iw.push_back(v[2 + i] + (taps[i] - 1 - t) * PrimExpr(c.strides[i]));
+        }
+        return te::sum(tir::cast(acc, data(ix)) * tir::cast(acc, weight(iw)), ks);
+      },
+      short_name(call) + "_phases");
+  return {te::compute(
+      out.shape,
+      [&](const Vars& v) {
+        Shape at{v[0], v[1]}, q;
+        for (size_t i = 0; i < n; ++i) {
+          const PrimExpr shifted = v[i + 2] + c.pads[i], stride = c.strides[i];
+          at.push_back(tir::floormod(shifted, stride));
+          q.push_back(tir::floordiv(shifted, stride) - first[i]);
+        }
+        for (const PrimExpr& e : q) at.push_back(e);
+        return tir::cast(out.dtype, sum(at));
+      },
+      short_name(call))};
+}
+
+/// A gather: output o takes the kernel elements k for which (o + pad - k · dilation) is a multiple of the
+/// stride.
+Tensors def_transpose(const Call& call, const Tensors& in, size_t n) {
+  const auto& a = attrs_of<ConvTransposeAttrs>(call);
+  const TensorInfo out = output_info(call);
+  const TransposeShape c = transpose_shape(a, n);
+  const te::Tensor &x = in[0], &w = in[1];
+  Ints kernel;
+  bool strided = false, plain = true;
+  for (size_t i = 0; i < n; ++i) {
+    const auto size = tir::as_int(w.shape()[i + 2]);
+    kernel.push_back(size.value_or(0));
+    strided = strided || c.strides[i] > 1;
+    plain = plain && size && c.dilation[i] == 1;
+  }
+  if (strided && plain) return def_phases(call, in, n, c, kernel);
+  const DataType acc = accumulator_type(out.dtype);
+  const PrimExpr inputs = simplify(tir::floordiv(x.shape()[1], PrimExpr(a.groups)));
+  // Zeros between and around the elements, so that the sum itself has a plain access pattern. `before` is
+  // what the window reaches over the first element; it is negative when padding cuts more than that.
+  Shape spread_shape{x.shape()[0], x.shape()[1]};
+  Shape before;
+  for (size_t i = 0; i < n; ++i) {
+    const PrimExpr reach = (w.shape()[i + 2] - 1) * PrimExpr(c.dilation[i]);
+    before.push_back(simplify(reach - PrimExpr(c.pads[i])));
+    spread_shape.push_back(simplify(out.shape[i + 2] + reach));
+  }
+  const te::Tensor spread = te::compute(
+      spread_shape,
+      [&](const Vars& v) {
+        Shape at{v[0], v[1]};
+        PrimExpr inside = tir::true_();
+        for (size_t i = 0; i < n; ++i) {
+          const PrimExpr shifted = v[i + 2] - before[i], stride = c.strides[i];
+          at.push_back(tir::floordiv(shifted, stride));
+          inside = tir::logical_and(inside, tir::ge(shifted, PrimExpr(0)));
+          inside = tir::logical_and(inside, tir::lt(shifted, (x.shape()[i + 2] - 1) * stride + 1));
+          if (c.strides[i] > 1)
+            inside = tir::logical_and(inside, tir::eq(tir::floormod(shifted, stride), PrimExpr(0)));
+        }
+        return tir::if_then_else(inside, x(at), constant(x.dtype(), 0));
+      },
+      "pad_temp");
+  Array<tir::IterVar> ks{te::reduce_axis(tir::range(PrimExpr(0), inputs), "rc")};
+  for (size_t i = 0; i < n; ++i)
+    ks.push_back(te::reduce_axis(tir::range(PrimExpr(0), w.shape()[i + 2]), "r" + spatial_axis_name(n, i)));
+  te::Tensor sum = te::compute(
+      out.shape,
+      [&](const Vars& v) {
+        const GroupIndex g = group_index(w, a.groups, inputs, v[1], ks[0]->var);
+        Shape ix{v[0], g.input}, iw{g.input, g.output};
+        for (size_t i = 0; i < n; ++i) {
+          const PrimExpr k = ks[i + 1]->var;
+          ix.push_back(v[i + 2] + k * PrimExpr(c.dilation[i]));
+          iw.push_back(w.shape()[i + 2] - 1 - k);
+        }
+        return te::sum(tir::cast(acc, spread(ix)) * tir::cast(acc, w(iw)), ks);
+      },
+      short_name(call));
+  return {cast_to(sum, out.dtype)};
+}
+
+Contraction transposed_contraction(const Call& call, size_t n) {
+  Contraction c;
+  c.weight_out = 1, c.weight_in = 0;
+  c.groups = attrs_of<ConvTransposeAttrs>(call).groups;
+  c.spatial = int64_t(n);
+  c.transposed = true;
+  c.out_dtype = attrs_of<ConvTransposeAttrs>(call).out_dtype;
+  return c;
+}
+
+const bool conv_transpose_registered = [] {
+  for (size_t n = 1; n <= 3; ++n)
+    register_op(fmt::format("nn.conv{}d_transpose", n),
+                fmt::format("Transposed convolution over {} spatial axes.", n))
+        .argument("data", "Tensor", "(batch, channels, …)")
+        .argument("weight", "Tensor", "(input channels, output channels / groups, …)")
+        .attrs<ConvTransposeAttrs>()
+        .infer([n](InferContext& ctx) { return infer_transpose(ctx, n); })
+        .fusion(FusionKind::out_element_wise_fusable)
+        .tensor_def([n](const Call& c, const Tensors& in) { return def_transpose(c, in, n); })
+        .contraction([n](const Call& c) { return transposed_contraction(c, n); });
+  return true;
+}();
+
+}  // namespace
+}  // namespace tenon::op
+
+template struct tenon::DefineTypes<tenon::op::ConvTransposeAttrs>;

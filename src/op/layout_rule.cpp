@@ -1,0 +1,172 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "op/layout_rule.h"
+
+#include <algorithm>
+
+namespace tenon::op {
+namespace {
+
+bool all_ones(const Shape& shape) { return std::all_of(shape.begin(), shape.end(), tir::is_one); }
+
+Shape shape_or_empty(const Expr& e) { return graph::known_shape(e->type).value_or(Shape()); }
+
+/// x of the shape `from` as `to`, which has axes of extent 1 more; a constant stays one.
+Expr of_rank(LayoutContext& ctx, const Expr& x, const Shape& from, const Shape& to) {
+  if (from.size() == to.size()) return x;
+  const auto* c = x.as<graph::Constant>();
+  if (!c) return ctx.emit_op("reshape", {x, graph::shape_expr(to)});
+  std::vector<int64_t> dims;
+  for (const PrimExpr& d : to) dims.push_back(*tir::as_int(d));
+  return graph::constant(c->data.reshape(dims));
+}
+
+}  // namespace
+
+std::optional<Layout> program_layout(size_t rank) {
+  if (rank < 3 || rank > 5) return std::nullopt;
+  return data_layout(rank - 2);
+}
+
+int64_t trailing_block(const Layout& layout) {
+  const Layout::Axis& last = layout.axes.back();
+  return last.letter == 'C' ? last.block : 0;
+}
+
+Expr LayoutContext::make(std::string_view op, Array<Expr> args, ObjectRef attrs) const {
+  Expr e = graph::call(graph::get_op(op), std::move(args), std::move(attrs));
+  e.edit()->origin = call.origin;
+  return e;
+}
+
+// ---------------------------------------------------------------- operands
+const LaidOut* LayoutContext::in_blocks(const Expr& variable) const {
+  const LaidOut* x = laid_out(variable);
+  const bool exact =
+      x && trailing_block(x->layout) && tir::is_const_int(shape_or_empty(variable)[1], x->channels);
+  return exact ? x : nullptr;
+}
+
+Expr LayoutContext::arranged(const Expr& x, const Shape& shape, const Layout& layout) {
+  if (const LaidOut* have = laid_out(x);
+      have && have->layout == layout && tir::is_const_int(shape[1], have->channels))
+    return have->tensor;
+  const Layout plain = *program_layout(shape.size());
+  if (layout.same_memory(plain, shape))
+    return emit_op("reshape", {x, graph::shape_expr(layout.shape(plain, shape))});
+  return emit_transform(x, plain.name(), layout.name());
+}
+
+Expr LayoutContext::in_layout_of(const Expr& x, const Shape& shape, const LaidOut& like) {
+  if (const LaidOut* have = laid_out(x); have && have->same_layout(like)) return have->tensor;
+  Shape dims = shape;
+  if (tir::is_one(shape[1])) {  // the same for all channels
+    for (size_t i = 0; i < like.layout.axes.size(); ++i)
+      if (like.layout.axes[i].block) dims.insert(i, PrimExpr(1));
+    return emit_op("reshape", {x, graph::shape_expr(dims)});
+  }
+  const int64_t channels = *tir::as_int(shape[1]);
+  if (channels == like.channels) return arranged(x, shape, like.layout);
+  if (!x.is<graph::Constant>()) return {};
+  dims.set(1, PrimExpr(like.channels));
+  return arranged(padded(x, 1, channels, like.channels), dims, like.layout);
+}
+
+Expr LayoutContext::padded(const Expr& x, int64_t axis, int64_t have, int64_t want) {
+  if (have == want) return x;
+  std::vector<int64_t> width(2 * size_t(graph::as_tensor(x)->ndim), 0);
+  width[size_t(2 * axis + 1)] = want - have;
+  return emit_op("pad", {x}, make_attrs<PadAttrs>([&](PadAttrs& a) { a.pad_width = width; }));
+}
+
+Expr LayoutContext::with_zeros(const LaidOut& x, int64_t channels) {
+  std::vector<int64_t> dims;
+  for (const Layout::Axis& a : x.layout.axes)
+    dims.push_back(a.block ? a.block : a.letter == 'C' ? x.channels / x.layout.block('C') : 1);
+  const NDArray real = NDArray::zeros(dims, DataType::boolean());
+  for (int64_t i = 0; i < channels; ++i) real.set_element_int(i, 1);
+  return emit_op("where", {graph::constant(real), x.tensor, graph::constant(NDArray::scalar(0, f32))});
+}
+
+// ---------------------------------------------------------------- result
+Expr LayoutContext::back(const LaidOut& result) {
+  Shape whole = shape;
+  whole.set(1, PrimExpr(result.channels));
+  const auto plain = program_layout(shape.size());
+  // A result without spatial axes has one element along each of them here.
+  const bool same_memory = !plain || result.layout.same_memory(*plain, whole);
+  const Expr out = same_memory ? make("reshape", {result.tensor, graph::shape_expr(whole)})
+                               : make("layout_transform", {result.tensor},
+                                      make_attrs<LayoutTransformAttrs>(result.layout.name(), plain->name()));
+  if (tir::is_const_int(shape[1], result.channels)) return out;
+  return make("strided_slice", {emit(out)}, make_attrs<StridedSliceAttrs>([&](StridedSliceAttrs& a) {
+                a.axes = {1};
+                a.begin = {PrimExpr(0)};
+                a.end = {shape[1]};
+              }));
+}
+
+// ---------------------------------------------------------------- rules of several families
+LayoutRule layout_rule(const OpDef& def) {
+  if (def.layout || def.fusion > FusionKind::broadcast) return def.layout;
+  return [](LayoutContext& ctx) { return layout_of_elements(ctx); };
+}
+
+std::optional<LaidOut> keep_layout(LayoutContext&) { return std::nullopt; }
+
+std::optional<LaidOut> layout_of_elements(LayoutContext& ctx) {
+  std::vector<Shape> shapes;
+  for (const Expr& e : ctx.call.args) {
+    Shape full;
+    const Shape s = shape_or_empty(e);
+    for (size_t d = s.size(); d < ctx.shape.size(); ++d) full.push_back(PrimExpr(1));
+    for (const PrimExpr& d : s) full.push_back(d);
+    shapes.push_back(full);
+  }
+  return layout_of_elements(ctx, ctx.call.op.as<graph::Op>()->name, ctx.call.attrs, shapes);
+}
+
+std::optional<LaidOut> layout_of_elements(LayoutContext& ctx, std::string_view op, ObjectRef attrs,
+                                          const std::vector<Shape>& shapes) {
+  const Shape& shape = ctx.shape;
+  if (shape.size() < 3 || !tir::as_int(shape[1])) return std::nullopt;
+  const Array<Expr>& operands = ctx.call.args;
+  // The layout of an operand with as many channels as the result; smaller blocks divide larger ones.
+  LaidOut out;
+  for (const Expr& e : operands)
+    if (const LaidOut* x = ctx.laid_out(e)) {
+      const Shape s = shape_or_empty(e);
+      if (s.size() != shape.size() || !same_dim(s[1], shape[1])) continue;
+      const int64_t block = trailing_block(x->layout);
+      if (!out.channels ||
+          (block && block < trailing_block(out.layout) && tir::is_const_int(shape[1], x->channels)))
+        out = *x;
+    }
+  if (!out.channels) return std::nullopt;
+  Array<Expr> args;
+  for (size_t i = 0; i < operands.size(); ++i) {
+    const Expr& e = operands[i];
+    if (e->type.is<graph::ShapeType>()) return std::nullopt;  // it says sizes in the program's layout
+    const bool tensor = graph::as_tensor(e);
+    if (tensor && (!graph::known_shape(e->type) || shapes[i].size() != shape.size())) return std::nullopt;
+    if (!tensor || all_ones(shapes[i])) {
+      args.push_back(e);
+      continue;
+    }
+    if (!tir::is_one(shapes[i][1]) && !same_dim(shapes[i][1], shape[1])) return std::nullopt;
+    const Expr x = ctx.in_layout_of(of_rank(ctx, e, shape_or_empty(e), shapes[i]), shapes[i], out);
+    if (!x) return std::nullopt;
+    args.push_back(x);
+  }
+  return LaidOut{ctx.make(op, args, std::move(attrs)), out.layout, out.channels};
+}
+
+std::optional<LaidOut> layout_of_image_fold(LayoutContext& ctx, std::string_view op) {
+  const LaidOut* x = ctx.laid_out(ctx.call.args[0]);
+  if (!x || !trailing_block(x->layout)) return std::nullopt;
+  std::vector<int64_t> spatial;
+  for (int64_t i = 2; i + 1 < int64_t(x->layout.axes.size()); ++i) spatial.push_back(i);
+  return LaidOut{ctx.make(op, {x->tensor}, make_attrs<ReduceAttrs>(Array<int64_t>(spatial), true)), x->layout,
+                 x->channels};
+}
+
+}  // namespace tenon::op
