@@ -11,7 +11,8 @@
 #include <random>
 
 #include "base/temporary_folder.h"
-#include "pass/tensor/legalize.h"
+#include "ir/pass.h"
+#include "ir/tir.h"
 
 namespace tenon::test {
 
@@ -58,9 +59,10 @@ IRModule as_code_takes_it(const std::vector<PrimFunc>& functions, const Target& 
   PassContext context;
   context.target = target;
   IRModule m = module_of(functions);
-  for (auto* pass : {f16_compute_legalize, bf16_compute_legalize, fp8_compute_legalize, lower_intrin,
-                     f16_storage_legalize, bf16_storage_legalize, fp8_storage_legalize, int4_legalize})
-    m = pass(m, context);
+  for (const char* pass :
+       {"f16_compute_legalize", "bf16_compute_legalize", "fp8_compute_legalize", "lower_intrin",
+        "f16_storage_legalize", "bf16_storage_legalize", "fp8_storage_legalize", "int4_legalize"})
+    m = run_pass(pass, m, context);
   return m;
 }
 Buffer flat(const std::string& name, int64_t size, DataType dtype) {
