@@ -170,6 +170,10 @@ class Treatments {
       if (context.required.count("bind_params"))
         for (const char* p : {"lift_transform_params", "bundle_model_params"}) context.required.erase(p);
     }
+    PassOptions wanted;  // of passes that run; others are refused
+    for (const auto& [option, value] : context.options.given())
+      if (context.required.count(option.substr(0, option.rfind('.')))) wanted.set(option, value);
+    context.options = wanted;
   }
   PassContext base_;
   std::vector<Target> targets_;
