@@ -49,11 +49,12 @@ fuzz: setup $(BUILD)/build.ninja  ## run every graph pass on random graphs and p
 	@TENON_RANDOM_SEED=$(SEED) TENON_RANDOM_GRAPHS=$(GRAPHS) TENON_RANDOM_SECONDS=$(if $(GRAPHS),0,$(SECONDS)) \
 	  $(BUILD)/bin/test_trust --gtest_filter=RandomGraphs.EveryPassKeepsResults --gtest_brief=1
 
-check: setup  ## format, include rules, lint, sizes
+check: setup  ## format, include rules, functions and numbers, lint, sizes
 	@scripts/check_format
 	@scripts/check_layers
 	@scripts/lint
 	@scripts/check_errors
+	@scripts/check_functions
 	@if [ -d $(BUILD)/lib ]; then scripts/size_report $(BUILD); fi
 
 format: setup  ## format every C++ file in place

@@ -28,7 +28,7 @@ using codegen::CodeGenerator;
 
 void check_settings(const CompileSettings& s) {
   DiagnosticList problems(ErrorKind::usage);
-  if (s.opt_level < 0 || s.opt_level > 3)
+  if (s.opt_level < 0 || s.opt_level >= kOnRequest)
     problems.add("T0904", fmt::format("the optimisation level is {}, not 0 to 3", s.opt_level));
   if (s.threads < 0) problems.add("T0904", fmt::format("the number of threads is {}", s.threads));
   if (s.memory_limit < 0) problems.add("T0904", "the memory limit is negative");

@@ -17,8 +17,8 @@
 namespace tenon {
 namespace {
 
-/// Interpreting so much costs about as much as compiling a program.
-constexpr double kInterpretWork = 20000;
+/// Interpreting so many operations costs about as much as compiling a program; reading a number is one, too.
+constexpr double kInterpretWork = 20000, kBytesPerOperation = 4;
 
 int64_t num_outputs(const tir::PrimFunc& f) {
   return f->attrs.get_or("num_outputs", Any(int64_t(1))).as<int64_t>();
@@ -68,7 +68,7 @@ class Evaluator {
   std::optional<std::vector<NDArray>> interpreted(const IRModule& module, const tir::PrimFunc& f,
                                                   const std::vector<NDArray>& args) {
     const WorkEstimate work = estimate_work(f->body);
-    if (work.flop + work.bytes / 4 > kInterpretWork) return std::nullopt;
+    if (work.flop + work.bytes / kBytesPerOperation > kInterpretWork) return std::nullopt;
     std::vector<NDArray> all = args, outputs;
     for (size_t i = args.size(); i < f->params.size(); ++i) {
       auto b = f->buffer_map.find(f->params[i]);
