@@ -38,8 +38,9 @@ if(TENON_CCACHE)
   set(CMAKE_C_COMPILER_LAUNCHER ${CMAKE_CXX_COMPILER_LAUNCHER})
 endif()
 
-# tenon_precompile(NAME HEADER …): precompiled headers that targets with the same flags share. A compiler cache judges them
-# by their files (CCACHE_DEPEND), not by preprocessed text: a comment that changes makes them others for the compiler.
+# tenon_precompile(NAME HEADER …): precompiled headers that targets with the same flags share. For a compiler cache they
+# are made of all headers as they stand (CCACHE_EXTRAFILES): a comment alone makes them others for the compiler, which
+# knows files by their contents, but not for a cache that looks at preprocessed text.
 function(tenon_precompile name)
   file(CONFIGURE OUTPUT ${CMAKE_CURRENT_BINARY_DIR}/${name}.cpp CONTENT "// Precompiled headers belong to a source file.\n")
   add_library(${name} OBJECT EXCLUDE_FROM_ALL ${CMAKE_CURRENT_BINARY_DIR}/${name}.cpp)
@@ -47,7 +48,9 @@ function(tenon_precompile name)
   list(TRANSFORM ARGN REPLACE "^[^<].*" "<\\0>")  # looked up on the path, so that their text names no folder
   target_precompile_headers(${name} PRIVATE ${ARGN})
   if(TENON_CCACHE)
-    set_target_properties(${name} PROPERTIES CXX_COMPILER_LAUNCHER "${CMAKE_COMMAND};-E;env;CCACHE_DEPEND=1;${CMAKE_CXX_COMPILER_LAUNCHER}")
+    file(GLOB_RECURSE headers CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/src/*.h ${CMAKE_SOURCE_DIR}/include/*.h)
+    list(JOIN headers ":" headers)
+    set_target_properties(${name} PROPERTIES CXX_COMPILER_LAUNCHER "${CMAKE_COMMAND};-E;env;CCACHE_EXTRAFILES=${headers};${CMAKE_CXX_COMPILER_LAUNCHER}")
   endif()
 endfunction()
 
