@@ -32,6 +32,7 @@ KINDS = {"matmul": generated.matmul, "einsum": generated.einsum, "conv": generat
          "deep": generated.deep}
 ROWS = [2, 3, 4, 5, 6, 7, 8, 9, 10, 12, 13, 14, 16, 20, 24]
 BAR, SHARE = 1.10, 0.90
+LARGEST = 256 << 20  # bytes of a program's tensors; larger ones are the memory's business
 
 
 class Program:
@@ -248,7 +249,10 @@ def main():
         machine = Machine(options, pathlib.Path(folder))
         for i in range(options.count):
             kind = kinds[i % len(kinds)]
-            name, model, *_ = KINDS[kind](rng)
+            name, model, _, size = KINDS[kind](rng)
+            if size > LARGEST:
+                print(f"left out: {name}: {size >> 20} MB", flush=True)
+                continue
             tiles_rng = np.random.default_rng([options.seed, i])
             try:
                 result = judge(machine, Program(machine.lower(model)), options, tiles_rng)

@@ -30,9 +30,11 @@ constexpr double kUnusualUse = 0.97;
 constexpr double kBy4 = 1.06, kBy2 = 1.02;
 
 // ---------------------------------------------------------------- cycles
-/// A vector whose elements lie so far apart is loaded line by line, as are gathers.
+/// Up to this stride a vector is loaded with its gaps and shuffled; beyond, it is gathered.
 constexpr int64_t kNearStride = 4;
-constexpr double kGatherLane = 6;  ///< cycles of load ports for each lane of a gather: a line, often a page
+/// Loads that a gather takes as long as: for each lane, and for each line, which is often on a page of its
+/// own.
+constexpr double kGatherLane = 5, kGatherLine = 1;
 constexpr double kLoadTie = 0.02;  ///< of a load that a port has time for: among equals fewer loads win
 /// What a step reads comes from the second cache at best: so much of that is not hidden behind arithmetic,
 /// and near-square tiles read least.
@@ -154,6 +156,34 @@ std::vector<Tile> row_shapes(const Nest& n, int vector) {
   return out;
 }
 
+/// Steps of the sum; symbolic ones count as many.
+double steps_of(const Nest& n) {
+  double steps = 1;
+  for (int k : n.reduce)
+    steps *= double(n.symbolic(k) ? kSymbolicSteps : std::max<int64_t>(1, n.extent[size_t(k)]));
+  return steps;
+}
+
+/// Is the access another one in each step of the sum? What is not is loaded once, before the first.
+bool moves_with_sum(const Nest& n, const Access& l) {
+  return std::any_of(n.reduce.begin(), n.reduce.end(), [&](int k) { return l.stride[size_t(k)] != 0; });
+}
+
+/// Loads that one vector takes as long as, of lanes `stride` elements apart.
+double vector_loads(int64_t stride, int64_t bytes, int64_t lanes, const Target& target) {
+  if (stride <= 1) return 1;
+  if (stride <= kNearStride) return 1 + double(stride);
+  const int64_t span = std::min(stride * bytes, target->line_bytes) * (lanes - 1);
+  return kGatherLane * double(lanes) + kGatherLine * double(1 + ceil_div(span, target->line_bytes));
+}
+
+/// Do the accumulators fit, beside one vector of each operand along the lanes, one of what all lanes share,
+/// and `kept` more?
+bool fits_registers(const Tile& t, double kept, const Target& target) {
+  const int64_t used = t.accumulators() + t.vectors * t.row2_count + 1;
+  return double(used) + kept <= double(target->vector_registers - kReserved);
+}
+
 /// What one step of the sum loads.
 struct Step {
   double loads = 0;  ///< of the load ports, slow ones counted as several
@@ -161,12 +191,10 @@ struct Step {
 };
 Step step_of(const Nest& n, const Tile& t, const Target& target) {
   Step out;
+  double kept = 0;  // vectors loaded before the first step
   for (const Access& l : n.loads) {
     const int64_t stride = l.step(t.vector, l.group > 1 ? t.lanes : t.width());
-    // Lanes apart in memory each touch a line of their own, often a page.
-    const double each = stride <= 1             ? 1
-                        : stride <= kNearStride ? 1 + double(stride)
-                                                : kGatherLane * double(t.lanes);
+    const double each = vector_loads(stride, l.element_bits() / 8, t.lanes, target);
     double rows = 1, crowded = 1;
     if (t.rows >= 0) {
       const int64_t row = l.step(t.rows, t.row_count);
@@ -175,9 +203,14 @@ Step step_of(const Nest& n, const Tile& t, const Target& target) {
         crowded = crowding(row * l.element_bits() / 8, t.row_count, target);
     }
     if (t.rows2 >= 0 && l.step(t.rows2, t.row2_count) != 0) rows *= double(t.row2_count);
-    out.loads += each * double(stride ? t.vectors : 1) * rows * crowded;
-    out.bytes += double(stride ? t.width() : 1) * rows * double(l.element_bits() * l.group) / 8;
+    const double vectors = double(stride ? t.vectors : 1) * rows;
+    const bool moves = moves_with_sum(n, l);
+    const double share = moves ? 1 : 1 / steps_of(n);
+    if (!moves) kept += vectors;
+    out.loads += each * vectors * crowded * share;
+    out.bytes += double(stride ? t.width() : 1) * rows * double(l.element_bits() * l.group) / 8 * share;
   }
+  if (!fits_registers(t, kept, target)) out.loads += kept;  // they are spilled, and read again in each step
   return out;
 }
 
@@ -207,14 +240,6 @@ bool clamps_rows(const Nest& n, const Tile& t) {
          n.extent[size_t(t.rows)] % t.row_count != 0;
 }
 
-/// Steps of the sum; symbolic ones count as many.
-double steps_of(const Nest& n) {
-  double steps = 1;
-  for (int k : n.reduce)
-    steps *= double(n.symbolic(k) ? kSymbolicSteps : std::max<int64_t>(1, n.extent[size_t(k)]));
-  return steps;
-}
-
 /// How much longer the busiest core works than all of them would if the tiles fell evenly; 1 for little work.
 double imbalance(const Nest& n, const Tile& t, const Target& target) {
   const int64_t work = n.instances(false), cores = std::max<int64_t>(1, target->cores);
@@ -232,9 +257,7 @@ std::vector<Tile> tile_candidates(const Nest& nest, const Target& target, int al
     if (rows.empty() || rows.front().vector != vectors.vector) rows = row_shapes(nest, vectors.vector);
     for (Tile t : rows) {
       t.lanes = vectors.lanes, t.vectors = vectors.vectors;
-      // The accumulators, one vector of each operand along the lanes, one of what all lanes share.
-      if (t.accumulators() + t.vectors * t.row2_count + 1 <= target->vector_registers - kReserved)
-        out.push_back(t);
+      if (fits_registers(t, 0, target)) out.push_back(t);
     }
   }
   return out;

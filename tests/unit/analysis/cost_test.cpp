@@ -109,6 +109,20 @@ TEST(TileTime, UnevenTilesCostOnManyCores) {
   EXPECT_GT(tile_time(nest, three, machine(512, 32, 2)), 1.3 * tile_time(nest, three, machine(512, 32, 1)));
 }
 
+TEST(ChooseTile, GathersFromAsFewLinesAsItCan) {
+  // C[m, n] += A[k] * B[k, n, m, 7]: one line holds several lanes along m, none along n.
+  Nest nest = product(200, 200, 200);
+  nest.loads = {access({200}, {2}, 3), access({200, 200, 200, 7}, {2, 1, 0, -1}, 3)};
+  EXPECT_EQ(choose_tile(nest, machine()).vector, 0) << "though results are neighbours along n";
+}
+
+TEST(ChooseTile, LoadsOnceWhatDoesNotMoveWithTheSum) {
+  // C[m, n] += A[n, m] * B[k, m, n]: A is read across memory, but once; B along n in each step.
+  Nest nest = product(200, 33, 16);
+  nest.loads = {access({33, 200}, {1, 0}, 3), access({16, 200, 33}, {2, 0, 1}, 3)};
+  EXPECT_EQ(choose_tile(nest, machine()).vector, 1);
+}
+
 TEST(RowsInnermost, TheLargerOperandIsReadOnce) {
   const Target t = machine();
   const Tile tile{.vector = 1, .rows = 0, .lanes = 16, .vectors = 2, .row_count = 12};
