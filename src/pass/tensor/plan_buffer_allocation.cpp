@@ -67,7 +67,8 @@ class Uses {
       exprs(n->indices);
       use(n->buffer, conditional_ == 0 && !n->predicate, true);
     } else if (const auto* n = s.as<Block>()) {
-      for (const MatchBufferRegion& m : n->match_buffers) opaque(m->source->buffer);
+      // What the block does to its view of a region it may do to all of it.
+      for (const MatchBufferRegion& m : n->match_buffers) use(m->source->buffer, false, true);
       stmt(n->init);
       stmt(n->body);
       // What a block declares to touch lives around it, even if no other block uses it.
