@@ -71,6 +71,14 @@ OpRegistration& OpRegistration::contraction(ContractionRule f) {
   def_->contraction = std::move(f);
   return precision(Precision::narrow);
 }
+OpRegistration& OpRegistration::canonical(CanonicalForm f) {
+  def_->canonical = std::move(f);
+  return *this;
+}
+OpRegistration& OpRegistration::moves() {
+  def_->moves = true;
+  return *this;
+}
 OpRegistration& OpRegistration::precision(Precision p) {
   def_->precision = p;
   return *this;

@@ -45,6 +45,9 @@ struct Contraction {
 /// Nullopt: the call's shapes or layouts make it none.
 using ContractionRule = std::function<std::optional<Contraction>(const Call& call)>;
 
+/// The value of a call by other operators, on the call's own arguments.
+using CanonicalForm = std::function<Expr(InferContext& ctx)>;
+
 /// What an operator does in a program of 16-bit floats.
 enum class Precision {
   by_kind,  ///< injective operators follow, others stay wide
@@ -70,6 +73,9 @@ struct OpDef : graph::OpRules {
   Evaluate evaluate;            ///< null: the interpreter runs tensor_def
   LayoutRule layout;            ///< null: that of its kind (layout_rule)
   ContractionRule contraction;  ///< null: it is none
+  CanonicalForm canonical;      ///< null: none but itself (qnn_canonicalize)
+  /// Each element of the result is one of operand 0, a tensor or a tuple of them, whatever the element type.
+  bool moves = false;
   Precision precision = Precision::by_kind;
   Placement placement = Placement::with_operands;
 };
@@ -93,6 +99,8 @@ class OpRegistration {
   OpRegistration& evaluate(Evaluate f);
   OpRegistration& layout(LayoutRule f);
   OpRegistration& contraction(ContractionRule f);  ///< and narrow precision
+  OpRegistration& canonical(CanonicalForm f);
+  OpRegistration& moves();
   OpRegistration& precision(Precision p);
   OpRegistration& placement(Placement p);
 

@@ -291,15 +291,17 @@ const bool pool_registered = [] {
   } kinds[] = {{Kind::max, "max", "Largest element"}, {Kind::avg, "avg", "Mean"}, {Kind::lp, "lp", "p-norm"}};
   for (const auto& k : kinds) {
     const Kind kind = k.kind;
-    for (size_t n = 1; n <= 3; ++n)
-      add(
-          fmt::format("nn.{}_pool{}d", k.name, n),
-          fmt::format("{} of each window of {} spatial axes.", k.doc, n),
-          [n, kind](InferContext& ctx) { return infer_pool(ctx, n, kind); },
-          [n, kind](const Call& c, const Tensors& in) { return def_pool(c, in, n, kind); })
-          .attrs<PoolAttrs>()
-          .layout(layout_of_pool)
-          .precision(kind == Kind::max ? Precision::follows : Precision::wide);
+    for (size_t n = 1; n <= 3; ++n) {
+      auto pool = add(
+                      fmt::format("nn.{}_pool{}d", k.name, n),
+                      fmt::format("{} of each window of {} spatial axes.", k.doc, n),
+                      [n, kind](InferContext& ctx) { return infer_pool(ctx, n, kind); },
+                      [n, kind](const Call& c, const Tensors& in) { return def_pool(c, in, n, kind); })
+                      .attrs<PoolAttrs>()
+                      .layout(layout_of_pool)
+                      .precision(kind == Kind::max ? Precision::follows : Precision::wide);
+      if (kind == Kind::max) pool.moves();
+    }
     auto global = add(
         fmt::format("nn.global_{}_pool", k.name),
         fmt::format("{} of each channel, over all spatial axes.", k.doc),
@@ -309,6 +311,7 @@ const bool pool_registered = [] {
       global.attrs<PoolAttrs>();
       continue;
     }
+    if (kind == Kind::max) global.moves();
     const char* fold = kind == Kind::max ? "max" : "mean";
     global.layout([fold](LayoutContext& ctx) { return layout_of_image_fold(ctx, fold); });
     add(

@@ -27,16 +27,32 @@ Term along_axis(InferContext& ctx, const Term& parameter, int64_t axis, int64_t 
   return p.reshaped(out);
 }
 
-Term quantized(const Term& x, const Term& scale, const Term& zero, DataType t) {
-  // The cast saturates at the ends of 32-bit integers only, narrower ones are kept in range here.
+namespace {
+/// round_to_even(x / scale) + zero, kept in the range of t, as a real number. A cast of it saturates at the
+/// ends of 32-bit integers only.
+Term in_range(const Term& x, const Term& scale, const Term& zero, DataType t) {
   const double low = t.is_int() ? -std::ldexp(1.0, t.bits - 1) : 0,
                high = std::ldexp(1.0, t.bits - (t.is_int() ? 1 : 0)) - 1;
-  return ((x / scale).op("round") + zero).op("clip", make_attrs<ClipAttrs>(low, high)).as(t);
+  return ((x / scale).op("round") + zero).op("clip", make_attrs<ClipAttrs>(low, high));
+}
+}  // namespace
+
+Term quantized(const Term& x, const Term& scale, const Term& zero, DataType t) {
+  return in_range(x, scale, zero, t).as(t);
 }
 Term dequantized(const Term& x, const Term& scale, const Term& zero) { return (x.as(f32) - zero) * scale; }
 Term centred(InferContext& ctx, const Term& x, const Term& zero, int64_t axis) {
   const auto* t = graph::as_tensor(x.expr());
   return x.as(i32) - along_axis(ctx, zero, axis, t->ndim).as(i32);
+}
+
+OpRegistration register_quantized(std::string name, std::string doc, FusionKind kind, Compose f,
+                                  std::source_location where) {
+  return register_composed(std::move(name), std::move(doc), kind, f, where).canonical([f](InferContext& ctx) {
+    Terms args;
+    for (const Expr& a : ctx.call.args) args.emplace_back(ctx, a);
+    return f(ctx, args).expr();
+  });
 }
 
 namespace {
@@ -86,8 +102,8 @@ Term simulated_quantize(InferContext& ctx, const Terms& args) {
   const auto& a = ctx.attrs<QuantizeAttrs>();
   const DataType t = a.out_dtype.is_void() ? DataType::int_(8) : a.out_dtype;
   if (!expect_quantized(ctx, t)) return {};
-  return quantized(args[0].as(f32), parameter_of(ctx, args[0], args[1], a),
-                   parameter_of(ctx, args[0], args[2], a), t)
+  return in_range(args[0].as(f32), parameter_of(ctx, args[0], args[1], a),
+                  parameter_of(ctx, args[0], args[2], a), t)
       .as(args[0].dtype());
 }
 Term simulated_dequantize(InferContext& ctx, const Terms& args) {
@@ -175,21 +191,21 @@ const bool qnn_registered = [] {
         .attrs<QuantizeAttrs>();
   };
   with_parameters(
-      register_composed("qnn.quantize", "round(x / scale) + zero_point, kept in range.", wise, quantize),
+      register_quantized("qnn.quantize", "round(x / scale) + zero_point, kept in range.", wise, quantize),
       "real numbers");
-  with_parameters(register_composed("qnn.dequantize", "(x - zero_point) · scale.", wise, dequantize),
+  with_parameters(register_quantized("qnn.dequantize", "(x - zero_point) · scale.", wise, dequantize),
                   "integers");
   with_parameters(
-      register_composed("qnn.simulated_quantize", "quantize, as real numbers.", wise, simulated_quantize),
+      register_quantized("qnn.simulated_quantize", "quantize, as real numbers.", wise, simulated_quantize),
       "real numbers");
-  with_parameters(register_composed("qnn.simulated_dequantize", "dequantize of whole real numbers.", wise,
-                                    simulated_dequantize),
+  with_parameters(register_quantized("qnn.simulated_dequantize", "dequantize of whole real numbers.", wise,
+                                     simulated_dequantize),
                   "whole real numbers");
   with_parameters(
-      register_composed("qnn.fake_quantize", "dequantize(quantize(x)): x with the error of quantisation.",
-                        wise, fake_quantize),
+      register_quantized("qnn.fake_quantize", "dequantize(quantize(x)): x with the error of quantisation.",
+                         wise, fake_quantize),
       "real numbers");
-  register_composed("qnn.requantize", "The same values at another scale and zero point.", wise, requantize)
+  register_quantized("qnn.requantize", "The same values at another scale and zero point.", wise, requantize)
       .argument("x", "Tensor", "integers")
       .argument("input_scale", "Tensor", "scalar, or one per element of the axis")
       .argument("input_zero_point", "Tensor", "as the scale")
@@ -198,8 +214,8 @@ const bool qnn_registered = [] {
       .attrs<RequantizeAttrs>();
   for (auto [name, of] :
        {std::pair("add", "Sum"), std::pair("subtract", "Difference"), std::pair("multiply", "Product")})
-    register_composed(fmt::format("qnn.{}", name), fmt::format("{} of two quantised tensors.", of), wise,
-                      binary_of(name))
+    register_quantized(fmt::format("qnn.{}", name), fmt::format("{} of two quantised tensors.", of), wise,
+                       binary_of(name))
         .argument("lhs", "Tensor", "integers")
         .argument("rhs", "Tensor", "integers of the same type")
         .argument("lhs_scale", "Tensor", "scalar")
@@ -209,7 +225,7 @@ const bool qnn_registered = [] {
         .argument("output_scale", "Tensor", "scalar")
         .argument("output_zero_point", "Tensor", "scalar");
   auto unary = [](const std::string& name, FusionKind kind, const char* of) {
-    return register_composed("qnn." + name, fmt::format("{} of a quantised tensor.", of), kind, unary_of(of))
+    return register_quantized("qnn." + name, fmt::format("{} of a quantised tensor.", of), kind, unary_of(of))
         .argument("x", "Tensor", "integers")
         .argument("input_scale", "Tensor", "scalar")
         .argument("input_zero_point", "Tensor", "scalar")
@@ -224,8 +240,8 @@ const bool qnn_registered = [] {
   for (int n = 1; n <= 2; ++n)
     unary(fmt::format("avg_pool{}d", n), opaque, n == 1 ? "nn.avg_pool1d" : "nn.avg_pool2d")
         .attrs<PoolAttrs>();
-  register_composed("qnn.dynamic_quantize", "uint8 values with the scale and zero point that fit them.",
-                    opaque, dynamic_quantize)
+  register_quantized("qnn.dynamic_quantize", "uint8 values with the scale and zero point that fit them.",
+                     opaque, dynamic_quantize)
       .argument("x", "Tensor", "real numbers");
   register_op("qnn.fixed_point_multiply", "x · multiplier · 2^(shift - 31), rounded, in integers alone.")
       .argument("x", "Tensor", "int32")

@@ -52,8 +52,8 @@ Term concat(InferContext& ctx, const Terms& args) {
 
 const bool qnn_contract_registered = [] {
   auto product = [](const std::string& name, const std::string& of, const char* doc, int64_t weight_axis) {
-    return register_composed("qnn." + name, doc, FusionKind::out_element_wise_fusable,
-                             product_of(of, weight_axis))
+    return register_quantized("qnn." + name, doc, FusionKind::out_element_wise_fusable,
+                              product_of(of, weight_axis))
         .argument("x", "Tensor", "integers")
         .argument("weight", "Tensor", "integers")
         .argument("x_zero_point", "Tensor", "scalar")
@@ -69,7 +69,7 @@ const bool qnn_contract_registered = [] {
   product("conv2d_transpose", "nn.conv2d_transpose", "Transposed convolution of quantised values, as int32.",
           1)
       .attrs<ConvTransposeAttrs>();
-  register_composed("qnn.concat", "Quantised tensors joined, at one scale.", FusionKind::injective, concat)
+  register_quantized("qnn.concat", "Quantised tensors joined, at one scale.", FusionKind::injective, concat)
       .argument("x", "Tuple", "the tensors")
       .argument("scales", "Tensor", "one per tensor")
       .argument("zero_points", "Tensor", "one per tensor")

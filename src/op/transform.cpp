@@ -333,6 +333,7 @@ const bool transform_registered = [] {
         .argument("x", "Tensor", "the operand")
         .infer(std::move(infer))
         .fusion(FusionKind::injective)
+        .moves()
         .tensor_def(std::move(def));
   };
   add("reshape", "The same elements in row-major order under another shape.", infer_reshape, def_reshape)
@@ -355,6 +356,7 @@ const bool transform_registered = [] {
       .attrs<AxisAttrs>()
       .infer(infer_concat)
       .layout(layout_of_concat)
+      .moves()
       .precision(Precision::follows)
       .fusion(FusionKind::injective)
       .tensor_def(def_concat);

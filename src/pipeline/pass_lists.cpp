@@ -17,6 +17,8 @@ const Chapter kGraph[] = {
     {"types", {"infer_types", "check_types"}},
     // Early, so that every pass below sees the bodies of closures as functions.
     {"functions", {"lambda_lift", "inline_functions", "check_sizes"}},
+    // While weights are still integers: fold_constant would make floats of them.
+    {"quantised networks", {"fake_quantization_to_integer", "qnn_canonicalize"}},
     {"one spelling", {"simplify_inference", "canonicalize"}},
     // What is constant folds before patterns look for constants.
     {"constants", {"fold_constant", "simplify_expr"}},

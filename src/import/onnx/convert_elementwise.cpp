@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "import/onnx/importer.h"
+#include "op/attrs_qnn.h"
 
 namespace tenon::onnx {
 namespace {
@@ -280,6 +281,16 @@ Expr along(N& n, const Expr& v, int64_t rank, int64_t axis) {
   for (int64_t i = 0; i < rank; ++i) shape.push_back(i == axis ? (*s)[0] : PrimExpr(1));
   return n.reshape(v, shape);
 }
+/// Whether qnn.quantize and qnn.dequantize say it: steps of float32, and integers whose difference from the
+/// zero point a float32 holds; of wide ones (biases), that of 0.
+bool is_qnn(DataType integers, const Expr& scale, const Expr& zero) {
+  if (!integers.is_integer() || graph::as_tensor(scale)->dtype != f32) return false;
+  if (integers.bits <= 16) return true;
+  const auto* z = zero.as<graph::Constant>();
+  for (int64_t i = 0; z && i < z->data.size(); ++i)
+    if (z->data.element_int(i) != 0) return false;
+  return z || !zero;
+}
 Expr quantize(N& n, const Expr& x, const Expr& scale, const Expr& zero, DataType to) {
   const DataType wide = graph::as_tensor(scale)->dtype;
   Expr q = n.op("round", {n.op("divide", {n.cast(x, wide), scale})});
@@ -324,15 +335,21 @@ Values quantize_linear(N& n) {
                                               ? rank - 1
                                               : n.attr_int("axis", 1),
                                           rank);
+  const bool back = n.op_type() == "DequantizeLinear";
+  DataType to = back ? n.dtype(0) : n.has(2) ? n.dtype(2) : tenon::u8;
+  if (const int64_t code = n.attr_int("output_dtype", 0); code != 0 && !back) to = element_type(int(code));
+  if (!to.is_integer() && !to.is_float8()) n.unsupported("quantisation of this type is not supported");
+  const Expr point = n.has(2) ? n.in(2) : Expr();
+  if (is_qnn(to, n.in(1), point) && n.rank(1) <= 1 && (back || graph::as_tensor(n.in(0))->dtype == f32))
+    return {n.op(back ? "qnn.dequantize" : "qnn.quantize",
+                 {n.in(0), n.in(1), point ? point : n.scalar(0, to)},
+                 make_attrs<QuantizeAttrs>([&](QuantizeAttrs& a) {
+                   a.axis = axis;
+                   if (!back) a.out_dtype = to;
+                 }))};
   Expr scale = along(n, n.in(1), rank, axis);
   Expr zero = n.has(2) ? along(n, n.in(2), rank, axis) : Expr();
-  if (n.op_type() == "DequantizeLinear") {
-    return {dequantize(n, n.in(0), scale, zero)};
-  }
-  DataType to = zero ? n.dtype(2) : tenon::u8;
-  if (const int64_t code = n.attr_int("output_dtype", 0); code != 0) to = element_type(int(code));
-  if (!to.is_integer() && !to.is_float8()) n.unsupported("quantisation to this type is not supported");
-  return {quantize(n, n.in(0), scale, zero, to)};
+  return {back ? dequantize(n, n.in(0), scale, zero) : quantize(n, n.in(0), scale, zero, to)};
 }
 const R q1("QuantizeLinear", {10, 13, 19, 21, 23, 24, 25}, quantize_linear, "per tensor, axis or block"),
     q2("DequantizeLinear", {10, 13, 19, 21, 23, 24, 25}, quantize_linear, "per tensor, axis or block");
