@@ -261,9 +261,9 @@ V Emitter::narrow_cast(V v, DataType from, DataType to) {
   return b_.CreateBitCast(b_.CreateFPTrunc(v, number), type(to));
 }
 
-/// Lanes of floats as integers of at most 32 bits: saturated, NaN as 0. LLVM 22 takes its own saturating
-/// conversion of vectors apart into scalars on x86.
-V Emitter::saturated_lanes(V v, DataType from, DataType to) {
+/// A float as an integer of at most 32 bits: saturated, NaN as 0. LLVM 22 takes its own saturating conversion
+/// of vectors, and of loops that become vectors, apart into scalars on x86.
+V Emitter::saturated(V v, DataType from, DataType to) {
   llvm::IRBuilderBase::FastMathFlagGuard guard(b_);
   b_.clearFastMathFlags();
   const DataType t = to.element();
@@ -275,7 +275,8 @@ V Emitter::saturated_lanes(V v, DataType from, DataType to) {
   // The comparisons are false for NaN, which then becomes the lowest value.
   if (is_signed) kept = b_.CreateSelect(b_.CreateFCmpORD(v, v), v, number(0));
   kept = b_.CreateSelect(b_.CreateFCmpOGT(kept, number(low)), kept, number(low));
-  auto* wide = llvm::VectorType::get(b_.getInt32Ty(), llvm::cast<llvm::VectorType>(v->getType()));
+  llvm::Type* wide = b_.getInt32Ty();
+  if (auto* lanes = llvm::dyn_cast<llvm::VectorType>(v->getType())) wide = llvm::VectorType::get(wide, lanes);
   // The largest integer of 32 bits is no float of 32 bits.
   if (from.element() == f32 && t.bits == 32)
     return b_.CreateSelect(b_.CreateFCmpOGE(kept, number(end)),
@@ -295,7 +296,7 @@ V Emitter::cast(V v, DataType from, DataType to) {
   if (f.is_float()) {
     if (t.is_bool()) return b_.CreateFCmpUNE(v, llvm::Constant::getNullValue(v->getType()));
     if (t.is_float()) return t == f64 ? b_.CreateFPExt(v, out) : b_.CreateFPTrunc(v, out);
-    if (to.is_vector() && (t.bits < 32 || t == i32)) return saturated_lanes(v, from, to);
+    if (t.bits < 32 || t == i32) return saturated(v, from, to);
     return b_.CreateIntrinsic(t.is_uint() ? llvm::Intrinsic::fptoui_sat : llvm::Intrinsic::fptosi_sat,
                               {out, v->getType()}, {v});
   }

@@ -69,7 +69,7 @@ class Emitter {
   V division(uint32_t node, const PrimExpr& a, const PrimExpr& b);
   V ramp_compare(uint32_t node, const PrimExpr& a, const PrimExpr& b);
   V cast(V v, DataType from, DataType to);
-  V saturated_lanes(V v, DataType from, DataType to);
+  V saturated(V v, DataType from, DataType to);
   V narrow_cast(V v, DataType from, DataType to);  ///< between float32 and a float of 16 bits
   V atomic(std::string_view name, const tir::Call& n);
   V index(const PrimExpr& e);       ///< int64, no wrap in its outer sums and products
