@@ -46,6 +46,15 @@ Term centred(InferContext& ctx, const Term& x, const Term& zero, int64_t axis) {
   return x.as(i32) - along_axis(ctx, zero, axis, t->ndim).as(i32);
 }
 
+Expr product_of_scales(const Expr& a, const Expr& b) {
+  const auto *x = a.as<graph::Constant>(), *y = b.as<graph::Constant>();
+  if (!x || !y || x->data.size() != 1) return op_call("multiply", {a, b});
+  NDArray out = NDArray::empty(y->data.shape(), f32);
+  for (int64_t i = 0; i < out.size(); ++i)
+    out.set_element(i, float(x->data.element(0)) * float(y->data.element(i)));
+  return graph::constant(out);
+}
+
 OpRegistration register_quantized(std::string name, std::string doc, FusionKind kind, Compose f,
                                   std::source_location where) {
   return register_composed(std::move(name), std::move(doc), kind, f, where).canonical([f](InferContext& ctx) {

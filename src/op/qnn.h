@@ -15,6 +15,8 @@ Term dequantized(const Term& x, const Term& scale, const Term& zero);
 /// Integer x minus its zero point, as int32.
 Term centred(InferContext& ctx, const Term& x, const Term& zero, int64_t axis);
 
+/// The scales of products: a constant where both are and `a` has one element, else a call.
+Expr product_of_scales(const Expr& a, const Expr& b);
 /// A composed operator of a quantised family: qnn_canonicalize writes its formula in its place.
 OpRegistration register_quantized(std::string name, std::string doc, FusionKind kind, Compose f,
                                   std::source_location where = std::source_location::current());

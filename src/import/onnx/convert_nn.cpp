@@ -6,6 +6,8 @@
 #include "analysis/analyzer.h"
 #include "import/onnx/dynamic.h"
 #include "op/attrs_place.h"
+#include "op/attrs_qnn.h"
+#include "op/qnn.h"
 
 namespace tenon::onnx {
 namespace {
@@ -441,23 +443,14 @@ Values qlinear_conv(N& n) {
   Expr y =
       n.op(fmt::format("nn.conv{}d", spatial), {shifted(n, 0, 2, rank, -1), shifted(n, 3, 5, rank, 0)}, a);
   y = with_bias(n, y, 8);
-  // Scales per output channel.
-  auto channels = [&](const Expr& v) {
-    auto s = graph::known_shape(v);
-    if (!s || s->size() > 1) n.unsupported("QLinearConv with these scales is not supported");
-    if (s->empty() || tir::is_one((*s)[0])) return n.reshape(v, {});
-    Array<PrimExpr> out{PrimExpr(1), (*s)[0]};
-    for (size_t i = 0; i < spatial; ++i) out.push_back(PrimExpr(1));
-    return n.reshape(v, out);
-  };
   const DataType to = n.dtype(7);
   if (!to.is_integer()) n.unsupported("quantisation to this type is not supported");
-  Expr scale = n.op("divide", {n.op("multiply", {channels(n.in(1)), channels(n.in(4))}), channels(n.in(6))});
-  Expr q = n.op("round", {n.op("multiply", {n.cast(y, f32), scale})});
-  q = n.op("add", {q, n.cast(channels(n.in(7)), f32)});
-  const double lo = to.is_int() ? -std::ldexp(1.0, to.bits - 1) : 0,
-               hi = std::ldexp(1.0, to.bits - (to.is_int() ? 1 : 0)) - 1;
-  return {n.cast(n.op("clip", {q}, make_attrs<ClipAttrs>(lo, hi)), to)};
+  auto axis = [](DataType out) {
+    return make_attrs<QuantizeAttrs>([&](QuantizeAttrs& q) { q.axis = 1, q.out_dtype = out; });
+  };
+  const Expr steps = n.emit(op::product_of_scales(n.in(1), n.in(4)));
+  const Expr real = n.op("qnn.dequantize", {y, steps, n.scalar(0, i32)}, axis(DataType::void_()));
+  return {n.op("qnn.quantize", {real, n.in(6), n.in(7)}, axis(to))};
 }
 const R g6("QLinearConv", {10}, qlinear_conv);
 

@@ -55,6 +55,29 @@ const Converter* find_converter(const std::string& domain, const std::string& na
   return it == table().end() ? nullptr : &it->second;
 }
 
+Values convert_as(NodeContext& n, const char* op_type, const Array<Expr>& inputs, int64_t opset) {
+  const Converter* converter = find_converter("", op_type);
+  CHECK(converter, fmt::format("there is no converter of {}", op_type));
+  if (const auto known = n.env.opsets.find(""); opset == 0)
+    opset = known == n.env.opsets.end() ? kMaxOpset : known->second;
+  int64_t since = 1;
+  for (int64_t s : converter->since)
+    if (s <= opset) since = s;
+  proto::NodeProto node = n.node;
+  node.set_op_type(op_type);
+  node.clear_domain(), node.clear_input();
+  Scope scope;
+  scope.parent = &n.scope;
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    // No name of a model ends in a zero character.
+    std::string name = inputs[i] ? std::to_string(i) + std::string(1, '\0') : std::string();
+    if (inputs[i]) scope.values[name] = inputs[i];
+    node.add_input(std::move(name));
+  }
+  NodeContext inner(n.importer, node, scope, n.env, opset, since);
+  return converter->fn(inner);
+}
+
 // ---------------------------------------------------------------- names and symbols
 
 std::string Importer::identifier(std::string_view name) {

@@ -144,6 +144,10 @@ const std::map<std::string, Converter, std::less<>>& converters();
 const Converter* find_converter(const std::string& domain, const std::string& name);
 inline bool is_onnx_domain(const std::string& d) { return d.empty() || d == "ai.onnx"; }
 
+/// What the standard operator of that name makes of these inputs, with the attributes of node n: for
+/// operators of other domains that are a standard one and something around it.
+Values convert_as(NodeContext& n, const char* op_type, const Array<Expr>& inputs, int64_t opset = 0);
+
 /// Evaluates a node whose inputs are all small, or nullopt.
 std::optional<Values> fold_node(NodeContext& n);
 

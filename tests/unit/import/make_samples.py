@@ -2,9 +2,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Writes samples.json: a small model, its inputs and its expected outputs for each ONNX operator with a converter.
 
-    python3 -m venv env && env/bin/pip install onnx==1.23.2 numpy && env/bin/python make_samples.py
+    python3 -m venv env && env/bin/pip install onnx==1.23.2 onnxruntime==1.31.1 numpy && env/bin/python make_samples.py
 
-The outputs are those of ONNX's reference evaluator, so the importer is judged by an independent definition. A case
+The outputs are those of ONNX's reference evaluator, and of ONNX Runtime for the operators of its own domain
+com.microsoft, so the importer is judged by an independent definition. A case
 gives inputs at run time unless they are listed as constants. `refused` is the code with which a model is refused
 today: samples_test.cpp fails when it is not refused any more, or otherwise. One case is one line of the file."""
 import json
@@ -14,9 +15,11 @@ import zlib
 
 import numpy as np
 import onnx
+import onnxruntime
 from onnx import TensorProto, helper, numpy_helper
 from onnx.reference import ReferenceEvaluator
 
+CONTRIB = "com.microsoft"
 LATEST = 26  # the newest operator set of cases that do not ask for another
 cases, names, generator = [], set(), np.random.default_rng(0)
 
@@ -108,6 +111,18 @@ def tensor(a, data=True):
     return out + [[number(x, kind) for x in a.ravel()]] if data else out
 
 
+def run_by_reference(model, inputs):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return ReferenceEvaluator(model).run(None, inputs)
+
+
+def run_by_onnxruntime(model, inputs):
+    options = onnxruntime.SessionOptions()
+    options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
+    return onnxruntime.InferenceSession(model.SerializeToString(), options).run(None, inputs)
+
+
 def case(name, nodes, inputs, constants=(), outputs=("y",), opset=LATEST, domains=(), random=False, refused="", expected=None, single=False):
     """inputs and constants: names with arrays. random: only types and shapes are compared."""
     global generator
@@ -121,9 +136,7 @@ def case(name, nodes, inputs, constants=(), outputs=("y",), opset=LATEST, domain
                                   [helper.make_empty_tensor_value_info(n) for n in outputs],
                                   [numpy_helper.from_array(a, n) for n, a in constants.items()])
         model = helper.make_model(graph, opset_imports=[helper.make_opsetid(d, v) for d, v in imports.items()], ir_version=10)
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            expected = ReferenceEvaluator(model).run(None, inputs)
+        expected = run_by_onnxruntime(model, inputs) if CONTRIB in imports else run_by_reference(model, inputs)
     record = {"name": name, "opset": opset}
     if domains:
         record["domains"] = dict(domains)
@@ -452,6 +465,51 @@ one("Momentum", rate, step, floats(3), floats(3), floats(3), domain=TRAINING, re
 one("FlexAttention", floats(1, 2, 3, 4), floats(1, 2, 5, 4), floats(1, 2, 5, 4), domain=PREVIEW)
 one("LinearAttention", floats(1, 4, 6), floats(1, 4, 6), floats(1, 4, 6), opset=27, q_num_heads=2, kv_num_heads=2, update_rule="linear", results=2)
 one("CausalConvWithState", floats(1, 3, 6), floats(3, 1, 2), floats(3), opset=27, results=2, constants=(1, 2))
+
+# ---------------------------------------------------------------- com.microsoft, quantised
+seed("contrib quantised")
+
+
+def u8(*shape):
+    return generator.integers(0, 256, shape).astype(np.uint8)
+
+
+def i8(*shape):
+    return generator.integers(-127, 128, shape).astype(np.int8)
+
+
+def contrib(op, *arrays, constants=None, opset=21, **keywords):
+    """Scales and zero points, and what else is a parameter, are the model's own."""
+    held = [i for i, a in enumerate(arrays) if a is not None and a.ndim == 0] if constants is None else constants
+    one(op, *arrays, constants=held, domain=CONTRIB, opset=opset, **keywords)
+
+
+def scale(x):
+    return np.array(x, np.float32)
+
+
+def zero(z, t=np.uint8):
+    return np.array(z, t)
+
+
+a, b = (scale(0.05), zero(120)), (scale(0.03), zero(7))
+contrib("QLinearAdd", u8(2, 3, 4), *a, u8(2, 3, 4), *b, scale(0.06), zero(110))
+contrib("QLinearAdd", i8(2, 3), scale(0.05), zero(3, np.int8), i8(3), scale(0.1), zero(-4, np.int8), scale(0.12), zero(1, np.int8), name="QLinearAdd of signed bytes, broadcast")
+contrib("QLinearMul", u8(2, 3, 4), *a, u8(3, 1), *b, scale(0.1), zero(100))
+contrib("QLinearLeakyRelu", u8(3, 5), *a, scale(0.04), zero(90), alpha=0.2)
+contrib("QLinearSigmoid", u8(3, 5), *a, scale(1 / 256), zero(0))
+case("QLinearSoftmax", Node("QLinearSoftmax", ["x", "s", "z", "t", "u"], ["y"], CONTRIB, axis=-1, opset=13), {"x": u8(3, 5)},
+     {"s": a[0], "z": a[1], "t": scale(1 / 256), "u": zero(0)}, opset=21, domains=((CONTRIB, 1),))
+contrib("QLinearAveragePool", u8(1, 2, 6, 5), *a, scale(0.037), zero(118), kernel_shape=[3, 2], strides=[2, 1], pads=[1, 0, 1, 1])
+contrib("QLinearAveragePool", u8(1, 6, 5, 2), *a, scale(0.037), zero(118), kernel_shape=[3, 2], channels_last=1, name="QLinearAveragePool, channels last")
+contrib("QLinearGlobalAveragePool", u8(1, 3, 4, 5), *a, scale(0.02), zero(80))
+contrib("QLinearGlobalAveragePool", u8(1, 4, 5, 3), *a, scale(0.02), zero(80), channels_last=1, name="QLinearGlobalAveragePool, channels last")
+contrib("QLinearConcat", scale(0.06), zero(100), u8(2, 3), *a, u8(2, 2), *b, axis=1)
+contrib("QLinearWhere", bools(2, 3), u8(2, 3), *a, u8(2, 3), *b, scale(0.06), zero(100))
+contrib("QGemm", u8(3, 6), *a, i8(6, 4), floats(4, low=0.01, high=0.05), np.zeros(4, np.int8), ints(4, low=-900, high=900, dtype=np.int32), scale(0.3), zero(128), constants=(1, 2, 3, 4, 5, 6, 7, 8))
+contrib("QGemm", u8(3, 6), *a, i8(4, 6), scale(0.02), zero(0, np.int8), transB=1, constants=(1, 2, 3, 4, 5), name="QGemm to floats")
+contrib("MatMulIntegerToFloat", u8(3, 6), i8(6, 4), scale(0.05), floats(4, low=0.01, high=0.05), zero(120), np.zeros(4, np.int8), floats(4), constants=(1, 2, 3, 4, 5, 6))
+contrib("DynamicQuantizeMatMul", floats(3, 6), i8(6, 4), floats(4, low=0.01, high=0.05), np.zeros(4, np.int8), floats(4), constants=(1, 2, 3, 4))
 
 PAGE = pathlib.Path(__file__).resolve().parent / "samples.json"
 PAGE.write_text("[\n" + ",\n".join(json.dumps(c, separators=(",", ":")) for c in cases) + "\n]\n")

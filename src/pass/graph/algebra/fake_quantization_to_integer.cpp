@@ -14,6 +14,7 @@
 #include "op/attrs_qnn.h"
 #include "op/body_rewriter.h"
 #include "op/build.h"
+#include "op/qnn.h"
 
 namespace tenon {
 namespace graph {
@@ -21,13 +22,27 @@ namespace {
 
 /// Real numbers (q - zero) · scale.
 struct Quantized {
-  Expr q;
-  const Constant *scale, *zero;
+  Expr q, scale, zero;
   int64_t axis = 0;  ///< of q that the scales belong to; scalar: one for all
   bool scalar = true;
+  bool constant() const { return scale.is<Constant>() && zero.is<Constant>(); }
   DataType dtype() const { return as_tensor(q)->dtype; }
   bool byte() const { return dtype().is_integer() && dtype().bits == 8; }
 };
+
+/// The value of a constant of one element.
+std::optional<double> value_of(const Expr& e) {
+  const auto* c = e.as<Constant>();
+  return c && c->data.size() == 1 ? std::optional(c->data.element(0)) : std::nullopt;
+}
+bool same(const Expr& a, const Expr& b) {
+  return a.same_as(b) || (value_of(a) && value_of(a) == value_of(b));
+}
+/// One element, whatever its value.
+bool one(const Expr& e) {
+  const auto shape = known_shape(e->type);
+  return shape && std::all_of(shape->begin(), shape->end(), tir::is_one);
+}
 
 class FakeQuantizationToInteger : public BodyRewriter {
  public:
@@ -53,24 +68,19 @@ class FakeQuantizationToInteger : public BodyRewriter {
     if (!c) return std::nullopt;
     const auto& a = op::attrs_of<op::QuantizeAttrs>(*c);
     const auto* x = as_tensor(c->args[0]);
-    Quantized out{c->args[0], c->args[1].as<Constant>(), c->args[2].as<Constant>()};
-    if (a.block_size || !x || x->ndim < 0 || !out.scale || !out.zero || as_tensor(e)->dtype != f32 ||
-        out.scale->data.size() < 1 || out.zero->data.size() < 1)
-      return std::nullopt;
-    out.scalar = out.scale->data.size() == 1 && out.zero->data.size() == 1;
+    Quantized out{c->args[0], c->args[1], c->args[2]};
+    if (a.block_size || !x || x->ndim < 0 || as_tensor(e)->dtype != f32) return std::nullopt;
+    out.scalar = one(out.scale) && one(out.zero);
     if (!out.scalar) out.axis = op::normal_axis(a.axis, x->ndim);
     return out;
   }
   /// The call quantises what it undoes: with the same scale, zero point and type.
   bool same_steps(const Call& call) const {
     const auto x = quantized(call.args[0]);
-    const auto *scale = call.args[1].as<Constant>(), *zero = call.args[2].as<Constant>();
     const auto& a = op::attrs_of<op::QuantizeAttrs>(call);
-    if (!x || !x->scalar || !scale || !zero || scale->data.size() != 1 || zero->data.size() != 1)
-      return false;
-    const DataType to = a.out_dtype.is_void() ? zero->data.dtype() : a.out_dtype;
-    return a.block_size == 0 && to == x->dtype() && scale->data.element(0) == x->scale->data.element(0) &&
-           zero->data.element_int(0) == x->zero->data.element_int(0);
+    const DataType to = a.out_dtype.is_void() ? as_tensor(call.args[2])->dtype : a.out_dtype;
+    return x && x->scalar && a.block_size == 0 && to == x->dtype() && same(call.args[1], x->scale) &&
+           same(call.args[2], x->zero);
   }
 
   /// The scale that a quantisation divides by moves up into the scales and constants that its operand is made
@@ -85,7 +95,7 @@ class FakeQuantizationToInteger : public BodyRewriter {
   }
   /// x / step can be written with x's own constants changed.
   bool in_steps_of(const Expr& x) const {
-    if (quantized(x)) return true;
+    if (const auto q = quantized(x)) return q->constant();
     if (!once(x)) return false;
     const Call* c = definition(x).as<Call>();
     const Op* op = c ? op_of(definition(x)) : nullptr;
@@ -111,7 +121,7 @@ class FakeQuantizationToInteger : public BodyRewriter {
     if (x.is<Constant>()) return constant(divided(x.as<Constant>()->data, step));
     if (const auto q = quantized(x)) {
       const Call& c = *definition(x).as<Call>();
-      const Expr scale = constant(divided(q->scale->data, step));
+      const Expr scale = constant(divided(q->scale.as<Constant>()->data, step));
       if (x.as<Var>() != simulated)
         return emit(op::op_call("qnn.dequantize", {q->q, scale, c.args[2]}, c.attrs, c.origin));
       const Call* before = definition_call(q->q, "qnn.quantize");
@@ -144,8 +154,8 @@ class FakeQuantizationToInteger : public BodyRewriter {
     return it != uses_.end() && it->second == 1;
   }
 
-  Expr dequantized(const Expr& q, NDArray scale, NDArray zero, int64_t axis, const Origin& origin) {
-    return op::op_call("qnn.dequantize", {q, constant(std::move(scale)), constant(std::move(zero))},
+  Expr dequantized(const Expr& q, const Expr& scale, const Expr& zero, int64_t axis, const Origin& origin) {
+    return op::op_call("qnn.dequantize", {q, scale, zero},
                        op::make_attrs<op::QuantizeAttrs>([&](op::QuantizeAttrs& a) { a.axis = axis; }),
                        origin);
   }
@@ -160,7 +170,9 @@ class FakeQuantizationToInteger : public BodyRewriter {
       Array<Expr> items;
       for (const Expr& part : parts->items) {
         const auto p = quantized(part);
-        if (!p || !p->scalar || (x && !equal(*p, *x))) return std::nullopt;
+        if (!p || !p->scalar) return std::nullopt;
+        if (x && !(p->dtype() == x->dtype() && same(p->scale, x->scale) && same(p->zero, x->zero)))
+          return std::nullopt;
         x = p;
         items.push_back(p->q);
       }
@@ -176,11 +188,7 @@ class FakeQuantizationToInteger : public BodyRewriter {
     }
     if (!x || !as_tensor(var)) return std::nullopt;
     const Expr q = emit(op::op_call(op.name, args, call.attrs, call.origin), var->name);
-    return dequantized(q, x->scale->data, x->zero->data, axis, call.origin);
-  }
-  static bool equal(const Quantized& a, const Quantized& b) {
-    return a.dtype() == b.dtype() && a.scale->data.element(0) == b.scale->data.element(0) &&
-           a.zero->data.element_int(0) == b.zero->data.element_int(0);
+    return dequantized(q, x->scale, x->zero, axis, call.origin);
   }
   /// Where axis `from` of the operand lies in the result of permute_dims.
   static int64_t permuted(const Call& call, int64_t from) {
@@ -201,29 +209,15 @@ class FakeQuantizationToInteger : public BodyRewriter {
     if (!x || !w || !sum || !integer || !x->scalar || !x->byte() || !w->byte() || !sum->out_dtype.is_void())
       return std::nullopt;
     if (!w->scalar && (w->axis != sum->weight_out || sum->transposed)) return std::nullopt;
-    const auto zero = zero_of(*w);
     const auto terms = reduced(*w, *sum);
-    if (!zero || !terms || *terms > kExactTerms) return std::nullopt;
-    const Expr sums = emit(op::op_call(integer->name,
-                                       {x->q, w->q, op::scalar(double(x->zero->data.element_int(0)), i32),
-                                        op::scalar(double(*zero), i32)},
-                                       call.attrs, call.origin),
-                           var->name);
-    NDArray scale = NDArray::empty(w->scale->data.shape(), f32);
-    for (int64_t i = 0; i < scale.size(); ++i)
-      scale.set_element(i, float(x->scale->data.element(0)) * float(w->scale->data.element(i)));
-    NDArray none = NDArray::empty({}, i32);
-    none.set_element(0, 0);
-    return dequantized(sums, scale, none, sum->result, call.origin);
+    if (!terms || *terms > kExactTerms) return std::nullopt;
+    const Expr sums =
+        emit(op::op_call(integer->name, {x->q, w->q, x->zero, w->zero}, call.attrs, call.origin), var->name);
+    const Expr scale = emit(op::product_of_scales(x->scale, w->scale));
+    return dequantized(sums, scale, op::scalar(0, i32), sum->result, call.origin);
   }
   /// So many products of two differences of bytes add up exactly in 32 bits: 2³¹ / 255².
   static constexpr int64_t kExactTerms = 33025;
-  static std::optional<int64_t> zero_of(const Quantized& w) {
-    const int64_t first = w.zero->data.element_int(0);
-    for (int64_t i = 1; i < w.zero->data.size(); ++i)
-      if (w.zero->data.element_int(i) != first) return std::nullopt;
-    return first;
-  }
   /// How many products one element of the result adds up.
   static std::optional<int64_t> reduced(const Quantized& w, const op::Contraction& sum) {
     const auto shape = known_shape(w.q->type);
