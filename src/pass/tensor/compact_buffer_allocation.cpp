@@ -151,9 +151,13 @@ class Compact : public tensor_detail::Rewriter {
     });
     PrimExpr first;
     int64_t low = 0, high = 0;
-    for (const PrimExpr& index : indices) {
-      if (index.dtype() != i64) return std::nullopt;
-      const auto form = affine_form(index, inner, analyzer_);
+    for (const PrimExpr& written : indices) {
+      const PrimExpr index = analyzer_.simplify(written);
+      const auto* lanes = index.as<Ramp>();
+      const auto stride = lanes ? as_int(lanes->stride) : std::optional<int64_t>(0);
+      const PrimExpr at = lanes ? lanes->base : index;
+      if (at.dtype() != i64 || !stride) return std::nullopt;
+      const auto form = affine_form(at, inner, analyzer_);
       if (!form) return std::nullopt;
       for (const VarRef& v : free_vars(form->base))
         for (const VarRef& i : inner) ok = ok && !v.same_as(i);
@@ -162,6 +166,7 @@ class Compact : public tensor_detail::Rewriter {
       const auto apart = as_int(analyzer_.simplify(form->base - first));
       if (!apart) return std::nullopt;
       int64_t from = *apart, to = *apart;
+      if (lanes) (*stride < 0 ? from : to) += *stride * (lanes->dtype.lanes - 1);
       for (auto& [v, c] : form->terms) {
         const int64_t extent = extents[v.get()];
         if (extent < 1 || std::abs(c) > 4096) return std::nullopt;
