@@ -268,7 +268,7 @@ struct ConvSizes {
   int64_t groups = 1, inputs = 0, outputs = 0;
   int64_t per_group = 0;   ///< inputs of a group
   bool depthwise = false;  ///< every channel is a group
-  int64_t dot = 0;         ///< input channels that one dot instruction multiplies; 0: plain floats
+  int64_t dot = 0;         ///< input channels that one dot instruction multiplies; 0: floats of 32 bits
   Shape data;
 };
 /// Nullopt: no layout is better for it than the program's.
@@ -282,6 +282,7 @@ std::optional<ConvSizes> conv_sizes(const LayoutContext& ctx, size_t n) {
   const DataType x = tensor_arg(call, 0).dtype, w = weight->data.dtype();
   ConvSizes c{.spatial = n, .groups = a.groups, .data = *data};
   if (x.bits == 8 && ctx.dtype == i32) c.dot = ctx.dot_group(x, w, i32);
+  if (x == DataType::bfloat16()) c.dot = ctx.dot_group(x, w, f32);
   if (c.dot == 0 && (w != f32 || x != f32 || call.args.size() != 2)) return std::nullopt;
   c.inputs = tir::as_int((*data)[1]).value_or(0);
   c.outputs = weight->data.shape()[0], c.per_group = weight->data.shape()[1];

@@ -2,14 +2,17 @@
 // to_mixed_precision: contractions compute on 16-bit floats, and what lies between them stays there.
 //
 //   before   lv = R.nn.conv2d(x, w);  lv1 = R.nn.relu(lv);  lv2 = R.nn.softmax(lv1)
-//   after    lv = R.cast(x, "bfloat16");  lv1 = R.nn.conv2d(lv, w');  lv2 = R.nn.relu(lv1)
-//            lv3 = R.cast(lv2, "float32");  lv4 = R.nn.softmax(lv3)          # w' = w rounded
+//   after    lv = R.cast(x, "bfloat16");  lv1 = R.nn.conv2d(lv, w', out_dtype="float32");  lv2 =
+//   R.nn.relu(lv1)
+//            lv3 = R.cast(lv2, "bfloat16");  lv4 = R.cast(lv3, "float32");  lv5 = R.nn.softmax(lv4)
+//                                                                            # w' = w rounded
 //
-// Each operator's definition says which of three classes it is in: contractions always change; moves of
+// Each operator's definition says which of three classes it is in: contractions always take 16 bits; moves of
 // elements and exact element-wise operators follow when all their operands have changed; everything else
-// (exponentials, sums, normalisations) stays in float32. Sums inside a contraction are float32. The types of
-// parameters and results stay. Needs:
-// types; normal form. Keeps: types of all variables; values up to the rounding of 16-bit floats.
+// (exponentials, sums, normalisations) stays in float32. Sums inside a contraction are float32, and so is
+// what element-wise operators make of them within a kernel: values are rounded where one kernel gives them to
+// others. The types of parameters and results stay. Needs: types; normal form. Keeps: types of all variables;
+// values up to the rounding of 16-bit floats.
 #include "op/body_rewriter.h"
 #include "op/build.h"
 
@@ -19,7 +22,12 @@ namespace {
 
 class ToMixedPrecision : public BodyRewriter {
  public:
-  explicit ToMixedPrecision(DataType low) : low_(low) {}
+  ToMixedPrecision(DataType low, const Function& f) : low_(low), uses_(count_uses(f)) {
+    for_each_binding(f.body, [&](const Binding& b) {
+      const Expr value = binding_value(b);
+      for_each_use(value, [&](const VarRef& v) { user_[v.get()] = op_of(value); });
+    });
+  }
 
  protected:
   Expr visit(const Expr& value, const VarRef& var) override {
@@ -40,6 +48,7 @@ class ToMixedPrecision : public BodyRewriter {
       return value;
     }
     if (precision == op::Precision::wide) return value;
+    if (stays_in_kernel(*op)) return follows(call) ? rounded(value, var) : value;
     bool changed = always;
     Array<Expr> args = call.args;
     for (size_t i = 0; i < args.size(); ++i) {
@@ -64,6 +73,9 @@ class ToMixedPrecision : public BodyRewriter {
     for (size_t i = 0; i < args.size(); ++i)
       if (const auto* tensor = as_tensor(args[i]); tensor && tensor->dtype == f32)
         args.set(i, cast(args[i], low_));
+    if (always)
+      if (const ObjectRef attrs = with_wide_result(call.attrs))
+        return rounded(op::op_call(op->name, args, attrs, call.origin), var);
     const Expr y = op::op_call(op->name, args, call.attrs, call.origin);
     const auto* result = as_tensor(y);
     if (!result || (result->dtype != low_ && result->dtype != f32)) return value;
@@ -72,12 +84,55 @@ class ToMixedPrecision : public BodyRewriter {
   }
 
  private:
+  /// Arithmetic that a kernel does on values that it has in registers.
+  static bool stays_in_kernel(const Op& op) {
+    const op::OpDef& def = op::definition(op);
+    return precision_of(def) == op::Precision::follows &&
+           (def.fusion == FusionKind::element_wise || def.fusion == FusionKind::broadcast);
+  }
+  /// All operands have changed, or are constants beside one that has.
+  bool follows(const Call& call) const {
+    bool any = false;
+    for (const Expr& a : call.args) {
+      const auto* tensor = as_tensor(a);
+      const auto* v = a.as<Var>();
+      const bool changed = v && (low_form_.contains(v) || in_registers_.contains(v));
+      if (tensor && tensor->dtype.is_float() && !changed && !a.is<Constant>()) return false;
+      any = any || changed;
+    }
+    return any;
+  }
+  /// The value y of float32 with the rounding of 16 bits, unless only the kernel that made it wants it.
+  Expr rounded(const Expr& y, const VarRef& var) {
+    const auto uses = uses_.find(var.get());
+    const auto user = user_.find(var.get());
+    const bool only_result = uses != uses_.end() && uses->second == 1 && user == user_.end();
+    if (only_result) return y;
+    if (uses != uses_.end() && uses->second == 1 && user->second && stays_in_kernel(*user->second)) {
+      in_registers_.insert(var.get());
+      return y;
+    }
+    low_form_[var.get()] = emit(cast_call(emit(y, var->name), low_), var->name);
+    return cast_call(low_form_[var.get()], f32);
+  }
+  /// Attributes with which a contraction gives float32; null: it cannot be told.
+  static ObjectRef with_wide_result(const ObjectRef& attrs) {
+    auto set = [&]<class T>(const T* a) -> ObjectRef {
+      if (!a->out_dtype.is_void()) return {};
+      return op::make_attrs<T>([&](T& to) { to = *a, to.out_dtype = f32; });
+    };
+    if (const auto* a = attrs.as<op::ConvAttrs>()) return set(a);
+    if (const auto* a = attrs.as<op::ConvTransposeAttrs>()) return set(a);
+    if (const auto* a = attrs.as<op::MatmulAttrs>()) return set(a);
+    return {};
+  }
   static op::Precision precision_of(const op::OpDef& def) {
     if (def.precision != op::Precision::by_kind) return def.precision;
     return def.fusion == FusionKind::injective ? op::Precision::follows : op::Precision::wide;
   }
-  Expr known(const Expr& e) const {
+  Expr known(const Expr& e) {
     const auto* v = e.as<Var>();
+    if (v && in_registers_.erase(v)) low_form_[v] = emit(cast_call(e, low_), v->name);
     auto it = v ? low_form_.find(v) : low_form_.end();
     return it == low_form_.end() ? Expr() : it->second;
   }
@@ -91,7 +146,7 @@ class ToMixedPrecision : public BodyRewriter {
     return it->second;
   }
   /// The tuple of the items' changed forms; null when one has none.
-  Expr low_tuple(const Tuple& t) const {
+  Expr low_tuple(const Tuple& t) {
     Array<Expr> items;
     for (const Expr& item : t.items) {
       Expr form = known(item);
@@ -108,6 +163,9 @@ class ToMixedPrecision : public BodyRewriter {
   }
 
   DataType low_;
+  std::unordered_map<const Var*, int> uses_;        ///< in the function as it was
+  std::unordered_map<const Var*, const Op*> user_;  ///< the last; null: no operator
+  std::unordered_set<const Object*> in_registers_;  ///< changed, and not rounded
   std::unordered_map<const Object*, Expr> low_form_;
   std::unordered_map<const Object*, Expr> casts_;
   std::vector<std::unordered_map<const Object*, Expr>> scopes_;
@@ -126,7 +184,10 @@ static IRModule to_mixed_precision(IRModule module, PassContext& context) {
   if (low != bf16 && low != f16)
     throw Error(ErrorKind::usage, "T0908", "mixed precision is not known for that type", {},
                 "bfloat16 and float16 are");
-  return graph::rewrite_functions<graph::ToMixedPrecision>(std::move(module), low);
+  return graph::consume_functions(std::move(module), [&](Ref<graph::Function> f) {
+    graph::ToMixedPrecision rewriter(low, *f);
+    return rewriter.run(std::move(f));
+  });
 }
 
 const Pass& to_mixed_precision_pass = register_pass({
