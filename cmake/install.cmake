@@ -5,8 +5,10 @@ include(GNUInstallDirs)
 include(CMakePackageConfigHelpers)
 set(CMAKE_INSTALL_LIBDIR lib)  # one place on every distribution, so that a prefix can be moved
 
-set_target_properties(tenon_runtime_library PROPERTIES VERSION ${PROJECT_VERSION} SOVERSION 0 INSTALL_RPATH "$ORIGIN")
+set_target_properties(tenon_runtime_library ${beside_runtime} PROPERTIES
+  VERSION ${PROJECT_VERSION} SOVERSION ${TENON_SOVERSION} INSTALL_RPATH "$ORIGIN")
 install(TARGETS tenon_runtime_library EXPORT tenonTargets LIBRARY DESTINATION lib COMPONENT runtime NAMELINK_COMPONENT runtime)
+install(TARGETS ${beside_runtime} LIBRARY DESTINATION lib COMPONENT runtime NAMELINK_SKIP)
 install(EXPORT tenonTargets NAMESPACE tenon:: DESTINATION lib/cmake/tenon COMPONENT runtime)
 install(DIRECTORY ${CMAKE_SOURCE_DIR}/include/tenon DESTINATION include COMPONENT runtime FILES_MATCHING PATTERN "*.h")
 install(FILES ${CMAKE_SOURCE_DIR}/src/runtime/kernel.h DESTINATION include/tenon COMPONENT runtime)
@@ -17,7 +19,7 @@ install(FILES ${CMAKE_BINARY_DIR}/tenonConfig.cmake ${CMAKE_BINARY_DIR}/tenonCon
   DESTINATION lib/cmake/tenon COMPONENT runtime)
 
 if(TARGET tenon_compiler_library)
-  set_target_properties(tenon_compiler_library PROPERTIES VERSION ${PROJECT_VERSION} SOVERSION 0 INSTALL_RPATH "$ORIGIN")
+  set_target_properties(tenon_compiler_library PROPERTIES VERSION ${PROJECT_VERSION} SOVERSION ${TENON_SOVERSION} INSTALL_RPATH "$ORIGIN")
   install(TARGETS tenon_compiler_library LIBRARY DESTINATION lib COMPONENT compiler NAMELINK_COMPONENT compiler)
 endif()
 if(TARGET tenon)

@@ -5,7 +5,6 @@
 
 #include <cmath>
 
-#include "base/function.h"
 #include "interpret/evaluate.h"
 #include "interpret/interpret.h"
 #include "interpret/memo.h"
@@ -16,6 +15,7 @@
 #include "op/infer.h"
 #include "op/op_def.h"
 #include "runtime/executable.h"
+#include "runtime/library.h"
 #include "te/te.h"
 
 namespace tenon {
@@ -343,7 +343,7 @@ class GraphInterpreter {
         [&](const graph::Call& n) -> Value { return call(n, env); },
         [&](const Op& n) -> Value { error("T0350", fmt::format("operator `{}` is not a value", n.name)); },
         [&](const ExternFunc& n) -> Value {
-          PackedFunction f = registry::find(n.symbol);
+          PackedFunction f = find_function(n.symbol);
           if (!f) error("T0350", fmt::format("no function `{}` is registered", n.symbol), n.origin);
           return Any(f);
         },

@@ -15,6 +15,7 @@
 //   T0609 function not registered               T0610 the system cannot open the code
 //   T0611 no such model is linked in            T0612 imports in a circle
 //   T0613 nothing to save                       T0614 no loader for a module
+//   T0615 no library for a function
 //   T3001 cannot be read                        T3003 cannot be written
 #pragma once
 #include <memory>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The extent of an ELF image, and the codec of the executable's tables. Decoding trusts nothing.
+// The extent of an ELF image, and the decoder of the executable's tables, which trusts nothing.
 #include "runtime/artifact_format.h"
 
 #include <elf.h>
@@ -38,37 +38,6 @@ uint64_t elf_extent(std::string_view file, uint16_t* machine) {
 }
 
 namespace {
-
-class Writer {
- public:
-  template <class T>
-  void number(T v) {
-    out.append(reinterpret_cast<const char*>(&v), sizeof v);
-  }
-  void text(std::string_view s) {
-    number(uint32_t(s.size()));
-    out.append(s);
-  }
-  void type(DataType t) { number(uint32_t(dtype_word(t))); }
-  template <class C, class F>
-  void list(const C& items, F each) {
-    number(uint32_t(items.size()));
-    for (const auto& item : items) each(item);
-  }
-  void numbers(const std::vector<int64_t>& dims) {
-    list(dims, [&](int64_t d) { number(d); });
-  }
-  void value(const ValueInfo& v) {
-    text(v.name);
-    type(v.dtype);
-    number(uint8_t(v.known_rank));
-    list(v.shape, [&](const DimInfo& d) {
-      number(d.value);
-      text(d.symbol);
-    });
-  }
-  std::string out;
-};
 
 class Reader {
  public:
@@ -124,61 +93,6 @@ class Reader {
 };
 
 }  // namespace
-
-std::string encode_tables(const Executable& e, const std::vector<ConstantRecord>& constants) {
-  Writer w;
-  w.text(e.needs.triple);
-  w.text(e.needs.cpu);
-  w.list(e.needs.features, [&](const std::string& f) { w.text(f); });
-  w.list(e.metadata, [&](const auto& m) {
-    w.text(m.first);
-    w.text(m.second);
-  });
-  w.list(e.functions, [&](const VMFunction& f) {
-    w.text(f.name);
-    w.number(f.num_params);
-    w.number(f.num_registers);
-    w.number(f.heap_size);
-    w.number(f.first_instruction);
-    w.number(f.num_instructions);
-    w.list(f.params, [&](const ValueInfo& v) { w.value(v); });
-    w.list(f.results, [&](const ValueInfo& v) { w.value(v); });
-  });
-  w.list(e.code, [&](const Instruction& i) {
-    w.number(uint8_t(i.op));
-    w.number(i.dst);
-    w.number(i.callee);
-    w.number(i.offset);
-    w.number(i.first_arg);
-    w.number(i.num_args);
-  });
-  w.list(e.args, [&](Arg a) { w.number(a.word); });
-  w.list(e.callees, [&](const Callee& c) {
-    w.number(uint8_t(c.kind));
-    w.text(c.name);
-    w.number(c.index);
-    w.number(c.num_buffers);
-    w.numbers(c.buffer_bytes);
-  });
-  w.number(e.arena_bytes);
-  w.list(e.arena_tensors, [&](const ArenaTensor& t) {
-    w.number(t.offset);
-    w.type(t.dtype);
-    w.numbers(t.shape);
-  });
-  w.list(e.modules, [&](const CodeModule& m) {
-    w.text(m.loader);
-    w.text(m.bytes);
-  });
-  w.list(constants, [&](const ConstantRecord& c) {
-    w.type(c.dtype);
-    w.numbers(c.shape);
-    w.number(c.offset);
-    w.number(c.bytes);
-    w.number(c.hash);
-  });
-  return std::move(w.out);
-}
 
 void decode_tables(std::string_view bytes, Executable& e, std::vector<ConstantRecord>& constants) {
   Reader r(bytes);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the writer and the loader of artifacts share: the header, the extent of an ELF image, the table codec.
+// What the writer and the loader of artifacts share: the header, the extent of an ELF image, the tables.
 #pragma once
 #include <string>
 #include <string_view>
@@ -23,6 +23,10 @@ struct Header {
 };
 static_assert(sizeof(Header) == 128);
 
+/// Metadata key of the name of a module's import, a file in the module's folder.
+inline constexpr std::string_view kImport = "import.";
+inline std::string import_key(size_t k) { return std::string(kImport) + std::to_string(k); }
+
 inline uint64_t align_up(uint64_t n, uint64_t to) { return (n + to - 1) / to * to; }
 
 /// Bytes of the ELF image at the start of `file`, or 0 when this is not a 64-bit little-endian ELF file.
@@ -36,7 +40,6 @@ struct ConstantRecord {
   uint64_t offset = 0, bytes = 0, hash = 0;
 };
 
-std::string encode_tables(const Executable& executable, const std::vector<ConstantRecord>& constants);
 /// Error "T0605" on anything that does not decode; memory use is bounded by the size of `bytes`.
 void decode_tables(std::string_view bytes, Executable& executable, std::vector<ConstantRecord>& constants);
 

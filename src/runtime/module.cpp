@@ -4,15 +4,16 @@
 #include <algorithm>
 #include <unordered_set>
 
-#include "runtime/artifact.h"
+#include "runtime/artifact_format.h"
+#include "runtime/library.h"
 
 namespace tenon {
 namespace {
 
-constexpr const char* kImport = "import.";
+using artifact_format::import_key;
+
 constexpr int kDeepestImport = 64;
 
-std::string import_key(size_t k) { return kImport + std::to_string(k); }
 std::string folder_of(const std::string& path) {
   const size_t slash = path.rfind('/');
   return slash == path.npos ? std::string() : path.substr(0, slash + 1);
@@ -132,21 +133,7 @@ std::vector<Module> Module::imports() const {
   return mut()->imports;
 }
 
-void Module::save(const std::string& path) const {
-  const ArtifactObj& o = *get()->artifact.get();
-  if (o.image.empty())
-    throw Error(ErrorKind::usage, "T0613", "the module did not come from a file: its code cannot be saved",
-                {}, "write it with `tenon compile -o`");
-  Executable e = o.executable;
-  std::erase_if(e.metadata, [](const auto& m) { return m.first.starts_with(kImport); });
-  const std::vector<Module> all = imports();
-  for (size_t k = 0; k < all.size(); ++k) {
-    const std::string beside = path + ".import" + std::to_string(k) + ".so";
-    all[k].save(beside);
-    e.metadata.emplace_back(import_key(k), beside.substr(folder_of(path).size()));
-  }
-  write_artifact(path, e, o.image);
-}
+void Module::save(const std::string& path) const { find_function("tenon.artifact.save")(*this, path); }
 
 const Artifact& Module::artifact() const { return get()->artifact; }
 

@@ -8,6 +8,7 @@
 #include <chrono>
 #include <cstdlib>
 
+#include "runtime/library.h"
 #include "runtime/machine.h"
 
 namespace tenon {
@@ -96,7 +97,7 @@ namespace {
       found[i].builtin = find_builtin(c.name);
       if (found[i].builtin) continue;
       Function f = options.find_function ? options.find_function(c.name) : Function();
-      if (!f) f = registry::find(c.name);
+      if (!f) f = find_function(c.name);
       if (!f)
         throw Error(ErrorKind::model, "T0609",
                     "the function `" + c.name + "` is not registered in this process", {},

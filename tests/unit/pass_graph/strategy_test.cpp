@@ -2,7 +2,7 @@
 // Strategies: which implementation a call gets, why not the others, and that lowering and libraries follow.
 #include "op/strategy.h"
 
-#include "base/function.h"
+#include "runtime/library.h"
 #include "support.h"
 
 namespace tenon::graph::testing_graph {
@@ -93,7 +93,7 @@ TEST(Strategy, LibraryWinsWhenTheTargetNamesIt) {
   EXPECT_EQ(ops_of(out), Names({"call_dps_packed", "nn.relu"}));
   // What the name stands for is called: here a function of the test.
   int calls = 0;
-  const tenon::Function before = registry::find("tenon.cblas.matmul");
+  const tenon::Function before = find_function("tenon.cblas.matmul");
   registry::add("tenon.cblas.matmul", tenon::Function([&](Arguments a) -> Any {
                   ++calls;
                   const NDArray p = a[0].as<NDArray>(), q = a[1].as<NDArray>(), r = a[2].as<NDArray>();

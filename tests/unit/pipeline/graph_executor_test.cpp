@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The graph executor over artifacts whose kernels are interpreted.
-#include "runtime/graph_executor.h"
+#include "runtime/libraries/graph_executor.h"
 
 #include <nlohmann/json.hpp>
 #include <set>

@@ -136,4 +136,18 @@ inline Executable add_program() {
   return b.e;
 }
 
+/// main(x: f32[2]) = x twice, by a list: what libtenon_sequence is loaded for.
+inline Executable list_program() {
+  Builder b;
+  b.begin("main", 1, 3)
+      .packed(1, "tenon.sequence.empty", {})
+      .packed(1, "tenon.sequence.append", {reg(1), reg(0)})
+      .packed(1, "tenon.sequence.append", {reg(1), reg(0)})
+      .packed(2, "tenon.sequence.stack", {reg(1), reg(0), imm(2)})
+      .ret(2);
+  b.e.functions[0].params = {{"x", f32, true, {{2, ""}}}};
+  b.e.functions[0].results = {{"y", f32, true, {{2, ""}, {2, ""}}}};
+  return b.e;
+}
+
 }  // namespace tenon::test

@@ -95,7 +95,7 @@ class Treatments {
       targets_.push_back(parse_target(t));
     targets_.push_back(host_target());
     // A library that computes products, where there is one.
-    if (registry::find("tenon.cblas.matmul") && blas()) targets_.push_back(parse_target("llvm -libs=cblas"));
+    if (blas()) targets_.push_back(parse_target("llvm -libs=cblas"));
   }
   /// Passes at random among those that run by name: all of them on every fourth graph. Those that change the
   /// parameters of main, or round, seldom.

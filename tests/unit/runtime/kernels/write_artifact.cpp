@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// write_test_artifact KERNELS OUT: the artifact that the outside project runs.
+// write_test_artifact KERNELS FOLDER: the artifacts that the outside project runs.
 #include <iostream>
 
 #include "../program.h"
@@ -11,7 +11,9 @@ int main(int argc, char** argv) {
   std::ostringstream code;
   code << in.rdbuf();
   try {
-    tenon::write_artifact(argv[2], tenon::test::add_program(), code.str());
+    const std::string folder = argv[2];
+    tenon::write_artifact(folder + "/add.tenon", tenon::test::add_program(), code.str());
+    tenon::write_artifact(folder + "/lists.tenon", tenon::test::list_program(), code.str());
   } catch (const tenon::Error& e) {
     std::cerr << e.what() << "\n";
     return 1;

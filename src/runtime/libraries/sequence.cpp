@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// Functions that compiled programs call by name: lists that grow while a loop runs, and the end of a path
-// that the sizes at hand do not allow. The interpreter calls the same ones.
+// libtenon_sequence: lists that grow while a loop runs. Compiled programs and the interpreter call the same
+// functions by name.
 #include <algorithm>
 #include <cstring>
 #include <memory>
 
-#include "base/function.h"
+#include "runtime/libraries/register.h"
 #include "runtime/ndarray.h"
 
 namespace tenon {
@@ -69,18 +69,10 @@ Any stack(Arguments a) {
   return Any(out);
 }
 
-/// (text as bytes): what this path of the model would compute cannot be, for these sizes.
-Any refuse(Arguments a) {
-  const NDArray text = a[0].as<NDArray>();
-  throw Error(ErrorKind::model, "T0520",
-              std::string(static_cast<const char*>(text.data()), size_t(text.byte_size())));
-}
-
-const bool registered = [] {
-  registry::add("tenon.sequence.empty", Function(empty));
-  registry::add("tenon.sequence.append", Function(append));
-  registry::add("tenon.sequence.stack", Function(stack));
-  registry::add("tenon.refuse", Function(refuse));
+[[maybe_unused]] const bool registered = [] {
+  register_unless_taken("tenon.sequence.empty", empty);
+  register_unless_taken("tenon.sequence.append", append);
+  register_unless_taken("tenon.sequence.stack", stack);
   return true;
 }();
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Writing artifact files: behind code generation, the last step of a compilation.
+// libtenon_artifact_write: artifact files, which are the last step of a compilation, and modules saved as
+// such.
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -9,6 +10,8 @@
 #include <map>
 
 #include "runtime/artifact_format.h"
+#include "runtime/libraries/register.h"
+#include "runtime/module.h"
 
 namespace tenon {
 using namespace artifact_format;
@@ -79,6 +82,93 @@ class TemporaryFile {
   std::string path_, temporary_;
   int fd_ = -1;
 };
+
+class Writer {
+ public:
+  template <class T>
+  void number(T v) {
+    out.append(reinterpret_cast<const char*>(&v), sizeof v);
+  }
+  void text(std::string_view s) {
+    number(uint32_t(s.size()));
+    out.append(s);
+  }
+  void type(DataType t) { number(uint32_t(dtype_word(t))); }
+  template <class C, class F>
+  void list(const C& items, F each) {
+    number(uint32_t(items.size()));
+    for (const auto& item : items) each(item);
+  }
+  void numbers(const std::vector<int64_t>& dims) {
+    list(dims, [&](int64_t d) { number(d); });
+  }
+  void value(const ValueInfo& v) {
+    text(v.name);
+    type(v.dtype);
+    number(uint8_t(v.known_rank));
+    list(v.shape, [&](const DimInfo& d) {
+      number(d.value);
+      text(d.symbol);
+    });
+  }
+  std::string out;
+};
+
+/// What decode_tables reads.
+std::string encode_tables(const Executable& e, const std::vector<ConstantRecord>& constants) {
+  Writer w;
+  w.text(e.needs.triple);
+  w.text(e.needs.cpu);
+  w.list(e.needs.features, [&](const std::string& f) { w.text(f); });
+  w.list(e.metadata, [&](const auto& m) {
+    w.text(m.first);
+    w.text(m.second);
+  });
+  w.list(e.functions, [&](const VMFunction& f) {
+    w.text(f.name);
+    w.number(f.num_params);
+    w.number(f.num_registers);
+    w.number(f.heap_size);
+    w.number(f.first_instruction);
+    w.number(f.num_instructions);
+    w.list(f.params, [&](const ValueInfo& v) { w.value(v); });
+    w.list(f.results, [&](const ValueInfo& v) { w.value(v); });
+  });
+  w.list(e.code, [&](const Instruction& i) {
+    w.number(uint8_t(i.op));
+    w.number(i.dst);
+    w.number(i.callee);
+    w.number(i.offset);
+    w.number(i.first_arg);
+    w.number(i.num_args);
+  });
+  w.list(e.args, [&](Arg a) { w.number(a.word); });
+  w.list(e.callees, [&](const Callee& c) {
+    w.number(uint8_t(c.kind));
+    w.text(c.name);
+    w.number(c.index);
+    w.number(c.num_buffers);
+    w.numbers(c.buffer_bytes);
+  });
+  w.number(e.arena_bytes);
+  w.list(e.arena_tensors, [&](const ArenaTensor& t) {
+    w.number(t.offset);
+    w.type(t.dtype);
+    w.numbers(t.shape);
+  });
+  w.list(e.modules, [&](const CodeModule& m) {
+    w.text(m.loader);
+    w.text(m.bytes);
+  });
+  w.list(constants, [&](const ConstantRecord& c) {
+    w.type(c.dtype);
+    w.numbers(c.shape);
+    w.number(c.offset);
+    w.number(c.bytes);
+    w.number(c.hash);
+  });
+  return std::move(w.out);
+}
 
 bool same_bytes(const NDArray& a, const NDArray& b) {
   return a.data() == b.data() || std::memcmp(a.data(), b.data(), a.byte_size()) == 0;
@@ -153,4 +243,32 @@ void write_artifact(const std::string& path, const Executable& executable, std::
   file.commit(options.sync);
 }
 
+namespace {
+
+/// What Module::save calls.
+void save(const Module& module, const std::string& path) {
+  const ArtifactObj& o = *module.artifact().get();
+  if (o.image.empty())
+    throw Error(ErrorKind::usage, "T0613", "the module did not come from a file: its code cannot be saved",
+                {}, "write it with `tenon compile -o`");
+  Executable e = o.executable;
+  std::erase_if(e.metadata, [](const auto& m) { return m.first.starts_with(kImport); });
+  const std::vector<Module> all = module.imports();
+  for (size_t k = 0; k < all.size(); ++k) {
+    const std::string beside = path + ".import" + std::to_string(k) + ".so";
+    save(all[k], beside);
+    e.metadata.emplace_back(import_key(k), beside.substr(beside.rfind('/') + 1));
+  }
+  write_artifact(path, e, o.image);
+}
+
+[[maybe_unused]] const bool registered = [] {
+  register_unless_taken("tenon.artifact.save", [](Arguments a) {
+    save(a[0].as<Module>(), a[1].as<std::string>());
+    return Any();
+  });
+  return true;
+}();
+
+}  // namespace
 }  // namespace tenon

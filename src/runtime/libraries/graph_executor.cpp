@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A session with inputs that stay.
-#include "runtime/graph_executor.h"
+// libtenon_graph_executor: a session with inputs that stay.
+#include "runtime/libraries/graph_executor.h"
 
 #include <algorithm>
 

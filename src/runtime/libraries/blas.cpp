@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// Products by a BLAS library of the system, opened at the first call: what a model calls when its target
-// named the library ("-libs=cblas", op/strategy.h). TENON_BLAS names another file to open.
+// libtenon_blas: products by a BLAS library of the system, opened at the first call: what a model calls when
+// its target named the library ("-libs=cblas", op/strategy.h). TENON_BLAS names another file to open.
 #include <dlfcn.h>
 
 #include <cstdlib>
 
-#include "base/error.h"
-#include "base/function.h"
+#include "runtime/libraries/register.h"
 #include "runtime/ndarray.h"
 
 namespace tenon {
@@ -48,17 +47,16 @@ void product(const NDArray& a, const NDArray& b, const NDArray& c, bool transpos
         c.as_ptr<float>(), columns);
 }
 
-Function entry(bool transposed) {
-  return Function([transposed](Arguments args) -> Any {
-    if (args.size() != 3) argument_count_error("tenon.cblas", 3, args.size());
-    product(args[0].as<NDArray>(), args[1].as<NDArray>(), args[2].as<NDArray>(), transposed);
-    return Any();
-  });
+template <bool transposed>
+Any entry(Arguments args) {
+  if (args.size() != 3) argument_count_error("tenon.cblas", 3, args.size());
+  product(args[0].as<NDArray>(), args[1].as<NDArray>(), args[2].as<NDArray>(), transposed);
+  return Any();
 }
 
-[[maybe_unused]] const bool blas_registered = [] {
-  registry::add("tenon.cblas.matmul", entry(false), false, "(a, b, c): c = a · b by cblas_sgemm");
-  registry::add("tenon.cblas.dense", entry(true), false, "(a, b, c): c = a · bᵀ by cblas_sgemm");
+[[maybe_unused]] const bool registered = [] {
+  register_unless_taken("tenon.cblas.matmul", entry<false>, "(a, b, c): c = a · b by cblas_sgemm");
+  register_unless_taken("tenon.cblas.dense", entry<true>, "(a, b, c): c = a · bᵀ by cblas_sgemm");
   return true;
 }();
 
