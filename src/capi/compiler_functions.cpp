@@ -466,13 +466,15 @@ AttrMap opt(const OptRequest& r) {
   });
   // What a pass finds wrong later would count as its own mistake.
   times.of("verify", [&] { verify_or_throw(module); });
-  const std::vector<Pass> passes = passes_named(r.passes);
+  DiagnosticList problems(ErrorKind::usage);
+  const std::vector<Pass> passes = passes_named(r.passes, problems);
   PassContext context;
   context.target = target_of(r);
   context.opt_level = INT_MAX;  // what is named runs
   context.verify = true;        // behind each pass, in time of its own
-  for (const std::string& text : r.pass_options) context.options.set_text(text);
-  check_pass_requests(context, passes);
+  for (const std::string& text : r.pass_options) context.options.set_text(text, problems);
+  check_pass_requests(context, problems, passes);
+  problems.throw_if_any();
   const auto checker = r.verify ? verify_passes() : nullptr;
   if (checker) context.instruments.push_back(checker.get());
   std::string fusion;
@@ -502,8 +504,11 @@ AttrMap opt(const OptRequest& r) {
 
 AttrMap reduce(const ReduceRequest& r) {
   CompileOptions options = options_of<PassSettings>(r);
-  std::vector<Pass> passes = passes_named(r.passes);
-  PassContext context = passes.empty() ? context_of(options) : context_of(options, passes);
+  DiagnosticList problems(ErrorKind::usage);
+  std::vector<Pass> passes = passes_named(r.passes, problems);
+  PassContext context =
+      r.passes.empty() ? context_of(options, problems) : context_of(options, problems, passes);
+  problems.throw_if_any();
   const IRModule module = with_entry(load_with_dims(r.model, options));
   const bool whole = passes.empty();
   if (whole)

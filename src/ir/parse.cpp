@@ -295,6 +295,13 @@ PrimExpr prim_expr(const Tree& tree, const Ast* a, const std::map<std::string, t
   }
 }
 
+IRModule module_of(std::string_view text, const ParseOptions& options, DiagnosticList& problems) {
+  const std::unique_ptr<Tree> tree = parse_syntax(text, options.name, problems);
+  if (tree->gave_up) return {};
+  IRModule module = Converter(*tree, options, problems).module();
+  return problems.empty() ? module : IRModule();
+}
+
 }  // namespace tenon::script
 
 namespace tenon {
@@ -310,10 +317,7 @@ IRModule parse_module(std::string_view text, const ParseOptions& options) {
     fail("T0213", "this is Relay text, which is not read", options.name,
          "write it as @R.function def main(…)");
   DiagnosticList problems;
-  std::unique_ptr<script::Tree> tree = script::parse_syntax(text, options.name, problems);
-  if (tree->gave_up) problems.throw_if_any();
-  script::Converter converter(*tree, options, problems);
-  IRModule module = converter.module();
+  IRModule module = script::module_of(text, options, problems);
   problems.throw_if_any();
   return module;
 }

@@ -7,6 +7,7 @@
 
 #include "ir/lexer.h"
 #include "ir/prim_expr.h"
+#include "ir/text.h"
 
 namespace tenon::script {
 
@@ -98,5 +99,7 @@ std::unique_ptr<Tree> parse_expression(std::string_view text, const std::string&
 /// What an expression over named variables means; nothing where it has mistakes, which go to `problems`.
 PrimExpr prim_expr(const Tree& tree, const Ast* a, const std::map<std::string, tir::VarRef>& variables,
                    DiagnosticList& problems);
+/// parse_module whose mistakes go to `problems`; null where it has some.
+IRModule module_of(std::string_view text, const ParseOptions& options, DiagnosticList& problems);
 
 }  // namespace tenon::script

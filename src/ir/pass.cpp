@@ -116,15 +116,20 @@ static std::vector<const void*> parts_of(const IRModule& module) {
   return out;
 }
 
-/// The passes of the list that run: the enabled ones, and those before them that they need.
-static std::vector<const Pass*> running_passes(std::span<const Pass> passes, const PassContext& context) {
+std::vector<const Pass*> running_passes(std::span<const Pass> passes, const PassContext& context,
+                                        DiagnosticList& problems) {
   std::vector<const Pass*> out;
   std::map<std::string_view, const Pass*> needed;  // by whom
+  std::set<std::string_view> refused;
   for (const Pass& pass : passes | std::views::reverse) {
     const auto by = needed.find(pass.name);
-    if (by != needed.end() && context.disabled.count(pass.name))
-      fail("T1004", fmt::format("the pass `{}` needs `{}`, which is disabled", by->second->name, pass.name),
-           {}, fmt::format("disable `{}` too, or neither", by->second->name), ErrorKind::usage);
+    if (by != needed.end() && context.disabled.count(pass.name)) {
+      if (refused.insert(pass.name).second)
+        problems.add("T1004",
+                     fmt::format("the pass `{}` needs `{}`, which is disabled", by->second->name, pass.name),
+                     {}, fmt::format("disable `{}` too, or neither", by->second->name));
+      continue;
+    }
     if (by == needed.end() && !enabled(pass, context)) continue;
     for (const std::string& need : pass.needs) needed.emplace(need, &pass);
     out.push_back(&pass);
@@ -143,7 +148,10 @@ IRModule run_passes(IRModule module, std::span<const Pass> passes, PassContext& 
 #else
   const bool verify_each = context.verify;
 #endif
-  for (const Pass* next : running_passes(passes, context)) {
+  DiagnosticList problems(ErrorKind::usage);
+  const std::vector<const Pass*> running = running_passes(passes, context, problems);
+  problems.throw_if_any();
+  for (const Pass* next : running) {
     const Pass& pass = *next;
     if (context.cancelled && context.cancelled())
       throw Error(ErrorKind::interrupted, "T1003", "compilation was cancelled");

@@ -82,6 +82,10 @@ struct PassContext {
   std::function<bool()> cancelled;  ///< polled between passes; Error "T1003"
 };
 
+/// The passes of a list that run: the enabled ones, and those before them that they need. T1004 for one that
+/// is needed and disabled.
+std::vector<const Pass*> running_passes(std::span<const Pass> passes, const PassContext& context,
+                                        DiagnosticList& problems);
 /// Runs passes in order: level, enable and disable by name, what they need of the list, veto, timing,
 /// verification (our bug, which names the pass that broke the module), dump. Error T1004 when a pass needs
 /// one that is disabled. Deterministic.

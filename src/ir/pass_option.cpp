@@ -7,6 +7,7 @@
 
 #include "base/diagnostic.h"
 #include "base/nearest.h"
+#include "ir/parse_syntax.h"
 #include "ir/pass.h"
 #include "ir/text.h"
 
@@ -68,13 +69,14 @@ std::string list_of(const NDArray& a, size_t depth, int64_t& next) {
   return "[" + out + "]";
 }
 
-/// How a kind of values is named, read and written.
+/// How a kind of values is named, read and written. What is no value of the kind is null; where more can be
+/// said than that, it joins the problems.
 template <class T>
 struct Kind;
 template <>
 struct Kind<bool> {
   static std::string name() { return "true or false"; }
-  static std::optional<bool> parse(std::string_view t) {
+  static std::optional<bool> parse(std::string_view t, DiagnosticList&) {
     if (t == "true" || t == "1") return true;
     if (t == "false" || t == "0") return false;
     return std::nullopt;
@@ -84,19 +86,19 @@ struct Kind<bool> {
 template <>
 struct Kind<int64_t> {
   static std::string name() { return "integer"; }
-  static std::optional<int64_t> parse(std::string_view t) { return number_of<int64_t>(t); }
+  static std::optional<int64_t> parse(std::string_view t, DiagnosticList&) { return number_of<int64_t>(t); }
   static std::string print(int64_t v) { return std::to_string(v); }
 };
 template <>
 struct Kind<std::string> {
   static std::string name() { return "text"; }
-  static std::optional<std::string> parse(std::string_view t) { return std::string(t); }
+  static std::optional<std::string> parse(std::string_view t, DiagnosticList&) { return std::string(t); }
   static std::string print(const std::string& v) { return v; }
 };
 template <>
 struct Kind<NDArray> {
   static std::string name() { return "tensor"; }
-  static std::optional<NDArray> parse(std::string_view t) {
+  static std::optional<NDArray> parse(std::string_view t, DiagnosticList&) {
     const size_t list = std::min(t.find('['), t.size());
     DataType type = f32;
     if (list > 0 && list < t.size() && !parse_dtype(std::string(t.substr(0, list)), &type))
@@ -124,9 +126,10 @@ struct Kind<NDArray> {
 template <>
 struct Kind<graph::Type> {
   static std::string name() { return "type"; }
-  static std::optional<graph::Type> parse(std::string_view t) {
-    const IRModule m =
-        parse_module(fmt::format("@R.function\ndef main(x: {}):\n  return x\n", t), {.name = "<type>"});
+  static std::optional<graph::Type> parse(std::string_view t, DiagnosticList& problems) {
+    const IRModule m = script::module_of(fmt::format("@R.function\ndef main(x: {}):\n  return x\n", t),
+                                         {.name = "<type>"}, problems);
+    if (!m) return std::nullopt;
     return m.find("main").cast<graph::Function>()->params[0]->declared;
   }
   static std::string print(const graph::Type& t) { return tenon::print(t); }
@@ -134,10 +137,10 @@ struct Kind<graph::Type> {
 template <class E>
 struct Kind<Array<E>> {
   static std::string name() { return Kind<E>::name() + "s"; }
-  static std::optional<Array<E>> parse(std::string_view t) {
+  static std::optional<Array<E>> parse(std::string_view t, DiagnosticList& problems) {
     Array<E> out;
     for (std::string_view item : at_commas(t)) {
-      auto v = Kind<E>::parse(item);
+      auto v = Kind<E>::parse(item, problems);
       if (!v) return std::nullopt;
       out.push_back(*v);
     }
@@ -152,12 +155,12 @@ struct Kind<Array<E>> {
 template <class V>
 struct Kind<Map<std::string, V>> {
   static std::string name() { return Kind<V>::name() + "s by name"; }
-  static std::optional<Map<std::string, V>> parse(std::string_view t) {
+  static std::optional<Map<std::string, V>> parse(std::string_view t, DiagnosticList& problems) {
     Map<std::string, V> out;
     for (std::string_view item : at_commas(t)) {
       const size_t equals = item.find('=');
       if (equals == item.npos || equals == 0) return std::nullopt;
-      auto v = Kind<V>::parse(item.substr(equals + 1));
+      auto v = Kind<V>::parse(item.substr(equals + 1), problems);
       if (!v) return std::nullopt;
       out.set(std::string(item.substr(0, equals)), *v);
     }
@@ -205,16 +208,28 @@ struct Takes<Map<std::string, V>> {
   }
 };
 
-const PassOption& find_option(std::string_view name) {
+/// Null behind a problem: there is no such pass, or it has no such option.
+const PassOption* find_option(std::string_view name, DiagnosticList& problems) {
   const std::string_view pass_name = name.substr(0, name.rfind('.'));
-  const Pass& pass = get_pass(pass_name);
+  const Pass* pass = find_pass(pass_name);
+  if (!pass) {
+    problems.add(no_such_pass(pass_name));
+    return nullptr;
+  }
   std::vector<std::string> names;
-  for (const PassOption& o : pass.options) {
-    if (o.name == name) return o;
+  for (const PassOption& o : pass->options) {
+    if (o.name == name) return &o;
     names.push_back(o.name);
   }
-  fail("T0943", fmt::format("the pass `{}` has no option `{}`", pass_name, name), {},
-       names.empty() ? "it has none" : did_you_mean(name, names, "its options: "), ErrorKind::usage);
+  problems.add("T0943", fmt::format("the pass `{}` has no option `{}`", pass_name, name), {},
+               names.empty() ? "it has none" : did_you_mean(name, names, "its options: "));
+  return nullptr;
+}
+const PassOption& find_option(std::string_view name) {
+  DiagnosticList problems(ErrorKind::usage);
+  const PassOption* option = find_option(name, problems);
+  problems.throw_if_any();
+  return *option;
 }
 
 }  // namespace
@@ -226,8 +241,8 @@ Option<T>::Option(std::string name, T otherwise, std::string help)
                  .type = Kind<T>::name(),
                  .otherwise = Any(std::move(otherwise)),
                  .takes = Takes<T>::test,
-                 .from_text = [](std::string_view t) -> std::optional<Any> {
-                   auto v = Kind<T>::parse(t);
+                 .from_text = [](std::string_view t, DiagnosticList& problems) -> std::optional<Any> {
+                   auto v = Kind<T>::parse(t, problems);
                    return v ? std::optional<Any>(Any(*std::move(v))) : std::nullopt;
                  },
                  .to_text = [](const Any& v) { return Kind<T>::print(v.as<T>()); }} {}
@@ -252,16 +267,27 @@ void PassOptions::set(std::string_view name, Any value) {
 }
 
 void PassOptions::set_text(std::string_view assignment) {
+  DiagnosticList problems(ErrorKind::usage);
+  set_text(assignment, problems);
+  problems.throw_if_any();
+}
+
+void PassOptions::set_text(std::string_view assignment, DiagnosticList& problems) {
   const size_t equals = std::min(assignment.find('='), assignment.size());
   const std::string_view name = assignment.substr(0, equals);
-  const PassOption& option = find_option(name);
+  const PassOption* option = find_option(name, problems);
+  if (!option) return;
   std::optional<Any> value;
-  if (equals < assignment.size()) value = option.from_text(assignment.substr(equals + 1));
-  if (!value)
-    fail("T0944",
-         fmt::format("`{}`: the option `{}` takes a value of the type {}", assignment, name, option.type), {},
-         fmt::format("write {}=VALUE: {}", name, option.help), ErrorKind::usage);
-  given_.set(option.name, *std::move(value));
+  DiagnosticList of_value;
+  if (equals < assignment.size()) value = option->from_text(assignment.substr(equals + 1), of_value);
+  for (const Diagnostic& d : of_value.all()) problems.add(d);
+  if (value)
+    given_.set(option->name, *std::move(value));
+  else if (of_value.empty())
+    problems.add(
+        "T0944",
+        fmt::format("`{}`: the option `{}` takes a value of the type {}", assignment, name, option->type), {},
+        fmt::format("write {}=VALUE: {}", name, option->help));
 }
 
 }  // namespace tenon

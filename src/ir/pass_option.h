@@ -2,6 +2,7 @@
 // Options of passes: declared once with type, default and help, read by type, given as values or as text.
 #pragma once
 #include "base/container.h"
+#include "base/diagnostic.h"
 
 namespace tenon {
 
@@ -11,8 +12,9 @@ struct PassOption {
   std::string help;
   std::string type;  ///< of its values, in words: "integer", "texts", "integers by name", …
   Any otherwise;     ///< the default
-  bool (*takes)(const Any& value) = nullptr;                         ///< the value is of the type
-  std::optional<Any> (*from_text)(std::string_view text) = nullptr;  ///< nullopt: no value of the type
+  bool (*takes)(const Any& value) = nullptr;  ///< the value is of the type
+  /// nullopt: no value of the type; problems say why where the type does not
+  std::optional<Any> (*from_text)(std::string_view text, DiagnosticList& problems) = nullptr;
   std::string (*to_text)(const Any& value) = nullptr;  ///< what from_text makes the same value of
 };
 
@@ -31,8 +33,9 @@ class PassOptions {
   /// DiagnosticError T0919 for a pass that is not there, T0943 for an option that it does not have (both name
   /// the nearest one), T0944 for a value of another type.
   void set(std::string_view name, Any value);
-  /// The same from "PASS.KEY=VALUE".
+  /// The same from "PASS.KEY=VALUE". What is wrong is thrown, or joins `problems`.
   void set_text(std::string_view assignment);
+  void set_text(std::string_view assignment, DiagnosticList& problems);
   template <class T>
   T get(const Option<T>& option) const {
     const auto given = given_.find(option.name);

@@ -26,19 +26,17 @@ namespace {
 using codegen::code_generator;
 using codegen::CodeGenerator;
 
-void check_settings(const CompileSettings& s) {
-  DiagnosticList problems(ErrorKind::usage);
+void check_settings(const CompileSettings& s, DiagnosticList& problems) {
   if (s.opt_level < 0 || s.opt_level >= kOnRequest)
     problems.add("T0904", fmt::format("the optimisation level is {}, not 0 to 3", s.opt_level));
   if (s.threads < 0) problems.add("T0904", fmt::format("the number of threads is {}", s.threads));
   if (s.memory_limit < 0) problems.add("T0904", "the memory limit is negative");
   if (s.precision != "f32" && s.precision != "bf16" && s.precision != "f16")
     problems.add("T0904", fmt::format("the precision is `{}`, not f32, bf16 or f16", s.precision));
-  problems.throw_if_any();
   Array<std::string> printed;
   for (const std::string& pass : s.print_after)
     if (pass != "all") printed.push_back(pass);
-  passes_named(printed);
+  passes_named(printed, problems);
 }
 
 /// What comes before the first pass: dimensions get their values and bounds, and mistakes of the module are
@@ -159,20 +157,28 @@ Target target_of(const ModelSettings& settings) {
   return settings.target.empty() ? host_target() : parse_target(settings.target);
 }
 
-PassContext context_of(const CompileOptions& o, std::optional<std::span<const Pass>> named) {
-  check_settings(o);
+PassContext context_of(const CompileOptions& o) {
+  DiagnosticList problems(ErrorKind::usage);
+  PassContext context = context_of(o, problems);
+  problems.throw_if_any();
+  return context;
+}
+
+PassContext context_of(const CompileOptions& o, DiagnosticList& problems,
+                       std::optional<std::span<const Pass>> named) {
+  check_settings(o, problems);
   PassContext context = o.context;
   const Target target = target_of(o);
   context.target = target;
   context.opt_level = int(o.opt_level);
   if (o.precision != "f32") {
     context.required.insert("to_mixed_precision");
-    context.options.set("to_mixed_precision.dtype", o.precision);
+    context.options.set_text("to_mixed_precision.dtype=" + o.precision, problems);
   }
   for (const std::string& pass : o.require_passes) context.required.insert(pass);
   for (const std::string& pass : o.disable_passes) context.disabled.insert(pass);
-  for (const std::string& text : o.pass_options) context.options.set_text(text);
-  check_pass_requests(context, named);
+  for (const std::string& text : o.pass_options) context.options.set_text(text, problems);
+  check_pass_requests(context, problems, named);
   if (!o.dump.empty()) context.dump_dir = o.dump;
   for (const std::string& pass : o.print_after) context.print_after.insert(pass);
   if (!context.evaluate) context.evaluate = make_evaluator();

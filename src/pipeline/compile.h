@@ -27,11 +27,13 @@ struct CompileOptions : CompileSettings {
   std::function<void(std::string_view step, int done, int total)> progress;
   PassContext context;  ///< instruments, settings of passes, where text goes …
 };
-/// The settings that cannot be are refused: T0901 (target), T0904 (level, limit, precision), T0919 (passes).
-Target target_of(const ModelSettings& settings);
+Target target_of(const ModelSettings& settings);  ///< T0901
 /// The options' context with what the settings say of passes, the target and an evaluator; for a compilation,
-/// or where only the passes `named` run.
-PassContext context_of(const CompileOptions& options, std::optional<std::span<const Pass>> named = {});
+/// or where only the passes `named` run. What cannot be, all of it, is thrown or joins `problems`: T0904
+/// (level, limit, precision), T0943 and T0944 (options of passes), what check_pass_requests finds.
+PassContext context_of(const CompileOptions& options);
+PassContext context_of(const CompileOptions& options, DiagnosticList& problems,
+                       std::optional<std::span<const Pass>> named = {});
 
 struct Compiled {
   Target target;

@@ -6,6 +6,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <climits>
+#include <set>
 
 #include "base/diagnostic.h"
 
@@ -149,50 +151,50 @@ std::vector<std::pair<std::string_view, std::span<const Chapter>>> all_pass_list
   return {{"graph", graph_chapters()}, {"schedule", kSchedule}, {"tensor", kTensor}, {"device", kDevice}};
 }
 
-std::vector<Pass> passes_named(const Array<std::string>& names) {
+std::vector<Pass> passes_named(const Array<std::string>& names, DiagnosticList& problems) {
   std::vector<Pass> out;
-  DiagnosticList problems(ErrorKind::usage);
   for (const std::string& name : names) {
     if (const Pass* p = find_pass(name))
       out.push_back(*p);
     else
       problems.add(no_such_pass(name));
   }
-  problems.throw_if_any();
   return out;
 }
 
-void check_pass_requests(const PassContext& context, std::optional<std::span<const Pass>> named) {
-  DiagnosticList problems(ErrorKind::usage);
-  auto known = [&](const std::string& name) {
-    const Pass* pass = find_pass(name);
-    if (!pass) problems.add(no_such_pass(name));
-    return pass;
-  };
-  auto has = [](std::span<const Pass> list, const std::string& name) {
-    return std::ranges::find(list, name, &Pass::name) != list.end();
-  };
-  auto listed = [&](const std::string& name) {
-    if (named) return has(*named, name);
-    return has(graph_passes(), name) || has(schedule_passes(), name) || has(tensor_passes(), name);
-  };
+void check_pass_requests(const PassContext& context, DiagnosticList& problems,
+                         std::optional<std::span<const Pass>> named) {
+  std::vector<std::span<const Pass>> lists{graph_passes(), schedule_passes(), tensor_passes()};
+  if (named) lists = {*named};
+  std::set<std::string_view> listed, running;
+  for (const auto& list : lists)
+    for (const Pass& p : list) listed.insert(p.name);
   for (const auto* names : {&context.disabled, &context.required})
-    for (const std::string& name : *names)
-      if (known(name) && !listed(name))
+    for (const std::string& name : *names) {
+      if (!find_pass(name))
+        problems.add(no_such_pass(name));
+      else if (!listed.count(name))
         problems.add("T0947", fmt::format("the pass `{}` is none of those that could run", name), {},
                      fmt::format("`tenon opt --pass {}` runs it alone", name));
-  for (const std::string& name : context.disabled)
-    if (!named && listed(name) && get_pass(name).level == 0)
+    }
+  PassContext possible;
+  possible.opt_level = named ? INT_MAX : context.opt_level;  // what is named runs
+  possible.required = context.required;
+  for (const std::string& name : context.disabled) {
+    if (!named && listed.count(name) && get_pass(name).level == 0)
       problems.add("T0946", fmt::format("no compilation can do without the pass `{}`", name));
+    else
+      possible.disabled.insert(name);
+  }
+  for (const auto& list : lists)
+    for (const Pass* p : running_passes(list, possible, problems)) running.insert(p->name);
   for (const auto& [option, value] : context.options.given()) {
     const std::string name = option.substr(0, option.rfind('.'));
-    const bool runs = listed(name) && !context.disabled.count(name) &&
-                      (named || get_pass(name).level <= context.opt_level || context.required.count(name));
-    if (runs) continue;
-    problems.add("T0945", fmt::format("the option `{}` is for a pass that does not run", option), {},
-                 !named && listed(name) ? fmt::format("`--require-pass {}` runs it", name) : std::string());
+    if (running.count(name)) continue;
+    problems.add(
+        "T0945", fmt::format("the option `{}` is for a pass that does not run", option), {},
+        !named && listed.count(name) ? fmt::format("`--require-pass {}` runs it", name) : std::string());
   }
-  problems.throw_if_any();
 }
 
 }  // namespace tenon

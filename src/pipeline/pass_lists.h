@@ -21,14 +21,14 @@ struct Chapter {
 /// "graph", "schedule", "tensor" and "device", each in order.
 std::vector<std::pair<std::string_view, std::span<const Chapter>>> all_pass_lists();
 
-/// Passes by their names, in that order. DiagnosticError T0919 lists those that there are not, with the
-/// nearest.
-std::vector<Pass> passes_named(const Array<std::string>& names);
+/// Passes by their names, in that order. T0919 for those that there are not, with the nearest.
+std::vector<Pass> passes_named(const Array<std::string>& names, DiagnosticList& problems);
 
 /// What was asked for by name can be done: passes that are required or disabled, and those whose options are
-/// set, in a compilation at the context's level, or where only the passes `named` run. DiagnosticError with
-/// every mistake: T0919 for names of no pass, T0945 for options of passes that do not run, T0946 for passes
-/// that every compilation needs, T0947 for passes that stand in none of the lists.
-void check_pass_requests(const PassContext& context, std::optional<std::span<const Pass>> named = {});
+/// set, in a compilation at the context's level, or where only the passes `named` run. T0919 for names of no
+/// pass, T0945 for options of passes that do not run, T0946 for passes that every compilation needs, T0947
+/// for passes that stand in none of the lists, T1004 for passes that another needs and that are disabled.
+void check_pass_requests(const PassContext& context, DiagnosticList& problems,
+                         std::optional<std::span<const Pass>> named = {});
 
 }  // namespace tenon

@@ -635,6 +635,14 @@ def main(x: R.Tensor((4, 3), "float32"), w: R.Tensor((5, 2), "float32")) -> R.Te
         ):
             self.refused(2, "run", self.module, *how, words=words)
         self.refused(2, "opt", self.module, "--pass", "fuse_ops", "--pass-option", "split_args.max=2", words=["T0945"])
+        # All mistakes at once, in one list.
+        wrong = ["--pass-option", "fuse_ops.max_dept=1", "--pass-option", "fuse_ops.max_depth=deep", "--pass-option", "fuse_op.x=1",
+                 "--require-pass", "fast_mat", "--require-pass", "lazy_transform_params", "--disable-pass", "lift_transform_params"]
+        said = json.loads(tenon("run", self.module, "--json", "--print-after", "fuse_osp", *wrong).stdout)
+        self.assertEqual([d["code"] for d in said["diagnostics"]], ["T0919", "T0943", "T0944", "T0919", "T0919", "T1004"])
+        named = ["--pass", "fuse_op", "--pass", "split_args", "--pass-option", "split_args.mx=2", "--pass-option", "split_args.max=two"]
+        said = json.loads(tenon("opt", self.module, "--json", *named).stdout)
+        self.assertEqual([d["code"] for d in said["diagnostics"]], ["T0919", "T0943", "T0944"])
         self.ok("opt", self.module, "--pass", "fuse_ops", "--pass-option", "fuse_ops.max_depth=1")
 
     def test_ops(self):

@@ -93,6 +93,18 @@ TEST(PassOption, RefusalsNameTheNearest) {
   EXPECT_TRUE(o.given().empty());
 }
 
+TEST(PassOption, AllMistakesAtOnce) {
+  PassOptions o;
+  DiagnosticList problems;
+  for (const char* text : {"test_options.cuont=1", "test_options.count=2", "test_options.flag=2", "count=1",
+                           "test_options.types=x=R.Tensor(", "test_options.word=w"})
+    o.set_text(text, problems);
+  std::vector<std::string> codes;
+  for (const Diagnostic& d : problems.all()) codes.push_back(d.code);
+  EXPECT_EQ(codes, (std::vector<std::string>{"T0943", "T0944", "T0919", "T0205", "T0206"}));
+  EXPECT_EQ(o.given().size(), 2u);  // what was right is set
+}
+
 TEST(PassOption, AreCalledLikeTheirPass) {
   EXPECT_THROW(register_pass({.name = "test_other", .run = nullptr, .options = {kCount}}), InternalError);
 }
