@@ -209,6 +209,7 @@ ConstBound Analyzer::bound(const PrimExpr& e) {
 ModularSet Analyzer::modular(const PrimExpr& e) { return impl_->modular(impl_->simplify(e)); }
 
 int Analyzer::given_up() const { return impl_->given_up; }
+void Analyzer::observe_rules(RuleObserver* observer) { impl_->observer = observer; }
 
 PrimExpr simplify(const PrimExpr& e) { return Analyzer().simplify(e); }
 

@@ -15,6 +15,8 @@ struct ModularSet {
   int64_t coeff = 1, base = 0;
 };
 
+class RuleObserver;  // analysis/rule.h
+
 class Analyzer {
  public:
   Analyzer();
@@ -49,6 +51,8 @@ class Analyzer {
   ModularSet modular(const PrimExpr& e);
   /// Proofs that reached their limit of steps, and so answered no.
   int given_up() const;
+  /// From here on; null ends it.
+  void observe_rules(RuleObserver* observer);
 
  private:
   friend struct AnalyzerAccess;

@@ -95,6 +95,7 @@ struct Analyzer::Impl {
   int proof_steps = 0;    ///< of the present proof
   bool proving = false;   ///< within a proof
   int given_up = 0;       ///< proofs that reached the limit
+  RuleObserver* observer = nullptr;
   bool settling = false;  ///< an expression too deep for the stack is simplified from its leaves up
 
   void set_var(const tir::Var* v, VarInfo info);

@@ -46,13 +46,11 @@ bool is_rule_constant(const tir::Var& v);
 /// "x // 1  ->  x" with " if …" where there is a condition.
 std::string to_text(const Rule& rule);
 
-/// Sees every application of a rule (tests). `assumed`: how many assumptions were open.
+/// Sees every application of a rule by an analyzer (tests). `assumed`: how many assumptions were open.
 class RuleObserver {
  public:
   virtual ~RuleObserver() = default;
   virtual void applied(const Rule& rule, const PrimExpr& before, const PrimExpr& after, size_t assumed) = 0;
 };
-/// Of this thread; null ends it. Returns the one before.
-RuleObserver* observe_rules(RuleObserver* observer);
 
 }  // namespace tenon

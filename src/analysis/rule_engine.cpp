@@ -5,11 +5,6 @@
 
 namespace tenon {
 
-namespace {
-thread_local RuleObserver* observer = nullptr;
-}
-RuleObserver* observe_rules(RuleObserver* o) { return std::exchange(observer, o); }
-
 namespace analysis_detail {
 namespace {
 
@@ -446,10 +441,10 @@ PrimExpr RuleMatch::grow(const RuleTree& tree, int node, bool plain) {
 }
 
 void RuleMatch::observe(const PrimExpr& before) {
-  if (!observer) return;
+  if (!impl_.observer) return;
   const bool failed = std::exchange(failed_, false);
   if (const PrimExpr after = grow(rule_->replacement, int(rule_->replacement.nodes.size()) - 1, true))
-    observer->applied(*rule_->rule, before, after, impl_.scopes);
+    impl_.observer->applied(*rule_->rule, before, after, impl_.scopes);
   failed_ = failed;
 }
 
@@ -655,7 +650,7 @@ std::optional<RuleMatch::Sum> RuleMatch::divide(const ReadyRule& rule, const Sum
   find(a, b, [&] {
     Sum s = grow_sum(rule.replacement, int(rule.replacement.nodes.size()) - 1);
     if (failed_) return false;
-    if (observer) {
+    if (impl_.observer) {
       const PrimExpr x = impl_.expr_of(a);
       observe(rule.pattern.root().kind == kind_of<tir::FloorDiv>() ? tir::floordiv(x, b)
                                                                    : tir::floormod(x, b));
@@ -678,7 +673,7 @@ PrimExpr RuleMatch::compare(const ReadyRule& rule, const Sum& a) {
       if (failed_) return false;
       out = to.root().kind == kind_of<tir::LT>() ? impl_.less(next) : impl_.equal(next, false);
     }
-    if (observer && out) {
+    if (impl_.observer && out) {
       const PrimExpr x = impl_.expr_of(a);
       observe(rule.pattern.root().kind == kind_of<tir::LT>() ? tir::lt(x, imm(0)) : tir::eq(x, imm(0)));
     }
@@ -701,7 +696,7 @@ std::optional<RuleMatch::Sum> RuleMatch::min_max(const ReadyRule& rule, const Su
   if (!conditions()) return std::nullopt;
   Sum s = grow_sum(rule.replacement, int(rule.replacement.nodes.size()) - 1);
   if (failed_) return std::nullopt;
-  if (observer) {
+  if (impl_.observer) {
     const PrimExpr x = impl_.expr_of(a), y = impl_.expr_of(b);
     observe(rule.pattern.root().kind == kind_of<tir::Min>() ? tir::min(x, y) : tir::max(x, y));
   }
@@ -754,7 +749,7 @@ std::optional<RuleMatch::Sum> RuleMatch::pair(const ReadyRule& rule, const Sum& 
   if (!found || !conditions() || failed_) return std::nullopt;
   Sum out = grow_sum(rule.replacement, int(rule.replacement.nodes.size()) - 1);
   if (failed_) return std::nullopt;
-  if (observer) observe(impl_.expr_of(other) + impl_.expr_of(low));
+  if (impl_.observer) observe(impl_.expr_of(other) + impl_.expr_of(low));
   Sum rest;
   rest.base = s.base;
   for (size_t t = 0; t < s.terms.size(); ++t)

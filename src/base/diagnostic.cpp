@@ -10,24 +10,13 @@ struct Position {
   std::string_view text;
 };
 
-/// The lines of a text are found once: mistakes of one text come together, and passes ask for places in any
-/// order.
 Position position(const Span& span) {
-  struct Lines {
-    std::weak_ptr<const SourceText> source;
-    std::vector<size_t> starts;
-  };
-  static thread_local Lines lines;
   const std::string_view text = span.source->text;
+  const std::vector<size_t>& lines = span.source->lines;
   const size_t at = std::min<size_t>(span.begin, text.size());
-  if (lines.source.lock() != span.source) {
-    lines = {span.source, {0}};
-    for (size_t i = text.find('\n'); i != text.npos; i = text.find('\n', i + 1))
-      lines.starts.push_back(i + 1);
-  }
-  const auto next = std::upper_bound(lines.starts.begin(), lines.starts.end(), at);
-  const size_t start = *(next - 1), end = next == lines.starts.end() ? text.size() : *next - 1;
-  return {size_t(next - lines.starts.begin()), at - start + 1, text.substr(start, end - start)};
+  const auto next = std::upper_bound(lines.begin(), lines.end(), at);
+  const size_t start = *(next - 1), end = next == lines.end() ? text.size() : *next - 1;
+  return {size_t(next - lines.begin()), at - start + 1, text.substr(start, end - start)};
 }
 
 const Diagnostic& first(const std::vector<Diagnostic>& list) {
@@ -41,6 +30,12 @@ std::string render_all(const std::vector<Diagnostic>& list) {
   return text;
 }
 }  // namespace
+
+SourceText::SourceText(std::string name, std::string text)
+    : name(std::move(name)), text(std::move(text)), lines{0} {
+  for (size_t i = this->text.find('\n'); i != this->text.npos; i = this->text.find('\n', i + 1))
+    lines.push_back(i + 1);
+}
 
 std::string Span::to_string() const {
   if (!source) return {};

@@ -13,7 +13,9 @@ namespace tenon {
 
 /// The text that spans point into; shared by all nodes parsed from it.
 struct SourceText {
+  SourceText(std::string name, std::string text);
   std::string name, text;
+  std::vector<size_t> lines;  ///< where each begins
 };
 
 /// A place in a source text: byte range. Line and column are derived when shown.

@@ -76,7 +76,8 @@ bool type_table::is_derived(uint32_t index, const TypeInfo* ancestor) {
 }
 
 // A chain of a million nodes must not be destroyed by a million nested calls: objects released while
-// another is being destroyed wait in a list of this thread.
+// another is being destroyed wait in a list. It is the thread's own: each destroys what it has released, and
+// no release pays for a lock.
 void detail::release(Object* object) {
   thread_local std::vector<Object*>* pending = nullptr;
   if (pending) {

@@ -24,7 +24,7 @@ class SyntaxParser {
  public:
   SyntaxParser(std::string_view text, const std::string& name, DiagnosticList& problems)
       : problems_(problems), tree_(std::make_unique<Tree>()) {
-    tree_->source = std::make_shared<SourceText>(SourceText{name, std::string(text)});
+    tree_->source = std::make_shared<SourceText>(name, std::string(text));
     tokens_ = lex(tree_->source, problems);
   }
 

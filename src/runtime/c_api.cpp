@@ -43,6 +43,8 @@ struct LastError {
   std::string code, message, location, hint;
   TenonError view{"", "", "", ""};
 };
+/// Of the thread, as the interface promises: another thread's error must not take the words away that this
+/// one is about to read.
 LastError& last_error() {
   thread_local LastError error;
   return error;

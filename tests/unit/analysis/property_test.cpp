@@ -132,9 +132,9 @@ void check(Generator& g, int count, bool assumptions) {
     const PrimExpr e = boolean_ ? g.condition(3) : g.expr(int(g.pick(1, 4)));
     Applications rules;
     rules.allowed = assumptions;
-    RuleObserver* outer = n % 4 ? nullptr : observe_rules(&rules);
+    if (n % 4 == 0) analyzer.observe_rules(&rules);
     const PrimExpr s = analyzer.simplify(e);
-    if (n % 4 == 0) observe_rules(outer);
+    analyzer.observe_rules(nullptr);
     ASSERT_EQ(s.dtype(), e.dtype());
     const ConstBound b = analyzer.bound(e);
     const ModularSet m = boolean_ ? ModularSet{} : analyzer.modular(e);

@@ -108,7 +108,7 @@ TEST(Error, CheckNamesTheLocation) {
 }
 
 TEST(Diagnostic, ShowsTheLineWithAMark) {
-  auto text = std::make_shared<SourceText>(SourceText{"model.py", "first\n  x = foo(1)\nlast"});
+  auto text = std::make_shared<SourceText>("model.py", "first\n  x = foo(1)\nlast");
   Diagnostic d{"T0201", "unknown name `foo`", "", "did you mean `for`?", Span{text, 12, 15}};
   EXPECT_EQ(render(d),
             "error[T0201]: unknown name `foo`\n  --> model.py:2:7\n   |   x = foo(1)\n   |       ^^^\n  = "
