@@ -129,6 +129,10 @@ void Analyzer::Impl::assume(const PrimExpr& condition) {
 
 // ---------------------------------------------------------------- the face
 Analyzer::Analyzer() : impl_(std::make_unique<Impl>()) {}
+Analyzer::Analyzer(GivenUpProofs& given_up, std::string_view asker) : Analyzer() {
+  impl_->given_up = &given_up;
+  impl_->asker = asker;
+}
 Analyzer::~Analyzer() = default;
 
 void Analyzer::bind(const tir::VarRef& v, const tir::Range& range, bool) {
@@ -208,7 +212,6 @@ ConstBound Analyzer::bound(const PrimExpr& e) {
 }
 ModularSet Analyzer::modular(const PrimExpr& e) { return impl_->modular(impl_->simplify(e)); }
 
-int Analyzer::given_up() const { return impl_->given_up; }
 void Analyzer::observe_rules(RuleObserver* observer) { impl_->observer = observer; }
 
 PrimExpr simplify(const PrimExpr& e) { return Analyzer().simplify(e); }

@@ -17,9 +17,17 @@ struct ModularSet {
 
 class RuleObserver;  // analysis/rule.h
 
+/// Sums that one proof may look at. It branches on every quotient, minimum and fact, so that one about dozens
+/// of them would go on for hours; the longest that the models and programs of the tests need looks at 263.
+inline constexpr int kProofSteps = 4000;
+/// Proofs that reached kProofSteps and so answered no: by whom each was asked.
+using GivenUpProofs = std::vector<std::string_view>;
+
 class Analyzer {
  public:
   Analyzer();
+  /// Proofs that are given up are entered in `given_up` as asked by `asker`, a name that stays.
+  Analyzer(GivenUpProofs& given_up, std::string_view asker);
   ~Analyzer();
   Analyzer(const Analyzer&) = delete;
   /// v lies in range (extent ≥ 0 is assumed); or v equals a value.
@@ -49,8 +57,6 @@ class Analyzer {
   bool can_prove_lt(const PrimExpr& e, int64_t bound);
   ConstBound bound(const PrimExpr& e);
   ModularSet modular(const PrimExpr& e);
-  /// Proofs that reached their limit of steps, and so answered no.
-  int given_up() const;
   /// From here on; null ends it.
   void observe_rules(RuleObserver* observer);
 

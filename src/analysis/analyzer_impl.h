@@ -87,14 +87,11 @@ struct Analyzer::Impl {
   using Memo = std::unordered_map<const Object*, std::pair<PrimExpr, PrimExpr>>;
   Memo memo;  ///< simplified nodes under the present facts
   int depth = 0;
-  int deepest = 400;  ///< how far questions about one expression go down
-  /// Sums that one proof may look at. It branches on every quotient, minimum and fact, so that one about
-  /// dozens of them would go on for hours; the longest that the models and programs of the tests need looks
-  /// at 263.
-  static constexpr int kProofSteps = 4000;
-  int proof_steps = 0;    ///< of the present proof
-  bool proving = false;   ///< within a proof
-  int given_up = 0;       ///< proofs that reached the limit
+  int deepest = 400;                  ///< how far questions about one expression go down
+  int proof_steps = 0;                ///< of the present proof
+  bool proving = false;               ///< within a proof
+  GivenUpProofs* given_up = nullptr;  ///< where proofs are entered that reached the limit
+  std::string_view asker;
   RuleObserver* observer = nullptr;
   bool settling = false;  ///< an expression too deep for the stack is simplified from its leaves up
 

@@ -265,7 +265,7 @@ bool Analyzer::Impl::nonnegative(const Sum& s, int effort) {
   proof_steps = 0;
   const bool proved = seek(s, effort);
   proving = false;
-  given_up += proof_steps > kProofSteps;
+  if (given_up && proof_steps > kProofSteps) given_up->push_back(asker);
   return proved;
 }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The record of what rules tried.
 #include <algorithm>
+#include <utility>
 
 #include "autoschedule/rules.h"
 
@@ -59,6 +60,7 @@ RuleOutcome attempt(Draft& draft, std::string_view step, FunctionRef<RuleOutcome
     made.code = e.code;
     made.message = e.message;
   }
+  made.given_up = std::exchange(draft.schedule.given_up(), {});
   if (made.outcome == RuleOutcome::applied) draft = std::move(trial);
   if (draft.attempts) draft.attempts->push_back(made);
   return made.outcome;

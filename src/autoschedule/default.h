@@ -44,6 +44,9 @@ struct RuleAttempt {
   /// expects of all its steps on one core; 0: none, or a size is symbolic.
   AttrMap tile = {};
   double cycles = 0;
+  /// Primitives and analyses, on that block, whose proofs reached kProofSteps: they then did less than may be
+  /// right.
+  GivenUpProofs given_up = {};
 };
 
 /// What was tried on one program, in order.

@@ -173,7 +173,7 @@ void vectorize_inner(Draft& draft, BlockRV b, size_t outer) {
   VarMap values;
   for (size_t i = 0; i < r->iter_values.size(); ++i)
     values[r->block->iter_vars[i]->var.get()] = r->iter_values[i];
-  Analyzer a;
+  Analyzer a(draft.schedule.given_up(), kAccessAnalysis);
   int64_t bits = store->buffer->dtype.bits;
   bool unit = step_along(store->indices, loop->loop_var, values, a) == 1;
   pre_order(store->value, [&](const ObjectRef& n) {

@@ -173,7 +173,7 @@ std::optional<Facts> facts_of(Schedule& s, BlockRV id) {
   std::vector<LoopRV> loops = s.get_loops(id);
   if (loops.size() != f.block->iter_vars.size()) return std::nullopt;
   std::vector<VarRef> vars;
-  Analyzer a;
+  Analyzer a(s.given_up(), kAccessAnalysis);
   for (size_t i = 0; i < loops.size(); ++i) {
     Ref<For> l = s.get(loops[i]);
     const IterVar& v = f.block->iter_vars[i];

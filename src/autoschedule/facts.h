@@ -18,6 +18,8 @@ struct Facts : cost::Nest {
   double cost = 1;             ///< rough operations of one instance
 };
 std::optional<Facts> facts_of(Schedule& s, BlockRV b);
+/// Who asks for proofs about the strides of accesses.
+inline constexpr std::string_view kAccessAnalysis = "access analysis";
 
 /// Neighbouring iterators of a block that become one.
 struct Fusion {

@@ -421,8 +421,9 @@ json schedule_json(const ScheduleReport& report) {
                         {"why", a.message.empty() ? std::string(text_of(a.outcome)) : a.message},
                         {"code", a.code},
                         {"tile", tile_json(a.tile)},
-                        {"cycles", a.cycles}});
-  return {{"function", report.function}, {"attempts", attempts}};
+                        {"cycles", a.cycles},
+                        {"given_up", a.given_up}});
+  return {{"function", report.function}, {"proof_steps", kProofSteps}, {"attempts", attempts}};
 }
 
 /// Processor time of every pass: that of the wall depends on what else the machine does.
@@ -478,9 +479,11 @@ AttrMap opt(const OptRequest& r) {
   const auto checker = r.verify ? verify_passes() : nullptr;
   if (checker) context.instruments.push_back(checker.get());
   std::string fusion;
-  json schedule = json::array();
+  json schedule = json::array(), given_up = json::array();
   if (r.explain)
     context.report = [&](std::string_view pass, const Any& report) {
+      if (const auto proofs = report.try_as<int64_t>())
+        given_up.push_back({{"pass", pass}, {"proofs", *proofs}, {"steps", kProofSteps}});
       if (pass == "fuse_ops") fusion += report.as<std::string>();
       if (pass == "default_schedule") schedule.push_back(schedule_json(*report.as<Ref<ScheduleReport>>()));
     };
@@ -497,6 +500,7 @@ AttrMap opt(const OptRequest& r) {
   if (r.explain) {
     reply.set("fusion", fusion);
     reply.set("schedule", schedule.dump());
+    reply.set("given_up", given_up.dump());
     reply.set("kernels", explained(module, r).dump());
   }
   return reply;

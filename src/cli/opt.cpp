@@ -52,8 +52,13 @@ std::string speed_text(json& nest, const MachineLimits& machine) {
                            arithmetic ? "arithmetic" : "memory");
 }
 
+std::string given_up_text(const std::string& asker, int proofs, int steps) {
+  return fmt::format("{}: {} given up after {} steps", asker,
+                     proofs == 1 ? "a proof" : fmt::format("{} proofs", proofs), steps);
+}
+
 /// Which rule scheduled each block of a program, and why those before it did not. Steps of a rule that gave
-/// up stand below it; those that went well are not worth a line.
+/// up stand below it, and proofs that were given up; steps that went well are not worth a line.
 void print_rules(const json& report, Console& console) {
   console.print(fmt::format("\n# ---- rules of {}", report["function"].get<std::string>()));
   std::string block;
@@ -62,11 +67,14 @@ void print_rules(const json& report, Console& console) {
     const std::string step = a["step"], code = a["code"];
     const bool applied = a["outcome"] == "applied";
     const std::string why = a["why"].get<std::string>() + (code.empty() ? "" : " (" + code + ")");
-    if (!step.empty()) {
-      const std::string tile = a["tile"].empty() ? "" : " " + a["tile"].dump();
-      if (!applied || !tile.empty()) steps.push_back(fmt::format("#       {}{}: {}", step, tile, why));
-      continue;
-    }
+    const std::string tile = a["tile"].empty() ? "" : " " + a["tile"].dump();
+    if (!step.empty() && (!applied || !tile.empty()))
+      steps.push_back(fmt::format("#       {}{}: {}", step, tile, why));
+    std::map<std::string, int> given_up;
+    for (const std::string asker : a["given_up"]) ++given_up[asker];
+    for (const auto& [asker, times] : given_up)
+      steps.push_back("#       " + given_up_text(asker, times, report["proof_steps"].get<int>()));
+    if (!step.empty()) continue;
     if (a["block"] != block) console.print("# " + (block = a["block"]));
     console.print(fmt::format("#   {}: {}", a["rule"].get<std::string>(), why));
     for (const std::string& line : steps) console.print(line);
@@ -158,6 +166,12 @@ void opt(OptOptions& o, Console& console) {
     std::istringstream lines(fusion->as<std::string>());
     console.print("");
     for (std::string line; std::getline(lines, line);) console.print("# " + line);
+  }
+  if (const auto given_up = reply.find("given_up")) {
+    out["given_up"] = json::parse(given_up->as<std::string>());
+    for (const json& g : out["given_up"])
+      console.print("# " + given_up_text(g["pass"], g["proofs"].get<int>(), g["steps"].get<int>()) +
+                    ": what they would have shown is checked, or done the slower way");
   }
   if (const auto schedule = reply.find("schedule")) {
     out["schedule"] = json::parse(schedule->as<std::string>());

@@ -47,7 +47,7 @@ static void annotate_buffer_access(State& s, int32_t id, int index, BufferIndexT
   VarMap to_block;
   for (size_t i = 0; i < block->iter_vars.size(); ++i)
     to_block[map->inputs[i].get()] = block->iter_vars[i]->var;
-  Analyzer a;
+  Analyzer a = s.analyzer();
   bind_loops(s, a, id);
   std::unordered_set<const Var*> known;
   for (const IterVar& v : block->iter_vars) {

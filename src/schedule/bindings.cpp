@@ -10,8 +10,8 @@ namespace tenon::sched {
 
 using namespace tir;
 
-bool writes_apart(const Ref<Block>& b) {
-  Analyzer analyzer;
+bool writes_apart(const State& s, const Ref<Block>& b) {
+  Analyzer analyzer = s.analyzer();
   for (const IterVar& v : b->iter_vars) analyzer.bind(v->var, v->dom, true);
   for (const BufferRegion& w : b->writes) {
     // Where something is written, the buffer has elements, which symbolic sizes need not show.
@@ -48,7 +48,7 @@ Binding State::binding(int32_t block, const std::vector<int32_t>& loops) {
         std::equal(key.begin(), key.end(), f.ranges.begin(),
                    [](const ObjectRef& a, const ObjectRef& b) { return a.get() == b.get(); }))
       return f.value;
-  Analyzer analyzer;
+  Analyzer analyzer = this->analyzer();
   bind_loops(*this, analyzer, block);
   // Instances run only where every extent is at least 1, which symbolic ones need not show.
   std::vector<Analyzer::Scope> running;

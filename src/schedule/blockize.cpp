@@ -23,7 +23,7 @@ struct Blockizer {
   Ref<BlockRealize> realize;
   Ref<Block> block;
   std::vector<int32_t> outside, inside;  // loops
-  Analyzer analyzer;
+  Analyzer analyzer = s.analyzer();
 
   Blockizer(State& state, int32_t loop, int32_t block_id)
       : s(state), loop_id(loop), id(block_id), realize(state.realize(block_id)), block(realize->block) {

@@ -64,7 +64,7 @@ bool steps_lie_outside(const State& s, int32_t id, const std::vector<int32_t>& l
     for (int32_t l : loops)
       if (uses(r->iter_values[i], s.loop(l)->loop_var.get())) return false;
   }
-  Analyzer a;
+  Analyzer a = s.analyzer();
   bind_loops(s, a, id);
   for (const IterVar& v : r->block->iter_vars) a.bind(v->var, v->dom, true);
   for (const BufferRegion& w : r->block->writes)
@@ -308,7 +308,7 @@ Array<Range> window_below(const State& s, const Leaf& leaf, const BufferRegion& 
 
 bool makes_box(State& s, const Leaf& leaf, const BufferRegion& region, int32_t above, Analyzer& a) {
   const Ref<Block>& block = leaf.realize->block;
-  if (s.guarded.count(block->name) || !surely_writes(s, leaf, region->buffer) || !writes_apart(block))
+  if (s.guarded.count(block->name) || !surely_writes(s, leaf, region->buffer) || !writes_apart(s, block))
     return false;
   const std::vector<int32_t> below = s.loops_between(leaf.id, above);
   PrimExpr instances = PrimExpr(1), elements = PrimExpr(1);

@@ -21,7 +21,7 @@ const std::unordered_set<std::string> known_scopes{"global", "local", "shared", 
 Array<Range> part_of(State& s, int32_t id, const BufferRegion& region) {
   const int32_t scope_id = s.scope_of(id);
   const auto all = s.scope(scope_id);
-  Analyzer a;
+  Analyzer a = s.analyzer();
   bind_loops(s, a, scope_id);
   const Array<Range> box = region_below(s, all->leaves[size_t(all->find(id))], region, scope_id, a)->region;
   bool smaller = false;
@@ -71,7 +71,7 @@ Stmt copy_nest(const Buffer& whole, const Array<Range>& part, const Buffer& copy
 Ref<Block> redirect_part(State& s, int32_t id, const Ref<Block>& block, const Buffer& b,
                          const Array<Range>& part, const Buffer& copy) {
   if (part.empty()) return redirect(block, b, copy);
-  Analyzer a;
+  Analyzer a = s.analyzer();
   bind_loops(s, a, id);
   for (const IterVar& v : block->iter_vars) a.bind(v->var, v->dom, true);
   auto moved = [&](const Array<PrimExpr>& at) {
@@ -264,7 +264,7 @@ static int32_t cache_write(State& s, int32_t id, int write_index, const std::str
     parts.push_back(part_of(s, id, r->block->writes[i]));
     to.push_back(buffer(fmt::format("{}_{}", b->name, scope), shape_of(b, parts.back()), b->dtype, scope));
   }
-  if (!writes_apart(r->block))
+  if (!writes_apart(s, r->block))
     s.refuse("T0774", id,
              fmt::format("it does not write each element of '{}' at an index of its own", from[0]->name));
   for (const Buffer& c : to)

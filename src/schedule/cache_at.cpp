@@ -118,7 +118,7 @@ static int32_t read_at(State& s, int32_t loop_id, int32_t id, int read_index, co
                fmt::format("'{}' is written by {} inside the same loop", b->name,
                            s.describe(all->leaves[size_t(w)].id)),
                "choose a loop that does not hold the writer");
-  Analyzer a;
+  Analyzer a = s.analyzer();
   bind_loops(s, a, loop_id);
   const Leaf& leaf = all->leaves[size_t(all->find(id))];
   const BufferRegion part = region_below(s, leaf, r->block->reads[size_t(read_index)], loop_id, a);
@@ -154,7 +154,7 @@ static int32_t write_at(State& s, int32_t loop_id, int32_t id, int write_index, 
                "choose a loop outside the reduction");
   }
   // The copy may hold nothing that this iteration has not written.
-  Analyzer a;
+  Analyzer a = s.analyzer();
   bind_loops(s, a, loop_id);
   const Leaf& leaf = all->leaves[size_t(all->find(id))];
   const BufferRegion& written = block->writes[size_t(write_index)];

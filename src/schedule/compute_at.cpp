@@ -28,7 +28,7 @@ struct Mover {
   int at;                     // position of the block
   int first = -1, last = -1;  // positions of the blocks under the loop
   int32_t step_loop = -1;     // the loop over the steps of a scan whose step the block is part of
-  Analyzer analyzer;
+  Analyzer analyzer = s.analyzer();
 
   Mover(State& state, int32_t block_id, int32_t loop) : s(state), id(block_id), loop_id(loop) {
     realize = s.realize(id);
@@ -80,7 +80,7 @@ struct Mover {
   /// Within one step of a scan, what the block reads is none of what block number `w` writes.
   bool other_steps(const BufferRegion& read, int w) {
     if (step_loop < 0 || !s.inside(leaf(w).id, step_loop)) return false;
-    Analyzer a;
+    Analyzer a = s.analyzer();
     bind_loops(s, a, step_loop);
     const BufferRegion x = region_below(s, leaf(at), read, step_loop, a);
     for (const BufferRegion& y : leaf(w).realize->block->writes) {
@@ -346,7 +346,7 @@ static void reverse_compute_at(State& s, int32_t id, int32_t loop_id) {
         if (x->buffer.same_as(r->buffer)) region = region_below(s, producer, x, loop_id, m.analyzer);
       // Other blocks may have made a part: then this one alone must make all that is read.
       if (writers.size() > 1) {
-        Analyzer whole;
+        Analyzer whole = s.analyzer();
         bind_loops(s, whole, m.scope_id);
         for (const BufferRegion& x : producer.realize->block->writes)
           if (x->buffer.same_as(r->buffer) &&
@@ -358,7 +358,7 @@ static void reverse_compute_at(State& s, int32_t id, int32_t loop_id) {
                      "use it before loop_partition and decompose_padding");
       }
       // Instances beyond the buffer (they store what fills a padded copy up) are driven by no iteration.
-      Analyzer outside;
+      Analyzer outside = s.analyzer();
       bind_loops(s, outside, m.scope_id);
       for (const BufferRegion& x : producer.realize->block->writes) {
         if (!x->buffer.same_as(r->buffer)) continue;
@@ -398,7 +398,7 @@ static void reverse_compute_at(State& s, int32_t id, int32_t loop_id) {
         if (x->buffer.same_as(r->buffer))
           for (const Range& y : x->region) instances = instances * y->extent;
       std::vector<int32_t> digits = below;
-      if (!s.binding(producer.id, digits).injective || !writes_apart(producer.realize->block) ||
+      if (!s.binding(producer.id, digits).injective || !writes_apart(s, producer.realize->block) ||
           !m.analyzer.can_prove_equal(instances, elements))
         s.refuse("T0757", id,
                  fmt::format("what {} makes in one iteration of {} is not a box of '{}'",

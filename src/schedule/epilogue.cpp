@@ -104,7 +104,7 @@ static void fuse_reduction_epilogue(State& s, int32_t id, int32_t epilogue_id) {
     for (int x : list)
       if (x < last)
         s.refuse("T0741", scope->leaves[size_t(x)].id, fmt::format("it reads '{}' before", d->name));
-  if (!writes_apart(epilogue))
+  if (!writes_apart(s, epilogue))
     s.refuse("T0774", epilogue_id,
              fmt::format("it does not write each element of '{}' at an index of its own", d->name));
   // Both run over all of C.
@@ -113,7 +113,7 @@ static void fuse_reduction_epilogue(State& s, int32_t id, int32_t epilogue_id) {
   if (!made || !read)
     s.refuse("T0734", made ? epilogue_id : id,
              fmt::format("it does not use '{}' at an index made of its own iterators", c->name));
-  Analyzer a;
+  Analyzer a = s.analyzer();
   bind_loops(s, a, scope_id);
   auto covers = [&](int32_t who, const Ref<Block>& b, const std::vector<int>& positions) {
     for (size_t dim = 0; dim < positions.size(); ++dim) {

@@ -84,7 +84,7 @@ static int32_t fuse_iterators(State& s, int32_t id, int first, int count) {
       break;
     }
   }
-  Analyzer a;
+  Analyzer a = s.analyzer();
   bind_loops(s, a, s.parent(loops[0]));
   auto flat = [&](const Array<PrimExpr>& indices) {
     Array<PrimExpr> out;

@@ -101,7 +101,7 @@ void compute_inline(State& s, int32_t id) {
   for (int p : *positions) vars.push_back(p < 0 ? VarRef() : block->iter_vars[size_t(p)]->var);
   VarMap ones;  // iterators of extent 1 that are no index
   for (const IterVar& v : block->iter_vars) ones[v->var.get()] = v->dom->min;
-  Analyzer plain;
+  Analyzer plain = s.analyzer();
   auto rule = [&](const ObjectRef& n) -> ObjectRef {
     const auto* l = n.as<BufferLoad>();
     if (!l || !l->buffer.same_as(buffer)) return {};
@@ -171,7 +171,7 @@ static void reverse_compute_inline(State& s, int32_t id) {
   }
   if (!read) s.refuse("T0737", id, fmt::format("it only mentions '{}'", b->name));
   // Same domain on both sides, every iterator of the consumer found again in the producer.
-  Analyzer a;
+  Analyzer a = s.analyzer();
   bind_loops(s, a, scope_id);
   VarMap map;
   for (size_t i = 0; i < block->iter_vars.size(); ++i) {

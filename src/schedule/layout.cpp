@@ -98,7 +98,7 @@ static void transform_layout(State& s, int32_t id, int index, BufferIndexType ty
   if (matched || !plainly_used(s.block(owner)->body, b))
     s.refuse("T0736", id, fmt::format("'{}' is used through a mask, a matched region or a pointer", b->name),
              "transform layouts before tensorize and pad_iteration");
-  Analyzer a;
+  Analyzer a = s.analyzer();
   bind_loops(s, a, owner);
   const auto inverse = invert(map, b->shape, a);
   if (!inverse)
@@ -215,7 +215,7 @@ static void transform_block_layout(State& s, int32_t id, const IndexMap& map) {
   if (!block->match_buffers.empty() || has_effects(block->body))
     s.refuse("T0731", id, "its body has effects, matches regions or takes an address");
   const std::vector<int32_t> loops = s.loops_of(id);
-  Analyzer a;
+  Analyzer a = s.analyzer();
   bind_loops(s, a, id);
   std::vector<int32_t> own(block->iter_vars.size(), -1);
   std::unordered_set<const Var*> bound;

@@ -77,7 +77,7 @@ void require_independent(State& s, int32_t loop_id, ForKind kind, bool across) {
                fmt::format("the block is neither complete nor a reduction, so loop '{}' cannot be {}",
                            v->name, what));
     std::vector<int32_t> loops = s.loops_between(b, s.parent(loop_id));
-    if (role == LoopRole::spatial && s.binding(b, loops).injective && writes_apart(r->block)) continue;
+    if (role == LoopRole::spatial && s.binding(b, loops).injective && writes_apart(s, r->block)) continue;
     // Iterations that write the same elements are apart only when the buffer lives inside one iteration.
     for (const BufferRegion& w : r->block->writes) {
       bool is_private = !is_parameter(s, w->buffer);
@@ -99,7 +99,7 @@ void require_independent(State& s, int32_t loop_id, ForKind kind, bool across) {
       for (int at : scope->readers(w->buffer)) {
         const Leaf& reader = scope->leaves[size_t(at)];
         if (reader.id == b || !s.inside(reader.id, loop_id)) continue;
-        Analyzer a;
+        Analyzer a = s.analyzer();
         bind_loops(s, a, loop_id);
         BufferRegion made = region_below(s, writer, w, loop_id, a);
         for (const BufferRegion& x : reader.realize->block->reads) {

@@ -104,7 +104,7 @@ static std::vector<int32_t> split(State& s, int32_t loop_id, std::vector<int64_t
       product *= factors[i];
     }
   }
-  Analyzer analyzer;
+  Analyzer analyzer = s.analyzer();
   bind_loops(s, analyzer, s.parent(loop_id));
   Array<PrimExpr> extents;
   for (size_t i = 0; i < factors.size(); ++i)
@@ -153,11 +153,11 @@ static std::vector<int32_t> loop_partition(State& s, int32_t loop_id, std::vecto
     }
   }
   if (factors.size() < 2) s.refuse("T0718", loop_id, "fewer than two parts are given");
-  Analyzer analyzer;
+  Analyzer analyzer = s.analyzer();
   bind_loops(s, analyzer, s.parent(loop_id));
   const PrimExpr rest = analyzer.simplify(loop->extent - sum);
   // Sizes may be 0: a part that always runs must always be there.
-  Analyzer any_size;
+  Analyzer any_size = s.analyzer();
   for (auto [p, b] : s.function->buffer_map)
     for (const PrimExpr& d : b->shape)
       if (const auto* v = d.as<Var>()) any_size.assume_size(VarRef(v), 0);
@@ -238,7 +238,7 @@ static int32_t fuse(State& s, const std::vector<int32_t>& loops) {
             fmt::format("its bounds depend on {}, so the two do not form a rectangle", s.describe(loops[i])));
     }
   if (loops.size() == 1) return loops[0];
-  Analyzer analyzer;
+  Analyzer analyzer = s.analyzer();
   bind_loops(s, analyzer, s.parent(loops[0]));
   std::string name;
   PrimExpr extent = PrimExpr(1);
@@ -339,7 +339,7 @@ static void reorder(State& s, const std::vector<int32_t>& order) {
           const Leaf& reader = scope->leaves[size_t(at2)];
           if (reader.id == b || !s.inside(reader.id, bottom)) continue;
           const Leaf& writer = scope->leaves[size_t(scope->find(b))];
-          Analyzer a;
+          Analyzer a = s.analyzer();
           bind_loops(s, a, bottom);
           BufferRegion made = region_below(s, writer, w, bottom, a);
           for (const BufferRegion& x : reader.realize->block->reads)

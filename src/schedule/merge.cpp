@@ -70,7 +70,7 @@ void merge_two(State& s, int32_t first, int32_t second) {
              "give the earlier loop first; compute_at moves what lies between");
   VarMap to_first;
   std::vector<Ref<For>> loops;
-  Analyzer analyzer;
+  Analyzer analyzer = s.analyzer();
   bind_loops(s, analyzer, first);
   for (size_t i = 0; i < a.size(); ++i) {
     Ref<For> x = s.loop(a[i]), y = s.loop(b[i]);
@@ -82,7 +82,7 @@ void merge_two(State& s, int32_t first, int32_t second) {
   }
   // What both touch and one writes must be apart in different iterations.
   auto scope = s.scope(s.scope_of(first));
-  Analyzer other;
+  Analyzer other = s.analyzer();
   bind_loops(s, other, second);
   for (int32_t x : s.blocks_below(first))
     for (int32_t y : s.blocks_below(second)) {

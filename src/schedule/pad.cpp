@@ -67,7 +67,7 @@ static void pad_iteration(State& s, int32_t id, int iterator, int64_t multiple, 
     s.refuse("T0783", id, fmt::format("iterator '{}' is not bound to a loop of its own", v->name),
              "pad before split and fuse");
   Ref<For> loop = s.loop(loop_id);
-  Analyzer a;
+  Analyzer a = s.analyzer();
   bind_loops(s, a, s.parent(loop_id));
   if (!is_zero(loop->min) || !a.can_prove_equal(loop->extent, iter->dom->extent) ||
       loop->kind != ForKind::serial || s.blocks_below(loop_id).size() != 1)
@@ -95,7 +95,7 @@ static void pad_iteration(State& s, int32_t id, int iterator, int64_t multiple, 
 
   const PrimExpr inside = lt(iter->var, size);
   auto fits = [&](const BufferLoad& l) {  // even beyond the old end
-    Analyzer b;
+    Analyzer b = s.analyzer();
     bind_loops(s, b, s.parent(loop_id));
     for (const IterVar& x : block->iter_vars)
       b.bind(x->var, x->var.get() == v ? range(PrimExpr(0), padded) : x->dom, true);

@@ -84,7 +84,7 @@ static void pad_einsum(State& s, int32_t id, const std::vector<int64_t>& padding
   if (!is_const_int(r->predicate, 1) || s.guarded.count(block->name))
     s.refuse("T0742", id, "it is restricted by a predicate", "pad before split");
   // Every iterator is a whole loop around this block alone.
-  Analyzer a;
+  Analyzer a = s.analyzer();
   bind_loops(s, a, id);
   std::vector<PrimExpr> padded;
   std::vector<bool> grows;
@@ -213,7 +213,8 @@ static void pad_einsum(State& s, int32_t id, const std::vector<int64_t>& padding
                  fmt::format("'{}' is read by {} inside the same loops", out->name,
                              s.describe(all->leaves[size_t(x)].id)),
                  "pad before reverse_compute_at");
-    if (!writes_apart(block)) s.refuse("T0774", id, fmt::format("it does not write all of '{}'", out->name));
+    if (!writes_apart(s, block))
+      s.refuse("T0774", id, fmt::format("it does not write all of '{}'", out->name));
   }
   Array<Buffer> allocs = s.block(scope_id)->alloc_buffers;
   BufferMap to_copy;
@@ -341,7 +342,7 @@ static int32_t decompose_padding(State& s, int32_t id, int32_t loop_id) {
                                  substitute(r->predicate, fresh), with_regions(filler));
   for (size_t i = loops.size(); i-- > 0;) made = with_body(loops[i], made);
   // Inside: loops that drive one iterator alone shrink to where the condition holds, the rest is a predicate.
-  Analyzer a;
+  Analyzer a = s.analyzer();
   bind_loops(s, a, id);
   std::unordered_map<const Var*, std::pair<PrimExpr, PrimExpr>> bounds;  // loop: [low, high)
   VarMap values;

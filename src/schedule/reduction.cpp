@@ -333,7 +333,7 @@ static int32_t rfactor(State& s, int32_t loop_id, int factor_axis) {
   }
 
   // Partial results: one more dimension.
-  Analyzer analyzer;
+  Analyzer analyzer = s.analyzer();
   bind_loops(s, analyzer, id);
   std::vector<Buffer> partial;
   for (const Buffer& b : combiner->buffers) {

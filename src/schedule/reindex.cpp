@@ -70,7 +70,7 @@ static int32_t reindex_cache(State& s, int32_t id, int index, bool of_write, con
                  fmt::format("'{}' is read by {} inside the same loops", b->name,
                              s.describe(all->leaves[size_t(x)].id)),
                  "use it before reverse_compute_at");
-    if (!writes_apart(block))
+    if (!writes_apart(s, block))
       s.refuse("T0774", id,
                fmt::format("it does not write each element of '{}' at an index of its own", b->name));
   } else {
@@ -146,7 +146,7 @@ static int32_t reindex_cache(State& s, int32_t id, int index, bool of_write, con
     extents.push_back(v->dom->extent);
     iters.push_back(copy);
   }
-  Analyzer a;
+  Analyzer a = s.analyzer();
   bind_loops(s, a, scope_id);
   for (const IterVar& v : block->iter_vars) a.bind(v->var, v->dom, true);
   for (const IterVar& v : iters) a.bind(v->var, v->dom, true);
@@ -279,7 +279,7 @@ static int32_t reindex_read(State& s, int32_t id, int read_index) {
       s.refuse("T0713", id,
                fmt::format("the index of '{}' uses iterator '{}', which is neither spatial nor a reduction",
                            b->name, v->var->name));
-  Analyzer a;
+  Analyzer a = s.analyzer();
   bind_loops(s, a, scope_id);
   for (const IterVar& v : block->iter_vars) a.bind(v->var, v->dom, true);
   for (const PrimExpr& e : loads[0]) {

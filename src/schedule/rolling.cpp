@@ -73,7 +73,7 @@ static void rolling_buffer(State& s, int32_t id, int write_index) {
                fmt::format("it reads '{}' through a mask, a matched region or a pointer", b->name));
   }
   // How the window moves.
-  Analyzer a;
+  Analyzer a = s.analyzer();
   bind_loops(s, a, loop_id);
   const Leaf& me = scope->leaves[size_t(at)];
   const Array<Range> window = window_below(s, me, block->writes[size_t(write_index)], loop_id, a);

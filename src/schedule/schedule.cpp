@@ -91,6 +91,8 @@ Schedule::~Schedule() = default;
 tir::PrimFunc Schedule::function() const { return state_->function; }
 const Trace& Schedule::trace() const { return state_->trace; }
 
+GivenUpProofs& Schedule::given_up() const { return *state_->given_up; }
+
 std::vector<BlockRV> Schedule::blocks() const {
   std::vector<BlockRV> out;
   for (int32_t id : state_->leaf_blocks()) out.push_back({id});

@@ -2,6 +2,7 @@
 // Schedule: a tensor program being transformed by primitives that each check that they are legal. Blocks and
 // loops are named by handles that stay valid over every transformation; every step is recorded in a trace.
 #pragma once
+#include "analysis/analyzer.h"
 #include "analysis/region.h"
 #include "schedule/arguments.h"
 
@@ -58,6 +59,9 @@ class Schedule {
   Ref<tir::For> get(LoopRV loop) const;
   Ref<tir::BlockRealize> realize(BlockRV block) const;
   int64_t get(Handle number) const;  ///< what a sampler picked
+  /// The primitives whose proofs were given up, on this schedule and all its snapshots: what they then
+  /// refused, or guarded, may have been right. Who asks for proofs about the program enters itself, too.
+  GivenUpProofs& given_up() const;
 
   /// Runs a primitive on arguments in the order of its parameters, as a step of a trace holds them, and
   /// records it. T0790: they are not what it takes. The methods below do this with types.

@@ -81,10 +81,14 @@ struct State {
   std::unordered_set<int32_t> named;        ///< loops and blocks that the trace has introduced
   bool postproc = false;                    ///< enter_postproc was met
   std::unordered_set<std::string> guarded;  ///< blocks that the program itself restricts by a predicate
-  std::string step;                         ///< the primitive being run
+  std::string_view step;                    ///< the primitive being run
   std::shared_ptr<FactCache> facts = std::make_shared<FactCache>();
+  /// By which primitives; all snapshots of a schedule share it.
+  std::shared_ptr<GivenUpProofs> given_up = std::make_shared<GivenUpProofs>();
 
   explicit State(tir::PrimFunc f, uint64_t seed);
+  /// One without bindings, asked by the primitive being run.
+  Analyzer analyzer() const { return Analyzer(*given_up, step); }
 
   // Access; T0702 when the entry is gone, T0701 when it never was (or is of the other kind).
   const Entry& entry(int32_t id) const;
@@ -156,7 +160,7 @@ bool is_complete(const Ref<tir::Block>& b);
 /// Spatial and reduction iterators, init, and writes indexed by spatial iterators only.
 bool is_reduction(const Ref<tir::Block>& b);
 /// Different values of the spatial iterators write different elements (of each buffer written).
-bool writes_apart(const Ref<tir::Block>& b);
+bool writes_apart(const State& s, const Ref<tir::Block>& b);
 /// The block is a step of a scan that none of `loops` drives, and a step reads of what it writes only what
 /// other steps wrote: within these loops it is like a block without scan iterators.
 bool steps_lie_outside(const State& s, int32_t id, const std::vector<int32_t>& loops);

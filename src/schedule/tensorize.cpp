@@ -64,9 +64,9 @@ struct Digits {
   VarMap apart, whole;  ///< the iterator as its digits, and the digits as parts of the iterator
   std::vector<std::pair<VarRef, Range>> ranges;
 };
-Digits digits_of(const Stmt& body, const Array<IterVar>& iters) {
+Digits digits_of(const sched::State& s, const Stmt& body, const Array<IterVar>& iters) {
   Digits out;
-  Analyzer a;
+  Analyzer a = s.analyzer();
   for (const IterVar& v : iters) {
     const auto extent = as_int(v->dom->extent);
     if (!extent || !is_zero(v->dom->min)) continue;
@@ -97,6 +97,7 @@ Digits digits_of(const Stmt& body, const Array<IterVar>& iters) {
 /// Compares a description with a program's statements.
 class Comparison {
  public:
+  explicit Comparison(const sched::State& s) : analyzer_(s.analyzer()) {}
   std::string difference;  ///< the first, for people
   struct Place {
     Buffer buffer;                 ///< the program's
@@ -362,10 +363,10 @@ static int32_t tensorize(State& s, int32_t id, const std::string& name) {
         "split and reorder until its loops are the description's, decompose_reduction keeps the init apart");
   };
   if (!block->match_buffers.empty()) no_match("it is tensorized already");
-  Comparison c;
+  Comparison c(s);
   for (const IterVar& v : block->iter_vars) c.bind(v->var, v->dom);
   Stmt own = plain(block->body);
-  const Digits digits = digits_of(own, block->iter_vars);
+  const Digits digits = digits_of(s, own, block->iter_vars);
   for (auto& [v, dom] : digits.ranges) c.bind(v, dom);
   if (!digits.ranges.empty()) own = substitute(own, digits.apart);
   if (!c.stmt(plain(root_of(intrin->description)->body), own)) no_match(c.difference);
@@ -418,7 +419,7 @@ static int32_t tensorize(State& s, int32_t id, const std::string& name) {
                              from[d] < 0 ? PrimExpr(1) : c.value_of(described->shape[size_t(from[d])])));
     // Strides that are numbers are promises.
     PrimExpr stride = PrimExpr(1);
-    Analyzer a;
+    Analyzer a = s.analyzer();
     for (size_t d = outer->shape.size(); d-- > 0;) {
       const PrimExpr real = outer->strides.empty() ? stride : outer->strides[d];
       if (from[d] >= 0 && !inside->strides.empty()) {

@@ -67,7 +67,7 @@ static void bind(State& s, int32_t loop_id, const std::string& tag) {
       s.refuse("T0727", loop_id, fmt::format("{} iterations are too many for {}", *extent, tag),
                fmt::format("split off at most {}", most));
   }
-  Analyzer a;
+  Analyzer a = s.analyzer();
   bind_loops(s, a, s.parent(loop_id));
   auto nested = [&](int32_t other, const char* how) {
     Ref<For> x = s.loop(other);

@@ -17,7 +17,8 @@ namespace {
 
 class Compact : public tensor_detail::Rewriter {
  public:
-  Compact(const Stmt& body, const std::vector<VarRef>& sizes) {
+  Compact(const Stmt& body, const std::vector<VarRef>& sizes, GivenUpProofs& given_up)
+      : analyzer_(given_up, "compact_buffer_allocation") {
     for (const VarRef& v : sizes) analyzer_.assume_size(v, 0);
     pre_order(body, [&](const ObjectRef& n) {
       const auto* b = n.as<Block>();
@@ -259,10 +260,11 @@ class Compact : public tensor_detail::Rewriter {
 
 }  // namespace
 
-static IRModule compact_buffer_allocation(IRModule module, PassContext&) {
-  return tensor_detail::map_bodies(module, [](const std::string&, const PrimFunc& f) {
-    return Compact(f->body, tensor_detail::sizes_of(f)).stmt(f->body);
-  });
+static IRModule compact_buffer_allocation(IRModule module, PassContext& context) {
+  return tensor_detail::map_bodies(
+      module, context, [](const std::string&, const PrimFunc& f, GivenUpProofs& given_up) {
+        return Compact(f->body, tensor_detail::sizes_of(f), given_up).stmt(f->body);
+      });
 }
 
 const Pass& compact_buffer_allocation_pass = register_pass({

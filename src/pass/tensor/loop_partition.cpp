@@ -19,7 +19,7 @@ constexpr int64_t kPartitionNodes = 600;
 
 class Partition : public tensor_detail::Rewriter {
  public:
-  explicit Partition(const PrimFunc& f) {
+  Partition(const PrimFunc& f, GivenUpProofs& given_up) : analyzer_(given_up, "loop_partition") {
     for (const VarRef& v : tensor_detail::sizes_of(f)) analyzer_.assume_size(v, 0);
   }
   Stmt stmt(const Stmt& s) override {
@@ -170,27 +170,9 @@ class Partition : public tensor_detail::Rewriter {
     if (auto m = as_int(n_mid); m && *m <= 0) return s;
     Array<Stmt> out;
     if (!is_zero(n_low)) out.push_back(part(n, n.min, n_low, n.body, true));
-    out.push_back(part(n, low, n_mid, simplified(decided(n.body, decided_, true)), false));
+    out.push_back(part(n, low, n_mid, tensor_detail::unmasked(decided(n.body, decided_, true)), false));
     if (!is_zero(n_high)) out.push_back(part(n, high, n_high, n.body, true));
     return seq(out);
-  }
-
-  /// A predicate that is true on all lanes is none.
-  static Stmt simplified(const Stmt& s) {
-    auto whole = [](const PrimExpr& p) {
-      const auto* b = p.as<Broadcast>();
-      return p && (is_one(p) || (b && is_one(b->value)));
-    };
-    Stmt r = simplify(s);
-    return rewrite(
-        r,
-        [&](const BufferStore& n) -> Stmt {
-          return whole(n.predicate) ? store(n.buffer, n.value, n.indices) : Stmt();
-        },
-        [&](const BufferLoad& n) -> PrimExpr {
-          return whole(n.predicate) ? load(n.buffer, n.indices) : PrimExpr();
-        },
-        [&](const Select& n) -> PrimExpr { return whole(n.condition) ? n.true_value : PrimExpr(); });
   }
 
   Analyzer analyzer_;
@@ -198,11 +180,12 @@ class Partition : public tensor_detail::Rewriter {
 
 }  // namespace
 
-static IRModule loop_partition(IRModule module, PassContext&) {
-  return tensor_detail::map_bodies(module, [](const std::string&, const PrimFunc& f) -> Stmt {
-    const Stmt r = Partition(f).stmt(f->body);
-    return r.same_as(f->body) ? r : simplify(r, true, tensor_detail::sizes_of(f));
-  });
+static IRModule loop_partition(IRModule module, PassContext& context) {
+  return tensor_detail::map_bodies(
+      module, context, [](const std::string&, const PrimFunc& f, GivenUpProofs& given_up) -> Stmt {
+        const Stmt r = Partition(f, given_up).stmt(f->body);
+        return r.same_as(f->body) ? r : simplify(r, true, tensor_detail::sizes_of(f));
+      });
 }
 
 const Pass& loop_partition_pass = register_pass({

@@ -4,6 +4,9 @@
 #pragma once
 #include <fmt/format.h>
 
+#include <mutex>
+
+#include "analysis/given_up.h"
 #include "analysis/region.h"
 #include "analysis/simplify.h"
 #include "ir/pass.h"
@@ -60,6 +63,23 @@ tir::Stmt edited(const tir::Stmt& s, F f) {
   return r;
 }
 
+/// Simplified, and a predicate that is true on all lanes is none.
+inline tir::Stmt unmasked(const tir::Stmt& s) {
+  auto all = [](const PrimExpr& p) {
+    const auto* b = p ? p.as<tir::Broadcast>() : nullptr;
+    return p && (tir::is_one(p) || (b && tir::is_one(b->value)));
+  };
+  return rewrite(
+      simplify(s),
+      [&](const tir::BufferStore& n) -> tir::Stmt {
+        return all(n.predicate) ? tir::store(n.buffer, n.value, n.indices) : tir::Stmt();
+      },
+      [&](const tir::BufferLoad& n) -> PrimExpr {
+        return all(n.predicate) ? tir::load(n.buffer, n.indices) : PrimExpr();
+      },
+      [&](const tir::Select& n) -> PrimExpr { return all(n.condition) ? n.true_value : PrimExpr(); });
+}
+
 /// Each tensor program that is not yet a kernel, its body mapped; null or the same body: unchanged.
 template <class F>
 IRModule map_bodies(const IRModule& module, F f) {
@@ -71,6 +91,21 @@ IRModule map_bodies(const IRModule& module, F f) {
     out.edit()->body = body;
     return out;
   });
+}
+/// The same for an `f` that also takes where proofs are entered that are given up; they are reported.
+template <class F>
+IRModule map_bodies(const IRModule& module, const PassContext& context, F f) {
+  std::mutex mutex;
+  GivenUpProofs all;
+  IRModule out = map_bodies(module, [&](const std::string& name, const tir::PrimFunc& func) {
+    GivenUpProofs own;
+    tir::Stmt body = f(name, func, own);
+    std::lock_guard lock(mutex);
+    all.insert(all.end(), own.begin(), own.end());
+    return body;
+  });
+  report_given_up(context, all);
+  return out;
 }
 
 /// Is there a statement of this kind? Expressions are not looked at.

@@ -190,7 +190,7 @@ class Unread {
 
 class EdgeTiles : public tensor_detail::Rewriter {
  public:
-  explicit EdgeTiles(const PrimFunc& f) {
+  EdgeTiles(const PrimFunc& f, GivenUpProofs& given_up) : analyzer_(given_up, "split_edge_tiles") {
     for (const VarRef& v : tensor_detail::sizes_of(f)) analyzer_.assume_size(v, 0), sizes_[v.get()] = true;
     for (const VarRef& p : f->params)
       if (p->dtype == i64) sizes_[p.get()] = true;
@@ -283,7 +283,7 @@ class EdgeTiles : public tensor_detail::Rewriter {
                   auto it = values.find(x.get());
                   return it == values.end() ? ObjectRef() : ObjectRef(it->second);
                 }).cast<StmtNode>();
-    fast = stmt(unmasked(rename_definitions(fast)));
+    fast = stmt(tensor_detail::unmasked(rename_definitions(fast)));
     Ref<For> out(&n);
     const Stmt few = half(n.body, groups);
     out.edit()->body = make<IfThenElse>(whole, fast, few ? few : n.body);
@@ -335,34 +335,18 @@ class EdgeTiles : public tensor_detail::Rewriter {
     return ok && has_loop && symbolic;
   }
 
-  /// A predicate that is true on all lanes is none.
-  static Stmt unmasked(const Stmt& s) {
-    auto all = [](const PrimExpr& p) {
-      const auto* b = p ? p.as<Broadcast>() : nullptr;
-      return p && (is_one(p) || (b && is_one(b->value)));
-    };
-    return rewrite(
-        simplify(s),
-        [&](const BufferStore& n) -> Stmt {
-          return all(n.predicate) ? store(n.buffer, n.value, n.indices) : Stmt();
-        },
-        [&](const BufferLoad& n) -> PrimExpr {
-          return all(n.predicate) ? load(n.buffer, n.indices) : PrimExpr();
-        },
-        [&](const Select& n) -> PrimExpr { return all(n.condition) ? n.true_value : PrimExpr(); });
-  }
-
   Analyzer analyzer_;
   std::unordered_map<const Var*, bool> sizes_;
 };
 
 }  // namespace
 
-static IRModule split_edge_tiles(IRModule module, PassContext&) {
-  return tensor_detail::map_bodies(module, [](const std::string&, const PrimFunc& f) -> Stmt {
-    const Stmt r = SkipRows().stmt(EdgeTiles(f).stmt(f->body));
-    return r.same_as(f->body) ? r : simplify(r, true, tensor_detail::sizes_of(f));
-  });
+static IRModule split_edge_tiles(IRModule module, PassContext& context) {
+  return tensor_detail::map_bodies(
+      module, context, [](const std::string&, const PrimFunc& f, GivenUpProofs& given_up) -> Stmt {
+        const Stmt r = SkipRows().stmt(EdgeTiles(f, given_up).stmt(f->body));
+        return r.same_as(f->body) ? r : simplify(r, true, tensor_detail::sizes_of(f));
+      });
 }
 
 const Pass& split_edge_tiles_pass = register_pass({

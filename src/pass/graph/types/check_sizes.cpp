@@ -10,7 +10,7 @@
 // from such types would read past the end of its arguments. Needs: types.
 // Keeps: values and their types; equal checks of a scope, and what the analyzer
 // proves, are made once or not at all.
-#include "analysis/analyzer.h"
+#include "analysis/given_up.h"
 #include "ir/structural.h"
 #include "ir/symbols.h"
 #include "op/body_rewriter.h"
@@ -22,6 +22,9 @@ namespace graph {
 namespace {
 
 class CheckSizes : public BodyRewriter {
+ public:
+  explicit CheckSizes(GivenUpProofs& given_up) : analyzer_(given_up, "check_sizes") {}
+
  protected:
   void enter_scope() override { scopes_.push_back(made_.size()); }
   void leave_scope() override {
@@ -82,8 +85,11 @@ class CheckSizes : public BodyRewriter {
 }  // namespace
 }  // namespace graph
 
-static IRModule check_sizes(IRModule module, PassContext&) {
-  return graph::rewrite_functions<graph::CheckSizes>(std::move(module));
+static IRModule check_sizes(IRModule module, PassContext& context) {
+  GivenUpProofs given_up;
+  module = graph::rewrite_functions<graph::CheckSizes>(std::move(module), given_up);
+  report_given_up(context, given_up);
+  return module;
 }
 
 const Pass& check_sizes_pass = register_pass({

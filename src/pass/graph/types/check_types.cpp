@@ -10,7 +10,7 @@
 // takes types for granted.
 #include <fmt/format.h>
 
-#include "analysis/analyzer.h"
+#include "analysis/given_up.h"
 #include "ir/structural.h"
 #include "ir/text.h"
 #include "ir/tir.h"
@@ -23,7 +23,8 @@ namespace {
 
 class CheckTypes : public BodyRewriter {
  public:
-  CheckTypes(const IRModule& module, DiagnosticList& problems) : module_(module), problems_(problems) {}
+  CheckTypes(const IRModule& module, DiagnosticList& problems, GivenUpProofs& given_up)
+      : module_(module), problems_(problems), analyzer_(given_up, "check_types") {}
 
   /// The result, too: the type that a function declares is what its callers build on.
   Ref<Function> with_result(Ref<Function> f) {
@@ -216,15 +217,17 @@ class CheckTypes : public BodyRewriter {
 }  // namespace
 }  // namespace graph
 
-static IRModule check_types(IRModule module, PassContext&) {
+static IRModule check_types(IRModule module, PassContext& context) {
   DiagnosticList problems;
+  GivenUpProofs given_up;
   const IRModule all = module;
   module = module.map_graph([&](const std::string&, const Ref<graph::Function>& f) -> ObjectRef {
-    graph::CheckTypes rewriter(all, problems);
+    graph::CheckTypes rewriter(all, problems, given_up);
     const Ref<graph::Function> out = rewriter.with_result(rewriter.run(f));
     return out.same_as(f) ? ObjectRef() : ObjectRef(out);
   });
   problems.throw_if_any();
+  report_given_up(context, given_up);
   return module;
 }
 
