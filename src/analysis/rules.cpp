@@ -44,7 +44,7 @@ P hi(const P& a, const P& b) { return P::node<Max>(a, b); }
 P pick(const P& c, const P& a, const P& b) { return P(make<Select>(c.e, a.e, b.e)); }
 P to(DataType t, const P& a) {
   auto r = make<Cast>(a.e);
-  r.mut()->dtype = t;
+  r.edit()->dtype = t;
   return P(r);
 }
 P ramp(const P& base, const P& stride) { return P(make<Ramp>(base.e, stride.e, int64_t(4))); }

@@ -61,7 +61,7 @@ struct Coerce<Array<T>> {
       for (const Any& item : (*list)->items) {
         Any fit;
         if (!Coerce<T>::to(item, &fit)) return false;
-        fitting.mut()->items.push_back(std::move(fit));
+        fitting.edit()->items.push_back(std::move(fit));
       }
     *out = Any(std::move(fitting));
     return true;
@@ -77,7 +77,7 @@ struct Coerce<Map<K, V>> {
       for (const auto& [key, value] : (*map)->items) {
         Any k, v;
         if (!Coerce<K>::to(key, &k) || !Coerce<V>::to(value, &v)) return false;
-        map_detail::set(fitting.mut(), std::move(k), std::move(v));
+        map_detail::set(fitting.edit(), std::move(k), std::move(v));
       }
     *out = Any(std::move(fitting));
     return true;

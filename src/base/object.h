@@ -153,6 +153,11 @@ bool is_type_index(uint32_t index) {
   }
 }
 
+/// What programs are made of: nodes, and what heads them. Others may hold the same one, so it changes through
+/// `edit()`.
+template <class T>
+concept ChangesThroughEdit = Reflected<T> || std::is_same_v<T, Object> || requires { T::node_set_first(); };
+
 /// The one smart handle. Null is allowed and means "none". Objects are shared and treated as immutable;
 /// `edit()` copies unless this handle is the only one.
 template <class T>
@@ -205,8 +210,9 @@ class Ref {
     return Ref<U>(as<U>());
   }
 
-  /// Copy on write: a mutable view of the object, cloned first when someone else holds it too.
-  T* edit() {
+  /// Copy on write: a mutable view of the object, cloned first when someone else holds it too. Through a
+  /// handle that stays, as the clone is its own.
+  T* edit() & {
     if (object_ && object_->ref_count.load(std::memory_order_acquire) != 1) {
       const TypeInfo* info = type_table::find(object_->type_index);
       *this = Ref(static_cast<T*>(info->clone(object_)));
@@ -214,7 +220,11 @@ class Ref {
     return object_;
   }
   /// Mutable access without a copy, for types that are shared and mutable by design (runtime objects).
-  T* mut() const { return object_; }
+  T* mut() const
+    requires(!ChangesThroughEdit<T>)
+  {
+    return object_;
+  }
   T* leak() { return std::exchange(object_, nullptr); }  ///< gives up the reference without dropping it
 
  private:

@@ -48,8 +48,8 @@ struct FunctionValue : Object {
 
 Value data_value(int64_t tag, std::vector<Value> items) {
   auto d = make<DataObj>();
-  d.mut()->tag = tag;
-  d.mut()->items = std::move(items);
+  d.edit()->tag = tag;
+  d.edit()->items = std::move(items);
   return Any(d);
 }
 template <class T>
@@ -59,7 +59,7 @@ const T* as_object(const Value& v) {
 
 Value tuple_value(const std::vector<Value>& items) {
   auto a = make<ArrayObj>();
-  a.mut()->items = items;
+  a.edit()->items = items;
   return Any(a);
 }
 std::optional<NDArray> as_array(const Value& v) {
@@ -76,7 +76,7 @@ const ShapeObj* as_shape(const Value& v) {
 }
 Value shape_value(std::vector<int64_t> dims) {
   auto s = make<ShapeObj>();
-  s.mut()->dims = std::move(dims);
+  s.edit()->dims = std::move(dims);
   return Any(s);
 }
 std::string describe(const Value& v) {
@@ -321,8 +321,8 @@ class GraphInterpreter {
         [&](const GlobalVar& n) -> Value {
           if (auto f = module_.find(n.name).cast<Function>()) {
             auto c = make<FunctionValue>();
-            c.mut()->function = f;
-            c.mut()->environment = std::make_shared<Environment>();
+            c.edit()->function = f;
+            c.edit()->environment = std::make_shared<Environment>();
             return Any(c);
           }
           error("T0350", fmt::format("no graph function `{}` in the module", n.name), n.origin);
@@ -349,8 +349,8 @@ class GraphInterpreter {
         },
         [&](const Function& n) -> Value {
           auto c = make<FunctionValue>();
-          c.mut()->function = Ref<Function>(&n);
-          c.mut()->environment = std::make_shared<Environment>(env);
+          c.edit()->function = Ref<Function>(&n);
+          c.edit()->environment = std::make_shared<Environment>(env);
           return Any(c);
         },
         [&](const If& n) -> Value {
@@ -399,7 +399,7 @@ class GraphInterpreter {
         [&](const DataTypeImm& n) -> Value { return Any(n.value); },
         [&](const Constructor& n) -> Value {
           auto c = make<FunctionValue>();
-          c.mut()->constructor = Ref<Constructor>(&n);
+          c.edit()->constructor = Ref<Constructor>(&n);
           return Any(c);
         },
         [&](const graph::Match& n) -> Value { return eval(clause(n, env), env); });
@@ -544,9 +544,7 @@ class GraphInterpreter {
         out.push_back(concrete(item, items->items[i], arrays));
         types.push_back(out.back()->type);
       }
-      Expr t = make<graph::Tuple>(out);
-      t.mut()->type = tuple_type(types);
-      return t;
+      return with_type(make<graph::Tuple>(out), tuple_type(types));
     }
     if (const ShapeObj* s = as_shape(v)) {
       Array<PrimExpr> dims;
@@ -569,11 +567,11 @@ class GraphInterpreter {
       const auto* f = as_object<FunctionValue>(values.at(0));
       if (!f) error("T0357", "this value is no function: " + describe(values[0]), n.origin);
       auto c = make<FunctionValue>();
-      c.mut()->function = f->function;
-      c.mut()->environment = f->environment;
-      c.mut()->self = f->self;
-      c.mut()->captured = f->captured;
-      c.mut()->captured.insert(c.mut()->captured.end(), values.begin() + 1, values.end());
+      c.edit()->function = f->function;
+      c.edit()->environment = f->environment;
+      c.edit()->self = f->self;
+      c.edit()->captured = f->captured;
+      c.edit()->captured.insert(c.edit()->captured.end(), values.begin() + 1, values.end());
       return Any(c);
     }
     if (op.name == "ref_create") return Any(cells_.create(values.at(0)));

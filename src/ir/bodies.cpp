@@ -74,9 +74,7 @@ Expr make_body(const std::vector<Binding>& bindings, const Expr& result) {
   Array<BindingBlock> blocks;
   if (!bindings.empty())
     blocks.push_back(make<BindingBlockNode>(Array<Binding>(bindings.begin(), bindings.end())));
-  Ref<SeqExpr> body = make<SeqExpr>(blocks, result);
-  body.mut()->type = result->type;
-  return body;
+  return with_type(make<SeqExpr>(blocks, result), result->type);
 }
 
 std::vector<std::pair<std::string, Ref<Function>>> graph_functions(const IRModule& module) {

@@ -72,10 +72,9 @@ Expr BlockBuilder::emit(Expr value, std::string name) {
   if (is_leaf(value)) return value;
   if (!value->type && infer_) {
     Type t = infer_(value);
-    value.mut()->type = t;
+    value.edit()->type = t;
   }
-  VarRef v = var(fresh_name(name), value->type);
-  v.mut()->origin = value->origin;
+  VarRef v = with_origin(var(fresh_name(name), value->type), value->origin);
   bindings_.push_back(make<VarBindingNode>(v, value));
   return v;
 }
@@ -90,9 +89,7 @@ Expr BlockBuilder::finish(Expr body) {
   Array<BindingBlock> blocks;
   if (!bindings_.empty()) blocks.push_back(make<BindingBlockNode>(bindings_, false, Array<VarRef>()));
   bindings_ = {};
-  Expr seq = make<SeqExpr>(blocks, body);
-  seq.mut()->type = body->type;
-  return seq;
+  return with_type(make<SeqExpr>(blocks, body), body->type);
 }
 
 void set_body(Ref<Function>& function, Expr body) {
@@ -134,9 +131,7 @@ Expr with_bodies(const Expr& value, const std::vector<Expr>& bodies) {
     out = make<Match>(n->value, clauses);
   }
   CHECK(out, "a value without bodies gets some");
-  out.mut()->type = value->type;
-  out.mut()->origin = value->origin;
-  return out;
+  return with_type(std::move(out), value->type, value->origin);
 }
 VarRef binding_var(const Binding& b) {
   if (const auto* v = b.as<VarBindingNode>()) return v->var;

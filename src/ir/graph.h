@@ -86,6 +86,16 @@ struct GraphNode : ExprNode {
   using node_set = ExprNodes;
 };
 using Expr = Ref<ExprNode>;
+/// The expression, which was just made, with its type.
+template <class T>
+Ref<T> with_type(Ref<T> made, Type type) {
+  made.edit()->type = std::move(type);
+  return made;
+}
+template <class T>
+Ref<T> with_type(Ref<T> made, Type type, Origin origin) {
+  return with_origin(with_type(std::move(made), std::move(type)), std::move(origin));
+}
 
 /// A tensor. `shape`: null (unknown), a ShapeExpr, or a Var of ShapeType. `ndim` -1 and void dtype: unknown.
 struct TensorType : TypeBase<TensorType> {

@@ -276,13 +276,13 @@ class Reader {
         bad(fmt::format("{} ({}): `{}` is missing", where, key, name));
       if (o.is<tir::PrimExprNode>() && has_null_item(fit))
         bad(fmt::format("{} ({}): an item of `{}` is missing", where, key, name));
-      f.set(o.mut(), fit);
+      f.set(o.edit(), fit);
     }
     for (const FieldInfo& f : info->fields)
       if (f.is_ref && !f.ref(o.get())->get() && must_be_there(o, std::string(f.name)))
         bad(fmt::format("{} ({}): `{}` is missing", where, key, f.name));
     try {
-      if (info->finish) info->finish(o.mut());
+      if (info->finish) info->finish(o.edit());
     } catch (const Error& e) {
       bad(fmt::format("{} ({}): {}", where, key, e.message));
     }
@@ -317,7 +317,7 @@ class Reader {
         return Any(j.get<std::string>());
       case Json::value_t::array: {
         auto list = make<ArrayObj>();
-        for (const Json& x : j) list.mut()->items.push_back(value(x, depth + 1));
+        for (const Json& x : j) list.edit()->items.push_back(value(x, depth + 1));
         return list;
       }
       case Json::value_t::object:
@@ -347,7 +347,7 @@ class Reader {
         if (!pair.is_array() || pair.size() != 2) bad("a map is a list of pairs");
         Any k = value(pair[0], depth + 1);
         if (k.is_none()) bad("a map's key is missing");
-        map_detail::set(map.mut(), std::move(k), value(pair[1], depth + 1));
+        map_detail::set(map.edit(), std::move(k), value(pair[1], depth + 1));
       }
       return map;
     }

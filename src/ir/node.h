@@ -15,6 +15,12 @@ struct OriginObj : Object {
 };
 using Origin = Ref<OriginObj>;
 extern template const TypeInfo* type_info<OriginObj>();
+/// The node, which was just made, as one from there.
+template <class T>
+Ref<T> with_origin(Ref<T> made, Origin origin) {
+  made.edit()->origin = std::move(origin);
+  return made;
+}
 
 // First static type indices of the closed sets (see NodeSet).
 inline constexpr uint32_t kPrimExprBase = 256, kStmtBase = 320, kTypeBase = 352, kGraphExprBase = 384,

@@ -77,9 +77,8 @@ bool is_op(const Expr& e, std::string_view name) {
 Expr call_tir(const Expr& function, Array<Expr> args, Array<Type> outputs, Array<PrimExpr> symbolic) {
   Array<Expr> operands{function, make<Tuple>(args)};
   if (!symbolic.empty()) operands.push_back(shape_expr(symbolic));
-  Expr e = call(get_op("call_tir"), operands, {}, outputs);
-  e.mut()->type = outputs.size() == 1 ? outputs[0] : tuple_type(outputs);
-  return e;
+  return with_type(call(get_op("call_tir"), operands, {}, outputs),
+                   outputs.size() == 1 ? outputs[0] : tuple_type(outputs));
 }
 
 }  // namespace tenon::graph

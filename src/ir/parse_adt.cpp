@@ -2,6 +2,8 @@
 // Algebraic data types of script text: `@I.data_type class List[A]:`, constructors, `match`.
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "ir/parse_impl.h"
 
 namespace tenon::script {
@@ -17,10 +19,7 @@ bool Converter::is_type_definition(const AstStmt* s) const {
 void Converter::declare_type(const AstStmt* s) {
   if (types_.contains(s->name) || functions_.count(s->name))
     fail("T0212", fmt::format("`{}` is defined twice", s->name), span(s));
-  auto def = make<AdtDefNode>();
-  def.mut()->name = s->name;
-  def.mut()->params = Array<std::string>(s->type_params.begin(), s->type_params.end());
-  types_.set(s->name, def);
+  Array<Ref<ConstructorDefNode>> constructors;
   for (const AstStmt* c : s->body) {
     if (c->kind == StmtKind::pass || is_docstring(c) || c->kind == StmtKind::failed) continue;
     if (c->kind != StmtKind::assign || !c->annotation || c->value || c->target->kind != ExprKind::name) {
@@ -28,38 +27,40 @@ void Converter::declare_type(const AstStmt* s) {
                     "write `Cons: (A, List[A])` or `Nil: ()`");
       continue;
     }
-    for (const auto& other : def->constructors)
-      if (other->name == c->target->text)
-        fail("T0212", fmt::format("constructor `{}` is defined twice", c->target->text), span(c));
-    auto constructor = make<ConstructorDefNode>();
-    constructor.mut()->name = c->target->text;
+    const std::string& name = c->target->text;
+    if (std::any_of(constructors.begin(), constructors.end(),
+                    [&](const auto& other) { return other->name == name; }))
+      problems_.add("T0212", fmt::format("constructor `{}` is defined twice", name), span(c));
     // The arity is known at once, the types when all names are.
     const bool tuple = c->annotation->kind == ExprKind::tuple || c->annotation->kind == ExprKind::list;
     const size_t arity = tuple ? c->annotation->items.size() : 1;
-    for (size_t i = 0; i < arity; ++i) constructor.mut()->items.push_back(object_type());
-    def.mut()->constructors.push_back(constructor);
+    constructors.push_back(
+        make<ConstructorDefNode>(name, Array<Type>(std::vector<Type>(arity, object_type()))));
   }
-  if (def->constructors.empty())
-    fail("T0242", fmt::format("data type `{}` has no constructor", s->name), span(s));
+  types_.set(s->name,
+             make<AdtDefNode>(s->name, Array<std::string>(s->type_params.begin(), s->type_params.end()),
+                              constructors));
+  if (constructors.empty()) fail("T0242", fmt::format("data type `{}` has no constructor", s->name), span(s));
 }
 
 void Converter::define_type(const AstStmt* s) {
   if (!types_.contains(s->name)) return;
-  const AdtDef def = types_.at(s->name);
+  AdtDef def = types_.at(s->name);
   Scope scope(*this);
   type_parameters(s);
   size_t next = 0;
   for (const AstStmt* c : s->body) {
     if (c->kind != StmtKind::assign || !c->annotation || c->value || c->target->kind != ExprKind::name)
       continue;
-    if (next >= def->constructors.size()) return;
-    const Ref<ConstructorDefNode> constructor = def->constructors[next++];
+    if (next == def->constructors.size()) break;
+    const size_t at = next++;
     attempt(span(c), [&] {
       Array<Type> items;
       for (const Ast* t : items_of(c->annotation)) items.push_back(type(t));
-      constructor.mut()->items = items;
+      def.edit()->constructors.set(at, make<ConstructorDefNode>(c->target->text, items));
     });
   }
+  types_.set(s->name, def);
 }
 
 void Converter::type_parameters(const AstStmt* s) {
@@ -107,8 +108,8 @@ Ref<Constructor> Converter::constructor(const Ast* a) {
       if (found)
         fail("T0242", fmt::format("`{}` is a constructor of `{}` and of `{}`", own, found->data_type, type),
              a, "write the data type before it");
-      found = make<Constructor>(def->name, c->name, int64_t(tag), int64_t(c->items.size()));
-      found.mut()->origin = origin(a);
+      found = with_origin(make<Constructor>(def->name, c->name, int64_t(tag), int64_t(c->items.size())),
+                          origin(a));
     }
   }
   if (!found && dot != name.npos)
@@ -118,7 +119,7 @@ Ref<Constructor> Converter::constructor(const Ast* a) {
 
 Pattern Converter::pattern(const Ast* a) {
   auto p = make<PatternNode>();
-  PatternNode* n = p.mut();
+  PatternNode* n = p.edit();
   if (a->kind == ExprKind::tuple) {
     n->kind = PatternKind::tuple;
     for (const Ast* x : a->items) n->items.push_back(pattern(x));
@@ -148,8 +149,7 @@ Pattern Converter::pattern(const Ast* a) {
   n->kind = PatternKind::variable;
   Type declared;
   if (!a->items.empty()) declared = type(a->items[0]);
-  n->var = graph::var(a->text, declared);
-  n->var.mut()->origin = origin(a);
+  n->var = with_origin(graph::var(a->text, declared), origin(a));
   for (const std::string& name : levels_.back())
     if (name == a->text) fail("T0212", fmt::format("`{}` stands twice in one pattern", a->text), a);
   bind(a->text, n->var);

@@ -61,9 +61,8 @@ Expr Converter::leaf(const Ast* a, Sequence& seq) { return normal(graph_expr(a, 
 
 graph::VarRef Converter::bind_value(const std::string& name, Type declared, Expr value, Sequence& seq,
                                     const Origin& o) {
-  if (value && !value->origin && !value.is<graph::Var>() && value.use_count() == 1) value.mut()->origin = o;
-  graph::VarRef v = graph::var(name, std::move(declared));
-  v.mut()->origin = o;
+  if (value && !value->origin && !value.is<graph::Var>() && value.use_count() == 1) value.edit()->origin = o;
+  graph::VarRef v = with_origin(graph::var(name, std::move(declared)), o);
   seq.plain.push_back(make<VarBindingNode>(v, std::move(value)));
   return v;
 }
@@ -333,10 +332,8 @@ Expr Converter::op_call(const Ref<Op>& op, const Ast* a, Sequence& seq, const As
       (op->name == "call_tir" || op->name == "call_dps_packed" || op->name == "call_tir_inplace"))
     fail("T0240", fmt::format("`{}` does not tell its output types", op->name), a,
          "write out_sinfo=R.Tensor((…), \"float32\")");
-  Expr e = graph::call(op, args, attrs, types);
-  e.mut()->origin = origin(a);
-  if (!types.empty()) e.mut()->type = types.size() == 1 ? types[0] : tuple_type(types);
-  return e;
+  const Type type = types.empty() ? Type() : types.size() == 1 ? types[0] : tuple_type(types);
+  return with_type(graph::call(op, args, attrs, types), type, origin(a));
 }
 
 /// The first form of call_tir: (output shape, function or its name, [inputs]); the data type is the
@@ -362,17 +359,17 @@ Expr Converter::old_call_tir(const Ast* a, Sequence& seq, const Ast* annotation)
   if (annotation) {
     Type t = type(annotation);
     if (const auto* tensor = t.as<TensorType>())
-      *out.mut() = *tensor;
+      *out.edit() = *tensor;
     else
       fail("T0240", "the value of call_tir is annotated with its tensor type", annotation);
   } else if (const Ast* d = argument(a, 3, "dtype")) {
-    out.mut()->dtype = dtype_of(d);
+    out.edit()->dtype = dtype_of(d);
   } else {
     fail("T0240", "`call_tir` does not tell its output's data type", a, "annotate the name it is bound to");
   }
   if (!out->shape) {
-    out.mut()->shape = given;
-    if (const auto* s = given.as<ShapeExpr>()) out.mut()->ndim = int64_t(s->values.size());
+    out.edit()->shape = given;
+    if (const auto* s = given.as<ShapeExpr>()) out.edit()->ndim = int64_t(s->values.size());
   }
   Expr e;
   if (f->kind == ExprKind::string && !functions_.count(f->text))
@@ -383,9 +380,7 @@ Expr Converter::old_call_tir(const Ast* a, Sequence& seq, const Ast* annotation)
       fail("T0220", "call_tir calls a function of the module, or a registered one by its name in quotes", f);
     e = graph::call(get_op("call_tir"), {function, make<Tuple>(items)}, {}, {out});
   }
-  e.mut()->type = out;
-  e.mut()->origin = origin(a);
-  return e;
+  return with_type(std::move(e), out, origin(a));
 }
 
 // ---------------------------------------------------------------- statements
@@ -439,8 +434,7 @@ void Converter::graph_assign(const std::string& name, const Ast* annotation, con
     implicit_level_ = outer;
     Type declared = t;
     if (cast && annotation) declared = is_none(annotation) ? Type() : type(annotation);
-    graph::VarRef var = graph::var(name, declared);
-    var.mut()->origin = origin(s);
+    graph::VarRef var = with_origin(graph::var(name, declared), origin(s));
     seq.plain.push_back(make<MatchCastNode>(var, value, t));
     bind(name, var);
     return;
@@ -483,9 +477,7 @@ Expr Converter::branch(const std::vector<const AstStmt*>& stmts, std::string* na
     *annotated = true;
   }
   seq.close();
-  Expr e = make<SeqExpr>(seq.blocks, result);
-  e.mut()->type = result->type;
-  return e;
+  return with_type(make<SeqExpr>(seq.blocks, result), result->type);
 }
 
 void Converter::graph_if(const AstStmt* s, Sequence& seq) {
@@ -516,14 +508,11 @@ void Converter::graph_if(const AstStmt* s, Sequence& seq) {
 
 /// A closure; its body may call it by its name.
 void Converter::graph_closure(const AstStmt* s, const Ast* decorator, Sequence& seq) {
-  graph::VarRef self = graph::var(s->name, {});
-  self.mut()->origin = origin(s);
-  Ref<graph::Function> f = graph_function(s, self);
-  Type declared = self->declared;
+  std::optional<Type> declared;
   if (decorator->kind == ExprKind::call)
     if (const Ast* given = named(decorator, "declared")) declared = type(given);
-  self.mut()->declared = self.mut()->type = declared;
-  if (!f->origin) f.mut()->origin = origin(s);
+  graph::VarRef self;
+  const Ref<graph::Function> f = graph_function(s, &self, declared);
   seq.plain.push_back(make<VarBindingNode>(self, f));
   bind(s->name, self);
 }
@@ -731,16 +720,14 @@ Expr Converter::graph_body(const std::vector<const AstStmt*>& stmts, Sequence& s
   if (needs_return && !returned)
     fail("T0241", "the function has no return", where, "end it with `return value`");
   if (!result) throw Failed();
-  Expr e = make<SeqExpr>(seq.blocks, result);
-  e.mut()->type = result->type;
-  return e;
+  return with_type(make<SeqExpr>(seq.blocks, result), result->type);
 }
 
-Ref<graph::Function> Converter::graph_function(const AstStmt* s, const graph::VarRef& self) {
+Ref<graph::Function> Converter::graph_function(const AstStmt* s, graph::VarRef* self,
+                                               const std::optional<Type>& declared) {
   Scope scope(*this);
   type_parameters(s);
   const Array<std::string> type_params(s->type_params.begin(), s->type_params.end());
-  if (self) bind(s->name, self);
   const int level = int(levels_.size()) - 1, outer = implicit_level_;
   AttrMap attrs;
   Ref<graph::MemoryPlan> plan;
@@ -772,8 +759,7 @@ Ref<graph::Function> Converter::graph_function(const AstStmt* s, const graph::Va
       ok = false;
       continue;
     }
-    graph::VarRef v = graph::var(p.name, t);
-    v.mut()->origin = make<OriginObj>(std::string(), where);
+    graph::VarRef v = with_origin(graph::var(p.name, t), make<OriginObj>(std::string(), where));
     bind(p.name, v);
     params.push_back(v);
   }
@@ -784,16 +770,16 @@ Ref<graph::Function> Converter::graph_function(const AstStmt* s, const graph::Va
   if (self) {
     Array<Type> types;
     for (const graph::VarRef& v : params) types.push_back(v->declared);
-    self.mut()->declared = self.mut()->type = make<FuncType>(types, ret, false, type_params);
+    const Type own = declared ? *declared : make<FuncType>(types, ret, false, type_params);
+    *self = with_origin(graph::var(s->name, own), origin(s));
+    if (!seen.count(s->name)) bind(s->name, *self);
   }
   Sequence seq;
   Expr body;
   ok = attempt(span(s), [&] { body = graph_body(s->body, seq, true, span(s)); }) && ok;
   implicit_level_ = outer;
   if (!ok) throw Failed();
-  auto f = make<graph::Function>(params, body, ret, attrs, type_params, plan);
-  f.mut()->origin = origin(s);
-  return f;
+  return with_origin(make<graph::Function>(params, body, ret, attrs, type_params, plan), origin(s));
 }
 
 }  // namespace tenon::script

@@ -87,8 +87,7 @@ void Converter::graph_group(std::span<const AstStmt* const> closures, Sequence& 
   const std::string name = closures[0]->name + "_group";
   const graph::Type unknown =
       make<graph::FuncType>(Array<graph::Type>(), graph::Type(), false, Array<std::string>());
-  graph::VarRef group = graph::var(name, unknown);
-  group.mut()->origin = origin(closures[0]);
+  graph::VarRef group = with_origin(graph::var(name, unknown), origin(closures[0]));
   Array<graph::Expr> members;
   Sequence inner;
   {
@@ -98,12 +97,13 @@ void Converter::graph_group(std::span<const AstStmt* const> closures, Sequence& 
       {
         Scope own(*this);
         for (size_t i = k + 1; i < closures.size(); ++i) {
-          later.emplace_back(graph::var(closures[i]->name, {}), int64_t(i));
+          later.emplace_back(with_origin(graph::var(closures[i]->name, {}), origin(closures[i])), int64_t(i));
           bind(closures[i]->name, later.back().first);
         }
         graph_closure(closures[k], closures[k]->decorators[0], inner);
       }
-      const auto* made = inner.plain[inner.plain.size() - 1].as<graph::VarBindingNode>();
+      const size_t last = inner.plain.size() - 1;
+      const auto made = inner.plain[last].cast<graph::VarBindingNode>();
       members.push_back(made->var);
       bind(closures[k]->name, made->var);
       std::unordered_set<const Object*> used;
@@ -114,24 +114,23 @@ void Converter::graph_group(std::span<const AstStmt* const> closures, Sequence& 
       graph::Expr all;
       for (const auto& [v, i] : later) {
         if (!used.count(v.get())) continue;
-        v.mut()->origin = origin(closures[size_t(i)]);
         if (!all) all = bind_value("all", {}, graph::call(group, {}), first, origin(closures[k]));
         first.plain.push_back(make<graph::VarBindingNode>(v, make<graph::TupleGetItem>(all, i)));
       }
       if (!all) continue;
       first.close();
-      const auto* body = made->value.as<graph::Function>()->body.as<graph::SeqExpr>();
+      auto f = made->value.cast<graph::Function>();
+      const auto body = f->body.cast<graph::SeqExpr>();
       for (const graph::BindingBlock& b : body->blocks) first.blocks.push_back(b);
-      const graph::Expr whole = make<graph::SeqExpr>(first.blocks, body->body);
-      whole.mut()->type = body->body->type;
-      made->value.cast<graph::Function>().mut()->body = whole;
+      f.edit()->body = with_type(make<graph::SeqExpr>(first.blocks, body->body), body->body->type);
+      inner.plain.set(last, make<graph::VarBindingNode>(made->var, f));
     }
   }
   inner.close();
   const graph::Expr body = make<graph::SeqExpr>(inner.blocks, graph::Expr(make<graph::Tuple>(members)));
-  const auto f =
-      make<graph::Function>(Array<graph::VarRef>(), body, graph::Type(), AttrMap(), Array<std::string>());
-  f.mut()->origin = origin(closures[0]);
+  const auto f = with_origin(
+      make<graph::Function>(Array<graph::VarRef>(), body, graph::Type(), AttrMap(), Array<std::string>()),
+      origin(closures[0]));
   seq.plain.push_back(make<graph::VarBindingNode>(group, f));
   const graph::Expr all = bind_value("all", {}, graph::call(group, {}), seq, origin(closures[0]));
   for (size_t i = 0; i < closures.size(); ++i)

@@ -163,9 +163,11 @@ class Converter {
       plain = {};
     }
   };
-  /// `self` (optional): the variable that the function is bound to, which its body may call.
   Ref<graph::MemoryPlan> memory_plan(const Ast* call);
-  Ref<graph::Function> graph_function(const AstStmt* s, const graph::VarRef& self = {});
+  /// `self` (optional) becomes the variable that the function is bound to, which its body may call; its type
+  /// is what is declared (perhaps none), else the function's.
+  Ref<graph::Function> graph_function(const AstStmt* s, graph::VarRef* self = nullptr,
+                                      const std::optional<graph::Type>& declared = {});
   graph::Type type(const Ast* a);
   graph::Type tensor_type(const std::vector<const Ast*>& positional, const Ast* at);
   PrimExpr quoted_size(const Ast* quoted);

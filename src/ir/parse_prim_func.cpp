@@ -24,7 +24,7 @@ void Converter::buffer_fields(BufferNode* b, const Ast* shape, const Ast* dtype,
 Buffer Converter::buffer_decl(const std::string& name, const Ast* call, size_t first,
                               std::initializer_list<std::string_view> more) {
   auto node = make<BufferNode>();
-  BufferNode* b = node.mut();
+  BufferNode* b = node.edit();
   b->name = name;
   if (call->kind == ExprKind::subscript) {  // T.Buffer[(128, 128), "float32"]
     if (call->items.size() > 3)
@@ -89,7 +89,7 @@ PrimFunc Converter::prim_func(const AstStmt* s) {
     PrimFuncNode* old;
     ~Current() { slot = old; }
   } current{current_, current_};
-  current_ = f.mut();
+  current_ = f.edit();
   function_level_ = int(levels_.size()) - 1;
   implicit_level_ = function_level_;
   saw_block_ = false;

@@ -162,13 +162,13 @@ Stmt Converter::block_stmt(const AstStmt* s, const Ast* call, const Ast* as) {
   if ((!parts.reads || !parts.writes) && !plain_root) infer_regions(parts, body, &reads, &writes);
   if (parts.reads) reads = *parts.reads;
   if (parts.writes) writes = *parts.writes;
-  auto block = make<Block>(parts.iter_vars, reads, writes, name, body, parts.init, parts.alloc_buffers,
-                           parts.match_buffers, parts.annotations);
-  block.mut()->origin = origin(s);
+  auto block = with_origin(make<Block>(parts.iter_vars, reads, writes, name, body, parts.init,
+                                       parts.alloc_buffers, parts.match_buffers, parts.annotations),
+                           origin(s));
   if (bare) return block;
-  auto realize = make<BlockRealize>(parts.iter_values, parts.predicate ? parts.predicate : true_(), block);
-  realize.mut()->origin = block->origin;
-  return realize;
+  return with_origin(
+      make<BlockRealize>(parts.iter_values, parts.predicate ? parts.predicate : true_(), block),
+      block->origin);
 }
 
 // ---------------------------------------------------------------- loops
@@ -244,9 +244,9 @@ Stmt Converter::for_stmt(const AstStmt* s, const Ast* target, const Ast* iterabl
   }
   Stmt body = block_body(s->body, nullptr);
   for (size_t i = loops.size(); i-- > 0;) {
-    auto loop = make<For>(vars[i], loops[i].dom->min, loops[i].dom->extent, loops[i].kind, body, loops[i].tag,
-                          loops[i].annotations);
-    loop.mut()->origin = origin(s);
+    auto loop = with_origin(make<For>(vars[i], loops[i].dom->min, loops[i].dom->extent, loops[i].kind, body,
+                                      loops[i].tag, loops[i].annotations),
+                            origin(s));
     body = loop;
   }
   return body;
@@ -300,9 +300,9 @@ void Converter::producer(const std::string& name, const Ast* call) {
   const Ast* dtype = argument(call, 1, "dtype");
   buffer_fields(&parts, need(call, 0, "shape"), dtype, call);
   auto p = make<DataProducerNode>();
-  p.mut()->shape = parts.shape;
-  p.mut()->dtype = parts.dtype;
-  p.mut()->name = name;
+  p.edit()->shape = parts.shape;
+  p.edit()->dtype = parts.dtype;
+  p.edit()->name = name;
   bind(name, p);
 }
 
@@ -325,9 +325,7 @@ std::optional<Converter::Item> Converter::scope_form(const Ast* call, const Ast*
     AttrMap annotations = notes ? dict(notes) : AttrMap();
     bind(b->name, b);
     return Item{{}, [b, annotations, at](Stmt body) -> Stmt {
-                  auto n = make<Allocate>(b, body, annotations);
-                  n.mut()->origin = at;
-                  return n;
+                  return with_origin(make<Allocate>(b, body, annotations), at);
                 }};
   }
   if (p == "T.allocate_const") {
@@ -351,11 +349,7 @@ std::optional<Converter::Item> Converter::scope_form(const Ast* call, const Ast*
         return Item{
             {}, [b](Stmt body) -> Stmt { return make<Allocate>(b, make<DeclBuffer>(b, body), AttrMap()); }};
     }
-    return Item{{}, [b, at](Stmt body) -> Stmt {
-                  auto n = make<DeclBuffer>(b, body);
-                  n.mut()->origin = at;
-                  return n;
-                }};
+    return Item{{}, [b, at](Stmt body) -> Stmt { return with_origin(make<DeclBuffer>(b, body), at); }};
   }
   if (p == "T.realize") {
     Buffer b = buffer_decl(named_target(), call, 0, {"bounds", "condition"});
@@ -383,9 +377,7 @@ std::optional<Converter::Item> Converter::scope_form(const Ast* call, const Ast*
            x);
     bind(n, variable);
     return Item{{}, [variable, v, at](Stmt body) -> Stmt {
-                  auto node = make<LetStmt>(variable, v, body);
-                  node.mut()->origin = at;
-                  return node;
+                  return with_origin(make<LetStmt>(variable, v, body), at);
                 }};
   }
   if (p == "T.attr") {
@@ -542,7 +534,7 @@ void Converter::assignment(const AstStmt* s, BlockParts* parts, std::vector<Item
   if (t->kind == ExprKind::subscript) {
     if (s->annotation || !s->value) fail("T0221", "an element cannot be declared", t);
     Stmt st = store(t, s->value, s->name);
-    st.mut()->origin = origin(s);
+    st.edit()->origin = origin(s);
     out.push_back({st, {}});
     return;
   }
@@ -630,11 +622,7 @@ void Converter::assignment(const AstStmt* s, BlockParts* parts, std::vector<Item
   VarRef x = var(name, e.dtype());
   bind(name, x);
   const Origin at = origin(s);
-  out.push_back({{}, [x, e, at](Stmt body) -> Stmt {
-                   auto n = make<LetStmt>(x, e, body);
-                   n.mut()->origin = at;
-                   return n;
-                 }});
+  out.push_back({{}, [x, e, at](Stmt body) -> Stmt { return with_origin(make<LetStmt>(x, e, body), at); }});
 }
 
 void Converter::statement(const AstStmt* s, BlockParts* parts, std::vector<Item>& out) {
@@ -665,8 +653,7 @@ void Converter::statement(const AstStmt* s, BlockParts* parts, std::vector<Item>
       Stmt then_case = nested_body(s->body);
       Stmt else_case = s->orelse.empty() ? Stmt() : nested_body(s->orelse);
       if (!ok) throw Failed();
-      auto n = make<IfThenElse>(c, then_case, else_case);
-      n.mut()->origin = origin(s);
+      auto n = with_origin(make<IfThenElse>(c, then_case, else_case), origin(s));
       out.push_back({n, {}});
       return;
     }

@@ -529,7 +529,7 @@ Value Converter::call(const Ast* a) {
     const Ast* d = type_first ? arg(0) : need(a, 1, "dtype");
     const Ast* x = type_first ? arg(1) : need(a, 0, "value");
     auto node = make<Cast>(expr(x));
-    node.mut()->dtype = dtype_of(d);
+    node.edit()->dtype = dtype_of(d);
     return {node};
   }
   if (f == "Ramp" || f == "ramp") {

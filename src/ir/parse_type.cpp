@@ -33,7 +33,7 @@ Array<PrimExpr> Converter::shape_values(const Ast* a) {
 /// (shape, dtype) in one of the older and newer orders.
 Type Converter::tensor_type(const std::vector<const Ast*>& positional, const Ast* at) {
   auto t = make<TensorType>();
-  TensorType* n = t.mut();
+  TensorType* n = t.edit();
   const Ast *shape = positional.empty() ? nullptr : positional[0],
             *dtype = positional.size() > 1 ? positional[1] : nullptr;
   if (at->kind == ExprKind::call) {

@@ -27,7 +27,7 @@ Any Converter::any(const Ast* a) {
     case ExprKind::tuple:
     case ExprKind::list: {
       auto list = make<ArrayObj>();
-      for (const Ast* x : a->items) list.mut()->items.push_back(any(x));
+      for (const Ast* x : a->items) list.edit()->items.push_back(any(x));
       return list;
     }
     case ExprKind::dict:
@@ -90,7 +90,7 @@ Ref<graph::MemoryPlan> Converter::memory_plan(const Ast* call) {
   for (const FieldInfo& f : type_of(plan)->fields) names.push_back(f.name);
   only(call, 0, names);
   for (const FieldInfo& f : type_of(plan)->fields)
-    if (const Ast* value = named(call, f.name)) set_field(f, plan.mut(), value);
+    if (const Ast* value = named(call, f.name)) set_field(f, plan.edit(), value);
   return plan;
 }
 

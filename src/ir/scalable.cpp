@@ -57,7 +57,7 @@ PrimFunc fix_vscale(const PrimFunc& f, int64_t vscale) {
       [&](const Cast& n) -> PrimExpr {
         if (!is_scalable(n.dtype)) return {};
         auto out = make<Cast>(n.value);
-        out.mut()->dtype = fixed(n.dtype, vscale);
+        out.edit()->dtype = fixed(n.dtype, vscale);
         return out;
       },
       [&](const Call& n) -> PrimExpr {

@@ -58,26 +58,26 @@ std::vector<SymbolValue> match_symbols(const Function& function, const Array<Exp
   return out;
 }
 
-Ref<Function> with_sizes(const Ref<Function>& f, const tir::VarMap& map) {
-  if (map.empty()) return f;
-  const ObjectRef next = rewrite_any(
-      f,
+ObjectRef with_sizes(const ObjectRef& root, const tir::VarMap& map) {
+  if (map.empty()) return root;
+  return rewrite_any(
+      root,
       [&](const ObjectRef& node) -> ObjectRef {
-        const auto* v = node.as<tir::Var>();
-        auto it = v ? map.find(v) : map.end();
-        return it == map.end() ? ObjectRef() : ObjectRef(it->second);
+        if (const auto* v = node.as<tir::Var>()) {
+          auto it = map.find(v);
+          return it == map.end() ? ObjectRef() : ObjectRef(it->second);
+        }
+        // Types that stand beside the fields are facts about the old sizes.
+        Expr e = node.is<Var>() ? Expr() : node.cast<ExprNode>();
+        if (!e) return {};
+        const Type type = substitute_symbols(e->type, map);
+        return type.same_as(e->type) ? Expr() : with_type(std::move(e), type);
       },
       [](const ObjectRef& node) { return node.is<Op>() || node.is<Constant>() || node.is<GlobalVar>(); });
-  // Types that stand beside the fields are facts about the old sizes.
-  post_order(next, [&](const ObjectRef& node) {
-    if (!node || !node.is<ExprNode>() || node.is<Var>() || node.is<Constant>() || node.is<Op>() ||
-        node.is<GlobalVar>())
-      return;
-    Expr e = node.cast<ExprNode>();
-    if (e->type) e.mut()->type = substitute_symbols(e->type, map);
-  });
-  Ref<Function> out = next.cast<Function>();
-  if (out->plan) out.edit()->plan = {};  // its offsets were for other sizes
+}
+Ref<Function> with_sizes(const Ref<Function>& f, const tir::VarMap& map) {
+  Ref<Function> out = with_sizes(ObjectRef(f), map).cast<Function>();
+  if (!map.empty() && out->plan) out.edit()->plan = {};  // its offsets were for other sizes
   return out;
 }
 

@@ -23,7 +23,8 @@ Type substitute_symbols(const Type& t, const tir::VarMap& map);
 /// Symbolic sizes in a type, in order of appearance, appended when new.
 void symbols_of(const ObjectRef& type, std::vector<tir::VarRef>& out);
 
-/// The function with symbolic sizes replaced, types included.
+/// With symbolic sizes replaced, the types of expressions included.
+ObjectRef with_sizes(const ObjectRef& root, const tir::VarMap& map);
 Ref<Function> with_sizes(const Ref<Function>& f, const tir::VarMap& map);
 
 /// What is equal as it stands (structural_equal without map_free) has one hash, as with structural_hash,

@@ -83,7 +83,7 @@ int64_t wrap(int64_t v, DataType t) {
 PrimExpr PrimExpr::int_imm(int64_t v, DataType type) {
   if (type.is_vector()) return make<Broadcast>(int_imm(v, type.element()), int64_t(type.lanes));
   auto r = make<IntImm>(wrap(v, type));
-  r.mut()->dtype = type;
+  r.edit()->dtype = type;
   return r;
 }
 PrimExpr PrimExpr::float_imm(double v, DataType type) {
@@ -97,7 +97,7 @@ PrimExpr PrimExpr::float_imm(double v, DataType type) {
   else if (type.is_float8())
     v = fp8_to_float(float_to_fp8(float(v), type.code), type.code);
   auto r = make<FloatImm>(v);
-  r.mut()->dtype = type;
+  r.edit()->dtype = type;
   return r;
 }
 
@@ -146,7 +146,7 @@ void Shuffle::finish() { dtype = vectors[0].dtype().with_lanes(int(indices.size(
 
 VarRef var(std::string name, DataType dtype) {
   auto v = make<Var>(std::move(name));
-  v.mut()->dtype = dtype;
+  v.edit()->dtype = dtype;
   return v;
 }
 Range range(PrimExpr min, PrimExpr extent) { return make<RangeNode>(std::move(min), std::move(extent)); }
@@ -302,12 +302,12 @@ PrimExpr cast(DataType dtype, const PrimExpr& value) {
   if (const auto* f = value.as<FloatImm>(); f && dtype.is_float())
     return PrimExpr::float_imm(f->value, dtype);
   auto r = make<Cast>(value);
-  r.mut()->dtype = dtype;
+  r.edit()->dtype = dtype;
   return r;
 }
 PrimExpr call(DataType dtype, std::string op, Array<PrimExpr> args) {
   auto r = make<Call>(std::move(op), std::move(args));
-  r.mut()->dtype = dtype;
+  r.edit()->dtype = dtype;
   return r;
 }
 PrimExpr const_of(DataType dtype, double value) {

@@ -143,8 +143,8 @@ ObjectRef rebuild(const Object* o, const Memo& memo) {
     const auto& items = static_cast<const ArrayObj*>(o)->items;
     if (std::none_of(items.begin(), items.end(), differs)) return ref(o);
     auto copy = make<ArrayObj>();
-    copy.mut()->items.reserve(items.size());
-    for (const Any& a : items) copy.mut()->items.push_back(mapped(a, memo));
+    copy.edit()->items.reserve(items.size());
+    for (const Any& a : items) copy.edit()->items.push_back(mapped(a, memo));
     return copy;
   }
   if (is_type_index<MapObj>(o->type_index)) {
@@ -154,7 +154,7 @@ ObjectRef rebuild(const Object* o, const Memo& memo) {
     if (!changed) return ref(o);
     auto copy = make<MapObj>();
     for (const auto& [k, v] : static_cast<const MapObj*>(o)->items)
-      map_detail::set(copy.mut(), mapped(k, memo), mapped(v, memo));
+      map_detail::set(copy.edit(), mapped(k, memo), mapped(v, memo));
     return copy;
   }
   const TypeInfo* info = type_of(o);

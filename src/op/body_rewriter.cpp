@@ -132,15 +132,13 @@ Expr BodyRewriter::substitute(const Expr& value) {
     if (!changed) return value;
     Expr out = make<Tuple>(items);
     if (std::all_of(items.begin(), items.end(), [](const Expr& i) { return i && i->type; }))
-      out.mut()->type = tuple_type(items.map([](const Expr& i) { return i->type; }));
+      out.edit()->type = tuple_type(items.map([](const Expr& i) { return i->type; }));
     return out;
   }
   if (auto* n = value.as<TupleGetItem>()) {
     Expr tuple = substitute(n->tuple);
     if (tuple.same_as(n->tuple)) return value;
-    Expr out = make<TupleGetItem>(tuple, n->index);
-    out.mut()->type = value->type;
-    return out;
+    return with_type(make<TupleGetItem>(tuple, n->index), value->type);
   }
   if (auto* n = value.as<Call>()) {
     Expr op = substitute(n->op);

@@ -12,7 +12,7 @@ template <class T, class... Args>
 ObjectRef make_attrs(Args&&... args) {
   if constexpr (sizeof...(Args) == 1 && (std::is_invocable_v<Args, T&> && ...)) {
     Ref<T> a = make<T>();
-    (args(*a.mut()), ...);
+    (args(*a.edit()), ...);
     return a;
   } else {
     return make<T>(std::forward<Args>(args)...);

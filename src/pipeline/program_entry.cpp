@@ -107,17 +107,14 @@ class FlatInputs {
     if (!t) {
       std::string own = name;
       while (!taken_.insert(own).second) own += "_";
-      params.push_back(graph::var(own, type));
-      params[params.size() - 1].mut()->origin = origin;
+      params.push_back(with_origin(graph::var(own, type), origin));
       names_.push_back(own);
-      return params[params.size() - 1];
+      return params.back();
     }
     Array<Expr> items;
     for (size_t i = 0; i < t->items.size(); ++i)
       items.push_back(parts(fmt::format("{}_{}", name, i), t->items[i], origin));
-    const Expr out = make<graph::Tuple>(items);
-    out.mut()->type = type;
-    return out;
+    return with_type(make<graph::Tuple>(items), type);
   }
 
   std::optional<Array<std::string>> named_;
@@ -154,17 +151,15 @@ IRModule with_flat_inputs(IRModule module) {
       if (!renamed.same_as(object)) module.set(other, renamed);
     }
     const VarRef result = graph::var("result", f->ret_type);
-    const Expr call = graph::call(graph::global(inner), flat.values);
-    call.mut()->origin = f->origin;
+    const Expr call = with_origin(graph::call(graph::global(inner), flat.values), f->origin);
     flat.bindings = {graph::Binding(make<graph::VarBindingNode>(result, call))};
     body = make<graph::SeqExpr>(Array<graph::BindingBlock>(), Expr(result));
   }
   Array<graph::BindingBlock> blocks{make<graph::BindingBlockNode>(flat.bindings)};
   for (const graph::BindingBlock& b : body.as<graph::SeqExpr>()->blocks) blocks.push_back(b);
-  const Expr whole = make<graph::SeqExpr>(blocks, body.as<graph::SeqExpr>()->body);
-  whole.mut()->type = body->type;
-  const auto out = make<graph::Function>(flat.params, whole, f->ret_type, flat.attrs_of(*f), f->type_params);
-  out.mut()->origin = f->origin;
+  const Expr whole = with_type(make<graph::SeqExpr>(blocks, body.as<graph::SeqExpr>()->body), body->type);
+  const auto out = with_origin(
+      make<graph::Function>(flat.params, whole, f->ret_type, flat.attrs_of(*f), f->type_params), f->origin);
   module.set(name, out);
   return module;
 }

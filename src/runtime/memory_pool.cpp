@@ -181,7 +181,7 @@ void MemoryPoolObj::charge(HeldObj& value, size_t items) {
 }
 
 HeldObj::~HeldObj() {
-  if (account) static_cast<MemoryPoolObj*>(account.mut())->discharge(held);
+  if (const auto pool = account.cast<MemoryPoolObj>()) pool.mut()->discharge(held);
 }
 
 }  // namespace tenon

@@ -202,7 +202,7 @@ bool TargetNode::has_library(std::string_view name) const {
 Target host_target() {
   static const Target host = [] {
     Target target = make<TargetNode>();
-    TargetNode* t = target.mut();
+    TargetNode* t = target.edit();
     t->triple = "x86_64-unknown-linux-gnu";
     const CpuInfo info = read_cpuinfo();
     for (std::string_view f : known_features)
@@ -365,15 +365,15 @@ Target record_from_json(std::string_view text, const std::string& where) {
         std::all_of(value.begin(), value.end(), [](auto& v) { return v.is_string(); })) {
       Array<std::string> list;
       for (auto& v : value) list.push_back(v.template get<std::string>());
-      field->set(target.mut(), Any(list));
+      field->set(target.edit(), Any(list));
     } else if (kind == kBool && value.is_boolean())
-      field->set(target.mut(), Any(value.template get<bool>()));
+      field->set(target.edit(), Any(value.template get<bool>()));
     else if (kind == kInt && value.is_number_integer() && value.template get<int64_t>() >= 0)
-      field->set(target.mut(), Any(value.template get<int64_t>()));
+      field->set(target.edit(), Any(value.template get<int64_t>()));
     else if (kind == kFloat && value.is_number())
-      field->set(target.mut(), Any(value.template get<double>()));
+      field->set(target.edit(), Any(value.template get<double>()));
     else if (value.is_string() && kind >= kFirstObjectIndex && !field->is_ref)
-      field->set(target.mut(), Any(value.template get<std::string>()));
+      field->set(target.edit(), Any(value.template get<std::string>()));
     else
       problems.add(
           Diagnostic{"T0901",

@@ -531,10 +531,8 @@ Program create_program(const Array<Tensor>& inputs, const Array<Tensor>& outputs
 std::vector<Tensor> external_packed(Array<Array<PrimExpr>> shapes, std::vector<DataType> dtypes,
                                     Array<Tensor> inputs, const std::string& function, std::string name) {
   auto nothing = [](const Array<Buffer>&, const Array<Buffer>&) { return tir::seq({}); };
-  std::vector<Tensor> out =
-      external(std::move(shapes), std::move(dtypes), std::move(inputs), nothing, std::move(name));
-  if (!out.empty()) out[0]->op.mut()->attrs.set("packed", Any(function));
-  return out;
+  return external(std::move(shapes), std::move(dtypes), std::move(inputs), nothing, std::move(name),
+                  {{"packed", Any(function)}});
 }
 
 }  // namespace tenon::te

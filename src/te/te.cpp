@@ -21,7 +21,7 @@ Array<PrimExpr> as_indices(const Array<PrimExpr>& a) {
 Tensor make_tensor(const Operation& op, int64_t index, const Array<PrimExpr>& shape, DataType dtype,
                    const std::string& name) {
   auto t = make<TensorNode>();
-  TensorNode* node = t.mut();
+  TensorNode* node = t.edit();
   node->shape = shape;
   node->dtype = dtype;
   node->name = name;
@@ -54,7 +54,7 @@ Array<Tensor> tensors_read(const Array<PrimExpr>& body) {
 std::vector<Tensor> make_compute(const Array<PrimExpr>& shape, const MultiLambda& f, std::string name,
                                  std::string tag, AttrMap attrs) {
   auto op = make<OperationNode>();
-  OperationNode* node = op.mut();
+  OperationNode* node = op.edit();
   node->kind = OperationKind::compute;
   node->name = std::move(name);
   node->tag = std::move(tag);
@@ -172,7 +172,7 @@ std::vector<Tensor> OperationNode::outputs() const {
 
 Tensor placeholder(Array<PrimExpr> shape, DataType dtype, std::string name) {
   auto op = make<OperationNode>();
-  OperationNode* node = op.mut();
+  OperationNode* node = op.edit();
   node->kind = OperationKind::placeholder;
   node->name = std::move(name);
   node->shape = as_indices(shape);
@@ -232,7 +232,7 @@ std::vector<Tensor> scan(Array<Tensor> init, Array<Tensor> update, Array<Tensor>
              "write a compute for each state");
   }
   auto op = make<OperationNode>();
-  OperationNode* node = op.mut();
+  OperationNode* node = op.edit();
   node->kind = OperationKind::scan;
   node->name = std::move(name);
   node->tag = std::move(tag);
@@ -260,12 +260,14 @@ Array<PrimExpr> Reducer::operator()(Array<PrimExpr> values, Array<tir::IterVar> 
 
 std::vector<Tensor> external(
     Array<Array<PrimExpr>> shapes, std::vector<DataType> dtypes, Array<Tensor> inputs,
-    std::function<tir::Stmt(const Array<tir::Buffer>&, const Array<tir::Buffer>&)> body, std::string name) {
+    std::function<tir::Stmt(const Array<tir::Buffer>&, const Array<tir::Buffer>&)> body, std::string name,
+    AttrMap attrs) {
   CHECK(shapes.size() == dtypes.size(), "one data type for each output");
   auto op = make<OperationNode>();
-  OperationNode* node = op.mut();
+  OperationNode* node = op.edit();
   node->kind = OperationKind::external;
   node->name = std::move(name);
+  node->attrs = std::move(attrs);
   node->inputs = inputs;
   for (const Tensor& t : inputs) node->input_buffers.push_back(tir::buffer(t->name, t.shape(), t.dtype()));
   for (size_t i = 0; i < shapes.size(); ++i)

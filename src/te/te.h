@@ -66,7 +66,7 @@ std::vector<Tensor> scan(Array<Tensor> init, Array<Tensor> update, Array<Tensor>
 std::vector<Tensor> external(
     Array<Array<PrimExpr>> shapes, std::vector<DataType> dtypes, Array<Tensor> inputs,
     std::function<tir::Stmt(const Array<tir::Buffer>& ins, const Array<tir::Buffer>& outs)> body,
-    std::string name = "extern");
+    std::string name = "extern", AttrMap attrs = {});
 
 // Reductions of an expression over axes.
 PrimExpr sum(PrimExpr e, Array<tir::IterVar> axis, PrimExpr condition = {});

@@ -216,12 +216,12 @@ std::optional<WorkEstimate> work_of(const Stmt& s) {
     if (b && !seen[b->data.get()]) {
       seen[b->data.get()] = true;
       const VarRef p = var(b->name, DataType::handle());
-      f.mut()->params.push_back(p);
-      f.mut()->buffer_map.set(p, b);
+      f.edit()->params.push_back(p);
+      f.edit()->buffer_map.set(p, b);
     }
     return !n.is<BufferNode>();
   });
-  f.mut()->body = s;
+  f.edit()->body = s;
   return kernel_work(f);
 }
 

@@ -91,10 +91,7 @@ class Substitute : public BodyRewriter {
 
  private:
   static Expr with_args(const Expr& old, Expr now) {
-    if (structural_equal(old, now)) return old;
-    now.mut()->type = old->type;
-    now.mut()->origin = old->origin;
-    return now;
+    return structural_equal(old, now) ? old : with_type(std::move(now), old->type, old->origin);
   }
 };
 
@@ -143,7 +140,7 @@ class Reducer {
       if (used.count(v.get()) || !static_shape(v->declared)) params.push_back(v);
     if (p.result.is<Tuple>()) {
       p.result = op::tuple(p.result.as<Tuple>()->items);
-      p.result.mut()->type = op::infer_type(p.result);
+      p.result.edit()->type = op::infer_type(p.result);
     }
     AttrMap attrs;
     attrs.set("global_symbol", Any(options_.function));

@@ -35,8 +35,8 @@ std::string strategies_json(IRModule module, const Target& target, PassContext c
       const Op* op = op_of(value);
       if (!op) return;
       const Call& call = *value.as<Call>();
-      Ref<Call> typed = make<Call>(call.op, call.args, call.attrs, call.type_args);
-      typed.mut()->type = var->declared ? var->declared : value->type;
+      Ref<Call> typed = with_type(make<Call>(call.op, call.args, call.attrs, call.type_args),
+                                  var->declared ? var->declared : value->type);
       if (!has_tensor_def(*op) || !typed->type || !can_lower(typed)) return;
       const auto choice = op::select(*typed, target);
       if (!choice) return;

@@ -47,7 +47,7 @@ class Inputs {
     }
     if (const auto* t = type.as<ShapeType>()) {
       Shape s = make<ShapeObj>();
-      for (const PrimExpr& d : t->values) s.mut()->dims.push_back(value(d));
+      for (const PrimExpr& d : t->values) s.edit()->dims.push_back(value(d));
       return Any(s);
     }
     if (const auto* t = type.as<TupleType>()) {

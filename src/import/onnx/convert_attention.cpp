@@ -45,7 +45,7 @@ Values linear_attention(NodeContext& n) {
                           : fill({PrimExpr(1), PrimExpr(1), PrimExpr(1), PrimExpr(1)}, 1, t);
   const Expr state = n.has(3) ? n.in(3) : fill({sk[0], sk[1], sk[3], sv[3]}, 0, t);
   auto a = make<LinearAttentionAttrs>();
-  a.mut()->gated = gated, a.mut()->delta = delta, a.mut()->scale = n.attr_float("scale", 0);
+  a.edit()->gated = gated, a.edit()->delta = delta, a.edit()->scale = n.attr_float("scale", 0);
   const Expr r = n.op("nn.linear_attention", {q, k, v, decay, beta, state}, a);
   const Expr y = n.transpose(n.item(r, 0), {0, 2, 1, 3});
   return {n.reshape(y, {sk[0], sk[2], simplify(sv[3] * qh)}), n.item(r, 1)};
@@ -68,7 +68,7 @@ Values causal_conv(NodeContext& n) {
                : n.op("full", {graph::shape_expr(before), n.scalar(0, t)}, make_attrs<DTypeAttrs>(t));
   const Expr all = n.op("concat", {n.emit(tuple({past, n.in(0)}))}, make_attrs<AxisAttrs>(int64_t(2)));
   auto a = make<ConvAttrs>();
-  a.mut()->groups = *channels;
+  a.edit()->groups = *channels;
   Expr y = n.op("nn.conv1d", {all, n.in(1)}, a);
   if (n.has(2)) y = n.op("nn.bias_add", {y, n.in(2)}, make_attrs<AxisAttrs>(int64_t(1)));
   if (activation != "none") y = n.op("nn.silu", {y});

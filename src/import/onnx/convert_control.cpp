@@ -170,8 +170,7 @@ LoopResult convert_loop(N& n, const LoopPlan& plan) {
   for (const Expr& e : plan.init) init.push_back(e);
   for (size_t i = 0; i < plan.collected; ++i)
     init.push_back(n.emit(packed("tenon.sequence.empty", {}, graph::object_type())));
-  auto w = make<graph::While>(vars, init, condition.expr, body.expr);
-  w.mut()->origin = n.origin;
+  auto w = with_origin(make<graph::While>(vars, init, condition.expr, body.expr), n.origin);
   const Expr result = n.emit(w);
   const int64_t first = plan.may_stop ? 2 : 1;
   for (size_t i = 0; i < carried; ++i)

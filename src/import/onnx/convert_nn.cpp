@@ -109,8 +109,9 @@ Expr with_bias(N& n, Expr y, size_t i) {
 Values conv(N& n) {
   Window w = window(n, kernel_of(n, 1), true);
   auto a = make<ConvAttrs>();
-  a.mut()->strides = list(w.strides), a.mut()->padding = list(w.pads), a.mut()->dilation = list(w.dilations);
-  a.mut()->groups = n.attr_int("group", 1);
+  a.edit()->strides = list(w.strides), a.edit()->padding = list(w.pads),
+  a.edit()->dilation = list(w.dilations);
+  a.edit()->groups = n.attr_int("group", 1);
   if (a->groups < 1) n.malformed(fmt::format("Conv has {} groups", a->groups));
   Expr y = n.op(fmt::format("nn.conv{}d", w.kernel.size()), {n.in(0), n.in(1)}, a);
   return {with_bias(n, y, 2)};
@@ -153,8 +154,8 @@ Values conv_transpose(N& n) {
     }
   }
   auto a = make<ConvTransposeAttrs>();
-  a.mut()->strides = list(strides), a.mut()->padding = list(pads), a.mut()->dilation = list(dilations);
-  a.mut()->output_padding = list(extra), a.mut()->groups = n.attr_int("group", 1);
+  a.edit()->strides = list(strides), a.edit()->padding = list(pads), a.edit()->dilation = list(dilations);
+  a.edit()->output_padding = list(extra), a.edit()->groups = n.attr_int("group", 1);
   if (a->groups < 1) n.malformed(fmt::format("ConvTranspose has {} groups", a->groups));
   Expr y = n.op(fmt::format("nn.conv{}d_transpose", spatial), {n.in(0), n.in(1)}, a);
   return {with_bias(n, y, 2)};
@@ -185,11 +186,11 @@ Values pool(N& n) {
   Window w = window(n, n.need_ints("kernel_shape"), true);
   const std::string mode = n.attr_string("auto_pad", "NOTSET");
   auto a = make<PoolAttrs>();
-  a.mut()->pool_size = list(w.kernel), a.mut()->strides = list(w.strides), a.mut()->padding = list(w.pads),
-  a.mut()->dilation = list(w.dilations);
-  a.mut()->ceil_mode = n.attr_int("ceil_mode", 0) != 0 && (mode == "NOTSET" || mode.empty());
-  a.mut()->count_include_pad = n.attr_int("count_include_pad", 0) != 0;
-  if (kind == "LpPool") a.mut()->p = double(n.attr_int("p", 2));
+  a.edit()->pool_size = list(w.kernel), a.edit()->strides = list(w.strides), a.edit()->padding = list(w.pads),
+  a.edit()->dilation = list(w.dilations);
+  a.edit()->ceil_mode = n.attr_int("ceil_mode", 0) != 0 && (mode == "NOTSET" || mode.empty());
+  a.edit()->count_include_pad = n.attr_int("count_include_pad", 0) != 0;
+  if (kind == "LpPool") a.edit()->p = double(n.attr_int("p", 2));
   for (size_t i = 0; i < w.kernel.size(); ++i) {
     const int64_t reach = (w.kernel[i] - 1) * w.dilations[i] + 1;
     if (w.pads[i] >= reach || w.pads[i + w.kernel.size()] >= reach)
@@ -205,7 +206,7 @@ Values global_pool(N& n) {
   const std::string& kind = n.op_type();
   if (kind == "GlobalLpPool") {
     auto a = make<PoolAttrs>();
-    a.mut()->p = double(n.attr_int("p", 2));
+    a.edit()->p = double(n.attr_int("p", 2));
     return {n.op("nn.global_lp_pool", {n.in(0)}, a)};
   }
   return {n.op(kind == "GlobalMaxPool" ? "nn.global_max_pool" : "nn.global_avg_pool", {n.in(0)})};
@@ -218,7 +219,7 @@ const R p1("MaxPool", {1, 8, 10, 11, 12, 22}, pool), p2("AveragePool", {1, 7, 10
 Values batch_norm(N& n) {
   if (n.since >= 14 && n.attr_int("training_mode", 0) != 0) {
     auto a = make<BatchNormTrainAttrs>();
-    a.mut()->epsilon = n.attr_float("epsilon", 1e-5), a.mut()->momentum = n.attr_float("momentum", 0.9);
+    a.edit()->epsilon = n.attr_float("epsilon", 1e-5), a.edit()->momentum = n.attr_float("momentum", 0.9);
     const Expr r = n.op("nn.batch_norm_train", {n.in(0), n.in(1), n.in(2), n.in(3), n.in(4)}, a);
     return {n.item(r, 0), n.item(r, 1), n.item(r, 2)};
   }
@@ -234,7 +235,7 @@ Values batch_norm(N& n) {
   Expr x = n.in(0);
   const DataType t = n.dtype(0);
   auto a = make<BatchNormAttrs>();
-  a.mut()->epsilon = n.attr_float("epsilon", 1e-5);
+  a.edit()->epsilon = n.attr_float("epsilon", 1e-5);
   // Statistics may be wider than the data.
   const DataType wide = n.dtype(3);
   Array<Expr> args{n.cast(x, wide)};
@@ -245,13 +246,13 @@ Values batch_norm(N& n) {
 }
 Values instance_norm(N& n) {
   auto a = make<BatchNormAttrs>();
-  a.mut()->epsilon = n.attr_float("epsilon", 1e-5);
+  a.edit()->epsilon = n.attr_float("epsilon", 1e-5);
   return {n.op("nn.instance_norm", {n.in(0), n.in(1), n.in(2)}, a)};
 }
 Values group_norm(N& n) {
   const int64_t groups = n.need_int("num_groups");
   auto a = make<GroupNormAttrs>();
-  a.mut()->epsilon = n.attr_float("epsilon", 1e-5), a.mut()->num_groups = groups;
+  a.edit()->epsilon = n.attr_float("epsilon", 1e-5), a.edit()->num_groups = groups;
   Expr gamma = n.in(1), beta = n.in(2);
   auto s = n.known_shape(0);
   const auto channels = s.size() > 1 ? tir::as_int(s[1]) : std::nullopt;
@@ -273,8 +274,8 @@ Values layer_norm(N& n) {
   Expr x = n.in(0);
   const DataType t = n.dtype(0), stash = n.attr_int("stash_type", 1) == 1 && t != f64 ? f32 : t;
   auto a = make<LayerNormAttrs>();
-  for (int64_t i = axis; i < r; ++i) a.mut()->axes.push_back(i);
-  a.mut()->epsilon = n.attr_float("epsilon", 1e-5);
+  for (int64_t i = axis; i < r; ++i) a.edit()->axes.push_back(i);
+  a.edit()->epsilon = n.attr_float("epsilon", 1e-5);
   // A scale of another shape than the normalised axes is multiplied afterwards.
   auto fits = [&](size_t i) {
     const auto s = n.shape(i), d = n.shape(0);
@@ -286,8 +287,8 @@ Values layer_norm(N& n) {
     return true;
   };
   const bool inside = (!n.has(1) || fits(1)) && (rms || !n.has(2) || fits(2)) && (n.has(1) || !n.has(2));
-  a.mut()->scale = inside && n.has(1);
-  a.mut()->center = !rms && inside && n.has(2);
+  a.edit()->scale = inside && n.has(1);
+  a.edit()->center = !rms && inside && n.has(2);
   Array<Expr> args{x};
   if (a->scale) args.push_back(n.in(1));
   if (a->center) args.push_back(n.in(2));
@@ -307,8 +308,8 @@ Values layer_norm(N& n) {
 }
 Values lrn(N& n) {
   auto a = make<LrnAttrs>();
-  a.mut()->size = n.need_int("size"), a.mut()->alpha = n.attr_float("alpha", 1e-4),
-  a.mut()->beta = n.attr_float("beta", 0.75), a.mut()->bias = n.attr_float("bias", 1);
+  a.edit()->size = n.need_int("size"), a.edit()->alpha = n.attr_float("alpha", 1e-4),
+  a.edit()->beta = n.attr_float("beta", 0.75), a.edit()->bias = n.attr_float("bias", 1);
   if (a->size < 1 || a->size > (int64_t(1) << 31)) n.malformed(fmt::format("LRN has the size {}", a->size));
   return {n.op("nn.lrn", {n.in(0)}, a)};
 }
@@ -361,7 +362,7 @@ Values hardmax(N& n) {
   const auto depth = tir::as_int(extent);
   if (!depth || *depth < 1) n.unsupported("Hardmax needs an axis of known size");
   auto args = make<ArgReduceAttrs>();
-  args.mut()->axis = at;
+  args.edit()->axis = at;
   Expr index = n.op("argmax", {x}, args);
   Expr y = n.op("one_hot", {index, n.scalar(1, n.dtype(0)), n.scalar(0, n.dtype(0))},
                 make_attrs<OneHotAttrs>(*depth, at));
@@ -420,8 +421,8 @@ Values matmul_integer(N& n) {
 Values conv_integer(N& n) {
   Window w = window(n, kernel_of(n, 1), true);
   auto a = make<ConvAttrs>();
-  a.mut()->strides = list(w.strides), a.mut()->padding = list(w.pads), a.mut()->dilation = list(w.dilations),
-  a.mut()->groups = n.attr_int("group", 1);
+  a.edit()->strides = list(w.strides), a.edit()->padding = list(w.pads),
+  a.edit()->dilation = list(w.dilations), a.edit()->groups = n.attr_int("group", 1);
   return {n.op(fmt::format("nn.conv{}d", w.kernel.size()),
                {shifted(n, 0, 2, n.rank(0), -1), shifted(n, 1, 3, n.rank(1), 0)}, a)};
 }
@@ -437,8 +438,8 @@ Values qlinear_conv(N& n) {
   }
   Window w = window(n, kernel, true);
   auto a = make<ConvAttrs>();
-  a.mut()->strides = list(w.strides), a.mut()->padding = list(w.pads), a.mut()->dilation = list(w.dilations),
-  a.mut()->groups = n.attr_int("group", 1);
+  a.edit()->strides = list(w.strides), a.edit()->padding = list(w.pads),
+  a.edit()->dilation = list(w.dilations), a.edit()->groups = n.attr_int("group", 1);
   const int64_t rank = int64_t(spatial) + 2;
   Expr y =
       n.op(fmt::format("nn.conv{}d", spatial), {shifted(n, 0, 2, rank, -1), shifted(n, 3, 5, rank, 0)}, a);

@@ -70,10 +70,10 @@ Values recurrent_layer(NodeContext& n) {
   Array<Expr> ys, hs, cs;
   for (int64_t d = 0; d < directions; ++d) {
     auto a = make<RecurrentAttrs>();
-    a.mut()->reverse = direction == "reverse" || d == 1;
-    a.mut()->linear_before_reset = n.attr_int("linear_before_reset", 0) != 0;
-    a.mut()->input_forget = n.attr_int("input_forget", 0) != 0;
-    a.mut()->clip = n.attr_float("clip", 0);
+    a.edit()->reverse = direction == "reverse" || d == 1;
+    a.edit()->linear_before_reset = n.attr_int("linear_before_reset", 0) != 0;
+    a.edit()->input_forget = n.attr_int("input_forget", 0) != 0;
+    a.edit()->clip = n.attr_float("clip", 0);
     Array<Expr> args{x,
                      direction_of(n, n.in(1), d),
                      direction_of(n, n.in(2), d),

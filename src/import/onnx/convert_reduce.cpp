@@ -89,9 +89,9 @@ const R r1("ReduceSum", {1, 11, 13}, reduce), r2("ReduceMean", {1, 11, 13, 18}, 
 
 Values arg_reduce(N& n) {
   auto a = make<ArgReduceAttrs>();
-  a.mut()->axis = n.axis(n.attr_int("axis", 0), n.rank(0));
-  a.mut()->keepdims = n.attr_int("keepdims", 1) != 0;
-  a.mut()->select_last_index = n.attr_int("select_last_index", 0) != 0;
+  a.edit()->axis = n.axis(n.attr_int("axis", 0), n.rank(0));
+  a.edit()->keepdims = n.attr_int("keepdims", 1) != 0;
+  a.edit()->select_last_index = n.attr_int("select_last_index", 0) != 0;
   return {n.op(n.op_type() == "ArgMax" ? "argmax" : "argmin", {n.in(0)}, a)};
 }
 const R a1("ArgMax", {1, 11, 12, 13}, arg_reduce), a2("ArgMin", {1, 11, 12, 13}, arg_reduce);
@@ -100,8 +100,8 @@ Values cumsum(N& n) {
   const auto axis = n.const_ints(1, "axis");
   if (axis.size() != 1) n.malformed("'axis' of CumSum must be one number");
   auto a = make<CumsumAttrs>();
-  a.mut()->axis = n.axis(axis[0], n.rank(0));
-  a.mut()->exclusive = n.attr_int("exclusive", 0) != 0, a.mut()->reverse = n.attr_int("reverse", 0) != 0;
+  a.edit()->axis = n.axis(axis[0], n.rank(0));
+  a.edit()->exclusive = n.attr_int("exclusive", 0) != 0, a.edit()->reverse = n.attr_int("reverse", 0) != 0;
   return {n.op("cumsum", {n.in(0)}, a)};
 }
 const R a3("CumSum", {11, 14}, cumsum);

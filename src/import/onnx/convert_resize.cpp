@@ -101,7 +101,7 @@ Values emit(N& n, Plan p) {
     }
   }
   auto a = make<ResizeAttrs>();
-  ResizeAttrs& r = *a.mut();
+  ResizeAttrs& r = *a.edit();
   r.method = p.mode == "nearest" ? "nearest_neighbor" : p.mode;
   r.coordinate_transformation_mode = p.coordinates;
   r.rounding_method = p.nearest;

@@ -98,8 +98,8 @@ Values cumprod(N& n) {
   const auto axis = n.const_ints(1, "axis");
   if (axis.size() != 1) n.malformed("'axis' of CumProd must be one number");
   auto a = make<CumsumAttrs>();
-  a.mut()->axis = n.axis(axis[0], n.rank(0));
-  a.mut()->exclusive = n.attr_int("exclusive", 0) != 0, a.mut()->reverse = n.attr_int("reverse", 0) != 0;
+  a.edit()->axis = n.axis(axis[0], n.rank(0));
+  a.edit()->exclusive = n.attr_int("exclusive", 0) != 0, a.edit()->reverse = n.attr_int("reverse", 0) != 0;
   return {n.op("cumprod", {n.in(0)}, a)};
 }
 Values bitcast(N& n) {

@@ -18,22 +18,22 @@ Array<int64_t> list(const Ints& v) { return Array<int64_t>(v); }
 
 Values roi_align(N& n) {
   auto a = make<RoiAttrs>();
-  a.mut()->pooled_height = n.attr_int("output_height", 1),
-  a.mut()->pooled_width = n.attr_int("output_width", 1);
-  a.mut()->sample_ratio = n.attr_int("sampling_ratio", 0),
-  a.mut()->spatial_scale = n.attr_float("spatial_scale", 1);
-  a.mut()->mode = n.attr_string("mode", "avg");
+  a.edit()->pooled_height = n.attr_int("output_height", 1),
+  a.edit()->pooled_width = n.attr_int("output_width", 1);
+  a.edit()->sample_ratio = n.attr_int("sampling_ratio", 0),
+  a.edit()->spatial_scale = n.attr_float("spatial_scale", 1);
+  a.edit()->mode = n.attr_string("mode", "avg");
   const std::string mode =
       n.attr_string("coordinate_transformation_mode", n.since < 16 ? "output_half_pixel" : "half_pixel");
-  a.mut()->aligned = mode == "half_pixel";
+  a.edit()->aligned = mode == "half_pixel";
   return {n.op("vision.roi_align", {n.in(0), n.in(1), n.in(2)}, a)};
 }
 Values roi_pool(N& n) {
   const Ints size = n.need_ints("pooled_shape");
   if (size.size() != 2) n.malformed("'pooled_shape' of MaxRoiPool needs two values");
   auto a = make<RoiAttrs>();
-  a.mut()->pooled_height = size[0], a.mut()->pooled_width = size[1];
-  a.mut()->spatial_scale = n.attr_float("spatial_scale", 1);
+  a.edit()->pooled_height = size[0], a.edit()->pooled_width = size[1];
+  a.edit()->spatial_scale = n.attr_float("spatial_scale", 1);
   return {n.op("vision.roi_pool", {n.in(0), n.in(1)}, a)};
 }
 Values grid_sample(N& n) {
@@ -54,9 +54,9 @@ Values affine_grid(N& n) {
 Values deform_conv(N& n) {
   if (n.rank(0) != 4) n.unsupported("DeformConv of other than two spatial axes is not supported");
   auto a = make<DeformAttrs>();
-  a.mut()->strides = list(n.attr_ints("strides")), a.mut()->padding = list(n.attr_ints("pads"));
-  a.mut()->dilation = list(n.attr_ints("dilations")), a.mut()->groups = n.attr_int("group", 1);
-  a.mut()->deformable_groups = n.attr_int("offset_group", 1);
+  a.edit()->strides = list(n.attr_ints("strides")), a.edit()->padding = list(n.attr_ints("pads"));
+  a.edit()->dilation = list(n.attr_ints("dilations")), a.edit()->groups = n.attr_int("group", 1);
+  a.edit()->deformable_groups = n.attr_int("offset_group", 1);
   Array<Expr> args{n.in(0), n.in(2), n.in(1)};
   if (n.has(4)) args.push_back(n.in(4));
   const Expr y = n.op("nn.deformable_conv2d", args, a);
@@ -64,9 +64,9 @@ Values deform_conv(N& n) {
 }
 Values col2im(N& n) {
   auto a = make<UnfoldAttrs>();
-  a.mut()->kernel_size = list(n.const_ints(2, "block_shape")),
-  a.mut()->strides = list(n.attr_ints("strides"));
-  a.mut()->padding = list(n.attr_ints("pads")), a.mut()->dilation = list(n.attr_ints("dilations"));
+  a.edit()->kernel_size = list(n.const_ints(2, "block_shape")),
+  a.edit()->strides = list(n.attr_ints("strides"));
+  a.edit()->padding = list(n.attr_ints("pads")), a.edit()->dilation = list(n.attr_ints("dilations"));
   return {n.op("nn.fold", {n.in(0), graph::shape_expr(n.sizes(1, "image_shape"))}, a)};
 }
 /// Positions count in the size that pooling had; a larger result keeps it at its begin.

@@ -483,7 +483,6 @@ Importer::Body Importer::convert_body(std::string_view what, FunctionRef<Values(
   if (!out.poisoned) {
     if (items.empty()) fail("T2013", fmt::format("the {} has no outputs", what), file.name);
     out.expr = items.size() == 1 ? items[0] : builder.emit(op::tuple(items), "outputs");
-    if (!out.expr->type) out.expr.mut()->type = op::infer_type(out.expr);
     out.expr = builder.finish(out.expr);
   }
   if (!out.poisoned || problems_.size() == problems || unsupported != unsupported_nodes_) return out;
@@ -534,15 +533,12 @@ Expr Importer::branches(const Expr& condition, Body yes, Body no, const Origin& 
                                      where, bad.impossible),
                          graph::result_of(good.expr)->type);
       bad.poisoned = false;
-      bad.expr.mut()->type = graph::result_of(bad.expr)->type;
       const auto from = problems_.begin() + std::ptrdiff_t(bad.first_problem);
       problems_.erase(from, from + std::ptrdiff_t(bad.problems));
     }
   }
   if (yes.poisoned || no.poisoned) return {};
-  auto e = make<graph::If>(condition, yes.expr, no.expr);
-  e.mut()->origin = origin;
-  return e;
+  return with_origin(make<graph::If>(condition, yes.expr, no.expr), origin);
 }
 
 Values Importer::convert_forked(proto::GraphProto& g, const std::vector<int>& order, size_t at, Scope& scope,
@@ -685,7 +681,6 @@ IRModule Importer::run() {
     output_names.push_back(name);
   }
   Expr body = results.size() == 1 ? results[0] : builder.emit(op::tuple(results), "outputs");
-  if (!body->type) body.mut()->type = op::infer_type(body);
   body = builder.finish(body);
   AttrMap attrs;
   attrs.set("global_symbol", Any(std::string("main")));

@@ -15,9 +15,7 @@ Value* Scope::find(const std::string& name) {
 NodeContext::NodeContext(Importer& importer, proto::NodeProto& node, Scope& scope, const Env& env,
                          int64_t opset, int64_t since)
     : importer(importer), node(node), scope(scope), env(env), opset(opset), since(since) {
-  auto o = make<OriginObj>();
-  o.mut()->text = where();
-  origin = o;
+  origin = make<OriginObj>(where());
 }
 
 std::string NodeContext::where() const {
@@ -216,7 +214,7 @@ Expr NodeContext::op(std::string_view name, Array<Expr> args, ObjectRef attrs) {
 }
 
 Expr NodeContext::emit(Expr e) {
-  if (!e->origin && !e.is<graph::Var>()) e.mut()->origin = origin;
+  if (!e->origin && !e.is<graph::Var>()) e.edit()->origin = origin;
   return importer.builder.emit(std::move(e),
                                importer.identifier(node.output_size() > 0 ? node.output(0) : std::string()));
 }

@@ -154,8 +154,8 @@ class LowerInit : public tensor_detail::Rewriter {
                              rename_definitions(substitute(b.init, inside)), Stmt(), Array<Buffer>(),
                              Array<MatchBufferRegion>(), AttrMap());
     const AccessRegions access = detect_access_regions(block);
-    block.mut()->reads = access.reads;
-    block.mut()->writes = access.writes;
+    block.edit()->reads = access.reads;
+    block.edit()->writes = access.writes;
     Stmt init = make<BlockRealize>(values, predicate, block);
     for (size_t i = loops.size(); i-- > 0;) {
       const For& l = *loops[i];

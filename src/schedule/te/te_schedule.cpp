@@ -36,7 +36,7 @@ std::string where_of(const StageData& s) { return fmt::format("stage '{}'", s.na
 Operation shell(const std::string& name, const Array<PrimExpr>& shape, DataType dtype, Array<IterVar> axis,
                 Array<IterVar> reduce) {
   auto op = make<OperationNode>();
-  OperationNode* n = op.mut();
+  OperationNode* n = op.edit();
   n->kind = OperationKind::compute;
   n->name = name;
   n->shape = shape;
@@ -48,7 +48,7 @@ Operation shell(const std::string& name, const Array<PrimExpr>& shape, DataType 
 Tensor tensor_of(const Operation& op, int64_t index, const Array<PrimExpr>& shape, DataType dtype,
                  const std::string& name) {
   auto t = make<TensorNode>();
-  TensorNode* n = t.mut();
+  TensorNode* n = t.edit();
   n->shape = shape;
   n->dtype = dtype;
   n->name = name;
@@ -593,7 +593,7 @@ Array<IterVar> Stage::transform_layout(std::function<Array<PrimExpr>(const Array
   });
   Array<IterVar> axes = fresh_axes(*shape, ".t");
   Operation op = shell(s.op->name, s.op->shape, s.op->dtype, axes, s.op->reduce_axis);
-  op.mut()->inputs = s.op->inputs;
+  op.edit()->inputs = s.op->inputs;
   s.op = op;
   reset_axes(s);
   data_->key(op, id_);

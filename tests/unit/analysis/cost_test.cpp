@@ -10,9 +10,9 @@ namespace {
 
 Target machine(int64_t bits = 512, int64_t registers = 32, int64_t cores = 1) {
   Target t = make<TargetNode>();
-  t.mut()->vector_bits = bits;
-  t.mut()->vector_registers = registers;
-  t.mut()->cores = cores;
+  t.edit()->vector_bits = bits;
+  t.edit()->vector_registers = registers;
+  t.edit()->cores = cores;
   return t;
 }
 
@@ -97,7 +97,7 @@ TEST(ChooseTile, NarrowTypesHaveNoMoreLanesThanTheirSum) {
 TEST(TileTime, MorePortsAreNeverSlower) {
   const Target slow = machine();
   Target fast = machine();
-  fast.mut()->fma_ports = 4, fast.mut()->load_ports = 4;
+  fast.edit()->fma_ports = 4, fast.edit()->load_ports = 4;
   const Nest nest = product(64, 64, 64);
   for (const Tile& c : tile_candidates(nest, slow))
     EXPECT_LE(tile_time(nest, c, fast), tile_time(nest, c, slow));
@@ -190,7 +190,7 @@ TEST(Worth, Threads) {
   EXPECT_FALSE(worth_parallel(1000, machine()));
   EXPECT_TRUE(worth_parallel(1e6, machine()));
   Target slow = machine();
-  slow.mut()->fork_ns *= 1000;
+  slow.edit()->fork_ns *= 1000;
   EXPECT_FALSE(worth_parallel(1e6, slow));
 }
 

@@ -21,7 +21,7 @@ constexpr DataType i8 = DataType::int_(8), bf16 = DataType::bfloat16();
 /// Fixed records, so that the outcome does not depend on the machine of the test.
 Target record(const char* triple, Array<std::string> features, int64_t bits, int64_t registers) {
   Target t = make<TargetNode>();
-  TargetNode* n = t.mut();
+  TargetNode* n = t.edit();
   n->triple = triple;
   n->features = std::move(features);
   n->vector_bits = bits;

@@ -8,9 +8,9 @@ namespace {
 
 Target one_core() {
   auto t = make<TargetNode>();
-  t.mut()->vector_bits = 256;
-  t.mut()->vector_registers = 16;
-  t.mut()->cores = 1;
+  t.edit()->vector_bits = 256;
+  t.edit()->vector_registers = 16;
+  t.edit()->cores = 1;
   return t;
 }
 

@@ -13,7 +13,7 @@ struct TestMachine {
 
 inline Target target_of(const TestMachine& m) {
   Target t = make<TargetNode>();
-  TargetNode* n = t.mut();
+  TargetNode* n = t.edit();
   n->vector_bits = m.vector_bits;
   n->vector_registers = m.vector_registers;
   n->cores = m.cores;

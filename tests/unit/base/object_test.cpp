@@ -103,6 +103,13 @@ TEST(Ref, EditCopiesOnlyWhenShared) {
   EXPECT_TRUE(b.is<Counted>());
 }
 
+template <class T>
+concept ChangesInPlace = requires(Ref<T> r) { r.mut(); };
+template <class T>
+concept EditsWhatGoes = requires { make<T>().edit(); };
+// What has no fields may be shared state; a node changes through `edit()`, and not a copy that nobody keeps.
+static_assert(ChangesInPlace<Counted> && !ChangesInPlace<Object> && !EditsWhatGoes<Counted>);
+
 TEST(Ref, AChainOfAMillionIsDestroyedWithoutRecursion) {
   {
     Ref<Counted> head;
@@ -146,9 +153,9 @@ TEST(Reflect, FieldsAreReadAndWrittenByName) {
   EXPECT_EQ(info->fields[0].get(leaf.get()).as<int64_t>(), 7);
   EXPECT_EQ(info->fields[1].get(leaf.get()).as<std::string>(), "seven");
   EXPECT_EQ(info->fields[2].get(leaf.get()).as<DataType>(), f32);
-  info->fields[0].set(leaf.mut(), Any(8));
+  info->fields[0].set(leaf.edit(), Any(8));
   EXPECT_EQ(leaf->number, 8);
-  EXPECT_THROW(info->fields[0].set(leaf.mut(), Any("eight")), InternalError);
+  EXPECT_THROW(info->fields[0].set(leaf.edit(), Any("eight")), InternalError);
   Object* fresh = info->create();
   EXPECT_EQ(static_cast<Leaf*>(fresh)->number, 0);
   EXPECT_EQ(fresh->type_index, info->index);

@@ -36,18 +36,18 @@ Program program(const std::string& name, const std::vector<Buffer>& buffers,
         buffers[k]->data, call(DataType::handle(), "tir.kernel_buffer", {b, PrimExpr(int64_t(k))}), lowered);
   }
   p.lowered = make<PrimFuncNode>();
-  p.lowered.mut()->params = {b, s, c};
-  p.lowered.mut()->body = lowered;
-  p.lowered.mut()->attrs =
+  p.lowered.edit()->params = {b, s, c};
+  p.lowered.edit()->body = lowered;
+  p.lowered.edit()->attrs =
       AttrMap{{"global_symbol", Any(name)}, {"tir.noalias", Any(noalias)}, {"tenon.kernel", Any(true)}};
   p.plain = make<PrimFuncNode>();
   for (const Buffer& buffer : buffers) {
     const VarRef handle = var(buffer->name, DataType::handle());
-    p.plain.mut()->params.push_back(handle);
-    p.plain.mut()->buffer_map.set(handle, buffer);
+    p.plain.edit()->params.push_back(handle);
+    p.plain.edit()->buffer_map.set(handle, buffer);
   }
-  for (const VarRef& v : scalars) p.plain.mut()->params.push_back(v);
-  p.plain.mut()->body = body;
+  for (const VarRef& v : scalars) p.plain.edit()->params.push_back(v);
+  p.plain.edit()->body = body;
   return p;
 }
 IRModule module_of(const std::vector<PrimFunc>& functions) {

@@ -48,7 +48,7 @@ TEST(ParallelPrograms, MapsLikeOneThread) {
   IRModule module = IRModule::create();
   for (int i = 0; i < 40; ++i) {
     tir::PrimFunc f = make<tir::PrimFuncNode>();
-    f.mut()->body = tir::seq({make<tir::Evaluate>(PrimExpr::int_imm(i, i64))});
+    f.edit()->body = tir::seq({make<tir::Evaluate>(PrimExpr::int_imm(i, i64))});
     module.set("f" + std::to_string(i), f);
   }
   auto change = [](const std::string& name, const tir::PrimFunc& f) -> ObjectRef {

@@ -224,7 +224,7 @@ class Generator {
       }
       case 11: {
         auto node = make<tir::Cast>(expr(dtype(), depth - 1));
-        node.mut()->dtype = t;
+        node.edit()->dtype = t;
         return node;
       }
       case 12: {

@@ -15,6 +15,14 @@
 namespace tenon {
 namespace {
 
+template <class T>
+concept ChangesInPlace = requires(Ref<T> node) { node.mut(); };
+static_assert(!ChangesInPlace<tir::PrimExprNode> && !ChangesInPlace<tir::Add> &&
+              !ChangesInPlace<tir::Block> && !ChangesInPlace<graph::TypeNode> &&
+              !ChangesInPlace<graph::ExprNode> && !ChangesInPlace<graph::Call> &&
+              !ChangesInPlace<graph::TensorType> && !ChangesInPlace<graph::BindingBlockNode> &&
+              !ChangesInPlace<IRModuleNode>);
+
 tir::PrimFunc only_function(const std::string& text) {
   IRModule m = parse_module(text);
   for (auto [name, f] : m.functions()) return f.cast<tir::PrimFuncNode>();

@@ -43,7 +43,7 @@ int count(const IRModule& m, const std::string& name) {
 IRModule blocked(const IRModule& in, const std::vector<NDArray>& inputs, int64_t vector_bits = 512) {
   PassContext context = make_context();
   Ref<TargetNode> target = make<TargetNode>();
-  target.mut()->vector_bits = vector_bits;
+  target.edit()->vector_bits = vector_bits;
   context.target = target;
   const std::vector<NDArray> want = run(in, inputs);
   IRModule out = run_pass("convert_layout", run_pass("infer_types", in, context), context);

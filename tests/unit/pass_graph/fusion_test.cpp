@@ -152,7 +152,7 @@ TEST(FuseOps, InsideBranchesAndAround) {
     return b.finish(r);
   };
   Expr choice = make<If>(c, branch("exp", "sin"), branch("cos", "tanh"));
-  choice.mut()->type = x->type;
+  choice.edit()->type = x->type;
   Expr y = m.op("negative", {m.op("abs", {m.builder.emit(choice)})});
   NDArray yes = NDArray::zeros({}, boolean);
   IRModule out = lowered(m.done(y), {random_array({4}), yes});
@@ -170,7 +170,7 @@ TEST(FuseOps, InsideLoops) {
   Expr t = body.emit(op::op_call("tanh", {body.emit(op::op_call("add", {s, x}), "sum")}), "t");
   Expr step = body.finish(op::tuple({next, t}));
   Expr loop = make<While>(Array<VarRef>{i, s}, Array<Expr>{op::scalar(0, i64), x}, condition, step);
-  loop.mut()->type = op::infer_type(loop);
+  loop.edit()->type = op::infer_type(loop);
   Expr all = m.builder.emit(loop);
   IRModule out = lowered(m.done(m.builder.emit(op::get_item(all, 1))), {random_array({4})});
   Names k = kernels(out);
@@ -219,8 +219,7 @@ TEST(Lowering, ReshapeIsAView) {
 TEST(Lowering, NamesSourcesOfTheModel) {
   Model m;
   auto x = m.param("x", {4});
-  Origin o = make<OriginObj>();
-  o.mut()->text = "model.onnx, node 'exp1' (Exp-13)";
+  const Origin o = make<OriginObj>("model.onnx, node 'exp1' (Exp-13)");
   Expr y = m.builder.emit(op::op_call("exp", {x}, {}, o));
   IRModule out = lowered(m.done(m.op("sin", {y})), {random_array({4})});
   auto f = out.find("fused_exp_sin").cast<tir::PrimFuncNode>();

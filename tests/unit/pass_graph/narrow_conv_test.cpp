@@ -11,7 +11,7 @@ constexpr DataType i8 = DataType::int_(8);
 
 Ref<TargetNode> with_dots(bool vnni) {
   Ref<TargetNode> t = make<TargetNode>();
-  TargetNode* n = t.mut();
+  TargetNode* n = t.edit();
   n->triple = "x86_64-unknown-linux-gnu";
   n->features = {"sse4_2", "avx", "avx2", "fma"};
   if (vnni)

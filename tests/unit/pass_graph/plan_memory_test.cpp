@@ -280,7 +280,7 @@ TEST(PlanMemory, LoopsKeepWhatEveryIterationReads) {
   Expr next = body.emit(op::op_call("add", {i, op::scalar(1, i64)}), "next");
   Expr loop = make<While>(Array<VarRef>{i, s}, Array<Expr>{op::scalar(0, i64), x}, condition,
                           body.finish(op::tuple({next, w})));
-  loop.mut()->type = op::infer_type(loop);
+  loop.edit()->type = op::infer_type(loop);
   Expr all = m.builder.emit(loop);
   Expr y = m.op("exp", {m.builder.emit(op::get_item(all, 1))});
   IRModule out = planned(m.done(y), true);
@@ -305,7 +305,7 @@ TEST(PlanMemory, CalledFunctionsLieBehindTheirCallers) {
   auto q = var("q", x->type);
   Expr r = b.emit(op::op_call("sin", {b.emit(op::op_call("exp", {q}), "e")}), "s");
   Expr c = call(global("helper"), {x});
-  c.mut()->type = x->type;
+  c.edit()->type = x->type;
   IRModule in = m.done(m.op("cos", {m.builder.emit(c)}));
   in.set("helper", make<Function>(Array<VarRef>{q}, b.finish(r), x->type, AttrMap()));
   IRModule out = planned(in);
@@ -326,7 +326,7 @@ TEST(PlanMemory, BranchesShareTheirMemory) {
   auto c = m.param("c", {}, boolean);
   auto x = m.param("x", {1024});
   Expr e = make<If>(c, branch(x, "exp"), branch(x, "sin"));
-  e.mut()->type = x->type;
+  e.edit()->type = x->type;
   Expr y = m.op("nn.softmax", {m.builder.emit(e)}, op::make_attrs<op::AxisAttrs>(0));
   IRModule out = planned(m.done(y), false);
   PlannedMemory plan = plan_function(*main_of(out), out);

@@ -44,7 +44,7 @@ TEST(ToANormalForm, AChainOf100000NestedCalls) {
   Expr e = x;
   for (int i = 0; i < 100000; ++i) {
     e = raw("negative", {e});
-    e.mut()->type = x->type;
+    e.edit()->type = x->type;
   }
   IRModule m = IRModule::create();
   m.set("main", make<Function>(Array<VarRef>{x}, e, Type(), AttrMap()));
@@ -257,7 +257,7 @@ TEST(PlanDevices, CopiesStandWhereValuesCross) {
   auto hint = [&](const Expr& e, const char* device) {
     Ref<Op> op = get_op("hint_on_device");
     ObjectRef attrs(op->attrs_type->create());
-    op->attrs_type->fields[0].set(attrs.mut(), Any(std::string(device)));
+    op->attrs_type->fields[0].set(attrs.edit(), Any(std::string(device)));
     return m.builder.emit(op::op_call("hint_on_device", {e}, attrs));
   };
   const Expr a = hint(m.op("exp", {x}), "cpu:1");
@@ -276,7 +276,7 @@ TEST(PlanDevices, TuplesOfArgumentsMeetOnOneDevice) {
   auto x = m.param("x", {4}), y = m.param("y", {4});
   Ref<Op> op = get_op("hint_on_device");
   ObjectRef attrs(op->attrs_type->create());
-  op->attrs_type->fields[0].set(attrs.mut(), Any(std::string("cpu:1")));
+  op->attrs_type->fields[0].set(attrs.edit(), Any(std::string("cpu:1")));
   const Expr a = m.builder.emit(op::op_call("hint_on_device", {m.op("exp", {x})}, attrs));
   const Expr b = m.op("concat", {op::tuple({a, y})}, op::make_attrs<op::AxisAttrs>(0));
   const IRModule in = m.done(b);

@@ -111,7 +111,7 @@ TEST(Canonicalize, IfOnAConstantIsItsBranch) {
   NDArray yes = NDArray::empty({}, boolean);
   yes.set_element_int(0, 1);
   Expr choice = make<If>(constant(yes), t, f);
-  choice.mut()->type = x->type;
+  choice.edit()->type = x->type;
   Expr r = m.op("negative", {m.builder.emit(choice)});
   IRModule out = apply(m.done(r), {"canonicalize"}, {random_array({4})});
   EXPECT_EQ(ops_of(out), Names({"exp", "negative"}));
@@ -271,7 +271,7 @@ TEST(PackWeights, MatmulAndDenseReadPanels) {
       const std::vector<NDArray> inputs{random_array({2, 5, 6}, type)}, want = run(before, inputs);
       PassContext context = make_context();
       auto target = make<TargetNode>();
-      target.mut()->vector_bits = 256;
+      target.edit()->vector_bits = 256;
       context.target = target;
       IRModule out = run_pass("fold_constant", run_pass("pack_weights", before, context), context);
       expect_valid(out);
@@ -296,9 +296,9 @@ TEST(PackWeights, MatmulAndDenseReadPanels) {
 
 TEST(PackWeights, NarrowTypesLieInGroups) {
   auto target = make<TargetNode>();
-  target.mut()->vector_bits = 512;
-  target.mut()->vector_registers = 32;
-  target.mut()->features = {"avx2", "avx512f", "avx512bw", "avx512vl", "avx512_vnni", "avx512_bf16"};
+  target.edit()->vector_bits = 512;
+  target.edit()->vector_registers = 32;
+  target.edit()->features = {"avx2", "avx512f", "avx512bw", "avx512vl", "avx512_vnni", "avx512_bf16"};
   PassContext context = make_context();
   context.target = target;
   const DataType i8 = DataType::int_(8), bf16 = DataType::bfloat16();
@@ -418,7 +418,7 @@ TEST(CommonSubexpr, EqualValuesOnceAlsoForBranches) {
   Expr t = branch_of([&](BlockBuilder& s) { return s.emit(op::op_call("exp", {x}), "t"); });
   Expr f = branch_of([&](BlockBuilder& s) { return s.emit(op::op_call("sin", {x}), "f"); });
   Expr choice = make<If>(c, t, f);
-  choice.mut()->type = x->type;
+  choice.edit()->type = x->type;
   Expr chosen = m.builder.emit(choice), s = m.op("sin", {x}), sum = m.op("add", {a, b});
   Expr r = m.op("add", {sum, m.op("add", {chosen, s})});
   NDArray yes = NDArray::zeros({}, boolean);
@@ -446,7 +446,7 @@ TEST(DeadCode, ImpureCallsAndLoopsStay) {
   auto x = m.param("x", {4});
   m.op("exp", {x});
   Expr packed = call(get_op("call_packed"), {Expr(make<ExternFunc>("test.log")), x});
-  packed.mut()->type = object_type();
+  packed.edit()->type = object_type();
   m.builder.emit(packed);
   IRModule in = m.done(m.op("sin", {x}));
   PassContext context = make_context();
@@ -471,13 +471,13 @@ TEST(RemoveUnused, KeepsWhatEntriesReach) {
     auto q = var("q", x->type);
     Expr r = callee.empty() ? b.emit(op::op_call("exp", {q})) : [&] {
       Expr c = call(global(callee), {q});
-      c.mut()->type = x->type;
+      c.edit()->type = x->type;
       return b.emit(c);
     }();
     return make<Function>(Array<VarRef>{q}, b.finish(r), x->type, AttrMap());
   };
   Expr c = call(global("a"), {x});
-  c.mut()->type = x->type;
+  c.edit()->type = x->type;
   IRModule in = m.done(m.builder.emit(c));
   in.set("unused", helper("a"));
   in.set("a", helper("b"));

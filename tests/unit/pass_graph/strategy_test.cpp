@@ -17,8 +17,8 @@ const bool gpus_registered = [] {
 
 Target record(const char* kind, Array<std::string> libs = {}) {
   Target t = make<TargetNode>();
-  t.mut()->kind = kind;
-  t.mut()->libs = libs;
+  t.edit()->kind = kind;
+  t.edit()->libs = libs;
   return t;
 }
 Call dense_call(int64_t rows, int64_t outputs, int64_t inputs, bool constant_weight) {
@@ -68,7 +68,7 @@ TEST(Strategy, DensePackBeatsNopack) {
 
 TEST(Strategy, DensePackComputesTheProduct) {
   Target target = record("llvm");
-  target.mut()->l2_bytes = 512;  // so that a small matrix is a large one
+  target.edit()->l2_bytes = 512;  // so that a small matrix is a large one
   Model m;
   auto x = m.param("x", {64, 8}), w = m.param("w", {32, 8});
   const IRModule in = m.done(m.op("nn.dense", {x, w}));

@@ -41,7 +41,7 @@ struct Model {
   }
   IRModule done(const Expr& result) {
     Expr r = result;
-    if (r.is<Tuple>() && !r->type) r.mut()->type = op::infer_type(r);
+    if (r.is<Tuple>() && !r->type) r.edit()->type = op::infer_type(r);
     Expr body = builder.finish(r);
     AttrMap attrs;
     attrs.set("global_symbol", Any("main"));

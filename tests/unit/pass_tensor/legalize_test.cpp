@@ -205,9 +205,10 @@ TEST(Legalize, InstructionsStayWhereTheTargetHasThem) {
   EXPECT_EQ(narrow_nodes(bits, DataType::bfloat16()).first, 1u);
   EXPECT_NE(print(bits).find("select_rare"), std::string::npos);
   PassContext arm;
-  arm.target = make<TargetNode>();
-  arm.target.cast<TargetNode>().mut()->triple = "aarch64-unknown-linux-gnu";
-  arm.target.cast<TargetNode>().mut()->features = {"asimd", "bf16"};
+  Target target = make<TargetNode>();
+  target.edit()->triple = "aarch64-unknown-linux-gnu";
+  target.edit()->features = {"asimd", "bf16"};
+  arm.target = target;
   const IRModule exact = run_pass("bf16_storage_legalize", m, arm);
   EXPECT_EQ(narrow_nodes(exact, DataType::bfloat16()).first, 1u);
   EXPECT_EQ(print(exact).find("select_rare"), std::string::npos);

@@ -7,7 +7,7 @@ namespace tenon {
 
 inline Target machine() {
   Target t = make<TargetNode>();
-  TargetNode* n = t.mut();
+  TargetNode* n = t.edit();
   n->triple = "x86_64-pc-linux-gnu";
   n->features = {"avx2", "fma"};
   n->vector_bits = 256;

@@ -99,7 +99,7 @@ TEST(GraphExecutor, RefusesBranches) {
     return b.finish(b.emit(op::op_call(name, {x}), "u"));
   };
   Expr e = make<If>(c, branch("exp"), branch("sin"));
-  e.mut()->type = x->type;
+  e.edit()->type = x->type;
   const IRModule in = m.done(m.builder.emit(e));
   try {
     GraphExecutor executor(build(in));

@@ -19,7 +19,7 @@ NDArray number(int64_t v) {
 ObjectRef axis(int64_t a) { return op::make_attrs<op::AxisAttrs>(a); }
 
 Expr typed(Expr e, const Type& t) {
-  e.mut()->type = t;
+  e.edit()->type = t;
   return e;
 }
 
@@ -95,7 +95,7 @@ TEST(VmCodegen, BranchThatGivesAnOuterValueOrAConstant) {
   auto x = m.param("x", {2});
   Expr outer = make<SeqExpr>(Array<BindingBlock>(), x),
        fixed = make<SeqExpr>(Array<BindingBlock>(), m.weight({2}));
-  outer.mut()->type = fixed.mut()->type = x->type;
+  outer.edit()->type = fixed.edit()->type = x->type;
   IRModule in = m.done(m.builder.emit(typed(make<If>(c, outer, fixed), x->type)));
   NDArray a = random_array({2});
   std::vector<NDArray> got = expect_vm_agrees(in, {flag(true), a});
@@ -117,7 +117,7 @@ IRModule loop_model(int64_t iterations) {
   Expr step = body.finish(op::tuple({next, t, u}));  // s and t change places
   Expr loop =
       make<While>(Array<VarRef>{i, s, t}, Array<Expr>{op::scalar(0, i64), x, outside}, condition, step);
-  loop.mut()->type = op::infer_type(loop);
+  loop.edit()->type = op::infer_type(loop);
   Expr all = m.builder.emit(loop);
   Expr a = m.builder.emit(op::get_item(all, 1)), b = m.builder.emit(op::get_item(all, 2)),
        n = m.builder.emit(op::get_item(all, 0));
@@ -257,7 +257,7 @@ TEST(VmCodegen, CallsAndRecursion) {
       rest.emit(op::op_call("tanh", {rest.emit(op::op_call("add", {x, op::scalar(1, f32)}), "sum")}), "next");
   Expr again = rest.emit(typed(call(global("f"), {less, next}), x->type), "again");
   Expr stop = make<SeqExpr>(Array<BindingBlock>(), x);
-  stop.mut()->type = x->type;
+  stop.edit()->type = x->type;
   Expr r = b.emit(typed(make<If>(done, stop, rest.finish(again)), x->type), "r");
   Model m;
   auto n = m.param("n", {}, i64);
@@ -309,11 +309,7 @@ TEST(VmCodegen, RefusesWhatNothingLowered) {
   Model m;
   auto x = m.params.emplace_back(var("x", tensor_type_unknown(-1, f32)));
   Expr e = call(get_op("exp"), {x});
-  e.mut()->origin = [] {
-    Origin o = make<OriginObj>();
-    o.mut()->text = "model.onnx, node 'e' (Exp-13)";
-    return o;
-  }();
+  e.edit()->origin = make<OriginObj>("model.onnx, node 'e' (Exp-13)");
   Expr y = m.builder.emit(typed(e, x->declared));
   IRModule in = m.done(y);
   PassContext context = make_context();

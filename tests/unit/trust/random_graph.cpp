@@ -114,7 +114,7 @@ class Generator {
     for (size_t i = pool_.size(); i-- > 0 && results.size() < 3;)
       if (pool_[i].expr.is<Var>() && (results.empty() || chance(0.2))) results.push_back(pool_[i].expr);
     Expr result = results.size() == 1 ? results[0] : op::tuple(results);
-    if (!result->type) result.mut()->type = op::infer_type(result);
+    if (!result->type) result.edit()->type = op::infer_type(result);
     Expr body = options_.patterns && chance(0.08) ? nested_expressions(builder.bindings(), result)
                                                   : builder.finish(result);
     AttrMap attrs;
@@ -432,7 +432,7 @@ class Generator {
         continue;
       if (op.name == "strided_slice" && f.name == "axes") continue;
       Any fitting;
-      if (f.coerce(v, &fitting)) f.set(attrs.mut(), fitting);
+      if (f.coerce(v, &fitting)) f.set(attrs.edit(), fitting);
     }
     return attrs;
   }
@@ -475,7 +475,7 @@ class Generator {
     }
     Expr yes = nested(value, value->type), no = nested(value, value->type);
     Expr choice = make<If>(Expr(condition), yes, no);
-    choice.mut()->type = op::infer_type(choice);
+    choice.edit()->type = op::infer_type(choice);
     if (uses_) ++(*uses_)["if"];
     pool_.push_back({builder_->emit(choice), false});
   }
@@ -510,11 +510,11 @@ class Generator {
     const Ref<Function> f = make<Function>(params, body, result->type, AttrMap());
     functions_.emplace_back(name, f);
     Expr callee = global(name);
-    callee.mut()->type = op::function_type(*f);
+    callee.edit()->type = op::function_type(*f);
     Array<Expr> args{x, y};
     if (as_tuple) args = {builder_->emit(op::tuple({x, y}))};
     Expr made = call(callee, args);
-    made.mut()->type = result->type;
+    made.edit()->type = result->type;
     if (uses_) ++(*uses_)["function"];
     made = builder_->emit(made);
     if (!two_results) return pool_.push_back({made, false});
@@ -533,7 +533,7 @@ class Generator {
     Expr y = body.emit(op::op_call("tanh", {body.emit(op::op_call("add", {s, value}))}));
     Expr step = body.finish(op::tuple({next, y}));
     Expr all = make<While>(Array<VarRef>{i, s}, Array<Expr>{op::scalar(0, i64), value}, go, step);
-    all.mut()->type = op::infer_type(all);
+    all.edit()->type = op::infer_type(all);
     if (uses_) ++(*uses_)["while"];
     all = builder_->emit(all);
     pool_.push_back({builder_->emit(op::get_item(all, 1)), false});
@@ -671,7 +671,7 @@ class Generator {
       for (size_t i = 0; i < args.size(); ++i)
         if (auto it = inside.find(args[i].get()); it != inside.end()) args.set(i, it->second);
       Expr tree = make<Call>(call->op, args, call->attrs, call->type_args);
-      tree.mut()->type = value->type;
+      tree.edit()->type = value->type;
       if (op_of(value)->pure && uses[v.get()] == 1 && direct[v.get()] == 1 && chance(0.5))
         inside[v.get()] = tree;
       else

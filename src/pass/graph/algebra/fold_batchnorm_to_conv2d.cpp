@@ -50,11 +50,11 @@ class FoldBatchNorm : public BodyRewriter {
       for (int64_t i = o * each; i < (o + 1) * each; ++i) weight.set_element(i, w->data.element(i) * s);
       shift.set_element(o, (a.center ? p[1].element(o) : 0) - p[2].element(o) * s);
     }
-    Expr scaled = tenon::graph::call(conv->op, {conv->args[0], constant(weight)}, conv->attrs);
-    scaled.mut()->origin = conv->origin;
+    Expr scaled = with_origin(tenon::graph::call(conv->op, {conv->args[0], constant(weight)}, conv->attrs),
+                              conv->origin);
     const Expr old = call.args[0];
-    Expr sum = tenon::graph::call(get_op("add"), {emit(scaled, var->name + "_conv"), constant(shift)});
-    sum.mut()->origin = call.origin;
+    Expr sum = with_origin(
+        tenon::graph::call(get_op("add"), {emit(scaled, var->name + "_conv"), constant(shift)}), call.origin);
     drop(old);
     return sum;
   }

@@ -131,9 +131,7 @@ class FoldScaleAxis : public BodyRewriter {
     if (auto [x, a] = operand(y, name); x) {
       NDArray both = combined(name, a, b, type->ndim);
       if (!both) return {};
-      Expr out = tenon::graph::call(call.op, {x, constant(both)});
-      out.mut()->origin = value->origin;
-      return out;
+      return with_origin(tenon::graph::call(call.op, {x, constant(both)}), value->origin);
     }
     if (name != "multiply") return {};
     auto [sum, t] = operand(y, "add");
@@ -142,11 +140,9 @@ class FoldScaleAxis : public BodyRewriter {
     if (!x) return {};
     NDArray scale = combined("multiply", a, b, type->ndim), shift = combined("multiply", t, b, type->ndim);
     if (!scale || !shift) return {};
-    Expr product = tenon::graph::call(call.op, {x, constant(scale)});
-    product.mut()->origin = value->origin;
-    Expr out = tenon::graph::call(get_op("add"), {emit(product, var->name), constant(shift)});
-    out.mut()->origin = value->origin;
-    return out;
+    Expr product = with_origin(tenon::graph::call(call.op, {x, constant(scale)}), value->origin);
+    return with_origin(tenon::graph::call(get_op("add"), {emit(product, var->name), constant(shift)}),
+                       value->origin);
   }
 
   /// a ∘ b when both vary along the same one axis at most; null otherwise. In double, rounded once.
@@ -209,8 +205,8 @@ class FoldScaleAxis : public BodyRewriter {
       if (!shifts) return {};
     }
     Expr weight = constant(scaled(*c, [&](int64_t o, int64_t) { return (*factors)[size_t(o)]; }));
-    Expr product = call(c->call->op, {c->call->args[0], weight}, c->call->attrs);
-    product.mut()->origin = c->call->origin;
+    Expr product =
+        with_origin(call(c->call->op, {c->call->args[0], weight}, c->call->attrs), c->call->origin);
     // Nothing reads the unscaled values any more; their weights go now.
     const int64_t result_axis = c->axes.result;
     c.reset();
@@ -221,9 +217,7 @@ class FoldScaleAxis : public BodyRewriter {
     shape[0] = channels;
     NDArray moved = NDArray::empty(shape, type->dtype);
     for (int64_t i = 0; i < channels; ++i) moved.set_element(i, (*shifts)[size_t(i)] * (*factors)[size_t(i)]);
-    Expr sum = call(get_op("add"), {emit(product, var->name), constant(moved)});
-    sum.mut()->origin = value->origin;
-    return sum;
+    return with_origin(call(get_op("add"), {emit(product, var->name), constant(moved)}), value->origin);
   }
 
   /// A scale of the data in front of the contraction.
@@ -243,9 +237,7 @@ class FoldScaleAxis : public BodyRewriter {
       auto factors = same ? along_axis(s, c.axes.data, type->ndim, channels) : std::nullopt;
       if (!factors) continue;
       Expr weight = constant(scaled(c, [&](int64_t, int64_t i) { return (*factors)[size_t(i)]; }));
-      Expr out = call(c.call->op, {data, weight}, c.call->attrs);
-      out.mut()->origin = c.call->origin;
-      return out;
+      return with_origin(call(c.call->op, {data, weight}, c.call->attrs), c.call->origin);
     }
     return {};
   }

@@ -91,9 +91,7 @@ class SimplifyExpr : public BodyRewriter {
     attrs.edit()->padding = Array<int64_t>(padding);
     Array<Expr> args = call.args;
     args.set(0, pad->args[0]);
-    Expr out = tenon::graph::call(call.op, args, attrs);
-    out.mut()->origin = call.origin;
-    return out;
+    return with_origin(tenon::graph::call(call.op, args, attrs), call.origin);
   }
 
   static bool pad_does_nothing(const Call& call) {
@@ -131,9 +129,7 @@ class SimplifyExpr : public BodyRewriter {
                  op::make_attrs<op::ClipAttrs>(std::max(a.min, b.min), std::min(a.max, b.max)));
   }
   static Expr again(const Call& call, const Expr& x, const ObjectRef& attrs) {
-    Expr out = tenon::graph::call(call.op, {x}, attrs);
-    out.mut()->origin = call.origin;
-    return out;
+    return with_origin(tenon::graph::call(call.op, {x}, attrs), call.origin);
   }
 
   Expr where(const Call& call, const Expr& value, const Type& type) {
@@ -161,17 +157,15 @@ class SimplifyExpr : public BodyRewriter {
         return value;
       inverse.set_element(i, 1 / v);
     }
-    Expr out = tenon::graph::call(get_op("multiply"), {call.args[0], constant(inverse)});
-    out.mut()->origin = call.origin;
-    return out;
+    return with_origin(tenon::graph::call(get_op("multiply"), {call.args[0], constant(inverse)}),
+                       call.origin);
   }
 
   Expr add(const Call& call, const Expr& value) {
     for (size_t i = 0; i < 2; ++i)
       if (const Call* n = definition_call(call.args[i], "negative")) {
-        Expr out = tenon::graph::call(get_op("subtract"), {call.args[1 - i], n->args[0]});
-        out.mut()->origin = call.origin;
-        return out;
+        return with_origin(tenon::graph::call(get_op("subtract"), {call.args[1 - i], n->args[0]}),
+                           call.origin);
       }
     return value;
   }
@@ -183,9 +177,8 @@ class SimplifyExpr : public BodyRewriter {
     const auto& axes = op::attrs_of<op::AxesAttrs>(*t).axes;
     const bool swapped = axes.empty() || (((axes[0] + 2) % 2) == 1 && ((axes[1] + 2) % 2) == 0);
     if (!swapped) return value;
-    Expr out = tenon::graph::call(get_op("nn.dense"), {call.args[0], t->args[0]}, call.attrs);
-    out.mut()->origin = call.origin;
-    return out;
+    return with_origin(tenon::graph::call(get_op("nn.dense"), {call.args[0], t->args[0]}, call.attrs),
+                       call.origin);
   }
 };
 

@@ -48,11 +48,10 @@ class SimplifyInference : public BodyRewriter {
       scale.set_element(i, s);
       shift.set_element(i, (a.center ? p[1].element(i) : 0) - p[2].element(i) * s);
     }
-    Expr product = tenon::graph::call(get_op("multiply"), {call.args[0], constant(scale)});
-    product.mut()->origin = call.origin;
-    Expr sum = tenon::graph::call(get_op("add"), {emit(product, var->name), constant(shift)});
-    sum.mut()->origin = call.origin;
-    return sum;
+    Expr product =
+        with_origin(tenon::graph::call(get_op("multiply"), {call.args[0], constant(scale)}), call.origin);
+    return with_origin(tenon::graph::call(get_op("add"), {emit(product, var->name), constant(shift)}),
+                       call.origin);
   }
 };
 

@@ -83,9 +83,8 @@ class Canonicalize : public BodyRewriter {
     const Array<PrimExpr> sizes(want->begin() + std::ptrdiff_t(first), want->end());
     splice(make<MatchCastNode>(graph::var("sizes", shape_expr(sizes)->type), shape_expr(size->values),
                                shape_expr(sizes)->type));
-    Expr out = tenon::graph::call(call.op, {call.args[0], shape_expr(sizes)}, call.attrs);
-    out.mut()->origin = made->origin;
-    return out;
+    return with_origin(tenon::graph::call(call.op, {call.args[0], shape_expr(sizes)}, call.attrs),
+                       made->origin);
   }
 
  private:
@@ -119,10 +118,7 @@ class Canonicalize : public BodyRewriter {
     const bool canonical = op_of(value)->name == "reshape" && call.args[1].is<ShapeExpr>() &&
                            structural_equal(call.args[1].as<ShapeExpr>()->values, *shape);
     if (source.same_as(x) && canonical) return value;
-    Expr out = tenon::graph::call(get_op("reshape"), {source, shape_expr(*shape)});
-    out.mut()->type = type;
-    out.mut()->origin = call.origin;
-    return out;
+    return with_type(tenon::graph::call(get_op("reshape"), {source, shape_expr(*shape)}), type, call.origin);
   }
 
   Expr permute(const Call& call, const Expr& value, const Type& type) {
@@ -148,10 +144,8 @@ class Canonicalize : public BodyRewriter {
         last = a;
       }
       if (auto out = known_shape(type); out && !moves) {
-        Expr e = tenon::graph::call(get_op("reshape"), {source, shape_expr(*out)});
-        e.mut()->type = type;
-        e.mut()->origin = call.origin;
-        return e;
+        return with_type(tenon::graph::call(get_op("reshape"), {source, shape_expr(*out)}), type,
+                         call.origin);
       }
     }
     if (source.same_as(x)) return value;
@@ -170,11 +164,10 @@ class Canonicalize : public BodyRewriter {
     if (!a || !b || element_count(*a) != element_count(*b)) return value;
     if (first.src_layout == second.dst_layout && same_type(source->type, type)) return source;
     if (first.src_layout == second.dst_layout) return value;
-    Expr e = tenon::graph::call(
-        call.op, {source}, op::make_attrs<op::LayoutTransformAttrs>(first.src_layout, second.dst_layout));
-    e.mut()->type = type;
-    e.mut()->origin = call.origin;
-    return e;
+    return with_type(
+        tenon::graph::call(call.op, {source},
+                           op::make_attrs<op::LayoutTransformAttrs>(first.src_layout, second.dst_layout)),
+        type, call.origin);
   }
   static std::vector<int64_t> axes_of(const Call& call, int64_t ndim) {
     const auto* a = call.attrs.as<op::AxesAttrs>();

@@ -42,9 +42,7 @@ class CanonicalizeCast : public BodyRewriter {
       changed = true;
     }
     if (!changed) return value;
-    Expr out = tenon::graph::call(call.op, args, call.attrs, call.type_args);
-    out.mut()->origin = call.origin;
-    return out;
+    return with_origin(tenon::graph::call(call.op, args, call.attrs, call.type_args), call.origin);
   }
 
  private:

@@ -43,10 +43,10 @@ Expr marked(const Expr& body, size_t least) {
     BindingBlock block = make<BindingBlockNode>(
         Array<Binding>(bindings.begin() + std::ptrdiff_t(i), bindings.begin() + std::ptrdiff_t(end)));
     if (mark) {
-      block.mut()->dataflow = true;
+      block.edit()->dataflow = true;
       for (size_t k = i; k < end; ++k) {
         auto it = last.find(binding_var(bindings[k]).get());
-        if (it != last.end() && it->second >= end) block.mut()->outputs.push_back(binding_var(bindings[k]));
+        if (it != last.end() && it->second >= end) block.edit()->outputs.push_back(binding_var(bindings[k]));
       }
       changed = true;
     }
@@ -54,9 +54,7 @@ Expr marked(const Expr& body, size_t least) {
     i = end;
   }
   if (!changed) return body;
-  Ref<SeqExpr> out = make<SeqExpr>(blocks, result_of(body));
-  out.mut()->type = body->type;
-  return out;
+  return with_type(make<SeqExpr>(blocks, result_of(body)), body->type);
 }
 
 }  // namespace

@@ -40,9 +40,7 @@ class DeadCode {
     Array<Binding> out(kept.rbegin(), kept.rend());
     Array<BindingBlock> blocks;
     if (!out.empty()) blocks.push_back(make<BindingBlockNode>(out));
-    Ref<SeqExpr> seq = make<SeqExpr>(blocks, result_of(e));
-    seq.mut()->type = e->type;
-    return seq;
+    return with_type(make<SeqExpr>(blocks, result_of(e)), e->type);
   }
 
  private:

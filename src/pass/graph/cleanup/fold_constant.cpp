@@ -96,7 +96,7 @@ class FoldConstant : public BodyRewriter {
     Array<Expr> args = call.args.map([&](const Expr& a) { return seen_through(a); });
     Ref<Call> whole = make<Call>(call.op, args, call.attrs, call.type_args);
     Type type = var->declared ? var->declared : value->type;
-    whole.mut()->type = type && bytes_of(type) >= 0 ? type : infer_value(whole);
+    whole.edit()->type = type && bytes_of(type) >= 0 ? type : infer_value(whole);
     type = whole->type;
     const int64_t bytes = bytes_of(type);
     if (bytes < 0 || !can_lower(whole)) return value;
@@ -113,9 +113,7 @@ class FoldConstant : public BodyRewriter {
     if (!type.is<TupleType>()) return constant(outputs[0]);
     Array<Expr> items;
     for (const NDArray& o : outputs) items.push_back(constant(o));
-    Expr tuple = make<Tuple>(items);
-    tuple.mut()->type = type;
-    return tuple;
+    return with_type(make<Tuple>(items), type);
   }
 
   static void collect(const Array<Expr>& args, std::vector<NDArray>& out, int64_t& bytes) {

@@ -27,12 +27,8 @@ class LabelOps : public BodyRewriter {
     const int number = numbers_[name]++;
     if (value->origin) return value;
     const Call& c = *value.as<Call>();
-    Expr out = call(c.op, c.args, c.attrs, c.type_args);
-    out.mut()->type = value->type;
-    Origin origin = make<OriginObj>();
-    origin.mut()->text = fmt::format("{}.{}_{}", function_, name, number);
-    out.mut()->origin = origin;
-    return out;
+    return with_type(call(c.op, c.args, c.attrs, c.type_args), value->type,
+                     make<OriginObj>(fmt::format("{}.{}_{}", function_, name, number)));
   }
 
  private:

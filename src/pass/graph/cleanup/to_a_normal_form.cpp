@@ -173,10 +173,7 @@ class NormalForm {
       for (Expr& b : bodies) b = body(b);
       out = with_bodies(out, bodies);
     }
-    if (out.same_as(e)) return e;
-    out.mut()->type = e->type;
-    out.mut()->origin = e->origin;
-    return out;
+    return out.same_as(e) ? e : with_type(std::move(out), e->type, e->origin);
   }
 
   std::string fresh() {

@@ -48,15 +48,14 @@ class DefuseOps : public BodyRewriter {
       } else {
         copy = map(map, inner);
       }
-      if (!is_leaf(copy)) {
-        copy.mut()->type = substitute_symbols(binding_var(b)->declared, sizes);
-        copy.mut()->origin = inner->origin ? inner->origin : c->origin;
-      }
+      if (!is_leaf(copy))
+        copy = with_type(std::move(copy), substitute_symbols(binding_var(b)->declared, sizes),
+                         inner->origin ? inner->origin : c->origin);
       if (binding_var(b).same_as(result)) return copy;
       outer[binding_var(b).get()] = emit(copy, binding_var(b)->name);
     }
     Expr out = map(map, result);
-    if (out.is<Tuple>()) out.mut()->type = var->declared;
+    if (out.is<Tuple>()) out.edit()->type = var->declared;
     return out;
   }
 

@@ -67,9 +67,7 @@ class Fuser {
     if (!changed) return body;
     Array<BindingBlock> blocks;
     if (!out.empty()) blocks.push_back(make<BindingBlockNode>(out));
-    Ref<SeqExpr> seq = make<SeqExpr>(blocks, result_of(body));
-    seq.mut()->type = body->type;
-    return seq;
+    return with_type(make<SeqExpr>(blocks, result_of(body)), body->type);
   }
 
   /// Leaves in `group` what becomes a function: at least one operator and two values. Parts of a tuple made
@@ -105,11 +103,8 @@ class Fuser {
     Expr callee = global(name);
     Array<Type> params;
     for (const VarRef& p : group.function->params) params.push_back(p->declared);
-    callee.mut()->type = make<FuncType>(params, group.function->ret_type, false);
-    Expr e = call(callee, group.args);
-    e.mut()->type = result->declared;
-    e.mut()->origin = binding_value(bindings[0])->origin;
-    return e;
+    callee.edit()->type = make<FuncType>(params, group.function->ret_type, false);
+    return with_type(call(callee, group.args), result->declared, binding_value(bindings[0])->origin);
   }
 
   /// Groups that compute the same share one function.

@@ -66,9 +66,8 @@ class FuseTir {
       Array<Expr> args;
       const std::string name = merged(*producer, *consumer, i, args);
       if (name.empty()) continue;
-      Expr call = call_tir(global(name), args, consumer->outputs);
-      call.mut()->type = binding_value(b)->type;
-      call.mut()->origin = binding_value(b)->origin;
+      Expr call = with_type(call_tir(global(name), args, consumer->outputs), binding_value(b)->type,
+                            binding_value(b)->origin);
       b = make<VarBindingNode>(binding_var(b), call);
       out[at->second] = Binding();
       return changed = true;

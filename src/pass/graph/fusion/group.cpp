@@ -7,6 +7,7 @@
 #include <unordered_set>
 
 #include "analysis/analyzer.h"
+#include "ir/bodies.h"
 #include "ir/symbols.h"
 #include "op/infer.h"
 
@@ -25,8 +26,7 @@ class SizeSymbols {
   Ref<Function> run(const Ref<Function>& f) {
     Array<VarRef> params;
     for (const VarRef& p : f->params) {
-      VarRef q = var(p->name, general(p->declared));
-      q.mut()->origin = p->origin;
+      VarRef q = with_origin(var(p->name, general(p->declared)), p->origin);
       mapped_[p.get()] = q;
       params.push_back(q);
     }
@@ -39,8 +39,8 @@ class SizeSymbols {
       bindings.push_back(copy);
     }
     const Expr out = map(result_of(f->body));
-    Ref<SeqExpr> body = make<SeqExpr>(Array<BindingBlock>{make<BindingBlockNode>(bindings)}, out);
-    body.mut()->type = out->type;
+    Ref<SeqExpr> body =
+        with_type(make<SeqExpr>(Array<BindingBlock>{make<BindingBlockNode>(bindings)}, out), out->type);
     return make<Function>(params, body, out->type, f->attrs);
   }
 
@@ -150,8 +150,8 @@ class GroupBuilder {
     add_parameters();
     const Array<Binding> bindings = copies();
     const Expr out = inside_[result.get()];
-    Ref<SeqExpr> body = make<SeqExpr>(Array<BindingBlock>{make<BindingBlockNode>(bindings)}, out);
-    body.mut()->type = out->type;
+    Ref<SeqExpr> body =
+        with_type(make<SeqExpr>(Array<BindingBlock>{make<BindingBlockNode>(bindings)}, out), out->type);
     AttrMap attrs;
     attrs.set("primitive", Any(int64_t(1)));
     group_.function = SizeSymbols::of(make<Function>(params_, body, out->type, attrs));
@@ -241,10 +241,9 @@ class GroupBuilder {
       } else {
         copy = map(value);
       }
-      VarRef v = var(old->name, substitute_symbols(old->declared, own_));
-      v.mut()->origin = value->origin ? value->origin : old->origin;
-      copy.mut()->type = v->declared;
-      copy.mut()->origin = value->origin;
+      VarRef v = with_origin(var(old->name, substitute_symbols(old->declared, own_)),
+                             value->origin ? value->origin : old->origin);
+      if (!is_leaf(copy)) copy = with_type(std::move(copy), v->declared, value->origin);
       out.push_back(make<VarBindingNode>(v, copy));
       inside_[old.get()] = v;
     }

@@ -157,8 +157,7 @@ class HorizontalFusion {
       types.push_back(var->declared);
     }
     const VarRef pair = graph::var(all[0].var->name + "_side", tuple_type(types));
-    Expr tuple = make<Tuple>(results);
-    tuple.mut()->type = pair->declared;
+    Expr tuple = with_type(make<Tuple>(results), pair->declared);
     inside.push_back(make<VarBindingNode>(pair, tuple));
     Group group = make_group(inside, pair);
     const std::string name = module_.fresh_name(kernel_name("side", inside));
@@ -166,15 +165,13 @@ class HorizontalFusion {
     Expr callee = global(name);
     Array<Type> params;
     for (const VarRef& p : group.function->params) params.push_back(p->declared);
-    callee.mut()->type = make<FuncType>(params, group.function->ret_type, false);
-    Expr made = call(callee, group.args);
-    made.mut()->type = pair->declared;
-    made.mut()->origin = binding_value(bindings[members[0]])->origin;
+    callee.edit()->type = make<FuncType>(params, group.function->ret_type, false);
+    Expr made =
+        with_type(call(callee, group.args), pair->declared, binding_value(bindings[members[0]])->origin);
     const VarRef whole = graph::var(pair->name, pair->declared);
     std::vector<Binding> out{make<VarBindingNode>(whole, made)};
     for (size_t k = 0; k < members.size(); ++k) {
-      Expr item = make<TupleGetItem>(whole, int64_t(k));
-      item.mut()->type = types[k];
+      Expr item = with_type(make<TupleGetItem>(whole, int64_t(k)), types[k]);
       out.push_back(make<VarBindingNode>(all[k].var, item));
     }
     return out;
@@ -189,9 +186,7 @@ class HorizontalFusion {
     std::function<Expr(const Expr&)> leaf = [&](const Expr& e) -> Expr {
       if (auto it = e ? map.find(e.get()) : map.end(); it != map.end()) return it->second;
       if (const auto* t = e ? e.as<Tuple>() : nullptr) {
-        Expr items = make<Tuple>(t->items.map(leaf));
-        items.mut()->type = substitute_symbols(t->type, sizes);
-        return items;
+        return with_type(make<Tuple>(t->items.map(leaf)), substitute_symbols(t->type, sizes));
       }
       return e && (e.is<ShapeExpr>() || e.is<PrimValue>()) ? substitute_symbols(e, sizes) : e;
     };
@@ -206,9 +201,7 @@ class HorizontalFusion {
         });
       Expr copy = call(k.op, k.args.map(leaf), attrs, k.type_args);
       const VarRef v = graph::var(binding_var(b)->name, substitute_symbols(binding_var(b)->declared, sizes));
-      copy.mut()->type = v->declared;
-      copy.mut()->origin = k.origin;
-      out.push_back(make<VarBindingNode>(v, copy));
+      out.push_back(make<VarBindingNode>(v, with_type(std::move(copy), v->declared, k.origin)));
       map[binding_var(b).get()] = v;
     }
     return leaf(result_of(c.function->body));

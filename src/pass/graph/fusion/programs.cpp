@@ -50,11 +50,11 @@ tir::PrimFunc program_of(const StagedProgram& p, const std::string& name, int64_
     buffers.set(v, b);
   }
   auto root = make<tir::Block>();
-  root.mut()->name = "root";
-  root.mut()->alloc_buffers = Array<tir::Buffer>(p.allocated.begin(), p.allocated.end());
-  root.mut()->body = p.stages.size() == 1
-                         ? p.stages[0]
-                         : tir::Stmt(make<tir::SeqStmt>(Array<tir::Stmt>(p.stages.begin(), p.stages.end())));
+  root.edit()->name = "root";
+  root.edit()->alloc_buffers = Array<tir::Buffer>(p.allocated.begin(), p.allocated.end());
+  root.edit()->body = p.stages.size() == 1
+                          ? p.stages[0]
+                          : tir::Stmt(make<tir::SeqStmt>(Array<tir::Stmt>(p.stages.begin(), p.stages.end())));
   auto realize = make<tir::BlockRealize>(Array<PrimExpr>(), tir::true_(), root);
   AttrMap attrs = like;
   attrs.set("global_symbol", Any(name));

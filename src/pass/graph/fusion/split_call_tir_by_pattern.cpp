@@ -40,8 +40,8 @@ class SplitCallTir : public BodyRewriter {
       for (size_t i : which) args.push_back(call->args[i]);
       return args;
     };
-    Expr head = call_tir(global(parts->head), pick(parts->head_args), parts->between);
-    head.mut()->origin = value->origin;
+    Expr head =
+        with_origin(call_tir(global(parts->head), pick(parts->head_args), parts->between), value->origin);
     const Expr made = emit(head, var->name + "_head");
     Array<Expr> args = pick(parts->tail_args);
     for (size_t i = 0; i < parts->between.size(); ++i) {
@@ -51,9 +51,7 @@ class SplitCallTir : public BodyRewriter {
       }
       args.push_back(emit(make<TupleGetItem>(made, int64_t(i)), var->name + "_part"));
     }
-    Expr tail = call_tir(global(parts->tail), args, call->outputs);
-    tail.mut()->origin = value->origin;
-    return tail;
+    return with_origin(call_tir(global(parts->tail), args, call->outputs), value->origin);
   }
 
  private:

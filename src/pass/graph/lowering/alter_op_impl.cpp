@@ -38,10 +38,7 @@ class AlterOpImpl : public BodyRewriter {
     Array<Expr> args = c.args;
     args.set(0, global(name_of(g->name, kind->as<std::string>(), *f, *other)));
     replaced.insert(g->name);
-    Expr out = call(c.op, args, c.attrs, c.type_args);
-    out.mut()->type = value->type;
-    out.mut()->origin = c.origin;
-    return out;
+    return with_type(call(c.op, args, c.attrs, c.type_args), value->type, c.origin);
   }
 
  private:

@@ -64,11 +64,9 @@ class UseInplaceCalls {
   }
 
   static Expr inplace_call(const std::string& name, const ProgramCall& call, size_t at, const Expr& value) {
-    Expr out = graph::call(get_op("call_tir_inplace"), {global(name), make<Tuple>(call.args)},
-                           make<op::InplaceAttrs>(Array<int64_t>{int64_t(at)}), call.outputs);
-    out.mut()->type = value->type;
-    out.mut()->origin = value->origin;
-    return out;
+    return with_type(graph::call(get_op("call_tir_inplace"), {global(name), make<Tuple>(call.args)},
+                                 make<op::InplaceAttrs>(Array<int64_t>{int64_t(at)}), call.outputs),
+                     value->type, value->origin);
   }
 
   /// The program without its result: it stores to argument `at`.

@@ -111,7 +111,7 @@ class Lowering {
       if (!op->pure || !can_lower(value)) return value;
       // Typed as the variable is: inference of operators reads it.
       Expr typed = value;
-      if (!typed->type) typed.mut()->type = var->declared;
+      if (!typed->type) typed.edit()->type = var->declared;
       Binding binding = make<VarBindingNode>(var, typed);
       Group group = make_group({binding}, var);
       return lowered(group.function, group.args, kernel_name("op", {binding}), value, var);
@@ -130,8 +130,7 @@ class Lowering {
           continue;
         }
         for (size_t i = 0; i < tuple->items.size(); ++i) {
-          Expr item = make<TupleGetItem>(a, int64_t(i));
-          item.mut()->type = tuple->items[i];
+          Expr item = with_type(make<TupleGetItem>(a, int64_t(i)), tuple->items[i]);
           tensors.push_back(emit(item, var->name + "_item"));
         }
       }
@@ -140,10 +139,8 @@ class Lowering {
       Type type = var->declared ? var->declared : value->type;
       Array<Type> outputs{type};
       if (const auto* t = type.as<TupleType>()) outputs = t->items;
-      Expr out = call_tir(global(name), tensors, outputs, sizes);
-      out.mut()->type = type;  // a tuple of one stays a tuple
-      out.mut()->origin = value->origin ? value->origin : var->origin;
-      return out;
+      return with_type(call_tir(global(name), tensors, outputs, sizes), type,
+                       value->origin ? value->origin : var->origin);
     }
 
     /// Operators that only say the shape anew share the memory of their argument.
@@ -155,10 +152,8 @@ class Lowering {
       if (!shape || !as_tensor(call.args[0])) return {};
       Array<Expr> args{Expr(make<ExternFunc>("vm.builtin.reshape")), call.args[0]};
       for (const PrimExpr& d : *shape) args.push_back(make<PrimValue>(d));
-      Expr out = make<Call>(get_op("call_pure_packed"), args, ObjectRef(), Array<Type>{var->declared});
-      out.mut()->type = var->declared;
-      out.mut()->origin = call.origin;
-      return out;
+      return with_type(make<Call>(get_op("call_pure_packed"), args, ObjectRef(), Array<Type>{var->declared}),
+                       var->declared, call.origin);
     }
   };
 

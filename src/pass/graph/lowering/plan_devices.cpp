@@ -60,11 +60,9 @@ class PlanDevices : public BodyRewriter {
           break;
         }
     Array<Expr> args = c.args.map([&](const Expr& a) { return placed(a, device); });
-    Expr out = call(c.op, args, c.attrs, c.type_args);
     const auto* t = as_tensor(type);
-    out.mut()->type = make<TensorType>(t->shape, t->ndim, t->dtype, device);
-    out.mut()->origin = c.origin;
-    return out;
+    return with_type(call(c.op, args, c.attrs, c.type_args),
+                     make<TensorType>(t->shape, t->ndim, t->dtype, device), c.origin);
   }
 
  private:

@@ -600,7 +600,7 @@ Ref<MemoryPlan> plan_node(const PlannedMemory& p, const PlannedBindings& binding
                           const SizeBounds& bounds) {
   auto placed = [&](int64_t offset) { return offset < 0 ? offset : begin + offset; };
   auto out = make<MemoryPlan>();
-  MemoryPlan* plan = out.mut();
+  MemoryPlan* plan = out.edit();
   size_t tensor = 0;
   for (size_t i = 0; i < bindings.calls.size(); ++i) {
     Array<int64_t> offsets;

@@ -25,19 +25,16 @@ class UseLibraries : public BodyRewriter {
     const Type type = var->declared ? var->declared : value->type;
     if (!as_tensor(type) || !known_shape(type)) return value;
     const Call& call = *value.as<Call>();
-    Ref<Call> typed = make<Call>(call.op, call.args, call.attrs, call.type_args);
-    typed.mut()->type = type;
+    Ref<Call> typed = with_type(make<Call>(call.op, call.args, call.attrs, call.type_args), type);
     const auto choice = op::select(*typed, target_);
     if (!choice || choice->chosen.external.empty()) return value;
     Array<Expr> tensors;
     for (const Expr& a : call.args)
       if (as_tensor(a)) tensors.push_back(a);
-    Expr out = tenon::graph::call(get_op("call_dps_packed"),
-                                  {Expr(make<ExternFunc>(choice->chosen.external)), make<Tuple>(tensors)}, {},
-                                  {type});
-    out.mut()->type = type;
-    out.mut()->origin = call.origin;
-    return out;
+    return with_type(tenon::graph::call(
+                         get_op("call_dps_packed"),
+                         {Expr(make<ExternFunc>(choice->chosen.external)), make<Tuple>(tensors)}, {}, {type}),
+                     type, call.origin);
   }
 
  private:

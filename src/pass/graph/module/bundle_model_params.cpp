@@ -23,8 +23,7 @@ static IRModule bundle_model_params(IRModule module, PassContext&) {
     const VarRef bundle = var("model_params", tuple_type(types));
     std::vector<Binding> bindings;
     for (size_t i = n; i < f->params.size(); ++i) {
-      Expr item = make<TupleGetItem>(bundle, int64_t(i - n));
-      item.mut()->type = f->params[i]->declared;
+      Expr item = with_type(make<TupleGetItem>(bundle, int64_t(i - n)), f->params[i]->declared);
       bindings.push_back(make<VarBindingNode>(f->params[i], item));
     }
     for (const Binding& b : bindings_of(f->body)) bindings.push_back(b);

@@ -30,9 +30,7 @@ class EtaExpand : public BodyRewriter {
       bool changed = false;
       Array<Expr> args = expanded(c->args, changed);
       if (!changed) return value;
-      Expr out = call(c->op, args, c->attrs, c->type_args);
-      out.mut()->origin = c->origin;
-      return out;
+      return with_origin(call(c->op, args, c->attrs, c->type_args), c->origin);
     }
     return value;
   }
@@ -75,13 +73,12 @@ class EtaExpand : public BodyRewriter {
       args.push_back(params[params.size() - 1]);
     }
     Expr callee = e;
-    if (!callee->type) callee.mut()->type = type;
+    if (!callee->type) callee.edit()->type = type;
     const Type ret = substitute_symbols(f->ret, own);
-    Expr made = call(callee, args);
-    made.mut()->type = ret;
+    Expr made = with_type(call(callee, args), ret);
     const VarRef result = var("result", ret);
     Expr out = make<Function>(params, make_body({make<VarBindingNode>(result, made)}, result), ret);
-    out.mut()->type = op::function_type(*out.as<Function>());
+    out.edit()->type = op::function_type(*out.as<Function>());
     return out;
   }
 

@@ -37,8 +37,7 @@ static IRModule expand_tuple_arguments(IRModule module, PassContext&) {
         params.push_back(var(p->name + "_" + std::to_string(i), tuple->items[i]));
         items.push_back(params[params.size() - 1]);
       }
-      Expr whole = make<Tuple>(items);
-      whole.mut()->type = p->declared;
+      Expr whole = with_type(make<Tuple>(items), p->declared);
       bindings.push_back(make<VarBindingNode>(p, whole));
     }
     if (!any) continue;
@@ -68,9 +67,7 @@ static IRModule expand_tuple_arguments(IRModule module, PassContext&) {
           for (size_t k = 0; k < width[i]; ++k)
             args.push_back(emit(make<TupleGetItem>(c.args[i], int64_t(k)), v->name + "_item"));
         }
-        Expr out = call(typed_global(after, name), args, c.attrs, c.type_args);
-        out.mut()->type = v->declared;
-        return out;
+        return with_type(call(typed_global(after, name), args, c.attrs, c.type_args), v->declared);
       });
 }
 

@@ -56,28 +56,25 @@ Ref<Function> copy_function(const Ref<Function>& f, tir::VarMap sizes) {
   symbols_of(f, symbols);
   for (const tir::VarRef& s : symbols)
     if (!sizes.count(s.get())) sizes[s.get()] = tir::var(s->name, s->dtype);
-  const ObjectRef next = rewrite_any(
-      f,
-      [&](const ObjectRef& node) -> ObjectRef {
-        if (const auto* v = node.as<tir::Var>()) {
-          auto it = sizes.find(v);
-          return it == sizes.end() ? ObjectRef() : ObjectRef(it->second);
-        }
-        const auto* v = node.as<Var>();
-        if (!v) return folded_size(node);
-        const VarRef fresh = var(v->name, v->declared ? v->declared : sized(v->type, sizes));
-        fresh.mut()->origin = v->origin;
-        return fresh;
-      },
-      [](const ObjectRef& node) { return node.is<Op>() || node.is<Constant>() || node.is<GlobalVar>(); });
-  post_order(next, [&](const ObjectRef& node) {
-    if (!node.is<ExprNode>() || node.is<Var>() || node.is<Constant>() || node.is<Op>() ||
-        node.is<GlobalVar>())
-      return;
-    Expr e = node.cast<ExprNode>();
-    if (e->type) e.mut()->type = sized(e->type, sizes);
-  });
-  return next.cast<Function>();
+  return rewrite_any(
+             f,
+             [&](const ObjectRef& node) -> ObjectRef {
+               if (const auto* v = node.as<tir::Var>()) {
+                 auto it = sizes.find(v);
+                 return it == sizes.end() ? ObjectRef() : ObjectRef(it->second);
+               }
+               if (const auto* v = node.as<Var>())
+                 return with_origin(var(v->name, v->declared ? v->declared : sized(v->type, sizes)),
+                                    v->origin);
+               Expr e = node.cast<ExprNode>();
+               if (!e) return folded_size(node);
+               const Type type = sized(e->type, sizes);
+               return type.same_as(e->type) ? Expr() : with_type(std::move(e), type);
+             },
+             [](const ObjectRef& node) {
+               return node.is<Op>() || node.is<Constant>() || node.is<GlobalVar>();
+             })
+      .cast<Function>();
 }
 
 class ShapeDispatch {
@@ -105,8 +102,8 @@ class ShapeDispatch {
       conditions.push_back(builder.emit(op::op_call("equal", {size, op::scalar(double(n), i64)})));
     Expr choice = branch(other, {});
     for (size_t i = special.size(); i-- > 0;) {
-      Expr next = make<If>(conditions[i], branch(special[i].second, special[i].first), choice);
-      next.mut()->type = f_->ret_type;
+      Expr next = with_type(make<If>(conditions[i], branch(special[i].second, special[i].first), choice),
+                            f_->ret_type);
       if (i == 0) {
         choice = next;
         break;
@@ -170,10 +167,8 @@ class ShapeDispatch {
       bindings.push_back(make<MatchCastNode>(v, p, type));
       args.push_back(v);
     }
-    const Expr g = global(callee);
-    g.mut()->type = op::function_type(*f);
-    Expr made = call(g, args);
-    made.mut()->type = sized(f_->ret_type, map);
+    const Expr g = with_type(global(callee), op::function_type(*f));
+    Expr made = with_type(call(g, args), sized(f_->ret_type, map));
     const VarRef out = var("out", made->type);
     bindings.push_back(make<VarBindingNode>(out, made));
     return make_body(bindings, size ? promised(out, f_->ret_type, bindings) : Expr(out));
@@ -183,14 +178,12 @@ class ShapeDispatch {
     if (const auto* tuple = type.as<TupleType>()) {
       Array<Expr> items;
       for (size_t i = 0; i < tuple->items.size(); ++i) {
-        Expr item = make<TupleGetItem>(value, int64_t(i));
-        item.mut()->type = value->type.as<TupleType>()->items[i];
+        Expr item = with_type(make<TupleGetItem>(value, int64_t(i)), value->type.as<TupleType>()->items[i]);
         const VarRef v = var("item", item->type);
         bindings.push_back(make<VarBindingNode>(v, item));
         items.push_back(promised(v, tuple->items[i], bindings));
       }
-      Expr all = make<Tuple>(items);
-      all.mut()->type = type;
+      Expr all = with_type(make<Tuple>(items), type);
       const VarRef v = var("items", type);
       bindings.push_back(make<VarBindingNode>(v, all));
       return v;

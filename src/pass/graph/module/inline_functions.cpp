@@ -71,8 +71,7 @@ class Inliner : public BodyRewriter {
     bound_in(f, bound);
     std::unordered_map<const Object*, ObjectRef> map;
     for (const VarRef& v : bound) {
-      const VarRef fresh = var(v->name, v->declared ? v->declared : v->type);
-      fresh.mut()->origin = v->origin;
+      const VarRef fresh = with_origin(var(v->name, v->declared ? v->declared : v->type), v->origin);
       map[v.get()] = fresh;
     }
     for (size_t i = 0; i < args.size(); ++i) map[f.params[i].get()] = args[i];
@@ -80,20 +79,7 @@ class Inliner : public BodyRewriter {
       auto it = map.find(n.get());
       return it == map.end() ? ObjectRef() : it->second;
     });
-    const ObjectRef out = rewrite_any(
-        renamed,
-        [&](const ObjectRef& n) -> ObjectRef {
-          const auto* v = n.as<tir::Var>();
-          auto it = v ? sizes.find(v) : sizes.end();
-          return it == sizes.end() ? ObjectRef() : ObjectRef(it->second);
-        },
-        [](const ObjectRef& n) { return n.is<Op>() || n.is<Constant>() || n.is<GlobalVar>(); });
-    post_order(out, [&](const ObjectRef& n) {
-      if (!n.is<ExprNode>() || n.is<Constant>() || n.is<Op>() || n.is<GlobalVar>()) return;
-      Expr e = n.cast<ExprNode>();
-      if (e->type && !sizes.empty()) e.mut()->type = substitute_symbols(e->type, sizes);
-    });
-    return out.cast<ExprNode>();
+    return with_sizes(renamed, sizes).cast<ExprNode>();
   }
 
   const std::map<std::string, Ref<Function>>& candidates_;

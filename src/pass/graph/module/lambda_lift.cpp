@@ -162,10 +162,8 @@ class Lifter : public BodyRewriter {
         Array<Expr> args;
         for (size_t i = 1; i < made->args.size(); ++i) args.push_back(made->args[i]);
         for (const Expr& a : c->args) args.push_back(a);
-        Expr direct = call(made->args[0], args, {}, c->type_args);
-        direct.mut()->type = value->type ? value->type : var->declared;
-        direct.mut()->origin = c->origin;
-        return direct;
+        return with_type(call(made->args[0], args, {}, c->type_args),
+                         value->type ? value->type : var->declared, c->origin);
       }
     return value;
   }
@@ -253,12 +251,22 @@ class Lifter : public BodyRewriter {
       for (const Expr& e : captured) all.push_back(e);
       captured = all;
     }
+    std::vector<Ref<Function>> functions;
+    std::unordered_map<const Object*, Expr> typed;
+    for (size_t i = 0; i < closures.size(); ++i) {
+      functions.push_back(over_captured(closures, callees, i, free.vars, sizes));
+      typed[callees[i].get()] =
+          with_type(global(callees[i].as<GlobalVar>()->name), op::function_type(*functions[i]));
+    }
     std::vector<Expr> out;
     for (size_t i = 0; i < closures.size(); ++i) {
-      const Ref<Function> f = over_captured(closures, callees, i, free.vars, sizes);
-      callees[i].mut()->type = op::function_type(*f);
+      const ObjectRef f = rewrite_any(functions[i], [&](const ObjectRef& n) -> ObjectRef {
+        auto it = typed.find(n.get());
+        return it == typed.end() ? ObjectRef() : ObjectRef(it->second);
+      });
       module_.set(callees[i].as<GlobalVar>()->name, f);
-      out.push_back(make_closure(callees[i], captured, op::function_type(*closures[i].function)));
+      out.push_back(
+          make_closure(typed[callees[i].get()], captured, op::function_type(*closures[i].function)));
     }
     return out;
   }
@@ -297,10 +305,7 @@ class Lifter : public BodyRewriter {
                   if (!callee) return {};
                   Array<Expr> args = inside;
                   for (const Expr& a : c->args) args.push_back(a);
-                  Expr out = call(callees[*callee], args, {}, c->type_args);
-                  out.mut()->type = c->type;
-                  out.mut()->origin = c->origin;
-                  return out;
+                  return with_type(call(callees[*callee], args, {}, c->type_args), c->type, c->origin);
                 }).cast<ExprNode>();
     std::map<size_t, VarRef> values;
     for_each_use(body, [&](const VarRef& v) {
@@ -317,15 +322,13 @@ class Lifter : public BodyRewriter {
         first.push_back(make<VarBindingNode>(own, make_closure(callees[i], inside, own->declared)));
       Array<BindingBlock> blocks{make<BindingBlockNode>(first)};
       for (const BindingBlock& b : body.as<SeqExpr>()->blocks) blocks.push_back(b);
-      Expr seq = make<SeqExpr>(blocks, body.as<SeqExpr>()->body);
-      seq.mut()->type = body->type;
+      Expr seq = with_type(make<SeqExpr>(blocks, body.as<SeqExpr>()->body), body->type);
       body = seq;
     }
     AttrMap attrs = f->attrs;
     attrs.set("captured", Any(int64_t(num_captured)));
-    const Ref<Function> out = own_symbols(make<Function>(params, body, f->ret_type, attrs, outer_params(f)));
-    out.mut()->origin = f->origin;
-    return out;
+    return with_origin(own_symbols(make<Function>(params, body, f->ret_type, attrs, outer_params(f))),
+                       f->origin);
   }
   /// The function over symbolic sizes of its own.
   static Ref<Function> own_symbols(const Ref<Function>& f) {
@@ -334,21 +337,7 @@ class Lifter : public BodyRewriter {
     if (symbols.empty()) return f;
     tir::VarMap map;
     for (const tir::VarRef& s : symbols) map[s.get()] = tir::var(s->name, s->dtype);
-    const ObjectRef out = rewrite_any(
-        f,
-        [&](const ObjectRef& n) -> ObjectRef {
-          const auto* v = n.as<tir::Var>();
-          auto it = v ? map.find(v) : map.end();
-          return it == map.end() ? ObjectRef() : ObjectRef(it->second);
-        },
-        [](const ObjectRef& n) { return n.is<Op>() || n.is<Constant>() || n.is<GlobalVar>(); });
-    // Types that stand beside the fields follow.
-    post_order(out, [&](const ObjectRef& n) {
-      if (!n.is<ExprNode>() || n.is<Constant>() || n.is<Op>() || n.is<GlobalVar>()) return;
-      Expr e = n.cast<ExprNode>();
-      if (e->type) e.mut()->type = substitute_symbols(e->type, map);
-    });
-    return out.cast<Function>();
+    return with_sizes(f, map);
   }
   /// Type parameters that are free in a closure become its own.
   Array<std::string> outer_params(const Ref<Function>& f) {
@@ -362,9 +351,7 @@ class Lifter : public BodyRewriter {
   static Expr make_closure(const Expr& function, const Array<Expr>& captured, const Type& type) {
     Array<Expr> args{function};
     for (const Expr& e : captured) args.push_back(e);
-    Expr out = call(get_op("make_closure"), args, {}, {type});
-    out.mut()->type = type;
-    return out;
+    return with_type(call(get_op("make_closure"), args, {}, {type}), type);
   }
 
   IRModule& module_;
@@ -404,10 +391,7 @@ class ConstructorValues {
                       if (!c || !c->op.is<GlobalVar>()) return {};
                       auto it = constructors_.find(c->op.as<GlobalVar>()->name);
                       if (it == constructors_.end()) return {};
-                      Expr out = call(it->second, c->args, c->attrs, c->type_args);
-                      out.mut()->type = c->type;
-                      out.mut()->origin = c->origin;
-                      return out;
+                      return with_type(call(it->second, c->args, c->attrs, c->type_args), c->type, c->origin);
                     },
                     [](const ObjectRef& n) { return n.is<PatternNode>() || n.is<TypeNode>(); })
                     .cast<ExprNode>();
@@ -428,22 +412,18 @@ class ConstructorValues {
       params.push_back(var("x" + std::to_string(params.size()), t));
       args.push_back(params[params.size() - 1]);
     }
-    Expr made = call(c, args);
-    made.mut()->type = type.as<FuncType>()->ret;
+    Expr made = with_type(call(c, args), type.as<FuncType>()->ret);
     const VarRef result = var("made", type.as<FuncType>()->ret);
     Array<Binding> bindings{Binding(make<VarBindingNode>(result, made))};
     Array<BindingBlock> blocks{make<BindingBlockNode>(bindings)};
-    Expr body = make<SeqExpr>(blocks, result);
-    body.mut()->type = result->type;
+    Expr body = with_type(make<SeqExpr>(blocks, result), result->type);
     const std::string name = module_.fresh_name("make_" + c->name);
     module_.set(name, make<Function>(params, body, result->type, AttrMap(), def->params));
     constructors_.emplace(name, c);
     return use(name);
   }
   Expr use(const std::string& name) {
-    Expr g = global(name);
-    g.mut()->type = op::function_type(*module_.find(name).as<Function>());
-    return g;
+    return with_type(global(name), op::function_type(*module_.find(name).as<Function>()));
   }
 
   IRModule& module_;

@@ -88,20 +88,19 @@ void lift(IRModule& module, const std::string& name, const Ref<Function>& f) {
     types.push_back(v->declared);
     params.push_back(own[v.get()]);
   }
-  Expr tuple = make<Tuple>(items);
-  tuple.mut()->type = tuple_type(types);
+  Expr tuple = with_type(make<Tuple>(items), tuple_type(types));
   const std::string transform = module.fresh_name(name + "_transform_params");
   AttrMap attrs;
   attrs.set("global_symbol", Any(transform));
   attrs.set("transform_params", Any(int64_t(1)));
   module.set(transform, make<Function>(weights, make_body(lifted, tuple), tuple->type, attrs));
   // main's own variables for what it is given.
-  const Expr body = rewrite_any(make_body(left, result_of(f->body)), [&](const ObjectRef& node) -> ObjectRef {
-                      const auto* v = node.as<Var>();
-                      auto it = v ? own.find(v) : own.end();
-                      return it == own.end() ? ObjectRef() : ObjectRef(it->second);
-                    }).cast<ExprNode>();
-  if (!body->type) body.mut()->type = f->body->type;
+  Expr body = rewrite_any(make_body(left, result_of(f->body)), [&](const ObjectRef& node) -> ObjectRef {
+                const auto* v = node.as<Var>();
+                auto it = v ? own.find(v) : own.end();
+                return it == own.end() ? ObjectRef() : ObjectRef(it->second);
+              }).cast<ExprNode>();
+  if (!body->type) body.edit()->type = f->body->type;
   Ref<Function> out = f;
   out.edit()->params = params;
   set_body(out, body);
@@ -122,17 +121,18 @@ Ref<Function> lazy(const Ref<Function>& f, const std::string& get, const std::st
     auto it = parameter.find(v.get());
     if (it == parameter.end() || !fetched.insert(v.get()).second) return;
     Expr name = make<graph::StringImm>(v->name);
-    Expr made = call(get_op("call_packed"), {Expr(make<ExternFunc>(get)), number(it->second), name}, {},
-                     {object_type()});
-    made.mut()->type = object_type();
+    Expr made = with_type(call(get_op("call_packed"), {Expr(make<ExternFunc>(get)), number(it->second), name},
+                               {}, {object_type()}),
+                          object_type());
     const VarRef raw = var(v->name + "_item", object_type());
     out.push_back(make<VarBindingNode>(raw, made));
     out.push_back(make<MatchCastNode>(v, raw, v->declared));
   };
   auto give = [&](size_t i) {
-    Expr made = call(get_op("call_packed"), {Expr(make<ExternFunc>(set)), number(i), tuple->items[i]}, {},
-                     {object_type()});
-    made.mut()->type = object_type();
+    Expr made =
+        with_type(call(get_op("call_packed"), {Expr(make<ExternFunc>(set)), number(i), tuple->items[i]}, {},
+                       {object_type()}),
+                  object_type());
     out.push_back(make<VarBindingNode>(var("given", object_type()), made));
   };
   std::vector<bool> given(tuple->items.size(), false);
@@ -147,8 +147,7 @@ Ref<Function> lazy(const Ref<Function>& f, const std::string& get, const std::st
     for_each_use(tuple->items[i], fetch);
     give(i);
   }
-  Expr nothing = make<Tuple>(Array<Expr>());
-  nothing.mut()->type = tuple_type({});
+  Expr nothing = with_type(make<Tuple>(Array<Expr>()), tuple_type({}));
   Ref<Function> next = f;
   next.edit()->params = {};
   set_body(next, make_body(out, nothing));

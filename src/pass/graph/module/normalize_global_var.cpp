@@ -52,9 +52,7 @@ static IRModule normalize_global_var(IRModule module, PassContext&) {
       const auto* g = n.as<GlobalVar>();
       auto it = g ? renamed.find(g->name) : renamed.end();
       if (it == renamed.end()) return {};
-      Expr fresh = global(it->second);
-      fresh.mut()->type = g->type;
-      return fresh;
+      return with_type(global(it->second), g->type);
     });
     auto it = renamed.find(name);
     if (it != renamed.end() || !next.same_as(object)) out.set(it == renamed.end() ? name : it->second, next);

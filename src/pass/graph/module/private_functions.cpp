@@ -21,7 +21,7 @@ class CallRewriter : public BodyRewriter {
     auto emit_before = [&](Expr v, const std::string& name) { return emit(std::move(v), name); };
     Expr out = rewrite_(*c, var, emit_before);
     if (!out) return value;
-    if (!is_leaf(out) && !out->origin) out.mut()->origin = c->origin;
+    if (!is_leaf(out) && !out->origin) out.edit()->origin = c->origin;
     return out;
   }
 
@@ -70,7 +70,7 @@ IRModule rewrite_calls(IRModule module, const std::set<std::string>& names,
 
 Expr typed_global(const IRModule& module, const std::string& name) {
   Expr g = global(name);
-  if (const auto f = module.find(name).cast<Function>()) g.mut()->type = op::function_type(*f);
+  if (const auto f = module.find(name).cast<Function>()) g.edit()->type = op::function_type(*f);
   return g;
 }
 

@@ -66,9 +66,7 @@ class RenumberItems : public BodyRewriter {
     if (const auto* c = value.as<Call>()) {
       const auto* g = c->op.as<GlobalVar>();
       if (!g || !places_.count(g->name)) return value;
-      Expr out = call(typed_global(after_, g->name), c->args, c->attrs, c->type_args);
-      out.mut()->origin = c->origin;
-      return out;
+      return with_origin(call(typed_global(after_, g->name), c->args, c->attrs, c->type_args), c->origin);
     }
     const auto* item = value.as<TupleGetItem>();
     if (!item) return value;
@@ -106,8 +104,7 @@ static IRModule remove_unused_outputs(IRModule module, PassContext&) {
       kept.push_back(items->items[size_t(i)]);
       types.push_back(f->ret_type.as<TupleType>()->items[size_t(i)]);
     }
-    Expr result = make<Tuple>(kept);
-    result.mut()->type = tuple_type(types);
+    Expr result = with_type(make<Tuple>(kept), tuple_type(types));
     Ref<graph::Function> out = f;
     set_body(out, make_body(bindings_of(f->body), result));
     out.edit()->ret_type = result->type;

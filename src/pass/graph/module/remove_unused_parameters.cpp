@@ -66,9 +66,7 @@ static IRModule remove_unused_parameters(IRModule module, PassContext&) {
     const std::string& name = c.op.as<GlobalVar>()->name;
     Array<Expr> args;
     for (size_t i : kept[name]) args.push_back(c.args[i]);
-    Expr out = call(typed_global(after, name), args, c.attrs, c.type_args);
-    out.mut()->type = v->declared;
-    return out;
+    return with_type(call(typed_global(after, name), args, c.attrs, c.type_args), v->declared);
   });
 }
 

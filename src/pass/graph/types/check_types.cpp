@@ -36,8 +36,7 @@ class CheckTypes : public BodyRewriter {
     const Expr checked = cast(result, f->ret_type, "result", [&](const Binding& b) { checks.push_back(b); });
     Array<BindingBlock> blocks = seq ? seq->blocks : Array<BindingBlock>();
     blocks.push_back(make<BindingBlockNode>(checks));
-    const Expr body = make<SeqExpr>(blocks, checked);
-    body.mut()->type = f->ret_type;
+    const Expr body = with_type(make<SeqExpr>(blocks, checked), f->ret_type);
     set_body(f, body);
     return f;
   }
@@ -69,8 +68,7 @@ class CheckTypes : public BodyRewriter {
     const Expr made = is_leaf(value) ? value : emit(value, v->name + "_made");
     if (declared.is<TupleType>() && value->type.is<TupleType>())
       return cast(made, declared, v->name, [&](const Binding& b) { splice(b); });
-    const VarRef checked = var(v->name, declared);
-    checked.mut()->origin = v->origin;
+    const VarRef checked = with_origin(var(v->name, declared), v->origin);
     splice(make<MatchCastNode>(checked, made, declared));
     return checked;
   }
@@ -124,8 +122,7 @@ class CheckTypes : public BodyRewriter {
       if (tuple) {
         item = tuple->items[i];
       } else {
-        const Expr taken = make<TupleGetItem>(value, int64_t(i));
-        taken.mut()->type = haves->items[i];
+        const Expr taken = with_type(make<TupleGetItem>(value, int64_t(i)), haves->items[i]);
         item = var(fmt::format("{}_{}", name, i), haves->items[i]);
         add(make<VarBindingNode>(item.cast<Var>(), taken));
       }
@@ -133,9 +130,7 @@ class CheckTypes : public BodyRewriter {
       items.push_back(type && item->type && open(item->type, type) ? cast(item, type, name, add) : item);
       types.push_back(items[i]->type);
     }
-    const Expr out = make<Tuple>(items);
-    out.mut()->type = tuple_type(types);
-    return out;
+    return with_type(make<Tuple>(items), tuple_type(types));
   }
   /// The call with its arguments checked; parameters of null type take anything.
   Expr with_arguments(const Expr& call, const Array<Type>& params, const Array<std::string>& type_params,

@@ -63,8 +63,7 @@ Expr SizeNaming::named(const Expr& e, const Key& key) {
     if (std::none_of(t->items.begin(), t->items.end(), unnamed)) return e;
     Array<Expr> items;
     for (size_t i = 0; i < t->items.size(); ++i) {
-      Expr item = make<TupleGetItem>(e, int64_t(i));
-      item.mut()->type = t->items[i];
+      Expr item = with_type(make<TupleGetItem>(e, int64_t(i)), t->items[i]);
       items.push_back(named(emit(item, fmt::format("{}_{}", v->name, i)), {key.var, key.argument, i + 1}));
     }
     const Expr out = make<Tuple>(items);
@@ -131,9 +130,7 @@ Expr SizeNaming::broadcast(const Expr& value, const Key& key) {
     args.push_back(same ? call.args[i]
                         : emit_op("broadcast_to", {call.args[i], shape_expr(all)}, {}, "spread"));
   }
-  Expr out = make<Call>(call.op, args, call.attrs, call.type_args);
-  out.mut()->origin = call.origin;
-  return out;
+  return with_origin(make<Call>(call.op, args, call.attrs, call.type_args), call.origin);
 }
 
 Expr SizeNaming::with_named_sizes(const Expr& value, const VarRef& var) {
@@ -149,7 +146,7 @@ Expr SizeNaming::with_named_sizes(const Expr& value, const VarRef& var) {
   Expr out = value;
   if (changed) {
     out = make<Call>(call.op, args, call.attrs, call.type_args);
-    out.mut()->origin = call.origin;
+    out.edit()->origin = call.origin;
   }
   if (op::definition(*op).fusion <= FusionKind::broadcast && args.size() > 1) {
     op::Inference run;

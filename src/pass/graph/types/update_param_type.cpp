@@ -30,8 +30,7 @@ class UpdateParamType : public BodyRewriter {
         params.push_back(p);
         continue;
       }
-      const VarRef q = var(p->name, *type);
-      q.mut()->origin = p->origin;
+      const VarRef q = with_origin(var(p->name, *type), p->origin);
       changed_.emplace_back(p, q);
       params.push_back(q);
     }
