@@ -184,11 +184,11 @@ class GraphInterpreter {
   }
 
   void bind(const Binding& b, Environment& env) {
-    Value v = eval(binding_value(b), env);
+    Value v = eval(b->value, env);
     if (const auto* m = b.as<MatchCastNode>()) match_type(m->type, v, env.symbols, m->var->name);
-    if (const auto* f = as_object<FunctionValue>(v); f && binding_value(b).is<Function>())
-      const_cast<FunctionValue*>(f)->self = binding_var(b);
-    env.vars[binding_var(b).get()] = std::move(v);
+    if (const auto* f = as_object<FunctionValue>(v); f && b->value.is<Function>())
+      const_cast<FunctionValue*>(f)->self = b->var;
+    env.vars[b->var.get()] = std::move(v);
   }
 
   /// The body of the clause that takes the value; its variables are bound.

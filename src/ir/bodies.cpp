@@ -12,7 +12,7 @@ bool is_leaf(const Expr& e) {
 void for_each_use(const Expr& value, FunctionRef<void(const VarRef&)> f) {
   if (!value) return;
   auto body = [&](const Expr& b) {
-    for (const Binding& binding : bindings_of(b)) for_each_use(binding_value(binding), f);
+    for (const Binding& binding : bindings_of(b)) for_each_use(binding->value, f);
     for_each_use(result_of(b), f);
   };
   match(
@@ -45,7 +45,7 @@ void for_each_use(const Expr& value, FunctionRef<void(const VarRef&)> f) {
 
 void for_each_binding(const Expr& body, FunctionRef<void(const Binding&)> f) {
   for (const Binding& binding : bindings_of(body)) {
-    Expr value = binding_value(binding);
+    Expr value = binding->value;
     for (const Expr& inner : bodies_of(value)) for_each_binding(inner, f);
     f(binding);
   }

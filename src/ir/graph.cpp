@@ -133,17 +133,9 @@ Expr with_bodies(const Expr& value, const std::vector<Expr>& bodies) {
   CHECK(out, "a value without bodies gets some");
   return with_type(std::move(out), value->type, value->origin);
 }
-VarRef binding_var(const Binding& b) {
-  if (const auto* v = b.as<VarBindingNode>()) return v->var;
-  return b.as<MatchCastNode>()->var;
-}
-Expr binding_value(const Binding& b) {
-  if (const auto* v = b.as<VarBindingNode>()) return v->value;
-  return b.as<MatchCastNode>()->value;
-}
-
 }  // namespace tenon::graph
 
 template struct tenon::DefineTypes<tenon::graph::TypeNodes>;
 template struct tenon::DefineTypes<tenon::graph::ExprNodes>;
+template struct tenon::DefineTypes<tenon::graph::BindingNodes>;
 template struct tenon::DefineTypes<tenon::graph::PartNodes>;

@@ -11,16 +11,14 @@
 namespace tenon::graph {
 
 // Parts of the nodes below.
-struct VarBindingNode;
-struct MatchCastNode;
 struct BindingBlockNode;
 struct PatternNode;
 struct MatchClauseNode;
 struct ConstructorDefNode;
 struct AdtDefNode;
 struct MemoryPlan;
-using PartNodes = NodeSet<kGraphPartBase, VarBindingNode, MatchCastNode, BindingBlockNode, PatternNode,
-                          MatchClauseNode, ConstructorDefNode, AdtDefNode, MemoryPlan>;
+using PartNodes = NodeSet<kGraphPartBase, BindingBlockNode, PatternNode, MatchClauseNode, ConstructorDefNode,
+                          AdtDefNode, MemoryPlan>;
 
 // ---------------------------------------------------------------- types
 struct TensorType;
@@ -297,26 +295,41 @@ struct While : GraphNode<While> {
         .add("body", &While::body);
   }
 };
-/// var = value.
-struct VarBindingNode : Object {
-  using node_set = PartNodes;
+struct VarBindingNode;
+struct MatchCastNode;
+using BindingNodes = NodeSet<kBindingBase + 1, VarBindingNode, MatchCastNode>;
+/// What gives a variable its value.
+struct BindingNode : Object {
+  static constexpr std::string_view type_key = "graph.Binding";
+  static constexpr uint32_t node_set_first() { return kBindingBase; }
+  static constexpr uint32_t child_slots = BindingNodes::size;
+  using set = BindingNodes;
   Ref<Var> var;
   Expr value;
+};
+using Binding = Ref<BindingNode>;
+/// var = value.
+struct VarBindingNode : BindingNode {
+  using parent_type = BindingNode;
+  using node_set = BindingNodes;
+  VarBindingNode() = default;
+  VarBindingNode(Ref<Var> var, Expr value) : BindingNode{{}, std::move(var), std::move(value)} {}
   static constexpr std::string_view type_key = "graph.VarBinding";
   static void fields(auto& f) { f.add("value", &VarBindingNode::value).def("var", &VarBindingNode::var); }
 };
 /// var = match_cast(value, type): binds symbols that appear first, checks the others, at run time.
-struct MatchCastNode : Object {
-  using node_set = PartNodes;
-  Ref<Var> var;
-  Expr value;
+struct MatchCastNode : BindingNode {
+  using parent_type = BindingNode;
+  using node_set = BindingNodes;
   Type type;
+  MatchCastNode() = default;
+  MatchCastNode(Ref<Var> var, Expr value, Type type)
+      : BindingNode{{}, std::move(var), std::move(value)}, type(std::move(type)) {}
   static constexpr std::string_view type_key = "graph.MatchCast";
   static void fields(auto& f) {
     f.add("value", &MatchCastNode::value).def("type", &MatchCastNode::type).def("var", &MatchCastNode::var);
   }
 };
-using Binding = ObjectRef;  ///< VarBindingNode or MatchCastNode
 /// A stretch of bindings. `dataflow` marks one that a user wrote as a dataflow region; it has no meaning of
 /// its own, and `outputs` are the variables that the region declares as seen outside.
 struct BindingBlockNode : Object {
@@ -493,8 +506,5 @@ std::optional<std::string> missing_case(const Match& match, const Type& type,
                                         FunctionRef<AdtDef(const std::string&)> find);
 /// Types put for type parameters.
 Type substitute_types(const Type& type, const std::map<std::string, Type>& map);
-/// Variable and value of a binding of either kind.
-VarRef binding_var(const Binding& b);
-Expr binding_value(const Binding& b);
 
 }  // namespace tenon::graph

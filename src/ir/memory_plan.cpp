@@ -110,10 +110,10 @@ int64_t most_bytes(const Type& type, const SizeBounds& bounds) {
 PlannedBindings planned_bindings(const Function& function) {
   PlannedBindings out;
   for_each_binding(function.body, [&](const Binding& b) {
-    const Expr value = binding_value(b);
+    const Expr value = b->value;
     if (const auto call = value.cast<Call>(); call && is_op(value, "call_tir"))
-      out.calls.emplace_back(binding_var(b), call);
-    if (const auto loop = value.cast<While>()) out.loops.emplace_back(binding_var(b), loop);
+      out.calls.emplace_back(b->var, call);
+    if (const auto loop = value.cast<While>()) out.loops.emplace_back(b->var, loop);
   });
   return out;
 }

@@ -24,7 +24,7 @@ Ref<T> with_origin(Ref<T> made, Origin origin) {
 
 // First static type indices of the closed sets (see NodeSet).
 inline constexpr uint32_t kPrimExprBase = 256, kStmtBase = 320, kTypeBase = 352, kGraphExprBase = 384,
-                          kTirPartBase = 448, kGraphPartBase = 480;
+                          kTirPartBase = 448, kGraphPartBase = 480, kBindingBase = 504;
 
 namespace detail {
 template <class... Fs>

@@ -462,7 +462,7 @@ Expr Converter::branch(const std::vector<const AstStmt*>& stmts, std::string* na
   }
   if (last->kind != StmtKind::assign) {  // the inner if or match binds the name
     if (seq.plain.empty()) throw Failed();
-    graph::VarRef v = binding_var(seq.plain.back());
+    graph::VarRef v = seq.plain.back()->var;
     *name = v->name;
     *declared = v->declared;
     *annotated = bool(v->declared);
@@ -529,9 +529,7 @@ Expr as_tuple_of_one(const Expr& body) {
     if (seq && !t)
       for (const BindingBlock& block : seq->blocks)
         for (const Binding& b : block->bindings)
-          if (binding_var(b).get() == v &&
-              (binding_value(b).is<graph::Tuple>() || binding_value(b).is<graph::While>()))
-            return body;
+          if (b->var.get() == v && (b->value.is<graph::Tuple>() || b->value.is<graph::While>())) return body;
   }
   if (t.is<TupleType>()) return body;
   const Expr one = make<graph::Tuple>(Array<Expr>{result});

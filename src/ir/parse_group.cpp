@@ -103,7 +103,7 @@ void Converter::graph_group(std::span<const AstStmt* const> closures, Sequence& 
         graph_closure(closures[k], closures[k]->decorators[0], inner);
       }
       const size_t last = inner.plain.size() - 1;
-      const auto made = inner.plain[last].cast<graph::VarBindingNode>();
+      const graph::Binding made = inner.plain[last];
       members.push_back(made->var);
       bind(closures[k]->name, made->var);
       std::unordered_set<const Object*> used;

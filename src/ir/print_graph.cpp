@@ -299,9 +299,8 @@ void Printer::binding(const Binding& b) {
     --depth_;
     return;
   }
-  const auto* n = b.as<VarBindingNode>();
-  const VarRef& v = n->var;
-  if (const auto* f = n->value.as<Function>()) {
+  const VarRef& v = b->var;
+  if (const auto* f = b->value.as<Function>()) {
     Array<Type> types;
     for (const VarRef& p : f->params) types.push_back(p->declared);
     const Type derived = make<FuncType>(types, f->ret_type, false, f->type_params);
@@ -317,7 +316,7 @@ void Printer::binding(const Binding& b) {
       decorator += "(declared=" + text + ")";
     }
     graph_function(var_name(v.get()), *f, decorator);
-  } else if (const auto* i = n->value.as<If>()) {
+  } else if (const auto* i = b->value.as<If>()) {
     line();
     out_ += "if ";
     graph_expr(i->condition);
@@ -326,7 +325,7 @@ void Printer::binding(const Binding& b) {
     line();
     out_ += "else:";
     branch_result(i->false_branch, v);
-  } else if (const auto* m = n->value.as<graph::Match>()) {
+  } else if (const auto* m = b->value.as<graph::Match>()) {
     line();
     out_ += "match ";
     graph_expr(m->value);
@@ -339,7 +338,7 @@ void Printer::binding(const Binding& b) {
       out_ += ':';
       branch_result(c->body, v);
     }
-  } else if (const auto* w = n->value.as<While>()) {
+  } else if (const auto* w = b->value.as<While>()) {
     line();
     out_ += "@R.loop(";
     list(w->init, [&](const Expr& x) { graph_expr(x); });
@@ -372,7 +371,7 @@ void Printer::binding(const Binding& b) {
     line();
     std::string value;
     std::swap(value, out_);
-    graph_expr(n->value);
+    graph_expr(b->value);
     std::swap(value, out_);
     out_ += var_name(v.get());
     annotation(v);

@@ -202,7 +202,7 @@ class GraphVerifier {
       std::unordered_set<const Object*> here;
       for (const Binding& x : b->bindings) {
         binding(x);
-        here.insert(binding_var(x).get());
+        here.insert(x->var.get());
       }
       for (const VarRef& v : b->outputs)
         if (!here.count(v.get()))
@@ -222,22 +222,20 @@ class GraphVerifier {
 
   void binding(const Binding& b) {
     if (!b) return add("T0315", "a binding is null");
-    binding_ = binding_var(b);
+    binding_ = b->var;
     if (const auto* m = b.as<MatchCastNode>()) {
-      leaf(m->value, "the value of a match_cast");
+      leaf(b->value, "the value of a match_cast");
       if (!m->type) add("T0315", "a match_cast has no type");
       define_symbols(m->type);
-      return define(m->var);
+      return define(b->var);
     }
-    const auto* n = b.as<VarBindingNode>();
-    if (!n) return add("T0321", fmt::format("{} is no binding", type_key_of(b)));
     // A closure may call itself.
-    const bool recursive = n->value && n->value.is<graph::Function>() && n->var;
-    if (recursive) vars_.insert(n->var.get());
-    value(n->value);
-    if (recursive) vars_.erase(n->var.get());
-    if (typed_ && n->value && !n->value->type) add("T0327", "the value has no type", n->value);
-    define(n->var);
+    const bool recursive = b->value && b->value.is<graph::Function>() && b->var;
+    if (recursive) vars_.insert(b->var.get());
+    value(b->value);
+    if (recursive) vars_.erase(b->var.get());
+    if (typed_ && b->value && !b->value->type) add("T0327", "the value has no type", b->value);
+    define(b->var);
   }
 
   void value(const Expr& e) {

@@ -69,7 +69,7 @@ void BodyRewriter::drop(const Expr& variable) {
   constexpr size_t kLatest = 64;
   const auto* v = variable.as<Var>();
   for (size_t i = bindings_.size(), n = 0; v && i-- > 0 && n < kLatest; ++n)
-    if (binding_var(bindings_[i]).get() == v) {
+    if (bindings_[i]->var.get() == v) {
       keep_.push_back(variable);
       definitions_.erase(v);
       bindings_.erase(i);
@@ -93,9 +93,9 @@ Expr BodyRewriter::rewrite_body(Expr body) {
     bind(old[i]);
     same = same && bindings_.size() == i + 1 && bindings_[i].same_as(old[i]);
     if (!consume) continue;
-    keep_.push_back(binding_var(old[i]));
+    keep_.push_back(old[i]->var);
     // What was put in the place of a variable goes with the variable's last use.
-    for_each_use(binding_value(old[i]), [&](const VarRef& v) {
+    for_each_use(old[i]->value, [&](const VarRef& v) {
       if (auto left = uses_left_.find(v.get()); left != uses_left_.end() && --left->second == 0)
         replaced_.erase(v.get());
     });
@@ -265,7 +265,7 @@ Ref<Function> BodyRewriter::run(Ref<Function> function) {
   names_.clear();
   bindings_ = {};
   for (const VarRef& p : function->params) names_[p->name] = 1;
-  for_each_binding(function->body, [&](const Binding& b) { names_[binding_var(b)->name] = 1; });
+  for_each_binding(function->body, [&](const Binding& b) { names_[b->var->name] = 1; });
   if (function.use_count() == 1) {
     uses_left_ = count_uses(*function);
     Expr body = std::move(function.edit()->body);

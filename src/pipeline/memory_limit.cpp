@@ -23,7 +23,7 @@ std::pair<std::string, std::string> largest_tensor(const IRModule& module) {
     const auto* f = object.as<graph::Function>();
     if (!f) continue;
     graph::for_each_binding(f->body, [&](const graph::Binding& binding) {
-      const graph::Expr value = graph::binding_value(binding);
+      const graph::Expr value = binding->value;
       const auto* call = value.as<graph::Call>();
       if (!call || !graph::is_op(value, "call_tir")) return;
       for (const graph::Type& type : call->type_args) {
@@ -37,9 +37,9 @@ std::pair<std::string, std::string> largest_tensor(const IRModule& module) {
         const auto bytes = int64_t(storage_bytes(element_count(dims), tensor->dtype));
         if (bytes <= most) continue;
         most = bytes;
-        out.first = fmt::format("{} is the largest, {} of {}, {}", graph::binding_var(binding)->name,
-                                to_string(tensor->dtype), fmt::format("[{}]", fmt::join(dims, ", ")),
-                                size_text(bytes));
+        out.first =
+            fmt::format("{} is the largest, {} of {}, {}", binding->var->name, to_string(tensor->dtype),
+                        fmt::format("[{}]", fmt::join(dims, ", ")), size_text(bytes));
         out.second = place(value->origin);
       }
     });

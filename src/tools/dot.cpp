@@ -183,12 +183,12 @@ class GraphDrawing {
   }
 
   DotSource body(const Expr& e) {
-    for (const Binding& b : bindings_of(e)) values_[binding_var(b).get()] = bind(b);
+    for (const Binding& b : bindings_of(e)) values_[b->var.get()] = bind(b);
     return of(result_of(e));
   }
   DotSource bind(const Binding& b) {
-    const VarRef var = binding_var(b);
-    const Expr value = binding_value(b);
+    const VarRef var = b->var;
+    const Expr value = b->value;
     const Type type = var->declared ? var->declared : value->type;
     if (const auto* item = value.as<TupleGetItem>()) {
       const DotSource from = of(item->tuple);

@@ -129,8 +129,8 @@ class Reducer {
     for_each_use(p.result, [&](const VarRef& v) { used.insert(v.get()); });
     std::vector<Binding> kept;
     for (size_t i = p.bindings.size(); i-- > 0;) {
-      if (!used.count(binding_var(p.bindings[i]).get())) continue;
-      for_each_use(binding_value(p.bindings[i]), [&](const VarRef& v) { used.insert(v.get()); });
+      if (!used.count(p.bindings[i]->var.get())) continue;
+      for_each_use(p.bindings[i]->value, [&](const VarRef& v) { used.insert(v.get()); });
       kept.push_back(p.bindings[i]);
     }
     BlockBuilder builder;
@@ -178,7 +178,7 @@ class Reducer {
     bool any = false;
     while (low < high && tries_ < options_.max_tries) {
       const size_t middle = (low + high) / 2;
-      const VarRef v = binding_var(p.bindings[middle]);
+      const VarRef v = p.bindings[middle]->var;
       const bool smaller = !p.result.same_as(v) && attempt({p.params, p.bindings, v});
       any = any || smaller;
       (smaller ? high : low) = smaller ? middle : middle + 1;
@@ -194,7 +194,7 @@ class Reducer {
         if (start >= p.bindings.size() || tries_ >= options_.max_tries) break;
         Pieces cut{p.params, {}, p.result};
         for (size_t i = 0; i < p.bindings.size(); ++i) {
-          const VarRef v = binding_var(p.bindings[i]);
+          const VarRef v = p.bindings[i]->var;
           if (i >= start && i < start + chunk && known_shape(v->declared))
             cut.params.push_back(v);
           else
@@ -213,8 +213,8 @@ class Reducer {
     bool any = false;
     for (size_t i = 0; i < pieces().bindings.size(); ++i) {
       const Binding binding = pieces().bindings[i];
-      const auto* c = binding_value(binding).as<Call>();
-      const VarRef v = binding_var(binding);
+      const auto* c = binding->value.as<Call>();
+      const VarRef v = binding->var;
       if (!c || !v->declared) continue;
       for (const Expr& arg : c->args) {
         if (!arg || !arg->type || !arg.is<Var>() || !structural_equal(arg->type, v->declared)) continue;
@@ -233,10 +233,10 @@ class Reducer {
   bool take_branches() {
     bool any = false;
     for (const Binding& binding : pieces().bindings) {
-      if (!binding_value(binding).is<If>()) continue;
+      if (!binding->value.is<If>()) continue;
       for (bool taken : {true, false}) {
         Substitute rewriter;
-        rewriter.branch_of = binding_var(binding).get();
+        rewriter.branch_of = binding->var.get();
         rewriter.taken = taken;
         if (!attempt_with(rewriter)) continue;
         any = true;
@@ -249,7 +249,7 @@ class Reducer {
     bool any = false;
     std::vector<Expr> constants;
     for (const Binding& binding : pieces().bindings) {
-      const Expr value = binding_value(binding);
+      const Expr value = binding->value;
       auto see = [&](const Array<Expr>& list) {
         for (const Expr& e : list)
           if (e.is<Constant>() && e.as<Constant>()->data.size() > 1) constants.push_back(e);

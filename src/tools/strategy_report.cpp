@@ -30,8 +30,8 @@ std::string strategies_json(IRModule module, const Target& target, PassContext c
     const auto* f = object.as<graph::Function>();
     if (!f) continue;
     for_each_binding(f->body, [&, function = name](const Binding& b) {
-      const Expr value = binding_value(b);
-      const VarRef var = binding_var(b);
+      const Expr value = b->value;
+      const VarRef var = b->var;
       const Op* op = op_of(value);
       if (!op) return;
       const Call& call = *value.as<Call>();

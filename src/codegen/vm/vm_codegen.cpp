@@ -211,8 +211,8 @@ class FunctionCodegen : VMEmitter {
     return leaf(result_of(e));
   }
   void bind(const Binding& b) {
-    const VarRef var = binding_var(b);
-    const Expr bound = binding_value(b);
+    const VarRef var = b->var;
+    const Expr bound = b->value;
     Operand o = value(bound, var);
     values_[var.get()] = o;
     if (const auto* mc = b.as<MatchCastNode>()) {

@@ -255,8 +255,7 @@ TEST(Import, NamesAndOriginsAreKept) {
   const auto* f = m.find("main").as<graph::Function>();
   EXPECT_EQ(f->attrs.at("input_names").as<Array<std::string>>()[0], "in:0");
   EXPECT_EQ(f->attrs.at("output_names").as<Array<std::string>>()[0], "out/0");
-  EXPECT_EQ(graph::binding_value(graph::bindings_of(f->body).at(0))->origin->text,
-            "m.onnx, node 'block/relu' (Relu-14)");
+  EXPECT_EQ(graph::bindings_of(f->body).at(0)->value->origin->text, "m.onnx, node 'block/relu' (Relu-14)");
 }
 
 TEST(Coverage, ListsEveryConverterWithItsRange) {

@@ -90,11 +90,11 @@ TEST(InferFunction, FillsInBindingsAndResultOfItsOwnCopy) {
   const auto typed = inferred(f);
   EXPECT_EQ(show(*graph::known_shape(typed->ret_type)), "(4,)");
   const auto bindings = graph::bindings_of(typed->body);
-  EXPECT_EQ(shape_text(graph::binding_var(bindings[0])), "(n, 4)");
+  EXPECT_EQ(shape_text(bindings[0]->var), "(n, 4)");
   // Whoever holds the function that was given sees nothing of it.
   for (const auto& binding : graph::bindings_of(f->body)) {
-    EXPECT_FALSE(graph::binding_value(binding)->type);
-    EXPECT_FALSE(graph::binding_var(binding)->declared);
+    EXPECT_FALSE(binding->value->type);
+    EXPECT_FALSE(binding->var->declared);
   }
   EXPECT_FALSE(f->ret_type);
   EXPECT_FALSE(f->body->type);

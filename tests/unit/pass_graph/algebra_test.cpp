@@ -70,7 +70,7 @@ TEST(AdjustMatmulOrder, TakesTheCheaperOrder) {
               1e-5);
     auto bindings = bindings_of(main_of(out)->body);
     ASSERT_EQ(bindings.size(), 2u);
-    EXPECT_EQ(*static_shape(binding_var(bindings[0])->type),
+    EXPECT_EQ(*static_shape(bindings[0]->var->type),
               left ? (std::vector<int64_t>{12, 1}) : (std::vector<int64_t>{1, 10}));
   }
 }
@@ -98,7 +98,7 @@ TEST(ExpandMatmulOfSum, KeepsALowRankUpdate) {
             {random_array({3, 8}), random_array({8, 2}, f32, 1), random_array({2, 8}, f32, 2)}, 1e-5);
   EXPECT_EQ(ops_of(out), (Names{"matmul", "matmul", "matmul", "add"}));
   for (const Binding& binding : bindings_of(main_of(out)->body))
-    EXPECT_EQ((*static_shape(binding_var(binding)->type))[0], 3);  // no product of weights is left
+    EXPECT_EQ((*static_shape(binding->var->type))[0], 3);  // no product of weights is left
 }
 
 TEST(ReorderPermuteDimsAfterConcat, TransposesOnce) {
@@ -140,11 +140,11 @@ TEST(ToMixedPrecision, ContractionsChangeExactOperatorsFollowSoftmaxStays) {
   EXPECT_EQ(ops_of(out), (Names{"cast", "nn.conv2d", "nn.relu", "cast", "concat", "nn.conv2d", "cast", "cast",
                                 "nn.softmax"}));
   for_each_binding(main_of(out)->body, [&](const Binding& b) {
-    const Op* op = op_of(binding_value(b));
-    const auto* type = as_tensor(binding_var(b));
+    const Op* op = op_of(b->value);
+    const auto* type = as_tensor(b->var);
     if (op && op->name.starts_with("nn.conv")) {
       EXPECT_EQ(type->dtype, f32);  // its sums; what it reads is narrow
-      EXPECT_EQ(as_tensor(binding_value(b).as<Call>()->args[0])->dtype, DataType::bfloat16());
+      EXPECT_EQ(as_tensor(b->value.as<Call>()->args[0])->dtype, DataType::bfloat16());
     }
     if (op && op->name == "concat") {
       EXPECT_EQ(type->dtype, DataType::bfloat16());

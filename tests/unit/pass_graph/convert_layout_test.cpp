@@ -26,7 +26,7 @@ ObjectRef pool(int64_t size, int64_t stride, Array<int64_t> padding, bool ceil_m
 std::vector<std::string> layouts(const IRModule& m) {
   std::vector<std::string> out;
   for_each_binding(main_of(m)->body, [&](const Binding& b) {
-    Expr v = binding_value(b);
+    Expr v = b->value;
     if (const auto* c = v.as<Call>())
       if (const auto* a = c->attrs.as<op::ConvAttrs>())
         out.push_back(a->data_layout + " " + a->kernel_layout + " " + a->out_layout);

@@ -18,7 +18,7 @@ ObjectRef axis(int64_t a) { return op::make_attrs<op::AxisAttrs>(a); }
 Names kernels(const IRModule& m) {
   Names out;
   for_each_binding(main_of(m)->body, [&](const Binding& b) {
-    Expr v = binding_value(b);
+    Expr v = b->value;
     if (v.is<Call>() && is_op(v, "call_tir"))
       out.push_back(v.as<Call>()->args[0].as<GlobalVar>()->name);
     else if (const Op* op = op_of(v))

@@ -66,7 +66,7 @@ IRModule quantised_conv(const Case& c, bool wide_weights = false) {
 std::vector<std::string> conv_forms(const IRModule& m) {
   std::vector<std::string> out;
   for_each_binding(main_of(m)->body, [&](const Binding& b) {
-    Expr v = binding_value(b);
+    Expr v = b->value;
     if (const auto* c = v.as<Call>())
       if (const auto* a = c->attrs.as<op::ConvAttrs>())
         out.push_back(to_string(as_tensor(c->args[0])->dtype) + " " + a->data_layout + " " +

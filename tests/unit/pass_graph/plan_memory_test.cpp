@@ -31,24 +31,24 @@ class Simulation {
   /// Straight-line functions of call_tir and views.
   void run() {
     for (const Binding& b : bindings_of(function_->body)) {
-      const Expr value = binding_value(b);
+      const Expr value = b->value;
       const auto* c = value.as<Call>();
       if (const auto* item = value.as<TupleGetItem>()) {
-        tensors_[binding_var(b).get()] = {tensors_[item->tuple.as<Var>()].at(size_t(item->index))};
+        tensors_[b->var.get()] = {tensors_[item->tuple.as<Var>()].at(size_t(item->index))};
         continue;
       }
       ASSERT_TRUE(c);
       if (is_op(value, "call_pure_packed")) {
-        tensors_[binding_var(b).get()] = tensors_[c->args[1].as<Var>()];
+        tensors_[b->var.get()] = tensors_[c->args[1].as<Var>()];
         read(c->args[1]);
         continue;
       }
       ASSERT_TRUE(is_op(value, "call_tir"));
       for (const Expr& a : c->args[1].as<Tuple>()->items) read(a);
-      const int first = positions_.at(binding_var(b).get());
+      const int first = positions_.at(b->var.get());
       for (size_t i = 0; i < c->type_args.size(); ++i) {
         const int id = first + int(i);
-        tensors_[binding_var(b).get()].push_back(id);
+        tensors_[b->var.get()].push_back(id);
         const int64_t at = offsets_.at(size_t(id)), bytes = size_of(c->type_args[i]);
         bytes_[id] = bytes;
         if (at < 0) continue;
@@ -287,7 +287,7 @@ TEST(PlanMemory, LoopsKeepWhatEveryIterationReads) {
   PlannedMemory plan = plan_function(*main_of(out), out);
   const PlannedTensor* kept = nullptr;
   for (const PlannedTensor& p : plan.tensors)
-    if (p.name == binding_var(bindings_of(main_of(out)->body)[0])->name) kept = &p;
+    if (p.name == bindings_of(main_of(out)->body)[0]->var->name) kept = &p;
   ASSERT_TRUE(kept);
   ASSERT_GE(kept->offset, 0);
   for (const PlannedTensor& p : plan.tensors) {

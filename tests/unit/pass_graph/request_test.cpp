@@ -61,7 +61,7 @@ TEST(LabelOps, CallsFromNowhereGetNames) {
   expect_valid(out);
   Names labels;
   for (const Binding& b : bindings_of(main_of(out)->body))
-    labels.push_back(binding_value(b)->origin ? binding_value(b)->origin->text : "");
+    labels.push_back(b->value->origin ? b->value->origin->text : "");
   EXPECT_EQ(labels, Names({"main.exp_0", "main.relu_0", "main.exp_1"}));
 }
 
@@ -267,7 +267,7 @@ TEST(PlanDevices, CopiesStandWhereValuesCross) {
   EXPECT_EQ(ops_of(out), Names({"to_device", "exp", "sin", "to_device", "add", "cos"}));
   Names devices;
   for (const Binding& binding : bindings_of(main_of(out)->body))
-    devices.push_back(as_tensor(binding_var(binding)->declared)->device);
+    devices.push_back(as_tensor(binding->var->declared)->device);
   EXPECT_EQ(devices, Names({"cpu:1", "cpu:1", "cpu:1", "cpu:0", "cpu:0", "cpu:0"}));
 }
 

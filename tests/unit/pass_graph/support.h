@@ -57,7 +57,7 @@ inline Ref<Function> main_of(const IRModule& m) { return m.find("main").cast<Fun
 inline std::vector<std::string> ops_of(const IRModule& m) {
   std::vector<std::string> out;
   for_each_binding(main_of(m)->body, [&](const Binding& b) {
-    Expr v = binding_value(b);
+    Expr v = b->value;
     if (const Op* op = op_of(v))
       out.push_back(op->name);
     else if (const auto* c = v.as<Call>(); c && c->op.is<GlobalVar>())

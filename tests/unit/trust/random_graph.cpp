@@ -87,8 +87,7 @@ const std::vector<Ref<Call>>& recorded_calls() {
     for (auto [name, f] : module.functions()) {
       const Expr body = f.cast<Function>()->body;
       for (const Binding& b : bindings_of(body))
-        if (auto call = binding_value(b).cast<Call>(); call && op_of(call) && op_of(call)->pure)
-          out.push_back(call);
+        if (auto call = b->value.cast<Call>(); call && op_of(call) && op_of(call)->pure) out.push_back(call);
       if (auto call = body.cast<Call>()) out.push_back(call);
     }
     return out;
@@ -652,7 +651,7 @@ class Generator {
     if (result.is<Var>()) ++uses[result.get()];
     count(result);
     for (const Binding& b : bindings) {
-      const Expr value = binding_value(b);
+      const Expr value = b->value;
       count(value);
       if (op_of(value))
         for (const Expr& a : value.as<Call>()->args) ++direct[a.get()];
@@ -660,9 +659,9 @@ class Generator {
     std::unordered_map<const Object*, Expr> inside;
     BlockBuilder out;
     for (const Binding& b : bindings) {
-      Expr value = binding_value(b);
+      Expr value = b->value;
       const auto* call = value.as<Call>();
-      const VarRef v = binding_var(b);
+      const VarRef v = b->var;
       if (!b.is<VarBindingNode>() || !call || !op_of(value)) {
         out.append(b);
         continue;

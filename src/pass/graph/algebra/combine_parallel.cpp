@@ -79,8 +79,8 @@ class CombineParallel : public BodyRewriter {
   void scan(const Expr& body) {
     Open open;
     for (const Binding& binding : bindings_of(body)) {
-      const Expr value = binding_value(binding);
-      const VarRef var = binding_var(binding);
+      const Expr value = binding->value;
+      const VarRef var = binding->var;
       if (const auto* i = value.as<If>()) {
         scan(i->true_branch);
         scan(i->false_branch);

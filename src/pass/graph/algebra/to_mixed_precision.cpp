@@ -24,7 +24,7 @@ class ToMixedPrecision : public BodyRewriter {
  public:
   ToMixedPrecision(DataType low, const Function& f) : low_(low), uses_(count_uses(f)) {
     for_each_binding(f.body, [&](const Binding& b) {
-      const Expr value = binding_value(b);
+      const Expr value = b->value;
       for_each_use(value, [&](const VarRef& v) { user_[v.get()] = op_of(value); });
     });
   }

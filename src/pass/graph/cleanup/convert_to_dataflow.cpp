@@ -15,7 +15,7 @@ namespace graph {
 namespace {
 
 bool flows(const Binding& b) {
-  const Expr value = binding_value(b);
+  const Expr value = b->value;
   if (!b.is<VarBindingNode>()) return false;
   if (value.is<Tuple>() || value.is<TupleGetItem>() || is_leaf(value)) return true;
   const Op* op = op_of(value);
@@ -30,7 +30,7 @@ Expr marked(const Expr& body, size_t least) {
   }
   std::unordered_map<const Var*, size_t> last;  // the last binding that reads a variable
   for (size_t i = 0; i < bindings.size(); ++i)
-    for_each_use(binding_value(bindings[i]), [&](const VarRef& v) { last[v.get()] = i; });
+    for_each_use(bindings[i]->value, [&](const VarRef& v) { last[v.get()] = i; });
   for_each_use(result_of(body), [&](const VarRef& v) { last[v.get()] = bindings.size(); });
   Array<BindingBlock> blocks;
   for (size_t i = 0; i < bindings.size();) {
@@ -45,8 +45,8 @@ Expr marked(const Expr& body, size_t least) {
     if (mark) {
       block.edit()->dataflow = true;
       for (size_t k = i; k < end; ++k) {
-        auto it = last.find(binding_var(bindings[k]).get());
-        if (it != last.end() && it->second >= end) block.edit()->outputs.push_back(binding_var(bindings[k]));
+        auto it = last.find(bindings[k]->var.get());
+        if (it != last.end() && it->second >= end) block.edit()->outputs.push_back(bindings[k]->var);
       }
       changed = true;
     }

@@ -28,12 +28,12 @@ class DeadCode {
     // Backwards: a binding is needed when a kept one below uses its variable.
     for (size_t i = bindings.size(); i-- > 0;) {
       Binding& b = bindings[i];
-      if (b.is<VarBindingNode>() && !used_.count(binding_var(b).get()) && pure(binding_value(b))) {
+      if (b.is<VarBindingNode>() && !used_.count(b->var.get()) && pure(b->value)) {
         changed = true;
         continue;
       }
       changed |= map_bodies(b, [&](const Expr& x) { return body(x); });
-      use(binding_value(b));
+      use(b->value);
       kept.push_back(b);
     }
     if (!changed) return e;
@@ -64,7 +64,7 @@ class DeadCode {
     };
     auto all = [&](const Expr& b) {
       for_each_binding(b, [&](const Binding& x) {
-        check(binding_value(x));
+        check(x->value);
         result = result && x.is<VarBindingNode>();
       });
     };
@@ -84,9 +84,8 @@ class DeadCode {
     Ref<Function> f = module_.find(name).cast<Function>();
     bool result = bool(f);
     if (f) {
-      for_each_binding(f->body, [&](const Binding& b) {
-        result = result && b.is<VarBindingNode>() && pure(binding_value(b));
-      });
+      for_each_binding(
+          f->body, [&](const Binding& b) { result = result && b.is<VarBindingNode>() && pure(b->value); });
     }
     return functions_[name] = result;
   }

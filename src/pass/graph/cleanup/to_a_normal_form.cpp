@@ -29,7 +29,7 @@ bool is_normal_body(const Expr& e) {
   const auto* s = e.as<SeqExpr>();
   if (!s || !is_normal_leaf(s->body)) return false;
   for (const Binding& b : bindings_of(e))
-    if (!is_normal_value(binding_value(b))) return false;
+    if (!is_normal_value(b->value)) return false;
   return true;
 }
 bool is_normal_value(const Expr& e) {
@@ -55,7 +55,7 @@ class NormalForm {
  public:
   Ref<Function> run(const Ref<Function>& f) {
     for (const VarRef& p : f->params) names_[p->name] = 1;
-    for_each_binding(f->body, [&](const Binding& b) { names_[binding_var(b)->name] = 1; });
+    for_each_binding(f->body, [&](const Binding& b) { names_[b->var->name] = 1; });
     Ref<Function> out = f;
     const Expr next = body(f->body);
     set_body(out, next);
@@ -86,16 +86,16 @@ class NormalForm {
   }
 
   void bind(const Binding& b) {
-    const VarRef var = binding_var(b);
+    const VarRef var = b->var;
     if (const auto* m = b.as<MatchCastNode>()) {
       const Expr value = leaf(m->value);
       bindings_.push_back(value.same_as(m->value) ? b : make<MatchCastNode>(var, value, m->type));
       return;
     }
-    Expr value = binding_value(b);
+    Expr value = b->value;
     if (value.is<SeqExpr>()) value = sequence(value);
     value = with_leaves(value);
-    bindings_.push_back(value.same_as(binding_value(b)) ? b : make<VarBindingNode>(var, value));
+    bindings_.push_back(value.same_as(b->value) ? b : make<VarBindingNode>(var, value));
   }
 
   /// e as a leaf: what is below it is bound first, children before parents.

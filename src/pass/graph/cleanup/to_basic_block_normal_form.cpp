@@ -34,8 +34,8 @@ class BasicBlocks {
     std::map<Place, std::vector<Binding>> moved;  // of a branch, last first
     std::vector<bool> gone(bindings.size(), false);
     for (int i = int(bindings.size()) - 1; i >= 0; --i) {
-      const Expr value = binding_value(bindings[size_t(i)]);
-      auto at = places.find(binding_var(bindings[size_t(i)]).get());
+      const Expr value = bindings[size_t(i)]->value;
+      auto at = places.find(bindings[size_t(i)]->var.get());
       if (at != places.end() && at->second != here && may_move(bindings[size_t(i)])) {
         const Place branch = at->second;
         moved[branch].push_back(bindings[size_t(i)]);
@@ -75,7 +75,7 @@ class BasicBlocks {
 
  private:
   static bool may_move(const Binding& b) {
-    const Expr value = binding_value(b);
+    const Expr value = b->value;
     if (!b.is<VarBindingNode>()) return false;
     if (value.is<Tuple>() || value.is<TupleGetItem>()) return true;
     const Op* op = op_of(value);

@@ -36,7 +36,7 @@ class TopologicalSort {
       run.clear();
     };
     for (const Binding& b : bindings) {
-      const Expr value = binding_value(b);
+      const Expr value = b->value;
       const Op* op = op_of(value);
       const bool free =
           b.is<VarBindingNode>() && (value.is<Tuple>() || value.is<TupleGetItem>() || (op && op->pure));
@@ -55,7 +55,7 @@ class TopologicalSort {
   using Places = std::unordered_map<const Var*, size_t>;
   static Places places_of(const std::vector<Binding>& run) {
     Places at;
-    for (size_t i = 0; i < run.size(); ++i) at[binding_var(run[i]).get()] = i;
+    for (size_t i = 0; i < run.size(); ++i) at[run[i]->var.get()] = i;
     return at;
   }
   /// From the last bindings back: operands in order, each before its first reader. Keeps its own stack.
@@ -63,7 +63,7 @@ class TopologicalSort {
     const Places at = places_of(run);
     std::vector<char> read(run.size(), 0), done(run.size(), 0);
     for (const Binding& b : run)
-      for_each_use(binding_value(b), [&](const VarRef& v) {
+      for_each_use(b->value, [&](const VarRef& v) {
         if (auto it = at.find(v.get()); it != at.end()) read[it->second] = 1;
       });
     std::vector<Binding> out;
@@ -81,7 +81,7 @@ class TopologicalSort {
         }
         stack.emplace_back(i, true);
         std::vector<size_t> operands;
-        for_each_use(binding_value(run[i]), [&](const VarRef& v) {
+        for_each_use(run[i]->value, [&](const VarRef& v) {
           if (auto it = at.find(v.get()); it != at.end()) operands.push_back(it->second);
         });
         for (size_t k = operands.size(); k-- > 0;) stack.emplace_back(operands[k], false);
@@ -93,7 +93,7 @@ class TopologicalSort {
     const Places at = places_of(run);
     std::vector<int> level(run.size(), 0);
     for (size_t i = 0; i < run.size(); ++i)
-      for_each_use(binding_value(run[i]), [&](const VarRef& v) {
+      for_each_use(run[i]->value, [&](const VarRef& v) {
         if (auto it = at.find(v.get()); it != at.end()) level[i] = std::max(level[i], level[it->second] + 1);
       });
     std::vector<size_t> order(run.size());

@@ -37,7 +37,7 @@ class DefuseOps : public BodyRewriter {
     };
     const Expr result = result_of(f->body);
     for (const Binding& b : bindings_of(f->body)) {
-      const Expr inner = binding_value(b);
+      const Expr inner = b->value;
       Expr copy;
       if (const auto* k = inner.as<Call>()) {
         Array<Type> types = k->type_args.map([&](const Type& t) { return substitute_symbols(t, sizes); });
@@ -49,10 +49,10 @@ class DefuseOps : public BodyRewriter {
         copy = map(map, inner);
       }
       if (!is_leaf(copy))
-        copy = with_type(std::move(copy), substitute_symbols(binding_var(b)->declared, sizes),
+        copy = with_type(std::move(copy), substitute_symbols(b->var->declared, sizes),
                          inner->origin ? inner->origin : c->origin);
-      if (binding_var(b).same_as(result)) return copy;
-      outer[binding_var(b).get()] = emit(copy, binding_var(b)->name);
+      if (b->var.same_as(result)) return copy;
+      outer[b->var.get()] = emit(copy, b->var->name);
     }
     Expr out = map(map, result);
     if (out.is<Tuple>()) out.edit()->type = var->declared;

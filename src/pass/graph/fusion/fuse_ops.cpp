@@ -60,7 +60,7 @@ class Fuser {
         changed |= map_bodies(next, [&](const Expr& x) { return rewrite_body(x); });
         out.push_back(next);
       } else if (groups[i] == i) {
-        out.push_back(make<VarBindingNode>(binding_var(b), call_group(g, members[i])));
+        out.push_back(make<VarBindingNode>(b->var, call_group(g, members[i])));
         changed = true;
       }
     }
@@ -77,7 +77,7 @@ class Fuser {
     std::vector<int> kept;
     int calls = 0;
     for (int i : group) {
-      Expr value = binding_value(g.bindings[i]);
+      Expr value = g.bindings[i]->value;
       if (value.is<TupleGetItem>()) {
         bool inside = !g.nodes[i].inside.empty() && groups[g.nodes[i].inside[0]] == groups[i];
         if (!inside && i != groups[i]) continue;
@@ -97,14 +97,14 @@ class Fuser {
   Expr call_group(const FusionGraph& g, const std::vector<int>& members) {
     std::vector<Binding> bindings;
     for (int i : members) bindings.push_back(g.bindings[i]);
-    VarRef result = binding_var(bindings.back());
+    VarRef result = bindings.back()->var;
     Group group = make_group(bindings, result);
     std::string name = intern(kernel_name("fused", bindings), group.function);
     Expr callee = global(name);
     Array<Type> params;
     for (const VarRef& p : group.function->params) params.push_back(p->declared);
     callee.edit()->type = make<FuncType>(params, group.function->ret_type, false);
-    return with_type(call(callee, group.args), result->declared, binding_value(bindings[0])->origin);
+    return with_type(call(callee, group.args), result->declared, bindings[0]->value->origin);
   }
 
   /// Groups that compute the same share one function.

@@ -42,7 +42,7 @@ class FuseTir {
       if (b.is<VarBindingNode>()) {
         changed |= map_bodies(b, [&](const Expr& x) { return body(x); });
         for (bool again = true; again;) again = merge_one(b, out, place, changed);
-        place[binding_var(b).get()] = out.size();
+        place[b->var.get()] = out.size();
       }
       out.push_back(b);
     }
@@ -54,21 +54,21 @@ class FuseTir {
   /// Takes one producer into the call that `b` binds.
   bool merge_one(Binding& b, std::vector<Binding>& out, const std::unordered_map<const Var*, size_t>& place,
                  bool& changed) {
-    const auto consumer = program_call(binding_value(b), module_);
+    const auto consumer = program_call(b->value, module_);
     if (!consumer) return false;
     for (size_t i = 0; i < consumer->args.size(); ++i) {
       const auto* v = consumer->args[i].as<Var>();
       auto at = v ? place.find(v) : place.end();
       if (at == place.end() || !out[at->second] || uses_[v] != 1) continue;
-      const auto producer = program_call(binding_value(out[at->second]), module_);
+      const auto producer = program_call(out[at->second]->value, module_);
       if (!producer || producer->outputs.size() != 1 || !may_join(*producer->program, *consumer->program))
         continue;
       Array<Expr> args;
       const std::string name = merged(*producer, *consumer, i, args);
       if (name.empty()) continue;
-      Expr call = with_type(call_tir(global(name), args, consumer->outputs), binding_value(b)->type,
-                            binding_value(b)->origin);
-      b = make<VarBindingNode>(binding_var(b), call);
+      Expr call =
+          with_type(call_tir(global(name), args, consumer->outputs), b->value->type, b->value->origin);
+      b = make<VarBindingNode>(b->var, call);
       out[at->second] = Binding();
       return changed = true;
     }

@@ -48,8 +48,8 @@ FusionGraph fusion_graph(const Expr& body) {
   std::unordered_map<const Var*, int> node_of;
   for (size_t i = 0; i < g.bindings.size(); ++i) {
     FusionGraph::Node& node = g.nodes[i];
-    Expr value = binding_value(g.bindings[i]);
-    VarRef var = binding_var(g.bindings[i]);
+    Expr value = g.bindings[i]->value;
+    VarRef var = g.bindings[i]->var;
     node.kind = g.bindings[i].is<VarBindingNode>() ? kind_of(value) : FusionKind::opaque;
     // A tuple taken apart is a view of its producer: only the tensors of fusable operators come apart in a
     // kernel.
@@ -288,13 +288,13 @@ std::vector<int> fusion_groups(const FusionGraph& graph, const std::vector<PostD
 std::string explain_fusion(const std::string& function, const FusionGraph& g,
                            const std::vector<PostDominator>& dominators, const std::vector<int>& groups) {
   std::string out = fmt::format("fusion of @{}\n", function);
-  auto name = [&](int i) { return binding_var(g.bindings[i])->name; };
+  auto name = [&](int i) { return g.bindings[i]->var->name; };
   for (int i = 0; i < int(g.nodes.size()); ++i) {
     const FusionGraph::Node& n = g.nodes[i];
-    const Op* op = op_of(binding_value(g.bindings[i]));
-    std::string line = fmt::format("  {} = {} [{}]", name(i),
-                                   op ? op->name : std::string(type_key_of(binding_value(g.bindings[i]))),
-                                   to_string(n.kind));
+    const Op* op = op_of(g.bindings[i]->value);
+    std::string line =
+        fmt::format("  {} = {} [{}]", name(i), op ? op->name : std::string(type_key_of(g.bindings[i]->value)),
+                    to_string(n.kind));
     if (n.external) line += " seen outside";
     if (!n.consumers.empty()) line += " ->";
     for (const FusionGraph::Edge& e : n.consumers)

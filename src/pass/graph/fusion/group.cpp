@@ -92,8 +92,8 @@ class SizeSymbols {
 
   /// Null where the types do not follow.
   Binding binding(const Binding& b) {
-    const Expr value = binding_value(b);
-    const VarRef old = binding_var(b);
+    const Expr value = b->value;
+    const VarRef old = b->var;
     Expr copy;
     if (const auto* c = value.as<Call>()) {
       if (!c->type_args.empty()) return {};
@@ -131,7 +131,7 @@ std::string short_name(const std::string& op) {
 std::string kernel_name(const std::string& prefix, const std::vector<Binding>& members) {
   std::string name = prefix;
   for (const Binding& b : members)
-    if (const Op* op = op_of(binding_value(b))) name += (name.empty() ? "" : "_") + short_name(op->name);
+    if (const Op* op = op_of(b->value)) name += (name.empty() ? "" : "_") + short_name(op->name);
   constexpr size_t limit = 80;
   if (name.size() <= limit) return name;
   return name.substr(0, limit - 9) + fmt::format("_{:08x}", uint32_t(hash_bytes(name.data(), name.size())));
@@ -144,7 +144,7 @@ class GroupBuilder {
   explicit GroupBuilder(const std::vector<Binding>& members) : members_(members) {}
 
   Group run(const VarRef& result) {
-    for (const Binding& b : members_) inside_[binding_var(b).get()] = Expr();
+    for (const Binding& b : members_) inside_[b->var.get()] = Expr();
     find_parameters();
     find_symbols();
     add_parameters();
@@ -173,7 +173,7 @@ class GroupBuilder {
   }
   void find_parameters() {
     for (const Binding& b : members_) {
-      const Expr value = binding_value(b);
+      const Expr value = b->value;
       if (auto* c = value.as<Call>())
         for (const Expr& a : c->args) scan(a);
       else if (auto* t = value.as<TupleGetItem>())
@@ -187,8 +187,8 @@ class GroupBuilder {
   void find_symbols() {
     for (auto& [e, p] : outside_) symbols_of(e->type, symbols_);
     for (const Binding& b : members_) {
-      symbols_of(binding_var(b)->declared, symbols_);
-      if (auto* c = binding_value(b).as<Call>()) {
+      symbols_of(b->var->declared, symbols_);
+      if (auto* c = b->value.as<Call>()) {
         for (const Expr& a : c->args)
           if (a.is<ShapeExpr>() || a.is<PrimValue>()) symbols_of(a, symbols_);
         if (c->attrs) symbols_of(c->attrs, symbols_);
@@ -229,8 +229,8 @@ class GroupBuilder {
   Array<Binding> copies() {
     Array<Binding> out;
     for (const Binding& b : members_) {
-      const Expr value = binding_value(b);
-      const VarRef old = binding_var(b);
+      const Expr value = b->value;
+      const VarRef old = b->var;
       Expr copy;
       if (auto* c = value.as<Call>()) {
         Array<Type> type_args = c->type_args.map([&](const Type& t) { return substitute_symbols(t, own_); });

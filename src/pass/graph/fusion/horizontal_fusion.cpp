@@ -60,7 +60,7 @@ class HorizontalFusion {
       changed |= map_bodies(b, [&](const Expr& x) { return body(x); });
     }
     Places places(bindings.size());
-    for (size_t i = 0; i < bindings.size(); ++i) places.of[binding_var(bindings[i]).get()] = i;
+    for (size_t i = 0; i < bindings.size(); ++i) places.of[bindings[i]->var.get()] = i;
     for (size_t i = 0; i < bindings.size(); ++i) {
       const auto first = places.moved[i] ? std::nullopt : candidate(bindings[i]);
       if (!first) continue;
@@ -74,7 +74,7 @@ class HorizontalFusion {
           continue;
         // It could stand where the first does: what it reads is known there.
         bool ready = true;
-        for_each_use(binding_value(bindings[k]), [&](const VarRef& v) {
+        for_each_use(bindings[k]->value, [&](const VarRef& v) {
           const auto bound = places.of.find(v.get());
           ready = ready && (bound == places.of.end() || bound->second < i);
         });
@@ -86,7 +86,7 @@ class HorizontalFusion {
       places.joined[i] = join(bindings, members, all);
       for (size_t k : members) {
         places.moved[k] = true;
-        places.of[binding_var(bindings[k]).get()] = i;
+        places.of[bindings[k]->var.get()] = i;
       }
       changed = true;
     }
@@ -104,7 +104,7 @@ class HorizontalFusion {
   static FusionKind kind_of(const Function& f) {
     FusionKind kind = FusionKind::element_wise;
     for (const Binding& b : bindings_of(f.body)) {
-      const Expr value = binding_value(b);
+      const Expr value = b->value;
       const Op* op = op_of(value);
       if (value.is<Tuple>() || value.is<TupleGetItem>() || !op) return FusionKind::opaque;
       kind = std::max(kind, op::definition(*op).fusion);
@@ -113,8 +113,8 @@ class HorizontalFusion {
   }
 
   std::optional<Candidate> candidate(const Binding& b) const {
-    const auto* call = binding_value(b).as<Call>();
-    const VarRef var = binding_var(b);
+    const auto* call = b->value.as<Call>();
+    const VarRef var = b->var;
     if (!call || !b.is<VarBindingNode>() || !as_tensor(var->declared) || !known_shape(var->declared))
       return {};
     if (const auto* g = call->op.as<GlobalVar>()) {
@@ -123,8 +123,7 @@ class HorizontalFusion {
       return Candidate{var, f, call->args};
     }
     const Op* op = call->op.as<Op>();
-    if (!op || !op->pure || op::definition(*op).fusion > FusionKind::injective ||
-        !can_lower(binding_value(b)))
+    if (!op || !op->pure || op::definition(*op).fusion > FusionKind::injective || !can_lower(b->value))
       return {};
     for (const Expr& a : call->args)
       if (!a || !is_leaf(a)) return {};
@@ -149,7 +148,7 @@ class HorizontalFusion {
       const VarRef var = all[m].var;
       if (!all[m].function) {
         const VarRef copy = graph::var(var->name, var->declared);
-        inside.push_back(make<VarBindingNode>(copy, binding_value(bindings[members[m]])));
+        inside.push_back(make<VarBindingNode>(copy, bindings[members[m]]->value));
         results.push_back(copy);
       } else {
         results.push_back(inlined(all[m], inside));
@@ -166,8 +165,7 @@ class HorizontalFusion {
     Array<Type> params;
     for (const VarRef& p : group.function->params) params.push_back(p->declared);
     callee.edit()->type = make<FuncType>(params, group.function->ret_type, false);
-    Expr made =
-        with_type(call(callee, group.args), pair->declared, binding_value(bindings[members[0]])->origin);
+    Expr made = with_type(call(callee, group.args), pair->declared, bindings[members[0]]->value->origin);
     const VarRef whole = graph::var(pair->name, pair->declared);
     std::vector<Binding> out{make<VarBindingNode>(whole, made)};
     for (size_t k = 0; k < members.size(); ++k) {
@@ -191,7 +189,7 @@ class HorizontalFusion {
       return e && (e.is<ShapeExpr>() || e.is<PrimValue>()) ? substitute_symbols(e, sizes) : e;
     };
     for (const Binding& b : bindings_of(c.function->body)) {
-      const Call& k = *binding_value(b).as<Call>();
+      const Call& k = *b->value.as<Call>();
       ObjectRef attrs = k.attrs;
       if (attrs && !sizes.empty())
         attrs = rewrite_any(attrs, [&](const ObjectRef& n) -> ObjectRef {
@@ -200,9 +198,9 @@ class HorizontalFusion {
           return it == sizes.end() ? ObjectRef() : ObjectRef(it->second);
         });
       Expr copy = call(k.op, k.args.map(leaf), attrs, k.type_args);
-      const VarRef v = graph::var(binding_var(b)->name, substitute_symbols(binding_var(b)->declared, sizes));
+      const VarRef v = graph::var(b->var->name, substitute_symbols(b->var->declared, sizes));
       out.push_back(make<VarBindingNode>(v, with_type(std::move(copy), v->declared, k.origin)));
-      map[binding_var(b).get()] = v;
+      map[b->var.get()] = v;
     }
     return leaf(result_of(c.function->body));
   }

@@ -47,16 +47,16 @@ static IRModule annotate_used_memory(IRModule module, PassContext&) {
     std::unordered_map<const Var*, size_t> end;  // the last use
     end.reserve(bindings.size() + f->params.size());
     for (size_t i = 0; i < bindings.size(); ++i)
-      for_each_use(binding_value(bindings[i]), [&](const VarRef& v) { end[v.get()] = i; });
+      for_each_use(bindings[i]->value, [&](const VarRef& v) { end[v.get()] = i; });
     for_each_use(result_of(f->body), [&](const VarRef& v) { end[v.get()] = bindings.size(); });
     // A tuple and its items are the tensors that they are made of: only what is computed counts.
     auto own = [&](const Expr& value) {
       return !value.is<Tuple>() && !value.is<TupleGetItem>() && !is_leaf(value) && !value.is<Function>();
     };
     for (size_t i = bindings.size(); i-- > 0;) {
-      const Expr value = binding_value(bindings[i]);
+      const Expr value = bindings[i]->value;
       if (own(value)) continue;
-      const auto mine = end.find(binding_var(bindings[i]).get());
+      const auto mine = end.find(bindings[i]->var.get());
       if (mine == end.end()) continue;
       for_each_use(value, [&](const VarRef& v) { end[v.get()] = std::max(end[v.get()], mine->second); });
     }
@@ -72,9 +72,7 @@ static IRModule annotate_used_memory(IRModule module, PassContext&) {
     for (const VarRef& p : f->params)
       if (!count(p, p->declared, 0)) return {};
     for (size_t i = 0; i < bindings.size(); ++i)
-      if (own(binding_value(bindings[i])) &&
-          !count(binding_var(bindings[i]), binding_var(bindings[i])->declared, i))
-        return {};
+      if (own(bindings[i]->value) && !count(bindings[i]->var, bindings[i]->var->declared, i)) return {};
     std::partial_sum(alive.begin(), alive.end(), alive.begin());
     alive.resize(bindings.size());
     Ref<graph::Function> out = f;

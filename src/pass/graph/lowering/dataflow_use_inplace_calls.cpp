@@ -43,7 +43,7 @@ class UseInplaceCalls {
     bool changed = false;
     for (Binding& b : bindings) {
       if (!b.is<VarBindingNode>()) continue;
-      const Expr value = binding_value(b);
+      const Expr value = b->value;
       changed |= map_bodies(b, [&](const Expr& x) { return body(x); });
       const auto call = program_call(value, module_);
       if (!call || call->outputs.size() != 1) continue;
@@ -54,11 +54,11 @@ class UseInplaceCalls {
           continue;
         const std::string name = in_place(*call, i);
         if (name.empty()) continue;
-        b = make<VarBindingNode>(binding_var(b), inplace_call(name, *call, i, value));
+        b = make<VarBindingNode>(b->var, inplace_call(name, *call, i, value));
         changed = true;
         break;
       }
-      made.insert(binding_var(b).get());
+      made.insert(b->var.get());
     }
     return changed ? make_body(bindings, result_of(e)) : e;
   }

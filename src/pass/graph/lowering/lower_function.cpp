@@ -40,7 +40,7 @@ class FunctionLowering {
       add_parameter(p, p->declared, args);
     }
     const size_t num_inputs = args.size();
-    for (const Binding& b : bindings_of(function->body)) bind(binding_var(b), binding_value(b));
+    for (const Binding& b : bindings_of(function->body)) bind(b->var, b->value);
     std::set<std::pair<const te::OperationNode*, int64_t>> given;
     for (const te::Tensor& t : args) given.insert({t->op.get(), t->index});
     for (te::Tensor t : tensors(result_of(function->body))) {

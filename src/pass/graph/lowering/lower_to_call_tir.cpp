@@ -39,16 +39,16 @@ std::string origin_text(const Origin& o) {
 int64_t concat_axis(const Function& f) {
   const Call* concat = nullptr;
   for (const Binding& b : bindings_of(f.body)) {
-    const Expr value = binding_value(b);
+    const Expr value = b->value;
     if (value.is<Tuple>()) continue;
-    if (concat || !value.is<Call>() || !is_op(value, "concat") || !binding_var(b).same_as(result_of(f.body)))
+    if (concat || !value.is<Call>() || !is_op(value, "concat") || !b->var.same_as(result_of(f.body)))
       return -1;
     concat = value.as<Call>();
   }
   if (!concat) return -1;
   Expr parts = concat->args[0];
   for (const Binding& b : bindings_of(f.body))
-    if (binding_var(b).same_as(parts)) parts = binding_value(b);
+    if (b->var.same_as(parts)) parts = b->value;
   const auto* result = as_tensor(concat->type ? concat->type : f.ret_type);
   if (!result || result->ndim < 1) return -1;
   if (const auto* items = parts.as<Tuple>()) {
@@ -171,8 +171,7 @@ class Lowering {
       program.edit()->attrs.set("global_symbol", Any(fresh));
       int64_t kind = 0;
       for (const Binding& b : bindings_of(f->body))
-        if (const Op* op = op_of(binding_value(b)))
-          kind = std::max(kind, int64_t(op::definition(*op).fusion));
+        if (const Op* op = op_of(b->value)) kind = std::max(kind, int64_t(op::definition(*op).fusion));
       program.edit()->attrs.set("op_pattern", Any(kind));
       if (const int64_t axis = concat_axis(*f); axis >= 0)
         program.edit()->attrs.set("tenon.concat_axis", Any(axis));
@@ -189,7 +188,7 @@ class Lowering {
         sources.push_back(text);
     };
     add(call_origin);
-    for (const Binding& b : bindings_of(f->body)) add(binding_value(b)->origin);
+    for (const Binding& b : bindings_of(f->body)) add(b->value->origin);
     return *name;
   }
 

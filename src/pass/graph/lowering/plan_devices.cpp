@@ -30,7 +30,7 @@ class PlanDevices : public BodyRewriter {
   PlanDevices(const Function& f, std::string otherwise) : default_(std::move(otherwise)) {
     // A hint is a wish about its operand.
     for_each_binding(f.body, [&](const Binding& b) {
-      const Expr value = binding_value(b);
+      const Expr value = b->value;
       if (const std::string* device = hint_of(value)) {
         any_ = true;
         if (const auto* v = value.as<Call>()->args[0].as<Var>()) wanted_.try_emplace(v, *device);

@@ -189,9 +189,9 @@ class Planner {
 
   Alias body(const Expr& e) {
     for (const Binding& b : bindings_of(e)) {
-      const Expr value = binding_value(b);
-      Alias made = visit(binding_var(b), value);
-      aliases_[binding_var(b).get()] = made;
+      const Expr value = b->value;
+      Alias made = visit(b->var, value);
+      aliases_[b->var.get()] = made;
       next_step();
     }
     Alias result = of(result_of(e));
@@ -688,9 +688,9 @@ static IRModule plan_memory(IRModule module, PassContext& context) {
     Ref<graph::Function> out = f;
     out.edit()->plan = plan_node(p, bindings, base[name], options.bounds);
     for_each_binding(f->body, [&](const Binding& b) {
-      const auto* call = binding_value(b).as<Call>();
+      const auto* call = b->value.as<Call>();
       const auto* g = call && !call->args.empty() ? call->args[0].as<GlobalVar>() : nullptr;
-      if (g && !is_call_tir(binding_value(b))) called.insert(g->name);
+      if (g && !is_call_tir(b->value)) called.insert(g->name);
     });
     int64_t tensor = 0;
     for (const auto& [var, call] : bindings.calls) {

@@ -22,8 +22,8 @@ constexpr size_t kMaxBindings = 200;
 void bound_in(const Function& f, std::vector<VarRef>& out) {
   for (const VarRef& p : f.params) out.push_back(p);
   for_each_binding(f.body, [&](const Binding& b) {
-    out.push_back(binding_var(b));
-    const Expr value = binding_value(b);
+    out.push_back(b->var);
+    const Expr value = b->value;
     if (const auto* w = value.as<While>())
       for (const VarRef& v : w->loop_vars) out.push_back(v);
     if (const auto* inner = value.as<Function>())

@@ -59,8 +59,8 @@ void free_in(const Function& f, const std::vector<VarRef>& known,
       }
   };
   for_each_binding(f.body, [&](const Binding& b) {
-    bound.insert(binding_var(b).get());
-    bind_all(binding_value(b));
+    bound.insert(b->var.get());
+    bind_all(b->value);
   });
   for_each_use(f.body, [&](const VarRef& v) {
     if (!bound.count(v.get()) && seen.insert(v.get()).second) out.vars.push_back(v);
@@ -101,25 +101,25 @@ std::optional<ClosureGroup> group_of(const Function& f) {
 std::map<const Var*, ClosureGroup> groups_in(const Expr& body) {
   std::map<const Var*, ClosureGroup> out;
   for_each_binding(body, [&](const Binding& b) {
-    if (const auto* f = binding_value(b).as<Function>())
-      if (auto group = group_of(*f)) out.emplace(binding_var(b).get(), std::move(*group));
+    if (const auto* f = b->value.as<Function>())
+      if (auto group = group_of(*f)) out.emplace(b->var.get(), std::move(*group));
   });
   if (out.empty()) return out;
   std::map<const Var*, int> uses;  // of groups and of their tuples, but for those that may be
   std::map<const Var*, const Var*> tuples;
   for_each_binding(body, [&](const Binding& b) {
-    const auto* c = binding_value(b).as<Call>();
+    const auto* c = b->value.as<Call>();
     const auto* callee = c ? c->op.as<Var>() : nullptr;
     if (callee && b.is<VarBindingNode>() && c->args.empty() && out.count(callee)) {
       --uses[callee];
-      tuples[binding_var(b).get()] = callee;
+      tuples[b->var.get()] = callee;
     }
   });
   for_each_use(body, [&](const VarRef& v) {
     if (out.count(v.get()) || tuples.count(v.get())) ++uses[v.get()];
   });
   for_each_binding(body, [&](const Binding& b) {
-    const auto* item = binding_value(b).as<TupleGetItem>();
+    const auto* item = b->value.as<TupleGetItem>();
     if (item && b.is<VarBindingNode>()) --uses[item->tuple.as<Var>()];
   });
   for (const auto& [tuple, group] : tuples)
@@ -177,7 +177,7 @@ class Lifter : public BodyRewriter {
   }
   void collect(const Expr& body, const Var* owner) {
     for (const Binding& b : bindings_of(body)) {
-      const Expr value = binding_value(b);
+      const Expr value = b->value;
       if (const auto* m = b.as<MatchCastNode>()) define(m->type, owner);
       if (const auto* w = value.as<While>())
         for (const VarRef& v : w->loop_vars) define(v->declared, owner);
@@ -189,7 +189,7 @@ class Lifter : public BodyRewriter {
         }
       const Var* inner = owner;
       if (const auto* f = value.as<Function>()) {
-        inner = binding_var(b).get();
+        inner = b->var.get();
         parent_[inner] = owner;
         for (const VarRef& p : f->params) define(p->declared, inner);
       }
@@ -215,8 +215,7 @@ class Lifter : public BodyRewriter {
   /// Closures that are bound to the group's variable no more: its tuple's items stand for themselves.
   Expr group(const Function& f, const VarRef& var) {
     std::vector<Closure> closures;
-    for (const Binding& b : bindings_of(f.body))
-      closures.push_back({binding_value(b).cast<Function>(), binding_var(b)});
+    for (const Binding& b : bindings_of(f.body)) closures.push_back({b->value.cast<Function>(), b->var});
     std::vector<Expr>& made = made_[var.get()];
     for (const Expr& e : lifted(closures)) made.push_back(emit(e, closures[made.size()].var->name));
     return var;

@@ -28,7 +28,7 @@ namespace graph {
 namespace {
 
 bool movable(const Binding& b) {
-  const Expr value = binding_value(b);
+  const Expr value = b->value;
   if (!b.is<VarBindingNode>()) return false;
   if (value.is<Tuple>() || value.is<TupleGetItem>()) return true;
   const Op* op = op_of(value);
@@ -50,14 +50,13 @@ void lift(IRModule& module, const std::string& name, const Ref<Function>& f) {
   bool computes = false;
   for (const Binding& b : bindings_of(f->body)) {
     bool ready = movable(b), reads = false;
-    for_each_use(binding_value(b),
-                 [&](const VarRef& v) { ready = ready && known.count(v.get()), reads = true; });
+    for_each_use(b->value, [&](const VarRef& v) { ready = ready && known.count(v.get()), reads = true; });
     std::vector<tir::VarRef> symbols;
-    symbols_of(binding_var(b)->declared, symbols);
+    symbols_of(b->var->declared, symbols);
     if (ready && reads && symbols.empty()) {
-      known.insert(binding_var(b).get());
+      known.insert(b->var.get());
       lifted.push_back(b);
-      computes = computes || binding_value(b).is<Call>();
+      computes = computes || b->value.is<Call>();
     } else {
       left.push_back(b);
     }
@@ -71,7 +70,7 @@ void lift(IRModule& module, const std::string& name, const Ref<Function>& f) {
     own[v.get()] = var(v->name, v->declared);
     wanted.push_back(v);
   };
-  for (const Binding& b : left) for_each_use(binding_value(b), need);
+  for (const Binding& b : left) for_each_use(b->value, need);
   for_each_use(result_of(f->body), need);
   Array<VarRef> weights, params;
   for (size_t i = 0; i < n; ++i) params.push_back(f->params[i]);
@@ -137,10 +136,10 @@ Ref<Function> lazy(const Ref<Function>& f, const std::string& get, const std::st
   };
   std::vector<bool> given(tuple->items.size(), false);
   for (const Binding& b : bindings_of(f->body)) {
-    for_each_use(binding_value(b), fetch);
+    for_each_use(b->value, fetch);
     out.push_back(b);
     for (size_t i = 0; i < given.size(); ++i)
-      if (tuple->items[i].same_as(binding_var(b))) give(i), given[i] = true;
+      if (tuple->items[i].same_as(b->var)) give(i), given[i] = true;
   }
   for (size_t i = 0; i < given.size(); ++i) {
     if (given[i]) continue;

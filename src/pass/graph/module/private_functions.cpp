@@ -50,7 +50,7 @@ std::map<std::string, Ref<Function>> private_functions(const IRModule& module) {
       if (const auto* t = n.as<Tuple>()) all(t->items);
       if (const auto* w = n.as<While>()) all(w->init);
       if (const auto* s = n.as<SeqExpr>()) gone(s->body);
-      if (n.is<VarBindingNode>() || n.is<MatchCastNode>()) gone(binding_value(n));
+      if (const auto* b = n.as<BindingNode>()) gone(b->value);
       if (const auto* m = n.as<Match>()) gone(m->value);
     });
   }

@@ -28,20 +28,20 @@ class OutputUses {
   static const Tuple* items_of(const Function& f, const Expr& result) {
     if (const auto* t = result.as<Tuple>()) return t;
     for (const Binding& b : bindings_of(f.body))
-      if (binding_var(b).same_as(result)) return binding_value(b).as<Tuple>();
+      if (b->var.same_as(result)) return b->value.as<Tuple>();
     return nullptr;
   }
 
   void scan(const Function& f) {
     std::unordered_map<const Var*, std::string> made;
     for_each_binding(f.body, [&](const Binding& b) {
-      const auto* c = binding_value(b).as<Call>();
+      const auto* c = b->value.as<Call>();
       const auto* g = c ? c->op.as<GlobalVar>() : nullptr;
-      if (g && functions_.count(g->name) && b.is<VarBindingNode>()) made[binding_var(b).get()] = g->name;
+      if (g && functions_.count(g->name) && b.is<VarBindingNode>()) made[b->var.get()] = g->name;
     });
     std::unordered_map<const Var*, int> taken;
     for_each_binding(f.body, [&](const Binding& b) {
-      const auto* item = binding_value(b).as<TupleGetItem>();
+      const auto* item = b->value.as<TupleGetItem>();
       auto it = item ? made.find(item->tuple.as<Var>()) : made.end();
       if (it == made.end()) return;
       read_[it->second].insert(item->index);

@@ -211,9 +211,9 @@ class ParameterTypes {
   }
   void collect_closures(const Expr& body, const std::vector<VarRef>& around) {
     for (const Binding& b : bindings_of(body)) {
-      const Expr value = binding_value(b);
+      const Expr value = b->value;
       if (const auto* f = value.as<Function>()) {
-        add(binding_var(b)->name, *f, around, binding_var(b).get());
+        add(b->var->name, *f, around, b->var.get());
         std::vector<VarRef> inside = around;
         for (const VarRef& p : f->params) inside.push_back(p);
         collect_closures(f->body, inside);
@@ -405,7 +405,7 @@ class ParameterTypes {
   static Expr needs_type(const Expr& body, const VarRef& p) {
     Expr found;
     for_each_binding(body, [&](const Binding& b) {
-      const Expr value = binding_value(b);
+      const Expr value = b->value;
       if (found) return;
       bool reads = false;
       auto is = [&](const Expr& e) {
