@@ -53,12 +53,10 @@ bool Draft::is_scheduled(BlockRV b) const {
 RuleOutcome attempt(Draft& draft, std::string_view step, FunctionRef<RuleOutcome(Draft&)> f) {
   Draft trial = draft;
   RuleAttempt made{draft.block, std::string(draft.rule), std::string(step)};
-  try {
-    made.outcome = f(trial);
-  } catch (const ScheduleError& e) {
+  if (const auto refusal = refusal_of([&] { made.outcome = f(trial); })) {
     made.outcome = RuleOutcome::refused;
-    made.code = e.code;
-    made.message = e.message;
+    made.code = refusal->code;
+    made.message = refusal->message;
   }
   made.given_up = std::exchange(draft.schedule.given_up(), {});
   if (made.outcome == RuleOutcome::applied) draft = std::move(trial);

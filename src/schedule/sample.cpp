@@ -166,12 +166,7 @@ static Location sample_compute_location(State& s, int32_t id, std::optional<int>
   auto legal = [&](auto run) {
     State trial = s;
     trial.facts = std::make_shared<FactCache>();
-    try {
-      run(trial);
-      return true;
-    } catch (const ScheduleError&) {
-      return false;
-    }
+    return !refusal_of([&] { run(trial); });
   };
   if (legal([&](State& t) { compute_inline(t, id); })) choices.push_back(kInlined);
   for (size_t i = 0; i < loops.size(); ++i)

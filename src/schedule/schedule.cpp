@@ -83,6 +83,15 @@ void remember(sched::State& s, const Primitive& p, const std::vector<Any>& args,
 
 }  // namespace
 
+std::optional<ScheduleError> refusal_of(FunctionRef<void()> f) {
+  try {
+    f();
+    return {};
+  } catch (const ScheduleError& e) {
+    return e;
+  }
+}
+
 Schedule::Schedule(tir::PrimFunc function, uint64_t seed)
     : state_(std::make_shared<State>(std::move(function), seed)) {}
 Schedule::Schedule(const Schedule&) = default;

@@ -34,6 +34,8 @@ class ScheduleError : public Error {
  public:
   using Error::Error;
 };
+/// Runs `f`: what a primitive in it refused, or nothing. The one place where a refusal becomes a value.
+std::optional<ScheduleError> refusal_of(FunctionRef<void()> f);
 
 // ---------------------------------------------------------------- schedules
 /// The record that the primitive of a method has (schedule/define.h).

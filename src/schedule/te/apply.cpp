@@ -318,10 +318,7 @@ class Applier {
     for (LoopRV l : reduce)  // threads that reduce together do with the init what they need
       if (s_.get(l)->kind == tir::ForKind::thread_binding) return;
     if (reduce.empty()) return;
-    try {
-      s_.decompose_reduction(b, reduce[0]);
-    } catch (const ScheduleError&) {  // stays
-    }
+    refusal_of([&] { s_.decompose_reduction(b, reduce[0]); });  // refused, it stays
   }
 
   const ScheduleData& d_;
