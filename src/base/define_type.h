@@ -111,6 +111,10 @@ class FieldList {
     return put(name, member, FieldRole::def, doc);
   }
   template <class C, class M>
+  FieldList& body(std::string_view name, M C::* member, std::string_view doc = {}) {
+    return put(name, member, FieldRole::body, doc);
+  }
+  template <class C, class M>
   FieldList& ignored(std::string_view name, M C::* member, std::string_view doc = {}) {
     return put(name, member, FieldRole::ignored, doc);
   }

@@ -11,6 +11,7 @@ namespace tenon {
 enum class FieldRole : uint8_t {
   normal,
   def,      ///< defines variables: a variable met here may differ in name from its twin, and is mapped to it
+  body,     ///< a scope of its own, or a list of what holds such: variables bound inside are not seen outside
   ignored,  ///< a name or a span: not part of the meaning
 };
 

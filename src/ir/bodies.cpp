@@ -9,38 +9,84 @@ bool is_leaf(const Expr& e) {
          e.is<Constructor>();
 }
 
+namespace {
+using PartVisitor = FunctionRef<void(const Expr&, bool)>;
+using PartMapper = FunctionRef<Expr(const Expr&, bool)>;
+
+bool may_hold_parts(const FieldInfo& f) { return f.is_ref && f.role != FieldRole::def; }
+
+/// The handle in an array's item: an object there is one pointer, as a handle is.
+const ObjectRef& handle(const Any& item) { return reinterpret_cast<const ObjectRef&>(item.object_slot()); }
+
+void visit_parts(const Object* node, PartVisitor f);
+void visit_part(const ObjectRef& held, bool is_body, PartVisitor f) {
+  if (held.is<ExprNode>()) f(reinterpret_cast<const Expr&>(held), is_body);
+  if (const auto* list = held.as<ArrayObj>())
+    for (const Any& item : list->items)
+      if (item.is_object()) visit_part(handle(item), is_body, f);
+  if (held.is<MatchClauseNode>()) visit_parts(held.get(), f);
+}
+void visit_parts(const Object* node, PartVisitor f) {
+  for (const FieldInfo& field : type_of(node)->fields)
+    if (may_hold_parts(field)) visit_part(*field.ref(node), field.role == FieldRole::body, f);
+}
+
+ObjectRef mapped_parts(const ObjectRef& node, PartMapper f);
+ObjectRef mapped_part(const ObjectRef& held, bool is_body, PartMapper f) {
+  if (held.is<ExprNode>()) return f(held.cast<ExprNode>(), is_body);
+  if (held.is<MatchClauseNode>()) return mapped_parts(held, f);
+  const auto list = held.cast<ArrayObj>();
+  if (!list) return held;
+  Array<ObjectRef> out(list);
+  for (size_t i = 0; i < list->items.size(); ++i) {
+    if (!list->items[i].is_object()) continue;
+    const ObjectRef item = handle(list->items[i]), next = mapped_part(item, is_body, f);
+    if (!next.same_as(item)) out.set(i, next);
+  }
+  return out;
+}
+ObjectRef mapped_parts(const ObjectRef& node, PartMapper f) {
+  ObjectRef out = node;
+  for (const FieldInfo& field : type_of(node)->fields) {
+    if (!may_hold_parts(field)) continue;
+    const ObjectRef held = *field.ref(node.get()), next = mapped_part(held, field.role == FieldRole::body, f);
+    if (!next.same_as(held)) field.set(out.edit(), Any(next));
+  }
+  return out;
+}
+}  // namespace
+
+void for_each_part(const Expr& value, PartVisitor f) {
+  if (!value.is<SeqExpr>()) visit_parts(value.get(), f);
+}
+Expr map_parts(const Expr& value, PartMapper f) {
+  if (value.is<SeqExpr>()) return value;
+  Expr out = mapped_parts(value, f).cast<ExprNode>();
+  const bool planned = out.is<Function>() && out.as<Function>()->plan && !out.same_as(value);
+  if (planned) static_cast<Function*>(out.edit())->plan = {};  // it was for another body
+  return out;
+}
+std::vector<Expr> bodies_of(const Expr& value) {
+  std::vector<Expr> out;
+  for (const FieldInfo& field : type_of(value)->fields)
+    if (field.role == FieldRole::body)
+      visit_part(*field.ref(value.get()), true, [&](const Expr& body, bool) { out.push_back(body); });
+  return out;
+}
+Expr with_bodies(const Expr& value, const std::vector<Expr>& bodies) {
+  size_t next = 0;
+  return map_parts(value, [&](const Expr& part, bool is_body) { return is_body ? bodies.at(next++) : part; });
+}
+
 void for_each_use(const Expr& value, FunctionRef<void(const VarRef&)> f) {
   if (!value) return;
-  auto body = [&](const Expr& b) {
-    for (const Binding& binding : bindings_of(b)) for_each_use(binding->value, f);
-    for_each_use(result_of(b), f);
-  };
-  match(
-      value, [&](const Var&) { f(value.cast<Var>()); },
-      [&](const Tuple& n) {
-        for (const Expr& item : n.items) for_each_use(item, f);
-      },
-      [&](const TupleGetItem& n) { for_each_use(n.tuple, f); },
-      [&](const Call& n) {
-        for_each_use(n.op, f);
-        for (const Expr& arg : n.args) for_each_use(arg, f);
-      },
-      [&](const Function& n) { body(n.body); },
-      [&](const If& n) {
-        for_each_use(n.condition, f);
-        body(n.true_branch);
-        body(n.false_branch);
-      },
-      [&](const While& n) {
-        for (const Expr& init : n.init) for_each_use(init, f);
-        body(n.condition);
-        body(n.body);
-      },
-      [&](const Match& n) {
-        for_each_use(n.value, f);
-        for (const MatchClause& c : n.clauses) body(c->body);
-      },
-      [&](const SeqExpr&) { body(value); }, [&](const ExprNode&) {});
+  if (value.is<Var>()) return f(value.cast<Var>());
+  if (const auto* sequence = value.as<SeqExpr>()) {
+    for (const BindingBlock& block : sequence->blocks)
+      for (const Binding& binding : block->bindings) for_each_use(binding->value, f);
+    return for_each_use(sequence->body, f);
+  }
+  if (!is_leaf(value)) for_each_part(value, [&](const Expr& part, bool) { for_each_use(part, f); });
 }
 
 void for_each_binding(const Expr& body, FunctionRef<void(const Binding&)> f) {
@@ -94,14 +140,7 @@ bool is_primitive(const Function& function) {
 }
 
 Expr map_bodies(const Expr& value, FunctionRef<Expr(const Expr&)> f) {
-  std::vector<Expr> bodies = bodies_of(value);
-  bool changed = false;
-  for (Expr& body : bodies) {
-    Expr next = f(body);
-    changed |= !next.same_as(body);
-    body = next;
-  }
-  return changed ? with_bodies(value, bodies) : value;
+  return map_parts(value, [&](const Expr& part, bool is_body) { return is_body ? f(part) : part; });
 }
 bool map_bodies(Binding& binding, FunctionRef<Expr(const Expr&)> f) {
   const auto* bound = binding.as<VarBindingNode>();

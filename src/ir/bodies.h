@@ -7,6 +7,16 @@ namespace tenon::graph {
 
 /// Stands in argument places as it is: variables, constants, functions by name, shapes, scalars, texts.
 bool is_leaf(const Expr& e);
+/// Calls f on each part of a value in the order of its fields: operands, and bodies (branches, clauses,
+/// condition and body of a loop, a closure's body). What it defines, types, attributes and patterns are no
+/// parts, and a sequence, being a body itself, has none.
+void for_each_part(const Expr& value, FunctionRef<void(const Expr& part, bool is_body)> f);
+/// The value with `f` of each part in its place, type and origin kept; the same object when all stay.
+Expr map_parts(const Expr& value, FunctionRef<Expr(const Expr& part, bool is_body)> f);
+/// The bodies among the parts.
+std::vector<Expr> bodies_of(const Expr& value);
+/// The same value over other bodies, as many as it had.
+Expr with_bodies(const Expr& value, const std::vector<Expr>& bodies);
 /// Calls f on every variable that `value` uses, nested bodies included, in order; repeated uses repeat.
 void for_each_use(const Expr& value, FunctionRef<void(const VarRef&)> f);
 /// Calls f on every binding of a body, those of nested branches, loops and closures before the binding that

@@ -109,30 +109,7 @@ Expr result_of(const Expr& body) {
   const auto* s = body.as<SeqExpr>();
   return s ? s->body : body;
 }
-std::vector<Expr> bodies_of(const Expr& value) {
-  if (const auto* n = value.as<If>()) return {n->true_branch, n->false_branch};
-  if (const auto* n = value.as<While>()) return {n->condition, n->body};
-  if (const auto* n = value.as<Function>()) return {n->body};
-  std::vector<Expr> out;
-  if (const auto* n = value.as<Match>())
-    for (const MatchClause& c : n->clauses) out.push_back(c->body);
-  return out;
-}
-Expr with_bodies(const Expr& value, const std::vector<Expr>& bodies) {
-  Expr out;
-  if (const auto* n = value.as<If>()) out = make<If>(n->condition, bodies[0], bodies[1]);
-  if (const auto* n = value.as<While>()) out = make<While>(n->loop_vars, n->init, bodies[0], bodies[1]);
-  if (const auto* n = value.as<Function>())
-    out = make<Function>(n->params, bodies[0], n->ret_type, n->attrs, n->type_params);
-  if (const auto* n = value.as<Match>()) {
-    Array<MatchClause> clauses;
-    for (size_t i = 0; i < bodies.size(); ++i)
-      clauses.push_back(make<MatchClauseNode>(n->clauses[i]->pattern, bodies[i]));
-    out = make<Match>(n->value, clauses);
-  }
-  CHECK(out, "a value without bodies gets some");
-  return with_type(std::move(out), value->type, value->origin);
-}
+
 }  // namespace tenon::graph
 
 template struct tenon::DefineTypes<tenon::graph::TypeNodes>;

@@ -267,7 +267,7 @@ struct Function : GraphNode<Function> {
         .add("attrs", &Function::attrs)
         .add("type_params", &Function::type_params)
         .add("plan", &Function::plan)
-        .add("body", &Function::body);
+        .body("body", &Function::body);
   }
 };
 /// Branches are SeqExpr; the condition is a boolean scalar tensor or PrimValue. Fusion works inside and
@@ -277,8 +277,8 @@ struct If : GraphNode<If> {
   static constexpr std::string_view type_key = "graph.If";
   static void fields(auto& f) {
     f.add("condition", &If::condition)
-        .add("true_branch", &If::true_branch)
-        .add("false_branch", &If::false_branch);
+        .body("true_branch", &If::true_branch)
+        .body("false_branch", &If::false_branch);
   }
 };
 /// Repeats while `condition` (a SeqExpr over loop_vars) holds: body gives the next loop_vars as a Tuple.
@@ -291,8 +291,8 @@ struct While : GraphNode<While> {
   static void fields(auto& f) {
     f.add("init", &While::init)
         .def("loop_vars", &While::loop_vars)
-        .add("condition", &While::condition)
-        .add("body", &While::body);
+        .body("condition", &While::condition)
+        .body("body", &While::body);
   }
 };
 struct VarBindingNode;
@@ -409,7 +409,7 @@ struct MatchClauseNode : Object {
   Expr body;  ///< a SeqExpr
   static constexpr std::string_view type_key = "graph.MatchClause";
   static void fields(auto& f) {
-    f.add("pattern", &MatchClauseNode::pattern).add("body", &MatchClauseNode::body);
+    f.add("pattern", &MatchClauseNode::pattern).body("body", &MatchClauseNode::body);
   }
 };
 using MatchClause = Ref<MatchClauseNode>;
@@ -419,7 +419,7 @@ struct Match : GraphNode<Match> {
   Expr value;
   Array<MatchClause> clauses;
   static constexpr std::string_view type_key = "graph.Match";
-  static void fields(auto& f) { f.add("value", &Match::value).add("clauses", &Match::clauses); }
+  static void fields(auto& f) { f.add("value", &Match::value).body("clauses", &Match::clauses); }
 };
 
 // ---------------------------------------------------------------- algebraic data types
@@ -494,10 +494,6 @@ void set_body(Ref<Function>& function, Expr body);
 /// them.
 std::vector<Binding> bindings_of(const Expr& body);
 Expr result_of(const Expr& body);
-/// The bodies that a value holds: branches, clauses, condition and body of a loop, a closure's body.
-std::vector<Expr> bodies_of(const Expr& value);
-/// The same value over other bodies, as many as it had; type and origin are kept.
-Expr with_bodies(const Expr& value, const std::vector<Expr>& bodies);
 /// The variables that a pattern binds, from left to right.
 void variables_of(const Pattern& pattern, std::vector<VarRef>& out);
 /// Values of a match whose type is `type` that no clause takes, as a pattern in words, or nullopt. `find`

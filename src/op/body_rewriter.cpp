@@ -115,88 +115,33 @@ Expr BodyRewriter::rewrite_body(Expr body) {
   return seq;
 }
 
-Expr BodyRewriter::substitute(const Expr& value) {
-  auto list = [&](const Array<Expr>& items, bool& changed) {
-    Array<Expr> out;
-    for (const Expr& item : items) {
-      Expr r = substitute(item);
-      if (!r.same_as(item)) changed = true;
-      out.push_back(r);
-    }
-    return out;
-  };
-  bool changed = false;
-  if (value.is<Var>()) return replaced(value);
-  if (auto* n = value.as<Tuple>()) {
-    Array<Expr> items = list(n->items, changed);
-    if (!changed) return value;
-    Expr out = make<Tuple>(items);
-    if (std::all_of(items.begin(), items.end(), [](const Expr& i) { return i && i->type; }))
-      out.edit()->type = tuple_type(items.map([](const Expr& i) { return i->type; }));
-    return out;
+/// The match with other patterns (none: its own); the same object when all stay.
+static Ref<Match> with_patterns(Ref<Match> match, const std::vector<Pattern>& patterns) {
+  for (size_t i = 0; i < patterns.size(); ++i) {
+    const MatchClause old = match->clauses[i];
+    if (!patterns[i].same_as(old->pattern))
+      match.edit()->clauses.set(i, make<MatchClauseNode>(patterns[i], old->body));
   }
-  if (auto* n = value.as<TupleGetItem>()) {
-    Expr tuple = substitute(n->tuple);
-    if (tuple.same_as(n->tuple)) return value;
-    return with_type(make<TupleGetItem>(tuple, n->index), value->type);
-  }
-  if (auto* n = value.as<Call>()) {
-    Expr op = substitute(n->op);
-    changed = !op.same_as(n->op);
-    Array<Expr> args = list(n->args, changed);
-    if (!changed) return value;
-    Ref<Call> out = make<Call>(op, args, n->attrs, n->type_args);
-    out.edit()->origin = n->origin;
-    return out;
-  }
-  if (auto* n = value.as<If>()) {
-    Expr condition = substitute(n->condition), t = rewrite_body(n->true_branch),
-         f = rewrite_body(n->false_branch);
-    if (condition.same_as(n->condition) && t.same_as(n->true_branch) && f.same_as(n->false_branch))
-      return value;
-    Ref<If> out = make<If>(condition, t, f);
-    out.edit()->origin = n->origin;
-    return out;
-  }
-  if (auto* n = value.as<While>()) {
-    Array<Expr> init = list(n->init, changed);
-    Expr condition = rewrite_body(n->condition), body = rewrite_body(n->body);
-    if (!changed && condition.same_as(n->condition) && body.same_as(n->body)) return value;
-    Ref<While> out = make<While>(n->loop_vars, init, condition, body);
-    out.edit()->origin = n->origin;
-    return out;
-  }
-  if (auto* n = value.as<Match>()) {
-    Expr subject = substitute(n->value);
-    const std::vector<Pattern> now = patterns(*n, subject);
-    Array<MatchClause> clauses;
-    changed = !subject.same_as(n->value);
-    for (size_t i = 0; i < n->clauses.size(); ++i) {
-      const MatchClause c = n->clauses[i];
-      Expr body = rewrite_body(c->body);
-      const bool same = body.same_as(c->body) && now[i].same_as(c->pattern);
-      changed = changed || !same;
-      clauses.push_back(same ? c : make<MatchClauseNode>(now[i], body));
-    }
-    if (!changed) return value;
-    Ref<Match> out = make<Match>(subject, clauses);
-    out.edit()->origin = n->origin;
-    return out;
-  }
-  if (auto* n = value.as<Function>()) {
-    Expr body = rewrite_body(n->body);
-    if (body.same_as(n->body)) return value;
-    Ref<Function> out = value.cast<Function>();
-    set_body(out, body);
-    return out;
-  }
-  if (value.is<SeqExpr>()) return rewrite_body(value);
-  return value;
+  return match;
 }
 
-std::vector<Pattern> BodyRewriter::patterns(const Match& match, const Expr&) {
-  std::vector<Pattern> out;
-  for (const MatchClause& c : match.clauses) out.push_back(c->pattern);
+Expr BodyRewriter::substitute(const Expr& value) {
+  if (is_leaf(value)) return replaced(value);
+  if (value.is<SeqExpr>()) return rewrite_body(value);
+  const auto* match = value.as<Match>();
+  std::vector<Pattern> now;
+  Expr out = map_parts(value, [&](const Expr& part, bool is_body) {
+    if (is_body) return rewrite_body(part);
+    const Expr operand = substitute(part);
+    if (match) now = patterns(*match, operand);
+    return operand;
+  });
+  if (match) out = with_patterns(out.cast<Match>(), now);
+  if (out.same_as(value) || value.is<Function>() || value.is<TupleGetItem>()) return out;
+  const auto* tuple = out.as<Tuple>();
+  const bool known = tuple && std::all_of(tuple->items.begin(), tuple->items.end(),
+                                          [](const Expr& i) { return i && i->type; });
+  out.edit()->type = known ? tuple_type(tuple->items.map([](const Expr& i) { return i->type; })) : Type();
   return out;
 }
 

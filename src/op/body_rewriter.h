@@ -36,8 +36,12 @@ class BodyRewriter {
   virtual void leave_scope() {}
   /// Called before a closure is walked that `var` is bound to: `replace` puts another variable in its place.
   virtual void enter_function(const VarRef& var, const Function& function) { (void)var, (void)function; }
-  /// The patterns of a match, before its cases are walked; `value` is what is matched now.
-  virtual std::vector<Pattern> patterns(const Match& match, const Expr& value);
+  /// Other patterns for a match, before its cases are walked; `value` is what is matched now. Empty: they
+  /// stay.
+  virtual std::vector<Pattern> patterns(const Match& match, const Expr& value) {
+    (void)match, (void)value;
+    return {};
+  }
   /// Bindings `x = y` disappear, uses of x become uses of y.
   virtual bool forward_copies() const { return false; }
   /// The value with a type; one that did not change is left alone.

@@ -34,20 +34,12 @@ bool is_normal_body(const Expr& e) {
 }
 bool is_normal_value(const Expr& e) {
   if (is_normal_leaf(e)) return true;
-  bool fine = true;
-  auto all = [&](const Array<Expr>& items) {
-    for (const Expr& i : items) fine = fine && is_normal_leaf(i);
-  };
-  if (const auto* c = e.as<Call>()) {
-    all(c->args);
-    return fine && is_leaf(c->op);
-  }
-  if (const auto* g = e.as<TupleGetItem>()) return is_normal_leaf(g->tuple);
-  if (const auto* i = e.as<If>()) fine = is_normal_leaf(i->condition);
-  if (const auto* m = e.as<Match>()) fine = is_normal_leaf(m->value);
-  if (const auto* w = e.as<While>()) all(w->init);
   if (e.is<SeqExpr>()) return false;
-  for (const Expr& b : bodies_of(e)) fine = fine && is_normal_body(b);
+  const auto* call = e.as<Call>();
+  bool fine = !call || is_leaf(call->op);
+  for_each_part(e, [&](const Expr& part, bool is_body) {
+    fine = fine && (is_body ? is_normal_body(part) : is_normal_leaf(part));
+  });
   return fine;
 }
 
@@ -129,19 +121,9 @@ class NormalForm {
   /// What a value reads where it stands; bodies are scopes of their own.
   static std::vector<Expr> operands(const Expr& e) {
     std::vector<Expr> out;
-    if (const auto* c = e.as<Call>()) {
-      out.push_back(c->op);
-      for (const Expr& a : c->args) out.push_back(a);
-    } else if (const auto* t = e.as<Tuple>())
-      for (const Expr& i : t->items) out.push_back(i);
-    else if (const auto* g = e.as<TupleGetItem>())
-      out = {g->tuple};
-    else if (const auto* i = e.as<If>())
-      out = {i->condition};
-    else if (const auto* m = e.as<Match>())
-      out = {m->value};
-    else if (const auto* w = e.as<While>())
-      for (const Expr& i : w->init) out.push_back(i);
+    for_each_part(e, [&](const Expr& part, bool is_body) {
+      if (!is_body) out.push_back(part);
+    });
     return out;
   }
   Expr of(const Expr& e) {
@@ -152,28 +134,7 @@ class NormalForm {
   /// The value over leaves, its bodies normalised; the same object when nothing was nested.
   Expr with_leaves(const Expr& e) {
     if (is_normal_value(e)) return e;
-    auto list = [&](const Array<Expr>& items) {
-      return items.map([&](const Expr& i) { return i ? leaf(i) : i; });
-    };
-    Expr out = e;
-    if (const auto* c = e.as<Call>())
-      out = make<Call>(leaf(c->op), list(c->args), c->attrs, c->type_args);
-    else if (const auto* t = e.as<Tuple>())
-      out = make<Tuple>(list(t->items));
-    else if (const auto* g = e.as<TupleGetItem>())
-      out = make<TupleGetItem>(leaf(g->tuple), g->index);
-    else if (const auto* i = e.as<If>())
-      out = make<If>(leaf(i->condition), i->true_branch, i->false_branch);
-    else if (const auto* m = e.as<Match>())
-      out = make<Match>(leaf(m->value), m->clauses);
-    else if (const auto* w = e.as<While>())
-      out = make<While>(w->loop_vars, list(w->init), w->condition, w->body);
-    std::vector<Expr> bodies = bodies_of(out);
-    if (!bodies.empty()) {
-      for (Expr& b : bodies) b = body(b);
-      out = with_bodies(out, bodies);
-    }
-    return out.same_as(e) ? e : with_type(std::move(out), e->type, e->origin);
+    return map_parts(e, [&](const Expr& part, bool is_body) { return is_body ? body(part) : leaf(part); });
   }
 
   std::string fresh() {
