@@ -6,7 +6,8 @@
 namespace tenon {
 /// Longest chain of statements, expressions and types below root; keeps its own stack.
 int nesting_of(const ObjectRef& root);
-/// Races of parallel loops (T0335) and block iterators outside their domain (T0336), where they are certain.
+/// Races of parallel loops (T0335), block iterators outside their domain (T0336) and accesses outside of
+/// their buffer (T0337), where they are certain.
 void verify_loops(const std::string& name, const tir::Stmt& body, DiagnosticList& problems);
 /// What is wrong with the number or the types of a call's arguments, behind "`name` "; nothing when they fit.
 std::string call_problem(const tir::Call& n);

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // What the verifier says about loops and what they feed: parallel loops of which every iteration stores to
-// the same element, and block iterators that leave their domain. Only what is certain is reported.
+// the same element, block iterators that leave their domain, and accesses outside of their buffer. Only what
+// is certain is reported.
 #include <fmt/format.h>
 
 #include <unordered_set>
+#include <utility>
 
 #include "ir/tir.h"
 #include "ir/verify_impl.h"
@@ -82,6 +84,14 @@ class Races {
   std::unordered_set<const Var*> differs_;
 };
 
+/// Whether a loop may be meant to run more than once: an extent such as min(n, 1) may be known not to.
+bool may_repeat(const PrimExpr& extent) {
+  if (const auto n = as_int(extent)) return *n > 1;
+  if (const auto* n = extent.as<Add>()) return may_repeat(n->a) || may_repeat(n->b);
+  if (const auto* n = extent.as<Mul>()) return may_repeat(n->a) || may_repeat(n->b);
+  return extent.is<Var>();
+}
+
 struct Interval {
   int64_t min = 0, max = 0;
 };
@@ -119,17 +129,20 @@ class Loops {
 
   void stmt(const Stmt& s, bool always) {
     if (!s) return;
+    if (always) accesses(s);
     if (const auto* n = s.as<For>()) {
       const auto min = n->min ? as_int(n->min) : std::nullopt,
                  extent = n->extent ? as_int(n->extent) : std::nullopt;
-      if (n->kind == ForKind::parallel && !(extent && *extent <= 1)) race(*n);
+      if (n->kind == ForKind::parallel && n->extent && may_repeat(n->extent)) race(*n);
       const bool known = min && extent && *extent > 0 && *extent < large && std::abs(*min) < large;
       if (known) vars_[n->loop_var.get()] = {*min, *min + *extent - 1};
       stmt(n->body, always && known);
     } else if (const auto* n = s.as<BlockRealize>()) {
-      if (always && n->block && n->predicate && is_one(n->predicate)) iterators(*n);
-      // A block without iterators, as the root is one, runs whenever the program comes to it.
-      stmt(n->block, always && n->iter_values.empty() && n->predicate && is_one(n->predicate));
+      const bool runs = always && n->block && n->predicate && is_one(n->predicate);
+      if (runs) iterators(*n);
+      Intervals outer = runs ? std::exchange(vars_, iterator_values(*n)) : vars_;
+      stmt(n->block, runs);
+      vars_ = std::move(outer);
     } else {
       // Where a block's buffers lie is planned later: inside the loop when each iteration fills them anew.
       if (const auto* n = s.as<Block>())
@@ -170,6 +183,46 @@ class Loops {
             where(&n),
             "give the block a predicate, or bind its iterator to fewer values",
             {}});
+    }
+  }
+  /// What a block's iterators are when it runs; those that depend on a common loop are left out, as are the
+  /// loops themselves, so that all that stay are independent.
+  Intervals iterator_values(const BlockRealize& n) const {
+    Intervals out;
+    std::unordered_set<const Var*> seen;
+    for (size_t i = 0; i < n.iter_values.size() && i < n.block->iter_vars.size(); ++i)
+      if (const auto values = n.iter_values[i] ? values_of(n.iter_values[i], vars_, seen) : std::nullopt)
+        out[n.block->iter_vars[i]->var.get()] = *values;
+    return out;
+  }
+  /// Loads and stores that a statement makes whenever it runs, itself and not what is nested in it.
+  void accesses(const Stmt& s) {
+    if (const auto* n = s.as<BufferStore>(); n && !n->predicate) access(n->buffer, n->indices, s.get());
+    for (const ObjectRef& c : children(s))
+      if (c.is<PrimExprNode>())
+        pre_order(c, [&](const ObjectRef& e) {
+          const auto* load = e.as<BufferLoad>();
+          if (load && !load->predicate) access(load->buffer, load->indices, s.get());
+          // One operand of these may be there because the other says that it is not needed; an address may be
+          // that of the end.
+          const auto* call = e.as<tir::Call>();
+          const bool partly = call && (call->op == "tir.if_then_else" || call->op == "tir.address_of");
+          return !partly && !e.is<Select>() && !e.is<And>() && !e.is<Or>() && !e.is<Reduce>();
+        });
+  }
+  void access(const Buffer& b, const Array<PrimExpr>& indices, const StmtNode* at) {
+    for (size_t i = 0; b && i < indices.size() && i < b->shape.size(); ++i) {
+      std::unordered_set<const Var*> seen;
+      const auto values = indices[i] ? values_of(indices[i], vars_, seen) : std::nullopt;
+      const auto extent = b->shape[i] ? as_int(b->shape[i]) : std::nullopt;
+      if (!values || (values->min >= 0 && !(extent && values->max >= *extent))) continue;
+      problems_.add(Diagnostic{
+          "T0337",
+          fmt::format("index {} of buffer `{}` takes values in [{}, {}], outside of {}", i, b->name,
+                      values->min, values->max, extent ? fmt::format("[0, {})", *extent) : "its dimension"),
+          where(at),
+          "correct the index, or guard the access with a condition",
+          {}});
     }
   }
   std::string where(const StmtNode* s) const {

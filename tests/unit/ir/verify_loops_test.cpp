@@ -55,6 +55,29 @@ TEST(VerifyLoops, RacesOfParallelLoops) {
            "        B[i, 0] = S[0]\n"),
       "");
   EXPECT_EQ(body("    for i in T.parallel(1):\n        A[0] = T.float32(0)\n"), "");
+  EXPECT_EQ(body("    for i in T.parallel(T.min(n, 1)):\n        A[0] = T.float32(0)\n"), "");
+}
+
+TEST(VerifyLoops, AccessesOutsideOfTheirBuffer) {
+  auto block = [](const std::string& index, const std::string& more = "") {
+    return body(
+        "    for i in range(8):\n        with T.block(\"b\"):\n            v = T.axis.spatial(8, i)\n" +
+        more + "            A[v] = B[0, " + index + "]\n");
+  };
+  EXPECT_EQ(block("v + 100000000"), "T0337");
+  EXPECT_EQ(block("v + 1"), "T0337");
+  EXPECT_EQ(block("v - 1"), "T0337");
+  EXPECT_EQ(block("v"), "");
+  EXPECT_EQ(block("7 - v"), "");
+  EXPECT_EQ(block("v + n"), "");
+  EXPECT_EQ(block("v - 1", "            T.where(i > 0)\n"), "");
+  EXPECT_EQ(body("    for i in range(8):\n        A[i + 1] = T.float32(0)\n"), "T0337");
+  EXPECT_EQ(body("    for i in range(8):\n        A[i] = T.exp(A[i + 1])\n"), "T0337");
+  EXPECT_EQ(body("    for i in range(8):\n        if i > 0:\n            A[i - 1] = T.float32(0)\n"), "");
+  EXPECT_EQ(body("    for i in range(8):\n        A[i] = T.if_then_else(i > 0, A[i - 1], T.float32(0))\n"),
+            "");
+  EXPECT_EQ(body("    for i in range(n):\n        A[8] = T.float32(0)\n"), "");  // there may be no iteration
+  EXPECT_EQ(body("    A[8] = T.float32(0)\n"), "T0337");
 }
 
 TEST(VerifyLoops, IteratorsThatLeaveTheirDomain) {
