@@ -12,59 +12,80 @@
 namespace tenon::graph {
 namespace {
 
+/// Stands for an end that is not known; products of two such values still fit 128 bits.
+constexpr int64_t kUnbounded = int64_t(1) << 62;
+
+/// Values that an expression of sizes takes.
+struct Ends {
+  int64_t least = -kUnbounded, most = kUnbounded;
+};
+int64_t saturate(__int128 v) {
+  return int64_t(std::clamp<__int128>(v, -__int128(kUnbounded), __int128(kUnbounded)));
+}
+Ends negative(Ends x) { return {-x.most, -x.least}; }
+Ends sum(Ends x, Ends y) {
+  const auto add = [](int64_t a, int64_t b, int64_t unknown) {
+    return a == unknown || b == unknown ? unknown : saturate(__int128(a) + b);
+  };
+  return {add(x.least, y.least, -kUnbounded), add(x.most, y.most, kUnbounded)};
+}
+Ends product(Ends x, Ends y) {
+  const auto [least, most] =
+      std::minmax({saturate(__int128(x.least) * y.least), saturate(__int128(x.least) * y.most),
+                   saturate(__int128(x.most) * y.least), saturate(__int128(x.most) * y.most)});
+  return {least, most};
+}
+Ends join(Ends x, Ends y) { return {std::min(x.least, y.least), std::max(x.most, y.most)}; }
+Ends quotient(Ends x, int64_t divisor, bool down) {
+  if (divisor <= 0) return {};
+  const auto over = [&](int64_t v) {
+    return std::abs(v) == kUnbounded ? v : v / divisor - (down && v % divisor < 0);
+  };
+  return {over(x.least), over(x.most)};
+}
+Ends remainder(Ends x, int64_t divisor, bool down) {
+  if (divisor <= 0) return {};
+  const int64_t most = x.least >= 0 ? std::min(x.most, divisor - 1) : divisor - 1;
+  return {down || x.least >= 0 ? 0 : 1 - divisor, most};
+}
+
+Ends ends_of(const PrimExpr& e, const SizeBounds& bounds) {
+  const auto of = [&](const PrimExpr& a) { return ends_of(a, bounds); };
+  const auto number = [](const PrimExpr& a) { return tir::as_int(a).value_or(0); };
+  if (const auto n = tir::as_int(e)) return {*n, *n};
+  if (const auto* v = e.as<tir::Var>()) {
+    // Without a bound it may be a position as well, which can be negative.
+    const auto it = bounds.find(v->name);
+    return it == bounds.end() ? Ends{} : Ends{0, it->second};
+  }
+  if (const auto* n = e.as<tir::Cast>()) return of(n->value);
+  if (const auto* n = e.as<tir::Add>()) return sum(of(n->a), of(n->b));
+  if (const auto* n = e.as<tir::Sub>()) return sum(of(n->a), negative(of(n->b)));
+  if (const auto* n = e.as<tir::Mul>()) return product(of(n->a), of(n->b));
+  if (const auto* n = e.as<tir::FloorDiv>()) return quotient(of(n->a), number(n->b), true);
+  if (const auto* n = e.as<tir::Div>()) return quotient(of(n->a), number(n->b), false);
+  if (const auto* n = e.as<tir::FloorMod>()) return remainder(of(n->a), number(n->b), true);
+  if (const auto* n = e.as<tir::Mod>()) return remainder(of(n->a), number(n->b), false);
+  if (const auto* n = e.as<tir::Select>()) return join(of(n->true_value), of(n->false_value));
+  if (const auto* n = e.as<tir::Max>()) {
+    const Ends x = of(n->a), y = of(n->b);
+    return {std::max(x.least, y.least), std::max(x.most, y.most)};
+  }
+  if (const auto* n = e.as<tir::Min>()) {
+    const Ends x = of(n->a), y = of(n->b);
+    int64_t most = std::min(x.most, y.most);
+    // The end of a data type (a size clamped on its way through int32) says nothing about the size.
+    if (std::max(x.most, y.most) == kUnbounded && most >= std::numeric_limits<int32_t>::max())
+      most = kUnbounded;
+    return {std::min(x.least, y.least), most};
+  }
+  return {};
+}
+
 /// The most that an expression of sizes can be; -1 when that is not known.
 int64_t most_of(const PrimExpr& e, const SizeBounds& bounds) {
-  auto both = [&](const PrimExpr& a, const PrimExpr& b, auto f) {
-    const int64_t x = most_of(a, bounds), y = most_of(b, bounds);
-    return x < 0 || y < 0 ? int64_t(-1) : f(x, y);
-  };
-  if (const auto n = tir::as_int(e)) return *n;
-  if (const auto* v = e.as<tir::Var>()) {
-    const auto it = bounds.find(v->name);
-    return it == bounds.end() ? -1 : it->second;
-  }
-  if (const auto* n = e.as<tir::Cast>()) return most_of(n->value, bounds);
-  if (const auto* n = e.as<tir::Add>()) {
-    // A negative constant takes away.
-    if (const auto c = tir::as_int(n->b); c && *c < 0) {
-      const int64_t x = most_of(n->a, bounds);
-      return x < 0 ? -1 : std::max<int64_t>(0, x + *c);
-    }
-    return both(n->a, n->b, [](int64_t x, int64_t y) {
-      int64_t out;
-      return __builtin_add_overflow(x, y, &out) ? int64_t(-1) : out;
-    });
-  }
-  if (const auto* n = e.as<tir::Mul>())
-    return both(n->a, n->b, [](int64_t x, int64_t y) {
-      int64_t out;
-      return __builtin_mul_overflow(x, y, &out) ? int64_t(-1) : out;
-    });
-  if (const auto* n = e.as<tir::Sub>()) {
-    const int64_t x = most_of(n->a, bounds);
-    const auto c = tir::as_int(n->b);
-    return x < 0 || (c && *c < 0) ? -1 : std::max<int64_t>(0, x - c.value_or(0));
-  }
-  const auto over = [&](const PrimExpr& a, const PrimExpr& b, bool rest) {
-    const auto c = tir::as_int(b);
-    const int64_t x = most_of(a, bounds);
-    if (!c || *c <= 0) return int64_t(-1);
-    if (rest) return x < 0 ? *c - 1 : std::min(x, *c - 1);
-    return x < 0 ? int64_t(-1) : x / *c;
-  };
-  if (const auto* n = e.as<tir::FloorDiv>()) return over(n->a, n->b, false);
-  if (const auto* n = e.as<tir::Div>()) return over(n->a, n->b, false);
-  if (const auto* n = e.as<tir::FloorMod>()) return over(n->a, n->b, true);
-  if (const auto* n = e.as<tir::Mod>()) return over(n->a, n->b, true);
-  if (const auto* n = e.as<tir::Max>())
-    return both(n->a, n->b, [](int64_t x, int64_t y) { return std::max(x, y); });
-  if (const auto* n = e.as<tir::Min>()) {
-    // The end of a data type (a size clamped on its way through int32) says nothing about the size.
-    const int64_t x = most_of(n->a, bounds), y = most_of(n->b, bounds), most = x < 0 ? y : x;
-    if (x < 0 || y < 0) return most < std::numeric_limits<int32_t>::max() ? most : -1;
-    return std::min(x, y);
-  }
-  return -1;
+  const int64_t most = ends_of(e, bounds).most;
+  return most == kUnbounded ? -1 : std::max<int64_t>(0, most);
 }
 
 /// Looks at the offsets of one plan.

@@ -415,5 +415,22 @@ TEST(PlanMemory, LongProgramsAreFast) {
   EXPECT_EQ(main_of(out)->plan->arena_bytes, 192);
 }
 
+TEST(PlanMemory, TheMostOfASizeCountsWhatIsTakenAway) {
+  const tir::VarRef n = tir::var("n", i64), free = tir::var("k", i64);
+  const auto most = [&](const PrimExpr& size) {
+    return most_bytes(tensor_type({size}, DataType::int_(8)), {{"n", 20}});
+  };
+  // A slice from position 7 back to the begin: what is taken away may be -1.
+  EXPECT_EQ(most(tir::min(n - 1, PrimExpr(7)) - tir::max(n - 9, PrimExpr(-1))), 8);
+  EXPECT_EQ(most(n - 1), 19);
+  EXPECT_EQ(most(PrimExpr(100) - n), 100);
+  EXPECT_EQ(most(tir::floordiv(n + 3, PrimExpr(4))), 5);
+  EXPECT_EQ(most(tir::select(tir::eq(n, PrimExpr(1)), PrimExpr(30), n)), 30);
+  EXPECT_EQ(most((PrimExpr(5) - n) * PrimExpr(-2)), 30);
+  EXPECT_EQ(most(n - 100), 0);
+  EXPECT_EQ(most(n - free), -1);  // a position, which may be negative
+  EXPECT_EQ(most(tir::min(free, n)), 20);
+}
+
 }  // namespace
 }  // namespace tenon::graph::testing_graph
