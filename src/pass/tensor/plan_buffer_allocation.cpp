@@ -109,9 +109,9 @@ class Uses {
     use(b, false, false);
   }
   void around(const Buffer& b) {
-    auto it = info.find(b->data.get());
-    if (it == info.end() || !it->second.seen) return;
-    auto& path = it->second.path;
+    Info& u = info[b->data.get()];
+    if (!u.seen) return;
+    auto& path = u.path;
     size_t n = 0;
     while (n < path.size() && n + 1 < path_.size() && path[n] == path_[n]) ++n;
     path.resize(n);
