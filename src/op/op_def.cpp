@@ -257,8 +257,79 @@ te::Tensor cast_to(const te::Tensor& t, DataType dtype, const std::string& name)
   return te::compute(t.shape(), [&](const Vars& v) { return tir::cast(dtype, t(indices(v))); }, name);
 }
 
+namespace {
+/// Sums of floats that are longer are made of sums of blocks: the error of a sum grows with its length, and
+/// what vectors and chunks of a schedule gain is a constant factor.
+constexpr int64_t kLongSum = int64_t(1) << 18;
+
+/// A long sum as sums over parts of `axes`, then over those; none where the sum is short or its length
+/// unknown.
+std::optional<te::Tensor> sum_in_blocks(const te::Tensor& x, const std::vector<int64_t>& axes, bool keepdims,
+                                        const Element& value, const std::string& name) {
+  const auto extent = [&](int64_t axis) { return tir::as_int(x.shape()[size_t(axis)]); };
+  double count = 1;
+  int64_t longest = -1;
+  for (int64_t a : axes) {
+    if (!extent(a)) return std::nullopt;
+    count *= double(*extent(a));
+    if (longest < 0 || *extent(a) > *extent(longest)) longest = a;
+  }
+  if (count <= double(kLongSum)) return std::nullopt;
+  const int64_t n = *extent(longest), others = int64_t(count / double(n));
+  // The longest axis alone comes last; where it has nearly all elements, blocks of it do.
+  const auto root = int64_t(std::ceil(std::sqrt(double(n))));
+  const int64_t block = others >= root ? 1 : root, blocks = (n + block - 1) / block;
+  Shape parts;
+  for (size_t i = 0; i < x.ndim(); ++i)
+    if (std::ranges::count(axes, int64_t(i)) == 0) parts.push_back(x.shape()[i]);
+  parts.push_back(PrimExpr(blocks));
+  Array<tir::IterVar> ks;
+  for (int64_t a : axes)
+    if (a != longest || block > 1)
+      ks.push_back(
+          te::reduce_axis(tir::range(PrimExpr(0), a == longest ? PrimExpr(block) : x.shape()[size_t(a)]),
+                          fmt::format("k{}", ks.size())));
+  const te::Tensor partial = te::compute(
+      parts,
+      [&](const Vars& v) {
+        Shape at;
+        size_t next = 0, k = 0;
+        PrimExpr inside = tir::true_();
+        for (size_t i = 0; i < x.ndim(); ++i) {
+          if (std::ranges::count(axes, int64_t(i)) == 0) {
+            at.push_back(v[next++]);
+          } else if (int64_t(i) == longest) {
+            at.push_back(block > 1 ? v.back() * PrimExpr(block) + ks[k++]->var : PrimExpr(v.back()));
+            if (blocks * block > n) inside = tir::lt(at.back(), PrimExpr(n));
+          } else {
+            at.push_back(ks[k++]->var);
+          }
+        }
+        const PrimExpr e = value(x(at), at);
+        return te::sum(tir::is_one(inside) ? e : tir::if_then_else(inside, e, constant(e.dtype(), 0)), ks);
+      },
+      name + "_blocks");
+  Shape shape;
+  for (size_t i = 0; i < x.ndim(); ++i) {
+    const bool summed = std::ranges::count(axes, int64_t(i)) > 0;
+    if (!summed || keepdims) shape.push_back(summed ? PrimExpr(1) : x.shape()[i]);
+  }
+  const tir::IterVar k = te::reduce_axis(tir::range(PrimExpr(0), PrimExpr(blocks)), "block");
+  return te::compute(
+      shape,
+      [&](const Vars& v) {
+        Shape at = keepdims ? drop_axes(indices(v), axes) : indices(v);
+        at.push_back(k->var);
+        return te::sum(partial(at), {k});
+      },
+      name);
+}
+}  // namespace
+
 te::Tensor reduce_over(const te::Tensor& x, const std::vector<int64_t>& axes, bool keepdims, ReduceOne f,
                        const Element& value, const std::string& name) {
+  if (f == te::sum && x.dtype().is_float())
+    if (const auto sum = sum_in_blocks(x, axes, keepdims, value, name)) return *sum;
   std::vector<bool> reduced(x.ndim(), false);
   for (int64_t a : axes) reduced[size_t(a)] = true;
   Shape shape;

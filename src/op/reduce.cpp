@@ -108,11 +108,15 @@ Tensors def_fold(const Call& call, const Tensors& in, const Fold& f) {
   const auto axes = reduced_axes(attrs_of<ReduceAttrs>(call), int64_t(x.ndim()));
   // A sum of many small integers that is divided afterwards must not wrap before.
   const bool widen = f.after && x.dtype().is_integer();
-  const DataType acc = widen ? (x.dtype().is_int() ? i64 : DataType::uint(64)) : wide_type(x.dtype());
+  // Nor may the error of a sum of unknown length grow with it.
+  const PrimExpr count = element_count(x, axes);
+  const bool unknown = f.fold == te::sum && x.dtype().is_float() && !tir::as_int(simplify(count));
+  const DataType acc = widen     ? (x.dtype().is_int() ? i64 : DataType::uint(64))
+                       : unknown ? f64
+                                 : wide_type(x.dtype());
   auto element = [&](const PrimExpr& e, const Shape&) { return f.before(tir::cast(acc, e)); };
   te::Tensor folded = reduce_over(x, axes, attrs_of<ReduceAttrs>(call).keepdims, f.fold, element, f.name);
   if (!f.after) return {cast_to(folded, x.dtype())};
-  const PrimExpr count = element_count(x, axes);
   return {te::compute(
       folded.shape(), [&](const Vars& v) { return tir::cast(x.dtype(), f.after(folded(indices(v)), count)); },
       std::string(f.name) + "_result")};
@@ -189,9 +193,8 @@ Type infer_arg(InferContext& ctx) {
   if (!ctx.expect_domain(x.dtype, Domain::number)) return {};
   auto have = shape_of(x);
   if (a.flat) {
-    if (have)
-      for (const PrimExpr& d : *have)
-        if (tir::is_zero(d)) return ctx.error(fmt::format("{} has no elements", show(*have)));
+    for (size_t i = 0; have && i < have->size(); ++i)
+      if (!ctx.expect_elements(*have, i, PrimExpr(1))) return {};
     if (!a.keepdims) return make_type(Shape(), 0, i64);
     if (x.ndim < 0) return graph::tensor_type_unknown(-1, i64);
     Shape ones;
@@ -202,8 +205,7 @@ Type infer_arg(InferContext& ctx) {
   if (!ctx.expect_axis(a.axis, x.ndim)) return {};
   const auto axis = size_t(normal_axis(a.axis, x.ndim));
   if (!have) return make_type(std::nullopt, x.ndim - !a.keepdims, i64);
-  if (tir::is_zero((*have)[axis]))
-    return ctx.error(fmt::format("axis {} of {} has no elements", axis, show(*have)));
+  if (!ctx.expect_elements(*have, axis, product(drop_axes(*have, {int64_t(axis)})))) return {};
   Shape out = *have;
   if (a.keepdims)
     out.set(axis, PrimExpr(1));

@@ -8,6 +8,7 @@
 #include <limits>
 #include <random>
 
+#include "interpret/interpret.h"
 #include "pipeline/runner.h"
 #include "support.h"
 
@@ -69,6 +70,42 @@ TEST(Numerics, SumsStayWithinTheStatedBound) {
           << "K = " << k;
     }
   }
+}
+
+/// Error of the sum of `shape` elements 0.1 over `axes`, as a share of the sum.
+double error_of_tenths(const NDArray& got, double count) {
+  const double exact = double(0.1f) * count;
+  return std::abs(got.element(0) - exact) / exact;
+}
+
+TEST(Numerics, TheErrorOfLongSumsGrowsSlowerThanTheirLength) {
+  // Added one after the other, a million tenths are wrong by 1 %.
+  const double root = std::sqrt(double(1 << 20)) * std::numeric_limits<float>::epsilon();
+  for (const std::vector<int64_t>& shape :
+       {std::vector<int64_t>{1 << 20}, {(1 << 20) + 7}, {64, 1 << 14}, {128, 64, 128}}) {
+    double count = 1;
+    for (const int64_t n : shape) count *= double(n);
+    Model m;
+    IRModule module = m.done(m.op("sum", {m.param("x", Array<PrimExpr>(shape.begin(), shape.end()))},
+                                  op::make_attrs<op::ReduceAttrs>()));
+    const NDArray x = array_of(shape, std::vector<float>(size_t(count), 0.1f));
+    EXPECT_LE(error_of_tenths(Runner(module).run({x}).at(0), count), root)
+        << shape.size() << " axes, compiled";
+    if (shape.size() == 1) {
+      EXPECT_LE(error_of_tenths(interpret(module, "main", {x}).as<NDArray>(), count), root) << "interpreted";
+    }
+  }
+}
+
+TEST(Numerics, SumsOfUnknownLengthAreExactToOneRounding) {
+  const tir::VarRef n = tir::var("n", i64);
+  Model m;
+  IRModule module =
+      m.done(m.op("sum", {m.param("x", Array<PrimExpr>{n})}, op::make_attrs<op::ReduceAttrs>()));
+  const NDArray x = array_of({1 << 20}, std::vector<float>(1 << 20, 0.1f));
+  EXPECT_LE(error_of_tenths(Runner(module).run({x}).at(0), 1 << 20), std::numeric_limits<float>::epsilon());
+  EXPECT_LE(error_of_tenths(interpret(module, "main", {x}).as<NDArray>(), 1 << 20),
+            std::numeric_limits<float>::epsilon());
 }
 
 TEST(Numerics, AnyThreadCountGivesTheSameBits) {
