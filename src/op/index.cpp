@@ -6,6 +6,8 @@
 
 #include "base/define_type.h"
 #include "ir/tir.h"
+#include "op/attrs_check.h"
+#include "op/program.h"
 
 namespace tenon::op {
 namespace {
@@ -31,8 +33,7 @@ Type infer_take(InferContext& ctx) {
   Shape out(p->begin(), p->begin() + axis);
   append(out, q->begin(), q->end());
   append(out, p->begin() + axis + 1, p->end());
-  if (tir::is_zero((*p)[size_t(axis)]) && !tir::is_zero(simplify(product(out))))
-    return ctx.error(fmt::format("axis {} of {} has no elements", axis, show(*p)));
+  if (!ctx.expect_elements(*p, size_t(axis), product(out))) return {};
   return make_type(out, 0, x.dtype);
 }
 Tensors def_take(const Call& call, const Tensors& in) {
@@ -64,10 +65,10 @@ Type infer_gather_elements(InferContext& ctx) {
     return {};
   auto p = shape_of(x), q = shape_of(at);
   for (size_t i = 0; p && q && i < p->size(); ++i) {
-    auto have = tir::as_int((*p)[i]), want = tir::as_int((*q)[i]);
-    if (i != axis_of(ctx.call, p->size()) && have && want && *want > *have)
+    if (i != axis_of(ctx.call, p->size()) && !ctx.require_at_most((*q)[i], (*p)[i]))
       return ctx.error(fmt::format("indices {} are larger than x {} in axis {}", show(*q), show(*p), i));
   }
+  if (p && q && !ctx.expect_elements(*p, axis_of(ctx.call, p->size()), product(*q))) return {};
   return like(at, x.dtype);
 }
 Tensors def_gather_elements(const Call& call, const Tensors& in) {
@@ -107,6 +108,8 @@ Type infer_gather_nd(InferContext& ctx) {
   const int64_t k = tuple_size(*q);
   Shape out(q->begin(), q->begin() + (std::ptrdiff_t(q->size()) - 1));
   append(out, p->begin() + batch + k, p->end());
+  for (int64_t i = 0; i < k; ++i)
+    if (!ctx.expect_elements(*p, size_t(batch + i), product(out))) return {};
   return make_type(out, 0, x.dtype);
 }
 Tensors def_gather_nd(const Call& call, const Tensors& in) {
@@ -155,6 +158,14 @@ Type infer_scatter_elements(InferContext& ctx) {
   auto p = shape_of(ctx.tensor(1)), q = shape_of(ctx.tensor(2));
   if (p && q && !ctx.require_equal(*p, *q))
     return ctx.error(fmt::format("indices {} and updates {} differ", show(*p), show(*q)));
+  const auto s = shape_of(x);
+  if (s && p &&
+      !ctx.expect_elements(*s, size_t(normal_axis(ctx.attrs<ScatterAttrs>().axis, x.ndim)), product(*p)))
+    return {};
+  for (size_t i = 0; s && p && i < s->size(); ++i)
+    if (int64_t(i) != normal_axis(ctx.attrs<ScatterAttrs>().axis, x.ndim) &&
+        !ctx.require_at_most((*p)[i], (*s)[i]))
+      return ctx.error(fmt::format("indices {} are larger than x {} in axis {}", show(*p), show(*s), i));
   return like(x, x.dtype);
 }
 Type infer_scatter_nd(InferContext& ctx) {
@@ -167,6 +178,8 @@ Type infer_scatter_nd(InferContext& ctx) {
     append(wanted, p->begin() + tuple_size(*q), p->end());
     if (!ctx.require_equal(wanted, *r))
       return ctx.error(fmt::format("updates {} must have the shape {}", show(*r), show(wanted)));
+    for (int64_t i = 0; i < tuple_size(*q); ++i)
+      if (!ctx.expect_elements(*p, size_t(i), product(*r))) return {};
   }
   return like(x, x.dtype);
 }
@@ -221,6 +234,36 @@ Tensors def_scatter_nd(const Call& call, const Tensors& in) {
     append(out, u.begin() + outer, u.end());
     return out;
   });
+}
+
+// ---------------------------------------------------------------- check_indices
+Type infer_check(InferContext& ctx) {
+  const auto& x = ctx.tensor(0);
+  if (!ctx.expect_integers(0)) return {};
+  const auto sizes = ctx.shape(1), have = shape_of(x);
+  if (!sizes || !have) return ctx.error("the sizes and the shape of the indices must be known");
+  if (sizes->size() != 1 &&
+      (have->empty() || !ctx.require_equal(have->back(), PrimExpr(int64_t(sizes->size())))))
+    return ctx.error(fmt::format("{} sizes for indices {}", sizes->size(), show(*have)));
+  return like(x, x.dtype);
+}
+Tensors def_check(const Call& call, const Tensors& in) {
+  const auto& a = attrs_of<CheckIndicesAttrs>(call);
+  const Shape sizes = *shape_arg(call, 1);
+  const std::string message = "an index of " + a.what + " is outside of its axis";
+  auto body = [&](const Array<tir::Buffer>& ins, const Array<tir::Buffer>& outs) {
+    return each_of(in[0].shape(), [&](const Shape& at) {
+      const PrimExpr i = tir::cast(i64, tir::load(ins[0], at));
+      PrimExpr size = sizes.back();
+      for (size_t k = sizes.size() - 1; k-- > 0;)
+        size = tir::select(tir::eq(at.back(), PrimExpr(int64_t(k))), sizes[k], size);
+      const PrimExpr inside =
+          tir::logical_and(tir::ge(i, a.from_end ? 0 - size : PrimExpr(0)), tir::lt(i, size));
+      return tir::seq(
+          {make<tir::AssertStmt>(inside, message), tir::store(outs[0], tir::load(ins[0], at), at)});
+    });
+  };
+  return te::external({in[0].shape()}, {in[0].dtype()}, {in[0]}, body, "check_indices");
 }
 
 // ---------------------------------------------------------------- one_hot
@@ -335,6 +378,13 @@ const bool index_registered = [] {
       .argument("indices", "Tensor", where)
       .argument("updates", "Tensor", "new slices")
       .attrs<ScatterAttrs>();
+  register_op("check_indices",
+              "The indices as they are, where each is inside of its axis; else the run ends.", opaque,
+              infer_check, def_check)
+      .argument("indices", "Tensor", "positions")
+      .argument("sizes", "Shape",
+                "of the axis, or of one for each position along the last axis of the indices")
+      .attrs<CheckIndicesAttrs>();
   register_op("one_hot", "`on` at the position of a new axis that the index names, `off` elsewhere.",
               injective, infer_one_hot, def_one_hot)
       .argument("indices", "Tensor", "classes; negative ones count from the end, others outside are nowhere")
@@ -359,4 +409,4 @@ const bool index_registered = [] {
 }  // namespace tenon::op
 
 template struct tenon::DefineTypes<tenon::op::GatherNdAttrs, tenon::op::ScatterAttrs, tenon::op::OneHotAttrs,
-                                   tenon::op::DiagonalAttrs>;
+                                   tenon::op::DiagonalAttrs, tenon::op::CheckIndicesAttrs>;

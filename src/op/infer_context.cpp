@@ -145,6 +145,15 @@ bool InferContext::require_equal(const Shape& a, const Shape& b) {
     if (!require_equal(a[i], b[i])) return false;
   return true;
 }
+bool InferContext::require_at_most(const PrimExpr& have, const PrimExpr& most) {
+  return require_equal(tir::max(have, most), most);
+}
+bool InferContext::expect_elements(const Shape& from, size_t i, const PrimExpr& count) {
+  if (tir::as_int(from[i]).value_or(0) > 0) return true;
+  const PrimExpr picked = simplify(tir::select(tir::eq(from[i], PrimExpr(0)), count, PrimExpr(0)));
+  return require_equal(picked, PrimExpr(0)) ||
+         error(fmt::format("axis {} of {} has no elements", i, show(from)));
+}
 void InferContext::require_equal_or_one(const PrimExpr& have, const PrimExpr& want) {
   if (!tir::is_one(have)) run.facts.push_back({have, want, true});
 }

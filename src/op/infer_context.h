@@ -108,6 +108,10 @@ class InferContext {
   [[nodiscard]] bool require_equal(const PrimExpr& a, const PrimExpr& b);
   /// The same rank, and all dimensions in pairs.
   [[nodiscard]] bool require_equal(const Shape& a, const Shape& b);
+  /// `have` is at most `most`: as require_equal.
+  [[nodiscard]] bool require_at_most(const PrimExpr& have, const PrimExpr& most);
+  /// Axis i of `from` has elements where `count`, the number of those that are picked from it, is not 0.
+  [[nodiscard]] bool expect_elements(const Shape& from, size_t i, const PrimExpr& count);
   /// `have` is `want` or 1, as broadcasting needs it.
   void require_equal_or_one(const PrimExpr& have, const PrimExpr& want);
   /// NumPy broadcasting (broadcast_shapes); a mistake names both shapes.

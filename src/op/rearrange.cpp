@@ -188,10 +188,12 @@ Type infer_pad(InferContext& ctx) {
     const PrimExpr n = simplify((*have)[i] + PrimExpr(a.pad_width[2 * i] + a.pad_width[2 * i + 1]));
     if (auto v = tir::as_int(n); v && *v < 0)
       return ctx.error(fmt::format("axis {} of {} would have the size {}", i, show(*have), *v));
-    if (a.pad_mode != "constant" && tir::is_zero((*have)[i]) && !tir::is_zero(n))
-      return ctx.error(fmt::format("axis {} of {} has no elements to take the padding from", i, show(*have)));
     out.push_back(n);
   }
+  for (size_t i = 0; i < have->size(); ++i)
+    if (a.pad_mode != "constant" && (a.pad_width[2 * i] > 0 || a.pad_width[2 * i + 1] > 0) &&
+        !ctx.expect_elements(*have, i, product(out)))
+      return {};
   return make_type(out, 0, x.dtype);
 }
 
@@ -243,7 +245,7 @@ Type infer_blocks(InferContext& ctx, bool to_space) {
   const int64_t b = a.block_size, square = b * b;
   const int64_t by[] = {1, to_space ? square : 1, to_space ? 1 : b, to_space ? 1 : b};
   for (size_t i = 0; i < 4; ++i)
-    if (auto n = tir::as_int((*have)[i]); n && *n % by[i])
+    if (!ctx.require_equal(simplify(tir::floormod((*have)[i], PrimExpr(by[i]))), PrimExpr(0)))
       return ctx.error(fmt::format("axis {} of {} is not divisible by {}", i, show(*have), by[i]));
   auto times = [&](size_t i, int64_t n) { return simplify((*have)[i] * PrimExpr(n)); };
   auto over = [&](size_t i, int64_t n) { return simplify(tir::floordiv((*have)[i], PrimExpr(n))); };

@@ -33,7 +33,10 @@ Type infer_regions(InferContext& ctx, int64_t numbers, const PrimExpr& height, c
     if (auto b = shape_of(batch); b && (b->size() != 1 || !ctx.require_equal((*b)[0], (*r)[0])))
       return ctx.error(fmt::format("batch indices {} for regions {}", show(*b), show(*r)));
   }
-  return make_type(Shape{(*r)[0], (*s)[1], height, width}, 4, x.dtype);
+  const Shape out{(*r)[0], (*s)[1], height, width};
+  for (size_t axis : {0, 2, 3})
+    if (!ctx.expect_elements(*s, axis, product(out))) return {};
+  return make_type(out, 4, x.dtype);
 }
 Type infer_roi(InferContext& ctx, int64_t numbers) {
   const auto& a = ctx.attrs<RoiAttrs>();

@@ -58,9 +58,9 @@ Type infer_topk(InferContext& ctx) {
     if (!ctx.expect_axis(ctx.attrs<TopKAttrs>().axis, x.ndim)) return {};
     const auto axis = size_t(normal_axis(ctx.attrs<TopKAttrs>().axis, x.ndim));
     if (shape && k) {
-      const auto have = tir::as_int((*shape)[axis]), want = tir::as_int((*k)[0]);
-      if (want && (*want < 0 || (have && *want > *have)))
-        return ctx.error(fmt::format("{} elements of axis {} of {} are wanted", *want, axis, show(*shape)));
+      if (tir::as_int((*k)[0]).value_or(0) < 0 || !ctx.require_at_most((*k)[0], (*shape)[axis]))
+        return ctx.error(
+            fmt::format("{} elements of axis {} of {} are wanted", show_dim((*k)[0]), axis, show(*shape)));
       shape->set(axis, (*k)[0]);
     }
   }
@@ -85,8 +85,7 @@ Type infer_quantile(InferContext& ctx) {
   const auto axis = size_t(normal_axis(a.axis, x.ndim));
   auto shape = shape_of(x);
   if (!shape) return make_type(std::nullopt, x.ndim - !a.keepdims, x.dtype);
-  if (tir::is_zero((*shape)[axis]))
-    return ctx.error(fmt::format("axis {} of {} has no elements", axis, show(*shape)));
+  if (!ctx.expect_elements(*shape, axis, product(drop_axes(*shape, {int64_t(axis)})))) return {};
   if (a.keepdims)
     shape->set(axis, PrimExpr(1));
   else

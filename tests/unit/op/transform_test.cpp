@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Shape, slice, pad and layout operators against index arithmetic written here.
+#include "op/attrs_check.h"
 #include "op_test.h"
 
 namespace tenon::op_test {
@@ -266,6 +267,13 @@ TEST(Take, AnyAxisAndNegativePositions) {
              [&](const Index& o) { return at(x, {1, o[0], o[1]}); });
   // Positions outside never read outside.
   EXPECT_EQ(list(run("take", {iota({3}), values({2}, {7, -9}, i64)}, make_attrs<AxisAttrs>(0))), (L{2, 0}));
+  const auto check = [](bool from_end) { return make_attrs<CheckIndicesAttrs>(from_end, "this test"); };
+  const NDArray some = values({2, 2}, {1, -2, 2, 0}, i64);
+  EXPECT_EQ(list(run("check_indices", {some}, check(true), {shape({3})})), (L{1, -2, 2, 0}));
+  EXPECT_EQ(list(run("check_indices", {some}, check(true), {shape({3, 2})})), (L{1, -2, 2, 0}));
+  EXPECT_THROW(run("check_indices", {some}, check(true), {shape({2})}), Error);
+  EXPECT_THROW(run("check_indices", {some}, check(true), {shape({3, 1})}), Error);
+  EXPECT_THROW(run("check_indices", {some}, check(false), {shape({3})}), Error);
   EXPECT_EQ(run("take", {x, values({0}, {}, i64)}, make_attrs<AxisAttrs>(0)).shape(), (Dims{0, 4, 2}));
   expect_refused("take", {x, random({2})}, make_attrs<AxisAttrs>(0), {"integers", "float32"});
 }
