@@ -57,7 +57,16 @@ Values if_(N& n) {
     };
     for (int64_t i = 0; i < outputs; ++i)
       if (rank(t, i) != rank(f, i)) {
-        n.importer.fork(condition);
+        n.importer.fork({{condition},
+                         [&importer = n.importer, &node = n.node, &env = n.env, level = n.importer.depth,
+                          &yes, &no](size_t variant, Scope& rest) {
+                           Scope inner;
+                           inner.parent = rest.parent;
+                           const Values made =
+                               importer.convert_graph(variant == 0 ? yes : no, inner, env, level + 1);
+                           for (int k = 0; k < node.output_size() && size_t(k) < made.size(); ++k)
+                             if (!node.output(k).empty()) rest.values[node.output(k)] = made[size_t(k)];
+                         }});
         return poisoned(size_t(outputs));
       }
   }
@@ -77,16 +86,6 @@ Expr packed(const char* name, Array<Expr> args, const Type& type) {
   Array<Expr> all{Expr(make<graph::ExternFunc>(name))};
   for (const Expr& a : args) all.push_back(a);
   return graph::call(graph::get_op("call_pure_packed"), all, {}, {type});
-}
-
-/// `e` with a symbol of its own for each size that is not known.
-Expr with_sizes(N& n, const Expr& e, PrimExpr first = {}) {
-  const auto* t = graph::as_tensor(e);
-  if (!t || t->ndim < 0 || graph::known_shape(e)) return e;
-  Array<PrimExpr> shape;
-  for (int64_t i = 0; i < t->ndim; ++i)
-    shape.push_back(i == 0 && first ? first : PrimExpr(tir::var(fmt::format("n{}", i), i64)));
-  return n.importer.builder.emit_match_cast(e, graph::tensor_type(shape, t->dtype), "sized");
 }
 
 }  // namespace
@@ -116,7 +115,7 @@ LoopResult convert_loop(N& n, const LoopPlan& plan) {
     std::vector<Type> next;
     body = n.importer.convert_body("loop body", [&]() -> Values {
       Array<Expr> given;
-      for (const graph::VarRef& v : state) given.push_back(with_sizes(n, v));
+      for (const graph::VarRef& v : state) given.push_back(n.with_sizes(v));
       Values made_now = plan.body(index, more, given);
       for (const Value& v : made_now)
         if (v.poisoned || !v.present()) return poisoned(1);
@@ -174,7 +173,7 @@ LoopResult convert_loop(N& n, const LoopPlan& plan) {
   const Expr result = n.emit(w);
   const int64_t first = plan.may_stop ? 2 : 1;
   for (size_t i = 0; i < carried; ++i)
-    out.carried.push_back(with_sizes(n, n.item(result, first + int64_t(i))));
+    out.carried.push_back(n.with_sizes(n.item(result, first + int64_t(i))));
   for (size_t i = 0; i < plan.collected; ++i) {
     const Expr list = n.item(result, first + int64_t(carried + i));
     Array<Expr> args{list, n.scalar(0, kinds[i])};
@@ -188,7 +187,7 @@ LoopResult convert_loop(N& n, const LoopPlan& plan) {
       for (const PrimExpr& d : *each) shape.push_back(d);
       all = n.importer.builder.emit_match_cast(all, graph::tensor_type(shape, kinds[i]), "stacked");
     } else {
-      all = with_sizes(n, all, plan.trips);
+      all = n.with_sizes(all, plan.trips);
     }
     out.collected.push_back(all);
   }

@@ -115,15 +115,18 @@ Values prelu(N& n) {
     for (int64_t i = 2; i < n.rank(0); ++i) shape.push_back(PrimExpr(1));
     slope = n.reshape(slope, shape);
   }
-  return {n.op("nn.prelu", {n.in(0), slope})};
+  Expr x = n.in(0);
+  n.align(x, slope, true);
+  return {n.op("nn.prelu", {x, slope})};
 }
 Values shrink(N& n) {
-  Expr x = n.in(0);
-  const DataType t = n.dtype(0);
+  // Integers are compared with the attributes and shifted by them as real numbers.
+  const DataType t = n.dtype(0).is_float() ? n.dtype(0) : f64;
+  Expr x = n.cast(n.in(0), t);
   const double bias = n.attr_float("bias", 0), lambd = n.attr_float("lambd", 0.5);
   Expr above = n.op("subtract", {x, n.scalar(bias, t)}), below = n.op("add", {x, n.scalar(bias, t)});
   Expr inner = n.op("where", {n.op("less", {x, n.scalar(-lambd, t)}), below, n.scalar(0, t)});
-  return {n.op("where", {n.op("greater", {x, n.scalar(lambd, t)}), above, inner})};
+  return {n.cast(n.op("where", {n.op("greater", {x, n.scalar(lambd, t)}), above, inner}), n.dtype(0))};
 }
 const R b1("Selu", {1, 6, 22}, selu), b2("HardSigmoid", {1, 6, 22}, hard_sigmoid), b3("Gelu", {20}, gelu),
     b4("Swish", {24}, swish), b5("PRelu", {1, 6, 7, 9, 16}, prelu), b6("Shrink", {9}, shrink);
@@ -216,7 +219,8 @@ const R e1("Sum", {1, 6, 8, 13}, variadic), e2("Mean", {1, 6, 8, 13}, variadic),
     e3("Max", {1, 6, 8, 12, 13}, variadic), e4("Min", {1, 6, 8, 12, 13}, variadic);
 
 Values pow(N& n) {
-  Expr a = n.in(0), b = n.aligned(a, old_broadcast(n));
+  Expr a = n.in(0), b = old_broadcast(n);
+  n.align(a, b);
   const DataType t = n.dtype(0), u = n.dtype(1);
   if (t == u) return {n.op("power", {a, b})};
   // The result has the base's type; a fractional exponent must not be cut off before.
@@ -226,17 +230,20 @@ Values pow(N& n) {
 Values mod(N& n) {
   const bool fmod = n.attr_int("fmod", 0) != 0;
   if (!fmod && n.dtype(0).is_float()) n.malformed("Mod of floating numbers needs fmod=1");
-  return {n.op(fmod ? "mod" : "floor_mod", {n.in(0), n.in(1)})};
+  return {n.binary(fmod ? "mod" : "floor_mod", n.in(0), n.in(1))};
 }
 Values bit_shift(N& n) {
   const std::string direction = n.attr_string("direction", "");
   if (direction != "LEFT" && direction != "RIGHT")
     n.malformed("the attribute 'direction' of BitShift must be 'LEFT' or 'RIGHT'");
-  return {n.op(direction == "LEFT" ? "left_shift" : "right_shift", {n.in(0), n.in(1)})};
+  return {n.binary(direction == "LEFT" ? "left_shift" : "right_shift", n.in(0), n.in(1))};
 }
 Values where(N& n) {
-  const Expr x = n.in(1), y = n.aligned(x, n.in(2));
-  return {n.op("where", {n.aligned(y, n.aligned(x, n.in(0))), x, y})};
+  Expr c = n.in(0), x = n.in(1), y = n.in(2);
+  n.align(x, y);
+  n.align(x, c);
+  n.align(y, c);
+  return {n.op("where", {c, x, y})};
 }
 const R f1("Pow", {1, 7, 12, 13, 15}, pow), f2("Mod", {10, 13}, mod), f3("BitShift", {11}, bit_shift),
     f4("Where", {9, 16}, where);

@@ -30,6 +30,8 @@ Expr negative_log_likelihood(N& n, const Expr& log_p) {
     index = n.op("where", {ignored, n.scalar(0, ti), target});
     weight = n.op("where", {ignored, n.scalar(0, t), n.scalar(1, t)});
   }
+  if (const auto shape = n.shape(0); shape && shape->size() > 1)
+    index = n.checked_indices(index, {(*shape)[1]}, false);
   if (n.has(2)) {
     Expr w = n.op("take", {n.in(2), index}, make_attrs<AxisAttrs>(int64_t(0)));
     weight = weight ? n.op("multiply", {w, weight}) : w;

@@ -52,7 +52,7 @@ Window window(N& n, Ints kernel, bool dilated) {
     n.malformed(fmt::format("'kernel_shape' of {} needs {} values, {} are given", n.op_type(), spatial,
                             w.kernel.size()));
   for (int64_t k : w.kernel)
-    if (k < 1 || k > (int64_t(1) << 31))
+    if (k < 0 || k > (int64_t(1) << 31))
       n.malformed(fmt::format("'kernel_shape' of {} has the impossible value {}", n.op_type(), k));
   w.strides = per_axis(n, "strides", spatial, 1, 1);
   w.dilations = dilated ? per_axis(n, "dilations", spatial, 1, 1) : Ints(spatial, 1);
@@ -63,6 +63,8 @@ Window window(N& n, Ints kernel, bool dilated) {
   } else if (mode == "SAME_UPPER" || mode == "SAME_LOWER") {
     auto shape = n.shape(0);
     for (size_t i = 0; i < spatial; ++i) {
+      if (w.kernel[i] == 0)
+        n.unsupported(fmt::format("{} with auto_pad={} needs a weight of known shape", n.op_type(), mode));
       const int64_t reach = (w.kernel[i] - 1) * w.dilations[i] + 1;
       int64_t total = std::max<int64_t>(0, reach - 1);
       if (w.strides[i] != 1) {
@@ -83,7 +85,7 @@ Window window(N& n, Ints kernel, bool dilated) {
   return w;
 }
 
-/// Extents of the weight's spatial axes, checked against kernel_shape.
+/// Extents of the weight's spatial axes, checked against kernel_shape; 0: known only when the model runs.
 Ints kernel_of(N& n, size_t input) {
   const size_t spatial = spatial_axes(n);
   if (n.rank(input) != int64_t(spatial) + 2)
@@ -93,8 +95,8 @@ Ints kernel_of(N& n, size_t input) {
   Ints given = n.attr_ints("kernel_shape"), kernel;
   for (size_t i = 0; i < spatial; ++i) {
     const auto v = shape ? tir::as_int((*shape)[i + 2]) : std::nullopt;
-    if (!v && i >= given.size()) n.unsupported(fmt::format("{} needs a weight of known shape", n.op_type()));
-    kernel.push_back(v ? *v : given[i]);
+    if (!v && i < given.size() && shape) n.require_equal((*shape)[i + 2], PrimExpr(given[i]));
+    kernel.push_back(v ? *v : i < given.size() ? given[i] : 0);
     if (v && *v < 1) n.malformed(fmt::format("the weight of {} has no elements", n.op_type()));
   }
   if (!given.empty() && given != kernel)
@@ -120,6 +122,7 @@ const R c1("Conv", {1, 11, 22}, conv, "1-D to 3-D");
 
 Values conv_transpose(N& n) {
   const Ints kernel = kernel_of(n, 1);
+  if (std::ranges::count(kernel, 0) > 0) n.unsupported("ConvTranspose needs a weight of known shape");
   const size_t spatial = kernel.size();
   const Ints strides = per_axis(n, "strides", spatial, 1, 1),
              dilations = per_axis(n, "dilations", spatial, 1, 1);
@@ -169,21 +172,27 @@ Values pool_with_indices(N& n, const ObjectRef& a) {
   Expr at = n.item(r, 1);
   if (n.attr_int("storage_order", 0) != 0) {
     const auto s = n.known_shape(0);
-    const auto h = s.size() == 4 ? tir::as_int(s[2]) : std::nullopt,
-               w = s.size() == 4 ? tir::as_int(s[3]) : std::nullopt;
-    if (!h || !w) n.unsupported("MaxPool with storage_order=1 needs two spatial axes of known size");
-    auto two = [&](const char* op, const Expr& e, int64_t k) {
-      return n.op(op, {e, n.scalar(double(k), i64)});
+    PrimExpr plane = 1;
+    for (size_t i = 2; i < s.size(); ++i) plane = plane * s[i];
+    auto two = [&](const char* op, const Expr& e, const PrimExpr& k) {
+      const Expr number = n.reshape(n.op("shape_to_tensor", {graph::shape_expr({simplify(k)})}), {});
+      return n.op(op, {e, number});
     };
-    const Expr in_plane = two("floor_mod", at, *h * *w), row = two("floor_divide", in_plane, *w),
-               column = two("floor_mod", in_plane, *w);
-    at = n.op("add", {n.op("subtract", {at, in_plane}), n.op("add", {two("multiply", column, *h), row})});
+    Expr rest = two("floor_mod", at, plane);
+    at = n.op("subtract", {at, rest});
+    for (size_t i = s.size(); i-- > 2;) {  // the last axis has the largest step
+      plane = simplify(tir::floordiv(plane, s[i]));
+      at = n.op("add", {at, two("multiply", two("floor_mod", rest, s[i]), plane)});
+      rest = two("floor_divide", rest, s[i]);
+    }
   }
   return {n.item(r, 0), at};
 }
 Values pool(N& n) {
   const std::string kind = n.op_type();
   Window w = window(n, n.need_ints("kernel_shape"), true);
+  if (std::ranges::count(w.kernel, 0) > 0)
+    n.malformed(fmt::format("'kernel_shape' of {} has the value 0", kind));
   const std::string mode = n.attr_string("auto_pad", "NOTSET");
   auto a = make<PoolAttrs>();
   a.edit()->pool_size = list(w.kernel), a.edit()->strides = list(w.strides), a.edit()->padding = list(w.pads),
@@ -272,7 +281,11 @@ Values layer_norm(N& n) {
   const bool rms = n.op_type() == "RMSNormalization";
   const int64_t r = n.rank(0), axis = n.axis(n.attr_int("axis", -1), r);
   Expr x = n.in(0);
-  const DataType t = n.dtype(0), stash = n.attr_int("stash_type", 1) == 1 && t != f64 ? f32 : t;
+  // Mean and deviation are floats, or bfloat16 where the attribute says so, whatever x is.
+  const DataType stash = element_type(int(n.attr_int("stash_type", 1))) == DataType::bfloat16()
+                             ? DataType::bfloat16()
+                             : f32,
+                 wide = n.dtype(0) == f64 ? f64 : f32;
   auto a = make<LayerNormAttrs>();
   for (int64_t i = axis; i < r; ++i) a.edit()->axes.push_back(i);
   a.edit()->epsilon = n.attr_float("epsilon", 1e-5);
@@ -299,10 +312,11 @@ Values layer_norm(N& n) {
   }
   Values out{y};
   if (!rms && (n.wants_output(1) || n.wants_output(2))) {
-    Expr w = n.cast(x, stash);
+    Expr w = n.cast(x, wide);
     auto axes = make_attrs<ReduceAttrs>(a->axes, true);
-    out.push_back(n.op("mean", {w}, axes));
-    out.push_back(n.op("rsqrt", {n.op("add", {n.op("variance", {w}, axes), n.scalar(a->epsilon, stash)})}));
+    out.push_back(n.cast(n.op("mean", {w}, axes), stash));
+    const Expr variance = n.op("add", {n.op("variance", {w}, axes), n.scalar(a->epsilon, wide)});
+    out.push_back(n.cast(n.op("rsqrt", {variance}), stash));
   }
   return out;
 }
@@ -359,13 +373,15 @@ Values hardmax(N& n) {
   if (flat) x = n.reshape(x, {simplify(a), simplify(b)});
   const PrimExpr extent = flat ? simplify(b) : s[size_t(axis)];
   const int64_t at = flat ? 1 : axis;
-  const auto depth = tir::as_int(extent);
-  if (!depth || *depth < 1) n.unsupported("Hardmax needs an axis of known size");
   auto args = make<ArgReduceAttrs>();
-  args.edit()->axis = at;
-  Expr index = n.op("argmax", {x}, args);
-  Expr y = n.op("one_hot", {index, n.scalar(1, n.dtype(0)), n.scalar(0, n.dtype(0))},
-                make_attrs<OneHotAttrs>(*depth, at));
+  args.edit()->axis = at, args.edit()->keepdims = true;
+  auto prim = [](const PrimExpr& e) { return Expr(make<graph::PrimValue>(e)); };
+  Array<PrimExpr> line;
+  line.resize(size_t(flat ? 2 : r), PrimExpr(1));
+  line.set(size_t(at), extent);
+  const Expr positions =
+      n.reshape(n.op("arange", {prim(0), prim(extent), prim(1)}, make_attrs<DTypeAttrs>(i64)), line);
+  const Expr y = n.cast(n.op("equal", {positions, n.op("argmax", {x}, args)}), n.dtype(0));
   return {flat ? n.reshape(y, s) : y};
 }
 const R s1("Softmax", {1, 11, 13}, softmax), s2("LogSoftmax", {1, 11, 13}, softmax),
@@ -380,15 +396,23 @@ Values gemm(N& n) {
   if (n.attr_int("transA", 0) != 0) a = n.transpose(a, {1, 0});
   const double alpha = n.attr_float("alpha", 1), beta = n.attr_float("beta", 1);
   Expr y = n.attr_int("transB", 0) != 0 ? n.op("nn.dense", {a, b}) : n.op("matmul", {a, b});
-  if (alpha != 1) y = n.op("multiply", {y, n.scalar(alpha, t)});
+  // Integers are scaled as real numbers.
+  const DataType scaled = t.is_float() || (alpha == 1 && beta == 1) ? t : f64;
+  y = n.cast(y, scaled);
+  if (alpha != 1) y = n.op("multiply", {y, n.scalar(alpha, scaled)});
   if (n.has(2) && beta != 0) {
-    Expr c = n.in(2);
-    if (beta != 1) c = n.op("multiply", {c, n.scalar(beta, t)});
+    Expr c = n.cast(n.in(2), scaled);
+    if (beta != 1) c = n.op("multiply", {c, n.scalar(beta, scaled)});
+    n.align(y, c, true);
     y = n.op("add", {y, c});
   }
-  return {y};
+  return {n.cast(y, t)};
 }
-Values matmul(N& n) { return {n.op("matmul", {n.in(0), n.in(1)})}; }
+Values matmul(N& n) {
+  Expr a = n.in(0), b = n.in(1);
+  n.align(a, b, false, 2);
+  return {n.op("matmul", {a, b})};
+}
 Values einsum(N& n) {
   std::string equation = n.attr_string("equation", "");
   if (equation.empty()) n.malformed("Einsum needs the attribute 'equation'");

@@ -62,7 +62,7 @@ Values recurrent_layer(NodeContext& n) {
   };
   Expr lengths;
   if (n.has(4)) {
-    lengths = n.cast(n.in(4), i64);
+    lengths = n.checked_indices(n.cast(n.in(4), i64), {simplify(steps + 1)}, false);
   } else {
     const Expr count = n.op("shape_to_tensor", {graph::shape_expr({steps})});
     lengths = n.op("broadcast_to", {count, graph::shape_expr({batch})});

@@ -24,9 +24,12 @@ Values reduce(N& n) {
                               : n.has(1)      ? n.const_ints(1, "axes")
                                               : std::vector<int64_t>();
   const bool keep = n.attr_int("keepdims", 1) != 0;
-  Expr x = n.in(0);
   const DataType t = n.dtype(0);
-  auto finish = [&](Expr y) { return Values{kind == "ReduceLogSum" ? n.op("log", {y}) : y}; };
+  // Roots and logarithms of integers are those of real numbers, cut off.
+  const bool real =
+      t.is_integer() && (kind == "ReduceL2" || kind == "ReduceLogSum" || kind == "ReduceLogSumExp");
+  Expr x = real ? n.cast(n.in(0), f64) : n.in(0);
+  auto finish = [&](Expr y) { return Values{n.cast(kind == "ReduceLogSum" ? n.op("log", {y}) : y, t)}; };
   if (axes.empty() && n.since >= moved && n.attr_int("noop_with_empty_axes", 0) != 0) {
     if (kind == "ReduceSum" || kind == "ReduceMean" || kind == "ReduceProd" || kind == "ReduceMax" ||
         kind == "ReduceMin")

@@ -91,8 +91,12 @@ const R s1("TopK", {1, 10, 11, 24}, topk), s2("NonZero", {9, 13}, nonzero), s3("
     s4("Unique", {11}, unique), s5("NonMaxSuppression", {10, 11}, non_max_suppression);
 
 Values reverse_sequence(N& n) {
-  return {n.op("reverse_sequence", {n.in(0), n.in(1)},
-               make_attrs<SequenceAttrs>(n.attr_int("time_axis", 0), n.attr_int("batch_axis", 1)))};
+  const int64_t time = n.attr_int("time_axis", 0);
+  Expr lengths = n.in(1);
+  if (const auto s = n.shape(0); s && time >= 0 && time < int64_t(s->size()))
+    lengths = n.checked_indices(lengths, {(*s)[size_t(time)] + 1}, false);
+  return {n.op("reverse_sequence", {n.in(0), lengths},
+               make_attrs<SequenceAttrs>(time, n.attr_int("batch_axis", 1)))};
 }
 Values cumprod(N& n) {
   const auto axis = n.const_ints(1, "axis");
@@ -122,7 +126,12 @@ Values tensor_scatter(N& n) {
   const PrimExpr length = cache[size_t(axis)], rows = update[size_t(axis)];
   auto prim = [](const PrimExpr& e) { return Expr(make<graph::PrimValue>(e)); };
   Expr at = n.reshape(n.op("arange", {prim(0), prim(length), prim(1)}, make_attrs<DTypeAttrs>(i64)), line);
-  if (n.has(2)) at = n.op("subtract", {at, n.reshape(n.cast(n.in(2), i64), batch)});
+  if (n.has(2)) {
+    // A circular cache may be written from anywhere on.
+    const PrimExpr first = mode == "linear" ? simplify(length - rows + 1) : PrimExpr(INT64_MAX);
+    const Expr from = n.checked_indices(n.cast(n.in(2), i64), {first}, false);
+    at = n.op("subtract", {at, n.reshape(from, batch)});
+  }
   auto number = [&](const PrimExpr& e) {
     return n.reshape(n.op("shape_to_tensor", {graph::shape_expr({e})}), Shape());
   };

@@ -164,8 +164,10 @@ Values rotary(N& n) {
   if (dim < 2 || dim % 2 != 0 || dim > *size)
     n.malformed(fmt::format("RotaryEmbedding cannot turn {} of {} elements", dim, *size));
   if (n.has(3)) {
-    cos = n.op("take", {cos, n.in(3)}, make_attrs<AxisAttrs>(int64_t(0)));
-    sin = n.op("take", {sin, n.in(3)}, make_attrs<AxisAttrs>(int64_t(0)));
+    const auto rows = graph::known_shape(cos);
+    const Expr at = rows && !rows->empty() ? n.checked_indices(n.in(3), {(*rows)[0]}, false) : n.in(3);
+    cos = n.op("take", {cos, at}, make_attrs<AxisAttrs>(int64_t(0)));
+    sin = n.op("take", {sin, at}, make_attrs<AxisAttrs>(int64_t(0)));
   }
   auto spread = [&](const Expr& e) {
     return n.op("expand_dims", {e}, make_attrs<AxesAttrs>(Array<int64_t>{2}));
@@ -214,12 +216,19 @@ Expr activate(N& n, const Activation& a, const Expr& x) {
   if (a.name == "Sigmoid") return n.op("sigmoid", {x});
   if (a.name == "Tanh") return n.op("tanh", {x});
   if (a.name == "Relu") return n.op("nn.relu", {x});
+  const double alpha = std::isnan(a.alpha) ? 1 : a.alpha;
   if (a.name == "Affine")
-    return n.op("add", {n.op("multiply", {x, n.scalar(a.alpha, t)}), n.scalar(a.beta, t)});
+    return n.op("add",
+                {n.op("multiply", {x, n.scalar(alpha, t)}), n.scalar(std::isnan(a.beta) ? 0 : a.beta, t)});
+  if (a.name == "ScaledTanh")
+    return n.op("multiply",
+                {n.op("tanh", {n.op("multiply", {x, n.scalar(std::isnan(a.beta) ? 1 : a.beta, t)})}),
+                 n.scalar(alpha, t)});
+  if (a.name == "ThresholdedRelu")
+    return n.op("where", {n.op("greater", {x, n.scalar(alpha, t)}), x, n.scalar(0, t)});
   if (a.name == "LeakyRelu")
     return n.op("nn.leaky_relu", {x}, make_attrs<AlphaAttrs>(std::isnan(a.alpha) ? 0.01 : a.alpha));
-  if (a.name == "Elu")
-    return n.op("nn.elu", {x}, make_attrs<AlphaAttrs>(std::isnan(a.alpha) ? 1.0 : a.alpha));
+  if (a.name == "Elu") return n.op("nn.elu", {x}, make_attrs<AlphaAttrs>(alpha));
   if (a.name == "HardSigmoid")
     return n.op(
         "nn.hard_sigmoid", {x},

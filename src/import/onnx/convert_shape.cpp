@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Converters: operators that move, cut, join, index and create tensors.
 #include <algorithm>
+#include <tuple>
 
 #include "analysis/analyzer.h"
 #include "import/onnx/dynamic.h"
@@ -92,9 +93,16 @@ std::vector<int64_t> axes_input(N& n, int64_t moved) {
 Values squeeze(N& n) {
   std::vector<int64_t> axes = axes_input(n, 13);
   if (axes.empty() && !n.has_attr("axes") && !n.has(1)) {
+    // Whether a symbolic size is 1 is found out at run time, and what follows is compiled for both.
     Shape s = n.known_shape(0);
-    for (size_t i = 0; i < s.size(); ++i)
-      if (tir::is_const_int(s[i], 1)) axes.push_back(int64_t(i));
+    for (size_t i = 0; i < s.size(); ++i) {
+      const PrimExpr one(1);
+      const auto known = tir::as_int(s[i]) ? tir::is_one(s[i]) : n.importer.sizes_equal(s[i], one);
+      if (!known && !n.importer.fork_on_sizes(n, {{s[i], one}}))
+        n.unsupported("which axes this Squeeze removes is known only when the model runs",
+                      "give its axes in the model, or its sizes with --dim");
+      if (known == true) axes.push_back(int64_t(i));
+    }
   }
   if (axes.empty()) return {n.in(0)};
   Expr x = n.in(0);
@@ -163,6 +171,8 @@ Values split(N& n) {
       n.malformed(fmt::format("Split has {} outputs and num_outputs={}", parts, sections));
     if (total && *total % parts != 0 && n.since < 18)
       n.malformed(fmt::format("Split of {} elements into {} equal parts is not possible", *total, parts));
+    if (shape && n.since < 18)
+      n.require_equal(tir::floormod((*shape)[size_t(axis)], PrimExpr(parts)), PrimExpr(0));
     at = make_attrs<SplitAttrs>(axis, sections, Array<int64_t>());
   } else {
     if (int64_t(sizes.size()) != parts)
@@ -176,6 +186,7 @@ Values split(N& n) {
     }
     if (total && sum != *total)
       n.malformed(fmt::format("the sizes of Split add up to {}, the axis has {}", sum, *total));
+    if (shape) n.require_equal((*shape)[size_t(axis)], PrimExpr(sum));
     if (parts == 1) return {x};
     at = make_attrs<SplitAttrs>(axis, int64_t(0), indices);
   }
@@ -185,7 +196,7 @@ Values split(N& n) {
     out.push_back(n.wants_output(size_t(i)) ? Value(n.item(t, i)) : Value());
   return out;
 }
-const R r7("Split", {1, 2, 11, 13, 18}, split);
+const R r7("Split", {1, 2, 11, 13, 18}, split, "sizes that do not fit the axis end the run (T0501)");
 
 /// Inference allows for ends that are negative or before the start; symbols of a model are sizes, which are
 /// neither. The shape is said without those cases, and nothing is cut off.
@@ -264,27 +275,24 @@ Values pad(N& n) {
   }
   return {n.op("pad", {n.in(0)}, make_attrs<PadAttrs>(list(widths), mode, value))};
 }
-const R r9("Pad", {1, 2, 11, 13, 18, 19, 21, 23, 24, 25}, pad);
+const R r9("Pad", {1, 2, 11, 13, 18, 19, 21, 23, 24, 25}, pad,
+           "reflections beyond an axis go on back and forth, as NumPy's");
 
 Values expand(N& n) {
   Shape want = n.sizes(1, "shape"), have = n.known_shape(0), out;
   const size_t rank = std::max(want.size(), have.size());
   for (size_t i = 0; i < rank; ++i) {
     const size_t from_end = rank - i;
-    const PrimExpr w = from_end <= want.size() ? want[want.size() - from_end] : PrimExpr(1);
-    const PrimExpr h = from_end <= have.size() ? have[have.size() - from_end] : PrimExpr(1);
+    PrimExpr w = from_end <= want.size() ? want[want.size() - from_end] : PrimExpr(1);
+    PrimExpr h = from_end <= have.size() ? have[have.size() - from_end] : PrimExpr(1);
     if (auto v = tir::as_int(w); v && *v < 0)
       n.malformed(fmt::format("'shape' of Expand has the negative size {}", *v));
-    const auto known = tir::as_int(h);
-    out.push_back(tir::is_one(w) || (known && *known != 1) ? h : w);
-    const auto asked = tir::as_int(w);
+    const auto known = tir::as_int(h), asked = tir::as_int(w);
     if (known && asked && *known != *asked && *known != 1 && *asked != 1)
       n.malformed(fmt::format("Expand cannot stretch {} to {}", *known, *asked));
-  }
-  // Sizes that cannot be shown to agree (of a slice up to a length, say) are checked when the model runs.
-  for (size_t i = 0; i < have.size(); ++i) {
-    const PrimExpr& w = out[rank - have.size() + i];
-    if (!tir::is_one(have[i]) && !tir::as_int(w)) have.set(i, w);
+    std::tie(h, w) = n.broadcast_sizes(h, w);
+    out.push_back(tir::is_one(w) ? h : w);
+    if (from_end <= have.size()) have.set(have.size() - from_end, h);
   }
   return {n.op("broadcast_to", {n.checked(n.in(0), have), graph::shape_expr(out)})};
 }
@@ -302,15 +310,29 @@ Values tile(N& n) {
 const R r11("Tile", {1, 6, 13}, tile);
 
 // ---------------------------------------------------------------- indexing
+/// Input 1, indices into `axis` of input 0.
+Expr indices_into(N& n, int64_t axis) {
+  const auto shape = n.shape(0);
+  return shape ? n.checked_indices(n.in(1), {(*shape)[size_t(axis)]}) : n.in(1);
+}
+/// Input 1, whose last axis names as many axes of input 0, from `first` on.
+Expr tuples_into(N& n, int64_t first) {
+  const auto shape = n.shape(0), at = n.shape(1);
+  const auto count = at && !at->empty() ? tir::as_int(at->back()) : std::nullopt;
+  if (!shape || !count || *count < 1 || first < 0 || *count > int64_t(shape->size()) - first) return n.in(1);
+  return n.checked_indices(n.in(1), Shape(shape->begin() + first, shape->begin() + first + *count));
+}
 Values gather(N& n) {
-  return {n.op("take", {n.in(0), n.in(1)}, make_attrs<AxisAttrs>(n.axis(n.attr_int("axis", 0), n.rank(0))))};
+  const int64_t axis = n.axis(n.attr_int("axis", 0), n.rank(0));
+  return {n.op("take", {n.in(0), indices_into(n, axis)}, make_attrs<AxisAttrs>(axis))};
 }
 Values gather_elements(N& n) {
-  return {n.op("gather_elements", {n.in(0), n.in(1)},
-               make_attrs<AxisAttrs>(n.axis(n.attr_int("axis", 0), n.rank(0))))};
+  const int64_t axis = n.axis(n.attr_int("axis", 0), n.rank(0));
+  return {n.op("gather_elements", {n.in(0), indices_into(n, axis)}, make_attrs<AxisAttrs>(axis))};
 }
 Values gather_nd(N& n) {
-  return {n.op("gather_nd", {n.in(0), n.in(1)}, make_attrs<GatherNdAttrs>(n.attr_int("batch_dims", 0)))};
+  const int64_t batch = n.attr_int("batch_dims", 0);
+  return {n.op("gather_nd", {n.in(0), tuples_into(n, batch)}, make_attrs<GatherNdAttrs>(batch))};
 }
 std::string reduction(N& n) {
   const std::string r = n.attr_string("reduction", "none");
@@ -320,16 +342,19 @@ std::string reduction(N& n) {
   return r;
 }
 Values scatter_elements(N& n) {
-  return {n.op("scatter_elements", {n.in(0), n.in(1), n.in(2)},
-               make_attrs<ScatterAttrs>(n.axis(n.attr_int("axis", 0), n.rank(0)), reduction(n)))};
+  const int64_t axis = n.axis(n.attr_int("axis", 0), n.rank(0));
+  return {n.op("scatter_elements", {n.in(0), indices_into(n, axis), n.in(2)},
+               make_attrs<ScatterAttrs>(axis, reduction(n)))};
 }
 Values scatter_nd(N& n) {
-  return {
-      n.op("scatter_nd", {n.in(0), n.in(1), n.in(2)}, make_attrs<ScatterAttrs>(int64_t(0), reduction(n)))};
+  return {n.op("scatter_nd", {n.in(0), tuples_into(n, 0), n.in(2)},
+               make_attrs<ScatterAttrs>(int64_t(0), reduction(n)))};
 }
-const R i1("Gather", {1, 11, 13}, gather), i2("GatherElements", {11, 13}, gather_elements),
-    i3("GatherND", {11, 12, 13}, gather_nd), i4("ScatterElements", {11, 13, 16, 18}, scatter_elements),
-    i5("Scatter", {9, 11}, scatter_elements), i6("ScatterND", {11, 13, 16, 18}, scatter_nd);
+const char* const outside = "an index outside of its axis ends the run (T0509)";
+const R i1("Gather", {1, 11, 13}, gather, outside), i2("GatherElements", {11, 13}, gather_elements, outside),
+    i3("GatherND", {11, 12, 13}, gather_nd, outside),
+    i4("ScatterElements", {11, 13, 16, 18}, scatter_elements, outside),
+    i5("Scatter", {9, 11}, scatter_elements, outside), i6("ScatterND", {11, 13, 16, 18}, scatter_nd, outside);
 
 Values one_hot(N& n) {
   const auto depth = n.const_floats(1, "depth");

@@ -203,7 +203,9 @@ const R t1("ai.onnx.preview.training::Adagrad", {1}, adagrad),
 
 Values array_feature_extractor(N& n) {
   const int64_t rank = n.rank(0);
-  const Expr y = n.op("take", {n.in(0), n.in(1)}, make_attrs<AxisAttrs>(rank - 1));
+  const auto shape = n.shape(0);
+  const Expr at = shape && !shape->empty() ? n.checked_indices(n.in(1), {shape->back()}, false) : n.in(1);
+  const Expr y = n.op("take", {n.in(0), at}, make_attrs<AxisAttrs>(rank - 1));
   if (rank != 1) return {y};
   const Shape s = *graph::known_shape(y);
   return {n.reshape(y, {PrimExpr(1), s[s.size() - 1]})};

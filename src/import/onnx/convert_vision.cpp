@@ -26,7 +26,9 @@ Values roi_align(N& n) {
   const std::string mode =
       n.attr_string("coordinate_transformation_mode", n.since < 16 ? "output_half_pixel" : "half_pixel");
   a.edit()->aligned = mode == "half_pixel";
-  return {n.op("vision.roi_align", {n.in(0), n.in(1), n.in(2)}, a)};
+  const auto shape = n.shape(0);
+  const Expr images = shape && !shape->empty() ? n.checked_indices(n.in(2), {(*shape)[0]}, false) : n.in(2);
+  return {n.op("vision.roi_align", {n.in(0), n.in(1), images}, a)};
 }
 Values roi_pool(N& n) {
   const Ints size = n.need_ints("pooled_shape");

@@ -435,6 +435,7 @@ Values Importer::convert_graph(proto::GraphProto& g, Scope& scope, const Env& en
 Values Importer::convert_from(proto::GraphProto& g, const std::vector<int>& order, size_t at, Scope& scope,
                               const Env& env) {
   for (; at < order.size(); ++at) {
+    following_ = order.size() - at;
     convert_node(*g.mutable_node(order[at]), scope, env);
     if (fork_) return convert_forked(g, order, at, scope, env);
   }
@@ -541,33 +542,71 @@ Expr Importer::branches(const Expr& condition, Body yes, Body no, const Origin& 
   return with_origin(make<graph::If>(condition, yes.expr, no.expr), origin);
 }
 
+std::optional<bool> Importer::sizes_equal(const PrimExpr& a, const PrimExpr& b) const {
+  const auto same = [](const PrimExpr& x, const PrimExpr& y) {
+    return x.same_as(y) || tir::is_zero(simplify(x - y));
+  };
+  if (same(a, b)) return true;
+  for (const KnownSizes& k : sizes_)
+    if ((same(a, k.a) && same(b, k.b)) || (same(a, k.b) && same(b, k.a))) return k.equal;
+  return std::nullopt;
+}
+
+bool Importer::fork_on_sizes(NodeContext& n, const std::vector<KnownSizes>& equal,
+                             std::optional<KnownSizes> last) {
+  if (fork_) return true;  // of the same node: its variants ask again
+  const size_t copies = equal.size() * following_;
+  if (variants_ + equal.size() > kMaxVariants || variant_nodes_ + copies > kMaxVariantNodes) return false;
+  variants_ += equal.size();
+  variant_nodes_ += copies;
+  const auto number = [&](const PrimExpr& e) {
+    Value v(small_of(i64, {}, {e}));
+    return expr_of(v, n.origin);
+  };
+  Fork f;
+  for (const KnownSizes& k : equal) f.conditions.push_back(n.op("equal", {number(k.a), number(k.b)}));
+  f.convert = [this, equal, last, &node = n.node, &env = n.env](size_t variant, Scope& outputs) {
+    for (size_t i = 0; i < equal.size() && i <= variant; ++i)
+      sizes_.push_back({equal[i].a, equal[i].b, i == variant});
+    if (variant == equal.size() && last) sizes_.push_back(*last);
+    convert_node(node, outputs, env);
+  };
+  fork_ = std::move(f);
+  return true;
+}
+
 Values Importer::convert_forked(proto::GraphProto& g, const std::vector<int>& order, size_t at, Scope& scope,
                                 const Env& env) {
-  const Expr condition = std::exchange(fork_, Expr());
+  const Fork fork = *std::exchange(fork_, std::nullopt);
   proto::NodeProto& node = *g.mutable_node(order[at]);
   NodeContext n(*this, node, scope, env, 0, 0);
-  auto side = [&](const char* name) {
-    return convert_body(name, [&] {
-      Scope branch, rest;
-      branch.parent = rest.parent = &scope;
-      const Values outputs = convert_graph(*n.attr_graph(name), branch, env, depth + 1);
-      for (int i = 0; i < node.output_size() && size_t(i) < outputs.size(); ++i)
-        if (!node.output(i).empty()) rest.values[node.output(i)] = outputs[size_t(i)];
-      return convert_from(g, order, at + 1, rest, env);
-    });
-  };
-  Body yes = side("then_branch"), no = side("else_branch");
-  const size_t count = size_t(g.output_size());
-  const Expr both = branches(condition, std::move(yes), std::move(no), n.origin, n.where());
-  Values out(count);
-  if (!both) {
-    for (Value& v : out) v.poisoned = true;
+  const auto variant = [&](size_t i) {
+    const size_t outer = sizes_.size();
+    Scope rest;
+    rest.parent = &scope;
+    fork.convert(i, rest);
+    Values out = fork_ ? convert_forked(g, order, at, rest, env) : convert_from(g, order, at + 1, rest, env);
+    sizes_.resize(outer);
     return out;
-  }
-  const Expr result = builder.emit(both, "forked");
-  for (size_t i = 0; i < count; ++i)
-    out[i] = count == 1 ? result : builder.emit(op::get_item(result, int64_t(i)), "output");
-  return out;
+  };
+  const std::function<Values(size_t)> from = [&](size_t i) {
+    if (i == fork.conditions.size()) return variant(i);
+    Body yes = convert_body("variant", [&] { return variant(i); });
+    Body no = convert_body("variant", [&] { return from(i + 1); });
+    const size_t count = size_t(g.output_size());
+    const Expr both = branches(fork.conditions[i], std::move(yes), std::move(no), n.origin, n.where());
+    Values out(count);
+    if (!both) {
+      for (Value& v : out) v.poisoned = true;
+      return out;
+    }
+    const Expr result = builder.emit(both, "forked");
+    for (size_t k = 0; k < count; ++k)
+      out[k] =
+          n.with_sizes(count == 1 ? result : Expr(builder.emit(op::get_item(result, int64_t(k)), "output")));
+    return out;
+  };
+  return from(0);
 }
 
 // ---------------------------------------------------------------- the model

@@ -4,6 +4,8 @@
 #pragma once
 #include <fmt/format.h>
 
+#include <functional>
+#include <optional>
 #include <set>
 #include <unordered_map>
 
@@ -13,6 +15,12 @@
 #include "op/build.h"
 
 namespace tenon::onnx {
+
+/// Copies of what follows a node, one for each case of sizes that only the run knows; the artifact holds them
+/// all.
+constexpr size_t kMaxVariants = 16;
+/// Nodes that are copied for that, at most: large models are compiled once, for sizes that are equal.
+constexpr size_t kMaxVariantNodes = 500;
 
 using graph::Expr;
 
@@ -116,11 +124,26 @@ class NodeContext {
   Expr transpose(const Expr& x, std::vector<int64_t> axes);
   /// x of that shape: a check at run time where it is not known to have it.
   Expr checked(const Expr& x, const Array<PrimExpr>& shape);
-  /// b such that its shape is known to broadcast against a's: where two symbolic sizes cannot be proven
-  /// equal, a check at run time says that they are.
-  Expr aligned(const Expr& a, const Expr& b);
+  /// `e` with a symbol of its own for each size that is not known; `first`: the size of its first axis.
+  Expr with_sizes(const Expr& e, PrimExpr first = {});
+  /// The run ends where two sizes are not equal.
+  void require_equal(const PrimExpr& a, const PrimExpr& b);
+  /// Indices that are inside of an axis of that size, or T2020; those that the run gives are checked there
+  /// (T0509). `sizes`: one, or one for each position along the last axis of the indices. `from_end`: negative
+  /// ones count from the end; else they are outside.
+  Expr checked_indices(const Expr& at, const Array<PrimExpr>& sizes, bool from_end = true);
+  /// Sizes x and y of operands that are broadcast together, as they are in the variant that is being
+  /// converted: each as it was, 1, or equal to the other. Symbolic ones ask for variants (Importer::fork):
+  /// for equal sizes and for either being 1; `one_way`: x is not stretched. Beyond the limit of variants they
+  /// are taken to be equal, which a check at run time holds.
+  std::pair<PrimExpr, PrimExpr> broadcast_sizes(const PrimExpr& x, const PrimExpr& y, bool one_way = false);
+  /// Makes it known how a and b broadcast, but for their last `inner` dimensions.
+  void align(Expr& a, Expr& b, bool one_way = false, size_t inner = 0);
   /// A call of two broadcast operands.
-  Expr binary(std::string_view name, const Expr& a, const Expr& b) { return op(name, {a, aligned(a, b)}); }
+  Expr binary(std::string_view name, Expr a, Expr b) {
+    align(a, b);
+    return op(name, {a, b});
+  }
 
   std::string where() const;
   /// T2020: the node is not what the operator's specification allows.
@@ -173,8 +196,26 @@ class Importer {
   Body convert_body(std::string_view what, FunctionRef<Values()> make);
   /// A body that ends the run with this message; its value would be of the type.
   Expr refusal(const std::string& message, const graph::Type& type);
-  /// Branches whose outputs differ in rank: what follows the If in its graph is converted for each by itself.
-  void fork(Expr condition) { fork_ = std::move(condition); }
+  /// What follows a node in its graph is converted by itself for each variant of the node: variant i is taken
+  /// where condition i is the first that holds, the last one where none does. `convert` sets the node's
+  /// outputs.
+  struct Fork {
+    std::vector<Expr> conditions;
+    std::function<void(size_t variant, Scope& outputs)> convert;
+  };
+  void fork(Fork f) { fork_ = std::move(f); }
+  bool forks() const { return fork_.has_value(); }
+  /// Two sizes that are equal, or are not, in the variant that is being converted.
+  struct KnownSizes {
+    PrimExpr a, b;
+    bool equal = true;
+  };
+  /// A node whose meaning depends on which sizes are equal: in variant i the two of entry i are the first
+  /// that are, in the last one none are, and `last` holds. False: there would be too many variants.
+  bool fork_on_sizes(NodeContext& n, const std::vector<KnownSizes>& equal,
+                     std::optional<KnownSizes> last = {});
+  /// Whether two sizes are equal, as far as it is known.
+  std::optional<bool> sizes_equal(const PrimExpr& a, const PrimExpr& b) const;
   /// The If of two branches, of which one may be impossible; null when something is poisoned.
   Expr branches(const Expr& condition, Body yes, Body no, const Origin& origin, const std::string& where);
   /// The type as it is known outside of the sequence that is being emitted: sizes that only it knows go.
@@ -190,7 +231,11 @@ class Importer {
 
  private:
   int branches_ = 0;
-  Expr fork_;
+  std::optional<Fork> fork_;
+  std::vector<KnownSizes> sizes_;  ///< of the variant that is being converted
+  size_t variants_ = 1;            ///< of the whole model that sizes have asked for
+  size_t variant_nodes_ = 0;       ///< copies of nodes in them
+  size_t following_ = 0;           ///< nodes of the graph from the one that is being converted on
   int64_t unsupported_nodes_ = 0;
   Values convert_from(proto::GraphProto& g, const std::vector<int>& order, size_t at, Scope& scope,
                       const Env& env);

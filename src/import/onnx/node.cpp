@@ -2,6 +2,8 @@
 // What a converter asks of its node: inputs, attributes, types, and the calls that it emits.
 #include "analysis/analyzer.h"
 #include "import/onnx/importer.h"
+
+#include "op/attrs_check.h"
 #include "op/infer.h"
 
 namespace tenon::onnx {
@@ -214,6 +216,10 @@ Expr NodeContext::op(std::string_view name, Array<Expr> args, ObjectRef attrs) {
 }
 
 Expr NodeContext::emit(Expr e) {
+  if (importer.forks()) {  // each variant converts the node again
+    if (!e->type) e.edit()->type = op::infer_type(e);
+    return graph::var("unused", e->type);
+  }
   if (!e->origin && !e.is<graph::Var>()) e.edit()->origin = origin;
   return importer.builder.emit(std::move(e),
                                importer.identifier(node.output_size() > 0 ? node.output(0) : std::string()));
@@ -225,6 +231,35 @@ Expr NodeContext::cast(const Expr& x, DataType t) {
   return op("cast", {x}, op::make_attrs<op::CastAttrs>(t));
 }
 
+Expr NodeContext::with_sizes(const Expr& e, PrimExpr first) {
+  const auto* t = graph::as_tensor(e);
+  if (!t || t->ndim < 0 || graph::known_shape(e)) return e;
+  Array<PrimExpr> shape;
+  for (int64_t i = 0; i < t->ndim; ++i)
+    shape.push_back(i == 0 && first ? first : PrimExpr(tir::var(fmt::format("n{}", i), i64)));
+  return importer.builder.emit_match_cast(e, graph::tensor_type(shape, t->dtype), "sized");
+}
+
+void NodeContext::require_equal(const PrimExpr& a, const PrimExpr& b) {
+  if (importer.forks() || importer.sizes_equal(a, b) == true) return;
+  const auto wanted = make<graph::ShapeType>(Array<PrimExpr>{b}, int64_t(1), true);
+  importer.builder.emit_match_cast(graph::shape_expr({a}), wanted, "checked");
+}
+
+Expr NodeContext::checked_indices(const Expr& at, const Array<PrimExpr>& sizes, bool from_end) {
+  const auto* c = at.as<graph::Constant>();
+  bool known = c != nullptr;
+  for (const PrimExpr& s : sizes) known = known && tir::as_int(s);
+  for (int64_t i = 0; known && i < c->data.size(); ++i) {
+    const int64_t v = c->data.element_int(i), size = *tir::as_int(sizes[size_t(i) % sizes.size()]);
+    if (v >= size || v < (from_end ? -size : 0))
+      malformed(fmt::format("the index {} of {} is outside of an axis of {} elements", v, op_type(), size));
+  }
+  if (known || !graph::known_shape(at)) return at;
+  auto a = op::make_attrs<op::CheckIndicesAttrs>(from_end, fmt::format("{} ({})", op_type(), where()));
+  return op("check_indices", {at, graph::shape_expr(sizes)}, a);
+}
+
 Expr NodeContext::transpose(const Expr& x, std::vector<int64_t> axes) {
   return op("permute_dims", {x}, op::make_attrs<op::AxesAttrs>(Array<int64_t>(axes)));
 }
@@ -232,28 +267,49 @@ Expr NodeContext::transpose(const Expr& x, std::vector<int64_t> axes) {
 Expr NodeContext::checked(const Expr& x, const Array<PrimExpr>& shape) {
   const auto have = graph::known_shape(x);
   const auto* t = graph::as_tensor(x);
-  if (!t || x.is<graph::Constant>()) return x;
+  if (!t || x.is<graph::Constant>() || importer.forks()) return x;
   bool same = have && have->size() == shape.size();
   for (size_t i = 0; same && i < shape.size(); ++i)
     same = (*have)[i].same_as(shape[i]) || is_zero(simplify((*have)[i] - shape[i]));
   return same ? x : Expr(importer.builder.emit_match_cast(x, graph::tensor_type(shape, t->dtype), "checked"));
 }
 
-Expr NodeContext::aligned(const Expr& a, const Expr& b) {
-  const auto sa = graph::known_shape(a), sb = graph::known_shape(b);
-  const auto* tb = graph::as_tensor(b);
-  if (!sa || !sb || !tb || b.is<graph::Constant>()) return b;
-  Array<PrimExpr> shape = *sb;
-  bool changed = false;
-  for (size_t i = 1; i <= std::min(sa->size(), sb->size()); ++i) {
-    const PrimExpr &x = (*sa)[sa->size() - i], &y = (*sb)[sb->size() - i];
-    if (tir::is_one(x) || tir::is_one(y) || x.same_as(y) || (tir::as_int(x) && tir::as_int(y))) continue;
-    if (tir::is_zero(simplify(x - y))) continue;
-    shape.set(sb->size() - i, x);
-    changed = true;
+std::pair<PrimExpr, PrimExpr> NodeContext::broadcast_sizes(const PrimExpr& x, const PrimExpr& y,
+                                                           bool one_way) {
+  const PrimExpr one(1);
+  if (tir::is_one(x) || tir::is_one(y) || (tir::as_int(x) && tir::as_int(y))) return {x, y};
+  const auto same = importer.sizes_equal(x, y);
+  if (same == true && tir::is_zero(simplify(x - y))) return {x, y};
+  const auto may_be_one = [&](const PrimExpr& e) {
+    return !tir::as_int(e) && importer.sizes_equal(e, one) != false;
+  };
+  const bool first = may_be_one(x) && !one_way, second = may_be_one(y);
+  if (same != true) {
+    if (first && importer.sizes_equal(x, one) == true) return {one, y};
+    if (second && importer.sizes_equal(y, one) == true) return {x, one};
+    // Sums and quotients of sizes are taken to be equal where they meet: they come from the same sizes.
+    const bool plain = x.is<tir::Var>() || y.is<tir::Var>();
+    if (plain && (first || second)) {
+      std::vector<Importer::KnownSizes> equal{{x, y}};
+      if (first && second) equal.push_back({x, one});
+      importer.fork_on_sizes(*this, equal, Importer::KnownSizes{second ? y : x, one});
+    }
   }
-  return changed ? Expr(importer.builder.emit_match_cast(b, graph::tensor_type(shape, tb->dtype), "checked"))
-                 : b;
+  const PrimExpr both = tir::as_int(y) ? y : x;
+  return {both, both};
+}
+
+void NodeContext::align(Expr& a, Expr& b, bool one_way, size_t inner) {
+  const auto sa = graph::known_shape(a), sb = graph::known_shape(b);
+  if (!sa || !sb) return;
+  Array<PrimExpr> to_a = *sa, to_b = *sb;
+  for (size_t i = 1 + inner; i <= std::min(sa->size(), sb->size()); ++i) {
+    const auto [x, y] = broadcast_sizes((*sa)[sa->size() - i], (*sb)[sb->size() - i], one_way);
+    to_a.set(sa->size() - i, x);
+    to_b.set(sb->size() - i, y);
+  }
+  a = checked(a, to_a);
+  b = checked(b, to_b);
 }
 
 }  // namespace tenon::onnx

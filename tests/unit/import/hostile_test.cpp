@@ -331,13 +331,6 @@ std::vector<Case> cases() {
              {value("x", FLOAT, {1, 1, 8, 8})},
              {value("y", FLOAT, {})}})
           .bytes);
-  add("pool_indices", "T2102", "storage_order=1",
-      model(
-          {{node("MaxPool", {"x"}, {"y", "i"}, {attr_ints("kernel_shape", {2}), attr_i("storage_order", 1)})},
-           {},
-           {value("x", FLOAT, {1, 1, 8})},
-           {value("y", FLOAT, {}), value("i", INT64, {})}})
-          .bytes);
   add("resize_scales", "T2020", "needs 2 scales",
       one(node("Resize", {"x", "", "s"}, {"y"}), {floats("s", {1}, {2})}));
   add("resize_scale_zero", "T2020", "has the scale 0",
