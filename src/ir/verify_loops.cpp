@@ -191,8 +191,14 @@ class Loops {
     Intervals out;
     std::unordered_set<const Var*> seen;
     for (size_t i = 0; i < n.iter_values.size() && i < n.block->iter_vars.size(); ++i)
-      if (const auto values = n.iter_values[i] ? values_of(n.iter_values[i], vars_, seen) : std::nullopt)
+      if (const auto values = n.iter_values[i] ? values_of(n.iter_values[i], vars_, seen) : std::nullopt) {
+        // One that leaves its domain is reported as such (T0336), and not again where it is used.
+        const Range& dom = n.block->iter_vars[i]->dom;
+        const auto min = dom ? as_int(dom->min) : std::nullopt,
+                   extent = dom ? as_int(dom->extent) : std::nullopt;
+        if (min && extent && (values->min < *min || values->max >= *min + *extent)) continue;
         out[n.block->iter_vars[i]->var.get()] = *values;
+      }
     return out;
   }
   /// Loads and stores that a statement makes whenever it runs, itself and not what is nested in it.
