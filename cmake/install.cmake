@@ -18,6 +18,8 @@ write_basic_package_version_file(${CMAKE_BINARY_DIR}/tenonConfigVersion.cmake CO
 install(FILES ${CMAKE_BINARY_DIR}/tenonConfig.cmake ${CMAKE_BINARY_DIR}/tenonConfigVersion.cmake
   DESTINATION lib/cmake/tenon COMPONENT runtime)
 
+set_target_properties(tenon_ffi_library PROPERTIES VERSION ${PROJECT_VERSION} SOVERSION 0 INSTALL_RPATH "$ORIGIN")
+install(TARGETS tenon_ffi_library LIBRARY DESTINATION lib COMPONENT compiler NAMELINK_COMPONENT compiler)
 if(TARGET tenon_compiler_library)
   set_target_properties(tenon_compiler_library PROPERTIES VERSION ${PROJECT_VERSION} SOVERSION ${TENON_SOVERSION} INSTALL_RPATH "$ORIGIN")
   install(TARGETS tenon_compiler_library LIBRARY DESTINATION lib COMPONENT compiler NAMELINK_COMPONENT compiler)

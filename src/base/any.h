@@ -14,6 +14,7 @@ namespace tenon {
 /// Text as an object. Nodes hold std::string fields; String is text inside an Any.
 struct StringObj : Object {
   static constexpr std::string_view type_key = "String";
+  static constexpr uint32_t child_slots = 1;  // Bytes of other languages (ffi/objects.h)
   explicit StringObj(std::string value) : value(std::move(value)) {}
   std::string value;
 };

@@ -84,6 +84,35 @@ struct Coerce<Map<K, V>> {
   }
 };
 
+/// The name of a C++ type in other languages: of an object its type key, of an enumeration "int".
+template <class M>
+struct TypeName {
+  static std::string get() {
+    if constexpr (std::is_same_v<M, Any>)
+      return "Any";
+    else if constexpr (std::is_same_v<M, bool>)
+      return "bool";
+    else if constexpr (std::is_integral_v<M> || std::is_enum_v<M>)
+      return "int";
+    else if constexpr (std::is_floating_point_v<M>)
+      return "float";
+    else if constexpr (std::is_same_v<M, std::string>)
+      return "str";
+    else if constexpr (std::is_same_v<M, DataType>)
+      return "dtype";
+    else
+      return std::string(M::element_type::type_key);
+  }
+};
+template <class T>
+struct TypeName<Array<T>> {
+  static std::string get() { return "Array[" + TypeName<T>::get() + "]"; }
+};
+template <class K, class V>
+struct TypeName<Map<K, V>> {
+  static std::string get() { return "Map[" + TypeName<K>::get() + ", " + TypeName<V>::get() + "]"; }
+};
+
 /// One record for each C++ type of members, shared by all fields that have it.
 template <class M>
 constexpr MemberType member_type{
@@ -96,6 +125,7 @@ constexpr MemberType member_type{
     },
     [](void* m, const Any& v) { *static_cast<M*>(m) = v.as<M>(); },
     &Coerce<M>::to,
+    &TypeName<M>::get,
 };
 }  // namespace detail
 

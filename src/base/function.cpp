@@ -31,16 +31,16 @@ struct Table {
 };
 }  // namespace
 
-void add(std::string name, Function function, bool override_, std::string doc, std::source_location where) {
+void add(Entry entry, bool override_) {
   Table& table = Table::get();
   std::lock_guard lock(table.mutex);
-  auto it = table.entries.find(name);
+  auto it = table.entries.find(entry.name);
   if (it != table.entries.end() && !override_)
-    throw Error(ErrorKind::usage, "T0103", "function `" + name + "` is registered twice",
-                std::string(where.file_name()) + ":" + std::to_string(where.line()),
+    throw Error(ErrorKind::usage, "T0103", "function `" + entry.name + "` is registered twice",
+                entry.file + ":" + std::to_string(entry.line),
                 "first registered at " + it->second.file + ":" + std::to_string(it->second.line) +
                     "; pass override to replace it");
-  Entry entry{name, std::move(function), where.file_name(), int(where.line()), std::move(doc)};
+  std::string name = entry.name;
   table.entries.insert_or_assign(std::move(name), std::move(entry));
 }
 

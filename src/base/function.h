@@ -89,9 +89,13 @@ struct Entry {
   int line = 0;
   std::string doc;
 };
-/// Registers under `name`; Error "T0103" names both places when the name is taken and `override_` is false.
-void add(std::string name, Function function, bool override_ = false, std::string doc = {},
-         std::source_location where = std::source_location::current());
+/// Registers under its name; Error "T0103" names both places when the name is taken and `override_` is false.
+void add(Entry entry, bool override_);
+inline void add(std::string name, Function function, bool override_ = false, std::string doc = {},
+                std::source_location where = std::source_location::current()) {
+  add({std::move(name), std::move(function), where.file_name(), int(where.line()), std::move(doc)},
+      override_);
+}
 Function find(std::string_view name);  ///< null if there is none
 std::optional<Entry> entry(std::string_view name);
 std::vector<std::string> names(std::string_view prefix = {});  ///< sorted

@@ -21,6 +21,8 @@ struct MemberType {
   Any (*get)(const void* member) = nullptr;
   void (*set)(void* member, const Any& value) = nullptr;
   bool (*coerce)(const Any& in, Any* out) = nullptr;
+  /// The C++ type by names of other languages: "int", "tir.PrimExpr", "Map[str, Array[tir.Var]]".
+  std::string (*name)() = nullptr;
 };
 
 struct FieldInfo {

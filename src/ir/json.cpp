@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 #include <unordered_map>
 
+#include "ir/make_node.h"
 #include "ir/text.h"
 
 namespace tenon {
@@ -264,42 +265,13 @@ class Reader {
         bad(where + ": the bytes do not fill the shape");
       return NDArray::from_bytes(shape, dtype, bytes.data(), bytes.size());
     }
-    if (!info->create) bad(fmt::format("`{}` is made by no text", key));
-    ObjectRef o(info->create());
-    for (const FieldInfo& f : info->fields) {
-      const std::string name(f.name);
-      if (!j.contains(name)) continue;  // keeps its default
-      Any fit;
-      if (!f.coerce(value(j[name]), &fit))
-        bad(fmt::format("{} ({}): `{}` holds something else", where, key, name));
-      if (fit.is_none() && f.is_ref && must_be_there(o, name))
-        bad(fmt::format("{} ({}): `{}` is missing", where, key, name));
-      if (o.is<tir::PrimExprNode>() && has_null_item(fit))
-        bad(fmt::format("{} ({}): an item of `{}` is missing", where, key, name));
-      f.set(o.edit(), fit);
-    }
-    for (const FieldInfo& f : info->fields)
-      if (f.is_ref && !f.ref(o.get())->get() && must_be_there(o, std::string(f.name)))
-        bad(fmt::format("{} ({}): `{}` is missing", where, key, f.name));
-    try {
-      if (info->finish) info->finish(o.edit());
-    } catch (const Error& e) {
-      bad(fmt::format("{} ({}): {}", where, key, e.message));
-    }
-    return o;
-  }
-  /// What types derive from must exist; lists may be empty.
-  static bool must_be_there(const ObjectRef& o, const std::string& field) {
-    if (o.is<tir::PrimExprNode>())
-      return field != "predicate" && field != "condition" && field != "init" && field != "args" &&
-             field != "indices" && field != "axis";
-    return (o.is<graph::Constant>() && field == "data") || (o.is<graph::PrimValue>() && field == "value");
-  }
-  static bool has_null_item(const Any& a) {
-    if (!a.is_object() || !is_type_index<ArrayObj>(a.tag())) return false;
-    for (const Any& x : static_cast<const ArrayObj*>(a.object())->items)
-      if (x.is_none()) return true;
-    return false;
+    return make_node(
+        *info, {},
+        [&](const std::string& field) -> std::optional<Any> {
+          if (!j.contains(field)) return std::nullopt;
+          return value(j[field]);
+        },
+        [&](const std::string& problem) { bad(fmt::format("{} ({}): {}", where, key, problem)); });
   }
   Any value(const Json& j, int depth = 0) {
     if (depth > 200) bad("lists are nested too deeply");
