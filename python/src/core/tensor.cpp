@@ -1,0 +1,276 @@
+// SPDX-License-Identifier: Apache-2.0
+// Tensors: views of memory of Python (buffer protocol, DLPack) and memory of Tenon seen from Python. Nothing
+// is copied, except what has gaps between its elements or an address that no element may have.
+#include <cstring>
+
+#include "core.h"
+
+namespace tenon::python {
+namespace {
+
+/// The type of an element of a buffer; bits 0 when there is none for it.
+DLDataType type_of_format(const char* format, Py_ssize_t item_size) {
+  const DLDataType none = {0, 0, 0};
+  if (!format) return {kDLUInt, 8, 1};
+  if (*format == '@' || *format == '=' || *format == '<') ++format;
+  if (!format[0] || format[1]) return none;
+  const auto bits = uint8_t(8 * item_size);
+  if (std::strchr("bhilqn", *format)) return {kDLInt, bits, 1};
+  if (std::strchr("BHILQN", *format)) return {kDLUInt, bits, 1};
+  if (std::strchr("efd", *format)) return {kDLFloat, bits, 1};
+  if (*format == '?') return {kDLBool, 8, 1};
+  return none;
+}
+const char* format_of_type(DLDataType t) {
+  if (t.lanes != 1) return nullptr;
+  const int log = t.bits == 8 ? 0 : t.bits == 16 ? 1 : t.bits == 32 ? 2 : t.bits == 64 ? 3 : -1;
+  if (log < 0) return nullptr;
+  static const char* const ints[] = {"b", "h", "i", "q"};
+  static const char* const unsigneds[] = {"B", "H", "I", "Q"};
+  static const char* const floats[] = {nullptr, "e", "f", "d"};
+  switch (t.code) {
+    case kDLInt:
+      return ints[log];
+    case kDLUInt:
+      return unsigneds[log];
+    case kDLFloat:
+      return floats[log];
+    case kDLBool:
+      return log == 0 ? "?" : nullptr;
+    default:
+      return nullptr;
+  }
+}
+
+void release_view(void* owner) {
+  auto* view = static_cast<Py_buffer*>(owner);
+  PyBuffer_Release(view);
+  PyMem_Free(view);
+}
+void release_view_later(void* owner) { drop_later(release_view, owner); }
+
+/// Whether elements lie without gaps and where elements may lie.
+bool usable(const Py_buffer* view) {
+  return PyBuffer_IsContiguous(view, 'C') &&
+         reinterpret_cast<uintptr_t>(view->buf) % size_t(view->itemsize ? view->itemsize : 1) == 0;
+}
+
+int made(const DLTensor& tensor, void* owner, void (*release)(void*), TenonAny* result) {
+  if (tenon_ffi_tensor(&tensor, owner, release, result) == TENON_OK) return 1;
+  release(owner);
+  raise(result);
+  return -1;
+}
+
+/// 1, 0 (it has no buffer of a type that tensors have), -1.
+int from_buffer(PyObject* value, TenonAny* result) {
+  auto* view = static_cast<Py_buffer*>(PyMem_Malloc(sizeof(Py_buffer)));
+  if (!view) return PyErr_NoMemory(), -1;
+  if (PyObject_GetBuffer(value, view, PyBUF_RECORDS_RO) != 0) {
+    PyErr_Clear();  // NumPy has types that buffers do not have
+    PyMem_Free(view);
+    return 0;
+  }
+  const DLDataType type = type_of_format(view->format, view->itemsize);
+  if (type.bits == 0) {
+    release_view(view);
+    return 0;
+  }
+  static_assert(sizeof(Py_ssize_t) == sizeof(int64_t));
+  auto* shape = reinterpret_cast<int64_t*>(view->shape);
+  DLTensor tensor = {view->buf, {kDLCPU, 0}, view->ndim, type, shape, nullptr, 0};
+  if (usable(view)) return made(tensor, view, release_view_later, result);
+  PyObject* copy = PyBytes_FromStringAndSize(nullptr, view->len);
+  if (!copy || PyBuffer_ToContiguous(PyBytes_AsString(copy), view, view->len, 'C') != 0) {
+    Py_XDECREF(copy);
+    release_view(view);
+    return -1;
+  }
+  tensor.data = PyBytes_AsString(copy);
+  const int found = made(tensor, copy, drop_later, result);
+  release_view(view);  // the shape was its own
+  return found;
+}
+
+/// Takes the tensor of a DLPack capsule over.
+int from_capsule(PyObject* capsule, TenonAny* result) {
+  TenonStatus status;
+  if (PyCapsule_IsValid(capsule, "dltensor_versioned")) {
+    auto* managed =
+        static_cast<DLManagedTensorVersioned*>(PyCapsule_GetPointer(capsule, "dltensor_versioned"));
+    status = tenon_ffi_from_dlpack(managed, result);
+    if (status == TENON_OK) PyCapsule_SetName(capsule, "used_dltensor_versioned");
+  } else if (PyCapsule_IsValid(capsule, "dltensor")) {
+    auto* managed = static_cast<DLManagedTensor*>(PyCapsule_GetPointer(capsule, "dltensor"));
+    status = tenon_ffi_from_dlpack_unversioned(managed, result);
+    if (status == TENON_OK) PyCapsule_SetName(capsule, "used_dltensor");
+  } else {
+    PyErr_SetString(PyExc_BufferError, "this is no DLPack capsule, or it is used already");
+    return -1;
+  }
+  if (status == TENON_OK) return 1;
+  raise(result);
+  return -1;
+}
+
+int from_dlpack(PyObject* value, TenonAny* result) {
+  PyObject* method = PyObject_GetAttrString(value, "__dlpack__");
+  if (!method) return PyErr_Clear(), 0;
+  PyObject* none = PyTuple_New(0);
+  PyObject* keywords = Py_BuildValue("{s(ii)}", "max_version", DLPACK_MAJOR_VERSION, DLPACK_MINOR_VERSION);
+  PyObject* capsule = none && keywords ? PyObject_Call(method, none, keywords) : nullptr;
+  if (!capsule && PyErr_ExceptionMatches(PyExc_TypeError)) {  // older than version 1
+    PyErr_Clear();
+    capsule = PyObject_CallObject(method, nullptr);
+  }
+  Py_XDECREF(none);
+  Py_XDECREF(keywords);
+  Py_DECREF(method);
+  if (!capsule) return -1;
+  const int found = from_capsule(capsule, result);
+  Py_DECREF(capsule);
+  return found;
+}
+
+// ---------------------------------------------------------------- the tensor's own face
+DLTensor view_of(PyObject* self) {
+  DLTensor view{};
+  tenon_ffi_tensor_view(object_of(self), &view);
+  return view;
+}
+
+int tensor_getbuffer(PyObject* self, Py_buffer* out, int flags) {
+  out->obj = nullptr;
+  const DLTensor t = view_of(self);
+  const char* format = format_of_type(t.dtype);
+  if (!format || t.device.device_type != kDLCPU) {
+    PyErr_SetString(PyExc_BufferError, "this tensor has a type or device that buffers do not have");
+    return -1;
+  }
+  // Shape and strides, as long as the buffer is in use.
+  auto* sizes = static_cast<Py_ssize_t*>(PyMem_Malloc(sizeof(Py_ssize_t) * size_t(2 * t.ndim + 1)));
+  if (!sizes) return PyErr_NoMemory(), -1;
+  Py_ssize_t bytes = t.dtype.bits / 8;
+  for (int32_t i = t.ndim; i-- > 0;) {
+    sizes[i] = Py_ssize_t(t.shape[i]);
+    sizes[t.ndim + i] = bytes;
+    bytes *= sizes[i];
+  }
+  *out = {};
+  out->buf = t.data;
+  Py_INCREF(self);
+  out->obj = self;
+  out->len = bytes;
+  out->itemsize = t.dtype.bits / 8;
+  out->ndim = t.ndim;
+  out->format = flags & PyBUF_FORMAT ? const_cast<char*>(format) : nullptr;
+  out->shape = flags & PyBUF_ND ? sizes : nullptr;
+  out->strides = (flags & PyBUF_STRIDES) == PyBUF_STRIDES ? sizes + t.ndim : nullptr;
+  out->internal = sizes;
+  return 0;
+}
+void tensor_releasebuffer(PyObject*, Py_buffer* view) { PyMem_Free(view->internal); }
+
+void drop_capsule(PyObject* capsule) {
+  if (PyCapsule_IsValid(capsule, "dltensor_versioned")) {
+    auto* m = static_cast<DLManagedTensorVersioned*>(PyCapsule_GetPointer(capsule, "dltensor_versioned"));
+    m->deleter(m);
+  } else if (PyCapsule_IsValid(capsule, "dltensor")) {
+    auto* m = static_cast<DLManagedTensor*>(PyCapsule_GetPointer(capsule, "dltensor"));
+    m->deleter(m);
+  }
+}
+
+PyObject* tensor_dlpack(PyObject* self, PyObject* args, PyObject* keywords) {
+  static const char* names[] = {"stream", "max_version", "dl_device", "copy", nullptr};
+  PyObject *stream = Py_None, *version = Py_None, *device = Py_None, *copy = Py_None;
+  if (!PyArg_ParseTupleAndKeywords(args, keywords, "|$OOOO", const_cast<char**>(names), &stream, &version,
+                                   &device, &copy))
+    return nullptr;
+  if (stream != Py_None) return PyErr_Format(PyExc_BufferError, "a tensor in CPU memory has no stream");
+  if (copy == Py_True) return PyErr_Format(PyExc_BufferError, "copies are made by the consumer");
+  TenonObject* object = made_object(self);
+  if (!object) return nullptr;
+  long major = 0;
+  if (PyTuple_Check(version) && PyTuple_Size(version) == 2) major = PyLong_AsLong(PyTuple_GetItem(version, 0));
+  TenonAny result;
+  if (major >= DLPACK_MAJOR_VERSION) {
+    DLManagedTensorVersioned* managed = nullptr;
+    if (tenon_ffi_to_dlpack(object, &managed, &result) != TENON_OK) return raise(&result), nullptr;
+    return PyCapsule_New(managed, "dltensor_versioned", drop_capsule);
+  }
+  DLManagedTensor* managed = nullptr;
+  if (tenon_ffi_to_dlpack_unversioned(object, &managed, &result) != TENON_OK) return raise(&result), nullptr;
+  return PyCapsule_New(managed, "dltensor", drop_capsule);
+}
+
+PyObject* tensor_device(PyObject* self, PyObject*) {
+  const DLTensor t = view_of(self);
+  return Py_BuildValue("(ii)", int(t.device.device_type), t.device.device_id);
+}
+PyObject* tensor_shape(PyObject* self, void*) {
+  const DLTensor t = view_of(self);
+  PyObject* shape = PyTuple_New(t.ndim);
+  for (int32_t i = 0; shape && i < t.ndim; ++i)
+    if (PyTuple_SetItem(shape, i, PyLong_FromLongLong(t.shape[i])) != 0) Py_CLEAR(shape);
+  return shape;
+}
+PyObject* tensor_dtype(PyObject* self, void*) { return from_any(tenon_any_dtype(view_of(self).dtype)); }
+PyObject* tensor_data(PyObject* self, void*) { return PyLong_FromVoidPtr(view_of(self).data); }
+
+int tensor_init(PyObject* self, PyObject* args, PyObject* keywords) {
+  PyObject* given;
+  if ((keywords && PyDict_Size(keywords)) || !PyArg_ParseTuple(args, "O", &given)) {
+    PyErr_SetString(PyExc_TypeError, "NDArray takes an array: something with a buffer or with __dlpack__");
+    return -1;
+  }
+  TenonAny value;
+  const int found = tensor_from(given, &value);
+  if (found < 0) return -1;
+  if (found == 0) {
+    PyErr_Format(PyExc_TypeError, "%R has neither a buffer of numbers nor __dlpack__", Py_TYPE(given));
+    return -1;
+  }
+  PyObject* made = from_any(value);
+  PyObject* done = made ? PyObject_CallMethod(self, "_init_by", "O", made) : nullptr;
+  Py_XDECREF(made);
+  Py_XDECREF(done);
+  return done ? 0 : -1;
+}
+
+PyMethodDef tensor_methods[] = {
+    {"__dlpack__", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)(void)>(tensor_dlpack)),
+     METH_VARARGS | METH_KEYWORDS, "the tensor for another library, without a copy"},
+    {"__dlpack_device__", tensor_device, METH_NOARGS, "kind and number of the device"},
+    {}};
+PyGetSetDef tensor_getters[] = {{"shape", tensor_shape, nullptr, "its dimensions", nullptr},
+                                {"dtype", tensor_dtype, nullptr, "type of an element", nullptr},
+                                {"data_ptr", tensor_data, nullptr, "address of the first element", nullptr},
+                                {}};
+PyType_Slot tensor_slots[] = {{Py_bf_getbuffer, reinterpret_cast<void*>(tensor_getbuffer)},
+                              {Py_bf_releasebuffer, reinterpret_cast<void*>(tensor_releasebuffer)},
+                              {Py_tp_init, reinterpret_cast<void*>(tensor_init)},
+                              {Py_tp_methods, tensor_methods},
+                              {Py_tp_getset, tensor_getters},
+                              {Py_tp_doc, const_cast<char*>("A dense, row-major tensor.")},
+                              {0, nullptr}};
+PyType_Spec tensor_spec = {"tenon._core.NDArray", int(sizeof(Wrapper)), 0,
+                           Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE, tensor_slots};
+
+}  // namespace
+
+int tensor_from(PyObject* value, TenonAny* result) {
+  if (PyObject_CheckBuffer(value))
+    if (const int found = from_buffer(value, result)) return found;
+  return from_dlpack(value, result);
+}
+
+bool add_tensor_type(PyObject* module) {
+  PyObject* type = PyType_FromSpecWithBases(&tensor_spec, reinterpret_cast<PyObject*>(state.object));
+  state.tensor = reinterpret_cast<PyTypeObject*>(type);
+  if (!type || PyModule_AddType(module, state.tensor) != 0) return false;
+  set_class(tenon_ffi_type_index("NDArray"), type);
+  return true;
+}
+
+}  // namespace tenon::python

@@ -1,0 +1,65 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Errors of Tenon as exceptions: one class for each kind, each with code, message, location and hint.
+
+The kinds are those of the command's exit codes; `tenon explain CODE` says more about a code.
+"""
+
+__all__ = ["Error", "UsageError", "ArgumentError", "ModelError", "LimitError", "FileError", "InternalError",
+           "Interrupted"]
+
+
+class Error(Exception):
+    """What Tenon reports. `code` is stable ("T0505"), `location` and `hint` may be empty, `passed` has a line for each
+    function that the error left on its way, the innermost first."""
+
+    code = message = location = hint = passed = ""
+
+    def __reduce__(self):
+        return _rebuild, (type(self), self.args, dict(self.__dict__))
+
+
+class UsageError(Error, ValueError):
+    """A wrong argument, name, type or shape."""
+
+
+class ArgumentError(UsageError, TypeError):
+    """An argument of the wrong kind, or a wrong number of them."""
+
+
+class ModelError(Error, ValueError):
+    """A model or text that cannot be used."""
+
+
+class LimitError(Error, MemoryError):
+    """Memory, depth or time ended."""
+
+
+class FileError(Error, OSError):
+    """The system could not read or write."""
+
+
+class InternalError(Error, RuntimeError):
+    """A bug of Tenon: please report it."""
+
+
+class Interrupted(Error):
+    """The call was cancelled."""
+
+
+_KINDS = {2: UsageError, 3: ModelError, 4: LimitError, 5: FileError, 70: InternalError, 130: Interrupted}
+_ARGUMENTS = {"T0101", "T0102", "T0942"}
+
+
+def _rebuild(kind, args, values):
+    error = kind(*args)
+    error.__dict__.update(values)
+    return error
+
+
+def make_error(kind, code, message, location, hint, text, passed):
+    """The exception for an error of C++."""
+    error = (ArgumentError if code in _ARGUMENTS else _KINDS.get(kind, Error))(text)
+    error.code, error.message, error.location, error.hint, error.passed = code, message, location, hint, passed
+    for line in passed.splitlines():
+        error.add_note("  C++ " + line)
+    return error

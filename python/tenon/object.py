@@ -1,0 +1,194 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Objects of C++ in Python. Classes are made from the records of reflection when one is needed first: an attribute for
+each field, a method for each registered function "TYPE.NAME", a property for "TYPE.property.NAME", a constructor from
+fields or from "TYPE.new". Objects are shared and do not change; `replace` gives a changed copy.
+"""
+import collections.abc
+
+from . import _core
+from .ffi import describe, function_info, get_global_func, list_global_func_names, load_compiler
+
+__all__ = ["Array", "Map", "NDArray", "Object", "from_json", "structural_equal", "structural_hash",
+           "first_difference"]
+
+Object, Array, Map, NDArray = _core.Object, _core.Array, _core.Map, _core.NDArray
+_OWN = {"Object", "Array", "Map", "Function", "NDArray"}
+
+
+class dtype(str):
+    """A data type by its name: "float32", "int64x8", "bool"."""
+
+    __slots__ = ()
+
+
+# ---------------------------------------------------------------- classes
+def class_of(key):
+    """The class of a type key such as "tir.Add"; the compiler's library is loaded when it has the type. KeyError."""
+    index = _core.type_index(key)
+    if not index and key != "Object":
+        load_compiler()
+        index = _core.type_index(key)
+    if not index and key != "Object":
+        raise KeyError(f"there is no type {key!r}")
+    return _core.get_class(index)
+
+
+def make_class(index):
+    """What `_core` calls for a type that it sees first."""
+    key, parent, fields = _core.type_info(index)
+    base = _core.get_class(parent) if parent != index else Object
+    namespace, _, name = key.rpartition(".")
+    members = {"__slots__": (), "__module__": "tenon." + namespace if namespace else "tenon",
+               "_type_key": key, "_fields": tuple(f[0] for f in fields), "__doc__": _class_doc(key, fields)}
+    for i, (field, *_) in enumerate(fields):
+        members[field] = _core.Field(index, i)
+    members.update(_methods(key))
+    return type(base)(name, (base,), members)
+
+
+def _class_doc(key, fields):
+    lines = [f"{key}({', '.join(f[0] for f in fields)})", ""]
+    return "\n".join(lines + [f"{name}: {type_}" + (f" – {doc}" if doc else "") for name, doc, type_, _ in fields])
+
+
+def _methods(key):
+    members = {}
+    for full in list_global_func_names(key + "."):
+        name = full[len(key) + 1:]
+        if name == "new":
+            members["__init__"] = _method(full, _constructor)
+        elif name.startswith("property."):
+            members[name[9:]] = property(get_global_func(full), doc=function_info(full)[3])
+        elif "." not in name:
+            members[name] = _method(full, _plain)
+    return members
+
+
+def _plain(function):
+    return lambda self, *args, **keywords: function(self, *args, **keywords)
+
+
+def _constructor(function):
+    return lambda self, *args, **keywords: self._init_by(function(*args, **keywords))
+
+
+def _method(full, how):
+    method = how(get_global_func(full))
+    describe(method, full)
+    return method
+
+
+# ---------------------------------------------------------------- every object
+def _init(self, *args, **fields):
+    """From the values of its fields, by position or by name."""
+    names = getattr(self, "_fields", ())
+    if not names:
+        raise TypeError(f"{type(self).__name__} is not made by hand")
+    if len(args) > len(names):
+        raise TypeError(f"{type(self).__name__} has {len(names)} fields, {len(args)} values were given")
+    for name, value in zip(names, args):
+        if name in fields:
+            raise TypeError(f"{type(self).__name__}: `{name}` is given twice")
+        fields[name] = value
+    self._init_by(get_global_func("ir.make")(self._type_key, fields))
+
+
+def _replace(self, /, **fields):
+    """The object with other values of some fields."""
+    return get_global_func("ir.replace")(self, fields)
+
+
+def _to_json(self):
+    """JSON text, which `tenon.from_json` reads."""
+    return get_global_func("ir.to_json")(self)
+
+
+def _script(self, inline_elements=16):
+    """Script text; constants of more elements are printed by their hash."""
+    return get_global_func("ir.script")(self, inline_elements)
+
+
+def _show(self):
+    """Prints the script text."""
+    print(self.script())
+
+
+def _reduce(self):
+    return from_json, (self.to_json(),)
+
+
+for _name, _f in {"__init__": _init, "replace": _replace, "__replace__": _replace, "to_json": _to_json,
+                  "script": _script, "show": _show, "__reduce__": _reduce}.items():
+    setattr(Object, _name, _f)
+Object._type_key = "Object"
+Object._fields = ()
+
+
+def from_json(text):
+    """The object of a text that `to_json` wrote. ModelError T0291."""
+    return get_global_func("ir.from_json")(text)
+
+
+def structural_equal(a, b, map_free=False):
+    """Equal up to the names of variables; `map_free`: variables free on both sides may be paired."""
+    return get_global_func("ir.structural_equal")(a, b, map_free)
+
+
+def structural_hash(node, map_free=False):
+    """The same for equal nodes, in every process."""
+    return get_global_func("ir.structural_hash")(node, map_free)
+
+
+def first_difference(a, b, map_free=False):
+    """Path to the first difference of two nodes, or an empty text."""
+    return get_global_func("ir.first_difference")(a, b, map_free)
+
+
+def _is_value(o):
+    """Compared by contents: nodes, arrays and maps; all else is the object itself."""
+    return bool(o._fields) or isinstance(o, (Array, Map))
+
+
+def equal(a, b):
+    return _is_value(a) and type(a) is type(b) and structural_equal(a, b)
+
+
+def hash_of(o):
+    return structural_hash(o) if _is_value(o) else id(o)
+
+
+def repr_of(o):
+    if o._fields:
+        return o.script()
+    return f"<{o._type_key}>"
+
+
+# ---------------------------------------------------------------- containers
+def _array_repr(self):
+    return repr(list(self))
+
+
+def _count(self, value):
+    return sum(1 for item in self if item is value or item == value)
+
+
+def _index(self, value, start=0, stop=None):
+    for i in range(*slice(start, stop).indices(len(self))):
+        if self[i] is value or self[i] == value:
+            return i
+    raise ValueError(f"{value!r} is not in the array")
+
+
+Array.count, Array.index, Array.__repr__ = _count, _index, _array_repr
+Array.__reversed__ = lambda self: reversed(list(self))
+Map.keys = lambda self: collections.abc.KeysView(self)
+Map.values = lambda self: collections.abc.ValuesView(self)
+Map.items = lambda self: collections.abc.ItemsView(self)
+Map.get = collections.abc.Mapping.get
+Map.__repr__ = lambda self: repr(dict(self))
+NDArray.__repr__ = lambda self: f"<NDArray {self.dtype}{list(self.shape)}>"
+for _own in (Array, Map, NDArray, _core.Function):
+    _own._type_key = _own.__name__
+    _own._fields = ()
+collections.abc.Sequence.register(Array)
+collections.abc.Mapping.register(Map)
