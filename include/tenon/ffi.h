@@ -90,11 +90,11 @@ static inline TenonAny tenon_any_object(TenonObject* object) {
   return a;
 }
 
-TENON_API void tenon_ffi_retain(TenonObject* object);          /* null is allowed */
-TENON_API void tenon_ffi_release(TenonObject* object);         /* null is allowed */
+TENON_API void tenon_ffi_retain(TenonObject* object);  /* null is allowed */
+TENON_API void tenon_ffi_release(TenonObject* object); /* null is allowed */
 TENON_API uint32_t tenon_ffi_use_count(const TenonObject* object);
-TENON_API void tenon_ffi_any_retain(const TenonAny* value);    /* of its object, when it is one */
-TENON_API void tenon_ffi_any_release(TenonAny* value);         /* leaves none */
+TENON_API void tenon_ffi_any_retain(const TenonAny* value); /* of its object, when it is one */
+TENON_API void tenon_ffi_any_release(TenonAny* value);      /* leaves none */
 
 /* ---- Types and fields. */
 
@@ -121,13 +121,14 @@ typedef struct TenonTypeInfo {
   const TenonFieldInfo* fields;
 } TenonTypeInfo;
 
-TENON_API uint32_t tenon_ffi_type_index(const char* key);         /* 0: no such type is registered */
-TENON_API const TenonTypeInfo* tenon_ffi_type(uint32_t index);    /* null: no such type */
+TENON_API uint32_t tenon_ffi_type_index(const char* key);      /* 0: no such type is registered */
+TENON_API const TenonTypeInfo* tenon_ffi_type(uint32_t index); /* null: no such type */
 /* The indices of all types that are registered now, in rising order: at most `capacity` of them are written,
  * how many there are is returned. */
 TENON_API int32_t tenon_ffi_types(uint32_t* indices, int32_t capacity);
 TENON_API int32_t tenon_ffi_is_instance(uint32_t index, uint32_t ancestor); /* 1 or 0 */
 
+/* An empty container is given as one, though C++ may keep it as none. */
 TENON_API TenonStatus tenon_ffi_field_get(const TenonObject* object, const TenonFieldInfo* field,
                                           TenonAny* result);
 /* Of an object that the caller alone holds (T0106 otherwise); what follows from the fields is derived anew.
@@ -140,7 +141,8 @@ TENON_API TenonStatus tenon_ffi_copy(const TenonObject* object, TenonAny* result
 /* ---- Texts, bytes, data types. */
 
 TENON_API TenonStatus tenon_ffi_string(const char* data, size_t size, TenonAny* result);
-TENON_API TenonStatus tenon_ffi_bytes(const void* data, size_t size, TenonAny* result); /* taken as text, too */
+TENON_API TenonStatus tenon_ffi_bytes(const void* data, size_t size,
+                                      TenonAny* result); /* taken as text, too */
 /* Of a String or Bytes; null for anything else. Ends with a zero that `size` does not count. */
 TENON_API const char* tenon_ffi_text(const TenonObject* object, size_t* size);
 /* The name of a data type: writes at most `capacity` characters with the zero and returns the length. */
@@ -154,7 +156,8 @@ TENON_API const TenonAny* tenon_ffi_array_items(const TenonObject* array, size_t
 /* `pairs`: key, value, key, value …; keys are texts, integers or objects (by identity). */
 TENON_API TenonStatus tenon_ffi_map(const TenonAny* pairs, size_t size, TenonAny* result);
 TENON_API const TenonAny* tenon_ffi_map_pairs(const TenonObject* map, size_t* size);
-TENON_API const TenonAny* tenon_ffi_map_find(const TenonObject* map, const TenonAny* key); /* null: not there */
+TENON_API const TenonAny* tenon_ffi_map_find(const TenonObject* map,
+                                             const TenonAny* key); /* null: not there */
 TENON_API TenonStatus tenon_ffi_shape(const int64_t* dims, size_t ndim, TenonAny* result);
 TENON_API const int64_t* tenon_ffi_shape_dims(const TenonObject* shape, size_t* ndim);
 
@@ -192,13 +195,13 @@ typedef struct TenonFunctionInfo {
   const char* name;
   const char* file; /* where it was registered, or "" */
   int32_t line;
-  const char* doc;  /* "" or a text; may begin with "NAME(ARGUMENTS) -> RESULT\n--\n\n" */
+  const char* doc; /* "" or a text; may begin with "NAME(ARGUMENTS) -> RESULT\n--\n\n" */
 } TenonFunctionInfo;
 
 /* T0103: the name is taken, and `replace` is 0. */
 TENON_API TenonStatus tenon_ffi_function_set(const TenonFunctionInfo* info, TenonObject* function,
                                              int32_t replace, TenonAny* result);
-TENON_API TenonStatus tenon_ffi_function_get(const char* name, TenonAny* result);    /* none: no such name */
+TENON_API TenonStatus tenon_ffi_function_get(const char* name, TenonAny* result); /* none: no such name */
 TENON_API void tenon_ffi_function_remove(const char* name);
 TENON_API TenonStatus tenon_ffi_function_names(const char* prefix, TenonAny* result); /* sorted Array */
 /* Name, file, line and doc as an Array; none: no such name. */
@@ -229,7 +232,8 @@ typedef struct TenonErrorInfo {
 
 /* `text` and `traceback` of `info` may be null; `kind` is not TENON_OK. */
 TENON_API TenonStatus tenon_ffi_error(const TenonErrorInfo* info, TenonAny* result);
-TENON_API int32_t tenon_ffi_error_info(const TenonObject* error, TenonErrorInfo* info); /* 0: it is no error */
+TENON_API int32_t tenon_ffi_error_info(const TenonObject* error,
+                                       TenonErrorInfo* info); /* 0: it is no error */
 /* Appends a line to the traceback, for who hands an error on. */
 TENON_API void tenon_ffi_error_passed(TenonObject* error, const char* file, int32_t line, const char* name);
 

@@ -47,7 +47,7 @@ class Interrupted(Error):
 
 
 _KINDS = {2: UsageError, 3: ModelError, 4: LimitError, 5: FileError, 70: InternalError, 130: Interrupted}
-_ARGUMENTS = {"T0101", "T0102", "T0942"}
+_ARGUMENTS = {"T0101", "T0102", "T0108", "T0942"}
 
 
 def _rebuild(kind, args, values):

@@ -172,6 +172,7 @@ AttrMap compile_function(const CompileRequest& r) {
   CompileOptions options = options_of<CompileSettings>(r);
   if (r.progress)
     options.progress = [&](std::string_view step, int done, int total) { r.progress(step, done, total); };
+  if (r.cancelled) options.context.cancelled = [cancelled = r.cancelled] { return cancelled().as<bool>(); };
   if (r.print)
     options.context.print_sink = [&](const std::string& pass, const std::string& text) {
       r.print(pass, text);

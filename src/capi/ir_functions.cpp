@@ -23,8 +23,8 @@ ObjectRef node_of(const TypeInfo& type, const ObjectRef& base, const AttrMap& fi
   for (const FieldInfo& f : type.fields) names.push_back(f.name);
   for (const auto& [name, value] : fields)
     if (!std::ranges::count(names, name))
-      fail("T0108", fmt::format("{} has no field `{}`", key, name), {},
-           did_you_mean(name, names, "it has: "), ErrorKind::usage);
+      fail("T0108", fmt::format("{} has no field `{}`", key, name), {}, did_you_mean(name, names, "it has: "),
+           ErrorKind::usage);
   return make_node(
       type, base, [&](const std::string& field) { return fields.find(field); },
       [&](const std::string& problem) { no_node(key, problem); });
@@ -53,22 +53,26 @@ IRModule parse_text(const std::string& text, const std::string& name) {
   return parse_module(text, options);
 }
 
-const bool registered = [] {
-  function("ir.make", {"key", "fields"}, make_named, "a node of a type by its fields (T0108)");
-  function("ir.replace", {"node", "fields"}, replace_fields, "the node with other values of some fields");
-  function("ir.script", {"node", {"inline_elements", int64_t(16)}}, text_of,
-           "script text; constants of more elements are printed by their hash");
-  function("ir.parse", {"text", {"name", "<text>"}}, parse_text, "a module from script text (T02xx)");
-  function("ir.to_json", {"node"}, to_json, "JSON from the field lists");
-  function("ir.from_json", {"text"}, [](const std::string& text) { return from_json(text); },
-           "what to_json wrote (T0291)");
-  function("ir.structural_equal", {"a", "b", {"map_free", false}}, structural_equal,
-           "equal up to names; map_free: free variables may be paired");
-  function("ir.structural_hash", {"node", {"map_free", false}},
-           [](const ObjectRef& node, bool map_free) { return int64_t(structural_hash(node, map_free)); },
-           "the same for equal nodes");
-  function("ir.first_difference", {"a", "b", {"map_free", false}}, first_difference,
-           "path to the first difference, or an empty text");
+const bool ir_functions_registered = [] {
+  add_function("ir.make", {"key", "fields"}, make_named, "a node of a type by its fields (T0108)");
+  add_function("ir.replace", {"node", "fields"}, replace_fields, "the node with other values of some fields");
+  add_function("ir.script", {"node", {"inline_elements", int64_t(16)}}, text_of,
+               "script text; constants of more elements are printed by their hash");
+  add_function("ir.parse", {"text", {"name", "<text>"}}, parse_text, "a module from script text (T02xx)");
+  add_function(
+      "ir.to_json", {"node"}, [](const ObjectRef& node) { return to_json(node); },
+      "JSON from the field lists");
+  add_function(
+      "ir.from_json", {"text"}, [](const std::string& text) { return from_json(text); },
+      "what to_json wrote (T0291)");
+  add_function("ir.structural_equal", {"a", "b", {"map_free", false}}, structural_equal,
+               "equal up to names; map_free: free variables may be paired");
+  add_function(
+      "ir.structural_hash", {"node", {"map_free", false}},
+      [](const ObjectRef& node, bool map_free) { return int64_t(structural_hash(node, map_free)); },
+      "the same for equal nodes");
+  add_function("ir.first_difference", {"a", "b", {"map_free", false}}, first_difference,
+               "path to the first difference, or an empty text");
   return true;
 }();
 

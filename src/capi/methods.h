@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 // Functions of C++ for other languages, a line each:
 //
-//   function("ir.to_json", {"node"}, to_json, "a node as JSON");
+//   add_function("ir.script", {"node"}, print_node, "script text");
 //   Methods<ScheduleObj>()
 //       .make({"mod"}, [](const IRModule& m) { return make<ScheduleObj>(Schedule(m)); })
 //       .add("split", {"loop", "factors"}, [](const Ref<ScheduleObj>& s, …) {…}, "cuts a loop")
 //       .property("mod", [](const Ref<ScheduleObj>& s) { return s->value.mod(); });
 //
-// They are packed functions in the registry, methods under "TYPE.NAME", a property under "TYPE.property.NAME",
-// what makes an object under "TYPE.new". Names such as `__add__` are Python's. What is no node but lives long
-// (a schedule, a builder) is held by an object of its own: `struct ScheduleObj : Object` with a `type_key`.
-// Arguments are converted as fields are (integers to expressions, names to data types); the last ones may be
-// left out when a default is given for them.
+// They are packed functions in the registry, methods under "TYPE.NAME", a property under
+// "TYPE.property.NAME", what makes an object under "TYPE.new". Names such as `__add__` are Python's. What is
+// no node but lives long (a schedule, a builder) is held by an object of its own: `struct ScheduleObj :
+// Object` with a `type_key`. Arguments are converted as fields are (integers to expressions, names to data
+// types); the last ones may be left out when a default is given for them.
 #pragma once
 #include "base/define_type.h"
 #include "base/function.h"
@@ -19,9 +19,10 @@
 namespace tenon {
 
 /// A parameter's name and, when it may be left out, what it is then.
-struct Parameter {
-  Parameter(const char* name) : name(name) {}
-  Parameter(const char* name, Any otherwise) : name(name), otherwise(std::move(otherwise)), optional(true) {}
+struct NamedParameter {
+  NamedParameter(const char* name) : name(name) {}
+  NamedParameter(const char* name, Any otherwise)
+      : name(name), otherwise(std::move(otherwise)), optional(true) {}
   std::string name;
   Any otherwise;
   bool optional = false;
@@ -29,7 +30,7 @@ struct Parameter {
 
 namespace detail {
 
-/// Parameter and result types of a callable.
+/// NamedParameter and result types of a callable.
 template <class F>
 struct Signature : Signature<decltype(&F::operator())> {};
 template <class R, class... Args>
@@ -40,7 +41,7 @@ template <class C, class R, class... Args>
 struct Signature<R (C::*)(Args...) const> : Signature<R (*)(Args...)> {};
 
 template <class T>
-T converted(const std::string& name, const Parameter& parameter, size_t i, const Any& given) {
+T converted(const std::string& name, const NamedParameter& parameter, size_t i, const Any& given) {
   Any fit;
   if (!Coerce<T>::to(given, &fit))
     throw Error(ErrorKind::usage, "T0102",
@@ -59,7 +60,7 @@ std::string result_name() {
 
 /// "NAME(a: int, b: tir.PrimExpr = …) -> int", a line of dashes, the words.
 template <class R, class... Args>
-std::string signature_doc(std::string_view name, const std::vector<Parameter>& parameters,
+std::string signature_doc(std::string_view name, const std::vector<NamedParameter>& parameters,
                           std::string_view doc) {
   const std::string types[] = {TypeName<std::remove_cvref_t<Args>>::get()..., ""};
   std::string text = std::string(name) + "(";
@@ -69,7 +70,7 @@ std::string signature_doc(std::string_view name, const std::vector<Parameter>& p
 }
 
 template <class R, class... Args>
-Function typed(const std::string& name, std::vector<Parameter> parameters, std::function<R(Args...)> f) {
+Function typed(const std::string& name, std::vector<NamedParameter> parameters, std::function<R(Args...)> f) {
   CHECK(parameters.size() == sizeof...(Args), name + ": a name for each parameter");
   return Function([name, parameters = std::move(parameters), f = std::move(f)](Arguments args) -> Any {
     constexpr size_t n = sizeof...(Args);
@@ -89,7 +90,7 @@ Function typed(const std::string& name, std::vector<Parameter> parameters, std::
 }
 
 template <class R, class... Args>
-void add_typed(const std::string& name, std::vector<Parameter> parameters, std::function<R(Args...)> f,
+void add_typed(const std::string& name, std::vector<NamedParameter> parameters, std::function<R(Args...)> f,
                std::string_view doc, std::source_location where) {
   std::string text = signature_doc<R, Args...>(name.substr(name.rfind('.') + 1), parameters, doc);
   registry::add(name, typed(name, std::move(parameters), std::move(f)), false, std::move(text), where);
@@ -99,8 +100,8 @@ void add_typed(const std::string& name, std::vector<Parameter> parameters, std::
 
 /// Registers a function with the names of its parameters.
 template <class F>
-void function(const std::string& name, std::vector<Parameter> parameters, F f, std::string_view doc,
-              std::source_location where = std::source_location::current()) {
+void add_function(const std::string& name, std::vector<NamedParameter> parameters, F f, std::string_view doc,
+                  std::source_location where = std::source_location::current()) {
   detail::add_typed(name, std::move(parameters), typename detail::Signature<F>::Function(std::move(f)), doc,
                     where);
 }
@@ -110,22 +111,22 @@ template <class T>
 class Methods {
  public:
   template <class F>
-  Methods& add(const std::string& name, std::vector<Parameter> parameters, F f, std::string_view doc,
+  Methods& add(const std::string& name, std::vector<NamedParameter> parameters, F f, std::string_view doc,
                std::source_location where = std::source_location::current()) {
     parameters.insert(parameters.begin(), "self");
-    function(key() + name, std::move(parameters), std::move(f), doc, where);
+    add_function(key() + name, std::move(parameters), std::move(f), doc, where);
     return *this;
   }
   template <class F>
   Methods& property(const std::string& name, F f, std::string_view doc,
                     std::source_location where = std::source_location::current()) {
-    function(key() + "property." + name, {"self"}, std::move(f), doc, where);
+    add_function(key() + "property." + name, {"self"}, std::move(f), doc, where);
     return *this;
   }
   template <class F>
-  Methods& make(std::vector<Parameter> parameters, F f, std::string_view doc,
+  Methods& make(std::vector<NamedParameter> parameters, F f, std::string_view doc,
                 std::source_location where = std::source_location::current()) {
-    function(key() + "new", std::move(parameters), std::move(f), doc, where);
+    add_function(key() + "new", std::move(parameters), std::move(f), doc, where);
     return *this;
   }
 

@@ -14,7 +14,7 @@ struct CompileRequest : CompileSettings {
   std::string model, emit = "artifact", output, stage, function, system, cache;
   bool verify = false;
   Array<NDArray> verify_inputs;
-  Function progress, print, note;
+  Function progress, cancelled, print, note;
 
   static void fields(auto& f) {
     using R = CompileRequest;
@@ -29,6 +29,7 @@ struct CompileRequest : CompileSettings {
         .add("verify", &R::verify, "run the model around every pass")
         .add("verify_inputs", &R::verify_inputs, "what it is run on; empty: drawn values")
         .add("progress", &R::progress, "called with step, done and total")
+        .add("cancelled", &R::cancelled, "asked again and again: true ends the compilation (T1003)")
         .add("print", &R::print, "called with pass and text, for print_after")
         .add("note", &R::note, "called with remarks");
   }

@@ -64,14 +64,10 @@ TenonStatus tenon_ffi_error(const TenonErrorInfo* info, TenonAny* result) {
 int32_t tenon_ffi_error_info(const TenonObject* error, TenonErrorInfo* info) {
   const auto* e = as<ErrorObj>(error);
   if (!e) return 0;
-  *info = {TenonStatus(int(e->kind)),
-           e->code.c_str(),
-           e->message.c_str(),
-           e->location.c_str(),
-           e->hint.c_str(),
-           e->text.c_str(),
-           e->traceback.c_str(),
-           reinterpret_cast<TenonObject*>(const_cast<Object*>(e->foreign.get()))};
+  *info = {TenonStatus(int(e->kind)), e->code.c_str(),
+           e->message.c_str(),        e->location.c_str(),
+           e->hint.c_str(),           e->text.c_str(),
+           e->traceback.c_str(),      reinterpret_cast<TenonObject*>(const_cast<Object*>(e->foreign.get()))};
   return 1;
 }
 

@@ -78,9 +78,9 @@ TenonStatus tenon_ffi_function_set(const TenonFunctionInfo* info, TenonObject* f
     (void)function(f, "tenon_ffi_function_set");
     Function shared;
     static_cast<Ref<FunctionObj>&>(shared) = Ref<FunctionObj>(as<FunctionObj>(f));
-    registry::add({info->name, std::move(shared), info->file ? info->file : "", info->line,
-                   info->doc ? info->doc : ""},
-                  replace != 0);
+    registry::add(
+        {info->name, std::move(shared), info->file ? info->file : "", info->line, info->doc ? info->doc : ""},
+        replace != 0);
     return Any();
   });
 }
@@ -92,7 +92,12 @@ TenonStatus tenon_ffi_function_get(const char* name, TenonAny* result) {
 void tenon_ffi_function_remove(const char* name) { registry::remove(name); }
 
 TenonStatus tenon_ffi_function_names(const char* prefix, TenonAny* result) {
-  return guard(result, [&] { return Any(Array<std::string>(registry::names(prefix ? prefix : ""))); });
+  return guard(result, [&] {
+    auto names = make<ArrayObj>();
+    for (const std::string& name : registry::names(prefix ? prefix : ""))
+      names.mut()->items.emplace_back(name);
+    return Any(std::move(names));
+  });
 }
 
 TenonStatus tenon_ffi_function_info(const char* name, TenonAny* result) {

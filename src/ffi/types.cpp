@@ -10,10 +10,17 @@
 namespace tenon::ffi {
 namespace {
 
+/// A field, and what stands for null in it: C++ keeps an empty Array or Map as null.
+struct FieldRecord {
+  const FieldInfo* info;
+  Any empty;
+};
+
 /// What the pointers of a TenonTypeInfo point to.
 struct TypeRecord {
   std::string key;
   std::vector<std::string> texts;
+  std::vector<FieldRecord> records;
   std::vector<TenonFieldInfo> fields;
   TenonTypeInfo info{};
 };
@@ -22,10 +29,15 @@ std::unique_ptr<const TypeRecord> make_record(const TypeInfo& type) {
   auto r = std::make_unique<TypeRecord>();
   r->key = type.key;
   r->texts.reserve(3 * type.fields.size());
+  r->records.reserve(type.fields.size());
   for (const FieldInfo& f : type.fields) {
+    const std::string name = f.type->name();
+    r->records.push_back({&f, name.starts_with("Array[") ? Any(make<ArrayObj>())
+                              : name.starts_with("Map[") ? Any(make<MapObj>())
+                                                         : Any()});
     const auto keep = [&](std::string text) { return r->texts.emplace_back(std::move(text)).c_str(); };
-    r->fields.push_back({keep(std::string(f.name)), keep(std::string(f.doc)), keep(f.type->name()),
-                         int32_t(f.role), &f});
+    r->fields.push_back({keep(std::string(f.name)), keep(std::string(f.doc)), keep(name), int32_t(f.role),
+                         &r->records.back()});
   }
   r->info = {sizeof(TenonTypeInfo),
              type.index,
@@ -49,13 +61,12 @@ struct Records {
 constexpr uint32_t kTypeTableSize = 1 << 14;  // of base/object.cpp
 
 /// So that their types are there before the first object.
-const TypeInfo* const border_types[] = {type_info<Object>(),   type_info<StringObj>(),
-                                        type_info<BytesObj>(), type_info<ArrayObj>(),
-                                        type_info<MapObj>(),   type_info<ForeignObj>(),
-                                        type_info<ErrorObj>()};
+const TypeInfo* const border_types[] = {
+    type_info<Object>(), type_info<StringObj>(),  type_info<BytesObj>(), type_info<ArrayObj>(),
+    type_info<MapObj>(), type_info<ForeignObj>(), type_info<ErrorObj>()};
 
-const FieldInfo& record(const TenonFieldInfo* field) {
-  return *static_cast<const FieldInfo*>(field->record);
+const FieldRecord& record(const TenonFieldInfo* field) {
+  return *static_cast<const FieldRecord*>(field->record);
 }
 
 bool has_none(const Any& value) {
@@ -120,7 +131,10 @@ int32_t tenon_ffi_is_instance(uint32_t index, uint32_t ancestor) {
 }
 
 TenonStatus tenon_ffi_field_get(const TenonObject* o, const TenonFieldInfo* field, TenonAny* result) {
-  return guard(result, [&] { return record(field).get(object(o)); });
+  return guard(result, [&] {
+    Any value = record(field).info->get(object(o));
+    return value.is_none() ? record(field).empty : value;
+  });
 }
 
 TenonStatus tenon_ffi_field_set(TenonObject* o, const TenonFieldInfo* field, const TenonAny* value,
@@ -130,7 +144,7 @@ TenonStatus tenon_ffi_field_set(TenonObject* o, const TenonFieldInfo* field, con
       throw Error(ErrorKind::usage, "T0106",
                   std::string("the field `") + field->name + "` of an object that others hold is set", {},
                   "set it in a copy");
-    const FieldInfo& f = record(field);
+    const FieldInfo& f = *record(field).info;
     Any fit;
     if (has_none(any(value)) || !f.coerce(any(value), &fit))
       throw Error(ErrorKind::usage, "T0102",

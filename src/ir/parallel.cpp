@@ -10,12 +10,14 @@
 #include <utility>
 #include <vector>
 
+#include "base/error.h"
+
 namespace tenon {
 namespace {
 
 // Of the thread: several compilations may run side by side, each with its own number, and what runs on a
 // worker stays on its thread. Passes call map_prim without a number.
-thread_local int program_threads = 1;
+thread_local ParallelPrograms::Settings settings;
 
 /// Address space only: pages appear when they are touched.
 constexpr size_t kStack = size_t(512) << 20;
@@ -28,10 +30,12 @@ struct Shared {
   std::exception_ptr error;
   size_t error_at = SIZE_MAX;
 
-  void work() {
-    const int outside = std::exchange(program_threads, 1);
+  /// `cancelled`: asked before each item, by the calling thread alone; no further item is begun then.
+  void work(const std::function<bool()>* cancelled) {
+    const ParallelPrograms one(1);
     for (size_t k = next++; k < n; k = next++) {
       try {
+        if (cancelled && *cancelled) poll(*cancelled);
         f(k);
       } catch (...) {
         std::lock_guard guard(lock);
@@ -41,7 +45,14 @@ struct Shared {
         }
       }
     }
-    program_threads = outside;
+  }
+  void poll(const std::function<bool()>& cancelled) {
+    try {
+      if (cancelled()) throw Error(ErrorKind::interrupted, "T1003", "compilation was cancelled");
+    } catch (...) {
+      next = n;
+      throw;
+    }
   }
 };
 
@@ -59,7 +70,7 @@ void for_each_parallel(size_t n, int threads, FunctionRef<void(size_t)> f) {
     const int failed = pthread_create(
         &thread, &attributes,
         [](void* s) -> void* {
-          static_cast<Shared*>(s)->work();
+          static_cast<Shared*>(s)->work(nullptr);
           return nullptr;
         },
         &shared);
@@ -67,15 +78,14 @@ void for_each_parallel(size_t n, int threads, FunctionRef<void(size_t)> f) {
     others.push_back(thread);
   }
   pthread_attr_destroy(&attributes);
-  shared.work();
+  shared.work(settings.cancelled);
   for (const pthread_t t : others) pthread_join(t, nullptr);
   if (shared.error) std::rethrow_exception(shared.error);
 }
 
-ParallelPrograms::ParallelPrograms(int threads) : before_(program_threads) {
-  program_threads = std::max(1, threads);
-}
-ParallelPrograms::~ParallelPrograms() { program_threads = before_; }
-int ParallelPrograms::threads() { return program_threads; }
+ParallelPrograms::ParallelPrograms(int threads, const std::function<bool()>* cancelled)
+    : before_(std::exchange(settings, {std::max(1, threads), cancelled})) {}
+ParallelPrograms::~ParallelPrograms() { settings = before_; }
+int ParallelPrograms::threads() { return settings.threads; }
 
 }  // namespace tenon

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Work of the compiler on several threads, with the result that one thread gives.
 #pragma once
+#include <functional>
+
 #include "base/function_ref.h"
 
 namespace tenon {
@@ -10,16 +12,21 @@ namespace tenon {
 void for_each_parallel(size_t n, int threads, FunctionRef<void(size_t)> f);
 
 /// While one lives, `IRModule::map_prim` on this thread visits functions on several threads. Its callbacks
-/// must not change what they share; passes over programs do not.
+/// must not change what they share; passes over programs do not. `cancelled` (it outlives this; may be null)
+/// is asked between items of work in this thread: Error "T1003".
 class ParallelPrograms {
  public:
-  explicit ParallelPrograms(int threads);
+  struct Settings {
+    int threads = 1;
+    const std::function<bool()>* cancelled = nullptr;
+  };
+  explicit ParallelPrograms(int threads, const std::function<bool()>* cancelled = nullptr);
   ~ParallelPrograms();
   ParallelPrograms(const ParallelPrograms&) = delete;
   static int threads();  ///< of the calling thread; 1 without a scope
 
  private:
-  int before_;
+  Settings before_;
 };
 
 }  // namespace tenon

@@ -204,7 +204,7 @@ Compiled compile(IRModule module, CompileOptions o) {
 
   // Schedules: each program's loops are placed for the target.
   if (o.schedule) {
-    const ParallelPrograms parallel(threads);
+    const ParallelPrograms parallel(threads, &context.cancelled);
     module = run_passes(std::move(module), schedule_passes(), context);
   }
   out.planned = module;
@@ -214,10 +214,8 @@ Compiled compile(IRModule module, CompileOptions o) {
   steps.run("vm", [&] { out.executable = vm_codegen(module, out.target); });
 
   // Programs: blocks become loops over flat memory, then code.
-  {
-    const ParallelPrograms parallel(threads);
-    out.lowered = run_passes(only_programs(module), tensor_passes(), context);
-  }
+  const ParallelPrograms parallel(threads, &context.cancelled);
+  out.lowered = run_passes(only_programs(module), tensor_passes(), context);
   generate_code(out, o, threads, steps, context);
 
   Metadata& metadata = out.executable.metadata;

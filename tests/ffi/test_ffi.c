@@ -1,23 +1,23 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The interface of objects and functions, used from plain C: values, containers, tensors, functions both ways,
- * the registry, fields of the compiler's nodes, errors. */
+ * The interface of objects and functions, used from plain C: values, containers, tensors, functions both
+ * ways, the registry, fields of the compiler's nodes, errors. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <tenon/ffi.h>
 
-#define EXPECT(condition)                                                  \
-  do {                                                                     \
-    if (!(condition)) {                                                    \
+#define EXPECT(condition)                                                     \
+  do {                                                                        \
+    if (!(condition)) {                                                       \
       fprintf(stderr, "%s:%d: not so: %s\n", __FILE__, __LINE__, #condition); \
-      exit(1);                                                             \
-    }                                                                      \
+      exit(1);                                                                \
+    }                                                                         \
   } while (0)
 
 /* The result of a call that must go well. */
-#define OK(call)                                                   \
-  do {                                                             \
-    TenonStatus status_ = (call);                                  \
+#define OK(call)                                                    \
+  do {                                                              \
+    TenonStatus status_ = (call);                                   \
     if (status_ != TENON_OK) fail_with(__LINE__, status_, &result); \
   } while (0)
 
@@ -110,7 +110,8 @@ static TenonStatus add(void* self, const TenonAny* arguments, int32_t count, Ten
   int64_t sum = *(int64_t*)self;
   for (int32_t i = 0; i < count; ++i) {
     if (arguments[i].tag != TENON_INT) {
-      const TenonErrorInfo e = {TENON_ERROR_USAGE, "T0102", "it adds integers", "", "give integers", NULL, NULL, NULL};
+      const TenonErrorInfo e = {
+          TENON_ERROR_USAGE, "T0102", "it adds integers", "", "give integers", NULL, NULL, NULL};
       tenon_ffi_error(&e, result);
       tenon_ffi_error_passed(result->v.object, "test_ffi.c", 7, "add");
       return TENON_ERROR_USAGE;
@@ -134,7 +135,8 @@ static void functions(void) {
 
   const TenonFunctionInfo info = {"test.add", "test_ffi.c", 42, "adds"};
   OK(tenon_ffi_function_set(&info, f.v.object, 0, &result));
-  EXPECT(tenon_ffi_function_set(&info, f.v.object, 0, &result) == TENON_ERROR_USAGE && is_code(&result, "T0103"));
+  EXPECT(tenon_ffi_function_set(&info, f.v.object, 0, &result) == TENON_ERROR_USAGE &&
+         is_code(&result, "T0103"));
   tenon_ffi_any_release(&result);
   OK(tenon_ffi_function_set(&info, f.v.object, 1, &result));
   tenon_ffi_any_release(&f);
@@ -190,7 +192,8 @@ static void nodes(void) {
   EXPECT(!strcmp(type->fields[1].name, "value") && !strcmp(type->fields[1].type, "int"));
   EXPECT(tenon_ffi_types(NULL, 0) > 90);
   OK(tenon_ffi_function_get("ir.from_json", &f));
-  const char* json = "{\"root\": {\"n\": 0}, \"nodes\": [{\"@\": \"tir.IntImm\", \"dtype\": \"int32\", \"value\": 5}]}";
+  const char* json =
+      "{\"root\": {\"n\": 0}, \"nodes\": [{\"@\": \"tir.IntImm\", \"dtype\": \"int32\", \"value\": 5}]}";
   OK(tenon_ffi_string(json, strlen(json), &text));
   OK(tenon_ffi_call(f.v.object, &text, 1, &node));
   EXPECT(node.tag == index);

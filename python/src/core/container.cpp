@@ -62,7 +62,8 @@ int container_init(PyObject* self, PyObject* args, PyObject* keywords) {
   }
   const bool map = PyObject_TypeCheck(self, state.map);
   PyObject* type = reinterpret_cast<PyObject*>(map ? &PyDict_Type : &PyList_Type);
-  PyObject* copy = given ? PyObject_CallFunctionObjArgs(type, given, nullptr) : PyObject_CallObject(type, nullptr);
+  PyObject* copy =
+      given ? PyObject_CallFunctionObjArgs(type, given, nullptr) : PyObject_CallObject(type, nullptr);
   TenonAny value;
   if (!copy || !to_any(copy, &value)) return Py_XDECREF(copy), -1;
   Py_DECREF(copy);
@@ -126,14 +127,15 @@ PyType_Spec array_spec = {"tenon._core.Array", int(sizeof(Wrapper)), 0,
 PyMethodDef map_methods[] = {{"_keys", map_keys, METH_NOARGS, "the keys as a list"},
                              {"_values", map_values, METH_NOARGS, "the values as a list"},
                              {}};
-PyType_Slot map_slots[] = {{Py_mp_length, reinterpret_cast<void*>(map_length)},
-                           {Py_mp_subscript, reinterpret_cast<void*>(map_subscript)},
-                           {Py_sq_contains, reinterpret_cast<void*>(map_contains)},
-                           {Py_tp_iter, reinterpret_cast<void*>(map_iter)},
-                           {Py_tp_init, reinterpret_cast<void*>(container_init)},
-                           {Py_tp_methods, map_methods},
-                           {Py_tp_doc, const_cast<char*>("A mapping that does not change; it keeps the order.")},
-                           {0, nullptr}};
+PyType_Slot map_slots[] = {
+    {Py_mp_length, reinterpret_cast<void*>(map_length)},
+    {Py_mp_subscript, reinterpret_cast<void*>(map_subscript)},
+    {Py_sq_contains, reinterpret_cast<void*>(map_contains)},
+    {Py_tp_iter, reinterpret_cast<void*>(map_iter)},
+    {Py_tp_init, reinterpret_cast<void*>(container_init)},
+    {Py_tp_methods, map_methods},
+    {Py_tp_doc, const_cast<char*>("A mapping that does not change; it keeps the order.")},
+    {0, nullptr}};
 PyType_Spec map_spec = {"tenon._core.Map", int(sizeof(Wrapper)), 0, Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE,
                         map_slots};
 
@@ -145,7 +147,8 @@ bool add_container_types(PyObject* module) {
   PyObject* map = PyType_FromSpecWithBases(&map_spec, base);
   state.array = reinterpret_cast<PyTypeObject*>(array);
   state.map = reinterpret_cast<PyTypeObject*>(map);
-  if (!array || !map || PyModule_AddType(module, state.array) != 0 || PyModule_AddType(module, state.map) != 0)
+  if (!array || !map || PyModule_AddType(module, state.array) != 0 ||
+      PyModule_AddType(module, state.map) != 0)
     return false;
   set_class(tenon_ffi_type_index("Array"), array);
   set_class(tenon_ffi_type_index("Map"), map);

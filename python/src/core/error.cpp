@@ -75,9 +75,8 @@ void raise(TenonAny* error, const char* name) {
     add_passed(error->v.object, name);
     tenon_ffi_error_info(error->v.object, &info);
   }
-  auto* original = info.foreign
-                       ? static_cast<PyObject*>(tenon_ffi_foreign_handle(info.foreign, drop_later))
-                       : nullptr;
+  auto* original =
+      info.foreign ? static_cast<PyObject*>(tenon_ffi_foreign_handle(info.foreign, drop_later)) : nullptr;
   if (original) {
     PyObject* type = reinterpret_cast<PyObject*>(Py_TYPE(original));
     Py_INCREF(type);
@@ -110,8 +109,8 @@ TenonStatus take_exception(TenonAny* error) {
   if (code.empty()) code = "T0104";
   TenonStatus kind = kind_of(type);
   TenonAny held;
-  TenonErrorInfo info = {kind, code.c_str(), message.c_str(), "", hint.c_str(), nullptr, passed.c_str(),
-                         nullptr};
+  TenonErrorInfo info = {kind,         code.c_str(), message.c_str(), "",
+                         hint.c_str(), nullptr,      passed.c_str(),  nullptr};
   if (foreign(value, &held))
     info.foreign = held.v.object;
   else

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Functions of C++ called from Python, and callables of Python called from C++. The interpreter lock is
 // released round every call into C++: it may take long, and it may wait for threads that call Python.
+#include <atomic>
+#include <chrono>
+
 #include "core.h"
 
 namespace tenon::python {
@@ -76,8 +79,8 @@ int set_name(PyObject* self, PyObject* name, void*) {
 /// What C++ calls.
 TenonStatus call_python(void* callable, const TenonAny* arguments, int32_t count, TenonAny* result) {
   if (interpreter_ended()) {
-    const TenonErrorInfo gone = {TENON_ERROR_USAGE, "T0104", "the interpreter has ended", "", "",
-                                 nullptr,           nullptr, nullptr};
+    const TenonErrorInfo gone = {TENON_ERROR_USAGE, "T0104", "the interpreter has ended", "", "", nullptr,
+                                 nullptr,           nullptr};
     tenon_ffi_error(&gone, result);
     return TENON_ERROR_USAGE;
   }
@@ -92,6 +95,23 @@ TenonStatus call_python(void* callable, const TenonAny* arguments, int32_t count
   if (!value || !to_any(value, result)) status = take_exception(result);
   Py_XDECREF(args);
   Py_XDECREF(value);
+  PyGILState_Release(lock);
+  return status;
+}
+
+/// What a long call asks: gives false, or fails with what a signal's handler raised. It looks at most every
+/// 20 ms, because looking takes the lock.
+TenonStatus poll_signals(void*, const TenonAny*, int32_t, TenonAny* result) {
+  using Clock = std::chrono::steady_clock;
+  static std::atomic<Clock::rep> last{0};
+  *result = tenon_any_bool(0);
+  const Clock::rep now = Clock::now().time_since_epoch().count();
+  constexpr Clock::rep kPause =
+      std::chrono::duration_cast<Clock::duration>(std::chrono::milliseconds(20)).count();
+  if (now - last.load(std::memory_order_relaxed) < kPause || interpreter_ended()) return TENON_OK;
+  last.store(now, std::memory_order_relaxed);
+  const PyGILState_STATE lock = PyGILState_Ensure();
+  const TenonStatus status = PyErr_CheckSignals() == 0 ? TENON_OK : take_exception(result);
   PyGILState_Release(lock);
   return status;
 }
@@ -120,7 +140,12 @@ bool add_function_type(PyObject* module) {
   state.function = reinterpret_cast<PyTypeObject*>(type);
   if (!type || PyModule_AddType(module, state.function) != 0) return false;
   set_class(tenon_ffi_type_index("Function"), type);
-  return true;
+  TenonAny poll;
+  if (tenon_ffi_function(poll_signals, nullptr, nullptr, &poll) != TENON_OK) return raise(&poll), false;
+  PyObject* f = from_any(poll);
+  const bool added = f && PyModule_AddObjectRef(module, "poll_signals", f) == 0;
+  Py_XDECREF(f);
+  return added;
 }
 
 }  // namespace tenon::python

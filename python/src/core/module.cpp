@@ -12,7 +12,7 @@ PyObject* result_of(TenonStatus status, TenonAny* result) {
 }
 
 PyObject* setup(PyObject*, PyObject* args, PyObject* keywords) {
-  static const char* names[] = {"dtype", "make_class", "make_error", "equal",     "hash",
+  static const char* names[] = {"dtype", "make_class", "make_error", "equal", "hash",
                                 "repr",  "bind",       "to_tensor",  nullptr};
   PyObject** slots[] = {&state.dtype, &state.make_class, &state.make_error, &state.equal,
                         &state.hash,  &state.repr,       &state.bind,       &state.to_tensor};
@@ -147,8 +147,15 @@ PyMethodDef methods[] = {
     {"set_class", set_class_of, METH_VARARGS, "(index, class)"},
     {"get_class", get_class_of, METH_O, "the class of an index"},
     {}};
-PyModuleDef definition = {PyModuleDef_HEAD_INIT, "tenon._core", "Objects and functions of Tenon.", -1, methods,
-                          nullptr,               nullptr,       nullptr,                           nullptr};
+PyModuleDef definition = {PyModuleDef_HEAD_INIT,
+                          "tenon._core",
+                          "Objects and functions of Tenon.",
+                          -1,
+                          methods,
+                          nullptr,
+                          nullptr,
+                          nullptr,
+                          nullptr};
 
 }  // namespace
 }  // namespace tenon::python

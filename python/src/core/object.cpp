@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Wrappers: while one lives, its object has no other, so `a.body is a.body`. The table of them is touched with
-// the interpreter lock held only. A wrapper whose count has reached zero may still be found while its class
-// runs the end of its life (attributes of a subclass, `__del__`): it counts as absent.
+// Wrappers: while one lives, its object has no other, so `a.body is a.body`. The table of them is touched
+// with the interpreter lock held only. A wrapper whose count has reached zero may still be found while its
+// class runs the end of its life (attributes of a subclass, `__del__`): it counts as absent.
 #include "core.h"
 
 #include <structmember.h>
@@ -185,7 +185,7 @@ PyObject* field_get(PyObject* self, PyObject* instance, PyObject*) {
 
 int field_set(PyObject* self, PyObject*, PyObject*) {
   PyErr_Format(PyExc_AttributeError,
-               "objects are shared and do not change: `x.replace(%s=…)` gives a changed copy",
+               "objects are shared and do not change: `x.replace(%s=...)` gives a changed copy",
                reinterpret_cast<Field*>(self)->info->name);
   return -1;
 }
@@ -220,11 +220,10 @@ PyType_Slot object_slots[] = {{Py_tp_dealloc, reinterpret_cast<void*>(object_dea
 PyType_Spec object_spec = {"tenon._core.Object", int(sizeof(Wrapper)), 0,
                            Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE, object_slots};
 
-PyGetSetDef field_getters[] = {
-    {"__name__", field_text, nullptr, "its name", nullptr},
-    {"__doc__", field_text, nullptr, "what it holds", reinterpret_cast<void*>(1)},
-    {"type", field_text, nullptr, "its static type", reinterpret_cast<void*>(2)},
-    {}};
+PyGetSetDef field_getters[] = {{"__name__", field_text, nullptr, "its name", nullptr},
+                               {"__doc__", field_text, nullptr, "what it holds", reinterpret_cast<void*>(1)},
+                               {"type", field_text, nullptr, "its static type", reinterpret_cast<void*>(2)},
+                               {}};
 PyType_Slot field_slots[] = {{Py_tp_new, reinterpret_cast<void*>(field_new)},
                              {Py_tp_dealloc, reinterpret_cast<void*>(field_dealloc)},
                              {Py_tp_descr_get, reinterpret_cast<void*>(field_get)},
@@ -280,7 +279,8 @@ PyObject* wrap(TenonObject* object) {
 
 TenonObject* made_object(PyObject* self) {
   TenonObject* object = object_of(self);
-  if (!object) PyErr_Format(PyExc_TypeError, "this %R was never made: its __init__ did not run", Py_TYPE(self));
+  if (!object)
+    PyErr_Format(PyExc_TypeError, "this %R was never made: its __init__ did not run", Py_TYPE(self));
   return object;
 }
 

@@ -192,7 +192,8 @@ PyObject* tensor_dlpack(PyObject* self, PyObject* args, PyObject* keywords) {
   TenonObject* object = made_object(self);
   if (!object) return nullptr;
   long major = 0;
-  if (PyTuple_Check(version) && PyTuple_Size(version) == 2) major = PyLong_AsLong(PyTuple_GetItem(version, 0));
+  if (PyTuple_Check(version) && PyTuple_Size(version) == 2)
+    major = PyLong_AsLong(PyTuple_GetItem(version, 0));
   TenonAny result;
   if (major >= DLPACK_MAJOR_VERSION) {
     DLManagedTensorVersioned* managed = nullptr;

@@ -23,22 +23,26 @@ std::span<const ErrorCode> general_codes() {
        "to replace the first.",
        "Rename one of them, or register the second with leave to override."},
       {"T0104", "a function of another language raised an exception",
-       "A callable of Python (or of another language) was called by Tenon and did not return. The error carries "
+       "A callable of Python (or of another language) was called by Tenon and did not return. The error "
+       "carries "
        "the exception itself, and its own language raises it again.",
        "Read the exception and the lines of the function that raised it."},
       {"T0105", "a function of another language failed without saying why",
-       "A function given by tenon_ffi_function returned a status other than TENON_OK and left no error object "
+       "A function given by tenon_ffi_function returned a status other than TENON_OK and left no error "
+       "object "
        "in its result.",
        "Make one with tenon_ffi_error before the function returns."},
       {"T0106", "a field is set in an object that others hold",
-       "Objects are shared and do not change once somebody else holds them; whoever has a reference relies on "
+       "Objects are shared and do not change once somebody else holds them; whoever has a reference relies "
+       "on "
        "that.",
        "Make a copy, set the field there and use the copy."},
       {"T0107", "an object of this type cannot be copied",
        "Tensors, functions and running things are shared by reference; only nodes and values are copied.",
        "Use the object itself, or make a new one from its parts."},
       {"T0108", "a node cannot be made from these fields",
-       "Another language makes a node by the names of its fields, and a name is unknown, a value does not fit, or "
+       "Another language makes a node by the names of its fields, and a name is unknown, a value does not "
+       "fit, or "
        "what the node's type derives from is missing.",
        "The message names the field and what it holds."},
       {"T0401", "there is not enough memory",
