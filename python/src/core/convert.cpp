@@ -64,6 +64,8 @@ bool from_dict(PyObject* value, TenonAny* result) {
 
 /// Kinds that are rarer.
 bool from_other(PyObject* value, TenonAny* result) {
+  if (Py_TYPE(value) == &PyUnicode_Type) return from_text(value, result);
+  if (numpy_array_from(value, result)) return true;
   if (PyLong_Check(value)) return from_int(value, result);  // enumerations
   if (PyFloat_Check(value)) {
     *result = tenon_any_float(PyFloat_AsDouble(value));

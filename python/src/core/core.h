@@ -52,6 +52,8 @@ bool add_function_type(PyObject* module);
 bool add_tensor_type(PyObject* module);
 /// Whether this is a tensor of somebody else: 1 and a view of it, 0 no, -1 an exception is set.
 int tensor_from(PyObject* value, TenonAny* result);
+/// The same for an array of NumPy that can be used as it is: 1 or 0.
+int numpy_array_from(PyObject* value, TenonAny* result);
 /// A callable as a function.
 bool function_from(PyObject* callable, TenonAny* result);
 
@@ -77,6 +79,17 @@ void drop_later(void* python_object);
 void drop_later(void (*f)(void*), void* argument);
 /// Runs what waits; with the lock held. Cheap when nothing does.
 void run_deferred();
+/// Round releases of C++ objects, with the lock held: what they drop of Python goes at the end of the scope.
+/// Nothing inside runs Python.
+class Releasing {
+ public:
+  Releasing();
+  ~Releasing();
+  Releasing(const Releasing&) = delete;
+
+ private:
+  unsigned long outside_;
+};
 bool interpreter_ended();
 bool add_deferred(PyObject* module);
 
@@ -98,15 +111,20 @@ class Values {
     if (capacity > kSmall) list_ = static_cast<TenonAny*>(PyMem_Malloc(size_t(capacity) * sizeof(TenonAny)));
   }
   ~Values() {
+    if (objects_) release();
+    if (list_ != small_) PyMem_Free(list_);
+  }
+  void release() {
+    const Releasing releasing;
     for (Py_ssize_t i = 0; i < size_; ++i)
       if (list_[i].tag >= TENON_FIRST_OBJECT) tenon_ffi_release(list_[i].v.object);
-    if (list_ != small_) PyMem_Free(list_);
   }
   Values(const Values&) = delete;
   /// False: an exception is set.
   bool add(PyObject* value) {
     if (!list_) return PyErr_NoMemory(), false;
     if (!to_any(value, list_ + size_)) return false;
+    objects_ = objects_ || list_[size_].tag >= TENON_FIRST_OBJECT;
     ++size_;
     return true;
   }
@@ -118,6 +136,7 @@ class Values {
   TenonAny small_[kSmall];
   TenonAny* list_;
   Py_ssize_t size_ = 0;
+  bool objects_ = false;
 };
 
 /// Puts an owned reference into a variable and gives back what was there.

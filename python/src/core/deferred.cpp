@@ -1,7 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // C++ may drop the last reference to something of Python in any thread, while it holds locks of its own, or
 // when the interpreter has ended. So a drop never waits for the interpreter lock: it joins a list that the
-// next one who holds the lock empties. After the end of the interpreter what remains is leaked.
+// next one who holds the lock empties. What a thread drops in a `Releasing` scope, with the lock held, joins
+// a list without a lock, which the end of the scope empties. After the end of the interpreter what remains is
+// leaked.
+#include <pthread.h>
+
 #include <atomic>
 #include <mutex>
 #include <vector>
@@ -19,10 +23,21 @@ struct List {
   std::mutex mutex;
   std::vector<Deferred> items;
   std::atomic<bool> waiting{false}, ended{false};
+  /// The thread that is in a scope, 0 for none; changed with the interpreter lock held.
+  std::atomic<pthread_t> releasing{0};
+  std::vector<Deferred> own;
 };
 List& list() {
   static List* l = new List;  // outlives the static objects whose destructors may come here
   return *l;
+}
+
+void run(const std::vector<Deferred>& items) {
+  // What runs here may be called while an exception is on its way.
+  PyObject *type, *value, *traceback;
+  PyErr_Fetch(&type, &value, &traceback);
+  for (const Deferred& d : items) d.f(d.argument);
+  PyErr_Restore(type, value, traceback);
 }
 
 int run_pending(void*) {
@@ -40,6 +55,7 @@ PyObject* end(PyObject*, PyObject*) {
 
 void drop_later(void (*f)(void*), void* argument) {
   List& l = list();
+  if (l.releasing.load(std::memory_order_relaxed) == pthread_self()) return l.own.push_back({f, argument});
   if (l.ended) return;
   std::lock_guard lock(l.mutex);
   l.items.push_back({f, argument});
@@ -48,6 +64,24 @@ void drop_later(void (*f)(void*), void* argument) {
 
 void drop_later(void* python_object) {
   drop_later([](void* o) { Py_DECREF(static_cast<PyObject*>(o)); }, python_object);
+}
+
+Releasing::Releasing() : outside_(list().releasing.exchange(pthread_self(), std::memory_order_relaxed)) {}
+
+Releasing::~Releasing() {
+  List& l = list();
+  l.releasing.store(outside_, std::memory_order_relaxed);
+  if (outside_) return;  // the outer scope has the same list
+  if (l.own.size() == 1) {
+    const Deferred only = l.own[0];
+    l.own.clear();  // its memory is kept
+    only.f(only.argument);
+  } else if (!l.own.empty()) {
+    std::vector<Deferred> items;
+    items.swap(l.own);
+    run(items);
+  }
+  run_deferred();
 }
 
 void run_deferred() {
@@ -59,12 +93,7 @@ void run_deferred() {
       items.swap(l.items);
       l.waiting = false;
     }
-    if (items.empty()) return;
-    // What runs here may be called while an exception is on its way.
-    PyObject *type, *value, *traceback;
-    PyErr_Fetch(&type, &value, &traceback);
-    for (const Deferred& d : items) d.f(d.argument);
-    PyErr_Restore(type, value, traceback);
+    run(items);
   }
 }
 

@@ -34,15 +34,10 @@ PyObject* call_values(PyObject* self, const Values& values) {
 
 PyObject* call_tuple(PyObject* self, PyObject* args) {
   const Py_ssize_t n = PyTuple_Size(args);
-  PyObject* result = nullptr;
-  {
-    Values values(n);
-    Py_ssize_t i = 0;
-    while (i < n && values.add(PyTuple_GetItem(args, i))) ++i;
-    if (i == n) result = call_values(self, values);
-  }
-  run_deferred();
-  return result;
+  Values values(n);
+  for (Py_ssize_t i = 0; i < n; ++i)
+    if (!values.add(PyTuple_GetItem(args, i))) return nullptr;
+  return call_values(self, values);
 }
 
 PyObject* function_call(PyObject* self, PyObject* args, PyObject* keywords) {

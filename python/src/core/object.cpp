@@ -99,8 +99,10 @@ void object_dealloc(PyObject* self) {
   PyTypeObject* type = Py_TYPE(self);
   reinterpret_cast<freefunc>(PyType_GetSlot(type, Py_tp_free))(self);
   Py_DECREF(type);
-  if (object) tenon_ffi_release(object);
-  run_deferred();
+  if (object) {
+    const Releasing releasing;
+    tenon_ffi_release(object);
+  }
 }
 
 /// `Class._wrap(made)`: an instance of this class takes the object of another wrapper over.
