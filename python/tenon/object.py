@@ -4,9 +4,10 @@ each field, a method for each registered function "TYPE.NAME", a property for "T
 fields or from "TYPE.new". Objects are shared and do not change; `replace` gives a changed copy.
 """
 import collections.abc
+import sys
 
 from . import _core
-from .ffi import describe, function_info, get_global_func, list_global_func_names, load_compiler
+from .ffi import describe, described, function_info, get_global_func, list_global_func_names, load_compiler
 
 __all__ = ["Array", "Map", "NDArray", "Object", "from_json", "structural_equal", "structural_hash",
            "first_difference"]
@@ -33,6 +34,33 @@ def class_of(key):
     return _core.get_class(index)
 
 
+def namespace(prefix):
+    """`__getattr__` and `__dir__` of a module `tenon.PREFIX`: the types "PREFIX.NAME" as classes and the registered
+    functions "PREFIX.NAME", each looked up when it is used first."""
+    module = sys.modules["tenon." + prefix]
+
+    def get(name):
+        if name.startswith("__"):
+            raise AttributeError(name)
+        full = f"{prefix}.{name}"
+        try:
+            found = class_of(full)
+        except KeyError:
+            if get_global_func(full, allow_missing=True) is None:
+                raise AttributeError(f"module tenon.{prefix} has no {name}") from None
+            found = described(full)
+        setattr(module, name, found)
+        return found
+
+    def names():
+        load_compiler()
+        types = (_core.type_info(i)[0] for i in _core.type_indices())
+        found = [n[len(prefix) + 1:] for n in (*types, *list_global_func_names(prefix + ".")) if n.startswith(prefix + ".")]
+        return sorted({*vars(module), *(n for n in found if n.isidentifier())})
+
+    return get, names
+
+
 def make_class(index):
     """What `_core` calls for a type that it sees first."""
     key, parent, fields = _core.type_info(index)
@@ -43,6 +71,7 @@ def make_class(index):
     for i, (field, *_) in enumerate(fields):
         members[field] = _core.Field(index, i)
     members.update(_methods(key))
+    members.update(_EXTRA.get(key, {}))
     return type(base)(name, (base,), members)
 
 
@@ -76,6 +105,10 @@ def _method(full, how):
     method = how(get_global_func(full))
     describe(method, full)
     return method
+
+
+# ---------------------------------------------------------------- what a class has beside its record
+_EXTRA = {"ir.IRModule": {"__getitem__": lambda self, name: self.functions[name]}}
 
 
 # ---------------------------------------------------------------- every object

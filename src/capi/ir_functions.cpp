@@ -53,7 +53,30 @@ IRModule parse_text(const std::string& text, const std::string& name) {
   return parse_module(text, options);
 }
 
+Ref<graph::Op> operator_named(const std::string& name) {
+  if (Ref<graph::Op> op = graph::find_op(name)) return op;
+  std::vector<std::string> names;
+  for (const Ref<graph::Op>& op : graph::all_ops()) names.push_back(op->name);
+  fail("T0108", fmt::format("there is no operator `{}`", name), {}, did_you_mean(name, names, "`tenon ops` lists all; "),
+       ErrorKind::usage);
+}
+
+/// What nodes know beside their fields.
+void add_methods() {
+  Methods<tir::PrimExprNode>().property(
+      "dtype", [](const PrimExpr& e) { return e.dtype(); }, "type of the value");
+  Methods<graph::ExprNode>().property(
+      "type", [](const graph::Expr& e) { return e->type; }, "type of the value; None until it is inferred");
+  Methods<graph::Op>()
+      .make({"name"}, operator_named, "the operator of a name, such as \"nn.relu\"")
+      .property("doc", [](const Ref<graph::Op>& op) { return op->doc; }, "what it computes")
+      .property("pure", [](const Ref<graph::Op>& op) { return op->pure; }, "whether it has no effect")
+      .property("file", [](const Ref<graph::Op>& op) { return op->file; }, "where it is defined")
+      .property("line", [](const Ref<graph::Op>& op) { return int64_t(op->line); }, "where it is defined");
+}
+
 const bool ir_functions_registered = [] {
+  add_methods();
   add_function("ir.make", {"key", "fields"}, make_named, "a node of a type by its fields (T0108)");
   add_function("ir.replace", {"node", "fields"}, replace_fields, "the node with other values of some fields");
   add_function("ir.script", {"node", {"inline_elements", int64_t(16)}}, text_of,

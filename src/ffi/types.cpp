@@ -4,8 +4,10 @@
 #include <memory>
 #include <mutex>
 
+#include "base/function.h"
 #include "base/reflect.h"
 #include "ffi/guard.h"
+#include "runtime/executable.h"
 
 namespace tenon::ffi {
 namespace {
@@ -62,8 +64,9 @@ constexpr uint32_t kTypeTableSize = 1 << 14;  // of base/object.cpp
 
 /// So that their types are there before the first object.
 const TypeInfo* const border_types[] = {
-    type_info<Object>(), type_info<StringObj>(),  type_info<BytesObj>(), type_info<ArrayObj>(),
-    type_info<MapObj>(), type_info<ForeignObj>(), type_info<ErrorObj>()};
+    type_info<Object>(),     type_info<StringObj>(), type_info<BytesObj>(),   type_info<ArrayObj>(),
+    type_info<MapObj>(),     type_info<ShapeObj>(),  type_info<NDArrayObj>(), type_info<FunctionObj>(),
+    type_info<ForeignObj>(), type_info<ErrorObj>()};
 
 const FieldRecord& record(const TenonFieldInfo* field) {
   return *static_cast<const FieldRecord*>(field->record);

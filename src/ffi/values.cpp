@@ -14,6 +14,22 @@ namespace {
 
 const TenonAny* c(const Any* items) { return reinterpret_cast<const TenonAny*>(items); }
 
+/// The tensor, if its elements are of a type that Tenon has: DLPack has more.
+const DLTensor& known(const DLTensor& tensor) {
+  const uint8_t code = tensor.dtype.code;
+  if (code == kDLComplex || (code > kDLBool && code < kDLFloat8_e4m3fn) || code > kDLFloat8_e5m2fnuz)
+    throw Error(ErrorKind::usage, "T0405",
+                "a tensor's elements have a type that Tenon does not have (DLPack's code " +
+                    std::to_string(code) + ")");
+  return tensor;
+}
+/// Of a tensor to be taken over.
+template <class Managed>
+Managed* known(Managed* managed) {
+  if (managed) known(managed->dl_tensor);
+  return managed;
+}
+
 NDArray tensor_of(const TenonObject* o, const char* what) {
   const auto* array = as<NDArrayObj>(o);
   if (!array) throw Error(ErrorKind::usage, "T0102", std::string(what) + ": the object is no NDArray");
@@ -100,10 +116,10 @@ const int64_t* tenon_ffi_shape_dims(const TenonObject* o, size_t* ndim) {
 }
 
 TenonStatus tenon_ffi_from_dlpack(DLManagedTensorVersioned* tensor, TenonAny* result) {
-  return guard(result, [&] { return Any(from_dlpack(tensor)); });
+  return guard(result, [&] { return Any(from_dlpack(known(tensor))); });
 }
 TenonStatus tenon_ffi_from_dlpack_unversioned(DLManagedTensor* tensor, TenonAny* result) {
-  return guard(result, [&] { return Any(from_dlpack(tensor)); });
+  return guard(result, [&] { return Any(from_dlpack(known(tensor))); });
 }
 TenonStatus tenon_ffi_to_dlpack(const TenonObject* o, DLManagedTensorVersioned** managed, TenonAny* result) {
   return guard(result, [&] {
@@ -121,7 +137,7 @@ TenonStatus tenon_ffi_to_dlpack_unversioned(const TenonObject* o, DLManagedTenso
 
 TenonStatus tenon_ffi_tensor(const DLTensor* tensor, void* owner, void (*release)(void*), TenonAny* result) {
   return guard(result, [&] {
-    NDArray array = view_of(*tensor);
+    NDArray array = view_of(known(*tensor));
     if (release) array.mut()->release = [owner, release] { release(owner); };
     return Any(std::move(array));
   });

@@ -101,6 +101,11 @@ static void tensors(void) {
   EXPECT(released == 0);
   tenon_ffi_any_release(&tensor);
   EXPECT(released == 1);
+  t.dtype.code = kDLComplex;
+  t.dtype.bits = 64;
+  EXPECT(tenon_ffi_tensor(&t, NULL, NULL, &result) == TENON_ERROR_USAGE && is_code(&result, "T0405"));
+  tenon_ffi_any_release(&result);
+  t.dtype = tenon_dtype("float32");
   t.strides = strides;
   EXPECT(tenon_ffi_tensor(&t, NULL, NULL, &result) == TENON_ERROR_USAGE && is_code(&result, "T0404"));
   tenon_ffi_any_release(&result);

@@ -1,0 +1,124 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Arrays across the border, without copies where they allow it."""
+import array
+import gc
+import unittest
+import weakref
+
+import tenon
+
+try:
+    import numpy
+except ImportError:
+    numpy = None
+
+
+def through(value):
+    return tenon.convert_func(lambda x: x)(value)
+
+
+class Buffers(unittest.TestCase):
+    def test_a_buffer_is_a_view(self):
+        data = array.array("f", [1, 2, 3])
+        t = through(data)
+        self.assertIsInstance(t, tenon.NDArray)
+        self.assertEqual((t.shape, t.dtype, t.__dlpack_device__()), ((3,), "float32", (1, 0)))
+        self.assertEqual(t.data_ptr, data.buffer_info()[0])
+        data[1] = 7
+        self.assertEqual(memoryview(t).tolist(), [1, 7, 3])
+        with self.assertRaises(BufferError):
+            data.append(4)  # it is in use
+        del t
+        gc.collect()
+        data.append(4)
+
+    def test_shapes_and_gaps(self):
+        m = memoryview(bytearray(range(24))).cast("B", (4, 6))
+        t = through(m)
+        self.assertEqual((t.shape, t.dtype, memoryview(t).tolist()[1]), ((4, 6), "uint8", list(range(6, 12))))
+        gaps = memoryview(array.array("i", range(6)))[::2]
+        self.assertEqual(memoryview(through(gaps)).tolist(), [0, 2, 4])
+        self.assertEqual(memoryview(through(array.array("d", []))).tolist(), [])
+
+    def test_dlpack_of_our_own(self):
+        t = through(array.array("h", [1, -2]))
+        for capsule in [t.__dlpack__(), t.__dlpack__(max_version=(1, 1)), t.__dlpack__(max_version=None)]:
+            class Producer:
+                def __dlpack__(self, max_version=None):
+                    return capsule
+
+            again = through(Producer())
+            self.assertEqual((again.data_ptr, memoryview(again).tolist()), (t.data_ptr, [1, -2]))
+            with self.assertRaises(BufferError):
+                through(Producer())  # used
+        class Old:
+            def __dlpack__(self):
+                return t.__dlpack__()
+
+        self.assertEqual(through(Old()).shape, (2,))
+        for bad in [dict(stream=1), dict(copy=True)]:
+            with self.assertRaises(BufferError):
+                t.__dlpack__(**bad)
+
+    def test_a_capsule_that_nobody_takes(self):
+        t = through(array.array("h", [1]))
+        capsule = t.__dlpack__()
+        self.assertGreater(t.use_count(), 1)
+        del capsule
+        self.assertEqual(t.use_count(), 1)
+
+    def test_what_is_no_array(self):
+        for bad in [1, "x", object(), [1]]:
+            with self.assertRaises(TypeError):
+                tenon.NDArray(bad)
+        self.assertEqual(tenon.NDArray(array.array("b", [5])).shape, (1,))
+
+
+@unittest.skipUnless(numpy, "NumPy is not installed")
+class Numpy(unittest.TestCase):
+    def test_every_type_is_a_view(self):
+        for name in ["bool", "int8", "uint8", "int16", "uint16", "int32", "uint32", "int64", "uint64", "float16",
+                     "float32", "float64"]:
+            a = numpy.arange(6).reshape(2, 3).astype(name)
+            t = through(a)
+            self.assertEqual((t.dtype, t.shape, t.data_ptr), (name, (2, 3), a.ctypes.data), name)
+            back = numpy.asarray(t)
+            self.assertEqual((back.dtype, back.ctypes.data), (a.dtype, a.ctypes.data))
+            if name != "bool":  # NumPy 1.24 has no bool of DLPack
+                self.assertTrue((numpy.from_dlpack(t) == a).all())
+
+    def test_views_keep_their_array(self):
+        a = numpy.zeros(4)
+        gone = weakref.ref(a)
+        t = through(a)
+        del a
+        self.assertIsNotNone(gone())
+        back = numpy.asarray(t)
+        del t
+        self.assertIsNotNone(gone())
+        del back
+        gc.collect()
+        self.assertIsNone(gone())
+
+    def test_strides_order_alignment(self):
+        a = numpy.arange(24, dtype="int32").reshape(2, 3, 4)
+        odd = numpy.frombuffer(b"\0" + a.tobytes(), dtype="uint8")[1:].view("int32")
+        for value in [a.T, a[:, ::2], a[::-1], numpy.asfortranarray(a), odd, numpy.broadcast_to(a[0], (5, 3, 4)),
+                      a[:, :0], numpy.int32(3).reshape(())]:
+            t = through(value)
+            self.assertEqual(t.shape, value.shape)
+            self.assertTrue((numpy.asarray(t) == value).all())
+
+    def test_read_only_arrays_are_taken(self):
+        a = numpy.arange(3)
+        a.flags.writeable = False
+        self.assertEqual(through(a).data_ptr, a.ctypes.data)
+
+    def test_what_no_tensor_holds(self):
+        for value in [numpy.array([object()]), numpy.array(["text"]), numpy.array([1j]), numpy.array([1], ">i4")]:
+            with self.assertRaises((TypeError, ValueError, BufferError)):
+                tenon.NDArray(value)
+
+
+if __name__ == "__main__":
+    unittest.main()
