@@ -12,7 +12,11 @@ class Error(Exception):
     """What Tenon reports. `code` is stable ("T0505"), `location` and `hint` may be empty, `passed` has a line for each
     function that the error left on its way, the innermost first."""
 
-    code = message = location = hint = passed = ""
+    code: str = ""
+    message: str = ""
+    location: str = ""
+    hint: str = ""
+    passed: str = ""
 
     def __reduce__(self):
         return _rebuild, (type(self), self.args, dict(self.__dict__))

@@ -6,14 +6,20 @@
 
     tenon.get_global_func("my.add")(1, 2)
 """
+from __future__ import annotations
+
 import sys
 
 from . import _core
+from ._core import Function
+
+TYPE_CHECKING = False  # type checkers take it for true
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
 
 __all__ = ["Function", "convert_func", "function_info", "get_global_func", "init_api", "list_global_func_names",
            "register_func", "remove_global_func"]
-
-Function = _core.Function
 
 
 def _place(callable_):
@@ -23,7 +29,7 @@ def _place(callable_):
     return (code.co_filename, code.co_firstlineno, doc) if code else ("", 0, doc)
 
 
-def register_func(name, func=None, override=False):
+def register_func(name: str | Callable[..., Any], func: Callable[..., Any] | None = None, override: bool = False) -> Any:
     """Registers a callable under a name, as a decorator or directly. UsageError T0103 when the name is taken and
     `override` is false. Compiled models call it by `call_packed`, C++ by its registry."""
     if callable(name):  # @register_func without a name
@@ -36,7 +42,7 @@ def register_func(name, func=None, override=False):
     return register if func is None else register(func)
 
 
-def get_global_func(name, allow_missing=False):
+def get_global_func(name: str, allow_missing: bool = False) -> Any:
     """The function of a name. A name that is not there is looked for in the compiler's library, which is loaded then;
     ValueError when it is nowhere (None with `allow_missing`)."""
     found = _core.get_function(name)
@@ -54,17 +60,17 @@ def _nearest(name):
     return "did you mean " + " or ".join(near) + "?" if near else "tenon.list_global_func_names() has all"
 
 
-def list_global_func_names(prefix=""):
+def list_global_func_names(prefix: str = "") -> list[str]:
     """Names of all registered functions with a prefix, sorted."""
     return list(_core.function_names(prefix))
 
 
-def remove_global_func(name):
+def remove_global_func(name: str) -> None:
     """Takes a name out of the registry; nothing when it is not there."""
     _core.remove_function(name)
 
 
-def function_info(name):
+def function_info(name: str) -> tuple[str, int, str, str] | None:
     """(file, line, signature, words) of a registered function; None when there is none."""
     info = _core.function_info(name)
     if info is None:
@@ -73,12 +79,12 @@ def function_info(name):
     return (info[1], info[2], head, words) if dashes else (info[1], info[2], "", info[3])
 
 
-def convert_func(f):
+def convert_func(f: Callable[..., Any]) -> Function:
     """A callable as a packed function."""
     return f if isinstance(f, Function) else _core.function_of(f)
 
 
-def init_api(prefix, module=None):
+def init_api(prefix: str, module: str | None = None) -> None:
     """Gives a Python module (its name; the caller's by default) a function for each registered name that begins with
     `prefix` and a dot, under what follows. Names with further dots are left out."""
     module = sys.modules[module or sys._getframe(1).f_globals["__name__"]]

@@ -3,17 +3,21 @@
 each field, a method for each registered function "TYPE.NAME", a property for "TYPE.property.NAME", a constructor from
 fields or from "TYPE.new". Objects are shared and do not change; `replace` gives a changed copy.
 """
+from __future__ import annotations
+
 import collections.abc
 import sys
 
 from . import _core
+from ._core import Array, Map, NDArray, Object
 from .ffi import describe, described, function_info, get_global_func, list_global_func_names, load_compiler
 
-__all__ = ["Array", "Map", "NDArray", "Object", "from_json", "structural_equal", "structural_hash",
-           "first_difference"]
+TYPE_CHECKING = False  # type checkers take it for true
+if TYPE_CHECKING:
+    from typing import Any
 
-Object, Array, Map, NDArray = _core.Object, _core.Array, _core.Map, _core.NDArray
-_OWN = {"Object", "Array", "Map", "Function", "NDArray"}
+__all__ = ["Array", "Map", "NDArray", "Object", "dtype", "first_difference", "from_json", "structural_equal",
+           "structural_hash"]
 
 
 class dtype(str):
@@ -157,22 +161,22 @@ Object._type_key = "Object"
 Object._fields = ()
 
 
-def from_json(text):
+def from_json(text: str) -> Any:
     """The object of a text that `to_json` wrote. ModelError T0291."""
     return get_global_func("ir.from_json")(text)
 
 
-def structural_equal(a, b, map_free=False):
+def structural_equal(a: Object, b: Object, map_free: bool = False) -> bool:
     """Equal up to the names of variables; `map_free`: variables free on both sides may be paired."""
     return get_global_func("ir.structural_equal")(a, b, map_free)
 
 
-def structural_hash(node, map_free=False):
+def structural_hash(node: Object, map_free: bool = False) -> int:
     """The same for equal nodes, in every process."""
     return get_global_func("ir.structural_hash")(node, map_free)
 
 
-def first_difference(a, b, map_free=False):
+def first_difference(a: Object, b: Object, map_free: bool = False) -> str:
     """Path to the first difference of two nodes, or an empty text."""
     return get_global_func("ir.first_difference")(a, b, map_free)
 

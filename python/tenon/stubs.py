@@ -1,0 +1,109 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Stubs for editors and type checkers, from the same records that classes are made of: `python3 -m tenon.stubs FOLDER`
+writes a .pyi for each namespace, with the source line where each function of C++ is registered."""
+import pathlib
+import re
+import sys
+
+from . import _core
+from .ffi import function_info, list_global_func_names, load_compiler
+
+NAMESPACES = ("attrs", "graph", "ir", "target", "te", "tir")
+OWN = ("Array", "Function", "Map", "NDArray", "Object", "dtype")
+HEAD = "# Written by `python3 -m tenon.stubs`: do not edit.\nfrom typing import Any\n\nimport tenon\n" + "".join(
+    f"import tenon.{name}\n" for name in NAMESPACES)
+
+
+def split_signature(head):
+    """"f(a: int, b: str = ...) -> int" as ([("a", "int", False), ("b", "str", True)], "int")."""
+    inner, _, result = head.partition("(")[2].rpartition(") -> ")
+    parts, depth, start = [], 0, 0
+    for i, c in enumerate(inner + ","):
+        depth += (c == "[") - (c == "]")
+        if c == "," and not depth:
+            name, _, type_ = inner[start:i].partition(":")
+            if name.strip():
+                parts.append((name.strip(), type_.removesuffix(" = ...").strip(), type_.endswith(" = ...")))
+            start = i + 1
+    return parts, result
+
+
+def python_type(name):
+    """A static type of C++ as an annotation: "Map[str, tir.Var]" is `tenon.Map[str, tenon.tir.Var]`. Types without a
+    class of their own in a namespace are objects."""
+    def qualified(match):
+        word = match[0]
+        if word in ("int", "float", "bool", "str", "Any", "None"):
+            return word
+        known = word in OWN or word.partition(".")[0] in NAMESPACES
+        return "tenon." + (word if known else "Object")
+
+    return re.sub(r"[\w.]+", qualified, name)
+
+
+def accepted(name):
+    """What may be given where a value of a type is kept."""
+    if name == "tir.PrimExpr":
+        return "tenon.tir.PrimExpr | int | float"
+    if name == "dtype":
+        return "tenon.dtype | str"
+    if name.startswith("Array["):
+        return f"{python_type(name)} | list[Any] | tuple[Any, ...]"
+    return f"{python_type(name)} | dict[Any, Any]" if name.startswith("Map[") else python_type(name)
+
+
+def parameters(parts, own):
+    out = [f"{name}: {accepted(type_)}" + (" = ..." if optional else "") for name, type_, optional in parts]
+    return ", ".join(["self", *out[1:]] if own else out)
+
+
+def function_stub(name, full, own=False, indent=""):
+    file, line, head, words = function_info(full)
+    parts, result = split_signature(head) if head else ([], "Any")
+    given = parameters(parts, own) if head else ("self, *args: Any" if own else "*args: Any")
+    return (f"{indent}def {name}({given}) -> {python_type(result)}:  # {file.removeprefix('../')}:{line}\n"
+            f"{indent}    {words!r}\n{indent}    ...\n")
+
+
+def class_stub(key, parent, fields):
+    name = key.rpartition(".")[2]
+    lines = [f"class {name}({python_type(parent)}):\n"]
+    members = {full[len(key) + 1:]: full for full in list_global_func_names(key + ".")}
+    for field, doc, type_, _ in fields:
+        lines += ["    @property\n", f"    def {field}(self) -> {python_type(type_)}: ...\n"]
+    if fields and "new" not in members:
+        given = ", ".join(f"{field}: {accepted(type_)} = ..." for field, _, type_, _ in fields)
+        lines.append(f"    def __init__(self, {given}) -> None: ...\n")
+    for member, full in members.items():
+        if member == "new":
+            parts = split_signature(function_info(full)[2])[0]
+            lines.append(f"    def __init__(self, {parameters(parts, False)}) -> None: ...\n")
+        elif member.startswith("property."):
+            lines += ["    @property\n", function_stub(member[9:], full, True, "    ")]
+        elif "." not in member:
+            lines.append(function_stub(member, full, True, "    "))
+    return "".join(lines if len(lines) > 1 else [lines[0][:-1] + " ...\n"])
+
+
+def stub_of(namespace):
+    """The text of tenon/NAMESPACE.pyi."""
+    load_compiler()
+    text = [HEAD]
+    for index in _core.type_indices():
+        key, parent, fields = _core.type_info(index)
+        if key.rpartition(".")[0] == namespace:
+            text.append(class_stub(key, _core.type_info(parent)[0], fields))
+    for full in list_global_func_names(namespace + "."):
+        name = full[len(namespace) + 1:]
+        if name.isidentifier():
+            text.append(function_stub(name, full))
+    return "\n".join(text)
+
+
+def main(folder):
+    for namespace in NAMESPACES:
+        (pathlib.Path(folder) / f"{namespace}.pyi").write_text(stub_of(namespace))
+
+
+if __name__ == "__main__":
+    main(sys.argv[1])
