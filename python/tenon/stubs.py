@@ -52,6 +52,11 @@ def accepted(name):
     return f"{python_type(name)} | dict[Any, Any]" if name.startswith("Map[") else python_type(name)
 
 
+def source(file):
+    """A source file of Tenon by its path in the repository."""
+    return re.sub(r"^.*/(?=src/)", "", file)
+
+
 def parameters(parts, own):
     out = [f"{name}: {accepted(type_)}" + (" = ..." if optional else "") for name, type_, optional in parts]
     return ", ".join(["self", *out[1:]] if own else out)
@@ -61,7 +66,7 @@ def function_stub(name, full, own=False, indent=""):
     file, line, head, words = function_info(full)
     parts, result = split_signature(head) if head else ([], "Any")
     given = parameters(parts, own) if head else ("self, *args: Any" if own else "*args: Any")
-    return (f"{indent}def {name}({given}) -> {python_type(result)}:  # {file.removeprefix('../')}:{line}\n"
+    return (f"{indent}def {name}({given}) -> {python_type(result)}:  # {source(file)}:{line}\n"
             f"{indent}    {words!r}\n{indent}    ...\n")
 
 

@@ -18,6 +18,7 @@ namespace {
 /// A node of `type` by named fields; those without a name here are those of `base`.
 ObjectRef node_of(const TypeInfo& type, const ObjectRef& base, const AttrMap& fields) {
   const std::string key(type.key);
+  if (&type == type_info<graph::Op>()) no_node(key, "operators are found by their names, not made");
   if (type.fields.empty()) no_node(key, "this type has no fields to make it from");
   std::vector<std::string_view> names;
   for (const FieldInfo& f : type.fields) names.push_back(f.name);
@@ -57,8 +58,8 @@ Ref<graph::Op> operator_named(const std::string& name) {
   if (Ref<graph::Op> op = graph::find_op(name)) return op;
   std::vector<std::string> names;
   for (const Ref<graph::Op>& op : graph::all_ops()) names.push_back(op->name);
-  fail("T0108", fmt::format("there is no operator `{}`", name), {}, did_you_mean(name, names, "`tenon ops` lists all; "),
-       ErrorKind::usage);
+  fail("T0108", fmt::format("there is no operator `{}`", name), {},
+       did_you_mean(name, names, "`tenon ops` lists all; "), ErrorKind::usage);
 }
 
 /// What nodes know beside their fields.
@@ -69,9 +70,12 @@ void add_methods() {
       "type", [](const graph::Expr& e) { return e->type; }, "type of the value; None until it is inferred");
   Methods<graph::Op>()
       .make({"name"}, operator_named, "the operator of a name, such as \"nn.relu\"")
-      .property("doc", [](const Ref<graph::Op>& op) { return op->doc; }, "what it computes")
-      .property("pure", [](const Ref<graph::Op>& op) { return op->pure; }, "whether it has no effect")
-      .property("file", [](const Ref<graph::Op>& op) { return op->file; }, "where it is defined")
+      .property(
+          "doc", [](const Ref<graph::Op>& op) { return op->doc; }, "what it computes")
+      .property(
+          "pure", [](const Ref<graph::Op>& op) { return op->pure; }, "whether it has no effect")
+      .property(
+          "file", [](const Ref<graph::Op>& op) { return op->file; }, "where it is defined")
       .property("line", [](const Ref<graph::Op>& op) { return int64_t(op->line); }, "where it is defined");
 }
 

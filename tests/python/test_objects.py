@@ -124,8 +124,10 @@ class Nodes(unittest.TestCase):
         self.assertIs(graph.Op("nn.relu"), relu)
         self.assertTrue(relu.doc and relu.line > 0 and relu.file.endswith(".cpp"))
         self.assertIs(tenon.from_json(relu.to_json()), relu)
-        with self.assertRaises(tenon.UsageError):
-            graph.Op("nn.rely")
+        for make in [lambda: graph.Op("nn.rely"), lambda: ir.make("graph.Op", {"name": "nn.relu"}),
+                     lambda: relu.replace(name="nn.gelu")]:
+            with self.assertRaises(tenon.UsageError):
+                make()
 
     def test_errors_of_text_have_their_place(self):
         with self.assertRaises(tenon.ModelError) as bad:
