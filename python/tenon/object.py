@@ -89,7 +89,7 @@ def _methods(key):
     for full in list_global_func_names(key + "."):
         name = full[len(key) + 1:]
         if name == "new":
-            members["__init__"] = _method(full, _constructor)
+            members["_make"] = staticmethod(_method(full, _constructor))
         elif name.startswith("property."):
             members[name[9:]] = property(get_global_func(full), doc=function_info(full)[3])
         elif "." not in name:
@@ -102,7 +102,7 @@ def _plain(function):
 
 
 def _constructor(function):
-    return lambda self, *args, **keywords: self._init_by(function(*args, **keywords))
+    return lambda cls, *args, **keywords: function(*args, **keywords)
 
 
 def _method(full, how):
@@ -116,18 +116,31 @@ _EXTRA = {"ir.IRModule": {"__getitem__": lambda self, name: self.functions[name]
 
 
 # ---------------------------------------------------------------- every object
-def _init(self, *args, **fields):
+def _new(cls, *args, **fields):
+    """What calling a class gives: the one wrapper of the object that is made. Only a class of a user's own is another
+    than that of its objects, and has wrappers of its own."""
+    if cls._make is None:  # its __init__ does it
+        return object.__new__(cls)
+    made = cls._make(cls, *args, **fields)
+    if "_type_key" in cls.__dict__:
+        return made
+    self = object.__new__(cls)
+    self._init_by(made)
+    return self
+
+
+def _make(cls, *args, **fields):
     """From the values of its fields, by position or by name."""
-    names = getattr(self, "_fields", ())
+    names = cls._fields
     if not names:
-        raise TypeError(f"{type(self).__name__} is not made by hand")
+        raise TypeError(f"{cls.__name__} is not made by hand")
     if len(args) > len(names):
-        raise TypeError(f"{type(self).__name__} has {len(names)} fields, {len(args)} values were given")
+        raise TypeError(f"{cls.__name__} has {len(names)} fields, {len(args)} values were given")
     for name, value in zip(names, args):
         if name in fields:
-            raise TypeError(f"{type(self).__name__}: `{name}` is given twice")
+            raise TypeError(f"{cls.__name__}: `{name}` is given twice")
         fields[name] = value
-    self._init_by(get_global_func("ir.make")(self._type_key, fields))
+    return get_global_func("ir.make")(cls._type_key, fields)
 
 
 def _replace(self, /, **fields):
@@ -154,7 +167,7 @@ def _reduce(self):
     return from_json, (self.to_json(),)
 
 
-for _name, _f in {"__init__": _init, "replace": _replace, "__replace__": _replace, "to_json": _to_json,
+for _name, _f in {"__new__": _new, "_make": staticmethod(_make), "replace": _replace, "__replace__": _replace, "to_json": _to_json,
                   "script": _script, "show": _show, "__reduce__": _reduce}.items():
     setattr(Object, _name, _f)
 Object._type_key = "Object"
@@ -227,5 +240,6 @@ NDArray.__repr__ = lambda self: f"<NDArray {self.dtype}{list(self.shape)}>"
 for _own in (Array, Map, NDArray, _core.Function):
     _own._type_key = _own.__name__
     _own._fields = ()
+    _own._make = None
 collections.abc.Sequence.register(Array)
 collections.abc.Mapping.register(Map)

@@ -80,7 +80,7 @@ class Nodes(unittest.TestCase):
                 make()
 
     def test_an_object_without_init_is_no_crash(self):
-        bare = tir.Add.__new__(tir.Add)
+        bare = object.__new__(tir.Add)
         for use in [lambda: bare.a, lambda: bare.replace(a=1), lambda: hash(bare),
                     lambda: tenon.convert_func(lambda x: x)(bare)]:
             with self.assertRaises((TypeError, AttributeError)):
@@ -88,12 +88,27 @@ class Nodes(unittest.TestCase):
         self.assertNotEqual(bare, self.x)
         self.assertIn("Add", repr(bare))
         for kind in [tenon.Array, tenon.Map, tenon.NDArray, tenon.Function]:
-            empty = kind.__new__(kind)
+            empty = object.__new__(kind)
             for use in [lambda: empty[0], lambda: empty["x"], lambda: memoryview(empty), lambda: empty(), lambda: len(empty)]:
                 try:
                     use()
                 except (TypeError, LookupError, BufferError):
                     pass
+
+    def test_a_class_of_a_users_own(self):
+        class Mine(tir.Add):
+            def twice(self):
+                return tir.Mul(self, 2)
+
+        mine = Mine(self.x, 1)
+        mine.note = "kept"
+        self.assertIs(type(mine), Mine)
+        self.assertEqual(repr(mine.twice()), "(x + 1) * 2")
+        self.assertIs(mine.twice().a, mine)
+        e = mine.twice()
+        del mine
+        gc.collect()
+        self.assertIs(type(e.a), tir.Add)  # wrappers have no state that the object keeps
 
     def test_json_pickle_copy(self):
         e = tir.Add(self.x, tir.Mul(self.x, 3))
