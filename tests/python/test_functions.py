@@ -30,6 +30,10 @@ class Values(unittest.TestCase):
             with self.assertRaises(OverflowError):
                 identity()(value)
 
+    def test_a_data_type_that_is_none(self):
+        with self.assertRaises(ValueError):
+            identity()(tenon.dtype("float33"))
+
     def test_containers(self):
         array = identity()([1, "two", [3.0, None], (4,)])
         self.assertIsInstance(array, tenon.Array)

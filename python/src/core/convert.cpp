@@ -29,8 +29,11 @@ bool from_text(PyObject* value, TenonAny* result) {
   const char* text = utf8(value, &size);
   if (!text) return false;
   if (reinterpret_cast<PyObject*>(Py_TYPE(value)) == state.dtype) {
-    *result = tenon_any_dtype(tenon_dtype(text));
-    return true;
+    const DLDataType type = tenon_dtype(text);
+    *result = tenon_any_dtype(type);
+    if (type.code != 0 || type.bits != 0) return true;
+    PyErr_Format(PyExc_ValueError, "there is no data type %R", value);
+    return false;
   }
   return done(tenon_ffi_string(text, size_t(size), result), result);
 }

@@ -80,7 +80,6 @@ void drop_later(void (*f)(void*), void* argument);
 /// Runs what waits; with the lock held. Cheap when nothing does.
 void run_deferred();
 /// Round releases of C++ objects, with the lock held: what they drop of Python goes at the end of the scope.
-/// Nothing inside runs Python.
 class Releasing {
  public:
   Releasing();
@@ -88,7 +87,7 @@ class Releasing {
   Releasing(const Releasing&) = delete;
 
  private:
-  unsigned long outside_;
+  bool mine_;
 };
 bool interpreter_ended();
 bool add_deferred(PyObject* module);

@@ -23,9 +23,9 @@ struct List {
   std::mutex mutex;
   std::vector<Deferred> items;
   std::atomic<bool> waiting{false}, ended{false};
-  /// The thread that is in a scope, 0 for none; changed with the interpreter lock held.
+  /// The thread whose scope it is, 0 for none; changed with the interpreter lock held.
   std::atomic<pthread_t> releasing{0};
-  std::vector<Deferred> own;
+  std::vector<Deferred> own;  ///< of that thread alone
 };
 List& list() {
   static List* l = new List;  // outlives the static objects whose destructors may come here
@@ -33,11 +33,7 @@ List& list() {
 }
 
 void run(const std::vector<Deferred>& items) {
-  // What runs here may be called while an exception is on its way.
-  PyObject *type, *value, *traceback;
-  PyErr_Fetch(&type, &value, &traceback);
   for (const Deferred& d : items) d.f(d.argument);
-  PyErr_Restore(type, value, traceback);
 }
 
 int run_pending(void*) {
@@ -66,20 +62,25 @@ void drop_later(void* python_object) {
   drop_later([](void* o) { Py_DECREF(static_cast<PyObject*>(o)); }, python_object);
 }
 
-Releasing::Releasing() : outside_(list().releasing.exchange(pthread_self(), std::memory_order_relaxed)) {}
+Releasing::Releasing() : mine_(list().releasing.load(std::memory_order_relaxed) == 0) {
+  if (mine_) list().releasing.store(pthread_self(), std::memory_order_relaxed);
+}
 
 Releasing::~Releasing() {
-  List& l = list();
-  l.releasing.store(outside_, std::memory_order_relaxed);
-  if (outside_) return;  // the outer scope has the same list
-  if (l.own.size() == 1) {
-    const Deferred only = l.own[0];
-    l.own.clear();  // its memory is kept
-    only.f(only.argument);
-  } else if (!l.own.empty()) {
-    std::vector<Deferred> items;
-    items.swap(l.own);
-    run(items);
+  // An outer scope of this thread has the same list; while another thread has it, this one uses the other
+  // list.
+  if (mine_) {
+    List& l = list();
+    l.releasing.store(0, std::memory_order_relaxed);
+    if (l.own.size() == 1) {
+      const Deferred only = l.own[0];
+      l.own.clear();  // its memory is kept
+      only.f(only.argument);
+    } else if (!l.own.empty()) {
+      std::vector<Deferred> items;
+      items.swap(l.own);
+      run(items);
+    }
   }
   run_deferred();
 }
