@@ -95,7 +95,7 @@ TenonStatus tenon_ffi_function_names(const char* prefix, TenonAny* result) {
   return guard(result, [&] {
     auto names = make<ArrayObj>();
     for (const std::string& name : registry::names(prefix ? prefix : ""))
-      names.mut()->items.emplace_back(name);
+      names.edit()->items.emplace_back(name);
     return Any(std::move(names));
   });
 }

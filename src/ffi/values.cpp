@@ -69,7 +69,7 @@ TenonStatus tenon_ffi_array(const TenonAny* items, size_t size, TenonAny* result
   return guard(result, [&] {
     auto array = make<ArrayObj>();
     const Any* first = reinterpret_cast<const Any*>(items);
-    array.mut()->items.assign(first, first + size);
+    array.edit()->items.assign(first, first + size);
     return Any(std::move(array));
   });
 }
@@ -83,7 +83,7 @@ const TenonAny* tenon_ffi_array_items(const TenonObject* o, size_t* size) {
 TenonStatus tenon_ffi_map(const TenonAny* pairs, size_t size, TenonAny* result) {
   return guard(result, [&] {
     auto map = make<MapObj>();
-    for (size_t i = 0; i < size; ++i) map_detail::set(map.mut(), any(pairs + 2 * i), any(pairs + 2 * i + 1));
+    for (size_t i = 0; i < size; ++i) map_detail::set(map.edit(), any(pairs + 2 * i), any(pairs + 2 * i + 1));
     return Any(std::move(map));
   });
 }
