@@ -4,7 +4,7 @@
 #include <numbers>
 
 #include "analysis/analyzer.h"
-#include "import/onnx/importer.h"
+#include "import/onnx/values.h"
 
 namespace tenon::onnx {
 namespace {
@@ -91,6 +91,7 @@ const R q1("QLinearMatMul", {10, 21}, qlinear_matmul);
 // ---------------------------------------------------------------- shapes
 Values center_crop_pad(N& n) {
   const int64_t rank = n.rank(0);
+  if (!known_numbers(n, 1)) return crop_pad_at_run_time(n);
   auto s = n.known_shape(0);
   std::vector<int64_t> want = n.const_ints(1, "shape"), axes = n.attr_ints("axes");
   if (axes.empty())
@@ -103,7 +104,7 @@ Values center_crop_pad(N& n) {
   for (size_t i = 0; i < axes.size(); ++i) {
     const int64_t a = n.axis(axes[i], rank);
     const auto have = tir::as_int(s[size_t(a)]);
-    if (!have) n.unsupported("CenterCropPad of a symbolic size is not supported");
+    if (!have) return crop_pad_at_run_time(n);
     if (want[i] < 1 || want[i] > (int64_t(1) << 40))
       n.malformed(fmt::format("CenterCropPad has the size {}", want[i]));
     const int64_t d = want[i] - *have;
@@ -119,6 +120,7 @@ Values center_crop_pad(N& n) {
 const R s1("CenterCropPad", {18}, center_crop_pad);
 
 Values signal_window(N& n) {
+  if (!known_numbers(n, 0)) return window_at_run_time(n);
   const auto size = n.const_ints(0, "size");
   if (size.size() != 1 || size[0] < 0 || size[0] > (1 << 24))
     n.malformed(fmt::format("'size' of {} must be one number", n.op_type()));
@@ -135,9 +137,8 @@ Values signal_window(N& n) {
   }
   return {graph::constant(a)};
 }
-const R w1("HannWindow", {17}, signal_window, "size known at import"),
-    w2("HammingWindow", {17}, signal_window, "size known at import"),
-    w3("BlackmanWindow", {17}, signal_window, "size known at import");
+const R w1("HannWindow", {17}, signal_window), w2("HammingWindow", {17}, signal_window),
+    w3("BlackmanWindow", {17}, signal_window);
 
 }  // namespace
 }  // namespace tenon::onnx

@@ -4,7 +4,7 @@
 #include <cmath>
 
 #include "analysis/analyzer.h"
-#include "import/onnx/dynamic.h"
+#include "import/onnx/values.h"
 #include "op/attrs_place.h"
 #include "op/attrs_qnn.h"
 #include "op/qnn.h"
@@ -481,26 +481,27 @@ const R g6("QLinearConv", {10}, qlinear_conv);
 
 const R g4("MatMulInteger", {10}, matmul_integer), g5("ConvInteger", {10}, conv_integer);
 
-Values dropout_in_training(N& n) {
+/// Dropout in training; where only the run knows the mode, a ratio of 0 keeps everything.
+Values dropout_in_training(N& n, const Expr& training) {
   const DataType t = n.dtype(0);
-  const auto ratio = n.has(1) ? n.const_floats(1, "ratio") : std::vector<double>{0.5};
-  if (ratio.size() != 1 || !(ratio[0] >= 0 && ratio[0] < 1))
+  Expr ratio = scalar_input(n, 1, f32, 0.5);
+  if (const auto* c = ratio.as<graph::Constant>(); c && !(c->data.element(0) >= 0 && c->data.element(0) < 1))
     n.malformed("'ratio' of Dropout must be one number from 0 up to 1");
-  const Expr share = n.op("full_like", {n.in(0), n.scalar(1 - ratio[0], f32)}, make_attrs<DTypeAttrs>(f32));
-  const Expr kept = n.op("random.bernoulli", {random_key(n), share}, make_attrs<DTypeAttrs>(boolean));
-  const Expr scaled = n.op("divide", {n.in(0), n.scalar(1 - ratio[0], t)});
+  if (training) ratio = n.op("where", {training, ratio, n.scalar(0, f32)});
+  const Expr share = n.op("subtract", {n.scalar(1, f32), ratio});
+  const Expr shares = n.op("full_like", {n.in(0), share}, make_attrs<DTypeAttrs>(f32));
+  const Expr kept = n.op("random.bernoulli", {random_key(n), shares}, make_attrs<DTypeAttrs>(boolean));
+  const Expr scaled = n.op("divide", {n.in(0), n.cast(share, t)});
   return {n.op("where", {kept, scaled, n.scalar(0, t)}), kept};
 }
 Values dropout(N& n) {
   if (n.opset < 7 && n.attr_int("is_test", 0) == 0)
     n.unsupported("Dropout in training mode is not supported",
                   "export the model in inference mode (model.eval())");
-  if (n.has(2)) {
-    SmallRef training = n.small(2);
-    if (!training || training->items.size() != 1)
-      n.unsupported("Dropout whose mode is not known at import is not supported",
-                    "export the model in inference mode (model.eval())");
-    if (!tir::is_zero(training->items[0])) return dropout_in_training(n);
+  if (!known_numbers(n, 2)) return dropout_in_training(n, scalar_input(n, 2, boolean, 0));
+  if (SmallRef training = n.small(2)) {
+    if (training->items.size() != 1) n.malformed("'training_mode' of Dropout must be one truth value");
+    if (!tir::is_zero(training->items[0])) return dropout_in_training(n, {});
   }
   Values out{n.in(0)};
   if (n.wants_output(1)) {
@@ -510,7 +511,7 @@ Values dropout(N& n) {
   }
   return out;
 }
-const R d1("Dropout", {1, 6, 7, 10, 12, 13, 22}, dropout, "inference");
+const R d1("Dropout", {1, 6, 7, 10, 12, 13, 22}, dropout);
 
 }  // namespace
 }  // namespace tenon::onnx

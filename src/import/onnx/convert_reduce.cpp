@@ -2,7 +2,7 @@
 // Converters: reductions, arg-reductions and scans.
 #include <cmath>
 
-#include "import/onnx/importer.h"
+#include "import/onnx/values.h"
 
 namespace tenon::onnx {
 namespace {
@@ -11,7 +11,10 @@ using namespace op;
 using N = NodeContext;
 using R = RegisterConverter;
 
-Values reduce(N& n) {
+/// The version from which on axes are an input.
+int64_t axes_moved(N& n) { return n.op_type() == "ReduceSum" ? 13 : 18; }
+
+Values reduce(N& n, const Expr& given, std::vector<int64_t> axes, bool keep) {
   static const std::map<std::string, const char*> names{
       {"ReduceSum", "sum"},    {"ReduceMean", "mean"},
       {"ReduceProd", "prod"},  {"ReduceMax", "max"},
@@ -19,18 +22,13 @@ Values reduce(N& n) {
       {"ReduceL2", "l2_norm"}, {"ReduceSumSquare", "sum_square"},
       {"ReduceLogSum", "sum"}, {"ReduceLogSumExp", "logsumexp"}};
   const std::string& kind = n.op_type();
-  const int64_t moved = kind == "ReduceSum" ? 13 : 18;
-  std::vector<int64_t> axes = n.since < moved ? n.attr_ints("axes")
-                              : n.has(1)      ? n.const_ints(1, "axes")
-                                              : std::vector<int64_t>();
-  const bool keep = n.attr_int("keepdims", 1) != 0;
   const DataType t = n.dtype(0);
   // Roots and logarithms of integers are those of real numbers, cut off.
   const bool real =
       t.is_integer() && (kind == "ReduceL2" || kind == "ReduceLogSum" || kind == "ReduceLogSumExp");
-  Expr x = real ? n.cast(n.in(0), f64) : n.in(0);
+  const Expr x = real ? n.cast(given, f64) : given;
   auto finish = [&](Expr y) { return Values{n.cast(kind == "ReduceLogSum" ? n.op("log", {y}) : y, t)}; };
-  if (axes.empty() && n.since >= moved && n.attr_int("noop_with_empty_axes", 0) != 0) {
+  if (axes.empty() && n.since >= axes_moved(n) && n.attr_int("noop_with_empty_axes", 0) != 0) {
     if (kind == "ReduceSum" || kind == "ReduceMean" || kind == "ReduceProd" || kind == "ReduceMax" ||
         kind == "ReduceMin")
       return {x};
@@ -46,7 +44,7 @@ Values reduce(N& n) {
     return finish(n.op(names.at(kind), {y}, make_attrs<ReduceAttrs>(Array<int64_t>{0}, false)));
   }
   for (int64_t& a : axes) a = n.axis(a, n.rank(0));
-  if (auto s = n.shape(0)) {
+  if (auto s = graph::known_shape(x)) {
     // Nothing to reduce: the result is the operation's neutral element.
     std::vector<bool> gone(s->size(), axes.empty());
     for (int64_t a : axes) gone[size_t(a)] = true;
@@ -84,6 +82,26 @@ Values reduce(N& n) {
   }
   return finish(n.op(names.at(kind), {x}, make_attrs<ReduceAttrs>(Array<int64_t>(axes), keep)));
 }
+/// The axes that stay come first, those that go last; the result has its axes in order.
+Values reduce_at_run_time(N& n, bool keep) {
+  const auto [x, shape] = with_shape(n, 0);
+  const int64_t rank = int64_t(shape.size());
+  const Index given = index_input(n, 1);
+  if (given.length() == 0 || rank == 0) return reduce(n, x, {}, keep);
+  const RunTimeAxes axes = run_time_axes(given, rank);
+  std::vector<int64_t> last;
+  for (int64_t i = rank - axes.count; i < rank; ++i) last.push_back(i);
+  const Values y = reduce(n, transposed(n, x, axes.order()), last, false);
+  if (!keep) return y;
+  const Index one(n, n.scalar(1, i64));
+  return {n.reshape(y[0].expr, sizes_of(where(equal(axes.marks, 1), one, index_of(n, shape)), "size"))};
+}
+Values reduce(N& n) {
+  const bool keep = n.attr_int("keepdims", 1) != 0;
+  if (n.since < axes_moved(n)) return reduce(n, n.in(0), n.attr_ints("axes"), keep);
+  if (!known_numbers(n, 1)) return reduce_at_run_time(n, keep);
+  return reduce(n, n.in(0), n.has(1) ? n.const_ints(1, "axes") : std::vector<int64_t>(), keep);
+}
 const R r1("ReduceSum", {1, 11, 13}, reduce), r2("ReduceMean", {1, 11, 13, 18}, reduce),
     r3("ReduceProd", {1, 11, 13, 18}, reduce), r4("ReduceMax", {1, 11, 12, 13, 18, 20}, reduce),
     r5("ReduceMin", {1, 11, 12, 13, 18, 20}, reduce), r6("ReduceL1", {1, 11, 13, 18}, reduce),
@@ -99,15 +117,23 @@ Values arg_reduce(N& n) {
 }
 const R a1("ArgMax", {1, 11, 12, 13}, arg_reduce), a2("ArgMin", {1, 11, 12, 13}, arg_reduce);
 
-Values cumsum(N& n) {
-  const auto axis = n.const_ints(1, "axis");
-  if (axis.size() != 1) n.malformed("'axis' of CumSum must be one number");
+/// Running sums and products.
+Values running(N& n) {
+  const auto [x, shape] = with_shape(n, 0);
   auto a = make<CumsumAttrs>();
-  a.edit()->axis = n.axis(axis[0], n.rank(0));
   a.edit()->exclusive = n.attr_int("exclusive", 0) != 0, a.edit()->reverse = n.attr_int("reverse", 0) != 0;
-  return {n.op("cumsum", {n.in(0)}, a)};
+  const char* name = n.op_type() == "CumSum" ? "cumsum" : "cumprod";
+  if (!known_numbers(n, 1)) {
+    a.edit()->axis = int64_t(shape.size()) - 1;
+    auto along = [&](const Expr& moved) { return n.op(name, {moved}, a); };
+    return {n.checked(along_axis(n, x, index_input(n, 1), a->axis, along), shape)};
+  }
+  const auto axis = n.const_ints(1, "axis");
+  if (axis.size() != 1) n.malformed(fmt::format("'axis' of {} must be one number", n.op_type()));
+  a.edit()->axis = n.axis(axis[0], int64_t(shape.size()));
+  return {n.op(name, {x}, a)};
 }
-const R a3("CumSum", {11, 14}, cumsum);
+const R a3("CumSum", {11, 14}, running), a4("CumProd", {26}, running);
 
 }  // namespace
 }  // namespace tenon::onnx

@@ -98,14 +98,6 @@ Values reverse_sequence(N& n) {
   return {n.op("reverse_sequence", {n.in(0), lengths},
                make_attrs<SequenceAttrs>(time, n.attr_int("batch_axis", 1)))};
 }
-Values cumprod(N& n) {
-  const auto axis = n.const_ints(1, "axis");
-  if (axis.size() != 1) n.malformed("'axis' of CumProd must be one number");
-  auto a = make<CumsumAttrs>();
-  a.edit()->axis = n.axis(axis[0], n.rank(0));
-  a.edit()->exclusive = n.attr_int("exclusive", 0) != 0, a.edit()->reverse = n.attr_int("reverse", 0) != 0;
-  return {n.op("cumprod", {n.in(0)}, a)};
-}
 Values bitcast(N& n) {
   const DataType to = element_type(int(n.need_int("to")));
   if (to.is_void() || (to.bits < 8 && !to.is_bool())) n.unsupported("BitCast to this type is not supported");
@@ -143,8 +135,7 @@ Values tensor_scatter(N& n) {
   const Expr taken = n.op("gather_elements", {n.in(1), row}, make_attrs<AxisAttrs>(axis));
   return {n.op("where", {inside, taken, n.in(0)})};
 }
-const R t1("ReverseSequence", {10}, reverse_sequence), t2("CumProd", {26}, cumprod),
-    t3("BitCast", {26}, bitcast), t4("TensorScatter", {24}, tensor_scatter);
+const R t1("ReverseSequence", {10}, reverse_sequence), t2("BitCast", {26}, bitcast), t3("TensorScatter", {24}, tensor_scatter);
 
 }  // namespace
 }  // namespace tenon::onnx

@@ -4,7 +4,7 @@
 #include <tuple>
 
 #include "analysis/analyzer.h"
-#include "import/onnx/dynamic.h"
+#include "import/onnx/values.h"
 #include "ir/structural.h"
 
 namespace tenon::onnx {
@@ -48,6 +48,7 @@ void settle_rest(const Shape& from, Shape& to) {
 }
 
 Values reshape(N& n) {
+  if (!known_sizes(n, 1)) return reshape_at_run_time(n);
   Shape want = n.sizes(1, "shape");
   const bool allowzero = n.attr_int("allowzero", 0) != 0;
   auto have = n.shape(0);
@@ -70,7 +71,7 @@ Values reshape(N& n) {
   if (rest == 1 && have) settle_rest(*have, out);
   return {n.op("reshape", {n.in(0), graph::shape_expr(out)})};
 }
-const R r1("Reshape", {1, 5, 13, 14, 19, 21, 23, 24, 25}, reshape, "shape known at import, maybe symbolic");
+const R r1("Reshape", {1, 5, 13, 14, 19, 21, 23, 24, 25}, reshape);
 
 Values transpose(N& n) {
   std::vector<int64_t> perm = n.attr_ints("perm");
@@ -91,6 +92,7 @@ std::vector<int64_t> axes_input(N& n, int64_t moved) {
 }
 
 Values squeeze(N& n) {
+  if (n.since >= 13 && !known_numbers(n, 1)) return squeeze_at_run_time(n);
   std::vector<int64_t> axes = axes_input(n, 13);
   if (axes.empty() && !n.has_attr("axes") && !n.has(1)) {
     // Whether a symbolic size is 1 is found out at run time, and what follows is compiled for both.
@@ -118,6 +120,7 @@ Values squeeze(N& n) {
   return {n.op("squeeze", {x}, make_attrs<AxesAttrs>(list(axes)))};
 }
 Values unsqueeze(N& n) {
+  if (n.since >= 13 && !known_numbers(n, 1)) return unsqueeze_at_run_time(n);
   std::vector<int64_t> axes = axes_input(n, 13);
   if (axes.empty()) return {n.in(0)};
   // Axes count in the result; the operator's order does not matter.
@@ -154,6 +157,7 @@ Values concat(N& n) {
 const R r6("Concat", {1, 4, 11, 13}, concat);
 
 Values split(N& n) {
+  if (n.since >= 13 && !known_numbers(n, 1)) return split_at_run_time(n);
   Expr x = n.in(0);
   const int64_t axis = n.axis(n.attr_int("axis", 0), n.rank(0)), parts = n.node.output_size();
   std::vector<int64_t> sizes;
@@ -214,6 +218,9 @@ Expr of_sizes(N& n, const Expr& x) {
   return changed ? n.op("slice_to", {x, graph::shape_expr(simple)}) : x;
 }
 Values slice(N& n) {
+  if (n.since >= 10 &&
+      !(known_sizes(n, 1) && known_sizes(n, 2) && known_numbers(n, 3) && known_numbers(n, 4)))
+    return slice_at_run_time(n);
   const int64_t r = n.rank(0);
   std::vector<int64_t> axes, steps;
   Shape begin, end;
@@ -237,7 +244,7 @@ Values slice(N& n) {
   return {of_sizes(n, n.op("strided_slice", {n.in(0)},
                            make_attrs<StridedSliceAttrs>(list(axes), begin, end, list(steps))))};
 }
-const R r8("Slice", {1, 10, 11, 13}, slice, "axes and steps constant; starts and ends maybe symbolic");
+const R r8("Slice", {1, 10, 11, 13}, slice);
 
 Values pad(N& n) {
   const int64_t r = n.rank(0);
@@ -245,6 +252,10 @@ Values pad(N& n) {
   double value = 0;
   std::vector<int64_t> axes;
   const std::string mode = n.attr_string("mode", "constant");
+  if (mode != "constant" && mode != "reflect" && mode != "edge" && mode != "wrap")
+    n.malformed(fmt::format("the mode {} of Pad is not known", in_quotes(mode)));
+  if (n.since >= 11 && !(known_numbers(n, 1) && known_numbers(n, 2) && known_numbers(n, 3)))
+    return pad_at_run_time(n, mode);
   if (n.since < 11) {
     pads = n.need_ints("pads");
     value = n.attr_float("value", 0);
@@ -257,8 +268,6 @@ Values pad(N& n) {
     }
     if (n.has(3)) axes = n.const_ints(3, "axes");
   }
-  if (mode != "constant" && mode != "reflect" && mode != "edge" && mode != "wrap")
-    n.malformed(fmt::format("the mode {} of Pad is not known", in_quotes(mode)));
   if (axes.empty() && !(n.since >= 18 && n.has(3)))
     for (int64_t i = 0; i < r; ++i) axes.push_back(i);
   if (pads.size() != 2 * axes.size())
@@ -279,6 +288,7 @@ const R r9("Pad", {1, 2, 11, 13, 18, 19, 21, 23, 24, 25}, pad,
            "reflections beyond an axis go on back and forth, as NumPy's");
 
 Values expand(N& n) {
+  if (!known_sizes(n, 1)) return expand_at_run_time(n);
   Shape want = n.sizes(1, "shape"), have = n.known_shape(0), out;
   const size_t rank = std::max(want.size(), have.size());
   for (size_t i = 0; i < rank; ++i) {
@@ -296,9 +306,10 @@ Values expand(N& n) {
   }
   return {n.op("broadcast_to", {n.checked(n.in(0), have), graph::shape_expr(out)})};
 }
-const R r10("Expand", {8, 13}, expand, "shape known at import, maybe symbolic");
+const R r10("Expand", {8, 13}, expand);
 
 Values tile(N& n) {
+  if (!known_numbers(n, 1)) return tile_at_run_time(n);
   const int64_t r = n.rank(0);
   std::vector<int64_t> repeats = n.const_ints(1, "repeats");
   if (int64_t(repeats.size()) != r)
@@ -357,6 +368,7 @@ const R i1("Gather", {1, 11, 13}, gather, outside), i2("GatherElements", {11, 13
     i5("Scatter", {9, 11}, scatter_elements, outside), i6("ScatterND", {11, 13, 16, 18}, scatter_nd, outside);
 
 Values one_hot(N& n) {
+  if (!known_numbers(n, 1)) return one_hot_at_run_time(n);
   const auto depth = n.const_floats(1, "depth");
   if (depth.size() != 1 || !(depth[0] >= 1) || depth[0] > double(int64_t(1) << 40))
     n.malformed("'depth' of OneHot must be one positive number");
@@ -378,6 +390,7 @@ Values one_hot(N& n) {
                make_attrs<OneHotAttrs>(int64_t(depth[0]), n.attr_int("axis", -1)))};
 }
 Values trilu(N& n) {
+  if (!known_numbers(n, 1)) return trilu_at_run_time(n);
   int64_t k = 0;
   if (n.has(1)) {
     const auto v = n.const_ints(1, "k");
@@ -417,7 +430,7 @@ void check_size(N& n, const Shape& shape, DataType t) {
 }
 
 Values constant_of_shape(N& n) {
-  Shape shape = n.sizes(0, "input");
+  Shape shape = known_sizes(n, 0) ? n.sizes(0, "input") : sizes_of(index_input(n, 0), "size");
   Expr value = n.scalar(0, f32);
   DataType t = f32;
   if (auto* p = n.attr_tensor("value")) {

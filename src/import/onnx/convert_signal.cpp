@@ -4,7 +4,7 @@
 #include <cmath>
 
 #include "analysis/analyzer.h"
-#include "import/onnx/dynamic.h"
+#include "import/onnx/values.h"
 #include "op/attrs_place.h"
 #include "op/attrs_random.h"
 #include "op/attrs_signal.h"
@@ -35,26 +35,40 @@ namespace {
 Values dft(N& n) {
   const int64_t rank = n.rank(0);
   int64_t axis = n.since < 20 ? n.attr_int("axis", 1) : -2;
+  const bool inverse = n.attr_int("inverse", 0) != 0, onesided = n.attr_int("onesided", 0) != 0;
+  auto transform = [&](const Expr& x, int64_t along) {
+    const PrimExpr have = (*graph::known_shape(x))[size_t(along)];
+    const PrimExpr length = n.has(1)              ? size_input(n, 1, "dft_length")
+                            : inverse && onesided ? simplify((have - 1) * 2)
+                                                  : have;
+    return n.op("signal.dft", {x, graph::shape_expr({length})}, make_attrs<DftAttrs>(along, inverse, onesided));
+  };
+  const Expr x = with_shape(n, 0).first;
+  if (n.since >= 20 && !known_numbers(n, 2))
+    return {along_axis(n, x, index_input(n, 2), rank - 2,
+                       [&](const Expr& moved) { return transform(moved, rank - 2); })};
   if (n.since >= 20 && n.has(2)) {
     const auto given = n.const_ints(2, "axis");
     if (given.size() != 1) n.malformed("'axis' of DFT must be one number");
     axis = given[0];
   }
-  axis = n.axis(axis, rank);
-  const bool inverse = n.attr_int("inverse", 0) != 0, onesided = n.attr_int("onesided", 0) != 0;
-  const PrimExpr have = n.known_shape(0)[size_t(axis)];
-  const PrimExpr length = n.has(1)              ? size_input(n, 1, "dft_length")
-                          : inverse && onesided ? simplify((have - 1) * 2)
-                                                : have;
-  return {n.op("signal.dft", {n.in(0), graph::shape_expr({length})},
-               make_attrs<DftAttrs>(axis, inverse, onesided))};
+  return {transform(x, n.axis(axis, rank))};
+}
+/// The frames of a signal (batch, samples, parts) at distances that only the run knows, transformed.
+Expr stft_at_run_time(N& n, const Expr& x, const Expr& window, bool onesided) {
+  const Shape shape = *graph::known_shape(x);
+  const PrimExpr length = (*graph::known_shape(window))[0];
+  const Index step = index_input(n, 1);
+  const Index frames = floor_div(index_of(n, {simplify(shape[1] - length)}), step) + 1;
+  const PrimExpr count = sizes_of(frames, "frames")[0];
+  const Index at = (iota(n, count) * step).shaped({count, PrimExpr(1)}) + iota(n, length);
+  const Expr seen = n.op("multiply", {pick(n, x, at, 1), n.reshape(window, {length, PrimExpr(1)})});
+  return n.op("signal.dft", {seen, graph::shape_expr({length})}, make_attrs<DftAttrs>(int64_t(2), false, onesided));
 }
 Values stft(N& n) {
   Expr x = n.in(0);
   const Shape s = n.known_shape(0);
   if (s.size() == 2) x = n.reshape(x, {s[0], s[1], PrimExpr(1)});
-  const auto step = n.const_ints(1, "frame_step");
-  if (step.size() != 1) n.malformed("'frame_step' of STFT must be one number");
   Expr window;
   if (n.has(2)) {
     window = n.in(2);
@@ -69,7 +83,45 @@ Values stft(N& n) {
     window = n.op("full", {graph::shape_expr({size_input(n, 3, "frame_length")}), n.scalar(1, n.dtype(0))},
                   make_attrs<DTypeAttrs>(n.dtype(0)));
   }
-  return {n.op("signal.stft", {x, window}, make_attrs<StftAttrs>(step[0], n.attr_int("onesided", 1) != 0))};
+  const bool onesided = n.attr_int("onesided", 1) != 0;
+  if (!known_numbers(n, 1)) return {stft_at_run_time(n, x, window, onesided)};
+  const auto step = n.const_ints(1, "frame_step");
+  if (step.size() != 1) n.malformed("'frame_step' of STFT must be one number");
+  return {n.op("signal.stft", {x, window}, make_attrs<StftAttrs>(step[0], onesided))};
+}
+/// Weights of triangles over a spectrum, each from the frequency bin of its lower neighbour to that of its
+/// upper one, as the standard rounds them.
+Expr mel_at_run_time(N& n, DataType t) {
+  const PrimExpr bins = sizes_of(index_input(n, 0), "bins")[0];
+  const Index length = index_input(n, 1);
+  const PrimExpr rows = sizes_of(floor_div(length, 2) + 1, "rows")[0];
+  auto number = [&](double v) { return n.scalar(v, f64); };
+  auto mel = [&](size_t i) {
+    const Expr ratio = n.op("add", {n.op("divide", {scalar_input(n, i, f64, 0), number(700)}), number(1)});
+    return n.op("multiply", {n.op("log10", {ratio}), number(2595)});
+  };
+  const Expr low = mel(3), high = mel(4);
+  const Index at = iota(n, simplify(bins + 2));
+  const Expr step = n.op("divide", {n.op("subtract", {high, low}), n.cast(index_of(n, {simplify(bins + 2)}), f64)});
+  const Expr mels = n.op("add", {n.op("multiply", {n.cast(at, f64), step}), low});
+  const Expr power = n.op("power", {number(10), n.op("divide", {mels, number(2595)})});
+  const Expr hertz = n.op("multiply", {n.op("subtract", {power, number(1)}), number(700)});
+  const Expr scaled = n.op("floor_divide", {n.op("multiply", {n.cast(length + 1, f64), hertz}), scalar_input(n, 2, f64, 0)});
+  const Index edges(n, n.cast(scaled, i64));
+  const Index column = iota(n, bins), row = iota(n, rows).shaped({rows, PrimExpr(1)});
+  const Index lower(n, pick(n, edges, column, 0)), centre(n, pick(n, edges, column + 1, 0)),
+      upper(n, pick(n, edges, column + 2, 0));
+  auto quotient = [&](const Index& a, const Index& b) {
+    return n.op("divide", {n.cast(a, f64), n.cast(max(b, 1), f64)});
+  };
+  const Expr peak = n.cast(equal(row, centre), f64);
+  const Expr rise = n.op("where", {less(lower, centre), quotient(row - lower, centre - lower), peak});
+  auto within = [&](const Index& a, const Index& b, const Index& c) {  // a <= b < c
+    return n.op("logical_and", {less(a - 1, b), less(b, c)});
+  };
+  const Expr falls = within(centre, row, upper), rises = within(lower, row, centre + 1);
+  const Expr below = n.op("where", {rises, rise, number(0)});
+  return n.cast(n.op("where", {falls, quotient(upper - row, upper - centre), below}), t);
 }
 Values mel_weights(N& n) {
   auto one = [&](size_t i, const char* what) {
@@ -78,6 +130,8 @@ Values mel_weights(N& n) {
     return v[0];
   };
   const DataType t = element_type(int(n.attr_int("output_datatype", 1)));
+  for (size_t i = 0; i < 5; ++i)
+    if (!known_numbers(n, i)) return {mel_at_run_time(n, t)};
   return {n.op("signal.mel_weight_matrix", {},
                make_attrs<MelAttrs>(int64_t(one(0, "num_mel_bins")), int64_t(one(1, "dft_length")),
                                     int64_t(one(2, "sample_rate")), one(3, "lower_edge_hertz"),
@@ -85,7 +139,7 @@ Values mel_weights(N& n) {
 }
 Values det(N& n) { return {n.op("linalg.det", {n.in(0)})}; }
 const R w1("DFT", {17, 20}, dft), w2("STFT", {17}, stft),
-    w3("MelWeightMatrix", {17}, mel_weights, "sizes known at import"), w4("Det", {11, 22}, det);
+    w3("MelWeightMatrix", {17}, mel_weights), w4("Det", {11, 22}, det);
 
 // ---------------------------------------------------------------- random numbers
 DataType wanted_type(N& n, DataType otherwise) {

@@ -2,6 +2,8 @@
 // Where tests find models and conformance data that are not part of the repository: the folder named by
 // TENON_SHARED, or `shared` beside the checkout. Tests skip, saying what is missing, when it is not there.
 #pragma once
+#include <unistd.h>
+
 #include <cstdlib>
 #include <filesystem>
 #include <string>
@@ -13,11 +15,15 @@ inline std::string shared_folder() {
   return std::string(TENON_SOURCE_DIR) + "/../shared";
 }
 
+inline std::string conformance_archive() {
+  return shared_folder() + "/conformance/onnx-1.22.0-backend-test-data.tar.xz";
+}
+
 /// The unpacked ONNX 1.22 backend test data; "" when the archive is not there. Unpacked once, into the build
 /// folder.
 inline std::string conformance_folder() {
   namespace fs = std::filesystem;
-  const std::string archive = shared_folder() + "/conformance/onnx-1.22.0-backend-test-data.tar.xz";
+  const std::string archive = conformance_archive();
   const std::string target = std::string(TENON_BINARY_DIR) + "/conformance",
                     data = target + "/onnx/backend/test/data";
   if (fs::exists(target + "/.complete")) return data;
