@@ -14,7 +14,7 @@ FIRST_BUILD := 8
 export NINJA_STATUS := [%f of %t, %e s]
 
 .DEFAULT_GOAL := help
-.PHONY: help setup build run test check fuzz format asan tsan bench install walkthrough errors operators passes matmul libfuzzer clean
+.PHONY: help setup build run test check fuzz conformance format asan tsan bench install walkthrough errors operators passes matmul libfuzzer clean
 
 help:  ## show this list
 	@awk -F':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -48,6 +48,14 @@ fuzz: setup $(BUILD)/build.ninja  ## run every graph pass on random graphs and p
 	@echo "seed $(SEED)"
 	@TENON_RANDOM_SEED=$(SEED) TENON_RANDOM_GRAPHS=$(GRAPHS) TENON_RANDOM_SECONDS=$(if $(GRAPHS),0,$(SECONDS)) \
 	  $(BUILD)/bin/test_trust --gtest_filter=RandomGraphs.EveryPassKeepsResults --gtest_brief=1
+
+# The stored cases of ONNX's backend suite; DATA names an unpacked folder of them, ONLY a part of their names.
+DATA ?=
+ONLY ?=
+conformance: setup $(BUILD)/build.ninja  ## run ONNX's backend suite, compiled and interpreted, against the kept list (DATA=…, ONLY=…)
+	@cmake --build $(BUILD) -j $(JOBS) --target conformance
+	@$(BUILD)/bin/conformance --list tests/conformance/expected.txt --json $(BUILD)/conformance.json --jobs $(JOBS) \
+	  $(if $(DATA),--data "$(DATA)") $(if $(ONLY),--only "$(ONLY)")
 
 check: setup  ## format, include rules, functions and numbers, lint, sizes
 	@scripts/check_format

@@ -34,9 +34,9 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr int kSeconds = 120;                           // of processor time of one case
-constexpr rlim_t kMemory = rlim_t(6) << 30;             // address space of one case
-constexpr int64_t kMostInterpreted = 60'000;            // elements of a case's data
+constexpr int kSeconds = 120;                 // of processor time of one case
+constexpr rlim_t kMemory = rlim_t(6) << 30;   // address space of one case
+constexpr int64_t kMostInterpreted = 60'000;  // elements of a case's data
 constexpr std::array<const char*, 2> kRoutes{"compiled", "interpreted"};
 
 struct Options {
@@ -153,7 +153,8 @@ Outcome finish(const Child& c, int status) {
   if (const size_t line = text.find('\n'); line != std::string::npos)
     return {text.substr(0, line), text.substr(line + 1)};
   const int signal = WIFSIGNALED(status) ? WTERMSIG(status) : 0;
-  if (signal == SIGXCPU || signal == SIGKILL || signal == SIGALRM) return {"time", "more than the time limit"};
+  if (signal == SIGXCPU || signal == SIGKILL || signal == SIGALRM)
+    return {"time", "more than the time limit"};
   return {"crash", signal ? strsignal(signal) : "ended without an outcome"};
 }
 
@@ -242,7 +243,8 @@ int compare(const std::vector<Case>& cases, const Options& o) {
   int bad = 0;
   for (const Case& c : cases) {
     const auto l = listed.find(c.name);
-    const std::string want = l == listed.end() ? "passed" : l->second, got = c.passed() ? "passed" : c.words();
+    const std::string want = l == listed.end() ? "passed" : l->second,
+                      got = c.passed() ? "passed" : c.words();
     if (want == got) continue;
     ++bad;
     std::cout << c.name << ": listed as " << want << ", is " << got << "\n";
@@ -253,15 +255,16 @@ int compare(const std::vector<Case>& cases, const Options& o) {
         ++bad;
         std::cout << name << ": listed, and no case of the suite\n";
       }
-  std::cout << (bad ? std::to_string(bad) + " outcomes are not those of " : "every outcome is that of ") << o.list
-            << "\n";
+  std::cout << (bad ? std::to_string(bad) + " outcomes are not those of " : "every outcome is that of ")
+            << o.list << "\n";
   return bad ? 1 : 0;
 }
 
 int run(const Options& o) {
   const std::string root = o.data.empty() ? test::conformance_folder() : o.data;
   if (root.empty() || !fs::is_directory(root)) {
-    std::cout << "the suite's data are missing: " << (o.data.empty() ? test::conformance_archive() : o.data) << "\n";
+    std::cout << "the suite's data are missing: " << (o.data.empty() ? test::conformance_archive() : o.data)
+              << "\n";
     return 77;
   }
   std::vector<Case> cases = cases_of(root, o.only);

@@ -3,7 +3,7 @@
 #include <cmath>
 
 #include "analysis/analyzer.h"
-#include "import/onnx/importer.h"
+#include "import/onnx/resize.h"
 
 namespace tenon::onnx {
 namespace {
@@ -136,6 +136,11 @@ Values upsample(N& n) {
   if (p.mode == "bilinear" || p.mode == "trilinear") p.mode = "linear";
   if (p.mode != "nearest" && p.mode != "linear")
     n.malformed(fmt::format("the mode {} of {} is not known", in_quotes(p.mode), n.op_type()));
+  if (!(n.op_type() == "Upsample" && n.since < 9) && !known_numbers(n, 1)) {
+    ResizeForm f{p.mode, "asymmetric", "floor"};
+    f.axes = all_axes(n.rank(0)), f.scales_input = 1;
+    return {resize_by_taps(n, f)};
+  }
   p.scales = n.op_type() == "Upsample" && n.since < 9 ? n.attr_floats("scales") : n.const_floats(1, "scales");
   p.axes = all_axes(n.rank(0));
   if (p.scales.size() != p.axes.size())
@@ -153,11 +158,8 @@ Values resize(N& n) {
     n.malformed(fmt::format("the mode {} of Resize is not known", in_quotes(p.mode)));
   static const std::set<std::string> modes{"half_pixel",    "half_pixel_symmetric", "pytorch_half_pixel",
                                            "align_corners", "asymmetric",           "tf_crop_and_resize"};
-  if (p.coordinates == "tf_half_pixel_for_nn")
-    n.unsupported("Resize with tf_half_pixel_for_nn is not supported");
-  if (!modes.count(p.coordinates))
+  if (p.coordinates != "tf_half_pixel_for_nn" && !modes.count(p.coordinates))
     n.malformed(fmt::format("the coordinate mode {} of Resize is not known", in_quotes(p.coordinates)));
-  if (n.attr_int("antialias", 0) != 0) n.unsupported("Resize with antialias is not supported");
   const int64_t rank = n.rank(0);
   p.axes = n.attr_ints("axes");
   if (p.axes.empty()) p.axes = all_axes(rank);
@@ -168,6 +170,17 @@ Values resize(N& n) {
     const auto s = n.shape(i);
     return !(s && s->size() == 1 && tir::is_zero((*s)[0]));
   };
+  const bool antialias = n.attr_int("antialias", 0) != 0, crops = p.coordinates == "tf_crop_and_resize";
+  const bool known = filled(3) ? known_sizes(n, 3) : !filled(2) || known_numbers(n, 2);
+  if (antialias || !known || (crops && !known_numbers(n, 1)) || p.coordinates == "tf_half_pixel_for_nn") {
+    ResizeForm f{p.mode, p.coordinates, p.nearest, n.attr_string("keep_aspect_ratio_policy", "stretch"),
+                 p.axes};
+    if (!filled(2) && !filled(3)) n.malformed("Resize needs either 'scales' or 'sizes'");
+    (filled(3) ? f.sizes_input : f.scales_input) = filled(3) ? 3 : 2;
+    f.cubic = n.attr_float("cubic_coeff_a", -0.75), f.extrapolation = n.attr_float("extrapolation_value", 0);
+    f.exclude_outside = n.attr_int("exclude_outside", 0) != 0, f.antialias = antialias;
+    return {resize_by_taps(n, f)};
+  }
   if (filled(3)) {
     p.sizes = n.sizes(3, "sizes");
     if (p.sizes.size() != k)
@@ -205,8 +218,7 @@ Values resize(N& n) {
   return emit(n, p);
 }
 
-const RegisterConverter r1("Resize", {10, 11, 13, 18, 19}, resize, "without antialias"),
-    r2("Upsample", {7, 9, 10}, upsample);
+const RegisterConverter r1("Resize", {10, 11, 13, 18, 19}, resize), r2("Upsample", {7, 9, 10}, upsample);
 
 }  // namespace
 }  // namespace tenon::onnx

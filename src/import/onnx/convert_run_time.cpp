@@ -13,7 +13,9 @@ using Shape = Array<PrimExpr>;
 
 namespace {
 
-Index numbers(N& n, int64_t count, int64_t v) { return index_of(n, Shape(std::vector<PrimExpr>(size_t(count), v))); }
+Index numbers(N& n, int64_t count, int64_t v) {
+  return index_of(n, Shape(std::vector<PrimExpr>(size_t(count), v)));
+}
 Expr not_(N& n, const Expr& a) { return n.op("logical_not", {a}); }
 /// Input i as one number.
 Index index_scalar(N& n, size_t i) {
@@ -107,8 +109,7 @@ Values split_at_run_time(N& n) {
   const Shape sizes = sizes_of(parts, "part");
   Values out(static_cast<size_t>(count));
   for (int64_t i = 0; i < count; ++i)
-    if (n.wants_output(size_t(i)))
-      out[size_t(i)] = pick(n, x, iota(n, sizes[size_t(i)]) + begin[i], axis);
+    if (n.wants_output(size_t(i))) out[size_t(i)] = pick(n, x, iota(n, sizes[size_t(i)]) + begin[i], axis);
   return out;
 }
 
@@ -128,7 +129,8 @@ Values expand_at_run_time(N& n) {
       continue;
     }
     const Index asked = want[i - (rank - count)], e = extent[i];
-    const Expr fits = n.op("logical_or", {equal(e, asked), n.op("logical_or", {equal(e, 1), equal(asked, 1)})});
+    const Expr fits =
+        n.op("logical_or", {equal(e, asked), n.op("logical_or", {equal(e, 1), equal(asked, 1)})});
     const Index size = require(where(equal(e, 1), asked, e).shaped({PrimExpr(1)}), fits,
                                "Expand cannot stretch a size that is not 1 to another");
     out.push_back(known && *known != 1 ? d : sizes_of(size, "size")[0]);
@@ -202,9 +204,10 @@ Values one_hot_at_run_time(N& n) {
   const Expr places = n.op("expand_dims", {at}, make_attrs<AxesAttrs>(Array<int64_t>{axis}));
   const Expr here = equal(Index(n, places), iota(n, size).shaped(beside(size, axis, rank)));
   auto value = [&](int64_t i) {
-    return n.reshape(n.op("strided_slice", {n.in(2)},
-                          make_attrs<StridedSliceAttrs>(Array<int64_t>{0}, Shape{i}, Shape{i + 1}, Array<int64_t>{1})),
-                     {});
+    return n.reshape(
+        n.op("strided_slice", {n.in(2)},
+             make_attrs<StridedSliceAttrs>(Array<int64_t>{0}, Shape{i}, Shape{i + 1}, Array<int64_t>{1})),
+        {});
   };
   return {n.op("where", {here, value(1), value(0)})};
 }
@@ -247,7 +250,9 @@ Values window_at_run_time(N& n) {
   const Expr at = n.cast(iota(n, sizes_of(size, "size")[0]), f64);
   auto scaled = [&](const Expr& e, double by) { return n.op("multiply", {e, n.scalar(by, f64)}); };
   const Expr angle = n.op("divide", {scaled(at, 2 * std::numbers::pi), n.cast(steps, f64)});
-  auto cosine = [&](double by, int64_t times) { return scaled(n.op("cos", {scaled(angle, double(times))}), by); };
+  auto cosine = [&](double by, int64_t times) {
+    return scaled(n.op("cos", {scaled(angle, double(times))}), by);
+  };
   const bool hann = n.op_type() == "HannWindow", hamming = n.op_type() == "HammingWindow";
   Expr w = hann      ? n.op("add", {cosine(-0.5, 1), n.scalar(0.5, f64)})
            : hamming ? n.op("add", {cosine(-21.0 / 46, 1), n.scalar(25.0 / 46, f64)})

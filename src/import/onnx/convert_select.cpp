@@ -135,7 +135,8 @@ Values tensor_scatter(N& n) {
   const Expr taken = n.op("gather_elements", {n.in(1), row}, make_attrs<AxisAttrs>(axis));
   return {n.op("where", {inside, taken, n.in(0)})};
 }
-const R t1("ReverseSequence", {10}, reverse_sequence), t2("BitCast", {26}, bitcast), t3("TensorScatter", {24}, tensor_scatter);
+const R t1("ReverseSequence", {10}, reverse_sequence), t2("BitCast", {26}, bitcast),
+    t3("TensorScatter", {24}, tensor_scatter);
 
 }  // namespace
 }  // namespace tenon::onnx

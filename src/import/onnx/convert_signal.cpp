@@ -41,12 +41,16 @@ Values dft(N& n) {
     const PrimExpr length = n.has(1)              ? size_input(n, 1, "dft_length")
                             : inverse && onesided ? simplify((have - 1) * 2)
                                                   : have;
-    return n.op("signal.dft", {x, graph::shape_expr({length})}, make_attrs<DftAttrs>(along, inverse, onesided));
+    return n.op("signal.dft", {x, graph::shape_expr({length})},
+                make_attrs<DftAttrs>(along, inverse, onesided));
   };
   const Expr x = with_shape(n, 0).first;
   if (n.since >= 20 && !known_numbers(n, 2))
-    return {along_axis(n, x, index_input(n, 2), rank - 2,
-                       [&](const Expr& moved) { return transform(moved, rank - 2); })};
+    return {along_axis(n, x, index_input(n, 2), rank - 2, [&](const Expr& moved) {
+      Shape sizes = *graph::known_shape(moved);  // the parts stay where they are
+      sizes.set(size_t(rank) - 1, (*graph::known_shape(x))[size_t(rank) - 1]);
+      return transform(n.checked(moved, sizes), rank - 2);
+    })};
   if (n.since >= 20 && n.has(2)) {
     const auto given = n.const_ints(2, "axis");
     if (given.size() != 1) n.malformed("'axis' of DFT must be one number");
@@ -63,7 +67,8 @@ Expr stft_at_run_time(N& n, const Expr& x, const Expr& window, bool onesided) {
   const PrimExpr count = sizes_of(frames, "frames")[0];
   const Index at = (iota(n, count) * step).shaped({count, PrimExpr(1)}) + iota(n, length);
   const Expr seen = n.op("multiply", {pick(n, x, at, 1), n.reshape(window, {length, PrimExpr(1)})});
-  return n.op("signal.dft", {seen, graph::shape_expr({length})}, make_attrs<DftAttrs>(int64_t(2), false, onesided));
+  return n.op("signal.dft", {seen, graph::shape_expr({length})},
+              make_attrs<DftAttrs>(int64_t(2), false, onesided));
 }
 Values stft(N& n) {
   Expr x = n.in(0);
@@ -102,11 +107,13 @@ Expr mel_at_run_time(N& n, DataType t) {
   };
   const Expr low = mel(3), high = mel(4);
   const Index at = iota(n, simplify(bins + 2));
-  const Expr step = n.op("divide", {n.op("subtract", {high, low}), n.cast(index_of(n, {simplify(bins + 2)}), f64)});
+  const Expr step =
+      n.op("divide", {n.op("subtract", {high, low}), n.cast(index_of(n, {simplify(bins + 2)}), f64)});
   const Expr mels = n.op("add", {n.op("multiply", {n.cast(at, f64), step}), low});
   const Expr power = n.op("power", {number(10), n.op("divide", {mels, number(2595)})});
   const Expr hertz = n.op("multiply", {n.op("subtract", {power, number(1)}), number(700)});
-  const Expr scaled = n.op("floor_divide", {n.op("multiply", {n.cast(length + 1, f64), hertz}), scalar_input(n, 2, f64, 0)});
+  const Expr scaled =
+      n.op("floor_divide", {n.op("multiply", {n.cast(length + 1, f64), hertz}), scalar_input(n, 2, f64, 0)});
   const Index edges(n, n.cast(scaled, i64));
   const Index column = iota(n, bins), row = iota(n, rows).shaped({rows, PrimExpr(1)});
   const Index lower(n, pick(n, edges, column, 0)), centre(n, pick(n, edges, column + 1, 0)),
@@ -138,8 +145,8 @@ Values mel_weights(N& n) {
                                     one(4, "upper_edge_hertz"), t))};
 }
 Values det(N& n) { return {n.op("linalg.det", {n.in(0)})}; }
-const R w1("DFT", {17, 20}, dft), w2("STFT", {17}, stft),
-    w3("MelWeightMatrix", {17}, mel_weights), w4("Det", {11, 22}, det);
+const R w1("DFT", {17, 20}, dft), w2("STFT", {17}, stft), w3("MelWeightMatrix", {17}, mel_weights),
+    w4("Det", {11, 22}, det);
 
 // ---------------------------------------------------------------- random numbers
 DataType wanted_type(N& n, DataType otherwise) {

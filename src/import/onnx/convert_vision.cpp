@@ -76,20 +76,23 @@ Expr col2im_at_run_time(N& n) {
     if (int64_t(v.size()) != count) n.malformed(fmt::format("'{}' of Col2Im needs {} values", name, count));
     return v;
   };
-  const Ints steps = values("strides", axes, 1), pads = values("pads", 2 * axes, 0), dilation = values("dilations", axes, 1);
+  const Ints steps = values("strides", axes, 1), pads = values("pads", 2 * axes, 0),
+             dilation = values("dilations", axes, 1);
   auto vector = [&](const Ints& v) { return index_of(n, Shape(std::vector<PrimExpr>(v.begin(), v.end()))); };
   Ints margins;
   for (int64_t i = 0; i < axes; ++i) margins.push_back(pads[size_t(i)] + pads[size_t(i + axes)]);
   const Index reach = (block - 1) * vector(dilation) + 1;
   const Index counts = floor_div(image + vector(margins) - reach, vector(steps)) + 1;
-  const Shape blocks = sizes_of(block, "block"), windows = sizes_of(counts, "windows"), sizes = sizes_of(image, "image");
+  const Shape blocks = sizes_of(block, "block"), windows = sizes_of(counts, "windows"),
+              sizes = sizes_of(image, "image");
   // Positions (block …, window …) in the image; those in the margins go to an element behind it.
   Index at(n, n.scalar(0, i64)), inside(n, n.scalar(1, i64));
   PrimExpr pixels = 1, elements = 1, columns = 1;
   for (int64_t i = 0; i < axes; ++i) {
     const size_t k = size_t(i);
     const Index in_block = (iota(n, blocks[k]) * dilation[k]).shaped(beside(blocks[k], i, 2 * axes));
-    const Index in_image = (iota(n, windows[k]) * steps[k] - pads[k]).shaped(beside(windows[k], i + axes, 2 * axes));
+    const Index in_image =
+        (iota(n, windows[k]) * steps[k] - pads[k]).shaped(beside(windows[k], i + axes, 2 * axes));
     const Index place = in_block + in_image;
     at = at * image[i] + place;
     const Expr fits = n.op("logical_and", {less(place * -1, 1), less(place, image[i])});
@@ -104,8 +107,10 @@ Expr col2im_at_run_time(N& n) {
   const Expr data = n.reshape(x, {rows, all});
   const Expr places = n.op("broadcast_to", {at, graph::shape_expr({rows, all})});
   const DataType t = n.dtype(0);
-  const Expr zeros = n.op("full", {graph::shape_expr({rows, simplify(pixels + 1)}), n.scalar(0, t)}, make_attrs<DTypeAttrs>(t));
-  const Expr added = n.op("scatter_elements", {zeros, places, data}, make_attrs<ScatterAttrs>(int64_t(1), std::string("add")));
+  const Expr zeros = n.op("full", {graph::shape_expr({rows, simplify(pixels + 1)}), n.scalar(0, t)},
+                          make_attrs<DTypeAttrs>(t));
+  const Expr added = n.op("scatter_elements", {zeros, places, data},
+                          make_attrs<ScatterAttrs>(int64_t(1), std::string("add")));
   Shape out{shape[0], channels};
   for (const PrimExpr& s : sizes) out.push_back(s);
   return n.reshape(n.op("slice_to", {added, graph::shape_expr({rows, pixels})}), out);

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "import/onnx/values.h"
 
+#include "op/attrs_sort.h"
+
 namespace tenon::onnx {
 
 using namespace op;
@@ -11,9 +13,9 @@ int64_t Index::length() const {
   const auto shape = graph::known_shape(e_);
   const auto count = shape && shape->size() == 1 ? tir::as_int((*shape)[0]) : std::nullopt;
   if (!count)
-    n_->unsupported(fmt::format("{} with a number of values that only the run knows is not supported",
-                                n_->op_type()),
-                    "export the model with inputs of known rank");
+    n_->unsupported(
+        fmt::format("{} with a number of values that only the run knows is not supported", n_->op_type()),
+        "export the model with inputs of known rank");
   return *count;
 }
 Index Index::range(int64_t begin, int64_t end) const {
@@ -45,8 +47,7 @@ bool known_numbers(N& n, size_t i) {
 }
 
 Index index_input(N& n, size_t i) {
-  if (!n.dtype(i).is_integer())
-    n.malformed(fmt::format("input {} of {} must be integers", i, n.op_type()));
+  if (!n.dtype(i).is_integer()) n.malformed(fmt::format("input {} of {} must be integers", i, n.op_type()));
   const Expr x = n.cast(n.in(i), i64);
   return {n, n.rank(i) == 0 ? n.reshape(x, {PrimExpr(1)}) : x};
 }
@@ -61,7 +62,8 @@ Index index_of(N& n, const Shape& sizes) {
 }
 Index iota(N& n, const PrimExpr& size) {
   auto prim = [](const PrimExpr& e) { return Expr(make<graph::PrimValue>(e)); };
-  return {n, n.op("arange", {prim(0), prim(size), prim(1)}, make_attrs<DTypeAttrs>(i64))};
+  // Inference allows for a negative end; sizes have none.
+  return {n, n.checked(n.op("arange", {prim(0), prim(size), prim(1)}, make_attrs<DTypeAttrs>(i64)), {size})};
 }
 Shape sizes_of(const Index& vector, std::string_view name) {
   Shape out;
@@ -102,7 +104,8 @@ RunTimeAxes run_time_axes(const Index& axes, int64_t rank) {
   const Index matches(n, n.cast(equal(counted, places), i64));
   const Index marks = sum(matches, 0);
   const Expr fits = equal(sum(min(marks, 1), 0), count);
-  const std::string message = fmt::format("the axes of {} are not {} different ones of {}", n.op_type(), count, rank);
+  const std::string message =
+      fmt::format("the axes of {} are not {} different ones of {}", n.op_type(), count, rank);
   return {require(marks, fits, message), matches, count};
 }
 Index RunTimeAxes::spread(const Index& values, const Index& otherwise) const {
@@ -140,7 +143,7 @@ Expr pick_or(N& n, const Expr& x, const Index& at, const Index& extent, int64_t 
 Expr transposed(N& n, const Expr& x, const Index& order) {
   const Shape shape = *graph::known_shape(x);
   const size_t rank = shape.size();
-  Shape strides(rank, PrimExpr(1));
+  Shape strides(std::vector<PrimExpr>(rank, PrimExpr(1)));
   PrimExpr total = 1;
   for (size_t i = rank; i-- > 0;) {
     strides.set(i, total);
@@ -159,7 +162,8 @@ Expr along_axis(N& n, const Expr& x, const Index& axis, int64_t at, FunctionRef<
   const Index mark = run_time_axes(axis, rank).marks, places = iota(n, rank);
   // Swapping two axes undoes itself.
   const Index named = sum(mark * places, 0);
-  const Index order = where(equal(places, at), named, where(equal(mark, 1), Index(n, n.scalar(double(at), i64)), places));
+  const Index order =
+      where(equal(places, at), named, where(equal(mark, 1), Index(n, n.scalar(double(at), i64)), places));
   return transposed(n, make(transposed(n, x, order)), order);
 }
 

@@ -89,7 +89,8 @@ bool known_sizes(NodeContext& n, size_t i);
 Index index_of(NodeContext& n, const Array<PrimExpr>& sizes);
 /// 0, 1, … as a vector.
 Index iota(NodeContext& n, const PrimExpr& size);
-/// Sizes that a vector holds, bound when the model runs; constants where it is one. A negative one ends the run.
+/// Sizes that a vector holds, bound when the model runs; constants where it is one. A negative one ends the
+/// run.
 Array<PrimExpr> sizes_of(const Index& vector, std::string_view name);
 /// x with a symbol for each size that is not known, and its shape: T2102 where the rank is not known.
 std::pair<Expr, Array<PrimExpr>> with_shape(NodeContext& n, size_t i);
@@ -116,7 +117,8 @@ Expr pick_or(NodeContext& n, const Expr& x, const Index& positions, const Index&
 /// The axes of x, whose shape is known, in an order (rank) that only the run knows.
 Expr transposed(NodeContext& n, const Expr& x, const Index& order);
 /// An operator along one axis that only the run knows; `make` sees it as axis `at`.
-Expr along_axis(NodeContext& n, const Expr& x, const Index& axis, int64_t at, FunctionRef<Expr(const Expr&)> make);
+Expr along_axis(NodeContext& n, const Expr& x, const Index& axis, int64_t at,
+                FunctionRef<Expr(const Expr&)> make);
 /// Ends the run with this message where the condition, a scalar, does not hold.
 Index require(const Index& value, const Expr& condition, const std::string& message);
 

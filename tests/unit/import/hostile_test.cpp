@@ -340,10 +340,10 @@ std::vector<Case> cases() {
           {ints("a", {1}, {0}), ints("b", {1}, {1}), ints("z", {1}, {0})}));
   add("pad_absurd", "T2020", "absurd width",
       one(node("Pad", {"x", "p"}, {"y"}), {ints("p", {4}, {int64_t(1) << 60, 0, 0, 0})}));
-  add("dynamic_shape", "T2102", "not known at import",
+  add("dynamic_rank", "T2102", "a number of values that only the run knows",
       model({{node("Reshape", {"x", "s"}, {"y"}, {}, "r")},
              {},
-             {value("x", FLOAT, {2, 3}), value("s", INT64, {2})},
+             {value("x", FLOAT, {2, 3}), value("s", INT64, {"n"})},
              {value("y", FLOAT, {})}})
           .bytes);
   add("gather_outside", "T2020", "index 9 of Gather",
