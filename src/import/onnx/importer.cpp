@@ -354,10 +354,13 @@ void Importer::convert_node(proto::NodeProto& node, Scope& scope, const Env& env
   const Converter* converter = find_converter(domain, node.op_type());
   auto version = env.opsets.find(domain);
   const int64_t opset = version == env.opsets.end() ? kMaxOpset : version->second;
-  int64_t since = 1;
-  if (converter)
-    for (int64_t s : converter->since)
-      if (s <= opset) since = s;
+  const auto version_in = [&](int64_t set) {
+    int64_t last = 1;
+    for (int64_t v : converter->since)
+      if (v <= set) last = v;
+    return last;
+  };
+  int64_t since = converter ? version_in(opset) : 1;
   if (!converter) since = opset;
   NodeContext n(*this, node, scope, env, opset, since);
   bool poisoned = false, undefined = false;
@@ -392,6 +395,11 @@ void Importer::convert_node(proto::NodeProto& node, Scope& scope, const Env& env
       Values v = *inline_function(node, scope, env, n.where());
       return set_outputs(&v);
     }
+    if (domain.empty() && opset < kMinOpset && since != version_in(kMinOpset))
+      fail("T2008",
+           fmt::format("{} of operator set {} is not supported; versions {} to {} are", node.op_type(), opset,
+                       kMinOpset, kMaxOpset),
+           n.where(), "convert the model with onnx.version_converter");
     if (!converter->since.empty() && opset < converter->since.front())
       n.malformed(fmt::format("{} does not exist in operator set {}; it came with {}", node.op_type(), opset,
                               converter->since.front()));
@@ -629,13 +637,13 @@ void Importer::read_opsets() {
            "export it again with a current exporter");
     return;
   }
-  if (it->second < kMinOpset || it->second > kMaxOpset)
+  // Older sets are a matter of their operators: most have the meaning that they have in kMinOpset.
+  if (it->second < 1 || it->second > kMaxOpset)
     fail("T2008",
          fmt::format("the model uses operator set {}; versions {} to {} are supported", it->second, kMinOpset,
                      kMaxOpset),
          file.name,
-         it->second < kMinOpset ? "convert it with onnx.version_converter"
-                                : "export it for an earlier operator set");
+         it->second < 1 ? "convert it with onnx.version_converter" : "export it for an earlier operator set");
 }
 
 IRModule Importer::run() {
