@@ -92,7 +92,7 @@ Index require(const Index& value, const Expr& condition, const std::string& mess
   N& n = value.node();
   Importer::Body yes = n.importer.convert_body("value", [&] { return Values{Value(value.expr())}; }), no;
   no.expr = n.importer.refusal(fmt::format("{} ({})", message, n.where()), value.expr()->type);
-  no.expr.mut()->type = graph::result_of(no.expr)->type;
+  no.expr.edit()->type = graph::result_of(no.expr)->type;
   return {n, n.emit(n.importer.branches(condition, yes, no, n.origin, n.where()))};
 }
 
