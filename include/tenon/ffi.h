@@ -211,6 +211,12 @@ TENON_API TenonStatus tenon_ffi_function_info(const char* name, TenonAny* result
  * this library or where the system finds libraries. Once; T0910 when it cannot be loaded. */
 TENON_API TenonStatus tenon_ffi_load_compiler(TenonAny* result);
 
+/* ---- Compiled models. */
+
+/* An object of the type "Artifact" as one of tenon.h, for tenon_artifact_release. T0102 for anything else. */
+TENON_API TenonStatus tenon_ffi_artifact(const TenonObject* object, TenonArtifact** artifact,
+                                         TenonAny* result);
+
 /* ---- Foreign objects: a value of another language that Tenon only hands on. */
 
 TENON_API TenonStatus tenon_ffi_foreign(void* handle, void (*destroy)(void* handle), TenonAny* result);

@@ -14,6 +14,7 @@
 #include "base/clock.h"
 #include "base/function.h"
 #include "base/nearest.h"
+#include "capi/compiled.h"
 #include "capi/compiler_function.h"
 #include "import/onnx/load.h"
 #include "interpret/interpret.h"
@@ -59,6 +60,17 @@ IRModule load_with_dims(const std::string& model, CompileOptions& o,
   for (const auto& [name, value] : dims) o.dim_bounds.erase(name);
   o.dims = {};
   return load_model(model, dims, files);
+}
+
+/// The model of a request, in memory or in a file.
+IRModule load_with_dims(const CompileRequest& r, CompileOptions& o, std::vector<std::string>* files) {
+  if (!r.module) return load_with_dims(r.model, o, files);
+  const auto module = r.module.cast<IRModuleNode>();
+  if (!module)
+    fail("T0942", "compiler.compile: `module` is no IRModule", {}, {}, ErrorKind::usage);
+  PassContext context;
+  IRModule typed = run_pass("infer_types", IRModule(module), context);
+  return o.dims.empty() ? typed : specialize_dims(with_entry(std::move(typed)), sizes_of(o.dims));
 }
 
 json timings_json(const std::vector<PassTiming>& timings) {
@@ -137,12 +149,13 @@ void emit_module(AttrMap& reply, const CompileRequest& r, const IRModule& module
 }
 
 /// What was compiled, as the request wants it.
-void emit_compiled(AttrMap& reply, const CompileRequest& r, const Compiled& compiled,
-                   const std::string& system, CompileCache& cache, const std::vector<std::string>& files) {
+void emit_compiled(AttrMap& reply, const CompileRequest& r, Compiled compiled, const std::string& system,
+                   CompileCache& cache, const std::vector<std::string>& files) {
   reply.set("bytes", int64_t(0));
   if (r.emit == "jit") {
     const Artifact stored = cache.store(compiled, files);
     reply.set("artifact", Any(stored ? stored : jit_artifact(compiled)));
+    reply.set("compiled", Any(make<CompiledObj>(std::move(compiled))));
   } else if (is_module_text(r.emit)) {
     emit_module(reply, r, r.emit == "tir" ? compiled.lowered : compiled.planned, {});
   } else if (r.output.empty()) {
@@ -195,19 +208,25 @@ AttrMap compile_function(const CompileRequest& r) {
     reply = cached_reply(r, cache, found);
   } else {
     std::vector<std::string> files;
-    IRModule module = load_with_dims(r.model, options, &files);
+    IRModule module = load_with_dims(r, options, &files);
     if (!r.stage.empty()) {
       emit_module(reply, r, module_at_stage(std::move(module), options, r.stage), r.function);
       reply.set("passes", "[]");
     } else {
       if (kind.whole_model || !entry_name(module).empty()) module = with_entry(std::move(module));
-      const Compiled compiled = compile(std::move(module), options);
-      emit_compiled(reply, r, compiled, system, cache, files);
+      Compiled compiled = compile(std::move(module), options);
       reply.set("passes", timings_json(compiled.timings).dump());
+      emit_compiled(reply, r, std::move(compiled), system, cache, files);
     }
   }
   reply.set("compile_ms", ms_since(start));
   return reply;
+}
+
+AttrMap load_function(const LoadRequest& r) {
+  const auto dims = sizes_of(r.dims);
+  return {{"module", Any(r.bytes.empty() ? load_model(r.model, dims)
+                                         : load_model_bytes(r.bytes, r.model, r.folder, dims))}};
 }
 
 // ---------------------------------------------------------------- inspect
@@ -225,12 +244,16 @@ json value_json(const onnx::OnnxValueInfo& v) {
           {"shape", v.has_shape ? dims_json(v.shape) : json()}};
 }
 
-json inspect_onnx(const std::string& model) {
-  const onnx::OnnxInfo info = onnx::read_onnx_info(model);
+json inspect_onnx(const onnx::OnnxInfo& info) {
   json out = {{"kind", "onnx"},
               {"producer", fmt::format("{} {}", info.producer, info.producer_version)},
               {"ir_version", info.ir_version},
               {"opset", info.opset},
+              {"graph", info.graph},
+              {"description", info.description},
+              {"domain", info.domain},
+              {"model_version", info.model_version},
+              {"metadata", info.metadata},
               {"inputs", json::array()},
               {"outputs", json::array()},
               {"operators", json::object()},
@@ -316,8 +339,13 @@ bool is_onnx(const std::string& path) {
 }
 
 AttrMap inspect(const InspectRequest& r) {
+  if (!r.strategies && !r.bytes.empty())
+    return reply_json(model_kind(r.bytes) == ModelKind::onnx
+                          ? inspect_onnx(onnx::read_onnx_info_bytes(r.bytes, r.model))
+                          : inspect_module(load_model_bytes(r.bytes, r.model)));
   if (!r.strategies)
-    return reply_json(is_onnx(r.model) ? inspect_onnx(r.model) : inspect_module(load_model(r.model)));
+    return reply_json(is_onnx(r.model) ? inspect_onnx(onnx::read_onnx_info(r.model))
+                                       : inspect_module(load_model(r.model)));
   CompileOptions options = options_of<ModelSettings>(r);
   const IRModule module = load_with_dims(r.model, options);
   return {{"json", strategies_json(module, target_of(r), context_of(options))}};
@@ -631,6 +659,7 @@ AttrMap read_tensor(const ReadTensorRequest& r) { return {{"tensor", Any(onnx::r
 const bool registered = [] {
   add_compiler_function("compile", compile_function,
                         "compiles a model to an artifact in memory, or to a file of the kind `emit`");
+  add_compiler_function("load", load_function, "a model as an IRModule");
   add_compiler_function("inspect", inspect, "facts about a model, without compiling");
   add_compiler_function("interpret", interpret_function, "runs a model on the interpreter");
   add_compiler_function("opt", opt, "applies passes to a module and prints it");

@@ -8,10 +8,24 @@
 
 namespace tenon {
 
-/// "compiler.compile" → compile_ms, passes (JSON), bytes and, for emit "jit", artifact and cached; without an
-/// output, text.
+/// "compiler.load" → module.
+struct LoadRequest : Object {
+  std::string model, bytes, folder;
+  Map<std::string, int64_t> dims;
+
+  static void fields(auto& f) {
+    f.add("model", &LoadRequest::model, "a model file; with bytes: a name for messages")
+        .add("bytes", &LoadRequest::bytes, "what a model file holds")
+        .add("folder", &LoadRequest::folder, "with bytes: where external data stands; empty: it is refused")
+        .add("dims", &LoadRequest::dims, "values of symbolic dimensions, by name");
+  }
+};
+
+/// "compiler.compile" → compile_ms, passes (JSON), bytes and, for emit "jit", artifact and cached or compiled
+/// (capi/compiled.h); without an output, text.
 struct CompileRequest : CompileSettings {
   std::string model, emit = "artifact", output, stage, function, system, cache;
+  ObjectRef module;
   bool verify = false;
   Array<NDArray> verify_inputs;
   Function progress, cancelled, print, note;
@@ -20,6 +34,7 @@ struct CompileRequest : CompileSettings {
     using R = CompileRequest;
     CompileSettings::fields(f);
     f.add("model", &R::model, "a model file; \"-\": standard input")
+        .add("module", &R::module, "an IRModule in place of a file; it has no cache")
         .add("emit", &R::emit, "a kind of compiler.emit_kinds, or jit: into this process")
         .add("output", &R::output, "a file; empty: into the reply")
         .add("stage", &R::stage, "the module behind this pass, as tir, dot or svg")
@@ -38,12 +53,13 @@ struct CompileRequest : CompileSettings {
 /// "compiler.inspect" → json: kind, inputs, outputs, operators, parameters, flop, …; with strategies: the
 /// implementation of every call (tools/strategy_report.h).
 struct InspectRequest : ModelSettings {
-  std::string model;
+  std::string model, bytes;
   bool strategies = false;
 
   static void fields(auto& f) {
     ModelSettings::fields(f);
-    f.add("model", &InspectRequest::model, "a model file")
+    f.add("model", &InspectRequest::model, "a model file; with bytes: a name for messages")
+        .add("bytes", &InspectRequest::bytes, "what a model file holds")
         .add("strategies", &InspectRequest::strategies,
              "the implementation of every call, and why not another");
   }

@@ -64,5 +64,11 @@ const std::string& standard_input();
 /// files that were read, below the model's folder.
 IRModule load_model(const std::string& path, const std::map<std::string, int64_t>& dims = {},
                     std::vector<std::string>* external_files = nullptr);
+/// The same from memory: `name` is for messages, external data of ONNX is looked for below `folder` (empty:
+/// refused), large constants of script text in `constants`.
+IRModule load_model_bytes(std::string_view bytes, const std::string& name, const std::string& folder = {},
+                          const std::map<std::string, int64_t>& dims = {},
+                          std::vector<std::string>* external_files = nullptr,
+                          const ConstantTable* constants = nullptr);
 
 }  // namespace tenon

@@ -79,12 +79,31 @@ IRModule load_model(const std::string& path, const std::map<std::string, int64_t
     in.seekg(0);
     bytes = read_stream(in);
   }
-  const std::string name = path == "-" ? "<stdin>" : path;
+  ConstantTable constants;
+  const ConstantTable* beside = nullptr;
+  // A dump has its large constants beside it: model.tir and model.constants.
+  if (auto dot = path.rfind('.'); path != "-" && dot != path.npos) {
+    const std::string sidecar = path.substr(0, dot) + ".constants";
+    if (access(sidecar.c_str(), R_OK) == 0) {
+      constants = load_constants(sidecar);
+      beside = &constants;
+    }
+  }
+  return path == "-" ? load_model_bytes(bytes, "<stdin>", {}, dims, external_files)
+                     : load_model_bytes(bytes, path, folder_of(path), dims, external_files, beside);
+}
+
+IRModule load_model_bytes(std::string_view bytes, const std::string& name, const std::string& folder,
+                          const std::map<std::string, int64_t>& dims,
+                          std::vector<std::string>* external_files, const ConstantTable* constants) {
+  onnx::ImportOptions import_options;
+  import_options.external_files = external_files;
+  import_options.dims = dims;
   switch (model_kind(bytes)) {
     case ModelKind::artifact:
       fail("T2001", "this is a compiled model", name, "run it, or give the model that it was compiled from");
     case ModelKind::onnx:
-      return onnx::import_onnx_bytes(bytes, name, import_options, path == "-" ? "" : folder_of(path));
+      return onnx::import_onnx_bytes(bytes, name, import_options, folder);
     case ModelKind::script:
       break;
   }
@@ -94,15 +113,7 @@ IRModule load_model(const std::string& path, const std::map<std::string, int64_t
          "give an ONNX file, an artifact, or script text (@I.ir_module, @T.prim_func or @R.function)");
   ParseOptions options;
   options.name = name;
-  ConstantTable constants;
-  // A dump has its large constants beside it: model.tir and model.constants.
-  if (auto dot = path.rfind('.'); path != "-" && dot != path.npos) {
-    const std::string sidecar = path.substr(0, dot) + ".constants";
-    if (access(sidecar.c_str(), R_OK) == 0) {
-      constants = load_constants(sidecar);
-      options.constants = &constants;
-    }
-  }
+  options.constants = constants;
   // Text leaves types out; who inspects a model wants to see them.
   PassContext context;
   IRModule module = run_pass("infer_types", parse_module(bytes, options), context);

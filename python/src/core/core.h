@@ -54,6 +54,10 @@ bool add_tensor_type(PyObject* module);
 int tensor_from(PyObject* value, TenonAny* result);
 /// The same for an array of NumPy that can be used as it is: 1 or 0.
 int numpy_array_from(PyObject* value, TenonAny* result);
+/// Fields of an array of NumPy that can be used as it is, borrowed; false for all else.
+bool numpy_view(PyObject* value, DLTensor* view);
+/// First element of what is known to be an array of NumPy.
+void* numpy_data(PyObject* array);
 /// A callable as a function.
 bool function_from(PyObject* callable, TenonAny* result);
 
@@ -72,6 +76,9 @@ bool foreign(PyObject* value, TenonAny* result);
 void raise(TenonAny* error, const char* name = nullptr);
 /// The current exception as an error object; clears it.
 TenonStatus take_exception(TenonAny* error);
+
+// session.cpp
+bool add_session_types(PyObject* module);
 
 // deferred.cpp
 /// Gives a reference back from any thread, with the interpreter lock or without, at any time.

@@ -169,7 +169,7 @@ PyMODINIT_FUNC PyInit__core(void) {
   }
   PyObject* module = PyModule_Create(&definition);
   if (module && (!add_object_types(module) || !add_container_types(module) || !add_function_type(module) ||
-                 !add_tensor_type(module) || !add_deferred(module) ||
+                 !add_tensor_type(module) || !add_session_types(module) || !add_deferred(module) ||
                  PyModule_AddStringConstant(module, "version", tenon_version()) != 0))
     Py_CLEAR(module);
   if (module) set_class(tenon_ffi_type_index("Object"), reinterpret_cast<PyObject*>(state.object));

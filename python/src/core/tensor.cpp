@@ -87,12 +87,8 @@ bool is_numpy_array(PyTypeObject* type) {
 
 /// 1, or 0 when the buffer protocol must look at it.
 int from_numpy(PyObject* value, TenonAny* result) {
-  const auto* a = reinterpret_cast<NumpyArray*>(value);
-  constexpr int kNeeded = kNumpyContiguous | kNumpyAligned;
-  const DLDataType type = type_of_number(a->type->number);
-  if ((a->flags & kNeeded) != kNeeded || type.bits == 0 || a->type->byteorder == '>') return 0;
-  const DLTensor tensor = {a->data, {kDLCPU, 0}, a->ndim, type, reinterpret_cast<int64_t*>(a->shape), nullptr,
-                           0};
+  DLTensor tensor;
+  if (!numpy_view(value, &tensor)) return 0;
   if (tenon_ffi_tensor(&tensor, value, drop_later, result) != TENON_OK)
     return tenon_ffi_any_release(result), 0;
   Py_INCREF(value);
@@ -318,8 +314,20 @@ PyType_Spec tensor_spec = {"tenon._core.NDArray", int(sizeof(Wrapper)), 0,
 
 }  // namespace
 
+bool numpy_view(PyObject* value, DLTensor* view) {
+  if (!is_numpy_array(Py_TYPE(value))) return false;
+  const auto* a = reinterpret_cast<NumpyArray*>(value);
+  constexpr int kNeeded = kNumpyContiguous | kNumpyAligned;
+  const DLDataType type = type_of_number(a->type->number);
+  if ((a->flags & kNeeded) != kNeeded || type.bits == 0 || a->type->byteorder == '>') return false;
+  *view = {a->data, {kDLCPU, 0}, a->ndim, type, reinterpret_cast<int64_t*>(a->shape), nullptr, 0};
+  return true;
+}
+
+void* numpy_data(PyObject* array) { return reinterpret_cast<NumpyArray*>(array)->data; }
+
 int numpy_array_from(PyObject* value, TenonAny* result) {
-  return is_numpy_array(Py_TYPE(value)) && from_numpy(value, result);
+  return from_numpy(value, result);
 }
 
 int tensor_from(PyObject* value, TenonAny* result) {
