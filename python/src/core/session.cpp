@@ -50,6 +50,7 @@ struct BindingObject {
   TenonSession* session;
   PyObject* inputs;   ///< list of what is bound, a None for each that is not
   PyObject* outputs;  ///< the same of buffers
+  PyObject* taken;    ///< outputs of the last run that somebody asked for, by index; null: none yet
   bool running;
 };
 PyTypeObject* session_type = nullptr;
@@ -145,6 +146,12 @@ TenonStatus set_view(TenonSession* session, size_t i, const DLTensor& t) {
   return tenon_session_set_input_data(session, int32_t(i), t.data, t.dtype, t.ndim, t.shape);
 }
 
+/// Fields of an array of NumPy or a tensor of Tenon that can be used as they are.
+bool view_of(PyObject* value, DLTensor* view) {
+  return numpy_view(value, view) ||
+         (is_wrapper(value) && object_of(value) && tenon_ffi_tensor_view(object_of(value), view));
+}
+
 /// An array that `_prepare` of the class makes of `given`: (array, name of the data type, shape or None).
 bool set_prepared(PyObject* self, TenonSession* session, const Value& input, size_t i, PyObject* given,
                   Held& held) {
@@ -155,7 +162,7 @@ bool set_prepared(PyObject* self, TenonSession* session, const Value& input, siz
   const char* dtype;
   if (!PyArg_ParseTuple(made, "OsO", &array, &dtype, &shape)) return false;
   DLTensor view;
-  if (!numpy_view(array, &view)) return PyErr_Format(PyExc_TypeError, "input %R cannot be used", input.name), false;
+  if (!view_of(array, &view)) return PyErr_Format(PyExc_TypeError, "input %R cannot be used", input.name), false;
   view.dtype = tenon_dtype(dtype);
   std::vector<int64_t> dims;
   if (shape != Py_None) {
@@ -173,16 +180,9 @@ bool set_prepared(PyObject* self, TenonSession* session, const Value& input, siz
 bool set_input(PyObject* self, TenonSession* session, const Value& input, size_t i, PyObject* given,
                Held& held) {
   DLTensor view;
-  TenonStatus status;
-  if (numpy_view(given, &view)) {
-    held.add(given);
-    status = set_view(session, i, view);
-  } else if (is_wrapper(given) && object_of(given) && tenon_ffi_tensor_view(object_of(given), &view)) {
-    held.add(given);
-    status = set_view(session, i, view);
-  } else {
-    return set_prepared(self, session, input, i, given, held);
-  }
+  if (!view_of(given, &view)) return set_prepared(self, session, input, i, given, held);
+  held.add(given);
+  const TenonStatus status = set_view(session, i, view);
   if (status != TENON_OK) raise_last(self, status);
   return status == TENON_OK;
 }
@@ -566,6 +566,7 @@ void binding_dealloc(PyObject* self) {
   }
   Py_XDECREF(b->inputs);
   Py_XDECREF(b->outputs);
+  Py_XDECREF(b->taken);
   Py_XDECREF(b->owner);
   reinterpret_cast<freefunc>(PyType_GetSlot(type, Py_tp_free))(self);
   Py_DECREF(type);
@@ -609,12 +610,17 @@ PyObject* binding_clear(PyObject* self, PyObject* args) {
   Py_RETURN_NONE;
 }
 
-/// _take(index): an output of the last run that has no buffer of the caller, once.
+/// _take(index): an output of the last run that has no buffer of the caller.
 PyObject* binding_take(PyObject* self, PyObject* index) {
   BindingObject* b = binding_of(self);
   const Py_ssize_t k = PyLong_AsSsize_t(index);
   if (PyErr_Occurred() || !idle_binding(b)) return nullptr;
-  return taken_output(b->owner, b->session, size_t(k));
+  if (!b->taken && !(b->taken = PyDict_New())) return nullptr;
+  PyObject* array = PyDict_GetItemWithError(b->taken, index);
+  if (array || PyErr_Occurred()) return Py_XNewRef(array);
+  array = taken_output(b->owner, b->session, size_t(k));
+  if (array && PyDict_SetItem(b->taken, index, array) != 0) Py_CLEAR(array);
+  return array;
 }
 
 /// run_with_iobinding(iobinding, run_options=None)
@@ -626,6 +632,7 @@ PyObject* session_run_binding(PyObject* self, PyObject* const* args, Py_ssize_t 
   if (b->owner != self) return PyErr_Format(PyExc_ValueError, "the binding belongs to another session");
   const bool told = n == 2 && args[1] != Py_None;
   if (told && !tell_options(self, args[1], "_begin", b->session)) return nullptr;
+  Py_CLEAR(b->taken);
   b->running = true;
   const TenonStatus status = run_unlocked(model_of(self), b->session);
   b->running = false;

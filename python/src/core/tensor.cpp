@@ -259,6 +259,22 @@ PyObject* tensor_dlpack(PyObject* self, PyObject* args, PyObject* keywords) {
   return PyCapsule_New(managed, "dltensor", drop_capsule);
 }
 
+/// A view as unsigned integers, for types that buffers do not have: of the same shape and width, or of packed
+/// bytes.
+PyObject* tensor_carrier(PyObject* self, PyObject*) {
+  if (!made_object(self)) return nullptr;
+  DLTensor t = view_of(self);
+  int64_t bytes = t.dtype.bits;
+  for (int32_t d = 0; d < t.ndim; ++d) bytes *= t.shape[d];
+  bytes = (bytes + 7) / 8;
+  if (t.dtype.bits < 8) t.ndim = 1, t.shape = &bytes, t.dtype.bits = 8;
+  t.dtype = {kDLUInt, t.dtype.bits, 1};
+  TenonAny result;
+  if (tenon_ffi_tensor(&t, self, drop_later, &result) != TENON_OK) return raise(&result), nullptr;
+  Py_INCREF(self);
+  return from_any(result);
+}
+
 PyObject* tensor_device(PyObject* self, PyObject*) {
   const DLTensor t = view_of(self);
   return Py_BuildValue("(ii)", int(t.device.device_type), t.device.device_id);
@@ -296,6 +312,7 @@ int tensor_init(PyObject* self, PyObject* args, PyObject* keywords) {
 PyMethodDef tensor_methods[] = {
     {"__dlpack__", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)(void)>(tensor_dlpack)),
      METH_VARARGS | METH_KEYWORDS, "the tensor for another library, without a copy"},
+    {"_carrier", tensor_carrier, METH_NOARGS, "a view as unsigned integers"},
     {"__dlpack_device__", tensor_device, METH_NOARGS, "kind and number of the device"},
     {}};
 PyGetSetDef tensor_getters[] = {{"shape", tensor_shape, nullptr, "its dimensions", nullptr},

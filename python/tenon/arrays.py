@@ -1,0 +1,113 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Arrays of Python for compiled models and back. NumPy is imported when it is needed first, `ml_dtypes` for the data
+types that NumPy has not: bfloat16, the float8 kinds, int4, uint4, int2, uint2."""
+import sys
+
+from . import _core
+
+_FOREIGN = {"bfloat16": "bfloat16", "float8_e4m3fn": "float8_e4m3fn", "float8_e5m2": "float8_e5m2",
+            "float8_e4m3fnuz": "float8_e4m3fnuz", "float8_e5m2fnuz": "float8_e5m2fnuz", "int4": "int4",
+            "uint4": "uint4", "int2": "int2", "uint2": "uint2"}
+_PACKED = {"int4": 4, "uint4": 4, "int2": 2, "uint2": 2}
+
+
+def numpy_dtype(name):
+    """NumPy's data type for a name such as "float32" or "bfloat16". ImportError without `ml_dtypes` for its own."""
+    import numpy
+    if name not in _FOREIGN:
+        return numpy.dtype(name)
+    try:
+        import ml_dtypes
+    except ImportError:
+        raise ImportError(f"{name} needs the package ml_dtypes: NumPy has no such type") from None
+    return numpy.dtype(getattr(ml_dtypes, _FOREIGN[name]))
+
+
+def prepare(value, name, dtype):
+    """What `_core` can read: (array, name of its data type, shape when it differs). A view where strides and alignment
+    allow, a copy where not. Lists and numbers take `dtype`, the data type of the input `name`."""
+    import numpy
+    if hasattr(value, "_for_run"):  # OrtValue
+        value = value._for_run()
+    if not isinstance(value, (numpy.ndarray, numpy.generic)):
+        if not isinstance(value, (list, tuple, int, float)):
+            return _of_other(value, name)
+        try:
+            value = numpy.asarray(value, numpy_dtype(dtype) if dtype else None)
+        except (TypeError, ValueError, OverflowError) as e:
+            raise TypeError(f"input {name!r}: {e}") from None
+    array = numpy.asarray(value)
+    if array.dtype.name in _FOREIGN:
+        return _carried(numpy.ascontiguousarray(array).reshape(array.shape), array.dtype.name)
+    if array.dtype.kind not in "biuf" or array.dtype.itemsize > 8:
+        raise TypeError(f"input {name!r}: an array of {array.dtype} cannot be given to a model")
+    array = numpy.require(array, array.dtype.newbyteorder("="), ["C", "A"])
+    return array, array.dtype.name, None
+
+
+def _of_other(value, name):
+    """Something with DLPack or a buffer, or none of them."""
+    import numpy
+    if hasattr(value, "__dlpack__"):
+        if value.__dlpack_device__()[0] != 1:
+            raise ValueError(f"input {name!r} is not in CPU memory: copy it to the CPU first")
+        try:
+            tensor = _core.NDArray(value)
+        except (BufferError, ValueError):  # gaps between its elements
+            return prepare(numpy.array(numpy.from_dlpack(value)), name, None)
+        return tensor, str(tensor.dtype), None
+    if hasattr(value, "__array__") or hasattr(value, "__array_interface__"):
+        return prepare(numpy.asarray(value), name, None)
+    try:
+        return prepare(numpy.asarray(memoryview(value)), name, None)
+    except TypeError:
+        raise TypeError(f"input {name!r} must be an array (NumPy, DLPack, a buffer, a list of numbers), not "
+                        f"{type(value).__name__}") from None
+
+
+def _carried(array, dtype):
+    """An array of a type that only `ml_dtypes` has, as unsigned integers; several to a byte where models pack them."""
+    import numpy
+    if dtype not in _PACKED:
+        return array.view(f"uint{8 * array.dtype.itemsize}"), dtype, None
+    bits = _PACKED[dtype]
+    count = 8 // bits
+    flat = array.astype(numpy.int8).view(numpy.uint8).reshape(-1) & (2**bits - 1)
+    flat = numpy.append(flat, numpy.zeros(-flat.size % count, numpy.uint8)).reshape(-1, count)
+    packed = numpy.zeros(len(flat), numpy.uint8)
+    for i in range(count):
+        packed |= flat[:, i] << (bits * i)
+    return packed, dtype, array.shape
+
+
+def result(tensor, dtype):
+    """An array of NumPy over a tensor's memory (NDArray); sub-byte integers are unpacked into a copy."""
+    import numpy
+    if dtype not in _FOREIGN:
+        return numpy.asarray(tensor)
+    if dtype not in _PACKED:
+        return numpy.asarray(tensor._carrier()).view(numpy_dtype(dtype))
+    bits, shape = _PACKED[dtype], tensor.shape
+    size = int(numpy.prod(shape, dtype=numpy.int64))
+    packed = numpy.asarray(tensor._carrier())
+    parts = numpy.stack([(packed >> (bits * i)) & (2**bits - 1) for i in range(8 // bits)], -1).reshape(-1)[:size]
+    if dtype[0] == "i":
+        parts = ((parts.astype(numpy.int8) ^ 2**(bits - 1)) - 2**(bits - 1)).astype(numpy.int8)
+    return parts.astype(numpy_dtype(dtype)).reshape(shape)
+
+
+def numpy_of(value):
+    """A value of a model as people take it: tensors as arrays of NumPy, sequences as lists."""
+    if isinstance(value, _core.NDArray):
+        return result(value, str(value.dtype))
+    if isinstance(value, _core.Array):
+        return [numpy_of(v) for v in value]
+    if isinstance(value, _core.Map):
+        return {k: numpy_of(v) for k, v in value.items()}
+    return value
+
+
+def is_array(value):
+    """Whether this is an array of NumPy, without importing it."""
+    numpy = sys.modules.get("numpy")
+    return numpy is not None and isinstance(value, numpy.ndarray)

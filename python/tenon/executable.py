@@ -1,0 +1,183 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Models compiled into this process: `tenon.compile`, `tenon.load`, `Executable`.
+
+    ex = tenon.compile("model.onnx")
+    y = ex(x)
+    ex.save("model.so")
+"""
+import json
+import os
+
+from . import _core, arrays
+from .error import make_error
+from .ffi import convert_func, get_global_func
+
+__all__ = ["Executable", "compile", "inspect", "load"]
+
+
+def load_module(model, name="<bytes>", folder="", dims=None):
+    """A model (path, bytes, or something with `SerializeToString`) as an IRModule."""
+    request = {"dims": dict(dims or {})}
+    content = content_of(model)
+    if content is None:
+        request["model"] = os.fspath(model)
+    else:
+        request.update(model=name, bytes=content, folder=os.fspath(folder))
+    return get_global_func("compiler.load")(request)["module"]
+
+
+def content_of(model):
+    """The bytes of a model that is in memory; None for a path. TypeError for anything else."""
+    if isinstance(model, (bytes, bytearray, memoryview)):
+        content = bytes(model)
+    elif hasattr(model, "SerializeToString"):  # onnx.ModelProto
+        content = model.SerializeToString()
+    elif isinstance(model, (str, os.PathLike)):
+        return None
+    else:
+        raise TypeError(f"a model is a path, bytes, an onnx.ModelProto or an IRModule, not {type(model).__name__}")
+    if not content:
+        raise make_error(3, "T2001", "the model is empty", "<bytes>", "", "T2001: the model is empty", "")
+    return content
+
+
+def is_module(model):
+    return getattr(model, "_type_key", None) == "ir.IRModule" or type(model).__name__ == "IRModule"
+
+
+def compile(model, target=None, opt_level=2, dims=None, precision="f32", cache=None, progress=None, *, name="<bytes>",
+            folder="", dim_bounds=None, memory_limit=0, threads=0, require_passes=(), disable_passes=(),
+            pass_options=(), dump="", verify=False, note=None):
+    """Compiles a model for this process.
+
+    model: path of an ONNX file or of script text, its bytes, an onnx.ModelProto, or an IRModule.
+    target: text such as "llvm -mcpu=x86-64-v3"; None: this machine.
+    opt_level: 0 to 3. dims: {name: size} of symbolic dimensions. dim_bounds: {name: largest size}.
+    precision: "f32" (as the model says), "bf16" or "f16" for contractions.
+    cache: a folder of compiled models, True for the user's own, None for none. Models in memory have none.
+    progress: called with (step, done, total). note: called with remarks.
+    name, folder: of a model in memory, for messages and for its external data.
+    threads: of the compiler and of runs; 0: all cores. memory_limit: most bytes of intermediate tensors; 0: none.
+
+    The interpreter lock is free meanwhile; Ctrl-C ends it. UsageError (T09xx) for settings, ModelError (T2xxx) for a
+    model that cannot be used.
+    """
+    request = {"emit": "jit", "target": target or "", "opt_level": opt_level, "dims": dict(dims or {}),
+               "dim_bounds": dict(dim_bounds or {}), "precision": precision, "memory_limit": memory_limit,
+               "threads": threads, "require_passes": list(require_passes), "disable_passes": list(disable_passes),
+               "pass_options": list(pass_options), "dump": os.fspath(dump), "verify": verify,
+               "cancelled": _core.poll_signals}
+    if progress is not None:
+        request["progress"] = convert_func(progress)
+    if note is not None:
+        request["note"] = convert_func(note)
+    if is_module(model):
+        request["module"] = model
+    elif content_of(model) is None:
+        request["model"] = os.fspath(model)
+        request["cache"] = "default" if cache is True else os.fspath(cache or "")
+    else:
+        request["module"] = load_module(model, name, folder, dims)
+        request["dims"] = {}
+    reply = get_global_func("compiler.compile")(request)
+    return Executable(reply["artifact"], reply.get("compiled"), request, json.loads(reply["passes"]),
+                      reply["compile_ms"], threads, memory_limit)
+
+
+def load(path, threads=0, memory_limit=0):
+    """An artifact file that `Executable.save` or `tenon compile` wrote; the compiler is not loaded. ModelError T06xx."""
+    return Executable(path, threads=threads, memory_limit=memory_limit)
+
+
+def inspect(model, name="<bytes>"):
+    """Facts about a model without compiling it, as a dict: kind, inputs, outputs, operators, parameters, flop, …"""
+    content = content_of(model)
+    request = {"model": os.fspath(model)} if content is None else {"model": name, "bytes": content}
+    return json.loads(get_global_func("compiler.inspect")(request)["json"])
+
+
+class Executable(_core.Session):
+    """A compiled model. Called with arrays by position or by name it gives the array of its output, or a tuple of the
+    arrays of its outputs. Several threads may call it at once.
+
+    inputs, outputs: tuples of (name, data type, shape); symbolic dimensions are names, a shape of None has any rank.
+    passes: what the compilation did, as [{"name", "ms", "changed"}]; compile_ms: how long it took.
+    """
+
+    _make_error = staticmethod(make_error)
+    _prepare = staticmethod(arrays.prepare)
+    _result = staticmethod(arrays.result)
+    _numpy_dtype = staticmethod(arrays.numpy_dtype)
+
+    def __init__(self, artifact, compiled=None, request=None, passes=(), compile_ms=0.0, threads=0, memory_limit=0):
+        super().__init__(artifact, threads, memory_limit)
+        self._artifact, self._compiled, self._request = artifact, compiled, request
+        self.passes, self.compile_ms = list(passes), compile_ms
+
+    def __call__(self, *args, **named):
+        results = self._call(*args, **named)
+        return results[0] if len(results) == 1 else tuple(results)
+
+    def __repr__(self):
+        def words(values):
+            return ", ".join(f"{name}: {dtype}{list(shape) if shape is not None else '[...]'}"
+                             for name, dtype, shape in values)
+        return f"<tenon.Executable ({words(self.inputs)}) -> ({words(self.outputs)})>"
+
+    def _wrong_feed(self, feed, given):
+        names = [i[0] for i in self.inputs]
+        if given > len(names):
+            raise TypeError(f"the model takes {len(names)} inputs, {given} were given: it takes {', '.join(names)}")
+        twice = [n for n in names[:given] if n in feed]
+        unknown = [n for n in feed if n not in names]
+        missing = [n for n in names[given:] if n not in feed]
+        words = [f"{what} {', '.join(map(repr, which))}" for what, which in
+                 (("given twice:", twice), ("no such input:", unknown), ("missing:", missing)) if which]
+        raise TypeError(f"{'; '.join(words)}. The model takes {', '.join(names) or 'no inputs'}")
+
+    def _no_output(self, name):
+        raise ValueError(f"the model has no output {name!r}: it has {', '.join(o[0] for o in self.outputs)}")
+
+    @property
+    def compiled(self):
+        """Programs and texts behind the artifact. UsageError for what was loaded from a file; what came from the cache
+        is compiled anew here."""
+        if self._compiled is None:
+            if self._request is None:
+                raise make_error(2, "T0613", "an artifact that was loaded has no sources", "", "compile the model", "T0613:"
+                                 " an artifact that was loaded has no sources; compile the model", "")
+            self._compiled = get_global_func("compiler.compile")({**self._request, "cache": ""})["compiled"]
+        return self._compiled
+
+    def save(self, path, kind="artifact"):
+        """Writes an artifact, or another kind that the target emits ("obj", "asm", "json" …), and returns its bytes.
+        UsageError T0920 for a kind that is not there, FileError T30xx."""
+        return self.compiled.save(os.fspath(path), kind)
+
+    def source(self, kind="asm"):
+        """Text of a stage: "tir", "dot", "svg", "llvm", "asm", "json" … or what else the target offers."""
+        return self.compiled.source(kind)
+
+    def stage(self, name):
+        """The module behind a pass of the compilation ("import": as it came), as script text. UsageError T0931."""
+        if self._request is None:
+            return self.compiled  # raises
+        request = {k: v for k, v in self._request.items() if k != "progress"}
+        return get_global_func("compiler.compile")({**request, "emit": "tir", "stage": name, "cache": ""})["text"]
+
+    def kernels(self):
+        """Work of each kernel as {symbol: (FLOP, bytes)}: the least that it has to compute and to move."""
+        record = json.loads(self.metadata("kernels") or "{}")
+        return record
+
+    def time(self, *args, number=10, repeat=3, **named):
+        """Seconds of one call: a list of `repeat` means over `number` calls each, after one call that is not counted."""
+        from time import perf_counter
+        self(*args, **named)
+        out = []
+        for _ in range(repeat):
+            start = perf_counter()
+            for _ in range(number):
+                self._call(*args, **named)
+            out.append((perf_counter() - start) / number)
+        return out

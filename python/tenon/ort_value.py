@@ -1,0 +1,132 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Values under ONNX Runtime's names: `OrtValue`, and the names of ONNX's types."""
+from . import arrays
+from .error import UsageError
+
+__all__ = ["OrtValue"]
+
+# Names of Tenon → (ONNX Runtime's, TensorProto's number).
+TYPES = {"float32": ("float", 1), "uint8": ("uint8", 2), "int8": ("int8", 3), "uint16": ("uint16", 4),
+         "int16": ("int16", 5), "int32": ("int32", 6), "int64": ("int64", 7), "string": ("string", 8),
+         "bool": ("bool", 9), "float16": ("float16", 10), "float64": ("double", 11), "uint32": ("uint32", 12),
+         "uint64": ("uint64", 13), "bfloat16": ("bfloat16", 16), "float8_e4m3fn": ("float8e4m3fn", 17),
+         "float8_e4m3fnuz": ("float8e4m3fnuz", 18), "float8_e5m2": ("float8e5m2", 19),
+         "float8_e5m2fnuz": ("float8e5m2fnuz", 20), "uint4": ("uint4", 21), "int4": ("int4", 22),
+         "uint2": ("uint2", 25), "int2": ("int2", 26)}
+NAMES = {number: name for name, (_, number) in TYPES.items()}
+
+
+def type_name(dtype):
+    """"tensor(float)" for "float32"."""
+    return f"tensor({TYPES[dtype][0] if dtype in TYPES else dtype})"
+
+
+def dtype_of(element_type):
+    """NumPy's data type for one of its own or a number of TensorProto. UsageError."""
+    import numpy
+    if isinstance(element_type, int) and not isinstance(element_type, bool):
+        if element_type not in NAMES or element_type == 8:
+            raise UsageError(f"there is no tensor type {element_type}")
+        return arrays.numpy_dtype(NAMES[element_type])
+    return numpy.dtype(element_type)
+
+
+def on_cpu(device_type, device_id=0):
+    if str(device_type).lower() != "cpu":
+        raise UsageError(f"there is no device {device_type!r}: values are in CPU memory")
+    if device_id != 0:
+        raise UsageError(f"the CPU has the number 0, not {device_id}")
+
+
+class OrtValue:
+    """A tensor in CPU memory (an array of NumPy, not copied), a sequence (list) or a map (dict)."""
+
+    __slots__ = ("_value",)
+
+    def __init__(self, value):
+        self._value = value
+
+    @staticmethod
+    def ortvalue_from_numpy(numpy_obj, device_type="cpu", device_id=0):
+        """Shares the array's memory."""
+        on_cpu(device_type, device_id)
+        if not arrays.is_array(numpy_obj):
+            raise TypeError(f"ortvalue_from_numpy takes an array of NumPy, not {type(numpy_obj).__name__}")
+        return OrtValue(numpy_obj)
+
+    @staticmethod
+    def ortvalue_from_numpy_with_onnx_type(data, onnx_element_type):
+        """The bytes of an array as another type of the same width, such as uint16 as bfloat16 (16)."""
+        return OrtValue(data.view(dtype_of(onnx_element_type)))
+
+    @staticmethod
+    def ortvalue_from_shape_and_type(shape, element_type=1, device_type="cpu", device_id=0):
+        import numpy
+        on_cpu(device_type, device_id)
+        return OrtValue(numpy.empty(tuple(shape), dtype_of(element_type)))
+
+    @staticmethod
+    def from_dlpack(data, is_bool_tensor=False):
+        """Shares the memory of anything with DLPack. `is_bool_tensor`: bytes are truth values."""
+        import numpy
+        array = numpy.from_dlpack(data)
+        return OrtValue(array.view(numpy.bool_) if is_bool_tensor else array)
+
+    def numpy(self):
+        return self._value
+
+    def __array__(self, dtype=None, copy=None):
+        import numpy
+        value = numpy.asarray(self._value, dtype)
+        return value.copy() if copy else value
+
+    def __dlpack__(self, **keywords):
+        return self._value.__dlpack__(**keywords)
+
+    def __dlpack_device__(self):
+        return 1, 0
+
+    def to_dlpack(self):
+        return self.__dlpack__()
+
+    def _for_run(self):
+        return self._value
+
+    def is_tensor(self):
+        return arrays.is_array(self._value)
+
+    def is_sparse_tensor(self):
+        return False
+
+    def is_tensor_sequence(self):
+        return isinstance(self._value, list)
+
+    def has_value(self):
+        return self._value is not None
+
+    def shape(self):
+        return list(self._value.shape)
+
+    def data_type(self):
+        if self.is_tensor():
+            return type_name(self._value.dtype.name)
+        return f"seq({type_name(self._value[0].dtype.name)})" if self._value else "seq"
+
+    def element_type(self):
+        return TYPES[self._value.dtype.name][1]
+
+    def data_ptr(self):
+        return self._value.__array_interface__["data"][0]
+
+    def tensor_size_in_bytes(self):
+        return self._value.nbytes
+
+    def device_name(self):
+        return "cpu"
+
+    def update_inplace(self, np_arr):
+        """Writes an array of the same shape and type over the value."""
+        if np_arr.shape != self._value.shape or np_arr.dtype != self._value.dtype:
+            raise UsageError(f"the value is {self._value.dtype}{self.shape()}, "
+                             f"{np_arr.dtype}{list(np_arr.shape)} was given")
+        self._value[...] = np_arr

@@ -1,0 +1,387 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`InferenceSession` in ONNX Runtime's shape: models compiled when the session is made.
+
+    session = tenon.InferenceSession("model.onnx")
+    outputs = session.run(None, {"x": x})
+"""
+import json
+import logging
+import os
+import threading
+import time
+import warnings
+
+from . import _core, arrays, error, executable
+from .ort_value import OrtValue, on_cpu, dtype_of, type_name
+from .session_options import GraphOptimizationLevel, RunOptions, SessionOptions, no_effect
+
+__all__ = ["Fail", "IOBinding", "InferenceSession", "InvalidArgument", "InvalidGraph", "InvalidProtobuf",
+           "ModelMetadata", "NoSuchFile", "NodeArg", "NotImplemented", "RuntimeException", "get_all_providers",
+           "get_available_providers", "get_device", "set_default_logger_severity", "set_default_logger_verbosity",
+           "set_seed"]
+
+_log = logging.getLogger("tenon")
+_LEVELS = (logging.DEBUG, logging.INFO, logging.WARNING, logging.ERROR, logging.CRITICAL)
+
+
+# ---------------------------------------------------------------- exceptions
+class Fail(error.Error):
+    """What has no class of its own."""
+
+
+class InvalidArgument(error.UsageError):
+    """An input that the model does not take: its name, type, shape or memory."""
+
+
+class NoSuchFile(error.FileError):
+    """The model cannot be read."""
+
+
+class InvalidProtobuf(error.ModelError):
+    """The bytes are no model."""
+
+
+class InvalidGraph(error.ModelError):
+    """The model contradicts itself or its operators."""
+
+
+class NotImplemented(error.ModelError, NotImplementedError):  # noqa: A001
+    """An operator or type of the model is not supported."""
+
+
+class RuntimeException(error.Error, RuntimeError):
+    """The run failed."""
+
+
+def _class_of(kind, code):
+    if code == "T3001":
+        return NoSuchFile
+    if code in ("T2001", "T2002", "T2003", "T2004", "T2005"):
+        return InvalidProtobuf
+    if code.startswith("T20"):
+        return InvalidGraph
+    if code.startswith("T21"):
+        return NotImplemented
+    if kind == 2:
+        return InvalidArgument
+    return Fail if kind == 130 else RuntimeException
+
+
+def _make_error(kind, code, message, location, hint, text, passed):
+    made = _class_of(kind, code)(text)
+    made.code, made.message, made.location, made.hint, made.passed = code, message, location, hint, passed
+    return made
+
+
+def _translated(e):
+    kinds = {error.UsageError: 2, error.ModelError: 3, error.LimitError: 4, error.FileError: 5,
+             error.Interrupted: 130}
+    kind = next((k for c, k in kinds.items() if isinstance(e, c)), 70)
+    return _make_error(kind, e.code, e.message, e.location, e.hint, str(e), e.passed)
+
+
+# ---------------------------------------------------------------- what a session says about itself
+class NodeArg:
+    """An input or output: `name`, `type` such as "tensor(float)", `shape`: sizes, names of symbolic ones, None."""
+
+    def __init__(self, name, dtype, shape):
+        self.name, self.type = name, type_name(dtype)
+        # What the model leaves without a name has one that the compiler made.
+        self.shape = None if shape is None else [None if d in ("", f"{name}_d{i}") else d for i, d in enumerate(shape)]
+
+    def __repr__(self):
+        return f"NodeArg(name={self.name!r}, type={self.type!r}, shape={self.shape})"
+
+
+class ModelMetadata:
+    """producer_name, graph_name, domain, description, graph_description, version, custom_metadata_map."""
+
+    def __init__(self, facts):
+        self.producer_name = facts.get("producer_name", "")
+        self.graph_name = facts.get("graph", "")
+        self.domain = facts.get("domain", "")
+        self.description = facts.get("description", "")
+        self.graph_description = facts.get("graph_description", "")
+        self.version = facts.get("model_version", 0)
+        self.custom_metadata_map = dict(facts.get("metadata") or {})
+
+
+def get_available_providers():
+    return ["CPUExecutionProvider"]
+
+
+get_all_providers = get_available_providers
+
+
+def get_device():
+    return "CPU"
+
+
+def set_default_logger_severity(severity):
+    """0 (everything) to 4 (only what ends the process), of the logger "tenon"."""
+    _log.setLevel(_LEVELS[severity])
+
+
+def set_default_logger_verbosity(verbosity):
+    no_effect("set_default_logger_verbosity")
+
+
+def set_seed(seed):
+    no_effect("set_seed: random operators take their seed from the model;")
+
+
+def _checked_providers(providers, options):
+    """The names that are there; a warning for each that is not."""
+    if options is not None and (providers is None or len(options) != len(providers)):
+        raise ValueError("'providers' and 'provider_options' must have the same length")
+    for i, provider in enumerate(providers or ()):
+        if isinstance(provider, tuple) and len(provider) == 2:
+            provider, given = provider
+        else:
+            given = options[i] if options else {}
+        if not isinstance(provider, str):
+            raise ValueError(f"a provider is a name or a pair of a name and a dict, not {provider!r}")
+        if provider not in get_available_providers():
+            warnings.warn(f"Specified provider {provider!r} is not in available provider names. Available providers: "
+                          "'CPUExecutionProvider'", UserWarning, stacklevel=4)
+        elif given:
+            no_effect(f"options of {provider}")
+    return get_available_providers()
+
+
+# ---------------------------------------------------------------- the session
+class InferenceSession(_core.Session):
+    """A model that runs. Several threads may call `run` at once.
+
+    path_or_bytes: path of an ONNX file, of script text or of an artifact; the bytes of a model; an onnx.ModelProto.
+    Errors: NoSuchFile, InvalidProtobuf, InvalidGraph, NotImplemented for the model, InvalidArgument for inputs.
+    """
+
+    _make_error = staticmethod(_make_error)
+    _prepare = staticmethod(arrays.prepare)
+    _result = staticmethod(arrays.result)
+    _numpy_dtype = staticmethod(arrays.numpy_dtype)
+
+    def __init__(self, path_or_bytes, sess_options=None, providers=None, provider_options=None, **kwargs):
+        options = sess_options if sess_options is not None else SessionOptions()
+        if not isinstance(options, SessionOptions):
+            raise TypeError(f"sess_options must be SessionOptions, not {type(options).__name__}")
+        for name in kwargs:
+            if name not in ("disabled_optimizers", "enable_fallback", "read_config_from_model"):
+                raise TypeError(f"InferenceSession takes no argument {name!r}")
+            no_effect(f"the argument {name}")
+        self._providers = _checked_providers(providers, provider_options)
+        self._made_from = (path_or_bytes, options, providers, provider_options)
+        self._options = options
+        limit = int(options._entries.get("tenon.memory_limit", 0))
+        super().__init__(self._artifact(path_or_bytes), max(0, options.intra_op_num_threads), limit,
+                         bool(options.enable_profiling))
+        self._profile_start = time.time_ns()
+        self._facts = None
+
+    def _artifact(self, model):
+        entries, o = self._options._entries, self._options
+        try:
+            content = executable.content_of(model)
+            if content is None and _is_artifact(model):
+                return model
+            level = min(int(o.graph_optimization_level), 2)
+            return executable.compile(model, target=entries.get("tenon.target"), opt_level=level, dims=o._dims,
+                                      precision=entries.get("tenon.precision", "f32"),
+                                      cache=entries.get("tenon.cache", True),
+                                      memory_limit=int(entries.get("tenon.memory_limit", 0)),
+                                      note=self._note)._artifact
+        except error.Error as e:
+            raise _translated(e) from None
+
+    def _note(self, text):
+        if 0 <= self._options.log_severity_level <= 1:
+            _log.warning(text)
+        else:
+            _log.info(text)
+
+    def __reduce__(self):
+        path_or_bytes, options, providers, provider_options = self._made_from
+        return InferenceSession, (path_or_bytes, options, providers, provider_options)
+
+    # Wrong names, called by the extension.
+    def _wrong_feed(self, feed, given):
+        names = [i[0] for i in self.inputs]
+        missing = [n for n in names if n not in feed]
+        if missing:
+            raise ValueError(f"Required inputs ({missing}) are missing from input feed ({list(feed)}).")
+        unknown = [n for n in feed if n not in names]
+        raise _make_error(2, "T0503", "", "", "", f"T0503: Invalid input name: {', '.join(map(str, unknown))}; the inputs "
+                          f"are: {', '.join(names)}", "")
+
+    def _no_output(self, name):
+        raise _make_error(2, "T0503", "", "", "", f"T0503: Invalid output name: {name}; the outputs are: "
+                          f"{', '.join(o[0] for o in self.outputs)}", "")
+
+    # Facts.
+    def get_inputs(self):
+        return [NodeArg(*i) for i in self.inputs]
+
+    def get_outputs(self):
+        return [NodeArg(*o) for o in self.outputs]
+
+    def get_overridable_initializers(self):
+        return []
+
+    def get_modelmeta(self):
+        if self._facts is None:
+            model = self._made_from[0]
+            try:
+                self._facts = {} if executable.content_of(model) is None and _is_artifact(model) else executable.inspect(
+                    model)
+            except error.Error as e:
+                raise _translated(e) from None
+        return ModelMetadata(self._facts)
+
+    def get_session_options(self):
+        return self._options
+
+    def get_providers(self):
+        return list(self._providers)
+
+    def set_providers(self, providers=None, provider_options=None):
+        self._providers = _checked_providers(providers, provider_options)
+
+    def get_provider_options(self):
+        return {name: {} for name in self._providers}
+
+    def disable_fallback(self):
+        """Nothing: there is no other provider that a run could go to."""
+
+    enable_fallback = disable_fallback
+
+    # Further ways to run.
+    def run_with_ort_values(self, output_names, input_dict_ort_values, run_options=None):
+        return [OrtValue(v) for v in self.run(output_names, dict(input_dict_ort_values), run_options)]
+
+    def run_async(self, output_names, input_feed, callback, user_data, run_options=None):
+        """Runs in a thread of its own and calls callback(results, user_data, message) there; the message is empty when
+        all went well."""
+        def work():
+            try:
+                results, message = self.run(output_names, input_feed, run_options), ""
+            except Exception as e:  # for the callback
+                results, message = [], str(e)
+            callback(results, user_data, message)
+        threading.Thread(target=work, name="tenon run_async").start()
+
+    def io_binding(self):
+        return IOBinding(self)
+
+    # Profiling.
+    def get_profiling_start_time_ns(self):
+        return self._profile_start
+
+    def end_profiling(self):
+        """Writes what ran as a Chrome trace and returns the file's name; "" without `enable_profiling`."""
+        if not self._options.enable_profiling:
+            return ""
+        path = f"{os.fspath(self._options.profile_file_prefix)}{time.strftime('%Y-%m-%d_%H-%M-%S')}_{os.getpid()}.json"
+        events = [{"cat": "Session" if name == "model_run" else "Node", "name": name, "ph": "X", "ts": start,
+                   "dur": duration, "pid": os.getpid(), "tid": thread, "args": {}}
+                  for name, start, duration, thread in self._take_profile()]
+        with open(path, "w") as file:
+            json.dump(sorted(events, key=lambda e: e["ts"]), file, indent=0)
+        return path
+
+
+def _is_artifact(path):
+    try:
+        with open(path, "rb") as file:
+            return file.read(4) == b"\x7fELF"
+    except OSError:
+        return False  # the compiler says why
+
+
+# ---------------------------------------------------------------- bindings
+class IOBinding(_core.Binding):
+    """Inputs and outputs that are bound once for many runs, by one thread at a time. Memory that is bound is read and
+    written as it is at each run."""
+
+    def __init__(self, session):
+        super().__init__(session)
+        self._session, self._bound = session, {}
+        self._inputs = {name: (i, dtype) for i, (name, dtype, _) in enumerate(session.inputs)}
+        self._outputs = {name: (i, dtype, shape) for i, (name, dtype, shape) in enumerate(session.outputs)}
+
+    def _input(self, name):
+        if name not in self._inputs:
+            self._session._wrong_feed({**dict.fromkeys(self._inputs), name: None}, 0)
+        return self._inputs[name]
+
+    def _output(self, name):
+        if name not in self._outputs:
+            self._session._no_output(name)
+        return self._outputs[name]
+
+    def bind_cpu_input(self, name, arr_on_cpu):
+        index, dtype = self._input(name)
+        array, dtype, shape = arrays.prepare(arr_on_cpu, name, dtype)
+        address = array.__array_interface__["data"][0] if arrays.is_array(array) else array.data_ptr
+        self._set_data(True, index, address, dtype, tuple(array.shape if shape is None else shape), array)
+
+    def bind_ortvalue_input(self, name, ortvalue):
+        self.bind_cpu_input(name, ortvalue.numpy())
+
+    def bind_input(self, name, device_type, device_id, element_type, shape, buffer_ptr):
+        """Memory by its address; the caller keeps it alive."""
+        on_cpu(device_type, device_id)
+        self._set_data(True, self._input(name)[0], buffer_ptr, dtype_of(element_type).name, tuple(shape), None)
+
+    def bind_output(self, name, device_type="cpu", device_id=0, element_type=None, shape=None, buffer_ptr=None):
+        """Without an address each run gives a fresh tensor."""
+        on_cpu(device_type, device_id)
+        index, dtype, _ = self._output(name)
+        if buffer_ptr is None:
+            self._clear(False, index)
+            self._bound[name] = None
+            return
+        dtype = dtype_of(element_type)
+        self._set_data(False, index, buffer_ptr, dtype.name, tuple(shape), None)
+        self._bound[name] = _memory(buffer_ptr, dtype, shape)
+
+    def bind_ortvalue_output(self, name, ortvalue):
+        array = ortvalue.numpy()
+        if not (array.flags.c_contiguous and array.flags.writeable):
+            raise error.UsageError(f"output {name!r} needs an array that can be written and lies without gaps")
+        self._set_data(False, self._output(name)[0], ortvalue.data_ptr(), array.dtype.name, array.shape, array)
+        self._bound[name] = ortvalue
+
+    def synchronize_inputs(self):
+        """Nothing: values are in CPU memory."""
+
+    synchronize_outputs = synchronize_inputs
+
+    def get_outputs(self):
+        """The outputs of the last run in the order in which they were bound."""
+        return [value if value is not None else self._fresh(name) for name, value in self._bound.items()]
+
+    def _fresh(self, name):
+        return OrtValue(self._take(self._outputs[name][0]))
+
+    def copy_outputs_to_cpu(self):
+        return [value.numpy() for value in self.get_outputs()]
+
+    def clear_binding_inputs(self):
+        for index, _ in self._inputs.values():
+            self._clear(True, index)
+
+    def clear_binding_outputs(self):
+        for index, _, _ in self._outputs.values():
+            self._clear(False, index)
+        self._bound.clear()
+
+
+def _memory(address, dtype, shape):
+    """Memory of the caller as a value."""
+    import ctypes
+
+    import numpy
+    size = dtype.itemsize * int(numpy.prod(shape, dtype=numpy.int64))
+    bytes_ = (ctypes.c_uint8 * size).from_address(address)
+    return OrtValue(numpy.frombuffer(bytes_, dtype).reshape(shape))
