@@ -9,39 +9,32 @@ from .object import *
 from .object import dtype
 
 __version__ = _core.version
-_SUBMODULES = {"attrs", "graph", "ir", "target", "te", "tir"}
+
+# What few programs need is imported when it is asked for: name → module.
+_LATER = {**dict.fromkeys(("attrs", "graph", "ir", "onnx", "onnx_backend", "target", "te", "tir")),
+          "OrtValue": "ort_value",
+          **dict.fromkeys(("ExecutionMode", "GraphOptimizationLevel", "RunOptions", "SessionOptions"),
+                          "session_options"),
+          **dict.fromkeys(("Fail", "IOBinding", "InferenceSession", "InvalidArgument", "InvalidGraph",
+                           "InvalidProtobuf", "ModelMetadata", "NoSuchFile", "NodeArg", "NotImplemented",
+                           "RuntimeException", "get_all_providers", "get_available_providers", "get_device",
+                           "set_default_logger_severity", "set_default_logger_verbosity", "set_seed"), "session")}
 
 
 def __getattr__(name):
-    if name not in _SUBMODULES:
+    if name not in _LATER:
         raise AttributeError(f"module tenon has no {name}")
     import importlib
-    return importlib.import_module("tenon." + name)
-
-
-def __dir__():
-    return sorted({*globals(), *_SUBMODULES})
-
-
-_core.setup(dtype=dtype, make_class=object.make_class, make_error=error.make_error, equal=object.equal,
-            hash=object.hash_of, repr=object.repr_of, bind=ffi.bind, to_tensor=lambda value: value)
-
-# What few programs need is imported when it is asked for.
-_LATER = {"onnx": None, "onnx_backend": None, "OrtValue": "ort_value", **dict.fromkeys((
-    "Fail", "IOBinding", "InferenceSession", "InvalidArgument", "InvalidGraph", "InvalidProtobuf", "ModelMetadata",
-    "NoSuchFile", "NodeArg", "NotImplemented", "RuntimeException", "get_all_providers", "get_available_providers",
-    "get_device", "set_default_logger_severity", "set_default_logger_verbosity", "set_seed"), "session"),
-    **dict.fromkeys(("ExecutionMode", "GraphOptimizationLevel", "RunOptions", "SessionOptions"), "session_options")}
-
-
-def __getattr__(name):
-    import importlib
-    if name not in _LATER:
-        raise AttributeError(f"module 'tenon' has no attribute {name!r}")
-    module = importlib.import_module("." + (_LATER[name] or name), __name__)
-    value = globals()[name] = getattr(module, name) if _LATER[name] else module
+    module = importlib.import_module("tenon." + (_LATER[name] or name))
+    if not _LATER[name]:
+        return module
+    value = globals()[name] = getattr(module, name)
     return value
 
 
 def __dir__():
     return sorted({*globals(), *_LATER})
+
+
+_core.setup(dtype=dtype, make_class=object.make_class, make_error=error.make_error, equal=object.equal,
+            hash=object.hash_of, repr=object.repr_of, bind=ffi.bind, to_tensor=lambda value: value)

@@ -94,14 +94,13 @@ class NodeArg:
 
 
 class ModelMetadata:
-    """producer_name, graph_name, domain, description, graph_description, version, custom_metadata_map."""
+    """producer_name, graph_name, domain, version, custom_metadata_map; nothing is kept of what a model says about itself
+    in prose, so that there is no `description`."""
 
     def __init__(self, facts):
         self.producer_name = facts.get("producer_name", "")
         self.graph_name = facts.get("graph", "")
         self.domain = facts.get("domain", "")
-        self.description = facts.get("description", "")
-        self.graph_description = facts.get("graph_description", "")
         self.version = facts.get("model_version", 0)
         self.custom_metadata_map = dict(facts.get("metadata") or {})
 

@@ -19,7 +19,7 @@ std::string source(const Self& self, const std::string& kind) {
   return emit_text(kind, c);
 }
 
-const bool registered = [] {
+const bool compiled_registered = [] {
   Methods<CompiledObj>()
       .add(
           "save", {"path", {"kind", "artifact"}},

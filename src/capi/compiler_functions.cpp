@@ -250,7 +250,7 @@ json inspect_onnx(const onnx::OnnxInfo& info) {
               {"ir_version", info.ir_version},
               {"opset", info.opset},
               {"graph", info.graph},
-              {"description", info.description},
+              {"producer_name", info.producer},
               {"domain", info.domain},
               {"model_version", info.model_version},
               {"metadata", info.metadata},

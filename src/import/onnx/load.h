@@ -46,7 +46,7 @@ struct OnnxNodeInfo {
 /// What a model says about itself; nothing is converted and weights are not decoded.
 struct OnnxInfo {
   int64_t ir_version = 0, opset = 0, model_version = 0;
-  std::string producer, producer_version, domain, graph, description;  ///< of the model: its doc_string
+  std::string producer, producer_version, domain, graph;
   std::map<std::string, int64_t> opsets;       ///< by domain; "" is ONNX's own
   std::vector<OnnxValueInfo> inputs, outputs;  ///< initialisers are not inputs
   std::vector<OnnxOperatorInfo> operators;     ///< by falling count, then name; subgraphs included
