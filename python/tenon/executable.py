@@ -109,8 +109,9 @@ class Executable(_core.Session):
     _result = staticmethod(arrays.result)
     _numpy_dtype = staticmethod(arrays.numpy_dtype)
 
-    def __init__(self, artifact, compiled=None, request=None, passes=(), compile_ms=0.0, threads=0, memory_limit=0):
-        super().__init__(artifact, threads, memory_limit)
+    def __init__(self, artifact, compiled=None, request=None, passes=(), compile_ms=0.0, threads=0, memory_limit=0,
+                 profile=False):
+        super().__init__(artifact, threads, memory_limit, profile)
         self._artifact, self._compiled, self._request = artifact, compiled, request
         self.passes, self.compile_ms = list(passes), compile_ms
 
@@ -165,10 +166,23 @@ class Executable(_core.Session):
         request = {k: v for k, v in self._request.items() if k != "progress"}
         return get_global_func("compiler.compile")({**request, "emit": "tir", "stage": name, "cache": ""})["text"]
 
-    def kernels(self):
-        """Work of each kernel as {symbol: (FLOP, bytes)}: the least that it has to compute and to move."""
-        record = json.loads(self.metadata("kernels") or "{}")
-        return record
+    def kernels(self, *args, **named):
+        """What ran in one call with these arrays, by falling time: [{"name", "ms", "calls", "flop", "bytes"}]. The work of
+        a call is the least that it has to compute and to move; None where sizes are known only when the model runs."""
+        session = Executable(self._artifact, profile=True)
+        session._call(*args, **named)
+        session._take_profile()
+        session._call(*args, **named)
+        rows = {}
+        for name, _, duration, _ in session._take_profile():
+            if name == "model_run":
+                continue
+            flop, bytes_ = map(float, (self.metadata("work." + name) or "nan nan").split())
+            row = rows.setdefault(name, {"name": name, "ms": 0.0, "calls": 0, "flop": None if flop != flop else flop,
+                                         "bytes": None if bytes_ != bytes_ else bytes_})
+            row["ms"] += duration / 1e3
+            row["calls"] += 1
+        return sorted(rows.values(), key=lambda r: -r["ms"])
 
     def time(self, *args, number=10, repeat=3, **named):
         """Seconds of one call: a list of `repeat` means over `number` calls each, after one call that is not counted."""

@@ -28,10 +28,12 @@ const bool compiled_registered = [] {
           },
           "writes an artifact, or another kind that the target emits; its bytes (T0920, T30xx)")
       .add("source", {"kind"}, source, "text of a kind: tir, dot, svg, llvm, asm, … (T0920)")
-      .property("planned", [](const Self& self) { return self->value.planned; },
-                "the graph functions behind the last graph pass, programs scheduled")
-      .property("lowered", [](const Self& self) { return self->value.lowered; },
-                "the programs behind the last tensor pass");
+      .property(
+          "planned", [](const Self& self) { return self->value.planned; },
+          "the graph functions behind the last graph pass, programs scheduled")
+      .property(
+          "lowered", [](const Self& self) { return self->value.lowered; },
+          "the programs behind the last tensor pass");
   return true;
 }();
 

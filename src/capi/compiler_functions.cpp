@@ -66,8 +66,7 @@ IRModule load_with_dims(const std::string& model, CompileOptions& o,
 IRModule load_with_dims(const CompileRequest& r, CompileOptions& o, std::vector<std::string>* files) {
   if (!r.module) return load_with_dims(r.model, o, files);
   const auto module = r.module.cast<IRModuleNode>();
-  if (!module)
-    fail("T0942", "compiler.compile: `module` is no IRModule", {}, {}, ErrorKind::usage);
+  if (!module) fail("T0942", "compiler.compile: `module` is no IRModule", {}, {}, ErrorKind::usage);
   PassContext context;
   IRModule typed = run_pass("infer_types", IRModule(module), context);
   return o.dims.empty() ? typed : specialize_dims(with_entry(std::move(typed)), sizes_of(o.dims));

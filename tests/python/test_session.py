@@ -422,6 +422,10 @@ class Compile(unittest.TestCase):
         with self.assertRaises(tenon.UsageError):
             ex.source("no such kind")
 
+    def test_kernels(self):
+        kernels = tenon.compile(relu((2, 4))).kernels(X)
+        self.assertTrue(any(k["calls"] == 1 and k["bytes"] == 64 for k in kernels), kernels)
+
     def test_progress_and_what_it_raises(self):
         steps = []
         tenon.compile(relu(), progress=lambda step, done, total: steps.append((step, done, total)))

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Compiled models that several threads run at once: an artifact with as many sessions of tenon.h as threads run
-// it, and bindings, which own one session and what is bound to it. What belongs to an object is touched with
-// the interpreter lock held; the lock is released for the run itself.
+// Compiled models that several threads run at once: an artifact with as many sessions of tenon.h as threads
+// run it, and bindings, which own one session and what is bound to it. What belongs to an object is touched
+// with the interpreter lock held; the lock is released for the run itself.
 #include <algorithm>
 #include <chrono>
 #include <cstring>
@@ -65,8 +65,9 @@ Model* model_of(PyObject* self) {
 /// The exception of a failed call of tenon.h: `_make_error` of the session's class makes it.
 PyObject* raise_last(PyObject* self, TenonStatus status) {
   const TenonError* e = tenon_last_error();
-  const std::string text = std::string(e->code) + ": " + (*e->location ? std::string(e->location) + ": " : "") +
-                           e->message + (*e->hint ? "; " + std::string(e->hint) : "");
+  const std::string text = std::string(e->code) + ": " +
+                           (*e->location ? std::string(e->location) + ": " : "") + e->message +
+                           (*e->hint ? "; " + std::string(e->hint) : "");
   PyObject* exception = PyObject_CallMethod(self, "_make_error", "issssss", int(status), e->code, e->message,
                                             e->location, e->hint, text.c_str(), "");
   if (exception) PyErr_SetObject(reinterpret_cast<PyObject*>(Py_TYPE(exception)), exception);
@@ -162,7 +163,8 @@ bool set_prepared(PyObject* self, TenonSession* session, const Value& input, siz
   const char* dtype;
   if (!PyArg_ParseTuple(made, "OsO", &array, &dtype, &shape)) return false;
   DLTensor view;
-  if (!view_of(array, &view)) return PyErr_Format(PyExc_TypeError, "input %R cannot be used", input.name), false;
+  if (!view_of(array, &view))
+    return PyErr_Format(PyExc_TypeError, "input %R cannot be used", input.name), false;
   view.dtype = tenon_dtype(dtype);
   std::vector<int64_t> dims;
   if (shape != Py_None) {
@@ -249,7 +251,8 @@ bool wanted_outputs(PyObject* self, const Model* model, PyObject* names, std::ve
   for (Py_ssize_t i = 0; i < PyList_Size(list); ++i) {
     PyObject* name = PyList_GetItem(list, i);
     size_t k = 0;
-    while (k < model->outputs.size() && PyObject_RichCompareBool(model->outputs[k].name, name, Py_EQ) != 1) ++k;
+    while (k < model->outputs.size() && PyObject_RichCompareBool(model->outputs[k].name, name, Py_EQ) != 1)
+      ++k;
     if (k == model->outputs.size()) {
       PyObject* none = PyObject_CallMethod(self, "_no_output", "O", name);  // raises
       Py_XDECREF(none);
@@ -337,8 +340,8 @@ PyObject* run_values(PyObject* self, Model* model, PyObject* const* values, PyOb
   return results;
 }
 
-/// Values of the inputs out of a dictionary; false: an exception is set. `_wrong_feed` of the class raises for
-/// names that are missing or too many.
+/// Values of the inputs out of a dictionary; false: an exception is set. `_wrong_feed` of the class raises
+/// for names that are missing or too many.
 bool values_of_feed(PyObject* self, const Model* model, PyObject* feed, Py_ssize_t given, PyObject** values) {
   Py_ssize_t found = given;
   for (size_t i = size_t(given); i < model->inputs.size(); ++i) {
@@ -473,9 +476,11 @@ PyObject* described(const std::vector<Value>& values) {
     const TenonValueInfo& info = values[i].info;
     PyObject* shape = info.ndim < 0 ? nullptr : PyTuple_New(info.ndim);
     for (int32_t d = 0; shape && d < info.ndim; ++d)
-      PyTuple_SetItem(shape, d, info.dims[d] >= 0 ? PyLong_FromLongLong(info.dims[d])
-                                                  : PyUnicode_FromString(info.symbols[d]));
-    PyObject* item = Py_BuildValue("(OON)", values[i].name, values[i].dtype, shape ? shape : Py_NewRef(Py_None));
+      PyTuple_SetItem(
+          shape, d,
+          info.dims[d] >= 0 ? PyLong_FromLongLong(info.dims[d]) : PyUnicode_FromString(info.symbols[d]));
+    PyObject* item =
+        Py_BuildValue("(OON)", values[i].name, values[i].dtype, shape ? shape : Py_NewRef(Py_None));
     PyTuple_SetItem(out, Py_ssize_t(i), item);
   }
   return out;
@@ -519,9 +524,10 @@ PyObject* session_take_profile(PyObject* self, PyObject*) {
   }
   PyObject* list = PyList_New(Py_ssize_t(events.size()));
   for (size_t i = 0; list && i < events.size(); ++i)
-    PyList_SetItem(list, Py_ssize_t(i),
-                   Py_BuildValue("(sLLn)", events[i].name.c_str(), static_cast<long long>(events[i].start_us),
-                                 static_cast<long long>(events[i].duration_us), Py_ssize_t(events[i].thread)));
+    PyList_SetItem(
+        list, Py_ssize_t(i),
+        Py_BuildValue("(sLLn)", events[i].name.c_str(), static_cast<long long>(events[i].start_us),
+                      static_cast<long long>(events[i].duration_us), Py_ssize_t(events[i].thread)));
   return list;
 }
 
@@ -551,7 +557,8 @@ int binding_init(PyObject* self, PyObject* args, PyObject*) {
   b->outputs = list_of_none(model->outputs.size());
   b->session = b->inputs && b->outputs ? take_session(owner, model) : nullptr;
   if (!b->session) return -1;
-  for (size_t k = 0; k < model->outputs.size(); ++k) tenon_session_set_output(b->session, int32_t(k), nullptr);
+  for (size_t k = 0; k < model->outputs.size(); ++k)
+    tenon_session_set_output(b->session, int32_t(k), nullptr);
   b->owner = Py_NewRef(owner);
   return 0;
 }
@@ -561,7 +568,8 @@ void binding_dealloc(PyObject* self) {
   PyTypeObject* type = Py_TYPE(self);
   if (b->session) {
     Model* model = reinterpret_cast<SessionObject*>(b->owner)->model;
-    for (size_t i = 0; i < model->inputs.size(); ++i) tenon_session_set_input(b->session, int32_t(i), nullptr);
+    for (size_t i = 0; i < model->inputs.size(); ++i)
+      tenon_session_set_input(b->session, int32_t(i), nullptr);
     give_session_back(model, b->session);
   }
   Py_XDECREF(b->inputs);
@@ -658,14 +666,16 @@ PyMethodDef session_methods[] = {
      "Outputs by name (None: all) for a dict of arrays. Several threads may call at once."},
     {"run_with_iobinding", method(session_run_binding), METH_FASTCALL,
      "run_with_iobinding(iobinding, run_options=None)\n--\n\nRuns on what is bound."},
-    {"_call", method(session_call), METH_VARARGS | METH_KEYWORDS, "outputs for arrays by position and by name"},
+    {"_call", method(session_call), METH_VARARGS | METH_KEYWORDS,
+     "outputs for arrays by position and by name"},
     {"_cancel", session_cancel, METH_O, "ends a run"},
-    {"_take_profile", session_take_profile, METH_NOARGS, "(name, start, duration, thread) of what ran, in µs"},
+    {"_take_profile", session_take_profile, METH_NOARGS,
+     "(name, start, duration, thread) of what ran, in µs"},
     {"metadata", session_metadata, METH_O, "what the compiler recorded under a name, or None"},
     {}};
 PyGetSetDef session_getters[] = {
-    {"inputs", session_inputs, nullptr, "(name, data type, shape) of each input; a shape of None has any rank",
-     nullptr},
+    {"inputs", session_inputs, nullptr,
+     "(name, data type, shape) of each input; a shape of None has any rank", nullptr},
     {"outputs", session_outputs, nullptr, "the same of each output", nullptr},
     {}};
 PyType_Slot session_slots[] = {{Py_tp_init, reinterpret_cast<void*>(session_init)},

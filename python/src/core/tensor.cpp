@@ -343,9 +343,7 @@ bool numpy_view(PyObject* value, DLTensor* view) {
 
 void* numpy_data(PyObject* array) { return reinterpret_cast<NumpyArray*>(array)->data; }
 
-int numpy_array_from(PyObject* value, TenonAny* result) {
-  return from_numpy(value, result);
-}
+int numpy_array_from(PyObject* value, TenonAny* result) { return from_numpy(value, result); }
 
 int tensor_from(PyObject* value, TenonAny* result) {
   if (numpy_array_from(value, result)) return 1;
