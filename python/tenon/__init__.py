@@ -11,8 +11,8 @@ from .object import dtype
 __version__ = _core.version
 
 # What few programs need is imported when it is asked for: name → module.
-_LATER = {**dict.fromkeys(("attrs", "graph", "ir", "onnx", "onnx_backend", "target", "te", "tir")),
-          "OrtValue": "ort_value",
+_LATER = {**dict.fromkeys(("attrs", "graph", "ir", "onnx", "onnx_backend", "op", "script", "target", "te", "tir", "transform")),
+          "OrtValue": "ort_value", "parse": "script", "rewrite": "walk", "visit": "walk",
           **dict.fromkeys(("ExecutionMode", "GraphOptimizationLevel", "RunOptions", "SessionOptions"),
                           "session_options"),
           **dict.fromkeys(("Fail", "IOBinding", "InferenceSession", "InvalidArgument", "InvalidGraph",

@@ -4,8 +4,10 @@
 The kinds are those of the command's exit codes; `tenon explain CODE` says more about a code.
 """
 
+import linecache
+
 __all__ = ["Error", "UsageError", "ArgumentError", "ModelError", "LimitError", "FileError", "InternalError",
-           "Interrupted"]
+           "ScriptError",            "Interrupted"]
 
 
 class Error(Exception):
@@ -32,6 +34,22 @@ class ArgumentError(UsageError, TypeError):
 
 class ModelError(Error, ValueError):
     """A model or text that cannot be used."""
+
+
+class ScriptError(ModelError, SyntaxError):
+    """Script text that cannot be read. `filename`, `lineno`, `offset` and `text` are of the first mistake, str() has
+    all of them."""
+
+    def __str__(self):
+        return self.args[0] if self.args else ""
+
+    def locate(self):
+        """Where the first mistake stands, from `location`."""
+        name, line, column = (self.location.rsplit(":", 2) + ["", ""])[:3]
+        if line.isdigit() and column.isdigit():
+            self.filename, self.lineno, self.offset = name, int(line), int(column)
+            self.text = linecache.getline(name, self.lineno) or None
+        return self
 
 
 class LimitError(Error, MemoryError):
@@ -62,8 +80,11 @@ def _rebuild(kind, args, values):
 
 def make_error(kind, code, message, location, hint, text, passed):
     """The exception for an error of C++."""
-    error = (ArgumentError if code in _ARGUMENTS else _KINDS.get(kind, Error))(text)
+    script = kind == 3 and code.startswith("T02") and code < "T0290"
+    error = (ScriptError if script else ArgumentError if code in _ARGUMENTS else _KINDS.get(kind, Error))(text)
     error.code, error.message, error.location, error.hint, error.passed = code, message, location, hint, passed
+    if script:
+        error.locate()
     for line in passed.splitlines():
         error.add_note("  C++ " + line)
     return error

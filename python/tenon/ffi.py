@@ -114,11 +114,11 @@ def bind(function, args, keywords):
     names = parameters_of(info[2])
     values = list(args)
     for name in names[len(args):]:
-        if name not in keywords:
+        if not keywords:
             break
-        values.append(keywords.pop(name))
+        values.append(keywords.pop(name, None))  # none: its default
     if keywords:
-        raise TypeError(f"{function.name}: no such argument, or one before it is missing: {', '.join(keywords)}; "
+        raise TypeError(f"{function.name}: no such argument: {', '.join(keywords)}; "
                         f"its signature is {info[2]}")
     return tuple(values)
 

@@ -115,6 +115,11 @@ def _method(full, how):
 _EXTRA = {"ir.IRModule": {"__getitem__": lambda self, name: self.functions[name]}}
 
 
+def extend(key, **members):
+    """Gives the class of a type what its record does not have; called before the class is made."""
+    _EXTRA.setdefault(key, {}).update(members)
+
+
 # ---------------------------------------------------------------- every object
 def _new(cls, *args, **fields):
     """What calling a class gives: the one wrapper of the object that is made. Only a class of a user's own is another
@@ -158,9 +163,10 @@ def _script(self, inline_elements=16):
     return get_global_func("ir.script")(self, inline_elements)
 
 
-def _show(self):
-    """Prints the script text."""
-    print(self.script())
+def _show(self, style=None):
+    """Prints the script text. `style`: "colour" or "plain"; by default colours on terminals."""
+    from .script.show import show
+    show(self, style)
 
 
 def _reduce(self):

@@ -77,7 +77,8 @@ Function typed(const std::string& name, std::vector<NamedParameter> parameters, 
     if (args.size() > n || (args.size() < n && !parameters[args.size()].optional))
       argument_count_error(name, n, args.size());
     const auto given = [&](size_t i) -> const Any& {
-      return i < args.size() ? args[i] : parameters[i].otherwise;
+      const bool left_out = i >= args.size() || (args[i].is_none() && parameters[i].optional);
+      return left_out ? parameters[i].otherwise : args[i];
     };
     return [&]<size_t... I>(std::index_sequence<I...>) -> Any {
       if constexpr (std::is_void_v<R>) {

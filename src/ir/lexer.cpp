@@ -97,14 +97,17 @@ class Lexer {
       at_ = p + 1;
       return false;
     }
+    if (tokens_.empty()) indents_ = {column};  // a text may be indented as a whole
     if (column > indents_.back()) {
       indents_.push_back(column);
       push(Tok::indent, at_, p);
     }
     while (column < indents_.back()) {
-      indents_.pop_back();
-      push(Tok::dedent, p, p);
-      if (column > indents_.back()) {
+      if (indents_.size() > 1) {
+        indents_.pop_back();
+        push(Tok::dedent, p, p);
+      }
+      if (column != indents_.back() && (indents_.size() == 1 || column > indents_.back())) {
         error("T0203", "this line's indentation matches no block around it", p, p + 1);
         indents_.push_back(column);
         break;

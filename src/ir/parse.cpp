@@ -205,7 +205,7 @@ IRModule Converter::module() {
   IRModule out = IRModule::create();
   std::vector<const AstStmt*> members;
   bool in_class = false;
-  for (const AstStmt* s : tree_.top) {
+  for (const AstStmt* s : tree_->top) {
     attempt(span(s), [&] {
       if (s->kind == StmtKind::import) return import(s);
       if (is_docstring(s) || s->kind == StmtKind::failed || s->kind == StmtKind::pass) return;
@@ -280,6 +280,7 @@ IRModule Converter::module() {
     });
     implicit_level_ = -1;
   }
+  for (const auto& [name, f] : captured_order_) out.set(name, f);
   return out;
 }
 
@@ -295,10 +296,16 @@ PrimExpr prim_expr(const Tree& tree, const Ast* a, const std::map<std::string, t
   }
 }
 
-IRModule module_of(std::string_view text, const ParseOptions& options, DiagnosticList& problems) {
+IRModule module_of(std::string_view text, const ParseOptions& options, DiagnosticList& problems,
+                   const CapturedValues* captured) {
   const std::unique_ptr<Tree> tree = parse_syntax(text, options.name, problems);
   if (tree->gave_up) return {};
-  IRModule module = Converter(*tree, options, problems).module();
+  Converter converter(*tree, options, problems);
+  if (captured) {
+    capture(*tree, *captured);
+    converter.set_aliases(captured->aliases);
+  }
+  IRModule module = converter.module();
   return problems.empty() ? module : IRModule();
 }
 
@@ -306,7 +313,8 @@ IRModule module_of(std::string_view text, const ParseOptions& options, Diagnosti
 
 namespace tenon {
 
-IRModule parse_module(std::string_view text, const ParseOptions& options) {
+namespace {
+IRModule module_of(std::string_view text, const ParseOptions& options, const CapturedValues* captured) {
   if (text.size() > (size_t(1) << 31)) fail("T0200", "the text is larger than 2 GiB", options.name);
   // Two older text forms look alike and are refused by name.
   const size_t start = std::min(text.find_first_not_of(" \t\r\n"), text.size());
@@ -317,9 +325,28 @@ IRModule parse_module(std::string_view text, const ParseOptions& options) {
     fail("T0213", "this is Relay text, which is not read", options.name,
          "write it as @R.function def main(…)");
   DiagnosticList problems;
-  IRModule module = script::module_of(text, options, problems);
+  IRModule module = script::module_of(text, options, problems, captured);
   problems.throw_if_any();
   return module;
+}
+}  // namespace
+
+IRModule parse_module(std::string_view text, const ParseOptions& options) {
+  return module_of(text, options, nullptr);
+}
+IRModule parse_module(std::string_view text, const ParseOptions& options, const CapturedValues& captured) {
+  return module_of(text, options, &captured);
+}
+ObjectRef parse_value(std::string_view text, const CapturedValues& captured) {
+  DiagnosticList problems;
+  std::unique_ptr<script::Tree> tree = script::parse_expression(text, "<expression>", problems);
+  problems.throw_if_any();
+  script::capture_expression(*tree, captured);
+  const ParseOptions options;
+  script::Converter converter(*tree, options, problems);
+  ObjectRef value = converter.any_value(tree->expression);
+  problems.throw_if_any();
+  return value;
 }
 
 }  // namespace tenon

@@ -23,36 +23,6 @@ bool is_leaf(const Expr& e) {
 }  // namespace
 
 // ---------------------------------------------------------------- expressions
-bool Converter::is_size(const Ast* a) const {
-  std::vector<const Ast*> stack{a};
-  while (!stack.empty()) {
-    const Ast* x = stack.back();
-    stack.pop_back();
-    switch (x->kind) {
-      case ExprKind::integer:
-        break;
-      case ExprKind::name: {
-        const ObjectRef* o = lookup(x->text);
-        if (!o || !o->is<tir::Var>()) return false;
-        break;
-      }
-      case ExprKind::unary:
-      case ExprKind::binary:
-        stack.insert(stack.end(), x->items.begin(), x->items.end());
-        break;
-      case ExprKind::call: {
-        const std::string p = path(x->items[0]);
-        if (!p.starts_with("T.")) return false;
-        stack.insert(stack.end(), x->items.begin() + 1, x->items.end());
-        break;
-      }
-      default:
-        return false;
-    }
-  }
-  return true;
-}
-
 Expr Converter::normal(Expr e, Sequence& seq, const Ast* at) {
   if (is_leaf(e)) return e;
   return bind_value("lv", e->type, e, seq, origin(at));
@@ -148,6 +118,8 @@ Expr Converter::graph_expr(const Ast* a, Sequence& seq, const Ast* annotation) {
       }
       case ExprKind::call:
         return graph_call(a, seq, annotation);
+      case ExprKind::object:
+        return captured_graph(a, seq);
       default:
         fail("T0221", "this has no meaning in a graph function", a);
     }
@@ -171,6 +143,9 @@ Expr Converter::graph_call(const Ast* a, Sequence& seq, const Ast* annotation) {
   if (is_call(a, "I.GlobalVar")) return callee(a);
   if (Expr c = constructor(head)) return call_value(c);
   if (Expr f = callee(head)) return call_value(f);
+  if (head->kind == ExprKind::object && head->object.is<FunctionObj>())
+    return graph_expr(captured_call(a, [&](const Ast* x) { return Any(leaf(x, seq)); }), seq, annotation);
+  if (head->kind == ExprKind::object) return call_value(leaf(head, seq));
   if (head->kind == ExprKind::call) return call_value(leaf(head, seq));  // R.ExternFunc("f")(x)
   if (head->kind == ExprKind::name && lookup(head->text)) {
     const ObjectRef o = name_of(head);
@@ -555,7 +530,7 @@ void Converter::graph_loop(const AstStmt* s, Sequence& seq) {
       const int outer = implicit_level_;
       implicit_level_ = int(levels_.size()) - 1;
       Type t;
-      const bool ok = attempt(Span{tree_.source, p.begin, p.end}, [&] {
+      const bool ok = attempt(Span{tree_->source, p.begin, p.end}, [&] {
         if (p.annotation) t = type(p.annotation);
       });
       implicit_level_ = outer;
@@ -741,7 +716,7 @@ Ref<graph::Function> Converter::graph_function(const AstStmt* s, graph::VarRef* 
   std::unordered_set<std::string> seen;
   bool ok = true;
   for (const AstParam& p : s->params) {
-    const Span where{tree_.source, p.begin, p.end};
+    const Span where{tree_->source, p.begin, p.end};
     if (!seen.insert(p.name).second) {
       problems_.add("T0212", fmt::format("parameter `{}` is defined twice", p.name), where);
       ok = false;

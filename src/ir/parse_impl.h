@@ -6,6 +6,7 @@
 #include <unordered_map>
 #include <unordered_set>
 
+#include "ir/captured.h"
 #include "ir/parse_syntax.h"
 #include "ir/text.h"
 #include "ir/tir.h"
@@ -38,11 +39,15 @@ struct BlockParts {
 class Converter {
  public:
   Converter(const Tree& tree, const ParseOptions& options, DiagnosticList& problems)
-      : tree_(tree), options_(options), problems_(problems) {}
+      : tree_(&tree), options_(options), problems_(problems) {}
 
   // parse.cpp
   IRModule module();
   void define(const std::string& name, tir::VarRef v) { bind(name, std::move(v)); }
+  void set_aliases(const std::map<std::string, std::string>& aliases) {
+    aliases_.insert(aliases.begin(), aliases.end());
+  }
+  ObjectRef any_value(const Ast* a);  ///< an expression, a graph value or a type
 
   // parse_tir_expr.cpp
   Value value(const Ast* a);
@@ -55,8 +60,8 @@ class Converter {
  private:
   // ---- parse.cpp: names, paths, mistakes
   friend struct Scope;
-  Span span(const Ast* a) const { return {tree_.source, a->begin, a->end}; }
-  Span span(const AstStmt* s) const { return {tree_.source, s->begin, s->end}; }
+  Span span(const Ast* a) const { return {tree_->source, a->begin, a->end}; }
+  Span span(const AstStmt* s) const { return {tree_->source, s->begin, s->end}; }
   template <class N>
   Origin origin(const N* n) const {
     return make<OriginObj>(std::string(), span(n));
@@ -136,6 +141,7 @@ class Converter {
     tir::Stmt stmt;
     std::function<tir::Stmt(tir::Stmt)> wrap;
   };
+  void statements(const std::vector<const AstStmt*>& stmts, BlockParts* parts, std::vector<Item>& out);
   tir::Stmt block_body(const std::vector<const AstStmt*>& stmts, BlockParts* parts);
   tir::Stmt nested_body(const std::vector<const AstStmt*>& stmts);
   void statement(const AstStmt* s, BlockParts* parts, std::vector<Item>& out);
@@ -199,6 +205,19 @@ class Converter {
   graph::VarRef bind_value(const std::string& name, graph::Type declared, graph::Expr value, Sequence& seq,
                            const Origin& o);
 
+  // ---- parse_captured.cpp: values of the program around the text
+  [[noreturn]] void no_use(const Ast* a, std::string_view wanted);
+  Value captured_value(const Ast* a);
+  /// What a function gives, written as an expression.
+  const Ast* captured_call(const Ast* a, FunctionRef<Any(const Ast*)> argument);
+  bool is_captured_call(const Ast* a) const {
+    return a->kind == ExprKind::call && a->items[0]->kind == ExprKind::object;
+  }
+  graph::Expr captured_function(const Ast* a);
+  graph::Expr captured_graph(const Ast* a, Sequence& seq);
+  void captured_statement(const Ast* a, BlockParts* parts, std::vector<Item>& out);
+  void macro(const Ast* a, BlockParts* parts, std::vector<Item>& out);
+
   // ---- parse_adt.cpp: algebraic data types, constructors, match
   bool is_type_definition(const AstStmt* s) const;
   void declare_type(const AstStmt* s);
@@ -211,7 +230,7 @@ class Converter {
   /// "List" of "cls.List", "Module.List" or "List"; "" for another form.
   std::string member(const Ast* a) const;
 
-  const Tree& tree_;
+  const Tree* tree_;  ///< of the text, or of the macro that is put in
   const ParseOptions& options_;
   DiagnosticList& problems_;
   std::unordered_map<std::string, std::vector<std::pair<int, ObjectRef>>>
@@ -228,6 +247,10 @@ class Converter {
   tir::PrimFuncNode* current_ = nullptr;
   AttrMap* function_attrs_ = nullptr;
   Ref<graph::MemoryPlan>* function_plan_ = nullptr;
+  std::unordered_map<const Object*, std::string> captured_functions_;  ///< their names in the module
+  std::vector<std::pair<std::string, ObjectRef>> captured_order_;
+  std::vector<std::unique_ptr<Tree>> trees_;  ///< of macros and of what captured functions gave
+  int macro_depth_ = 0;
 };
 
 /// Names bound while it lives are forgotten afterwards.

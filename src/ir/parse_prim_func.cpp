@@ -102,7 +102,7 @@ PrimFunc Converter::prim_func(const AstStmt* s) {
   };
   bool ok = true;
   for (const AstParam& p : s->params) {
-    const Span where{tree_.source, p.begin, p.end};
+    const Span where{tree_->source, p.begin, p.end};
     if (!seen.insert(p.name).second) {
       problems_.add("T0212", fmt::format("parameter `{}` is defined twice", p.name), where);
       ok = false;

@@ -9,6 +9,9 @@
 #include "ir/prim_expr.h"
 #include "ir/text.h"
 
+namespace tenon {
+struct CapturedValues;
+}
 namespace tenon::script {
 
 enum class ExprKind : uint8_t {
@@ -29,6 +32,7 @@ enum class ExprKind : uint8_t {
   logic,
   conditional,
   lambda,
+  object,  ///< written by `capture`
 };
 
 /// One expression. `items` are the operands in order: call (callee, positional…), subscript (base, indices…),
@@ -43,6 +47,7 @@ struct Ast {
   std::vector<const Ast*> items;
   std::vector<std::pair<std::string, const Ast*>> named;  ///< keyword arguments
   std::vector<std::string> params;                        ///< of a lambda
+  ObjectRef object;  ///< a captured value; `text` is what stands in the source
   bool parenthesised = false;
 };
 
@@ -96,10 +101,14 @@ struct Tree {
 std::unique_ptr<Tree> parse_syntax(std::string_view text, const std::string& name, DiagnosticList& problems);
 std::unique_ptr<Tree> parse_expression(std::string_view text, const std::string& name,
                                        DiagnosticList& problems);
+/// Writes captured values into the tree, where the text names them.
+void capture(Tree& tree, const CapturedValues& values);
+void capture_expression(Tree& tree, const CapturedValues& values);
 /// What an expression over named variables means; nothing where it has mistakes, which go to `problems`.
 PrimExpr prim_expr(const Tree& tree, const Ast* a, const std::map<std::string, tir::VarRef>& variables,
                    DiagnosticList& problems);
 /// parse_module whose mistakes go to `problems`; null where it has some.
-IRModule module_of(std::string_view text, const ParseOptions& options, DiagnosticList& problems);
+IRModule module_of(std::string_view text, const ParseOptions& options, DiagnosticList& problems,
+                   const CapturedValues* captured = nullptr);
 
 }  // namespace tenon::script

@@ -17,16 +17,20 @@ Stmt sequence(std::vector<Stmt> reversed) {
 }  // namespace
 
 // ---------------------------------------------------------------- sequences
-Stmt Converter::block_body(const std::vector<const AstStmt*>& stmts, BlockParts* parts) {
-  std::vector<Item> items;
+void Converter::statements(const std::vector<const AstStmt*>& stmts, BlockParts* parts,
+                           std::vector<Item>& out) {
   for (const AstStmt* s : stmts) {
-    if (!attempt(span(s), [&] { statement(s, parts, items); })) {
+    if (!attempt(span(s), [&] { statement(s, parts, out); })) {
       poison(s->target);
       if (s->kind == StmtKind::with)
         for (const Ast* t : s->targets) poison(t);
     }
     if (s->kind == StmtKind::failed && !s->name.empty() && !lookup(s->name)) bind(s->name, make<PoisonObj>());
   }
+}
+Stmt Converter::block_body(const std::vector<const AstStmt*>& stmts, BlockParts* parts) {
+  std::vector<Item> items;
+  statements(stmts, parts, items);
   // Scopes written flat hold over what follows them.
   std::vector<Stmt> tail;
   for (size_t i = items.size(); i-- > 0;) {
@@ -633,6 +637,7 @@ void Converter::statement(const AstStmt* s, BlockParts* parts, std::vector<Item>
     case StmtKind::expr: {
       if (is_docstring(s)) return;
       if (s->value->kind != ExprKind::call) fail("T0239", "this expression does nothing", s->value);
+      if (is_captured_call(s->value)) return captured_statement(s->value, parts, out);
       if (directive(s, parts, out)) return;
       out.push_back({make<Evaluate>(expr(s->value)), {}});
       return;

@@ -36,20 +36,25 @@ PrimExpr Converter::expr_of(const Ast* a, DataType wanted) {
 }
 
 bool Converter::is_buffer(const Ast* a) const {
+  if (a->kind == ExprKind::object) return a->object.is<BufferNode>();
   if (a->kind != ExprKind::name) return false;
   const ObjectRef* o = lookup(a->text);
   return o && o->is<BufferNode>();
 }
 DataProducer Converter::producer_of(const Ast* a) const {
-  const ObjectRef* o = a->kind == ExprKind::name ? lookup(a->text) : nullptr;
+  const ObjectRef* o = a->kind == ExprKind::name     ? lookup(a->text)
+                       : a->kind == ExprKind::object ? &a->object
+                                                     : nullptr;
   return o ? o->cast<DataProducerNode>() : DataProducer();
 }
 Buffer Converter::buffer_of(const Ast* a) {
   if (a->kind == ExprKind::name)
     if (auto b = name_of(a).cast<BufferNode>()) return b;
+  if (a->kind == ExprKind::object)
+    if (auto b = a->object.cast<BufferNode>()) return b;
   fail("T0225",
-       a->kind == ExprKind::name ? fmt::format("`{}` is no buffer", a->text)
-                                 : std::string("a buffer was expected"),
+       a->kind == ExprKind::name || a->kind == ExprKind::object ? fmt::format("`{}` is no buffer", a->text)
+                                                                : std::string("a buffer was expected"),
        a);
 }
 VarRef Converter::variable(const Ast* a) {
@@ -253,6 +258,8 @@ Value Converter::value(const Ast* a) {
         fail("T0221", fmt::format("`{}` is no value", path(a)), a);
       case ExprKind::call:
         return call(a);
+      case ExprKind::object:
+        return captured_value(a);
       default:
         fail("T0221", "this is no tensor-program expression", a);
     }
@@ -449,6 +456,7 @@ int64_t Converter::lanes_of(const Ast* a) {
 
 Value Converter::call(const Ast* a) {
   const Ast* head = a->items[0];
+  if (is_captured_call(a)) return value(captured_call(a, [&](const Ast* x) { return any(x); }));
   // Methods of buffers.
   if (head->kind == ExprKind::attribute && is_buffer(head->items[0])) {
     const Buffer b = buffer_of(head->items[0]);

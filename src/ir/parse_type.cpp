@@ -7,6 +7,39 @@
 namespace tenon::script {
 using namespace graph;
 
+bool Converter::is_size(const Ast* a) const {
+  std::vector<const Ast*> stack{a};
+  while (!stack.empty()) {
+    const Ast* x = stack.back();
+    stack.pop_back();
+    switch (x->kind) {
+      case ExprKind::integer:
+        break;
+      case ExprKind::object:
+        if (!x->object.is<tir::PrimExprNode>()) return false;
+        break;
+      case ExprKind::name: {
+        const ObjectRef* o = lookup(x->text);
+        if (!o || !o->is<tir::Var>()) return false;
+        break;
+      }
+      case ExprKind::unary:
+      case ExprKind::binary:
+        stack.insert(stack.end(), x->items.begin(), x->items.end());
+        break;
+      case ExprKind::call: {
+        const std::string p = path(x->items[0]);
+        if (!p.starts_with("T.")) return false;
+        stack.insert(stack.end(), x->items.begin() + 1, x->items.end());
+        break;
+      }
+      default:
+        return false;
+    }
+  }
+  return true;
+}
+
 /// ("n", "n + 1"): sizes as older texts write them.
 PrimExpr Converter::quoted_size(const Ast* quoted) {
   DiagnosticList problems;
@@ -84,6 +117,10 @@ Array<Type> Converter::types_of(const Ast* a) {
 Type Converter::type(const Ast* a) {
   try {
     if (is_none(a)) return {};
+    if (a->kind == ExprKind::object) {
+      if (const auto t = a->object.cast<TypeNode>()) return t;
+      no_use(a, "a type");
+    }
     const bool bare = a->kind == ExprKind::name || a->kind == ExprKind::attribute;
     const std::string p = path(bare || a->items.empty() ? a : a->items[0]);
     const std::string name = p.starts_with("R.") ? p.substr(2) : p;

@@ -24,6 +24,8 @@ Any Converter::any(const Ast* a) {
       return a->number;
     case ExprKind::string:
       return Any(a->text);
+    case ExprKind::object:
+      return a->object;
     case ExprKind::tuple:
     case ExprKind::list: {
       auto list = make<ArrayObj>();

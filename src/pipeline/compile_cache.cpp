@@ -101,7 +101,7 @@ std::string key_of(const std::string& model, const CompileOptions& o) {
     content = digest_of_file(model);
   }
   const std::string build = build_id();
-  if (content.empty() || build.empty()) return {};
+  if (content.empty() || build.empty() || has_inserted_passes()) return {};
   std::string text = fmt::format("tenon compile cache 1\n{}\nformat {} {}\n{}\n-O{} schedule={} limit={}\n",
                                  build, kArtifactFormat, TENON_KERNEL_ABI, to_json(target_of(o)), o.opt_level,
                                  o.schedule, o.memory_limit);

@@ -6,7 +6,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <atomic>
 #include <climits>
+#include <mutex>
 #include <set>
 
 #include "base/diagnostic.h"
@@ -130,21 +132,87 @@ std::span<const Chapter> graph_chapters() {
 
 }  // namespace
 
-std::span<const Pass> graph_passes() {
-  static const std::vector<Pass> list = passes_of(graph_chapters());
+namespace {
+/// A list that may get passes of other languages. What was given out stays as it is.
+struct PassList {
+  explicit PassList(std::span<const Chapter> chapters) : now(new std::vector<Pass>(passes_of(chapters))) {}
+  std::span<const Pass> get() const { return *now.load(); }
+  void set(std::vector<Pass> next) { now = new std::vector<Pass>(std::move(next)); }
+  std::atomic<const std::vector<Pass>*> now;
+};
+PassList& graph_list() {
+  static PassList list(graph_chapters());
   return list;
 }
-std::span<const Pass> schedule_passes() {
-  static const std::vector<Pass> list = passes_of(kSchedule);
+PassList& schedule_list() {
+  static PassList list(kSchedule);
   return list;
 }
-std::span<const Pass> tensor_passes() {
-  static const std::vector<Pass> list = passes_of(kTensor);
+PassList& tensor_list() {
+  static PassList list(kTensor);
   return list;
 }
+
+/// Names of passes that were inserted.
+struct Inserted {
+  std::mutex mutex;
+  std::set<std::string> names;
+  static Inserted& get() {
+    static Inserted inserted;
+    return inserted;
+  }
+};
+
+/// One of the lists, or one of `named`, or any that is registered; null when there is none.
+const Pass* pass_in_lists(std::string_view name, std::optional<std::span<const Pass>> named) {
+  for (const std::span<const Pass> list :
+       {named.value_or(std::span<const Pass>()), graph_passes(), schedule_passes(), tensor_passes()})
+    if (const auto at = std::ranges::find(list, name, &Pass::name); at != list.end()) return &*at;
+  return find_pass(name);
+}
+}  // namespace
+
+std::span<const Pass> graph_passes() { return graph_list().get(); }
+std::span<const Pass> schedule_passes() { return schedule_list().get(); }
+std::span<const Pass> tensor_passes() { return tensor_list().get(); }
 std::span<const Pass> device_passes() {
   static const std::vector<Pass> list = passes_of(kDevice);
   return list;
+}
+
+void insert_pass(const Pass& pass, const std::string& before) {
+  Inserted& inserted = Inserted::get();
+  std::lock_guard lock(inserted.mutex);
+  if (pass_in_lists(pass.name, {}))
+    fail("T0948", fmt::format("there is a pass `{}` already", pass.name), {}, {}, ErrorKind::usage);
+  for (PassList* list : {&graph_list(), &schedule_list(), &tensor_list()}) {
+    std::vector<Pass> next(list->get().begin(), list->get().end());
+    const auto at = std::ranges::find(next, before, &Pass::name);
+    if (at == next.end()) continue;
+    next.insert(at, pass);
+    list->set(std::move(next));
+    inserted.names.insert(pass.name);
+    return;
+  }
+  get_pass(before);  // T0919
+  fail("T0947", fmt::format("the pass `{}` stands in no list of a compilation", before), {}, {},
+       ErrorKind::usage);
+}
+
+void remove_pass(const std::string& name) {
+  Inserted& inserted = Inserted::get();
+  std::lock_guard lock(inserted.mutex);
+  if (!inserted.names.erase(name)) return;
+  for (PassList* list : {&graph_list(), &schedule_list(), &tensor_list()}) {
+    std::vector<Pass> next(list->get().begin(), list->get().end());
+    if (std::erase_if(next, [&](const Pass& p) { return p.name == name; })) list->set(std::move(next));
+  }
+}
+
+bool has_inserted_passes() {
+  Inserted& inserted = Inserted::get();
+  std::lock_guard lock(inserted.mutex);
+  return !inserted.names.empty();
 }
 
 std::vector<std::pair<std::string_view, std::span<const Chapter>>> all_pass_lists() {
@@ -171,7 +239,7 @@ void check_pass_requests(const PassContext& context, DiagnosticList& problems,
     for (const Pass& p : list) listed.insert(p.name);
   for (const auto* names : {&context.disabled, &context.required})
     for (const std::string& name : *names) {
-      if (!find_pass(name))
+      if (!pass_in_lists(name, named))
         problems.add(no_such_pass(name));
       else if (!listed.count(name))
         problems.add("T0947", fmt::format("the pass `{}` is none of those that could run", name), {},
@@ -181,7 +249,7 @@ void check_pass_requests(const PassContext& context, DiagnosticList& problems,
   possible.opt_level = named ? INT_MAX : context.opt_level;  // what is named runs
   possible.required = context.required;
   for (const std::string& name : context.disabled) {
-    if (!named && listed.count(name) && get_pass(name).level == 0)
+    if (!named && listed.count(name) && pass_in_lists(name, named)->level == 0)
       problems.add("T0946", fmt::format("no compilation can do without the pass `{}`", name));
     else
       possible.disabled.insert(name);

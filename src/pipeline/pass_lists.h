@@ -13,6 +13,14 @@ std::span<const Pass> tensor_passes();    ///< blocks → flat loops, the kernel
 /// lift_thread_binding and thread_sync the barriers are missing.
 std::span<const Pass> device_passes();
 
+/// Puts a pass that is not registered (one of another language) in front of another one of the first three
+/// lists, for every compilation of this process from then on. T0919: there is no pass `before`; T0947: it
+/// stands in none of the lists; T0948: the name is taken.
+void insert_pass(const Pass& pass, const std::string& before);
+void remove_pass(const std::string& name);  ///< what insert_pass put there; nothing when there is none
+/// Whether any are there: what is compiled then is not what the cache of compilations knows.
+bool has_inserted_passes();
+
 /// A heading of those lists: its default passes, and the passes on request that run in front of them.
 struct Chapter {
   std::string_view title;

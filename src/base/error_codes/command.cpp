@@ -105,6 +105,9 @@ std::span<const ErrorCode> command_codes() {
       {"T0947", "a pass that is required or disabled is none of those that could run",
        "It stands in no list of a compilation, or other passes are named.",
        "`tenon opt FILE --pass NAME` runs it alone."},
+      {"T0948", "a pass of another language has a name that is taken",
+       "Passes are told apart by their names.",
+       "Give it another name, or take the earlier one out with tenon.transform.remove_pass."},
   };
   return codes;
 }

@@ -1,0 +1,21 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Graph functions in script text: `from tenon.script import relax as R`."""
+from .source import caller, in_class, read_function
+from .words import Word
+
+_WORDS = ("Tensor", "Shape", "Prim", "Tuple", "Callable", "Object", "Ref", "ExternFunc")
+Tensor, Shape, Prim, Tuple, Callable, Object, Ref, ExternFunc = (Word("R." + n) for n in _WORDS)
+
+
+def function(f=None, pure=True, private=False, check_well_formed=True):
+    """A function as a graph function. Errors: ScriptError, and ModelError of the verifier."""
+    if f is None:
+        return lambda g: g if in_class(caller()) else read_function(g, caller(), check_well_formed)
+    return f if in_class(caller()) else read_function(f, caller(), check_well_formed)
+
+
+def __getattr__(name):
+    if name.startswith("__"):
+        raise AttributeError(name)
+    from .. import op
+    return getattr(op, name)

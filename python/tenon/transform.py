@@ -1,0 +1,236 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Passes: functions IRModule → IRModule, Tenon's own and yours.
+
+    @transform.prim_func_pass(name="count_loads")
+    def count_loads(func, mod, ctx): ...
+
+    with transform.PassContext(opt_level=3, instruments=[Timer()]) as ctx:
+        mod = transform.Sequential(["infer_types", "fold_constant", count_loads])(mod)
+    print(ctx.timings)
+"""
+import contextvars
+
+from .ffi import get_global_func
+from .object import class_of
+
+_current = contextvars.ContextVar("tenon.PassContext")
+
+
+class PassContext:
+    """What holds for passes that run inside `with PassContext(…)`:
+
+    opt_level: passes of a higher level do not run; required_pass, disabled_pass: names of passes that run, and do not,
+    whatever their level; config: options of passes, {"fuse_ops.max_depth": 8} (UsageError T0943 names the nearest, T0944 a
+    value of another type); instruments: objects of classes with @pass_instrument; target: as for compile; verify: check
+    the module behind every pass; print_after: names of passes, or "all"; dump: a folder for the module behind every pass.
+    `timings` has (name, milliseconds, whether it changed anything) of every pass that ran."""
+
+    def __init__(self, opt_level=2, required_pass=None, disabled_pass=None, instruments=None, config=None, *, target="",
+                 verify=False, print_after=(), dump="", report=None):
+        self.opt_level, self.target, self.verify, self.dump, self.report = opt_level, target, verify, dump, report
+        self.required_pass, self.disabled_pass = list(required_pass or []), list(disabled_pass or [])
+        self.instruments, self.config, self.print_after = list(instruments or []), dict(config or {}), list(print_after)
+        self.timings = []
+        self._tokens = []
+
+    @staticmethod
+    def current():
+        """The innermost context, or one of defaults."""
+        return _current.get(None) or PassContext()
+
+    def __enter__(self):
+        entered = []
+        try:
+            for i in self.instruments:
+                _method(i, "enter_pass_ctx")()
+                entered.append(i)
+        except BaseException:
+            for i in entered:
+                _method(i, "exit_pass_ctx")()
+            raise
+        self._tokens.append(_current.set(self))
+        return self
+
+    def __exit__(self, *error):
+        _current.reset(self._tokens.pop())
+        for i in self.instruments:
+            _method(i, "exit_pass_ctx")()
+
+    def settings(self):
+        """As compile and the runner take them."""
+        hooks = ("should_run", "run_before_pass", "run_after_pass")
+        made = {"opt_level": self.opt_level, "require_passes": self.required_pass, "disable_passes": self.disabled_pass,
+                "options": self.config, "verify": self.verify, "print_after": self.print_after, "dump": self.dump,
+                "target": self.target,
+                "instruments": [{h: getattr(i, h) for h in hooks if hasattr(i, h)} for i in self.instruments]}
+        if self.print_after:
+            made["print"] = lambda name, text: print(f"# behind {name}\n{text}")
+        if self.report:
+            made["report"] = self.report
+        return made
+
+    def run(self, mod, passes):
+        """The module behind the passes."""
+        mod, timings = get_global_func("pass.run")(mod, passes, self.settings())
+        self.timings += [(name, ms, changed) for name, ms, changed in timings]
+        return mod
+
+
+def _method(instrument, name):
+    return getattr(instrument, name, lambda: None)
+
+
+class Pass:
+    """A pass; called with a module, it gives the module behind it, under the current PassContext. `info` has name,
+    opt_level, summary, needs, keeps and options."""
+
+    def __init__(self, info):
+        self.info = info
+
+    @property
+    def name(self):
+        return self.info.name
+
+    @property
+    def opt_level(self):
+        return self.info.opt_level
+
+    @property
+    def needs(self):
+        """Passes before it that run whenever it does."""
+        return list(self.info.needs or ())
+
+    @property
+    def options(self):
+        """Its options: name, type, default and help of each."""
+        return [dict(o.items()) for o in self.info.options or ()]
+
+    def __call__(self, mod):
+        return PassContext.current().run(mod, self._list())
+
+    def _list(self):
+        return [self.info]
+
+    def __repr__(self):
+        return f"<pass {self.name}>"
+
+
+class Sequential(Pass):
+    """Passes in order: Pass objects or names. It is a pass, too."""
+
+    def __init__(self, passes, opt_level=0, name="sequential"):
+        self.passes = [get(p) for p in passes]
+        if not isinstance(opt_level, int):
+            raise TypeError(f"opt_level is an int, not {opt_level!r}")
+        super().__init__(_new_pass(name, self._inner, opt_level))
+
+    def _inner(self, mod):
+        return PassContext.current().run(mod, self._list())
+
+    def _list(self):
+        return [info for p in self.passes for info in p._list()]
+
+
+def _new_pass(name, function, level, summary="", needs=()):
+    return class_of("ir.Pass")(name, function, level, summary, list(needs))
+
+
+def get(name):
+    """A pass by its name (UsageError T0919 names the nearest); a Pass comes back as it is."""
+    return name if isinstance(name, Pass) else Pass(get_global_func("pass.get")(name))
+
+
+def names():
+    """Names of all of Tenon's passes (docs/passes.md)."""
+    return list(get_global_func("pass.names")())
+
+
+def pipeline(part="graph"):
+    """The passes of a compilation, in order: of "graph", "schedule" or "tensor"."""
+    return Sequential([Pass(info) for info in get_global_func("pass.pipeline")(part)], name=part)
+
+
+def insert_pass(pass_, before):
+    """Every compilation of this process runs the pass in front of the pass `before`; the cache of compilations is not used
+    then. UsageError T0919, T0947, T0948."""
+    get_global_func("pass.insert")(get(pass_).info, before)
+
+
+def remove_pass(name):
+    """Takes out what insert_pass put in."""
+    get_global_func("pass.remove")(getattr(name, "name", name))
+
+
+def _decorator(wrap):
+    def decorator(func=None, opt_level=0, name=None, required=(), before=None):
+        def decorate(f):
+            label = name or f.__name__
+            target = f() if isinstance(f, type) else f  # a class: its object has the function
+            doc = (f.__doc__ or "").strip().partition("\n")[0]
+            made = Pass(_new_pass(label, wrap(_function_of(target, label)), opt_level, doc, required))
+            if before:
+                insert_pass(made, before)
+            return made
+
+        return decorate if func is None else decorate(func)
+
+    return decorator
+
+
+def _function_of(target, label):
+    for method in ("transform_module", "transform_function", "transform_prim_func"):
+        if hasattr(target, method):
+            return getattr(target, method)
+    if not callable(target):
+        raise TypeError(f"the pass `{label}` is no function")
+    return target
+
+
+def _each(key):
+    def wrap(f):
+        def run(mod):
+            cls, context = class_of(key), PassContext.current()
+            changed = {}
+            for name, function in mod.functions.items():
+                if isinstance(function, cls):
+                    made = f(function, mod, context)
+                    if not isinstance(made, cls):
+                        raise TypeError(f"the pass must give a {cls.__name__} for `{name}`, not {made!r}")
+                    changed[name] = made
+            return mod.replace(functions={**dict(mod.functions.items()), **changed})
+
+        return run
+
+    return wrap
+
+
+_PASS = """A decorator: {what} as a Pass.
+
+    opt_level: runs from this level on; required: names of passes that run before it whenever it does; before: the name of a
+    pass of the compilation, in front of which every compilation of this process runs it. A class may stand in place of the
+    function, with {method}."""
+
+module_pass = _decorator(lambda f: lambda mod: f(mod, PassContext.current()))
+module_pass.__doc__ = _PASS.format(what="a function (mod, ctx) → IRModule", method="transform_module")
+function_pass = _decorator(_each("graph.Function"))
+function_pass.__doc__ = _PASS.format(what="a function (func, mod, ctx) → graph.Function, for each graph function",
+                                     method="transform_function")
+prim_func_pass = _decorator(_each("tir.PrimFunc"))
+prim_func_pass.__doc__ = _PASS.format(what="a function (func, mod, ctx) → tir.PrimFunc, for each tensor program",
+                                      method="transform_prim_func")
+
+
+def pass_instrument(cls):
+    """A class whose objects see every pass: any of enter_pass_ctx(), exit_pass_ctx(), should_run(mod, info) → bool,
+    run_before_pass(mod, info) and run_after_pass(mod, info); info is as Pass.info. An exception ends the run."""
+    known = ("enter_pass_ctx", "exit_pass_ctx", "should_run", "run_before_pass", "run_after_pass")
+    if not any(hasattr(cls, name) for name in known):
+        raise TypeError(f"{cls.__name__} has none of {', '.join(known)}")
+    return cls
+
+
+def __getattr__(name):
+    """`transform.fold_constant`: a pass of Tenon by its name."""
+    if name.startswith("__") or name not in names():
+        raise AttributeError(f"module 'tenon.transform' has no attribute {name!r}")
+    return get(name)
