@@ -47,7 +47,7 @@ class ScriptError(ModelError, SyntaxError):
         """Where the first mistake stands, from `location`."""
         name, line, column = (self.location.rsplit(":", 2) + ["", ""])[:3]
         if line.isdigit() and column.isdigit():
-            self.filename, self.lineno, self.offset = name, int(line), int(column)
+            self.msg, self.filename, self.lineno, self.offset = str(self), name, int(line), int(column)
             self.text = linecache.getline(name, self.lineno) or None
         return self
 

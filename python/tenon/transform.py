@@ -72,7 +72,7 @@ class PassContext:
     def run(self, mod, passes):
         """The module behind the passes."""
         mod, timings = get_global_func("pass.run")(mod, passes, self.settings())
-        self.timings += [(name, ms, changed) for name, ms, changed in timings]
+        self.timings += [(name, ms, changed) for name, ms, changed in timings or ()]
         return mod
 
 

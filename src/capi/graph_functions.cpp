@@ -154,7 +154,7 @@ Ref<graph::Function> make_function(const Array<graph::VarRef>& params,
                                    const Array<graph::BindingBlock>& blocks, const graph::Expr& result,
                                    const AttrMap& attrs) {
   graph::Expr body = make<graph::SeqExpr>(blocks, result);
-  body.mut()->type = result->type;
+  body.edit()->type = result->type;
   return make<graph::Function>(params, body, result->type, attrs, Array<std::string>(),
                                Ref<graph::MemoryPlan>());
 }

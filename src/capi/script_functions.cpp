@@ -50,9 +50,9 @@ const bool script_functions_registered = [] {
       [](const Map<std::string, ObjectRef>& functions, const AttrMap& attrs,
          const Map<std::string, graph::AdtDef>& types) {
         auto m = make<IRModuleNode>();
-        m.mut()->functions = functions;
-        m.mut()->attrs = attrs;
-        m.mut()->types = types;
+        m.edit()->functions = functions;
+        m.edit()->attrs = attrs;
+        m.edit()->types = types;
         return m;
       },
       "a module of functions by name");

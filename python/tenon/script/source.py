@@ -53,6 +53,8 @@ def plain(value):
         return [plain(item) for item in value]
     if isinstance(value, type) and any(c.__module__ == "numpy" and c.__name__ == "generic" for c in value.__mro__):
         return dtype(value.__name__)
+    if isinstance(value, type):
+        return lambda *args: plain(value(*args))
     if type(value).__module__.startswith("numpy") and not isinstance(value, type):
         if hasattr(value, "kind"):
             return dtype(value.name)
