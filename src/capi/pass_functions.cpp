@@ -113,7 +113,10 @@ Array<Any> run_all(const IRModule& module, const Array<PassRef>& passes, const A
   }
   std::vector<Pass> list;
   for (const PassRef& p : passes) list.push_back(p->pass);
-  PassContext context = context_of(options, with_requested(list, request));
+  const std::vector<Pass> running = with_requested(list, request);
+  DiagnosticList problems(ErrorKind::usage);
+  PassContext context = context_of(options, problems, running);
+  problems.throw_if_any();
   Array<Any> out{run_passes(module, list, context)};
   Array<Any> timings;
   for (const PassTiming& t : context.timings) timings.push_back(Array<Any>{t.name, t.ms, t.changed});

@@ -136,7 +136,7 @@ void add_primitives() {
   }
 }
 
-Any node_of(const ScheduleRef& s, const Any& handle) {
+Any node_of_handle(const ScheduleRef& s, const Any& handle) {
   const auto h = to_handle(handle);
   if (!h) throw Error(ErrorKind::usage, "T0102", "Schedule.get takes what a primitive gave");
   if (h->kind == HandleKind::block) return of(s).get(BlockRV{h->id});
@@ -173,7 +173,7 @@ void add_schedule() {
       .add(
           "copy", {}, [](const ScheduleRef& s) { return make<ScheduleObj>(of(s)); },
           "another schedule, at this point")
-      .add("get", {"handle"}, node_of,
+      .add("get", {"handle"}, node_of_handle,
            "the block or loop behind a handle, or the number that a sampler picked")
       .add(
           "run", {"trace"},

@@ -150,7 +150,7 @@ void bytecode(const std::string& model, Console& console) {
 
 /// Which implementation each call gets, and why not the others.
 void strategies(const InspectOptions& options, Console& console) {
-  const json info = ask_compiler("inspect", InspectRequest{options, options.model, true});
+  const json info = ask_compiler("inspect", InspectRequest{options, options.model, {}, true});
   console.result(info);
   console.print(
       fmt::format("{}: implementations for {}", options.model, info.at("target").get<std::string>()));

@@ -4,6 +4,7 @@
 #include <map>
 
 #include "codegen/codegen.h"
+#include "ir/text.h"
 #include "pipeline/options.h"
 #include "pipeline/pass_lists.h"
 #include "runtime/executable.h"

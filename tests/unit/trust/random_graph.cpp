@@ -585,7 +585,7 @@ class Generator {
         return it == given.end() ? ObjectRef() : ObjectRef(it->second);
       });
     };
-    for (const Binding& b : bindings_of(f->body)) builder_->append(placed(b));
+    for (const Binding& b : bindings_of(f->body)) builder_->append(placed(b).cast<BindingNode>());
     for (auto [name, other] : p.module.functions())
       if (name != "main") functions_.emplace_back(name, other.cast<Function>());
     for (auto [name, type] : p.module->types) types_.edit()->types.set(name, type);
