@@ -101,7 +101,8 @@ TENON_API void tenon_ffi_any_release(TenonAny* value);      /* leaves none */
 typedef enum TenonFieldRole {
   TENON_FIELD_NORMAL = 0,
   TENON_FIELD_DEFINES = 1, /* defines variables: they may differ in name in equal objects */
-  TENON_FIELD_IGNORED = 2  /* no part of the meaning */
+  TENON_FIELD_IGNORED = 2, /* no part of the meaning */
+  TENON_FIELD_BODY = 3     /* a scope of its own: variables bound inside are not seen outside */
 } TenonFieldRole;
 
 typedef struct TenonFieldInfo {

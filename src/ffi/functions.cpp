@@ -7,6 +7,7 @@
 
 #include "base/function.h"
 #include "ffi/guard.h"
+#include "runtime/library.h"
 
 namespace tenon::ffi {
 namespace {
@@ -86,7 +87,7 @@ TenonStatus tenon_ffi_function_set(const TenonFunctionInfo* info, TenonObject* f
 }
 
 TenonStatus tenon_ffi_function_get(const char* name, TenonAny* result) {
-  return guard(result, [&] { return Any(registry::find(name)); });
+  return guard(result, [&] { return Any(find_function(name)); });
 }
 
 void tenon_ffi_function_remove(const char* name) { registry::remove(name); }

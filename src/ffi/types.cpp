@@ -12,6 +12,20 @@
 namespace tenon::ffi {
 namespace {
 
+TenonFieldRole role_of(FieldRole role) {
+  switch (role) {
+    case FieldRole::normal:
+      return TENON_FIELD_NORMAL;
+    case FieldRole::def:
+      return TENON_FIELD_DEFINES;
+    case FieldRole::body:
+      return TENON_FIELD_BODY;
+    case FieldRole::ignored:
+      return TENON_FIELD_IGNORED;
+  }
+  return TENON_FIELD_NORMAL;
+}
+
 /// A field, and what stands for null in it: C++ keeps an empty Array or Map as null.
 struct FieldRecord {
   const FieldInfo* info;
@@ -38,7 +52,7 @@ std::unique_ptr<const TypeRecord> make_record(const TypeInfo& type) {
                               : name.starts_with("Map[") ? Any(make<MapObj>())
                                                          : Any()});
     const auto keep = [&](std::string text) { return r->texts.emplace_back(std::move(text)).c_str(); };
-    r->fields.push_back({keep(std::string(f.name)), keep(std::string(f.doc)), keep(name), int32_t(f.role),
+    r->fields.push_back({keep(std::string(f.name)), keep(std::string(f.doc)), keep(name), role_of(f.role),
                          &r->records.back()});
   }
   r->info = {sizeof(TenonTypeInfo),

@@ -591,9 +591,10 @@ def product(A: T.Buffer((n, 24), "float32"), B: T.Buffer((24, 32), "float32"), C
             self.ok("opt", "-", "--verify", *(w for p in ("lower_block_init", "plan_buffer_allocation", "convert_blocks_to_opaque", "lower_opaque_block", "flatten_buffer", "vectorize_loop", "make_packed_api") for w in ("--pass", p)), stdin=self.PROGRAM.replace("(n,", f"({sizes},"))
         outside = '''
 @T.prim_func
-def f(A: T.Buffer((8,), "float32"), B: T.Buffer((9,), "float32")):
+def f(K: T.Buffer((1,), "int32"), A: T.Buffer((8,), "float32"), B: T.Buffer((9,), "float32")):
     for i in range(9):
-        B[i] = A[i]
+        if K[0] != 12345:
+            B[i] = A[i]
 '''
         self.refused(3, "opt", "-", "--verify", "--pass", "simplify_tir", stdin=outside, words=["T0355", "A"])
 

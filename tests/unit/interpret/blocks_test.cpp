@@ -251,7 +251,8 @@ def f(A: T.Buffer((8,), "int32"), B: T.Buffer((8,), "int32")):
 @T.prim_func
 def f(A: T.Buffer((8,), "int32")):
     V = T.allocate((2,), "int32x4")
-    V[2] = A[T.Ramp(0, 1, 4)]
+    if A[0] != 5:
+        V[2] = A[T.Ramp(0, 1, 4)]
 )");
   EXPECT_EQ(run_error(outside, {NDArray::zeros({8}, i32)}), "T0355");
 }
