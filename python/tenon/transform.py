@@ -82,7 +82,7 @@ def _method(instrument, name):
 
 class Pass:
     """A pass; called with a module, it gives the module behind it, under the current PassContext. `info` has name,
-    opt_level, summary, needs, keeps and options."""
+    opt_level, summary, needs, changes and options."""
 
     def __init__(self, info):
         self.info = info

@@ -43,7 +43,9 @@ struct PadRows {
 /// Null when the reduction reads no padding that can be made so, or a whole copy costs less.
 std::optional<PadRows> pad_rows(Schedule& s, const Facts& f, const Tile& tile, const Target& target);
 
-/// All that the steps of a recipe read; none of them decides.
+/// What the steps of the recipe read: which axes are tiled, which rows are padded where they are read,
+/// whether the sum is cut into blocks. A step decides only the order of the loops that it makes and which of
+/// them are unrolled.
 struct TilePlan : TileRequest {
   Facts nest = {};  ///< the reduction with the fused iterators as one
   std::optional<PadRows> pad = {};
@@ -54,8 +56,9 @@ struct TilePlan : TileRequest {
   int epilogue_iterator(int i) const;
 };
 
-/// Makes the tile, with rows padded where they are read and the sum in blocks where that pays, without them
-/// when a primitive refuses.
+/// Makes the tile: with rows padded where they are read (`pad_rows`) where that pays, else with the sum in
+/// blocks
+/// (`cost::sum_blocks`) where that pays. When a primitive refuses either, the plain tile is made.
 RuleOutcome make_tile(Draft& draft, const TileRequest& request);
 /// The steps of a tile whose sum is taken up block by block, from split to parallel; the axes are padded.
 RuleOutcome tile_in_blocks(Draft& draft, const TilePlan& plan);

@@ -585,7 +585,7 @@ AttrMap passes(const NoRequest&) {
                   {"kind", subject},
                   {"doc", p->summary},
                   {"needs", p->needs},
-                  {"keeps", to_string(p->keeps)},
+                  {"changes", to_string(p->changes)},
                   {"rounds", p->rounds},
                   {"options", options},
                   {"file", p->file}};

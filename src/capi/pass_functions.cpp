@@ -148,8 +148,8 @@ const bool pass_functions_registered = [] {
           [](const PassRef& p) { return Array<std::string>(p->pass.needs.begin(), p->pass.needs.end()); },
           "passes before it that run whenever it does")
       .property(
-          "keeps", [](const PassRef& p) { return std::string(to_string(p->pass.keeps)); },
-          "what it keeps of values: bits, sums or rounding")
+          "changes", [](const PassRef& p) { return std::string(to_string(p->pass.changes)); },
+          "what it changes of values: nothing, sum_order or rounding")
       .property(
           "options",
           [](const PassRef& p) {

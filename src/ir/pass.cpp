@@ -58,13 +58,13 @@ void dump(const PassContext& context, const std::string& stem, const IRModule& m
 
 }  // namespace
 
-std::string_view to_string(Keeps keeps) {
-  switch (keeps) {
-    case Keeps::bits:
-      return "bits";
-    case Keeps::sums:
-      return "sums";
-    case Keeps::rounding:
+std::string_view to_string(Changes changes) {
+  switch (changes) {
+    case Changes::nothing:
+      return "nothing";
+    case Changes::sum_order:
+      return "sum_order";
+    case Changes::rounding:
       return "rounding";
   }
   return "?";

@@ -11,13 +11,13 @@ namespace tenon {
 
 struct PassContext;
 
-/// What a pass does to the values of the functions that it rewrites.
-enum class Keeps : uint8_t {
-  bits,     ///< nothing: every value is what it was, bit by bit
-  sums,     ///< terms are added in another order
-  rounding  ///< some operation is another one: values are rounded elsewhere
+/// What a pass changes of the values that the functions compute.
+enum class Changes : uint8_t {
+  nothing,    ///< every value is what it was, bit by bit
+  sum_order,  ///< terms are added in another order
+  rounding    ///< some operation is another one: values are rounded elsewhere
 };
-std::string_view to_string(Keeps keeps);
+std::string_view to_string(Changes changes);
 
 constexpr int kOnRequest = 4;  ///< a level above every -O: the pass runs when it is required by name
 
@@ -29,7 +29,7 @@ struct Pass {
   int level = kOnRequest;  ///< runs when PassContext::opt_level is at least this, or when required by name
   std::string summary;     ///< one line of help
   std::vector<std::string> needs = {};  ///< passes before it in a list that run whenever it does
-  Keeps keeps = Keeps::bits;
+  Changes changes = Changes::nothing;
   double rounds = 0;  ///< the largest relative error that it gives each floating value by narrower types
   std::vector<PassOption> options = {};
   std::string file = {};  ///< where it is registered, from src on

@@ -77,10 +77,10 @@ IRModule with_symbol_prefix(const IRModule& module, const std::string& prefix) {
 class Steps : public PassInstrument {
  public:
   Steps(const CompileOptions& o, PassContext& context) : progress_(o.progress), context_(context) {
-    constexpr int kNoPasses = 3;  // vm, codegen, link
+    constexpr int kStepsBesidePasses = 3;  // vm, codegen, link
     total_ =
         int(graph_passes().size() + (o.schedule ? schedule_passes().size() : 0) + tensor_passes().size()) +
-        kNoPasses;
+        kStepsBesidePasses;
     context.instruments.insert(context.instruments.begin(), this);
   }
   void before(const Pass& pass, const IRModule&) override { begin(pass.name); }
@@ -209,8 +209,8 @@ Compiled compile(IRModule module, CompileOptions o) {
   }
   out.planned = module;
 
-  // Bytecode that calls the programs. First, because it refuses what nothing lowered before time is spent on
-  // code.
+  // Bytecode that calls the programs. It refuses what no pass lowered, so it comes before the time that code
+  // takes.
   steps.run("vm", [&] { out.executable = vm_codegen(module, out.target); });
 
   // Programs: blocks become loops over flat memory, then code.

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// compile(): the one place that knows the whole way.
+// compile(): from a module to an executable and its code. module_at_stage() runs the first part of the same
+// lists.
 #pragma once
 #include <map>
 
@@ -48,6 +49,11 @@ struct Compiled {
   std::vector<PassTiming> timings;
   double compile_ms = 0;
 };
+/// Runs the graph passes, the schedule passes and the tensor passes on `module`, generates bytecode for its
+/// graph functions and code for its programs, and links it when `options.code` says so. Symbolic dimensions
+/// stay symbolic unless `options.dims` gives their values. DiagnosticError for what is wrong with the module
+/// or the options, all of it at once; Error T1003 when `options.context.cancelled` says so; Error T3003 for a
+/// dump that cannot be written.
 Compiled compile(IRModule module, CompileOptions options);
 
 /// The module behind the pass `stage` (its last run in a compilation), or "import": as it came. Error "T0931"

@@ -43,6 +43,6 @@ const Pass& default_schedule_pass =
                    .run = run_default_schedule,
                    .level = 1,
                    .summary = "tiles, vectors, threads from the model of the machine",
-                   .keeps = Keeps::sums});
+                   .changes = Changes::sum_order});
 
 }  // namespace tenon

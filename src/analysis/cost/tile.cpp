@@ -14,13 +14,15 @@ namespace {
 constexpr int64_t kMinLanes = 4;    ///< narrower vectors are slower than scalars beside their shuffles
 constexpr int64_t kMaxVectors = 6;  ///< side by side; more leave too few rows to share their loads
 constexpr int64_t kMaxRows = 24, kMaxRows2 = 4;
-constexpr double kLeastUse = 0.4;  ///< of the lanes; below, narrower ones do as well
+constexpr double kLeastUse = 0.4;  ///< share of the lanes inside the nest; below, narrower ones do as well
 constexpr int64_t kReserved = 1;   ///< a register that holds what all rows share, such as a mask
 
 // ---------------------------------------------------------------- ragged edges
-/// A symbolic size may be small, so long tiles along it are a risk: for each row beyond the first.
+/// Expected waste of a tile along a symbolic size, which may be small: for each row beyond the first.
 constexpr double kRowRisk = 0.012;
-constexpr double kInnerRowRisk = 0.03;  ///< the same of rows that are not the last symbolic axis
+/// Further waste for each of these rows where another symbolic axis comes later in the result: this one is
+/// shorter.
+constexpr double kShortAxisRisk = 0.03;
 /// The last vectors of a symbolic size are often partly empty: of one vector, and of each beyond it.
 constexpr double kLanesUse = 0.9, kVectorRisk = 0.15;
 /// Sizes in use are multiples of 16 more often than of 7.
@@ -35,7 +37,8 @@ constexpr int64_t kNearStride = 4;
 /// Loads that a gather takes as long as: for each lane, and for each line, which is often on a page of its
 /// own.
 constexpr double kGatherLane = 5, kGatherLine = 1;
-constexpr double kLoadTie = 0.02;  ///< of a load that a port has time for: among equals fewer loads win
+constexpr double kLoadTie =
+    0.02;  ///< cycles of each load, even if a port is free: among equals fewer loads win
 /// What a step reads comes from the second cache at best: so much of that is not hidden behind arithmetic,
 /// and near-square tiles read least.
 constexpr double kNotHidden = 0.25;
@@ -46,33 +49,34 @@ constexpr double kApartRow = 0.01, kFarApartRow = 0.02;
 constexpr int64_t kPage = 4096;  ///< addresses a multiple of it apart fall on the same set of the first cache
 /// Of the lines of a set, for rows; and of a load whose set is full.
 constexpr double kSetShare = 0.75, kCrowdedLoad = 3;
-constexpr int64_t kSymbolicSteps = 256;  ///< of a symbolic sum, where only a store is weighed against it
+/// Assumed length of a symbolic axis of the sum, over which what happens once per sum is spread.
+constexpr int64_t kAssumedSum = 256;
 
 // ---------------------------------------------------------------- choice
 constexpr double kEqual = 1.0001;         ///< times that differ less are equal
 constexpr int64_t kBalanceFrom = 400000;  ///< multiply-adds; less runs on one core
 
-/// Share of the steps along an iterator that fall inside.
-double use_of(int64_t size, int64_t step) {
-  return size == kUnknown ? 1.0 / (1 + kRowRisk * double(step - 1))
-                          : double(size) / double(ceil_div(size, step) * step);
+/// Share of the results inside the nest when an iterator of `size` is cut into tiles of `tile`.
+double use_of(int64_t size, int64_t tile) {
+  return size == kUnknown ? 1.0 / (1 + kRowRisk * double(tile - 1))
+                          : double(size) / double(ceil_div(size, tile) * tile);
 }
 
 double lanes_use(int64_t size, const Tile& t) {
   return size == kUnknown ? kLanesUse / (1 + kVectorRisk * double(t.vectors - 1)) : use_of(size, t.width());
 }
 
-double symbolic_row_use(int64_t step) {
-  return use_of(kUnknown, step) * (kUsualMultiple % step == 0 ? 1 : kUnusualUse);
+double symbolic_row_use(int64_t rows) {
+  return use_of(kUnknown, rows) * (kUsualMultiple % rows == 0 ? 1 : kUnusualUse);
 }
 
-double likely_divides(int64_t step) { return step % 4 == 0 ? kBy4 : step % 2 == 0 ? kBy2 : 1; }
+double likely_divides(int64_t rows) { return rows % 4 == 0 ? kBy4 : rows % 2 == 0 ? kBy2 : 1; }
 
 /// The same for rows. Among symbolic sizes the outermost is most likely a batch, often 1, and the last the
 /// longest.
-double row_use(const Nest& n, int iterator, int64_t step) {
-  if (!n.symbolic(iterator)) return use_of(n.extent[size_t(iterator)], step);
-  const double use = symbolic_row_use(step);
+double row_use(const Nest& n, int iterator, int64_t rows) {
+  if (!n.symbolic(iterator)) return use_of(n.extent[size_t(iterator)], rows);
+  const double use = symbolic_row_use(rows);
   bool last = true, other = false;
   for (int i : n.spatial) {
     if (i == iterator || !n.symbolic(i)) continue;
@@ -80,10 +84,10 @@ double row_use(const Nest& n, int iterator, int64_t step) {
     last = last && n.result_dim(i) < n.result_dim(iterator);
   }
   const bool outermost = n.result_dim(iterator) == 0;
-  if (other && outermost) return 1.0 / double(step);
+  if (other && outermost) return 1.0 / double(rows);
   // Windows and blocks of channels: rows that are no batch belong to images.
-  const double whole = n.reduce.size() > 1 && !outermost ? likely_divides(step) : 1;
-  return whole * (last ? use : use / (1 + kInnerRowRisk * double(step - 1)));
+  const double whole = n.reduce.size() > 1 && !outermost ? likely_divides(rows) : 1;
+  return whole * (last ? use : use / (1 + kShortAxisRisk * double(rows - 1)));
 }
 
 /// Products side by side that read nothing together (the heads of an attention, the channels of a depthwise
@@ -93,7 +97,8 @@ bool nothing_shared(const Nest& n, int iterator) {
                      [&](const Access& l) { return l.stride[size_t(iterator)] != 0; });
 }
 
-/// How often rows of an operand are loaded more slowly because they do not fit the first cache's sets.
+/// Loads that each of `count` rows, `stride` bytes apart, takes as long as: more than one when they compete
+/// for the same sets of the first cache.
 double crowding(int64_t stride, int64_t count, const Target& target) {
   if (stride <= 0 || stride >= kIrregular) return 1;
   const int64_t ways = std::max<int64_t>(2, target->l1d_bytes / kPage);
@@ -156,20 +161,20 @@ std::vector<Tile> row_shapes(const Nest& n, int vector) {
   return out;
 }
 
-/// Steps of the sum; symbolic ones count as many.
+/// Steps of the sum; kAssumedSum for a symbolic axis.
 double steps_of(const Nest& n) {
   double steps = 1;
   for (int k : n.reduce)
-    steps *= double(n.symbolic(k) ? kSymbolicSteps : std::max<int64_t>(1, n.extent[size_t(k)]));
+    steps *= double(n.symbolic(k) ? kAssumedSum : std::max<int64_t>(1, n.extent[size_t(k)]));
   return steps;
 }
 
-/// Is the access another one in each step of the sum? What is not is loaded once, before the first.
+/// Does the access read another element in each step of the sum? If not, it is loaded once, before the first.
 bool moves_with_sum(const Nest& n, const Access& l) {
   return std::any_of(n.reduce.begin(), n.reduce.end(), [&](int k) { return l.stride[size_t(k)] != 0; });
 }
 
-/// Loads that one vector takes as long as, of lanes `stride` elements apart.
+/// Loads of a whole vector that `lanes` elements of `bytes`, `stride` elements apart, take as long as.
 double vector_loads(int64_t stride, int64_t bytes, int64_t lanes, const Target& target) {
   if (stride <= 1) return 1;
   if (stride <= kNearStride) return 1 + double(stride);
@@ -177,8 +182,8 @@ double vector_loads(int64_t stride, int64_t bytes, int64_t lanes, const Target& 
   return kGatherLane * double(lanes) + kGatherLine * double(1 + ceil_div(span, target->line_bytes));
 }
 
-/// Do the accumulators fit, beside one vector of each operand along the lanes, one of what all lanes share,
-/// and `kept` more?
+/// Do the accumulators fit the registers, beside the vectors of the operand along the lanes (for each of the
+/// second rows), one value that all lanes share, and `kept` vectors that stay while the sum runs?
 bool fits_registers(const Tile& t, double kept, const Target& target) {
   const int64_t used = t.accumulators() + t.vectors * t.row2_count + 1;
   return double(used) + kept <= double(target->vector_registers - kReserved);
@@ -186,8 +191,8 @@ bool fits_registers(const Tile& t, double kept, const Target& target) {
 
 /// What one step of the sum loads.
 struct Step {
-  double loads = 0;  ///< of the load ports, slow ones counted as several
-  double bytes = 0;
+  double loads = 0;  ///< of whole vectors; a slow load counts as several
+  double bytes = 0;  ///< that are read
 };
 Step step_of(const Nest& n, const Tile& t, const Target& target) {
   Step out;
@@ -221,7 +226,7 @@ double core_cycles(double accumulators, double loads, const Target& target) {
                    double(target->fma_latency)});
 }
 
-/// Cycles of a step for what it reads, beside the arithmetic.
+/// Cycles of a step for `bytes` from the second cache that are not hidden behind arithmetic.
 double read_cycles(double bytes, const Target& target) { return bytes * kNotHidden / target->l2_bandwidth; }
 
 /// Cycles of a step for rows that are far apart in memory.
@@ -234,7 +239,8 @@ double apart_rows(const Nest& n, const Tile& t) {
   return cycles;
 }
 
-/// Does a tile at the end repeat the last row, so that each row has an address of its own?
+/// Does a tile at the end repeat the last row, so that each row has an address of its own? (In a window it
+/// has one anyway.)
 bool clamps_rows(const Nest& n, const Tile& t) {
   return t.rows >= 0 && t.rows2 < 0 && n.reduce.size() == 1 && !n.symbolic(t.rows) &&
          n.extent[size_t(t.rows)] % t.row_count != 0;

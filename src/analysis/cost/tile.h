@@ -15,11 +15,11 @@ struct Tile {
   int vector = -1;            ///< the iterator of the lanes; -1: no tile
   int rows = -1, rows2 = -1;  ///< the iterators of rows; -1: none
   int64_t lanes = 1, vectors = 1, row_count = 1, row2_count = 1;
-  double time = 1e30;  ///< cycles per useful result and step of the sum
+  double time = 1e30;  ///< tile_time of it
   explicit operator bool() const { return vector >= 0; }
   int64_t width() const { return lanes * vectors; }
   int64_t accumulators() const { return vectors * row_count * row2_count; }  ///< registers
-  /// Steps of an iterator in one tile.
+  /// Values of an iterator in one tile.
   int64_t size(int iterator) const {
     return iterator == vector ? width() : iterator == rows ? row_count : iterator == rows2 ? row2_count : 1;
   }
@@ -28,11 +28,14 @@ struct Tile {
 /// Every tile whose accumulators and operands fit the registers; `along` >= 0: only with lanes along that
 /// iterator.
 std::vector<Tile> tile_candidates(const Nest& nest, const Target& target, int along = -1);
-/// Cycles per useful result and step of the sum, by the model of the core (docs/cost_model.md).
+/// Cycles of one core for one multiply-add that counts, by the model (docs/cost_model.md): those of a tile
+/// over the results inside the nest, times the imbalance of the cores.
 double tile_time(const Nest& nest, const Tile& tile, const Target& target);
-/// Cycles of all steps, on one core; 0 when a size is symbolic.
+/// The same for all multiply-adds of the nest; 0 when a size is symbolic.
 double nest_cycles(const Nest& nest, const Tile& tile, const Target& target);
-/// The candidate that takes the least time; none (`vector` < 0) when no lanes step through memory regularly.
+/// The candidate that takes the least time: a later one replaces an earlier one when it is clearly faster, or
+/// as fast with more accumulators. `vector` < 0 when there is no candidate: along no iterator are all
+/// accesses regular and enough lanes inside the nest.
 Tile choose_tile(const Nest& nest, const Target& target, int along = -1);
 
 /// Which operand is walked once, and which again and again? Rows of the tile in the innermost loop around it

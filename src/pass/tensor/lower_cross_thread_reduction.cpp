@@ -334,7 +334,7 @@ const Pass& lower_cross_thread_reduction_pass = register_pass({
     .run = lower_cross_thread_reduction,
     .level = 0,
     .summary = "threads reduce their parts, then together",
-    .keeps = Keeps::sums,
+    .changes = Changes::sum_order,
 });
 
 }  // namespace tenon

@@ -113,7 +113,7 @@ const Pass& lower_intrin_pass = register_pass({
     .run = lower_intrin,
     .level = 0,
     .summary = "mathematical functions become polynomials",
-    .keeps = Keeps::rounding,
+    .changes = Changes::rounding,
 });
 
 }  // namespace tenon

@@ -159,7 +159,7 @@ const Pass& lower_thread_allreduce_pass = register_pass({
     .level = 0,
     .summary = "threads combine their values in shared memory",
     .needs = {"lift_thread_binding", "flatten_buffer"},
-    .keeps = Keeps::sums,
+    .changes = Changes::sum_order,
 });
 
 }  // namespace tenon

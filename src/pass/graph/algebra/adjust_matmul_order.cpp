@@ -102,7 +102,7 @@ const Pass& adjust_matmul_order_pass = register_pass({
     .level = 3,
     .summary = "chains of products in the cheaper order",
     .needs = {"infer_types"},
-    .keeps = Keeps::sums,
+    .changes = Changes::sum_order,
 });
 
 }  // namespace tenon

@@ -180,7 +180,7 @@ const Pass& combine_parallel_conv2d_pass = register_pass({
     .run = combine_parallel_conv2d,
     .summary = "convolutions of one tensor become one wider convolution",
     .needs = {"infer_types"},
-    .keeps = Keeps::sums,
+    .changes = Changes::sum_order,
     .options = {kMinConvs},
 });
 const Pass& combine_parallel_dense_pass = register_pass({
@@ -188,7 +188,7 @@ const Pass& combine_parallel_dense_pass = register_pass({
     .run = combine_parallel_dense,
     .summary = "products of one matrix with several become one wider product",
     .needs = {"infer_types"},
-    .keeps = Keeps::sums,
+    .changes = Changes::sum_order,
     .options = {kMinDenses},
 });
 const Pass& combine_parallel_batch_matmul_pass = register_pass({
@@ -196,7 +196,7 @@ const Pass& combine_parallel_batch_matmul_pass = register_pass({
     .run = combine_parallel_batch_matmul,
     .summary = "batched products of one tensor with several become one wider product",
     .needs = {"infer_types"},
-    .keeps = Keeps::sums,
+    .changes = Changes::sum_order,
     .options = {kMinMatmuls},
 });
 

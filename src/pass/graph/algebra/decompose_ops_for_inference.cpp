@@ -94,7 +94,7 @@ const Pass& decompose_ops_for_inference_pass = register_pass({
     .run = decompose_ops_for_inference,
     .summary = "normalisations are written out",
     .needs = {"infer_types"},
-    .keeps = Keeps::rounding,
+    .changes = Changes::rounding,
 });
 
 }  // namespace tenon

@@ -44,7 +44,7 @@ const Pass& div_to_mul_pass = register_pass({
     .run = div_to_mul,
     .summary = "division by constants becomes multiplication",
     .needs = {"infer_types"},
-    .keeps = Keeps::rounding,
+    .changes = Changes::rounding,
 });
 
 }  // namespace tenon

@@ -50,7 +50,7 @@ const Pass& expand_matmul_of_sum_pass = register_pass({
     .run = expand_matmul_of_sum,
     .summary = "x·(A + B·C) becomes x·A + (x·B)·C",
     .needs = {"infer_types"},
-    .keeps = Keeps::rounding,
+    .changes = Changes::rounding,
 });
 
 }  // namespace tenon

@@ -252,7 +252,7 @@ const Pass& fake_quantization_to_integer_pass = register_pass({
     .level = 1,
     .summary = "quantised networks compute on the stored integers",
     .needs = {"infer_types"},
-    .keeps = Keeps::rounding,
+    .changes = Changes::rounding,
 });
 
 }  // namespace tenon

@@ -42,7 +42,7 @@ const Pass& fast_math_pass = register_pass({
     .run = fast_math,
     .summary = "exponentials become their cheaper forms",
     .needs = {"infer_types"},
-    .keeps = Keeps::rounding,
+    .changes = Changes::rounding,
 });
 
 }  // namespace tenon

@@ -75,7 +75,7 @@ const Pass& flatten_atrous_conv_pass = register_pass({
     .run = flatten_atrous_conv,
     .summary = "convolutions between batches of phases are dilated ones",
     .needs = {"infer_types"},
-    .keeps = Keeps::sums,
+    .changes = Changes::sum_order,
 });
 
 }  // namespace tenon

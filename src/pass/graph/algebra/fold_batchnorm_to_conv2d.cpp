@@ -80,7 +80,7 @@ const Pass& fold_batchnorm_to_conv2d_pass = register_pass({
     .run = fold_batchnorm_to_conv2d,
     .summary = "batch_norm goes into the weight of the convolution before it",
     .needs = {"infer_types"},
-    .keeps = Keeps::rounding,
+    .changes = Changes::rounding,
 });
 
 }  // namespace tenon

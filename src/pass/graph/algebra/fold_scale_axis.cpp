@@ -272,21 +272,21 @@ const Pass& fold_scale_axis_pass = register_pass({
     .level = 2,
     .summary = "scales around contractions move into constant weights",
     .needs = {"infer_types"},
-    .keeps = Keeps::rounding,
+    .changes = Changes::rounding,
 });
 const Pass& backward_fold_scale_axis_pass = register_pass({
     .name = "backward_fold_scale_axis",
     .run = backward_fold_scale_axis,
     .summary = "scales behind contractions move back into constant weights",
     .needs = {"infer_types"},
-    .keeps = Keeps::rounding,
+    .changes = Changes::rounding,
 });
 const Pass& forward_fold_scale_axis_pass = register_pass({
     .name = "forward_fold_scale_axis",
     .run = forward_fold_scale_axis,
     .summary = "scales in front of contractions move forward into constant weights",
     .needs = {"infer_types"},
-    .keeps = Keeps::rounding,
+    .changes = Changes::rounding,
 });
 
 }  // namespace tenon

@@ -45,7 +45,7 @@ const Pass& reorder_take_after_matmul_pass = register_pass({
     .run = reorder_take_after_matmul,
     .summary = "columns are taken from the product, not from its matrix",
     .needs = {"infer_types"},
-    .keeps = Keeps::sums,
+    .changes = Changes::sum_order,
 });
 
 }  // namespace tenon

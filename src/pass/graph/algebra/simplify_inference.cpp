@@ -68,7 +68,7 @@ const Pass& simplify_inference_pass = register_pass({
     .level = 1,
     .summary = "batch_norm becomes scale and shift, dropout goes",
     .needs = {"infer_types"},
-    .keeps = Keeps::rounding,
+    .changes = Changes::rounding,
 });
 
 }  // namespace tenon

@@ -195,7 +195,7 @@ const Pass& to_mixed_precision_pass = register_pass({
     .run = to_mixed_precision,
     .summary = "contractions compute on 16-bit floats (--precision)",
     .needs = {"infer_types"},
-    .keeps = Keeps::rounding,
+    .changes = Changes::rounding,
     .rounds = 0x1p-8,
     .options = {kDtype},
 });

@@ -2,8 +2,10 @@
 // convert_layout: convolutions and what lies between them work on channels in blocks as wide as a vector.
 //
 //   before   lv = R.nn.conv2d(x, w);  lv1 = R.nn.relu(lv);  lv2 = R.nn.conv2d(lv1, w1)      # constant w, w1
-//   after    lv = R.nn.conv2d(x, w', out_layout="NCHW16c");  lv1 = R.nn.relu(lv)
-//            lv2 = R.nn.conv2d(lv1, w1', data_layout="NCHW16c", …);  layout_transform at the end
+//   after    lv_1 = R.nn.conv2d(x, layout_transform(w), out_layout="NCHW16c");  lv = layout_transform(lv_1)
+//            lv1_1 = R.nn.relu(lv_1);  lv1 = layout_transform(lv1_1)
+//            lv2_1 = R.nn.conv2d(lv1_1, layout_transform(w1), data_layout="NCHW16c", …);  lv2 =
+//            layout_transform(lv2_1)
 //
 // Each operator's definition has the rule that decides (OpDef::layout, op/layout_rule.h). Rules of
 // convolutions choose blocks; those of element-wise operators, pooling, nearest resizing, concatenation and
@@ -76,7 +78,8 @@ class ConvertLayout : public BodyRewriter {
 static IRModule convert_layout(IRModule module, PassContext& context) {
   Target target = context.target.cast<TargetNode>();
   if (!target) return module;  // a blocked layout is a decision for a machine
-  if (!cost::channel_block(target->lanes(f32), target)) return module;  // its vectors are too short
+  // A block has as many channels as a vector has lanes: no layout has one where vectors are too short.
+  if (!cost::channel_block(target->lanes(f32), target)) return module;
   return graph::rewrite_functions<graph::ConvertLayout>(std::move(module), target);
 }
 
@@ -86,7 +89,7 @@ const Pass& convert_layout_pass = register_pass({
     .level = 2,
     .summary = "channels of convolutions in blocks as wide as a vector",
     .needs = {"infer_types"},
-    .keeps = Keeps::sums,
+    .changes = Changes::sum_order,
 });
 
 }  // namespace tenon

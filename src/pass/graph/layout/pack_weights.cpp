@@ -165,7 +165,7 @@ const Pass& pack_weights_pass = register_pass({
     .level = 2,
     .summary = "constant matrices are laid out in panels for the register tile",
     .needs = {"infer_types"},
-    .keeps = Keeps::sums,
+    .changes = Changes::sum_order,
 });
 
 }  // namespace tenon

@@ -56,7 +56,7 @@ const Pass& use_libraries_pass = register_pass({
     .level = 0,
     .summary = "what a library of the target computes becomes a call of it",
     .needs = {"infer_types"},
-    .keeps = Keeps::sums,
+    .changes = Changes::sum_order,
 });
 
 }  // namespace tenon
