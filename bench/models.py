@@ -95,7 +95,8 @@ def fixed(model, shape):
         dim.dim_value = size
     del model.graph.value_info[:]  # their symbolic dimensions would contradict
     for o in model.graph.output:
-        o.type.tensor_type.ClearField("shape")
+        for dim in o.type.tensor_type.shape.dim:
+            dim.Clear()
     return model
 
 
