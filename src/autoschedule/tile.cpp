@@ -259,7 +259,8 @@ void place_copies(Draft& draft, const TilePlan& p, const TileLoops& l, LoopRV ta
     draft.schedule.compute_at(copy, tasks);
     vectorize_inner(draft, copy, 1);
   }
-  if (p.pad) draft.set_scheduled(p.pad->pad);
+  // A padding that is placed nowhere is a program of its own, which another rule schedules.
+  if (p.pad && !l.around.empty()) draft.set_scheduled(p.pad->pad);
 }
 
 RuleOutcome tile_recipe(Draft& draft, TilePlan plan) {
