@@ -169,6 +169,36 @@ DataType Converter::dtype_of(const Ast* a) {
          a);
   return t;
 }
+std::string Converter::member_of_module(const Ast* a) const {
+  if (a->kind != ExprKind::attribute || a->items[0]->kind != ExprKind::name) return {};
+  const std::string& base = a->items[0]->text;
+  return names_module(base) && !lookup(base) ? a->text : std::string();
+}
+std::optional<DataType> Converter::declared_size(const Ast* a) const {
+  if (!a || a->kind != ExprKind::call || a->items.size() != 1) return std::nullopt;
+  for (const auto& [name, value] : a->named)
+    if (name != "is_size_var") return std::nullopt;
+  const std::string p = path(a->items[0]);
+  DataType d;
+  if (!p.starts_with("T.") || !parse_dtype(p.substr(2), &d)) return std::nullopt;
+  return d;
+}
+void Converter::declare_size(const std::string& name, DataType type, int level) {
+  const auto it = names_.find(name);
+  if (it != names_.end() && !it->second.empty() && it->second.back().first >= level) {
+    const auto* known = it->second.back().second.as<tir::Var>();
+    if (known && known->dtype == type) return;
+  }
+  bind(name, tir::var(name, type));
+}
+bool Converter::declares_sizes(const AstStmt* s) const {
+  if (!s->target || !s->value || s->target->kind != ExprKind::tuple || s->value->kind != ExprKind::tuple ||
+      s->target->items.size() != s->value->items.size())
+    return false;
+  for (size_t i = 0; i < s->target->items.size(); ++i)
+    if (s->target->items[i]->kind != ExprKind::name || !declared_size(s->value->items[i])) return false;
+  return true;
+}
 std::vector<const Ast*> Converter::items_of(const Ast* a) const {
   if (a->kind == ExprKind::tuple || a->kind == ExprKind::list) return a->items;
   return {a};
@@ -229,7 +259,7 @@ IRModule Converter::module() {
         fail("T0211", fmt::format("class `{}` has no decorator", s->name), span(s), "mark it @I.ir_module");
       if (in_class) fail("T0210", "a text holds one module", span(s));
       in_class = true;
-      class_name_ = s->name;
+      module_names_.insert(s->name);
       members.insert(members.end(), s->body.begin(), s->body.end());
     });
   }
@@ -247,6 +277,7 @@ IRModule Converter::module() {
       });
     labels.push_back(name);
     if (name.empty()) continue;
+    members_.emplace(name, m);
     if (!functions_.insert(name).second)
       problems_.add("T0212", fmt::format("function `{}` is defined twice", name), span(m));
     if (m->kind == StmtKind::failed) bind(name, make<PoisonObj>());

@@ -71,9 +71,8 @@ std::string Converter::member(const Ast* a) const {
   if (a->kind == ExprKind::name) return lookup(a->text) ? "" : a->text;
   if (a->kind != ExprKind::attribute) return {};
   const std::string p = path(a);
-  if (p.starts_with("cls.")) return p.substr(4);
-  if (!class_name_.empty() && p.starts_with(class_name_ + ".")) return p.substr(class_name_.size() + 1);
-  return p;
+  const size_t dot = p.find('.');
+  return dot != p.npos && names_module(p.substr(0, dot)) ? p.substr(dot + 1) : p;
 }
 
 Type Converter::adt_type(const Ast* head, const std::vector<const Ast*>& args) {

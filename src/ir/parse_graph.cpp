@@ -2,6 +2,8 @@
 // Graph functions of script text, brought into normal form on the way: what is nested is bound to a name.
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "ir/parse_impl.h"
 
 namespace tenon::script {
@@ -40,11 +42,9 @@ graph::VarRef Converter::bind_value(const std::string& name, Type declared, Expr
 /// A function of the module, or a variable that holds one.
 Expr Converter::callee(const Ast* a) {
   const std::string p = path(a);
-  std::string name;
-  if (a->kind == ExprKind::attribute &&
-      (p.starts_with("cls.") || (!class_name_.empty() && p.starts_with(class_name_ + "."))))
-    name = p.substr(p.find('.') + 1);
-  else if (is_call(a, "I.GlobalVar"))
+  std::string name = member_of_module(a);
+  if (!name.empty()) {
+  } else if (is_call(a, "I.GlobalVar"))
     name = text_of(need(a, 0, "name"), "a name");
   else if (a->kind == ExprKind::name && !lookup(a->text) && functions_.count(a->text))
     name = a->text;
@@ -86,6 +86,7 @@ Expr Converter::graph_expr(const Ast* a, Sequence& seq, const Ast* annotation) {
           if (Ref<Op> op = find_op("negative")) return graph::call(op, {leaf(a->items[0], seq)});
         fail("T0221", fmt::format("`{}` has no meaning in a graph function", a->text), a);
       case ExprKind::compare:
+        return comparison(a, seq);
       case ExprKind::logic:
         fail("T0221", fmt::format("`{}` has no meaning in a graph function", a->text), a,
              "use R.less(a, b), R.logical_and(a, b), …");
@@ -129,6 +130,51 @@ Expr Converter::graph_expr(const Ast* a, Sequence& seq, const Ast* annotation) {
   }
 }
 
+Expr Converter::comparison(const Ast* a, Sequence& seq) {
+  if (is_size(a->items[0]) && is_size(a->items[1])) return make<PrimValue>(expr(a));
+  static constexpr std::pair<std::string_view, std::string_view> ops[] = {
+      {"==", "equal"},      {"!=", "not_equal"}, {"<", "less"},
+      {"<=", "less_equal"}, {">", "greater"},    {">=", "greater_equal"}};
+  const auto* op = std::find_if(std::begin(ops), std::end(ops), [&](auto& o) { return o.first == a->text; });
+  CHECK(op != std::end(ops), "a comparison of another kind");
+  const Expr x = leaf(a->items[0], seq);
+  return graph::call(get_op(op->second), {x, leaf(a->items[1], seq)});
+}
+
+// ---------------------------------------------------------------- operators that the reference writes
+// otherwise
+void Converter::respell(GivenArguments& given, const SpelledOp& op, std::string_view name, const Ast* value) {
+  if (name == "indices_or_sections")
+    return given.emplace_back(value->kind == ExprKind::integer ? "sections" : "indices", value), void();
+  if (name == "causal_mask") {
+    if (is_none(value)) return;
+    if (text_of(value, "the causal mask") != "TopLeft")
+      fail("T0224", "a causal mask is \"TopLeft\" or None", value);
+    Ast yes = *value;
+    yes.kind = ExprKind::name, yes.text = "True";
+    return given.emplace_back("causal", &made_.emplace_back(yes)), void();
+  }
+  for (const SpelledParameter& p : op.parameters) {
+    if (p.theirs != name) continue;
+    if (!p.ours.empty()) return given.emplace_back(std::string(p.ours), value), void();
+    if (changes_nothing(p, *value)) return;
+    fail("T0226", fmt::format("`{}` with this `{}` has no operator here", op.op, name), value);
+  }
+  given.emplace_back(std::string(name), value);  // as we write it
+}
+
+GivenArguments Converter::respelled(const SpelledOp& op, const Ast* call) {
+  GivenArguments out;
+  for (size_t i = 1; i < call->items.size(); ++i) {
+    if (i > op.parameters.size())
+      fail("T0223", fmt::format("`{}` takes {} arguments", path(call->items[0]), op.parameters.size()),
+           call->items[i]);
+    respell(out, op, op.parameters[i - 1].theirs, call->items[i]);
+  }
+  for (const auto& [name, value] : call->named) respell(out, op, name, value);
+  return out;
+}
+
 Expr Converter::graph_call(const Ast* a, Sequence& seq, const Ast* annotation) {
   const Ast* head = a->items[0];
   const std::string p = path(head);
@@ -161,7 +207,7 @@ Expr Converter::graph_call(const Ast* a, Sequence& seq, const Ast* annotation) {
   if (!p.starts_with("R."))
     fail("T0222", fmt::format("`{}` is no function of graph functions", p.empty() ? "this" : p), head,
          p.starts_with("T.") ? "functions T.… belong to tensor programs" : "");
-  const std::string f = p.substr(2);
+  std::string f = p.substr(2);
   if (f == "const" || f == "const_ref" || f == "const_bytes") return constant(ndarray(a));
   if (f == "shape") return shape_expr(shape_values(need(a, 0, "values")));
   if (f == "prim_value") return make<PrimValue>(expr(need(a, 0, "value")));
@@ -183,14 +229,20 @@ Expr Converter::graph_call(const Ast* a, Sequence& seq, const Ast* annotation) {
          "write y = R.match_cast(x, R.Tensor((n,), \"float32\"))");
   if (f == "dataflow" || f == "output" || f == "outputs")
     fail("T0221", fmt::format("`{}` is no value", p), a);
-  if (f == "call_tir" && (a->items.size() == 4 || (a->items.size() == 5 && !named(a, "out_sinfo"))) &&
-      !named(a, "out_sinfo") && !named(a, "sinfo_args"))
+  if (f == "call_tir" && (a->items.size() == 4 || a->items.size() == 5) && !named(a, "out_sinfo") &&
+      !named(a, "sinfo_args") && a->items[1]->kind != ExprKind::string && !callee(a->items[1]))
     return old_call_tir(a, seq, annotation);
   static constexpr std::pair<std::string_view, std::string_view> aliases[] = {
       {"dot", "matmul"},   {"call_dps", "call_dps_packed"}, {"nn.softmax", "softmax"},
       {"nn.relu", "relu"}, {"softmax", "nn.softmax"},       {"relu", "nn.relu"},
       {"nn.dot", "matmul"}};
-  Ref<Op> op = find_op(f);
+  if (f.starts_with("op.")) f.erase(0, 3);
+  if (f == "ShapeExpr") return shape_expr(shape_values(need(a, 0, "values")));
+  if (f == "TupleGetItem")
+    return make<TupleGetItem>(leaf(need(a, 0, "tuple_value"), seq),
+                              integer_of(need(a, 1, "index"), "the number of an item"));
+  const SpelledOp* spelled = find_spelling(f);
+  Ref<Op> op = find_op(spelled ? spelled->op : f);
   for (auto [from, to] : aliases)
     if (!op && f == from) op = find_op(to);
   if (!op) {
@@ -202,10 +254,11 @@ Expr Converter::graph_call(const Ast* a, Sequence& seq, const Ast* annotation) {
       }
     fail("T0222", fmt::format("there is no operator `{}`", f), head, hint);
   }
-  return op_call(op, a, seq, annotation);
+  return op_call(op, spelled, a, seq, annotation);
 }
 
-Expr Converter::op_call(const Ref<Op>& op, const Ast* a, Sequence& seq, const Ast* annotation) {
+Expr Converter::op_call(const Ref<Op>& op, const SpelledOp* spelled, const Ast* a, Sequence& seq,
+                        const Ast* annotation) {
   Array<Expr> args;
   std::vector<std::pair<std::string, const Ast*>> attributes;
   const TypeInfo* info = op->attrs_type;
@@ -215,6 +268,8 @@ Expr Converter::op_call(const Ref<Op>& op, const Ast* a, Sequence& seq, const As
         if (f.name == name) return &f;
     return nullptr;
   };
+  const bool tells_types =
+      op->name == "call_tir" || op->name == "call_dps_packed" || op->name == "call_tir_inplace";
   const bool packed =
       op->name == "call_packed" || op->name == "call_pure_packed" || op->name == "call_dps_packed";
   auto operand = [&](const Ast* x, size_t i) -> Expr {
@@ -224,16 +279,29 @@ Expr Converter::op_call(const Ref<Op>& op, const Ast* a, Sequence& seq, const As
       return shape_expr({});
     // Inputs of a tensor program form a tuple even when only one is written.
     Expr e = leaf(x, seq);
-    if (i == 1 &&
-        (op->name == "call_tir" || op->name == "call_tir_inplace" || op->name == "call_dps_packed") &&
-        !e.is<Tuple>() && !(e && e->type && e->type.is<TupleType>())) {
+    if (const auto* size = e.as<PrimValue>(); size && i < op->arguments.size() &&
+                                              op->arguments[i].type == "Shape" &&
+                                              size->value.dtype().is_integer())
+      return shape_expr({size->value});
+    if (i == 1 && tells_types && !e.is<Tuple>() && !(e && e->type && e->type.is<TupleType>())) {
       if (e.is<ShapeExpr>()) fail("T0232", "a shape stands where tensors are needed", x);
       return make<Tuple>(Array<Expr>{e});
     }
     return e;
   };
+  Array<Type> types;
   size_t next_field = 0;
-  for (size_t i = 1; i < a->items.size(); ++i) {
+  for (size_t i = 1; i < a->items.size() && !spelled; ++i) {
+    // Output types may be given by place: (function, args, types, symbolic sizes), in-place indices before
+    // them.
+    if (tells_types && i == 3 && op->name == "call_tir_inplace" && a->items.size() > 4) {
+      attributes.emplace_back("inplace_indices", a->items[i]);
+      continue;
+    }
+    if (tells_types && i >= 3 && types.empty() && !named(a, "out_sinfo")) {
+      types = types_of(a->items[i]);
+      continue;
+    }
     if (args.size() < op->arguments.size() || op->variadic) {
       args.push_back(operand(a->items[i], args.size()));
       continue;
@@ -246,10 +314,9 @@ Expr Converter::op_call(const Ref<Op>& op, const Ast* a, Sequence& seq, const As
            a->items[i]);
     attributes.emplace_back(std::string(info->fields[next_field++].name), a->items[i]);
   }
-  Array<Type> types;
   bool no_attrs = false;
   ObjectRef attrs;
-  for (const auto& [name, v] : a->named) {
+  for (const auto& [name, v] : spelled ? respelled(*spelled, a) : a->named) {
     if (name == "out_sinfo" || name == "sinfo_args") {
       types = types_of(v);
       continue;
@@ -301,10 +368,8 @@ Expr Converter::op_call(const Ref<Op>& op, const Ast* a, Sequence& seq, const As
   if (op->variadic && least) --least;
   if (args.size() < least)
     fail("T0223", fmt::format("`{}` takes {} arguments and is given {}", op->name, least, args.size()), a);
-  if (types.empty() && annotation && (op->name == "call_tir" || op->name == "call_dps_packed"))
-    types.push_back(type(annotation));
-  if (types.empty() &&
-      (op->name == "call_tir" || op->name == "call_dps_packed" || op->name == "call_tir_inplace"))
+  if (types.empty() && annotation && tells_types) types.push_back(type(annotation));
+  if (types.empty() && tells_types)
     fail("T0240", fmt::format("`{}` does not tell its output types", op->name), a,
          "write out_sinfo=R.Tensor((…), \"float32\")");
   const Type type = types.empty() ? Type() : types.size() == 1 ? types[0] : tuple_type(types);
@@ -315,10 +380,6 @@ Expr Converter::op_call(const Ref<Op>& op, const Ast* a, Sequence& seq, const As
 /// annotation's.
 Expr Converter::old_call_tir(const Ast* a, Sequence& seq, const Ast* annotation) {
   const Ast *shape = a->items[1], *f = a->items[2], *inputs = a->items[3];
-  // The newer order, without output types, begins with the function.
-  if (callee(shape) || shape->kind == ExprKind::string)
-    fail("T0240", "`call_tir` does not tell its output types", a,
-         "write out_sinfo=R.Tensor((…), \"float32\")");
   Expr given = leaf(shape, seq);
   if (given && given->type && !given->type.is<ShapeType>() && !given->type.is<ObjectType>())
     fail("T0232", fmt::format("the output shape of call_tir is a {}", print(given->type)), shape,
@@ -362,12 +423,10 @@ Expr Converter::old_call_tir(const Ast* a, Sequence& seq, const Ast* annotation)
 void Converter::graph_assign(const std::string& name, const Ast* annotation, const Ast* v, const AstStmt* s,
                              Sequence& seq) {
   // n = T.int64() declares a symbolic size.
-  if (v->kind == ExprKind::call && v->items.size() == 1 && v->named.empty()) {
-    const std::string p = path(v->items[0]);
-    if (DataType d; p.starts_with("T.") && parse_dtype(p.substr(2), &d)) {
-      bind(name, tir::var(name, d));
-      return;
-    }
+  if (const auto d = declared_size(v)) return declare_size(name, *d, graph_level_);
+  if (v->kind == ExprKind::name && names_module(v->text) && !lookup(v->text)) {  // cls = Module
+    module_names_.insert(name);
+    return;
   }
   const bool cast = is_call(v, "R.match_cast"), match = is_call(v, "R.match_shape");
   if (cast || match) {
@@ -602,6 +661,11 @@ void Converter::graph_stmt(const AstStmt* s, Sequence& seq, Expr* result) {
              span(s));
       if (s->target->kind == ExprKind::name)
         return graph_assign(s->target->text, s->annotation, s->value, s, seq);
+      if (declares_sizes(s)) {
+        for (size_t i = 0; i < s->target->items.size(); ++i)
+          declare_size(s->target->items[i]->text, *declared_size(s->value->items[i]), graph_level_);
+        return;
+      }
       if (s->target->kind != ExprKind::tuple && s->target->kind != ExprKind::list)
         fail("T0225", "only a name can be bound", s->target,
              "tensors of graph functions are not changed in place");
@@ -708,8 +772,10 @@ Ref<graph::Function> Converter::graph_function(const AstStmt* s, graph::VarRef* 
     Converter& c;
     AttrMap* attrs;
     Ref<graph::MemoryPlan>* plan;
-    ~Restore() { c.function_attrs_ = attrs, c.function_plan_ = plan; }
-  } restore{*this, function_attrs_, function_plan_};
+    int level;
+    ~Restore() { c.function_attrs_ = attrs, c.function_plan_ = plan, c.graph_level_ = level; }
+  } restore{*this, function_attrs_, function_plan_, graph_level_};
+  graph_level_ = level;
   function_attrs_ = &attrs;
   function_plan_ = &plan;
   Array<graph::VarRef> params;

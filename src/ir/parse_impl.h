@@ -7,6 +7,7 @@
 #include <unordered_set>
 
 #include "ir/captured.h"
+#include "ir/parse_spelling.h"
 #include "ir/parse_syntax.h"
 #include "ir/text.h"
 #include "ir/tir.h"
@@ -101,9 +102,20 @@ class Converter {
   std::string text_of(const Ast* a, std::string_view what);
   int64_t integer_of(const Ast* a, std::string_view what);
   /// Of a vector: a constant, or a multiple of T.vscale() (negative).
-  int64_t lanes_of(const Ast* a);
+  int64_t lanes_of(const Ast* a) { return lanes_of(expr(a), a); }
+  int64_t lanes_of(const PrimExpr& e, const Ast* at);
+  tir::Range slice(const Ast* a, const PrimExpr& dimension);  ///< begin:end of a dimension
   DataType dtype_of(const Ast* a);
   std::vector<const Ast*> items_of(const Ast* a) const;  ///< of a tuple or list; else the expression itself
+  /// The type of `T.int64()`, which declares a symbolic size or a variable.
+  std::optional<DataType> declared_size(const Ast* a) const;
+  /// `n = T.int64()`: a variable of its own, or the one that the signature named, from `level` on.
+  void declare_size(const std::string& name, DataType type, int level);
+  /// `a, b = T.int64(), T.int64()`.
+  bool declares_sizes(const AstStmt* s) const;
+  /// The function of "cls.f" or "Module.f"; "" for another form.
+  std::string member_of_module(const Ast* a) const;
+  bool names_module(const std::string& name) const { return !name.empty() && module_names_.count(name); }
   void import(const AstStmt* s);
   ObjectRef definition(const AstStmt* s);
 
@@ -123,14 +135,16 @@ class Converter {
   PrimExpr reduce(const Ast* a);
   void unify(Value& a, Value& b, const Ast* at);
   PrimExpr truth(const Ast* a);
-  Array<PrimExpr> indices(const Ast* a, size_t from);
+  /// `shape`: of what is indexed, for slices, which stand for a vector of neighbours.
+  Array<PrimExpr> indices(const Ast* a, size_t from, const Array<PrimExpr>& shape = {});
   Array<PrimExpr> exprs(const Ast* list);
   tir::VarRef variable(const Ast* a);
   tir::Buffer buffer_of(const Ast* a);
   bool is_buffer(const Ast* a) const;
   tir::DataProducer producer_of(const Ast* a) const;  ///< null: `a` names something else
-  /// Indices of `rank` dimensions of a buffer or tensor; mistake T0233 otherwise.
-  Array<PrimExpr> element(const Ast* subscript, std::string_view what, size_t rank);
+  /// Indices of a buffer or tensor of that shape; mistake T0233 otherwise.
+  Array<PrimExpr> element(const Ast* subscript, std::string_view what, const Array<PrimExpr>& shape);
+  Value call_member(const Ast* a, const std::string& function);  ///< of a tensor program of the module
 
   // ---- parse_tir.cpp
   tir::PrimFunc prim_func(const AstStmt* s);
@@ -195,7 +209,12 @@ class Converter {
                     Sequence& seq);
   graph::Expr graph_expr(const Ast* a, Sequence& seq, const Ast* annotation = nullptr);
   graph::Expr graph_call(const Ast* a, Sequence& seq, const Ast* annotation);
-  graph::Expr op_call(const Ref<graph::Op>& op, const Ast* a, Sequence& seq, const Ast* annotation);
+  graph::Expr op_call(const Ref<graph::Op>& op, const SpelledOp* spelled, const Ast* a, Sequence& seq,
+                      const Ast* annotation);
+  /// The arguments of a call, under our names.
+  GivenArguments respelled(const SpelledOp& op, const Ast* call);
+  void respell(GivenArguments& given, const SpelledOp& op, std::string_view name, const Ast* value);
+  graph::Expr comparison(const Ast* a, Sequence& seq);
   graph::Expr old_call_tir(const Ast* a, Sequence& seq, const Ast* annotation);
   graph::Expr leaf(const Ast* a, Sequence& seq);
   graph::Expr normal(graph::Expr e, Sequence& seq, const Ast* at);
@@ -236,10 +255,13 @@ class Converter {
   std::unordered_map<std::string, std::vector<std::pair<int, ObjectRef>>>
       names_;  ///< innermost last, with its level
   std::vector<std::vector<std::string>> levels_{{}};
-  std::unordered_map<std::string, std::string> aliases_;  ///< of imported modules: name → T, R, I
-  std::unordered_set<std::string> functions_;             ///< of the module
-  Map<std::string, graph::AdtDef> types_;                 ///< of the module
-  std::string class_name_;
+  std::unordered_map<std::string, std::string> aliases_;     ///< of imported modules: name → T, R, I
+  std::unordered_set<std::string> functions_;                ///< of the module
+  Map<std::string, graph::AdtDef> types_;                    ///< of the module
+  std::unordered_map<std::string, const AstStmt*> members_;  ///< of the module, by name
+  std::unordered_set<std::string> module_names_{"cls"};      ///< what stands for the module in its functions
+  std::unordered_set<const Object*> allocated_;  ///< buffers of T.allocate, whose name is their pointer, too
+  int graph_level_ = 0;                          ///< of the innermost graph function
   int implicit_level_ = -1;  ///< ≥ 0: unknown names are symbolic sizes, defined at this level
   int function_level_ = 0;
   bool saw_block_ = false;
@@ -249,6 +271,7 @@ class Converter {
   Ref<graph::MemoryPlan>* function_plan_ = nullptr;
   std::unordered_map<const Object*, std::string> captured_functions_;  ///< their names in the module
   std::vector<std::pair<std::string, ObjectRef>> captured_order_;
+  std::deque<Ast> made_;                      ///< expressions that stand for what the text says otherwise
   std::vector<std::unique_ptr<Tree>> trees_;  ///< of macros and of what captured functions gave
   int macro_depth_ = 0;
 };

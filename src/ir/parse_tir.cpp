@@ -101,6 +101,12 @@ void Converter::axis(const Ast* target, const Ast* call, BlockParts* parts) {
     if (v && dom->extent.is<IntImm>() && v.dtype() != dom->extent.dtype() && v.dtype().is_integer() &&
         is_zero(dom->min) && argument(call, 0, "dom")->kind == ExprKind::integer)
       dom = tir::range(PrimExpr::int_imm(0, v.dtype()), PrimExpr::int_imm(*as_int(dom->extent), v.dtype()));
+    if (v && v.dtype() != dom->extent.dtype() && v.dtype().is_int() && dom->extent.dtype().is_int()) {
+      if (v.dtype().bits < dom->extent.dtype().bits)
+        v = cast(dom->extent.dtype(), v);
+      else
+        dom = tir::range(cast(v.dtype(), dom->min), cast(v.dtype(), dom->extent));
+    }
     if (v && v.dtype() != dom->extent.dtype())
       fail("T0230",
            fmt::format("an iterator over {} is given a value of type {}", to_string(dom->extent.dtype()),
@@ -209,9 +215,11 @@ Stmt Converter::for_stmt(const AstStmt* s, const Ast* target, const Ast* iterabl
     if (kind == std::end(kinds))
       fail("T0236", fmt::format("`{}` is no kind of loop", p), iterable,
            "range, T.grid, T.serial, T.parallel, T.vectorized, T.unroll or T.thread_binding");
-    only(iterable, 2, {"begin", "start", "end", "stop", "extent", "thread", "annotations"});
+    const bool bound = kind->second == ForKind::thread_binding;
+    only(iterable, bound ? 3 : 2, {"begin", "start", "end", "stop", "extent", "thread", "annotations"});
     const Ast *a = argument(iterable, 0, "begin"), *b = argument(iterable, 1, "end"),
-              *n = named(iterable, "extent"), *thread = named(iterable, "thread"),
+              *n = named(iterable, "extent"),
+              *thread = bound ? argument(iterable, 2, "thread") : named(iterable, "thread"),
               *notes = named(iterable, "annotations");
     if (b && b->kind == ExprKind::string && !thread) {
       thread = b;
@@ -261,7 +269,7 @@ Stmt Converter::store(const Ast* target, const Ast* value_ast, const std::string
   const Buffer b = p ? Buffer() : buffer_of(target->items[0]);
   const std::string_view what = p ? "tensor" : "buffer";
   const std::string& name = p ? p->name : b->name;
-  const Array<PrimExpr> at = element(target, what, (p ? p->shape : b->shape).size());
+  const Array<PrimExpr> at = element(target, what, p ? p->shape : b->shape);
   DataType wanted = p ? p->dtype : b->dtype;
   int lanes = 1;
   for (const PrimExpr& i : at) lanes = std::max<int>(lanes, i.dtype().lanes);
@@ -321,39 +329,59 @@ std::optional<Converter::Item> Converter::scope_form(const Ast* call, const Ast*
     return name->text;
   };
   if (p == "T.allocate") {
-    Buffer b = buffer_decl(named_target(), call, 0, {"annotations", "condition", "extents"});
-    // The older order is (extents, dtype, scope).
-    if (const Ast* third = argument(call, 2, "data"); third && third->kind == ExprKind::string)
-      b.edit()->scope = third->text;
+    Ast declared = *call;  // the older order is (extents, dtype, scope)
+    if (call->items.size() > 3 && call->items[3]->kind == ExprKind::string) {
+      declared.items.resize(3);
+      declared.named.emplace_back("scope", call->items[3]);
+    }
+    Buffer b = buffer_decl(named_target(), &declared, 0, {"annotations", "condition", "extents"});
     const Ast* notes = named(call, "annotations");
     AttrMap annotations = notes ? dict(notes) : AttrMap();
     bind(b->name, b);
+    allocated_.insert(b.get());
     return Item{{}, [b, annotations, at](Stmt body) -> Stmt {
                   return with_origin(make<Allocate>(b, body, annotations), at);
                 }};
   }
   if (p == "T.allocate_const") {
     const Ast* data = need(call, 0, "data");
-    if (!(data->kind == ExprKind::call && path(data->items[0]).starts_with("I.ndarray")))
-      fail("T0224", "constant data is written I.ndarray(values, dtype)", data);
-    NDArray values = ndarray(data);
-    Buffer b = buffer_decl(named_target(), call, 1);
+    const bool bare = data->kind == ExprKind::list || data->kind == ExprKind::tuple;
+    if (!bare && !(data->kind == ExprKind::call && path(data->items[0]).starts_with("I.ndarray")))
+      fail("T0224", "constant data is written I.ndarray(values, dtype), or as a list of numbers", data);
+    Ast list;  // as I.ndarray has it
+    list.items = {call->items[0], data, need(call, 1, "dtype")};
+    list.named = {
+        {"shape", argument(call, 2, "extents") ? argument(call, 2, "extents") : need(call, 2, "shape")}};
+    NDArray values = ndarray(bare ? &list : data);
+    Ast declared = *call;  // the older order is (data, dtype, shape)
+    if (bare) declared.items = {call->items[0], data, list.named[0].second, list.items[2]};
+    Buffer b = buffer_decl(named_target(), &declared, 1, {"extents", "annotations"});
     bind(b->name, b);
     return Item{{}, [b, values](Stmt body) -> Stmt { return make<AllocateConst>(b, values, body); }};
   }
-  if (p == "T.decl_buffer" || p == "T.buffer_decl") {
+  if (p == "T.decl_buffer" || p == "T.buffer_decl" || p == "T.Buffer") {
     Buffer b;
     if (!name && call->items.size() == 2 && is_buffer(call->items[1]))
       b = buffer_of(call->items[1]);
     else {
       b = buffer_decl(named_target(), call, 0);
-      const bool fresh = !argument(call, 2, "data");
+      const bool fresh = p != "T.Buffer" && !argument(call, 2, "data");
       bind(b->name, b);
       if (fresh)
         return Item{
             {}, [b](Stmt body) -> Stmt { return make<Allocate>(b, make<DeclBuffer>(b, body), AttrMap()); }};
     }
     return Item{{}, [b, at](Stmt body) -> Stmt { return with_origin(make<DeclBuffer>(b, body), at); }};
+  }
+  if (p == "T.realize" && call->items.size() > 1 && call->items[1]->kind == ExprKind::subscript) {
+    only(call, 3, {"storage_scope", "condition"});
+    const BufferRegion r = region(call->items[1]);
+    const Ast *scope = argument(call, 1, "storage_scope"), *condition = argument(call, 2, "condition");
+    if (scope && text_of(scope, "a scope") != r->buffer->scope)
+      fail("T0235", fmt::format("buffer `{}` is declared in scope \"{}\"", r->buffer->name, r->buffer->scope),
+           scope);
+    const PrimExpr c = condition ? truth(condition) : true_();
+    return Item{{}, [r, c](Stmt body) -> Stmt { return make<BufferRealize>(r->buffer, r->region, c, body); }};
   }
   if (p == "T.realize") {
     Buffer b = buffer_decl(named_target(), call, 0, {"bounds", "condition"});
@@ -370,8 +398,15 @@ std::optional<Converter::Item> Converter::scope_form(const Ast* call, const Ast*
   }
   if (p == "T.LetStmt" || p == "T.let") {
     const Ast* d = named(call, "dtype");
-    const std::string n = named_target();
     const Ast* x = need(call, 0, "value");
+    if (const Ast* given = named(call, "var")) {  // a variable that was declared before
+      const VarRef variable = this->variable(given);
+      const PrimExpr v = expr_of(x, variable->dtype);
+      return Item{{}, [variable, v, at](Stmt body) -> Stmt {
+                    return with_origin(make<LetStmt>(variable, v, body), at);
+                  }};
+    }
+    const std::string n = named_target();
     PrimExpr v = d ? expr_of(x, dtype_of(d)) : expr(x);
     VarRef variable = var(n, d ? dtype_of(d) : v.dtype());
     if (v.dtype() != variable->dtype)
@@ -545,6 +580,11 @@ void Converter::assignment(const AstStmt* s, BlockParts* parts, std::vector<Item
   const Ast* v = s->value;
   const std::string p = v && v->kind == ExprKind::call ? path(v->items[0]) : "";
   if (p.starts_with("T.axis.")) return axis(t, v, parts);
+  if (declares_sizes(s)) {
+    for (size_t i = 0; i < t->items.size(); ++i)
+      declare_size(t->items[i]->text, *declared_size(v->items[i]), function_level_);
+    return;
+  }
   if (t->kind != ExprKind::name) fail("T0225", "only a name or an element can be assigned", t);
   if (!s->name.empty()) fail("T0221", "only elements of buffers can be updated in place", t);
   const std::string& name = t->text;
@@ -593,9 +633,13 @@ void Converter::assignment(const AstStmt* s, BlockParts* parts, std::vector<Item
     return;
   }
   // n = T.int64(): a symbolic size, defined by the buffers that use it.
-  if (DataType d; v && v->kind == ExprKind::call && v->items.size() == 1 && v->named.empty() &&
-                  p.starts_with("T.") && parse_dtype(p.substr(2), &d)) {
-    bind(name, var(name, d));
+  if (const auto d = declared_size(v)) return declare_size(name, *d, function_level_);
+  if (p == "T.meta_var") {  // a name for an expression, no variable
+    bind(name, expr(need(v, 0, "value")));
+    return;
+  }
+  if (v && v->kind == ExprKind::name && names_module(v->text) && !lookup(v->text)) {  // cls = Module
+    module_names_.insert(name);
     return;
   }
   if ((p == "T.var" || p == "T.Var") && v->items.size() == 2) {

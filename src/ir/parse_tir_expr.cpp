@@ -67,15 +67,20 @@ Array<PrimExpr> Converter::exprs(const Ast* list) {
   for (const Ast* a : items_of(list)) out.push_back(expr(a));
   return out;
 }
-Array<PrimExpr> Converter::indices(const Ast* a, size_t from) {
+Array<PrimExpr> Converter::indices(const Ast* a, size_t from, const Array<PrimExpr>& shape) {
   Array<PrimExpr> out;
   for (size_t i = from; i < a->items.size(); ++i) {
     const Ast* x = a->items[i];
     if (x->kind == ExprKind::tuple && a->items.size() == from + 1) return exprs(x);  // A[()], A[(i, j)]
-    if (x->kind == ExprKind::slice)
-      fail("T0233", "a slice is no index: it names a region", x,
-           "regions stand in T.reads, T.writes and T.match_buffer");
-    out.push_back(expr(x));
+    if (x->kind != ExprKind::slice) {
+      out.push_back(expr(x));
+      continue;
+    }
+    if (i - from >= shape.size()) fail("T0233", "a slice is no index: it names a region", x);
+    const Range r = slice(x, shape[i - from]);
+    out.push_back(is_one(r->extent) ? r->min
+                                    : PrimExpr(make<Ramp>(r->min, PrimExpr::int_imm(1, r->min.dtype()),
+                                                          lanes_of(r->extent, x))));
   }
   return out;
 }
@@ -168,6 +173,7 @@ Value Converter::name_value(const Ast* a) {
   if (a->text == "None") fail("T0221", "None stands where a value is needed", a);
   const ObjectRef o = name_of(a);
   if (o.is<PrimExprNode>()) return {as_prim(o)};
+  if (const auto* b = o.as<BufferNode>(); b && allocated_.count(b)) return {b->data};
   if (o.is<BufferNode>())
     fail("T0225", fmt::format("buffer `{}` stands where one of its elements is needed", a->text), a,
          fmt::format("index it: {}[…]; its pointer is {}.data", a->text, a->text));
@@ -189,17 +195,18 @@ Value Converter::load(const Ast* a) {
     return {list[size_t(i)]};
   }
   if (const DataProducer p = producer_of(base))
-    return {make<ProducerLoad>(p, element(a, "tensor", p->shape.size()))};
+    return {make<ProducerLoad>(p, element(a, "tensor", p->shape))};
   const Buffer b = buffer_of(base);
-  return {tir::load(b, element(a, "buffer", b->shape.size()))};
+  return {tir::load(b, element(a, "buffer", b->shape))};
 }
 
-Array<PrimExpr> Converter::element(const Ast* a, std::string_view what, size_t rank) {
+Array<PrimExpr> Converter::element(const Ast* a, std::string_view what, const Array<PrimExpr>& shape) {
   const std::string& name = a->items[0]->text;
-  const Array<PrimExpr> at = indices(a, 1);
-  if (at.size() != rank)
+  const Array<PrimExpr> at = indices(a, 1, shape);
+  if (at.size() != shape.size())
     fail("T0233",
-         fmt::format("{} `{}` has {} dimensions and is indexed with {}", what, name, rank, at.size()), a);
+         fmt::format("{} `{}` has {} dimensions and is indexed with {}", what, name, shape.size(), at.size()),
+         a);
   for (const PrimExpr& i : at)
     if (!i.dtype().is_integer())
       fail("T0233", fmt::format("an index of `{}` has type {}, not an integer", name, to_string(i.dtype())),
@@ -324,6 +331,18 @@ Range Converter::range(const Ast* a) {
   return tir::range(PrimExpr::int_imm(0, n.dtype()), n);
 }
 
+Range Converter::slice(const Ast* x, const PrimExpr& dimension) {
+  if (!x->items[0] && !x->items[1]) return tir::range(PrimExpr::int_imm(0, dimension.dtype()), dimension);
+  Value lo = x->items[0] ? value(x->items[0]) : Value{PrimExpr(0), true},
+        hi = x->items[1] ? value(x->items[1]) : Value{dimension};
+  unify(lo, hi, x);
+  if (is_zero(lo.e)) return tir::range(lo.e, hi.e);
+  // begin:begin + n says n exactly.
+  const auto* sum = hi.e.as<Add>();
+  if (sum && structural_equal(sum->a, lo.e)) return tir::range(lo.e, sum->b);
+  return tir::range(lo.e, hi.e - lo.e);
+}
+
 BufferRegion Converter::region(const Ast* a) {
   if (is_buffer(a)) {
     const Buffer b = buffer_of(a);
@@ -343,21 +362,7 @@ BufferRegion Converter::region(const Ast* a) {
       continue;
     }
     const PrimExpr dim = i - 1 < b->shape.size() ? b->shape[i - 1] : PrimExpr(0);
-    if (!x->items[0] && !x->items[1]) {
-      out.push_back(tir::range(PrimExpr::int_imm(0, dim.dtype()), dim));
-      continue;
-    }
-    Value lo = x->items[0] ? value(x->items[0]) : Value{PrimExpr(0), true},
-          hi = x->items[1] ? value(x->items[1]) : Value{dim};
-    unify(lo, hi, x);
-    // begin:begin + n says n exactly.
-    const auto* sum = hi.e.as<Add>();
-    if (is_zero(lo.e))
-      out.push_back(tir::range(lo.e, hi.e));
-    else if (sum && structural_equal(sum->a, lo.e))
-      out.push_back(tir::range(lo.e, sum->b));
-    else
-      out.push_back(tir::range(lo.e, hi.e - lo.e));
+    out.push_back(slice(x, dim));
   }
   if (out.size() != b->shape.size())
     fail("T0233",
@@ -435,8 +440,7 @@ PrimExpr Converter::reduce(const Ast* a) {
                       i);
 }
 
-int64_t Converter::lanes_of(const Ast* a) {
-  const PrimExpr e = expr(a);
+int64_t Converter::lanes_of(const PrimExpr& e, const Ast* a) {
   auto scales = [](const PrimExpr& x) {
     const auto* c = x.as<tir::Call>();
     return c && c->op == "tir.vscale";
@@ -452,6 +456,18 @@ int64_t Converter::lanes_of(const Ast* a) {
   if (*n < 2 || *n > 32767)
     fail("T0224", fmt::format("a vector has between 2 and 32767 lanes, not {}", *n), a);
   return *n;
+}
+
+Value Converter::call_member(const Ast* a, const std::string& function) {
+  const auto it = members_.find(function);
+  if (it == members_.end())
+    fail("T0220", fmt::format("the module has no function `{}`", function), a->items[0],
+         suggestion(function));
+  const Ast* result = it->second->annotation;
+  Array<PrimExpr> args{make<tir::StringImm>(function)};
+  for (size_t i = 1; i < a->items.size(); ++i) args.push_back(expr(a->items[i]));
+  return {tir::call(!result || is_none(result) ? DataType::void_() : dtype_of(result), "tir.call_prim_func",
+                    args)};
 }
 
 Value Converter::call(const Ast* a) {
@@ -476,6 +492,7 @@ Value Converter::call(const Ast* a) {
     const auto* imm = e.as<FloatImm>();
     return imm ? Value{PrimExpr::float_imm(imm->value, f32), true, imm->value} : Value{e};
   }
+  if (const std::string f = member_of_module(head); !f.empty()) return call_member(a, f);
   if (p == "min" || p == "max") fail("T0222", fmt::format("`{}` is written T.{}", p, p), head);
   if (!p.starts_with("T."))
     fail("T0222", fmt::format("`{}` is no function of tensor programs", p.empty() ? "this" : p), head,

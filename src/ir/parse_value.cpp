@@ -55,6 +55,12 @@ Any Converter::any(const Ast* a) {
         if (p == "I.json") return from_json(text_of(need(a, 0, "text"), "the JSON text"));
         if (p == "I.opaque") return {};
         if (p == "T.Range") return range(a);
+        if (p == "T.target") {  // a name with options, or a map of them; {"host": …} beside it
+          only(a, 1, {"host"});
+          const Any target = any(need(a, 0, "target"));
+          if (!named(a, "host")) return target;
+          return AttrMap{{"target", target}, {"host", any(named(a, "host"))}};
+        }
         if (p == "T.IterVar" || p == "T.iter_var") return iter_var(a);
         if (p == "T.region") return region(need(a, 0, "region"));
         if (p == "T.StringImm") return make<tir::StringImm>(text_of(need(a, 0, "value"), "a string"));
@@ -69,8 +75,7 @@ Any Converter::any(const Ast* a) {
       if (p == "R.Tensor" || p == "R.Shape" || p == "R.Prim" || p == "R.Tuple" || p == "R.Callable" ||
           p == "R.Object" || p == "R.Ref")
         return type(a);
-      if (p.starts_with("cls.") || (!class_name_.empty() && p.starts_with(class_name_ + ".")))
-        return callee(a);
+      if (!member_of_module(a).empty()) return callee(a);
       return expr(a);
     }
     default:
@@ -79,8 +84,16 @@ Any Converter::any(const Ast* a) {
 }
 
 void Converter::set_field(const FieldInfo& f, Object* node, const Ast* a) {
+  const Any given = any(a);
   Any fit;
-  if (!f.coerce(any(a), &fit))
+  // One value stands for a list of it, None or "" for no data type.
+  auto one_of_list = [&] {
+    auto list = make<ArrayObj>();
+    list.edit()->items.push_back(given);
+    return given.tag() != kNone && f.coerce(list, &fit);
+  };
+  const bool none = is_none(a) || (a->kind == ExprKind::string && a->text.empty());
+  if (!f.coerce(given, &fit) && !one_of_list() && !(none && f.coerce(DataType(), &fit)))
     fail("T0227", fmt::format("attribute `{}` cannot hold this value", f.name), a,
          f.doc.empty() ? "" : std::string(f.doc));
   f.set(node, fit);

@@ -19,6 +19,7 @@
 #include "pipeline/evaluator.h"
 #include "pipeline/memory_limit.h"
 #include "pipeline/metadata.h"
+#include "target/target_kind.h"
 
 namespace tenon {
 namespace {
@@ -39,6 +40,30 @@ void check_settings(const CompileSettings& s, DiagnosticList& problems) {
   passes_named(printed, problems);
 }
 
+/// The kind of target that a program's attribute names: "cuda" of "cuda -arch=sm_90" or {"kind": "cuda"}.
+std::string kind_of_target(const Any& attribute) {
+  if (const auto text = attribute.try_as<std::string>()) return text->substr(0, text->find(' '));
+  const auto map = attribute.try_as<AttrMap>();
+  for (const char* key : {"target", "kind"})
+    if (map && map->contains(key)) return kind_of_target(map->at(key));
+  return {};
+}
+
+/// A program may name its target; one that nothing here makes code for is refused: T0949.
+void check_targets_of_programs(const IRModule& module, const Target& target) {
+  DiagnosticList problems;
+  for (const auto& [name, f] : module.functions()) {
+    const auto* p = f.as<tir::PrimFuncNode>();
+    if (!p || !p->attrs.contains("target")) continue;
+    const std::string kind = kind_of_target(p->attrs.at("target"));
+    if (!find_target_kind(kind))
+      problems.add("T0949",
+                   fmt::format("program `{}` is for the target `{}`, and this compilation is for `{}`", name,
+                               kind, to_string(target)));
+  }
+  problems.throw_if_any();
+}
+
 /// What comes before the first pass: dimensions get their values and bounds, and mistakes of the module are
 /// found.
 IRModule prepare_module(IRModule module, const CompileOptions& o, PassContext& context) {
@@ -49,6 +74,7 @@ IRModule prepare_module(IRModule module, const CompileOptions& o, PassContext& c
     bounds.set(name, most);
   if (!bounds.empty()) context.options.set("plan_memory.bounds", bounds);
   verify_or_throw(module);
+  check_targets_of_programs(module, context.target.cast<TargetNode>());
   return module;
 }
 

@@ -108,6 +108,9 @@ std::span<const ErrorCode> command_codes() {
       {"T0948", "a pass of another language has a name that is taken",
        "Passes are told apart by their names.",
        "Give it another name, or take the earlier one out with tenon.transform.remove_pass."},
+      {"T0949", "a program is for another target",
+       "Its attribute `target` names a kind of code that this compilation does not make.",
+       "Compile for that target, or take the attribute out."},
   };
   return codes;
 }

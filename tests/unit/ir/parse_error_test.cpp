@@ -69,7 +69,7 @@ const Case tensor_cases[] = {
     {"T0230", 1, "if n:\n    pass"},
     {"T0230", 1, "A[0] = T.int32(1.5)"},
     {"T0233", 1, "A[0, 1] = 1.0"},
-    {"T0233", 1, "A[0] = A[0:4]"},
+    {"T0230", 1, "A[0] = A[0:4]"},
     {"T0233", 1, "A[1.0] = 1.0"},
     {"T0234", 3,
      "for i in range(8):\n    with T.block(\"b\"):\n        v, w = T.axis.remap(\"SS\", [i])\n        A[v] = "

@@ -1,0 +1,186 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""How many of the reference compiler's own script programs does `tenon opt` read?
+
+usage: bench/reference_scripts.py CHECKOUT TAG --tenon TENON [--show REASON] [--keep FOLDER]
+
+CHECKOUT is a git repository of the reference compiler, TAG a commit of it. Every function or class below tests/python
+whose decorator is one of the script's (`T.prim_func`, `R.function`, `I.ir_module` and their longer names) is a program,
+if its text needs no value of Python: every name in it is bound in it, or is a dialect's. `tenon opt` reads and prints
+each of them, and reads what it printed: a program counts when it is accepted and the second text equals the first. A
+program that its test means to be wrong (inside `pytest.raises`, or handed to a function that checks an error) counts
+when it is refused. Programs are taken from the checkout each time; none is kept here."""
+import argparse
+import ast
+import builtins
+import collections
+import concurrent.futures
+import os
+import pathlib
+import re
+import subprocess
+import sys
+import tempfile
+import textwrap
+
+DECORATORS = {"prim_func", "function", "ir_module", "rewriter"}
+DIALECTS = {"T", "R", "I", "tir", "relax", "ir", "tvm", "TL"}
+SCRIPT = ("T", "R", "I", "tir", "relax", "ir", "script")
+EXPECTS_ERROR = re.compile(r"check_error|check_unsafe|_error\b|raises|xfail|should_fail|check_fail")
+
+
+def decorator_name(node):
+    """The last word of a script decorator and how it is written, or None."""
+    call = node.func if isinstance(node, ast.Call) else node
+    text = ast.unparse(call)
+    words = text.split(".")
+    if words[-1] not in DECORATORS or words[-1] == "rewriter":
+        return None
+    if len(words) == 1:
+        return text if words[0] in ("ir_module", "prim_func") else None
+    return text if words[-2] in SCRIPT else None
+
+
+def is_program(node):
+    return isinstance(node, (ast.FunctionDef, ast.ClassDef)) and any(decorator_name(d) for d in node.decorator_list)
+
+
+class Names(ast.NodeVisitor):
+    """Names that a program binds and names that it reads."""
+
+    def __init__(self):
+        self.bound, self.read = set(), set()
+
+    def visit_Name(self, node):
+        (self.read if isinstance(node.ctx, ast.Load) else self.bound).add(node.id)
+
+    def visit_arg(self, node):
+        self.bound.add(node.arg)
+        self.generic_visit(node)
+
+    def visit_FunctionDef(self, node):
+        self.bound.add(node.name)
+        self.generic_visit(node)
+
+    def visit_ClassDef(self, node):
+        self.bound.add(node.name)
+        self.generic_visit(node)
+
+    def visit_Constant(self, node):
+        # Symbolic sizes are written as text in annotations.
+        if isinstance(node.value, str) and node.value.isidentifier():
+            self.bound.add(node.value)
+
+
+def self_contained(node):
+    names = Names()
+    names.visit(node)
+    return not (names.read - names.bound - DIALECTS - set(dir(builtins)))
+
+
+def programs_of(path, text):
+    """(path:line, source, meant to be wrong) of each program of a file."""
+    try:
+        tree = ast.parse(text)
+    except SyntaxError:
+        return
+    lines = text.splitlines()
+
+    def walk(node, inside_error):
+        for child in ast.iter_child_nodes(node):
+            wrong = inside_error
+            if isinstance(child, ast.With):
+                wrong = wrong or any(EXPECTS_ERROR.search(ast.unparse(i.context_expr)) for i in child.items)
+            if is_program(child):
+                if self_contained(child):
+                    first = min(d.lineno for d in child.decorator_list)
+                    source = textwrap.dedent("\n".join(lines[first - 1:child.end_lineno]))
+                    yield f"{path}:{first}", source, wrong or used_by_check(node, child.name)
+                continue
+            yield from walk(child, wrong)
+
+    def used_by_check(scope, name):
+        body = getattr(scope, "body", [])
+        for statement in body if isinstance(body, list) else []:
+            for n in ast.walk(statement):
+                if isinstance(n, ast.Call) and EXPECTS_ERROR.search(ast.unparse(n.func)):
+                    if any(isinstance(a, ast.Name) and a.id == name for a in n.args):
+                        return True
+                if isinstance(n, ast.With) and any(EXPECTS_ERROR.search(ast.unparse(i.context_expr)) for i in n.items):
+                    if any(isinstance(a, ast.Name) and a.id == name for a in ast.walk(n)):
+                        return None  # the error is of a pass: the text itself is right
+        return False
+
+    yield from walk(tree, False)
+
+
+def checkout_programs(checkout, tag):
+    git = ["git", "-C", str(checkout)]
+    listed = subprocess.run(git + ["ls-tree", "-r", "--name-only", tag, "tests/python"], capture_output=True, text=True, check=True)
+    for path in listed.stdout.split("\n"):
+        if path.endswith(".py"):
+            text = subprocess.run(git + ["show", f"{tag}:{path}"], capture_output=True, text=True, check=True).stdout
+            yield from programs_of(path, text)
+
+
+def opt(tenon, path):
+    try:
+        run = subprocess.run([tenon, "opt", str(path)], capture_output=True, text=True, timeout=60)
+    except subprocess.TimeoutExpired:
+        return None, "over 60 seconds"
+    if run.returncode == 0:
+        return run.stdout, ""
+    first = run.stderr.strip().split("\n")[0]
+    return None, re.sub(r"^\S*?:\d+:\d+: ", "", first) or f"exit code {run.returncode}"
+
+
+def judge(tenon, folder, number, source, wrong):
+    """'' when the program is read to a fixed point (or refused, if it is meant to be), else why not."""
+    path = folder / f"{number:05}.py"
+    path.write_text(source + "\n")
+    first, why = opt(tenon, path)
+    if wrong:
+        return "" if first is None else ("meant to be wrong, and accepted" if wrong is True else "")
+    if first is None:
+        return why
+    again = folder / f"{number:05}.tir"
+    again.write_text(first)
+    second, why = opt(tenon, again)
+    if second is None:
+        return "printed text is refused: " + why
+    return "" if second == first else "the second text is another one"
+
+
+def reason_class(why):
+    return re.sub(r"\d+", "N", re.sub(r"`[^`]*`", "`…`", why))[:150]
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("checkout", type=pathlib.Path)
+    parser.add_argument("tag")
+    parser.add_argument("--tenon", required=True)
+    parser.add_argument("--show", help="list the programs whose reason contains this")
+    parser.add_argument("--keep", type=pathlib.Path, help="a folder for the programs' texts")
+    parser.add_argument("--jobs", type=int, default=os.cpu_count())
+    arguments = parser.parse_args()
+    tenon = os.path.realpath(arguments.tenon)
+    programs = list(checkout_programs(arguments.checkout, arguments.tag))
+    with tempfile.TemporaryDirectory() as temporary, concurrent.futures.ThreadPoolExecutor(arguments.jobs) as pool:
+        folder = arguments.keep or pathlib.Path(temporary)
+        folder.mkdir(parents=True, exist_ok=True)
+        results = list(pool.map(lambda p: judge(tenon, folder, p[0], p[1][1], p[1][2]), enumerate(programs)))
+    reasons = collections.Counter(reason_class(why) for why in results if why)
+    good = sum(not why for why in results)
+    print(f"{arguments.tag}: {good} of {len(programs)} programs ({sum(p[2] is True for p in programs)} of them meant to be wrong)\n")
+    for reason, count in reasons.most_common(60):
+        print(f"{count:5}  {reason}")
+    if arguments.show:
+        for number, ((place, _, _), why) in enumerate(zip(programs, results)):
+            if why and arguments.show in why:
+                print(f"{number:05} {place}: {why}")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

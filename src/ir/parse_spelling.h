@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+// Operators as the reference compiler's script writes them, where a name or the order of parameters differs
+// from ours. Private to src/ir/parse*.
+#pragma once
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "ir/parse_syntax.h"
+
+namespace tenon::script {
+
+/// One parameter of an operator in the reference's order.
+struct SpelledParameter {
+  std::string_view theirs;
+  std::string_view ours;  ///< our argument or attribute; empty: there is none, and only `only` may be given
+  std::string_view only =
+      {};  ///< the one value that changes nothing, as script text; "~": None, "" or the usual layout
+};
+
+struct SpelledOp {
+  std::string_view op;                       ///< our operator
+  std::vector<SpelledParameter> parameters;  ///< empty: ours, in our order
+};
+
+/// Null when the reference writes the operator as we do, or has none of this name.
+const SpelledOp* find_spelling(std::string_view name);
+
+/// Is it a value that such a parameter may have?
+bool changes_nothing(const SpelledParameter& parameter, const Ast& value);
+
+/// A call's arguments under our names, in the order in which they are given.
+using GivenArguments = std::vector<std::pair<std::string, const Ast*>>;
+
+}  // namespace tenon::script
