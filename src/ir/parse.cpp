@@ -162,6 +162,7 @@ DataType Converter::dtype_of(const Ast* a) {
   else if (const std::string p = path(a); p.starts_with("T."))
     text = p.substr(2);
   DataType t;
+  if (a->kind == ExprKind::string && text.empty()) return t;  // of a call without a result
   if (text.empty() || !parse_dtype(text, &t))
     fail("T0224",
          a->kind == ExprKind::string ? fmt::format("`{}` is no data type", a->text)
@@ -296,6 +297,7 @@ IRModule Converter::module() {
         implicit_level_ = -1;
         out.set(labels[i], definition(m));
       } else if (m->kind == StmtKind::assign && m->value && m->target->kind == ExprKind::name) {
+        if (is_none(m->value)) return;  // `__tvm_meta__ = None` of older printers
         if (is_call(m->value, "R.ExternFunc"))
           out.set(labels[i], make<graph::ExternFunc>(text_of(need(m->value, 0, "symbol"), "a symbol")));
         else

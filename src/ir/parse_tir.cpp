@@ -359,13 +359,18 @@ std::optional<Converter::Item> Converter::scope_form(const Ast* call, const Ast*
     bind(b->name, b);
     return Item{{}, [b, values](Stmt body) -> Stmt { return make<AllocateConst>(b, values, body); }};
   }
+  if (p == "T.Buffer" && !argument(call, 2, "data")) {  // what follows defines it: T.realize, or an attribute
+    const Buffer b = buffer_decl(named_target(), call, 0);
+    bind(b->name, b);
+    return Item{{}, [](Stmt body) -> Stmt { return body; }};
+  }
   if (p == "T.decl_buffer" || p == "T.buffer_decl" || p == "T.Buffer") {
     Buffer b;
     if (!name && call->items.size() == 2 && is_buffer(call->items[1]))
       b = buffer_of(call->items[1]);
     else {
       b = buffer_decl(named_target(), call, 0);
-      const bool fresh = p != "T.Buffer" && !argument(call, 2, "data");
+      const bool fresh = !argument(call, 2, "data");
       bind(b->name, b);
       if (fresh)
         return Item{
@@ -377,7 +382,7 @@ std::optional<Converter::Item> Converter::scope_form(const Ast* call, const Ast*
     only(call, 3, {"storage_scope", "condition"});
     const BufferRegion r = region(call->items[1]);
     const Ast *scope = argument(call, 1, "storage_scope"), *condition = argument(call, 2, "condition");
-    if (scope && text_of(scope, "a scope") != r->buffer->scope)
+    if (scope && !text_of(scope, "a scope").empty() && scope->text != r->buffer->scope)
       fail("T0235", fmt::format("buffer `{}` is declared in scope \"{}\"", r->buffer->name, r->buffer->scope),
            scope);
     const PrimExpr c = condition ? truth(condition) : true_();
@@ -398,8 +403,9 @@ std::optional<Converter::Item> Converter::scope_form(const Ast* call, const Ast*
   }
   if (p == "T.LetStmt" || p == "T.let") {
     const Ast* d = named(call, "dtype");
-    const Ast* x = need(call, 0, "value");
-    if (const Ast* given = named(call, "var")) {  // a variable that was declared before
+    const bool variable_first = call->items.size() == 3;
+    const Ast* x = variable_first ? call->items[2] : need(call, 0, "value");
+    if (const Ast* given = variable_first ? call->items[1] : named(call, "var")) {  // declared before
       const VarRef variable = this->variable(given);
       const PrimExpr v = expr_of(x, variable->dtype);
       return Item{{}, [variable, v, at](Stmt body) -> Stmt {
