@@ -14,7 +14,7 @@ FIRST_BUILD := 8
 export NINJA_STATUS := [%f of %t, %e s]
 
 .DEFAULT_GOAL := help
-.PHONY: help setup build run test check fuzz conformance format asan tsan bench install walkthrough errors operators passes matmul libfuzzer clean
+.PHONY: help setup build run test check fuzz conformance format asan tsan bench install wheel python walkthrough errors operators passes matmul libfuzzer clean
 
 help:  ## show this list
 	@awk -F':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -90,6 +90,12 @@ bench: command  ## time the models against ONNX Runtime and OpenVINO (Python env
 
 install: command  ## install to PREFIX (default /usr/local)
 	@cmake --install $(BUILD) --prefix $(PREFIX) > /dev/null && echo "installed to $(PREFIX)"
+
+wheel: setup  ## build the Python wheel into build/dist
+	@scripts/wheel build/dist
+
+python: wheel  ## install the wheel into a virtual environment and run the Python tests there (PYTHON=python3)
+	@scripts/python_tests build/dist/tenon_compiler-*.whl $(PYTHON)
 
 walkthrough: command  ## write docs/walkthrough.md anew from what the compiler does today
 	@scripts/walkthrough $(BUILD)/bin/tenon

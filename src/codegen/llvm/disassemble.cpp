@@ -11,20 +11,14 @@
 #include <llvm/MC/MCSubtargetInfo.h>
 #include <llvm/MC/TargetRegistry.h>
 #include <llvm/Object/ObjectFile.h>
-#include <llvm/Support/TargetSelect.h>
 
 #include "codegen/llvm/emitter.h"
+#include "codegen/llvm/processors.h"
 
 namespace tenon::codegen {
 
 std::string disassemble(const ObjectCode& code, const Target& target) {
-  static const bool ready = [] {
-    llvm::InitializeAllTargetInfos();
-    llvm::InitializeAllTargetMCs();
-    llvm::InitializeAllDisassemblers();
-    return true;
-  }();
-  (void)ready;
+  initialize_processors();
   const llvm::Triple triple(target->triple.empty() ? "x86_64-unknown-linux-gnu" : target->triple);
   std::string error;
   const llvm::Target* found = llvm::TargetRegistry::lookupTarget(triple, error);

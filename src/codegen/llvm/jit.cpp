@@ -3,9 +3,9 @@
 #include <llvm/ExecutionEngine/Orc/ExecutionUtils.h>
 #include <llvm/ExecutionEngine/Orc/LLJIT.h>
 #include <llvm/Support/MemoryBuffer.h>
-#include <llvm/Support/TargetSelect.h>
 
 #include "codegen/elf.h"
+#include "codegen/llvm/processors.h"
 #include "codegen/lowered.h"
 
 namespace tenon::codegen {
@@ -30,12 +30,7 @@ bool visible(llvm::StringRef name) {
 }  // namespace
 
 LoadedCode load_elf(const ObjectCode& code, const Target&) {
-  static const bool ready = [] {
-    llvm::InitializeNativeTarget();
-    llvm::InitializeNativeTargetAsmPrinter();
-    return true;
-  }();
-  (void)ready;
+  initialize_processors();
   std::shared_ptr<llvm::orc::LLJIT> jit = loaded(llvm::orc::LLJITBuilder().create());
   auto& library = jit->getMainJITDylib();
   library.addGenerator(loaded(llvm::orc::DynamicLibrarySearchGenerator::GetForCurrentProcess(

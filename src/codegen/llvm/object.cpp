@@ -15,27 +15,12 @@
 
 #include "codegen/llvm/emitter.h"
 #include "codegen/llvm/listing.h"
+#include "codegen/llvm/processors.h"
 #include "ir/parallel.h"
 
 namespace tenon::codegen {
 std::unique_ptr<llvm::TargetMachine> machine_for(const Target& target, int opt_level) {
-  static const bool ready = [] {
-    llvm::InitializeNativeTarget();
-    llvm::InitializeNativeTargetAsmPrinter();
-    llvm::InitializeNativeTargetAsmParser();
-    return true;
-  }();
-  (void)ready;
-  if (!target->triple.empty() && !target->triple.starts_with("x86_64-")) {
-    static const bool others = [] {
-      llvm::InitializeAllTargetInfos();
-      llvm::InitializeAllTargets();
-      llvm::InitializeAllTargetMCs();
-      llvm::InitializeAllAsmPrinters();
-      return true;
-    }();
-    (void)others;
-  }
+  initialize_processors();
   const llvm::Triple triple(target->triple.empty() ? "x86_64-unknown-linux-gnu" : target->triple);
   std::string error;
   const llvm::Target* found = llvm::TargetRegistry::lookupTarget(triple, error);
