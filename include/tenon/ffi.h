@@ -10,8 +10,10 @@
  * with tenon_ffi_any_release. Arguments are borrowed. No function throws. Objects are shared and must not be
  * changed once somebody else holds them; their reference counts are safe in any thread. Texts of records
  * (types, fields) live as long as the process; all other borrowed memory as long as the object that it
- * belongs to. What is declared here stays as it is; TENON_FFI_VERSION grows when something is added, and a
- * library serves every caller that was compiled with its version or an earlier one. */
+ * belongs to. What is declared here stays as it is. TENON_FFI_VERSION grows with every change that adds
+ * something (a caller may rely on a function when the version in which it came, listed in
+ * tests/ffi/versions.txt, is at most that of the library), and a library serves every caller that was
+ * compiled with its version or an earlier one. */
 #ifndef TENON_FFI_H_
 #define TENON_FFI_H_
 
@@ -21,7 +23,7 @@
 extern "C" {
 #endif
 
-#define TENON_FFI_VERSION 1
+#define TENON_FFI_VERSION 3
 
 TENON_API int32_t tenon_ffi_version(void);
 
@@ -217,6 +219,13 @@ TENON_API TenonStatus tenon_ffi_load_compiler(TenonAny* result);
 /* An object of the type "Artifact" as one of tenon.h, for tenon_artifact_release. T0102 for anything else. */
 TENON_API TenonStatus tenon_ffi_artifact(const TenonObject* object, TenonArtifact** artifact,
                                          TenonAny* result);
+/* The names of its functions, an Array. */
+TENON_API TenonStatus tenon_ffi_artifact_functions(const TenonArtifact* artifact, TenonAny* result);
+/* Calls a function of the model (null: `main`, what tenon_session_run runs) with values of any kind: tensors,
+ * numbers, an Array for a tuple, what another call gave. Buffers of outputs are not used; the result shares
+ * no memory with the session. One call at a time (T0513); errors as of tenon_session_run. */
+TENON_API TenonStatus tenon_ffi_session_call(TenonSession* session, const char* function,
+                                             const TenonAny* arguments, int32_t count, TenonAny* result);
 
 /* ---- Foreign objects: a value of another language that Tenon only hands on. */
 

@@ -12,7 +12,7 @@ __version__ = _core.version
 
 # What few programs need is imported when it is asked for: name → module.
 _LATER = {**dict.fromkeys(("attrs", "graph", "ir", "onnx", "onnx_backend", "op", "script", "target", "te", "tir", "transform")),
-          "OrtValue": "ort_value", "parse": "script", "rewrite": "walk", "visit": "walk",
+          "GraphExecutor": "virtual_machine", "VirtualMachine": "virtual_machine", "OrtValue": "ort_value", "parse": "script", "rewrite": "walk", "visit": "walk",
           **dict.fromkeys(("ExecutionMode", "GraphOptimizationLevel", "RunOptions", "SessionOptions"),
                           "session_options"),
           **dict.fromkeys(("Fail", "IOBinding", "InferenceSession", "InvalidArgument", "InvalidGraph",
@@ -22,6 +22,8 @@ _LATER = {**dict.fromkeys(("attrs", "graph", "ir", "onnx", "onnx_backend", "op",
 
 
 def __getattr__(name):
+    if name == "Shape":
+        return object.class_of(name)
     if name not in _LATER:
         raise AttributeError(f"module tenon has no {name}")
     import importlib

@@ -4,6 +4,7 @@ types that NumPy has not: bfloat16, the float8 kinds, int4, uint4, int2, uint2."
 import sys
 
 from . import _core
+from .ffi import get_global_func
 
 _FOREIGN = {"bfloat16": "bfloat16", "float8_e4m3fn": "float8_e4m3fn", "float8_e5m2": "float8_e5m2",
             "float8_e4m3fnuz": "float8_e4m3fnuz", "float8_e5m2fnuz": "float8_e5m2fnuz", "int4": "int4",
@@ -96,14 +97,35 @@ def result(tensor, dtype):
     return parts.astype(numpy_dtype(dtype)).reshape(shape)
 
 
+def to_value(value, name="argument", dtype=""):
+    """A value for a model that takes more than tensors: an array as a tensor, a list or tuple as a list, a dict, a text, a
+    number, None. `dtype`: of an input that is a tensor."""
+    if hasattr(value, "_for_run"):  # OrtValue
+        value = value._for_run()
+    if not dtype:
+        if isinstance(value, (list, tuple)):
+            return [to_value(v, name) for v in value]
+        if isinstance(value, dict):
+            return {key: to_value(v, name) for key, v in value.items()}
+        if value is None or isinstance(value, (str, bytes, bool, int, float, _core.Object)):
+            return value
+    array, dtype, shape = prepare(value, name, dtype)
+    return _core.NDArray(array)._of(dtype, tuple(array.shape if shape is None else shape))
+
+
 def numpy_of(value):
-    """A value of a model as people take it: tensors as arrays of NumPy, sequences as lists."""
+    """A value of a model as people take it: tensors as arrays of NumPy, sequences as lists, maps as dicts."""
     if isinstance(value, _core.NDArray):
         return result(value, str(value.dtype))
     if isinstance(value, _core.Array):
         return [numpy_of(v) for v in value]
     if isinstance(value, _core.Map):
         return {k: numpy_of(v) for k, v in value.items()}
+    if getattr(value, "_type_key", None) == "Sequence":
+        return [numpy_of(v) for v in get_global_func("tenon.sequence.items")(value)]
+    if getattr(value, "_type_key", None) == "Shape":
+        import numpy
+        return numpy.array(tuple(value), numpy.int64)
     return value
 
 

@@ -11,6 +11,7 @@ import os
 from . import _core, arrays
 from .error import make_error
 from .ffi import convert_func, get_global_func
+from .timing import kernels_of, time_calls
 
 __all__ = ["Executable", "compile", "inspect", "load"]
 
@@ -98,7 +99,7 @@ def inspect(model, name="<bytes>"):
 
 class Executable(_core.Session):
     """A compiled model. Called with arrays by position or by name it gives the array of its output, or a tuple of the
-    arrays of its outputs. Several threads may call it at once.
+    arrays of its outputs; tuples and lists inside a model are lists here. Several threads may call it at once.
 
     inputs, outputs: tuples of (name, data type, shape); symbolic dimensions are names, a shape of None has any rank.
     passes: what the compilation did, as [{"name", "ms", "changed"}]; compile_ms: how long it took.
@@ -108,10 +109,13 @@ class Executable(_core.Session):
     _prepare = staticmethod(arrays.prepare)
     _result = staticmethod(arrays.result)
     _numpy_dtype = staticmethod(arrays.numpy_dtype)
+    _to_value = staticmethod(arrays.to_value)
+    _from_value = staticmethod(arrays.numpy_of)
 
     def __init__(self, artifact, compiled=None, request=None, passes=(), compile_ms=0.0, threads=0, memory_limit=0,
                  profile=False):
         super().__init__(artifact, threads, memory_limit, profile)
+        self._options = {"threads": threads, "memory_limit": memory_limit}
         self._artifact, self._compiled, self._request = artifact, compiled, request
         self.passes, self.compile_ms = list(passes), compile_ms
 
@@ -167,31 +171,20 @@ class Executable(_core.Session):
         return get_global_func("compiler.compile")({**request, "emit": "tir", "stage": name, "cache": ""})["text"]
 
     def kernels(self, *args, **named):
-        """What ran in one call with these arrays, by falling time: [{"name", "ms", "calls", "flop", "bytes"}]. The work of
-        a call is the least that it has to compute and to move; None where sizes are known only when the model runs."""
-        session = Executable(self._artifact, profile=True)
-        session._call(*args, **named)
-        session._take_profile()
-        session._call(*args, **named)
-        rows = {}
-        for name, _, duration, _ in session._take_profile():
-            if name == "model_run":
-                continue
-            flop, bytes_ = map(float, (self.metadata("work." + name) or "nan nan").split())
-            row = rows.setdefault(name, {"name": name, "ms": 0.0, "calls": 0, "flop": None if flop != flop else flop,
-                                         "bytes": None if bytes_ != bytes_ else bytes_})
-            row["ms"] += duration / 1e3
-            row["calls"] += 1
-        return sorted(rows.values(), key=lambda r: -r["ms"])
+        """What runs in one call with these arrays, by falling time: a dict of name, ms, share of the time, calls, flop, bytes,
+        gflops, share_of_limit and limit for each. The limit is the least time that this machine needs for the arithmetic and
+        the bytes that cannot be spared, whichever takes longer ("arithmetic" or "memory"); None where sizes are known only
+        when the model runs. The first call of a process measures the machine, which takes a second or two."""
+        session = Executable(self._artifact, **self._options, profile=True)
+        return kernels_of(session, lambda: session._call(*args, **named), self._options["threads"])
 
     def time(self, *args, number=10, repeat=3, **named):
-        """Seconds of one call: a list of `repeat` means over `number` calls each, after one call that is not counted."""
-        from time import perf_counter
-        self(*args, **named)
-        out = []
-        for _ in range(repeat):
-            start = perf_counter()
-            for _ in range(number):
-                self._call(*args, **named)
-            out.append((perf_counter() - start) / number)
-        return out
+        """Times of one call: `repeat` means over `number` calls each, after one call that is not counted."""
+        return time_calls(lambda: self._call(*args, **named), number, repeat)
+
+    def _ordered(self, args, named):
+        """A value for each input."""
+        names = [name for name, _, _ in self.inputs]
+        if len(args) + len(named) != len(names) or any(n not in named for n in names[len(args):]):
+            self._wrong_feed(named, len(args))
+        return [*args, *(named[n] for n in names[len(args):])]

@@ -10,7 +10,8 @@ import sys
 
 from . import _core
 from ._core import Array, Map, NDArray, Object
-from .ffi import describe, described, function_info, get_global_func, list_global_func_names, load_compiler
+from .ffi import (describe, described, function_info, get_global_func, list_global_func_names, load_compiler,
+                  parameters_of)
 
 TYPE_CHECKING = False  # type checkers take it for true
 if TYPE_CHECKING:
@@ -80,7 +81,9 @@ def make_class(index):
 
 
 def _class_doc(key, fields):
-    lines = [f"{key}({', '.join(f[0] for f in fields)})", ""]
+    made = function_info(key + ".new")
+    names = parameters_of(made[2]) if made and made[2] else [f[0] for f in fields]
+    lines = [f"{key}({', '.join(names)})", ""]
     return "\n".join(lines + [f"{name}: {type_}" + (f" – {doc}" if doc else "") for name, doc, type_, _ in fields])
 
 
@@ -112,7 +115,16 @@ def _method(full, how):
 
 
 # ---------------------------------------------------------------- what a class has beside its record
-_EXTRA = {"ir.IRModule": {"__getitem__": lambda self, name: self.functions[name]}}
+def _sizes(shape):
+    return _core.shape_dims(shape)
+
+
+# Sizes as a value of a model: `tenon.Shape((2, 3))`, a sequence of integers.
+_SHAPE = {"_make": staticmethod(lambda cls, sizes=(): _core.shape_of(tuple(map(int, sizes)))),
+          "__len__": lambda self: len(_sizes(self)), "__getitem__": lambda self, i: _sizes(self)[i],
+          "__eq__": lambda self, other: _sizes(self) == (_sizes(other) if isinstance(other, Object) else other),
+          "__hash__": lambda self: hash(_sizes(self)), "__repr__": lambda self: f"Shape({_sizes(self)})"}
+_EXTRA = {"ir.IRModule": {"__getitem__": lambda self, name: self.functions[name]}, "Shape": _SHAPE}
 
 
 def extend(key, **members):

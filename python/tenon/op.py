@@ -17,7 +17,7 @@ def _records():
 @functools.cache
 def _operator(name):
     record = _records()[name]
-    operands, attributes = list(record["arguments"] or ()), list(record["attributes"] or ())
+    operands, attributes = list(record["arguments"]), list(record["attributes"])
     emit = get_global_func("graph.op_call")
 
     def operator(*args, **keywords):

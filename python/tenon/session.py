@@ -160,6 +160,8 @@ class InferenceSession(_core.Session):
     _prepare = staticmethod(arrays.prepare)
     _result = staticmethod(arrays.result)
     _numpy_dtype = staticmethod(arrays.numpy_dtype)
+    _to_value = staticmethod(arrays.to_value)
+    _from_value = staticmethod(arrays.numpy_of)
 
     def __init__(self, path_or_bytes, sess_options=None, providers=None, provider_options=None, **kwargs):
         options = sess_options if sess_options is not None else SessionOptions()
@@ -210,6 +212,11 @@ class InferenceSession(_core.Session):
         if missing:
             raise ValueError(f"Required inputs ({missing}) are missing from input feed ({list(feed)}).")
         unknown = [n for n in feed if n not in names]
+        compiled_in = [v.name for v in self.get_overridable_initializers() if v.name in unknown]
+        if compiled_in:
+            raise _make_error(2, "T0503", "", "", "", f"T0503: {', '.join(compiled_in)}: the value of an initializer is compiled "
+                              "into the code and cannot be overridden; take the initializer out of the model, and it is an "
+                              "input", "")
         raise _make_error(2, "T0503", "", "", "", f"T0503: Invalid input name: {', '.join(map(str, unknown))}; the inputs "
                           f"are: {', '.join(names)}", "")
 
@@ -225,9 +232,14 @@ class InferenceSession(_core.Session):
         return [NodeArg(*o) for o in self.outputs]
 
     def get_overridable_initializers(self):
-        return []
+        """Initializers that the model also names as inputs. Their values are compiled in: `run` refuses others."""
+        return [NodeArg(v["name"], v["dtype"], v["shape"]) for v in self._inspected().get("overridable", ())]
 
     def get_modelmeta(self):
+        return ModelMetadata(self._inspected())
+
+    def _inspected(self):
+        """What the model says about itself; nothing for an artifact."""
         if self._facts is None:
             model = self._made_from[0]
             try:
@@ -235,7 +247,7 @@ class InferenceSession(_core.Session):
                     model)
             except error.Error as e:
                 raise _translated(e) from None
-        return ModelMetadata(self._facts)
+        return self._facts
 
     def get_session_options(self):
         return self._options

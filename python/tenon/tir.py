@@ -36,6 +36,21 @@ def _with_maps(method):
     return call
 
 
+def _rest_or_listed(method):
+    """A primitive that takes None for the rest among sizes, and loops one by one."""
+    def call(self, *args, **keywords):
+        if method.__name__ in ("fuse", "reorder") and args and not isinstance(args[0], (list, tuple)):
+            args = (list(args),)
+        return method(self, *map(_rest, args), **{k: _rest(v) for k, v in keywords.items()})
+
+    call.__name__, call.__doc__, call.__text_signature__ = method.__name__, method.__doc__, method.__text_signature__
+    return call
+
+
+def _rest(sizes):
+    return [-1 if s is None else s for s in sizes] if isinstance(sizes, (list, tuple)) else sizes
+
+
 def primitives():
     """Names of the primitives, which are methods of a schedule."""
     return list(get_global_func("tir.primitives")())
@@ -54,6 +69,8 @@ def _schedule():
             method = getattr(schedule, name)
             if "tir.IndexMap" in method.__doc__.partition("\n")[0]:
                 setattr(schedule, name, _with_maps(method))
+            elif name in ("split", "loop_partition", "fuse", "reorder"):
+                setattr(schedule, name, _rest_or_listed(method))
     return schedule
 
 

@@ -72,7 +72,7 @@ class PassContext:
     def run(self, mod, passes):
         """The module behind the passes."""
         mod, timings = get_global_func("pass.run")(mod, passes, self.settings())
-        self.timings += [(name, ms, changed) for name, ms, changed in timings or ()]
+        self.timings += [(name, ms, changed) for name, ms, changed in timings]
         return mod
 
 
@@ -98,12 +98,12 @@ class Pass:
     @property
     def needs(self):
         """Passes before it that run whenever it does."""
-        return list(self.info.needs or ())
+        return list(self.info.needs)
 
     @property
     def options(self):
         """Its options: name, type, default and help of each."""
-        return [dict(o.items()) for o in self.info.options or ()]
+        return [dict(o.items()) for o in self.info.options]
 
     def __call__(self, mod):
         return PassContext.current().run(mod, self._list())

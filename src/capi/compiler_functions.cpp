@@ -255,6 +255,7 @@ json inspect_onnx(const onnx::OnnxInfo& info) {
               {"metadata", info.metadata},
               {"inputs", json::array()},
               {"outputs", json::array()},
+              {"overridable", json::array()},
               {"operators", json::object()},
               {"parameters", info.parameters},
               {"parameter_bytes", info.parameter_bytes},
@@ -264,6 +265,7 @@ json inspect_onnx(const onnx::OnnxInfo& info) {
               {"nodes", json::array()}};
   for (const auto& v : info.inputs) out["inputs"].push_back(value_json(v));
   for (const auto& v : info.outputs) out["outputs"].push_back(value_json(v));
+  for (const auto& v : info.overridable) out["overridable"].push_back(value_json(v));
   for (const auto& op : info.operators) {
     const std::string name = op.domain.empty() ? op.name : op.domain + "." + op.name;
     out["operators"][name] = op.count;

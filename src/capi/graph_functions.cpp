@@ -111,8 +111,8 @@ Array<AttrMap> operators() {
       for (const FieldInfo& f : op->attrs_type->fields)
         attributes.push_back(described(std::string(f.name), f.type->name(), std::string(f.doc)));
     AttrMap m = described(op->name, "", op->doc);
-    m.set("arguments", arguments);
-    m.set("attributes", attributes);
+    m.set("arguments", or_empty(arguments));
+    m.set("attributes", or_empty(attributes));
     m.set("file", op->file);
     m.set("line", int64_t(op->line));
     out.push_back(m);

@@ -28,6 +28,17 @@ struct NamedParameter {
   bool optional = false;
 };
 
+/// A value for other languages: C++ keeps an empty Array or Map as null, they get an empty one.
+template <class R>
+Any or_empty(R value) {
+  if constexpr (std::is_base_of_v<Ref<ArrayObj>, R>) {
+    if (!value) return Any(make<ArrayObj>());
+  } else if constexpr (std::is_base_of_v<Ref<MapObj>, R>) {
+    if (!value) return Any(make<MapObj>());
+  }
+  return Any(std::move(value));
+}
+
 namespace detail {
 
 /// NamedParameter and result types of a callable.
@@ -85,7 +96,7 @@ Function typed(const std::string& name, std::vector<NamedParameter> parameters, 
         f(converted<std::remove_cvref_t<Args>>(name, parameters[I], I, given(I))...);
         return Any();
       } else
-        return Any(f(converted<std::remove_cvref_t<Args>>(name, parameters[I], I, given(I))...));
+        return or_empty(f(converted<std::remove_cvref_t<Args>>(name, parameters[I], I, given(I))...));
     }(std::index_sequence_for<Args...>());
   });
 }

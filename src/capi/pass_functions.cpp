@@ -120,7 +120,7 @@ Array<Any> run_all(const IRModule& module, const Array<PassRef>& passes, const A
   Array<Any> out{run_passes(module, list, context)};
   Array<Any> timings;
   for (const PassTiming& t : context.timings) timings.push_back(Array<Any>{t.name, t.ms, t.changed});
-  out.push_back(timings);
+  out.push_back(or_empty(timings));
   return out;
 }
 

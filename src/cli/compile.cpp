@@ -7,9 +7,9 @@
 
 #include "base/nearest.h"
 #include "cli/compiler.h"
-#include "cli/measure.h"
 #include "cli/model.h"
 #include "cli/verbs.h"
+#include "runtime/libraries/measure.h"
 
 namespace tenon::cli {
 namespace {

@@ -6,8 +6,8 @@
 #include <cstdlib>
 
 #include "cli/compiler.h"
-#include "cli/measure.h"
 #include "cli/verbs.h"
+#include "runtime/libraries/measure.h"
 
 namespace tenon::cli {
 namespace {

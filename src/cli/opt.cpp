@@ -6,9 +6,9 @@
 #include <sstream>
 
 #include "cli/compiler.h"
-#include "cli/measure.h"
 #include "cli/model.h"
 #include "cli/verbs.h"
+#include "runtime/libraries/measure.h"
 
 namespace tenon::cli {
 namespace {

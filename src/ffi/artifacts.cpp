@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// Compiled models between the interfaces: an object here, an artifact of tenon.h there.
+// Compiled models between the interfaces: an object here, an artifact of tenon.h there; calls with values
+// that are no tensors.
 #include "ffi/guard.h"
 #include "runtime/c_guard.h"
 
 using namespace tenon;
 
-extern "C" TenonStatus tenon_ffi_artifact(const TenonObject* o, TenonArtifact** artifact, TenonAny* result) {
+extern "C" {
+
+TenonStatus tenon_ffi_artifact(const TenonObject* o, TenonArtifact** artifact, TenonAny* result) {
   return ffi::guard(result, [&] {
     *artifact = nullptr;
     if (!ffi::as<ArtifactObj>(o))
@@ -15,3 +18,25 @@ extern "C" TenonStatus tenon_ffi_artifact(const TenonObject* o, TenonArtifact** 
     return Any();
   });
 }
+
+TenonStatus tenon_ffi_artifact_functions(const TenonArtifact* artifact, TenonAny* result) {
+  return ffi::guard(result, [&] {
+    c_api::require(artifact, "tenon_ffi_artifact_functions: the artifact is null");
+    auto names = make<ArrayObj>();
+    for (const VMFunction& f : c_api::artifact_of(artifact).executable().functions)
+      names.edit()->items.emplace_back(f.name);
+    return Any(std::move(names));
+  });
+}
+
+TenonStatus tenon_ffi_session_call(TenonSession* session, const char* function, const TenonAny* arguments,
+                                   int32_t count, TenonAny* result) {
+  return ffi::guard(result, [&] {
+    c_api::require(session, "tenon_ffi_session_call: the session is null");
+    Session& s = c_api::session_of(session);
+    return s.call(function ? std::string_view(function) : std::string_view(s.artifact().main().name),
+                  Arguments(reinterpret_cast<const Any*>(arguments), size_t(count)));
+  });
+}
+
+}  // extern "C"

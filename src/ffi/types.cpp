@@ -26,11 +26,17 @@ TenonFieldRole role_of(FieldRole role) {
   return TENON_FIELD_NORMAL;
 }
 
-/// A field, and what stands for null in it: C++ keeps an empty Array or Map as null.
+/// A field, and what stands for null in it and in its items: C++ keeps an empty Array or Map as null.
 struct FieldRecord {
   const FieldInfo* info;
-  Any empty;
+  Any empty, empty_item;
 };
+
+/// The empty value of a type, none for what is no container.
+Any empty_of(std::string_view type) {
+  if (type.starts_with("Array[")) return Any(make<ArrayObj>());
+  return type.starts_with("Map[") ? Any(make<MapObj>()) : Any();
+}
 
 /// What the pointers of a TenonTypeInfo point to.
 struct TypeRecord {
@@ -48,9 +54,8 @@ std::unique_ptr<const TypeRecord> make_record(const TypeInfo& type) {
   r->records.reserve(type.fields.size());
   for (const FieldInfo& f : type.fields) {
     const std::string name = f.type->name();
-    r->records.push_back({&f, name.starts_with("Array[") ? Any(make<ArrayObj>())
-                              : name.starts_with("Map[") ? Any(make<MapObj>())
-                                                         : Any()});
+    const bool array = name.starts_with("Array[");
+    r->records.push_back({&f, empty_of(name), array ? empty_of(name.substr(6)) : Any()});
     const auto keep = [&](std::string text) { return r->texts.emplace_back(std::move(text)).c_str(); };
     r->fields.push_back({keep(std::string(f.name)), keep(std::string(f.doc)), keep(name), role_of(f.role),
                          &r->records.back()});
@@ -84,6 +89,15 @@ const TypeInfo* const border_types[] = {
 
 const FieldRecord& record(const TenonFieldInfo* field) {
   return *static_cast<const FieldRecord*>(field->record);
+}
+
+/// An array with something in place of its null items.
+Any filled(const Any& array, const Any& item) {
+  auto copy = make<ArrayObj>();
+  copy.edit()->items = array.as<Ref<ArrayObj>>()->items;
+  for (Any& i : copy.edit()->items)
+    if (i.is_none()) i = item;
+  return Any(std::move(copy));
 }
 
 bool has_none(const Any& value) {
@@ -150,7 +164,9 @@ int32_t tenon_ffi_is_instance(uint32_t index, uint32_t ancestor) {
 TenonStatus tenon_ffi_field_get(const TenonObject* o, const TenonFieldInfo* field, TenonAny* result) {
   return guard(result, [&] {
     Any value = record(field).info->get(object(o));
-    return value.is_none() ? record(field).empty : value;
+    if (value.is_none()) return record(field).empty;
+    const Any& item = record(field).empty_item;
+    return !item.is_none() && has_none(value) ? filled(value, item) : value;
   });
 }
 

@@ -26,8 +26,8 @@ IRModule parse_module(std::string_view text, const ParseOptions& options, const 
 /// An expression of a tensor program, a graph value or a type, over captured values.
 ObjectRef parse_value(std::string_view text, const CapturedValues& captured);
 
-/// Statements of tensor programs that are put where the macro is called, with the arguments in place of its
-/// parameters.
+/// Statements that are put where the macro is called, with the arguments in place of its parameters; in a
+/// graph function the call stands for what the macro returns.
 struct MacroObj : Object {
   static constexpr std::string_view type_key = "script.Macro";
   std::string text;  ///< of the function

@@ -59,11 +59,29 @@ void write(Tree& tree, Ast* a, const Any& value) {
 /// What must be known to say what an expression is.
 enum class Needs : uint8_t { nothing, captured, text };
 
+/// Names that the text defines, by scope: what a scope added goes with it.
+class BoundNames {
+ public:
+  void add(const std::string& name) {
+    if (names_.insert(name).second) added_.push_back(name);
+  }
+  void erase(const std::string& name) { names_.erase(name); }
+  bool has(const std::string& name) const { return names_.count(name) != 0; }
+  size_t mark() const { return added_.size(); }
+  void back_to(size_t mark) {
+    for (; added_.size() > mark; added_.pop_back()) names_.erase(added_.back());
+  }
+
+ private:
+  std::unordered_set<std::string> names_;
+  std::vector<std::string> added_;
+};
+
 class Capture {
  public:
   Capture(Tree& tree, const CapturedValues& values) : tree_(tree), values_(values) {
-    for (const auto& [name, module] : values.aliases) bound_.insert(name);
-    for (const char* name : {"T", "R", "I", "cls", "tvm", "tenon", "script", "_"}) bound_.insert(name);
+    for (const auto& [name, module] : values.aliases) bound_.add(name);
+    for (const char* name : {"T", "R", "I", "cls", "tvm", "tenon", "script", "_"}) bound_.add(name);
     for (const AstStmt* s : tree.top) bind_members(s);
   }
   void run() {
@@ -86,13 +104,13 @@ class Capture {
   // ---- names of the text
   void bind_pattern(const Ast* a) {
     if (!a) return;
-    if (a->kind == ExprKind::name) bound_.insert(a->text);
+    if (a->kind == ExprKind::name) bound_.add(a->text);
     if (a->kind == ExprKind::name || a->kind == ExprKind::tuple || a->kind == ExprKind::list ||
         a->kind == ExprKind::call)
       for (const Ast* x : a->items) bind_pattern(x);
   }
   void bind_members(const AstStmt* s) {
-    if (!s->name.empty()) bound_.insert(s->name);
+    if (!s->name.empty()) bound_.add(s->name);
     if (s->kind != StmtKind::class_) return;
     for (const AstStmt* member : s->body) {
       if (member->kind == StmtKind::assign) bind_pattern(member->target);
@@ -100,9 +118,9 @@ class Capture {
     }
   }
   void bind_names(const AstStmt* s) {
-    if (s->kind == StmtKind::def) bound_.insert(s->name);
-    for (const AstParam& p : s->params) bound_.insert(p.name);
-    for (const std::string& p : s->type_params) bound_.insert(p);
+    if (s->kind == StmtKind::def) bound_.add(s->name);
+    for (const AstParam& p : s->params) bound_.add(p.name);
+    for (const std::string& p : s->type_params) bound_.add(p);
     if (s->kind == StmtKind::assign || s->kind == StmtKind::for_) bind_pattern(s->target);
     if (s->kind == StmtKind::case_) bind_pattern(s->value);
     for (const Ast* t : s->targets) bind_pattern(t);
@@ -112,10 +130,10 @@ class Capture {
 
   // ---- statements
   void definition(const AstStmt* s) {
-    const std::unordered_set<std::string> outer = bound_;
+    const size_t outer = bound_.mark();
     bind_names(s);
     statement(s);
-    bound_ = outer;
+    bound_.back_to(outer);
   }
   void statement(const AstStmt* s) {
     if (s->kind == StmtKind::import || s->kind == StmtKind::failed) return;
@@ -149,7 +167,7 @@ class Capture {
         write(tree_, edit(a), given->second);
         return Needs::text;
       }
-    return !bound_.count(a->text) && values_.has(a->text) ? Needs::captured : Needs::text;
+    return !bound_.has(a->text) && values_.has(a->text) ? Needs::captured : Needs::text;
   }
   /// Functions that Python has everywhere: of captured values they are called there.
   bool is_builtin(const Ast* a) {
@@ -170,10 +188,10 @@ class Capture {
       case ExprKind::attribute:
         return look(a->items[0]) == Needs::captured ? Needs::captured : Needs::text;
       case ExprKind::lambda: {
-        const std::unordered_set<std::string> outer = bound_;
-        bound_.insert(a->params.begin(), a->params.end());
+        const size_t outer = bound_.mark();
+        for (const std::string& p : a->params) bound_.add(p);
         whole(a->items[0]);
-        bound_ = outer;
+        bound_.back_to(outer);
         return Needs::text;
       }
       case ExprKind::call:
@@ -240,7 +258,7 @@ class Capture {
   Tree& tree_;
   const CapturedValues& values_;
   const std::map<std::string, Any>* arguments_ = nullptr;
-  std::unordered_set<std::string> bound_;  ///< names that the text defines
+  BoundNames bound_;
 };
 
 constexpr int kMaxMacroDepth = 100;
@@ -318,7 +336,10 @@ void Converter::captured_statement(const Ast* a, BlockParts* parts, std::vector<
     out.push_back({make<tir::Evaluate>(expr(made)), {}});
 }
 
-void Converter::macro(const Ast* a, BlockParts* parts, std::vector<Item>& out) {
+/// Reads a macro where it is called, with the arguments in place of its parameters; `body` gets its
+/// definition.
+void Converter::expand_macro(const Ast* a, FunctionRef<Any(const Ast*)> argument,
+                             FunctionRef<void(const AstStmt*)> body) {
   const auto m = a->items[0]->object.cast<MacroObj>();
   if (macro_depth_ == kMaxMacroDepth)
     fail("T0209", fmt::format("macros call one another more than {} times", kMaxMacroDepth), a);
@@ -329,7 +350,7 @@ void Converter::macro(const Ast* a, BlockParts* parts, std::vector<Item>& out) {
   for (const AstParam& p : s->params) names.push_back(p.name);
   only(a, names.size(), names);
   std::map<std::string, Any> given;
-  for (size_t i = 0; i < names.size(); ++i) given[s->params[i].name] = any(need(a, i, names[i]));
+  for (size_t i = 0; i < names.size(); ++i) given[s->params[i].name] = argument(need(a, i, names[i]));
   CapturedValues values = m->captured;
   if (!m->hygienic)
     values.has = [&](const std::string& name) { return !lookup(name) && m->captured.has(name); };
@@ -354,7 +375,30 @@ void Converter::macro(const Ast* a, BlockParts* parts, std::vector<Item>& out) {
   const Tree* own = trees_.emplace_back(std::move(tree)).get();
   Inside inside(*this, own, m->hygienic);
   Scope scope(*this);
-  statements(s->body, parts, out);
+  body(s);
+}
+
+void Converter::macro(const Ast* a, BlockParts* parts, std::vector<Item>& out) {
+  expand_macro(
+      a, [&](const Ast* x) { return any(x); }, [&](const AstStmt* s) { statements(s->body, parts, out); });
+}
+
+graph::Expr Converter::graph_macro(const Ast* a, Sequence& seq) {
+  graph::Expr result;
+  const auto argument = [&](const Ast* x) {
+    const bool word =
+        x->kind == ExprKind::string || x->kind == ExprKind::integer || x->kind == ExprKind::number;
+    return word ? any(x) : Any(leaf(x, seq));
+  };
+  expand_macro(a, argument, [&](const AstStmt* s) {
+    for (const AstStmt* x : s->body)
+      if (x->kind == StmtKind::return_ && x->value)
+        result = graph_expr(x->value, seq);  // the caller binds it
+      else
+        graph_stmt(x, seq, &result);
+  });
+  if (!result) fail("T0241", "the macro gives no value", a, "end it with `return value`");
+  return result;
 }
 
 ObjectRef Converter::any_value(const Ast* a) {

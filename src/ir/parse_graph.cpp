@@ -191,6 +191,7 @@ Expr Converter::graph_call(const Ast* a, Sequence& seq, const Ast* annotation) {
   if (Expr f = callee(head)) return call_value(f);
   if (head->kind == ExprKind::object && head->object.is<FunctionObj>())
     return graph_expr(captured_call(a, [&](const Ast* x) { return Any(leaf(x, seq)); }), seq, annotation);
+  if (head->kind == ExprKind::object && head->object.is<MacroObj>()) return graph_macro(a, seq);
   if (head->kind == ExprKind::object) return call_value(leaf(head, seq));
   if (head->kind == ExprKind::call) return call_value(leaf(head, seq));  // R.ExternFunc("f")(x)
   if (head->kind == ExprKind::name && lookup(head->text)) {

@@ -235,7 +235,11 @@ class Converter {
   graph::Expr captured_function(const Ast* a);
   graph::Expr captured_graph(const Ast* a, Sequence& seq);
   void captured_statement(const Ast* a, BlockParts* parts, std::vector<Item>& out);
+  void expand_macro(const Ast* a, FunctionRef<Any(const Ast*)> argument,
+                    FunctionRef<void(const AstStmt*)> body);
   void macro(const Ast* a, BlockParts* parts, std::vector<Item>& out);
+  /// Its statements join the sequence; what it returns is the value.
+  graph::Expr graph_macro(const Ast* a, Sequence& seq);
 
   // ---- parse_adt.cpp: algebraic data types, constructors, match
   bool is_type_definition(const AstStmt* s) const;

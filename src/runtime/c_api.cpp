@@ -92,6 +92,9 @@ struct TenonSession {
   std::vector<NDArray> results;  ///< of the last run
 };
 
+const tenon::Artifact& tenon::c_api::artifact_of(const TenonArtifact* artifact) { return artifact->artifact; }
+tenon::Session& tenon::c_api::session_of(TenonSession* session) { return session->session; }
+
 namespace {
 
 /// Puts a borrowed tensor into a slot. A slot that nobody else holds is filled in place, without allocation.

@@ -35,6 +35,9 @@ TenonStatus guard(F f) {
 
 /// An artifact for C; released with tenon_artifact_release.
 TenonArtifact* wrap(Artifact artifact);
+/// What is behind an artifact and a session of C.
+const Artifact& artifact_of(const TenonArtifact* artifact);
+Session& session_of(TenonSession* session);
 
 inline void require(bool condition, const char* what) {
   if (!condition) throw Error(ErrorKind::usage, "T0514", what);

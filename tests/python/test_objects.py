@@ -155,6 +155,19 @@ class Nodes(unittest.TestCase):
         self.assertEqual(len(m.types), 0)
         self.assertEqual(list(m.functions["main"].params[0:0]), [])
 
+    def test_empty_containers_are_never_none(self):
+        plan = graph.MemoryPlan(calls=[[], [1]], joined=[], loops=[], bounds={}, arena_bytes=0, lower_bound=0)
+        for again in (plan, tenon.from_json(plan.to_json()), plan.replace(calls=plan.calls)):
+            self.assertEqual([list(c) for c in again.calls], [[], [1]])
+            self.assertEqual((len(again.joined), len(again.bounds)), (0, 0))
+            self.assertEqual(again, plan)
+        relu = next(o for o in tenon.get_global_func("graph.operators")() if o["name"] == "nn.relu")  # of no attributes
+        self.assertEqual(list(relu["attributes"]), [])
+        for info in map(tenon.transform.get, ("infer_types", "fold_constant")):
+            self.assertIsInstance(info.needs, list)
+            self.assertIsInstance(info.info.needs, tenon.Array)
+        self.assertEqual(len(tenon.get_global_func("pass.run")(ir.parse(MODULE), [], {})[1]), 0)
+
     def test_containers_compare_by_content(self):
         a, b = tenon.Array([self.x, 1, "t"]), tenon.Array([self.x, 1, "t"])
         self.assertEqual(a, b)

@@ -265,6 +265,58 @@ class Macros(unittest.TestCase):
                     lexical(A, i)
         self.assertEqual(caught.exception.code, "T0220")
 
+    def test_macros_of_graph_functions(self):
+        scale = 2.0
+
+        @R.macro
+        def layer(x, b, dtype):
+            y = R.add(x, b)
+            z = R.nn.relu(y)
+            return R.multiply(z, R.const(scale, dtype))
+
+        @R.function
+        def f(x: R.Tensor((N,), DTYPE), b: R.Tensor((N,), DTYPE)):
+            y = layer(x, b, "float32")
+            z = layer(y, R.exp(b), dtype="float32")
+            return z
+
+        @R.function
+        def g(x: R.Tensor((N,), DTYPE), b: R.Tensor((N,), DTYPE)):
+            y = R.multiply(R.nn.relu(R.add(x, b)), R.const(2, "float32"))
+            e = R.exp(b)
+            z = R.multiply(R.nn.relu(R.add(y, e)), R.const(2, "float32"))
+            return z
+
+        self.assertEqual(f, g)
+
+        @R.macro(hygienic=False)
+        def shifted(x):
+            return R.add(x, b)  # noqa: F821
+
+        @R.function
+        def h(x: R.Tensor((N,), DTYPE), b: R.Tensor((N,), DTYPE)):
+            return shifted(x)
+
+        self.assertIn("R.add(x, b)", h.script())
+        with self.assertRaises(tenon.ScriptError) as caught:
+            @R.macro
+            def nothing(x):
+                y = R.exp(x)  # noqa: F841
+
+            @R.function
+            def k(x: R.Tensor((N,), DTYPE)):
+                return nothing(x)
+        self.assertEqual(caught.exception.code, "T0241")
+        with self.assertRaises(tenon.ScriptError) as caught:
+            @R.macro
+            def hidden(x):
+                return R.add(x, b)  # noqa: F821
+
+            @R.function
+            def m(x: R.Tensor((N,), DTYPE), b: R.Tensor((N,), DTYPE)):
+                return hidden(x)
+        self.assertEqual(caught.exception.code, "T0220")
+
     def test_a_macro_that_calls_itself(self):
         with self.assertRaises(tenon.ScriptError) as caught:
             @T.macro

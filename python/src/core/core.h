@@ -74,6 +74,8 @@ bool foreign(PyObject* value, TenonAny* result);
 // error.cpp
 /// Sets the exception for an error object, which it releases. `name` (may be null): the function that failed.
 void raise(TenonAny* error, const char* name = nullptr);
+/// The same by `_make_error` of an object's class. Gives null.
+PyObject* raise_for(PyObject* self, TenonAny* error);
 /// The current exception as an error object; clears it.
 TenonStatus take_exception(TenonAny* error);
 

@@ -65,7 +65,10 @@ void add_passed(TenonObject* error, const char* name) {
 
 }  // namespace
 
-void raise(TenonAny* error, const char* name) {
+namespace {
+
+/// `make` makes the exception; null: the package's, when it is there.
+void raise_by(PyObject* make, TenonAny* error, const char* name) {
   TenonErrorInfo info;
   if (error->tag < TENON_FIRST_OBJECT || !tenon_ffi_error_info(error->v.object, &info)) {
     PyErr_SetString(PyExc_RuntimeError, "a function of Tenon failed without an error");
@@ -82,16 +85,29 @@ void raise(TenonAny* error, const char* name) {
     Py_INCREF(type);
     Py_INCREF(original);
     PyErr_Restore(type, original, PyException_GetTraceback(original));
-  } else if (state.make_error) {
-    PyObject* exception =
-        PyObject_CallFunction(state.make_error, "issssss", int(info.kind), info.code, info.message,
-                              info.location, info.hint, info.text, info.traceback);
+  } else if (make) {
+    PyObject* exception = PyObject_CallFunction(make, "issssss", int(info.kind), info.code, info.message,
+                                                info.location, info.hint, info.text, info.traceback);
     if (exception) PyErr_SetObject(reinterpret_cast<PyObject*>(Py_TYPE(exception)), exception);
     Py_XDECREF(exception);
   } else {
     PyErr_SetString(PyExc_RuntimeError, info.text);
   }
   tenon_ffi_any_release(error);
+}
+
+}  // namespace
+
+void raise(TenonAny* error, const char* name) { raise_by(state.make_error, error, name); }
+
+PyObject* raise_for(PyObject* self, TenonAny* error) {
+  PyObject* make = PyObject_GetAttrString(self, "_make_error");
+  if (make)
+    raise_by(make, error, nullptr);
+  else
+    tenon_ffi_any_release(error);
+  Py_XDECREF(make);
+  return nullptr;
 }
 
 TenonStatus take_exception(TenonAny* error) {

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The module: registry, types, and what the package gives it (`setup`).
+#include <vector>
+
 #include "core.h"
 
 namespace tenon::python {
@@ -131,6 +133,27 @@ PyObject* function_of_callable(PyObject*, PyObject* callable) {
   return function_from(callable, &f) ? from_any(f) : nullptr;
 }
 
+/// A tuple of the sizes of a Shape; None for anything else.
+PyObject* shape_dims(PyObject*, PyObject* shape) {
+  size_t n = 0;
+  const int64_t* dims = is_wrapper(shape) ? tenon_ffi_shape_dims(object_of(shape), &n) : nullptr;
+  if (!dims && (!is_wrapper(shape) || object_of(shape)->type_index != tenon_ffi_type_index("Shape")))
+    Py_RETURN_NONE;
+  PyObject* tuple = PyTuple_New(Py_ssize_t(n));
+  for (size_t i = 0; tuple && i < n; ++i)
+    if (PyTuple_SetItem(tuple, Py_ssize_t(i), PyLong_FromLongLong(dims[i])) != 0) Py_CLEAR(tuple);
+  return tuple;
+}
+
+PyObject* shape_of(PyObject*, PyObject* sizes) {
+  if (!PyTuple_Check(sizes)) return PyErr_Format(PyExc_TypeError, "a shape is made of a tuple");
+  std::vector<int64_t> dims;
+  for (Py_ssize_t i = 0; i < PyTuple_Size(sizes); ++i)
+    dims.push_back(PyLong_AsLongLong(PyTuple_GetItem(sizes, i)));
+  TenonAny result;
+  return PyErr_Occurred() ? nullptr : result_of(tenon_ffi_shape(dims.data(), dims.size(), &result), &result);
+}
+
 PyMethodDef methods[] = {
     {"setup", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)(void)>(setup)),
      METH_VARARGS | METH_KEYWORDS, "gives the module what it needs of the package"},
@@ -139,6 +162,8 @@ PyMethodDef methods[] = {
     {"remove_function", remove_function, METH_O, "forgets a name"},
     {"function_names", function_names, METH_O, "names with a prefix, sorted"},
     {"function_info", function_info, METH_O, "name, file, line, doc; or None"},
+    {"shape_dims", shape_dims, METH_O, "the sizes of a Shape as a tuple"},
+    {"shape_of", shape_of, METH_O, "a Shape of a tuple of sizes"},
     {"function_of", function_of_callable, METH_O, "a callable as a packed function"},
     {"load_compiler", load_compiler, METH_NOARGS, "loads the compiler library, once"},
     {"type_index", type_index, METH_O, "the index of a type key, or 0"},

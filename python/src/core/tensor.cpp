@@ -2,6 +2,7 @@
 // Tensors: views of memory of Python (buffer protocol, DLPack) and memory of Tenon seen from Python. Nothing
 // is copied, except what has gaps between its elements or an address that no element may have.
 #include <cstring>
+#include <vector>
 
 #include "core.h"
 
@@ -275,6 +276,25 @@ PyObject* tensor_carrier(PyObject* self, PyObject*) {
   return from_any(result);
 }
 
+/// `_of(dtype, shape)`: a view of the same memory as another type; who calls vouches for the sizes.
+PyObject* tensor_of(PyObject* self, PyObject* args) {
+  const char* name;
+  PyObject* shape;
+  if (!PyArg_ParseTuple(args, "sO!", &name, &PyTuple_Type, &shape) || !made_object(self)) return nullptr;
+  std::vector<int64_t> dims;
+  for (Py_ssize_t d = 0; d < PyTuple_Size(shape); ++d)
+    dims.push_back(PyLong_AsLongLong(PyTuple_GetItem(shape, d)));
+  if (PyErr_Occurred()) return nullptr;
+  DLTensor t = view_of(self);
+  t.dtype = tenon_dtype(name);
+  t.ndim = int32_t(dims.size());
+  t.shape = dims.data();
+  TenonAny result;
+  if (tenon_ffi_tensor(&t, self, drop_later, &result) != TENON_OK) return raise(&result), nullptr;
+  Py_INCREF(self);
+  return from_any(result);
+}
+
 PyObject* tensor_device(PyObject* self, PyObject*) {
   const DLTensor t = view_of(self);
   return Py_BuildValue("(ii)", int(t.device.device_type), t.device.device_id);
@@ -313,6 +333,7 @@ PyMethodDef tensor_methods[] = {
     {"__dlpack__", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)(void)>(tensor_dlpack)),
      METH_VARARGS | METH_KEYWORDS, "the tensor for another library, without a copy"},
     {"_carrier", tensor_carrier, METH_NOARGS, "a view as unsigned integers"},
+    {"_of", tensor_of, METH_VARARGS, "(dtype, shape): a view of the same memory as another type"},
     {"__dlpack_device__", tensor_device, METH_NOARGS, "kind and number of the device"},
     {}};
 PyGetSetDef tensor_getters[] = {{"shape", tensor_shape, nullptr, "its dimensions", nullptr},

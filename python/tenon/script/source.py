@@ -68,10 +68,10 @@ def in_class(frame):
     if "__qualname__" not in frame.f_locals or "__module__" not in frame.f_locals:
         return False
     lines = linecache.getlines(frame.f_code.co_filename, frame.f_globals)
-    for line in lines[frame.f_code.co_firstlineno - 1:]:
-        if line.lstrip().startswith("class "):
+    for i in range(frame.f_code.co_firstlineno - 1, len(lines)):
+        if lines[i].lstrip().startswith("class "):
             return False
-        if "ir_module" in line:
+        if "ir_module" in lines[i]:
             return True
     return False
 
@@ -127,7 +127,8 @@ def read_function(f, frame, check):
 
 def read_module(cls, frame, check):
     functions = [f for f in vars(cls).values() if hasattr(f, "__code__")]
-    last = max((last_line(f.__code__) for f in functions), default=0)
+    lowest = max(functions, key=lambda f: f.__code__.co_firstlineno, default=None)
+    last = last_line(lowest.__code__) if lowest else 0
     text = source_of(cls.__name__, frame.f_code.co_filename, frame.f_globals, frame.f_lineno, last)
     module = read(cls.__name__, text, frame.f_code.co_filename, Surroundings(functions, frame))
     if check:

@@ -264,7 +264,10 @@ OnnxInfo info_of(const ModelFile& file, const ImportOptions& options) {
   };
   for (const auto& v : m.graph().input()) {
     declare(v);
-    if (!initializers.count(v.name())) info.inputs.push_back(value_info(v));
+    if (!initializers.count(v.name()))
+      info.inputs.push_back(value_info(v));
+    else if (m.ir_version() >= 4)  // before, every initialiser had to be listed
+      info.overridable.push_back(value_info(v));
   }
   for (const auto& v : m.graph().value_info()) declare(v);
   for (const auto& v : m.graph().output()) {

@@ -49,9 +49,11 @@ struct OnnxInfo {
   std::string producer, producer_version, domain, graph;
   std::map<std::string, int64_t> opsets;       ///< by domain; "" is ONNX's own
   std::vector<OnnxValueInfo> inputs, outputs;  ///< initialisers are not inputs
-  std::vector<OnnxOperatorInfo> operators;     ///< by falling count, then name; subgraphs included
-  std::vector<OnnxNodeInfo> nodes;             ///< the main graph's, in order
-  std::vector<std::string> functions;          ///< model-local functions, "domain::name"
+  std::vector<OnnxValueInfo>
+      overridable;  ///< initialisers that the model also names as inputs (IR version 4)
+  std::vector<OnnxOperatorInfo> operators;  ///< by falling count, then name; subgraphs included
+  std::vector<OnnxNodeInfo> nodes;          ///< the main graph's, in order
+  std::vector<std::string> functions;       ///< model-local functions, "domain::name"
   int64_t initializers = 0, parameters = 0, parameter_bytes = 0;
   double flops = 0;           ///< of the nodes where it is known
   int64_t flops_unknown = 0;  ///< nodes whose cost is not known though they compute

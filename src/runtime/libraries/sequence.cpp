@@ -69,10 +69,17 @@ Any stack(Arguments a) {
   return Any(out);
 }
 
+/// The tensors of a list, for other languages.
+Any items(Arguments a) {
+  const SequenceObj& s = sequence_arg(a[0]);
+  return Any(Array<NDArray>(s.items->begin(), s.items->begin() + std::ptrdiff_t(s.size)));
+}
+
 [[maybe_unused]] const bool registered = [] {
   register_unless_taken("tenon.sequence.empty", empty);
   register_unless_taken("tenon.sequence.append", append);
   register_unless_taken("tenon.sequence.stack", stack);
+  register_unless_taken("tenon.sequence.items", items);
   return true;
 }();
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Peak arithmetic and bandwidth: the fastest of several short runs, all threads started together.
-#include "cli/measure.h"
+// libtenon_measure: peak arithmetic and bandwidth: the fastest of several short runs, all threads started
+// together.
+#include "runtime/libraries/measure.h"
 
 #include <unistd.h>
 
@@ -14,9 +15,10 @@
 #include <thread>
 #include <vector>
 
+#include "runtime/libraries/register.h"
 #include "runtime/thread_pool.h"
 
-namespace tenon::cli {
+namespace tenon {
 namespace {
 
 using Clock = std::chrono::steady_clock;
@@ -186,4 +188,29 @@ MachineLimits measure_machine() {
   return m;
 }
 
-}  // namespace tenon::cli
+namespace {
+
+/// Measured once in a process.
+const MachineLimits& this_machine() {
+  static const MachineLimits limits = measure_machine();
+  return limits;
+}
+
+/// (flop, bytes, threads; 0: all) → [least milliseconds, "arithmetic" or "memory"].
+Any least_time(Arguments a) {
+  if (a.size() != 3) argument_count_error("tenon.machine.least_time", 3, a.size());
+  const MachineLimits& m = this_machine();
+  const double flop = a[0].as<double>(), bytes = a[1].as<double>();
+  const int threads = a[2].as<int>() > 0 ? a[2].as<int>() : m.threads;
+  return Any(Array<Any>{Any(m.least_ms(flop, bytes, threads)),
+                        Any(m.arithmetic_bound(flop, bytes, threads) ? "arithmetic" : "memory")});
+}
+
+[[maybe_unused]] const bool registered = [] {
+  register_unless_taken("tenon.machine.least_time", least_time,
+                        "the least time of this machine for so much arithmetic and so many bytes");
+  return true;
+}();
+
+}  // namespace
+}  // namespace tenon

@@ -3,7 +3,7 @@
 #pragma once
 #include <cstdint>
 
-namespace tenon::cli {
+namespace tenon {
 
 struct MachineLimits {
   double fma_gflops_one = 0, fma_gflops_all = 0;    ///< f32 fused multiply-add, one thread and all
@@ -28,4 +28,4 @@ int64_t peak_memory_bytes();
 /// Takes about a second.
 MachineLimits measure_machine();
 
-}  // namespace tenon::cli
+}  // namespace tenon
