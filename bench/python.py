@@ -11,6 +11,7 @@ import importlib.util
 import json
 import os
 import pathlib
+import signal
 import subprocess
 import sys
 import tempfile
@@ -197,6 +198,27 @@ def first_result():
                 "ex(numpy.zeros([d if isinstance(d, int) else 1 for d in ex.inputs[0][2]], 'f'))")
         child_ms(code, 1)
         return child_ms(code)
+
+
+# ---------------------------------------------------------------- signals
+@row("end of a compilation behind Ctrl-C", "ms", 1000)
+def interrupt():
+    layers = "".join(f"        y{i} = R.nn.relu(R.nn.conv2d({'x' if i == 0 else f'y{i - 1}'}, w{i}, padding=[1, 1, 1, 1]))\n"
+                     for i in range(60))
+    weights = ", ".join(f'w{i}: R.Tensor((64, 64, 3, 3), "float32")' for i in range(60))
+    text = (f'@I.ir_module\nclass Module:\n    @R.function\n    def main(x: R.Tensor((1, 64, 28, 28), "float32"), {weights}):\n'
+            f"{layers}        return y59\n")
+    code = (f"import tenon\nprint('begun', flush=True)\nwhile True:\n    tenon.compile({text.encode()!r})\n")
+    slowest = 0.0
+    for pause in (0.6, 1.2, 2.1, 3.3):
+        child = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
+        child.stdout.readline()
+        time.sleep(pause)
+        start = time.perf_counter()
+        child.send_signal(signal.SIGINT)
+        child.wait()
+        slowest = max(slowest, (time.perf_counter() - start) * 1e3)
+    return slowest
 
 
 # ---------------------------------------------------------------- memory

@@ -82,15 +82,21 @@ def _translated(e):
 
 # ---------------------------------------------------------------- what a session says about itself
 class NodeArg:
-    """An input or output: `name`, `type` such as "tensor(float)", `shape`: sizes, names of symbolic ones, None."""
+    """An input or output: `name`, `type` such as "tensor(float)" or "seq(tensor(float))", `shape`: sizes, names of symbolic
+    ones, None."""
 
-    def __init__(self, name, dtype, shape):
-        self.name, self.type = name, type_name(dtype)
+    def __init__(self, name, dtype, shape, kind=""):
+        self.name, self.type = name, _type_of_kind(kind) if kind else type_name(dtype) if dtype else ""
         # What the model leaves without a name has one that the compiler made.
         self.shape = None if shape is None else [None if d in ("", f"{name}_d{i}") else d for i, d in enumerate(shape)]
 
     def __repr__(self):
         return f"NodeArg(name={self.name!r}, type={self.type!r}, shape={self.shape})"
+
+
+def _type_of_kind(kind):
+    """"seq(tensor(float))" for what is no tensor, as the artifact says it: "sequence(tensor(float))"."""
+    return kind.replace("sequence(", "seq(").replace(", ", ",")
 
 
 class ModelMetadata:
@@ -226,10 +232,14 @@ class InferenceSession(_core.Session):
 
     # Facts.
     def get_inputs(self):
-        return [NodeArg(*i) for i in self.inputs]
+        return self._node_args("inputs")
 
     def get_outputs(self):
-        return [NodeArg(*o) for o in self.outputs]
+        return self._node_args("outputs")
+
+    def _node_args(self, which):
+        values, kinds = getattr(self, which), (self.metadata(which) or "").split("\n")
+        return [NodeArg(*v, kinds[i] if i < len(kinds) else "") for i, v in enumerate(values)]
 
     def get_overridable_initializers(self):
         """Initializers that the model also names as inputs. Their values are compiled in: `run` refuses others."""

@@ -214,6 +214,23 @@ class Captured(unittest.TestCase):
         self.assertEqual(next(iter(f.buffer_map.values())).dtype, "float32")
         self.assertIn("R.const([0.0, 1.0, 2.0, 3.0]", g.script())
 
+    def test_dictionaries_texts_truth_and_none(self):
+        notes, flag, nothing, tag = {"note": [1, "two"], "deep": {"x": 1.5}}, True, None, "threads"
+
+        @T.prim_func
+        def f(A: T.Buffer((N,), DTYPE), B: T.Buffer((N,), DTYPE, strides=nothing)):
+            T.func_attr({"tag": tag, "flag": flag, "sizes": SIZES})
+            for i in T.serial(N, annotations=notes):
+                A[i] = T.Select(flag, B[i], T.float32(0))
+
+        self.assertEqual(f, parsed("""
+            @T.prim_func
+            def main(A: T.Buffer((16,), "float32"), B: T.Buffer((16,), "float32")):
+                T.func_attr({"tag": "threads", "flag": True, "sizes": [16, 4]})
+                for i in T.serial(16, annotations={"note": [1, "two"], "deep": {"x": 1.5}}):
+                    A[i] = T.Select(True, B[i], T.float32(0))
+            """))
+
     def test_a_value_that_means_nothing_here(self):
         what = object()
         with self.assertRaises(tenon.ScriptError) as caught:
@@ -390,6 +407,15 @@ class Files(unittest.TestCase):
             print(make(2).script())
             """)
         self.assertIn('A: T.Buffer((2, 3), "float32")', out)
+
+    def test_text_that_is_read_from_a_pipe(self):
+        program = ("from tenon.script import tir as T\n@T.prim_func\ndef f(A: T.Buffer((2,), 'float32')):\n"
+                   "    A[0] = T.float32(0)\n")
+        done = subprocess.run([sys.executable, "-"], input=program, capture_output=True, text=True,
+                              env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)})
+        if done.returncode:  # newer versions keep what they read
+            self.assertIn("the source text of `f` is not there", done.stderr)
+            self.assertIn("tenon.parse", done.stderr)
 
     def test_a_notebook(self):
         out = self.run_file("""

@@ -436,6 +436,65 @@ class Compile(unittest.TestCase):
         with self.assertRaises(KeyError):
             tenon.compile(relu(), progress=stop)
 
+    def test_the_cache(self):
+        """Of a file that is older than this process: what has just changed is not kept."""
+        root = os.environ.get("TENON_SOURCE_DIR") or os.path.join(os.path.dirname(__file__), "../..")
+        model = os.path.join(root, "examples/digits/digits.onnx")
+        with tempfile.TemporaryDirectory() as cache:
+            def steps():
+                seen = []
+                ex = tenon.compile(model, cache=cache, progress=lambda step, done, total: seen.append(step))
+                x = np.zeros([d if isinstance(d, int) else 1 for d in ex.inputs[0][2]], "f")
+                return seen, ex, ex(x)
+
+            seen, _, first = steps()
+            self.assertIn("codegen", seen)
+            kept = sorted(os.listdir(cache))
+            self.assertTrue(kept)
+            seen, ex, second = steps()
+            self.assertNotIn("codegen", seen)
+            self.assertEqual(sorted(os.listdir(cache)), kept)
+            np.testing.assert_array_equal(second, first)
+            self.assertTrue(ex.source("asm"))  # compiled anew for it
+
+    def test_precision_and_dims(self):
+        w = onnx.numpy_helper.from_array(np.random.default_rng(2).standard_normal((256, 256)).astype("f"), "w")
+        model = model_of([helper.make_node("MatMul", ["x", "w"], ["y"])], [info("x", ("n", 256))], [info("y", ("n", 256))], [w])
+        x = np.random.default_rng(3).standard_normal((64, 256)).astype("f")
+        exact, narrow = (tenon.compile(model, dims={"n": 64}, precision=p) for p in ("f32", "bf16"))
+        self.assertEqual(exact.inputs[0][2], (64, 256))
+        want = x @ onnx.numpy_helper.to_array(w)
+        np.testing.assert_allclose(exact(x), want, rtol=1e-4, atol=1e-3)
+        np.testing.assert_allclose(narrow(x), want, rtol=0.05, atol=0.5)
+        self.assertGreater(np.abs(narrow(x) - want).max(), 1e-3)
+        with self.assertRaises(tenon.UsageError):
+            exact(x[:3])
+
+    def test_every_stage(self):
+        ex = tenon.compile(two_layers())
+        passes = tenon.transform.names()
+        names = [name for name in dict.fromkeys(p["name"] for p in ex.passes) if name in passes]
+        self.assertGreater(len(names), 20)
+        for name in names[::4]:
+            with self.subTest(name):
+                self.assertRegex(ex.stage(name), "@(R.function|T.prim_func)")
+        with self.assertRaises(tenon.UsageError):
+            ex.stage("no_such_pass")
+
+    def test_overridable_initializers(self):
+        w = onnx.numpy_helper.from_array(np.full((4,), 2, "f"), "w")
+        model = model_of([helper.make_node("Mul", ["x", "w"], ["y"])], [info("x", ("n", 4)), info("w", (4,))],
+                         [info("y", ("n", 4))], [w])
+        s = tenon.InferenceSession(model.SerializeToString())
+        self.assertEqual([(v.name, v.type, v.shape) for v in s.get_overridable_initializers()], [("w", "tensor(float)", [4])])
+        self.assertEqual([v.name for v in s.get_inputs()], ["x"])
+        np.testing.assert_array_equal(s.run(None, {"x": X})[0], 2 * X)
+        with self.assertRaisesRegex(tenon.InvalidArgument, "w: the value of an initializer is compiled into the code"):
+            s.run(None, {"x": X, "w": np.ones(4, "f")})
+        model.ir_version = 3  # every initializer has to be listed there
+        self.assertEqual(tenon.InferenceSession(model.SerializeToString()).get_overridable_initializers(), [])
+        self.assertEqual(tenon.InferenceSession(relu().SerializeToString()).get_overridable_initializers(), [])
+
     def test_settings(self):
         for wrong in ({"target": "no such"}, {"opt_level": 9}, {"precision": "f8"}, {"dims": {"m": 3}}):
             with self.assertRaises(tenon.Error):
