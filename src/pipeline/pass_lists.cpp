@@ -29,7 +29,8 @@ const Chapter kGraph[] = {
     // What is constant folds before patterns look for constants.
     {"constants", {"fold_constant", "simplify_expr"}},
     {"algebra", {"fold_scale_axis", "reorder_permute_dims_after_concat", "adjust_matmul_order"}},
-    {"new weights", {"fold_constant", "eliminate_dead_code"}},
+    // Behind what folds factors into weights: it does not see through a rounding.
+    {"new weights", {"promote_f16", "fold_constant", "eliminate_dead_code"}},
     // Libraries first: they do not know the layouts and panels.
     {"layout", {"use_libraries", "convert_layout", "eliminate_dead_code", "pack_weights"}},
     {"packed weights", {"fold_constant", "canonicalize", "eliminate_common_subexpr", "eliminate_dead_code"}},
