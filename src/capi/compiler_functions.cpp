@@ -32,6 +32,7 @@
 #include "runtime/vm.h"
 #include "tools/explain.h"
 #include "tools/module_text.h"
+#include "tools/quantize/quantize.h"
 #include "tools/reduce_module.h"
 #include "tools/replay_schedules.h"
 #include "tools/strategy_report.h"
@@ -570,6 +571,42 @@ AttrMap reduce(const ReduceRequest& r) {
   return reply;
 }
 
+AttrMap quantize(const QuantizeRequest& r) {
+  if (r.names.size() != r.samples.size() || r.labels.size() > 1)
+    throw Error(
+        ErrorKind::usage, "T0951",
+        fmt::format("{} names of inputs and {} tensors of samples", r.names.size(), r.samples.size()));
+  if (!(r.percentile > 0 && r.percentile <= 100))
+    throw Error(ErrorKind::usage, "T0950", fmt::format("the percentile {} is not in (0, 100]", r.percentile));
+  QuantizeOptions options;
+  options.form.excluded = r.excluded.vec();
+  options.form.symmetric = r.symmetric, options.form.equalize = r.equalize;
+  options.form.per_channel = !r.per_tensor;
+  options.method = parse_range_method(r.method);
+  options.share = r.percentile / 100;
+  options.threads = int(r.threads);
+  if (r.progress)
+    options.progress = [&](std::string_view step, int done, int total) {
+      r.progress(std::string(step), int64_t(done), int64_t(total));
+    };
+  SampleSet samples;
+  for (size_t i = 0; i < r.names.size(); ++i) samples.emplace(r.names[i], r.samples[i]);
+  const QuantizeReport report =
+      quantize_model(r.model, samples, r.labels.empty() ? std::nullopt : std::optional(r.labels[0]), options);
+  write_text_file(r.output, report.model);
+  json layers = json::array();
+  for (const LayerError& l : report.layers)
+    layers.push_back({{"name", l.layer.name}, {"op", l.layer.op}, {"error", l.error}, {"own_error", l.own}});
+  auto or_null = [](const std::optional<double>& v) { return v ? json(*v) : json(); };
+  return reply_json({{"output", r.output},
+                     {"bytes", report.model.size()},
+                     {"samples", report.samples},
+                     {"accuracy_before", or_null(report.accuracy_before)},
+                     {"accuracy_after", or_null(report.accuracy_after)},
+                     {"leave_in_float", report.leave_in_float},
+                     {"layers", layers}});
+}
+
 // ---------------------------------------------------------------- lists
 /// Every pass as its record has it, and the lists of a compilation by chapters.
 AttrMap passes(const NoRequest&) {
@@ -665,6 +702,8 @@ const bool registered = [] {
   add_compiler_function("interpret", interpret_function, "runs a model on the interpreter");
   add_compiler_function("opt", opt, "applies passes to a module and prints it");
   add_compiler_function("reduce", reduce, "the smallest module on which a pass still fails the same way");
+  add_compiler_function("quantize", quantize,
+                        "a model that computes on bytes, from a float model and samples");
   add_compiler_function("passes", passes, "all passes");
   add_compiler_function("operators", operators, "all graph operators");
   add_compiler_function("onnx_operators", onnx_operators, "what the ONNX importer covers");

@@ -137,6 +137,35 @@ struct ReduceRequest : PassSettings {
   }
 };
 
+/// "compiler.quantize" → json: layers[{name, op, error, own_error}], samples, accuracy_before and
+/// accuracy_after (null without labels), leave_in_float, bytes.
+struct QuantizeRequest : Object {
+  std::string model, output, method = "minmax";
+  Array<std::string> names, excluded;
+  Array<NDArray> samples, labels;
+  double percentile = 99.99;
+  bool symmetric = false, per_tensor = false, equalize = false;
+  int64_t threads = 0;
+  Function progress;
+
+  static void fields(auto& f) {
+    using R = QuantizeRequest;
+    f.add("model", &R::model, "a float model, an ONNX file")
+        .add("output", &R::output, "a file for the quantised model")
+        .add("names", &R::names, "of inputs")
+        .add("samples", &R::samples, "a tensor (samples, ...) for each name")
+        .add("labels", &R::labels, "none, or one tensor of integers: the class of each sample")
+        .add("method", &R::method, "minmax, percentile or entropy")
+        .add("percentile", &R::percentile, "of the values that the range spans, with that method")
+        .add("symmetric", &R::symmetric, "activations as int8 around 0")
+        .add("per_tensor", &R::per_tensor, "one scale for a weight, not one for each channel")
+        .add("equalize", &R::equalize, "balance channels of neighbouring convolutions first")
+        .add("excluded", &R::excluded, "names of nodes that stay in float")
+        .add("threads", &R::threads, "to run the samples with; 0: available cores")
+        .add("progress", &R::progress, "called with step, done and total");
+  }
+};
+
 /// "compiler.target" → json.
 struct TargetRequest : Object {
   std::string target;

@@ -92,6 +92,7 @@ int main(int argc, char** argv) {
   cli::add_inspect(app, console);
   cli::add_opt(app, console);
   cli::add_reduce(app, console, exit_code);
+  cli::add_quantize(app, console);
   cli::add_ops(app, console);
   cli::add_explain(app, console);
   cli::add_doctor(app, console);

@@ -14,17 +14,39 @@ namespace tenon::op {
 
 using Terms = std::vector<Term>;
 
-Term along_axis(InferContext& ctx, const Term& parameter, int64_t axis, int64_t rank) {
-  const Term p = parameter.as(f32);
-  const auto s = p.dims();
-  if (!s || s->empty()) return s ? p : Term();
-  if (s->size() != 1)
+namespace {
+/// The elements of a constant in another type and shape, so that nothing is left to fold.
+Expr converted(const graph::Constant& c, DataType t, const Shape& shape) {
+  std::vector<int64_t> dims;
+  for (const PrimExpr& d : shape) dims.push_back(*tir::as_int(d));
+  NDArray out = NDArray::empty(dims, t);
+  for (int64_t i = 0; i < out.size(); ++i) out.set_element(i, c.data.element(i));
+  return graph::constant(out);
+}
+/// A constant of zeros: there is nothing to add or to take off.
+bool is_zero(const Term& t) {
+  const auto* c = t ? t.expr().as<graph::Constant>() : nullptr;
+  if (!c) return false;
+  for (int64_t i = 0; i < c->data.size(); ++i)
+    if (c->data.element(i) != 0) return false;
+  return true;
+}
+Term less(const Term& x, const Term& zero) { return is_zero(zero) ? x : x - zero; }
+}  // namespace
+
+Term along_axis(InferContext& ctx, const Term& parameter, int64_t axis, int64_t rank, DataType t) {
+  const auto s = parameter.dims();
+  if (!s) return {};
+  if (s->size() > 1)
     return ctx.error(fmt::format("a scale or zero point {} is neither scalar nor vector", show(*s)));
-  if (tir::is_one((*s)[0])) return p.reshaped({});
-  if (!ctx.expect_axis(axis, rank)) return {};
-  Shape out;
-  for (int64_t i = 0; i < rank; ++i) out.push_back(i == normal_axis(axis, rank) ? (*s)[0] : PrimExpr(1));
-  return p.reshaped(out);
+  Shape to;
+  if (!s->empty() && !tir::is_one((*s)[0])) {
+    if (!ctx.expect_axis(axis, rank)) return {};
+    for (int64_t i = 0; i < rank; ++i) to.push_back(i == normal_axis(axis, rank) ? (*s)[0] : PrimExpr(1));
+  }
+  if (const auto* c = parameter.expr().as<graph::Constant>()) return {ctx, converted(*c, t, to)};
+  const Term p = parameter.as(t);
+  return s->empty() ? p : p.reshaped(to);
 }
 
 namespace {
@@ -33,17 +55,18 @@ namespace {
 Term in_range(const Term& x, const Term& scale, const Term& zero, DataType t) {
   const double low = t.is_int() ? -std::ldexp(1.0, t.bits - 1) : 0,
                high = std::ldexp(1.0, t.bits - (t.is_int() ? 1 : 0)) - 1;
-  return ((x / scale).op("round") + zero).op("clip", make_attrs<ClipAttrs>(low, high));
+  const Term steps = (x / scale).op("round");
+  return (is_zero(zero) ? steps : steps + zero).op("clip", make_attrs<ClipAttrs>(low, high));
 }
 }  // namespace
 
 Term quantized(const Term& x, const Term& scale, const Term& zero, DataType t) {
   return in_range(x, scale, zero, t).as(t);
 }
-Term dequantized(const Term& x, const Term& scale, const Term& zero) { return (x.as(f32) - zero) * scale; }
+Term dequantized(const Term& x, const Term& scale, const Term& zero) { return less(x.as(f32), zero) * scale; }
 Term centred(InferContext& ctx, const Term& x, const Term& zero, int64_t axis) {
   const auto* t = graph::as_tensor(x.expr());
-  return x.as(i32) - along_axis(ctx, zero, axis, t->ndim).as(i32);
+  return less(x.as(i32), along_axis(ctx, zero, axis, t->ndim, i32));
 }
 
 Expr product_of_scales(const Expr& a, const Expr& b) {

@@ -5,9 +5,9 @@
 
 namespace tenon::op {
 
-/// A scale or zero point as f32, shaped to broadcast along an axis of a tensor of `rank` dimensions; scalars
-/// stay.
-Term along_axis(InferContext& ctx, const Term& parameter, int64_t axis, int64_t rank);
+/// A scale or zero point in type t, shaped to broadcast along an axis of a tensor of `rank` dimensions;
+/// scalars stay. Of a constant a constant.
+Term along_axis(InferContext& ctx, const Term& parameter, int64_t axis, int64_t rank, DataType t = f32);
 /// round_to_even(x / scale) + zero, kept in the range of t.
 Term quantized(const Term& x, const Term& scale, const Term& zero, DataType t);
 /// (x - zero) · scale as f32.

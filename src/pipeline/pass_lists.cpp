@@ -21,15 +21,18 @@ const Chapter kGraph[] = {
     {"types", {"infer_types", "check_types"}},
     // Early, so that every pass below sees the bodies of closures as functions.
     {"functions", {"lambda_lift", "inline_functions", "check_sizes"}},
-    // While weights are still integers: fold_constant would make floats of them.
-    {"quantised networks", {"fake_quantization_to_integer", "qnn_canonicalize"}},
+    // While weights are still bytes: fold_constant would make wide numbers of them, also of those that
+    // nobody needs any more.
+    {"quantised networks",
+     {"fake_quantization_to_integer", "qnn_canonicalize", "narrow_contraction", "eliminate_dead_code"}},
     {"one spelling", {"simplify_inference", "canonicalize"}},
     // What is constant folds before patterns look for constants.
     {"constants", {"fold_constant", "simplify_expr"}},
     {"algebra", {"fold_scale_axis", "reorder_permute_dims_after_concat", "adjust_matmul_order"}},
-    {"new weights", {"fold_constant", "eliminate_dead_code"}},
+    // Behind what folds factors into weights: it does not see through a rounding.
+    {"new weights", {"promote_f16", "fold_constant", "eliminate_dead_code"}},
     // Libraries first: they do not know the layouts and panels.
-    {"layout", {"use_libraries", "narrow_conv", "convert_layout", "eliminate_dead_code", "pack_weights"}},
+    {"layout", {"use_libraries", "convert_layout", "eliminate_dead_code", "pack_weights"}},
     {"packed weights", {"fold_constant", "canonicalize", "eliminate_common_subexpr", "eliminate_dead_code"}},
     {"fusion", {"fuse_ops"}},
     {"lowering", {"lower_to_call_tir"}},

@@ -847,6 +847,34 @@ def main(x: R.Tensor((4, 3), "float32"), w: R.Tensor((5, 2), "float32")) -> R.Te
             self.assertEqual(self.cached(self.module, "--cache", folder), expected)
         self.assertEqual(self.cached(self.module, "--cache", self.module / "below"), expected)
 
+    def test_quantize(self):
+        samples, out = self.tmp / "samples", self.tmp / "digits_int8.onnx"
+        samples.mkdir()
+        digits = DIGITS.parent
+        for file, name in (("test_images.npy", "image.npy"), ("test_labels.npy", "labels.npy")):
+            shutil.copy(digits / file, samples / name)
+        report = json.loads(self.ok("quantize", DIGITS, "--data", samples, "-o", out, "--json"))
+        self.assertEqual(len(report["layers"]), 4)
+        self.assertEqual(report["samples"], 359)
+        self.assertGreaterEqual(report["accuracy_after"], report["accuracy_before"] - 0.005)
+        self.assertLess(out.stat().st_size, DIGITS.stat().st_size / 2)
+        self.ok("compare", out, "--against", "interpreter", "--rms-tol", "0.02")
+        first = report["layers"][0]["name"]
+        shown = self.ok("quantize", DIGITS, "--data", samples, "-o", out, "--method", "entropy", "--exclude", first)
+        self.assertNotIn(first + " ", shown)
+        self.assertIn("accuracy on 359 samples", shown)
+        # What cannot be calibrated leaves no model.
+        out.unlink()
+        (samples / "labels.npy").unlink()
+        for shape, values in (((2, 1, 8, 9), [0] * 144), ((0, 1, 8, 8), []), ((1, 1, 8, 8), [float("nan")] * 64)):
+            npy(samples / "image.npy", shape, values)
+            self.refused(2, "quantize", DIGITS, "--data", samples, "-o", out, words=["T0951", "image"])
+            self.assertFalse(out.exists())
+        (samples / "image.npy").unlink()
+        self.refused(2, "quantize", DIGITS, "--data", samples, "-o", out, words=["T0951", "no samples of the input 'image'"])
+        self.refused(5, "quantize", DIGITS, "--data", self.tmp / "absent", "-o", out, words=["T3001"])
+        self.assertFalse(out.exists())
+
     def test_reduce_says_when_nothing_is_wrong(self):
         self.assertIn("nothing to reduce", self.ok("reduce", DIGITS, "--pass", "fold_constant", "--pass", "fuse_ops"))
         done = tenon("reduce", DIGITS, "--pass", "no_such_pass")

@@ -111,6 +111,17 @@ std::span<const ErrorCode> command_codes() {
       {"T0949", "a program is for another target",
        "Its attribute `target` names a kind of code that this compilation does not make.",
        "Compile for that target, or take the attribute out."},
+      {"T0950", "a setting of the calibration is not known",
+       "Ranges of activations are found by minmax, percentile or entropy; a percentile lies in (0, 100].",
+       "Follow the message."},
+      {"T0951", "the samples for a quantisation do not fit the model",
+       "They are missing or empty, have another shape or type, hold what is no number, or the labels are "
+       "more "
+       "or fewer.",
+       "Give NAME.npy for each input, samples along its first axis."},
+      {"T0952", "an activation cannot be calibrated",
+       "The float model computes what is infinite or no number, or no float32.",
+       "Look at the sample that the message names, or leave the node in float."},
   };
   return codes;
 }

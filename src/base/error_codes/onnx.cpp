@@ -58,6 +58,13 @@ std::span<const ErrorCode> onnx_codes() {
        "Remove the recursion; ONNX has Loop for repetition."},
       {"T2022", "an input of the model has no name or type", "Every input states its name and element type.",
        "Export the model again."},
+      {"T2030", "the model cannot be quantised",
+       "It has no constant float weights, one of them is not finite, or operators of an old operator set "
+       "mean "
+       "something else in set 13.",
+       "Export it again with operator set 13 or later."},
+      {"T2031", "a node to leave in float is not there", "The name is unknown in the model's graph.",
+       "Use one of the names that the message lists."},
       {"T2101", "an operator is not supported", "The importer has no converter for it.",
        "`tenon ops --onnx` lists what is covered; docs/status.md says what is planned."},
       {"T2102", "an operator is not supported in this form",

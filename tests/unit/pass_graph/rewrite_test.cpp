@@ -313,23 +313,6 @@ TEST(PackWeights, NarrowTypesLieInGroups) {
     expect_close(want, run(out, in), x_type.is_float() ? 2e-2 : 0);
     EXPECT_EQ(ops_of(out), Names({"nn.packed_matmul"}));
   }
-  // Values with a zero point, as QLinearMatMul and MatMulInteger have them.
-  for (double zero : {0.0, 7.0}) {
-    Model m;
-    auto x = m.param("x", {5, 8}, u8);
-    Expr wide = m.op("cast", {x}, op::make_attrs<op::CastAttrs>(i32));
-    if (zero != 0) wide = m.op("subtract", {wide, op::scalar(zero, i32)});
-    NDArray w = NDArray::empty({8, 19}, i32);
-    for (int64_t i = 0; i < w.size(); ++i) w.set_element_int(i, i * 37 % 256 - 128);
-    IRModule before = m.done(m.op("matmul", {wide, graph::constant(w)}));
-    const std::vector<NDArray> in{random_array({5, 8}, u8)}, want = run(before, in);
-    IRModule out =
-        run_pass("eliminate_dead_code",
-                 run_pass("fold_constant", run_pass("pack_weights", before, context), context), context);
-    expect_valid(out);
-    expect_close(want, run(out, in), 0);
-    EXPECT_EQ(ops_of(out), zero == 0 ? Names({"nn.packed_matmul"}) : Names({"nn.packed_matmul", "subtract"}));
-  }
 }
 
 TEST(FoldConstant, LayoutsWithoutAProgram) {

@@ -172,11 +172,7 @@ class FoldConstant : public BodyRewriter {
                                          const std::vector<int64_t>& shape) {
     if (x.dtype().bits % 8 != 0 || x.dtype().lanes != 1 || from.size() != size_t(x.ndim()))
       return std::nullopt;
-    struct Axis {
-      size_t letter;          ///< position in `from`
-      int64_t block, extent;  ///< logical elements per step, steps
-    };
-    std::vector<int64_t> stride(from.size(), 1), block(from.size(), 1), at(from.size(), 0);
+    std::vector<int64_t> stride(from.size(), 1), block(from.size(), 1);
     for (size_t i = from.size() - 1; i-- > 0;) stride[i] = stride[i + 1] * x.shape()[i + 1];
     std::vector<Axis> axes;
     int64_t factor = 0;
@@ -195,38 +191,63 @@ class FoldConstant : public BodyRewriter {
     if (axes.size() != shape.size() || axes.empty()) return std::nullopt;
     for (Axis& a : axes) a.block = a.block == 0 ? 1 : block[a.letter];
     NDArray out = NDArray::zeros(shape, x.dtype());
-    const size_t bytes = size_t(x.dtype().bytes());
-    const char* source = x.as_ptr<char>();
-    char* target = out.as_ptr<char>();
-    const Axis last = axes.back();
+    switch (x.dtype().bytes()) {
+      case 1:
+        copy_axes<uint8_t>(x, out, axes, stride);
+        break;
+      case 2:
+        copy_axes<uint16_t>(x, out, axes, stride);
+        break;
+      case 4:
+        copy_axes<uint32_t>(x, out, axes, stride);
+        break;
+      case 8:
+        copy_axes<uint64_t>(x, out, axes, stride);
+        break;
+      default:
+        return std::nullopt;
+    }
+    return out;
+  }
+  /// An axis of a tensor in another layout.
+  struct Axis {
+    size_t letter;          ///< the axis of the plain tensor
+    int64_t block, extent;  ///< logical elements per step, steps
+  };
+  /// Element by element in the order of the result, whose last two axes are the inner loops; `stride` is that
+  /// of the plain axes. What lies outside of x stays.
+  template <class T>
+  static void copy_axes(const NDArray& x, const NDArray& out, const std::vector<Axis>& axes,
+                        const std::vector<int64_t>& stride) {
+    const T* const source = x.as_ptr<T>();
+    T* target = out.as_ptr<T>();
+    const Axis last = axes.back(), next = axes.size() > 1 ? axes[axes.size() - 2] : Axis{0, 0, 1};
     const int64_t size = x.shape()[last.letter], step = stride[last.letter] * last.block;
-    std::vector<int64_t> index(axes.size(), 0);
-    for (int64_t rows = out.size() / std::max<int64_t>(1, last.extent); rows > 0; --rows) {
+    const size_t outer = axes.size() - std::min<size_t>(axes.size(), 2);
+    std::vector<int64_t> index(axes.size(), 0), at(stride.size(), 0);
+    for (int64_t blocks = out.size() / std::max<int64_t>(1, last.extent * next.extent); blocks > 0;
+         --blocks) {
       bool inside = true;
       int64_t offset = 0;
       for (size_t i = 0; i < at.size(); ++i) {
         inside = inside && at[i] < x.shape()[i];
         offset += at[i] * stride[i];
       }
-      const int64_t left = inside ? (size - at[last.letter] + last.block - 1) / last.block : 0,
-                    count = std::min(left, last.extent);
-      if (bytes == 4) {
-        const auto* p = reinterpret_cast<const uint32_t*>(source) + offset;
-        auto* q = reinterpret_cast<uint32_t*>(target);
-        for (int64_t k = 0; k < count; ++k) q[k] = p[k * step];
-      } else {
-        for (int64_t k = 0; k < count; ++k)
-          std::memcpy(target + size_t(k) * bytes, source + size_t(offset + k * step) * bytes, bytes);
+      for (int64_t j = 0; j < next.extent; ++j, target += last.extent) {
+        const int64_t moved = j * next.block,
+                      first = at[last.letter] + (next.letter == last.letter ? moved : 0);
+        if (!inside || at[next.letter] + moved >= x.shape()[next.letter]) continue;
+        const int64_t count = std::min((size - first + last.block - 1) / last.block, last.extent);
+        const T* p = source + offset + moved * stride[next.letter];
+        for (int64_t k = 0; k < count; ++k) target[k] = p[k * step];
       }
-      target += size_t(last.extent) * bytes;
-      for (size_t i = axes.size() - 1; i-- > 0;) {
+      for (size_t i = outer; i-- > 0;) {
         at[axes[i].letter] += axes[i].block;
         if (++index[i] < axes[i].extent) break;
         at[axes[i].letter] -= axes[i].block * axes[i].extent;
         index[i] = 0;
       }
     }
-    return out;
   }
 
   std::vector<NDArray> evaluate(const Call& call, const std::vector<NDArray>& inputs) {

@@ -4,12 +4,14 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <unordered_set>
 
 #include "analysis/analyzer.h"
 #include "ir/bodies.h"
 #include "ir/symbols.h"
 #include "op/infer.h"
+#include "op/op_def.h"
 
 namespace tenon::graph {
 namespace {
@@ -159,6 +161,21 @@ class GroupBuilder {
   }
 
  private:
+  /// Sums of products of integers: scales and zero points behind them are numbers of one layer, and kernels
+  /// that differ in nothing else are one kernel when these come from outside.
+  static bool sums_integers(const Binding& b) {
+    const Op* op = op_of(b->value);
+    const auto* t = as_tensor(b->var);
+    return op && t && t->dtype == i32 &&
+           op::definition(*op).fusion == op::FusionKind::out_element_wise_fusable;
+  }
+  bool stays_inside(const Constant& c) const {
+    if (c.data.size() != 1) return false;
+    const double v = std::abs(c.data.element(0));
+    return !quantised_ || c.data.dtype() != f32 || v == 0 ||
+           v == 1;  // those two are often no operation at all
+  }
+
   void parameter(const Expr& e, const std::string& name) {
     if (known_.insert(e.get()).second) outside_.emplace_back(e, var(name, e->type));
   }
@@ -166,12 +183,13 @@ class GroupBuilder {
     if (auto* v = e.as<Var>()) {
       if (!inside_.count(v)) parameter(e, v->name);
     } else if (auto* c = e.as<Constant>()) {
-      if (c->data.size() != 1) parameter(e, "const");
+      if (!stays_inside(*c)) parameter(e, "const");
     } else if (auto* t = e.as<Tuple>()) {
       for (const Expr& i : t->items) scan(i);
     }
   }
   void find_parameters() {
+    quantised_ = std::any_of(members_.begin(), members_.end(), sums_integers);
     for (const Binding& b : members_) {
       const Expr value = b->value;
       if (auto* c = value.as<Call>())
@@ -251,6 +269,7 @@ class GroupBuilder {
   }
 
   const std::vector<Binding>& members_;
+  bool quantised_ = false;
   Group group_;
   std::unordered_map<const Object*, Expr>
       inside_;  // of the members → of the function; null until it is known

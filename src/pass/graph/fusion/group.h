@@ -11,7 +11,8 @@ struct Group {
 };
 
 /// The function that computes `result` (bound by one of `members`, in order). Variables and tensors from
-/// outside become parameters; constants of one element stay inside. Its symbolic sizes are its own.
+/// outside become parameters; constants of one element stay inside, unless they are scales behind sums of
+/// products of integers. Its symbolic sizes are its own.
 Group make_group(const std::vector<Binding>& members, const VarRef& result);
 
 /// "fused_conv2d_add_relu": at most 80 characters, longer ones are cut and marked by a hash.

@@ -7,11 +7,7 @@
 //            lv1 = R.nn.packed_matmul(x, lv, units=n)
 //
 // Narrow types lie in groups where the target has an instruction that multiplies groups (dot_intrin.h): bf16
-// in pairs, bytes in fours, "NK32n4k" with the last two axes as one. Products of quantised values arrive as
-// products of integers of 32 bits, x - z and w; with w a constant of bytes they become products of bytes:
-//
-//   before   lv = R.subtract(R.cast(x, "int32"), z);  lv1 = R.matmul(lv, w)     # z and w constant
-//   after    lv1 = R.nn.packed_matmul(x, w', group=4);  lv2 = R.subtract(lv1, z · Σ w)
+// in pairs, bytes in fours, "NK32n4k" with the last two axes as one.
 //
 // The width of a panel comes from the target record and the number of rows of x: the tile of rows × vectors
 // with the largest useful share that the vector registers hold. Needs: types, a target. Keeps: values; sums
@@ -50,7 +46,6 @@ class PackWeights : public BodyRewriter {
     const DataType type = w->dtype;
     if (type != x->dtype && !(byte(type) && byte(x->dtype))) return value;
     if (type.is_float() && type.bits < 16) return value;
-    if (type == i32) return quantised(value, call, *shape_w, dense, var);
     const DataType sum = type.is_float() ? (type.bits < 32 ? f32 : type) : i32;
     const auto form = dot_form(target_, x->dtype, type, sum);
     const int64_t inputs = (*shape_w)[dense ? 1 : 0];
@@ -95,55 +90,6 @@ class PackWeights : public BodyRewriter {
           var->name + "_groups");
     return op::op_call("nn.packed_matmul", {x, panels},
                        op::make_attrs<op::PackedMatmulAttrs>(columns, out, group), origin);
-  }
-
-  /// (x - z) · w of 32-bit integers, where x is bytes widened and w holds bytes: a product of bytes.
-  Expr quantised(const Expr& value, const Call& call, const std::vector<int64_t>& shape, bool dense,
-                 const VarRef& var) {
-    const auto* w = call.args[1].as<Constant>();
-    if (!w || w->data.dtype() != i32) return value;
-    // x - z, x + z or x.
-    int64_t zero = 0;
-    Expr widened = call.args[0];
-    for (const char* op : {"subtract", "add"})
-      if (const Call* c = definition_call(widened, op)) {
-        const auto z = scalar_constant(c->args[1]);
-        if (!z || std::abs(*z) > 1 << 20) return value;
-        zero = op[0] == 's' ? int64_t(*z) : -int64_t(*z);
-        widened = c->args[0];
-        break;
-      }
-    const Call* cast = definition_call(widened, "cast");
-    if (!cast) return value;
-    const Expr& x = cast->args[0];
-    const auto *narrow = as_tensor(x), *wide = as_tensor(call.args[0]);
-    if (!narrow || !wide || !byte(narrow->dtype) || narrow->ndim != wide->ndim) return value;
-    int64_t low = 0, high = 0;
-    const int64_t count = w->data.size();
-    const auto* from = static_cast<const int32_t*>(w->data.data());
-    for (int64_t i = 0; i < count; ++i)
-      low = std::min<int64_t>(low, from[i]), high = std::max<int64_t>(high, from[i]);
-    const DataType type = low >= -128 && high <= 127 ? DataType::int_(8) : u8;
-    if (type == u8 && (low < 0 || high > 255)) return value;
-    const int64_t columns = shape[dense ? 0 : 1], inputs = shape[dense ? 1 : 0];
-    const auto form = dot_form(target_, narrow->dtype, type, i32);
-    if (!form || inputs % form->group != 0) return value;
-    NDArray bytes = NDArray::empty(shape, type), sums = NDArray::empty({columns}, i32);
-    auto* to = static_cast<uint8_t*>(bytes.data());
-    for (int64_t i = 0; i < count; ++i) to[i] = uint8_t(from[i]);
-    int64_t rows = 0;
-    if (auto s = known_shape(x))
-      for (size_t i = 0; i + 1 < s->size(); ++i) rows = std::max(rows, tir::as_int((*s)[i]).value_or(0));
-    Expr product =
-        packed(x, constant(bytes), dense, rows, columns, inputs, form->group, i32, i32, var, call.origin);
-    if (zero == 0) return product;
-    auto* sum = static_cast<int32_t*>(sums.data());
-    for (int64_t n = 0; n < columns; ++n) {
-      uint32_t total = 0;
-      for (int64_t k = 0; k < inputs; ++k) total += uint32_t(from[dense ? n * inputs + k : k * columns + n]);
-      sum[n] = int32_t(total * uint32_t(zero));
-    }
-    return op::op_call("subtract", {emit(product, var->name + "_products"), constant(sums)}, {}, call.origin);
   }
 
   Target target_;

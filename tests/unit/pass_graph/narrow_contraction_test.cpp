@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// narrow_conv and the layouts that convert_layout gives its convolutions: zero points, padding, groups, and
-// that every bit of the result stays.
+// narrow_contraction and the layouts that convert_layout gives its convolutions: zero points, padding,
+// groups, and that every bit of the result stays.
 #include "support.h"
 #include "target/target.h"
 
@@ -81,7 +81,7 @@ void expect_same_bits(const Case& c, bool vnni, const std::string& form) {
   const IRModule in = quantised_conv(c);
   const int64_t low = c.type == u8 ? 0 : -128;
   const std::vector<NDArray> inputs{integers(c.x, c.type, low, low + 255, 9)}, want = run(in, inputs);
-  IRModule out = run_pass("narrow_conv", run_pass("infer_types", in, context), context);
+  IRModule out = run_pass("narrow_contraction", run_pass("infer_types", in, context), context);
   expect_valid(out);
   expect_close(want, run(out, inputs), 0);
   out = run_pass("convert_layout", out, context);
@@ -94,7 +94,7 @@ void expect_same_bits(const Case& c, bool vnni, const std::string& form) {
   expect_close(want, run(out, inputs), 0);
 }
 
-TEST(NarrowConv, KeepsEveryBitAtOddSizes) {
+TEST(NarrowContraction, KeepsEveryBitAtOddSizes) {
   const Case plain{{1, 32, 6, 5}, {16, 32, 3, 3}, u8, 7, 1, {1, 1}, {1, 1, 1, 1}};
   expect_same_bits(plain, true, "uint8 NCHW16c OIHW16o4i NCHW16c");
   expect_same_bits(plain, false, "uint8 NCHW8c OIHW8o2i NCHW8c");
@@ -112,7 +112,7 @@ TEST(NarrowConv, KeepsEveryBitAtOddSizes) {
                    "uint8 NGCHW GOIHW NGCHW");
 }
 
-TEST(NarrowConv, ChannelsThatWereAddedMeetNoWeights) {
+TEST(NarrowContraction, ChannelsThatWereAddedMeetNoWeights) {
   // 136 channels in blocks of 16 are 144; the second convolution reads them as they lie.
   Model m;
   auto x = m.param("x", {1, 16, 3, 3}, u8);
@@ -130,8 +130,9 @@ TEST(NarrowConv, ChannelsThatWereAddedMeetNoWeights) {
   PassContext context = make_context();
   context.target = with_dots(true);
   const std::vector<NDArray> inputs{integers({1, 16, 3, 3}, u8, 0, 255, 9)}, want = run(in, inputs);
-  IRModule out = run_pass("convert_layout",
-                          run_pass("narrow_conv", run_pass("infer_types", in, context), context), context);
+  IRModule out =
+      run_pass("convert_layout",
+               run_pass("narrow_contraction", run_pass("infer_types", in, context), context), context);
   out = run_pass(
       "eliminate_dead_code",
       run_pass("canonicalize",
@@ -146,7 +147,7 @@ TEST(NarrowConv, ChannelsThatWereAddedMeetNoWeights) {
   expect_close(want, run(out, inputs), 0);
 }
 
-TEST(NarrowConv, ZeroPointsOfTheCall) {
+TEST(NarrowContraction, ZeroPointsOfTheCall) {
   // ConvInteger whose zero point arrives with the data.
   Model m;
   auto x = m.param("x", {1, 4, 4, 5}, u8), z = m.param("z", {1}, u8);
@@ -159,8 +160,9 @@ TEST(NarrowConv, ZeroPointsOfTheCall) {
   context.target = with_dots(true);
   const std::vector<NDArray> inputs{integers({1, 4, 4, 5}, u8, 0, 255, 9), integers({1}, u8, 130, 130, 1)},
       want = run(in, inputs);
-  IRModule out = run_pass("convert_layout",
-                          run_pass("narrow_conv", run_pass("infer_types", in, context), context), context);
+  IRModule out =
+      run_pass("convert_layout",
+               run_pass("narrow_contraction", run_pass("infer_types", in, context), context), context);
   out = run_pass(
       "eliminate_dead_code",
       run_pass("canonicalize",
@@ -171,17 +173,95 @@ TEST(NarrowConv, ZeroPointsOfTheCall) {
   expect_close(want, run(out, inputs), 0);
 }
 
-TEST(NarrowConv, LeavesWhatDoesNotFitBytes) {
+TEST(NarrowContraction, LeavesWhatDoesNotFitBytes) {
   PassContext context = make_context();
   context.target = with_dots(true);
   const Case c{{1, 4, 3, 3}, {16, 4, 3, 3}, u8, 7, 1, {1, 1}, {1, 1, 1, 1}};
   const IRModule wide = run_pass("infer_types", quantised_conv(c, true), context);
-  EXPECT_EQ(conv_forms(run_pass("narrow_conv", wide, context)), (std::vector<std::string>{"int32   "}));
+  EXPECT_EQ(conv_forms(run_pass("narrow_contraction", wide, context)),
+            (std::vector<std::string>{"int32   "}));
   // A zero point that no byte holds cannot be padded with.
   Case far = c;
   far.zero = 300;
   const IRModule beyond = run_pass("infer_types", quantised_conv(far), context);
-  EXPECT_EQ(conv_forms(run_pass("narrow_conv", beyond, context)), (std::vector<std::string>{"int32   "}));
+  EXPECT_EQ(conv_forms(run_pass("narrow_contraction", beyond, context)),
+            (std::vector<std::string>{"int32   "}));
+}
+
+/// x and weights of bytes, each less a zero point, multiplied as importers write it.
+IRModule quantised_product(const char* op, bool dense, double zero, std::vector<int64_t> zero_shape,
+                           DataType w_type, bool zero_of_call) {
+  Model m;
+  auto x = m.param("x", {3, 5, 8}, u8);
+  auto wide = [&](const Expr& e) { return m.op("cast", {e}, op::make_attrs<op::CastAttrs>(i32)); };
+  Expr from = wide(x);
+  if (zero_of_call)
+    from = m.op("subtract", {from, m.op("reshape", {wide(m.param("z", {1}, u8)), op::shape({})})});
+  else if (zero != 0)
+    from = m.op("subtract",
+                {from, m.op("reshape", {wide(constant(integers({1}, u8, int64_t(zero), int64_t(zero), 1))),
+                                        op::shape({})})});
+  const int64_t low = w_type == u8 ? 100 : -100;
+  Expr w = wide(constant(integers(dense ? std::vector<int64_t>{19, 8} : std::vector<int64_t>{8, 19}, w_type,
+                                  low, low + 100, 3)));
+  if (!zero_shape.empty())
+    w = m.op("subtract", {w, constant(integers(zero_shape, i32, low + 40, low + 60, 5))});
+  return m.done(m.op(op, {from, w}));
+}
+
+TEST(NarrowContraction, ProductsOfBytes) {
+  PassContext context = make_context();
+  context.target = with_dots(true);
+  for (const char* op : {"matmul", "nn.dense"})
+    for (const DataType w_type : {i8, u8})
+      for (const double zero : {0.0, 7.0})
+        for (const bool of_call : {false, true})
+          for (int zeros = 0; zeros < 3; ++zeros) {
+            const bool dense = std::string(op) == "nn.dense";
+            const std::vector<int64_t> shape = zeros == 0   ? std::vector<int64_t>{}
+                                               : zeros == 1 ? std::vector<int64_t>{1, 1}
+                                               : dense      ? std::vector<int64_t>{19, 1}
+                                                            : std::vector<int64_t>{1, 19};
+            const IRModule in =
+                run_pass("infer_types", quantised_product(op, dense, zero, shape, w_type, of_call), context);
+            std::vector<NDArray> inputs{integers({3, 5, 8}, u8, 0, 255, 9)};
+            if (of_call) inputs.push_back(integers({1}, u8, 99, 99, 1));
+            const std::vector<NDArray> want = run(in, inputs);
+            IRModule out =
+                run_pass("eliminate_dead_code", run_pass("narrow_contraction", in, context), context);
+            expect_valid(out);
+            expect_close(want, run(out, inputs), 0);
+            // No weight is widened any more, and panels hold groups of four.
+            for_each_binding(main_of(out)->body, [&](const Binding& b) {
+              Expr value = b->value;
+              if (const auto* c = value.as<Call>(); c && op_of(value)->name == op)
+                EXPECT_EQ(as_tensor(c->args[1])->dtype.bits, 8);
+            });
+            out = run_pass("fold_constant", run_pass("pack_weights", out, context), context);
+            EXPECT_TRUE(std::ranges::count(ops_of(out), "nn.packed_matmul"));
+            expect_close(want, run(out, inputs), 0);
+          }
+}
+
+TEST(NarrowContraction, WeightsWithoutZeroPointStayWhatTheyAre) {
+  PassContext context = make_context();
+  context.target = with_dots(true);
+  const IRModule in = run_pass("infer_types", quantised_product("matmul", false, 7, {}, i8, false), context);
+  const Constant* before = nullptr;
+  auto weight_of = [&](const IRModule& m) {
+    const Constant* found = nullptr;
+    for_each_binding(main_of(m)->body, [&](const Binding& b) {
+      Expr value = b->value;
+      if (const auto* c = value.as<Call>())
+        for (const Expr& a : c->args)
+          if (const auto* k = a.as<Constant>(); k && k->data.dtype() == i8) found = k;
+    });
+    return found;
+  };
+  before = weight_of(in);
+  const IRModule out = run_pass("narrow_contraction", in, context);
+  ASSERT_TRUE(before && weight_of(out));
+  EXPECT_EQ(before->data.data(), weight_of(out)->data.data());
 }
 
 }  // namespace
