@@ -37,6 +37,23 @@ void names_read(const proto::NodeProto& node, std::vector<const std::string*>& o
   }
 }
 
+Expr dtype_word(DataType t) {
+  return make<graph::PrimValue>(PrimExpr(int64_t(t.code) | int64_t(t.bits) << 8));
+}
+bool holds(const FormRef& form, Form::Kind kind) {
+  return form && (form->kind == kind || holds(form->item, kind));
+}
+graph::Type of_elements(const graph::Type& tensor, DataType t) {
+  const auto* type = graph::as_tensor(tensor);
+  return make<graph::TensorType>(type->shape, type->ndim, t, type->device);
+}
+/// The type of a value as it enters the program.
+graph::Type outside_type(const graph::Type& held, const FormRef& form) {
+  if (!form) return held;
+  if (form->kind != Form::codes) return graph::object_type();
+  return of_elements(held, form->element);
+}
+
 int64_t count_nodes(const proto::ModelProto& m) {
   int64_t n = m.graph().node_size();
   for (const auto& f : m.functions()) n += f.node_size();
@@ -45,9 +62,13 @@ int64_t count_nodes(const proto::ModelProto& m) {
 
 }  // namespace
 
+Expr bytes_constant(const std::string& text) {
+  return graph::constant(NDArray::from_bytes({int64_t(text.size())}, u8, text.data(), text.size()));
+}
+
 RegisterConverter::RegisterConverter(const char* name, std::vector<int64_t> since, ConvertFn fn,
-                                     const char* note) {
-  table().emplace(name, Converter{std::move(since), fn, note});
+                                     const char* note, Forms forms) {
+  table().emplace(name, Converter{std::move(since), fn, note, forms == Forms::any});
 }
 const std::map<std::string, Converter, std::less<>>& converters() { return table(); }
 const Converter* find_converter(const std::string& domain, const std::string& name) {
@@ -113,26 +134,30 @@ PrimExpr Importer::symbol(const std::string& name) {
   return v;
 }
 
-graph::Type Importer::input_type(const proto::ValueInfoProto& info) {
+std::pair<graph::Type, FormRef> Importer::input_type(const proto::ValueInfoProto& info) {
   const std::string where = fmt::format("{}, input {}", file.name, in_quotes(info.name()));
   if (!info.has_type() || info.type().value_case() == proto::TypeProto::VALUE_NOT_SET)
     fail("T2022", "the input has no type", where);
+  if (info.type().has_map_type() || info.type().has_sparse_tensor_type())
+    fail("T2103",
+         fmt::format("the input is a {}, which is not supported",
+                     info.type().has_map_type() ? "map" : "sparse tensor"),
+         where);
   if (!info.type().has_tensor_type()) {
-    const char* kind = info.type().has_sequence_type()   ? "a sequence"
-                       : info.type().has_map_type()      ? "a map"
-                       : info.type().has_optional_type() ? "an optional value"
-                                                         : "a sparse tensor";
-    fail("T2103", fmt::format("the input is {}, which is not supported; only tensors are", kind), where);
+    const FormRef form = declared_form(info.type());
+    if (!form) fail("T2103", "the input is a container of values whose type is not supported", where);
+    return {graph::object_type(), form};
   }
   const auto& t = info.type().tensor_type();
-  const DataType dtype = element_type(t.elem_type());
+  const DataType dtype = held_type(t.elem_type());
+  const FormRef form = element_form(t.elem_type());
   if (dtype.is_void()) {
     if (t.elem_type() == 0) fail("T2022", "the input has no element type", where);
     fail("T2103",
          fmt::format("the input has elements of {}, which is not supported", onnx_type_name(t.elem_type())),
          where);
   }
-  if (!t.has_shape()) return graph::tensor_type_unknown(-1, dtype);
+  if (!t.has_shape()) return {graph::tensor_type_unknown(-1, dtype), form};
   if (t.shape().dim_size() > 64)
     fail("T2014", fmt::format("the input has {} dimensions; at most 64 are accepted", t.shape().dim_size()),
          where);
@@ -155,10 +180,83 @@ graph::Type Importer::input_type(const proto::ValueInfoProto& info) {
   if (known > options.max_tensor_bytes)
     fail("T2015", fmt::format("the input is larger than the limit of {} bytes", options.max_tensor_bytes),
          where, "", ErrorKind::limit);
-  return graph::tensor_type(shape, dtype);
+  return {graph::tensor_type(shape, dtype), form};
 }
 
 // ---------------------------------------------------------------- values
+
+Expr Importer::packed(const char* function, const Array<Expr>& args, const graph::Type& type,
+                      const Origin& origin, const std::string& place) {
+  Array<Expr> all{Expr(make<graph::ExternFunc>(function)), bytes_constant(place)};
+  for (const Expr& a : args) all.push_back(a);
+  return with_origin(graph::call(graph::get_op("call_pure_packed"), all, {}, {type}), origin);
+}
+
+Expr Importer::strings() {
+  if (!strings_) strings_ = graph::var(builder.fresh_name("strings"), graph::object_type());
+  return strings_;
+}
+
+Value Importer::tensor_value(proto::TensorProto& t, const std::string& where) {
+  const FormRef form = element_form(t.data_type());
+  if (!form) return constant_of(t, where);
+  if (form->kind == Form::codes) {
+    const NDArray codes = constant_of(t, where).as<graph::Constant>()->data;
+    return {graph::constant(
+                NDArray::view(codes.data(), codes.shape(), DataType::uint(codes.dtype().bits), Any(codes))),
+            form};
+  }
+  const int64_t n = checked_elements(t, i64, options, where);
+  if (t.string_data_size() != n)
+    fail("T2014",
+         fmt::format("tensor {} of {} strings has {} of them", in_quotes(t.name()), n, t.string_data_size()),
+         where);
+  std::string all;
+  Array<Expr> args{strings(), {}};
+  Array<PrimExpr> shape;
+  for (const auto& s : t.string_data()) all += std::to_string(s.size()) + ":" + s;
+  args.set(1, bytes_constant(all));
+  for (int64_t d : t.dims()) {
+    args.push_back(make<graph::PrimValue>(PrimExpr(d)));
+    shape.push_back(d);
+  }
+  return {builder.emit(packed("tenon.string.constant", args, graph::tensor_type(shape, i64), Origin(), where),
+                       "text"),
+          form};
+}
+
+Value Importer::enter(const graph::VarRef& param, const proto::ValueInfoProto& info,
+                      const graph::Type& type) {
+  const FormRef form =
+      info.type().has_tensor_type() ? element_form(info.type().tensor_type().elem_type()) : nullptr;
+  const std::string where = fmt::format("{}, input {}", file.name, in_quotes(info.name()));
+  if (info.type().has_tensor_type() && !form) return Value(Expr(param));
+  if (form && form->kind == Form::codes)
+    return {builder.emit(packed("tenon.sequence.bits_as", {param, dtype_word(graph::as_tensor(type)->dtype)},
+                                type, Origin(), where),
+                         "codes"),
+            form};
+  const FormRef all = form ? form : declared_form(info.type());
+  if (!holds(all, Form::strings)) return {Expr(param), all};
+  const Expr entered = builder.emit(
+      packed("tenon.string.enter", {strings(), param}, graph::object_type(), Origin(), where), "text");
+  return {form ? Expr(builder.emit_match_cast(entered, type, "text")) : entered, all};
+}
+
+Expr Importer::leave(const Value& v, const std::string& name) {
+  const std::string where = fmt::format("{}, output {}", file.name, in_quotes(name));
+  if (!v.form) return v.expr;
+  if (v.form->kind == Form::codes) {
+    return builder.emit(packed("tenon.sequence.bits_as", {v.expr, dtype_word(v.form->element)},
+                               of_elements(v.expr->type, v.form->element), Origin(), where),
+                        "stored");
+  }
+  if (holds(v.form, Form::codes))
+    fail("T2103", fmt::format("the output is a {}, which is not supported", to_string(v.form)), where);
+  if (!holds(v.form, Form::strings)) return v.expr;
+  return builder.emit(
+      packed("tenon.string.leave", {strings(), v.expr}, graph::object_type(), Origin(), where), "text");
+}
 
 Expr Importer::constant_of(proto::TensorProto& t, const std::string& where) {
   auto it = constants_.find(&t);
@@ -335,6 +433,36 @@ std::optional<Values> Importer::inline_function(proto::NodeProto& node, Scope& s
   return out;
 }
 
+/// The form that the elements of a node's data have, where its operator only moves them: T2103 where it does
+/// not.
+static FormRef form_moved(NodeContext& n) {
+  const Moves* moves = moves_of(n.op_type());
+  FormRef form;
+  for (size_t i = 0; i < n.inputs(); ++i) {
+    const FormRef f = n.has(i) ? n.form(i) : nullptr;
+    const bool data =
+        moves && (moves->data.empty() || std::count(moves->data.begin(), moves->data.end(), int(i)));
+    if (f && !data)
+      fail("T2103",
+           fmt::format("input {} of {} is a {}, which the operator does not take", i, n.op_type(),
+                       to_string(f)),
+           n.where());
+    if (f && !f->is_tensor() && n.op_type() != "Identity")
+      fail("T2103", fmt::format("{} of a {} is not supported", n.op_type(), to_string(f)), n.where());
+    if (f) form = f;
+  }
+  if (!form) return nullptr;
+  if (form->kind == Form::codes && n.op_type() == "Equal")
+    fail("T2103", fmt::format("Equal of a {} is not supported", to_string(form)), n.where());
+  for (size_t i = 0; i < n.inputs(); ++i) {
+    const bool data = moves->data.empty() || std::count(moves->data.begin(), moves->data.end(), int(i));
+    if (data && n.has(i) &&
+        (!n.form(i) || n.form(i)->kind != form->kind || n.form(i)->element != form->element))
+      n.malformed(fmt::format("{} takes elements of one type", n.op_type()));
+  }
+  return moves->carries ? form : nullptr;
+}
+
 void Importer::convert_node(proto::NodeProto& node, Scope& scope, const Env& env) {
   if (++converted_ > max_converted_)
     fail("T2004", fmt::format("the model's functions expand to more than {} nodes", max_converted_),
@@ -363,7 +491,7 @@ void Importer::convert_node(proto::NodeProto& node, Scope& scope, const Env& env
   int64_t since = converter ? version_in(opset) : 1;
   if (!converter) since = opset;
   NodeContext n(*this, node, scope, env, opset, since);
-  bool poisoned = false, undefined = false;
+  bool poisoned = false, undefined = false, formed = false;
   for (const auto& name : node.input()) {
     if (name.empty()) continue;
     const Value* v = scope.find(name);
@@ -377,6 +505,7 @@ void Importer::convert_node(proto::NodeProto& node, Scope& scope, const Env& env
       undefined = true;
     } else {
       poisoned |= v->poisoned;
+      formed |= v->form != nullptr;
     }
   }
   const bool is_function = functions_.count(domain + "::" + node.op_type() + "::" + node.overload()) > 0;
@@ -403,8 +532,12 @@ void Importer::convert_node(proto::NodeProto& node, Scope& scope, const Env& env
     if (!converter->since.empty() && opset < converter->since.front())
       n.malformed(fmt::format("{} does not exist in operator set {}; it came with {}", node.op_type(), opset,
                               converter->since.front()));
-    if (auto folded = fold_node(n)) return set_outputs(&*folded);
+    const FormRef moved = converter->forms ? nullptr : form_moved(n);
+    if (!formed)
+      if (auto folded = fold_node(n)) return set_outputs(&*folded);
     Values v = converter->fn(n);
+    if (moved)
+      for (Value& out : v) out.form = moved;
     for (size_t i = 0; i < size_t(node.output_size()); ++i)
       if (n.wants_output(i) && (i >= v.size() || (!v[i].present() && !v[i].poisoned)))
         n.unsupported(fmt::format("output {} of {} is not supported", i, node.op_type()));
@@ -428,7 +561,7 @@ Values Importer::convert_graph(proto::GraphProto& g, Scope& scope, const Env& en
     if (t.name().empty()) fail("T2014", "an initialiser has no name", where);
     Value v;
     try {
-      v = constant_of(t, where);
+      v = tensor_value(t, where);
     } catch (const DiagnosticError& e) {
       report(e);
       v.poisoned = true;
@@ -488,6 +621,7 @@ Importer::Body Importer::convert_body(std::string_view what, FunctionRef<Values(
   for (const Value& v : values) {
     out.poisoned |= v.poisoned || !v.present();
     if (!v.poisoned && v.present()) items.push_back(v.expr);
+    out.forms.push_back(v.form);
   }
   if (!out.poisoned) {
     if (items.empty()) fail("T2013", fmt::format("the {} has no outputs", what), file.name);
@@ -550,6 +684,21 @@ Expr Importer::branches(const Expr& condition, Body yes, Body no, const Origin& 
   return with_origin(make<graph::If>(condition, yes.expr, no.expr), origin);
 }
 
+std::vector<FormRef> Importer::joined(const Body& yes, const Body& no, const std::string& where) {
+  if (yes.poisoned || no.poisoned) return yes.poisoned ? no.forms : yes.forms;
+  std::vector<FormRef> out = yes.forms;
+  for (size_t i = 0; i < out.size() && i < no.forms.size(); ++i) {
+    if (!yes.forms[i] && !no.forms[i]) continue;
+    out[i] = join(yes.forms[i], no.forms[i]);
+    if (!out[i])
+      fail("T2020",
+           fmt::format("output {} is a {} in one branch and a {} in the other", i, to_string(yes.forms[i]),
+                       to_string(no.forms[i])),
+           where);
+  }
+  return out;
+}
+
 std::optional<bool> Importer::sizes_equal(const PrimExpr& a, const PrimExpr& b) const {
   const auto same = [](const PrimExpr& x, const PrimExpr& y) {
     return x.same_as(y) || tir::is_zero(simplify(x - y));
@@ -601,6 +750,7 @@ Values Importer::convert_forked(proto::GraphProto& g, const std::vector<int>& or
     if (i == fork.conditions.size()) return variant(i);
     Body yes = convert_body("variant", [&] { return variant(i); });
     Body no = convert_body("variant", [&] { return from(i + 1); });
+    const std::vector<FormRef> forms = joined(yes, no, n.where());
     const size_t count = size_t(g.output_size());
     const Expr both = branches(fork.conditions[i], std::move(yes), std::move(no), n.origin, n.where());
     Values out(count);
@@ -610,8 +760,9 @@ Values Importer::convert_forked(proto::GraphProto& g, const std::vector<int>& or
     }
     const Expr result = builder.emit(both, "forked");
     for (size_t k = 0; k < count; ++k)
-      out[k] =
-          n.with_sizes(count == 1 ? result : Expr(builder.emit(op::get_item(result, int64_t(k)), "output")));
+      out[k] = {
+          n.with_sizes(count == 1 ? result : Expr(builder.emit(op::get_item(result, int64_t(k)), "output"))),
+          forms[k]};
     return out;
   };
   return from(0);
@@ -663,6 +814,7 @@ IRModule Importer::run() {
   for (const auto& t : g.initializer()) initializers.insert(t.name());
   Array<graph::VarRef> params;
   Array<std::string> input_names, output_names;
+  std::vector<FormRef> input_forms;
   std::set<std::string> param_names;
   for (const auto& i : g.input()) {
     if (i.name().empty()) fail("T2022", "an input has no name", file.name);
@@ -673,17 +825,19 @@ IRModule Importer::run() {
       continue;
     }
     graph::VarRef v;
+    Value value;
     try {
-      v = graph::var(builder.fresh_name(identifier(i.name())), input_type(i));
+      const auto [held, form] = input_type(i);
+      v = graph::var(builder.fresh_name(identifier(i.name())), outside_type(held, form));
+      value = enter(v, i, held);
     } catch (const DiagnosticError& e) {
       report(e);
     }
-    Value value;
     value.poisoned = !v;
     if (v) {
-      value.expr = v;
       params.push_back(v);
       input_names.push_back(i.name());
+      input_forms.push_back(value.form);
     }
     if (!scope.values.emplace(i.name(), std::move(value)).second)
       fail("T2010", fmt::format("the input {} is defined twice", in_quotes(i.name())), file.name);
@@ -724,16 +878,38 @@ IRModule Importer::run() {
     const std::string& name = g.output(int(i)).name();
     if (!outputs[i].present())
       fail("T2013", fmt::format("the output {} has no value", in_quotes(name)), file.name);
-    results.push_back(outputs[i].expr);
+    results.push_back(leave(outputs[i], name));
     output_names.push_back(name);
   }
   Expr body = results.size() == 1 ? results[0] : builder.emit(op::tuple(results), "outputs");
   body = builder.finish(body);
+  if (strings_) {
+    auto first = make<graph::BindingBlockNode>();
+    first.edit()->bindings.push_back(make<graph::VarBindingNode>(
+        strings_, packed("tenon.string.table", {}, graph::object_type(), Origin(), file.name)));
+    Array<graph::BindingBlock> blocks{first};
+    for (const auto& b : body.as<graph::SeqExpr>()->blocks) blocks.push_back(b);
+    body = with_type(make<graph::SeqExpr>(blocks, graph::result_of(body)), body->type);
+  }
   AttrMap attrs;
   attrs.set("global_symbol", Any(std::string("main")));
   attrs.set("input_names", Any(input_names));
   attrs.set("output_names", Any(output_names));
   attrs.set("num_inputs", Any(int64_t(params.size())));
+  // What is no tensor of numbers outside of the program.
+  const auto kinds = [&](const char* key, const std::vector<FormRef>& forms) {
+    Array<std::string> texts;
+    bool any = false;
+    for (const FormRef& f : forms) {
+      any = any || holds(f, Form::strings) || (f && !f->is_tensor());
+      texts.push_back(!f || f->kind == Form::codes ? "" : to_string(f));
+    }
+    if (any) attrs.set(key, Any(texts));
+  };
+  kinds("input_kinds", input_forms);
+  std::vector<FormRef> output_forms;
+  for (const Value& v : outputs) output_forms.push_back(v.form);
+  kinds("output_kinds", output_forms);
   auto f = make<graph::Function>(params, body, body->type, attrs);
   IRModule module = IRModule::create();
   module.set("main", f);
