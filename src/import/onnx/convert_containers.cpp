@@ -21,6 +21,7 @@ FormRef both(N& n, const FormRef& a, const FormRef& b) {
   if (!f) n.malformed(fmt::format("{} joins a {} and a {}", n.op_type(), to_string(a), to_string(b)));
   return f;
 }
+Expr is_tensor(N& n, const FormRef& item) { return n.number(int64_t(item->is_tensor())); }
 Value sequence(const Expr& e, const FormRef& item) { return {e, container_form(Form::sequence, item)}; }
 void need_position(N& n, size_t i) {
   if (!n.dtype(i).is_integer())
@@ -64,7 +65,7 @@ Values sequence_erase(N& n) {
 Values sequence_at(N& n) {
   const FormRef item = items_of(n, 0);
   need_position(n, 1);
-  return {n.item_value(n.packed("tenon.sequence.at", {n.in(0), n.in(1)}), item)};
+  return {n.item_value(n.packed("tenon.sequence.at", {n.in(0), n.in(1), is_tensor(n, item)}), item)};
 }
 Values sequence_length(N& n) {
   items_of(n, 0);
@@ -117,7 +118,9 @@ Values sequence_map(N& n) {
       const Value& v = n.value(i);
       const bool list = v.form && v.form->kind == Form::sequence;
       inner.values[g.input(int(i)).name()] =
-          list ? n.item_value(n.packed("tenon.sequence.at", {v.expr, index}), v.form->item) : v;
+          list ? n.item_value(n.packed("tenon.sequence.at", {v.expr, index, is_tensor(n, v.form->item)}),
+                              v.form->item)
+               : v;
     }
     Values made = n.importer.convert_graph(g, inner, n.env, n.importer.depth + 1);
     for (size_t i = 0; i < made.size(); ++i) {
@@ -160,7 +163,7 @@ Values get_element(N& n) {
   const Expr e = n.in(0);
   const FormRef f = n.value(0).form;
   if (!f || f->kind != Form::optional) return {n.value(0)};
-  return {n.item_value(n.packed("tenon.optional.get", {e}), f->item)};
+  return {n.item_value(n.packed("tenon.optional.get", {e, is_tensor(n, f->item)}), f->item)};
 }
 
 const R s1("SequenceEmpty", {11}, sequence_empty, "", Forms::any),

@@ -262,8 +262,15 @@ class Importer {
   int depth = 0;
 
  private:
+  void read_inputs(const proto::GraphProto& g, Scope& scope);
+  IRModule finish(const proto::GraphProto& g, const Values& outputs);
   Value enter(const graph::VarRef& param, const proto::ValueInfoProto& info, const graph::Type& type);
   Expr leave(const Value& v, const std::string& name);
+  struct Inputs {
+    Array<graph::VarRef> params;
+    Array<std::string> names;
+    std::vector<FormRef> forms;
+  } inputs_;
   graph::VarRef strings_;  ///< null: the model has none
   int branches_ = 0;
   std::optional<Fork> fork_;

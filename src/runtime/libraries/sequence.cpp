@@ -111,10 +111,18 @@ Any erase(Arguments a) {
   items.erase(items.begin() + std::ptrdiff_t(at));
   return sequence_of(std::move(items));
 }
+/// What is taken out of a container: a tensor where operand i says so.
+Any taken(const Operands& o, const Any& item, size_t i) {
+  if (o.integer(i) != 0)
+    if (const auto t = item.try_as<NDArray>(); !t || !t->get())
+      o.fail("the item is no tensor but " + Operands::kind(item));
+  return item;
+}
+/// (sequence, position, whether it holds tensors) → item
 Any at(Arguments a) {
   const Operands o(a);
   const std::vector<Any>& items = o.sequence(0);
-  return items[position(o, 1, items.size(), false)];
+  return taken(o, items[position(o, 1, items.size(), false)], 2);
 }
 Any length(Arguments a) { return Any(NDArray::scalar(double(Operands(a).sequence(0).size()), i64)); }
 
@@ -221,10 +229,11 @@ Any split(Arguments a) {
 // ---------------------------------------------------------------- optionals
 Any no_content(Arguments) { return {}; }
 Any has_content(Arguments a) { return Any(NDArray::scalar(Operands(a)[0].is_none() ? 0.0 : 1.0, boolean)); }
+/// (optional, whether it is one of a tensor) → its content
 Any content(Arguments a) {
   const Operands o(a);
   if (o[0].is_none()) o.fail("an optional without content is read", "test it with OptionalHasElement first");
-  return o[0];
+  return taken(o, o[0], 1);
 }
 /// (tensor, dtype) → the same bytes as elements of another type of that width
 Any bits_as(Arguments a) {
