@@ -765,13 +765,13 @@ def learned(op, *arrays, version=4, **keywords):
 
 
 learned("LabelEncoder", texts("b", "x", "a"), keys_strings=["a", "b"], values_int64s=[5, 7], default_int64=9)
-learned("LabelEncoder", f32(1.5, np.nan, 2), name="LabelEncoder of numbers", keys_floats=[1.5, float("nan")], values_strings=["one", "none"], default_string="?", expected=[texts("one", "none", "?")])
+learned("LabelEncoder", f32(1.5, np.nan, 2), name="LabelEncoder of numbers", keys_tensor=f32(1.5, np.nan), values_strings=["one", "none"], default_string="?", expected=[texts("one", "none", "?")])
 learned("CategoryMapper", texts("b", "x"), version=1, cats_strings=["a", "b"], cats_int64s=[3, 4], default_int64=-7, expected=[i64(4, -7)])
 learned("OneHotEncoder", i64(1, 3, 9), version=1, cats_int64s=[1, 3], zeros=1, expected=[np.array([[1, 0], [0, 1], [0, 0]], np.float32)])
 learned("Scaler", floats(2, 3), version=1, offset=[0.5, 1.0, -1.0], scale=[2.0, 0.5, 1.0])
 row = floats(2, 3)
 learned("Normalizer", row, version=1, norm="L2", expected=[(row / np.sqrt((row * row).sum(1, keepdims=True))).astype(np.float32)])
-learned("Imputer", f32(1, np.nan, 3, np.nan).reshape(2, 2), version=1, imputed_value_floats=[7.0, 8.0], replaced_value_float=float("nan"), expected=[f32(1, 8, 3, 8).reshape(2, 2)])
+learned("Imputer", f32(1, 9, 3, 9).reshape(2, 2), version=1, imputed_value_floats=[7.0, 8.0], replaced_value_float=9.0, expected=[f32(1, 8, 3, 8).reshape(2, 2)])
 learned("FeatureVectorizer", floats(2, 2), floats(2, 1), version=1, inputdimensions=[2, 1])
 splits = floats(3)
 learned("TreeEnsemble", floats(6, 2), version=5, n_targets=1, aggregate_function=1, post_transform=0, tree_roots=[0], nodes_featureids=[0, 1, 1],
