@@ -69,7 +69,7 @@ std::span<const ErrorCode> runtime_codes() {
        "there.",
        "Check the shapes of the inputs; the message says what the path would do."},
       {"T0521", "a sequence, an optional or a string is not what the model requires",
-       "A position is outside of a sequence, an optional that is empty is read, tensors of different types are "
+       "A position is outside of a sequence, an empty optional is read, tensors of different types are "
        "joined, bytes are no UTF-8 or no image, or an input is a value of another kind.",
        "Check the inputs; the message names the operator."},
       {"T0601", "this is no Tenon artifact",

@@ -16,6 +16,13 @@ FormRef items_of(N& n, size_t i) {
     n.malformed(fmt::format("input {} of {} must be a sequence, not a {}", i, n.op_type(), to_string(f)));
   return f->item;
 }
+/// The form of a tensor that a sequence takes in.
+FormRef tensor_item(N& n, size_t i) {
+  n.in(i);
+  const FormRef f = n.item_form(n.value(i));
+  if (!f->is_tensor()) n.malformed(fmt::format("{} takes tensors, not a {}", n.op_type(), to_string(f)));
+  return f;
+}
 FormRef both(N& n, const FormRef& a, const FormRef& b) {
   const FormRef f = join(a, b);
   if (!f) n.malformed(fmt::format("{} joins a {} and a {}", n.op_type(), to_string(a), to_string(b)));
@@ -43,7 +50,7 @@ Values sequence_construct(N& n) {
   FormRef item;
   for (size_t i = 0; i < n.inputs(); ++i) {
     items.push_back(n.in(i));
-    const FormRef f = n.item_form(n.value(i));
+    const FormRef f = tensor_item(n, i);
     item = item ? both(n, item, f) : f;
   }
   if (!item) n.malformed("SequenceConstruct needs a tensor");
@@ -51,7 +58,7 @@ Values sequence_construct(N& n) {
 }
 Values sequence_insert(N& n) {
   FormRef item = items_of(n, 0);
-  item = both(n, item, n.item_form((n.in(1), n.value(1))));
+  item = both(n, item, tensor_item(n, 1));
   Array<Expr> args{n.in(0), n.in(1)};
   if (n.has(2)) need_position(n, 2), args.push_back(n.in(2));
   return {sequence(n.packed("tenon.sequence.insert", args), item)};
@@ -126,6 +133,7 @@ Values sequence_map(N& n) {
     for (size_t i = 0; i < made.size(); ++i) {
       if (made[i].poisoned || !made[i].present()) continue;
       const FormRef before = carried[i].form->item, item = n.item_form(made[i]);
+      if (!item->is_tensor()) n.malformed("the body of SequenceMap must give tensors");
       made[i] = sequence(n.packed("tenon.sequence.insert", {carried[i].expr, made[i].expr}),
                          before ? both(n, before, item) : item);
     }
@@ -143,6 +151,7 @@ Values optional(N& n) {
   if (n.has(0)) {
     const Expr e = n.in(0);
     const FormRef f = n.item_form(n.value(0));
+    if (f->kind == Form::optional) n.malformed("an Optional of an optional is not allowed");
     return {{n.packed("tenon.sequence.kept", {e}), container_form(Form::optional, f)}};
   }
   const auto* a = n.attr("type");

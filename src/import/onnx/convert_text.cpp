@@ -33,6 +33,8 @@ graph::Type like(const Expr& e, DataType t) {
 
 namespace {
 
+constexpr int64_t kMostColumns = int64_t(1) << 24;  // of TfIdfVectorizer
+
 using namespace op;
 using N = NodeContext;
 using R = RegisterConverter;
@@ -97,7 +99,7 @@ Values tf_idf(N& n) {
     before = b;
   }
   for (const int64_t c : columns) {
-    if (c < 0 || c >= int64_t(1) << 31) n.malformed(fmt::format("TfIdfVectorizer has the column {}", c));
+    if (c < 0 || c >= kMostColumns) n.malformed(fmt::format("TfIdfVectorizer has the column {}", c));
     width = std::max(width, c + 1);
   }
   const int64_t shortest = n.need_int("min_gram_length"), longest = n.need_int("max_gram_length"),

@@ -302,7 +302,7 @@ Any ngrams(Arguments a) {
   const NDArray out = NDArray::zeros(shape, f32);
   std::vector<int64_t> items;
   for (int64_t r = 0; r < rows; ++r)
-    for (int64_t n = shortest; n <= longest; ++n)
+    for (int64_t n = shortest; n <= std::min(longest, length); ++n)
       for (int64_t step = 1; step <= (n == 1 ? 1 : skipped + 1); ++step) {
         if ((n - 1) > (length - 1) / step) break;
         for (int64_t i = 0; i + (n - 1) * step < length; ++i) {
