@@ -40,15 +40,20 @@ Tensors def_leaf(const Call& call, const Tensors& in) {
   return {te::compute(
       output_info(call).shape,
       [&](const Vars& v) {
-        const auto at = [&](size_t table, const PrimExpr& node) { return in[table]({tir::cast(i64, node)}); };
-        PrimExpr node = in[6]({v[1]});
+        // Numbers of nodes and features are data: ones outside are moved inside.
+        const auto inside = [](const PrimExpr& at, const PrimExpr& size) {
+          return tir::max(tir::min(tir::cast(i64, at), size - 1), PrimExpr(0));
+        };
+        const PrimExpr nodes = in[1].shape()[0], width = in[0].shape()[1];
+        PrimExpr node = inside(in[6]({v[1]}), nodes);
         for (int64_t step = 0; step < depth; ++step) {
-          const tir::VarRef here = tir::var("node", i32);
-          const PrimExpr value = in[0]({v[0], tir::cast(i64, at(1, here))});
-          const PrimExpr other = tir::select(tir::gt(value, at(2, here)), at(4, here), at(5, here));
-          node = make<tir::Let>(here, node, tir::select(tir::le(value, at(2, here)), at(3, here), other));
+          const tir::VarRef here = tir::var("node", i64);
+          const PrimExpr value = in[0]({v[0], inside(in[1]({here}), width)}), threshold = in[2]({here});
+          const PrimExpr other = tir::select(tir::gt(value, threshold), in[4]({here}), in[5]({here}));
+          node = make<tir::Let>(here, node,
+                                inside(tir::select(tir::le(value, threshold), in[3]({here}), other), nodes));
         }
-        return node;
+        return tir::cast(i32, node);
       },
       "trees_leaf")};
 }
