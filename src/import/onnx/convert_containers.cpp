@@ -18,8 +18,7 @@ FormRef items_of(N& n, size_t i) {
 }
 /// The form of a tensor that a sequence takes in.
 FormRef tensor_item(N& n, size_t i) {
-  n.in(i);
-  const FormRef f = n.item_form(n.value(i));
+  const FormRef f = n.item_form({n.in(i), n.form(i)});
   if (!f->is_tensor()) n.malformed(fmt::format("{} takes tensors, not a {}", n.op_type(), to_string(f)));
   return f;
 }
@@ -92,7 +91,7 @@ Values concat_from_sequence(N& n) {
 }
 Values split_to_sequence(N& n) {
   const Expr x = n.in(0);
-  const FormRef whole = n.item_form(n.value(0));
+  const FormRef whole = n.item_form({x, n.form(0)});
   if (!whole->is_tensor()) n.malformed("SplitToSequence takes a tensor");
   const int64_t rank = graph::as_tensor(x)->ndim, axis = n.attr_int("axis", 0);
   const bool keep = n.attr_int("keepdims", 1) != 0 || n.has(1);
@@ -150,7 +149,7 @@ Values sequence_map(N& n) {
 Values optional(N& n) {
   if (n.has(0)) {
     const Expr e = n.in(0);
-    const FormRef f = n.item_form(n.value(0));
+    const FormRef f = n.item_form({e, n.form(0)});
     if (f->kind == Form::optional) n.malformed("an Optional of an optional is not allowed");
     return {{n.packed("tenon.sequence.kept", {e}), container_form(Form::optional, f)}};
   }
