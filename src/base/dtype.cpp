@@ -3,6 +3,8 @@
 
 #include <charconv>
 
+#include "base/stored_types.h"
+
 namespace tenon {
 namespace {
 struct Fixed {
@@ -18,7 +20,9 @@ constexpr Fixed fixed[] = {{"bool", DataType::boolean()},
                            {"float8_e4m3fn", {TypeCode::Float8_e4m3fn, 8, 1}},
                            {"float8_e5m2", {TypeCode::Float8_e5m2, 8, 1}},
                            {"float8_e4m3fnuz", {TypeCode::Float8_e4m3fnuz, 8, 1}},
-                           {"float8_e5m2fnuz", {TypeCode::Float8_e5m2fnuz, 8, 1}}};
+                           {"float8_e5m2fnuz", {TypeCode::Float8_e5m2fnuz, 8, 1}},
+                           {"float8_e8m0fnu", f8_e8m0fnu},
+                           {"float4_e2m1fn", f4_e2m1fn}};
 struct Prefix {
   std::string_view name;
   TypeCode code;

@@ -197,7 +197,7 @@ AttrMap compile_function(const CompileRequest& r) {
   std::unique_ptr<PassInstrument> checker;
   if (r.verify) {
     VerifyPassesOptions how;
-    for (const NDArray& a : r.verify_inputs) how.inputs.push_back(Any(a));
+    how.inputs = r.verify_inputs.vec();
     options.context.evaluate = make_evaluator();
     checker = verify_passes(options.context.evaluate, how);
     options.context.instruments.push_back(checker.get());
@@ -239,9 +239,11 @@ json dims_json(const std::vector<std::string>& shape) {
   return out;
 }
 json value_json(const onnx::OnnxValueInfo& v) {
-  return {{"name", v.name},
-          {"dtype", v.dtype.empty() ? "void" : v.dtype},
-          {"shape", v.has_shape ? dims_json(v.shape) : json()}};
+  json out = {{"name", v.name},
+              {"dtype", v.dtype.empty() ? "void" : v.dtype},
+              {"shape", v.has_shape ? dims_json(v.shape) : json()}};
+  if (!v.container.empty()) out["container"] = v.container;
+  return out;
 }
 
 json inspect_onnx(const onnx::OnnxInfo& info) {
@@ -692,7 +694,7 @@ AttrMap onnx_operators(const NoRequest&) {
 AttrMap target_function(const TargetRequest& r) {
   return {{"json", to_json(r.target.empty() ? host_target() : parse_target(r.target))}};
 }
-AttrMap read_tensor(const ReadTensorRequest& r) { return {{"tensor", Any(onnx::read_tensor_proto(r.path))}}; }
+AttrMap read_value(const ReadValueRequest& r) { return {{"value", onnx::read_value_proto(r.path, r.type)}}; }
 
 const bool registered = [] {
   add_compiler_function("compile", compile_function,
@@ -709,7 +711,7 @@ const bool registered = [] {
   add_compiler_function("onnx_operators", onnx_operators, "what the ONNX importer covers");
   add_compiler_function("target", target_function, "a target record");
   add_compiler_function("emit_kinds", emit_kinds_function, "what `compile` can emit");
-  add_compiler_function("read_tensor", read_tensor, "an ONNX TensorProto file");
+  add_compiler_function("read_value", read_value, "a value of ONNX's test data");
   return true;
 }();
 

@@ -27,7 +27,7 @@ struct CompileRequest : CompileSettings {
   std::string model, emit = "artifact", output, stage, function, system, cache;
   ObjectRef module;
   bool verify = false;
-  Array<NDArray> verify_inputs;
+  Array<Any> verify_inputs;
   Function progress, cancelled, print, note;
 
   static void fields(auto& f) {
@@ -172,10 +172,14 @@ struct TargetRequest : Object {
   static void fields(auto& f) { f.add("target", &TargetRequest::target, "as for compile; empty: the host"); }
 };
 
-/// "compiler.read_tensor" → tensor.
-struct ReadTensorRequest : Object {
-  std::string path;
-  static void fields(auto& f) { f.add("path", &ReadTensorRequest::path, "an ONNX TensorProto file"); }
+/// "compiler.read_value" → value: a tensor, an Array for a sequence, none for an empty optional.
+struct ReadValueRequest : Object {
+  std::string path, type;
+  static void fields(auto& f) {
+    f.add("path", &ReadValueRequest::path, "a file of ONNX's test data")
+        .add("type", &ReadValueRequest::type,
+             "what it holds: \"sequence(…)\", \"optional(…)\"; \"\": a tensor");
+  }
 };
 
 /// "compiler.passes", "compiler.operators", "compiler.onnx_operators", "compiler.emit_kinds" → json.

@@ -92,13 +92,14 @@ void print_kernels(const json& kernels, Console& console) {
 void bench(const BenchOptions& o, Console& console) {
   Prepared p = prepare(o.model, console);
   Session session(p.artifact, session_options(o.model));
+  const std::vector<NDArray> inputs = p.tensors();
   using Clock = std::chrono::steady_clock;
-  for (int i = 0; i < o.warmup; ++i) session.invoke(p.inputs);
+  for (int i = 0; i < o.warmup; ++i) session.invoke(inputs);
   std::vector<double> runs;
   const auto begin = Clock::now();
   while (o.repeat > 0 ? int(runs.size()) < o.repeat : runs.size() < 3 || ms_since(begin) < o.seconds * 1e3) {
     const auto start = Clock::now();
-    session.invoke(p.inputs);
+    session.invoke(inputs);
     runs.push_back(ms_since(start));
     console.progress("timing", int64_t(runs.size()), o.repeat);
   }
@@ -114,7 +115,7 @@ void bench(const BenchOptions& o, Console& console) {
       it->second.ms += ms / profiled_runs;
       ++it->second.calls;
     });
-    for (int i = 0; i < profiled_runs; ++i) session.invoke(p.inputs);
+    for (int i = 0; i < profiled_runs; ++i) session.invoke(inputs);
     session.set_profile({});
     for (auto& [name, sum] : profile) sum.calls /= profiled_runs;
     kernels = kernel_table(profile, p.artifact, session.threads());

@@ -42,7 +42,8 @@ std::string shell_quoted(const std::string& text) {
 std::vector<NDArray> run_onnxruntime(const ModelOptions& options, const Prepared& p) {
   const TemporaryFolder temporary("the files of ONNX Runtime");
   const std::string folder = temporary.path.string();
-  for (size_t i = 0; i < p.inputs.size(); ++i) write_npy(fmt::format("{}/in_{}.npy", folder, i), p.inputs[i]);
+  const std::vector<NDArray> inputs = p.tensors();
+  for (size_t i = 0; i < inputs.size(); ++i) write_npy(fmt::format("{}/in_{}.npy", folder, i), inputs[i]);
   write_file(folder + "/run.py", onnxruntime_script);
   const char* python = std::getenv("TENON_PYTHON");
   const std::string command = fmt::format("{} {} {} {} 2> {}/log", shell_quoted(python ? python : "python3"),
@@ -68,7 +69,7 @@ std::vector<NDArray> run_onnxruntime(const ModelOptions& options, const Prepared
 std::vector<NDArray> run_interpreter(const ModelOptions& options, const Prepared& p) {
   InterpretRequest request;
   request.model = options.model;
-  request.inputs = Array<NDArray>(p.inputs);
+  request.inputs = Array<NDArray>(p.tensors());
   request.dims = dims_of(options, p.signature, p.inputs);
   const AttrMap reply = call_compiler("interpret", request);
   return reply.at("outputs").as<Array<NDArray>>().vec();
@@ -106,7 +107,7 @@ json compare_one(const std::string& name, const NDArray& got, const NDArray& wan
 int compare(const CompareOptions& o, Console& console) {
   Prepared p = prepare(o.model, console);
   Session session(p.artifact, session_options(o.model));
-  const std::vector<NDArray> got = session.invoke(p.inputs);
+  const std::vector<NDArray> got = session.invoke(p.tensors());
   std::vector<NDArray> want;
   if (o.against == "onnxruntime")
     want = run_onnxruntime(o.model, p);

@@ -76,6 +76,7 @@ json inspect_artifact(const std::string& path) {
 }
 
 std::string shape_text(const json& value) {
+  if (value.contains("container")) return value.at("container").get<std::string>();
   if (value.at("shape").is_null()) return value.at("dtype").get<std::string>() + "(?)";
   std::vector<std::string> dims;
   for (const json& d : value.at("shape"))

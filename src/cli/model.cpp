@@ -156,10 +156,26 @@ ValueInfo info_from(const json& j) {
   return info;
 }
 
-NDArray read_proto(const std::string& path) {
-  return call_compiler("read_tensor", ReadTensorRequest{{}, path}).at("tensor").as<NDArray>();
+Any read_proto(const std::string& path, const std::string& container) {
+  return call_compiler("read_value", ReadValueRequest{{}, path, container}).at("value");
+}
+std::optional<NDArray> as_tensor(const Any& v) {
+  auto a = v.try_as<NDArray>();
+  return a && a->get() ? a : std::nullopt;
 }
 }  // namespace
+
+/// What the artifact says of values that are no tensors: a line for each.
+std::vector<std::string> containers_of(const Artifact& artifact, const char* key) {
+  std::vector<std::string> out;
+  const std::string* lines = artifact.metadata(key);
+  for (size_t at = 0; lines && at < lines->size();) {
+    const size_t end = lines->find('\n', at);
+    out.push_back(lines->substr(at, end - at));
+    at += out.back().size() + 1;
+  }
+  return out;
+}
 
 std::string Signature::output_name(size_t i) const {
   return i < outputs.size() && !outputs[i].name.empty() ? outputs[i].name : fmt::format("output_{}", i);
@@ -180,15 +196,23 @@ Signature signature_of(const ModelOptions& options) {
                               j.at("name").get<std::string>(), j.at("value").get<std::string>()),
                   options.model, "give `main` tensors, and make the value of them inside");
     s.inputs.push_back(info_from(j));
+    s.input_containers.push_back(j.value("container", ""));
   }
-  for (const json& j : info.at("outputs")) s.outputs.push_back(info_from(j));
+  for (const json& j : info.at("outputs")) {
+    s.outputs.push_back(info_from(j));
+    s.output_containers.push_back(j.value("container", ""));
+  }
   return s;
 }
 
-std::vector<NDArray> make_inputs(const ModelOptions& options, const Signature& signature) {
+std::vector<Any> make_inputs(const ModelOptions& options, const Signature& signature) {
   std::map<std::string, int64_t> dims;
   for (const auto& [name, value] : options.dims) dims[name] = value;
-  std::vector<NDArray> values(signature.inputs.size());
+  std::vector<Any> values(signature.inputs.size());
+  std::vector<char> given(values.size());
+  const auto container = [&](size_t i) {
+    return i < signature.input_containers.size() ? signature.input_containers[i] : std::string();
+  };
   std::vector<std::string> unknown;
   for (const std::string& text : options.inputs) {
     const auto [name, value] = split_assignment(text, "-i");
@@ -197,7 +221,9 @@ std::vector<NDArray> make_inputs(const ModelOptions& options, const Signature& s
     if (at == values.size())
       unknown.push_back(name);
     else
-      values[at] = parse_value(value, signature.inputs[at], options.seed + at, read_proto);
+      given[at] = 1,
+      values[at] = parse_value(value, signature.inputs[at], options.seed + at,
+                               [&](const std::string& p) { return read_proto(p, container(at)); });
   }
   if (!unknown.empty()) {
     std::vector<std::string> known;
@@ -209,19 +235,24 @@ std::vector<NDArray> make_inputs(const ModelOptions& options, const Signature& s
   if (!options.data.empty()) {
     for (size_t i = 0; i < values.size(); ++i) {
       const std::string path = fmt::format("{}/input_{}.pb", options.data, i);
-      if (!values[i] && fs::exists(path)) values[i] = read_proto(path);
+      if (!given[i] && fs::exists(path)) given[i] = 1, values[i] = read_proto(path, container(i));
     }
     if (!fs::is_directory(options.data)) throw Error(ErrorKind::io, "T3001", "no such folder", options.data);
   }
   // What the given inputs say of symbolic dimensions holds for the others too.
   for (size_t i = 0; i < values.size(); ++i)
-    if (values[i] && values[i].shape().size() == signature.inputs[i].shape.size())
-      for (size_t d = 0; d < values[i].shape().size(); ++d)
+    if (const auto a = as_tensor(values[i]); a && a->shape().size() == signature.inputs[i].shape.size())
+      for (size_t d = 0; d < a->shape().size(); ++d)
         if (const std::string& symbol = signature.inputs[i].shape[d].symbol; signature.names(symbol))
-          dims.emplace(symbol, values[i].shape()[d]);
+          dims.emplace(symbol, a->shape()[d]);
   for (size_t i = 0; i < values.size(); ++i) {
-    if (values[i]) continue;
+    if (given[i]) continue;
     const ValueInfo& info = signature.inputs[i];
+    if (!container(i).empty() || info.dtype.code == TypeCode::String)
+      throw Error(ErrorKind::usage, "T0913",
+                  fmt::format("input `{}` is a {} and must be given", info.name,
+                              container(i).empty() ? "tensor of strings" : container(i)),
+                  options.model, "-i NAME=@file.pb");
     if (!info.known_rank)
       throw Error(ErrorKind::usage, "T0913",
                   fmt::format("input `{}` has no declared shape and must be given", info.name),
@@ -233,7 +264,7 @@ std::vector<NDArray> make_inputs(const ModelOptions& options, const Signature& s
                       : it != dims.end() ? it->second
                                          : std::max<int64_t>(0, size_value(d.symbol, dims).value_or(1)));
     }
-    values[i] = random_value(shape, info.dtype, options.seed + i);
+    values[i] = Any(random_value(shape, info.dtype, options.seed + i));
   }
   return values;
 }
@@ -250,19 +281,24 @@ std::vector<NDArray> expected_outputs(const std::string& data, size_t count) {
                             there == 1 ? "" : "s", count),
                 data, "each output needs its output_0.pb, output_1.pb …");
   std::vector<NDArray> out;
-  for (size_t i = 0; i < count; ++i) out.push_back(read_proto(path_of(i)));
+  for (size_t i = 0; i < count; ++i) {
+    const auto a = as_tensor(read_proto(path_of(i), ""));
+    if (!a) throw Error(ErrorKind::usage, "T0929", "the expected output is no tensor of numbers", path_of(i));
+    out.push_back(*a);
+  }
   return out;
 }
 
 Map<std::string, int64_t> dims_of(const ModelOptions& options, const Signature& signature,
-                                  const std::vector<NDArray>& inputs) {
+                                  const std::vector<Any>& inputs) {
   Map<std::string, int64_t> dims = options.dims;
   for (size_t i = 0; i < inputs.size(); ++i) {
     const ValueInfo& info = signature.inputs[i];
-    if (info.shape.size() != inputs[i].shape().size()) continue;  // the session names the mismatch
+    const auto a = as_tensor(inputs[i]);
+    if (!a || info.shape.size() != a->shape().size()) continue;  // the session names the mismatch
     for (size_t d = 0; d < info.shape.size(); ++d)
       if (const std::string& symbol = info.shape[d].symbol; signature.names(symbol) && !dims.contains(symbol))
-        dims.set(symbol, inputs[i].shape()[d]);
+        dims.set(symbol, a->shape()[d]);
   }
   return dims;
 }
@@ -298,6 +334,24 @@ SessionOptions session_options(const ModelOptions& options) {
   return out;
 }
 
+std::vector<NDArray> Prepared::tensors() const {
+  std::vector<NDArray> out;
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    const auto a = as_tensor(inputs[i]);
+    if (!a)
+      throw Error(ErrorKind::usage, "T0929",
+                  fmt::format("input `{}` is no tensor of numbers", signature.inputs[i].name), {},
+                  "`tenon run` takes values of any kind");
+    out.push_back(*a);
+  }
+  return out;
+}
+bool Prepared::is_plain() const {
+  for (const Any& v : inputs)
+    if (!as_tensor(v)) return false;
+  const std::string* types = artifact.metadata("outputs");
+  return !types;
+}
 std::string Prepared::origin_text() const {
   if (cached) return "taken from the compile cache in " + time_text(compile_ms);
   return compile_ms > 0 ? "compiled in " + time_text(compile_ms) : "loaded in " + time_text(load_ms);
@@ -311,6 +365,8 @@ Prepared prepare(const ModelOptions& options, Console& console) {
     p.load_ms = ms_since(start);
     p.signature = {{p.artifact.inputs().begin(), p.artifact.inputs().end()},
                    {p.artifact.outputs().begin(), p.artifact.outputs().end()},
+                   containers_of(p.artifact, "inputs"),
+                   containers_of(p.artifact, "outputs"),
                    true};
     p.inputs = make_inputs(options, p.signature);
     return p;
@@ -320,7 +376,7 @@ Prepared prepare(const ModelOptions& options, Console& console) {
   CompileRequest request = compile_request(options, console);
   request.dims = dims_of(options, p.signature, p.inputs);
   request.emit = "jit";
-  if (options.verify) request.verify_inputs = Array<NDArray>(p.inputs);  // what is asked for has to be right
+  if (options.verify) request.verify_inputs = Array<Any>(p.inputs);  // what is asked for has to be right
   const AttrMap reply = call_compiler("compile", request);
   console.end_progress();
   p.artifact = reply.at("artifact").as<Artifact>();

@@ -33,6 +33,8 @@ int64_t parse_bytes(const std::string& text);
 /// Inputs and outputs as the model declares them.
 struct Signature {
   std::vector<ValueInfo> inputs, outputs;
+  /// Of those that are no tensors: "sequence(tensor(float))"; "" for a tensor.
+  std::vector<std::string> input_containers, output_containers;
   /// Symbols may be expressions of other symbols (`n * m`); an ONNX file's are names, whatever they look
   /// like.
   bool expressions = false;
@@ -46,23 +48,27 @@ struct Signature {
 bool is_elf(const std::string& path);
 Signature signature_of(const ModelOptions& options);
 /// Values in declared order: given ones, those of --data, seeded ones; Error "T0912" for unknown names.
-std::vector<NDArray> make_inputs(const ModelOptions& options, const Signature& signature);
+std::vector<Any> make_inputs(const ModelOptions& options, const Signature& signature);
 /// The expected outputs of --data, in declared order: as many as the model gave, Error "T0922" otherwise.
 std::vector<NDArray> expected_outputs(const std::string& data, size_t count);
 /// Values of symbolic dimensions: --dim, then what the inputs show.
 Map<std::string, int64_t> dims_of(const ModelOptions& options, const Signature& signature,
-                                  const std::vector<NDArray>& inputs);
+                                  const std::vector<Any>& inputs);
 
 /// A request for compiler.compile with the options that all verbs share.
 CompileRequest compile_request(const ModelOptions& options, Console& console);
 
 struct Prepared {
   Signature signature;
-  std::vector<NDArray> inputs;
+  std::vector<Any> inputs;
   Artifact artifact;
   double compile_ms = 0, load_ms = 0;
   bool cached = false;  ///< the compile cache had it: nothing was compiled
   json passes = json::array();
+  /// The inputs, which must all be tensors: Error "T0929" otherwise.
+  std::vector<NDArray> tensors() const;
+  /// Whether all inputs and outputs are tensors of numbers.
+  bool is_plain() const;
   /// "compiled in 1.2 s", "loaded in 3 ms", "taken from the compile cache in 20 ms".
   std::string origin_text() const;
 };

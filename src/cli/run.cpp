@@ -89,12 +89,12 @@ void tell_end(const RunOptions& o, Console& console, const Prepared& p, json res
   console.result(result);
 }
 
-/// A result of an algebraic data type: shown whole, there are no tensors to write.
+/// Inputs or results that are no tensors: results are shown whole, there is nothing that .npy can hold.
 void run_for_value(const RunOptions& o, Console& console, const Prepared& p, Session& session) {
   if (!o.out.empty())
     throw Error(ErrorKind::usage, "T0930", "the result is no tensor, so that no .npy can hold it", {},
                 "leave --output away; --json prints the result");
-  const std::vector<Any> arguments(p.inputs.begin(), p.inputs.end());
+  const std::vector<Any>& arguments = p.inputs;
   InstructionProfile profile;
   if (o.profile) {
     session.call("main", Arguments(arguments));
@@ -103,21 +103,34 @@ void run_for_value(const RunOptions& o, Console& console, const Prepared& p, Ses
   const auto start = std::chrono::steady_clock::now();
   const Any value = session.call("main", Arguments(arguments));
   const double run_ms = ms_since(start);
-  console.print(fmt::format("{}: {}", p.signature.output_name(0), show_value(p.artifact, value)));
-  tell_end(o, console, p, {{"result", value_json(p.artifact, value)}}, run_ms, profile);
+  if (has_data_result(p.artifact)) {
+    console.print(fmt::format("{}: {}", p.signature.output_name(0), show_value(p.artifact, value)));
+    return tell_end(o, console, p, {{"result", value_json(p.artifact, value)}}, run_ms, profile);
+  }
+  // A model of one output gives it, one of several a tuple of them.
+  const size_t count = p.signature.outputs.size();
+  const auto all = count == 1 ? std::nullopt : value.try_as<Ref<ArrayObj>>();
+  json list = json::array();
+  for (size_t i = 0; i < (all && *all ? (*all)->items.size() : 1); ++i) {
+    const Any& output = all && *all ? (*all)->items[i] : value;
+    console.print(fmt::format("{}: {}", p.signature.output_name(i), show_value(p.artifact, output)));
+    list.push_back({{"name", p.signature.output_name(i)}, {"value", value_json(p.artifact, output)}});
+  }
+  tell_end(o, console, p, {{"outputs", list}}, run_ms, profile);
 }
 
 void run(const RunOptions& o, Console& console) {
   Prepared p = prepare(o.model, console);
   Session session(p.artifact, session_options(o.model));
-  if (has_data_result(p.artifact)) return run_for_value(o, console, p, session);
+  if (has_data_result(p.artifact) || !p.is_plain()) return run_for_value(o, console, p, session);
+  const std::vector<NDArray> inputs = p.tensors();
   InstructionProfile profile;
   if (o.profile) {
-    session.invoke(p.inputs);  // first touches of memory are not the instructions'
+    session.invoke(inputs);  // first touches of memory are not the instructions'
     session.set_instruction_profile([&](const ProfileEvent& e) { profile.add(e); });
   }
   const auto start = std::chrono::steady_clock::now();
-  const std::vector<NDArray> outputs = session.invoke(p.inputs);
+  const std::vector<NDArray> outputs = session.invoke(inputs);
   const double run_ms = ms_since(start);
   json list = json::array(), files = json::array();
   if (!o.out.empty()) {

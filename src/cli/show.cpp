@@ -7,6 +7,7 @@
 #include <map>
 
 #include "cli/values.h"
+#include "runtime/string_tensor.h"
 
 namespace tenon::cli {
 namespace {
@@ -64,7 +65,9 @@ class Shower {
 
   json show(const Any& v, const json& type, int depth) {
     if (depth > kDeepest) return "…";
+    if (v.is_none()) return nullptr;
     if (auto a = v.try_as<NDArray>(); a && a->get()) return tensor(*a);
+    if (auto s = v.try_as<StringTensor>(); s && *s) return strings(**s);
     if (auto shape = v.try_as<Shape>(); shape && *shape) return json((*shape)->dims);
     if (auto n = v.try_as<int64_t>()) return *n;
     if (auto x = v.try_as<double>()) return *x;
@@ -119,6 +122,17 @@ class Shower {
     if (std::isfinite(v)) return v;
     return std::isnan(v) ? "nan" : v > 0 ? "inf" : "-inf";
   }
+  static json strings(const StringTensorObj& s) {
+    if (int64_t(s.items.size()) > kElements) return {{"strings", s.items.size()}};
+    size_t next = 0;
+    const std::function<json(size_t)> list = [&](size_t axis) -> json {
+      if (axis == s.shape.size()) return next < s.items.size() ? json(s.items[next++]) : json();
+      json out = json::array();
+      for (int64_t i = 0; i < s.shape[axis]; ++i) out.push_back(list(axis + 1));
+      return out;
+    };
+    return list(0);
+  }
   static json tensor(const NDArray& a) {
     if (a.size() > kElements) return {{"tensor", type_text(a)}};
     if (a.shape().empty()) return number(a, 0);
@@ -141,6 +155,7 @@ std::string text_of(const json& v) {
     for (const json& i : items) out += (out.empty() ? "" : ", ") + text_of(i);
     return out;
   };
+  if (v.is_null()) return "none";
   if (v.is_array()) return "[" + list(v) + "]";
   if (v.is_number_float()) return fmt::format("{:.6g}", v.get<double>());
   if (v.is_string()) return v.get<std::string>();

@@ -8,7 +8,9 @@
 #include <cstdlib>
 #include <cstring>
 
+#include "cli/console.h"
 #include "cli/npy.h"
+#include "runtime/string_tensor.h"
 
 namespace tenon::cli {
 namespace {
@@ -177,14 +179,32 @@ NDArray random_value(const std::vector<int64_t>& shape, DataType dtype, uint64_t
   return a;
 }
 
-NDArray parse_value(const std::string& text, const ValueInfo& info, uint64_t seed,
-                    const ReadProto& read_proto) {
+/// Texts in nested lists of JSON.
+Any strings(const std::string& text) {
+  const json list = json::parse(text, nullptr, false);
+  auto out = make<StringTensorObj>();
+  const std::function<void(const json&, size_t)> read = [&](const json& j, size_t depth) {
+    if (j.is_string()) {
+      if (depth != out->shape.size()) bad_value(text, "texts and lists are mixed");
+      return out.mut()->items.push_back(j.get<std::string>());
+    }
+    if (!j.is_array() || depth >= 8) bad_value(text, "strings are given as nested lists of JSON");
+    if (depth == out->shape.size()) out.mut()->shape.push_back(int64_t(j.size()));
+    if (out->shape[depth] != int64_t(j.size())) bad_value(text, "its rows differ in length");
+    for (const json& item : j) read(item, depth + 1);
+  };
+  read(list, 0);
+  return Any(std::move(out));
+}
+
+Any parse_value(const std::string& text, const ValueInfo& info, uint64_t seed, const ReadProto& read_proto) {
   if (text.empty()) bad_value(text, "nothing stands behind `=`");
   if (text[0] == '@') {
     const std::string path = text.substr(1);
     if (path.size() > 3 && path.compare(path.size() - 3, 3, ".pb") == 0) return read_proto(path);
-    return read_npy(path);
+    return Any(read_npy(path));
   }
+  if (info.dtype.code == TypeCode::String) return strings(text);
   if (text[0] == '[') {
     const Literal l = LiteralParser(text).parse();
     const DataType dtype = info.dtype.is_void() ? (l.integral ? i64 : f32) : info.dtype;
@@ -199,7 +219,7 @@ NDArray parse_value(const std::string& text, const ValueInfo& info, uint64_t see
       else
         a.set_element_int(i, l.integers[size_t(i)]);
     }
-    return a;
+    return Any(a);
   }
   const size_t equals = text.find('=');
   auto type = parse_type(text.substr(0, equals));
@@ -207,19 +227,19 @@ NDArray parse_value(const std::string& text, const ValueInfo& info, uint64_t see
     char* end = nullptr;
     std::strtod(text.c_str(), &end);
     if ((*end == 0 || text == "true" || text == "false") && info.known_rank && info.shape.empty())
-      return filled({{}, info.dtype.is_void() ? f32 : info.dtype}, text, text);
+      return Any(filled({{}, info.dtype.is_void() ? f32 : info.dtype}, text, text));
     bad_value(text, "it begins with no type such as 2x3xf32");
   }
-  if (equals == std::string::npos) return random_value(type->shape, type->dtype, seed);
+  if (equals == std::string::npos) return Any(random_value(type->shape, type->dtype, seed));
   const std::string rest = text.substr(equals + 1);
-  if (rest.empty() || rest[0] != '@') return filled(*type, rest, text);
+  if (rest.empty() || rest[0] != '@') return Any(filled(*type, rest, text));
   const std::string bytes = read_file(rest.substr(1));
   const size_t want = storage_bytes(element_count(type->shape), type->dtype);
   if (bytes.size() != want)
     throw Error(ErrorKind::io, "T3005",
                 fmt::format("{} needs {} bytes, the file has {}", text.substr(0, equals), want, bytes.size()),
                 rest.substr(1));
-  return NDArray::from_bytes(type->shape, type->dtype, bytes.data(), bytes.size());
+  return Any(NDArray::from_bytes(type->shape, type->dtype, bytes.data(), bytes.size()));
 }
 
 static std::string short_name(DataType t) {

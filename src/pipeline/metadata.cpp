@@ -43,6 +43,12 @@ Metadata describe_compilation(const Compiled& compiled, const CompileOptions& op
                {"target.record", to_json(compiled.target)},
                {"memory.lower_bound", std::to_string(least_memory(compiled.planned))}};
   for (auto& entry : describe_result(compiled.planned)) out.push_back(std::move(entry));
+  // Of inputs and outputs that are no tensors of numbers, a line each ("" for the others).
+  if (const auto main = compiled.planned.find("main").cast<graph::Function>())
+    for (const char* key : {"input", "output"})
+      if (const auto kinds = main->attrs.find(fmt::format("{}_kinds", key)))
+        out.emplace_back(fmt::format("{}s", key),
+                         fmt::format("{}", fmt::join(kinds->as<Array<std::string>>().vec(), "\n")));
   out.emplace_back("flags",
                    fmt::format("-O{}{}", options.opt_level, options.schedule ? "" : " --no-schedule"));
   for (const auto& [name, value] : sizes_of(options.dims))

@@ -2,6 +2,7 @@
 // The check of an executable's tables: behind it the VM follows every index without looking. The tables may
 // come from a damaged file, so nothing is assumed of them.
 #include "runtime/executable.h"
+#include "base/stored_types.h"
 
 namespace tenon {
 namespace {
@@ -39,6 +40,7 @@ struct Checker {
         known = t.bits == 8;
         break;
       default:
+        known = is_stored_only(t.element());
         break;
     }
     require(known && t.lanes >= 1, "an unknown data type");

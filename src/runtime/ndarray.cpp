@@ -10,6 +10,8 @@
 #include <cstdlib>
 #include <limits>
 
+#include "base/stored_types.h"
+
 namespace tenon {
 
 template const TypeInfo* type_info<NDArrayObj>();
@@ -100,6 +102,29 @@ uint32_t encode(double value, const FloatFormat& f) {
   if (code > last) return overflow;
   if (code == 0 && f.negative_zero_nan) return 0;
   return sign | uint32_t(code);
+}
+
+/// Values of the codes of a type that is only stored. Of 4 bits: two of exponent and one of mantissa, all
+/// finite; of 8 bits: a power of two, or NaN.
+double decode_code(uint32_t code, DataType t) {
+  if (t == f8_e8m0fnu)
+    return code == 255 ? std::numeric_limits<double>::quiet_NaN() : std::ldexp(1.0, int(code) - 127);
+  constexpr double kMagnitudes[] = {0, 0.5, 1, 1.5, 2, 3, 4, 6};
+  return code & 8 ? -kMagnitudes[code & 7] : kMagnitudes[code & 7];
+}
+/// The nearest code, of two equally near ones the even one; beyond the range the last one.
+uint32_t encode_code(double value, DataType t) {
+  const bool bytes = t == f8_e8m0fnu;
+  if (std::isnan(value)) return bytes ? 255 : 7;
+  const double magnitude = std::fabs(value);
+  const uint32_t last = bytes ? 254 : 7;
+  uint32_t code = 0;
+  while (code < last) {
+    const double low = magnitude - decode_code(code, t), high = decode_code(code + 1, t) - magnitude;
+    if (high > low || (high == low && code % 2 == 0)) break;
+    ++code;
+  }
+  return !bytes && std::signbit(value) ? code | 8 : code;
 }
 
 template <class T>
@@ -281,11 +306,12 @@ double NDArray::element(int64_t i) const {
     return t.bits == 32 ? double(load<float>(data(), i)) : load<double>(data(), i);
   }
   if (t.is_uint() && t.bits == 64) return double(load<uint64_t>(data(), i));
+  if (is_stored_only(t)) return decode_code(uint32_t(load_int(data(), DataType::uint(t.bits), i)), t);
   return double(load_int(data(), t, i));
 }
 
 int64_t NDArray::element_int(int64_t i) const {
-  if (dtype().is_float()) return saturate<int64_t>(element(i));
+  if (dtype().is_float() || is_stored_only(dtype())) return saturate<int64_t>(element(i));
   check_index(*this, i);
   return load_int(data(), dtype(), i);
 }
@@ -308,11 +334,12 @@ void NDArray::set_element(int64_t i, double value) const {
     if (t.bits == 32) return store<float>(data(), i, float(value));
     return store<double>(data(), i, value);
   }
+  if (is_stored_only(t)) return store_int(data(), DataType::uint(t.bits), i, encode_code(value, t));
   store_int(data(), t, i, float_to_int(value, t));
 }
 
 void NDArray::set_element_int(int64_t i, int64_t value) const {
-  if (dtype().is_float()) return set_element(i, double(value));
+  if (dtype().is_float() || is_stored_only(dtype())) return set_element(i, double(value));
   check_index(*this, i);
   store_int(data(), dtype(), i, dtype().is_bool() ? value != 0 : value);
 }

@@ -37,7 +37,9 @@ std::span<const ErrorCode> command_codes() {
       {"T0912", "the model has no such input", "A value is given for a name that no input has.",
        "`tenon inspect MODEL` lists the inputs."},
       {"T0913", "an input must be given",
-       "Inputs without a declared shape cannot be filled with random values.", "Give it with -i NAME=VALUE."},
+       "Inputs without a declared shape, sequences, optionals and strings cannot be filled with random "
+       "values.",
+       "Give it with -i NAME=VALUE."},
       {"T0914", "ONNX Runtime is not available",
        "`--against onnxruntime` runs the model in Python with onnxruntime, which is missing or failed.",
        "`make bench` sets up an environment; set TENON_PYTHON to its interpreter."},
@@ -75,7 +77,9 @@ std::span<const ErrorCode> command_codes() {
        "told.",
        "Add a function `main` that calls what is to be run."},
       {"T0929", "an input is of a kind that the command cannot give",
-       "The command gives tensors and tuples of them.", "Call the model through the C or C++ interface."},
+       "The command gives tensors and tuples of them, and `run` values of ONNX models; other verbs take "
+       "tensors.",
+       "Use `tenon run`, or call the model through the C or C++ interface."},
       {"T0930", "a result cannot be saved as .npy", "It is no tensor.",
        "Leave --output away; --json prints the result."},
       {"T0931", "a compilation has no such stage", "Stages are the passes that ran, by name.",

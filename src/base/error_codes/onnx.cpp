@@ -71,8 +71,9 @@ std::span<const ErrorCode> onnx_codes() {
        "An input must be constant, or a rank or shape known, for the program that is generated.",
        "Give static shapes (`--dim`), or fold the input to a constant when exporting."},
       {"T2103", "a type of the model is not supported",
-       "Inputs are tensors of numbers; sequences, optionals, strings and sparse tensors are not taken here.",
-       "Change the model so that its inputs are tensors."},
+       "Maps, sparse tensors and complex numbers are not taken, and most operators take tensors of numbers "
+       "only.",
+       "Change the model so that its values are tensors, sequences or optionals of supported types."},
   };
   return codes;
 }

@@ -68,6 +68,10 @@ std::span<const ErrorCode> runtime_codes() {
        "The importer found that one path of the model cannot be computed, and the sizes of the inputs lead "
        "there.",
        "Check the shapes of the inputs; the message says what the path would do."},
+      {"T0521", "a sequence, an optional or a string is not what the model requires",
+       "A position is outside of a sequence, an empty optional is read, tensors of different types are "
+       "joined, bytes are no UTF-8 or no image, or an input is a value of another kind.",
+       "Check the inputs; the message names the operator."},
       {"T0601", "this is no Tenon artifact",
        "The file is empty, a folder, an ordinary library, or something else.",
        "Give the path of a model that `tenon compile` wrote."},

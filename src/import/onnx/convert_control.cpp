@@ -70,16 +70,17 @@ Values if_(N& n) {
         return poisoned(size_t(outputs));
       }
   }
+  const std::vector<FormRef> forms = n.importer.joined(t, f, n.where());
   const Expr branch = n.importer.branches(condition, std::move(t), std::move(f), n.origin, n.where());
   if (!branch) return poisoned(size_t(outputs));
   Expr result = n.emit(branch);
-  if (outputs == 1) return {result};
+  if (outputs == 1) return {{result, forms[0]}};
   Values out;
-  for (int64_t i = 0; i < outputs; ++i) out.push_back(n.item(result, i));
+  for (int64_t i = 0; i < outputs; ++i) out.push_back({n.item(result, i), forms[size_t(i)]});
   return out;
 }
 const R i1("If", {1, 11, 13, 16, 19, 21, 23, 24, 25}, if_,
-           "a branch that the given shapes forbid is refused when it is taken");
+           "a branch that the given shapes forbid is refused when it is taken", Forms::any);
 
 // ---------------------------------------------------------------- loops
 Expr packed(const char* name, Array<Expr> args, const Type& type) {
@@ -88,17 +89,30 @@ Expr packed(const char* name, Array<Expr> args, const Type& type) {
   return graph::call(graph::get_op("call_pure_packed"), all, {}, {type});
 }
 
+/// What a carried value is before the loop and after an iteration; T2020 where they do not agree.
+FormRef carried_form(N& n, size_t i, const FormRef& was, const FormRef& is) {
+  if (!was && !is) return nullptr;
+  if (was && was->kind == Form::sequence && !was->item && is) return is;
+  const FormRef f = join(was, is);
+  if (!f)
+    n.malformed(fmt::format("the carried value {} of {} is a {} before and a {} after an iteration", i,
+                            n.op_type(), to_string(was), to_string(is)));
+  return f;
+}
+
 }  // namespace
 
 LoopResult convert_loop(N& n, const LoopPlan& plan) {
   LoopResult out;
   const size_t carried = plan.init.size();
   std::vector<Type> types;
-  for (const Expr& e : plan.init) types.push_back(e->type);
+  std::vector<FormRef> forms;
+  for (const Value& v : plan.init) types.push_back(v.expr->type), forms.push_back(v.form);
   Array<graph::VarRef> vars;
   Importer::Body body;
   std::vector<Type> made(plan.collected);
   std::vector<DataType> kinds(plan.collected);
+  std::vector<FormRef> collected_forms(plan.collected);
   // Types that an iteration does not keep become less exact until it does.
   for (int round = 0;; ++round) {
     auto var = [&](const char* name, const Type& type) {
@@ -113,21 +127,23 @@ LoopResult convert_loop(N& n, const LoopPlan& plan) {
     for (const Type& t : types) state.push_back(var("carried", t));
     for (size_t i = 0; i < plan.collected; ++i) lists.push_back(var("collected", graph::object_type()));
     std::vector<Type> next;
+    std::vector<FormRef> next_forms;
     body = n.importer.convert_body("loop body", [&]() -> Values {
-      Array<Expr> given;
-      for (const graph::VarRef& v : state) given.push_back(n.with_sizes(v));
-      Values made_now = plan.body(index, more, given);
+      Values given;
+      for (size_t i = 0; i < carried; ++i) given.push_back({n.with_sizes(state[i]), forms[i]});
+      Values made_now = plan.body(index, more ? Value(more) : Value(), given);
       for (const Value& v : made_now)
         if (v.poisoned || !v.present()) return poisoned(1);
       const size_t first = plan.may_stop ? 1 : 0;
       CHECK(made_now.size() == first + carried + plan.collected, "a loop body of another size");
       Values all{n.op("add", {index, n.scalar(1, i64)})};
       if (plan.may_stop) all.push_back(truth(n, made_now[0].expr, "the condition of a loop"));
-      next.clear();
+      next.clear(), next_forms.clear();
       for (size_t i = 0; i < carried; ++i) {
         const Expr e = made_now[first + i].expr;
         all.push_back(e);
         next.push_back(n.importer.visible(e->type));
+        next_forms.push_back(made_now[first + i].form);
       }
       for (size_t i = 0; i < plan.collected; ++i) {
         const Expr e = made_now[first + carried + i].expr;
@@ -135,6 +151,7 @@ LoopResult convert_loop(N& n, const LoopPlan& plan) {
         if (!t || t->ndim < 0) n.unsupported("a loop that collects values of unknown rank is not supported");
         made[i] = n.importer.visible(e->type);
         kinds[i] = t->dtype;
+        collected_forms[i] = made_now[first + carried + i].form;
         all.push_back(n.emit(packed("tenon.sequence.append", {Expr(lists[i]), e}, graph::object_type())));
       }
       return all;
@@ -145,6 +162,10 @@ LoopResult convert_loop(N& n, const LoopPlan& plan) {
     }
     bool fits = true;
     for (size_t i = 0; i < carried; ++i) {
+      const FormRef form = carried_form(n, i, forms[i], next_forms[i]);
+      fits = fits && same(form, forms[i]);
+      forms[i] = form;
+      if (form && !form->is_tensor()) continue;
       const auto *was = types[i].as<graph::TensorType>(), *is = next[i].as<graph::TensorType>();
       if (!was || !is || was->dtype != is->dtype)
         n.malformed(fmt::format("the carried value {} of {} changes its data type", i, n.op_type()));
@@ -156,7 +177,8 @@ LoopResult convert_loop(N& n, const LoopPlan& plan) {
         n.unsupported(fmt::format("the carried value {} of {} changes its rank", i, n.op_type()));
     }
     if (fits) break;
-    CHECK(round < 8, "the types of a loop do not settle");
+    if (round > int(8 + 4 * carried))
+      n.unsupported(fmt::format("the types of {} do not settle", n.op_type()));
   }
   const Importer::Body condition = n.importer.convert_body("loop condition", [&]() -> Values {
     Expr c;
@@ -166,14 +188,14 @@ LoopResult convert_loop(N& n, const LoopPlan& plan) {
   });
   Array<Expr> init{n.scalar(0, i64)};
   if (plan.may_stop) init.push_back(plan.condition ? plan.condition : n.scalar(1, boolean));
-  for (const Expr& e : plan.init) init.push_back(e);
+  for (const Value& v : plan.init) init.push_back(v.expr);
   for (size_t i = 0; i < plan.collected; ++i)
     init.push_back(n.emit(packed("tenon.sequence.empty", {}, graph::object_type())));
   auto w = with_origin(make<graph::While>(vars, init, condition.expr, body.expr), n.origin);
   const Expr result = n.emit(w);
   const int64_t first = plan.may_stop ? 2 : 1;
   for (size_t i = 0; i < carried; ++i)
-    out.carried.push_back(n.with_sizes(n.item(result, first + int64_t(i))));
+    out.carried.push_back({n.with_sizes(n.item(result, first + int64_t(i))), forms[i]});
   for (size_t i = 0; i < plan.collected; ++i) {
     const Expr list = n.item(result, first + int64_t(carried + i));
     Array<Expr> args{list, n.scalar(0, kinds[i])};
@@ -189,7 +211,7 @@ LoopResult convert_loop(N& n, const LoopPlan& plan) {
     } else {
       all = n.with_sizes(all, plan.trips);
     }
-    out.collected.push_back(all);
+    out.collected.push_back({all, collected_forms[i]});
   }
   return out;
 }
@@ -206,8 +228,7 @@ Values loop_(N& n) {
   plan.collected = size_t(g.output_size()) - 1 - carried;
   for (size_t i = 0; i < carried; ++i) {
     const Expr e = n.in(i + 2);
-    if (!graph::as_tensor(e)) n.unsupported("a Loop that carries a sequence is not supported");
-    plan.init.push_back(e);
+    plan.init.push_back({e, n.form(i + 2)});
   }
   if (n.has(0)) {
     plan.limit = n.cast(n.type(0).ndim == 0 ? n.in(0) : n.reshape(n.in(0), {}), i64);
@@ -220,7 +241,7 @@ Values loop_(N& n) {
     certain = s && s->all_const() && s->items.size() == 1 && *number_of(s->items[0]) != 0;
     plan.condition = truth(n, n.in(1), "the condition of Loop");
   }
-  auto body = [&](const Expr& index, const Value& condition, const Array<Expr>& values) {
+  auto body = [&](const Expr& index, const Value& condition, const Values& values) {
     Scope inner;
     inner.parent = &n.scope;
     inner.values[g.input(0).name()] = index;
@@ -232,8 +253,8 @@ Values loop_(N& n) {
   // Loops whose condition is always true need not carry it.
   plan.may_stop = false;
   bool stops = !certain;
-  plan.body = [&](const Expr& index, const Expr& condition, const Array<Expr>& values) {
-    Values v = body(index, plan.may_stop ? Value(condition) : Value(yes), values);
+  plan.body = [&](const Expr& index, const Value& condition, const Values& values) {
+    Values v = body(index, plan.may_stop ? condition : Value(yes), values);
     if (plan.may_stop || v.empty()) return v;
     SmallRef s = v[0].small;
     if (!s && v[0].expr)
@@ -245,8 +266,8 @@ Values loop_(N& n) {
   if (certain) {
     // A trial: what it emits goes away with its builder.
     n.importer.convert_body("loop body", [&] {
-      Array<Expr> given;
-      for (const Expr& e : plan.init) given.push_back(graph::var("trial", e->type));
+      Values given;
+      for (const Value& v : plan.init) given.push_back({Expr(graph::var("trial", v.expr->type)), v.form});
       Values v = plan.body(graph::var("trial", graph::tensor_type({}, i64)), {}, given);
       return v.empty() ? Values{Value(yes)} : v;
     });
@@ -255,62 +276,74 @@ Values loop_(N& n) {
   if (stops) plan.trips = {};
   const LoopResult r = convert_loop(n, plan);
   if (r.poisoned) return poisoned(size_t(n.node.output_size()));
-  Values out;
-  for (const Expr& e : r.carried) out.push_back(e);
-  for (const Expr& e : r.collected) out.push_back(e);
+  Values out = r.carried;
+  out.insert(out.end(), r.collected.begin(), r.collected.end());
   return out;
 }
-const R l1("Loop", {1, 11, 13, 16, 19, 21, 23, 24, 25}, loop_,
-           "carried values keep their rank; no sequences");
+const R l1("Loop", {1, 11, 13, 16, 19, 21, 23, 24, 25}, loop_, "carried values keep their rank", Forms::any);
 
-Values scan(N& n) {
-  if (n.since < 9) n.unsupported("Scan over batches (operator set 8) is not supported");
-  proto::GraphProto& g = *n.attr_graph("body");
-  const int64_t scans = n.need_int("num_scan_inputs"), all = int64_t(n.inputs());
-  if (scans < 1 || scans > all || g.input_size() != all || g.output_size() < all - scans)
-    n.malformed(fmt::format("Scan of {} inputs, {} of them scanned, has a body of {} inputs and {} outputs",
-                            all, scans, g.input_size(), g.output_size()));
-  const size_t states = size_t(all - scans), outputs = size_t(g.output_size()) - states;
-  auto list = [&](const char* name, size_t count) {
-    std::vector<int64_t> v = n.attr_ints(name);
-    if (v.empty()) v.assign(count, 0);
-    if (v.size() != count)
-      n.malformed(fmt::format("'{}' of Scan has {} entries, not {}", name, v.size(), count));
-    return v;
-  };
-  const auto in_axes = list("scan_input_axes", size_t(scans)),
-             in_back = list("scan_input_directions", size_t(scans));
-  const auto out_axes = list("scan_output_axes", outputs), out_back = list("scan_output_directions", outputs);
+/// The state and the collected outputs of a scan along one axis of each input.
+LoopResult scan_along(N& n, proto::GraphProto& g, const Values& states, const Values& inputs,
+                      const std::vector<int64_t>& axes, const std::vector<int64_t>& backward) {
   LoopPlan plan;
-  plan.collected = outputs;
-  for (size_t i = 0; i < states; ++i) plan.init.push_back(n.in(i));
-  std::vector<int64_t> axes;
-  for (int64_t i = 0; i < scans; ++i) {
-    const Array<PrimExpr> shape = n.known_shape(states + size_t(i));
-    axes.push_back(n.axis(in_axes[size_t(i)], int64_t(shape.size())));
-    const PrimExpr& extent = shape[size_t(axes.back())];
-    if (!plan.trips) plan.trips = extent;
+  plan.init = states;
+  plan.collected = size_t(g.output_size()) - states.size();
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    const auto shape = graph::known_shape(inputs[i].expr);
+    if (!shape) n.unsupported("Scan over a tensor whose shape is not known at import is not supported");
+    if (!plan.trips) plan.trips = (*shape)[size_t(axes[i])];
   }
   Value trips(small_of(i64, {}, {plan.trips}));
   plan.limit = n.importer.expr_of(trips, n.origin);
-  plan.body = [&](const Expr& index, const Expr&, const Array<Expr>& values) {
+  plan.body = [&](const Expr& index, const Value&, const Values& values) {
     Scope inner;
     inner.parent = &n.scope;
-    for (size_t i = 0; i < states; ++i) inner.values[g.input(int(i)).name()] = values[i];
-    for (size_t i = 0; i < size_t(scans); ++i) {
+    for (size_t i = 0; i < states.size(); ++i) inner.values[g.input(int(i)).name()] = values[i];
+    for (size_t i = 0; i < inputs.size(); ++i) {
       Expr at = index;
-      if (in_back[i]) at = n.op("subtract", {n.op("subtract", {plan.limit, n.scalar(1, i64)}), index});
-      inner.values[g.input(int(states + i)).name()] =
-          n.op("take", {n.in(states + i), at}, make_attrs<AxisAttrs>(axes[i]));
+      if (backward[i]) at = n.op("subtract", {n.op("subtract", {plan.limit, n.scalar(1, i64)}), index});
+      inner.values[g.input(int(states.size() + i)).name()] = {
+          n.op("take", {inputs[i].expr, at}, make_attrs<AxisAttrs>(axes[i])), inputs[i].form};
     }
     return n.importer.convert_graph(g, inner, n.env, n.importer.depth + 1);
   };
-  const LoopResult r = convert_loop(n, plan);
+  return convert_loop(n, plan);
+}
+std::vector<int64_t> list_of(N& n, const char* name, size_t count) {
+  std::vector<int64_t> v = n.attr_ints(name);
+  if (v.empty()) v.assign(count, 0);
+  if (v.size() != count)
+    n.malformed(fmt::format("'{}' of Scan has {} entries, not {}", name, v.size(), count));
+  return v;
+}
+/// The body's inputs and outputs fit `given` values, of which `scans` are scanned.
+void check_scan(N& n, const proto::GraphProto& g, int64_t scans, int64_t given) {
+  if (scans < 1 || scans > given || g.input_size() != given || g.output_size() < given - scans)
+    n.malformed(fmt::format("Scan of {} inputs, {} of them scanned, has a body of {} inputs and {} outputs",
+                            given, scans, g.input_size(), g.output_size()));
+}
+
+Values scan(N& n) {
+  proto::GraphProto& g = *n.attr_graph("body");
+  const int64_t scans = n.need_int("num_scan_inputs"), all = int64_t(n.inputs());
+  check_scan(n, g, scans, all);
+  const size_t states = size_t(all - scans), outputs = size_t(g.output_size()) - states;
+  const auto in_axes = list_of(n, "scan_input_axes", size_t(scans)),
+             in_back = list_of(n, "scan_input_directions", size_t(scans));
+  const auto out_axes = list_of(n, "scan_output_axes", outputs),
+             out_back = list_of(n, "scan_output_directions", outputs);
+  Values init, inputs;
+  std::vector<int64_t> axes;
+  for (size_t i = 0; i < states; ++i) init.push_back({n.in(i), n.form(i)});
+  for (size_t i = 0; i < size_t(scans); ++i) {
+    inputs.push_back({n.in(states + i), n.form(states + i)});
+    axes.push_back(n.axis(in_axes[i], n.rank(states + i)));
+  }
+  const LoopResult r = scan_along(n, g, init, inputs, axes, in_back);
   if (r.poisoned) return poisoned(size_t(n.node.output_size()));
-  Values out;
-  for (const Expr& e : r.carried) out.push_back(e);
+  Values out = r.carried;
   for (size_t i = 0; i < outputs; ++i) {
-    Expr e = r.collected[i];
+    Expr e = r.collected[i].expr;
     const int64_t rank = graph::as_tensor(e)->ndim, axis = n.axis(out_axes[i], rank);
     if (out_back[i]) e = n.op("flip", {e}, make_attrs<AxesAttrs>(Array<int64_t>{0}));
     if (axis != 0) {
@@ -319,11 +352,43 @@ Values scan(N& n) {
       order.insert(order.begin() + axis, 0);
       e = n.transpose(e, order);
     }
-    out.push_back(e);
+    out.push_back({e, r.collected[i].form});
   }
   return out;
 }
-const R l2("Scan", {8, 9, 11, 16, 19, 21, 23, 24, 25}, scan, "from version 9 on; states keep their rank");
+
+/// Version 8: a scan along axis 1 for each entry of axis 0; what each gives is collected.
+Values scan_of_batches(N& n) {
+  proto::GraphProto& g = *n.attr_graph("body");
+  const int64_t scans = n.need_int("num_scan_inputs"), all = int64_t(n.inputs()) - 1;
+  check_scan(n, g, scans, all);
+  if (n.has(0)) n.unsupported("Scan over sequences of their own lengths is not supported");
+  const size_t states = size_t(all - scans);
+  const auto backward = list_of(n, "directions", size_t(scans));
+  for (size_t i = 1; i < n.inputs(); ++i)
+    if (n.rank(i) < (i <= states ? 1 : 2)) n.malformed(fmt::format("input {} of Scan has no batches", i));
+  LoopPlan plan;
+  plan.collected = size_t(g.output_size());
+  plan.trips = n.known_shape(states + 1)[0];
+  Value trips(small_of(i64, {}, {plan.trips}));
+  plan.limit = n.importer.expr_of(trips, n.origin);
+  plan.body = [&](const Expr& batch, const Value&, const Values&) -> Values {
+    Values init, inputs;
+    for (size_t i = 1; i < n.inputs(); ++i)
+      (i <= states ? init : inputs)
+          .push_back({n.op("take", {n.in(i), batch}, make_attrs<AxisAttrs>(int64_t(0))), n.form(i)});
+    const LoopResult r = scan_along(n, g, init, inputs, std::vector<int64_t>(size_t(scans), 0), backward);
+    if (r.poisoned) return poisoned(1);
+    Values made = r.carried;
+    made.insert(made.end(), r.collected.begin(), r.collected.end());
+    return made;
+  };
+  const LoopResult r = convert_loop(n, plan);
+  return r.poisoned ? poisoned(size_t(n.node.output_size())) : r.collected;
+}
+Values any_scan(N& n) { return n.since < 9 ? scan_of_batches(n) : scan(n); }
+const R l2("Scan", {8, 9, 11, 16, 19, 21, 23, 24, 25}, any_scan,
+           "states keep their rank; version 8 without lengths of sequences", Forms::any);
 
 }  // namespace
 }  // namespace tenon::onnx

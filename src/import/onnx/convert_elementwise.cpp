@@ -2,7 +2,8 @@
 // Converters: element-wise operators, activations, casts, quantisation.
 #include <cmath>
 
-#include "import/onnx/importer.h"
+#include "base/stored_types.h"
+#include "import/onnx/codes.h"
 #include "op/attrs_qnn.h"
 
 namespace tenon::onnx {
@@ -258,22 +259,34 @@ Expr saturated(N& n, const Expr& x, DataType to) {
 Values cast(N& n) {
   DataType to;
   if (n.op_type() == "CastLike") {
-    to = n.dtype(1);
+    to = n.form(1) ? n.form(1)->element : n.dtype(1);
+    if (to.is_void()) n.unsupported("casts to strings are not supported");
   } else {
     const int64_t code = n.need_int("to");
-    to = element_type(int(code));
+    to = stored_type(int(code));
     if (to.is_void() || code != int(code))
       n.unsupported(fmt::format("a cast to {} is not supported", onnx_type_name(int(code))));
   }
-  Expr x = n.in(0);
-  const DataType from = n.dtype(0);
+  Expr x = number_input(n, 0);
+  const DataType from = graph::as_tensor(x)->dtype;
+  if (is_stored_only(to)) {
+    const std::string mode = n.attr_string("round_mode", "up");
+    if (mode != "up" && mode != "down" && mode != "nearest")
+      n.malformed(fmt::format("'round_mode' of {} is {}", n.op_type(), in_quotes(mode)));
+    return {codes_of(n, from.is_float() ? x : n.cast(x, f32), to,
+                     mode == "up"     ? CodeRounding::up
+                     : mode == "down" ? CodeRounding::down
+                                      : CodeRounding::nearest,
+                     n.attr_int("saturate", 1) != 0)};
+  }
   // Values beyond an 8-bit float's range become its largest one unless asked otherwise; beyond a 4-bit
   // integer's they wrap.
   if (to.is_float8() && !from.is_float8() && n.attr_int("saturate", 1) != 0) x = saturated(n, x, to);
   if (to.is_integer() && to.bits < 8 && from.is_float()) x = n.cast(x, i32);
   return {n.cast(x, to)};
 }
-const R g1("Cast", {1, 6, 9, 13, 19, 21, 23, 24, 25}, cast), g2("CastLike", {15, 19, 21, 23, 24, 25}, cast);
+const R g1("Cast", {1, 6, 9, 13, 19, 21, 23, 24, 25}, cast, "", Forms::any),
+    g2("CastLike", {15, 19, 21, 23, 24, 25}, cast, "", Forms::any);
 
 // ---------------------------------------------------------------- quantisation
 /// A per-axis vector shaped to broadcast against x: (…, 1, C, 1, …). Scalars and vectors of one pass through.
@@ -298,8 +311,12 @@ bool is_qnn(DataType integers, const Expr& scale, const Expr& zero) {
     if (z->data.element_int(i) != 0) return false;
   return z || !zero;
 }
-Expr quantize(N& n, const Expr& x, const Expr& scale, const Expr& zero, DataType to) {
+Value quantize(N& n, const Expr& x, const Expr& scale, const Expr& zero, DataType to) {
   const DataType wide = graph::as_tensor(scale)->dtype;
+  if (is_stored_only(to)) {
+    const Expr q = n.op("divide", {n.cast(x, wide), scale});
+    return codes_of(n, zero ? n.op("add", {q, n.cast(zero, wide)}) : q, to, CodeRounding::nearest, true);
+  }
   Expr q = n.op("round", {n.op("divide", {n.cast(x, wide), scale})});
   if (to.is_float8()) {
     q = n.op("divide", {n.cast(x, wide), scale});
@@ -312,10 +329,18 @@ Expr quantize(N& n, const Expr& x, const Expr& scale, const Expr& zero, DataType
 }
 Expr dequantize(N& n, const Expr& x, const Expr& scale, const Expr& zero) {
   const DataType wide = graph::as_tensor(scale)->dtype;
-  const DataType step = graph::as_tensor(x)->dtype.is_float8() ? wide : i32;
+  const DataType step = graph::as_tensor(x)->dtype.is_float() ? wide : i32;
   Expr v = n.cast(x, step);
   if (zero) v = n.op("subtract", {v, n.cast(zero, step)});
   return n.op("multiply", {n.cast(v, wide), scale});
+}
+/// What a quantisation makes.
+DataType quantized_type(N& n) {
+  DataType to = !n.has(2) ? tenon::u8 : n.form(2) ? n.form(2)->element : n.dtype(2);
+  if (const int64_t code = n.attr_int("output_dtype", 0); code != 0) to = stored_type(int(code));
+  if (!to.is_integer() && !to.is_float8() && !is_stored_only(to))
+    n.unsupported("quantisation to this type is not supported");
+  return to;
 }
 /// A scale for each so many elements of an axis.
 Values quantize_blocks(N& n, int64_t block) {
@@ -327,11 +352,9 @@ Values quantize_blocks(N& n, int64_t block) {
     const Expr all = n.op("repeat", {e}, make_attrs<RepeatAttrs>(block, axis));
     return n.op("slice_to", {all, graph::shape_expr(s)});
   };
-  const Expr scale = spread(n.in(1)), zero = n.has(2) ? spread(n.in(2)) : Expr();
-  if (n.op_type() == "DequantizeLinear") return {dequantize(n, n.in(0), scale, zero)};
-  DataType to = zero ? n.dtype(2) : tenon::u8;
-  if (const int64_t code = n.attr_int("output_dtype", 0); code != 0) to = element_type(int(code));
-  if (!to.is_integer() && !to.is_float8()) n.unsupported("quantisation to this type is not supported");
+  const Expr scale = spread(n.in(1)), zero = n.has(2) ? spread(number_input(n, 2)) : Expr();
+  if (n.op_type() == "DequantizeLinear") return {dequantize(n, number_input(n, 0), scale, zero)};
+  const DataType to = quantized_type(n);
   return {quantize(n, n.in(0), scale, zero, to)};
 }
 Values quantize_linear(N& n) {
@@ -343,23 +366,24 @@ Values quantize_linear(N& n) {
                                               : n.attr_int("axis", 1),
                                           rank);
   const bool back = n.op_type() == "DequantizeLinear";
-  DataType to = back ? n.dtype(0) : n.has(2) ? n.dtype(2) : tenon::u8;
-  if (const int64_t code = n.attr_int("output_dtype", 0); code != 0 && !back) to = element_type(int(code));
-  if (!to.is_integer() && !to.is_float8()) n.unsupported("quantisation of this type is not supported");
-  const Expr point = n.has(2) ? n.in(2) : Expr();
+  const Expr x = number_input(n, 0), point = n.has(2) ? number_input(n, 2) : Expr();
+  const DataType to = back ? graph::as_tensor(x)->dtype : quantized_type(n);
+  if (!to.is_integer() && !to.is_float8() && !is_stored_only(to) && !n.form(0))
+    n.unsupported("quantisation of this type is not supported");
   if (is_qnn(to, n.in(1), point) && n.rank(1) <= 1 && (back || graph::as_tensor(n.in(0))->dtype == f32))
-    return {n.op(back ? "qnn.dequantize" : "qnn.quantize",
-                 {n.in(0), n.in(1), point ? point : n.scalar(0, to)},
+    return {n.op(back ? "qnn.dequantize" : "qnn.quantize", {x, n.in(1), point ? point : n.scalar(0, to)},
                  make_attrs<QuantizeAttrs>([&](QuantizeAttrs& a) {
                    a.axis = axis;
                    if (!back) a.out_dtype = to;
                  }))};
   Expr scale = along(n, n.in(1), rank, axis);
-  Expr zero = n.has(2) ? along(n, n.in(2), rank, axis) : Expr();
-  return {back ? dequantize(n, n.in(0), scale, zero) : quantize(n, n.in(0), scale, zero, to)};
+  Expr zero = point ? along(n, point, rank, axis) : Expr();
+  return {back ? Value(dequantize(n, x, scale, zero)) : quantize(n, x, scale, zero, to)};
 }
-const R q1("QuantizeLinear", {10, 13, 19, 21, 23, 24, 25}, quantize_linear, "per tensor, axis or block"),
-    q2("DequantizeLinear", {10, 13, 19, 21, 23, 24, 25}, quantize_linear, "per tensor, axis or block");
+const R q1("QuantizeLinear", {10, 13, 19, 21, 23, 24, 25}, quantize_linear, "per tensor, axis or block",
+           Forms::any),
+    q2("DequantizeLinear", {10, 13, 19, 21, 23, 24, 25}, quantize_linear, "per tensor, axis or block",
+       Forms::any);
 
 Values dynamic_quantize(N& n) {
   Expr x = n.in(0);

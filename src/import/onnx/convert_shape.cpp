@@ -493,7 +493,7 @@ Values constant(N& n) {
     for (size_t i = 0; i < v.size(); ++i) a.set_element(int64_t(i), v[i]);
     return Values{graph::constant(a)};
   };
-  if (auto* t = n.attr_tensor("value")) return {n.importer.constant_of(*t, n.where())};
+  if (auto* t = n.attr_tensor("value")) return {n.importer.tensor_value(*t, n.where())};
   if (n.has_attr("value_float")) return vector(f32, {n.attr_float("value_float", 0)}, true);
   if (n.has_attr("value_floats")) return vector(f32, n.attr_floats("value_floats"), false);
   auto integers = [&](const std::vector<int64_t>& v, bool scalar) {
@@ -504,15 +504,24 @@ Values constant(N& n) {
   };
   if (n.has_attr("value_int")) return integers({n.attr_int("value_int", 0)}, true);
   if (n.has_attr("value_ints")) return integers(n.attr_ints("value_ints"), false);
-  if (n.has_attr("value_string") || n.has_attr("value_strings"))
-    n.unsupported("constants of strings are not supported");
+  if (n.has_attr("value_string") || n.has_attr("value_strings")) {
+    proto::TensorProto t;
+    t.set_data_type(8);
+    if (n.has_attr("value_string")) {
+      t.add_string_data(n.attr_string("value_string", ""));
+    } else {
+      for (const std::string& s : n.attr_strings("value_strings")) t.add_string_data(s);
+      t.add_dims(t.string_data_size());
+    }
+    return {n.importer.tensor_value(t, n.where())};
+  }
   if (n.has_attr("sparse_value")) n.unsupported("sparse constants are not supported");
   n.malformed("Constant has no value");
 }
 const R k1("ConstantOfShape", {9, 20, 21, 23, 24, 25}, constant_of_shape),
     k2("Shape", {1, 13, 15, 19, 21, 23, 24, 25}, shape_of), k3("Size", {1, 13, 19, 21, 23, 24, 25}, shape_of),
     k4("Range", {11}, range), k5("EyeLike", {9, 22}, eye_like),
-    k6("Constant", {1, 9, 11, 12, 13, 19, 21, 23, 24, 25}, constant, "strings and sparse values refused");
+    k6("Constant", {1, 9, 11, 12, 13, 19, 21, 23, 24, 25}, constant, "sparse values refused");
 
 Values identity(N& n) { return {n.in(0)}; }
 const R k7("Identity", {1, 13, 14, 16, 19, 21, 23, 24, 25}, identity);

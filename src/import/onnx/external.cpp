@@ -13,6 +13,7 @@
 #include <filesystem>
 
 #include "import/onnx/wire.h"
+#include "runtime/string_tensor.h"
 
 namespace tenon::onnx {
 namespace {
@@ -220,6 +221,63 @@ NDArray read_tensor_proto(const std::string& path, std::string* tensor_name) {
   parse_message(t, bytes, file.name);
   if (tensor_name) *tensor_name = t.name();
   return read_tensor(t, file, options, file.name);
+}
+
+namespace {
+
+/// Parts of containers, each with what the file is.
+struct ValueReader {
+  ModelFile file;
+  ImportOptions options;
+
+  Any tensor(proto::TensorProto& t) {
+    if (t.data_type() != 8) return Any(read_tensor(t, file, options, file.name));
+    const int64_t n = checked_elements(t, i64, options, file.name);
+    if (t.string_data_size() != n)
+      fail("T2014", fmt::format("a tensor of {} strings has {} of them", n, t.string_data_size()), file.name);
+    auto s = make<StringTensorObj>();
+    s.mut()->shape.assign(t.dims().begin(), t.dims().end());
+    s.mut()->items.assign(t.string_data().begin(), t.string_data().end());
+    return Any(std::move(s));
+  }
+  // Nesting is bounded by check_wire.
+  Any sequence(proto::SequenceProto& s) {
+    auto items = make<ArrayObj>();
+    for (auto& t : *s.mutable_tensor_values()) items.mut()->items.push_back(tensor(t));
+    for (auto& i : *s.mutable_sequence_values()) items.mut()->items.push_back(sequence(i));
+    for (auto& i : *s.mutable_optional_values()) items.mut()->items.push_back(optional(i));
+    return Any(std::move(items));
+  }
+  Any optional(proto::OptionalProto& o) {
+    if (o.has_tensor_value()) return tensor(*o.mutable_tensor_value());
+    if (o.has_sequence_value()) return sequence(*o.mutable_sequence_value());
+    if (o.has_optional_value()) return optional(*o.mutable_optional_value());
+    return {};
+  }
+};
+
+}  // namespace
+
+Any read_value_proto(const std::string& path, const std::string& type) {
+  ValueReader reader;
+  reader.file.name = fs::path(path).filename().string();
+  const auto whole = read_file(path, reader.options.max_file_bytes);
+  const std::string_view bytes = whole->view();
+  const auto parsed = [&](auto message, WireRoot root) {
+    check_wire(bytes, root, reader.file.name);
+    parse_message(message, bytes, reader.file.name);
+    return message;
+  };
+  if (type.starts_with("sequence")) {
+    auto s = parsed(proto::SequenceProto(), WireRoot::sequence);
+    return reader.sequence(s);
+  }
+  if (type.starts_with("optional")) {
+    auto o = parsed(proto::OptionalProto(), WireRoot::optional);
+    return reader.optional(o);
+  }
+  auto t = parsed(proto::TensorProto(), WireRoot::tensor);
+  return reader.tensor(t);
 }
 
 bool looks_like_onnx(std::string_view head) {

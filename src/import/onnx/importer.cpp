@@ -46,8 +46,8 @@ int64_t count_nodes(const proto::ModelProto& m) {
 }  // namespace
 
 RegisterConverter::RegisterConverter(const char* name, std::vector<int64_t> since, ConvertFn fn,
-                                     const char* note) {
-  table().emplace(name, Converter{std::move(since), fn, note});
+                                     const char* note, Forms forms) {
+  table().emplace(name, Converter{std::move(since), fn, note, forms == Forms::any});
 }
 const std::map<std::string, Converter, std::less<>>& converters() { return table(); }
 const Converter* find_converter(const std::string& domain, const std::string& name) {
@@ -111,51 +111,6 @@ PrimExpr Importer::symbol(const std::string& name) {
   PrimExpr v = tir::var(id, i64);
   symbols_.emplace(name, v);
   return v;
-}
-
-graph::Type Importer::input_type(const proto::ValueInfoProto& info) {
-  const std::string where = fmt::format("{}, input {}", file.name, in_quotes(info.name()));
-  if (!info.has_type() || info.type().value_case() == proto::TypeProto::VALUE_NOT_SET)
-    fail("T2022", "the input has no type", where);
-  if (!info.type().has_tensor_type()) {
-    const char* kind = info.type().has_sequence_type()   ? "a sequence"
-                       : info.type().has_map_type()      ? "a map"
-                       : info.type().has_optional_type() ? "an optional value"
-                                                         : "a sparse tensor";
-    fail("T2103", fmt::format("the input is {}, which is not supported; only tensors are", kind), where);
-  }
-  const auto& t = info.type().tensor_type();
-  const DataType dtype = element_type(t.elem_type());
-  if (dtype.is_void()) {
-    if (t.elem_type() == 0) fail("T2022", "the input has no element type", where);
-    fail("T2103",
-         fmt::format("the input has elements of {}, which is not supported", onnx_type_name(t.elem_type())),
-         where);
-  }
-  if (!t.has_shape()) return graph::tensor_type_unknown(-1, dtype);
-  if (t.shape().dim_size() > 64)
-    fail("T2014", fmt::format("the input has {} dimensions; at most 64 are accepted", t.shape().dim_size()),
-         where);
-  Array<PrimExpr> shape;
-  int64_t known = 1;
-  for (int i = 0; i < t.shape().dim_size(); ++i) {
-    const auto& d = t.shape().dim(i);
-    if (d.value_case() == proto::TensorShapeProto::Dimension::kDimValue && d.dim_value() >= 0) {
-      if (d.dim_value() > 0 && __builtin_mul_overflow(known, d.dim_value(), &known))
-        fail("T2015", "the input's shape has more elements than can be counted", where, "", ErrorKind::limit);
-      shape.push_back(d.dim_value());
-    } else if (d.value_case() == proto::TensorShapeProto::Dimension::kDimValue && d.dim_value() < -1) {
-      fail("T2014", fmt::format("the input has the negative dimension {}", d.dim_value()), where);
-    } else if (!d.dim_param().empty() && d.dim_param() != "?") {
-      shape.push_back(symbol(d.dim_param()));
-    } else {
-      shape.push_back(symbol(fmt::format("{}_d{}", info.name(), i)));
-    }
-  }
-  if (known > options.max_tensor_bytes)
-    fail("T2015", fmt::format("the input is larger than the limit of {} bytes", options.max_tensor_bytes),
-         where, "", ErrorKind::limit);
-  return graph::tensor_type(shape, dtype);
 }
 
 // ---------------------------------------------------------------- values
@@ -335,6 +290,36 @@ std::optional<Values> Importer::inline_function(proto::NodeProto& node, Scope& s
   return out;
 }
 
+/// The form that the elements of a node's data have, where its operator only moves them: T2103 where it does
+/// not.
+static FormRef form_moved(NodeContext& n) {
+  const Moves* moves = moves_of(n.op_type());
+  FormRef form;
+  for (size_t i = 0; i < n.inputs(); ++i) {
+    const FormRef f = n.has(i) ? n.form(i) : nullptr;
+    const bool data =
+        moves && (moves->data.empty() || std::count(moves->data.begin(), moves->data.end(), int(i)));
+    if (f && !data)
+      fail("T2103",
+           fmt::format("input {} of {} is a {}, which the operator does not take", i, n.op_type(),
+                       to_string(f)),
+           n.where());
+    if (f && !f->is_tensor() && n.op_type() != "Identity")
+      fail("T2103", fmt::format("{} of a {} is not supported", n.op_type(), to_string(f)), n.where());
+    if (f) form = f;
+  }
+  if (!form) return nullptr;
+  if (form->kind == Form::codes && n.op_type() == "Equal")
+    fail("T2103", fmt::format("Equal of a {} is not supported", to_string(form)), n.where());
+  for (size_t i = 0; i < n.inputs(); ++i) {
+    const bool data = moves->data.empty() || std::count(moves->data.begin(), moves->data.end(), int(i));
+    if (data && n.has(i) &&
+        (!n.form(i) || n.form(i)->kind != form->kind || n.form(i)->element != form->element))
+      n.malformed(fmt::format("{} takes elements of one type", n.op_type()));
+  }
+  return moves->carries ? form : nullptr;
+}
+
 void Importer::convert_node(proto::NodeProto& node, Scope& scope, const Env& env) {
   if (++converted_ > max_converted_)
     fail("T2004", fmt::format("the model's functions expand to more than {} nodes", max_converted_),
@@ -363,7 +348,7 @@ void Importer::convert_node(proto::NodeProto& node, Scope& scope, const Env& env
   int64_t since = converter ? version_in(opset) : 1;
   if (!converter) since = opset;
   NodeContext n(*this, node, scope, env, opset, since);
-  bool poisoned = false, undefined = false;
+  bool poisoned = false, undefined = false, formed = false;
   for (const auto& name : node.input()) {
     if (name.empty()) continue;
     const Value* v = scope.find(name);
@@ -377,6 +362,7 @@ void Importer::convert_node(proto::NodeProto& node, Scope& scope, const Env& env
       undefined = true;
     } else {
       poisoned |= v->poisoned;
+      formed |= v->form != nullptr;
     }
   }
   const bool is_function = functions_.count(domain + "::" + node.op_type() + "::" + node.overload()) > 0;
@@ -403,8 +389,12 @@ void Importer::convert_node(proto::NodeProto& node, Scope& scope, const Env& env
     if (!converter->since.empty() && opset < converter->since.front())
       n.malformed(fmt::format("{} does not exist in operator set {}; it came with {}", node.op_type(), opset,
                               converter->since.front()));
-    if (auto folded = fold_node(n)) return set_outputs(&*folded);
+    const FormRef moved = converter->forms ? nullptr : form_moved(n);
+    if (!formed)
+      if (auto folded = fold_node(n)) return set_outputs(&*folded);
     Values v = converter->fn(n);
+    if (moved)
+      for (Value& out : v) out.form = moved;
     for (size_t i = 0; i < size_t(node.output_size()); ++i)
       if (n.wants_output(i) && (i >= v.size() || (!v[i].present() && !v[i].poisoned)))
         n.unsupported(fmt::format("output {} of {} is not supported", i, node.op_type()));
@@ -428,7 +418,7 @@ Values Importer::convert_graph(proto::GraphProto& g, Scope& scope, const Env& en
     if (t.name().empty()) fail("T2014", "an initialiser has no name", where);
     Value v;
     try {
-      v = constant_of(t, where);
+      v = tensor_value(t, where);
     } catch (const DiagnosticError& e) {
       report(e);
       v.poisoned = true;
@@ -488,6 +478,7 @@ Importer::Body Importer::convert_body(std::string_view what, FunctionRef<Values(
   for (const Value& v : values) {
     out.poisoned |= v.poisoned || !v.present();
     if (!v.poisoned && v.present()) items.push_back(v.expr);
+    out.forms.push_back(v.form);
   }
   if (!out.poisoned) {
     if (items.empty()) fail("T2013", fmt::format("the {} has no outputs", what), file.name);
@@ -550,6 +541,21 @@ Expr Importer::branches(const Expr& condition, Body yes, Body no, const Origin& 
   return with_origin(make<graph::If>(condition, yes.expr, no.expr), origin);
 }
 
+std::vector<FormRef> Importer::joined(const Body& yes, const Body& no, const std::string& where) {
+  if (yes.poisoned || no.poisoned) return yes.poisoned ? no.forms : yes.forms;
+  std::vector<FormRef> out = yes.forms;
+  for (size_t i = 0; i < out.size() && i < no.forms.size(); ++i) {
+    if (!yes.forms[i] && !no.forms[i]) continue;
+    out[i] = join(yes.forms[i], no.forms[i]);
+    if (!out[i])
+      fail("T2020",
+           fmt::format("output {} is a {} in one branch and a {} in the other", i, to_string(yes.forms[i]),
+                       to_string(no.forms[i])),
+           where);
+  }
+  return out;
+}
+
 std::optional<bool> Importer::sizes_equal(const PrimExpr& a, const PrimExpr& b) const {
   const auto same = [](const PrimExpr& x, const PrimExpr& y) {
     return x.same_as(y) || tir::is_zero(simplify(x - y));
@@ -601,6 +607,7 @@ Values Importer::convert_forked(proto::GraphProto& g, const std::vector<int>& or
     if (i == fork.conditions.size()) return variant(i);
     Body yes = convert_body("variant", [&] { return variant(i); });
     Body no = convert_body("variant", [&] { return from(i + 1); });
+    const std::vector<FormRef> forms = joined(yes, no, n.where());
     const size_t count = size_t(g.output_size());
     const Expr both = branches(fork.conditions[i], std::move(yes), std::move(no), n.origin, n.where());
     Values out(count);
@@ -610,8 +617,9 @@ Values Importer::convert_forked(proto::GraphProto& g, const std::vector<int>& or
     }
     const Expr result = builder.emit(both, "forked");
     for (size_t k = 0; k < count; ++k)
-      out[k] =
-          n.with_sizes(count == 1 ? result : Expr(builder.emit(op::get_item(result, int64_t(k)), "output")));
+      out[k] = {
+          n.with_sizes(count == 1 ? result : Expr(builder.emit(op::get_item(result, int64_t(k)), "output"))),
+          forms[k]};
     return out;
   };
   return from(0);
@@ -659,35 +667,7 @@ IRModule Importer::run() {
   auto& g = *m.mutable_graph();
   if (g.output_size() == 0) fail("T2013", "the graph has no outputs", file.name);
   Scope scope;
-  std::set<std::string> initializers;
-  for (const auto& t : g.initializer()) initializers.insert(t.name());
-  Array<graph::VarRef> params;
-  Array<std::string> input_names, output_names;
-  std::set<std::string> param_names;
-  for (const auto& i : g.input()) {
-    if (i.name().empty()) fail("T2022", "an input has no name", file.name);
-    if (initializers.count(i.name())) continue;  // up to IR version 3 every initialiser is listed as an input
-    if (auto fixed = options.values.find(i.name()); fixed != options.values.end()) {
-      if (!scope.values.emplace(i.name(), Value(graph::constant(fixed->second))).second)
-        fail("T2010", fmt::format("the input {} is defined twice", in_quotes(i.name())), file.name);
-      continue;
-    }
-    graph::VarRef v;
-    try {
-      v = graph::var(builder.fresh_name(identifier(i.name())), input_type(i));
-    } catch (const DiagnosticError& e) {
-      report(e);
-    }
-    Value value;
-    value.poisoned = !v;
-    if (v) {
-      value.expr = v;
-      params.push_back(v);
-      input_names.push_back(i.name());
-    }
-    if (!scope.values.emplace(i.name(), std::move(value)).second)
-      fail("T2010", fmt::format("the input {} is defined twice", in_quotes(i.name())), file.name);
-  }
+  read_inputs(g, scope);
   for (const auto& [name, size] : options.dims) {
     if (dim_names_.count(name)) continue;
     std::string list;
@@ -719,25 +699,7 @@ IRModule Importer::run() {
     if (all.size() > DiagnosticList::limit) all.resize(DiagnosticList::limit);
     throw DiagnosticError(groups_.empty() ? problem_kind_ : ErrorKind::model, all);
   }
-  Array<Expr> results;
-  for (size_t i = 0; i < outputs.size(); ++i) {
-    const std::string& name = g.output(int(i)).name();
-    if (!outputs[i].present())
-      fail("T2013", fmt::format("the output {} has no value", in_quotes(name)), file.name);
-    results.push_back(outputs[i].expr);
-    output_names.push_back(name);
-  }
-  Expr body = results.size() == 1 ? results[0] : builder.emit(op::tuple(results), "outputs");
-  body = builder.finish(body);
-  AttrMap attrs;
-  attrs.set("global_symbol", Any(std::string("main")));
-  attrs.set("input_names", Any(input_names));
-  attrs.set("output_names", Any(output_names));
-  attrs.set("num_inputs", Any(int64_t(params.size())));
-  auto f = make<graph::Function>(params, body, body->type, attrs);
-  IRModule module = IRModule::create();
-  module.set("main", f);
-  return module;
+  return finish(g, outputs);
 }
 
 IRModule import_onnx(const std::string& path, const ImportOptions& options) {

@@ -9,6 +9,7 @@
 #include <set>
 #include <unordered_map>
 
+#include "import/onnx/form.h"
 #include "import/onnx/small.h"
 #include "import/onnx/tensor.h"
 #include "op/attrs.h"
@@ -29,6 +30,7 @@ using graph::Expr;
 struct Value {
   Expr expr;
   SmallRef small;
+  FormRef form;           ///< null: a tensor of numbers
   bool poisoned = false;  ///< its node could not be converted; users are passed over silently
   Value() = default;
   Value(Expr e) : expr(std::move(e)) {}
@@ -36,6 +38,7 @@ struct Value {
     requires std::is_base_of_v<graph::ExprNode, T>
   Value(const Ref<T>& e) : expr(e) {}
   Value(SmallRef s) : small(std::move(s)) {}
+  Value(Expr e, FormRef f) : expr(std::move(e)), form(std::move(f)) {}
   bool present() const { return expr || small; }
 };
 using Values = std::vector<Value>;
@@ -62,6 +65,9 @@ struct Scope {
 };
 
 class Importer;
+
+/// A vector of bytes.
+Expr bytes_constant(const std::string& text);
 
 /// One node while it is converted.
 class NodeContext {
@@ -91,6 +97,14 @@ class NodeContext {
   /// Sizes from an input, maybe symbolic: T2102 when not known.
   Array<PrimExpr> sizes(size_t i, const char* what);
 
+  /// What the input is beyond a tensor of numbers; null for one.
+  FormRef form(size_t i);
+  /// The form of an item that a container takes in: of any value that is present.
+  FormRef item_form(const Value& v);
+  /// A tensor or container that is an item of an object: sizes that are not known become symbols.
+  Value item_value(const Expr& object, const FormRef& form);
+  Value& value(size_t i);
+
   const graph::TensorType& type(size_t i);
   DataType dtype(size_t i) { return type(i).dtype; }
   /// T2102 when the rank is not known.
@@ -107,6 +121,7 @@ class NodeContext {
   std::string attr_string(const std::string& name, const std::string& otherwise);
   std::vector<int64_t> attr_ints(const std::string& name);
   std::vector<double> attr_floats(const std::string& name);
+  std::vector<std::string> attr_strings(const std::string& name);
   proto::TensorProto* attr_tensor(const std::string& name);
   proto::GraphProto* attr_graph(const std::string& name);
   int64_t need_int(const std::string& name);
@@ -115,6 +130,9 @@ class NodeContext {
   /// Emits a call, named after the node's first output.
   Expr op(std::string_view name, Array<Expr> args, ObjectRef attrs = {});
   Expr emit(Expr e);
+  /// Calls a function of the runtime's libraries by name; its first argument is this node's place.
+  Expr packed(const char* function, const Array<Expr>& args, const graph::Type& type = graph::object_type());
+  Expr number(int64_t v) { return make<graph::PrimValue>(PrimExpr(v)); }
   Expr item(const Expr& tuple, int64_t index) { return emit(op::get_item(tuple, index)); }
   Expr scalar(double v, DataType t) { return op::scalar(v, t); }
   Expr reshape(const Expr& x, Array<PrimExpr> shape) {
@@ -157,10 +175,14 @@ struct Converter {
   std::vector<int64_t> since;
   ConvertFn fn;
   std::string note;
+  bool forms = false;
 };
+/// Whether a converter looks at what its inputs are beyond tensors of numbers (NodeContext::form).
+enum class Forms { numbers, any };
 /// Registers the converter of an operator. `since`: opset versions in which the operator appeared or changed.
 struct RegisterConverter {
-  RegisterConverter(const char* name, std::vector<int64_t> since, ConvertFn fn, const char* note = "");
+  RegisterConverter(const char* name, std::vector<int64_t> since, ConvertFn fn, const char* note = "",
+                    Forms forms = Forms::numbers);
 };
 const std::map<std::string, Converter, std::less<>>& converters();
 /// Null when the operator is not supported (in this domain).
@@ -188,9 +210,10 @@ class Importer {
   Values convert_graph(proto::GraphProto& g, Scope& scope, const Env& env, int depth);
   /// What `make` emits as a separate sequence (a branch, a loop's body), its values as one expression.
   struct Body {
-    Expr expr;               ///< null when poisoned
-    bool poisoned = false;   ///< some of it could not be converted
-    std::string impossible;  ///< poisoned only because these shapes do not allow it: the first reason
+    Expr expr;                   ///< null when poisoned
+    std::vector<FormRef> forms;  ///< of its values
+    bool poisoned = false;       ///< some of it could not be converted
+    std::string impossible;      ///< poisoned only because these shapes do not allow it: the first reason
     size_t first_problem = 0, problems = 0;  ///< what was reported meanwhile
   };
   Body convert_body(std::string_view what, FunctionRef<Values()> make);
@@ -218,10 +241,19 @@ class Importer {
   std::optional<bool> sizes_equal(const PrimExpr& a, const PrimExpr& b) const;
   /// The If of two branches, of which one may be impossible; null when something is poisoned.
   Expr branches(const Expr& condition, Body yes, Body no, const Origin& origin, const std::string& where);
+  /// The forms of values that are those of one branch or of the other: T2020 where they do not agree.
+  std::vector<FormRef> joined(const Body& yes, const Body& no, const std::string& where);
   /// The type as it is known outside of the sequence that is being emitted: sizes that only it knows go.
   graph::Type visible(const graph::Type& type) const;
   /// An expression for a value; makes a constant or a symbolic tensor from a small one, once.
   Expr expr_of(Value& v, const Origin& origin);
+  /// A tensor in the file, whatever its elements are.
+  Value tensor_value(proto::TensorProto& t, const std::string& where);
+  /// The table of strings of a run.
+  Expr strings();
+  /// A call of a function of the runtime's libraries, which names the place where it fails.
+  Expr packed(const char* function, const Array<Expr>& args, const graph::Type& type, const Origin& origin,
+              const std::string& place);
   /// The constant of a tensor in the file, read once.
   Expr constant_of(proto::TensorProto& t, const std::string& where);
   /// A unique name for a variable in text form.
@@ -230,6 +262,16 @@ class Importer {
   int depth = 0;
 
  private:
+  void read_inputs(const proto::GraphProto& g, Scope& scope);
+  IRModule finish(const proto::GraphProto& g, const Values& outputs);
+  Value enter(const graph::VarRef& param, const proto::ValueInfoProto& info, const graph::Type& type);
+  Expr leave(const Value& v, const std::string& name);
+  struct Inputs {
+    Array<graph::VarRef> params;
+    Array<std::string> names;
+    std::vector<FormRef> forms;
+  } inputs_;
+  graph::VarRef strings_;  ///< null: the model has none
   int branches_ = 0;
   std::optional<Fork> fork_;
   std::vector<KnownSizes> sizes_;  ///< of the variant that is being converted
@@ -246,7 +288,8 @@ class Importer {
   std::optional<Values> inline_function(proto::NodeProto& node, Scope& scope, const Env& env,
                                         const std::string& where);
   std::vector<int> order_of(const proto::GraphProto& g, const Scope& scope);
-  graph::Type input_type(const proto::ValueInfoProto& info);
+  /// Of the value in the program, and what it is beyond a tensor of numbers.
+  std::pair<graph::Type, FormRef> input_type(const proto::ValueInfoProto& info);
   void unsupported_operator(const proto::NodeProto& node, const Env& env, const std::string& where);
   void report(const DiagnosticError& e);
 

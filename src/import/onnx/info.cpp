@@ -23,13 +23,28 @@ std::string text(const std::string& s) {
   return q.substr(1, q.size() - 2);
 }
 
+std::string type_name(const proto::TypeProto& t, int nesting = 0) {
+  if (nesting > 32) return "…";
+  const auto inner = [&](const proto::TypeProto& i) { return type_name(i, nesting + 1); };
+  if (t.has_sequence_type()) return "sequence(" + inner(t.sequence_type().elem_type()) + ")";
+  if (t.has_optional_type()) return "optional(" + inner(t.optional_type().elem_type()) + ")";
+  if (t.has_map_type())
+    return "map(" + onnx_type_name(t.map_type().key_type()) + ", " + inner(t.map_type().value_type()) + ")";
+  if (t.has_sparse_tensor_type())
+    return "sparse_tensor(" + onnx_type_name(t.sparse_tensor_type().elem_type()) + ")";
+  return "tensor(" + onnx_type_name(t.tensor_type().elem_type()) + ")";
+}
+
 OnnxValueInfo value_info(const proto::ValueInfoProto& v) {
   OnnxValueInfo out;
   out.name = text(v.name());
-  if (!v.type().has_tensor_type()) return out;
+  if (!v.type().has_tensor_type()) {
+    if (v.type().value_case() != proto::TypeProto::VALUE_NOT_SET) out.container = type_name(v.type());
+    return out;
+  }
   const auto& t = v.type().tensor_type();
   if (t.elem_type() != 0) {
-    const DataType d = element_type(t.elem_type());
+    const DataType d = stored_type(t.elem_type());
     out.dtype = d.is_void() ? onnx_type_name(t.elem_type()) : to_string(d);
   }
   out.has_shape = t.has_shape();
@@ -237,7 +252,7 @@ OnnxInfo info_of(const ModelFile& file, const ImportOptions& options) {
   for (const auto& t : m.graph().initializer()) {
     initializers.insert(t.name());
     ++info.initializers;
-    const DataType d = element_type(t.data_type());
+    const DataType d = stored_type(t.data_type());
     int64_t n = 1;
     try {
       n = checked_elements(t, d.is_void() ? u8 : d, options,

@@ -32,6 +32,7 @@ bool looks_like_onnx(std::string_view head);
 struct OnnxValueInfo {
   std::string name, dtype;  ///< dtype "" when the model does not say
   bool has_shape = false;
+  std::string container;           ///< "sequence(tensor(float))", "optional(…)", "map(…)"; "" for a tensor
   std::vector<std::string> shape;  ///< numbers, names of symbolic dimensions, or "?"
 };
 struct OnnxOperatorInfo {
@@ -65,6 +66,10 @@ OnnxInfo read_onnx_info_bytes(std::string_view bytes, const std::string& name,
 
 /// A serialised TensorProto (.pb), as in ONNX's test data sets. `tensor_name` receives the stored name.
 NDArray read_tensor_proto(const std::string& path, std::string* tensor_name = nullptr);
+
+/// A value as ONNX's test data sets have it: a tensor, or a container where the declared type says so (the
+/// files do not). A sequence is an Array, an empty optional none, a tensor of strings a StringTensor.
+Any read_value_proto(const std::string& path, const std::string& type);
 
 /// Operator sets that are supported.
 inline constexpr int64_t kMinOpset = 6, kMaxOpset = 27;

@@ -7,7 +7,7 @@
 namespace tenon::onnx {
 
 struct LoopPlan {
-  Array<Expr> init;       ///< carried values at first
+  Values init;            ///< carried values at first, as expressions
   size_t collected = 0;   ///< outputs that are collected over the iterations, on a new first axis
   PrimExpr trips;         ///< the number of iterations, where it is known before
   Expr limit;             ///< the same or an upper limit, as a scalar tensor; null: none
@@ -15,11 +15,11 @@ struct LoopPlan {
   bool may_stop = false;  ///< each iteration says whether there is another
   /// What an iteration makes of its number, the condition and the carried values: (condition,) carried
   /// values, collected ones. The condition only where it may stop. Called anew while types settle.
-  std::function<Values(const Expr& index, const Expr& condition, const Array<Expr>& carried)> body;
+  std::function<Values(const Expr& index, const Value& condition, const Values& carried)> body;
 };
 struct LoopResult {
   bool poisoned = false;
-  Array<Expr> carried, collected;
+  Values carried, collected;
 };
 LoopResult convert_loop(NodeContext& n, const LoopPlan& plan);
 

@@ -65,8 +65,33 @@ Expr NodeContext::in(size_t i) {
   return importer.expr_of(*v, origin);
 }
 
-SmallRef NodeContext::small(size_t i) {
+Value& NodeContext::value(size_t i) {
+  in(i);
+  return *scope.find(node.input(int(i)));
+}
+FormRef NodeContext::form(size_t i) {
   if (!has(i)) return nullptr;
+  const Value* v = scope.find(node.input(int(i)));
+  return v ? v->form : nullptr;
+}
+FormRef NodeContext::item_form(const Value& v) {
+  if (v.form && !v.form->is_tensor()) return v.form;
+  const graph::Type type = importer.visible(v.expr->type);
+  return v.form ? onnx::with_type(v.form, type) : tensor_form(type);
+}
+Value NodeContext::item_value(const Expr& object, const FormRef& form) {
+  if (!form->is_tensor()) return {object, form};
+  const graph::Type type = form->type ? form->type : graph::tensor_type_unknown(-1, held_type(form));
+  if (importer.forks()) return {Expr(graph::var("unused", type)), form};
+  const Expr e = with_sizes(importer.builder.emit_match_cast(object, type, "item"));
+  return {e, form->kind == Form::numbers ? nullptr : form};
+}
+Expr NodeContext::packed(const char* function, const Array<Expr>& args, const graph::Type& type) {
+  return emit(importer.packed(function, args, type, origin, where()));
+}
+
+SmallRef NodeContext::small(size_t i) {
+  if (!has(i) || form(i)) return nullptr;
   Value* v = scope.find(node.input(int(i)));
   if (!v) return nullptr;
   if (!v->small && v->expr)
@@ -187,6 +212,13 @@ std::vector<double> NodeContext::attr_floats(const std::string& name) {
   if (!is_kind(*a, 6, true))
     malformed(fmt::format("attribute '{}' of {} must be a list of numbers", name, op_type()));
   return {a->floats().begin(), a->floats().end()};
+}
+std::vector<std::string> NodeContext::attr_strings(const std::string& name) {
+  const auto* a = attr(name);
+  if (!a) return {};
+  if (!is_kind(*a, 8, true))
+    malformed(fmt::format("attribute '{}' of {} must be a list of strings", name, op_type()));
+  return {a->strings().begin(), a->strings().end()};
 }
 proto::TensorProto* NodeContext::attr_tensor(const std::string& name) {
   const auto* a = attr(name);

@@ -7,6 +7,8 @@
 #include <charconv>
 #include <cstring>
 
+#include "base/stored_types.h"
+
 #include "import/onnx/external.h"
 
 namespace tenon::onnx {
@@ -40,8 +42,8 @@ const TypeRow type_rows[] = {
     {20, "float8e5m2fnuz", {TypeCode::Float8_e5m2fnuz, 8, 1}},
     {21, "uint4", DataType::uint(4)},
     {22, "int4", DataType::int_(4)},
-    {23, "float4e2m1", DataType::void_()},
-    {24, "float8e8m0", DataType::void_()},
+    {23, "float4e2m1", f4_e2m1fn},
+    {24, "float8e8m0", f8_e8m0fnu},
     {25, "uint2", DataType::uint(2)},
     {26, "int2", DataType::int_(2)},
 };
@@ -99,6 +101,10 @@ std::string onnx_type_name(int type) {
 }
 
 DataType element_type(int type) {
+  const DataType t = stored_type(type);
+  return is_stored_only(t) ? DataType::void_() : t;
+}
+DataType stored_type(int type) {
   for (const TypeRow& r : type_rows)
     if (r.code == type) return r.dtype;
   return DataType::void_();
@@ -134,7 +140,7 @@ int64_t checked_elements(const proto::TensorProto& t, DataType dtype, const Impo
 
 NDArray read_tensor(proto::TensorProto& t, const ModelFile& file, const ImportOptions& options,
                     const std::string& where, bool again) {
-  const DataType dtype = element_type(t.data_type());
+  const DataType dtype = stored_type(t.data_type());
   if (dtype.is_void()) {
     if (t.data_type() == 0)
       fail("T2014", fmt::format("tensor {} has no element type", in_quotes(t.name())), where);

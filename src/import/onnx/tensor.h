@@ -43,8 +43,11 @@ struct ModelFile {
 std::string in_quotes(std::string_view text, size_t limit = 80);
 /// ONNX's own name of a type: "float16", "string"; "type 77" when unknown.
 std::string onnx_type_name(int type);
-/// Void code when there is no such type here (strings, complex numbers, unknown).
+/// The data type that programs compute with. Void: there is none (strings, complex numbers, types that are
+/// only stored, unknown).
 DataType element_type(int type);
+/// The same with types that are only stored.
+DataType stored_type(int type);
 
 /// The tensor's value. Errors T2014 to T2018 and T2103, located at `where`. Payload bytes are released as
 /// soon as they are copied, unless copies of `t` may be read too (`again`).

@@ -27,14 +27,17 @@ enum Kind : uint8_t {
   Shape,
   Dim,
   Entry,
-  Opset
+  Opset,
+  Sequence,
+  Optional
 };
 const char* const kind_names[] = {"",         "model",         "graph",
                                   "function", "node",          "attribute",
                                   "tensor",   "sparse tensor", "value description",
                                   "type",     "tensor type",   "outer type",
                                   "map type", "shape",         "dimension",
-                                  "entry",    "operator set"};
+                                  "entry",    "operator set",  "sequence",
+                                  "optional"};
 
 struct Rule {
   Kind in;
@@ -51,7 +54,9 @@ constexpr Rule rules[] = {
     {Attribute, 15, Type},     {Attribute, 22, Sparse},   {Attribute, 23, Sparse}, {Tensor, 13, Entry},
     {Sparse, 1, Tensor},       {Sparse, 2, Tensor},       {ValueInfo, 2, Type},    {Type, 1, TensorT},
     {Type, 4, WrapT},          {Type, 5, MapT},           {Type, 8, TensorT},      {Type, 9, WrapT},
-    {TensorT, 2, Shape},       {WrapT, 1, Type},          {MapT, 2, Type},         {Shape, 1, Dim}};
+    {TensorT, 2, Shape},       {WrapT, 1, Type},          {MapT, 2, Type},         {Shape, 1, Dim},
+    {Sequence, 3, Tensor},     {Sequence, 5, Sequence},   {Sequence, 7, Optional}, {Optional, 3, Tensor},
+    {Optional, 5, Sequence},   {Optional, 7, Optional}};
 
 Kind message_kind(Kind in, uint32_t field) {
   for (const Rule& r : rules)
@@ -108,9 +113,13 @@ void check_wire(std::string_view bytes, WireRoot root, const std::string& name, 
     Kind kind;
     size_t length_at = 0, begin = 0, left_out = 0;
   };
-  std::vector<Frame> stack{{bytes.size(), root == WireRoot::model ? Model : Tensor}};
-  const char* what = root == WireRoot::model ? "model" : "tensor";
-  if (bytes.empty())
+  const Kind top = root == WireRoot::model      ? Model
+                   : root == WireRoot::sequence ? Sequence
+                   : root == WireRoot::optional ? Optional
+                                                : Tensor;
+  std::vector<Frame> stack{{bytes.size(), top}};
+  const char* what = kind_names[top];
+  if (bytes.empty() && top != Sequence && top != Optional)
     fail("T2001", fmt::format("'{}' is empty", name), name,
          root == WireRoot::model ? other_format(bytes) : "");
   // A handful of bytes may become a message of a few hundred: the sum is what parsing would take.
@@ -184,7 +193,7 @@ void check_wire(std::string_view bytes, WireRoot root, const std::string& name, 
       default:
         broken(start, "a field has an unknown encoding");
     }
-    if (++good_fields >= 2 && root == WireRoot::tensor) known_top = true;
+    if (++good_fields >= 2 && root != WireRoot::model) known_top = true;
     if (memory > budget)
       fail("T2004",
            fmt::format("'{}' would take far more memory than its {} bytes: it is made of too many tiny parts",

@@ -9,7 +9,7 @@
 
 namespace tenon::onnx {
 
-enum class WireRoot { model, tensor };
+enum class WireRoot { model, tensor, sequence, optional };
 /// Nesting of messages that is accepted; an If inside an If takes three levels.
 inline constexpr int kMaxWireDepth = 600;
 

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// libtenon_sequence: lists that grow while a loop runs. Compiled programs and the interpreter call the same
-// functions by name.
+// libtenon_sequence: lists that grow while a loop runs, and the operators of sequences and optionals.
+// Compiled programs and the interpreter call the same functions by name.
 #include <algorithm>
 #include <cstring>
 #include <memory>
 
 #include "runtime/libraries/register.h"
-#include "runtime/ndarray.h"
+#include "runtime/libraries/values.h"
 
 namespace tenon {
 namespace {
@@ -75,7 +75,196 @@ Any items(Arguments a) {
   return Any(Array<NDArray>(s.items->begin(), s.items->begin() + std::ptrdiff_t(s.size)));
 }
 
+// ---------------------------------------------------------------- sequences as values of a model
+// Each function's first argument is the place of its node (values.h).
+
+/// Tensors are copied when they enter a sequence: their memory may be used again by the next operator.
+Any kept(const Any& v) {
+  const auto t = v.try_as<NDArray>();
+  return t && t->get() ? Any(t->copy()) : v;
+}
+/// A position in a sequence, counted from its end where it is negative.
+size_t position(const Operands& o, size_t i, size_t size, bool behind_last) {
+  const int64_t at = o.integer(i), n = int64_t(size);
+  if (at < -n || at >= n + int64_t(behind_last))
+    o.fail("the position " + std::to_string(at) + " is outside of a sequence of " + std::to_string(n));
+  return size_t(at < 0 ? at + n : at);
+}
+
+/// (value) → a value of its own memory
+Any keep(Arguments a) { return kept(Operands(a)[0]); }
+/// (item…) → sequence
+Any construct(Arguments a) {
+  const Operands o(a);
+  std::vector<Any> items;
+  for (size_t i = 0; i < o.size(); ++i) items.push_back(kept(o[i]));
+  return sequence_of(std::move(items));
+}
+/// (sequence, item[, position]) → sequence
+Any insert(Arguments a) {
+  const Operands o(a);
+  std::vector<Any> items = o.sequence(0);
+  const size_t at = o.size() > 2 ? position(o, 2, items.size(), true) : items.size();
+  items.insert(items.begin() + std::ptrdiff_t(at), kept(o[1]));
+  return sequence_of(std::move(items));
+}
+/// (sequence[, position]) → sequence without that item, or the last one
+Any erase(Arguments a) {
+  const Operands o(a);
+  std::vector<Any> items = o.sequence(0);
+  if (items.empty()) o.fail("nothing can be erased from an empty sequence");
+  const size_t at = o.size() > 1 ? position(o, 1, items.size(), false) : items.size() - 1;
+  items.erase(items.begin() + std::ptrdiff_t(at));
+  return sequence_of(std::move(items));
+}
+/// What is taken out of a container: a tensor where operand i says so.
+Any taken(const Operands& o, const Any& item, size_t i) {
+  if (o.integer(i) != 0)
+    if (const auto t = item.try_as<NDArray>(); !t || !t->get())
+      o.fail("the item is no tensor but " + Operands::kind(item));
+  return item;
+}
+/// (sequence, position, whether it holds tensors) → item
+Any at(Arguments a) {
+  const Operands o(a);
+  const std::vector<Any>& items = o.sequence(0);
+  return taken(o, items[position(o, 1, items.size(), false)], 2);
+}
+Any length(Arguments a) { return Any(NDArray::scalar(double(Operands(a).sequence(0).size()), i64)); }
+
+/// Rows of elements that are moved as one piece. Elements narrower than a byte are moved one by one.
+void copy_elements(const NDArray& from, int64_t first, const NDArray& to, int64_t at, int64_t count) {
+  const DataType t = from.dtype();
+  if (t.bits < 8) {
+    for (int64_t i = 0; i < count; ++i) to.set_element_int(at + i, from.element_int(first + i));
+    return;
+  }
+  const int64_t bytes = t.bytes();
+  if (count)
+    std::memcpy(to.as_ptr<char>() + at * bytes, from.as_ptr<char>() + first * bytes, size_t(count * bytes));
+}
+int64_t product(std::vector<int64_t>::const_iterator from, std::vector<int64_t>::const_iterator to) {
+  return element_count(std::span(from, to));
+}
+size_t axis_of(const Operands& o, int64_t axis, int64_t rank) {
+  if (axis < -rank || axis >= rank)
+    o.fail("axis " + std::to_string(axis) + " is outside of rank " + std::to_string(rank));
+  return size_t(axis < 0 ? axis + rank : axis);
+}
+
+/// (sequence, axis, new_axis) → its tensors behind one another on an axis, or stacked on a new one
+Any concat(Arguments a) {
+  const Operands o(a);
+  std::vector<NDArray> parts;
+  for (const Any& item : o.sequence(0)) {
+    const auto t = item.try_as<NDArray>();
+    if (!t || !t->get()) o.fail("a sequence of tensors is needed");
+    parts.push_back(*t);
+  }
+  if (parts.empty()) o.fail("an empty sequence cannot be concatenated");
+  const bool stack = o.integer(2) != 0;
+  const int64_t rank = parts[0].ndim();
+  const size_t axis = axis_of(o, o.integer(1), rank + int64_t(stack));
+  if (stack)
+    for (NDArray& p : parts) {
+      if (p.ndim() != rank) o.fail("the tensors of the sequence have different ranks");
+      std::vector<int64_t> shape = p.shape();
+      shape.insert(shape.begin() + std::ptrdiff_t(axis), 1);
+      p = p.reshape(shape);
+    }
+  std::vector<int64_t> shape = parts[0].shape();
+  shape[axis] = 0;
+  for (const NDArray& p : parts) {
+    std::vector<int64_t> other = p.shape();
+    const int64_t extent = other.size() == shape.size() ? other[axis] : 0;
+    if (other.size() == shape.size()) other[axis] = shape[axis];
+    if (other != shape || p.dtype() != parts[0].dtype())
+      o.fail("the tensors of the sequence differ in type, or in a size that is not that of axis " +
+             std::to_string(axis));
+    shape[axis] += extent;
+  }
+  const NDArray out = NDArray::empty(shape, parts[0].dtype());
+  const int64_t rows = product(shape.begin(), shape.begin() + std::ptrdiff_t(axis)),
+                width = product(shape.begin() + std::ptrdiff_t(axis), shape.end());
+  int64_t begin = 0;
+  for (const NDArray& p : parts) {
+    const int64_t w = product(p.shape().begin() + std::ptrdiff_t(axis), p.shape().end());
+    for (int64_t r = 0; r < rows; ++r) copy_elements(p, r * w, out, r * width + begin, w);
+    begin += w;
+  }
+  return Any(out);
+}
+
+/// (tensor, axis, keepdims[, sizes or size]) → the pieces along an axis: of one element without sizes
+Any split(Arguments a) {
+  const Operands o(a);
+  const NDArray x = o.tensor(0);
+  const size_t axis = axis_of(o, o.integer(1), x.ndim());
+  const int64_t extent = x.shape()[axis];
+  const bool drop = o.size() == 3 && o.integer(2) == 0;
+  std::vector<int64_t> sizes;
+  if (o.size() > 3 && o.tensor(3).ndim() == 1) {
+    const NDArray given = o.tensor(3);
+    for (int64_t i = 0; i < given.size(); ++i) sizes.push_back(given.element_int(i));
+  } else {
+    const int64_t each = o.size() > 3 ? o.integer(3) : 1;
+    if (each < 1) o.fail("pieces of " + std::to_string(each) + " elements are asked for");
+    for (int64_t left = extent; left > 0; left -= each) sizes.push_back(std::min(each, left));
+  }
+  int64_t sum = 0;
+  for (int64_t s : sizes)
+    if (s < 0 || (sum += s) > extent) sum = extent + 1;
+  if (sum != extent) o.fail("the sizes of the pieces do not add up to " + std::to_string(extent));
+  const int64_t rows = product(x.shape().begin(), x.shape().begin() + std::ptrdiff_t(axis)),
+                inner = product(x.shape().begin() + std::ptrdiff_t(axis) + 1, x.shape().end());
+  std::vector<Any> items;
+  int64_t begin = 0;
+  for (int64_t s : sizes) {
+    std::vector<int64_t> shape = x.shape();
+    shape[axis] = s;
+    const NDArray piece = NDArray::empty(shape, x.dtype());
+    for (int64_t r = 0; r < rows; ++r)
+      copy_elements(x, (r * extent + begin) * inner, piece, r * s * inner, s * inner);
+    begin += s;
+    if (drop) shape.erase(shape.begin() + std::ptrdiff_t(axis));
+    items.push_back(Any(drop ? piece.reshape(shape) : piece));
+  }
+  return sequence_of(std::move(items));
+}
+
+// ---------------------------------------------------------------- optionals
+Any no_content(Arguments) { return {}; }
+Any has_content(Arguments a) { return Any(NDArray::scalar(Operands(a)[0].is_none() ? 0.0 : 1.0, boolean)); }
+/// (optional, whether it is one of a tensor) → its content
+Any content(Arguments a) {
+  const Operands o(a);
+  if (o[0].is_none()) o.fail("an optional without content is read", "test it with OptionalHasElement first");
+  return taken(o, o[0], 1);
+}
+/// (tensor, dtype) → the same bytes as elements of another type of that width
+Any bits_as(Arguments a) {
+  const Operands o(a);
+  const NDArray x = o.tensor(0);
+  DataType t;
+  const int64_t word = o.integer(1);
+  t.code = TypeCode(word & 0xff), t.bits = uint8_t(word >> 8);
+  if (t.bits != x.dtype().bits) o.fail("a tensor of " + to_string(x.dtype()) + " cannot be read so");
+  return Any(NDArray::from_bytes(x.shape(), t, x.data(), x.byte_size()));
+}
+
 [[maybe_unused]] const bool registered = [] {
+  register_unless_taken("tenon.sequence.kept", keep);
+  register_unless_taken("tenon.sequence.construct", construct);
+  register_unless_taken("tenon.sequence.insert", insert);
+  register_unless_taken("tenon.sequence.erase", erase);
+  register_unless_taken("tenon.sequence.at", at);
+  register_unless_taken("tenon.sequence.length", length);
+  register_unless_taken("tenon.sequence.concat", concat);
+  register_unless_taken("tenon.sequence.split", split);
+  register_unless_taken("tenon.optional.none", no_content);
+  register_unless_taken("tenon.optional.has", has_content);
+  register_unless_taken("tenon.optional.get", content);
+  register_unless_taken("tenon.sequence.bits_as", bits_as);
   register_unless_taken("tenon.sequence.empty", empty);
   register_unless_taken("tenon.sequence.append", append);
   register_unless_taken("tenon.sequence.stack", stack);

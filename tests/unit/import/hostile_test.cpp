@@ -192,17 +192,34 @@ std::vector<Case> cases() {
       model({{node("Relu", {"x"}, {"y"})}, {}, {Msg().s(1, "x")}, {value("y", FLOAT, {2})}}).bytes);
   add("input_without_elements", "T2022", "no element type",
       model({{node("Relu", {"x"}, {"y"})}, {}, {value("x", 0, {2})}, {value("y", FLOAT, {2})}}).bytes);
-  add("string_input", "T2103", "string",
-      model({{node("Identity", {"x"}, {"y"})}, {}, {value("x", STRING, {2})}, {value("y", STRING, {2})}})
+  add("sum_of_strings", "T2103", "the operator does not take",
+      model({{node("Add", {"x", "x"}, {"y"})}, {}, {value("x", STRING, {2})}, {value("y", STRING, {2})}})
+          .bytes);
+  add("strings_and_numbers", "T2020", "elements of one type",
+      model({{node("Concat", {"x", "z"}, {"y"}, {attr_i("axis", 0)})},
+             {},
+             {value("x", STRING, {2}), value("z", INT64, {2})},
+             {value("y", STRING, {4})}})
           .bytes);
   add("unknown_type", "T2103", "type 77",
       model({{node("Identity", {"x"}, {"y"})}, {}, {value("x", 77, {2})}, {value("y", 77, {2})}}).bytes);
-  add("sequence_input", "T2103", "a sequence",
-      model({{node("Identity", {"x"}, {"y"})},
-             {},
-             {Msg().s(1, "x").m(2, Msg().m(4, Msg().m(1, Msg().m(1, Msg().i(1, 1)))))},
-             {value("y", FLOAT, {})}})
-          .bytes);
+  const auto typed_input = [&](const Msg& type, const Msg& n) {
+    return model({{n}, {}, {Msg().s(1, "x").m(2, type)}, {value("y", FLOAT, {})}}).bytes;
+  };
+  const Msg of_floats = Msg().m(1, Msg().i(1, FLOAT));
+  add("map_input", "T2103", "a map",
+      typed_input(Msg().m(5, Msg().i(1, 7).m(2, of_floats)), node("Identity", {"x"}, {"y"})));
+  add("sequence_of_complex", "T2103", "not supported",
+      typed_input(Msg().m(4, Msg().m(1, Msg().m(1, Msg().i(1, COMPLEX64)))), node("Identity", {"x"}, {"y"})));
+  add("sum_of_a_sequence", "T2103", "the operator does not take",
+      typed_input(Msg().m(4, Msg().m(1, of_floats)), node("Relu", {"x"}, {"y"})));
+  add("shape_of_a_sequence", "T2103", "not supported",
+      typed_input(Msg().m(4, Msg().m(1, of_floats)), node("Shape", {"x"}, {"y"})));
+  add("item_of_a_tensor", "T2020", "must be a sequence",
+      model(with_node(node("SequenceAt", {"x", "x"}, {"y"}))).bytes);
+  Msg nested = of_floats;
+  for (int i = 0; i < 60; ++i) nested = Msg().m(4, Msg().m(1, nested));
+  add("nested_sequences", "T2103", "not supported", typed_input(nested, node("Identity", {"x"}, {"y"})));
   add("negative_dimension", "T2014", "negative dimension -7",
       model({{node("Relu", {"x"}, {"y"})}, {}, {value("x", FLOAT, {-7})}, {value("y", FLOAT, {})}}).bytes);
   add("absurd_input", "T2015", "more elements than can be counted",
@@ -231,7 +248,8 @@ std::vector<Case> cases() {
       model(with_init(tensor_with(INT4, {3}).i(5, 1))).bytes);
   add("tensor_without_type", "T2014", "no element type",
       model(with_init(tensor_with(0, {1}).f(4, 1.f))).bytes);
-  add("tensor_of_strings", "T2103", "string", model(with_init(tensor_with(STRING, {1}).s(6, "a"))).bytes);
+  add("number_of_strings", "T2014", "2 strings has 1",
+      model(with_init(tensor_with(STRING, {2}).s(6, "a"))).bytes);
   add("tensor_of_complex", "T2103", "complex64",
       model(with_init(tensor_with(COMPLEX64, {1}).f(4, 1.f).f(4, 2.f))).bytes);
   add("negative_tensor_dimension", "T2014", "negative dimension -2",

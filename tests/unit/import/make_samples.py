@@ -75,6 +75,8 @@ class Graph:
 
 
 def value(name, array):
+    if array.dtype.kind in "OU":
+        return helper.make_tensor_value_info(name, TensorProto.STRING, array.shape)
     return helper.make_tensor_value_info(name, helper.np_dtype_to_tensor_dtype(array.dtype), array.shape)
 
 
@@ -106,6 +108,8 @@ def number(x, kind):
 
 def tensor(a, data=True):
     """[type, shape, values]: a type and shape alone where no data are needed."""
+    if a.dtype.kind in "OU":
+        return ["string", list(a.shape)] + ([[str(x) for x in a.ravel()]] if data else [])
     name = helper.tensor_dtype_to_string(helper.np_dtype_to_tensor_dtype(a.dtype)).split(".")[1].lower()
     kind = "f" if "float" in name else a.dtype.kind
     out = [{"float": "float32", "double": "float64"}.get(name, name), list(a.shape)]
@@ -699,6 +703,84 @@ at_run_time("HannWindow", np.array(7, np.int64))
 at_run_time("DFT", floats(2, 4, 2), None, np.array(0, np.int64))
 at_run_time("STFT", floats(1, 10, 1), np.array(3, np.int64), floats(4, low=0.2))
 at_run_time("Dropout", floats(2, 3), f32(0.5).reshape(()), np.array(False), results=2)
+
+# ---------------------------------------------------------------- sequences, optionals
+seed("sequences")
+x, y = floats(2, 3), floats(1, 3)
+
+
+def sequences(name, nodes, inputs, constants=(), opset=LATEST, **keywords):
+    case(name, nodes, inputs, constants, opset=opset, **keywords)
+
+
+sequences("SequenceInsert, SequenceErase, ConcatFromSequence",
+          [Node("SequenceEmpty", [], ["none"]), Node("SequenceInsert", ["none", "a"], ["s1"]), Node("SequenceInsert", ["s1", "b", "zero"], ["s2"]),
+           Node("SequenceConstruct", ["a", "b", "a"], ["s3"]), Node("SequenceErase", ["s3", "last"], ["s4"]),
+           Node("ConcatFromSequence", ["s2"], ["c2"], axis=0), Node("ConcatFromSequence", ["s4"], ["c4"], axis=0),
+           Node("Concat", ["c2", "c4"], ["y"], axis=0)],
+          {"a": x, "b": y}, {"zero": np.array(0, np.int64), "last": np.array(-1, np.int64)})
+sequences("SplitToSequence, SequenceAt, SequenceLength",
+          [Node("SplitToSequence", ["a", "sizes"], ["s"], axis=1), Node("SequenceAt", ["s", "at"], ["y"]), Node("SequenceLength", ["s"], ["y1"])],
+          {"a": floats(2, 6), "sizes": i64(1, 3, 2), "at": np.array(-2, np.int64)}, outputs=("y", "y1"))
+sequences("SplitToSequence without axis, stacked",
+          [Node("SplitToSequence", ["a"], ["s"], axis=0, keepdims=0), Node("ConcatFromSequence", ["s"], ["y"], axis=-1, new_axis=1)], {"a": floats(3, 2)})
+sequences("SequenceMap", [Node("SplitToSequence", ["a"], ["s"], axis=0),
+                          Node("SequenceMap", ["s", "b"], ["m"], body=Graph([Node("Mul", ["u", "v"], ["w"])], [("u", y), ("v", y)], [("w", y)])),
+                          Node("ConcatFromSequence", ["m"], ["y"], axis=0)], {"a": x, "b": y})
+sequences("Optional", [Node("Optional", ["a"], ["o"]), Node("OptionalHasElement", ["o"], ["y"]), Node("OptionalGetElement", ["o"], ["y1"])], {"a": x}, outputs=("y", "y1"),
+          expected=[np.array(True), x])
+at = np.array(0, np.int64)
+sequences("Sequence at a position outside", [Node("SequenceConstruct", ["a"], ["s"]), Node("SequenceAt", ["s", "at"], ["y"])], {"a": x, "at": at + 1}, refused="T0521", expected=[x])
+
+# ---------------------------------------------------------------- strings
+seed("strings")
+
+
+def texts(*t):
+    return np.array(t, dtype=object)
+
+
+one("StringConcat", texts("ab", "c", ""), texts("x"))
+one("StringSplit", texts("a-b-c", "d", ""), delimiter="-", maxsplit=1, results=2)
+one("StringNormalizer", texts("Monday", "tuesday", "ÄRA"), opset=10, case_change_action="LOWER", is_case_sensitive=0, stopwords=["monday"], expected=[texts("tuesday", "ära")])
+one("RegexFullMatch", texts("abc12", "abc", "xabc1"), pattern="[a-c]+\\d*", expected=[np.array([True, True, False])])
+one("Equal", texts("a", "b"), texts("a"), name="Equal of strings")
+one("Gather", texts("a", "b", "c"), i64(2, 0), name="Gather of strings")
+case("Strings that move", [Node("Concat", ["a", "c"], ["j"], axis=0), Node("Reshape", ["j", "shape"], ["m"]), Node("Transpose", ["m"], ["y"]), Node("Shape", ["m"], ["y1"])],
+     {"a": texts("p", "q")}, {"c": texts("r", "s"), "shape": i64(2, 2)}, outputs=("y", "y1"))
+one("TfIdfVectorizer", i64(1, 2, 1, 2, 3).reshape(1, 5), min_gram_length=1, max_gram_length=2, max_skip_count=1, mode="TFIDF", ngram_counts=[0, 2], ngram_indexes=[0, 1, 2, 3],
+    pool_int64s=[1, 2, 1, 2, 2, 3], weights=[0.5, 1.0, 2.0, 3.0])
+pixels = generator.integers(0, 256, (2, 3, 3)).astype(np.uint8)
+rows = b"".join(row[:, ::-1].tobytes() + bytes(3) for row in pixels[::-1])
+bitmap = b"BM" + (54 + len(rows)).to_bytes(4, "little") + bytes(4) + (54).to_bytes(4, "little") + (40).to_bytes(4, "little") + (3).to_bytes(4, "little") + \
+    (2).to_bytes(4, "little") + (1).to_bytes(2, "little") + (24).to_bytes(2, "little") + bytes(24) + rows
+one("ImageDecoder", np.frombuffer(bitmap, np.uint8), pixel_format="BGR", expected=[pixels[:, :, ::-1]])
+
+# ---------------------------------------------------------------- ai.onnx.ml
+
+
+def learned(op, *arrays, version=4, **keywords):
+    case(keywords.pop("name", op), Node(op, list("abcdef"[:len(arrays)]), ["y"], domain=ML, **{k: v for k, v in keywords.items() if k != "expected"}),
+         dict(zip("abcdef", arrays)), domains=((ML, version),), expected=keywords.get("expected"))
+
+
+learned("LabelEncoder", texts("b", "x", "a"), keys_strings=["a", "b"], values_int64s=[5, 7], default_int64=9)
+learned("LabelEncoder", f32(1.5, np.nan, 2), name="LabelEncoder of numbers", keys_tensor=f32(1.5, np.nan), values_strings=["one", "none"], default_string="?", expected=[texts("one", "none", "?")])
+learned("CategoryMapper", texts("b", "x"), version=1, cats_strings=["a", "b"], cats_int64s=[3, 4], default_int64=-7, expected=[i64(4, -7)])
+learned("OneHotEncoder", i64(1, 3, 9), version=1, cats_int64s=[1, 3], zeros=1, expected=[np.array([[1, 0], [0, 1], [0, 0]], np.float32)])
+learned("Scaler", floats(2, 3), version=1, offset=[0.5, 1.0, -1.0], scale=[2.0, 0.5, 1.0])
+row = floats(2, 3)
+learned("Normalizer", row, version=1, norm="L2", expected=[(row / np.sqrt((row * row).sum(1, keepdims=True))).astype(np.float32)])
+learned("Imputer", f32(1, 9, 3, 9).reshape(2, 2), version=1, imputed_value_floats=[7.0, 8.0], replaced_value_float=9.0, expected=[f32(1, 8, 3, 8).reshape(2, 2)])
+learned("FeatureVectorizer", floats(2, 2), floats(2, 1), version=1, inputdimensions=[2, 1])
+splits = floats(3)
+learned("TreeEnsemble", floats(6, 2), version=5, n_targets=1, aggregate_function=1, post_transform=0, tree_roots=[0], nodes_featureids=[0, 1, 1],
+        nodes_splits=splits, nodes_modes=np.array([0, 1, 3], np.uint8), nodes_truenodeids=[1, 0, 2], nodes_falsenodeids=[2, 1, 3],
+        nodes_trueleafs=[0, 1, 1], nodes_falseleafs=[0, 1, 1], leaf_targetids=[0, 0, 0, 0], leaf_weights=f32(1, 2, 4, 8))
+learned("TreeEnsembleRegressor", floats(6, 2), version=3, n_targets=2, nodes_treeids=[0, 0, 0, 1, 1, 1], nodes_nodeids=[0, 1, 2, 0, 1, 2], nodes_featureids=[0, 0, 0, 1, 0, 0],
+        nodes_modes=["BRANCH_LEQ", "LEAF", "LEAF", "BRANCH_GT", "LEAF", "LEAF"], nodes_values=[0.1, 0.0, 0.0, -0.2, 0.0, 0.0], nodes_truenodeids=[1, 0, 0, 2, 0, 0],
+        nodes_falsenodeids=[2, 0, 0, 1, 0, 0], target_treeids=[0, 0, 1, 1], target_nodeids=[1, 2, 1, 2], target_ids=[0, 1, 0, 1], target_weights=[1.0, 2.0, 4.0, 8.0],
+        base_values=[0.5, 0.25])
 
 PAGE = pathlib.Path(__file__).resolve().parent / "samples.json"
 PAGE.write_text("[\n" + ",\n".join(json.dumps(c, separators=(",", ":")) for c in cases) + "\n]\n")

@@ -28,10 +28,10 @@ const json& samples() {
 
 /// ONNX's number of an element type.
 int element_type(const std::string& name) {
-  static const std::map<std::string, int> types{{"float32", FLOAT},  {"uint8", UINT8}, {"int8", INT8},
-                                                {"uint16", 4},       {"int16", 5},     {"int32", INT32},
-                                                {"int64", INT64},    {"bool", BOOL},   {"float16", FLOAT16},
-                                                {"float64", DOUBLE}, {"uint32", 12},   {"uint64", UINT64}};
+  static const std::map<std::string, int> types{
+      {"float32", FLOAT}, {"uint8", UINT8},   {"int8", INT8},    {"uint16", 4},        {"int16", 5},
+      {"int32", INT32},   {"int64", INT64},   {"bool", BOOL},    {"float16", FLOAT16}, {"float64", DOUBLE},
+      {"uint32", 12},     {"uint64", UINT64}, {"string", STRING}};
   return types.at(name);
 }
 
@@ -51,6 +51,15 @@ NDArray tensor_of(const json& j) {
   return a;
 }
 
+/// The same for texts, too.
+Any value_of(const json& j) {
+  if (j.at(0) != "string") return Any(tensor_of(j));
+  auto t = make<StringTensorObj>();
+  t.mut()->shape = j.at(1).get<std::vector<int64_t>>();
+  if (j.size() > 2) t.mut()->items = j.at(2).get<std::vector<std::string>>();
+  return Any(std::move(t));
+}
+
 Msg value_of(const std::string& name, const json& j) {
   std::vector<Dim> dims;
   for (const json& d : j.at(1))
@@ -58,6 +67,11 @@ Msg value_of(const std::string& name, const json& j) {
   return value(name, element_type(j.at(0)), dims);
 }
 Msg constant_of(const std::string& name, const json& j) {
+  if (j.at(0) == "string") {
+    Msg texts = tensor_head(name, STRING, j.at(1));
+    for (const json& text : j.at(2)) texts.s(6, text);
+    return texts;
+  }
   const NDArray a = tensor_of(j);
   return tensor_head(name, element_type(j.at(0)), a.shape())
       .s(9, std::string(static_cast<const char*>(a.data()), size_t(a.byte_size())));
@@ -107,20 +121,20 @@ std::string model_of(const json& sample) {
   return m.bytes;
 }
 
-std::vector<NDArray> tensors(const json& named) {
-  std::vector<NDArray> out;
-  for (const auto& [name, j] : named.items()) out.push_back(tensor_of(j));
+std::vector<Any> values(const json& named) {
+  std::vector<Any> out;
+  for (const auto& [name, j] : named.items()) out.push_back(value_of(j));
   return out;
 }
 
-using RunModel = std::function<std::vector<NDArray>(const std::vector<NDArray>&)>;
+using RunModel = std::function<std::vector<Any>(const std::vector<Any>&)>;
 
 /// The code with which one run of a sample ends; empty: it gave what is expected.
 std::string judge_run(const RunModel& run, const json& given, bool random) {
   try {
-    const std::vector<NDArray> got = run(tensors(given.at("inputs")));
+    const std::vector<Any> got = run(values(given.at("inputs")));
     if (given.contains("refused")) return {};
-    const std::vector<NDArray> want = tensors(given.at("outputs"));
+    const std::vector<Any> want = values(given.at("outputs"));
     EXPECT_EQ(got.size(), want.size());
     for (size_t i = 0; i < std::min(got.size(), want.size()); ++i)
       EXPECT_EQ(difference(got[i], want[i], random), "") << "output " << i;
@@ -157,6 +171,22 @@ void judge(const std::function<RunModel(const IRModule&)>& prepare, bool codes) 
   }
 }
 
+/// No sample gives a single sequence.
+std::vector<Any> results_of(const Any& result) {
+  const auto tuple = result.try_as<Array<Any>>();
+  return tuple && *tuple ? tuple->vec() : std::vector<Any>{result};
+}
+/// All inputs and outputs are tensors of numbers.
+bool is_plain(const IRModule& module) {
+  const auto main = module.find("main").as<graph::Function>();
+  const graph::Type result = graph::result_of(main->body)->type;
+  bool plain = !result.is<graph::ObjectType>();
+  if (const auto* t = result.as<graph::TupleType>())
+    for (const graph::Type& i : t->items) plain = plain && graph::as_tensor(i);
+  for (const auto& p : main->params) plain = plain && graph::as_tensor(p->declared);
+  return plain;
+}
+
 TEST(Samples, EveryConverterHasOne) {
   std::set<std::string> used;
   for (const json& sample : samples())
@@ -171,14 +201,8 @@ TEST(Samples, EveryConverterHasOne) {
 TEST(Samples, InterpretedModelsGiveTheExpectedValues) {
   judge(
       [](const IRModule& module) -> RunModel {
-        return [module](const std::vector<NDArray>& inputs) {
-          const Any result = interpret(module, "main", std::vector<Any>(inputs.begin(), inputs.end()));
-          std::vector<NDArray> out;
-          if (const auto tuple = result.try_as<Array<Any>>())
-            for (const Any& a : *tuple) out.push_back(a.as<NDArray>());
-          else
-            out.push_back(result.as<NDArray>());
-          return out;
+        return [module](const std::vector<Any>& inputs) {
+          return results_of(interpret(module, "main", inputs));
         };
       },
       false);
@@ -188,7 +212,13 @@ RunModel compiled(const IRModule& module, int level) {
   CompileOptions options;
   options.opt_level = level;
   const auto session = std::make_shared<Session>(jit_artifact(compile(module, options)));
-  return [session](const std::vector<NDArray>& inputs) { return session->invoke(inputs); };
+  return [session, plain = is_plain(module)](const std::vector<Any>& inputs) {
+    if (!plain) return results_of(session->call("main", inputs));
+    std::vector<NDArray> tensors;
+    for (const Any& v : inputs) tensors.push_back(v.as<NDArray>());
+    const std::vector<NDArray> got = session->invoke(tensors);
+    return std::vector<Any>(got.begin(), got.end());
+  };
 }
 TEST(Samples, CompiledModelsGiveTheExpectedValues) {
   judge([](const IRModule& module) { return compiled(module, 2); }, true);
