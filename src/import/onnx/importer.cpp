@@ -2,6 +2,8 @@
 // Model → graph function: names, order, functions, branches, and the collection of problems.
 #include "import/onnx/importer.h"
 
+#include "import/onnx/custom.h"
+
 #include <algorithm>
 #include <queue>
 
@@ -52,7 +54,9 @@ RegisterConverter::RegisterConverter(const char* name, std::vector<int64_t> sinc
 const std::map<std::string, Converter, std::less<>>& converters() { return table(); }
 const Converter* find_converter(const std::string& domain, const std::string& name) {
   const auto it = table().find(is_onnx_domain(domain) ? name : domain + "::" + name);
-  return it == table().end() ? nullptr : &it->second;
+  if (it != table().end()) return &it->second;
+  static const Converter custom{{}, convert_custom, ""};
+  return is_custom(domain, name) ? &custom : nullptr;
 }
 
 Values convert_as(NodeContext& n, const char* op_type, const Array<Expr>& inputs, int64_t opset,
@@ -279,7 +283,9 @@ void Importer::unsupported_operator(const proto::NodeProto& node, const Env& env
     if (node.domain() == "com.microsoft.nchwc")
       hint = "the model is optimised for one machine: write it with ONNX Runtime's level 'extended' or below";
     else if (!is_onnx_domain(node.domain()))
-      hint = "export without contributed operators (optimise for the standard operator set)";
+      hint =
+          "export without contributed operators (optimise for the standard operator set), or register the "
+          "operator (--custom LIB.so)";
     else
       hint = "`tenon ops --onnx` lists what is supported";
     groups_.push_back({op, where, {}, hint});
