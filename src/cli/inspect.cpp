@@ -182,6 +182,7 @@ void add_inspect(CLI::App& app, Console& console) {
                    "with --memory or --strategies: value of a symbolic dimension, repeatable");
   add_sizes_option(*verb, "--dim-max", options->dim_bounds,
                    "with --memory: the most of a symbolic dimension");
+  add_custom_option(*verb);
   verb->callback([options, &console] {
     if (options->bytecode)
       bytecode(options->model, console);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cli/model.h"
 
+#include <dlfcn.h>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -41,6 +42,22 @@ void add_compile_options(CLI::App& app, ModelOptions& o) {
   app.add_option("--cache", o.cache, "folder of the compile cache (default: $TENON_CACHE or ~/.cache/tenon)")
       ->type_name("DIR");
   app.add_flag("--no-cache", o.no_cache, "compile, whatever was compiled before");
+  // The cache does not know what a library makes of a model.
+  add_custom_option(app)->each([&o](const std::string&) { o.no_cache = true; });
+}
+CLI::Option* add_custom_option(CLI::App& app) {
+  return app
+      .add_option_function<std::vector<std::string>>(
+          "--custom",
+          [](const std::vector<std::string>& libraries) {
+            for (const std::string& path : libraries)
+              if (!dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL))
+                throw Error(ErrorKind::io, "T0615", fmt::format("cannot load {}: {}", path, dlerror()), {},
+                            "it is a shared library that registers its operators when it is loaded");
+          },
+          "library with operators of its own, loaded before the model, repeatable")
+      ->allow_extra_args(false)
+      ->type_name("LIB.so");
 }
 void add_target_options(CLI::App& app, ModelSettings& s) {
   app.add_option("--target", s.target, "llvm (this host), llvm -mcpu=NAME, c, or @record.json")

@@ -19,6 +19,8 @@ void add_compile_options(CLI::App& app, ModelOptions& options);
 void add_run_options(CLI::App& app, ModelOptions& options);
 /// --target and -O, and an option of sizes by name, of any verb.
 void add_target_options(CLI::App& app, ModelSettings& settings);
+/// --custom LIB.so of any verb that reads models: loads the library. Error "T0615".
+CLI::Option* add_custom_option(CLI::App& app);
 /// A repeatable option; --require-pass, --disable-pass and --pass-option of any verb, or the last alone.
 void add_list_option(CLI::App& app, const std::string& name, Array<std::string>& list, const std::string& doc,
                      const std::string& type);

@@ -110,11 +110,12 @@ std::span<const ErrorCode> runtime_codes() {
       {"T0614", "the process has no loader for code of the model",
        "The model holds code of a target whose loader is in a library that was not loaded.",
        "Load the library that registers the loader, then the model."},
-      {"T0615", "a library beside the runtime cannot be loaded",
+      {"T0615", "a library cannot be loaded",
        "The model calls, or the program asks for, what a small library beside libtenon_runtime has (lists, "
-       "BLAS, "
-       "saving), and the dynamic loader cannot open it; the message has its words.",
-       "Install it in the folder of libtenon_runtime.so: the component `runtime` has all of them."},
+       "BLAS, saving), or --custom names one, and the dynamic loader cannot open it; the message has its "
+       "words.",
+       "Install it in the folder of libtenon_runtime.so: the component `runtime` has all of them; --custom "
+       "takes a path."},
   };
   return codes;
 }

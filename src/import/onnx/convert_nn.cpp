@@ -345,7 +345,7 @@ Values mvn(N& n) {
 }
 const R m1("BatchNormalization", {1, 6, 7, 9, 14, 15}, batch_norm, "inference"),
     m2("InstanceNormalization", {1, 6, 22}, instance_norm), m3("GroupNormalization", {18, 21}, group_norm),
-    m4("LayerNormalization", {17}, layer_norm), m5("RMSNormalization", {23}, layer_norm),
+    m4("LayerNormalization", {1, 17}, layer_norm), m5("RMSNormalization", {23}, layer_norm),
     m6("LRN", {1, 13}, lrn), m7("LpNormalization", {1, 22}, lp_norm),
     m8("MeanVarianceNormalization", {9, 13}, mvn);
 

@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "analysis/analyzer.h"
+#include "import/onnx/attention.h"
 #include "import/onnx/dynamic.h"
 
 namespace tenon::onnx {
@@ -12,22 +13,6 @@ using namespace op;
 using N = NodeContext;
 using R = RegisterConverter;
 using Shape = Array<PrimExpr>;
-
-Expr slice(N& n, const Expr& x, int64_t axis, const PrimExpr& begin, const PrimExpr& end) {
-  return n.op(
-      "strided_slice", {x},
-      make_attrs<StridedSliceAttrs>(Array<int64_t>{axis}, Shape{begin}, Shape{end}, Array<int64_t>{1}));
-}
-Expr concat(N& n, Array<Expr> parts, int64_t axis) {
-  return parts.size() == 1 ? parts[0] : n.op("concat", {n.emit(tuple(parts))}, make_attrs<AxisAttrs>(axis));
-}
-Shape shape_of(N& n, const Expr& e) {
-  auto s = graph::known_shape(e);
-  if (!s)
-    n.unsupported(
-        fmt::format("{} of a tensor whose shape is not known at import is not supported", n.op_type()));
-  return *s;
-}
 
 // ---------------------------------------------------------------- attention
 Values attention(N& n) {
@@ -41,7 +26,7 @@ Values attention(N& n) {
     const int64_t qh = n.need_int("q_num_heads"), kh = n.need_int("kv_num_heads");
     if (qh < 1 || kh < 1) n.malformed("Attention needs at least one head");
     auto heads = [&](const Expr& x, int64_t count) {
-      Shape s = shape_of(n, x);
+      Shape s = n.shape_of(x);
       const auto width = tir::as_int(s[2]);
       if (!width || *width % count != 0) n.malformed("the heads of Attention do not divide the last axis");
       return n.transpose(n.reshape(x, {s[0], s[1], PrimExpr(count), PrimExpr(*width / count)}), {0, 2, 1, 3});
@@ -49,9 +34,9 @@ Values attention(N& n) {
     q = heads(q, qh), k = heads(k, kh), v = heads(v, kh);
   }
   if (n.has(4) != n.has(5)) n.malformed("Attention needs both past keys and past values");
-  if (n.has(4)) k = concat(n, {n.in(4), k}, 2), v = concat(n, {n.in(5), v}, 2);
+  if (n.has(4)) k = n.concat({n.in(4), k}, 2), v = n.concat({n.in(5), v}, 2);
   Expr present_k = k, present_v = v;
-  Shape sq = shape_of(n, q), sk = shape_of(n, k), sv = shape_of(n, v);
+  Shape sq = n.shape_of(q), sk = n.shape_of(k), sv = n.shape_of(v);
   const auto qh = tir::as_int(sq[1]), kh = tir::as_int(sk[1]);
   if (!qh || !kh || *kh < 1 || *qh % *kh != 0)
     n.malformed("the query heads of Attention are no multiple of the key heads");
@@ -75,7 +60,7 @@ Values attention(N& n) {
   if (n.has(3)) {
     bias = n.in(3);
     // A mask shorter than the keys hides the rest.
-    Shape sm = shape_of(n, bias);
+    Shape sm = n.shape_of(bias);
     const bool truth = n.dtype(3).is_bool();
     const auto have = tir::as_int(sm[sm.size() - 1]), want = tir::as_int(sk[2]);
     if (have && want && *have < *want && *have != 1) {
@@ -108,7 +93,7 @@ Values attention(N& n) {
     if (!lq || !lk) n.unsupported("causal Attention needs known lengths");
     int64_t past = 0;
     if (n.has(4)) {
-      const auto p = tir::as_int(shape_of(n, n.in(4))[2]);
+      const auto p = tir::as_int(n.shape_of(n.in(4))[2]);
       if (!p) n.unsupported("causal Attention needs known lengths");
       past = *p;
     }
@@ -127,7 +112,7 @@ Values attention(N& n) {
   Expr weights = n.op("nn.softmax", {masked}, make_attrs<AxisAttrs>(int64_t(-1)));
   Expr y = n.cast(n.op("matmul", {weights, n.cast(v, wide)}), t);
   if (rank == 3) {
-    Shape s = shape_of(n, y);
+    Shape s = n.shape_of(y);
     y = n.reshape(n.transpose(y, {0, 2, 1, 3}), {s[0], s[2], simplify(s[1] * s[3])});
   }
   Values out{y, present_k, present_v};
@@ -145,7 +130,7 @@ Values rotary(N& n) {
   Expr x = n.in(0), cos = n.in(1), sin = n.in(2);
   if (rank != 3 && rank != 4)
     n.malformed(fmt::format("RotaryEmbedding takes tensors of rank 3 or 4, not {}", rank));
-  Shape s = shape_of(n, x);
+  Shape s = n.shape_of(x);
   // Inside: (batch, length, heads, size).
   Expr y;
   if (rank == 4) {
@@ -157,7 +142,7 @@ Values rotary(N& n) {
       n.malformed("the heads of RotaryEmbedding do not divide the last axis");
     y = n.reshape(x, {s[0], s[1], PrimExpr(heads), PrimExpr(*width / heads)});
   }
-  Shape in = shape_of(n, y);
+  Shape in = n.shape_of(y);
   const auto size = tir::as_int(in[3]);
   if (!size) n.unsupported("RotaryEmbedding needs a known head size");
   const int64_t given = n.attr_int("rotary_embedding_dim", 0), dim = given == 0 ? *size : given;
@@ -169,36 +154,7 @@ Values rotary(N& n) {
     cos = n.op("take", {cos, at}, make_attrs<AxisAttrs>(int64_t(0)));
     sin = n.op("take", {sin, at}, make_attrs<AxisAttrs>(int64_t(0)));
   }
-  auto spread = [&](const Expr& e) {
-    return n.op("expand_dims", {e}, make_attrs<AxesAttrs>(Array<int64_t>{2}));
-  };
-  cos = spread(cos), sin = spread(sin);
-  Expr turned = dim == *size ? y : slice(n, y, 3, 0, dim);
-  const int64_t half = dim / 2;
-  const bool interleaved = n.attr_int("interleaved", 0) != 0;
-  Expr a, b;
-  if (interleaved) {
-    auto every = [&](int64_t first) {
-      return n.op(
-          "strided_slice", {turned},
-          make_attrs<StridedSliceAttrs>(Array<int64_t>{3}, Shape{first}, Shape{dim}, Array<int64_t>{2}));
-    };
-    a = every(0), b = every(1);
-  } else {
-    a = slice(n, turned, 3, 0, half), b = slice(n, turned, 3, half, dim);
-  }
-  Expr real = n.op("subtract", {n.op("multiply", {a, cos}), n.op("multiply", {b, sin})});
-  Expr imag = n.op("add", {n.op("multiply", {a, sin}), n.op("multiply", {b, cos})});
-  Expr out;
-  if (interleaved) {
-    auto last = [&](const Expr& e) {
-      return n.op("expand_dims", {e}, make_attrs<AxesAttrs>(Array<int64_t>{4}));
-    };
-    out = n.reshape(concat(n, {last(real), last(imag)}, 4), {in[0], in[1], in[2], PrimExpr(dim)});
-  } else {
-    out = concat(n, {real, imag}, 3);
-  }
-  if (dim != *size) out = concat(n, {out, slice(n, y, 3, dim, *size)}, 3);
+  const Expr out = rotated(n, y, cos, sin, dim, n.attr_int("interleaved", 0) != 0);
   return {rank == 4 ? n.transpose(out, {0, 2, 1, 3}) : n.reshape(out, s)};
 }
 const R a2("RotaryEmbedding", {23}, rotary);
@@ -246,7 +202,7 @@ Values recurrent(N& n) {
   const bool batch_first = n.attr_int("layout", 0) != 0;
   Expr x = batch_first ? n.transpose(n.in(0), {1, 0, 2}) : n.in(0);
   const DataType t = n.dtype(0);
-  Shape sx = shape_of(n, x), sw = shape_of(n, n.in(1)), sr = shape_of(n, n.in(2));
+  Shape sx = n.shape_of(x), sw = n.shape_of(n.in(1)), sr = n.shape_of(n.in(2));
   const auto steps = tir::as_int(sx[0]);
   if (!steps || *steps < 1 || *steps > kMaxSteps) return recurrent_layer(n);
   const PrimExpr batch = sx[1];
@@ -292,8 +248,8 @@ Values recurrent(N& n) {
   };
   // One direction's part of an input whose first axis is the direction.
   auto part = [&](size_t i, int64_t d) {
-    Shape s = shape_of(n, n.in(i));
-    Expr e = directions == 1 ? n.in(i) : slice(n, n.in(i), 0, d, d + 1);
+    Shape s = n.shape_of(n.in(i));
+    Expr e = directions == 1 ? n.in(i) : n.slice(n.in(i), 0, d, d + 1);
     Shape rest;
     for (size_t k = 1; k < s.size(); ++k) rest.push_back(s[k]);
     return n.reshape(e, rest);
@@ -304,7 +260,7 @@ Values recurrent(N& n) {
                   make_attrs<DTypeAttrs>(t));
     Expr s = batch_first ? n.transpose(n.in(i), {1, 0, 2}) : n.in(i);
     s = n.checked(s, {PrimExpr(directions), batch, PrimExpr(h)});
-    if (directions > 1) s = slice(n, s, 0, d, d + 1);
+    if (directions > 1) s = n.slice(s, 0, d, d + 1);
     return n.reshape(s, {batch, PrimExpr(h)});
   };
   Array<Expr> all_y, all_h, all_c;  // per direction
@@ -312,7 +268,7 @@ Values recurrent(N& n) {
     Expr w = part(1, d), r = part(2, d), wb, rb;
     if (n.has(3)) {
       Expr b = part(3, d);
-      wb = slice(n, b, 0, 0, gates * h), rb = slice(n, b, 0, gates * h, 2 * gates * h);
+      wb = n.slice(b, 0, 0, gates * h), rb = n.slice(b, 0, gates * h, 2 * gates * h);
     }
     Expr hidden_state = state(5, d), cell = kind == "LSTM" ? state(6, d) : Expr();
     Expr peep = kind == "LSTM" && n.has(7) ? part(7, d) : Expr();
@@ -329,17 +285,17 @@ Values recurrent(N& n) {
     Array<Expr> ys;
     for (int64_t step = 0; step < *steps; ++step) {
       const int64_t at = backward ? *steps - 1 - step : step;
-      Expr g = n.reshape(slice(n, xw, 0, at, at + 1), {batch, PrimExpr(gates * h)});
+      Expr g = n.reshape(n.slice(xw, 0, at, at + 1), {batch, PrimExpr(gates * h)});
       auto gate = [&](const Expr& e, int64_t i) {
-        return gates == 1 ? e : slice(n, e, 1, i * h, (i + 1) * h);
+        return gates == 1 ? e : n.slice(e, 1, i * h, (i + 1) * h);
       };
-      auto bias = [&](int64_t i) { return slice(n, rb, 0, i * h, (i + 1) * h); };
+      auto bias = [&](int64_t i) { return n.slice(rb, 0, i * h, (i + 1) * h); };
       if (kind == "RNN") {
         hidden_state = activate(n, f[0], limited(n.op("add", {g, n.op("nn.dense", {hidden_state, r})})));
       } else if (kind == "LSTM") {
         Expr sum = n.op("add", {g, n.op("nn.dense", {hidden_state, r})});  // gates i, o, f, c
         auto peeped = [&](const Expr& e, int64_t i, const Expr& c) {
-          return peep ? n.op("add", {e, n.op("multiply", {slice(n, peep, 0, i * h, (i + 1) * h), c})}) : e;
+          return peep ? n.op("add", {e, n.op("multiply", {n.slice(peep, 0, i * h, (i + 1) * h), c})}) : e;
         };
         Expr i = activate(n, f[0], limited(peeped(gate(sum, 0), 0, cell)));
         Expr forget = activate(n, f[0], limited(peeped(gate(sum, 2), 2, cell)));
@@ -349,11 +305,11 @@ Values recurrent(N& n) {
         hidden_state = n.op("multiply", {o, activate(n, f[2], cell)});
       } else {
         // Gates z, r, h.
-        Expr rzr = slice(n, r, 0, 0, 2 * h), rh = slice(n, r, 0, 2 * h, 3 * h);
-        Expr zr = n.op("add", {slice(n, g, 1, 0, 2 * h), n.op("nn.dense", {hidden_state, rzr})});
-        if (rb) zr = n.op("add", {zr, slice(n, rb, 0, 0, 2 * h)});
+        Expr rzr = n.slice(r, 0, 0, 2 * h), rh = n.slice(r, 0, 2 * h, 3 * h);
+        Expr zr = n.op("add", {n.slice(g, 1, 0, 2 * h), n.op("nn.dense", {hidden_state, rzr})});
+        if (rb) zr = n.op("add", {zr, n.slice(rb, 0, 0, 2 * h)});
         zr = activate(n, f[0], limited(zr));
-        Expr z = slice(n, zr, 1, 0, h), reset = slice(n, zr, 1, h, 2 * h), inner;
+        Expr z = n.slice(zr, 1, 0, h), reset = n.slice(zr, 1, h, 2 * h), inner;
         if (linear_before_reset) {
           inner = n.op("nn.dense", {hidden_state, rh});
           if (rb) inner = n.op("add", {inner, bias(2)});
@@ -372,18 +328,18 @@ Values recurrent(N& n) {
     if (n.wants_output(0)) {
       Array<Expr> ordered;
       for (size_t i = 0; i < ys.size(); ++i) ordered.push_back(ys[backward ? ys.size() - 1 - i : i]);
-      all_y.push_back(concat(n, ordered, 0));
+      all_y.push_back(n.concat(ordered, 0));
     }
     all_h.push_back(n.reshape(hidden_state, {PrimExpr(1), batch, PrimExpr(h)}));
     if (cell) all_c.push_back(n.reshape(cell, {PrimExpr(1), batch, PrimExpr(h)}));
   }
   Values out(3);
   if (n.wants_output(0)) {
-    Expr y = concat(n, all_y, 1);  // (steps, directions, batch, hidden)
+    Expr y = n.concat(all_y, 1);  // (steps, directions, batch, hidden)
     out[0] = batch_first ? n.transpose(y, {2, 0, 1, 3}) : y;
   }
   auto final_state = [&](const Array<Expr>& parts) {
-    Expr s = concat(n, parts, 0);
+    Expr s = n.concat(parts, 0);
     return batch_first ? n.transpose(s, {1, 0, 2}) : s;
   };
   if (n.wants_output(1)) out[1] = final_state(all_h);

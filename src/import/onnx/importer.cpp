@@ -2,6 +2,8 @@
 // Model → graph function: names, order, functions, branches, and the collection of problems.
 #include "import/onnx/importer.h"
 
+#include "import/onnx/custom.h"
+
 #include <algorithm>
 #include <queue>
 
@@ -51,11 +53,14 @@ RegisterConverter::RegisterConverter(const char* name, std::vector<int64_t> sinc
 }
 const std::map<std::string, Converter, std::less<>>& converters() { return table(); }
 const Converter* find_converter(const std::string& domain, const std::string& name) {
-  auto it = table().find(is_onnx_domain(domain) ? name : domain + "::" + name);
-  return it == table().end() ? nullptr : &it->second;
+  const auto it = table().find(is_onnx_domain(domain) ? name : domain + "::" + name);
+  if (it != table().end()) return &it->second;
+  static const Converter custom{{}, convert_custom, ""};
+  return is_custom(domain, name) ? &custom : nullptr;
 }
 
-Values convert_as(NodeContext& n, const char* op_type, const Array<Expr>& inputs, int64_t opset) {
+Values convert_as(NodeContext& n, const char* op_type, const Array<Expr>& inputs, int64_t opset,
+                  const GivenAttributes& given) {
   const Converter* converter = find_converter("", op_type);
   CHECK(converter, fmt::format("there is no converter of {}", op_type));
   if (const auto known = n.env.opsets.find(""); opset == 0)
@@ -66,6 +71,12 @@ Values convert_as(NodeContext& n, const char* op_type, const Array<Expr>& inputs
   proto::NodeProto node = n.node;
   node.set_op_type(op_type);
   node.clear_domain(), node.clear_input();
+  for (const auto& [name, values] : given) {
+    proto::AttributeProto* a = node.add_attribute();
+    a->set_name(name);
+    a->set_type(7);
+    for (int64_t v : values) a->add_ints(v);
+  }
   Scope scope;
   scope.parent = &n.scope;
   for (size_t i = 0; i < inputs.size(); ++i) {
@@ -224,8 +235,12 @@ void Importer::unsupported_operator(const proto::NodeProto& node, const Env& env
   auto [it, fresh] = group_index_.emplace(op, groups_.size());
   if (fresh) {
     std::string hint;
-    if (!is_onnx_domain(node.domain()))
-      hint = "export without contributed operators (optimise for the standard operator set)";
+    if (node.domain() == "com.microsoft.nchwc")
+      hint = "the model is optimised for one machine: write it with ONNX Runtime's level 'extended' or below";
+    else if (!is_onnx_domain(node.domain()))
+      hint =
+          "export without contributed operators (optimise for the standard operator set), or register the "
+          "operator (--custom LIB.so)";
     else
       hint = "`tenon ops --onnx` lists what is supported";
     groups_.push_back({op, where, {}, hint});
@@ -375,6 +390,11 @@ void Importer::convert_node(proto::NodeProto& node, Scope& scope, const Env& env
          fmt::format("the model does not say which operator set its domain {} means", in_quotes(domain)),
          n.where());
   if (undefined || poisoned) return set_outputs(nullptr);
+  struct Converting {
+    proto::NodeProto*& node;
+    proto::NodeProto* outer;
+    ~Converting() { node = outer; }
+  } guard{converting_, std::exchange(converting_, &node)};
   // A mistake in one node must not hide those in others, so this is a place that catches.
   try {
     if (is_function) {
@@ -390,7 +410,7 @@ void Importer::convert_node(proto::NodeProto& node, Scope& scope, const Env& env
       n.malformed(fmt::format("{} does not exist in operator set {}; it came with {}", node.op_type(), opset,
                               converter->since.front()));
     const FormRef moved = converter->forms ? nullptr : form_moved(n);
-    if (!formed)
+    if (!formed && domain.empty())
       if (auto folded = fold_node(n)) return set_outputs(&*folded);
     Values v = converter->fn(n);
     if (moved)
@@ -579,7 +599,7 @@ bool Importer::fork_on_sizes(NodeContext& n, const std::vector<KnownSizes>& equa
   };
   Fork f;
   for (const KnownSizes& k : equal) f.conditions.push_back(n.op("equal", {number(k.a), number(k.b)}));
-  f.convert = [this, equal, last, &node = n.node, &env = n.env](size_t variant, Scope& outputs) {
+  f.convert = [this, equal, last, &node = *converting_, &env = n.env](size_t variant, Scope& outputs) {
     for (size_t i = 0; i < equal.size() && i <= variant; ++i)
       sizes_.push_back({equal[i].a, equal[i].b, i == variant});
     if (variant == equal.size() && last) sizes_.push_back(*last);

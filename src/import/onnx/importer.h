@@ -140,6 +140,12 @@ class NodeContext {
   }
   Expr cast(const Expr& x, DataType t);
   Expr transpose(const Expr& x, std::vector<int64_t> axes);
+  Expr slice(const Expr& x, int64_t axis, const PrimExpr& begin, const PrimExpr& end, int64_t step = 1);
+  Expr concat(const Array<Expr>& parts, int64_t axis);
+  /// That value everywhere.
+  Expr full(Array<PrimExpr> shape, double value, DataType t);
+  /// T2102 when the shape of the expression is not known (symbolic is fine).
+  Array<PrimExpr> shape_of(const Expr& e);
   /// x of that shape: a check at run time where it is not known to have it.
   Expr checked(const Expr& x, const Array<PrimExpr>& shape);
   /// `e` with a symbol of its own for each size that is not known; `first`: the size of its first axis.
@@ -189,9 +195,12 @@ const std::map<std::string, Converter, std::less<>>& converters();
 const Converter* find_converter(const std::string& domain, const std::string& name);
 inline bool is_onnx_domain(const std::string& d) { return d.empty() || d == "ai.onnx"; }
 
-/// What the standard operator of that name makes of these inputs, with the attributes of node n: for
-/// operators of other domains that are a standard one and something around it.
-Values convert_as(NodeContext& n, const char* op_type, const Array<Expr>& inputs, int64_t opset = 0);
+/// Lists of integers that a node does not have as attributes.
+using GivenAttributes = std::map<std::string, std::vector<int64_t>>;
+/// What the standard operator of that name makes of these inputs, with the attributes of node n and those
+/// `given`: for operators of other domains that are a standard one and something around it.
+Values convert_as(NodeContext& n, const char* op_type, const Array<Expr>& inputs, int64_t opset = 0,
+                  const GivenAttributes& given = {});
 
 /// Evaluates a node whose inputs are all small, or nullopt.
 std::optional<Values> fold_node(NodeContext& n);
@@ -274,10 +283,11 @@ class Importer {
   graph::VarRef strings_;  ///< null: the model has none
   int branches_ = 0;
   std::optional<Fork> fork_;
-  std::vector<KnownSizes> sizes_;  ///< of the variant that is being converted
-  size_t variants_ = 1;            ///< of the whole model that sizes have asked for
-  size_t variant_nodes_ = 0;       ///< copies of nodes in them
-  size_t following_ = 0;           ///< nodes of the graph from the one that is being converted on
+  proto::NodeProto* converting_ = nullptr;  ///< of the model: what a fork converts again
+  std::vector<KnownSizes> sizes_;           ///< of the variant that is being converted
+  size_t variants_ = 1;                     ///< of the whole model that sizes have asked for
+  size_t variant_nodes_ = 0;                ///< copies of nodes in them
+  size_t following_ = 0;                    ///< nodes of the graph from the one that is being converted on
   int64_t unsupported_nodes_ = 0;
   Values convert_from(proto::GraphProto& g, const std::vector<int>& order, size_t at, Scope& scope,
                       const Env& env);

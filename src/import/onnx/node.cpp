@@ -306,6 +306,25 @@ Expr NodeContext::checked(const Expr& x, const Array<PrimExpr>& shape) {
   return same ? x : Expr(importer.builder.emit_match_cast(x, graph::tensor_type(shape, t->dtype), "checked"));
 }
 
+Expr NodeContext::slice(const Expr& x, int64_t axis, const PrimExpr& begin, const PrimExpr& end,
+                        int64_t step) {
+  return op("strided_slice", {x},
+            op::make_attrs<op::StridedSliceAttrs>(Array<int64_t>{axis}, Array<PrimExpr>{begin},
+                                                  Array<PrimExpr>{end}, Array<int64_t>{step}));
+}
+Expr NodeContext::concat(const Array<Expr>& parts, int64_t axis) {
+  return parts.size() == 1 ? parts[0]
+                           : op("concat", {emit(op::tuple(parts))}, op::make_attrs<op::AxisAttrs>(axis));
+}
+Expr NodeContext::full(Array<PrimExpr> shape, double value, DataType t) {
+  return op("full", {graph::shape_expr(std::move(shape)), scalar(value, t)},
+            op::make_attrs<op::DTypeAttrs>(t));
+}
+Array<PrimExpr> NodeContext::shape_of(const Expr& e) {
+  if (auto s = graph::known_shape(e)) return *s;
+  unsupported(fmt::format("{} of a tensor whose shape is not known at import is not supported", op_type()));
+}
+
 std::pair<PrimExpr, PrimExpr> NodeContext::broadcast_sizes(const PrimExpr& x, const PrimExpr& y,
                                                            bool one_way) {
   const PrimExpr one(1);

@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: Apache-2.0
+// Converters: normalisation of com.microsoft, with what is added before it, and embeddings.
+#include "analysis/analyzer.h"
+#include "import/onnx/importer.h"
+
+namespace tenon::onnx {
+namespace {
+
+using namespace op;
+using N = NodeContext;
+using R = RegisterConverter;
+using Shape = Array<PrimExpr>;
+
+/// x normalised along its last axis: by mean and deviation, or (rms) by the mean square alone.
+Expr normalised(N& n, const Expr& x, const Expr& scale, const Expr& shift, double epsilon, bool rms) {
+  auto a = make<LayerNormAttrs>();
+  a.edit()->axes.push_back(int64_t(n.shape_of(x).size()) - 1);
+  a.edit()->epsilon = epsilon, a.edit()->scale = true, a.edit()->center = bool(shift);
+  Array<Expr> args{x, scale};
+  if (shift) args.push_back(shift);
+  return n.op(rms ? "nn.rms_norm" : "nn.layer_norm", args, a);
+}
+/// 1 / deviation (or root of the mean square) along the last axis.
+Expr inverse_deviation(N& n, const Expr& x, double epsilon, bool rms) {
+  const Expr wide = n.cast(x, f32);
+  const auto last = make_attrs<ReduceAttrs>(Array<int64_t>{int64_t(n.shape_of(x).size()) - 1}, true);
+  const Expr power = rms ? n.op("mean", {n.op("square", {wide})}, last) : n.op("variance", {wide}, last);
+  return n.op("rsqrt", {n.op("add", {power, n.scalar(epsilon, f32)})});
+}
+
+/// The norm of input + skip + bias; the sum is an output, too.
+Values skip_norm(N& n) {
+  const bool rms = n.op_type() == "SkipSimplifiedLayerNormalization";
+  const size_t bias = rms ? 3 : 4;
+  const double epsilon = n.attr_float("epsilon", 1e-12);
+  Expr sum = n.binary("add", n.in(0), n.in(1));
+  if (n.has(bias)) sum = n.op("add", {sum, n.in(bias)});
+  Values out(4);
+  out[0] = normalised(n, sum, n.in(2), rms ? Expr() : n.opt(3), epsilon, rms);
+  const int64_t axis = int64_t(n.shape_of(sum).size()) - 1;
+  if (n.wants_output(1))
+    out[1] = n.op("mean", {n.cast(sum, f32)}, make_attrs<ReduceAttrs>(Array<int64_t>{axis}, true));
+  if (n.wants_output(2)) out[2] = inverse_deviation(n, sum, epsilon, rms);
+  out[3] = sum;
+  return out;
+}
+Values simplified_norm(N& n) {
+  const int64_t rank = n.rank(0);
+  if (n.axis(n.attr_int("axis", -1), rank) != rank - 1)
+    n.unsupported("SimplifiedLayerNormalization along more than the last axis is not supported");
+  const double epsilon = n.attr_float("epsilon", 1e-5);
+  // The scale's type is the result's.
+  const DataType t = n.dtype(1);
+  const Expr x = t.bits > n.dtype(0).bits ? n.cast(n.in(0), t) : n.in(0);
+  Values out(2);
+  out[0] = n.cast(normalised(n, x, n.cast(n.in(1), graph::as_tensor(x)->dtype), {}, epsilon, true), t);
+  if (n.wants_output(1)) out[1] = inverse_deviation(n, n.in(0), epsilon, true);
+  return out;
+}
+const R s1("com.microsoft::SkipLayerNormalization", {1}, skip_norm),
+    s2("com.microsoft::SkipSimplifiedLayerNormalization", {1}, skip_norm),
+    s3("SimplifiedLayerNormalization", {1}, simplified_norm, "of ONNX Runtime's optimiser");
+
+/// Groups of channels, which lie last, of the input, or of input + skip + bias, which is an output, too.
+Values group_norm(N& n) {
+  const bool skips = n.op_type() == "SkipGroupNorm", last = n.attr_int("channels_last", 1) != 0;
+  Expr x = n.in(0);
+  Values out(2);
+  if (skips) {
+    Expr skip = n.in(3);
+    if (const Shape s = n.known_shape(3); s.size() == 2)
+      skip = n.reshape(skip, last ? Shape{s[0], PrimExpr(1), PrimExpr(1), s[1]}
+                                  : Shape{s[0], s[1], PrimExpr(1), PrimExpr(1)});
+    x = n.op("add", {x, skip});
+    if (n.has(4)) x = n.op("add", {x, last ? n.in(4) : n.reshape(n.in(4), {n.known_shape(4)[0], 1, 1})});
+    out[1] = x;
+  }
+  const DataType t = graph::as_tensor(x)->dtype;
+  if (last) x = n.transpose(x, {0, 3, 1, 2});
+  auto a = make<GroupNormAttrs>();
+  a.edit()->epsilon = n.attr_float("epsilon", 1e-5), a.edit()->num_groups = n.need_int("groups");
+  const auto channels = tir::as_int(n.shape_of(x)[1]);
+  if (a->num_groups < 1 || !channels || *channels % a->num_groups != 0)
+    n.malformed(fmt::format("{} cannot split the channels into {} groups", n.op_type(), a->num_groups));
+  Expr y = n.op("nn.group_norm", {n.cast(x, f32), n.cast(n.in(1), f32), n.cast(n.in(2), f32)}, a);
+  if (n.need_int("activation") == 1) y = n.op("nn.silu", {y});
+  y = n.cast(y, t);
+  out[0] = last ? n.transpose(y, {0, 2, 3, 1}) : y;
+  return out;
+}
+const R g1("com.microsoft::GroupNorm", {1}, group_norm), g2("com.microsoft::SkipGroupNorm", {1}, group_norm);
+
+/// Words, positions and segments are looked up, added and normalised; a mask's ones are counted.
+Values embed_norm(N& n) {
+  const Shape s = n.known_shape(0);
+  if (s.size() != 2) n.malformed("EmbedLayerNormalization takes ids (batch, steps)");
+  const auto looked_up = [&](size_t table, size_t ids) {
+    const Expr at = n.checked_indices(n.in(ids), {n.known_shape(table)[0]}, false);
+    return n.op("take", {n.in(table), at}, make_attrs<AxisAttrs>(int64_t(0)));
+  };
+  Expr sum = looked_up(2, 0);
+  if (n.has(8)) {
+    sum = n.op("add", {sum, looked_up(3, 8)});
+  } else {
+    sum = n.op("add", {sum, n.slice(n.in(3), 0, 0, s[1])});
+  }
+  if (n.has(1) && n.has(4)) sum = n.op("add", {sum, looked_up(4, 1)});
+  Values out(3);
+  out[0] = normalised(n, sum, n.in(5), n.in(6), n.attr_float("epsilon", 1e-12), false);
+  if (n.wants_output(1))
+    out[1] = n.has(7) ? n.op("sum", {n.cast(n.op("equal", {n.in(7), n.scalar(1, n.dtype(7))}), i32)},
+                             make_attrs<ReduceAttrs>(Array<int64_t>{1}, false))
+                      : n.full({s[0]}, 0, i32);
+  out[2] = sum;
+  return out;
+}
+const R e1("com.microsoft::EmbedLayerNormalization", {1}, embed_norm);
+
+}  // namespace
+}  // namespace tenon::onnx

@@ -1,0 +1,148 @@
+// SPDX-License-Identifier: Apache-2.0
+// Converters: operators of com.microsoft that the standard has in another form, and those of text generation.
+#include <cmath>
+
+#include "analysis/analyzer.h"
+#include "import/onnx/dynamic.h"
+#include "op/attrs_sort.h"
+#include "op/attrs_vision.h"
+
+namespace tenon::onnx {
+namespace {
+
+using namespace op;
+using N = NodeContext;
+using R = RegisterConverter;
+using Shape = Array<PrimExpr>;
+
+/// The standard operator of that name as it was in an operator set.
+template <int64_t Opset>
+Values standard(N& n) {
+  Array<Expr> inputs;
+  for (size_t i = 0; i < n.inputs(); ++i) inputs.push_back(n.opt(i));
+  return convert_as(n, n.op_type().c_str(), inputs, Opset);
+}
+const R s1("com.microsoft::GridSample", {1}, standard<16>), s2("com.microsoft::Trilu", {1}, standard<14>),
+    s3("com.microsoft::QuantizeLinear", {1}, standard<21>, "per tensor or axis"),
+    s4("com.microsoft::DequantizeLinear", {1}, standard<21>, "per tensor or axis"),
+    s5("com.microsoft::GatherND", {1}, standard<11>);
+
+Values pad(N& n) {
+  const auto widths = n.const_ints(1, "pads");
+  return convert_as(
+      n, "Pad",
+      {n.in(0),
+       graph::constant(array_of(
+           *small_of(i64, {int64_t(widths.size())}, std::vector<PrimExpr>(widths.begin(), widths.end())))),
+       n.has(2) ? n.reshape(n.in(2), {}) : Expr()},
+      13);
+}
+Values expand_dims(N& n) {
+  const auto axis = n.const_ints(1, "axis");
+  if (axis.size() != 1) n.malformed("'axis' of ExpandDims must be one number");
+  const int64_t at = n.axis(axis[0], n.rank(0) + 1);
+  return {n.op("expand_dims", {n.in(0)}, make_attrs<AxesAttrs>(Array<int64_t>{at}))};
+}
+Values range(N& n) {
+  return convert_as(n, "Range", {n.in(0), n.in(1), n.has(2) ? n.in(2) : n.scalar(1, n.dtype(0))}, 11);
+}
+const R p1("com.microsoft::Pad", {1}, pad), p2("com.microsoft::ExpandDims", {1}, expand_dims),
+    p3("com.microsoft::Range", {1}, range);
+
+Values inverse(N& n) {
+  const DataType t = n.dtype(0), wide = t.bits < 32 ? f32 : t;
+  return {n.cast(n.op("linalg.inverse", {n.cast(n.in(0), wide)}), t)};
+}
+/// Distances of rows: of A (m, k) and B (n, k).
+Values distances(N& n) {
+  const Shape a = n.known_shape(0), b = n.known_shape(1);
+  if (a.size() != 2 || b.size() != 2) n.malformed("CDist takes matrices");
+  const Expr each = n.op("subtract", {n.reshape(n.in(0), {a[0], PrimExpr(1), a[1]}), n.in(1)});
+  const Expr square =
+      n.op("sum", {n.op("square", {each})}, make_attrs<ReduceAttrs>(Array<int64_t>{2}, false));
+  const std::string metric = n.attr_string("metric", "sqeuclidean");
+  if (metric != "sqeuclidean" && metric != "euclidean")
+    n.unsupported(fmt::format("the metric {} of CDist is not supported", in_quotes(metric)));
+  return {metric == "euclidean" ? n.op("sqrt", {square}) : square};
+}
+/// Values in the order of their first occurrence, the position of each input element among them, and counts.
+Values unique(N& n) {
+  n.known_shape(0);
+  const Expr r = n.op("unique", {n.in(0)}, make_attrs<UniqueAttrs>(int64_t(0), true, false));
+  const PrimExpr count = size_of_value(n, n.item(r, 4), "unique");
+  return {first_of(n, n.item(r, 0), 0, count), n.item(r, 2), first_of(n, n.item(r, 3), 0, count)};
+}
+Values crop_and_resize(N& n) {
+  const auto size = n.sizes(3, "crop_size");
+  if (size.size() != 2) n.malformed("'crop_size' of CropAndResize needs two values");
+  const std::string mode = n.attr_string("mode", "bilinear");
+  if (mode != "bilinear" && mode != "nearest")
+    n.malformed(fmt::format("the mode {} of CropAndResize is not known", in_quotes(mode)));
+  const Expr images = n.checked_indices(n.in(2), {n.known_shape(0)[0]}, false);
+  return {n.op("image.crop_and_resize", {n.in(0), n.in(1), images, graph::shape_expr(size)},
+               make_attrs<CropAttrs>(std::string(mode == "nearest" ? mode : "linear"),
+                                     n.attr_float("extrapolation_value", 0)))};
+}
+const R o1("com.microsoft::Inverse", {1}, inverse), o2("com.microsoft::CDist", {1}, distances),
+    o3("com.microsoft::Unique", {1}, unique), o4("com.microsoft::CropAndResize", {1}, crop_and_resize);
+
+/// Scores (batch, words) of words that would complete a sequence of `ngram_size` ids (batch, steps) once more
+/// become -infinity.
+Values ngram_repeat_block(N& n) {
+  const int64_t size = n.need_int("ngram_size");
+  const Shape s = n.known_shape(0), words = n.known_shape(1);
+  if (size < 1 || s.size() != 2 || words.size() != 2)
+    n.malformed("NGramRepeatBlock takes ids (batch, steps), scores (batch, words) and a size above 0");
+  const auto steps = tir::as_int(s[1]);
+  if (steps && *steps < size) return {n.in(1)};
+  const PrimExpr starts = simplify(s[1] - (size - 1));
+  Expr repeats = n.full({s[0], starts}, 1, boolean);
+  for (int64_t i = 0; i + 1 < size; ++i) {
+    const Expr before = n.slice(n.in(0), 1, i, simplify(starts + i));
+    const Expr end = n.slice(n.in(0), 1, simplify(s[1] - (size - 1 - i)), simplify(s[1] - (size - 2 - i)));
+    repeats = n.op("logical_and", {repeats, n.op("equal", {before, end})});
+  }
+  const Expr next = n.checked_indices(n.slice(n.in(0), 1, size - 1, s[1]), {words[1]}, false);
+  const Expr marked = n.op("scatter_elements", {n.full(words, 0, f32), next, n.cast(repeats, f32)},
+                           make_attrs<ScatterAttrs>(int64_t(1), std::string("max")));
+  return {
+      n.op("where", {n.op("greater", {marked, n.scalar(0, f32)}), n.scalar(-INFINITY, n.dtype(1)), n.in(1)})};
+}
+/// Words (count, characters) of character ids: embedded, convolved, and the largest of tanh along each word.
+/// A character id of 0 pads.
+Values word_conv_embedding(N& n) {
+  const Shape s = n.known_shape(0), w = n.known_shape(1);  // weights (units, 1, window, embedding)
+  if (w.size() != 4 || s.size() < 1) n.malformed("the weights of WordConvEmbedding have another rank than 4");
+  const auto window = tir::as_int(w[2]);
+  const PrimExpr letters = s[s.size() - 1];
+  PrimExpr count = 1;
+  for (size_t i = 0; i + 1 < s.size(); ++i) count = count * s[i];
+  count = simplify(count);
+  const auto length = tir::as_int(letters);
+  if (!window || !length || *length < *window)
+    n.unsupported("WordConvEmbedding needs words of a known length that holds its window");
+  const Expr ids = n.reshape(n.in(0), {count, letters});
+  const Expr embedded = n.op("take", {n.in(3), n.checked_indices(ids, {n.known_shape(3)[0]}, false)},
+                             make_attrs<AxisAttrs>(int64_t(0)));  // (count, letters, embedding)
+  const Expr image = n.reshape(embedded, {count, PrimExpr(1), letters, w[3]});
+  Expr y = n.op("nn.conv2d", {image, n.in(1)}, make<ConvAttrs>());
+  y = n.op("tanh", {n.op("nn.bias_add", {y, n.in(2)}, make_attrs<AxisAttrs>(int64_t(1)))});
+  // Windows that hold padding do not count, but the first one does.
+  const PrimExpr windows = simplify(letters - (*window - 1));
+  const Expr padded = n.op("equal", {n.slice(ids, 1, *window - 1, letters), n.scalar(0, n.dtype(0))});
+  const auto prim = [](const PrimExpr& e) { return Expr(make<graph::PrimValue>(e)); };
+  const Expr later = n.op(
+      "greater",
+      {n.op("arange", {prim(0), prim(windows), prim(1)}, make_attrs<DTypeAttrs>(i64)), n.scalar(0, i64)});
+  const Expr hidden = n.reshape(n.op("logical_and", {padded, later}), {count, PrimExpr(1), windows});
+  y = n.op("where", {hidden, n.scalar(-INFINITY, f32), n.reshape(y, {count, w[0], windows})});
+  y = n.op("max", {y}, make_attrs<ReduceAttrs>(Array<int64_t>{2}, false));
+  Shape out = s;
+  out.set(s.size() - 1, w[0]);
+  return {n.reshape(y, out)};
+}
+const R t1("com.microsoft::NGramRepeatBlock", {1}, ngram_repeat_block),
+    t2("com.microsoft::WordConvEmbedding", {1}, word_conv_embedding);
+
+}  // namespace
+}  // namespace tenon::onnx
