@@ -11,6 +11,7 @@ import os
 from . import _core, arrays
 from .error import make_error
 from .ffi import convert_func, get_global_func
+from .progress import reported
 from .timing import kernels_of, time_calls
 
 __all__ = ["Executable", "compile", "inspect", "load"]
@@ -56,7 +57,8 @@ def compile(model, target=None, opt_level=2, dims=None, precision="f32", cache=N
     opt_level: 0 to 3. dims: {name: size} of symbolic dimensions. dim_bounds: {name: largest size}.
     precision: "f32" (as the model says), "bf16" or "f16" for contractions.
     cache: a folder of compiled models, True for the user's own, None for none. Models in memory have none.
-    progress: called with (step, done, total). note: called with remarks.
+    progress: True shows a bar (one line on a terminal, one output in a notebook), a function is called with (step, done,
+    total). note: called with remarks.
     name, folder: of a model in memory, for messages and for its external data.
     threads: of the compiler and of runs; 0: all cores. memory_limit: most bytes of intermediate tensors; 0: none.
 
@@ -68,8 +70,6 @@ def compile(model, target=None, opt_level=2, dims=None, precision="f32", cache=N
                "threads": threads, "require_passes": list(require_passes), "disable_passes": list(disable_passes),
                "pass_options": list(pass_options), "dump": os.fspath(dump), "verify": verify,
                "cancelled": _core.poll_signals}
-    if progress is not None:
-        request["progress"] = convert_func(progress)
     if note is not None:
         request["note"] = convert_func(note)
     if is_module(model):
@@ -80,7 +80,9 @@ def compile(model, target=None, opt_level=2, dims=None, precision="f32", cache=N
     else:
         request["module"] = load_module(model, name, folder, dims)
         request["dims"] = {}
-    reply = get_global_func("compiler.compile")(request)
+    with reported(progress) as function:
+        shown = {} if function is None else {"progress": convert_func(function)}
+        reply = get_global_func("compiler.compile")({**request, **shown})
     return Executable(reply["artifact"], reply.get("compiled"), request, json.loads(reply["passes"]),
                       reply["compile_ms"], threads, memory_limit)
 
@@ -167,8 +169,7 @@ class Executable(_core.Session):
         """The module behind a pass of the compilation ("import": as it came), as script text. UsageError T0931."""
         if self._request is None:
             return self.compiled  # raises
-        request = {k: v for k, v in self._request.items() if k != "progress"}
-        return get_global_func("compiler.compile")({**request, "emit": "tir", "stage": name, "cache": ""})["text"]
+        return get_global_func("compiler.compile")({**self._request, "emit": "tir", "stage": name, "cache": ""})["text"]
 
     def kernels(self, *args, **named):
         """What runs in one call with these arrays, by falling time: a dict of name, ms, share of the time, calls, flop, bytes,

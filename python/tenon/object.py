@@ -124,7 +124,21 @@ _SHAPE = {"_make": staticmethod(lambda cls, sizes=(): _core.shape_of(tuple(map(i
           "__len__": lambda self: len(_sizes(self)), "__getitem__": lambda self, i: _sizes(self)[i],
           "__eq__": lambda self, other: _sizes(self) == (_sizes(other) if isinstance(other, Object) else other),
           "__hash__": lambda self: hash(_sizes(self)), "__repr__": lambda self: f"Shape({_sizes(self)})"}
-_EXTRA = {"ir.IRModule": {"__getitem__": lambda self, name: self.functions[name]}, "Shape": _SHAPE}
+
+
+def _module_html(self):
+    from .script.show import module_html
+    return module_html(self)
+
+
+def _svg(self):
+    """A drawing of the module as SVG. FileError T0925 without Graphviz."""
+    from .script.show import svg
+    return svg(self)
+
+
+_EXTRA = {"ir.IRModule": {"__getitem__": lambda self, name: self.functions[name], "_repr_html_": _module_html, "svg": _svg},
+          "Shape": _SHAPE}
 
 
 def extend(key, **members):
@@ -176,9 +190,15 @@ def _script(self, inline_elements=16):
 
 
 def _show(self, style=None):
-    """Prints the script text. `style`: "colour" or "plain"; by default colours on terminals."""
+    """Prints the script text. `style`: "colour" or "plain"; by default colours on terminals and in notebooks."""
     from .script.show import show
     show(self, style)
+
+
+def _html(self):
+    """What notebooks show."""
+    from .script.show import coloured_html
+    return coloured_html(repr(self))
 
 
 def _reduce(self):
@@ -186,7 +206,7 @@ def _reduce(self):
 
 
 for _name, _f in {"__new__": _new, "_make": staticmethod(_make), "replace": _replace, "__replace__": _replace, "to_json": _to_json,
-                  "script": _script, "show": _show, "__reduce__": _reduce}.items():
+                  "script": _script, "show": _show, "_repr_html_": _html, "__reduce__": _reduce}.items():
     setattr(Object, _name, _f)
 Object._type_key = "Object"
 Object._fields = ()
