@@ -37,7 +37,7 @@ template AttrMap call_compiler(const std::string&, const OptRequest&);
 template AttrMap call_compiler(const std::string&, const ReduceRequest&);
 template AttrMap call_compiler(const std::string&, const QuantizeRequest&);
 template AttrMap call_compiler(const std::string&, const TargetRequest&);
-template AttrMap call_compiler(const std::string&, const ReadTensorRequest&);
+template AttrMap call_compiler(const std::string&, const ReadValueRequest&);
 template AttrMap call_compiler(const std::string&, const NoRequest&);
 
 }  // namespace tenon::cli
