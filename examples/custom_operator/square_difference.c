@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The operator SquareDifference of the domain "example": alpha · (a - b)² of two float32 tensors of one shape. Built
- * into a shared library, which registers its two functions when it is loaded:
- *   cc -shared -fPIC square_difference.c -o libsquare_difference.so -ltenon_ffi
- *   tenon run --custom ./libsquare_difference.so model.onnx */
+ * The operator SquareDifference of the domain "example": alpha · (a - b)² of two float32 tensors of one
+ * shape. Built into a shared library, which registers its two functions when it is loaded: cc -shared -fPIC
+ * square_difference.c -o libsquare_difference.so -ltenon_ffi tenon run --custom ./libsquare_difference.so
+ * model.onnx */
 #include <string.h>
 #include <tenon/ffi.h>
 
@@ -64,7 +64,8 @@ static void add(const char* name, TenonCall call, const char* doc) {
   const TenonFunctionInfo info = {name, __FILE__, __LINE__, doc};
   TenonAny function, result;
   if (tenon_ffi_function(call, NULL, NULL, &function) != TENON_OK) return;
-  if (tenon_ffi_function_set(&info, function.v.object, 1, &result) != TENON_OK) tenon_ffi_any_release(&result);
+  if (tenon_ffi_function_set(&info, function.v.object, 1, &result) != TENON_OK)
+    tenon_ffi_any_release(&result);
   tenon_ffi_any_release(&function);
 }
 __attribute__((constructor)) static void register_operator(void) {

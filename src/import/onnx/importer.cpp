@@ -351,7 +351,8 @@ void Importer::convert_node(proto::NodeProto& node, Scope& scope, const Env& env
     }
   };
   const std::string domain = is_onnx_domain(node.domain()) ? "" : node.domain();
-  const Converter* converter = find_converter(domain, node.op_type());
+  const bool is_function = functions_.count(domain + "::" + node.op_type() + "::" + node.overload()) > 0;
+  const Converter* converter = is_function ? nullptr : find_converter(domain, node.op_type());
   auto version = env.opsets.find(domain);
   const int64_t opset = version == env.opsets.end() ? kMaxOpset : version->second;
   const auto version_in = [&](int64_t set) {
@@ -380,7 +381,6 @@ void Importer::convert_node(proto::NodeProto& node, Scope& scope, const Env& env
       formed |= v->form != nullptr;
     }
   }
-  const bool is_function = functions_.count(domain + "::" + node.op_type() + "::" + node.overload()) > 0;
   if (!is_function && !converter) {
     unsupported_operator(node, env, n.where());
     return set_outputs(nullptr);
