@@ -50,7 +50,7 @@ proto::NodeProto node_of(const char* op, std::vector<std::string> inputs, const 
   return n;
 }
 
-const std::string& name_of(const proto::NodeProto& n) {
+const std::string& node_name(const proto::NodeProto& n) {
   return n.name().empty() && n.output_size() ? n.output(0) : n.name();
 }
 
@@ -205,15 +205,15 @@ void QdqModel::Parts::find_layers() {
   const std::set<std::string> excluded = missing;
   for (int i = 0; i < graph().node_size(); ++i) {
     const proto::NodeProto& n = graph().node(i);
-    names.push_back(name_of(n));
-    missing.erase(name_of(n));
+    names.push_back(node_name(n));
+    missing.erase(node_name(n));
     const std::string& op = n.op_type();
     if ((op != "Conv" && op != "MatMul" && op != "Gemm") || n.input_size() < 2) continue;
     const auto w = constant(n.input(1));
     if (!w || w->size() == 0 || constant(n.input(0)) || (op != "Conv" && w->ndim() != 2)) continue;
     if (op == "Gemm" && (int_of(n, "transA", 0) != 0 || float_of(n, "alpha", 1) != 1)) continue;
-    if (excluded.contains(name_of(n))) continue;
-    layers.push_back({name_of(n), op, n.input(0), n.output(0)});
+    if (excluded.contains(node_name(n))) continue;
+    layers.push_back({node_name(n), op, n.input(0), n.output(0)});
     layer_nodes.push_back(i);
   }
   for (const std::string& m : missing)

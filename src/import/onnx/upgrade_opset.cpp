@@ -34,11 +34,7 @@ constexpr Unchanged kUnchanged[] = {
 
 bool unchanged(const proto::NodeProto& node, int64_t from) {
   const auto* row = std::ranges::find(kUnchanged, node.op_type(), &Unchanged::op);
-  if (row != std::end(kUnchanged)) return from >= row->since;
-  if (node.op_type() != "Softmax" && node.op_type() != "LogSoftmax") return false;
-  // Up to set 12 the axes from this one on count as one.
-  return std::any_of(node.attribute().begin(), node.attribute().end(),
-                     [](const auto& a) { return a.name() == "axis" && a.i() == -1; });
+  return row != std::end(kUnchanged) && from >= row->since;
 }
 
 /// The attribute `axes` becomes the second input, a constant.
@@ -59,6 +55,33 @@ bool axes_to_input(proto::GraphProto& graph, proto::NodeProto& node) {
   return true;
 }
 
+/// Up to set 12 a softmax is over all axes from `axis` on as one: flattened, and given its shape again.
+bool softmax_flattened(proto::GraphProto& graph, const proto::NodeProto& node) {
+  if (node.op_type() != "Softmax" && node.op_type() != "LogSoftmax") return false;
+  const std::string x = node.input(0), y = node.output(0);
+  int64_t axis = 1;
+  for (const auto& a : node.attribute())
+    if (a.name() == "axis") axis = a.i();
+  auto add = [&](const std::string& op, std::vector<std::string> inputs, const std::string& output,
+                 int64_t along, bool has_axis) {
+    proto::NodeProto& n = *graph.add_node();
+    n.set_op_type(op);
+    n.set_name(output + "_" + op);
+    for (std::string& i : inputs) n.add_input(std::move(i));
+    n.add_output(output);
+    if (!has_axis) return;
+    proto::AttributeProto& a = *n.add_attribute();
+    a.set_name("axis");
+    a.set_type(2);  // an integer
+    a.set_i(along);
+  };
+  add("Shape", {x}, y + "_shape", 0, false);
+  add("Flatten", {x}, y + "_flat", axis, true);
+  add(node.op_type(), {y + "_flat"}, y + "_flat_softmax", -1, true);
+  add("Reshape", {y + "_flat_softmax", y + "_shape"}, y, 0, false);
+  return true;
+}
+
 }  // namespace
 
 void upgrade_opset(proto::ModelProto& model, const std::string& name) {
@@ -68,10 +91,15 @@ void upgrade_opset(proto::ModelProto& model, const std::string& name) {
   if (!own) fail("T2030", "the model says no operator set", name, "export it again");
   if (own->version() >= kTo) return;
   std::set<std::string> changed;
-  for (proto::NodeProto& node : *model.mutable_graph()->mutable_node()) {
-    if (!node.domain().empty() && node.domain() != "ai.onnx") continue;
-    if (unchanged(node, own->version()) || axes_to_input(*model.mutable_graph(), node)) continue;
-    changed.insert(node.op_type());
+  proto::GraphProto& graph = *model.mutable_graph();
+  const auto nodes = graph.node();
+  graph.clear_node();
+  for (proto::NodeProto node : nodes) {
+    const bool other = !node.domain().empty() && node.domain() != "ai.onnx";
+    if (!other && softmax_flattened(graph, node)) continue;
+    if (!other && !unchanged(node, own->version()) && !axes_to_input(graph, node))
+      changed.insert(node.op_type());
+    *graph.add_node() = std::move(node);
   }
   if (!changed.empty())
     fail(

@@ -85,6 +85,10 @@ onnx::ValueRange Histogram::entropy() const {
   constexpr int kLeastBins = 256, kStride = 32;
   const double width = (high_ - low_) / kBins;
   const int zero = std::clamp(int(-low_ / width), 0, kBins - 1);
+  // The zeros of a ReLU have a step of their own: they say nothing of where the others should be cut.
+  std::vector<int64_t> bins = bins_;
+  bins[size_t(zero)] =
+      std::max(zero > 0 ? bins[size_t(zero) - 1] : 0, zero + 1 < kBins ? bins[size_t(zero) + 1] : 0);
   double best = std::numeric_limits<double>::infinity();
   int first = 0, last = kBins;
   // Ends draw in towards 0 by the same share of their distance.
@@ -92,7 +96,7 @@ onnx::ValueRange Histogram::entropy() const {
     const int begin = zero - int(int64_t(zero) * keep / kBins),
               end = std::max(begin + kLeastBins, zero + int(int64_t(kBins - zero) * keep / kBins));
     if (end > kBins) continue;
-    if (const double d = divergence(bins_, begin, end); d < best) best = d, first = begin, last = end;
+    if (const double d = divergence(bins, begin, end); d < best) best = d, first = begin, last = end;
   }
   return {std::min(0.0, low_ + first * width), std::max(0.0, low_ + last * width)};
 }
