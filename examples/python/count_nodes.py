@@ -6,7 +6,11 @@ from tenon import te, tir
 
 def program(n: int) -> tir.PrimFunc:
     a = te.placeholder((n,), name="A")
-    b = te.compute((n,), lambda i: a[i] + 1.0, name="B")
+
+    def element(i: tir.Var) -> tir.PrimExpr:
+        return a[i] + 1.0
+
+    b = te.compute((n,), element, name="B")
     return te.create_prim_func([a, b])
 
 
