@@ -8,6 +8,7 @@ from .executable import *
 from .object import *
 from .object import dtype
 
+TYPE_CHECKING = False
 __version__ = _core.version
 
 # What few programs need is imported when it is asked for: name → module.
@@ -21,7 +22,19 @@ _LATER = {**dict.fromkeys(("attrs", "graph", "ir", "onnx", "onnx_backend", "op",
                            "set_default_logger_severity", "set_default_logger_verbosity", "set_seed"), "session")}
 
 
-def __getattr__(name):
+if TYPE_CHECKING:  # what `__getattr__` hides from editors and checkers of types
+    from typing import Any
+
+    from . import attrs as attrs, graph as graph, ir as ir, onnx as onnx, op as op, target as target, te as te
+    from . import tir as tir, transform as transform
+    from .session import (IOBinding as IOBinding, InferenceSession as InferenceSession, NodeArg as NodeArg,
+                          get_available_providers as get_available_providers)
+    from .session_options import (ExecutionMode as ExecutionMode, GraphOptimizationLevel as GraphOptimizationLevel,
+                                  RunOptions as RunOptions, SessionOptions as SessionOptions)
+    from .walk import rewrite as rewrite, visit as visit
+
+
+def __getattr__(name: "str") -> "Any":
     if name == "Shape":
         return object.class_of(name)
     if name not in _LATER:

@@ -5,6 +5,8 @@
     y = ex(x)
     ex.save("model.so")
 """
+from __future__ import annotations
+
 import json
 import os
 
@@ -13,6 +15,11 @@ from .error import make_error
 from .ffi import convert_func, get_global_func
 from .progress import reported
 from .timing import kernels_of, time_calls
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping
+    from typing import Any
 
 __all__ = ["Executable", "compile", "inspect", "load"]
 
@@ -47,9 +54,13 @@ def is_module(model):
     return getattr(model, "_type_key", None) == "ir.IRModule" or type(model).__name__ == "IRModule"
 
 
-def compile(model, target=None, opt_level=2, dims=None, precision="f32", cache=None, progress=None, *, name="<bytes>",
-            folder="", dim_bounds=None, memory_limit=0, threads=0, require_passes=(), disable_passes=(),
-            pass_options=(), dump="", verify=False, note=None):
+def compile(model: Any, target: str | None = None, opt_level: int = 2, dims: Mapping[str, int] | None = None,
+            precision: str = "f32", cache: str | os.PathLike[str] | bool | None = None,
+            progress: Callable[[str, int, int], object] | bool | None = None, *, name: str = "<bytes>",
+            folder: str | os.PathLike[str] = "", dim_bounds: Mapping[str, int] | None = None, memory_limit: int = 0,
+            threads: int = 0, require_passes: Iterable[str] = (), disable_passes: Iterable[str] = (),
+            pass_options: Iterable[str] = (), dump: str | os.PathLike[str] = "", verify: bool = False,
+            note: Callable[[str], object] | None = None) -> Executable:
     """Compiles a model for this process.
 
     model: path of an ONNX file or of script text, its bytes, an onnx.ModelProto, or an IRModule.
@@ -87,12 +98,12 @@ def compile(model, target=None, opt_level=2, dims=None, precision="f32", cache=N
                       reply["compile_ms"], threads, memory_limit)
 
 
-def load(path, threads=0, memory_limit=0):
+def load(path: str | os.PathLike[str], threads: int = 0, memory_limit: int = 0) -> Executable:
     """An artifact file that `Executable.save` or `tenon compile` wrote; the compiler is not loaded. ModelError T06xx."""
     return Executable(path, threads=threads, memory_limit=memory_limit)
 
 
-def inspect(model, name="<bytes>"):
+def inspect(model: Any, name: str = "<bytes>") -> dict[str, Any]:
     """Facts about a model without compiling it, as a dict: kind, inputs, outputs, operators, parameters, flop, …"""
     content = content_of(model)
     request = {"model": os.fspath(model)} if content is None else {"model": name, "bytes": content}
@@ -121,7 +132,7 @@ class Executable(_core.Session):
         self._artifact, self._compiled, self._request = artifact, compiled, request
         self.passes, self.compile_ms = list(passes), compile_ms
 
-    def __call__(self, *args, **named):
+    def __call__(self, *args: Any, **named: Any) -> Any:
         results = self._call(*args, **named)
         return results[0] if len(results) == 1 else tuple(results)
 
@@ -161,11 +172,11 @@ class Executable(_core.Session):
         UsageError T0920 for a kind that is not there, FileError T30xx."""
         return self.compiled.save(os.fspath(path), kind)
 
-    def source(self, kind="asm"):
+    def source(self, kind: str = "asm") -> str:
         """Text of a stage: "tir", "dot", "svg", "llvm", "asm", "json" … or what else the target offers."""
         return self.compiled.source(kind)
 
-    def stage(self, name):
+    def stage(self, name: str) -> str:
         """The module behind a pass of the compilation ("import": as it came), as script text. UsageError T0931."""
         if self._request is None:
             return self.compiled  # raises

@@ -4,6 +4,8 @@
     session = tenon.InferenceSession("model.onnx")
     outputs = session.run(None, {"x": x})
 """
+from __future__ import annotations
+
 import json
 import logging
 import os
@@ -14,6 +16,11 @@ import warnings
 from . import _core, arrays, error, executable
 from .ort_value import OrtValue, on_cpu, dtype_of, type_name
 from .session_options import GraphOptimizationLevel, RunOptions, SessionOptions, no_effect
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from typing import Any
 
 __all__ = ["Fail", "IOBinding", "InferenceSession", "InvalidArgument", "InvalidGraph", "InvalidProtobuf",
            "ModelMetadata", "NoSuchFile", "NodeArg", "NotImplemented", "RuntimeException", "get_all_providers",
@@ -84,6 +91,10 @@ def _translated(e):
 class NodeArg:
     """An input or output: `name`, `type` such as "tensor(float)" or "seq(tensor(float))", `shape`: sizes, names of symbolic
     ones, None."""
+
+    name: str
+    type: str
+    shape: list[int | str | None] | None
 
     def __init__(self, name, dtype, shape, kind=""):
         self.name, self.type = name, _type_of_kind(kind) if kind else type_name(dtype) if dtype else ""
@@ -169,7 +180,8 @@ class InferenceSession(_core.Session):
     _to_value = staticmethod(arrays.to_value)
     _from_value = staticmethod(arrays.numpy_of)
 
-    def __init__(self, path_or_bytes, sess_options=None, providers=None, provider_options=None, **kwargs):
+    def __init__(self, path_or_bytes: Any, sess_options: SessionOptions | None = None, providers: Sequence[Any] | None = None,
+                 provider_options: Sequence[dict[str, Any]] | None = None, **kwargs: Any) -> None:
         options = sess_options if sess_options is not None else SessionOptions()
         if not isinstance(options, SessionOptions):
             raise TypeError(f"sess_options must be SessionOptions, not {type(options).__name__}")
@@ -231,10 +243,10 @@ class InferenceSession(_core.Session):
                           f"{', '.join(o[0] for o in self.outputs)}", "")
 
     # Facts.
-    def get_inputs(self):
+    def get_inputs(self) -> list[NodeArg]:
         return self._node_args("inputs")
 
-    def get_outputs(self):
+    def get_outputs(self) -> list[NodeArg]:
         return self._node_args("outputs")
 
     def _node_args(self, which):

@@ -10,7 +10,7 @@ from .ffi import function_info, list_global_func_names, load_compiler
 
 NAMESPACES = ("attrs", "graph", "ir", "target", "te", "tir")
 OWN = ("Array", "Function", "Map", "NDArray", "Object", "dtype")
-HEAD = "# Written by `python3 -m tenon.stubs`: do not edit.\nfrom typing import Any\n\nimport tenon\n" + "".join(
+HEAD = "# Written by `python3 -m tenon.stubs`: do not edit.\nfrom collections.abc import Callable\nfrom typing import Any\n\nimport tenon\n" + "".join(
     f"import tenon.{name}\n" for name in NAMESPACES)
 
 
@@ -47,6 +47,8 @@ def accepted(name):
         return "tenon.tir.PrimExpr | int | float"
     if name == "dtype":
         return "tenon.dtype | str"
+    if name == "Function":
+        return "tenon.Function | Callable[..., Any]"
     if name.startswith("Array["):
         return f"{python_type(name)} | list[Any] | tuple[Any, ...]"
     return f"{python_type(name)} | dict[Any, Any]" if name.startswith("Map[") else python_type(name)

@@ -4,8 +4,15 @@
     tenon.visit(func, {tir.BufferLoad: lambda n: loads.append(n)})
     func = tenon.rewrite(func, {tir.Add: lambda n: n.a if n.b == zero else None})
 """
+from __future__ import annotations
+
 from .ffi import get_global_func
 from .object import Object
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+    from typing import Any
 
 
 def _chosen(functions):
@@ -26,7 +33,7 @@ def _chosen(functions):
     return choose
 
 
-def visit(node, functions):
+def visit(node: Object, functions: Mapping[type[Any], Callable[[Any], Any]]) -> None:
     """Calls the function of its type on every node below and including `node`, children first, each node once."""
     choose = _chosen(functions)
 
@@ -38,7 +45,7 @@ def visit(node, functions):
     get_global_func("ir.visit")(node, call)
 
 
-def rewrite(node, functions):
+def rewrite(node: Object, functions: Mapping[type[Any], Callable[[Any], Object | None]]) -> Object:
     """The program with nodes replaced, from the inside out: each function gets a node whose children are rewritten
     already and gives what stands in its place, or None for no change. Untouched parts are shared."""
     choose = _chosen(functions)

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """The installed distribution, in the interpreter that runs this: what is in it, and that it works with nothing of the
-tree. `make wheel` calls it in a fresh virtual environment with TENON_WHEEL naming the file."""
+tree. `make python` calls it in a fresh virtual environment with TENON_WHEEL naming the file."""
 import os
 import pathlib
 import re
