@@ -141,40 +141,6 @@ Expr Converter::comparison(const Ast* a, Sequence& seq) {
   return graph::call(get_op(op->second), {x, leaf(a->items[1], seq)});
 }
 
-// ---------------------------------------------------------------- operators that the reference writes
-// otherwise
-void Converter::respell(GivenArguments& given, const SpelledOp& op, std::string_view name, const Ast* value) {
-  if (name == "indices_or_sections")
-    return given.emplace_back(value->kind == ExprKind::integer ? "sections" : "indices", value), void();
-  if (name == "causal_mask") {
-    if (is_none(value)) return;
-    if (text_of(value, "the causal mask") != "TopLeft")
-      fail("T0224", "a causal mask is \"TopLeft\" or None", value);
-    Ast yes = *value;
-    yes.kind = ExprKind::name, yes.text = "True";
-    return given.emplace_back("causal", &made_.emplace_back(yes)), void();
-  }
-  for (const SpelledParameter& p : op.parameters) {
-    if (p.theirs != name) continue;
-    if (!p.ours.empty()) return given.emplace_back(std::string(p.ours), value), void();
-    if (changes_nothing(p, *value)) return;
-    fail("T0226", fmt::format("`{}` with this `{}` has no operator here", op.op, name), value);
-  }
-  given.emplace_back(std::string(name), value);  // as we write it
-}
-
-GivenArguments Converter::respelled(const SpelledOp& op, const Ast* call) {
-  GivenArguments out;
-  for (size_t i = 1; i < call->items.size(); ++i) {
-    if (i > op.parameters.size())
-      fail("T0223", fmt::format("`{}` takes {} arguments", path(call->items[0]), op.parameters.size()),
-           call->items[i]);
-    respell(out, op, op.parameters[i - 1].theirs, call->items[i]);
-  }
-  for (const auto& [name, value] : call->named) respell(out, op, name, value);
-  return out;
-}
-
 Expr Converter::graph_call(const Ast* a, Sequence& seq, const Ast* annotation) {
   const Ast* head = a->items[0];
   const std::string p = path(head);
@@ -375,49 +341,6 @@ Expr Converter::op_call(const Ref<Op>& op, const SpelledOp* spelled, const Ast* 
          "write out_sinfo=R.Tensor((…), \"float32\")");
   const Type type = types.empty() ? Type() : types.size() == 1 ? types[0] : tuple_type(types);
   return with_type(graph::call(op, args, attrs, types), type, origin(a));
-}
-
-/// The first form of call_tir: (output shape, function or its name, [inputs]); the data type is the
-/// annotation's.
-Expr Converter::old_call_tir(const Ast* a, Sequence& seq, const Ast* annotation) {
-  const Ast *shape = a->items[1], *f = a->items[2], *inputs = a->items[3];
-  Expr given = leaf(shape, seq);
-  if (given && given->type && !given->type.is<ShapeType>() && !given->type.is<ObjectType>())
-    fail("T0232", fmt::format("the output shape of call_tir is a {}", print(given->type)), shape,
-         "a shape such as (n, 4) stands first");
-  Array<Expr> items;
-  for (const Ast* x : items_of(inputs)) {
-    Expr e = leaf(x, seq);
-    if (e && ((e->type && e->type.is<ShapeType>()) || e.is<ShapeExpr>()))
-      fail("T0232", "a shape stands where a tensor is needed", x);
-    items.push_back(e);
-  }
-  auto out = make<TensorType>();
-  if (annotation) {
-    Type t = type(annotation);
-    if (const auto* tensor = t.as<TensorType>())
-      *out.edit() = *tensor;
-    else
-      fail("T0240", "the value of call_tir is annotated with its tensor type", annotation);
-  } else if (const Ast* d = argument(a, 3, "dtype")) {
-    out.edit()->dtype = dtype_of(d);
-  } else {
-    fail("T0240", "`call_tir` does not tell its output's data type", a, "annotate the name it is bound to");
-  }
-  if (!out->shape) {
-    out.edit()->shape = given;
-    if (const auto* s = given.as<ShapeExpr>()) out.edit()->ndim = int64_t(s->values.size());
-  }
-  Expr e;
-  if (f->kind == ExprKind::string && !functions_.count(f->text))
-    e = graph::call(get_op("call_dps_packed"), {make<ExternFunc>(f->text), make<Tuple>(items)}, {}, {out});
-  else {
-    Expr function = f->kind == ExprKind::string ? global(f->text) : callee(f);
-    if (!function)
-      fail("T0220", "call_tir calls a function of the module, or a registered one by its name in quotes", f);
-    e = graph::call(get_op("call_tir"), {function, make<Tuple>(items)}, {}, {out});
-  }
-  return with_type(std::move(e), out, origin(a));
 }
 
 // ---------------------------------------------------------------- statements

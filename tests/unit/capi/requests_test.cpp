@@ -27,7 +27,7 @@ TEST(Requests, TravelAsNamedValues) {
   EXPECT_EQ(back.print_after[1], "all");
   EXPECT_EQ(back.model, "model.onnx");
   EXPECT_TRUE(back.verify);
-  EXPECT_EQ(back.verify_inputs[0].shape(), (std::vector<int64_t>{2}));
+  EXPECT_EQ(back.verify_inputs[0].as<NDArray>().shape(), (std::vector<int64_t>{2}));
   EXPECT_EQ(back.note().as<int64_t>(), 7);
   EXPECT_FALSE(back.progress);
   EXPECT_EQ(back.emit, "artifact");
