@@ -106,7 +106,7 @@ void add_run_options(CLI::App& app, ModelOptions& o) {
   add_compile_options(app, o);
   app.add_option("-i,--input", o.inputs,
                  "an input: @file.npy, @file.pb, 2x3xf32=@file.bin, 2x3xf32=0.5, 2x3xf32 (random), [1,2,3]")
-      ->type_name("NAME=VALUE")
+      ->type_name("NAME=V")
       ->allow_extra_args(false);
   app.add_option("--data", o.data, "ONNX test data set: input_0.pb … and output_0.pb …")->type_name("DIR");
   app.add_option("--seed", o.seed, "seed of inputs that are not given")
