@@ -132,6 +132,7 @@ struct Executable {
 //   no_case(): Error "T0519"
 //   ref_create(a) → RefCell;  ref_read(ref);  ref_write(ref, a)
 //   scalar(tensor of one element) → int or float;  to_tensor(int-or-float, dtype) → 0-D tensor
+//   text(tensor) → string of its bytes
 // Any other name is looked up in the registry and called with the arguments as they are.
 //
 // Metadata key "bound.SYMBOL" is the largest value of a symbolic size of the inputs ("T0505" beyond); key

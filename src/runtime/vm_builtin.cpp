@@ -336,6 +336,11 @@ void to_tensor(Machine& m, const Step& s) {
   m.set_result(s, Any(a));
 }
 
+void text(Machine& m, const Step& s) {
+  const NDArray bytes = m.tensor_arg(s, 0);
+  m.set_result(s, Any(std::string(bytes.as_ptr<char>(), size_t(bytes.byte_size()))));
+}
+
 void none(Machine& m, const Step& s) { m.set_result(s, Any()); }
 
 constexpr struct {
@@ -358,6 +363,7 @@ constexpr struct {
              {"tuple_get", tuple_get},
              {"scalar", scalar},
              {"to_tensor", to_tensor},
+             {"text", text},
              {"none", none},
              {"move", move},
              {"make_closure", make_closure},

@@ -195,6 +195,12 @@ class FunctionCodegen : VMEmitter {
         return {builtin_value("vm.builtin.scalar", {c}), false, false, {}};
       }
     }
+    if (const auto* t = e.as<graph::StringImm>()) {
+      const int64_t length = int64_t(t->value.size());
+      Arg c = Arg::of(ArgKind::Constant,
+                      m_.constant(NDArray::from_bytes({length}, u8, t->value.data(), t->value.size())));
+      return {builtin_value("vm.builtin.text", {c}), false, false, {}};
+    }
     if (const auto* d = e.as<DataTypeImm>()) return {number(dtype_word(d->value)), false, false, {}};
     if (e.is<SeqExpr>()) return body(e);
     m_.problems.add(

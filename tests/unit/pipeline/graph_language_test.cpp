@@ -684,6 +684,25 @@ TEST_F(Graph, CyclesThroughReferencesAreFreed) {
   EXPECT_EQ(alive, 0);
 }
 
+TEST_F(Graph, TextIsAnArgumentOfPackedFunctions) {
+  std::set<std::string> got;
+  registry::add("test.graph.named", tenon::Function([&](Arguments a) -> Any {
+                  got.insert(a[0].as<std::string>());
+                  return a[1];
+                }),
+                true);
+  const IRModule m = module(R"(
+    @R.function
+    def main(x: R.Tensor((2,), "float32")):
+        a = R.call_packed("test.graph.named", R.str("weight é"), x, sinfo_args=R.Tensor((2,), "float32"))
+        b = R.call_packed("test.graph.named", R.str(""), a, sinfo_args=R.Tensor((2,), "float32"))
+        return b
+)");
+  expect_vm_agrees(m, {vector({1, 2})});
+  EXPECT_EQ(got, (std::set<std::string>{"weight é", ""}));
+  registry::remove("test.graph.named");
+}
+
 TEST_F(Graph, ResultsOfDataTypesAreValues) {
   const IRModule m = module(R"(
     @R.function

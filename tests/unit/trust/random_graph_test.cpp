@@ -108,9 +108,9 @@ class Treatments {
     const bool all = chance(0.25);
     for (const Pass& p : graph_passes()) {
       if (p.level < kOnRequest) continue;
-      static const std::set<std::string_view> seldom{"bind_params",           "bind_symbolic_vars",
-                                                     "update_param_type",     "bundle_model_params",
-                                                     "lift_transform_params", "to_mixed_precision"};
+      static const std::set<std::string_view> seldom{
+          "bind_params",           "bind_symbolic_vars",    "update_param_type", "bundle_model_params",
+          "lift_transform_params", "lazy_transform_params", "to_mixed_precision"};
       const double share = p.name == "to_mixed_precision" ? 0.06
                            : seldom.count(p.name)         ? 0.15
                            : all                          ? 1.0
@@ -168,7 +168,8 @@ class Treatments {
       context.options.set("bind_params.values", Map<std::string, NDArray>{{f->params[k]->name, value}});
       // It would be a weight no more.
       if (context.required.count("bind_params"))
-        for (const char* p : {"lift_transform_params", "bundle_model_params"}) context.required.erase(p);
+        for (const char* p : {"lift_transform_params", "lazy_transform_params", "bundle_model_params"})
+          context.required.erase(p);
     }
     PassOptions wanted;  // of passes that run; others are refused
     for (const auto& [option, value] : context.options.given())
