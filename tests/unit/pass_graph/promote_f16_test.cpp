@@ -54,6 +54,18 @@ TEST(PromoteF16, SumsOfOneOperatorHaveTheSameBits) {
   expect_close(run(in, inputs), run(promoted(in), inputs), 0);
 }
 
+TEST(PromoteF16, RoundsOnceBehindABiasAndNotBehindWhatIsExact) {
+  Model m;
+  auto x = m.param("x", {4, 6}, f16);
+  Expr y = m.op("add", {m.op("matmul", {x, m.weight({6, 5}, 3, f16)}), m.weight({5}, 4, f16)});
+  y = m.op("nn.relu", {m.op("maximum", {y, m.weight({5}, 5, f16)})});
+  const IRModule in = m.done(y), out = promoted(in);
+  // To float32 once, from it once.
+  EXPECT_EQ(operands_of(out, "cast"), (std::vector<DataType>{f16, f32, f16, f32}));
+  const std::vector<NDArray> inputs{random_array({4, 6}, f16)};
+  expect_close(run(in, inputs), run(out, inputs), 1e-3);
+}
+
 TEST(PromoteF16, OtherTypesAndTargetsStay) {
   Model m;
   auto x = m.param("x", {2, 3}, f16);

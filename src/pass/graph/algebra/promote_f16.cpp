@@ -5,6 +5,10 @@
 //   after    lv2 = R.nn.conv2d(R.cast(x, "float32"), w');  lv = R.cast(lv2, "float16")
 //            lv3 = R.nn.relu(R.cast(lv, "float32"));  lv1 = R.cast(lv3, "float16")    # w' = w as float32
 //
+// What gives no new values (relu, max, moves) hands its float32 on as it is: rounding it changes nothing. A
+// constant bias is added to the sums of a contraction before they are rounded: both are one operator of the
+// models' formats.
+//
 // That is what each program would do element by element; as operators of the graph the conversions become
 // part of the kernel that makes a value, and contractions get what those of float32 have: blocks, panels and
 // register tiles without a conversion for each factor. Needs: types; normal form. Keeps: values; each
@@ -28,11 +32,13 @@ class PromoteF16 : public BodyRewriter {
     const Op* op = op_of(value);
     if (!op || !op->pure || !op::definition(*op).tensor_def) return value;
     const Call& call = *value.as<Call>();
-    const bool moves = op::definition(*op).moves;
-    const auto args = promoted(call.args, moves || op->name == "cast");
+    const op::OpDef& def = op::definition(*op);
+    const bool exact = def.moves || def.precision == op::Precision::exact;
+    auto args = promoted(call.args, def.moves || op->name == "cast");
     const auto* type = as_tensor(var->declared ? var->declared : value->type);
     if (!args || !type) return value;
     if (op->name == "cast" && type->dtype == f32) return (*args)[0];
+    if (const Expr sums = sums_of_biased(*op, call)) args->set(0, sums);
     const Expr y = op::op_call(op->name, *args, call.attrs, call.origin);
     const auto* result = as_tensor(y);
     if (!result || !same_shape(*result, *type)) return value;
@@ -40,7 +46,7 @@ class PromoteF16 : public BodyRewriter {
     if (result->dtype != f32 || type->dtype != f16) return value;
     const Expr wide = emit(y, var->name);
     const Expr narrow = emit(cast(wide, f16), var->name);
-    wide_[narrow.get()] = moves ? wide : emit(cast(narrow, f32), var->name);
+    wide_[narrow.get()] = exact ? wide : emit(cast(narrow, f32), var->name);
     keep_.push_back(narrow);
     return narrow;
   }
@@ -58,6 +64,14 @@ class PromoteF16 : public BodyRewriter {
     for (size_t i = 0; i < x->size(); ++i)
       if (!op::same_dim((*x)[i], (*y)[i])) return false;
     return true;
+  }
+  /// What `contraction + constant` adds to, as float32 and not rounded; null: another call.
+  Expr sums_of_biased(const Op& op, const Call& call) const {
+    if ((op.name != "add" && op.name != "nn.bias_add") || !call.args[1].is<Constant>()) return {};
+    const Call* rounded = definition_call(call.args[0], "cast");
+    const Expr sums = rounded ? rounded->args[0] : Expr();
+    const Expr made = sums ? definition(sums) : Expr();
+    return made && op_of(made) && op::definition(*op_of(made)).contraction ? sums : Expr();
   }
   static Expr cast(const Expr& x, DataType to) {
     return op::op_call("cast", {x}, op::make_attrs<op::CastAttrs>(to));

@@ -87,7 +87,8 @@ class ToMixedPrecision : public BodyRewriter {
   /// Arithmetic that a kernel does on values that it has in registers.
   static bool stays_in_kernel(const Op& op) {
     const op::OpDef& def = op::definition(op);
-    return precision_of(def) == op::Precision::follows &&
+    const op::Precision precision = precision_of(def);
+    return (precision == op::Precision::follows || precision == op::Precision::exact) &&
            (def.fusion == FusionKind::element_wise || def.fusion == FusionKind::broadcast);
   }
   /// All operands have changed, or are constants beside one that has.
