@@ -16,6 +16,7 @@ import tempfile
 
 import numpy as np
 import onnx
+import onnx.version_converter
 from onnx import TensorProto, numpy_helper
 
 from bench import Contender, Failure, arrays
@@ -23,6 +24,7 @@ from inputs import dims_arguments, inputs_of
 
 DEFAULT = ["resnet50", "mobilenet_v2"]
 ROUNDS, SLOT_SECONDS, CALIBRATION_SAMPLES = 12, 0.3, 2
+QDQ_OPSET = 17  # before 13, DequantizeLinear has no axis
 
 
 def qdq_model(source, target):
@@ -37,8 +39,9 @@ def qdq_model(source, target):
             return self.left.pop() if self.left else None
 
     with tempfile.TemporaryDirectory() as folder:
-        folded = pathlib.Path(folder) / "folded.onnx"
-        quant_pre_process(str(source), str(folded), skip_symbolic_shape=True)
+        recent, folded = pathlib.Path(folder) / "recent.onnx", pathlib.Path(folder) / "folded.onnx"
+        onnx.save(onnx.version_converter.convert_version(onnx.load(source), QDQ_OPSET), recent)
+        quant_pre_process(str(recent), str(folded), skip_symbolic_shape=True)
         quantize_static(str(folded), str(target), Samples(), quant_format=QuantFormat.QDQ, per_channel=True,
                         activation_type=QuantType.QUInt8, weight_type=QuantType.QInt8)
 
