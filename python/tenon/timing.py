@@ -64,8 +64,8 @@ def _row(session, name, ms, calls, total, threads):
            "gflops": None, "share_of_limit": None, "limit": None}
     work = session.metadata("work." + name)
     if work:
-        flop, bytes_ = map(float, work.split())
-        least, limit = get_global_func("tenon.machine.least_time")(flop, bytes_, threads)
+        flop, bytes_, dot_bytes, dot_bf16 = map(float, work.split())
+        least, limit = get_global_func("tenon.machine.least_time")(flop, bytes_, dot_bytes, dot_bf16, threads)
         row.update(flop=flop * calls, bytes=bytes_ * calls, limit=limit)
         if ms > 0:
             row.update(gflops=flop * calls / ms * 1e-6, share_of_limit=least * calls / ms)

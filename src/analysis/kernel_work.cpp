@@ -6,6 +6,7 @@
 #include <cmath>
 #include <unordered_set>
 
+#include "ir/intrinsic.h"
 #include "ir/walk.h"
 
 namespace tenon {
@@ -14,11 +15,44 @@ using namespace tir;
 
 namespace {
 
+/// The type that a factor is read as, before it is widened; padding aside.
+DataType read_type(const PrimExpr& e) {
+  if (const auto* c = e.as<Cast>()) return read_type(c->value);
+  if (const auto* s = e.as<Select>()) return read_type(s->true_value);
+  const auto* call = e.as<Call>();
+  if (call && call->op == "tir.if_then_else") return read_type(call->args[1]);
+  return e.dtype();
+}
+enum class Factors { any, bytes, bf16 };
+Factors factors_of(const DataType& a, const DataType& b) {
+  const auto byte = [](const DataType& t) { return t.is_integer() && t.bits == 8; };
+  if (byte(a) && byte(b)) return Factors::bytes;
+  return a.code == TypeCode::BFloat && b.code == TypeCode::BFloat ? Factors::bf16 : Factors::any;
+}
+/// Factors of a product, or of one that is added to something.
+Factors factors_of(const PrimExpr& e) {
+  if (const auto* m = e.as<Mul>()) return factors_of(read_type(m->a), read_type(m->b));
+  const auto* sum = e.as<Add>();
+  if (!sum) return Factors::any;
+  return sum->a.is<Mul>() ? factors_of(sum->a) : sum->b.is<Mul>() ? factors_of(sum->b) : Factors::any;
+}
+
 struct Scan {
   std::unordered_map<const tir::Var*, double> accesses;  ///< by the data pointer
-  double flop = 0;
+  KernelWork work;
   double times = 1;  ///< how often the current statement runs
 
+  void count(double operations, Factors factors) {
+    work.flop += operations;
+    if (factors == Factors::bytes) work.dot_bytes += operations;
+    if (factors == Factors::bf16) work.dot_bf16 += operations;
+  }
+  void count(const tir::Call& call) {
+    const double lanes = times * call.dtype.lanes;
+    if (call.op != "tir.dot") return count(lanes * (call.op == "tir.fma" ? 2 : 1), Factors::any);
+    count(lanes * 2 * double(dot_group(call.args[0], call.args[1], call.args[2])),
+          factors_of(call.args[1].dtype().element(), call.args[2].dtype().element()));
+  }
   /// Arithmetic of a stored value; what only computes positions (indices, conditions) is not counted.
   void value(const PrimExpr& root) {
     std::unordered_set<const Object*> seen;
@@ -43,14 +77,13 @@ struct Scan {
       }
       if (const auto* call = e.as<Call>()) {
         const bool choice = call->op == "tir.if_then_else" && call->args.size() == 3;
-        if (!choice && call->op != "tir.likely" && call->op != "tir.reinterpret")
-          flop += times * e.dtype().lanes * (call->op == "tir.fma" ? 2 : 1);
+        if (!choice && call->op != "tir.likely" && call->op != "tir.reinterpret") count(*call);
         for (size_t i = choice ? 1 : 0; i < call->args.size(); ++i) stack.push_back(call->args[i]);
         continue;
       }
       if (e.is<Add>() || e.is<Sub>() || e.is<Mul>() || e.is<Div>() || e.is<Mod>() || e.is<FloorDiv>() ||
           e.is<FloorMod>() || e.is<tir::Min>() || e.is<tir::Max>())
-        flop += times * e.dtype().lanes;
+        count(times * e.dtype().lanes, factors_of(e));
       for (const ObjectRef& c : children(e))
         if (c.is<PrimExprNode>()) stack.push_back(PrimExpr(c.cast<PrimExprNode>()));
     }
@@ -59,7 +92,7 @@ struct Scan {
 
 }  // namespace
 
-std::optional<WorkEstimate> kernel_work(const PrimFunc& f) {
+std::optional<KernelWork> kernel_work(const PrimFunc& f) {
   Scan scan;
   std::vector<std::pair<Stmt, double>> stack{{f->body, 1.0}};
   while (!stack.empty()) {
@@ -87,7 +120,7 @@ std::optional<WorkEstimate> kernel_work(const PrimFunc& f) {
       }
     }
   }
-  WorkEstimate out{scan.flop, 0};
+  KernelWork out = scan.work;
   for (const VarRef& p : f->params) {
     const std::optional<Buffer> b = f->buffer_map.find(p);
     if (!b) continue;

@@ -420,7 +420,12 @@ json explanation_json(const std::vector<KernelExplanation>& kernels) {
                          {"assembly", m.lines}});
     }
     for (const LoopNest& n : k.nests)
-      nests.push_back({{"loop", n.loop}, {"flop", n.flop}, {"bytes", n.bytes}, {"ms", n.ms}});
+      nests.push_back({{"loop", n.loop},
+                       {"flop", n.work.flop},
+                       {"bytes", n.work.bytes},
+                       {"dot_bytes", n.work.dot_bytes},
+                       {"dot_bf16", n.work.dot_bf16},
+                       {"ms", n.ms}});
     out.push_back({{"name", k.name},
                    {"note", k.note},
                    {"text", k.text},

@@ -51,17 +51,17 @@ json kernel_table(const KernelProfile& profile, const Artifact& artifact, int th
                 {"share_of_peak", nullptr},
                 {"share_of_limit", nullptr},
                 {"limit", nullptr}};
-    double flop = 0, bytes = 0;
+    MachineWork w;
     const std::string* work = artifact.metadata("work." + name);
-    if (work && std::sscanf(work->c_str(), "%lf %lf", &flop, &bytes) == 2 && k.ms > 0) {
-      const double least = machine.least_ms(flop, bytes, threads) * double(k.calls);
-      const double gflops = flop * double(k.calls) / k.ms * 1e-6;
-      row["flop"] = flop * double(k.calls);
-      row["bytes"] = bytes * double(k.calls);
-      row["gflops"] = gflops;
-      row["share_of_peak"] = gflops / machine.fma_gflops(threads);
-      row["share_of_limit"] = least / k.ms;
-      row["limit"] = machine.arithmetic_bound(flop, bytes, threads) ? "arithmetic" : "memory";
+    if (work && k.ms > 0 &&
+        std::sscanf(work->c_str(), "%lf %lf %lf %lf", &w.flop, &w.bytes, &w.dot_bytes, &w.dot_bf16) == 4) {
+      const double calls = double(k.calls);
+      row["flop"] = w.flop * calls;
+      row["bytes"] = w.bytes * calls;
+      row["gflops"] = w.flop * calls / k.ms * 1e-6;
+      row["share_of_peak"] = machine.arithmetic_ms(w, threads) * calls / k.ms;
+      row["share_of_limit"] = machine.least_ms(w, threads) * calls / k.ms;
+      row["limit"] = machine.arithmetic_bound(w, threads) ? "arithmetic" : "memory";
     }
     kernels.push_back(std::move(row));
   }

@@ -47,6 +47,8 @@ void doctor(Console& console) {
       {"vector_bits", m.vector_bits},
       {"fma_gflops_one_thread", m.fma_gflops_one},
       {"fma_gflops_all_threads", m.fma_gflops_all},
+      {"dot_bytes_gops_one_thread", m.dot_bytes_gops_one},
+      {"dot_bf16_gops_one_thread", m.dot_bf16_gops_one},
       {"memory_read_gbytes_one_thread", m.read_gbytes_one},
       {"memory_read_gbytes_all_threads", m.read_gbytes_all},
       {"l2_read_gbytes_one_thread", m.l2_gbytes_one},

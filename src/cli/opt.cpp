@@ -37,18 +37,19 @@ std::string machine_text(const json& m) {
 
 /// How fast a nest of loops is, beside what one core of this machine could.
 std::string speed_text(json& nest, const MachineLimits& machine) {
-  const double ms = nest["ms"], flop = nest["flop"], bytes = nest["bytes"];
+  const double ms = nest["ms"];
+  const MachineWork work{nest["flop"], nest["bytes"], nest["dot_bytes"], nest["dot_bf16"]};
   if (ms <= 0) return {};
   std::string out = time_text(ms);
-  if (flop <= 0 && bytes <= 0) return out;
-  const bool arithmetic = machine.arithmetic_bound(flop, bytes, 1);
-  const double share = machine.least_ms(flop, bytes, 1) / ms;
-  nest["gflops"] = flop / ms * 1e-6;
-  nest["gbytes"] = bytes / ms * 1e-6;
+  if (work.flop <= 0 && work.bytes <= 0) return out;
+  const bool arithmetic = machine.arithmetic_bound(work, 1);
+  const double share = machine.least_ms(work, 1) / ms;
+  nest["gflops"] = work.flop / ms * 1e-6;
+  nest["gbytes"] = work.bytes / ms * 1e-6;
   nest["share_of_limit"] = share;
   nest["limit"] = arithmetic ? "arithmetic" : "memory";
   return out + fmt::format(", {:.1f} GFLOP/s, {:.1f} GB/s, {:.0f} % of what {} allows on one core",
-                           flop / ms * 1e-6, bytes / ms * 1e-6, 100 * share,
+                           work.flop / ms * 1e-6, work.bytes / ms * 1e-6, 100 * share,
                            arithmetic ? "arithmetic" : "memory");
 }
 

@@ -32,7 +32,9 @@ Metadata work_of_kernels(const IRModule& module) {
     const tir::PrimFunc f = object.cast<tir::PrimFuncNode>();
     if (!f) continue;
     if (const auto work = kernel_work(f))
-      out.emplace_back("work." + symbol_of(name, *f), fmt::format("{:.0f} {:.0f}", work->flop, work->bytes));
+      out.emplace_back("work." + symbol_of(name, *f),
+                       fmt::format("{:.0f} {:.0f} {:.0f} {:.0f}", work->flop, work->bytes, work->dot_bytes,
+                                   work->dot_bf16));
   }
   return out;
 }

@@ -11,6 +11,7 @@
 #include <cstdlib>
 #include <random>
 
+#include "analysis/analyzer.h"
 #include "analysis/kernel_work.h"
 #include "codegen/codegen.h"
 #include "ir/symbols.h"
@@ -206,7 +207,7 @@ std::vector<int32_t> lines_of_loops(const std::string& text) {
 }
 
 /// What a statement does at least, buffers of the kernel and its own alike.
-std::optional<WorkEstimate> work_of(const Stmt& s) {
+std::optional<KernelWork> work_of(const Stmt& s) {
   PrimFunc f = make<PrimFuncNode>();
   std::unordered_map<const tir::Var*, bool> seen;
   pre_order(s, [&](const ObjectRef& n) {
@@ -391,7 +392,8 @@ KernelExplanation explain_one(const IRModule& module, const std::string& name, c
     if (const auto* l = n.as<For>()) body = l->body;
     if (const auto* l = n.as<tir::While>()) body = l->body;
     if (body)
-      if (const auto w = work_of(body)) flop[size_t(numbers.at(n.get()))] = w->flop;
+      if (const auto w = work_of(body))
+        flop[size_t(numbers.at(n.get()))] = w->flop - w->dot_bytes - w->dot_bf16;
     return !n.is<PrimExprNode>();
   });
   for (MachineLoop& m : out.machine)
@@ -402,7 +404,7 @@ KernelExplanation explain_one(const IRModule& module, const std::string& name, c
   for (const Stmt& s : nests.found) {
     LoopNest n;
     n.loop = numbers.at(s.get());
-    if (const auto w = work_of(s)) n.flop = w->flop, n.bytes = w->bytes;
+    if (const auto w = work_of(s)) n.work = *w;
     out.nests.push_back(n);
   }
   if (options.measure) out.note = measure(f, lowered, name, target, options, out.nests);

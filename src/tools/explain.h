@@ -4,6 +4,7 @@
 #pragma once
 #include <map>
 
+#include "analysis/kernel_work.h"
 #include "ir/module.h"
 #include "target/target.h"
 
@@ -26,8 +27,8 @@ struct MachineLoop {
 /// A loop that no other loop is around.
 struct LoopNest {
   int32_t loop = -1;
-  double flop = 0, bytes = 0;  ///< of one run; 0 when sizes are not constant
-  double ms = 0;               ///< the fastest of several runs on one core; 0: not measured
+  KernelWork work;  ///< of one run; 0 when sizes are not constant
+  double ms = 0;    ///< the fastest of several runs on one core; 0: not measured
 };
 struct KernelExplanation {
   std::string name;

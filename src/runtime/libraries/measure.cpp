@@ -4,6 +4,9 @@
 #include "runtime/libraries/measure.h"
 
 #include <unistd.h>
+#ifdef __x86_64__
+#include <immintrin.h>
+#endif
 
 #include <algorithm>
 #include <barrier>
@@ -45,6 +48,32 @@ TENON_FMA_LOOP(fma_512, 512, "avx512f,fma")
 TENON_FMA_LOOP(fma_256, 256, "avx2,fma")
 TENON_FMA_LOOP(fma_128, 128, "sse2")
 #undef TENON_FMA_LOOP
+
+#ifdef __x86_64__
+/// The same of dot instructions; as many chains as the registers of AVX-512 hold.
+constexpr int dot_chains = 24;
+#define TENON_DOT_LOOP(NAME, TARGET, VECTOR, ZERO, STEP)                                                 \
+  __attribute__((target(TARGET), noinline)) float NAME(int64_t steps) {                                  \
+    VECTOR a[dot_chains];                                                                                \
+    __m512i x = _mm512_set1_epi32(0x3f803f80), y = _mm512_set1_epi32(0x01010101);                        \
+    _Pragma("GCC unroll 24") for (int i = 0; i < dot_chains; ++i) a[i] = ZERO;                           \
+    for (int64_t s = 0; s < steps; ++s) {                                                                \
+      _Pragma("GCC unroll 24") for (int i = 0; i < dot_chains; ++i) {                                    \
+        a[i] = STEP;                                                                                     \
+        asm volatile("" : "+v"(a[i]));                                                                   \
+      }                                                                                                  \
+      asm volatile("" : "+v"(x), "+v"(y));                                                               \
+    }                                                                                                    \
+    __m512 sum = _mm512_setzero_ps();                                                                    \
+    _Pragma("GCC unroll 24") for (int i = 0; i < dot_chains; ++i) sum += reinterpret_cast<__m512>(a[i]); \
+    return sum[0];                                                                                       \
+  }
+TENON_DOT_LOOP(dot_bytes_512, "avx512f,avx512vnni", __m512i, _mm512_setzero_si512(),
+               _mm512_dpbusd_epi32(a[i], x, y))
+TENON_DOT_LOOP(dot_bf16_512, "avx512f,avx512bf16", __m512, _mm512_setzero_ps(),
+               _mm512_dpbf16_ps(a[i], reinterpret_cast<__m512bh>(x), reinterpret_cast<__m512bh>(y)))
+#undef TENON_DOT_LOOP
+#endif
 
 /// Eight sums, so that loads and not additions set the pace; `n` is a multiple of 512 bytes.
 #define TENON_READ_LOOP(NAME, BITS, TARGET)                                               \
@@ -124,12 +153,21 @@ double MachineLimits::read_gbytes(double bytes, int n) const {
   return all ? read_gbytes_all : read_gbytes_one;
 }
 
-bool MachineLimits::arithmetic_bound(double flop, double bytes, int n) const {
-  return flop / fma_gflops(n) >= bytes / read_gbytes(bytes, n);
+double MachineLimits::arithmetic_ms(const MachineWork& w, int n) const {
+  const double scaling = fma_gflops(n) / fma_gflops_one;
+  const auto dot = [&](double operations, double gops_one) {
+    return operations / (gops_one > 0 ? gops_one * scaling : fma_gflops(n)) * 1e-6;
+  };
+  return (w.flop - w.dot_bytes - w.dot_bf16) / fma_gflops(n) * 1e-6 + dot(w.dot_bytes, dot_bytes_gops_one) +
+         dot(w.dot_bf16, dot_bf16_gops_one);
 }
 
-double MachineLimits::least_ms(double flop, double bytes, int n) const {
-  return std::max(flop / fma_gflops(n), bytes / read_gbytes(bytes, n)) * 1e-6;
+bool MachineLimits::arithmetic_bound(const MachineWork& w, int n) const {
+  return arithmetic_ms(w, n) >= w.bytes / read_gbytes(w.bytes, n) * 1e-6;
+}
+
+double MachineLimits::least_ms(const MachineWork& w, int n) const {
+  return std::max(arithmetic_ms(w, n), w.bytes / read_gbytes(w.bytes, n) * 1e-6);
 }
 
 // getrusage would also count the process that started this one.
@@ -157,6 +195,14 @@ MachineLimits measure_machine() {
   m.fma_gflops_all = m.threads == 1
                          ? m.fma_gflops_one
                          : std::max(m.fma_gflops_one, best_rate(m.threads, gflop, kTries, arithmetic));
+#ifdef __x86_64__
+  const auto dot_peak = [&](float (*dot)(int64_t), int products) {
+    return best_rate(1, double(steps) * dot_chains * products * 2 / 1e9, kTries,
+                     [&](int) { sink = double(dot(steps)); });
+  };
+  if (__builtin_cpu_supports("avx512vnni")) m.dot_bytes_gops_one = dot_peak(dot_bytes_512, 64);
+  if (__builtin_cpu_supports("avx512bf16")) m.dot_bf16_gops_one = dot_peak(dot_bf16_512, 32);
+#endif
 
   const auto cache = [](int name, int64_t otherwise) {
     const long bytes = sysconf(name);
@@ -196,19 +242,19 @@ const MachineLimits& this_machine() {
   return limits;
 }
 
-/// (flop, bytes, threads; 0: all) → [least milliseconds, "arithmetic" or "memory"].
+/// (flop, bytes, dot_bytes, dot_bf16, threads; 0: all) → [least milliseconds, "arithmetic" or "memory"].
 Any least_time(Arguments a) {
-  if (a.size() != 3) argument_count_error("tenon.machine.least_time", 3, a.size());
+  if (a.size() != 5) argument_count_error("tenon.machine.least_time", 5, a.size());
   const MachineLimits& m = this_machine();
-  const double flop = a[0].as<double>(), bytes = a[1].as<double>();
-  const int threads = a[2].as<int>() > 0 ? a[2].as<int>() : m.threads;
-  return Any(Array<Any>{Any(m.least_ms(flop, bytes, threads)),
-                        Any(m.arithmetic_bound(flop, bytes, threads) ? "arithmetic" : "memory")});
+  const MachineWork work{a[0].as<double>(), a[1].as<double>(), a[2].as<double>(), a[3].as<double>()};
+  const int threads = a[4].as<int>() > 0 ? a[4].as<int>() : m.threads;
+  return Any(Array<Any>{Any(m.least_ms(work, threads)),
+                        Any(m.arithmetic_bound(work, threads) ? "arithmetic" : "memory")});
 }
 
 [[maybe_unused]] const bool registered = [] {
   register_unless_taken("tenon.machine.least_time", least_time,
-                        "the least time of this machine for so much arithmetic and so many bytes");
+                        "the least time of this machine for a kernel's arithmetic and bytes");
   return true;
 }();
 

@@ -5,8 +5,16 @@
 
 namespace tenon {
 
+/// Arithmetic and memory traffic of a program, as the compiler writes it into an artifact ("work.SYMBOL").
+struct MachineWork {
+  double flop = 0, bytes = 0;
+  double dot_bytes = 0, dot_bf16 = 0;  ///< those of `flop` in sums of products of 8-bit integers, of bf16
+};
+
 struct MachineLimits {
   double fma_gflops_one = 0, fma_gflops_all = 0;    ///< f32 fused multiply-add, one thread and all
+  double dot_bytes_gops_one = 0;                    ///< vpdpbusd; 0: the processor lacks it
+  double dot_bf16_gops_one = 0;                     ///< vdpbf16ps; 0: the processor lacks it
   double read_gbytes_one = 0, read_gbytes_all = 0;  ///< bytes read from memory per second
   double l2_gbytes_one = 0;                         ///< the same from half a second-level cache
   double l3_gbytes_one = 0, l3_gbytes_all = 0;      ///< from a quarter of the third-level cache, shared out
@@ -15,11 +23,13 @@ struct MachineLimits {
   int threads = 1;
   int vector_bits = 128;
 
-  /// The least time, in milliseconds, for so much arithmetic and so many bytes on `threads` threads: the
-  /// bytes come from the smallest level of the memory that holds them all.
-  double least_ms(double flop, double bytes, int threads) const;
+  /// The least time, in milliseconds, for that work on `threads` threads: the bytes come from the smallest
+  /// level of the memory that holds them all.
+  double least_ms(const MachineWork& work, int threads) const;
   /// Whether arithmetic or memory sets that time.
-  bool arithmetic_bound(double flop, double bytes, int threads) const;
+  bool arithmetic_bound(const MachineWork& work, int threads) const;
+  /// The least time, in milliseconds, for the arithmetic alone.
+  double arithmetic_ms(const MachineWork& work, int threads) const;
   double fma_gflops(int threads) const;
   double read_gbytes(double bytes, int threads) const;
 };

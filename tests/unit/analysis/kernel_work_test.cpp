@@ -26,6 +26,30 @@ TEST(KernelWork, AProductCountsEachMultiplyAndAddOnce) {
   EXPECT_EQ(work->bytes, 4 * (8 * 32 + 32 * 16 + 8 * 16));
 }
 
+TEST(KernelWork, SumsOfProductsOfNarrowTypesAreCountedApart) {
+  for (const DataType type : {u8, DataType::bfloat16()}) {
+    const DataType wide = type.is_integer() ? i32 : f32;
+    const te::Tensor a = te::placeholder({n(8), n(32)}, type, "a"),
+                     b = te::placeholder({n(32), n(16)}, type.is_integer() ? DataType::int_(8) : type, "b");
+    const IterVar k = te::reduce_axis(range(n(0), n(32)));
+    const te::Tensor c = te::compute(
+        {n(8), n(16)},
+        [&](const Array<VarRef>& v) {
+          const PrimExpr padded =
+              if_then_else(lt(v[0], n(7)), cast(wide, a({v[0], k->var})), cast(wide, n(0)));
+          return te::sum(padded * cast(wide, b({k->var, v[1]})), {k});
+        },
+        "c");
+    const te::Tensor y =
+        te::compute({n(8), n(16)}, [&](const Array<VarRef>& v) { return c({v[0], v[1]}) + c({v[0], v[1]}); });
+    const auto work = kernel_work(te::create_prim_func({a, b, y}));
+    ASSERT_TRUE(work);
+    EXPECT_EQ(work->flop, 2 * 8 * 16 * 32 + 8 * 16);
+    EXPECT_EQ(type.is_integer() ? work->dot_bytes : work->dot_bf16, 2 * 8 * 16 * 32);
+    EXPECT_EQ(type.is_integer() ? work->dot_bf16 : work->dot_bytes, 0);
+  }
+}
+
 TEST(KernelWork, IndicesAndConditionsAreNotArithmetic) {
   const te::Tensor x = te::placeholder({n(100)}, f32, "x");
   const te::Tensor y = te::compute(
