@@ -46,7 +46,7 @@ const bool activation_registered = [] {
   using D = Domain;
   register_unary("nn.relu", "max(x, 0)", D::number, [](const Call&, const PrimExpr& x) {
     return positive(x);
-  }).precision(Precision::exact);
+  }).precision(Precision::follows);
   register_unary("nn.silu", "x · sigmoid(x)", D::floating,
                  [](const Call&, const PrimExpr& x) { return x * tir::sigmoid(x); });
   register_unary(

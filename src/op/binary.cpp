@@ -97,9 +97,9 @@ const bool binary_registered = [] {
   register_binary("mod", "remainder with the sign of a; integers: x mod 0 is 0", D::number, mod);
   register_binary("floor_mod", "remainder with the sign of b; integers: x mod 0 is 0", D::number, floor_mod);
   register_binary("power", "a to the power b; integers wrap", D::number, power);
-  register_binary("maximum", "the larger; NaN propagates", D::number, tir::max).precision(Precision::exact);
+  register_binary("maximum", "the larger; NaN propagates", D::number, tir::max).precision(Precision::follows);
   register_binary("minimum", "the smaller; NaN propagates", D::number, tir::min)
-      .precision(Precision::exact);
+      .precision(Precision::follows);
   register_binary(
       "atan2", "angle of the point (b, a)", D::floating,
       [](const PrimExpr& a, const PrimExpr& b) { return tir::call(a.dtype(), "tir.atan2", {a, b}); });

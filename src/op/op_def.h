@@ -52,8 +52,7 @@ using CanonicalForm = std::function<Expr(InferContext& ctx)>;
 enum class Precision {
   by_kind,  ///< injective operators follow, others stay wide
   wide,     ///< computes on float32: exponentials, sums, normalisations
-  follows,  ///< rounded once: takes 16 bits when all its operands have them
-  exact,    ///< follows, and each element is one of an operand's, its negation or a bound: nothing is rounded
+  follows,  ///< exact in any float type, or rounded once: takes 16 bits when all its operands have them
   narrow    ///< sums of products, which the element type of the operands makes fast: always takes 16 bits
 };
 

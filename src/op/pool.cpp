@@ -299,7 +299,7 @@ const bool pool_registered = [] {
                       [n, kind](const Call& c, const Tensors& in) { return def_pool(c, in, n, kind); })
                       .attrs<PoolAttrs>()
                       .layout(layout_of_pool)
-                      .precision(kind == Kind::max ? Precision::exact : Precision::wide);
+                      .precision(kind == Kind::max ? Precision::follows : Precision::wide);
       if (kind == Kind::max) pool.moves();
     }
     auto global = add(

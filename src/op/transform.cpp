@@ -357,7 +357,7 @@ const bool transform_registered = [] {
       .infer(infer_concat)
       .layout(layout_of_concat)
       .moves()
-      .precision(Precision::exact)
+      .precision(Precision::follows)
       .fusion(FusionKind::injective)
       .tensor_def(def_concat);
   add("split", "Parts of a tensor along an axis, as a tuple.", infer_split, def_split).attrs<SplitAttrs>();

@@ -83,10 +83,10 @@ const bool unary_registered = [] {
   }
   register_unary("abs", "absolute value; the smallest signed integer stays", D::number,
                  [](const Call&, const PrimExpr& x) { return x.dtype().is_uint() ? x : tir::abs(x); })
-      .precision(Precision::exact);
+      .precision(Precision::follows);
   register_unary("negative", "-x", D::number, [](const Call&, const PrimExpr& x) {
     return -x;
-  }).precision(Precision::exact);
+  }).precision(Precision::follows);
   register_unary("sign", "-1, 0 or 1; NaN stays", D::number, sign);
   register_unary("reciprocal", "1 / x", D::floating,
                  [](const Call&, const PrimExpr& x) { return tir::div(one(x), x); });
@@ -101,7 +101,7 @@ const bool unary_registered = [] {
   register_unary("isfinite", "whether x is a finite number", D::floating, test("tir.isfinite"), true);
   register_unary("clip", "min(max(x, min), max)", D::number, clip)
       .attrs<ClipAttrs>()
-      .precision(Precision::exact);
+      .precision(Precision::follows);
 
   TensorDef cast_def = [](const Call& c, const std::vector<te::Tensor>& in) {
     const DataType to = attrs_of<CastAttrs>(c).dtype;

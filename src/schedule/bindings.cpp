@@ -38,6 +38,45 @@ bool writes_apart(const State& s, const Ref<Block>& b) {
   return true;
 }
 
+/// Do the loops give different values, judged for each group of iterators that share no loop with others?
+/// Simplified digits of a loop with a ragged end may have lost the number that they are of: as one number,
+/// the iterators of a group are it again.
+static bool apart_in_groups(const State& s, Analyzer& analyzer, const std::vector<int32_t>& loops,
+                            const Ref<BlockRealize>& r) {
+  struct Group {
+    std::vector<int32_t> loops;
+    std::vector<size_t> iterators;
+  };
+  std::vector<Group> groups;
+  std::vector<int32_t> used;
+  for (size_t i = 0; i < r->iter_values.size(); ++i) {
+    Group g{{}, {i}};
+    for (int32_t l : loops)
+      if (uses(r->iter_values[i], s.loop(l)->loop_var.get())) g.loops.push_back(l);
+    for (size_t k = groups.size(); k-- > 0;) {
+      const std::vector<int32_t>& other = groups[k].loops;
+      if (std::find_first_of(other.begin(), other.end(), g.loops.begin(), g.loops.end()) == other.end())
+        continue;
+      for (int32_t l : other)
+        if (std::find(g.loops.begin(), g.loops.end(), l) == g.loops.end()) g.loops.push_back(l);
+      g.iterators.insert(g.iterators.begin(), groups[k].iterators.begin(), groups[k].iterators.end());
+      groups.erase(groups.begin() + std::ptrdiff_t(k));
+    }
+    groups.push_back(std::move(g));
+  }
+  for (const Group& g : groups) {
+    used.insert(used.end(), g.loops.begin(), g.loops.end());
+    PrimExpr number(0);
+    for (size_t i : g.iterators) number = number * r->block->iter_vars[i]->dom->extent + r->iter_values[i];
+    IterMap d(analyzer);
+    for (int32_t l : g.loops) d.add(s.loop(l)->loop_var, s.loop(l)->min, s.loop(l)->extent);
+    if (!d.run({analyzer.simplify(number)}).injective) return false;
+  }
+  return std::all_of(loops.begin(), loops.end(), [&](int32_t l) {
+    return is_one(s.loop(l)->extent) || std::find(used.begin(), used.end(), l) != used.end();
+  });
+}
+
 Binding State::binding(int32_t block, const std::vector<int32_t>& loops) {
   Ref<BlockRealize> r = realize(block);
   std::vector<ObjectRef> key;
@@ -67,6 +106,7 @@ Binding State::binding(int32_t block, const std::vector<int32_t>& loops) {
     Binding of_all = whole.run(r->iter_values);
     if (of_all.injective) value = of_all;
   }
+  if (!value.injective) value.injective = apart_in_groups(*this, analyzer, loops, r);
   while (!running.empty()) running.pop_back();
   known.push_back({r, key, value});
   return value;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Passes that run on request or at -O3: combined contractions, orders of products, mixed precision.
 #include "support.h"
+#include "target/target.h"
 
 namespace tenon::graph::testing_graph {
 namespace {
@@ -153,6 +154,33 @@ TEST(ToMixedPrecision, ContractionsChangeExactOperatorsFollowSoftmaxStays) {
       EXPECT_EQ(type->dtype, f32);
     }
   });
+}
+
+TEST(ToMixedPrecision, ArithmeticOfAKernelIsNotRounded) {
+  Model m;
+  VarRef x = m.param("x", {1, 4, 6, 6});
+  Expr y = m.op("nn.conv2d", {x, m.weight({8, 4, 3, 3})});
+  Expr gate = m.op("sigmoid", {m.op("add", {y, m.weight({1}, 7)})});  // y · sigmoid(y + b) / c: one kernel
+  y = m.op("divide", {m.op("multiply", {y, gate}), m.weight({1}, 8)});
+  IRModule in = m.done(m.op("nn.conv2d", {y, m.weight({2, 8, 1, 1}, 5)}));
+  IRModule out = apply(in, {"to_mixed_precision", "fold_constant", "canonicalize", "eliminate_dead_code"},
+                       {random_array({1, 4, 6, 6})}, 0.05);
+  EXPECT_EQ(ops_of(out),
+            (Names{"cast", "nn.conv2d", "add", "sigmoid", "multiply", "divide", "cast", "nn.conv2d"}));
+}
+
+TEST(ToMixedPrecision, GroupsThatFillNoVectorsStay) {
+  for (const auto& [channels, narrow] : {std::pair{int64_t(24), false}, {int64_t(64), true}}) {
+    Model m;
+    VarRef x = m.param("x", {1, channels, 3, 3});
+    Expr y = m.op("nn.conv2d", {x, m.weight({channels, channels / 2, 1, 1})},
+                  op::make_attrs<op::ConvAttrs>([](op::ConvAttrs& a) { a.groups = 2; }));
+    PassContext context = make_context();
+    context.target = parse_target("llvm -mcpu=znver4");
+    const IRModule out = run_pass("to_mixed_precision", m.done(y), context);
+    expect_valid(out);
+    EXPECT_EQ(ops_of(out).front() == "cast", narrow) << channels;
+  }
 }
 
 TEST(ToMixedPrecision, Float16OnRequestAndInsideBranches) {

@@ -77,6 +77,32 @@ TEST(Split, SymbolicExtents) {
   }
 }
 
+TEST(Split, RaggedEndsOfInnerLoopsAreApart) {
+  for (auto [h, w, factor] : std::vector<std::array<int64_t, 3>>{{14, 14, 16}, {3, 5, 4}, {1, 7, 2}}) {
+    Tensor x = te::placeholder({6, h, w}, f32, "X");
+    Tensor y = te::compute(
+        {6, h, w}, [&](const Vars& v) { return x({floormod(v[0], 2) * 3 + floordiv(v[0], 2), v[1], v[2]}); },
+        "Y");
+    Program p{"shuffle", te::create_prim_func({x, y}), {}};
+    Schedule s(p.function);
+    std::vector<LoopRV> l = s.get_loops(s.get_block("Y"));
+    std::vector<LoopRV> parts = s.split(s.fuse({l[1], l[2]}), {-1, factor});
+    s.parallel(l[0]);
+    s.vectorize(parts[1]);
+    check(p, s);
+  }
+  // Two loops that are one number together write elements twice: nothing may run side by side.
+  Tensor a = te::placeholder({8}, f32, "A");
+  Program q{"twice",
+            te::create_prim_func({a, te::compute(
+                                         {8}, [&](const Vars& v) { return a({v[0]}); }, "B")}),
+            {}};
+  Schedule s(q.function);
+  std::vector<LoopRV> l = s.split(s.get_loops(s.get_block("B"))[0], {3, 3});
+  s.parallel(l[0]);
+  check(q, s);
+}
+
 TEST(Fuse, NeedsPerfectNests) {
   Program p = matmul(6, 7, 5);
   Schedule s(p.function);

@@ -1,18 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-// promote_f16: operators on float16 compute on float32 and round, where the target only converts float16.
+// promote_f16: operators on float16 compute on float32, where the target only converts float16.
 //
 //   before   lv = R.nn.conv2d(x, w);  lv1 = R.nn.relu(lv)                             # all float16
-//   after    lv2 = R.nn.conv2d(R.cast(x, "float32"), w');  lv = R.cast(lv2, "float16")
-//            lv3 = R.nn.relu(R.cast(lv, "float32"));  lv1 = R.cast(lv3, "float16")    # w' = w as float32
+//   after    lv2 = R.nn.conv2d(R.cast(x, "float32"), w');  lv3 = R.nn.relu(lv2)       # w' = w as float32
+//            lv1 = R.cast(lv3, "float16")
 //
-// What gives no new values (relu, max, moves) hands its float32 on as it is: rounding it changes nothing. A
-// constant bias is added to the sums of a contraction before they are rounded: both are one operator of the
-// models' formats.
-//
-// That is what each program would do element by element; as operators of the graph the conversions become
-// part of the kernel that makes a value, and contractions get what those of float32 have: blocks, panels and
-// register tiles without a conversion for each factor. Needs: types; normal form. Keeps: values; each
-// operator rounds its result once.
+// Contractions get what those of float32 have: blocks, panels and register tiles without a conversion for
+// each factor. What lies between operators stays float32: a model of float16 takes no longer than its twin of
+// float32, and is closer to it. Values are rounded where the model shows them: results, arguments of
+// functions and of operators that are no tensor programs. Needs: types; normal form. Keeps: values up to the
+// rounding of float16, of which there are fewer.
 #include "op/body_rewriter.h"
 #include "op/build.h"
 #include "target/narrow_float.h"
@@ -32,13 +29,10 @@ class PromoteF16 : public BodyRewriter {
     const Op* op = op_of(value);
     if (!op || !op->pure || !op::definition(*op).tensor_def) return value;
     const Call& call = *value.as<Call>();
-    const op::OpDef& def = op::definition(*op);
-    const bool exact = def.moves || def.precision == op::Precision::exact;
-    auto args = promoted(call.args, def.moves || op->name == "cast");
+    const auto args = promoted(call.args, op::definition(*op).moves || op->name == "cast");
     const auto* type = as_tensor(var->declared ? var->declared : value->type);
     if (!args || !type) return value;
     if (op->name == "cast" && type->dtype == f32) return (*args)[0];
-    if (const Expr sums = sums_of_biased(*op, call)) args->set(0, sums);
     const Expr y = op::op_call(op->name, *args, call.attrs, call.origin);
     const auto* result = as_tensor(y);
     if (!result || !same_shape(*result, *type)) return value;
@@ -46,7 +40,7 @@ class PromoteF16 : public BodyRewriter {
     if (result->dtype != f32 || type->dtype != f16) return value;
     const Expr wide = emit(y, var->name);
     const Expr narrow = emit(cast(wide, f16), var->name);
-    wide_[narrow.get()] = exact ? wide : emit(cast(narrow, f32), var->name);
+    wide_[narrow.get()] = wide;
     keep_.push_back(narrow);
     return narrow;
   }
@@ -64,14 +58,6 @@ class PromoteF16 : public BodyRewriter {
     for (size_t i = 0; i < x->size(); ++i)
       if (!op::same_dim((*x)[i], (*y)[i])) return false;
     return true;
-  }
-  /// What `contraction + constant` adds to, as float32 and not rounded; null: another call.
-  Expr sums_of_biased(const Op& op, const Call& call) const {
-    if ((op.name != "add" && op.name != "nn.bias_add") || !call.args[1].is<Constant>()) return {};
-    const Call* rounded = definition_call(call.args[0], "cast");
-    const Expr sums = rounded ? rounded->args[0] : Expr();
-    const Expr made = sums ? definition(sums) : Expr();
-    return made && op_of(made) && op::definition(*op_of(made)).contraction ? sums : Expr();
   }
   static Expr cast(const Expr& x, DataType to) {
     return op::op_call("cast", {x}, op::make_attrs<op::CastAttrs>(to));
@@ -133,9 +119,10 @@ const Pass& promote_f16_pass = register_pass({
     .name = "promote_f16",
     .run = promote_f16,
     .level = 2,
-    .summary = "operators on float16 compute on float32 and round",
+    .summary = "operators on float16 compute on float32",
     .needs = {"infer_types"},
     .changes = Changes::rounding,
+    .rounds = 0x1p-11,
 });
 
 }  // namespace tenon

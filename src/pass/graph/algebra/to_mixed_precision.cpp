@@ -2,19 +2,19 @@
 // to_mixed_precision: contractions compute on 16-bit floats, and what lies between them stays there.
 //
 //   before   lv = R.nn.conv2d(x, w);  lv1 = R.nn.relu(lv);  lv2 = R.nn.softmax(lv1)
-//   after    lv = R.cast(x, "bfloat16");  lv1 = R.nn.conv2d(lv, w', out_dtype="float32");  lv2 =
-//   R.nn.relu(lv1)
+//   after    lv = R.cast(x, "bfloat16");  lv1 = R.nn.conv2d(lv, w', out_dtype="float32")
+//            lv2 = R.nn.relu(lv1)
 //            lv3 = R.cast(lv2, "bfloat16");  lv4 = R.cast(lv3, "float32");  lv5 = R.nn.softmax(lv4)
 //                                                                            # w' = w rounded
 //
-// Each operator's definition says which of three classes it is in: contractions always take 16 bits; moves of
-// elements and exact element-wise operators follow when all their operands have changed; everything else
-// (exponentials, sums, normalisations) stays in float32. Sums inside a contraction are float32, and so is
-// what element-wise operators make of them within a kernel: values are rounded where one kernel gives them to
-// others. The types of parameters and results stay. Needs: types; normal form. Keeps: types of all variables;
-// values up to the rounding of 16-bit floats.
+// Contractions take 16 bits, but for groups of channels that fill no vectors; moves of elements follow when
+// all their operands have changed; sums and normalisations stay in float32. Sums inside a contraction are
+// float32, and so is what element-wise operators make of them within a kernel: values are rounded where one
+// kernel gives them to others. The types of parameters and results stay. Needs: types; normal form. Keeps:
+// types of all variables; values up to the rounding of 16-bit floats.
 #include "op/body_rewriter.h"
 #include "op/build.h"
+#include "target/target.h"
 
 namespace tenon {
 namespace graph {
@@ -22,10 +22,16 @@ namespace {
 
 class ToMixedPrecision : public BodyRewriter {
  public:
-  ToMixedPrecision(DataType low, const Function& f) : low_(low), uses_(count_uses(f)) {
+  ToMixedPrecision(DataType low, int64_t lanes, const Function& f) : low_(low), lanes_(lanes) {
+    for (const auto& [v, n] : count_uses(f)) uses_[v].all = n;
     for_each_binding(f.body, [&](const Binding& b) {
       const Expr value = b->value;
-      for_each_use(value, [&](const VarRef& v) { user_[v.get()] = op_of(value); });
+      const Op* op = op_of(value);
+      for_each_use(value, [&](const VarRef& v) {
+        Uses& u = uses_[v.get()];
+        ++u.in_bindings;
+        u.in_kernels += op && stays_in_kernel(*op);
+      });
     });
   }
 
@@ -42,13 +48,14 @@ class ToMixedPrecision : public BodyRewriter {
     const Call& call = *value.as<Call>();
     const op::Precision precision = precision_of(op::definition(*op));
     const bool always = precision == op::Precision::narrow;
+    if (always && !fills_vectors(*op, call)) return value;
     if (op->name == "cast") {  // from 16 bits and back again
       const auto* from = as_tensor(call.args[0]);
       if (from && from->dtype == low_) low_form_[var.get()] = call.args[0];
       return value;
     }
-    if (precision == op::Precision::wide) return value;
     if (stays_in_kernel(*op)) return follows(call) ? rounded(value, var) : value;
+    if (precision == op::Precision::wide) return value;
     bool changed = always;
     Array<Expr> args = call.args;
     for (size_t i = 0; i < args.size(); ++i) {
@@ -84,12 +91,20 @@ class ToMixedPrecision : public BodyRewriter {
   }
 
  private:
-  /// Arithmetic that a kernel does on values that it has in registers.
+  /// What a kernel computes, in float32, from values that it has in registers.
   static bool stays_in_kernel(const Op& op) {
     const op::OpDef& def = op::definition(op);
-    const op::Precision precision = precision_of(def);
-    return (precision == op::Precision::follows || precision == op::Precision::exact) &&
+    return def.precision != op::Precision::wide && def.tensor_def &&
            (def.fusion == FusionKind::element_wise || def.fusion == FusionKind::broadcast);
+  }
+  /// Channels of a group that are no whole vectors are multiplied one by one, and conversions come on top.
+  bool fills_vectors(const Op& op, const Call& call) const {
+    const auto sum = op::definition(op).contraction ? op::definition(op).contraction(call) : std::nullopt;
+    const auto shape = sum && sum->groups > 1 ? static_shape(call.args[1]->type) : std::nullopt;
+    if (!shape) return true;
+    const int64_t in = (*shape)[size_t(sum->weight_in)],
+                  out = (*shape)[size_t(sum->weight_out)] / sum->groups;
+    return in == 1 || (in % lanes_ == 0 && out % lanes_ == 0);
   }
   /// All operands have changed, or are constants beside one that has.
   bool follows(const Call& call) const {
@@ -105,11 +120,10 @@ class ToMixedPrecision : public BodyRewriter {
   }
   /// The value y of float32 with the rounding of 16 bits, unless only the kernel that made it wants it.
   Expr rounded(const Expr& y, const VarRef& var) {
-    const auto uses = uses_.find(var.get());
-    const auto user = user_.find(var.get());
-    const bool only_result = uses != uses_.end() && uses->second == 1 && user == user_.end();
-    if (only_result) return y;
-    if (uses != uses_.end() && uses->second == 1 && user->second && stays_in_kernel(*user->second)) {
+    const auto it = uses_.find(var.get());
+    const Uses uses = it == uses_.end() ? Uses() : it->second;
+    if (uses.all == 1 && uses.in_bindings == 0) return y;
+    if (uses.all > 0 && uses.in_kernels == uses.all) {
       in_registers_.insert(var.get());
       return y;
     }
@@ -163,9 +177,13 @@ class ToMixedPrecision : public BodyRewriter {
     scopes_.pop_back();
   }
 
+  /// Of a variable, in the function as it was.
+  struct Uses {
+    int all = 0, in_bindings = 0, in_kernels = 0;
+  };
   DataType low_;
-  std::unordered_map<const Var*, int> uses_;        ///< in the function as it was
-  std::unordered_map<const Var*, const Op*> user_;  ///< the last; null: no operator
+  int64_t lanes_;  ///< of float32 in a vector
+  std::unordered_map<const Var*, Uses> uses_;
   std::unordered_set<const Object*> in_registers_;  ///< changed, and not rounded
   std::unordered_map<const Object*, Expr> low_form_;
   std::unordered_map<const Object*, Expr> casts_;
@@ -185,8 +203,10 @@ static IRModule to_mixed_precision(IRModule module, PassContext& context) {
   if (low != bf16 && low != f16)
     throw Error(ErrorKind::usage, "T0908", "mixed precision is not known for that type", {},
                 "bfloat16 and float16 are");
+  const Target target = context.target.cast<TargetNode>();
+  const int64_t lanes = target ? target->lanes(f32) : 1;
   return graph::consume_functions(std::move(module), [&](Ref<graph::Function> f) {
-    graph::ToMixedPrecision rewriter(low, *f);
+    graph::ToMixedPrecision rewriter(low, lanes, *f);
     return rewriter.run(std::move(f));
   });
 }
