@@ -170,11 +170,15 @@ TEST(ToMixedPrecision, ArithmeticOfAKernelIsNotRounded) {
 }
 
 TEST(ToMixedPrecision, GroupsThatFillNoVectorsStay) {
-  for (const auto& [channels, narrow] : {std::pair{int64_t(24), false}, {int64_t(64), true}}) {
+  struct Case {
+    int64_t channels, groups;
+    bool narrow;
+  };
+  for (const auto& [channels, groups, narrow] : {Case{24, 2, false}, {64, 2, true}, {32, 32, false}}) {
     Model m;
     VarRef x = m.param("x", {1, channels, 3, 3});
-    Expr y = m.op("nn.conv2d", {x, m.weight({channels, channels / 2, 1, 1})},
-                  op::make_attrs<op::ConvAttrs>([](op::ConvAttrs& a) { a.groups = 2; }));
+    Expr y = m.op("nn.conv2d", {x, m.weight({channels, channels / groups, 1, 1})},
+                  op::make_attrs<op::ConvAttrs>([g = groups](op::ConvAttrs& a) { a.groups = g; }));
     PassContext context = make_context();
     context.target = parse_target("llvm -mcpu=znver4");
     const IRModule out = run_pass("to_mixed_precision", m.done(y), context);

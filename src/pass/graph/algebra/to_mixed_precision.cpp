@@ -7,11 +7,11 @@
 //            lv3 = R.cast(lv2, "bfloat16");  lv4 = R.cast(lv3, "float32");  lv5 = R.nn.softmax(lv4)
 //                                                                            # w' = w rounded
 //
-// Contractions take 16 bits, but for groups of channels that fill no vectors; moves of elements follow when
-// all their operands have changed; sums and normalisations stay in float32. Sums inside a contraction are
-// float32, and so is what element-wise operators make of them within a kernel: values are rounded where one
-// kernel gives them to others. The types of parameters and results stay. Needs: types; normal form. Keeps:
-// types of all variables; values up to the rounding of 16-bit floats.
+// Contractions take 16 bits, but for groups of channels that fill no vectors (depthwise ones); moves of
+// elements follow when all their operands have changed; sums and normalisations stay in float32. Sums inside
+// a contraction are float32, and so is what element-wise operators make of them within a kernel: values are
+// rounded where one kernel gives them to others. The types of parameters and results stay. Needs: types;
+// normal form. Keeps: types of all variables; values up to the rounding of 16-bit floats.
 #include "op/body_rewriter.h"
 #include "op/build.h"
 #include "target/target.h"
@@ -30,7 +30,7 @@ class ToMixedPrecision : public BodyRewriter {
       for_each_use(value, [&](const VarRef& v) {
         Uses& u = uses_[v.get()];
         ++u.in_bindings;
-        u.in_kernels += op && stays_in_kernel(*op);
+        u.wide += op && (stays_in_kernel(*op) || stays_wide(*op, *value.as<Call>()));
       });
     });
   }
@@ -48,7 +48,7 @@ class ToMixedPrecision : public BodyRewriter {
     const Call& call = *value.as<Call>();
     const op::Precision precision = precision_of(op::definition(*op));
     const bool always = precision == op::Precision::narrow;
-    if (always && !fills_vectors(*op, call)) return value;
+    if (stays_wide(*op, call)) return value;
     if (op->name == "cast") {  // from 16 bits and back again
       const auto* from = as_tensor(call.args[0]);
       if (from && from->dtype == low_) low_form_[var.get()] = call.args[0];
@@ -97,14 +97,15 @@ class ToMixedPrecision : public BodyRewriter {
     return def.precision != op::Precision::wide && def.tensor_def &&
            (def.fusion == FusionKind::element_wise || def.fusion == FusionKind::broadcast);
   }
-  /// Channels of a group that are no whole vectors are multiplied one by one, and conversions come on top.
-  bool fills_vectors(const Op& op, const Call& call) const {
+  /// Contractions of groups of channels that are no whole vectors, depthwise ones among them: they multiply
+  /// channel by channel, where 16 bits save no multiplication and conversions come on top.
+  bool stays_wide(const Op& op, const Call& call) const {
     const auto sum = op::definition(op).contraction ? op::definition(op).contraction(call) : std::nullopt;
     const auto shape = sum && sum->groups > 1 ? static_shape(call.args[1]->type) : std::nullopt;
-    if (!shape) return true;
+    if (!shape) return false;
     const int64_t in = (*shape)[size_t(sum->weight_in)],
                   out = (*shape)[size_t(sum->weight_out)] / sum->groups;
-    return in == 1 || (in % lanes_ == 0 && out % lanes_ == 0);
+    return in % lanes_ != 0 || out % lanes_ != 0;
   }
   /// All operands have changed, or are constants beside one that has.
   bool follows(const Call& call) const {
@@ -123,7 +124,7 @@ class ToMixedPrecision : public BodyRewriter {
     const auto it = uses_.find(var.get());
     const Uses uses = it == uses_.end() ? Uses() : it->second;
     if (uses.all == 1 && uses.in_bindings == 0) return y;
-    if (uses.all > 0 && uses.in_kernels == uses.all) {
+    if (uses.all > 0 && uses.wide == uses.all) {
       in_registers_.insert(var.get());
       return y;
     }
@@ -177,9 +178,9 @@ class ToMixedPrecision : public BodyRewriter {
     scopes_.pop_back();
   }
 
-  /// Of a variable, in the function as it was.
+  /// Of a variable, in the function as it was; `wide`: by what takes it as float32.
   struct Uses {
-    int all = 0, in_bindings = 0, in_kernels = 0;
+    int all = 0, in_bindings = 0, wide = 0;
   };
   DataType low_;
   int64_t lanes_;  ///< of float32 in a vector
