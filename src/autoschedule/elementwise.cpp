@@ -76,6 +76,7 @@ void tile_transposition(Schedule& s, const Facts& f, int other, const Target& ta
   std::vector<LoopRV> order = outer;
   order.insert(order.end(), {rows[1], columns[1]});
   s.reorder(order);
+  s.vectorize(columns[1]);
   const LoopRV all = s.fuse(outer);
   if (worth_parallel(f, target)) s.parallel(all);
 }
