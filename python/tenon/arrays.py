@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Arrays of Python for compiled models and back. NumPy is imported when it is needed first, `ml_dtypes` for the data
 types that NumPy has not: bfloat16, the float8 kinds, int4, uint4, int2, uint2."""
+import operator
 import sys
 
 from . import _core
@@ -97,11 +98,13 @@ def result(tensor, dtype):
     return parts.astype(numpy_dtype(dtype)).reshape(shape)
 
 
-def to_value(value, name="argument", dtype=""):
+def to_value(value, name="argument", dtype="", kind=""):
     """A value for a model that takes more than tensors: an array as a tensor, a list or tuple as a list, a dict, a text, a
-    number, None. `dtype`: of an input that is a tensor."""
+    number, None. `dtype`: of an input that is a tensor. `kind`: of one that is no tensor of numbers, as the model says it."""
     if hasattr(value, "_for_run"):  # OrtValue
         value = value._for_run()
+    if kind:
+        return _of_kind(value, name, kind)
     if not dtype:
         if isinstance(value, (list, tuple)):
             return [to_value(v, name) for v in value]
@@ -109,8 +112,46 @@ def to_value(value, name="argument", dtype=""):
             return {key: to_value(v, name) for key, v in value.items()}
         if value is None or isinstance(value, (str, bytes, bool, int, float, _core.Object)):
             return value
+        if getattr(getattr(value, "dtype", None), "kind", "") in ("U", "S", "O", "T"):
+            return _texts(value, name)
     array, dtype, shape = prepare(value, name, dtype)
     return _core.NDArray(array)._of(dtype, tuple(array.shape if shape is None else shape))
+
+
+def _of_kind(value, name, kind):
+    """What a model calls "tensor(string)", "sequence(…)", "optional(…)" or "map(KEY, …)". TypeError."""
+    what, _, inner = kind.rstrip()[:-1].partition("(")
+    if what == "tensor":
+        return _texts(value, name) if inner == "string" else to_value(value, name, inner)
+    if what == "optional":
+        return None if value is None else _of_kind(value, name, inner)
+    if what == "sequence":
+        if not isinstance(value, (list, tuple)):
+            raise TypeError(f"input {name!r} must be a list, as it is a {kind}, not {type(value).__name__}")
+        return [_of_kind(v, name, inner) for v in value]
+    if not isinstance(value, dict):
+        raise TypeError(f"input {name!r} must be a dict, as it is a {kind}, not {type(value).__name__}")
+    of_key, _, _ = inner.partition(", ")
+    key_type = str if of_key == "string" else int
+    keys = {key: operator.index(key) if key_type is int and hasattr(key, "__index__") else key for key in value}
+    wrong = [key for key in keys.values() if not isinstance(key, key_type)]
+    if wrong:
+        raise TypeError(f"input {name!r}: the keys of a {kind} are {key_type.__name__}, not {type(wrong[0]).__name__}")
+    return {keys[key]: to_value(v, name) for key, v in value.items()}
+
+
+def _texts(value, name):
+    """A tensor of strings of an array or list of them. TypeError."""
+    import numpy
+    try:
+        array = numpy.asarray(value, object)
+    except ValueError as e:
+        raise TypeError(f"input {name!r}: {e}") from None
+    texts = [v.decode("utf8", "surrogateescape") if isinstance(v, bytes) else v for v in array.reshape(-1).tolist()]
+    other = [v for v in texts if not isinstance(v, str)]
+    if other:
+        raise TypeError(f"input {name!r} must be an array or list of strings, not of {type(other[0]).__name__}")
+    return get_global_func("tenon.string.tensor")(list(array.shape), texts)
 
 
 def numpy_of(value):
@@ -123,6 +164,11 @@ def numpy_of(value):
         return {k: numpy_of(v) for k, v in value.items()}
     if getattr(value, "_type_key", None) == "Sequence":
         return [numpy_of(v) for v in get_global_func("tenon.sequence.items")(value)]
+    if getattr(value, "_type_key", None) == "StringTensor":
+        import numpy
+        array = numpy.empty(tuple(get_global_func("tenon.string.shape")(value)), object)
+        array.reshape(-1)[:] = list(get_global_func("tenon.string.texts")(value))
+        return array
     if getattr(value, "_type_key", None) == "Shape":
         import numpy
         return numpy.array(tuple(value), numpy.int64)

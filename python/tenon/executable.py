@@ -24,9 +24,10 @@ if TYPE_CHECKING:
 __all__ = ["Executable", "compile", "inspect", "load"]
 
 
-def load_module(model, name="<bytes>", folder="", dims=None):
-    """A model (path, bytes, or something with `SerializeToString`) as an IRModule."""
-    request = {"dims": dict(dims or {})}
+def load_module(model, name="<bytes>", folder="", dims=None, overridden=()):
+    """A model (path, bytes, or something with `SerializeToString`) as an IRModule. `overridden`: initializers that become
+    inputs, of those that the model also names so."""
+    request = {"dims": dict(dims or {}), "overridden": list(overridden)}
     content = content_of(model)
     if content is None:
         request["model"] = os.fspath(model)
@@ -131,6 +132,9 @@ class Executable(_core.Session):
         self._options = {"threads": threads, "memory_limit": memory_limit}
         self._artifact, self._compiled, self._request = artifact, compiled, request
         self.passes, self.compile_ms = list(passes), compile_ms
+
+    def __reduce__(self):
+        raise TypeError("an Executable is no data for pickle or copy: `save` writes it, `tenon.load` reads it")
 
     def __call__(self, *args: Any, **named: Any) -> Any:
         results = self._call(*args, **named)

@@ -6,9 +6,11 @@
 """
 from __future__ import annotations
 
+import itertools
 import json
 import logging
 import os
+import re
 import threading
 import time
 import warnings
@@ -96,28 +98,30 @@ class NodeArg:
     type: str
     shape: list[int | str | None] | None
 
-    def __init__(self, name, dtype, shape, kind=""):
+    def __init__(self, name, dtype, shape, kind="", invented=()):
         self.name, self.type = name, _type_of_kind(kind) if kind else type_name(dtype) if dtype else ""
         # What the model leaves without a name has one that the compiler made.
-        self.shape = None if shape is None else [None if d in ("", f"{name}_d{i}") else d for i, d in enumerate(shape)]
+        invented = {"", *(f"{name}_d{i}" for i in range(len(shape or ()))), *invented}
+        self.shape = None if shape is None else [None if d in invented else d for d in shape]
 
     def __repr__(self):
         return f"NodeArg(name={self.name!r}, type={self.type!r}, shape={self.shape})"
 
 
 def _type_of_kind(kind):
-    """"seq(tensor(float))" for what is no tensor, as the artifact says it: "sequence(tensor(float))"."""
-    return kind.replace("sequence(", "seq(").replace(", ", ",")
+    """"seq(tensor(float))" for what is no tensor, as the artifact says it: "sequence(tensor(float32))"."""
+    named = re.sub(r"tensor\((\w+)\)", lambda found: type_name(found[1]), kind)
+    return named.replace("sequence(", "seq(").replace(", ", ",")
 
 
 class ModelMetadata:
-    """producer_name, graph_name, domain, version, custom_metadata_map; nothing is kept of what a model says about itself
-    in prose, so that there is no `description`."""
+    """producer_name, graph_name, domain, description, graph_description, version, custom_metadata_map."""
 
     def __init__(self, facts):
         self.producer_name = facts.get("producer_name", "")
         self.graph_name = facts.get("graph", "")
         self.domain = facts.get("domain", "")
+        self.description, self.graph_description = facts.get("description", ""), facts.get("graph_description", "")
         self.version = facts.get("model_version", 0)
         self.custom_metadata_map = dict(facts.get("metadata") or {})
 
@@ -180,6 +184,8 @@ class InferenceSession(_core.Session):
     _to_value = staticmethod(arrays.to_value)
     _from_value = staticmethod(arrays.numpy_of)
 
+    _free = ()  # initializers that are inputs of this session
+
     def __init__(self, path_or_bytes: Any, sess_options: SessionOptions | None = None, providers: Sequence[Any] | None = None,
                  provider_options: Sequence[dict[str, Any]] | None = None, **kwargs: Any) -> None:
         options = sess_options if sess_options is not None else SessionOptions()
@@ -190,6 +196,7 @@ class InferenceSession(_core.Session):
                 raise TypeError(f"InferenceSession takes no argument {name!r}")
             no_effect(f"the argument {name}")
         self._providers = _checked_providers(providers, provider_options)
+        self._lock, self._overridden = threading.Lock(), {}  # names of initializers → _Overriding
         self._made_from = (path_or_bytes, options, providers, provider_options)
         self._options = options
         limit = int(options._entries.get("tenon.memory_limit", 0))
@@ -204,9 +211,11 @@ class InferenceSession(_core.Session):
             content = executable.content_of(model)
             if content is None and _is_artifact(model):
                 return model
+            if self._free:
+                model = executable.load_module(model, dims=o._dims, overridden=self._free)
             level = min(int(o.graph_optimization_level), 2)
-            return executable.compile(model, target=entries.get("tenon.target"), opt_level=level, dims=o._dims,
-                                      precision=entries.get("tenon.precision", "f32"),
+            return executable.compile(model, target=entries.get("tenon.target"), opt_level=level,
+                                      dims={} if self._free else o._dims, precision=entries.get("tenon.precision", "f32"),
                                       cache=entries.get("tenon.cache", True),
                                       memory_limit=int(entries.get("tenon.memory_limit", 0)),
                                       note=self._note)._artifact
@@ -230,13 +239,17 @@ class InferenceSession(_core.Session):
         if missing:
             raise ValueError(f"Required inputs ({missing}) are missing from input feed ({list(feed)}).")
         unknown = [n for n in feed if n not in names]
-        compiled_in = [v.name for v in self.get_overridable_initializers() if v.name in unknown]
-        if compiled_in:
-            raise _make_error(2, "T0503", "", "", "", f"T0503: {', '.join(compiled_in)}: the value of an initializer is compiled "
-                              "into the code and cannot be overridden; take the initializer out of the model, and it is an "
-                              "input", "")
+        if unknown and {v.name for v in self.get_overridable_initializers()}.issuperset(unknown):
+            return self._overriding(frozenset(unknown))
         raise _make_error(2, "T0503", "", "", "", f"T0503: Invalid input name: {', '.join(map(str, unknown))}; the inputs "
                           f"are: {', '.join(names)}", "")
+
+    def _overriding(self, names):
+        """The session of the model with these initializers as inputs, made when they are given first."""
+        with self._lock:
+            if names not in self._overridden:
+                self._overridden[names] = _Overriding(self, names)
+            return self._overridden[names]
 
     def _no_output(self, name):
         raise _make_error(2, "T0503", "", "", "", f"T0503: Invalid output name: {name}; the outputs are: "
@@ -251,11 +264,19 @@ class InferenceSession(_core.Session):
 
     def _node_args(self, which):
         values, kinds = getattr(self, which), (self.metadata(which) or "").split("\n")
-        return [NodeArg(*v, kinds[i] if i < len(kinds) else "") for i, v in enumerate(values)]
+        invented = [f"{name}_d{i}" for name, _, shape in self.inputs for i in range(len(shape or ()))]
+        return [NodeArg(name, dtype, self._declared(which, name) if kind else shape, kind, invented)
+                for (name, dtype, shape), kind in itertools.zip_longest(values, kinds[:len(values)], fillvalue="")]
+
+    def _declared(self, which, name):
+        """The shape that the model declares for what is no tensor of numbers: [] of a container."""
+        return next((v["shape"] or [] for v in self._inspected().get(which, ()) if v["name"] == name), None)
 
     def get_overridable_initializers(self):
-        """Initializers that the model also names as inputs. Their values are compiled in: `run` refuses others."""
-        return [NodeArg(v["name"], v["dtype"], v["shape"]) for v in self._inspected().get("overridable", ())]
+        """Initializers that the model also names as inputs: `run` takes values for them. Those of the model are compiled in;
+        the first run with others compiles the model anew, with these as inputs."""
+        return [NodeArg(v["name"], v["dtype"], v["shape"]) for v in self._inspected().get("overridable", ())
+                if v["name"] not in self._free]
 
     def get_modelmeta(self):
         return ModelMetadata(self._inspected())
@@ -317,10 +338,20 @@ class InferenceSession(_core.Session):
         path = f"{os.fspath(self._options.profile_file_prefix)}{time.strftime('%Y-%m-%d_%H-%M-%S')}_{os.getpid()}.json"
         events = [{"cat": "Session" if name == "model_run" else "Node", "name": name, "ph": "X", "ts": start,
                    "dur": duration, "pid": os.getpid(), "tid": thread, "args": {}}
-                  for name, start, duration, thread in self._take_profile()]
+                  for session in (self, *self._overridden.values())
+                  for name, start, duration, thread in session._take_profile()]
         with open(path, "w") as file:
             json.dump(sorted(events, key=lambda e: e["ts"]), file, indent=0)
         return path
+
+
+class _Overriding(InferenceSession):
+    """A session of the same model that takes some of its initializers as inputs."""
+
+    def __init__(self, session, names):
+        self._free = sorted(names)
+        path_or_bytes, options, _, _ = session._made_from
+        super().__init__(path_or_bytes, options)
 
 
 def _is_artifact(path):
@@ -344,7 +375,8 @@ class IOBinding(_core.Binding):
 
     def _input(self, name):
         if name not in self._inputs:
-            self._session._wrong_feed({**dict.fromkeys(self._inputs), name: None}, 0)
+            raise _make_error(2, "T0503", "", "", "", f"T0503: Invalid input name: {name}; inputs that can be bound are: "
+                              f"{', '.join(self._inputs)}", "")
         return self._inputs[name]
 
     def _output(self, name):

@@ -225,8 +225,10 @@ AttrMap compile_function(const CompileRequest& r) {
 
 AttrMap load_function(const LoadRequest& r) {
   const auto dims = sizes_of(r.dims);
-  return {{"module", Any(r.bytes.empty() ? load_model(r.model, dims)
-                                         : load_model_bytes(r.bytes, r.model, r.folder, dims))}};
+  const std::vector<std::string> overridden = r.overridden.vec();
+  return {{"module", Any(r.bytes.empty() ? load_model(r.model, dims, nullptr, overridden)
+                                         : load_model_bytes(r.bytes, r.model, r.folder, dims, nullptr,
+                                                            nullptr, overridden))}};
 }
 
 // ---------------------------------------------------------------- inspect
@@ -252,6 +254,8 @@ json inspect_onnx(const onnx::OnnxInfo& info) {
               {"ir_version", info.ir_version},
               {"opset", info.opset},
               {"graph", info.graph},
+              {"description", info.description},
+              {"graph_description", info.graph_description},
               {"producer_name", info.producer},
               {"domain", info.domain},
               {"model_version", info.model_version},

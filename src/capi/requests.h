@@ -12,12 +12,15 @@ namespace tenon {
 struct LoadRequest : Object {
   std::string model, bytes, folder;
   Map<std::string, int64_t> dims;
+  Array<std::string> overridden;
 
   static void fields(auto& f) {
     f.add("model", &LoadRequest::model, "a model file; with bytes: a name for messages")
         .add("bytes", &LoadRequest::bytes, "what a model file holds")
         .add("folder", &LoadRequest::folder, "with bytes: where external data stands; empty: it is refused")
-        .add("dims", &LoadRequest::dims, "values of symbolic dimensions, by name");
+        .add("dims", &LoadRequest::dims, "values of symbolic dimensions, by name")
+        .add("overridden", &LoadRequest::overridden,
+             "initialisers that the model also names as inputs: they become inputs");
   }
 };
 

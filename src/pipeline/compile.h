@@ -68,14 +68,17 @@ const std::string& standard_input();
 /// A model file of any kind, told from its content: ONNX bytes or script text ("-": standard input). `dims`
 /// are values of symbolic dimensions by the file's names; DiagnosticError "T0903" for a name that no input
 /// has, "T2001" for a file that is neither a model nor a module. `external_files` receives the names of other
-/// files that were read, below the model's folder.
+/// files that were read, below the model's folder. `overridden` names initialisers of an ONNX model that
+/// become inputs: T0903 for one that the model does not name as an input, too.
 IRModule load_model(const std::string& path, const std::map<std::string, int64_t>& dims = {},
-                    std::vector<std::string>* external_files = nullptr);
+                    std::vector<std::string>* external_files = nullptr,
+                    const std::vector<std::string>& overridden = {});
 /// The same from memory: `name` is for messages, external data of ONNX is looked for below `folder` (empty:
 /// refused), large constants of script text in `constants`.
 IRModule load_model_bytes(std::string_view bytes, const std::string& name, const std::string& folder = {},
                           const std::map<std::string, int64_t>& dims = {},
                           std::vector<std::string>* external_files = nullptr,
-                          const ConstantTable* constants = nullptr);
+                          const ConstantTable* constants = nullptr,
+                          const std::vector<std::string>& overridden = {});
 
 }  // namespace tenon

@@ -58,8 +58,9 @@ ModelKind model_kind(std::string_view bytes) {
 }
 
 IRModule load_model(const std::string& path, const std::map<std::string, int64_t>& dims,
-                    std::vector<std::string>* external_files) {
+                    std::vector<std::string>* external_files, const std::vector<std::string>& overridden) {
   onnx::ImportOptions import_options;
+  import_options.overridden = overridden;
   import_options.external_files = external_files;
   import_options.dims = dims;
   std::string bytes;
@@ -89,14 +90,17 @@ IRModule load_model(const std::string& path, const std::map<std::string, int64_t
       beside = &constants;
     }
   }
-  return path == "-" ? load_model_bytes(bytes, "<stdin>", {}, dims, external_files)
-                     : load_model_bytes(bytes, path, folder_of(path), dims, external_files, beside);
+  return path == "-"
+             ? load_model_bytes(bytes, "<stdin>", {}, dims, external_files, nullptr, overridden)
+             : load_model_bytes(bytes, path, folder_of(path), dims, external_files, beside, overridden);
 }
 
 IRModule load_model_bytes(std::string_view bytes, const std::string& name, const std::string& folder,
                           const std::map<std::string, int64_t>& dims,
-                          std::vector<std::string>* external_files, const ConstantTable* constants) {
+                          std::vector<std::string>* external_files, const ConstantTable* constants,
+                          const std::vector<std::string>& overridden) {
   onnx::ImportOptions import_options;
+  import_options.overridden = overridden;
   import_options.external_files = external_files;
   import_options.dims = dims;
   switch (model_kind(bytes)) {
@@ -107,6 +111,8 @@ IRModule load_model_bytes(std::string_view bytes, const std::string& name, const
     case ModelKind::script:
       break;
   }
+  if (!overridden.empty())
+    fail("T0503", "script text has no initialisers that are inputs", name, "", ErrorKind::usage);
   if (bytes.empty()) fail("T2001", "the model file is empty", name);
   if (!looks_like_script(bytes))
     fail("T2001", "this is neither a model nor a module of programs", name,

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <string_view>
 #include <thread>
 
 namespace tenon::python {
@@ -10,6 +11,8 @@ namespace {
 
 std::vector<ModelValue> values_of(const TenonArtifact* artifact, bool inputs) {
   const int32_t n = inputs ? tenon_artifact_num_inputs(artifact) : tenon_artifact_num_outputs(artifact);
+  const char* recorded = tenon_artifact_metadata(artifact, inputs ? "inputs" : "outputs");
+  std::string_view kinds = recorded ? recorded : "";  // a line each
   std::vector<ModelValue> out(size_t(n), ModelValue{});
   for (int32_t i = 0; i < n; ++i) {
     ModelValue& v = out[size_t(i)];
@@ -18,6 +21,9 @@ std::vector<ModelValue> values_of(const TenonArtifact* artifact, bool inputs) {
     tenon_ffi_dtype_name(v.info.dtype, dtype, sizeof dtype);
     v.name = PyUnicode_InternFromString(v.info.name);
     v.dtype = PyUnicode_FromString(v.info.dtype.bits ? dtype : "");
+    const std::string_view kind = kinds.substr(0, kinds.find('\n'));
+    v.kind = PyUnicode_FromStringAndSize(kind.data(), Py_ssize_t(kind.size()));
+    kinds.remove_prefix(std::min(kinds.size(), kind.size() + 1));
   }
   return out;
 }
@@ -85,6 +91,7 @@ void free_model(Model* model) {
     for (ModelValue& v : *values) {
       Py_XDECREF(v.name);
       Py_XDECREF(v.dtype);
+      Py_XDECREF(v.kind);
       Py_XDECREF(v.buffer);
     }
   Py_XDECREF(model->empty);

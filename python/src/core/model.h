@@ -14,8 +14,10 @@ namespace tenon::python {
 /// An input or output of the model.
 struct ModelValue {
   TenonValueInfo info;
-  PyObject* name;    ///< interned text
-  PyObject* dtype;   ///< name of its data type; empty when it is no tensor, or a tensor of any type
+  PyObject* name;   ///< interned text
+  PyObject* dtype;  ///< name of its data type; empty when it is no tensor, or a tensor of any type
+  PyObject*
+      kind;  ///< what it is when it is no tensor of numbers, such as "sequence(tensor(float32))"; else empty
   PyObject* buffer;  ///< arguments of numpy.empty for an output of known size; null otherwise
 };
 
@@ -34,7 +36,7 @@ struct Model {
   std::vector<TenonSession*> idle, busy;
   PyObject* empty = nullptr;  ///< numpy.empty, once a run needed it
   bool profile = false;
-  std::mutex mutex;  ///< of `events`: they come without the interpreter lock
+  std::mutex mutex;                ///< of `events`: they come without the interpreter lock
   std::vector<ProfileEvent> events;
 };
 

@@ -67,7 +67,6 @@ bool set_input(PyObject* self, TenonSession* session, const ModelValue& input, s
                Held& held) {
   DLTensor view;
   if (!view_of(given, &view)) return set_prepared(self, session, input, i, given, held);
-  held.add(given);
   const TenonStatus status = set_view(session, i, view);
   if (status != TENON_OK) raise_last(self, status);
   return status == TENON_OK;
@@ -131,11 +130,10 @@ bool wanted_outputs(PyObject* self, const Model* model, PyObject* names, std::ve
   return true;
 }
 
-/// Runs with a value for each input; a list of the outputs that are wanted.
+/// Runs with a value for each input; a list of the outputs that are wanted. What is made for it is added to
+/// `held`.
 PyObject* execute(PyObject* self, Model* model, TenonSession* session, PyObject* const* values,
-                  const std::vector<size_t>& wanted) {
-  Held held;
-  held.reserve(model->inputs.size() + wanted.size());
+                  const std::vector<size_t>& wanted, Held& held) {
   for (size_t i = 0; i < model->inputs.size(); ++i)
     if (!set_input(self, session, model->inputs[i], i, values[i], held)) return nullptr;
   for (size_t k = 0; k < model->outputs.size(); ++k) tenon_session_set_output(session, int32_t(k), nullptr);
@@ -181,9 +179,10 @@ PyObject* execute(PyObject* self, Model* model, TenonSession* session, PyObject*
 bool add_values(PyObject* self, PyObject* const* given, const std::vector<ModelValue>* infos, Py_ssize_t n,
                 Values& values) {
   for (Py_ssize_t i = 0; i < n; ++i) {
-    PyObject* made = infos ? PyObject_CallMethod(self, "_to_value", "OOO", given[i], (*infos)[size_t(i)].name,
-                                                 (*infos)[size_t(i)].dtype)
-                           : PyObject_CallMethod(self, "_to_value", "O", given[i]);
+    const ModelValue* info = infos ? &(*infos)[size_t(i)] : nullptr;
+    PyObject* made =
+        info ? PyObject_CallMethod(self, "_to_value", "OOOO", given[i], info->name, info->dtype, info->kind)
+             : PyObject_CallMethod(self, "_to_value", "O", given[i]);
     const bool added = made && values.add(made);
     Py_XDECREF(made);
     if (!added) return false;
@@ -249,6 +248,9 @@ PyObject* taken_output(PyObject* self, TenonSession* session, size_t k) {
 }
 
 bool note_run(PyObject* self, PyObject* options, const char* method, TenonSession* session) {
+  if (!PyObject_HasAttrString(options, "_begin"))
+    return PyErr_Format(PyExc_TypeError, "run_options must be RunOptions or None, not %R", Py_TYPE(options)),
+           false;
   PyObject* noted = PyObject_CallMethod(options, method, "ON", self, PyLong_FromVoidPtr(session));
   Py_XDECREF(noted);
   return noted != nullptr;
@@ -263,6 +265,10 @@ void note_end(PyObject* self, PyObject* options, TenonSession* session) {
 
 PyObject* run_values(PyObject* self, Model* model, PyObject* const* values, PyObject* names,
                      PyObject* options) {
+  // The caller's dict or list may change meanwhile: other threads run, and so do methods of its values.
+  Held held;
+  held.reserve(2 * model->inputs.size());
+  for (size_t i = 0; i < model->inputs.size(); ++i) held.add(values[i]);
   std::vector<size_t> wanted;
   if (!prepare_outputs(self, model) || !wanted_outputs(self, model, names, wanted)) return nullptr;
   TenonSession* session = take_session(self, model);
@@ -271,7 +277,7 @@ PyObject* run_values(PyObject* self, Model* model, PyObject* const* values, PyOb
   const bool noted = options != Py_None;
   PyObject* results = nullptr;
   if (!noted || note_run(self, options, "_begin", session))
-    results = model->tensors_only ? execute(self, model, session, values, wanted)
+    results = model->tensors_only ? execute(self, model, session, values, wanted, held)
                                   : execute_values(self, model, session, values, wanted);
   give_session_back(model, session);
   if (noted) note_end(self, options, session);

@@ -12,9 +12,11 @@ PyTypeObject* session_type = nullptr;
 namespace {
 
 // ---------------------------------------------------------------- runs
-/// Values of the inputs out of a dictionary; false: an exception is set. `_wrong_feed` of the class raises
-/// for names that are missing or too many.
-bool values_of_feed(PyObject* self, const Model* model, PyObject* feed, Py_ssize_t given, PyObject** values) {
+/// Values of the inputs out of a dictionary. False: an exception is set, or `instead` is a session that takes
+/// these names. For names that are missing or too many `_wrong_feed` of the class raises, or gives that
+/// session.
+bool values_of_feed(PyObject* self, const Model* model, PyObject* feed, Py_ssize_t given, PyObject** values,
+                    PyObject** instead) {
   Py_ssize_t found = given;
   for (size_t i = size_t(given); i < model->inputs.size(); ++i) {
     values[i] = PyDict_GetItemWithError(feed, model->inputs[i].name);
@@ -22,9 +24,11 @@ bool values_of_feed(PyObject* self, const Model* model, PyObject* feed, Py_ssize
   }
   if (found == Py_ssize_t(model->inputs.size()) && given + PyDict_Size(feed) == found) return true;
   if (!PyErr_Occurred()) {
-    PyObject* none = PyObject_CallMethod(self, "_wrong_feed", "On", feed, given);
-    Py_XDECREF(none);
-    if (none) PyErr_SetString(PyExc_ValueError, "the inputs are not those of the model");
+    *instead = PyObject_CallMethod(self, "_wrong_feed", "On", feed, given);
+    if (*instead == Py_None) {
+      Py_CLEAR(*instead);
+      PyErr_SetString(PyExc_ValueError, "the inputs are not those of the model");
+    }
   }
   return false;
 }
@@ -52,8 +56,13 @@ PyObject* session_run(PyObject* self, PyObject* const* args, Py_ssize_t n, PyObj
   PyObject* small[8];
   std::vector<PyObject*> many(model->inputs.size() > 8 ? model->inputs.size() : 0);
   PyObject** values = many.empty() ? small : many.data();
-  if (!values_of_feed(self, model, given[1], 0, values)) return nullptr;
-  return run_values(self, model, values, given[0], given[2]);
+  PyObject* instead = nullptr;
+  if (values_of_feed(self, model, given[1], 0, values, &instead))
+    return run_values(self, model, values, given[0], given[2]);
+  PyObject* results =
+      instead ? PyObject_CallMethod(instead, "run", "OOO", given[0], given[1], given[2]) : nullptr;
+  Py_XDECREF(instead);
+  return results;
 }
 
 /// _call(*arrays, **named) → list
@@ -63,8 +72,9 @@ PyObject* session_call(PyObject* self, PyObject* args, PyObject* keywords) {
   const Py_ssize_t n = PyTuple_Size(args);
   std::vector<PyObject*> values(std::max(model->inputs.size(), size_t(n)) + 1);
   for (Py_ssize_t i = 0; i < n; ++i) values[size_t(i)] = PyTuple_GetItem(args, i);
-  PyObject* feed = keywords ? keywords : PyDict_New();
-  const bool good = feed && values_of_feed(self, model, feed, n, values.data());
+  PyObject *feed = keywords ? keywords : PyDict_New(), *instead = nullptr;
+  const bool good = feed && values_of_feed(self, model, feed, n, values.data(), &instead);
+  Py_XDECREF(instead);
   if (!keywords) Py_XDECREF(feed);
   return good ? run_values(self, model, values.data(), Py_None, Py_None) : nullptr;
 }

@@ -44,11 +44,8 @@ std::pair<graph::Type, FormRef> Importer::input_type(const proto::ValueInfoProto
   const std::string where = fmt::format("{}, input {}", file.name, in_quotes(info.name()));
   if (!info.has_type() || info.type().value_case() == proto::TypeProto::VALUE_NOT_SET)
     fail("T2022", "the input has no type", where);
-  if (info.type().has_map_type() || info.type().has_sparse_tensor_type())
-    fail("T2103",
-         fmt::format("the input is a {}, which is not supported",
-                     info.type().has_map_type() ? "map" : "sparse tensor"),
-         where);
+  if (info.type().has_sparse_tensor_type())
+    fail("T2103", "the input is a sparse tensor, which is not supported", where);
   if (!info.type().has_tensor_type()) {
     const FormRef form = declared_form(info.type());
     if (!form) fail("T2103", "the input is a container of values whose type is not supported", where);
@@ -160,6 +157,18 @@ Expr Importer::leave(const Value& v, const std::string& name) {
   if (!holds(v.form, Form::strings)) return v.expr;
   return builder.emit(
       packed("tenon.string.leave", {strings(), v.expr}, graph::object_type(), Origin(), where), "text");
+}
+
+void Importer::free_initializers(proto::GraphProto& g) const {
+  auto& tensors = *g.mutable_initializer();
+  for (const std::string& name : options.overridden) {
+    const auto named = [&](const auto& value) { return value.name() == name; };
+    const auto at = std::find_if(tensors.begin(), tensors.end(), named);
+    if (at == tensors.end() || std::none_of(g.input().begin(), g.input().end(), named))
+      fail("T0503", fmt::format("the model has no initialiser {} that is also an input", in_quotes(name)),
+           file.name, "", ErrorKind::usage);
+    tensors.erase(at);
+  }
 }
 
 void Importer::read_inputs(const proto::GraphProto& g, Scope& scope) {

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Converters: sequences and optionals. The program holds them as objects that functions of libtenon_sequence
-// make and read; what is taken out of one is a tensor again, whose type is checked there.
+// Converters: sequences, optionals and maps. The program holds them as objects that functions of
+// libtenon_sequence make and read; what is taken out of one is a tensor again, whose type is checked there.
 #include "import/onnx/loop.h"
+#include "import/onnx/text.h"
 
 namespace tenon::onnx {
 namespace {
@@ -174,6 +175,38 @@ Values get_element(N& n) {
   return {n.item_value(n.packed("tenon.optional.get", {e, is_tensor(n, f->item)}), f->item)};
 }
 
+// ---------------------------------------------------------------- maps
+/// Keys as the functions of maps take them, from a list of texts or one of integers.
+Expr map_keys(N& n, const std::string& texts, const std::string& integers) {
+  if (n.has_attr(texts)) return list_constant(n.attr_strings(texts));
+  const std::vector<int64_t> v = n.need_ints(integers);
+  return graph::constant(NDArray::from_bytes({int64_t(v.size())}, i64, v.data(), v.size() * sizeof(int64_t)));
+}
+Values zip_map(N& n) {
+  const bool texts = n.has_attr("classlabels_strings");
+  if (!n.dtype(0).is_float()) n.malformed("ZipMap takes floating values");
+  const FormRef key = texts ? element_form(kString) : tensor_form(graph::tensor_type({}, i64));
+  return {sequence(n.packed("tenon.map.zip",
+                            {n.cast(n.in(0), f32), map_keys(n, "classlabels_strings", "classlabels_int64s")}),
+                   map_form(key, tensor_form(graph::tensor_type({}, f32))))};
+}
+Values dict_vectorizer(N& n) {
+  const FormRef f = n.form(0);
+  if (!f || f->kind != Form::map)
+    n.malformed(fmt::format("DictVectorizer takes a map, not a {}", to_string(f)));
+  const bool texts = n.has_attr("string_vocabulary");
+  if (texts != (f->key->kind == Form::strings))
+    n.malformed("the vocabulary of DictVectorizer is of another type than the keys of its input");
+  const Expr keys = map_keys(n, "string_vocabulary", "int64_vocabulary");
+  const auto columns =
+      int64_t(texts ? n.attr_strings("string_vocabulary").size() : n.need_ints("int64_vocabulary").size());
+  const DataType t = f->item->element;
+  return {n.packed("tenon.map.row", {n.in(0), keys, graph::constant(NDArray::zeros({0}, t))},
+                   graph::tensor_type({1, columns}, t))};
+}
+
+const R m1("ai.onnx.ml::ZipMap", {1}, zip_map, "", Forms::any),
+    m2("ai.onnx.ml::DictVectorizer", {1}, dict_vectorizer, "values are numbers", Forms::any);
 const R s1("SequenceEmpty", {11}, sequence_empty, "", Forms::any),
     s2("SequenceConstruct", {11}, sequence_construct, "", Forms::any),
     s3("SequenceInsert", {11}, sequence_insert, "", Forms::any),

@@ -7,7 +7,7 @@
 
 namespace tenon::onnx {
 
-Value strings_value(const Expr& e) { return {e, element_form(8)}; }
+Value strings_value(const Expr& e) { return {e, element_form(kString)}; }
 Expr list_constant(const std::vector<std::string>& texts) {
   std::string all;
   for (const std::string& t : texts) all += std::to_string(t.size()) + ":" + t;

@@ -6,7 +6,7 @@
 #include <limits>
 #include <set>
 
-#include "import/onnx/importer.h"
+#include "import/onnx/scores.h"
 #include "op/attrs_trees.h"
 
 namespace tenon::onnx {
@@ -166,13 +166,6 @@ Expr joined(const Trees& trees, const Expr& x, const std::vector<Weight>& weight
   }
   const Expr best = n.op(how == Join::min ? "min" : "max", {all}, attrs);
   return n.op("where", {n.op("equal", {best, n.scalar(none, t)}), n.scalar(0, t), best});
-}
-
-Expr post_transformed(N& n, const Expr& scores, const std::string& transform) {
-  if (transform == "NONE") return scores;
-  if (transform == "SOFTMAX") return n.op("nn.softmax", {scores}, make_attrs<AxisAttrs>(int64_t(-1)));
-  if (transform == "LOGISTIC") return n.op("sigmoid", {scores});
-  n.unsupported(fmt::format("the transform {} of {} is not supported", in_quotes(transform), n.op_type()));
 }
 
 // ---------------------------------------------------------------- TreeEnsemble
@@ -341,8 +334,31 @@ Values tree_regressor(N& n) {
   return {
       n.cast(post_transformed(n, with_base(n, sum, targets), n.attr_string("post_transform", "NONE")), f32)};
 }
+/// With two classes and leaves of one only, those leaves speak for the second class: above one half where
+/// none is negative, above 0 otherwise.
+Values tree_classifier(N& n) {
+  const Ensemble e = read_trees(n);
+  std::vector<Weight> weights = weights_of(n, e, "class");
+  const Classes classes = classes_of(n, "classlabels_int64s");
+  const std::string transform = n.attr_string("post_transform", "NONE");
+  std::set<int64_t> named;
+  bool negative = false;
+  for (const Weight& w : weights) named.insert(w.target), negative = negative || w.value < 0;
+  const bool binary = classes.count == 2 && named.size() == 1;
+  if (binary)
+    for (Weight& w : weights) w.target = 0;
+  const int64_t count = binary ? 1 : classes.count;
+  const Expr sum = joined(e.trees, n.cast(n.in(0), e.trees.type), weights, count, Join::sum, e.trees.type);
+  const Expr scores = n.cast(with_base(n, sum, count), f32);
+  if (!binary) return {label_of_best(n, classes, scores), post_transformed(n, scores, transform)};
+  const Value label = label_of_sign(n, classes, scores, negative ? 0 : 0.5);
+  if (!negative) return {label, with_rest(n, scores)};
+  const Expr both = n.concat({n.op("negative", {scores}), scores}, 1);
+  return {label, transform == "LOGISTIC" ? n.op("sigmoid", {both}) : both};
+}
 const R t1("ai.onnx.ml::TreeEnsemble", {5}, tree_ensemble),
-    t2("ai.onnx.ml::TreeEnsembleRegressor", {1, 3}, tree_regressor);
+    t2("ai.onnx.ml::TreeEnsembleRegressor", {1, 3}, tree_regressor),
+    t3("ai.onnx.ml::TreeEnsembleClassifier", {1, 3}, tree_classifier);
 
 }  // namespace
 }  // namespace tenon::onnx

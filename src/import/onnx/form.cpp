@@ -12,7 +12,6 @@
 namespace tenon::onnx {
 namespace {
 
-constexpr int kString = 8;       // of the format's element types
 constexpr int kMaxNesting = 32;  // of declared types
 
 FormRef make_form(Form f) { return std::make_shared<const Form>(std::move(f)); }
@@ -37,6 +36,14 @@ FormRef declared(const proto::TypeProto& type, int nesting) {
     const graph::Type held = declared_tensor(t);
     const FormRef element = element_form(t.elem_type());
     return element ? with_type(element, held) : tensor_form(held);
+  }
+  if (type.has_map_type()) {
+    const auto& m = type.map_type();
+    const FormRef item = declared(m.value_type(), nesting + 1);
+    const DataType key = held_type(m.key_type());
+    if (!item || item->kind != Form::numbers || key.is_void() || !key.is_integer()) return nullptr;
+    const FormRef texts = element_form(m.key_type());
+    return map_form(texts ? texts : tensor_form(graph::tensor_type({}, key)), item);
   }
   const auto kind = type.has_sequence_type() ? Form::sequence : Form::optional;
   if (kind == Form::optional && !type.has_optional_type()) return nullptr;
@@ -72,6 +79,9 @@ FormRef with_type(const FormRef& form, const graph::Type& type) {
   return make_form(std::move(f));
 }
 FormRef container_form(Form::Kind kind, FormRef item) { return make_form({kind, {}, {}, std::move(item)}); }
+FormRef map_form(FormRef key, FormRef item) {
+  return make_form({Form::map, {}, {}, std::move(item), std::move(key)});
+}
 FormRef declared_form(const proto::TypeProto& type) { return declared(type, 0); }
 
 FormRef join(const FormRef& a, const FormRef& b) {
@@ -84,6 +94,10 @@ FormRef join(const FormRef& a, const FormRef& b) {
   }
   if (!a->is_tensor()) {
     const FormRef item = join(a->item, b->item);
+    if (a->kind == Form::map) {
+      const FormRef key = join(a->key, b->key);
+      return item && key ? map_form(key, item) : nullptr;
+    }
     return item ? container_form(a->kind, item) : nullptr;
   }
   if (a->element != b->element) return nullptr;
@@ -93,7 +107,7 @@ FormRef join(const FormRef& a, const FormRef& b) {
 bool same(const FormRef& a, const FormRef& b) {
   if (!a || !b) return a == b;
   if (!a->type != !b->type || (a->type && !structural_equal(a->type, b->type))) return false;
-  return a->kind == b->kind && a->element == b->element && same(a->item, b->item);
+  return a->kind == b->kind && a->element == b->element && same(a->item, b->item) && same(a->key, b->key);
 }
 std::string to_string(const FormRef& form) {
   if (!form) return "tensor";
@@ -104,6 +118,9 @@ std::string to_string(const FormRef& form) {
       return "sequence(" + to_string(form->item) + ")";
     case Form::optional:
       return "optional(" + to_string(form->item) + ")";
+    case Form::map:
+      return "map(" + (form->key->kind == Form::strings ? "string" : tenon::to_string(form->key->element)) +
+             ", " + to_string(form->item) + ")";
     default:
       return "tensor(" + tenon::to_string(form->element) + ")";
   }

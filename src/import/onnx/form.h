@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What a value of the model is beyond a tensor of numbers. The program sees strings as tensors of int64
 // (their numbers in the run's table of strings), narrow types that nothing computes with as tensors of their
-// codes, sequences and optionals as objects.
+// codes, sequences, optionals and maps as objects.
 #pragma once
 #include <memory>
 
@@ -10,17 +10,20 @@
 
 namespace tenon::onnx {
 
+constexpr int kString = 8;  ///< of the format's element types
+
 struct Form;
 using FormRef = std::shared_ptr<const Form>;  ///< null: a tensor of numbers
 
 struct Form {
-  enum Kind { numbers, strings, codes, sequence, optional };
+  enum Kind { numbers, strings, codes, sequence, optional, map };
   Kind kind = numbers;
   DataType element;  ///< of numbers; of codes what they stand for
   /// Of tensors: the type in the program, with sizes that hold wherever the value is seen. Null: no tensor
   /// has been seen yet (an empty sequence's).
   graph::Type type;
-  FormRef item;  ///< of sequences and optionals
+  FormRef item;  ///< of sequences and optionals; of maps the values
+  FormRef key;   ///< of maps: integers or strings
 
   bool is_tensor() const { return kind <= codes; }
 };
@@ -34,6 +37,7 @@ DataType held_type(const FormRef& tensor);
 /// The same form for a tensor of another type.
 FormRef with_type(const FormRef& form, const graph::Type& type);
 FormRef container_form(Form::Kind kind, FormRef item);
+FormRef map_form(FormRef key, FormRef item);
 /// Of a declaration; sizes that are names are unknown. Null where a part of it is not supported.
 FormRef declared_form(const proto::TypeProto& type);
 /// What both are; null when they do not agree. An optional of something and the thing itself are an optional.

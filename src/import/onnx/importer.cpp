@@ -686,6 +686,7 @@ IRModule Importer::run() {
   }
   auto& g = *m.mutable_graph();
   if (g.output_size() == 0) fail("T2013", "the graph has no outputs", file.name);
+  free_initializers(g);
   Scope scope;
   read_inputs(g, scope);
   for (const auto& [name, size] : options.dims) {

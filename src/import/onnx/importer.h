@@ -271,6 +271,8 @@ class Importer {
   int depth = 0;
 
  private:
+  /// Takes the overridden initialisers out: what remains of each is the input.
+  void free_initializers(proto::GraphProto& g) const;
   void read_inputs(const proto::GraphProto& g, Scope& scope);
   IRModule finish(const proto::GraphProto& g, const Values& outputs);
   Value enter(const graph::VarRef& param, const proto::ValueInfoProto& info, const graph::Type& type);

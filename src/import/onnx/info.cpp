@@ -238,6 +238,7 @@ OnnxInfo info_of(const ModelFile& file, const ImportOptions& options) {
   info.ir_version = m.ir_version(), info.model_version = m.model_version();
   info.producer = text(m.producer_name()), info.producer_version = text(m.producer_version()),
   info.domain = text(m.domain()), info.graph = text(m.graph().name());
+  info.description = text(m.doc_string()), info.graph_description = text(m.graph().doc_string());
   for (const auto& o : m.opset_import())
     info.opsets[is_onnx_domain(o.domain()) ? "" : text(o.domain())] = o.version();
   if (auto it = info.opsets.find(""); it != info.opsets.end()) info.opset = it->second;

@@ -10,8 +10,10 @@
 namespace tenon::onnx {
 
 struct ImportOptions {
-  std::map<std::string, int64_t> dims;    ///< values of symbolic dimensions, by the model's names
-  bool specialize_missing_dims = false;   ///< symbolic dimensions without a value become 1
+  std::map<std::string, int64_t> dims;   ///< values of symbolic dimensions, by the model's names
+  bool specialize_missing_dims = false;  ///< symbolic dimensions without a value become 1
+  std::vector<std::string>
+      overridden;  ///< initialisers that the model also names as inputs: they become inputs
   std::map<std::string, NDArray> values;  ///< inputs that are fixed: they become constants, not parameters
   int64_t max_file_bytes = (int64_t(1) << 31) - 1;  ///< of the model file; external data is not counted
   int64_t max_tensor_bytes = int64_t(1) << 36;      ///< of one tensor that the file describes
@@ -47,7 +49,7 @@ struct OnnxNodeInfo {
 /// What a model says about itself; nothing is converted and weights are not decoded.
 struct OnnxInfo {
   int64_t ir_version = 0, opset = 0, model_version = 0;
-  std::string producer, producer_version, domain, graph;
+  std::string producer, producer_version, domain, graph, description, graph_description;
   std::map<std::string, int64_t> opsets;       ///< by domain; "" is ONNX's own
   std::vector<OnnxValueInfo> inputs, outputs;  ///< initialisers are not inputs
   std::vector<OnnxValueInfo>

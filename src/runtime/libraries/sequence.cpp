@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// libtenon_sequence: lists that grow while a loop runs, and the operators of sequences and optionals.
+// libtenon_sequence: lists that grow while a loop runs, and the operators of sequences, optionals and maps.
 // Compiled programs and the interpreter call the same functions by name.
 #include <algorithm>
 #include <cstring>
@@ -252,6 +252,66 @@ Any bits_as(Arguments a) {
   return Any(NDArray::from_bytes(x.shape(), t, x.data(), x.byte_size()));
 }
 
+// ---------------------------------------------------------------- maps
+/// Operand i as keys: integers, or texts in bytes.
+std::vector<Any> keys_of(const Operands& o, size_t i) {
+  std::vector<Any> keys;
+  if (const NDArray given = o.tensor(i); given.dtype() == u8)
+    for (const std::string_view text : o.texts(i)) keys.push_back(Any(std::string(text)));
+  else
+    for (int64_t k = 0; k < given.size(); ++k) keys.push_back(Any(given.element_int(k)));
+  return keys;
+}
+/// (matrix or vector, keys) → a sequence of one map for each row: key → element of that column
+Any zip(Arguments a) {
+  const Operands o(a);
+  const NDArray x = o.tensor(0);
+  const std::vector<Any> keys = keys_of(o, 1);
+  const auto columns = int64_t(keys.size());
+  if (x.ndim() < 1 || x.ndim() > 2 || x.shape().back() != columns)
+    o.fail("a map needs a value for each of its " + std::to_string(columns) + " keys");
+  std::vector<Any> rows;
+  for (int64_t r = 0; r < (x.ndim() == 2 ? x.shape()[0] : 1); ++r) {
+    auto row = make<MapObj>();
+    for (int64_t c = 0; c < columns; ++c)
+      map_detail::set(row.mut(), keys[size_t(c)], Any(x.element(r * columns + c)));
+    rows.push_back(Any(std::move(row)));
+  }
+  return sequence_of(std::move(rows));
+}
+/// Writes a number, or a tensor of one, that an element of `out` can hold.
+void put_number(const Operands& o, const NDArray& out, int64_t at, const Any& value) {
+  const auto tensor = value.try_as<NDArray>();
+  const bool one = tensor && tensor->get() && tensor->size() == 1, floats = out.dtype().is_float();
+  if (const auto whole = value.try_as<int64_t>())
+    floats ? out.set_element(at, double(*whole)) : out.set_element_int(at, *whole);
+  else if (const auto real = value.try_as<double>(); real && floats)
+    out.set_element(at, *real);
+  else if (one && floats)
+    out.set_element(at, tensor->element(0));
+  else if (one && !tensor->dtype().is_float())
+    out.set_element_int(at, tensor->element_int(0));
+  else
+    o.fail("the values of the map must be numbers of " + to_string(out.dtype()) + ", not " +
+           Operands::kind(value));
+}
+/// (map, keys, like) → a matrix of one row, of the type of `like`: the value of each key, 0 where it has none
+Any row_of(Arguments a) {
+  const Operands o(a);
+  const auto map = o[0].try_as<Ref<MapObj>>();
+  if (!map || !*map) o.fail("a map is needed, not " + Operands::kind(o[0]));
+  const std::vector<Any> keys = keys_of(o, 1);
+  const bool texts = o.tensor(1).dtype() == u8;
+  for (const auto& [key, value] : (*map)->items)
+    if (key.try_as<std::string>().has_value() != texts)
+      o.fail(std::string("the keys of the map must be ") + (texts ? "texts" : "integers"));
+  const NDArray out = NDArray::zeros({1, int64_t(keys.size())}, o.tensor(2).dtype());
+  for (size_t i = 0; i < keys.size(); ++i)
+    if (const ptrdiff_t at = map_detail::find(map->get(), keys[i]); at >= 0)
+      put_number(o, out, int64_t(i), (*map)->items[size_t(at)].second);
+  return Any(out);
+}
+
 [[maybe_unused]] const bool registered = [] {
   register_unless_taken("tenon.sequence.kept", keep);
   register_unless_taken("tenon.sequence.construct", construct);
@@ -264,6 +324,8 @@ Any bits_as(Arguments a) {
   register_unless_taken("tenon.optional.none", no_content);
   register_unless_taken("tenon.optional.has", has_content);
   register_unless_taken("tenon.optional.get", content);
+  register_unless_taken("tenon.map.zip", zip);
+  register_unless_taken("tenon.map.row", row_of);
   register_unless_taken("tenon.sequence.bits_as", bits_as);
   register_unless_taken("tenon.sequence.empty", empty);
   register_unless_taken("tenon.sequence.append", append);

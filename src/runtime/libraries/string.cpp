@@ -59,21 +59,6 @@ struct Texts : Operands {
 };
 
 std::string_view bytes(const NDArray& a) { return {a.as_ptr<char>(), size_t(a.byte_size())}; }
-/// "3:abc0:" is a list of "abc" and "".
-std::vector<std::string_view> list_of(const Operands& o, size_t i) {
-  const NDArray held = o.tensor(i);
-  std::string_view all = bytes(held);
-  std::vector<std::string_view> out;
-  while (!all.empty()) {
-    size_t n = 0, at = 0;
-    for (; at < all.size() && all[at] >= '0' && all[at] <= '9'; ++at) n = n * 10 + size_t(all[at] - '0');
-    if (at == 0 || at >= all.size() || all[at] != ':' || all.size() - at - 1 < n)
-      o.fail("a list of strings is damaged");
-    out.push_back(all.substr(at + 1, n));
-    all.remove_prefix(at + 1 + n);
-  }
-  return out;
-}
 std::u32string readable(const Operands& o, const std::string& text) {
   auto points = code_points(text);
   if (!points) o.fail("a string is not UTF-8");
@@ -85,7 +70,7 @@ Any constant(Arguments a) {
   const Texts o(a);
   std::vector<int64_t> shape;
   for (size_t i = 2; i < o.size(); ++i) shape.push_back(o.integer(i));
-  const auto list = list_of(o, 1);
+  const auto list = o.texts(1);
   const NDArray out = NDArray::empty(shape, i64);
   if (int64_t(list.size()) != out.size()) o.fail("a list of strings is damaged");
   for (size_t i = 0; i < list.size(); ++i) out.as_ptr<int64_t>()[i] = o.table->number(list[i]);
@@ -231,7 +216,7 @@ Any normalize(Arguments a) {
     std::u32string points = readable(o, text);
     return exact ? points : in_case(std::move(points), false);
   };
-  for (const std::string_view word : list_of(o, 4)) stop.insert(key(std::string(word)));
+  for (const std::string_view word : o.texts(4)) stop.insert(key(std::string(word)));
   std::vector<int64_t> kept;
   for (int64_t i = 0; i < x.size(); ++i) {
     const std::string& text = o.text(x, i);

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Values of models that are no tensors of numbers, as the functions of these libraries see them: a sequence
 // is an Array, an empty optional is none, one with content is the content, a tensor of strings is a
-// StringTensor.
+// StringTensor, a map is a Map of integers or texts.
 #pragma once
 #include <string>
+#include <string_view>
 
 #include "base/container.h"
 #include "base/function.h"
@@ -39,6 +40,21 @@ class Operands {
     const NDArray t = tensor(i);
     if (t.size() != 1 || t.dtype().is_float()) fail("one integer is needed");
     return t.element_int(0);
+  }
+  /// A list of texts in bytes: "3:abc0:" is "abc" and "".
+  std::vector<std::string_view> texts(size_t i) const {
+    const NDArray held = tensor(i);
+    std::string_view all(held.as_ptr<char>(), size_t(held.byte_size()));
+    std::vector<std::string_view> out;
+    while (!all.empty()) {
+      size_t n = 0, at = 0;
+      for (; at < all.size() && all[at] >= '0' && all[at] <= '9'; ++at) n = n * 10 + size_t(all[at] - '0');
+      if (at == 0 || at >= all.size() || all[at] != ':' || all.size() - at - 1 < n)
+        fail("a list of strings is damaged");
+      out.push_back(all.substr(at + 1, n));
+      all.remove_prefix(at + 1 + n);
+    }
+    return out;
   }
   const std::vector<Any>& sequence(size_t i) const {
     static const std::vector<Any> none;

@@ -967,6 +967,32 @@ learned("TreeEnsembleRegressor", floats(6, 2), version=3, n_targets=2, nodes_tre
         nodes_falsenodeids=[2, 0, 0, 1, 0, 0], target_treeids=[0, 0, 1, 1], target_nodeids=[1, 2, 1, 2], target_ids=[0, 1, 0, 1], target_weights=[1.0, 2.0, 4.0, 8.0],
         base_values=[0.5, 0.25])
 
+
+def several(name, nodes, inputs, expected, **keywords):
+    case(name, [Node(op, given, made, domain="" if op == "SequenceAt" else ML, **attributes) for op, given, made, attributes in nodes], inputs,
+         domains=((ML, 3),), expected=expected, outputs=keywords.pop("outputs", ("y",)), **keywords)
+
+
+features = f32(1, -2, 0.5, 3).reshape(2, 2)
+line = dict(coefficients=[1.0, 0.5, -1.0, 2.0, 0.0, 1.0], intercepts=[0.5, 0.0, -0.5])
+weights, added = np.array(line["coefficients"], np.float32).reshape(3, 2), np.array(line["intercepts"], np.float32)
+scores = features @ weights.T + added
+several("LinearClassifier", [("LinearClassifier", ["a"], ["y", "y1"], dict(line, classlabels_ints=[7, 8, 9]))], {"a": features},
+        [i64(7, 8, 9)[scores.argmax(1)], scores], outputs=("y", "y1"))
+several("LinearClassifier of one score", [("LinearClassifier", ["a"], ["y", "y1"], dict(coefficients=[1.0, 0.5], intercepts=[0.25], classlabels_strings=["no", "yes"]))],
+        {"a": features}, [texts("yes", "yes"), f32(0.75, 0.25, -1.25, 2.25).reshape(2, 2)], outputs=("y", "y1"))
+learned("LinearRegressor", features, version=1, targets=3, expected=[scores], **line)
+stump = dict(nodes_treeids=[0, 0, 0], nodes_nodeids=[0, 1, 2], nodes_featureids=[0, 0, 0], nodes_values=[0.75, 0.0, 0.0], nodes_modes=["BRANCH_LEQ", "LEAF", "LEAF"],
+             nodes_truenodeids=[1, 0, 0], nodes_falsenodeids=[2, 0, 0], class_treeids=[0, 0], class_nodeids=[1, 2])
+several("TreeEnsembleClassifier", [("TreeEnsembleClassifier", ["a"], ["y", "y1"], dict(stump, class_ids=[0, 1], class_weights=[2.0, 3.0], base_values=[0.5, 0.0, 1.0], classlabels_int64s=[4, 5, 6]))],
+        {"a": features}, [i64(5, 4), f32(0.5, 3, 1, 2.5, 0, 1).reshape(2, 3)], outputs=("y", "y1"))
+several("TreeEnsembleClassifier of one class", [("TreeEnsembleClassifier", ["a"], ["y", "y1"], dict(stump, class_ids=[0, 0], class_weights=[0.25, 0.75], classlabels_strings=["no", "yes"]))],
+        {"a": features}, [texts("yes", "no"), f32(0.25, 0.75, 0.75, 0.25).reshape(2, 2)], outputs=("y", "y1"))
+for name, zipped, vocabulary in (("ZipMap, DictVectorizer", dict(classlabels_strings=["p", "q"]), dict(string_vocabulary=["q", "none", "p"])),
+                                 ("ZipMap, DictVectorizer of integers", dict(classlabels_int64s=[5, -1]), dict(int64_vocabulary=[-1, 0, 5]))):
+    several(name, [("ZipMap", ["a"], ["maps"], zipped), ("SequenceAt", ["maps", "at"], ["map"], {}), ("DictVectorizer", ["map"], ["y"], vocabulary)],
+            {"a": features, "at": np.array(1, np.int64)}, [f32(3, 0, 0.5).reshape(1, 3)])
+
 PAGE = pathlib.Path(__file__).resolve().parent / "samples.json"
 PAGE.write_text("[\n" + ",\n".join(json.dumps(c, separators=(",", ":")) for c in cases) + "\n]\n")
 print(f"{len(cases)} cases, {PAGE.stat().st_size} bytes")
