@@ -23,7 +23,7 @@
 extern "C" {
 #endif
 
-#define TENON_FFI_VERSION 3
+#define TENON_FFI_VERSION 4
 
 TENON_API int32_t tenon_ffi_version(void);
 
@@ -226,6 +226,11 @@ TENON_API TenonStatus tenon_ffi_artifact_functions(const TenonArtifact* artifact
  * no memory with the session. One call at a time (T0513); errors as of tenon_session_run. */
 TENON_API TenonStatus tenon_ffi_session_call(TenonSession* session, const char* function,
                                              const TenonAny* arguments, int32_t count, TenonAny* result);
+/* Calls a function around every kernel, builtin and packed call of the session's runs: name, whether it is
+ * before, the result (behind it; none where there is none), then the arguments, whose memory is that of the
+ * run. True before a call: it is left out. Null: none. What it fails with ends the run. */
+TENON_API TenonStatus tenon_ffi_session_set_instrument(TenonSession* session, const TenonObject* function,
+                                                       TenonAny* result);
 
 /* ---- Foreign objects: a value of another language that Tenon only hands on. */
 

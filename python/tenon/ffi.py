@@ -23,7 +23,8 @@ __all__ = ["Function", "convert_func", "function_info", "get_global_func", "init
 
 
 def _place(callable_):
-    """File, line and first words of a callable."""
+    """File, line and first words of a callable, or of what it wraps."""
+    callable_ = getattr(callable_, "__wrapped__", callable_)
     code = getattr(callable_, "__code__", None)
     doc = getattr(callable_, "__doc__", None) or ""
     return (code.co_filename, code.co_firstlineno, doc) if code else ("", 0, doc)

@@ -1,11 +1,35 @@
 # SPDX-License-Identifier: Apache-2.0
-"""ONNX models as modules: `tenon.onnx.load`."""
-from .executable import load_module
+"""ONNX models as modules: `tenon.onnx.load`; operators of your own: `tenon.onnx.register_converter`."""
+import functools
 
-__all__ = ["load"]
+from .executable import load_module
+from .ffi import register_func
+
+__all__ = ["load", "register_converter"]
 
 
 def load(model, dims=None, name="<bytes>", folder=""):
     """An ONNX model (path, bytes or onnx.ModelProto) as an IRModule. dims: {name: size} of symbolic dimensions.
     name, folder: of a model in memory, for messages and for its external data. ModelError T2xxx."""
     return load_module(model, name, folder, dims)
+
+
+def register_converter(name, function=None, override=False):
+    """Says an operator of a model with graph operators, for every import of this process; also a decorator.
+
+        @tenon.onnx.register_converter("my.domain::Swish")
+        def swish(inputs, attributes):
+            return inputs[0] * op.sigmoid(inputs[0])
+
+    name: "DOMAIN::NAME" of an operator that Tenon has none for. The function gets the inputs as a list of graph expressions
+    (None where one is left out) and the attributes as a dict, and gives an expression, or a list of one for each output.
+    UsageError T0103 when the name is taken and `override` is false; ModelError T2102 for what gives no expressions."""
+    def register(f):
+        @functools.wraps(f)
+        def convert(inputs, attributes):
+            return f(list(inputs), dict(attributes.items()))
+
+        register_func("onnx.converter." + name, convert, override)
+        return f
+
+    return register if function is None else register(function)

@@ -6,10 +6,11 @@
     io, ii = sch.split(i, [None, 8])
     sch.parallel(io)
 """
+import functools
 import inspect
 
 from .expr import ScriptFunction, is_word
-from .ffi import get_global_func
+from .ffi import get_global_func, register_func
 from .object import class_of, extend, namespace
 
 
@@ -49,6 +50,23 @@ def _rest_or_listed(method):
 
 def _rest(sizes):
     return [-1 if s is None else s for s in sizes] if isinstance(sizes, (list, tuple)) else sizes
+
+
+def schedule_rule(name, function=None, override=False):
+    """A rule that schedules the programs whose attribute "tenon.schedule_rule" is its name, in place of the default schedule;
+    also a decorator. function(sch, target) arranges the program's tir.Schedule. UsageError T0103 when the name is taken and
+    `override` is false."""
+    def register(f):
+        @functools.wraps(f)
+        def rule(func, target):
+            sch = _schedule()(func)
+            f(sch, target)
+            return sch.func
+
+        register_func("schedule.rule." + name, rule, override)
+        return f
+
+    return register if function is None else register(function)
 
 
 def primitives():

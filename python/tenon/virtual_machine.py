@@ -4,12 +4,22 @@
     vm = tenon.VirtualMachine(tenon.compile(module))
     y = vm["main"](x)
 """
+import enum
+
+from . import arrays
 from .error import UsageError
 from .executable import Executable
+from .ffi import convert_func
 from .ort_value import on_cpu
 from .timing import kernels_of, time_calls
 
-__all__ = ["GraphExecutor", "VirtualMachine"]
+__all__ = ["GraphExecutor", "VMInstrumentReturnKind", "VirtualMachine"]
+
+
+class VMInstrumentReturnKind(enum.IntEnum):
+    """What an instrument gives before a call; None is NO_OP."""
+    NO_OP = 0
+    SKIP_RUN = 1
 
 
 def _executable(model, device, **options):
@@ -80,6 +90,23 @@ class VirtualMachine:
             raise UsageError(f"the name {saved_name!r} is taken")
         function, values = self[name], self._ordered(name, args, named)
         self._saved[saved_name] = lambda: function(*values)
+
+    # ---- watching
+    def set_instrument(self, instrument):
+        """Calls instrument(func, name, before_run, ret_val, *args) before and behind every kernel, builtin and packed function
+        of later runs; None: no more. `func` is None: a kernel has no function of its own. `ret_val` is what a packed
+        function or builtin gave, None before; a kernel writes its last arguments. Arrays are the run's memory: copy what
+        is kept. SKIP_RUN before a call leaves it out. An exception ends the run."""
+        if instrument is None:
+            return self._run._set_instrument(None)
+        if not callable(instrument):
+            raise TypeError(f"an instrument is a function, not {type(instrument).__name__}")
+
+        def watch(name, before, result, *args):
+            made = instrument(None, name, before, arrays.numpy_of(result), *map(arrays.numpy_of, args))
+            return before and made is not None and VMInstrumentReturnKind(made) == VMInstrumentReturnKind.SKIP_RUN
+
+        self._run._set_instrument(convert_func(watch))
 
     # ---- times
     def time_evaluator(self, name, device=None, number=10, repeat=1, min_repeat_ms=0):

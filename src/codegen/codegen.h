@@ -29,7 +29,7 @@ namespace codegen {
 /// Kernels as text: a kind of `tenon compile --emit`, and a file of `--dump`.
 struct CodeText {
   std::string name, ending, doc;  ///< "asm", ".s", "assembly"
-  std::string (*kernels)(const IRModule& lowered, const Target& target, int opt_level) = nullptr;
+  std::function<std::string(const IRModule& lowered, const Target& target, int opt_level)> kernels;
   /// What stands behind the kernels so that the text is the whole model, registered with the runtime as
   /// `system` when that is no empty name; null: there is no such text.
   std::string (*model)(const Executable& executable, const IRModule& lowered,
@@ -80,7 +80,7 @@ struct CodeGenerator {
   std::vector<CodeText> texts;
   /// Checks, and makes code of every kernel; `threads` may work on it, and the result does not depend on
   /// them.
-  ObjectCode (*object)(const IRModule& lowered, const Target& target, int opt_level, int threads) = nullptr;
+  std::function<ObjectCode(const IRModule& lowered, const Target& target, int opt_level, int threads)> object;
   /// Optional, as `load` is: without objects there is nothing to link. `model`: what registers it; null for
   /// `shared`.
   std::string (*link)(const ObjectCode& code, const Target& target, LinkedAs form,
@@ -93,6 +93,9 @@ struct CodeGenerator {
   /// which the compile cache knows code by.
   std::string library = {};
   std::string (*library_version)() = nullptr;
+  /// A function of this process makes the code, of which the compile cache cannot know whether it is the
+  /// same.
+  bool cached = true;
 };
 
 /// Registers the code generator and the kind of target that it is for. Error "T0940" when that has one

@@ -39,4 +39,27 @@ TenonStatus tenon_ffi_session_call(TenonSession* session, const char* function, 
   });
 }
 
+TenonStatus tenon_ffi_session_set_instrument(TenonSession* session, const TenonObject* function,
+                                             TenonAny* result) {
+  return ffi::guard(result, [&] {
+    c_api::require(session, "tenon_ffi_session_set_instrument: the session is null");
+    Session& s = c_api::session_of(session);
+    if (!function) {
+      s.set_instrument({});
+      return Any();
+    }
+    if (!ffi::as<FunctionObj>(function))
+      throw Error(ErrorKind::usage, "T0102", "tenon_ffi_session_set_instrument: the object is no Function");
+    const TenonAny value = tenon_any_object(const_cast<TenonObject*>(function));
+    s.set_instrument([f = ffi::any(&value).as<Function>()](std::string_view name, bool before,
+                                                           const Any& given, std::span<const Any> arguments) {
+      std::vector<Any> all{Any(std::string(name)), Any(before), given};
+      all.insert(all.end(), arguments.begin(), arguments.end());
+      const auto left_out = f->call(all).try_as<bool>();
+      return left_out && *left_out;
+    });
+    return Any();
+  });
+}
+
 }  // extern "C"

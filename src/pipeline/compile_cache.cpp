@@ -20,6 +20,8 @@
 #include <mutex>
 #include <set>
 
+#include "base/function.h"
+#include "codegen/codegen.h"
 #include "codegen/digest.h"
 #include "pipeline/dimensions.h"
 #include "pipeline/emit.h"
@@ -79,7 +81,7 @@ std::string build_id() {
   std::set<std::string> own{library_of(reinterpret_cast<const void*>(&build_id)),
                             library_of(reinterpret_cast<const void*>(&tenon_version))};
   for (const codegen::CodeGenerator* g : codegen::code_generators()) {
-    own.insert(library_of(reinterpret_cast<const void*>(g->object)));
+    own.insert(library_of(reinterpret_cast<const void*>(g->check)));
     if (g->library_version) text += fmt::format(" {} {}", g->library, g->library_version());
   }
   for (const std::string& file : own) {
@@ -88,6 +90,13 @@ std::string build_id() {
     text += " " + digest;
   }
   return text;
+}
+
+/// Functions that this process registered take part, so that another one would compile something else.
+bool of_this_process(const CompileOptions& o) {
+  return has_inserted_passes() || !codegen::code_generator(target_of(o)).cached ||
+         !registry::names("schedule.rule.").empty() || !registry::names("onnx.converter.").empty() ||
+         !registry::names("onnx.type.").empty();
 }
 
 /// What a compilation depends on besides external data; empty when it cannot be known.
@@ -101,7 +110,7 @@ std::string key_of(const std::string& model, const CompileOptions& o) {
     content = digest_of_file(model);
   }
   const std::string build = build_id();
-  if (content.empty() || build.empty() || has_inserted_passes()) return {};
+  if (content.empty() || build.empty() || of_this_process(o)) return {};
   std::string text = fmt::format("tenon compile cache 1\n{}\nformat {} {}\n{}\n-O{} schedule={} limit={}\n",
                                  build, kArtifactFormat, TENON_KERNEL_ABI, to_json(target_of(o)), o.opt_level,
                                  o.schedule, o.memory_limit);

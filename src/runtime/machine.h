@@ -79,6 +79,8 @@ struct Machine {
   int32_t gather_call(const Step& step);
   Any execute();
   void call_kernel(const Step& step);
+  void call(const Step& step);                        ///< one of the three
+  [[gnu::cold]] void call_watched(const Step& step);  ///< for a profile or an instrument
   [[gnu::cold]] void kernel_failed(const Step& step, int32_t code);
   [[gnu::cold]] void call_packed(const Step& step);
   bool condition(const Step& step);
@@ -126,6 +128,7 @@ struct Machine {
   std::vector<uint8_t> handed;  ///< which of them are already in use
   std::vector<uint8_t> usable;  ///< which may be written before the call ends
   std::function<void(const ProfileEvent&)> profile;
+  InstrumentHook instrument;
   std::atomic<bool> running{false};
 };
 

@@ -478,6 +478,29 @@ bool Machine::condition(const Step& step) {
   fail_at(step, "T0511", "a condition must be one number, not " + v.kind_name());
 }
 
+inline void Machine::call(const Step& step) {
+  if (step.kind == Step::Kernel)
+    call_kernel(step);
+  else if (step.kind == Step::Builtin)
+    step.builtin(*this, step);
+  else
+    call_packed(step);
+}
+
+void Machine::call_watched(const Step& step) {
+  const Frame& f = frame();
+  std::vector<Any> args;
+  for (uint32_t i = 0; instrument && i < step.num_args; ++i) args.push_back(any_arg(step, i));
+  const bool left_out = instrument && instrument(step.callee->name, true, Any(), args);
+  const double start = now_ms();
+  if (!left_out) call(step);
+  if (profile)
+    profile({f.function->name, step.callee->name,
+             (&step - program->steps.data()) - int64_t(f.function->first_instruction), now_ms() - start});
+  if (instrument && !left_out)
+    instrument(step.callee->name, false, step.dst >= 0 ? f.registers[size_t(step.dst)] : Any(), args);
+}
+
 /// Runs until the frame at the bottom returns.
 Any Machine::execute() {
   const int bottom = depth;
@@ -488,17 +511,10 @@ Any Machine::execute() {
       case Step::Kernel:
       case Step::Builtin:
       case Step::Packed: {
-        const double start = profile ? now_ms() : 0;
-        if (step.kind == Step::Kernel)
-          call_kernel(step);
-        else if (step.kind == Step::Builtin)
-          step.builtin(*this, step);
+        if (profile || instrument) [[unlikely]]
+          call_watched(step);
         else
-          call_packed(step);
-        if (profile) [[unlikely]]
-          profile({f.function->name, step.callee->name,
-                   (&step - program->steps.data()) - int64_t(f.function->first_instruction),
-                   now_ms() - start});
+          call(step);
         ++f.pc;
         break;
       }

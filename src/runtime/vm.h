@@ -76,6 +76,12 @@ struct ProfileEvent {
   double ms = 0;
 };
 
+/// Called around every kernel, builtin and packed function: its name, whether it is before, what it gave
+/// (behind it, where it gives something) and its arguments, whose memory is that of the run. True before a
+/// call: it is left out.
+using InstrumentHook = std::function<bool(std::string_view name, bool before, const Any& result,
+                                          std::span<const Any> arguments)>;
+
 class Session {
  public:
   explicit Session(Artifact artifact, SessionOptions options = {});
@@ -107,6 +113,7 @@ class Session {
   int64_t memory_used() const;
   void set_profile(ProfileHook hook);                                           ///< null: off
   void set_instruction_profile(std::function<void(const ProfileEvent&)> hook);  ///< the same with the place
+  void set_instrument(InstrumentHook hook);                                     ///< null: off
   /// From any thread: the running call (or the next one) ends with Error "T0510", kind interrupted.
   void cancel();
   const Artifact& artifact() const;

@@ -261,6 +261,45 @@ class Fusion(unittest.TestCase):
         with transform.PassContext(opt_level=3):
             self.assertEqual(ops_of(transform.Sequential(["infer_types", "eliminate_dead_code"])(module)), ["nn.relu"])
 
+    def test_values_bound_once(self):
+        """What nothing needs goes, whatever it is bound to. A value that is needed once stays bound, as values of graph
+        functions do, and is computed where it is needed by fusion."""
+        def net(bb, x):
+            a = bb.emit(op.exp(x))
+            bb.emit(op.nn.relu(a))                # dead, and with it nothing else
+            b = bb.emit(op.sqrt(bb.emit(op.exp(x))))  # both dead
+            del b
+            return bb.emit(a + 1.0)
+
+        module = built(net, variable("x", 4))
+        with transform.PassContext(opt_level=3):
+            self.assertEqual(ops_of(transform.Sequential(["infer_types", "eliminate_dead_code"])(module)), ["exp", "add"])
+        self.assertEqual(len(self.groups(module)[0]), 1)
+        x = normal(4)
+        np.testing.assert_allclose(tenon.compile(module)(x), np.exp(x) + 1, rtol=1e-5)
+
+    def test_layouts_of_weights_are_folded(self):
+        """A convolution wants its constant weights in blocks: a transform is put on them, and computed when it compiles."""
+        w = normal(32, 16, 3, 3)
+        module = built(lambda bb, x: bb.emit(op.nn.conv2d(x, graph.Constant(tenon.NDArray(w)), padding=1)),
+                       variable("x", 1, 16, 14, 14))
+        with transform.PassContext(opt_level=3):
+            blocked = transform.Sequential(["infer_types", "convert_layout"])(module)
+            folded = transform.Sequential(["infer_types", "fold_constant"])(blocked)
+
+        def transforms_of_constants(module):
+            found = []
+            tenon.visit(module["main"], {graph.Call: lambda c: found.append(c) if getattr(c.op, "name", "") == "layout_transform"
+                                         and isinstance(c.args[0], graph.Constant) else None})
+            return len(found)
+
+        self.assertEqual((transforms_of_constants(module), transforms_of_constants(blocked), transforms_of_constants(folded)),
+                         (0, 1, 0))
+        x = normal(1, 16, 14, 14)
+        want = conv_reference(x, w, 1, 1)
+        for m in (module, blocked, folded):
+            np.testing.assert_allclose(tenon.compile(m)(x), want, rtol=1e-3, atol=1e-3)
+
     def test_order_of_passes_and_of_a_pipeline(self):
         names = [p.name for p in transform.pipeline("graph").passes]
         self.assertLess(names.index("infer_types"), names.index("fold_constant"))

@@ -4,10 +4,11 @@ beside the script, values beside plain Python."""
 from __future__ import annotations  # sizes that only the text knows stand in signatures
 
 import array
+import math
 import unittest
 
 import tenon
-from tenon import te
+from tenon import te, tir
 from tenon.ir import IRModule
 from tenon.script import relax as R, tir as T
 
@@ -122,6 +123,57 @@ class Programs(unittest.TestCase):
             a, c = (tenon.NDArray(array.array("i", v)) for v in (range(n), [0] * n))
             run(te.lower(sch, [A, C]), "main", a, c)
             self.assertEqual(list(memoryview(c)), [i + 2 for i in range(n)])
+
+
+class RecordedSteps(unittest.TestCase):
+    """The fourteen kinds of steps that a search records, on schedules of a product, and their traces replayed."""
+
+    def setUp(self):
+        self.A, self.B = te.placeholder((8, 12), name="A"), te.placeholder((12, 10), name="B")
+        self.k = te.reduce_axis((0, 12), name="k")
+        self.C = te.compute((8, 10), lambda i, j: te.sum(self.A[i, self.k] * self.B[self.k, j], axis=self.k), name="C")
+
+    def check(self, s, args):
+        """The scheduled program computes what the plain one does, and its trace makes it of the plain one."""
+        plain, scheduled = te.create_prim_func(args), te.lower(s, args)["main"]
+        results = []
+        for program in (plain, scheduled):
+            tensors = [tensor([float((7 * i + k) % 11 - 5) for i in range(math.prod(shape))], *shape)
+                       for k, shape in enumerate([tuple(d.value for d in t.shape) for t in args])]
+            run(program, "main", *tensors)
+            results.append(numbers(tensors[-1]))
+        self.assertEqual(*results)
+        again = tir.Schedule(plain)
+        again.run(scheduled.attrs["tenon.trace"])
+        self.assertEqual(again.func.body, scheduled.body)
+
+    def test_all_on_one_schedule(self):
+        A, B, C = self.A, self.B, self.C
+        bias = te.placeholder((10,), name="bias")
+        scaled = te.compute((8, 10), lambda i, j: C[i, j] * 0.5, name="scaled")
+        out = te.compute((8, 10), lambda i, j: scaled[i, j] + bias[j], name="out")
+        s = te.create_schedule(out.op)
+        CC = s.cache_write(C, "local")                               # CacheWrite
+        AA = s.cache_read(A, "local", [CC.op])                       # CacheRead
+        s[scaled].compute_inline()                                   # ComputeInline
+        xo, yo, xi, yi = s[out].tile(*out.op.axis, 4, 5)             # Split, Reorder
+        fx, fi = s[C].split(s[C].axis[0], factor=4)                  # FollowSplit: the factors of `out`
+        gx, gi = s[C].split(s[C].axis[1], factor=5)
+        s[C].reorder(fx, gx, fi, gi)
+        tile = s[out].fuse(xo, yo)                                   # Fuse
+        s[C].fuse(fx, gx)                                            # FollowFusedSplit
+        s[C].compute_at(s[out], tile).compute_root()                 # ComputeAt, ComputeRoot
+        s[CC].compute_at(s[C], gi)
+        s[AA].storage_align(s[AA].axis[0], 16, 0)                    # StorageAlign
+        s[out].parallel(tile).vectorize(yi).unroll(xi)               # Annotation
+        s[out].pragma(tile, "auto_unroll_max_step", 16)              # Pragma
+        self.check(s, [A, B, bias, out])
+
+    def test_rfactor(self):
+        s = te.create_schedule(self.C.op)
+        _, inner = s[self.C].split(self.k, factor=4)
+        s.rfactor(self.C, inner, 0)                                  # Rfactor
+        self.check(s, [self.A, self.B, self.C])
 
 
 if __name__ == "__main__":

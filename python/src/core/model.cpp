@@ -95,6 +95,7 @@ void free_model(Model* model) {
       Py_XDECREF(v.buffer);
     }
   Py_XDECREF(model->empty);
+  Py_XDECREF(model->instrument);
   for (TenonSession* s : model->idle) tenon_session_release(s);
   tenon_artifact_release(model->artifact);
   delete model;
@@ -109,6 +110,14 @@ TenonSession* take_session(PyObject* self, Model* model) {
     const TenonStatus status = tenon_session_create(model->artifact, &model->options, &session);
     if (status != TENON_OK) return raise_last(self, status), nullptr;
     if (model->profile) tenon_session_set_profile(session, profile_step, model);
+  }
+  if (model->instrument) {
+    TenonAny result;
+    const TenonObject* function = model->instrument == Py_None ? nullptr : object_of(model->instrument);
+    if (tenon_ffi_session_set_instrument(session, function, &result) != TENON_OK) {
+      model->idle.push_back(session);
+      return raise(&result), nullptr;
+    }
   }
   model->busy.push_back(session);
   return session;

@@ -36,6 +36,7 @@ struct Model {
   std::vector<TenonSession*> idle, busy;
   PyObject* empty = nullptr;  ///< numpy.empty, once a run needed it
   bool profile = false;
+  PyObject* instrument = nullptr;  ///< a Function, or None once there was one; null: there never was
   std::mutex mutex;                ///< of `events`: they come without the interpreter lock
   std::vector<ProfileEvent> events;
 };

@@ -187,6 +187,18 @@ PyObject* session_cancel(PyObject* self, PyObject* which) {
   Py_RETURN_NONE;
 }
 
+/// _set_instrument(Function or None): what runs that begin from now on call around every kernel.
+PyObject* session_set_instrument(PyObject* self, PyObject* function) {
+  Model* model = model_of(self);
+  if (!model) return nullptr;
+  if (function != Py_None && !is_wrapper(function))
+    return PyErr_Format(PyExc_TypeError, "_set_instrument needs a Function or None, not %R",
+                        Py_TYPE(function));
+  Py_XDECREF(model->instrument);
+  model->instrument = Py_NewRef(function);
+  Py_RETURN_NONE;
+}
+
 PyObject* session_take_profile(PyObject* self, PyObject*) {
   Model* model = model_of(self);
   if (!model) return nullptr;
@@ -218,6 +230,7 @@ PyMethodDef session_methods[] = {
      "outputs for arrays by position and by name"},
     {"_invoke", method(session_invoke), METH_FASTCALL, "(name, *values): a function of the model"},
     {"_cancel", session_cancel, METH_O, "ends a run"},
+    {"_set_instrument", session_set_instrument, METH_O, "a Function around every kernel, or None"},
     {"_take_profile", session_take_profile, METH_NOARGS,
      "(name, start, duration, thread) of what ran, in µs"},
     {"metadata", session_metadata, METH_O, "what the compiler recorded under a name, or None"},

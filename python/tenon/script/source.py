@@ -2,6 +2,7 @@
 """The text of decorated functions and classes, and the values around them."""
 import linecache
 import sys
+import types
 
 from ..ffi import get_global_func
 from ..object import dtype
@@ -110,13 +111,17 @@ def read(name, text, filename, around):
 
 
 def function_text(f):
+    """The text of a function. TypeError for what is none, or has no name."""
+    if not isinstance(f, types.FunctionType) or f.__name__ == "<lambda>":
+        raise TypeError(f"script text is the body of a function (`def`), not of {f!r}")
     code = f.__code__
     return source_of(f.__name__, code.co_filename, f.__globals__, code.co_firstlineno, last_line(code))
 
 
 def read_function(f, frame, check):
     """The one function of a program that a decorated function stands for."""
-    module = read(f.__name__, function_text(f), f.__code__.co_filename, Surroundings([f], frame))
+    text = function_text(f)
+    module = read(f.__name__, text, f.__code__.co_filename, Surroundings([f], frame))
     if len(module.functions) > 1:
         raise ValueError(f"`{f.__name__}` calls other functions of programs ({', '.join(list(module.functions)[1:])}): "
                          "put it into a class with @I.ir_module, which holds them all")
@@ -126,6 +131,8 @@ def read_function(f, frame, check):
 
 
 def read_module(cls, frame, check):
+    if not isinstance(cls, type):
+        raise TypeError(f"ir_module stands before a class, not before {cls!r}")
     functions = [f for f in vars(cls).values() if hasattr(f, "__code__")]
     lowest = max(functions, key=lambda f: f.__code__.co_firstlineno, default=None)
     last = last_line(lowest.__code__) if lowest else 0
@@ -137,8 +144,8 @@ def read_module(cls, frame, check):
 
 
 def read_macro(f, frame, hygienic):
-    around = Surroundings([f], frame)
-    return get_global_func("script.macro")(function_text(f), f.__code__.co_filename, around.has, around.evaluate,
+    text, around = function_text(f), Surroundings([f], frame)
+    return get_global_func("script.macro")(text, f.__code__.co_filename, around.has, around.evaluate,
                                            around.aliases, hygienic)
 
 

@@ -4,6 +4,8 @@
 
 #include "analysis/analyzer.h"
 #include "base/function.h"
+#include "ir/bind_nested.h"
+#include "op/infer.h"
 
 namespace tenon::onnx {
 namespace {
@@ -77,24 +79,50 @@ Expr parameter(NodeContext& n, const Any& value) {
   bad_rule(n, "a parameter that is neither a number nor a tensor");
 }
 
+Any attributes_of(NodeContext& n) {
+  Map<std::string, Any> attributes(make<MapObj>());
+  for (const auto& a : n.node.attribute())
+    if (const auto* known = n.attr(a.name())) attributes.set(a.name(), attribute_value(n, *known));
+  return Any(attributes);
+}
+
+Values converted(NodeContext& n, const Function& converter) {
+  Array<Any> inputs(make<ArrayObj>());
+  for (size_t i = 0; i < n.inputs(); ++i) inputs.push_back(n.has(i) ? Any(n.in(i)) : Any());
+  const Any made = converter(inputs, attributes_of(n));
+  const auto list = made.try_as<Array<Any>>();
+  const auto wanted = size_t(n.node.output_size());
+  Values out;
+  for (size_t i = 0; i < (list ? list->size() : 1); ++i) {
+    const auto e = (list ? (*list)[i] : made).try_as<Expr>();
+    if (!e || !*e) break;
+    out.push_back(
+        n.emit(graph::bind_nested(*e, [&](Expr part) { return n.emit(op::typed(std::move(part))); })));
+  }
+  if (out.size() < wanted)
+    n.unsupported(fmt::format("the converter of {} gives {} graph expressions where the node has {} outputs",
+                              n.op_type(), out.size(), wanted));
+  out.resize(wanted);
+  return out;
+}
+
 }  // namespace
 
 bool is_custom(const std::string& domain, const std::string& name) {
-  return bool(registry::find(kTypeRulePrefix + full_name(domain, name)));
+  const std::string full = full_name(domain, name);
+  return registry::find(kConverterPrefix + full) || registry::find(kTypeRulePrefix + full);
 }
 
 Values convert_custom(NodeContext& n) {
   const std::string name = full_name(n.node.domain(), n.op_type());
+  if (const Function converter = registry::find(kConverterPrefix + name)) return converted(n, converter);
   Array<Any> types;
   Array<Expr> inputs;
   for (size_t i = 0; i < n.inputs(); ++i) {
     types.push_back(n.has(i) ? described(n, i) : Any());
     if (n.has(i)) inputs.push_back(n.in(i));
   }
-  Map<std::string, Any> attributes;
-  for (const auto& a : n.node.attribute())
-    if (const auto* known = n.attr(a.name())) attributes.set(a.name(), attribute_value(n, *known));
-  const auto given = registry::find(kTypeRulePrefix + name)(types, attributes).try_as<Array<Any>>();
+  const auto given = registry::find(kTypeRulePrefix + name)(types, attributes_of(n)).try_as<Array<Any>>();
   const auto outputs = given && given->size() == 2 ? (*given)[0].try_as<Array<Any>>() : std::nullopt;
   const auto parameters = outputs ? (*given)[1].try_as<Array<Any>>() : std::nullopt;
   if (!parameters) bad_rule(n, "no pair of types and parameters");
