@@ -144,6 +144,51 @@ class EveryType(unittest.TestCase):
         self.assertGreater(seen, 80)
 
 
+def tensors():
+    A = te.placeholder((4,), name="A")
+    return A, te.compute((4,), lambda i: A[i] + 1.0, name="B")
+
+
+def stage():
+    B = tensors()[1]
+    return te.create_schedule(B.op)[B]
+
+
+# Types that list no fields: what makes an object of each, and those that only have kinds.
+WITHOUT_FIELDS = {
+    "ir.ObjectType": lambda: class_of("ir.ObjectType")(), "Function": lambda: tenon.convert_func(len),
+    "Array": lambda: tenon.convert_func(lambda x: x)([1, "a"]), "Map": lambda: tenon.convert_func(lambda x: x)({"a": 1}),
+    "Shape": lambda: tenon.Shape((2, 3)), "NDArray": lambda: tenon.NDArray(array.array("f", [1.0])),
+    "te.Tensor": lambda: tensors()[1], "te.Operation": lambda: tensors()[1].op, "te.Schedule": lambda: te.create_schedule(tensors()[1].op),
+    "te.Stage": lambda: stage(), "tir.Schedule": lambda: tir.Schedule(te.create_prim_func(tensors())),
+    "schedule.Handle": lambda: tir.Schedule(te.create_prim_func(tensors())).get_block("B"),
+    "tir.Trace": lambda: tir.Schedule(te.create_prim_func(tensors())).trace,
+    "ir.Pass": lambda: tenon.transform.get("fold_constant").info, 
+    "Compiled": lambda: tenon.compile(tenon.ir.IRModule({"main": te.create_prim_func(tensors())})).compiled,
+    "graph.Bindings": lambda: class_of("graph.Bindings")()}
+KINDS = {"Object", "tir.PrimExpr", "tir.Stmt", "ir.Type", "graph.Expr", "graph.Binding", "ir.Attrs"}
+# Python has str, bytes, the object itself and exceptions for the first four; places of nodes and mistakes of a text are the parser's.
+VALUES = {"String", "Bytes", "Foreign", "Error", "ir.Origin", "script.Poison"}
+# What models and the interpreter hold while they run; macros of script text.
+OF_RUNS = {"Artifact", "ArtifactMap", "Closure", "Data", "MemoryPool", "RefCell", "Sequence", "StringTable", "StringTensor",
+           "interpret.Function", "script.Macro"}
+
+
+class TypesWithoutFields(unittest.TestCase):
+    def test_each_is_made_or_has_a_reason(self):
+        te.create_prim_func(tensors()), tir.Schedule  # registers what comes with them
+        keys = {key for index in _core.type_indices() for key, _, fields in [_core.type_info(index)] if not fields}
+        self.assertEqual(keys - set(WITHOUT_FIELDS) - KINDS - VALUES - OF_RUNS, set())
+        for key, make in WITHOUT_FIELDS.items():
+            with self.subTest(key):
+                made = make()
+                self.assertTrue(isinstance(made, class_of(key)) and repr(made).strip(), made)
+                self.assertEqual(made, made)
+        for key in KINDS:
+            with self.subTest(key), self.assertRaises(TypeError):
+                class_of(key)()
+
+
 # ---------------------------------------------------------------- modules
 def sequence(*statements):
     """Statements one behind another; text knows no sequences in sequences."""
