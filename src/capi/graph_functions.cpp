@@ -183,6 +183,7 @@ const bool graph_functions_registered = [] {
   add_function(
       "graph.var", {"name", "type"},
       [](const std::string& name, const graph::Type& type) { return graph::var(name, type); }, "a variable");
+  add_function("ir.ObjectType.new", {}, graph::object_type, "the type of any value");
   add_function(
       "graph.call_tir", {"function", "args", "outputs", {"symbolic", Array<PrimExpr>()}},
       [](const std::string& f, const Array<graph::Expr>& args, const Array<graph::Type>& outputs,
