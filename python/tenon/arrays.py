@@ -122,7 +122,10 @@ def _of_kind(value, name, kind):
     """What a model calls "tensor(string)", "sequence(…)", "optional(…)" or "map(KEY, …)". TypeError."""
     what, _, inner = kind.rstrip()[:-1].partition("(")
     if what == "tensor":
-        return _texts(value, name) if inner == "string" else to_value(value, name, inner)
+        made = _texts(value, name) if inner == "string" else to_value(value, name, inner)
+        if inner != "string" and made.dtype != inner:
+            raise TypeError(f"input {name!r} must be of {inner}, not of {made.dtype}")
+        return made
     if what == "optional":
         return None if value is None else _of_kind(value, name, inner)
     if what == "sequence":

@@ -274,6 +274,19 @@ Map.values = lambda self: collections.abc.ValuesView(self)
 Map.items = lambda self: collections.abc.ItemsView(self)
 Map.get = collections.abc.Mapping.get
 Map.__repr__ = lambda self: repr(dict(self))
+def _numpy(self):
+    """The tensor as an array of NumPy over the same memory; integers of fewer than 8 bits are unpacked."""
+    from .arrays import numpy_of
+    return numpy_of(self)
+
+
+def _array(self, dtype=None, copy=None):
+    import numpy
+    array = numpy.asarray(_numpy(self), dtype)
+    return array.copy() if copy else array
+
+
+NDArray.numpy, NDArray.__array__ = _numpy, _array
 NDArray.__repr__ = lambda self: f"<NDArray {self.dtype}{list(self.shape)}>"
 for _own in (Array, Map, NDArray, _core.Function):
     _own._type_key = _own.__name__

@@ -4,8 +4,11 @@ import itertools
 import os
 import pathlib
 import signal
+import subprocess
+import sys
 import tempfile
 import threading
+import time
 import unittest
 
 import tenon
@@ -62,6 +65,41 @@ class Signals(unittest.TestCase):
         finally:
             signal.signal(signal.SIGALRM, before)
         self.assertTrue(begun.is_set())
+
+    def test_threads_that_work_when_the_process_ends(self):
+        """The interpreter ends daemon threads where they ask for its lock, inside calls of C++, too."""
+        code = """
+import threading, time, tenon
+from tenon import tir
+call = tenon.convert_func(lambda f: f())
+def work():
+    while True:
+        call(lambda: 1)
+        tenon.parse("@T.prim_func\\ndef f():\\n    T.evaluate(0)")
+for _ in range(4):
+    threading.Thread(target=work, daemon=True).start()
+time.sleep(0.2)
+"""
+        done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=120)
+        self.assertEqual((done.returncode, done.stdout, done.stderr), (0, "", ""))
+
+    def test_ctrl_c(self):
+        """As in a terminal: the signal comes from outside while the main thread compiles."""
+        code = f"""
+import tenon
+print("begun", flush=True)
+try:
+    while True:
+        tenon.compile({MODEL!r})
+except KeyboardInterrupt:
+    print("ended", tenon.compile({MODEL!r}).inputs[0][1])
+"""
+        child = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True)
+        self.assertEqual(child.stdout.readline(), "begun\n")
+        time.sleep(0.3)
+        child.send_signal(signal.SIGINT)
+        self.assertEqual(child.communicate(timeout=120)[0], "ended float32\n")
+        self.assertEqual(child.returncode, 0)
 
     def test_poll_signals_sees_what_came_while_no_python_ran(self):
         before = signal.signal(signal.SIGALRM, signal.default_int_handler)

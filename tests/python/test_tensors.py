@@ -56,9 +56,8 @@ class Buffers(unittest.TestCase):
                 return t.__dlpack__()
 
         self.assertEqual(through(Old()).shape, (2,))
-        for bad in [dict(stream=1), dict(copy=True)]:
-            with self.assertRaises(BufferError):
-                t.__dlpack__(**bad)
+        with self.assertRaises(BufferError):
+            t.__dlpack__(stream=1)
 
     def test_a_capsule_that_nobody_takes(self):
         t = through(array.array("h", [1]))
@@ -113,6 +112,28 @@ class Numpy(unittest.TestCase):
         a = numpy.arange(3)
         a.flags.writeable = False
         self.assertEqual(through(a).data_ptr, a.ctypes.data)
+
+    def test_types_that_numpy_has_not(self):
+        try:
+            import ml_dtypes
+        except ImportError:
+            self.skipTest("ml_dtypes is not here")
+        for dtype, shared in ((ml_dtypes.bfloat16, True), (ml_dtypes.float8_e5m2, True), (ml_dtypes.int4, False)):
+            a = numpy.array([[1, -2, 3], [0, 1, -1]]).astype(dtype)
+            t = tenon.NDArray(a)
+            self.assertEqual((t.dtype, t.shape), (dtype.__name__, (2, 3)))
+            for back in (t.numpy(), numpy.asarray(t), through(a).numpy()):
+                self.assertEqual(back.dtype, a.dtype)
+                numpy.testing.assert_array_equal(back.astype("f"), a.astype("f"))
+            a[0, 0] = 2
+            self.assertEqual(float(t.numpy()[0, 0]), 2 if shared else 1)
+            numpy.testing.assert_array_equal(tenon.NDArray(a.T).numpy().astype("f"), a.T.astype("f"))
+
+    def test_copies_by_dlpack(self):
+        t = tenon.NDArray(numpy.arange(6.0).reshape(2, 3))
+        self.assertNotEqual(numpy.from_dlpack(t, copy=True).ctypes.data, t.data_ptr)
+        numpy.testing.assert_array_equal(numpy.from_dlpack(t, copy=True), t.numpy())
+        self.assertEqual(numpy.from_dlpack(t, copy=False).ctypes.data, t.data_ptr)
 
     def test_what_no_tensor_holds(self):
         for value in [numpy.array([object()]), numpy.array(["text"]), numpy.array([1j]), numpy.array([1], ">i4")]:

@@ -5,6 +5,7 @@
 #define Py_LIMITED_API 0x030B0000
 #include <Python.h>
 #include <tenon/ffi.h>
+#include <unistd.h>
 
 namespace tenon::python {
 
@@ -101,11 +102,24 @@ class Releasing {
 bool interpreter_ended();
 bool add_deferred(PyObject* module);
 
+/// Takes the interpreter lock by `take`. The interpreter ends threads that ask for it while the process ends,
+/// by unwinding their frames, which frames of C++ do not survive: such a thread waits here for the end.
+template <class F>
+auto take_lock(F take) {
+  try {
+    return take();
+  } catch (...) {
+    for (;;) pause();
+  }
+}
+
 /// The interpreter lock released for a call that may take long.
 class Unlocked {
  public:
   Unlocked() : saved_(PyEval_SaveThread()) {}
-  ~Unlocked() { PyEval_RestoreThread(saved_); }
+  ~Unlocked() {
+    take_lock([this] { PyEval_RestoreThread(saved_); });
+  }
   Unlocked(const Unlocked&) = delete;
 
  private:

@@ -79,7 +79,7 @@ TenonStatus call_python(void* callable, const TenonAny* arguments, int32_t count
     tenon_ffi_error(&gone, result);
     return TENON_ERROR_USAGE;
   }
-  const PyGILState_STATE lock = PyGILState_Ensure();
+  const PyGILState_STATE lock = take_lock(PyGILState_Ensure);
   PyObject* args = PyTuple_New(count);
   for (int32_t i = 0; args && i < count; ++i) {
     PyObject* value = from_borrowed(arguments[i]);
@@ -105,7 +105,7 @@ TenonStatus poll_signals(void*, const TenonAny*, int32_t, TenonAny* result) {
       std::chrono::duration_cast<Clock::duration>(std::chrono::milliseconds(20)).count();
   if (now - last.load(std::memory_order_relaxed) < kPause || interpreter_ended()) return TENON_OK;
   last.store(now, std::memory_order_relaxed);
-  const PyGILState_STATE lock = PyGILState_Ensure();
+  const PyGILState_STATE lock = take_lock(PyGILState_Ensure);
   const TenonStatus status = PyErr_CheckSignals() == 0 ? TENON_OK : take_exception(result);
   PyGILState_Release(lock);
   return status;

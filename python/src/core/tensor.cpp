@@ -63,6 +63,7 @@ struct NumpyType {
   int number;
 };
 constexpr int kNumpyContiguous = 1, kNumpyAligned = 0x100;
+constexpr int kNumpyUserTypes = 256;  // from this number on types are those of extensions
 
 /// By NumPy's numbers of types; bits 0 for the others.
 DLDataType type_of_number(int number) {
@@ -236,16 +237,20 @@ void drop_capsule(PyObject* capsule) {
   }
 }
 
-PyObject* tensor_dlpack(PyObject* self, PyObject* args, PyObject* keywords) {
-  static const char* names[] = {"stream", "max_version", "dl_device", "copy", nullptr};
-  PyObject *stream = Py_None, *version = Py_None, *device = Py_None, *copy = Py_None;
-  if (!PyArg_ParseTupleAndKeywords(args, keywords, "|$OOOO", const_cast<char**>(names), &stream, &version,
-                                   &device, &copy))
-    return nullptr;
-  if (stream != Py_None) return PyErr_Format(PyExc_BufferError, "a tensor in CPU memory has no stream");
-  if (copy == Py_True) return PyErr_Format(PyExc_BufferError, "copies are made by the consumer");
-  TenonObject* object = made_object(self);
-  if (!object) return nullptr;
+/// The tensor with memory of its own; null: an exception is set.
+PyObject* copied(PyObject* self) {
+  const DLTensor t = view_of(self);
+  int64_t bits = t.dtype.bits;
+  for (int32_t d = 0; d < t.ndim; ++d) bits *= t.shape[d];
+  PyObject* memory = PyBytes_FromStringAndSize(static_cast<const char*>(t.data), Py_ssize_t((bits + 7) / 8));
+  if (!memory) return nullptr;
+  DLTensor own = t;
+  own.data = PyBytes_AsString(memory);
+  TenonAny result;
+  return made(own, memory, drop_later, &result) == 1 ? from_any(result) : nullptr;
+}
+/// A DLPack capsule in the version that the consumer asks for.
+PyObject* capsule_of(TenonObject* object, PyObject* version) {
   long major = 0;
   if (PyTuple_Check(version) && PyTuple_Size(version) == 2)
     major = PyLong_AsLong(PyTuple_GetItem(version, 0));
@@ -258,6 +263,24 @@ PyObject* tensor_dlpack(PyObject* self, PyObject* args, PyObject* keywords) {
   DLManagedTensor* managed = nullptr;
   if (tenon_ffi_to_dlpack_unversioned(object, &managed, &result) != TENON_OK) return raise(&result), nullptr;
   return PyCapsule_New(managed, "dltensor", drop_capsule);
+}
+
+PyObject* tensor_dlpack(PyObject* self, PyObject* args, PyObject* keywords) {
+  static const char* names[] = {"stream", "max_version", "dl_device", "copy", nullptr};
+  PyObject *stream = Py_None, *version = Py_None, *device = Py_None, *copy = Py_None;
+  if (!PyArg_ParseTupleAndKeywords(args, keywords, "|$OOOO", const_cast<char**>(names), &stream, &version,
+                                   &device, &copy))
+    return nullptr;
+  if (stream != Py_None) return PyErr_Format(PyExc_BufferError, "a tensor in CPU memory has no stream");
+  TenonObject* object = made_object(self);
+  if (!object) return nullptr;
+  if (copy == Py_True) {
+    PyObject* own = copied(self);
+    PyObject* capsule = own ? capsule_of(object_of(own), version) : nullptr;
+    Py_XDECREF(own);
+    return capsule;
+  }
+  return capsule_of(object, version);
 }
 
 /// A view as unsigned integers, for types that buffers do not have: of the same shape and width, or of packed
@@ -366,10 +389,23 @@ void* numpy_data(PyObject* array) { return reinterpret_cast<NumpyArray*>(array)-
 
 int numpy_array_from(PyObject* value, TenonAny* result) { return from_numpy(value, result); }
 
+/// An array of a type that only `ml_dtypes` has, by tenon.arrays; types of other extensions are refused
+/// there.
+static int from_ml_dtypes(PyObject* value, TenonAny* result) {
+  PyObject* arrays = PyImport_ImportModule("tenon.arrays");
+  PyObject* made = arrays ? PyObject_CallMethod(arrays, "to_value", "O", value) : nullptr;
+  Py_XDECREF(arrays);
+  const bool good = made && to_any(made, result);
+  Py_XDECREF(made);
+  return good ? 1 : -1;
+}
+
 int tensor_from(PyObject* value, TenonAny* result) {
   if (numpy_array_from(value, result)) return 1;
   if (PyObject_CheckBuffer(value))
     if (const int found = from_buffer(value, result)) return found;
+  if (is_numpy_array(Py_TYPE(value)) && reinterpret_cast<NumpyArray*>(value)->type->number >= kNumpyUserTypes)
+    return from_ml_dtypes(value, result);
   return from_dlpack(value, result);
 }
 
