@@ -163,7 +163,7 @@ WITHOUT_FIELDS = {
     "te.Stage": lambda: stage(), "tir.Schedule": lambda: tir.Schedule(te.create_prim_func(tensors())),
     "schedule.Handle": lambda: tir.Schedule(te.create_prim_func(tensors())).get_block("B"),
     "tir.Trace": lambda: tir.Schedule(te.create_prim_func(tensors())).trace,
-    "ir.Pass": lambda: tenon.transform.get("fold_constant").info, 
+    "ir.Pass": lambda: tenon.transform.get("fold_constant").info,
     "Compiled": lambda: tenon.compile(tenon.ir.IRModule({"main": te.create_prim_func(tensors())})).compiled,
     "graph.Bindings": lambda: class_of("graph.Bindings")()}
 KINDS = {"Object", "tir.PrimExpr", "tir.Stmt", "ir.Type", "graph.Expr", "graph.Binding", "ir.Attrs"}
