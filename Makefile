@@ -14,7 +14,7 @@ FIRST_BUILD := 8
 export NINJA_STATUS := [%f of %t, %e s]
 
 .DEFAULT_GOAL := help
-.PHONY: help setup build run test check fuzz conformance format asan python-asan tsan bench install wheel python walkthrough errors operators passes matmul libfuzzer clean
+.PHONY: help setup build run test check fuzz conformance format asan python-asan python-debug tsan bench install wheel python walkthrough errors operators passes matmul libfuzzer clean
 
 help:  ## show this list
 	@awk -F':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -83,6 +83,15 @@ python-asan: command  ## Python tests, the extension and the runtime under the a
 	@LD_PRELOAD="$$(c++ -print-file-name=libasan.so) $$(c++ -print-file-name=libstdc++.so.6)" LD_LIBRARY_PATH=$(BUILD)/lib PYTHONPATH=build/asan-python/python \
 	  PYTHONMALLOC=malloc TENON_SOURCE_DIR=$(CURDIR) ASAN_OPTIONS=detect_leaks=0:use_sigaltstack=0:detect_container_overflow=0 UBSAN_OPTIONS=print_stacktrace=1:halt_on_error=1 \
 	  $(or $(PYTHON),python3) -m unittest discover -s tests/python
+
+# The extension counts references only where it is built for a debug build of Python.
+python-debug: command  ## Python tests under a debug build of Python, with checks of references (PYTHON=python3-dbg)
+	@rm -rf build/debug-python && mkdir -p build/debug-python && cp -rL $(BUILD)/python/tenon build/debug-python
+	@c++ -std=c++20 -O1 -fPIC -shared -DPy_DEBUG -Iinclude -Wno-missing-field-initializers \
+	  -I$$(python3 -c "import sysconfig; print(sysconfig.get_path('include'))") -o build/debug-python/tenon/_core.abi3.so \
+	  python/src/core/*.cpp $(BUILD)/lib/libtenon_ffi.so $(BUILD)/lib/libtenon_runtime.so
+	@LD_LIBRARY_PATH=$(BUILD)/lib PYTHONPATH=build/debug-python:$(PYTHONPATH) TENON_SOURCE_DIR=$(CURDIR) \
+	  $(or $(PYTHON),python3-dbg) -X dev -W ignore -m unittest discover -s tests/python
 
 # Only the tests that start threads without compiled kernels: the sanitizer sees all of their code.
 tsan: setup  ## unit tests of threads under the thread sanitizer

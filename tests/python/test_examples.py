@@ -6,6 +6,7 @@ Not here, because the project has no such part yet: what a GPU runs (the softmax
 external code generators (MergeComposite, PartitionGraph), HLO modules, traced programs and TorchScript's `foo(len)`."""
 from __future__ import annotations
 
+import json
 import unittest
 
 import tenon
@@ -300,6 +301,22 @@ class Fusion(unittest.TestCase):
         for m in (module, blocked, folded):
             np.testing.assert_allclose(tenon.compile(m)(x), want, rtol=1e-3, atol=1e-3)
 
+    def test_kinds_of_operators(self):
+        """The tables of how operators fuse. What fills a tensor, one_hot and products of indices have other kinds here: they read
+        nothing element by element, or are contractions."""
+        kinds = {o["name"]: o["fusion"] for o in json.loads(tenon.get_global_func("compiler.operators")({})["json"])["operators"]}
+        for kind, names in {
+                "element_wise": """log log2 log10 tan cos cosh sin sinh acos acosh asin asinh atan atanh exp erf sqrt rsqrt sigmoid floor
+                    ceil trunc round sign abs tanh negative logical_not bitwise_not isnan isfinite isinf""",
+                "broadcast": """add subtract right_shift left_shift maximum minimum divide floor_divide multiply power mod floor_mod
+                    logical_and logical_or logical_xor bitwise_and bitwise_or bitwise_xor equal not_equal less less_equal greater
+                    greater_equal broadcast_to""",
+                "injective": """pad tile strided_slice expand_dims squeeze image.resize2d nn.upsampling zeros_like ones_like full
+                    one_hot""",
+                "comm_reduce": "argmax argmin max min sum all any prod mean variance",
+                "out_element_wise_fusable": "nn.conv2d matmul einsum"}.items():
+            self.assertEqual({n: kinds[n] for n in names.split()}, dict.fromkeys(names.split(), kind))
+
     def test_order_of_passes_and_of_a_pipeline(self):
         names = [p.name for p in transform.pipeline("graph").passes]
         self.assertLess(names.index("infer_types"), names.index("fold_constant"))
@@ -391,6 +408,22 @@ class Onnx(unittest.TestCase):
         with self.assertRaises(tenon.ModelError) as refused:
             tenon.compile(self.model("Resize", {"x": x.shape}, None, 10, [scales], mode="cubist"))
         self.assertIn("cubist", str(refused.exception))
+
+    def test_resize_to_sizes_of_the_model_and_of_the_run(self):
+        import onnx
+        h, x = self.helper, normal(1, 1, 2, 3)
+        infos = [h.make_tensor_value_info("x", self.float, x.shape), h.make_tensor_value_info("sizes", onnx.TensorProto.INT64, (4,))]
+        sizes = np.array([1, 1, 4, 6], np.int64)
+        for constant in (True, False):
+            node = h.make_node("Resize", ["x", "", "", "sizes"], ["y"], mode="nearest", coordinate_transformation_mode="asymmetric",
+                               nearest_mode="floor")
+            model = h.make_model(h.make_graph([node], "g", infos[:1] if constant else infos,
+                                              [h.make_tensor_value_info("y", self.float, None)],
+                                              [onnx.numpy_helper.from_array(sizes, "sizes")] if constant else []),
+                                 opset_imports=[h.make_opsetid("", 17)], ir_version=8)
+            ex = tenon.compile(model)
+            np.testing.assert_array_equal(ex(x) if constant else ex(x, sizes), x.repeat(2, 2).repeat(2, 3))
+        np.testing.assert_array_equal(ex(x, np.array([1, 1, 2, 9], np.int64)), x.repeat(3, 3))
 
     def test_operators_are_found_by_name(self):
         self.assertEqual(graph.Op("nn.conv2d").name, "nn.conv2d")

@@ -125,6 +125,28 @@ class Programs(unittest.TestCase):
             self.assertEqual(list(memoryview(c)), [i + 2 for i in range(n)])
 
 
+class Refused(unittest.TestCase):
+    """What the posts show and Tenon has no part for is refused by its name (docs/python.md says why)."""
+
+    def test_targets(self):
+        module = tenon.parse("@R.function\ndef main(x: R.Tensor((4,), 'float32')):\n    y = R.nn.relu(x)\n    return y\n")
+        for target in ("cuda", "opencl"):
+            with self.assertRaisesRegex(tenon.UsageError, f"T0901.*`{target}`"):
+                tenon.compile(module, target=target)
+
+    def test_texts(self):
+        for text, code in (("primfn(A_1: handle, C_1: handle) -> ()\n  attr = {}\n", "T0213"), ("def foo(len):\n    return len\n", "T0211"),
+                           ("HloModule m\n", "T0206"), ("fn (%x: Tensor[(4), float32]) { nn.relu(%x) }", "T0206")):
+            with self.assertRaises(tenon.ScriptError) as refused:
+                tenon.parse(text)
+            self.assertEqual(refused.exception.code, code)
+
+    def test_names(self):
+        for name in ("MergeComposite", "AnnotateTarget", "PartitionGraph", "DeadCodeElimination"):
+            with self.assertRaisesRegex(AttributeError, name):
+                getattr(tenon.transform, name)
+
+
 class RecordedSteps(unittest.TestCase):
     """The fourteen kinds of steps that a search records, on schedules of a product, and their traces replayed."""
 
