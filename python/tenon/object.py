@@ -137,7 +137,20 @@ def _svg(self):
     return svg(self)
 
 
-_EXTRA = {"ir.IRModule": {"__getitem__": lambda self, name: self.functions[name], "_repr_html_": _module_html, "svg": _svg},
+def _global_vars(self):
+    """The GlobalVar of every function."""
+    return [class_of("graph.GlobalVar")(name) for name in self.functions]
+
+
+def with_attr(self, key, value):
+    """The function or module with an attribute more, or with another value of it."""
+    return self.replace(attrs={**dict((self.attrs or {}).items()), key: value})
+
+
+_EXTRA = {"ir.IRModule": {"__getitem__": lambda self, name: self.functions[getattr(name, "name", name)],
+                          "__contains__": lambda self, name: getattr(name, "name", name) in self.functions,
+                          "get_global_vars": _global_vars, "with_attr": with_attr, "_repr_html_": _module_html,
+                          "svg": _svg},
           "Shape": _SHAPE}
 
 
