@@ -95,6 +95,7 @@ libfuzzer: setup  ## fuzz the parser and the schedules under the sanitizers (SEC
 	@scripts/fuzz
 
 bench: command  ## time the models against ONNX Runtime and OpenVINO (Python environment from PyPI; more: ARGS=…)
+	@cmake --build $(BUILD) -j $(JOBS) --target tenon_python
 	@bench/run --tenon $(BUILD)/bin/tenon $(ARGS)
 
 install: command  ## install to PREFIX (default /usr/local)
