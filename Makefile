@@ -14,7 +14,7 @@ FIRST_BUILD := 8
 export NINJA_STATUS := [%f of %t, %e s]
 
 .DEFAULT_GOAL := help
-.PHONY: help setup build run test check fuzz conformance format asan python-asan python-debug tsan bench install wheel python walkthrough errors operators passes matmul libfuzzer clean
+.PHONY: help setup build run test check fuzz conformance format asan python-asan python-debug tsan bench install wheel python walkthrough errors operators passes python-api matmul libfuzzer clean
 
 help:  ## show this list
 	@awk -F':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -104,6 +104,7 @@ libfuzzer: setup  ## fuzz the parser and the schedules under the sanitizers (SEC
 	@scripts/fuzz
 
 bench: command  ## time the models against ONNX Runtime and OpenVINO (Python environment from PyPI; more: ARGS=…)
+	@cmake --build $(BUILD) -j $(JOBS) --target tenon_python
 	@bench/run --tenon $(BUILD)/bin/tenon $(ARGS)
 
 install: command  ## install to PREFIX (default /usr/local)
@@ -126,6 +127,9 @@ passes: command  ## write docs/passes.md and the lists of passes anew from their
 
 operators: command  ## write docs/operators.md anew from the registry
 	@scripts/operators_page $(BUILD)/bin/tenon
+
+python-api:  ## write docs/python_api.md anew from the package that PYTHON imports
+	@$(or $(PYTHON),python3) scripts/python_api_page
 
 matmul: setup $(BUILD)/build.ninja  ## measure the classic matrix product and write docs/matmul.md anew
 	@cmake --build $(BUILD) -j $(JOBS) --target example_matmul

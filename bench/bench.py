@@ -35,6 +35,14 @@ class Failure(Exception):
     pass
 
 
+def package_of(tenon):
+    """The folder of the Python package that was built with a command."""
+    folder = pathlib.Path(tenon).resolve().parent.parent / "python"
+    if not (folder / "tenon").is_dir():
+        sys.exit(f"bench: there is no Python package in {folder}: build the target tenon_python (Debian: python3-dev)")
+    return folder
+
+
 class Contender:
     """A process of contender.py."""
 
@@ -258,10 +266,9 @@ def main():
     missing = set(o.names) - {p.stem for p in paths}
     if missing or not paths:
         sys.exit(f"bench: no {', '.join(sorted(missing)) or 'models'} in {o.models}")
-    library = lambda tenon: tenon.resolve().parent.parent / "lib" / "libtenon_runtime.so"
-    contenders = {"tenon": Contender("tenon", "tenon", library(o.tenon))}
+    contenders = {"tenon": Contender("tenon", "tenon", package_of(o.tenon))}
     if o.base:
-        contenders["base"] = Contender("base", "tenon", library(o.base))
+        contenders["base"] = Contender("base", "tenon", package_of(o.base))
     contenders |= {"onnxruntime sleep": Contender("onnxruntime sleep", "onnxruntime", "sleep"), "onnxruntime spin": Contender("onnxruntime spin", "onnxruntime", "spin"),
                    "openvino f32": Contender("openvino f32", "openvino", "f32"), "openvino default": Contender("openvino default", "openvino", "default")}
     say = lambda text: print(text, flush=True)

@@ -5,7 +5,7 @@
 A process each, so that one's thread pool, pinning, memory or crash is not another's, and two builds of Tenon can
 stand side by side. `bench.py` starts these and lets only one work at a time.
 
-    bench/contender.py tenon LIBRARY | onnxruntime spin|sleep | openvino f32|bf16"""
+    bench/contender.py tenon FOLDER_OF_THE_PACKAGE | onnxruntime spin|sleep | openvino f32|bf16"""
 import ctypes
 import gc
 import json
@@ -18,17 +18,18 @@ import numpy as np
 
 
 class Tenon:
-    def __init__(self, library):
-        from tenon_c import Runtime
+    def __init__(self, package):
+        sys.path.insert(0, package)
+        import tenon
 
-        self.runtime = Runtime(library)
-        self.version = "tenon"
+        self.version = tenon.__version__
 
     def create(self, c):
-        from tenon_c import Session
+        from tenon_session import Session
 
         feed = np.load(c["inputs"])
-        return Session(self.runtime, c["artifact"], [np.ascontiguousarray(feed[n]) for n in feed.files], c["threads"])
+        session = Session(c["artifact"], [feed[n] for n in feed.files], c["threads"])
+        return Bound(session.run, session, session.outputs)
 
 
 class OnnxRuntime:
@@ -75,13 +76,18 @@ class OpenVino:
 
 
 class Bound:
-    """A call with its inputs; keeps what the call needs alive."""
+    """A call with its inputs; keeps what the call needs alive. `outputs` gives the results of the last run, where `run`
+    itself does not."""
 
-    def __init__(self, run, keep=None):
-        self.run, self.keep = run, keep
+    def __init__(self, run, keep=None, outputs=None):
+        self.run, self.keep, self.outputs = run, keep, outputs
+
+    def results(self):
+        made = self.run()
+        return self.outputs() if self.outputs else made
 
     def close(self):
-        self.run = self.keep = None
+        self.run = self.keep = self.outputs = None
 
 
 def peak_gflops(library, threads):
@@ -130,7 +136,7 @@ def main():
                 out["create_s"] = time.perf_counter() - start
                 out["precision"] = getattr(contender, "used", "f32")
             elif c["do"] == "check":
-                np.savez(c["outputs"], *[np.array(v) for v in session.run()])
+                np.savez(c["outputs"], *[np.array(v) for v in session.results()])
             elif c["do"] == "typical":
                 for _ in range(2):
                     session.run()

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Packed multiplications of bytes and bf16 as shares of the dot instructions' peak, measured in the same process.
 
-    bench/narrow.py --tenon build/release/bin/tenon --runtime build/release/lib/libtenon_runtime.so
+    PYTHONPATH=build/release/python bench/narrow.py --tenon build/release/bin/tenon
 
 u8 · i8 (MatMulInteger) and bf16 (MatMul) with a constant matrix, 512³ to 2048³, on one thread. Runs and
 measurements of the peak alternate. Times are those of the thread on a core, and both sides the best of all rounds,
@@ -18,7 +18,7 @@ import numpy as np
 import onnx
 from onnx import TensorProto, helper
 
-from tenon_c import Runtime, Session
+from tenon_session import Session
 
 HERE = pathlib.Path(__file__).resolve().parent
 
@@ -43,10 +43,9 @@ def model(kind, n, rng):
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--tenon", required=True)
-    parser.add_argument("--runtime", required=True, help="libtenon_runtime.so")
     parser.add_argument("--rounds", type=int, default=30)
     options = parser.parse_args()
-    runtime, rng = Runtime(options.runtime), np.random.default_rng(1)
+    rng = np.random.default_rng(1)
     with tempfile.TemporaryDirectory() as folder:
         folder = pathlib.Path(folder)
         library = folder / "dot_peak.so"
@@ -65,7 +64,7 @@ def main():
                     a = rng.integers(0, 256, (n, n)).astype(np.uint8)
                 else:
                     a = (rng.standard_normal((n, n)).astype(np.float32).view(np.uint32) >> 16).astype(np.uint16)
-                session = Session(runtime, folder / "m.tenon", [a], 1, ["uint8" if kind == "bytes" else "bfloat16"])
+                session = Session(folder / "m.tenon", [a], 1)
                 session.run()
                 best, peak = 1e9, 0.0
                 for _ in range(options.rounds):

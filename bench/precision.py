@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Networks on bytes and 16-bit floats, interleaved with ONNX Runtime and OpenVINO at the same precision.
 
-    bench/precision.py --tenon TENON --runtime libtenon_runtime.so --models build/bench/models [NAME…]
+    bench/precision.py --tenon TENON --models build/bench/models [NAME…]
 
 Of each float model NAME.onnx a QDQ model (static, per channel, from ONNX Runtime's quantiser) and a float16 model are
 written beside it, once. Rows: f32; QDQ; bf16 (Tenon: --precision bf16, OpenVINO: its precision hint, ONNX Runtime has
@@ -19,7 +19,7 @@ import onnx
 import onnx.version_converter
 from onnx import TensorProto, numpy_helper
 
-from bench import Contender, Failure, arrays
+from bench import Contender, Failure, arrays, package_of
 from inputs import dims_arguments, inputs_of
 
 DEFAULT = ["resnet50", "mobilenet_v2"]
@@ -94,7 +94,7 @@ def time_form(o, path, words, modes, scratch, reference, contenders):
     np.savez(inputs, **feed)
     subprocess.run([o.tenon, "compile", path, "-o", artifact, "-q", *words, *dims_arguments(path, feed)], check=True)
     rows, running = {}, []
-    for label, mode in {"tenon": o.runtime, "onnxruntime": modes[0], "openvino": modes[1]}.items():
+    for label, mode in {"tenon": package_of(o.tenon), "onnxruntime": modes[0], "openvino": modes[1]}.items():
         if mode is None:
             continue
         if (label, mode) not in contenders:
@@ -121,7 +121,6 @@ def time_form(o, path, words, modes, scratch, reference, contenders):
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--tenon", required=True)
-    parser.add_argument("--runtime", required=True, help="libtenon_runtime.so")
     parser.add_argument("--models", type=pathlib.Path, required=True)
     parser.add_argument("--rounds", type=int, default=ROUNDS)
     parser.add_argument("names", nargs="*", default=DEFAULT)

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """One artifact for all sizes against artifacts for one size each: what do symbolic sizes cost?
 
-    bench/symbolic.py --tenon build/release/bin/tenon --runtime build/release/lib/libtenon_runtime.so MODEL.onnx \\
+    PYTHONPATH=build/release/python bench/symbolic.py --tenon build/release/bin/tenon MODEL.onnx \\
         x=1x3x48x320 x=4x3x48x320
     bench/symbolic.py … MODEL.onnx …       without sizes: those of SIZES that the model's name has
 
@@ -19,7 +19,7 @@ import time
 
 import numpy as np
 
-from tenon_c import Runtime, Session
+from tenon_session import Session
 
 LIMIT, LIMIT_OF_PRODUCTS = 1.10, 1.05
 BERT = "input_ids={0},attention_mask={0}"
@@ -54,9 +54,9 @@ def arrays_and_dims(infos, size):
     return arrays, [f"{d}={n}" for d, n in dims.items()]
 
 
-def ratio(runtime, symbolic, specialised, arrays, seconds):
+def ratio(symbolic, specialised, arrays, seconds):
     """The best times of both in milliseconds."""
-    sessions = [Session(runtime, path, arrays, 1) for path in (symbolic, specialised)]
+    sessions = [Session(path, arrays, 1) for path in (symbolic, specialised)]
     best = [float("inf")] * 2
     for s in sessions:
         s.run()
@@ -76,7 +76,6 @@ def ratio(runtime, symbolic, specialised, arrays, seconds):
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--tenon", required=True, type=pathlib.Path)
-    parser.add_argument("--runtime", required=True, help="libtenon_runtime.so")
     parser.add_argument("--seconds", type=float, default=6, help="for each size (default 6)")
     parser.add_argument("what", nargs="+", metavar="MODEL [SIZE …]")
     o = parser.parse_args()
@@ -88,7 +87,7 @@ def main():
             models[-1][1].append(word)
         else:
             sys.exit(f"{word}: sizes stand behind a model")
-    runtime, over = Runtime(o.runtime), False
+    over = False
     print(f"{'model':14} {'inputs':36} {'symbolic':>10} {'specialised':>12} {'ratio':>7}")
     for model, sizes in models:
         name = next((n for n in SIZES if model.stem.startswith(n)), "")
@@ -101,7 +100,7 @@ def main():
             for k, size in enumerate(sizes or SIZES.get(name) or sys.exit(f"{model}: which sizes?")):
                 arrays, dims = arrays_and_dims(infos, size)
                 specialised = compile_to(o.tenon, model, folder / f"specialised{k}.so", dims)
-                ours, theirs = ratio(runtime, symbolic, specialised, arrays, o.seconds)
+                ours, theirs = ratio(symbolic, specialised, arrays, o.seconds)
                 over |= ours > limit * theirs
                 shown = size.split(",")[0].split("=")[-1]
                 print(f"{model.stem:14} {shown:36} {ours:7.3f} ms {theirs:9.3f} ms {ours / theirs:7.3f}"

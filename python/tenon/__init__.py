@@ -14,7 +14,8 @@ __version__ = _core.version
 # What few programs need is imported when it is asked for: name → module.
 _LATER = {**dict.fromkeys(("attrs", "graph", "ir", "onnx", "onnx_backend", "op", "script", "target", "te", "tir", "transform")),
           "GraphExecutor": "virtual_machine", "VirtualMachine": "virtual_machine",
-          "VMInstrumentReturnKind": "virtual_machine", "OrtValue": "ort_value", "parse": "script", "rewrite": "walk", "visit": "walk",
+          "VMInstrumentReturnKind": "virtual_machine", "IRModule": "ir", "build": "te", "lower": "te",
+          "OrtValue": "ort_value", "parse": "script", "rewrite": "walk", "visit": "walk",
           **dict.fromkeys(("ExecutionMode", "GraphOptimizationLevel", "RunOptions", "SessionOptions"),
                           "session_options"),
           **dict.fromkeys(("Fail", "IOBinding", "InferenceSession", "InvalidArgument", "InvalidGraph",

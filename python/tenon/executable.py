@@ -13,6 +13,7 @@ import os
 from . import _core, arrays
 from .error import make_error
 from .ffi import convert_func, get_global_func
+from .object import class_of
 from .progress import reported
 from .timing import kernels_of, time_calls
 
@@ -64,7 +65,7 @@ def compile(model: Any, target: str | None = None, opt_level: int = 2, dims: Map
             note: Callable[[str], object] | None = None) -> Executable:
     """Compiles a model for this process.
 
-    model: path of an ONNX file or of script text, its bytes, an onnx.ModelProto, or an IRModule.
+    model: path of an ONNX file or of script text, its bytes, an onnx.ModelProto, an IRModule, or a PrimFunc.
     target: text such as "llvm -mcpu=x86-64-v3"; None: this machine.
     opt_level: 0 to 3. dims: {name: size} of symbolic dimensions. dim_bounds: {name: largest size}.
     precision: "f32" (as the model says), "bf16" or "f16" for contractions.
@@ -84,6 +85,8 @@ def compile(model: Any, target: str | None = None, opt_level: int = 2, dims: Map
                "cancelled": _core.poll_signals}
     if note is not None:
         request["note"] = convert_func(note)
+    if getattr(model, "_type_key", None) == "tir.PrimFunc":
+        model = class_of("ir.IRModule")({"main": model})
     if is_module(model):
         request["module"] = model
     elif content_of(model) is None:

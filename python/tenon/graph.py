@@ -13,7 +13,7 @@ import contextlib
 
 from .expr import ScriptFunction
 from .ffi import get_global_func
-from .object import class_of, namespace
+from .object import class_of, extend, namespace, with_attr
 
 _TYPES = ("Tensor", "Shape", "Prim", "Tuple", "Callable", "Ref")
 
@@ -21,6 +21,17 @@ _TYPES = ("Tensor", "Shape", "Prim", "Tuple", "Callable", "Ref")
 def var(name, type=None):
     """A variable of a type (None: found out later)."""
     return get_global_func("graph.var")(name, type)
+
+
+def const(value, dtype=None):
+    """An array, list or number as a constant. `dtype` of lists and numbers: int64, float32 or bool by their kind without
+    it."""
+    if dtype is not None or not hasattr(value, "dtype"):
+        import numpy
+        kind = {"i": "int64", "f": "float32"}
+        value = numpy.asarray(value)
+        value = numpy.ascontiguousarray(value.astype(str(dtype or kind.get(value.dtype.kind, value.dtype))))
+    return class_of("graph.Constant")(value)
 
 
 class BlockBuilder:
@@ -34,7 +45,8 @@ class BlockBuilder:
     # ---- functions
     @contextlib.contextmanager
     def function(self, name, params=(), attrs=None):
-        """A function while the scope lasts, which ends with `emit_func_output`."""
+        """A function while the scope lasts, which ends with `emit_func_output`. Whether it is pure follows from what it
+        calls; private is one without the attribute "global_symbol"."""
         f = _Function(name, list(params), attrs or {})
         self._functions.append(f)
         try:
@@ -78,9 +90,9 @@ class BlockBuilder:
         """The value as a type that is checked when the program runs; sizes that are new in it are defined."""
         return self._now().bindings.match_cast(value, type, name_hint)
 
-    def call_te(self, func, *args, name_hint=None, **keywords):
+    def call_te(self, func, *args, name_hint=None, primfunc_name_hint=None, **keywords):
         """A call of the tensor program that `func` says with tensor expressions: graph values among its arguments, also
-        in lists, become placeholders."""
+        in lists, become placeholders. `name_hint` (`primfunc_name_hint`): the name of the program."""
         te_args, inputs, values = [], [], []
         f = self._now()
 
@@ -99,12 +111,12 @@ class BlockBuilder:
         made = func(*te_args, **keywords)
         outputs = list(made) if isinstance(made, (tuple, list)) or type(made).__name__ == "Array" else [made]
         program = get_global_func("tir.rename_all")(get_global_func("te.create_prim_func")(inputs + outputs))
-        name = self.add_func(program, name_hint or getattr(func, "__name__", "te").strip("<>")).name
+        name = self.add_func(program, name_hint or primfunc_name_hint or getattr(func, "__name__", "te").strip("<>")).name
         return get_global_func("graph.call_tir")(name, values, [_type_of(t) for t in outputs])
 
-    def emit_te(self, func, *args, name_hint=None, **keywords):
+    def emit_te(self, func, *args, **keywords):
         """`call_te`, bound."""
-        return self.emit(self.call_te(func, *args, name_hint=name_hint, **keywords))
+        return self.emit(self.call_te(func, *args, **keywords))
 
     def normalize(self, expr):
         """The value in normal form, with its type: its parts are bound."""
@@ -190,6 +202,9 @@ def _placeholder(value, number):
 
 def _type_of(tensor):
     return Tensor(list(tensor.shape), tensor.dtype)
+
+
+extend("graph.Function", with_attr=with_attr)
 
 
 def Tensor(shape=None, dtype=None, ndim=None):  # noqa: N802

@@ -137,7 +137,20 @@ def _svg(self):
     return svg(self)
 
 
-_EXTRA = {"ir.IRModule": {"__getitem__": lambda self, name: self.functions[name], "_repr_html_": _module_html, "svg": _svg},
+def _global_vars(self):
+    """The GlobalVar of every function."""
+    return [class_of("graph.GlobalVar")(name) for name in self.functions]
+
+
+def with_attr(self, key, value):
+    """The function or module with an attribute more, or with another value of it."""
+    return self.replace(attrs={**dict((self.attrs or {}).items()), key: value})
+
+
+_EXTRA = {"ir.IRModule": {"__getitem__": lambda self, name: self.functions[getattr(name, "name", name)],
+                          "__contains__": lambda self, name: getattr(name, "name", name) in self.functions,
+                          "get_global_vars": _global_vars, "with_attr": with_attr, "_repr_html_": _module_html,
+                          "svg": _svg},
           "Shape": _SHAPE}
 
 
@@ -257,10 +270,12 @@ def _array_repr(self):
 
 
 def _count(self, value):
+    """How often a value is in the array."""
     return sum(1 for item in self if item is value or item == value)
 
 
 def _index(self, value, start=0, stop=None):
+    """The first place of a value from `start` to `stop`. ValueError when it is not there."""
     for i in range(*slice(start, stop).indices(len(self))):
         if self[i] is value or self[i] == value:
             return i
@@ -269,9 +284,24 @@ def _index(self, value, start=0, stop=None):
 
 Array.count, Array.index, Array.__repr__ = _count, _index, _array_repr
 Array.__reversed__ = lambda self: reversed(list(self))
-Map.keys = lambda self: collections.abc.KeysView(self)
-Map.values = lambda self: collections.abc.ValuesView(self)
-Map.items = lambda self: collections.abc.ItemsView(self)
+
+
+def _keys(self):
+    """The keys, as of a dict."""
+    return collections.abc.KeysView(self)
+
+
+def _values(self):
+    """The values, as of a dict."""
+    return collections.abc.ValuesView(self)
+
+
+def _items(self):
+    """Pairs of key and value, as of a dict."""
+    return collections.abc.ItemsView(self)
+
+
+Map.keys, Map.values, Map.items = _keys, _values, _items
 Map.get = collections.abc.Mapping.get
 Map.__repr__ = lambda self: repr(dict(self))
 def _numpy(self):

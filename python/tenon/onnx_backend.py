@@ -24,8 +24,11 @@ class TenonBackendRep(BackendRep):
 
 
 class TenonBackend(Backend):
+    """Tenon as ONNX's backend (onnx.backend.base.Backend, docs/OnnxBackendTest.md of ONNX)."""
+
     @classmethod
     def supports_device(cls, device):
+        """Whether models run on a device such as "CPU" or "CUDA:0": on the CPU only."""
         return device.split(":")[0] == "CPU"
 
     @classmethod
@@ -48,6 +51,7 @@ class TenonBackend(Backend):
 
     @classmethod
     def run_model(cls, model, inputs, device="CPU", **kwargs):
+        """Compiles an onnx.ModelProto and runs it once: a tuple of outputs. Keywords are those of `tenon.compile`."""
         return cls.prepare(model, device, **kwargs).run(inputs)
 
     @classmethod

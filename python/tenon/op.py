@@ -31,6 +31,14 @@ def _operator(name):
     return operator
 
 
+def call_tir(func, args, out_sinfo, tir_vars=()):
+    """A call of a tensor program of the module: `func` is its GlobalVar or name, `args` its inputs, `out_sinfo` the type of
+    its output, or a list of types; `tir_vars`: values of its scalar parameters."""
+    outputs = list(out_sinfo) if isinstance(out_sinfo, (tuple, list)) else [out_sinfo]
+    args = list(args) if isinstance(args, (tuple, list)) else [args]
+    return get_global_func("graph.call_tir")(getattr(func, "name", func), args, outputs, list(tir_vars))
+
+
 class _Namespace:
     """Operators with one prefix."""
 

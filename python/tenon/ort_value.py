@@ -61,6 +61,8 @@ class OrtValue:
 
     @staticmethod
     def ortvalue_from_shape_and_type(shape, element_type=1, device_type="cpu", device_id=0):
+        """A tensor with memory of its own whose elements are not set; `element_type`: a type of NumPy, or ONNX's
+        number of it."""
         import numpy
         on_cpu(device_type, device_id)
         return OrtValue(numpy.empty(tuple(shape), dtype_of(element_type)))
@@ -73,6 +75,7 @@ class OrtValue:
         return OrtValue(array.view(numpy.bool_) if is_bool_tensor else array)
 
     def numpy(self):
+        """The array, without a copy."""
         return self._value
 
     def __array__(self, dtype=None, copy=None):
@@ -87,41 +90,52 @@ class OrtValue:
         return 1, 0
 
     def to_dlpack(self):
+        """A DLPack capsule over the array."""
         return self.__dlpack__()
 
     def _for_run(self):
         return self._value
 
     def is_tensor(self):
+        """Whether it is a tensor."""
         return arrays.is_array(self._value)
 
     def is_sparse_tensor(self):
+        """False: there are none."""
         return False
 
     def is_tensor_sequence(self):
+        """Whether it is a sequence."""
         return isinstance(self._value, list)
 
     def has_value(self):
+        """False for an optional without a value."""
         return self._value is not None
 
     def shape(self):
+        """Sizes, as a list."""
         return list(self._value.shape)
 
     def data_type(self):
+        """Its type in ONNX's words: "tensor(float)", "seq(tensor(float))"."""
         if self.is_tensor():
             return type_name(self._value.dtype.name)
         return f"seq({type_name(self._value[0].dtype.name)})" if self._value else "seq"
 
     def element_type(self):
+        """ONNX's number of the element type: 1 is float32."""
         return TYPES[self._value.dtype.name][1]
 
     def data_ptr(self):
+        """The address of the first element."""
         return self._value.__array_interface__["data"][0]
 
     def tensor_size_in_bytes(self):
+        """Bytes of all elements."""
         return self._value.nbytes
 
     def device_name(self):
+        """"cpu"."""
         return "cpu"
 
     def update_inplace(self, np_arr):

@@ -52,6 +52,7 @@ class Bar:
             self._display(text)
 
     def close(self):
+        """Takes the bar off the screen."""
         if self.shown and self.terminal:
             self.stream.write("\r\x1b[K")
             self.stream.flush()

@@ -127,6 +127,7 @@ class ModelMetadata:
 
 
 def get_available_providers():
+    """The one provider, ["CPUExecutionProvider"]."""
     return ["CPUExecutionProvider"]
 
 
@@ -134,6 +135,7 @@ get_all_providers = get_available_providers
 
 
 def get_device():
+    """"CPU"."""
     return "CPU"
 
 
@@ -143,10 +145,12 @@ def set_default_logger_severity(severity):
 
 
 def set_default_logger_verbosity(verbosity):
+    """No effect; warns."""
     no_effect("set_default_logger_verbosity")
 
 
 def set_seed(seed):
+    """No effect; warns: random operators take their seed from the model."""
     no_effect("set_seed: random operators take their seed from the model;")
 
 
@@ -257,9 +261,11 @@ class InferenceSession(_core.Session):
 
     # Facts.
     def get_inputs(self) -> list[NodeArg]:
+        """Name, type and shape of each input."""
         return self._node_args("inputs")
 
     def get_outputs(self) -> list[NodeArg]:
+        """Name, type and shape of each output."""
         return self._node_args("outputs")
 
     def _node_args(self, which):
@@ -279,6 +285,7 @@ class InferenceSession(_core.Session):
                 if v["name"] not in self._free]
 
     def get_modelmeta(self):
+        """What the model says about itself."""
         return ModelMetadata(self._inspected())
 
     def _inspected(self):
@@ -293,15 +300,19 @@ class InferenceSession(_core.Session):
         return self._facts
 
     def get_session_options(self):
+        """The settings that the session was made with."""
         return self._options
 
     def get_providers(self):
+        """["CPUExecutionProvider"]."""
         return list(self._providers)
 
     def set_providers(self, providers=None, provider_options=None):
+        """Checks the names; UserWarning for each that is not there."""
         self._providers = _checked_providers(providers, provider_options)
 
     def get_provider_options(self):
+        """The settings of each provider, of which there are none."""
         return {name: {} for name in self._providers}
 
     def disable_fallback(self):
@@ -311,6 +322,7 @@ class InferenceSession(_core.Session):
 
     # Further ways to run.
     def run_with_ort_values(self, output_names, input_dict_ort_values, run_options=None):
+        """`run` with an OrtValue for each input and output."""
         return [OrtValue(v) for v in self.run(output_names, dict(input_dict_ort_values), run_options)]
 
     def run_async(self, output_names, input_feed, callback, user_data, run_options=None):
@@ -325,10 +337,12 @@ class InferenceSession(_core.Session):
         threading.Thread(target=work, name="tenon run_async").start()
 
     def io_binding(self):
+        """A binding of inputs and outputs for many runs."""
         return IOBinding(self)
 
     # Profiling.
     def get_profiling_start_time_ns(self):
+        """When the session was made, in nanoseconds since 1970."""
         return self._profile_start
 
     def end_profiling(self):
@@ -385,12 +399,15 @@ class IOBinding(_core.Binding):
         return self._outputs[name]
 
     def bind_cpu_input(self, name, arr_on_cpu):
+        """An array for an input, read in place where type, alignment and strides allow. InvalidArgument for another
+        type or shape."""
         index, dtype = self._input(name)
         array, dtype, shape = arrays.prepare(arr_on_cpu, name, dtype)
         address = array.__array_interface__["data"][0] if arrays.is_array(array) else array.data_ptr
         self._set_data(True, index, address, dtype, tuple(array.shape if shape is None else shape), array)
 
     def bind_ortvalue_input(self, name, ortvalue):
+        """The array of an OrtValue for an input."""
         self.bind_cpu_input(name, ortvalue.numpy())
 
     def bind_input(self, name, device_type, device_id, element_type, shape, buffer_ptr):
@@ -411,6 +428,7 @@ class IOBinding(_core.Binding):
         self._bound[name] = _memory(buffer_ptr, dtype, shape)
 
     def bind_ortvalue_output(self, name, ortvalue):
+        """The array of an OrtValue that each run writes. UsageError when it is read-only or has gaps."""
         array = ortvalue.numpy()
         if not (array.flags.c_contiguous and array.flags.writeable):
             raise error.UsageError(f"output {name!r} needs an array that can be written and lies without gaps")
@@ -430,13 +448,16 @@ class IOBinding(_core.Binding):
         return OrtValue(self._take(self._outputs[name][0]))
 
     def copy_outputs_to_cpu(self):
+        """The outputs of the last run as arrays."""
         return [value.numpy() for value in self.get_outputs()]
 
     def clear_binding_inputs(self):
+        """No input is bound any more."""
         for index, _ in self._inputs.values():
             self._clear(True, index)
 
     def clear_binding_outputs(self):
+        """No output is bound any more."""
         for index, _, _ in self._outputs.values():
             self._clear(False, index)
         self._bound.clear()

@@ -18,6 +18,7 @@ class GraphOptimizationLevel(enum.IntEnum):
 
 
 class ExecutionMode(enum.IntEnum):
+    """Whether ONNX Runtime runs operators side by side; no effect here, where loops inside them are."""
     ORT_SEQUENTIAL = 0
     ORT_PARALLEL = 1
 
@@ -71,11 +72,13 @@ class SessionOptions(_Settings):
         self._entries, self._dims = {}, {}
 
     def add_session_config_entry(self, key, value):
+        """A setting by its key; those that Tenon does not know warn."""
         if key not in self._ENTRIES:
             no_effect(f"the session config entry {key!r}")
         self._entries[key] = str(value)
 
     def get_session_config_entry(self, key):
+        """What was set under a key. UsageError when nothing was."""
         if key not in self._entries:
             raise UsageError(f"there is no session config entry {key!r}")
         return self._entries[key]
@@ -85,19 +88,24 @@ class SessionOptions(_Settings):
         self._dims[name] = int(size)
 
     def add_free_dimension_override_by_denotation(self, denotation, size):
+        """NotImplementedError: dimensions are overridden by name."""
         raise NotImplementedError("dimensions are overridden by name: add_free_dimension_override_by_name")
 
     def add_initializer(self, name, value):
+        """NotImplementedError: initializers stand in the model."""
         raise NotImplementedError("initializers from outside are not supported: store them in the model")
 
     def add_external_initializers(self, names, values):
+        """NotImplementedError: initializers stand in the model."""
         raise NotImplementedError("initializers from outside are not supported: store them in the model")
 
     def register_custom_ops_library(self, path):
+        """NotImplementedError: give the model a local function for the operator."""
         raise NotImplementedError("libraries of ONNX Runtime's custom operators cannot be loaded: give the model a "
                                   "local function for the operator")
 
     def has_providers(self):
+        """False: settings name no provider."""
         return False
 
 
@@ -120,6 +128,7 @@ class RunOptions(_Settings):
                 session._cancel(run)
 
     def add_run_config_entry(self, key, value):
+        """No effect; warns."""
         no_effect(f"the run config entry {key!r}")
 
     def _begin(self, session, run):

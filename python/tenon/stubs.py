@@ -60,11 +60,13 @@ def source(file):
 
 
 def parameters(parts, own):
+    """The parameters of a stub, from those of a signature."""
     out = [f"{name}: {accepted(type_)}" + (" = ..." if optional else "") for name, type_, optional in parts]
     return ", ".join(["self", *out[1:]] if own else out)
 
 
 def function_stub(name, full, own=False, indent=""):
+    """The stub of a registered function, with the line where it is registered."""
     file, line, head, words = function_info(full)
     parts, result = split_signature(head) if head else ([], "Any")
     given = parameters(parts, own) if head else ("self, *args: Any" if own else "*args: Any")
@@ -73,6 +75,7 @@ def function_stub(name, full, own=False, indent=""):
 
 
 def class_stub(key, parent, fields):
+    """The stub of a class: its fields, how it is made, its methods."""
     name = key.rpartition(".")[2]
     lines = [f"class {name}({python_type(parent)}):\n"]
     members = {full[len(key) + 1:]: full for full in list_global_func_names(key + ".")}
@@ -108,6 +111,7 @@ def stub_of(namespace):
 
 
 def main(folder):
+    """Writes the stub of every namespace into a folder."""
     for namespace in NAMESPACES:
         (pathlib.Path(folder) / f"{namespace}.pyi").write_text(stub_of(namespace))
 

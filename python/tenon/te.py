@@ -8,10 +8,12 @@
 """
 import inspect
 
+from .expr import is_word
 from .ffi import get_global_func
 from .object import class_of, extend, namespace
+from .tir import all, any, const  # noqa: A004
 
-__all__ = ["Schedule", "Stage", "Tensor", "comm_reducer", "compute", "const", "create_prim_func", "create_schedule", "extern",
+__all__ = ["Schedule", "Stage", "Tensor", "all", "any", "build", "comm_reducer", "compute", "const", "create_prim_func", "create_schedule", "extern",
            "lower", "max", "min", "placeholder", "prod", "reduce_axis", "scan", "size_var", "sum", "thread_axis", "var"]
 
 
@@ -37,8 +39,8 @@ def compute(shape, fcompute, name="compute", tag="", attrs=None):
 
 
 def reduce_axis(dom, name="k"):
-    """An iterator of reductions over (begin, end)."""
-    begin, end = dom
+    """An iterator of reductions over (begin, end), or over a tir.Range."""
+    begin, end = (dom.min, dom.min + dom.extent) if hasattr(dom, "extent") else dom
     return _call("reduce_axis", begin, end, name)
 
 
@@ -59,13 +61,6 @@ def var(name="n", dtype="int64"):
 
 
 size_var = var
-
-
-def const(value, dtype=None):
-    """A number as an expression."""
-    from .script import tir
-    dtype = dtype or ("bool" if isinstance(value, bool) else "int64" if isinstance(value, int) else "float32")
-    return getattr(tir, dtype)(value)
 
 
 def _reduction(kind, words):
@@ -127,6 +122,12 @@ def lower(sch, args, name="main", symbolic=()):
     return _call("lower", sch, list(args), name, list(symbolic))
 
 
+def build(inputs, args=None, target=None, name="main"):
+    """What `tenon.compile` makes of a schedule and its arguments, of a PrimFunc or of an IRModule."""
+    from .executable import compile
+    return compile(lower(inputs, args, name) if args is not None else inputs, target)
+
+
 def _shape(shape):
     return list(shape) if isinstance(shape, (tuple, list)) or hasattr(shape, "__len__") else [shape]
 
@@ -143,4 +144,16 @@ def _several(name):
 
 extend("te.Stage", fuse=_several("fuse"), reorder=_several("reorder"))
 extend("te.Tensor", __call__=lambda self, *indices: self[indices])
-__getattr__, __dir__ = namespace("te")
+extend("te.Tensor", ndim=property(lambda self: len(self.shape), doc="The number of dimensions."))
+_named, __dir__ = namespace("te")
+
+
+def __getattr__(name):
+    """`te.exp(x)`: the functions of expressions are those of `tenon.tir`."""
+    try:
+        return _named(name)
+    except AttributeError:
+        if not is_word(name):
+            raise
+    from . import tir
+    return getattr(tir, name)

@@ -15,9 +15,9 @@ class Times(tuple):
     results = property(tuple)
     mean = property(statistics.fmean)
     median = property(statistics.median)
-    min = property(lambda self: min(self))
-    max = property(lambda self: max(self))
-    std = property(lambda self: statistics.pstdev(self))
+    min = property(lambda self: min(self), doc="Seconds of the fastest repetition.")
+    max = property(lambda self: max(self), doc="Seconds of the slowest repetition.")
+    std = property(lambda self: statistics.pstdev(self), doc="Standard deviation, in seconds.")
 
     def __repr__(self):
         return (f"<{self.mean * 1e3:.4g} ms in the mean of {len(self)} repetitions, {self.min * 1e3:.4g} to "

@@ -8,17 +8,19 @@
 """
 import functools
 import inspect
+import operator
+import re
 
 from .expr import ScriptFunction, is_word
 from .ffi import get_global_func, register_func
-from .object import class_of, extend, namespace
+from .object import class_of, extend, namespace, with_attr
 
 
 def index_map(function, rank=None):
     """Where an element goes: `index_map(lambda i, j: (j, i))`. `rank` is needed for a function of `*i`."""
     if rank is None:
         parameters = inspect.signature(function).parameters.values()
-        if any(p.kind is p.VAR_POSITIONAL for p in parameters):
+        if [p for p in parameters if p.kind is p.VAR_POSITIONAL]:
             raise TypeError("index_map of a function of any number of variables needs `rank`")
         rank = len(parameters)
     inputs = [class_of("tir.Var")(name=f"i{n}", dtype="int64") for n in range(rank)]
@@ -26,30 +28,67 @@ def index_map(function, rank=None):
     return class_of("tir.IndexMap")(inputs, list(outputs) if isinstance(outputs, (tuple, list)) else [outputs])
 
 
-def _with_maps(method):
-    """A primitive that also takes a function of Python for an index map."""
+# Names of TVM for parameters that have another here.
+_ALSO = {"read_buffer_index": ("read_index",), "write_buffer_index": ("write_index",), "storage_scope": ("scope",),
+         "buffer_index": ("write_index",), "consumer_blocks": ("others",), "ann_key": ("key",), "ann_val": ("value",),
+         "max_innermost_factor": ("max_innermost",), "target": ("loop",)}
+# Parameters of TVM that have no choice here: what always holds.
+_ALWAYS = {"preserve_unit_iters": True, "disable_predication": False, "preserve_unit_loops": False, "index": -1}
+
+
+def _accessed(schedule, block, buffer):
+    """("read" or "write", number) of a buffer that a block accesses, given by name, as itself, or as that pair."""
+    if isinstance(buffer, (tuple, list)):
+        kind, number = buffer
+        return kind, number
+    node = schedule.get(schedule.get_block(block) if isinstance(block, str) else block)
+    for kind, regions in (("write", node.writes), ("read", node.reads)):
+        for number, region in enumerate(regions):
+            if region.buffer is buffer or region.buffer.name == buffer:
+                return kind, number
+    raise ValueError(f"the block `{node.name}` accesses no buffer {buffer!r}")
+
+
+def _primitive(method):
+    """A primitive under TVM's spellings: a function of Python stands for an index map, None among sizes for the rest,
+    loops come one by one or listed, buffers by number, name or as ("read", 0)."""
+    name, parameters = method.__name__, re.findall(r"\w+", method.__text_signature__ or "")[1:]
+
+    def value(v):
+        if inspect.isfunction(v):
+            return index_map(v)
+        return [-1 if s is None else s for s in v] if isinstance(v, (list, tuple)) else v
+
     def call(self, *args, **keywords):
-        args = [index_map(a) if inspect.isfunction(a) else a for a in args]
-        keywords = {k: index_map(v) if inspect.isfunction(v) else v for k, v in keywords.items()}
-        return method(self, *args, **keywords)
-
-    call.__name__, call.__doc__, call.__text_signature__ = method.__name__, method.__doc__, method.__text_signature__
-    return call
-
-
-def _rest_or_listed(method):
-    """A primitive that takes None for the rest among sizes, and loops one by one."""
-    def call(self, *args, **keywords):
-        if method.__name__ in ("fuse", "reorder") and args and not isinstance(args[0], (list, tuple)):
+        if name in ("fuse", "reorder", "merge") and args and not isinstance(args[0], (list, tuple)):
             args = (list(args),)
-        return method(self, *map(_rest, args), **{k: _rest(v) for k, v in keywords.items()})
+        if len(args) > len(parameters):
+            return method(self, *args, **keywords)
+        given = dict(zip(parameters, args))
+        if "buffer_index_type" in parameters and not isinstance(given.get("buffer_index", 0), int):
+            given = dict(zip([parameters[0], "buffer", *parameters[3:]], args))
+        for key, v in keywords.items():
+            if key in _ALWAYS and key not in parameters:
+                if v != _ALWAYS[key]:
+                    raise TypeError(f"{name}: {key}={v!r} is not offered, {_ALWAYS[key]!r} always holds")
+                continue
+            if key not in parameters:
+                key = next((k for k in _ALSO.get(key, ()) if k in parameters), key)
+            if key in given:
+                raise TypeError(f"{name}: {key} is given twice")
+            given[key] = v
+        if "buffer" in given and "buffer_index_type" in parameters:
+            given["buffer_index_type"], given["buffer_index"] = _accessed(self, given["block"], given.pop("buffer"))
+        for key, kind in (("read_index", "read"), ("write_index", "write")):
+            if key in given and given[key] is not None and not isinstance(given[key], int):
+                found, number = _accessed(self, given["block"], given.pop(key))
+                given[key if found == kind or f"{found}_index" not in parameters else f"{found}_index"] = number
+                if found != kind and f"{found}_index" not in parameters:
+                    raise ValueError(f"{name}: the block {'writes' if kind == 'read' else 'reads'} this buffer only")
+        return method(self, **{k: value(v) for k, v in given.items()})
 
-    call.__name__, call.__doc__, call.__text_signature__ = method.__name__, method.__doc__, method.__text_signature__
+    call.__name__, call.__doc__, call.__text_signature__ = name, method.__doc__, method.__text_signature__
     return call
-
-
-def _rest(sizes):
-    return [-1 if s is None else s for s in sizes] if isinstance(sizes, (list, tuple)) else sizes
 
 
 def schedule_rule(name, function=None, override=False):
@@ -74,7 +113,26 @@ def primitives():
     return list(get_global_func("tir.primitives")())
 
 
+def const(value, dtype=None):
+    """A number as an expression: of `dtype`, or bool, int64 or float32 by its kind."""
+    from .script import tir
+    dtype = dtype or ("bool" if isinstance(value, bool) else "int64" if isinstance(value, int) else "float32")
+    return getattr(tir, dtype)(value)
+
+
+def all(*conditions):  # noqa: A001
+    """Whether all conditions hold, as an expression."""
+    return functools.reduce(operator.and_, conditions)
+
+
+def any(*conditions):  # noqa: A001
+    """Whether one of the conditions holds, as an expression."""
+    return functools.reduce(operator.or_, conditions)
+
+
 _scheduled = []  # the class, when it is complete
+extend("tir.PrimFunc", with_attr=with_attr)
+extend("tir.Trace", show=lambda self, style=None: print(self.script))
 extend("tir.Schedule", show=lambda self, style=None: self.func.show(style))
 
 
@@ -84,11 +142,7 @@ def _schedule():
     if not _scheduled:
         _scheduled.append(schedule)
         for name in primitives():
-            method = getattr(schedule, name)
-            if "tir.IndexMap" in method.__doc__.partition("\n")[0]:
-                setattr(schedule, name, _with_maps(method))
-            elif name in ("split", "loop_partition", "fuse", "reorder"):
-                setattr(schedule, name, _rest_or_listed(method))
+            setattr(schedule, name, _primitive(getattr(schedule, name)))
     return schedule
 
 

@@ -89,10 +89,12 @@ class Pass:
 
     @property
     def name(self):
+        """Its name, as in docs/passes.md."""
         return self.info.name
 
     @property
     def opt_level(self):
+        """It runs from this level on."""
         return self.info.opt_level
 
     @property

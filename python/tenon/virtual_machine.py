@@ -140,9 +140,11 @@ class GraphExecutor:
         self._inputs, self._outputs = {}, None
 
     def get_num_inputs(self):
+        """The number of inputs."""
         return len(self._names)
 
     def get_num_outputs(self):
+        """The number of outputs."""
         return len(self._run.outputs)
 
     def get_input_index(self, name):

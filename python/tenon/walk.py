@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 
 def _chosen(functions):
     """The function for a node: that of its class or of the nearest class above it."""
+    if callable(functions):
+        return lambda node: functions
     for cls, f in functions.items():
         if not (isinstance(cls, type) and issubclass(cls, Object)):
             raise TypeError(f"the keys are classes of nodes such as tenon.tir.Add, not {cls!r}")
@@ -33,8 +35,9 @@ def _chosen(functions):
     return choose
 
 
-def visit(node: Object, functions: Mapping[type[Any], Callable[[Any], Any]]) -> None:
-    """Calls the function of its type on every node below and including `node`, children first, each node once."""
+def visit(node: Object, functions: Mapping[type[Any], Callable[[Any], Any]] | Callable[[Any], Any]) -> None:
+    """Calls the function of its type on every node below and including `node`, children first, each node once; a single
+    function is called on all of them."""
     choose = _chosen(functions)
 
     def call(n):

@@ -14,7 +14,8 @@ Any refuse(Arguments a) {
 }
 
 [[maybe_unused]] const bool registered = [] {
-  registry::add("tenon.refuse", Function(refuse));
+  registry::add("tenon.refuse", Function(refuse), false,
+                "fails with the given words: what a model says cannot run here");
   return true;
 }();
 

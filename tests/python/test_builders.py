@@ -44,6 +44,74 @@ def floats_2x3():
     return matrix([1, 2, 3, 0, -1, 6], 3)
 
 
+class SpellingsOfTvm(unittest.TestCase):
+    """What users of TVM type (docs/python.md, From TVM)."""
+
+    def setUp(self):
+        A, B = te.placeholder((8, 6), name="A"), te.placeholder((6, 4), name="B")
+        k = te.reduce_axis(tir.Range(0, 6), name="k")
+        C = te.compute((8, 4), lambda *i: te.sum(A[i[0], k] * B[k, i[1]], axis=k), name="C")
+        self.D = te.compute(C.shape, lambda *i: te.if_then_else(te.all(C[i] > 0.0, C[i] < 1e6), te.exp(C[i] * te.const(0.0)), C[i]),
+                            name="D")
+        self.args = [A, B, self.D]
+        self.func = te.create_prim_func(self.args)
+
+    def result(self, func):
+        return run(func, floats(*(i % 5 - 2 for i in range(48))), floats(*(i % 3 for i in range(24))), floats(*[0] * 32))
+
+    def test_schedules(self):
+        sch = tir.Schedule(self.func)
+        block = sch.get_block("C")
+        i, j, k = sch.get_loops(block)
+        outer, inner = sch.split(loop=i, factors=[None, 4], preserve_unit_iters=True)
+        sch.reorder(outer, j, k, inner)
+        sch.fuse(outer, j)
+        sch.cache_read(block, "A", storage_scope="global")
+        sch.cache_write(block, write_buffer_index=0, storage_scope="global")
+        sch.transform_layout("C", ("write", 0), lambda m, n: (n, m))
+        sch.transform_layout(block="C", buffer="A_global", index_map=lambda m, n: (n // 2, m, n % 2))
+        sch.annotate(block_or_loop=sch.get_loops("D")[0], ann_key="note", ann_val=1)
+        self.assertEqual(self.result(sch.func), self.result(self.func))
+        for wrong, kind in ((lambda: sch.split(k, [2, None], disable_predication=True), TypeError),
+                            (lambda: sch.cache_read("C", "Z", "global"), ValueError),
+                            (lambda: sch.cache_write("C", "A", "global"), ValueError),
+                            (lambda: sch.annotate(k, "a", key="b", value=1), TypeError)):
+            with self.assertRaises(kind):
+                wrong()
+
+    def test_stages_and_modules(self):
+        module = tenon.lower(te.create_schedule(self.D.op), self.args)
+        self.assertIsInstance(module, tenon.IRModule)
+        self.assertEqual([v.name for v in module.get_global_vars()], ["main"])
+        self.assertIn("main", module)
+        func = module[module.get_global_vars()[0]]
+        self.assertEqual(self.result(func), self.result(self.func))
+        self.assertEqual(func.with_attr("note", 3).attrs["note"], 3)
+        self.assertIsNone(func.attrs.get("note") if func.attrs else None)
+        tenon.ir.assert_structural_equal(func, func)
+        with self.assertRaisesRegex(ValueError, "attrs"):
+            tenon.ir.assert_structural_equal(func, func.with_attr("note", 3))
+        self.assertEqual(self.D.ndim, 2)
+        seen = []
+        tenon.visit(func, seen.append)
+        self.assertIn(func.body, seen)
+
+    def test_graph(self):
+        bb = graph.BlockBuilder()
+        x = te.placeholder((3,), name="x")
+        program = bb.add_func(te.create_prim_func([x, te.compute((3,), lambda i: x[i] + 1.0)]), "one_more")
+        a = graph.var("a", graph.Tensor((3,), "float32"))
+        with bb.function("main", [a]):
+            with bb.dataflow():
+                b = bb.emit(op.call_tir(program, [a], graph.Tensor((3,), "float32")))
+                c = bb.emit_te(lambda t: te.compute(t.shape, lambda i: t[i] * 2.0), b, primfunc_name_hint="twice")
+                c = bb.emit_output(c)
+            bb.emit_func_output(c)
+        module = bb.finalize()
+        self.assertIn("twice", module)
+        self.assertEqual(run_graph(module, floats(1, 2, 3)), [4, 6, 8])
+
+
 class Expressions(unittest.TestCase):
     def test_operators(self):
         i, j = te.var("i"), te.var("j")
