@@ -967,6 +967,25 @@ learned("TreeEnsembleRegressor", floats(6, 2), version=3, n_targets=2, nodes_tre
         nodes_falsenodeids=[2, 0, 0, 1, 0, 0], target_treeids=[0, 0, 1, 1], target_nodeids=[1, 2, 1, 2], target_ids=[0, 1, 0, 1], target_weights=[1.0, 2.0, 4.0, 8.0],
         base_values=[0.5, 0.25])
 
+# More pairs of symbolic sizes than a model has variants for: the run stretches what variants do not.
+chain = [Node("Add", ["a", "b"], ["s1"]), Node("Add", ["s1", "c"], ["s2"]), Node("Add", ["s2", "d"], ["s3"])]
+runs("Add of more sizes than variants", chain + [Node("Add", ["s3", "e"], ["y"])], [(s,) for s in "ABCDE"],
+     *(tuple(floats(n) for n in sizes) for sizes in ((4, 4, 4, 4, 4), (3, 1, 3, 1, 3), (1, 1, 1, 1, 3), (1, 1, 1, 1, 1), (1, 1, 1, 0, 1))),
+     refused("T0501", *(floats(n) for n in (4, 4, 4, 4, 5))), refused("T0520", *(floats(n) for n in (4, 1, 4, 3, 4))))
+runs("Expand behind more sizes than variants", chain + [Node("Shape", ["e"], ["s"]), Node("Expand", ["s3", "s"], ["y"])], [(s,) for s in "ABCDE"],
+     *(tuple(floats(n) for n in sizes) for sizes in ((4, 4, 4, 4, 4), (1, 1, 1, 1, 3), (3, 3, 1, 3, 1))))
+runs("Div by the last row, of any number of rows", [Node("Slice", ["a", "i", "j", "k"], ["s"]), Node("Div", ["a", "s"], ["y"])], [("N", 3)],
+     (floats(4, 3, low=1),), (floats(1, 3, low=1),), (floats(0, 3),), constants=[("i", i64(-1)), ("j", i64(2**62)), ("k", i64(0))])
+runs("Add of a first element", [Node("Slice", ["b", "k", "i", "k"], ["s"]), Node("Add", ["a", "s"], ["y"])], [("N",), ("M",)],
+     (floats(4), floats(3)), (floats(4), floats(1)), (floats(1), floats(4)), (floats(1), floats(0)), refused("T0520", floats(4), floats(0)),
+     constants=[("i", i64(1)), ("k", i64(0))])
+runs("NonZero of what a branch gives", [Node("If", ["a"], ["m"], then_branch=Graph([Node("Concat", ["b", "b"], ["t"], axis=0)], [], [("t", floats(2))]),
+                                             else_branch=Graph([Node("Neg", ["b"], ["e"])], [], [("e", floats(1))])), Node("NonZero", ["m"], ["y"])], [(), ("N",)],
+     (np.array(True), f32(1, 0, 2)), (np.array(False), f32(0, 0)), (np.array(True), f32()))
+runs("Div and Mod of sizes by a size", [Node("Size", ["a"], ["n"]), Node("Shape", ["b"], ["s"]), Node("Squeeze", ["s"], ["d"]), Node("Div", ["n", "d"], ["q"]), Node("Mod", ["n", "d"], ["r"]),
+                                        Node("Range", ["o", "q", "i"], ["y"]), Node("Range", ["o", "r", "i"], ["y1"])], [("N", "M"), ("K",)],
+     (floats(2, 6), floats(4)), (floats(3, 3), floats(4)), (floats(0, 3), floats(2)), (floats(1, 3), floats(5)), constants=[("o", np.array(0)), ("i", np.array(1))], results=2)
+
 PAGE = pathlib.Path(__file__).resolve().parent / "samples.json"
 PAGE.write_text("[\n" + ",\n".join(json.dumps(c, separators=(",", ":")) for c in cases) + "\n]\n")
 print(f"{len(cases)} cases, {PAGE.stat().st_size} bytes")
