@@ -979,6 +979,14 @@ runs("Div by the last row, of any number of rows", [Node("Slice", ["a", "i", "j"
 runs("Add of a first element", [Node("Slice", ["b", "k", "i", "k"], ["s"]), Node("Add", ["a", "s"], ["y"])], [("N",), ("M",)],
      (floats(4), floats(3)), (floats(4), floats(1)), (floats(1), floats(4)), (floats(1), floats(0)), refused("T0520", floats(4), floats(0)),
      constants=[("i", i64(1)), ("k", i64(0))])
+def bytes_of(*shape):
+    return ints(*shape, low=0, high=20, dtype=np.uint8)
+
+
+runs("MatMulInteger of batches that may be 1", Node("MatMulInteger", ["a", "b"], ["y"]), [("N", 2, 3), ("M", 3, 2)],
+     *((bytes_of(n, 2, 3), bytes_of(m, 3, 2)) for n, m in ((4, 4), (4, 1), (1, 4), (0, 1))))
+runs("QLinearMatMul of batches that may be 1", Node("QLinearMatMul", ["a", "s", "z", "b", "s", "z", "t", "z"], ["y"]), [("N", 2, 3), ("M", 3, 2)],
+     *((bytes_of(n, 2, 3), bytes_of(m, 3, 2)) for n, m in ((4, 4), (4, 1), (1, 4))), constants=[("s", np.array(0.25, np.float32)), ("t", np.array(0.31, np.float32)), ("z", np.array(3, np.uint8))])
 runs("NonZero of what a branch gives", [Node("If", ["a"], ["m"], then_branch=Graph([Node("Concat", ["b", "b"], ["t"], axis=0)], [], [("t", floats(2))]),
                                              else_branch=Graph([Node("Neg", ["b"], ["e"])], [], [("e", floats(1))])), Node("NonZero", ["m"], ["y"])], [(), ("N",)],
      (np.array(True), f32(1, 0, 2)), (np.array(False), f32(0, 0)), (np.array(True), f32()))
