@@ -14,7 +14,7 @@ FIRST_BUILD := 8
 export NINJA_STATUS := [%f of %t, %e s]
 
 .DEFAULT_GOAL := help
-.PHONY: help setup build run test check fuzz conformance format asan python-asan python-debug tsan bench install wheel python walkthrough errors operators passes python-api matmul libfuzzer clean
+.PHONY: help setup build run test check fuzz conformance format asan python-asan python-debug tsan bench install wheel python walkthrough errors operators passes python-api matmul libfuzzer zoo clean
 
 help:  ## show this list
 	@awk -F':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -106,6 +106,9 @@ libfuzzer: setup  ## fuzz the parser and the schedules under the sanitizers (SEC
 bench: command  ## time the models against ONNX Runtime and OpenVINO (Python environment from PyPI; more: ARGS=…)
 	@cmake --build $(BUILD) -j $(JOBS) --target tenon_python
 	@bench/run --tenon $(BUILD)/bin/tenon $(ARGS)
+
+zoo: command  ## export architectures in many forms and compare each with ONNX Runtime (torch from PyPI, hours for all; ARGS="--only REGEX")
+	@bench/run_zoo --tenon $(BUILD)/bin/tenon $(ARGS)
 
 install: command  ## install to PREFIX (default /usr/local)
 	@cmake --install $(BUILD) --prefix $(PREFIX) > /dev/null && echo "installed to $(PREFIX)"

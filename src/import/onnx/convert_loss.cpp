@@ -82,7 +82,9 @@ Expr requantize(N& n, const Expr& sums, const Expr& scale, size_t out_scale, siz
 }
 Values qlinear_matmul(N& n) {
   const int64_t ra = n.rank(0), rb = n.rank(3), r = std::max(ra, rb);
-  Expr sums = n.op("matmul", {centred(n, 0, 2, ra - 2), centred(n, 3, 5, rb - 1)});
+  Expr a = centred(n, 0, 2, ra - 2), b = centred(n, 3, 5, rb - 1);
+  n.align(a, b, false, 2);
+  const Expr sums = n.op("matmul", {a, b});
   Expr sa = n.cast(along(n, n.in(1), ra, ra - 2), f32), sb = n.cast(along(n, n.in(4), rb, rb - 1), f32);
   return {requantize(n, sums, n.op("multiply", {sa, sb}), 6, 7, r, r - 2)};
 }

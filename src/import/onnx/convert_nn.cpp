@@ -440,7 +440,9 @@ Expr shifted(N& n, size_t x, size_t zero, int64_t rank, int64_t axis) {
 }
 Values matmul_integer(N& n) {
   const int64_t ra = n.rank(0), rb = n.rank(1);
-  return {n.op("matmul", {shifted(n, 0, 2, ra, ra - 2), shifted(n, 1, 3, rb, rb - 1)})};
+  Expr a = shifted(n, 0, 2, ra, ra - 2), b = shifted(n, 1, 3, rb, rb - 1);
+  n.align(a, b, false, 2);
+  return {n.op("matmul", {a, b})};
 }
 Values conv_integer(N& n) {
   Window w = window(n, kernel_of(n, 1), true);

@@ -137,8 +137,7 @@ Values expand_at_run_time(N& n) {
   }
   x = n.reshape(x, from);
   for (int64_t i = 0; i < rank; ++i)  // a symbolic size may be 1
-    if (!tir::as_int(from[size_t(i)]) && !out[size_t(i)].same_as(from[size_t(i)]))
-      x = pick(n, x, min(iota(n, out[size_t(i)]), extent[i] - 1), i);
+    if (!tir::as_int(from[size_t(i)])) x = stretch(n, x, i, out[size_t(i)]);
   return {n.op("broadcast_to", {x, graph::shape_expr(out)})};
 }
 

@@ -300,7 +300,9 @@ Values expand(N& n) {
     const auto known = tir::as_int(h), asked = tir::as_int(w);
     if (known && asked && *known != *asked && *known != 1 && *asked != 1)
       n.malformed(fmt::format("Expand cannot stretch {} to {}", *known, *asked));
-    std::tie(h, w) = n.broadcast_sizes(h, w);
+    const auto sizes = n.broadcast_sizes(h, w);
+    if (!sizes) return expand_at_run_time(n);
+    std::tie(h, w) = *sizes;
     out.push_back(tir::is_one(w) ? h : w);
     if (from_end <= have.size()) have.set(have.size() - from_end, h);
   }

@@ -415,12 +415,14 @@ void Importer::convert_node(proto::NodeProto& node, Scope& scope, const Env& env
     Values v = converter->fn(n);
     if (moved)
       for (Value& out : v) out.form = moved;
+    for (Value& out : v)  // converters know the sizes of what they are given
+      if (!fork_ && out.expr && !out.form) out.expr = n.with_sizes(out.expr);
     for (size_t i = 0; i < size_t(node.output_size()); ++i)
       if (n.wants_output(i) && (i >= v.size() || (!v[i].present() && !v[i].poisoned)))
         n.unsupported(fmt::format("output {} of {} is not supported", i, node.op_type()));
     set_outputs(&v);
   } catch (const DiagnosticError& e) {
-    report(e);
+    if (!fork_) report(e);  // what a variant cannot do, it says itself
     set_outputs(nullptr);
   }
 }
@@ -484,11 +486,13 @@ Importer::Body Importer::convert_body(std::string_view what, FunctionRef<Values(
   struct Outer {
     Importer& importer;
     graph::BlockBuilder saved;
+    size_t stretched;
     ~Outer() {
       importer.builder = std::move(saved);
+      importer.stretched_.resize(stretched);
       --importer.branches_;
     }
-  } outer{*this, std::exchange(builder, op::make_builder())};
+  } outer{*this, std::exchange(builder, op::make_builder()), stretched_.size()};
   const size_t problems = problems_.size();
   const int64_t unsupported = unsupported_nodes_;
   ++branches_;

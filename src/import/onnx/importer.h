@@ -158,9 +158,10 @@ class NodeContext {
   Expr checked_indices(const Expr& at, const Array<PrimExpr>& sizes, bool from_end = true);
   /// Sizes x and y of operands that are broadcast together, as they are in the variant that is being
   /// converted: each as it was, 1, or equal to the other. Symbolic ones ask for variants (Importer::fork):
-  /// for equal sizes and for either being 1; `one_way`: x is not stretched. Beyond the limit of variants they
-  /// are taken to be equal, which a check at run time holds.
-  std::pair<PrimExpr, PrimExpr> broadcast_sizes(const PrimExpr& x, const PrimExpr& y, bool one_way = false);
+  /// for equal sizes and for either being 1; `one_way`: x is not stretched. nullopt beyond the limit of
+  /// variants: the run stretches the operands.
+  std::optional<std::pair<PrimExpr, PrimExpr>> broadcast_sizes(const PrimExpr& x, const PrimExpr& y,
+                                                               bool one_way = false);
   /// Makes it known how a and b broadcast, but for their last `inner` dimensions.
   void align(Expr& a, Expr& b, bool one_way = false, size_t inner = 0);
   /// A call of two broadcast operands.
@@ -246,6 +247,11 @@ class Importer {
   /// that are, in the last one none are, and `last` holds. False: there would be too many variants.
   bool fork_on_sizes(NodeContext& n, const std::vector<KnownSizes>& equal,
                      std::optional<KnownSizes> last = {});
+  /// Sizes that two others broadcast to, bound in the sequence that is being emitted or around it.
+  struct Stretched {
+    PrimExpr a, b, size;
+  };
+  std::vector<Stretched> stretched_;
   /// Whether two sizes are equal, as far as it is known.
   std::optional<bool> sizes_equal(const PrimExpr& a, const PrimExpr& b) const;
   /// The If of two branches, of which one may be impossible; null when something is poisoned.

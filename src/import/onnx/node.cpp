@@ -2,6 +2,7 @@
 // What a converter asks of its node: inputs, attributes, types, and the calls that it emits.
 #include "analysis/analyzer.h"
 #include "import/onnx/importer.h"
+#include "import/onnx/values.h"
 
 #include "op/attrs_check.h"
 #include "op/infer.h"
@@ -325,29 +326,32 @@ Array<PrimExpr> NodeContext::shape_of(const Expr& e) {
   unsupported(fmt::format("{} of a tensor whose shape is not known at import is not supported", op_type()));
 }
 
-std::pair<PrimExpr, PrimExpr> NodeContext::broadcast_sizes(const PrimExpr& x, const PrimExpr& y,
-                                                           bool one_way) {
+std::optional<std::pair<PrimExpr, PrimExpr>> NodeContext::broadcast_sizes(const PrimExpr& x,
+                                                                          const PrimExpr& y, bool one_way) {
   const PrimExpr one(1);
-  if (tir::is_one(x) || tir::is_one(y) || (tir::as_int(x) && tir::as_int(y))) return {x, y};
+  if (tir::is_one(x) || tir::is_one(y) || (tir::as_int(x) && tir::as_int(y))) return {{x, y}};
   const auto same = importer.sizes_equal(x, y);
-  if (same == true && tir::is_zero(simplify(x - y))) return {x, y};
+  if (same == true && tir::is_zero(simplify(x - y))) return {{x, y}};
+  Analyzer analyzer;  // a slice of the last element: how it stretches is no matter of variants
+  const auto at_most_one = [&](const PrimExpr& e) { return !tir::as_int(e) && analyzer.can_prove_lt(e, 2); };
+  if (same != true && (at_most_one(y) || (at_most_one(x) && !one_way))) return {};
   const auto may_be_one = [&](const PrimExpr& e) {
     return !tir::as_int(e) && importer.sizes_equal(e, one) != false;
   };
   const bool first = may_be_one(x) && !one_way, second = may_be_one(y);
   if (same != true) {
-    if (first && importer.sizes_equal(x, one) == true) return {one, y};
-    if (second && importer.sizes_equal(y, one) == true) return {x, one};
+    if (first && importer.sizes_equal(x, one) == true) return {{one, y}};
+    if (second && importer.sizes_equal(y, one) == true) return {{x, one}};
     // Sums and quotients of sizes are taken to be equal where they meet: they come from the same sizes.
     const bool plain = x.is<tir::Var>() || y.is<tir::Var>();
     if (plain && (first || second)) {
       std::vector<Importer::KnownSizes> equal{{x, y}};
       if (first && second) equal.push_back({x, one});
-      importer.fork_on_sizes(*this, equal, Importer::KnownSizes{second ? y : x, one});
+      if (!importer.fork_on_sizes(*this, equal, Importer::KnownSizes{second ? y : x, one})) return {};
     }
   }
   const PrimExpr both = tir::as_int(y) ? y : x;
-  return {both, both};
+  return {{both, both}};
 }
 
 void NodeContext::align(Expr& a, Expr& b, bool one_way, size_t inner) {
@@ -355,9 +359,18 @@ void NodeContext::align(Expr& a, Expr& b, bool one_way, size_t inner) {
   if (!sa || !sb) return;
   Array<PrimExpr> to_a = *sa, to_b = *sb;
   for (size_t i = 1 + inner; i <= std::min(sa->size(), sb->size()); ++i) {
-    const auto [x, y] = broadcast_sizes((*sa)[sa->size() - i], (*sb)[sb->size() - i], one_way);
-    to_a.set(sa->size() - i, x);
-    to_b.set(sb->size() - i, y);
+    const PrimExpr &x = (*sa)[sa->size() - i], &y = (*sb)[sb->size() - i];
+    const size_t at_a = sa->size() - i, at_b = sb->size() - i;
+    if (const auto sizes = broadcast_sizes(x, y, one_way)) {
+      to_a.set(at_a, sizes->first);
+      to_b.set(at_b, sizes->second);
+      continue;
+    }
+    const PrimExpr size = broadcast_size(*this, x, y, one_way);
+    a = stretch(*this, a, int64_t(at_a), size);
+    b = stretch(*this, b, int64_t(at_b), size);
+    to_a.set(at_a, size);
+    to_b.set(at_b, size);
   }
   a = checked(a, to_a);
   b = checked(b, to_b);

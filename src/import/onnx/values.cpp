@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "import/onnx/values.h"
 
+#include "analysis/analyzer.h"
 #include "op/attrs_sort.h"
 
 namespace tenon::onnx {
@@ -94,6 +95,27 @@ Index require(const Index& value, const Expr& condition, const std::string& mess
   no.expr = n.importer.refusal(fmt::format("{} ({})", message, n.where()), value.expr()->type);
   no.expr.edit()->type = graph::result_of(no.expr)->type;
   return {n, n.emit(n.importer.branches(condition, yes, no, n.origin, n.where()))};
+}
+
+PrimExpr broadcast_size(N& n, const PrimExpr& x, const PrimExpr& y, bool one_way) {
+  for (const auto& known : n.importer.stretched_)
+    if (known.a.same_as(x) && known.b.same_as(y)) return known.size;
+  Analyzer analyzer;  // of at most one element because there are no more: it stretches to them, or to none
+  if (analyzer.can_prove_equal(y, tir::min(x, PrimExpr(1)))) return x;
+  if (!one_way && analyzer.can_prove_equal(x, tir::min(y, PrimExpr(1)))) return y;
+  const Index both = index_of(n, {x, y}), a = both[0], b = both[1];
+  const Expr same = equal(a, b), second = equal(b, 1);
+  const Expr fits = n.op("logical_or", {same, one_way ? second : n.op("logical_or", {equal(a, 1), second})});
+  const Index checked = require((one_way ? a : where(equal(a, 1), b, a)).shaped({PrimExpr(1)}), fits,
+                                "sizes that are broadcast are neither equal nor 1");
+  const PrimExpr size = sizes_of(checked, "size")[0];
+  n.importer.stretched_.push_back({x, y, size});
+  return size;
+}
+Expr stretch(N& n, const Expr& x, int64_t axis, const PrimExpr& size) {
+  const PrimExpr have = (*graph::known_shape(x))[size_t(axis)];
+  if (have.same_as(size)) return x;
+  return pick(n, x, min(iota(n, size), index_of(n, {have})[0] - 1), axis);
 }
 
 RunTimeAxes run_time_axes(const Index& axes, int64_t rank) {

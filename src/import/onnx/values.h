@@ -122,6 +122,12 @@ Expr along_axis(NodeContext& n, const Expr& x, const Index& axis, int64_t at,
 /// Ends the run with this message where the condition, a scalar, does not hold.
 Index require(const Index& value, const Expr& condition, const std::string& message);
 
+/// The size that two sizes broadcast to, bound when the run finds it; `one_way`: it is x. A pair that does
+/// not fit ends the run.
+PrimExpr broadcast_size(NodeContext& n, const PrimExpr& x, const PrimExpr& y, bool one_way = false);
+/// x with its axis, whose size is that or 1, of that size.
+Expr stretch(NodeContext& n, const Expr& x, int64_t axis, const PrimExpr& size);
+
 // ---------------------------------------------------------------- operators whose parameters are Index
 Values reshape_at_run_time(NodeContext& n);
 Values squeeze_at_run_time(NodeContext& n);

@@ -992,6 +992,32 @@ for name, zipped, vocabulary in (("ZipMap, DictVectorizer", dict(classlabels_str
                                  ("ZipMap, DictVectorizer of integers", dict(classlabels_int64s=[5, -1]), dict(int64_vocabulary=[-1, 0, 5]))):
     several(name, [("ZipMap", ["a"], ["maps"], zipped), ("SequenceAt", ["maps", "at"], ["map"], {}), ("DictVectorizer", ["map"], ["y"], vocabulary)],
             {"a": features, "at": np.array(1, np.int64)}, [f32(3, 0, 0.5).reshape(1, 3)])
+# More pairs of symbolic sizes than a model has variants for: the run stretches what variants do not.
+chain = [Node("Add", ["a", "b"], ["s1"]), Node("Add", ["s1", "c"], ["s2"]), Node("Add", ["s2", "d"], ["s3"])]
+runs("Add of more sizes than variants", chain + [Node("Add", ["s3", "e"], ["y"])], [(s,) for s in "ABCDE"],
+     *(tuple(floats(n) for n in sizes) for sizes in ((4, 4, 4, 4, 4), (3, 1, 3, 1, 3), (1, 1, 1, 1, 3), (1, 1, 1, 1, 1), (1, 1, 1, 0, 1))),
+     refused("T0501", *(floats(n) for n in (4, 4, 4, 4, 5))), refused("T0520", *(floats(n) for n in (4, 1, 4, 3, 4))))
+runs("Expand behind more sizes than variants", chain + [Node("Shape", ["e"], ["s"]), Node("Expand", ["s3", "s"], ["y"])], [(s,) for s in "ABCDE"],
+     *(tuple(floats(n) for n in sizes) for sizes in ((4, 4, 4, 4, 4), (1, 1, 1, 1, 3), (3, 3, 1, 3, 1))))
+runs("Div by the last row, of any number of rows", [Node("Slice", ["a", "i", "j", "k"], ["s"]), Node("Div", ["a", "s"], ["y"])], [("N", 3)],
+     (floats(4, 3, low=1),), (floats(1, 3, low=1),), (floats(0, 3),), constants=[("i", i64(-1)), ("j", i64(2**62)), ("k", i64(0))])
+runs("Add of a first element", [Node("Slice", ["b", "k", "i", "k"], ["s"]), Node("Add", ["a", "s"], ["y"])], [("N",), ("M",)],
+     (floats(4), floats(3)), (floats(4), floats(1)), (floats(1), floats(4)), (floats(1), floats(0)), refused("T0520", floats(4), floats(0)),
+     constants=[("i", i64(1)), ("k", i64(0))])
+def bytes_of(*shape):
+    return ints(*shape, low=0, high=20, dtype=np.uint8)
+
+
+runs("MatMulInteger of batches that may be 1", Node("MatMulInteger", ["a", "b"], ["y"]), [("N", 2, 3), ("M", 3, 2)],
+     *((bytes_of(n, 2, 3), bytes_of(m, 3, 2)) for n, m in ((4, 4), (4, 1), (1, 4), (0, 1))))
+runs("QLinearMatMul of batches that may be 1", Node("QLinearMatMul", ["a", "s", "z", "b", "s", "z", "t", "z"], ["y"]), [("N", 2, 3), ("M", 3, 2)],
+     *((bytes_of(n, 2, 3), bytes_of(m, 3, 2)) for n, m in ((4, 4), (4, 1), (1, 4))), constants=[("s", np.array(0.25, np.float32)), ("t", np.array(0.31, np.float32)), ("z", np.array(3, np.uint8))])
+runs("NonZero of what a branch gives", [Node("If", ["a"], ["m"], then_branch=Graph([Node("Concat", ["b", "b"], ["t"], axis=0)], [], [("t", floats(2))]),
+                                             else_branch=Graph([Node("Neg", ["b"], ["e"])], [], [("e", floats(1))])), Node("NonZero", ["m"], ["y"])], [(), ("N",)],
+     (np.array(True), f32(1, 0, 2)), (np.array(False), f32(0, 0)), (np.array(True), f32()))
+runs("Div and Mod of sizes by a size", [Node("Size", ["a"], ["n"]), Node("Shape", ["b"], ["s"]), Node("Squeeze", ["s"], ["d"]), Node("Div", ["n", "d"], ["q"]), Node("Mod", ["n", "d"], ["r"]),
+                                        Node("Range", ["o", "q", "i"], ["y"]), Node("Range", ["o", "r", "i"], ["y1"])], [("N", "M"), ("K",)],
+     (floats(2, 6), floats(4)), (floats(3, 3), floats(4)), (floats(0, 3), floats(2)), (floats(1, 3), floats(5)), constants=[("o", np.array(0)), ("i", np.array(1))], results=2)
 
 PAGE = pathlib.Path(__file__).resolve().parent / "samples.json"
 PAGE.write_text("[\n" + ",\n".join(json.dumps(c, separators=(",", ":")) for c in cases) + "\n]\n")

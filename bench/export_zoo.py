@@ -1,0 +1,310 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Exports architectures in every form strangers have, compiles each and compares it with ONNX Runtime at two sizes.
+
+    bench/export_zoo.py --tenon TENON [--out build/zoo] [--docs docs] [--only REGEX] [--forms REGEX] [--again REGEX]
+
+Architectures are those of bench/zoo, small ones with seeded weights. A form is an exporter of PyTorch (`dynamo`,
+`script`) at fixed or free sizes, and what other tools make of the first of them that there is, free sizes preferred: ONNX Runtime's
+optimiser (`optimised`), its quantisers (`qdq`, `qoperator`, `dynamic`) and the float16 converter (`f16`). Forms that
+the tools themselves cannot write or that ONNX Runtime cannot load are counted and left out.
+
+Models and their inputs are kept in OUT/models and made once (--again makes and checks those rows anew, as a failure is);
+OUT/zoo.json holds a row for each form. --docs writes zoo.md and zoo.json there. Exit status 1: some form is not right."""
+import argparse
+import json
+import os
+import pathlib
+import re
+import resource
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+
+import numpy as np
+
+HERE = pathlib.Path(__file__).resolve().parent
+EXPORTS = ["dynamo_fixed", "dynamo_free", "script_fixed", "script_free"]
+TOOLS = ["optimised", "qdq", "qoperator", "dynamic", "f16"]
+# Root mean square of the difference over that of ONNX Runtime's result. A step of a quantised value is 1/255 of its
+# range and may go either way where sums are rounded in another order; f16 has 11 bits, and each operator rounds.
+ALLOWED = {"qdq": 0.05, "qoperator": 0.05, "dynamic": 0.05, "f16": 0.02}
+ALLOWED_F32 = 1e-3
+EXPORT_SECONDS, COMPILE_SECONDS, RUN_SECONDS = 400, 120, 120
+
+
+def export(name, form, path):
+    """Writes the model, and its inputs at both sizes beside it. Runs in a process of its own."""
+    import torch
+    from zoo import entry, other, text, vision  # noqa: F401 (they register)
+
+    one = entry.ENTRIES[name]
+    exporter, sizes = form.split("_")
+    module = entry.module_of(name)
+    torch.manual_seed(1)
+    feeds = [one.inputs(0), one.inputs(0 if sizes == "fixed" else 1)]
+    names = list(feeds[0])
+    values = tuple(feeds[0].values())
+    temporary = path.with_suffix(".tmp")
+    with torch.no_grad():
+        if exporter == "dynamo":
+            free = {s: torch.export.Dim.DYNAMIC for axes in one.free.values() for s in axes.values()}
+            shapes = {"xs": tuple({a: free[s] for a, s in one.free.get(n, {}).items()} for n in names)} if sizes == "free" else None
+            torch.onnx.export(module, values, temporary, input_names=names, dynamo=True, external_data=False, dynamic_shapes=shapes, opset_version=20, verbose=False)
+        else:
+            torch.onnx.export(module, values, temporary, input_names=names, dynamo=False, opset_version=17, dynamic_axes=one.free if sizes == "free" else None)
+    for k, feed in enumerate(feeds):
+        np.savez(path.with_suffix(f".{k}.npz"), **{n: t.numpy() for n, t in feed.items()})
+    temporary.rename(path)
+
+
+def derive(form, source, target):
+    """Writes what a tool makes of an export. Runs in a process of its own."""
+    import onnx
+    import onnxruntime as ort
+    from onnxruntime.quantization import CalibrationDataReader, QuantFormat, QuantType, quantize_dynamic, quantize_static
+    from onnxruntime.quantization.shape_inference import quant_pre_process
+
+    feed = dict(np.load(source.with_suffix(".0.npz")))
+    kept = {i.name for i in onnx.load(source, load_external_data=False).graph.input}
+    feed = {n: v for n, v in feed.items() if n in kept}
+
+    class Samples(CalibrationDataReader):
+        def __init__(self):
+            self.left = [feed]
+
+        def get_next(self):
+            return self.left.pop() if self.left else None
+
+    temporary = target.with_suffix(".tmp")
+    if form == "optimised":
+        options = ort.SessionOptions()
+        options.graph_optimization_level = ort.GraphOptimizationLevel.ORT_ENABLE_EXTENDED
+        options.optimized_model_filepath = str(temporary)
+        ort.InferenceSession(str(source), options, providers=["CPUExecutionProvider"])
+    elif form == "f16":
+        from onnxruntime.transformers import float16
+        onnx.save(float16.convert_float_to_float16(onnx.load(source), keep_io_types=False), temporary)
+    else:
+        with tempfile.TemporaryDirectory() as folder:
+            folded = pathlib.Path(folder) / "folded.onnx"
+            try:
+                quant_pre_process(str(source), str(folded), skip_symbolic_shape=True)
+            except Exception:
+                shutil.copy(source, folded)
+            if form == "dynamic":
+                quantize_dynamic(str(folded), str(temporary))
+            else:
+                quantize_static(str(folded), str(temporary), Samples(), per_channel=form == "qdq", activation_type=QuantType.QUInt8,
+                                weight_type=QuantType.QInt8, quant_format=QuantFormat.QDQ if form == "qdq" else QuantFormat.QOperator)
+    for k in (0, 1):
+        shutil.copy(source.with_suffix(f".{k}.npz"), target.with_suffix(f".{k}.npz"))
+    temporary.rename(target)
+
+
+def references(path):
+    """What ONNX Runtime computes at both sizes, and without its optimisations, kept beside the model. In a process of its own."""
+    import onnxruntime as ort
+
+    for level in ("ORT_ENABLE_ALL", "ORT_DISABLE_ALL"):
+        options = ort.SessionOptions()
+        options.graph_optimization_level = getattr(ort.GraphOptimizationLevel, level)
+        options.log_severity_level = 4
+        options.intra_op_num_threads = 1
+        session = ort.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
+        for k in (0, 1):
+            feed = dict(np.load(path.with_suffix(f".{k}.npz")))
+            kinds = {i.name: i.type for i in session.get_inputs()}
+            feed = {n: v.astype(np.float16) if kinds[n] == "tensor(float16)" else v for n, v in feed.items() if n in kinds}
+            np.savez(path.with_suffix(f".{k}.feed.npz"), **feed)
+            np.savez(path.with_suffix(f".{k}.{level}.npz"), *session.run(None, feed))
+
+
+def processor_seconds():
+    """Processor time of all ended child processes: what a compilation costs whatever else the machine does."""
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
+
+
+def last_words(text):
+    """The line of a tool's output that says what is wrong, shortened."""
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    telling = [line for line in lines if re.search(r"error\[|Error|Exception|CHECK|Unsupported", line)]
+    return (telling or lines or ["(no output)"])[0 if telling and "error[" in telling[0] else -1][:300]
+
+
+def child(words, seconds):
+    """Exit status and output of a process."""
+    try:
+        done = subprocess.run([str(w) for w in words], capture_output=True, text=True, timeout=seconds, errors="replace")
+        return done.returncode, done.stdout, done.stderr
+    except subprocess.TimeoutExpired:
+        return "time", "", f"more than {seconds} s"
+
+
+def of_this_file(do, *words, seconds=EXPORT_SECONDS):
+    """None, or what went wrong in a process that does one thing of this file."""
+    status, out, err = child([sys.executable, __file__, "--do", do, *words], seconds)
+    return None if status == 0 else last_words(out + "\n" + err)
+
+
+def difference(got, want):
+    """Relative root mean square of the difference; of integers and booleans the share that differs; infinite when not comparable."""
+    if got.shape != want.shape or got.dtype != want.dtype:
+        return float("inf")
+    if want.size == 0:
+        return 0.0
+    if want.dtype.kind != "f":
+        return float(np.mean(got != want))
+    got, want = np.float64(got).ravel(), np.float64(want).ravel()
+    same = (got == want) | (np.isnan(got) & np.isnan(want))
+    if not np.array_equal(np.isfinite(got), np.isfinite(want)):
+        return float("inf")
+    size = np.sqrt(np.mean(np.where(np.isfinite(want), want, 0) ** 2))
+    return float(np.sqrt(np.mean(np.where(same, 0, got - want) ** 2)) / max(size, 1e-9)) if not same.all() else 0.0
+
+
+def check(tenon, path, allowed, row):
+    """Fills the row: compile time and memory, the largest difference at both sizes, and what is wrong."""
+    with tempfile.TemporaryDirectory() as folder:
+        folder = pathlib.Path(folder)
+        before = processor_seconds()
+        status, out, err = child([tenon, "compile", path, "-o", folder / "m.so", "--json", "--no-cache", "-q"], COMPILE_SECONDS)
+        if status != 0:
+            row["problem"] = f"compile ({status}): {last_words(err)}"
+            try:
+                error = json.loads(out)["error"]
+                row["problem"] = f"compile ({status}): {error['code']} {error['message']}; {error.get('location', '')}"[:400]
+            except (ValueError, KeyError, TypeError):
+                pass
+            return
+        row["compile_s"], row["peak_mb"] = round(processor_seconds() - before, 2), round(json.loads(out)["peak_rss_bytes"] / 1e6)
+        row["weights_mb"] = round(path.stat().st_size / 1e6, 1)
+        row["difference"] = []
+        for k in (0, 1):
+            words = []
+            for n, v in np.load(path.with_suffix(f".{k}.feed.npz")).items():
+                np.save(folder / f"in_{len(words)}.npy", v)
+                words += ["-i", f"{n}=@{folder / f'in_{len(words)}.npy'}"]
+            status, out, err = child([tenon, "run", folder / "m.so", *words, "-o", folder / f"out{k}", "-q"], RUN_SECONDS)
+            if status != 0:
+                row["problem"] = f"run at size {k} ({status}): {last_words(err)}"
+                return
+            got = [np.load(folder / f"out{k}" / f"output_{i}.npy") for i in range(len(list((folder / f"out{k}").glob("output_*.npy"))))]
+            worst = float("inf")
+            for level in ("ORT_ENABLE_ALL", "ORT_DISABLE_ALL"):
+                with np.load(path.with_suffix(f".{k}.{level}.npz")) as f:
+                    want = [f[n] for n in f.files]
+                if len(got) == len(want):
+                    worst = min(worst, max((difference(g, w) for g, w in zip(got, want)), default=0.0))
+            row["difference"].append(float(f"{worst:.2g}"))
+            if not worst <= allowed:
+                shapes = "; ".join(f"{g.dtype}{list(g.shape)} {difference(g, w):.2g}" + ("" if g.shape == w.shape else f" want {list(w.shape)}") for g, w in zip(got, want))
+                row["problem"] = f"difference at size {k}: {worst:.2g} ({shapes})"[:400]
+                return
+
+
+def rows_of(o, name, one, kept):
+    """A row for each form of an architecture."""
+    base = None
+    for form in EXPORTS + TOOLS:
+        key = f"{name}.{form}"
+        if form in EXPORTS and (form.split("_")[0] not in one["exporters"] or (form.endswith("free") and not one["free"])):
+            continue
+        path = o.out / "models" / f"{key}.onnx"
+        row = {"name": name, "family": one["family"], "form": form}
+        again = o.again and re.search(o.again, key)
+        if re.search(o.forms, form):
+            if key in kept and "problem" not in kept[key] and not again:
+                row = kept[key]
+            elif key in kept and "left_out" in kept[key] and not again:
+                row = kept[key]
+            else:
+                if again:
+                    path.unlink(missing_ok=True)
+                start = time.time()
+                problem = None
+                if not path.exists():
+                    if form in EXPORTS:
+                        problem = of_this_file("export", name, form, path)
+                    else:
+                        problem = of_this_file("derive", form, base, path) if base else "no export"
+                if not problem and not path.with_suffix(".1.ORT_DISABLE_ALL.npz").exists():
+                    problem = of_this_file("references", path)
+                    problem = problem and "ONNX Runtime: " + problem
+                row["made_s"] = round(time.time() - start, 1)
+                if problem:
+                    row["left_out"] = problem
+                else:
+                    check(o.tenon, path, ALLOWED.get(form, ALLOWED_F32), row)
+                print(f"{key:44} {row.get('problem') or row.get('left_out') or 'right'} {row.get('compile_s', '')} s {row.get('difference', '')}", flush=True)
+            yield key, row
+        if form in EXPORTS and path.exists() and (base is None or (form == "dynamo_free" or (form == "script_free" and base.stem.endswith("fixed")))):
+            base = path
+
+
+def page(rows):
+    """The text of docs/zoo.md."""
+    judged = [r for r in rows.values() if "left_out" not in r]
+    wrong = [r for r in judged if "problem" in r]
+    names = sorted({r["name"] for r in rows.values()}, key=lambda n: (next(r["family"] for r in rows.values() if r["name"] == n), n))
+    lines = ["# Exported architectures", "",
+             "`make zoo` writes this page (`bench/export_zoo.py` says how; the numbers are in [zoo.json](zoo.json)). Small versions of each architecture,",
+             "with seeded weights, are exported by both exporters of PyTorch, at fixed and at free sizes, and one of these is rewritten by ONNX Runtime's optimiser",
+             "and quantisers and by a float16 converter. Each model is compiled once and compared with ONNX Runtime at two sizes.", "",
+             f"{len(judged)} models of {len(names)} architectures: {len(judged) - len(wrong)} are right. {len(rows) - len(judged)} more could not be written by a tool or loaded by ONNX Runtime.",
+             f"The longest compilation took {max((r.get('compile_s', 0) for r in judged), default=0):.1f} s of processor time, the most memory was {max((r.get('peak_mb', 0) for r in judged), default=0)} MB.", "",
+             "A cell is the larger difference of both sizes: the root mean square of the difference over that of ONNX Runtime's result (of integers: the share that differs);",
+             f"{ALLOWED_F32:g} is allowed, {ALLOWED['f16']:g} in half precision and {ALLOWED['qdq']:g} for quantised models. `·`: could not be written or loaded by the tools.", "",
+             "| family | architecture | " + " | ".join(EXPORTS + TOOLS) + " |", "|---" * (2 + len(EXPORTS + TOOLS)) + "|"]
+    for n in names:
+        cells = []
+        for form in EXPORTS + TOOLS:
+            r = rows.get(f"{n}.{form}")
+            cells.append("" if r is None else "·" if "left_out" in r else "**wrong**" if "problem" in r else f"{max(r['difference']):.0e}" if max(r["difference"]) else "0")
+        lines.append(f"| {next(r['family'] for r in rows.values() if r['name'] == n)} | {n} | " + " | ".join(cells) + " |")
+    if wrong:
+        lines += ["", "## What is not right", ""] + [f"- {r['name']} ({r['form']}): {r['problem']}" for r in wrong]
+    return "\n".join(lines) + "\n"
+
+
+def main():
+    if sys.argv[1:2] == ["--do"]:
+        words = [pathlib.Path(w) if "/" in w else w for w in sys.argv[3:]]
+        {"export": export, "derive": derive, "references": references}[sys.argv[2]](*words)
+        return 0
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--tenon", type=pathlib.Path, required=True)
+    parser.add_argument("--out", type=pathlib.Path, default=pathlib.Path("build/zoo"))
+    parser.add_argument("--docs", type=pathlib.Path)
+    parser.add_argument("--only", default="", help="architectures whose name matches")
+    parser.add_argument("--forms", default="", help="forms whose name matches")
+    parser.add_argument("--again", help="ARCHITECTURE.FORM that are made and checked anew")
+    o = parser.parse_args()
+    o.out, o.tenon = o.out.resolve(), o.tenon.resolve()
+    (o.out / "models").mkdir(parents=True, exist_ok=True)
+    os.environ |= {"HF_HUB_OFFLINE": "1", "PYTHONWARNINGS": "ignore", "CUDA_VISIBLE_DEVICES": ""}
+    listing = child([sys.executable, "-c", "import json,sys; sys.path.insert(0, sys.argv[1]); from zoo import entry, other, text, vision\n"
+                     "print(json.dumps({n: {'family': e.family, 'exporters': e.exporters, 'free': bool(e.free)} for n, e in entry.ENTRIES.items()}))", HERE], EXPORT_SECONDS)
+    if listing[0] != 0:
+        sys.exit(f"export_zoo: {last_words(listing[2])}")
+    entries = json.loads(listing[1].splitlines()[-1])
+    file = o.out / "zoo.json"
+    rows = json.loads(file.read_text()) if file.exists() else {}
+    for name, one in entries.items():
+        if re.search(o.only, name):
+            for key, row in rows_of(o, name, one, rows):
+                rows[key] = row
+                file.write_text(json.dumps(rows, indent=1) + "\n")
+    if o.docs:
+        (o.docs / "zoo.md").write_text(page(rows))
+        shutil.copy(file, o.docs / "zoo.json")
+    wrong = [k for k, r in rows.items() if "problem" in r]
+    print(f"{len(rows)} forms, {sum('left_out' in r for r in rows.values())} left out, {len(wrong)} not right" + "".join(f"\n  {k}: {rows[k]['problem']}" for k in wrong))
+    return 1 if wrong else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
