@@ -1,16 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
 """Stubs for editors and type checkers, from the same records that classes are made of: `python3 -m tenon.stubs FOLDER`
-writes a .pyi for each namespace, with the source line where each function of C++ is registered."""
+writes a .pyi for each namespace, with the source line where each function, operator and primitive is defined."""
+import ast
 import pathlib
 import re
 import sys
 
-from . import _core
-from .ffi import function_info, list_global_func_names, load_compiler
+from . import _core, op
+from .ffi import function_info, get_global_func, list_global_func_names, load_compiler
 
 NAMESPACES = ("attrs", "graph", "ir", "target", "te", "tir")
 OWN = ("Array", "Function", "Map", "NDArray", "Object", "dtype")
-HEAD = "# Written by `python3 -m tenon.stubs`: do not edit.\nfrom collections.abc import Callable\nfrom typing import Any\n\nimport tenon\n" + "".join(
+HEAD = "# Written by `python3 -m tenon.stubs`: do not edit.\nfrom collections.abc import Callable\nfrom contextlib import AbstractContextManager\nfrom typing import Any\n\nimport tenon\n" + "".join(
     f"import tenon.{name}\n" for name in NAMESPACES)
 
 
@@ -95,17 +96,76 @@ def class_stub(key, parent, fields):
     return "".join(lines if len(lines) > 1 else [lines[0][:-1] + " ...\n"])
 
 
+def operator_stub(record, indent):
+    """An operator as a function: operands, then attributes."""
+    given = [f"{a['name']}: Any" + (" = ..." if a["optional"] else "") for a in record["arguments"]]
+    if record.get("variadic"):
+        given[-1] = f"*{record['arguments'][-1]['name']}: Any"
+    for a in record["attributes"]:
+        one = {"Array[int]": " | int", "Array[float]": " | float"}.get(a["type"], "")  # [x] may be given as x
+        given.append(f"{a['name']}: {accepted(a['type'])}{one} = ...")
+    decorated = f"{indent}@staticmethod\n" if indent else ""
+    return (f"{decorated}{indent}def {record['name'].rpartition('.')[2]}({', '.join(given)}) -> tenon.graph.Expr:"
+            f"  # {record['file']}:{record['line']}\n{indent}    {record['doc']!r}\n{indent}    ...\n")
+
+
+def operators_stub():
+    """The text of tenon/op.pyi: "nn.relu" is a function of the class that stands for the namespace `nn`."""
+    text, namespace = [HEAD], ""
+    for record in sorted(op._records().values(), key=lambda r: (r["name"].rpartition(".")[0], r["name"])):
+        if record["name"].rpartition(".")[0] != namespace:
+            namespace = record["name"].rpartition(".")[0]
+            text.append(f"class {namespace}:\n    {'Operators ' + namespace + '.*'!r}\n")
+        text.append(operator_stub(record, "    " if namespace else ""))
+    return "\n".join(text)
+
+
+def own_stub(node, file, indent="", given="Any"):
+    """What the module defines in Python, as its stub: a function or class, with its line; `given`: the type of what a
+    function without an annotation gives."""
+    if isinstance(node, ast.ClassDef):
+        members = [own_stub(n, file, "    ") for n in node.body
+                   if isinstance(n, ast.FunctionDef) and (n.name == "__init__" or not n.name.startswith("_"))]
+        bases = f"({', '.join(map(ast.unparse, node.bases))})" if node.bases else ""
+        return f"class {node.name}{bases}:  # {file}:{node.lineno}\n    {ast.get_docstring(node) or ''!r}\n" + "".join(members)
+    for a in (*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs, node.args.vararg, node.args.kwarg):
+        if a is not None and a.annotation is None and not (indent and a.arg in ("self", "cls")):
+            a.annotation = ast.Name("Any")
+    decorators = [ast.unparse(d) for d in node.decorator_list]
+    kept = "".join(f"{indent}@{d}\n" for d in decorators if d in ("classmethod", "property", "staticmethod"))
+    scope = "contextlib.contextmanager" in decorators
+    result = ("AbstractContextManager[Any]" if scope else "None" if node.name == "__init__"
+              else ast.unparse(node.returns) if node.returns else given)
+    return (f"{kept}{indent}def {node.name}({ast.unparse(node.args)}) -> {result}:  # {file}:{node.lineno}\n"
+            f"{indent}    {ast.get_docstring(node) or ''!r}\n{indent}    ...\n")
+
+
+def own_definitions(namespace):
+    """The public functions and classes of tenon/NAMESPACE.py, by name; and `__getattr__`, which finds further words. A
+    function that calls one of C++ with its name gives what that gives."""
+    def given(name):
+        full = f"{namespace}.{name}"
+        head = function_info(full)[2] if full in list_global_func_names(full) else ""
+        return python_type(split_signature(head)[1]) if head else "Any"
+
+    path = pathlib.Path(__file__).parent / f"{namespace}.py"
+    return {n.name: own_stub(n, f"python/tenon/{namespace}.py", "", given(n.name)) for n in ast.parse(path.read_text()).body
+            if isinstance(n, ast.FunctionDef | ast.ClassDef) and (n.name == "__getattr__" or not n.name.startswith("_"))}
+
+
 def stub_of(namespace):
-    """The text of tenon/NAMESPACE.pyi."""
+    """The text of tenon/NAMESPACE.pyi; what Python defines comes before what C++ registers under the same name."""
     load_compiler()
-    text = [HEAD]
+    get_global_func("tir.load_schedule")()
+    own = own_definitions(namespace)
+    text = [HEAD, *own.values()]
     for index in _core.type_indices():
         key, parent, fields = _core.type_info(index)
-        if key.rpartition(".")[0] == namespace:
+        if key.rpartition(".")[0] == namespace and key.rpartition(".")[2] not in own:
             text.append(class_stub(key, _core.type_info(parent)[0], fields))
     for full in list_global_func_names(namespace + "."):
         name = full[len(namespace) + 1:]
-        if name.isidentifier():
+        if name.isidentifier() and name not in own:
             text.append(function_stub(name, full))
     return "\n".join(text)
 
@@ -114,6 +174,7 @@ def main(folder):
     """Writes the stub of every namespace into a folder."""
     for namespace in NAMESPACES:
         (pathlib.Path(folder) / f"{namespace}.pyi").write_text(stub_of(namespace))
+    (pathlib.Path(folder) / "op.pyi").write_text(operators_stub())
 
 
 if __name__ == "__main__":
