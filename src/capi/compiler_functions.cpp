@@ -14,6 +14,7 @@
 #include "base/clock.h"
 #include "base/function.h"
 #include "base/nearest.h"
+#include "base/source_file.h"
 #include "capi/compiled.h"
 #include "capi/compiler_function.h"
 #include "import/onnx/load.h"
@@ -30,6 +31,7 @@
 #include "pipeline/evaluator.h"
 #include "pipeline/program_entry.h"
 #include "runtime/vm.h"
+#include "schedule/primitive.h"
 #include "tools/explain.h"
 #include "tools/module_text.h"
 #include "tools/quantize/quantize.h"
@@ -691,6 +693,20 @@ AttrMap operators(const NoRequest&) {
   return reply_json({{"operators", list}});
 }
 
+AttrMap definitions(const NoRequest&) {
+  json list = json::array();
+  auto add = [&](const char* kind, std::string_view name, std::string_view file, int line) {
+    list.push_back({{"kind", kind}, {"name", name}, {"file", source_file(file)}, {"line", line}});
+  };
+  for (const Ref<graph::Op>& op : graph::all_ops()) add("operator", op->name, op->file, op->line);
+  for (const Pass* pass : all_passes()) add("pass", pass->name, pass->file, pass->line);
+  for (const Primitive* p : primitives())
+    add("primitive", p->name, p->where.file_name(), int(p->where.line()));
+  for (const std::string& name : registry::names())
+    if (const auto f = registry::entry(name)) add("function", name, f->file, f->line);
+  return reply_json({{"definitions", list}});
+}
+
 AttrMap onnx_operators(const NoRequest&) {
   json list = json::array();
   for (const auto& op : onnx::onnx_coverage())
@@ -717,6 +733,8 @@ const bool registered = [] {
                         "a model that computes on bytes, from a float model and samples");
   add_compiler_function("passes", passes, "all passes");
   add_compiler_function("operators", operators, "all graph operators");
+  add_compiler_function("definitions", definitions,
+                        "where operators, passes, schedule primitives and functions are registered");
   add_compiler_function("onnx_operators", onnx_operators, "what the ONNX importer covers");
   add_compiler_function("target", target_function, "a target record");
   add_compiler_function("emit_kinds", emit_kinds_function, "what `compile` can emit");

@@ -113,6 +113,7 @@ Array<AttrMap> operators() {
     AttrMap m = described(op->name, "", op->doc);
     m.set("arguments", or_empty(arguments));
     m.set("attributes", or_empty(attributes));
+    m.set("variadic", op->variadic);
     m.set("file", op->file);
     m.set("line", int64_t(op->line));
     out.push_back(m);

@@ -185,7 +185,8 @@ struct ReadValueRequest : Object {
   }
 };
 
-/// "compiler.passes", "compiler.operators", "compiler.onnx_operators", "compiler.emit_kinds" → json.
+/// "compiler.passes", "compiler.operators", "compiler.definitions", "compiler.onnx_operators",
+/// "compiler.emit_kinds" → json.
 struct NoRequest : Object {
   static void fields(auto&) {}
 };

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// tenon ops: the operators, one operator in full, where it is registered, and what of ONNX is covered.
+// tenon ops: the operators, one operator in full, where something is defined, and what of ONNX is covered.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -28,6 +28,34 @@ void one(const json& op, Console& console) {
                               a.at("default").get<std::string>(), a.at("doc").get<std::string>()));
 }
 
+/// The entries of `list` that are called `wanted`, or end in ".wanted"; all where it is empty. T0918 when
+/// none is.
+json named(const json& list, const std::string& wanted, const char* what) {
+  json found = json::array();
+  std::vector<std::string> similar;
+  for (const json& entry : list) {
+    const std::string name = entry.at("name");
+    if (wanted.empty() || name == wanted || name.ends_with("." + wanted))
+      found.push_back(entry);
+    else if (name.find(wanted) != std::string::npos && similar.size() < 5)
+      similar.push_back(name);
+  }
+  if (found.empty())
+    throw Error(ErrorKind::usage, "T0918", fmt::format("there is no {} `{}`", what, wanted), {},
+                similar.empty() ? "`tenon ops` lists operators"
+                                : fmt::format("did you mean {}?", fmt::join(similar, ", ")));
+  return found;
+}
+
+void where(const std::string& name, Console& console) {
+  const json found = named(ask_compiler("definitions").at("definitions"), name,
+                           "operator, pass, schedule primitive or function");
+  console.result({{"definitions", found}});
+  for (const json& d : found)
+    console.print(fmt::format("{}:{}  {} {}", d.at("file").get<std::string>(), d.at("line").get<int>(),
+                              d.at("kind").get<std::string>(), d.at("name").get<std::string>()));
+}
+
 void ops(const OpsOptions& o, Console& console) {
   if (o.onnx) {
     const json coverage = ask_compiler("onnx_operators");
@@ -37,30 +65,15 @@ void ops(const OpsOptions& o, Console& console) {
                                 op.at("opsets").get<std::string>()));
     return;
   }
-  const bool where = !o.names.empty() && o.names[0] == "where";
-  if (where && o.names.size() < 2)
-    throw Error(ErrorKind::usage, "T0917", "`ops where` needs an operator's name");
-  const std::string wanted = where ? o.names[1] : o.names.empty() ? "" : o.names[0];
-  const json all = ask_compiler("operators");
-  json found = json::array();
-  std::vector<std::string> similar;
-  for (const json& op : all.at("operators")) {
-    const std::string name = op.at("name");
-    const size_t dot = name.rfind('.');
-    if (wanted.empty() || name == wanted || (dot != std::string::npos && name.substr(dot + 1) == wanted))
-      found.push_back(op);
-    else if (name.find(wanted) != std::string::npos && similar.size() < 5)
-      similar.push_back(name);
+  if (!o.names.empty() && o.names[0] == "where") {
+    if (o.names.size() < 2) throw Error(ErrorKind::usage, "T0917", "`ops where` needs a name");
+    return where(o.names[1], console);
   }
-  if (found.empty())
-    throw Error(ErrorKind::usage, "T0918", fmt::format("there is no operator `{}`", wanted), {},
-                similar.empty() ? "`tenon ops` lists them"
-                                : fmt::format("did you mean {}?", fmt::join(similar, ", ")));
+  const std::string wanted = o.names.empty() ? "" : o.names[0];
+  const json found = named(ask_compiler("operators").at("operators"), wanted, "operator");
   console.result({{"operators", found}});
   for (const json& op : found) {
-    if (where)
-      console.print(fmt::format("{}:{}", op.at("file").get<std::string>(), op.at("line").get<int>()));
-    else if (!wanted.empty())
+    if (!wanted.empty())
       one(op, console);
     else
       console.print(

@@ -13,6 +13,7 @@
 #include <ranges>
 
 #include "base/nearest.h"
+#include "base/source_file.h"
 #include "ir/text.h"
 #include "ir/verify.h"
 
@@ -71,15 +72,15 @@ std::string_view to_string(Changes changes) {
 }
 
 const Pass& register_pass(Pass pass, std::source_location where) {
-  std::string_view file = where.file_name();
-  if (const auto at = file.rfind("src/"); at != file.npos) file.remove_prefix(at);
-  pass.file = file;
+  pass.file = source_file(where.file_name());
+  pass.line = int(where.line());
   for (const PassOption& o : pass.options)
     CHECK(o.name.starts_with(pass.name + "."), "an option of `" + pass.name + "` is called `" + o.name + "`");
   Table& table = Table::get();
   std::lock_guard lock(table.mutex);
   const auto [it, fresh] = table.passes.emplace(pass.name, pass);
-  CHECK(fresh, fmt::format("pass `{}` is registered twice: {} and {}", pass.name, it->second.file, file));
+  CHECK(fresh,
+        fmt::format("pass `{}` is registered twice: {} and {}", pass.name, it->second.file, pass.file));
   return it->second;
 }
 const Pass* find_pass(std::string_view name) {

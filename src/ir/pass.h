@@ -33,6 +33,7 @@ struct Pass {
   double rounds = 0;  ///< the largest relative error that it gives each floating value by narrower types
   std::vector<PassOption> options = {};
   std::string file = {};  ///< where it is registered, from src on
+  int line = 0;
 };
 
 /// Enters a pass into the table, for the file that holds it:

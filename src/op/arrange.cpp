@@ -662,9 +662,10 @@ const bool arrange_registered = [] {
   struct Argument {
     const char *name, *type, *doc;
   };
-  auto add = [](const char* name, const char* doc, std::vector<Argument> arguments, FusionKind kind,
+  auto add = [](OpName name, const char* doc, std::vector<Argument> arguments, FusionKind kind,
                 InferType infer, TensorDef def) {
-    auto op = register_op(name, doc).infer(std::move(infer)).fusion(kind).tensor_def(std::move(def));
+    auto op =
+        register_op(std::move(name), doc).infer(std::move(infer)).fusion(kind).tensor_def(std::move(def));
     for (const Argument& a : arguments) op.argument(a.name, a.type, a.doc);
     return op;
   };

@@ -154,7 +154,7 @@ Type broadcast_type(InferContext& ctx, std::initializer_list<const graph::Tensor
   return make_type(shape, ndim, dtype);
 }
 
-OpRegistration register_binary(const char* name, const char* doc, Domain domain, BinaryRule f, bool to_bool) {
+OpRegistration register_binary(OpName name, const char* doc, Domain domain, BinaryRule f, bool to_bool) {
   TensorDef def = [f](const Call& call, const std::vector<te::Tensor>& in) {
     const TensorInfo out = output_info(call);
     return std::vector{te::compute(
@@ -166,7 +166,7 @@ OpRegistration register_binary(const char* name, const char* doc, Domain domain,
         },
         short_name(call))};
   };
-  return register_op(name, doc)
+  return register_op(std::move(name), doc)
       .argument("a", "Tensor", "left operand")
       .argument("b", "Tensor", "right operand")
       .infer([domain, to_bool](InferContext& ctx) { return infer_binary(ctx, domain, to_bool); })

@@ -97,9 +97,8 @@ Tensors def_composed(const Call& call, const Tensors& in, const Compose& f) {
 
 }  // namespace
 
-OpRegistration register_composed(std::string name, std::string doc, FusionKind kind, Compose f,
-                                 std::source_location where) {
-  auto r = register_op(std::move(name), std::move(doc), where);
+OpRegistration register_composed(OpName name, std::string doc, FusionKind kind, Compose f) {
+  auto r = register_op(std::move(name), std::move(doc));
   r.infer([f](InferContext& ctx) { return infer_composed(ctx, f); })
       .fusion(kind)
       .tensor_def([f](const Call& call, const Tensors& in) { return def_composed(call, in, f); });

@@ -50,8 +50,7 @@ Term tuple(const std::vector<Term>& items);
 using Compose = std::function<Term(InferContext& ctx, const std::vector<Term>& args)>;
 
 /// A composed operator; mistakes inside are reported as mistakes in the call.
-OpRegistration register_composed(std::string name, std::string doc, FusionKind kind, Compose f,
-                                 std::source_location where = std::source_location::current());
+OpRegistration register_composed(OpName name, std::string doc, FusionKind kind, Compose f);
 /// The operator's definition on tensors of its own; `tail`: shapes and scalars behind the tensors.
 std::vector<te::Tensor> define(std::string_view op, const std::vector<te::Tensor>& in, ObjectRef attrs = {},
                                Array<Expr> tail = {});

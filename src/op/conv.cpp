@@ -426,9 +426,8 @@ std::optional<Contraction> conv_contraction(const Call& call, size_t n) {
 }
 
 const bool conv_registered = [] {
-  for (size_t n = 1; n <= 3; ++n)
-    register_op(fmt::format("nn.conv{}d", n),
-                fmt::format("Convolution (cross-correlation) over {} spatial axes.", n))
+  auto add = [](OpName name, size_t n) {
+    register_op(std::move(name), fmt::format("Convolution (cross-correlation) over {} spatial axes.", n))
         .argument("data", "Tensor", "(batch, channels, …)")
         .argument("weight", "Tensor", "(output channels, input channels / groups, …)")
         .argument("padding_value", "Tensor", "a scalar: what the padding holds; 0 without it", true)
@@ -438,6 +437,10 @@ const bool conv_registered = [] {
         .tensor_def([n](const Call& c, const Tensors& in) { return def_conv(c, in, n); })
         .layout([n](LayoutContext& ctx) { return layout_of_conv(ctx, n); })
         .contraction([n](const Call& c) { return conv_contraction(c, n); });
+  };
+  add("nn.conv1d", 1);
+  add("nn.conv2d", 2);
+  add("nn.conv3d", 3);
   return true;
 }();
 

@@ -211,9 +211,8 @@ Contraction transposed_contraction(const Call& call, size_t n) {
 }
 
 const bool conv_transpose_registered = [] {
-  for (size_t n = 1; n <= 3; ++n)
-    register_op(fmt::format("nn.conv{}d_transpose", n),
-                fmt::format("Transposed convolution over {} spatial axes.", n))
+  auto add = [](OpName name, size_t n) {
+    register_op(std::move(name), fmt::format("Transposed convolution over {} spatial axes.", n))
         .argument("data", "Tensor", "(batch, channels, …)")
         .argument("weight", "Tensor", "(input channels, output channels / groups, …)")
         .attrs<ConvTransposeAttrs>()
@@ -221,6 +220,10 @@ const bool conv_transpose_registered = [] {
         .fusion(FusionKind::out_element_wise_fusable)
         .tensor_def([n](const Call& c, const Tensors& in) { return def_transpose(c, in, n); })
         .contraction([n](const Call& c) { return transposed_contraction(c, n); });
+  };
+  add("nn.conv1d_transpose", 1);
+  add("nn.conv2d_transpose", 2);
+  add("nn.conv3d_transpose", 3);
   return true;
 }();
 

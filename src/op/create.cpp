@@ -182,8 +182,8 @@ Any tensor_to_shape_value(const Call&, const std::vector<Any>& args) {
 }
 
 const bool create_registered = [] {
-  auto add = [](const char* name, const char* doc, InferType infer, TensorDef def) {
-    return register_op(name, doc)
+  auto add = [](OpName name, const char* doc, InferType infer, TensorDef def) {
+    return register_op(std::move(name), doc)
         .infer(std::move(infer))
         .fusion(FusionKind::injective)
         .tensor_def(std::move(def));

@@ -6,7 +6,7 @@
 
 namespace tenon::op {
 
-OpRegistration register_unary(std::string name, std::string doc, Domain domain, UnaryRule f, bool to_bool) {
+OpRegistration register_unary(OpName name, std::string doc, Domain domain, UnaryRule f, bool to_bool) {
   auto def = [f = std::move(f), to_bool](const Call& call, const std::vector<te::Tensor>& in) {
     const te::Tensor& x = in[0];
     const DataType out = to_bool ? boolean : x.dtype();

@@ -9,12 +9,11 @@ namespace tenon::op {
 /// One operand and one result of the same shape. `f` gets the call and the element (floats at least 32 bits
 /// wide).
 using UnaryRule = std::function<PrimExpr(const Call& call, const PrimExpr& x)>;
-OpRegistration register_unary(std::string name, std::string doc, Domain domain, UnaryRule f,
-                              bool to_bool = false);
+OpRegistration register_unary(OpName name, std::string doc, Domain domain, UnaryRule f, bool to_bool = false);
 
 /// Two operands broadcast together (NumPy). `f` gets the elements, floats at least 32 bits wide.
 using BinaryRule = PrimExpr (*)(const PrimExpr& a, const PrimExpr& b);
-OpRegistration register_binary(const char* name, const char* doc, Domain domain, BinaryRule f,
+OpRegistration register_binary(OpName name, const char* doc, Domain domain, BinaryRule f,
                                bool to_bool = false);
 
 /// Type of operands broadcast together; its shape is unknown when it cannot be told.

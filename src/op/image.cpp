@@ -247,8 +247,8 @@ std::optional<LaidOut> layout_of_resize(LayoutContext& ctx, size_t n) {
 }
 
 const bool image_registered = [] {
-  for (size_t n = 1; n <= 3; ++n)
-    register_op(fmt::format("image.resize{}d", n), fmt::format("Another size of the last {} axes.", n))
+  auto add = [](OpName name, size_t n) {
+    register_op(std::move(name), fmt::format("Another size of the last {} axes.", n))
         .argument("x", "Tensor", "the image, spatial axes last")
         .argument("size", "Shape", "new sizes of the spatial axes")
         .attrs<ResizeAttrs>()
@@ -256,6 +256,10 @@ const bool image_registered = [] {
         .layout([n](LayoutContext& ctx) { return layout_of_resize(ctx, n); })
         .fusion(FusionKind::injective)
         .tensor_def([n](const Call& c, const Tensors& in) { return def_resize(c, in, n); });
+  };
+  add("image.resize1d", 1);
+  add("image.resize2d", 2);
+  add("image.resize3d", 3);
   return true;
 }();
 

@@ -247,8 +247,8 @@ Tensors def_triangular(const Call& call, const Tensors& in) {
 }
 
 const bool linalg_registered = [] {
-  auto add = [](const char* name, const char* doc, InferType infer, TensorDef def) {
-    return register_op(name, doc)
+  auto add = [](OpName name, const char* doc, InferType infer, TensorDef def) {
+    return register_op(std::move(name), doc)
         .argument("a", "Tensor", "square matrices (…, n, n)")
         .infer(std::move(infer))
         .fusion(FusionKind::opaque)

@@ -66,7 +66,8 @@ Term log_cosh(const LossAttrs&, const Term& x, const Term& y) {
 }
 
 struct Pairwise {
-  const char *name, *doc;
+  OpName name;
+  const char* doc;
   Rule rule;
 };
 const Pairwise pairwise[] = {
@@ -198,14 +199,17 @@ const bool loss_registered = [] {
         .argument("target", "Tensor", "targets of x's type")
         .attrs<LossAttrs>();
   }
-  for (const bool logits : {false, true})
+  auto add_cross_entropy = [](OpName name, const char* doc, bool logits) {
     register_composed(
-        logits ? "nn.cross_entropy_with_logits" : "nn.cross_entropy",
-        logits ? "Mean cross entropy of softmax(x) and target distributions."
-               : "Mean cross entropy of probabilities and target distributions.",
-        opaque, [logits](InferContext& ctx, const Terms& args) { return cross_entropy(ctx, args, logits); })
+        std::move(name), doc, FusionKind::opaque,
+        [logits](InferContext& ctx, const Terms& args) { return cross_entropy(ctx, args, logits); })
         .argument("x", "Tensor", "(…, classes)")
         .argument("target", "Tensor", "(…, classes)");
+  };
+  add_cross_entropy("nn.cross_entropy", "Mean cross entropy of probabilities and target distributions.",
+                    false);
+  add_cross_entropy("nn.cross_entropy_with_logits",
+                    "Mean cross entropy of softmax(x) and target distributions.", true);
   register_composed("nn.nll_loss", "-x of each element's class, weighted.", opaque, nll_loss)
       .argument("x", "Tensor", scores)
       .argument("target", "Tensor", "class of each element (batch, …)")

@@ -312,8 +312,8 @@ std::optional<LaidOut> layout_of_bias(LayoutContext& ctx) {
 }
 
 const bool norm_registered = [] {
-  auto add = [](const char* name, const char* doc, FusionKind kind, InferType infer, TensorDef def) {
-    return register_op(name, doc)
+  auto add = [](OpName name, const char* doc, FusionKind kind, InferType infer, TensorDef def) {
+    return register_op(std::move(name), doc)
         .argument("x", "Tensor", "the operand")
         .infer(std::move(infer))
         .fusion(kind)

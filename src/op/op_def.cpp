@@ -9,6 +9,7 @@
 #include <cmath>
 #include <limits>
 
+#include "base/source_file.h"
 #include "ir/origin.h"
 #include "ir/structural.h"
 
@@ -17,17 +18,15 @@ namespace tenon::op {
 // ---------------------------------------------------------------- registration
 const OpDef& definition(const graph::Op& op) { return static_cast<const OpDef&>(*op.rules); }
 
-OpRegistration::OpRegistration(std::string name, std::string doc, std::source_location where) {
+OpRegistration::OpRegistration(OpName name, std::string doc) {
   auto def = std::make_shared<OpDef>();
   def_ = def.get();
-  Ref<graph::Op> op = make<graph::Op>(std::move(name));
+  Ref<graph::Op> op = make<graph::Op>(std::move(name.text));
   op_ = op.edit();
   op_->doc = std::move(doc);
   op_->rules = std::move(def);
-  std::string_view file = where.file_name();
-  if (auto at = file.rfind("src/"); at != file.npos) file.remove_prefix(at);
-  op_->file = file;
-  op_->line = int(where.line());
+  op_->file = source_file(name.where.file_name());
+  op_->line = int(name.where.line());
   graph::add_op(op);
 }
 OpRegistration& OpRegistration::argument(std::string name, std::string type, std::string doc, bool optional) {
@@ -87,12 +86,11 @@ OpRegistration& OpRegistration::placement(Placement p) {
   def_->placement = p;
   return *this;
 }
-OpRegistration register_op(std::string name, std::string doc, std::source_location where) {
-  return OpRegistration(std::move(name), std::move(doc), where);
+OpRegistration register_op(OpName name, std::string doc) {
+  return OpRegistration(std::move(name), std::move(doc));
 }
-OpRegistration register_op(std::string name, std::string doc, FusionKind kind, InferType infer, TensorDef def,
-                           std::source_location where) {
-  OpRegistration r(std::move(name), std::move(doc), where);
+OpRegistration register_op(OpName name, std::string doc, FusionKind kind, InferType infer, TensorDef def) {
+  OpRegistration r(std::move(name), std::move(doc));
   return r.infer(std::move(infer)).fusion(kind).tensor_def(std::move(def));
 }
 

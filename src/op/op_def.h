@@ -81,10 +81,20 @@ struct OpDef : graph::OpRules {
 };
 const OpDef& definition(const graph::Op& op);
 
+/// The name of an operator and the line where it stands in the source. Text becomes one in a call or a table,
+/// so helpers and tables that hand an OpName on keep the line of each operator.
+struct OpName {
+  OpName(std::convertible_to<std::string> auto&& name,
+         std::source_location where = std::source_location::current())
+      : text(std::forward<decltype(name)>(name)), where(where) {}
+  std::string text;
+  std::source_location where;
+};
+
 /// Registration: `register_op("nn.relu", "max(x, 0)").argument(…).infer(…).fusion(…)`, at namespace scope.
 class OpRegistration {
  public:
-  OpRegistration(std::string name, std::string doc, std::source_location where);
+  OpRegistration(OpName name, std::string doc);
   OpRegistration& argument(std::string name, std::string type, std::string doc, bool optional = false);
   OpRegistration& variadic();  ///< the last argument repeats
   OpRegistration& impure();
@@ -109,10 +119,8 @@ class OpRegistration {
   graph::Op* op_;
   OpDef* def_;
 };
-OpRegistration register_op(std::string name, std::string doc,
-                           std::source_location where = std::source_location::current());
-OpRegistration register_op(std::string name, std::string doc, FusionKind kind, InferType infer, TensorDef def,
-                           std::source_location where = std::source_location::current());
+OpRegistration register_op(OpName name, std::string doc);
+OpRegistration register_op(OpName name, std::string doc, FusionKind kind, InferType infer, TensorDef def);
 
 // ---------------------------------------------------------------- types
 /// Type of the tensor that argument i is; CHECK when it is none.

@@ -278,49 +278,56 @@ Tensors def_adaptive(const Call& call, const Tensors& in, Kind kind) {
 }
 
 const bool pool_registered = [] {
-  auto add = [](std::string name, std::string doc, InferType infer, TensorDef def) {
+  auto add = [](OpName name, std::string doc, InferType infer, TensorDef def) {
     return register_op(std::move(name), std::move(doc))
         .argument("x", "Tensor", "(batch, channels, …)")
         .infer(std::move(infer))
         .fusion(FusionKind::out_element_wise_fusable)
         .tensor_def(std::move(def));
   };
-  const struct {
-    Kind kind;
-    const char *name, *doc;
-  } kinds[] = {{Kind::max, "max", "Largest element"}, {Kind::avg, "avg", "Mean"}, {Kind::lp, "lp", "p-norm"}};
-  for (const auto& k : kinds) {
-    const Kind kind = k.kind;
-    for (size_t n = 1; n <= 3; ++n) {
-      auto pool = add(
-                      fmt::format("nn.{}_pool{}d", k.name, n),
-                      fmt::format("{} of each window of {} spatial axes.", k.doc, n),
-                      [n, kind](InferContext& ctx) { return infer_pool(ctx, n, kind); },
-                      [n, kind](const Call& c, const Tensors& in) { return def_pool(c, in, n, kind); })
-                      .attrs<PoolAttrs>()
-                      .layout(layout_of_pool)
-                      .precision(kind == Kind::max ? Precision::follows : Precision::wide);
-      if (kind == Kind::max) pool.moves();
-    }
-    auto global = add(
-        fmt::format("nn.global_{}_pool", k.name),
-        fmt::format("{} of each channel, over all spatial axes.", k.doc),
+  auto what = [](Kind kind) {
+    return kind == Kind::max ? "Largest element" : kind == Kind::avg ? "Mean" : "p-norm";
+  };
+  auto pool = [&](OpName name, Kind kind, size_t n) {
+    auto op = add(
+                  std::move(name), fmt::format("{} of each window of {} spatial axes.", what(kind), n),
+                  [n, kind](InferContext& ctx) { return infer_pool(ctx, n, kind); },
+                  [n, kind](const Call& c, const Tensors& in) { return def_pool(c, in, n, kind); })
+                  .attrs<PoolAttrs>()
+                  .layout(layout_of_pool)
+                  .precision(kind == Kind::max ? Precision::follows : Precision::wide);
+    if (kind == Kind::max) op.moves();
+  };
+  pool("nn.max_pool1d", Kind::max, 1);
+  pool("nn.max_pool2d", Kind::max, 2);
+  pool("nn.max_pool3d", Kind::max, 3);
+  pool("nn.avg_pool1d", Kind::avg, 1);
+  pool("nn.avg_pool2d", Kind::avg, 2);
+  pool("nn.avg_pool3d", Kind::avg, 3);
+  pool("nn.lp_pool1d", Kind::lp, 1);
+  pool("nn.lp_pool2d", Kind::lp, 2);
+  pool("nn.lp_pool3d", Kind::lp, 3);
+  auto global = [&](OpName name, Kind kind) {
+    return add(
+        std::move(name), fmt::format("{} of each channel, over all spatial axes.", what(kind)),
         [kind](InferContext& ctx) { return infer_global(ctx, kind); },
         [kind](const Call& c, const Tensors& in) { return def_global(c, in, kind); });
-    if (kind == Kind::lp) {
-      global.attrs<PoolAttrs>();
-      continue;
-    }
-    if (kind == Kind::max) global.moves();
-    const char* fold = kind == Kind::max ? "max" : "mean";
-    global.layout([fold](LayoutContext& ctx) { return layout_of_image_fold(ctx, fold); });
+  };
+  auto fold = [](const char* op) {
+    return [op](LayoutContext& ctx) { return layout_of_image_fold(ctx, op); };
+  };
+  global("nn.global_max_pool", Kind::max).moves().layout(fold("max"));
+  global("nn.global_avg_pool", Kind::avg).layout(fold("mean"));
+  global("nn.global_lp_pool", Kind::lp).attrs<PoolAttrs>();
+  auto adaptive = [&](OpName name, Kind kind) {
     add(
-        fmt::format("nn.adaptive_{}_pool", k.name),
-        fmt::format("{} of each of the given number of parts.", k.doc),
+        std::move(name), fmt::format("{} of each of the given number of parts.", what(kind)),
         [kind](InferContext& ctx) { return infer_adaptive(ctx, kind); },
         [kind](const Call& c, const Tensors& in) { return def_adaptive(c, in, kind); })
         .attrs<AdaptivePoolAttrs>();
-  }
+  };
+  adaptive("nn.adaptive_max_pool", Kind::max);
+  adaptive("nn.adaptive_avg_pool", Kind::avg);
   return true;
 }();
 

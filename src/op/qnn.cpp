@@ -78,9 +78,8 @@ Expr product_of_scales(const Expr& a, const Expr& b) {
   return graph::constant(out);
 }
 
-OpRegistration register_quantized(std::string name, std::string doc, FusionKind kind, Compose f,
-                                  std::source_location where) {
-  return register_composed(std::move(name), std::move(doc), kind, f, where).canonical([f](InferContext& ctx) {
+OpRegistration register_quantized(OpName name, std::string doc, FusionKind kind, Compose f) {
+  return register_composed(std::move(name), std::move(doc), kind, f).canonical([f](InferContext& ctx) {
     Terms args;
     for (const Expr& a : ctx.call.args) args.emplace_back(ctx, a);
     return f(ctx, args).expr();
@@ -244,10 +243,9 @@ const bool qnn_registered = [] {
       .argument("output_scale", "Tensor", "scalar")
       .argument("output_zero_point", "Tensor", "scalar")
       .attrs<RequantizeAttrs>();
-  for (auto [name, of] :
-       {std::pair("add", "Sum"), std::pair("subtract", "Difference"), std::pair("multiply", "Product")})
-    register_quantized(fmt::format("qnn.{}", name), fmt::format("{} of two quantised tensors.", of), wise,
-                       binary_of(name))
+  auto binary = [](OpName name, const char* what, const char* of) {
+    register_quantized(std::move(name), fmt::format("{} of two quantised tensors.", what),
+                       FusionKind::broadcast, binary_of(of))
         .argument("lhs", "Tensor", "integers")
         .argument("rhs", "Tensor", "integers of the same type")
         .argument("lhs_scale", "Tensor", "scalar")
@@ -256,22 +254,32 @@ const bool qnn_registered = [] {
         .argument("rhs_zero_point", "Tensor", "scalar")
         .argument("output_scale", "Tensor", "scalar")
         .argument("output_zero_point", "Tensor", "scalar");
-  auto unary = [](const std::string& name, FusionKind kind, const char* of) {
-    return register_quantized("qnn." + name, fmt::format("{} of a quantised tensor.", of), kind, unary_of(of))
+  };
+  binary("qnn.add", "Sum", "add");
+  binary("qnn.subtract", "Difference", "subtract");
+  binary("qnn.multiply", "Product", "multiply");
+  auto unary = [](OpName name, FusionKind kind, const char* of) {
+    return register_quantized(std::move(name), fmt::format("{} of a quantised tensor.", of), kind,
+                              unary_of(of))
         .argument("x", "Tensor", "integers")
         .argument("input_scale", "Tensor", "scalar")
         .argument("input_zero_point", "Tensor", "scalar")
         .argument("output_scale", "Tensor", "scalar")
         .argument("output_zero_point", "Tensor", "scalar");
   };
-  for (const char* name : {"exp", "sqrt", "rsqrt", "log", "erf", "tanh", "sigmoid"}) unary(name, wise, name);
-  unary("hard_swish", wise, "nn.hard_swish");
-  unary("leaky_relu", wise, "nn.leaky_relu").attrs<AlphaAttrs>();
-  unary("softmax", opaque, "nn.softmax").attrs<AxisAttrs>();
-  unary("global_avg_pool", opaque, "nn.global_avg_pool");
-  for (int n = 1; n <= 2; ++n)
-    unary(fmt::format("avg_pool{}d", n), opaque, n == 1 ? "nn.avg_pool1d" : "nn.avg_pool2d")
-        .attrs<PoolAttrs>();
+  unary("qnn.exp", wise, "exp");
+  unary("qnn.sqrt", wise, "sqrt");
+  unary("qnn.rsqrt", wise, "rsqrt");
+  unary("qnn.log", wise, "log");
+  unary("qnn.erf", wise, "erf");
+  unary("qnn.tanh", wise, "tanh");
+  unary("qnn.sigmoid", wise, "sigmoid");
+  unary("qnn.hard_swish", wise, "nn.hard_swish");
+  unary("qnn.leaky_relu", wise, "nn.leaky_relu").attrs<AlphaAttrs>();
+  unary("qnn.softmax", opaque, "nn.softmax").attrs<AxisAttrs>();
+  unary("qnn.global_avg_pool", opaque, "nn.global_avg_pool");
+  unary("qnn.avg_pool1d", opaque, "nn.avg_pool1d").attrs<PoolAttrs>();
+  unary("qnn.avg_pool2d", opaque, "nn.avg_pool2d").attrs<PoolAttrs>();
   register_quantized("qnn.dynamic_quantize", "uint8 values with the scale and zero point that fit them.",
                      opaque, dynamic_quantize)
       .argument("x", "Tensor", "real numbers");

@@ -18,7 +18,6 @@ Term centred(InferContext& ctx, const Term& x, const Term& zero, int64_t axis);
 /// The scales of products: a constant where both are and `a` has one element, else a call.
 Expr product_of_scales(const Expr& a, const Expr& b);
 /// A composed operator of a quantised family: qnn_canonicalize writes its formula in its place.
-OpRegistration register_quantized(std::string name, std::string doc, FusionKind kind, Compose f,
-                                  std::source_location where = std::source_location::current());
+OpRegistration register_quantized(OpName name, std::string doc, FusionKind kind, Compose f);
 
 }  // namespace tenon::op

@@ -51,8 +51,8 @@ Term concat(InferContext& ctx, const Terms& args) {
 }
 
 const bool qnn_contract_registered = [] {
-  auto product = [](const std::string& name, const std::string& of, const char* doc, int64_t weight_axis) {
-    return register_quantized("qnn." + name, doc, FusionKind::out_element_wise_fusable,
+  auto product = [](OpName name, const std::string& of, const char* doc, int64_t weight_axis) {
+    return register_quantized(std::move(name), doc, FusionKind::out_element_wise_fusable,
                               product_of(of, weight_axis))
         .argument("x", "Tensor", "integers")
         .argument("weight", "Tensor", "integers")
@@ -60,14 +60,14 @@ const bool qnn_contract_registered = [] {
         .argument("weight_zero_point", "Tensor", "scalar, or one per output channel");
   };
   const char* const sums = "int32 sums of products of quantised values.";
-  product("dense", "nn.dense", sums, 0).attrs<MatmulAttrs>();
-  product("matmul", "matmul", sums, -1).attrs<MatmulAttrs>();
-  for (int n = 1; n <= 3; ++n)
-    product(fmt::format("conv{}d", n), fmt::format("nn.conv{}d", n),
-            "Convolution of quantised values, as int32.", 0)
-        .attrs<ConvAttrs>();
-  product("conv2d_transpose", "nn.conv2d_transpose", "Transposed convolution of quantised values, as int32.",
-          1)
+  product("qnn.dense", "nn.dense", sums, 0).attrs<MatmulAttrs>();
+  product("qnn.matmul", "matmul", sums, -1).attrs<MatmulAttrs>();
+  const char* const convolution = "Convolution of quantised values, as int32.";
+  product("qnn.conv1d", "nn.conv1d", convolution, 0).attrs<ConvAttrs>();
+  product("qnn.conv2d", "nn.conv2d", convolution, 0).attrs<ConvAttrs>();
+  product("qnn.conv3d", "nn.conv3d", convolution, 0).attrs<ConvAttrs>();
+  product("qnn.conv2d_transpose", "nn.conv2d_transpose",
+          "Transposed convolution of quantised values, as int32.", 1)
       .attrs<ConvTransposeAttrs>();
   register_quantized("qnn.concat", "Quantised tensors joined, at one scale.", FusionKind::injective, concat)
       .argument("x", "Tuple", "the tensors")

@@ -280,8 +280,8 @@ Tensors def_permutation(const Call& call, const Tensors& in) {
 }
 
 const bool random_registered = [] {
-  auto add = [](const char* name, const char* doc, InferType infer, TensorDef def) {
-    return register_op(name, doc)
+  auto add = [](OpName name, const char* doc, InferType infer, TensorDef def) {
+    return register_op(std::move(name), doc)
         .infer(std::move(infer))
         .fusion(FusionKind::opaque)
         .tensor_def(std::move(def));
@@ -290,8 +290,8 @@ const bool random_registered = [] {
   add("random.split", "Keys whose numbers are independent of each other.", infer_split_key, def_split_key)
       .argument("key", "Tensor", "two uint32 words")
       .attrs<CountAttrs>();
-  auto fill = [&](const char* name, const char* doc, InferType infer, TensorDef def) {
-    return add(name, doc, std::move(infer), std::move(def))
+  auto fill = [&](OpName name, const char* doc, InferType infer, TensorDef def) {
+    return add(std::move(name), doc, std::move(infer), std::move(def))
         .argument("key", "Tensor", "two uint32 words")
         .argument("shape", "Shape", "sizes of the result");
   };

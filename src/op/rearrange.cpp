@@ -337,8 +337,8 @@ Tensors def_layout(const Call& call, const Tensors& in) {
 }
 
 const bool rearrange_registered = [] {
-  auto add = [](const char* name, const char* doc, InferType infer, TensorDef def) {
-    return register_op(name, doc)
+  auto add = [](OpName name, const char* doc, InferType infer, TensorDef def) {
+    return register_op(std::move(name), doc)
         .argument("x", "Tensor", "the operand")
         .infer(std::move(infer))
         .fusion(FusionKind::injective)

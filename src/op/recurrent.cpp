@@ -269,8 +269,8 @@ Term rnn_cell(InferContext& ctx, const Terms& a) {
 }
 
 const bool recurrent_registered = [] {
-  auto layer = [](const char* name, const char* doc, Recurrence kind) {
-    return register_op(name, doc)
+  auto layer = [](OpName name, const char* doc, Recurrence kind) {
+    return register_op(std::move(name), doc)
         .argument("x", "Tensor", "(steps, batch, inputs)")
         .argument("w", "Tensor", "(gates · units, inputs)")
         .argument("r", "Tensor", "(gates · units, units)")
@@ -287,8 +287,8 @@ const bool recurrent_registered = [] {
   layer("nn.lstm", "Long short-term memory: all states, the last, and the last cell.", Recurrence::lstm)
       .argument("c0", "Tensor", "first cell (batch, units)")
       .argument("p", "Tensor", "peepholes (3 · units): i, o, f");
-  auto cell = [](const char* name, const char* doc, Compose f) {
-    return register_composed(name, doc, FusionKind::opaque, std::move(f))
+  auto cell = [](OpName name, const char* doc, Compose f) {
+    return register_composed(std::move(name), doc, FusionKind::opaque, std::move(f))
         .argument("x", "Tensor", "(batch, inputs)")
         .argument("h", "Tensor", "state (batch, units)");
   };

@@ -54,7 +54,8 @@ PrimExpr any_of(PrimExpr e, Array<tir::IterVar> axis, PrimExpr) {
 
 /// What goes into the fold, and what becomes of its result; `count` is the number of folded elements.
 struct Fold {
-  const char *name, *doc;
+  OpName name;
+  const char* doc;
   Domain domain;
   ReduceOne fold;
   PrimExpr (*before)(const PrimExpr& e);
@@ -115,11 +116,12 @@ Tensors def_fold(const Call& call, const Tensors& in, const Fold& f) {
                        : unknown ? f64
                                  : wide_type(x.dtype());
   auto element = [&](const PrimExpr& e, const Shape&) { return f.before(tir::cast(acc, e)); };
-  te::Tensor folded = reduce_over(x, axes, attrs_of<ReduceAttrs>(call).keepdims, f.fold, element, f.name);
+  te::Tensor folded =
+      reduce_over(x, axes, attrs_of<ReduceAttrs>(call).keepdims, f.fold, element, f.name.text);
   if (!f.after) return {cast_to(folded, x.dtype())};
   return {te::compute(
       folded.shape(), [&](const Vars& v) { return tir::cast(x.dtype(), f.after(folded(indices(v)), count)); },
-      std::string(f.name) + "_result")};
+      f.name.text + "_result")};
 }
 
 /// index into a reduction that keeps no axes, for an index of the operator's result.
@@ -282,7 +284,8 @@ Type infer_running(InferContext& ctx, Domain domain) {
 
 /// What a running fold begins with, and how it goes on.
 struct Running {
-  const char *name, *doc;
+  OpName name;
+  const char* doc;
   double identity;
   BinaryRule step;
 };
@@ -335,7 +338,7 @@ Tensors def_running(const Call& call, const Tensors& in, const Running& rule) {
       if (i != axis) s = tir::for_(loops[i], PrimExpr(0), x.shape()[i], s);
     return s;
   };
-  return {cast_to(te::external({x.shape()}, {acc}, {x}, body, rule.name)[0], x.dtype())};
+  return {cast_to(te::external({x.shape()}, {acc}, {x}, body, rule.name.text)[0], x.dtype())};
 }
 
 /// A fold over exactly the spatial axes.
@@ -347,8 +350,8 @@ std::optional<LaidOut> layout_of_fold(LayoutContext& ctx) {
 }
 
 const bool reduce_registered = [] {
-  auto add = [](const char* name, const char* doc, FusionKind kind, InferType infer, TensorDef def) {
-    return register_op(name, doc)
+  auto add = [](OpName name, const char* doc, FusionKind kind, InferType infer, TensorDef def) {
+    return register_op(std::move(name), doc)
         .argument("x", "Tensor", "the operand")
         .infer(std::move(infer))
         .fusion(kind)

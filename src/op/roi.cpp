@@ -234,8 +234,8 @@ Tensors def_crop(const Call& call, const Tensors& in) {
 }
 
 const bool roi_registered = [] {
-  auto add = [](const char* name, const char* doc, FusionKind kind, InferType infer, TensorDef def) {
-    return register_op(name, doc)
+  auto add = [](OpName name, const char* doc, FusionKind kind, InferType infer, TensorDef def) {
+    return register_op(std::move(name), doc)
         .argument("x", "Tensor", "(batch, channels, height, width)")
         .infer(std::move(infer))
         .fusion(kind)

@@ -267,8 +267,8 @@ Tensors def_histogram(const Call& call, const Tensors& in) {
 }
 
 const bool select_registered = [] {
-  auto add = [](const char* name, const char* doc, InferType infer, TensorDef def) {
-    return register_op(name, doc)
+  auto add = [](OpName name, const char* doc, InferType infer, TensorDef def) {
+    return register_op(std::move(name), doc)
         .argument("x", "Tensor", "the operand")
         .infer(std::move(infer))
         .fusion(FusionKind::opaque)

@@ -242,7 +242,8 @@ Type infer_window(InferContext& ctx) {
 }
 /// a0 - a1 cos(2π i / n) + a2 cos(4π i / n); a triangle when a0 is 0.
 struct Taper {
-  const char *name, *doc;
+  OpName name;
+  const char* doc;
   double a0, a1, a2;
 };
 const Taper window_kinds[] = {

@@ -125,8 +125,8 @@ Tensors def_quantile(const Call& call, const Tensors& in) {
 }
 
 const bool sort_registered = [] {
-  auto add = [](const char* name, const char* doc, InferType infer, TensorDef def) {
-    return register_op(name, doc)
+  auto add = [](OpName name, const char* doc, InferType infer, TensorDef def) {
+    return register_op(std::move(name), doc)
         .argument("x", "Tensor", "the operand")
         .infer(std::move(infer))
         .fusion(FusionKind::opaque)

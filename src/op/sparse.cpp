@@ -323,8 +323,8 @@ Tensors def_bag(const Call& call, const Tensors& in) {
 }
 
 const bool sparse_registered = [] {
-  auto add = [](const char* name, const char* doc, InferType infer, TensorDef def) {
-    return register_op(name, doc)
+  auto add = [](OpName name, const char* doc, InferType infer, TensorDef def) {
+    return register_op(std::move(name), doc)
         .infer(std::move(infer))
         .fusion(FusionKind::opaque)
         .tensor_def(std::move(def));
@@ -351,7 +351,8 @@ const bool sparse_registered = [] {
       .argument("otherwise", "Tensor", "scalar")
       .argument("size", "Shape", "of the result");
   struct Kind {
-    const char *name, *doc;
+    OpName name;
+    const char* doc;
     Segment kind;
   };
   for (const Kind& k : {Kind{"segment_sum", "Sums of rows of one number.", Segment::sum},

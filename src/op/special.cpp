@@ -55,7 +55,7 @@ PrimExpr trunc_divide(const PrimExpr& a, const PrimExpr& b) {
 }
 
 /// Three operands broadcast together.
-void register_ternary(const char* name, const char* doc,
+void register_ternary(OpName name, const char* doc,
                       PrimExpr (*f)(const Call& call, const PrimExpr& x, const PrimExpr& a,
                                     const PrimExpr& b),
                       bool with_value = false) {
@@ -78,7 +78,7 @@ void register_ternary(const char* name, const char* doc,
         },
         short_name(call))};
   };
-  auto op = register_op(name, doc)
+  auto op = register_op(std::move(name), doc)
                 .argument("x", "Tensor", "first operand")
                 .argument("a", "Tensor", "second operand")
                 .argument("b", "Tensor", "third operand")
@@ -90,13 +90,14 @@ void register_ternary(const char* name, const char* doc,
 
 const bool special_registered = [] {
   using D = Domain;
-  auto unary = [](const char* name, const char* doc, PrimExpr (*f)(const PrimExpr& x), D domain = D::floating,
+  auto unary = [](OpName name, const char* doc, PrimExpr (*f)(const PrimExpr& x), D domain = D::floating,
                   bool to_bool = false) {
-    register_unary(name, doc, domain, [f](const Call&, const PrimExpr& x) { return f(x); }, to_bool);
+    register_unary(
+        std::move(name), doc, domain, [f](const Call&, const PrimExpr& x) { return f(x); }, to_bool);
   };
-  auto with_alpha = [](const char* name, const char* doc, double otherwise,
+  auto with_alpha = [](OpName name, const char* doc, double otherwise,
                        PrimExpr (*f)(const PrimExpr& x, double a)) {
-    register_unary(name, doc, D::floating, [f](const Call& call, const PrimExpr& x) {
+    register_unary(std::move(name), doc, D::floating, [f](const Call& call, const PrimExpr& x) {
       return f(x, alpha_attr(call));
     }).attrs<AlphaAttrs>(otherwise);
   };

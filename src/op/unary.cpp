@@ -45,7 +45,8 @@ Type infer_cast(InferContext& ctx) {
 const bool unary_registered = [] {
   using D = Domain;
   const struct {
-    const char *name, *doc;
+    OpName name;
+    const char* doc;
   } math[] = {
       {"exp", "e to the power x"},
       {"exp2", "2 to the power x"},
@@ -78,7 +79,7 @@ const bool unary_registered = [] {
   static std::vector<std::string> names;
   names.reserve(std::size(math));
   for (const auto& m : math) {
-    names.push_back(std::string("tir.") + m.name);
+    names.push_back("tir." + m.name.text);
     register_unary(m.name, m.doc, D::floating, intrinsic(names.back().c_str()));
   }
   register_unary("abs", "absolute value; the smallest signed integer stays", D::number,

@@ -13,7 +13,7 @@ import zipfile
 
 ROOT = pathlib.Path(os.environ["TENON_SOURCE_DIR"])
 DIGITS = ROOT / "examples" / "digits"
-PEERS = [name for name in ("llvmlite.binding", "torch") if subprocess.run(
+PEERS = [name for name in ("llvmlite.binding", "torch", "tvm") if subprocess.run(
     [sys.executable, "-c", f"import {name}"], stderr=subprocess.DEVNULL, check=False).returncode == 0]
 CLASSIFY = f"""
 import numpy, tenon
@@ -35,6 +35,15 @@ assert ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_int64)(engine.get_function_addr
 import torch
 f = torch.jit.script(torch.nn.Sequential(torch.nn.Linear(4, 4), torch.nn.ReLU()))
 assert f(torch.ones(2, 4)).shape == (2, 4)
+""", "tvm": """
+import numpy, tvm
+from tvm import te
+A = te.placeholder((8,), name="A")
+B = te.compute((8,), lambda i: A[i] * 3.0, name="B")
+f = tvm.compile(tvm.IRModule({"main": te.create_prim_func([A, B])}), target="llvm")
+a, b = tvm.runtime.tensor(numpy.ones(8, "float32")), tvm.runtime.tensor(numpy.zeros(8, "float32"))
+f["main"](a, b)
+assert (b.numpy() == 3).all()
 """}
 
 
