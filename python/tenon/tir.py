@@ -10,6 +10,7 @@ import functools
 import inspect
 import operator
 import re
+from collections.abc import Sequence
 
 from .expr import ScriptFunction, is_word
 from .ffi import get_global_func, register_func
@@ -60,7 +61,7 @@ def _primitive(method):
         return [-1 if s is None else s for s in v] if isinstance(v, (list, tuple)) else v
 
     def call(self, *args, **keywords):
-        if name in ("fuse", "reorder", "merge") and args and not isinstance(args[0], (list, tuple)):
+        if name in ("fuse", "reorder", "merge") and args and not isinstance(args[0], Sequence):
             args = (list(args),)
         if len(args) > len(parameters):
             return method(self, *args, **keywords)

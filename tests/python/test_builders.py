@@ -294,6 +294,20 @@ class Schedules(unittest.TestCase):
         copy.vectorize(j)
         self.assertNotEqual(copy.func, sch.func)
 
+    def test_loops_one_by_one_and_listed(self):
+        for listed in (False, True):
+            sch = tir.Schedule(self.program())
+
+            def give(method, loops):
+                return method(loops) if listed else method(*loops)
+
+            outer, inner = sch.split(sch.get_loops("B")[0], factors=[None, 4])
+            give(sch.reorder, [inner, outer])
+            give(sch.fuse, sch.get_loops("B"))  # a container of C++ is a list, too
+            (loop,) = sch.get_loops("B")
+            self.assertEqual(sch.get(loop).extent.value, 64)
+            self.assertEqual(run(sch.func, floats(*range(64)), floats(*[0] * 64)), [x + 1 for x in range(64)])
+
     def test_refusals(self):
         sch = tir.Schedule(self.program())
         for call, code in ((lambda: sch.get_block("none"), "T07"), (lambda: sch.split("B", [2, 4]), "T0790"),
