@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "base/nearest.h"
 #include "cli/compiler.h"
 #include "cli/verbs.h"
 
@@ -28,32 +29,36 @@ void one(const json& op, Console& console) {
                               a.at("default").get<std::string>(), a.at("doc").get<std::string>()));
 }
 
+constexpr size_t kNamesInHelp = 5;  ///< names that hold what was asked for; more would hide the error
+
 /// The entries of `list` that are called `wanted`, or end in ".wanted"; all where it is empty. T0918 when
 /// none is.
 json named(const json& list, const std::string& wanted, const char* what) {
   json found = json::array();
-  std::vector<std::string> similar;
+  std::vector<std::string> names, holding;
   for (const json& entry : list) {
     const std::string name = entry.at("name");
-    if (wanted.empty() || name == wanted || name.ends_with("." + wanted))
-      found.push_back(entry);
-    else if (name.find(wanted) != std::string::npos && similar.size() < 5)
-      similar.push_back(name);
+    if (wanted.empty() || name == wanted || name.ends_with("." + wanted)) found.push_back(entry);
+    names.push_back(name);
+    if (name.find(wanted) != std::string::npos && holding.size() < kNamesInHelp) holding.push_back(name);
   }
-  if (found.empty())
-    throw Error(ErrorKind::usage, "T0918", fmt::format("there is no {} `{}`", what, wanted), {},
-                similar.empty() ? "`tenon ops` lists operators"
-                                : fmt::format("did you mean {}?", fmt::join(similar, ", ")));
-  return found;
+  if (!found.empty()) return found;
+  if (holding.empty()) holding.push_back(nearest_name(wanted, names));
+  throw Error(ErrorKind::usage, "T0918", fmt::format("there is no {} `{}`", what, wanted), {},
+              holding[0].empty() ? "`tenon ops` lists operators, `tenon opt --list` passes"
+                                 : fmt::format("did you mean {}?", fmt::join(holding, ", ")));
 }
 
 void where(const std::string& name, Console& console) {
   const json found = named(ask_compiler("definitions").at("definitions"), name,
                            "operator, pass, schedule primitive or function");
   console.result({{"definitions", found}});
-  for (const json& d : found)
-    console.print(fmt::format("{}:{}  {} {}", d.at("file").get<std::string>(), d.at("line").get<int>(),
-                              d.at("kind").get<std::string>(), d.at("name").get<std::string>()));
+  for (const json& d : found) {
+    const std::string place = fmt::format("{}:{}", d.at("file").get<std::string>(), d.at("line").get<int>());
+    console.print(found.size() == 1 ? place
+                                    : fmt::format("{}  {} {}", place, d.at("kind").get<std::string>(),
+                                                  d.at("name").get<std::string>()));
+  }
 }
 
 void ops(const OpsOptions& o, Console& console) {

@@ -683,6 +683,10 @@ def main(x: R.Tensor((4, 3), "float32"), w: R.Tensor((5, 2), "float32")) -> R.Te
         for word in ("strides", "padding", "fusion kind"):
             self.assertIn(word, text)
         self.assertRegex(self.ok("ops", "where", "nn.conv2d"), r"^\S+\.cpp:\d+$")
+        for name, word in (("sort", "sort.cpp:"), ("fuse_ops", "fuse_ops.cpp:"), ("compute_at", "compute_at.cpp:")):
+            self.assertIn(word, self.ok("ops", "where", name))
+        self.assertIn("src/op/conv_transpose.cpp", self.ok("ops", "where", "nn.conv1d_transpose"))
+        self.refused(2, "ops", "where", "fuse_opps", words=["no operator, pass, schedule primitive or function", "fuse_ops"])
         self.assertIn("Conv", self.ok("ops", "--onnx"))
         self.refused(2, "ops", "nn.conv2dd", words=["no operator"])
 
