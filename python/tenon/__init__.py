@@ -15,7 +15,7 @@ __version__ = _core.version
 _LATER = {**dict.fromkeys(("attrs", "graph", "ir", "onnx", "onnx_backend", "op", "script", "target", "te", "tir", "transform")),
           "GraphExecutor": "virtual_machine", "VirtualMachine": "virtual_machine",
           "VMInstrumentReturnKind": "virtual_machine", "IRModule": "ir", "build": "te", "lower": "te",
-          "OrtValue": "ort_value", "parse": "script", "rewrite": "walk", "visit": "walk",
+          "QuantizedModel": "quantization", "quantize": "quantization", "OrtValue": "ort_value", "parse": "script", "rewrite": "walk", "visit": "walk",
           **dict.fromkeys(("ExecutionMode", "GraphOptimizationLevel", "RunOptions", "SessionOptions"),
                           "session_options"),
           **dict.fromkeys(("Fail", "IOBinding", "InferenceSession", "InvalidArgument", "InvalidGraph",
@@ -29,6 +29,7 @@ if TYPE_CHECKING:  # what `__getattr__` hides from editors and checkers of types
 
     from . import attrs as attrs, graph as graph, ir as ir, onnx as onnx, op as op, target as target, te as te
     from . import tir as tir, transform as transform
+    from .quantization import QuantizedModel as QuantizedModel, quantize as quantize
     from .session import (IOBinding as IOBinding, InferenceSession as InferenceSession, NodeArg as NodeArg,
                           get_available_providers as get_available_providers)
     from .session_options import (ExecutionMode as ExecutionMode, GraphOptimizationLevel as GraphOptimizationLevel,
