@@ -267,6 +267,7 @@ struct ConvTransposeAttrs : Attrs<ConvTransposeAttrs> {
   Array<int64_t> strides, padding, output_padding, dilation;
   int64_t groups = 1;
   DataType out_dtype = DataType::void_();
+  std::string data_layout, kernel_layout, out_layout;
   static constexpr std::string_view type_key = "attrs.ConvTranspose";
   static void fields(auto& f) {
     f.add("strides", &ConvTransposeAttrs::strides, "step per spatial axis; empty: 1")
@@ -275,7 +276,13 @@ struct ConvTransposeAttrs : Attrs<ConvTransposeAttrs> {
         .add("output_padding", &ConvTransposeAttrs::output_padding, "rows added at the end; empty: 0")
         .add("dilation", &ConvTransposeAttrs::dilation, "distance of kernel elements; empty: 1")
         .add("groups", &ConvTransposeAttrs::groups, "number of independent channel groups")
-        .add("out_dtype", &ConvTransposeAttrs::out_dtype, "type of the result; void: the operands'");
+        .add("out_dtype", &ConvTransposeAttrs::out_dtype, "type of the result; void: the operands'")
+        .add("data_layout", &ConvTransposeAttrs::data_layout,
+             "empty or 'NCHW'; 'NCHW16c' of windows side by side")
+        .add("kernel_layout", &ConvTransposeAttrs::kernel_layout,
+             "empty or 'IOHW'; 'HWOI16i16o' for data in blocks, 'HWOI16o4i' of narrow types")
+        .add("out_layout", &ConvTransposeAttrs::out_layout,
+             "empty or 'NCHW'; 'N2h2wCHW16c' for data in blocks: elements of a window as axes");
   }
 };
 

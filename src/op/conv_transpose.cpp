@@ -2,8 +2,10 @@
 // Transposed convolutions of one to three spatial axes.
 #include <fmt/format.h>
 
+#include "analysis/cost/layout.h"
 #include "base/define_type.h"
 #include "op/conv.h"
+#include "op/layout_rule.h"
 
 namespace tenon::op {
 namespace {
@@ -19,8 +21,159 @@ TransposeShape transpose_shape(const ConvTransposeAttrs& a, size_t n) {
           per_axis(a.dilation, n, 1)};
 }
 
+/// Windows side by side, in blocks of channels: the data "NCHW16c", the weight "HWOI16i16o" (or "HWOI16o4i",
+/// whose last axis holds `group` input channels for each output channel), and the result "N2h2wCHW16c", where
+/// the elements of a window are axes of their own.
+struct WindowBlocks {
+  int64_t in = 0, out = 0, group = 0;  ///< channels of a block; neighbours that a dot instruction takes
+};
+Layout window_result(const Ints& strides, int64_t block) {
+  const Layout plain = data_layout(strides.size());
+  Layout out{{plain.axes[0]}};
+  for (size_t i = 0; i < strides.size(); ++i)
+    if (strides[i] > 1) out.axes.push_back({plain.axes[i + 2].letter, strides[i]});
+  out.axes.insert(out.axes.end(), plain.axes.begin() + 1, plain.axes.end());
+  return out.blocked('C', block);
+}
+Layout window_kernel(size_t n, const WindowBlocks& b) {
+  const Layout plain = kernel_layout(n);
+  Layout out{{plain.axes.begin() + 2, plain.axes.end()}};
+  out.axes.insert(out.axes.end(), plain.axes.begin(), plain.axes.begin() + 2);
+  return out.blocked('I', b.group ? 0 : b.in).blocked('O', b.out).blocked('I', b.group);
+}
+/// The weight of the program: input channels first.
+std::string transposed_kernel_name(size_t n) {
+  Layout plain = kernel_layout(n);
+  std::swap(plain.axes[0], plain.axes[1]);
+  return plain.name();
+}
+/// Null: the layouts are the program's, or no such three.
+std::optional<WindowBlocks> window_blocks(const ConvTransposeAttrs& a, size_t n) {
+  const auto data = Layout::parse(a.data_layout), kernel = Layout::parse(a.kernel_layout),
+             out = Layout::parse(a.out_layout);
+  if (!data || !kernel || !out) return std::nullopt;
+  const bool groups = kernel->axes.back().letter == 'I';
+  const WindowBlocks b{data->block('C'), out->block('C'), groups ? kernel->block('I') : 0};
+  const bool fit = *data == data_layout(n).blocked('C', b.in) && *kernel == window_kernel(n, b) &&
+                   *out == window_result(per_axis(a.strides, n, 1), b.out) && b.in > 1 && b.out > 1 &&
+                   (!b.group || b.in % b.group == 0);
+  return fit ? std::optional(b) : std::nullopt;
+}
+bool in_program_layout(const ConvTransposeAttrs& a, size_t n) {
+  auto plain = [](const std::string& have, const std::string& name) { return have.empty() || have == name; };
+  return plain(a.data_layout, data_layout_name(n, 0)) && plain(a.out_layout, data_layout_name(n, 0)) &&
+         plain(a.kernel_layout, transposed_kernel_name(n));
+}
+
+Type infer_windows(InferContext& ctx, size_t n, const WindowBlocks& b) {
+  const auto& a = ctx.attrs<ConvTransposeAttrs>();
+  const auto &x = ctx.tensor(0), &w = ctx.tensor(1);
+  const int64_t rank = int64_t(n) + 3;
+  if (!ctx.expect_rank(x, "the data", rank) || !ctx.expect_rank(w, "the weight", rank + (b.group == 0)) ||
+      !ctx.expect_factors(x.dtype, w.dtype))
+    return {};
+  const TransposeShape c = transpose_shape(a, n);
+  const auto p = shape_of(x), q = shape_of(w);
+  if (!p || !q) return ctx.error("the shapes of data and weight in blocks must be known");
+  const std::string both = fmt::format("data {} and weight {}", show(*p), show(*q));
+  auto is = [](const PrimExpr& e, int64_t v) { return tir::is_const_int(e, v); };
+  bool side_by_side = a.groups == 1;
+  for (size_t i = 0; i < n; ++i)
+    side_by_side = side_by_side && is((*q)[i], c.strides[i]) && !c.pads[i] && !c.pads[i + n] &&
+                   !c.output_padding[i] && c.dilation[i] == 1;
+  if (!side_by_side)
+    return ctx.error(fmt::format("{}: windows that are not side by side have no blocks", both),
+                     "kernel and strides alike, one group, no padding, no dilation");
+  const bool fit = is(p->back(), b.in) && is(q->back(), b.out * std::max<int64_t>(1, b.group)) &&
+                   (b.group || is((*q)[n + 2], b.in));
+  if (!fit || !ctx.require_equal(simplify((*p)[1] * PrimExpr(b.in)),
+                                 simplify((*q)[n + 1] * PrimExpr(b.group ? b.group : b.in))))
+    return ctx.error(fmt::format("{} do not fit blocks of {} and {} channels", both, b.in, b.out));
+  Shape out{(*p)[0]};
+  for (int64_t s : c.strides)
+    if (s > 1) out.push_back(PrimExpr(s));
+  out.push_back((*q)[n]);
+  for (size_t i = 0; i < n; ++i) out.push_back((*p)[i + 2]);
+  out.push_back(PrimExpr(b.out));
+  return make_type(out, 0, contraction_type(x.dtype, w.dtype, a.out_dtype));
+}
+
+Tensors def_windows(const Call& call, const Tensors& in, size_t n, const WindowBlocks& b) {
+  const TensorInfo out = output_info(call);
+  const Ints strides = per_axis(attrs_of<ConvTransposeAttrs>(call).strides, n, 1);
+  const te::Tensor &x = in[0], &w = in[1];
+  const DataType acc = accumulator_type(out.dtype);
+  const tir::IterVar rc = te::reduce_axis(tir::range(PrimExpr(0), x.shape()[1]), "rc"),
+                     rb = te::reduce_axis(tir::range(PrimExpr(0), PrimExpr(b.in)), "rb");
+  te::Tensor sum = te::compute(
+      out.shape,
+      [&](const Vars& v) {
+        Shape ix{v[0], rc->var}, iw;
+        size_t at = 1;
+        for (int64_t s : strides) iw.push_back(s > 1 ? PrimExpr(v[at++]) : PrimExpr(0));
+        iw.push_back(v[at++]);
+        for (size_t i = 0; i < n; ++i) ix.push_back(v[at++]);
+        ix.push_back(rb->var);
+        const PrimExpr within = rb->var, channel = v.back();
+        if (b.group) {
+          const PrimExpr group(b.group);
+          iw.push_back(rc->var * PrimExpr(b.in / b.group) + tir::floordiv(within, group));
+          iw.push_back(channel * group + tir::floormod(within, group));
+        } else {
+          for (const PrimExpr& e : {PrimExpr(rc->var), within, channel}) iw.push_back(e);
+        }
+        return te::sum(tir::cast(acc, x(ix)) * tir::cast(acc, w(iw)), {rc, rb});
+      },
+      short_name(call));
+  return {cast_to(sum, out.dtype)};
+}
+
+/// Constant weights whose windows lie side by side: channels in blocks, elements of a window as axes.
+std::optional<LaidOut> layout_of_windows(LayoutContext& ctx, size_t n) {
+  const auto& a = attrs_of<ConvTransposeAttrs>(ctx.call);
+  const TransposeShape c = transpose_shape(a, n);
+  const auto* w = ctx.call.args[1].as<graph::Constant>();
+  const auto data = graph::known_shape(ctx.call.args[0]->type);
+  if (!w || !data || a.groups != 1 || !in_program_layout(a, n)) return std::nullopt;
+  for (size_t i = 0; i < n; ++i)
+    if (w->data.shape()[i + 2] != c.strides[i] || c.pads[i] || c.pads[i + n] || c.output_padding[i] ||
+        c.dilation[i] != 1)
+      return std::nullopt;
+  const DataType x = tensor_arg(ctx.call, 0).dtype;
+  const int64_t group = x == f32 ? 0 : ctx.dot_group(x, w->data.dtype(), ctx.dtype);
+  const WindowBlocks b{cost::channel_block(w->data.shape()[0], ctx.target),
+                       cost::channel_block(w->data.shape()[1], ctx.target), group};
+  if (!b.in || !b.out || (x != f32 && !group) || (group && b.in % group)) return std::nullopt;
+  ConvTransposeAttrs laid = a;
+  laid.data_layout = data_layout_name(n, b.in);
+  laid.kernel_layout = window_kernel(n, b).name();
+  const Layout result = window_result(c.strides, b.out);
+  laid.out_layout = result.name();
+  Expr weight = ctx.emit_transform(ctx.call.args[1], transposed_kernel_name(n), laid.kernel_layout);
+  if (group) {  // the outputs of a block and their groups are one axis
+    Shape dims = *graph::known_shape(weight->type);
+    dims.pop_back();
+    dims.set(dims.size() - 1, PrimExpr(b.out * group));
+    weight = ctx.emit_op("reshape", {weight, graph::shape_expr(dims)});
+  }
+  const Expr blocks = ctx.arranged(ctx.call.args[0], *data, data_layout(n).blocked('C', b.in));
+  return LaidOut{ctx.make(ctx.call.op.as<graph::Op>()->name, {blocks, weight},
+                          make_attrs<ConvTransposeAttrs>([&](ConvTransposeAttrs& m) { m = laid; })),
+                 result, w->data.shape()[1]};
+}
+
 Type infer_transpose(InferContext& ctx, size_t n) {
   const auto& a = ctx.attrs<ConvTransposeAttrs>();
+  if (const auto blocks = window_blocks(a, n)) {
+    if (!expect_windows(ctx, a.strides, a.padding, a.dilation, n) ||
+        !ctx.expect_per_axis(a.output_padding, n, "output_padding"))
+      return {};
+    return infer_windows(ctx, n, *blocks);
+  }
+  if (!in_program_layout(a, n))
+    return ctx.error(fmt::format("data '{}', kernel '{}' and result '{}' are no layouts of this operator",
+                                 a.data_layout, a.kernel_layout, a.out_layout),
+                     "the plain ones, or NCHW16c, HWOI16i16o and N2h2wCHW16c where windows lie side by side");
   const auto &x = ctx.tensor(0), &w = ctx.tensor(1);
   if (!ctx.expect_rank(x, "the data", int64_t(n) + 2) || !ctx.expect_rank(w, "the weight", int64_t(n) + 2))
     return {};
@@ -142,6 +295,7 @@ Tensors def_phases(const Call& call, const Tensors& in, size_t n, const Transpos
 /// stride.
 Tensors def_transpose(const Call& call, const Tensors& in, size_t n) {
   const auto& a = attrs_of<ConvTransposeAttrs>(call);
+  if (const auto blocks = window_blocks(a, n)) return def_windows(call, in, n, *blocks);
   const TensorInfo out = output_info(call);
   const TransposeShape c = transpose_shape(a, n);
   const te::Tensor &x = in[0], &w = in[1];
@@ -200,7 +354,8 @@ Tensors def_transpose(const Call& call, const Tensors& in, size_t n) {
   return {cast_to(sum, out.dtype)};
 }
 
-Contraction transposed_contraction(const Call& call, size_t n) {
+std::optional<Contraction> transposed_contraction(const Call& call, size_t n) {
+  if (!in_program_layout(attrs_of<ConvTransposeAttrs>(call), n)) return std::nullopt;
   Contraction c;
   c.weight_out = 1, c.weight_in = 0;
   c.groups = attrs_of<ConvTransposeAttrs>(call).groups;
@@ -219,6 +374,7 @@ const bool conv_transpose_registered = [] {
         .infer([n](InferContext& ctx) { return infer_transpose(ctx, n); })
         .fusion(FusionKind::out_element_wise_fusable)
         .tensor_def([n](const Call& c, const Tensors& in) { return def_transpose(c, in, n); })
+        .layout([n](LayoutContext& ctx) { return layout_of_windows(ctx, n); })
         .contraction([n](const Call& c) { return transposed_contraction(c, n); });
   };
   add("nn.conv1d_transpose", 1);

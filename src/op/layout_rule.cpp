@@ -29,7 +29,8 @@ std::optional<Layout> program_layout(size_t rank) {
 
 int64_t trailing_block(const Layout& layout) {
   const Layout::Axis& last = layout.axes.back();
-  return last.letter == 'C' ? last.block : 0;
+  const auto blocks = std::ranges::count_if(layout.axes, [](const Layout::Axis& a) { return a.block != 0; });
+  return last.letter == 'C' && blocks == 1 ? last.block : 0;
 }
 
 Expr LayoutContext::make(std::string_view op, Array<Expr> args, ObjectRef attrs) const {
@@ -58,17 +59,30 @@ Expr LayoutContext::arranged(const Expr& x, const Shape& shape, const Layout& la
 
 Expr LayoutContext::in_layout_of(const Expr& x, const Shape& shape, const LaidOut& like) {
   if (const LaidOut* have = laid_out(x); have && have->same_layout(like)) return have->tensor;
-  Shape dims = shape;
-  if (tir::is_one(shape[1])) {  // the same for all channels
-    for (size_t i = 0; i < like.layout.axes.size(); ++i)
-      if (like.layout.axes[i].block) dims.insert(i, PrimExpr(1));
-    return emit_op("reshape", {x, graph::shape_expr(dims)});
+  const Layout plain = *program_layout(shape.size());
+  // Axes that are the same for all have no blocks.
+  Layout layout;
+  std::vector<size_t> ones;
+  for (size_t i = 0; i < like.layout.axes.size(); ++i) {
+    const Layout::Axis& a = like.layout.axes[i];
+    if (a.block && tir::is_one(plain.size(a.letter, shape)))
+      ones.push_back(i);
+    else
+      layout.axes.push_back(a);
   }
-  const int64_t channels = *tir::as_int(shape[1]);
-  if (channels == like.channels) return arranged(x, shape, like.layout);
-  if (!x.is<graph::Constant>()) return {};
-  dims.set(1, PrimExpr(like.channels));
-  return arranged(padded(x, 1, channels, like.channels), dims, like.layout);
+  Shape dims = shape;
+  Expr arranged_x = x;
+  if (!tir::is_one(shape[1])) {
+    const int64_t channels = *tir::as_int(shape[1]);
+    if (channels != like.channels && !x.is<graph::Constant>()) return {};
+    dims.set(1, PrimExpr(like.channels));
+    arranged_x = padded(x, 1, channels, like.channels);
+  }
+  if (layout != plain) arranged_x = arranged(arranged_x, dims, layout);
+  if (ones.empty()) return arranged_x;
+  Shape whole = layout.shape(plain, dims);
+  for (size_t i : ones) whole.insert(i, PrimExpr(1));
+  return emit_op("reshape", {arranged_x, graph::shape_expr(whole)});
 }
 
 Expr LayoutContext::padded(const Expr& x, int64_t axis, int64_t have, int64_t want) {

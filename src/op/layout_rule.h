@@ -72,7 +72,7 @@ class LayoutContext {
 
 /// The layout of the program's tensors of so many axes: "NCHW" of four; nullopt: their axes have no names.
 std::optional<Layout> program_layout(size_t rank);
-/// Block of the channels when it is the last axis of the layout, else 0.
+/// Block of the channels when it is the last axis of the layout and nothing else is in blocks, else 0.
 int64_t trailing_block(const Layout& layout);
 
 /// The operator's rule; what it has none of its own follows from its kind: operators that are element-wise or

@@ -256,8 +256,10 @@ std::optional<LaidOut> layout_of_concat(LayoutContext& ctx) {
   for (const Expr& part : tuple->items) {
     const auto s = graph::known_shape(part->type);
     const auto channels = s && s->size() == ctx.shape.size() ? tir::as_int((*s)[1]) : std::nullopt;
-    if (!channels || *channels % block || (!ctx.in_blocks(part) && !part.is<graph::Constant>()))
-      return std::nullopt;
+    const LaidOut* have = ctx.laid_out(part);
+    const bool moves =
+        have ? trailing_block(have->layout) && !ctx.in_blocks(part) : !part.is<graph::Constant>();
+    if (!channels || *channels % block || moves) return std::nullopt;
   }
   const Layout layout = plain->blocked('C', block);
   Array<Expr> parts;

@@ -244,6 +244,49 @@ void check_transposed(const std::string& op, const Dims& xs, const Dims& ws, con
   expect_all(run(op, {x, w}, attrs), wanted, [&](const Index&) { return y[next++]; });
 }
 
+ObjectRef windows(std::string data, std::string kernel, std::string out, Array<int64_t> padding = {}) {
+  return make_attrs<ConvTransposeAttrs>([&](ConvTransposeAttrs& a) {
+    a.strides = {2, 3};
+    a.padding = padding;
+    a.data_layout = data;
+    a.kernel_layout = kernel;
+    a.out_layout = out;
+  });
+}
+
+TEST(ConvTranspose, WindowsInBlocksAreThePlainOnes) {
+  auto moved = [](const NDArray& x, const std::string& from, const std::string& to) {
+    return run("layout_transform", {x}, make_attrs<LayoutTransformAttrs>(from, to));
+  };
+  for (const bool bytes : {false, true}) {
+    const NDArray x = random({2, 16, 2, 3}, bytes ? u8 : f32, bytes ? 0 : -1, bytes ? 9 : 1, 1),
+                  w = random({16, 16, 2, 3}, bytes ? DataType::int_(8) : f32, bytes ? -9 : -1, bytes ? 9 : 1, 2);
+    const NDArray want = run("nn.conv2d_transpose", {x, w}, windows("", "", ""));
+    const std::string kernel = bytes ? "HWOI8o4i" : "HWOI16i8o";
+    NDArray panels = moved(w, "IOHW", kernel);
+    if (bytes) panels = panels.reshape({2, 3, 2, 4, 32});
+    const NDArray laid = run("nn.conv2d_transpose", {moved(x, "NCHW", "NCHW16c"), panels},
+                             windows("NCHW16c", kernel, "N2h3wCHW8c"));
+    EXPECT_EQ(laid.shape(), (Dims{2, 2, 3, 2, 2, 3, 8}));
+    const NDArray got = moved(laid, "N2h3wCHW8c", "NCHW");
+    expect_all(got, want.shape(), [&](const Index& o) { return at(want, o); });
+  }
+}
+
+TEST(ConvTranspose, LayoutsThatDoNotFitAreRefused) {
+  const NDArray x = random({1, 1, 2, 3, 16}), w = random({2, 3, 1, 1, 16, 16}),
+                wide = random({3, 3, 1, 1, 16, 16});
+  const std::string data = "NCHW16c", kernel = "HWOI16i16o", out = "N2h3wCHW16c";
+  const char* op = "nn.conv2d_transpose";
+  expect_refused(op, {x, w}, windows(data, kernel, "NCHW16c"), {"'NCHW16c'", "no layouts of this operator"});
+  expect_refused(op, {x, w}, windows(data, "OIHW16i16o", out), {"'OIHW16i16o'"});
+  expect_refused(op, {x, wide}, windows(data, kernel, out), {"(3, 3, 1, 1, 16, 16)", "side by side"});
+  expect_refused(op, {x, w}, windows(data, kernel, out, {1, 1, 1, 1}), {"side by side"});
+  expect_refused(op, {x, random({2, 3, 1, 2, 16, 16})}, windows(data, kernel, out), {"do not fit"});
+  expect_refused(op, {x, random({2, 3, 1, 1, 8, 16})}, windows(data, kernel, out), {"do not fit"});
+  expect_refused(op, {random({1, 16, 2, 3}), w}, windows(data, kernel, out), {"the data"});
+}
+
 TEST(ConvTranspose, IsTheScatterForm) {
   check_transposed("nn.conv2d_transpose", {1, 2, 3, 4}, {2, 3, 3, 3}, {{1, 1}, {0, 0, 0, 0}, {1, 1}}, {},
                    {1, 3, 5, 6});

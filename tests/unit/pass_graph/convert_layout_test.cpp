@@ -205,6 +205,71 @@ TEST(ConvertLayout, BroadcastToTakesSizesOfThePlainLayout) {
   }
 }
 
+ObjectRef transposed(Array<int64_t> strides, Array<int64_t> padding = {}) {
+  return op::make_attrs<op::ConvTransposeAttrs>([&](op::ConvTransposeAttrs& a) {
+    a.strides = strides;
+    a.padding = padding;
+  });
+}
+/// Layouts of the transposed convolutions of main, in order.
+std::vector<std::string> transposed_layouts(const IRModule& m) {
+  std::vector<std::string> out;
+  for_each_binding(main_of(m)->body, [&](const Binding& b) {
+    Expr v = b->value;
+    if (const auto* c = v.as<Call>())
+      if (const auto* a = c->attrs.as<op::ConvTransposeAttrs>())
+        out.push_back(a->data_layout + " " + a->kernel_layout + " " + a->out_layout);
+  });
+  return out;
+}
+
+TEST(ConvertLayout, WindowsSideBySideAreAxes) {
+  Model m;
+  auto x = m.param("x", {2, 16, 3, 4});
+  Expr skip = m.op("nn.conv2d", {x, m.weight({16, 16, 1, 1})}, conv({1, 1}, {}));
+  Expr up = m.op("nn.conv2d_transpose", {skip, m.weight({16, 32, 2, 3})}, transposed({2, 3}));
+  Expr b = m.op("nn.relu", {m.op("add", {up, m.weight({1, 32, 1, 1})})});
+  Expr masked = m.op("multiply", {b, m.weight({1, 1, 6, 12})});
+  Expr rows = m.op("add", {masked, m.weight({1, 32, 6, 1})});
+  Expr wide = m.op("nn.conv2d_transpose", {skip, m.weight({16, 16, 2, 3})}, transposed({2, 3}));
+  Expr both =
+      m.op("concat", {make<Tuple>(Array<Expr>{rows, wide})}, op::make_attrs<op::AxisAttrs>(int64_t(1)));
+  Expr last = m.op("nn.conv2d", {both, m.weight({16, 48, 3, 3})}, conv({1, 1}, {1, 1, 1, 1}));
+  IRModule out = blocked(m.done(last), {random_array({2, 16, 3, 4})});
+  const std::string laid = "NCHW16c HWOI16i16o N2h3wCHW16c";
+  EXPECT_EQ(transposed_layouts(out), (std::vector<std::string>{laid, laid}));
+}
+
+TEST(ConvertLayout, WindowsAlongOneAxisAndThree) {
+  for (const auto& [op, image, kernel, laid] : std::initializer_list<
+           std::tuple<std::string, std::vector<int64_t>, std::vector<int64_t>, std::string>>{
+           {"nn.conv1d_transpose", {4}, {2}, "NCW16c WOI16i8o N2wCW8c"},
+           {"nn.conv3d_transpose", {2, 3, 2}, {2, 1, 3}, "NCDHW16c DHWOI16i8o N2d3wCDHW8c"}}) {
+    Model m;
+    std::vector<int64_t> data{1, 16}, weight{16, 8};
+    data.insert(data.end(), image.begin(), image.end());
+    weight.insert(weight.end(), kernel.begin(), kernel.end());
+    auto x = m.param("x", data);
+    Expr up = m.op(op, {x, m.weight(weight)}, transposed(kernel));
+    IRModule out = blocked(m.done(m.op("nn.relu", {up})), {random_array(data)});
+    EXPECT_EQ(transposed_layouts(out), (std::vector<std::string>{laid})) << op;
+  }
+}
+
+TEST(ConvertLayout, WindowsThatOverlapOrFitNoBlockStay) {
+  for (const auto& [weight, strides, padding] :
+       std::initializer_list<std::tuple<std::vector<int64_t>, Array<int64_t>, Array<int64_t>>>{
+           {{16, 16, 3, 2}, {2, 2}, {}},
+           {{16, 16, 2, 2}, {2, 2}, {1, 1, 0, 0}},
+           {{16, 5, 2, 2}, {2, 2}, {}}}) {
+    Model m;
+    auto x = m.param("x", {1, 16, 3, 4});
+    Expr up = m.op("nn.conv2d_transpose", {x, m.weight(weight)}, transposed(strides, padding));
+    IRModule out = blocked(m.done(m.op("nn.relu", {up})), {random_array({1, 16, 3, 4})});
+    EXPECT_EQ(transposed_layouts(out), (std::vector<std::string>{"  "}));
+  }
+}
+
 TEST(ConvertLayout, SymbolicSizesAndOtherRanks) {
   Model m;
   tir::VarRef n = tir::var("n"), h = tir::var("h");
