@@ -305,7 +305,7 @@ class Lines(unittest.TestCase):
         names = {**names_of_the_lines(), **more}
         for line in table.strip().splitlines():
             code, _, words = line.rpartition(" | ")
-            if np is None and "np." in code:
+            if np is None and ("np." in code or "graph.const(" in code):
                 continue
             with self.subTest(code.strip()):
                 with self.assertRaises((TypeError, ValueError, OverflowError, tenon.Error)) as caught:
