@@ -170,7 +170,8 @@ TENON_API const int64_t* tenon_ffi_shape_dims(const TenonObject* shape, size_t* 
  * caller's. */
 TENON_API TenonStatus tenon_ffi_from_dlpack(DLManagedTensorVersioned* tensor, TenonAny* result);
 TENON_API TenonStatus tenon_ffi_from_dlpack_unversioned(DLManagedTensor* tensor, TenonAny* result);
-/* For the caller to delete; keeps the tensor alive. T0102 for what is no NDArray. */
+/* For the caller to delete; keeps the tensor alive. T0102 for what is no NDArray. What DLPack's flags say is
+ * read-only stays so; the form without a version cannot say it (T0406). */
 TENON_API TenonStatus tenon_ffi_to_dlpack(const TenonObject* tensor, DLManagedTensorVersioned** managed,
                                           TenonAny* result);
 TENON_API TenonStatus tenon_ffi_to_dlpack_unversioned(const TenonObject* tensor, DLManagedTensor** managed,

@@ -27,11 +27,21 @@ _LATER = {**dict.fromkeys(("attrs", "graph", "ir", "onnx", "onnx_backend", "op",
 if TYPE_CHECKING:  # what `__getattr__` hides from editors and checkers of types
     from typing import Any
 
-    from . import attrs as attrs, graph as graph, ir as ir, onnx as onnx, op as op, target as target, te as te
-    from . import tir as tir, transform as transform
+    from . import attrs as attrs, graph as graph, ir as ir, onnx as onnx, op as op, script as script, target as target
+    from . import te as te, tir as tir, transform as transform
+    from .ir import IRModule as IRModule
+    from .ort_value import OrtValue as OrtValue
     from .quantization import QuantizedModel as QuantizedModel, quantize as quantize
-    from .session import (IOBinding as IOBinding, InferenceSession as InferenceSession, NodeArg as NodeArg,
-                          get_available_providers as get_available_providers)
+    from .session import (Fail as Fail, IOBinding as IOBinding, InferenceSession as InferenceSession,
+                          InvalidArgument as InvalidArgument, InvalidGraph as InvalidGraph, InvalidProtobuf as InvalidProtobuf,
+                          ModelMetadata as ModelMetadata, NoSuchFile as NoSuchFile, NodeArg as NodeArg,
+                          NotImplemented as NotImplemented, RuntimeException as RuntimeException,
+                          get_all_providers as get_all_providers, get_available_providers as get_available_providers,
+                          get_device as get_device, set_default_logger_severity as set_default_logger_severity,
+                          set_default_logger_verbosity as set_default_logger_verbosity, set_seed as set_seed)
+    from .te import build as build, lower as lower
+    from .virtual_machine import (GraphExecutor as GraphExecutor, VMInstrumentReturnKind as VMInstrumentReturnKind,
+                                  VirtualMachine as VirtualMachine)
     from .session_options import (ExecutionMode as ExecutionMode, GraphOptimizationLevel as GraphOptimizationLevel,
                                   RunOptions as RunOptions, SessionOptions as SessionOptions)
     from .walk import rewrite as rewrite, visit as visit

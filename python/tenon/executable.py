@@ -7,10 +7,13 @@
 """
 from __future__ import annotations
 
+import collections.abc
 import json
+import operator
 import os
 
 from . import _core, arrays
+from .arguments import listed, need, need_callable
 from .error import make_error
 from .ffi import convert_func, get_global_func
 from .object import class_of
@@ -22,19 +25,30 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
     from typing import Any
 
+_PASSES = "a list of names of passes"
 __all__ = ["Executable", "compile", "inspect", "load"]
 
 
 def load_module(model, name="<bytes>", folder="", dims=None, overridden=()):
     """A model (path, bytes, or something with `SerializeToString`) as an IRModule. `overridden`: initializers that become
     inputs, of those that the model also names so."""
-    request = {"dims": dict(dims or {}), "overridden": list(overridden)}
+    request = {"dims": _sizes(dims, "dims"), "overridden": list(overridden)}
+    need(name, str, "name", "a str")
     content = content_of(model)
     if content is None:
         request["model"] = os.fspath(model)
     else:
         request.update(model=name, bytes=content, folder=os.fspath(folder))
     return get_global_func("compiler.load")(request)["module"]
+
+
+def _sizes(given, name):
+    """{name of a symbolic dimension: size}. TypeError."""
+    for key, size in need(given or {}, collections.abc.Mapping, name, "a dict of sizes").items():
+        need(key, str, f"{name}: the name of a dimension", "a str")
+        if not hasattr(size, "__index__"):
+            raise TypeError(f"{name}: the size of {key!r} must be an int, not {type(size).__name__}")
+    return {key: operator.index(size) for key, size in (given or {}).items()}
 
 
 def content_of(model):
@@ -78,10 +92,20 @@ def compile(model: Any, target: str | None = None, opt_level: int = 2, dims: Map
     The interpreter lock is free meanwhile; Ctrl-C ends it. UsageError (T09xx) for settings, ModelError (T2xxx) for a
     model that cannot be used.
     """
-    request = {"emit": "jit", "target": target or "", "opt_level": opt_level, "dims": dict(dims or {}),
-               "dim_bounds": dict(dim_bounds or {}), "precision": precision, "memory_limit": memory_limit,
-               "threads": threads, "require_passes": list(require_passes), "disable_passes": list(disable_passes),
-               "pass_options": list(pass_options), "dump": os.fspath(dump), "verify": verify,
+    for key, value, kind, what in (("target", target, (str, type(None)), "a str"), ("opt_level", opt_level, int, "an int"),
+                                   ("precision", precision, str, "a str"), ("threads", threads, int, "an int"),
+                                   ("memory_limit", memory_limit, int, "an int of bytes"), ("name", name, str, "a str"),
+                                   ("cache", cache, (str, os.PathLike, bool, type(None)), "a folder, True or None")):
+        need(value, kind, f"compile: {key}", what)
+    if note is not None:
+        need_callable(note, "compile: note")
+    if not isinstance(progress, (bool, type(None))):
+        need_callable(progress, "compile: progress")
+    request = {"emit": "jit", "target": target or "", "opt_level": opt_level, "dims": _sizes(dims, "compile: dims"),
+               "dim_bounds": _sizes(dim_bounds, "compile: dim_bounds"), "precision": precision, "memory_limit": memory_limit,
+               "threads": threads, "require_passes": listed(require_passes, "compile: require_passes", _PASSES),
+               "disable_passes": listed(disable_passes, "compile: disable_passes", _PASSES),
+               "pass_options": listed(pass_options, "compile: pass_options"), "dump": os.fspath(dump), "verify": verify,
                "cancelled": _core.poll_signals}
     if note is not None:
         request["note"] = convert_func(note)
@@ -121,6 +145,11 @@ class Executable(_core.Session):
     inputs, outputs: tuples of (name, data type, shape); symbolic dimensions are names, a shape of None has any rank.
     passes: what the compilation did, as [{"name", "ms", "changed"}]; compile_ms: how long it took.
     """
+
+    inputs: tuple[tuple[str, str, tuple[int | str, ...] | None], ...]
+    outputs: tuple[tuple[str, str, tuple[int | str, ...] | None], ...]
+    passes: list[dict[str, Any]]
+    compile_ms: float
 
     _make_error = staticmethod(make_error)
     _prepare = staticmethod(arrays.prepare)

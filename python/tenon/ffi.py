@@ -12,6 +12,7 @@ import sys
 
 from . import _core
 from ._core import Function
+from .arguments import need, need_callable
 
 TYPE_CHECKING = False  # type checkers take it for true
 if TYPE_CHECKING:
@@ -30,13 +31,16 @@ def _place(callable_):
     return (code.co_filename, code.co_firstlineno, doc) if code else ("", 0, doc)
 
 
-def register_func(name: str | Callable[..., Any], func: Callable[..., Any] | None = None, override: bool = False) -> Any:
+def register_func(name: str | Callable[..., Any], func: Callable[..., Any] | None = None, override: bool = False) -> Callable[..., Any]:
     """Registers a callable under a name, as a decorator or directly. UsageError T0103 when the name is taken and
     `override` is false. Compiled models call it by `call_packed`, C++ by its registry."""
     if callable(name):  # @register_func without a name
         return register_func(name.__name__, name)
+    if not need(name, str, "register_func: name", "a str"):
+        raise ValueError("register_func: name is empty")
 
     def register(f):
+        need_callable(f, "register_func: func")
         _core.set_function(name, f, override, *_place(f))
         return f
 
@@ -46,7 +50,7 @@ def register_func(name: str | Callable[..., Any], func: Callable[..., Any] | Non
 def get_global_func(name: str, allow_missing: bool = False) -> Any:
     """The function of a name. A name that is not there is looked for in the compiler's library, which is loaded then;
     ValueError when it is nowhere (None with `allow_missing`)."""
-    found = _core.get_function(name)
+    found = _core.get_function(need(name, str, "get_global_func: name", "a str"))
     if found is None:
         load_compiler()
         found = _core.get_function(name)
@@ -63,17 +67,17 @@ def _nearest(name):
 
 def list_global_func_names(prefix: str = "") -> list[str]:
     """Names of all registered functions with a prefix, sorted."""
-    return list(_core.function_names(prefix))
+    return list(_core.function_names(need(prefix, str, "list_global_func_names: prefix", "a str")))
 
 
 def remove_global_func(name: str) -> None:
     """Takes a name out of the registry; nothing when it is not there."""
-    _core.remove_function(name)
+    _core.remove_function(need(name, str, "remove_global_func: name", "a str"))
 
 
 def function_info(name: str) -> tuple[str, int, str, str] | None:
     """(file, line, signature, words) of a registered function; None when there is none."""
-    info = _core.function_info(name)
+    info = _core.function_info(need(name, str, "function_info: name", "a str"))
     if info is None:
         return None
     head, dashes, words = info[3].partition("\n--\n\n")
@@ -82,13 +86,17 @@ def function_info(name: str) -> tuple[str, int, str, str] | None:
 
 def convert_func(f: Callable[..., Any]) -> Function:
     """A callable as a packed function."""
-    return f if isinstance(f, Function) else _core.function_of(f)
+    return f if isinstance(f, Function) else _core.function_of(need_callable(f, "convert_func: f"))
 
 
 def init_api(prefix: str, module: str | None = None) -> None:
     """Gives a Python module (its name; the caller's by default) a function for each registered name that begins with
     `prefix` and a dot, under what follows. Names with further dots are left out."""
-    module = sys.modules[module or sys._getframe(1).f_globals["__name__"]]
+    need(prefix, str, "init_api: prefix", "a str")
+    module = module or sys._getframe(1).f_globals["__name__"]
+    if module not in sys.modules:
+        raise ValueError(f"init_api: no module {module!r} is imported")
+    module = sys.modules[module]
     for name in list_global_func_names(prefix + "."):
         short = name[len(prefix) + 1:]
         if short.isidentifier():

@@ -9,11 +9,18 @@
         bb.emit_func_output(y)
     module = bb.get()
 """
+from __future__ import annotations
+
 import contextlib
 
+from .arguments import need
 from .expr import ScriptFunction
 from .ffi import get_global_func
 from .object import class_of, extend, namespace, with_attr
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    import tenon.ir
 
 _TYPES = ("Tensor", "Shape", "Prim", "Tuple", "Callable", "Ref")
 
@@ -26,10 +33,13 @@ def var(name, type=None):
 def const(value, dtype=None):
     """An array, list or number as a constant. `dtype` of lists and numbers: int64, float32 or bool by their kind without
     it."""
+    given = value
     if dtype is not None or not hasattr(value, "dtype"):
         import numpy
         kind = {"i": "int64", "f": "float32"}
         value = numpy.asarray(value)
+        if value.dtype.kind not in "biuf":
+            raise TypeError(f"graph.const: value must be an array, a list of numbers or a number, not {type(given).__name__}")
         value = numpy.ascontiguousarray(value.astype(str(dtype or kind.get(value.dtype.kind, value.dtype))))
     return class_of("graph.Constant")(value)
 
@@ -39,7 +49,8 @@ class BlockBuilder:
     once: mistakes are ModelError (T11xx) where they are made."""
 
     def __init__(self, mod=None):
-        self._module = mod if mod is not None else class_of("ir.IRModule")()
+        module = class_of("ir.IRModule")
+        self._module = module() if mod is None else need(mod, module, "BlockBuilder: mod", "an IRModule")
         self._functions = []
 
     # ---- functions
@@ -68,7 +79,7 @@ class BlockBuilder:
 
     def add_func(self, func, name):
         """Adds a function and gives its GlobalVar; the name is made unique."""
-        unique, n = name, 0
+        unique, n = need(name, str, "add_func: name", "a str"), 0
         while unique in self._module.functions:
             n += 1
             unique = f"{name}_{n}"
@@ -77,8 +88,9 @@ class BlockBuilder:
 
     def update_func(self, name, func):
         """Puts a function under a name (or a GlobalVar)."""
+        need(func, (class_of("tir.PrimFunc"), class_of("graph.Function")), "update_func: func", "a PrimFunc or a graph.Function")
         functions = dict(self._module.functions.items())
-        functions[getattr(name, "name", name)] = func
+        functions[need(getattr(name, "name", name), str, "update_func: name", "a str or a GlobalVar")] = func
         self._module = self._module.replace(functions=functions)
 
     # ---- values
@@ -155,11 +167,11 @@ class BlockBuilder:
         return made
 
     # ---- results
-    def get(self):
+    def get(self) -> tenon.ir.IRModule:
         """The module as it is now."""
         return self._module
 
-    def finalize(self):
+    def finalize(self) -> tenon.ir.IRModule:
         """The module. ModelError of the verifier."""
         get_global_func("ir.verify")(self._module)
         return self._module
@@ -209,6 +221,8 @@ extend("graph.Function", with_attr=with_attr)
 
 def Tensor(shape=None, dtype=None, ndim=None):  # noqa: N802
     """The type of tensors: sizes are numbers and expressions."""
+    if shape is not None and not hasattr(shape, "__iter__"):
+        raise TypeError(f"graph.Tensor: shape must be a tuple or list of sizes, not {type(shape).__name__}")
     words = [(k, v) for k, v in (("shape", shape), ("dtype", dtype), ("ndim", ndim)) if v is not None]
     return ScriptFunction("R.Tensor")(**{k: list(v) if k == "shape" else v for k, v in words})
 

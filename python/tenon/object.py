@@ -6,6 +6,7 @@ fields or from "TYPE.new". Objects are shared and do not change; `replace` gives
 from __future__ import annotations
 
 import collections.abc
+import operator
 import sys
 
 from . import _core
@@ -120,7 +121,7 @@ def _sizes(shape):
 
 
 # Sizes as a value of a model: `tenon.Shape((2, 3))`, a sequence of integers.
-_SHAPE = {"_make": staticmethod(lambda cls, sizes=(): _core.shape_of(tuple(map(int, sizes)))),
+_SHAPE = {"_make": staticmethod(lambda cls, sizes=(): _core.shape_of(tuple(map(operator.index, sizes)))),
           "__len__": lambda self: len(_sizes(self)), "__getitem__": lambda self, i: _sizes(self)[i],
           "__eq__": lambda self, other: _sizes(self) == (_sizes(other) if isinstance(other, Object) else other),
           "__hash__": lambda self: hash(_sizes(self)), "__repr__": lambda self: f"Shape({_sizes(self)})"}

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Values under ONNX Runtime's names: `OrtValue`, and the names of ONNX's types."""
 from . import arrays
+from .arguments import listed, need
 from .error import UsageError
 
 __all__ = ["OrtValue"]
@@ -22,8 +23,10 @@ def type_name(dtype):
 
 
 def dtype_of(element_type):
-    """NumPy's data type for one of its own or a number of TensorProto. UsageError."""
+    """NumPy's data type for one of its own or a number of TensorProto. TypeError, UsageError."""
     import numpy
+    if element_type is None:
+        raise TypeError("element_type must be a type of NumPy or ONNX's number of it, not None")
     if isinstance(element_type, int) and not isinstance(element_type, bool):
         if element_type not in NAMES or element_type == 8:
             raise UsageError(f"there is no tensor type {element_type}")
@@ -57,7 +60,12 @@ class OrtValue:
     @staticmethod
     def ortvalue_from_numpy_with_onnx_type(data, onnx_element_type):
         """The bytes of an array as another type of the same width, such as uint16 as bfloat16 (16)."""
-        return OrtValue(data.view(dtype_of(onnx_element_type)))
+        if not arrays.is_array(data):
+            raise TypeError(f"ortvalue_from_numpy_with_onnx_type takes an array of NumPy, not {type(data).__name__}")
+        dtype = dtype_of(onnx_element_type)
+        if dtype.itemsize != data.dtype.itemsize:
+            raise UsageError(f"elements of {data.dtype} cannot be seen as {dtype}: their widths differ")
+        return OrtValue(data.view(dtype))
 
     @staticmethod
     def ortvalue_from_shape_and_type(shape, element_type=1, device_type="cpu", device_id=0):
@@ -65,13 +73,18 @@ class OrtValue:
         number of it."""
         import numpy
         on_cpu(device_type, device_id)
+        shape = listed(shape, "ortvalue_from_shape_and_type: shape", "a tuple of sizes")
         return OrtValue(numpy.empty(tuple(shape), dtype_of(element_type)))
 
     @staticmethod
     def from_dlpack(data, is_bool_tensor=False):
         """Shares the memory of anything with DLPack. `is_bool_tensor`: bytes are truth values."""
         import numpy
+        if not hasattr(data, "__dlpack__"):
+            raise TypeError(f"from_dlpack: data must be something with __dlpack__, not {type(data).__name__}")
         array = numpy.from_dlpack(data)
+        if is_bool_tensor and array.dtype.itemsize != 1:
+            raise UsageError(f"a tensor of {array.dtype} holds no truth values: they are bytes")
         return OrtValue(array.view(numpy.bool_) if is_bool_tensor else array)
 
     def numpy(self):
@@ -83,8 +96,14 @@ class OrtValue:
         value = numpy.asarray(self._value, dtype)
         return value.copy() if copy else value
 
+    def _tensor(self):
+        """The array. UsageError for what is no tensor."""
+        if not self.is_tensor():
+            raise UsageError(f"the value is {self.data_type()}, no tensor")
+        return self._value
+
     def __dlpack__(self, **keywords):
-        return self._value.__dlpack__(**keywords)
+        return self._tensor().__dlpack__(**keywords)
 
     def __dlpack_device__(self):
         return 1, 0
@@ -114,25 +133,31 @@ class OrtValue:
 
     def shape(self):
         """Sizes, as a list."""
-        return list(self._value.shape)
+        return list(self._tensor().shape)
 
     def data_type(self):
         """Its type in ONNX's words: "tensor(float)", "seq(tensor(float))"."""
         if self.is_tensor():
             return type_name(self._value.dtype.name)
-        return f"seq({type_name(self._value[0].dtype.name)})" if self._value else "seq"
+        if isinstance(self._value, list):
+            first = self._value[0] if self._value else None
+            return f"seq({OrtValue(first).data_type()})" if self._value else "seq"
+        if isinstance(self._value, dict):
+            return "map"
+        return "optional" if self._value is None else type(self._value).__name__
 
     def element_type(self):
         """ONNX's number of the element type: 1 is float32."""
-        return TYPES[self._value.dtype.name][1]
+        value = self._value[0] if isinstance(self._value, list) and self._value else self._tensor()
+        return TYPES[value.dtype.name][1]
 
     def data_ptr(self):
         """The address of the first element."""
-        return self._value.__array_interface__["data"][0]
+        return self._tensor().__array_interface__["data"][0]
 
     def tensor_size_in_bytes(self):
         """Bytes of all elements."""
-        return self._value.nbytes
+        return self._tensor().nbytes
 
     def device_name(self):
         """"cpu"."""
@@ -140,7 +165,9 @@ class OrtValue:
 
     def update_inplace(self, np_arr):
         """Writes an array of the same shape and type over the value."""
-        if np_arr.shape != self._value.shape or np_arr.dtype != self._value.dtype:
+        if not arrays.is_array(np_arr):
+            raise TypeError(f"update_inplace: np_arr must be an array of NumPy, not {type(np_arr).__name__}")
+        if np_arr.shape != self._tensor().shape or np_arr.dtype != self._value.dtype:
             raise UsageError(f"the value is {self._value.dtype}{self.shape()}, "
                              f"{np_arr.dtype}{list(np_arr.shape)} was given")
         self._value[...] = np_arr

@@ -16,6 +16,7 @@ import time
 import warnings
 
 from . import _core, arrays, error, executable
+from .arguments import listed, need, need_callable
 from .ort_value import OrtValue, on_cpu, dtype_of, type_name
 from .session_options import GraphOptimizationLevel, RunOptions, SessionOptions, no_effect
 
@@ -141,6 +142,8 @@ def get_device():
 
 def set_default_logger_severity(severity):
     """0 (everything) to 4 (only what ends the process), of the logger "tenon"."""
+    if not 0 <= need(severity, int, "set_default_logger_severity: severity", "an int") < len(_LEVELS):
+        raise ValueError(f"set_default_logger_severity: severity is 0 to {len(_LEVELS) - 1}, not {severity}")
     _log.setLevel(_LEVELS[severity])
 
 
@@ -156,6 +159,10 @@ def set_seed(seed):
 
 def _checked_providers(providers, options):
     """The names that are there; a warning for each that is not."""
+    if providers is not None:
+        providers = listed(providers, "providers", "a list of names of providers")
+    if options is not None:
+        options = listed(options, "provider_options", "a list of dicts")
     if options is not None and (providers is None or len(options) != len(providers)):
         raise ValueError("'providers' and 'provider_options' must have the same length")
     for i, provider in enumerate(providers or ()):
@@ -203,7 +210,7 @@ class InferenceSession(_core.Session):
         self._lock, self._overridden = threading.Lock(), {}  # names of initializers → _Overriding
         self._made_from = (path_or_bytes, options, providers, provider_options)
         self._options = options
-        limit = int(options._entries.get("tenon.memory_limit", 0))
+        limit = options._memory_limit()
         super().__init__(self._artifact(path_or_bytes), max(0, options.intra_op_num_threads), limit,
                          bool(options.enable_profiling))
         self._profile_start = time.time_ns()
@@ -221,7 +228,7 @@ class InferenceSession(_core.Session):
             return executable.compile(model, target=entries.get("tenon.target"), opt_level=level,
                                       dims={} if self._free else o._dims, precision=entries.get("tenon.precision", "f32"),
                                       cache=entries.get("tenon.cache", True),
-                                      memory_limit=int(entries.get("tenon.memory_limit", 0)),
+                                      memory_limit=o._memory_limit(),
                                       note=self._note)._artifact
         except error.Error as e:
             raise _translated(e) from None
@@ -323,11 +330,16 @@ class InferenceSession(_core.Session):
     # Further ways to run.
     def run_with_ort_values(self, output_names, input_dict_ort_values, run_options=None):
         """`run` with an OrtValue for each input and output."""
-        return [OrtValue(v) for v in self.run(output_names, dict(input_dict_ort_values), run_options)]
+        values = need(input_dict_ort_values, dict, "run_with_ort_values: input_dict_ort_values", "a dict of OrtValue")
+        for name, value in values.items():
+            need(value, OrtValue, f"run_with_ort_values: the input {name!r}", "an OrtValue")
+        return [OrtValue(v) for v in self.run(output_names, dict(values), run_options)]
 
     def run_async(self, output_names, input_feed, callback, user_data, run_options=None):
         """Runs in a thread of its own and calls callback(results, user_data, message) there; the message is empty when
         all went well."""
+        need_callable(callback, "run_async: callback")
+
         def work():
             try:
                 results, message = self.run(output_names, input_feed, run_options), ""
@@ -379,13 +391,18 @@ def _is_artifact(path):
 # ---------------------------------------------------------------- bindings
 class IOBinding(_core.Binding):
     """Inputs and outputs that are bound once for many runs, by one thread at a time. Memory that is bound is read and
-    written as it is at each run."""
+    written as it is at each run. Sequences, maps and tensors of strings go in by `bind_ortvalue_input`, and come out of
+    outputs without a buffer."""
 
     def __init__(self, session):
+        need(session, InferenceSession, "IOBinding: session", "an InferenceSession")
         super().__init__(session)
         self._session, self._bound = session, {}
         self._inputs = {name: (i, dtype) for i, (name, dtype, _) in enumerate(session.inputs)}
         self._outputs = {name: (i, dtype, shape) for i, (name, dtype, shape) in enumerate(session.outputs)}
+        # A model that takes or gives what is no tensor of numbers: values by name, and what the last run gave.
+        tensors = all(dtype for _, dtype, _ in (*session.inputs, *session.outputs))
+        self._values, self._results = None if tensors else {}, {}
 
     def _input(self, name):
         if name not in self._inputs:
@@ -402,18 +419,32 @@ class IOBinding(_core.Binding):
         """An array for an input, read in place where type, alignment and strides allow. InvalidArgument for another
         type or shape."""
         index, dtype = self._input(name)
+        if not dtype:
+            raise error.UsageError(f"input {name!r} is no tensor of numbers: bind_ortvalue_input takes its value")
         array, dtype, shape = arrays.prepare(arr_on_cpu, name, dtype)
+        if self._values is not None:
+            self._values[name] = arr_on_cpu
+            return
         address = array.__array_interface__["data"][0] if arrays.is_array(array) else array.data_ptr
         self._set_data(True, index, address, dtype, tuple(array.shape if shape is None else shape), array)
 
     def bind_ortvalue_input(self, name, ortvalue):
-        """The array of an OrtValue for an input."""
-        self.bind_cpu_input(name, ortvalue.numpy())
+        """The value of an OrtValue for an input: an array, a sequence, a map."""
+        need(ortvalue, OrtValue, "bind_ortvalue_input: ortvalue", "an OrtValue")
+        if self._values is not None and not self._input(name)[1]:
+            self._values[name] = ortvalue.numpy()
+        elif not ortvalue.is_tensor():
+            raise error.UsageError(f"input {name!r} is a tensor, and the value is {ortvalue.data_type()}")
+        else:
+            self.bind_cpu_input(name, ortvalue.numpy())
 
     def bind_input(self, name, device_type, device_id, element_type, shape, buffer_ptr):
         """Memory by its address; the caller keeps it alive."""
         on_cpu(device_type, device_id)
-        self._set_data(True, self._input(name)[0], buffer_ptr, dtype_of(element_type).name, tuple(shape), None)
+        index, memory = self._input(name)[0], _memory(buffer_ptr, element_type, shape, "bind_input")
+        if self._values is not None:
+            return self.bind_cpu_input(name, memory.numpy())
+        self._set_data(True, index, buffer_ptr, dtype_of(element_type).name, tuple(shape), None)
 
     def bind_output(self, name, device_type="cpu", device_id=0, element_type=None, shape=None, buffer_ptr=None):
         """Without an address each run gives a fresh tensor."""
@@ -423,16 +454,20 @@ class IOBinding(_core.Binding):
             self._clear(False, index)
             self._bound[name] = None
             return
-        dtype = dtype_of(element_type)
-        self._set_data(False, index, buffer_ptr, dtype.name, tuple(shape), None)
-        self._bound[name] = _memory(buffer_ptr, dtype, shape)
+        memory = _memory(buffer_ptr, element_type, shape, "bind_output")
+        if self._values is None:
+            self._set_data(False, index, buffer_ptr, dtype_of(element_type).name, tuple(shape), None)
+        self._bound[name] = memory
 
     def bind_ortvalue_output(self, name, ortvalue):
         """The array of an OrtValue that each run writes. UsageError when it is read-only or has gaps."""
-        array = ortvalue.numpy()
+        array = need(ortvalue, OrtValue, "bind_ortvalue_output: ortvalue", "an OrtValue").numpy()
+        if not ortvalue.is_tensor() or not self._output(name)[1]:
+            raise error.UsageError(f"output {name!r}: only tensors are written into memory of the caller; bind_output gives the others")
         if not (array.flags.c_contiguous and array.flags.writeable):
             raise error.UsageError(f"output {name!r} needs an array that can be written and lies without gaps")
-        self._set_data(False, self._output(name)[0], ortvalue.data_ptr(), array.dtype.name, array.shape, array)
+        if self._values is None:
+            self._set_data(False, self._output(name)[0], ortvalue.data_ptr(), array.dtype.name, array.shape, array)
         self._bound[name] = ortvalue
 
     def synchronize_inputs(self):
@@ -444,7 +479,18 @@ class IOBinding(_core.Binding):
         """The outputs of the last run in the order in which they were bound."""
         return [value if value is not None else self._fresh(name) for name, value in self._bound.items()]
 
+    def _run(self, options):
+        """A run of a model of values, called by `run_with_iobinding`."""
+        self._results = dict(zip(self._bound, self._session.run(list(self._bound), self._values, options)))
+        for name, value in self._bound.items():
+            if value is not None:
+                value.update_inplace(self._results[name])
+
     def _fresh(self, name):
+        if self._values is not None:
+            if name not in self._results:
+                raise error.UsageError(f"output {name!r} has no value before the first run")
+            return OrtValue(self._results[name])
         return OrtValue(self._take(self._outputs[name][0]))
 
     def copy_outputs_to_cpu(self):
@@ -455,6 +501,8 @@ class IOBinding(_core.Binding):
         """No input is bound any more."""
         for index, _ in self._inputs.values():
             self._clear(True, index)
+        if self._values is not None:
+            self._values.clear()
 
     def clear_binding_outputs(self):
         """No output is bound any more."""
@@ -463,11 +511,17 @@ class IOBinding(_core.Binding):
         self._bound.clear()
 
 
-def _memory(address, dtype, shape):
-    """Memory of the caller as a value."""
+def _memory(address, element_type, shape, where):
+    """Memory of the caller as a value. TypeError, ValueError for what is no address, type or shape."""
     import ctypes
 
     import numpy
+    if need(address, int, f"{where}: buffer_ptr", "an address") <= 0:
+        raise ValueError(f"{where}: buffer_ptr must be an address, not {address}")
+    dtype = dtype_of(element_type)
+    shape = listed(shape, f"{where}: shape", "a tuple of sizes")
+    if any(need(d, int, f"{where}: a size", "an int") < 0 for d in shape):
+        raise ValueError(f"{where}: the shape {shape} has a negative size")
     size = dtype.itemsize * int(numpy.prod(shape, dtype=numpy.int64))
     bytes_ = (ctypes.c_uint8 * size).from_address(address)
     return OrtValue(numpy.frombuffer(bytes_, dtype).reshape(shape))

@@ -4,6 +4,7 @@ import enum
 import os
 import warnings
 
+from .arguments import need
 from .error import UsageError
 
 __all__ = ["ExecutionMode", "GraphOptimizationLevel", "RunOptions", "SessionOptions"]
@@ -77,6 +78,13 @@ class SessionOptions(_Settings):
             no_effect(f"the session config entry {key!r}")
         self._entries[key] = str(value)
 
+    def _memory_limit(self):
+        """Bytes of the entry "tenon.memory_limit", 0 without one. ValueError."""
+        text = self._entries.get("tenon.memory_limit", "0")
+        if not text.isdecimal():
+            raise ValueError(f"the session config entry tenon.memory_limit must be a number of bytes, not {text!r}")
+        return int(text)
+
     def get_session_config_entry(self, key):
         """What was set under a key. UsageError when nothing was."""
         if key not in self._entries:
@@ -85,7 +93,8 @@ class SessionOptions(_Settings):
 
     def add_free_dimension_override_by_name(self, name, size):
         """A size for a symbolic dimension."""
-        self._dims[name] = int(size)
+        need(name, str, "add_free_dimension_override_by_name: name", "a str")
+        self._dims[name] = need(size, int, "add_free_dimension_override_by_name: size", "an int")
 
     def add_free_dimension_override_by_denotation(self, denotation, size):
         """NotImplementedError: dimensions are overridden by name."""

@@ -2,14 +2,20 @@
 """Stubs for editors and type checkers, from the same records that classes are made of: `python3 -m tenon.stubs FOLDER`
 writes a .pyi for each namespace, with the source line where each function, operator and primitive is defined."""
 import ast
+import enum
+import importlib
+import inspect
 import pathlib
 import re
 import sys
 
-from . import _core, op
+from . import _core, graph, ir, op, te, tir  # noqa: F401  (they add members to classes)
 from .ffi import function_info, get_global_func, list_global_func_names, load_compiler
+from .object import _EXTRA
 
 NAMESPACES = ("attrs", "graph", "ir", "target", "te", "tir")
+# What Python defines alone; their own annotations are kept.
+MODULES = ("executable", "onnx", "ort_value", "session", "session_options", "timing", "transform", "virtual_machine")
 OWN = ("Array", "Function", "Map", "NDArray", "Object", "dtype")
 HEAD = "# Written by `python3 -m tenon.stubs`: do not edit.\nfrom collections.abc import Callable\nfrom contextlib import AbstractContextManager\nfrom typing import Any\n\nimport tenon\n" + "".join(
     f"import tenon.{name}\n" for name in NAMESPACES)
@@ -48,6 +54,10 @@ def accepted(name):
         return "tenon.tir.PrimExpr | int | float"
     if name == "dtype":
         return "tenon.dtype | str"
+    if name in ("Block", "BlockOrLoop"):  # a handle, or the name of a block
+        return "tenon.Object | str"
+    if name == "tir.IndexMap":
+        return "tenon.tir.IndexMap | Callable[..., Any]"
     if name == "Function":
         return "tenon.Function | Callable[..., Any]"
     if name.startswith("Array["):
@@ -80,6 +90,10 @@ def class_stub(key, parent, fields):
     name = key.rpartition(".")[2]
     lines = [f"class {name}({python_type(parent)}):\n"]
     members = {full[len(key) + 1:]: full for full in list_global_func_names(key + ".")}
+    for member, value in _EXTRA.get(key, {}).items():  # what Python gives the class
+        if not re.fullmatch(r"_[a-z]\w*", member):
+            members.pop(member, None)
+            lines.append(extra_stub(member, value))
     for field, doc, type_, _ in fields:
         lines += ["    @property\n", f"    def {field}(self) -> {python_type(type_)}: ...\n"]
     if fields and "new" not in members:
@@ -94,6 +108,13 @@ def class_stub(key, parent, fields):
         elif "." not in member:
             lines.append(function_stub(member, full, True, "    "))
     return "".join(lines if len(lines) > 1 else [lines[0][:-1] + " ...\n"])
+
+
+def extra_stub(name, value):
+    """A member of a class that Python adds."""
+    if isinstance(value, property):
+        return f"    @property\n    def {name}(self) -> Any: ...\n"
+    return f"    def {name}(self, *args: Any, **keywords: Any) -> Any:\n        {inspect.getdoc(value) or ''!r}\n        ...\n"
 
 
 def operator_stub(record, indent):
@@ -125,19 +146,53 @@ def own_stub(node, file, indent="", given="Any"):
     function without an annotation gives."""
     if isinstance(node, ast.ClassDef):
         members = [own_stub(n, file, "    ") for n in node.body
-                   if isinstance(n, ast.FunctionDef) and (n.name == "__init__" or not n.name.startswith("_"))]
+                   if isinstance(n, ast.FunctionDef) and n.name != "__setattr__"
+                   and (n.name.startswith("__") or not n.name.startswith("_"))]
         bases = f"({', '.join(map(ast.unparse, node.bases))})" if node.bases else ""
-        return f"class {node.name}{bases}:  # {file}:{node.lineno}\n    {ast.get_docstring(node) or ''!r}\n" + "".join(members)
+        known = settings(file, node.name)
+        attributes = [f"    {ast.unparse(n)}\n" for n in node.body if isinstance(n, ast.AnnAssign) and n.target.id[0] != "_"]
+        attributes += [f"    {name}: Any\n" for name in assigned(node.body) if not known]
+        return (f"class {node.name}{bases}:  # {file}:{node.lineno}\n    {ast.get_docstring(node) or ''!r}\n"
+                + "".join([*attributes, *known, *members]))
     for a in (*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs, node.args.vararg, node.args.kwarg):
         if a is not None and a.annotation is None and not (indent and a.arg in ("self", "cls")):
             a.annotation = ast.Name("Any")
     decorators = [ast.unparse(d) for d in node.decorator_list]
-    kept = "".join(f"{indent}@{d}\n" for d in decorators if d in ("classmethod", "property", "staticmethod"))
+    kept = "".join(f"{indent}@{d}\n" for d in decorators if d in ("classmethod", "overload", "property", "staticmethod"))
     scope = "contextlib.contextmanager" in decorators
     result = ("AbstractContextManager[Any]" if scope else "None" if node.name == "__init__"
               else ast.unparse(node.returns) if node.returns else given)
     return (f"{kept}{indent}def {node.name}({ast.unparse(node.args)}) -> {result}:  # {file}:{node.lineno}\n"
             f"{indent}    {ast.get_docstring(node) or ''!r}\n{indent}    ...\n")
+
+
+def assigned(body):
+    """Public names that a body gives a value without saying its type."""
+    return [n.targets[0].id for n in body if isinstance(n, ast.Assign) and isinstance(n.targets[0], ast.Name)
+            and not n.targets[0].id.startswith("_") and n.targets[0].id != "TYPE_CHECKING"]
+
+
+def settings(file, name):
+    """Members of an enumeration, and attributes that a table of defaults names."""
+    cls = getattr(importlib.import_module("tenon." + pathlib.Path(file).stem), name, None)
+    if isinstance(cls, enum.EnumMeta):
+        return [f"    {member.name} = {member.value!r}\n" for member in cls]
+    return [f"    {key}: {type(value).__name__}\n" for key, value in getattr(cls, "_DEFAULTS", {}).items()]
+
+
+def module_stub(name):
+    """The text of tenon/NAME.pyi of a module that Python defines alone: its imports, functions, classes and other names."""
+    file = f"python/tenon/{name}.py"
+    body = ast.parse((pathlib.Path(__file__).parent / f"{name}.py").read_text()).body
+    checked = [n for node in body if isinstance(node, ast.If) for n in node.body]  # for checkers of types alone
+    imports = [n for n in (*body, *checked) if isinstance(n, ast.Import | ast.ImportFrom) and getattr(n, "module", "") != "__future__"]
+    text = [HEAD, *(ast.unparse(n) + "\n" for n in imports), *(ast.unparse(n) + "\n" for n in checked if isinstance(n, ast.Assign))]
+    body += checked
+    text += [own_stub(n, file) for n in body if isinstance(n, ast.ClassDef) or (
+        isinstance(n, ast.FunctionDef) and (n.name == "__getattr__" or not n.name.startswith("_")))]
+    text += [ast.unparse(n.target) + ": " + ast.unparse(n.annotation) + "\n" for n in body if isinstance(n, ast.AnnAssign)]
+    text += [f"{name}: Any\n" for name in assigned(body)]
+    return "\n".join(text)
 
 
 def own_definitions(namespace):
@@ -174,6 +229,8 @@ def main(folder):
     """Writes the stub of every namespace into a folder."""
     for namespace in NAMESPACES:
         (pathlib.Path(folder) / f"{namespace}.pyi").write_text(stub_of(namespace))
+    for name in MODULES:
+        (pathlib.Path(folder) / f"{name}.pyi").write_text(module_stub(name))
     (pathlib.Path(folder) / "op.pyi").write_text(operators_stub())
 
 

@@ -6,8 +6,11 @@
     C = te.compute((n, m), lambda i, j: te.sum(A[i, k] * B[k, j], axis=k), name="C")
     s = te.create_schedule(C.op)
 """
+from __future__ import annotations
+
 import inspect
 
+from .arguments import listed, need_callable
 from .expr import is_word
 from .ffi import get_global_func
 from .object import class_of, extend, namespace
@@ -15,6 +18,13 @@ from .tir import all, any, const  # noqa: A004
 
 __all__ = ["Schedule", "Stage", "Tensor", "all", "any", "build", "comm_reducer", "compute", "const", "create_prim_func", "create_schedule", "extern",
            "lower", "max", "min", "placeholder", "prod", "reduce_axis", "scan", "size_var", "sum", "thread_axis", "var"]
+
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    import tenon
+
+_TENSORS = "a list of tensors"
 
 
 def _call(name, *args):
@@ -31,6 +41,7 @@ def compute(shape, fcompute, name="compute", tag="", attrs=None):
     gives as many tensors. A parameter `*i` takes all variables. ArgumentError when `fcompute` takes another number of
     them."""
     shape = _shape(shape)
+    need_callable(fcompute, "te.compute: fcompute")
     try:
         inspect.signature(fcompute).bind(*shape)
     except TypeError:
@@ -40,6 +51,8 @@ def compute(shape, fcompute, name="compute", tag="", attrs=None):
 
 def reduce_axis(dom, name="k"):
     """An iterator of reductions over (begin, end), or over a tir.Range."""
+    if not hasattr(dom, "extent") and not (isinstance(dom, (tuple, list)) and len(dom) == 2):
+        raise TypeError(f"te.reduce_axis: dom must be a pair (begin, end) or a tir.Range, not {dom!r}")
     begin, end = (dom.min, dom.min + dom.extent) if hasattr(dom, "extent") else dom
     return _call("reduce_axis", begin, end, name)
 
@@ -80,6 +93,9 @@ def comm_reducer(fcombine, fidentity, name="reduce"):
     """A reducer of your own: `fcombine(x, y)` is associative and commutative, `fidentity(dtype, …)` neutral for it. Of
     tuples, x and y are tuples, and the reducer gives a list."""
 
+    need_callable(fcombine, "te.comm_reducer: fcombine")
+    need_callable(fidentity, "te.comm_reducer: fidentity")
+
     def combine(x, y):
         return fcombine(*x, *y) if len(x) == 1 else fcombine(tuple(x), tuple(y))
 
@@ -103,13 +119,15 @@ def extern(shape, inputs, fcompute, name="extern", dtype="float32"):
     effect. A text instead names a registered function that stores the results."""
     shapes = list(shape) if shape and isinstance(shape[0], (tuple, list)) else [shape]
     dtypes = list(dtype) if isinstance(dtype, (tuple, list)) else [dtype] * len(shapes)
+    if not isinstance(fcompute, str):
+        need_callable(fcompute, "te.extern: fcompute")
     how = "external_packed" if isinstance(fcompute, str) else "external"
-    return _call(how, [_shape(s) for s in shapes], list(inputs), fcompute, name, dtypes)
+    return _call(how, [_shape(s) for s in shapes], listed(inputs, "te.extern: inputs", _TENSORS), fcompute, name, dtypes)
 
 
 def create_prim_func(ops, symbolic=()):
     """The PrimFunc of tensors: inputs, then outputs. `symbolic`: variables that no shape of an argument names alone."""
-    return _call("create_prim_func", list(ops), list(symbolic))
+    return _call("create_prim_func", listed(ops, "te.create_prim_func: ops", _TENSORS), list(symbolic))
 
 
 def create_schedule(ops):
@@ -119,10 +137,10 @@ def create_schedule(ops):
 
 def lower(sch, args, name="main", symbolic=()):
     """The scheduled program as function `name` of an IRModule."""
-    return _call("lower", sch, list(args), name, list(symbolic))
+    return _call("lower", sch, listed(args, "te.lower: args", _TENSORS), name, list(symbolic))
 
 
-def build(inputs, args=None, target=None, name="main"):
+def build(inputs, args=None, target=None, name="main") -> tenon.Executable:
     """What `tenon.compile` makes of a schedule and its arguments, of a PrimFunc or of an IRModule."""
     from .executable import compile
     return compile(lower(inputs, args, name) if args is not None else inputs, target)

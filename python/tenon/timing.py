@@ -3,6 +3,7 @@
 import statistics
 from time import perf_counter
 
+from .arguments import need
 from .error import UsageError
 from .ffi import get_global_func
 
@@ -27,7 +28,7 @@ class Times(tuple):
 def time_calls(call, number=10, repeat=3, min_repeat_ms=0):
     """Times of `call()`: `repeat` means over `number` calls each, and more where those take less than `min_repeat_ms`,
     after one call that is not counted."""
-    if number < 1 or repeat < 1:
+    if need(number, int, "number", "an int") < 1 or need(repeat, int, "repeat", "an int") < 1:
         raise UsageError(f"at least one call and one repetition, not {number} and {repeat}")
     call()
     out = []

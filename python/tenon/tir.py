@@ -6,15 +6,24 @@
     io, ii = sch.split(i, [None, 8])
     sch.parallel(io)
 """
+from __future__ import annotations
+
 import functools
 import inspect
 import operator
 import re
 from collections.abc import Sequence
 
+from .arguments import need, need_callable
 from .expr import ScriptFunction, is_word
 from .ffi import get_global_func, register_func
 from .object import class_of, extend, namespace, with_attr
+
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
 
 
 def index_map(function, rank=None):
@@ -92,11 +101,16 @@ def _primitive(method):
     return call
 
 
-def schedule_rule(name, function=None, override=False):
+def schedule_rule(name: str, function: Callable[..., Any] | None = None, override: bool = False) -> Callable[..., Any]:
     """A rule that schedules the programs whose attribute "tenon.schedule_rule" is its name, in place of the default schedule;
     also a decorator. function(sch, target) arranges the program's tir.Schedule. UsageError T0103 when the name is taken and
     `override` is false."""
+    if not need(name, str, "schedule_rule: name", "a str"):
+        raise ValueError("schedule_rule: name is empty")
+
     def register(f):
+        need_callable(f, "schedule_rule: function")
+
         @functools.wraps(f)
         def rule(func, target):
             sch = _schedule()(func)
@@ -109,26 +123,38 @@ def schedule_rule(name, function=None, override=False):
     return register if function is None else register(function)
 
 
-def primitives():
+def primitives() -> list[str]:
     """Names of the primitives, which are methods of a schedule."""
     return list(get_global_func("tir.primitives")())
 
 
 def const(value, dtype=None):
     """A number as an expression: of `dtype`, or bool, int64 or float32 by its kind."""
-    from .script import tir
+    need(value, (bool, int, float), "const: value", "a number")
+    need(dtype, (str, type(None)), "const: dtype", "a data type")
     dtype = dtype or ("bool" if isinstance(value, bool) else "int64" if isinstance(value, int) else "float32")
+    if isinstance(value, int) and not isinstance(value, bool) and re.fullmatch(r"u?int\d+", dtype):
+        return class_of("tir.IntImm")(dtype, value)
+    from .script import tir
+    if not is_word(dtype):
+        raise ValueError(f"const: there is no data type {dtype!r}")
     return getattr(tir, dtype)(value)
 
 
 def all(*conditions):  # noqa: A001
     """Whether all conditions hold, as an expression."""
-    return functools.reduce(operator.and_, conditions)
+    return functools.reduce(operator.and_, _conditions("all", conditions))
 
 
 def any(*conditions):  # noqa: A001
     """Whether one of the conditions holds, as an expression."""
-    return functools.reduce(operator.or_, conditions)
+    return functools.reduce(operator.or_, _conditions("any", conditions))
+
+
+def _conditions(name, values):
+    if not values:
+        raise TypeError(f"{name}: at least one condition is needed")
+    return [need(v, class_of("tir.PrimExpr"), f"{name}: a condition", "an expression") for v in values]
 
 
 _scheduled = []  # the class, when it is complete

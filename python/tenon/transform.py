@@ -8,10 +8,29 @@
         mod = transform.Sequential(["infer_types", "fold_constant", count_loads])(mod)
     print(ctx.timings)
 """
+from __future__ import annotations
+
 import contextvars
 
+from .arguments import listed, need
 from .ffi import get_global_func
 from .object import class_of
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+    from typing import Any, Protocol, TypeVar, overload
+
+    _T = TypeVar("_T")
+
+    class _Decorator(Protocol):
+        """With settings or without."""
+
+        @overload
+        def __call__(self, func: Callable[..., Any], /) -> Pass: ...
+        @overload
+        def __call__(self, func: None = None, /, opt_level: int = 0, name: str | None = None, required: Iterable[str] = (),
+                     before: str | None = None) -> Callable[[Any], Pass]: ...
 
 _current = contextvars.ContextVar("tenon.PassContext")
 
@@ -25,20 +44,33 @@ class PassContext:
     the module behind every pass; print_after: names of passes, or "all"; dump: a folder for the module behind every pass.
     `timings` has (name, milliseconds, whether it changed anything) of every pass that ran."""
 
+    opt_level: int
+    required_pass: list[str]
+    disabled_pass: list[str]
+    config: dict[str, Any]
+    instruments: list[Any]
+    timings: list[tuple[str, float, bool]]
+
     def __init__(self, opt_level=2, required_pass=None, disabled_pass=None, instruments=None, config=None, *, target="",
                  verify=False, print_after=(), dump="", report=None):
-        self.opt_level, self.target, self.verify, self.dump, self.report = opt_level, target, verify, dump, report
-        self.required_pass, self.disabled_pass = list(required_pass or []), list(disabled_pass or [])
-        self.instruments, self.config, self.print_after = list(instruments or []), dict(config or {}), list(print_after)
+        def names_of(values, name):
+            return listed(values or [], f"PassContext: {name}", "a list of names of passes")
+
+        self.opt_level = need(opt_level, int, "PassContext: opt_level", "an int")
+        self.target, self.verify, self.dump, self.report = target, verify, dump, report
+        self.required_pass, self.disabled_pass = names_of(required_pass, "required_pass"), names_of(disabled_pass, "disabled_pass")
+        self.print_after = [print_after] if isinstance(print_after, str) else names_of(print_after, "print_after")
+        self.config = dict(need(config or {}, dict, "PassContext: config", "a dict"))
+        self.instruments = [_instrument(i) for i in listed(instruments or [], "PassContext: instruments", "a list of instruments")]
         self.timings = []
         self._tokens = []
 
     @staticmethod
-    def current():
+    def current() -> PassContext:
         """The innermost context, or one of defaults."""
         return _current.get(None) or PassContext()
 
-    def __enter__(self):
+    def __enter__(self) -> PassContext:
         entered = []
         try:
             for i in self.instruments:
@@ -51,7 +83,7 @@ class PassContext:
         self._tokens.append(_current.set(self))
         return self
 
-    def __exit__(self, *error):
+    def __exit__(self, *error: object) -> None:
         _current.reset(self._tokens.pop())
         for i in self.instruments:
             _method(i, "exit_pass_ctx")()
@@ -74,6 +106,15 @@ class PassContext:
         mod, timings = get_global_func("pass.run")(mod, passes, self.settings())
         self.timings += [(name, ms, changed) for name, ms, changed in timings]
         return mod
+
+
+_HOOKS = ("enter_pass_ctx", "exit_pass_ctx", "should_run", "run_before_pass", "run_after_pass")
+
+
+def _instrument(value, where="PassContext: an instrument"):
+    if not any(hasattr(value, name) for name in _HOOKS):
+        raise TypeError(f"{where} has one of {', '.join(_HOOKS)}, {value!r} has none")
+    return value
 
 
 def _method(instrument, name):
@@ -121,9 +162,8 @@ class Sequential(Pass):
     """Passes in order: Pass objects or names. It is a pass, too."""
 
     def __init__(self, passes, opt_level=0, name="sequential"):
-        self.passes = [get(p) for p in passes]
-        if not isinstance(opt_level, int):
-            raise TypeError(f"opt_level is an int, not {opt_level!r}")
+        self.passes = [get(p) for p in listed(passes, "Sequential: passes", "a list of passes")]
+        need(opt_level, int, "Sequential: opt_level", "an int")
         super().__init__(_new_pass(name, self._inner, opt_level))
 
     def _inner(self, mod):
@@ -134,7 +174,8 @@ class Sequential(Pass):
 
 
 def _new_pass(name, function, level, summary="", needs=()):
-    return class_of("ir.Pass")(name, function, level, summary, list(needs))
+    needs = [get(n).name for n in listed(needs, f"the pass `{name}`: required", "a list of names of passes")]
+    return class_of("ir.Pass")(name, function, level, summary, needs)
 
 
 def get(name):
@@ -142,7 +183,7 @@ def get(name):
     return name if isinstance(name, Pass) else Pass(get_global_func("pass.get")(name))
 
 
-def names():
+def names() -> list[str]:
     """Names of all of Tenon's passes (docs/passes.md)."""
     return list(get_global_func("pass.names")())
 
@@ -166,7 +207,9 @@ def remove_pass(name):
 def _decorator(wrap):
     def decorator(func=None, opt_level=0, name=None, required=(), before=None):
         def decorate(f):
-            label = name or f.__name__
+            label = name or getattr(f, "__name__", "")
+            if not label:
+                raise TypeError(f"a pass is a function or a class, not {f!r}")
             target = f() if isinstance(f, type) else f  # a class: its object has the function
             doc = (f.__doc__ or "").strip().partition("\n")[0]
             made = Pass(_new_pass(label, wrap(_function_of(target, label)), opt_level, doc, required))
@@ -212,23 +255,20 @@ _PASS = """A decorator: {what} as a Pass.
     pass of the compilation, in front of which every compilation of this process runs it. A class may stand in place of the
     function, with {method}."""
 
-module_pass = _decorator(lambda f: lambda mod: f(mod, PassContext.current()))
+module_pass: _Decorator = _decorator(lambda f: lambda mod: f(mod, PassContext.current()))
 module_pass.__doc__ = _PASS.format(what="a function (mod, ctx) → IRModule", method="transform_module")
-function_pass = _decorator(_each("graph.Function"))
+function_pass: _Decorator = _decorator(_each("graph.Function"))
 function_pass.__doc__ = _PASS.format(what="a function (func, mod, ctx) → graph.Function, for each graph function",
                                      method="transform_function")
-prim_func_pass = _decorator(_each("tir.PrimFunc"))
+prim_func_pass: _Decorator = _decorator(_each("tir.PrimFunc"))
 prim_func_pass.__doc__ = _PASS.format(what="a function (func, mod, ctx) → tir.PrimFunc, for each tensor program",
                                       method="transform_prim_func")
 
 
-def pass_instrument(cls):
+def pass_instrument(cls: type[_T]) -> type[_T]:
     """A class whose objects see every pass: any of enter_pass_ctx(), exit_pass_ctx(), should_run(mod, info) → bool,
     run_before_pass(mod, info) and run_after_pass(mod, info); info is as Pass.info. An exception ends the run."""
-    known = ("enter_pass_ctx", "exit_pass_ctx", "should_run", "run_before_pass", "run_after_pass")
-    if not any(hasattr(cls, name) for name in known):
-        raise TypeError(f"{cls.__name__} has none of {', '.join(known)}")
-    return cls
+    return _instrument(need(cls, type, "pass_instrument: what it decorates", "a class"), "an instrument")
 
 
 def __getattr__(name):

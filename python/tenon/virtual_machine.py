@@ -7,6 +7,7 @@
 import enum
 
 from . import arrays
+from .arguments import need
 from .error import UsageError
 from .executable import Executable
 from .ffi import convert_func
@@ -86,7 +87,7 @@ class VirtualMachine:
 
     def save_function(self, name, saved_name, *args, **named):
         """`vm[saved_name]()` calls a function with these arguments."""
-        if saved_name in self.functions:
+        if need(saved_name, str, "save_function: saved_name", "a str") in self.functions:
             raise UsageError(f"the name {saved_name!r} is taken")
         function, values = self[name], self._ordered(name, args, named)
         self._saved[saved_name] = lambda: function(*values)
@@ -165,6 +166,8 @@ class GraphExecutor:
     def set_input(self, key=None, value=None, **params):
         """An input by name or number, and further ones by name. Arrays are not copied: what they hold when `run` is called
         is what is read."""
+        if key is None and value is not None:
+            raise TypeError("set_input: a value needs the key of its input")
         for name, given in [*([(key, value)] if key is not None else []), *params.items()]:
             self._inputs[self._name(name)] = given
 
@@ -181,10 +184,12 @@ class GraphExecutor:
         """An output of the last run, by number, written to the array `out` where it is given."""
         if self._outputs is None:
             raise UsageError("there are no outputs before the first run")
-        if not 0 <= index < len(self._outputs):
+        if not 0 <= need(index, int, "get_output: index", "an int") < len(self._outputs):
             raise UsageError(f"there is no output {index}: there are {len(self._outputs)}")
         if out is None:
             return self._outputs[index]
+        if not arrays.is_array(out):
+            raise TypeError(f"get_output: out must be an array of NumPy, not {type(out).__name__}")
         out[...] = self._outputs[index]
         return out
 

@@ -6,6 +6,7 @@
 """
 from __future__ import annotations
 
+from .arguments import need
 from .ffi import get_global_func
 from .object import Object
 
@@ -19,6 +20,7 @@ def _chosen(functions):
     """The function for a node: that of its class or of the nearest class above it."""
     if callable(functions):
         return lambda node: functions
+    need(functions, dict, "functions", "a dict from classes of nodes to functions")
     for cls, f in functions.items():
         if not (isinstance(cls, type) and issubclass(cls, Object)):
             raise TypeError(f"the keys are classes of nodes such as tenon.tir.Add, not {cls!r}")

@@ -2,8 +2,12 @@
 // Operators on expressions, walks and rewrites for other languages.
 #include <fmt/format.h>
 
+#include <unordered_set>
+
 #include "capi/expressions.h"
 #include "capi/methods.h"
+#include "ir/make_node.h"
+#include "ir/tir.h"
 #include "ir/walk.h"
 #include "op/build.h"
 
@@ -25,7 +29,7 @@ Array<PrimExpr> exprs_of(const Any& value, const std::string& what) {
   Array<PrimExpr> out;
   if (auto list = value.try_as<Ref<ArrayObj>>(); list && *list)
     for (const Any& x : (*list)->items) out.push_back(expr_of(x, what));
-  else if (!value.is_none())
+  else
     out.push_back(expr_of(value, what));
   return out;
 }
@@ -47,7 +51,7 @@ graph::Expr graph_expr_of(const Any& value, const graph::Expr& beside, bool shap
     for (const Any& x : (*list)->items) items.push_back(graph_expr_of(x, beside));
     return op::tuple(items);
   }
-  if (auto e = value.try_as<graph::Expr>()) return *e;
+  if (auto e = value.try_as<graph::Expr>(); e && *e) return *e;
   if (auto a = value.try_as<NDArray>(); a && *a) return graph::constant(*a);
   if (auto e = value.try_as<PrimExpr>(); e && *e) return make<graph::PrimValue>(*e);
   throw Error(ErrorKind::usage, "T0102", "a graph value cannot be made of " + value.kind_name());
@@ -168,8 +172,42 @@ void add_graph_arithmetic() {
 void visit(const ObjectRef& node, const Function& f) {
   post_order(node, [&](const ObjectRef& n) { f(n); });
 }
+/// What may stand in a node's place: another of the same kind.
+std::string_view kind_of(const ObjectRef& n) {
+  if (n.is<tir::PrimExprNode>()) return tir::PrimExprNode::type_key;
+  if (n.is<tir::StmtNode>()) return tir::StmtNode::type_key;
+  if (n.is<graph::ExprNode>()) return graph::ExprNode::type_key;
+  if (n.is<graph::BindingNode>()) return graph::BindingNode::type_key;
+  if (n.is<graph::TypeNode>()) return graph::TypeNode::type_key;
+  return type_key_of(n);
+}
+/// Variables that are defined in a program: at those places variables stand.
+std::unordered_set<const Object*> defined_in(const ObjectRef& node) {
+  std::unordered_set<const Object*> out;
+  auto add = [&](const Any& a) {
+    if (a.is_object() && (a.try_as<tir::VarRef>() || a.try_as<graph::VarRef>())) out.insert(a.object());
+  };
+  post_order(node, [&](const ObjectRef& n) {
+    for (const FieldInfo& f : type_of(n)->fields) {
+      if (f.role != FieldRole::def) continue;
+      const Any value = f.get(n.get());
+      add(value);
+      if (const auto list = value.try_as<Ref<ArrayObj>>(); list && *list)
+        for (const Any& item : (*list)->items) add(item);
+    }
+  });
+  return out;
+}
 ObjectRef rewrite_nodes(const ObjectRef& node, const Function& f) {
-  return rewrite_any(node, [&](const ObjectRef& n) { return f(n).as<ObjectRef>(); });
+  const std::unordered_set<const Object*> defined = defined_in(node);
+  return rewrite_any(node, [&](const ObjectRef& n) {
+    ObjectRef made = f(n).as<ObjectRef>();
+    if (made && (kind_of(made) != kind_of(n) || (defined.count(n.get()) && type_of(made) != type_of(n))))
+      throw Error(ErrorKind::usage, "T0102",
+                  fmt::format("ir.rewrite: a {} cannot stand in the place of a {}{}", type_key_of(made),
+                              type_key_of(n), kind_of(made) == kind_of(n) ? " that is defined there" : ""));
+    return made;
+  });
 }
 
 const bool expr_functions_registered = [] {
@@ -178,7 +216,13 @@ const bool expr_functions_registered = [] {
   add_graph_arithmetic();
   Methods<tir::BufferNode>().add(
       "__getitem__", {"indices"},
-      [](const tir::Buffer& b, const Any& indices) { return tir::load(b, exprs_of(indices, "an index")); },
+      [](const tir::Buffer& b, const Any& indices) {
+        PrimExpr e = tir::load(b, exprs_of(indices, "an index"));
+        check_values(e, [](const std::string& problem) {
+          throw Error(ErrorKind::usage, "T0102", "tir.Buffer.__getitem__: " + problem);
+        });
+        return e;
+      },
       "an element");
   add_function("ir.visit", {"node", "function"}, visit,
                "calls the function on every node below, children first");

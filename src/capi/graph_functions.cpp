@@ -77,6 +77,11 @@ graph::Expr op_call(const std::string& name, const Ref<ArrayObj>& args, const At
   for (const graph::OpArgument& a : op->arguments) least += !a.optional;
   if (operands.size() + (op->variadic && least ? 1 : 0) < least)
     refuse("T0223", fmt::format("`{}` takes {} arguments and is given {}", name, least, operands.size()));
+  while (operands.size() > least && operands.back().is_none()) operands.pop_back();  // left out
+  for (size_t i = 0; i < operands.size(); ++i)
+    if (operands[i].is_none())
+      refuse("T0223", fmt::format("`{}`: `{}` is missing", name,
+                                  op->arguments[std::min(i, op->arguments.size() - 1)].name));
   graph::Expr beside;
   for (const Any& x : operands)
     if (auto e = x.try_as<graph::Expr>();
@@ -182,7 +187,7 @@ const bool graph_functions_registered = [] {
                "a call of an operator: operands, then attributes (T0222, T0223, T0226, T0227)");
   add_function("graph.operators", {}, operators, "name, doc, arguments and attributes of every operator");
   add_function(
-      "graph.var", {"name", "type"},
+      "graph.var", {"name", {"type", graph::Type()}},
       [](const std::string& name, const graph::Type& type) { return graph::var(name, type); }, "a variable");
   add_function("ir.ObjectType.new", {}, graph::object_type, "the type of any value");
   add_function(

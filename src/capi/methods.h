@@ -51,14 +51,54 @@ struct Signature<R (*)(Args...)> {
 template <class C, class R, class... Args>
 struct Signature<R (C::*)(Args...) const> : Signature<R (*)(Args...)> {};
 
+/// What keeps a value from being a T ("int", "Array whose item 2 is none"), or nothing: objects are not none.
+template <class T>
+struct Misfit {
+  static std::string of(const Any& given) {
+    Any fit;
+    return Coerce<T>::to(given, &fit) && !(is_ref_like<T> && fit.is_none()) ? "" : given.kind_name();
+  }
+};
+template <class T>
+struct Misfit<Array<T>> {
+  static std::string of(const Any& given) {
+    const auto list = given.try_as<Ref<ArrayObj>>();
+    if (!list || !*list) return given.kind_name();
+    size_t k = 0;
+    for (const Any& item : (*list)->items) {
+      if (std::string wrong = Misfit<T>::of(item); !wrong.empty())
+        return given.kind_name() + " whose item " + std::to_string(k) + " is " + wrong;
+      ++k;
+    }
+    return "";
+  }
+};
+
+template <class V>
+struct Misfit<Map<std::string, V>> {
+  static std::string of(const Any& given) {
+    const auto map = given.try_as<Ref<MapObj>>();
+    if (!map || !*map) return given.kind_name();
+    for (const auto& [key, value] : (*map)->items) {
+      if (std::string wrong = Misfit<std::string>::of(key); !wrong.empty())
+        return given.kind_name() + " with a key that is " + wrong;
+      if (std::string wrong = Misfit<V>::of(value); !wrong.empty())
+        return given.kind_name() + " whose item `" + key.template as<std::string>() + "` is " + wrong;
+    }
+    return "";
+  }
+};
+
+/// None stands for an object only where it is the default.
 template <class T>
 T converted(const std::string& name, const NamedParameter& parameter, size_t i, const Any& given) {
   Any fit;
-  if (!Coerce<T>::to(given, &fit))
-    throw Error(ErrorKind::usage, "T0102",
-                name + ": argument " + std::to_string(i + 1) + " (`" + parameter.name + "`) must be " +
-                    TypeName<T>::get() + ", not " + given.kind_name());
-  return fit.as<T>();
+  const bool fits = Coerce<T>::to(given, &fit);
+  if (fits && (!is_ref_like<T> || (parameter.optional && fit.is_none()) || Misfit<T>::of(given).empty()))
+    return fit.as<T>();
+  throw Error(ErrorKind::usage, "T0102",
+              name + ": argument " + std::to_string(i + 1) + " (`" + parameter.name + "`) must be " +
+                  TypeName<T>::get() + ", not " + Misfit<T>::of(given));
 }
 
 template <class R>

@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // Tensor expressions and their schedules for other languages. A function of the other language gets variables
 // and gives expressions.
+#include <fmt/format.h>
+
 #include "capi/expressions.h"
 #include "capi/methods.h"
 #include "capi/schedules.h"
+#include "ir/text.h"
 #include "schedule/te/te_schedule.h"
 #include "te/packed.h"
 
@@ -48,22 +51,26 @@ Array<T> listed(const Array<T>& list) {
 Any results(const std::vector<te::Tensor>& list) {
   return list.size() == 1 ? Any(TensorRef(list[0])) : Any(refs(list));
 }
-/// One tensor or a list of them.
-Array<TensorRef> tensor_list(const Any& value, const char* what) {
+/// One object or a list of them.
+template <class T>
+Array<T> list_of(const Any& value, const char* what) {
+  if (auto one = value.try_as<T>(); one && *one) return {*one};
+  if (const std::string wrong = detail::Misfit<Array<T>>::of(value); !wrong.empty())
+    throw Error(ErrorKind::usage, "T0102", fmt::format("{} or a list of them, not {}", what, wrong));
   Any fit;
-  if (auto one = value.try_as<TensorRef>(); one && *one) return {*one};
-  if (!detail::Coerce<Array<TensorRef>>::to(value, &fit))
-    throw Error(ErrorKind::usage, "T0102",
-                std::string(what) + " must be a tensor or a list of them, not " + value.kind_name());
-  return fit.as<Array<TensorRef>>();
+  detail::Coerce<Array<T>>::to(value, &fit);
+  return fit.as<Array<T>>();
 }
-Array<Axis> axis_list(const Any& value) {
-  Any fit;
-  if (auto one = value.try_as<Axis>(); one && *one) return {*one};
-  if (!detail::Coerce<Array<Axis>>::to(value, &fit))
-    throw Error(ErrorKind::usage, "T0102",
-                "axis must be an iterator or a list of them, not " + value.kind_name());
-  return fit.as<Array<Axis>>();
+Array<TensorRef> tensor_list(const Any& value, const char* what) {
+  return list_of<TensorRef>(value, fmt::format("`{}` must be a tensor", what).c_str());
+}
+Array<Axis> axis_list(const Any& value) { return list_of<Axis>(value, "`axis` must be an iterator"); }
+/// An operation, or that of a tensor.
+te::Operation operation_of(const Any& value, const char* what) {
+  if (auto t = value.try_as<TensorRef>(); t && *t) return (*t)->op;
+  if (auto op = value.try_as<te::Operation>(); op && *op) return *op;
+  throw Error(ErrorKind::usage, "T0102",
+              std::string(what) + " is a tensor or an operation, not " + value.kind_name());
 }
 Any call_over(const Function& f, const Array<tir::VarRef>& variables) {
   std::vector<Any> args(variables.begin(), variables.end());
@@ -105,8 +112,17 @@ Any external_packed(const Array<Array<PrimExpr>>& shapes, const Array<TensorRef>
   return results(te::external_packed(shapes, vector_of(dtypes), tensors(inputs), function, name));
 }
 
+/// Where a reduction takes values; null: everywhere.
+PrimExpr condition_of(const Any& value) {
+  if (value.is_none()) return {};
+  PrimExpr e = expr_of(value, "`where`");
+  if (!e.dtype().is_bool())
+    throw Error(ErrorKind::usage, "T0102", "`where` must be a condition, not of " + to_string(e.dtype()));
+  return e;
+}
+
 Any reduction(const std::string& kind, const Any& value, const Any& axis, const Any& condition) {
-  const PrimExpr e = expr_of(value), where = condition.is_none() ? PrimExpr() : expr_of(condition);
+  const PrimExpr e = expr_of(value), where = condition_of(condition);
   const Array<Axis> axes = axis_list(axis);
   if (kind == "sum") return te::sum(e, axes, where);
   if (kind == "prod") return te::prod(e, axes, where);
@@ -123,7 +139,7 @@ Array<PrimExpr> reduce(const Any& values, const Function& combine, const Functio
     return exprs_of(combine(lhs, rhs), "the combination");
   };
   return te::reduce(sources, over, exprs_of(identity.call_packed(types), "the identity"), axis_list(axis),
-                    condition.is_none() ? PrimExpr() : expr_of(condition));
+                    condition_of(condition));
 }
 
 Axis reduce_axis(const Any& begin, const Any& end, const std::string& name) {
@@ -166,7 +182,15 @@ void add_expressions() {
   add_function(
       "te.thread_axis", {"tag", {"extent", Any()}},
       [](const std::string& tag, const Any& extent) {
-        return te::thread_axis(tag, extent.is_none() ? PrimExpr() : expr_of(extent));
+        const PrimExpr n = extent.is_none() ? PrimExpr() : expr_of(extent, "te.thread_axis: the extent");
+        const auto known = tir::as_int(n);
+        if (tag.empty())
+          throw Error(ErrorKind::usage, "T0102",
+                      "te.thread_axis: `tag` names a thread, such as \"threadIdx.x\"");
+        if (n && (!n.dtype().is_integer() || (known && *known < 1)))
+          throw Error(ErrorKind::usage, "T0102",
+                      "te.thread_axis: the extent must be a positive integer, not " + print(n));
+        return te::thread_axis(tag, n);
       },
       "a thread to bind loops to");
   Methods<te::TensorNode>()
@@ -217,20 +241,16 @@ Array<Axis> split(const StageRef& s, const Axis& axis, const Any& factor, const 
   if (factor.is_none() == parts.is_none())
     throw Error(ErrorKind::usage, "T0102", "split takes either `factor` or `nparts`");
   const auto n = (factor.is_none() ? parts : factor).try_as<int64_t>();
-  if (!n) throw Error(ErrorKind::usage, "T0102", "split: the factor must be an int");
+  if (!n)
+    throw Error(
+        ErrorKind::usage, "T0102",
+        "te.Stage.split: the factor must be an int, not " + (factor.is_none() ? parts : factor).kind_name());
   return pair_of(factor.is_none() ? of(s).split_nparts(axis, *n) : of(s).split(axis, *n));
 }
 
 TeScheduleRef create_schedule(const Any& operations) {
   std::vector<te::Operation> list;
-  auto add = [&](const Any& x) {
-    if (auto t = x.try_as<TensorRef>(); t && *t)
-      list.push_back((*t)->op);
-    else if (auto o = x.try_as<te::Operation>(); o && *o)
-      list.push_back(*o);
-    else
-      throw Error(ErrorKind::usage, "T0102", "create_schedule takes operations, not " + x.kind_name());
-  };
+  auto add = [&](const Any& x) { list.push_back(operation_of(x, "te.create_schedule: an operation")); };
   if (auto items = operations.try_as<Ref<ArrayObj>>(); items && *items)
     for (const Any& x : (*items)->items) add(x);
   else
@@ -351,10 +371,7 @@ void add_schedules() {
       .add(
           "__getitem__", {"tensor"},
           [](const TeScheduleRef& s, const Any& x) {
-            const auto t = x.try_as<TensorRef>();
-            const te::Operation op = t && *t ? (*t)->op : x.try_as<te::Operation>().value_or(te::Operation());
-            if (!op) throw Error(ErrorKind::usage, "T0102", "a stage is named by its tensor or operation");
-            return make<StageObj>(of(s)[op]);
+            return make<StageObj>(of(s)[operation_of(x, "te.Schedule: a stage")]);
           },
           "the stage of a tensor or operation")
       .property(
@@ -371,10 +388,8 @@ void add_schedules() {
              const Any& readers) -> TensorRef {
             std::vector<te::Operation> list;
             const auto many = readers.try_as<Ref<ArrayObj>>();
-            for (const Any& x : many && *many ? (*many)->items : decltype((*many)->items){readers}) {
-              const auto tensor = x.try_as<TensorRef>();
-              list.push_back(tensor && *tensor ? (*tensor)->op : x.as<te::Operation>());
-            }
+            for (const Any& x : many && *many ? (*many)->items : decltype((*many)->items){readers})
+              list.push_back(operation_of(x, "te.Schedule.cache_read: a reader"));
             return of(s).cache_read(te::Tensor(t), scope, list);
           },
           "the readers get the tensor from a copy, which is a stage")

@@ -16,6 +16,7 @@
 #include "ir/scalable.h"
 #include "ir/tir.h"
 #include "ir/walk.h"
+#include "runtime/dlpack.h"
 
 namespace tenon::prim_interpreter {
 
@@ -452,6 +453,7 @@ class Interpreter {
     return out;
   }
   void write(const NDArray& array, int64_t index, const Lane& v, DataType type) {
+    if (is_read_only(array)) error("T0406", "the program writes to an argument that may only be read");
     if (is_view(array, type)) {
       const NDArray one = NDArray::empty({}, type.element());
       const size_t bytes = size_t(type.element().bytes());

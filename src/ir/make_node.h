@@ -13,4 +13,7 @@ ObjectRef make_node(const TypeInfo& type, const ObjectRef& base,
                     FunctionRef<std::optional<Any>(const std::string& field)> value,
                     FunctionRef<void(const std::string&)> problem);
 
+/// Calls `problem`, which throws, with what the values of the fields contradict (node_values.cpp).
+void check_values(const ObjectRef& node, FunctionRef<void(const std::string&)> problem);
+
 }  // namespace tenon

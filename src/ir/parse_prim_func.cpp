@@ -13,6 +13,7 @@ void Converter::buffer_fields(BufferNode* b, const Ast* shape, const Ast* dtype,
     const PrimExpr e = expr(d);
     if (!e.dtype().is_integer())
       fail("T0230", fmt::format("a dimension has type {}, not an integer", to_string(e.dtype())), d);
+    if (const auto size = as_int(e); size && *size < 0) fail("T0224", "a dimension is negative", d);
     b->shape.push_back(e);
   }
   b->dtype = dtype ? dtype_of(dtype) : f32;

@@ -99,9 +99,14 @@ Type Converter::tensor_type(const std::vector<const Ast*>& positional, const Ast
   }
   const bool bare = shape->kind != ExprKind::tuple && shape->kind != ExprKind::list;
   if (bare && !is_size(shape) && implicit_level_ < 0) fail("T0232", "a shape is a tuple of sizes", shape);
-  const int64_t ndim = n->ndim;
-  n->shape = shape_expr(shape_values(shape));
-  n->ndim = ndim >= 0 ? ndim : int64_t(items_of(shape).size());
+  const Array<PrimExpr> sizes = shape_values(shape);
+  for (const PrimExpr& size : sizes)
+    if (const auto known = tir::as_int(size); known && *known < 0)
+      fail("T0224", fmt::format("a dimension is {}", *known), shape);
+  if (n->ndim >= 0 && n->ndim != int64_t(sizes.size()))
+    fail("T0224", fmt::format("ndim is {} beside a shape of {} sizes", n->ndim, sizes.size()), at);
+  n->shape = shape_expr(sizes);
+  n->ndim = int64_t(sizes.size());
   return t;
 }
 

@@ -14,6 +14,7 @@
 #include <utility>
 
 #include "runtime/artifact_format.h"
+#include "runtime/dlpack.h"
 
 namespace tenon {
 using namespace artifact_format;
@@ -184,6 +185,7 @@ ArtifactFile read_artifact(const std::string& path, LoadOptions options) {
       refuse("T0605", path, name + " lies outside the artifact", kAgain);
     NDArray c = NDArray::view(const_cast<char*>(file.data()) + h.constants_at + r.offset, r.shape, r.dtype,
                               Any(owner));
+    make_read_only(c);
     if (options.check && c.hash() != r.hash)
       refuse("T0606", path, name + " is damaged: its bytes do not match their hash", kAgain);
     out.executable.constants.push_back(std::move(c));

@@ -7,6 +7,12 @@
 namespace tenon {
 namespace {
 
+/// What keeps memory alive that nobody may write.
+struct ReadOnlyMemory : Object {
+  static constexpr std::string_view type_key = "ReadOnlyMemory";
+  Any owner;
+};
+
 [[noreturn]] void malformed(const char* what) {
   throw Error(ErrorKind::usage, "T0405", std::string("a malformed DLPack tensor: ") + what);
 }
@@ -49,6 +55,21 @@ Managed* export_array(const NDArray& array) {
 
 }  // namespace
 
+bool is_read_only(const NDArray& array) {
+  for (const NDArrayObj* a = array.get(); a;) {
+    if (a->owner.try_as<Ref<ReadOnlyMemory>>().value_or(Ref<ReadOnlyMemory>())) return true;
+    const auto parent = a->owner.try_as<NDArray>();
+    a = parent ? parent->get() : nullptr;
+  }
+  return false;
+}
+void make_read_only(NDArray& array) {
+  NDArrayObj* a = array.mut();
+  auto memory = make<ReadOnlyMemory>();
+  memory.edit()->owner = std::move(a->owner);
+  a->owner = Any(std::move(memory));
+}
+
 NDArray view_of(const DLTensor& t) {
   if (t.ndim < 0 || t.ndim > 64) malformed("its number of dimensions is out of range");
   if (t.ndim > 0 && !t.shape) malformed("it has no shape");
@@ -77,7 +98,9 @@ NDArray from_dlpack(DLManagedTensorVersioned* tensor) {
     malformed("its version of the format is not 1");
   if (tensor && tensor->flags & DLPACK_FLAG_BITMASK_IS_SUBBYTE_TYPE_PADDED)
     malformed("padded elements below a byte are not supported");
-  return adopt(tensor);
+  NDArray array = adopt(tensor);
+  if (tensor->flags & DLPACK_FLAG_BITMASK_READ_ONLY) make_read_only(array);
+  return array;
 }
 NDArray from_dlpack(DLManagedTensor* tensor) { return adopt(tensor); }
 
@@ -95,8 +118,15 @@ DLTensor dlpack_view(const NDArray& array) {
 DLManagedTensorVersioned* to_dlpack(const NDArray& array) {
   auto* m = export_array<DLManagedTensorVersioned>(array);
   m->version = {DLPACK_MAJOR_VERSION, DLPACK_MINOR_VERSION};
+  if (is_read_only(array)) m->flags = DLPACK_FLAG_BITMASK_READ_ONLY;
   return m;
 }
-DLManagedTensor* to_dlpack_unversioned(const NDArray& array) { return export_array<DLManagedTensor>(array); }
+DLManagedTensor* to_dlpack_unversioned(const NDArray& array) {
+  if (is_read_only(array))
+    throw Error(ErrorKind::usage, "T0406",
+                "the tensor is read-only, which DLPack cannot say before version 1", {},
+                "ask for version 1, or for a copy");
+  return export_array<DLManagedTensor>(array);
+}
 
 }  // namespace tenon

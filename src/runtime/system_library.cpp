@@ -8,6 +8,7 @@
 
 #include "runtime/artifact_format.h"
 #include "runtime/c_guard.h"
+#include "runtime/dlpack.h"
 
 namespace tenon {
 namespace {
@@ -57,6 +58,7 @@ Artifact system_artifact(std::string_view name, const LoadOptions& options) {
   if (records.size() != library.num_constants) refuse("T0605", "the constants are not those of the tables");
   for (size_t i = 0; i < records.size(); ++i) {
     NDArray c = NDArray::view(const_cast<void*>(library.constants[i]), records[i].shape, records[i].dtype);
+    make_read_only(c);
     if (options.check && c.hash() != records[i].hash)
       refuse("T0606", "constant " + std::to_string(i) + " is damaged: its bytes do not match their hash");
     e.constants.push_back(std::move(c));

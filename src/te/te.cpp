@@ -12,10 +12,23 @@
 namespace tenon::te {
 namespace {
 
-/// Sizes and indices are int64 everywhere.
-PrimExpr as_index(const PrimExpr& e) { return e.dtype() == i64 ? e : tir::cast(i64, e); }
-Array<PrimExpr> as_indices(const Array<PrimExpr>& a) {
-  return a.map([](const PrimExpr& e) { return as_index(e); });
+/// Sizes and indices are int64 everywhere; they are made of integers and conditions. Messages name the place
+/// as `what` 'name'.
+PrimExpr as_index(const PrimExpr& e, const char* what, const std::string& name) {
+  if (e.dtype() == i64) return e;
+  if (!e.dtype().is_scalar() || !(e.dtype().is_integer() || e.dtype().is_bool()))
+    fail("T0343", fmt::format("a size or index of type {}", to_string(e.dtype())),
+         fmt::format("{} '{}'", what, name), "give an integer");
+  return tir::cast(i64, e);
+}
+PrimExpr as_size(const PrimExpr& e, const char* what, const std::string& name) {
+  if (const auto size = tir::as_int(e); size && *size < 0)
+    fail("T0343", fmt::format("a dimension of size {}", *size), fmt::format("{} '{}'", what, name),
+         "sizes are not negative");
+  return as_index(e, what, name);
+}
+Array<PrimExpr> as_sizes(const Array<PrimExpr>& shape, const char* what, const std::string& name) {
+  return shape.map([&](const PrimExpr& e) { return as_size(e, what, name); });
 }
 
 Tensor make_tensor(const Operation& op, int64_t index, const Array<PrimExpr>& shape, DataType dtype,
@@ -59,7 +72,7 @@ std::vector<Tensor> make_compute(const Array<PrimExpr>& shape, const MultiLambda
   node->name = std::move(name);
   node->tag = std::move(tag);
   node->attrs = std::move(attrs);
-  node->shape = as_indices(shape);
+  node->shape = as_sizes(shape, "te.compute", node->name);
   Array<tir::VarRef> vars;
   for (size_t i = 0; i < node->shape.size(); ++i) {
     tir::IterVar axis = tir::iter_var(tir::range(PrimExpr(0), node->shape[i]), fmt::format("i{}", i));
@@ -141,7 +154,9 @@ PrimExpr Tensor::operator()(Array<PrimExpr> indices) const {
     fail("T0343",
          fmt::format("tensor '{}' of rank {} read with {} indices", get()->name, ndim(), indices.size()), {},
          "give one index for each dimension");
-  return make<tir::ProducerLoad>(tir::DataProducer(*this), as_indices(indices));
+  return make<tir::ProducerLoad>(tir::DataProducer(*this), indices.map([&](const PrimExpr& i) {
+    return as_index(i, "tensor", get()->name);
+  }));
 }
 
 std::vector<Tensor> OperationNode::outputs() const {
@@ -175,7 +190,10 @@ Tensor placeholder(Array<PrimExpr> shape, DataType dtype, std::string name) {
   OperationNode* node = op.edit();
   node->kind = OperationKind::placeholder;
   node->name = std::move(name);
-  node->shape = as_indices(shape);
+  if (dtype.is_void())
+    fail("T0343", "a tensor without a data type", fmt::format("te.placeholder '{}'", node->name),
+         "give one, such as float32");
+  node->shape = as_sizes(shape, "te.placeholder", node->name);
   node->dtype = dtype;
   return op->outputs()[0];
 }
@@ -191,8 +209,9 @@ std::vector<Tensor> compute_multi(Array<PrimExpr> shape, MultiLambda f, std::str
 }
 
 tir::IterVar reduce_axis(tir::Range dom, std::string name) {
-  return tir::iter_var(tir::range(as_index(dom->min), as_index(dom->extent)), std::move(name),
-                       tir::IterKind::reduce);
+  const tir::Range range =
+      tir::range(as_index(dom->min, "te.reduce_axis", name), as_size(dom->extent, "te.reduce_axis", name));
+  return tir::iter_var(range, std::move(name), tir::IterKind::reduce);
 }
 
 std::vector<Tensor> scan(Array<Tensor> init, Array<Tensor> update, Array<Tensor> state, std::string name,
@@ -262,7 +281,9 @@ std::vector<Tensor> external(
     Array<Array<PrimExpr>> shapes, std::vector<DataType> dtypes, Array<Tensor> inputs,
     std::function<tir::Stmt(const Array<tir::Buffer>&, const Array<tir::Buffer>&)> body, std::string name,
     AttrMap attrs) {
-  CHECK(shapes.size() == dtypes.size(), "one data type for each output");
+  if (shapes.size() != dtypes.size())
+    fail("T0343", fmt::format("{} shapes and {} data types", shapes.size(), dtypes.size()),
+         fmt::format("te.extern '{}'", name), "give one data type for each output");
   auto op = make<OperationNode>();
   OperationNode* node = op.edit();
   node->kind = OperationKind::external;
@@ -271,7 +292,8 @@ std::vector<Tensor> external(
   node->inputs = inputs;
   for (const Tensor& t : inputs) node->input_buffers.push_back(tir::buffer(t->name, t.shape(), t.dtype()));
   for (size_t i = 0; i < shapes.size(); ++i)
-    node->output_buffers.push_back(tir::buffer(node->name, as_indices(shapes[i]), dtypes[i]));
+    node->output_buffers.push_back(
+        tir::buffer(node->name, as_sizes(shapes[i], "te.extern", node->name), dtypes[i]));
   node->statement = body(node->input_buffers, node->output_buffers);
   return op->outputs();
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * The interface of objects and functions, used from plain C: values, containers, tensors, functions both
- * ways, the registry, fields of the compiler's nodes, errors. */
+ * ways, the registry, fields of the compiler's nodes, compiled models, errors. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -82,6 +82,29 @@ static void values_and_containers(void) {
 static int released;
 static void release(void* owner) { ++*(int*)owner; }
 
+/* Memory that may not be written is said to be so on both ways. */
+static DLManagedTensorVersioned constant;
+static void drop_constant(DLManagedTensorVersioned* self) { release(self->manager_ctx); }
+static void read_only(const DLTensor* t) {
+  TenonAny result, tensor;
+  DLManagedTensorVersioned* again;
+  DLManagedTensor* unversioned;
+  constant.version.major = DLPACK_MAJOR_VERSION;
+  constant.flags = DLPACK_FLAG_BITMASK_READ_ONLY;
+  constant.dl_tensor = *t;
+  constant.manager_ctx = &released;
+  constant.deleter = drop_constant;
+  OK(tenon_ffi_from_dlpack(&constant, &tensor));
+  OK(tenon_ffi_to_dlpack(tensor.v.object, &again, &result));
+  EXPECT(again->flags & DLPACK_FLAG_BITMASK_READ_ONLY);
+  again->deleter(again);
+  EXPECT(tenon_ffi_to_dlpack_unversioned(tensor.v.object, &unversioned, &result) == TENON_ERROR_USAGE &&
+         is_code(&result, "T0406"));
+  tenon_ffi_any_release(&result);
+  tenon_ffi_any_release(&tensor);
+  EXPECT(released == 2);
+}
+
 static void tensors(void) {
   TenonAny result, tensor;
   float data[6] = {0, 1, 2, 3, 4, 5};
@@ -99,8 +122,13 @@ static void tensors(void) {
   OK(tenon_ffi_from_dlpack(versioned, &tensor)); /* takes it back */
   unversioned->deleter(unversioned);
   EXPECT(released == 0);
+  OK(tenon_ffi_to_dlpack_unversioned(tensor.v.object, &unversioned, &result));
+  tenon_ffi_any_release(&tensor);
+  OK(tenon_ffi_from_dlpack_unversioned(unversioned, &tensor));
+  EXPECT(released == 0);
   tenon_ffi_any_release(&tensor);
   EXPECT(released == 1);
+  read_only(&t);
   t.dtype.code = kDLComplex;
   t.dtype.bits = 64;
   EXPECT(tenon_ffi_tensor(&t, NULL, NULL, &result) == TENON_ERROR_USAGE && is_code(&result, "T0405"));
@@ -109,6 +137,23 @@ static void tensors(void) {
   t.strides = strides;
   EXPECT(tenon_ffi_tensor(&t, NULL, NULL, &result) == TENON_ERROR_USAGE && is_code(&result, "T0404"));
   tenon_ffi_any_release(&result);
+}
+
+static TenonAny number(float value) {
+  static float data[1];
+  static int64_t shape[1] = {1};
+  const DLTensor t = {data, {kDLCPU, 0}, 1, tenon_dtype("float32"), shape, NULL, 0};
+  TenonAny result;
+  data[0] = value;
+  OK(tenon_ffi_tensor(&t, NULL, NULL, &result));
+  return result;
+}
+static float value_of(TenonAny* tensor) {
+  DLTensor view;
+  EXPECT(tenon_ffi_tensor_view(tensor->v.object, &view));
+  const float value = *(const float*)view.data;
+  tenon_ffi_any_release(tensor);
+  return value;
 }
 
 static TenonStatus add(void* self, const TenonAny* arguments, int32_t count, TenonAny* result) {
@@ -223,13 +268,138 @@ static void nodes(void) {
   tenon_ffi_any_release(&f);
 }
 
+/* ---- Compiled models. */
+
+static TenonAny text_of(const char* text) {
+  TenonAny result;
+  OK(tenon_ffi_string(text, strlen(text), &result));
+  return result;
+}
+/* Calls a function of the registry; its arguments are released. */
+static TenonAny called(const char* name, TenonAny* arguments, int32_t count) {
+  TenonAny result, f;
+  OK(tenon_ffi_function_get(name, &result));
+  f = result;
+  OK(tenon_ffi_call(f.v.object, arguments, count, &result));
+  tenon_ffi_any_release(&f);
+  for (int32_t i = 0; i < count; ++i) tenon_ffi_any_release(&arguments[i]);
+  return result;
+}
+/* main(x) = 2 * x, as an object of the type "Artifact". */
+static TenonAny compiled_double(void) {
+  TenonAny result, arguments[1], pairs[4], found;
+  arguments[0] =
+      text_of("@R.function\ndef main(x: R.Tensor((1,), 'float32')):\n    y = R.add(x, x)\n    return y\n");
+  pairs[0] = text_of("module");
+  pairs[1] = called("ir.parse", arguments, 1);
+  pairs[2] = text_of("emit");
+  pairs[3] = text_of("jit");
+  OK(tenon_ffi_map(pairs, 2, &result));
+  arguments[0] = result;
+  for (int i = 0; i < 4; ++i) tenon_ffi_any_release(&pairs[i]);
+  TenonAny reply = called("compiler.compile", arguments, 1), key = text_of("artifact");
+  found = *tenon_ffi_map_find(reply.v.object, &key);
+  tenon_ffi_any_retain(&found);
+  tenon_ffi_any_release(&key);
+  tenon_ffi_any_release(&reply);
+  return found;
+}
+
+/* What an instrument sees, and what it answers. */
+static struct {
+  int before, after;
+  int32_t arguments;
+  int skip, fail;
+} seen;
+static TenonStatus watch(void* self, const TenonAny* arguments, int32_t count, TenonAny* result) {
+  (void)self;
+  size_t n;
+  EXPECT(count >= 3 && tenon_ffi_text(arguments[0].v.object, &n) && arguments[1].tag == TENON_BOOL);
+  *(arguments[1].v.i ? &seen.before : &seen.after) += 1;
+  EXPECT(!arguments[1].v.i || arguments[2].tag == TENON_NONE);
+  seen.arguments = count - 3;
+  if (seen.fail) {
+    const TenonErrorInfo e = {TENON_ERROR_LIMIT, "T0351", "enough", "", "", NULL, NULL, NULL};
+    tenon_ffi_error(&e, result);
+    return TENON_ERROR_LIMIT;
+  }
+  *result = tenon_any_bool(seen.skip && arguments[1].v.i);
+  return TENON_OK;
+}
+
+static float run_on(TenonSession* session, const char* function, float value) {
+  TenonAny result, x = number(value);
+  OK(tenon_ffi_session_call(session, function, &x, 1, &result));
+  tenon_ffi_any_release(&x);
+  return value_of(&result);
+}
+
+static void instruments(TenonSession* session) {
+  TenonAny result, f, x = number(3);
+  OK(tenon_ffi_function(watch, NULL, NULL, &result));
+  f = result;
+  OK(tenon_ffi_session_set_instrument(session, f.v.object, &result));
+  EXPECT(run_on(session, NULL, 3) == 6 && seen.before >= 1 && seen.before == seen.after &&
+         seen.arguments >= 1);
+  seen.fail = 1;
+  EXPECT(tenon_ffi_session_call(session, NULL, &x, 1, &result) == TENON_ERROR_LIMIT &&
+         is_code(&result, "T0351"));
+  tenon_ffi_any_release(&result);
+  seen.fail = 0, seen.skip = 1, seen.after = 0;
+  OK(tenon_ffi_session_call(session, NULL, &x, 1, &result)); /* what was left out gives no values */
+  tenon_ffi_any_release(&result);
+  EXPECT(seen.after == 0);
+  EXPECT(tenon_ffi_session_set_instrument(session, x.v.object, &result) == TENON_ERROR_USAGE &&
+         is_code(&result, "T0102"));
+  tenon_ffi_any_release(&result);
+  const int count = seen.before;
+  OK(tenon_ffi_session_set_instrument(session, NULL, &result));
+  EXPECT(run_on(session, "main", 4) == 8 && seen.before == count);
+  EXPECT(tenon_ffi_use_count(f.v.object) == 1);
+  EXPECT(tenon_ffi_session_set_instrument(NULL, NULL, &result) == TENON_ERROR_USAGE &&
+         is_code(&result, "T0514"));
+  tenon_ffi_any_release(&result);
+  tenon_ffi_any_release(&f);
+  tenon_ffi_any_release(&x);
+}
+
+static void models(void) {
+  TenonAny result, object = compiled_double(), x = number(1);
+  TenonArtifact* artifact;
+  TenonSession* session;
+  EXPECT(tenon_ffi_artifact(x.v.object, &artifact, &result) == TENON_ERROR_USAGE &&
+         is_code(&result, "T0102") && !artifact);
+  tenon_ffi_any_release(&result);
+  OK(tenon_ffi_artifact(object.v.object, &artifact, &result));
+  tenon_ffi_any_release(&object);
+  OK(tenon_ffi_artifact_functions(artifact, &result));
+  size_t n;
+  const TenonAny* names = tenon_ffi_array_items(result.v.object, &n);
+  EXPECT(n >= 1 && !strcmp(tenon_ffi_text(names[0].v.object, &n), "main"));
+  tenon_ffi_any_release(&result);
+  EXPECT(tenon_session_create(artifact, NULL, &session) == TENON_OK);
+  tenon_artifact_release(artifact);
+  EXPECT(run_on(session, NULL, 3) == 6 && run_on(session, "main", 5) == 10);
+  EXPECT(tenon_ffi_session_call(session, "other", &x, 1, &result) == TENON_ERROR_USAGE &&
+         is_code(&result, "T0503"));
+  tenon_ffi_any_release(&result);
+  EXPECT(tenon_ffi_session_call(session, NULL, NULL, 0, &result) == TENON_ERROR_USAGE);
+  tenon_ffi_any_release(&result);
+  instruments(session);
+  tenon_ffi_any_release(&x);
+  tenon_session_release(session);
+}
+
 int main(int argc, char** argv) {
   EXPECT(tenon_ffi_version() == TENON_FFI_VERSION);
   values_and_containers();
   tensors();
   functions();
   foreign();
-  if (argc < 2 || strcmp(argv[1], "--runtime")) nodes(); /* --runtime: without the compiler */
+  if (argc < 2 || strcmp(argv[1], "--runtime")) { /* --runtime: without the compiler */
+    nodes();
+    models();
+  }
   puts("ok");
   return 0;
 }

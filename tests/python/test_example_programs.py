@@ -9,6 +9,7 @@ import unittest
 
 ROOT = pathlib.Path(os.environ.get("TENON_SOURCE_DIR") or pathlib.Path(__file__).parents[2])
 WORDS = {"classify.py": "97.8% of 359", "count_nodes.py": "A[v_i0] + T.float32(1) * T.float32(2)",
+         "graph_and_passes.py": "fused_relu_multiply", "schedules.py": "float32 [0. 2. 4. 6.]",
          "session.py": "image ['batch', 1, 8, 8]"}
 
 

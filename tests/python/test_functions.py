@@ -130,7 +130,7 @@ class Functions(unittest.TestCase):
                 f(*arguments)
             self.assertIsInstance(refused.exception, TypeError)
             self.assertIn("ir.first_difference", str(refused.exception))
-        self.assertEqual(f(b=None, a=None), "")
+        self.assertEqual(f(b=tenon.tir.IntImm("int8", 1), a=tenon.tir.IntImm("int8", 1)), "")
         with self.assertRaises(TypeError):
             f(x=1)
 

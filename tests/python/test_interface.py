@@ -16,6 +16,8 @@ class Versions(unittest.TestCase):
         lines = [line.split() for line in (ROOT / "tests/ffi/versions.txt").read_text().splitlines() if line[0] != "#"]
         self.assertEqual(declared, {name for _, name in lines}, "a function that is added has a line in tests/ffi/versions.txt, "
                          "and raises TENON_FFI_VERSION")
+        used = (ROOT / "tests/ffi/test_ffi.c").read_text()
+        self.assertEqual([name for name in sorted(declared) if name + "(" not in used], [], "tests/ffi/test_ffi.c uses every function")
         versions = [int(v) for v, _ in lines]
         self.assertEqual(versions, sorted(versions))
         self.assertEqual(int(re.search(r"#define TENON_FFI_VERSION (\d+)", header)[1]), versions[-1])

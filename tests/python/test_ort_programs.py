@@ -247,6 +247,25 @@ def lists_go_in_as_sequences(ort):
     return s.run(None, {"s": [X, X + 1, X[:1]]}), s.run(["n"], {"s": [X]}), kinds(s)
 
 
+def sequences_are_bound(ort):
+    kind = helper.make_tensor_sequence_value_info("s", TensorProto.FLOAT, None)
+    made = session(ort, model_of([helper.make_node("SequenceConstruct", ["x", "x"], ["s"])], [info("x", ("n", 4))], [kind]))
+    binding = made.io_binding()
+    binding.bind_cpu_input("x", X)
+    binding.bind_output("s")
+    made.run_with_iobinding(binding)
+    value = binding.get_outputs()[0]
+    taken = session(ort, model_of([helper.make_node("SequenceAt", ["s", "i"], ["y"])], [kind, info("i", (), TensorProto.INT64)],
+                                  [info("y", None)]))
+    second = taken.io_binding()
+    second.bind_ortvalue_input("s", value)
+    second.bind_cpu_input("i", np.array(1))
+    second.bind_output("y")
+    taken.run_with_iobinding(second)
+    return (value.is_tensor(), value.is_tensor_sequence(), value.has_value(), value.data_type(), value.element_type(),
+            binding.copy_outputs_to_cpu(), second.copy_outputs_to_cpu())
+
+
 def strings_are_arrays_of_objects(ort):
     s = session(ort, of_any_kind([helper.make_node("StringConcat", ["a", "b"], ["y"])],
                                  [info("a", (None,), TensorProto.STRING), info("b", (None,), TensorProto.STRING)],

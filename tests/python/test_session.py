@@ -81,6 +81,41 @@ class Session(unittest.TestCase):
         with self.assertRaises(TypeError):
             s.run_with_iobinding(None)
 
+    def test_bindings_of_values(self):
+        """Sequences and strings: beside tensors, in buffers, unbound again."""
+        kind = helper.make_tensor_sequence_value_info("s", TensorProto.FLOAT, None)
+        nodes = [helper.make_node("SequenceAt", ["s", "i"], ["y"]), helper.make_node("Identity", ["t"], ["u"])]
+        s = tenon.InferenceSession(model_of(nodes, [kind, info("i", (), TensorProto.INT64), info("t", ("m",), TensorProto.STRING)],
+                                            [info("y", (2, 4)), info("u", ("m",), TensorProto.STRING)]).SerializeToString())
+        b, y, index = s.io_binding(), np.zeros((2, 4), "f"), np.array(0)
+        with self.assertRaises(ValueError):
+            s.run_with_iobinding(b)  # nothing is bound
+        for name, value in (("s", [X]), ("t", np.array(["a"]))):
+            with self.assertRaisesRegex(tenon.UsageError, "bind_ortvalue_input"):
+                b.bind_cpu_input(name, value)
+        b.bind_ortvalue_input("s", tenon.OrtValue([X, 2 * X]))
+        b.bind_ortvalue_input("t", tenon.OrtValue(np.array(["a", "bc"], object)))
+        b.bind_cpu_input("i", index)
+        b.bind_ortvalue_output("y", tenon.OrtValue(y))
+        b.bind_output("u")
+        with self.assertRaisesRegex(tenon.UsageError, "'u'"):
+            b.get_outputs()
+        with self.assertRaisesRegex(tenon.UsageError, "'u'"):
+            b.bind_ortvalue_output("u", tenon.OrtValue(y))
+        for number in (0, 1):
+            index[...] = number
+            s.run_with_iobinding(b)
+            np.testing.assert_array_equal(y, (number + 1) * X)
+            self.assertEqual(b.copy_outputs_to_cpu()[1].tolist(), ["a", "bc"])
+        b.bind_ortvalue_input("s", tenon.OrtValue([X]))
+        with self.assertRaises(tenon.Error):
+            s.run_with_iobinding(b)  # there is no item 1
+        index[...] = 0
+        s.run_with_iobinding(b)
+        b.clear_binding_inputs()
+        with self.assertRaises(ValueError):
+            s.run_with_iobinding(b)
+
     def test_types_that_numpy_has_not(self):
         try:
             import ml_dtypes

@@ -66,6 +66,31 @@ class Buffers(unittest.TestCase):
         del capsule
         self.assertEqual(t.use_count(), 1)
 
+    def test_what_is_read_only_stays_so(self):
+        for data in (b"abc", memoryview(array.array("f", [1, 2])).toreadonly()):
+            t = tenon.NDArray(data)
+            for view in (t, tenon.NDArray(t), t._carrier(), t._of("uint8", (2,))):
+                self.assertTrue(memoryview(view).readonly)
+                with self.assertRaises(BufferError):
+                    view.__dlpack__()  # the older form cannot say so
+            capsule = t.__dlpack__(max_version=(1, 0))
+            again = through(type("Producer", (), {"__dlpack__": lambda self, max_version: capsule})())
+            self.assertEqual((again.data_ptr, memoryview(again).readonly), (t.data_ptr, True))
+            self.assertFalse(memoryview(through(type("Copy", (), {"__dlpack__": lambda self, **k: t.__dlpack__(copy=True)})())).readonly)
+        self.assertFalse(memoryview(through(bytearray(b"abc"))).readonly)
+
+    def test_programs_do_not_write_what_is_read_only(self):
+        from tenon import te
+        a = te.placeholder((2,), name="A")
+        program = te.create_prim_func([a, te.compute((2,), lambda i: a[i] + 1.0)])
+        run, x = tenon.get_global_func("ir.interpret"), array.array("f", [1, 2])
+        with self.assertRaisesRegex(tenon.Error, "T0406"):
+            run(program, [through(x), through(memoryview(x).toreadonly())])
+        self.assertEqual(list(x), [1, 2])
+        y = array.array("f", [0, 0])
+        run(program, [through(memoryview(x).toreadonly()), through(y)])
+        self.assertEqual(list(y), [2, 3])
+
     def test_what_is_no_array(self):
         for bad in [1, "x", object(), [1]]:
             with self.assertRaises(TypeError):
@@ -111,7 +136,13 @@ class Numpy(unittest.TestCase):
     def test_read_only_arrays_are_taken(self):
         a = numpy.arange(3)
         a.flags.writeable = False
-        self.assertEqual(through(a).data_ptr, a.ctypes.data)
+        t = through(a)
+        self.assertEqual(t.data_ptr, a.ctypes.data)
+        for back in (numpy.asarray(t), t.numpy(), numpy.array(t, copy=False)):
+            self.assertEqual((back.ctypes.data, back.flags.writeable), (a.ctypes.data, False))
+        self.assertTrue(numpy.array(t).flags.writeable)
+        with self.assertRaises(ValueError):
+            numpy.asarray(t)[0] = 5
 
     def test_types_that_numpy_has_not(self):
         try:
@@ -129,6 +160,7 @@ class Numpy(unittest.TestCase):
             self.assertEqual(float(t.numpy()[0, 0]), 2 if shared else 1)
             numpy.testing.assert_array_equal(tenon.NDArray(a.T).numpy().astype("f"), a.T.astype("f"))
 
+    @unittest.skipIf(numpy and numpy.lib.NumpyVersion(numpy.__version__) < "2.1.0", "this NumPy's from_dlpack does not copy")
     def test_copies_by_dlpack(self):
         t = tenon.NDArray(numpy.arange(6.0).reshape(2, 3))
         self.assertNotEqual(numpy.from_dlpack(t, copy=True).ctypes.data, t.data_ptr)

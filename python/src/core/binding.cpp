@@ -138,14 +138,22 @@ PyObject* session_run_binding(PyObject* self, PyObject* const* args, Py_ssize_t 
   BindingObject* b = binding_of(args[0]);
   if (!idle_binding(b)) return nullptr;
   if (b->owner != self) return PyErr_Format(PyExc_ValueError, "the binding belongs to another session");
-  const bool noted = n == 2 && args[1] != Py_None;
-  if (noted && !note_run(self, args[1], "_begin", b->session)) return nullptr;
+  PyObject* options = n == 2 ? args[1] : Py_None;
+  Model* model = model_of(self);
+  if (!model->tensors_only) {  // `_run` of the class has what is bound, and calls `run`
+    b->running = true;
+    PyObject* done = PyObject_CallMethod(args[0], "_run", "O", options);
+    b->running = false;
+    return done;
+  }
+  const bool noted = options != Py_None;
+  if (noted && !note_run(self, options, "_begin", b->session)) return nullptr;
   Py_CLEAR(b->taken);
   b->running = true;
-  const TenonStatus status = run_unlocked(model_of(self), b->session);
+  const TenonStatus status = run_unlocked(model, b->session);
   b->running = false;
   if (status != TENON_OK) raise_last(self, status);
-  if (noted) note_end(self, args[1], b->session);
+  if (noted) note_end(self, options, b->session);
   if (status != TENON_OK) return nullptr;
   Py_RETURN_NONE;
 }

@@ -43,6 +43,39 @@ const char* format_of_type(DLDataType t) {
   }
 }
 
+/// A view of memory that `release(owner)` gives back. DLPack's flags say what may only be read.
+TenonStatus tensor_over(const DLTensor& tensor, void* owner, void (*release)(void*), bool read_only,
+                        TenonAny* result) {
+  if (!read_only) return tenon_ffi_tensor(&tensor, owner, release, result);
+  struct Borrowed {
+    DLManagedTensorVersioned managed;
+    void* owner;
+    void (*release)(void*);
+  };
+  auto* b = new Borrowed{{}, owner, release};
+  b->managed.version = {DLPACK_MAJOR_VERSION, DLPACK_MINOR_VERSION};
+  b->managed.flags = DLPACK_FLAG_BITMASK_READ_ONLY;
+  b->managed.dl_tensor = tensor;
+  b->managed.manager_ctx = b;
+  b->managed.deleter = [](DLManagedTensorVersioned* self) {
+    auto* borrowed = static_cast<Borrowed*>(self->manager_ctx);
+    borrowed->release(borrowed->owner);
+    delete borrowed;
+  };
+  const TenonStatus status = tenon_ffi_from_dlpack(&b->managed, result);
+  if (status != TENON_OK) delete b;
+  return status;
+}
+bool is_read_only(const TenonObject* tensor) {
+  DLManagedTensorVersioned* managed;
+  TenonAny result;
+  if (tenon_ffi_to_dlpack(tensor, &managed, &result) != TENON_OK)
+    return tenon_ffi_any_release(&result), false;
+  const bool read_only = managed->flags & DLPACK_FLAG_BITMASK_READ_ONLY;
+  managed->deleter(managed);
+  return read_only;
+}
+
 // ---------------------------------------------------------------- NumPy's arrays
 /// The begin of NumPy's array and data type objects, the same from NumPy 1.7 to 2.x: what its headers give to
 /// extensions. Reading it costs a tenth of the buffer protocol.
@@ -62,7 +95,7 @@ struct NumpyType {
   char kind, letter, byteorder, unused;
   int number;
 };
-constexpr int kNumpyContiguous = 1, kNumpyAligned = 0x100;
+constexpr int kNumpyContiguous = 1, kNumpyAligned = 0x100, kNumpyWriteable = 0x400;
 constexpr int kNumpyUserTypes = 256;  // from this number on types are those of extensions
 
 /// By NumPy's numbers of types; bits 0 for the others.
@@ -91,7 +124,8 @@ bool is_numpy_array(PyTypeObject* type) {
 int from_numpy(PyObject* value, TenonAny* result) {
   DLTensor tensor;
   if (!numpy_view(value, &tensor)) return 0;
-  if (tenon_ffi_tensor(&tensor, value, drop_later, result) != TENON_OK)
+  const bool read_only = !(reinterpret_cast<const NumpyArray*>(value)->flags & kNumpyWriteable);
+  if (tensor_over(tensor, value, drop_later, read_only, result) != TENON_OK)
     return tenon_ffi_any_release(result), 0;
   Py_INCREF(value);
   return 1;
@@ -111,8 +145,8 @@ bool usable(const Py_buffer* view) {
          reinterpret_cast<uintptr_t>(view->buf) % size_t(view->itemsize ? view->itemsize : 1) == 0;
 }
 
-int made(const DLTensor& tensor, void* owner, void (*release)(void*), TenonAny* result) {
-  if (tenon_ffi_tensor(&tensor, owner, release, result) == TENON_OK) return 1;
+int made(const DLTensor& tensor, void* owner, void (*release)(void*), bool read_only, TenonAny* result) {
+  if (tensor_over(tensor, owner, release, read_only, result) == TENON_OK) return 1;
   release(owner);
   raise(result);
   return -1;
@@ -135,7 +169,7 @@ int from_buffer(PyObject* value, TenonAny* result) {
   static_assert(sizeof(Py_ssize_t) == sizeof(int64_t));
   auto* shape = reinterpret_cast<int64_t*>(view->shape);
   DLTensor tensor = {view->buf, {kDLCPU, 0}, view->ndim, type, shape, nullptr, 0};
-  if (usable(view)) return made(tensor, view, release_view_later, result);
+  if (usable(view)) return made(tensor, view, release_view_later, view->readonly, result);
   PyObject* copy = PyBytes_FromStringAndSize(nullptr, view->len);
   if (!copy || PyBuffer_ToContiguous(PyBytes_AsString(copy), view, view->len, 'C') != 0) {
     Py_XDECREF(copy);
@@ -143,7 +177,7 @@ int from_buffer(PyObject* value, TenonAny* result) {
     return -1;
   }
   tensor.data = PyBytes_AsString(copy);
-  const int found = made(tensor, copy, drop_later, result);
+  const int found = made(tensor, copy, drop_later, false, result);
   release_view(view);  // the shape was its own
   return found;
 }
@@ -203,6 +237,11 @@ int tensor_getbuffer(PyObject* self, Py_buffer* out, int flags) {
     PyErr_SetString(PyExc_BufferError, "this tensor has a type or device that buffers do not have");
     return -1;
   }
+  const bool read_only = is_read_only(object_of(self));
+  if (read_only && flags & PyBUF_WRITABLE) {
+    PyErr_SetString(PyExc_BufferError, "this tensor is read-only");
+    return -1;
+  }
   // Shape and strides, as long as the buffer is in use.
   auto* sizes = static_cast<Py_ssize_t*>(PyMem_Malloc(sizeof(Py_ssize_t) * size_t(2 * t.ndim + 1)));
   if (!sizes) return PyErr_NoMemory(), -1;
@@ -218,6 +257,7 @@ int tensor_getbuffer(PyObject* self, Py_buffer* out, int flags) {
   out->obj = self;
   out->len = bytes;
   out->itemsize = t.dtype.bits / 8;
+  out->readonly = read_only;
   out->ndim = t.ndim;
   out->format = flags & PyBUF_FORMAT ? const_cast<char*>(format) : nullptr;
   out->shape = flags & PyBUF_ND ? sizes : nullptr;
@@ -247,7 +287,7 @@ PyObject* copied(PyObject* self) {
   DLTensor own = t;
   own.data = PyBytes_AsString(memory);
   TenonAny result;
-  return made(own, memory, drop_later, &result) == 1 ? from_any(result) : nullptr;
+  return made(own, memory, drop_later, false, &result) == 1 ? from_any(result) : nullptr;
 }
 /// A DLPack capsule in the version that the consumer asks for.
 PyObject* capsule_of(TenonObject* object, PyObject* version) {
@@ -260,6 +300,9 @@ PyObject* capsule_of(TenonObject* object, PyObject* version) {
     if (tenon_ffi_to_dlpack(object, &managed, &result) != TENON_OK) return raise(&result), nullptr;
     return PyCapsule_New(managed, "dltensor_versioned", drop_capsule);
   }
+  if (is_read_only(object))
+    return PyErr_Format(PyExc_BufferError,
+                        "a read-only tensor is given to who asks for DLPack 1 (max_version), or as a copy");
   DLManagedTensor* managed = nullptr;
   if (tenon_ffi_to_dlpack_unversioned(object, &managed, &result) != TENON_OK) return raise(&result), nullptr;
   return PyCapsule_New(managed, "dltensor", drop_capsule);
@@ -283,6 +326,15 @@ PyObject* tensor_dlpack(PyObject* self, PyObject* args, PyObject* keywords) {
   return capsule_of(object, version);
 }
 
+/// Another view of the memory of a tensor.
+PyObject* view_over(PyObject* self, const DLTensor& t) {
+  TenonAny result;
+  if (tensor_over(t, self, drop_later, is_read_only(object_of(self)), &result) != TENON_OK)
+    return raise(&result), nullptr;
+  Py_INCREF(self);
+  return from_any(result);
+}
+
 /// A view as unsigned integers, for types that buffers do not have: of the same shape and width, or of packed
 /// bytes.
 PyObject* tensor_carrier(PyObject* self, PyObject*) {
@@ -293,10 +345,7 @@ PyObject* tensor_carrier(PyObject* self, PyObject*) {
   bytes = (bytes + 7) / 8;
   if (t.dtype.bits < 8) t.ndim = 1, t.shape = &bytes, t.dtype.bits = 8;
   t.dtype = {kDLUInt, t.dtype.bits, 1};
-  TenonAny result;
-  if (tenon_ffi_tensor(&t, self, drop_later, &result) != TENON_OK) return raise(&result), nullptr;
-  Py_INCREF(self);
-  return from_any(result);
+  return view_over(self, t);
 }
 
 /// `_of(dtype, shape)`: a view of the same memory as another type; who calls vouches for the sizes.
@@ -312,10 +361,7 @@ PyObject* tensor_of(PyObject* self, PyObject* args) {
   t.dtype = tenon_dtype(name);
   t.ndim = int32_t(dims.size());
   t.shape = dims.data();
-  TenonAny result;
-  if (tenon_ffi_tensor(&t, self, drop_later, &result) != TENON_OK) return raise(&result), nullptr;
-  Py_INCREF(self);
-  return from_any(result);
+  return view_over(self, t);
 }
 
 PyObject* tensor_device(PyObject* self, PyObject*) {
@@ -406,6 +452,10 @@ int tensor_from(PyObject* value, TenonAny* result) {
     if (const int found = from_buffer(value, result)) return found;
   if (is_numpy_array(Py_TYPE(value)) && reinterpret_cast<NumpyArray*>(value)->type->number >= kNumpyUserTypes)
     return from_ml_dtypes(value, result);
+  if (is_numpy_array(Py_TYPE(value)))
+    return PyErr_Format(PyExc_TypeError, "an array of %S is no tensor: its elements have another type",
+                        reinterpret_cast<PyObject*>(reinterpret_cast<NumpyArray*>(value)->type)),
+           -1;
   return from_dlpack(value, result);
 }
 

@@ -64,6 +64,11 @@ std::span<const ErrorCode> general_codes() {
       {"T0405", "a DLPack tensor is malformed",
        "Its fields contradict one another: a null pointer, a negative dimension, an unknown type or device.",
        "Check the library that made the tensor."},
+      {"T0406", "a tensor may only be read",
+       "Its memory is a constant or an array that its owner made read-only; it is to be written, or to be "
+       "given "
+       "out in the older form of DLPack, which cannot say so.",
+       "Give a copy."},
       {"T0410", "the operands of a BLAS product do not fit together",
        "The shapes or element types that a compiled model passes to the BLAS library are not those of a "
        "matrix product.",

@@ -115,7 +115,7 @@ std::span<const ErrorCode> program_codes() {
        "List it in `symbolic`, to pass it as a scalar."},
       {"T0343", "a tensor expression is malformed",
        "A compute or reduction breaks a rule: values and identities differ in number or type, reductions are "
-       "nested or mixed with plain values, or indices do not fit.",
+       "nested or mixed with plain values, a size is negative or no integer, or indices do not fit.",
        "Make the inner reduction a tensor of its own; see docs/te.md."},
       {"T0344", "a scan is malformed",
        "The init, update and state of a scan differ in number, shape or type, or the update is no compute.",
