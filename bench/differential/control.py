@@ -12,9 +12,10 @@ def inner(d, count):
     d.grow(count, names)
 
 
-def made(b, like=None):
-    """A value that the body computes, of the type and shape of `like`; an Identity or a sum where there is none."""
-    found = [v for v in b.values if v.node is not None and (like is None or (v.dtype == like.dtype and v.shape == like.shape))]
+def made(b, like=None, taken=()):
+    """A value that the body computes, of the type and shape of `like`; an Identity or a sum where there is none. ONNX Runtime
+    takes no value for two outputs of a body."""
+    found = [v for v in b.values if v.node is not None and v not in taken and (like is None or (v.dtype == like.dtype and v.shape == like.shape))]
     if found and b.chance(0.8):
         return b.rng.choice(found)
     if like is None:
@@ -48,8 +49,10 @@ def loop(d, op):
     inside = [Value(b.name("s"), s.array, s.exact) for s in state]
     b.values += [at, go, *inside]
     inner(b, d.rng.randint(1, 3))
-    after = [made(b, s) for s in inside]
-    scans = [made(b) for _ in range(d.rng.randint(0 if state else 1, 1))]
+    after = []
+    for s in inside:
+        after.append(made(b, s, after))
+    scans = [made(b, taken=after) for _ in range(d.rng.randint(0 if state else 1, 1))]
     if trips is None or b.chance(0.3):
         next_go = b.emit("Less", [at, b.const(np.int64(d.rng.randint(0, 2)))], exact=True)[0]
     else:
@@ -70,7 +73,7 @@ def scan(d, op):
     b.values += [*inside, row]
     inner(b, d.rng.randint(1, 3))
     after = [made(b, s) for s in inside]
-    outs = [made(b)]
+    outs = [made(b, taken=after)]
     reverse = d.rng.choice((None, [1]))
     results = d.emit(op, [*state, a], len(state) + 1, exact=True, body=b.body([*inside, row], [*after, *outs]), num_scan_inputs=1, scan_input_directions=reverse)
     for r, v in zip(results, after + outs):

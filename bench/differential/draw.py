@@ -140,15 +140,15 @@ class Draw:
             return self.const(array)
         return self.input(array.dtype.name, array.shape, data=array)
 
-    def input(self, dtype, shape, low=None, high=None, step=None, data=None):
+    def input(self, dtype, shape, low=None, high=None, step=None, data=None, named=0.75):
         """A new input of the model; some of its sizes get names."""
         root = self.root()
         kind = np.dtype(dtype).kind
         low = {"u": 0, "i": -4, "b": 0}.get(kind, -2) if low is None else low
         high = {"u": 6, "i": 5, "b": 1}.get(kind, 2) if high is None else high
         step = {"f": 0.25}.get(kind, 1) if step is None else step
-        named = [next((n for n, v in root.sizes.items() if v == s and self.chance(0.75)), s) for s in shape]
-        one = Input(self.name("x"), dtype, tuple(shape if data is not None else named), low, high, step, data)
+        sizes = [next((n for n, v in root.sizes.items() if v == s and self.chance(named)), s) for s in shape]
+        one = Input(self.name("x"), dtype, tuple(shape if data is not None else sizes), low, high, step, data)
         root.inputs.append(one)
         value = Value(one.name, one.draw(root.sizes, self.generator), True)
         root.values.append(value)

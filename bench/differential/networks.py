@@ -55,7 +55,7 @@ def convolution(d, op):
     group = d.rng.choice([g for g in (1, 1, 2, channels) if channels % g == 0])
     filters = group * d.rng.choice((1, 2, 3))
     shape = (filters, channels // group, *kernel) if op == "Conv" else (channels, filters // group, *kernel)
-    w = d.const(d.generator.integers(-4, 5, shape).astype("float32") / 4) if d.chance(0.75) else d.fresh("float32", shape)
+    w = d.const(d.generator.integers(-4, 5, shape).astype("float32") / 4) if d.chance(0.75) else d.fresh("float32", shape, named=0.1)
     bias = [d.fresh("float32", (filters,))] if d.chance(0.4) else []
     d.emit(op, [a, w, *bias], exact=True, group=group if group > 1 or d.chance(0.3) else None, kernel_shape=kernel if d.chance(0.5) else None, **attributes)
 
@@ -120,7 +120,7 @@ def integer_product(d, op):
         a = image(d, (left,), (1, 2))
         kernel, attributes = window(d, a)
         zero = [d.const(np.array(2, a.dtype))] if d.chance(0.5) else []
-        d.emit(op, [a, d.fresh(right, (d.rng.choice((1, 2, 4)), a.shape[1], *kernel)), *zero], exact=True, **attributes)
+        d.emit(op, [a, d.fresh(right, (d.rng.choice((1, 2, 4)), a.shape[1], *kernel), named=0.1), *zero], exact=True, **attributes)
         return
     a = d.pick((left,), low=2)
     n = d.rng.choice((1, 3, 5, *d.root().sizes.values()))
@@ -184,7 +184,7 @@ def recurrent(d, op):
     cell = [d.fresh("float32", (k, batch, hidden)) if d.chance(0.4) else None] if op == "LSTM" else []
     extra = {"linear_before_reset": d.rng.choice((None, 1))} if op == "GRU" else {}
     outputs = 3 if op == "LSTM" and d.chance(0.5) else 2
-    d.emit(op, [a, d.fresh("float32", (k, gates * hidden, width)), d.fresh("float32", (k, gates * hidden, hidden)), bias, lengths, start, *cell],
+    d.emit(op, [a, d.fresh("float32", (k, gates * hidden, width), named=0), d.fresh("float32", (k, gates * hidden, hidden), named=0), bias, lengths, start, *cell],
            outputs, hidden_size=hidden, direction=direction, **extra)
 
 

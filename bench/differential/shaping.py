@@ -186,7 +186,7 @@ def gather(d, op):
     else:
         batch = d.rng.randint(0, min(1, a.rank - 1))
         width = d.rng.randint(1, a.rank - batch)
-        d.emit(op, [a, d.fresh("int64", [*a.shape[:batch], d.rng.choice((1, 2)), width], low=-1, high=0)], exact=True, batch_dims=batch)
+        d.emit(op, [a, d.fresh("int64", [*a.shape[:batch], d.rng.choice((1, 2)), width], low=-1, high=0, named=0)], exact=True, batch_dims=batch)
 
 
 @operator("ScatterElements", "ScatterND", weight=0.5)
@@ -201,7 +201,7 @@ def scatter(d, op):
     else:
         width = d.rng.randint(1, a.rank)
         count = 1 if reduction is None else 2
-        index = d.fresh("int64", [count, width], low=-1, high=0)
+        index = d.fresh("int64", [count, width], low=-1, high=0, named=0)
         d.emit(op, [a, index, d.fresh(a.dtype, [count, *a.shape[width:]])], exact=True, reduction=reduction)
 
 
