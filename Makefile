@@ -14,7 +14,7 @@ FIRST_BUILD := 8
 export NINJA_STATUS := [%f of %t, %e s]
 
 .DEFAULT_GOAL := help
-.PHONY: help setup build run test check fuzz conformance format asan python-asan python-debug tsan bench install wheel python walkthrough errors operators passes python-api matmul libfuzzer zoo clean
+.PHONY: help setup build run test check fuzz conformance format asan python-asan python-debug tsan bench install wheel python walkthrough errors operators passes python-api matmul libfuzzer zoo differential clean
 
 help:  ## show this list
 	@awk -F':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -109,6 +109,10 @@ bench: command  ## time the models against ONNX Runtime and OpenVINO (Python env
 
 zoo: command  ## export architectures in many forms and compare each with ONNX Runtime (torch from PyPI, hours for all; ARGS="--only REGEX")
 	@bench/run_zoo --tenon $(BUILD)/bin/tenon $(ARGS)
+
+differential: command  ## compare random ONNX models with ONNX Runtime (Python environment from PyPI; ARGS="--models 1000 --seed 1", ARGS=--help)
+	@cmake --build $(BUILD) -j $(JOBS) --target tenon_python
+	@bench/run_differential --package $(BUILD)/python $(ARGS)
 
 install: command  ## install to PREFIX (default /usr/local)
 	@cmake --install $(BUILD) --prefix $(PREFIX) > /dev/null && echo "installed to $(PREFIX)"
