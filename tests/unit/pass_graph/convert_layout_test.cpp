@@ -249,7 +249,9 @@ TEST(ConvertLayout, WindowsAlongOneAxisAndThree) {
     std::vector<int64_t> data{1, 16}, weight{16, 8};
     data.insert(data.end(), image.begin(), image.end());
     weight.insert(weight.end(), kernel.begin(), kernel.end());
-    auto x = m.param("x", data);
+    op::Shape dims;
+    for (int64_t d : data) dims.push_back(PrimExpr(d));
+    auto x = m.param("x", dims);
     Expr up = m.op(op, {x, m.weight(weight)}, transposed(kernel));
     IRModule out = blocked(m.done(m.op("nn.relu", {up})), {random_array(data)});
     EXPECT_EQ(transposed_layouts(out), (std::vector<std::string>{laid})) << op;
