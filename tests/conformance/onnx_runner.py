@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """onnx_runner.py DATA [--report FILE] [--only TEXT]: ONNX's own test runner (onnx.backend.test) over the stored cases of its suite
 with `tenon.onnx_backend`. DATA: the archive that `make conformance` reads, or a folder of its parts (node, simple, …). `--report`:
-the file that `make conformance` wrote; its count of compiled cases that pass must be the same, case by case."""
+the file that `make conformance` wrote; the same compiled cases must pass, but for those of OTHERWISE."""
 import argparse
 import contextlib
 import json
@@ -18,6 +18,11 @@ import tenon.onnx_backend
 from onnx.backend.test import runner
 from onnx.backend.test.case.test_case import TestCase
 
+# What the runner counts otherwise than the command, and why.
+OTHERWISE = {
+    "node/test_dft_inverse": "the stored values carry 2e-7 of rounding where zero is right; the runner allows 1e-7",
+    "node/test_dft_inverse_opset19": "the stored values carry 2e-7 of rounding where zero is right; the runner allows 1e-7",
+    "node/test_loop16_seq_none": "the runner cannot compare sequences of scalars, whatever gave them"}
 PARTS = {"node": "Node", "simple": "Simple", "pytorch-operator": "PyTorchOperator", "pytorch-converted": "PyTorchConverted"}
 
 
@@ -96,8 +101,8 @@ def main():
     good = {name for name, outcome in ours.items() if outcome == "passed"}
     print(f"make conformance: {len(good)} of {len(ours)} pass")
     for name in sorted(good ^ passed):
-        print(f"  differs: {name}: {found[name][:150]}; {ours.get(name, 'not run')}")
-    return int(good != passed)
+        print(f"  differs: {name}: {OTHERWISE.get(name) or found[name][:150] + '; ' + ours.get(name, 'not run')}")
+    return int(good ^ passed != OTHERWISE.keys() & found.keys())
 
 
 if __name__ == "__main__":
