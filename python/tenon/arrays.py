@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Arrays of Python for compiled models and back. NumPy is imported when it is needed first, `ml_dtypes` for the data
-types that NumPy has not: bfloat16, the float8 kinds, int4, uint4, int2, uint2."""
+types that NumPy has not: bfloat16, the float8 kinds, float4_e2m1fn, int4, uint4, int2, uint2."""
 import operator
 import sys
 
@@ -9,8 +9,9 @@ from .ffi import get_global_func
 
 _FOREIGN = {"bfloat16": "bfloat16", "float8_e4m3fn": "float8_e4m3fn", "float8_e5m2": "float8_e5m2",
             "float8_e4m3fnuz": "float8_e4m3fnuz", "float8_e5m2fnuz": "float8_e5m2fnuz", "int4": "int4",
-            "uint4": "uint4", "int2": "int2", "uint2": "uint2"}
-_PACKED = {"int4": 4, "uint4": 4, "int2": 2, "uint2": 2}
+            "uint4": "uint4", "int2": "int2", "uint2": "uint2", "float4_e2m1fn": "float4_e2m1fn",
+            "float8_e8m0fnu": "float8_e8m0fnu"}
+_PACKED = {"int4": 4, "uint4": 4, "int2": 2, "uint2": 2, "float4_e2m1fn": 4}
 
 
 def numpy_dtype(name):
@@ -74,7 +75,8 @@ def _carried(array, dtype):
         return array.view(f"uint{8 * array.dtype.itemsize}"), dtype, None
     bits = _PACKED[dtype]
     count = 8 // bits
-    flat = array.astype(numpy.int8).view(numpy.uint8).reshape(-1) & (2**bits - 1)
+    codes = array.view(numpy.uint8) if dtype[0] == "f" else array.astype(numpy.int8).view(numpy.uint8)
+    flat = codes.reshape(-1) & (2**bits - 1)
     flat = numpy.append(flat, numpy.zeros(-flat.size % count, numpy.uint8)).reshape(-1, count)
     packed = numpy.zeros(len(flat), numpy.uint8)
     for i in range(count):
@@ -93,6 +95,8 @@ def result(tensor, dtype):
     size = int(numpy.prod(shape, dtype=numpy.int64))
     packed = numpy.asarray(tensor._carrier())
     parts = numpy.stack([(packed >> (bits * i)) & (2**bits - 1) for i in range(8 // bits)], -1).reshape(-1)[:size]
+    if dtype[0] == "f":
+        return parts.view(numpy_dtype(dtype)).reshape(shape)
     if dtype[0] == "i":
         parts = ((parts.astype(numpy.int8) ^ 2**(bits - 1)) - 2**(bits - 1)).astype(numpy.int8)
     return parts.astype(numpy_dtype(dtype)).reshape(shape)
@@ -169,8 +173,8 @@ def numpy_of(value):
         return [numpy_of(v) for v in get_global_func("tenon.sequence.items")(value)]
     if getattr(value, "_type_key", None) == "StringTensor":
         import numpy
-        array = numpy.empty(tuple(get_global_func("tenon.string.shape")(value)), object)
-        array.reshape(-1)[:] = list(get_global_func("tenon.string.texts")(value))
+        array = numpy.empty(tuple(get_global_func("tenon.string.shape")(value) or ()), object)
+        array.reshape(-1)[:] = list(get_global_func("tenon.string.texts")(value) or ())
         return array
     if getattr(value, "_type_key", None) == "Shape":
         import numpy

@@ -13,6 +13,7 @@ TYPES = {"float32": ("float", 1), "uint8": ("uint8", 2), "int8": ("int8", 3), "u
          "uint64": ("uint64", 13), "bfloat16": ("bfloat16", 16), "float8_e4m3fn": ("float8e4m3fn", 17),
          "float8_e4m3fnuz": ("float8e4m3fnuz", 18), "float8_e5m2": ("float8e5m2", 19),
          "float8_e5m2fnuz": ("float8e5m2fnuz", 20), "uint4": ("uint4", 21), "int4": ("int4", 22),
+         "float4_e2m1fn": ("float4e2m1", 23), "float8_e8m0fnu": ("float8e8m0", 24),
          "uint2": ("uint2", 25), "int2": ("int2", 26)}
 NAMES = {number: name for name, (_, number) in TYPES.items()}
 

@@ -17,7 +17,8 @@ const TenonAny* c(const Any* items) { return reinterpret_cast<const TenonAny*>(i
 /// The tensor, if its elements are of a type that Tenon has: DLPack has more.
 const DLTensor& known(const DLTensor& tensor) {
   const uint8_t code = tensor.dtype.code;
-  if (code == kDLComplex || (code > kDLBool && code < kDLFloat8_e4m3fn) || code > kDLFloat8_e5m2fnuz)
+  if (code == kDLComplex || (code > kDLBool && code < kDLFloat8_e4m3fn) ||
+      (code > kDLFloat8_e8m0fnu && code != kDLFloat4_e2m1fn))
     throw Error(ErrorKind::usage, "T0405",
                 "a tensor's elements have a type that Tenon does not have (DLPack's code " +
                     std::to_string(code) + ")");

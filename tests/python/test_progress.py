@@ -1,7 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """The bar that shows how far a compilation is."""
 import io
+import sys
+import types
 import unittest
+from unittest import mock
 
 import tenon
 from tenon import progress
@@ -48,6 +51,27 @@ class Progress(unittest.TestCase):
         bar("step", 1, 2)
         bar.close()
         self.assertEqual(stream.getvalue(), "")
+
+    def test_notebooks_have_one_output_that_changes(self):
+        shown, updates = [], []
+
+        class Handle:
+            def update(self, data, raw):
+                updates.append((data["text/plain"], raw))
+
+        def display(data, raw, display_id):
+            shown.append((data["text/plain"], raw, display_id))
+            return Handle()
+
+        notebook = {"IPython": types.SimpleNamespace(get_ipython=lambda: types.SimpleNamespace(kernel=object())),
+                    "IPython.display": types.SimpleNamespace(display=display)}
+        with mock.patch.dict(sys.modules, notebook):
+            tenon.compile(MODEL, progress=True)
+        self.assertEqual(len(shown), 1)
+        self.assertEqual(shown[0][1:], (True, True))
+        self.assertGreater(len(updates), 3)
+        self.assertEqual(updates[-1], ("", True))  # the bar goes
+        self.assertTrue(all("█" in text or "·" in text for text, _ in updates[:-1]))
 
     def test_compile_calls_it_and_closes_it(self):
         calls, bar = [], progress.Bar

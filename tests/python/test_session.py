@@ -123,12 +123,13 @@ class Session(unittest.TestCase):
             self.skipTest("ml_dtypes is not here")
         for dtype, kind in ((ml_dtypes.bfloat16, TensorProto.BFLOAT16),
                             (ml_dtypes.float8_e4m3fn, TensorProto.FLOAT8E4M3FN), (ml_dtypes.int4, TensorProto.INT4),
-                            (ml_dtypes.uint4, TensorProto.UINT4)):
-            x = np.array([[1, 0, 3], [2, 1, 1]]).astype(dtype)
+                            (ml_dtypes.uint4, TensorProto.UINT4), (ml_dtypes.float4_e2m1fn, TensorProto.FLOAT4E2M1),
+                            (ml_dtypes.float8_e8m0fnu, TensorProto.FLOAT8E8M0)):
+            x = np.array([[1, 4, 2], [2, 1, 1]]).astype(dtype)
             for shape in ((2, 3), ("n", 3)):
                 model = model_of([helper.make_node("Identity", ["x"], ["y"])], [info("x", shape, kind)],
                                  [info("y", shape, kind)])
-                model.opset_import[0].version, model.ir_version = 21, 10
+                model.opset_import[0].version, model.ir_version = 24, 11
                 got = tenon.InferenceSession(model.SerializeToString()).run(None, {"x": x})[0]
                 self.assertEqual(got.dtype, x.dtype)
                 np.testing.assert_array_equal(got.astype("f"), x.astype("f"))

@@ -1,12 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """The installed distribution, in the interpreter that runs this: what is in it, and that it works with nothing of the
 tree. `make python` calls it in a fresh virtual environment with TENON_WHEEL naming the file."""
+import importlib.util
 import json
 import os
 import pathlib
 import re
 import subprocess
 import sys
+import tarfile
 import tempfile
 import unittest
 import zipfile
@@ -118,6 +120,38 @@ class Wheel(unittest.TestCase):
                 self.assertNotEqual(wrong.returncode, 0)
                 self.assertIn("a b.onnx", wrong.stdout)
                 self.assertTrue(re.search(r"T\d{4}", wrong.stdout), wrong.stdout)
+
+
+class Sources(unittest.TestCase):
+    """What is built from the tree."""
+
+    @unittest.skipUnless(importlib.util.find_spec("scikit_build_core"), "scikit-build-core is not here")
+    def test_the_source_distribution_holds_what_a_build_needs(self):
+        with tempfile.TemporaryDirectory() as folder:
+            code = f"import os; os.chdir({str(ROOT)!r}); import scikit_build_core.build as b; print(b.build_sdist({folder!r}))"
+            done = subprocess.run([sys.executable, "-c", code], text=True, capture_output=True, check=False)
+            self.assertEqual(done.returncode, 0, done.stderr)
+            with tarfile.open(pathlib.Path(folder) / done.stdout.split()[-1]) as archive:
+                names = {name.partition("/")[2] for name in archive.getnames()}
+        needed = [p for part in ("src", "include", "python", "cmake") for p in (ROOT / part).rglob("*")
+                  if p.is_file() and "__pycache__" not in p.parts]
+        self.assertGreater(len(needed), 500)
+        self.assertEqual({str(p.relative_to(ROOT)) for p in needed} - names, set())
+        self.assertLessEqual({"pyproject.toml", "CMakeLists.txt", "README.md", "LICENSE"}, names)
+        self.assertEqual([n for n in names if n.startswith(("build", "tests", "docs", "bench"))], [])
+
+    @unittest.skipUnless(os.environ.get("TENON_BUILDS"), "TENON_BUILDS is not set: these builds take minutes")
+    def test_pip_installs_the_tree(self):
+        for options in ([], ["--editable"]):
+            with self.subTest(options), tempfile.TemporaryDirectory() as folder:
+                interpreter = pathlib.Path(folder) / "bin" / "python"
+                subprocess.run([sys.executable, "-m", "venv", folder], check=True)
+                subprocess.run([interpreter, "-m", "pip", "install", "--quiet", "numpy", *options, ROOT], check=True)
+                for command in ([interpreter, "-c", CLASSIFY], [interpreter, "-m", "tenon", "--version"],
+                                [interpreter.with_name("tenon"), "--version"]):
+                    done = subprocess.run(command, cwd=folder, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False,
+                                          env={k: v for k, v in os.environ.items() if k not in ("PYTHONPATH", "LD_LIBRARY_PATH")})
+                    self.assertEqual(done.returncode, 0, done.stdout)
 
 
 if __name__ == "__main__":
