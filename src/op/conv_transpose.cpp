@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Transposed convolutions of one to three spatial axes: by phases of the stride, by zeros between elements, and,
-// where windows lie side by side, window by window.
+// Transposed convolutions of one to three spatial axes: by phases of the stride, by zeros between elements,
+// and, where windows lie side by side, window by window.
 #include <fmt/format.h>
 
 #include "analysis/cost/layout.h"

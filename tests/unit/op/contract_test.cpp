@@ -260,7 +260,8 @@ TEST(ConvTranspose, WindowsInBlocksAreThePlainOnes) {
   };
   for (const bool bytes : {false, true}) {
     const NDArray x = random({2, 16, 2, 3}, bytes ? u8 : f32, bytes ? 0 : -1, bytes ? 9 : 1, 1),
-                  w = random({16, 16, 2, 3}, bytes ? DataType::int_(8) : f32, bytes ? -9 : -1, bytes ? 9 : 1, 2);
+                  w = random({16, 16, 2, 3}, bytes ? DataType::int_(8) : f32, bytes ? -9 : -1, bytes ? 9 : 1,
+                             2);
     const NDArray want = run("nn.conv2d_transpose", {x, w}, windows("", "", ""));
     const std::string kernel = bytes ? "HWOI8o4i" : "HWOI16i8o";
     NDArray panels = moved(w, "IOHW", kernel);
