@@ -23,6 +23,8 @@ EXPLAINED = [
     Explained(("GroupNormalization",), "refused", "T0501", "scale and bias have a size for each channel; ONNX Runtime reads behind shorter ones"),
     Explained(("ReduceLogSumExp", "ReduceLogSum", "ReduceL2"), "differs", "np.u?int", "of integers, ONNX Runtime truncates in between, Tenon the result"),
     Explained(("Resize",), "refused", "trailing axes is not supported", "not yet: cubic resizing of more than two axes whose scales are unknown"),
+    Explained(("Gemm",), "accepted", "Invalid bias shape", "C is left out where beta is 0, whatever its shape"),
+    Explained(("Resize",), "refused", "give symbolic dimens", "not yet: scales of symbolic sizes that are no plain multiples"),
     Explained(("GatherND",), "refused", "T0501", "sizes of batch dimensions must be equal; ONNX Runtime does not look when there are no indices"),
 ]
 

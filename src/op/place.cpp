@@ -310,6 +310,8 @@ Tensors def_unpool(const Call& call, const Tensors& in) {
 }
 
 // ---------------------------------------------------------------- fold
+/// Elements of a window: more than any image has.
+constexpr int64_t kMaxTaps = int64_t(1) << 40;
 Type infer_fold_columns(InferContext& ctx) {
   const auto& x = ctx.tensor(0);
   if (!ctx.expect_rank(x, "x", 3)) return {};
@@ -325,7 +327,7 @@ Type infer_fold_columns(InferContext& ctx) {
     return {};
   int64_t taps = 1;
   for (int64_t k : per_axis(a.kernel_size, n, 1)) {
-    if (k < 1) return ctx.error(fmt::format("a window of {} elements", k));
+    if (k < 1 || k > kMaxTaps / taps) return ctx.error(fmt::format("a window of {} elements", k));
     taps *= k;
   }
   for (const auto& steps : {a.strides, a.dilation})

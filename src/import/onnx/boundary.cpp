@@ -189,7 +189,7 @@ void Importer::read_inputs(const proto::GraphProto& g, Scope& scope) {
       v = graph::var(builder.fresh_name(identifier(i.name())), outside_type(held, form));
       value = enter(v, i, held);
     } catch (const DiagnosticError& e) {
-      report(e);
+      report(e, fmt::format("{}, input {}", file.name, in_quotes(i.name())));
     }
     value.poisoned = !v;
     if (v) {

@@ -124,10 +124,12 @@ Values sequence_map(N& n) {
     for (size_t i = 0; i < n.inputs(); ++i) {
       const Value& v = n.value(i);
       const bool list = v.form && v.form->kind == Form::sequence;
-      inner.values[g.input(int(i)).name()] =
+      inner.define(
+          g.input(int(i)).name(),
           list ? n.item_value(n.packed("tenon.sequence.at", {v.expr, index, is_tensor(n, v.form->item)}),
                               v.form->item)
-               : v;
+               : v,
+          n.where());
     }
     Values made = n.importer.convert_graph(g, inner, n.env, n.importer.depth + 1);
     for (size_t i = 0; i < made.size(); ++i) {

@@ -23,9 +23,12 @@ void refuse(N& n, bool asked, const char* what) {
   if (asked) n.unsupported(fmt::format("{} with {} is not supported", n.op_type(), what));
 }
 
+/// Far beyond any model; sums and products of such counts are no concern.
+constexpr int64_t kMaxHeads = int64_t(1) << 24;
 int64_t head_count(N& n, const char* attribute = "num_heads") {
   const int64_t heads = n.need_int(attribute);
-  if (heads < 1) n.malformed(fmt::format("'{}' of {} is {}", attribute, n.op_type(), heads));
+  if (heads < 1 || heads > kMaxHeads)
+    n.malformed(fmt::format("'{}' of {} is {}", attribute, n.op_type(), heads));
   return heads;
 }
 /// (batch, steps, heads · size) as (batch, steps, heads, size).
@@ -192,7 +195,7 @@ Values multi_head_attention(N& n) {
   if (n.has(6) != n.has(7)) n.malformed("MultiHeadAttention needs both past keys and past values");
   PrimExpr before = 0;
   if (n.has(6)) {
-    before = n.known_shape(6)[2];
+    before = n.known_shape(6, 4, 4)[2];
     in.k = n.concat({n.in(6), in.k}, 2), in.v = n.concat({n.in(7), in.v}, 2);
   }
   in.scale = n.attr_float("scale", 0);
@@ -204,7 +207,7 @@ const R a3("com.microsoft::MultiHeadAttention", {1}, multi_head_attention);
 // ---------------------------------------------------------------- rotary positions
 /// Rows of a cache of cosines or sines at positions (batch, steps).
 Expr rows_at(N& n, size_t cache, const Expr& at) {
-  const Shape s = n.known_shape(cache);
+  const Shape s = n.known_shape(cache, 2, 2);
   return n.op("take", {n.in(cache), n.checked_indices(at, {s[0]}, false)}, make_attrs<AxisAttrs>(int64_t(0)));
 }
 int64_t rotary_size(N& n, size_t cache) {
@@ -291,7 +294,7 @@ Values grouped_query_attention(N& n) {
   in.q = swapped(n, q), in.k = swapped(n, k), in.v = swapped(n, v);
   if (n.has(3) != n.has(4)) n.malformed("GroupQueryAttention needs both past keys and past values");
   if (n.has(3)) {
-    const PrimExpr held = n.known_shape(3)[2];
+    const PrimExpr held = n.known_shape(3, 4, 4)[2];
     const PrimExpr all = same(held + steps, total) ? total : simplify(tir::max(held, total));
     in.k = appended(n, n.in(3), in.k, before, all), in.v = appended(n, n.in(4), in.v, before, all);
   }

@@ -132,7 +132,7 @@ Values quick_gelu(N& n) {
 /// The first half of the last axis times Gelu of the second.
 Values bias_split_gelu(N& n) {
   const Expr x = biased(n, 1);
-  const int64_t axis = n.rank(0) - 1;
+  const int64_t axis = int64_t(n.known_shape(0, 1).size()) - 1;
   const auto width = tir::as_int(n.shape_of(x)[size_t(axis)]);
   if (!width || *width % 2 != 0) n.malformed("BiasSplitGelu cannot halve the last axis");
   const Expr half = n.slice(x, axis, *width / 2, *width);

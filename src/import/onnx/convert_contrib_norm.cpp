@@ -95,7 +95,7 @@ Values embed_norm(N& n) {
   const Shape s = n.known_shape(0);
   if (s.size() != 2) n.malformed("EmbedLayerNormalization takes ids (batch, steps)");
   const auto looked_up = [&](size_t table, size_t ids) {
-    const Expr at = n.checked_indices(n.in(ids), {n.known_shape(table)[0]}, false);
+    const Expr at = n.checked_indices(n.in(ids), {n.known_shape(table, 2, 2)[0]}, false);
     return n.op("take", {n.in(table), at}, make_attrs<AxisAttrs>(int64_t(0)));
   };
   Expr sum = looked_up(2, 0);

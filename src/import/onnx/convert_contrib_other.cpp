@@ -78,7 +78,7 @@ Values crop_and_resize(N& n) {
   const std::string mode = n.attr_string("mode", "bilinear");
   if (mode != "bilinear" && mode != "nearest")
     n.malformed(fmt::format("the mode {} of CropAndResize is not known", in_quotes(mode)));
-  const Expr images = n.checked_indices(n.in(2), {n.known_shape(0)[0]}, false);
+  const Expr images = n.checked_indices(n.in(2), {n.known_shape(0, 1)[0]}, false);
   return {n.op("image.crop_and_resize", {n.in(0), n.in(1), images, graph::shape_expr(size)},
                make_attrs<CropAttrs>(std::string(mode == "nearest" ? mode : "linear"),
                                      n.attr_float("extrapolation_value", 0)))};
@@ -122,7 +122,7 @@ Values word_conv_embedding(N& n) {
   if (!window || !length || *length < *window)
     n.unsupported("WordConvEmbedding needs words of a known length that holds its window");
   const Expr ids = n.reshape(n.in(0), {count, letters});
-  const Expr embedded = n.op("take", {n.in(3), n.checked_indices(ids, {n.known_shape(3)[0]}, false)},
+  const Expr embedded = n.op("take", {n.in(3), n.checked_indices(ids, {n.known_shape(3, 2, 2)[0]}, false)},
                              make_attrs<AxisAttrs>(int64_t(0)));  // (count, letters, embedding)
   const Expr image = n.reshape(embedded, {count, PrimExpr(1), letters, w[3]});
   Expr y = n.op("nn.conv2d", {image, n.in(1)}, make<ConvAttrs>());

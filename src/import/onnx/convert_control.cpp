@@ -244,9 +244,9 @@ Values loop_(N& n) {
   auto body = [&](const Expr& index, const Value& condition, const Values& values) {
     Scope inner;
     inner.parent = &n.scope;
-    inner.values[g.input(0).name()] = index;
-    inner.values[g.input(1).name()] = condition;
-    for (size_t i = 0; i < values.size(); ++i) inner.values[g.input(int(i) + 2).name()] = values[i];
+    inner.define(g.input(0).name(), index, n.where());
+    inner.define(g.input(1).name(), condition, n.where());
+    for (size_t i = 0; i < values.size(); ++i) inner.define(g.input(int(i) + 2).name(), values[i], n.where());
     return n.importer.convert_graph(g, inner, n.env, n.importer.depth + 1);
   };
   const SmallRef yes = small_of(boolean, {}, {PrimExpr::int_imm(1, boolean)});
@@ -291,19 +291,23 @@ LoopResult scan_along(N& n, proto::GraphProto& g, const Values& states, const Va
   for (size_t i = 0; i < inputs.size(); ++i) {
     const auto shape = graph::known_shape(inputs[i].expr);
     if (!shape) n.unsupported("Scan over a tensor whose shape is not known at import is not supported");
-    if (!plan.trips) plan.trips = (*shape)[size_t(axes[i])];
+    const PrimExpr length = (*shape)[size_t(axes[i])];
+    if (!plan.trips) plan.trips = length;
+    if (tir::as_int(simplify(length - plan.trips)).value_or(0) != 0)
+      n.malformed(fmt::format("input {} of Scan has another length than the first", states.size() + i));
+    n.require_equal(length, plan.trips);
   }
   Value trips(small_of(i64, {}, {plan.trips}));
   plan.limit = n.importer.expr_of(trips, n.origin);
   plan.body = [&](const Expr& index, const Value&, const Values& values) {
     Scope inner;
     inner.parent = &n.scope;
-    for (size_t i = 0; i < states.size(); ++i) inner.values[g.input(int(i)).name()] = values[i];
+    for (size_t i = 0; i < states.size(); ++i) inner.define(g.input(int(i)).name(), values[i], n.where());
     for (size_t i = 0; i < inputs.size(); ++i) {
       Expr at = index;
       if (backward[i]) at = n.op("subtract", {n.op("subtract", {plan.limit, n.scalar(1, i64)}), index});
-      inner.values[g.input(int(states.size() + i)).name()] = {
-          n.op("take", {inputs[i].expr, at}, make_attrs<AxisAttrs>(axes[i])), inputs[i].form};
+      const Expr row = n.op("take", {inputs[i].expr, at}, make_attrs<AxisAttrs>(axes[i]));
+      inner.define(g.input(int(states.size() + i)).name(), {row, inputs[i].form}, n.where());
     }
     return n.importer.convert_graph(g, inner, n.env, n.importer.depth + 1);
   };

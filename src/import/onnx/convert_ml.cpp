@@ -54,7 +54,7 @@ Value otherwise(N& n, const Value& values) {
 Values mapped(N& n, const Value& keys, const Value& values, const Value& none) {
   const Expr x = n.in(0);
   const bool texts = n.form(0) != nullptr;
-  if (texts != (keys.form != nullptr) || graph::as_tensor(x)->dtype != graph::as_tensor(keys.expr)->dtype)
+  if (texts != (keys.form != nullptr) || n.dtype(0) != graph::as_tensor(keys.expr)->dtype)
     n.malformed(fmt::format("the keys of {} are of another type than its input", n.op_type()));
   if (length_of(n, keys) != length_of(n, values))
     n.malformed(

@@ -49,10 +49,8 @@ Values recurrent_layer(NodeContext& n) {
   const bool batch_first = n.attr_int("layout", 0) != 0;
   const Expr x = batch_first ? n.transpose(n.in(0), {1, 0, 2}) : n.in(0);
   const DataType t = n.dtype(0);
-  const auto s = graph::known_shape(x), r = graph::known_shape(n.in(2));
-  if (!s || !r)
-    n.unsupported(fmt::format("{} of a tensor whose shape is not known at import is not supported", kind));
-  const PrimExpr steps = (*s)[0], batch = (*s)[1], units = (*r)[2];
+  const auto s = n.known_shape(0, 3, 3), r = n.known_shape(2, 3, 3);
+  const PrimExpr steps = s[batch_first ? 1 : 0], batch = s[batch_first ? 0 : 1], units = r[2];
   auto zeros = [&](Array<PrimExpr> shape) {
     return n.op("full", {graph::shape_expr(std::move(shape)), n.scalar(0, t)}, make_attrs<DTypeAttrs>(t));
   };

@@ -197,6 +197,7 @@ Values one_hot_at_run_time(N& n) {
   const int64_t rank = n.rank(0) + 1, axis = n.axis(n.attr_int("axis", -1), rank);
   const Expr depth_value = n.rank(1) == 0 ? n.reshape(n.in(1), {PrimExpr(1)}) : n.in(1);
   const Index depth(n, n.cast(depth_value, i64));
+  if (depth.length() != 1) n.malformed("the depth of OneHot must be one number");
   const PrimExpr size = sizes_of(depth, "depth")[0];
   Index at(n, n.cast(n.in(0), i64));
   at = where(less(at, 0), at + depth[0], at);

@@ -106,7 +106,7 @@ Values bitcast(N& n) {
 /// The update's rows are written from write_indices on, per batch; circular caches wrap.
 Values tensor_scatter(N& n) {
   const int64_t rank = n.rank(0), axis = n.axis(n.attr_int("axis", -2), rank);
-  const Shape cache = n.known_shape(0), update = n.known_shape(1);
+  const Shape cache = n.known_shape(0), update = n.known_shape(1, cache.size(), cache.size());
   const std::string mode = n.attr_string("mode", "linear");
   if (mode != "linear" && mode != "circular")
     n.malformed(fmt::format("the mode {} of TensorScatter is not known", in_quotes(mode)));

@@ -27,7 +27,7 @@ Values attention(N& n) {
     if (qh < 1 || kh < 1) n.malformed("Attention needs at least one head");
     auto heads = [&](const Expr& x, int64_t count) {
       Shape s = n.shape_of(x);
-      const auto width = tir::as_int(s[2]);
+      const auto width = s.size() == 3 ? tir::as_int(s[2]) : std::nullopt;
       if (!width || *width % count != 0) n.malformed("the heads of Attention do not divide the last axis");
       return n.transpose(n.reshape(x, {s[0], s[1], PrimExpr(count), PrimExpr(*width / count)}), {0, 2, 1, 3});
     };
@@ -37,6 +37,8 @@ Values attention(N& n) {
   if (n.has(4)) k = n.concat({n.in(4), k}, 2), v = n.concat({n.in(5), v}, 2);
   Expr present_k = k, present_v = v;
   Shape sq = n.shape_of(q), sk = n.shape_of(k), sv = n.shape_of(v);
+  if (sk.size() != 4 || sv.size() != 4)
+    n.malformed("keys and values of Attention have another rank than its queries");
   const auto qh = tir::as_int(sq[1]), kh = tir::as_int(sk[1]);
   if (!qh || !kh || *kh < 1 || *qh % *kh != 0)
     n.malformed("the query heads of Attention are no multiple of the key heads");
@@ -61,6 +63,7 @@ Values attention(N& n) {
     bias = n.in(3);
     // A mask shorter than the keys hides the rest.
     Shape sm = n.shape_of(bias);
+    if (sm.empty()) n.malformed("the mask of Attention has no axes");
     const bool truth = n.dtype(3).is_bool();
     const auto have = tir::as_int(sm[sm.size() - 1]), want = tir::as_int(sk[2]);
     if (have && want && *have < *want && *have != 1) {

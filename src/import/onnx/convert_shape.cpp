@@ -416,20 +416,6 @@ Values depth_to_space(N& n) {
 const R i9("DepthToSpace", {1, 11, 13}, depth_to_space), i10("SpaceToDepth", {1, 13}, depth_to_space);
 
 // ---------------------------------------------------------------- creation
-/// A size that a file can claim in a few bytes is held against the limit before anything is made.
-void check_size(N& n, const Shape& shape, DataType t) {
-  int64_t total = std::max(1, t.bytes());
-  for (const PrimExpr& d : shape) {
-    const auto v = tir::as_int(d);
-    if (v && *v < 0) n.malformed(fmt::format("{} has the negative size {}", n.op_type(), *v));
-    if (v && *v == 0) return;
-    if (v && (__builtin_mul_overflow(total, *v, &total) || total > n.importer.options.max_tensor_bytes))
-      fail("T2015",
-           fmt::format("{} makes a tensor larger than the limit of {} bytes", n.op_type(),
-                       n.importer.options.max_tensor_bytes),
-           n.where(), "", ErrorKind::limit);
-  }
-}
 
 Values constant_of_shape(N& n) {
   Shape shape = known_sizes(n, 0) ? n.sizes(0, "input") : sizes_of(index_input(n, 0), "size");
@@ -441,7 +427,7 @@ Values constant_of_shape(N& n) {
     t = c->data.dtype();
     value = graph::constant(c->data.reshape({}));
   }
-  check_size(n, shape, t);
+  n.check_size(shape, t);
   return {n.op("full", {graph::shape_expr(shape), value}, make_attrs<DTypeAttrs>(t))};
 }
 Values shape_of(N& n) {

@@ -34,6 +34,7 @@ namespace {
 // ---------------------------------------------------------------- signals
 Values dft(N& n) {
   const int64_t rank = n.rank(0);
+  if (rank < 2) n.malformed("DFT takes a tensor whose last axis holds the parts of its numbers");
   int64_t axis = n.since < 20 ? n.attr_int("axis", 1) : -2;
   const bool inverse = n.attr_int("inverse", 0) != 0, onesided = n.attr_int("onesided", 0) != 0;
   auto transform = [&](const Expr& x, int64_t along) {
@@ -61,8 +62,11 @@ Values dft(N& n) {
 /// The frames of a signal (batch, samples, parts) at distances that only the run knows, transformed.
 Expr stft_at_run_time(N& n, const Expr& x, const Expr& window, bool onesided) {
   const Shape shape = *graph::known_shape(x);
-  const PrimExpr length = (*graph::known_shape(window))[0];
+  const Shape of_window = n.shape_of(window);
   const Index step = index_input(n, 1);
+  if (of_window.size() != 1 || step.length() != 1)
+    n.malformed("STFT takes a window of one axis and one step");
+  const PrimExpr length = of_window[0];
   const Index frames = floor_div(index_of(n, {simplify(shape[1] - length)}), step) + 1;
   const PrimExpr count = sizes_of(frames, "frames")[0];
   const Index at = (iota(n, count) * step).shaped({count, PrimExpr(1)}) + iota(n, length);
@@ -72,7 +76,7 @@ Expr stft_at_run_time(N& n, const Expr& x, const Expr& window, bool onesided) {
 }
 Values stft(N& n) {
   Expr x = n.in(0);
-  const Shape s = n.known_shape(0);
+  const Shape s = n.known_shape(0, 2, 3);
   if (s.size() == 2) x = n.reshape(x, {s[0], s[1], PrimExpr(1)});
   Expr window;
   if (n.has(2)) {

@@ -224,10 +224,13 @@ std::vector<int> Importer::order_of(const proto::GraphProto& g, const Scope& sco
 
 // ---------------------------------------------------------------- problems
 
-void Importer::report(const DiagnosticError& e) {
+void Importer::report(const DiagnosticError& e, const std::string& where) {
   if (e.kind == ErrorKind::internal) throw e;
   problem_kind_ = problems_.empty() ? e.kind : problem_kind_;
-  for (const Diagnostic& d : e.diagnostics) problems_.push_back(d);
+  for (const Diagnostic& d : e.diagnostics) {
+    problems_.push_back(d);
+    if (d.location.empty()) problems_.back().location = where;
+  }
 }
 
 void Importer::unsupported_operator(const proto::NodeProto& node, const Env& env, const std::string& where) {
@@ -294,7 +297,7 @@ std::optional<Values> Importer::inline_function(proto::NodeProto& node, Scope& s
     Value v;
     if (i < node.input_size() && !node.input(i).empty())
       if (const Value* found = scope.find(node.input(i))) v = *found;
-    body.values[f.input(i)] = v;
+    body.define(f.input(i), v, where);
   }
   inlining_.push_back(it->first);
   proto::GraphProto g;
@@ -415,14 +418,18 @@ void Importer::convert_node(proto::NodeProto& node, Scope& scope, const Env& env
     Values v = converter->fn(n);
     if (moved)
       for (Value& out : v) out.form = moved;
-    for (Value& out : v)  // converters know the sizes of what they are given
-      if (!fork_ && out.expr && !out.form) out.expr = n.with_sizes(out.expr);
+    for (Value& out : v) {  // converters know the sizes of what they are given
+      if (fork_ || !out.expr || out.form) continue;
+      out.expr = n.with_sizes(out.expr);
+      if (const auto shape = graph::known_shape(out.expr))
+        n.check_size(*shape, graph::as_tensor(out.expr)->dtype);
+    }
     for (size_t i = 0; i < size_t(node.output_size()); ++i)
       if (n.wants_output(i) && (i >= v.size() || (!v[i].present() && !v[i].poisoned)))
         n.unsupported(fmt::format("output {} of {} is not supported", i, node.op_type()));
     set_outputs(&v);
   } catch (const DiagnosticError& e) {
-    if (!fork_) report(e);  // what a variant cannot do, it says itself
+    if (!fork_) report(e, n.where());  // what a variant cannot do, it says itself
     set_outputs(nullptr);
   }
 }
@@ -442,7 +449,7 @@ Values Importer::convert_graph(proto::GraphProto& g, Scope& scope, const Env& en
     try {
       v = tensor_value(t, where);
     } catch (const DiagnosticError& e) {
-      report(e);
+      report(e, where);
       v.poisoned = true;
     }
     if (!scope.values.emplace(t.name(), std::move(v)).second)

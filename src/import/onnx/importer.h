@@ -62,6 +62,8 @@ struct Scope {
   std::unordered_map<std::string, Value> values;
   Scope* parent = nullptr;
   Value* find(const std::string& name);
+  /// A parameter of a body or a function; T2010 where it has that name already.
+  void define(const std::string& name, Value value, const std::string& where);
 };
 
 class Importer;
@@ -112,6 +114,8 @@ class NodeContext {
   std::optional<Array<PrimExpr>> shape(size_t i);
   /// T2102 when the shape is not known (symbolic is fine).
   Array<PrimExpr> known_shape(size_t i);
+  /// T2020, too, where it has fewer than `least` dimensions, or more than `most`.
+  Array<PrimExpr> known_shape(size_t i, size_t least, size_t most = SIZE_MAX);
   int64_t axis(int64_t axis, int64_t rank);
 
   const proto::AttributeProto* attr(const std::string& name);  ///< null: absent
@@ -150,6 +154,8 @@ class NodeContext {
   Expr checked(const Expr& x, const Array<PrimExpr>& shape);
   /// `e` with a symbol of its own for each size that is not known; `first`: the size of its first axis.
   Expr with_sizes(const Expr& e, PrimExpr first = {});
+  /// T2015 where a tensor would be larger than the limit, T2020 where a size is negative.
+  void check_size(const Array<PrimExpr>& shape, DataType t);
   /// The run ends where two sizes are not equal.
   void require_equal(const PrimExpr& a, const PrimExpr& b);
   /// Indices that are inside of an axis of that size, or T2020; those that the run gives are checked there
@@ -309,7 +315,8 @@ class Importer {
   /// Of the value in the program, and what it is beyond a tensor of numbers.
   std::pair<graph::Type, FormRef> input_type(const proto::ValueInfoProto& info);
   void unsupported_operator(const proto::NodeProto& node, const Env& env, const std::string& where);
-  void report(const DiagnosticError& e);
+  /// Keeps what is wrong for the end; `where`: of what says no place itself.
+  void report(const DiagnosticError& e, const std::string& where);
 
   struct Group {
     std::string op, first;

@@ -14,6 +14,10 @@ Value* Scope::find(const std::string& name) {
     if (auto it = s->values.find(name); it != s->values.end()) return &it->second;
   return nullptr;
 }
+void Scope::define(const std::string& name, Value value, const std::string& where) {
+  if (!values.emplace(name, std::move(value)).second)
+    fail("T2010", fmt::format("the parameter {} is defined twice", in_quotes(name)), where);
+}
 
 NodeContext::NodeContext(Importer& importer, proto::NodeProto& node, Scope& scope, const Env& env,
                          int64_t opset, int64_t since)
@@ -158,6 +162,13 @@ Array<PrimExpr> NodeContext::known_shape(size_t i) {
   return *s;
 }
 
+Array<PrimExpr> NodeContext::known_shape(size_t i, size_t least, size_t most) {
+  const auto s = known_shape(i);
+  if (s.size() < least || s.size() > most)
+    malformed(fmt::format("input {} of {} has rank {}", i, op_type(), s.size()));
+  return s;
+}
+
 int64_t NodeContext::axis(int64_t axis, int64_t rank) {
   if (axis < -rank || axis >= rank)
     malformed(fmt::format("axis {} of {} is outside of rank {}", axis, op_type(), rank));
@@ -277,6 +288,19 @@ void NodeContext::require_equal(const PrimExpr& a, const PrimExpr& b) {
   if (importer.forks() || importer.sizes_equal(a, b) == true) return;
   const auto wanted = make<graph::ShapeType>(Array<PrimExpr>{b}, int64_t(1), true);
   importer.builder.emit_match_cast(graph::shape_expr({a}), wanted, "checked");
+}
+
+void NodeContext::check_size(const Array<PrimExpr>& shape, DataType t) {
+  const int64_t most = importer.options.max_tensor_bytes;
+  int64_t total = std::max(1, t.bytes());
+  for (const PrimExpr& d : shape) {
+    const auto v = tir::as_int(d);
+    if (v && *v < 0) malformed(fmt::format("{} has the negative size {}", op_type(), *v));
+    if (v && *v == 0) return;
+    if (v && (__builtin_mul_overflow(total, *v, &total) || total > most))
+      fail("T2015", fmt::format("{} makes a tensor larger than the limit of {} bytes", op_type(), most),
+           where(), "", ErrorKind::limit);
+  }
 }
 
 Expr NodeContext::checked_indices(const Expr& at, const Array<PrimExpr>& sizes, bool from_end) {

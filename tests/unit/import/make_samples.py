@@ -1018,6 +1018,9 @@ runs("NonZero of what a branch gives", [Node("If", ["a"], ["m"], then_branch=Gra
 runs("Div and Mod of sizes by a size", [Node("Size", ["a"], ["n"]), Node("Shape", ["b"], ["s"]), Node("Squeeze", ["s"], ["d"]), Node("Div", ["n", "d"], ["q"]), Node("Mod", ["n", "d"], ["r"]),
                                         Node("Range", ["o", "q", "i"], ["y"]), Node("Range", ["o", "r", "i"], ["y1"])], [("N", "M"), ("K",)],
      (floats(2, 6), floats(4)), (floats(3, 3), floats(4)), (floats(0, 3), floats(2)), (floats(1, 3), floats(5)), constants=[("o", np.array(0)), ("i", np.array(1))], results=2)
+runs("Scan over two inputs of one length", Node("Scan", ["a", "b"], ["y"], num_scan_inputs=2, body=Graph([Node("Add", ["p", "q"], ["r"])],
+     [("p", floats(2)), ("q", floats(2))], [("r", floats(2))])), [("N", 2), ("M", 2)],
+     (floats(3, 2), floats(3, 2)), (floats(1, 2), floats(1, 2)), refused("T0501", floats(3, 2), floats(2, 2)), refused("T0501", floats(2, 2), floats(3, 2)))
 
 PAGE = pathlib.Path(__file__).resolve().parent / "samples.json"
 PAGE.write_text("[\n" + ",\n".join(json.dumps(c, separators=(",", ":")) for c in cases) + "\n]\n")
