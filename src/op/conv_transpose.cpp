@@ -144,7 +144,9 @@ std::optional<LaidOut> layout_of_windows(LayoutContext& ctx, size_t n) {
   const int64_t group = x == f32 ? 0 : ctx.dot_group(x, w->data.dtype(), ctx.dtype);
   const WindowBlocks b{cost::channel_block(w->data.shape()[0], ctx.target),
                        cost::channel_block(w->data.shape()[1], ctx.target), group};
-  if (!b.in || !b.out || (x != f32 && !group) || (group && b.in % group)) return std::nullopt;
+  // Half a vector of outputs gains less than it costs to give them back in the program's layout.
+  if (!b.in || b.out != ctx.target->lanes(f32)) return std::nullopt;
+  if ((x != f32 && !group) || (group && b.in % group)) return std::nullopt;
   ConvTransposeAttrs laid = a;
   laid.data_layout = data_layout_name(n, b.in);
   laid.kernel_layout = window_kernel(n, b).name();

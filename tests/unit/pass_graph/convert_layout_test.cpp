@@ -243,10 +243,10 @@ TEST(ConvertLayout, WindowsSideBySideAreAxes) {
 TEST(ConvertLayout, WindowsAlongOneAxisAndThree) {
   for (const auto& [op, image, kernel, laid] : std::initializer_list<
            std::tuple<std::string, std::vector<int64_t>, std::vector<int64_t>, std::string>>{
-           {"nn.conv1d_transpose", {4}, {2}, "NCW16c WOI16i8o N2wCW8c"},
-           {"nn.conv3d_transpose", {2, 3, 2}, {2, 1, 3}, "NCDHW16c DHWOI16i8o N2d3wCDHW8c"}}) {
+           {"nn.conv1d_transpose", {4}, {2}, "NCW16c WOI16i16o N2wCW16c"},
+           {"nn.conv3d_transpose", {2, 3, 2}, {2, 1, 3}, "NCDHW16c DHWOI16i16o N2d3wCDHW16c"}}) {
     Model m;
-    std::vector<int64_t> data{1, 16}, weight{16, 8};
+    std::vector<int64_t> data{1, 16}, weight{16, 16};
     data.insert(data.end(), image.begin(), image.end());
     weight.insert(weight.end(), kernel.begin(), kernel.end());
     op::Shape dims;
@@ -263,7 +263,8 @@ TEST(ConvertLayout, WindowsThatOverlapOrFitNoBlockStay) {
        std::initializer_list<std::tuple<std::vector<int64_t>, Array<int64_t>, Array<int64_t>>>{
            {{16, 16, 3, 2}, {2, 2}, {}},
            {{16, 16, 2, 2}, {2, 2}, {1, 1, 0, 0}},
-           {{16, 5, 2, 2}, {2, 2}, {}}}) {
+           {{16, 5, 2, 2}, {2, 2}, {}},
+           {{16, 8, 2, 2}, {2, 2}, {}}}) {
     Model m;
     auto x = m.param("x", {1, 16, 3, 4});
     Expr up = m.op("nn.conv2d_transpose", {x, m.weight(weight)}, transposed(strides, padding));
