@@ -6,7 +6,6 @@
 #include "analysis/cost/layout.h"
 #include "base/define_type.h"
 #include "op/conv.h"
-#include "op/layout_rule.h"
 
 namespace tenon::op {
 
@@ -25,6 +24,14 @@ bool expect_windows(InferContext& ctx, const Array<int64_t>& strides, const Arra
   for (int64_t v : dilation)
     if (v < 1) return ctx.error(fmt::format("dilation {} is not positive", v));
   return true;
+}
+
+Expr with_groups(LayoutContext& ctx, const Expr& weight) {
+  Shape dims = *graph::known_shape(weight->type);
+  const PrimExpr group = dims.back();
+  dims.pop_back();
+  dims.set(dims.size() - 1, simplify(dims.back() * group));
+  return ctx.emit_op("reshape", {weight, graph::shape_expr(dims)});
 }
 
 namespace {
@@ -352,11 +359,7 @@ Expr arranged_weight(LayoutContext& ctx, const ConvSizes& c, const ConvChoice& c
   if (!c.depthwise && choice.data && c.groups == 1)
     w = ctx.padded(w, 1, c.per_group, *tir::as_int((*graph::known_shape(x->type))[1]) * choice.data);
   w = ctx.emit_transform(w, kernel_layout_name(c.spatial, {}), kernel_layout_name(c.spatial, blocks));
-  if (!blocks.group) return w;
-  Shape dims = *graph::known_shape(w->type);  // the outputs of a block and their groups are one axis
-  dims.pop_back();
-  dims.set(dims.size() - 1, PrimExpr(blocks.out * blocks.group));
-  return ctx.emit_op("reshape", {w, graph::shape_expr(dims)});
+  return blocks.group ? with_groups(ctx, w) : w;
 }
 
 LaidOut conv_in(LayoutContext& ctx, Expr x, Expr w, const ConvAttrs& attrs, const Layout& out,

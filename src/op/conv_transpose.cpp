@@ -3,10 +3,11 @@
 // and, where windows lie side by side, window by window.
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "analysis/cost/layout.h"
 #include "base/define_type.h"
 #include "op/conv.h"
-#include "op/layout_rule.h"
 
 namespace tenon::op {
 namespace {
@@ -66,6 +67,17 @@ bool in_program_layout(const ConvTransposeAttrs& a, size_t n) {
          plain(a.kernel_layout, transposed_kernel_name(n));
 }
 
+/// Kernel and strides alike, one group, nothing around or between.
+bool side_by_side(const ConvTransposeAttrs& a, const Ints& kernel) {
+  const size_t n = kernel.size();
+  const TransposeShape c = transpose_shape(a, n);
+  auto all = [](const Ints& list, int64_t value) {
+    return std::ranges::all_of(list, [&](int64_t v) { return v == value; });
+  };
+  return a.groups == 1 && kernel == c.strides && all(c.pads, 0) && all(c.output_padding, 0) &&
+         all(c.dilation, 1);
+}
+
 Type infer_windows(InferContext& ctx, size_t n, const WindowBlocks& b) {
   const auto& a = ctx.attrs<ConvTransposeAttrs>();
   const auto &x = ctx.tensor(0), &w = ctx.tensor(1);
@@ -78,11 +90,9 @@ Type infer_windows(InferContext& ctx, size_t n, const WindowBlocks& b) {
   if (!p || !q) return ctx.error("the shapes of data and weight in blocks must be known");
   const std::string both = fmt::format("data {} and weight {}", show(*p), show(*q));
   auto is = [](const PrimExpr& e, int64_t v) { return tir::is_const_int(e, v); };
-  bool side_by_side = a.groups == 1;
-  for (size_t i = 0; i < n; ++i)
-    side_by_side = side_by_side && is((*q)[i], c.strides[i]) && !c.pads[i] && !c.pads[i + n] &&
-                   !c.output_padding[i] && c.dilation[i] == 1;
-  if (!side_by_side)
+  Ints kernel;
+  for (size_t i = 0; i < n; ++i) kernel.push_back(tir::as_int((*q)[i]).value_or(0));
+  if (!side_by_side(a, kernel))
     return ctx.error(fmt::format("{}: windows that are not side by side have no blocks", both),
                      "kernel and strides alike, one group, no padding, no dilation");
   const bool fit = is(p->back(), b.in) && is(q->back(), b.out * std::max<int64_t>(1, b.group)) &&
@@ -135,11 +145,8 @@ std::optional<LaidOut> layout_of_windows(LayoutContext& ctx, size_t n) {
   const TransposeShape c = transpose_shape(a, n);
   const auto* w = ctx.call.args[1].as<graph::Constant>();
   const auto data = graph::known_shape(ctx.call.args[0]->type);
-  if (!w || !data || a.groups != 1 || !in_program_layout(a, n)) return std::nullopt;
-  for (size_t i = 0; i < n; ++i)
-    if (w->data.shape()[i + 2] != c.strides[i] || c.pads[i] || c.pads[i + n] || c.output_padding[i] ||
-        c.dilation[i] != 1)
-      return std::nullopt;
+  if (!w || !data || !in_program_layout(a, n)) return std::nullopt;
+  if (!side_by_side(a, Ints(w->data.shape().begin() + 2, w->data.shape().end()))) return std::nullopt;
   const DataType x = tensor_arg(ctx.call, 0).dtype;
   const int64_t group = x == f32 ? 0 : ctx.dot_group(x, w->data.dtype(), ctx.dtype);
   const WindowBlocks b{cost::channel_block(w->data.shape()[0], ctx.target),
@@ -153,12 +160,7 @@ std::optional<LaidOut> layout_of_windows(LayoutContext& ctx, size_t n) {
   const Layout result = window_result(c.strides, b.out);
   laid.out_layout = result.name();
   Expr weight = ctx.emit_transform(ctx.call.args[1], transposed_kernel_name(n), laid.kernel_layout);
-  if (group) {  // the outputs of a block and their groups are one axis
-    Shape dims = *graph::known_shape(weight->type);
-    dims.pop_back();
-    dims.set(dims.size() - 1, PrimExpr(b.out * group));
-    weight = ctx.emit_op("reshape", {weight, graph::shape_expr(dims)});
-  }
+  if (group) weight = with_groups(ctx, weight);
   const Expr blocks = ctx.arranged(ctx.call.args[0], *data, data_layout(n).blocked('C', b.in));
   return LaidOut{ctx.make(ctx.call.op.as<graph::Op>()->name, {blocks, weight},
                           make_attrs<ConvTransposeAttrs>([&](ConvTransposeAttrs& m) { m = laid; })),
@@ -167,16 +169,15 @@ std::optional<LaidOut> layout_of_windows(LayoutContext& ctx, size_t n) {
 
 Type infer_transpose(InferContext& ctx, size_t n) {
   const auto& a = ctx.attrs<ConvTransposeAttrs>();
-  if (const auto blocks = window_blocks(a, n)) {
+  if (!in_program_layout(a, n)) {
     if (!expect_windows(ctx, a.strides, a.padding, a.dilation, n) ||
         !ctx.expect_per_axis(a.output_padding, n, "output_padding"))
       return {};
-    return infer_windows(ctx, n, *blocks);
-  }
-  if (!in_program_layout(a, n))
+    if (const auto blocks = window_blocks(a, n)) return infer_windows(ctx, n, *blocks);
     return ctx.error(fmt::format("data '{}', kernel '{}' and result '{}' are no layouts of this operator",
                                  a.data_layout, a.kernel_layout, a.out_layout),
                      "the plain ones, or NCHW16c, HWOI16i16o and N2h2wCHW16c where windows lie side by side");
+  }
   const auto &x = ctx.tensor(0), &w = ctx.tensor(1);
   if (!ctx.expect_rank(x, "the data", int64_t(n) + 2) || !ctx.expect_rank(w, "the weight", int64_t(n) + 2))
     return {};

@@ -286,6 +286,11 @@ TEST(ConvTranspose, LayoutsThatDoNotFitAreRefused) {
   expect_refused(op, {x, random({2, 3, 1, 2, 16, 16})}, windows(data, kernel, out), {"do not fit"});
   expect_refused(op, {x, random({2, 3, 1, 1, 8, 16})}, windows(data, kernel, out), {"do not fit"});
   expect_refused(op, {random({1, 16, 2, 3}), w}, windows(data, kernel, out), {"the data"});
+  expect_refused(op, {x, w}, make_attrs<ConvTransposeAttrs>([&](ConvTransposeAttrs& m) {
+                   m.strides = {2, 3, 1};
+                   m.data_layout = data, m.kernel_layout = kernel, m.out_layout = out;
+                 }),
+                 {"strides"});
 }
 
 TEST(ConvTranspose, IsTheScatterForm) {

@@ -23,12 +23,13 @@ ObjectRef pool(int64_t size, int64_t stride, Array<int64_t> padding, bool ceil_m
 }
 
 /// Layouts of the convolutions of main, in order: "data kernel result".
+template <class Attrs = op::ConvAttrs>
 std::vector<std::string> layouts(const IRModule& m) {
   std::vector<std::string> out;
   for_each_binding(main_of(m)->body, [&](const Binding& b) {
     Expr v = b->value;
     if (const auto* c = v.as<Call>())
-      if (const auto* a = c->attrs.as<op::ConvAttrs>())
+      if (const auto* a = c->attrs.as<Attrs>())
         out.push_back(a->data_layout + " " + a->kernel_layout + " " + a->out_layout);
   });
   return out;
@@ -211,18 +212,6 @@ ObjectRef transposed(Array<int64_t> strides, Array<int64_t> padding = {}) {
     a.padding = padding;
   });
 }
-/// Layouts of the transposed convolutions of main, in order.
-std::vector<std::string> transposed_layouts(const IRModule& m) {
-  std::vector<std::string> out;
-  for_each_binding(main_of(m)->body, [&](const Binding& b) {
-    Expr v = b->value;
-    if (const auto* c = v.as<Call>())
-      if (const auto* a = c->attrs.as<op::ConvTransposeAttrs>())
-        out.push_back(a->data_layout + " " + a->kernel_layout + " " + a->out_layout);
-  });
-  return out;
-}
-
 TEST(ConvertLayout, WindowsSideBySideAreAxes) {
   Model m;
   auto x = m.param("x", {2, 16, 3, 4});
@@ -237,7 +226,7 @@ TEST(ConvertLayout, WindowsSideBySideAreAxes) {
   Expr last = m.op("nn.conv2d", {both, m.weight({16, 48, 3, 3})}, conv({1, 1}, {1, 1, 1, 1}));
   IRModule out = blocked(m.done(last), {random_array({2, 16, 3, 4})});
   const std::string laid = "NCHW16c HWOI16i16o N2h3wCHW16c";
-  EXPECT_EQ(transposed_layouts(out), (std::vector<std::string>{laid, laid}));
+  EXPECT_EQ(layouts<op::ConvTransposeAttrs>(out), (std::vector<std::string>{laid, laid}));
 }
 
 TEST(ConvertLayout, WindowsAlongOneAxisAndThree) {
@@ -254,7 +243,7 @@ TEST(ConvertLayout, WindowsAlongOneAxisAndThree) {
     auto x = m.param("x", dims);
     Expr up = m.op(op, {x, m.weight(weight)}, transposed(kernel));
     IRModule out = blocked(m.done(m.op("nn.relu", {up})), {random_array(data)});
-    EXPECT_EQ(transposed_layouts(out), (std::vector<std::string>{laid})) << op;
+    EXPECT_EQ(layouts<op::ConvTransposeAttrs>(out), (std::vector<std::string>{laid})) << op;
   }
 }
 
@@ -269,7 +258,7 @@ TEST(ConvertLayout, WindowsThatOverlapOrFitNoBlockStay) {
     auto x = m.param("x", {1, 16, 3, 4});
     Expr up = m.op("nn.conv2d_transpose", {x, m.weight(weight)}, transposed(strides, padding));
     IRModule out = blocked(m.done(m.op("nn.relu", {up})), {random_array({1, 16, 3, 4})});
-    EXPECT_EQ(transposed_layouts(out), (std::vector<std::string>{"  "}));
+    EXPECT_EQ(layouts<op::ConvTransposeAttrs>(out), (std::vector<std::string>{"  "}));
   }
 }
 
