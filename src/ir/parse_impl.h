@@ -133,6 +133,8 @@ class Converter {
   Value typed_call(const Ast* a, DataType t);
   Value load(const Ast* a);
   PrimExpr reduce(const Ast* a);
+  /// A bare number in the type that its place wants; T0204 where it does not fit.
+  PrimExpr retyped(const Value& number, DataType t, const Ast* at);
   void unify(Value& a, Value& b, const Ast* at);
   PrimExpr truth(const Ast* a);
   /// `shape`: of what is indexed, for slices, which stand for a vector of neighbours.

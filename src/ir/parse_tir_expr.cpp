@@ -20,19 +20,23 @@ PrimExpr as_prim(const ObjectRef& o) {
   static_cast<Ref<PrimExprNode>&>(e) = o.cast<PrimExprNode>();
   return e;
 }
-PrimExpr retyped(const Value& number, DataType t) {
+}  // namespace
+
+PrimExpr Converter::retyped(const Value& number, DataType t, const Ast* at) {
   const auto* i = number.e.as<IntImm>();
   if (t.is_float()) return PrimExpr::float_imm(i ? double(i->value) : number.exact, t.element());
+  if (wrap(i->value, t.element()) != i->value)
+    fail("T0204", fmt::format("{} does not fit into {}", i->value, to_string(t.element())), at,
+         "write the value that is meant, or T.Cast of a wider type, which wraps");
   return PrimExpr::int_imm(i->value, t.element());
 }
-}  // namespace
 
 PrimExpr Converter::expr_of(const Ast* a, DataType wanted) {
   Value v = value(a);
   if (!v.weak || v.e.dtype() == wanted) return v.e;
   if (v.e.is<FloatImm>() && !wanted.is_float())
     fail("T0230", fmt::format("a number with a fraction stands where {} is needed", to_string(wanted)), a);
-  return wanted.is_handle() || wanted.is_void() ? v.e : retyped(v, wanted);
+  return wanted.is_handle() || wanted.is_void() ? v.e : retyped(v, wanted, a);
 }
 
 bool Converter::is_buffer(const Ast* a) const {
@@ -92,9 +96,9 @@ void Converter::unify(Value& a, Value& b, const Ast* at) {
     const bool a_fits = a.weak && (a.e.is<IntImm>() || tb.is_float()) && !tb.is_handle() && !tb.is_bool();
     const bool b_fits = b.weak && (b.e.is<IntImm>() || ta.is_float()) && !ta.is_handle() && !ta.is_bool();
     if (b_fits)
-      b.e = retyped(b, ta);
+      b.e = retyped(b, ta, at);
     else if (a_fits)
-      a.e = retyped(a, tb);
+      a.e = retyped(a, tb, at);
     else if (ta.is_int() && tb.is_int())
       (ta.bits < tb.bits ? a : b).e =
           cast((ta.bits < tb.bits ? tb : ta).with_lanes((ta.bits < tb.bits ? a : b).e.dtype().lanes),
@@ -305,9 +309,7 @@ Value Converter::typed_call(const Ast* a, DataType t) {
       fail("T0230", fmt::format("a number with a fraction stands where {} is needed", to_string(t)), x);
     return {PrimExpr::float_imm(v.e.as<FloatImm>()->value, t)};
   }
-  if (v.weak)
-    return {t.is_float() ? PrimExpr::float_imm(double(v.e.as<IntImm>()->value), t)
-                         : PrimExpr::int_imm(v.e.as<IntImm>()->value, t)};
+  if (v.weak) return {retyped(v, t, x)};
   if (const auto* i = v.e.as<IntImm>(); i && t.is_bool() && i->dtype.is_bool()) return v;
   return {cast(t, v.e)};
 }

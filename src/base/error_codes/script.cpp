@@ -19,7 +19,8 @@ std::span<const ErrorCode> script_codes() {
        "A line goes back to a column at which no enclosing block began.",
        "Align it with the block it belongs to; do not mix tabs and spaces."},
       {"T0204", "a number cannot be read",
-       "Its digits are malformed, such as `12ab`, or it does not fit in 64 bits.",
+       "Its digits are malformed, such as `12ab`, or it does not fit in 64 bits, or in the type that it is "
+       "given.",
        "Correct it; write large values as floating numbers."},
       {"T0205", "a bracket is never closed", "The text ends, or a block begins, inside (, [ or {.",
        "Close the bracket at the place shown."},
