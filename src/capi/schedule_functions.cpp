@@ -2,6 +2,8 @@
 // Schedules of tensor programs for other languages: the methods are the records of the primitives.
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <atomic>
 #include <mutex>
 
 #include "capi/expressions.h"
@@ -14,8 +16,28 @@ namespace {
 
 struct ScheduleObj : Object {
   static constexpr std::string_view type_key = "tir.Schedule";
-  explicit ScheduleObj(Schedule value) : value(std::move(value)) {}
+  explicit ScheduleObj(Schedule value, std::vector<uint64_t> takes = {})
+      : value(std::move(value)), makers(std::move(takes)) {
+    makers.push_back(fresh_maker());
+  }
+  static uint64_t fresh_maker() {
+    static std::atomic<uint64_t> last = 0;
+    return ++last;
+  }
+  Any give(Handle h) {
+    gave = true;
+    return Any(make<HandleObj>(h, makers.back()));
+  }
+  /// Takes the handles given so far; those that either gives from here on are its own.
+  Ref<ScheduleObj> copy() {
+    if (gave) makers.push_back(fresh_maker());
+    gave = false;
+    return make<ScheduleObj>(value, std::vector(makers.begin(), makers.end() - 1));
+  }
+
   Schedule value;
+  std::vector<uint64_t> makers;  ///< whose handles it takes; the last is its own
+  bool gave = false;             ///< a handle, since the last copy
 };
 using ScheduleRef = Ref<ScheduleObj>;
 struct TraceObj : Object {
@@ -25,7 +47,17 @@ struct TraceObj : Object {
 };
 using TraceRef = Ref<TraceObj>;
 
-Schedule& of(const ScheduleRef& s) { return const_cast<ScheduleObj*>(s.get())->value; }
+ScheduleObj& object(const ScheduleRef& s) { return const_cast<ScheduleObj&>(*s); }
+Schedule& of(const ScheduleRef& s) { return object(s).value; }
+
+/// T0102 for a handle that another schedule gave.
+void require_own(const ScheduleObj& s, const Any& value, std::string_view place) {
+  const auto h = value.try_as<Ref<HandleObj>>();
+  if (h && *h && (*h)->made_by && std::ranges::find(s.makers, (*h)->made_by) == s.makers.end())
+    throw Error(
+        ErrorKind::usage, "T0102",
+        fmt::format("{} is a handle of another schedule: ask this one for it (get_block, get_loops)", place));
+}
 
 /// The one PrimFunc of a module, or the one of that name.
 tir::PrimFunc program_of(const ObjectRef& given, const std::string& name) {
@@ -46,16 +78,17 @@ tir::PrimFunc program_of(const ObjectRef& given, const std::string& name) {
 }
 
 /// A value for a parameter: blocks also by their names.
-Any argument(Schedule& s, const Parameter& p, const Any& value) {
+Any argument(ScheduleObj& s, const Primitive& primitive, const Parameter& p, const Any& value) {
+  require_own(s, value, fmt::format("{}: `{}`", primitive.name, p.name));
   const bool block = p.type == ParameterType::block || p.type == ParameterType::block_or_loop;
   if (auto name = value.try_as<std::string>(); name && block)
-    return to_any({HandleKind::block, s.get_block(*name).id});
+    return to_any({HandleKind::block, s.value.get_block(*name).id});
   if (const auto list = value.try_as<Ref<ArrayObj>>(); p.list && list && *list) {
     Array<Any> out;
     for (const Any& x : (*list)->items) {
       Parameter item = p;
       item.list = false;
-      out.push_back(argument(s, item, x));
+      out.push_back(argument(s, primitive, item, x));
     }
     return Any(out);
   }
@@ -67,17 +100,18 @@ Any argument(Schedule& s, const Parameter& p, const Any& value) {
   return value;
 }
 
-Any run(Schedule& s, const Primitive& primitive, Arguments given) {
+Any run(ScheduleObj& s, const Primitive& primitive, Arguments given) {
   std::vector<Any> args(primitive.parameters.size());
   if (given.size() > args.size())
     argument_count_error(std::string(primitive.name), args.size(), given.size());
-  for (size_t i = 0; i < given.size(); ++i) args[i] = argument(s, primitive.parameters[i], given[i]);
+  for (size_t i = 0; i < given.size(); ++i)
+    args[i] = argument(s, primitive, primitive.parameters[i], given[i]);
   complete_arguments(primitive, args, std::string(primitive.name));
-  const std::vector<Handle> made = s.apply(primitive, std::move(args));
+  const std::vector<Handle> made = s.value.apply(primitive, std::move(args));
   if (!primitive.result) return {};
-  if (!primitive.result_list) return to_any(made.at(0));
+  if (!primitive.result_list) return s.give(made.at(0));
   Array<Any> out;
-  for (const Handle& h : made) out.push_back(to_any(h));
+  for (const Handle& h : made) out.push_back(s.give(h));
   return Any(out);
 }
 
@@ -129,7 +163,7 @@ void add_primitives() {
                                 args.empty() ? std::optional<ScheduleRef>() : args[0].try_as<ScheduleRef>();
                             if (!s || !*s)
                               argument_kind_error(name, 0, args.empty() ? "none" : args[0].kind_name());
-                            return run(of(*s), *p, args.subspan(1));
+                            return run(object(*s), *p, args.subspan(1));
                           }),
                           p->where.file_name(), int(p->where.line()), doc_of(*p)};
     registry::add(std::move(entry), false);
@@ -139,6 +173,7 @@ void add_primitives() {
 Any node_of_handle(const ScheduleRef& s, const Any& handle) {
   const auto h = to_handle(handle);
   if (!h) throw Error(ErrorKind::usage, "T0102", "Schedule.get takes what a primitive gave");
+  require_own(*s, handle, "Schedule.get: `handle`");
   if (h->kind == HandleKind::block) return of(s).get(BlockRV{h->id});
   if (h->kind == HandleKind::loop) return of(s).get(LoopRV{h->id});
   return of(s).get(*h);
@@ -171,8 +206,8 @@ void add_schedule() {
       .property(
           "trace", [](const ScheduleRef& s) { return make<TraceObj>(of(s).trace()); }, "the steps so far")
       .add(
-          "copy", {}, [](const ScheduleRef& s) { return make<ScheduleObj>(of(s)); },
-          "another schedule, at this point")
+          "copy", {}, [](const ScheduleRef& s) { return object(s).copy(); },
+          "another schedule, at this point; it takes the handles made so far, too")
       .add("get", {"handle"}, node_of_handle,
            "the block or loop behind a handle, or the number that a sampler picked")
       .add(

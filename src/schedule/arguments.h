@@ -61,8 +61,10 @@ enum class BufferIndexType : uint8_t { read, write };
 /// A handle as an argument of a step.
 struct HandleObj : Object {
   static constexpr std::string_view type_key = "schedule.Handle";
-  explicit HandleObj(Handle h) : handle(h) {}
+  explicit HandleObj(Handle h, uint64_t made_by = 0) : handle(h), made_by(made_by) {}
   Handle handle;
+  /// Names the schedule that gave it to a program in another language; 0 inside the engine and in traces.
+  uint64_t made_by = 0;
 };
 Any to_any(Handle handle);
 std::optional<Handle> to_handle(const Any& value);

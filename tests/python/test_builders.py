@@ -294,6 +294,20 @@ class Schedules(unittest.TestCase):
         copy.vectorize(j)
         self.assertNotEqual(copy.func, sch.func)
 
+    def test_handles_belong_to_a_schedule_and_its_copies(self):
+        sch = tir.Schedule(self.program())
+        i, j = sch.get_loops("B")
+        copy = sch.copy()
+        (mine, _), (its, _) = sch.split(i, [2, 4]), copy.split(i, [4, 2])  # made before the copy: of both
+        later = sch.copy()
+        later.parallel(mine)
+        for schedule, handle in ((sch, its), (copy, mine), (later, its), (tir.Schedule(self.program()), i)):
+            with self.assertRaises(tenon.UsageError) as caught:
+                schedule.unroll(handle)
+            self.assertIn("another schedule", str(caught.exception))
+        copy.parallel(its)
+        self.assertEqual((copy.get(its).extent.value, sch.get(mine).extent.value), (4, 2))
+
     def test_loops_one_by_one_and_listed(self):
         for listed in (False, True):
             sch = tir.Schedule(self.program())
