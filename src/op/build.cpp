@@ -38,7 +38,8 @@ Expr op_call(std::string_view name, Array<Expr> args, ObjectRef attrs, Origin or
   bool ready = true;
   for (const Expr& a : args) {
     CHECK(a, "a call with a null argument");
-    ready = ready && (a->type || a.is<graph::Tuple>());
+    ready =
+        ready && (a->type || a.is<graph::Tuple>() || a.is<graph::StringImm>() || a.is<graph::DataTypeImm>());
   }
   Expr e = graph::call(op, std::move(args), attrs ? std::move(attrs) : op->default_attrs);
   e.edit()->origin = std::move(origin);
