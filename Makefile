@@ -14,7 +14,7 @@ FIRST_BUILD := 8
 export NINJA_STATUS := [%f of %t, %e s]
 
 .DEFAULT_GOAL := help
-.PHONY: help setup build run test check fuzz conformance format asan python-asan python-debug tsan bench install wheel python walkthrough errors operators passes python-api matmul libfuzzer zoo differential clean
+.PHONY: help setup build run test check fuzz conformance format asan python-package python-asan python-debug tsan bench install wheel python walkthrough errors operators passes python-api matmul libfuzzer zoo differential clean
 
 help:  ## show this list
 	@awk -F':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -75,17 +75,20 @@ asan: export CXX := $(shell command -v clang++-22 || echo c++)
 asan:  ## unit tests under the address and undefined-behaviour sanitizers
 	@ulimit -s 65536; $(MAKE) --no-print-directory test PRESET=asan
 
+python-package: command
+	@cmake --build $(BUILD) -j $(JOBS) --target tenon_python
+
 # The compiler's library is that of the release build: what stands between Python and it is instrumented. Leaks are
 # counted by tests of their own; the interpreter frees nothing at its end.
-python-asan: command  ## Python tests, the extension and the runtime under the address sanitizer (PYTHON=python3)
+python-asan: python-package  ## Python tests, the extension and the runtime under the address sanitizer (PYTHON=python3)
 	@CC=cc CXX=c++ cmake --preset asan -B build/asan-python -DTENON_TESTS=OFF > /dev/null
 	@cmake --build build/asan-python -j $(JOBS) --target tenon_python $(patsubst src/runtime/libraries/%.cpp,tenon_%,$(wildcard src/runtime/libraries/*.cpp))
-	@LD_PRELOAD="$$(c++ -print-file-name=libasan.so) $$(c++ -print-file-name=libstdc++.so.6)" LD_LIBRARY_PATH=$(BUILD)/lib PYTHONPATH=build/asan-python/python \
+	@LD_PRELOAD="$$(c++ -print-file-name=libasan.so) $$(c++ -print-file-name=libstdc++.so.6)" LD_LIBRARY_PATH=build/asan-python/lib:$(BUILD)/lib PYTHONPATH=build/asan-python/python \
 	  PYTHONMALLOC=malloc TENON_SOURCE_DIR=$(CURDIR) ASAN_OPTIONS=detect_leaks=0:use_sigaltstack=0:detect_container_overflow=0 UBSAN_OPTIONS=print_stacktrace=1:halt_on_error=1 \
 	  $(or $(PYTHON),python3) -m unittest discover -s tests/python
 
 # The extension counts references only where it is built for a debug build of Python.
-python-debug: command  ## Python tests under a debug build of Python, with checks of references (PYTHON=python3-dbg)
+python-debug: python-package  ## Python tests under a debug build of Python, with checks of references (PYTHON=python3-dbg)
 	@rm -rf build/debug-python && mkdir -p build/debug-python && cp -rL $(BUILD)/python/tenon build/debug-python
 	@c++ -std=c++20 -O1 -fPIC -shared -DPy_DEBUG -Iinclude -Wno-missing-field-initializers \
 	  -I$$(python3 -c "import sysconfig; print(sysconfig.get_path('include'))") -o build/debug-python/tenon/_core.abi3.so \
