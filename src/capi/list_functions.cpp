@@ -26,8 +26,10 @@ AttrMap passes(const NoRequest&) {
   for (const Pass* p : all_passes()) {
     json options = json::array();
     for (const PassOption& o : p->options)
-      options.push_back(
-          {{"name", o.name}, {"type", o.type}, {"default", o.to_text(o.otherwise)}, {"doc", o.help}});
+      options.push_back({{"name", o.name},
+                         {"type", o.type_in_words()},
+                         {"default", o.to_text(o.otherwise)},
+                         {"doc", o.help}});
     // The subject is the folder: graph/fusion, tensor, …
     std::string subject = p->file.substr(0, p->file.rfind('/'));
     for (const char* prefix : {"src/", "pass/"})

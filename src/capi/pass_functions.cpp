@@ -128,6 +128,7 @@ AttrMap describe(const PassOption& o) {
   AttrMap m;
   m.set("name", o.name);
   m.set("type", o.type);
+  m.set("takes", o.type_in_words());
   m.set("default", o.otherwise);
   m.set("help", o.help);
   return m;

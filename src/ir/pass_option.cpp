@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ir/pass_option.h"
 
-#include <fmt/format.h>
+#include <fmt/ranges.h>
 
+#include <algorithm>
 #include <charconv>
 
 #include "base/diagnostic.h"
@@ -208,6 +209,18 @@ struct Takes<Map<std::string, V>> {
   }
 };
 
+bool allowed(const OptionValues& values, const Any& v) {
+  if (v.tag() == kInt) return v.as<int64_t>() >= values.least;
+  if (const auto text = v.try_as<std::string>())
+    return values.one_of.empty() || std::ranges::find(values.one_of, *text) != values.one_of.end();
+  bool all = true;
+  if (const auto items = v.try_as<Array<Any>>())
+    for (const Any& item : *items) all = all && allowed(values, item);
+  else if (const auto map = v.try_as<Map<Any, Any>>())
+    for (const auto& [name, item] : *map) all = all && allowed(values, item);
+  return all;
+}
+
 /// Null behind a problem: there is no such pass, or it has no such option.
 const PassOption* find_option(std::string_view name, DiagnosticList& problems) {
   const std::string_view pass_name = name.substr(0, name.rfind('.'));
@@ -235,12 +248,13 @@ const PassOption& find_option(std::string_view name) {
 }  // namespace
 
 template <class T>
-Option<T>::Option(std::string name, T otherwise, std::string help)
+Option<T>::Option(std::string name, T otherwise, std::string help, OptionValues values)
     : PassOption{.name = std::move(name),
                  .help = std::move(help),
                  .type = Kind<T>::name(),
                  .otherwise = Any(std::move(otherwise)),
-                 .takes = Takes<T>::test,
+                 .values = std::move(values),
+                 .of_type = Takes<T>::test,
                  .from_text = [](std::string_view t, DiagnosticList& problems) -> std::optional<Any> {
                    auto v = Kind<T>::parse(t, problems);
                    return v ? std::optional<Any>(Any(*std::move(v))) : std::nullopt;
@@ -256,13 +270,19 @@ template struct Option<Map<std::string, std::string>>;
 template struct Option<Map<std::string, NDArray>>;
 template struct Option<Map<std::string, graph::Type>>;
 
+std::string PassOption::type_in_words() const {
+  if (values.least != INT64_MIN) return fmt::format("{}, at least {}", type, values.least);
+  return values.one_of.empty() ? type : fmt::format("{}, {}", type, fmt::join(values.one_of, " or "));
+}
+bool PassOption::takes(const Any& value) const { return of_type(value) && allowed(values, value); }
+
 std::string option_text(std::string_view name, const Any& value) { return find_option(name).to_text(value); }
 
 void PassOptions::set(std::string_view name, Any value) {
   const PassOption& option = find_option(name);
   if (!option.takes(value))
-    fail("T0944", fmt::format("the option `{}` takes a value of the type {}", name, option.type), {},
-         option.help, ErrorKind::usage);
+    fail("T0944", fmt::format("the option `{}` takes a value of the type {}", name, option.type_in_words()),
+         {}, option.help, ErrorKind::usage);
   given_.set(option.name, std::move(value));
 }
 
@@ -281,13 +301,13 @@ void PassOptions::set_text(std::string_view assignment, DiagnosticList& problems
   DiagnosticList of_value;
   if (equals < assignment.size()) value = option->from_text(assignment.substr(equals + 1), of_value);
   for (const Diagnostic& d : of_value.all()) problems.add(d);
-  if (value)
+  if (value && option->takes(*value))
     given_.set(option->name, *std::move(value));
   else if (of_value.empty())
-    problems.add(
-        "T0944",
-        fmt::format("`{}`: the option `{}` takes a value of the type {}", assignment, name, option->type), {},
-        fmt::format("write {}=VALUE: {}", name, option->help));
+    problems.add("T0944",
+                 fmt::format("`{}`: the option `{}` takes a value of the type {}", assignment, name,
+                             option->type_in_words()),
+                 {}, fmt::format("write {}=VALUE: {}", name, option->help));
 }
 
 }  // namespace tenon

@@ -6,16 +6,25 @@
 
 namespace tenon {
 
+/// Which values of its type an option takes.
+struct OptionValues {
+  int64_t least = INT64_MIN;        ///< of integers, those in lists and maps included
+  std::vector<std::string> one_of;  ///< of texts; empty: any
+};
+
 /// An option as the table of passes, the command and other languages see it.
 struct PassOption {
   std::string name;  ///< "PASS.KEY"
   std::string help;
   std::string type;  ///< of its values, in words: "integer", "texts", "integers by name", …
   Any otherwise;     ///< the default
-  bool (*takes)(const Any& value) = nullptr;  ///< the value is of the type
+  OptionValues values;
+  bool (*of_type)(const Any& value) = nullptr;
   /// nullopt: no value of the type; problems say why where the type does not
   std::optional<Any> (*from_text)(std::string_view text, DiagnosticList& problems) = nullptr;
   std::string (*to_text)(const Any& value) = nullptr;  ///< what from_text makes the same value of
+  bool takes(const Any& value) const;
+  std::string type_in_words() const;  ///< "integer, at least 2"
 };
 
 /// The same with the type of its values, by which the pass reads it. T: bool, int64_t, std::string, NDArray
@@ -24,14 +33,14 @@ struct PassOption {
 /// with its element type in front, `int32[1, 2]`; a type is one of script text.
 template <class T>
 struct Option : PassOption {
-  Option(std::string name, T otherwise, std::string help);
+  Option(std::string name, T otherwise, std::string help, OptionValues values = {});
 };
 
 /// The options that were given, by name.
 class PassOptions {
  public:
   /// DiagnosticError T0919 for a pass that is not there, T0943 for an option that it does not have (both name
-  /// the nearest one), T0944 for a value of another type.
+  /// the nearest one), T0944 for a value that it does not take.
   void set(std::string_view name, Any value);
   /// The same from "PASS.KEY=VALUE". What is wrong is thrown, or joins `problems`.
   void set_text(std::string_view assignment);

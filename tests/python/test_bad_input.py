@@ -169,6 +169,9 @@ tir.const(3, "nothing")                                            | const 'noth
 tir.all()                                                          | all condition
 tir.any(1, 2)                                                      | any condition int
 tir.Schedule(None)                                                 | tir.Schedule.new `mod` none
+tir.Schedule(function).split(loops_of(function)[0], [2, 2])        | split `loop` another schedule
+tir.Schedule(function).fuse(*loops_of(function))                   | fuse `loops` another schedule
+tir.Schedule(function).get(loops_of(function)[0])                  | Schedule.get another schedule
 tir.schedule_rule("a", 5)                                          | schedule_rule function int
 tir.schedule_rule(None, print)                                     | schedule_rule name NoneType
 graph.var(None)                                                    | graph.var `name` str none
@@ -189,6 +192,8 @@ op.concat([x, None])                                               | graph value
 op.nn.softmax(x, axis="a")                                         | nn.softmax `axis`
 op.call_tir("f", [x], None)                                        | graph.call_tir `outputs` item 0 none
 op.call_tir("f", [None], graph.Tensor((4,), "float32"))            | graph.call_tir `args` item 0 none
+op.add(x, "a")                                                     | add 'b' tensor
+op.nn.relu(tenon.graph.StringImm("a"))                             | nn.relu 'x' tensor
 x + None                                                           | none
 tenon.get_global_func("ir.interpret")(function, [None, None])      | ir.interpret `inputs` item 0 none
 """
@@ -287,13 +292,17 @@ def names_of_the_lines():
         with bb.function("main", [x]):
             f(bb)
 
+    def loops_of(program):
+        schedule = tir.Schedule(program)
+        return schedule.get_loops(schedule.get_block("B"))
+
     def options(name, *args):
         made = tenon.SessionOptions()
         getattr(made, name)(*args)
         return made
 
     return {"tenon": tenon, "graph": graph, "ir": ir, "op": op, "te": te, "tir": tir, "transform": transform, "np": np, "A": A, "B": B,
-            "function": function, "x": x, "building": building, "options": options, "n": te.var("n"), "nothing": tir.Evaluate(0),
+            "function": function, "x": x, "building": building, "loops_of": loops_of, "options": options, "n": te.var("n"), "nothing": tir.Evaluate(0),
             "pointer": tir.Var(dtype="handle", name="p"), "buffer": function.buffer_map[function.params[0]],
             "MODEL": ADD, "MODULE": tenon.parse(ADD.decode())}
 

@@ -56,7 +56,8 @@ class Sequences(unittest.TestCase):
         options = [o["name"] for name in transform.names() for o in transform.get(name).options]
         self.assertGreater(len(options), 10)
         wrong = options[0][:-1]
-        for config, code in (({wrong: 1}, "T0943"), ({"fold_constants.x": 1}, "T0919"), ({options[0]: object()}, "T0944")):
+        for config, code in (({wrong: 1}, "T0943"), ({"fold_constants.x": 1}, "T0919"), ({options[0]: object()}, "T0944"),
+                             ({"split_args.max": 1}, "T0944"), ({"topological_sort.order": "up"}, "T0944")):
             with self.assertRaises(tenon.UsageError) as caught:
                 with transform.PassContext(config=config):
                     transform.Sequential(["infer_types"])(model())

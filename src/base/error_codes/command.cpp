@@ -27,8 +27,6 @@ std::span<const ErrorCode> command_codes() {
        "Write @file.npy, @file.pb, 2x3xf32=@file.bin, 2x3xf32=0.5, 2x3xf32 (random) or [1,2,3]."},
       {"T0907", "this is no data type", "The word is unknown.",
        "Use f32, f16, bf16, f64, i8 to i64, u8 to u64 or i1."},
-      {"T0908", "mixed precision does not know this type",
-       "Models are converted to bfloat16 or float16 only.", "Use one of them."},
       {"T0910", "the installation is incomplete",
        "The compiler library, or a file that it needs, cannot be found.",
        "Install libtenon_compiler.so beside libtenon_runtime.so; running artifacts works without it."},

@@ -84,8 +84,6 @@ std::span<const ErrorCode> lowering_codes() {
       {"T1031", "a parameter cannot be bound to this value",
        "The function or the parameter does not exist, or the tensor has another type.",
        "Use one of the names that the message lists, and a tensor of its type."},
-      {"T1032", "an option of a pass has an unknown value", "The pass takes one of a few words.",
-       "Use one of the words that the message lists."},
       {"T1033", "two functions have the same symbol",
        "Kernels and exported functions are found by their symbol, which must be unique in a module.",
        "Give them different `global_symbol` attributes."},

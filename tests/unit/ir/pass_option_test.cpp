@@ -17,12 +17,17 @@ const Option<Map<std::string, int64_t>> kDims("test_options.dims", {}, "numbers 
 const Option<Map<std::string, std::string>> kPrograms("test_options.programs", {}, "texts by name");
 const Option<Map<std::string, NDArray>> kValues("test_options.values", {}, "tensors by name");
 const Option<Map<std::string, graph::Type>> kTypes("test_options.types", {}, "types by name");
+const Option<int64_t> kLevel("test_options.level", 1, "a number", {.least = 1});
+const Option<Map<std::string, int64_t>> kLimits("test_options.limits", {}, "numbers by name", {.least = 0});
+const Option<std::string> kOrder("test_options.order", "ascending", "a word",
+                                 {.one_of = {"ascending", "descending"}});
 
 const Pass& test_options_pass = register_pass({
     .name = "test_options",
     .run = [](IRModule m, PassContext&) { return m; },
     .summary = "has an option of every type",
-    .options = {kFlag, kCount, kWord, kSizes, kNames, kDims, kPrograms, kValues, kTypes},
+    .options = {kFlag, kCount, kWord, kSizes, kNames, kDims, kPrograms, kValues, kTypes, kLevel, kLimits,
+                kOrder},
 });
 
 std::string code(const std::function<void()>& f, std::string* text = nullptr) {
@@ -90,6 +95,11 @@ TEST(PassOption, RefusalsNameTheNearest) {
   EXPECT_EQ(code([&] { o.set("test_options.flag", 1); }), "T0944");
   EXPECT_EQ(code([&] { o.set("test_options.dims", Any(AttrMap{{"n", Any("two")}})); }), "T0944");
   EXPECT_EQ(code([&] { o.set("test_options.names", Any(Array<int64_t>{1})); }), "T0944");
+  // Values of the type that the option does not take.
+  for (const char* wrong : {"test_options.level=0", "test_options.limits=n=2,m=-1", "test_options.order=up"})
+    EXPECT_EQ(code([&] { o.set_text(wrong); }, &text), "T0944") << wrong;
+  EXPECT_NE(text.find("text, ascending or descending"), text.npos) << text;
+  EXPECT_EQ(code([&] { o.set("test_options.level", 0); }), "T0944");
   EXPECT_TRUE(o.given().empty());
 }
 

@@ -157,13 +157,14 @@ IRModule combine(const IRModule& module, int64_t min_branches, Selection select)
 }  // namespace graph
 
 static constexpr int64_t kMinBranches = 3;
+static const OptionValues kBranches{.least = 2};
 static constexpr char kMinBranchesHelp[] = "fewer contractions of one tensor stay as they are";
-static const Option<int64_t> kMinConvs("combine_parallel_conv2d.min_branches", kMinBranches,
-                                       kMinBranchesHelp);
-static const Option<int64_t> kMinDenses("combine_parallel_dense.min_branches", kMinBranches,
-                                        kMinBranchesHelp);
+static const Option<int64_t> kMinConvs("combine_parallel_conv2d.min_branches", kMinBranches, kMinBranchesHelp,
+                                       kBranches);
+static const Option<int64_t> kMinDenses("combine_parallel_dense.min_branches", kMinBranches, kMinBranchesHelp,
+                                        kBranches);
 static const Option<int64_t> kMinMatmuls("combine_parallel_batch_matmul.min_branches", kMinBranches,
-                                         kMinBranchesHelp);
+                                         kMinBranchesHelp, kBranches);
 
 static IRModule combine_parallel_conv2d(IRModule module, PassContext& context) {
   return graph::combine(module, context.options.get(kMinConvs), graph::is_conv2d);

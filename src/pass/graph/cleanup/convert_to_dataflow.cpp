@@ -61,14 +61,14 @@ Expr marked(const Expr& body, size_t least) {
 }  // namespace graph
 
 static const Option<int64_t> kMinBindings("convert_to_dataflow.min_bindings", 2,
-                                          "shorter stretches stay as they are");
+                                          "shorter stretches stay as they are", {.least = 1});
 
 static IRModule convert_to_dataflow(IRModule module, PassContext& context) {
   using namespace graph;
   const int64_t least = context.options.get(kMinBindings);
   return module.map_graph([&](const std::string&, const Ref<graph::Function>& f) -> ObjectRef {
     if (!f->body) return {};
-    Expr next = marked(f->body, size_t(std::max<int64_t>(1, least)));
+    Expr next = marked(f->body, size_t(least));
     return next.same_as(f->body) ? ObjectRef() : ObjectRef(with_bodies(f, {next}));
   });
 }

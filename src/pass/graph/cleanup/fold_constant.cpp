@@ -267,7 +267,7 @@ class FoldConstant : public BodyRewriter {
 
 static const Option<int64_t> kMaxBytes(
     "fold_constant.max_bytes", 64 << 20,
-    "larger results are not folded, unless hardly larger than the arguments");
+    "larger results are not folded, unless hardly larger than the arguments", {.least = 0});
 
 static IRModule fold_constant(IRModule module, PassContext& context) {
   using Function = Ref<graph::Function>;

@@ -111,14 +111,12 @@ class TopologicalSort {
 }  // namespace graph
 
 static const Option<std::string> kOrder("topological_sort.order", "depth_first",
-                                        "depth_first or breadth_first");
+                                        "which of the values that are ready comes next",
+                                        {.one_of = {"depth_first", "breadth_first"}});
 
 static IRModule topological_sort(IRModule module, PassContext& context) {
   using namespace graph;
   const auto order = context.options.get(kOrder);
-  if (order != "depth_first" && order != "breadth_first")
-    fail("T1032", "topological_sort.order is `" + order + "`", {}, "depth_first or breadth_first",
-         ErrorKind::usage);
   return module.map_graph([&](const std::string&, const Ref<graph::Function>& f) -> ObjectRef {
     if (!f->body) return {};
     Expr next = TopologicalSort(order == "depth_first").body(f->body);

@@ -129,9 +129,9 @@ class Fuser {
 }  // namespace graph
 
 static const Option<int64_t> kFuseMaxDepth("fuse_ops.max_depth", graph::FusionLimits().max_depth,
-                                           "operators of one kernel at most");
+                                           "operators of one kernel at most", {.least = 1});
 static const Option<int64_t> kFuseMaxArguments("fuse_ops.max_arguments", graph::FusionLimits().max_arguments,
-                                               "tensors that one kernel reads at most");
+                                               "tensors that one kernel reads at most", {.least = 1});
 
 static IRModule fuse_ops(IRModule module, PassContext& context) {
   graph::FusionLimits limits;

@@ -151,11 +151,12 @@ class FuseTir {
 }  // namespace
 }  // namespace graph
 
-static const Option<int64_t> kFuseTirStages("fuse_tir.max_stages", 32, "stages of one program at most");
+static const Option<int64_t> kFuseTirStages("fuse_tir.max_stages", 32, "stages of one program at most",
+                                            {.least = 2});
 
 static IRModule fuse_tir(IRModule module, PassContext& context) {
   const int64_t most = context.options.get(kFuseTirStages);
-  return graph::FuseTir(std::move(module), size_t(std::max<int64_t>(2, most))).run();
+  return graph::FuseTir(std::move(module), size_t(most)).run();
 }
 
 const Pass& fuse_tir_pass = register_pass({

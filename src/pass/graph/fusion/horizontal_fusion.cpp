@@ -213,11 +213,12 @@ class HorizontalFusion {
 }  // namespace
 }  // namespace graph
 
-static const Option<int64_t> kMaxOutputs("horizontal_fusion.max_outputs", 4, "results of one kernel at most");
+static const Option<int64_t> kMaxOutputs("horizontal_fusion.max_outputs", 4, "results of one kernel at most",
+                                         {.least = 1});
 
 static IRModule horizontal_fusion(IRModule module, PassContext& context) {
   const int64_t most = context.options.get(kMaxOutputs);
-  return graph::HorizontalFusion(std::move(module), size_t(std::max<int64_t>(1, most))).run();
+  return graph::HorizontalFusion(std::move(module), size_t(most)).run();
 }
 
 const Pass& horizontal_fusion_pass = register_pass({

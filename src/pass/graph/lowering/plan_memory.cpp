@@ -634,7 +634,8 @@ PlannedMemory plan_function(const Function& function, const IRModule& module, bo
 static const Option<bool> kInPlace("plan_memory.in_place", true, "results take the memory of arguments");
 static const Option<bool> kConcat("plan_memory.concat", true, "parts are written into their concatenation");
 static const Option<Map<std::string, int64_t>> kBounds("plan_memory.bounds", {},
-                                                       "the most of symbolic sizes (--dim-max)");
+                                                       "the most of symbolic sizes (--dim-max)",
+                                                       {.least = 0});
 
 static IRModule plan_memory(IRModule module, PassContext& context) {
   using namespace graph;

@@ -51,11 +51,12 @@ class SplitArgs : public BodyRewriter {
 }  // namespace
 }  // namespace graph
 
-static const Option<int64_t> kSplitArgsMax("split_args.max", 128, "tensors of one concatenation at most");
+static const Option<int64_t> kSplitArgsMax("split_args.max", 128, "tensors of one concatenation at most",
+                                           {.least = 2});
 
 static IRModule split_args(IRModule module, PassContext& context) {
   const int64_t most = context.options.get(kSplitArgsMax);
-  return graph::rewrite_functions<graph::SplitArgs>(std::move(module), size_t(std::max<int64_t>(2, most)));
+  return graph::rewrite_functions<graph::SplitArgs>(std::move(module), size_t(most));
 }
 
 const Pass& split_args_pass = register_pass({

@@ -204,7 +204,7 @@ class ShapeDispatch {
 }  // namespace graph
 
 static const Option<Array<int64_t>> kSizes("flexible_shape_dispatch.sizes", {},
-                                           "sizes that get functions of their own");
+                                           "sizes that get functions of their own", {.least = 0});
 static const Option<std::string> kSymbol(
     "flexible_shape_dispatch.symbol", "",
     "the size: by default the first of the first parameter that has a symbolic one");

@@ -15,7 +15,7 @@
 namespace tenon {
 
 static const Option<Map<std::string, int64_t>> kNumbers("bind_symbolic_vars.values", {},
-                                                        "numbers for symbolic sizes");
+                                                        "numbers for symbolic sizes", {.least = 0});
 
 static IRModule bind_symbolic_vars(IRModule module, PassContext& context) {
   using namespace graph;
