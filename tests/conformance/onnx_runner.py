@@ -20,8 +20,6 @@ from onnx.backend.test.case.test_case import TestCase
 
 # What the runner counts otherwise than the command, and why.
 OTHERWISE = {
-    "node/test_dft_inverse": "the stored values carry 2e-7 of rounding where zero is right; the runner allows 1e-7",
-    "node/test_dft_inverse_opset19": "the stored values carry 2e-7 of rounding where zero is right; the runner allows 1e-7",
     "node/test_loop16_seq_none": "the runner cannot compare sequences of scalars, whatever gave them"}
 PARTS = {"node": "Node", "simple": "Simple", "pytorch-operator": "PyTorchOperator", "pytorch-converted": "PyTorchConverted"}
 
