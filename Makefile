@@ -76,7 +76,7 @@ asan:  ## unit tests under the address and undefined-behaviour sanitizers
 	@ulimit -s 65536; $(MAKE) --no-print-directory test PRESET=asan
 
 python-package: command
-	@cmake --build $(BUILD) -j $(JOBS) --target tenon_python
+	@cmake --build $(BUILD) -j $(JOBS) --target tenon_python_stubs
 
 # The compiler's library is that of the release build: what stands between Python and it is instrumented. Leaks are
 # counted by tests of their own; the interpreter frees nothing at its end.
