@@ -47,6 +47,17 @@ void settle_rest(const Shape& from, Shape& to) {
   to.set(at, simplify(rest));
 }
 
+/// Sizes that the run finds to be 0 copy the dimension, too. Without a -1 among them, the counts agree only
+/// where that changes nothing.
+void copy_where_zero(const Shape& have, Shape& to) {
+  for (size_t i = 0; i < std::min(have.size(), to.size()); ++i) {
+    const auto* symbol = to[i].as<tir::Var>();
+    if (!symbol) continue;
+    const PrimExpr then = simplify(tir::substitute(have[i], {{symbol, PrimExpr(0)}}));
+    if (!tir::is_zero(then)) to.set(i, tir::select(tir::eq(to[i], PrimExpr(0)), have[i], to[i]));
+  }
+}
+
 Values reshape(N& n) {
   if (!known_sizes(n, 1)) return reshape_at_run_time(n);
   Shape want = n.sizes(1, "shape");
@@ -61,13 +72,14 @@ Values reshape(N& n) {
     if (v && *v == 0 && !allowzero) {
       if (have && i >= have->size())
         n.malformed(fmt::format("'shape' of Reshape copies dimension {}, which the input does not have", i));
-      if (!have) n.unsupported("Reshape of a tensor whose shape is not known at import is not supported");
+      if (!have) n.not_known("Reshape of a tensor whose shape is not known at import is not supported");
       out.push_back((*have)[i]);
     } else {
       out.push_back(want[i]);
     }
   }
   if (rest > 1) n.malformed("'shape' of Reshape has more than one -1");
+  if (rest == 1 && have && !allowzero) copy_where_zero(*have, out);
   if (rest == 1 && have) settle_rest(*have, out);
   return {n.op("reshape", {n.in(0), graph::shape_expr(out)})};
 }
@@ -432,7 +444,7 @@ Values constant_of_shape(N& n) {
 }
 Values shape_of(N& n) {
   if (n.op_type() == "Size")
-    n.unsupported("Size of a tensor whose shape is not known at import is not supported");
+    n.not_known("Size of a tensor whose shape is not known at import is not supported");
   Expr s = n.op("shape_to_tensor", {n.op("shape_of", {n.in(0)})});
   if (n.has_attr("start") || n.has_attr("end")) {
     const int64_t b = n.attr_int("start", 0), e = n.attr_int("end", INT64_MAX);

@@ -8,6 +8,7 @@
 #include <queue>
 
 #include "analysis/analyzer.h"
+#include "import/onnx/value_inputs.h"
 #include "op/infer.h"
 
 namespace tenon::onnx {
@@ -697,7 +698,9 @@ IRModule Importer::run() {
   }
   auto& g = *m.mutable_graph();
   if (g.output_size() == 0) fail("T2013", "the graph has no outputs", file.name);
+  read_bound(g);
   free_initializers(g);
+  value_inputs_ = value_inputs(m);
   Scope scope;
   read_inputs(g, scope);
   for (const auto& [name, size] : options.dims) {

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "import/onnx/importer.h"
+#include "import/onnx/value_inputs.h"
 
 namespace tenon::onnx {
 namespace {
@@ -290,6 +291,7 @@ OnnxInfo info_of(const ModelFile& file, const ImportOptions& options) {
     declare(v);
     info.outputs.push_back(value_info(v));
   }
+  info.value_inputs = value_inputs(m);
   std::map<std::pair<std::string, std::string>, int64_t> counts;
   count_operators(m.graph(), counts);
   for (const auto& f : m.functions()) count_operators(f, counts);
