@@ -61,7 +61,7 @@ TEST(Bind, AValueIsNoParameterAndCountsAsKnown) {
   const Any x(reals({6}, {0, 1, 2, 3, 4, 5}));
   EXPECT_EQ(elements(interpret(m, "main", {x}).as<NDArray>()), (std::vector<double>{0, 3, 1, 4, 2, 5}));
   Session session(jit_artifact(compile(m, {})));
-  EXPECT_EQ(elements(session.call("main", {x}).as<NDArray>()), (std::vector<double>{0, 3, 1, 4, 2, 5}));
+  EXPECT_EQ(elements(session.invoke(std::vector{x.as<NDArray>()})[0]), (std::vector<double>{0, 3, 1, 4, 2, 5}));
 }
 
 TEST(Bind, WhatIsNotKnownSaysHowToBindIt) {
