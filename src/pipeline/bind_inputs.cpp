@@ -46,7 +46,8 @@ bool fits(const graph::Type& type, const NDArray& a, Map<std::string, int64_t>& 
 IRModule bind_inputs(IRModule module, const Map<std::string, NDArray>& values) {
   const std::string entry = entry_name(module);
   const auto main = module.find(entry).cast<graph::Function>();
-  if (!main) fail("T0912", "the module has no graph function whose inputs could be bound", {}, {}, ErrorKind::usage);
+  if (!main)
+    fail("T0912", "the module has no graph function whose inputs could be bound", {}, {}, ErrorKind::usage);
   std::vector<std::string> names;
   for (const auto& p : main->params) names.push_back(p->name);
   DiagnosticList problems(ErrorKind::usage);

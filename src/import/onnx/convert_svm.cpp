@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Support vector machines of ai.onnx.ml: kernels of rows and support vectors, and sums of them.
+#include "import/onnx/loop.h"
 #include "import/onnx/scores.h"
 
 namespace tenon::onnx {
@@ -14,6 +15,9 @@ Expr matrix(int64_t rows, int64_t columns, const std::vector<double>& v) {
   for (size_t i = 0; i < v.size(); ++i) a.set_element(int64_t(i), v[i]);
   return graph::constant(a);
 }
+constexpr int64_t kMostCoupled =
+    32;  ///< classes with probabilities: their iteration is unrolled over classes
+
 /// The rows: a vector is one.
 Expr rows_of(N& n) {
   const auto shape = n.known_shape(0, 1, 2);
@@ -35,12 +39,14 @@ Expr kernels(N& n, const Expr& x, int64_t vectors) {
   const std::string type = n.attr_string("kernel_type", "LINEAR");
   auto params = n.attr_floats("kernel_params");
   if (params.empty()) params = {0, 0, 0};
-  if (params.size() != 3) n.malformed(fmt::format("{} has {} parameters of its kernel", n.op_type(), params.size()));
+  if (params.size() != 3)
+    n.malformed(fmt::format("{} has {} parameters of its kernel", n.op_type(), params.size()));
   const auto number = [&](size_t i) { return n.scalar(params[i], f32); };
   if (type == "RBF") {
     const Expr row = n.op("expand_dims", {x}, make_attrs<AxesAttrs>(Array<int64_t>{1}));
     const Expr d = n.op("subtract", {row, matrix(vectors, width, support)});
-    const Expr distance = n.op("sum", {n.op("multiply", {d, d})}, make_attrs<ReduceAttrs>(Array<int64_t>{2}, false));
+    const Expr distance =
+        n.op("sum", {n.op("multiply", {d, d})}, make_attrs<ReduceAttrs>(Array<int64_t>{2}, false));
     return n.op("exp", {n.op("multiply", {n.op("negative", {distance}), number(0)})});
   }
   const Expr dot = n.op("nn.dense", {x, matrix(vectors, width, support)});
@@ -59,7 +65,8 @@ Values svm_regressor(N& n) {
   if (n.attr_string("post_transform", "NONE") != "NONE")
     n.unsupported("SVMRegressor with 'post_transform' is not supported");
   if (vectors > 0 && int64_t(weights.size()) != vectors)
-    n.malformed(fmt::format("SVMRegressor has {} coefficients for {} support vectors", weights.size(), vectors));
+    n.malformed(
+        fmt::format("SVMRegressor has {} coefficients for {} support vectors", weights.size(), vectors));
   // Without support vectors the coefficients are those of the features.
   const int64_t terms = vectors > 0 ? vectors : features_of(n, x, weights.size(), 1);
   const Expr sum = n.op("nn.dense", {vectors > 0 ? kernels(n, x, vectors) : x, matrix(1, terms, weights)});
@@ -83,14 +90,16 @@ struct Pairs {
 Expr decisions(N& n, const Expr& x, const std::vector<int64_t>& per_class, const Pairs& pairs) {
   std::vector<int64_t> owner;
   for (size_t c = 0; c < per_class.size(); ++c) {
-    if (per_class[c] < 0 || per_class[c] > 1 << 24) n.malformed("SVMClassifier has an impossible number of vectors");
+    if (per_class[c] < 0 || per_class[c] > 1 << 24)
+      n.malformed("SVMClassifier has an impossible number of vectors");
     owner.insert(owner.end(), size_t(per_class[c]), int64_t(c));
   }
   const int64_t vectors = int64_t(owner.size()), count = pairs.size();
   const auto weights = n.attr_floats("coefficients"), rho = n.attr_floats("rho");
   if (int64_t(weights.size()) != (int64_t(per_class.size()) - 1) * vectors || int64_t(rho.size()) != count)
-    n.malformed(fmt::format("SVMClassifier has {} coefficients and {} entries of 'rho' for {} vectors of {} classes",
-                            weights.size(), rho.size(), vectors, per_class.size()));
+    n.malformed(
+        fmt::format("SVMClassifier has {} coefficients and {} entries of 'rho' for {} vectors of {} classes",
+                    weights.size(), rho.size(), vectors, per_class.size()));
   // A vector of class i has a coefficient for each other class, in order.
   std::vector<double> of_pair(size_t(count * vectors), 0.0);
   for (int64_t p = 0; p < count; ++p)
@@ -110,26 +119,75 @@ Expr votes(N& n, const Expr& scores, int64_t classes, const Pairs& pairs) {
     gain[size_t(i * pairs.size() + p)] = 1, gain[size_t(j * pairs.size() + p)] = -1, base[size_t(j)] += 1;
   }
   const Expr first = n.cast(n.op("less", {n.scalar(0, f32), scores}), f32);
-  return n.op("add", {n.op("nn.dense", {first, matrix(classes, pairs.size(), gain)}), matrix(1, classes, base)});
+  return n.op("add",
+              {n.op("nn.dense", {first, matrix(classes, pairs.size(), gain)}), matrix(1, classes, base)});
 }
-/// The probabilities of two classes: ONNX Runtime's iteration ends at once where they are nearly equal, and at
-/// the decision's own otherwise.
-Expr two_probabilities(N& n, const Expr& score, double a, double b) {
-  constexpr double kLeast = 1e-7, kError = 0.005 / 2;
-  const Expr linear = n.op("add", {n.op("multiply", {score, n.scalar(a, f32)}), n.scalar(b, f32)});
-  const Expr first = n.op("clip", {n.op("sigmoid", {n.op("negative", {linear})})},
-                          make_attrs<ClipAttrs>(kLeast, 1 - kLeast));
-  const Expr second = n.op("subtract", {n.scalar(1, f32), first});
-  // With p = 1/2 for both: Q p = (s (s - f), f (f - s)) / 2 and p Q p = (f - s)² / 4.
-  const Expr gap = n.op("subtract", {first, second});
-  const Expr quarter = n.op("multiply", {n.op("multiply", {gap, gap}), n.scalar(0.25, f32)});
-  const auto error = [&](const Expr& p, double sign) {
-    const Expr half = n.op("multiply", {n.op("multiply", {p, gap}), n.scalar(sign / 2, f32)});
-    return n.op("abs", {n.op("subtract", {half, quarter})});
+Expr over_axis(N& n, const char* op, const Expr& x, int64_t axis, bool keep) {
+  return n.op(op, {x}, make_attrs<ReduceAttrs>(Array<int64_t>{axis}, keep));
+}
+/// (rows, classes): probabilities that agree best with those of the pairs (rows, pairs), by the iteration of
+/// Wu, Lin and Weng (2004, second method) that trainers use, with ONNX Runtime's bounds.
+Expr coupled(N& n, const Expr& first, int64_t k, const Pairs& pairs) {
+  constexpr int64_t kMostSweeps = 100;
+  std::vector<double> yes(size_t(k * k * pairs.size()), 0.0), base(size_t(k * k), 0.0);
+  for (int64_t p = 0; p < pairs.size(); ++p) {
+    const auto [i, j] = pairs.of[size_t(p)];
+    yes[size_t((i * k + j) * pairs.size() + p)] = 1, yes[size_t((j * k + i) * pairs.size() + p)] = -1;
+    base[size_t(j * k + i)] = 1;
+  }
+  const PrimExpr rows = n.shape_of(first)[0];
+  const Expr flat =
+      n.op("add", {n.op("nn.dense", {first, matrix(k * k, pairs.size(), yes)}), matrix(1, k * k, base)});
+  const Expr r = n.reshape(flat, {rows, PrimExpr(k), PrimExpr(k)}), back = n.transpose(r, {0, 2, 1});
+  // Minimised is p Q p.
+  std::vector<double> unit(size_t(k * k), 0.0);
+  for (int64_t i = 0; i < k; ++i) unit[size_t(i * k + i)] = 1;
+  const Expr diagonal =
+      n.op("multiply", {over_axis(n, "sum", n.op("multiply", {back, back}), 2, true), matrix(k, k, unit)});
+  const Expr q = n.op("subtract", {diagonal, n.op("multiply", {r, back})});
+  const auto column = [&](const Expr& e, int64_t at) {
+    return n.slice(e, 1, PrimExpr(at), PrimExpr(at + 1));
   };
-  const Expr most = n.op("maximum", {error(second, -1), error(first, 1)});
-  const Expr equal = n.op("less", {most, n.scalar(kError, f32)});
-  return with_rest(n, n.op("where", {equal, n.scalar(0.5, f32), second}));
+  const auto add = [&](const Expr& x, const Expr& y) { return n.op("add", {x, y}); };
+  const auto times = [&](const Expr& x, const Expr& y) { return n.op("multiply", {x, y}); };
+  LoopPlan plan;
+  plan.trips = PrimExpr(kMostSweeps);
+  plan.limit = n.scalar(double(kMostSweeps), i64);
+  plan.may_stop = true;
+  plan.init = {Value(n.full({rows, PrimExpr(k)}, 1.0 / double(k), f32)),
+               Value(n.full({rows, PrimExpr(1)}, 0, boolean))};
+  plan.body = [&](const Expr&, const Value&, const Values& carried) -> Values {
+    const Expr p = carried[0].expr;
+    Expr moved = p;
+    Expr qp = over_axis(
+        n, "sum", times(q, n.op("expand_dims", {p}, make_attrs<AxesAttrs>(Array<int64_t>{1}))), 2, false);
+    Expr pqp = over_axis(n, "sum", times(p, qp), 1, true);
+    const Expr error = over_axis(n, "max", n.op("abs", {n.op("subtract", {qp, pqp})}), 1, true);
+    const Expr small = n.op("less", {error, n.scalar(0.005 / double(k), f32)});
+    const Expr done = n.op("logical_or", {carried[1].expr, small});
+    for (int64_t t = 0; t < k; ++t) {
+      const Expr row = n.reshape(column(q, t), {rows, PrimExpr(k)}), own = column(row, t), at = column(qp, t);
+      const Expr step = n.op("divide", {n.op("subtract", {pqp, at}), own});
+      const Expr scale = add(step, n.scalar(1, f32));
+      const auto scaled = [&](const Expr& e) { return n.op("divide", {e, scale}); };
+      const std::vector<double> here(unit.begin() + t * k, unit.begin() + (t + 1) * k);
+      moved = scaled(add(moved, times(step, matrix(1, k, here))));
+      pqp = scaled(scaled(add(pqp, times(step, add(times(step, own), times(at, n.scalar(2, f32)))))));
+      qp = scaled(add(qp, times(step, row)));
+    }
+    const Expr open = n.op("any", {n.op("logical_not", {done})}, make_attrs<ReduceAttrs>());
+    return {Value(open), Value(n.op("where", {done, p, moved})), Value(done)};
+  };
+  return convert_loop(n, plan).carried[0].expr;
+}
+/// (rows, pairs): the probability of the first class of each pair.
+Expr pair_probabilities(N& n, const Expr& scores, const std::vector<double>& a,
+                        const std::vector<double>& b) {
+  constexpr double kLeast = 1e-7;
+  const auto count = int64_t(a.size());
+  const Expr linear = n.op("add", {n.op("multiply", {scores, matrix(1, count, a)}), matrix(1, count, b)});
+  return n.op("clip", {n.op("sigmoid", {n.op("negative", {linear})})},
+              make_attrs<ClipAttrs>(kLeast, 1 - kLeast));
 }
 
 Values svm_classifier(N& n) {
@@ -146,11 +204,16 @@ Values svm_classifier(N& n) {
   const std::string transform = n.attr_string("post_transform", "NONE");
   const auto a = n.attr_floats("prob_a"), b = n.attr_floats("prob_b");
   if (!a.empty()) {
-    if (classes.count > 2 || transform != "NONE")
-      n.unsupported("SVMClassifier with probabilities of more than two classes, or transformed ones, is not supported",
-                    "train it without probabilities");
-    if (a.size() != 1 || b.size() != 1) n.malformed("SVMClassifier needs one entry of 'prob_a' and 'prob_b'");
-    return {label, two_probabilities(n, scores, a[0], b[0])};
+    if (transform != "NONE") n.unsupported("SVMClassifier with transformed probabilities is not supported");
+    if (int64_t(a.size()) != pairs.size() || b.size() != a.size())
+      n.malformed(
+          fmt::format("SVMClassifier has {} and {} entries of 'prob_a' and 'prob_b' for {} pairs of classes",
+                      a.size(), b.size(), pairs.size()));
+    if (classes.count > kMostCoupled)
+      n.unsupported(
+          fmt::format("SVMClassifier with probabilities of {} classes is not supported", classes.count),
+          fmt::format("at most {} are", kMostCoupled));
+    return {label, coupled(n, pair_probabilities(n, scores, a, b), classes.count, pairs)};
   }
   if (classes.count > 2) return {label, post_transformed(n, scores, transform)};
   if (transform == "SOFTMAX") return {label, with_rest(n, scores)};  // as ONNX Runtime has it
@@ -161,7 +224,7 @@ Values svm_classifier(N& n) {
   return {label, both};
 }
 const R s1("ai.onnx.ml::SVMRegressor", {1}, svm_regressor),
-    s2("ai.onnx.ml::SVMClassifier", {1}, svm_classifier, "probabilities of two classes only");
+    s2("ai.onnx.ml::SVMClassifier", {1}, svm_classifier, "probabilities of at most 32 classes");
 
 }  // namespace
 }  // namespace tenon::onnx

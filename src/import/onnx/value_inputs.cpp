@@ -12,44 +12,25 @@ namespace {
 /// Positions of inputs that are values, by operator.
 const std::map<std::string_view, std::set<int>>& table() {
   static const std::map<std::string_view, std::set<int>> positions{
-      {"AffineGrid", {1}},
-      {"BlackmanWindow", {0}},
-      {"CenterCropPad", {1}},
-      {"Col2Im", {1, 2}},
-      {"ConstantOfShape", {0}},
-      {"CumProd", {1}},
-      {"CumSum", {1}},
-      {"DFT", {1, 2}},
-      {"Dropout", {2}},
-      {"Expand", {1}},
-      {"HammingWindow", {0}},
-      {"HannWindow", {0}},
-      {"MaxUnpool", {2}},
-      {"MelWeightMatrix", {0, 1, 2, 3, 4}},
-      {"OneHot", {1}},
-      {"Pad", {1, 3}},
-      {"Range", {0, 1, 2}},
-      {"ReduceL1", {1}},
-      {"ReduceL2", {1}},
-      {"ReduceLogSum", {1}},
-      {"ReduceLogSumExp", {1}},
-      {"ReduceMax", {1}},
-      {"ReduceMean", {1}},
-      {"ReduceMin", {1}},
-      {"ReduceProd", {1}},
-      {"ReduceSum", {1}},
-      {"ReduceSumSquare", {1}},
-      {"Reshape", {1}},
-      {"Resize", {1, 2, 3}},
-      {"STFT", {1, 3}},
-      {"Slice", {1, 2, 3, 4}},
-      {"Split", {1}},
-      {"SplitToSequence", {1}},
-      {"Squeeze", {1}},
-      {"Tile", {1, 2}},
-      {"TopK", {1}},
-      {"Trilu", {1}},
-      {"Unsqueeze", {1}},
+      {"AffineGrid", {1}},      {"BlackmanWindow", {0}},
+      {"CenterCropPad", {1}},   {"Col2Im", {1, 2}},
+      {"ConstantOfShape", {0}}, {"CumProd", {1}},
+      {"CumSum", {1}},          {"DFT", {1, 2}},
+      {"Dropout", {2}},         {"Expand", {1}},
+      {"HammingWindow", {0}},   {"HannWindow", {0}},
+      {"MaxUnpool", {2}},       {"MelWeightMatrix", {0, 1, 2, 3, 4}},
+      {"OneHot", {1}},          {"Pad", {1, 3}},
+      {"Range", {0, 1, 2}},     {"ReduceL1", {1}},
+      {"ReduceL2", {1}},        {"ReduceLogSum", {1}},
+      {"ReduceLogSumExp", {1}}, {"ReduceMax", {1}},
+      {"ReduceMean", {1}},      {"ReduceMin", {1}},
+      {"ReduceProd", {1}},      {"ReduceSum", {1}},
+      {"ReduceSumSquare", {1}}, {"Reshape", {1}},
+      {"Resize", {1, 2, 3}},    {"STFT", {1, 3}},
+      {"Slice", {1, 2, 3, 4}},  {"Split", {1}},
+      {"SplitToSequence", {1}}, {"Squeeze", {1}},
+      {"Tile", {1, 2}},         {"TopK", {1}},
+      {"Trilu", {1}},           {"Unsqueeze", {1}},
       {"Upsample", {1}},
   };
   return positions;
@@ -58,10 +39,11 @@ const std::map<std::string_view, std::set<int>>& table() {
 /// Operators by which models compute shapes of shapes and of numbers.
 bool is_shape_arithmetic(const proto::NodeProto& n) {
   static const std::set<std::string_view> names{
-      "Abs",  "Add",   "And",   "Cast", "Ceil", "Clip",    "Concat",    "Div",       "Equal", "Expand",
-      "Floor", "Gather", "Greater", "Identity", "Less", "Max", "Min", "Mod", "Mul", "Neg",
-      "Not",  "Or",    "Range", "ReduceMax", "ReduceMin", "ReduceProd", "ReduceSum", "Reshape", "Round", "ScatterND",
-      "Sign", "Slice", "Split", "Squeeze", "Sub", "Tile", "Unsqueeze", "Where"};
+      "Abs",       "Add",        "And",       "Cast",    "Ceil",      "Clip",      "Concat", "Div",
+      "Equal",     "Expand",     "Floor",     "Gather",  "Greater",   "Identity",  "Less",   "Max",
+      "Min",       "Mod",        "Mul",       "Neg",     "Not",       "Or",        "Range",  "ReduceMax",
+      "ReduceMin", "ReduceProd", "ReduceSum", "Reshape", "Round",     "ScatterND", "Sign",   "Slice",
+      "Split",     "Squeeze",    "Sub",       "Tile",    "Unsqueeze", "Where"};
   return is_onnx_domain(n.domain()) && names.count(n.op_type());
 }
 
@@ -160,7 +142,8 @@ std::set<std::string> value_inputs_behind(const proto::GraphProto& graph, const 
     std::vector<std::string_view> values;
     for (int i = 0; i < n->input_size(); ++i) {
       if (reads_as_value(n->domain(), n->op_type(), i)) values.push_back(n->input(i));
-      if (const auto made = producer.find(n->input(i)); made != producer.end() && seen.insert(made->second).second)
+      if (const auto made = producer.find(n->input(i));
+          made != producer.end() && seen.insert(made->second).second)
         todo.push_back(made->second);
     }
     Reader::follow(producer, std::move(values), found);

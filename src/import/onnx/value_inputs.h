@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which inputs of a model are read as values (axes, shapes, pads …) rather than as data: what shapes the graph,
-// and what may be bound when a model is compiled (ImportOptions::values).
+// Which inputs of a model are read as values (axes, shapes, pads …) rather than as data: what shapes the
+// graph, and what may be bound when a model is compiled (ImportOptions::values).
 #pragma once
 #include <set>
 

@@ -61,7 +61,8 @@ TEST(Bind, AValueIsNoParameterAndCountsAsKnown) {
   const Any x(reals({6}, {0, 1, 2, 3, 4, 5}));
   EXPECT_EQ(elements(interpret(m, "main", {x}).as<NDArray>()), (std::vector<double>{0, 3, 1, 4, 2, 5}));
   Session session(jit_artifact(compile(m, {})));
-  EXPECT_EQ(elements(session.invoke(std::vector{x.as<NDArray>()})[0]), (std::vector<double>{0, 3, 1, 4, 2, 5}));
+  EXPECT_EQ(elements(session.invoke(std::vector{x.as<NDArray>()})[0]),
+            (std::vector<double>{0, 3, 1, 4, 2, 5}));
 }
 
 TEST(Bind, WhatIsNotKnownSaysHowToBindIt) {
@@ -128,7 +129,8 @@ class Module:
   for (const auto& [key, text] : compiled.executable.metadata)
     noted = noted || (key == "bound_input.y" && text == "float32(2) [10, 20]");
   EXPECT_TRUE(noted);
-  for (const auto& [name, value] : {std::pair("q", reals({2}, {1, 2})), std::pair("y", numbers({2}, {1, 2}))}) {
+  for (const auto& [name, value] :
+       {std::pair("q", reals({2}, {1, 2})), std::pair("y", numbers({2}, {1, 2}))}) {
     try {
       bind_inputs(typed, {{name, value}});
       ADD_FAILURE() << name;
@@ -139,37 +141,43 @@ class Module:
 }
 
 TEST(Bind, ABoundInputThatIsGivenIsRefusedWithBothNamed) {
-  const IRModule m = with_bound_inputs(import(sum(), {{"y", reals({2}, {10, 20})}}), {{"y", reals({2}, {10, 20})}});
+  const IRModule m =
+      with_bound_inputs(import(sum(), {{"y", reals({2}, {10, 20})}}), {{"y", reals({2}, {10, 20})}});
   Session session(jit_artifact(compile(m, {})));
-  const std::vector<std::pair<std::string, NDArray>> both{{"x", reals({2}, {1, 2})}, {"y", reals({2}, {3, 4})}};
+  const std::vector<std::pair<std::string, NDArray>> both{{"x", reals({2}, {1, 2})},
+                                                          {"y", reals({2}, {3, 4})}};
   try {
     session.invoke_named(both);
     FAIL();
   } catch (const Error& e) {
     EXPECT_EQ(e.code, "T0522");
     const std::string text = e.what();
-    EXPECT_NE(text.find("input `y` is given, and was bound to float32(2) [10, 20]"), std::string::npos) << text;
+    EXPECT_NE(text.find("input `y` is given, and was bound to float32(2) [10, 20]"), std::string::npos)
+        << text;
   }
   EXPECT_EQ(elements(session.invoke_named(std::span(both).first(1))[0]), (std::vector<double>{11, 22}));
 }
 
-std::set<std::string> values_of(const Msg& m) { return onnx::read_onnx_info_bytes(m.bytes, "m").value_inputs; }
+std::set<std::string> values_of(const Msg& m) {
+  return onnx::read_onnx_info_bytes(m.bytes, "m").value_inputs;
+}
 
 TEST(ValueInputs, AreFoundBehindShapeArithmeticAndInBranches) {
   EXPECT_EQ(values_of(reshaped()), (std::set<std::string>{"shape"}));
   EXPECT_EQ(values_of(sum()), std::set<std::string>());
   // The starts of a slice in a branch are joined of two inputs; indices of Gather are data.
   const Msg inner = onnx_graph({{node("Concat", {"p", "q"}, {"starts"}, {attr_i("axis", 0)}),
-                            node("Slice", {"x", "starts", "ends"}, {"s"})},
-                           {ints("ends", {2}, {9, 9})},
-                           {},
-                           {value("s", FLOAT, {"a", "b"})}});
-  const Msg m = model({{node("If", {"c"}, {"h"}, {attr_g("then_branch", inner), attr_g("else_branch", inner)}),
-                        node("Gather", {"h", "i"}, {"y"})},
-                       {},
-                       {value("x", FLOAT, {4, 4}), value("c", BOOL, {}), value("p", INT64, {1}),
-                        value("q", INT64, {1}), value("i", INT64, {2})},
-                       {value("y", FLOAT, {"a", "b"})}});
+                                 node("Slice", {"x", "starts", "ends"}, {"s"})},
+                                {ints("ends", {2}, {9, 9})},
+                                {},
+                                {value("s", FLOAT, {"a", "b"})}});
+  const Msg m =
+      model({{node("If", {"c"}, {"h"}, {attr_g("then_branch", inner), attr_g("else_branch", inner)}),
+              node("Gather", {"h", "i"}, {"y"})},
+             {},
+             {value("x", FLOAT, {4, 4}), value("c", BOOL, {}), value("p", INT64, {1}), value("q", INT64, {1}),
+              value("i", INT64, {2})},
+             {value("y", FLOAT, {"a", "b"})}});
   EXPECT_EQ(values_of(m), (std::set<std::string>{"p", "q"}));
 }
 
@@ -183,7 +191,8 @@ TEST(ValueInputs, OfAFunctionAreThoseOfItsCaller) {
   m.m(8, opset(1, "f")).m(25, f);
   EXPECT_EQ(values_of(m), (std::set<std::string>{"n"}));
   const IRModule module = onnx::import_onnx_bytes(m.bytes, "m");
-  const auto names = module.find("main").as<graph::Function>()->attrs.at("value_inputs").as<Array<std::string>>();
+  const auto names =
+      module.find("main").as<graph::Function>()->attrs.at("value_inputs").as<Array<std::string>>();
   EXPECT_EQ(names.vec(), std::vector<std::string>{"n"});
 }
 

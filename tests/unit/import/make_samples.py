@@ -1089,7 +1089,7 @@ def machine_of(classes, **attributes):
 
 
 for name, attributes in (("two classes", machine_of(2)), ("two classes, LOGISTIC", machine_of(2, post_transform="LOGISTIC")), ("two classes, SOFTMAX", machine_of(2, post_transform="SOFTMAX")),
-                         ("two probabilities", machine_of(2, prob_a=[-1.5], prob_b=[0.1])), ("three classes", machine_of(3)), ("four classes, SOFTMAX", machine_of(4, post_transform="SOFTMAX"))):
+                         ("two probabilities", machine_of(2, prob_a=[-1.5], prob_b=[0.1])), ("three classes", machine_of(3)), ("three probabilities", machine_of(3, prob_a=[-1.5, -1.0, -2.0], prob_b=[0.1, 0.0, -0.1])), ("four classes, SOFTMAX", machine_of(4, post_transform="SOFTMAX"))):
     node = Node("SVMClassifier", ["a"], ["y", "y1"], domain=ML, **attributes)
     runs(f"SVMClassifier of {name}", node, [("N", 2)], by_onnxruntime(node, floats(6, 2), results=2, domains=((ML, 3),)), results=2, domains=((ML, 3),))
 
