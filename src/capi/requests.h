@@ -55,8 +55,8 @@ struct CompileRequest : CompileSettings {
   }
 };
 
-/// "compiler.inspect" → json: kind, inputs (of ONNX models with read_as: "value" for axes, shapes, pads …, else
-/// "data"), outputs, operators, parameters, flop, …; with strategies: the implementation of every call
+/// "compiler.inspect" → json: kind, inputs (of ONNX models with read_as: "value" for axes, shapes, pads …,
+/// else "data"), outputs, operators, parameters, flop, …; with strategies: the implementation of every call
 /// (tools/strategy_report.h).
 struct InspectRequest : ModelSettings {
   std::string model, bytes;

@@ -80,7 +80,8 @@ json inspect_artifact(const std::string& path) {
   out["file_bytes"] = file.info.file_bytes;
   out["code_bytes"] = file.info.code_bytes;
   for (const auto& [key, value] : e.metadata)
-    if (!key.starts_with("work.") && key != "memory.lower_bound" && key != kValueInputs) out["metadata"][key] = value;
+    if (!key.starts_with("work.") && key != "memory.lower_bound" && key != kValueInputs)
+      out["metadata"][key] = value;
   return out;
 }
 

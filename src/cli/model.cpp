@@ -246,10 +246,11 @@ Signature signature_of(const ModelOptions& options) {
     names.push_back(i.name);
   }
   const std::string meant = nearest_name(unknown[0], names);
-  throw Error(ErrorKind::usage, "T0912",
-              fmt::format("the model has no input `{}`", fmt::join(unknown, "`, `")), options.model,
-              fmt::format("{}its inputs are {}", meant.empty() ? "" : fmt::format("did you mean `{}`? ", meant),
-                          fmt::join(known, ", ")));
+  throw Error(
+      ErrorKind::usage, "T0912", fmt::format("the model has no input `{}`", fmt::join(unknown, "`, `")),
+      options.model,
+      fmt::format("{}its inputs are {}", meant.empty() ? "" : fmt::format("did you mean `{}`? ", meant),
+                  fmt::join(known, ", ")));
 }
 
 Map<std::string, NDArray> bound_values(const ModelOptions& options, Signature& signature) {
@@ -271,12 +272,14 @@ Map<std::string, NDArray> bound_values(const ModelOptions& options, Signature& s
     const auto tensor = as_tensor(
         parse_value(value, *info, options.seed, [&](const std::string& p) { return read_proto(p, ""); }));
     if (!tensor)
-      throw Error(ErrorKind::usage, "T0953", fmt::format("input `{}` cannot be bound: this is no tensor of numbers", name),
+      throw Error(ErrorKind::usage, "T0953",
+                  fmt::format("input `{}` cannot be bound: this is no tensor of numbers", name),
                   options.model);
     if (!signature.bound.emplace(name, value).second)
-      throw Error(ErrorKind::usage, "T0522",
-                  fmt::format("input `{}` is bound twice: to {} and to {}", name, signature.bound.at(name), value),
-                  options.model);
+      throw Error(
+          ErrorKind::usage, "T0522",
+          fmt::format("input `{}` is bound twice: to {} and to {}", name, signature.bound.at(name), value),
+          options.model);
     out.set(name, *tensor);
   }
   if (!unknown.empty()) unknown_inputs(options, signature, unknown);

@@ -53,8 +53,8 @@ struct Signature {
 /// An ELF file: an artifact, or something the artifact loader refuses by name.
 bool is_elf(const std::string& path);
 Signature signature_of(const ModelOptions& options);
-/// The values of --bind; `signature.bound` names them. Error "T0912" for unknown names, "T0953" for what cannot
-/// be bound.
+/// The values of --bind; `signature.bound` names them. Error "T0912" for unknown names, "T0953" for what
+/// cannot be bound.
 Map<std::string, NDArray> bound_values(const ModelOptions& options, Signature& signature);
 /// Values in declared order: given ones, those of --data, seeded ones; none for bound ones. Error "T0912" for
 /// unknown names, "T0522" for what is bound and given again.

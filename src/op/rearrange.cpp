@@ -178,8 +178,8 @@ Tensors def_repeat(const Call& call, const Tensors& in) {
 Shape cropped(const Shape& have, const PadAttrs& a) {
   Shape out;
   for (size_t i = 0; i < have.size(); ++i)
-    out.push_back(simplify(
-        have[i] + PrimExpr(std::min<int64_t>(a.pad_width[2 * i], 0) + std::min<int64_t>(a.pad_width[2 * i + 1], 0))));
+    out.push_back(simplify(have[i] + PrimExpr(std::min<int64_t>(a.pad_width[2 * i], 0) +
+                                              std::min<int64_t>(a.pad_width[2 * i + 1], 0))));
   return out;
 }
 

@@ -15,10 +15,10 @@
 #include "ir/parallel.h"
 #include "ir/tir.h"
 #include "ir/verify.h"
+#include "pipeline/bind_inputs.h"
 #include "pipeline/dimensions.h"
 #include "pipeline/evaluator.h"
 #include "pipeline/memory_limit.h"
-#include "pipeline/bind_inputs.h"
 #include "pipeline/metadata.h"
 #include "target/target_kind.h"
 

@@ -80,7 +80,8 @@ IRModule load_model(const std::string& path, const LoadModelOptions& options) {
     if (in.bad() || (begin.empty() && !in.eof()))
       throw Error(ErrorKind::io, "T3001", "cannot read " + path + ": it is no regular file");
     // The importer reads the file itself: external data stands beside it.
-    if (model_kind(begin) == ModelKind::onnx) return with_bound_inputs(onnx::import_onnx(path, import_options(options)), options.bind);
+    if (model_kind(begin) == ModelKind::onnx)
+      return with_bound_inputs(onnx::import_onnx(path, import_options(options)), options.bind);
     in.clear();
     in.seekg(0);
     bytes = read_stream(in);
@@ -105,7 +106,8 @@ IRModule load_model_bytes(std::string_view bytes, const std::string& name, const
     case ModelKind::artifact:
       fail("T2001", "this is a compiled model", name, "run it, or give the model that it was compiled from");
     case ModelKind::onnx:
-      return with_bound_inputs(onnx::import_onnx_bytes(bytes, name, import_options(options), folder), options.bind);
+      return with_bound_inputs(onnx::import_onnx_bytes(bytes, name, import_options(options), folder),
+                               options.bind);
     case ModelKind::script:
       break;
   }

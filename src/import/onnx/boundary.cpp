@@ -170,9 +170,9 @@ void Importer::free_initializers(proto::GraphProto& g) const {
   auto& tensors = *g.mutable_initializer();
   for (const auto& i : g.input())  // what is bound stands for the value in the file
     if (options.values.count(i.name()))
-      tensors.erase(std::remove_if(tensors.begin(), tensors.end(),
-                                   [&](const auto& t) { return t.name() == i.name(); }),
-                    tensors.end());
+      tensors.erase(
+          std::remove_if(tensors.begin(), tensors.end(), [&](const auto& t) { return t.name() == i.name(); }),
+          tensors.end());
   for (const std::string& name : options.overridden) {
     const auto named = [&](const auto& value) { return value.name() == name; };
     const auto at = std::find_if(tensors.begin(), tensors.end(), named);
@@ -190,8 +190,11 @@ void Importer::read_bound(const proto::GraphProto& g) {
   for (const auto& [name, value] : options.values) {
     const auto at = std::ranges::find(names, name);
     if (at == names.end()) {
-      problems.add({"T0912", fmt::format("the model has no input {}", in_quotes(name)), file.name,
-                    did_you_mean(name, names, "its inputs are "), {}});
+      problems.add({"T0912",
+                    fmt::format("the model has no input {}", in_quotes(name)),
+                    file.name,
+                    did_you_mean(name, names, "its inputs are "),
+                    {}});
       continue;
     }
     const auto& info = g.input(int(at - names.begin()));
@@ -219,7 +222,8 @@ void Importer::read_bound(const proto::GraphProto& g) {
         const std::string symbol = number ? std::string() : dimension_name(info, i);
         const int64_t want = number ? d.dim_value() : options.dims.try_emplace(symbol, size).first->second;
         if (!number) dim_names_.insert(symbol);
-        if (want != size) refuse(fmt::format("dimension {} is {}", number ? std::to_string(i) : in_quotes(symbol), want));
+        if (want != size)
+          refuse(fmt::format("dimension {} is {}", number ? std::to_string(i) : in_quotes(symbol), want));
       }
     }
   }

@@ -24,7 +24,7 @@ Array<int64_t> list(const Ints& v) { return Array<int64_t>(v); }
 struct Window {
   Ints kernel, strides, dilations, pads;  // pads: begins, then ends
   struct Same {
-    size_t axis;       // of input 0
+    size_t axis;            // of input 0
     PrimExpr before, size;  // of the padded data
   };
   std::vector<Same> same;  // axes of symbolic sizes that are padded in front of the operator
@@ -32,7 +32,8 @@ struct Window {
 
 /// SAME padding of an axis of a symbolic size: windows that begin at every stride inside of it.
 Window::Same same_padding(size_t axis, const PrimExpr& have, int64_t stride, int64_t reach, bool upper) {
-  const PrimExpr last = (tir::floordiv(have + PrimExpr(stride - 1), PrimExpr(stride)) - PrimExpr(1)) * PrimExpr(stride);
+  const PrimExpr last =
+      (tir::floordiv(have + PrimExpr(stride - 1), PrimExpr(stride)) - PrimExpr(1)) * PrimExpr(stride);
   PrimExpr size = simplify(last + PrimExpr(reach));
   if (reach < stride) size = tir::max(size, have);
   const PrimExpr total = size - have;
@@ -44,7 +45,8 @@ Expr with_same_padding(N& n, Expr x, const Window& w, double value) {
   for (const Window::Same& s : w.same) {
     const PrimExpr have = n.shape_of(x)[s.axis];
     const Index at = iota(n, s.size) - index_of(n, {s.before})[0];
-    x = pick_or(n, x, at, index_of(n, {have})[0], int64_t(s.axis), n.scalar(value, graph::as_tensor(x)->dtype));
+    x = pick_or(n, x, at, index_of(n, {have})[0], int64_t(s.axis),
+                n.scalar(value, graph::as_tensor(x)->dtype));
   }
   return x;
 }

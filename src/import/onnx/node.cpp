@@ -75,8 +75,9 @@ void NodeContext::not_known(const std::string& message, std::string otherwise) {
   std::string bind;
   for (const std::string& name : value_inputs_behind(importer.file.model.graph(), node))
     bind += fmt::format(" --bind {}=@FILE", name);
-  unsupported(message, bind.empty() ? std::move(otherwise)
-                                    : fmt::format("give the values when compiling:{} (bind= in Python)", bind));
+  unsupported(message, bind.empty()
+                           ? std::move(otherwise)
+                           : fmt::format("give the values when compiling:{} (bind= in Python)", bind));
 }
 
 Value& NodeContext::value(size_t i) {
