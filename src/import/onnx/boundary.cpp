@@ -168,11 +168,15 @@ Expr Importer::leave(const Value& v, const std::string& name) {
 
 void Importer::free_initializers(proto::GraphProto& g) const {
   auto& tensors = *g.mutable_initializer();
-  for (const auto& i : g.input())  // what is bound stands for the value in the file
-    if (options.values.count(i.name()))
-      tensors.erase(
-          std::remove_if(tensors.begin(), tensors.end(), [&](const auto& t) { return t.name() == i.name(); }),
-          tensors.end());
+  auto& sparse = *g.mutable_sparse_initializer();
+  const auto drop = [](auto& list, const auto& which) {
+    list.erase(std::remove_if(list.begin(), list.end(), which), list.end());
+  };
+  for (const auto& i : g.input()) {  // what is bound stands for the value in the file
+    if (!options.values.count(i.name())) continue;
+    drop(tensors, [&](const auto& t) { return t.name() == i.name(); });
+    drop(sparse, [&](const auto& s) { return s.values().name() == i.name(); });
+  }
   for (const std::string& name : options.overridden) {
     const auto named = [&](const auto& value) { return value.name() == name; };
     const auto at = std::find_if(tensors.begin(), tensors.end(), named);
@@ -241,6 +245,7 @@ Value Importer::bound_value(const proto::ValueInfoProto& info, const NDArray& va
 void Importer::read_inputs(const proto::GraphProto& g, Scope& scope) {
   std::set<std::string> initializers;
   for (const auto& t : g.initializer()) initializers.insert(t.name());
+  for (const auto& s : g.sparse_initializer()) initializers.insert(s.values().name());
   for (const auto& i : g.input()) {
     if (i.name().empty()) fail("T2022", "an input has no name", file.name);
     if (initializers.count(i.name())) continue;  // up to IR version 3 every initialiser is listed as an input

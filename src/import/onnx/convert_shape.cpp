@@ -515,13 +515,14 @@ Values constant(N& n) {
     }
     return {n.importer.tensor_value(t, n.where())};
   }
-  if (n.has_attr("sparse_value")) n.unsupported("sparse constants are not supported");
+  if (const auto* a = n.attr("sparse_value"); a && a->has_sparse_tensor())
+    return {n.importer.dense_of(*const_cast<proto::AttributeProto*>(a)->mutable_sparse_tensor(), n.where())};
   n.malformed("Constant has no value");
 }
 const R k1("ConstantOfShape", {9, 20, 21, 23, 24, 25}, constant_of_shape),
     k2("Shape", {1, 13, 15, 19, 21, 23, 24, 25}, shape_of), k3("Size", {1, 13, 19, 21, 23, 24, 25}, shape_of),
     k4("Range", {11}, range), k5("EyeLike", {9, 22}, eye_like),
-    k6("Constant", {1, 9, 11, 12, 13, 19, 21, 23, 24, 25}, constant, "sparse values refused");
+    k6("Constant", {1, 9, 11, 12, 13, 19, 21, 23, 24, 25}, constant, "sparse values become dense");
 
 Values identity(N& n) { return {n.in(0)}; }
 const R k7("Identity", {1, 13, 14, 16, 19, 21, 23, 24, 25}, identity);

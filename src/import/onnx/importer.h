@@ -279,6 +279,8 @@ class Importer {
               const std::string& place);
   /// The constant of a tensor in the file, read once.
   Expr constant_of(proto::TensorProto& t, const std::string& where);
+  /// The dense constant of a sparse tensor in the file: T2014 for indices that are outside, or do not rise.
+  Expr dense_of(proto::SparseTensorProto& sparse, const std::string& where);
   /// A unique name for a variable in text form.
   std::string identifier(std::string_view name);
   PrimExpr symbol(const std::string& name);
@@ -299,6 +301,7 @@ class Importer {
     Array<std::string> names;
     std::vector<FormRef> forms;
   } inputs_;
+  int64_t dense_bytes_ = 0;  ///< of sparse tensors
   std::set<std::string> value_inputs_;
   graph::VarRef strings_;  ///< null: the model has none
   int branches_ = 0;

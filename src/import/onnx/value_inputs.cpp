@@ -112,6 +112,7 @@ class Reader {
 std::set<std::string> only_inputs(const proto::GraphProto& g, const std::set<std::string>& names) {
   std::set<std::string> initializers, out;
   for (const auto& t : g.initializer()) initializers.insert(t.name());
+  for (const auto& s : g.sparse_initializer()) initializers.insert(s.values().name());
   for (const auto& i : g.input())
     if (names.count(i.name()) && !initializers.count(i.name())) out.insert(i.name());
   return out;

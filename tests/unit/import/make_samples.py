@@ -1093,6 +1093,20 @@ for name, attributes in (("two classes", machine_of(2)), ("two classes, LOGISTIC
     node = Node("SVMClassifier", ["a"], ["y", "y1"], domain=ML, **attributes)
     runs(f"SVMClassifier of {name}", node, [("N", 2)], by_onnxruntime(node, floats(6, 2), results=2, domains=((ML, 3),)), results=2, domains=((ML, 3),))
 
+for name, form in (("CastMap", dict(cast_to="TO_FLOAT")), ("CastMap by columns", dict(cast_to="TO_INT64", map_form="SPARSE", max_map=4))):
+    several(name, [("ZipMap", ["a"], ["maps"], dict(classlabels_int64s=[3, 1])), ("SequenceAt", ["maps", "at"], ["map"], {}), ("CastMap", ["map"], ["y"], form)],
+            {"a": features, "at": np.array(1, np.int64)}, [f32(3, 0.5).reshape(1, 2) if form["cast_to"] == "TO_FLOAT" else i64(0, 3, 0, 0).reshape(1, 4)])
+
+# Resizing of symbolic sizes.
+held = {"s": f32(1, 1, 1.5, 0.7)}
+for mode in ("nearest", "linear", "cubic"):
+    node = Node("Resize", ["a", "", "s"], ["y"], mode=mode)
+    runs(f"Resize of symbolic sizes by fractions ({mode})", node, [(1, 2, "H", "W")], *(by_onnxruntime(node, floats(1, 2, *s), constants=held) for s in ((4, 6), (3, 5), (1, 9))), constants=held)
+node, held = Node("Resize", ["a", "", "s"], ["y"], mode="linear"), {"s": f32(2, 0.5, 1.5, 2)}
+runs("Resize of four symbolic axes", node, [tuple("ABCD")], (floats(1, 4, 2, 2),), (floats(2, 2, 3, 1),), constants=held)
+node, held = Node("Resize", ["a", "", "", "s"], ["y"], mode="nearest", keep_aspect_ratio_policy="not_larger", axes=[2, 3]), {"s": i64(6, 6)}
+runs("Resize that keeps the aspect of symbolic sizes", node, [(1, 1, "H", "W")], (floats(1, 1, 3, 2),), (floats(1, 1, 4, 12),), constants=held)
+
 PAGE = pathlib.Path(__file__).resolve().parent / "samples.json"
 PAGE.write_text("[\n" + ",\n".join(json.dumps(c, separators=(",", ":")) for c in cases) + "\n]\n")
 print(f"{len(cases)} cases, {PAGE.stat().st_size} bytes")
