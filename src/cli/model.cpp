@@ -27,7 +27,7 @@ void add_compile_options(CLI::App& app, ModelOptions& o) {
   app.add_option("--precision", o.precision,
                  "f32 (as the model says), bf16 or f16 for contractions and what lies between them")
       ->type_name("TYPE")
-      ->check(CLI::IsMember({"f32", "bf16", "f16"}));
+      ->check(CLI::IsMember({"f32", "bf16", "f16"}).description(""));
   app.add_option_function<std::string>(
          "--memory-limit", [&o](const std::string& text) { o.memory_limit = parse_bytes(text); },
          "most bytes for intermediate tensors and results, such as 64M")
