@@ -22,6 +22,7 @@ EXPLAINED = [
     Explained(("Concat",), "refused", "T0501", "sizes beside the axis must be equal; ONNX Runtime does not look at tensors without elements"),
     Explained(("GroupNormalization",), "refused", "T0501", "scale and bias have a size for each channel; ONNX Runtime reads behind shorter ones"),
     Explained(("ReduceLogSumExp", "ReduceLogSum", "ReduceL2"), "differs", "np.u?int", "of integers, ONNX Runtime truncates in between, Tenon the result"),
+    Explained(("MaxPool",), "refused", "and 'Indices' needs a known spatial size", "not yet: positions of the largest elements with SAME padding of symbolic sizes"),
     Explained(("Gemm",), "accepted", "Invalid bias shape", "C is left out where beta is 0, whatever its shape"),
     Explained(("GatherND",), "refused", "T0501", "sizes of batch dimensions must be equal; ONNX Runtime does not look when there are no indices"),
 ]
