@@ -18,13 +18,12 @@ class Explained:
 
 EXPLAINED = [
     Explained(("MaxPool", "AveragePool", "LpPool"), "refused", "window is larger", "a window larger than the padded image has no results; ONNX Runtime gives an empty tensor"),
-    Explained(("Reshape",), "accepted", "", "-1 over no elements is the size for which the counts agree, 0 where any does"),
+    Explained(("Reshape",), "accepted", "", "-1 over no elements is the size for which the counts agree, 0 where any does; without a -1, a size of 0 that a symbol has stays 0"),
     Explained(("Concat",), "refused", "T0501", "sizes beside the axis must be equal; ONNX Runtime does not look at tensors without elements"),
     Explained(("GroupNormalization",), "refused", "T0501", "scale and bias have a size for each channel; ONNX Runtime reads behind shorter ones"),
     Explained(("ReduceLogSumExp", "ReduceLogSum", "ReduceL2"), "differs", "np.u?int", "of integers, ONNX Runtime truncates in between, Tenon the result"),
-    Explained(("Resize",), "refused", "trailing axes is not supported", "not yet: cubic resizing of more than two axes whose scales are unknown"),
+    Explained(("MaxPool",), "refused", "and 'Indices' needs a known spatial size", "not yet: positions of the largest elements with SAME padding of symbolic sizes"),
     Explained(("Gemm",), "accepted", "Invalid bias shape", "C is left out where beta is 0, whatever its shape"),
-    Explained(("Resize",), "refused", "give symbolic dimens", "not yet: scales of symbolic sizes that are no plain multiples"),
     Explained(("GatherND",), "refused", "T0501", "sizes of batch dimensions must be equal; ONNX Runtime does not look when there are no indices"),
 ]
 

@@ -20,6 +20,10 @@ typedef struct TenonCompileOptions {
   int32_t num_dims;             /* symbolic dimensions that get a value … */
   const char* const* dim_names; /* … their names … */
   const int64_t* dim_values;    /* … and sizes */
+  /* Since 3: inputs that are fixed and become constants, their names, and their values, which are copied. */
+  int32_t num_bound;
+  const char* const* bound_names;
+  const DLTensor* const* bound_values;
 } TenonCompileOptions;
 
 /* This machine, level 2, nothing else: what a null pointer means too. */

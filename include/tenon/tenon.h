@@ -33,7 +33,7 @@
 extern "C" {
 #endif
 
-#define TENON_API_VERSION 2
+#define TENON_API_VERSION 3
 
 /* The same numbers as the command's exit codes. */
 typedef enum TenonStatus {

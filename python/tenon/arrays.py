@@ -118,6 +118,11 @@ def to_value(value, name="argument", dtype="", kind=""):
             return value
         if getattr(getattr(value, "dtype", None), "kind", "") in ("U", "S", "O", "T"):
             return _texts(value, name)
+    return to_tensor(value, name, dtype)
+
+
+def to_tensor(value, name, dtype=None):
+    """An array, a list or a number as a tensor. TypeError."""
     array, dtype, shape = prepare(value, name, dtype)
     return _core.NDArray(array)._of(dtype, tuple(array.shape if shape is None else shape))
 

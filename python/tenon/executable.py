@@ -29,10 +29,10 @@ _PASSES = "a list of names of passes"
 __all__ = ["Executable", "compile", "inspect", "load"]
 
 
-def load_module(model, name="<bytes>", folder="", dims=None, overridden=()):
+def load_module(model, name="<bytes>", folder="", dims=None, overridden=(), bind=None):
     """A model (path, bytes, or something with `SerializeToString`) as an IRModule. `overridden`: initializers that become
-    inputs, of those that the model also names so."""
-    request = {"dims": _sizes(dims, "dims"), "overridden": list(overridden)}
+    inputs, of those that the model also names so. `bind`: {name: array} of inputs that become constants."""
+    request = {"dims": _sizes(dims, "dims"), "overridden": list(overridden), "bind": _tensors(bind, "bind")}
     need(name, str, "name", "a str")
     content = content_of(model)
     if content is None:
@@ -49,6 +49,13 @@ def _sizes(given, name):
         if not hasattr(size, "__index__"):
             raise TypeError(f"{name}: the size of {key!r} must be an int, not {type(size).__name__}")
     return {key: operator.index(size) for key, size in (given or {}).items()}
+
+
+def _tensors(given, name):
+    """{name of an input: tensor} of {name: array}. TypeError."""
+    for key in need(given or {}, collections.abc.Mapping, name, "a dict of arrays"):
+        need(key, str, f"{name}: the name of an input", "a str")
+    return {key: arrays.to_tensor(value, key) for key, value in (given or {}).items()}
 
 
 def content_of(model):
@@ -76,12 +83,13 @@ def compile(model: Any, target: str | None = None, opt_level: int = 2, dims: Map
             folder: str | os.PathLike[str] = "", dim_bounds: Mapping[str, int] | None = None, memory_limit: int = 0,
             threads: int = 0, require_passes: Iterable[str] = (), disable_passes: Iterable[str] = (),
             pass_options: Iterable[str] = (), dump: str | os.PathLike[str] = "", verify: bool = False,
-            note: Callable[[str], object] | None = None) -> Executable:
+            note: Callable[[str], object] | None = None, bind: Mapping[str, Any] | None = None) -> Executable:
     """Compiles a model for this process.
 
     model: path of an ONNX file or of script text, its bytes, an onnx.ModelProto, an IRModule, or a PrimFunc.
     target: text such as "llvm -mcpu=x86-64-v3"; None: this machine.
     opt_level: 0 to 3. dims: {name: size} of symbolic dimensions. dim_bounds: {name: largest size}.
+    bind: {name: array} of inputs that are fixed: they become constants, and calls do not take them.
     precision: "f32" (as the model says), "bf16" or "f16" for contractions.
     cache: a folder of compiled models, True for the user's own, None for none. Models in memory have none.
     progress: True shows a bar (one line on a terminal, one output in a notebook), a function is called with (step, done,
@@ -102,6 +110,7 @@ def compile(model: Any, target: str | None = None, opt_level: int = 2, dims: Map
     if not isinstance(progress, (bool, type(None))):
         need_callable(progress, "compile: progress")
     request = {"emit": "jit", "target": target or "", "opt_level": opt_level, "dims": _sizes(dims, "compile: dims"),
+               "bind": _tensors(bind, "compile: bind"),
                "dim_bounds": _sizes(dim_bounds, "compile: dim_bounds"), "precision": precision, "memory_limit": memory_limit,
                "threads": threads, "require_passes": listed(require_passes, "compile: require_passes", _PASSES),
                "disable_passes": listed(disable_passes, "compile: disable_passes", _PASSES),
@@ -117,8 +126,8 @@ def compile(model: Any, target: str | None = None, opt_level: int = 2, dims: Map
         request["model"] = os.fspath(model)
         request["cache"] = "default" if cache is True else os.fspath(cache or "")
     else:
-        request["module"] = load_module(model, name, folder, dims)
-        request["dims"] = {}
+        request["module"] = load_module(model, name, folder, dims, bind=bind)
+        request["dims"] = request["bind"] = {}
     with reported(progress) as function:
         shown = {} if function is None else {"progress": convert_func(function)}
         reply = get_global_func("compiler.compile")({**request, **shown})
@@ -182,6 +191,10 @@ class Executable(_core.Session):
         names = [i[0] for i in self.inputs]
         if given > len(names):
             raise TypeError(f"the model takes {len(names)} inputs, {given} were given: it takes {', '.join(names)}")
+        for name in feed:
+            if name not in names and (bound := self.metadata(f"bound_input.{name}")):
+                text = f"the input {name!r} is given, and was bound to {bound} when the model was compiled"
+                raise make_error(2, "T0522", text, "", "leave it out", f"T0522: {text}; leave it out", "")
         twice = [n for n in names[:given] if n in feed]
         unknown = [n for n in feed if n not in names]
         missing = [n for n in names[given:] if n not in feed]

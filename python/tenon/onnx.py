@@ -18,10 +18,12 @@ if TYPE_CHECKING:
 __all__ = ["load", "register_converter"]
 
 
-def load(model: Any, dims: dict[str, int] | None = None, name: str = "<bytes>", folder: str = "") -> tenon.ir.IRModule:
+def load(model: Any, dims: dict[str, int] | None = None, name: str = "<bytes>", folder: str = "",
+         bind: dict[str, Any] | None = None) -> tenon.ir.IRModule:
     """An ONNX model (path, bytes or onnx.ModelProto) as an IRModule. dims: {name: size} of symbolic dimensions.
-    name, folder: of a model in memory, for messages and for its external data. ModelError T2xxx."""
-    return load_module(model, name, folder, dims)
+    bind: {name: array} of inputs that become constants. name, folder: of a model in memory, for messages and for its
+    external data. ModelError T2xxx."""
+    return load_module(model, name, folder, dims, bind=bind)
 
 
 def register_converter(name: str, function: Callable[..., Any] | None = None, override: bool = False) -> Callable[..., Any]:

@@ -9,6 +9,7 @@
 #include "pipeline/emit.h"
 #include "pipeline/program_entry.h"
 #include "runtime/c_guard.h"
+#include "runtime/dlpack.h"
 
 namespace tenon {
 namespace {
@@ -33,11 +34,19 @@ CompileOptions read_options(const TenonCompileOptions* given) {
     c_api::require(o.dim_names[i] != nullptr, "TenonCompileOptions: a dimension without a name");
     out.dims.set(o.dim_names[i], o.dim_values[i]);
   }
+  c_api::require(o.num_bound >= 0 && (o.num_bound == 0 || (o.bound_names && o.bound_values)),
+                 "TenonCompileOptions: bound inputs without names or values");
+  for (int32_t i = 0; i < o.num_bound; ++i) {
+    c_api::require(o.bound_names[i] && o.bound_values[i],
+                   "TenonCompileOptions: a bound input without a name or a value");
+    out.bind.set(o.bound_names[i], view_of(*o.bound_values[i]));
+  }
   return out;
 }
 
-Compiled compile_model(const char* model, const CompileOptions& options) {
-  return compile(with_entry(load_model(model)), options);
+Compiled compile_model(const char* model, CompileOptions options) {
+  const Map<std::string, NDArray> bind = std::exchange(options.bind, {});
+  return compile(with_entry(load_model(model, {.dims = {}, .bind = bind})), std::move(options));
 }
 
 }  // namespace

@@ -23,6 +23,7 @@
 #include "ir/verify.h"
 #include "ir/walk.h"
 #include "op/op_def.h"
+#include "pipeline/bind_inputs.h"
 #include "pipeline/compile.h"
 #include "pipeline/compile_cache.h"
 #include "pipeline/dimensions.h"
@@ -51,14 +52,15 @@ CompileOptions options_of(const Settings& settings) {
   return o;
 }
 
-/// The model, with the values of its dimensions: the importer takes them, so the options have none behind it,
-/// and no bounds of those that have a value.
+/// The model, with the values of its dimensions and inputs: the importer takes them, so the options have none
+/// behind it, and no bounds of dimensions that have a value.
 IRModule load_with_dims(const std::string& model, CompileOptions& o,
                         std::vector<std::string>* files = nullptr) {
-  const auto dims = sizes_of(o.dims);
-  for (const auto& [name, value] : dims) o.dim_bounds.erase(name);
-  o.dims = {};
-  return load_model(model, dims, files);
+  for (const auto& [name, value] : o.dims) o.dim_bounds.erase(name);
+  return load_model(model, {.dims = std::exchange(o.dims, {}),
+                            .bind = std::exchange(o.bind, {}),
+                            .overridden = {},
+                            .external_files = files});
 }
 
 /// The model of a request, in memory or in a file.
@@ -68,7 +70,8 @@ IRModule load_with_dims(const CompileRequest& r, CompileOptions& o, std::vector<
   if (!module) fail("T0942", "compiler.compile: `module` is no IRModule", {}, {}, ErrorKind::usage);
   PassContext context;
   IRModule typed = run_pass("infer_types", IRModule(module), context);
-  return o.dims.empty() ? typed : specialize_dims(with_entry(std::move(typed)), sizes_of(o.dims));
+  if (!o.dims.empty()) typed = specialize_dims(with_entry(std::move(typed)), sizes_of(o.dims));
+  return o.bind.empty() ? typed : bind_inputs(with_entry(std::move(typed)), std::exchange(o.bind, {}));
 }
 
 json timings_json(const std::vector<PassTiming>& timings) {
@@ -223,11 +226,9 @@ AttrMap compile_function(const CompileRequest& r) {
 }
 
 AttrMap load_function(const LoadRequest& r) {
-  const auto dims = sizes_of(r.dims);
-  const std::vector<std::string> overridden = r.overridden.vec();
-  return {{"module", Any(r.bytes.empty() ? load_model(r.model, dims, nullptr, overridden)
-                                         : load_model_bytes(r.bytes, r.model, r.folder, dims, nullptr,
-                                                            nullptr, overridden))}};
+  const LoadModelOptions options{.dims = r.dims, .bind = r.bind, .overridden = r.overridden.vec()};
+  return {{"module", Any(r.bytes.empty() ? load_model(r.model, options)
+                                         : load_model_bytes(r.bytes, r.model, r.folder, options))}};
 }
 
 // ---------------------------------------------------------------- inspect
@@ -269,7 +270,10 @@ json inspect_onnx(const onnx::OnnxInfo& info) {
               {"flop_unknown_nodes", info.flops_unknown},
               {"unsupported", json::array()},
               {"nodes", json::array()}};
-  for (const auto& v : info.inputs) out["inputs"].push_back(value_json(v));
+  for (const auto& v : info.inputs) {
+    out["inputs"].push_back(value_json(v));
+    out["inputs"].back()["read_as"] = info.value_inputs.count(v.name) ? "value" : "data";
+  }
   for (const auto& v : info.outputs) out["outputs"].push_back(value_json(v));
   for (const auto& v : info.overridable) out["overridable"].push_back(value_json(v));
   for (const auto& op : info.operators) {
@@ -386,7 +390,7 @@ Any parameter(const NDArray& a, const graph::Type& type) {
 }
 
 AttrMap interpret_function(const InterpretRequest& r) {
-  const IRModule module = with_entry(load_model(r.model, sizes_of(r.dims)));
+  const IRModule module = with_entry(load_model(r.model, {.dims = r.dims, .bind = r.bind}));
   const auto main = module.find(entry_name(module)).cast<graph::Function>();
   std::vector<Any> inputs;
   for (const NDArray& a : r.inputs) {
@@ -504,7 +508,7 @@ AttrMap opt(const OptRequest& r) {
   CpuTimes times;
   // The sizes of a program that is measured are its own business.
   IRModule module = times.of("load", [&] {
-    return load_model(r.model, r.explain ? std::map<std::string, int64_t>() : sizes_of(r.dims));
+    return load_model(r.model, {.dims = r.explain ? Map<std::string, int64_t>() : r.dims, .bind = r.bind});
   });
   // What a pass finds wrong later would count as its own mistake.
   times.of("verify", [&] { verify_or_throw(module); });

@@ -20,9 +20,9 @@ AttrMap memory_report(const MemoryRequest& r) {
   static_cast<ModelSettings&>(options) = r;
   options.dim_bounds = r.dim_bounds;
   for (const auto& [name, value] : r.dims) options.dim_bounds.erase(name);
-  options.dims = {};  // the importer takes them
-  const IRModule module =
-      module_at_stage(with_entry(load_model(r.model, sizes_of(r.dims))), options, "plan_memory");
+  options.dims = {}, options.bind = {};  // the importer takes them
+  const IRModule module = module_at_stage(with_entry(load_model(r.model, {.dims = r.dims, .bind = r.bind})),
+                                          options, "plan_memory");
   memory_json functions = memory_json::array();
   int64_t arena = 0, bound = 0, constants = 0;
   std::set<uint64_t> seen;

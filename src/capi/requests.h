@@ -12,6 +12,7 @@ namespace tenon {
 struct LoadRequest : Object {
   std::string model, bytes, folder;
   Map<std::string, int64_t> dims;
+  Map<std::string, NDArray> bind;
   Array<std::string> overridden;
 
   static void fields(auto& f) {
@@ -19,6 +20,7 @@ struct LoadRequest : Object {
         .add("bytes", &LoadRequest::bytes, "what a model file holds")
         .add("folder", &LoadRequest::folder, "with bytes: where external data stands; empty: it is refused")
         .add("dims", &LoadRequest::dims, "values of symbolic dimensions, by name")
+        .add("bind", &LoadRequest::bind, "tensors for inputs, by name: they become constants")
         .add("overridden", &LoadRequest::overridden,
              "initialisers that the model also names as inputs: they become inputs");
   }
@@ -53,8 +55,9 @@ struct CompileRequest : CompileSettings {
   }
 };
 
-/// "compiler.inspect" → json: kind, inputs, outputs, operators, parameters, flop, …; with strategies: the
-/// implementation of every call (tools/strategy_report.h).
+/// "compiler.inspect" → json: kind, inputs (of ONNX models with read_as: "value" for axes, shapes, pads …,
+/// else "data"), outputs, operators, parameters, flop, …; with strategies: the implementation of every call
+/// (tools/strategy_report.h).
 struct InspectRequest : ModelSettings {
   std::string model, bytes;
   bool strategies = false;
@@ -85,13 +88,15 @@ struct InterpretRequest : Object {
   std::string model;
   Array<NDArray> inputs;
   Map<std::string, int64_t> dims;
+  Map<std::string, NDArray> bind;
   bool float64 = false;
 
   static void fields(auto& f) {
     using R = InterpretRequest;
     f.add("model", &R::model, "a model file")
-        .add("inputs", &R::inputs, "a tensor for each input")
+        .add("inputs", &R::inputs, "a tensor for each input that is not bound")
         .add("dims", &R::dims, "values of symbolic dimensions, by name")
+        .add("bind", &R::bind, "tensors for inputs, by name: they become constants")
         .add("float64", &R::float64, "floating values are computed as double");
   }
 };

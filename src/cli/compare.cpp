@@ -43,7 +43,11 @@ std::vector<NDArray> run_onnxruntime(const ModelOptions& options, const Prepared
   const TemporaryFolder temporary("the files of ONNX Runtime");
   const std::string folder = temporary.path.string();
   const std::vector<NDArray> inputs = p.tensors();
-  for (size_t i = 0; i < inputs.size(); ++i) write_npy(fmt::format("{}/in_{}.npy", folder, i), inputs[i]);
+  const std::vector<ValueInfo> declared = p.bind.empty() ? p.signature.inputs : signature_of(options).inputs;
+  for (size_t i = 0, free = 0; i < declared.size(); ++i) {  // a peer gets bound values as inputs
+    const auto bound = p.bind.find(declared[i].name);
+    write_npy(fmt::format("{}/in_{}.npy", folder, i), bound ? *bound : inputs[free++]);
+  }
   write_file(folder + "/run.py", onnxruntime_script);
   const char* python = std::getenv("TENON_PYTHON");
   const std::string command = fmt::format("{} {} {} {} 2> {}/log", shell_quoted(python ? python : "python3"),
@@ -70,6 +74,7 @@ std::vector<NDArray> run_interpreter(const ModelOptions& options, const Prepared
   InterpretRequest request;
   request.model = options.model;
   request.inputs = Array<NDArray>(p.tensors());
+  request.bind = p.bind;
   request.dims = dims_of(options, p.signature, p.inputs);
   const AttrMap reply = call_compiler("interpret", request);
   return reply.at("outputs").as<Array<NDArray>>().vec();

@@ -52,6 +52,10 @@ void compile_verb(const CompileVerbOptions& o, Console& console) {
     throw Error(ErrorKind::usage, "T0921", "the " + o.emit + " cannot go to standard output", {},
                 "name a file with -o");
   CompileRequest request = compile_request(o.model, console);
+  if (!o.model.bound.empty()) {
+    Signature signature = is_elf(o.model.model) ? Signature() : signature_of(o.model);
+    request.bind = bound_values(o.model, signature);
+  }
   request.emit = o.emit;
   request.stage = o.stage;
   request.function = o.function;

@@ -12,6 +12,9 @@
 namespace tenon::cli {
 namespace {
 
+/// What an artifact says of inputs that are values (axes, shapes …), not data: a name on each line.
+constexpr std::string_view kValueInputs = "value_inputs";
+
 json info_json(const ValueInfo& info) {
   json shape = nullptr;
   if (info.known_rank) {
@@ -48,7 +51,13 @@ json inspect_artifact(const std::string& path) {
               {"outputs", json::array()},
               {"operators", json::object()}};
   if (!main) return out;
-  for (const ValueInfo& i : main->params) out["inputs"].push_back(info_json(i));
+  std::string values;
+  for (const auto& [key, value] : e.metadata)
+    if (key == kValueInputs) values = "\n" + value + "\n";
+  for (const ValueInfo& i : main->params) {
+    out["inputs"].push_back(info_json(i));
+    out["inputs"].back()["read_as"] = values.find("\n" + i.name + "\n") == values.npos ? "data" : "value";
+  }
   for (const ValueInfo& i : main->results) out["outputs"].push_back(info_json(i));
   std::map<std::string, int64_t> kernels;
   for (const Callee& c : e.callees)
@@ -71,7 +80,8 @@ json inspect_artifact(const std::string& path) {
   out["file_bytes"] = file.info.file_bytes;
   out["code_bytes"] = file.info.code_bytes;
   for (const auto& [key, value] : e.metadata)
-    if (!key.starts_with("work.") && key != "memory.lower_bound") out["metadata"][key] = value;
+    if (!key.starts_with("work.") && key != "memory.lower_bound" && key != kValueInputs)
+      out["metadata"][key] = value;
   return out;
 }
 
@@ -108,6 +118,7 @@ void print_memory(const json& m, Console& console) {
 }
 
 struct InspectOptions : MemoryRequest {
+  std::vector<std::string> bound;
   bool memory = false, strategies = false, bytecode = false;
 };
 
@@ -122,7 +133,8 @@ void inspect(const InspectOptions& o, Console& console) {
       console.print(fmt::format("  {:<11} {}", key,
                                 info[key].is_string() ? info[key].get<std::string>() : info[key].dump()));
   for (const json& v : info.at("inputs"))
-    console.print(fmt::format("  input       {}: {}", v.at("name").get<std::string>(), shape_text(v)));
+    console.print(fmt::format("  input       {}: {}{}", v.at("name").get<std::string>(), shape_text(v),
+                              v.value("read_as", "") == "value" ? ", read as a value" : ""));
   for (const json& v : info.at("outputs"))
     console.print(fmt::format("  output      {}: {}", v.at("name").get<std::string>(), shape_text(v)));
   console.print(fmt::format("  parameters  {}", info.at("parameters").get<int64_t>()));
@@ -182,8 +194,15 @@ void add_inspect(CLI::App& app, Console& console) {
                    "with --memory or --strategies: value of a symbolic dimension, repeatable");
   add_sizes_option(*verb, "--dim-max", options->dim_bounds,
                    "with --memory: the most of a symbolic dimension");
+  add_bind_option(*verb, options->bound, "with --memory or --strategies: an input that is fixed, repeatable");
   add_custom_option(*verb);
   verb->callback([options, &console] {
+    if (!options->bound.empty()) {
+      ModelOptions named;
+      named.model = options->model, named.bound = options->bound;
+      Signature signature = is_elf(named.model) ? Signature() : signature_of(named);
+      options->bind = bound_values(named, signature);
+    }
     if (options->bytecode)
       bytecode(options->model, console);
     else if (options->strategies)

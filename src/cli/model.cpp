@@ -8,6 +8,7 @@
 #include <cstdio>
 #include <filesystem>
 
+#include "base/nearest.h"
 #include "cli/npy.h"
 #include "cli/sizes.h"
 #include "cli/values.h"
@@ -21,11 +22,12 @@ void add_compile_options(CLI::App& app, ModelOptions& o) {
       ->required();
   add_sizes_option(app, "--dim", o.dims, "value of a symbolic dimension, repeatable");
   add_sizes_option(app, "--dim-max", o.dim_bounds, "most of a symbolic dimension (plans memory)");
+  add_bind_option(app, o.bound, "an input that is fixed: values as for -i, repeatable");
   add_target_options(app, o);
   app.add_option("--precision", o.precision,
                  "f32 (as the model says), bf16 or f16 for contractions and what lies between them")
       ->type_name("TYPE")
-      ->check(CLI::IsMember({"f32", "bf16", "f16"}));
+      ->check(CLI::IsMember({"f32", "bf16", "f16"}).description(""));
   app.add_option_function<std::string>(
          "--memory-limit", [&o](const std::string& text) { o.memory_limit = parse_bytes(text); },
          "most bytes for intermediate tensors and results, such as 64M")
@@ -44,6 +46,9 @@ void add_compile_options(CLI::App& app, ModelOptions& o) {
   app.add_flag("--no-cache", o.no_cache, "compile, whatever was compiled before");
   // The cache does not know what a library makes of a model.
   add_custom_option(app)->each([&o](const std::string&) { o.no_cache = true; });
+}
+void add_bind_option(CLI::App& app, std::vector<std::string>& bound, const std::string& doc) {
+  app.add_option("--bind", bound, doc)->type_name("NAME=V")->allow_extra_args(false);
 }
 CLI::Option* add_custom_option(CLI::App& app) {
   return app
@@ -194,6 +199,14 @@ std::vector<std::string> containers_of(const Artifact& artifact, const char* key
   return out;
 }
 
+static std::map<std::string, std::string> bound_inputs_of(const Artifact& artifact) {
+  constexpr std::string_view prefix = "bound_input.";
+  std::map<std::string, std::string> out;
+  for (const auto& [key, value] : artifact.executable().metadata)
+    if (key.starts_with(prefix)) out.emplace(key.substr(prefix.size()), value);
+  return out;
+}
+
 std::string Signature::output_name(size_t i) const {
   return i < outputs.size() && !outputs[i].name.empty() ? outputs[i].name : fmt::format("output_{}", i);
 }
@@ -215,11 +228,62 @@ Signature signature_of(const ModelOptions& options) {
     s.inputs.push_back(info_from(j));
     s.input_containers.push_back(j.value("container", ""));
   }
+  if (info.contains("overridable"))
+    for (const json& j : info.at("overridable")) s.overridable.push_back(info_from(j));
   for (const json& j : info.at("outputs")) {
     s.outputs.push_back(info_from(j));
     s.output_containers.push_back(j.value("container", ""));
   }
   return s;
+}
+
+/// T0912: the model has no inputs of these names.
+[[noreturn]] static void unknown_inputs(const ModelOptions& options, const Signature& signature,
+                                        const std::vector<std::string>& unknown) {
+  std::vector<std::string> known, names;
+  for (const ValueInfo& i : signature.inputs) {
+    known.push_back(fmt::format("{}: {}", i.name, type_text(i)));
+    names.push_back(i.name);
+  }
+  const std::string meant = nearest_name(unknown[0], names);
+  throw Error(
+      ErrorKind::usage, "T0912", fmt::format("the model has no input `{}`", fmt::join(unknown, "`, `")),
+      options.model,
+      fmt::format("{}its inputs are {}", meant.empty() ? "" : fmt::format("did you mean `{}`? ", meant),
+                  fmt::join(known, ", ")));
+}
+
+Map<std::string, NDArray> bound_values(const ModelOptions& options, Signature& signature) {
+  Map<std::string, NDArray> out;
+  if (options.bound.empty()) return out;
+  if (is_elf(options.model))
+    throw Error(ErrorKind::usage, "T0953", "--bind fixes inputs of a model that is compiled", options.model,
+                "this is an artifact: give its values with -i, or compile the model with --bind");
+  std::vector<ValueInfo> all = signature.inputs;
+  all.insert(all.end(), signature.overridable.begin(), signature.overridable.end());
+  std::vector<std::string> unknown;
+  for (const std::string& text : options.bound) {
+    const auto [name, value] = split_assignment(text, "--bind");
+    const auto info = std::ranges::find(all, name, &ValueInfo::name);
+    if (info == all.end()) {
+      unknown.push_back(name);
+      continue;
+    }
+    const auto tensor = as_tensor(
+        parse_value(value, *info, options.seed, [&](const std::string& p) { return read_proto(p, ""); }));
+    if (!tensor)
+      throw Error(ErrorKind::usage, "T0953",
+                  fmt::format("input `{}` cannot be bound: this is no tensor of numbers", name),
+                  options.model);
+    if (!signature.bound.emplace(name, value).second)
+      throw Error(
+          ErrorKind::usage, "T0522",
+          fmt::format("input `{}` is bound twice: to {} and to {}", name, signature.bound.at(name), value),
+          options.model);
+    out.set(name, *tensor);
+  }
+  if (!unknown.empty()) unknown_inputs(options, signature, unknown);
+  return out;
 }
 
 std::vector<Any> make_inputs(const ModelOptions& options, const Signature& signature) {
@@ -233,6 +297,10 @@ std::vector<Any> make_inputs(const ModelOptions& options, const Signature& signa
   std::vector<std::string> unknown;
   for (const std::string& text : options.inputs) {
     const auto [name, value] = split_assignment(text, "-i");
+    if (const auto bound = signature.bound.find(name); bound != signature.bound.end())
+      throw Error(ErrorKind::usage, "T0522",
+                  fmt::format("input `{}` is bound to {}, and -i gives it {}", name, bound->second, value),
+                  options.model, "leave out one of the two");
     size_t at = 0;
     while (at < values.size() && signature.inputs[at].name != name) ++at;
     if (at == values.size())
@@ -242,13 +310,9 @@ std::vector<Any> make_inputs(const ModelOptions& options, const Signature& signa
       values[at] = parse_value(value, signature.inputs[at], options.seed + at,
                                [&](const std::string& p) { return read_proto(p, container(at)); });
   }
-  if (!unknown.empty()) {
-    std::vector<std::string> known;
-    for (const ValueInfo& i : signature.inputs) known.push_back(fmt::format("{}: {}", i.name, type_text(i)));
-    throw Error(ErrorKind::usage, "T0912",
-                fmt::format("the model has no input `{}`", fmt::join(unknown, "`, `")), options.model,
-                fmt::format("its inputs are {}", fmt::join(known, ", ")));
-  }
+  if (!unknown.empty()) unknown_inputs(options, signature, unknown);
+  for (size_t i = 0; i < values.size(); ++i)
+    if (signature.bound.count(signature.inputs[i].name)) given[i] = 1;
   if (!options.data.empty()) {
     for (size_t i = 0; i < values.size(); ++i) {
       const std::string path = fmt::format("{}/input_{}.pb", options.data, i);
@@ -363,6 +427,16 @@ std::vector<NDArray> Prepared::tensors() const {
   }
   return out;
 }
+void Prepared::leave_out_bound() {
+  Signature& s = signature;
+  for (size_t i = s.inputs.size(); i-- > 0;) {
+    if (!bind.contains(s.inputs[i].name)) continue;
+    const auto at = std::ptrdiff_t(i);
+    s.inputs.erase(s.inputs.begin() + at);
+    s.input_containers.erase(s.input_containers.begin() + at);
+    inputs.erase(inputs.begin() + at);
+  }
+}
 bool Prepared::is_plain() const {
   for (const Any& v : inputs)
     if (!as_tensor(v)) return false;
@@ -382,15 +456,21 @@ Prepared prepare(const ModelOptions& options, Console& console) {
     p.load_ms = ms_since(start);
     p.signature = {{p.artifact.inputs().begin(), p.artifact.inputs().end()},
                    {p.artifact.outputs().begin(), p.artifact.outputs().end()},
+                   {},
+                   bound_inputs_of(p.artifact),
                    containers_of(p.artifact, "inputs"),
                    containers_of(p.artifact, "outputs"),
                    true};
+    bound_values(options, p.signature);
     p.inputs = make_inputs(options, p.signature);
     return p;
   }
   p.signature = signature_of(options);
+  p.bind = bound_values(options, p.signature);
   p.inputs = make_inputs(options, p.signature);
+  p.leave_out_bound();
   CompileRequest request = compile_request(options, console);
+  request.bind = p.bind;
   request.dims = dims_of(options, p.signature, p.inputs);
   request.emit = "jit";
   if (options.verify) request.verify_inputs = Array<Any>(p.inputs);  // what is asked for has to be right

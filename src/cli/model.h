@@ -10,12 +10,14 @@ namespace tenon::cli {
 
 struct ModelOptions : CompileSettings {
   std::string model;
-  std::vector<std::string> inputs;
+  std::vector<std::string> inputs, bound;  ///< NAME=VALUE of -i and of --bind
   std::string data, cache;
   uint64_t seed = 0;
   bool verify = false, time_passes = false, no_cache = false;
 };
 void add_compile_options(CLI::App& app, ModelOptions& options);
+/// --bind NAME=VALUE of any verb that reads models.
+void add_bind_option(CLI::App& app, std::vector<std::string>& bound, const std::string& doc);
 void add_run_options(CLI::App& app, ModelOptions& options);
 /// --target and -O, and an option of sizes by name, of any verb.
 void add_target_options(CLI::App& app, ModelSettings& settings);
@@ -35,6 +37,8 @@ int64_t parse_bytes(const std::string& text);
 /// Inputs and outputs as the model declares them.
 struct Signature {
   std::vector<ValueInfo> inputs, outputs;
+  std::vector<ValueInfo> overridable;        ///< initialisers that the model also names as inputs
+  std::map<std::string, std::string> bound;  ///< inputs that are fixed when compiling, and to what
   /// Of those that are no tensors: "sequence(tensor(float))"; "" for a tensor.
   std::vector<std::string> input_containers, output_containers;
   /// Symbols may be expressions of other symbols (`n * m`); an ONNX file's are names, whatever they look
@@ -49,7 +53,11 @@ struct Signature {
 /// An ELF file: an artifact, or something the artifact loader refuses by name.
 bool is_elf(const std::string& path);
 Signature signature_of(const ModelOptions& options);
-/// Values in declared order: given ones, those of --data, seeded ones; Error "T0912" for unknown names.
+/// The values of --bind; `signature.bound` names them. Error "T0912" for unknown names, "T0953" for what
+/// cannot be bound.
+Map<std::string, NDArray> bound_values(const ModelOptions& options, Signature& signature);
+/// Values in declared order: given ones, those of --data, seeded ones; none for bound ones. Error "T0912" for
+/// unknown names, "T0522" for what is bound and given again.
 std::vector<Any> make_inputs(const ModelOptions& options, const Signature& signature);
 /// The expected outputs of --data, in declared order: as many as the model gave, Error "T0922" otherwise.
 std::vector<NDArray> expected_outputs(const std::string& data, size_t count);
@@ -61,14 +69,17 @@ Map<std::string, int64_t> dims_of(const ModelOptions& options, const Signature& 
 CompileRequest compile_request(const ModelOptions& options, Console& console);
 
 struct Prepared {
-  Signature signature;
-  std::vector<Any> inputs;
+  Signature signature;      ///< without inputs that are bound
+  std::vector<Any> inputs;  ///< of the signature
+  Map<std::string, NDArray> bind;
   Artifact artifact;
   double compile_ms = 0, load_ms = 0;
   bool cached = false;  ///< the compile cache had it: nothing was compiled
   json passes = json::array();
   /// The inputs, which must all be tensors: Error "T0929" otherwise.
   std::vector<NDArray> tensors() const;
+  /// Takes inputs that are bound out of signature and inputs.
+  void leave_out_bound();
   /// Whether all inputs and outputs are tensors of numbers.
   bool is_plain() const;
   /// "compiled in 1.2 s", "loaded in 3 ms", "taken from the compile cache in 20 ms".

@@ -174,6 +174,15 @@ Tensors def_repeat(const Call& call, const Tensors& in) {
 }
 
 // ---------------------------------------------------------------- pad
+/// What negative widths leave of each axis; the others pad that.
+Shape cropped(const Shape& have, const PadAttrs& a) {
+  Shape out;
+  for (size_t i = 0; i < have.size(); ++i)
+    out.push_back(simplify(have[i] + PrimExpr(std::min<int64_t>(a.pad_width[2 * i], 0) +
+                                              std::min<int64_t>(a.pad_width[2 * i + 1], 0))));
+  return out;
+}
+
 Type infer_pad(InferContext& ctx) {
   const auto& x = ctx.tensor(0);
   const auto& a = ctx.attrs<PadAttrs>();
@@ -190,9 +199,10 @@ Type infer_pad(InferContext& ctx) {
       return ctx.error(fmt::format("axis {} of {} would have the size {}", i, show(*have), *v));
     out.push_back(n);
   }
+  const Shape kept = cropped(*have, a);
   for (size_t i = 0; i < have->size(); ++i)
     if (a.pad_mode != "constant" && (a.pad_width[2 * i] > 0 || a.pad_width[2 * i + 1] > 0) &&
-        !ctx.expect_elements(*have, i, product(out)))
+        !ctx.expect_elements(kept, i, product(out)))
       return {};
   return make_type(out, 0, x.dtype);
 }
@@ -209,24 +219,28 @@ Tensors def_pad(const Call& call, const Tensors& in) {
   }
   if (none) return {copy_of(x, "pad")};
   if (a.pad_mode == "constant") return {pad_with(x, before, after, constant(x.dtype(), a.pad_value), "pad")};
+  const Shape kept = cropped(x.shape(), a);
   return {te::compute(
       output_info(call).shape,
       [&](const Vars& v) {
         Shape at;
         for (size_t i = 0; i < x.ndim(); ++i) {
-          const PrimExpr j = v[i] - before[i], n = x.shape()[i];
+          const int64_t first = std::max<int64_t>(-a.pad_width[2 * i], 0);  // that is kept
+          const PrimExpr j = v[i] - PrimExpr(a.pad_width[2 * i] + first), n = kept[i];
+          PrimExpr k = j;
           if (a.pad_width[2 * i] <= 0 && a.pad_width[2 * i + 1] <= 0) {
-            at.push_back(j);
+            // Inside already.
           } else if (a.pad_mode == "edge") {
-            at.push_back(clamp(j, PrimExpr(0), n - 1));
+            k = clamp(j, PrimExpr(0), n - 1);
           } else if (a.pad_mode == "wrap") {
-            at.push_back(tir::floormod(j, n));
+            k = tir::floormod(j, n);
           } else {
             // Mirrored at the first and last element, as often as the padding is wide.
             const PrimExpr period = simplify(tir::max((n - 1) * PrimExpr(2), PrimExpr(1)));
             const PrimExpr m = tir::floormod(j, period);
-            at.push_back(tir::max(tir::min(m, period - m), PrimExpr(0)));
+            k = tir::max(tir::min(m, period - m), PrimExpr(0));
           }
+          at.push_back(first == 0 ? k : k + PrimExpr(first));
         }
         return x(at);
       },

@@ -15,6 +15,7 @@
 #include "ir/parallel.h"
 #include "ir/tir.h"
 #include "ir/verify.h"
+#include "pipeline/bind_inputs.h"
 #include "pipeline/dimensions.h"
 #include "pipeline/evaluator.h"
 #include "pipeline/memory_limit.h"
@@ -64,11 +65,12 @@ void check_targets_of_programs(const IRModule& module, const Target& target) {
   problems.throw_if_any();
 }
 
-/// What comes before the first pass: dimensions get their values and bounds, and mistakes of the module are
-/// found.
+/// What comes before the first pass: dimensions get their values and bounds, inputs theirs, and mistakes of
+/// the module are found.
 IRModule prepare_module(IRModule module, const CompileOptions& o, PassContext& context) {
   if (!o.dims.empty() || o.specialize_missing_dims)
     module = specialize_dims(module, sizes_of(o.dims), o.specialize_missing_dims);
+  if (!o.bind.empty()) module = bind_inputs(std::move(module), o.bind);
   Map<std::string, int64_t> bounds;
   for (const auto& [name, most] : known_bounds(module, sizes_of(o.dim_bounds), sizes_of(o.dims)))
     bounds.set(name, most);

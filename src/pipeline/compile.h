@@ -65,20 +65,21 @@ enum class ModelKind { onnx, script, artifact };
 ModelKind model_kind(std::string_view bytes);
 /// What "-" stands for, read once.
 const std::string& standard_input();
-/// A model file of any kind, told from its content: ONNX bytes or script text ("-": standard input). `dims`
-/// are values of symbolic dimensions by the file's names; DiagnosticError "T0903" for a name that no input
-/// has, "T2001" for a file that is neither a model nor a module. `external_files` receives the names of other
-/// files that were read, below the model's folder. `overridden` names initialisers of an ONNX model that
-/// become inputs: T0903 for one that the model does not name as an input, too.
-IRModule load_model(const std::string& path, const std::map<std::string, int64_t>& dims = {},
-                    std::vector<std::string>* external_files = nullptr,
-                    const std::vector<std::string>& overridden = {});
+/// What a caller says of a model that is loaded.
+struct LoadModelOptions {
+  Map<std::string, int64_t> dims;  ///< values of symbolic dimensions by the file's names: T0903
+  Map<std::string, NDArray> bind;  ///< tensors for inputs, which become constants: T0912, T0953
+  std::vector<std::string>
+      overridden;  ///< initialisers of an ONNX model that it also names as inputs: they become inputs (T0503)
+  /// Receives the names of other files that were read, below the model's folder.
+  std::vector<std::string>* external_files = nullptr;
+};
+/// A model file of any kind, told from its content: ONNX bytes or script text ("-": standard input).
+/// DiagnosticError "T2001" for a file that is neither a model nor a module.
+IRModule load_model(const std::string& path, const LoadModelOptions& options = {});
 /// The same from memory: `name` is for messages, external data of ONNX is looked for below `folder` (empty:
 /// refused), large constants of script text in `constants`.
 IRModule load_model_bytes(std::string_view bytes, const std::string& name, const std::string& folder = {},
-                          const std::map<std::string, int64_t>& dims = {},
-                          std::vector<std::string>* external_files = nullptr,
-                          const ConstantTable* constants = nullptr,
-                          const std::vector<std::string>& overridden = {});
+                          const LoadModelOptions& options = {}, const ConstantTable* constants = nullptr);
 
 }  // namespace tenon

@@ -6,6 +6,7 @@
 #include <dlfcn.h>
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <tenon/tenon.h>
@@ -119,6 +120,14 @@ std::string key_of(const std::string& model, const CompileOptions& o) {
     text += fmt::format("dim {}:{}={}\n", name.size(), name, value);
   for (const auto& [name, value] : sizes_of(o.dim_bounds))
     text += fmt::format("bound {}:{}={}\n", name.size(), name, value);
+  std::map<std::string, NDArray> bound;
+  for (const auto& [name, value] : o.bind) bound.emplace(name, value);
+  for (const auto& [name, value] : bound) {
+    codegen::Digest elements;
+    elements.add({static_cast<const char*>(value.data()), value.byte_size()});
+    text += fmt::format("bound {}:{}={} {} {}\n", name.size(), name, to_string(value.dtype()),
+                        fmt::join(value.shape(), "x"), elements.hex());
+  }
   const PassContext passes = context_of(o);
   for (const auto& [name, value] : passes.options.given()) {
     const std::string words = option_text(name, value);

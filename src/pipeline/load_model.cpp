@@ -11,6 +11,7 @@
 #include "import/onnx/load.h"
 #include "ir/pass.h"
 #include "ir/text.h"
+#include "pipeline/bind_inputs.h"
 #include "pipeline/compile.h"
 #include "pipeline/dimensions.h"
 #include "pipeline/program_entry.h"
@@ -27,6 +28,15 @@ std::string read_stream(std::istream& in) {
 std::string folder_of(const std::string& path) {
   auto slash = path.rfind('/');
   return slash == path.npos ? "." : path.substr(0, slash);
+}
+
+onnx::ImportOptions import_options(const LoadModelOptions& options) {
+  onnx::ImportOptions out;
+  out.dims = sizes_of(options.dims);
+  for (const auto& [name, value] : options.bind) out.values.emplace(name, value);
+  out.overridden = options.overridden;
+  out.external_files = options.external_files;
+  return out;
 }
 
 /// Script text has a decorated definition; what is not text has a byte 0.
@@ -57,12 +67,7 @@ ModelKind model_kind(std::string_view bytes) {
   return onnx::looks_like_onnx(bytes.substr(0, 4096)) ? ModelKind::onnx : ModelKind::script;
 }
 
-IRModule load_model(const std::string& path, const std::map<std::string, int64_t>& dims,
-                    std::vector<std::string>* external_files, const std::vector<std::string>& overridden) {
-  onnx::ImportOptions import_options;
-  import_options.overridden = overridden;
-  import_options.external_files = external_files;
-  import_options.dims = dims;
+IRModule load_model(const std::string& path, const LoadModelOptions& options) {
   std::string bytes;
   if (path == "-") {
     bytes = standard_input();
@@ -75,7 +80,8 @@ IRModule load_model(const std::string& path, const std::map<std::string, int64_t
     if (in.bad() || (begin.empty() && !in.eof()))
       throw Error(ErrorKind::io, "T3001", "cannot read " + path + ": it is no regular file");
     // The importer reads the file itself: external data stands beside it.
-    if (model_kind(begin) == ModelKind::onnx) return onnx::import_onnx(path, import_options);
+    if (model_kind(begin) == ModelKind::onnx)
+      return with_bound_inputs(onnx::import_onnx(path, import_options(options)), options.bind);
     in.clear();
     in.seekg(0);
     bytes = read_stream(in);
@@ -90,40 +96,35 @@ IRModule load_model(const std::string& path, const std::map<std::string, int64_t
       beside = &constants;
     }
   }
-  return path == "-"
-             ? load_model_bytes(bytes, "<stdin>", {}, dims, external_files, nullptr, overridden)
-             : load_model_bytes(bytes, path, folder_of(path), dims, external_files, beside, overridden);
+  return path == "-" ? load_model_bytes(bytes, "<stdin>", {}, options)
+                     : load_model_bytes(bytes, path, folder_of(path), options, beside);
 }
 
 IRModule load_model_bytes(std::string_view bytes, const std::string& name, const std::string& folder,
-                          const std::map<std::string, int64_t>& dims,
-                          std::vector<std::string>* external_files, const ConstantTable* constants,
-                          const std::vector<std::string>& overridden) {
-  onnx::ImportOptions import_options;
-  import_options.overridden = overridden;
-  import_options.external_files = external_files;
-  import_options.dims = dims;
+                          const LoadModelOptions& options, const ConstantTable* constants) {
   switch (model_kind(bytes)) {
     case ModelKind::artifact:
       fail("T2001", "this is a compiled model", name, "run it, or give the model that it was compiled from");
     case ModelKind::onnx:
-      return onnx::import_onnx_bytes(bytes, name, import_options, folder);
+      return with_bound_inputs(onnx::import_onnx_bytes(bytes, name, import_options(options), folder),
+                               options.bind);
     case ModelKind::script:
       break;
   }
-  if (!overridden.empty())
+  if (!options.overridden.empty())
     fail("T0503", "script text has no initialisers that are inputs", name, "", ErrorKind::usage);
   if (bytes.empty()) fail("T2001", "the model file is empty", name);
   if (!looks_like_script(bytes))
     fail("T2001", "this is neither a model nor a module of programs", name,
          "give an ONNX file, an artifact, or script text (@I.ir_module, @T.prim_func or @R.function)");
-  ParseOptions options;
-  options.name = name;
-  options.constants = constants;
+  ParseOptions parse;
+  parse.name = name;
+  parse.constants = constants;
   // Text leaves types out; who inspects a model wants to see them.
   PassContext context;
-  IRModule module = run_pass("infer_types", parse_module(bytes, options), context);
-  return dims.empty() ? module : specialize_dims(with_entry(std::move(module)), dims);
+  IRModule module = run_pass("infer_types", parse_module(bytes, parse), context);
+  if (!options.dims.empty()) module = specialize_dims(with_entry(std::move(module)), sizes_of(options.dims));
+  return options.bind.empty() ? module : bind_inputs(with_entry(std::move(module)), options.bind);
 }
 
 }  // namespace tenon

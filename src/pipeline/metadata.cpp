@@ -46,11 +46,18 @@ Metadata describe_compilation(const Compiled& compiled, const CompileOptions& op
                {"memory.lower_bound", std::to_string(least_memory(compiled.planned))}};
   for (auto& entry : describe_result(compiled.planned)) out.push_back(std::move(entry));
   // Of inputs and outputs that are no tensors of numbers, a line each ("" for the others).
-  if (const auto main = compiled.planned.find("main").cast<graph::Function>())
+  if (const auto main = compiled.planned.find("main").cast<graph::Function>()) {
     for (const char* key : {"input", "output"})
       if (const auto kinds = main->attrs.find(fmt::format("{}_kinds", key)))
         out.emplace_back(fmt::format("{}s", key),
                          fmt::format("{}", fmt::join(kinds->as<Array<std::string>>().vec(), "\n")));
+    if (const auto names = main->attrs.find("value_inputs"))
+      out.emplace_back("value_inputs",
+                       fmt::format("{}", fmt::join(names->as<Array<std::string>>().vec(), "\n")));
+    if (const auto bound = main->attrs.find("bound_inputs"))
+      for (const auto& [name, value] : bound->as<AttrMap>())
+        out.emplace_back("bound_input." + name, value.as<std::string>());
+  }
   out.emplace_back("flags",
                    fmt::format("-O{}{}", options.opt_level, options.schedule ? "" : " --no-schedule"));
   for (const auto& [name, value] : sizes_of(options.dims))

@@ -3,6 +3,7 @@
 // (base/named_values.h) to `compile()`. Plain data, so that every caller can hold it without the compiler.
 #pragma once
 #include "base/reflect.h"
+#include "runtime/ndarray.h"
 
 namespace tenon {
 
@@ -11,6 +12,7 @@ struct ModelSettings : Object {
   std::string target;
   int64_t opt_level = 2;
   Map<std::string, int64_t> dims;
+  Map<std::string, NDArray> bind;
 
   static void fields(auto& f) {
     using S = ModelSettings;
@@ -18,7 +20,8 @@ struct ModelSettings : Object {
           "a kind of target and its options (\"llvm -mcpu=NAME\"), \"@record.json\", or a record; empty: the "
           "host")
         .add("opt_level", &S::opt_level, "0 to 3")
-        .add("dims", &S::dims, "values of symbolic dimensions, by name");
+        .add("dims", &S::dims, "values of symbolic dimensions, by name")
+        .add("bind", &S::bind, "tensors for inputs, by name: they become constants");
   }
 };
 

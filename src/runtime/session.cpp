@@ -292,6 +292,11 @@ void Session::invoke_into(std::span<const NDArray> inputs, std::span<NDArray> ou
     auto it = std::ranges::find(params, name, &ValueInfo::name);
     std::string names;
     for (const ValueInfo& p : params) names += (names.empty() ? "" : ", ") + p.name;
+    if (const std::string* bound = machine_->artifact.metadata("bound_input." + name))
+      throw Error(
+          ErrorKind::usage, "T0522",
+          "the input `" + name + "` is given, and was bound to " + *bound + " when the model was compiled",
+          {}, "leave it out, or compile the model without binding it");
     if (it == params.end())
       throw Error(ErrorKind::usage, "T0503", "the model has no input `" + name + "`", {},
                   "the inputs are: " + names);

@@ -250,6 +250,41 @@ def main(p: R.Tuple(R.Tensor((), "int64"), R.Tensor((), "int64"))) -> R.Tensor((
                 self.assertEqual(json.loads(self.ok("run", *words, "--json"))["outputs"][0]["shape"], [4, 5])
                 self.assertEqual(json.loads(self.ok("bench", *words, "--json", "--repeat", 2))["latency_ms"]["runs"], 2)
 
+    def test_inputs_are_bound(self):
+        ones = self.tmp / "ones.npy"
+        npy(ones, (2, 3), [1.0] * 6)
+        for value in (f"@{ones}", "2x3xf32=1"):
+            done = self.ok("run", self.module, "--bind", f"y={value}", "-i", "x=2x3xf32=2", "--json")
+            self.assertEqual(json.loads(done)["outputs"][0]["summary"]["max"], 3)
+        self.assertIn("ok", self.ok("compare", self.module, "--bind", f"y=@{ones}", "--against", "interpreter"))
+        artifact = self.tmp / "bound.so"
+        self.ok("compile", self.module, "--bind", f"y=@{ones}", "-o", artifact)
+        facts = json.loads(self.ok("inspect", artifact, "--json"))
+        self.assertEqual([i["name"] for i in facts["inputs"]], ["x"])
+        self.assertEqual(facts["metadata"]["bound_input.y"], "float32(2, 3) [1, 1, 1, 1, 1, 1]")
+        self.ok("inspect", self.module, "--bind", f"y=@{ones}", "--memory")
+        # Another value is another entry of the cache.
+        for name, value in (("a", 1), ("b", 2), ("a", 1)):
+            self.ok("compile", self.module, "--bind", f"y=2x3xf32={value}", "-o", self.tmp / f"{name}.so")
+            done = self.ok("run", self.tmp / f"{name}.so", "-i", "x=2x3xf32=0", "--json")
+            self.assertEqual(json.loads(done)["outputs"][0]["summary"]["max"], value)
+
+    def test_what_cannot_be_bound_is_refused(self):
+        artifact = self.tmp / "bound.so"
+        self.ok("compile", self.module, "--bind", "y=2x3xf32=1", "-o", artifact)
+        for arguments, code, words in (
+                (("run", self.module, "--bind", "yy=2x3xf32=1"), "T0912", "did you mean `y`?"),
+                (("run", self.module, "--bind", "y=2x3xf32=1", "-i", "y=2x3xf32=2"), "T0522",
+                 "bound to 2x3xf32=1, and -i gives it 2x3xf32=2"),
+                (("run", self.module, "--bind", "y=2x3xf32=1", "--bind", "y=2x3xf32=2"), "T0522", "bound twice"),
+                (("run", artifact, "-i", "y=2x3xf32=2"), "T0522", "bound to float32(2, 3) [1, 1, 1, 1, 1, 1]"),
+                (("run", artifact, "--bind", "x=2x3xf32=2"), "T0953", "this is an artifact"),
+                (("compile", self.module, "--bind", "y=2x3xi64=1", "-o", self.tmp / "no.so"), "T0953", "int64(2, 3)")):
+            done = tenon(*arguments)
+            self.assertEqual(done.returncode, 2, done.stderr)
+            self.assertIn(code, done.stderr)
+            self.assertIn(words, done.stderr)
+
     def test_compare_with_the_interpreter(self):
         result = json.loads(self.ok("compare", DIGITS, "--against", "interpreter", "--json", "--rtol", 1e-4, "--atol", 1e-6))
         self.assertTrue(result["passed"])

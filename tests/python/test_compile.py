@@ -94,6 +94,26 @@ class Compile(unittest.TestCase):
         with self.assertRaises(tenon.UsageError):
             exact(x[:3])
 
+    def test_bind(self):
+        ex = tenon.compile(sum_and_product(), bind={"b": B})
+        self.assertEqual([i[0] for i in ex.inputs], ["a"])
+        np.testing.assert_array_equal(ex(A)[0], A + B)
+        with self.assertRaisesRegex(tenon.UsageError, "T0522.*'b' is given, and was bound to float32"):
+            ex(A, b=B)
+        for wrong, words in (({"c": B}, "T0912"), ({"b": B.astype(np.int64)}, "T0953")):
+            with self.assertRaisesRegex(tenon.UsageError, words):
+                tenon.compile(sum_and_product(), bind=wrong)
+        with self.assertRaises(TypeError):
+            tenon.compile(sum_and_product(), bind={"b": "text"})
+
+    def test_values_are_told_from_data(self):
+        model = model_of([helper.make_node("Reshape", ["x", "s"], ["y"])],
+                         [info("x", ["n"]), info("s", [2], onnx.TensorProto.INT64)], [info("y", ["a", "b"])])
+        self.assertEqual([i["read_as"] for i in tenon.inspect(model)["inputs"]], ["data", "value"])
+        np.testing.assert_array_equal(tenon.compile(model, bind={"s": [3, 2]})(np.arange(6, dtype=np.float32)),
+                                      np.arange(6, dtype=np.float32).reshape(3, 2))
+        self.assertEqual(tenon.compile(model).metadata("value_inputs"), "s")
+
     def test_every_stage(self):
         ex = tenon.compile(two_layers())
         passes = tenon.transform.names()

@@ -126,6 +126,9 @@ std::span<const ErrorCode> command_codes() {
       {"T0952", "an activation cannot be calibrated",
        "The float model computes what is infinite or no number, or no float32.",
        "Look at the sample that the message names, or leave the node in float."},
+      {"T0953", "an input cannot be bound to this value",
+       "Its data type, rank or size differs, it is no tensor of numbers, or the model is compiled already.",
+       "Give a tensor of the type that the message names; `tenon inspect MODEL` shows all."},
   };
   return codes;
 }

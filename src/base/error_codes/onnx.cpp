@@ -71,7 +71,7 @@ std::span<const ErrorCode> onnx_codes() {
        "An input must be constant, or a rank or shape known, for the program that is generated.",
        "Give static shapes (`--dim`), or fold the input to a constant when exporting."},
       {"T2103", "a type of the model is not supported",
-       "Maps, sparse tensors and complex numbers are not taken, and most operators take tensors of numbers "
+       "Sparse inputs and complex numbers are not taken, and most operators take tensors of numbers "
        "only.",
        "Change the model so that its values are tensors, sequences or optionals of supported types."},
   };

@@ -72,6 +72,9 @@ std::span<const ErrorCode> runtime_codes() {
        "A position is outside of a sequence, an empty optional is read, tensors of different types are "
        "joined, bytes are no UTF-8 or no image, or an input is a value of another kind.",
        "Check the inputs; the message names the operator."},
+      {"T0522", "an input is bound and given, too",
+       "It was fixed when the model was compiled (`--bind`), so that nothing reads another value.",
+       "Leave it out, or compile the model without binding it."},
       {"T0601", "this is no Tenon artifact",
        "The file is empty, a folder, an ordinary library, or something else.",
        "Give the path of a model that `tenon compile` wrote."},

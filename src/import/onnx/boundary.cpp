@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Where values enter the program and leave it: inputs, tensors of the file, outputs, in the forms that the
 // program holds.
+#include <fmt/ranges.h>
+
+#include "base/nearest.h"
 #include "import/onnx/importer.h"
 
 namespace tenon::onnx {
@@ -16,6 +19,12 @@ graph::Type of_elements(const graph::Type& tensor, DataType t) {
   const auto* type = graph::as_tensor(tensor);
   return make<graph::TensorType>(type->shape, type->ndim, t, type->device);
 }
+/// Of dimension i where it is no number.
+std::string dimension_name(const proto::ValueInfoProto& info, int i) {
+  const std::string& given = info.type().tensor_type().shape().dim(i).dim_param();
+  return given.empty() || given == "?" ? fmt::format("{}_d{}", info.name(), i) : given;
+}
+
 /// The type of a value as it enters the program.
 graph::Type outside_type(const graph::Type& held, const FormRef& form) {
   if (!form) return held;
@@ -74,10 +83,8 @@ std::pair<graph::Type, FormRef> Importer::input_type(const proto::ValueInfoProto
       shape.push_back(d.dim_value());
     } else if (d.value_case() == proto::TensorShapeProto::Dimension::kDimValue && d.dim_value() < -1) {
       fail("T2014", fmt::format("the input has the negative dimension {}", d.dim_value()), where);
-    } else if (!d.dim_param().empty() && d.dim_param() != "?") {
-      shape.push_back(symbol(d.dim_param()));
     } else {
-      shape.push_back(symbol(fmt::format("{}_d{}", info.name(), i)));
+      shape.push_back(symbol(dimension_name(info, i)));
     }
   }
   if (known > options.max_tensor_bytes)
@@ -161,6 +168,15 @@ Expr Importer::leave(const Value& v, const std::string& name) {
 
 void Importer::free_initializers(proto::GraphProto& g) const {
   auto& tensors = *g.mutable_initializer();
+  auto& sparse = *g.mutable_sparse_initializer();
+  const auto drop = [](auto& list, const auto& which) {
+    list.erase(std::remove_if(list.begin(), list.end(), which), list.end());
+  };
+  for (const auto& i : g.input()) {  // what is bound stands for the value in the file
+    if (!options.values.count(i.name())) continue;
+    drop(tensors, [&](const auto& t) { return t.name() == i.name(); });
+    drop(sparse, [&](const auto& s) { return s.values().name() == i.name(); });
+  }
   for (const std::string& name : options.overridden) {
     const auto named = [&](const auto& value) { return value.name() == name; };
     const auto at = std::find_if(tensors.begin(), tensors.end(), named);
@@ -171,14 +187,70 @@ void Importer::free_initializers(proto::GraphProto& g) const {
   }
 }
 
+void Importer::read_bound(const proto::GraphProto& g) {
+  DiagnosticList problems(ErrorKind::usage);
+  std::vector<std::string> names;
+  for (const auto& i : g.input()) names.push_back(i.name());
+  for (const auto& [name, value] : options.values) {
+    const auto at = std::ranges::find(names, name);
+    if (at == names.end()) {
+      problems.add({"T0912",
+                    fmt::format("the model has no input {}", in_quotes(name)),
+                    file.name,
+                    did_you_mean(name, names, "its inputs are "),
+                    {}});
+      continue;
+    }
+    const auto& info = g.input(int(at - names.begin()));
+    const auto refuse = [&](const std::string& why) {
+      problems.add({"T0953",
+                    fmt::format("the input {} cannot be bound to a tensor {}({}): {}", in_quotes(name),
+                                to_string(value.dtype()), fmt::join(value.shape(), ", "), why),
+                    file.name,
+                    {},
+                    {}});
+    };
+    const auto& t = info.type().tensor_type();
+    if (!info.type().has_tensor_type() || stored_type(t.elem_type()).is_void()) {
+      refuse("it is no tensor of numbers");
+    } else if (const DataType want = stored_type(t.elem_type()); want != value.dtype()) {
+      refuse(fmt::format("it is {}", to_string(want)));
+    } else if (t.has_shape() && t.shape().dim_size() != int(value.ndim())) {
+      refuse(fmt::format("its rank is {}", t.shape().dim_size()));
+    } else {
+      for (int i = 0; i < t.shape().dim_size(); ++i) {
+        const auto& d = t.shape().dim(i);
+        const int64_t size = value.shape()[size_t(i)];
+        const bool number =
+            d.value_case() == proto::TensorShapeProto::Dimension::kDimValue && d.dim_value() >= 0;
+        const std::string symbol = number ? std::string() : dimension_name(info, i);
+        const int64_t want = number ? d.dim_value() : options.dims.try_emplace(symbol, size).first->second;
+        if (!number) dim_names_.insert(symbol);
+        if (want != size)
+          refuse(fmt::format("dimension {} is {}", number ? std::to_string(i) : in_quotes(symbol), want));
+      }
+    }
+  }
+  problems.throw_if_any();
+}
+
+Value Importer::bound_value(const proto::ValueInfoProto& info, const NDArray& value) const {
+  const FormRef form = element_form(info.type().tensor_type().elem_type());
+  const NDArray own = value.copy();  // the caller's may change
+  if (!form) return Value(graph::constant(own));
+  return {graph::constant(NDArray::view(own.data(), own.shape(), DataType::uint(own.dtype().bits), Any(own))),
+          form};
+}
+
 void Importer::read_inputs(const proto::GraphProto& g, Scope& scope) {
   std::set<std::string> initializers;
   for (const auto& t : g.initializer()) initializers.insert(t.name());
+  for (const auto& s : g.sparse_initializer()) initializers.insert(s.values().name());
   for (const auto& i : g.input()) {
     if (i.name().empty()) fail("T2022", "an input has no name", file.name);
     if (initializers.count(i.name())) continue;  // up to IR version 3 every initialiser is listed as an input
     if (auto fixed = options.values.find(i.name()); fixed != options.values.end()) {
-      if (!scope.values.emplace(i.name(), Value(graph::constant(fixed->second))).second)
+      if (!scope.values.emplace(i.name(), bound_value(i, fixed->second)).second)
         fail("T2010", fmt::format("the input {} is defined twice", in_quotes(i.name())), file.name);
       continue;
     }
@@ -230,6 +302,10 @@ IRModule Importer::finish(const proto::GraphProto& g, const Values& outputs) {
   attrs.set("output_names", Any(names));
   attrs.set("num_inputs", Any(int64_t(inputs_.params.size())));
   set_kinds(attrs, "input_kinds", inputs_.forms);
+  Array<std::string> values;
+  for (const std::string& name : inputs_.names)
+    if (value_inputs_.count(name)) values.push_back(name);
+  if (!values.empty()) attrs.set("value_inputs", Any(values));
   set_kinds(attrs, "output_kinds", forms);
   IRModule module = IRModule::create();
   module.set("main", make<graph::Function>(inputs_.params, body, body->type, attrs));

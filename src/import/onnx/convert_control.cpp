@@ -148,7 +148,7 @@ LoopResult convert_loop(N& n, const LoopPlan& plan) {
       for (size_t i = 0; i < plan.collected; ++i) {
         const Expr e = made_now[first + carried + i].expr;
         const auto* t = graph::as_tensor(e);
-        if (!t || t->ndim < 0) n.unsupported("a loop that collects values of unknown rank is not supported");
+        if (!t || t->ndim < 0) n.not_known("a loop that collects values of unknown rank is not supported");
         made[i] = n.importer.visible(e->type);
         kinds[i] = t->dtype;
         collected_forms[i] = made_now[first + carried + i].form;
@@ -290,7 +290,7 @@ LoopResult scan_along(N& n, proto::GraphProto& g, const Values& states, const Va
   plan.collected = size_t(g.output_size()) - states.size();
   for (size_t i = 0; i < inputs.size(); ++i) {
     const auto shape = graph::known_shape(inputs[i].expr);
-    if (!shape) n.unsupported("Scan over a tensor whose shape is not known at import is not supported");
+    if (!shape) n.not_known("Scan over a tensor whose shape is not known at import is not supported");
     const PrimExpr length = (*shape)[size_t(axes[i])];
     if (!plan.trips) plan.trips = length;
     if (tir::as_int(simplify(length - plan.trips)).value_or(0) != 0)

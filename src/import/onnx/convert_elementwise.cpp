@@ -301,6 +301,15 @@ Expr along(N& n, const Expr& v, int64_t rank, int64_t axis) {
   for (int64_t i = 0; i < rank; ++i) shape.push_back(i == axis ? (*s)[0] : PrimExpr(1));
   return n.reshape(v, shape);
 }
+/// A vector of scales or zero points, of more than one element, has one for each of the axis.
+void expect_along(N& n, const Expr& v, const PrimExpr& size) {
+  const auto s = graph::known_shape(v);
+  if (!s || s->size() != 1 || !tir::as_int((*s)[0]) || tir::is_one((*s)[0])) return;
+  if (tir::as_int(size).value_or(*tir::as_int((*s)[0])) != *tir::as_int((*s)[0]))
+    n.malformed(fmt::format("{} has {} scales or zero points for an axis of {} elements", n.op_type(),
+                            *tir::as_int((*s)[0]), *tir::as_int(size)));
+  n.require_equal(size, (*s)[0]);
+}
 /// Whether qnn.quantize and qnn.dequantize say it: steps of float32, and integers whose difference from the
 /// zero point a float32 holds; of wide ones (biases), that of 0.
 bool is_qnn(DataType integers, const Expr& scale, const Expr& zero) {
@@ -367,6 +376,9 @@ Values quantize_linear(N& n) {
                                           rank);
   const bool back = n.op_type() == "DequantizeLinear";
   const Expr x = number_input(n, 0), point = n.has(2) ? number_input(n, 2) : Expr();
+  if (const auto shape = n.shape(0); shape && rank > 0)
+    for (const Expr& v : {n.in(1), point})
+      if (v) expect_along(n, v, (*shape)[size_t(axis)]);
   const DataType to = back ? graph::as_tensor(x)->dtype : quantized_type(n);
   if (!to.is_integer() && !to.is_float8() && !is_stored_only(to) && !n.form(0))
     n.unsupported("quantisation of this type is not supported");
@@ -391,6 +403,8 @@ Values dynamic_quantize(N& n) {
   Expr lo = n.op("minimum", {n.op("min", {x}, all), n.scalar(0, f32)}),
        hi = n.op("maximum", {n.op("max", {x}, all), n.scalar(0, f32)});
   Expr scale = n.op("divide", {n.op("subtract", {hi, lo}), n.scalar(255, f32)});
+  // Nothing but zeros, or no elements: any scale does, but 0.
+  scale = n.op("where", {n.op("equal", {scale, n.scalar(0, f32)}), n.scalar(1, f32), scale});
   Expr zero = n.op("round", {n.op("clip", {n.op("divide", {n.op("negative", {lo}), scale})},
                                   make_attrs<ClipAttrs>(0.0, 255.0))});
   Expr zero8 = n.cast(zero, tenon::u8);

@@ -54,28 +54,35 @@ const R l1("NegativeLogLikelihoodLoss", {12, 13, 22}, nll),
     l2("SoftmaxCrossEntropyLoss", {12, 13}, cross_entropy);
 
 // ---------------------------------------------------------------- quantised products
-/// A vector of scales or zero points along `axis` of a tensor of that rank.
-Expr along(N& n, const Expr& v, int64_t rank, int64_t axis) {
+/// A vector of scales or zero points along `axis` of a tensor of that shape; of a vector axis -1: one.
+Expr along(N& n, const Expr& v, const Shape& of, int64_t axis) {
   auto s = graph::known_shape(v);
   if (!s) n.unsupported("quantisation parameters of unknown shape are not supported");
   if (s->empty()) return v;
   if (s->size() > 1) return v;
   if (tir::is_one((*s)[0])) return n.reshape(v, {});
+  const PrimExpr size = axis < 0 ? PrimExpr(1) : of[size_t(axis)];
+  const auto count = tir::as_int((*s)[0]), have = tir::as_int(size);
+  if (count && have && *count != *have)
+    n.malformed(fmt::format("{} has {} scales or zero points for an axis of {} elements", n.op_type(), *count,
+                            *have));
+  if (count) n.require_equal(size, (*s)[0]);
   Shape shape;
-  for (int64_t i = 0; i < rank; ++i) shape.push_back(i == axis ? (*s)[0] : PrimExpr(1));
+  for (int64_t i = 0; i < int64_t(of.size()); ++i) shape.push_back(i == axis ? (*s)[0] : PrimExpr(1));
   return n.reshape(v, shape);
 }
 Expr centred(N& n, size_t x, size_t zero, int64_t axis) {
-  return n.op("subtract", {n.cast(n.in(x), i32), n.cast(along(n, n.in(zero), n.rank(x), axis), i32)});
+  const Expr point = along(n, n.in(zero), n.known_shape(x), axis);
+  return n.op("subtract", {n.cast(n.in(x), i32), n.cast(point, i32)});
 }
 /// The int32 sums scaled to the output's steps.
-Expr requantize(N& n, const Expr& sums, const Expr& scale, size_t out_scale, size_t out_zero, int64_t rank,
-                int64_t axis) {
+Expr requantize(N& n, const Expr& sums, const Expr& scale, size_t out_scale, size_t out_zero, int64_t axis) {
   const DataType to = n.dtype(out_zero);
+  const Shape shape = n.shape_of(sums);
   if (!to.is_integer()) n.unsupported("quantisation to this type is not supported");
-  Expr ratio = n.op("divide", {scale, n.cast(along(n, n.in(out_scale), rank, axis), f32)});
+  Expr ratio = n.op("divide", {scale, n.cast(along(n, n.in(out_scale), shape, axis), f32)});
   Expr q = n.op("round", {n.op("multiply", {n.cast(sums, f32), ratio})});
-  q = n.op("add", {q, n.cast(along(n, n.in(out_zero), rank, axis), f32)});
+  q = n.op("add", {q, n.cast(along(n, n.in(out_zero), shape, axis), f32)});
   const double lo = to.is_int() ? -std::ldexp(1.0, to.bits - 1) : 0,
                hi = std::ldexp(1.0, to.bits - (to.is_int() ? 1 : 0)) - 1;
   return n.cast(n.op("clip", {q}, make_attrs<ClipAttrs>(lo, hi)), to);
@@ -85,8 +92,9 @@ Values qlinear_matmul(N& n) {
   Expr a = centred(n, 0, 2, ra - 2), b = centred(n, 3, 5, rb - 1);
   n.align(a, b, false, 2);
   const Expr sums = n.op("matmul", {a, b});
-  Expr sa = n.cast(along(n, n.in(1), ra, ra - 2), f32), sb = n.cast(along(n, n.in(4), rb, rb - 1), f32);
-  return {requantize(n, sums, n.op("multiply", {sa, sb}), 6, 7, r, r - 2)};
+  Expr sa = n.cast(along(n, n.in(1), n.known_shape(0), ra - 2), f32),
+       sb = n.cast(along(n, n.in(4), n.known_shape(3), rb - 1), f32);
+  return {requantize(n, sums, n.op("multiply", {sa, sb}), 6, 7, r - 2)};
 }
 const R q1("QLinearMatMul", {10, 21}, qlinear_matmul);
 

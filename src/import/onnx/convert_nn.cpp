@@ -23,7 +23,33 @@ Array<int64_t> list(const Ints& v) { return Array<int64_t>(v); }
 /// Strides, dilations and padding of a sliding window over the spatial axes of input 0.
 struct Window {
   Ints kernel, strides, dilations, pads;  // pads: begins, then ends
+  struct Same {
+    size_t axis;            // of input 0
+    PrimExpr before, size;  // of the padded data
+  };
+  std::vector<Same> same;  // axes of symbolic sizes that are padded in front of the operator
 };
+
+/// SAME padding of an axis of a symbolic size: windows that begin at every stride inside of it.
+Window::Same same_padding(size_t axis, const PrimExpr& have, int64_t stride, int64_t reach, bool upper) {
+  const PrimExpr last =
+      (tir::floordiv(have + PrimExpr(stride - 1), PrimExpr(stride)) - PrimExpr(1)) * PrimExpr(stride);
+  PrimExpr size = simplify(last + PrimExpr(reach));
+  if (reach < stride) size = tir::max(size, have);
+  const PrimExpr total = size - have;
+  return {axis, simplify(tir::floordiv(total + PrimExpr(upper ? 0 : 1), PrimExpr(2))), size};
+}
+
+/// x with `value` around the axes whose padding depends on their size.
+Expr with_same_padding(N& n, Expr x, const Window& w, double value) {
+  for (const Window::Same& s : w.same) {
+    const PrimExpr have = n.shape_of(x)[s.axis];
+    const Index at = iota(n, s.size) - index_of(n, {s.before})[0];
+    x = pick_or(n, x, at, index_of(n, {have})[0], int64_t(s.axis),
+                n.scalar(value, graph::as_tensor(x)->dtype));
+  }
+  return x;
+}
 
 Ints per_axis(N& n, const char* name, size_t spatial, int64_t otherwise, int64_t least) {
   Ints v = n.attr_ints(name);
@@ -68,10 +94,12 @@ Window window(N& n, Ints kernel, bool dilated) {
       const int64_t reach = (w.kernel[i] - 1) * w.dilations[i] + 1;
       int64_t total = std::max<int64_t>(0, reach - 1);
       if (w.strides[i] != 1) {
-        const auto in = shape ? tir::as_int((*shape)[i + 2]) : std::nullopt;
-        if (!in)
-          n.unsupported(fmt::format("{} with auto_pad={} needs a known spatial size", n.op_type(), mode),
-                        "give symbolic dimensions values with --dim");
+        if (!shape) n.not_known(fmt::format("{} with auto_pad={} needs a known shape", n.op_type(), mode));
+        const auto in = tir::as_int((*shape)[i + 2]);
+        if (!in) {
+          w.same.push_back(same_padding(i + 2, (*shape)[i + 2], w.strides[i], reach, mode == "SAME_UPPER"));
+          continue;
+        }
         const int64_t out = (*in + w.strides[i] - 1) / w.strides[i];
         total = std::max<int64_t>(0, (out - 1) * w.strides[i] + reach - *in);
       }
@@ -115,7 +143,8 @@ Values conv(N& n) {
   a.edit()->dilation = list(w.dilations);
   a.edit()->groups = n.attr_int("group", 1);
   if (a->groups < 1) n.malformed(fmt::format("Conv has {} groups", a->groups));
-  Expr y = n.op(fmt::format("nn.conv{}d", w.kernel.size()), {n.in(0), n.in(1)}, a);
+  const Expr x = with_same_padding(n, n.in(0), w, 0);
+  Expr y = n.op(fmt::format("nn.conv{}d", w.kernel.size()), {x, n.in(1)}, a);
   return {with_bias(n, y, 2)};
 }
 const R c1("Conv", {1, 11, 22}, conv, "1-D to 3-D");
@@ -188,6 +217,7 @@ Values pool_with_indices(N& n, const ObjectRef& a) {
   }
   return {n.item(r, 0), at};
 }
+double lowest(DataType t) { return t.is_float() ? -INFINITY : t.is_int() ? -std::ldexp(1.0, t.bits - 1) : 0; }
 Values pool(N& n) {
   const std::string kind = n.op_type();
   Window w = window(n, n.need_ints("kernel_shape"), true);
@@ -208,8 +238,21 @@ Values pool(N& n) {
                       kind, std::max(w.pads[i], w.pads[i + w.kernel.size()]), reach));
   }
   const char* name = kind == "MaxPool" ? "max" : kind == "AveragePool" ? "avg" : "lp";
-  if (n.wants_output(1)) return pool_with_indices(n, a);
-  return {n.op(fmt::format("nn.{}_pool{}d", name, w.kernel.size()), {n.in(0)}, a)};
+  if (n.wants_output(1)) {
+    if (!w.same.empty())
+      n.unsupported("MaxPool with auto_pad and 'Indices' needs a known spatial size",
+                    "give symbolic dimensions values with --dim");
+    return pool_with_indices(n, a);
+  }
+  const std::string op = fmt::format("nn.{}_pool{}d", name, w.kernel.size());
+  if (w.same.empty()) return {n.op(op, {n.in(0)}, a)};
+  const Expr y = n.op(op, {with_same_padding(n, n.in(0), w, kind == "MaxPool" ? lowest(n.dtype(0)) : 0)}, a);
+  if (kind != "AveragePool" || a->count_include_pad) return {y};
+  // The padding counts in y: its share of each window is taken out.
+  Array<PrimExpr> plane = n.known_shape(0);
+  plane.set(0, 1), plane.set(1, 1);
+  const Expr share = n.op(op, {with_same_padding(n, n.full(plane, 1, n.dtype(0)), w, 0)}, a);
+  return {n.op("divide", {y, share})};
 }
 Values global_pool(N& n) {
   const std::string& kind = n.op_type();
@@ -450,7 +493,8 @@ Values conv_integer(N& n) {
   a.edit()->strides = list(w.strides), a.edit()->padding = list(w.pads),
   a.edit()->dilation = list(w.dilations), a.edit()->groups = n.attr_int("group", 1);
   return {n.op(fmt::format("nn.conv{}d", w.kernel.size()),
-               {shifted(n, 0, 2, n.rank(0), -1), shifted(n, 1, 3, n.rank(1), 0)}, a)};
+               {with_same_padding(n, shifted(n, 0, 2, n.rank(0), -1), w, 0), shifted(n, 1, 3, n.rank(1), 0)},
+               a)};
 }
 Values qlinear_conv(N& n) {
   // Inputs x, its scale and zero point, w, its scale and zero point, the output's scale and zero point, bias.
@@ -467,8 +511,8 @@ Values qlinear_conv(N& n) {
   a.edit()->strides = list(w.strides), a.edit()->padding = list(w.pads),
   a.edit()->dilation = list(w.dilations), a.edit()->groups = n.attr_int("group", 1);
   const int64_t rank = int64_t(spatial) + 2;
-  Expr y =
-      n.op(fmt::format("nn.conv{}d", spatial), {shifted(n, 0, 2, rank, -1), shifted(n, 3, 5, rank, 0)}, a);
+  const Expr x = with_same_padding(n, shifted(n, 0, 2, rank, -1), w, 0);
+  Expr y = n.op(fmt::format("nn.conv{}d", spatial), {x, shifted(n, 3, 5, rank, 0)}, a);
   y = with_bias(n, y, 8);
   const DataType to = n.dtype(7);
   if (!to.is_integer()) n.unsupported("quantisation to this type is not supported");

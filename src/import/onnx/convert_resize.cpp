@@ -19,6 +19,13 @@ struct Plan {
   std::vector<double> roi;  ///< begins then ends per axis of `axes`
 };
 
+Expr with_inputs(N& n, const ResizeForm& form) {
+  if (!form.scales_input && !form.sizes_input)
+    n.unsupported(fmt::format("{} of these axes by an attribute is not supported", n.op_type()),
+                  "export the model for a newer operator set");
+  return resize_by_taps(n, form);
+}
+
 /// floor(extent × scale), exact for symbolic extents when the scale or its inverse is whole.
 PrimExpr scaled(N& n, const PrimExpr& extent, double scale) {
   if (const auto v = tir::as_int(extent)) {
@@ -29,14 +36,15 @@ PrimExpr scaled(N& n, const PrimExpr& extent, double scale) {
     return int64_t(out);
   }
   if (scale == std::floor(scale)) return simplify(extent * PrimExpr(int64_t(scale)));
-  const double inverse = std::round(1 / scale);
-  if (std::abs(inverse * scale - 1) < 1e-7)
-    return simplify(tir::floordiv(extent, PrimExpr(int64_t(inverse))));
-  n.unsupported(fmt::format("{} of a symbolic size with the scale {} is not supported", n.op_type(), scale),
-                "give symbolic dimensions values with --dim");
+  return simplify(tir::floordiv(extent, PrimExpr(int64_t(std::round(1 / scale)))));
+}
+/// Whether a symbolic extent times the scale is a size that can be written down.
+bool is_ratio(double scale) {
+  return scale == std::floor(scale) || std::abs(std::round(1 / scale) * scale - 1) < 1e-7;
 }
 
-Values emit(N& n, Plan p) {
+/// `otherwise` says the same with the node's inputs.
+Values emit(N& n, Plan p, const ResizeForm& otherwise) {
   const int64_t rank = n.rank(0);
   auto shape = n.known_shape(0);
   Array<PrimExpr> out = shape;
@@ -58,6 +66,8 @@ Values emit(N& n, Plan p) {
     }
     if (!p.sizes.empty())
       out.set(a, p.sizes[k]);
+    else if (resized[a] && !tir::as_int(shape[a]) && !is_ratio(p.scales[k]))
+      return {with_inputs(n, otherwise)};
     else if (resized[a])
       out.set(a, scaled(n, shape[a], p.scales[k]));
   }
@@ -69,8 +79,7 @@ Values emit(N& n, Plan p) {
   // is outer.
   if (rank >= 3 && first >= 2 && rank <= 5) first = 2;
   const int64_t spatial = rank - first;
-  if (spatial > 3)
-    n.unsupported(fmt::format("{} of {} trailing axes is not supported", n.op_type(), spatial));
+  if (spatial > 3) return {with_inputs(n, otherwise)};
   Expr x = n.in(0);
   const bool wrap = first != 2;
   Array<PrimExpr> target, trailing;
@@ -115,8 +124,7 @@ Values emit(N& n, Plan p) {
     for (size_t k = 0; k < p.axes.size(); ++k)
       begin[size_t(p.axes[k])] = p.roi[k], end[size_t(p.axes[k])] = p.roi[k + p.axes.size()];
     for (int64_t i = 0; i < first; ++i)
-      if (begin[size_t(i)] != 0 || end[size_t(i)] != 1)
-        n.unsupported("Resize with a region of interest over leading axes is not supported");
+      if (begin[size_t(i)] != 0 || end[size_t(i)] != 1) return {with_inputs(n, otherwise)};
     for (int64_t i = first; i < rank; ++i) r.roi.push_back(begin[size_t(i)]);
     for (int64_t i = first; i < rank; ++i) r.roi.push_back(end[size_t(i)]);
   }
@@ -136,16 +144,15 @@ Values upsample(N& n) {
   if (p.mode == "bilinear" || p.mode == "trilinear") p.mode = "linear";
   if (p.mode != "nearest" && p.mode != "linear")
     n.malformed(fmt::format("the mode {} of {} is not known", in_quotes(p.mode), n.op_type()));
-  if (!(n.op_type() == "Upsample" && n.since < 9) && !known_numbers(n, 1)) {
-    ResizeForm f{p.mode, "asymmetric", "floor"};
-    f.axes = all_axes(n.rank(0)), f.scales_input = 1;
-    return {resize_by_taps(n, f)};
-  }
-  p.scales = n.op_type() == "Upsample" && n.since < 9 ? n.attr_floats("scales") : n.const_floats(1, "scales");
+  const bool by_attribute = n.op_type() == "Upsample" && n.since < 9;
+  ResizeForm f{p.mode, "asymmetric", "floor"};
+  f.axes = all_axes(n.rank(0)), f.scales_input = by_attribute ? 0 : 1;
+  if (!by_attribute && !known_numbers(n, 1)) return {resize_by_taps(n, f)};
+  p.scales = by_attribute ? n.attr_floats("scales") : n.const_floats(1, "scales");
   p.axes = all_axes(n.rank(0));
   if (p.scales.size() != p.axes.size())
     n.malformed(fmt::format("{} needs {} scales, {} are given", n.op_type(), p.axes.size(), p.scales.size()));
-  return emit(n, p);
+  return emit(n, p, f);
 }
 
 Values resize(N& n) {
@@ -172,15 +179,14 @@ Values resize(N& n) {
   };
   const bool antialias = n.attr_int("antialias", 0) != 0, crops = p.coordinates == "tf_crop_and_resize";
   const bool known = filled(3) ? known_sizes(n, 3) : !filled(2) || known_numbers(n, 2);
-  if (antialias || !known || (crops && !known_numbers(n, 1)) || p.coordinates == "tf_half_pixel_for_nn") {
-    ResizeForm f{p.mode, p.coordinates, p.nearest, n.attr_string("keep_aspect_ratio_policy", "stretch"),
-                 p.axes};
-    if (!filled(2) && !filled(3)) n.malformed("Resize needs either 'scales' or 'sizes'");
-    (filled(3) ? f.sizes_input : f.scales_input) = filled(3) ? 3 : 2;
-    f.cubic = n.attr_float("cubic_coeff_a", -0.75), f.extrapolation = n.attr_float("extrapolation_value", 0);
-    f.exclude_outside = n.attr_int("exclude_outside", 0) != 0, f.antialias = antialias;
+  if (!filled(2) && !filled(3)) n.malformed("Resize needs either 'scales' or 'sizes'");
+  ResizeForm f{p.mode, p.coordinates, p.nearest, n.attr_string("keep_aspect_ratio_policy", "stretch"),
+               p.axes};
+  (filled(3) ? f.sizes_input : f.scales_input) = filled(3) ? 3 : 2;
+  f.cubic = n.attr_float("cubic_coeff_a", -0.75), f.extrapolation = n.attr_float("extrapolation_value", 0);
+  f.exclude_outside = n.attr_int("exclude_outside", 0) != 0, f.antialias = antialias;
+  if (antialias || !known || (crops && !known_numbers(n, 1)) || p.coordinates == "tf_half_pixel_for_nn")
     return {resize_by_taps(n, f)};
-  }
   if (filled(3)) {
     p.sizes = n.sizes(3, "sizes");
     if (p.sizes.size() != k)
@@ -191,7 +197,7 @@ Values resize(N& n) {
       double best = 0;
       for (size_t i = 0; i < k; ++i) {
         const auto in = tir::as_int(shape[size_t(p.axes[i])]), out = tir::as_int(p.sizes[i]);
-        if (!in || !out || *in < 1) n.unsupported("Resize that keeps the aspect ratio needs known sizes");
+        if (!in || !out || *in < 1) return {resize_by_taps(n, f)};
         const double s = double(*out) / double(*in);
         best = i == 0 ? s : policy == "not_larger" ? std::min(best, s) : std::max(best, s);
       }
@@ -203,19 +209,17 @@ Values resize(N& n) {
     } else if (policy != "stretch") {
       n.malformed(fmt::format("the policy {} of Resize is not known", in_quotes(policy)));
     }
-  } else if (filled(2)) {
+  } else {
     p.scales = n.const_floats(2, "scales");
     if (p.scales.size() != k)
       n.malformed(fmt::format("Resize needs {} scales, {} are given", k, p.scales.size()));
-  } else {
-    n.malformed("Resize needs either 'scales' or 'sizes'");
   }
   if (p.coordinates == "tf_crop_and_resize") {
     p.roi = n.const_floats(1, "roi");
     if (p.roi.size() != 2 * k)
       n.malformed(fmt::format("Resize needs {} numbers in 'roi', {} are given", 2 * k, p.roi.size()));
   }
-  return emit(n, p);
+  return emit(n, p, f);
 }
 
 const RegisterConverter r1("Resize", {10, 11, 13, 18, 19}, resize), r2("Upsample", {7, 9, 10}, upsample);

@@ -182,13 +182,17 @@ Values pad_at_run_time(N& n, const std::string& mode) {
       x = pick_or(n, x, at, d, axis, value);
       continue;
     }
-    if (mode == "wrap") at = floor_mod(at, d);
+    // Negative widths crop first; the others pad what is left.
+    const Index first = max(before[k] * -1, 0), left = d - first - max(after[k] * -1, 0);
+    const Expr some = n.op("logical_or", {less(index_of(n, {size})[0], 1), not_(n, less(left, 1))});
+    at = at - require(first, some, fmt::format("axis {} of Pad has no elements to pad with", axis));
+    if (mode == "wrap") at = floor_mod(at, left);
     if (mode == "reflect") {
-      const Index period = max((d - 1) * 2, 1);
+      const Index period = max((left - 1) * 2, 1);
       at = floor_mod(at, period);
       at = min(at, period - at);
     }
-    x = pick(n, x, max(min(at, d - 1), 0), axis);
+    x = pick(n, x, max(min(at, left - 1), 0) + first, axis);
   }
   return {x};
 }

@@ -47,6 +47,17 @@ void settle_rest(const Shape& from, Shape& to) {
   to.set(at, simplify(rest));
 }
 
+/// Sizes that the run finds to be 0 copy the dimension, too. Without a -1 among them, the counts agree only
+/// where that changes nothing.
+void copy_where_zero(const Shape& have, Shape& to) {
+  for (size_t i = 0; i < std::min(have.size(), to.size()); ++i) {
+    const auto* symbol = to[i].as<tir::Var>();
+    if (!symbol) continue;
+    const PrimExpr then = simplify(tir::substitute(have[i], {{symbol, PrimExpr(0)}}));
+    if (!tir::is_zero(then)) to.set(i, tir::select(tir::eq(to[i], PrimExpr(0)), have[i], to[i]));
+  }
+}
+
 Values reshape(N& n) {
   if (!known_sizes(n, 1)) return reshape_at_run_time(n);
   Shape want = n.sizes(1, "shape");
@@ -61,13 +72,14 @@ Values reshape(N& n) {
     if (v && *v == 0 && !allowzero) {
       if (have && i >= have->size())
         n.malformed(fmt::format("'shape' of Reshape copies dimension {}, which the input does not have", i));
-      if (!have) n.unsupported("Reshape of a tensor whose shape is not known at import is not supported");
+      if (!have) n.not_known("Reshape of a tensor whose shape is not known at import is not supported");
       out.push_back((*have)[i]);
     } else {
       out.push_back(want[i]);
     }
   }
   if (rest > 1) n.malformed("'shape' of Reshape has more than one -1");
+  if (rest == 1 && have && !allowzero) copy_where_zero(*have, out);
   if (rest == 1 && have) settle_rest(*have, out);
   return {n.op("reshape", {n.in(0), graph::shape_expr(out)})};
 }
@@ -432,7 +444,7 @@ Values constant_of_shape(N& n) {
 }
 Values shape_of(N& n) {
   if (n.op_type() == "Size")
-    n.unsupported("Size of a tensor whose shape is not known at import is not supported");
+    n.not_known("Size of a tensor whose shape is not known at import is not supported");
   Expr s = n.op("shape_to_tensor", {n.op("shape_of", {n.in(0)})});
   if (n.has_attr("start") || n.has_attr("end")) {
     const int64_t b = n.attr_int("start", 0), e = n.attr_int("end", INT64_MAX);
@@ -503,13 +515,14 @@ Values constant(N& n) {
     }
     return {n.importer.tensor_value(t, n.where())};
   }
-  if (n.has_attr("sparse_value")) n.unsupported("sparse constants are not supported");
+  if (const auto* a = n.attr("sparse_value"); a && a->has_sparse_tensor())
+    return {n.importer.dense_of(*const_cast<proto::AttributeProto*>(a)->mutable_sparse_tensor(), n.where())};
   n.malformed("Constant has no value");
 }
 const R k1("ConstantOfShape", {9, 20, 21, 23, 24, 25}, constant_of_shape),
     k2("Shape", {1, 13, 15, 19, 21, 23, 24, 25}, shape_of), k3("Size", {1, 13, 19, 21, 23, 24, 25}, shape_of),
     k4("Range", {11}, range), k5("EyeLike", {9, 22}, eye_like),
-    k6("Constant", {1, 9, 11, 12, 13, 19, 21, 23, 24, 25}, constant, "sparse values refused");
+    k6("Constant", {1, 9, 11, 12, 13, 19, 21, 23, 24, 25}, constant, "sparse values become dense");
 
 Values identity(N& n) { return {n.in(0)}; }
 const R k7("Identity", {1, 13, 14, 16, 19, 21, 23, 24, 25}, identity);

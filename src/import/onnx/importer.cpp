@@ -8,6 +8,7 @@
 #include <queue>
 
 #include "analysis/analyzer.h"
+#include "import/onnx/value_inputs.h"
 #include "op/infer.h"
 
 namespace tenon::onnx {
@@ -442,20 +443,23 @@ Values Importer::convert_graph(proto::GraphProto& g, Scope& scope, const Env& en
   } guard{depth, depth};
   depth = level;
   if (level > 250) fail("T2005", "graphs are nested deeper than 250 levels", file.name, "", ErrorKind::limit);
-  for (auto& t : *g.mutable_initializer()) {
-    const std::string where = fmt::format("{}, initialiser {}", file.name, in_quotes(t.name()));
-    if (t.name().empty()) fail("T2014", "an initialiser has no name", where);
+  const auto define = [&](const std::string& name, FunctionRef<Value(const std::string&)> read) {
+    const std::string where = fmt::format("{}, initialiser {}", file.name, in_quotes(name));
+    if (name.empty()) fail("T2014", "an initialiser has no name", where);
     Value v;
     try {
-      v = tensor_value(t, where);
+      v = read(where);
     } catch (const DiagnosticError& e) {
       report(e, where);
       v.poisoned = true;
     }
-    if (!scope.values.emplace(t.name(), std::move(v)).second)
-      fail("T2010", fmt::format("the name {} is defined twice", in_quotes(t.name())), where);
-  }
-  if (g.sparse_initializer_size() > 0) fail("T2103", "sparse initialisers are not supported", file.name);
+    if (!scope.values.emplace(name, std::move(v)).second)
+      fail("T2010", fmt::format("the name {} is defined twice", in_quotes(name)), where);
+  };
+  for (auto& t : *g.mutable_initializer())
+    define(t.name(), [&](const std::string& where) { return tensor_value(t, where); });
+  for (auto& s : *g.mutable_sparse_initializer())
+    define(s.values().name(), [&](const std::string& where) { return Value(dense_of(s, where)); });
   return convert_from(g, order_of(g, scope), 0, scope, env);
 }
 
@@ -697,7 +701,9 @@ IRModule Importer::run() {
   }
   auto& g = *m.mutable_graph();
   if (g.output_size() == 0) fail("T2013", "the graph has no outputs", file.name);
+  read_bound(g);
   free_initializers(g);
+  value_inputs_ = value_inputs(m);
   Scope scope;
   read_inputs(g, scope);
   for (const auto& [name, size] : options.dims) {

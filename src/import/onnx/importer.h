@@ -181,6 +181,8 @@ class NodeContext {
   [[noreturn]] void malformed(std::string message);
   /// T2102: the operator in this form is not supported.
   [[noreturn]] void unsupported(std::string message, std::string hint = {});
+  /// The same of what is not known at import: the hint names the inputs of the model to bind, if any.
+  [[noreturn]] void not_known(const std::string& message, std::string otherwise = {});
 };
 
 using ConvertFn = Values (*)(NodeContext&);
@@ -219,7 +221,7 @@ class Importer {
   IRModule run();
 
   ModelFile& file;
-  const ImportOptions& options;
+  ImportOptions options;
   graph::BlockBuilder builder;
 
   /// Converts the graph's nodes in order; its outputs' values.
@@ -277,6 +279,8 @@ class Importer {
               const std::string& place);
   /// The constant of a tensor in the file, read once.
   Expr constant_of(proto::TensorProto& t, const std::string& where);
+  /// The dense constant of a sparse tensor in the file: T2014 for indices that are outside, or do not rise.
+  Expr dense_of(proto::SparseTensorProto& sparse, const std::string& where);
   /// A unique name for a variable in text form.
   std::string identifier(std::string_view name);
   PrimExpr symbol(const std::string& name);
@@ -285,7 +289,10 @@ class Importer {
  private:
   /// Takes the overridden initialisers out: what remains of each is the input.
   void free_initializers(proto::GraphProto& g) const;
+  /// Sizes that bound values show of named dimensions join `options.dims`; what cannot be bound is refused.
+  void read_bound(const proto::GraphProto& g);
   void read_inputs(const proto::GraphProto& g, Scope& scope);
+  Value bound_value(const proto::ValueInfoProto& info, const NDArray& value) const;
   IRModule finish(const proto::GraphProto& g, const Values& outputs);
   Value enter(const graph::VarRef& param, const proto::ValueInfoProto& info, const graph::Type& type);
   Expr leave(const Value& v, const std::string& name);
@@ -294,6 +301,8 @@ class Importer {
     Array<std::string> names;
     std::vector<FormRef> forms;
   } inputs_;
+  int64_t dense_bytes_ = 0;  ///< of sparse tensors
+  std::set<std::string> value_inputs_;
   graph::VarRef strings_;  ///< null: the model has none
   int branches_ = 0;
   std::optional<Fork> fork_;

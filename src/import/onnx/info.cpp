@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "import/onnx/importer.h"
+#include "import/onnx/value_inputs.h"
 
 namespace tenon::onnx {
 namespace {
@@ -265,6 +266,11 @@ OnnxInfo info_of(const ModelFile& file, const ImportOptions& options) {
     if (!d.is_void()) info.parameter_bytes += int64_t(storage_bytes(n, d));
     estimate.shapes[t.name()] = Shape(t.dims().begin(), t.dims().end());
   }
+  for (const auto& s : m.graph().sparse_initializer()) {
+    initializers.insert(s.values().name());
+    ++info.initializers;
+    estimate.shapes[s.values().name()] = Shape(s.dims().begin(), s.dims().end());
+  }
   auto declare = [&](const proto::ValueInfoProto& v) {
     if (!v.type().has_tensor_type() || !v.type().tensor_type().has_shape()) return;
     Shape s;
@@ -290,6 +296,7 @@ OnnxInfo info_of(const ModelFile& file, const ImportOptions& options) {
     declare(v);
     info.outputs.push_back(value_info(v));
   }
+  info.value_inputs = value_inputs(m);
   std::map<std::pair<std::string, std::string>, int64_t> counts;
   count_operators(m.graph(), counts);
   for (const auto& f : m.functions()) count_operators(f, counts);

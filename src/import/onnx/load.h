@@ -4,6 +4,7 @@
 // at once).
 #pragma once
 #include <map>
+#include <set>
 
 #include "ir/module.h"
 
@@ -14,7 +15,10 @@ struct ImportOptions {
   bool specialize_missing_dims = false;  ///< symbolic dimensions without a value become 1
   std::vector<std::string>
       overridden;  ///< initialisers that the model also names as inputs: they become inputs
-  std::map<std::string, NDArray> values;  ///< inputs that are fixed: they become constants, not parameters
+  /// Inputs that are fixed (initialisers that the model also names as inputs are, too): they become
+  /// constants, not parameters, and named dimensions have the sizes that they show. T0912 for a name that no
+  /// input has, T0953 for a value that it cannot have.
+  std::map<std::string, NDArray> values;
   int64_t max_file_bytes = (int64_t(1) << 31) - 1;  ///< of the model file; external data is not counted
   int64_t max_tensor_bytes = int64_t(1) << 36;      ///< of one tensor that the file describes
   /// Receives the names of files with external data as the model gives them, below its folder.
@@ -57,6 +61,7 @@ struct OnnxInfo {
   std::vector<OnnxOperatorInfo> operators;  ///< by falling count, then name; subgraphs included
   std::vector<OnnxNodeInfo> nodes;          ///< the main graph's, in order
   std::vector<std::string> functions;       ///< model-local functions, "domain::name"
+  std::set<std::string> value_inputs;       ///< inputs that are read as values (axes, shapes …), not as data
   int64_t initializers = 0, parameters = 0, parameter_bytes = 0;
   double flops = 0;           ///< of the nodes where it is known
   int64_t flops_unknown = 0;  ///< nodes whose cost is not known though they compute

@@ -2,6 +2,7 @@
 // What a converter asks of its node: inputs, attributes, types, and the calls that it emits.
 #include "analysis/analyzer.h"
 #include "import/onnx/importer.h"
+#include "import/onnx/value_inputs.h"
 #include "import/onnx/values.h"
 
 #include "op/attrs_check.h"
@@ -70,6 +71,15 @@ Expr NodeContext::in(size_t i) {
   return importer.expr_of(*v, origin);
 }
 
+void NodeContext::not_known(const std::string& message, std::string otherwise) {
+  std::string bind;
+  for (const std::string& name : value_inputs_behind(importer.file.model.graph(), node))
+    bind += fmt::format(" --bind {}=@FILE", name);
+  unsupported(message, bind.empty()
+                           ? std::move(otherwise)
+                           : fmt::format("give the values when compiling:{} (bind= in Python)", bind));
+}
+
 Value& NodeContext::value(size_t i) {
   in(i);
   return *scope.find(node.input(int(i)));
@@ -111,8 +121,8 @@ std::vector<int64_t> NodeContext::const_ints(size_t i, const char* what) {
       malformed(fmt::format("'{}' of {} must be integers", what, op_type()));
     if (auto v = ints_of(*s)) return *v;
   }
-  unsupported(fmt::format("{} with '{}' not known at import is not supported", op_type(), what),
-              "export the model with constant folding, or give symbolic dimensions values with --dim");
+  not_known(fmt::format("{} with '{}' not known at import is not supported", op_type(), what),
+            "export the model with constant folding, or give symbolic dimensions values with --dim");
 }
 
 std::vector<double> NodeContext::const_floats(size_t i, const char* what) {
@@ -122,16 +132,16 @@ std::vector<double> NodeContext::const_floats(size_t i, const char* what) {
     for (int64_t k = 0; k < c->data.size(); ++k) out.push_back(c->data.element(k));
     return out;
   }
-  unsupported(fmt::format("{} with '{}' not known at import is not supported", op_type(), what),
-              "export the model with constant folding, or give symbolic dimensions values with --dim");
+  not_known(fmt::format("{} with '{}' not known at import is not supported", op_type(), what),
+            "export the model with constant folding, or give symbolic dimensions values with --dim");
 }
 
 Array<PrimExpr> NodeContext::sizes(size_t i, const char* what) {
   if (!has(i)) malformed(fmt::format("{} needs the input '{}', which is missing", op_type(), what));
   SmallRef s = small(i);
   if (!s)
-    unsupported(fmt::format("{} with '{}' not known at import is not supported", op_type(), what),
-                "export the model with constant folding, or give symbolic dimensions values with --dim");
+    not_known(fmt::format("{} with '{}' not known at import is not supported", op_type(), what),
+              "export the model with constant folding, or give symbolic dimensions values with --dim");
   if (s->rank() > 1 || !s->dtype.is_integer())
     malformed(fmt::format("'{}' of {} must be a vector of integers", what, op_type()));
   Array<PrimExpr> out;
@@ -149,8 +159,8 @@ const graph::TensorType& NodeContext::type(size_t i) {
 int64_t NodeContext::rank(size_t i) {
   const int64_t n = type(i).ndim;
   if (n < 0)
-    unsupported(fmt::format("{} of a tensor of unknown rank is not supported", op_type()),
-                "give the model's inputs shapes");
+    not_known(fmt::format("{} of a tensor of unknown rank is not supported", op_type()),
+              "give the model's inputs shapes");
   return n;
 }
 
@@ -158,7 +168,7 @@ std::optional<Array<PrimExpr>> NodeContext::shape(size_t i) { return graph::know
 Array<PrimExpr> NodeContext::known_shape(size_t i) {
   auto s = shape(i);
   if (!s)
-    unsupported(fmt::format("{} of a tensor whose shape is not known at import is not supported", op_type()));
+    not_known(fmt::format("{} of a tensor whose shape is not known at import is not supported", op_type()));
   return *s;
 }
 
@@ -347,7 +357,7 @@ Expr NodeContext::full(Array<PrimExpr> shape, double value, DataType t) {
 }
 Array<PrimExpr> NodeContext::shape_of(const Expr& e) {
   if (auto s = graph::known_shape(e)) return *s;
-  unsupported(fmt::format("{} of a tensor whose shape is not known at import is not supported", op_type()));
+  not_known(fmt::format("{} of a tensor whose shape is not known at import is not supported", op_type()));
 }
 
 std::optional<std::pair<PrimExpr, PrimExpr>> NodeContext::broadcast_sizes(const PrimExpr& x,

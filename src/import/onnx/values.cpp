@@ -14,7 +14,7 @@ int64_t Index::length() const {
   const auto shape = graph::known_shape(e_);
   const auto count = shape && shape->size() == 1 ? tir::as_int((*shape)[0]) : std::nullopt;
   if (!count)
-    n_->unsupported(
+    n_->not_known(
         fmt::format("{} with a number of values that only the run knows is not supported", n_->op_type()),
         "export the model with inputs of known rank");
   return *count;

@@ -312,6 +312,24 @@ Any row_of(Arguments a) {
   return Any(out);
 }
 
+/// (map of integers, like) → a matrix of one row, of the type of `like`: the values in the order of their
+/// keys
+Any values_of(Arguments a) {
+  const Operands o(a);
+  const auto map = o[0].try_as<Ref<MapObj>>();
+  if (!map || !*map) o.fail("a map is needed, not " + Operands::kind(o[0]));
+  std::vector<std::pair<int64_t, const Any*>> values;
+  for (const auto& [key, value] : (*map)->items) {
+    const auto number = key.try_as<int64_t>();
+    if (!number) o.fail("the keys of the map must be integers");
+    values.emplace_back(*number, &value);
+  }
+  std::sort(values.begin(), values.end());
+  const NDArray out = NDArray::zeros({1, int64_t(values.size())}, o.tensor(1).dtype());
+  for (size_t i = 0; i < values.size(); ++i) put_number(o, out, int64_t(i), *values[i].second);
+  return Any(out);
+}
+
 [[maybe_unused]] const bool registered = [] {
   register_unless_taken("tenon.sequence.kept", keep);
   register_unless_taken("tenon.sequence.construct", construct);
@@ -326,6 +344,7 @@ Any row_of(Arguments a) {
   register_unless_taken("tenon.optional.get", content);
   register_unless_taken("tenon.map.zip", zip);
   register_unless_taken("tenon.map.row", row_of);
+  register_unless_taken("tenon.map.values", values_of);
   register_unless_taken("tenon.sequence.bits_as", bits_as);
   register_unless_taken("tenon.sequence.empty", empty);
   register_unless_taken("tenon.sequence.append", append);

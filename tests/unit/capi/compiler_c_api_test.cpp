@@ -70,6 +70,31 @@ TEST_F(Compiler, LoadsWithoutAFile) {
   EXPECT_FALSE(std::filesystem::exists(artifact));
 }
 
+TEST_F(Compiler, BindsInputs) {
+  float y[6] = {1, 1, 1, 1, 1, 1}, x[6] = {-3, -2, -1, 0, 1, 2}, out[6];
+  int64_t shape[] = {2, 3};
+  const DLTensor value{y, {kDLCPU, 0}, 2, tenon_dtype("float32"), shape, nullptr, 0};
+  const char* const names[] = {"y"};
+  const DLTensor* const values[] = {&value};
+  TenonCompileOptions options = tenon_compile_defaults();
+  options.num_bound = 1, options.bound_names = names, options.bound_values = values;
+  TenonArtifact* loaded = nullptr;
+  ASSERT_EQ(tenon_compile_load(model.c_str(), &options, &loaded), TENON_OK) << tenon_last_error()->message;
+  std::fill_n(y, 6, 100.0f);  // the compiler has its own copy
+  EXPECT_EQ(tenon_artifact_num_inputs(loaded), 1);
+  EXPECT_STREQ(tenon_artifact_metadata(loaded, "bound_input.y"), "float32(2, 3) [1, 1, 1, 1, 1, 1]");
+  TenonSession* session = nullptr;
+  ASSERT_EQ(tenon_session_create(loaded, nullptr, &session), TENON_OK);
+  ASSERT_EQ(tenon_session_set_input_data(session, 0, x, tenon_dtype("float32"), 2, shape), TENON_OK);
+  ASSERT_EQ(tenon_session_set_output_data(session, 0, out, tenon_dtype("float32"), 2, shape), TENON_OK);
+  ASSERT_EQ(tenon_session_run(session), TENON_OK) << tenon_last_error()->message;
+  for (int i = 0; i < 6; ++i) EXPECT_EQ(out[i], std::max(0.0f, x[i] + 1)) << i;
+  tenon_session_release(session);
+  tenon_artifact_release(loaded);
+  options.bound_values = nullptr;
+  EXPECT_EQ(tenon_compile_load(model.c_str(), &options, &loaded), TENON_ERROR_USAGE);
+}
+
 TEST_F(Compiler, MistakesHaveCodesAndLeaveNoFile) {
   auto compile = [&](const TenonCompileOptions* o = nullptr) {
     return tenon_compile_file(model.c_str(), artifact.c_str(), o);

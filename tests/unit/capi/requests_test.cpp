@@ -14,6 +14,7 @@ TEST(Requests, TravelAsNamedValues) {
   r.target = "llvm -mcpu=x86-64-v3";
   r.opt_level = 3;
   r.dims = {{"n", 4}, {"m", 0}};
+  r.bind = {{"axes", NDArray::zeros({2}, i64)}};
   r.print_after = {"fuse_ops", "all"};
   r.model = "model.onnx";
   r.verify = true;
@@ -24,6 +25,7 @@ TEST(Requests, TravelAsNamedValues) {
   EXPECT_EQ(back.opt_level, 3);
   EXPECT_EQ(back.dims.at("n"), 4);
   EXPECT_EQ(back.dims.size(), 2u);
+  EXPECT_EQ(back.bind.at("axes").shape(), (std::vector<int64_t>{2}));
   EXPECT_EQ(back.print_after[1], "all");
   EXPECT_EQ(back.model, "model.onnx");
   EXPECT_TRUE(back.verify);

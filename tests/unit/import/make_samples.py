@@ -1022,6 +1022,91 @@ runs("Scan over two inputs of one length", Node("Scan", ["a", "b"], ["y"], num_s
      [("p", floats(2)), ("q", floats(2))], [("r", floats(2))])), [("N", 2), ("M", 2)],
      (floats(3, 2), floats(3, 2)), (floats(1, 2), floats(1, 2)), refused("T0501", floats(3, 2), floats(2, 2)), refused("T0501", floats(2, 2), floats(3, 2)))
 
+# ---------------------------------------------------------------- where ONNX Runtime is the authority
+seed("by ONNX Runtime")
+
+
+def by_onnxruntime(nodes, *arrays, constants=(), results=1, domains=()):
+    """Inputs and results of a run, as ONNX Runtime has them."""
+    inputs, outputs = dict(zip("abcdefghijkl", arrays)), ["y" + (str(k) if k else "") for k in range(results)]
+    nodes = nodes if isinstance(nodes, list) else [nodes]
+    graph = helper.make_graph([node_proto(n) for n in nodes], "g", [value(n, a) for n, a in inputs.items()],
+                              [helper.make_empty_tensor_value_info(n) for n in outputs], [numpy_helper.from_array(a, n) for n, a in dict(constants).items()])
+    imports = [helper.make_opsetid(d, v) for d, v in {"": LATEST, **dict(domains)}.items()]
+    return expected(run_by_onnxruntime(helper.make_model(graph, opset_imports=imports, ir_version=10), inputs), *arrays)
+
+
+def line_of(n):
+    return np.arange(n, dtype=np.float32)
+
+
+# Negative widths crop, and what is left is padded.
+for mode in ("reflect", "edge", "wrap"):
+    pad = Node("Pad", ["a", "b"], ["y"], mode=mode)
+    for widths in (i64(-2, 2), i64(2, -1), i64(-1, -2)):
+        at = " ".join(map(str, widths))
+        fixed = Node("Pad", ["a", "pads"], ["y"], mode=mode)
+        given = [by_onnxruntime(fixed, line_of(n), constants={"pads": widths}) for n in (5, 6)]
+        runs(f"Pad by {at} ({mode})", fixed, [("N",)], *given, *([refused("T0501", line_of(-min(widths)))] if max(widths) > 0 else []), constants={"pads": widths})
+    given = [by_onnxruntime(pad, line_of(5), i64(*widths)) for widths in ((-2, 2), (2, -1), (-1, -2), (1, 1))]
+    runs(f"Pad at run time that crops ({mode})", pad, [("N",), (2,)], *given, refused("T0520", line_of(3), i64(-3, 1)))
+# Windows that begin at every stride of an axis whose size is symbolic.
+weight, spans = floats(2, 3, 3, 3), ((5, 6), (1, 2), (7, 4), (8, 3))
+for side in ("SAME_UPPER", "SAME_LOWER"):
+    for name, node, channels in (
+            ("Conv", Node("Conv", ["a", "w"], ["y"], auto_pad=side, strides=[2, 3]), 3),
+            ("MaxPool", Node("MaxPool", ["a"], ["y"], auto_pad=side, kernel_shape=[3, 2], strides=[2, 2]), 2),
+            ("AveragePool", Node("AveragePool", ["a"], ["y"], auto_pad=side, kernel_shape=[3, 2], strides=[2, 2]), 2),
+            ("AveragePool that counts all", Node("AveragePool", ["a"], ["y"], auto_pad=side, kernel_shape=[3, 2], strides=[2, 2], count_include_pad=1), 2),
+            ("LpPool", Node("LpPool", ["a"], ["y"], auto_pad=side, kernel_shape=[3, 2], strides=[2, 2]), 2)):
+        held = {"w": weight} if node.op == "Conv" else {}
+        runs(f"{name}, {side} of symbolic sizes", node, [(1, channels, "H", "W")], *(by_onnxruntime(node, floats(1, channels, *s), constants=held) for s in spans), constants=held)
+# Windows apart, for which ONNX Runtime computes negative pads: with at most one element of padding in front.
+apart = Node("MaxPool", ["a"], ["y"], auto_pad="SAME_UPPER", kernel_shape=[2], strides=[3])
+runs("MaxPool of windows apart, of a symbolic size", apart, [(1, 1, "W")],
+     *(expected([np.array([[[max(x[0, 0, i:i + 2]) for i in range(0, n, 3)]]])], x) for n in (5, 6, 7, 1) for x in [floats(1, 1, n)]))
+dynamic = Node("DynamicQuantizeLinear", ["a"], ["y", "y1", "y2"])
+runs("DynamicQuantizeLinear of nothing and of zeros", dynamic, [("N",)], *(by_onnxruntime(dynamic, x, results=3) for x in (floats(5), f32(), f32(0, 0))), results=3)
+one("DequantizeLinear", bytes_of(2, 1, 3), f32(1, 2, 3, 4), axis=1, name="DequantizeLinear of more scales than elements", refused="T2020", expected=[f32(0)])
+one("QLinearMatMul", bytes_of(1, 3), f32(1, 2), np.array([0, 0], np.uint8), bytes_of(3, 2), np.array(1, np.float32), np.array(0, np.uint8), np.array(1, np.float32), np.array(0, np.uint8),
+    name="QLinearMatMul of more scales than rows", refused="T2020", expected=[f32(0)])
+# A size of 0 that a symbol has copies the dimension, as one that is written does.
+swapped = [Node("Shape", ["a"], ["s"], start=1), Node("Concat", ["s", "rest"], ["t"], axis=0), Node("Reshape", ["a", "t"], ["y"])]
+runs("Reshape to a size that may be 0", swapped, [(2, "N")], (floats(2, 3),), (floats(2, 0),), (floats(2, 1),), constants={"rest": i64(-1)})
+
+machine = dict(coefficients=[0.5, -1.0, 2.0], support_vectors=[1.0, 0.0, 0.5, -1.0, 2.0, 1.0], kernel_params=[0.5, 0.25, 2.0])
+for kernel in ("LINEAR", "POLY", "RBF", "SIGMOID"):
+    node = Node("SVMRegressor", ["a"], ["y"], domain=ML, n_supports=3, rho=[0.1], kernel_type=kernel, one_class=int(kernel == "RBF"), **machine)
+    runs(f"SVMRegressor ({kernel})", node, [("N", 2)], by_onnxruntime(node, floats(4, 2), domains=((ML, 3),)), by_onnxruntime(node, floats(1, 2), domains=((ML, 3),)), domains=((ML, 3),))
+node = Node("SVMRegressor", ["a"], ["y"], domain=ML, rho=[0.1], coefficients=[0.5, -1.0], kernel_type="LINEAR", kernel_params=[0.0, 0.0, 3.0])
+runs("SVMRegressor of a line", node, [("N", 2)], by_onnxruntime(node, floats(3, 2), domains=((ML, 3),)), domains=((ML, 3),))
+
+
+def machine_of(classes, **attributes):
+    pairs, vectors = classes * (classes - 1) // 2, 2 * classes
+    return dict(coefficients=floats((classes - 1) * vectors).tolist(), support_vectors=floats(2 * vectors).tolist(), vectors_per_class=[2] * classes,
+                rho=floats(pairs, low=-0.2, high=0.2).tolist(), kernel_type="RBF", kernel_params=[0.5, 0.0, 3.0], classlabels_ints=list(range(5, 5 + classes)), **attributes)
+
+
+for name, attributes in (("two classes", machine_of(2)), ("two classes, LOGISTIC", machine_of(2, post_transform="LOGISTIC")), ("two classes, SOFTMAX", machine_of(2, post_transform="SOFTMAX")),
+                         ("two probabilities", machine_of(2, prob_a=[-1.5], prob_b=[0.1])), ("three classes", machine_of(3)), ("three probabilities", machine_of(3, prob_a=[-1.5, -1.0, -2.0], prob_b=[0.1, 0.0, -0.1])), ("four classes, SOFTMAX", machine_of(4, post_transform="SOFTMAX"))):
+    node = Node("SVMClassifier", ["a"], ["y", "y1"], domain=ML, **attributes)
+    runs(f"SVMClassifier of {name}", node, [("N", 2)], by_onnxruntime(node, floats(6, 2), results=2, domains=((ML, 3),)), results=2, domains=((ML, 3),))
+
+for name, form in (("CastMap", dict(cast_to="TO_FLOAT")), ("CastMap by columns", dict(cast_to="TO_INT64", map_form="SPARSE", max_map=4))):
+    several(name, [("ZipMap", ["a"], ["maps"], dict(classlabels_int64s=[3, 1])), ("SequenceAt", ["maps", "at"], ["map"], {}), ("CastMap", ["map"], ["y"], form)],
+            {"a": features, "at": np.array(1, np.int64)}, [f32(3, 0.5).reshape(1, 2) if form["cast_to"] == "TO_FLOAT" else i64(0, 3, 0, 0).reshape(1, 4)])
+
+# Resizing of symbolic sizes.
+held = {"s": f32(1, 1, 1.5, 0.7)}
+for mode in ("nearest", "linear", "cubic"):
+    node = Node("Resize", ["a", "", "s"], ["y"], mode=mode)
+    runs(f"Resize of symbolic sizes by fractions ({mode})", node, [(1, 2, "H", "W")], *(by_onnxruntime(node, floats(1, 2, *s), constants=held) for s in ((4, 6), (3, 5), (1, 9))), constants=held)
+node, held = Node("Resize", ["a", "", "s"], ["y"], mode="linear"), {"s": f32(2, 0.5, 1.5, 2)}
+runs("Resize of four symbolic axes", node, [tuple("ABCD")], (floats(1, 4, 2, 2),), (floats(2, 2, 3, 1),), constants=held)
+node, held = Node("Resize", ["a", "", "", "s"], ["y"], mode="nearest", keep_aspect_ratio_policy="not_larger", axes=[2, 3]), {"s": i64(6, 6)}
+runs("Resize that keeps the aspect of symbolic sizes", node, [(1, 1, "H", "W")], (floats(1, 1, 3, 2),), (floats(1, 1, 4, 12),), constants=held)
+
 PAGE = pathlib.Path(__file__).resolve().parent / "samples.json"
 PAGE.write_text("[\n" + ",\n".join(json.dumps(c, separators=(",", ":")) for c in cases) + "\n]\n")
 print(f"{len(cases)} cases, {PAGE.stat().st_size} bytes")

@@ -109,6 +109,13 @@ TEST_F(CompileCacheTest, EverythingThatChangesAResultChangesTheKey) {
   options.dims = {{"n", 2}, {"m", 2}};
   differs("more dims");
   options.dims = {{"n", 2}};
+  options.bind.set("x", NDArray::scalar(1, f32));
+  differs("a bound value");
+  options.bind.set("x", NDArray::scalar(2, f32));
+  differs("another bound value");
+  options.bind = {{"y", NDArray::scalar(2, f32)}};
+  differs("the value of another input");
+  options.bind = {};
   options.opt_level = 1;
   differs("opt_level");
   options.opt_level = 2;
