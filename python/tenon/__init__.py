@@ -15,7 +15,8 @@ __version__ = _core.version
 _LATER = {**dict.fromkeys(("attrs", "graph", "ir", "onnx", "onnx_backend", "op", "script", "target", "te", "tir", "transform")),
           "GraphExecutor": "virtual_machine", "VirtualMachine": "virtual_machine",
           "VMInstrumentReturnKind": "virtual_machine", "IRModule": "ir", "build": "te", "lower": "te",
-          "QuantizedModel": "quantization", "quantize": "quantization", "OrtValue": "ort_value", "parse": "script", "rewrite": "walk", "visit": "walk",
+          "QuantizedModel": "quantization", "quantize": "quantization", "LintProblem": "linting", "lint": "linting",
+          "OrtValue": "ort_value", "parse": "script", "rewrite": "walk", "visit": "walk",
           **dict.fromkeys(("ExecutionMode", "GraphOptimizationLevel", "RunOptions", "SessionOptions"),
                           "session_options"),
           **dict.fromkeys(("Fail", "IOBinding", "InferenceSession", "InvalidArgument", "InvalidGraph",
@@ -30,6 +31,7 @@ if TYPE_CHECKING:  # what `__getattr__` hides from editors and checkers of types
     from . import attrs as attrs, graph as graph, ir as ir, onnx as onnx, op as op, script as script, target as target
     from . import te as te, tir as tir, transform as transform
     from .ir import IRModule as IRModule
+    from .linting import LintProblem as LintProblem, lint as lint
     from .ort_value import OrtValue as OrtValue
     from .quantization import QuantizedModel as QuantizedModel, quantize as quantize
     from .session import (Fail as Fail, IOBinding as IOBinding, InferenceSession as InferenceSession,

@@ -34,6 +34,7 @@
 #include "tools/explain.h"
 #include "tools/module_text.h"
 #include "tools/quantize/quantize.h"
+#include "tools/lint.h"
 #include "tools/reduce_module.h"
 #include "tools/replay_schedules.h"
 #include "tools/strategy_report.h"
@@ -362,6 +363,37 @@ AttrMap inspect(const InspectRequest& r) {
   return {{"json", strategies_json(module, target_of(r), context_of(options))}};
 }
 
+/// The module to lint, or nothing behind the errors that keep it from being read.
+IRModule read_for_lint(const LintRequest& r, json& problems) {
+  try {
+    const auto dims = sizes_of(r.dims);
+    const IRModule module = r.module       ? IRModule(r.module.cast<IRModuleNode>())
+                            : r.bytes.empty() ? load_model(r.model, dims)
+                                              : load_model_bytes(r.bytes, r.model, {}, dims);
+    return with_entry(module);
+  } catch (const DiagnosticError& e) {
+    for (const Diagnostic& d : e.diagnostics)
+      problems.push_back({{"kind", "error"},
+                          {"rule", d.code},
+                          {"message", d.message},
+                          {"place", d.location},
+                          {"hint", d.hint}});
+    return {};
+  }
+}
+
+AttrMap lint_function(const LintRequest& r) {
+  json problems = json::array();
+  if (const IRModule module = read_for_lint(r, problems))
+    for (const LintRemark& m : lint(module))
+      problems.push_back({{"kind", to_string(m.kind)},
+                          {"rule", m.rule},
+                          {"message", m.message},
+                          {"place", m.place},
+                          {"hint", m.hint}});
+  return reply_json({{"problems", std::move(problems)}});
+}
+
 // ---------------------------------------------------------------- interpret, opt
 /// Tensors of a result in order; shapes and numbers as the session gives them.
 void flatten(const Any& value, Array<NDArray>& out) {
@@ -631,6 +663,8 @@ const bool registered = [] {
                         "compiles a model to an artifact in memory, or to a file of the kind `emit`");
   add_compiler_function("load", load_function, "a model as an IRModule");
   add_compiler_function("inspect", inspect, "facts about a model, without compiling");
+  add_compiler_function("lint", lint_function,
+                        "what keeps a model from compiling, makes it slow, or endangers its numbers");
   add_compiler_function("interpret", interpret_function, "runs a model on the interpreter");
   add_compiler_function("opt", opt, "applies passes to a module and prints it");
   add_compiler_function("reduce", reduce, "the smallest module on which a pass still fails the same way");

@@ -71,6 +71,21 @@ struct InspectRequest : ModelSettings {
   }
 };
 
+/// "compiler.lint" → json: problems[{kind: "error", "slow" or "numeric", rule (of an error: its code), message,
+/// place, hint}]: what keeps the model from compiling, or what tools/lint.h remarks.
+struct LintRequest : Object {
+  std::string model, bytes;
+  ObjectRef module;
+  Map<std::string, int64_t> dims;
+
+  static void fields(auto& f) {
+    f.add("model", &LintRequest::model, "a model file; with bytes: a name for messages")
+        .add("bytes", &LintRequest::bytes, "what a model file holds")
+        .add("module", &LintRequest::module, "an IRModule in place of a file")
+        .add("dims", &LintRequest::dims, "values of symbolic dimensions, by name");
+  }
+};
+
 /// "compiler.memory" → json: the memory plan beside its lower bound.
 struct MemoryRequest : ModelSettings {
   std::string model;

@@ -4,10 +4,12 @@
 
 #include <cmath>
 #include <filesystem>
-#include <map>
+#include <optional>
 
+#include "base/function_ref.h"
 #include "cli/model.h"
 #include "cli/npy.h"
+#include "cli/profile.h"
 #include "cli/show.h"
 #include "cli/values.h"
 #include "cli/verbs.h"
@@ -39,53 +41,26 @@ json summary(const NDArray& a) {
 
 struct RunOptions {
   ModelOptions model;
-  std::string out;
+  std::string out, trace;
   bool profile = false;
 };
 
-/// Times of instructions, in the order of their first run.
-struct InstructionProfile {
-  struct Line {
-    std::string function, callee;
-    int64_t instruction = 0, calls = 0;
-    double ms = 0;
-  };
-  std::vector<Line> lines;
-  std::map<std::pair<std::string, int64_t>, size_t> index;
-
-  void add(const ProfileEvent& e) {
-    auto [it, fresh] = index.emplace(std::pair(std::string(e.function), e.instruction), lines.size());
-    if (fresh) lines.push_back({std::string(e.function), std::string(e.callee), e.instruction, 0, 0});
-    ++lines[it->second].calls;
-    lines[it->second].ms += e.ms;
-  }
-  json show(Console& console) const {
-    double total = 0;
-    for (const Line& l : lines) total += l.ms;
-    json out = json::array();
-    console.print("      time  share    calls  instruction");
-    for (const Line& l : lines) {
-      const double share = total > 0 ? l.ms / total : 0;
-      console.print(fmt::format("{:>10}  {:>4.1f}%  {:>7}  {}:{} {}", time_text(l.ms), 100 * share, l.calls,
-                                l.function, l.instruction, l.callee));
-      out.push_back({{"function", l.function},
-                     {"instruction", l.instruction},
-                     {"callee", l.callee},
-                     {"calls", l.calls},
-                     {"ms", l.ms},
-                     {"share", share}});
-    }
-    return out;
-  }
-};
+/// Listens to the run that follows, when somebody wants to know. First touches of memory are not the
+/// instructions': `first` runs before.
+std::optional<RunProfile> profile_of(const RunOptions& o, Session& session, FunctionRef<void()> first) {
+  if (!o.profile && o.trace.empty()) return std::nullopt;
+  first();
+  return std::optional<RunProfile>(std::in_place, session);
+}
 
 /// What every run ends with: `result` is what it gave.
 void tell_end(const RunOptions& o, Console& console, const Prepared& p, json result, double run_ms,
-              const InstructionProfile& profile) {
+              const std::optional<RunProfile>& profile) {
   console.print(fmt::format("{}, ran in {}", p.origin_text(), time_text(run_ms)));
   result.update(
       {{"compile_ms", p.compile_ms}, {"cached", p.cached}, {"load_ms", p.load_ms}, {"run_ms", run_ms}});
-  if (o.profile) result["profile"] = profile.show(console);
+  if (o.profile) result["profile"] = profile->show(console);
+  if (!o.trace.empty()) write_file(o.trace, profile->chrome_trace().dump() + "\n");
   console.result(result);
 }
 
@@ -95,11 +70,7 @@ void run_for_value(const RunOptions& o, Console& console, const Prepared& p, Ses
     throw Error(ErrorKind::usage, "T0930", "the result is no tensor, so that no .npy can hold it", {},
                 "leave --output away; --json prints the result");
   const std::vector<Any>& arguments = p.inputs;
-  InstructionProfile profile;
-  if (o.profile) {
-    session.call("main", Arguments(arguments));
-    session.set_instruction_profile([&](const ProfileEvent& e) { profile.add(e); });
-  }
+  const auto profile = profile_of(o, session, [&] { session.call("main", Arguments(arguments)); });
   const auto start = std::chrono::steady_clock::now();
   const Any value = session.call("main", Arguments(arguments));
   const double run_ms = ms_since(start);
@@ -124,11 +95,7 @@ void run(const RunOptions& o, Console& console) {
   Session session(p.artifact, session_options(o.model));
   if (has_data_result(p.artifact) || !p.is_plain()) return run_for_value(o, console, p, session);
   const std::vector<NDArray> inputs = p.tensors();
-  InstructionProfile profile;
-  if (o.profile) {
-    session.invoke(inputs);  // first touches of memory are not the instructions'
-    session.set_instruction_profile([&](const ProfileEvent& e) { profile.add(e); });
-  }
+  const auto profile = profile_of(o, session, [&] { session.invoke(inputs); });
   const auto start = std::chrono::steady_clock::now();
   const std::vector<NDArray> outputs = session.invoke(inputs);
   const double run_ms = ms_since(start);
@@ -173,6 +140,10 @@ void add_run(CLI::App& app, Console& console) {
   add_run_options(*verb, options->model);
   verb->add_option("-o,--output", options->out, "write output_0.npy … and outputs.json")->type_name("DIR");
   verb->add_flag("--profile", options->profile, "also show the time of each instruction (second run)");
+  verb->add_option(
+          "--trace", options->trace,
+          "write when each instruction, thread and byte of a second run was at work, for ui.perfetto.dev")
+      ->type_name("FILE.json");
   verb->callback([options, &console] { run(*options, console); });
 }
 

@@ -363,6 +363,7 @@ void Session::set_profile(ProfileHook hook) {
 void Session::set_instruction_profile(std::function<void(const ProfileEvent&)> hook) {
   machine_->profile = std::move(hook);
 }
+void Session::set_task_profile(TaskHook hook) { machine_->context.set_task_hook(std::move(hook)); }
 void Session::set_instrument(InstrumentHook hook) { machine_->instrument = std::move(hook); }
 void Session::cancel() { machine_->context.cancel(); }
 const Artifact& Session::artifact() const { return machine_->artifact; }

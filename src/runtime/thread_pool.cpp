@@ -247,8 +247,11 @@ void ThreadPool::grow(int workers) {
 
 int32_t ThreadPool::run_task(int index, const TenonKernelContext* context) {
   const Job& job = job_;
-  return job.body(job.closure, task_begin(job.extent, job.tasks, index),
-                  task_begin(job.extent, job.tasks, index + 1), context);
+  const auto begin = job.hook ? std::chrono::steady_clock::now() : std::chrono::steady_clock::time_point();
+  const int32_t code = job.body(job.closure, task_begin(job.extent, job.tasks, index),
+                                task_begin(job.extent, job.tasks, index + 1), context);
+  if (job.hook) (*job.hook)(begin);
+  return code;
 }
 
 void ThreadPool::work(Worker& self, int index) {
@@ -267,7 +270,7 @@ void ThreadPool::work(Worker& self, int index) {
 }
 
 int32_t ThreadPool::run(TenonParallelBody body, void* closure, int64_t extent, int64_t cost, int threads,
-                        const TenonKernelContext* serial) {
+                        const TenonKernelContext* serial, const TaskHook* hook) {
   if (extent <= 0) return 0;
   int64_t total = 0;
   if (__builtin_mul_overflow(extent, cost > 0 ? cost : kUnknownCostNs, &total)) total = INT64_MAX;
@@ -282,7 +285,7 @@ int32_t ThreadPool::run(TenonParallelBody body, void* closure, int64_t extent, i
 
   grow(int(tasks) - 1);
   tasks = std::min<int64_t>(tasks, int64_t(workers_.size()) + 1);
-  job_ = {body, closure, extent, int(tasks)};
+  job_ = {body, closure, extent, int(tasks), hook};
   pending_.store(uint32_t(tasks - 1), std::memory_order_relaxed);
   for (int i = 0; i + 1 < tasks; ++i) {
     workers_[i]->state.store(kPosted, std::memory_order_release);
@@ -320,7 +323,8 @@ int32_t KernelContext::parallel_for(const TenonKernelContext* context, TenonPara
                                     int64_t extent, int64_t cost) {
   auto* self = static_cast<KernelContext*>(context->runtime);
   if (self->cancelled()) return -2;
-  return self->pool_.run(body, closure, extent, cost, self->threads_, &self->serial_);
+  return self->pool_.run(body, closure, extent, cost, self->threads_, &self->serial_,
+                         self->task_hook_ ? &self->task_hook_ : nullptr);
 }
 
 namespace {

@@ -10,7 +10,9 @@
 // The library is linked with -z nodelete, because parked workers outlive any dlclose.
 #pragma once
 #include <atomic>
+#include <chrono>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <thread>
@@ -50,6 +52,9 @@ class Workspace {
   Mark mark_;
 };
 
+/// Called behind each part of a parallel region, on the thread that ran it: when the part began.
+using TaskHook = std::function<void(std::chrono::steady_clock::time_point begin)>;
+
 class ThreadPool {
  public:
   /// `cores`: the most threads a region uses, the caller included; 0: the cores this process may run on.
@@ -65,9 +70,9 @@ class ThreadPool {
 
   /// Runs body over [0, extent) on at most `threads` threads. `serial` is what bodies on the calling thread
   /// see. Another caller holding the pool means: this one runs alone, which is what an oversubscribed machine
-  /// wants.
+  /// wants. `hook` (null: none) hears of the parts of a region that is split.
   int32_t run(TenonParallelBody body, void* closure, int64_t extent, int64_t cost, int threads,
-              const TenonKernelContext* serial);
+              const TenonKernelContext* serial, const TaskHook* hook = nullptr);
 
  private:
   struct Worker;
@@ -76,6 +81,7 @@ class ThreadPool {
     void* closure = nullptr;
     int64_t extent = 0;
     int tasks = 0;
+    const TaskHook* hook = nullptr;
   };
   void grow(int workers);
   void work(Worker& self, int index);
@@ -99,6 +105,7 @@ class KernelContext {
   void set_threads(int threads);  ///< 0: all cores; more than cores: cores
   int threads() const { return threads_; }
   Workspace& workspace() { return workspace_; }
+  void set_task_hook(TaskHook hook) { task_hook_ = std::move(hook); }  ///< null: off
   /// May be called from any thread: regions that begin later return -2.
   void cancel() { cancelled_.store(true, std::memory_order_relaxed); }
   bool cancelled() const { return cancelled_.load(std::memory_order_relaxed); }
@@ -111,6 +118,7 @@ class KernelContext {
   Workspace workspace_;
   ThreadPool& pool_;
   int threads_ = 1;
+  TaskHook task_hook_;
   std::atomic<bool> cancelled_{false};
 };
 

@@ -113,7 +113,8 @@ class Session {
   int64_t memory_used() const;
   void set_profile(ProfileHook hook);                                           ///< null: off
   void set_instruction_profile(std::function<void(const ProfileEvent&)> hook);  ///< the same with the place
-  void set_instrument(InstrumentHook hook);                                     ///< null: off
+  void set_task_profile(TaskHook hook);      ///< of parallel regions; on the threads of the pool
+  void set_instrument(InstrumentHook hook);  ///< null: off
   /// From any thread: the running call (or the next one) ends with Error "T0510", kind interrupted.
   void cancel();
   const Artifact& artifact() const;

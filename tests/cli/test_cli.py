@@ -332,6 +332,35 @@ def main(x: R.Tensor((2, 8), "float32")) -> R.Tensor((2, 4), "float32"):
         report = json.loads(self.ok("run", self.module, "--profile", "--json"))["profile"]
         self.assertTrue(any(line["function"] == "main" and line["calls"] == 1 for line in report))
 
+    def test_trace_of_a_run(self):
+        module = self.tmp / "wide.py"
+        module.write_text("""@I.ir_module
+class Module:
+    @R.function
+    def main(x: R.Tensor((2048, 512), "float32")) -> R.Tensor((2048, 512), "float32"):
+        y = R.exp(x)
+        z = R.sum(y, axis=[0], keepdims=True)
+        return R.subtract(y, z)
+""")
+        report = json.loads(self.ok("run", module, "--threads", 2, "--trace", self.tmp / "trace.json", "--profile", "--json"))
+        events = json.loads((self.tmp / "trace.json").read_text())["traceEvents"]
+        instructions = [e for e in events if e.get("cat") == "instruction"]
+        self.assertEqual([(e["args"]["instruction"], e["name"]) for e in instructions],
+                         [(line["instruction"], line["callee"]) for line in report["profile"]])
+        self.assertEqual([e["ts"] for e in instructions], sorted(e["ts"] for e in instructions))
+        memory = [e["args"]["bytes"] for e in events if e["ph"] == "C"]
+        self.assertEqual(len(memory), len(instructions))
+        self.assertGreaterEqual(max(memory), 2048 * 512 * 4)
+        # Loops over a million elements are split; each part lies inside its instruction, whichever thread ran it.
+        tasks = [e for e in events if e.get("cat") == "task"]
+        self.assertGreaterEqual(len(tasks), 2)
+        for task in tasks:
+            self.assertTrue(any(e["name"] == task["name"] and e["ts"] <= task["ts"] and
+                                task["ts"] + task["dur"] <= e["ts"] + e["dur"] + 1e-3 for e in instructions), task)
+        named = {e["tid"]: e["args"]["name"] for e in events if e["name"] == "thread_name"}
+        self.assertTrue({e["tid"] for e in tasks} <= set(named))
+        self.assertEqual(list(named.values()).count("instructions"), 1)
+
     def test_same_bytes_twice(self):
         self.ok("compile", DIGITS, "-o", self.tmp / "a.so", "--threads", 1, "--no-cache")
         self.ok("compile", DIGITS, "-o", self.tmp / "b.so", "--threads", 2, "--no-cache")
