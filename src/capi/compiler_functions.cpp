@@ -32,9 +32,9 @@
 #include "pipeline/program_entry.h"
 #include "runtime/vm.h"
 #include "tools/explain.h"
+#include "tools/lint.h"
 #include "tools/module_text.h"
 #include "tools/quantize/quantize.h"
-#include "tools/lint.h"
 #include "tools/reduce_module.h"
 #include "tools/replay_schedules.h"
 #include "tools/strategy_report.h"
@@ -366,10 +366,11 @@ AttrMap inspect(const InspectRequest& r) {
 /// The module to lint, or nothing behind the errors that keep it from being read.
 IRModule read_for_lint(const LintRequest& r, json& problems) {
   try {
-    const auto dims = sizes_of(r.dims);
-    const IRModule module = r.module       ? IRModule(r.module.cast<IRModuleNode>())
-                            : r.bytes.empty() ? load_model(r.model, dims)
-                                              : load_model_bytes(r.bytes, r.model, {}, dims);
+    LoadModelOptions options;
+    options.dims = r.dims;
+    const IRModule module = r.module          ? IRModule(r.module.cast<IRModuleNode>())
+                            : r.bytes.empty() ? load_model(r.model, options)
+                                              : load_model_bytes(r.bytes, r.model, {}, options);
     return with_entry(module);
   } catch (const DiagnosticError& e) {
     for (const Diagnostic& d : e.diagnostics)

@@ -71,8 +71,8 @@ struct InspectRequest : ModelSettings {
   }
 };
 
-/// "compiler.lint" → json: problems[{kind: "error", "slow" or "numeric", rule (of an error: its code), message,
-/// place, hint}]: what keeps the model from compiling, or what tools/lint.h remarks.
+/// "compiler.lint" → json: problems[{kind: "error", "slow" or "numeric", rule (of an error: its code),
+/// message, place, hint}]: what keeps the model from compiling, or what tools/lint.h remarks.
 struct LintRequest : Object {
   std::string model, bytes;
   ObjectRef module;

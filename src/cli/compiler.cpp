@@ -35,6 +35,7 @@ template AttrMap call_compiler(const std::string&, const MemoryRequest&);
 template AttrMap call_compiler(const std::string&, const InterpretRequest&);
 template AttrMap call_compiler(const std::string&, const OptRequest&);
 template AttrMap call_compiler(const std::string&, const ReduceRequest&);
+template AttrMap call_compiler(const std::string&, const LintRequest&);
 template AttrMap call_compiler(const std::string&, const QuantizeRequest&);
 template AttrMap call_compiler(const std::string&, const TargetRequest&);
 template AttrMap call_compiler(const std::string&, const ReadValueRequest&);

@@ -12,6 +12,7 @@ void add_compile(CLI::App& app, Console& console);
 void add_bench(CLI::App& app, Console& console);
 void add_compare(CLI::App& app, Console& console, int& exit_code);
 void add_inspect(CLI::App& app, Console& console);
+void add_lint(CLI::App& app, Console& console, int& exit_code);
 void add_opt(CLI::App& app, Console& console);
 void add_reduce(CLI::App& app, Console& console, int& exit_code);
 void add_quantize(CLI::App& app, Console& console);

@@ -161,17 +161,19 @@ Answer weight_is_input(const Site& s) {
 
 Answer size_from_data(const Site& s) {
   if (!s.is({"nonzero", "unique", "compress", "masked_select"})) return {};
-  return Words{"the size of its result is known only from the data: memory comes from the pool, and kernels behind it "
-               "are for all sizes",
-               "where a bound is known, TopK or a mask keeps sizes fixed"};
+  return Words{
+      "the size of its result is known only from the data: memory comes from the pool, and kernels behind it "
+      "are for all sizes",
+      "where a bound is known, TopK or a mask keeps sizes fixed"};
 }
 
 Answer float_among_bytes(const Site& s) {
   if (!s.is_contraction() || !as_tensor(s.var) || !as_tensor(s.var)->dtype.is_float()) return {};
   for (size_t i = 0; i < std::min<size_t>(s.call.args.size(), 2); ++i)
     if (s.facts.made_by(s.call.args[i]) != "qnn.dequantize") return {};
-  return Words{"both operands are dequantised, and it is computed in float all the same",
-               "its result needs a QuantizeLinear, its weight a scale for the whole or for each output channel"};
+  return Words{
+      "both operands are dequantised, and it is computed in float all the same",
+      "its result needs a QuantizeLinear, its weight a scale for the whole or for each output channel"};
 }
 
 Answer integer_division(const Site& s) {
@@ -215,9 +217,10 @@ void symbolic_sizes(const Function& f, std::vector<LintRemark>& out) {
   std::vector<std::string> names;
   for (const tir::VarRef& s : symbols) names.push_back(s->name);
   if (names.empty()) return;
-  out.push_back({kSymbolicSizes.kind, std::string(kSymbolicSizes.name),
-                 fmt::format("kernels are for all sizes of {}", fmt::join(names, ", ")), "",
-                 fmt::format("--dim {}=N compiles for one size; --dim-max plans memory for a bound", names[0])});
+  out.push_back(
+      {kSymbolicSizes.kind, std::string(kSymbolicSizes.name),
+       fmt::format("kernels are for all sizes of {}", fmt::join(names, ", ")), "",
+       fmt::format("--dim {}=N compiles for one size; --dim-max plans memory for a bound", names[0])});
 }
 
 }  // namespace
@@ -233,7 +236,8 @@ std::vector<LintRule> lint_rules() {
 std::vector<LintRemark> lint(const IRModule& module) {
   // What a compilation makes of quantised layers: those that it leaves in float are remarked.
   PassContext context;
-  const IRModule seen = run_pass("fake_quantization_to_integer", run_pass("infer_types", module, context), context);
+  const IRModule seen =
+      run_pass("fake_quantization_to_integer", run_pass("infer_types", module, context), context);
   std::vector<LintRemark> out;
   for (const auto& [name, f] : graph_functions(seen)) {
     if (is_entry(name, *f)) symbolic_sizes(*f, out);

@@ -4,6 +4,7 @@ import importlib.machinery
 import importlib.util
 import os
 import pathlib
+import sys
 import unittest
 
 try:
@@ -40,6 +41,7 @@ class Api(unittest.TestCase):
         self.assertEqual([name for name in tenon.list_global_func_names()
                           if tenon.function_info(name)[0].endswith(".cpp") and not tenon.function_info(name)[3].strip()], [])
 
+    @unittest.skipUnless(sys.version_info[:2] == (3, 11), "Python 3.11 writes the page; others write signatures of C otherwise")
     def test_the_page_is_of_today(self):
         self.assertEqual(generator().page(), (ROOT / "docs" / "python_api.md").read_text(),
                          "scripts/python_api_page writes it anew")

@@ -89,6 +89,8 @@ class Runs(unittest.TestCase):
         touched = {"None": None, "True": True, "x": x, "y": y, "dtype": x.dtype, "array": np.ndarray, "name": names[0], "ex": ex,
                    "session": session, "binding": binding, "OrtValue": tenon.OrtValue, "NDArray": tenon.NDArray, "empty": np.empty,
                    "InvalidArgument": tenon.InvalidArgument, "list": list, "tuple": tuple, "dict": dict}
+        if sys.version_info >= (3, 12):  # immortal: their counts say nothing
+            del touched["None"], touched["True"]
         gc.collect()
         before = {name: sys.getrefcount(o) for name, o in touched.items()}
         work(200)
