@@ -1,9 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """Dataflow patterns and external code generators from Python."""
+import contextlib
+import os
+import tempfile
 import unittest
 
 import tenon
-from tenon import graph, op, transform
+from tenon import dpl, graph, op, transform
 from tenon.dpl import is_const, is_expr, is_op, is_tuple, is_tuple_get_item, wildcard
 
 try:
@@ -142,6 +145,24 @@ class Partition(unittest.TestCase):
         finally:
             tenon.remove_global_func("tenon.ext.mine")
             tenon.remove_global_func("test.patterns.dense")
+
+    def test_a_table_in_a_file(self):
+        with tempfile.TemporaryDirectory() as folder:
+            path = os.path.join(folder, "table.json")
+            for text, code in ((dpl.PatternTable({"cutlass.dense": dense()}).to_json(), None), (wildcard().to_json(), "T1152"),
+                               ("{", "T0291"), (None, "T3001")):
+                with contextlib.suppress(FileNotFoundError):
+                    os.remove(path)
+                if text is not None:
+                    with open(path, "w") as f:
+                        f.write(text)
+                context = transform.PassContext(required_pass=["fuse_ops_by_pattern"], config={"fuse_ops_by_pattern.file": path})
+                with self.subTest(code), context:
+                    if code is None:
+                        self.assertEqual(transform.fuse_ops_by_pattern(inferred(DENSE)), tenon.parse(COMPOSITE))
+                    else:
+                        with self.assertRaisesRegex(tenon.Error, code):
+                            transform.fuse_ops_by_pattern(inferred(DENSE))
 
     def test_generators_that_are_missing_or_fail(self):
         module = self.partitioned(CHAIN, [("mine.dense", dense())], "mine")
