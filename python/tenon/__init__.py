@@ -12,7 +12,7 @@ TYPE_CHECKING = False
 __version__ = _core.version
 
 # What few programs need is imported when it is asked for: name → module.
-_LATER = {**dict.fromkeys(("attrs", "graph", "ir", "onnx", "onnx_backend", "op", "script", "target", "te", "tir", "transform")),
+_LATER = {**dict.fromkeys(("attrs", "dpl", "graph", "ir", "onnx", "onnx_backend", "op", "script", "target", "te", "tir", "transform")),
           "GraphExecutor": "virtual_machine", "VirtualMachine": "virtual_machine",
           "VMInstrumentReturnKind": "virtual_machine", "IRModule": "ir", "build": "te", "lower": "te",
           "QuantizedModel": "quantization", "quantize": "quantization", "LintProblem": "linting", "lint": "linting",
@@ -28,7 +28,7 @@ _LATER = {**dict.fromkeys(("attrs", "graph", "ir", "onnx", "onnx_backend", "op",
 if TYPE_CHECKING:  # what `__getattr__` hides from editors and checkers of types
     from typing import Any
 
-    from . import attrs as attrs, graph as graph, ir as ir, onnx as onnx, op as op, script as script, target as target
+    from . import attrs as attrs, dpl as dpl, graph as graph, ir as ir, onnx as onnx, op as op, script as script, target as target
     from . import te as te, tir as tir, transform as transform
     from .ir import IRModule as IRModule
     from .linting import LintProblem as LintProblem, lint as lint

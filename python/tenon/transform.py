@@ -271,6 +271,53 @@ def pass_instrument(cls: type[_T]) -> type[_T]:
     return _instrument(need(cls, type, "pass_instrument: what it decorates", "a class"), "an instrument")
 
 
+# ---------------------------------------------------------------- parts for external code generators
+def _with_options(name, **options):
+    """A pass of Tenon with values of its options."""
+    def run(mod):
+        config = {f"{name}.{key}": value for key, value in options.items()}
+        context = PassContext(required_pass=[name], config=config, verify=PassContext.current().verify)
+        return context.run(mod, [get(name).info])
+
+    return Pass(_new_pass(name, run, 0, get(name).info.summary, get(name).needs))
+
+
+def FuseOpsByPattern(patterns, bind_constants=False):
+    """A pass: every match of (name, pattern[, check]) becomes a private function with the attribute Composite = name. check
+    gets that function and says whether to take it. Of patterns that overlap the first wins. UsageError T1150, T1152."""
+    entries = [list(p) for p in listed(patterns, "FuseOpsByPattern: patterns", "a list of (name, pattern[, check])")]
+    need(bind_constants, bool, "FuseOpsByPattern: bind_constants", "a bool")
+    fuse = get_global_func("dpl.fuse_ops_by_pattern")
+    return Pass(_new_pass("fuse_ops_by_pattern", lambda mod: fuse(mod, entries, bind_constants), 0,
+                          get("fuse_ops_by_pattern").info.summary, ["infer_types"]))
+
+
+MergeComposite = FuseOpsByPattern
+
+
+def AnnotateTarget(targets):
+    """A pass: composites "NAME.…", and what "tenon.ext.NAME.supports" says yes to, become regions with Codegen = NAME."""
+    names_ = [targets] if isinstance(targets, str) else listed(targets, "AnnotateTarget: targets", "a list of names")
+    return _with_options("annotate_target", targets=names_)
+
+
+def MergeCompilerRegions():
+    """A pass: regions of one code generator that feed one another become one."""
+    return _with_options("merge_compiler_regions")
+
+
+def PartitionGraph(bind_constants=False):
+    """A pass: regions get a global symbol; `bind_constants`: constants belong to them and are no arguments."""
+    return _with_options("partition_graph", bind_constants=need(bind_constants, bool, "PartitionGraph: bind_constants", "a bool"))
+
+
+def RunCodegen(options=None):
+    """A pass: the function "tenon.ext.NAME" (regions: IRModule, options: dict) gives for each region the name of a packed
+    function or a module. UsageError T1153, T1154."""
+    given = need(options or {}, dict, "RunCodegen: options", "a dict")
+    return _with_options("run_codegen", options={k: str(v) for k, v in given.items()})
+
+
 def __getattr__(name):
     """`transform.fold_constant`: a pass of Tenon by its name."""
     if name.startswith("__") or name not in names():

@@ -45,7 +45,8 @@ const std::pair<std::string_view, std::vector<std::string_view>> kGraphOnRequest
     {"types", {"to_a_normal_form"}},
     {"functions",
      {"normalize_global_var", "label_ops", "bind_params", "bind_symbolic_vars", "update_param_type",
-      "eta_expand"}},
+      "eta_expand", "fuse_ops_by_pattern", "annotate_target", "merge_compiler_regions", "partition_graph",
+      "run_codegen"}},
     // Functions for a size are worth it because what comes behind knows it.
     {"one spelling",
      {"flexible_shape_dispatch", "expand_tuple_arguments", "remove_unused_parameters",

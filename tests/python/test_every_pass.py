@@ -35,7 +35,7 @@ def option(name, text):
     """A value of an option as Python has it, from the words of the command."""
     pass_, _, key = name.partition(".")
     type_ = next(o["type"] for o in transform.get(pass_).options if o["name"].rpartition(".")[2] == key)
-    of_one = {"integer": int, "integers": int, "integers by name": int, "tensors by name": _floats}.get(type_, str)
+    of_one = {"true or false": "true".__eq__, "integer": int, "integers": int, "integers by name": int, "tensors by name": _floats}.get(type_, str)
     if type_.endswith("by name"):
         return {key: of_one(value) for key, _, value in (item.partition("=") for item in [text])}
     return [of_one(item) for item in text.split(",")] if type_ in ("integers", "texts") else of_one(text)

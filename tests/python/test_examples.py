@@ -2,8 +2,8 @@
 """Programs that posts about such compilers show, compiled and run from Python: values beside NumPy, decorated programs beside
 their text. Those of tensor expressions and script text alone are in test_posts.py.
 
-Not here, because the project has no such part yet: what a GPU runs (the softmax of a library, CUDA's source), partitions for
-external code generators (MergeComposite, PartitionGraph), HLO modules, traced programs and TorchScript's `foo(len)`."""
+Not here, because the project has no such part yet: what a GPU runs (the softmax of a library, CUDA's source), HLO
+modules, traced programs and TorchScript's `foo(len)`. The dense that becomes a composite is in test_patterns.py."""
 from __future__ import annotations
 
 import json

@@ -37,6 +37,9 @@ class Pages(unittest.TestCase):
     def test_readme(self):
         self.assertIn("float32", run(blocks("README.md"), "README.md"))
 
+    def test_external_codegen(self):
+        self.assertIn("my.dense_relu", run(blocks("docs/external_codegen.md"), "external_codegen.md"))
+
     def test_tutorial(self):
         self.assertIn("T.vectorized(32)", run(blocks("docs/python_tutorial.md"), "python_tutorial.md"))
 

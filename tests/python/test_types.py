@@ -10,7 +10,7 @@ import re
 import unittest
 
 import tenon
-from tenon import _core, graph, ir, op, te, tir
+from tenon import _core, dpl, graph, ir, op, te, tir
 
 ROOT = os.environ.get("TENON_SOURCE_DIR") or os.path.join(os.path.dirname(__file__), "../..")
 
@@ -165,8 +165,9 @@ WITHOUT_FIELDS = {
     "tir.Trace": lambda: tir.Schedule(te.create_prim_func(tensors())).trace,
     "ir.Pass": lambda: tenon.transform.get("fold_constant").info,
     "Compiled": lambda: tenon.compile(tenon.ir.IRModule({"main": te.create_prim_func(tensors())})).compiled,
-    "graph.Bindings": lambda: class_of("graph.Bindings")()}
-KINDS = {"Object", "tir.PrimExpr", "tir.Stmt", "ir.Type", "graph.Expr", "graph.Binding", "ir.Attrs"}
+    "graph.Bindings": lambda: class_of("graph.Bindings")(), "dpl.WildcardPattern": lambda: dpl.wildcard(),
+    "dpl.ConstantPattern": lambda: dpl.is_const()}
+KINDS = {"Object", "tir.PrimExpr", "tir.Stmt", "ir.Type", "graph.Expr", "graph.Binding", "ir.Attrs", "dpl.DFPattern"}
 # Python has str, bytes, the object itself and exceptions for the first four; places of nodes and mistakes of a text are the parser's.
 VALUES = {"String", "Bytes", "Foreign", "Error", "ir.Origin", "script.Poison"}
 # What models and the interpreter hold while they run; macros of script text.

@@ -109,6 +109,21 @@ std::span<const ErrorCode> lowering_codes() {
        "A parameter without an annotation is used in no call that tells its type, or calls contradict one "
        "another.",
        "Annotate it."},
+      {"T1150", "a pattern can match nothing",
+       "A part of it is missing, an operator does not take so many arguments or has no such attribute, "
+       "or it is the opposite of everything.",
+       "Correct the pattern; `tenon ops NAME` shows what the operator takes."},
+      {"T1151", "matching a pattern takes too many steps", "Alternatives inside alternatives multiply.",
+       "Write the pattern as several smaller ones."},
+      {"T1152", "a table of patterns cannot be used",
+       "There is none of that name, or an entry is no (name, pattern) or (name, pattern, check).",
+       "Register a function \"tenon.patterns.NAME\" that gives the table."},
+      {"T1153", "there is no external code generator of that name",
+       "No function \"tenon.ext.NAME\" is registered for the regions that the message lists.",
+       "Register it, name another one, or leave the pass run_codegen out: regions are compiled here then."},
+      {"T1154", "an external code generator failed",
+       "It raised an error, left a region out, or gave a function of other parameters or results.",
+       "The message says which region, and what it computes."},
   };
   return codes;
 }

@@ -88,7 +88,8 @@ class Treatments {
     for (const char* option :
          {"combine_parallel_conv2d.min_branches=2", "combine_parallel_dense.min_branches=2",
           "combine_parallel_batch_matmul.min_branches=2", "flexible_shape_dispatch.sizes=3",
-          "split_args.max=2", "split_call_tir_by_pattern.blocks=exp,tanh,add,sum,matmul,conv2d"})
+          "fuse_ops_by_pattern.tables=default", "annotate_target.targets=default", "split_args.max=2",
+          "split_call_tir_by_pattern.blocks=exp,tanh,add,sum,matmul,conv2d"})
       base_.options.set_text(option);
     for (const char* t :
          {"llvm", "llvm -mcpu=x86-64-v4", "llvm -mcpu=icelake-server", "llvm -mcpu=x86-64-v2"})

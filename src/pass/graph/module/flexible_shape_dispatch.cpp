@@ -123,6 +123,7 @@ class ShapeDispatch {
   /// The first parameter and axis that show the size.
   bool find(const std::string& symbol) {
     for (size_t p = 0; p < f_->params.size(); ++p) {
+      if (!as_tensor(f_->params[p]->declared)) continue;  // a shape is no value that kernels compare
       auto shape = known_shape(f_->params[p]->declared);
       for (size_t a = 0; shape && a < shape->size(); ++a) {
         const auto* v = (*shape)[a].as<tir::Var>();

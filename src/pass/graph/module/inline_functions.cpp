@@ -7,6 +7,8 @@
 // A function asks by its attribute "inline" = 1; lifted closures ("captured") are inlined where they are
 // called directly. Functions that reach themselves stay, as do calls whose sizes are not known. Needs: types.
 // Keeps: values, order of effects. Behind it every pass, fusion above all, sees through the call.
+#include "pass/graph/module/inline_functions.h"
+
 #include <set>
 
 #include "ir/symbols.h"
@@ -86,6 +88,10 @@ class Inliner : public BodyRewriter {
 };
 
 }  // namespace
+
+IRModule inline_calls(IRModule module, const std::map<std::string, Ref<Function>>& functions) {
+  return rewrite_functions<Inliner>(std::move(module), functions);
+}
 }  // namespace graph
 
 static IRModule inline_functions(IRModule module, PassContext&) {
@@ -120,7 +126,7 @@ static IRModule inline_functions(IRModule module, PassContext&) {
     return false;
   });
   if (candidates.empty()) return module;
-  return rewrite_functions<Inliner>(std::move(module), candidates);
+  return inline_calls(std::move(module), candidates);
 }
 
 const Pass& inline_functions_pass = register_pass({

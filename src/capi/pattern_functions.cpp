@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+// Dataflow patterns for other languages.
+#include "capi/expressions.h"
+#include "capi/methods.h"
+#include "ir/bodies.h"
+#include "pass/graph/partition/fuse_ops_by_pattern.h"
+
+namespace tenon {
+namespace {
+
+/// (pattern, value) of every part of the pattern that stands for one.
+Array<Any> pairs_of(const dpl::PatternMatch& found) {
+  Array<Any> out;
+  for (const auto& [pattern, value] : found.values) out.push_back(Array<Any>{dpl::DFPattern(pattern), value});
+  return out;
+}
+
+const bool pattern_functions_registered = [] {
+  add_function("dpl.wildcard", {}, [] { return dpl::wildcard(); }, "any value");
+  add_function("dpl.is_const", {}, [] { return make<dpl::ConstantPattern>(); }, "any constant");
+  add_function(
+      "dpl.match", {"pattern", "value", "function", {"mod", IRModule()}},
+      [](const dpl::DFPattern& pattern, const graph::Expr& value, const Ref<graph::Function>& function,
+         const IRModule& mod) -> Any {
+        const auto found = dpl::match_pattern(pattern, value, dpl::DataflowView(function->body, mod));
+        return found ? Any(pairs_of(*found)) : Any();
+      },
+      "(pattern, value) of every part where the pattern matches, else None (T1150, T1151)");
+  add_function(
+      "dpl.fuse_ops_by_pattern", {"mod", "patterns", {"bind_constants", false}},
+      [](const IRModule& mod, const Array<Any>& patterns, bool bind) {
+        return graph::fuse_ops_by_pattern(mod, graph::named_patterns(patterns), bind);
+      },
+      "every match of (name, pattern[, check]) as a function with the attribute Composite (T1152)");
+  add_function(
+      "dpl.rewrite", {"pattern", "function", "callback"},
+      [](const dpl::DFPattern& pattern, const Ref<graph::Function>& function, const Function& callback) {
+        return graph::rewrite_matches(
+            pattern, function, [&](const graph::VarRef& root, const dpl::PatternMatch& found) -> graph::Expr {
+              const Any made = callback(root, pairs_of(found));
+              return made.is_none() ? graph::Expr() : graph_expr_of(made);
+            });
+      },
+      "the function with the callback's values in the place of matches");
+  return true;
+}();
+
+}  // namespace
+}  // namespace tenon

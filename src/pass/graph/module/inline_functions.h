@@ -1,0 +1,11 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include "ir/module.h"
+
+namespace tenon::graph {
+
+/// Calls of these functions become their bindings, where their sizes are known; none of them may reach
+/// itself.
+IRModule inline_calls(IRModule module, const std::map<std::string, Ref<Function>>& functions);
+
+}  // namespace tenon::graph
