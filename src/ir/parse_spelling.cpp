@@ -123,6 +123,11 @@ const SpelledOp* find_spelling(std::string_view name) {
   const auto it = table.find(name);
   return it == table.end() ? nullptr : &it->second;
 }
+bool is_read_by_place(std::string_view op, size_t i, std::string_view name) {
+  const SpelledOp* spelled = find_spelling(op);
+  return !spelled || spelled->parameters.empty() ||
+         (i < spelled->parameters.size() && spelled->parameters[i].ours == name);
+}
 
 using namespace graph;
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Operators as the reference compiler's script writes them, where a name or the order of parameters differs
-// from ours. Private to src/ir/parse*.
+// from ours. Private to src/ir.
 #pragma once
 #include <optional>
 #include <string>
@@ -26,6 +26,10 @@ struct SpelledOp {
 
 /// Null when the reference writes the operator as we do, or has none of this name.
 const SpelledOp* find_spelling(std::string_view name);
+
+/// Whether argument `i` of our operator, called `name`, is read back where it stands; else it is written by
+/// its name.
+bool is_read_by_place(std::string_view op, size_t i, std::string_view name);
 
 /// Is it a value that such a parameter may have?
 bool changes_nothing(const SpelledParameter& parameter, const Ast& value);

@@ -2,6 +2,7 @@
 // Script text of graph programs: functions, bindings, dataflow regions, types.
 #include <fmt/format.h>
 
+#include "ir/parse_spelling.h"
 #include "ir/print_impl.h"
 #include "ir/structural.h"
 
@@ -121,6 +122,8 @@ void Printer::call_expr(const Call& c) {
     out_ += separator;
     separator = ", ";
     const auto* symbol = op && i == 0 ? c.args[i].as<ExternFunc>() : nullptr;
+    if (op && i < op->arguments.size() && !script::is_read_by_place(op->name, i, op->arguments[i].name))
+      out_ += op->arguments[i].name + "=";
     if (symbol)
       out_ += quoted(symbol->symbol);
     else

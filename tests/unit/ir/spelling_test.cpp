@@ -112,6 +112,17 @@ TEST(Spelling, WhatChangesTheResultIsRefused) {
     EXPECT_THROW(parse_module(graph(body)), DiagnosticError) << body;
 }
 
+TEST(Spelling, ArgumentsThatTheReferencePlacesOtherwiseArePrintedByName) {
+  const IRModule m = parse_module(
+      "@R.function\ndef main(x: R.Tensor((1, 3, 8, 8), \"float32\"), w: R.Tensor((4, 3, 3, 3), \"float32\"), "
+      "p: "
+      "R.Tensor((), \"float32\")):\n    y = R.nn.conv2d(x, w, padding_value=p, padding=[1, 1, 1, 1])\n    "
+      "return y\n");
+  const std::string text = print(m);
+  EXPECT_NE(text.find("R.nn.conv2d(x, w, padding_value=p, "), text.npos) << text;
+  EXPECT_EQ(first_difference(m, parse_module(text)), "") << text;
+}
+
 TEST(Spelling, ProgramsOfTheModuleAreCalled) {
   const std::string head =
       "@I.ir_module\nclass Module:\n    @T.prim_func(private=True)\n    def f(x: T.int32) -> T.int32:\n"
