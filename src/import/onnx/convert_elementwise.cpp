@@ -375,9 +375,10 @@ Values quantize_linear(N& n) {
                                               : n.attr_int("axis", 1),
                                           rank);
   const bool back = n.op_type() == "DequantizeLinear";
-  const Expr x = number_input(n, 0), point = n.has(2) ? number_input(n, 2) : Expr();
+  const Expr x = number_input(n, 0), step = number_input(n, 1),
+             point = n.has(2) ? number_input(n, 2) : Expr();
   if (const auto shape = n.shape(0); shape && rank > 0)
-    for (const Expr& v : {n.in(1), point})
+    for (const Expr& v : {step, point})
       if (v) expect_along(n, v, (*shape)[size_t(axis)]);
   const DataType to = back ? graph::as_tensor(x)->dtype : quantized_type(n);
   if (!to.is_integer() && !to.is_float8() && !is_stored_only(to) && !n.form(0))
