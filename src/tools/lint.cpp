@@ -133,7 +133,7 @@ Answer root_may_be_zero(const Site& s) {
 Answer sum_overflows(const Site& s) {
   // Products of bytes are less than 2^15 (u8 times s8), or 2^16 where both are unsigned.
   constexpr int64_t kMostProducts = (int64_t(1) << 31) / (255 * 128);
-  if (!s.is({"matmul", "nn.dense"})) return {};
+  if (!s.is({"matmul", "nn.dense", "qnn.matmul", "qnn.dense"})) return {};
   const TensorType *a = s.argument(0), *out = as_tensor(s.var);
   if (!a || !out || out->dtype != i32 || a->dtype.bits != 8) return {};
   const auto shape = known_shape(Type(a));
@@ -217,10 +217,10 @@ void symbolic_sizes(const Function& f, std::vector<LintRemark>& out) {
   std::vector<std::string> names;
   for (const tir::VarRef& s : symbols) names.push_back(s->name);
   if (names.empty()) return;
-  out.push_back(
-      {kSymbolicSizes.kind, std::string(kSymbolicSizes.name),
-       fmt::format("kernels are for all sizes of {}", fmt::join(names, ", ")), "",
-       fmt::format("--dim {}=N compiles for one size; --dim-max plans memory for a bound", names[0])});
+  out.push_back({kSymbolicSizes.kind, std::string(kSymbolicSizes.name),
+                 fmt::format("kernels are for all sizes of {}", fmt::join(names, ", ")), "",
+                 "--dim NAME=N compiles for one size, --dim-max plans memory for a bound (tenon inspect "
+                 "shows the names)"});
 }
 
 }  // namespace

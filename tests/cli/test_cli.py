@@ -332,6 +332,15 @@ def main(x: R.Tensor((2, 8), "float32")) -> R.Tensor((2, 4), "float32"):
         report = json.loads(self.ok("run", self.module, "--profile", "--json"))["profile"]
         self.assertTrue(any(line["function"] == "main" and line["calls"] == 1 for line in report))
 
+    def test_lint(self):
+        clean = self.ok("lint", self.module)
+        self.assertIn("0 that keep it from compiling, 0 that make it slow, 0 about its numbers", clean)
+        wrong = self.tmp / "wrong.py"
+        wrong.write_text(MODULE.replace("nn.relu", "nn.rellu"))
+        done = tenon("lint", wrong, "--json")
+        self.assertEqual(done.returncode, 3)
+        self.assertEqual([p["kind"] for p in json.loads(done.stdout)["problems"]], ["error"])
+
     def test_trace_of_a_run(self):
         module = self.tmp / "wide.py"
         module.write_text("""@I.ir_module

@@ -41,7 +41,8 @@ const Case kCases[] = {
      "v = R.variance(x, axis=[1], keepdims=True)\n    e = R.add(v, R.const(1e-5, \"float32\"))\n    s = "
      "R.sqrt(e)\n    y = "
      "R.divide(x, s)"},
-    {"float64_arithmetic", "x: R.Tensor((4, 4), \"float64\")", "y = R.matmul(x, x)", "y = R.add(x, x)"},
+    {"float64_arithmetic", "x: R.Tensor((4, 4), \"float64\")", "e = R.exp(x)\n    y = R.matmul(x, e)",
+     "y = R.exp(x)"},
     {"weight_is_input", "x: R.Tensor((4, 4), \"float32\"), w: R.Tensor((4, 4), \"float32\")",
      "e = R.exp(x)\n    y = R.matmul(e, w)", "e = R.exp(w)\n    y = R.matmul(x, e)"},
     {"symbolic_sizes", "x: R.Tensor((\"n\", 4), \"float32\")", "y = R.exp(x)", nullptr},
@@ -62,24 +63,29 @@ TEST(Lint, SumsOfManyBytes) {
   auto of = [](int64_t depth) {
     const std::string k = std::to_string(depth);
     return rules("x: R.Tensor((1, " + k + "), \"uint8\")",
-                 "w = R.full(R.shape([" + k + ", 1]), R.const(1, \"int8\"))\n    y = R.qnn.matmul(x, w)");
+                 "w = R.full(R.shape([" + k +
+                     ", 1]), R.const(1, \"int8\"))\n    y = R.qnn.matmul(x, w, R.const(0, \"uint8\"), "
+                     "R.const(0, \"int8\"))");
   };
-  EXPECT_EQ(of(65792), std::vector<std::string>{"sum_overflows"});
-  EXPECT_EQ(of(65791), std::vector<std::string>());
+  EXPECT_EQ(of(65794), std::vector<std::string>{"sum_overflows"});
+  EXPECT_EQ(of(65793), std::vector<std::string>());
 }
 
 TEST(Lint, QuantisedLayersThatStayInFloat) {
-  const char* params = "x: R.Tensor((2, 4), \"uint8\"), w: R.Tensor((4, 4), \"int8\")";
-  const std::string read =
-      "a = R.qnn.dequantize(x, R.const(0.1, \"float32\"), R.const(0, \"uint8\"))\n    e = "
-      "R.qnn.dequantize(w, "
-      "R.const(0.1, \"float32\"), R.const(0, \"int8\"))\n    ";
-  EXPECT_EQ(rules(params, read + "y = R.matmul(a, e)"), std::vector<std::string>{"float_among_bytes"});
-  EXPECT_EQ(
-      rules(params, read +
-                        "m = R.matmul(a, e)\n    y = R.qnn.quantize(m, R.const(0.5, \"float32\"), R.const(0, "
-                        "\"uint8\"))"),
-      std::vector<std::string>());
+  auto of = [](const std::string& scale) {
+    return rules("x: R.Tensor((2, 4), \"uint8\"), w: R.Tensor((4, 4), \"int8\")",
+                 "a = R.qnn.dequantize(x, R.const(0.1, \"float32\"), R.const(0, \"uint8\"))\n"
+                 "    e = R.qnn.dequantize(w, " +
+                     scale +
+                     ")\n"
+                     "    m = R.matmul(a, e)\n"
+                     "    y = R.qnn.quantize(m, R.const(0.5, \"float32\"), R.const(0, \"uint8\"))");
+  };
+  // Scales along the axis that is summed over stand inside the sum.
+  EXPECT_EQ(of("R.const([0.1, 0.2, 0.3, 0.4], \"float32\"), R.const([0, 0, 0, 0], \"int8\"), axis=0"),
+            std::vector<std::string>{"float_among_bytes"});
+  EXPECT_EQ(of("R.const(0.1, \"float32\"), R.const(0, \"int8\")"),
+            std::vector<std::string>{"weight_is_input"});
 }
 
 TEST(Lint, RulesAreListedOnce) {
