@@ -3,8 +3,9 @@
 // is bound to, so patterns nest as expressions do.
 //
 //   auto dense = is_op("nn.dense", {wildcard(), make<ConstantPattern>()});
-//   match_pattern(is_op("nn.relu", {dense}), y, DataflowView(function->body))      // y = relu(nn.dense(x,
-//   constant))
+//   match_pattern(is_op("nn.relu", {dense}), y, DataflowView(function->body))
+//
+// finds y where it is nn.relu(nn.dense(x, constant)).
 #pragma once
 #include <set>
 
