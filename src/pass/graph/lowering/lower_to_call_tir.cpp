@@ -139,8 +139,12 @@ class Lowering {
       Type type = var->declared ? var->declared : value->type;
       Array<Type> outputs{type};
       if (const auto* t = type.as<TupleType>()) outputs = t->items;
-      return with_type(call_tir(global(name), tensors, outputs, sizes), type,
-                       value->origin ? value->origin : var->origin);
+      // A call of one result is that tensor: a tuple of one is made of it.
+      const Type result = outputs.size() == 1 ? outputs[0] : type;
+      const Expr made = with_type(call_tir(global(name), tensors, outputs, sizes), result,
+                                  value->origin ? value->origin : var->origin);
+      if (!type.is<TupleType>() || outputs.size() != 1) return made;
+      return with_type(make<Tuple>(Array<Expr>{emit(made, var->name + "_item")}), type);
     }
 
     /// Operators that only say the shape anew share the memory of their argument.
