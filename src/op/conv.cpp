@@ -99,11 +99,12 @@ bool push_output_sizes(InferContext& ctx, const Shape& p, const Shape& q, size_t
   for (size_t i = 0; i < n; ++i) {
     const PrimExpr window = (q[i + first_q] - 1) * PrimExpr(c.dilation[i]) + 1;
     const PrimExpr slack = simplify(p[i + first_p] + PrimExpr(c.pads[i] + c.pads[i + n]) - window);
-    if (auto r = tir::as_int(slack); r && *r < 0)
+    const PrimExpr size = simplify(tir::floordiv(slack, PrimExpr(c.strides[i])) + 1);
+    if (tir::as_int(slack).value_or(0) < 0 || !ctx.require_not_negative(size))
       return ctx.error(
           fmt::format("data {} and weight {}: the kernel is larger than the padded image in spatial axis {}",
                       show(p), show(q), i));
-    out.push_back(simplify(tir::floordiv(slack, PrimExpr(c.strides[i])) + 1));
+    out.push_back(size);
   }
   return true;
 }

@@ -201,9 +201,9 @@ Type infer_transpose(InferContext& ctx, size_t n) {
     const PrimExpr window = ((*q)[i + 2] - 1) * PrimExpr(c.dilation[i]) + 1;
     const PrimExpr size = simplify(((*p)[i + 2] - 1) * PrimExpr(c.strides[i]) + window +
                                    PrimExpr(c.output_padding[i]) - PrimExpr(c.pads[i] + c.pads[i + n]));
-    if (auto s = tir::as_int(size); s && *s < 0)
+    if (!ctx.require_not_negative(size))
       return ctx.error(fmt::format("data {} and weight {}: the size of spatial axis {} would be {}", show(*p),
-                                   show(*q), i, *s));
+                                   show(*q), i, show_dim(size)));
     out.push_back(size);
   }
   return make_type(out, 0, dtype);

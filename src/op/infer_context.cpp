@@ -148,6 +148,10 @@ bool InferContext::require_equal(const Shape& a, const Shape& b) {
 bool InferContext::require_at_most(const PrimExpr& have, const PrimExpr& most) {
   return require_equal(tir::max(have, most), most);
 }
+bool InferContext::require_not_negative(const PrimExpr& size) {
+  if (const auto n = tir::as_int(size)) return *n >= 0;
+  return require_equal(tir::max(size, PrimExpr(0)), size);
+}
 bool InferContext::expect_elements(const Shape& from, size_t i, const PrimExpr& count) {
   if (tir::as_int(from[i]).value_or(0) > 0) return true;
   const PrimExpr picked = simplify(tir::select(tir::eq(from[i], PrimExpr(0)), count, PrimExpr(0)));

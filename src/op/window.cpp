@@ -37,7 +37,7 @@ bool expect_windows(InferContext& ctx, const A& a, const Shape& x, const PrimExp
     for (int64_t v : list)
       if (v < 1) return ctx.error("strides and dilations must be positive");
   for (const PrimExpr& size : windows(a, x, kh, kw).out)
-    if (auto n = tir::as_int(size); n && *n < 1)
+    if (tir::as_int(size).value_or(1) < 1 || !ctx.require_not_negative(size))
       return ctx.error(fmt::format("a window {} is larger than x {}", show({kh, kw}), show(x)));
   return true;
 }
@@ -180,7 +180,7 @@ Type infer_correlation(InferContext& ctx) {
   Shape out{(*s)[0], PrimExpr(side * side)};
   for (size_t i = 2; i < 4; ++i) {
     const PrimExpr room = simplify((*s)[i] + 2 * (a.padding - border));
-    if (auto v = tir::as_int(room); v && *v < 1)
+    if (tir::as_int(room).value_or(1) < 1 || !ctx.require_not_negative(room))
       return ctx.error(fmt::format("nothing is left of {}", show(*s)));
     out.push_back(simplify(tir::ceildiv(room, PrimExpr(a.stride1))));
   }

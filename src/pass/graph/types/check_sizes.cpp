@@ -10,6 +10,8 @@
 // from such types would read past the end of its arguments. Needs: types.
 // Keeps: values and their types; equal checks of a scope, and what the analyzer
 // proves, are made once or not at all.
+#include <set>
+
 #include "analysis/given_up.h"
 #include "ir/structural.h"
 #include "ir/symbols.h"
@@ -45,6 +47,7 @@ class CheckSizes : public BodyRewriter {
   Expr visit(const Expr& value, const VarRef&) override {
     const Op* op = op_of(value);
     if (!op || !op->pure || !has_tensor_def(*op)) return value;
+    for (const Expr& arg : value.as<Call>()->args) assume_sizes(arg);
     op::Inference run;
     op::infer_type(run, value);
     for (const op::SizeFact& a : run.facts)
@@ -53,6 +56,14 @@ class CheckSizes : public BodyRewriter {
   }
 
  private:
+  /// Sizes of a tensor that is there are not negative.
+  void assume_sizes(const Expr& arg) {
+    const auto shape = arg ? known_shape(arg->type) : std::nullopt;
+    if (!shape || !arg->type.is<TensorType>()) return;
+    for (const PrimExpr& size : *shape)
+      if (size.is<tir::Var>() && assumed_.insert(size.as<tir::Var>()).second)
+        analyzer_.assume_size(size.cast<tir::Var>());
+  }
   bool checked(const op::SizeFact& a) {
     if (const auto same = by_sizes_.find(hash(a)); same != by_sizes_.end())
       for (const op::SizeFact& b : same->second)
@@ -79,6 +90,7 @@ class CheckSizes : public BodyRewriter {
   std::unordered_map<uint64_t, std::vector<op::SizeFact>> by_sizes_;  ///< what is checked already
   std::vector<uint64_t> made_;                                        ///< keys of `by_sizes_`, in order
   std::vector<size_t> scopes_;
+  std::set<const tir::Var*> assumed_;  ///< sizes of tensors
   Analyzer analyzer_;
 };
 
