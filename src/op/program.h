@@ -37,6 +37,9 @@ PrimExpr comes_before(const PrimExpr& a, const PrimExpr& b, bool descending);
 /// Positions along `axis` in ascending (descending) order, stable: int64 in x's shape. A merge sort of each
 /// row.
 te::Tensor order_of(const te::Tensor& x, size_t axis, bool descending);
+/// The first `count` of these positions, or more of them: int64 in x's shape but for `axis`, which has
+/// `count` elements, at most as many as x has.
+te::Tensor first_in_order(const te::Tensor& x, size_t axis, bool descending, const PrimExpr& count);
 /// The order of the rows of a matrix, compared element by element: int64 of as many rows.
 te::Tensor order_of_rows(const te::Tensor& x);
 /// x as a matrix whose rows are the slices of `axis`; without an axis, one element a row.

@@ -71,7 +71,7 @@ Tensors def_topk(const Call& call, const Tensors& in) {
   const auto& a = attrs_of<TopKAttrs>(call);
   const auto axis = size_t(normal_axis(a.axis, int64_t(in[0].ndim())));
   const Shape shape = output_info(call).shape;
-  const te::Tensor order = order_of(in[0], axis, a.largest);
+  const te::Tensor order = first_in_order(in[0], axis, a.largest, shape[axis]);
   return {in_order(in[0], order, axis, shape, "topk"), first_of(order, shape, "topk_positions")};
 }
 

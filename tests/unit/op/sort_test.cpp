@@ -76,6 +76,19 @@ TEST(TopK, LargestAndSmallestWithPositions) {
   expect_refused("topk", {random({2, 3})}, {}, {"one size"}, {shape({1, 1})});
 }
 
+TEST(TopK, FewOfALongRowAndSizesThatOnlyTheRunKnows) {
+  for (const bool largest : {true, false})
+    for (int64_t k : {1, 2, 5, 16}) {
+      const NDArray x =
+          random({3, 97}, DataType::int_(8), -3, 3, k);  // many are equal: the first of them come first
+      auto n = tir::var("n");
+      const Expr e = op_call("topk", {input("x", Shape{PrimExpr(3), n}, DataType::int_(8)), shape({k})},
+                             make_attrs<TopKAttrs>(int64_t(-1), largest));
+      expect_all(run_call(e, {x})[1], {3, k},
+                 [&](const Index& i) { return double(wanted_order(x, 1, i, largest)[size_t(i[1])]); });
+    }
+}
+
 TEST(Quantile, InterpolatesBetweenNeighbours) {
   for (double q : {0.0, 0.25, 0.5, 0.9, 1.0})
     for (const bool keep : {false, true}) {
