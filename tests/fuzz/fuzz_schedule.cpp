@@ -4,37 +4,13 @@
 // to verify, to print and parse, and to compute what the interpreter made of the program before.
 #include <nlohmann/json.hpp>
 
+#include "decisions.h"
 #include "ir/text.h"
 #include "schedule/primitive.h"
 #include "steps.h"
 
 namespace tenon::testing {
 namespace {
-
-/// The bytes, one decision after the other; zeros behind their end.
-class Decisions {
- public:
-  Decisions(const uint8_t* data, size_t size) : at_(data), end_(data + size) {}
-  bool more() const { return at_ != end_; }
-  int below(size_t n) { return n < 2 ? 0 : int((n > 256 ? byte() * 256u + byte() : byte()) % n); }
-
- private:
-  unsigned byte() { return at_ == end_ ? 0 : *at_++; }
-  const uint8_t *at_, *end_;
-};
-
-[[noreturn]] void finding(const std::string& what, const std::string& program,
-                          const std::string& trace = {}) {
-  std::fprintf(stderr, "FINDING: %s\n%s\n%s\n", what.c_str(), program.c_str(), trace.c_str());
-  std::abort();
-}
-/// Only a user's mistakes may be thrown.
-void judge(const Error& e, const std::string& program, const std::string& trace = {}) {
-  const auto* list = dynamic_cast<const DiagnosticError*>(&e);
-  const bool coded = list ? !list->diagnostics.empty() : e.code.size() == 5 && e.code[0] == 'T';
-  if (e.kind == ErrorKind::internal || !coded)
-    finding(std::string("no refusal: ") + e.what(), program, trace);
-}
 
 // ---------------------------------------------------------------- changes of a text
 /// One token, line or number of the text becomes something else.
