@@ -74,6 +74,11 @@ std::span<const ErrorCode> onnx_codes() {
        "Sparse inputs and complex numbers are not taken, and most operators take tensors of numbers "
        "only.",
        "Change the model so that its values are tensors, sequences or optionals of supported types."},
+      {"T2104", "a tensor has more dimensions than there are variants for",
+       "Its rank depends on values that only the run knows; the program holds a variant for each rank up to "
+       "6, and the "
+       "run refuses others.",
+       "Give the values that decide it when compiling (`--bind NAME=@FILE`)."},
   };
   return codes;
 }

@@ -228,6 +228,9 @@ Values rotary(N& n) {
   } else {
     const auto width = tir::as_int(s[2]);
     if (!width) n.unsupported("RotaryEmbedding needs a known head size");
+    if (heads < 1 && (*width < dim || *width % dim != 0))
+      n.malformed(
+          fmt::format("RotaryEmbedding takes heads of {} elements, which {} is no multiple of", dim, *width));
     x = split_heads(n, n.in(0), heads > 0 ? heads : *width / dim);
   }
   const Shape in = n.shape_of(x);

@@ -46,11 +46,14 @@ Expr from_blocks(N& n, const Expr& x, const Expr& scale, const Expr& zero, int64
   return n.reshape(y, {s[0], simplify(s[1] * block)});
 }
 
+/// Sizes that attributes give: products of a few of them stay in 64 bits.
+bool is_size(int64_t n) { return n >= 1 && n <= INT32_MAX; }
+
 /// A (…, K) times the transposed weights (N, K), which lie in blocks along K.
 Values matmul_n_bits(N& n) {
   const int64_t bits = bits_of(n), block = n.need_int("block_size"), units = n.need_int("N"),
                 depth = n.need_int("K");
-  if (block < 1 || units < 1 || depth < 1 || block % (8 / bits) != 0)
+  if (!is_size(block) || !is_size(units) || !is_size(depth) || block % (8 / bits) != 0)
     n.malformed("the sizes of MatMulNBits do not fit one another");
   if (n.has(4)) n.unsupported("MatMulNBits with groups in another order is not supported");
   if (n.attr_int("weight_prepacked", 0) != 0)
@@ -107,7 +110,8 @@ Values gather_block_quantized(N& n) {
   }
   const PrimExpr width = out[out.size() - 1];
   const auto w = tir::as_int(width), b = tir::as_int(blocks);
-  if (!w || !b || *w > *b * block) n.malformed("the scales of GatherBlockQuantized do not fit its data");
+  if (!w || !b || !is_size(block) || *w > *b * block || *b * block - *w >= block)
+    n.malformed("the scales of GatherBlockQuantized do not fit its data");
   data = n.reshape(data, {count, width});
   if (*w != *b * block)
     data = n.op("pad", {data},

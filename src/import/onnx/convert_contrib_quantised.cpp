@@ -20,7 +20,7 @@ ObjectRef along(int64_t axis, DataType out = DataType::void_()) {
   return make_attrs<QuantizeAttrs>([&](QuantizeAttrs& a) { a.axis = axis, a.out_dtype = out; });
 }
 Expr dequantized(N& n, size_t x, size_t scale, int64_t axis = -1) {
-  if (!n.dtype(x).is_integer()) n.malformed(fmt::format("input {} of {} holds no integers", x, n.op_type()));
+  n.expect_quantised({x});
   return n.op("qnn.dequantize", {n.in(x), n.in(scale), zero_point(n, scale + 1, n.dtype(x))}, along(axis));
 }
 Expr quantized(N& n, const Expr& y, size_t scale, DataType t) {

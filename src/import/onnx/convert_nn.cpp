@@ -498,6 +498,7 @@ Values conv_integer(N& n) {
 }
 Values qlinear_conv(N& n) {
   // Inputs x, its scale and zero point, w, its scale and zero point, the output's scale and zero point, bias.
+  n.expect_quantised({0, 3, 7});
   const size_t spatial = spatial_axes(n);
   auto shape = n.known_shape(3);
   Ints kernel;

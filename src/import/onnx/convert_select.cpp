@@ -26,7 +26,7 @@ PrimExpr size_of_value(N& n, const Expr& value, std::string_view name) {
 PrimExpr size_input(N& n, size_t i, const char* what) {
   if (SmallRef s = n.small(i)) {
     if (s->items.size() != 1) n.malformed(fmt::format("'{}' of {} must be one number", what, n.op_type()));
-    return s->items[0];
+    return tir::cast(i64, s->items[0]);
   }
   return size_of_value(n, n.in(i), what);
 }

@@ -201,6 +201,7 @@ Values recurrent(N& n) {
   const std::string& kind = n.op_type();
   const int64_t gates = kind == "LSTM" ? 4 : kind == "GRU" ? 3 : 1;
   if (n.rank(0) != 3) n.malformed(fmt::format("{} takes a tensor of rank 3", kind));
+  n.expect_one_dtype({0, 1, 2, 3, 5, 6, 7});
   if (n.has(4) || (kind == "LSTM" && n.attr_int("input_forget", 0) != 0)) return recurrent_layer(n);
   const bool batch_first = n.attr_int("layout", 0) != 0;
   Expr x = batch_first ? n.transpose(n.in(0), {1, 0, 2}) : n.in(0);

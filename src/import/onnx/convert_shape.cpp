@@ -61,6 +61,9 @@ void copy_where_zero(const Shape& have, Shape& to) {
 Values reshape(N& n) {
   if (!known_sizes(n, 1)) return reshape_at_run_time(n);
   Shape want = n.sizes(1, "shape");
+  Analyzer analyzer;  // a computed size that is negative stands for the rest, as a written one does
+  for (const PrimExpr& size : want)
+    if (!tir::as_int(size) && analyzer.can_prove_lt(size, 0)) return reshape_at_run_time(n);
   const bool allowzero = n.attr_int("allowzero", 0) != 0;
   auto have = n.shape(0);
   Shape out;

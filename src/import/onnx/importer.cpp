@@ -523,7 +523,9 @@ Importer::Body Importer::convert_body(std::string_view what, FunctionRef<Values(
   if (!out.poisoned || problems_.size() == problems || unsupported != unsupported_nodes_) return out;
   // Shapes that contradict an operator, and nothing else.
   for (size_t i = problems; i < problems_.size(); ++i)
-    if (problems_[i].code != "T2020" && !problems_[i].code.starts_with("T11")) return out;
+    if (const std::string& code = problems_[i].code;
+        code != "T2020" && code != kTooManyDimensions && !code.starts_with("T11"))
+      return out;
   const Diagnostic& first = problems_[problems];
   out.impossible = first.message + (first.location.empty() ? "" : " (" + first.location + ")");
   out.first_problem = problems;
@@ -558,8 +560,8 @@ graph::Type Importer::visible(const graph::Type& type) const {
 
 Expr Importer::branches(const Expr& condition, Body yes, Body no, const Origin& origin,
                         const std::string& where) {
-  // One branch that cannot be for these shapes must not stand in the way of the other: it is refused when it
-  // is taken.
+  // One branch that cannot be for these shapes must not stand in the way of the other, nor hide what is wrong
+  // with it: it is refused when it is taken.
   if (yes.impossible.empty() != no.impossible.empty()) {
     Body &bad = yes.impossible.empty() ? no : yes, &good = yes.impossible.empty() ? yes : no;
     if (!good.poisoned) {
@@ -568,9 +570,9 @@ Expr Importer::branches(const Expr& condition, Body yes, Body no, const Origin& 
                                      where, bad.impossible),
                          graph::result_of(good.expr)->type);
       bad.poisoned = false;
-      const auto from = problems_.begin() + std::ptrdiff_t(bad.first_problem);
-      problems_.erase(from, from + std::ptrdiff_t(bad.problems));
     }
+    const auto from = problems_.begin() + std::ptrdiff_t(bad.first_problem);
+    problems_.erase(from, from + std::ptrdiff_t(bad.problems));
   }
   if (yes.poisoned || no.poisoned) return {};
   return with_origin(make<graph::If>(condition, yes.expr, no.expr), origin);
@@ -589,75 +591,6 @@ std::vector<FormRef> Importer::joined(const Body& yes, const Body& no, const std
            where);
   }
   return out;
-}
-
-std::optional<bool> Importer::sizes_equal(const PrimExpr& a, const PrimExpr& b) const {
-  const auto same = [](const PrimExpr& x, const PrimExpr& y) {
-    return x.same_as(y) || tir::is_zero(simplify(x - y));
-  };
-  if (same(a, b)) return true;
-  for (const KnownSizes& k : sizes_)
-    if ((same(a, k.a) && same(b, k.b)) || (same(a, k.b) && same(b, k.a))) return k.equal;
-  return std::nullopt;
-}
-
-bool Importer::fork_on_sizes(NodeContext& n, const std::vector<KnownSizes>& equal,
-                             std::optional<KnownSizes> last) {
-  if (fork_) return true;  // of the same node: its variants ask again
-  const size_t copies = equal.size() * following_;
-  if (variants_ + equal.size() > kMaxVariants || variant_nodes_ + copies > kMaxVariantNodes) return false;
-  variants_ += equal.size();
-  variant_nodes_ += copies;
-  const auto number = [&](const PrimExpr& e) {
-    Value v(small_of(i64, {}, {e}));
-    return expr_of(v, n.origin);
-  };
-  Fork f;
-  for (const KnownSizes& k : equal) f.conditions.push_back(n.op("equal", {number(k.a), number(k.b)}));
-  f.convert = [this, equal, last, &node = *converting_, &env = n.env](size_t variant, Scope& outputs) {
-    for (size_t i = 0; i < equal.size() && i <= variant; ++i)
-      sizes_.push_back({equal[i].a, equal[i].b, i == variant});
-    if (variant == equal.size() && last) sizes_.push_back(*last);
-    convert_node(node, outputs, env);
-  };
-  fork_ = std::move(f);
-  return true;
-}
-
-Values Importer::convert_forked(proto::GraphProto& g, const std::vector<int>& order, size_t at, Scope& scope,
-                                const Env& env) {
-  const Fork fork = *std::exchange(fork_, std::nullopt);
-  proto::NodeProto& node = *g.mutable_node(order[at]);
-  NodeContext n(*this, node, scope, env, 0, 0);
-  const auto variant = [&](size_t i) {
-    const size_t outer = sizes_.size();
-    Scope rest;
-    rest.parent = &scope;
-    fork.convert(i, rest);
-    Values out = fork_ ? convert_forked(g, order, at, rest, env) : convert_from(g, order, at + 1, rest, env);
-    sizes_.resize(outer);
-    return out;
-  };
-  const std::function<Values(size_t)> from = [&](size_t i) {
-    if (i == fork.conditions.size()) return variant(i);
-    Body yes = convert_body("variant", [&] { return variant(i); });
-    Body no = convert_body("variant", [&] { return from(i + 1); });
-    const std::vector<FormRef> forms = joined(yes, no, n.where());
-    const size_t count = size_t(g.output_size());
-    const Expr both = branches(fork.conditions[i], std::move(yes), std::move(no), n.origin, n.where());
-    Values out(count);
-    if (!both) {
-      for (Value& v : out) v.poisoned = true;
-      return out;
-    }
-    const Expr result = builder.emit(both, "forked");
-    for (size_t k = 0; k < count; ++k)
-      out[k] = {
-          n.with_sizes(count == 1 ? result : Expr(builder.emit(op::get_item(result, int64_t(k)), "output"))),
-          forms[k]};
-    return out;
-  };
-  return from(0);
 }
 
 // ---------------------------------------------------------------- the model

@@ -22,6 +22,12 @@ namespace tenon::onnx {
 constexpr size_t kMaxVariants = 16;
 /// Nodes that are copied for that, at most: large models are compiled once, for sizes that are equal.
 constexpr size_t kMaxVariantNodes = 500;
+/// Tensors whose rank only the run knows have a variant for each rank up to this one; the run refuses others.
+constexpr int64_t kMaxRank = 6;
+constexpr const char* kTooManyDimensions = "T2104";
+/// Variants for ranks, and nodes copied for them, at most: those of two such tensors.
+constexpr size_t kMaxRankVariants = size_t(kMaxRank + 1) * size_t(kMaxRank + 2);
+constexpr size_t kMaxRankNodes = 5000;
 
 using graph::Expr;
 
@@ -90,6 +96,12 @@ class NodeContext {
   bool wants_output(size_t i) const { return i < size_t(node.output_size()) && !node.output(int(i)).empty(); }
   /// The input as an expression; T2020 when it is missing.
   Expr in(size_t i);
+  /// These inputs, where they are given, have one data type; T2020.
+  void expect_one_dtype(std::initializer_list<size_t> inputs);
+  /// These inputs hold quantised numbers: integers of at most 16 bits; T2020.
+  void expect_quantised(std::initializer_list<size_t> inputs);
+  /// Whether the expression is one of the inputs.
+  bool is_input(const Expr& e);
   Expr opt(size_t i) { return has(i) ? in(i) : Expr(); }
   /// The input's elements when they are known; null otherwise.
   SmallRef small(size_t i);
@@ -255,6 +267,15 @@ class Importer {
   /// that are, in the last one none are, and `last` holds. False: there would be too many variants.
   bool fork_on_sizes(NodeContext& n, const std::vector<KnownSizes>& equal,
                      std::optional<KnownSizes> last = {});
+  /// The number that a size is in the variant that is being converted.
+  std::optional<int64_t> known_size(const PrimExpr& size) const;
+  /// A node whose results' ranks depend on a size, the length of a vector of values: known_size knows it in
+  /// each variant. False: there would be too many.
+  bool fork_on_rank(NodeContext& n, const PrimExpr& size);
+  /// The same for a tensor of unknown rank, which `ranked` replaces in each variant.
+  bool fork_on_unknown_rank(NodeContext& n, const Expr& x);
+  /// A tensor of unknown rank as it is in the variant that is being converted; any other as it is.
+  Expr ranked(const Expr& x) const;
   /// Sizes that two others broadcast to, bound in the sequence that is being emitted or around it.
   struct Stretched {
     PrimExpr a, b, size;
@@ -308,12 +329,19 @@ class Importer {
   std::optional<Fork> fork_;
   proto::NodeProto* converting_ = nullptr;  ///< of the model: what a fork converts again
   std::vector<KnownSizes> sizes_;           ///< of the variant that is being converted
-  size_t variants_ = 1;                     ///< of the whole model that sizes have asked for
-  size_t variant_nodes_ = 0;                ///< copies of nodes in them
-  size_t following_ = 0;                    ///< nodes of the graph from the one that is being converted on
+  struct Ranked {
+    Expr unknown, known;
+  };
+  std::vector<Ranked> ranked_;  ///< the same
+  size_t rank_variants_ = 0, rank_nodes_ = 0;
+  size_t variants_ = 1;       ///< of the whole model that sizes have asked for
+  size_t variant_nodes_ = 0;  ///< copies of nodes in them
+  size_t following_ = 0;      ///< nodes of the graph from the one that is being converted on
   int64_t unsupported_nodes_ = 0;
   Values convert_from(proto::GraphProto& g, const std::vector<int>& order, size_t at, Scope& scope,
                       const Env& env);
+  /// `known` makes a rank known in its variant.
+  bool fork_on_ranks(NodeContext& n, const PrimExpr& size, std::function<void(int64_t)> known);
   Values convert_forked(proto::GraphProto& g, const std::vector<int>& order, size_t at, Scope& scope,
                         const Env& env);
   void read_opsets();

@@ -68,7 +68,7 @@ Expr NodeContext::in(size_t i) {
   if (!has(i)) malformed(fmt::format("{} needs input {}, which is missing", op_type(), i));
   Value* v = scope.find(node.input(int(i)));
   if (!v || !v->present()) malformed(fmt::format("input {} of {} has no value", i, op_type()));
-  return importer.expr_of(*v, origin);
+  return importer.ranked(importer.expr_of(*v, origin));
 }
 
 void NodeContext::not_known(const std::string& message, std::string otherwise) {
@@ -158,17 +158,21 @@ const graph::TensorType& NodeContext::type(size_t i) {
 
 int64_t NodeContext::rank(size_t i) {
   const int64_t n = type(i).ndim;
-  if (n < 0)
+  if (n < 0) {
+    importer.fork_on_unknown_rank(*this, in(i));
     not_known(fmt::format("{} of a tensor of unknown rank is not supported", op_type()),
               "give the model's inputs shapes");
+  }
   return n;
 }
 
 std::optional<Array<PrimExpr>> NodeContext::shape(size_t i) { return graph::known_shape(in(i)); }
 Array<PrimExpr> NodeContext::known_shape(size_t i) {
   auto s = shape(i);
-  if (!s)
+  if (!s) {
+    rank(i);  // asks for variants where that is unknown, too
     not_known(fmt::format("{} of a tensor whose shape is not known at import is not supported", op_type()));
+  }
   return *s;
 }
 
@@ -263,9 +267,33 @@ std::vector<int64_t> NodeContext::need_ints(const std::string& name) {
   return attr_ints(name);
 }
 
+void NodeContext::expect_one_dtype(std::initializer_list<size_t> inputs) {
+  const size_t first = *inputs.begin();
+  for (size_t i : inputs)
+    if (has(i) && dtype(i) != dtype(first))
+      malformed(fmt::format("inputs {} and {} of {} have different data types", first, i, op_type()));
+}
+
+void NodeContext::expect_quantised(std::initializer_list<size_t> inputs) {
+  for (size_t i : inputs)
+    if (has(i) && (!dtype(i).is_integer() || dtype(i).bits > 16))
+      malformed(fmt::format("input {} of {} holds no integers of at most 16 bits", i, op_type()));
+}
+
+bool NodeContext::is_input(const Expr& e) {
+  for (int i = 0; i < node.input_size(); ++i)
+    if (has(size_t(i)) && in(size_t(i)).same_as(e)) return true;
+  return false;
+}
+
 Expr NodeContext::op(std::string_view name, Array<Expr> args, ObjectRef attrs) {
   if (!graph::find_op(name))
     unsupported(fmt::format("{} needs the graph operator '{}', which this build lacks", op_type(), name));
+  // Kernels are made for known ranks.
+  if (op::definition(*graph::find_op(name)).tensor_def)
+    for (const Expr& a : args)
+      if (const auto* t = graph::as_tensor(a); t && t->ndim < 0 && is_input(a))
+        importer.fork_on_unknown_rank(*this, a);
   return emit(op::op_call(name, std::move(args), std::move(attrs), origin));
 }
 

@@ -12,11 +12,13 @@ using Shape = Array<PrimExpr>;
 
 int64_t Index::length() const {
   const auto shape = graph::known_shape(e_);
-  const auto count = shape && shape->size() == 1 ? tir::as_int((*shape)[0]) : std::nullopt;
-  if (!count)
+  const auto count = shape && shape->size() == 1 ? n_->importer.known_size((*shape)[0]) : std::nullopt;
+  if (!count) {
+    if (shape && shape->size() == 1) n_->importer.fork_on_rank(*n_, (*shape)[0]);
     n_->not_known(
         fmt::format("{} with a number of values that only the run knows is not supported", n_->op_type()),
         "export the model with inputs of known rank");
+  }
   return *count;
 }
 Index Index::range(int64_t begin, int64_t end) const {
@@ -50,7 +52,10 @@ bool known_numbers(N& n, size_t i) {
 Index index_input(N& n, size_t i) {
   if (!n.dtype(i).is_integer()) n.malformed(fmt::format("input {} of {} must be integers", i, n.op_type()));
   const Expr x = n.cast(n.in(i), i64);
-  return {n, n.rank(i) == 0 ? n.reshape(x, {PrimExpr(1)}) : x};
+  if (n.rank(i) == 0) return {n, n.reshape(x, {PrimExpr(1)})};
+  const auto shape = graph::known_shape(x);
+  const auto count = shape && shape->size() == 1 ? n.importer.known_size((*shape)[0]) : std::nullopt;
+  return {n, count ? n.checked(x, {PrimExpr(*count)}) : x};
 }
 Index index_of(N& n, const Shape& sizes) {
   std::vector<int64_t> known;

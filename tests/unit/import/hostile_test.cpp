@@ -347,9 +347,11 @@ std::vector<Case> cases() {
   add("pad_absurd", "T2020", "absurd width",
       one(node("Pad", {"x", "p"}, {"y"}), {ints("p", {4}, {int64_t(1) << 60, 0, 0, 0})}));
   add("dynamic_rank", "T2102", "a number of values that only the run knows",
-      model({{node("Reshape", {"x", "s"}, {"y"}, {}, "r")},
+      model({{node("Reshape", {"x", "r"}, {"a"}), node("Reshape", {"a", "s"}, {"b"}),
+              node("Reshape", {"b", "t"}, {"y"})},
              {},
-             {value("x", FLOAT, {2, 3}), value("s", INT64, {"n"})},
+             {value("x", FLOAT, {2, 3}), value("r", INT64, {"n"}), value("s", INT64, {"m"}),
+              value("t", INT64, {"k"})},
              {value("y", FLOAT, {})}})
           .bytes);
   add("gather_outside", "T2020", "index 9 of Gather",

@@ -1107,6 +1107,26 @@ runs("Resize of four symbolic axes", node, [tuple("ABCD")], (floats(1, 4, 2, 2),
 node, held = Node("Resize", ["a", "", "", "s"], ["y"], mode="nearest", keep_aspect_ratio_policy="not_larger", axes=[2, 3]), {"s": i64(6, 6)}
 runs("Resize that keeps the aspect of symbolic sizes", node, [(1, 1, "H", "W")], (floats(1, 1, 3, 2),), (floats(1, 1, 4, 12),), constants=held)
 
+# Ranks that only the run knows: a variant for each of them.
+node = [Node("Reshape", ["a", "b"], ["h"]), Node("Transpose", ["h"], ["y"])]
+runs("Reshape to a rank that only the run knows", node, [(2, "N"), ("K",)], *((floats(2, 6), i64(*s)) for s in ((12,), (3, 4), (2, 2, 3), (1, 2, 1, 2, 3, 1), (-1,))))
+runs("Unsqueeze at as many axes as the run says", Node("Unsqueeze", ["a", "b"], ["y"]), [(2, "N"), ("K",)], *((floats(2, 3), i64(*s)) for s in ((0,), (0, 3), (1, -1, 0))))
+runs("Expand to a rank that only the run knows", [Node("Expand", ["a", "b"], ["h"]), Node("Add", ["h", "h"], ["y"])], [(2, "N"), ("K",)],
+     *((floats(2, 3), i64(*s)) for s in ((3,), (2, 1), (4, 2, 3))))
+
+# What operators take for granted of symbolic sizes ends a run that has others.
+runs("AveragePool of windows larger than the image", Node("AveragePool", ["a"], ["y"], kernel_shape=[3, 2], strides=[2, 2]), [(1, 2, "H", "W")], (floats(1, 2, 5, 4),), refused("T0501", floats(1, 2, 1, 4)))
+runs("Conv of a kernel larger than the image", Node("Conv", ["a", "w"], ["y"], dilations=[2]), [(1, 1, "W")], (floats(1, 1, 6),), refused("T0501", floats(1, 1, 4)), constants={"w": floats(1, 1, 3)})
+runs("RoiAlign of regions of a symbolic width", Node("RoiAlign", ["a", "b", "c"], ["y"], output_height=2, output_width=2), [(1, 2, 6, 6), (2, "m"), (2,)],
+     refused("T0501", floats(1, 2, 6, 6), floats(2, 3), i64(0, 0)))
+runs("Col2Im of a symbolic number of windows", Node("Col2Im", ["a", "s", "k"], ["y"]), [(1, 4, "L")], (floats(1, 4, 9),), refused("T0501", floats(1, 4, 5)), constants={"s": i64(4, 4), "k": i64(2, 2)})
+runs("GroupNormalization of symbolic channels", Node("GroupNormalization", ["a", "b", "c"], ["y"], num_groups=2), [(1, "C", 3), ("C",), ("C",)],
+     (floats(1, 4, 3), floats(4), floats(4)), refused("T0501", floats(1, 3, 3), floats(3), floats(3)))
+runs("Pad that crops more than there is", Node("Pad", ["a", "p"], ["y"], mode="reflect"), [("N",)], by_onnxruntime(Node("Pad", ["a", "p"], ["y"], mode="reflect"), f32(1, 2, 3, 4), constants={"p": i64(2, -1)}), refused("T0501", f32()), constants={"p": i64(2, -1)})
+runs("Resize of nothing", Node("Resize", ["a", "", "", "s"], ["y"]), [("N",)], (floats(3),), refused("T0501", f32()), constants={"s": i64(4)})
+runs("DFT of symbolic parts", Node("DFT", ["a"], ["y"], axis=1) if LATEST < 20 else Node("DFT", ["a", "", "x"], ["y"]), [(1, 4, "P")], (floats(1, 4, 1),), (floats(1, 4, 2),), refused("T0501", floats(1, 4, 3)), constants={"x": i64(1).reshape(())})
+runs("Reshape to a computed rest", [Node("Shape", ["a"], ["h"], start=1), Node("Min", ["h", "m"], ["t"]), Node("Reshape", ["a", "t"], ["y"])], [(2, "N")], (floats(2, 3),), constants={"m": i64(-1)})
+
 PAGE = pathlib.Path(__file__).resolve().parent / "samples.json"
 PAGE.write_text("[\n" + ",\n".join(json.dumps(c, separators=(",", ":")) for c in cases) + "\n]\n")
 print(f"{len(cases)} cases, {PAGE.stat().st_size} bytes")
