@@ -175,11 +175,16 @@ void schedule_all(Draft& draft) {
   }
 }
 
-/// Tensors without a buffer stand in the way; code generation will name them.
+/// Tensors without a buffer stand in the way; code generation will name them. Programs with a block that
+/// never runs stay as they are: for axes without elements there is no order to choose, nor a loop that binds
+/// them.
 bool schedulable(const PrimFunc& f) {
   bool found = false;
   pre_order(f->body, [&](const ObjectRef& n) {
-    found = found || n.is<ProducerLoad>() || n.is<ProducerStore>();
+    const auto* block = n.as<Block>();
+    found = found || n.is<ProducerLoad>() || n.is<ProducerStore>() ||
+            (block && std::any_of(block->iter_vars.begin(), block->iter_vars.end(),
+                                  [](const IterVar& v) { return is_zero(v->dom->extent); }));
     return !found;
   });
   return !found;

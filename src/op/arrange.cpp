@@ -301,9 +301,9 @@ Type infer_space_to_batch(InferContext& ctx) {
   const Blocks b = blocks_of(ctx.attrs<BlockAttrs>());
   for (size_t i = 0; i < b.size.size(); ++i) {
     const PrimExpr whole = simplify(out[i + 1] + (b.begin[i] + b.end[i]));
-    if (auto n = tir::as_int(whole); n && *n % b.size[i])
-      return ctx.error(
-          fmt::format("axis {} has {} elements with its margins, no multiple of {}", i + 1, *n, b.size[i]));
+    if (!ctx.require_multiple(whole, b.size[i]))
+      return ctx.error(fmt::format("axis {} has {} elements with its margins, no multiple of {}", i + 1,
+                                   show_dim(whole), b.size[i]));
     out.set(i + 1, simplify(tir::floordiv(whole, PrimExpr(b.size[i]))));
     out.set(0, simplify(out[0] * b.size[i]));
   }
@@ -339,12 +339,13 @@ Type infer_batch_to_space(InferContext& ctx) {
   for (size_t i = 0; i < b.size.size(); ++i) {
     all *= b.size[i];
     const PrimExpr whole = simplify(out[i + 1] * b.size[i] - (b.begin[i] + b.end[i]));
-    if (auto n = tir::as_int(whole); n && *n < 0)
+    if (!ctx.require_not_negative(whole))
       return ctx.error(fmt::format("margins cut more than axis {} has", i + 1));
     out.set(i + 1, whole);
   }
-  if (auto n = tir::as_int(out[0]); n && *n % all)
-    return ctx.error(fmt::format("a batch of {} is no multiple of the {} places of a block", *n, all));
+  if (!ctx.require_multiple(out[0], all))
+    return ctx.error(
+        fmt::format("a batch of {} is no multiple of the {} places of a block", show_dim(out[0]), all));
   out.set(0, simplify(tir::floordiv(out[0], PrimExpr(all))));
   return make_type(out, x.ndim, x.dtype);
 }
@@ -386,7 +387,7 @@ Type infer_im2col(InferContext& ctx) {
     if (kernel[i] < 1 || step[i] < 1 || gap[i] < 1)
       return ctx.error("sizes, strides and dilations are at least 1");
     const PrimExpr room = simplify(s[i + 2] + (pad[i] + pad[i + n] - window));
-    if (auto k = tir::as_int(room); k && *k < 0)
+    if (!ctx.require_not_negative(room))
       return ctx.error(fmt::format("a window of {} does not fit into axis {} of {}", window, i + 2, show(s)));
     columns = columns * kernel[i];
     places = places * (tir::floordiv(room, PrimExpr(step[i])) + 1);
@@ -428,8 +429,7 @@ Type infer_channel_shuffle(InferContext& ctx) {
   Shape s;
   if (!ctx.expect_shape(x, "x", s)) return {};
   if (s.size() < 2) return ctx.error(fmt::format("{} has no channels", show(s)));
-  auto n = tir::as_int(s[1]);
-  if (groups < 1 || (n && *n % groups))
+  if (groups < 1 || !ctx.require_multiple(s[1], groups))
     return ctx.error(fmt::format("{} channels are not {} groups", show({s[1]}), groups));
   return like(x, x.dtype);
 }
@@ -618,7 +618,7 @@ Type infer_glu(InferContext& ctx) {
   if (!ctx.expect_shape(x, "x", out)) return {};
   if (!ctx.expect_axis(ctx.attrs<AxisAttrs>().axis, x.ndim)) return {};
   const auto axis = size_t(normal_axis(ctx.attrs<AxisAttrs>().axis, x.ndim));
-  if (auto n = tir::as_int(out[axis]); n && *n % 2)
+  if (!ctx.require_multiple(out[axis], 2))
     return ctx.error(fmt::format("axis {} of {} has no two halves", axis, show(out)));
   out.set(axis, simplify(tir::floordiv(out[axis], PrimExpr(2))));
   return make_type(out, x.ndim, x.dtype);

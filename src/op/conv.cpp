@@ -99,12 +99,11 @@ bool push_output_sizes(InferContext& ctx, const Shape& p, const Shape& q, size_t
   for (size_t i = 0; i < n; ++i) {
     const PrimExpr window = (q[i + first_q] - 1) * PrimExpr(c.dilation[i]) + 1;
     const PrimExpr slack = simplify(p[i + first_p] + PrimExpr(c.pads[i] + c.pads[i + n]) - window);
-    const PrimExpr size = simplify(tir::floordiv(slack, PrimExpr(c.strides[i])) + 1);
-    if (tir::as_int(slack).value_or(0) < 0 || !ctx.require_not_negative(size))
+    if (!ctx.require_not_negative(slack))
       return ctx.error(
           fmt::format("data {} and weight {}: the kernel is larger than the padded image in spatial axis {}",
                       show(p), show(q), i));
-    out.push_back(size);
+    out.push_back(simplify(tir::floordiv(slack, PrimExpr(c.strides[i])) + 1));
   }
   return true;
 }
@@ -202,10 +201,9 @@ Type infer_conv(InferContext& ctx, size_t n) {
                     both, a.groups));
   const PrimExpr outputs = simplify((*q)[0] * PrimExpr(std::max<int64_t>(1, b.kernel.out)));
   const bool depthwise = is_depthwise(a, *p, *q, b);
-  if (auto o = tir::as_int(outputs);
-      o && (*o % a.groups || (!depthwise && tir::as_int((*q)[0]).value() % a.groups)))
-    return ctx.error(
-        fmt::format("{}: {} output channels are not divisible by {} groups", both, *o, a.groups));
+  if (!ctx.require_multiple(outputs, a.groups) || (!depthwise && !ctx.require_multiple((*q)[0], a.groups)))
+    return ctx.error(fmt::format("{}: {} output channels are not divisible by {} groups", both,
+                                 show_dim(outputs), a.groups));
   Shape out{(*p)[0], (*q)[0]};
   if (!push_output_sizes(ctx, *p, *q, 2, 2, n, out)) return {};
   if (b.out) out.push_back(PrimExpr(b.out));

@@ -194,8 +194,9 @@ Type infer_transpose(InferContext& ctx, size_t n) {
     return ctx.error(
         fmt::format("data {} and weight {}: the numbers of input channels differ", show(*p), show(*q)),
         "the weight has the shape (inputs, outputs / groups, …)");
-  if (auto channels = tir::as_int((*p)[1]); channels && *channels % a.groups)
-    return ctx.error(fmt::format("{} input channels are not divisible by {} groups", *channels, a.groups));
+  if (!ctx.require_multiple((*p)[1], a.groups))
+    return ctx.error(
+        fmt::format("{} input channels are not divisible by {} groups", show_dim((*p)[1]), a.groups));
   Shape out{(*p)[0], simplify((*q)[1] * PrimExpr(a.groups))};
   for (size_t i = 0; i < n; ++i) {
     const PrimExpr window = ((*q)[i + 2] - 1) * PrimExpr(c.dilation[i]) + 1;

@@ -18,8 +18,7 @@ Type type_of_sizes(InferContext& ctx, size_t i, DataType dtype) {
   const auto shape = ctx.shape(i);
   if (shape)
     for (const PrimExpr& d : *shape)
-      if (auto v = tir::as_int(d); v && *v < 0)
-        return ctx.error(fmt::format("{} has a negative size", show(*shape)));
+      if (!ctx.require_not_negative(d)) return ctx.error(fmt::format("{} has a negative size", show(*shape)));
   return make_type(shape, ctx.shape_rank(i), dtype);
 }
 
@@ -111,7 +110,7 @@ Type infer_eye(InferContext& ctx) {
   const PrimExpr rows = scalar_arg(ctx.call, 0), columns = scalar_arg(ctx.call, 1);
   if (!rows || !columns) return make_type(std::nullopt, 2, dtype);
   for (const PrimExpr& e : {rows, columns})
-    if (auto v = tir::as_int(e); v && *v < 0) return ctx.error(fmt::format("size {} is negative", *v));
+    if (!ctx.require_not_negative(e)) return ctx.error(fmt::format("size {} is negative", show_dim(e)));
   return make_type(Shape{tir::cast(i64, rows), tir::cast(i64, columns)}, 2, dtype);
 }
 Tensors def_eye(const Call& call, const Tensors&) {

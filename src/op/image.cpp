@@ -41,12 +41,12 @@ Type infer_resize(InferContext& ctx, size_t n) {
   Shape out(have->begin(), have->end() + 0);
   for (size_t i = 0; i < n; ++i) {
     const size_t axis = have->size() - n + i;
-    if (auto v = tir::as_int((*size)[i]); v && *v < 0)
-      return ctx.error(fmt::format("size {} is negative", *v));
-    if (tir::is_zero((*have)[axis]) && !tir::is_zero((*size)[i]))
-      return ctx.error(fmt::format("image {} has no elements", show(*have)));
+    if (!ctx.require_not_negative((*size)[i]))
+      return ctx.error(fmt::format("size {} is negative", show_dim((*size)[i])));
     out.set(axis, (*size)[i]);
   }
+  for (size_t axis = have->size() - n; axis < have->size(); ++axis)
+    if (!ctx.expect_elements(*have, axis, product(out))) return {};
   return make_type(out, 0, x.dtype);
 }
 

@@ -152,6 +152,9 @@ bool InferContext::require_not_negative(const PrimExpr& size) {
   if (const auto n = tir::as_int(size)) return *n >= 0;
   return require_equal(tir::max(size, PrimExpr(0)), size);
 }
+bool InferContext::require_multiple(const PrimExpr& size, int64_t n) {
+  return n == 1 || require_equal(simplify(tir::floordiv(size, PrimExpr(n)) * PrimExpr(n)), size);
+}
 bool InferContext::expect_elements(const Shape& from, size_t i, const PrimExpr& count) {
   if (tir::as_int(from[i]).value_or(0) > 0) return true;
   const PrimExpr picked = simplify(tir::select(tir::eq(from[i], PrimExpr(0)), count, PrimExpr(0)));

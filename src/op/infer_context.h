@@ -112,6 +112,8 @@ class InferContext {
   [[nodiscard]] bool require_at_most(const PrimExpr& have, const PrimExpr& most);
   /// A size that a rule computes is not below 0: as require_equal.
   [[nodiscard]] bool require_not_negative(const PrimExpr& size);
+  /// n, which is positive, divides the size: as require_equal.
+  [[nodiscard]] bool require_multiple(const PrimExpr& size, int64_t n);
   /// Axis i of `from` has elements where `count`, the number of those that are picked from it, is not 0.
   [[nodiscard]] bool expect_elements(const Shape& from, size_t i, const PrimExpr& count);
   /// `have` is `want` or 1, as broadcasting needs it.

@@ -36,7 +36,7 @@ Type infer_square(InferContext& ctx) {
 }
 Type infer_solve(InferContext& ctx) {
   const auto& b = ctx.tensor(1);
-  if (!expect_square(ctx, 0)) return {};
+  if (!expect_square(ctx, 0) || !ctx.expect_same_type(ctx.tensor(0).dtype, b.dtype)) return {};
   auto s = shape_of(ctx.tensor(0)), r = shape_of(b);
   if (s && r) {
     bool fits = r->size() == s->size();

@@ -185,8 +185,9 @@ Type infer_group_norm(InferContext& ctx) {
   if (!ctx.expect_axis(a.channel_axis, x.ndim, "channel_axis")) return {};
   const int64_t axis = normal_axis(a.channel_axis, x.ndim);
   auto have = shape_of(x);
-  if (auto c = have ? tir::as_int((*have)[size_t(axis)]) : std::nullopt; c && *c % a.num_groups)
-    return ctx.error(fmt::format("{} channels are not divisible by {} groups", *c, a.num_groups));
+  if (have && !ctx.require_multiple((*have)[size_t(axis)], a.num_groups))
+    return ctx.error(fmt::format("{} channels are not divisible by {} groups",
+                                 show_dim((*have)[size_t(axis)]), a.num_groups));
   return infer_norm(ctx, x, {axis});
 }
 

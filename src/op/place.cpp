@@ -312,6 +312,18 @@ Tensors def_unpool(const Call& call, const Tensors& in) {
 // ---------------------------------------------------------------- fold
 /// Elements of a window: more than any image has.
 constexpr int64_t kMaxTaps = int64_t(1) << 40;
+/// How many windows an image has along each axis.
+Shape fold_places(const UnfoldAttrs& a, const Shape& image) {
+  const size_t n = image.size();
+  const auto kernel = per_axis(a.kernel_size, n, 1), strides = per_axis(a.strides, n, 1),
+             dilation = per_axis(a.dilation, n, 1), padding = paddings(a.padding, n);
+  Shape places;
+  for (size_t i = 0; i < n; ++i) {
+    const PrimExpr room = image[i] + (padding[i] + padding[i + n]) - ((kernel[i] - 1) * dilation[i] + 1);
+    places.push_back(simplify(tir::floordiv(room, PrimExpr(strides[i])) + 1));
+  }
+  return places;
+}
 Type infer_fold_columns(InferContext& ctx) {
   const auto& x = ctx.tensor(0);
   if (!ctx.expect_rank(x, "x", 3)) return {};
@@ -333,9 +345,17 @@ Type infer_fold_columns(InferContext& ctx) {
   for (const auto& steps : {a.strides, a.dilation})
     for (int64_t k : steps)
       if (k < 1) return ctx.error(fmt::format("a step of {}", k));
-  if (auto c = tir::as_int((*s)[1]); c && *c % taps != 0)
-    return ctx.error(fmt::format("windows of {} elements do not divide {} columns", taps, *c));
-  Shape out{(*s)[0], simplify(tir::floordiv((*s)[1], PrimExpr(taps)))};
+  const PrimExpr channels = simplify(tir::floordiv((*s)[1], PrimExpr(taps)));
+  if (!ctx.require_equal((*s)[1], simplify(channels * taps)))
+    return ctx.error(fmt::format("windows of {} elements do not divide {} columns", taps, show_dim((*s)[1])));
+  const Shape places = fold_places(a, *image);
+  for (const PrimExpr& count : places)
+    if (!ctx.require_not_negative(count))
+      return ctx.error(fmt::format("a window is larger than the image {}", show(*image)));
+  if (!ctx.require_equal((*s)[2], simplify(product(places))))
+    return ctx.error(fmt::format("an image {} has {} windows, and x has {}", show(*image), show(places),
+                                 show_dim((*s)[2])));
+  Shape out{(*s)[0], channels};
   for (const PrimExpr& d : *image) out.push_back(d);
   return make_type(out, 0, x.dtype);
 }
@@ -346,13 +366,9 @@ Tensors def_fold_columns(const Call& call, const Tensors& in) {
   const auto kernel = per_axis(a.kernel_size, n, 1), strides = per_axis(a.strides, n, 1),
              dilation = per_axis(a.dilation, n, 1), padding = paddings(a.padding, n);
   Array<tir::IterVar> ks;
-  Shape window, places;
-  for (size_t i = 0; i < n; ++i) {
+  const Shape places = fold_places(a, image);
+  for (size_t i = 0; i < n; ++i)
     ks.push_back(te::reduce_axis(tir::range(PrimExpr(0), PrimExpr(kernel[i])), fmt::format("k{}", i)));
-    window.push_back(PrimExpr(kernel[i]));
-    const PrimExpr room = image[i] + (padding[i] + padding[i + n]) - ((kernel[i] - 1) * dilation[i] + 1);
-    places.push_back(simplify(tir::floordiv(room, PrimExpr(strides[i])) + 1));
-  }
   const DataType t = wide_type(in[0].dtype());
   const te::Tensor sum = te::compute(
       out,

@@ -61,14 +61,14 @@ Type infer_pool(InferContext& ctx, size_t n, Kind kind) {
     const PrimExpr size = (*have)[i + 2], stride = w.strides[i];
     const PrimExpr room =
         simplify(size + PrimExpr(w.pads[i] + w.pads[i + n] - (w.size[i] - 1) * w.dilation[i] - 1));
-    // Rounded up, a window must still begin inside of the image or the padding before it.
-    const PrimExpr places = simplify(a.ceil_mode ? tir::min(tir::ceildiv(room, stride) + 1,
-                                                            tir::ceildiv(size + PrimExpr(w.pads[i]), stride))
-                                                 : tir::floordiv(room, stride) + 1);
-    if (tir::as_int(room).value_or(0) < 0 || !ctx.require_not_negative(places))
+    if (!ctx.require_not_negative(room))
       return ctx.error(
           fmt::format("the window is larger than the padded image {} in spatial axis {}", show(*have), i));
-    out.push_back(places);
+    // Rounded up, a window must still begin inside of the image or the padding before it.
+    const PrimExpr places = a.ceil_mode ? tir::min(tir::ceildiv(room, stride) + 1,
+                                                   tir::ceildiv(size + PrimExpr(w.pads[i]), stride))
+                                        : tir::floordiv(room, stride) + 1;
+    out.push_back(simplify(places));
   }
   if (blocked) out.push_back(have->back());
   return make_type(out, 0, x.dtype);

@@ -110,8 +110,15 @@ Term for_blocks(InferContext& ctx, const Term& x, const Term& parameter, int64_t
 }
 Term parameter_of(InferContext& ctx, const Term& x, const Term& p, const QuantizeAttrs& a) {
   if (a.block_size > 0) return for_blocks(ctx, x, p, a.block_size, a.axis);
-  const auto s = x.dims();
-  return s ? along_axis(ctx, p, a.axis, int64_t(s->size())) : Term();
+  const auto s = x.dims(), n = p.dims();
+  if (!s) return {};
+  if (n && n->size() == 1 && !tir::is_one((*n)[0])) {
+    if (!ctx.expect_axis(a.axis, int64_t(s->size()))) return {};
+    const PrimExpr size = (*s)[size_t(normal_axis(a.axis, int64_t(s->size())))];
+    if (!ctx.require_broadcast_to({(*n)[0]}, {size}))
+      return ctx.error(fmt::format("{} scales or zero points for {} elements", show(*n), show_dim(size)));
+  }
+  return along_axis(ctx, p, a.axis, int64_t(s->size()));
 }
 
 Term quantize(InferContext& ctx, const Terms& args) {

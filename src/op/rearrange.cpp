@@ -195,15 +195,20 @@ Type infer_pad(InferContext& ctx) {
   Shape out;
   for (size_t i = 0; i < have->size(); ++i) {
     const PrimExpr n = simplify((*have)[i] + PrimExpr(a.pad_width[2 * i] + a.pad_width[2 * i + 1]));
-    if (auto v = tir::as_int(n); v && *v < 0)
-      return ctx.error(fmt::format("axis {} of {} would have the size {}", i, show(*have), *v));
+    if (!ctx.require_not_negative(n))
+      return ctx.error(fmt::format("axis {} of {} would have the size {}", i, show(*have), show_dim(n)));
     out.push_back(n);
   }
   const Shape kept = cropped(*have, a);
-  for (size_t i = 0; i < have->size(); ++i)
-    if (a.pad_mode != "constant" && (a.pad_width[2 * i] > 0 || a.pad_width[2 * i + 1] > 0) &&
-        !ctx.expect_elements(kept, i, product(out)))
+  for (size_t i = 0; a.pad_mode != "constant" && i < have->size(); ++i) {
+    if (!ctx.require_not_negative(kept[i]))
+      return ctx.error(fmt::format(
+          "{} elements are cropped from axis {} of {}",
+          -std::min<int64_t>(a.pad_width[2 * i], 0) - std::min<int64_t>(a.pad_width[2 * i + 1], 0), i,
+          show(*have)));
+    if ((a.pad_width[2 * i] > 0 || a.pad_width[2 * i + 1] > 0) && !ctx.expect_elements(kept, i, product(out)))
       return {};
+  }
   return make_type(out, 0, x.dtype);
 }
 

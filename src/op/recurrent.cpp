@@ -32,6 +32,8 @@ Type infer_recurrent(InferContext& ctx, Recurrence kind) {
   if (!ctx.expect_domain(x.dtype, Domain::floating)) return {};
   if (!ctx.expect_rank(x, "x", 3)) return {};
   if (!ctx.expect_rank(ctx.tensor(2), "r", 2)) return {};
+  for (size_t i = 1; i < ctx.call.args.size(); ++i)
+    if (i != 4 && !ctx.expect_same_type(x.dtype, ctx.tensor(i).dtype)) return {};
   auto s = shape_of(x), r = shape_of(ctx.tensor(2));
   const size_t states = kind == Recurrence::lstm ? 3 : 2;
   if (!s || !r) {

@@ -25,7 +25,7 @@ Type infer_regions(InferContext& ctx, int64_t numbers, const PrimExpr& height, c
   if (!ctx.expect_domain(rois.dtype, Domain::floating)) return {};
   auto s = shape_of(x), r = shape_of(rois);
   if (!s || !r) return make_type(std::nullopt, 4, x.dtype);
-  if (auto k = tir::as_int((*r)[1]); k && *k != numbers)
+  if (!ctx.require_equal((*r)[1], PrimExpr(numbers)))
     return ctx.error(fmt::format("regions {} are not {} numbers each", show(*r), numbers));
   if (ctx.has(2) && ctx.type(2).is<graph::TensorType>()) {
     const auto& batch = ctx.tensor(2);
@@ -38,9 +38,11 @@ Type infer_regions(InferContext& ctx, int64_t numbers, const PrimExpr& height, c
     if (!ctx.expect_elements(*s, axis, product(out))) return {};
   return make_type(out, 4, x.dtype);
 }
+/// Samples of a bin along an axis, at most; images have fewer elements.
+constexpr int64_t kMostSamples = 1 << 16;
 Type infer_roi(InferContext& ctx, int64_t numbers) {
   const auto& a = ctx.attrs<RoiAttrs>();
-  if (a.pooled_height < 1 || a.pooled_width < 1 || a.sample_ratio < 0)
+  if (a.pooled_height < 1 || a.pooled_width < 1 || a.sample_ratio < 0 || a.sample_ratio > kMostSamples)
     return ctx.error(fmt::format("a result of {} by {} elements", a.pooled_height, a.pooled_width));
   if (!ctx.expect_one_of("mode", a.mode, {"avg", "max"})) return {};
   return infer_regions(ctx, numbers, a.pooled_height, a.pooled_width);

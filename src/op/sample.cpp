@@ -28,7 +28,7 @@ Type infer_grid_sample(InferContext& ctx) {
   auto s = shape_of(x), g = shape_of(grid);
   if (!s || !g) return make_type(std::nullopt, x.ndim, x.dtype);
   const size_t n = s->size() - 2;
-  if (auto k = tir::as_int((*g)[n + 1]); (k && *k != int64_t(n)) || !ctx.require_equal((*s)[0], (*g)[0]))
+  if (!ctx.require_equal((*g)[n + 1], PrimExpr(int64_t(n))) || !ctx.require_equal((*s)[0], (*g)[0]))
     return ctx.error(fmt::format("a grid {} for x {}", show(*g), show(*s)),
                      "it is (batch, sizes…, spatial axes)");
   Shape out{(*s)[0], (*s)[1]};

@@ -94,12 +94,22 @@ te::Tensor transform(const PrimExpr& rows, const PrimExpr& n, const PrimExpr& ou
 
 PrimExpr half_of(const PrimExpr& n) { return simplify(tir::floordiv(n, PrimExpr(2)) + 1); }
 
+/// Real numbers, or complex ones: 1 or 2 parts.
+bool require_parts(InferContext& ctx, const PrimExpr& parts) {
+  return ctx.require_equal(simplify(tir::max(tir::min(parts, PrimExpr(2)), PrimExpr(1))), parts);
+}
+/// The second of `parts`; that of a real number is 0.
+PrimExpr imaginary(const PrimExpr& value, const PrimExpr& parts) {
+  if (const auto known = tir::as_int(parts)) return *known == 1 ? constant(value.dtype(), 0) : value;
+  return tir::if_then_else(tir::gt(parts, PrimExpr(1)), value, constant(value.dtype(), 0));
+}
+
 Type infer_dft(InferContext& ctx) {
   const auto& a = ctx.attrs<DftAttrs>();
   const auto& x = ctx.tensor(0);
   if (!ctx.expect_domain(x.dtype, Domain::floating)) return {};
   const auto length = ctx.shape(1);
-  if (length && (length->size() != 1 || tir::as_int((*length)[0]).value_or(1) < 1))
+  if (length && (length->size() != 1 || !ctx.require_not_negative(simplify((*length)[0] - 1))))
     return ctx.error(fmt::format("the length {} is not one positive size", show(*length)));
   auto s = shape_of(x);
   if (!s || !length) return make_type(std::nullopt, x.ndim, x.dtype);
@@ -107,11 +117,10 @@ Type infer_dft(InferContext& ctx) {
   if (!ctx.expect_axis(a.axis, int64_t(s->size()))) return {};
   const auto axis = size_t(normal_axis(a.axis, int64_t(s->size())));
   const PrimExpr parts = (*s)[s->size() - 1];
-  const auto known = tir::as_int(parts);
-  if (axis + 1 == s->size() || (known && *known != 1 && *known != 2))
+  if (axis + 1 == s->size() || !require_parts(ctx, parts))
     return ctx.error(
         fmt::format("{} has no axis of real and imaginary parts behind axis {}", show(*s), axis));
-  if (a.onesided && !a.inverse && known && *known != 1)
+  if (a.onesided && !a.inverse && !ctx.require_equal(parts, PrimExpr(1)))
     return ctx.error("the halves differ for complex signals", "onesided is for real ones");
   s->set(axis, a.onesided && !a.inverse ? half_of((*length)[0]) : (*length)[0]);
   s->set(s->size() - 1, PrimExpr(a.onesided && a.inverse ? 1 : 2));
@@ -128,7 +137,7 @@ Tensors def_dft(const Call& call, const Tensors& in) {
   Shape rest;
   for (size_t i = 0; i < last; ++i)
     if (i != axis) rest.push_back(x.shape()[i]);
-  const bool is_complex = !tir::is_one(x.shape()[last]), from_half = a.onesided && a.inverse;
+  const bool from_half = a.onesided && a.inverse;
   auto read = [&](const PrimExpr& row, const PrimExpr& k) -> Complex {
     // The second half of a real signal's frequencies mirrors the first.
     const PrimExpr mirrored = from_half ? tir::select(tir::gt(k * 2, n), n - k, k) : k;
@@ -141,8 +150,7 @@ Tensors def_dft(const Call& call, const Tensors& in) {
                  ? value
                  : tir::if_then_else(tir::lt(mirrored, have), value, constant(t, 0));
     };
-    if (!is_complex) return {element(0), constant(t, 0)};
-    const PrimExpr im = element(1);
+    const PrimExpr im = imaginary(element(1), x.shape()[last]);
     return {element(0), from_half ? tir::select(tir::gt(k * 2, n), -im, im) : im};
   };
   const te::Tensor y = transform(simplify(product(rest)), n, out.shape[axis], t, a.inverse, read);
@@ -200,10 +208,8 @@ Type infer_stft(InferContext& ctx) {
   if (!ctx.expect_rank(window, "the window", 1)) return {};
   auto s = shape_of(x), w = shape_of(window);
   if (!s || !w) return make_type(std::nullopt, 4, x.dtype);
-  const auto parts = tir::as_int((*s)[2]);
-  if (parts && *parts != 1 && *parts != 2)
-    return ctx.error(fmt::format("the signal {} is not complex", show(*s)));
-  if (a.onesided && parts && *parts == 2)
+  if (!require_parts(ctx, (*s)[2])) return ctx.error(fmt::format("the signal {} is not complex", show(*s)));
+  if (a.onesided && !ctx.require_equal((*s)[2], PrimExpr(1)))
     return ctx.error("the halves differ for complex signals", "onesided is for real ones");
   const PrimExpr length = (*w)[0];
   if (!expect_frames(ctx, (*s)[1], length, a.frame_step)) return {};
@@ -217,13 +223,12 @@ Tensors def_stft(const Call& call, const Tensors& in) {
   const TensorInfo out = output_info(call);
   const DataType t = wide_type(x.dtype());
   const PrimExpr frames = out.shape[1];
-  const bool is_complex = !tir::is_one(x.shape()[2]);
   auto read = [&](const PrimExpr& row, const PrimExpr& k) -> Complex {
     auto element = [&](int64_t part) {
       const PrimExpr at = tir::floormod(row, frames) * a.frame_step + k;
       return tir::cast(t, x({tir::floordiv(row, frames), at, PrimExpr(part)})) * tir::cast(t, window({k}));
     };
-    return {element(0), is_complex ? element(1) : constant(t, 0)};
+    return {element(0), imaginary(element(1), x.shape()[2])};
   };
   const te::Tensor y =
       transform(simplify(out.shape[0] * frames), window.shape()[0], out.shape[2], t, false, read);

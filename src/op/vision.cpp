@@ -15,7 +15,7 @@ namespace {
 using Tensors = std::vector<te::Tensor>;
 
 bool expect_boxes(InferContext& ctx, const Shape& s, const char* what) {
-  if (!s.empty() && tir::as_int(s[s.size() - 1]).value_or(4) == 4) return true;
+  if (!s.empty() && ctx.require_equal(s.back(), PrimExpr(4))) return true;
   return ctx.error(fmt::format("{} {} are no boxes of 4 numbers", what, show(s)));
 }
 
@@ -29,6 +29,7 @@ Type infer_nms(InferContext& ctx) {
     if (!ctx.expect_rank(ctx.tensor(i), i ? "scores" : "boxes", 3)) return {};
     if (!ctx.expect_domain(ctx.tensor(i).dtype, Domain::floating)) return {};
   }
+  if (!ctx.expect_same_type(ctx.tensor(0).dtype, ctx.tensor(1).dtype)) return {};
   Shape boxes, scores;
   if (!ctx.expect_shape(ctx.tensor(0), ctx.name(0), boxes) ||
       !ctx.expect_shape(ctx.tensor(1), ctx.name(1), scores))
@@ -149,7 +150,7 @@ Type infer_valid(InferContext& ctx) {
   if (!ctx.expect_domain(x.dtype, Domain::floating)) return {};
   Shape s;
   if (!ctx.expect_shape(ctx.tensor(0), ctx.name(0), s)) return {};
-  if (auto width = tir::as_int(s[2]); a.score_index < 0 || (width && a.score_index >= *width))
+  if (a.score_index < 0 || !ctx.require_at_most(PrimExpr(a.score_index + 1), s[2]))
     return ctx.error(fmt::format("there is no element {} in a box of {}", a.score_index, show(s)));
   return graph::tuple_type(
       {make_type(Shape{s[0]}, 1, i64), make_type(s, 3, x.dtype), make_type(Shape{s[0], s[1]}, 2, i64)});
@@ -236,7 +237,7 @@ Type infer_reorg(InferContext& ctx) {
   Shape s;
   if (!ctx.expect_shape(ctx.tensor(0), ctx.name(0), s)) return {};
   for (size_t i = 2; i < 4; ++i)
-    if (auto d = tir::as_int(s[i]); r < 1 || (d && *d % r != 0))
+    if (r < 1 || !ctx.require_multiple(s[i], r))
       return ctx.error(fmt::format("blocks of {} do not divide {}", r, show(s)));
   return make_type(Shape{s[0], simplify(s[1] * (r * r)), simplify(tir::floordiv(s[2], PrimExpr(r))),
                          simplify(tir::floordiv(s[3], PrimExpr(r)))},

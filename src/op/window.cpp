@@ -37,7 +37,7 @@ bool expect_windows(InferContext& ctx, const A& a, const Shape& x, const PrimExp
     for (int64_t v : list)
       if (v < 1) return ctx.error("strides and dilations must be positive");
   for (const PrimExpr& size : windows(a, x, kh, kw).out)
-    if (tir::as_int(size).value_or(1) < 1 || !ctx.require_not_negative(size))
+    if (!ctx.require_not_negative(simplify(size - 1)))
       return ctx.error(fmt::format("a window {} is larger than x {}", show({kh, kw}), show(x)));
   return true;
 }
@@ -94,7 +94,7 @@ Type infer_deform(InferContext& ctx) {
   for (size_t i = 0; i < ctx.call.args.size(); ++i) {
     const auto& t = ctx.tensor(i);
     if (!ctx.expect_rank(t, ctx.name(i), 4)) return {};
-    if (!ctx.expect_domain(t.dtype, Domain::floating)) return {};
+    if (!ctx.expect_domain(t.dtype, Domain::floating) || !ctx.expect_same_type(x.dtype, t.dtype)) return {};
     auto s = shape_of(t);
     if (!s) return make_type(std::nullopt, 4, x.dtype);
     shapes[i] = *s;
@@ -180,7 +180,7 @@ Type infer_correlation(InferContext& ctx) {
   Shape out{(*s)[0], PrimExpr(side * side)};
   for (size_t i = 2; i < 4; ++i) {
     const PrimExpr room = simplify((*s)[i] + 2 * (a.padding - border));
-    if (tir::as_int(room).value_or(1) < 1 || !ctx.require_not_negative(room))
+    if (!ctx.require_not_negative(simplify(room - 1)))
       return ctx.error(fmt::format("nothing is left of {}", show(*s)));
     out.push_back(simplify(tir::ceildiv(room, PrimExpr(a.stride1))));
   }

@@ -27,7 +27,7 @@ struct Case {
 // ---------------------------------------------------------------- changes
 const int64_t kNumbers[] = {0,         1,         2,        3, -1, -2, 4, 5, 7, 100, int64_t(1) << 20,
                             INT32_MAX, INT64_MAX, INT64_MIN};
-const double kReals[] = {0, 1, -1, 0.5, 2, 1e-6, 3e38, INFINITY, NAN};
+const double kReals[] = {0, 1, -1, 0.5, 2, 1e-6, 1e12, INFINITY, NAN};  ///< products of a few stay finite
 const char* const kTypes[] = {"float32", "float64", "float16", "int64",  "int32",  "int8",
                               "uint8",   "bool",    "int16",   "uint32", "uint64", "uint16"};
 const char* const kSymbols[] = {"n", "m", "k"};
@@ -149,6 +149,13 @@ void change_constant(json& constant, Decisions& d) {
   }
 }
 
+/// Operators whose results jump, or turn often, with their operand: a last digit is enough.
+bool is_sensitive(const std::string& op) {
+  static const std::set<std::string> names{"Sin",   "Cos",     "Tan",    "Mod",    "Floor", "Ceil",  "Round",
+                                           "Equal", "Hardmax", "ArgMax", "ArgMin", "TopK",  "IsNaN", "IsInf"};
+  return names.count(op) > 0;
+}
+
 /// A node reads another value, drops one, or becomes another operator of the samples.
 void change_node(json& model, Decisions& d) {
   json& nodes = model.at("nodes");
@@ -170,6 +177,7 @@ void change_node(json& model, Decisions& d) {
       break;
     case 3: {
       const json& other = d.one_of(d.one_of(test::samples()).at("nodes"));
+      if (nodes.size() > 1 && is_sensitive(other.at("op"))) break;
       node["op"] = other.at("op");
       if (other.contains("domain")) node["domain"] = other.at("domain");
       if (d.below(2) && other.contains("attributes")) node["attributes"] = other.at("attributes");
@@ -255,25 +263,38 @@ void fit_inputs(Case& c, Decisions& d) {
 // ---------------------------------------------------------------- runs
 constexpr int64_t kMostBytes = 1 << 22;
 constexpr int64_t kMostSteps = 5'000'000;
+const std::set<std::string> kIndexRefusals{"T0354", "T0355", "T0509"};
 
-/// Results that two ways of computing may give: sums in another order.
-bool close(const NDArray& a, const NDArray& b) {
+/// What two ways of computing may give.
+struct Tolerance {
+  bool neighbours = false;  ///< of bytes that were rounded behind scales
+  bool jumps = false;       ///< a few elements are taken from another place, which rounding decides
+};
+/// Results are the same but for sums in another order, and for what is tolerated.
+bool close(const NDArray& a, const NDArray& b, const Tolerance& allowed) {
   if (a.dtype() != b.dtype() || a.shape() != b.shape()) return false;
-  if (!b.dtype().is_float()) return test::difference(a, b).empty();
+  if (!b.dtype().is_float()) {
+    if (!allowed.neighbours || b.dtype().bits > 8) return test::difference(a, b).empty();
+    for (int64_t i = 0; i < b.size(); ++i)
+      if (std::abs(a.element_int(i) - b.element_int(i)) > 1) return false;
+    return true;
+  }
   double largest = 0;
   for (int64_t i = 0; i < b.size(); ++i)
     if (std::isfinite(b.element(i))) largest = std::max(largest, std::abs(b.element(i)));
   const double relative = b.dtype().bits <= 16 ? 2e-2 : 1e-3;
+  int64_t may_differ = allowed.jumps ? b.size() / 8 + 1 : 0;
   for (int64_t i = 0; i < b.size(); ++i) {
     const double x = a.element(i), y = b.element(i);
     if (x == y || (std::isnan(x) && std::isnan(y))) continue;
-    if (!(std::abs(x - y) <= relative * std::abs(y) + relative * 0.1 * largest + 1e-6)) return false;
+    if (!(std::abs(x - y) <= relative * std::abs(y) + relative * 0.1 * largest + 1e-6) && --may_differ < 0)
+      return false;
   }
   return true;
 }
-bool close(const Any& a, const Any& b) {
+bool close(const Any& a, const Any& b, const Tolerance& allowed) {
   const auto x = a.try_as<NDArray>(), y = b.try_as<NDArray>();
-  return x && y && *x && *y ? close(*x, *y) : test::difference(a, b).empty();
+  return x && y && *x && *y ? close(*x, *y, allowed) : test::difference(a, b).empty();
 }
 
 std::vector<Any> results_of(const Any& result) {
@@ -290,6 +311,23 @@ bool is_random(const json& model) {
     if (names.count(n.at("op").get<std::string>())) return true;
   return model.dump().find("\"graph\"") != std::string::npos &&
          model.dump().find("Random") != std::string::npos;
+}
+
+/// By operators that round what they compute with scales, and those that compute the places that they read.
+Tolerance tolerance_of(const json& model) {
+  static const std::set<std::string> places{"CropAndResize", "Resize", "Upsample", "GridSample", "RoiAlign"};
+  Tolerance out;
+  for (const json& n : model.at("nodes")) {
+    const std::string op = n.at("op");
+    out.neighbours |= op.find('Q') != std::string::npos;
+    out.jumps |= places.count(op) > 0;
+  }
+  return out;
+}
+/// Whether sizes alone are read of some value: what is computed for it, checks of indices too, is left out.
+bool reads_sizes(const json& model) {
+  return std::any_of(model.at("nodes").begin(), model.at("nodes").end(),
+                     [](const json& n) { return n.at("op") == "Shape" || n.at("op") == "Size"; });
 }
 
 struct Outcome {
@@ -339,6 +377,7 @@ void run_case(Decisions& d) {
     return judge(e, shown);
   }
   const Outcome got = outcome(shown, [&] { return results_of(session->call("main", inputs)); });
+  if (got.refused.empty() && kIndexRefusals.count(want.refused) && reads_sizes(c.model)) return;
   if (got.refused.empty() != want.refused.empty())
     finding("interpreted: " + (want.refused.empty() ? "a result" : want.refused) +
                 ", compiled: " + (got.refused.empty() ? "a result" : got.refused),
@@ -346,7 +385,9 @@ void run_case(Decisions& d) {
   if (!got.refused.empty() || is_random(c.model)) return;
   if (got.values.size() != want.values.size()) finding("another number of results", shown);
   for (size_t i = 0; i < got.values.size(); ++i)
-    if (!close(got.values[i], want.values[i])) finding(fmt::format("result {} differs", i), shown);
+    if (!close(got.values[i], want.values[i], tolerance_of(c.model)))
+      finding(fmt::format("result {} differs: {}", i, test::difference(got.values[i], want.values[i])),
+              shown);
 }
 
 }  // namespace
