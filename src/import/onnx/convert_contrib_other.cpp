@@ -51,6 +51,7 @@ const R p1("com.microsoft::Pad", {1}, pad), p2("com.microsoft::ExpandDims", {1},
 
 Values inverse(N& n) {
   const DataType t = n.dtype(0), wide = t.bits < 32 ? f32 : t;
+  if (!t.is_float()) n.malformed(fmt::format("Inverse takes floating-point numbers, not {}", to_string(t)));
   return {n.cast(n.op("linalg.inverse", {n.cast(n.in(0), wide)}), t)};
 }
 /// Distances of rows: of A (m, k) and B (n, k).

@@ -456,12 +456,38 @@ Values matmul(N& n) {
   n.align(a, b, false, 2);
   return {n.op("matmul", {a, b})};
 }
+/// The operands of an einsum with sizes by which axes of one label broadcast: what is symbolic is found to be
+/// equal or 1 when it runs. Axes under "..." stay as they are.
+void broadcast_labels(N& n, const std::string& equation, Array<Expr>& operands) {
+  if (equation.find('.') != std::string::npos) return;
+  std::vector<std::vector<PrimExpr>> shapes;
+  for (const Expr& e : operands) {
+    const auto s = graph::known_shape(e);
+    shapes.push_back(s ? std::vector<PrimExpr>(s->begin(), s->end()) : std::vector<PrimExpr>());
+  }
+  std::map<char, PrimExpr*> sizes;  // of each label, where it is not 1
+  size_t at = 0;
+  for (size_t i = 0; i < operands.size(); ++i, ++at) {
+    for (size_t d = 0; at < equation.size() && std::isalpha(static_cast<unsigned char>(equation[at]));
+         ++at, ++d) {
+      if (d >= shapes[i].size()) continue;
+      PrimExpr& size = shapes[i][d];
+      PrimExpr*& known = sizes.emplace(equation[at], &size).first->second;
+      if (known == &size) continue;
+      if (const auto both = n.broadcast_sizes(*known, size, false)) *known = both->first, size = both->second;
+      if (tir::is_one(*known)) known = &size;
+    }
+  }
+  for (size_t i = 0; i < operands.size(); ++i)
+    if (graph::known_shape(operands[i])) operands.set(i, n.checked(operands[i], Shape(shapes[i])));
+}
 Values einsum(N& n) {
   std::string equation = n.attr_string("equation", "");
   if (equation.empty()) n.malformed("Einsum needs the attribute 'equation'");
   std::erase(equation, ' ');
   Array<Expr> parts;
   for (size_t i = 0; i < n.inputs(); ++i) parts.push_back(n.in(i));
+  broadcast_labels(n, equation, parts);
   return {n.op("einsum", {n.emit(tuple(parts))}, make_attrs<EinsumAttrs>(equation))};
 }
 const R g1("Gemm", {1, 6, 7, 9, 11, 13}, gemm), g2("MatMul", {1, 9, 13}, matmul), g3("Einsum", {12}, einsum);

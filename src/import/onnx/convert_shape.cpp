@@ -232,6 +232,9 @@ Expr of_sizes(N& n, const Expr& x) {
   }
   return changed ? n.op("slice_to", {x, graph::shape_expr(simple)}) : x;
 }
+/// Steps beyond this leave the first element of any axis, as this one does; sums of it and of sizes stay in
+/// 64 bits.
+constexpr int64_t kLongestStep = int64_t(1) << 40;
 Values slice(N& n) {
   if (n.since >= 10 &&
       !(known_sizes(n, 1) && known_sizes(n, 2) && known_numbers(n, 3) && known_numbers(n, 4)))
@@ -254,8 +257,10 @@ Values slice(N& n) {
   if (begin.size() != axes.size() || end.size() != axes.size() || steps.size() != axes.size())
     n.malformed("the inputs of Slice have different lengths");
   for (int64_t& a : axes) a = n.axis(a, r);
-  for (int64_t s : steps)
+  for (int64_t& s : steps) {
     if (s == 0) n.malformed("a step of Slice is zero");
+    s = std::clamp(s, -kLongestStep, kLongestStep);
+  }
   return {of_sizes(n, n.op("strided_slice", {n.in(0)},
                            make_attrs<StridedSliceAttrs>(list(axes), begin, end, list(steps))))};
 }

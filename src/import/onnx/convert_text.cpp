@@ -62,14 +62,14 @@ Values string_normalizer(N& n) {
   if (action != "NONE" && action != "LOWER" && action != "UPPER")
     n.malformed(fmt::format("'case_change_action' of StringNormalizer is {}", in_quotes(action)));
   if (n.rank(0) < 1 || n.rank(0) > 2) n.malformed("StringNormalizer takes a vector, or a matrix of one row");
-  return {strings_value(n.with_sizes(
-      n.packed("tenon.string.normalize",
-               {n.importer.strings(), x,
-                n.number(action == "NONE"    ? 0
-                         : action == "LOWER" ? 1
-                                             : 2),
-                n.number(n.attr_int("is_case_sensitive", 0)), list_constant(n.attr_strings("stopwords"))},
-               graph::tensor_type_unknown(n.rank(0), i64))))};
+  return {strings_value(n.with_sizes(n.packed(
+      "tenon.string.normalize",
+      {n.importer.strings(), x,
+       n.number(action == "NONE"    ? 0
+                : action == "LOWER" ? 1
+                                    : 2),
+       n.number(n.attr_int("is_case_sensitive", 0) != 0), list_constant(n.attr_strings("stopwords"))},
+      graph::tensor_type_unknown(n.rank(0), i64))))};
 }
 Values regex_full_match(N& n) {
   const Expr x = strings_input(n, 0);

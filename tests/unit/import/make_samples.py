@@ -1127,6 +1127,9 @@ runs("Resize of nothing", Node("Resize", ["a", "", "", "s"], ["y"]), [("N",)], (
 runs("DFT of symbolic parts", Node("DFT", ["a"], ["y"], axis=1) if LATEST < 20 else Node("DFT", ["a", "", "x"], ["y"]), [(1, 4, "P")], (floats(1, 4, 1),), (floats(1, 4, 2),), refused("T0501", floats(1, 4, 3)), constants={"x": i64(1).reshape(())})
 runs("Reshape to a computed rest", [Node("Shape", ["a"], ["h"], start=1), Node("Min", ["h", "m"], ["t"]), Node("Reshape", ["a", "t"], ["y"])], [(2, "N")], (floats(2, 3),), constants={"m": i64(-1)})
 
+runs("Einsum of sizes that may be 1", Node("Einsum", ["a", "b"], ["y"], equation="ij,jk->ik"), [(2, "J"), ("K", 4)], (floats(2, 3), floats(3, 4)), (floats(2, 3), floats(1, 4)), (floats(2, 1), floats(3, 4)),
+     refused("T0501", floats(2, 3), floats(2, 4)))
+
 PAGE = pathlib.Path(__file__).resolve().parent / "samples.json"
 PAGE.write_text("[\n" + ",\n".join(json.dumps(c, separators=(",", ":")) for c in cases) + "\n]\n")
 print(f"{len(cases)} cases, {PAGE.stat().st_size} bytes")
