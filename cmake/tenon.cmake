@@ -34,13 +34,12 @@ if(TENON_LLD)
 endif()
 find_program(TENON_CCACHE ccache)
 if(TENON_CCACHE)
-  set(CMAKE_CXX_COMPILER_LAUNCHER ${CMAKE_COMMAND} -E env CCACHE_SLOPPINESS=pch_defines,time_macros ${TENON_CCACHE})
+  set(CMAKE_CXX_COMPILER_LAUNCHER ${CMAKE_COMMAND} -E env CCACHE_SLOPPINESS=pch_defines,time_macros CCACHE_PCH_EXTSUM=true ${TENON_CCACHE})
   set(CMAKE_C_COMPILER_LAUNCHER ${CMAKE_CXX_COMPILER_LAUNCHER})
 endif()
 
-# tenon_precompile(NAME HEADER …): precompiled headers that targets with the same flags share. For a compiler cache they
-# are made of all headers as they stand (CCACHE_EXTRAFILES): a comment alone makes them others for the compiler, which
-# knows files by their contents, but not for a cache that looks at preprocessed text.
+# tenon_precompile(NAME HEADER …): precompiled headers that targets with the same flags share. They are compiled without
+# the compiler cache, which would take them for the same when only a comment changed; the compiler does not.
 function(tenon_precompile name)
   file(CONFIGURE OUTPUT ${CMAKE_CURRENT_BINARY_DIR}/${name}.cpp CONTENT "// Precompiled headers belong to a source file.\n")
   add_library(${name} OBJECT EXCLUDE_FROM_ALL ${CMAKE_CURRENT_BINARY_DIR}/${name}.cpp)
@@ -48,9 +47,7 @@ function(tenon_precompile name)
   list(TRANSFORM ARGN REPLACE "^[^<].*" "<\\0>")  # looked up on the path, so that their text names no folder
   target_precompile_headers(${name} PRIVATE ${ARGN})
   if(TENON_CCACHE)
-    file(GLOB_RECURSE headers CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/src/*.h ${CMAKE_SOURCE_DIR}/include/*.h)
-    list(JOIN headers ":" headers)
-    set_target_properties(${name} PROPERTIES CXX_COMPILER_LAUNCHER "${CMAKE_COMMAND};-E;env;CCACHE_EXTRAFILES=${headers};${CMAKE_CXX_COMPILER_LAUNCHER}")
+    set_target_properties(${name} PROPERTIES CXX_COMPILER_LAUNCHER ${CMAKE_SOURCE_DIR}/cmake/precompile.sh)
   endif()
 endfunction()
 
