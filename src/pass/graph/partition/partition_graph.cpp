@@ -15,7 +15,7 @@
 namespace tenon {
 namespace {
 
-const Option<bool> kBindConstants{"partition_graph.bind_constants", false,
+const Option<bool> kBindRegions{"partition_graph.bind_constants", false,
                                   "constants belong to the regions and are no arguments"};
 
 IRModule partition_graph(IRModule module, PassContext& context) {
@@ -37,7 +37,7 @@ IRModule partition_graph(IRModule module, PassContext& context) {
   }
   std::set<std::string> old;
   for (const std::string& name : order) {
-    if (context.options.get(kBindConstants)) module = bind_constants(std::move(module), name);
+    if (context.options.get(kBindRegions)) module = bind_constants(std::move(module), name);
     auto f = module.find(name).cast<graph::Function>();
     f.edit()->attrs.set("global_symbol", Any(names[name]));
     module.set(names[name], f);
@@ -58,7 +58,7 @@ const Pass& partition_graph_pass = register_pass({
     .run = partition_graph,
     .summary = "regions of external code generators get a global symbol",
     .needs = {"infer_types"},
-    .options = {kBindConstants},
+    .options = {kBindRegions},
 });
 
 }  // namespace tenon
