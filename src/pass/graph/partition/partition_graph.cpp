@@ -16,7 +16,7 @@ namespace tenon {
 namespace {
 
 const Option<bool> kBindRegions{"partition_graph.bind_constants", false,
-                                  "constants belong to the regions and are no arguments"};
+                                "constants belong to the regions and are no arguments"};
 
 IRModule partition_graph(IRModule module, PassContext& context) {
   using namespace graph;
