@@ -551,6 +551,7 @@ AttrMap opt(const OptRequest& r) {
   context.target = target_of(r);
   context.opt_level = INT_MAX;  // what is named runs
   context.verify = true;        // behind each pass, in time of its own
+  context.evaluate = make_evaluator();
   for (const std::string& text : r.pass_options) context.options.set_text(text, problems);
   check_pass_requests(context, problems, passes);
   problems.throw_if_any();

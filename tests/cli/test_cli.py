@@ -476,6 +476,15 @@ int main(void) {
         again = self.ok("opt", "-", stdin=text)
         self.assertEqual(text.strip(), again.strip())
 
+    def test_opt_folds_constants(self):
+        program = '''
+@R.function
+def main(x: R.Tensor((3,), "float32")):
+    a = R.multiply(R.ones(R.shape([3]), dtype="float32"), R.full(R.shape([3]), R.const(2.0, "float32"), dtype="float32"))
+    return R.add(x, a)
+'''
+        self.assertIn("R.add(x, R.const([2.0, 2.0, 2.0]", self.ok("opt", "-", "--pass", "fold_constant", stdin=program))
+
     def test_opt_replays_schedules(self):
         steps = ["--pass", "fuse_ops", "--pass", "lower_to_call_tir"]
         plain = self.tmp / "plain.tir"
