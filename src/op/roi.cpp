@@ -14,8 +14,14 @@ namespace {
 
 using Tensors = std::vector<te::Tensor>;
 
-PrimExpr whole_place(const char* how, const PrimExpr& e) {
-  return tir::cast(i64, tir::call(e.dtype(), std::string("tir.") + how, {e}));
+/// The nearest whole number, of two equally near ones the one further from zero, as the standard's models
+/// have it: C's round.
+PrimExpr nearest_place(const PrimExpr& e) {
+  const DataType t = e.dtype();
+  const PrimExpr whole = tir::call(t, "tir.trunc", {e}), rest = e - whole;
+  auto one_if = [](const PrimExpr& condition) { return tir::select(condition, PrimExpr(1), PrimExpr(0)); };
+  return tir::cast(i64, whole) + one_if(tir::ge(rest, constant(t, 0.5))) -
+         one_if(tir::le(rest, constant(t, -0.5)));
 }
 Type infer_regions(InferContext& ctx, int64_t numbers, const PrimExpr& height, const PrimExpr& width) {
   const auto &x = ctx.tensor(0), &rois = ctx.tensor(1);
@@ -148,9 +154,7 @@ Tensors def_roi_pool(const Call& call, const Tensors& in) {
           const PrimExpr batch = safe_index(number(0), x[0]);
           // First element and number of elements of the cell along an axis.
           auto range = [&](size_t axis, int64_t parts) {
-            auto corner = [&](int64_t k) {
-              return whole_place("round", number(k) * constant(t, a.spatial_scale));
-            };
+            auto corner = [&](int64_t k) { return nearest_place(number(k) * constant(t, a.spatial_scale)); };
             const PrimExpr begin = corner(axis == 2 ? 2 : 1), end = corner(axis == 2 ? 4 : 3);
             const PrimExpr size = tir::max(end - begin + 1, PrimExpr(1));
             auto clip = [&](const PrimExpr& e) {
@@ -220,8 +224,8 @@ Tensors def_crop(const Call& call, const Tensors& in) {
         };
         PrimExpr value;
         if (a.method == "nearest") {
-          value = element(safe_index(tir::max(whole_place("round", py), PrimExpr(0)), x.shape()[2]),
-                          safe_index(tir::max(whole_place("round", px), PrimExpr(0)), x.shape()[3]));
+          value = element(safe_index(tir::max(nearest_place(py), PrimExpr(0)), x.shape()[2]),
+                          safe_index(tir::max(nearest_place(px), PrimExpr(0)), x.shape()[3]));
         } else {
           const Side y = side_of(py, x.shape()[2]), z = side_of(px, x.shape()[3]);
           value =

@@ -14,7 +14,13 @@ Expr rotated(NodeContext& n, const Expr& x, Expr cos, Expr sin, int64_t dim, boo
   const auto inserted = [&](const Expr& e, int64_t axis) {
     return n.op("expand_dims", {e}, make_attrs<AxesAttrs>(Array<int64_t>{axis}));
   };
-  cos = inserted(cos, 2), sin = inserted(sin, 2);
+  // Angles for each step, of each batch or of all of them.
+  const auto of_steps = [&](const Expr& e) {
+    const auto have = n.shape_of(e);
+    const PrimExpr batch = tir::is_one(have[0]) ? have[0] : in[0];
+    return inserted(n.checked(e, {batch, in[1], have[2]}), 2);
+  };
+  cos = of_steps(cos), sin = of_steps(sin);
   const Expr part = dim == *size ? x : n.slice(x, 3, 0, dim);
   const int64_t half = dim / 2;
   const Expr a = interleaved ? n.slice(part, 3, 0, dim, 2) : n.slice(part, 3, 0, half);

@@ -66,7 +66,7 @@ Values fused_conv(N& n) {
   const bool last = n.op_type() != "FusedConv";
   Expr y = convert_as(n, "Conv", {last ? channels_first(n, n.in(0)) : n.in(0), n.in(1), n.opt(2)})[0].expr;
   if (last) y = channels_last(n, y);
-  if (n.has(3)) y = n.op("add", {y, n.in(3)});
+  if (n.has(3)) y = n.onto("add", y, n.in(3));
   return {activated(n, y)};
 }
 Values nhwc_max_pool(N& n) {
@@ -119,7 +119,7 @@ const R m1("com.microsoft::FusedGemm", {1}, fused_gemm), m2("com.microsoft::Fuse
     m5("com.microsoft::MatMulInteger16", {1}, wide_matmul_integer);
 
 // ---------------------------------------------------------------- activations
-Expr biased(N& n, size_t i) { return n.has(i) ? n.binary("add", n.in(0), n.in(i)) : n.in(0); }
+Expr biased(N& n, size_t i) { return n.has(i) ? n.onto("add", n.in(0), n.along_last(i, 0)) : n.in(0); }
 Values gelu(N& n) {
   const char* kind = n.op_type() == "FastGelu" ? "tanh" : "none";
   return {n.op("nn.gelu", {biased(n, 1)}, make_attrs<GeluAttrs>(std::string(kind)))};

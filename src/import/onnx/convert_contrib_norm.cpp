@@ -33,10 +33,11 @@ Values skip_norm(N& n) {
   const bool rms = n.op_type() == "SkipSimplifiedLayerNormalization";
   const size_t bias = rms ? 3 : 4;
   const double epsilon = n.attr_float("epsilon", 1e-12);
-  Expr sum = n.binary("add", n.in(0), n.in(1));
-  if (n.has(bias)) sum = n.op("add", {sum, n.in(bias)});
+  Expr sum = n.onto("add", n.in(0), n.in(1));
+  if (n.has(bias)) sum = n.op("add", {sum, n.along_last(bias, 0)});
   Values out(4);
-  out[0] = normalised(n, sum, n.in(2), rms ? Expr() : n.opt(3), epsilon, rms);
+  const Expr shift = rms || !n.has(3) ? Expr() : n.along_last(3, 0);
+  out[0] = normalised(n, sum, n.along_last(2, 0), shift, epsilon, rms);
   const int64_t axis = int64_t(n.shape_of(sum).size()) - 1;
   if (n.wants_output(1))
     out[1] = n.op("mean", {n.cast(sum, f32)}, make_attrs<ReduceAttrs>(Array<int64_t>{axis}, true));
@@ -100,11 +101,11 @@ Values embed_norm(N& n) {
   };
   Expr sum = looked_up(2, 0);
   if (n.has(8)) {
-    sum = n.op("add", {sum, looked_up(3, 8)});
+    sum = n.onto("add", sum, looked_up(3, 8));
   } else {
     sum = n.op("add", {sum, n.slice(n.in(3), 0, 0, s[1])});
   }
-  if (n.has(1) && n.has(4)) sum = n.op("add", {sum, looked_up(4, 1)});
+  if (n.has(1) && n.has(4)) sum = n.onto("add", sum, looked_up(4, 1));
   Values out(3);
   out[0] = normalised(n, sum, n.in(5), n.in(6), n.attr_float("epsilon", 1e-12), false);
   if (n.wants_output(1))

@@ -3,7 +3,7 @@
 #include <cmath>
 
 #include "analysis/analyzer.h"
-#include "import/onnx/dynamic.h"
+#include "import/onnx/values.h"
 #include "op/attrs_sort.h"
 #include "op/attrs_vision.h"
 
@@ -28,14 +28,15 @@ const R s1("com.microsoft::GridSample", {1}, standard<16>), s2("com.microsoft::T
     s5("com.microsoft::GatherND", {1}, standard<11>);
 
 Values pad(N& n) {
-  const auto widths = n.const_ints(1, "pads");
-  return convert_as(
-      n, "Pad",
-      {n.in(0),
-       graph::constant(array_of(
-           *small_of(i64, {int64_t(widths.size())}, std::vector<PrimExpr>(widths.begin(), widths.end())))),
-       n.has(2) ? n.reshape(n.in(2), {}) : Expr()},
-      13);
+  Expr widths;  // of one row, too
+  if (known_numbers(n, 1)) {
+    const auto given = n.const_ints(1, "pads");
+    widths = graph::constant(
+        array_of(*small_of(i64, {int64_t(given.size())}, std::vector<PrimExpr>(given.begin(), given.end()))));
+  } else {
+    widths = n.reshape(n.in(1), {PrimExpr(2 * n.rank(0))});
+  }
+  return convert_as(n, "Pad", {n.in(0), widths, n.has(2) ? n.reshape(n.in(2), {}) : Expr()}, 13);
 }
 Values expand_dims(N& n) {
   const auto axis = n.const_ints(1, "axis");

@@ -195,29 +195,55 @@ Values conv_transpose(N& n) {
 const R c2("ConvTranspose", {1, 11, 22}, conv_transpose, "1-D to 3-D");
 
 // ---------------------------------------------------------------- pooling
+Expr beside_size(N& n, const char* op, const Expr& e, const PrimExpr& size) {
+  return n.op(op, {e, n.reshape(n.op("shape_to_tensor", {graph::shape_expr({simplify(size)})}), {})});
+}
+/// Positions in the padded data as positions in the data: one in the padding, where all elements of a window
+/// are the least there is, becomes that of the element next to it.
+Expr without_padding(N& n, const Expr& at, const Array<PrimExpr>& padded, const Array<PrimExpr>& shape,
+                     const Window& w) {
+  Expr rest = at, out = n.scalar(0, i64);
+  PrimExpr step = 1;
+  for (size_t i = shape.size(); i-- > 0;) {
+    Expr place = beside_size(n, "floor_mod", rest, padded[i]);
+    rest = beside_size(n, "floor_divide", rest, padded[i]);
+    for (const Window::Same& s : w.same)
+      if (s.axis == i) {
+        place = n.op("maximum", {beside_size(n, "subtract", place, s.before), n.scalar(0, i64)});
+        place = beside_size(n, "minimum", place, shape[i] - PrimExpr(1));
+      }
+    out = n.op("add", {out, beside_size(n, "multiply", place, step)});
+    step = step * shape[i];
+  }
+  return out;
+}
+double lowest(DataType t) { return t.is_float() ? -INFINITY : t.is_int() ? -std::ldexp(1.0, t.bits - 1) : 0; }
 /// Positions count through the whole tensor; storage_order 1 wants them column by column.
-Values pool_with_indices(N& n, const ObjectRef& a) {
-  const Expr r = n.op("nn.max_pool_with_indices", {n.in(0)}, a);
+Values pool_with_indices(N& n, const ObjectRef& a, const Window& w) {
+  const DataType t = n.dtype(0);
+  Expr x = n.in(0);
+  // Padding is less than what bytes can be.
+  if (!w.same.empty() && !t.is_float())
+    x = with_same_padding(n, n.cast(x, i32), w, lowest(i32));
+  else
+    x = with_same_padding(n, x, w, lowest(t));
+  const Expr r = n.op("nn.max_pool_with_indices", {x}, a);
+  const auto s = n.known_shape(0);
   Expr at = n.item(r, 1);
+  if (!w.same.empty()) at = without_padding(n, at, n.shape_of(x), s, w);
   if (n.attr_int("storage_order", 0) != 0) {
-    const auto s = n.known_shape(0);
     PrimExpr plane = 1;
     for (size_t i = 2; i < s.size(); ++i) plane = plane * s[i];
-    auto two = [&](const char* op, const Expr& e, const PrimExpr& k) {
-      const Expr number = n.reshape(n.op("shape_to_tensor", {graph::shape_expr({simplify(k)})}), {});
-      return n.op(op, {e, number});
-    };
-    Expr rest = two("floor_mod", at, plane);
+    Expr rest = beside_size(n, "floor_mod", at, plane);
     at = n.op("subtract", {at, rest});
     for (size_t i = s.size(); i-- > 2;) {  // the last axis has the largest step
       plane = simplify(tir::floordiv(plane, s[i]));
-      at = n.op("add", {at, two("multiply", two("floor_mod", rest, s[i]), plane)});
-      rest = two("floor_divide", rest, s[i]);
+      at = n.op("add", {at, beside_size(n, "multiply", beside_size(n, "floor_mod", rest, s[i]), plane)});
+      rest = beside_size(n, "floor_divide", rest, s[i]);
     }
   }
-  return {n.item(r, 0), at};
+  return {n.cast(n.item(r, 0), t), at};
 }
-double lowest(DataType t) { return t.is_float() ? -INFINITY : t.is_int() ? -std::ldexp(1.0, t.bits - 1) : 0; }
 Values pool(N& n) {
   const std::string kind = n.op_type();
   Window w = window(n, n.need_ints("kernel_shape"), true);
@@ -238,12 +264,7 @@ Values pool(N& n) {
                       kind, std::max(w.pads[i], w.pads[i + w.kernel.size()]), reach));
   }
   const char* name = kind == "MaxPool" ? "max" : kind == "AveragePool" ? "avg" : "lp";
-  if (n.wants_output(1)) {
-    if (!w.same.empty())
-      n.unsupported("MaxPool with auto_pad and 'Indices' needs a known spatial size",
-                    "give symbolic dimensions values with --dim");
-    return pool_with_indices(n, a);
-  }
+  if (n.wants_output(1)) return pool_with_indices(n, a, w);
   const std::string op = fmt::format("nn.{}_pool{}d", name, w.kernel.size());
   if (w.same.empty()) return {n.op(op, {n.in(0)}, a)};
   const Expr y = n.op(op, {with_same_padding(n, n.in(0), w, kind == "MaxPool" ? lowest(n.dtype(0)) : 0)}, a);
@@ -350,8 +371,8 @@ Values layer_norm(N& n) {
   if (a->center) args.push_back(n.in(2));
   Expr y = n.op(rms ? "nn.rms_norm" : "nn.layer_norm", args, a);
   if (!inside) {
-    if (n.has(1)) y = n.op("multiply", {y, n.in(1)});
-    if (!rms && n.has(2)) y = n.op("add", {y, n.in(2)});
+    if (n.has(1)) y = n.onto("multiply", y, n.in(1));
+    if (!rms && n.has(2)) y = n.onto("add", y, n.in(2));
   }
   Values out{y};
   if (!rms && (n.wants_output(1) || n.wants_output(2))) {

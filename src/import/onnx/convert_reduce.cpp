@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Converters: reductions, arg-reductions and scans.
 #include <cmath>
+#include <limits>
 
 #include "import/onnx/values.h"
 
@@ -14,6 +15,26 @@ using R = RegisterConverter;
 /// The version from which on axes are an input.
 int64_t axes_moved(N& n) { return n.op_type() == "ReduceSum" ? 13 : 18; }
 
+/// What a reduction of nothing is: the operation's neutral element, of extremes the type's other end. T2102
+/// where the standard has none (a mean or a logarithm among integers).
+Expr neutral(N& n, DataType t) {
+  const std::string& kind = n.op_type();
+  const bool min = kind == "ReduceMin";
+  if (t.is_integer() && (min || kind == "ReduceMax")) {
+    const int64_t top = std::numeric_limits<int64_t>::max() >> (64 - t.bits);
+    const NDArray end = NDArray::empty({}, t);
+    end.set_element_int(0, t.is_int() ? (min ? top : -top - 1) : min ? 2 * uint64_t(top) + 1 : 0);
+    return graph::constant(end);
+  }
+  double v = 0;
+  if (min || kind == "ReduceMax") v = t.is_bool() ? double(min) : min ? INFINITY : -INFINITY;
+  if (kind == "ReduceProd") v = 1;
+  if (kind == "ReduceLogSum" || kind == "ReduceLogSumExp") v = -INFINITY;
+  if (kind == "ReduceMean") v = NAN;
+  if (!t.is_float() && !std::isfinite(v))
+    n.unsupported(fmt::format("{} of nothing is not supported for this type", kind));
+  return n.scalar(v, t);
+}
 Values reduce(N& n, const Expr& given, std::vector<int64_t> axes, bool keep) {
   static const std::map<std::string, const char*> names{
       {"ReduceSum", "sum"},    {"ReduceMean", "mean"},
@@ -54,25 +75,7 @@ Values reduce(N& n, const Expr& given, std::vector<int64_t> axes, bool keep) {
       none |= gone[i] && tir::is_zero((*s)[i]);
       if (!gone[i] || keep) rest.push_back(gone[i] ? PrimExpr(1) : (*s)[i]);
     }
-    if (none) {
-      double v = kind == "ReduceProd"                                  ? 1
-                 : kind == "ReduceLogSum" || kind == "ReduceLogSumExp" ? -INFINITY
-                 : kind == "ReduceMean"                                ? NAN
-                                                                       : 0;
-      if (kind == "ReduceMax" || kind == "ReduceMin") {
-        const bool max = kind == "ReduceMax";
-        const double high = t.is_bool()    ? 1
-                            : t.is_float() ? INFINITY
-                                           : std::ldexp(1.0, t.bits - (t.is_int() ? 1 : 0));
-        const double low = t.is_int() ? -high : t.is_float() ? -INFINITY : 0;
-        v = max ? low : t.is_integer() && t.bits < 64 ? high - 1 : high;
-        if (t.is_integer() && t.bits == 64)
-          n.unsupported(fmt::format("{} of nothing is not supported for this type", kind));
-      }
-      if (!t.is_float() && !std::isfinite(v))
-        n.unsupported(fmt::format("{} of nothing is not supported for this type", kind));
-      return {n.op("full", {graph::shape_expr(rest), n.scalar(v, t)}, make_attrs<DTypeAttrs>(t))};
-    }
+    if (none) return {n.op("full", {graph::shape_expr(rest), neutral(n, t)}, make_attrs<DTypeAttrs>(t))};
   }
   if (t.is_bool()) {
     // Largest and smallest of truth values (from version 20 on).

@@ -136,7 +136,10 @@ Values max_unpool(N& n) {
   Shape size{s[0], s[1]};
   for (size_t i = 0; i < k; ++i)
     size.push_back(simplify((s[i + 2] - 1) * strides[i] + (kernel[i] - pads[i] - pads[i + k])));
-  Expr y = n.op("nn.max_unpool", {n.in(0), n.in(1), graph::shape_expr(size)});
+  PrimExpr all = 1;
+  for (const PrimExpr& d : size) all = all * d;
+  const Expr at = n.checked_indices(n.in(1), {simplify(all)}, false);
+  Expr y = n.op("nn.max_unpool", {n.in(0), at, graph::shape_expr(size)});
   if (n.has(2) && !known_sizes(n, 2)) {
     const Shape want = sizes_of(index_input(n, 2), "size");
     for (size_t i = 2; i < want.size() && i < size.size(); ++i)

@@ -188,6 +188,12 @@ class NodeContext {
     return op(name, {a, b});
   }
 
+  /// Input i, a vector as long as the last axis of input `of`: T2020, or the end of the run, for others.
+  Expr along_last(size_t i, size_t of);
+  /// A call of x and y, which is stretched to the shape of x; T2020, or the end of the run, where it does not
+  /// fit.
+  Expr onto(std::string_view name, Expr x, Expr y);
+
   std::string where() const;
   /// T2020: the node is not what the operator's specification allows.
   [[noreturn]] void malformed(std::string message);

@@ -438,4 +438,31 @@ void NodeContext::align(Expr& a, Expr& b, bool one_way, size_t inner) {
   b = checked(b, to_b);
 }
 
+Expr NodeContext::along_last(size_t i, size_t of) {
+  const auto vector = shape(i), data = shape(of);
+  if (!vector || !data || data->empty()) return in(i);
+  const PrimExpr size = data->back();
+  const auto p = vector->size() == 1 ? tir::as_int((*vector)[0]) : std::nullopt, q = tir::as_int(size);
+  if (vector->size() != 1 || (p && q && *p != *q))
+    malformed(
+        fmt::format("input {} of {} must be a vector as long as the last axis of its data", i, op_type()));
+  if (p && !q) require_equal(size, PrimExpr(*p));
+  return p ? in(i) : checked(in(i), {size});
+}
+
+Expr NodeContext::onto(std::string_view name, Expr x, Expr y) {
+  align(x, y, true);
+  const auto before = graph::known_shape(x);
+  const Expr both = op(name, {x, y});
+  const auto after = graph::known_shape(both);
+  if (!before || !after) return both;
+  bool fits = before->size() == after->size();
+  for (size_t i = 0; fits && i < after->size(); ++i) {
+    const auto p = tir::as_int((*before)[i]), q = tir::as_int((*after)[i]);
+    fits = !p || !q || *p == *q;
+  }
+  if (!fits) malformed(fmt::format("an input of {} cannot be stretched to the shape of its data", op_type()));
+  return checked(both, *before);
+}
+
 }  // namespace tenon::onnx
