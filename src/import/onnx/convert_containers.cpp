@@ -207,37 +207,50 @@ Values dict_vectorizer(N& n) {
                    graph::tensor_type({1, columns}, t))};
 }
 
-/// The values of a map of integers in the order of its keys, or each in the column that its key says.
+/// The values of a map of integers in the order of its keys, or each in the column that its key says. A
+/// column without a key is 0; as text it is "0.f", as ONNX Runtime has it.
 Values cast_map(N& n) {
   const FormRef f = n.form(0);
   if (!f || f->kind != Form::map || f->key->kind == Form::strings)
     n.malformed(fmt::format("CastMap takes a map of integers, not a {}", to_string(f)));
   const std::string to = n.attr_string("cast_to", "TO_FLOAT"), form = n.attr_string("map_form", "DENSE");
-  if (to == "TO_STRING" || f->item->kind == Form::strings)
-    n.unsupported("CastMap of strings is not supported");
-  if (to != "TO_FLOAT" && to != "TO_INT64")
+  if (to != "TO_FLOAT" && to != "TO_INT64" && to != "TO_STRING")
     n.malformed(fmt::format("'cast_to' of CastMap is {}", in_quotes(to)));
-  const DataType t = f->item->element;
-  const Expr like = graph::constant(NDArray::zeros({0}, t));
-  Expr row;
+  const bool texts = f->item->kind == Form::strings, to_text = to == "TO_STRING";
+  const DataType t = texts ? i64 : f->item->element;
+  std::function<Expr(const Expr&)> row;  // missing columns have the element of what it is given, or 0
   if (form == "DENSE") {
-    row = n.with_sizes(n.packed("tenon.map.values", {n.in(0), like}, graph::tensor_type_unknown(2, t)));
-    row = n.reshape(row, {PrimExpr(1), n.shape_of(row)[1]});
+    row = [&](const Expr& like) {
+      const Expr all =
+          n.with_sizes(n.packed("tenon.map.values", {n.in(0), like}, graph::tensor_type_unknown(2, t)));
+      return n.reshape(all, {PrimExpr(1), n.shape_of(all)[1]});
+    };
   } else {
     const int64_t columns = n.attr_int("max_map", 1);
     if (form != "SPARSE" || columns < 1 || columns > 1 << 24)
       n.malformed(fmt::format("CastMap has the form {} of {} columns", in_quotes(form), columns));
     const NDArray keys = NDArray::empty({columns}, i64);
     for (int64_t i = 0; i < columns; ++i) keys.set_element_int(i, i);
-    row = n.packed("tenon.map.row", {n.in(0), graph::constant(keys), like},
-                   graph::tensor_type({1, columns}, t));
+    row = [&n, t, columns, keys = Expr(graph::constant(keys))](const Expr& like) {
+      return n.packed("tenon.map.row", {n.in(0), keys, like}, graph::tensor_type({1, columns}, t));
+    };
   }
-  return {n.cast(row, to == "TO_FLOAT" ? f32 : i64)};
+  const auto text = [&](const char* s) { return strings_constant(n, {s}).expr; };
+  const DataType target = to == "TO_FLOAT" ? f32 : i64;
+  if (texts && to_text) return {strings_value(row(text("0.f")))};
+  if (texts) return {numbers_of_strings(n, row(text("0")), target)};
+  const Expr numbers = row(n.scalar(0, t));
+  if (!to_text) return {n.cast(numbers, target)};
+  const Value all = strings_of_numbers(n, numbers, true);
+  if (form == "DENSE") return {all};
+  // Where another number for what is missing shows.
+  const Expr missing = n.op("not_equal", {numbers, row(n.scalar(1, t))});
+  return {strings_value(n.op("where", {missing, text("0.f"), all.expr}))};
 }
 
 const R m1("ai.onnx.ml::ZipMap", {1}, zip_map, "", Forms::any),
     m2("ai.onnx.ml::DictVectorizer", {1}, dict_vectorizer, "values are numbers", Forms::any),
-    m3("ai.onnx.ml::CastMap", {1}, cast_map, "values are numbers", Forms::any);
+    m3("ai.onnx.ml::CastMap", {1}, cast_map, "", Forms::any);
 const R s1("SequenceEmpty", {11}, sequence_empty, "", Forms::any),
     s2("SequenceConstruct", {11}, sequence_construct, "", Forms::any),
     s3("SequenceInsert", {11}, sequence_insert, "", Forms::any),

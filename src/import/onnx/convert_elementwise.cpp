@@ -4,6 +4,7 @@
 
 #include "base/stored_types.h"
 #include "import/onnx/codes.h"
+#include "import/onnx/text.h"
 #include "op/attrs_qnn.h"
 
 namespace tenon::onnx {
@@ -256,18 +257,23 @@ Expr saturated(N& n, const Expr& x, DataType to) {
                                                              : 57344;
   return n.op("clip", {x}, make_attrs<ClipAttrs>(-most, most));
 }
+bool holds_strings(N& n, size_t i) { return n.form(i) && n.form(i)->kind == Form::strings; }
 Values cast(N& n) {
   DataType to;
+  const bool to_text = n.op_type() == "CastLike" ? holds_strings(n, 1) : n.need_int("to") == kString;
+  if (to_text && holds_strings(n, 0)) return {n.value(0)};
+  if (to_text) return {strings_of_numbers(n, number_input(n, 0))};
   if (n.op_type() == "CastLike") {
     to = n.form(1) ? n.form(1)->element : n.dtype(1);
-    if (to.is_void()) n.unsupported("casts to strings are not supported");
   } else {
     const int64_t code = n.need_int("to");
     to = stored_type(int(code));
     if (to.is_void() || code != int(code))
       n.unsupported(fmt::format("a cast to {} is not supported", onnx_type_name(int(code))));
   }
-  Expr x = number_input(n, 0);
+  // A string that becomes one of the stored types is a float first.
+  Expr x = holds_strings(n, 0) ? numbers_of_strings(n, n.in(0), is_stored_only(to) ? f32 : to)
+                               : number_input(n, 0);
   const DataType from = graph::as_tensor(x)->dtype;
   if (is_stored_only(to)) {
     const std::string mode = n.attr_string("round_mode", "up");

@@ -33,11 +33,44 @@ Expr with_rest(N& n, const Expr& scores) {
   const Expr one = n.scalar(1, graph::as_tensor(scores)->dtype);
   return n.concat({n.op("subtract", {one, scores}), scores}, 1);
 }
+namespace {
+
+/// The inverse of the normal distribution function, by the formula of Winitzki for the inverse error function
+/// with the constants that the standard's models were made with.
+Expr probit(N& n, const Expr& scores) {
+  constexpr double kShape = 0.147, kPi = 3.14159, kRootOfTwo = 1.41421356;
+  const DataType t = graph::as_tensor(scores)->dtype;
+  const auto number = [&](double v) { return n.scalar(v, t); };
+  const auto two = [&](const char* op, const Expr& a, const Expr& b) { return n.op(op, {a, b}); };
+  const Expr x = two("subtract", two("multiply", scores, number(2)), number(1));
+  const Expr log = n.op("log", {two("multiply", two("subtract", number(1), x), two("add", number(1), x))});
+  const Expr half = two("add", number(2 / (kPi * kShape)), two("multiply", log, number(0.5)));
+  const Expr inner = two("subtract", two("multiply", half, half), two("divide", log, number(kShape)));
+  const Expr size = n.op("sqrt", {two("subtract", n.op("sqrt", {inner}), half)});
+  const Expr below = two("less", x, number(0));
+  return two("multiply", n.op("where", {below, n.op("negative", {size}), size}), number(kRootOfTwo));
+}
+/// Softmax in which a score of 0 counts nothing.
+Expr softmax_zero(N& n, const Expr& scores) {
+  constexpr double kZero = 1e-7;
+  const DataType t = graph::as_tensor(scores)->dtype;
+  const auto rows = make_attrs<ReduceAttrs>(Array<int64_t>{-1}, true);
+  const Expr most = n.op("max", {scores}, rows);
+  const Expr counts = n.op("greater", {n.op("abs", {scores}), n.scalar(kZero, t)});
+  const Expr scaled = n.op("multiply", {scores, n.op("exp", {n.op("negative", {most})})});
+  const Expr part = n.op("where", {counts, n.op("exp", {n.op("subtract", {scores, most})}), scaled});
+  return n.op("divide", {part, n.op("sum", {part}, rows)});
+}
+
+}  // namespace
+
 Expr post_transformed(N& n, const Expr& scores, const std::string& transform) {
   if (transform == "NONE") return scores;
   if (transform == "SOFTMAX") return n.op("nn.softmax", {scores}, make_attrs<AxisAttrs>(int64_t(-1)));
   if (transform == "LOGISTIC") return n.op("sigmoid", {scores});
-  n.unsupported(fmt::format("the transform {} of {} is not supported", in_quotes(transform), n.op_type()));
+  if (transform == "PROBIT") return probit(n, scores);
+  if (transform == "SOFTMAX_ZERO") return softmax_zero(n, scores);
+  n.malformed(fmt::format("'post_transform' of {} is {}", n.op_type(), in_quotes(transform)));
 }
 
 namespace {

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Support vector machines of ai.onnx.ml: kernels of rows and support vectors, and sums of them.
+#include <algorithm>
+
 #include "import/onnx/loop.h"
 #include "import/onnx/scores.h"
 
@@ -190,21 +192,40 @@ Expr pair_probabilities(N& n, const Expr& scores, const std::vector<double>& a,
               make_attrs<ClipAttrs>(kLeast, 1 - kLeast));
 }
 
+/// Without support vectors each class has a line; all of them share the first entry of 'rho'. Of two classes
+/// ONNX Runtime takes the second, too, where the best score is above a limit.
+Values lines_of_classes(N& n, const Classes& classes, const std::string& transform) {
+  constexpr double kLimitOfPositive = 0.5;
+  const Expr x = rows_of(n);
+  const auto weights = n.attr_floats("coefficients"), rho = n.attr_floats("rho");
+  if (classes.count < 2 || rho.empty() || weights.empty())
+    n.malformed("SVMClassifier without support vectors needs two classes, coefficients and 'rho'");
+  features_of(n, x, weights.size(), classes.count);
+  const Expr sums =
+      n.op("nn.dense", {x, matrix(classes.count, int64_t(weights.size()) / classes.count, weights)});
+  const Expr scores = n.op("add", {sums, n.scalar(rho[0], f32)});
+  if (classes.count > 2) return {label_of_best(n, classes, scores), post_transformed(n, scores, transform)};
+  const double limit = std::ranges::all_of(weights, [](double w) { return w >= 0; }) ? kLimitOfPositive : 0;
+  const auto column = [&](int64_t at) { return n.slice(scores, 1, PrimExpr(at), PrimExpr(at + 1)); };
+  const Expr above = n.op("subtract", {over_axis(n, "max", scores, 1, true), n.scalar(limit, f32)});
+  const Expr second = n.op("maximum", {above, n.op("subtract", {column(1), column(0)})});
+  return {label_of_sign(n, classes, second, 0), post_transformed(n, scores, transform)};
+}
+
 Values svm_classifier(N& n) {
   const Classes classes = classes_of(n, "classlabels_ints");
   const std::vector<int64_t> per_class = n.attr_ints("vectors_per_class");
-  if (per_class.empty())
-    n.unsupported("SVMClassifier without support vectors is not supported", "use LinearClassifier");
+  const std::string transform = n.attr_string("post_transform", "NONE");
+  if (std::ranges::all_of(per_class, [](int64_t vectors) { return vectors == 0; }))
+    return lines_of_classes(n, classes, transform);
   if (classes.count < 2 || int64_t(per_class.size()) != classes.count)
     n.malformed(fmt::format("SVMClassifier has support vectors of {} classes and {} labels", per_class.size(),
                             classes.count));
   const Pairs pairs(classes.count);
   const Expr scores = decisions(n, rows_of(n), per_class, pairs);
   const Value label = label_of_best(n, classes, votes(n, scores, classes.count, pairs));
-  const std::string transform = n.attr_string("post_transform", "NONE");
   const auto a = n.attr_floats("prob_a"), b = n.attr_floats("prob_b");
   if (!a.empty()) {
-    if (transform != "NONE") n.unsupported("SVMClassifier with transformed probabilities is not supported");
     if (int64_t(a.size()) != pairs.size() || b.size() != a.size())
       n.malformed(
           fmt::format("SVMClassifier has {} and {} entries of 'prob_a' and 'prob_b' for {} pairs of classes",
@@ -213,14 +234,17 @@ Values svm_classifier(N& n) {
       n.unsupported(
           fmt::format("SVMClassifier with probabilities of {} classes is not supported", classes.count),
           fmt::format("at most {} are", kMostCoupled));
-    return {label, coupled(n, pair_probabilities(n, scores, a, b), classes.count, pairs)};
+    const Expr probabilities = coupled(n, pair_probabilities(n, scores, a, b), classes.count, pairs);
+    return {label, post_transformed(n, probabilities, transform)};
   }
   if (classes.count > 2) return {label, post_transformed(n, scores, transform)};
-  if (transform == "SOFTMAX") return {label, with_rest(n, scores)};  // as ONNX Runtime has it
+  // As ONNX Runtime has it.
+  if (transform == "SOFTMAX" || transform == "SOFTMAX_ZERO") return {label, with_rest(n, scores)};
   const Expr both = n.concat({n.op("negative", {scores}), scores}, 1);
   if (transform == "LOGISTIC") return {label, n.op("sigmoid", {both})};
   if (transform != "NONE")
-    n.unsupported(fmt::format("the transform {} of SVMClassifier is not supported", in_quotes(transform)));
+    n.unsupported(fmt::format("the transform {} of SVMClassifier with one pair of classes is not supported",
+                              in_quotes(transform)));
   return {label, both};
 }
 const R s1("ai.onnx.ml::SVMRegressor", {1}, svm_regressor),

@@ -20,6 +20,18 @@ Value strings_constant(NodeContext& n, const std::vector<std::string>& texts) {
   t.add_dims(t.string_data_size());
   return n.importer.tensor_value(t, n.where());
 }
+Value strings_of_numbers(NodeContext& n, const Expr& x, bool fixed) {
+  return strings_value(
+      n.packed("tenon.string.of_numbers", {n.importer.strings(), x, n.number(int64_t(fixed))}, like(x, i64)));
+}
+Expr numbers_of_strings(NodeContext& n, const Expr& x, DataType t) {
+  // Narrow types are those of the wide ones.
+  const DataType wide = t.is_float() ? (t == f64 ? f64 : f32) : t.is_int() ? i64 : DataType::uint(64);
+  return n.cast(
+      n.packed("tenon.string.to_numbers",
+               {n.importer.strings(), x, graph::constant(NDArray::zeros({0}, wide))}, like(x, wide)),
+      t);
+}
 Expr strings_input(NodeContext& n, size_t i) {
   const Expr e = n.in(i);
   if (!n.form(i) || n.form(i)->kind != Form::strings)

@@ -18,7 +18,7 @@ Value label_of_best(NodeContext& n, const Classes& classes, const Expr& scores);
 Value label_of_sign(NodeContext& n, const Classes& classes, const Expr& scores, double limit);
 /// A column of scores s as the columns 1 - s and s.
 Expr with_rest(NodeContext& n, const Expr& scores);
-/// NONE, SOFTMAX or LOGISTIC of rows of scores; T2102 for the others.
+/// NONE, SOFTMAX, LOGISTIC, PROBIT or SOFTMAX_ZERO of rows of scores.
 Expr post_transformed(NodeContext& n, const Expr& scores, const std::string& transform);
 
 }  // namespace tenon::onnx

@@ -295,7 +295,8 @@ void put_number(const Operands& o, const NDArray& out, int64_t at, const Any& va
     o.fail("the values of the map must be numbers of " + to_string(out.dtype()) + ", not " +
            Operands::kind(value));
 }
-/// (map, keys, like) → a matrix of one row, of the type of `like`: the value of each key, 0 where it has none
+/// (map, keys, like) → a matrix of one row, of the type of `like`: the value of each key; where it has none,
+/// the element of `like`, or 0
 Any row_of(Arguments a) {
   const Operands o(a);
   const auto map = o[0].try_as<Ref<MapObj>>();
@@ -306,9 +307,14 @@ Any row_of(Arguments a) {
     if (key.try_as<std::string>().has_value() != texts)
       o.fail(std::string("the keys of the map must be ") + (texts ? "texts" : "integers"));
   const NDArray out = NDArray::zeros({1, int64_t(keys.size())}, o.tensor(2).dtype());
-  for (size_t i = 0; i < keys.size(); ++i)
-    if (const ptrdiff_t at = map_detail::find(map->get(), keys[i]); at >= 0)
+  const NDArray like = o.tensor(2);
+  for (size_t i = 0; i < keys.size(); ++i) {
+    const ptrdiff_t at = map_detail::find(map->get(), keys[i]);
+    if (at >= 0)
       put_number(o, out, int64_t(i), (*map)->items[size_t(at)].second);
+    else if (like.size() == 1)
+      put_number(o, out, int64_t(i), Any(like));
+  }
   return Any(out);
 }
 

@@ -7,6 +7,9 @@
 #include <wctype.h>
 
 #include <algorithm>
+#include <array>
+#include <charconv>
+#include <cmath>
 #include <deque>
 #include <map>
 #include <set>
@@ -45,7 +48,9 @@ struct Texts : Operands {
     hold = *t;
   }
   const std::string& text(const NDArray& numbers, int64_t i) const {
-    const int64_t n = numbers.as_ptr<int64_t>()[i];
+    return text(numbers.as_ptr<int64_t>()[i]);
+  }
+  const std::string& text(int64_t n) const {
     if (n < 0 || n >= int64_t(table->texts.size())) fail("a string that the table does not have");
     return table->texts[size_t(n)];
   }
@@ -78,6 +83,13 @@ Any constant(Arguments a) {
 }
 
 // ---------------------------------------------------------------- into a program and out of it
+/// The map with what becomes of its values.
+template <class F>
+Any mapped(const Ref<MapObj>& map, const F& value) {
+  auto out = make<MapObj>();
+  for (const auto& [key, v] : map->items) map_detail::set(out.mut(), key, value(v));
+  return Any(std::move(out));
+}
 Any entered(const Texts& o, const Any& v, int nesting) {
   if (nesting > 100) o.fail("an input is nested deeper than 100 levels");
   if (v.is_none()) return v;
@@ -86,6 +98,9 @@ Any entered(const Texts& o, const Any& v, int nesting) {
     for (const Any& item : (*list)->items) items.push_back(entered(o, item, nesting + 1));
     return sequence_of(std::move(items));
   }
+  if (const auto map = v.try_as<Ref<MapObj>>(); map && *map)
+    return mapped(*map, [&](const Any& value) { return entered(o, value, nesting + 1); });
+  if (const auto text = v.try_as<std::string>()) return Any(o.table->number(*text));
   const auto t = v.try_as<StringTensor>();
   if (!t) o.fail("strings are needed, not " + v.kind_name());
   const NDArray out = NDArray::empty((*t)->shape, i64);
@@ -106,6 +121,9 @@ Any left(const Texts& o, const Any& v, int nesting) {
     for (const Any& item : (*list)->items) items.push_back(left(o, item, nesting + 1));
     return sequence_of(std::move(items));
   }
+  if (const auto map = v.try_as<Ref<MapObj>>(); map && *map)
+    return mapped(*map, [&](const Any& value) { return left(o, value, nesting + 1); });
+  if (const auto number = v.try_as<int64_t>()) return Any(o.text(*number));
   const auto x = v.try_as<NDArray>();
   if (!x || !x->get() || x->dtype() != i64) o.fail("strings are needed, not " + v.kind_name());
   auto t = make<StringTensorObj>();
@@ -241,6 +259,63 @@ Any full_match(Arguments a) {
   return Any(out);
 }
 
+/// A number as text: whole ones as they are, others in as many digits as tell two of their type apart, or
+/// with six behind the point.
+std::string text_of(const NDArray& x, int64_t i, bool fixed) {
+  constexpr int kFloatDigits = 8, kDoubleDigits = 17, kFixedDigits = 6;
+  if (!x.dtype().is_float())
+    return x.dtype().is_int() || x.dtype().bits < 64 ? std::to_string(x.element_int(i))
+                                                     : std::to_string(uint64_t(x.element_int(i)));
+  const double v = x.element(i);
+  if (v != v) return fixed ? "nan" : "NaN";
+  if (std::isinf(v)) return std::string(v < 0 ? "-" : "") + (fixed ? "inf" : "INF");
+  std::array<char, 400> buffer;
+  const auto [end, error] =
+      fixed ? std::to_chars(buffer.begin(), buffer.end(), v, std::chars_format::fixed, kFixedDigits)
+            : std::to_chars(buffer.begin(), buffer.end(), v, std::chars_format::general,
+                            x.dtype().bits == 64 ? kDoubleDigits : kFloatDigits);
+  return std::string(buffer.begin(), end);
+}
+/// (table, numbers, whether six digits follow the point) → their texts
+Any of_numbers(Arguments a) {
+  const Texts o(a);
+  const NDArray x = o.tensor(1), out = NDArray::empty(x.shape(), i64);
+  for (int64_t i = 0; i < x.size(); ++i)
+    out.as_ptr<int64_t>()[i] = o.table->number(text_of(x, i, o.integer(2) != 0));
+  return Any(out);
+}
+/// (table, texts, like) → their numbers, of the type of `like`; a fraction in front of an integer type is cut
+/// off.
+Any to_numbers(Arguments a) {
+  const Texts o(a);
+  const NDArray x = o.numbers(1), out = NDArray::empty(x.shape(), o.tensor(2).dtype());
+  const DataType t = out.dtype();
+  for (int64_t i = 0; i < x.size(); ++i) {
+    const std::string& whole = o.text(x, i);
+    std::string_view text = whole;
+    const size_t from = text.find_first_not_of(" \t\n\r\f\v");
+    text.remove_prefix(from == text.npos ? text.size() : from);
+    text = text.substr(0, text.find_last_not_of(" \t\n\r\f\v") + 1);
+    if (text.size() > 1 && text[0] == '+' && text[1] != '-') text.remove_prefix(1);
+    const auto read = [&](auto& value) {
+      const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+      return error == std::errc() && end == text.data() + text.size();
+    };
+    int64_t number = 0;
+    uint64_t large = 0;
+    double real = 0;
+    if (!t.is_float() && read(number))
+      out.set_element_int(i, number);
+    else if (!t.is_float() && !t.is_int() && read(large))
+      out.set_element_int(i, int64_t(large));
+    else if (read(real) && (t.is_float() || std::fabs(real) < 0x1p63))
+      t.is_float() ? out.set_element(i, real) : out.set_element_int(i, int64_t(real));
+    else
+      o.fail("`" + whole + "` is no number of " + to_string(t));
+  }
+  return Any(out);
+}
+
 /// (x, keys) → the position of each element among the keys, their number where it is none of them. Elements
 /// are numbers of strings, integers, or floating numbers, of which all NaNs are equal.
 Any find(Arguments a) {
@@ -333,6 +408,8 @@ Any texts_of(Arguments a) { return Any(Array<std::string>(tensor_arg(a).items));
   register_unless_taken("tenon.string.normalize", normalize);
   register_unless_taken("tenon.string.full_match", full_match);
   register_unless_taken("tenon.string.find", find);
+  register_unless_taken("tenon.string.of_numbers", of_numbers);
+  register_unless_taken("tenon.string.to_numbers", to_numbers);
   register_unless_taken("tenon.string.ngrams", ngrams);
   register_unless_taken("tenon.string.tensor", make_tensor, "a tensor of strings of a shape and its texts");
   register_unless_taken("tenon.string.shape", shape_of, "the sizes of a tensor of strings");

@@ -1096,6 +1096,10 @@ for name, attributes in (("two classes", machine_of(2)), ("two classes, LOGISTIC
 for name, form in (("CastMap", dict(cast_to="TO_FLOAT")), ("CastMap by columns", dict(cast_to="TO_INT64", map_form="SPARSE", max_map=4))):
     several(name, [("ZipMap", ["a"], ["maps"], dict(classlabels_int64s=[3, 1])), ("SequenceAt", ["maps", "at"], ["map"], {}), ("CastMap", ["map"], ["y"], form)],
             {"a": features, "at": np.array(1, np.int64)}, [f32(3, 0.5).reshape(1, 2) if form["cast_to"] == "TO_FLOAT" else i64(0, 3, 0, 0).reshape(1, 4)])
+for name, form, row in (("CastMap to texts", dict(), texts("3.000000", "0.500000").reshape(1, 2)),
+                        ("CastMap to texts by columns", dict(map_form="SPARSE", max_map=3), texts("0.f", "3.000000", "0.f").reshape(1, 3))):
+    several(name, [("ZipMap", ["a"], ["maps"], dict(classlabels_int64s=[3, 1])), ("SequenceAt", ["maps", "at"], ["map"], {}), ("CastMap", ["map"], ["y"], dict(cast_to="TO_STRING", **form))],
+            {"a": features, "at": np.array(1, np.int64)}, [row])
 
 # Resizing of symbolic sizes.
 held = {"s": f32(1, 1, 1.5, 0.7)}
@@ -1129,6 +1133,54 @@ runs("Reshape to a computed rest", [Node("Shape", ["a"], ["h"], start=1), Node("
 
 runs("Einsum of sizes that may be 1", Node("Einsum", ["a", "b"], ["y"], equation="ij,jk->ik"), [(2, "J"), ("K", 4)], (floats(2, 3), floats(3, 4)), (floats(2, 3), floats(1, 4)), (floats(2, 1), floats(3, 4)),
      refused("T0501", floats(2, 3), floats(2, 4)))
+
+seed("scores")
+for transform in ("SOFTMAX", "LOGISTIC", "PROBIT", "SOFTMAX_ZERO"):
+    for name, attributes in (("probabilities", machine_of(3, prob_a=[-1.5, -1.0, -2.0], prob_b=[0.1, 0.0, -0.1])), ("two probabilities", machine_of(2, prob_a=[-1.5], prob_b=[0.1])),
+                             ("lines", dict(coefficients=floats(6).tolist(), rho=[0.25], kernel_type="LINEAR", kernel_params=[0.0, 0.0, 3.0], classlabels_ints=[4, 5, 6]))):
+        node = Node("SVMClassifier", ["a"], ["y", "y1"], domain=ML, post_transform=transform, **attributes)
+        runs(f"SVMClassifier of {name}, {transform}", node, [("N", 2)], by_onnxruntime(node, floats(6, 2), results=2, domains=((ML, 3),)), results=2, domains=((ML, 3),))
+for name, coefficients in (("two lines", [0.5, -1.0, 1.0, 0.5]), ("two lines that rise", [0.5, 1.0, 1.0, 0.5])):
+    node = Node("SVMClassifier", ["a"], ["y", "y1"], domain=ML, coefficients=coefficients, rho=[0.25], kernel_type="LINEAR", kernel_params=[0.0, 0.0, 3.0], classlabels_ints=[4, 5])
+    runs(f"SVMClassifier of {name}", node, [("N", 2)], by_onnxruntime(node, floats(8, 2), results=2, domains=((ML, 3),)), results=2, domains=((ML, 3),))
+node = Node("LinearClassifier", ["a"], ["y", "y1"], domain=ML, coefficients=[1.0, 0.5, -1.0, 2.0], intercepts=[0.5, 0.25], classlabels_ints=[1, 2], post_transform="PROBIT")
+runs("LinearClassifier, PROBIT", node, [("N", 2)], by_onnxruntime(node, floats(3, 2, low=0, high=0.3), results=2, domains=((ML, 3),)), results=2, domains=((ML, 3),))
+
+# What random models found.
+seed("found by random models")
+node = Node("MaxRoiPool", ["a", "b"], ["y"], pooled_shape=[2, 2], spatial_scale=0.5)
+data = floats(1, 1, 4, 4)  # corners at 0.5, 1.5 and 2.5 belong to the next element
+runs("MaxRoiPool between two elements", node, [("N", 1, 4, 4), ("K", 5)],
+     expected([np.stack([data[0, :, :2, :2], np.stack([data[0, :, 1:3, 2:].max(1), data[0, :, 3, 2:]], 1)])], data, f32(0, 0, 0, 1, 1, 0, 3, 1, 5, 7).reshape(2, 5)))
+for op, t, end in (("ReduceMin", np.int64, 2**63 - 1), ("ReduceMax", np.int64, -2**63), ("ReduceMin", np.uint64, 2**64 - 1), ("ReduceMax", np.int8, -128)):
+    one(op, np.zeros((2, 0), t), i64(1), constants=(1,), keepdims=0, name=f"{op} of nothing, {np.dtype(t).name}", expected=[np.full(2, end, t)])
+node = Node("LayerNormalization", ["a", "b", "c"], ["y"])
+runs("LayerNormalization of a bias that does not fit", node, [(2, "N"), ("M",), ("K",)], (floats(2, 3), floats(3), floats(3)), (floats(2, 3), floats(1), floats(3)),
+     refused("T0501", floats(2, 1), floats(1), floats(3)), refused("T0501", floats(2, 3), floats(3), floats(2)))
+for side in ("SAME_UPPER", "SAME_LOWER"):
+    node = Node("MaxPool", ["a"], ["y", "y1"], kernel_shape=[3, 2], strides=[2, 3], auto_pad=side)
+    runs(f"MaxPool with positions, {side} of symbolic sizes", node, [("N", 2, "H", "W")], *(by_onnxruntime(node, distinct(*s), results=2) for s in ((1, 2, 5, 6), (2, 2, 4, 5), (1, 2, 1, 1))), results=2)
+node = Node("MaxPool", ["a"], ["y", "y1"], kernel_shape=[2, 2], strides=[2, 2], auto_pad="SAME_LOWER")
+runs("MaxPool of bytes with positions in padding", node, [(1, 1, "H", "W")], by_onnxruntime(node, np.zeros((1, 1, 3, 3), np.uint8), results=2), results=2)
+skip = Node("SkipLayerNormalization", ["a", "b", "c"], ["y"], CONTRIB)
+runs("SkipLayerNormalization of vectors that do not fit", skip, [("N", 2, "M"), ("K", 2, "M"), ("L",)], by_onnxruntime(skip, floats(2, 2, 3), floats(2, 2, 3), floats(3), domains=((CONTRIB, 1),)),
+     refused("T0501", floats(2, 2, 3), floats(2, 2, 3), floats(2)), refused("T0501", floats(1, 2, 3), floats(2, 2, 3), floats(3)), opset=21, domains=((CONTRIB, 1),))
+contrib("FastGelu", floats(2, 3), floats(1), refused="T2020", expected=[f32(0)], constants=(1,), name="FastGelu of a bias that does not fit")
+contrib("Pad", floats(2, 3), i64(1, 0, 0, 2), name="Pad of com.microsoft at run time")
+contrib("EmbedLayerNormalization", words, ints(2, 3, low=0, high=2, dtype=np.int32), floats(7, 4), floats(5, 4), floats(2, 4), floats(4), floats(4), constants=(2, 3, 4, 5, 6), results=2,
+        name="EmbedLayerNormalization without a mask")
+turn = Node("RotaryEmbedding", ["a", "b", "b", "c"], ["y"])
+runs("RotaryEmbedding at positions that do not fit", turn, [(1, 2, "S", 4), (5, 2), (1, "P")], (floats(1, 2, 3, 4), floats(5, 2), i64(0, 1, 4).reshape(1, 3)),
+     refused("T0501", floats(1, 2, 3, 4), floats(5, 2), i64(1).reshape(1, 1)))
+runs("MaxUnpool at positions outside", Node("MaxUnpool", ["a", "b"], ["y"], kernel_shape=[2], strides=[2]), [(1, 1, "W"), (1, 1, "W")], (floats(1, 1, 2), i64(1, 3).reshape(1, 1, 2)),
+     refused("T0509", floats(1, 1, 2), i64(1, 4).reshape(1, 1, 2)), refused("T0509", floats(1, 1, 2), i64(-1, 3).reshape(1, 1, 2)))
+one("Cast", ints(2, 3), to=TensorProto.STRING, name="Cast of integers to texts")
+one("Cast", f32(0.5, -2, 1e-9, 12345678, 1e20, np.inf, np.nan), to=TensorProto.STRING, name="Cast of floats to texts",
+    expected=[texts("0.5", "-2", "9.9999997e-10", "12345678", "1e+20", "INF", "NaN")])
+one("Cast", texts("1.5", "-2e3", "+7", "inf", "NaN"), to=TensorProto.FLOAT, name="Cast of texts to floats", expected=[f32(1.5, -2000, 7, np.inf, np.nan)])
+one("Cast", texts("12", "-3", " 7.9 "), to=TensorProto.INT32, name="Cast of texts to integers", expected=[np.array([12, -3, 7], np.int32)])
+one("CastLike", ints(3), texts("a"), name="CastLike of texts", expected=None)
+runs("Cast of a text that is no number", Node("Cast", ["a"], ["y"], to=TensorProto.INT64), [("N",)], (texts("1", "2"),), refused("T0521", texts("1", "x")))
 
 PAGE = pathlib.Path(__file__).resolve().parent / "samples.json"
 PAGE.write_text("[\n" + ",\n".join(json.dumps(c, separators=(",", ":")) for c in cases) + "\n]\n")
