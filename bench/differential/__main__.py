@@ -55,7 +55,7 @@ def findings_of(reply):
 
 
 def reduced(worker, folder, finding, out):
-    """Writes a small case that fails like the finding; its operators and its finding."""
+    """Writes a small case that fails like the finding; its finding, operators, model and inputs."""
     model, feeds, exact = judge.load(folder)
     feed = feeds[max(finding.run, 0)]
     last = [finding]
@@ -81,7 +81,7 @@ def reduced(worker, folder, finding, out):
     operators = judge.operators_of(model.graph)
     (out / "finding.txt").write_text(f"{f.kind} in mode {f.mode}, {'compilation' if f.run < 0 else 'run'}: {f.code} {f.words}\n"
                                      f"inputs: {shapes}\n{judge.text_of(model)}\n")
-    return f, operators
+    return f, operators, model, feed
 
 
 class Progress:
@@ -133,8 +133,8 @@ def run(o):
                         continue
                     seen.append(f)
                     where = o.out / f"{seed}_{f.mode}"
-                    last, operators = reduced(reducer, folder, f, where)
-                    reason = explained.reason_for(last, operators)
+                    last, operators, model, feed = reduced(reducer, folder, f, where)
+                    reason = explained.reason_for(last, operators, model, feed)
                     counts["explained" if reason else last.kind] += 1
                     kinds[reason or f"{last.kind} {last.code} {'+'.join(operators)}"] += 1
                     if reason:
@@ -162,7 +162,7 @@ def main():
     parser.add_argument("--nodes", type=int, default=10, help="most operators drawn for a model (default 10)")
     parser.add_argument("--modes", type=lambda s: s.split(","), help=f"in place of those above: {','.join(judge.MODES)}")
     parser.add_argument("--jobs", type=int, default=os.cpu_count(), help="processes")
-    parser.add_argument("--timeout", type=int, default=60, help="seconds of one step that count as a hang (default 60)")
+    parser.add_argument("--timeout", type=int, default=60, help="seconds of processor time of one step that count as a hang (default 60)")
     parser.add_argument("--out", type=pathlib.Path, default=pathlib.Path("build/differential/findings"))
     parser.add_argument("--json", type=pathlib.Path, help="write the counts there")
     parser.add_argument("--again", type=pathlib.Path, help="judge a case that was written")

@@ -11,7 +11,8 @@ from onnx import helper, numpy_helper
 
 FLOATS = ("float32", "float32", "float32", "float64", "float16")
 INTEGERS = ("int64", "int64", "int32", "int8", "uint8", "int16", "uint16", "uint32", "uint64")
-OPSETS = (13, 17, 18, 19, 21, 22, 23)
+OPSETS = (13, 17, 18, 19, 21, 22, 23, 24, 26)
+VERSIONS = {"com.microsoft": 1, "ai.onnx.ml": 3}
 SIZES = (2, 3, 4, 5, 7)
 LATER_SIZES = (0, 1, 1, 1, 2, 3, 6, 9, 17)
 OPERATORS = {}
@@ -97,6 +98,11 @@ def outer_names(graph):
     return names | ({o.name for o in graph.output} - inside)
 
 
+def domains_of(graph):
+    """Domains of the operators of a graph and of its bodies."""
+    return {n.domain for n in graph.node}.union(*(domains_of(a.g) for n in graph.node for a in n.attribute if a.type == onnx.AttributeProto.GRAPH))
+
+
 class Draw:
     """A graph in the making, or the body of a control-flow node of `outer`."""
 
@@ -140,14 +146,15 @@ class Draw:
             return self.const(array)
         return self.input(array.dtype.name, array.shape, data=array)
 
-    def input(self, dtype, shape, low=None, high=None, step=None, data=None, named=0.75):
-        """A new input of the model; some of its sizes get names."""
+    def input(self, dtype, shape, low=None, high=None, step=None, data=None, named=0.75, fixed=0):
+        """A new input of the model; some of its sizes get names, but none of the last `fixed`."""
         root = self.root()
         kind = np.dtype(dtype).kind
         low = {"u": 0, "i": -4, "b": 0}.get(kind, -2) if low is None else low
         high = {"u": 6, "i": 5, "b": 1}.get(kind, 2) if high is None else high
         step = {"f": 0.25}.get(kind, 1) if step is None else step
-        sizes = [next((n for n, v in root.sizes.items() if v == s and self.chance(named)), s) for s in shape]
+        free = len(shape) - fixed
+        sizes = [next((n for n, v in root.sizes.items() if k < free and v == s and self.chance(named)), s) for k, s in enumerate(shape)]
         one = Input(self.name("x"), dtype, tuple(shape if data is not None else sizes), low, high, step, data)
         root.inputs.append(one)
         value = Value(one.name, one.draw(root.sizes, self.generator), True)
@@ -213,30 +220,37 @@ class Draw:
 
     def emit(self, op, inputs, outputs=1, exact=False, domain="", **attributes):
         """Adds a node when ONNX Runtime runs it, and gives its results. `exact`: exact operands give exact results."""
-        attributes = {k: v for k, v in attributes.items() if v is not None}
-        names = [i.name if i is not None else "" for i in inputs]
-        node = helper.make_node(op, names, [self.name() for _ in range(outputs)], name=self.name(op.lower()), domain=domain, **attributes)
-        captured = set().union(*(outer_names(a.g) for a in node.attribute if a.type == onnx.AttributeProto.GRAPH))
-        operands = {v.name: v for v in [*inputs, *(self.value_of(n) for n in captured)] if v is not None}
-        arrays = self.evaluate(node, operands)
+        names = [self.name() for _ in range(outputs)]
+        return self.chain([(op, inputs, names, attributes, domain)], names, exact)
+
+    def chain(self, steps, results, exact=False):
+        """Adds nodes (operator, operands, names of results, attributes, domain or nothing) of which only these results are tensors."""
+        nodes, operands = [], {}
+        for op, inputs, outputs, attributes, *domain in steps:
+            names = ["" if i is None else i.name if isinstance(i, Value) else i for i in inputs]
+            attributes = {k: v for k, v in attributes.items() if v is not None}
+            nodes.append(helper.make_node(op, names, outputs, name=self.name(op.lower()), domain="".join(domain), **attributes))
+            captured = set().union(*(outer_names(a.g) for a in nodes[-1].attribute if a.type == onnx.AttributeProto.GRAPH))
+            operands |= {v.name: v for v in [*inputs, *(self.value_of(n) for n in captured)] if isinstance(v, Value)}
+        arrays = self.evaluate(nodes, operands, results)
         if any(a.size > 20000 for a in arrays):
             raise Refused("large")
         whole = exact and all(v.exact for v in operands.values())
-        results = [Value(n, a, whole or a.dtype.kind in "iub", node) for n, a in zip(node.output, arrays)]
-        for v in results:
+        values = [Value(n, a, whole or a.dtype.kind in "iubO", nodes[-1]) for n, a in zip(results, arrays)]
+        for v in values:
             if v.array.dtype.kind == "f" and v.array.size:
                 top = np.max(np.abs(np.where(np.isfinite(v.array), v.array, 0).astype(np.float64)))
                 if top > (200 if v.dtype == "float16" else 1e5):
                     raise Refused("large values")
                 v.exact = v.exact and bool(np.all(np.isfinite(v.array)))
-        self.nodes.append(node)
-        self.values += results
-        return results
+        self.nodes += nodes
+        self.values += values
+        return values
 
-    def evaluate(self, node, operands):
+    def evaluate(self, nodes, operands, results):
         constants = {i.name for i in self.all_initializers()}
-        graph = helper.make_graph([node], "g", [value_info(n, v.dtype, v.shape) for n, v in operands.items() if n not in constants],
-                                  [helper.make_empty_tensor_value_info(o) for o in node.output],
+        graph = helper.make_graph(nodes, "g", [value_info(n, v.dtype, v.shape) for n, v in operands.items() if n not in constants],
+                                  [helper.make_empty_tensor_value_info(o) for o in results],
                                   [i for i in self.all_initializers() if i.name in operands])
         try:
             session = session_of(self.wrap(graph).SerializeToString())
@@ -248,8 +262,8 @@ class Draw:
         return self.initializers + (self.outer.all_initializers() if self.outer else [])
 
     def wrap(self, graph):
-        model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", self.opset)], ir_version=10)
-        return model
+        imports = {"": self.opset, **{d: VERSIONS[d] for d in sorted(domains_of(graph)) if d}}
+        return helper.make_model(graph, opset_imports=[helper.make_opsetid(d, v) for d, v in imports.items()], ir_version=10)
 
     def body(self, inputs, outputs):
         """The graph of a body; `inputs` are Values of it, `outputs` Values that it gives."""

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Element-wise operators, casts and reductions."""
 import numpy as np
+import onnx
 
 from draw import FLOATS, INTEGERS, Refused, operator
 
@@ -18,12 +19,12 @@ def rounding(d, op):
     d.emit(op, [d.pick(FLOATS, exact=True)], exact=True)
 
 
-@operator("Sigmoid", "Tanh", "Exp", "Erf", "Softplus", "Softsign", "Sin", "Cos", "Atan", "Sinh", "Asinh", "Mish", "HardSwish", weight=0.25)
+@operator("Sigmoid", "Tanh", "Exp", "Erf", "Softplus", "Softsign", "Sin", "Cos", "Atan", "Sinh", "Asinh", "Cosh", "Mish", "HardSwish", weight=0.25)
 def smooth(d, op):
     d.emit(op, [d.pick(FLOATS)])
 
 
-@operator("Elu", "Selu", "Celu", "LeakyRelu", "HardSigmoid", "ThresholdedRelu", "Gelu", weight=0.25)
+@operator("Elu", "Selu", "Celu", "LeakyRelu", "HardSigmoid", "ThresholdedRelu", "Gelu", "Swish", weight=0.25)
 def with_alpha(d, op):
     attributes = {"Selu": ("alpha", "gamma"), "HardSigmoid": ("alpha", "beta"), "Gelu": ()}.get(op, ("alpha",))
     given = {a: d.rng.choice((0.25, 1.0, 2.0, 0.5)) for a in attributes if d.chance(0.6)}
@@ -100,6 +101,21 @@ def clip(d, op):
     d.emit(op, [a, bound(low), bound(d.rng.choice((1, 2)))], exact=True)
 
 
+@operator("BitCast", weight=0.2)
+def bit_cast(d, op):
+    a = d.pick(("float32", "int32", "uint8", "int64", "float64"), exact=True)
+    to = {"float32": "int32", "int32": d.rng.choice(("float32", "uint32")), "uint8": "int8", "int64": "uint64", "float64": "int64"}[a.dtype]
+    d.emit(op, [a], exact=True, to=onnx.helper.np_dtype_to_tensor_dtype(np.dtype(to)))
+
+
+@operator("Dropout", "Constant", weight=0.15)
+def held(d, op):
+    if op == "Constant":
+        d.emit(op, [], exact=True, value=onnx.numpy_helper.from_array(d.generator.integers(-4, 5, d.shape(0, 3)).astype(d.rng.choice(NUMBERS[:6]))))
+    else:
+        d.emit(op, [d.pick(FLOATS), *([d.param(np.float32(0.5), "float32")] if d.chance(0.5) else [])], d.rng.choice((1, 2)), exact=True)
+
+
 @operator("Shrink", weight=0.2)
 def shrink(d, op):
     d.emit(op, [d.pick(NUMBERS, exact=True)], lambd=d.rng.choice((0.5, 1.0, 1.5)), bias=d.rng.choice((0.0, 0.5, 1.0)))
@@ -107,7 +123,6 @@ def shrink(d, op):
 
 @operator("Cast", "CastLike", weight=0.8)
 def cast(d, op):
-    import onnx
     a = d.pick(NUMBERS + BOOLS, exact=d.chance(0.8))
     to = d.rng.choice(FLOATS + INTEGERS + BOOLS)
     kind, target = a.array.dtype.kind, np.dtype(to)
@@ -141,7 +156,7 @@ def arg(d, op):
     d.emit(op, [a], exact=True, axis=d.axis(a), keepdims=d.rng.choice((None, 0, 1)), select_last_index=d.rng.choice((None, 0, 1)))
 
 
-@operator("CumSum", weight=0.4)
+@operator("CumSum", "CumProd", weight=0.3)
 def cumulative(d, op):
     a = d.pick(("float32", "float64", "int32", "int64"), low=1)
     d.emit(op, [a, d.param(d.axis(a), d.rng.choice(("int64", "int32")))], exact=True, exclusive=d.rng.choice((None, 1)), reverse=d.rng.choice((None, 1)))

@@ -3,17 +3,79 @@
 import dataclasses
 import re
 
+import numpy as np
+import onnx
+
 
 @dataclasses.dataclass
 class Explained:
-    """Findings of these operators (any of them in the reduced model), of this kind, whose words match."""
+    """Findings of these operators (any of them in the reduced model), of this kind, whose words match and, where there is one, for
+    whose model and inputs `when` is true."""
     operators: tuple
     kind: str
     words: str
     reason: str
+    when: object = None
 
-    def covers(self, finding, operators):
-        return finding.kind == self.kind and set(self.operators) & set(operators) and re.search(self.words, finding.code + " " + finding.words)
+    def covers(self, finding, operators, model, feed):
+        return (finding.kind == self.kind and set(self.operators) & set(operators) and re.search(self.words, finding.code + " " + finding.words)
+                and (self.when is None or self.when(model, feed)))
+
+
+def nodes_of(model, *operators):
+    return [n for n in model.graph.node if n.op_type in operators]
+
+
+def attribute(node, name, otherwise=None):
+    return next((onnx.helper.get_attribute_value(a) for a in node.attribute if a.name == name), otherwise)
+
+
+def known_value(model, feed, name):
+    """An input or constant of a reduced model; None where a node computes it."""
+    return feed[name] if name in feed else next((onnx.numpy_helper.to_array(i) for i in model.graph.initializer if i.name == name), None)
+
+
+def of_nothing(*operators):
+    """An operator of these in it has an operand without elements."""
+    def holds(model, feed):
+        given = [known_value(model, feed, i) for n in nodes_of(model, *operators) for i in n.input if i]
+        return any(v is not None and not v.size for v in given)
+    return holds
+
+
+def runs_no_iteration(model, feed):
+    """A loop in it has no iteration."""
+    return any(n.input[0] and (v := known_value(model, feed, n.input[0])) is not None and v.size and int(v.flat[0]) <= 0 for n in nodes_of(model, "Loop"))
+
+
+def odd_zero_point(model, feed):
+    """The quantised result of the last node has an odd zero point, by which ties go to the other side."""
+    last = model.graph.node[-1]
+    at = {"QLinearAdd": 7, "QLinearMul": 7, "QLinearWhere": 8}.get(last.op_type, 4)
+    v = known_value(model, feed, last.input[at]) if len(last.input) > at else None
+    return v is not None and int(v.flat[0]) % 2 == 1
+
+
+def casts_out_of_range(model, feed):
+    """A Cast in it is one of floats that its integers cannot hold."""
+    def out(node):
+        a = known_value(model, feed, node.input[0])
+        to = onnx.helper.tensor_dtype_to_np_dtype(attribute(node, "to", 1)) if node.op_type == "Cast" else known_value(model, feed, node.input[1]).dtype
+        if a is None or a.dtype.kind != "f" or to.kind not in "iu":
+            return False
+        whole = np.trunc(a.astype(np.float64))
+        return bool(np.any(np.isnan(whole) | (whole < np.iinfo(to).min) | (whole > np.iinfo(to).max)))
+    return any(out(n) for n in nodes_of(model, "Cast", "CastLike"))
+
+
+def strides_beyond_window(model, feed):
+    """A transposed convolution whose padding is SAME leaves gaps between its windows."""
+    def gaps(node):
+        w = known_value(model, feed, node.input[1])
+        kernel = attribute(node, "kernel_shape") or (w.shape[2:] if w is not None else ())
+        dilations = attribute(node, "dilations", [1] * len(kernel))
+        return any(s > (k - 1) * d + 1 for s, k, d in zip(attribute(node, "strides", []), kernel, dilations))
+    return any(gaps(n) and attribute(n, "auto_pad", b"").startswith(b"SAME") for n in nodes_of(model, "ConvTranspose"))
 
 
 EXPLAINED = [
@@ -22,12 +84,23 @@ EXPLAINED = [
     Explained(("Concat",), "refused", "T0501", "sizes beside the axis must be equal; ONNX Runtime does not look at tensors without elements"),
     Explained(("GroupNormalization",), "refused", "T0501", "scale and bias have a size for each channel; ONNX Runtime reads behind shorter ones"),
     Explained(("ReduceLogSumExp", "ReduceLogSum", "ReduceL2"), "differs", "np.u?int", "of integers, ONNX Runtime truncates in between, Tenon the result"),
-    Explained(("MaxPool",), "refused", "and 'Indices' needs a known spatial size", "not yet: positions of the largest elements with SAME padding of symbolic sizes"),
     Explained(("Gemm",), "accepted", "Invalid bias shape", "C is left out where beta is 0, whatever its shape"),
+    Explained(("Cast", "CastLike"), "differs", "u?int", "a float that an integer type cannot hold is the nearest number it has; the standard leaves it open", casts_out_of_range),
+    Explained(("ConvTranspose",), "differs", "wanted float", "padding SAME gives stride times the size, as the standard says, also where strides are longer than windows", strides_beyond_window),
+    Explained(("ConvTranspose",), "accepted", r"Computed output dimension is <= 0.*Input shape: \{0", "the size that the standard computes from an image of nothing is 0 here, and results of nothing are allowed"),
+    Explained(("ReduceMean", "ReduceLogSum", "ReduceLogSumExp"), "refused", "of nothing is not supported for this type", "the standard has no mean or logarithm of nothing among integers"),
+    Explained(("GroupNormalization",), "accepted", "running Reshape node. Name:''", "the normalised batch has no elements; ONNX Runtime's reshape cannot tell one of its sizes", of_nothing("GroupNormalization")),
+    Explained(("MaxPool", "com.microsoft::QLinearAveragePool"), "refused", r"has shape \[\d+\] where \[-\d+\] is required", "a window larger than the padded image has no results; ONNX Runtime gives an empty tensor"),
+    Explained(("SoftmaxCrossEntropyLoss", "NegativeLogLikelihoodLoss"), "accepted", "running Reshape node. Name:''", "the loss of nothing; ONNX Runtime's reshape cannot tell one of its sizes", of_nothing("SoftmaxCrossEntropyLoss", "NegativeLogLikelihoodLoss")),
+    Explained(("PRelu",), "refused", "T0501", "slopes are stretched to the data, as the standard says, never the data to the slopes"),
+    Explained(("GatherND",), "refused", "T0509", "an index into an axis of nothing is outside; ONNX Runtime does not look where slices have no elements", of_nothing("GatherND")),
+    Explained(("Loop",), "accepted", "Broadcaster", "what a loop of no iteration collects has the shape that its body gives; ONNX Runtime gives it rank 1", runs_no_iteration),
+    Explained(("com.microsoft::QLinearAdd", "com.microsoft::QLinearAveragePool"), "differs", "np.u?int8", "halfway between two numbers the even one is taken before the zero point is added, as QuantizeLinear does; ONNX Runtime adds it first", odd_zero_point),
+    Explained(("ai.onnx.ml::SVMClassifier",), "refused", "PROBIT of SVMClassifier with one pair", "ONNX Runtime writes one of the two columns"),
     Explained(("GatherND",), "refused", "T0501", "sizes of batch dimensions must be equal; ONNX Runtime does not look when there are no indices"),
 ]
 
 
-def reason_for(finding, operators):
+def reason_for(finding, operators, model, feed):
     """Why a finding is right, or None."""
-    return next((e.reason for e in EXPLAINED if e.covers(finding, operators)), None)
+    return next((e.reason for e in EXPLAINED if e.covers(finding, operators, model, feed)), None)

@@ -53,7 +53,7 @@ class Finding:
 
 def difference(got, want, exact):
     """What differs between two arrays, or None."""
-    got, want = np.asarray(got), np.asarray(want)
+    got, want = (v.astype(str).astype(object) if v.dtype.kind in "OUS" else v for v in (np.asarray(got), np.asarray(want)))
     if got.dtype != want.dtype or got.shape != want.shape:
         return f"{got.dtype}{list(got.shape)}, wanted {want.dtype}{list(want.shape)}"
     if want.dtype.kind != "f" or exact:
@@ -238,7 +238,7 @@ def text_of(model):
 def operators_of(graph):
     """Names of the operators of a graph and of its bodies."""
     inner = [o for n in graph.node for a in n.attribute if a.type == onnx.AttributeProto.GRAPH for o in operators_of(a.g)]
-    return sorted({n.op_type for n in graph.node} | set(inner))
+    return sorted({f"{n.domain}::{n.op_type}" if n.domain else n.op_type for n in graph.node} | set(inner))
 
 
 def answer(request, say):
