@@ -110,8 +110,9 @@ bench: command  ## time the models against ONNX Runtime and OpenVINO (Python env
 	@cmake --build $(BUILD) -j $(JOBS) --target tenon_python
 	@bench/run --tenon $(BUILD)/bin/tenon $(ARGS)
 
-zoo: command  ## export architectures in many forms and compare each with ONNX Runtime (torch from PyPI, hours for all; ARGS="--only REGEX")
-	@bench/run_zoo --tenon $(BUILD)/bin/tenon $(ARGS)
+zoo: command  ## export architectures in many forms, compare and time each with ONNX Runtime (torch from PyPI, hours for all; ARGS="--only REGEX")
+	@cmake --build $(BUILD) -j $(JOBS) --target tenon_python
+	@TENON_PYTHON=$(BUILD)/python bench/run_zoo --tenon $(BUILD)/bin/tenon $(ARGS)
 
 differential: command  ## compare random ONNX models with ONNX Runtime (Python environment from PyPI; ARGS="--models 1000 --seed 1", ARGS=--help)
 	@cmake --build $(BUILD) -j $(JOBS) --target tenon_python

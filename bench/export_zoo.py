@@ -2,12 +2,15 @@
 # SPDX-License-Identifier: Apache-2.0
 """Exports architectures in every form strangers have, compiles each and compares it with ONNX Runtime at two sizes.
 
-    bench/export_zoo.py --tenon TENON [--out build/zoo] [--docs docs] [--only REGEX] [--forms REGEX] [--again REGEX]
+    bench/export_zoo.py --tenon TENON [--out build/zoo] [--docs docs] [--only REGEX] [--forms REGEX] [--again REGEX] [--seconds 1]
 
 Architectures are those of bench/zoo, small ones with seeded weights. A form is an exporter of PyTorch (`dynamo`,
 `script`) at fixed or free sizes, and what other tools make of the first of them that there is, free sizes preferred: ONNX Runtime's
 optimiser (`optimised`), its quantisers (`qdq`, `qoperator`, `dynamic`) and the float16 converter (`f16`). Forms that
 the tools themselves cannot write or that ONNX Runtime cannot load are counted and left out.
+
+What holds float32 is timed against ONNX Runtime as well, on one thread, runs of both alternating in one process (--seconds for
+each size; 0: no times); an artifact for free sizes also against one that is compiled for the size.
 
 Models and their inputs are kept in OUT/models and made once (--again makes and checks those rows anew, as a failure is);
 OUT/zoo.json holds a row for each form. --docs writes zoo.md and zoo.json there. Exit status 1: some form is not right."""
@@ -32,7 +35,10 @@ TOOLS = ["optimised", "qdq", "qoperator", "dynamic", "f16"]
 # range and may go either way where sums are rounded in another order; f16 has 11 bits, and each operator rounds.
 ALLOWED = {"qdq": 0.05, "qoperator": 0.05, "dynamic": 0.05, "f16": 0.02}
 ALLOWED_F32 = 1e-3
+TIMED = [*EXPORTS, "optimised"]
+ALLOWED_TIME, ALLOWED_FREE = 1.3, 1.1  # times ONNX Runtime's; times that of an artifact for the size
 EXPORT_SECONDS, COMPILE_SECONDS, RUN_SECONDS = 400, 120, 120
+ROUNDS = 5  # of all contenders, at least
 
 
 def export(name, form, path):
@@ -122,6 +128,31 @@ def references(path):
             np.savez(path.with_suffix(f".{k}.{level}.npz"), *session.run(None, feed))
 
 
+def times(model, k, seconds, *artifacts):
+    """Prints the best times of ONNX Runtime and of the artifacts at size k in milliseconds of one thread. In a process of its own."""
+    import onnxruntime as ort
+
+    from tenon_session import Session
+
+    feed = dict(np.load(model.with_suffix(f".{k}.feed.npz")))
+    options = ort.SessionOptions()
+    options.log_severity_level = 4
+    options.intra_op_num_threads = options.inter_op_num_threads = 1
+    peer = ort.InferenceSession(str(model), options, providers=["CPUExecutionProvider"])
+    runs = [lambda: peer.run(None, feed)] + [Session(a, list(feed.values()), 1).run for a in artifacts]
+    best = [float("inf")] * len(runs)
+    for run in runs:
+        run()
+    end, rounds = time.monotonic() + float(seconds), 0
+    while time.monotonic() < end or rounds < ROUNDS:
+        for i, run in enumerate(runs):
+            start = time.thread_time()
+            run()
+            best[i] = min(best[i], time.thread_time() - start)
+        rounds += 1
+    print(json.dumps([b * 1e3 for b in best]))
+
+
 def processor_seconds():
     """Processor time of all ended child processes: what a compilation costs whatever else the machine does."""
     used = resource.getrusage(resource.RUSAGE_CHILDREN)
@@ -166,8 +197,37 @@ def difference(got, want):
     return float(np.sqrt(np.mean(np.where(same, 0, got - want) ** 2)) / max(size, 1e-9)) if not same.all() else 0.0
 
 
-def check(tenon, path, allowed, row):
-    """Fills the row: compile time and memory, the largest difference at both sizes, and what is wrong."""
+def sizes_of(tenon, path, k):
+    """Values of the model's symbolic sizes in the inputs of size k, as words of the command."""
+    status, out, _ = child([tenon, "inspect", path, "--json"], COMPILE_SECONDS)
+    feed, dims = np.load(path.with_suffix(f".{k}.feed.npz")), {}
+    for info in json.loads(out)["inputs"] if status == 0 else []:
+        if info["name"] in feed.files and isinstance(info.get("shape"), list):
+            dims |= {d: n for d, n in zip(info["shape"], feed[info["name"]].shape) if isinstance(d, str)}
+    return [word for d, n in dims.items() for word in ("--dim", f"{d}={n}")]
+
+
+def time_forms(tenon, path, form, artifact, seconds, row):
+    """Adds to the row, for each size, milliseconds of ONNX Runtime, of the artifact, and of one for the size where sizes are free."""
+    row["ms"] = []
+    free = form.endswith("free") or form == "optimised"
+    for k in (0, 1) if free else (0,):
+        artifacts = [artifact]
+        words = sizes_of(tenon, path, k) if free else []
+        if words:
+            own = artifact.with_name(f"for_{k}.so")
+            status, _, _ = child([tenon, "compile", path, "-o", own, "--no-cache", "-q", *words], COMPILE_SECONDS)
+            artifacts += [own] if status == 0 else []
+        status, out, err = child([sys.executable, __file__, "--do", "times", path, f"={k}", f"={seconds}", *artifacts], RUN_SECONDS)
+        if status != 0:
+            row["untimed"] = last_words(err)
+            return
+        row["ms"].append([float(f"{t:.3g}") for t in json.loads(out.splitlines()[-1])])
+
+
+def check(tenon, path, form, seconds, row):
+    """Fills the row: compile time and memory, the largest difference at both sizes, times, and what is wrong."""
+    allowed = ALLOWED.get(form, ALLOWED_F32)
     with tempfile.TemporaryDirectory() as folder:
         folder = pathlib.Path(folder)
         before = processor_seconds()
@@ -204,6 +264,8 @@ def check(tenon, path, allowed, row):
                 shapes = "; ".join(f"{g.dtype}{list(g.shape)} {difference(g, w):.2g}" + ("" if g.shape == w.shape else f" want {list(w.shape)}") for g, w in zip(got, want))
                 row["problem"] = f"difference at size {k}: {worst:.2g} ({shapes})"[:400]
                 return
+        if form in TIMED and seconds > 0:
+            time_forms(tenon, path, form, folder / "m.so", seconds, row)
 
 
 def rows_of(o, name, one, kept):
@@ -217,9 +279,8 @@ def rows_of(o, name, one, kept):
         row = {"name": name, "family": one["family"], "form": form}
         again = o.again and re.search(o.again, key)
         if re.search(o.forms, form):
-            if key in kept and "problem" not in kept[key] and not again:
-                row = kept[key]
-            elif key in kept and "left_out" in kept[key] and not again:
+            timed = form not in TIMED or o.seconds <= 0 or "ms" in kept.get(key, {}) or "left_out" in kept.get(key, {})
+            if key in kept and ("problem" not in kept[key] and timed or "left_out" in kept[key]) and not again:
                 row = kept[key]
             else:
                 if again:
@@ -238,11 +299,45 @@ def rows_of(o, name, one, kept):
                 if problem:
                     row["left_out"] = problem
                 else:
-                    check(o.tenon, path, ALLOWED.get(form, ALLOWED_F32), row)
-                print(f"{key:44} {row.get('problem') or row.get('left_out') or 'right'} {row.get('compile_s', '')} s {row.get('difference', '')}", flush=True)
+                    check(o.tenon, path, form, o.seconds, row)
+                print(f"{key:44} {row.get('problem') or row.get('left_out') or 'right'} {row.get('compile_s', '')} s {row.get('difference', '')} {row.get('ms', '')}",
+                      flush=True)
             yield key, row
         if form in EXPORTS and path.exists() and (base is None or (form == "dynamo_free" or (form == "script_free" and base.stem.endswith("fixed")))):
             base = path
+
+
+def times_page(rows, names):
+    """The part of docs/zoo.md about times."""
+    timed = {k: r for k, r in rows.items() if r.get("ms") and "problem" not in r}
+    if not timed:
+        return []
+    peer = [own / ort for r in timed.values() for ort, own, *_ in r["ms"]]
+    free = [t[1] / t[2] for r in timed.values() for t in r["ms"] if len(t) > 2]
+    def mean(values):
+        return float(np.exp(np.mean(np.log(values)))) if values else float("nan")
+    lines = ["", "## Times", "",
+             f"{len(timed)} float32 models are timed on one thread against ONNX Runtime, runs alternating in one process, the best of each: {mean(peer):.2f} of its time",
+             f"(geometric mean over models and sizes). {sum(p > ALLOWED_TIME for p in peer)} of {len(peer)} take more than {ALLOWED_TIME} times its time. One artifact for free sizes takes "
+             f"{mean(free):.2f} times", f"what an artifact for the size takes; {sum(f > ALLOWED_FREE for f in free)} of {len(free)} take more than {ALLOWED_FREE}. Most models are small: "
+             "below about 0.05 ms the cost of a call is in every figure.", "",
+             "A cell has the times over ONNX Runtime's at each size; behind a stroke, those of free sizes over an artifact for the size.", "",
+             "| architecture | ONNX Runtime, ms | " + " | ".join(TIMED) + " | compiling, s |", "|---" * (3 + len(TIMED)) + "|"]
+    for n in names:
+        cells, ms, seconds = [], "", []
+        for form in TIMED:
+            r = timed.get(f"{n}.{form}")
+            if r is None:
+                cells.append("")
+                continue
+            ms, seconds = ms or " ".join(f"{t[0]:.3g}" for t in r["ms"]), seconds + [r["compile_s"]]
+            over = [t[1] / t[2] for t in r["ms"] if len(t) > 2]
+            def shown(values, limit):
+                return " ".join(f"**{v:.2f}**" if v > limit else f"{v:.2f}" for v in values)
+            cells.append(shown([t[1] / t[0] for t in r["ms"]], ALLOWED_TIME) + (" / " + shown(over, ALLOWED_FREE) if over else ""))
+        if seconds:
+            lines.append(f"| {n} | {ms} | " + " | ".join(cells) + f" | {max(seconds):.1f} |")
+    return lines
 
 
 def page(rows):
@@ -265,6 +360,7 @@ def page(rows):
             r = rows.get(f"{n}.{form}")
             cells.append("" if r is None else "·" if "left_out" in r else "**wrong**" if "problem" in r else f"{max(r['difference']):.0e}" if max(r["difference"]) else "0")
         lines.append(f"| {next(r['family'] for r in rows.values() if r['name'] == n)} | {n} | " + " | ".join(cells) + " |")
+    lines += times_page(rows, names)
     if wrong:
         lines += ["", "## What is not right", ""] + [f"- {r['name']} ({r['form']}): {r['problem']}" for r in wrong]
     return "\n".join(lines) + "\n"
@@ -272,8 +368,8 @@ def page(rows):
 
 def main():
     if sys.argv[1:2] == ["--do"]:
-        words = [pathlib.Path(w) if "/" in w else w for w in sys.argv[3:]]
-        {"export": export, "derive": derive, "references": references}[sys.argv[2]](*words)
+        words = [w[1:] if w.startswith("=") else pathlib.Path(w) if "/" in w else w for w in sys.argv[3:]]
+        {"export": export, "derive": derive, "references": references, "times": times}[sys.argv[2]](*words)
         return 0
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--tenon", type=pathlib.Path, required=True)
@@ -282,6 +378,7 @@ def main():
     parser.add_argument("--only", default="", help="architectures whose name matches")
     parser.add_argument("--forms", default="", help="forms whose name matches")
     parser.add_argument("--again", help="ARCHITECTURE.FORM that are made and checked anew")
+    parser.add_argument("--seconds", type=float, default=1, help="for the times of each model and size (default 1; 0: none)")
     o = parser.parse_args()
     o.out, o.tenon = o.out.resolve(), o.tenon.resolve()
     (o.out / "models").mkdir(parents=True, exist_ok=True)

@@ -1,21 +1,45 @@
 // SPDX-License-Identifier: Apache-2.0
-// Attributes of the operators in recurrent.cpp.
+// Attributes of the operators in recurrent.cpp, and the program that runs their steps.
 #pragma once
 #include "op/attrs.h"
+#include "op/op_def.h"
 
 namespace tenon::op {
 
 struct RecurrentAttrs : Attrs<RecurrentAttrs> {
   bool reverse = false, linear_before_reset = false, input_forget = false;
   double clip = 0;
+  std::string gate = "sigmoid", input = "tanh", output = "tanh";
+  Array<double> alphas{0, 0, 0}, betas{0, 0, 0};
   static constexpr std::string_view type_key = "attrs.Recurrent";
   static void fields(auto& f) {
     f.add("reverse", &RecurrentAttrs::reverse, "from the last step of each sequence to the first")
         .add("linear_before_reset", &RecurrentAttrs::linear_before_reset,
              "gru: the reset gate works on the product of the state, not on the state")
         .add("input_forget", &RecurrentAttrs::input_forget, "lstm: the forget gate is 1 less the input gate")
-        .add("clip", &RecurrentAttrs::clip, "above 0: what goes into an activation is kept in ±clip");
+        .add("clip", &RecurrentAttrs::clip, "above 0: what goes into an activation is kept in ±clip")
+        .add("gate", &RecurrentAttrs::gate, "activation of the gates; rnn has none")
+        .add("input", &RecurrentAttrs::input, "activation of what enters the state, or of lstm the cell")
+        .add("output", &RecurrentAttrs::output, "lstm: activation of the cell")
+        .add("alphas", &RecurrentAttrs::alphas, "first number of these three activations")
+        .add("betas", &RecurrentAttrs::betas, "second number of these three activations");
   }
 };
+
+enum class Recurrence { rnn, gru, lstm };
+int64_t gates_of(Recurrence kind);
+
+/// Units of a block of weights: as many as lie side by side for each gate. `units`: those of the layer, 0
+/// when not known.
+int64_t unit_block(Recurrence kind, int64_t units);
+/// Whether the names of activations in the attributes are known; "" when they are.
+std::string unknown_activation(const RecurrentAttrs& attrs);
+
+/// The definition of nn.packed_rnn, nn.packed_gru and nn.packed_lstm: all steps, at most `rows` sequences of
+/// the batch at a time by one block of weights.
+std::vector<te::Tensor> define_steps(const graph::Call& call, const std::vector<te::Tensor>& in,
+                                     Recurrence kind, int64_t rows);
+/// Sequences by which a block is read once, when the definition knows no target.
+constexpr int64_t kSequences = 4;
 
 }  // namespace tenon::op

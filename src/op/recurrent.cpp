@@ -1,21 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 // Recurrent layers over any number of steps, and single steps as cells. The inputs' share of all steps is one
-// product; then each sequence of the batch runs through its steps by itself. Gates lie in ONNX's order:
-// lstm i o f c, gru z r h.
+// product; the steps run over weights in blocks (recurrent_steps.cpp). Gates lie in ONNX's order: lstm i o f
+// c, gru z r h.
 #include <fmt/format.h>
 
 #include "base/define_type.h"
 #include "op/attrs_recurrent.h"
 #include "op/compose.h"
-#include "op/program.h"
 
 namespace tenon::op {
 namespace {
 
 using Tensors = std::vector<te::Tensor>;
-
-enum class Recurrence { rnn, gru, lstm };
-int64_t gates_of(Recurrence r) { return r == Recurrence::lstm ? 4 : r == Recurrence::gru ? 3 : 1; }
+using Terms = std::vector<Term>;
 
 bool expect_dims(InferContext& ctx, size_t i, const Shape& want) {
   const auto& t = ctx.tensor(i);
@@ -26,12 +23,21 @@ bool expect_dims(InferContext& ctx, size_t i, const Shape& want) {
   if (!fits) return ctx.error(fmt::format("{} is {}, not {}", ctx.name(i), show(*s), show(want)));
   return true;
 }
+bool expect_activations(InferContext& ctx) {
+  const auto& a = ctx.attrs<RecurrentAttrs>();
+  if (a.alphas.size() != 3 || a.betas.size() != 3)
+    return ctx.error("alphas and betas have three numbers each: of gate, input and output");
+  if (const std::string name = unknown_activation(a); !name.empty())
+    return ctx.error(fmt::format("the activation '{}' is not known", name));
+  return true;
+}
 // Arguments: x, w, r, b, lengths, h0, and for lstm c0 and the peepholes p.
 Type infer_recurrent(InferContext& ctx, Recurrence kind) {
   const auto& x = ctx.tensor(0);
   if (!ctx.expect_domain(x.dtype, Domain::floating)) return {};
   if (!ctx.expect_rank(x, "x", 3)) return {};
   if (!ctx.expect_rank(ctx.tensor(2), "r", 2)) return {};
+  if (!expect_activations(ctx)) return {};
   for (size_t i = 1; i < ctx.call.args.size(); ++i)
     if (i != 4 && !ctx.expect_same_type(x.dtype, ctx.tensor(i).dtype)) return {};
   auto s = shape_of(x), r = shape_of(ctx.tensor(2));
@@ -57,177 +63,88 @@ Type infer_recurrent(InferContext& ctx, Recurrence kind) {
   return graph::tuple_type(out);
 }
 
-/// The program of the steps. Buffers: the inputs' share (steps, batch, gates · h), r, b, lengths, h0, c0, p.
-struct Steps {
-  Recurrence kind;
-  const RecurrentAttrs& a;
-  DataType t;
-  PrimExpr steps, batch, h;
-  tir::Buffer share, r, b, lengths, h0, c0, peep, y, state, cell, sums;
+/// Weights (gates · units, …) whose last axis is `letter`, or that have none, by blocks of units.
+Term in_blocks(const Term& w, const Shape& shape, const char* from, const std::string& to,
+               const Shape& result) {
+  return w.reshaped(shape)
+      .op("layout_transform", make_attrs<LayoutTransformAttrs>(std::string(from), to))
+      .reshaped(result);
+}
 
-  PrimExpr num(double v) const { return constant(t, v); }
-  PrimExpr limited(const PrimExpr& e) const {
-    return a.clip > 0 ? tir::min(tir::max(e, num(-a.clip)), num(a.clip)) : e;
-  }
-  PrimExpr gate_index(int64_t gate, const PrimExpr& u) const { return h * gate + u; }
-  /// The state's share of a gate of unit u.
-  tir::Stmt product(const PrimExpr& n, const PrimExpr& row, const tir::Buffer& of) const {
-    const Shape at{n, row};
-    const tir::Stmt clear = tir::store(sums, num(0), at);
-    return tir::seq({clear, each("k", h, [&](const PrimExpr& k) {
-                       const PrimExpr term = tir::load(of, {n, k}) * tir::cast(t, tir::load(r, {row, k}));
-                       return tir::store(sums, tir::load(sums, at) + term, at);
-                     })});
-  }
-  PrimExpr sum(const PrimExpr& n, int64_t gate, const PrimExpr& u) const {
-    return tir::load(sums, {n, gate_index(gate, u)});
-  }
-  PrimExpr input(const PrimExpr& step, const PrimExpr& n, int64_t gate, const PrimExpr& u) const {
-    return tir::load(share, {step, n, gate_index(gate, u)});
-  }
-  PrimExpr bias(int64_t gate, const PrimExpr& u) const {
-    return tir::cast(t, tir::load(b, {h * gates_of(kind) + gate_index(gate, u)}));
-  }
-  PrimExpr peephole(int64_t gate, const PrimExpr& u, const PrimExpr& c) const {
-    return tir::cast(t, tir::load(peep, {gate_index(gate, u)})) * c;
-  }
-
-  tir::Stmt lstm(const PrimExpr& step, const PrimExpr& n) const {
-    auto total = [&](int64_t g, const PrimExpr& u) {
-      return input(step, n, g, u) + bias(g, u) + sum(n, g, u);
-    };
-    return each("u", h, [&](const PrimExpr& u) {
-      const Shape at{n, u};
-      return named("old", tir::load(cell, at), [&](const PrimExpr& old) {
-        return named("i", tir::sigmoid(limited(total(0, u) + peephole(0, u, old))), [&](const PrimExpr& i) {
-          const PrimExpr forget =
-              a.input_forget ? num(1) - i : tir::sigmoid(limited(total(2, u) + peephole(2, u, old)));
-          const PrimExpr fresh = forget * old + i * tir::tanh(limited(total(3, u)));
-          return named("fresh", fresh, [&](const PrimExpr& c) {
-            const PrimExpr o = tir::sigmoid(limited(total(1, u) + peephole(1, u, c)));
-            return tir::seq({tir::store(cell, c, at), tir::store(state, o * tir::tanh(c), at)});
-          });
-        });
-      });
-    });
-  }
-  tir::Stmt gru(const PrimExpr& step, const PrimExpr& n) const {
-    auto gate = [&](int64_t g, const PrimExpr& u) {
-      return tir::sigmoid(limited(input(step, n, g, u) + bias(g, u) + sum(n, g, u)));
-    };
-    auto put = [&](int64_t g, const PrimExpr& u, const PrimExpr& v) {
-      return tir::store(sums, v, {n, gate_index(g, u)});
-    };
-    // Both gates first; then the sums of the third, of the state or of the state less what the reset gate
-    // takes.
-    const tir::Stmt gates = each(
-        "u", h, [&](const PrimExpr& u) { return tir::seq({put(0, u, gate(0, u)), put(1, u, gate(1, u))}); });
-    const tir::Stmt kept = each("u", h, [&](const PrimExpr& u) {
-      return tir::store(
-          cell, a.linear_before_reset ? tir::load(state, {n, u}) : tir::load(state, {n, u}) * sum(n, 1, u),
-          {n, u});
-    });
-    const tir::Stmt products =
-        each("u", h, [&](const PrimExpr& u) { return product(n, gate_index(2, u), cell); });
-    const tir::Stmt update = each("u", h, [&](const PrimExpr& u) {
-      const PrimExpr inner =
-          a.linear_before_reset ? sum(n, 1, u) * (sum(n, 2, u) + bias(2, u)) : sum(n, 2, u) + bias(2, u);
-      const PrimExpr fresh = tir::tanh(limited(input(step, n, 2, u) + inner)), z = sum(n, 0, u);
-      return tir::store(state, (num(1) - z) * fresh + z * tir::load(state, {n, u}), {n, u});
-    });
-    return tir::seq({gates, kept, products, update});
-  }
-  tir::Stmt rnn(const PrimExpr& step, const PrimExpr& n) const {
-    return each("u", h, [&](const PrimExpr& u) {
-      return tir::store(state, tir::tanh(limited(input(step, n, 0, u) + bias(0, u) + sum(n, 0, u))), {n, u});
-    });
-  }
-
-  tir::Stmt program() const {
-    auto sequence = [&](const PrimExpr& n) {
-      const PrimExpr length = tir::min(tir::cast(i64, tir::load(lengths, {n})), steps);
-      const tir::Stmt begin = each("u", h, [&](const PrimExpr& u) {
-        const Shape at{n, u};
-        const tir::Stmt first = tir::store(state, tir::cast(t, tir::load(h0, at)), at);
-        return kind == Recurrence::lstm
-                   ? tir::seq({first, tir::store(cell, tir::cast(t, tir::load(c0, at)), at)})
-                   : first;
-      });
-      const tir::Stmt run = each("step", steps, [&](const PrimExpr& count) {
-        return named("length", length, [&](const PrimExpr& end) {
-          const PrimExpr place = a.reverse ? tir::select(tir::lt(count, end), end - 1 - count, count) : count;
-          return named("place", place, [&](const PrimExpr& at) {
-            const PrimExpr rows = h * (kind == Recurrence::gru ? 2 : gates_of(kind));
-            const tir::Stmt products =
-                each("row", rows, [&](const PrimExpr& row) { return product(n, row, state); });
-            const tir::Stmt gates = kind == Recurrence::lstm  ? lstm(at, n)
-                                    : kind == Recurrence::gru ? gru(at, n)
-                                                              : rnn(at, n);
-            auto put = [&](bool inside) {
-              return each("u", h, [&](const PrimExpr& u) {
-                return tir::store(y, inside ? tir::load(state, {n, u}) : num(0), {at, n, u});
-              });
-            };
-            return when(tir::lt(count, end), tir::seq({products, gates, put(true)}), put(false));
-          });
-        });
-      });
-      return tir::seq({begin, run});
-    };
-    return each("n", batch, sequence, true);
-  }
-};
-
-Tensors def_recurrent(const Call& call, const Tensors& in, Recurrence kind) {
-  const auto& a = attrs_of<RecurrentAttrs>(call);
-  const te::Tensor& x = in[0];
-  const DataType t = wide_type(x.dtype());
-  const PrimExpr steps = x.shape()[0], batch = x.shape()[1], h = in[2].shape()[1];
-  const PrimExpr rows = simplify(h * gates_of(kind));
-  const auto k = te::reduce_axis(tir::range(PrimExpr(0), x.shape()[2]));
-  const te::Tensor product = te::compute(
-      {steps, batch, rows},
-      [&](const Vars& v) {
-        return te::sum(wide(x({v[0], v[1], k->var})) * wide(in[1]({v[2], k->var})), {k});
-      },
-      "input_product");
-  const te::Tensor share = te::compute(
-      product.shape(), [&](const Vars& v) { return product(indices(v)) + tir::cast(t, in[3]({v[2]})); },
-      "input_share");
-  const bool lstm = kind == Recurrence::lstm;
-  Array<te::Tensor> given{share, in[2], in[3], in[4], in[5]};
-  if (lstm) given.push_back(in[6]), given.push_back(in[7]);
-  auto body = [&](const Array<tir::Buffer>& ins, const Array<tir::Buffer>& outs) {
-    return Steps{kind,
-                 a,
-                 t,
-                 steps,
-                 batch,
-                 h,
-                 ins[0],
-                 ins[1],
-                 ins[2],
-                 ins[3],
-                 ins[4],
-                 lstm ? ins[5] : tir::Buffer(),
-                 lstm ? ins[6] : tir::Buffer(),
-                 outs[0],
-                 outs[1],
-                 outs[2],
-                 outs[3]}
-        .program();
+/// A layer by the operators that it is made of: the inputs' share of all steps is one product, then the steps
+/// run over weights in blocks. Null: sizes are not known.
+Term layer_form(InferContext& ctx, const Terms& in, Recurrence kind) {
+  const auto x = in[0].dims(), r = in[2].dims();
+  if (!x || !r) return {};
+  const int64_t gates = gates_of(kind), block = unit_block(kind, tir::as_int((*r)[1]).value_or(0));
+  const PrimExpr units = (*r)[1], blocks = simplify(tir::ceildiv(units, PrimExpr(block)));
+  const PrimExpr columns = simplify(blocks * (gates * block));
+  const DataType t = wide_type(in[0].dtype());
+  const auto attrs = ctx.call.attrs;
+  const std::string u = std::to_string(block) + "u";
+  const Term w =
+      in_blocks(in[1], {PrimExpr(gates), units, (*x)[2]}, "GUI", "UG" + u + "I", {columns, (*x)[2]});
+  const Term of_state = in_blocks(in[2], {PrimExpr(gates), units, units}, "GUK", "UKG" + u,
+                                  {blocks, units, PrimExpr(gates * block)});
+  const Term biases =
+      in_blocks(in[3].as(t), {PrimExpr(2), PrimExpr(gates), units}, "BGU", "BUG" + u, {PrimExpr(2), columns});
+  auto bias = [&](int64_t i) {
+    return biases
+        .op("strided_slice", make_attrs<StridedSliceAttrs>(Array<int64_t>{0}, Shape{PrimExpr(i)},
+                                                           Shape{PrimExpr(i + 1)}, Array<int64_t>{1}))
+        .reshaped({columns});
   };
-  const Shape per_batch{batch, h};
-  const Tensors r = te::external({Shape{steps, batch, h}, per_batch, per_batch, Shape{batch, rows}},
-                                 {t, t, t, t}, given, body, short_name(call));
-  Tensors out{cast_to(r[0], x.dtype()), cast_to(r[1], x.dtype())};
-  if (lstm) out.push_back(cast_to(r[2], x.dtype()));
-  return out;
+  const Term product = in[0].op("nn.dense", {w}, make_attrs<MatmulAttrs>(t));
+  if (kind == Recurrence::gru)
+    return (product + bias(0)).op("nn.packed_gru", {of_state, bias(1), in[4], in[5]}, attrs);
+  const Term share = product + (bias(0) + bias(1));
+  if (kind == Recurrence::rnn) return share.op("nn.packed_rnn", {of_state, in[4], in[5]}, attrs);
+  const Term peepholes =
+      in_blocks(in[7], {PrimExpr(3), units}, "PU", "UP" + u, {blocks, PrimExpr(3), PrimExpr(block)});
+  return share.op("nn.packed_lstm", {of_state, in[4], in[5], in[6], peepholes}, attrs);
+}
+
+// Arguments: the inputs' share, the state's weights in blocks, of gru the state's bias, lengths, h0, of lstm
+// c0 and the peepholes in blocks.
+Type infer_steps(InferContext& ctx, Recurrence kind) {
+  const auto &share = ctx.tensor(0), &r = ctx.tensor(1);
+  if (!ctx.expect_domain(r.dtype, Domain::floating)) return {};
+  if (!ctx.expect_rank(share, "share", 3)) return {};
+  if (!ctx.expect_rank(r, "r", 3)) return {};
+  if (!ctx.expect_same_type(wide_type(r.dtype), share.dtype)) return {};
+  if (!expect_activations(ctx)) return {};
+  const auto s = shape_of(share), w = shape_of(r);
+  const size_t states = kind == Recurrence::lstm ? 3 : 2;
+  auto types = [&](const std::optional<Shape>& all, const std::optional<Shape>& one) {
+    Array<Type> out{make_type(all, 3, r.dtype)};
+    for (size_t i = 1; i < states; ++i) out.push_back(make_type(one, 2, r.dtype));
+    return graph::tuple_type(out);
+  };
+  if (!s || !w) return types({}, {});
+  const int64_t gates = gates_of(kind);
+  const auto width = tir::as_int((*w)[2]);
+  if (!width || *width < gates || *width % gates != 0)
+    return ctx.error(fmt::format("r is {}: no blocks of {} gates", show(*w), gates),
+                     "the last axis is gates · block");
+  const PrimExpr columns = simplify((*w)[0] * (*w)[2]), units = (*w)[1], batch = (*s)[1];
+  if (const auto n = tir::as_int(units), blocks = tir::as_int((*w)[0]);
+      n && blocks && *blocks * (*width / gates) < *n)
+    return ctx.error(fmt::format("r is {}: its blocks hold fewer than {} units", show(*w), *n));
+  size_t i = 0;
+  if (!expect_dims(ctx, i++, {(*s)[0], batch, columns})) return {};
+  ++i;
+  if (kind == Recurrence::gru && !expect_dims(ctx, i++, {columns})) return {};
+  if (!ctx.expect_domain(ctx.tensor(i).dtype, Domain::integer)) return {};
+  if (!expect_dims(ctx, i++, {batch})) return {};
+  if (!expect_dims(ctx, i++, {batch, units})) return {};
+  if (kind == Recurrence::lstm) {
+    if (!expect_dims(ctx, i++, {batch, units})) return {};
+    if (!expect_dims(ctx, i++, {(*w)[0], PrimExpr(3), PrimExpr(*width / gates)})) return {};
+  }
+  return types(Shape{(*s)[0], batch, units}, Shape{batch, units});
 }
 
 // ---------------------------------------------------------------- cells
-using Terms = std::vector<Term>;
-
 /// Gate `i` of the last axis, where each has h values.
 Term gate_of(const Term& x, int64_t i, const PrimExpr& h) {
   return x.op("strided_slice",
@@ -272,7 +189,8 @@ Term rnn_cell(InferContext& ctx, const Terms& a) {
 
 const bool recurrent_registered = [] {
   auto layer = [](OpName name, const char* doc, Recurrence kind) {
-    return register_op(std::move(name), doc)
+    auto form = [kind](InferContext& ctx, const Terms& in) { return layer_form(ctx, in, kind); };
+    return register_composed(std::move(name), doc, FusionKind::opaque, form)
         .argument("x", "Tensor", "(steps, batch, inputs)")
         .argument("w", "Tensor", "(gates · units, inputs)")
         .argument("r", "Tensor", "(gates · units, units)")
@@ -280,15 +198,38 @@ const bool recurrent_registered = [] {
         .argument("lengths", "Tensor", "steps of each sequence (batch); what is behind gives zeros")
         .argument("h0", "Tensor", "first state (batch, units)")
         .infer([kind](InferContext& ctx) { return infer_recurrent(ctx, kind); })
-        .fusion(FusionKind::opaque)
-        .attrs<RecurrentAttrs>()
-        .tensor_def([kind](const Call& c, const Tensors& in) { return def_recurrent(c, in, kind); });
+        .canonical([form](InferContext& ctx) {
+          Terms in;
+          for (const Expr& e : ctx.call.args) in.push_back({ctx, e});
+          const Term value = form(ctx, in);
+          return value ? value.expr() : Expr();
+        })
+        .attrs<RecurrentAttrs>();
   };
   layer("nn.rnn", "tanh of inputs and state, step by step: all states, and the last.", Recurrence::rnn);
   layer("nn.gru", "Gated recurrent units: all states, and the last.", Recurrence::gru);
   layer("nn.lstm", "Long short-term memory: all states, the last, and the last cell.", Recurrence::lstm)
       .argument("c0", "Tensor", "first cell (batch, units)")
       .argument("p", "Tensor", "peepholes (3 · units): i, o, f");
+  auto steps = [](OpName name, const char* doc, Recurrence kind) {
+    auto r = register_op(std::move(name), doc)
+                 .argument("share", "Tensor", "the inputs' share, biases included (steps, batch, columns)")
+                 .argument("r", "Tensor", "weights of the state (blocks, units, gates · block)");
+    if (kind == Recurrence::gru) r.argument("b", "Tensor", "bias of the state's products (columns)");
+    r.argument("lengths", "Tensor", "steps of each sequence (batch); what is behind gives zeros")
+        .argument("h0", "Tensor", "first state (batch, units)");
+    if (kind == Recurrence::lstm)
+      r.argument("c0", "Tensor", "first cell (batch, units)")
+          .argument("p", "Tensor", "peepholes in blocks (blocks, 3, block): i, o, f");
+    r.infer([kind](InferContext& ctx) { return infer_steps(ctx, kind); })
+        .fusion(FusionKind::opaque)
+        .attrs<RecurrentAttrs>()
+        .tensor_def(
+            [kind](const Call& c, const Tensors& in) { return define_steps(c, in, kind, kSequences); });
+  };
+  steps("nn.packed_rnn", "Steps of nn.rnn: columns are blocks of units.", Recurrence::rnn);
+  steps("nn.packed_gru", "Steps of nn.gru: columns are blocks of units, gate by gate.", Recurrence::gru);
+  steps("nn.packed_lstm", "Steps of nn.lstm: columns are blocks of units, gate by gate.", Recurrence::lstm);
   auto cell = [](OpName name, const char* doc, Compose f) {
     return register_composed(std::move(name), doc, FusionKind::opaque, std::move(f))
         .argument("x", "Tensor", "(batch, inputs)")

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include "analysis/cost/layout.h"
+#include "op/attrs_recurrent.h"
 #include "op/family.h"
 #include "op/strategy.h"
 
@@ -117,10 +118,36 @@ Strategy matmul_strategy() {
   return s;
 }
 
+// ---------------------------------------------------------------- recurrent layers
+/// Vector registers that hold no sums: weights, states, addresses.
+constexpr int64_t kOtherRegisters = 4;
+
+/// Sequences whose sums by one block of weights fit the target's registers.
+int64_t sequences_of(const Call& call, const Target& target) {
+  const auto r = shape_of(tensor_arg(call, 1));
+  const auto width = r ? tir::as_int((*r)[2]) : std::nullopt;
+  if (!width || !target) return kSequences;
+  const int64_t lanes = std::max<int64_t>(1, target->lanes(wide_type(tensor_arg(call, 1).dtype)));
+  const int64_t vectors = std::max<int64_t>(1, *width / lanes);
+  return std::clamp<int64_t>((target->vector_registers - kOtherRegisters) / vectors, 1, kSequences);
+}
+Strategy steps_strategy(Recurrence kind, const char* name) {
+  return Strategy([kind, name](const Call& call, const Target& target) {
+    OpImpl steps = own(call, name);
+    steps.define = [kind, target](const Call& c, const Tensors& in) {
+      return define_steps(c, in, kind, sequences_of(c, target));
+    };
+    return std::vector<OpImpl>{std::move(steps)};
+  });
+}
+
 const bool strategies_registered = [] {
   register_target_library("cblas");
   register_strategy("nn.dense", dense_strategy());
   register_strategy("matmul", matmul_strategy());
+  register_strategy("nn.packed_rnn", steps_strategy(Recurrence::rnn, "packed_rnn.blocks"));
+  register_strategy("nn.packed_gru", steps_strategy(Recurrence::gru, "packed_gru.blocks"));
+  register_strategy("nn.packed_lstm", steps_strategy(Recurrence::lstm, "packed_lstm.blocks"));
   return true;
 }();
 

@@ -17,7 +17,5 @@ Expr first_of(NodeContext& n, const Expr& buffer, size_t axis, const PrimExpr& s
 Expr scalar_input(NodeContext& n, size_t i, DataType t, double otherwise);
 /// A key for random numbers: from the attribute 'seed', or from the node's name, so that runs repeat.
 Expr random_key(NodeContext& n);
-/// LSTM, GRU and RNN as one operator, for any number of steps and lengths per sequence.
-Values recurrent_layer(NodeContext& n);
 
 }  // namespace tenon::onnx

@@ -8,10 +8,16 @@ namespace tenon::op_test {
 namespace {
 
 double logistic(double v) { return 1 / (1 + std::exp(-v)); }
+ObjectRef copied(const RecurrentAttrs& a) {
+  return make_attrs<RecurrentAttrs>(a.reverse, a.linear_before_reset, a.input_forget, a.clip, a.gate, a.input,
+                                    a.output, a.alphas, a.betas);
+}
 struct Layer {
   int64_t gates, steps = 4, batch = 3, inputs = 5, units = 2;
   NDArray x, w, r, b, lengths, h0, c0, p;
-  explicit Layer(int64_t g, DataType t = f32) : gates(g) {
+  std::function<double(double)> gate = logistic, input = [](double v) { return std::tanh(v); },
+                                output = input;
+  explicit Layer(int64_t g, DataType t = f32, int64_t n = 2) : gates(g), units(n) {
     x = random({steps, batch, inputs}, t, -1, 1, 1), w = random({g * units, inputs}, t, -1, 1, 2);
     r = random({g * units, units}, t, -1, 1, 3), b = random({2 * g * units}, t, -1, 1, 4);
     lengths = values({batch}, {4, 2, 0}, i64), h0 = random({batch, units}, t, -1, 1, 5);
@@ -44,33 +50,62 @@ struct Layer {
     Vector fresh(static_cast<size_t>(units));
     if (gates == 1) {
       for (int64_t u = 0; u < units; ++u)
-        fresh[size_t(u)] = std::tanh(limit(from_x(t, n, 0, u) + from_h(h, 0, u)));
+        fresh[size_t(u)] = input(limit(from_x(t, n, 0, u) + from_h(h, 0, u)));
     } else if (gates == 3) {
       Vector z, reset, taken = h;
       for (int64_t u = 0; u < units; ++u) {
-        z.push_back(logistic(limit(from_x(t, n, 0, u) + from_h(h, 0, u))));
-        reset.push_back(logistic(limit(from_x(t, n, 1, u) + from_h(h, 1, u))));
+        z.push_back(gate(limit(from_x(t, n, 0, u) + from_h(h, 0, u))));
+        reset.push_back(gate(limit(from_x(t, n, 1, u) + from_h(h, 1, u))));
         taken[size_t(u)] *= reset.back();
       }
       for (int64_t u = 0; u < units; ++u) {
         const auto i = size_t(u);
         const double inner = a.linear_before_reset ? reset[i] * from_h(h, 2, u) : from_h(taken, 2, u);
-        fresh[i] = (1 - z[i]) * std::tanh(limit(from_x(t, n, 2, u) + inner)) + z[i] * h[i];
+        fresh[i] = (1 - z[i]) * input(limit(from_x(t, n, 2, u) + inner)) + z[i] * h[i];
       }
     } else {
       for (int64_t u = 0; u < units; ++u) {
         const auto k = size_t(u);
         auto sum = [&](int64_t g) { return from_x(t, n, g, u) + from_h(h, g, u); };
         auto peep = [&](int64_t g, double cell) { return at(p, {g * units + u}) * cell; };
-        const double i = logistic(limit(sum(0) + peep(0, c[k])));
-        const double f = a.input_forget ? 1 - i : logistic(limit(sum(2) + peep(2, c[k])));
-        c[k] = f * c[k] + i * std::tanh(limit(sum(3)));
-        fresh[k] = logistic(limit(sum(1) + peep(1, c[k]))) * std::tanh(c[k]);
+        const double i = gate(limit(sum(0) + peep(0, c[k])));
+        const double f = a.input_forget ? 1 - i : gate(limit(sum(2) + peep(2, c[k])));
+        c[k] = f * c[k] + i * input(limit(sum(3)));
+        fresh[k] = gate(limit(sum(1) + peep(1, c[k]))) * output(c[k]);
       }
     }
     h = fresh;
   }
   void check(const char* name, const RecurrentAttrs& a, double tolerance) const {
+    compare(run_all(name, arguments(), copied(a)), a, tolerance);
+  }
+  /// The packed operator's arguments: units in blocks of `block`, zeros where the last is filled up.
+  std::vector<NDArray> packed_arguments(int64_t block) const {
+    const int64_t blocks = (units + block - 1) / block, columns = blocks * gates * block;
+    const NDArray share = NDArray::zeros({steps, batch, columns}, f32), bias = NDArray::zeros({columns}, f32),
+                  weights = NDArray::zeros({blocks, units, gates * block}, f32),
+                  peepholes = NDArray::zeros({blocks, 3, block}, f32);
+    for_each_index({gates, units}, [&](const Index& i) {
+      const int64_t g = i[0], u = i[1], column = (u / block * gates + g) * block + u % block;
+      const double of_state = at(b, {(gates + g) * units + u});
+      bias.set_element(column, of_state);
+      for_each_index({steps, batch}, [&](const Index& k) {
+        share.set_element((k[0] * batch + k[1]) * columns + column,
+                          from_x(k[0], k[1], g, u) + (gates == 3 ? 0 : of_state));
+      });
+      for (int64_t k = 0; k < units; ++k)
+        weights.set_element((u / block * units + k) * gates * block + g * block + u % block,
+                            at(r, {g * units + u, k}));
+      if (g < 3 && gates == 4)
+        peepholes.set_element((u / block * 3 + g) * block + u % block, at(p, {g * units + u}));
+    });
+    std::vector<NDArray> a{share, weights};
+    if (gates == 3) a.push_back(bias);
+    a.push_back(lengths), a.push_back(h0);
+    if (gates == 4) a.push_back(c0), a.push_back(peepholes);
+    return a;
+  }
+  void compare(const std::vector<NDArray>& got, const RecurrentAttrs& a, double tolerance) const {
     std::vector<Vector> last_h, last_c;
     std::map<Index, double> y;
     for (int64_t n = 0; n < batch; ++n) {
@@ -83,9 +118,6 @@ struct Layer {
       }
       last_h.push_back(h), last_c.push_back(c);
     }
-    const auto got =
-        run_all(name, arguments(),
-                make_attrs<RecurrentAttrs>(a.reverse, a.linear_before_reset, a.input_forget, a.clip));
     expect_all(
         got[0], {steps, batch, units}, [&](const Index& i) { return y.count(i) ? y[i] : 0; }, tolerance);
     expect_all(
@@ -108,6 +140,63 @@ TEST(Recurrent, LayersInEveryForm) {
         }
   Layer(4, f64).check("nn.lstm", RecurrentAttrs(), 1e-12);
   Layer(3, f16).check("nn.gru", RecurrentAttrs(), 5e-3);
+}
+TEST(Recurrent, StepsOverWeightsInBlocks) {
+  for (auto [name, gates] :
+       {std::pair("nn.packed_rnn", 1), std::pair("nn.packed_gru", 3), std::pair("nn.packed_lstm", 4)})
+    for (const int64_t block : {1, 4, 16})
+      for (const int64_t units : {3, 20})
+        for (const bool other : {false, true}) {
+          RecurrentAttrs a;
+          a.reverse = other, a.linear_before_reset = other, a.input_forget = other;
+          const Layer l(gates, f32, units);
+          l.compare(run_all(name, l.packed_arguments(block), copied(a)), a, 1e-4);
+        }
+  const Layer l(1);
+  std::vector<NDArray> in = l.packed_arguments(4);
+  in[0] = random({4, 3, 5});
+  expect_refused("nn.packed_rnn", in, {}, {"share", "(4, 3, 5)", "(4, 3, 4)"});
+  in = l.packed_arguments(4);
+  in[1] = random({1, 9, 4});
+  expect_refused("nn.packed_rnn", in, {}, {"9 units"});
+  std::vector<NDArray> gru = Layer(3).packed_arguments(4);
+  gru[1] = random({1, 2, 11});
+  expect_refused("nn.packed_gru", gru, {}, {"no blocks of 3 gates"});
+}
+TEST(Recurrent, Activations) {
+  struct Case {
+    const char* name;
+    double alpha, beta;
+    std::function<double(double)> f;
+  };
+  const Case cases[] = {
+      {"relu", 0, 0, [](double v) { return std::max(v, 0.0); }},
+      {"affine", 0.5, 0.25, [](double v) { return 0.5 * v + 0.25; }},
+      {"scaled_tanh", 0.5, 2, [](double v) { return 0.5 * std::tanh(2 * v); }},
+      {"thresholded_relu", 0.3, 0, [](double v) { return v > 0.3 ? v : 0; }},
+      {"leaky_relu", 0.1, 0, [](double v) { return v < 0 ? 0.1 * v : v; }},
+      {"elu", 0.7, 0, [](double v) { return v < 0 ? 0.7 * (std::exp(v) - 1) : v; }},
+      {"hard_sigmoid", 0.2, 0.5, [](double v) { return std::clamp(0.2 * v + 0.5, 0.0, 1.0); }},
+      {"softsign", 0, 0, [](double v) { return v / (1 + std::abs(v)); }},
+      {"softplus", 0, 0, [](double v) { return std::log1p(std::exp(v)); }},
+      {"sigmoid", 0, 0, logistic},
+      {"tanh", 0, 0, [](double v) { return std::tanh(v); }}};
+  for (const Case& c : cases)
+    for (auto [name, gates] : {std::pair("nn.rnn", 1), std::pair("nn.gru", 3), std::pair("nn.lstm", 4)}) {
+      SCOPED_TRACE(std::string(c.name) + " of " + name);
+      Layer l(gates);
+      RecurrentAttrs a;
+      a.gate = c.name, a.alphas = {c.alpha, 0, 0}, a.betas = {c.beta, 0, 0};
+      l.gate = c.f;
+      l.check(name, a, 1e-4);
+      l = Layer(gates), a = RecurrentAttrs();
+      a.input = a.output = c.name, a.alphas = {0, c.alpha, c.alpha}, a.betas = {0, c.beta, c.beta};
+      l.input = l.output = c.f;
+      l.check(name, a, 1e-4);
+    }
+  RecurrentAttrs a;
+  a.gate = "sigmod";
+  expect_refused("nn.rnn", Layer(1).arguments(), copied(a), {"'sigmod'"});
 }
 TEST(Recurrent, AnyNumberOfSteps) {
   auto steps = tir::var("t");

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// qnn_canonicalize: operators of quantised tensors become the operators that they are made of, which layouts,
-// packing and fusion know.
+// qnn_canonicalize: operators of quantised tensors, and recurrent layers, become the operators that they are
+// made of, which layouts, packing and fusion know.
 //
 //   before   lv = R.qnn.dequantize(x, s, z)
 //   after    lv1 = R.cast(x, "float32");  lv2 = R.subtract(lv1, z);  lv = R.multiply(lv2, s)
@@ -60,7 +60,7 @@ const Pass& qnn_canonicalize_pass = register_pass({
     .name = "qnn_canonicalize",
     .run = qnn_canonicalize,
     .level = 1,
-    .summary = "operators of quantised tensors become those that they are made of",
+    .summary = "operators of quantised tensors and recurrent layers become those that they are made of",
     .needs = {"infer_types"},
 });
 
