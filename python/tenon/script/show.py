@@ -37,6 +37,15 @@ def svg(module):
     return get_global_func("compiler.compile")({"module": module, "emit": "svg", "stage": "import"})["text"]
 
 
+def png(module):
+    """The same as PNG, bytes."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = os.path.join(folder, "module.png")
+        get_global_func("compiler.compile")({"module": module, "emit": "png", "stage": "import", "output": path})
+        with open(path, "rb") as file:
+            return file.read()
+
+
 def module_html(module):
     """What notebooks show of a module: its drawing where Graphviz is installed, and its script text."""
     text = module.script()
