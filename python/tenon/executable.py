@@ -137,7 +137,7 @@ def compile(model: Any, target: str | None = None, opt_level: int = 2, dims: Map
         reply = get_global_func("compiler.compile")({**request, **shown})
     made = Executable(reply["artifact"], reply.get("compiled"), request, json.loads(reply["passes"]),
                       reply["compile_ms"], threads, memory_limit)
-    made.overrides = {str(kernel): str(how) for kernel, how in reply["overrides"].items()}
+    made.overrides = {str(kernel): str(how) for kernel, how in (reply["overrides"] or {}).items()}
     return made
 
 

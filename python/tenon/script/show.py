@@ -4,6 +4,7 @@ import html
 import os
 import re
 import sys
+import tempfile
 
 from ..error import FileError
 from ..ffi import get_global_func
