@@ -8,8 +8,8 @@ import subprocess
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 PAGE = ROOT / "docs" / "coverage.md"
-# What the names of a list are: those of passes, requests on stages, or nodes.
-KINDS = {"c": "node", "d": "te", "g": "pass", "h": "pass"}
+# What the names of a list are: those of graph functions, nodes, requests on stages, passes, or of the VM.
+KINDS = {"a": "graph", "b": "graph", "c": "node", "d": "te", "g": "pass", "h": "pass", "i": "vm"}
 GOLDEN_SCHEDULE = "All/ScheduleGolden.DoesWhatIsWritten/"  # one test for each primitive of the registry
 
 Row = collections.namedtuple("Row", "line list kind row ours name tests")

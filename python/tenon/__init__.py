@@ -16,6 +16,7 @@ _LATER = {**dict.fromkeys(("attrs", "dpl", "graph", "ir", "onnx", "onnx_backend"
           "GraphExecutor": "virtual_machine", "VirtualMachine": "virtual_machine",
           "VMInstrumentReturnKind": "virtual_machine", "IRModule": "ir", "build": "te", "lower": "te",
           "QuantizedModel": "quantization", "quantize": "quantization", "LintProblem": "linting", "lint": "linting",
+          "ExtractedKernel": "extraction", "extract": "extraction",
           "OrtValue": "ort_value", "parse": "script", "rewrite": "walk", "visit": "walk",
           **dict.fromkeys(("ExecutionMode", "GraphOptimizationLevel", "RunOptions", "SessionOptions"),
                           "session_options"),
@@ -30,6 +31,7 @@ if TYPE_CHECKING:  # what `__getattr__` hides from editors and checkers of types
 
     from . import attrs as attrs, dpl as dpl, graph as graph, ir as ir, onnx as onnx, op as op, script as script, target as target
     from . import te as te, tir as tir, transform as transform
+    from .extraction import ExtractedKernel as ExtractedKernel, extract as extract
     from .ir import IRModule as IRModule
     from .linting import LintProblem as LintProblem, lint as lint
     from .ort_value import OrtValue as OrtValue

@@ -83,13 +83,16 @@ def compile(model: Any, target: str | None = None, opt_level: int = 2, dims: Map
             folder: str | os.PathLike[str] = "", dim_bounds: Mapping[str, int] | None = None, memory_limit: int = 0,
             threads: int = 0, require_passes: Iterable[str] = (), disable_passes: Iterable[str] = (),
             pass_options: Iterable[str] = (), dump: str | os.PathLike[str] = "", verify: bool = False,
-            note: Callable[[str], object] | None = None, bind: Mapping[str, Any] | None = None) -> Executable:
+            note: Callable[[str], object] | None = None, bind: Mapping[str, Any] | None = None,
+            override: str | os.PathLike[str] | Iterable[str | os.PathLike[str]] = ()) -> Executable:
     """Compiles a model for this process.
 
     model: path of an ONNX file or of script text, its bytes, an onnx.ModelProto, an IRModule, or a PrimFunc.
     target: text such as "llvm -mcpu=x86-64-v3"; None: this machine.
     opt_level: 0 to 3. dims: {name: size} of symbolic dimensions. dim_bounds: {name: largest size}.
     bind: {name: array} of inputs that are fixed: they become constants, and calls do not take them.
+    override: a folder of edited kernels that `tenon.extract` wrote, or several. Each is proved to compute what the model's own
+    does, or tried on random and corner inputs (`Executable.overrides` says which); one that differs is refused (T1037).
     precision: "f32" (as the model says), "bf16" or "f16" for contractions.
     cache: a folder of compiled models, True for the user's own, None for none. Models in memory have none.
     progress: True shows a bar (one line on a terminal, one output in a notebook), a function is called with (step, done,
@@ -109,7 +112,8 @@ def compile(model: Any, target: str | None = None, opt_level: int = 2, dims: Map
         need_callable(note, "compile: note")
     if not isinstance(progress, (bool, type(None))):
         need_callable(progress, "compile: progress")
-    request = {"emit": "jit", "target": target or "", "opt_level": opt_level, "dims": _sizes(dims, "compile: dims"),
+    folders = [override] if isinstance(override, (str, os.PathLike)) else listed(override, "compile: override", "a folder or several")
+    request = {"emit": "jit", "override": [os.fspath(folder) for folder in folders], "target": target or "", "opt_level": opt_level, "dims": _sizes(dims, "compile: dims"),
                "bind": _tensors(bind, "compile: bind"),
                "dim_bounds": _sizes(dim_bounds, "compile: dim_bounds"), "precision": precision, "memory_limit": memory_limit,
                "threads": threads, "require_passes": listed(require_passes, "compile: require_passes", _PASSES),
@@ -131,8 +135,10 @@ def compile(model: Any, target: str | None = None, opt_level: int = 2, dims: Map
     with reported(progress) as function:
         shown = {} if function is None else {"progress": convert_func(function)}
         reply = get_global_func("compiler.compile")({**request, **shown})
-    return Executable(reply["artifact"], reply.get("compiled"), request, json.loads(reply["passes"]),
+    made = Executable(reply["artifact"], reply.get("compiled"), request, json.loads(reply["passes"]),
                       reply["compile_ms"], threads, memory_limit)
+    made.overrides = {str(kernel): str(how) for kernel, how in (reply["overrides"] or {}).items()}
+    return made
 
 
 def load(path: str | os.PathLike[str], threads: int = 0, memory_limit: int = 0) -> Executable:
@@ -153,12 +159,14 @@ class Executable(_core.Session):
 
     inputs, outputs: tuples of (name, data type, shape); symbolic dimensions are names, a shape of None has any rank.
     passes: what the compilation did, as [{"name", "ms", "changed"}]; compile_ms: how long it took.
+    overrides: how each kernel of `compile(override=…)` was found to compute the same, by its name.
     """
 
     inputs: tuple[tuple[str, str, tuple[int | str, ...] | None], ...]
     outputs: tuple[tuple[str, str, tuple[int | str, ...] | None], ...]
     passes: list[dict[str, Any]]
     compile_ms: float
+    overrides: dict[str, str]
 
     _make_error = staticmethod(make_error)
     _prepare = staticmethod(arrays.prepare)
@@ -172,7 +180,7 @@ class Executable(_core.Session):
         super().__init__(artifact, threads, memory_limit, profile)
         self._options = {"threads": threads, "memory_limit": memory_limit}
         self._artifact, self._compiled, self._request = artifact, compiled, request
-        self.passes, self.compile_ms = list(passes), compile_ms
+        self.passes, self.compile_ms, self.overrides = list(passes), compile_ms, {}
 
     def __reduce__(self):
         raise TypeError("an Executable is no data for pickle or copy: `save` writes it, `tenon.load` reads it")

@@ -138,6 +138,12 @@ def _svg(self):
     return svg(self)
 
 
+def _png(self):
+    """A drawing of the module as PNG, bytes. FileError T0925 without Graphviz."""
+    from .script.show import png
+    return png(self)
+
+
 def _global_vars(self):
     """The GlobalVar of every function."""
     return [class_of("graph.GlobalVar")(name) for name in self.functions]
@@ -151,7 +157,7 @@ def with_attr(self, key, value):
 _EXTRA = {"ir.IRModule": {"__getitem__": lambda self, name: self.functions[getattr(name, "name", name)],
                           "__contains__": lambda self, name: getattr(name, "name", name) in self.functions,
                           "get_global_vars": _global_vars, "with_attr": with_attr, "_repr_html_": _module_html,
-                          "svg": _svg},
+                          "svg": _svg, "png": _png},
           "Shape": _SHAPE}
 
 

@@ -3,6 +3,8 @@
 // parameters once. Reports compare a kernel's time with it.
 #include "analysis/kernel_work.h"
 
+#include <fmt/format.h>
+
 #include <cmath>
 #include <unordered_set>
 
@@ -136,6 +138,10 @@ std::optional<KernelWork> kernel_work(const PrimFunc& f) {
     out.bytes += std::ceil(std::min(elements, used->second) * bits / 8);
   }
   return out;
+}
+
+std::string work_text(const KernelWork& work) {
+  return fmt::format("{:.0f} {:.0f} {:.0f} {:.0f}", work.flop, work.bytes, work.dot_bytes, work.dot_bf16);
 }
 
 }  // namespace tenon

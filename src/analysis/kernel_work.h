@@ -16,5 +16,7 @@ struct KernelWork {
 };
 /// Empty when sizes are symbolic. To be taken before a schedule changes the loops.
 std::optional<KernelWork> kernel_work(const tir::PrimFunc& f);
+/// "FLOP BYTES DOT_BYTES DOT_BF16", as artifacts hold it.
+std::string work_text(const KernelWork& work);
 
 }  // namespace tenon

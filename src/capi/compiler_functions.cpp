@@ -16,6 +16,7 @@
 #include "base/nearest.h"
 #include "capi/compiled.h"
 #include "capi/compiler_function.h"
+#include "codegen/debug_source.h"
 #include "import/onnx/load.h"
 #include "interpret/interpret.h"
 #include "ir/text.h"
@@ -29,9 +30,11 @@
 #include "pipeline/dimensions.h"
 #include "pipeline/emit.h"
 #include "pipeline/evaluator.h"
+#include "pipeline/metadata.h"
 #include "pipeline/program_entry.h"
 #include "runtime/vm.h"
 #include "tools/explain.h"
+#include "tools/extract_kernel.h"
 #include "tools/lint.h"
 #include "tools/module_text.h"
 #include "tools/quantize/quantize.h"
@@ -123,7 +126,7 @@ AttrMap emit_kinds_function(const NoRequest&) {
 CacheOptions cache_of(const CompileRequest& r) {
   CacheOptions cache;
   // Who wants to see the passes wants them to run.
-  const bool looks = r.verify || !r.dump.empty() || !r.print_after.empty();
+  const bool looks = r.verify || r.debug_info || !r.dump.empty() || !r.print_after.empty();
   const bool whole = r.emit == "jit" || (r.emit == "artifact" && !r.output.empty());
   if (whole && !looks) cache.folder = r.cache == "default" ? default_cache_folder() : r.cache;
   if (!cache.folder.empty()) cache.limit_bytes = cache_limit();
@@ -167,8 +170,20 @@ void emit_compiled(AttrMap& reply, const CompileRequest& r, Compiled compiled, c
     reply.set("text", text);
   } else {
     reply.set("bytes", write_emitted(r.emit, r.output, compiled, system));
+    if (const auto source = codegen::debug_source(compiled.lowered))
+      write_text_file(source->file, source->text);
     if (r.emit == "artifact") cache.store(compiled, files);
   }
+}
+
+/// The file of the programs' text beside what is written: instructions point into it.
+std::string debug_file_of(const CompileRequest& r, const EmitKind& kind, const Target& target) {
+  if (!r.debug_info) return {};
+  if (r.output.empty() || kind.name == "jit" || is_module_text(kind.name) || kind.name == "json" ||
+      !codegen::code_generator(target).debug_lines)
+    fail("T0921", "debug information belongs to machine code in a file: artifact, obj, exe, asm or llvm",
+         "-g", "name a file with -o, and a target of the kind llvm", ErrorKind::usage);
+  return std::filesystem::absolute(r.output).lexically_normal().replace_extension(".kernels.tir").string();
 }
 
 /// What an earlier compilation left in the cache.
@@ -180,6 +195,15 @@ AttrMap cached_reply(const CompileRequest& r, const CompileCache& cache, const A
                 {"passes", to_file && passes ? *passes : std::string("[]")}};
   if (!to_file) reply.set("artifact", Any(found));
   return reply;
+}
+
+/// How each edited kernel was found to compute the same, as the artifact says it.
+AttrMap overrides_of(const Metadata& metadata) {
+  constexpr std::string_view prefix = "override.";
+  AttrMap out;
+  for (const auto& [key, value] : metadata)
+    if (key.starts_with(prefix)) out.set(key.substr(prefix.size()), Any(value));
+  return out;
 }
 
 AttrMap compile_function(const CompileRequest& r) {
@@ -195,6 +219,7 @@ AttrMap compile_function(const CompileRequest& r) {
     };
   options.code = kind.code;
   options.target = to_json(target_for(r.emit, target_of(r)));
+  options.debug_file = debug_file_of(r, kind, target_of(options));
   if (!r.system.empty()) options.symbol_prefix = r.system + "_";
   const std::string system = system_name_of(r, kind);
   std::unique_ptr<PassInstrument> checker;
@@ -209,6 +234,7 @@ AttrMap compile_function(const CompileRequest& r) {
   AttrMap reply;
   if (const Artifact found = cache.find()) {
     reply = cached_reply(r, cache, found);
+    reply.set("overrides", Any(overrides_of(found.executable().metadata)));
   } else {
     std::vector<std::string> files;
     IRModule module = load_with_dims(r, options, &files);
@@ -219,11 +245,46 @@ AttrMap compile_function(const CompileRequest& r) {
       if (kind.whole_model || !entry_name(module).empty()) module = with_entry(std::move(module));
       Compiled compiled = compile(std::move(module), options);
       reply.set("passes", timings_json(compiled.timings).dump());
+      reply.set("overrides", Any(overrides_of(compiled.executable.metadata)));
       emit_compiled(reply, r, std::move(compiled), system, cache, files);
     }
   }
   reply.set("compile_ms", ms_since(start));
   return reply;
+}
+
+/// A program's text into a file of the folder, its large constants beside it.
+void write_program(const std::filesystem::path& file, const std::string& text,
+                   const ConstantTable& constants) {
+  std::error_code failure;
+  std::filesystem::create_directories(file.parent_path(), failure);
+  if (failure)
+    throw Error(ErrorKind::io, "T3003", "the folder cannot be made: " + failure.message(),
+                file.parent_path().string());
+  AttrMap unused;
+  write_or_reply(unused, text, file.string(), constants);
+}
+
+AttrMap extract_function(const ExtractRequest& r) {
+  CompileOptions options = options_of<CompileSettings>(r);
+  IRModule module = load_with_dims(r.model, options);
+  module = with_entry(std::move(module));
+  const ExtractedKernel kernel = extract_kernel(std::move(module), options, r.kernel, r.inputs.vec());
+  ConstantTable constants, unscheduled_constants;
+  const std::string program = module_text("tir", kernel.scheduled, {}, &constants),
+                    unscheduled = module_text("tir", kernel.unscheduled, {}, &unscheduled_constants);
+  if (!r.output.empty()) {
+    const std::filesystem::path folder = r.output;
+    write_program(folder / (r.kernel + ".tir"), program, constants);
+    write_program(folder / "unscheduled" / (r.kernel + ".tir"), unscheduled, unscheduled_constants);
+    write_text_file(folder / (r.kernel + ".trace.json"), kernel.trace + "\n");
+  }
+  return {{"program", program},
+          {"unscheduled", unscheduled},
+          {"trace", kernel.trace},
+          {"inputs", Any(Array<NDArray>(kernel.inputs.begin(), kernel.inputs.end()))},
+          {"outputs", Any(Array<NDArray>(kernel.outputs.begin(), kernel.outputs.end()))},
+          {"from_run", kernel.from_run}};
 }
 
 AttrMap load_function(const LoadRequest& r) {
@@ -663,6 +724,8 @@ AttrMap read_value(const ReadValueRequest& r) { return {{"value", onnx::read_val
 const bool registered = [] {
   add_compiler_function("compile", compile_function,
                         "compiles a model to an artifact in memory, or to a file of the kind `emit`");
+  add_compiler_function("extract", extract_function,
+                        "one kernel of a model: its program, its schedule, inputs");
   add_compiler_function("load", load_function, "a model as an IRModule");
   add_compiler_function("inspect", inspect, "facts about a model, without compiling");
   add_compiler_function("lint", lint_function,

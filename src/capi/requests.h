@@ -26,12 +26,13 @@ struct LoadRequest : Object {
   }
 };
 
-/// "compiler.compile" → compile_ms, passes (JSON), bytes and, for emit "jit", artifact and cached or compiled
-/// (capi/compiled.h); without an output, text.
+/// "compiler.compile" → compile_ms, passes (JSON), bytes, overrides (how each edited kernel was found to
+/// compute the same, by name) and, for emit "jit", artifact and cached or compiled (capi/compiled.h); without
+/// an output, text.
 struct CompileRequest : CompileSettings {
   std::string model, emit = "artifact", output, stage, function, system, cache;
   ObjectRef module;
-  bool verify = false;
+  bool verify = false, debug_info = false;
   Array<Any> verify_inputs;
   Function progress, cancelled, print, note;
 
@@ -42,9 +43,12 @@ struct CompileRequest : CompileSettings {
         .add("module", &R::module, "an IRModule in place of a file; it has no cache")
         .add("emit", &R::emit, "a kind of compiler.emit_kinds, or jit: into this process")
         .add("output", &R::output, "a file; empty: into the reply")
-        .add("stage", &R::stage, "the module behind this pass, as tir, dot or svg")
+        .add("stage", &R::stage, "the module behind this pass, as tir, dot, svg or png")
         .add("function", &R::function, "with stage: only this function")
         .add("system", &R::system, "a name to register the model under (obj and c)")
+        .add("debug_info", &R::debug_info,
+             "of a file with machine code: its instructions have the lines of OUTPUT.kernels.tir, written "
+             "beside it")
         .add("cache", &R::cache, "a folder of compiled models, or \"default\"; empty: none")
         .add("verify", &R::verify, "run the model around every pass")
         .add("verify_inputs", &R::verify_inputs, "what it is run on; empty: drawn values")
@@ -52,6 +56,23 @@ struct CompileRequest : CompileSettings {
         .add("cancelled", &R::cancelled, "asked again and again: true ends the compilation (T1003)")
         .add("print", &R::print, "called with pass and text, for print_after")
         .add("note", &R::note, "called with remarks");
+  }
+};
+
+/// "compiler.extract" → program, unscheduled (script text), trace (JSON), inputs and outputs (tensors),
+/// from_run: whether the inputs are those of the kernel's first call in a run of the model on `inputs`.
+struct ExtractRequest : CompileSettings {
+  std::string model, kernel, output;
+  Array<NDArray> inputs;
+
+  static void fields(auto& f) {
+    using R = ExtractRequest;
+    CompileSettings::fields(f);
+    f.add("model", &R::model, "a model file; \"-\": standard input")
+        .add("kernel", &R::kernel, "a name as `tenon bench --kernels` shows it")
+        .add("output", &R::output,
+             "a folder for NAME.tir, unscheduled/NAME.tir and NAME.trace.json; empty: none")
+        .add("inputs", &R::inputs, "of the model: a tensor for each input that is not bound");
   }
 };
 
@@ -132,7 +153,7 @@ struct OptRequest : ModelSettings {
         .add("pass_options", &R::pass_options, "\"PASS.KEY=VALUE\", in order")
         .add("schedule", &R::schedule, "a file of recorded schedules to apply")
         .add("function", &R::function, "only this function")
-        .add("emit", &R::emit, "tir, dot or svg")
+        .add("emit", &R::emit, "tir, dot, svg or png")
         .add("output", &R::output, "a file; empty: into the reply alone")
         .add("verify", &R::verify, "run the module around every pass")
         .add("explain", &R::explain, "programs beside their assembly")

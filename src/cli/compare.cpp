@@ -157,7 +157,7 @@ void add_compare(CLI::App& app, Console& console, int& exit_code) {
                    "absolute tolerance as a share of the expected output's root mean square")
       ->capture_default_str();
   verb->add_option("--against", options->against, "interpreter or onnxruntime, in place of --data")
-      ->check(CLI::IsMember({"interpreter", "onnxruntime"}))
+      ->check(CLI::IsMember({"interpreter", "onnxruntime"}).description(""))
       ->type_name("PEER");
   verb->callback([options, &console, &exit_code] {
     if (options->against.empty() && options->model.data.empty())

@@ -17,6 +17,7 @@ namespace {
 struct CompileVerbOptions {
   ModelOptions model;
   std::string out, emit = "artifact", stage, function, system;
+  bool debug_info = false;
 };
 
 /// The kinds of `--emit`: the compiler's own, and those that code generators offer.
@@ -35,7 +36,7 @@ json emit_kind(const std::string& name) {
 std::string help_on_kinds() {
   std::vector<std::string> names;
   for (const json& kind : emit_kinds()) names.push_back(kind.at("name"));
-  return fmt::format("Kinds: {}\n\nExample:\n  tenon compile model.onnx -o model.so && tenon bench model.so",
+  return fmt::format("Kinds: {}\nExample: tenon compile model.onnx -o model.so && tenon bench model.so",
                      fmt::join(names, ", "));
 }
 
@@ -45,9 +46,9 @@ void compile_verb(const CompileVerbOptions& o, Console& console) {
   if (out.empty())
     out = std::filesystem::path(o.model.model == "-" ? "model" : o.model.model).stem().string() +
           kind.at("ending").get<std::string>();
-  if (!o.stage.empty() && o.emit != "dot" && o.emit != "svg" && o.emit != "tir")
-    throw Error(ErrorKind::usage, "T0921", "--stage shows a module between two passes: as tir, dot or svg",
-                {}, "add --emit dot");
+  if (!o.stage.empty() && o.emit != "dot" && o.emit != "svg" && o.emit != "png" && o.emit != "tir")
+    throw Error(ErrorKind::usage, "T0921",
+                "--stage shows a module between two passes: as tir, dot, svg or png", {}, "add --emit dot");
   if (out == "-" && !kind.at("text").get<bool>())
     throw Error(ErrorKind::usage, "T0921", "the " + o.emit + " cannot go to standard output", {},
                 "name a file with -o");
@@ -60,6 +61,7 @@ void compile_verb(const CompileVerbOptions& o, Console& console) {
   request.stage = o.stage;
   request.function = o.function;
   request.system = o.system;
+  request.debug_info = o.debug_info;
   request.output = out == "-" ? "" : out;
   const AttrMap reply = call_compiler("compile", request);
   console.end_progress();
@@ -69,6 +71,7 @@ void compile_verb(const CompileVerbOptions& o, Console& console) {
     return;
   }
   const json passes = json::parse(reply.at("passes").as<std::string>());
+  const json overrides = tell_overrides(reply, console);
   const int64_t bytes = reply.at("bytes").as<int64_t>();
   const double ms = reply.at("compile_ms").as<double>();
   if (o.model.time_passes)
@@ -79,12 +82,14 @@ void compile_verb(const CompileVerbOptions& o, Console& console) {
   if (auto found = reply.find("cached")) cached = found->as<bool>();
   console.print(fmt::format("wrote {} ({}) in {}{}", out, bytes_text(double(bytes)), time_text(ms),
                             cached ? ", from the compile cache" : ""));
-  console.result({{"output", out},
-                  {"bytes", bytes},
-                  {"compile_ms", ms},
-                  {"cached", cached},
-                  {"peak_rss_bytes", peak_memory_bytes()},
-                  {"passes", passes}});
+  json result = {{"output", out},
+                 {"bytes", bytes},
+                 {"compile_ms", ms},
+                 {"cached", cached},
+                 {"peak_rss_bytes", peak_memory_bytes()},
+                 {"passes", passes}};
+  if (!overrides.empty()) result["overrides"] = overrides;
+  console.result(result);
 }
 
 }  // namespace
@@ -101,12 +106,15 @@ void add_compile(CLI::App& app, Console& console) {
   verb->add_option("--emit", options->emit, "what to write, of the kinds below")
       ->capture_default_str()
       ->type_name("KIND");
+  verb->add_flag("-g,--debug-info", options->debug_info,
+                 "instructions have the lines of FILE.kernels.tir, written beside it, for perf and gdb");
   verb->add_option("--system-lib", options->system,
                    "obj or c that registers itself as system:NAME when linked in")
       ->type_name("NAME");
-  verb->add_option("--stage", options->stage, "tir, dot or svg of the module behind this pass (or: import)")
+  verb->add_option("--stage", options->stage,
+                   "tir, dot, svg or png of the module behind this pass (or: import)")
       ->type_name("PASS");
-  verb->add_option("--function", options->function, "dot or svg of this function alone, with --stage")
+  verb->add_option("--function", options->function, "dot, svg or png of this function alone, with --stage")
       ->type_name("NAME");
   verb->callback([options, &console] { compile_verb(*options, console); });
 }

@@ -91,6 +91,7 @@ int main(int argc, char** argv) {
   cli::add_compare(app, console, exit_code);
   cli::add_inspect(app, console);
   cli::add_lint(app, console, exit_code);
+  cli::add_extract(app, console);
   cli::add_opt(app, console);
   cli::add_reduce(app, console, exit_code);
   cli::add_quantize(app, console);

@@ -24,10 +24,7 @@ void add_compile_options(CLI::App& app, ModelOptions& o) {
   add_sizes_option(app, "--dim-max", o.dim_bounds, "most of a symbolic dimension (plans memory)");
   add_bind_option(app, o.bound, "an input that is fixed: values as for -i, repeatable");
   add_target_options(app, o);
-  app.add_option("--precision", o.precision,
-                 "f32 (as the model says), bf16 or f16 for contractions and what lies between them")
-      ->type_name("TYPE")
-      ->check(CLI::IsMember({"f32", "bf16", "f16"}).description(""));
+  add_precision_option(app, o);
   app.add_option_function<std::string>(
          "--memory-limit", [&o](const std::string& text) { o.memory_limit = parse_bytes(text); },
          "most bytes for intermediate tensors and results, such as 64M")
@@ -39,6 +36,8 @@ void add_compile_options(CLI::App& app, ModelOptions& o) {
   add_list_option(app, "--print-after", o.print_after, "print the module behind a pass (all: every pass)",
                   "PASS");
   add_pass_options(app, o);
+  add_list_option(app, "--override", o.overrides, "folder of edited kernels that `extract` wrote, repeatable",
+                  "DIR");
   app.add_option("--dump", o.dump, "write the module behind every pass into a folder")->type_name("DIR");
   app.add_flag("--time-passes", o.time_passes, "print the processor time of every pass");
   app.add_option("--cache", o.cache, "folder of the compile cache (default: $TENON_CACHE or ~/.cache/tenon)")
@@ -46,6 +45,12 @@ void add_compile_options(CLI::App& app, ModelOptions& o) {
   app.add_flag("--no-cache", o.no_cache, "compile, whatever was compiled before");
   // The cache does not know what a library makes of a model.
   add_custom_option(app)->each([&o](const std::string&) { o.no_cache = true; });
+}
+void add_precision_option(CLI::App& app, CompileSettings& s) {
+  app.add_option("--precision", s.precision,
+                 "f32 (as the model says), bf16 or f16 for contractions and what lies between them")
+      ->type_name("TYPE")
+      ->check(CLI::IsMember({"f32", "bf16", "f16"}).description(""));
 }
 void add_bind_option(CLI::App& app, std::vector<std::string>& bound, const std::string& doc) {
   app.add_option("--bind", bound, doc)->type_name("NAME=V")->allow_extra_args(false);
@@ -109,11 +114,14 @@ void add_sizes_option(CLI::App& app, const std::string& name, Map<std::string, i
 }
 void add_run_options(CLI::App& app, ModelOptions& o) {
   add_compile_options(app, o);
+  add_input_options(app, o);
+}
+void add_input_options(CLI::App& app, ModelOptions& o) {
   app.add_option("-i,--input", o.inputs,
                  "an input: @file.npy, @file.pb, 2x3xf32=@file.bin, 2x3xf32=0.5, 2x3xf32 (random), [1,2,3]")
       ->type_name("NAME=V")
       ->allow_extra_args(false);
-  app.add_option("--data", o.data, "ONNX test data set: input_0.pb … and output_0.pb …")->type_name("DIR");
+  app.add_option("--data", o.data, "test data: input_0.pb … and output_0.pb …, or .npy")->type_name("DIR");
   app.add_option("--seed", o.seed, "seed of inputs that are not given")
       ->capture_default_str()
       ->type_name("N");
@@ -286,6 +294,12 @@ Map<std::string, NDArray> bound_values(const ModelOptions& options, Signature& s
   return out;
 }
 
+/// A file of a data set: NAME_i.pb, as ONNX has them, or NAME_i.npy where there is none.
+static std::string data_file(const std::string& folder, const char* name, size_t i) {
+  const std::string base = fmt::format("{}/{}_{}", folder, name, i);
+  return !fs::exists(base + ".pb") && fs::exists(base + ".npy") ? base + ".npy" : base + ".pb";
+}
+
 std::vector<Any> make_inputs(const ModelOptions& options, const Signature& signature) {
   std::map<std::string, int64_t> dims;
   for (const auto& [name, value] : options.dims) dims[name] = value;
@@ -315,8 +329,11 @@ std::vector<Any> make_inputs(const ModelOptions& options, const Signature& signa
     if (signature.bound.count(signature.inputs[i].name)) given[i] = 1;
   if (!options.data.empty()) {
     for (size_t i = 0; i < values.size(); ++i) {
-      const std::string path = fmt::format("{}/input_{}.pb", options.data, i);
-      if (!given[i] && fs::exists(path)) given[i] = 1, values[i] = read_proto(path, container(i));
+      const std::string path = data_file(options.data, "input", i);
+      if (given[i] || !fs::exists(path)) continue;
+      given[i] = 1;
+      values[i] = path.ends_with(".npy") ? parse_value("@" + path, signature.inputs[i], options.seed, {})
+                                         : read_proto(path, container(i));
     }
     if (!fs::is_directory(options.data)) throw Error(ErrorKind::io, "T3001", "no such folder", options.data);
   }
@@ -351,7 +368,7 @@ std::vector<Any> make_inputs(const ModelOptions& options, const Signature& signa
 }
 
 std::vector<NDArray> expected_outputs(const std::string& data, size_t count) {
-  auto path_of = [&](size_t i) { return fmt::format("{}/output_{}.pb", data, i); };
+  auto path_of = [&](size_t i) { return data_file(data, "output", i); };
   if (count > 0 && !fs::exists(path_of(0)))
     throw Error(ErrorKind::io, "T3001", "the data set has no such file", path_of(0));
   size_t there = 0;
@@ -363,7 +380,8 @@ std::vector<NDArray> expected_outputs(const std::string& data, size_t count) {
                 data, "each output needs its output_0.pb, output_1.pb …");
   std::vector<NDArray> out;
   for (size_t i = 0; i < count; ++i) {
-    const auto a = as_tensor(read_proto(path_of(i), ""));
+    const std::string path = path_of(i);
+    const auto a = path.ends_with(".npy") ? read_npy(path) : as_tensor(read_proto(path, ""));
     if (!a) throw Error(ErrorKind::usage, "T0929", "the expected output is no tensor of numbers", path_of(i));
     out.push_back(*a);
   }
@@ -408,6 +426,17 @@ CompileRequest compile_request(const ModelOptions& o, Console& console) {
   return r;
 }
 
+json tell_overrides(const AttrMap& reply, Console& console) {
+  json out = json::object();
+  const auto overrides = reply.find("overrides");  // of a whole compilation, not of a stage
+  if (!overrides) return out;
+  for (const auto& [kernel, how] : overrides->as<AttrMap>()) {
+    out[kernel] = how.as<std::string>();
+    console.note(fmt::format("{} is overridden by {}", kernel, how.as<std::string>()));
+  }
+  return out;
+}
+
 SessionOptions session_options(const ModelOptions& options) {
   SessionOptions out;
   out.threads = int(options.threads);
@@ -437,9 +466,11 @@ void Prepared::leave_out_bound() {
     inputs.erase(inputs.begin() + at);
   }
 }
+bool Prepared::is_all_tensors() const {
+  return std::ranges::all_of(inputs, [](const Any& v) { return as_tensor(v).has_value(); });
+}
 bool Prepared::is_plain() const {
-  for (const Any& v : inputs)
-    if (!as_tensor(v)) return false;
+  if (!is_all_tensors()) return false;
   const std::string* types = artifact.metadata("outputs");
   return !types;
 }
@@ -478,6 +509,7 @@ Prepared prepare(const ModelOptions& options, Console& console) {
   console.end_progress();
   p.artifact = reply.at("artifact").as<Artifact>();
   p.compile_ms = reply.at("compile_ms").as<double>();
+  tell_overrides(reply, console);
   if (auto cached = reply.find("cached")) p.cached = cached->as<bool>();
   p.passes = json::parse(reply.at("passes").as<std::string>());
   if (options.time_passes)

@@ -18,7 +18,10 @@ struct ModelOptions : CompileSettings {
 void add_compile_options(CLI::App& app, ModelOptions& options);
 /// --bind NAME=VALUE of any verb that reads models.
 void add_bind_option(CLI::App& app, std::vector<std::string>& bound, const std::string& doc);
+/// -i, --data and --seed; all of both.
+void add_input_options(CLI::App& app, ModelOptions& options);
 void add_run_options(CLI::App& app, ModelOptions& options);
+void add_precision_option(CLI::App& app, CompileSettings& settings);
 /// --target and -O, and an option of sizes by name, of any verb.
 void add_target_options(CLI::App& app, ModelSettings& settings);
 /// --custom LIB.so of any verb that reads models: loads the library. Error "T0615".
@@ -68,6 +71,9 @@ Map<std::string, int64_t> dims_of(const ModelOptions& options, const Signature& 
 /// A request for compiler.compile with the options that all verbs share.
 CompileRequest compile_request(const ModelOptions& options, Console& console);
 
+/// Says which kernels are overridden, and how each was found to compute the same; the same by name.
+json tell_overrides(const AttrMap& reply, Console& console);
+
 struct Prepared {
   Signature signature;      ///< without inputs that are bound
   std::vector<Any> inputs;  ///< of the signature
@@ -78,6 +84,7 @@ struct Prepared {
   json passes = json::array();
   /// The inputs, which must all be tensors: Error "T0929" otherwise.
   std::vector<NDArray> tensors() const;
+  bool is_all_tensors() const;  ///< of the inputs
   /// Takes inputs that are bound out of signature and inputs.
   void leave_out_bound();
   /// Whether all inputs and outputs are tensors of numbers.

@@ -154,10 +154,14 @@ void opt(OptOptions& o, Console& console) {
     throw Error(ErrorKind::usage, "T0916", "no module is given", {},
                 "tenon opt FILE --pass NAME, or tenon opt --list");
   o.explain = o.explain || o.measure;
+  const bool is_text = o.emit != "png";
+  if (!is_text && o.output.empty())
+    throw Error(ErrorKind::usage, "T0921", "the png cannot go to standard output", {}, "name a file with -o");
   const AttrMap reply = call_compiler<OptRequest>("opt", o);
   const std::string text = reply.at("text").as<std::string>();
   if (o.output.empty()) console.print(text);
-  json out = {{"text", text}, {"passes", json::parse(reply.at("passes").as<std::string>())}};
+  json out = {{"passes", json::parse(reply.at("passes").as<std::string>())}};
+  if (is_text) out["text"] = text;
   if (o.time)
     for (const json& pass : out["passes"])
       console.print(
@@ -202,8 +206,8 @@ void add_opt(CLI::App& app, Console& console) {
   verb->add_option("--function", options->function,
                    "the program that --schedule, --explain or a picture is for")
       ->type_name("NAME");
-  verb->add_option("--emit", options->emit, "tir, dot or svg")
-      ->check(CLI::IsMember({"tir", "dot", "svg"}))
+  verb->add_option("--emit", options->emit, "tir, dot, svg or png")
+      ->check(CLI::IsMember({"tir", "dot", "svg", "png"}))
       ->capture_default_str()
       ->type_name("KIND");
   add_target_options(*verb, *options);

@@ -17,6 +17,7 @@ void add_opt(CLI::App& app, Console& console);
 void add_reduce(CLI::App& app, Console& console, int& exit_code);
 void add_quantize(CLI::App& app, Console& console);
 void add_ops(CLI::App& app, Console& console);
+void add_extract(CLI::App& app, Console& console);
 void add_explain(CLI::App& app, Console& console);
 void add_doctor(CLI::App& app, Console& console);
 

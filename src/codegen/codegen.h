@@ -89,6 +89,7 @@ struct CodeGenerator {
   /// Optional: assembly with the loops that it comes from, for `tenon opt --explain`.
   std::vector<MachineFunction> (*listing)(const IRModule& lowered, const Target& target,
                                           int opt_level) = nullptr;
+  bool debug_lines = false;  ///< it gives instructions the lines of codegen/debug_source.h
   /// Optional: the library that it uses, a step of its own among the times of a compilation; and its version,
   /// which the compile cache knows code by.
   std::string library = {};

@@ -3,6 +3,7 @@
 // graph programs in print_graph.cpp.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 
@@ -53,6 +54,13 @@ const std::string& Names::get(const Object* o, std::string_view hint) {
 }
 
 bool is_identifier(std::string_view s) { return !s.empty() && sanitized(s) == s && !keywords().count(s); }
+
+void Printer::begins_here(const Object* node) {
+  if (!lines_) return;
+  line_ += int32_t(std::count(out_.begin() + std::ptrdiff_t(counted_), out_.end(), '\n'));
+  counted_ = out_.size();
+  lines_->emplace_back(node, line_);
+}
 
 std::string quoted(std::string_view s) {
   std::string out = "\"";
@@ -346,13 +354,22 @@ void Printer::node(const ObjectRef& o) {
 
 }  // namespace print_detail
 
-std::string print(const ObjectRef& node, const PrintOptions& options) {
+static std::string print_noting(const ObjectRef& node, const PrintOptions& options, NodeLines* lines) {
   if (!node) return "None";
-  print_detail::Printer p(options);
+  print_detail::Printer p(options, lines);
   p.node(node);
   std::string text = p.take();
   const size_t start = text.find_first_not_of('\n');
+  if (lines && start != text.npos)
+    for (auto& [object, line] : *lines) line -= int32_t(start);
   return start == text.npos ? text : text.substr(start);
+}
+
+std::string print(const ObjectRef& node, const PrintOptions& options) {
+  return print_noting(node, options, nullptr);
+}
+std::string print_with_lines(const ObjectRef& node, NodeLines& lines) {
+  return print_noting(node, {}, &lines);
 }
 
 }  // namespace tenon

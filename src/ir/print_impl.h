@@ -5,7 +5,7 @@
 #include <unordered_map>
 #include <unordered_set>
 
-#include "ir/text.h"
+#include "ir/text_lines.h"
 #include "ir/tir.h"
 
 namespace tenon::print_detail {
@@ -36,7 +36,8 @@ enum Precedence : int { kLowest = 0, kOr = 2, kAnd, kNot, kCompare, kAdd, kMul, 
 
 class Printer {
  public:
-  explicit Printer(const PrintOptions& options) : options_(options) {}
+  explicit Printer(const PrintOptions& options, NodeLines* lines = nullptr)
+      : options_(options), lines_(lines) {}
   std::string take() { return std::move(out_); }
 
   // print.cpp
@@ -68,6 +69,8 @@ class Printer {
     out_ += '\n';
     out_.append(size_t(indent_) * 4, ' ');
   }
+  /// Notes that the node begins in the last line of the text.
+  void begins_here(const Object* node);
   template <class List, class F>
   void list(const List& items, F f) {
     bool first = true;
@@ -113,8 +116,11 @@ class Printer {
   void branch_result(const graph::Expr& branch, const graph::VarRef& v);
 
   const PrintOptions& options_;
+  NodeLines* lines_;
   std::string out_;
   int indent_ = 0, depth_ = 0;
+  size_t counted_ = 0;  ///< up to there, the line breaks of out_ are in line_
+  int32_t line_ = 1;
   bool implicit_ = false;  ///< inside a signature or match: unknown names are symbolic sizes defined here
   Names names_;
   std::unordered_map<const Object*, const tir::BufferNode*>

@@ -65,6 +65,7 @@ void Printer::prim_func(const std::string& name, const PrimFunc& f) {
   const bool rootless = blocks && !zero_iter_block(f->body);
   out_ += rootless ? "@T.prim_func(root=False)" : "@T.prim_func";
   line();
+  begins_here(f.get());
   out_ += "def " + name + "(";
 
   // Scalars are named first: a shape may use one that comes later.

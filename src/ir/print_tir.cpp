@@ -395,6 +395,7 @@ void Printer::sequence(const Stmt& first) {
 /// body) or `with T.LetStmt(v) as x:`.
 bool Printer::scope_head(const Stmt& s, bool flat) {
   line();
+  begins_here(s.get());
   auto head = [&](const std::string& name, auto form) {
     if (flat) {
       out_ += name + " = ";
@@ -488,6 +489,7 @@ void Printer::for_loops(const For* f) {
     }
   }
   line();
+  for (const For* x : nest) begins_here(x);
   std::string extents;
   std::swap(extents, out_);
   if (plain(f)) {
@@ -530,6 +532,7 @@ void Printer::for_loops(const For* f) {
 
 void Printer::if_chain(const IfThenElse* s) {
   line();
+  begins_here(s);
   out_ += "if ";
   for (;;) {
     expr(s->condition);
@@ -540,6 +543,7 @@ void Printer::if_chain(const IfThenElse* s) {
     if (const auto* next = s->else_case.as<IfThenElse>()) {
       out_ += "elif ";
       s = next;
+      begins_here(s);
       continue;
     }
     out_ += "else:";
@@ -562,6 +566,7 @@ void Printer::leaf_stmt(const Stmt& s) {
   if (const auto* n = s.as<BlockRealize>()) return block(*n->block, n);
   if (const auto* n = s.as<Block>()) return block(*n, nullptr);
   line();
+  begins_here(s.get());
   if (const auto* n = s.as<While>()) {
     out_ += "while ";
     expr(n->condition);
@@ -657,6 +662,7 @@ void Printer::block_axes(const Block& b, const BlockRealize* realize) {
 
 void Printer::block(const Block& b, const BlockRealize* realize) {
   line();
+  begins_here(realize ? static_cast<const Object*>(realize) : &b);
   out_ += "with T.block(" + quoted(b.name) + (realize ? "):" : ", no_realize=True):");
   Indented in(*this);
   if (++depth_ > kPrintDepth) {

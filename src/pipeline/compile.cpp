@@ -11,6 +11,7 @@
 #include <thread>
 
 #include "base/clock.h"
+#include "codegen/debug_source.h"
 #include "codegen/vm/vm_codegen.h"
 #include "ir/parallel.h"
 #include "ir/tir.h"
@@ -206,6 +207,10 @@ PassContext context_of(const CompileOptions& o, DiagnosticList& problems,
   for (const std::string& pass : o.require_passes) context.required.insert(pass);
   for (const std::string& pass : o.disable_passes) context.disabled.insert(pass);
   for (const std::string& text : o.pass_options) context.options.set_text(text, problems);
+  if (!o.overrides.empty()) {
+    context.required.insert("override_kernels");
+    context.options.set("override_kernels.folders", Any(o.overrides));
+  }
   check_pass_requests(context, problems, named);
   if (!o.dump.empty()) context.dump_dir = o.dump;
   for (const std::string& pass : o.print_after) context.print_after.insert(pass);
@@ -244,6 +249,7 @@ Compiled compile(IRModule module, CompileOptions o) {
   // Programs: blocks become loops over flat memory, then code.
   const ParallelPrograms parallel(threads, &context.cancelled);
   out.lowered = run_passes(only_programs(module), tensor_passes(), context);
+  if (!o.debug_file.empty()) out.lowered.edit()->attrs.set(codegen::kDebugFile, Any(o.debug_file));
   generate_code(out, o, threads, steps, context);
 
   Metadata& metadata = out.executable.metadata;
@@ -254,8 +260,29 @@ Compiled compile(IRModule module, CompileOptions o) {
   return out;
 }
 
-IRModule module_at_stage(IRModule module, CompileOptions o, const std::string& stage) {
+namespace {
+/// The first passes of a compilation: those of `list` up to `count`, and all before them.
+IRModule run_first(IRModule module, const CompileOptions& o, size_t list, size_t count) {
   PassContext context = context_of(o);
+  const std::span<const Pass> lists[] = {graph_passes(), schedule_passes(), tensor_passes()};
+  module = prepare_module(std::move(module), o, context);
+  for (size_t l = 0; l <= list; ++l) {
+    if (lists[l].data() == tensor_passes().data()) module = only_programs(module);
+    module = run_passes(std::move(module), l < list ? lists[l] : lists[l].first(count), context);
+  }
+  return module;
+}
+}  // namespace
+
+IRModule module_in_front_of(IRModule module, CompileOptions o, const std::string& stage) {
+  const std::span<const Pass> lists[] = {graph_passes(), schedule_passes(), tensor_passes()};
+  for (size_t l = 0; l < std::size(lists); ++l)
+    if (const auto at = std::ranges::find(lists[l], stage, &Pass::name); at != lists[l].end())
+      return run_first(std::move(module), o, l, size_t(at - lists[l].begin()));
+  throw InternalError("no compilation runs the pass " + stage);
+}
+
+IRModule module_at_stage(IRModule module, CompileOptions o, const std::string& stage) {
   const std::span<const Pass> lists[] = {graph_passes(), schedule_passes(), tensor_passes()};
   // The last run of the pass: some run twice.
   std::optional<std::pair<size_t, size_t>> last;  // list, and how many passes of it
@@ -268,13 +295,7 @@ IRModule module_at_stage(IRModule module, CompileOptions o, const std::string& s
   if (!last && stage != "import")
     fail("T0931", fmt::format("a compilation has no stage `{}`", stage), {},
          fmt::format("its stages are {}", fmt::join(names, ", ")), ErrorKind::usage);
-  module = prepare_module(std::move(module), o, context);
-  for (size_t l = 0; last && l <= last->first; ++l) {
-    if (lists[l].data() == tensor_passes().data()) module = only_programs(module);
-    module =
-        run_passes(std::move(module), l < last->first ? lists[l] : lists[l].first(last->second), context);
-  }
-  return module;
+  return run_first(std::move(module), o, last ? last->first : 0, last ? last->second : 0);
 }
 
 }  // namespace tenon

@@ -25,6 +25,9 @@ struct CompileOptions : CompileSettings {
   bool schedule = true;                  ///< false: naive loops, as the evaluator uses
   std::string symbol_prefix;             ///< of kernels: models that are linked into one program differ in it
   CodeForm code = CodeForm::shared;
+  /// Where the caller puts `codegen::debug_source(lowered)`: instructions get the lines of that file. Empty:
+  /// no debug information.
+  std::string debug_file;
   /// Called at the begin of each step: its name, and how many of `total` are done.
   std::function<void(std::string_view step, int done, int total)> progress;
   PassContext context;  ///< instruments, settings of passes, where text goes …
@@ -59,6 +62,10 @@ Compiled compile(IRModule module, CompileOptions options);
 /// The module behind the pass `stage` (its last run in a compilation), or "import": as it came. Error "T0931"
 /// for a pass that no compilation runs.
 IRModule module_at_stage(IRModule module, CompileOptions options, const std::string& stage);
+
+/// The module in front of the pass `stage` (its first run) of a compilation. InternalError when there is
+/// none.
+IRModule module_in_front_of(IRModule module, CompileOptions options, const std::string& stage);
 
 /// What a file holds, told from its first bytes.
 enum class ModelKind { onnx, script, artifact };

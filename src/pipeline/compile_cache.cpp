@@ -24,6 +24,7 @@
 #include "base/function.h"
 #include "codegen/codegen.h"
 #include "codegen/digest.h"
+#include "pass/graph/lowering/override_kernels.h"
 #include "pipeline/dimensions.h"
 #include "pipeline/emit.h"
 #include "runtime/artifact.h"
@@ -128,6 +129,10 @@ std::string key_of(const std::string& model, const CompileOptions& o) {
     text += fmt::format("bound {}:{}={} {} {}\n", name.size(), name, to_string(value.dtype()),
                         fmt::join(value.shape(), "x"), elements.hex());
   }
+  for (const std::string& folder : o.overrides)
+    for (const auto& file : graph::override_files(folder))
+      for (const auto& part : {file, fs::path(file).replace_extension(".constants")})
+        text += fmt::format("override {} {}\n", part.filename().string(), digest_of_file(part.string()));
   const PassContext passes = context_of(o);
   for (const auto& [name, value] : passes.options.given()) {
     const std::string words = option_text(name, value);

@@ -31,10 +31,11 @@ Metadata work_of_kernels(const IRModule& module) {
   for (auto [name, object] : module.functions()) {
     const tir::PrimFunc f = object.cast<tir::PrimFuncNode>();
     if (!f) continue;
-    if (const auto work = kernel_work(f))
-      out.emplace_back("work." + symbol_of(name, *f),
-                       fmt::format("{:.0f} {:.0f} {:.0f} {:.0f}", work->flop, work->bytes, work->dot_bytes,
-                                   work->dot_bf16));
+    // An overridden kernel has its loops placed already.
+    if (const auto known = f->attrs.find("tenon.work"))
+      out.emplace_back("work." + symbol_of(name, *f), known->as<std::string>());
+    else if (const auto work = kernel_work(f))
+      out.emplace_back("work." + symbol_of(name, *f), work_text(*work));
   }
   return out;
 }
@@ -59,11 +60,14 @@ Metadata describe_compilation(const Compiled& compiled, const CompileOptions& op
         out.emplace_back("bound_input." + name, value.as<std::string>());
   }
   out.emplace_back("flags",
-                   fmt::format("-O{}{}", options.opt_level, options.schedule ? "" : " --no-schedule"));
+                   fmt::format("-O{}{}{}", options.opt_level, options.schedule ? "" : " --no-schedule",
+                               options.debug_file.empty() ? "" : " -g"));
   for (const auto& [name, value] : sizes_of(options.dims))
     out.emplace_back("dim." + name, std::to_string(value));
   for (auto [name, object] : compiled.lowered.functions()) {
     const auto* f = object.as<tir::PrimFuncNode>();
+    if (const auto how = f ? f->attrs.find("tenon.override") : std::nullopt)
+      out.emplace_back("override." + symbol_of(name, *f), how->as<std::string>());
     const auto asserts = f ? f->attrs.find("tenon.asserts") : std::nullopt;
     const auto lines = asserts ? asserts->try_as<Array<std::string>>() : std::nullopt;
     if (lines && !lines->empty())

@@ -42,7 +42,7 @@ struct CompileSettings : PassSettings {
   int64_t threads = 0, memory_limit = 0;
   Map<std::string, int64_t> dim_bounds;
   std::string precision = "f32", dump;
-  Array<std::string> print_after;
+  Array<std::string> print_after, overrides;
 
   static void fields(auto& f) {
     using S = CompileSettings;
@@ -53,7 +53,8 @@ struct CompileSettings : PassSettings {
              "the most of symbolic dimensions, by name: memory is planned for it")
         .add("precision", &S::precision, "f32 (as the model says), bf16 or f16 for contractions")
         .add("dump", &S::dump, "a folder for the module behind every pass, and the code")
-        .add("print_after", &S::print_after, "names of passes behind which the module is printed; \"all\"");
+        .add("print_after", &S::print_after, "names of passes behind which the module is printed; \"all\"")
+        .add("override", &S::overrides, "folders of edited kernels (files NAME.tir) for the model's own");
   }
 };
 

@@ -64,7 +64,8 @@ const std::pair<std::string_view, std::vector<std::string_view>> kGraphOnRequest
       "topological_sort", "annotate_used_memory", "convert_to_dataflow", "defuse_ops"}},
     {"lowering", {"horizontal_fusion"}},
     {"programs", {"annotate_tir_op_pattern", "alter_op_impl", "split_call_tir_by_pattern", "fuse_tir"}},
-    {"memory", {"dataflow_use_inplace_calls"}},
+    // Behind all that names and changes programs, before memory is planned for them.
+    {"memory", {"override_kernels", "dataflow_use_inplace_calls"}},
 };
 
 const Chapter kSchedule[] = {{"schedule", {"default_schedule"}}};

@@ -19,8 +19,8 @@ struct DotOptions {
 /// same text. Error "T0926" when there is no such function.
 std::string to_dot(const IRModule& module, const DotOptions& options = {});
 
-/// The same drawn as SVG by the program `dot` of Graphviz ($TENON_DOT, or found in $PATH). Errors: "T0925"
-/// when it is not installed, "T0927" when it fails.
-std::string dot_to_svg(const std::string& dot);
+/// The same drawn by the program `dot` of Graphviz ($TENON_DOT, or found in $PATH). `form`: "svg" or "png".
+/// Errors: "T0925" when it is not installed, "T0927" when it fails.
+std::string draw_dot(const std::string& dot, const std::string& form);
 
 }  // namespace tenon

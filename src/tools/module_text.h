@@ -8,10 +8,10 @@
 
 namespace tenon {
 
-/// The kinds of `module_text`: tir, dot and svg.
+/// The kinds of `module_text`: tir, dot, svg and png.
 const std::vector<EmitKind>& module_text_kinds();
-/// A module as "tir" (large constants into `constants`), "dot" or "svg"; Error "T0920" for another kind.
-/// `function`: only this one, in a picture.
+/// A module as "tir" (large constants into `constants`), "dot", "svg" or "png"; Error "T0920" for another
+/// kind. `function`: only this one, in a picture.
 std::string module_text(const std::string& kind, const IRModule& module, const std::string& function = {},
                         ConstantTable* constants = nullptr);
 

@@ -35,7 +35,7 @@ class Module:
 
 class Command(Case):
     def test_help_fits_a_screen(self):
-        for verb in ("", "run", "compile", "bench", "compare", "inspect", "opt", "ops", "doctor"):
+        for verb in ("", "run", "compile", "bench", "compare", "inspect", "extract", "opt", "ops", "doctor"):
             text = self.ok(*([verb] if verb else []), "--help")
             self.assertIn("Example:", text)
             self.assertLessEqual(len(text.splitlines()), 40, verb)
@@ -395,8 +395,23 @@ class Module:
         self.refused(2, "compile", self.module, "--stage", "fuse_ops", words=["T0921"])
         self.refused(5, "compile", self.module, "--emit", "svg", "-o", self.tmp / "x.svg", words=["T0925", "apt install graphviz"],
                      env={**os.environ, "TENON_DOT": "/nonexistent/dot"})
+        for verb in (("compile", self.module), ("opt", self.module)):
+            self.refused(5, *verb, "--emit", "png", "-o", self.tmp / "x.png", words=["T0925", "apt install graphviz"],
+                         env={**os.environ, "TENON_DOT": "/nonexistent/dot"})
+            self.refused(2, *verb, "--emit", "png", *(["-o", "-"] if verb[0] == "compile" else []), words=["T0921", "-o"])
+        # What is asked of Graphviz, and that its bytes arrive as they are, by a program in its place.
+        dot, png = self.tmp / "dot", b"\x89PNG\r\n\x1a\n\x00\xff"
+        (self.tmp / "bytes").write_bytes(png)
+        dot.write_text(f'#!/bin/sh\n[ "$1" = -Tpng ] && /bin/cat > /dev/null && exec /bin/cat {self.tmp / "bytes"}\n')
+        dot.chmod(0o755)
+        for verb in (("compile", self.module), ("compile", self.module, "--stage", "fuse_ops"), ("opt", self.module, "--json")):
+            self.ok(*verb, "--emit", "png", "-o", self.tmp / "x.png", env={**os.environ, "TENON_DOT": str(dot)})
+            self.assertEqual((self.tmp / "x.png").read_bytes(), png)
+            (self.tmp / "x.png").unlink()
         if not shutil.which("dot"):
-            self.skipTest("Graphviz is not installed: no SVG drawn")
+            self.skipTest("Graphviz is not installed: nothing drawn")
+        self.ok("compile", self.module, "--emit", "png", "-o", self.tmp / "x.png")
+        self.assertEqual((self.tmp / "x.png").read_bytes()[1:4], b"PNG")
         self.ok("compile", self.module, "--emit", "svg", "-o", self.tmp / "x.svg")
         self.assertIn("<svg", (self.tmp / "x.svg").read_text())
 
@@ -508,6 +523,138 @@ def main(x: R.Tensor((3,), "float32")):
         self.refused(3, "opt", plain, "--schedule", trace, words=["T0704", "nothing"])
         self.refused(2, "opt", plain, "--schedule", trace, "--function", "absent", words=["T0923", "absent"])
         self.refused(2, "opt", plain, "--schedule", plain, words=["T0923", "no trace"])
+
+    def slowest(self, model, *options):
+        kernels = json.loads(self.ok("bench", model, *options, "--kernels", "--repeat", 3, "--json"))["kernels"]
+        return max((k for k in kernels if not k["name"].startswith("vm.")), key=lambda k: k["ms"])["name"]
+
+    def extracted_and_put_back(self, model, *options):
+        """The slowest kernel, as it is, scheduled otherwise and changed by hand; the model gives what it gave."""
+        kernel = self.slowest(model, *options)
+        folder = self.tmp / "kernel"
+        done = json.loads(self.ok("extract", model, kernel, *options, "-o", folder, "--json"))
+        self.assertTrue(done["from_run"])
+        program, before, trace = folder / done["program"], folder / done["unscheduled"], folder / done["trace"]
+        # The file alone runs, is timed and explained, and gives what the model's run gave.
+        for alone in (program, before):
+            self.ok("compare", alone, "--data", folder, "--rtol", "1e-4", "--atol", "1e-5")
+        self.ok("bench", program, "--data", folder, "--repeat", 3)
+        self.assertIn("# ---- " + kernel, self.ok("opt", program, "--explain"))
+        self.ok("run", model, *options, "-o", self.tmp / "own")
+
+        def put_back(proof, where=folder):
+            made = json.loads(self.ok("compile", model, *options, "--override", where, "-o", self.tmp / "m.so", "--no-cache", "--json"))
+            self.assertIn(proof, made["overrides"][kernel])
+            self.ok("run", self.tmp / "m.so", *options, "-o", self.tmp / "out")
+            for file in sorted((self.tmp / "own").glob("*.npy")):
+                for x, y in zip(read_floats(file), read_floats(self.tmp / "out" / file.name), strict=True):
+                    self.assertAlmostEqual(x, y, delta=1e-5 * max(1, abs(x)))
+
+        put_back("proved by its schedule")
+        # Fewer steps: the first half of those that place loops, as one would cut a trace by hand.
+        steps = json.loads(trace.read_text())
+        cut = next(k for k, step in enumerate(steps) if step["name"] == "compute_inline") + 1 if any(
+            s["name"] == "compute_inline" for s in steps) else 0
+        (self.tmp / "mine.json").write_text(json.dumps(steps[:cut]))
+        self.ok("opt", before, "--schedule", self.tmp / "mine.json", "-o", program)
+        put_back("proved by its schedule")
+        # By hand: no loop runs in parallel, the trace stands there as it was.
+        self.ok("opt", before, "--schedule", trace, "-o", program)
+        text = program.read_text()
+        self.assertIn("T.parallel(", text)
+        program.write_text(text.replace("T.parallel(", "T.serial("))
+        put_back("random and corner inputs")
+        # Without a sum's first value, or with another number, it is another kernel.
+        self.assertIn("T.float32(0)", text)
+        program.write_text(text.replace("T.float32(0)", "T.float32(1)"))
+        self.refused(3, "compile", model, *options, "--override", folder, "-o", self.tmp / "m.so",
+                     words=["T1037", kernel, "whole numbers", " at [", str(program)])
+        return kernel, folder
+
+    def test_extract_and_override(self):
+        kernel, folder = self.extracted_and_put_back(DIGITS, "--dim", "batch=1")
+        # Sizes that the model does not have, and names.
+        self.refused(3, "compile", DIGITS, "--dim", "batch=2", "--override", folder, words=["T1036", kernel, "T.Buffer((2, ", "T.Buffer((1, "])
+        self.refused(2, "extract", DIGITS, kernel + "s", words=["T0923", f"did you mean `{kernel}`"])
+        program = folder / f"{kernel}.tir"
+        program.write_text(program.read_text().replace(f"def {kernel}(", f"def {kernel}s("))
+        self.refused(3, "run", DIGITS, "--dim", "batch=1", "--override", folder, words=["T1035", f"no kernel `{kernel}s`"])
+        self.refused(5, "run", DIGITS, "--override", self.tmp / "absent", words=["T3001", "absent"])
+
+    def test_the_compile_cache_knows_overrides(self):
+        folder = self.tmp / "kernel"
+        kernel = self.slowest(DIGITS, "--dim", "batch=1")
+        self.ok("extract", DIGITS, kernel, "--dim", "batch=1", "-o", folder)
+        program, words = folder / f"{kernel}.tir", ["--dim", "batch=1", "--cache", self.tmp / "own"]
+
+        def compiled():
+            done = json.loads(self.ok("compile", DIGITS, *words, "--override", folder, "-o", self.tmp / "m.so", "--json"))
+            return done["cached"], done["overrides"][kernel].split(": ")[1]
+
+        self.ok("compile", DIGITS, *words, "-o", self.tmp / "own.so")
+        self.assertEqual(compiled(), (False, "proved by its schedule"))
+        self.assertEqual(compiled(), (True, "proved by its schedule"))
+        program.write_text((folder / "unscheduled" / program.name).read_text())
+        self.assertEqual(compiled(), (False, "proved by its structure"))
+        self.assertTrue(json.loads(self.ok("compile", DIGITS, *words, "-o", self.tmp / "own.so", "--json"))["cached"])
+
+    @unittest.skipUnless((SHARED / "models" / "ppocr_v2_cls.onnx").exists(), "the shared models are not there")
+    def test_a_kernel_of_a_network_is_put_back(self):
+        self.extracted_and_put_back(SHARED / "models" / "ppocr_v2_cls.onnx", "--dim", "x_d0=1", "--dim", "x_d2=48", "--dim", "x_d3=192")
+
+    def sections(self, file):
+        """Sections of an ELF64 file by name."""
+        raw = file.read_bytes()
+        (table,), (size, count, names) = struct.unpack_from("<Q", raw, 40), struct.unpack_from("<HHH", raw, 58)
+        heads = [struct.unpack_from("<IIQQQQ", raw, table + k * size) for k in range(count)]
+        texts = raw[heads[names][4]:heads[names][4] + heads[names][5]]
+        return {texts[h[0]:texts.index(b"\0", h[0])].decode(): raw[h[4]:h[4] + h[5]] for h in heads}
+
+    def test_debug_information(self):
+        plain, file, text = self.tmp / "plain.so", self.tmp / "m.so", self.tmp / "m.kernels.tir"
+        self.ok("compile", DIGITS, "-o", plain)
+        self.assertFalse([name for name in self.sections(plain) if name.startswith(".debug")])
+        self.ok("compile", DIGITS, "-g", "-o", file)
+        with_lines = self.sections(file)
+        self.assertIn(".debug_line", with_lines)
+        self.assertEqual(self.sections(plain)[".text"], with_lines[".text"])  # the same code
+        self.ok("run", file)
+        lines = text.read_text().splitlines()
+        self.assertTrue(any("Conv" in line for line in lines if "tenon.source" in line))
+        for kind in ("obj", "asm", "llvm", "exe"):
+            out = self.tmp / f"other.{kind}"
+            self.ok("compile", DIGITS, "-g", "--emit", kind, "-o", out)
+            self.assertEqual((self.tmp / "other.kernels.tir").read_text().splitlines()[0], lines[0])
+        for words in (["--emit", "c"], ["--emit", "tir"], ["--emit", "asm", "-o", "-"], ["--target", "c", "--emit", "artifact"]):
+            self.refused(2, "compile", DIGITS, "-g", *words, cwd=self.tmp, words=["T0921", "machine code"])
+        # What a debugger sees.
+        tool = shutil.which("llvm-dwarfdump") or shutil.which("llvm-dwarfdump-22")
+        if not tool:
+            self.skipTest("llvm-dwarfdump is not installed: line tables not read back")
+        rows = subprocess.run([tool, "--debug-line", file], capture_output=True, text=True, check=True).stdout
+        self.assertIn("m.kernels.tir", rows)
+        numbers = {int(m[1]) for m in re.finditer(r"(?m)^0x[0-9a-f]+ +(\d+) ", rows)} - {0}
+        stores = {k for k, line in enumerate(lines, 1) if re.match(r" +\w+\[.*\] = ", line)}
+        # Stores and loops have instructions, and no instruction a line that is not there.
+        self.assertGreater(len(numbers & stores), len(stores) // 2)
+        self.assertLessEqual(max(numbers), len(lines))
+        kernels = {m[1]: k for k, line in enumerate(lines, 1) if (m := re.match(r" +def (\w+)\(", line))}
+        info = subprocess.run([tool, "--debug-info", file], capture_output=True, text=True, check=True).stdout
+        named = dict(re.findall(r'DW_AT_name\t\("(\w+)"\)(?:\n\s+DW_AT(?!_decl_line)\S+.*)*\n\s+DW_AT_decl_line\t\((\d+)\)', info))
+        self.assertTrue(named)
+        for name, line in named.items():
+            self.assertEqual(kernels[name], int(line), name)
+
+    def test_a_debugger_shows_the_line_of_the_program(self):
+        if not shutil.which("gdb"):
+            self.skipTest("gdb is not installed")
+        self.ok("compile", DIGITS, "-g", "-o", self.tmp / "m.so")
+        lines = (self.tmp / "m.kernels.tir").read_text().splitlines()
+        name, line = next((m[1], k) for k, text in enumerate(lines, 1) if (m := re.match(r" +def (\w*conv\w*)\(", text)))
+        shown = subprocess.run(["gdb", "-batch", "-nx", "-ex", f"info line {name}", "-ex", f"list {line},{line}", self.tmp / "m.so"],
+                               capture_output=True, text=True, stdin=subprocess.DEVNULL).stdout
+        self.assertIn(f"Line {line} of", shown)
+        self.assertIn(lines[line - 1].strip()[:60], shown)
 
     def test_explain(self):
         fixed, symbolic = self.tmp / "fixed.tir", self.tmp / "symbolic.tir"

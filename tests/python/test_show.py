@@ -74,6 +74,13 @@ class Show(unittest.TestCase):
         self.assertTrue(text.startswith("drawing"), text[:80])
         self.assertTrue(text.endswith(m.script()))
 
+    def test_a_module_is_drawn_in_pixels(self):
+        with graphviz("[ $1 = -Tpng ] && /bin/cat > /dev/null && printf '\\211PNG\\r\\n\\032\\n'\n"):
+            self.assertEqual(module().png(), b"\x89PNG\r\n\x1a\n")
+        with graphviz(None), self.assertRaises(tenon.FileError) as caught:
+            module().png()
+        self.assertEqual(caught.exception.code, "T0925")
+
     def test_large_modules_are_not_drawn(self):
         m = module()
         with mock.patch.object(show, "MOST_LINES_DRAWN", 3), mock.patch.object(show, "svg", side_effect=AssertionError):

@@ -4,6 +4,7 @@ import html
 import os
 import re
 import sys
+import tempfile
 
 from ..error import FileError
 from ..ffi import get_global_func
@@ -35,6 +36,15 @@ def coloured_html(text):
 def svg(module):
     """A drawing of a module's graph functions, or of the loops of its programs, as SVG. FileError T0925 without Graphviz."""
     return get_global_func("compiler.compile")({"module": module, "emit": "svg", "stage": "import"})["text"]
+
+
+def png(module):
+    """The same as PNG, bytes."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = os.path.join(folder, "module.png")
+        get_global_func("compiler.compile")({"module": module, "emit": "png", "stage": "import", "output": path})
+        with open(path, "rb") as file:
+            return file.read()
 
 
 def module_html(module):

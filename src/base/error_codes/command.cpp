@@ -53,7 +53,7 @@ std::span<const ErrorCode> command_codes() {
        "`tenon ops` lists all operators, `tenon opt --list` all passes."},
       {"T0919", "there is no such pass", "The name is unknown.", "`tenon opt --list` lists all passes."},
       {"T0920", "there is no such kind of output", "The word after --emit is unknown.",
-       "Use artifact, obj, exe, asm, llvm, c, tir, dot, svg or json."},
+       "Use artifact, obj, exe, asm, llvm, c, tir, dot, svg, png or json."},
       {"T0921", "options of the output do not go together",
        "A binary cannot go to standard output, a stage is shown as text only, a system library is an object "
        "or C.",
@@ -66,7 +66,7 @@ std::span<const ErrorCode> command_codes() {
        "Executables are linked for this kind of machine only, objects are made by llvm, and C text holds "
        "constants up to a limit.",
        "Use `--emit obj --system-lib NAME` and the linker of that machine, or another target."},
-      {"T0925", "Graphviz is not installed", "SVG is drawn by its program `dot`.",
+      {"T0925", "Graphviz is not installed", "SVG and PNG are drawn by its program `dot`.",
        "apt install graphviz, name it with TENON_DOT, or use --emit dot."},
       {"T0926", "the module has no such function to draw", "The name after --function is unknown.",
        "Use one of the names that the message lists."},

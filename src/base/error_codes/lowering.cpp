@@ -90,6 +90,19 @@ std::span<const ErrorCode> lowering_codes() {
       {"T1034", "a replacement program does not fit the operator",
        "alter_op_impl puts a program in the place of another, with the same parameters.",
        "Give it the same parameters, in the same order."},
+      {"T1035", "an edited kernel fits none of the model's",
+       "--override takes the programs of the files NAME.tir of a folder, and the model has no kernel of that "
+       "name, or two files hold it, or there is no file.",
+       "Use one of the names that the message lists; `tenon extract` writes such a folder."},
+      {"T1036", "an edited kernel has another signature than the model's",
+       "Its parameters or results differ in number, type or shape: the model was compiled for other sizes or "
+       "another target, or the text was changed.",
+       "Extract the kernel with the options that the model is compiled with."},
+      {"T1037", "an edited kernel computes something else than the model's",
+       "It was neither proved by its structure or schedule, nor gave the same on random and corner inputs; "
+       "the "
+       "message has the first input on which it differs.",
+       "Correct it; `tenon compare NAME.tir --data DIR` runs it on the inputs that `tenon extract` wrote."},
       {"T1101", "the arguments of an operator do not fit it",
        "Type inference found ranks, sizes, data types or attributes that the operator does not take.",
        "Compare with `tenon ops NAME`; the message shows the types that were given."},

@@ -20,6 +20,7 @@ const bool llvm_registered = [] {
        .link = link_elf,
        .load = load_elf,
        .listing = llvm_listing,
+       .debug_lines = true,
        .library = "llvm",
        .library_version = llvm_version});
   return true;

@@ -6,6 +6,7 @@
 #include <llvm/IR/MDBuilder.h>
 
 #include <ctime>
+#include <filesystem>
 
 #include "codegen/llvm/emitter.h"
 
@@ -90,8 +91,12 @@ void Emitter::emit(const Kernel& kernel) {
   fn->addParamAttr(1, llvm::Attribute::ReadOnly);
   frame.context = fn->getArg(2);
   finish_function(fn);
-  if (debug_) loops_ = number_loops(f);
-  begin_marks();
+  kernel_line_ = 1;
+  if (source_)
+    kernel_line_ = line_of(f.get());
+  else if (debug_)
+    loops_ = number_loops(f);
+  begin_marks(nullptr);
   b_.SetInsertPoint(block("entry"));
   mark(nullptr);
   stmt(f->body);
@@ -138,26 +143,39 @@ void Emitter::decorate(llvm::Instruction* access, const tir::Var* data) {
 }
 
 // ---------------------------------------------------------------- what became of loops
-void Emitter::mark_loops() {
+void Emitter::begin_debug(const char* file, const char* folder, llvm::DICompileUnit::DebugEmissionKind kind) {
   debug_ = std::make_unique<llvm::DIBuilder>(module_);
-  file_ = debug_->createFile("loops", ".");
+  file_ = debug_->createFile(file, folder);
   debug_->createCompileUnit(llvm::DISourceLanguageName(llvm::dwarf::DW_LANG_C11), file_, "tenon", true, "", 0,
-                            "", llvm::DICompileUnit::LineTablesOnly);
+                            "", kind);
   module_.addModuleFlag(llvm::Module::Warning, "Debug Info Version", llvm::DEBUG_METADATA_VERSION);
 }
+void Emitter::mark_loops() { begin_debug("loops", ".", llvm::DICompileUnit::LineTablesOnly); }
+void Emitter::mark_lines(const DebugSource& source) {
+  source_ = &source;
+  const std::filesystem::path path = source.file;
+  begin_debug(path.filename().c_str(), path.parent_path().c_str(), llvm::DICompileUnit::FullDebug);
+}
 void Emitter::finish_marks() { debug_->finalize(); }
-void Emitter::begin_marks() {
+unsigned Emitter::line_of(const Object* node) const {
+  if (source_) {
+    const auto it = source_->lines.find(node);
+    return it == source_->lines.end() ? kernel_line_ : unsigned(it->second);
+  }
+  const auto it = loops_.find(node);
+  return it == loops_.end() ? 1 : unsigned(2 + it->second);
+}
+void Emitter::begin_marks(const Object* node) {
   if (!debug_) return;
   auto* type = debug_->createSubroutineType(debug_->getOrCreateTypeArray({}));
-  frame_->marks = debug_->createFunction(file_, frame_->function->getName(), "", file_, 1, type, 1,
+  const unsigned line = source_ ? line_of(node) : 1;
+  frame_->marks = debug_->createFunction(file_, frame_->function->getName(), "", file_, line, type, line,
                                          llvm::DINode::FlagZero, llvm::DISubprogram::SPFlagDefinition);
   frame_->function->setSubprogram(frame_->marks);
 }
-void Emitter::mark(const Object* loop) {
+void Emitter::mark(const Object* node) {
   if (!debug_) return;
-  auto it = loops_.find(loop);
-  const unsigned line = it == loops_.end() ? 1 : unsigned(2 + it->second);
-  b_.SetCurrentDebugLocation(llvm::DILocation::get(module_.getContext(), line, 0, frame_->marks));
+  b_.SetCurrentDebugLocation(llvm::DILocation::get(module_.getContext(), line_of(node), 0, frame_->marks));
 }
 
 static void loop_timer(LoopTimer* timer, int64_t begin) {
@@ -406,7 +424,7 @@ void Emitter::parallel_loop(const For& n) {
     frame.parallel = true;
     frame.context = fn->getArg(3);
     frame_ = &frame;
-    begin_marks();
+    begin_marks(&n);
     b_.SetInsertPoint(block("entry"));
     mark(&n);
     auto field = [&](unsigned k) {
@@ -483,6 +501,7 @@ void Emitter::stmt(Stmt s) {
   // Scopes that only add a name are a loop, not recursion: there can be thousands of them.
   for (Stmt next; s; s = next) {
     next = Stmt();
+    if (source_ && source_->lines.count(s.get())) mark(s.get());
     match<void>(
         s, [&](const For& n) { loop(n); }, [&](const tir::While& n) { while_loop(n); },
         [&](const IfThenElse& n) { branch(n); },

@@ -6,6 +6,7 @@
 #include <llvm/IR/IRBuilder.h>
 #include <llvm/IR/Module.h>
 
+#include "codegen/debug_source.h"
 #include "codegen/llvm/llvm.h"
 #include "codegen/llvm/math.h"
 #include "codegen/lowered.h"
@@ -28,7 +29,9 @@ class Emitter {
   /// From here on instructions carry the number of their loop as a line of debug information (line 2 +
   /// number).
   void mark_loops();
-  /// Closes what `mark_loops` began.
+  /// From here on instructions carry the line of their statement in the text.
+  void mark_lines(const DebugSource& source);
+  /// Closes what one of both began.
   void finish_marks();
 
  private:
@@ -114,8 +117,11 @@ class Emitter {
   }
   V context_field(unsigned k, llvm::Type* t);
   void finish_function(llvm::Function* f);
-  void begin_marks();                     ///< of the function that begins
-  void mark(const Object* loop_or_null);  ///< what comes from now on belongs to the loop
+  void begin_debug(const char* file, const char* folder, llvm::DICompileUnit::DebugEmissionKind kind);
+  void begin_marks(const Object* node);  ///< of the function that begins there: a loop, or null: the kernel
+  /// What comes from now on belongs to the loop or statement; null: to the kernel.
+  void mark(const Object* node_or_null);
+  unsigned line_of(const Object* node_or_null) const;
   void timer(const tir::AttrStmt& n, bool begin);
   void decorate(llvm::Instruction* access, const tir::Var* data);
   const tir::Var* root_of(const tir::Var* data) const;
@@ -131,6 +137,8 @@ class Emitter {
   std::unique_ptr<llvm::DIBuilder> debug_;
   llvm::DIFile* file_ = nullptr;
   std::unordered_map<const Object*, int32_t> loops_;
+  const DebugSource* source_ = nullptr;
+  unsigned kernel_line_ = 1;
   std::unordered_map<const Object*, int32_t> asserts_;
   // Alias facts: which pointer variable is a view of which other, and one scope per memory.
   bool noalias_ = false;

@@ -109,7 +109,8 @@ double thread_ms() {
   return double(now.tv_sec) * 1e3 + double(now.tv_nsec) * 1e-6;
 }
 
-PartResult compile_part(const Part& part, const Target& target, int opt_level, Output output) {
+PartResult compile_part(const Part& part, const Target& target, int opt_level, Output output,
+                        const DebugSource* source) {
   const double start = thread_ms();
   llvm::LLVMContext context;
   llvm::Module module("tenon", context);
@@ -119,9 +120,12 @@ PartResult compile_part(const Part& part, const Target& target, int opt_level, O
   module.setPICLevel(llvm::PICLevel::BigPIC);
   const double ready = thread_ms();
   Emitter emitter(module, target);
-  if (output == Output::listing) emitter.mark_loops();
+  if (output == Output::listing)
+    emitter.mark_loops();
+  else if (source)
+    emitter.mark_lines(*source);
   for (const Kernel* k : part.kernels) emitter.emit(*k);
-  if (output == Output::listing) emitter.finish_marks();
+  if (output == Output::listing || source) emitter.finish_marks();
   PartResult result;
   const double emitted = thread_ms();
   result.front_ms = emitted - ready;
@@ -150,18 +154,20 @@ PartResult compile_part(const Part& part, const Target& target, int opt_level, O
 }
 
 std::vector<PartResult> compile_parts(const std::vector<Kernel>& kernels, const Target& target, int opt_level,
-                                      int threads, Output output) {
+                                      int threads, Output output, const DebugSource* source = nullptr) {
   const std::vector<Part> parts = split(kernels);
   std::vector<PartResult> results(parts.size());
   for_each_parallel(parts.size(), threads, [&](size_t k) {
-    with_deep_stack([&] { results[k] = compile_part(parts[k], target, opt_level, output); });
+    with_deep_stack([&] { results[k] = compile_part(parts[k], target, opt_level, output, source); });
   });
   return results;
 }
 
 std::string joined(const IRModule& lowered, const Target& target, int opt_level, Output output) {
   std::string out;
-  for (const PartResult& p : compile_parts(collect_kernels(lowered), target, opt_level, 1, output))
+  const auto source = debug_source(lowered);
+  for (const PartResult& p :
+       compile_parts(collect_kernels(lowered), target, opt_level, 1, output, source ? &*source : nullptr))
     out += p.text;
   return out;
 }
@@ -174,7 +180,9 @@ ObjectCode llvm_object(const IRModule& lowered, const Target& target, int opt_le
   ObjectCode code;
   code.symbols = kernel_symbols(lowered);
   code.front_ms = thread_ms() - start;
-  for (PartResult& p : compile_parts(kernels, target, opt_level, threads, Output::object)) {
+  const auto source = debug_source(lowered);
+  for (PartResult& p :
+       compile_parts(kernels, target, opt_level, threads, Output::object, source ? &*source : nullptr)) {
     code.objects.push_back(std::move(p.text));
     code.front_ms += p.front_ms;
     code.library_ms += p.llvm_ms;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Pictures: the text for Graphviz as it is wanted, and SVG where Graphviz is installed.
+// Pictures: the text for Graphviz as it is wanted, and what it draws where it is installed.
 #include "tools/dot.h"
 
 #include <sys/stat.h>
@@ -115,11 +115,11 @@ class Module:
     EXPECT_NE(picture.find(words), picture.npos) << words << "\n" << picture;
 }
 
-TEST(Dot, SvgNeedsGraphviz) {
+TEST(Dot, PicturesNeedGraphviz) {
   const std::string dot = to_dot(after(residual_block(), {"infer_types", "fuse_ops"}));
   setenv("TENON_DOT", "/nonexistent/dot", 1);
   try {
-    dot_to_svg(dot);
+    draw_dot(dot, "svg");
     FAIL();
   } catch (const Error& e) {
     EXPECT_EQ(e.code, "T0925");
@@ -127,11 +127,13 @@ TEST(Dot, SvgNeedsGraphviz) {
   }
   // A program that reads nothing and fails must not hang or end this one.
   setenv("TENON_DOT", "/bin/false", 1);
-  EXPECT_THROW(dot_to_svg(std::string(1 << 20, 'x')), Error);
+  EXPECT_THROW(draw_dot(std::string(1 << 20, 'x'), "svg"), Error);
   unsetenv("TENON_DOT");
-  if (std::system("dot -V > /dev/null 2>&1") != 0) GTEST_SKIP() << "Graphviz is not installed: no SVG drawn";
-  EXPECT_NE(dot_to_svg(dot).find("<svg"), std::string::npos);
-  EXPECT_THROW(dot_to_svg("no graph"), Error);
+  if (std::system("dot -V > /dev/null 2>&1") != 0) GTEST_SKIP() << "Graphviz is not installed: nothing drawn";
+  EXPECT_NE(draw_dot(dot, "svg").find("<svg"), std::string::npos);
+  EXPECT_EQ(draw_dot(dot, "png").substr(1, 3), "PNG");
+  EXPECT_THROW(draw_dot("no graph", "svg"), Error);
+  EXPECT_THROW(draw_dot("no graph", "png"), Error);
 }
 
 }  // namespace

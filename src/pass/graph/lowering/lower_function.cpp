@@ -164,7 +164,7 @@ bool may_write_in_place(const tir::PrimFunc& f, size_t input, size_t output) {
   if (!in || !out || in->dtype.bits != out->dtype.bits || !structural_equal(in->shape, out->shape))
     return false;
   const auto* root = f->body.as<tir::BlockRealize>();
-  if (!root) return false;
+  if (!root || f->attrs.contains("tenon.not_in_place")) return false;
   std::vector<Ref<tir::Block>> blocks;
   pre_order(root->block->body, [&](const ObjectRef& n) {
     if (n.is<tir::Block>()) blocks.push_back(n.cast<tir::Block>());

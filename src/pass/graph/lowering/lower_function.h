@@ -20,7 +20,7 @@ tir::PrimFunc lower_function(const Ref<Function>& function, const std::vector<ti
 
 /// Output `output` may take the memory of input `input` (positions among the tensor parameters): every
 /// element of the input is read only to make the element of the output at the same place, and nothing is read
-/// after.
+/// after. A program whose attribute "tenon.not_in_place" says so never does.
 bool may_write_in_place(const tir::PrimFunc& f, size_t input, size_t output);
 
 }  // namespace tenon::graph

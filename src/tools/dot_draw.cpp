@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Graphviz as a program: text in, SVG out. No shell is between.
+// Graphviz as a program: text in, picture out. No shell is between.
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <poll.h>
@@ -40,7 +40,7 @@ struct Pipe {
 
 }  // namespace
 
-std::string dot_to_svg(const std::string& text) {
+std::string draw_dot(const std::string& text, const std::string& form) {
   const char* given = std::getenv("TENON_DOT");
   const std::string program = given && *given ? given : "dot";
   Pipe in, out, said;
@@ -49,15 +49,14 @@ std::string dot_to_svg(const std::string& text) {
   posix_spawn_file_actions_adddup2(&actions, in.read, 0);
   posix_spawn_file_actions_adddup2(&actions, out.write, 1);
   posix_spawn_file_actions_adddup2(&actions, said.write, 2);
-  char format[] = "-Tsvg";
-  std::string name = program;
-  char* argv[] = {name.data(), format, nullptr};
+  std::string name = program, format = "-T" + form;
+  char* argv[] = {name.data(), format.data(), nullptr};
   pid_t child = 0;
   const int failure = posix_spawnp(&child, program.c_str(), &actions, nullptr, argv, environ);
   posix_spawn_file_actions_destroy(&actions);
   if (failure != 0)
     throw Error(ErrorKind::io, "T0925",
-                fmt::format("Graphviz draws SVG, and its program `{}` cannot be started: {}", program,
+                fmt::format("Graphviz draws pictures, and its program `{}` cannot be started: {}", program,
                             std::strerror(failure)),
                 {}, "apt install graphviz (or write the picture's text with --emit dot)");
   in.close_read(), out.close_write(), said.close_write();
@@ -68,7 +67,7 @@ std::string dot_to_svg(const std::string& text) {
   sigaddset(&pipe_signal, SIGPIPE);
   pthread_sigmask(SIG_BLOCK, &pipe_signal, &before);
   fcntl(in.write, F_SETFL, O_NONBLOCK);
-  std::string svg, words;
+  std::string picture, words;
   size_t sent = 0;
   while (out.read >= 0 || said.read >= 0) {
     pollfd fds[3] = {{in.write, POLLOUT, 0}, {out.read, POLLIN, 0}, {said.read, POLLIN, 0}};
@@ -88,21 +87,22 @@ std::string dot_to_svg(const std::string& text) {
         fd = -1;
       }
     };
-    receive(out.read, fds[1].revents, svg);
+    receive(out.read, fds[1].revents, picture);
     receive(said.read, fds[2].revents, words);
   }
   const timespec now{0, 0};
   while (sigtimedwait(&pipe_signal, nullptr, &now) > 0) {
   }
   pthread_sigmask(SIG_SETMASK, &before, nullptr);
+  const std::string_view sign = form == "svg" ? "<svg" : "PNG\r\n";  // what a picture of the form holds
   int status = 0;
   while (waitpid(child, &status, 0) < 0 && errno == EINTR) {
   }
-  if (!WIFEXITED(status) || WEXITSTATUS(status) != 0 || svg.find("<svg") == svg.npos)
+  if (!WIFEXITED(status) || WEXITSTATUS(status) != 0 || picture.find(sign) == picture.npos)
     throw Error(ErrorKind::io, WIFEXITED(status) && WEXITSTATUS(status) == 127 ? "T0925" : "T0927",
                 "Graphviz could not draw the picture: " + words.substr(0, 500), {},
                 "apt install graphviz, or look at the text with --emit dot");
-  return svg;
+  return picture;
 }
 
 }  // namespace tenon

@@ -1,0 +1,78 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`tenon.extract` and `tenon.compile(override=…)`: a kernel taken out, changed and put back."""
+import array
+import os
+import pathlib
+import tempfile
+import unittest
+
+import tenon
+
+MODEL = """
+@R.function
+def main(x: R.Tensor((12, 20), "float32"), w: R.Tensor((24, 20), "float32")) -> R.Tensor((12, 24), "float32"):
+    d = R.nn.dense(x, w)
+    y = R.nn.relu(d)
+    return y
+"""
+
+
+def tensor(rows, columns):
+    return memoryview(array.array("f", [((7 * k) % 11 - 5) / 4 for k in range(rows * columns)])).cast("B").cast("f", (rows, columns))
+
+
+class Extract(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.folder = pathlib.Path(folder.name)
+        self.model = self.folder / "model.tir"
+        self.model.write_text(MODEL)
+        self.inputs = [tensor(12, 20), tensor(24, 20)]
+        self.own = tenon.compile(self.model)
+        self.kernel = self.own.kernels(*self.inputs)[0]["name"]
+
+    def result(self, executable):
+        return memoryview(executable(*self.inputs)).tobytes()
+
+    def test_a_kernel_by_itself_and_back(self):
+        into = self.folder / "kernel"
+        made = tenon.extract(self.model, self.kernel, into, inputs=self.inputs)
+        self.assertTrue(made.from_run)
+        self.assertEqual((made.name, len(made.inputs), len(made.outputs)), (self.kernel, 2, 1))
+        self.assertEqual(memoryview(made.outputs[0]).tobytes(), self.result(self.own))
+        self.assertEqual((into / f"{self.kernel}.tir").read_text(), made.program)
+        back = tenon.compile(self.model, override=into)
+        self.assertIn("proved by its schedule", back.overrides[self.kernel])
+        self.assertEqual(self.result(back), self.result(self.own))
+        # The same by a list, and from a module in memory.
+        back = tenon.compile(tenon.parse(MODEL), override=[str(into)])
+        self.assertEqual(self.result(back), self.result(self.own))
+        self.assertEqual(self.own.overrides, {})
+
+    def test_what_differs_is_refused(self):
+        made = tenon.extract(self.model, self.kernel)
+        self.assertFalse(made.from_run)
+        self.assertIn("T.max(", made.unscheduled)
+        (self.folder / "mine").mkdir()
+        (self.folder / "mine" / "mine.tir").write_text(made.unscheduled.replace("T.max(", "T.min("))
+        with self.assertRaises(tenon.Error) as caught:
+            tenon.compile(self.model, override=self.folder / "mine")
+        self.assertEqual(caught.exception.code, "T1037")
+        self.assertIn("whole numbers", str(caught.exception))
+
+    def test_bad_input(self):
+        with self.assertRaises(tenon.UsageError) as caught:
+            tenon.extract(self.model, self.kernel + "s")
+        self.assertEqual(caught.exception.code, "T0923")
+        for wrong in (5, {"a": 1}.items):
+            with self.assertRaises(TypeError):
+                tenon.compile(self.model, override=wrong)
+        with self.assertRaises(TypeError):
+            tenon.extract(self.model, 5)
+        with self.assertRaises(tenon.FileError):
+            tenon.compile(self.model, override=os.path.join(self.folder, "absent"))
+
+
+if __name__ == "__main__":
+    unittest.main()
