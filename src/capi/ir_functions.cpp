@@ -4,6 +4,7 @@
 
 #include "base/nearest.h"
 #include "capi/methods.h"
+#include "import/relay/load.h"
 #include "ir/make_node.h"
 #include "ir/structural.h"
 #include "ir/text.h"
@@ -49,6 +50,7 @@ std::string text_of(const ObjectRef& node, int64_t inline_elements) {
 }
 
 IRModule parse_text(const std::string& text, const std::string& name) {
+  if (relay::looks_like_relay(text)) return relay::import_relay(text, name);
   ParseOptions options;
   options.name = name;
   return parse_module(text, options);

@@ -355,8 +355,8 @@ IRModule module_of(std::string_view text, const ParseOptions& options, const Cap
     fail("T0213", "this is the older `primfn` form of tensor programs, which is not read", options.name,
          "write it as @T.prim_func def main(…)");
   if (text.substr(start, 9) == "#[version" || text.substr(start, 5) == "def @")
-    fail("T0213", "this is Relay text, which is not read", options.name,
-         "write it as @R.function def main(…)");
+    fail("T0213", "this is Relay text, and only script text is taken here", options.name,
+         "let `tenon opt FILE` print it as script text");
   DiagnosticList problems;
   IRModule module = script::module_of(text, options, problems, captured);
   problems.throw_if_any();

@@ -40,7 +40,6 @@ void Converter::declare_type(const AstStmt* s) {
   types_.set(s->name,
              make<AdtDefNode>(s->name, Array<std::string>(s->type_params.begin(), s->type_params.end()),
                               constructors));
-  if (constructors.empty()) fail("T0242", fmt::format("data type `{}` has no constructor", s->name), span(s));
 }
 
 void Converter::define_type(const AstStmt* s) {

@@ -248,6 +248,10 @@ void Printer::type_definition(const graph::AdtDefNode& d) {
   }
   out_ += ':';
   Indented in(*this);
+  if (d.constructors.empty()) {  // its values come from elsewhere
+    line();
+    out_ += "pass";
+  }
   for (const auto& c : d.constructors) {
     line();
     out_ += c->name + ": (";

@@ -563,7 +563,6 @@ static void verify_types(const IRModule& module, DiagnosticList& problems) {
       problems.add(Diagnostic{"T0331", std::move(message), fmt::format("data type `{}`", n), {}, {}});
     };
     const std::unordered_set<std::string> params(def->params.begin(), def->params.end());
-    if (def->constructors.empty()) add("it has no constructor");
     for (const auto& c : def->constructors)
       for (const graph::Type& t : c->items)
         post_order(t, [&](const ObjectRef& n) {

@@ -81,8 +81,8 @@ struct LoadModelOptions {
   /// Receives the names of other files that were read, below the model's folder.
   std::vector<std::string>* external_files = nullptr;
 };
-/// A model file of any kind, told from its content: ONNX bytes or script text ("-": standard input).
-/// DiagnosticError "T2001" for a file that is neither a model nor a module.
+/// A model file of any kind, told from its content: ONNX bytes, script text or Relay text ("-": standard
+/// input). DiagnosticError "T2001" for a file that is neither a model nor a module.
 IRModule load_model(const std::string& path, const LoadModelOptions& options = {});
 /// The same from memory: `name` is for messages, external data of ONNX is looked for below `folder` (empty:
 /// refused), large constants of script text in `constants`.

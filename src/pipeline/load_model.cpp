@@ -9,6 +9,7 @@
 #include <sstream>
 
 #include "import/onnx/load.h"
+#include "import/relay/load.h"
 #include "ir/pass.h"
 #include "ir/text.h"
 #include "pipeline/bind_inputs.h"
@@ -42,14 +43,28 @@ onnx::ImportOptions import_options(const LoadModelOptions& options) {
 /// Script text has a decorated definition; what is not text has a byte 0.
 bool looks_like_script(std::string_view bytes) {
   if (bytes.find('\0') != bytes.npos) return false;
-  // Older forms, which the parser refuses by name.
+  // An older form, which the parser refuses by name.
   const std::string_view text = bytes.substr(std::min(bytes.find_first_not_of(" \t\r\n"), bytes.size()));
-  if (text.starts_with("primfn(") || text.starts_with("#[version") || text.starts_with("def @")) return true;
+  if (text.starts_with("primfn(")) return true;
   for (size_t at = 0; at < bytes.size(); at = std::min(bytes.find('\n', at), bytes.size() - 1) + 1) {
     const size_t word = bytes.find_first_not_of(" \t", at);
     if (word != bytes.npos && bytes[word] == '@') return true;
   }
   return false;
+}
+
+/// A module of programs in script text or in Relay's.
+IRModule parse_text(std::string_view text, const std::string& name, const ConstantTable* constants) {
+  if (relay::looks_like_relay(text)) return relay::import_relay(text, name);
+  if (!looks_like_script(text))
+    fail("T2001", "this is neither a model nor a module of programs", name,
+         "give an ONNX file, an artifact, script text (@I.ir_module, @T.prim_func or @R.function) or Relay "
+         "text "
+         "(#[version = \"0.0.5\"])");
+  ParseOptions parse;
+  parse.name = name;
+  parse.constants = constants;
+  return parse_module(text, parse);
 }
 
 }  // namespace
@@ -114,15 +129,9 @@ IRModule load_model_bytes(std::string_view bytes, const std::string& name, const
   if (!options.overridden.empty())
     fail("T0503", "script text has no initialisers that are inputs", name, "", ErrorKind::usage);
   if (bytes.empty()) fail("T2001", "the model file is empty", name);
-  if (!looks_like_script(bytes))
-    fail("T2001", "this is neither a model nor a module of programs", name,
-         "give an ONNX file, an artifact, or script text (@I.ir_module, @T.prim_func or @R.function)");
-  ParseOptions parse;
-  parse.name = name;
-  parse.constants = constants;
   // Text leaves types out; who inspects a model wants to see them.
   PassContext context;
-  IRModule module = run_pass("infer_types", parse_module(bytes, parse), context);
+  IRModule module = run_pass("infer_types", parse_text(bytes, name, constants), context);
   if (!options.dims.empty()) module = specialize_dims(with_entry(std::move(module)), sizes_of(options.dims));
   return options.bind.empty() ? module : bind_inputs(with_entry(std::move(module)), options.bind);
 }

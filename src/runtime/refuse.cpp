@@ -6,8 +6,9 @@
 namespace tenon {
 namespace {
 
-/// (text as bytes): what this path of the model would compute cannot be, for these sizes.
+/// (text, or its bytes): what this path of the model would compute cannot be, for these sizes.
 Any refuse(Arguments a) {
+  if (const auto words = a[0].try_as<std::string>()) throw Error(ErrorKind::model, "T0520", *words);
   const NDArray text = a[0].as<NDArray>();
   throw Error(ErrorKind::model, "T0520",
               std::string(static_cast<const char*>(text.data()), size_t(text.byte_size())));

@@ -48,8 +48,11 @@ std::span<const ErrorCode> script_codes() {
        "Two functions, parameters, constructors or variables of one pattern share a name.",
        "Rename one of them."},
       {"T0213", "this text is in a language that is not read",
-       "The text is in the older `primfn` form of tensor programs, or in the text form of Relay.",
-       "Write it as @T.prim_func or @R.function."},
+       "The text is in the older `primfn` form of tensor programs, or in the text form of Relay where only "
+       "script "
+       "text is taken.",
+       "Write it as @T.prim_func or @R.function; `tenon opt FILE` reads Relay text and prints it as script "
+       "text."},
       {"T0220", "nothing has this name here",
        "A variable, buffer, type or function is used that is not defined in this scope.",
        "Define it first, or correct the name; the nearest known name is suggested."},
@@ -126,6 +129,15 @@ std::span<const ErrorCode> script_codes() {
       {"T0243", "too many closures call one another",
        "A group of closures that may call those behind them is limited in number.",
        "Write them as functions of the module."},
+      {"T0245", "an operator of Relay text needs to know more of a value",
+       "What the operator becomes depends on the rank, the shape or the data type of a value, or on the "
+       "value "
+       "itself, and the text does not say it.",
+       "Write the types of parameters, as in `%x: Tensor[(1, 3), float32]`, or a constant in the value's "
+       "place."},
+      {"T0246", "the metadata of Relay text is damaged",
+       "What stands behind #[metadata] is no JSON of the reference compiler, or a tensor in it is cut short.",
+       "Take the text as it was printed, metadata and all."},
       {"T0290", "the file of constants is damaged",
        "The file beside a program's text is truncated, altered or of another format.",
        "Print the program again."},
