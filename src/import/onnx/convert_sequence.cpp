@@ -133,6 +133,10 @@ Values rotary(N& n) {
   Expr x = n.in(0), cos = n.in(1), sin = n.in(2);
   if (rank != 3 && rank != 4)
     n.malformed(fmt::format("RotaryEmbedding takes tensors of rank 3 or 4, not {}", rank));
+  for (size_t i : {1, 2})
+    if (n.rank(i) != (n.has(3) ? 2 : 3))
+      n.malformed(fmt::format("the caches of RotaryEmbedding have rank 2 with positions, 3 without, not {}",
+                              n.rank(i)));
   Shape s = n.shape_of(x);
   // Inside: (batch, length, heads, size).
   Expr y;
