@@ -137,6 +137,8 @@ Values rotary(N& n) {
     if (n.rank(i) != (n.has(3) ? 2 : 3))
       n.malformed(fmt::format("the caches of RotaryEmbedding have rank 2 with positions, 3 without, not {}",
                               n.rank(i)));
+  if (n.has(3) && n.rank(3) != 2)
+    n.malformed(fmt::format("the positions of RotaryEmbedding have rank 2, not {}", n.rank(3)));
   Shape s = n.shape_of(x);
   // Inside: (batch, length, heads, size).
   Expr y;
