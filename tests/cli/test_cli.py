@@ -744,6 +744,26 @@ def main(s: R.Shape([{", ".join(f'"{n}"' for n in names)}]), x: R.Tensor(("{size
         self.assertIn("z = add", json.loads(self.ok("opt", self.module, "--pass", "fuse_ops", "--explain", "--json"))["fusion"])
         self.assertNotIn("fusion of", self.ok("opt", self.module, "--pass", "fuse_ops"))
 
+    def test_relay_text(self):
+        path = self.tmp / "net.txt"
+        path.write_text('''#[version = "0.0.5"]
+def @main(%x: Tensor[(?, 3), float32], %w: Tensor[(4, 3), float32]) {
+  %0 = nn.dense(%x, %w, units=4);
+  let %twice = fn (%v: Tensor[(?, 4), float32]) { add(%v, %v) };
+  %twice(nn.relu(%0))
+}
+''')
+        for verb, word in (("opt", "R.nn.dense(x, w"), ("inspect", "nn.relu"), ("lint", "0 that keep it from compiling")):
+            self.assertIn(word, self.ok(verb, path))
+        values = ["-i", "x=2x3xf32=1", "-i", "w=4x3xf32=0.5"]
+        self.ok("compile", path, "-o", self.tmp / "net.so")
+        for model in (path, self.tmp / "net.so"):
+            summary = json.loads(self.ok("run", model, "--json", *values))["outputs"][0]["summary"]
+            self.assertEqual((summary["min"], summary["max"]), (3.0, 3.0))
+        self.assertIn("(2, 4)", self.ok("opt", path, "--dim", "x_0=2"))
+        path.write_text("def @main(%x: int32) {\n  nn.magic(%x)\n}\n")
+        self.refused(3, "compile", path, "-o", self.tmp / "no.so", words=["T0222", "net.txt:2:3", "nn.magic"])
+
     def test_opt_refuses_what_is_no_program(self):
         race = '''
 @T.prim_func

@@ -113,6 +113,15 @@ class Programs(unittest.TestCase):
         out = run(Module, "relax_func", tensor([0.0] * 6, 2, 3), tensor([1.0] * 12, 3, 4))
         self.assertEqual(numbers(out), [1.0] * 8)
 
+    def test_relay_text(self):
+        module = tenon.parse('''#[version = "0.0.5"]
+def @main(%x: Tensor[(2, 3), float32], %w: Tensor[(4, 3), float32]) {
+  let %double = fn (%v: Tensor[(2, 4), float32]) -> Tensor[(2, 4), float32] { %v * 2f };
+  %double(nn.dense(%x, %w, units=4))
+}''')
+        out = run(module, "main", tensor([1.0] * 6, 2, 3), tensor([0.5] * 12, 4, 3))
+        self.assertEqual(numbers(out), [3.0] * 8)
+
     def test_two_stages(self):
         for n in (1, 8):
             A = te.placeholder((n,), dtype="int32", name="A")

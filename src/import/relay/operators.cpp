@@ -120,6 +120,36 @@ Attribute attribute(std::string_view word) {
   return a;
 }
 
+Any default_value(std::string_view text) {
+  if (text == "true" || text == "false") return text == "true";
+  int64_t i = 0;
+  const char* last = text.data() + text.size();
+  if (std::from_chars(text.data(), last, i).ptr == last) return i;
+  double d = 0;
+  std::from_chars(text.data(), last, d);
+  return d;
+}
+
+const FieldInfo* field_of(const Op& op, std::string_view name) {
+  if (op.attrs_type)
+    for (const FieldInfo& f : op.attrs_type->fields)
+      if (f.name == name) return &f;
+  return nullptr;
+}
+
+/// A row is right for all texts or for none.
+void check(const Entry& e) {
+  const Ref<Op> op = get_op(e.op);
+  for (const Attribute& a : e.attributes) {
+    if (a.ignored || a.only) continue;
+    const FieldInfo* field = field_of(*op, a.ours);
+    CHECK(field, "a row of the table names an attribute that its operator does not have");
+    Any fit;
+    CHECK(!a.otherwise || field->coerce(default_value(*a.otherwise), &fit),
+          "a default of the table is of another kind than the attribute");
+  }
+}
+
 const std::map<std::string_view, Entry>& table() {
   static const std::map<std::string_view, Entry> all = [] {
     std::map<std::string_view, Entry> out;
@@ -128,6 +158,7 @@ const std::map<std::string_view, Entry>& table() {
         Entry& e = out[name];
         e.op = row.op.empty() ? name : row.op;
         for (const std::string_view word : words(row.attributes)) e.attributes.push_back(attribute(word));
+        check(e);
       }
     for (const auto& list : {shape_converters(), network_converters(), quantised_converters()})
       for (const Converted& c : list)
@@ -146,16 +177,6 @@ const Entry& entry(Converter& c, const std::string& name, const Placed& at) {
   c.fail("T0222", fmt::format("Relay's operator `{}` has no counterpart here", name), at, hint);
 }
 
-Any default_value(std::string_view text) {
-  if (text == "true" || text == "false") return text == "true";
-  int64_t i = 0;
-  const char* last = text.data() + text.size();
-  if (std::from_chars(text.data(), last, i).ptr == last) return i;
-  double d = 0;
-  std::from_chars(text.data(), last, d);
-  return d;
-}
-
 Expr convert_row(OpCall& call, const Entry& e) {
   const Ref<Op> op = get_op(e.op);
   size_t required = 0;
@@ -172,14 +193,12 @@ Expr convert_row(OpCall& call, const Entry& e) {
       call.only(a.theirs, std::string(*a.only));
       continue;
     }
-    const auto& fields = op->attrs_type->fields;
-    const auto field = std::find_if(fields.begin(), fields.end(), [&](auto& f) { return f.name == a.ours; });
-    CHECK(field != fields.end(), "a row of the table names an attribute that its operator does not have");
+    const FieldInfo* field = field_of(*op, a.ours);
     if (const NamedAttr* value = call.given(a.theirs)) {
       call.set(*field, attrs.edit(), *value);
     } else if (a.otherwise) {
       Any fit;
-      CHECK(field->coerce(default_value(*a.otherwise), &fit), "a default of the table is of another kind");
+      field->coerce(default_value(*a.otherwise), &fit);
       field->set(attrs.edit(), fit);
     }
   }
