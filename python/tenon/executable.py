@@ -224,9 +224,13 @@ class Executable(_core.Session):
             self._compiled = get_global_func("compiler.compile")({**self._request, "cache": ""})["compiled"]
         return self._compiled
 
-    def save(self, path, kind="artifact"):
+    def save(self, path, kind="artifact", debug_info=False):
         """Writes an artifact, or another kind that the target emits ("obj", "asm", "json" …), and returns its bytes.
+        debug_info: it is compiled anew, instructions have lines of the programs' text, which is written beside it for perf and gdb.
         UsageError T0920 for a kind that is not there, FileError T30xx."""
+        if debug_info and self._request is not None:
+            return get_global_func("compiler.compile")(
+                {**self._request, "emit": kind, "output": os.fspath(path), "debug_info": True, "cache": ""})["bytes"]
         return self.compiled.save(os.fspath(path), kind)
 
     def source(self, kind: str = "asm") -> str:

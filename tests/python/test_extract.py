@@ -61,6 +61,18 @@ class Extract(unittest.TestCase):
         self.assertEqual(caught.exception.code, "T1037")
         self.assertIn("whole numbers", str(caught.exception))
 
+    def test_debug_information(self):
+        plain, file = self.folder / "plain.so", self.folder / "m.so"
+        self.own.save(plain)
+        self.assertEqual(self.own.save(file, debug_info=True), file.stat().st_size)
+        self.assertNotIn(b".debug_line", plain.read_bytes())
+        self.assertIn(b".debug_line", file.read_bytes())
+        self.assertIn(f"def {self.kernel}(", (self.folder / "m.kernels.tir").read_text())
+        self.assertEqual(memoryview(tenon.load(file)(*self.inputs)).tobytes(), self.result(self.own))
+        with self.assertRaises(tenon.UsageError) as caught:
+            self.own.save(self.folder / "m.json", "json", debug_info=True)
+        self.assertEqual(caught.exception.code, "T0921")
+
     def test_bad_input(self):
         with self.assertRaises(tenon.UsageError) as caught:
             tenon.extract(self.model, self.kernel + "s")
