@@ -39,7 +39,9 @@ Buffer Converter::buffer_decl(const std::string& name, const Ast* call, size_t f
       "align", "offset_factor", "buffer_type", "axis_separators", "storage_scope", "type"};
   if (call->items.size() - 1 > first + 10) fail("T0223", "too many arguments for a buffer", call);
   for (const auto& [n, v] : call->named)
-    if (std::find(std::begin(own), std::end(own), n) == std::end(own) &&
+    if ((n == "layout" || n == "allocated_addr") && !is_none(v))
+      fail("T0213", fmt::format("`{}` of a buffer belongs to the thread-tile dialect, which is not read", n), v);
+    else if (n != "layout" && n != "allocated_addr" && std::find(std::begin(own), std::end(own), n) == std::end(own) &&
         std::find(more.begin(), more.end(), n) == more.end())
       fail("T0223", fmt::format("`{}` has no argument `{}`", path(call->items[0]), n), v);
   auto get = [&](size_t i) -> const Ast* {
@@ -53,7 +55,8 @@ Buffer Converter::buffer_decl(const std::string& name, const Ast* call, size_t f
   } else {
     b->data = var(name, DataType::handle());
   }
-  if (const Ast* strides = get(3)) b->strides = exprs(strides);
+  if (const Ast* strides = get(3))  // ("s0", "s1"): variables that the buffer defines
+    for (const Ast* d : items_of(strides)) b->strides.push_back(d->kind == ExprKind::string ? quoted_size(d) : expr(d));
   if (const Ast* offset = get(4)) b->elem_offset = expr(offset);
   const Ast* scope = get(5) ? get(5) : named(call, "storage_scope");
   if (scope) b->scope = text_of(scope, "a scope");

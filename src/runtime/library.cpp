@@ -12,7 +12,7 @@ constexpr struct {
 } kLibraries[] = {
     {"tenon.sequence.", "sequence"},       {"tenon.optional.", "sequence"}, {"tenon.map.", "sequence"},
     {"tenon.string.", "string"},           {"tenon.image.", "image"},       {"tenon.cblas.", "blas"},
-    {"tenon.artifact.", "artifact_write"}, {"tenon.machine.", "measure"}};
+    {"tenon.program.", "program"},         {"tenon.artifact.", "artifact_write"}, {"tenon.machine.", "measure"}};
 
 /// The folder of the library that holds this code, with a slash behind it.
 std::string own_folder() {
