@@ -172,6 +172,11 @@ Ast Converter::all_named(const SpelledOp& op, const Ast* call) {
 Expr Converter::composed_call(const std::string& f, const Ast* a, Sequence& seq) {
   if (f == "nn.gelu_tanh" && a->items.size() == 2)
     return plain_call("nn.gelu", {leaf(a->items[1], seq)}, {{"approximate", Any(std::string("tanh"))}});
+  if (f == "flatten" && a->items.size() == 2 && a->named.empty())  // one dimension of all; ours says its axis
+    return graph::call(get_op("reshape"), {leaf(a->items[1], seq), shape_expr({PrimExpr(-1)})},
+                       get_op("reshape")->default_attrs);
+  if (f == "dot" && a->items.size() == 3) return product_of(a, seq);
+  if (f == "unique" && !named(a, "flat")) return unique_values(a, seq);
   if (f == "to_vdevice") {
     only(a, 2, {"data", "dst_vdevice"});
     return plain_call("to_device", {leaf(need(a, 0, "data"), seq)},
@@ -208,7 +213,7 @@ Expr Converter::composed_call(const std::string& f, const Ast* a, Sequence& seq)
       if (call.named[i].first == name) {
         const Ast* v = call.named[i].second;
         call.named.erase(call.named.begin() + long(i));
-        return is_none(v) || (v->kind == ExprKind::string && v->text.empty()) ? nullptr : v;
+        return is_none(v) || (v->kind == ExprKind::string && (v->text.empty() || v->text == "void")) ? nullptr : v;
       }
     return nullptr;
   };
@@ -309,6 +314,58 @@ Expr Converter::program_call(const std::string& f, const Ast* a, Sequence& seq) 
   if (checks && named(a, "format_args")) add(named(a, "format_args"));
   if (checks && args.size() < 2) fail("T0223", "`R.assert_op` lacks its condition", a);
   return call(checks ? "tenon.program.assert" : "tenon.program.print", args, tuple_type({}));
+}
+
+/// dot(a, b): of two vectors as ours, else the product of matrices.
+Expr Converter::product_of(const Ast* a, Sequence& seq) {
+  const Expr x = leaf(a->items[1], seq), y = leaf(a->items[2], seq);
+  auto is_vector = [](const Expr& e) {
+    const auto* v = e.as<graph::Var>();
+    const Type t = v && v->declared ? v->declared : e ? e->type : Type();
+    const TensorType* tensor = t ? as_tensor(t) : nullptr;
+    return !tensor || tensor->ndim < 0 || tensor->ndim == 1;
+  };
+  const Ref<Op> op = get_op(is_vector(x) && is_vector(y) ? "dot" : "matmul");
+  return graph::call(op, {x, y}, op->default_attrs);
+}
+
+/// unique(x): the different values, in ascending order, as many as the data have; with flags a tuple of them,
+/// the positions of the first ones, where each element of x is among them, and how often each stands there.
+Expr Converter::unique_values(const Ast* a, Sequence& seq) {
+  static constexpr std::string_view order[] = {"sorted", "return_index", "return_inverse", "return_counts"};
+  only(a, 6, {"x", "sorted", "return_index", "return_inverse", "return_counts", "axis"});
+  if (const Ast* axis = argument(a, 5, "axis"); axis && !is_none(axis))
+    fail("T0226", "`unique` of slices of an axis gives no plain values", axis, "R.unique(x, axis=…, flat=False)");
+  auto flag = [&](size_t i) {
+    const Ast* v = argument(a, i + 1, order[i]);
+    if (v && is_call(v, "R.prim_value")) v = need(v, 0, "value");
+    if (!v) return i == 0;
+    const auto number = tir::as_int(expr(v));
+    if (!number) fail("T0224", fmt::format("`{}` is True or False", order[i]), v);
+    return *number != 0;
+  };
+  const Expr x = leaf(need(a, 0, "x"), seq);
+  auto bound = [&](Expr e) { return normal(std::move(e), seq, a); };
+  const Expr all = bound(plain_call("unique", {x}, {{"flat", Any(true)}, {"sorted", Any(flag(0))}}));
+  auto item = [&](int64_t i) { return bound(make<TupleGetItem>(all, i)); };
+  constexpr int64_t kCount = 4;  // the number of values stands behind values, positions, places and counts
+  auto reshaped = [&](const Expr& e) {
+    return bound(graph::call(get_op("reshape"), {e, shape_expr({PrimExpr(1)})}, get_op("reshape")->default_attrs));
+  };
+  const Expr size = bound(graph::call(get_op("tensor_to_shape"), {reshaped(item(kCount))}));
+  const tir::VarRef n = tir::var("unique_values");
+  const Type known = make<ShapeType>(Array<PrimExpr>{n}, int64_t(1), true);
+  seq.plain.push_back(make<MatchCastNode>(with_origin(graph::var("count", known), origin(a)), size, known));
+  auto cut = [&](int64_t i) {
+    return graph::call(get_op("slice_to"), {item(i), shape_expr({PrimExpr(n)})}, get_op("slice_to")->default_attrs);
+  };
+  Array<Expr> out{cut(0)};
+  if (flag(1)) out.push_back(bound(cut(1)));
+  if (flag(2)) out.push_back(item(2));
+  if (flag(3)) out.push_back(bound(cut(3)));
+  if (out.size() == 1) return out[0];
+  out.set(0, bound(out[0]));
+  return make<Tuple>(out);
 }
 
 /// argmax(x, axis=None): the position in all of x, row by row; null: along an axis.

@@ -249,6 +249,8 @@ class Converter {
   graph::Expr in_layout(const graph::Expr& x, std::string_view from, std::string_view to);
   Ast all_named(const SpelledOp& op, const Ast* call);
   graph::Expr composed_call(const std::string& f, const Ast* a, Sequence& seq);  ///< null: it is one of ours
+  graph::Expr product_of(const Ast* a, Sequence& seq);
+  graph::Expr unique_values(const Ast* a, Sequence& seq);
   graph::Expr position_of_all(const std::string& f, const Ast* a, Sequence& seq);
   void check_norm_axes(const Ast* call, Sequence& seq);
   graph::Expr program_call(const std::string& f, const Ast* a, Sequence& seq);

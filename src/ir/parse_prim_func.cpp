@@ -48,7 +48,13 @@ Buffer Converter::buffer_decl(const std::string& name, const Ast* call, size_t f
     const Ast* a = argument(call, first + i, own[i]);
     return is_none(a) ? nullptr : a;
   };
-  buffer_fields(b, need(call, first, "shape"), get(1), call);
+  if (first == 1 && !argument(call, first, "shape") && call->items[1]->kind == ExprKind::subscript) {
+    const BufferRegion source = region(call->items[1]);  // T.match_buffer(A[8:16, 0:4]): all of the region
+    b->shape = source->region.map([](const Range& r) { return r->extent; });
+    b->dtype = get(1) ? dtype_of(get(1)) : source->buffer->dtype;
+  } else {
+    buffer_fields(b, need(call, first, "shape"), get(1), call);
+  }
   if (const Ast* data = get(2)) {
     b->data = variable(data);
     if (!b->data->dtype.is_handle()) fail("T0230", "a buffer's pointer is a handle", data);
@@ -118,7 +124,7 @@ PrimFunc Converter::prim_func(const AstStmt* s) {
       v = var(p.name + "_handle", DataType::handle());
     else {
       DataType t = DataType::handle();
-      const bool known = kind == "T.Ptr" || (kind.starts_with("T.") && parse_dtype(kind.substr(2), &t));
+      const bool known = kind == "T.Ptr" || (kind.starts_with("T.") && parse_dtype(spelled_function(kind.substr(2)), &t));
       if (!known) {
         problems_.add("T0224", fmt::format("parameter `{}` has no type of tensor programs", p.name),
                       h ? span(h) : where, "T.Buffer((…), \"float32\"), T.handle, T.int64, …");

@@ -287,7 +287,8 @@ void Converter::assignment(const AstStmt* s, BlockParts* parts, std::vector<Item
   if (note && note->kind == ExprKind::subscript && path(note->items[0]) == "T.let") note = note->items[1];
   if (note && note->kind == ExprKind::call) note = note->items[0];
   if (note && path(note) == "T.let") note = nullptr;  // x: T.let = value
-  if (note) declared = dtype_of(note);
+  if (note && note->kind == ExprKind::subscript && path(note->items[0]) == "T.Ptr") note = note->items[0];
+  if (note) declared = path(note) == "T.Ptr" ? DataType::handle() : dtype_of(note);
   PrimExpr e = note ? expr_of(v, declared) : expr(v);
   if (note && e.dtype() != declared && e.dtype().is_integer() && declared.is_integer() &&
       e.dtype().lanes == declared.lanes)

@@ -244,6 +244,11 @@ Value Converter::call(const Ast* a) {
            a);
     return {tir::load(b, at, p ? expr(p) : PrimExpr())};
   }
+  if (head->kind == ExprKind::attribute && head->text == "astype") {  // (A[i] + 1).astype("int32")
+    only(a, 1, {"dtype"});
+    const PrimExpr e = expr(head->items[0]);
+    return {cast(dtype_of(need(a, 0, "dtype")).with_lanes(e.dtype().lanes), e)};
+  }
   const std::string p = path(head);
   if (p == "float") {
     const PrimExpr e = typed_call(a, f64).e;

@@ -96,6 +96,9 @@ const Spelling kGraph[] = {
     {"BlocksMadeOne", "z = R.layout_transform(x, index_map=T.index_map(lambda i, j: (i * 6 + j,)))",
      "z = R.layout_transform(x, src_layout=\"A6a\", dst_layout=\"A\")"},
     {"PositionInAll", "z = R.argmax(x, axis=None, keepdims=False)", "z = R.argmax(x, flat=True)"},
+    {"OneDimension", "z = R.flatten(x)", "z = R.reshape(x, (-1,))"},
+    {"ProductOfMatrices", "z = R.dot(x, R.zeros((6, 2), \"float32\"))",
+     "z = R.matmul(x, R.zeros((6, 2), \"float32\"))"},
     {"NameWithoutItsPrefix", "z = R.leaky_relu(x)", "z = R.nn.leaky_relu(x)"},
     {"NumberAsATensor", "z = R.add(x, R.prim_value(T.float32(2)))", "z = R.add(x, R.const(2, \"float32\"))"},
     {"AxesBehindTheChannels",
@@ -165,6 +168,9 @@ const Spelling kPrograms[] = {
     {"PointerToAPart", "T.evaluate(A.access_ptr(\"rw\", offset=2))",
      "T.evaluate(T.call(\"tir.tvm_access_ptr\", T.call(\"tir.type_annotation\", dtype=\"float32\"), A.data, 2, 6, "
      "T.int32(3), dtype=\"handle\"))"},
+    {"CastOfAnExpression", "A[0] = (B[0] + B[1]).astype(\"float32\")", "A[0] = T.cast(B[0] + B[1], \"float32\")"},
+    {"PointersOfATypeInAnnotations", "p: T.Ptr[T.float32] = T.address_of(B[0])\nT.evaluate(p)",
+     "p: T.handle = T.address_of(B[0])\nT.evaluate(p)"},
     {"ThreadsByTheirTag",
      "t = T.env_thread(\"threadIdx.x\")\nT.launch_thread(t, 8)\nA[t] = B[t]",
      "t = T.launch_thread(\"threadIdx.x\", 8)\nA[t] = B[t]"},
@@ -205,7 +211,7 @@ TEST(Spelling, DialectsThatAreNotReadAreRefusedByName) {
     try {
       parse_module(text);
     } catch (const DiagnosticError& e) {
-      return e.diagnostics()[0].code + " " + e.diagnostics()[0].message;
+      return e.diagnostics[0].code + " " + e.diagnostics[0].message;
     }
     return std::string();
   };
