@@ -142,9 +142,8 @@ bool is_any(std::string_view name, std::initializer_list<std::string_view> names
 }  // namespace
 
 std::string_view to_string(IntrinsicGroup group) {
-  constexpr std::string_view names[] = {"math",   "bit",    "vector", "memory",     "call",
-                                        "kernel", "atomic", "sync",   "async copy", "matrix fragment",
-                                        "foreign"};
+  constexpr std::string_view names[] = {"math",   "bit",  "vector",     "memory",          "call",   "kernel",
+                                        "atomic", "sync", "async copy", "matrix fragment", "foreign"};
   return names[size_t(group)];
 }
 IntrinsicGroup group_of(const Intrinsic& i) {

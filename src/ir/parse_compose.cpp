@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Calls of the reference's script that are several of our operators: other layouts stand between transpositions,
-// other element types behind a cast. Source of parameters and defaults: python/tvm/relax/op of Apache TVM v0.18.
+// Calls of the reference's script that are several of our operators: other layouts stand between
+// transpositions, other element types behind a cast. Source of parameters and defaults: python/tvm/relax/op
+// of Apache TVM v0.18.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -58,8 +59,8 @@ bool reorders(std::string_view usual, std::string_view other) {
   return a == b && usual != other;
 }
 
-/// Blocked layouts by letters: {"ABC", "AB4bC"} of `lambda i, j, k: (i, j // 4, j % 4, k)`, and {"A4a", "A"} of
-/// `lambda i, j: (i * 4 + j,)`.
+/// Blocked layouts by letters: {"ABC", "AB4bC"} of `lambda i, j, k: (i, j // 4, j % 4, k)`, and {"A4a", "A"}
+/// of `lambda i, j: (i * 4 + j,)`.
 class LayoutLetters {
  public:
   explicit LayoutLetters(const std::vector<std::string>& inputs) : inputs_(inputs) {}
@@ -117,8 +118,9 @@ class LayoutLetters {
     return true;
   }
   const std::vector<std::string>& inputs_;
-  std::map<char, int64_t> blocks_;      ///< of inputs that the map splits
-  std::map<char, std::string> inner_;   ///< inputs that become blocks of others, as the source layout says them
+  std::map<char, int64_t> blocks_;  ///< of inputs that the map splits
+  std::map<char, std::string>
+      inner_;  ///< inputs that become blocks of others, as the source layout says them
   std::string out_;
 };
 
@@ -204,8 +206,10 @@ Expr Converter::composed_call(const std::string& f, const Ast* a, Sequence& seq)
     return graph::call(leaf(need(a, 0, "closure"), seq), args, {}, types ? types_of(types) : Array<Type>());
   }
   const SpelledOp* spelled = find_spelling(f);
-  const auto* laid = std::find_if(std::begin(kLaid), std::end(kLaid), [&](const Laid& l) { return l.op == f; });
-  const auto* typed = std::find_if(std::begin(kTyped), std::end(kTyped), [&](const Typed& t) { return t.op == f; });
+  const auto* laid =
+      std::find_if(std::begin(kLaid), std::end(kLaid), [&](const Laid& l) { return l.op == f; });
+  const auto* typed =
+      std::find_if(std::begin(kTyped), std::end(kTyped), [&](const Typed& t) { return t.op == f; });
   if (!spelled || (laid == std::end(kLaid) && typed == std::end(kTyped))) return {};
   Ast call = all_named(*spelled, a);
   auto take = [&](std::string_view name) -> const Ast* {
@@ -213,7 +217,8 @@ Expr Converter::composed_call(const std::string& f, const Ast* a, Sequence& seq)
       if (call.named[i].first == name) {
         const Ast* v = call.named[i].second;
         call.named.erase(call.named.begin() + long(i));
-        return is_none(v) || (v->kind == ExprKind::string && (v->text.empty() || v->text == "void")) ? nullptr : v;
+        return is_none(v) || (v->kind == ExprKind::string && (v->text.empty() || v->text == "void")) ? nullptr
+                                                                                                     : v;
       }
     return nullptr;
   };
@@ -221,7 +226,9 @@ Expr Converter::composed_call(const std::string& f, const Ast* a, Sequence& seq)
     for (auto& [n, v] : call.named)
       if (n == name) v = standing_for(change(leaf(v, seq)), v);
   };
-  auto cast_to = [&](const Expr& x, const Ast* type) { return plain_call("cast", {x}, {{"dtype", Any(dtype_of(type))}}); };
+  auto cast_to = [&](const Expr& x, const Ast* type) {
+    return plain_call("cast", {x}, {{"dtype", Any(dtype_of(type))}});
+  };
   const Ast* type = nullptr;
   if (typed != std::end(kTyped)) {
     type = take(typed->parameter);
@@ -253,7 +260,8 @@ Expr Converter::composed_call(const std::string& f, const Ast* a, Sequence& seq)
     }
     if (turns) {
       take(laid->weight_layout);
-      replace("weight", [&](const Expr& w) { return normal(in_layout(w, weight, laid->usual_weight), seq, a); });
+      replace("weight",
+              [&](const Expr& w) { return normal(in_layout(w, weight, laid->usual_weight), seq, a); });
     }
     if ((moves && result == laid->usual) || reorders(laid->usual, result)) {
       take("out_layout");
@@ -291,8 +299,9 @@ Expr Converter::program_call(const std::string& f, const Ast* a, Sequence& seq) 
   auto call = [&](const char* name, Array<Expr> args, Type type) {
     Array<Expr> all{Expr(make<ExternFunc>(name))};
     for (const Expr& e : args) all.push_back(e);
-    return with_type(graph::call(get_op(f == "null_value" ? "call_pure_packed" : "call_packed"), all, {}, {type}),
-                     type, origin(a));
+    return with_type(
+        graph::call(get_op(f == "null_value" ? "call_pure_packed" : "call_packed"), all, {}, {type}), type,
+        origin(a));
   };
   if (f == "null_value") {
     only(a, 0, {});
@@ -335,7 +344,8 @@ Expr Converter::unique_values(const Ast* a, Sequence& seq) {
   static constexpr std::string_view order[] = {"sorted", "return_index", "return_inverse", "return_counts"};
   only(a, 6, {"x", "sorted", "return_index", "return_inverse", "return_counts", "axis"});
   if (const Ast* axis = argument(a, 5, "axis"); axis && !is_none(axis))
-    fail("T0226", "`unique` of slices of an axis gives no plain values", axis, "R.unique(x, axis=…, flat=False)");
+    fail("T0226", "`unique` of slices of an axis gives no plain values", axis,
+         "R.unique(x, axis=…, flat=False)");
   auto flag = [&](size_t i) {
     const Ast* v = argument(a, i + 1, order[i]);
     if (v && is_call(v, "R.prim_value")) v = need(v, 0, "value");
@@ -350,14 +360,16 @@ Expr Converter::unique_values(const Ast* a, Sequence& seq) {
   auto item = [&](int64_t i) { return bound(make<TupleGetItem>(all, i)); };
   constexpr int64_t kCount = 4;  // the number of values stands behind values, positions, places and counts
   auto reshaped = [&](const Expr& e) {
-    return bound(graph::call(get_op("reshape"), {e, shape_expr({PrimExpr(1)})}, get_op("reshape")->default_attrs));
+    return bound(
+        graph::call(get_op("reshape"), {e, shape_expr({PrimExpr(1)})}, get_op("reshape")->default_attrs));
   };
   const Expr size = bound(graph::call(get_op("tensor_to_shape"), {reshaped(item(kCount))}));
   const tir::VarRef n = tir::var("unique_values");
   const Type known = make<ShapeType>(Array<PrimExpr>{n}, int64_t(1), true);
   seq.plain.push_back(make<MatchCastNode>(with_origin(graph::var("count", known), origin(a)), size, known));
   auto cut = [&](int64_t i) {
-    return graph::call(get_op("slice_to"), {item(i), shape_expr({PrimExpr(n)})}, get_op("slice_to")->default_attrs);
+    return graph::call(get_op("slice_to"), {item(i), shape_expr({PrimExpr(n)})},
+                       get_op("slice_to")->default_attrs);
   };
   Array<Expr> out{cut(0)};
   if (flag(1)) out.push_back(bound(cut(1)));
@@ -378,7 +390,8 @@ Expr Converter::position_of_all(const std::string& f, const Ast* a, Sequence& se
   return plain_call(f, {leaf(x, seq)}, {{"flat", Any(true)}, {"keepdims", Any(false)}});
 }
 
-/// group_norm(axes=[2, 3]): ours reduces all axes behind the channels, which are those where the rank is known.
+/// group_norm(axes=[2, 3]): ours reduces all axes behind the channels, which are those where the rank is
+/// known.
 void Converter::check_norm_axes(const Ast* call, Sequence& seq) {
   const SpelledOp* spelled = find_spelling("nn.group_norm");
   Ast by_name = all_named(*spelled, call);
@@ -444,7 +457,8 @@ Expr Converter::normalised_batch(const Ast* a, Sequence& seq) {
     }
     it = name == "training" || name == "momentum" ? call.named.erase(it) : it + 1;
   }
-  const Expr y = op_call(get_op("nn.batch_norm"), spelled, &made_.emplace_back(std::move(call)), seq, nullptr);
+  const Expr y =
+      op_call(get_op("nn.batch_norm"), spelled, &made_.emplace_back(std::move(call)), seq, nullptr);
   return make<Tuple>(Array<Expr>{normal(y, seq, a), running[0], running[1]});
 }
 

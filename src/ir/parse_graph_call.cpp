@@ -119,7 +119,8 @@ Expr Converter::graph_call(const Ast* a, Sequence& seq, const Ast* annotation) {
          "write y = R.match_cast(x, R.Tensor((n,), \"float32\"))");
   if (f == "dataflow" || f == "output" || f == "outputs")
     fail("T0221", fmt::format("`{}` is no value", p), a);
-  if (f == "call_tir" && (a->items.size() == 4 || a->items.size() == 5) && !output_types(a) && a->items[1]->kind != ExprKind::string && !callee(a->items[1]))
+  if (f == "call_tir" && (a->items.size() == 4 || a->items.size() == 5) && !output_types(a) &&
+      a->items[1]->kind != ExprKind::string && !callee(a->items[1]))
     return old_call_tir(a, seq, annotation);
   static constexpr std::pair<std::string_view, std::string_view> aliases[] = {
       {"dot", "matmul"},   {"call_dps", "call_dps_packed"}, {"nn.softmax", "softmax"},
@@ -130,7 +131,8 @@ Expr Converter::graph_call(const Ast* a, Sequence& seq, const Ast* annotation) {
   if (f == "TupleGetItem")
     return make<TupleGetItem>(leaf(need(a, 0, "tuple_value"), seq),
                               integer_of(need(a, 1, "index"), "the number of an item"));
-  if (f == "layout_transform" && (named(a, "index_map") || (a->items.size() > 2 && a->items[2]->kind != ExprKind::string)))
+  if (f == "layout_transform" &&
+      (named(a, "index_map") || (a->items.size() > 2 && a->items[2]->kind != ExprKind::string)))
     return mapped_layout(a, seq);
   if (f == "nn.batch_norm" && (named(a, "momentum") || named(a, "training") || is_tuple_type(annotation)))
     return normalised_batch(a, seq);

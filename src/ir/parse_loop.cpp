@@ -19,7 +19,8 @@ Array<PrimExpr> Converter::starred(const Ast* star) {
   return exprs(list);
 }
 
-/// range(begin, end, step), T.parallel(begin, end, annotations=…), T.thread_binding(begin, end, "threadIdx.x").
+/// range(begin, end, step), T.parallel(begin, end, annotations=…), T.thread_binding(begin, end,
+/// "threadIdx.x").
 Converter::Loop Converter::loop_of(const Ast* iterable, const std::string& p) {
   static constexpr std::pair<std::string_view, ForKind> kinds[] = {
       {"range", ForKind::serial},
@@ -49,7 +50,8 @@ Converter::Loop Converter::loop_of(const Ast* iterable, const std::string& p) {
   }
   if (!b) b = named(iterable, "stop");
   if (!a && !n) fail("T0223", fmt::format("`{}` lacks its extent", p), iterable);
-  Loop l{{}, kind->second, thread ? text_of(thread, "a thread tag") : "", notes ? dict(notes) : AttrMap(), {}};
+  Loop l{
+      {}, kind->second, thread ? text_of(thread, "a thread tag") : "", notes ? dict(notes) : AttrMap(), {}};
   if (a && b) {
     Value lo = value(a), hi = value(b);
     unify(lo, hi, iterable);
@@ -81,8 +83,7 @@ std::vector<Converter::Loop> Converter::loops_of(const Ast* iterable) {
       add(range(iterable->items[i]));
       continue;
     }
-    for (const PrimExpr& e : starred(iterable->items[i]))
-      add(tir::range(PrimExpr::int_imm(0, e.dtype()), e));
+    for (const PrimExpr& e : starred(iterable->items[i])) add(tir::range(PrimExpr::int_imm(0, e.dtype()), e));
   }
   return loops;
 }
@@ -138,10 +139,10 @@ Stmt Converter::for_stmt(const AstStmt* s, const Ast* target, const Ast* iterabl
     const Loop& l = loops[i];
     const PrimExpr begin = l.step ? PrimExpr::int_imm(0, l.step.dtype()) : l.dom->min;
     const auto known = as_int(l.dom->extent);
-    const PrimExpr count = !l.step ? l.dom->extent
-                           : known ? PrimExpr::int_imm((*known + *as_int(l.step) - 1) / *as_int(l.step),
-                                                       l.step.dtype())
-                                   : ceildiv(l.dom->extent, l.step);
+    const PrimExpr count =
+        !l.step ? l.dom->extent
+        : known ? PrimExpr::int_imm((*known + *as_int(l.step) - 1) / *as_int(l.step), l.step.dtype())
+                : ceildiv(l.dom->extent, l.step);
     body = with_origin(make<For>(vars[i], begin, count, l.kind, body, l.tag, l.annotations), origin(s));
   }
   return body;

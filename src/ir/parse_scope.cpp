@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Statements of tensor programs that hold over what follows, or over the body of a `with`: memory, views, names,
-// attributes, threads.
+// Statements of tensor programs that hold over what follows, or over the body of a `with`: memory, views,
+// names, attributes, threads.
 #include <fmt/format.h>
 
 #include "ir/parse_impl.h"

@@ -14,9 +14,10 @@ namespace tenon::script {
 namespace {
 
 struct Row {
-  std::string_view names;       ///< of operators, in the reference
-  std::string_view op;          ///< ours; empty: the same name
-  std::string_view parameters;  ///< "name", "theirs=ours" or "theirs:only value" each; "?" behind: None says nothing
+  std::string_view names;  ///< of operators, in the reference
+  std::string_view op;     ///< ours; empty: the same name
+  std::string_view
+      parameters;  ///< "name", "theirs=ours" or "theirs:only value" each; "?" behind: None says nothing
 };
 
 constexpr std::string_view kConv =
@@ -56,7 +57,8 @@ constexpr Row kRows[] = {
     {"nn.conv1d nn.conv2d nn.conv3d", "", kConv},
     {"nn.conv1d_transpose nn.conv2d_transpose nn.conv3d_transpose", "", kConvTranspose},
     {"nn.batch_norm", "",
-     "data=x gamma beta moving_mean=mean moving_var=variance axis epsilon center scale momentum:~ training:False"},
+     "data=x gamma beta moving_mean=mean moving_var=variance axis epsilon center scale momentum:~ "
+     "training:False"},
     {"nn.group_norm", "", "data=x gamma beta num_groups channel_axis axes:~ epsilon center scale"},
     {"nn.cross_entropy_with_logits", "", "predictions=x labels=target"},
     {"nn.dropout", "", "data=x rate"},
@@ -133,12 +135,32 @@ const SpelledOp* find_spelling(std::string_view name) {
 }
 std::string_view dialect_of(std::string_view path) {
   static constexpr std::string_view distributed[] = {"R.dist.", "R.ccl.", "R.DTensor", "R.device_mesh"};
-  static constexpr std::string_view tiles[] = {
-      "T.device_entry",  "T.cta_id",       "T.thread_id",    "T.lane_id",     "T.warp_id",   "T.warpgroup_id",
-      "T.cluster_id",    "T.nki.",         "T.TileLayout",   "T.ComposeLayout", "T.ptx.",    "T.cuda.",
-      "T.metal.",        "T.webgpu.",      "T.nvshmem.",     "T.local_scalar", "T.alloc_shared", "T.alloc_local",
-      "T.hint",          "T.inline",       "T.s_tir.",       "T.thread_return", "T.TensorMap", "T.ptr_byte_offset",
-      "T.handle_add_byte_offset", "T.tvm_kernel_replace_point"};
+  static constexpr std::string_view tiles[] = {"T.device_entry",
+                                               "T.cta_id",
+                                               "T.thread_id",
+                                               "T.lane_id",
+                                               "T.warp_id",
+                                               "T.warpgroup_id",
+                                               "T.cluster_id",
+                                               "T.nki.",
+                                               "T.TileLayout",
+                                               "T.ComposeLayout",
+                                               "T.ptx.",
+                                               "T.cuda.",
+                                               "T.metal.",
+                                               "T.webgpu.",
+                                               "T.nvshmem.",
+                                               "T.local_scalar",
+                                               "T.alloc_shared",
+                                               "T.alloc_local",
+                                               "T.hint",
+                                               "T.inline",
+                                               "T.s_tir.",
+                                               "T.thread_return",
+                                               "T.TensorMap",
+                                               "T.ptr_byte_offset",
+                                               "T.handle_add_byte_offset",
+                                               "T.tvm_kernel_replace_point"};
   for (const std::string_view name : distributed)
     if (path.starts_with(name)) return "distributed";
   for (const std::string_view name : tiles)
@@ -147,12 +169,18 @@ std::string_view dialect_of(std::string_view path) {
 }
 std::string spelled_function(std::string name) {
   static constexpr std::pair<std::string_view, std::string_view> table[] = {
-      {"fabs", "abs"},          {"Add", "add"},
-      {"Sub", "subtract"},      {"Mul", "multiply"},
-      {"FloorDiv", "floordiv"}, {"FloorMod", "floormod"},
-      {"Mod", "truncmod"},      {"Min", "min"},
-      {"Max", "max"},           {"boolean", "bool"},
-      {"ptr", "handle"},        {"call_packed", "tvm_call_packed"},
+      {"fabs", "abs"},
+      {"Add", "add"},
+      {"Sub", "subtract"},
+      {"Mul", "multiply"},
+      {"FloorDiv", "floordiv"},
+      {"FloorMod", "floormod"},
+      {"Mod", "truncmod"},
+      {"Min", "min"},
+      {"Max", "max"},
+      {"boolean", "bool"},
+      {"ptr", "handle"},
+      {"call_packed", "tvm_call_packed"},
       {"call_cpacked", "tvm_call_cpacked"}};
   for (const auto& [theirs, ours] : table)
     if (name == theirs) return std::string(ours);

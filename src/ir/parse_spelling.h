@@ -35,8 +35,8 @@ bool is_read_by_place(std::string_view op, size_t i, std::string_view name);
 /// Does an argument of this name say what a call gives? `out_ty` and `ty_args` in newer text.
 bool names_output_types(std::string_view argument);
 
-/// The dialect of the reference that a name belongs to and that is not read ("distributed", "thread-tile"); empty:
-/// none.
+/// The dialect of the reference that a name belongs to and that is not read ("distributed", "thread-tile");
+/// empty: none.
 std::string_view dialect_of(std::string_view path);
 /// Functions of tensor programs under other names: "fabs" is "abs", "Mul" is "multiply".
 std::string spelled_function(std::string name);

@@ -112,9 +112,8 @@ PrimExpr Converter::reduce(const Ast* a) {
   const Ast *condition = named(a, "condition"), *init = named(a, "init"), *index = named(a, "value_index");
   const int64_t i = index ? integer_of(index, "value_index") : 0;
   if (i < 0 || size_t(i) >= n) fail("T0224", "value_index is outside the combiner's values", a);
-  return make<Reduce>(combiner, source,
-                      init ? exprs(init) : Array<PrimExpr>(), axis, condition ? truth(condition) : PrimExpr(),
-                      i);
+  return make<Reduce>(combiner, source, init ? exprs(init) : Array<PrimExpr>(), axis,
+                      condition ? truth(condition) : PrimExpr(), i);
 }
 
 int64_t Converter::lanes_of(const PrimExpr& e, const Ast* a) {
@@ -209,7 +208,8 @@ Value Converter::fixed_point_product(const std::string& f, const Ast* a) {
     right = PrimExpr::int_imm(q + std::max<int64_t>(-s, 0), wide);
     shifts_left = PrimExpr::int_imm(s > 0, boolean);
   }
-  const PrimExpr moved = make<Select>(shifts_left, shift("tir.shift_left", cast(wide, x), left), cast(wide, x));
+  const PrimExpr moved =
+      make<Select>(shifts_left, shift("tir.shift_left", cast(wide, x), left), cast(wide, x));
   const PrimExpr half = shift("tir.shift_left", one, cast(wide, right) - one);
   const PrimExpr sum = moved * cast(wide, y) + half;
   return {cast(narrow, shift("tir.shift_right", sum, right))};

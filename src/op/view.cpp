@@ -71,16 +71,17 @@ PrimExpr element_at(const te::Tensor& x, const PrimExpr& byte, DataType dtype) {
   };
   const DataType whole = DataType::uint(int(8 * from)), part = DataType::uint(int(8 * to));
   const PrimExpr first = tir::floordiv(byte, PrimExpr(from));
-  if (from == to) return as_result(dtype.is_bool() ? word(first, u8) : word(first, x.dtype().is_bool() ? u8 : x.dtype()));
+  if (from == to)
+    return as_result(dtype.is_bool() ? word(first, u8) : word(first, x.dtype().is_bool() ? u8 : x.dtype()));
   if (to < from) {
     const PrimExpr shift = tir::cast(whole, tir::floormod(byte, PrimExpr(from)) * PrimExpr(8));
     return as_result(tir::cast(part, tir::call(whole, "tir.shift_right", {word(first, whole), shift})));
   }
   PrimExpr bits;
   for (int64_t k = 0; k < to / from; ++k) {
-    const PrimExpr one = tir::call(part, "tir.shift_left",
-                                   {tir::cast(part, word(first + PrimExpr(k), whole)),
-                                    PrimExpr::int_imm(8 * from * k, part)});
+    const PrimExpr one =
+        tir::call(part, "tir.shift_left",
+                  {tir::cast(part, word(first + PrimExpr(k), whole)), PrimExpr::int_imm(8 * from * k, part)});
     bits = bits ? tir::call(part, "tir.bitwise_or", {bits, one}) : one;
   }
   return as_result(bits);

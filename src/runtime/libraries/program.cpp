@@ -56,7 +56,8 @@ std::string text_of(const Any& value, int depth = 0) {
   }
   if (const auto* list = o.as<ArrayObj>()) {
     std::string out = "(";
-    for (size_t i = 0; i < list->items.size(); ++i) out += (i ? ", " : "") + text_of(list->items[i], depth + 1);
+    for (size_t i = 0; i < list->items.size(); ++i)
+      out += (i ? ", " : "") + text_of(list->items[i], depth + 1);
     return out + ")";
   }
   return "<value>";

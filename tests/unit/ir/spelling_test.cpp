@@ -86,8 +86,10 @@ const Spelling kGraph[] = {
     {"ChannelsLast",
      "v = R.reshape(x, (1, 2, 2, 6))\nk = R.reshape(x, (4, 1, 1, 6))\n"
      "z = R.nn.conv2d(v, k, data_layout=\"NHWC\", kernel_layout=\"OHWI\")",
-     "v = R.reshape(x, (1, 2, 2, 6))\nk = R.reshape(x, (4, 1, 1, 6))\nv1 = R.permute_dims(v, axes=[0, 3, 1, 2])\n"
-     "k1 = R.permute_dims(k, axes=[0, 3, 1, 2])\nc = R.nn.conv2d(v1, k1)\nz = R.permute_dims(c, axes=[0, 2, 3, 1])"},
+     "v = R.reshape(x, (1, 2, 2, 6))\nk = R.reshape(x, (4, 1, 1, 6))\nv1 = R.permute_dims(v, axes=[0, 3, 1, "
+     "2])\n"
+     "k1 = R.permute_dims(k, axes=[0, 3, 1, 2])\nc = R.nn.conv2d(v1, k1)\nz = R.permute_dims(c, axes=[0, 2, "
+     "3, 1])"},
     {"ResultInTheUsualLayout",
      "v = R.reshape(x, (1, 2, 2, 6))\nz = R.nn.max_pool2d(v, layout=\"NHWC\", out_layout=\"NCHW\")",
      "v = R.reshape(x, (1, 2, 2, 6))\nv1 = R.permute_dims(v, axes=[0, 3, 1, 2])\nz = R.nn.max_pool2d(v1)"},
@@ -148,9 +150,11 @@ const Spelling kPrograms[] = {
     {"OneNameForAllLoops",
      "for i in T.grid(2, 4):\n    with T.block(\"b\"):\n        v, w = T.axis.remap(\"SS\", i)\n        "
      "A[v * 4 + w] = B[v * 4 + w]",
-     "for i, j in T.grid(2, 4):\n    with T.block(\"b\"):\n        v, w = T.axis.remap(\"SS\", [i, j])\n        "
+     "for i, j in T.grid(2, 4):\n    with T.block(\"b\"):\n        v, w = T.axis.remap(\"SS\", [i, j])\n     "
+     "   "
      "A[v * 4 + w] = B[v * 4 + w]"},
-    {"ExtentsOfABuffer", "for i in T.grid(*A.shape):\n    A[i] = B[i]", "for i in T.grid(8):\n    A[i] = B[i]"},
+    {"ExtentsOfABuffer", "for i in T.grid(*A.shape):\n    A[i] = B[i]",
+     "for i in T.grid(8):\n    A[i] = B[i]"},
     {"Steps", "for i in range(1, 8, 3):\n    A[i] = B[i]",
      "for j in range(3):\n    i: T.int64 = 1 + j * 3\n    A[i] = B[i]"},
     {"ValueOfNewerText", "x: T.let[T.float32] = B[0]\nA[0] = x", "x: T.float32 = B[0]\nA[0] = x"},
@@ -158,7 +162,8 @@ const Spelling kPrograms[] = {
     {"MemoryInALoop",
      "for i in range(8):\n    C = T.alloc_buffer((1,), \"float32\")\n    C[0] = B[i]\n    A[i] = C[0]",
      "for i in range(8):\n    C = T.allocate((1,), \"float32\")\n    C[0] = B[i]\n    A[i] = C[0]"},
-    {"StoresConvert", "for i in range(8):\n    A[i] = i", "for i in range(8):\n    A[i] = T.cast(i, \"float32\")"},
+    {"StoresConvert", "for i in range(8):\n    A[i] = i",
+     "for i in range(8):\n    A[i] = T.cast(i, \"float32\")"},
     {"MessageInParts", "assert A[0] < B[0], (\"ValueError\", [\"not \", \"so\"])",
      "assert A[0] < B[0], \"ValueError: not so\""},
     {"DeviceCallsByName", "T.ptx_wait_group(0, dtype=\"\")",
@@ -166,13 +171,14 @@ const Spelling kPrograms[] = {
     {"DeviceCallsWithTheirTypeInFront", "A[0] = T.tvm_warp_shuffle(\"float32\", 1, B[0], 2, 32, 32)",
      "A[0] = T.call(\"tir.tvm_warp_shuffle\", 1, B[0], 2, 32, 32, dtype=\"float32\")"},
     {"PointerToAPart", "T.evaluate(A.access_ptr(\"rw\", offset=2))",
-     "T.evaluate(T.call(\"tir.tvm_access_ptr\", T.call(\"tir.type_annotation\", dtype=\"float32\"), A.data, 2, 6, "
+     "T.evaluate(T.call(\"tir.tvm_access_ptr\", T.call(\"tir.type_annotation\", dtype=\"float32\"), A.data, "
+     "2, 6, "
      "T.int32(3), dtype=\"handle\"))"},
-    {"CastOfAnExpression", "A[0] = (B[0] + B[1]).astype(\"float32\")", "A[0] = T.cast(B[0] + B[1], \"float32\")"},
+    {"CastOfAnExpression", "A[0] = (B[0] + B[1]).astype(\"float32\")",
+     "A[0] = T.cast(B[0] + B[1], \"float32\")"},
     {"PointersOfATypeInAnnotations", "p: T.Ptr[T.float32] = T.address_of(B[0])\nT.evaluate(p)",
      "p: T.handle = T.address_of(B[0])\nT.evaluate(p)"},
-    {"ThreadsByTheirTag",
-     "t = T.env_thread(\"threadIdx.x\")\nT.launch_thread(t, 8)\nA[t] = B[t]",
+    {"ThreadsByTheirTag", "t = T.env_thread(\"threadIdx.x\")\nT.launch_thread(t, 8)\nA[t] = B[t]",
      "t = T.launch_thread(\"threadIdx.x\", 8)\nA[t] = B[t]"},
 };
 
@@ -197,7 +203,8 @@ TEST(Spelling, WhatChangesTheResultIsRefused) {
   for (const char* body :
        {"z = R.nn.attention(x, x, x, causal_mask=\"BottomRight\")",
         "z = R.strided_slice(x, [0], [1], [3], assume_inbound=True)",
-        "z = R.layout_transform(x, index_map=lambda i, j: (i + j,))", "z = R.argmax(x, axis=None, keepdims=True)",
+        "z = R.layout_transform(x, index_map=lambda i, j: (i + j,))",
+        "z = R.argmax(x, axis=None, keepdims=True)",
         "z = R.nn.group_norm(x, x, x, num_groups=2, channel_axis=0, axes=[0])",
         "z = R.layout_transform(x, index_map=lambda i, j: (j, i // 4, i % 2))",
         "z = R.layout_transform(x, index_map=lambda i, j: (i, j // 2, j % 2), pad_value=1.0)",

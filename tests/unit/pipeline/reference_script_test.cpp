@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Programs as the reference compiler's script writes them, run by the interpreter and by the VM's code; what they
-// give is written down here.
+// Programs as the reference compiler's script writes them, run by the interpreter and by the VM's code; what
+// they give is written down here.
 #include "graph_language.h"
 
 namespace tenon::graph::testing_graph {
