@@ -14,8 +14,9 @@ bool Converter::is_tuple_type(const Ast* annotation) const {
          path(annotation->items[0]) == "R.Tuple";
 }
 
-/// `conv2d` where one operator alone is called so behind a prefix.
+/// `conv2d`: that of networks, or where one operator alone is called so behind a prefix.
 static Ref<Op> only_operator_called(const std::string& f) {
+  if (Ref<Op> network = find_op("nn." + f)) return network;
   Ref<Op> found;
   for (const Ref<Op>& o : all_ops()) {
     if (!o->name.ends_with("." + f)) continue;

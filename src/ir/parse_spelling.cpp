@@ -36,7 +36,7 @@ constexpr Row kRows[] = {
     {"astype", "cast", "x dtype"},
     {"argsort", "", "data=x axis descending dtype:\"int32\""},
     {"arange", "", "start end=stop step dtype"},
-    {"cumsum cumprod", "", "data=x axis dtype:~ exclusive"},
+    {"cumsum cumprod", "", "data=x axis dtype:~ exclusive?"},
     {"quantize", "qnn.quantize", "data=x scale zero_point axis out_dtype"},
     {"dequantize", "qnn.dequantize", "data=x scale zero_point axis out_dtype"},
     {"expand_dims squeeze", "", "x axis=axes"},

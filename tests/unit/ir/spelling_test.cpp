@@ -174,8 +174,8 @@ const Spelling kPrograms[] = {
      "T.evaluate(T.call(\"tir.tvm_access_ptr\", T.call(\"tir.type_annotation\", dtype=\"float32\"), A.data, "
      "2, 6, "
      "T.int32(3), dtype=\"handle\"))"},
-    {"CastOfAnExpression", "A[0] = (B[0] + B[1]).astype(\"float32\")",
-     "A[0] = T.cast(B[0] + B[1], \"float32\")"},
+    {"CastOfAnExpression", "A[0] = (B[0] + B[1]).astype(\"int32\")",
+     "A[0] = T.cast(T.cast(B[0] + B[1], \"int32\"), \"float32\")"},
     {"PointersOfATypeInAnnotations", "p: T.Ptr[T.float32] = T.address_of(B[0])\nT.evaluate(p)",
      "p: T.handle = T.address_of(B[0])\nT.evaluate(p)"},
     {"ThreadsByTheirTag", "t = T.env_thread(\"threadIdx.x\")\nT.launch_thread(t, 8)\nA[t] = B[t]",
