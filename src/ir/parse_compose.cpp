@@ -124,6 +124,18 @@ class LayoutLetters {
   std::string out_;
 };
 
+/// The argument of this name, which the call then lacks; null: it says nothing.
+const Ast* taken(Ast& call, std::string_view name) {
+  for (size_t i = 0; i < call.named.size(); ++i) {
+    if (call.named[i].first != name) continue;
+    const Ast* v = call.named[i].second;
+    call.named.erase(call.named.begin() + long(i));
+    const bool empty = v->kind == ExprKind::string && (v->text.empty() || v->text == "void");
+    return is_none(v) || empty ? nullptr : v;
+  }
+  return nullptr;
+}
+
 }  // namespace
 
 /// A value that stands where the text has an expression.
@@ -212,16 +224,7 @@ Expr Converter::composed_call(const std::string& f, const Ast* a, Sequence& seq)
       std::find_if(std::begin(kTyped), std::end(kTyped), [&](const Typed& t) { return t.op == f; });
   if (!spelled || (laid == std::end(kLaid) && typed == std::end(kTyped))) return {};
   Ast call = all_named(*spelled, a);
-  auto take = [&](std::string_view name) -> const Ast* {
-    for (size_t i = 0; i < call.named.size(); ++i)
-      if (call.named[i].first == name) {
-        const Ast* v = call.named[i].second;
-        call.named.erase(call.named.begin() + long(i));
-        return is_none(v) || (v->kind == ExprKind::string && (v->text.empty() || v->text == "void")) ? nullptr
-                                                                                                     : v;
-      }
-    return nullptr;
-  };
+  auto take = [&](std::string_view name) { return taken(call, name); };
   auto replace = [&](std::string_view name, auto change) {
     for (auto& [n, v] : call.named)
       if (n == name) v = standing_for(change(leaf(v, seq)), v);
