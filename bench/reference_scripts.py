@@ -9,7 +9,9 @@ whose decorator is one of the script's (`T.prim_func`, `R.function`, `I.ir_modul
 if its text needs no value of Python: every name in it is bound in it, or is a dialect's. `tenon opt` reads and prints
 each of them, and reads what it printed: a program counts when it is accepted and the second text equals the first. A
 program that its test means to be wrong (inside `pytest.raises`, or handed to a function that checks an error) counts
-when it is refused. Programs are taken from the checkout each time; none is kept here."""
+when it is refused, one whose decorator switches the reference's own check off (`check_well_formed=False`) either way.
+Programs of a dialect that Tenon refuses by name are counted apart. Programs are taken from the checkout each time; none
+is kept here."""
 import argparse
 import ast
 import builtins
@@ -26,6 +28,7 @@ import textwrap
 DECORATORS = {"prim_func", "function", "ir_module", "rewriter"}
 DIALECTS = {"T", "R", "I", "tir", "relax", "ir", "tvm", "TL"}
 SCRIPT = ("T", "R", "I", "tir", "relax", "ir", "script")
+EITHER = "either"  # accepted or refused: both are right
 EXPECTS_ERROR = re.compile(r"check_error|check_unsafe|_error\b|raises|xfail|should_fail|check_fail")
 
 
@@ -95,7 +98,10 @@ def programs_of(path, text):
                 if self_contained(child):
                     first = min(d.lineno for d in child.decorator_list)
                     source = textwrap.dedent("\n".join(lines[first - 1:child.end_lineno]))
-                    yield f"{path}:{first}", source, wrong or used_by_check(node, child.name)
+                    wrong = wrong or used_by_check(node, child.name)
+                    if not wrong and any("check_well_formed=False" in ast.unparse(d) for d in child.decorator_list):
+                        wrong = EITHER
+                    yield f"{path}:{first}", source, wrong
                 continue
             yield from walk(child, wrong)
 
@@ -139,16 +145,21 @@ def judge(tenon, folder, number, source, wrong):
     path = folder / f"{number:05}.py"
     path.write_text(source + "\n")
     first, why = opt(tenon, path)
-    if wrong:
-        return "" if first is None else ("meant to be wrong, and accepted" if wrong is True else "")
+    if wrong is True:
+        return "" if first is None else "meant to be wrong, and accepted"
     if first is None:
-        return why
+        return "" if wrong == EITHER else why
     again = folder / f"{number:05}.tir"
     again.write_text(first)
     second, why = opt(tenon, again)
     if second is None:
         return "printed text is refused: " + why
     return "" if second == first else "the second text is another one"
+
+
+def of_dialect(why):
+    """Refused because of a dialect that is not read."""
+    return " dialect, which is not read" in why
 
 
 def reason_class(why):
@@ -172,7 +183,9 @@ def main():
         results = list(pool.map(lambda p: judge(tenon, folder, p[0], p[1][1], p[1][2]), enumerate(programs)))
     reasons = collections.Counter(reason_class(why) for why in results if why)
     good = sum(not why for why in results)
-    print(f"{arguments.tag}: {good} of {len(programs)} programs ({sum(p[2] is True for p in programs)} of them meant to be wrong)\n")
+    apart = sum(of_dialect(why) for why in results)
+    print(f"{arguments.tag}: {good} of {len(programs) - apart} programs ({sum(p[2] is True for p in programs)} of them meant to "
+          f"be wrong); {apart} more are of dialects that are not read\n")
     for reason, count in reasons.most_common(60):
         print(f"{count:5}  {reason}")
     if arguments.show:

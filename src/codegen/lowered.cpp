@@ -102,6 +102,8 @@ std::string refusal(const ObjectRef& node) {
     if (n->op == "tir.kernel_buffer" || n->op == "tir.kernel_scalar") return {};
     const Intrinsic* known = find_intrinsic(n->op);
     if (!known) return fmt::format("the unknown intrinsic `{}`", n->op);
+    if (group_of(*known) == IntrinsicGroup::foreign)
+      return fmt::format("`{}`: it is of a machine or run time without a code generator here", n->op);
     if (group_of(*known) > IntrinsicGroup::atomic)
       return fmt::format("`{}`: it needs the threads of a GPU", n->op);
     if (group_of(*known) == IntrinsicGroup::atomic) {

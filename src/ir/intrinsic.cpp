@@ -142,11 +142,12 @@ bool is_any(std::string_view name, std::initializer_list<std::string_view> names
 }  // namespace
 
 std::string_view to_string(IntrinsicGroup group) {
-  constexpr std::string_view names[] = {"math",   "bit",    "vector", "memory",     "call",
-                                        "kernel", "atomic", "sync",   "async copy", "matrix fragment"};
+  constexpr std::string_view names[] = {"math",   "bit",  "vector",     "memory",          "call",   "kernel",
+                                        "atomic", "sync", "async copy", "matrix fragment", "foreign"};
   return names[size_t(group)];
 }
 IntrinsicGroup group_of(const Intrinsic& i) {
+  if (is_foreign(i)) return IntrinsicGroup::foreign;
   const std::string_view n = i.name.substr(4);
   if (n.starts_with("atomic_")) return IntrinsicGroup::atomic;
   if (n.starts_with("async_")) return IntrinsicGroup::async_copy;
@@ -164,6 +165,7 @@ IntrinsicGroup group_of(const Intrinsic& i) {
 }
 
 IntrinsicType type_rule(const Intrinsic& i) {
+  if (is_foreign(i)) return IntrinsicType::given;
   const std::string_view n = i.name.substr(4);
   if (is_any(n, {"isnan", "isinf", "isfinite"})) return IntrinsicType::boolean;
   if (is_any(n, {"if_then_else", "select_rare", "thread_allreduce"}) || n.starts_with("atomic_"))
@@ -239,6 +241,8 @@ std::string_view lowering_of(const Intrinsic& i, std::string_view target) {
       return gpu ? "asynchronous copy, or a plain one" : "";
     case IntrinsicGroup::fragment:
       return gpu ? "matrix instruction" : "";
+    case IntrinsicGroup::foreign:
+      return {};
   }
   return {};
 }
@@ -246,7 +250,7 @@ std::string_view lowering_of(const Intrinsic& i, std::string_view target) {
 const Intrinsic* find_intrinsic(std::string_view name) {
   for (const Intrinsic& i : table)
     if (i.name == name) return &i;
-  return nullptr;
+  return find_foreign_intrinsic(name);
 }
 std::span<const Intrinsic> all_intrinsics() { return table; }
 

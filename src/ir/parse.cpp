@@ -118,7 +118,7 @@ std::string Converter::path(const Ast* a) const {
   if (lookup(a->text)) return p;
   for (auto [from, to] : prefixes)
     if (p.starts_with(from)) return std::string(to) + p.substr(from.size());
-  return p;
+  return p == "T.buffer" ? "T.Buffer" : p;
 }
 
 // ---------------------------------------------------------------- arguments
@@ -176,10 +176,14 @@ std::string Converter::member_of_module(const Ast* a) const {
   return names_module(base) && !lookup(base) ? a->text : std::string();
 }
 std::optional<DataType> Converter::declared_size(const Ast* a) const {
-  if (!a || a->kind != ExprKind::call || a->items.size() != 1) return std::nullopt;
+  if (!a || a->kind != ExprKind::call) return std::nullopt;
   for (const auto& [name, value] : a->named)
     if (name != "is_size_var") return std::nullopt;
   const std::string p = path(a->items[0]);
+  if (DataType d; p == "T.Var" && a->items.size() == 3 && a->items[2]->kind == ExprKind::string &&
+                  parse_dtype(a->items[2]->text, &d))  // n = T.Var("n", "int64")
+    return d;
+  if (a->items.size() != 1) return std::nullopt;
   DataType d;
   if (!p.starts_with("T.") || !parse_dtype(p.substr(2), &d)) return std::nullopt;
   return d;
@@ -202,6 +206,8 @@ bool Converter::declares_sizes(const AstStmt* s) const {
 }
 std::vector<const Ast*> Converter::items_of(const Ast* a) const {
   if (a->kind == ExprKind::tuple || a->kind == ExprKind::list) return a->items;
+  if (const ObjectRef* o = a->kind == ExprKind::name ? lookup(a->text) : nullptr)
+    if (const auto* several = o->as<NamesObj>()) return several->names;
   return {a};
 }
 

@@ -12,6 +12,9 @@
 #include "ir/text.h"
 #include "ir/tir.h"
 
+namespace tenon::tir {
+struct Intrinsic;
+}
 namespace tenon::script {
 
 /// Thrown after a mistake was noted; caught per statement, so that the next one is looked at too.
@@ -95,6 +98,7 @@ class Converter {
     return a && a->kind == ExprKind::call && path(a->items[0]) == what;
   }
   const Ast* named(const Ast* call, std::string_view name) const;
+  const Ast* output_types(const Ast* call) const;  ///< null: the call does not tell them by name
   /// Argument by position (from 0) or name; null when absent.
   const Ast* argument(const Ast* call, size_t position, std::string_view name) const;
   const Ast* need(const Ast* call, size_t position, std::string_view name);
@@ -115,6 +119,8 @@ class Converter {
   bool declares_sizes(const AstStmt* s) const;
   /// The function of "cls.f" or "Module.f"; "" for another form.
   std::string member_of_module(const Ast* a) const;
+  /// Refuses what belongs to a dialect of the reference that is not read.
+  void refuse_dialect(const std::string& path, const Ast* at);
   bool names_module(const std::string& name) const { return !name.empty() && module_names_.count(name); }
   void import(const AstStmt* s);
   ObjectRef definition(const AstStmt* s);
@@ -129,14 +135,20 @@ class Converter {
   Value name_value(const Ast* a);
   Value binary(const Ast* a);
   Value compare(const Ast* a);
+  Value compared(std::string_view op, Value x, Value y, const Ast* at);
   Value call(const Ast* a);
   Value typed_call(const Ast* a, DataType t);
   Value load(const Ast* a);
+  tir::CommReducer comm_reducer(const Ast* a);
   PrimExpr reduce(const Ast* a);
+  Value access_ptr(const tir::Buffer& b, const Ast* a);
+  Value foreign_call(const tir::Intrinsic& known, const Ast* a);
+  Value fixed_point_product(const std::string& f, const Ast* a);
   /// A bare number in the type that its place wants; T0204 where it does not fit.
   PrimExpr retyped(const Value& number, DataType t, const Ast* at);
   void unify(Value& a, Value& b, const Ast* at);
   PrimExpr truth(const Ast* a);
+  std::vector<const Ast*> spread(const Ast* a) const;
   /// `shape`: of what is indexed, for slices, which stand for a vector of neighbours.
   Array<PrimExpr> indices(const Ast* a, size_t from, const Array<PrimExpr>& shape = {});
   Array<PrimExpr> exprs(const Ast* list);
@@ -160,11 +172,24 @@ class Converter {
   void statements(const std::vector<const AstStmt*>& stmts, BlockParts* parts, std::vector<Item>& out);
   tir::Stmt block_body(const std::vector<const AstStmt*>& stmts, BlockParts* parts);
   tir::Stmt nested_body(const std::vector<const AstStmt*>& stmts);
+  std::string message_of(const Ast* a);
   void statement(const AstStmt* s, BlockParts* parts, std::vector<Item>& out);
   void assignment(const AstStmt* s, BlockParts* parts, std::vector<Item>& out);
   bool directive(const AstStmt* s, BlockParts* parts, std::vector<Item>& out);
   void with_stmt(const AstStmt* s, BlockParts* parts, std::vector<Item>& out);
   std::optional<Item> scope_form(const Ast* call, const Ast* name, const AstStmt* s);
+  // parse_loop.cpp
+  struct Loop {
+    tir::Range dom;
+    tir::ForKind kind;
+    std::string tag;
+    AttrMap annotations;
+    PrimExpr step;  ///< null: 1
+  };
+  Array<PrimExpr> starred(const Ast* star);
+  Loop loop_of(const Ast* iterable, const std::string& kind);
+  std::vector<Loop> loops_of(const Ast* iterable);
+  std::vector<const Ast*> numbered_names(const Ast* name, size_t count);
   tir::Stmt for_stmt(const AstStmt* s, const Ast* target, const Ast* iterable);
   tir::Stmt block_stmt(const AstStmt* s, const Ast* call, const Ast* as);
   void axis(const Ast* target, const Ast* call, BlockParts* parts);
@@ -191,6 +216,7 @@ class Converter {
   Ref<graph::Function> graph_function(const AstStmt* s, graph::VarRef* self = nullptr,
                                       const std::optional<graph::Type>& declared = {});
   graph::Type type(const Ast* a);
+  graph::Type type_of_value(const Ast* a);
   graph::Type tensor_type(const std::vector<const Ast*>& positional, const Ast* at);
   PrimExpr quoted_size(const Ast* quoted);
   Array<PrimExpr> shape_values(const Ast* a);
@@ -216,11 +242,28 @@ class Converter {
   /// The arguments of a call, under our names.
   GivenArguments respelled(const SpelledOp& op, const Ast* call);
   void respell(GivenArguments& given, const SpelledOp& op, std::string_view name, const Ast* value);
+  // parse_compose.cpp
+  const Ast* standing_for(ObjectRef value, const Ast* at);
+  graph::Expr plain_call(std::string_view op, Array<graph::Expr> args,
+                         std::initializer_list<std::pair<std::string_view, Any>> attributes);
+  graph::Expr in_layout(const graph::Expr& x, std::string_view from, std::string_view to);
+  Ast all_named(const SpelledOp& op, const Ast* call);
+  graph::Expr composed_call(const std::string& f, const Ast* a, Sequence& seq);  ///< null: it is one of ours
+  graph::Expr product_of(const Ast* a, Sequence& seq);
+  graph::Expr unique_values(const Ast* a, Sequence& seq);
+  graph::Expr position_of_all(const std::string& f, const Ast* a, Sequence& seq);
+  void check_norm_axes(const Ast* call, Sequence& seq);
+  graph::Expr program_call(const std::string& f, const Ast* a, Sequence& seq);
+  std::string device_of(const Ast* a);
+  graph::Expr mapped_layout(const Ast* a, Sequence& seq);
+  graph::Expr normalised_batch(const Ast* a, Sequence& seq);
   graph::Expr comparison(const Ast* a, Sequence& seq);
   graph::Expr old_call_tir(const Ast* a, Sequence& seq, const Ast* annotation);
   graph::Expr leaf(const Ast* a, Sequence& seq);
   graph::Expr normal(graph::Expr e, Sequence& seq, const Ast* at);
   graph::Expr callee(const Ast* a);
+  bool is_graph_value(const Ast* a) const;
+  bool is_tuple_type(const Ast* annotation) const;
   bool is_size(const Ast* a) const;  ///< an expression over integers and symbolic sizes
   Array<graph::Type> types_of(const Ast* a);
   graph::VarRef bind_value(const std::string& name, graph::Type declared, graph::Expr value, Sequence& seq,
@@ -272,6 +315,7 @@ class Converter {
   int function_level_ = 0;
   bool saw_block_ = false;
   std::unordered_map<const tir::Var*, tir::Range> loop_ranges_;
+  std::unordered_map<const tir::Var*, std::string> thread_tags_;  ///< of T.env_thread
   tir::PrimFuncNode* current_ = nullptr;
   AttrMap* function_attrs_ = nullptr;
   Ref<graph::MemoryPlan>* function_plan_ = nullptr;
@@ -293,11 +337,23 @@ struct Scope {
   Converter& c;
 };
 
+inline PrimExpr as_prim(const ObjectRef& o) {
+  PrimExpr e;
+  static_cast<Ref<tir::PrimExprNode>&>(e) = o.cast<tir::PrimExprNode>();
+  return e;
+}
+
 inline bool is_none(const Ast* a) { return a && a->kind == ExprKind::name && a->text == "None"; }
 
 /// Marks a name whose definition failed.
 struct PoisonObj : Object {
   static constexpr std::string_view type_key = "script.Poison";
+};
+
+/// One name for the variables of several loops: `for i in T.grid(4, 4)`, then A[i], T.axis.remap("SS", i).
+struct NamesObj : Object {
+  static constexpr std::string_view type_key = "script.Names";
+  std::vector<const Ast*> names;
 };
 
 /// Regions a block's statements read and write, for text that does not tell them.

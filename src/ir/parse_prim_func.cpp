@@ -39,21 +39,33 @@ Buffer Converter::buffer_decl(const std::string& name, const Ast* call, size_t f
       "align", "offset_factor", "buffer_type", "axis_separators", "storage_scope", "type"};
   if (call->items.size() - 1 > first + 10) fail("T0223", "too many arguments for a buffer", call);
   for (const auto& [n, v] : call->named)
-    if (std::find(std::begin(own), std::end(own), n) == std::end(own) &&
-        std::find(more.begin(), more.end(), n) == more.end())
+    if ((n == "layout" || n == "allocated_addr") && !is_none(v))
+      fail("T0213", fmt::format("`{}` of a buffer belongs to the thread-tile dialect, which is not read", n),
+           v);
+    else if (n != "layout" && n != "allocated_addr" &&
+             std::find(std::begin(own), std::end(own), n) == std::end(own) &&
+             std::find(more.begin(), more.end(), n) == more.end())
       fail("T0223", fmt::format("`{}` has no argument `{}`", path(call->items[0]), n), v);
   auto get = [&](size_t i) -> const Ast* {
     const Ast* a = argument(call, first + i, own[i]);
     return is_none(a) ? nullptr : a;
   };
-  buffer_fields(b, need(call, first, "shape"), get(1), call);
+  if (first == 1 && !argument(call, first, "shape") && call->items[1]->kind == ExprKind::subscript) {
+    const BufferRegion source = region(call->items[1]);  // T.match_buffer(A[8:16, 0:4]): all of the region
+    b->shape = source->region.map([](const Range& r) { return r->extent; });
+    b->dtype = get(1) ? dtype_of(get(1)) : source->buffer->dtype;
+  } else {
+    buffer_fields(b, need(call, first, "shape"), get(1), call);
+  }
   if (const Ast* data = get(2)) {
     b->data = variable(data);
     if (!b->data->dtype.is_handle()) fail("T0230", "a buffer's pointer is a handle", data);
   } else {
     b->data = var(name, DataType::handle());
   }
-  if (const Ast* strides = get(3)) b->strides = exprs(strides);
+  if (const Ast* strides = get(3))  // ("s0", "s1"): variables that the buffer defines
+    for (const Ast* d : items_of(strides))
+      b->strides.push_back(d->kind == ExprKind::string ? quoted_size(d) : expr(d));
   if (const Ast* offset = get(4)) b->elem_offset = expr(offset);
   const Ast* scope = get(5) ? get(5) : named(call, "storage_scope");
   if (scope) b->scope = text_of(scope, "a scope");
@@ -115,7 +127,8 @@ PrimFunc Converter::prim_func(const AstStmt* s) {
       v = var(p.name + "_handle", DataType::handle());
     else {
       DataType t = DataType::handle();
-      const bool known = kind == "T.Ptr" || (kind.starts_with("T.") && parse_dtype(kind.substr(2), &t));
+      const bool known =
+          kind == "T.Ptr" || (kind.starts_with("T.") && parse_dtype(spelled_function(kind.substr(2)), &t));
       if (!known) {
         problems_.add("T0224", fmt::format("parameter `{}` has no type of tensor programs", p.name),
                       h ? span(h) : where, "T.Buffer((…), \"float32\"), T.handle, T.int64, …");

@@ -14,9 +14,10 @@ namespace tenon::script {
 namespace {
 
 struct Row {
-  std::string_view names;       ///< of operators, in the reference
-  std::string_view op;          ///< ours; empty: the same name
-  std::string_view parameters;  ///< "name", "theirs=ours" or "theirs:only value" each
+  std::string_view names;  ///< of operators, in the reference
+  std::string_view op;     ///< ours; empty: the same name
+  std::string_view
+      parameters;  ///< "name", "theirs=ours" or "theirs:only value" each; "?" behind: None says nothing
 };
 
 constexpr std::string_view kConv =
@@ -35,14 +36,13 @@ constexpr Row kRows[] = {
     {"astype", "cast", "x dtype"},
     {"argsort", "", "data=x axis descending dtype:\"int32\""},
     {"arange", "", "start end=stop step dtype"},
-    {"cumsum cumprod", "", "data=x axis dtype:None exclusive"},
+    {"cumsum cumprod", "", "data=x axis dtype:~ exclusive?"},
     {"quantize", "qnn.quantize", "data=x scale zero_point axis out_dtype"},
     {"dequantize", "qnn.dequantize", "data=x scale zero_point axis out_dtype"},
     {"expand_dims squeeze", "", "x axis=axes"},
     {"flip", "", "data=x axis=axes"},
     {"full", "", "shape fill_value=value dtype"},
     {"full_like", "", "x fill_value=value dtype"},
-    {"hint_on_device", "", "data=x dst_vdevice=device"},
     {"image.resize2d", "",
      "data=x size roi layout:\"NCHW\" method coordinate_transformation_mode rounding_method cubic_alpha "
      "cubic_exclude "
@@ -50,12 +50,16 @@ constexpr Row kRows[] = {
     {"masked_fill", "", "x mask value"},
     {"matmul", "", "x1=a x2=b out_dtype"},
     {"make_closure", "", "func=function args=captured"},
-    {"nn.attention", "", "query=q key=k value=v bias=mask scale causal_mask window_size:None"},
+    {"nn.attention", "", "query=q key=k value=v bias=mask scale? causal_mask window_size:None"},
     {"nn.adaptive_avg_pool1d nn.adaptive_avg_pool2d nn.adaptive_avg_pool3d", "nn.adaptive_avg_pool",
      "data=x output_size layout:~ out_layout:~"},
     {"nn.avg_pool1d nn.avg_pool2d nn.avg_pool3d nn.max_pool1d nn.max_pool2d nn.max_pool3d", "", kPool},
     {"nn.conv1d nn.conv2d nn.conv3d", "", kConv},
     {"nn.conv1d_transpose nn.conv2d_transpose nn.conv3d_transpose", "", kConvTranspose},
+    {"nn.batch_norm", "",
+     "data=x gamma beta moving_mean=mean moving_var=variance axis epsilon center scale momentum:~ "
+     "training:False"},
+    {"nn.group_norm", "", "data=x gamma beta num_groups channel_axis axes:~ epsilon center scale"},
     {"nn.cross_entropy_with_logits", "", "predictions=x labels=target"},
     {"nn.dropout", "", "data=x rate"},
     {"nn.relu nn.silu nn.gelu", "", "data=x"},
@@ -64,13 +68,16 @@ constexpr Row kRows[] = {
     {"nn.nll_loss", "", "predictions=x targets=target weights=weight reduction ignore_index"},
     {"nn.pad", "pad", "data=x pad_width pad_value pad_mode"},
     {"nn.rms_norm", "", "data=x weight=gamma axes epsilon"},
+    {"memory.view", "", "data=x shape dtype relative_byte_offset=offset"},
     {"repeat", "", "data=x repeats axis"},
     {"scatter_elements", "", "data=x indices updates axis reduction"},
     {"scatter_nd", "", "data=x indices updates reduction"},
     {"shape_of tensor_to_shape", "", "expr=x"},
     {"shape_to_tensor", "", "expr=shape"},
     {"split", "", "x indices_or_sections axis"},
-    {"strided_slice", "", "x axes begin end strides assume_inbound:False"},
+    {"strided_slice", "", "x axes begin end strides? assume_inbound:False"},
+    {"take", "", "x indices axis mode:\"fast\""},
+    {"topk", "", "data=x k axis ret_type:\"both\" largest dtype:\"int32\""},
     {"tile", "", "data=x repeats"},
     {"where", "", "condition x1=x x2=y"},
 };
@@ -87,7 +94,9 @@ std::vector<std::string_view> words(std::string_view text, char between) {
 
 SpelledOp entry(const Row& row, std::string_view name) {
   SpelledOp out{.op = row.op.empty() ? name : row.op};
-  for (const std::string_view word : words(row.parameters, ' ')) {
+  for (std::string_view word : words(row.parameters, ' ')) {
+    const bool none_is_default = word.ends_with('?');
+    if (none_is_default) word.remove_suffix(1);
     const size_t other = word.find('='), only = word.find(':');
     if (only != word.npos)
       out.parameters.push_back({word.substr(0, only), "", word.substr(only + 1)});
@@ -95,6 +104,7 @@ SpelledOp entry(const Row& row, std::string_view name) {
       out.parameters.push_back({word.substr(0, other), word.substr(other + 1)});
     else
       out.parameters.push_back({word, word});
+    out.parameters.back().none_is_default = none_is_default;
   }
   return out;
 }
@@ -123,6 +133,81 @@ const SpelledOp* find_spelling(std::string_view name) {
   const auto it = table.find(name);
   return it == table.end() ? nullptr : &it->second;
 }
+std::string_view dialect_of(std::string_view path) {
+  static constexpr std::string_view distributed[] = {"R.dist.", "R.ccl.", "R.DTensor", "R.device_mesh"};
+  static constexpr std::string_view tiles[] = {"T.device_entry",
+                                               "T.cta_id",
+                                               "T.thread_id",
+                                               "T.lane_id",
+                                               "T.warp_id",
+                                               "T.warpgroup_id",
+                                               "T.cluster_id",
+                                               "T.nki.",
+                                               "T.TileLayout",
+                                               "T.ComposeLayout",
+                                               "T.ptx.",
+                                               "T.cuda.",
+                                               "T.metal.",
+                                               "T.webgpu.",
+                                               "T.nvshmem.",
+                                               "T.local_scalar",
+                                               "T.alloc_shared",
+                                               "T.alloc_local",
+                                               "T.hint",
+                                               "T.inline",
+                                               "T.s_tir.",
+                                               "T.thread_return",
+                                               "T.TensorMap",
+                                               "T.ptr_byte_offset",
+                                               "T.handle_add_byte_offset",
+                                               "T.tvm_kernel_replace_point"};
+  for (const std::string_view name : distributed)
+    if (path.starts_with(name)) return "distributed";
+  for (const std::string_view name : tiles)
+    if (path.starts_with(name)) return "thread-tile";
+  return {};
+}
+std::string spelled_function(std::string name) {
+  static constexpr std::pair<std::string_view, std::string_view> table[] = {
+      {"fabs", "abs"},
+      {"Add", "add"},
+      {"Sub", "subtract"},
+      {"Mul", "multiply"},
+      {"FloorDiv", "floordiv"},
+      {"FloorMod", "floormod"},
+      {"Mod", "truncmod"},
+      {"Min", "min"},
+      {"Max", "max"},
+      {"boolean", "bool"},
+      {"ptr", "handle"},
+      {"call_packed", "tvm_call_packed"},
+      {"call_cpacked", "tvm_call_cpacked"}};
+  for (const auto& [theirs, ours] : table)
+    if (name == theirs) return std::string(ours);
+  // Device functions stand below the device's name in newer text.
+  if (name.starts_with("ptx_legacy.")) return "ptx_" + name.substr(11);
+  return name;
+}
+std::string_view spelled_comparison(std::string_view name) {
+  static constexpr std::pair<std::string_view, std::string_view> table[] = {
+      {"EQ", "=="}, {"NE", "!="}, {"LT", "<"}, {"LE", "<="}, {"GT", ">"}, {"GE", ">="}};
+  for (const auto& [theirs, sign] : table)
+    if (name == theirs) return sign;
+  return {};
+}
+std::string_view spelled_iterator_kind(std::string_view name) {
+  static constexpr std::pair<std::string_view, std::string_view> table[] = {{"DataPar", "spatial"},
+                                                                            {"CommReduce", "reduce"},
+                                                                            {"Ordered", "scan"},
+                                                                            {"Opaque", "opaque"},
+                                                                            {"ThreadIndex", "thread_index"}};
+  for (const auto& [theirs, ours] : table)
+    if (name == theirs) return ours;
+  return name;
+}
+bool names_output_types(std::string_view argument) {
+  return argument == "out_sinfo" || argument == "sinfo_args" || argument == "out_ty" || argument == "ty_args";
+}
 bool is_read_by_place(std::string_view op, size_t i, std::string_view name) {
   const SpelledOp* spelled = find_spelling(op);
   return !spelled || spelled->parameters.empty() ||
@@ -130,6 +215,17 @@ bool is_read_by_place(std::string_view op, size_t i, std::string_view name) {
 }
 
 using namespace graph;
+
+void Converter::refuse_dialect(const std::string& p, const Ast* at) {
+  if (const std::string_view dialect = dialect_of(p); !dialect.empty())
+    fail("T0213", fmt::format("`{}` belongs to the {} dialect, which is not read", p, dialect), at);
+}
+
+const Ast* Converter::output_types(const Ast* call) const {
+  for (const auto& [name, value] : call->named)
+    if (names_output_types(name)) return value;
+  return nullptr;
+}
 
 void Converter::respell(GivenArguments& given, const SpelledOp& op, std::string_view name, const Ast* value) {
   if (name == "indices_or_sections")
@@ -144,6 +240,7 @@ void Converter::respell(GivenArguments& given, const SpelledOp& op, std::string_
   }
   for (const SpelledParameter& p : op.parameters) {
     if (p.theirs != name) continue;
+    if (p.none_is_default && is_none(value)) return;
     if (!p.ours.empty()) return given.emplace_back(std::string(p.ours), value), void();
     if (changes_nothing(p, *value)) return;
     fail("T0226", fmt::format("`{}` with this `{}` has no operator here", op.op, name), value);

@@ -17,6 +17,7 @@ struct SpelledParameter {
   std::string_view ours;  ///< our argument or attribute; empty: there is none, and only `only` may be given
   std::string_view only =
       {};  ///< the one value that changes nothing, as script text; "~": None, "" or the usual layout
+  bool none_is_default = false;  ///< None says nothing
 };
 
 struct SpelledOp {
@@ -30,6 +31,19 @@ const SpelledOp* find_spelling(std::string_view name);
 /// Whether argument `i` of our operator, called `name`, is read back where it stands; else it is written by
 /// its name.
 bool is_read_by_place(std::string_view op, size_t i, std::string_view name);
+
+/// Does an argument of this name say what a call gives? `out_ty` and `ty_args` in newer text.
+bool names_output_types(std::string_view argument);
+
+/// The dialect of the reference that a name belongs to and that is not read ("distributed", "thread-tile");
+/// empty: none.
+std::string_view dialect_of(std::string_view path);
+/// Functions of tensor programs under other names: "fabs" is "abs", "Mul" is "multiply".
+std::string spelled_function(std::string name);
+/// The sign of "LT", "GE", …; empty for other names.
+std::string_view spelled_comparison(std::string_view name);
+/// "spatial" for "DataPar", and so on; ours as they are.
+std::string_view spelled_iterator_kind(std::string_view name);
 
 /// Is it a value that such a parameter may have?
 bool changes_nothing(const SpelledParameter& parameter, const Ast& value);

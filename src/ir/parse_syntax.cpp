@@ -216,6 +216,13 @@ class SyntaxParser {
     }
     return base;
   }
+  const Ast* starred() {  // `*list`, or one value
+    if (!is_op("*")) return expression();
+    Ast* n = node(ExprKind::star, peek().begin);
+    ++at_;
+    n->items.push_back(expression());
+    return done(n);
+  }
   const Ast* postfix() {
     const uint32_t begin = peek().begin;
     const Ast* base = atom();
@@ -241,7 +248,7 @@ class SyntaxParser {
             n->named.emplace_back(std::move(name), expression());
           } else {
             if (!n->named.empty()) fail("T0207", "an argument without a name follows one with a name");
-            n->items.push_back(expression());
+            n->items.push_back(starred());
           }
           if (!take_op(",")) break;
         }

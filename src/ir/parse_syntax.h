@@ -32,6 +32,7 @@ enum class ExprKind : uint8_t {
   logic,
   conditional,
   lambda,
+  star,    ///< `*list` among arguments
   object,  ///< written by `capture`
 };
 

@@ -119,6 +119,19 @@ Array<Type> Converter::types_of(const Ast* a) {
   return out;
 }
 
+/// `x.struct_info`, `x.ty`: the type of a value that is known; null: `a` is none of these.
+Type Converter::type_of_value(const Ast* a) {
+  if (a->kind != ExprKind::attribute || a->items[0]->kind != ExprKind::name ||
+      (a->text != "struct_info" && a->text != "ty"))
+    return {};
+  const ObjectRef* o = lookup(a->items[0]->text);
+  const auto* v = o ? o->as<graph::Var>() : nullptr;
+  if (!v) return {};
+  if (v->declared) return v->declared;
+  if (v->type) return v->type;
+  fail("T0229", fmt::format("the type of `{}` is not declared", a->items[0]->text), a);
+}
+
 Type Converter::type(const Ast* a) {
   try {
     if (is_none(a)) return {};
@@ -126,6 +139,8 @@ Type Converter::type(const Ast* a) {
       if (const auto t = a->object.cast<TypeNode>()) return t;
       no_use(a, "a type");
     }
+    if (Type t = type_of_value(a)) return t;
+    if (a->kind == ExprKind::call) refuse_dialect(path(a->items[0]), a);
     const bool bare = a->kind == ExprKind::name || a->kind == ExprKind::attribute;
     const std::string p = path(bare || a->items.empty() ? a : a->items[0]);
     const std::string name = p.starts_with("R.") ? p.substr(2) : p;
@@ -152,7 +167,7 @@ Type Converter::type(const Ast* a) {
         return make<PrimType>(t, v ? expr_of(v, t) : PrimExpr());
       }
       if (v) {
-        const PrimExpr e = expr(v);
+        const PrimExpr e = v->kind == ExprKind::string ? quoted_size(v) : expr(v);
         return make<PrimType>(e.dtype(), e);
       }
       fail("T0224", "R.Prim needs a data type or a value", a);

@@ -61,6 +61,10 @@ Any Converter::any(const Ast* a) {
           if (!named(a, "host")) return target;
           return AttrMap{{"target", target}, {"host", any(named(a, "host"))}};
         }
+        if (p == "T.comm_reducer") {
+          Scope scope(*this);
+          return comm_reducer(a);
+        }
         if (p == "T.IterVar" || p == "T.iter_var") return iter_var(a);
         if (p == "T.region") return region(need(a, 0, "region"));
         if (p == "T.StringImm") return make<tir::StringImm>(text_of(need(a, 0, "value"), "a string"));
@@ -83,8 +87,34 @@ Any Converter::any(const Ast* a) {
   }
 }
 
+/// Numbers of attributes may be written as values of the graph: R.prim_value(T.float32(0.5)).
+static Any plain_number(const Any& given) {
+  if (!given.is_object()) return given;
+  ObjectRef o(given.object());
+  if (const auto* list = o.as<ArrayObj>()) {
+    auto out = make<ArrayObj>();
+    for (const Any& x : list->items) out.edit()->items.push_back(plain_number(x));
+    return out;
+  }
+  if (const auto* sizes = o.as<graph::ShapeExpr>()) {
+    auto out = make<ArrayObj>();
+    for (const PrimExpr& x : sizes->values) out.edit()->items.push_back(plain_number(Any(ObjectRef(x))));
+    return out;
+  }
+  if (const auto* tuple = o.as<graph::Tuple>()) {
+    auto out = make<ArrayObj>();
+    for (const graph::Expr& x : tuple->items) out.edit()->items.push_back(plain_number(Any(ObjectRef(x))));
+    return out;
+  }
+  if (const auto* type = o.as<graph::DataTypeImm>()) return type->value;
+  if (const auto* value = o.as<graph::PrimValue>()) o = value->value;
+  if (const auto* i = o.as<tir::IntImm>()) return i->dtype.is_bool() ? Any(i->value != 0) : Any(i->value);
+  if (const auto* x = o.as<tir::FloatImm>()) return x->value;
+  return Any(o);
+}
+
 void Converter::set_field(const FieldInfo& f, Object* node, const Ast* a) {
-  const Any given = any(a);
+  Any given = any(a);
   Any fit;
   // One value stands for a list of it, None or "" for no data type.
   auto one_of_list = [&] {
@@ -93,6 +123,7 @@ void Converter::set_field(const FieldInfo& f, Object* node, const Ast* a) {
     return given.tag() != kNone && f.coerce(list, &fit);
   };
   const bool none = is_none(a) || (a->kind == ExprKind::string && a->text.empty());
+  if (!f.coerce(given, &fit)) given = plain_number(given);
   if (!f.coerce(given, &fit) && !one_of_list() && !(none && f.coerce(DataType(), &fit)))
     fail("T0227", fmt::format("attribute `{}` cannot hold this value", f.name), a,
          f.doc.empty() ? "" : std::string(f.doc));

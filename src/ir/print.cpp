@@ -151,6 +151,8 @@ void Printer::any(const Any& value) {
     iter_var(o.cast<tir::IterVarNode>());
   } else if (o.is<tir::RangeNode>()) {
     range(o.cast<tir::RangeNode>());
+  } else if (o.is<tir::CommReducerNode>()) {
+    comm_reducer(o.cast<tir::CommReducerNode>());
   } else if (o.is<tir::BufferRegionNode>()) {
     out_ += "T.region(";
     buffer_region(o.cast<tir::BufferRegionNode>());

@@ -54,6 +54,7 @@ class Printer {
   void buffer_region(const tir::BufferRegion& r);
   void iter_var(const tir::IterVar& v);
   void range(const tir::Range& r);
+  void comm_reducer(const tir::CommReducer& c);
   const std::string& buffer_name(const tir::Buffer& b);
 
   // print_graph.cpp

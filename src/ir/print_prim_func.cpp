@@ -19,6 +19,28 @@ bool mentions(const ObjectRef& root, const Object* what) {
   return found;
 }
 
+/// Values of attributes may name parameters, in lists and maps.
+static bool attributes_mention(const Any& value, const Object* what) {
+  if (!value.is_object()) return false;
+  const ObjectRef o(value.object());
+  if (const auto* list = o.as<ArrayObj>()) {
+    for (const Any& x : list->items)
+      if (attributes_mention(x, what)) return true;
+    return false;
+  }
+  if (const auto* map = o.as<MapObj>()) {
+    for (const auto& [k, v] : map->items)
+      if (attributes_mention(v, what)) return true;
+    return false;
+  }
+  return o.get() == what || (!type_of(o)->fields.empty() && mentions(o, what));
+}
+static bool mentions(const PrimFunc& f, const Object* what) {
+  for (const auto& [key, value] : f->attrs)
+    if (attributes_mention(value, what)) return true;
+  return mentions(ObjectRef(f->body), what);
+}
+
 /// Tensors without a buffer have no statement that makes them: they are declared first, in order of use.
 void Printer::declare_producers(const Stmt& body) {
   std::unordered_set<const Object*> seen;
@@ -72,7 +94,7 @@ void Printer::prim_func(const std::string& name, const PrimFunc& f) {
   std::vector<std::pair<VarRef, Buffer>> matched;
   for (const VarRef& p : f->params) {
     auto b = f->buffer_map.find(p);
-    const bool hidden = b && (*b)->data.get() != p.get() && !mentions(f->body, p.get());
+    const bool hidden = b && (*b)->data.get() != p.get() && !mentions(f, p.get());
     if (!hidden) names_.get(p.get(), p->name);
     if (b && !hidden) matched.emplace_back(p, *b);
     if (b && hidden) buffer_name(*b);

@@ -241,15 +241,9 @@ void Printer::expr(const PrimExpr& e, int precedence) {
       },
       [&](const Call& n) { function_call(n); },
       [&](const Reduce& n) {
-        out_ += "T.Reduce(T.comm_reducer(lambda ";
-        for (const Array<VarRef>& side : {n.combiner->lhs, n.combiner->rhs})
-          for (const VarRef& v : side)
-            out_ += names_.get(v.get(), v->name) + (v.get() == n.combiner->rhs.back().get() ? "" : ", ");
-        out_ += ": (";
-        list(n.combiner->result, [&](const PrimExpr& r) { expr(r); });
-        out_ += n.combiner->result.size() == 1 ? ",), [" : "), [";
-        exprs(n.combiner->identity);
-        out_ += "]), axis=[";
+        out_ += "T.Reduce(";
+        comm_reducer(n.combiner);
+        out_ += ", axis=[";
         list(n.axis, [&](const IterVar& v) { iter_var(v); });
         out_ += "], source=[";
         exprs(n.source);
@@ -267,6 +261,18 @@ void Printer::expr(const PrimExpr& e, int precedence) {
         out_ += ')';
       });
   --depth_;
+}
+
+void Printer::comm_reducer(const CommReducer& c) {
+  out_ += "T.comm_reducer(lambda ";
+  for (const Array<VarRef>& side : {c->lhs, c->rhs})
+    for (const VarRef& v : side)
+      out_ += names_.get(v.get(), v->name) + (v.get() == c->rhs.back().get() ? "" : ", ");
+  out_ += ": (";
+  exprs(c->result);
+  out_ += c->result.size() == 1 ? ",), [" : "), [";
+  exprs(c->identity);
+  out_ += "])";
 }
 
 void Printer::range(const Range& r) {

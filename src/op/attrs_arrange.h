@@ -84,5 +84,12 @@ struct NormalizeAttrs : Attrs<NormalizeAttrs> {
         .add("epsilon", &NormalizeAttrs::epsilon, "least length that is divided by");
   }
 };
+struct ViewAttrs : Attrs<ViewAttrs> {
+  DataType dtype = DataType::void_();
+  static constexpr std::string_view type_key = "attrs.View";
+  static void fields(auto& f) {
+    f.add("dtype", &ViewAttrs::dtype, "element type of the result; void: the operand's");
+  }
+};
 
 }  // namespace tenon::op

@@ -169,7 +169,7 @@ WITHOUT_FIELDS = {
     "dpl.ConstantPattern": lambda: dpl.is_const()}
 KINDS = {"Object", "tir.PrimExpr", "tir.Stmt", "ir.Type", "graph.Expr", "graph.Binding", "ir.Attrs", "dpl.DFPattern"}
 # Python has str, bytes, the object itself and exceptions for the first four; places of nodes and mistakes of a text are the parser's.
-VALUES = {"String", "Bytes", "Foreign", "Error", "ir.Origin", "script.Poison"}
+VALUES = {"String", "Bytes", "Foreign", "Error", "ir.Origin", "script.Poison", "script.Names"}
 # What models and the interpreter hold while they run; macros of script text.
 OF_RUNS = {"Artifact", "ArtifactMap", "Closure", "Data", "MemoryPool", "ReadOnlyMemory", "RefCell", "Sequence", "StringTable", "StringTensor",
            "interpret.Function", "script.Macro"}

@@ -48,9 +48,9 @@ std::span<const ErrorCode> script_codes() {
        "Two functions, parameters, constructors or variables of one pattern share a name.",
        "Rename one of them."},
       {"T0213", "this text is in a language that is not read",
-       "The text is in the older `primfn` form of tensor programs, or in the text form of Relay where only "
-       "script "
-       "text is taken.",
+       "The text is in the older `primfn` form of tensor programs, in the text form of Relay where only "
+       "script text "
+       "is taken, or in a dialect of the script for distributed tensors or for tiles of threads.",
        "Write it as @T.prim_func or @R.function; `tenon opt FILE` reads Relay text and prints it as script "
        "text."},
       {"T0220", "nothing has this name here",

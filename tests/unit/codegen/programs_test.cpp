@@ -348,6 +348,8 @@ TEST(Refusals, NameWhatIsRefused) {
     EXPECT_NE(said.find(words), std::string::npos) << said;
   };
   const Stmt good = store(a, PrimExpr(1.0), {i});
+  expect(make<Evaluate>(call(DataType::void_(), "tir.ptx_wait_group", {PrimExpr(0)})),
+         "`tir.ptx_wait_group`: it is of a machine or run time without a code generator here");
   expect(for_(i, 0, 8, good, ForKind::vectorized), "vectorized");
   expect(for_(i, 0, 8, good, ForKind::thread_binding), "GPU thread");
   expect(make<Evaluate>(call(i32, "tir.ret", {PrimExpr(int64_t(0))})), "tir.ret");

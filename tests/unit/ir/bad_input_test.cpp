@@ -48,7 +48,7 @@ TEST(BadInput, ManyMistakesOfOneTextAreReported) {
              "    A[0] = unknown\n"                                                               // 3
              "    for i in range(8):\n"                                                           // 4
              "        A[i, 0] = 1.0\n"                                                            // 5
-             "        A[i] = n\n"                                                                 // 6
+             "        A[i] = A.data\n"                                                            // 6
              "        A[T.Ramp(0, 1, 70000)] = 1.0\n"                                             // 7
              "    B[0] = 1.0\n"                                                                   // 8
              "    A[0] = T.float99(1)\n"                                                          // 9

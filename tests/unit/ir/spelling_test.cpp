@@ -66,6 +66,64 @@ const Spelling kGraph[] = {
     {"SeveralSizes",
      "n, m = T.int64(), T.int64()\nw = R.match_cast(x, R.Tensor((m, 6)))\nz = R.zeros((n, m), \"float32\")",
      "m = T.int64()\nw = R.match_cast(x, R.Tensor((m, 6)))\nz = R.zeros((n, m), \"float32\")"},
+    {"SizeByItsName", "n = T.Var(\"n\", \"int64\")\nz = R.zeros((n, 2), \"float32\")",
+     "z = R.zeros((n, 2), \"float32\")"},
+    {"OutputTypesOfNewerText", "z = R.call_tir(cls.copy, (x,), out_ty=R.Tensor((4, 6), \"float32\"))",
+     "z = R.call_tir(cls.copy, (x,), out_sinfo=R.Tensor((4, 6), \"float32\"))"},
+    {"PackedTypesOfNewerText", "z = R.call_pure_packed(\"f\", x, ty_args=R.Tensor((4, 6), \"float32\"))",
+     "z = R.call_pure_packed(\"f\", x, sinfo_args=R.Tensor((4, 6), \"float32\"))"},
+    {"TypeOfAValue", "z = R.call_pure_packed(\"f\", x, sinfo_args=x.struct_info)",
+     "z = R.call_pure_packed(\"f\", x, sinfo_args=R.Tensor((4, 6), \"float32\"))"},
+    {"CastAsAMethod", "z = x.astype(\"int32\")", "z = R.cast(x, dtype=\"int32\")"},
+    {"NumbersAsValues", "z = R.clip(x, R.prim_value(T.float32(0)), R.prim_value(T.float32(6)))",
+     "z = R.clip(x, min=0.0, max=6.0)"},
+    {"AxesAsValues", "z = R.strided_slice(x, (R.prim_value(0),), (R.prim_value(1),), (R.prim_value(3),))",
+     "z = R.strided_slice(x, axes=[0], begin=[1], end=[3])"},
+    {"SumInAnotherType", "z = R.cumsum(x, 0, \"float64\")",
+     "w = R.cast(x, dtype=\"float64\")\nz = R.cumsum(w, axis=0)"},
+    {"PositionsInAnotherType", "z = R.argsort(x, 0, False, \"int64\")",
+     "w = R.argsort(x, axis=0, descending=False)\nz = R.cast(w, dtype=\"int64\")"},
+    {"ChannelsLast",
+     "v = R.reshape(x, (1, 2, 2, 6))\nk = R.reshape(x, (4, 1, 1, 6))\n"
+     "z = R.nn.conv2d(v, k, data_layout=\"NHWC\", kernel_layout=\"OHWI\")",
+     "v = R.reshape(x, (1, 2, 2, 6))\nk = R.reshape(x, (4, 1, 1, 6))\nv1 = R.permute_dims(v, axes=[0, 3, 1, "
+     "2])\n"
+     "k1 = R.permute_dims(k, axes=[0, 3, 1, 2])\nc = R.nn.conv2d(v1, k1)\nz = R.permute_dims(c, axes=[0, 2, "
+     "3, 1])"},
+    {"ResultInTheUsualLayout",
+     "v = R.reshape(x, (1, 2, 2, 6))\nz = R.nn.max_pool2d(v, layout=\"NHWC\", out_layout=\"NCHW\")",
+     "v = R.reshape(x, (1, 2, 2, 6))\nv1 = R.permute_dims(v, axes=[0, 3, 1, 2])\nz = R.nn.max_pool2d(v1)"},
+    {"BlocksByAMap", "z = R.layout_transform(x, index_map=lambda i, j: (i, j // 2, j % 2), pad_value=None)",
+     "z = R.layout_transform(x, src_layout=\"AB\", dst_layout=\"AB2b\")"},
+    {"BlocksMadeOne", "z = R.layout_transform(x, index_map=T.index_map(lambda i, j: (i * 6 + j,)))",
+     "z = R.layout_transform(x, src_layout=\"A6a\", dst_layout=\"A\")"},
+    {"PositionInAll", "z = R.argmax(x, axis=None, keepdims=False)", "z = R.argmax(x, flat=True)"},
+    {"OneDimension", "z = R.flatten(x)", "z = R.reshape(x, (-1,))"},
+    {"ProductOfMatrices", "z = R.dot(x, R.zeros((6, 2), \"float32\"))",
+     "z = R.matmul(x, R.zeros((6, 2), \"float32\"))"},
+    {"NameWithoutItsPrefix", "z = R.leaky_relu(x)", "z = R.nn.leaky_relu(x)"},
+    {"NumberAsATensor", "z = R.add(x, R.prim_value(T.float32(2)))", "z = R.add(x, R.const(2, \"float32\"))"},
+    {"AxesBehindTheChannels",
+     "v = R.reshape(x, (1, 6, 4))\ng = R.ones((6,), \"float32\")\nw: R.Tensor((1, 6, 4), \"float32\") = v\n"
+     "z = R.nn.group_norm(w, g, g, num_groups=2, channel_axis=1, axes=[2])",
+     "v = R.reshape(x, (1, 6, 4))\ng = R.ones((6,), \"float32\")\nw: R.Tensor((1, 6, 4), \"float32\") = v\n"
+     "z = R.nn.group_norm(w, g, g, num_groups=2, channel_axis=1)"},
+    {"ClosureWithATupleOfArguments",
+     "f = R.make_closure(cls.main, (x,))\nz = R.invoke_pure_closure(f, (y,), sinfo_args=R.Object)",
+     "f = R.make_closure(cls.main, (x,))\nz = f(y, sinfo_args=R.Object)"},
+    {"BatchNormWithWhatItKeeps",
+     "g = R.ones((6,), \"float32\")\nt = R.nn.batch_norm(x, g, g, g, g, axis=1, momentum=0.1)\nz = t[0]",
+     "g = R.ones((6,), \"float32\")\ny1 = R.nn.batch_norm(x, g, g, g, g, axis=1)\nt = (y1, g, g)\nz = t[0]"},
+    {"Device", "z = R.to_vdevice(x, \"llvm:0\")", "z = R.to_device(x, device=\"cpu:0\")"},
+    {"WishForADevice", "z = R.hint_on_device(x, tvm.cpu(1))", "z = R.hint_on_device(x, device=\"cpu:1\")"},
+    {"ViewOfBytes", "z = R.memory.view(x, [12], \"float64\", 0)",
+     "z = R.memory.view(x, shape=R.shape([12]), offset=R.prim_value(0), dtype=\"float64\")"},
+    {"WhatAProgramSays", "R.print(x, format=\"x: {}\")\nz = x",
+     "_ = R.call_packed(\"tenon.program.print\", R.str(\"x: {}\"), x, sinfo_args=R.Tuple())\nz = x"},
+    {"WhatAProgramChecks", "_ = R.assert_op(R.const(True, \"bool\"), x, format=\"x: {}\")\nz = x",
+     "_ = R.call_packed(\"tenon.program.assert\", R.str(\"x: {}\"), R.const(True, \"bool\"), x, "
+     "sinfo_args=R.Tuple())\nz = x"},
+    {"Nothing", "z = R.null_value()", "z = R.call_pure_packed(\"tenon.program.null\", sinfo_args=R.Object)"},
 };
 
 const Spelling kPrograms[] = {
@@ -86,6 +144,42 @@ const Spelling kPrograms[] = {
      "= B[v]",
      "for i in range(8):\n    with T.block(\"b\"):\n        v = T.axis.spatial(T.int64(T.int32(8)), i)\n     "
      "   A[v] = B[v]"},
+    {"FunctionsByOtherNames", "A[0] = T.fabs(T.Mul(B[0], B[1]))", "A[0] = T.abs(B[0] * B[1])"},
+    {"ComparisonsByName", "A[0] = T.Select(T.LT(B[0], B[1]), B[0], B[1])",
+     "A[0] = T.Select(B[0] < B[1], B[0], B[1])"},
+    {"OneNameForAllLoops",
+     "for i in T.grid(2, 4):\n    with T.block(\"b\"):\n        v, w = T.axis.remap(\"SS\", i)\n        "
+     "A[v * 4 + w] = B[v * 4 + w]",
+     "for i, j in T.grid(2, 4):\n    with T.block(\"b\"):\n        v, w = T.axis.remap(\"SS\", [i, j])\n     "
+     "   "
+     "A[v * 4 + w] = B[v * 4 + w]"},
+    {"ExtentsOfABuffer", "for i in T.grid(*A.shape):\n    A[i] = B[i]",
+     "for i in T.grid(8):\n    A[i] = B[i]"},
+    {"Steps", "for i in range(1, 8, 3):\n    A[i] = B[i]",
+     "for j in range(3):\n    i: T.int64 = 1 + j * 3\n    A[i] = B[i]"},
+    {"ValueOfNewerText", "x: T.let[T.float32] = B[0]\nA[0] = x", "x: T.float32 = B[0]\nA[0] = x"},
+    {"ValueBoundToAName", "x = T.bind(B[0])\nA[0] = x", "x: T.float32 = B[0]\nA[0] = x"},
+    {"MemoryInALoop",
+     "for i in range(8):\n    C = T.alloc_buffer((1,), \"float32\")\n    C[0] = B[i]\n    A[i] = C[0]",
+     "for i in range(8):\n    C = T.allocate((1,), \"float32\")\n    C[0] = B[i]\n    A[i] = C[0]"},
+    {"StoresConvert", "for i in range(8):\n    A[i] = i",
+     "for i in range(8):\n    A[i] = T.cast(i, \"float32\")"},
+    {"MessageInParts", "assert A[0] < B[0], (\"ValueError\", [\"not \", \"so\"])",
+     "assert A[0] < B[0], \"ValueError: not so\""},
+    {"DeviceCallsByName", "T.ptx_wait_group(0, dtype=\"\")",
+     "T.evaluate(T.call(\"tir.ptx_wait_group\", 0, dtype=\"\"))"},
+    {"DeviceCallsWithTheirTypeInFront", "A[0] = T.tvm_warp_shuffle(\"float32\", 1, B[0], 2, 32, 32)",
+     "A[0] = T.call(\"tir.tvm_warp_shuffle\", 1, B[0], 2, 32, 32, dtype=\"float32\")"},
+    {"PointerToAPart", "T.evaluate(A.access_ptr(\"rw\", offset=2))",
+     "T.evaluate(T.call(\"tir.tvm_access_ptr\", T.call(\"tir.type_annotation\", dtype=\"float32\"), A.data, "
+     "2, 6, "
+     "T.int32(3), dtype=\"handle\"))"},
+    {"CastOfAnExpression", "A[0] = (B[0] + B[1]).astype(\"int32\")",
+     "A[0] = T.cast(T.cast(B[0] + B[1], \"int32\"), \"float32\")"},
+    {"PointersOfATypeInAnnotations", "p: T.Ptr[T.float32] = T.address_of(B[0])\nT.evaluate(p)",
+     "p: T.handle = T.address_of(B[0])\nT.evaluate(p)"},
+    {"ThreadsByTheirTag", "t = T.env_thread(\"threadIdx.x\")\nT.launch_thread(t, 8)\nA[t] = B[t]",
+     "t = T.launch_thread(\"threadIdx.x\", 8)\nA[t] = B[t]"},
 };
 
 void same(const std::string& theirs, const std::string& ours) {
@@ -107,9 +201,30 @@ INSTANTIATE_TEST_SUITE_P(Reference, ProgramSpelling, testing::ValuesIn(kPrograms
 
 TEST(Spelling, WhatChangesTheResultIsRefused) {
   for (const char* body :
-       {"z = R.cumsum(x, 0, \"int64\")", "z = R.nn.attention(x, x, x, causal_mask=\"BottomRight\")",
-        "z = R.strided_slice(x, [0], [1], [3], assume_inbound=True)"})
+       {"z = R.nn.attention(x, x, x, causal_mask=\"BottomRight\")",
+        "z = R.strided_slice(x, [0], [1], [3], assume_inbound=True)",
+        "z = R.layout_transform(x, index_map=lambda i, j: (i + j,))",
+        "z = R.argmax(x, axis=None, keepdims=True)",
+        "z = R.nn.group_norm(x, x, x, num_groups=2, channel_axis=0, axes=[0])",
+        "z = R.layout_transform(x, index_map=lambda i, j: (j, i // 4, i % 2))",
+        "z = R.layout_transform(x, index_map=lambda i, j: (i, j // 2, j % 2), pad_value=1.0)",
+        "z = R.take(x, R.const([0], \"int64\"), axis=0, mode=\"wrap\")",
+        "z = R.nn.batch_norm(x, x, x, x, x, axis=1, training=True)"})
     EXPECT_THROW(parse_module(graph(body)), DiagnosticError) << body;
+}
+
+TEST(Spelling, DialectsThatAreNotReadAreRefusedByName) {
+  auto code = [](const std::string& text) {
+    try {
+      parse_module(text);
+    } catch (const DiagnosticError& e) {
+      return e.diagnostics[0].code + " " + e.diagnostics[0].message;
+    }
+    return std::string();
+  };
+  EXPECT_NE(code(graph("z = R.dist.redistribute(x, \"mesh[0]\", \"S[1]\")")).find("distributed dialect"),
+            std::string::npos);
+  EXPECT_NE(code(program("T.device_entry()")).find("thread-tile dialect"), std::string::npos);
 }
 
 TEST(Spelling, ArgumentsThatTheReferencePlacesOtherwiseArePrintedByName) {

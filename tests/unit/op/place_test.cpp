@@ -32,6 +32,36 @@ TEST(Place, Bits) {
     });
   }
 }
+TEST(Place, ViewOfBytes) {
+  auto tail = [](const Dims& shape, int64_t offset) {
+    Array<PrimExpr> sizes(shape.begin(), shape.end());
+    return Array<Expr>{graph::shape_expr(sizes), Expr(make<graph::PrimValue>(PrimExpr(offset)))};
+  };
+  struct Case {
+    DataType from, to;
+    Dims shape;
+    int64_t offset;
+  };
+  const DataType i16 = DataType::int_(16);
+  for (const Case& c :
+       {Case{f32, i32, {3, 4}, 0}, Case{f32, u8, {5, 2}, 6}, Case{u8, i16, {2, 2}, 2}, Case{u8, f32, {2}, 1},
+        Case{i64, i16, {7}, 4}, Case{i16, i64, {2}, 2}, Case{u8, u8, {0}, 5}}) {
+    const NDArray x = random({3, 4}, c.from, -100, 100);
+    const NDArray got = run("memory.view", {x}, make_attrs<ViewAttrs>(c.to), tail(c.shape, c.offset));
+    NDArray want = NDArray::empty(c.shape, c.to);
+    std::memcpy(want.data(), static_cast<const char*>(x.data()) + c.offset, want.byte_size());
+    ASSERT_EQ(got.shape(), c.shape);
+    EXPECT_EQ(std::memcmp(got.data(), want.data(), want.byte_size()), 0)
+        << to_string(c.from) << " as " << to_string(c.to);
+  }
+  const NDArray x = random({3, 4}, f32);
+  for (const auto& [shape, t, offset, words] :
+       {std::tuple<Dims, DataType, int64_t, const char*>{{13}, f32, 0, "bytes are seen"},
+        {{12}, f32, 4, "bytes are seen"},
+        {{2}, f32, 2, "inside an element"},
+        {{2}, f32, -4, "below 0"}})
+    expect_refused("memory.view", {x}, make_attrs<ViewAttrs>(t), {words}, tail(shape, offset));
+}
 TEST(Place, IndexArithmetic) {
   const NDArray a = random({3}), b = random({4}, i32), c = random({}, f32);
   for (const char* how : {"ij", "xy"}) {

@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: Apache-2.0
+// Programs as the reference compiler's script writes them, run by the interpreter and by the VM's code; what
+// they give is written down here.
+#include "graph_language.h"
+
+namespace tenon::graph::testing_graph {
+namespace {
+
+TEST_F(Graph, ChannelsLastAsTheReferenceWritesIt) {
+  // One pixel of two channels by a kernel of one output: 1 * 10 + 2 * 20, and 3 * 10 + 4 * 20.
+  expect_value(R"(
+    @R.function
+    def main(x: R.Tensor((4,), "float32"), k: R.Tensor((2,), "float32")):
+        with R.dataflow():
+            image: R.Tensor((1, 1, 2, 2), "float32") = R.reshape(x, R.shape([1, 1, 2, 2]))
+            weight: R.Tensor((1, 1, 1, 2), "float32") = R.reshape(k, R.shape([1, 1, 1, 2]))
+            gv: R.Tensor((1, 1, 2, 1), "float32") = R.nn.conv2d(image, weight, data_layout="NHWC", kernel_layout="OHWI", out_layout="NHWC")
+            R.output(gv)
+        return gv
+)",
+               {vector({1, 2, 3, 4}), vector({10, 20})}, {50, 110});
+}
+
+TEST_F(Graph, ViewOfBytesFromOneOn) {
+  expect_value(R"(
+    @R.function
+    def main(x: R.Tensor((4,), "float32")):
+        y: R.Tensor((2, 1), "float32") = R.memory.view(x, [2, 1], relative_byte_offset=R.prim_value(8))
+        return y
+)",
+               {vector({1, 2, 3, 4})}, {3, 4});
+}
+
+TEST_F(Graph, SumsInAnotherTypeAndPositionsOfAll) {
+  expect_value(R"(
+    @R.function
+    def main(x: R.Tensor((4,), "float32")):
+        whole = R.cumsum(R.astype(x, "int8"), axis=0, dtype="int32")
+        most = R.argmax(R.reshape(x, (2, 2)), axis=None)
+        return (R.astype(whole, "float32"), R.astype(most, "float32"))
+)",
+               {vector({100, 101, 102, 3})}, {100, 201, 303, 306, 2});
+}
+
+TEST_F(Graph, BatchNormGivesWhatItKeeps) {
+  expect_value(R"(
+    @R.function
+    def main(x: R.Tensor((1, 2), "float32"), mean: R.Tensor((2,), "float32")):
+        one: R.Tensor((2,), "float32") = R.ones((2,), "float32")
+        zero: R.Tensor((2,), "float32") = R.zeros((2,), "float32")
+        all: R.Tuple(R.Tensor((1, 2), "float32"), R.Tensor((2,), "float32"), R.Tensor((2,), "float32")) = R.nn.batch_norm(x, one, zero, mean, one, axis=1, epsilon=0.0, momentum=0.1)
+        return (all[0], all[1])
+)",
+               {NDArray::from_bytes({1, 2}, f32, std::vector<float>{5, 7}.data(), 8), vector({1, 2})},
+               {4, 5, 1, 2});
+}
+
+TEST_F(Graph, FixedPointProducts) {
+  expect_value(R"(
+    @T.prim_func(private=True)
+    def scaled(A: T.Buffer((4,), "float32"), B: T.Buffer((4,), "float32")):
+        for i in range(4):
+            B[i] = T.cast(T.q_multiply_shift(T.cast(A[i], "int32"), 1963325822, 31, 1, dtype="int32"), "float32")
+
+    @R.function
+    def main(x: R.Tensor((4,), "float32")):
+        y = R.call_tir(cls.scaled, (x,), out_ty=R.Tensor((4,), "float32"))
+        return y
+)",
+               {vector({10, -7, 100, 3})}, {18, -13, 183, 5});
+}
+
+TEST_F(Graph, DifferentValuesAreAsManyAsTheDataHave) {
+  expect_value(R"(
+    @R.function
+    def main(x: R.Tensor(("n",), "float32")):
+        with R.dataflow():
+            lv: R.Tensor(dtype="float32") = R.unique(x)
+            lv1: R.Tensor(("m",), "float32") = R.match_shape(lv, ("m",))
+            gv: R.Tensor(("m",), "float32") = R.add(lv1, lv1)
+            R.output(gv)
+        return gv
+)",
+               {vector({3, 1, 3, 2, 1})}, {2, 4, 6});
+}
+
+constexpr const char* kChecked = R"(
+    @R.function(pure=False)
+    def main(x: R.Tensor((), "float32")):
+        R.print(x, format="x is {}")
+        _ = R.assert_op(R.less(x, R.const(3, "float32")), x, format="x is too large: {}")
+        return R.add(x, x)
+)";
+
+TEST_F(Graph, AProgramSaysAndChecks) {
+  testing::internal::CaptureStdout();
+  expect_value(kChecked, {number(2)}, {4});
+  EXPECT_NE(testing::internal::GetCapturedStdout().find("x is 2\n"), std::string::npos);
+  const IRModule m = module(kChecked);
+  EXPECT_EQ(run_error([&] { run(m, {number(5)}); }), "T0523");
+}
+
+}  // namespace
+}  // namespace tenon::graph::testing_graph
