@@ -31,6 +31,7 @@ struct LoadRequest : Object {
 struct CompileRequest : CompileSettings {
   std::string model, emit = "artifact", output, stage, function, system, cache;
   ObjectRef module;
+  Array<std::string> emit_options;
   bool verify = false;
   Array<Any> verify_inputs;
   Function progress, cancelled, print, note;
@@ -45,6 +46,7 @@ struct CompileRequest : CompileSettings {
         .add("stage", &R::stage, "the module behind this pass, as tir, dot or svg")
         .add("function", &R::function, "with stage: only this function")
         .add("system", &R::system, "a name to register the model under (obj and c)")
+        .add("emit_options", &R::emit_options, "\"NAME=VALUE\" of the kind that is emitted")
         .add("cache", &R::cache, "a folder of compiled models, or \"default\"; empty: none")
         .add("verify", &R::verify, "run the model around every pass")
         .add("verify_inputs", &R::verify_inputs, "what it is run on; empty: drawn values")
