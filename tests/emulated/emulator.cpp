@@ -9,6 +9,7 @@
 #include <cstdlib>
 #include <fstream>
 #include <sstream>
+#include <stdexcept>
 
 #include "base/temporary_folder.h"
 #include "runtime/executable.h"
@@ -35,7 +36,7 @@ void Emulator::start() {
   if (pid_ > 0) return;
   int down[2], up[2];
   if (pipe2(down, O_CLOEXEC) != 0 || pipe2(up, O_CLOEXEC) != 0)
-    throw Error(ErrorKind::io, "T0000", "no pipe to the emulator");
+    throw std::runtime_error("no pipe to the emulator");
   posix_spawn_file_actions_t actions;
   posix_spawn_file_actions_init(&actions);
   posix_spawn_file_actions_adddup2(&actions, down[0], STDIN_FILENO);
@@ -54,7 +55,7 @@ void Emulator::start() {
   from_ = up[0];
   if (failure != 0) {
     pid_ = -1;
-    throw Error(ErrorKind::io, "T0000", "the emulator does not start: " + command_);
+    throw std::runtime_error("the emulator does not start: " + command_);
   }
 }
 
@@ -130,7 +131,7 @@ std::vector<NDArray> Emulator::run_model(const std::string& path, std::span<cons
     stop();
     wrong = "the model ended the emulator";
   }
-  if (!wrong.empty()) throw Error(ErrorKind::model, "T0000", wrong);
+  if (!wrong.empty()) throw std::runtime_error(wrong);
   return out;
 }
 

@@ -26,7 +26,7 @@ class Emulator {
   KernelResult run_kernel(const std::string& shared_object, const std::string& symbol,
                           const std::vector<NDArray>& arrays, const std::vector<int64_t>& scalars,
                           int64_t chunk, int64_t fail_above);
-  /// The results of an artifact; Error "T0000" with what the runtime there said.
+  /// The results of an artifact; an exception with what the runtime there said.
   std::vector<NDArray> run_model(const std::string& path, std::span<const NDArray> inputs);
 
  private:

@@ -10,6 +10,7 @@
 #include <map>
 
 #include "base/diagnostic.h"
+#include "codegen/c/c_program.h"
 #include "ir/tir.h"
 #include "ir/walk.h"
 #include "runtime/artifact.h"
