@@ -173,7 +173,7 @@ class StackCode {
   int64_t buffers_ = 0, variables_ = 0, labels_ = 0;
 };
 
-std::string text_of(const IRModule& lowered, const Target&, int) {
+std::string text_of(const IRModule& lowered, const Target&, int, const codegen::TextOptions&) {
   DiagnosticList problems;
   std::string text;
   for (const codegen::Kernel& kernel : codegen::collect_kernels(lowered)) {
@@ -190,12 +190,12 @@ std::string text_of(const IRModule& lowered, const Target&, int) {
 void register_stack_target() {
   codegen::register_code_generator(
       {.target = {.name = "stack", .doc = "text for a small stack machine"},
-       .check = [](const IRModule& lowered, const Target& target) { text_of(lowered, target, 0); },
+       .check = [](const IRModule& lowered, const Target& target) { text_of(lowered, target, 0, {}); },
        .texts =
            {{.name = "stack", .ending = ".stack", .doc = "text of the stack machine", .kernels = text_of}},
        .object = [](const IRModule& lowered, const Target& target, int opt_level, int) -> ObjectCode {
          ObjectCode out;
-         out.modules = {{"stack", text_of(lowered, target, opt_level)}};
+         out.modules = {{"stack", text_of(lowered, target, opt_level, {})}};
          return out;
        }});
 }

@@ -20,7 +20,12 @@ void register_foreign(const std::string& kind, const Function& make, const std::
   codegen::CodeGenerator generator;
   generator.target = {.name = kind, .doc = doc, .options = processor_options()};
   generator.check = [](const IRModule&, const Target&) {};
-  generator.texts = {{.name = kind, .ending = "." + kind, .doc = doc, .kernels = code}};
+  generator.texts = {
+      {.name = kind,
+       .ending = "." + kind,
+       .doc = doc,
+       .kernels = [code](const IRModule& lowered, const Target& target, int opt_level,
+                         const codegen::TextOptions&) { return code(lowered, target, opt_level); }}};
   generator.object = [kind, code](const IRModule& lowered, const Target& target, int opt_level, int) {
     ObjectCode out;
     out.modules.push_back({kind, code(lowered, target, opt_level)});

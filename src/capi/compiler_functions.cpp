@@ -117,9 +117,16 @@ EmitKind find_emit_kind(const std::string& name) {
 
 AttrMap emit_kinds_function(const NoRequest&) {
   json list = json::array();
-  for (const EmitKind& k : all_emit_kinds())
-    list.push_back(
-        {{"name", k.name}, {"ending", k.ending}, {"doc", k.doc}, {"target", k.target}, {"text", k.is_text}});
+  for (const EmitKind& k : all_emit_kinds()) {
+    json options = json::array();
+    for (const codegen::TextOption& o : k.options) options.push_back({{"name", o.name}, {"doc", o.doc}});
+    list.push_back({{"name", k.name},
+                    {"ending", k.ending},
+                    {"doc", k.doc},
+                    {"target", k.target},
+                    {"text", k.is_text},
+                    {"options", options}});
+  }
   return reply_json({{"kinds", list}});
 }
 
@@ -157,7 +164,8 @@ void emit_module(AttrMap& reply, const CompileRequest& r, const IRModule& module
 
 /// What was compiled, as the request wants it.
 void emit_compiled(AttrMap& reply, const CompileRequest& r, Compiled compiled, const std::string& system,
-                   CompileCache& cache, const std::vector<std::string>& files) {
+                   const codegen::TextOptions& emit_as, CompileCache& cache,
+                   const std::vector<std::string>& files) {
   reply.set("bytes", int64_t(0));
   if (r.emit == "jit") {
     const Artifact stored = cache.store(compiled, files);
@@ -166,7 +174,7 @@ void emit_compiled(AttrMap& reply, const CompileRequest& r, Compiled compiled, c
   } else if (is_module_text(r.emit)) {
     emit_module(reply, r, r.emit == "tir" ? compiled.lowered : compiled.planned, {});
   } else if (r.output.empty()) {
-    const std::string text = emit_text(r.emit, compiled, system);
+    const std::string text = emit_text(r.emit, compiled, system, emit_as);
     reply.set("bytes", int64_t(text.size()));
     reply.set("text", text);
   } else {
@@ -221,8 +229,14 @@ AttrMap compile_function(const CompileRequest& r) {
   options.code = kind.code;
   options.target = to_json(target_for(r.emit, target_of(r)));
   options.debug_file = debug_file_of(r, kind, target_of(options));
-  if (!r.system.empty()) options.symbol_prefix = r.system + "_";
   const std::string system = system_name_of(r, kind);
+  const codegen::TextOptions emit_as = emit_options(kind, r.emit_options.vec());
+  const auto prefix = emit_as.find("prefix");
+  if (prefix != emit_as.end() && !r.system.empty())
+    fail("T0921", "a system library's names begin with its own name", "--emit-option",
+         "leave out prefix, or --system-lib", ErrorKind::usage);
+  if (!r.system.empty()) options.symbol_prefix = r.system + "_";
+  if (prefix != emit_as.end()) options.symbol_prefix = prefix->second + "_";
   std::unique_ptr<PassInstrument> checker;
   if (r.verify) {
     VerifyPassesOptions how;
@@ -247,7 +261,7 @@ AttrMap compile_function(const CompileRequest& r) {
       Compiled compiled = compile(std::move(module), options);
       reply.set("passes", timings_json(compiled.timings).dump());
       reply.set("overrides", Any(overrides_of(compiled.executable.metadata)));
-      emit_compiled(reply, r, std::move(compiled), system, cache, files);
+      emit_compiled(reply, r, std::move(compiled), system, emit_as, cache, files);
     }
   }
   reply.set("compile_ms", ms_since(start));

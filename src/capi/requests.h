@@ -32,6 +32,7 @@ struct LoadRequest : Object {
 struct CompileRequest : CompileSettings {
   std::string model, emit = "artifact", output, stage, function, system, cache;
   ObjectRef module;
+  Array<std::string> emit_options;
   bool verify = false, debug_info = false;
   Array<Any> verify_inputs;
   Function progress, cancelled, print, note;
@@ -49,6 +50,7 @@ struct CompileRequest : CompileSettings {
         .add("debug_info", &R::debug_info,
              "of a file with machine code: its instructions have the lines of OUTPUT.kernels.tir, written "
              "beside it")
+        .add("emit_options", &R::emit_options, "\"NAME=VALUE\" of the kind that is emitted")
         .add("cache", &R::cache, "a folder of compiled models, or \"default\"; empty: none")
         .add("verify", &R::verify, "run the model around every pass")
         .add("verify_inputs", &R::verify_inputs, "what it is run on; empty: drawn values")

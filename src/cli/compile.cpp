@@ -17,6 +17,7 @@ namespace {
 struct CompileVerbOptions {
   ModelOptions model;
   std::string out, emit = "artifact", stage, function, system;
+  std::vector<std::string> emit_options;
   bool debug_info = false;
 };
 
@@ -35,9 +36,17 @@ json emit_kind(const std::string& name) {
 
 std::string help_on_kinds() {
   std::vector<std::string> names;
-  for (const json& kind : emit_kinds()) names.push_back(kind.at("name"));
-  return fmt::format("Kinds: {}\nExample: tenon compile model.onnx -o model.so && tenon bench model.so",
-                     fmt::join(names, ", "));
+  std::string choices;
+  for (const json& kind : emit_kinds()) {
+    names.push_back(kind.at("name"));
+    for (const json& option : kind.at("options"))
+      choices += fmt::format("\n  {}: {}={}", kind.at("name").get<std::string>(),
+                             option.at("name").get<std::string>(), option.at("doc").get<std::string>());
+  }
+  return fmt::format(
+      "Kinds: {}\nOptions of kinds:{}\n\nExample:\n  tenon compile model.onnx -o model.so && tenon bench "
+      "model.so",
+      fmt::join(names, ", "), choices);
 }
 
 void compile_verb(const CompileVerbOptions& o, Console& console) {
@@ -62,6 +71,7 @@ void compile_verb(const CompileVerbOptions& o, Console& console) {
   request.function = o.function;
   request.system = o.system;
   request.debug_info = o.debug_info;
+  for (const std::string& option : o.emit_options) request.emit_options.push_back(option);
   request.output = out == "-" ? "" : out;
   const AttrMap reply = call_compiler("compile", request);
   console.end_progress();
@@ -111,8 +121,10 @@ void add_compile(CLI::App& app, Console& console) {
   verb->add_option("--system-lib", options->system,
                    "obj or c that registers itself as system:NAME when linked in")
       ->type_name("NAME");
-  verb->add_option("--stage", options->stage,
-                   "tir, dot, svg or png of the module behind this pass (or: import)")
+  verb->add_option("--emit-option", options->emit_options,
+                   "how it is written, repeatable (tenon compile --help)")
+      ->type_name("NAME=VALUE");
+  verb->add_option("--stage", options->stage, "tir, dot, svg or png of the module behind this pass (or: import)")
       ->type_name("PASS");
   verb->add_option("--function", options->function, "dot, svg or png of this function alone, with --stage")
       ->type_name("NAME");

@@ -4,6 +4,7 @@
 // it; the pipeline asks for the code generator of a target and knows none by its name.
 #pragma once
 #include <functional>
+#include <map>
 #include <memory>
 #include <string>
 #include <vector>
@@ -26,14 +27,27 @@ struct ObjectCode {
 
 namespace codegen {
 
+/// A choice in how a text is written: `--emit-option NAME=VALUE`.
+struct TextOption {
+  std::string name, doc;  ///< "alignment"; one line, with the values it takes
+  bool (*accepts)(const std::string& value) = nullptr;
+};
+using TextOptions = std::map<std::string, std::string>;  ///< those that are given; a generator has defaults
+
 /// Kernels as text: a kind of `tenon compile --emit`, and a file of `--dump`.
 struct CodeText {
   std::string name, ending, doc;  ///< "asm", ".s", "assembly"
-  std::function<std::string(const IRModule& lowered, const Target& target, int opt_level)> kernels;
+  std::function<std::string(const IRModule& lowered, const Target& target, int opt_level,
+                            const TextOptions& options)>
+      kernels;
   /// What stands behind the kernels so that the text is the whole model, registered with the runtime as
   /// `system` when that is no empty name; null: there is no such text.
-  std::string (*model)(const Executable& executable, const IRModule& lowered,
-                       const std::string& system) = nullptr;
+  std::string (*model)(const Executable& executable, const IRModule& lowered, const std::string& system,
+                       const TextOptions& options) = nullptr;
+  /// A header for who includes it, put beside a file of the text; "" where there is nothing to declare.
+  std::string (*header)(const Executable& executable, const std::string& system,
+                        const TextOptions& options) = nullptr;
+  std::vector<TextOption> options = {};
 };
 
 /// What object code is linked as.

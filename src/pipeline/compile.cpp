@@ -154,7 +154,7 @@ void dump_code(const Compiled& compiled, const CodeGenerator& generator, const P
   std::string_view step = "codegen";
   for (const codegen::CodeText& text : generator.texts) {
     dump_text(fmt::format("{}/{:02}_{}{}", context.dump_dir, number++, step, text.ending),
-              text.kernels(compiled.lowered, compiled.target, compiled.opt_level));
+              text.kernels(compiled.lowered, compiled.target, compiled.opt_level, {}));
     step = generator.library;
   }
 }

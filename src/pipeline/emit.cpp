@@ -12,6 +12,7 @@
 #include <cstring>
 #include <filesystem>
 
+#include "base/nearest.h"
 #include "codegen/vm/graph_json.h"
 #include "runtime/artifact.h"
 
@@ -24,6 +25,9 @@ using codegen::LinkedAs;
 using codegen::linker_for;
 
 std::vector<EmitKind> emit_kinds() {
+  const codegen::TextOption prefix{"prefix",
+                                   "of the names that the file defines: letters, digits and _ (tenon)",
+                                   [](const std::string& v) { return !v.empty() && v == system_name(v); }};
   std::vector<EmitKind> out{{.name = "artifact",
                              .ending = ".so",
                              .doc = "the compiled model, for `tenon run` and the runtime library",
@@ -35,7 +39,8 @@ std::vector<EmitKind> emit_kinds() {
                              .doc = "one relocatable object",
                              .code = CodeForm::objects,
                              .is_text = false,
-                             .registers = true},
+                             .registers = true,
+                             .options = {prefix}},
                             {.name = "exe",
                              .ending = "",
                              .doc = "a program that reads and writes .npy files",
@@ -47,12 +52,34 @@ std::vector<EmitKind> emit_kinds() {
                              .doc = "the graph of operators of a straight-line model",
                              .whole_model = true}};
   for (const CodeGenerator* g : codegen::code_generators())
-    for (const CodeText& t : g->texts)
+    for (const CodeText& t : g->texts) {
       out.push_back({.name = t.name,
                      .ending = t.ending,
                      .doc = t.doc,
                      .target = g->target.name,
-                     .registers = t.model != nullptr});
+                     .registers = t.model != nullptr,
+                     .options = t.options});
+      if (t.model) out.back().options.push_back(prefix);
+    }
+  return out;
+}
+
+codegen::TextOptions emit_options(const EmitKind& kind, const std::vector<std::string>& given) {
+  codegen::TextOptions out;
+  for (const std::string& text : given) {
+    const size_t equals = std::min(text.find('='), text.size());
+    const std::string name = text.substr(0, equals), value = text.substr(std::min(equals + 1, text.size()));
+    const auto option = std::ranges::find(kind.options, name, &codegen::TextOption::name);
+    std::vector<std::string> names;
+    for (const codegen::TextOption& o : kind.options) names.push_back(o.name);
+    if (option == kind.options.end())
+      fail("T0970", fmt::format("the output {} has no option `{}`", kind.name, name), "--emit-option",
+           names.empty() ? "it has none" : did_you_mean(name, names, "its options are "), ErrorKind::usage);
+    if (!option->accepts(value))
+      fail("T0970", fmt::format("the option {} takes no value `{}`", name, value), "--emit-option",
+           name + ": " + option->doc, ErrorKind::usage);
+    out[name] = value;
+  }
   return out;
 }
 
@@ -75,6 +102,12 @@ Target target_for(const std::string& kind, const Target& target) {
 }
 
 Artifact jit_artifact(const Compiled& compiled) {
+  auto machine = [](const std::string& triple) { return triple.substr(0, triple.find('-')); };
+  const std::string made_for = machine(compiled.executable.needs.triple),
+                    here = machine(host_target()->triple);
+  if (!made_for.empty() && made_for != here)
+    fail("T0603", fmt::format("code for {} does not run on {}", made_for, here), {},
+         "write an artifact with `tenon compile` and run it on that machine");
   std::string missing;
   for (const std::string& f : missing_features(compiled.executable.needs))
     missing += (missing.empty() ? "" : ", ") + f;
@@ -122,7 +155,7 @@ codegen::SystemLibrary system_library(const Compiled& compiled, const std::strin
   out.kernels.erase(std::unique(out.kernels.begin(), out.kernels.end()), out.kernels.end());
   return out;
 }
-constexpr const char* kHeader = R"(/* SPDX-License-Identifier: Apache-2.0
+constexpr const char* kSystemHeader = R"(/* SPDX-License-Identifier: Apache-2.0
  * The model `{0}`, linked into a program with libtenon_runtime: tenon_artifact_load("system:{0}", 0, &model). */
 #pragma once
 #include <stdint.h>
@@ -136,6 +169,48 @@ int32_t tenon_register_{0}(void);
 #endif
 )";
 
+/// What an object of kernels alone defines.
+std::string kernels_header(const Compiled& compiled) {
+  std::string out = R"(/* SPDX-License-Identifier: Apache-2.0
+ * Kernels compiled by Tenon. `buffers`: the data of every tensor, inputs before outputs; `scalars`: sizes and
+ * numbers in the order of the parameters, floats as the bits of a double; `context`: what the runtime offers.
+ * Each returns 0, 1 + k when its assertion k fails, or -1 when out of memory. */
+#pragma once
+#include <stdint.h>
+#ifdef __cplusplus
+extern "C" {
+#endif
+#ifndef TENON_KERNEL_ABI
+)" + fmt::format("#define TENON_KERNEL_ABI {}\n", TENON_KERNEL_ABI) +
+                    R"(struct TenonKernelContext;
+typedef int32_t (*TenonParallelBody)(void* closure, int64_t begin, int64_t end, const struct TenonKernelContext* context);
+typedef struct TenonKernelContext {
+  int32_t (*parallel_for)(const struct TenonKernelContext* context, TenonParallelBody body, void* closure, int64_t extent,
+                          int64_t cost);
+  void* (*workspace)(const struct TenonKernelContext* context, int64_t bytes);
+  void (*workspace_release)(const struct TenonKernelContext* context, void* memory);
+  void* runtime;
+} TenonKernelContext;
+typedef int32_t (*TenonKernel)(void* const* buffers, const int64_t* scalars, const TenonKernelContext* context);
+#endif
+)";
+  for (const std::string& symbol : compiled.object.symbols)
+    out += fmt::format(
+        "int32_t {}(void* const* buffers, const int64_t* scalars, const TenonKernelContext* context);\n",
+        symbol);
+  return out + "#ifdef __cplusplus\n}\n#endif\n";
+}
+
+/// The header beside a file of that kind; "" when it has none.
+std::string header_of(const std::string& kind, const Compiled& compiled, const std::string& system,
+                      const codegen::TextOptions& options) {
+  if (kind == "obj") return system.empty() ? kernels_header(compiled) : fmt::format(kSystemHeader, system);
+  const CodeText* text = find_text(code_generator(compiled.target), kind);
+  if (!text || !text->model) return {};
+  if (!system.empty()) return fmt::format(kSystemHeader, system);
+  return text->header ? text->header(compiled.executable, system, options) : "";
+}
+
 }  // namespace
 
 std::string system_name(const std::string& path) {
@@ -145,7 +220,8 @@ std::string system_name(const std::string& path) {
   return out.empty() || std::isdigit(static_cast<unsigned char>(out[0])) ? "m" + out : out;
 }
 
-std::string emit_text(const std::string& kind, const Compiled& compiled, const std::string& system) {
+std::string emit_text(const std::string& kind, const Compiled& compiled, const std::string& system,
+                      const codegen::TextOptions& options) {
   if (kind == "obj" && system.empty())
     return linker_for(compiled.target).link(compiled.object, compiled.target, LinkedAs::object, nullptr);
   if (kind == "obj" || kind == "exe") {
@@ -156,21 +232,21 @@ std::string emit_text(const std::string& kind, const Compiled& compiled, const s
   }
   if (kind == "json") return graph_json(compiled.executable);
   if (const CodeText* text = find_text(code_generator(compiled.target), kind))
-    return text->kernels(compiled.lowered, compiled.target, compiled.opt_level) +
-           (text->model ? text->model(compiled.executable, compiled.lowered, system) : "");
+    return text->kernels(compiled.lowered, compiled.target, compiled.opt_level, options) +
+           (text->model ? text->model(compiled.executable, compiled.lowered, system, options) : "");
   fail("T0920", fmt::format("the target {} emits nothing of the kind `{}`", compiled.target->kind, kind), {},
        "`tenon compile --help` lists the kinds", ErrorKind::usage);
 }
 
 int64_t write_emitted(const std::string& kind, const std::string& path, const Compiled& compiled,
-                      const std::string& system) {
+                      const std::string& system, const codegen::TextOptions& options) {
   if (kind == "artifact") {
     write_artifact(path, compiled.executable, shared_code(compiled));
     std::error_code device;  // has no size
     const auto bytes = std::filesystem::file_size(path, device);
     return device ? 0 : int64_t(bytes);
   }
-  const std::string text = emit_text(kind, compiled, system);
+  const std::string text = emit_text(kind, compiled, system, options);
   write_text_file(path, text);
   if (kind == "exe") {
     using std::filesystem::perms;
@@ -180,9 +256,8 @@ int64_t write_emitted(const std::string& kind, const std::string& path, const Co
     if ((readers & perms::others_read) != perms::none) runs |= perms::others_exec;
     std::filesystem::permissions(path, runs, std::filesystem::perm_options::add);
   }
-  if (kind == "obj" && !system.empty())
-    write_text_file(std::filesystem::path(path).replace_extension(".h").string(),
-                    fmt::format(kHeader, system));
+  if (const std::string header = header_of(kind, compiled, system, options); !header.empty())
+    write_text_file(std::filesystem::path(path).replace_extension(".h").string(), header);
   return int64_t(text.size());
 }
 

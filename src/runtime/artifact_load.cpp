@@ -24,6 +24,8 @@ namespace {
 constexpr uint16_t kMachine = EM_X86_64;
 #elif defined(__aarch64__)
 constexpr uint16_t kMachine = EM_AARCH64;
+#elif defined(__riscv)
+constexpr uint16_t kMachine = EM_RISCV;
 #else
 constexpr uint16_t kMachine = EM_NONE;
 #endif

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Which CPU features an artifact needs and this machine lacks. Names are those of /proc/cpuinfo.
 #include <fcntl.h>
+#if defined(__aarch64__) || defined(__riscv)
+#include <sys/auxv.h>
+#endif
 #include <unistd.h>
 
 #include <string>
@@ -10,6 +13,30 @@
 namespace tenon {
 namespace {
 
+#if defined(__aarch64__) || defined(__riscv)
+/// The features of this machine, each between spaces, as the kernel tells a process.
+std::string detect() {
+  const unsigned long first = getauxval(AT_HWCAP);
+  std::string words = " ";
+#if defined(__aarch64__)
+  const unsigned long second = getauxval(AT_HWCAP2);
+  constexpr struct {
+    const char* name;
+    bool second;
+    int bit;  ///< HWCAP_… and HWCAP2_… of the kernel's interface
+  } known[] = {{"asimd", false, 1},
+               {"asimdhp", false, 10},
+               {"asimddp", false, 20},
+               {"i8mm", true, 13},
+               {"bf16", true, 14}};
+  for (const auto& f : known)
+    if (((f.second ? second : first) >> f.bit) & 1) words += std::string(f.name) + " ";
+#else
+  if ((first >> ('v' - 'a')) & 1) words += "v ";  // a bit for each letter
+#endif
+  return words;
+}
+#else
 /// Only the first processor's record is read: the file has one for each of hundreds.
 std::string first_record() {
   std::string text;
@@ -26,11 +53,8 @@ std::string first_record() {
 std::string detect() {
   std::string words;
   const std::string text = first_record();
-  for (std::string_view key : {"\nflags", "\nFeatures"}) {
-    const size_t colon = text.find(':', text.find(key));
-    if (colon == text.npos) continue;
+  if (const size_t colon = text.find(':', text.find("\nflags")); colon != text.npos)
     words = text.substr(colon + 1, text.find('\n', colon) - colon - 1) + " ";
-  }
 #if defined(__x86_64__)
   // Without /proc the compiler's own detection stands in; it also knows whether the system saves the
   // registers.
@@ -59,6 +83,7 @@ std::string detect() {
   if (words.find(" pni ") != words.npos) words += "sse3 ";
   return words;
 }
+#endif
 
 }  // namespace
 

@@ -7,6 +7,8 @@
 namespace tenon {
 
 inline bool is_arm(const Target& t) { return t->triple.starts_with("aarch64"); }
+inline bool is_riscv(const Target& t) { return t->triple.starts_with("riscv64"); }
+inline bool is_x86(const Target& t) { return t->triple.empty() || t->triple.starts_with("x86_64"); }
 
 /// float16 from and to float32, every value exact or rounded once.
 inline bool converts_f16(const Target& t) {

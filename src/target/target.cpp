@@ -3,6 +3,7 @@
 #include "target/target.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <sched.h>
 
 #include <algorithm>
@@ -10,6 +11,7 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 #include <set>
+#include <span>
 #include <sstream>
 
 #include "base/define_type.h"
@@ -23,7 +25,9 @@ namespace {
 // What code generation or scheduling can make use of, in /proc/cpuinfo's spelling. AArch64 multiplies and
 // adds in one rounding always.
 constexpr std::string_view arm_features[] = {"asimd", "asimdhp", "asimddp", "i8mm", "bf16"};
-constexpr std::string_view known_features[] = {
+// RISC-V: the vector extension, whose registers have 128 bits or more. The rest is RV64GC, which Linux needs.
+constexpr std::string_view riscv_features[] = {"v"};
+constexpr std::string_view x86_features[] = {
     "sse3",        "ssse3",       "sse4_1",      "sse4_2",   "popcnt",   "avx",      "avx2",     "fma",
     "f16c",        "bmi1",        "bmi2",        "avx512f",  "avx512bw", "avx512cd", "avx512dq", "avx512vl",
     "avx512_vnni", "avx512_bf16", "avx512_fp16", "avx_vnni", "amx_tile", "amx_int8", "amx_bf16"};
@@ -86,8 +90,29 @@ std::string tuning_name(const CpuInfo& info, const TargetNode& t) {
   return "x86-64";
 }
 
+/// A kind of processor by the first word of its triples.
+struct Architecture {
+  std::string_view name, triple;
+  std::span<const std::string_view> features;
+};
+constexpr Architecture architectures[] = {{"x86_64", "x86_64-unknown-linux-gnu", x86_features},
+                                          {"aarch64", "aarch64-unknown-linux-gnu", arm_features},
+                                          {"riscv64", "riscv64-unknown-linux-gnu", riscv_features}};
+/// Null for one that there is no code generator for.
+const Architecture* architecture_of(std::string_view triple) {
+  const std::string_view name = triple.empty() ? "x86_64" : triple.substr(0, triple.find('-'));
+  const auto it = std::ranges::find(architectures, name, &Architecture::name);
+  return it == std::end(architectures) ? nullptr : it;
+}
+
 /// What follows from the features.
 void derive(TargetNode* t) {
+  if (!architecture_of(t->triple) || architecture_of(t->triple)->name != "x86_64") {
+    t->fma = true;
+    t->vector_bits = 128;
+    t->vector_registers = 32;
+    return;
+  }
   t->fma = t->has("fma") || t->has("avx512f");
   t->vector_bits = t->has("avx512vl") ? 512 : t->has("avx2") ? 256 : 128;
   t->vector_registers = t->has("avx512vl") ? 32 : 16;
@@ -115,15 +140,18 @@ void check_record(const TargetNode& t, const std::string& where, DiagnosticList*
       wrong(fmt::format("`{}` is {}, not between {} and {}", name, value, low, high));
   };
   if (!find_target_kind(t.kind)) wrong(fmt::format("target `{}` is not built into this version", t.kind));
-  const bool arm = t.triple.starts_with("aarch64-");
-  if (!t.triple.empty() && !arm && !t.triple.starts_with("x86_64-"))
+  const Architecture* architecture = architecture_of(t.triple);
+  if (!architecture) {
     wrong(fmt::format("there is no code generator for `{}`", t.triple));
+    architecture = &architectures[0];
+  }
+  const bool x86 = architecture == &architectures[0];
   if (t.cpu.size() > 64 || t.cpu.find_first_not_of("abcdefghijklmnopqrstuvwxyz0123456789-_.") != t.cpu.npos)
     wrong("`cpu` is no name of a processor");
   for (const std::string& f : t.features)
-    if (arm ? std::find(std::begin(arm_features), std::end(arm_features), f) == std::end(arm_features)
-            : std::find(std::begin(known_features), std::end(known_features), f) == std::end(known_features))
-      wrong(fmt::format("there is no feature `{}`{}", f, arm ? " of AArch64" : ""));
+    if (std::ranges::find(architecture->features, f) == architecture->features.end())
+      wrong(
+          fmt::format("there is no feature `{}`{}", f, x86 ? "" : fmt::format(" of {}", architecture->name)));
   for (const std::string& l : t.libs)
     if (!library_names().count(l)) wrong(fmt::format("no operator is computed by a library `{}`", l));
   const int64_t widest = t.has("avx512f") ? 512 : t.has("avx2") || t.has("avx") ? 256 : 128;
@@ -133,9 +161,9 @@ void check_record(const TargetNode& t, const std::string& where, DiagnosticList*
     wrong(fmt::format("`vector_bits` is {}, but the features allow {}", t.vector_bits, widest));
   if (t.vector_registers != 16 && t.vector_registers != 32)
     wrong(fmt::format("`vector_registers` is {}, not 16 or 32", t.vector_registers));
-  else if (t.vector_registers == 32 && !arm && !t.has("avx512f"))
+  else if (t.vector_registers == 32 && x86 && !t.has("avx512f"))
     wrong("`vector_registers` is 32, but the features have 16");
-  if (t.fma && !arm && !t.has("fma") && !t.has("avx512f")) wrong("`fma` is true, but the features lack it");
+  if (t.fma && x86 && !t.has("fma") && !t.has("avx512f")) wrong("`fma` is true, but the features lack it");
   between("l1d_bytes", t.l1d_bytes, 1 << 10, 1 << 30);
   between("l2_bytes", t.l2_bytes, t.l1d_bytes, int64_t(1) << 36);
   between("l3_bytes", t.l3_bytes, 0, int64_t(1) << 40);
@@ -168,8 +196,9 @@ Target read_record(const std::string& path) {
 
 struct NamedCpu {
   std::string_view name;
-  int level;
+  int level;  ///< of x86-64
   std::initializer_list<std::string_view> more;
+  std::string_view architecture = "x86_64";
 };
 const NamedCpu named_cpus[] = {
     {"x86-64", 1, {}},
@@ -185,7 +214,12 @@ const NamedCpu named_cpus[] = {
     {"icelake-server", 4, {"avx512_vnni"}},
     {"sapphirerapids",
      4,
-     {"avx512_vnni", "avx512_bf16", "avx512_fp16", "avx_vnni", "amx_tile", "amx_int8", "amx_bf16"}}};
+     {"avx512_vnni", "avx512_bf16", "avx512_fp16", "avx_vnni", "amx_tile", "amx_int8", "amx_bf16"}},
+    {"cortex-a72", 0, {"asimd"}, "aarch64"},
+    {"cortex-a76", 0, {"asimd", "asimdhp", "asimddp"}, "aarch64"},
+    {"neoverse-n1", 0, {"asimd", "asimdhp", "asimddp"}, "aarch64"},
+    {"neoverse-v1", 0, {"asimd", "asimdhp", "asimddp", "i8mm", "bf16"}, "aarch64"},
+    {"generic-rv64", 0, {}, "riscv64"}};
 
 }  // namespace
 
@@ -205,7 +239,7 @@ Target host_target() {
     TargetNode* t = target.edit();
     t->triple = "x86_64-unknown-linux-gnu";
     const CpuInfo info = read_cpuinfo();
-    for (std::string_view f : known_features)
+    for (std::string_view f : x86_features)
       if (info.flags.count(std::string(f))) t->features.push_back(std::string(f));
     derive(t);
     t->cpu = tuning_name(info, *t);
@@ -246,9 +280,11 @@ std::vector<std::string_view> kind_names() {
 
 void set_processor(Target& target, const std::string& name) {
   if (name == "native") return;
+  const Architecture* architecture = architecture_of(target->triple);
   const NamedCpu* cpu = nullptr;
   std::vector<std::string_view> all{"native"};
   for (const NamedCpu& c : named_cpus) {
+    if (!architecture || c.architecture != architecture->name) continue;
     if (c.name == name) cpu = &c;
     all.push_back(c.name);
   }
@@ -261,6 +297,47 @@ void set_processor(Target& target, const std::string& name) {
   add_level(t, cpu->level);
   for (std::string_view f : cpu->more) t->features.push_back(std::string(f));
   derive(t);
+}
+
+/// Another kind of processor, with what every one of the kind has.
+void set_triple(Target& target, const std::string& triple) {
+  const Architecture* architecture = architecture_of(triple);
+  std::vector<std::string_view> all;
+  for (const Architecture& a : architectures) all.push_back(a.triple);
+  const bool linux_alone = architecture && triple.find("-linux") != triple.npos;
+  if (!linux_alone)
+    fail("T0901", fmt::format("there is no code generator for `{}`", triple), {},
+         did_you_mean(triple, all, "triples: "), ErrorKind::usage);
+  TargetNode* t = target.edit();
+  t->triple = architecture->triple;
+  t->features = {};
+  t->cpu = architecture->name == "x86_64"    ? "x86-64"
+           : architecture->name == "aarch64" ? "generic"
+                                             : "generic-rv64";
+  if (architecture->name == "aarch64") t->features.push_back("asimd");
+  derive(t);
+}
+
+/// "+NAME" adds a feature, "-NAME" takes one away.
+void change_features(Target& target, const std::string& list) {
+  std::istringstream words(list);
+  const Architecture* architecture = architecture_of(target->triple);
+  CHECK(architecture, "a target of no known kind of processor");
+  for (std::string word; std::getline(words, word, ',');) {
+    const std::string name = word.substr(word.empty() ? 0 : 1);
+    const bool known = std::ranges::find(architecture->features, name) != architecture->features.end();
+    if (!known || (word[0] != '+' && word[0] != '-'))
+      fail("T0901", fmt::format("`{}` adds or takes away no feature", word), {},
+           fmt::format("write +NAME or -NAME, of {}", fmt::join(architecture->features, ", ")),
+           ErrorKind::usage);
+    std::vector<std::string> features = target->features.vec();
+    std::erase(features, name);
+    if (word[0] == '+') features.push_back(name);
+    TargetNode* t = target.edit();
+    t->features = {};
+    for (const std::string& f : features) t->features.push_back(f);
+    derive(t);
+  }
 }
 
 void add_libraries(Target& target, const std::string& list) {
@@ -279,7 +356,9 @@ void add_libraries(Target& target, const std::string& list) {
 void register_target_library(const std::string& name) { library_names().insert(name); }
 
 std::vector<TargetOption> processor_options() {
-  return {{"mcpu", "the processor to compile for: native, x86-64-v3, znver4, …", set_processor},
+  return {{"mtriple", "another kind of processor: aarch64-linux-gnu, riscv64-linux-gnu", set_triple},
+          {"mcpu", "the processor to compile for: native, x86-64-v3, znver4, cortex-a76, …", set_processor},
+          {"mattr", "features with and without: +asimddp, +v, -avx512f, …", change_features},
           {"libs", "libraries that may compute operators: cblas", add_libraries}};
 }
 
@@ -316,7 +395,10 @@ Target parse_target(std::string_view text) {
 }
 
 std::string to_string(const Target& target) {
-  std::string text = target->kind + (target->cpu.empty() ? "" : " -mcpu=" + target->cpu);
+  std::string text = target->kind;
+  if (const Architecture* a = architecture_of(target->triple); a && a != &architectures[0])
+    text += fmt::format(" -mtriple={}", target->triple);
+  text += target->cpu.empty() ? "" : " -mcpu=" + target->cpu;
   for (size_t i = 0; i < target->libs.size(); ++i) text += (i ? "," : " -libs=") + target->libs[i];
   return text;
 }

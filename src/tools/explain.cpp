@@ -384,7 +384,7 @@ KernelExplanation explain_one(const IRModule& module, const std::string& name, c
   const std::string symbol = kernel->attrs.at("global_symbol").as<std::string>();
   const bool arm = target->triple.starts_with("aarch64");
   for (const codegen::MachineFunction& m : listing)
-    if (m.kernel == symbol) find_loops(m, arm, out.machine);
+    if (m.kernel == symbol && !target->triple.starts_with("riscv")) find_loops(m, arm, out.machine);
   // How many iterations of the program one round of the machine does, told by the arithmetic in both.
   std::vector<double> flop(numbers.size(), 0);
   pre_order(kernel->body, [&](const ObjectRef& n) {

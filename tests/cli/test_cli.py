@@ -314,11 +314,130 @@ def main(p: R.Tuple(R.Tensor((), "int64"), R.Tensor((), "int64"))) -> R.Tensor((
         for kind, sign in (("asm", ".globl"), ("llvm", "define"), ("c", "int32_t"), ("tir", "@T.prim_func"), ("dot", "digraph"), ("json", "arg_nodes")):
             self.ok("compile", self.module, "--emit", kind, "-o", self.tmp / "out.txt")
             self.assertIn(sign, (self.tmp / "out.txt").read_text(), kind)
-        self.ok("compile", self.module, "--emit", "obj", "-o", self.tmp / "out.o")
+        self.ok("compile", self.module, "--emit", "obj", "--emit-option", "prefix=net", "-o", self.tmp / "out.o")
         self.assertEqual((self.tmp / "out.o").read_bytes()[:4], b"\x7fELF")
+        header = (self.tmp / "out.h").read_text()
+        self.assertRegex(header, r"int32_t net_\w+\(void\* const\* buffers")
+        if shutil.which("cc"):
+            (self.tmp / "user.c").write_text('#include "out.h"\n#include "out.h"\n')
+            subprocess.run(["cc", "-std=c11", "-Wall", "-Wextra", "-Werror", "-fsyntax-only", self.tmp / "user.c"], check=True)
         self.assertIn("define", self.ok("compile", self.module, "--emit", "llvm", "-o", "-"))
 
-    @unittest.skipUnless(shutil.which("cc"), "no C compiler")
+    def run_as_c(self, text, inputs, options=(), name="tenon"):
+        """The module as C, through the strictest warnings of the compilers that are there; its first result as floats."""
+        (self.tmp / "small.tir").write_text(text)
+        args, files = [], []
+        for k, (key, shape, values) in enumerate(inputs):
+            npy(self.tmp / f"{key}.npy", shape, values)
+            args += ["-i", f"{key}=@{self.tmp / key}.npy"]
+            files.append(self.tmp / f"{key}.bin")
+            files[-1].write_bytes(array.array("f", values).tobytes())
+        self.ok("run", self.tmp / "small.tir", *args, "-o", self.tmp / "want")
+        self.ok("compile", self.tmp / "small.tir", "--emit", "c", "-o", self.tmp / "small.c", *options)
+        source = (self.tmp / "small.c").read_text()
+        self.assertIn(f"int32_t {name}_run(", source)
+        self.assertIn(f"int32_t {name}_run(", (self.tmp / "small.h").read_text())
+        for word in ("malloc", "calloc", "free("):
+            self.assertNotIn(word, source)
+        want = read_floats(self.tmp / "want" / "output_0.npy")
+        for compiler in ("gcc", "clang-22"):
+            if not shutil.which(compiler):
+                continue
+            subprocess.run([compiler, "-std=c11", "-O1", "-Wall", "-Wextra", "-Werror", "-DTENON_MAIN", self.tmp / "small.c", "-o",
+                            self.tmp / "small", "-lm"], check=True)
+            subprocess.run([self.tmp / "small", *files, self.tmp / "y.bin"], check=True)
+            got = array.array("f", (self.tmp / "y.bin").read_bytes())
+            self.assertEqual(len(got), len(want))
+            for a, b in zip(got, want):
+                self.assertAlmostEqual(a, b, places=5)
+        return source
+
+    @unittest.skipUnless(shutil.which("gcc"), "no C compiler")
+    def test_c_of_branches_and_calls(self):
+        text = """@I.ir_module
+class Module:
+    @R.function
+    def soft(x: R.Tensor((2, 3), "float32")) -> R.Tensor((2, 3), "float32"):
+        return R.nn.softmax(R.add(x, x), axis=-1)
+    @R.function
+    def main(x: R.Tensor((2, 3), "float32"), c: R.Tensor((), "float32")) -> R.Tensor((2, 3), "float32"):
+        positive = R.greater(c, R.const(0.0, "float32"))
+        a = Module.soft(x)
+        if positive:
+            y = Module.soft(a)
+        else:
+            y = R.negative(a)
+        return R.add(a, y)
+"""
+        x = ("x", (2, 3), [0.1, 2.0, -1.0, 0.5, 0.25, 3.0])
+        for c in (1.0, -1.0):
+            source = self.run_as_c(text, [x, ("c", (), [c])], ["--emit-option", "prefix=net", "--emit-option", "alignment=128"], "net")
+            self.assertIn("_Alignas(128)", source)
+            self.assertNotIn("tenon_run(", source)
+
+    @unittest.skipUnless(shutil.which("gcc"), "no C compiler")
+    def test_c_of_loops(self):
+        # States that change places, each in the arena.
+        text = """@R.function
+def main(x: R.Tensor((2, 3), "float32"), n: R.Tensor((), "float32")) -> R.Tensor((2, 3), "float32"):
+    z = R.negative(x)
+    @R.loop(x, z, n)
+    def s(a: R.Tensor((2, 3), "float32"), b: R.Tensor((2, 3), "float32"), k: R.Tensor((), "float32")):
+        with R.condition():
+            return R.greater(k, R.const(0.0, "float32"))
+        c = R.add(a, R.nn.softmax(b, axis=-1))
+        return (b, c, R.subtract(k, R.const(1.0, "float32")))
+    return R.add(R.multiply(s[0], R.const(2.0, "float32")), s[1])
+"""
+        # States inside a tuple, which are held in registers, and results of a function: memory that is still read is not used anew.
+        held = """@I.ir_module
+class Module:
+    @R.function
+    def soft(x: R.Tensor((2, 3), "float32")) -> R.Tensor((2, 3), "float32"):
+        return R.nn.softmax(R.add(x, x), axis=-1)
+    @R.function
+    def main(x: R.Tensor((2, 3), "float32"), n: R.Tensor((), "float32")) -> R.Tensor((2, 3), "float32"):
+        z = R.negative(x)
+        t = (x, z)
+        @R.loop(t, n)
+        def s(p: R.Tuple(R.Tensor((2, 3), "float32"), R.Tensor((2, 3), "float32")), k: R.Tensor((), "float32")):
+            with R.condition():
+                return R.greater(k, R.const(0.0, "float32"))
+            c = R.add(p[0], Module.soft(p[1]))
+            return ((p[1], c), R.subtract(k, R.const(1.0, "float32")))
+        q = s[0]
+        return R.add(R.multiply(q[0], R.const(2.0, "float32")), q[1])
+"""
+        x = ("x", (2, 3), [0.1, 2.0, -1.0, 0.5, 0.25, 3.0])
+        for n in (0.0, 1.0, 5.0):
+            self.run_as_c(text, [x, ("n", (), [n])])
+            self.assertIn("tenon_unused(", self.run_as_c(held, [x, ("n", (), [n])]))
+
+    def test_c_says_why_there_is_no_function(self):
+        text = """@R.function
+def main(x: R.Tensor(("n", 3), "float32")) -> R.Tensor(("n", 3), "float32"):
+    return R.nn.relu(x)
+"""
+        (self.tmp / "free.tir").write_text(text)
+        self.refused(3, "compile", self.tmp / "free.tir", "--emit", "c", "-o", self.tmp / "free.c", words=["T0924", "symbolic size"])
+        self.ok("compile", self.tmp / "free.tir", "--emit", "c", "-o", self.tmp / "free.c", "--emit-option", "entry=none")
+        self.assertNotIn("tenon_run(", (self.tmp / "free.c").read_text())
+        self.ok("compile", self.tmp / "free.tir", "--emit", "c", "-o", self.tmp / "free.c", "--system-lib", "free")
+        self.assertIn("No free_run: ", (self.tmp / "free.c").read_text())
+        self.refused(2, "compile", self.module, "--emit", "c", "--emit-option", "aligment=64", "-o", "-", words=["T0970", "did you mean `alignment`"])
+        self.refused(2, "compile", self.module, "--emit", "c", "--emit-option", "alignment=48", "-o", "-", words=["T0970", "power of two"])
+        self.refused(2, "compile", self.module, "--emit", "asm", "--emit-option", "alignment=64", "-o", "-", words=["T0970", "it has none"])
+
+    def test_other_processors(self):
+        for arch, machine in (("aarch64", 183), ("riscv64", 243)):
+            self.ok("compile", self.module, "--target", f"llvm -mtriple={arch}-linux-gnu", "-o", self.tmp / "other.so")
+            self.assertEqual((self.tmp / "other.so").read_bytes()[18], machine)
+            self.refused(3, "run", self.tmp / "other.so", words=["another kind of machine"])
+            self.refused(3, "run", self.module, "--target", f"llvm -mtriple={arch}-linux-gnu", words=["T0603", arch])
+        self.refused(2, "compile", self.module, "--target", "llvm -mtriple=sparc-linux-gnu", "-o", self.tmp / "other.so", words=["T0901"])
+        self.refused(2, "compile", self.module, "--target", "llvm -mattr=+v", "-o", self.tmp / "other.so", words=["T0901", "+v"])
+
+    @unittest.skipUnless(shutil.which("gcc"), "no C compiler")
     def test_c_with_static_memory_runs_alone(self):
         text = """@R.function
 def main(x: R.Tensor((2, 8), "float32")) -> R.Tensor((2, 4), "float32"):
@@ -326,24 +445,7 @@ def main(x: R.Tensor((2, 8), "float32")) -> R.Tensor((2, 4), "float32"):
     a = R.sum(R.exp(x), axis=[1], keepdims=True)
     return R.nn.softmax(R.multiply(a, w), axis=-1)
 """
-        (self.tmp / "small.tir").write_text(text)
-        npy(self.tmp / "x.npy", (2, 8), [0.05 * i for i in range(16)])
-        self.ok("run", self.tmp / "small.tir", "-i", f"x=@{self.tmp / 'x.npy'}", "-o", self.tmp / "want")
-        self.ok("compile", self.tmp / "small.tir", "--emit", "c", "-o", self.tmp / "small.c")
-        source = (self.tmp / "small.c").read_text()
-        self.assertIn("int32_t tenon_run(", source)
-        for word in ("malloc", "calloc", "free("):
-            self.assertNotIn(word, source)
-        subprocess.run(["cc", "-std=c11", "-O1", "-Wall", "-Wno-unused", "-DTENON_MAIN", self.tmp / "small.c", "-o",
-                        self.tmp / "small", "-lm"], check=True)
-        data = array.array("f", [0.05 * i for i in range(16)])
-        (self.tmp / "x.bin").write_bytes(data.tobytes())
-        subprocess.run([self.tmp / "small", self.tmp / "x.bin", self.tmp / "y.bin"], check=True)
-        got = array.array("f", (self.tmp / "y.bin").read_bytes())
-        want = read_floats(self.tmp / "want" / "output_0.npy")
-        self.assertEqual(len(got), len(want))
-        for a, b in zip(got, want):
-            self.assertAlmostEqual(a, b, places=5)
+        self.run_as_c(text, [("x", (2, 8), [0.05 * i for i in range(16)])])
 
     def test_profile_names_instructions(self):
         report = json.loads(self.ok("run", self.module, "--profile", "--json"))["profile"]
@@ -496,7 +598,7 @@ int main(void) {
 }
 """)
         lib = TENON.parent.parent / "lib"
-        subprocess.run(["cc", "-std=gnu11", "-Wall", "-Wno-unused", f"-I{SOURCE}/include", "main.c", "first.o", "second.o", "third.c", "-o", "program",
+        subprocess.run(["cc", "-std=gnu11", "-Wall", "-Wextra", "-Werror", f"-I{SOURCE}/include", "main.c", "first.o", "second.o", "third.c", "-o", "program",
                         f"-L{lib}", "-ltenon_runtime", f"-Wl,-rpath,{lib}", "-lm"], check=True, cwd=self.tmp)
         done = subprocess.run([self.tmp / "program"], capture_output=True, text=True)
         self.assertEqual((done.returncode, done.stdout), (0, "1 2 3 0 0 0 \n-1 -2 -3 4 5 6 \n1 2 3 0 0 0 \n"))

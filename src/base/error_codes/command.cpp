@@ -63,9 +63,14 @@ std::span<const ErrorCode> command_codes() {
       {"T0923", "it is not clear which tensor program is meant",
        "The module has no tensor program of the name, or several.", "Name it with --function NAME."},
       {"T0924", "this output cannot be made for the target or model",
-       "Executables are linked for this kind of machine only, objects are made by llvm, and C text holds "
-       "constants up to a limit.",
-       "Use `--emit obj --system-lib NAME` and the linker of that machine, or another target."},
+       "Executables are linked for this kind of machine only, objects are made by llvm. C text holds "
+       "constants up "
+       "to a limit, and its function runs what needs no heap: sizes that are known, no recursion, tensors "
+       "and "
+       "tuples.",
+       "Use `--emit obj --system-lib NAME` and the linker of that machine, or another target. For C give "
+       "sizes "
+       "with --dim, or write the kernels alone (--emit-option entry=none)."},
       {"T0925", "Graphviz is not installed", "SVG and PNG are drawn by its program `dot`.",
        "apt install graphviz, name it with TENON_DOT, or use --emit dot."},
       {"T0926", "the module has no such function to draw", "The name after --function is unknown.",
@@ -129,6 +134,9 @@ std::span<const ErrorCode> command_codes() {
       {"T0953", "an input cannot be bound to this value",
        "Its data type, rank or size differs, it is no tensor of numbers, or the model is compiled already.",
        "Give a tensor of the type that the message names; `tenon inspect MODEL` shows all."},
+      {"T0970", "an output is not written in this way",
+       "The kind of output has no option of that name, or the option does not take the value.",
+       "`tenon compile --help` lists the options of every kind."},
   };
   return codes;
 }

@@ -38,8 +38,8 @@ class CHelpers {
 
 class CEmitter {
  public:
-  CEmitter(CHelpers& helpers, std::set<std::string> reserved)
-      : helpers_(helpers), reserved_(std::move(reserved)) {}
+  CEmitter(CHelpers& helpers, std::set<std::string> reserved, const COptions& options)
+      : helpers_(helpers), reserved_(std::move(reserved)), options_(options) {}
   /// Text of the kernel with its parallel bodies before it.
   std::string emit(const Kernel& kernel);
 
@@ -104,6 +104,7 @@ class CEmitter {
 
   CHelpers& helpers_;
   std::set<std::string> reserved_, used_;
+  COptions options_;
   std::unordered_map<std::string, int> numbers_;  ///< the last number given to each name
   std::string symbol_, functions_, out_;
   int indent_ = 0;

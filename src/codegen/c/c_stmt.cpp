@@ -39,6 +39,7 @@ void CEmitter::scan(const Stmt& body) {
     if (const auto* v = e.as<tir::Var>()) referenced_.insert(v);
   };
   pre_order(body, [&](const ObjectRef& node) {
+    if (node.is<AssertStmt>() && !options_.asserts) return false;
     if (const auto* b = node.as<BufferNode>()) {
       element_types_[b->data.get()].insert(b->dtype);
       for (const PrimExpr& d : b->shape) use(d);
@@ -131,7 +132,8 @@ bool CEmitter::allocate(const Buffer& b) {
   const DataType t = b->dtype;
   if (count && *count * t.bytes() <= kStackBytes && stack_bytes_ + *count * t.bytes() <= kStackTotal) {
     stack_bytes_ += *count * t.bytes();
-    line(fmt::format("_Alignas(64) {} {}[{}];", memory_type(t), name, std::max<int64_t>(1, *count)));
+    line(fmt::format("_Alignas({}) {} {}[{}];", options_.alignment, memory_type(t), name,
+                     std::max<int64_t>(1, *count)));
     typed_[b->data.get()] = t;
     if (!referenced_.count(b->data.get())) line(fmt::format("(void){};", name));
     return false;
@@ -168,7 +170,7 @@ void CEmitter::constant(const AllocateConst& n) {
       v = bare(literal(n.data.element_int(k), t));
     text += (k ? ", " : "") + v;
   }
-  line(fmt::format("_Alignas(64) static const {} {}[{}] = {{{}}};", memory_type(t), name,
+  line(fmt::format("_Alignas({}) static const {} {}[{}] = {{{}}};", options_.alignment, memory_type(t), name,
                    std::max<int64_t>(1, n.data.size()), text.empty() ? "0" : text));
   names_[n.buffer->data.get()] = name;
   typed_[n.buffer->data.get()] = t;
@@ -358,6 +360,7 @@ void CEmitter::stmt(Stmt s) {
         [&](const DeclBuffer& n) { next = n.body; }, [&](const AttrStmt& n) { next = n.body; },
         [&](const BufferStore& n) { store(n); },
         [&](const AssertStmt& n) {
+          if (!options_.asserts) return;
           open(fmt::format("if (!{})", root(n.condition)));
           return_code(std::to_string(1 + asserts_.at(&n)));
           close();
@@ -441,7 +444,7 @@ typedef int32_t (*TenonKernel)(void* const* buffers, const int64_t* scalars, con
 
 )";
 
-std::string c_source(const IRModule& lowered, const Target&) {
+std::string c_source(const IRModule& lowered, const COptions& options) {
   std::string out;
   with_deep_stack([&] {
     const std::vector<Kernel> kernels = collect_kernels(lowered);
@@ -472,7 +475,7 @@ std::string c_source(const IRModule& lowered, const Target&) {
       }
     }
     CHelpers helpers;
-    for (const Kernel& k : kernels) bodies += CEmitter(helpers, reserved).emit(k) + "\n";
+    for (const Kernel& k : kernels) bodies += CEmitter(helpers, reserved, options).emit(k) + "\n";
     out = std::string(helpers.atomics() ? "#include <stdatomic.h>\n" : "") + kPreamble + declarations + "\n" +
           helpers.text() + bodies;
   });

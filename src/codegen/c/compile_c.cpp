@@ -58,7 +58,7 @@ ObjectCode c_object(const IRModule& lowered, const Target& target) {
              log = folder.path / "said";
   {
     std::ofstream file(source, std::ios::binary);
-    file << c_source(lowered, target);
+    file << c_source(lowered);
     if (!file.flush())
       fail("T3003", "cannot write " + source.string(), {}, "set TMPDIR to a directory with room",
            ErrorKind::io);

@@ -113,9 +113,10 @@ V Emitter::dot(const tir::Call& n) {
     return b_.CreateBitCast(splat(whole, lanes), type(e.dtype().with_lanes(int(group * lanes))));
   };
   V a = operand(n.args[1]), b = operand(n.args[2]);
-  const bool arm = target_->triple.starts_with("aarch64");
   if (n.dtype.is_vector())
-    if (V fast = arm ? arm_dot(acc, a, b, x, y, lanes, group) : x86_dot(acc, a, b, x, y, lanes, group))
+    if (V fast = is_arm(target_)   ? arm_dot(acc, a, b, x, y, lanes, group)
+                 : is_x86(target_) ? x86_dot(acc, a, b, x, y, lanes, group)
+                                   : nullptr)
       return fast;
   if (x.is_float())
     fail("T0801",

@@ -23,7 +23,7 @@ Emitter::Emitter(llvm::Module& module, const Target& target)
 }
 
 std::string llvm_features(const Target& target) {
-  std::string out;
+  std::string out = is_riscv(target) ? "+m,+a,+f,+d,+c" : "";  // RV64GC
   for (const std::string& f : target->features.vec()) {
     std::string name = f;
     if (f == "bmi1")
@@ -46,7 +46,7 @@ std::string llvm_features(const Target& target) {
 }
 
 const char* base_cpu(const Target& target) {
-  return target->triple.starts_with("aarch64-") ? "generic" : "x86-64";
+  return is_arm(target) ? "generic" : is_riscv(target) ? "generic-rv64" : "x86-64";
 }
 
 void Emitter::finish_function(llvm::Function* f) {

@@ -8,12 +8,14 @@
 #include <tenon/tenon.h>
 
 #include <fstream>
+#include <map>
 #include <mutex>
 
 #include "base/diagnostic.h"
 #include "base/temporary_folder.h"
 #include "codegen/elf.h"
 #include "codegen/llvm/llvm.h"
+#include "target/narrow_float.h"
 
 LLD_HAS_DRIVER(elf)
 
@@ -31,12 +33,23 @@ std::string read_file(const std::filesystem::path& file) {
   return std::string(std::istreambuf_iterator<char>(in), {});
 }
 
+/// What lld and an object's header call a kind of processor.
+struct ElfMachine {
+  const char* emulation;
+  uint8_t number, flags;  ///< e_machine, and the low byte of e_flags
+};
+ElfMachine machine_of(const Target& target) {
+  if (is_arm(target)) return {"aarch64linux", 183, 0};
+  if (is_riscv(target)) return {"elf64lriscv", 243, 5};  // compressed instructions, doubles in registers
+  return {"elf_x86_64", 62, 0};
+}
+
 /// One run of lld; the caller holds the lock.
-void run_lld(std::vector<std::string> words) {
+void run_lld(std::vector<std::string> words, const ElfMachine& machine) {
   static bool usable = true;
   if (!usable)
     fail("T0803", "the linker failed earlier and cannot run again in this process", {}, {}, ErrorKind::io);
-  words.insert(words.begin(), {"ld.lld", "--threads=1", "-m", "elf_x86_64"});
+  words.insert(words.begin(), {"ld.lld", "--threads=1", "-m", machine.emulation});
   std::vector<const char*> argv;
   for (const std::string& w : words) argv.push_back(w.c_str());
   std::string said;
@@ -46,16 +59,17 @@ void run_lld(std::vector<std::string> words) {
   if (result.retCode != 0) fail("T0803", "linking failed: " + out.str(), {}, {}, ErrorKind::internal);
 }
 
-/// An ELF64 relocatable for x86-64 without sections.
-std::string empty_object() {
+/// An ELF64 relocatable without sections.
+std::string empty_object(const ElfMachine& machine) {
   std::string header(64, '\0');
   header.replace(0, 7,
                  std::string("\x7f"
                              "ELF\2\1\1",
                              7));
   header[16] = 1;
-  header[18] = 62;
+  header[18] = char(machine.number);
   header[20] = 1;
+  header[48] = char(machine.flags);
   header[52] = 64;
   header[58] = 64;
   return header;
@@ -63,19 +77,22 @@ std::string empty_object() {
 
 /// An empty library named as the C mathematics library: linking with it records the need of the real one,
 /// whatever its versions, wherever the artifact is loaded.
-const std::string& mathematics_stub() {
-  static const std::string stub = [] {
+const std::string& mathematics_stub(const ElfMachine& machine) {
+  static std::map<uint8_t, std::string> stubs;  // the caller holds the lock
+  std::string& stub = stubs[machine.number];
+  if (stub.empty()) {
     const TemporaryFolder scratch("the linker");
-    write_file(scratch.path / "empty.o", empty_object());
+    write_file(scratch.path / "empty.o", empty_object(machine));
     run_lld({"-shared", "-soname", "libm.so.6", "-o", (scratch.path / "libm.so").string(),
-             (scratch.path / "empty.o").string()});
-    return read_file(scratch.path / "libm.so");
-  }();
+             (scratch.path / "empty.o").string()},
+            machine);
+    stub = read_file(scratch.path / "libm.so");
+  }
   return stub;
 }
 
-std::string link(const ObjectCode& object, std::vector<std::string> options, bool mathematics,
-                 const std::vector<std::string>& libraries = {}) {
+std::string link(const ObjectCode& object, const ElfMachine& machine, std::vector<std::string> options,
+                 bool mathematics, const std::vector<std::string>& libraries = {}) {
   static std::mutex lock;
   std::lock_guard guard(lock);
   const TemporaryFolder scratch("the linker");
@@ -87,10 +104,10 @@ std::string link(const ObjectCode& object, std::vector<std::string> options, boo
   }
   options.insert(options.end(), libraries.begin(), libraries.end());
   if (mathematics) {
-    write_file(scratch.path / "libm.so", mathematics_stub());
+    write_file(scratch.path / "libm.so", mathematics_stub(machine));
     options.push_back((scratch.path / "libm.so").string());
   }
-  run_lld(std::move(options));
+  run_lld(std::move(options), machine);
   return read_file(scratch.path / "out");
 }
 
@@ -120,7 +137,7 @@ std::string link_executable(const ObjectCode& object, const Target& target) {
   ObjectCode all = object;
   all.objects.emplace_back(tenon_native_main_object, tenon_native_main_object_end);
   return link(
-      all,
+      all, machine_of(target),
       {"-pie", "--dynamic-linker", "/lib64/ld-linux-x86-64.so.2", "-e", "tenon_native_start", "--gc-sections",
        "--hash-style=gnu", "--build-id=none", "-z", "now", "-z", "relro", "--allow-shlib-undefined", "-rpath",
        "$ORIGIN:" + std::filesystem::path(runtime).parent_path().string()},
@@ -138,15 +155,15 @@ std::string link_elf(const ObjectCode& code, const Target& target, LinkedAs form
   ObjectCode all{.objects = code.objects};
   if (model) all.objects.push_back(system_object(*model, target, form == LinkedAs::executable));
   // What has no objects of its own is linked all the same: an artifact is a shared object.
-  if (all.objects.empty()) all.objects.push_back(empty_object());
+  if (all.objects.empty()) all.objects.push_back(empty_object(machine_of(target)));
   switch (form) {
     case LinkedAs::shared:
-      return link(all,
+      return link(all, machine_of(target),
                   {"-shared", "-Bsymbolic", "--gc-sections", "--hash-style=gnu", "--build-id=none", "-z",
                    "now", "-z", "relro", "-soname", "tenon-kernels"},
                   true);
     case LinkedAs::object:
-      return all.objects.size() == 1 ? all.objects[0] : link(all, {"-r"}, false);
+      return all.objects.size() == 1 ? all.objects[0] : link(all, machine_of(target), {"-r"}, false);
     case LinkedAs::executable:
       return link_executable(all, target);
   }

@@ -30,6 +30,7 @@ std::unique_ptr<llvm::TargetMachine> machine_for(const Target& target, int opt_l
   llvm::TargetOptions options;
   options.AllowFPOpFusion = llvm::FPOpFusion::Standard;  // fuse where the instructions allow it
   options.NoTrappingFPMath = true;
+  if (is_riscv(target)) options.MCOptions.ABIName = "lp64d";  // floats in registers, as Linux has it
   const auto level = opt_level <= 0   ? llvm::CodeGenOptLevel::None
                      : opt_level == 1 ? llvm::CodeGenOptLevel::Less
                      : opt_level == 2 ? llvm::CodeGenOptLevel::Default
@@ -118,6 +119,8 @@ PartResult compile_part(const Part& part, const Target& target, int opt_level, O
   module.setTargetTriple(machine->getTargetTriple());
   module.setDataLayout(machine->createDataLayout());
   module.setPICLevel(llvm::PICLevel::BigPIC);
+  if (is_riscv(target))
+    module.addModuleFlag(llvm::Module::Error, "target-abi", llvm::MDString::get(context, "lp64d"));
   const double ready = thread_ms();
   Emitter emitter(module, target);
   if (output == Output::listing)

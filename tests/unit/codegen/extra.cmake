@@ -1,4 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
+target_sources(test_codegen PRIVATE ${CMAKE_CURRENT_SOURCE_DIR}/emulated/emulator.cpp)
 # MPFR decides where double precision cannot; without it those cases count as within their bound.
 find_path(TENON_MPFR_INCLUDE mpfr.h)
 find_library(TENON_MPFR mpfr)

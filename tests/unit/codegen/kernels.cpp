@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "kernels.h"
 
+#include "../../emulated/emulator.h"
+
 #include <dlfcn.h>
 #include <fmt/format.h>
 
@@ -105,8 +107,34 @@ static int32_t call_kernel(void* f, const std::vector<NDArray>& arrays, const st
 }
 static std::string symbol_of(const PrimFunc& f) { return f->attrs.at("global_symbol").as<std::string>(); }
 
+/// The same on the processor that an emulator stands for: with all that it has where the test means this
+/// machine, without its features where it means another one.
+static int32_t run_emulated(Emulator& emulator, const PrimFunc& f, const std::vector<NDArray>& arrays,
+                            const std::vector<int64_t>& scalars, int opt_level, bool base,
+                            TestContext* context) {
+  TestContext own;
+  if (!context) context = &own;
+  const Target& target = base ? emulator.base : emulator.target;
+  const std::string code =
+      codegen::link_elf(codegen::llvm_object(as_code_takes_it({f}, target), target, opt_level), target,
+                        codegen::LinkedAs::shared);
+  const Emulator::KernelResult done =
+      emulator.run_kernel(code, symbol_of(f), arrays, scalars, context->chunk, context->fail_above);
+  if (!done.error.empty()) {
+    ADD_FAILURE() << done.error;
+    return -100;
+  }
+  EXPECT_EQ(done.live, 0) << "a workspace is still held";
+  context->allocated += done.allocated;
+  context->parallel_calls += done.parallel_calls;
+  if (done.parallel_calls) context->last_cost = done.last_cost;
+  return done.code;
+}
+
 int32_t run_llvm(const PrimFunc& f, const std::vector<NDArray>& arrays, const std::vector<int64_t>& scalars,
                  int opt_level, const Target& target, TestContext* context) {
+  if (Emulator* emulator = Emulator::get())
+    return run_emulated(*emulator, f, arrays, scalars, opt_level, !target.same_as(host_target()), context);
   const auto jit =
       codegen::load_elf(codegen::llvm_object(as_code_takes_it({f}, target), target, opt_level), target);
   void* at = jit.find(symbol_of(f));
@@ -117,7 +145,7 @@ int32_t run_llvm(const PrimFunc& f, const std::vector<NDArray>& arrays, const st
 CLibrary::CLibrary(const std::vector<PrimFunc>& functions, const std::string& compiler) {
   const TemporaryFolder temporary("a test");
   const std::string dir = temporary.path.string();
-  const std::string source = codegen::c_source(as_code_takes_it(functions, parse_target("c")), host_target());
+  const std::string source = codegen::c_source(as_code_takes_it(functions, parse_target("c")));
   std::ofstream(dir + "/k.c") << source;
   const std::string command = fmt::format(
       "{0} -Wall -Wextra -Werror -shared -fPIC -o {1}/k.so {1}/k.c -lm 2> {1}/log", compiler, dir);
@@ -220,7 +248,7 @@ void expect_same(const Program& p, const std::vector<NDArray>& arrays, const std
   std::vector<NDArray> base = copies(arrays);
   const int32_t base_code = run_llvm(p.lowered, base, scalars, 1, parse_target("llvm -mcpu=x86-64"));
   check("llvm x86-64", base, base_code);
-  if (!c) return;
+  if (!c || Emulator::get()) return;
   static int turn = 0;  // the compilers take turns, to keep the tests short
   for (const char* compiler : {++turn % 2 ? "gcc" : "clang-22"}) {
     std::vector<NDArray> got = copies(arrays);

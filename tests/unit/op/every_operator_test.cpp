@@ -8,10 +8,25 @@
 #include <fstream>
 #include <set>
 
+#include "../../emulated/emulator.h"
+#include "base/temporary_folder.h"
 #include "op_test.h"
+#include "pipeline/emit.h"
 #include "pipeline/runner.h"
 
 namespace tenon::op_test {
+
+/// On this machine, or on the one that an emulator stands for.
+static std::vector<NDArray> run_compiled(const IRModule& module, const std::vector<NDArray>& inputs) {
+  test::Emulator* emulator = test::Emulator::get();
+  if (!emulator) return Runner(module).run(std::span<const NDArray>(inputs));
+  CompileOptions options;
+  options.target = to_json(emulator->target);
+  const TemporaryFolder folder("an emulated test");
+  const std::string path = (folder.path / "model.so").string();
+  write_emitted("artifact", path, compile(module, options));
+  return emulator->run_model(path, inputs);
+}
 
 void compare_compiled(const Expr& e, const std::vector<NDArray>& inputs,
                       const std::vector<NDArray>& outputs) {
@@ -38,8 +53,7 @@ void compare_compiled(const Expr& e, const std::vector<NDArray>& inputs,
   auto f = make<graph::Function>(params, builder.finish(result), result->type);
   IRModule module = IRModule::create();
   module.set("main", f);
-  Runner runner(module);
-  const std::vector<NDArray> got = runner.run(std::span<const NDArray>(inputs));
+  const std::vector<NDArray> got = run_compiled(module, inputs);
   ASSERT_EQ(got.size(), outputs.size());
   for (size_t i = 0; i < got.size(); ++i)
     expect_all(

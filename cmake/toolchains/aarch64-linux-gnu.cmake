@@ -1,0 +1,8 @@
+# SPDX-License-Identifier: Apache-2.0
+# The runtime for this processor, by Debian's cross compiler (g++-aarch64-linux-gnu): cmake -DTENON_COMPILER=OFF
+# -DCMAKE_TOOLCHAIN_FILE=cmake/toolchains/aarch64-linux-gnu.cmake
+set(CMAKE_SYSTEM_NAME Linux)
+set(CMAKE_SYSTEM_PROCESSOR aarch64)
+set(CMAKE_C_COMPILER aarch64-linux-gnu-gcc)
+set(CMAKE_CXX_COMPILER aarch64-linux-gnu-g++)
+set(CMAKE_FIND_ROOT_PATH_MODE_PROGRAM NEVER)
