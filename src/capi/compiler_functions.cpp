@@ -40,6 +40,7 @@
 #include "tools/quantize/quantize.h"
 #include "tools/reduce_module.h"
 #include "tools/replay_schedules.h"
+#include "tools/proofs.h"
 #include "tools/strategy_report.h"
 #include "tools/verify_passes.h"
 
@@ -412,6 +413,11 @@ bool is_onnx(const std::string& path) {
 }
 
 AttrMap inspect(const InspectRequest& r) {
+  if (r.proofs) {
+    CompileOptions options = options_of<ModelSettings>(r);
+    IRModule module = load_with_dims(r.model, options);
+    return {{"json", proofs_json(std::move(module), std::move(options))}};
+  }
   if (!r.strategies && !r.bytes.empty())
     return reply_json(model_kind(r.bytes) == ModelKind::onnx
                           ? inspect_onnx(onnx::read_onnx_info_bytes(r.bytes, r.model))
@@ -565,6 +571,20 @@ json schedule_json(const ScheduleReport& report) {
   return {{"function", report.function}, {"proof_steps", kProofSteps}, {"attempts", attempts}};
 }
 
+/// How much of a program is proved, in numbers.
+json proof_counts(std::string_view pass, const Any& found) {
+  const auto report = found.as<Ref<ProofReport>>();
+  const OpenCounts open = count_open(*report);
+  return {{"pass", pass},
+          {"function", report->function},
+          {"accesses", report->accesses},
+          {"iterators", report->iterators},
+          {"loops", report->loops},
+          {"guarded_data", open.data},
+          {"guarded_unknown", open.unknown},
+          {"serial", open.serial}};
+}
+
 /// Processor time of every pass: that of the wall depends on what else the machine does.
 class CpuTimes {
  public:
@@ -619,12 +639,13 @@ AttrMap opt(const OptRequest& r) {
   const auto checker = r.verify ? verify_passes() : nullptr;
   if (checker) context.instruments.push_back(checker.get());
   std::string fusion;
-  json schedule = json::array(), given_up = json::array();
+  json schedule = json::array(), given_up = json::array(), proofs = json::array();
   if (r.explain)
     context.report = [&](std::string_view pass, const Any& report) {
       if (const auto proofs = report.try_as<int64_t>())
         given_up.push_back({{"pass", pass}, {"proofs", *proofs}, {"steps", kProofSteps}});
       if (pass == "fuse_ops") fusion += report.as<std::string>();
+      if (pass == "prove_programs" || pass == "guard_accesses") proofs.push_back(proof_counts(pass, report));
       if (pass == "default_schedule") schedule.push_back(schedule_json(*report.as<Ref<ScheduleReport>>()));
     };
   module = run_passes(std::move(module), passes, context);
@@ -641,6 +662,7 @@ AttrMap opt(const OptRequest& r) {
     reply.set("fusion", fusion);
     reply.set("schedule", schedule.dump());
     reply.set("given_up", given_up.dump());
+    reply.set("proofs", proofs.dump());
     reply.set("kernels", explained(module, r).dump());
   }
   return reply;

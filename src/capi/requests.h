@@ -78,17 +78,18 @@ struct ExtractRequest : CompileSettings {
 
 /// "compiler.inspect" → json: kind, inputs (of ONNX models with read_as: "value" for axes, shapes, pads …,
 /// else "data"), outputs, operators, parameters, flop, …; with strategies: the implementation of every call
-/// (tools/strategy_report.h).
+/// (tools/strategy_report.h); with proofs: what is proved of every kernel (tools/proofs.h).
 struct InspectRequest : ModelSettings {
   std::string model, bytes;
-  bool strategies = false;
+  bool strategies = false, proofs = false;
 
   static void fields(auto& f) {
     ModelSettings::fields(f);
     f.add("model", &InspectRequest::model, "a model file; with bytes: a name for messages")
         .add("bytes", &InspectRequest::bytes, "what a model file holds")
         .add("strategies", &InspectRequest::strategies,
-             "the implementation of every call, and why not another");
+             "the implementation of every call, and why not another")
+        .add("proofs", &InspectRequest::proofs, "what is proved of every kernel, and what is checked instead");
   }
 };
 

@@ -119,7 +119,7 @@ void print_memory(const json& m, Console& console) {
 
 struct InspectOptions : MemoryRequest {
   std::vector<std::string> bound;
-  bool memory = false, strategies = false, bytecode = false;
+  bool memory = false, strategies = false, proofs = false, bytecode = false;
 };
 
 void inspect(const InspectOptions& o, Console& console) {
@@ -178,6 +178,34 @@ void strategies(const InspectOptions& options, Console& console) {
   }
 }
 
+/// What is proved of each kernel; what is not, with the reason.
+void proofs(const InspectOptions& options, Console& console) {
+  InspectRequest request{options, options.model};
+  request.proofs = true;
+  const json info = ask_compiler("inspect", request);
+  console.result(info);
+  console.print(fmt::format("{}: proofs for {}", options.model, info.at("target").get<std::string>()));
+  int64_t checked = 0;
+  for (const json& k : info.at("kernels")) {
+    const json& open = k.at("open");
+    checked += int64_t(open.size());
+    console.print(fmt::format("  {}: {} accesses, {}", k.at("name").get<std::string>(),
+                              k.at("accesses").get<int64_t>(),
+                              open.empty() ? "all proved" : fmt::format("{} not proved", open.size())));
+    for (const json& o : open) {
+      const std::string end = o.at("end"), where = o.at("where");
+      console.print(fmt::format("      {}{}{}", o.at("what").get<std::string>(),
+                                end == "data"      ? ": checked, as data decide it"
+                                : end == "unknown" ? ": checked, as no proof was found"
+                                                   : "",
+                                where.empty() ? "" : " (" + where + ")"));
+    }
+  }
+  console.print(fmt::format("  {} accesses, {} iterators and {} loops, {} not proved, in {:.1f} ms",
+                            info.at("accesses").get<int64_t>(), info.at("iterators").get<int64_t>(),
+                            info.at("loops").get<int64_t>(), checked, info.at("ms").get<double>()));
+}
+
 }  // namespace
 
 void add_inspect(CLI::App& app, Console& console) {
@@ -188,13 +216,15 @@ void add_inspect(CLI::App& app, Console& console) {
   verb->add_flag("--memory", options->memory, "also plan the memory: its peak beside the least possible");
   verb->add_flag("--strategies", options->strategies,
                  "the implementation that each call gets, and why not the others");
+  verb->add_flag("--proofs", options->proofs,
+                 "what is proved of the accesses and loops of each kernel, and what is checked");
   verb->add_flag("--bytecode", options->bytecode, "the program of the VM in an artifact");
   add_target_options(*verb, *options);
   add_sizes_option(*verb, "--dim", options->dims,
-                   "with --memory or --strategies: value of a symbolic dimension, repeatable");
+                   "with --memory, --strategies or --proofs: value of a symbolic dimension, repeatable");
   add_sizes_option(*verb, "--dim-max", options->dim_bounds,
                    "with --memory: the most of a symbolic dimension");
-  add_bind_option(*verb, options->bound, "with --memory or --strategies: an input that is fixed, repeatable");
+  add_bind_option(*verb, options->bound, "with --memory, --strategies or --proofs: an input that is fixed, repeatable");
   add_custom_option(*verb);
   verb->callback([options, &console] {
     if (!options->bound.empty()) {
@@ -207,6 +237,8 @@ void add_inspect(CLI::App& app, Console& console) {
       bytecode(options->model, console);
     else if (options->strategies)
       strategies(*options, console);
+    else if (options->proofs)
+      proofs(*options, console);
     else
       inspect(*options, console);
   });

@@ -178,6 +178,16 @@ void opt(OptOptions& o, Console& console) {
       console.print("# " + given_up_text(g["pass"], g["proofs"].get<int>(), g["steps"].get<int>()) +
                     ": what they would have shown is checked, or done the slower way");
   }
+  if (const auto proofs = reply.find("proofs")) {
+    out["proofs"] = json::parse(proofs->as<std::string>());
+    for (const json& p : out["proofs"])
+      console.print(fmt::format(
+          "# {} of {}: {} accesses, {} iterators and {} loops, of which {} are checked because of data, {} because "
+          "no proof was found, and {} run in order",
+          p["pass"].get<std::string>(), p["function"].get<std::string>(), p["accesses"].get<int64_t>(),
+          p["iterators"].get<int64_t>(), p["loops"].get<int64_t>(), p["guarded_data"].get<int64_t>(),
+          p["guarded_unknown"].get<int64_t>(), p["serial"].get<int64_t>()));
+  }
   if (const auto schedule = reply.find("schedule")) {
     out["schedule"] = json::parse(schedule->as<std::string>());
     for (const json& report : out["schedule"]) print_rules(report, console);

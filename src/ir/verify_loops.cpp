@@ -143,11 +143,17 @@ class Loops {
       Intervals outer = runs ? std::exchange(vars_, iterator_values(*n)) : vars_;
       stmt(n->block, runs);
       vars_ = std::move(outer);
+    } else if (const auto* n = s.as<SeqStmt>()) {
+      // An assertion may end the program before what follows.
+      for (const Stmt& c : n->seq) {
+        stmt(c, always);
+        always = always && !asserts(c);
+      }
     } else {
       // Where a block's buffers lie is planned later: inside the loop when each iteration fills them anew.
       if (const auto* n = s.as<Block>())
         for (const Buffer& b : n->alloc_buffers) of_blocks_.insert(b->data.get());
-      const bool plain = s.is<SeqStmt>() || s.is<Block>() || s.is<Allocate>() || s.is<DeclBuffer>() ||
+      const bool plain = s.is<Block>() || s.is<Allocate>() || s.is<DeclBuffer>() ||
                          s.is<AttrStmt>() || s.is<AllocateConst>() || s.is<LetStmt>();
       for (const ObjectRef& c : children(s))
         if (c.is<StmtNode>()) stmt(c.cast<StmtNode>(), always && plain);
@@ -155,6 +161,14 @@ class Loops {
   }
 
  private:
+  static bool asserts(const Stmt& s) {
+    bool found = false;
+    pre_order(s, [&](const ObjectRef& o) {
+      found = found || o.is<AssertStmt>();
+      return !found && (o.is<StmtNode>() || o.is<ArrayObj>());
+    });
+    return found;
+  }
   void race(const For& n) {
     Races r(n, of_blocks_);
     r.stmt(n.body);

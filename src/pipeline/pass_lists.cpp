@@ -18,6 +18,8 @@ namespace {
 
 /// What graph functions go through.
 const Chapter kGraph[] = {
+    // Programs that the module brings, before operators become more of them.
+    {"given programs", {"prove_programs"}},
     {"types", {"infer_types", "check_types"}},
     // Early, so that every pass below sees the bodies of closures as functions.
     {"functions", {"lambda_lift", "inline_functions", "check_sizes"}},
@@ -74,6 +76,8 @@ const Chapter kSchedule[] = {{"schedule", {"default_schedule"}}};
 /// the same meaning.
 const Chapter kTensor[] = {
     {"other spellings", {"lower_vscale", "lower_producer", "storage_flatten", "inject_prefetch"}},
+    // While buffers have their dimensions and blocks their predicates.
+    {"proofs", {"guard_accesses"}},
     {"blocks",
      {"lower_block_init", "plan_buffer_allocation", "convert_blocks_to_opaque", "lower_match_buffer",
       "compact_buffer_allocation", "lower_opaque_block"}},

@@ -1,0 +1,380 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "analysis/inside.h"
+
+#include <algorithm>
+
+#include "ir/structural.h"
+#include "ir/tir.h"
+
+namespace tenon {
+
+using namespace tir;
+
+namespace {
+
+/// The value without conversions that keep it.
+PrimExpr stripped(PrimExpr e) {
+  while (const auto* c = e.as<Cast>()) {
+    const DataType from = c->value.dtype(), to = c->dtype;
+    const bool keeps = from.is_scalar() && to.is_int() &&
+                       (from.is_int() ? from.bits <= to.bits
+                                      : from.is_uint() && !from.is_bool() && from.bits < to.bits);
+    if (!keeps) return e;
+    e = c->value;
+  }
+  return e;
+}
+
+/// e = first * second with a positive constant; null when it is none.
+std::pair<PrimExpr, int64_t> factor(const PrimExpr& e) {
+  const auto* n = e.as<Mul>();
+  const auto c = n ? as_int(n->b) : std::nullopt;
+  return c && *c > 0 ? std::pair(n->a, *c) : std::pair(PrimExpr(), int64_t(0));
+}
+/// a / b where b's factors are factors of a; null otherwise.
+PrimExpr divided(const PrimExpr& a, const PrimExpr& b) {
+  auto factors_of = [](const PrimExpr& e, int64_t& constant) {
+    std::vector<PrimExpr> out, todo{e};
+    while (!todo.empty()) {
+      const PrimExpr x = todo.back();
+      todo.pop_back();
+      if (const auto* n = x.as<Mul>())
+        todo.insert(todo.end(), {n->a, n->b});
+      else if (const auto c = as_int(x); c && *c > 0 && *c < (int64_t(1) << 31) && constant < (int64_t(1) << 31))
+        constant *= *c;
+      else
+        out.push_back(x);
+    }
+    return out;
+  };
+  int64_t whole = 1, part = 1;
+  std::vector<PrimExpr> left = factors_of(a, whole);
+  for (const PrimExpr& f : factors_of(b, part)) {
+    const auto at = std::ranges::find_if(left, [&](const PrimExpr& x) { return structural_equal(x, f); });
+    if (at == left.end()) return {};
+    left.erase(at);
+  }
+  if (whole % part != 0) return {};
+  PrimExpr out = PrimExpr(whole / part);
+  for (const PrimExpr& f : left) out = out * f;
+  return out;
+}
+
+PrimExpr wide(const PrimExpr& e) { return e.dtype() == i64 ? e : cast(i64, e); }
+
+}  // namespace
+
+void Inside::define(const VarRef& v, const PrimExpr& value) {
+  analyzer_.bind(v, value, true);
+  if (!from_data(value)) return;
+  values_[v.get()] = value;
+  from_data_.insert(v.get());
+}
+
+void Inside::define(const VarRef& v, const Range& range) {
+  analyzer_.bind(v, range, true);
+  if (v->dtype == i64 && is_zero(range->min)) extents_[v.get()] = range->extent;
+  if (from_data(range->min) || from_data(range->extent)) from_data_.insert(v.get());
+}
+
+bool Inside::from_data(const PrimExpr& e) const {
+  bool found = false;
+  if (e)
+    pre_order(e, [&](const ObjectRef& n) {
+      const auto* c = n.as<tir::Call>();
+      found = found || n.is<BufferLoad>() || n.is<ProducerLoad>() ||
+              (c && c->op != "tir.if_then_else" && c->op != "tir.likely") ||
+              (n.is<Var>() && from_data_.count(n.as<Var>()));
+      return !found && !n.is<BufferNode>();
+    });
+  return found;
+}
+
+// ---------------------------------------------------------------- what is known
+/// Comparisons of integers are kept as they stand; what speaks of memory that changes is dropped, the rest is
+/// joined to `plain` for the analyzer.
+void Inside::learn(const PrimExpr& condition, const std::unordered_set<const Var*>& written,
+                   PrimExpr& plain) {
+  std::vector<PrimExpr> todo{condition};
+  while (!todo.empty()) {
+    const PrimExpr c = todo.back();
+    todo.pop_back();
+    if (!c.dtype().is_scalar()) continue;
+    if (const auto* n = c.as<And>()) {
+      todo.push_back(n->b);
+      todo.push_back(n->a);
+      continue;
+    }
+    if (const auto* n = c.as<tir::Call>(); n && n->op == "tir.likely") {
+      todo.push_back(n->args[0]);
+      continue;
+    }
+    // A lazy "and", as definitions write it.
+    if (const auto* n = c.as<tir::Call>(); n && n->op == "tir.if_then_else" && is_zero(n->args[2])) {
+      todo.push_back(n->args[1]);
+      todo.push_back(n->args[0]);
+      continue;
+    }
+    bool stale = false;
+    pre_order(c, [&](const ObjectRef& n) {
+      const auto* l = n.as<BufferLoad>();
+      stale = stale || n.is<ProducerLoad>() || (l && written.count(l->buffer->data.get()));
+      return !stale && !n.is<BufferNode>();
+    });
+    if (stale) continue;
+    PrimExpr x = c;
+    bool negated = false;
+    while (const auto* n = x.as<Not>()) {
+      x = n->a;
+      negated = !negated;
+    }
+    if (const auto* n = x.as<Or>(); n && negated) {
+      todo.push_back(logical_not(n->b));
+      todo.push_back(logical_not(n->a));
+      continue;
+    }
+    auto keep = [&](const PrimExpr& a, const PrimExpr& b, bool strict) {
+      if (!a.dtype().is_integer() || !from_data(c)) return;
+      if (negated)
+        known_.push_back({stripped(b), stripped(a), !strict});
+      else
+        known_.push_back({stripped(a), stripped(b), strict});
+    };
+    if (const auto* lt = x.as<LT>()) keep(lt->a, lt->b, true);
+    if (const auto* le = x.as<LE>()) keep(le->a, le->b, false);
+    if (const auto* gt = x.as<GT>()) keep(gt->b, gt->a, true);
+    if (const auto* ge = x.as<GE>()) keep(ge->b, ge->a, false);
+    if (const auto* eq = x.as<EQ>(); eq && !negated) {
+      keep(eq->a, eq->b, false);
+      keep(eq->b, eq->a, false);
+    }
+    plain = plain ? logical_and(plain, c) : c;
+  }
+}
+
+Inside::Scope Inside::assume(const PrimExpr& condition, const std::unordered_set<const Var*>& written) {
+  const size_t mark = known_.size();
+  PrimExpr plain;
+  learn(condition, written, plain);
+  return Scope(this, analyzer_.assume(plain ? plain : true_()), mark);
+}
+
+// ---------------------------------------------------------------- proofs
+bool Inside::choice(const PrimExpr& condition, FunctionRef<bool()> yes, FunctionRef<bool()> no) {
+  {
+    const Scope in = assume(condition, {});
+    if (!yes()) return false;
+  }
+  const Scope in = assume(logical_not(condition), {});
+  return no();
+}
+
+bool Inside::at_most(const PrimExpr& a, const PrimExpr& b, int depth) {
+  if (depth <= 0) return false;
+  const PrimExpr x = stripped(a), y = stripped(b);
+  const bool data = from_data(x) || from_data(y);
+  if (const auto v = as_int(y); v && analyzer_.bound(x).max <= *v) return true;
+  if (const auto v = as_int(x); v && analyzer_.bound(y).min >= *v) return true;
+  if (!data && x.dtype().is_integer() && y.dtype().is_integer() &&
+      analyzer_.can_prove(le(wide(x), wide(y))))
+    return true;
+  if (data && x.dtype() == y.dtype() && structural_equal(x, y)) return true;
+  if (upper(x, y, depth - 1) || lower(x, y, depth - 1)) return true;
+  if (data || x.dtype() != i64 || y.dtype() != i64) return false;
+  // One side at a time, so that what is the same on both stays.
+  const PrimExpr most = extreme(x, true, depth - 1);
+  if (!most.same_as(x) && analyzer_.can_prove(le(most, y))) return true;
+  const PrimExpr least = extreme(y, false, depth - 1);
+  return !least.same_as(y) && analyzer_.can_prove(le(x, least));
+}
+
+PrimExpr Inside::extent_of(const PrimExpr& e) const {
+  if (const auto* v = e.as<Var>()) {
+    auto it = extents_.find(v);
+    return it == extents_.end() ? PrimExpr() : it->second;
+  }
+  if (const auto* n = e.as<FloorMod>()) return n->b;
+  const auto* n = e.as<FloorDiv>();
+  const PrimExpr whole = n ? extent_of(n->a) : PrimExpr();
+  return whole ? divided(whole, n->b) : PrimExpr();
+}
+
+PrimExpr Inside::extreme(const PrimExpr& e, bool above, int depth) {
+  if (depth <= 0 || e.dtype() != i64) return e;
+  --depth;
+  if (const auto* n = e.as<FloorMod>())
+    return at_most(PrimExpr(1), n->b, depth) ? (above ? n->b - 1 : PrimExpr(0)) : e;
+  if (const auto* n = e.as<FloorDiv>()) {
+    if (!at_most(PrimExpr(1), n->b, depth)) return e;
+    if (!above) return at_most(PrimExpr(0), n->a, depth) ? PrimExpr(0) : e;
+    const PrimExpr extent = extent_of(e);
+    return extent ? extent - 1 : e;
+  }
+  if (const auto* n = e.as<Add>()) return extreme(n->a, above, depth) + extreme(n->b, above, depth);
+  if (const auto* n = e.as<Sub>()) return extreme(n->a, above, depth) - extreme(n->b, !above, depth);
+  if (const auto* n = e.as<Mul>()) {
+    for (const auto& [x, k] : {std::pair(n->a, n->b), std::pair(n->b, n->a)})
+      if (!k.is<FloorMod>() && !k.is<FloorDiv>() && at_most(PrimExpr(0), k, depth)) return extreme(x, above, depth) * k;
+    return e;
+  }
+  if (const auto* n = e.as<tir::Min>()) return tir::min(extreme(n->a, above, depth), extreme(n->b, above, depth));
+  if (const auto* n = e.as<tir::Max>()) return tir::max(extreme(n->a, above, depth), extreme(n->b, above, depth));
+  return e;
+}
+
+void Inside::parts_at_least(const PrimExpr& e, int64_t least, PrimExpr& out, int depth) {
+  if (depth <= 0 || least < 1 || as_int(e) || e.dtype() != i64) return;
+  out = out ? logical_and(out, ge(e, PrimExpr(least))) : ge(e, PrimExpr(least));
+  --depth;
+  if (const auto* n = e.as<Mul>()) {
+    // Of numbers that are no less than 0, none is 0 in a product that is not.
+    const auto c = as_int(n->b);
+    if (!at_most(PrimExpr(0), n->a, kDepth) || !at_most(PrimExpr(0), n->b, kDepth)) return;
+    parts_at_least(n->a, c && *c > 0 ? (least + *c - 1) / *c : 1, out, depth);
+    parts_at_least(n->b, 1, out, depth);
+  } else if (const auto* d = e.as<FloorDiv>()) {
+    if (const auto c = as_int(d->b); c && *c > 0 && *c < (int64_t(1) << 31) && least < (int64_t(1) << 31))
+      parts_at_least(d->a, least * *c, out, depth);
+  } else if (const auto* a = e.as<Add>()) {
+    if (const auto c = as_int(a->b)) parts_at_least(a->a, least - *c, out, depth);
+  } else if (const auto* m = e.as<tir::Min>()) {
+    parts_at_least(m->a, least, out, depth);
+    parts_at_least(m->b, least, out, depth);
+  }
+}
+
+PrimExpr Inside::missing(const PrimExpr& a, const PrimExpr& b) {
+  if (at_most(a, b)) return {};
+  const PrimExpr x = stripped(a), y = stripped(b);
+  const auto* most = x.as<tir::Max>();
+  const auto* least = y.as<tir::Min>();
+  if (!most && !least) return le(wide(x), wide(y));
+  const PrimExpr first = most ? missing(most->a, y) : missing(x, least->a),
+                 second = most ? missing(most->b, y) : missing(x, least->b);
+  return !first ? second : !second ? first : logical_and(first, second);
+}
+
+PrimExpr Inside::runs(const PrimExpr& extent) {
+  PrimExpr out;
+  parts_at_least(analyzer_.simplify(extent), 1, out, kDepth);
+  return out ? out : ge(extent, PrimExpr::int_imm(1, extent.dtype()));
+}
+
+bool Inside::upper(const PrimExpr& a, const PrimExpr& b, int depth) {
+  // Conversions that keep the value are gone: what is left of other types is bounded by its type alone.
+  if (const auto* n = a.as<tir::Min>()) {
+    if (at_most(n->a, b, depth) || at_most(n->b, b, depth)) return true;
+    // The smaller one is no more than half of their sum.
+    return n->dtype == i64 && !from_data(a) && at_most(n->a + n->b, wide(b) * 2 + 1, depth);
+  }
+  if (const auto* n = a.as<tir::Max>()) return at_most(n->a, b, depth) && at_most(n->b, b, depth);
+  if (const auto* n = a.as<Select>(); n && n->condition.dtype().is_scalar())
+    return choice(n->condition, [&] { return at_most(n->true_value, b, depth); },
+                  [&] { return at_most(n->false_value, b, depth); });
+  if (const auto* n = a.as<tir::Call>(); n && n->op == "tir.if_then_else")
+    return choice(n->args[0], [&] { return at_most(n->args[1], b, depth); },
+                  [&] { return at_most(n->args[2], b, depth); });
+  if (const auto* v = a.as<Var>()) {
+    if (auto it = values_.find(v); it != values_.end() && at_most(it->second, b, depth)) return true;
+  }
+  if (const auto* n = a.as<FloorMod>(); n && !from_data(n->b) && at_most(PrimExpr(1), n->b, depth))
+    return at_most(n->b - PrimExpr::int_imm(1, n->b.dtype()), b, depth);
+  // x // d ≤ b where x ≤ b · d + d - 1.
+  if (const auto* n = a.as<FloorDiv>(); n && !from_data(n->b) && at_most(PrimExpr(1), n->b, depth)) {
+    const PrimExpr d = wide(n->b);
+    return at_most(n->a, wide(b) * d + (d - 1), depth);
+  }
+  if (!from_data(a)) {
+    const auto* n = a.as<Add>();
+    if (n && n->a.is<FloorDiv>()) return at_most(n->a, wide(b) - n->b, depth);
+    return n && n->b.is<FloorDiv>() && at_most(n->b, wide(b) - n->a, depth);
+  }
+  for (const Known& k : known_)
+    if (k.small.dtype() == a.dtype() && structural_equal(k.small, a)) {
+      const PrimExpr limit = k.strict ? wide(k.big) - 1 : wide(k.big);
+      if (!from_data(limit) && at_most(limit, b, depth)) return true;
+    }
+  if (a.dtype() != i64) return false;
+  if (const auto* n = a.as<Add>()) {
+    for (const auto& [x, k] : {std::pair(n->a, n->b), std::pair(n->b, n->a)})
+      if (!from_data(k)) return bounded(x, false, depth) && at_most(x, wide(b) - k, depth);
+  }
+  if (const auto* n = a.as<Sub>()) {
+    if (!from_data(n->b)) return bounded(n->a, false, depth) && at_most(n->a, wide(b) + n->b, depth);
+    if (!from_data(n->a)) return bounded(n->b, true, depth) && at_most(n->a - wide(b), n->b, depth);
+  }
+  if (const auto [x, c] = factor(a); x)
+    return bounded(x, false, depth) && at_most(x, floordiv(wide(b), PrimExpr(c)), depth);
+  return false;
+}
+
+bool Inside::lower(const PrimExpr& a, const PrimExpr& b, int depth) {
+  if (const auto* n = b.as<tir::Max>()) return at_most(a, n->a, depth) || at_most(a, n->b, depth);
+  if (const auto* n = b.as<tir::Min>()) return at_most(a, n->a, depth) && at_most(a, n->b, depth);
+  if (const auto* n = b.as<Select>(); n && n->condition.dtype().is_scalar())
+    return choice(n->condition, [&] { return at_most(a, n->true_value, depth); },
+                  [&] { return at_most(a, n->false_value, depth); });
+  if (const auto* n = b.as<tir::Call>(); n && n->op == "tir.if_then_else")
+    return choice(n->args[0], [&] { return at_most(a, n->args[1], depth); },
+                  [&] { return at_most(a, n->args[2], depth); });
+  if (const auto* v = b.as<Var>()) {
+    if (auto it = values_.find(v); it != values_.end() && at_most(a, it->second, depth)) return true;
+  }
+  if (const auto* n = b.as<FloorMod>(); n && !from_data(n->b) && at_most(PrimExpr(1), n->b, depth))
+    return at_most(a, PrimExpr(0), depth);
+  if (const auto* n = b.as<FloorDiv>(); n && !from_data(n->b) && at_most(PrimExpr(1), n->b, depth))
+    return at_most(wide(a) * wide(n->b), n->a, depth);
+  if (!from_data(b)) return false;
+  for (const Known& k : known_)
+    if (k.big.dtype() == b.dtype() && structural_equal(k.big, b)) {
+      const PrimExpr limit = k.strict ? wide(k.small) + 1 : wide(k.small);
+      if (!from_data(limit) && at_most(a, limit, depth)) return true;
+    }
+  if (b.dtype() != i64) return false;
+  if (const auto* n = b.as<Add>()) {
+    for (const auto& [x, k] : {std::pair(n->a, n->b), std::pair(n->b, n->a)})
+      if (!from_data(k)) return bounded(x, true, depth) && at_most(wide(a) - k, x, depth);
+  }
+  if (const auto* n = b.as<Sub>()) {
+    if (!from_data(n->b)) return bounded(n->a, true, depth) && at_most(wide(a) + n->b, n->a, depth);
+    if (!from_data(n->a)) return bounded(n->b, false, depth) && at_most(n->b, n->a - wide(a), depth);
+  }
+  if (const auto [x, c] = factor(b); x)
+    return bounded(x, true, depth) && at_most(floordiv(wide(a) + (c - 1), PrimExpr(c)), x, depth);
+  return false;
+}
+
+bool Inside::bounded(const PrimExpr& e, bool above, int depth) {
+  const PrimExpr x = stripped(e);
+  if (!from_data(x)) return true;
+  const ConstBound b = analyzer_.bound(x);
+  if (above ? b.max != ConstBound::pos_inf : b.min != ConstBound::neg_inf) return true;
+  if (depth <= 0) return false;
+  --depth;
+  auto any = [&](const auto* n) { return bounded(n->a, above, depth) || bounded(n->b, above, depth); };
+  auto all = [&](const auto* n) { return bounded(n->a, above, depth) && bounded(n->b, above, depth); };
+  if (const auto* n = x.as<tir::Min>()) return above ? any(n) : all(n);
+  if (const auto* n = x.as<tir::Max>()) return above ? all(n) : any(n);
+  if (const auto* n = x.as<Select>())
+    return bounded(n->true_value, above, depth) && bounded(n->false_value, above, depth);
+  if (const auto* n = x.as<tir::Call>(); n && n->op == "tir.if_then_else")
+    return bounded(n->args[1], above, depth) && bounded(n->args[2], above, depth);
+  if (const auto* n = x.as<FloorMod>()) return !from_data(n->b) && at_most(PrimExpr(1), n->b, depth);
+  if (const auto* n = x.as<FloorDiv>())
+    return !from_data(n->b) && at_most(PrimExpr(1), n->b, depth) && bounded(n->a, above, depth);
+  // Both ends: a sum or multiple that overflows has none.
+  auto both = [&](const PrimExpr& e) { return bounded(e, true, depth) && bounded(e, false, depth); };
+  if (const auto [y, c] = factor(x); y) return both(y);
+  if (const auto* n = x.as<Add>()) return both(n->a) && both(n->b);
+  if (const auto* n = x.as<Sub>()) return both(n->a) && both(n->b);
+  if (const auto* v = x.as<Var>()) {
+    if (auto it = values_.find(v); it != values_.end() && bounded(it->second, above, depth)) return true;
+  }
+  for (const Known& k : known_) {
+    const PrimExpr &self = above ? k.small : k.big, &other = above ? k.big : k.small;
+    if (!from_data(other) && self.dtype() == x.dtype() && structural_equal(self, x)) return true;
+  }
+  return false;
+}
+
+}  // namespace tenon

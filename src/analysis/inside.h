@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+// Proofs that indices stay inside of their dimensions, also where they come from data: the analyzer knows
+// ranges and sizes, this adds what a clamp, a choice or a condition says of a value that memory holds.
+#pragma once
+#include <unordered_set>
+
+#include "analysis/analyzer.h"
+
+namespace tenon {
+
+class Inside {
+ public:
+  explicit Inside(Analyzer& analyzer) : analyzer_(analyzer) {}
+
+  /// A variable's value, from here on.
+  void define(const tir::VarRef& v, const PrimExpr& value);
+  /// The variable runs over a range.
+  void define(const tir::VarRef& v, const tir::Range& range);
+
+  /// A condition that holds until the returned object goes out of scope; nothing that it says of memory in
+  /// `written` is used.
+  class Scope {
+   public:
+    Scope(Inside* owner, Analyzer::Scope scope, size_t mark)
+        : owner_(owner), scope_(std::move(scope)), mark_(mark) {}
+    ~Scope() { owner_->known_.resize(mark_); }
+    Scope(const Scope&) = delete;
+    Scope& operator=(const Scope&) = delete;
+
+   private:
+    Inside* owner_;
+    Analyzer::Scope scope_;
+    size_t mark_;
+  };
+  [[nodiscard]] Scope assume(const PrimExpr& condition, const std::unordered_set<const tir::Var*>& written);
+
+  /// A condition that says that the loop runs, with what follows for the sizes that its extent is made of.
+  PrimExpr runs(const PrimExpr& extent);
+
+  /// a ≤ b, provably. Both are int64 values that do not overflow where no data are in them.
+  bool at_most(const PrimExpr& a, const PrimExpr& b) { return at_most(a, b, kDepth); }
+  /// What is left to be shown of a ≤ b; null: nothing.
+  PrimExpr missing(const PrimExpr& a, const PrimExpr& b);
+  /// Memory, or a variable that memory decides, is in it.
+  bool from_data(const PrimExpr& e) const;
+
+ private:
+  /// Nested clamps, choices and sums that one proof looks through; operators' definitions nest five.
+  static constexpr int kDepth = 12;
+  struct Known {  ///< small + (strict) ≤ big
+    PrimExpr small, big;
+    bool strict;
+  };
+  bool at_most(const PrimExpr& a, const PrimExpr& b, int depth);
+  /// What memory holds in e has a known end on that side, so that adding something known does not overflow.
+  bool bounded(const PrimExpr& e, bool above, int depth);
+  /// A value that is no less (no more) than e, which holds no data, with fewer remainders and quotients.
+  PrimExpr extreme(const PrimExpr& e, bool above, int depth);
+  /// e lies in [0, extent) when it is no less than 0; null: no such extent is known.
+  PrimExpr extent_of(const PrimExpr& e) const;
+  bool upper(const PrimExpr& a, const PrimExpr& b, int depth);  ///< by the form of a
+  bool lower(const PrimExpr& a, const PrimExpr& b, int depth);  ///< by the form of b
+  bool choice(const PrimExpr& condition, FunctionRef<bool()> yes, FunctionRef<bool()> no);
+  /// What follows from e ≥ least, of its parts.
+  void parts_at_least(const PrimExpr& e, int64_t least, PrimExpr& out, int depth);
+  void learn(const PrimExpr& condition, const std::unordered_set<const tir::Var*>& written, PrimExpr& plain);
+
+  Analyzer& analyzer_;
+  std::vector<Known> known_;
+  std::unordered_map<const tir::Var*, PrimExpr> values_;  ///< of variables that data decide
+  std::unordered_map<const tir::Var*, PrimExpr> extents_;  ///< of variables that run from 0
+  std::unordered_set<const tir::Var*> from_data_;
+};
+
+}  // namespace tenon
