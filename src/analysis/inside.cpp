@@ -16,9 +16,9 @@ namespace {
 PrimExpr stripped(PrimExpr e) {
   while (const auto* c = e.as<Cast>()) {
     const DataType from = c->value.dtype(), to = c->dtype;
-    const bool keeps = from.is_scalar() && to.is_int() &&
-                       (from.is_int() ? from.bits <= to.bits
-                                      : from.is_uint() && !from.is_bool() && from.bits < to.bits);
+    const bool keeps =
+        from.is_scalar() && to.is_int() &&
+        (from.is_int() ? from.bits <= to.bits : from.is_uint() && !from.is_bool() && from.bits < to.bits);
     if (!keeps) return e;
     e = c->value;
   }
@@ -40,7 +40,8 @@ PrimExpr divided(const PrimExpr& a, const PrimExpr& b) {
       todo.pop_back();
       if (const auto* n = x.as<Mul>())
         todo.insert(todo.end(), {n->a, n->b});
-      else if (const auto c = as_int(x); c && *c > 0 && *c < (int64_t(1) << 31) && constant < (int64_t(1) << 31))
+      else if (const auto c = as_int(x);
+               c && *c > 0 && *c < (int64_t(1) << 31) && constant < (int64_t(1) << 31))
         constant *= *c;
       else
         out.push_back(x);
@@ -175,8 +176,7 @@ bool Inside::at_most(const PrimExpr& a, const PrimExpr& b, int depth) {
   const bool data = from_data(x) || from_data(y);
   if (const auto v = as_int(y); v && analyzer_.bound(x).max <= *v) return true;
   if (const auto v = as_int(x); v && analyzer_.bound(y).min >= *v) return true;
-  if (!data && x.dtype().is_integer() && y.dtype().is_integer() &&
-      analyzer_.can_prove(le(wide(x), wide(y))))
+  if (!data && x.dtype().is_integer() && y.dtype().is_integer() && analyzer_.can_prove(le(wide(x), wide(y))))
     return true;
   if (data && x.dtype() == y.dtype() && structural_equal(x, y)) return true;
   if (upper(x, y, depth - 1) || lower(x, y, depth - 1)) return true;
@@ -214,11 +214,14 @@ PrimExpr Inside::extreme(const PrimExpr& e, bool above, int depth) {
   if (const auto* n = e.as<Sub>()) return extreme(n->a, above, depth) - extreme(n->b, !above, depth);
   if (const auto* n = e.as<Mul>()) {
     for (const auto& [x, k] : {std::pair(n->a, n->b), std::pair(n->b, n->a)})
-      if (!k.is<FloorMod>() && !k.is<FloorDiv>() && at_most(PrimExpr(0), k, depth)) return extreme(x, above, depth) * k;
+      if (!k.is<FloorMod>() && !k.is<FloorDiv>() && at_most(PrimExpr(0), k, depth))
+        return extreme(x, above, depth) * k;
     return e;
   }
-  if (const auto* n = e.as<tir::Min>()) return tir::min(extreme(n->a, above, depth), extreme(n->b, above, depth));
-  if (const auto* n = e.as<tir::Max>()) return tir::max(extreme(n->a, above, depth), extreme(n->b, above, depth));
+  if (const auto* n = e.as<tir::Min>())
+    return tir::min(extreme(n->a, above, depth), extreme(n->b, above, depth));
+  if (const auto* n = e.as<tir::Max>())
+    return tir::max(extreme(n->a, above, depth), extreme(n->b, above, depth));
   return e;
 }
 
@@ -269,11 +272,13 @@ bool Inside::upper(const PrimExpr& a, const PrimExpr& b, int depth) {
   }
   if (const auto* n = a.as<tir::Max>()) return at_most(n->a, b, depth) && at_most(n->b, b, depth);
   if (const auto* n = a.as<Select>(); n && n->condition.dtype().is_scalar())
-    return choice(n->condition, [&] { return at_most(n->true_value, b, depth); },
-                  [&] { return at_most(n->false_value, b, depth); });
+    return choice(
+        n->condition, [&] { return at_most(n->true_value, b, depth); },
+        [&] { return at_most(n->false_value, b, depth); });
   if (const auto* n = a.as<tir::Call>(); n && n->op == "tir.if_then_else")
-    return choice(n->args[0], [&] { return at_most(n->args[1], b, depth); },
-                  [&] { return at_most(n->args[2], b, depth); });
+    return choice(
+        n->args[0], [&] { return at_most(n->args[1], b, depth); },
+        [&] { return at_most(n->args[2], b, depth); });
   if (const auto* v = a.as<Var>()) {
     if (auto it = values_.find(v); it != values_.end() && at_most(it->second, b, depth)) return true;
   }
@@ -312,11 +317,13 @@ bool Inside::lower(const PrimExpr& a, const PrimExpr& b, int depth) {
   if (const auto* n = b.as<tir::Max>()) return at_most(a, n->a, depth) || at_most(a, n->b, depth);
   if (const auto* n = b.as<tir::Min>()) return at_most(a, n->a, depth) && at_most(a, n->b, depth);
   if (const auto* n = b.as<Select>(); n && n->condition.dtype().is_scalar())
-    return choice(n->condition, [&] { return at_most(a, n->true_value, depth); },
-                  [&] { return at_most(a, n->false_value, depth); });
+    return choice(
+        n->condition, [&] { return at_most(a, n->true_value, depth); },
+        [&] { return at_most(a, n->false_value, depth); });
   if (const auto* n = b.as<tir::Call>(); n && n->op == "tir.if_then_else")
-    return choice(n->args[0], [&] { return at_most(a, n->args[1], depth); },
-                  [&] { return at_most(a, n->args[2], depth); });
+    return choice(
+        n->args[0], [&] { return at_most(a, n->args[1], depth); },
+        [&] { return at_most(a, n->args[2], depth); });
   if (const auto* v = b.as<Var>()) {
     if (auto it = values_.find(v); it != values_.end() && at_most(a, it->second, depth)) return true;
   }

@@ -67,7 +67,7 @@ class Inside {
 
   Analyzer& analyzer_;
   std::vector<Known> known_;
-  std::unordered_map<const tir::Var*, PrimExpr> values_;  ///< of variables that data decide
+  std::unordered_map<const tir::Var*, PrimExpr> values_;   ///< of variables that data decide
   std::unordered_map<const tir::Var*, PrimExpr> extents_;  ///< of variables that run from 0
   std::unordered_set<const tir::Var*> from_data_;
 };

@@ -17,9 +17,9 @@ enum class ProofKind : uint8_t {
 };
 /// What stands in place of a proof.
 enum class ProofEnd : uint8_t {
-  guarded_data,    ///< data decide the index: the kernel checks it
-  guarded_unknown, ///< not proved within the budget: the kernel checks it
-  serial,          ///< the loop runs in order
+  guarded_data,     ///< data decide the index: the kernel checks it
+  guarded_unknown,  ///< not proved within the budget: the kernel checks it
+  serial,           ///< the loop runs in order
 };
 
 /// Something that is not proved.

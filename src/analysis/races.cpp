@@ -113,7 +113,8 @@ class Accesses {
       if (c->op == "tir.prefetch") return false;
       const Intrinsic* known = find_intrinsic(c->op);
       const auto* place = c->args.empty() ? nullptr : c->args[0].as<tir::Call>();
-      const auto* element = place && place->op == "tir.address_of" ? place->args[0].as<BufferLoad>() : nullptr;
+      const auto* element =
+          place && place->op == "tir.address_of" ? place->args[0].as<BufferLoad>() : nullptr;
       if (c->op.starts_with("tir.atomic_") && element) {
         access(element->buffer, element->indices, true, true);
         for (const PrimExpr& i : element->indices) value(i);
@@ -182,8 +183,8 @@ class Apart {
     return found;
   }
   PrimExpr next(const PrimExpr& e) const {
-    return substitute(e, {{loop_.loop_var.get(), PrimExpr(loop_.loop_var) +
-                                                     PrimExpr::int_imm(1, loop_.loop_var->dtype)}});
+    return substitute(
+        e, {{loop_.loop_var.get(), PrimExpr(loop_.loop_var) + PrimExpr::int_imm(1, loop_.loop_var->dtype)}});
   }
   /// Each iteration touches an interval of dimension d that lies behind that of the iteration before.
   bool in_steps(const std::vector<const Access*>& accesses, size_t d) {

@@ -37,10 +37,10 @@
 #include "tools/extract_kernel.h"
 #include "tools/lint.h"
 #include "tools/module_text.h"
+#include "tools/proofs.h"
 #include "tools/quantize/quantize.h"
 #include "tools/reduce_module.h"
 #include "tools/replay_schedules.h"
-#include "tools/proofs.h"
 #include "tools/strategy_report.h"
 #include "tools/verify_passes.h"
 

@@ -89,7 +89,8 @@ struct InspectRequest : ModelSettings {
         .add("bytes", &InspectRequest::bytes, "what a model file holds")
         .add("strategies", &InspectRequest::strategies,
              "the implementation of every call, and why not another")
-        .add("proofs", &InspectRequest::proofs, "what is proved of every kernel, and what is checked instead");
+        .add("proofs", &InspectRequest::proofs,
+             "what is proved of every kernel, and what is checked instead");
   }
 };
 

@@ -224,7 +224,8 @@ void add_inspect(CLI::App& app, Console& console) {
                    "with --memory, --strategies or --proofs: value of a symbolic dimension, repeatable");
   add_sizes_option(*verb, "--dim-max", options->dim_bounds,
                    "with --memory: the most of a symbolic dimension");
-  add_bind_option(*verb, options->bound, "with --memory, --strategies or --proofs: an input that is fixed, repeatable");
+  add_bind_option(*verb, options->bound,
+                  "with --memory, --strategies or --proofs: an input that is fixed, repeatable");
   add_custom_option(*verb);
   verb->callback([options, &console] {
     if (!options->bound.empty()) {

@@ -182,7 +182,8 @@ void opt(OptOptions& o, Console& console) {
     out["proofs"] = json::parse(proofs->as<std::string>());
     for (const json& p : out["proofs"])
       console.print(fmt::format(
-          "# {} of {}: {} accesses, {} iterators and {} loops, of which {} are checked because of data, {} because "
+          "# {} of {}: {} accesses, {} iterators and {} loops, of which {} are checked because of data, {} "
+          "because "
           "no proof was found, and {} run in order",
           p["pass"].get<std::string>(), p["function"].get<std::string>(), p["accesses"].get<int64_t>(),
           p["iterators"].get<int64_t>(), p["loops"].get<int64_t>(), p["guarded_data"].get<int64_t>(),

@@ -153,8 +153,8 @@ class Loops {
       // Where a block's buffers lie is planned later: inside the loop when each iteration fills them anew.
       if (const auto* n = s.as<Block>())
         for (const Buffer& b : n->alloc_buffers) of_blocks_.insert(b->data.get());
-      const bool plain = s.is<Block>() || s.is<Allocate>() || s.is<DeclBuffer>() ||
-                         s.is<AttrStmt>() || s.is<AllocateConst>() || s.is<LetStmt>();
+      const bool plain = s.is<Block>() || s.is<Allocate>() || s.is<DeclBuffer>() || s.is<AttrStmt>() ||
+                         s.is<AllocateConst>() || s.is<LetStmt>();
       for (const ObjectRef& c : children(s))
         if (c.is<StmtNode>()) stmt(c.cast<StmtNode>(), always && plain);
     }

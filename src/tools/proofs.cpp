@@ -32,9 +32,14 @@ std::string proofs_json(IRModule module, CompileOptions options) {
     const auto report = found.as<Ref<ProofReport>>();
     json& kernel = kernels[report->function];
     if (kernel.is_null())
-      kernel = {{"name", report->function}, {"accesses", 0}, {"iterators", 0}, {"loops", 0}, {"open", json::array()}};
-    for (const auto& [key, n] : {std::pair("accesses", report->accesses), std::pair("iterators", report->iterators),
-                                 std::pair("loops", report->loops)}) {
+      kernel = {{"name", report->function},
+                {"accesses", 0},
+                {"iterators", 0},
+                {"loops", 0},
+                {"open", json::array()}};
+    for (const auto& [key, n] :
+         {std::pair("accesses", report->accesses), std::pair("iterators", report->iterators),
+          std::pair("loops", report->loops)}) {
       kernel[key] = kernel[key].get<int64_t>() + n;
       total[key] += n;
     }
@@ -46,9 +51,12 @@ std::string proofs_json(IRModule module, CompileOptions options) {
   double ms = 0;
   for (const PassTiming& t : compiled.timings)
     if (t.name == "prove_programs" || t.name == "guard_accesses") ms += t.ms;
-  json out = {{"target", to_string(compiled.target)}, {"accesses", total["accesses"]},
-              {"iterators", total["iterators"]},       {"loops", total["loops"]},
-              {"ms", ms},                              {"kernels", json::array()}};
+  json out = {{"target", to_string(compiled.target)},
+              {"accesses", total["accesses"]},
+              {"iterators", total["iterators"]},
+              {"loops", total["loops"]},
+              {"ms", ms},
+              {"kernels", json::array()}};
   for (auto& [name, kernel] : kernels) out["kernels"].push_back(std::move(kernel));
   return out.dump();
 }

@@ -106,7 +106,8 @@ std::span<const ErrorCode> program_codes() {
        "An index of a load or store that is certainly made takes values outside of the buffer's shape.",
        "Correct the index or the shape, or guard the access with a condition."},
       {"T0338", "an access of vectors cannot be checked",
-       "An index of several lanes is neither proved to be inside of its buffer nor of a form whose lanes can be "
+       "An index of several lanes is neither proved to be inside of its buffer nor of a form whose lanes can "
+       "be "
        "looked at one by one (a shuffle, a function of vectors).",
        "Write the index as a ramp, a broadcast or an expression of them."},
       {"T0340", "a tensor is given twice as a parameter",

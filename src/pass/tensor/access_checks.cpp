@@ -94,8 +94,7 @@ Stmt Checks::leave(const Stmt& check, const BlockRealize& block) {
   for (size_t i = 0; i < block.iter_values.size(); ++i)
     values[block.block->iter_vars[i]->var.get()] = block.iter_values[i];
   const Stmt out = rename_definitions(substitute(check, values));
-  return !block.predicate || is_one(block.predicate) ? out
-                                                     : make<IfThenElse>(block.predicate, out, Stmt());
+  return !block.predicate || is_one(block.predicate) ? out : make<IfThenElse>(block.predicate, out, Stmt());
 }
 
 }  // namespace tenon::tensor_detail

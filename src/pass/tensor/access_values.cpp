@@ -150,7 +150,8 @@ void AccessWalk::lanes(const Buffer& b, const Array<PrimExpr>& at, const PrimExp
   const PrimExpr mask = predicate ? lane_of(predicate, lane) : PrimExpr();
   if (!whole || (predicate && !mask))
     refuse("T0338", fmt::format("the lanes of an access to buffer `{}` cannot be told apart", b->name),
-           at_ ? Stmt(Ref<StmtNode>(at_)) : Stmt(), "write the index as a ramp, a broadcast or a sum of them");
+           at_ ? Stmt(Ref<StmtNode>(at_)) : Stmt(),
+           "write the index as a ramp, a broadcast or a sum of them");
   inside_.define(lane, range(imm(0), imm(count)));
   path_.push_back({{}, lane, {}, range(imm(0), imm(count))});
   access(b, one, mask);
@@ -227,7 +228,8 @@ bool AccessWalk::inside(const PrimExpr& index, const PrimExpr& extent, ProofKind
   const std::string said =
       fmt::format("{} is outside: {} of {}", what, short_text(index), short_text(extent));
   if (certainly_outside(index, extent)) {
-    problems_.add(Diagnostic{"T0337", said, where(), "correct the index, or guard the access with a condition", {}});
+    problems_.add(
+        Diagnostic{"T0337", said, where(), "correct the index, or guard the access with a condition", {}});
     return false;
   }
   const PrimExpr i = cast(i64, index), low = inside_.missing(imm(0), i),

@@ -45,9 +45,13 @@ bool has_blocks(const Stmt& s) {
 }  // namespace
 
 AccessWalk::AccessWalk(const PrimFunc& f, Proving proving, ProofReport& report, DiagnosticList& problems)
-    : function_(f), proving_(proving),
-      checks_accesses_(proving == Proving::scheduled || has_blocks(f->body)), report_(report), problems_(problems),
-      analyzer_(given_up_, "guard_accesses"), inside_(analyzer_) {
+    : function_(f),
+      proving_(proving),
+      checks_accesses_(proving == Proving::scheduled || has_blocks(f->body)),
+      report_(report),
+      problems_(problems),
+      analyzer_(given_up_, "guard_accesses"),
+      inside_(analyzer_) {
   seen_.emplace_back();
   for (const auto& [p, b] : f->buffer_map) {
     for (const PrimExpr& d : b->shape)
@@ -194,7 +198,8 @@ Stmt AccessWalk::loop(const Stmt& given, const For& n) {
   if (checks_.mark() > mark) {
     const Written& written = writes(n.body);
     const bool threads = n.kind == ForKind::thread_binding;
-    body = checks_.place(mark, body, [&](const Stmt& c) { return threads || written.unknown || reads(c, written); });
+    body = checks_.place(mark, body,
+                         [&](const Stmt& c) { return threads || written.unknown || reads(c, written); });
     checks_.wrap(mark, [&](const Stmt& c) { return Checks::leave(c, n, runs); });
   }
   return with_body<For>(s, body);
@@ -334,10 +339,12 @@ Ref<Block> AccessWalk::block(const BlockRealize& n, bool fixed) {
   for (const MatchBufferRegion& m : b.match_buffers) own.data.insert(m->buffer->data.get());
   body = checks_.place(mark, body, [&](const Stmt& c) { return fixed || reads(c, own); });
   if (init.same_as(b.init) && body.same_as(b.body)) return n.block;
-  return edited<Block>(n.block, [&](Block* m) {
-           m->init = init;
-           m->body = body;
-         }).cast<Block>();
+  return edited<Block>(n.block,
+                       [&](Block* m) {
+                         m->init = init;
+                         m->body = body;
+                       })
+      .cast<Block>();
 }
 
 void AccessWalk::region(const MatchBufferRegion& m) {

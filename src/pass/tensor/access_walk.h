@@ -84,13 +84,13 @@ class AccessWalk {
   Analyzer analyzer_;
   Inside inside_;
   Checks checks_;
-  std::string place_;    ///< of the function
+  std::string place_;                  ///< of the function
   const tir::StmtNode* at_ = nullptr;  ///< the innermost statement that knows where it was written
-  bool always_ = true;   ///< the present statement runs whenever the program does
+  bool always_ = true;                 ///< the present statement runs whenever the program does
   std::vector<Step> path_;
   std::vector<std::unordered_set<const Object*>> seen_;  ///< values of the present statement, by condition
-  tir::VarMap values_;   ///< of the iterators of blocks around
-  std::unordered_map<const tir::Var*, PrimExpr> bits_;  ///< of memory whose size is known
+  tir::VarMap values_;                                   ///< of the iterators of blocks around
+  std::unordered_map<const tir::Var*, PrimExpr> bits_;   ///< of memory whose size is known
   std::unordered_map<const tir::BufferNode*, tir::MatchBufferRegion> matches_;  ///< not proved inside
   std::unordered_set<const tir::BufferNode*> fits_;  ///< views that lie inside of their memory
   std::unordered_map<const Object*, Written> written_;

@@ -98,15 +98,19 @@ std::string shared(const std::string& body) {
 TEST(Races, IterationsThatAreApart) {
   EXPECT_EQ(shared("    for i in T.parallel(8):\n        A[i] = A[i] + T.float32(1)\n"), "");
   EXPECT_EQ(shared("    for i in T.parallel(8):\n        A[7 - i] = B[i, 0]\n"), "");
-  EXPECT_EQ(shared("    for i in T.parallel(4):\n        for j in range(2):\n            A[i * 2 + j] = A[i * 2]\n"), "");
+  EXPECT_EQ(
+      shared(
+          "    for i in T.parallel(4):\n        for j in range(2):\n            A[i * 2 + j] = A[i * 2]\n"),
+      "");
   EXPECT_EQ(shared("    for f in T.parallel(64):\n        B[f // 8, f % 8] = A[f % 8]\n"), "");
   EXPECT_EQ(shared("    for f in T.parallel(16):\n        for a, b in T.grid(2, 2):\n"
                    "            B[f // 4 * 2 + a, f % 4 * 2 + b] = A[0]\n"),
             "");
   EXPECT_EQ(shared("    for i in T.parallel(8):\n        if i == 3:\n            A[0] = T.float32(0)\n"), "");
-  EXPECT_EQ(shared("    for i in T.parallel(8):\n        S = T.allocate((4,), \"float32\")\n        S[0] = A[i]\n"
-                   "        B[i, 0] = S[0]\n"),
-            "");
+  EXPECT_EQ(
+      shared("    for i in T.parallel(8):\n        S = T.allocate((4,), \"float32\")\n        S[0] = A[i]\n"
+             "        B[i, 0] = S[0]\n"),
+      "");
   EXPECT_EQ(shared("    for i in T.parallel(4):\n        with T.block(\"b\"):\n"
                    "            v = T.axis.spatial(8, i * 2)\n            A[v] = B[v, v]\n"),
             "");
@@ -118,7 +122,9 @@ TEST(Races, IterationsThatMayMeet) {
   EXPECT_NE(shared("    for i in T.parallel(8):\n        A[i // 2] = T.float32(0)\n"), "");
   EXPECT_NE(shared("    for i in T.parallel(8):\n        A[i % 4] = T.float32(0)\n"), "");
   EXPECT_NE(shared("    for i in T.parallel(8):\n        A[I[i]] = T.float32(0)\n"), "");
-  EXPECT_NE(shared("    for i in T.parallel(4):\n        for j in range(3):\n            A[i * 2 + j] = T.float32(0)\n"), "");
+  EXPECT_NE(shared("    for i in T.parallel(4):\n        for j in range(3):\n            A[i * 2 + j] = "
+                   "T.float32(0)\n"),
+            "");
   EXPECT_NE(shared("    for i in T.parallel(8):\n        A[i * n] = T.float32(0)\n"), "");
   EXPECT_NE(shared("    for f in T.parallel(64):\n        B[f // 8, f % 4] = A[f % 8]\n"), "");
   EXPECT_NE(shared("    for i in T.parallel(8):\n        if i == n:\n            A[0] = T.float32(0)\n"

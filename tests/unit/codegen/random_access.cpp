@@ -146,8 +146,9 @@ RandomAccessProgram random_access_program(uint64_t seed, const std::string& name
   w.p.indices = w.pick(1, 8);
   w.p.results = w.pick(1, 12);
   w.line(0, "@T.prim_func");
-  w.line(0, fmt::format("def {}(a: T.handle, I: T.Buffer(({},), \"int64\"), B: T.Buffer(({},), \"float32\")):", name,
-                        w.p.indices, w.p.results));
+  w.line(0, fmt::format(
+                "def {}(a: T.handle, I: T.Buffer(({},), \"int64\"), B: T.Buffer(({},), \"float32\")):", name,
+                w.p.indices, w.p.results));
   if (w.p.symbolic) w.line(1, "n = T.int64()");
   w.line(1, fmt::format("A = T.match_buffer(a, ({}, {}), \"float32\")", w.p.rows, w.columns()));
   const int64_t statements = w.pick(1, 2);

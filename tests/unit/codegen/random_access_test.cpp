@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Random programs with accesses anywhere end alike when they are interpreted, compiled by LLVM and as C text: with the
-// same values, or refused, and nothing around their buffers is touched.
+// Random programs with accesses anywhere end alike when they are interpreted, compiled by LLVM and as C text:
+// with the same values, or refused, and nothing around their buffers is touched.
 #include <fmt/format.h>
 
 #include <cstdlib>
@@ -25,7 +25,8 @@ namespace {
 using namespace tir;
 
 constexpr int64_t kBatch = 25;  ///< programs that are compiled together
-constexpr int64_t kPartInC = 4;  ///< one batch of so many is compiled by a C compiler, every other with the sanitizer
+constexpr int64_t kPartInC =
+    4;  ///< one batch of so many is compiled by a C compiler, every other with the sanitizer
 constexpr int64_t kRedZone = 64;
 constexpr unsigned char kCanary = 0xC5;
 
@@ -45,16 +46,16 @@ struct Guarded {
 
 struct Case {
   RandomAccessProgram program;
-  PrimFunc lowered;             ///< null when it is refused
-  std::string refused;          ///< by which code
-  std::string interpreted;      ///< the code with which the interpreter ends it
+  PrimFunc lowered;         ///< null when it is refused
+  std::string refused;      ///< by which code
+  std::string interpreted;  ///< the code with which the interpreter ends it
   std::vector<NDArray> inputs, wanted;
   std::vector<int64_t> scalars;
 };
 
 std::vector<NDArray> inputs_of(const RandomAccessProgram& p, uint64_t seed) {
-  std::vector<NDArray> out{random_array({p.rows, p.columns}, f32, seed),
-                           NDArray::empty({p.indices}, i64), random_array({p.results}, f32, seed + 1)};
+  std::vector<NDArray> out{random_array({p.rows, p.columns}, f32, seed), NDArray::empty({p.indices}, i64),
+                           random_array({p.results}, f32, seed + 1)};
   std::mt19937_64 random(seed);
   // Mostly small, sometimes such that sums of it overflow.
   const int64_t far[] = {INT64_MAX, INT64_MIN, -1, 1 << 20};
@@ -97,15 +98,18 @@ void interpret_case(Case& c, const std::string& name) {
 /// What is the same: both end with an error, or both give these values.
 void compare(const Case& c, int32_t code, std::vector<Guarded>& got, const std::string& how) {
   ASSERT_EQ(code != 0, !c.interpreted.empty())
-      << how << " returned " << code << ", the interpreter says `" << c.interpreted << "`\n" << c.program.text;
+      << how << " returned " << code << ", the interpreter says `" << c.interpreted << "`\n"
+      << c.program.text;
   for (Guarded& g : got) ASSERT_TRUE(g.untouched()) << how << " writes outside\n" << c.program.text;
   if (code) return;
   for (size_t k = 0; k < got.size(); ++k)
     ASSERT_EQ(std::memcmp(got[k].data(), c.wanted[k].data(), c.wanted[k].byte_size()), 0)
-        << how << ", buffer " << k << "\n" << c.program.text;
+        << how << ", buffer " << k << "\n"
+        << c.program.text;
 }
 
-int32_t backwards(const TenonKernelContext* context, TenonParallelBody body, void* closure, int64_t extent, int64_t) {
+int32_t backwards(const TenonKernelContext* context, TenonParallelBody body, void* closure, int64_t extent,
+                  int64_t) {
   for (int64_t i = extent; i-- > 0;)
     if (const int32_t code = body(closure, i, i + 1, context)) return code;
   return 0;
@@ -175,15 +179,16 @@ int main(void) {
   return text + "  return 0;\n}\n";
 }
 
-/// The C text with that program around it, compiled and run: its lines are a case, whether it ended with an error,
-/// and the bytes of its buffers.
+/// The C text with that program around it, compiled and run: its lines are a case, whether it ended with an
+/// error, and the bytes of its buffers.
 void run_c(const std::vector<Case>& cases, const std::string& source, bool sanitize) {
   const TemporaryFolder temporary("a test");
   const std::string dir = temporary.path.string();
   std::ofstream(dir + "/k.c") << driver(cases, source);
-  const std::string command = fmt::format("gcc -std=c11 -O1 -ffp-contract=off -w {1} -o {0}/k {0}/k.c -lm 2> {0}/log && "
-                                          "{0}/k > {0}/out 2>> {0}/log",
-                                          dir, sanitize ? "-fsanitize=address" : "");
+  const std::string command = fmt::format(
+      "gcc -std=c11 -O1 -ffp-contract=off -w {1} -o {0}/k {0}/k.c -lm 2> {0}/log && "
+      "{0}/k > {0}/out 2>> {0}/log",
+      dir, sanitize ? "-fsanitize=address" : "");
   const int ended = std::system(command.c_str());
   std::ifstream log(dir + "/log"), out(dir + "/out");
   ASSERT_EQ(ended, 0) << std::string(std::istreambuf_iterator<char>(log), {}).substr(0, 4000);
@@ -235,7 +240,8 @@ void batch(uint64_t first, bool c_text, bool sanitize, Totals& totals) {
     for_llvm.push_back(c.lowered);
     for_c.push_back(text[size_t(k)].lowered);
   }
-  const auto jit = codegen::load_elf(codegen::llvm_object(module_of(for_llvm), host_target(), 2), host_target());
+  const auto jit =
+      codegen::load_elf(codegen::llvm_object(module_of(for_llvm), host_target(), 2), host_target());
   const std::string source = codegen::c_source(module_of(for_c), host_target());
   if (c_text) run_c(text, source, sanitize);
   for (int64_t k = 0; k < kBatch; ++k)
@@ -251,7 +257,8 @@ TEST(RandomAccesses, EndAlikeEverywhere) {
   Totals totals;
   for (int64_t done = 0; done < count && !HasFatalFailure(); done += kBatch, first += kBatch)
     batch(first, (done / kBatch) % kPartInC == 0, (done / kBatch) % (2 * kPartInC) == 0, totals);
-  fmt::print("{} programs: {} refused, {} end with an error\n", totals.programs, totals.refused, totals.ended);
+  fmt::print("{} programs: {} refused, {} end with an error\n", totals.programs, totals.refused,
+             totals.ended);
   EXPECT_LT(totals.refused * 4, totals.programs);
   EXPECT_LT(totals.ended * 4, totals.programs * 3);
   EXPECT_GT(totals.ended * 20, totals.programs);
