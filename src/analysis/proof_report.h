@@ -26,7 +26,7 @@ enum class ProofEnd : uint8_t {
 struct OpenProof {
   ProofKind kind = ProofKind::access;
   ProofEnd end = ProofEnd::guarded_data;
-  std::string what;   ///< "index 0 of buffer `A`, idx[i], in [0, n)"
+  std::string what;   ///< "index 0 of buffer `A`: idx[i] in [0, n)"
   std::string where;  ///< file:line:column or node, or empty
 };
 

@@ -164,6 +164,23 @@ def main(p: R.Tuple(R.Tensor((), "int64"), R.Tensor((), "int64"))) -> R.Tensor((
         cell = "@R.function\ndef main(x: R.Tensor((2,), 'float32')):\n    c = R.ref_create(x)\n    return c\n"
         self.refused(3, "run", "-", stdin=cell, words=["T0820", "R.ref_read"])
 
+    def test_proofs(self):
+        module = self.tmp / "gather.tir"
+        module.write_text(
+            "@T.prim_func\n"
+            'def gather(A: T.Buffer((6,), "float32"), I: T.Buffer((8,), "int64"), B: T.Buffer((8,), "float32")):\n'
+            "    for i in T.parallel(8):\n"
+            "        B[i] = A[I[i]]\n"
+            "    for j in T.parallel(4):\n"
+            "        B[T.max(T.min(I[j], 7), 0)] = T.float32(1)\n"
+        )
+        text = self.ok("inspect", module, "--proofs")
+        self.assertIn("index 0 of buffer `A`", text)
+        self.assertIn("checked, as data decide it", text)
+        open_proofs = json.loads(self.ok("inspect", module, "--proofs", "--json"))["kernels"][0]["open"]
+        self.assertEqual([(o["kind"], o["end"]) for o in open_proofs], [("loop", "serial"), ("access", "data")])
+        self.assertTrue(open_proofs[1]["where"].endswith("gather.tir:4:9"))
+
     def test_strategies(self):
         module = self.tmp / "dense.tir"
         module.write_text(

@@ -67,7 +67,7 @@ std::string short_text(const PrimExpr& e) {
   if (written_out(e, kNodes) >= kNodes) return "an expression";
   std::string text = print(e);
   std::ranges::replace(text, '\n', ' ');
-  return "`" + text + "`";
+  return text;
 }
 
 }  // namespace
@@ -225,8 +225,8 @@ bool AccessWalk::certainly_outside(const PrimExpr& index, const PrimExpr& extent
 bool AccessWalk::inside(const PrimExpr& index, const PrimExpr& extent, ProofKind kind,
                         const std::string& what) {
   if (proved(index, extent)) return true;
-  const std::string said =
-      fmt::format("{} is outside: {} of {}", what, short_text(index), short_text(extent));
+  const std::string place = fmt::format("{}: {}", what, short_text(index)),
+                    range = fmt::format("in [0, {})", short_text(extent)), said = place + " is not " + range;
   if (certainly_outside(index, extent)) {
     problems_.add(
         Diagnostic{"T0337", said, where(), "correct the index, or guard the access with a condition", {}});
@@ -237,7 +237,8 @@ bool AccessWalk::inside(const PrimExpr& index, const PrimExpr& extent, ProofKind
   if (!low && !high) return true;
   if (!checks_accesses_ && kind != ProofKind::iterator) return false;
   const bool data = inside_.from_data(index) || inside_.from_data(extent);
-  report_.open.push_back({kind, data ? ProofEnd::guarded_data : ProofEnd::guarded_unknown, said, where()});
+  report_.open.push_back(
+      {kind, data ? ProofEnd::guarded_data : ProofEnd::guarded_unknown, place + " " + range, where()});
   check(!low ? high : !high ? low : logical_and(low, high), said + ", " + where());
   return false;
 }
