@@ -242,7 +242,7 @@ void batch(uint64_t first, bool c_text, bool sanitize, Totals& totals) {
   }
   const auto jit =
       codegen::load_elf(codegen::llvm_object(module_of(for_llvm), host_target(), 2), host_target());
-  const std::string source = codegen::c_source(module_of(for_c), {.target = host_target()});
+  const std::string source = codegen::c_source(module_of(for_c));
   if (c_text) run_c(text, source, sanitize);
   for (int64_t k = 0; k < kBatch; ++k)
     if (native[size_t(k)].lowered)
