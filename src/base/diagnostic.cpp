@@ -3,6 +3,8 @@
 
 #include <algorithm>
 
+#include "base/printable.h"
+
 namespace tenon {
 namespace {
 struct Position {
@@ -71,9 +73,46 @@ std::string render(const Diagnostic& d) {
   return text;
 }
 
+std::string printable(std::string_view text) {
+  // The bytes of the letter at `at`; 0 where none begins.
+  const auto letter = [&](size_t at) -> size_t {
+    const auto byte = [&](size_t i) { return static_cast<unsigned char>(text[i]); };
+    const unsigned char c = byte(at);
+    const size_t n = c < 0x80                ? 1
+                     : c >= 0xc2 && c < 0xe0 ? 2
+                     : c >= 0xe0 && c < 0xf0 ? 3
+                     : c >= 0xf0 && c < 0xf5 ? 4
+                                             : 0;
+    if (at + n > text.size()) return 0;
+    for (size_t k = 1; k < n; ++k)
+      if ((byte(at + k) & 0xc0) != 0x80) return 0;
+    return n;
+  };
+  std::string out;
+  for (size_t at = 0; at < text.size();) {
+    const size_t n = letter(at);
+    const auto c = static_cast<unsigned char>(text[at]);
+    if (n == 0)
+      out += '?';
+    else if ((c < 32 && c != '\n' && c != '\t') || c == 127)
+      out += {'\\', 'x', "0123456789abcdef"[c >> 4], "0123456789abcdef"[c & 15]};
+    else
+      out += text.substr(at, n);
+    at += std::max<size_t>(n, 1);
+  }
+  return out;
+}
+
+static std::vector<Diagnostic> all_printable(std::vector<Diagnostic> list) {
+  for (Diagnostic& d : list)
+    for (std::string* text : {&d.message, &d.location, &d.hint}) *text = printable(*text);
+  return list;
+}
+
 DiagnosticError::DiagnosticError(ErrorKind kind, std::vector<Diagnostic> list)
-    : Error(kind, first(list).code, first(list).message, first(list).location, first(list).hint),
-      diagnostics(std::move(list)) {
+    : Error(kind, first(list).code, printable(first(list).message), printable(first(list).location),
+            printable(first(list).hint)),
+      diagnostics(all_printable(std::move(list))) {
   static_cast<std::runtime_error&>(*this) = std::runtime_error(render_all(diagnostics));
 }
 

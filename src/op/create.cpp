@@ -81,10 +81,14 @@ Type infer_arange(InferContext& ctx) {
   const PrimExpr start = scalar_arg(call, 0), stop = scalar_arg(call, 1), step = scalar_arg(call, 2);
   auto a = number(start), b = number(stop), s = number(step);
   if (s == 0.0) return ctx.error("the step is 0");
+  for (const auto& limit : {a, b, s})
+    if (limit && !std::isfinite(*limit)) return ctx.error(fmt::format("{} limits no range", *limit));
   if (start && stop && step && start.dtype().is_integer() && stop.dtype().is_integer() && s &&
       step.dtype().is_integer()) {
     // Exact, and symbolic ends are fine.
-    const auto by = int64_t(*s);
+    const int64_t by = *tir::as_int(step);
+    if (by == INT64_MIN || (a && b && !(std::abs(*b - *a) < 0x1p63)))
+      return ctx.error(fmt::format("a distance that no integer holds, or a step of {}", by));
     const PrimExpr distance =
         by > 0 ? tir::cast(i64, stop) - tir::cast(i64, start) : tir::cast(i64, start) - tir::cast(i64, stop);
     return make_type(

@@ -115,6 +115,10 @@ Value Importer::tensor_value(proto::TensorProto& t, const std::string& where) {
             form};
   }
   const int64_t n = checked_elements(t, i64, options, where);
+  if (t.has_raw_data() || t.has_payload() || t.data_location() == 1)
+    fail("T2014",
+         fmt::format("tensor {} holds strings in another field than string_data", in_quotes(t.name())),
+         where);
   if (t.string_data_size() != n)
     fail("T2014",
          fmt::format("tensor {} of {} strings has {} of them", in_quotes(t.name()), n, t.string_data_size()),
@@ -145,10 +149,15 @@ Value Importer::enter(const graph::VarRef& param, const proto::ValueInfoProto& i
                          "codes"),
             form};
   const FormRef all = form ? form : declared_form(info.type());
-  if (!holds(all, Form::strings)) return {Expr(param), all};
-  const Expr entered = builder.emit(
-      packed("tenon.string.enter", {strings(), param}, graph::object_type(), Origin(), where), "text");
-  return {form ? Expr(builder.emit_match_cast(entered, type, "text")) : entered, all};
+  Expr entered = param;
+  if (holds(all, Form::strings))
+    entered = builder.emit(
+        packed("tenon.string.enter", {strings(), param}, graph::object_type(), Origin(), where), "text");
+  if (form) return {Expr(builder.emit_match_cast(entered, type, "text")), all};
+  return {builder.emit(packed("tenon.sequence.given", {entered, bytes_constant(to_string(all))},
+                              graph::object_type(), Origin(), where),
+                       "given"),
+          all};
 }
 
 Expr Importer::leave(const Value& v, const std::string& name) {

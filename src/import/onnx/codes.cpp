@@ -51,7 +51,7 @@ Expr number_input(NodeContext& n, size_t i) {
   const FormRef form = n.form(i);
   if (!form) return codes;
   if (form->kind != Form::codes)
-    n.malformed(fmt::format("{} of a {} is not supported", n.op_type(), to_string(form)));
+    fail("T2103", fmt::format("{} of a {} is not supported", n.op_type(), to_string(form)), n.where());
   std::vector<double> table;
   for (int code = 0; code < 1 << form->element.bits; ++code)
     table.push_back(number_of_code(form->element, code));

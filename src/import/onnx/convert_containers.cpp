@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Converters: sequences, optionals and maps. The program holds them as objects that functions of
 // libtenon_sequence make and read; what is taken out of one is a tensor again, whose type is checked there.
+#include <set>
+
 #include "import/onnx/loop.h"
 #include "import/onnx/text.h"
 
@@ -30,10 +32,6 @@ FormRef both(N& n, const FormRef& a, const FormRef& b) {
 }
 Expr is_tensor(N& n, const FormRef& item) { return n.number(int64_t(item->is_tensor())); }
 Value sequence(const Expr& e, const FormRef& item) { return {e, container_form(Form::sequence, item)}; }
-void need_position(N& n, size_t i) {
-  if (!n.dtype(i).is_integer())
-    n.malformed(fmt::format("the position of {} must be an integer", n.op_type()));
-}
 
 // ---------------------------------------------------------------- sequences
 Values sequence_empty(N& n) {
@@ -60,18 +58,18 @@ Values sequence_insert(N& n) {
   FormRef item = items_of(n, 0);
   item = both(n, item, tensor_item(n, 1));
   Array<Expr> args{n.in(0), n.in(1)};
-  if (n.has(2)) need_position(n, 2), args.push_back(n.in(2));
+  if (n.has(2)) n.expect_integers(2, "the position"), args.push_back(n.in(2));
   return {sequence(n.packed("tenon.sequence.insert", args), item)};
 }
 Values sequence_erase(N& n) {
   const FormRef item = items_of(n, 0);
   Array<Expr> args{n.in(0)};
-  if (n.has(1)) need_position(n, 1), args.push_back(n.in(1));
+  if (n.has(1)) n.expect_integers(1, "the position"), args.push_back(n.in(1));
   return {sequence(n.packed("tenon.sequence.erase", args), item)};
 }
 Values sequence_at(N& n) {
   const FormRef item = items_of(n, 0);
-  need_position(n, 1);
+  n.expect_integers(1, "the position");
   return {n.item_value(n.packed("tenon.sequence.at", {n.in(0), n.in(1), is_tensor(n, item)}), item)};
 }
 Values sequence_length(N& n) {
@@ -99,7 +97,7 @@ Values split_to_sequence(N& n) {
   if (rank >= 0) n.axis(axis, rank);
   Array<Expr> args{x, n.number(axis), n.number(int64_t(keep))};
   if (n.has(1)) {
-    if (!n.dtype(1).is_integer()) n.malformed("the sizes of SplitToSequence must be integers");
+    n.expect_integers(1, "the sizes");
     args.push_back(n.in(1));
   }
   const graph::Type piece = graph::tensor_type_unknown(rank < 0 || keep ? rank : rank - 1, held_type(whole));
@@ -178,15 +176,24 @@ Values get_element(N& n) {
 }
 
 // ---------------------------------------------------------------- maps
+template <class Key>
+void expect_different(N& n, const std::vector<Key>& keys) {
+  if (std::set<Key>(keys.begin(), keys.end()).size() < keys.size())
+    n.malformed(fmt::format("{} has a key twice", n.op_type()));
+}
 /// Keys as the functions of maps take them, from a list of texts or one of integers.
 Expr map_keys(N& n, const std::string& texts, const std::string& integers) {
-  if (n.has_attr(texts)) return list_constant(n.attr_strings(texts));
+  if (n.has_attr(texts)) {
+    expect_different(n, n.attr_strings(texts));
+    return list_constant(n.attr_strings(texts));
+  }
   const std::vector<int64_t> v = n.need_ints(integers);
+  expect_different(n, v);
   return graph::constant(NDArray::from_bytes({int64_t(v.size())}, i64, v.data(), v.size() * sizeof(int64_t)));
 }
 Values zip_map(N& n) {
   const bool texts = n.has_attr("classlabels_strings");
-  if (!n.dtype(0).is_float()) n.malformed("ZipMap takes floating values");
+  if (n.form(0) || !n.dtype(0).is_float()) n.malformed("ZipMap takes floating values");
   const FormRef key = texts ? element_form(kString) : tensor_form(graph::tensor_type({}, i64));
   return {sequence(n.packed("tenon.map.zip",
                             {n.cast(n.in(0), f32), map_keys(n, "classlabels_strings", "classlabels_int64s")}),
@@ -207,6 +214,7 @@ Values dict_vectorizer(N& n) {
                    graph::tensor_type({1, columns}, t))};
 }
 
+constexpr int64_t kMostColumns = int64_t(1) << 20;  // of CastMap: its constant of keys has 8 MB then
 /// The values of a map of integers in the order of its keys, or each in the column that its key says. A
 /// column without a key is 0; as text it is "0.f", as ONNX Runtime has it.
 Values cast_map(N& n) {
@@ -227,7 +235,7 @@ Values cast_map(N& n) {
     };
   } else {
     const int64_t columns = n.attr_int("max_map", 1);
-    if (form != "SPARSE" || columns < 1 || columns > 1 << 24)
+    if (form != "SPARSE" || columns < 1 || columns > kMostColumns)
       n.malformed(fmt::format("CastMap has the form {} of {} columns", in_quotes(form), columns));
     const NDArray keys = NDArray::empty({columns}, i64);
     for (int64_t i = 0; i < columns; ++i) keys.set_element_int(i, i);

@@ -89,6 +89,10 @@ Values gather_block_quantized(N& n) {
                 along = n.axis(n.attr_int("quantize_axis", 1), rank),
                 axis = n.axis(n.attr_int("gather_axis", 0), rank);
   const bool packed = n.dtype(0) == tenon::u8;
+  const Shape whole = n.known_shape(0), steps = n.known_shape(2);
+  bool same_rows = whole.size() == steps.size();
+  for (size_t i = 0; same_rows && i + 1 < whole.size(); ++i)
+    same_rows = is_zero(simplify(whole[i] - steps[i]));
   if (axis == along || along != rank - 1)
     n.unsupported(
         "GatherBlockQuantized is supported where blocks lie along the last axis and rows are gathered along "
@@ -110,7 +114,7 @@ Values gather_block_quantized(N& n) {
   }
   const PrimExpr width = out[out.size() - 1];
   const auto w = tir::as_int(width), b = tir::as_int(blocks);
-  if (!w || !b || !is_size(block) || *w > *b * block || *b * block - *w >= block)
+  if (!w || !b || !is_size(block) || *w > *b * block || *b * block - *w >= block || !same_rows)
     n.malformed("the scales of GatherBlockQuantized do not fit its data");
   data = n.reshape(data, {count, width});
   if (*w != *b * block)

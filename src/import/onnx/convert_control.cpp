@@ -21,7 +21,10 @@ Values poisoned(size_t count) {
 /// A condition as one truth value.
 Expr truth(N& n, const Expr& e, const char* what) {
   const auto* t = graph::as_tensor(e);
-  if (!t || !t->dtype.is_bool()) n.malformed(fmt::format("{} must be a truth value", what));
+  const auto shape = t ? graph::known_shape(e) : std::nullopt;
+  bool one = t && t->dtype.is_bool();
+  for (size_t i = 0; one && shape && i < shape->size(); ++i) one = tir::as_int((*shape)[i]).value_or(1) == 1;
+  if (!one) n.malformed(fmt::format("{} must be a truth value", what));
   return t->ndim == 0 ? e : n.reshape(e, {});
 }
 
@@ -231,6 +234,7 @@ Values loop_(N& n) {
     plan.init.push_back({e, n.form(i + 2)});
   }
   if (n.has(0)) {
+    n.expect_integers(0, "the number of iterations");
     plan.limit = n.cast(n.type(0).ndim == 0 ? n.in(0) : n.reshape(n.in(0), {}), i64);
     if (SmallRef s = n.small(0); s && s->items.size() == 1 && s->items[0].dtype() == i64)
       plan.trips = s->items[0];
@@ -320,6 +324,13 @@ std::vector<int64_t> list_of(N& n, const char* name, size_t count) {
     n.malformed(fmt::format("'{}' of Scan has {} entries, not {}", name, v.size(), count));
   return v;
 }
+/// 1 for each that is scanned backward.
+std::vector<int64_t> directions_of(N& n, const char* name, size_t count) {
+  std::vector<int64_t> v = list_of(n, name, count);
+  for (const int64_t d : v)
+    if (d != 0 && d != 1) n.malformed(fmt::format("'{}' of Scan is {}", name, d));
+  return v;
+}
 /// The body's inputs and outputs fit `given` values, of which `scans` are scanned.
 void check_scan(N& n, const proto::GraphProto& g, int64_t scans, int64_t given) {
   if (scans < 1 || scans > given || g.input_size() != given || g.output_size() < given - scans)
@@ -333,9 +344,9 @@ Values scan(N& n) {
   check_scan(n, g, scans, all);
   const size_t states = size_t(all - scans), outputs = size_t(g.output_size()) - states;
   const auto in_axes = list_of(n, "scan_input_axes", size_t(scans)),
-             in_back = list_of(n, "scan_input_directions", size_t(scans));
+             in_back = directions_of(n, "scan_input_directions", size_t(scans));
   const auto out_axes = list_of(n, "scan_output_axes", outputs),
-             out_back = list_of(n, "scan_output_directions", outputs);
+             out_back = directions_of(n, "scan_output_directions", outputs);
   Values init, inputs;
   std::vector<int64_t> axes;
   for (size_t i = 0; i < states; ++i) init.push_back({n.in(i), n.form(i)});
@@ -368,7 +379,7 @@ Values scan_of_batches(N& n) {
   check_scan(n, g, scans, all);
   if (n.has(0)) n.unsupported("Scan over sequences of their own lengths is not supported");
   const size_t states = size_t(all - scans);
-  const auto backward = list_of(n, "directions", size_t(scans));
+  const auto backward = directions_of(n, "directions", size_t(scans));
   for (size_t i = 1; i < n.inputs(); ++i)
     if (n.rank(i) < (i <= states ? 1 : 2)) n.malformed(fmt::format("input {} of Scan has no batches", i));
   LoopPlan plan;

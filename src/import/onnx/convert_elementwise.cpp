@@ -357,12 +357,26 @@ DataType quantized_type(N& n) {
     n.unsupported("quantisation to this type is not supported");
   return to;
 }
+/// Scales are real, and zero points are numbers of what is quantised.
+void expect_scales(N& n) {
+  if (!n.form(1) && !n.dtype(1).is_float())
+    n.malformed(fmt::format("the scales of {} are no real numbers", n.op_type()));
+  if (!n.has(2) || n.op_type() == "QuantizeLinear") return;
+  const auto stored = [&](size_t i) { return n.form(i) ? n.form(i)->element : n.dtype(i); };
+  if (stored(0) != stored(2))
+    n.malformed(fmt::format("the zero points of {} are of another type than its data", n.op_type()));
+}
 /// A scale for each so many elements of an axis.
 Values quantize_blocks(N& n, int64_t block) {
   const auto s = n.known_shape(0), p = n.known_shape(1);
   const int64_t axis = n.axis(n.attr_int("axis", 1), n.rank(0));
-  if (block < 1 || p.size() != s.size())
-    n.malformed(fmt::format("the scales of {} do not fit its blocks", n.op_type()));
+  bool fits = block >= 1 && p.size() == s.size();
+  for (size_t i = 0; fits && i < s.size(); ++i) {
+    const auto have = tir::as_int(p[i]), size = tir::as_int(s[i]);
+    const int64_t each = int64_t(i) == axis ? block : 1;
+    fits = !have || !size || *have == *size / each + int64_t(*size % each != 0);
+  }
+  if (!fits) n.malformed(fmt::format("the scales of {} do not fit its blocks", n.op_type()));
   auto spread = [&](const Expr& e) {
     const Expr all = n.op("repeat", {e}, make_attrs<RepeatAttrs>(block, axis));
     return n.op("slice_to", {all, graph::shape_expr(s)});
@@ -373,6 +387,7 @@ Values quantize_blocks(N& n, int64_t block) {
   return {quantize(n, n.in(0), scale, zero, to)};
 }
 Values quantize_linear(N& n) {
+  expect_scales(n);
   if (const int64_t block = n.attr_int("block_size", 0)) return quantize_blocks(n, block);
   const int64_t rank = n.rank(0),
                 axis = rank == 0 ? 0

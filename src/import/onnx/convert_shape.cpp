@@ -501,6 +501,10 @@ Values constant(N& n) {
     for (size_t i = 0; i < v.size(); ++i) a.set_element(int64_t(i), v[i]);
     return Values{graph::constant(a)};
   };
+  int given = 0;
+  for (const auto& a : n.node.attribute())
+    given += a.name().starts_with("value") || a.name() == "sparse_value";
+  if (given > 1) n.malformed("Constant has more than one value");
   if (auto* t = n.attr_tensor("value")) return {n.importer.tensor_value(*t, n.where())};
   if (n.has_attr("value_float")) return vector(f32, {n.attr_float("value_float", 0)}, true);
   if (n.has_attr("value_floats")) return vector(f32, n.attr_floats("value_floats"), false);

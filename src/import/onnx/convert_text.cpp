@@ -45,7 +45,7 @@ graph::Type like(const Expr& e, DataType t) {
 
 namespace {
 
-constexpr int64_t kMostColumns = int64_t(1) << 24;  // of TfIdfVectorizer
+constexpr int64_t kMostColumns = int64_t(1) << 24;  // of TfIdfVectorizer, and of what its n-grams leave out
 
 using namespace op;
 using N = NodeContext;
@@ -55,6 +55,11 @@ Values string_concat(N& n) {
   const Expr x = strings_input(n, 0), y = strings_input(n, 1);
   const auto a = graph::known_shape(x), b = graph::known_shape(y);
   const int64_t rank = std::max(n.rank(0), n.rank(1));
+  for (size_t i = 1; a && b && i <= std::min(a->size(), b->size()); ++i) {
+    const auto p = tir::as_int((*a)[a->size() - i]), q = tir::as_int((*b)[b->size() - i]);
+    if (p && q && *p != *q && *p != 1 && *q != 1)
+      n.malformed(fmt::format("StringConcat of sizes {} and {}", *p, *q));
+  }
   const bool same_shape = a && b && structural_equal(graph::shape_expr(*a), graph::shape_expr(*b));
   const graph::Type type = same_shape ? like(x, i64) : graph::tensor_type_unknown(rank, i64);
   return {strings_value(n.with_sizes(n.packed("tenon.string.concat", {n.importer.strings(), x, y}, type)))};
@@ -110,13 +115,18 @@ Values tf_idf(N& n) {
       n.malformed("'ngram_counts' of TfIdfVectorizer are no rising positions in its pool");
     before = b;
   }
+  int64_t grams = 0;
+  for (size_t k = 0; k < begins.size(); ++k)
+    grams += ((k + 1 < begins.size() ? begins[k + 1] : entries) - begins[k]) / int64_t(k + 1);
+  if (grams != int64_t(columns.size()))
+    n.malformed(fmt::format("TfIdfVectorizer has {} n-grams and {} columns for them", grams, columns.size()));
   for (const int64_t c : columns) {
     if (c < 0 || c >= kMostColumns) n.malformed(fmt::format("TfIdfVectorizer has the column {}", c));
     width = std::max(width, c + 1);
   }
   const int64_t shortest = n.need_int("min_gram_length"), longest = n.need_int("max_gram_length"),
                 skipped = n.need_int("max_skip_count");
-  if (shortest < 1 || longest < shortest || skipped < 0)
+  if (shortest < 1 || longest < shortest || skipped < 0 || skipped > kMostColumns)
     n.malformed("the lengths of the n-grams of TfIdfVectorizer are no range");
   const int64_t rank = n.rank(0);
   if (rank < 1 || rank > 2) n.malformed("TfIdfVectorizer takes a vector or a matrix");

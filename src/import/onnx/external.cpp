@@ -94,9 +94,7 @@ NDArray read_external(const proto::TensorProto& t, const ModelFile& file, const 
                      std::strerror(errno)),
          where, "", ErrorKind::io);
   if (!S_ISREG(st.st_mode)) refuse("it is not a regular file");
-  int64_t n = 1;
-  for (int64_t d : shape) n *= d;  // checked by the caller
-  const int64_t bytes = int64_t(storage_bytes(n, dtype));
+  const int64_t bytes = int64_t(storage_bytes(element_count(shape), dtype));  // checked by the caller
   if (length >= 0 && length != bytes)
     fail("T2014", fmt::format("tensor {} needs {} bytes, its external data has {}", name, bytes, length),
          where);

@@ -40,6 +40,14 @@ void names_read(const proto::NodeProto& node, std::vector<const std::string*>& o
   }
 }
 
+void expect_opset(int64_t set, const std::string& who, const std::string& where) {
+  if (set < 1 || set > kMaxOpset)
+    fail("T2008",
+         fmt::format("{} uses operator set {}; versions {} to {} are supported", who, set, kMinOpset,
+                     kMaxOpset),
+         where, set < 1 ? "convert it with onnx.version_converter" : "export it for an earlier operator set");
+}
+
 int64_t count_nodes(const proto::ModelProto& m) {
   int64_t n = m.graph().node_size();
   for (const auto& f : m.functions()) n += f.node_size();
@@ -281,6 +289,8 @@ std::optional<Values> Importer::inline_function(proto::NodeProto& node, Scope& s
   inner.opsets = env.opsets;
   for (const auto& o : f.opset_import())
     inner.opsets[is_onnx_domain(o.domain()) ? "" : o.domain()] = o.version();
+  if (const auto set = inner.opsets.find(""); set != inner.opsets.end())
+    expect_opset(set->second, fmt::format("the function {}", in_quotes(node.op_type())), where);
   inner.prefix = env.prefix + (node.name().empty() ? node.op_type() : node.name()) + "/";
   if (inner.prefix.size() > 400) inner.prefix = "…/";
   for (const auto& a : f.attribute_proto()) inner.attributes[a.name()] = &a;
@@ -581,8 +591,19 @@ Expr Importer::branches(const Expr& condition, Body yes, Body no, const Origin& 
 std::vector<FormRef> Importer::joined(const Body& yes, const Body& no, const std::string& where) {
   if (yes.poisoned || no.poisoned) return yes.poisoned ? no.forms : yes.forms;
   std::vector<FormRef> out = yes.forms;
+  const auto kind = [&](const Body& b, size_t i) {
+    graph::Type type = graph::result_of(b.expr)->type;
+    if (out.size() > 1) type = type.as<graph::TupleType>()->items[i];
+    return graph::as_tensor(type)->dtype;
+  };
   for (size_t i = 0; i < out.size() && i < no.forms.size(); ++i) {
-    if (!yes.forms[i] && !no.forms[i]) continue;
+    if (!yes.forms[i] && !no.forms[i]) {
+      if (kind(yes, i) == kind(no, i)) continue;
+      fail("T2020",
+           fmt::format("output {} is {} in one branch and {} in the other", i, to_string(kind(yes, i)),
+                       to_string(kind(no, i))),
+           where);
+    }
     out[i] = join(yes.forms[i], no.forms[i]);
     if (!out[i])
       fail("T2020",
@@ -614,12 +635,7 @@ void Importer::read_opsets() {
     return;
   }
   // Older sets are a matter of their operators: most have the meaning that they have in kMinOpset.
-  if (it->second < 1 || it->second > kMaxOpset)
-    fail("T2008",
-         fmt::format("the model uses operator set {}; versions {} to {} are supported", it->second, kMinOpset,
-                     kMaxOpset),
-         file.name,
-         it->second < 1 ? "convert it with onnx.version_converter" : "export it for an earlier operator set");
+  expect_opset(it->second, "the model", file.name);
 }
 
 IRModule Importer::run() {

@@ -98,6 +98,8 @@ class NodeContext {
   Expr in(size_t i);
   /// These inputs, where they are given, have one data type; T2020.
   void expect_one_dtype(std::initializer_list<size_t> inputs);
+  /// The input is a tensor of integers, and nothing that the program holds as one; T2020.
+  void expect_integers(size_t i, const char* what);
   /// These inputs hold quantised numbers: integers of at most 16 bits; T2020.
   void expect_quantised(std::initializer_list<size_t> inputs);
   /// Whether the expression is one of the inputs.

@@ -274,6 +274,10 @@ void NodeContext::expect_one_dtype(std::initializer_list<size_t> inputs) {
       malformed(fmt::format("inputs {} and {} of {} have different data types", first, i, op_type()));
 }
 
+void NodeContext::expect_integers(size_t i, const char* what) {
+  if (form(i) || !dtype(i).is_integer()) malformed(fmt::format("{} of {} holds no integers", what, op_type()));
+}
+
 void NodeContext::expect_quantised(std::initializer_list<size_t> inputs) {
   for (size_t i : inputs)
     if (has(i) && (!dtype(i).is_integer() || dtype(i).bits > 16))

@@ -7,6 +7,7 @@
 #include <charconv>
 #include <cstring>
 
+#include "base/printable.h"
 #include "base/stored_types.h"
 
 #include "import/onnx/external.h"
@@ -66,32 +67,17 @@ void copy_as(const Field& from, NDArray& to) {
 
 std::string in_quotes(std::string_view text, size_t limit) {
   std::string out = "'";
-  for (unsigned char c : text) {
+  for (char c : text) {
     if (out.size() > limit) {
       out += "…";
       break;
     }
-    if (c < 32 || c == 127)
+    if (c == '\n' || c == '\t')
       out += fmt::format("\\x{:02x}", c);
     else
-      out += char(c);
+      out += c;
   }
-  // Bytes that are no UTF-8 are escaped as a whole: messages are text.
-  for (size_t i = 0; i < out.size();) {
-    const unsigned char c = static_cast<unsigned char>(out[i]);
-    const size_t n = c < 0x80                ? 1
-                     : c >= 0xc2 && c < 0xe0 ? 2
-                     : c >= 0xe0 && c < 0xf0 ? 3
-                     : c >= 0xf0 && c < 0xf5 ? 4
-                                             : 0;
-    bool good = n != 0 && i + n <= out.size();
-    for (size_t k = 1; good && k < n; ++k) good = (static_cast<unsigned char>(out[i + k]) & 0xc0) == 0x80;
-    if (good)
-      i += n;
-    else
-      out.replace(i, 1, "?"), ++i;
-  }
-  return out + "'";
+  return printable(out) + "'";
 }
 
 std::string onnx_type_name(int type) {
@@ -152,6 +138,11 @@ NDArray read_tensor(proto::TensorProto& t, const ModelFile& file, const ImportOp
   const int64_t n = checked_elements(t, dtype, options, where);
   std::vector<int64_t> shape(t.dims().begin(), t.dims().end());
   const size_t bytes = storage_bytes(n, dtype);
+  if (t.data_location() != 0 && t.data_location() != 1)
+    fail(
+        "T2014",
+        fmt::format("tensor {} has its data at the unknown place {}", in_quotes(t.name()), t.data_location()),
+        where);
   if (t.data_location() == 1) {
     if (options.external_files)
       for (const auto& e : t.external_data())

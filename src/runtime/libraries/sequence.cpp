@@ -211,10 +211,9 @@ Any split(Arguments a) {
     if (each < 1) o.fail("pieces of " + std::to_string(each) + " elements are asked for");
     for (int64_t left = extent; left > 0; left -= each) sizes.push_back(std::min(each, left));
   }
-  int64_t sum = 0;
-  for (int64_t s : sizes)
-    if (s < 0 || (sum += s) > extent) sum = extent + 1;
-  if (sum != extent) o.fail("the sizes of the pieces do not add up to " + std::to_string(extent));
+  int64_t left = extent;
+  for (int64_t s : sizes) left = left < 0 || s < 0 || s > left ? -1 : left - s;
+  if (left != 0) o.fail("the sizes of the pieces do not add up to " + std::to_string(extent));
   const int64_t rows = product(x.shape().begin(), x.shape().begin() + std::ptrdiff_t(axis)),
                 inner = product(x.shape().begin() + std::ptrdiff_t(axis) + 1, x.shape().end());
   std::vector<Any> items;
@@ -250,6 +249,47 @@ Any bits_as(Arguments a) {
   t.code = TypeCode(word & 0xff), t.bits = uint8_t(word >> 8);
   if (t.bits != x.dtype().bits) o.fail("a tensor of " + to_string(x.dtype()) + " cannot be read so");
   return Any(NDArray::from_bytes(x.shape(), t, x.data(), x.byte_size()));
+}
+
+// ---------------------------------------------------------------- what a model is given
+/// Whether a value is of a type such as "optional(sequence(tensor(float32)))". Strings are their numbers
+/// here.
+bool is_of(const Any& v, std::string_view type) {
+  const size_t open = std::min(type.find('('), type.size() - 1);
+  const std::string_view kind = type.substr(0, open), inner = type.substr(open + 1, type.size() - open - 2);
+  if (kind == "optional") return v.is_none() || is_of(v, inner);
+  if (kind == "map") {
+    const auto map = v.try_as<Ref<MapObj>>();
+    return map && *map;
+  }
+  if (kind == "sequence") {
+    const auto list = v.try_as<Ref<ArrayObj>>();
+    return list && *list && std::all_of((*list)->items.begin(), (*list)->items.end(), [&](const Any& item) {
+             return is_of(item, inner);
+           });
+  }
+  const auto t = v.try_as<NDArray>();
+  return t && t->get() && (inner == "string" ? t->dtype() == i64 : to_string(t->dtype()) == inner);
+}
+/// What a value is, as types are written; of a sequence, each type that its items have,
+/// to so many levels.
+std::string type_of(const Any& v, int levels = 8) {
+  if (const auto t = v.try_as<NDArray>(); t && t->get()) return "tensor(" + to_string(t->dtype()) + ")";
+  const auto list = v.try_as<Ref<ArrayObj>>();
+  if (!list || !*list) return Operands::kind(v);
+  std::string types = levels == 0 ? "…" : "";
+  for (const Any& item : levels == 0 ? std::vector<Any>() : (*list)->items)
+    if (const std::string type = type_of(item, levels - 1); types.find(type) == types.npos)
+      types += (types.empty() ? "" : ", ") + type;
+  return "sequence(" + types + ")";
+}
+/// (value, type in bytes) → the value, an input of a model
+Any given(Arguments a) {
+  const Operands o(a);
+  const NDArray text = o.tensor(1);
+  const std::string type(text.as_ptr<char>(), size_t(text.byte_size()));
+  if (!is_of(o[0], type)) o.fail("a " + type + " is needed, not " + type_of(o[0]));
+  return o[0];
 }
 
 // ---------------------------------------------------------------- maps
@@ -337,6 +377,7 @@ Any values_of(Arguments a) {
 }
 
 [[maybe_unused]] const bool registered = [] {
+  register_unless_taken("tenon.sequence.given", given);
   register_unless_taken("tenon.sequence.kept", keep);
   register_unless_taken("tenon.sequence.construct", construct);
   register_unless_taken("tenon.sequence.insert", insert);

@@ -361,8 +361,9 @@ Any ngrams(Arguments a) {
   if (x.ndim() == 2) shape.insert(shape.begin(), rows);
   const NDArray out = NDArray::zeros(shape, f32);
   std::vector<int64_t> items;
+  const int64_t most = std::min({longest, length, begins.size()});  // the pool has no longer ones
   for (int64_t r = 0; r < rows; ++r)
-    for (int64_t n = shortest; n <= std::min(longest, length); ++n)
+    for (int64_t n = shortest; n <= most; ++n)
       for (int64_t step = 1; step <= (n == 1 ? 1 : skipped + 1); ++step) {
         if ((n - 1) > (length - 1) / step) break;
         for (int64_t i = 0; i + (n - 1) * step < length; ++i) {

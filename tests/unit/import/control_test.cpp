@@ -237,5 +237,22 @@ TEST(Recurrent, AnyNumberOfStepsInOneProgram) {
   }
 }
 
+// The standard forbids names of an outer graph in an inner one; files have them.
+TEST(Control, NamesOfABodyHideOuterOnesInsideAlone) {
+  const auto branch = [](const char* op) {
+    return onnx_graph(
+        {{node(op, {"x"}, {"w"}), node("Add", {"w", "w"}, {"t"})}, {}, {}, {value("t", FLOAT, {2})}});
+  };
+  GraphParts p{
+      {node("If", {"c"}, {"a"}, {attr_g("then_branch", branch("Neg")), attr_g("else_branch", branch("Abs"))}),
+       node("Mul", {"a", "w"}, {"y"})},
+      {floats("w", {2}, {10, 100})},
+      {value("x", FLOAT, {2}), value("c", BOOL, {})},
+      {value("y", FLOAT, {2})}};
+  const IRModule m = load(model(p));
+  expect(both_ways(m, {tensor({2}, {1, -2}), NDArray::scalar(1, boolean)})[0], {2}, {-20, 400});
+  expect(both_ways(m, {tensor({2}, {1, -2}), NDArray::scalar(0, boolean)})[0], {2}, {20, 400});
+}
+
 }  // namespace
 }  // namespace tenon

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What the import of a hostile file may cost.
 #pragma once
+#include <sys/resource.h>
 
 namespace tenon::test {
 
@@ -19,5 +20,12 @@ constexpr bool kMemoryCounts = false;
 constexpr double kSecondsAllowed = 1;
 constexpr bool kMemoryCounts = true;
 #endif
+constexpr long kKilobytesAllowed = 256 * 1024;  ///< above what the file itself takes
+
+inline long peak_kilobytes() {
+  rusage u{};
+  getrusage(RUSAGE_SELF, &u);
+  return u.ru_maxrss;
+}
 
 }  // namespace tenon::test

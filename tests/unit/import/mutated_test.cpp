@@ -3,7 +3,6 @@
 // absurd values, inputs of other ranks and types, constants that do not fit, inputs and outputs left out or
 // too many. Each imports or is refused by a coded error that names the file, quickly and in little memory.
 #include <gtest/gtest.h>
-#include <sys/resource.h>
 
 #include <cmath>
 #include <ctime>
@@ -17,12 +16,6 @@ namespace tenon {
 namespace {
 
 using namespace test;
-
-long peak_kilobytes() {
-  rusage u{};
-  getrusage(RUSAGE_SELF, &u);
-  return u.ru_maxrss;
-}
 
 /// Imports a changed sample; what must not happen fails the test.
 void import_changed(const json& sample, const std::string& change) {
@@ -50,7 +43,7 @@ void import_all(int least, const std::function<void(const json& sample, const Tr
     });
   EXPECT_GE(count, least);
   if (kMemoryCounts) {
-    EXPECT_LT(peak_kilobytes() - before, 256 * 1024);
+    EXPECT_LT(peak_kilobytes() - before, kKilobytesAllowed);
   }
   testing::Test::RecordProperty("models", count);
 }

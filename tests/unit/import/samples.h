@@ -97,25 +97,50 @@ inline const json& object_of(const json& j, const char* key) {
   return found == j.end() ? none : *found;
 }
 
+inline Msg node_of(const json& n) {
+  std::vector<Msg> attributes;
+  for (const auto& [name, v] : object_of(n, "attributes").items())
+    attributes.push_back(attribute_of(name, v));
+  return node(n.at("op"), n.at("inputs"), n.at("outputs"), attributes, "", n.value("domain", std::string()));
+}
+
+/// [type, shape, values] as a sparse tensor that leaves out zeros.
+inline Msg sparse_of(const std::string& name, const json& j) {
+  const NDArray all = tensor_of(j);
+  std::vector<int64_t> at;
+  json kept = json::array();
+  for (int64_t i = 0; i < all.size(); ++i)
+    if (!(all.element(i) == 0)) at.push_back(i), kept.push_back(j.at(2).at(size_t(i)));
+  const json values{j.at(0), {at.size()}, kept};
+  Msg s = Msg().m(1, constant_of(name, values)).m(2, ints("", {int64_t(at.size())}, at));
+  for (const int64_t d : all.shape()) s.i(3, d);
+  return s;
+}
+
 inline Msg graph_of(const json& g) {
   GraphParts parts;
-  for (const json& n : g.at("nodes")) {
-    std::vector<Msg> attributes;
-    for (const auto& [name, v] : object_of(n, "attributes").items())
-      attributes.push_back(attribute_of(name, v));
-    parts.nodes.push_back(
-        node(n.at("op"), n.at("inputs"), n.at("outputs"), attributes, "", n.value("domain", std::string())));
-  }
+  for (const json& n : g.at("nodes")) parts.nodes.push_back(node_of(n));
   for (const auto& [name, v] : object_of(g, "constants").items())
     parts.initializers.push_back(constant_of(name, v));
   for (const auto& [name, v] : g.at("inputs").items()) parts.inputs.push_back(value_of(name, v));
   for (const auto& [name, v] : g.at("outputs").items()) parts.outputs.push_back(value_of(name, v));
-  return onnx_graph(parts);
+  Msg made = onnx_graph(parts);
+  for (const auto& [name, v] : object_of(g, "sparse").items()) made.m(15, sparse_of(name, v));
+  return made;
 }
 
 inline std::string model_of(const json& sample) {
   Msg m = model(graph_of(sample), sample.at("opset"), 10);
   for (const auto& [domain, version] : object_of(sample, "domains").items()) m.m(8, opset(version, domain));
+  for (const auto& [name, f] : object_of(sample, "functions").items()) {
+    Msg function = Msg().s(1, name).s(10, f.at("domain")).m(9, opset(sample.at("opset")));
+    for (const auto& [domain, version] : object_of(sample, "domains").items())
+      function.m(9, opset(version, domain));
+    for (const json& in : f.at("inputs")) function.s(4, in);
+    for (const json& out : f.at("outputs")) function.s(5, out);
+    for (const json& n : f.at("nodes")) function.m(7, node_of(n));
+    m.m(25, function);
+  }
   return m.bytes;
 }
 

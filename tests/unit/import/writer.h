@@ -65,6 +65,14 @@ inline Msg value(const std::string& name, int elem, const std::vector<Dim>& dims
   if (with_shape) tensor.m(2, shape);
   return Msg().s(1, name).m(2, type.m(1, tensor));
 }
+// ---- types of values
+inline Msg elements_of(int elem) { return Msg().m(1, Msg().i(1, elem)); }
+inline const Msg kFloats = elements_of(FLOAT);
+inline Msg sequence_of(const Msg& type) { return Msg().m(4, Msg().m(1, type)); }
+inline Msg optional_of(const Msg& type) { return Msg().m(9, Msg().m(1, type)); }
+inline Msg map_of(int key, const Msg& value) { return Msg().m(5, Msg().i(1, key).m(2, value)); }
+inline Msg typed(const std::string& name, const Msg& type) { return Msg().s(1, name).m(2, type); }
+
 inline Msg tensor_head(const std::string& name, int elem, const std::vector<int64_t>& dims) {
   Msg t;
   for (int64_t d : dims) t.i(1, d);
