@@ -20,6 +20,8 @@ namespace {
               "numpy.save writes such files");
 }
 
+constexpr size_t kMostHeader = 1 << 20;  // of some hundred bytes in any file that NumPy writes
+
 struct Descr {
   const char* text;
   DataType dtype;
@@ -76,24 +78,29 @@ NDArray from_fortran_order(const NDArray& a) {
 
 }  // namespace
 
-std::string read_file(const std::string& path, size_t limit) {
-  std::unique_ptr<FILE, int (*)(FILE*)> file(std::fopen(path.c_str(), "rb"), &std::fclose);
-  if (!file)
-    throw Error(ErrorKind::io, "T3001", std::string("cannot be read: ") + std::strerror(errno), path);
+FileReader::FileReader(const std::string& path)
+    : path_(path), file_(std::fopen(path.c_str(), "rb"), &std::fclose) {
+  if (!file_)
+    throw Error(ErrorKind::io, "T3001", std::string("cannot be read: ") + std::strerror(errno), path_);
+}
+
+std::string FileReader::take(size_t count) {
   std::string bytes;
   // At its full size from the start: a string that doubles takes three times the file at its height.
-  if (struct stat st; fstat(fileno(file.get()), &st) == 0 && S_ISREG(st.st_mode))
-    bytes.reserve(std::min(size_t(st.st_size), limit));
+  if (struct stat st; fstat(fileno(file_.get()), &st) == 0 && S_ISREG(st.st_mode))
+    bytes.reserve(std::min(size_t(st.st_size), count));
   char chunk[1 << 16];
-  while (size_t n = std::fread(chunk, 1, sizeof chunk, file.get())) {
-    if (bytes.size() + n > limit)
-      throw Error(ErrorKind::limit, "T3004", fmt::format("larger than {} bytes", limit), path);
+  while (count > bytes.size()) {
+    const size_t n = std::fread(chunk, 1, std::min(sizeof chunk, count - bytes.size()), file_.get());
+    if (n == 0) break;
     bytes.append(chunk, n);
   }
-  if (std::ferror(file.get()))
-    throw Error(ErrorKind::io, "T3001", std::string("cannot be read: ") + std::strerror(errno), path);
+  if (std::ferror(file_.get()))
+    throw Error(ErrorKind::io, "T3001", std::string("cannot be read: ") + std::strerror(errno), path_);
   return bytes;
 }
+
+std::string read_file(const std::string& path) { return FileReader(path).take(SIZE_MAX); }
 
 void write_file(const std::string& path, std::string_view bytes) {
   FILE* file = std::fopen(path.c_str(), "wb");
@@ -104,17 +111,21 @@ void write_file(const std::string& path, std::string_view bytes) {
 }
 
 NDArray read_npy(const std::string& path) {
-  const std::string bytes = read_file(path);
-  if (bytes.size() < 10 || bytes.compare(0, 6, "\x93NUMPY") != 0) malformed(path, "the magic is missing");
-  const auto byte = [&](size_t i) { return size_t(static_cast<unsigned char>(bytes[i])); };
+  FileReader file(path);
+  std::string head = file.take(10);
+  if (head.size() < 10 || head.compare(0, 6, "\x93NUMPY") != 0) malformed(path, "the magic is missing");
+  const auto byte = [&](size_t i) { return size_t(static_cast<unsigned char>(head[i])); };
   const size_t version = byte(6);
-  if (version < 1 || version > 3 || (version > 1 && bytes.size() < 12))
+  if (version > 1) head += file.take(2);
+  if (version < 1 || version > 3 || (version > 1 && head.size() < 12))
     malformed(path, fmt::format("format version {}", version));
   const size_t length =
       version == 1 ? byte(8) | byte(9) << 8 : byte(8) | byte(9) << 8 | byte(10) << 16 | byte(11) << 24;
-  const size_t begin = version == 1 ? 10 : 12;
-  if (length > bytes.size() - begin) malformed(path, "the file ends inside its header");
-  const std::string header = bytes.substr(begin, length);
+  if (length > kMostHeader)
+    throw Error(ErrorKind::limit, "T3004",
+                fmt::format("its header has {} bytes, at most {} are read", length, kMostHeader), path);
+  const std::string header = file.take(length);
+  if (header.size() < length) malformed(path, "the file ends inside its header");
 
   std::string descr = header_value(header, "descr", path);
   if (descr.size() < 4 || descr.front() != '\'' || descr.back() != '\'')
@@ -139,13 +150,19 @@ NDArray read_npy(const std::string& path) {
     if (end > i) shape.push_back(n);
     i = end + 1;
   }
-  const int64_t count = element_count(shape);
-  const size_t have = bytes.size() - begin - length;
-  if (storage_bytes(count, d->dtype) > have)
-    malformed(path, fmt::format("shape {} of {} needs {} bytes, {} are there", dims, kind,
-                                storage_bytes(count, d->dtype), have));
-  NDArray a =
-      NDArray::from_bytes(shape, d->dtype, bytes.data() + begin + length, storage_bytes(count, d->dtype));
+  int64_t count = 0;
+  size_t want = 0;
+  try {
+    count = element_count(shape);
+    want = storage_bytes(count, d->dtype);
+  } catch (const Error& e) {
+    malformed(path, e.message);
+  }
+  const std::string bytes = file.take(want);
+  if (bytes.size() < want)
+    malformed(path,
+              fmt::format("shape {} of {} needs {} bytes, {} are there", dims, kind, want, bytes.size()));
+  NDArray a = NDArray::from_bytes(shape, d->dtype, bytes.data(), want);
   if (order == '>') {
     const size_t item = size_t(d->dtype.bits) / 8;
     for (int64_t i = 0; i < count; ++i)

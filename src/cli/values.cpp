@@ -233,11 +233,12 @@ Any parse_value(const std::string& text, const ValueInfo& info, uint64_t seed, c
   if (equals == std::string::npos) return Any(random_value(type->shape, type->dtype, seed));
   const std::string rest = text.substr(equals + 1);
   if (rest.empty() || rest[0] != '@') return Any(filled(*type, rest, text));
-  const std::string bytes = read_file(rest.substr(1));
   const size_t want = storage_bytes(element_count(type->shape), type->dtype);
+  const std::string bytes = FileReader(rest.substr(1)).take(want + 1);
   if (bytes.size() != want)
     throw Error(ErrorKind::io, "T3005",
-                fmt::format("{} needs {} bytes, the file has {}", text.substr(0, equals), want, bytes.size()),
+                fmt::format("{} needs {} bytes, the file has {}", text.substr(0, equals), want,
+                            bytes.size() > want ? "more" : std::to_string(bytes.size())),
                 rest.substr(1));
   return Any(NDArray::from_bytes(type->shape, type->dtype, bytes.data(), bytes.size()));
 }
