@@ -103,7 +103,7 @@ tsan: setup  ## unit tests of threads under the thread sanitizer
 	@scripts/run_tests build/tsan -j $(JOBS) -L 'base|runtime'
 
 # Ten minutes for each target, one after the other; findings lie in build/fuzz/findings.
-libfuzzer: setup  ## fuzz the parser and the schedules under the sanitizers (SECONDS_EACH=600)
+libfuzzer: setup  ## fuzz the parser, the schedules and models under the sanitizers (SECONDS_EACH=600)
 	@scripts/fuzz
 
 bench: command  ## time the models against ONNX Runtime and OpenVINO (Python environment from PyPI; more: ARGS=…)

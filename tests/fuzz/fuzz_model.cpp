@@ -200,10 +200,104 @@ void change_node(json& model, Decisions& d) {
   }
 }
 
+// ---------------------------------------------------------------- the same model in other words
+json typeless() { return json{"float32", json::array()}; }
+
+/// A node in both branches of an If whose condition is an input.
+void into_branches(Case& c, json& node) {
+  if (node.at("outputs").empty()) return;
+  const auto graph = [&](const std::string& mark) {
+    json inner = node, outputs = json::object();
+    for (json& name : inner["outputs"])
+      if (!name.get<std::string>().empty()) {
+        name = name.get<std::string>() + mark;
+        outputs[name.get<std::string>()] = typeless();
+      }
+    return json{{"nodes", json::array({inner})}, {"inputs", json::object()}, {"outputs", outputs}};
+  };
+  json outer = json::array();
+  for (const json& name : node.at("outputs"))
+    if (!name.get<std::string>().empty()) outer.push_back(name);
+  c.model["inputs"]["chosen_branch"] = {"bool", json::array()};
+  c.inputs["chosen_branch"] = {"bool", json::array(), {1}};
+  node = {{"op", "If"},
+          {"inputs", {"chosen_branch"}},
+          {"outputs", outer},
+          {"attributes",
+           {{"then_branch", {{"graph", graph("_then")}}}, {"else_branch", {{"graph", graph("_else")}}}}}};
+}
+
+/// A node as the body of a function.
+void into_function(json& model, json& node) {
+  json inputs = json::array();
+  for (const json& name : node.at("inputs"))
+    if (!name.get<std::string>().empty() && std::find(inputs.begin(), inputs.end(), name) == inputs.end())
+      inputs.push_back(name);
+  const std::string name = fmt::format("Made{}", test::object_of(model, "functions").size());
+  model["functions"][name] = {{"domain", "made.here"},
+                              {"inputs", inputs},
+                              {"outputs", node.at("outputs")},
+                              {"nodes", json::array({node})}};
+  model["domains"]["made.here"] = 1;
+  node = {{"op", name}, {"domain", "made.here"}, {"inputs", inputs}, {"outputs", node.at("outputs")}};
+}
+
+/// What a node reads goes through a sequence, or an optional.
+void through_container(json& nodes, size_t at, Decisions& d) {
+  json& inputs = nodes[at].at("inputs");
+  if (inputs.empty()) return;
+  json& read = inputs[size_t(d.below(inputs.size()))];
+  const std::string name = read, next = fmt::format("{}_{}", name, nodes.size());
+  if (name.empty()) return;
+  read = next + "_item";
+  json more = json::array();
+  if (d.below(2)) {
+    more = {{{"op", "Optional"}, {"inputs", {name}}, {"outputs", {next + "_in"}}},
+            {{"op", "OptionalGetElement"}, {"inputs", {next + "_in"}}, {"outputs", {next + "_item"}}}};
+  } else {
+    more = {{{"op", "SequenceConstruct"}, {"inputs", {name, name}}, {"outputs", {next + "_in"}}},
+            {{"op", "Constant"},
+             {"inputs", json::array()},
+             {"outputs", {next + "_at"}},
+             {"attributes", {{"value_int", d.below(4) - 2}}}},
+            {{"op", "SequenceAt"}, {"inputs", {next + "_in", next + "_at"}}, {"outputs", {next + "_item"}}}};
+  }
+  nodes.insert(nodes.begin() + std::ptrdiff_t(at), more.begin(), more.end());
+}
+
+/// A constant is stored without its zeros.
+void into_sparse(json& model, Decisions& d) {
+  if (test::object_of(model, "constants").empty()) return;
+  json& constants = model.at("constants");
+  const auto at = std::next(constants.begin(), d.below(constants.size()));
+  if (at.value().at(0) == "string" || at.value().size() < 3) return;
+  const std::string name = at.key();
+  model["sparse"][name] = at.value();
+  constants.erase(name);
+}
+
+void reword(Case& c, Decisions& d) {
+  json& nodes = c.model.at("nodes");
+  if (nodes.empty()) return;
+  const size_t at = size_t(d.below(nodes.size()));
+  switch (d.below(4)) {
+    case 0:
+      return into_branches(c, nodes[at]);
+    case 1:
+      return into_function(c.model, nodes[at]);
+    case 2:
+      return through_container(nodes, at, d);
+    default:
+      return into_sparse(c.model, d);
+  }
+}
+
 void change(Case& c, Decisions& d) {
   json& nodes = c.model.at("nodes");
   json& inputs = c.model.at("inputs");
-  switch (d.below(6)) {
+  switch (d.below(7)) {
+    case 6:
+      return reword(c, d);
     case 0:
     case 1:
       if (!nodes.empty()) change_attribute(nodes[size_t(d.below(nodes.size()))], d);
@@ -302,23 +396,35 @@ std::vector<Any> results_of(const Any& result) {
   return tuple && *tuple ? tuple->vec() : std::vector<Any>{result};
 }
 
+/// The nodes of a model, those of bodies and functions included.
+std::vector<const json*> all_nodes(const json& model) {
+  std::vector<const json*> todo{&model}, out;
+  while (!todo.empty()) {
+    const json* at = todo.back();
+    todo.pop_back();
+    if (at->is_object() && at->contains("op") && at->contains("outputs")) out.push_back(at);
+    if (at->is_structured())
+      for (const auto& [key, v] : at->items()) todo.push_back(&v);
+  }
+  return out;
+}
+
 /// Operators whose results are drawn, or left open by the standard.
 bool is_random(const json& model) {
   static const std::set<std::string> names{
       "RandomNormal", "RandomNormalLike", "RandomUniform", "RandomUniformLike",
       "Multinomial",  "Bernoulli",        "Dropout"};
-  for (const json& n : model.at("nodes"))
-    if (names.count(n.at("op").get<std::string>())) return true;
-  return model.dump().find("\"graph\"") != std::string::npos &&
-         model.dump().find("Random") != std::string::npos;
+  for (const json* n : all_nodes(model))
+    if (names.count(n->at("op").get<std::string>())) return true;
+  return false;
 }
 
 /// By operators that round what they compute with scales, and those that compute the places that they read.
 Tolerance tolerance_of(const json& model) {
   static const std::set<std::string> places{"CropAndResize", "Resize", "Upsample", "GridSample", "RoiAlign"};
   Tolerance out;
-  for (const json& n : model.at("nodes")) {
-    const std::string op = n.at("op");
+  for (const json* n : all_nodes(model)) {
+    const std::string op = n->at("op");
     out.neighbours |= op.find('Q') != std::string::npos;
     out.jumps |= places.count(op) > 0;
   }
@@ -329,9 +435,13 @@ Tolerance tolerance_of(const json& model) {
 bool leaves_values(const json& model) {
   std::set<std::string> read;
   for (const auto& [name, v] : model.at("outputs").items()) read.insert(name);
-  for (const json& n : model.at("nodes"))
-    for (const json& name : n.at("inputs"))
-      if (n.at("op") != "Shape" && n.at("op") != "Size") read.insert(name.get<std::string>());
+  for (const json* n : all_nodes(model)) {
+    for (const json& name : n->at("inputs"))
+      if (n->at("op") != "Shape" && n->at("op") != "Size") read.insert(name.get<std::string>());
+    for (const auto& [key, v] : test::object_of(*n, "attributes").items())
+      if (v.is_object() && v.contains("graph"))
+        for (const auto& [name, type] : v.at("graph").at("outputs").items()) read.insert(name);
+  }
   return std::any_of(model.at("nodes").begin(), model.at("nodes").end(), [&](const json& n) {
     const json& made = n.at("outputs");
     return std::none_of(made.begin(), made.end(), [&](const json& name) { return read.count(name) > 0; });

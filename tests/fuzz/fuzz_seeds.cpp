@@ -2,6 +2,7 @@
 // fuzz_seeds DIR: the first inputs of the fuzz targets, and the parser's dictionary. Always the same files.
 #include <filesystem>
 #include <fstream>
+#include <nlohmann/json.hpp>
 
 #include "ir/intrinsic.h"
 #include "ir/text.h"
@@ -20,9 +21,19 @@ void write(const fs::path& path, const std::string& bytes) {
 int main(int argc, char** argv) {
   using namespace tenon;
   if (argc != 2) return 2;
-  const fs::path parse = fs::path(argv[1]) / "parse", schedule = fs::path(argv[1]) / "schedule";
+  const fs::path parse = fs::path(argv[1]) / "parse", schedule = fs::path(argv[1]) / "schedule",
+                 model = fs::path(argv[1]) / "model";
   fs::create_directories(parse);
   fs::create_directories(schedule);
+  fs::create_directories(model);
+  // The first decision of fuzz_model is a sample, in two bytes.
+  const size_t samples =
+      nlohmann::json::parse(std::ifstream(TENON_SOURCE_DIR "/tests/unit/import/samples.json")).size();
+  for (size_t i = 0; i < samples; ++i) {
+    std::string bytes{char(i >> 8), char(i)};
+    for (size_t n = 48; n > 0; --n) bytes += char(i * 31 + n * 57);
+    write(model / std::to_string(i), bytes);
+  }
   const std::vector<tenon::testing::Program> programs = tenon::testing::all_programs();
   std::mt19937_64 random(1);
   for (size_t i = 0; i < programs.size(); ++i) {
