@@ -91,7 +91,7 @@ def deep(field, levels, content):
 
 TENSOR_FILES = {
     "empty": b"", "words": b"hello, this is no tensor\n", "noise": bytes(range(255, 200, -1)), "zeros": bytes(64),
-    "model": MODELS["tensor"], "negative": tensor([-2], raw=ONES), "overflow": tensor([HUGE, HUGE], raw=ONES),
+    "model": MODELS["tensor"], "sequence": part(3, GOOD), "optional_sequence": number(2, 2) + part(5, part(3, GOOD)), "negative": tensor([-2], raw=ONES), "overflow": tensor([HUGE, HUGE], raw=ONES),
     "huge": tensor([HUGE], raw=ONES), "wraps": tensor([1 << 62, 4], raw=ONES), "short": tensor([2], raw=ONES[:7]),
     "long": tensor([2], raw=ONES * 3), "none": tensor([2]), "untyped": number(1, 2) + part(9, ONES),
     "unknown": tensor([2], 99, ONES), "complex": tensor([1], 14, ONES), "strings": tensor([2], STRING, more=text(6, "a") * 2),
@@ -104,13 +104,13 @@ TENSOR_FILES = {
 }
 SEQUENCE_FILES = {
     "tensor": GOOD, "words": b"hello", "of_integers": part(3, tensor([1], INT64, ONES)), "of_strings": part(3, tensor([1], STRING, more=text(6, "a"))),
-    "of_sequences": part(5, part(3, GOOD)), "of_optionals": part(7, part(3, GOOD)), "huge": part(3, tensor([HUGE], raw=ONES)),
-    "second_cut": part(3, GOOD) + part(3, tensor([2], raw=ONES[:5])), "cut": part(3, GOOD)[:-2], "deep": deep(5, 3000, part(3, GOOD)),
+    "of_sequences": part(5, part(3, GOOD)), "huge": part(3, tensor([HUGE], raw=ONES)),
+    "model": MODELS["sequence"], "second_cut": part(3, GOOD) + part(3, tensor([2], raw=ONES[:5])), "cut": part(3, GOOD)[:-2], "deep": deep(5, 3000, part(3, GOOD)),
     "deep_within_limits": deep(5, 60, part(3, GOOD)), "negative": part(3, tensor([-1], raw=ONES)), "untyped": part(3, part(9, ONES)),
     "lengths": b"\x1a" + varint(1 << 63) + GOOD, "tiny": part(3, b"") * 400_000,
 }
-NESTED_FILES = {"flat": part(3, GOOD), "deeper": part(5, part(5, part(3, GOOD))), "mixed": part(5, part(3, GOOD)) + part(3, GOOD), "of_optionals": part(7, part(5, part(3, GOOD)))}
-OPTIONAL_FILES = {"of_a_sequence": part(5, part(3, GOOD)), "of_an_optional": part(7, part(7, part(5, part(3, GOOD)))), "deep": deep(7, 3000, part(3, GOOD)), "cut": part(3, GOOD)[:-1],
+NESTED_FILES = {"flat": part(3, GOOD), "deeper": part(5, part(5, part(3, GOOD))), "mixed": part(5, part(3, GOOD)) + part(3, GOOD)}
+OPTIONAL_FILES = {"tensor": GOOD, "of_a_sequence": part(5, part(3, GOOD)), "of_an_optional": part(7, part(7, part(5, part(3, GOOD)))), "deep": deep(7, 3000, part(3, GOOD)), "cut": part(3, GOOD)[:-1],
                   "of_integers": part(3, tensor([1], INT64, ONES)), "huge": part(3, tensor([HUGE, HUGE], raw=ONES))}
 NPY_FILES = {
     "empty": b"", "magic": b"\x93NUMPX\x01\x00" + bytes(100), "cut": b"\x93NUMPY\x01\x00", "version": npy(described(), version=9),

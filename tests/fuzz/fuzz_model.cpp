@@ -267,16 +267,20 @@ void through_container(json& nodes, size_t at, Decisions& d) {
 
 /// A constant is stored without its zeros.
 void into_sparse(json& model, Decisions& d) {
-  if (test::object_of(model, "constants").empty()) return;
-  json& constants = model.at("constants");
+  const json& constants = model.at("constants");
+  if (constants.empty()) return;
   const auto at = std::next(constants.begin(), d.below(constants.size()));
-  if (at.value().at(0) == "string" || at.value().size() < 3) return;
   const std::string name = at.key();
-  model["sparse"][name] = at.value();
-  constants.erase(name);
+  const json constant = at.value();
+  if (constant.at(0) == "string" || constant.size() < 3) return;
+  model["sparse"][name] = constant;
+  model.at("constants").erase(name);
 }
 
 void reword(Case& c, Decisions& d) {
+  // A new entry copies the others: none is made while they are referred to.
+  for (const char* part : {"functions", "domains", "sparse", "constants"})
+    if (!c.model.contains(part)) c.model[part] = json::object();
   json& nodes = c.model.at("nodes");
   if (nodes.empty()) return;
   const size_t at = size_t(d.below(nodes.size()));

@@ -149,6 +149,11 @@ void check_wire(std::string_view bytes, WireRoot root, const std::string& name, 
     if (!read_varint(bytes, end, at, tag)) broken(start, "a field ends early");
     const uint64_t field = tag >> 3;
     if (field == 0 || field >= kPayloadField) broken(start, "a field has an impossible number");
+    // A tensor would pass for an empty container: containers have a number in field 2 alone, and eight
+    // fields.
+    if (stack.size() == 1 && (top == Sequence || top == Optional) &&
+        (field > 8 || (field == 2) != ((tag & 7) == 0)))
+      fail("T2001", fmt::format("'{}' is not an ONNX {}", name, what), name);
     switch (tag & 7) {
       case 0:
         if (!read_varint(bytes, end, at, n)) broken(start, "a number ends early");
