@@ -102,6 +102,9 @@ Values recurrent(NodeContext& n) {
     n.malformed(fmt::format("the weights of {} do not fit its direction", kind));
   if (const auto h = tir::as_int(units); h && !tir::is_const_int(r[1], *h * gates))
     n.malformed(fmt::format("the weights of {} do not fit its gates", kind));
+  if (const auto h = tir::as_int(units); h && n.attr_int("hidden_size", *h) != *h)
+    n.malformed(fmt::format("'hidden_size' of {} is {}, its weights have {}", kind,
+                            n.attr_int("hidden_size", *h), *h));
   auto zeros = [&](Array<PrimExpr> shape) {
     return n.op("full", {graph::shape_expr(std::move(shape)), n.scalar(0, t)}, make_attrs<DTypeAttrs>(t));
   };

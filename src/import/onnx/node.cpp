@@ -275,7 +275,8 @@ void NodeContext::expect_one_dtype(std::initializer_list<size_t> inputs) {
 }
 
 void NodeContext::expect_integers(size_t i, const char* what) {
-  if (form(i) || !dtype(i).is_integer()) malformed(fmt::format("{} of {} holds no integers", what, op_type()));
+  if (form(i) || !dtype(i).is_integer())
+    malformed(fmt::format("{} of {} holds no integers", what, op_type()));
 }
 
 void NodeContext::expect_quantised(std::initializer_list<size_t> inputs) {
