@@ -5,11 +5,17 @@
 set -e
 "$@"
 count=$#
-while [ "$count" -gt 0 ]; do  # the same words without the output
+while [ "$count" -gt 0 ]; do  # the same words without the output, and without what Clang does not take with -E
   if [ "$1" = -o ]; then
     out=$2
     shift 2
     count=$((count - 2))
+  elif [ "$1 $2" = "-Xclang -emit-pch" ]; then
+    shift 2
+    count=$((count - 2))
+  elif [ "$1" = -c ]; then
+    shift
+    count=$((count - 1))
   else
     set -- "$@" "$1"
     shift

@@ -600,7 +600,8 @@ Tensors def_searchsorted(const Call& call, const Tensors& in) {
         for (int s = steps; s-- > 0;) {
           const tir::VarRef low = tir::var("first");
           const PrimExpr next = low + (int64_t(1) << s);
-          const PrimExpr there = in[0]({tir::max(tir::min(next, n) - 1, PrimExpr(0))});
+          PrimExpr there = in[0]({tir::max(tir::min(next, n) - 1, PrimExpr(0))});
+          if (!tir::as_int(n)) there = tir::if_then_else(tir::gt(n, PrimExpr(0)), there, like(there, 0));
           const PrimExpr before = right ? tir::le(there, value) : tir::lt(there, value);
           first = make<tir::Let>(
               low, first, tir::select(tir::logical_and(tir::le(next, n), before), next, PrimExpr(low)));

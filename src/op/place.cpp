@@ -275,9 +275,9 @@ Tensors def_pool_indices(const Call& call, const Tensors& in) {
       out.shape,
       [&](const Vars& v) {
         const PrimExpr at = where(indices(v)), last = simplify(product(x.shape())) - 1;
-        return tir::select(tir::ge(at, PrimExpr(0)),
-                           x(unflatten_index(tir::max(tir::min(at, last), PrimExpr(0)), x.shape())),
-                           tir::cast(out.dtype, least));
+        return tir::if_then_else(tir::ge(at, PrimExpr(0)),
+                                 x(unflatten_index(tir::max(tir::min(at, last), PrimExpr(0)), x.shape())),
+                                 tir::cast(out.dtype, least));
       },
       "max_pool_values");
   return {values, where};

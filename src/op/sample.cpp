@@ -33,6 +33,8 @@ Type infer_grid_sample(InferContext& ctx) {
                      "it is (batch, sizes…, spatial axes)");
   Shape out{(*s)[0], (*s)[1]};
   for (size_t i = 0; i < n; ++i) out.push_back((*g)[i + 1]);
+  for (size_t i = 0; i < n; ++i)
+    if (!ctx.expect_elements(*s, i + 2, product(out))) return {};
   return make_type(out, 0, x.dtype);
 }
 

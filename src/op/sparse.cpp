@@ -83,7 +83,8 @@ Type infer_sparse_dense(InferContext& ctx) {
   if (!expect_rows(ctx, 1)) return {};
   const PrimExpr rows = rows_of(ctx.call, 1);
   if (!ctx.expect_same_type(x.dtype, ctx.tensor(1).dtype)) return {};
-  auto s = shape_of(x);
+  auto s = shape_of(x), values = shape_of(ctx.tensor(1));
+  if (s && values && !ctx.expect_elements(*s, 1, (*values)[0])) return {};
   return make_type(s ? std::optional(Shape{(*s)[0], rows}) : std::nullopt, 2, x.dtype);
 }
 Tensors def_sparse_dense(const Call& call, const Tensors& in) {
@@ -283,8 +284,9 @@ Type infer_bag(InferContext& ctx) {
   if (!ctx.expect_domain(at.dtype, Domain::integer)) return {};
   if (!ctx.expect_domain(offsets.dtype, Domain::integer)) return {};
   if (!ctx.expect_one_of("mode", mode, {"sum", "mean", "max"})) return {};
-  auto s = shape_of(table), o = shape_of(offsets);
+  auto s = shape_of(table), o = shape_of(offsets), indices = shape_of(at);
   if (s && tir::is_zero((*s)[0])) return ctx.error(fmt::format("the table {} has no rows", show(*s)));
+  if (s && indices && !ctx.expect_elements(*s, 0, (*indices)[0])) return {};
   return make_type(s && o ? std::optional(Shape{(*o)[0], (*s)[1]}) : std::nullopt, 2, table.dtype);
 }
 Tensors def_bag(const Call& call, const Tensors& in) {

@@ -110,7 +110,10 @@ Type infer_deform(InferContext& ctx) {
     return ctx.error(fmt::format("offsets {} do not fit a result of {}", show(offset), show(at.out)));
   if (ctx.call.args.size() > 3 && !ctx.require_equal(shapes[3][1], simplify(taps)))
     return ctx.error(fmt::format("a mask {} does not fit offsets {}", show(shapes[3]), show(offset)));
-  return make_type(Shape{s[0], w[0], at.out[0], at.out[1]}, 4, x.dtype);
+  const Shape out{s[0], w[0], at.out[0], at.out[1]};
+  for (size_t axis : {2, 3})
+    if (!ctx.expect_elements(s, axis, product(out))) return {};
+  return make_type(out, 4, x.dtype);
 }
 Tensors def_deform(const Call& call, const Tensors& in) {
   const auto& a = attrs_of<DeformAttrs>(call);
