@@ -11,12 +11,14 @@ using N = NodeContext;
 using R = RegisterConverter;
 using Shape = Array<PrimExpr>;
 
-/// x normalised along its last axis: by mean and deviation, or (rms) by the mean square alone.
+/// x normalised along its last axis: by mean and deviation, or (rms) by the mean square alone; null: no
+/// scale.
 Expr normalised(N& n, const Expr& x, const Expr& scale, const Expr& shift, double epsilon, bool rms) {
   auto a = make<LayerNormAttrs>();
   a.edit()->axes.push_back(int64_t(n.shape_of(x).size()) - 1);
-  a.edit()->epsilon = epsilon, a.edit()->scale = true, a.edit()->center = bool(shift);
-  Array<Expr> args{x, scale};
+  a.edit()->epsilon = epsilon, a.edit()->scale = bool(scale), a.edit()->center = bool(shift);
+  Array<Expr> args{x};
+  if (scale) args.push_back(scale);
   if (shift) args.push_back(shift);
   return n.op(rms ? "nn.rms_norm" : "nn.layer_norm", args, a);
 }
@@ -54,7 +56,11 @@ Values simplified_norm(N& n) {
   const DataType t = n.dtype(1);
   const Expr x = t.bits > n.dtype(0).bits ? n.cast(n.in(0), t) : n.in(0);
   Values out(2);
-  out[0] = n.cast(normalised(n, x, n.cast(n.in(1), graph::as_tensor(x)->dtype), {}, epsilon, true), t);
+  const Expr scale = n.cast(n.in(1), graph::as_tensor(x)->dtype);
+  const auto have = graph::known_shape(scale), data = n.shape(0);
+  const bool whole = have && data && have->size() == 1 && tir::is_zero(simplify((*have)[0] - data->back()));
+  const Expr y = normalised(n, x, whole ? scale : Expr(), {}, epsilon, true);
+  out[0] = n.cast(whole ? y : n.onto("multiply", y, scale), t);
   if (n.wants_output(1)) out[1] = inverse_deviation(n, n.in(0), epsilon, true);
   return out;
 }
@@ -103,7 +109,8 @@ Values embed_norm(N& n) {
   if (n.has(8)) {
     sum = n.onto("add", sum, looked_up(3, 8));
   } else {
-    sum = n.op("add", {sum, n.slice(n.in(3), 0, 0, s[1])});
+    const Shape places = n.known_shape(3, 2, 2);
+    sum = n.op("add", {sum, n.op("slice_to", {n.in(3), graph::shape_expr({s[1], places[1]})})});
   }
   if (n.has(1) && n.has(4)) sum = n.onto("add", sum, looked_up(4, 1));
   Values out(3);

@@ -58,8 +58,13 @@ Values inverse(N& n) {
 /// Distances of rows: of A (m, k) and B (n, k).
 Values distances(N& n) {
   const Shape a = n.known_shape(0), b = n.known_shape(1);
-  if (a.size() != 2 || b.size() != 2) n.malformed("CDist takes matrices");
-  const Expr each = n.op("subtract", {n.reshape(n.in(0), {a[0], PrimExpr(1), a[1]}), n.in(1)});
+  const auto width = a.size() == 2 ? tir::as_int(a[1]) : std::nullopt;
+  const auto other = b.size() == 2 ? tir::as_int(b[1]) : std::nullopt;
+  if (a.size() != 2 || b.size() != 2 || (width && other && *width != *other))
+    n.malformed("CDist takes matrices of equally long rows");
+  if (!width || !other) n.require_equal(a[1], b[1]);
+  const Expr each = n.op("subtract", {n.reshape(n.in(0), {a[0], PrimExpr(1), a[1]}),
+                                      n.reshape(n.in(1), {PrimExpr(1), b[0], a[1]})});
   const Expr square =
       n.op("sum", {n.op("square", {each})}, make_attrs<ReduceAttrs>(Array<int64_t>{2}, false));
   const std::string metric = n.attr_string("metric", "sqeuclidean");

@@ -66,7 +66,9 @@ Values if_(N& n) {
                                importer.convert_graph(variant == 0 ? yes : no, inner, env, level + 1);
                            for (int k = 0; k < node.output_size() && size_t(k) < made.size(); ++k)
                              if (!node.output(k).empty()) rest.values[node.output(k)] = made[size_t(k)];
-                         }});
+                         },
+                         n.opset,
+                         n.since});
         return poisoned(size_t(outputs));
       }
   }

@@ -31,7 +31,7 @@ PrimExpr scaled(N& n, const PrimExpr& extent, double scale) {
   if (const auto v = tir::as_int(extent)) {
     // Scales are stored as float; what they mean is the product computed in float.
     const double out = std::floor(double(float(*v) * float(scale)));
-    if (!(out >= 1) || out > 1e12)
+    if (!(out >= 0) || out > 1e12)
       n.malformed(fmt::format("{} makes the size {} from {} with the scale {}", n.op_type(), out, *v, scale));
     return int64_t(out);
   }

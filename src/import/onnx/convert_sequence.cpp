@@ -39,9 +39,16 @@ Values attention(N& n) {
   Shape sq = n.shape_of(q), sk = n.shape_of(k), sv = n.shape_of(v);
   if (sk.size() != 4 || sv.size() != 4)
     n.malformed("keys and values of Attention have another rank than its queries");
+  const std::pair<PrimExpr, PrimExpr> equal[] = {
+      {sk[0], sq[0]}, {sv[0], sq[0]}, {sv[1], sk[1]}, {sv[2], sk[2]}};
+  for (const auto& [have, want] : equal) {
+    const auto a = tir::as_int(have), b = tir::as_int(want);
+    if (a && b && *a != *b) n.malformed("queries, keys and values of Attention do not fit one another");
+    if (!a || !b) n.require_equal(have, want);
+  }
   const auto qh = tir::as_int(sq[1]), kh = tir::as_int(sk[1]);
-  if (!qh || !kh || *kh < 1 || *qh % *kh != 0)
-    n.malformed("the query heads of Attention are no multiple of the key heads");
+  if (!qh || !kh) n.unsupported("Attention needs known numbers of heads");
+  if (*kh < 1 || *qh % *kh != 0) n.malformed("the query heads of Attention are no multiple of the key heads");
   if (*qh != *kh) {
     k = n.op("repeat", {k}, make_attrs<RepeatAttrs>(*qh / *kh, int64_t(1)));
     v = n.op("repeat", {v}, make_attrs<RepeatAttrs>(*qh / *kh, int64_t(1)));
@@ -92,20 +99,14 @@ Values attention(N& n) {
   }
   if (causal) {
     // A query sees keys up to its own position; past keys come before all of them.
-    const auto lq = tir::as_int(sq[2]), lk = tir::as_int(sk[2]);
-    if (!lq || !lk) n.unsupported("causal Attention needs known lengths");
-    int64_t past = 0;
-    if (n.has(4)) {
-      const auto p = tir::as_int(n.shape_of(n.in(4))[2]);
-      if (!p) n.unsupported("causal Attention needs known lengths");
-      past = *p;
-    }
-    if (*lq > (1 << 15) || *lk > (1 << 15)) n.unsupported("causal Attention of this length is not supported");
-    Expr ones = n.op("full", {graph::shape_expr({PrimExpr(*lq), PrimExpr(*lk)}), n.scalar(1, wide)},
-                     make_attrs<DTypeAttrs>(wide));
-    Expr lower = n.op("tril", {ones}, make_attrs<DiagonalAttrs>(past));
-    Expr mask = n.op(
-        "where", {n.op("greater", {lower, n.scalar(0, wide)}), n.scalar(0, wide), n.scalar(-INFINITY, wide)});
+    const PrimExpr past = n.has(4) ? n.shape_of(n.in(4))[2] : PrimExpr(0);
+    const auto places = [&](const PrimExpr& size, Shape shape) {
+      return n.reshape(positions(n, size), std::move(shape));
+    };
+    const Expr before = n.reshape(n.op("shape_to_tensor", {graph::shape_expr({past})}), {});
+    const Expr last = n.op("add", {places(sq[2], {sq[2], PrimExpr(1)}), before});
+    const Expr seen = n.op("less_equal", {places(sk[2], {PrimExpr(1), sk[2]}), last});
+    const Expr mask = n.op("where", {seen, n.scalar(0, wide), n.scalar(-INFINITY, wide)});
     bias = bias ? n.op("add", {bias, mask}) : mask;
   }
   Expr capped = cap != 0 ? n.op("multiply", {n.op("tanh", {n.op("divide", {scores, n.scalar(cap, wide)})}),
@@ -113,6 +114,12 @@ Values attention(N& n) {
                          : scores;
   Expr masked = bias ? n.op("add", {capped, bias}) : capped;
   Expr weights = n.op("nn.softmax", {masked}, make_attrs<AxisAttrs>(int64_t(-1)));
+  if (n.has(3) || n.has(6)) {
+    // A query that sees no key has no weights.
+    const Expr most = n.op("max", {masked}, make_attrs<ReduceAttrs>(Array<int64_t>{-1}, true));
+    const Expr none = n.op("equal", {most, n.scalar(-INFINITY, wide)});
+    weights = n.op("where", {none, n.scalar(0, wide), weights});
+  }
   Expr y = n.cast(n.op("matmul", {weights, n.cast(v, wide)}), t);
   if (rank == 3) {
     Shape s = n.shape_of(y);

@@ -352,9 +352,14 @@ Values tree_classifier(N& n) {
   const Expr scores = n.cast(with_base(n, sum, count), f32);
   if (!binary) return {label_of_best(n, classes, scores), post_transformed(n, scores, transform)};
   const Value label = label_of_sign(n, classes, scores, negative ? 0 : 0.5);
-  if (!negative) return {label, with_rest(n, scores)};
+  // ONNX Runtime leaves a score that no leaf has at 0 where the second class has the other one.
+  if (*named.begin() == 1) {
+    const Expr none = n.full({n.shape_of(scores)[0], PrimExpr(1)}, 0, f32);
+    return {label, post_transformed(n, n.concat({none, scores}, 1), transform)};
+  }
   const Expr both = n.concat({n.op("negative", {scores}), scores}, 1);
-  return {label, transform == "LOGISTIC" ? n.op("sigmoid", {both}) : both};
+  if (transform == "LOGISTIC") return {label, n.op("sigmoid", {both})};
+  return {label, negative ? both : with_rest(n, scores)};
 }
 const R t1("ai.onnx.ml::TreeEnsemble", {5}, tree_ensemble),
     t2("ai.onnx.ml::TreeEnsembleRegressor", {1, 3}, tree_regressor),

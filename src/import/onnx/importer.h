@@ -261,6 +261,7 @@ class Importer {
   struct Fork {
     std::vector<Expr> conditions;
     std::function<void(size_t variant, Scope& outputs)> convert;
+    int64_t opset = 0, since = 0;  ///< of the node, as messages say them
   };
   void fork(Fork f) { fork_ = std::move(f); }
   bool forks() const { return fork_.has_value(); }

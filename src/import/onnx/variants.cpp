@@ -57,6 +57,7 @@ bool Importer::fork_on_ranks(NodeContext& n, const PrimExpr& size, std::function
   rank_variants_ += ranks;
   rank_nodes_ += ranks * following_;
   Fork f;
+  f.opset = n.opset, f.since = n.since;
   Value have(small_of(i64, {}, {size}));
   const Expr number = expr_of(have, n.origin);
   for (int64_t rank = 0; rank <= kMaxRank; ++rank)
@@ -91,6 +92,7 @@ bool Importer::fork_on_sizes(NodeContext& n, const std::vector<KnownSizes>& equa
     return expr_of(v, n.origin);
   };
   Fork f;
+  f.opset = n.opset, f.since = n.since;
   for (const KnownSizes& k : equal) f.conditions.push_back(n.op("equal", {number(k.a), number(k.b)}));
   f.convert = [this, equal, last, &node = *converting_, &env = n.env](size_t variant, Scope& outputs) {
     for (size_t i = 0; i < equal.size() && i <= variant; ++i)
@@ -106,7 +108,7 @@ Values Importer::convert_forked(proto::GraphProto& g, const std::vector<int>& or
                                 const Env& env) {
   const Fork fork = *std::exchange(fork_, std::nullopt);
   proto::NodeProto& node = *g.mutable_node(order[at]);
-  NodeContext n(*this, node, scope, env, 0, 0);
+  NodeContext n(*this, node, scope, env, fork.opset, fork.since);
   const auto variant = [&](size_t i) {
     const size_t outer = sizes_.size(), ranked = ranked_.size();
     Scope rest;

@@ -1169,6 +1169,29 @@ contrib("FastGelu", floats(2, 3), floats(1), refused="T2020", expected=[f32(0)],
 contrib("Pad", floats(2, 3), i64(1, 0, 0, 2), name="Pad of com.microsoft at run time")
 contrib("EmbedLayerNormalization", words, ints(2, 3, low=0, high=2, dtype=np.int32), floats(7, 4), floats(5, 4), floats(2, 4), floats(4), floats(4), constants=(2, 3, 4, 5, 6), results=2,
         name="EmbedLayerNormalization without a mask")
+embed, held = Node("EmbedLayerNormalization", ["a", "", "w", "p", "", "g", "s"], ["y", "y1"], CONTRIB), dict(w=floats(7, 4), p=floats(5, 4), g=floats(4), s=floats(4))
+runs("EmbedLayerNormalization of any length", embed, [("N", "M")], *(by_onnxruntime(embed, ints(*s, low=0, high=7, dtype=np.int32), constants=held, results=2, domains=((CONTRIB, 1),)) for s in ((2, 3), (1, 5))),
+     refused("T0501", ints(1, 6, low=0, high=7, dtype=np.int32)), constants=held, results=2, opset=21, domains=((CONTRIB, 1),))
+attend = Node("Attention", ["a", "b", "b", "c"], ["y"])
+runs("Attention of a query that sees nothing", attend, [(1, 1, "L", 4), (1, 1, "K", 4), ("L", "K")],
+     (floats(1, 1, 2, 4), floats(1, 1, 3, 4), np.array([[True, False, True], [False, False, False]])), opset=24)
+runs("Attention of batches that do not fit", Node("Attention", ["a", "a", "b"], ["y"]), [("N", 1, 2, 4), ("M", 1, 2, 4)], (floats(2, 1, 2, 4), floats(2, 1, 2, 4)),
+     refused("T0501", floats(1, 1, 2, 4), floats(2, 1, 2, 4)))
+attend = Node("Attention", ["a", "b", "b"], ["y"], is_causal=1)
+runs("Attention, causal, of any lengths", attend, [(1, 1, "L", 4), (1, 1, "K", 4)], *((floats(1, 1, n, 4), floats(1, 1, m, 4)) for n, m in ((3, 3), (2, 4), (4, 2), (1, 1))))
+shrinking = Node("Resize", ["a", "", "s"], ["y"])
+runs("Resize to nothing", shrinking, [(2, 1)], by_onnxruntime(shrinking, floats(2, 1), constants={"s": f32(1, 0.5)}), constants={"s": f32(1, 0.5)})
+for ids in (0, 1):
+    for name, leaves in (("that are positive", [0.25, 0.75]), ("of both signs", [0.5, -0.25])):
+        for transform in ("NONE", "LOGISTIC"):
+            node = Node("TreeEnsembleClassifier", ["a"], ["y", "y1"], domain=ML, **stump, class_ids=[ids, ids], class_weights=leaves, classlabels_int64s=[4, 5], post_transform=transform)
+            runs(f"TreeEnsembleClassifier of class {ids} with weights {name}, {transform}", node, [("N", 2)], by_onnxruntime(node, features, results=2, domains=((ML, 3),)), results=2, domains=((ML, 3),))
+pairs = Node("CDist", ["a", "b"], ["y"], CONTRIB)
+runs("CDist of rows of any length", pairs, [("N", "K"), ("M", "L")], by_onnxruntime(pairs, floats(2, 3), floats(4, 3), domains=((CONTRIB, 1),)), refused("T0501", floats(2, 3), floats(4, 1)), opset=21,
+     domains=((CONTRIB, 1),))
+simple = Node("SimplifiedLayerNormalization", ["a", "b"], ["y"], axis=-1, epsilon=0.01)
+runs("SimplifiedLayerNormalization by one scale", simple, [(2, 3), ("K",)], by_onnxruntime(simple, floats(2, 3), floats(3), domains=((CONTRIB, 1),)), by_onnxruntime(simple, floats(2, 3), floats(1), domains=((CONTRIB, 1),)),
+     refused("T0501", floats(2, 3), floats(2)), opset=13, domains=((CONTRIB, 1),))
 turn = Node("RotaryEmbedding", ["a", "b", "b", "c"], ["y"])
 runs("RotaryEmbedding at positions that do not fit", turn, [(1, 2, "S", 4), (5, 2), (1, "P")], (floats(1, 2, 3, 4), floats(5, 2), i64(0, 1, 4).reshape(1, 3)),
      refused("T0501", floats(1, 2, 3, 4), floats(5, 2), i64(1).reshape(1, 1)))
