@@ -132,7 +132,7 @@ def run(o):
                     if any(f.like(s) for s in seen):
                         continue
                     seen.append(f)
-                    where = o.out / f"{seed}_{f.mode}"
+                    where = o.out / (f"{seed}_{f.mode}" if len(seen) == 1 else f"{seed}_{len(seen)}_{f.mode}")
                     last, operators, model, feed = reduced(reducer, folder, f, where)
                     reason = explained.reason_for(last, operators, model, feed)
                     counts["explained" if reason else last.kind] += 1

@@ -124,7 +124,7 @@ def attention(d, op):
     q = d.input("float32", (batch, steps, width), fixed=1)
     k, v = (d.input("float32", (batch, keys, width), fixed=1) for _ in range(2))
     bias = d.fresh("float32", (3 * width,), named=0) if d.chance(0.4) else None
-    added = d.input("float32", (d.rng.choice((1, batch)), heads, steps, keys)) if d.chance(0.4) else None
+    added = d.input("float32", (d.rng.choice((1, batch)), heads, steps, keys), fixed=(1,)) if d.chance(0.4) else None
     emit(d, op, [q, k, v, bias, mask, added], num_heads=heads, scale=d.rng.choice((None, 0.5)), unidirectional=1 if d.chance(0.3) and keys == steps else None)
 
 
@@ -145,7 +145,7 @@ def rotary(d, op):
     tables = [d.const(f(angles).astype("float32")) for f in (np.cos, np.sin)]
     heads = d.rng.choice((1, 2))
     if d.chance(0.5):
-        a = d.input("float32", (batch, heads, steps, size), fixed=1)
+        a = d.input("float32", (batch, heads, steps, size), fixed=(1, 3))
     else:
         a = d.input("float32", (batch, steps, heads * size), fixed=1)
         tables = [d.const(np.tile(t.array, (1, 1))) for t in tables] if heads == 1 else tables

@@ -134,7 +134,8 @@ class Draw:
         return self.outer.root() if self.outer else self
 
     def const(self, array):
-        value = Value(self.name("c"), np.asarray(array), True)
+        array = np.asarray(array)
+        value = Value(self.name("c"), array, array.dtype.kind != "f" or bool(np.all(array * 1024 == np.round(array * 1024))))
         self.initializers.append(numpy_helper.from_array(value.array, value.name))
         self.values.append(value)
         return value
@@ -147,14 +148,14 @@ class Draw:
         return self.input(array.dtype.name, array.shape, data=array)
 
     def input(self, dtype, shape, low=None, high=None, step=None, data=None, named=0.75, fixed=0):
-        """A new input of the model; some of its sizes get names, but none of the last `fixed`."""
+        """A new input of the model; some of its sizes get names, but none of the last `fixed`, or of those axes."""
         root = self.root()
         kind = np.dtype(dtype).kind
         low = {"u": 0, "i": -4, "b": 0}.get(kind, -2) if low is None else low
         high = {"u": 6, "i": 5, "b": 1}.get(kind, 2) if high is None else high
         step = {"f": 0.25}.get(kind, 1) if step is None else step
-        free = len(shape) - fixed
-        sizes = [next((n for n, v in root.sizes.items() if k < free and v == s and self.chance(named)), s) for k, s in enumerate(shape)]
+        held = range(len(shape) - fixed, len(shape)) if isinstance(fixed, int) else fixed
+        sizes = [next((n for n, v in root.sizes.items() if k not in held and v == s and self.chance(named)), s) for k, s in enumerate(shape)]
         one = Input(self.name("x"), dtype, tuple(shape if data is not None else sizes), low, high, step, data)
         root.inputs.append(one)
         value = Value(one.name, one.draw(root.sizes, self.generator), True)

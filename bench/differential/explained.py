@@ -56,6 +56,35 @@ def odd_zero_point(model, feed):
     return v is not None and int(v.flat[0]) % 2 == 1
 
 
+def unit_masks(model, feed):
+    """A mask of one element in all."""
+    masks = [known_value(model, feed, n.input[3]) for n in nodes_of(model, "Attention") if len(n.input) > 3 and n.input[3]]
+    return any(m is not None and m.size == 1 for m in masks)
+
+
+def largest_magnitude(model, feed):
+    """Rows with negative elements are divided by their largest one."""
+    given = [known_value(model, feed, n.input[0]) for n in nodes_of(model, "Normalizer") if attribute(n, "norm", b"MAX") == b"MAX"]
+    return any(v is not None and v.size and v.min() < 0 for v in given)
+
+
+def valid_with_ceiling(model, feed):
+    return any(attribute(n, "auto_pad") == b"VALID" and attribute(n, "ceil_mode") for n in nodes_of(model, "MaxPool", "AveragePool", "LpPool"))
+
+
+def same_with_dilations(model, feed):
+    """Padding SAME and windows with gaps."""
+    return any(attribute(n, "auto_pad", b"").startswith(b"SAME") and max(attribute(n, "dilations", [1])) > 1 for n in model.graph.node)
+
+
+def unit_grids(model, feed):
+    """A grid that is aligned at corners along an axis of one element."""
+    def unit(node):
+        size = known_value(model, feed, node.input[1])
+        return attribute(node, "align_corners") and size is not None and 1 in size[2:]
+    return any(unit(n) for n in nodes_of(model, "AffineGrid"))
+
+
 def casts_out_of_range(model, feed):
     """A Cast in it is one of floats that its integers cannot hold."""
     def out(node):
@@ -90,13 +119,28 @@ EXPLAINED = [
     Explained(("ConvTranspose",), "accepted", r"Computed output dimension is <= 0.*Input shape: \{0", "the size that the standard computes from an image of nothing is 0 here, and results of nothing are allowed"),
     Explained(("ReduceMean", "ReduceLogSum", "ReduceLogSumExp"), "refused", "of nothing is not supported for this type", "the standard has no mean or logarithm of nothing among integers"),
     Explained(("GroupNormalization",), "accepted", "running Reshape node. Name:''", "the normalised batch has no elements; ONNX Runtime's reshape cannot tell one of its sizes", of_nothing("GroupNormalization")),
-    Explained(("MaxPool", "com.microsoft::QLinearAveragePool"), "refused", r"has shape \[\d+\] where \[-\d+\] is required", "a window larger than the padded image has no results; ONNX Runtime gives an empty tensor"),
+    Explained(("MaxPool", "AveragePool", "LpPool", "com.microsoft::NhwcMaxPool", "com.microsoft::QLinearAveragePool"), "refused", r"has shape \[\d+\] where \[-\d+\] is required", "a window larger than the padded image has no results; ONNX Runtime gives an empty tensor"),
     Explained(("SoftmaxCrossEntropyLoss", "NegativeLogLikelihoodLoss"), "accepted", "running Reshape node. Name:''", "the loss of nothing; ONNX Runtime's reshape cannot tell one of its sizes", of_nothing("SoftmaxCrossEntropyLoss", "NegativeLogLikelihoodLoss")),
+    Explained(("Pad", "com.microsoft::Pad"), "accepted", "Pad reflect requires axis length >= 2", "reflections of one element are that element, as NumPy has them"),
+    Explained(("LpPool", "MaxPool", "AveragePool"), "differs", r"wanted \w+\[", "padding VALID gives the same size with ceil_mode and without, as the standard's formulas say", valid_with_ceiling),
+    Explained(("LpPool", "MaxPool", "AveragePool", "Conv", "ConvTranspose", "com.microsoft::FusedConv"), "differs", r"wanted \w+\[", "padding SAME gives the size divided by the stride; ONNX Runtime leaves dilations out when it pads", same_with_dilations),
+    Explained(("com.microsoft::QLinearSoftmax",), "differs", r"is np.u?int8\((255|127)\), wanted np.u?int8\((0|-128)\)", "a share of 1 is 256 steps, which saturate; ONNX Runtime lets them wrap"),
+    Explained(("ArgMax", "ArgMin"), "differs", r"int64\[[^\]]*\b1\b[^\]]*\], wanted int64\[[^\]]*\b0\b", "the reduced axis has size 1 in a result without elements, too", of_nothing("ArgMax", "ArgMin")),
+    Explained(("ai.onnx.ml::Normalizer",), "differs", "np.float", "MAX divides by the largest magnitude, as the reference evaluator does; ONNX Runtime takes the largest value", largest_magnitude),
+    Explained(("ArgMax", "ArgMin"), "refused", "T0501|T1101", "there is no largest element of nothing (docs/onnx_checks.md)", of_nothing("ArgMax", "ArgMin")),
+    Explained(("RoiAlign", "MaxRoiPool"), "refused", "T0501", "nothing can be picked from an image without elements (docs/onnx_checks.md)", of_nothing("RoiAlign", "MaxRoiPool")),
+    Explained(("GlobalLpPool", "GlobalAveragePool", "GlobalMaxPool"), "accepted", "SetOutputSize", "an image without elements has a norm, mean or largest element like any reduction of nothing", of_nothing("GlobalLpPool", "GlobalAveragePool", "GlobalMaxPool")),
+    Explained(("LayerNormalization",), "accepted", "must be at least 1, got 0", "what is normalised has no elements", of_nothing("LayerNormalization")),
+    Explained(("AffineGrid",), "differs", "np.float", "the only place of an axis of one element is its middle, as in PyTorch; the standard's formula divides by zero", unit_grids),
+    Explained(("com.microsoft::SkipSimplifiedLayerNormalization", "com.microsoft::SkipLayerNormalization"), "refused", "T0501", "what is skipped has the shape of the input or is stretched to it; ONNX Runtime reads as many of its rows as it needs"),
+    Explained(("com.microsoft::Attention",), "refused", "T0501", "a mask of one element is none of keys; ONNX Runtime takes it for one that stands for no mask", unit_masks),
+    Explained(("Split",), "accepted", "Invalid num_outputs value", "of fewer elements than pieces the later pieces are empty"),
     Explained(("PRelu",), "refused", "T0501", "slopes are stretched to the data, as the standard says, never the data to the slopes"),
     Explained(("GatherND",), "refused", "T0509", "an index into an axis of nothing is outside; ONNX Runtime does not look where slices have no elements", of_nothing("GatherND")),
+    Explained(("Loop",), "differs", r"\w+\[0[^\]]*\], wanted \w+\[0[^\]]*\]", "what a loop of no iteration collects has the shape that its body gives; ONNX Runtime gives 0 for sizes that it does not know", runs_no_iteration),
     Explained(("Loop",), "accepted", "Broadcaster", "what a loop of no iteration collects has the shape that its body gives; ONNX Runtime gives it rank 1", runs_no_iteration),
-    Explained(("com.microsoft::QLinearAdd", "com.microsoft::QLinearAveragePool"), "differs", "np.u?int8", "halfway between two numbers the even one is taken before the zero point is added, as QuantizeLinear does; ONNX Runtime adds it first", odd_zero_point),
-    Explained(("ai.onnx.ml::SVMClassifier",), "refused", "PROBIT of SVMClassifier with one pair", "ONNX Runtime writes one of the two columns"),
+    Explained(("com.microsoft::QLinearAdd", "com.microsoft::QLinearMul", "com.microsoft::QLinearAveragePool"), "differs", "np.u?int8", "halfway between two numbers the even one is taken before the zero point is added, as QuantizeLinear does; ONNX Runtime adds it first", odd_zero_point),
+    Explained(("ai.onnx.ml::SVMClassifier",), "refused", "PROBIT'? of SVMClassifier with one pair", "ONNX Runtime writes one of the two columns"),
     Explained(("GatherND",), "refused", "T0501", "sizes of batch dimensions must be equal; ONNX Runtime does not look when there are no indices"),
 ]
 

@@ -133,8 +133,8 @@ def attention(d, op):
     batch, steps, keys = (d.rng.choice((1, 2, 3, *d.root().sizes.values())) for _ in range(3))
     heads, groups = d.rng.choice(((2, 2), (4, 2), (1, 1)))
     size = 4
-    q = d.input("float32", (batch, heads, steps, size), fixed=1)
-    k, v = (d.input("float32", (batch, groups, keys, size), fixed=1) for _ in range(2))
+    q = d.input("float32", (batch, heads, steps, size), fixed=(1, 3))
+    k, v = (d.input("float32", (batch, groups, keys, size), fixed=(1, 3)) for _ in range(2))
     mask = [d.input(d.rng.choice(("float32", "bool")), (steps, keys))] if d.chance(0.4) else []
     d.emit(op, [q, k, v, *mask], is_causal=d.rng.choice((None, 1)), scale=d.rng.choice((None, 0.5)), softcap=d.rng.choice((None, 2.0)))
 
@@ -144,7 +144,7 @@ def rotary(d, op):
     batch, steps, size = d.rng.choice((1, 2)), d.rng.choice((1, 3, *d.root().sizes.values())), d.rng.choice((2, 4))
     angles = np.outer(np.arange(12), 1.0 / (1 + np.arange(size // 2)))
     tables = [d.const(f(angles).astype("float32")) for f in (np.cos, np.sin)]
-    a = d.input("float32", (batch, 2, steps, size), fixed=1)
+    a = d.input("float32", (batch, 2, steps, size), fixed=(1, 3))
     d.emit(op, [a, *tables, d.input("int64", (batch, steps), low=0, high=9)], interleaved=d.rng.choice((None, 1)))
 
 
