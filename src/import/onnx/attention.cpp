@@ -38,7 +38,25 @@ Expr positions(NodeContext& n, const PrimExpr& size) {
   return n.op("arange", {prim(0), prim(size), prim(1)}, make_attrs<DTypeAttrs>(i64));
 }
 
-Expr attend(NodeContext& n, const AttentionInputs& in) {
+void fit_to_queries(NodeContext& n, const Expr& q, Expr& k, Expr& v) {
+  const auto fitted = [&](const Expr& x, Array<PrimExpr> shape) {
+    const auto have = n.shape_of(x);
+    for (size_t i = 0; i < shape.size(); ++i) {
+      const auto a = tir::as_int(have[i]), b = tir::as_int(shape[i]);
+      if (a && b && *a != *b)
+        n.malformed(fmt::format("queries, keys and values of {} do not fit one another", n.op_type()));
+    }
+    return n.checked(x, shape);
+  };
+  const PrimExpr batch = n.shape_of(q)[0];
+  const auto of_k = n.shape_of(k), of_v = n.shape_of(v);
+  k = fitted(k, {batch, of_k[1], of_k[2], of_k[3]});
+  v = fitted(v, {batch, of_k[1], of_k[2], of_v[3]});
+}
+
+Expr attend(NodeContext& n, const AttentionInputs& given) {
+  AttentionInputs in = given;
+  fit_to_queries(n, in.q, in.k, in.v);
   const auto sq = n.shape_of(in.q), sk = n.shape_of(in.k);
   const auto heads = tir::as_int(sq[1]), key_heads = tir::as_int(sk[1]), size = tir::as_int(sq[3]);
   if (!heads || !key_heads || !size)

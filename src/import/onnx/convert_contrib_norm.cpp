@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Converters: normalisation of com.microsoft, with what is added before it, and embeddings.
 #include "analysis/analyzer.h"
-#include "import/onnx/importer.h"
+#include "import/onnx/values.h"
 
 namespace tenon::onnx {
 namespace {
@@ -109,8 +109,8 @@ Values embed_norm(N& n) {
   if (n.has(8)) {
     sum = n.onto("add", sum, looked_up(3, 8));
   } else {
-    const Shape places = n.known_shape(3, 2, 2);
-    sum = n.op("add", {sum, n.op("slice_to", {n.in(3), graph::shape_expr({s[1], places[1]})})});
+    const Expr at = n.checked_indices(iota(n, s[1]), {n.known_shape(3, 2, 2)[0]}, false);
+    sum = n.op("add", {sum, n.op("take", {n.in(3), at}, make_attrs<AxisAttrs>(int64_t(0)))});
   }
   if (n.has(1) && n.has(4)) sum = n.onto("add", sum, looked_up(4, 1));
   Values out(3);

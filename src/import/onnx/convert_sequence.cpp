@@ -36,16 +36,10 @@ Values attention(N& n) {
   if (n.has(4) != n.has(5)) n.malformed("Attention needs both past keys and past values");
   if (n.has(4)) k = n.concat({n.in(4), k}, 2), v = n.concat({n.in(5), v}, 2);
   Expr present_k = k, present_v = v;
-  Shape sq = n.shape_of(q), sk = n.shape_of(k), sv = n.shape_of(v);
-  if (sk.size() != 4 || sv.size() != 4)
+  if (n.shape_of(k).size() != 4 || n.shape_of(v).size() != 4)
     n.malformed("keys and values of Attention have another rank than its queries");
-  const std::pair<PrimExpr, PrimExpr> equal[] = {
-      {sk[0], sq[0]}, {sv[0], sq[0]}, {sv[1], sk[1]}, {sv[2], sk[2]}};
-  for (const auto& [have, want] : equal) {
-    const auto a = tir::as_int(have), b = tir::as_int(want);
-    if (a && b && *a != *b) n.malformed("queries, keys and values of Attention do not fit one another");
-    if (!a || !b) n.require_equal(have, want);
-  }
+  fit_to_queries(n, q, k, v);
+  Shape sq = n.shape_of(q), sk = n.shape_of(k), sv = n.shape_of(v);
   const auto qh = tir::as_int(sq[1]), kh = tir::as_int(sk[1]);
   if (!qh || !kh) n.unsupported("Attention needs known numbers of heads");
   if (*kh < 1 || *qh % *kh != 0) n.malformed("the query heads of Attention are no multiple of the key heads");

@@ -1171,7 +1171,7 @@ contrib("EmbedLayerNormalization", words, ints(2, 3, low=0, high=2, dtype=np.int
         name="EmbedLayerNormalization without a mask")
 embed, held = Node("EmbedLayerNormalization", ["a", "", "w", "p", "", "g", "s"], ["y", "y1"], CONTRIB), dict(w=floats(7, 4), p=floats(5, 4), g=floats(4), s=floats(4))
 runs("EmbedLayerNormalization of any length", embed, [("N", "M")], *(by_onnxruntime(embed, ints(*s, low=0, high=7, dtype=np.int32), constants=held, results=2, domains=((CONTRIB, 1),)) for s in ((2, 3), (1, 5))),
-     refused("T0501", ints(1, 6, low=0, high=7, dtype=np.int32)), constants=held, results=2, opset=21, domains=((CONTRIB, 1),))
+     refused("T0509", ints(1, 6, low=0, high=7, dtype=np.int32)), constants=held, results=2, opset=21, domains=((CONTRIB, 1),))
 attend = Node("Attention", ["a", "b", "b", "c"], ["y"])
 runs("Attention of a query that sees nothing", attend, [(1, 1, "L", 4), (1, 1, "K", 4), ("L", "K")],
      (floats(1, 1, 2, 4), floats(1, 1, 3, 4), np.array([[True, False, True], [False, False, False]])), opset=24)
