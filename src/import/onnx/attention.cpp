@@ -17,6 +17,7 @@ Expr rotated(NodeContext& n, const Expr& x, Expr cos, Expr sin, int64_t dim, boo
   // Angles for each step, of each batch or of all of them.
   const auto of_steps = [&](const Expr& e) {
     const auto have = n.shape_of(e);
+    if (have.size() != 3) n.malformed(fmt::format("the angles of {} have no axis of steps", n.op_type()));
     const PrimExpr batch = tir::is_one(have[0]) ? have[0] : in[0];
     return inserted(n.checked(e, {batch, in[1], have[2]}), 2);
   };
@@ -48,6 +49,9 @@ void fit_to_queries(NodeContext& n, const Expr& q, Expr& k, Expr& v) {
     }
     return n.checked(x, shape);
   };
+  for (const Expr& e : {q, k, v})
+    if (n.shape_of(e).size() != 4)
+      n.malformed(fmt::format("queries, keys and values of {} do not have one rank", n.op_type()));
   const PrimExpr batch = n.shape_of(q)[0];
   const auto of_k = n.shape_of(k), of_v = n.shape_of(v);
   k = fitted(k, {batch, of_k[1], of_k[2], of_k[3]});

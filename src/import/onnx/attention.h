@@ -20,8 +20,8 @@ struct AttentionInputs {
   Expr bias;           ///< added to the scores: broadcasts to (batch, heads, steps, keys); null: none
   Expr sink;           ///< (heads): a score of one more key whose value is 0; null: none
 };
-/// Keys and values (batch, heads, length, size) of the queries' batch, and values as many and long as keys: T2020
-/// where they do not fit, or the run ends.
+/// Keys and values (batch, heads, length, size) of the queries' batch, and values as many and long as keys:
+/// T2020 where they do not fit, or the run ends.
 void fit_to_queries(NodeContext& n, const Expr& q, Expr& k, Expr& v);
 /// (batch, heads, steps, value size); scores are made in 32 bits when the data is narrower.
 Expr attend(NodeContext& n, const AttentionInputs& in);

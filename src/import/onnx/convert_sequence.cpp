@@ -36,8 +36,6 @@ Values attention(N& n) {
   if (n.has(4) != n.has(5)) n.malformed("Attention needs both past keys and past values");
   if (n.has(4)) k = n.concat({n.in(4), k}, 2), v = n.concat({n.in(5), v}, 2);
   Expr present_k = k, present_v = v;
-  if (n.shape_of(k).size() != 4 || n.shape_of(v).size() != 4)
-    n.malformed("keys and values of Attention have another rank than its queries");
   fit_to_queries(n, q, k, v);
   Shape sq = n.shape_of(q), sk = n.shape_of(k), sv = n.shape_of(v);
   const auto qh = tir::as_int(sq[1]), kh = tir::as_int(sk[1]);
