@@ -33,6 +33,8 @@ Type infer_grid_sample(InferContext& ctx) {
                      "it is (batch, sizes…, spatial axes)");
   Shape out{(*s)[0], (*s)[1]};
   for (size_t i = 0; i < n; ++i) out.push_back((*g)[i + 1]);
+  for (size_t i = 0; i < n; ++i)
+    if (!ctx.expect_elements(*s, i + 2, product(out))) return {};
   return make_type(out, 0, x.dtype);
 }
 
@@ -59,8 +61,9 @@ struct Sampled {
   PrimExpr place(const PrimExpr& g) const {
     const PrimExpr p = a.align_corners ? (g + num(1)) * num(0.5) * (length() - num(1))
                                        : ((g + num(1)) * length() - num(1)) * num(0.5);
+    if (a.method == "cubic") return p;  // each of the elements around is moved instead
     if (a.padding_mode == "border") return clipped(p);
-    if (a.padding_mode == "reflection" && a.method != "cubic") return clipped(reflected(p));
+    if (a.padding_mode == "reflection") return clipped(reflected(p));
     return p;
   }
   /// The element at a whole place, and whether it is one (null: always).
