@@ -61,8 +61,9 @@ struct Sampled {
   PrimExpr place(const PrimExpr& g) const {
     const PrimExpr p = a.align_corners ? (g + num(1)) * num(0.5) * (length() - num(1))
                                        : ((g + num(1)) * length() - num(1)) * num(0.5);
+    if (a.method == "cubic") return p;  // each of the elements around is moved instead
     if (a.padding_mode == "border") return clipped(p);
-    if (a.padding_mode == "reflection" && a.method != "cubic") return clipped(reflected(p));
+    if (a.padding_mode == "reflection") return clipped(reflected(p));
     return p;
   }
   /// The element at a whole place, and whether it is one (null: always).

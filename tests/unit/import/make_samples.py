@@ -1204,6 +1204,10 @@ one("Cast", texts("1.5", "-2e3", "+7", "inf", "NaN"), to=TensorProto.FLOAT, name
 one("Cast", texts("12", "-3", " 7.9 "), to=TensorProto.INT32, name="Cast of texts to integers", expected=[np.array([12, -3, 7], np.int32)])
 one("CastLike", ints(3), texts("a"), name="CastLike of texts", expected=None)
 runs("Cast of a text that is no number", Node("Cast", ["a"], ["y"], to=TensorProto.INT64), [("N",)], (texts("1", "2"),), refused("T0521", texts("1", "x")))
+for side in ("border", "reflection", "zeros"):
+    node = Node("GridSample", ["a", "b"], ["y"], mode="cubic", padding_mode=side)
+    runs(f"GridSample beyond the image, cubic ({side})", node, [("N", 1, "H", "W"), ("N", 2, 3, 2)], by_onnxruntime(node, floats(2, 1, 3, 4), floats(2, 2, 3, 2, low=-1.4, high=1.4)),
+         refused("T0501", floats(1, 1, 0, 4), floats(1, 2, 3, 2)))
 
 PAGE = pathlib.Path(__file__).resolve().parent / "samples.json"
 PAGE.write_text("[\n" + ",\n".join(json.dumps(c, separators=(",", ":")) for c in cases) + "\n]\n")

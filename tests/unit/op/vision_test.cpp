@@ -186,8 +186,9 @@ struct Grid {
   bool align;
   double place(double g, int64_t n) const {
     double p = align ? (g + 1) / 2 * double(n - 1) : ((g + 1) * double(n) - 1) / 2;
+    if (method == "cubic") return p;
     if (padding == "border") p = std::clamp(p, 0.0, double(n - 1));
-    if (padding == "reflection" && method != "cubic") p = std::clamp(mirrored(p, n), 0.0, double(n - 1));
+    if (padding == "reflection") p = std::clamp(mirrored(p, n), 0.0, double(n - 1));
     return p;
   }
   double mirrored(double p, int64_t n) const {
