@@ -29,9 +29,11 @@ struct RecurrentAttrs : Attrs<RecurrentAttrs> {
 enum class Recurrence { rnn, gru, lstm };
 int64_t gates_of(Recurrence kind);
 
-/// Units of a block of weights: as many as lie side by side for each gate. `units`: those of the layer, 0
-/// when not known.
-int64_t unit_block(Recurrence kind, int64_t units);
+/// Does the reset gate of a gru work on the state itself? Its third gate's sums come behind the other gates.
+bool in_two_passes(Recurrence kind, const RecurrentAttrs& attrs);
+
+/// Units of a block of weights. `units` of the layer and sequences of the `batch` are 0 when not known.
+int64_t unit_block(Recurrence kind, const RecurrentAttrs& attrs, int64_t units, int64_t batch);
 /// Whether the names of activations in the attributes are known; "" when they are.
 std::string unknown_activation(const RecurrentAttrs& attrs);
 

@@ -76,7 +76,9 @@ Term in_blocks(const Term& w, const Shape& shape, const char* from, const std::s
 Term layer_form(InferContext& ctx, const Terms& in, Recurrence kind) {
   const auto x = in[0].dims(), r = in[2].dims();
   if (!x || !r) return {};
-  const int64_t gates = gates_of(kind), block = unit_block(kind, tir::as_int((*r)[1]).value_or(0));
+  const int64_t gates = gates_of(kind),
+                block = unit_block(kind, ctx.attrs<RecurrentAttrs>(), tir::as_int((*r)[1]).value_or(0),
+                                   tir::as_int((*x)[1]).value_or(0));
   const PrimExpr units = (*r)[1], blocks = simplify(tir::ceildiv(units, PrimExpr(block)));
   const PrimExpr columns = simplify(blocks * (gates * block));
   const DataType t = wide_type(in[0].dtype());
@@ -84,8 +86,8 @@ Term layer_form(InferContext& ctx, const Terms& in, Recurrence kind) {
   const std::string u = std::to_string(block) + "u";
   const Term w =
       in_blocks(in[1], {PrimExpr(gates), units, (*x)[2]}, "GUI", "UG" + u + "I", {columns, (*x)[2]});
-  const Term of_state = in_blocks(in[2], {PrimExpr(gates), units, units}, "GUK", "UKG" + u,
-                                  {blocks, units, PrimExpr(gates * block)});
+  const Term of_state = in_blocks(in[2], {PrimExpr(gates), units, units}, "GUK", "UGK" + u,
+                                  {blocks, PrimExpr(gates), units, PrimExpr(block)});
   const Term biases =
       in_blocks(in[3].as(t), {PrimExpr(2), PrimExpr(gates), units}, "BGU", "BUG" + u, {PrimExpr(2), columns});
   auto bias = [&](int64_t i) {
@@ -110,7 +112,7 @@ Type infer_steps(InferContext& ctx, Recurrence kind) {
   const auto &share = ctx.tensor(0), &r = ctx.tensor(1);
   if (!ctx.expect_domain(r.dtype, Domain::floating)) return {};
   if (!ctx.expect_rank(share, "share", 3)) return {};
-  if (!ctx.expect_rank(r, "r", 3)) return {};
+  if (!ctx.expect_rank(r, "r", 4)) return {};
   if (!ctx.expect_same_type(wide_type(r.dtype), share.dtype)) return {};
   if (!expect_activations(ctx)) return {};
   const auto s = shape_of(share), w = shape_of(r);
@@ -122,13 +124,12 @@ Type infer_steps(InferContext& ctx, Recurrence kind) {
   };
   if (!s || !w) return types({}, {});
   const int64_t gates = gates_of(kind);
-  const auto width = tir::as_int((*w)[2]);
-  if (!width || *width < gates || *width % gates != 0)
+  const auto block = tir::as_int((*w)[3]);
+  if (!block || *block < 1 || !tir::is_const_int((*w)[1], gates))
     return ctx.error(fmt::format("r is {}: no blocks of {} gates", show(*w), gates),
-                     "the last axis is gates · block");
-  const PrimExpr columns = simplify((*w)[0] * (*w)[2]), units = (*w)[1], batch = (*s)[1];
-  if (const auto n = tir::as_int(units), blocks = tir::as_int((*w)[0]);
-      n && blocks && *blocks * (*width / gates) < *n)
+                     "(blocks, gates, units, block)");
+  const PrimExpr columns = simplify((*w)[0] * (gates * *block)), units = (*w)[2], batch = (*s)[1];
+  if (const auto n = tir::as_int(units), blocks = tir::as_int((*w)[0]); n && blocks && *blocks * *block < *n)
     return ctx.error(fmt::format("r is {}: its blocks hold fewer than {} units", show(*w), *n));
   size_t i = 0;
   if (!expect_dims(ctx, i++, {(*s)[0], batch, columns})) return {};
@@ -139,7 +140,7 @@ Type infer_steps(InferContext& ctx, Recurrence kind) {
   if (!expect_dims(ctx, i++, {batch, units})) return {};
   if (kind == Recurrence::lstm) {
     if (!expect_dims(ctx, i++, {batch, units})) return {};
-    if (!expect_dims(ctx, i++, {(*w)[0], PrimExpr(3), PrimExpr(*width / gates)})) return {};
+    if (!expect_dims(ctx, i++, {(*w)[0], PrimExpr(3), PrimExpr(*block)})) return {};
   }
   return types(Shape{(*s)[0], batch, units}, Shape{batch, units});
 }
@@ -214,7 +215,7 @@ const bool recurrent_registered = [] {
   auto steps = [](OpName name, const char* doc, Recurrence kind) {
     auto r = register_op(std::move(name), doc)
                  .argument("share", "Tensor", "the inputs' share, biases included (steps, batch, columns)")
-                 .argument("r", "Tensor", "weights of the state (blocks, units, gates · block)");
+                 .argument("r", "Tensor", "weights of the state (blocks, gates, units, block)");
     if (kind == Recurrence::gru) r.argument("b", "Tensor", "bias of the state's products (columns)");
     r.argument("lengths", "Tensor", "steps of each sequence (batch); what is behind gives zeros")
         .argument("h0", "Tensor", "first state (batch, units)");

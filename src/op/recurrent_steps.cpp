@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// The steps of recurrent layers, over weights that lie in blocks of units: (blocks, units, gates · block). A
+// The steps of recurrent layers, over weights that lie in blocks of units: (blocks, gates, units, block). A
 // block of results stays in registers while the sum over the state runs, the gates follow at once, in
 // vectors.
 //
 //   for step:  for block (parallel where the weights are large):  for a few sequences of the batch:
-//     sums[sequence, gate, lane] = share[step, …];  for k: sums += state[sequence, k] · r[block, k, …]
-//     gates → next state, cell, y
+//     sums[sequence, gate, lane] = share[step, …];  for k: sums += state[sequence, k] · r[block, gate, k,
+//     lane] gates → next state, cell, y
 //
 // The state alternates between two places, since every block reads all of it. Where the reset gate of a gru
 // works on the state itself, the third gate's sums are a second pass over the blocks.
@@ -17,23 +17,27 @@
 
 namespace tenon::op {
 
+bool in_two_passes(Recurrence kind, const RecurrentAttrs& attrs) {
+  return kind == Recurrence::gru && !attrs.linear_before_reset;
+}
 int64_t gates_of(Recurrence kind) { return kind == Recurrence::lstm ? 4 : kind == Recurrence::gru ? 3 : 1; }
 
 namespace {
 
 /// Lanes that units are filled up to: a vector of the widest targets.
 constexpr int64_t kLanes = 16;
-/// Weights side by side, all gates together: sums enough to hide the latency of a multiply-add.
-constexpr int64_t kWide = 64;
+/// Vectors of sums that run at once: enough to hide the latency of a multiply-add. Several sequences have as
+/// many by fewer vectors each, and more of them share a read of the weights.
+constexpr int64_t kVectors = 4, kVectorsOfSeveral = 2;
 /// Units that are filled up may cost this share of the work.
 constexpr double kFilled = 1.25;
 
 }  // namespace
 
-int64_t unit_block(Recurrence kind, int64_t units) {
-  const int64_t most =
-      std::max<int64_t>(1, (kWide + gates_of(kind) * kLanes / 2) / (gates_of(kind) * kLanes));
-  for (int64_t n = most; n > 1; --n) {
+int64_t unit_block(Recurrence kind, const RecurrentAttrs& attrs, int64_t units, int64_t batch) {
+  const int64_t together = in_two_passes(kind, attrs) ? 1 : gates_of(kind);
+  const int64_t vectors = batch >= kSequences ? kVectorsOfSeveral : kVectors;
+  for (int64_t n = (vectors + together - 1) / together; n > 1; --n) {
     const int64_t block = n * kLanes, filled = (units + block - 1) / block * block;
     if (double(filled) <= kFilled * double(units)) return block;
   }
@@ -71,7 +75,7 @@ PrimExpr activated(const RecurrentAttrs& a, size_t i, const PrimExpr& x) {
   return activated(name, a.alphas[i], a.betas[i], x);
 }
 
-/// The program. Buffers: share (steps, batch, blocks · gates · block), r (blocks, units, gates · block), the
+/// The program. Buffers: share (steps, batch, blocks · gates · block), r (blocks, gates, units, block), the
 /// bias of the state's products (gru), lengths, h0, c0, peepholes (blocks, 3, block).
 struct Program {
   Recurrence kind;
@@ -150,7 +154,7 @@ struct Program {
       for (int64_t g = from; g < to; ++g)
         for (size_t i = 0; i < s.n.size(); ++i)
           terms.push_back(lanes([&](const PrimExpr& lane) {
-            const PrimExpr w = tir::cast(t, tir::load(r, {s.block, k, PrimExpr(g * block) + lane}));
+            const PrimExpr w = tir::cast(t, tir::load(r, {s.block, PrimExpr(g), k, lane}));
             return tir::store(sums, tir::load(sums, at(i, g, lane)) + of(i, k) * w, at(i, g, lane));
           }));
       return tir::seq(terms);
@@ -297,7 +301,6 @@ struct Program {
           });
         });
   }
-  bool in_two_passes() const { return kind == Recurrence::gru && !a.linear_before_reset; }
 
   /// One step of the sequences `n`, block by block.
   Stmt step(const PrimExpr& count, const std::vector<std::vector<PrimExpr>>& groups, bool shared) const {
@@ -311,7 +314,7 @@ struct Program {
           },
           shared);
     };
-    if (in_two_passes())
+    if (in_two_passes(kind, a))
       return tir::seq({pass([&](const Site& s) { return gru_gates(s); }),
                        pass([&](const Site& s) { return gru_state(s); })});
     return pass([&](const Site& s) {
@@ -395,17 +398,17 @@ Tensors define_steps(const graph::Call& call, const Tensors& in, Recurrence kind
   const auto& a = attrs_of<RecurrentAttrs>(call);
   const DataType t = wide_type(in[0].dtype()), narrow = in[1].dtype();
   const PrimExpr steps = in[0].shape()[0], batch = in[0].shape()[1];
-  const PrimExpr blocks = in[1].shape()[0], units = in[1].shape()[1];
-  const auto width = tir::as_int(in[1].shape()[2]);
-  CHECK(width && *width % gates_of(kind) == 0, "recurrent weights that lie in no blocks");
-  const int64_t block = *width / gates_of(kind);
+  const PrimExpr blocks = in[1].shape()[0], units = in[1].shape()[2];
+  const auto width = tir::as_int(in[1].shape()[3]);
+  CHECK(width, "recurrent weights in blocks of no known size");
+  const int64_t block = *width;
   const bool lstm = kind == Recurrence::lstm, gru = kind == Recurrence::gru;
   const Shape result{batch, units}, padded{batch, simplify(blocks * block)};
   std::vector<Shape> shapes{Shape{steps, batch, units}, result};
   if (lstm) shapes.push_back(result);
   shapes.push_back(Shape{PrimExpr(2), batch, padded[1]});
   if (lstm) shapes.push_back(padded);
-  if (gru && !a.linear_before_reset) shapes.push_back(padded), shapes.push_back(padded);
+  if (in_two_passes(kind, a)) shapes.push_back(padded), shapes.push_back(padded);
   auto body = [&](const Array<Buffer>& ins, const Array<Buffer>& outs) {
     Program p{.kind = kind, .a = a, .t = t, .block = block, .rows = rows};
     p.steps = steps, p.batch = batch, p.units = units, p.blocks = blocks;
@@ -418,7 +421,7 @@ Tensors define_steps(const graph::Call& call, const Tensors& in, Recurrence kind
     if (lstm) p.last_cell = outs[o++];
     p.state = outs[o++];
     if (lstm) p.cell = outs[o++];
-    if (p.in_two_passes()) p.taken = outs[o++], p.update = outs[o++];
+    if (in_two_passes(kind, a)) p.taken = outs[o++], p.update = outs[o++];
     return p.program();
   };
   const Tensors made =

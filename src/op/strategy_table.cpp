@@ -123,19 +123,20 @@ Strategy matmul_strategy() {
 constexpr int64_t kOtherRegisters = 4;
 
 /// Sequences whose sums by one block of weights fit the target's registers.
-int64_t sequences_of(const Call& call, const Target& target) {
+int64_t sequences_of(const Call& call, Recurrence kind, const Target& target) {
   const auto r = shape_of(tensor_arg(call, 1));
-  const auto width = r ? tir::as_int((*r)[2]) : std::nullopt;
-  if (!width || !target) return kSequences;
+  const auto block = r ? tir::as_int((*r)[3]) : std::nullopt;
+  const int64_t gates = in_two_passes(kind, attrs_of<RecurrentAttrs>(call)) ? 2 : gates_of(kind);
+  if (!block || !target) return kSequences;
   const int64_t lanes = std::max<int64_t>(1, target->lanes(wide_type(tensor_arg(call, 1).dtype)));
-  const int64_t vectors = std::max<int64_t>(1, *width / lanes);
+  const int64_t vectors = std::max<int64_t>(1, gates * *block / lanes);
   return std::clamp<int64_t>((target->vector_registers - kOtherRegisters) / vectors, 1, kSequences);
 }
 Strategy steps_strategy(Recurrence kind, const char* name) {
   return Strategy([kind, name](const Call& call, const Target& target) {
     OpImpl steps = own(call, name);
     steps.define = [kind, target](const Call& c, const Tensors& in) {
-      return define_steps(c, in, kind, sequences_of(c, target));
+      return define_steps(c, in, kind, sequences_of(c, kind, target));
     };
     return std::vector<OpImpl>{std::move(steps)};
   });

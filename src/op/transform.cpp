@@ -2,6 +2,7 @@
 // Operators that change a tensor's shape without looking at values: reshape, permute_dims, concat, split, ….
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <numeric>
 
 #include "op/family.h"
@@ -13,6 +14,33 @@ namespace {
 using Tensors = std::vector<te::Tensor>;
 
 // ---------------------------------------------------------------- reshape and friends
+/// Takes factors that both products have out of them. Where one of them is 0 the quotient of the rest is as
+/// good as any: both sides have no elements.
+void cancel(PrimExpr& elements, PrimExpr& rest) {
+  auto factors_of = [](const PrimExpr& product) {
+    std::vector<PrimExpr> out, left{product};
+    while (!left.empty()) {
+      const PrimExpr e = left.back();
+      left.pop_back();
+      if (const auto* m = e.as<tir::Mul>())
+        left.insert(left.end(), {m->a, m->b});
+      else
+        out.push_back(e);
+    }
+    return out;
+  };
+  std::vector<PrimExpr> above = factors_of(elements), below;
+  for (const PrimExpr& f : factors_of(rest)) {
+    const auto same = std::ranges::find_if(above, [&](const PrimExpr& e) { return same_dim(e, f); });
+    if (same != above.end() && !tir::as_int(f))
+      above.erase(same);
+    else
+      below.push_back(f);
+  }
+  elements = simplify(product(Shape(above.begin(), above.end())));
+  rest = simplify(product(Shape(below.begin(), below.end())));
+}
+
 Type infer_reshape(InferContext& ctx) {
   const auto& x = ctx.tensor(0);
   auto wanted = ctx.shape(1);
@@ -37,12 +65,13 @@ Type infer_reshape(InferContext& ctx) {
     Shape others;
     for (size_t i = 0; i < out.size(); ++i)
       if (int64_t(i) != hole) others.push_back(out[i]);
-    const PrimExpr rest = simplify(product(others));
+    PrimExpr all = simplify(elements), rest = simplify(product(others));
+    cancel(all, rest);
     const auto r = tir::as_int(rest);
-    if (r == 0 || !ctx.require_equal(simplify(tir::floormod(elements, rest)), PrimExpr(0)))
+    if (r == 0 || !ctx.require_equal(simplify(tir::floormod(all, rest)), PrimExpr(0)))
       return ctx.error(
           fmt::format("{} cannot become {}: the open size is not determined", show(*have), show(out)));
-    out.set(size_t(hole), simplify(tir::floordiv(elements, rest)));
+    out.set(size_t(hole), simplify(tir::floordiv(all, rest)));
   } else if (!ctx.require_equal(simplify(elements), simplify(product(out)))) {
     return ctx.error(
         fmt::format("{} cannot become {}: the numbers of elements differ", show(*have), show(out)));

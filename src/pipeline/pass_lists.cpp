@@ -30,7 +30,8 @@ const Chapter kGraph[] = {
     {"one spelling", {"simplify_inference", "canonicalize"}},
     // What is constant folds before patterns look for constants.
     {"constants", {"fold_constant", "simplify_expr"}},
-    {"algebra", {"fold_scale_axis", "reorder_permute_dims_after_concat", "adjust_matmul_order"}},
+    {"algebra",
+     {"fold_scale_axis", "reorder_permute_dims_after_concat", "adjust_matmul_order", "drop_padding_taps"}},
     // Behind what folds factors into weights: it does not see through a rounding.
     {"new weights", {"promote_f16", "fold_constant", "eliminate_dead_code"}},
     // Libraries first: they do not know the layouts and panels.

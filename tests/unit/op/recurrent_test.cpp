@@ -83,7 +83,7 @@ struct Layer {
   std::vector<NDArray> packed_arguments(int64_t block) const {
     const int64_t blocks = (units + block - 1) / block, columns = blocks * gates * block;
     const NDArray share = NDArray::zeros({steps, batch, columns}, f32), bias = NDArray::zeros({columns}, f32),
-                  weights = NDArray::zeros({blocks, units, gates * block}, f32),
+                  weights = NDArray::zeros({blocks, gates, units, block}, f32),
                   peepholes = NDArray::zeros({blocks, 3, block}, f32);
     for_each_index({gates, units}, [&](const Index& i) {
       const int64_t g = i[0], u = i[1], column = (u / block * gates + g) * block + u % block;
@@ -94,7 +94,7 @@ struct Layer {
                           from_x(k[0], k[1], g, u) + (gates == 3 ? 0 : of_state));
       });
       for (int64_t k = 0; k < units; ++k)
-        weights.set_element((u / block * units + k) * gates * block + g * block + u % block,
+        weights.set_element(((u / block * gates + g) * units + k) * block + u % block,
                             at(r, {g * units + u, k}));
       if (g < 3 && gates == 4)
         peepholes.set_element((u / block * 3 + g) * block + u % block, at(p, {g * units + u}));
@@ -157,10 +157,10 @@ TEST(Recurrent, StepsOverWeightsInBlocks) {
   in[0] = random({4, 3, 5});
   expect_refused("nn.packed_rnn", in, {}, {"share", "(4, 3, 5)", "(4, 3, 4)"});
   in = l.packed_arguments(4);
-  in[1] = random({1, 9, 4});
+  in[1] = random({1, 1, 9, 4});
   expect_refused("nn.packed_rnn", in, {}, {"9 units"});
   std::vector<NDArray> gru = Layer(3).packed_arguments(4);
-  gru[1] = random({1, 2, 11});
+  gru[1] = random({1, 2, 2, 4});
   expect_refused("nn.packed_gru", gru, {}, {"no blocks of 3 gates"});
 }
 TEST(Recurrent, Activations) {

@@ -29,6 +29,13 @@ TEST(Reshape, SymbolicSizes) {
   PrimExpr n = tir::var("n");
   Expr x = input("x", Shape{n, 3, 4});
   EXPECT_EQ(shape_text(op_call("reshape", {x, graph::shape_expr({-1, 12})})), "(n, 12)");
+  // Factors that both sides have leave the open size, whatever they are.
+  const PrimExpr h = tir::var("h"), w = tir::var("w"), rows = simplify(tir::floordiv(h + 1, 2));
+  EXPECT_EQ(shape_text(op_call("reshape", {input("x", Shape{n, 16, simplify(rows * w)}),
+                                           graph::shape_expr({n, -1, rows, w})})),
+            "(n, 16, (h + 1) // 2, w)");
+  EXPECT_EQ(shape_text(op_call("reshape", {input("x", Shape{n, h, 6}), graph::shape_expr({n, -1, 4})})),
+            "(n, h + (h // 2), 4)");
   const NDArray a = iota({5, 3, 4});
   NDArray y = run_call(op_call("reshape", {x, graph::shape_expr({n, 12})}), {a})[0];
   EXPECT_EQ(y.shape(), (Dims{5, 12}));

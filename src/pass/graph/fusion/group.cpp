@@ -17,15 +17,25 @@ namespace tenon::graph {
 namespace {
 
 /// Sizes of parameters that are expressions ((h - 1) // 2 + 1) become symbols of the function, so that its
-/// index arithmetic stays simple and layers of one kind share a program. Types inside follow from the
-/// operators again; where they cannot be shown to be the same sizes, the function stays as it is.
+/// index arithmetic stays simple and layers of one kind share a program. A product (h · w) whose factors the
+/// function has as sizes of their own stays a product, or indices that are taken apart would stay divisions.
+/// Types inside follow from the operators again; where they cannot be shown to be the same sizes, the
+/// function stays as it is.
 class SizeSymbols {
  public:
-  /// The function over symbols, or the function itself.
-  static Ref<Function> of(const Ref<Function>& f) { return SizeSymbols().run(f); }
+  /// The function over symbols, or the function itself. `hidden`: values, over the sizes of `f`, of the
+  /// symbols that no tensor shows alone; then its first parameter takes these and what the last one took.
+  static Ref<Function> of(const Ref<Function>& f, bool takes_sizes, std::vector<PrimExpr>& hidden) {
+    SizeSymbols symbols;
+    symbols.takes_sizes_ = takes_sizes;
+    Ref<Function> out = symbols.run(f);
+    if (!out.same_as(f)) hidden = std::move(symbols.hidden_);
+    return out;
+  }
 
  private:
   Ref<Function> run(const Ref<Function>& f) {
+    for (const Binding& b : bindings_of(f->body)) collect(b);
     Array<VarRef> params;
     for (const VarRef& p : f->params) {
       VarRef q = with_origin(var(p->name, general(p->declared)), p->origin);
@@ -33,6 +43,7 @@ class SizeSymbols {
       params.push_back(q);
     }
     if (sizes_.empty()) return f;
+    add_hidden(params);
     for (auto& [e, v] : sizes_) back_[v.get()] = e;
     Array<Binding> bindings;
     for (const Binding& b : bindings_of(f->body)) {
@@ -46,21 +57,77 @@ class SizeSymbols {
     return make<Function>(params, body, out->type, f->attrs);
   }
 
+  /// Symbols that no tensor has as a size, and the sizes that the last parameter was for.
+  void add_hidden(Array<VarRef>& params) {
+    std::unordered_set<const Object*> shown;
+    for (const VarRef& p : params)
+      if (auto shape = known_shape(p->declared); shape && p->declared.is<TensorType>())
+        for (const PrimExpr& d : *shape) shown.insert(d.get());
+    Array<PrimExpr> values;
+    if (takes_sizes_) values = params.back()->declared.as<ShapeType>()->values;
+    for (auto& [e, v] : sizes_)
+      if (!shown.count(v.get())) {
+        values.push_back(v);
+        hidden_.push_back(e);
+      }
+    if (hidden_.empty()) return;
+    // In front: a size stands as itself before it stands in a product.
+    Array<VarRef> all{var("sizes", make<ShapeType>(values, int64_t(values.size()), true))};
+    for (size_t i = 0; i + (takes_sizes_ ? 1 : 0) < params.size(); ++i) all.push_back(params[i]);
+    params = all;
+  }
+
   PrimExpr symbol(const PrimExpr& size) const {
     for (auto& [known, v] : sizes_)
       if (analyzer_.can_prove_equal(known, size)) return v;
     return {};
   }
 
+  /// Sizes of what the binding makes.
+  void collect(const Binding& b) {
+    if (const auto shape = known_shape(b->var->declared); shape && b->var->declared.is<TensorType>())
+      for (const PrimExpr& d : *shape) inside_.push_back(d);
+  }
+  static void factors_of(const PrimExpr& size, std::vector<PrimExpr>& out) {
+    if (const auto* m = size.as<tir::Mul>()) {
+      factors_of(m->a, out);
+      factors_of(m->b, out);
+    } else {
+      out.push_back(size);
+    }
+  }
+  /// Factors of a product of which the function has one as a size; else empty.
+  std::vector<PrimExpr> split(const PrimExpr& size) const {
+    std::vector<PrimExpr> factors;
+    factors_of(size, factors);
+    if (factors.size() < 2) return {};
+    const bool apart = std::ranges::any_of(factors, [&](const PrimExpr& f) {
+      return !tir::as_int(f) && std::ranges::any_of(inside_, [&](const PrimExpr& d) {
+        return !d.is<tir::Mul>() && analyzer_.can_prove_equal(f, d);
+      });
+    });
+    return apart ? factors : std::vector<PrimExpr>();
+  }
+  /// The size over symbols, which are made when `make` is set; null without one.
+  PrimExpr over_symbols(const PrimExpr& size, bool make) {
+    if (tir::as_int(size) || size.is<tir::Var>()) return size;
+    if (const PrimExpr known = symbol(size)) return known;
+    PrimExpr all;
+    for (const PrimExpr& f : split(size)) {
+      const PrimExpr one = over_symbols(f, make);
+      if (!one) return {};
+      all = all ? all * one : one;
+    }
+    if (all || !make) return all;
+    sizes_.emplace_back(size, tir::var(fmt::format("s{}", sizes_.size()), size.dtype()));
+    return sizes_.back().second;
+  }
+
   Type general(const Type& type) {
     auto shape = known_shape(type);
     if (!shape || !type.is<TensorType>()) return type;
     Array<PrimExpr> dims;
-    for (const PrimExpr& d : *shape) {
-      if (!tir::as_int(d) && !d.is<tir::Var>() && !symbol(d))
-        sizes_.emplace_back(d, tir::var(fmt::format("s{}", sizes_.size()), d.dtype()));
-      dims.push_back(tir::as_int(d) || d.is<tir::Var>() ? d : symbol(d));
-    }
+    for (const PrimExpr& d : *shape) dims.push_back(over_symbols(d, true));
     return tensor_type(dims, type.as<TensorType>()->dtype);
   }
 
@@ -80,13 +147,13 @@ class SizeSymbols {
     return true;
   }
 
-  Expr map(const Expr& e) const {
+  Expr map(const Expr& e) {
     if (auto it = mapped_.find(e.get()); it != mapped_.end()) return it->second;
     if (const auto* t = e.as<Tuple>())
       return make<Tuple>(t->items.map([&](const Expr& i) { return map(i); }));
     if (const auto* s = e.as<ShapeExpr>())
       return shape_expr(s->values.map([&](const PrimExpr& d) -> PrimExpr {
-        const PrimExpr v = tir::as_int(d) || d.is<tir::Var>() ? PrimExpr() : symbol(d);
+        const PrimExpr v = over_symbols(d, false);
         return v ? v : d;
       }));
     return e;
@@ -117,6 +184,9 @@ class SizeSymbols {
     return make<VarBindingNode>(v, copy);
   }
 
+  std::vector<PrimExpr> inside_;  ///< sizes of what the function makes
+  std::vector<PrimExpr> hidden_;
+  bool takes_sizes_ = false;  ///< the last parameter is for sizes
   std::vector<std::pair<PrimExpr, tir::VarRef>> sizes_;
   tir::VarMap back_;
   std::unordered_map<const Object*, Expr> mapped_;
@@ -156,7 +226,10 @@ class GroupBuilder {
         with_type(make<SeqExpr>(Array<BindingBlock>{make<BindingBlockNode>(bindings)}, out), out->type);
     AttrMap attrs;
     attrs.set("primitive", Any(int64_t(1)));
-    group_.function = SizeSymbols::of(make<Function>(params_, body, out->type, attrs));
+    std::vector<PrimExpr> hidden;
+    const bool takes_sizes = !group_.args.empty() && group_.args.back().is<ShapeExpr>();
+    group_.function = SizeSymbols::of(make<Function>(params_, body, out->type, attrs), takes_sizes, hidden);
+    give(hidden, takes_sizes);
     return group_;
   }
 
@@ -236,6 +309,19 @@ class GroupBuilder {
     if (hidden.empty()) return;
     params_.push_back(var("sizes", make<ShapeType>(hidden_own, int64_t(hidden_own.size()), true)));
     group_.args.push_back(shape_expr(hidden));
+  }
+
+  /// Gives values of such sizes, which are over the function's own symbols.
+  void give(const std::vector<PrimExpr>& hidden, bool joins) {
+    if (hidden.empty()) return;
+    tir::VarMap outside;
+    for (const tir::VarRef& s : symbols_) outside[own_[s.get()].cast<tir::Var>().get()] = s;
+    Array<PrimExpr> values;
+    if (joins) values = group_.args.back().as<ShapeExpr>()->values;
+    for (const PrimExpr& e : hidden) values.push_back(tir::substitute(e, outside));
+    Array<Expr> all{shape_expr(values)};
+    for (size_t i = 0; i + (joins ? 1 : 0) < group_.args.size(); ++i) all.push_back(group_.args[i]);
+    group_.args = all;
   }
 
   Expr map(const Expr& e) const {

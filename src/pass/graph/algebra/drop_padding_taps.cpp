@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: Apache-2.0
+// drop_padding_taps: elements of a convolution's kernel that only ever meet padding are left out, with the
+// padding that they need.
+//
+//   before   lv = R.nn.conv2d(x, w, padding=[24, 24, 24, 24], dilation=[24, 24])   # x (1, 960, 4, 4), w 3 ×
+//   3 after    w1 = R.strided_slice(w, axes=[2, 3], begin=[1, 1], end=[2, 2])        # folded
+//            lv = R.nn.conv2d(x, w1, padding=[0, 0, 0, 0], dilation=[24, 24])
+//
+// Dilated convolutions behind a small map are mostly such elements: their padding is many times the map.
+// Along an axis of known size only; for constant weights without infinities or NaN, which padding would make
+// NaN of. Needs: types. Keeps: values.
+#include <algorithm>
+#include <cmath>
+
+#include "op/body_rewriter.h"
+#include "op/build.h"
+#include "op/layout.h"
+
+namespace tenon {
+namespace graph {
+namespace {
+
+/// Kernel elements [first, last) of one axis, and the padding around the data for them.
+struct Taps {
+  int64_t first = 0, last = 0, before = 0, after = 0;
+};
+/// Those that meet data of `size` elements for one of the results; the padding must not become negative.
+Taps taps_of(int64_t size, int64_t results, int64_t taps, int64_t stride, int64_t dilation, int64_t before,
+             int64_t after) {
+  auto meets = [&](int64_t k) {
+    // The first result whose place of this element is not in front of the data.
+    const int64_t place = k * dilation - before;
+    const int64_t o = place >= 0 ? 0 : (-place + stride - 1) / stride;
+    return o < results && place + o * stride < size;
+  };
+  int64_t first = 0, last = taps;
+  while (first < taps && !meets(first)) ++first;
+  while (last > first && !meets(last - 1)) --last;
+  if (first == last) return {0, taps, before, after};
+  first = std::min(first, before / dilation);
+  last = std::max(last, taps - after / dilation);
+  return {first, last, before - first * dilation, after - (taps - last) * dilation};
+}
+
+bool is_finite(const NDArray& a) {
+  for (int64_t i = 0; i < a.size(); ++i)
+    if (!std::isfinite(a.element(i))) return false;
+  return true;
+}
+
+class DropPaddingTaps : public BodyRewriter {
+ protected:
+  Expr visit(const Expr& value, const VarRef& var) override {
+    const Op* op = op_of(value);
+    if (!op || !(op->name == "nn.conv1d" || op->name == "nn.conv2d" || op->name == "nn.conv3d")) return value;
+    const Call& call = *value.as<Call>();
+    const auto& attrs = op::attrs_of<op::ConvAttrs>(call);
+    const auto* weight = call.args[1].as<Constant>();
+    const auto data = known_shape(call.args[0]), result = known_shape(var->declared);
+    if (!weight || !weight->data.dtype().is_float() || !data || !result) return value;
+    const auto& kernel = weight->data.shape();
+    const size_t n = kernel.size() - 2;
+    if (data->size() != n + 2 || !plain(attrs, n)) return value;
+    const auto strides = op::per_axis(attrs.strides, n, 1), dilation = op::per_axis(attrs.dilation, n, 1),
+               padding = op::paddings(attrs.padding, n);
+    std::vector<Taps> taps;
+    bool fewer = false;
+    for (size_t i = 0; i < n; ++i) {
+      Taps t{0, kernel[i + 2], padding[i], padding[n + i]};
+      const auto size = tir::as_int((*data)[i + 2]), results = tir::as_int((*result)[i + 2]);
+      if (size && results && *size > 0 && *results > 0)
+        t = taps_of(*size, *results, kernel[i + 2], strides[i], dilation[i], padding[i], padding[n + i]);
+      fewer = fewer || t.last - t.first < kernel[i + 2];
+      taps.push_back(t);
+    }
+    return fewer && is_finite(weight->data) ? with_taps(call, *op, taps, var) : value;
+  }
+
+ private:
+  static bool plain(const op::ConvAttrs& a, size_t n) {
+    return op::data_block(a.data_layout, n) == 0 &&
+           a.kernel_layout.find_first_of("0123456789") == std::string::npos;
+  }
+
+  Expr with_taps(const Call& call, const Op& op, const std::vector<Taps>& taps, const VarRef& var) {
+    Array<int64_t> axes, steps, padding;
+    Array<PrimExpr> begin, end;
+    for (size_t i = 0; i < taps.size(); ++i) {
+      axes.push_back(int64_t(i) + 2);
+      steps.push_back(1);
+      begin.push_back(PrimExpr(taps[i].first));
+      end.push_back(PrimExpr(taps[i].last));
+      padding.push_back(taps[i].before);
+    }
+    for (const Taps& t : taps) padding.push_back(t.after);
+    const Expr fewer =
+        emit(op::op_call("strided_slice", {call.args[1]},
+                         op::make_attrs<op::StridedSliceAttrs>(axes, begin, end, steps), call.origin),
+             var->name + "_taps");
+    Ref<op::ConvAttrs> next = call.attrs.cast<op::ConvAttrs>();
+    next.edit()->padding = padding;
+    return op::op_call(op.name, {call.args[0], fewer}, next, call.origin);
+  }
+};
+
+}  // namespace
+}  // namespace graph
+
+static IRModule drop_padding_taps(IRModule module, PassContext&) {
+  return graph::rewrite_functions<graph::DropPaddingTaps>(std::move(module));
+}
+
+const Pass& drop_padding_taps_pass = register_pass({
+    .name = "drop_padding_taps",
+    .run = drop_padding_taps,
+    .level = 2,
+    .summary = "kernel elements of convolutions that only meet padding are left out",
+    .needs = {"infer_types"},
+});
+
+}  // namespace tenon
