@@ -4,8 +4,9 @@
 // vectors.
 //
 //   for step:  for block (parallel where the weights are large):  for a few sequences of the batch:
-//     sums[sequence, gate, lane] = share[step, …];  for k: sums += state[sequence, k] · r[block, gate, k,
-//     lane] gates → next state, cell, y
+//     sums[sequence, gate, lane] = share[step, …]
+//     for k: sums += state[sequence, k] · r[block, gate, k, lane]
+//     gates → next state, cell, y
 //
 // The state alternates between two places, since every block reads all of it. Where the reset gate of a gru
 // works on the state itself, the third gate's sums are a second pass over the blocks.

@@ -2,8 +2,8 @@
 // drop_padding_taps: elements of a convolution's kernel that only ever meet padding are left out, with the
 // padding that they need.
 //
-//   before   lv = R.nn.conv2d(x, w, padding=[24, 24, 24, 24], dilation=[24, 24])   # x (1, 960, 4, 4), w 3 ×
-//   3 after    w1 = R.strided_slice(w, axes=[2, 3], begin=[1, 1], end=[2, 2])        # folded
+//   before   lv = R.nn.conv2d(x, w, padding=[24, 24, 24, 24], dilation=[24, 24])   # x (1, 960, 4, 4)
+//   after    w1 = R.strided_slice(w, axes=[2, 3], begin=[1, 1], end=[2, 2])        # of 3 × 3; folded
 //            lv = R.nn.conv2d(x, w1, padding=[0, 0, 0, 0], dilation=[24, 24])
 //
 // Dilated convolutions behind a small map are mostly such elements: their padding is many times the map.
