@@ -124,7 +124,8 @@ void add_compile(CLI::App& app, Console& console) {
   verb->add_option("--emit-option", options->emit_options,
                    "how it is written, repeatable (tenon compile --help)")
       ->type_name("NAME=VALUE");
-  verb->add_option("--stage", options->stage, "tir, dot, svg or png of the module behind this pass (or: import)")
+  verb->add_option("--stage", options->stage,
+                   "tir, dot, svg or png of the module behind this pass (or: import)")
       ->type_name("PASS");
   verb->add_option("--function", options->function, "dot, svg or png of this function alone, with --stage")
       ->type_name("NAME");
