@@ -178,7 +178,7 @@ void emit_compiled(AttrMap& reply, const CompileRequest& r, Compiled compiled, c
     reply.set("bytes", int64_t(text.size()));
     reply.set("text", text);
   } else {
-    reply.set("bytes", write_emitted(r.emit, r.output, compiled, system));
+    reply.set("bytes", write_emitted(r.emit, r.output, compiled, system, emit_as));
     if (const auto source = codegen::debug_source(compiled.lowered))
       write_text_file(source->file, source->text);
     if (r.emit == "artifact") cache.store(compiled, files);

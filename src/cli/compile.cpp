@@ -17,8 +17,8 @@ namespace {
 struct CompileVerbOptions {
   ModelOptions model;
   std::string out, emit = "artifact", stage, function, system;
-  std::vector<std::string> emit_options;
   bool debug_info = false;
+  std::vector<std::string> emit_options;
 };
 
 /// The kinds of `--emit`: the compiler's own, and those that code generators offer.
@@ -39,13 +39,13 @@ std::string help_on_kinds() {
   std::string choices;
   for (const json& kind : emit_kinds()) {
     names.push_back(kind.at("name"));
-    for (const json& option : kind.at("options"))
-      choices += fmt::format("\n  {}: {}={}", kind.at("name").get<std::string>(),
-                             option.at("name").get<std::string>(), option.at("doc").get<std::string>());
+    std::vector<std::string> own;
+    for (const json& option : kind.at("options")) own.push_back(option.at("name"));
+    if (!own.empty())
+      choices += fmt::format("{}{}: {}", choices.empty() ? "" : "; ", names.back(), fmt::join(own, ", "));
   }
   return fmt::format(
-      "Kinds: {}\nOptions of kinds:{}\n\nExample:\n  tenon compile model.onnx -o model.so && tenon bench "
-      "model.so",
+      "Kinds: {}\nTheir options: {}\nExample: tenon compile model.onnx -o model.so && tenon bench model.so",
       fmt::join(names, ", "), choices);
 }
 
@@ -121,8 +121,7 @@ void add_compile(CLI::App& app, Console& console) {
   verb->add_option("--system-lib", options->system,
                    "obj or c that registers itself as system:NAME when linked in")
       ->type_name("NAME");
-  verb->add_option("--emit-option", options->emit_options,
-                   "how it is written, repeatable (tenon compile --help)")
+  verb->add_option("--emit-option", options->emit_options, "how it is written, repeatable")
       ->type_name("NAME=VALUE");
   verb->add_option("--stage", options->stage,
                    "tir, dot, svg or png of the module behind this pass (or: import)")

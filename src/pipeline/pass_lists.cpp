@@ -18,9 +18,9 @@ namespace {
 
 /// What graph functions go through.
 const Chapter kGraph[] = {
+    {"types", {"infer_types", "check_types"}},
     // Programs that the module brings, before operators become more of them.
     {"given programs", {"prove_programs"}},
-    {"types", {"infer_types", "check_types"}},
     // Early, so that every pass below sees the bodies of closures as functions.
     {"functions", {"lambda_lift", "inline_functions", "check_sizes"}},
     // While weights are still bytes: fold_constant would make wide numbers of them, also of those that

@@ -16,7 +16,7 @@ PrimExpr lane_of(const PrimExpr& e, const PrimExpr& lane) {
   if (e.dtype().is_scalar()) return e;
   if (const auto* n = e.as<Ramp>()) return n->base + cast(n->base.dtype(), lane) * n->stride;
   if (const auto* n = e.as<Broadcast>()) return n->value;
-  if (e.is<Shuffle>() || e.is<Let>() || e.is<Reduce>()) return {};
+  if (e.is<Var>() || e.is<Shuffle>() || e.is<Let>() || e.is<Reduce>()) return {};
   if (const auto* n = e.as<Cast>()) {
     const PrimExpr v = lane_of(n->value, lane);
     return v ? cast(n->dtype.element(), v) : v;
@@ -144,10 +144,10 @@ void AccessWalk::lanes(const Buffer& b, const Array<PrimExpr>& at, const PrimExp
   Array<PrimExpr> one;
   bool whole = true;
   for (const PrimExpr& i : at) {
-    one.push_back(lane_of(i, lane));
+    one.push_back(lane_of(substitute(i, vectors_), lane));
     whole = whole && one.back();
   }
-  const PrimExpr mask = predicate ? lane_of(predicate, lane) : PrimExpr();
+  const PrimExpr mask = predicate ? lane_of(substitute(predicate, vectors_), lane) : PrimExpr();
   if (!whole || (predicate && !mask))
     refuse("T0338", fmt::format("the lanes of an access to buffer `{}` cannot be told apart", b->name),
            at_ ? Stmt(Ref<StmtNode>(at_)) : Stmt(),

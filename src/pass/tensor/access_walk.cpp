@@ -241,6 +241,9 @@ Stmt AccessWalk::let(const Stmt& s, const LetStmt& n) {
   const size_t mark = checks_.mark();
   const bool pointer = n.var->dtype.is_handle();
   if (!pointer) inside_.define(n.var, n.value);
+  if (n.var->dtype.is_vector())
+    if (const PrimExpr value = substitute(n.value, vectors_); !inside_.from_data(value))
+      vectors_[n.var.get()] = value;
   Stmt body = stmt(n.body);
   if (pointer)
     body = checks_.place_all(mark, body);

@@ -90,6 +90,7 @@ class AccessWalk {
   std::vector<Step> path_;
   std::vector<std::unordered_set<const Object*>> seen_;  ///< values of the present statement, by condition
   tir::VarMap values_;                                   ///< of the iterators of blocks around
+  tir::VarMap vectors_;                                  ///< of variables that are vectors and no data decide
   std::unordered_map<const tir::Var*, PrimExpr> bits_;   ///< of memory whose size is known
   std::unordered_map<const tir::BufferNode*, tir::MatchBufferRegion> matches_;  ///< not proved inside
   std::unordered_set<const tir::BufferNode*> fits_;  ///< views that lie inside of their memory

@@ -95,7 +95,7 @@ TEST(Target, RecordsThatCannotBeAreRefused) {
                            "{\"features\": \"avx2\"}",
                            "{\"kind\": \"toaster\"}",
                            "{\"libs\": [\"cblast\"]}",
-                           "{\"triple\": \"riscv64-linux\"}",
+                           "{\"triple\": \"mips64-linux\"}",
                            "{\"cpu\": \"x; rm\"}",
                            "{\"l3_bytes\": 9223372036854775807}"})
     EXPECT_NE(refusal(json), "") << json;
@@ -123,7 +123,7 @@ TEST(Target, MisspeltWordsAreRefusedWithTheNearestOne) {
         {"llvm -mcpuu=native", "`-mcpuu=native`", "did you mean `-mcpu=`?"},
         {"llvm -mcpu", "`-mcpu`", "did you mean `-mcpu=`?"},
         {"llvm mcpu=native", "`mcpu=native`", "did you mean `-mcpu=`?"},
-        {"c -wide=yes", "`-wide=yes`", "its options are -mcpu=, -libs="},
+        {"c -wide=yes", "`-wide=yes`", "its options are -mtriple=, -mcpu=, -mattr=, -libs="},
         {"llvm -mcpu=znver9", "`znver9`", "did you mean `znver2`?"},
         {"llvm -mcpu=pentium", "`pentium`", "known: native, x86-64"},
         {"llvm -libs=cblast", "`cblast`", "did you mean `cblas`?"},
