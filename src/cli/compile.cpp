@@ -35,18 +35,16 @@ json emit_kind(const std::string& name) {
 }
 
 std::string help_on_kinds() {
-  std::vector<std::string> names;
-  std::string choices;
+  std::vector<std::string> kinds;
   for (const json& kind : emit_kinds()) {
-    names.push_back(kind.at("name"));
-    std::vector<std::string> own;
-    for (const json& option : kind.at("options")) own.push_back(option.at("name"));
-    if (!own.empty())
-      choices += fmt::format("{}{}: {}", choices.empty() ? "" : "; ", names.back(), fmt::join(own, ", "));
+    std::vector<std::string> options;
+    for (const json& option : kind.at("options")) options.push_back(option.at("name"));
+    kinds.push_back(kind.at("name"));
+    if (!options.empty()) kinds.back() += fmt::format(" ({})", fmt::join(options, ", "));
   }
   return fmt::format(
-      "Kinds: {}\nTheir options: {}\nExample: tenon compile model.onnx -o model.so && tenon bench model.so",
-      fmt::join(names, ", "), choices);
+      "Kinds (--emit-option): {}\nExample: tenon compile model.onnx -o model.so && tenon bench model.so",
+      fmt::join(kinds, ", "));
 }
 
 void compile_verb(const CompileVerbOptions& o, Console& console) {
@@ -122,7 +120,7 @@ void add_compile(CLI::App& app, Console& console) {
                    "obj or c that registers itself as system:NAME when linked in")
       ->type_name("NAME");
   verb->add_option("--emit-option", options->emit_options, "how it is written, repeatable")
-      ->type_name("NAME=VALUE");
+      ->type_name("NAME=V");
   verb->add_option("--stage", options->stage,
                    "tir, dot, svg or png of the module behind this pass (or: import)")
       ->type_name("PASS");

@@ -98,12 +98,14 @@ json RunProfile::chrome_trace() const {
                       {"pid", process},
                       {"args", {{"bytes", i.bytes}}}});
   }
-  // A part of a parallel loop lies inside the instruction that it is of, on whichever thread.
+  // A part of a parallel loop begins inside the instruction that it is of, on whichever thread; that it has
+  // ended may be noted behind the instruction's end.
   for (const Task& t : tasks_) {
     const auto of = std::ranges::find_if(
-        instructions_, [&](const Instruction& i) { return i.begin <= t.begin && t.end <= i.end; });
-    events.push_back(
-        event(of == instructions_.end() ? "parallel loop" : of->callee, "task", t.thread, t.begin, t.end));
+        instructions_, [&](const Instruction& i) { return i.begin <= t.begin && t.begin <= i.end; });
+    const bool known = of != instructions_.end();
+    events.push_back(event(known ? of->callee : "parallel loop", "task", t.thread, t.begin,
+                           known ? std::min(t.end, of->end) : t.end));
     threads.insert(t.thread);
   }
   for (const int64_t t : threads)

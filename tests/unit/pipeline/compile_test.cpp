@@ -191,7 +191,7 @@ TEST(Compile, ReportsProgressAndTimings) {
   };
   Compiled c = compile(m.done(m.op("exp", {x})), options);
   EXPECT_LT(last, total);
-  EXPECT_EQ(steps.front(), "prove_programs");
+  EXPECT_EQ(steps.front(), "infer_types");
   EXPECT_EQ(steps.back(), "link");
   EXPECT_FALSE(c.shared_object.empty());
   EXPECT_GT(c.compile_ms, 0);
