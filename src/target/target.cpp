@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <filesystem>
 #include <fstream>
+#include <map>
 #include <nlohmann/json.hpp>
 #include <set>
 #include <span>
@@ -318,7 +319,36 @@ void set_triple(Target& target, const std::string& triple) {
   derive(t);
 }
 
-/// "+NAME" adds a feature, "-NAME" takes one away.
+/// The feature that one is built upon, which its processors have, too; "" for none.
+std::string_view base_of(std::string_view feature) {
+  static const std::map<std::string_view, std::string_view> bases{{"avx", "sse4_2"},
+                                                                  {"avx2", "avx"},
+                                                                  {"fma", "avx"},
+                                                                  {"f16c", "avx"},
+                                                                  {"avx_vnni", "avx2"},
+                                                                  {"avx512f", "avx2"},
+                                                                  {"avx512bw", "avx512f"},
+                                                                  {"avx512cd", "avx512f"},
+                                                                  {"avx512dq", "avx512f"},
+                                                                  {"avx512vl", "avx512f"},
+                                                                  {"avx512_vnni", "avx512f"},
+                                                                  {"avx512_bf16", "avx512bw"},
+                                                                  {"avx512_fp16", "avx512bw"},
+                                                                  {"amx_int8", "amx_tile"},
+                                                                  {"amx_bf16", "amx_tile"},
+                                                                  {"asimdhp", "asimd"},
+                                                                  {"asimddp", "asimd"},
+                                                                  {"i8mm", "asimd"},
+                                                                  {"bf16", "asimd"}};
+  const auto it = bases.find(feature);
+  return it == bases.end() ? std::string_view() : it->second;
+}
+bool built_upon(std::string_view feature, std::string_view base) {
+  while (!feature.empty() && feature != base) feature = base_of(feature);
+  return !feature.empty();
+}
+
+/// "+NAME" adds a feature and what it is built upon, "-NAME" takes one away and what is built upon it.
 void change_features(Target& target, const std::string& list) {
   std::istringstream words(list);
   const Architecture* architecture = architecture_of(target->triple);
@@ -331,8 +361,12 @@ void change_features(Target& target, const std::string& list) {
            fmt::format("write +NAME or -NAME, of {}", fmt::join(architecture->features, ", ")),
            ErrorKind::usage);
     std::vector<std::string> features = target->features.vec();
-    std::erase(features, name);
-    if (word[0] == '+') features.push_back(name);
+    if (word[0] == '-') {
+      std::erase_if(features, [&](const std::string& f) { return built_upon(f, name); });
+    } else {
+      for (std::string_view f = name; !f.empty(); f = base_of(f))
+        if (std::ranges::find(features, f) == features.end()) features.emplace_back(f);
+    }
     TargetNode* t = target.edit();
     t->features = {};
     for (const std::string& f : features) t->features.push_back(f);

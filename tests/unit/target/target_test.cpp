@@ -134,6 +134,20 @@ TEST(Target, MisspeltWordsAreRefusedWithTheNearestOne) {
   }
 }
 
+TEST(Target, FeaturesComeAndGoWithWhatTheyAreBuiltUpon) {
+  const Target narrow = parse_target("llvm -mcpu=x86-64-v4 -mattr=-avx512f");
+  for (const char* f : {"avx512f", "avx512bw", "avx512vl"}) EXPECT_FALSE(narrow->has(f)) << f;
+  EXPECT_TRUE(narrow->has("avx2"));
+  EXPECT_EQ(narrow->vector_bits, 256);
+  EXPECT_EQ(narrow->vector_registers, 16);
+  const Target plain = parse_target("llvm -mcpu=x86-64-v3 -mattr=-avx");
+  EXPECT_FALSE(plain->has("fma") || plain->has("avx2"));
+  EXPECT_EQ(plain->vector_bits, 128);
+  const Target wide = parse_target("llvm -mcpu=x86-64-v2 -mattr=+avx512vl");
+  for (const char* f : {"avx", "avx2", "avx512f", "avx512vl"}) EXPECT_TRUE(wide->has(f)) << f;
+  EXPECT_EQ(wide->vector_bits, 512);
+}
+
 TEST(Target, AKindHasOneOwner) {
   for (const TargetKind* k : target_kinds()) {
     EXPECT_EQ(find_target_kind(k->name), k);
