@@ -69,6 +69,19 @@ int report(const cli::Console& console, const Error& e) {
   return int(e.kind);
 }
 
+/// Help without the empty lines that no reader needs: it fits a screen.
+struct HelpFormatter : CLI::Formatter {
+  std::string make_positionals(const CLI::App* app) const override {
+    const std::string text = Formatter::make_positionals(app);
+    return text.substr(std::min(text.find_first_not_of('\n'), text.size()));
+  }
+  std::string make_help(const CLI::App* app, std::string name, CLI::AppFormatMode mode) const override {
+    std::string text = Formatter::make_help(app, std::move(name), mode);
+    while (text.ends_with("\n\n")) text.pop_back();
+    return text;
+  }
+};
+
 extern "C" void interrupted(int) { std::_Exit(int(ErrorKind::interrupted)); }
 }  // namespace
 
@@ -78,6 +91,7 @@ int main(int argc, char** argv) {
   CLI::App app("Tenon compiles trained models to native code and runs them.", "tenon");
   app.set_version_flag("--version", "tenon " TENON_VERSION);
   app.require_subcommand(1);
+  app.formatter(std::make_shared<HelpFormatter>());
   app.get_formatter()->column_width(26);
   app.footer(
       "Example:\n  tenon run model.onnx -i x=@photo.npy -o out/\n\n`tenon VERB --help` shows a verb's "
