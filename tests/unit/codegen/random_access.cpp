@@ -54,7 +54,7 @@ struct Writer {
   /// An index that is outside in few programs only: most others would end at their first statement.
   std::string inside(const std::string& size) {
     const std::string x = index(int(pick(0, 2)), size);
-    if (one_in(7)) return x;
+    if (one_in(9)) return x;
     if (one_in(3)) return fmt::format("({} % {})", x, size);
     return fmt::format("T.max(T.min({}, {} - 1), 0)", x, size);
   }
