@@ -13,6 +13,7 @@
 #include <filesystem>
 
 #include "base/nearest.h"
+#include "codegen/kernel_abi_text.h"
 #include "codegen/vm/graph_json.h"
 #include "runtime/artifact.h"
 
@@ -180,20 +181,7 @@ std::string kernels_header(const Compiled& compiled) {
 #ifdef __cplusplus
 extern "C" {
 #endif
-#ifndef TENON_KERNEL_ABI
-)" + fmt::format("#define TENON_KERNEL_ABI {}\n", TENON_KERNEL_ABI) +
-                    R"(struct TenonKernelContext;
-typedef int32_t (*TenonParallelBody)(void* closure, int64_t begin, int64_t end, const struct TenonKernelContext* context);
-typedef struct TenonKernelContext {
-  int32_t (*parallel_for)(const struct TenonKernelContext* context, TenonParallelBody body, void* closure, int64_t extent,
-                          int64_t cost);
-  void* (*workspace)(const struct TenonKernelContext* context, int64_t bytes);
-  void (*workspace_release)(const struct TenonKernelContext* context, void* memory);
-  void* runtime;
-} TenonKernelContext;
-typedef int32_t (*TenonKernel)(void* const* buffers, const int64_t* scalars, const TenonKernelContext* context);
-#endif
-)";
+)" + codegen::kernel_abi_text();
   for (const std::string& symbol : compiled.object.symbols)
     out += fmt::format(
         "int32_t {}(void* const* buffers, const int64_t* scalars, const TenonKernelContext* context);\n",

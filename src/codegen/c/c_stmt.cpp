@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "codegen/c/c_emitter.h"
+#include "codegen/kernel_abi_text.h"
 #include "ir/structural.h"
 
 namespace tenon::codegen {
@@ -427,21 +428,6 @@ static constexpr const char* kPreamble = R"(/* Kernels compiled by Tenon: self-c
 #include <stdint.h>
 #include <string.h>
 
-#ifndef TENON_KERNEL_ABI
-/* The kernel calling convention: data pointers of the buffers, 64-bit scalars (floats as the bits of a double),
- * and what the runtime offers. Returns 0, or a code: 1 + k when assertion k fails, -1 when out of memory. */
-#define TENON_KERNEL_ABI 1
-struct TenonKernelContext;
-typedef int32_t (*TenonParallelBody)(void* closure, int64_t begin, int64_t end, const struct TenonKernelContext* context);
-typedef struct TenonKernelContext {
-  int32_t (*parallel_for)(const struct TenonKernelContext* context, TenonParallelBody body, void* closure, int64_t extent, int64_t cost);
-  void* (*workspace)(const struct TenonKernelContext* context, int64_t bytes);
-  void (*workspace_release)(const struct TenonKernelContext* context, void* memory);
-  void* runtime;
-} TenonKernelContext;
-typedef int32_t (*TenonKernel)(void* const* buffers, const int64_t* scalars, const TenonKernelContext* context);
-#endif
-
 )";
 
 std::string c_source(const IRModule& lowered, const COptions& options) {
@@ -476,8 +462,8 @@ std::string c_source(const IRModule& lowered, const COptions& options) {
     }
     CHelpers helpers;
     for (const Kernel& k : kernels) bodies += CEmitter(helpers, reserved, options).emit(k) + "\n";
-    out = std::string(helpers.atomics() ? "#include <stdatomic.h>\n" : "") + kPreamble + declarations + "\n" +
-          helpers.text() + bodies;
+    out = std::string(helpers.atomics() ? "#include <stdatomic.h>\n" : "") + kPreamble + kernel_abi_text() +
+          "\n" + declarations + "\n" + helpers.text() + bodies;
   });
   return out;
 }
