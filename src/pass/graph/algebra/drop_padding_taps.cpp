@@ -52,7 +52,9 @@ class DropPaddingTaps : public BodyRewriter {
  protected:
   Expr visit(const Expr& value, const VarRef& var) override {
     const Op* op = op_of(value);
-    if (!op || !(op->name == "nn.conv1d" || op->name == "nn.conv2d" || op->name == "nn.conv3d")) return value;
+    const op::ContractionRule& rule = op ? op::definition(*op).contraction : op::ContractionRule();
+    const auto sum = rule ? rule(*value.as<Call>()) : std::nullopt;
+    if (!sum || sum->spatial == 0 || sum->transposed) return value;
     const Call& call = *value.as<Call>();
     const auto& attrs = op::attrs_of<op::ConvAttrs>(call);
     const auto* weight = call.args[1].as<Constant>();
