@@ -164,9 +164,8 @@ struct Program {
     begin.push_back(then(sums));
     return make<tir::Allocate>(sums, tir::seq(begin), AttrMap());
   }
-  PrimExpr sum(const Buffer& sums, const Site& s, size_t i, int64_t gate, int64_t from, int64_t to,
+  PrimExpr sum(const Buffer& sums, size_t i, int64_t gate, int64_t from, int64_t to,
                const PrimExpr& lane) const {
-    (void)s;
     return tir::load(sums, {PrimExpr((int64_t(i) * (to - from) + gate - from) * block) + lane});
   }
   PrimExpr from_input(const Site& s, size_t i, int64_t gate, const PrimExpr& lane) const {
@@ -211,7 +210,7 @@ struct Program {
         [&](size_t i, const PrimExpr& k) { return from_state(s, i, k); },
         [&](const Buffer& sums) {
           return each_inside(s, [&](size_t i, const PrimExpr& lane) {
-            return put(s, i, lane, activated(a, 1, limited(sum(sums, s, i, 0, 0, 1, lane))));
+            return put(s, i, lane, activated(a, 1, limited(sum(sums, i, 0, 0, 1, lane))));
           });
         });
   }
@@ -224,7 +223,7 @@ struct Program {
         [&](size_t i, const PrimExpr& k) { return from_state(s, i, k); },
         [&](const Buffer& sums) {
           return each_inside(s, [&](size_t i, const PrimExpr& lane) {
-            auto total = [&](int64_t g) { return sum(sums, s, i, g, 0, 4, lane); };
+            auto total = [&](int64_t g) { return sum(sums, i, g, 0, 4, lane); };
             const Shape at{s.n[i], unit(s, lane)};
             return named("old", tir::load(cell, at), [&](const PrimExpr& old) {
               const PrimExpr in = activated(a, 0, limited(total(0) + peephole(0, lane, old)));
@@ -256,9 +255,9 @@ struct Program {
         [&](size_t i, const PrimExpr& k) { return from_state(s, i, k); },
         [&](const Buffer& sums) {
           return each_inside(s, [&](size_t i, const PrimExpr& lane) {
-            auto gate = [&](int64_t g) { return activated(a, 0, limited(sum(sums, s, i, g, 0, 3, lane))); };
+            auto gate = [&](int64_t g) { return activated(a, 0, limited(sum(sums, i, g, 0, 3, lane))); };
             return named("z", gate(0), [&](const PrimExpr& z) {
-              const PrimExpr inner = from_input(s, i, 2, lane) + gate(1) * sum(sums, s, i, 2, 0, 3, lane);
+              const PrimExpr inner = from_input(s, i, 2, lane) + gate(1) * sum(sums, i, 2, 0, 3, lane);
               return put(s, i, lane, mixed(s, i, lane, z, activated(a, 1, limited(inner))));
             });
           });
@@ -276,9 +275,7 @@ struct Program {
           return each_inside(
               s,
               [&](size_t i, const PrimExpr& lane) {
-                auto gate = [&](int64_t g) {
-                  return activated(a, 0, limited(sum(sums, s, i, g, 0, 2, lane)));
-                };
+                auto gate = [&](int64_t g) { return activated(a, 0, limited(sum(sums, i, g, 0, 2, lane))); };
                 const Shape at{s.n[i], unit(s, lane)};
                 return tir::seq(
                     {tir::store(update, gate(0), at),
@@ -296,7 +293,7 @@ struct Program {
         [&](size_t i, const PrimExpr& k) { return tir::load(taken, {s.n[i], k}); },
         [&](const Buffer& sums) {
           return each_inside(s, [&](size_t i, const PrimExpr& lane) {
-            const PrimExpr fresh = activated(a, 1, limited(sum(sums, s, i, 2, 2, 3, lane)));
+            const PrimExpr fresh = activated(a, 1, limited(sum(sums, i, 2, 2, 3, lane)));
             const PrimExpr z = tir::load(update, {s.n[i], unit(s, lane)});
             return put(s, i, lane, mixed(s, i, lane, z, fresh));
           });
