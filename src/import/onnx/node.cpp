@@ -393,6 +393,19 @@ Array<PrimExpr> NodeContext::shape_of(const Expr& e) {
   not_known(fmt::format("{} of a tensor whose shape is not known at import is not supported", op_type()));
 }
 
+/// An expression that is 1 just where the size e is: a bound of 2 or more, or of 0 and less, makes no 1.
+static PrimExpr one_with(const PrimExpr& e) {
+  const auto bounded = [](const PrimExpr& a, const PrimExpr& b, auto makes_no_one) {
+    if (const auto bound = tir::as_int(b); bound && makes_no_one(*bound)) return one_with(a);
+    if (const auto bound = tir::as_int(a); bound && makes_no_one(*bound)) return one_with(b);
+    return PrimExpr();
+  };
+  PrimExpr inner;
+  if (const auto* n = e.as<tir::Min>()) inner = bounded(n->a, n->b, [](int64_t bound) { return bound > 1; });
+  if (const auto* n = e.as<tir::Max>()) inner = bounded(n->a, n->b, [](int64_t bound) { return bound < 1; });
+  return inner ? inner : e;
+}
+
 std::optional<std::pair<PrimExpr, PrimExpr>> NodeContext::broadcast_sizes(const PrimExpr& x,
                                                                           const PrimExpr& y, bool one_way) {
   const PrimExpr one(1);
@@ -411,6 +424,11 @@ std::optional<std::pair<PrimExpr, PrimExpr>> NodeContext::broadcast_sizes(const 
     if (second && importer.sizes_equal(y, one) == true) return {{x, one}};
     // Sums and quotients of sizes are taken to be equal where they meet: they come from the same sizes.
     const bool plain = x.is<tir::Var>() || y.is<tir::Var>();
+    // Positions cut from a table, min(length, 512) of them, meet the length: where one is 1 the other is, too.
+    if (first && second && tir::is_zero(simplify(one_with(x) - one_with(y)))) {
+      const PrimExpr both = y.is<tir::Var>() ? y : x;
+      return {{both, both}};
+    }
     if (plain && (first || second)) {
       std::vector<Importer::KnownSizes> equal{{x, y}};
       if (first && second) equal.push_back({x, one});

@@ -1208,6 +1208,8 @@ for side in ("border", "reflection", "zeros"):
     node = Node("GridSample", ["a", "b"], ["y"], mode="cubic", padding_mode=side)
     runs(f"GridSample beyond the image, cubic ({side})", node, [("N", 1, "H", "W"), ("N", 2, 3, 2)], by_onnxruntime(node, floats(2, 1, 3, 4), floats(2, 2, 3, 2, low=-1.4, high=1.4)),
          refused("T0501", floats(1, 1, 0, 4), floats(1, 2, 3, 2)))
+runs("Add of positions cut from a table", [Node("Shape", ["a"], ["n"], start=1, end=2), Node("Slice", ["c", "zero", "n", "one"], ["p"]), Node("Add", ["a", "p"], ["y"])], [("B", "L")],
+     (floats(2, 5),), (floats(3, 1),), (floats(1, 6),), (floats(2, 0),), refused("T0501", floats(1, 7)), constants={"c": floats(1, 6), "zero": i64(0), "one": i64(1)})
 
 PAGE = pathlib.Path(__file__).resolve().parent / "samples.json"
 PAGE.write_text("[\n" + ",\n".join(json.dumps(c, separators=(",", ":")) for c in cases) + "\n]\n")
