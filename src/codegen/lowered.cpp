@@ -9,6 +9,7 @@
 #include <exception>
 #include <set>
 
+#include "ir/imported_code.h"
 #include "ir/intrinsic_table.h"
 #include "ir/structural.h"
 
@@ -72,7 +73,7 @@ bool computes_narrow(const ObjectRef& node) {
 }
 
 /// Why a node is refused, or "".
-std::string refusal(const ObjectRef& node) {
+std::string refusal(const ObjectRef& node, bool imports) {
   for (const RefusedNode& r : kRefusedNodes)
     if (r.is(node)) return fmt::format("{}: {}", r.name, r.why);
   if (const auto* n = node.as<For>()) {
@@ -115,9 +116,11 @@ std::string refusal(const ObjectRef& node) {
     if (n->op == "tir.ret") return "tir.ret: a kernel returns a status code only";
     if (n->op == "tir.call_extern") {
       const auto* name = n->args.empty() ? nullptr : n->args[0].as<tir::StringImm>();
-      if (!name || !extern_allowed(name->value))
-        return fmt::format("a call of the C function `{}`: kernels call mathematics only",
-                           name ? name->value : "?");
+      if (!name || !(imports || extern_allowed(name->value)))
+        return fmt::format(
+            "a call of the C function `{}`: kernels call mathematics, and what they import (import_c, "
+            "import_llvm)",
+            name ? name->value : "?");
     }
   }
   if (computes_narrow(node))
@@ -179,9 +182,10 @@ void check(const std::string& name, const PrimFunc& f, DiagnosticList* problems)
     return;
   }
   std::set<std::string> seen;
+  const bool imports = !imported_code(*f).empty();
   pre_order(f->body, [&](const ObjectRef& node) {
     if (!node) return false;
-    std::string why = refusal(node);
+    std::string why = refusal(node, imports);
     if (!why.empty() && seen.insert(why).second)
       problems->add(Diagnostic{"T0801", "code generation cannot express " + why, where, {}, {}});
     return true;
@@ -194,7 +198,9 @@ PrimFunc anonymous(const PrimFunc& f) {
   PrimFuncNode* n = copy.edit();
   AttrMap kept;
   for (auto [key, value] : f->attrs)
-    if (key == "tir.noalias") kept.set(key, value);
+    if (key == "tir.noalias" || key == import_attribute(ImportedCode::Language::c) ||
+        key == import_attribute(ImportedCode::Language::llvm))
+      kept.set(key, value);
   n->attrs = kept;
   return copy;
 }
@@ -224,8 +230,9 @@ std::vector<std::string> unsupported_nodes() {
         "buffers in scope shared, warp or wmma", "tir.ret",
         "intrinsics of the groups sync, async copy and matrix fragment",
         "operations on floats of 8 and 16 bits (*_compute_legalize and *_storage_legalize replace them)",
-        "tir.call_extern of anything but C mathematics", "integers of widths other than 8, 16, 32, 64",
-        "vectors of pointers", "functions without the kernel signature (buffers, scalars, context)"})
+        "tir.call_extern of anything but C mathematics and imported functions",
+        "integers of widths other than 8, 16, 32, 64", "vectors of pointers",
+        "functions without the kernel signature (buffers, scalars, context)"})
     out.push_back(other);
   return out;
 }
@@ -270,6 +277,23 @@ std::vector<Kernel> collect_kernels(const IRModule& module) {
   }
   problems.throw_if_any();
   return kernels;
+}
+
+std::vector<std::string> imported_functions(const IRModule& module) {
+  std::vector<std::string> out;
+  for (const auto& [name, object] : module.functions()) {
+    const auto* f = object.as<PrimFuncNode>();
+    if (!f || imported_code(*f).empty()) continue;
+    pre_order(f->body, [&](const ObjectRef& n) {
+      const auto* c = n.as<tir::Call>();
+      const auto* symbol = c && c->op == "tir.call_extern" ? c->args[0].as<StringImm>() : nullptr;
+      if (symbol && !extern_allowed(symbol->value) &&
+          std::find(out.begin(), out.end(), symbol->value) == out.end())
+        out.push_back(symbol->value);
+      return true;
+    });
+  }
+  return out;
 }
 
 std::unordered_map<const Object*, int32_t> number_asserts(const PrimFunc& f) {

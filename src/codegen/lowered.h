@@ -24,6 +24,10 @@ std::vector<Kernel> collect_kernels(const IRModule& module);
 /// Every symbol in module order, aliases too.
 std::vector<std::string> kernel_symbols(const IRModule& module);
 
+/// Functions that the programs call and that no library has: the texts that they import define them
+/// (ir/imported_code.h).
+std::vector<std::string> imported_functions(const IRModule& module);
+
 /// Assertions in program order: node → k (the kernel returns 1 + k).
 std::unordered_map<const Object*, int32_t> number_asserts(const tir::PrimFunc& f);
 
@@ -61,7 +65,7 @@ std::optional<int64_t> constant_size(const tir::Buffer& buffer);
 /// "cost_ns" of a parallel loop (nanoseconds per iteration), at least 1.
 int64_t loop_cost(const tir::For& loop);
 
-/// C functions that `tir.call_extern` may name: mathematics only.
+/// C functions that `tir.call_extern` may name without importing them: mathematics only.
 bool extern_allowed(std::string_view symbol);
 
 /// Runs f on a thread with a large stack: expressions and statements nest as deep as the program says.

@@ -27,9 +27,12 @@ int64_t results_of(const std::string& name, const tir::PrimFunc& f) {
   std::vector<std::pair<const tir::Var*, const tir::Var*>> parts;  // match_buffer: what it is of, itself
   pre_order(f->body, [&](const ObjectRef& n) {
     if (const auto* s = n.as<tir::BufferStore>()) stored.insert(s->buffer->data.get());
-    if (const auto* b = n.as<tir::Block>())
+    if (const auto* b = n.as<tir::Block>()) {
+      // What a called function writes is known by the regions alone.
+      for (const tir::BufferRegion& w : b->writes) stored.insert(w->buffer->data.get());
       for (const tir::MatchBufferRegion& m : b->match_buffers)
         parts.emplace_back(m->source->buffer->data.get(), m->buffer->data.get());
+    }
     return !n.is<tir::PrimExprNode>();
   });
   for (size_t round = 0; round <= parts.size(); ++round) {

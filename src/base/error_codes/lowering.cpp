@@ -74,6 +74,12 @@ std::span<const ErrorCode> lowering_codes() {
       {"T0821", "the host accesses memory of a device",
        "A buffer of the device is read or written outside its kernels.",
        "Copy it, or bind the loops around the access to threads."},
+      {"T0822", "imported code cannot be used",
+       "A program's attribute import_c or import_llvm holds text that its compiler refuses, that does not "
+       "define what "
+       "the program calls, or that defines what another text defines, too.",
+       "See what the message quotes; the text defines every function that `T.call_extern` names, with "
+       "external linkage."},
       {"T1003", "the compilation was cancelled", "The caller asked for it.", ""},
       {"T1004", "a pass needs one that is disabled", "Passes that a pass needs run whenever it does.",
        "Disable both, or neither."},

@@ -6,6 +6,7 @@
 
 #include "codegen/c/c_emitter.h"
 #include "codegen/kernel_abi_text.h"
+#include "ir/imported_code.h"
 #include "ir/structural.h"
 
 namespace tenon::codegen {
@@ -430,6 +431,20 @@ static constexpr const char* kPreamble = R"(/* Kernels compiled by Tenon: self-c
 
 )";
 
+namespace {
+/// The C texts that programs import, as they are. T0801 for other languages.
+std::string imported_text(const IRModule& lowered) {
+  std::string out;
+  for (const tir::ImportedCode& code : tir::imported_code(lowered)) {
+    if (code.language != tir::ImportedCode::Language::c)
+      fail("T0801", "C text cannot hold what a program imports in LLVM IR (import_llvm)", {},
+           "import C, or use the target llvm", ErrorKind::usage);
+    out += code.text + "\n\n";
+  }
+  return out;
+}
+}  // namespace
+
 std::string c_source(const IRModule& lowered, const COptions& options) {
   std::string out;
   with_deep_stack([&] {
@@ -463,7 +478,7 @@ std::string c_source(const IRModule& lowered, const COptions& options) {
     CHelpers helpers;
     for (const Kernel& k : kernels) bodies += CEmitter(helpers, reserved, options).emit(k) + "\n";
     out = std::string(helpers.atomics() ? "#include <stdatomic.h>\n" : "") + kPreamble + kernel_abi_text() +
-          "\n" + declarations + "\n" + helpers.text() + bodies;
+          "\n" + imported_text(lowered) + declarations + "\n" + helpers.text() + bodies;
   });
   return out;
 }

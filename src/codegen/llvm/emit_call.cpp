@@ -225,7 +225,13 @@ V Emitter::call_extern(const tir::Call& n) {
     if (is_narrow(n.args[k].dtype()) || n.args[k].dtype().is_bool())
       fail("T0801", fmt::format("`{}` cannot take a {}", symbol, to_string(n.args[k].dtype())),
            "kernel " + symbol_);
-  return math_.libm(symbol, args);
+  if (extern_allowed(symbol)) return math_.libm(symbol, args);
+  std::vector<llvm::Type*> types;
+  for (const V a : args) types.push_back(a->getType());
+  llvm::Type* result = n.dtype.is_void() ? b_.getVoidTy() : type(n.dtype);
+  const V value =
+      b_.CreateCall(module_.getOrInsertFunction(symbol, llvm::FunctionType::get(result, types, false)), args);
+  return n.dtype.is_void() ? b_.getInt32(0) : value;
 }
 
 V Emitter::call(const tir::Call& n) {

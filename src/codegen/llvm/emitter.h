@@ -5,6 +5,7 @@
 #include <llvm/IR/DIBuilder.h>
 #include <llvm/IR/IRBuilder.h>
 #include <llvm/IR/Module.h>
+#include <llvm/Support/CodeGen.h>
 
 #include "codegen/debug_source.h"
 #include "codegen/llvm/llvm.h"
@@ -20,6 +21,14 @@ namespace tenon::codegen {
 
 /// LLVM's machine for a target (object.cpp). T0802 when LLVM has none.
 std::unique_ptr<llvm::TargetMachine> machine_for(const Target& target, int opt_level);
+
+/// The passes of an optimisation level.
+void optimise(llvm::Module& module, llvm::TargetMachine& machine, int opt_level);
+/// The module as a relocatable object, or as assembly.
+std::string machine_code(llvm::Module& module, llvm::TargetMachine& machine, llvm::CodeGenFileType kind);
+/// An object for each text that the programs import (imported.cpp). T0822 for one that cannot be used, and
+/// where what they call is defined nowhere or twice.
+std::vector<std::string> imported_objects(const IRModule& lowered, const Target& target, int opt_level);
 
 class Emitter {
  public:

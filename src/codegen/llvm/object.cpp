@@ -60,6 +60,8 @@ constexpr const char* kPipeline2 =
     "loop-unroll<O2;partial;runtime>,sroa<modify-cfg>,instcombine<max-iterations=1;no-verify-fixpoint>,early-"
     "cse<memssa>,div-rem-pairs,adce,simplifycfg)";
 
+}  // namespace
+
 void optimise(llvm::Module& module, llvm::TargetMachine& machine, int opt_level) {
   if (opt_level <= 0) return;
   llvm::LoopAnalysisManager loops;
@@ -78,6 +80,18 @@ void optimise(llvm::Module& module, llvm::TargetMachine& machine, int opt_level)
     throw InternalError("pass pipeline: " + llvm::toString(std::move(e)));
   passes.run(module, modules);
 }
+
+std::string machine_code(llvm::Module& module, llvm::TargetMachine& machine, llvm::CodeGenFileType kind) {
+  llvm::SmallVector<char, 0> bytes;
+  llvm::raw_svector_ostream out(bytes);
+  llvm::legacy::PassManager backend;
+  if (machine.addPassesToEmitFile(backend, out, nullptr, kind))
+    throw InternalError("LLVM cannot emit this kind of file");
+  backend.run(module);
+  return std::string(bytes.begin(), bytes.end());
+}
+
+namespace {
 
 struct Part {
   std::vector<const Kernel*> kernels;
@@ -141,16 +155,10 @@ PartResult compile_part(const Part& part, const Target& target, int opt_level, O
     text.clear();
     module.print(words, nullptr);
   } else {
-    llvm::SmallVector<char, 0> bytes;
-    llvm::raw_svector_ostream out(bytes);
-    llvm::legacy::PassManager backend;
     if (output == Output::listing) machine->Options.MCOptions.AsmVerbose = true;
-    const auto kind =
-        output == Output::object ? llvm::CodeGenFileType::ObjectFile : llvm::CodeGenFileType::AssemblyFile;
-    if (machine->addPassesToEmitFile(backend, out, nullptr, kind))
-      throw InternalError("LLVM cannot emit this kind of file");
-    backend.run(module);
-    text.assign(bytes.begin(), bytes.end());
+    text = machine_code(
+        module, *machine,
+        output == Output::object ? llvm::CodeGenFileType::ObjectFile : llvm::CodeGenFileType::AssemblyFile);
   }
   result.llvm_ms = thread_ms() - emitted + (ready - start);
   return result;
@@ -190,6 +198,8 @@ ObjectCode llvm_object(const IRModule& lowered, const Target& target, int opt_le
     code.front_ms += p.front_ms;
     code.library_ms += p.llvm_ms;
   }
+  for (std::string& object : imported_objects(lowered, target, opt_level))
+    code.objects.push_back(std::move(object));
   return code;
 }
 std::string llvm_ir(const IRModule& lowered, const Target& target, int opt_level) {

@@ -424,7 +424,8 @@ std::optional<std::pair<PrimExpr, PrimExpr>> NodeContext::broadcast_sizes(const 
     if (second && importer.sizes_equal(y, one) == true) return {{x, one}};
     // Sums and quotients of sizes are taken to be equal where they meet: they come from the same sizes.
     const bool plain = x.is<tir::Var>() || y.is<tir::Var>();
-    // Positions cut from a table, min(length, 512) of them, meet the length: where one is 1 the other is, too.
+    // Positions cut from a table, min(length, 512) of them, meet the length: where one is 1 the other is,
+    // too.
     if (first && second && tir::is_zero(simplify(one_with(x) - one_with(y)))) {
       const PrimExpr both = y.is<tir::Var>() ? y : x;
       return {{both, both}};

@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "ir/imported_code.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "base/define_type.h"
+
+namespace tenon::tir {
+namespace {
+constexpr ImportedCode::Language kLanguages[] = {ImportedCode::Language::c, ImportedCode::Language::llvm};
+}
+
+std::string_view to_string(ImportedCode::Language language) {
+  return language == ImportedCode::Language::c ? "c" : "llvm";
+}
+
+std::string import_attribute(ImportedCode::Language language) {
+  return fmt::format("import_{}", to_string(language));
+}
+
+std::vector<ImportedCode> imported_code(const PrimFuncNode& f) {
+  std::vector<ImportedCode> out;
+  for (const ImportedCode::Language language : kLanguages)
+    if (const auto value = f.attrs.find(import_attribute(language))) {
+      const auto text = value->try_as<std::string>();
+      if (!text)
+        fail("T0822", fmt::format("the attribute `{}` is no text", import_attribute(language)), {}, {},
+             ErrorKind::usage);
+      out.push_back({language, *text});
+    }
+  return out;
+}
+
+std::vector<ImportedCode> imported_code(const IRModule& module) {
+  std::vector<ImportedCode> out;
+  for (const auto& [name, object] : module.functions())
+    if (const auto* f = object.as<PrimFuncNode>())
+      for (ImportedCode& code : imported_code(*f))
+        if (std::find(out.begin(), out.end(), code) == out.end()) out.push_back(std::move(code));
+  return out;
+}
+
+}  // namespace tenon::tir
+
+template struct tenon::DefineTypes<tenon::tir::ImportedFunction>;
