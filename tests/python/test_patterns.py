@@ -146,6 +146,43 @@ class Partition(unittest.TestCase):
             tenon.remove_global_func("tenon.ext.mine")
             tenon.remove_global_func("test.patterns.dense")
 
+    def test_a_generator_of_c_text(self):
+        text = """
+            #include <stdint.h>
+            int32_t product(const float* x, const float* w, float* out, int64_t n) {
+              for (int64_t i = 0; i < n; ++i)
+                for (int j = 0; j < 3; ++j) {
+                  out[i * 3 + j] = 0;
+                  for (int k = 0; k < 4; ++k) out[i * 3 + j] += x[i * 4 + k] * w[j * 4 + k];
+                }
+              return n > 9;
+            }"""
+        chain = CHAIN.replace("(2, 4)", '("n", 4)')
+        self.assertNotEqual(chain, CHAIN)
+        given = ["c", "product", text]
+
+        def generate(regions, options):
+            return {name: tenon.tir.ImportedFunction(*given) for name in regions.functions if name.startswith("tenon_mine")}
+
+        tenon.register_func("tenon.ext.mine", generate, override=True)
+        try:
+            module = self.partitioned(chain, [("mine.dense", dense())], "mine")
+            done = transform.RunCodegen()(module)
+            self.assertEqual(done, tenon.parse(done.script()))
+            rng = np.random.default_rng(3)
+            x, w = rng.standard_normal((2, 4)).astype("f"), rng.standard_normal((3, 4)).astype("f")
+            for target in ("llvm", "c"):
+                run = tenon.compile(done, target=target)
+                for a, b in zip(tenon.compile(tenon.parse(chain))(x, w), run(x, w)):
+                    np.testing.assert_allclose(np.asarray(a), np.asarray(b), rtol=1e-5)
+                with self.assertRaisesRegex(tenon.Error, "T0509.*product gave an error"):
+                    run(np.zeros((10, 4), "f"), w)
+            given[0] = "fortran"
+            with self.assertRaisesRegex(tenon.UsageError, "T1154.*fortran"):
+                transform.RunCodegen()(module)
+        finally:
+            tenon.remove_global_func("tenon.ext.mine")
+
     def test_a_table_in_a_file(self):
         with tempfile.TemporaryDirectory() as folder:
             path = os.path.join(folder, "table.json")

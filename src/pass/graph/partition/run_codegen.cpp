@@ -6,17 +6,20 @@
 //
 // The generator "tenon.ext.NAME" gets a module of its regions with the functions that these call, and the
 // options "KEY=VALUE". It gives a map from each region's name to the name of a packed function, which writes
-// its results into its last arguments, or to a module whose function of that name computes the region. Needs:
-// types. Keeps: values as far as the generators do.
+// its results into its last arguments, to a module whose function of that name computes the region, or to a
+// function of C text or LLVM IR (tir.ImportedFunction). Needs: types. Keeps: values as far as the generators
+// do.
 #include <fmt/format.h>
 
 #include "base/function.h"
 #include "ir/bodies.h"
 #include "ir/pass.h"
 #include "ir/structural.h"
+#include "ir/symbols.h"
 #include "ir/walk.h"
 #include "op/unify.h"
 #include "pass/graph/module/private_functions.h"
+#include "pass/graph/partition/imported_program.h"
 #include "pass/graph/partition/outline.h"
 
 namespace tenon {
@@ -97,8 +100,11 @@ class CodegenRunner {
         call_packed(name, *symbol);
       else if (const auto given = code->try_as<IRModule>(); given && *given)
         take(generator, name, *given);
+      else if (const auto function = code->try_as<Ref<tir::ImportedFunction>>(); function && *function)
+        call_imported(name, **function);
       else
-        refuse("T1154", fmt::format("the code generator `{}` gives neither a name nor a module", generator),
+        refuse("T1154",
+               fmt::format("the code generator `{}` gives no name, module or imported function", generator),
                {name});
     }
   }
@@ -124,6 +130,25 @@ class CodegenRunner {
           tenon::graph::call(get_op("call_dps_packed"), {Expr(make<ExternFunc>(symbol)), make<Tuple>(c.args)},
                              {}, tuple ? tuple->items : Array<Type>{type}),
           type);
+    };
+    module_ = rewrite_calls(module_, {region}, rewrite);
+    module_.erase(region);
+  }
+
+  /// The region becomes a tensor program that calls the function.
+  void call_imported(const std::string& region, const tir::ImportedFunction& function) {
+    const auto f = module_.find(region).cast<Function>();
+    std::vector<tir::VarRef> symbols;
+    for (const VarRef& p : f->params) symbols_of(p->declared, symbols);
+    const std::string program = module_.fresh_name(region + "_program");
+    module_.set(program, imported_program(*f, Array<tir::VarRef>(symbols), function));
+    auto rewrite = [&](const Call& c, const VarRef& var, EmitBefore) -> Expr {
+      Array<PrimExpr> sizes;
+      for (const SymbolValue& s : match_symbols(*f, c.args)) sizes.push_back(s.value);
+      const auto* tuple = var->declared.as<TupleType>();
+      return with_type(call_tir(make<GlobalVar>(program), c.args,
+                                tuple ? tuple->items : Array<Type>{var->declared}, sizes),
+                       var->declared);
     };
     module_ = rewrite_calls(module_, {region}, rewrite);
     module_.erase(region);
