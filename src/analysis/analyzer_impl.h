@@ -86,7 +86,16 @@ struct Analyzer::Impl {
 
   using Memo = std::unordered_map<const Object*, std::pair<PrimExpr, PrimExpr>>;
   Memo memo;  ///< simplified nodes under the present facts
-  int depth = 0;
+  /// What was found of expressions under the present facts: large ones are asked about again and again, by
+  /// each part of them and by each step of a proof.
+  struct Found {
+    PrimExpr expr;  ///< keeps its address taken
+    std::optional<ConstBound> bound;
+    std::optional<bool> tame;
+  };
+  std::unordered_map<const Object*, Found> found;
+  int64_t looked_at = 0;              ///< nodes, by questions about bounds and tameness
+  int depth = 0, too_deep = 0;        ///< how far down now; questions that ended at `deepest`
   int deepest = 400;                  ///< how far questions about one expression go down
   int proof_steps = 0;                ///< of the present proof
   bool proving = false;               ///< within a proof
@@ -96,6 +105,7 @@ struct Analyzer::Impl {
   bool settling = false;  ///< an expression too deep for the stack is simplified from its leaves up
 
   void set_var(const tir::Var* v, VarInfo info);
+  void forget();  ///< what was found under other facts
   void assume(const PrimExpr& condition);
   void add_fact(Sum s);
   void undo_to(size_t mark);
@@ -140,11 +150,17 @@ struct Analyzer::Impl {
 
   // ---- facts about values
   ConstBound bound(const PrimExpr& e);
+  ConstBound find_bound(const PrimExpr& e);
+  bool find_tame(const PrimExpr& e);
+  template <class R>
+  R recall(const PrimExpr& e, std::optional<R> Found::* what, R (Impl::*find)(const PrimExpr&));
   ConstBound bound(const Sum& s, int depth = 2);
   ConstBound bound(const Term& t);
   ModularSet modular(const PrimExpr& e);
   ModularSet modular(const Sum& s);
   bool nonnegative(const Sum& s, int effort);  ///< false also when the proof is given up
+  /// Do they have different values at a point that nothing known forbids? Then no proof can show them equal.
+  bool differ_at_a_point(const PrimExpr& a, const PrimExpr& b);
   bool seek(const Sum& s, int effort);
   bool prove(const PrimExpr& condition, int effort);
 
@@ -164,6 +180,25 @@ struct Analyzer::Impl {
     Memo kept;
   };
 };
+
+/// What `found` has of e, or what `find` says; that is kept where it took some work and nothing was cut
+/// short.
+template <class R>
+R Analyzer::Impl::recall(const PrimExpr& e, std::optional<R> Found::* what,
+                         R (Impl::*find)(const PrimExpr&)) {
+  constexpr int64_t worth_keeping = 8;  // nodes: looking at fewer costs less than a place in the table
+  constexpr size_t most = 20000;        // entries
+  if (const auto it = found.find(e.get()); it != found.end() && it->second.*what) return *(it->second.*what);
+  const int cut = too_deep;
+  const int64_t before = looked_at++;
+  const R r = (this->*find)(e);
+  if (too_deep != cut || looked_at - before < worth_keeping) return r;
+  if (found.size() > most) found.clear();
+  Found& f = found[e.get()];
+  f.expr = e;
+  f.*what = r;
+  return r;
+}
 
 /// Access for the other files of this folder.
 struct AnalyzerAccess {

@@ -115,12 +115,17 @@ ConstBound Analyzer::Impl::bound(const Sum& s, int effort) {
 }
 
 ConstBound Analyzer::Impl::bound(const PrimExpr& e) {
+  return e.is<tir::IntImm>() || e.is<tir::Var>() ? find_bound(e)
+                                                 : recall(e, &Found::bound, &Impl::find_bound);
+}
+
+ConstBound Analyzer::Impl::find_bound(const PrimExpr& e) {
   const DataType type = e.dtype();
   if (type.is_float() || type.is_handle() || type.is_void()) return {};
   const ConstBound all = of_type(type);
   auto fits = [&](ConstBound b) { return b.min >= all.min && b.max <= all.max ? b : all; };
   if (++depth > deepest) {
-    --depth;
+    --depth, ++too_deep;
     return all;
   }
   auto arithmetic = [&](ConstBound b) {

@@ -2,6 +2,7 @@
 // Linear forms over the sums of the analyzer.
 #include "analysis/linear.h"
 
+#include <algorithm>
 #include <unordered_set>
 
 #include "analysis/analyzer_impl.h"
@@ -227,6 +228,53 @@ std::optional<InequalitySolution> solve_linear_inequalities(const std::vector<Va
   for (const Sum& s : linear)
     if (!(s.is_const() && s.base <= 0)) out.others.push_back(analyzer.simplify(le(impl.expr_of(s), imm(0))));
   return out;
+}
+
+/// The term of highest degree, among equals the first: an order that products keep. Null of 0.
+static std::optional<Term> leading(const Sum& s) {
+  const Term* best = nullptr;
+  for (const Term& t : s.terms)
+    if (!best || t.atoms.size() > best->atoms.size()) best = &t;
+  if (best) return *best;
+  return s.base ? std::optional(Term{{}, s.base}) : std::nullopt;
+}
+
+/// a / b of two terms; null when it does not come out even.
+static std::optional<Term> quotient(const Term& a, const Term& b, Impl& impl) {
+  if (a.coeff == INT64_MIN || a.coeff % b.coeff != 0 || a.atoms.size() < b.atoms.size()) return std::nullopt;
+  Term out{a.atoms, a.coeff / b.coeff};
+  for (const PrimExpr& atom : b.atoms) {
+    const auto at = std::find_if(out.atoms.begin(), out.atoms.end(),
+                                 [&](const PrimExpr& x) { return impl.compare(x, atom) == 0; });
+    if (at == out.atoms.end()) return std::nullopt;
+    out.atoms.erase(at);
+  }
+  return out;
+}
+
+std::optional<PrimExpr> exact_quotient(const PrimExpr& a, const PrimExpr& b, Analyzer& analyzer) {
+  constexpr int most_terms = 64;
+  Impl& impl = AnalyzerAccess::of(analyzer);
+  Sum rest = impl.sum_of(a), out;
+  const Sum divisor = impl.sum_of(b);
+  const auto by = leading(divisor);
+  if (!by || !impl.tame(rest) || !impl.tame(divisor)) return std::nullopt;
+  for (int step = 0; step < most_terms; ++step) {
+    const auto first = leading(rest);
+    if (!first) return impl.expr_of(out);
+    const auto part = quotient(*first, *by, impl);
+    if (!part) return std::nullopt;
+    Sum factor;
+    if (part->atoms.empty())
+      factor.base = part->coeff;
+    else
+      factor.terms.push_back(*part);
+    out = impl.plus(out, factor);
+    const auto product = impl.times(divisor, factor);
+    if (!product) return std::nullopt;
+    rest = impl.plus(rest, *product, -1);
+  }
+  return std::nullopt;
 }
 
 static bool is_pure(const tir::Call& c) {

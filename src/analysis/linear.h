@@ -16,6 +16,10 @@ struct LinearForm {
 std::optional<LinearForm> detect_linear_equation(const PrimExpr& e, const std::vector<tir::VarRef>& vars,
                                                  Analyzer& analyzer);
 
+/// q with a = q · b as polynomials over sizes and what is no sum of them, by long division: the quotient
+/// wherever b is not 0. Null when it does not come out even.
+std::optional<PrimExpr> exact_quotient(const PrimExpr& a, const PrimExpr& b, Analyzer& analyzer);
+
 /// What a condition says of each variable alone; null ends: nothing.
 /// Null unless the condition is a conjunction of comparisons that are each linear, with a constant
 /// coefficient, in exactly one of vars.

@@ -49,6 +49,7 @@ PrimExpr Analyzer::Impl::settle(const PrimExpr& e) {
       info.var = l->var;
       info.wild = true;
       vars[l->var.get()] = info;
+      found.clear();
     }
     return n.is<tir::PrimExprNode>() || n.same_as(e);
   });
@@ -69,7 +70,7 @@ PrimExpr Analyzer::Impl::settle(const PrimExpr& e) {
   auto it = memo.find(e.get());
   const PrimExpr r = it == memo.end() ? e : it->second.second;
   // What was found of a Let's inside holds only there.
-  if (!lets.empty()) memo.clear();
+  if (!lets.empty()) forget();
   return r;
 }
 
@@ -185,11 +186,13 @@ PrimExpr Analyzer::Impl::simplify_node(const PrimExpr& e) {
         std::optional<VarInfo> outer;
         if (old != vars.end()) outer = old->second;
         vars[n.var.get()] = info;
+        found.clear();
         const PrimExpr body = simplify(n.body);
         if (outer)
           vars[n.var.get()] = *outer;
         else
           vars.erase(n.var.get());
+        found.clear();
         memo = std::move(kept);
         if (value.same_as(n.value) && body.same_as(n.body)) return e;
         return PrimExpr(make<tir::Let>(n.var, value, body));

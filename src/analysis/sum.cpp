@@ -249,6 +249,10 @@ bool Analyzer::Impl::tame(const Sum& s) {
 }
 
 bool Analyzer::Impl::tame(const PrimExpr& e) {
+  return e.is<tir::IntImm>() || e.is<Var>() ? find_tame(e) : recall(e, &Found::tame, &Impl::find_tame);
+}
+
+bool Analyzer::Impl::find_tame(const PrimExpr& e) {
   if (e.is<tir::IntImm>()) return true;
   if (const auto* v = e.as<Var>()) {
     auto it = vars.find(v);
@@ -263,15 +267,17 @@ bool Analyzer::Impl::tame(const PrimExpr& e) {
     return finite(b) || (is_index(e.as<tir::Cast>()->value) && tame(e.as<tir::Cast>()->value));
   }
   if (++depth > deepest) {
-    --depth;
+    --depth, ++too_deep;
     return false;
   }
   bool ok = true;
-  for (const ObjectRef& c : children(e))
-    if (c.is<tir::PrimExprNode>() && !tame(PrimExpr(c.cast<tir::PrimExprNode>()))) {
+  for (const FieldInfo& f : type_of(e)->fields) {  // none of those left has a list of operands
+    const auto* c = f.is_ref ? f.ref(e.get())->as<tir::PrimExprNode>() : nullptr;
+    if (c && !tame(PrimExpr(Ref<tir::PrimExprNode>(c)))) {
       ok = false;
       break;
     }
+  }
   --depth;
   return ok;
 }

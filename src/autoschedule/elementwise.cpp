@@ -58,10 +58,11 @@ bool worth_parallel(const Facts& f, const Target& target) {
 int transposed(const Facts& f) {
   const size_t last = f.extent.size() - 1;
   int out = -1;
-  if (f.write.stride[last] != 1 || f.extent[last] < kTransposeTile) return out;
+  const auto fills_tile = [&](size_t i) { return f.extent[i] == kUnknown || f.extent[i] >= kTransposeTile; };
+  if (f.write.stride[last] != 1 || !fills_tile(last)) return out;
   for (const Access& l : f.loads)
     for (size_t i = 0; i < last; ++i)
-      if (l.stride[i] == 1 && f.extent[i] >= kTransposeTile && l.stride[last] > 1) out = int(i);
+      if (l.stride[i] == 1 && fills_tile(i) && l.stride[last] > 1) out = int(i);
   return out;
 }
 

@@ -82,10 +82,12 @@ void* Workspace::allocate(int64_t bytes) {
   const size_t need = ((size_t(bytes) + 63) & ~size_t(63)) + kHeader;
   Mark at = mark_;
   if (blocks_.empty() || blocks_[at.block].size - at.used < need) {
-    // The next block holds at least as much as all before it, so that there are few.
-    size_t next = blocks_.empty() ? 0 : at.block + 1;
+    // The next block holds at least as much as all before it, so that there are few. It takes the place of
+    // those that nothing lies in.
+    const bool unused = at.block == 0 && at.used == 0;
+    const size_t next = unused ? 0 : at.block + 1;
+    const size_t size = std::max({need, unused ? size_t(0) : held_bytes(), size_t(64) << 10});
     free_blocks(next);
-    const size_t size = std::max({need, held_bytes(), size_t(64) << 10});
     char* memory = static_cast<char*>(std::aligned_alloc(64, size));
     if (!memory) return nullptr;
     try {

@@ -4,6 +4,7 @@
 #include <tuple>
 
 #include "analysis/analyzer.h"
+#include "analysis/linear.h"
 #include "import/onnx/values.h"
 #include "ir/structural.h"
 
@@ -17,34 +18,22 @@ using Shape = Array<PrimExpr>;
 
 Array<int64_t> list(const std::vector<int64_t>& v) { return Array<int64_t>(v); }
 
-/// Replaces the -1 of a reshape when it is a plain product: symbolic sizes that stand on both sides cancel.
+/// Replaces the -1 of a reshape when the other sizes divide the number of elements as polynomials of symbolic
+/// sizes.
 void settle_rest(const Shape& from, Shape& to) {
-  int64_t numerator = 1, denominator = 1;
-  std::vector<PrimExpr> left;
-  for (const PrimExpr& d : from) {
-    const auto v = tir::as_int(d);
-    if (v && __builtin_mul_overflow(numerator, *v, &numerator)) return;
-    if (!v) left.push_back(d);
-  }
+  PrimExpr all = 1, others = 1;
   size_t at = to.size();
+  for (const PrimExpr& d : from) all = all * d;
   for (size_t i = 0; i < to.size(); ++i) {
     const auto v = tir::as_int(to[i]);
-    if (v && *v == -1) {
+    if (v && *v == -1)
       at = i;
-    } else if (v) {
-      if (__builtin_mul_overflow(denominator, *v, &denominator)) return;
-    } else {
-      const PrimExpr want = to[i];
-      auto same = std::find_if(left.begin(), left.end(),
-                               [&](const PrimExpr& e) { return tir::is_zero(simplify(e - want)); });
-      if (same == left.end()) return;
-      left.erase(same);
-    }
+    else
+      others = others * to[i];
   }
-  if (at == to.size() || numerator <= 0 || denominator <= 0 || numerator % denominator != 0) return;
-  PrimExpr rest = numerator / denominator;
-  for (const PrimExpr& e : left) rest = rest * e;
-  to.set(at, simplify(rest));
+  Analyzer analyzer;
+  if (at == to.size() || tir::is_zero(analyzer.simplify(all))) return;
+  if (const auto rest = exact_quotient(all, others, analyzer)) to.set(at, analyzer.simplify(*rest));
 }
 
 /// Sizes that the run finds to be 0 copy the dimension, too. Without a -1 among them, the counts agree only
@@ -330,15 +319,35 @@ Values expand(N& n) {
 }
 const R r10("Expand", {8, 13}, expand);
 
+/// Copies of x along one axis, as many as a size says: an axis of that extent in front of it, joined with it.
+Expr repeated(N& n, const Expr& x, size_t axis, const PrimExpr& times) {
+  const Shape have = *graph::known_shape(x);
+  std::vector<PrimExpr> wide(have.begin(), have.end());
+  Shape out = have;
+  out.set(axis, simplify(have[axis] * times));
+  wide.insert(wide.begin() + ptrdiff_t(axis), PrimExpr(1));
+  const Expr apart = n.reshape(x, Shape(wide));
+  wide[axis] = times;
+  return n.reshape(n.op("broadcast_to", {apart, graph::shape_expr(Shape(wide))}), out);
+}
+
 Values tile(N& n) {
-  if (!known_numbers(n, 1)) return tile_at_run_time(n);
+  if (!known_sizes(n, 1)) return tile_at_run_time(n);
   const int64_t r = n.rank(0);
-  std::vector<int64_t> repeats = n.const_ints(1, "repeats");
+  const Shape repeats = n.sizes(1, "repeats");
   if (int64_t(repeats.size()) != r)
     n.malformed(fmt::format("Tile needs {} repeats, {} are given", r, repeats.size()));
-  for (int64_t v : repeats)
-    if (v < 0) n.malformed(fmt::format("Tile has the negative repeat {}", v));
-  return {n.op("tile", {n.in(0)}, make_attrs<TileAttrs>(list(repeats)))};
+  std::vector<int64_t> known;
+  for (const PrimExpr& e : repeats) {
+    known.push_back(tir::as_int(e).value_or(1));
+    if (known.back() < 0) n.malformed(fmt::format("Tile has the negative repeat {}", known.back()));
+  }
+  const bool symbolic = !known_numbers(n, 1);
+  if (symbolic && !graph::known_shape(n.in(0))) return tile_at_run_time(n);
+  Expr x = n.op("tile", {n.in(0)}, make_attrs<TileAttrs>(list(known)));
+  for (size_t i = 0; symbolic && i < repeats.size(); ++i)
+    if (!tir::as_int(repeats[i])) x = repeated(n, x, i, repeats[i]);
+  return {x};
 }
 const R r11("Tile", {1, 6, 13}, tile);
 

@@ -99,9 +99,15 @@ PrimExpr arithmetic(const std::string& op, DataType t, const PrimExpr& a, const 
     r = i;
   else if ((op == "Div" || op == "Mod") && t.is_integer()) {
     const auto c = tir::as_int(j);
-    if (!not_negative(i) || (c ? *c <= 0 : !not_negative(j))) return {};
+    if (c ? *c <= 0 : !not_negative(j)) return {};
     const PrimExpr divisor = c ? j : tir::max(j, PrimExpr(1));  // nothing traps where a size is 0
-    r = op == "Div" ? tir::floordiv(i, divisor) : tir::floormod(i, divisor);
+    if (op == "Mod")
+      r = tir::floormod(i, divisor);
+    else if (not_negative(i))
+      r = tir::floordiv(i, divisor);
+    else  // rounds towards 0
+      r = tir::floordiv(tir::max(i, PrimExpr(0)), divisor) -
+          tir::floordiv(tir::max(PrimExpr(0) - i, PrimExpr(0)), divisor);
   } else if (op == "Div") {
     // A float division of sizes is a size only when it comes out even.
     const auto c = tir::as_int(j);

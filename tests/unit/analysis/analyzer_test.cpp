@@ -89,6 +89,38 @@ TEST_F(AnalyzerTest, ProofsHaveABudget) {
   EXPECT_EQ(given_up.size(), 1u);
 }
 
+TEST_F(AnalyzerTest, SharedPartsAreLookedAtOnce) {
+  PrimExpr smallest = size, sum = size;
+  for (int level = 0; level < 60; ++level) {  // 2^60 paths lead to the size
+    smallest = make<Min>(smallest, make<FloorDiv>(smallest, n(3)));
+    sum = make<Add>(sum, make<FloorDiv>(sum, n(3)));
+  }
+  EXPECT_TRUE(a.can_prove_ge(smallest, 0));
+  EXPECT_TRUE(a.can_prove_ge(sum, 0));
+}
+
+TEST_F(AnalyzerTest, EqualWhereverTheyMayBeAsked) {
+  const VarRef m = var("m"), l = var("l");
+  EXPECT_TRUE(a.can_prove_equal(tir::max(size, n(0)) * 2, size + size));
+  EXPECT_FALSE(a.can_prove_equal(size, m));
+  EXPECT_FALSE(a.can_prove_equal(floordiv(size + 7, 8), floordiv(size + 6, 8)));
+  // A point where they differ says nothing where the variables are related.
+  a.bind(l, size * 2);
+  EXPECT_TRUE(a.can_prove_equal(l, size * 2));
+  a.bind(m, range(n(3), n(1)));
+  EXPECT_TRUE(a.can_prove_equal(m * size, size * 3));
+  EXPECT_TRUE(a.can_prove_equal(tir::min(k, size), k));
+  const VarRef p = var("p"), q = var("q");
+  {
+    const Analyzer::Scope s = a.assume(eq(p, q));
+    EXPECT_TRUE(a.can_prove_equal(p * 4, q * 4));
+  }
+  EXPECT_FALSE(a.can_prove_equal(p * 4, q * 4));
+  const VarRef r = var("r");
+  a.assume_size(r, 1000);
+  EXPECT_TRUE(a.can_prove_equal(tir::max(r, n(999)), r));
+}
+
 TEST_F(AnalyzerTest, Conditions) {
   EXPECT_EQ(text(lt(i * 4 + j, 256)), "True");
   EXPECT_EQ(text(lt(i * 4 + j, size * 4)), "i < n");

@@ -128,6 +128,24 @@ TEST_F(Arithmetic, RelaxedSetsHoldEveryValue) {
   EXPECT_GT(closed, 2900);
 }
 
+TEST(LinearForm, QuotientsThatComeOutEven) {
+  Analyzer a;
+  const VarRef b = var("b"), s = var("s");
+  const PrimExpr t = floordiv(s, n(20));
+  const auto text = [&](const PrimExpr& x, const PrimExpr& y) {
+    const auto q = exact_quotient(x, y, a);
+    return q ? print(a.simplify(*q)) : "-";
+  };
+  EXPECT_EQ(text(b * t * 4 - b * 4, b * 4), print(a.simplify(t - 1)));
+  EXPECT_EQ(text(b * 4 * (t - 1) * (t - 1), (t - 1) * (t - 1)), "b * 4");
+  EXPECT_EQ(text((b + s) * (b - s) * (t + 2), (b - s) * (t + 2)), print(a.simplify(b + s)));
+  EXPECT_EQ(text(b * t - b, 1 - t), print(a.simplify(0 - b)));
+  EXPECT_EQ(text(b * 6, n(4)), "-");
+  EXPECT_EQ(text(b * s + 1, b), "-");
+  EXPECT_EQ(text(b, n(0)), "-");
+  EXPECT_EQ(text(n(0), b), "0");
+}
+
 TEST_F(Arithmetic, LinearEquationsAreFound) {
   Analyzer a;
   const VarRef i = var("i"), j = var("j"), m = var("m");

@@ -223,5 +223,43 @@ TEST(Property, IntervalsContainEveryValue) {
   EXPECT_GT(bounded, 100000);  // most expressions have both ends
 }
 
+/// One analyzer that learns and forgets, against new ones that know the same: what it found before must not
+/// show.
+TEST(Property, AnswersFollowTheFacts) {
+  Generator g;
+  g.random.seed(17);
+  for (int count = 0; count < 400; ++count) {
+    g.vars = {var("i"), var("j"), var("k")};
+    Analyzer lasting;
+    std::vector<Range> known(3);
+    const PrimExpr e = g.expr(5), d = g.expr(4);
+    for (int step = 0; step < 6; ++step) {
+      const size_t which = size_t(g.pick(0, 2));
+      known[which] = range(PrimExpr(g.pick(-20, 20)), PrimExpr(g.pick(1, 40)));
+      lasting.bind(g.vars[which], known[which]);
+      const PrimExpr assumed = g.pick(0, 1) ? g.condition(2) : tir::true_();
+      auto judge = [&](Analyzer& lasts, bool with) {
+        Analyzer fresh;
+        for (size_t v = 0; v < 3; ++v)
+          if (known[v]) fresh.bind(g.vars[v], known[v]);
+        std::optional<Analyzer::Scope> scope;
+        if (with) scope.emplace(fresh.assume(assumed));
+        const ConstBound want = fresh.bound(e), got = lasts.bound(e);
+        ASSERT_EQ(got.min, want.min) << print(e);
+        ASSERT_EQ(got.max, want.max) << print(e);
+        ASSERT_EQ(lasts.can_prove_ge(e, 3), fresh.can_prove_ge(e, 3)) << print(e);
+        ASSERT_EQ(lasts.can_prove_equal(e, d), fresh.can_prove_equal(e, d))
+            << print(e) << " and " << print(d);
+      };
+      {
+        const Analyzer::Scope scope = lasting.assume(assumed);
+        judge(lasting, true);
+      }
+      judge(lasting, false);
+      if (HasFatalFailure()) return;
+    }
+  }
+}
+
 }  // namespace
 }  // namespace tenon

@@ -102,6 +102,59 @@ TEST(Import, ShapeArithmeticFoldsToSymbolicSizes) {
   EXPECT_EQ(graph::bindings_of(f->body).size(), 1u);  // one reshape; nothing of Shape, Gather, Concat is left
   EXPECT_EQ(run(m, {array({1, 2, 3}, {1, 2, 3, 4, 5, 6})}), (Doubles{1, 2, 3, 4, 5, 6}));
 }
+/// What a model makes of x[n, 6], with sizes computed by `nodes` from its shape s into `to`.
+IRModule sized(std::vector<Msg> nodes, const Msg& last, std::vector<Msg> constants) {
+  nodes.insert(nodes.begin(), node("Shape", {"x"}, {"s"}));
+  nodes.push_back(last);
+  return import(model({nodes, constants, {value("x", FLOAT, {"n", 6})}, {value("y", FLOAT, {"a", "b"})}}));
+}
+TEST(Import, SizesAreDividedAsNodesDo) {
+  // (n - 3) / 2 towards 0, then (n - 3) mod 2, never negative: so many rows and columns of ones.
+  const IRModule m = sized(
+      {node("Slice", {"s", "zero", "one"}, {"n"}), node("Sub", {"n", "three"}, {"d"}),
+       node("Div", {"d", "two"}, {"q"}), node("Add", {"q", "one"}, {"rows"}),
+       node("Mod", {"d", "two"}, {"cols"}), node("Concat", {"rows", "cols"}, {"to"}, {attr_i("axis", 0)})},
+      node("ConstantOfShape", {"to"}, {"y"}),
+      {ints("zero", {1}, {0}), ints("one", {1}, {1}), ints("two", {1}, {2}), ints("three", {1}, {3})});
+  for (const int64_t n : {0, 1, 2, 3, 4, 8, 9}) {
+    const NDArray y =
+        interpret(m, "main", {array({n, 6}, std::vector<float>(size_t(n * 6), 1))}).as<NDArray>();
+    EXPECT_EQ(y.shape(), (std::vector<int64_t>{(n - 3) / 2 + 1, ((n - 3) % 2 + 2) % 2})) << n;
+  }
+  for (const graph::Binding& b : graph::bindings_of(m.find("main").as<graph::Function>()->body))
+    EXPECT_FALSE(graph::is_op(b->value, "divide") || graph::is_op(b->value, "tensor_to_shape"));
+}
+TEST(Import, TheRestOfAReshapeIsAQuotientOfSizes) {
+  // (n, 6) as (2 n, -1) and as (-1, 3 n).
+  const auto to = [](const char* rows, const char* cols) {
+    return sized(
+        {node("Slice", {"s", "zero", "one"}, {"n"}), node("Mul", {"n", "two"}, {"n2"}),
+         node("Mul", {"n", "three"}, {"n3"}), node("Concat", {rows, cols}, {"to"}, {attr_i("axis", 0)})},
+        node("Reshape", {"x", "to"}, {"y"}),
+        {ints("zero", {1}, {0}), ints("one", {1}, {1}), ints("two", {1}, {2}), ints("three", {1}, {3}),
+         ints("rest", {1}, {-1})});
+  };
+  EXPECT_EQ((*graph::known_shape(to("n2", "rest").find("main").as<graph::Function>()->ret_type))[1]
+                .as<tir::IntImm>()
+                ->value,
+            3);
+  EXPECT_EQ((*graph::known_shape(to("rest", "n3").find("main").as<graph::Function>()->ret_type))[0]
+                .as<tir::IntImm>()
+                ->value,
+            2);
+}
+TEST(Import, TilesAsOftenAsASizeSays) {
+  const IRModule m = sized(
+      {node("Slice", {"s", "zero", "one"}, {"n"}), node("Concat", {"n", "two"}, {"to"}, {attr_i("axis", 0)})},
+      node("Tile", {"table", "to"}, {"y"}),
+      {ints("zero", {1}, {0}), ints("one", {1}, {1}), ints("two", {1}, {2}),
+       floats("table", {2, 2}, {1, 2, 3, 4})});
+  EXPECT_EQ(run(m, {array({2, 6}, std::vector<float>(12, 1))}),
+            (Doubles{1, 2, 1, 2, 3, 4, 3, 4, 1, 2, 1, 2, 3, 4, 3, 4}));
+  EXPECT_EQ(run(m, {array({0, 6}, {})}), Doubles{});
+  for (const graph::Binding& b : graph::bindings_of(m.find("main").as<graph::Function>()->body))
+    EXPECT_FALSE(graph::is_op(b->value, "take"));
+}
 /// x + i + table[i] for every column i: positions counted up to a size, and those of a table cut there.
 Msg positions_model() {
   return model({{node("Shape", {"x"}, {"s"}), node("Slice", {"s", "one", "two"}, {"n1"}),

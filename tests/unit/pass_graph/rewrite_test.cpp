@@ -117,6 +117,29 @@ TEST(Canonicalize, IfOnAConstantIsItsBranch) {
   EXPECT_EQ(ops_of(out), Names({"exp", "negative"}));
 }
 
+TEST(DropPaddingTaps, TheRunAsksForTheSizeOfAMap) {
+  const tir::VarRef h = tir::var("h"), w = tir::var("w");
+  const auto convolution = [&](int64_t dilation, int64_t stride) {
+    Model m;
+    const auto x = m.param("x", {PrimExpr(1), PrimExpr(2), h, w});
+    return m.done(m.op("nn.conv2d", {x, m.weight({3, 2, 3, 3})}, op::make_attrs<op::ConvAttrs>([&](auto& a) {
+                         a.padding = {dilation, dilation, dilation, dilation},
+                         a.dilation = {dilation, dilation}, a.strides = {stride, stride};
+                       })));
+  };
+  for (const int64_t stride : {1, 2})
+    for (const auto& [height, width] :
+         {std::pair{1, 3}, {8, 8}, {9, 8}, {9, 9}, {10, 9}, {9, 10}, {23, 31}}) {
+      const IRModule out =
+          apply(convolution(9, stride), {"drop_padding_taps"}, {random_array({1, 2, height, width})}, 1e-6);
+      EXPECT_EQ(ops_of(out).back(), "nn.conv2d");
+      EXPECT_EQ(ops_of(out).size(), 10u);  // two questions, the middle of the kernel, two convolutions
+    }
+  // Maps of three elements are no reason to have a second convolution.
+  EXPECT_EQ(ops_of(apply(convolution(3, 1), {"drop_padding_taps"}, {random_array({1, 2, 3, 3})})),
+            Names({"nn.conv2d"}));
+}
+
 TEST(SimplifyInference, DropoutGoesAndBatchNormBecomesScaleAndShift) {
   Model m;
   auto x = m.param("x", {2, 3, 4, 4});

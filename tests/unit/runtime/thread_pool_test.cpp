@@ -201,6 +201,9 @@ TEST(Workspace, IsAStack) {
   const size_t held = w.held_bytes();
   for (int i = 0; i < 1000; ++i) w.release(w.allocate(500'000));
   EXPECT_EQ(w.held_bytes(), held);  // the same memory, again and again
+  for (const int64_t bytes : {2'000'000, 20'000'000, 45'000'000}) w.release(w.allocate(bytes));
+  EXPECT_LT(w.held_bytes(), size_t(46'000'000));  // what is too small makes room, and the largest is kept
+  EXPECT_GE(w.held_bytes(), size_t(45'000'000));
 }
 
 }  // namespace

@@ -7,8 +7,13 @@
 //            lv = R.nn.conv2d(x, w1, padding=[0, 0, 0, 0], dilation=[24, 24])
 //
 // Dilated convolutions behind a small map are mostly such elements: their padding is many times the map.
-// Along an axis of known size only; for constant weights without infinities or NaN, which padding would make
-// NaN of. Needs: types. Keeps: values.
+// Where only the run knows the size of the map, it is asked, and a map that is small enough takes a
+// convolution of its own:
+//
+//   after    if n <= 24: the convolution of the middle alone   else: the whole one
+//
+// For constant weights without infinities or NaN, which padding would make NaN of. Needs: types. Keeps:
+// values.
 #include <algorithm>
 #include <cmath>
 
@@ -23,6 +28,7 @@ namespace {
 /// Kernel elements [first, last) of one axis, and the padding around the data for them.
 struct Taps {
   int64_t first = 0, last = 0, before = 0, after = 0;
+  bool operator==(const Taps&) const = default;
 };
 /// Those that meet data of `size` elements for one of the results; the padding must not become negative.
 Taps taps_of(int64_t size, int64_t results, int64_t taps, int64_t stride, int64_t dilation, int64_t before,
@@ -40,6 +46,28 @@ Taps taps_of(int64_t size, int64_t results, int64_t taps, int64_t stride, int64_
   first = std::min(first, before / dilation);
   last = std::max(last, taps - after / dilation);
   return {first, last, before - first * dilation, after - (taps - last) * dilation};
+}
+
+/// Up to `most` elements along an axis, these kernel elements are all that meet data.
+struct Few {
+  int64_t most = 0;
+  Taps taps;
+};
+/// Maps of fewer elements are not worth a second convolution: such kernels reach beyond no map that models
+/// have.
+constexpr int64_t kWorthAsking = 8;
+
+/// What a size of 1 needs, and up to which size that is enough; null when that is seldom, or all of them.
+std::optional<Few> few_of(int64_t taps, int64_t stride, int64_t dilation, int64_t before, int64_t after) {
+  const auto at = [&](int64_t size) {
+    const int64_t results = (size + before + after - (taps - 1) * dilation - 1) / stride + 1;
+    return taps_of(size, results, taps, stride, dilation, before, after);
+  };
+  if (before + after < (taps - 1) * dilation) return std::nullopt;  // a map of one element has no result
+  Few out{1, at(1)};
+  while (out.most < taps * dilation && at(out.most + 1) == out.taps) ++out.most;
+  if (out.taps.last - out.taps.first == taps || out.most < kWorthAsking) return std::nullopt;
+  return out;
 }
 
 bool is_finite(const NDArray& a) {
@@ -65,7 +93,8 @@ class DropPaddingTaps : public BodyRewriter {
     if (data->size() != n + 2 || !plain(attrs, n)) return value;
     const auto strides = op::per_axis(attrs.strides, n, 1), dilation = op::per_axis(attrs.dilation, n, 1),
                padding = op::paddings(attrs.padding, n);
-    std::vector<Taps> taps;
+    std::vector<Taps> taps, few;
+    Expr small;
     bool fewer = false;
     for (size_t i = 0; i < n; ++i) {
       Taps t{0, kernel[i + 2], padding[i], padding[n + i]};
@@ -74,14 +103,37 @@ class DropPaddingTaps : public BodyRewriter {
         t = taps_of(*size, *results, kernel[i + 2], strides[i], dilation[i], padding[i], padding[n + i]);
       fewer = fewer || t.last - t.first < kernel[i + 2];
       taps.push_back(t);
+      few.push_back(t);
+      if (size) continue;
+      if (const auto f = few_of(kernel[i + 2], strides[i], dilation[i], padding[i], padding[n + i])) {
+        small = both(small, at_most((*data)[i + 2], f->most));
+        few.back() = f->taps;
+      }
     }
-    return fewer && is_finite(weight->data) ? with_taps(call, *op, taps, var) : value;
+    if ((!fewer && !small) || !is_finite(weight->data)) return value;
+    const auto plainly = [&] { return fewer ? with_taps(call, *op, taps, var) : value; };
+    if (!small) return plainly();
+    const Expr yes = branch(with_taps(call, *op, few, var), var), no = branch(plainly(), var);
+    return with_type(make<If>(small, yes, no), var->declared);
   }
 
  private:
   static bool plain(const op::ConvAttrs& a, size_t n) {
     return op::data_block(a.data_layout, n) == 0 &&
            a.kernel_layout.find_first_of("0123456789") == std::string::npos;
+  }
+
+  /// Is a size at most that many? A scalar that the run computes.
+  Expr at_most(const PrimExpr& size, int64_t most) {
+    const Expr sizes = emit_op("shape_to_tensor", {shape_expr(Array<PrimExpr>{size})});
+    const Expr one = emit_op("reshape", {sizes, op::shape({})});
+    return emit_op("less_equal", {one, op::scalar(double(most), i64)});
+  }
+  Expr both(const Expr& a, const Expr& b) { return a ? emit_op("logical_and", {a, b}) : b; }
+  /// A body that gives a convolution.
+  static Expr branch(const Expr& convolution, const VarRef& var) {
+    const VarRef v = graph::var(var->name, var->declared);
+    return make_body({make<VarBindingNode>(v, convolution)}, v);
   }
 
   Expr with_taps(const Call& call, const Op& op, const std::vector<Taps>& taps, const VarRef& var) {
