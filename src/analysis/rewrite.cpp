@@ -125,11 +125,11 @@ PrimExpr Analyzer::Impl::simplify_node(const PrimExpr& e) {
         return foldable(e) ? apply_rules(simplify(n.a) * simplify(n.b)) : simplify_children(e);
       },
       [&](const tir::FloorDiv& n) {
-        if (is_index(e)) return floordiv(sum_of(n.a), simplify(n.b));
+        if (is_index(e)) return floordiv(recombine(sum_of(n.a)), simplify(n.b));
         return foldable(e) ? apply_rules(tir::floordiv(simplify(n.a), simplify(n.b))) : simplify_children(e);
       },
       [&](const tir::FloorMod& n) {
-        if (is_index(e)) return floormod(sum_of(n.a), simplify(n.b));
+        if (is_index(e)) return floormod(recombine(sum_of(n.a)), simplify(n.b));
         return foldable(e) ? apply_rules(tir::floormod(simplify(n.a), simplify(n.b))) : simplify_children(e);
       },
       [&](const tir::Div& n) {
@@ -251,6 +251,22 @@ std::optional<Analyzer::Impl::Sum> Analyzer::Impl::rejoin(const Sum& s, size_t i
   return plus(r, *whole, 1);
 }
 
+/// x p + -x % c p, in which x may be a sum: x rounded up to a multiple of c, which is (x + c - 1) // c (c p).
+std::optional<Analyzer::Impl::Sum> Analyzer::Impl::round_up(const Sum& s, size_t i) {
+  const Term& term = s.terms[i];
+  const auto* m = term.atoms.size() == 1 ? term.atoms[0].as<tir::FloorMod>() : nullptr;
+  const auto c = m ? tir::as_int(m->b) : std::nullopt;
+  if (!c || *c <= 0 || !is_index(m->a)) return std::nullopt;
+  const Sum negative = parse(m->a);
+  Sum rest = plus(s, negative, term.coeff);
+  add_term(rest, {term.atoms, wrap_mul(term.coeff, -1)});
+  if (negative.is_const() || rest.terms.size() + negative.terms.size() + 1 != s.terms.size())
+    return std::nullopt;
+  Sum above = times(negative, -1);
+  above.base = wrap_add(above.base, *c - 1);
+  return plus(rest, parse(floordiv(above, m->b)), wrap_mul(term.coeff, *c));
+}
+
 Analyzer::Impl::Sum Analyzer::Impl::recombine(Sum s) {
   const auto& rules = rule_index().sum[kind_of<tir::Add>() - kPrimExprBase];
   for (int round = 0; round < 64; ++round) {
@@ -261,6 +277,7 @@ Analyzer::Impl::Sum Analyzer::Impl::recombine(Sum s) {
         const auto c = m ? tir::as_int(m->b) : std::nullopt;
         if (m && !tir::as_int(m->b)) next = rejoin(s, i, j);
         if (!c || *c <= 0) continue;
+        if ((next = round_up(s, i))) break;
         const int64_t want = wrap_mul(s.terms[i].coeff, *c);
         PrimExpr quotient;
         for (size_t k = 0; !next && k < s.terms.size(); ++k) {

@@ -2,6 +2,8 @@
 // The simplifier's single rules, proofs, regions and affine forms.
 #include <gtest/gtest.h>
 
+#include <random>
+
 #include "analysis/region.h"
 #include "interpret/interpret.h"
 #include "ir/intrinsic.h"
@@ -42,6 +44,35 @@ TEST_F(AnalyzerTest, SplitIteratorsComeTogether) {
   const PrimExpr z = floormod(i, 7) * 4 + j;
   EXPECT_EQ(text(floordiv(z, 14) * 14 + floormod(z, 14)), text(z));
   EXPECT_EQ(text(floordiv(z, 14) * 14 + floormod(i * 4 + j, 14)), text(z));
+}
+
+TEST_F(AnalyzerTest, SizesRoundedUpToAMultiple) {
+  const auto padded = [](const PrimExpr& x, int64_t by) { return x + floormod(x * n(-1), n(by)); };
+  EXPECT_EQ(text(padded(size, 4)), "(n + 3) // 4 * 4");
+  EXPECT_EQ(text(size + floormod(n(4) - floormod(size, n(4)), n(4))), "(n + 3) // 4 * 4");
+  EXPECT_EQ(text(floormod(padded(size, 8), 4)), "0");
+  EXPECT_EQ(text(floordiv(padded(floordiv(size, 4), 4), 4)), "(n + 12) // 16");
+  EXPECT_EQ(text(padded(size, 4) * 24 + 5), "(n + 3) // 4 * 96 + 5");
+  // Of a sum, beside others, and where no whole number is rounded.
+  EXPECT_EQ(text(padded(size * i + j + 1, 4) + k), "k + (n * i + j) // 4 * 4 + 4");
+  EXPECT_EQ(text(size * 2 + floormod(size * n(-1), n(4))), text(size + padded(size, 4)));
+  EXPECT_EQ(text(j + floormod(size * n(-1), n(4))), "j + n * -1 % 4");
+  EXPECT_TRUE(a.can_prove_equal(floordiv(padded(size, 4), 4) * 4, padded(size, 4)));
+  std::mt19937_64 random(5);
+  const auto draw = [&](int64_t low, int64_t high) {
+    return low + int64_t(random() % uint64_t(high - low + 1));
+  };
+  const VarRef p = var("p"), q = var("q");
+  for (int round = 0; round < 2000; ++round) {
+    const PrimExpr x = p * n(draw(-5, 5)) + q * n(draw(-5, 5)) + n(draw(-20, 20));
+    const int64_t factor = draw(-6, 6), by = draw(1, 9);
+    const PrimExpr e = x * n(factor) + floormod(x * n(-1), n(by)) * n(round % 3 == 0 ? draw(-6, 6) : factor) +
+                       q * n(draw(-2, 2));
+    const VarMap at{{p.get(), n(draw(-40, 40))}, {q.get(), n(draw(-40, 40))}};
+    EXPECT_EQ(as_int(simplify(substitute(e, at))), as_int(simplify(substitute(simplify(e), at))))
+        << print(e) << "\n"
+        << print(simplify(e));
+  }
 }
 
 TEST_F(AnalyzerTest, NegativeValuesRoundDown) {
