@@ -47,6 +47,25 @@ void copy_where_zero(const Shape& have, Shape& to) {
   }
 }
 
+/// Exporters say a size of the data in other words, such as (n - 1) // 8 + 1 for (n + 7) // 8, which it is
+/// unless n is 0. One expression for both lets kernels see that the axis stays; that they are equal is
+/// checked when the model runs.
+void take_sizes_of(N& n, const Shape& have, Shape& out) {
+  Analyzer analyzer;
+  for (const Shape& shape : {have, out})
+    for (const PrimExpr& size : shape)
+      for (const tir::VarRef& v : tir::free_vars(size)) analyzer.assume_size(v, 1);
+  for (size_t i = 0; i < out.size(); ++i) {
+    if (tir::as_int(out[i]) || out[i].is<tir::Var>()) continue;
+    for (const PrimExpr& size : have) {
+      if (tir::as_int(size) || !analyzer.can_prove_equal(out[i], size)) continue;
+      n.require_equal(out[i], size);
+      out.set(i, size);
+      break;
+    }
+  }
+}
+
 Values reshape(N& n) {
   if (!known_sizes(n, 1)) return reshape_at_run_time(n);
   Shape want = n.sizes(1, "shape");
@@ -71,6 +90,7 @@ Values reshape(N& n) {
     }
   }
   if (rest > 1) n.malformed("'shape' of Reshape has more than one -1");
+  if (have) take_sizes_of(n, *have, out);
   if (rest == 1 && have && !allowzero) copy_where_zero(*have, out);
   if (rest == 1 && have) settle_rest(*have, out);
   return {n.op("reshape", {n.in(0), graph::shape_expr(out)})};
@@ -255,6 +275,37 @@ Values slice(N& n) {
 }
 const R r8("Slice", {1, 10, 11, 13}, slice);
 
+/// Padding whose widths follow from symbolic sizes, as of an image to the next multiple: what is added is a
+/// tensor of its own beside the data. Null where a width may be negative or is not known.
+Expr pad_by_sizes(N& n) {
+  if (!known_sizes(n, 1) || !known_numbers(n, 2) || !known_numbers(n, 3) || !n.shape(0)) return {};
+  const Shape widths = n.sizes(1, "pads");
+  const int64_t r = n.rank(0);
+  std::vector<int64_t> axes;
+  if (n.has(3)) axes = n.const_ints(3, "axes");
+  for (int64_t i = 0; !n.has(3) && i < r; ++i) axes.push_back(i);
+  if (widths.size() != 2 * axes.size()) return {};
+  for (const PrimExpr& w : widths)
+    if (!not_negative(w)) return {};
+  const auto value = n.has(2) ? n.const_floats(2, "constant_value") : std::vector<double>{0};
+  if (value.size() != 1) return {};
+  Expr x = n.in(0);
+  for (size_t i = 0; i < axes.size(); ++i) {
+    const int64_t axis = n.axis(axes[i], r);
+    const auto added = [&](const PrimExpr& width) {
+      Shape shape = *graph::known_shape(x);
+      shape.set(size_t(axis), width);
+      return n.full(shape, value[0], n.dtype(0));
+    };
+    Array<Expr> parts;
+    if (!tir::is_zero(widths[i])) parts.push_back(added(widths[i]));
+    parts.push_back(x);
+    if (!tir::is_zero(widths[i + axes.size()])) parts.push_back(added(widths[i + axes.size()]));
+    x = n.concat(parts, axis);
+  }
+  return x;
+}
+
 Values pad(N& n) {
   const int64_t r = n.rank(0);
   std::vector<int64_t> pads;
@@ -263,8 +314,10 @@ Values pad(N& n) {
   const std::string mode = n.attr_string("mode", "constant");
   if (mode != "constant" && mode != "reflect" && mode != "edge" && mode != "wrap")
     n.malformed(fmt::format("the mode {} of Pad is not known", in_quotes(mode)));
-  if (n.since >= 11 && !(known_numbers(n, 1) && known_numbers(n, 2) && known_numbers(n, 3)))
+  if (n.since >= 11 && !(known_numbers(n, 1) && known_numbers(n, 2) && known_numbers(n, 3))) {
+    if (const Expr padded = mode == "constant" ? pad_by_sizes(n) : Expr()) return {padded};
     return pad_at_run_time(n, mode);
+  }
   if (n.since < 11) {
     pads = n.need_ints("pads");
     value = n.attr_float("value", 0);

@@ -7,6 +7,15 @@
 #include "import/onnx/importer.h"
 
 namespace tenon::onnx {
+
+bool not_negative(const PrimExpr& e) {
+  if (const auto* i = e.as<tir::IntImm>()) return i->value >= 0;
+  if (e.is<tir::Var>()) return true;
+  Analyzer analyzer;
+  for (const tir::VarRef& v : tir::free_vars(e)) analyzer.assume_size(v);
+  return analyzer.can_prove_ge(e, 0);
+}
+
 namespace {
 
 using Items = std::vector<PrimExpr>;
@@ -40,19 +49,6 @@ PrimExpr exact_integer(const PrimExpr& e) {
       f && std::floor(f->value) == f->value && std::abs(f->value) < 9e15)
     return int64_t(f->value);
   return {};
-}
-
-/// Provably not negative, as sizes are.
-bool not_negative(const PrimExpr& e) {
-  if (const auto* i = e.as<tir::IntImm>()) return i->value >= 0;
-  if (e.is<tir::Var>()) return true;
-  auto both = [](const auto* n) { return not_negative(n->a) && not_negative(n->b); };
-  if (const auto* n = e.as<tir::Add>()) return both(n);
-  if (const auto* n = e.as<tir::Mul>()) return both(n);
-  if (const auto* n = e.as<tir::FloorDiv>()) return both(n);
-  if (const auto* n = e.as<tir::Min>()) return both(n);
-  if (const auto* n = e.as<tir::Max>()) return not_negative(n->a) || not_negative(n->b);
-  return false;
 }
 
 PrimExpr tidy(const PrimExpr& e) { return e.is<tir::IntImm>() || e.is<tir::Var>() ? e : simplify(e); }
@@ -106,8 +102,9 @@ PrimExpr arithmetic(const std::string& op, DataType t, const PrimExpr& a, const 
     else if (not_negative(i))
       r = tir::floordiv(i, divisor);
     else  // rounds towards 0
-      r = tir::floordiv(tir::max(i, PrimExpr(0)), divisor) -
-          tir::floordiv(tir::max(PrimExpr(0) - i, PrimExpr(0)), divisor);
+      r = tir::floordiv(tir::max(i, PrimExpr(0)), divisor);
+    if (op == "Div" && !not_negative(i) && !(c && not_negative(i + (*c - 1))))
+      r = r - tir::floordiv(tir::max(PrimExpr(0) - i, PrimExpr(0)), divisor);
   } else if (op == "Div") {
     // A float division of sizes is a size only when it comes out even.
     const auto c = tir::as_int(j);

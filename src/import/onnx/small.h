@@ -28,6 +28,8 @@ SmallRef small_of(DataType dtype, std::vector<int64_t> dims, std::vector<PrimExp
 NDArray array_of(const Small& s);
 /// Values of integers that are all constant.
 std::optional<std::vector<int64_t>> ints_of(const Small& s);
+/// Provably not negative, as sizes are: every variable is one.
+bool not_negative(const PrimExpr& e);
 /// Number of an immediate; nullopt for an expression.
 std::optional<double> number_of(const PrimExpr& e);
 

@@ -1210,6 +1210,16 @@ for side in ("border", "reflection", "zeros"):
          refused("T0501", floats(1, 1, 0, 4), floats(1, 2, 3, 2)))
 runs("Add of positions cut from a table", [Node("Shape", ["a"], ["n"], start=1, end=2), Node("Slice", ["c", "zero", "n", "one"], ["p"]), Node("Add", ["a", "p"], ["y"])], [("B", "L")],
      (floats(2, 5),), (floats(3, 1),), (floats(1, 6),), (floats(2, 0),), refused("T0501", floats(1, 7)), constants={"c": floats(1, 6), "zero": i64(0), "one": i64(1)})
+# Sizes that follow from others: padding to the next multiple, and a size said in other words.
+padded = [Node("Shape", ["a"], ["n"], start=1, end=2), Node("Mod", ["n", "four"], ["m"]), Node("Sub", ["four", "m"], ["d"]), Node("Mod", ["d", "four"], ["w"]),
+          Node("Concat", ["zero", "zero", "zero", "w"], ["pads"], axis=0), Node("Pad", ["a", "pads", "half"], ["p"]), Node("Reshape", ["p", "to"], ["y"])]
+runs("Pad to the next multiple", padded, [("B", "L")], (floats(2, 5),), (floats(1, 8),), (floats(3, 1),), constants={"four": i64(4), "zero": i64(0), "half": np.array(0.5, np.float32), "to": i64(0, -1, 4)})
+halves = [Node("Conv", ["a", "k"], ["c"], kernel_shape=[2], strides=[2], pads=[0, 1]), Node("Shape", ["a"], ["n"], start=2, end=3), Node("Sub", ["n", "one"], ["m"]), Node("Div", ["m", "two"], ["h"]),
+          Node("Add", ["h", "one"], ["e"]), Node("Concat", ["one", "one", "one", "e"], ["s"], axis=0), Node("Reshape", ["c", "s"], ["y"])]
+runs("Reshape to a size in other words", halves, [(1, 1, "L")], (floats(1, 1, 5),), (floats(1, 1, 6),), (floats(1, 1, 1),), refused("T0501", floats(1, 1, 0)),
+     constants={"k": floats(1, 1, 2), "one": i64(1), "two": i64(2)})
+towards_zero = [Node("Shape", ["a"], ["n"]), Node("Sub", ["n", "five"], ["m"]), Node("Div", ["m", "three"], ["y"])]
+runs("Div of sizes rounds towards zero", towards_zero, [("L",)], (floats(0),), (floats(1),), (floats(2),), (floats(4),), (floats(9),), constants={"five": i64(5), "three": i64(3)})
 
 PAGE = pathlib.Path(__file__).resolve().parent / "samples.json"
 PAGE.write_text("[\n" + ",\n".join(json.dumps(c, separators=(",", ":")) for c in cases) + "\n]\n")
