@@ -1210,6 +1210,14 @@ for side in ("border", "reflection", "zeros"):
          refused("T0501", floats(1, 1, 0, 4), floats(1, 2, 3, 2)))
 runs("Add of positions cut from a table", [Node("Shape", ["a"], ["n"], start=1, end=2), Node("Slice", ["c", "zero", "n", "one"], ["p"]), Node("Add", ["a", "p"], ["y"])], [("B", "L")],
      (floats(2, 5),), (floats(3, 1),), (floats(1, 6),), (floats(2, 0),), refused("T0501", floats(1, 7)), constants={"c": floats(1, 6), "zero": i64(0), "one": i64(1)})
+runs("Expand of a constant to a symbolic size", [Node("Shape", ["a"], ["s"]), Node("Expand", ["c", "s"], ["y"])], [("L",)], (floats(5),), (floats(1),), refused("T0501", floats(3)),
+     constants={"c": floats(5)})
+step = [Node("Shape", ["a"], ["s"]), Node("Expand", ["b", "s"], ["y"])]
+runs("Expand to a symbolic size", step, [("L",), (5,)], (floats(5), floats(5)), (floats(1), floats(5)), refused("T0501", floats(3), floats(5)))
+runs("Expand to a sum of sizes", [Node("Concat", ["a", "a"], ["d"], axis=0), Node("Shape", ["d"], ["s"]), Node("Expand", ["b", "s"], ["y"])], [("L",), (4,)], (floats(2), floats(4)),
+     refused("T0501", floats(3), floats(4)))
+runs("MaxPool of the least bytes beside padding", Node("MaxPool", ["a"], ["y", "y1"], kernel_shape=[1, 2], pads=[0, 0, 0, 1], storage_order=1), [(1, 1, "H", "W")],
+     by_onnxruntime(Node("MaxPool", ["a"], ["y", "y1"], kernel_shape=[1, 2], pads=[0, 0, 0, 1], storage_order=1), np.zeros((1, 1, 3, 2), np.uint8), results=2), results=2)
 
 PAGE = pathlib.Path(__file__).resolve().parent / "samples.json"
 PAGE.write_text("[\n" + ",\n".join(json.dumps(c, separators=(",", ":")) for c in cases) + "\n]\n")
