@@ -558,11 +558,11 @@ std::optional<Values> fold_node(NodeContext& n) {
   if (op == "Squeeze") return f.unsqueeze(false);
   if (op == "Slice") return f.slice();
   if (op == "Reshape") return f.reshape();
-  if (op == "Flatten" && f.a->rank() == 1)
-    return f.one(f.a->dtype,
-                 n.attr_int("axis", 1) == 0 ? Dims{1, int64_t(f.a->items.size())}
-                                            : Dims{int64_t(f.a->items.size()), 1},
-                 f.a->items);
+  if (op == "Flatten" && f.a->rank() == 1) {
+    const int64_t axis = n.attr_int("axis", 1), count = int64_t(f.a->items.size());
+    if (axis < -1 || axis > 1) return std::nullopt;
+    return f.one(f.a->dtype, axis == 1 ? Dims{count, 1} : Dims{1, count}, f.a->items);
+  }
   if (op == "Range") return f.range();
   if (op == "ConstantOfShape") return f.constant_of_shape();
   if (op == "Where") return f.where();

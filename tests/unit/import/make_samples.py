@@ -1218,6 +1218,7 @@ runs("Expand to a sum of sizes", [Node("Concat", ["a", "a"], ["d"], axis=0), Nod
      refused("T0501", floats(3), floats(4)))
 runs("MaxPool of the least bytes beside padding", Node("MaxPool", ["a"], ["y", "y1"], kernel_shape=[1, 2], pads=[0, 0, 0, 1], storage_order=1), [(1, 1, "H", "W")],
      by_onnxruntime(Node("MaxPool", ["a"], ["y", "y1"], kernel_shape=[1, 2], pads=[0, 0, 0, 1], storage_order=1), np.zeros((1, 1, 3, 2), np.uint8), results=2), results=2)
+one("Flatten", i64(9, 1, -1), constants=(0,), axis=-1, name="Flatten of a constant vector from the end")
 
 PAGE = pathlib.Path(__file__).resolve().parent / "samples.json"
 PAGE.write_text("[\n" + ",\n".join(json.dumps(c, separators=(",", ":")) for c in cases) + "\n]\n")
