@@ -255,7 +255,8 @@ Tensors def_pool_indices(const Call& call, const Tensors& in) {
     ks.push_back(te::reduce_axis(tir::range(PrimExpr(0), PrimExpr(kernel[i])), fmt::format("k{}", i)));
   const DataType t = wide_type(x.dtype());
   const PrimExpr least = t.is_float() ? constant(t, -INFINITY) : tir::min_value(t);
-  // Positions in row-major order of the whole tensor. Padding has the last one, so that an element that equals it wins.
+  // Positions in row-major order of the whole tensor. Padding has the last one, so that an element that
+  // equals it wins.
   const PrimExpr nowhere = tir::max_value(i64);
   const te::Tensor first = te::compute(
       out.shape,
