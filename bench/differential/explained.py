@@ -94,6 +94,12 @@ def slices_backward_to_a_large_end(model, feed):
     return any(large(n) for n in nodes_of(model, "Slice"))
 
 
+def symbolic_kernels(model, feed):
+    """The window of a transposed convolution is an input's symbolic size."""
+    given = {i.name: i.type.tensor_type.shape.dim for i in model.graph.input}
+    return any(d.dim_param for n in nodes_of(model, "ConvTranspose") for d in list(given.get(n.input[1], ()))[2:])
+
+
 def casts_out_of_range(model, feed):
     """A Cast in it is one of floats that its integers cannot hold."""
     def out(node):
@@ -160,6 +166,7 @@ EXPLAINED = [
     Explained(("GatherND",), "refused", "T0501", "sizes of batch dimensions must be equal; ONNX Runtime does not look when there are no indices"),
     Explained(("Slice",), "differs", r"\w+\[[^\]]*\b0\b[^\]]*\], wanted", "an end is clamped to the last element of an axis; going backward, ONNX Runtime takes the largest integer for no end", slices_backward_to_a_large_end),
     Explained(("Slice",), "refused", r"T1101.*\b0\b", "an end is clamped to the last element of an axis; going backward, ONNX Runtime takes the largest integer for no end", slices_backward_to_a_large_end),
+    Explained(("ConvTranspose",), "refused", "T2102.*weight of known shape", "a limit: windows of transposed convolutions have known sizes", symbolic_kernels),
 ]
 
 
