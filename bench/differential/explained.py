@@ -85,6 +85,21 @@ def unit_grids(model, feed):
     return any(unit(n) for n in nodes_of(model, "AffineGrid"))
 
 
+def slices_backward_to_a_large_end(model, feed):
+    """A slice with a negative step ends at the largest 32-bit or 64-bit integer."""
+    def large(node):
+        ends = known_value(model, feed, node.input[2])
+        steps = known_value(model, feed, node.input[4]) if len(node.input) > 4 and node.input[4] else None
+        return ends is not None and steps is not None and any(e >= 2**31 - 1 and s < 0 for e, s in zip(ends, steps))
+    return any(large(n) for n in nodes_of(model, "Slice"))
+
+
+def symbolic_kernels(model, feed):
+    """The window of a transposed convolution is an input's symbolic size."""
+    given = {i.name: i.type.tensor_type.shape.dim for i in model.graph.input}
+    return any(d.dim_param for n in nodes_of(model, "ConvTranspose") for d in list(given.get(n.input[1], ()))[2:])
+
+
 def casts_out_of_range(model, feed):
     """A Cast in it is one of floats that its integers cannot hold."""
     def out(node):
@@ -149,6 +164,9 @@ EXPLAINED = [
     Explained(("com.microsoft::QLinearAdd", "com.microsoft::QLinearMul", "com.microsoft::QLinearAveragePool"), "differs", "np.u?int8", "halfway between two numbers the even one is taken before the zero point is added, as QuantizeLinear does; ONNX Runtime adds it first", odd_zero_point),
     Explained(("ai.onnx.ml::SVMClassifier",), "refused", "PROBIT'? of SVMClassifier with one pair", "ONNX Runtime writes one of the two columns"),
     Explained(("GatherND",), "refused", "T0501", "sizes of batch dimensions must be equal; ONNX Runtime does not look when there are no indices"),
+    Explained(("Slice",), "differs", r"\w+\[[^\]]*\b0\b[^\]]*\], wanted", "an end is clamped to the last element of an axis; going backward, ONNX Runtime takes the largest integer for no end", slices_backward_to_a_large_end),
+    Explained(("Slice",), "refused", r"T1101.*\b0\b", "an end is clamped to the last element of an axis; going backward, ONNX Runtime takes the largest integer for no end", slices_backward_to_a_large_end),
+    Explained(("ConvTranspose",), "refused", "T2102.*weight of known shape", "a limit: windows of transposed convolutions have known sizes", symbolic_kernels),
 ]
 
 

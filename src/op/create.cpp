@@ -89,6 +89,11 @@ Type infer_arange(InferContext& ctx) {
     const int64_t by = *tir::as_int(step);
     if (by == INT64_MIN || (a && b && !(std::abs(*b - *a) < 0x1p63)))
       return ctx.error(fmt::format("a distance that no integer holds, or a step of {}", by));
+    if (a && b) {  // a sum of distance and step may be too large
+      const int64_t d =
+          by > 0 ? *tir::as_int(stop) - *tir::as_int(start) : *tir::as_int(start) - *tir::as_int(stop);
+      return make_type(Shape{PrimExpr(d > 0 ? (d - 1) / std::abs(by) + 1 : 0)}, 1, dtype);
+    }
     const PrimExpr distance =
         by > 0 ? tir::cast(i64, stop) - tir::cast(i64, start) : tir::cast(i64, start) - tir::cast(i64, stop);
     return make_type(

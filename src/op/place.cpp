@@ -255,8 +255,10 @@ Tensors def_pool_indices(const Call& call, const Tensors& in) {
     ks.push_back(te::reduce_axis(tir::range(PrimExpr(0), PrimExpr(kernel[i])), fmt::format("k{}", i)));
   const DataType t = wide_type(x.dtype());
   const PrimExpr least = t.is_float() ? constant(t, -INFINITY) : tir::min_value(t);
-  // Positions in row-major order of the whole tensor; -1 where a window sees padding alone.
-  const te::Tensor where = te::compute(
+  // Positions in row-major order of the whole tensor. Padding has the last one, so that an element that
+  // equals it wins.
+  const PrimExpr nowhere = tir::max_value(i64);
+  const te::Tensor first = te::compute(
       out.shape,
       [&](const Vars& v) {
         Shape at{v[0], v[1]};
@@ -268,7 +270,15 @@ Tensors def_pool_indices(const Call& call, const Tensors& in) {
           at.push_back(p);
         }
         const PrimExpr value = tir::if_then_else(inside, wide(x(at)), least);
-        return te::argmax(tir::select(inside, flatten_index(at, x.shape()), PrimExpr(-1)), value, ks)[0];
+        return te::argmax(tir::select(inside, flatten_index(at, x.shape()), nowhere), value, ks)[0];
+      },
+      "max_pool_first");
+  // -1 where a window sees padding alone.
+  const te::Tensor where = te::compute(
+      out.shape,
+      [&](const Vars& v) {
+        const PrimExpr at = first(indices(v));
+        return tir::select(tir::eq(at, nowhere), PrimExpr(-1), at);
       },
       "max_pool_positions");
   const te::Tensor values = te::compute(

@@ -48,21 +48,28 @@ Values reduce(N& n, const Expr& given, std::vector<int64_t> axes, bool keep) {
   const bool real =
       t.is_integer() && (kind == "ReduceL2" || kind == "ReduceLogSum" || kind == "ReduceLogSumExp");
   const Expr x = real ? n.cast(given, f64) : given;
-  auto finish = [&](Expr y) { return Values{n.cast(kind == "ReduceLogSum" ? n.op("log", {y}) : y, t)}; };
+  auto over = [&](const Expr& e, const Array<int64_t>& axes, bool keep) -> Values {
+    const auto a = make_attrs<ReduceAttrs>(axes, keep);
+    if (t.is_bool()) {
+      // Largest and smallest of truth values (from version 20 on).
+      if (kind != "ReduceMax" && kind != "ReduceMin") n.malformed(fmt::format("{} of truth values", kind));
+      return {n.op(kind == "ReduceMax" ? "any" : "all", {e}, a)};
+    }
+    const Expr y = n.op(names.at(kind), {e}, a);
+    return {n.cast(kind == "ReduceLogSum" ? n.op("log", {y}) : y, t)};
+  };
   if (axes.empty() && n.since >= axes_moved(n) && n.attr_int("noop_with_empty_axes", 0) != 0) {
     if (kind == "ReduceSum" || kind == "ReduceMean" || kind == "ReduceProd" || kind == "ReduceMax" ||
         kind == "ReduceMin")
       return {x};
     // No axis is reduced, but what is done to each element is.
-    Expr y = n.op("expand_dims", {x}, make_attrs<AxesAttrs>(Array<int64_t>{-1}));
-    return finish(n.op(names.at(kind), {y}, make_attrs<ReduceAttrs>(Array<int64_t>{-1}, false)));
+    return over(n.op("expand_dims", {x}, make_attrs<AxesAttrs>(Array<int64_t>{-1})), {-1}, false);
   }
   if (n.type(0).ndim == 0) {
     if (!axes.empty())
       for (int64_t a : axes)
         if (a != 0 && a != -1) n.malformed(fmt::format("axis {} of {} is outside of rank 0", a, kind));
-    Expr y = n.op("expand_dims", {x}, make_attrs<AxesAttrs>(Array<int64_t>{0}));
-    return finish(n.op(names.at(kind), {y}, make_attrs<ReduceAttrs>(Array<int64_t>{0}, false)));
+    return over(n.op("expand_dims", {x}, make_attrs<AxesAttrs>(Array<int64_t>{0})), {0}, false);
   }
   for (int64_t& a : axes) a = n.axis(a, n.rank(0));
   if (auto s = graph::known_shape(x)) {
@@ -77,13 +84,7 @@ Values reduce(N& n, const Expr& given, std::vector<int64_t> axes, bool keep) {
     }
     if (none) return {n.op("full", {graph::shape_expr(rest), neutral(n, t)}, make_attrs<DTypeAttrs>(t))};
   }
-  if (t.is_bool()) {
-    // Largest and smallest of truth values (from version 20 on).
-    if (kind != "ReduceMax" && kind != "ReduceMin") n.malformed(fmt::format("{} of truth values", kind));
-    return {
-        n.op(kind == "ReduceMax" ? "any" : "all", {x}, make_attrs<ReduceAttrs>(Array<int64_t>(axes), keep))};
-  }
-  return finish(n.op(names.at(kind), {x}, make_attrs<ReduceAttrs>(Array<int64_t>(axes), keep)));
+  return over(x, Array<int64_t>(axes), keep);
 }
 /// The axes that stay come first, those that go last; the result has its axes in order.
 Values reduce_at_run_time(N& n, bool keep) {

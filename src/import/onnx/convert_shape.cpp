@@ -364,6 +364,7 @@ Values expand(N& n) {
       n.malformed(fmt::format("Expand cannot stretch {} to {}", *known, *asked));
     const auto sizes = n.broadcast_sizes(h, w);
     if (!sizes) return expand_at_run_time(n);
+    n.require_equal(w, sizes->second);
     std::tie(h, w) = *sizes;
     out.push_back(tir::is_one(w) ? h : w);
     if (from_end <= have.size()) have.set(have.size() - from_end, h);

@@ -41,6 +41,21 @@ PrimExpr integer(DataType t, int64_t v) {
   return PrimExpr::int_imm(v, t);
 }
 
+/// A number of uint64 from 2⁶³ on, which is held as a negative one.
+bool is_huge(const PrimExpr& e) {
+  const auto v = tir::as_int(e);
+  return v && *v < 0 && e.dtype().is_uint();
+}
+/// What a float becomes that may be beyond the type: its nearest number, of NaN 0.
+PrimExpr nearest_integer(DataType t, double v) {
+  if (std::isnan(v)) return integer(t, 0);
+  const double top = std::ldexp(1.0, t.is_uint() ? t.bits : t.bits - 1);
+  if (t.is_uint() && v < 0) return integer(t, 0);
+  if (v >= top) return integer(t, t.is_uint() ? -1 : int64_t(~uint64_t(0) >> (65 - t.bits)));
+  if (v < -top) return integer(t, int64_t(uint64_t(-1) << (t.bits - 1)));
+  return std::abs(v) < 9e15 ? integer(t, int64_t(v)) : PrimExpr();
+}
+
 /// The integer expression inside of a float that is exactly one: float(n) and constants.
 PrimExpr exact_integer(const PrimExpr& e) {
   if (e.dtype().is_integer()) return e;
@@ -70,12 +85,13 @@ PrimExpr arithmetic(const std::string& op, DataType t, const PrimExpr& a, const 
     if (op == "Add") return integer(t, int64_t(uint64_t(i) + uint64_t(j)));
     if (op == "Sub") return integer(t, int64_t(uint64_t(i) - uint64_t(j)));
     if (op == "Mul") return integer(t, int64_t(uint64_t(i) * uint64_t(j)));
-    if (t.is_uint() && (i < 0 || j < 0)) return {};
+    if (is_huge(a) || is_huge(b)) return {};
     if (op == "Min") return integer(t, std::min(i, j));
     if (op == "Max") return integer(t, std::max(i, j));
     if (j == 0 || (j == -1 && i == INT64_MIN)) return {};
     if (op == "Div") return integer(t, i / j);
-    if (op == "Mod") return integer(t, ((i % j) + j) % j);
+    const int64_t rest = i % j;
+    if (op == "Mod") return integer(t, rest != 0 && (rest < 0) != (j < 0) ? rest + j : rest);
     return {};
   }
   PrimExpr i = exact_integer(a), j = exact_integer(b);
@@ -116,8 +132,12 @@ PrimExpr arithmetic(const std::string& op, DataType t, const PrimExpr& a, const 
   return t == i64 ? r : tir::cast(t, r);
 }
 
+/// Minus an integer number; the least one stays what it is.
+PrimExpr negative(const PrimExpr& e) { return integer(e.dtype(), int64_t(-uint64_t(*tir::as_int(e)))); }
+
 std::optional<int> compare(const PrimExpr& a, const PrimExpr& b) {
   const auto x = number_of(a), y = number_of(b);
+  if (is_huge(a) || is_huge(b)) return std::nullopt;
   if (x && y) {
     const auto i = tir::as_int(a), j = tir::as_int(b);
     if (i && j) return *i < *j ? -1 : *i > *j;
@@ -135,12 +155,15 @@ std::optional<int> compare(const PrimExpr& a, const PrimExpr& b) {
 
 PrimExpr convert(DataType t, const PrimExpr& e) {
   if (e.dtype() == t) return e;
-  if (const auto i = tir::as_int(e)) return t.is_float() ? number(t, double(*i)) : integer(t, *i);
+  if (const auto i = tir::as_int(e)) {
+    if (!t.is_float()) return integer(t, *i);
+    if (is_huge(e)) return {};
+    return number(t, t == f32 ? double(float(*i)) : double(*i));
+  }
   if (const auto v = number_of(e)) {
     if (t.is_float()) return number(t, *v);
     if (t.is_bool()) return integer(t, *v != 0);
-    if (std::isnan(*v)) return integer(t, 0);
-    return std::abs(*v) < 9e15 ? integer(t, int64_t(*v)) : PrimExpr();
+    return nearest_integer(t, *v);
   }
   if (e.dtype() == i64 && (t == f32 || t == f64)) return tir::cast(t, e);  // exact_integer looks inside
   if (e.dtype() == i64 && t == i32) return tir::cast(t, e);
@@ -236,13 +259,14 @@ struct Folder {
         if (v) r = integer(boolean, *v == 0);
       } else if (op == "Abs") {
         if (v)
-          r = a->dtype.is_float() ? number(a->dtype, std::abs(*v))
-                                  : integer(a->dtype, std::abs(*tir::as_int(e)));
+          r = a->dtype.is_float()                  ? number(a->dtype, std::abs(*v))
+              : *tir::as_int(e) < 0 && !is_huge(e) ? negative(e)
+                                                   : e;
         else if (not_negative(e))
           r = e;
       } else if (op == "Neg") {
         if (v)
-          r = a->dtype.is_float() ? number(a->dtype, -*v) : integer(a->dtype, -*tir::as_int(e));
+          r = a->dtype.is_float() ? number(a->dtype, -*v) : negative(e);
         else if (a->dtype == i64)
           r = tidy(PrimExpr(0) - e);
       }
@@ -408,8 +432,8 @@ struct Folder {
   std::optional<Values> range() {
     if (!a || !b || !c || a->items.size() != 1 || b->items.size() != 1 || c->items.size() != 1) return {};
     const auto s = tir::as_int(a->items[0]), e = tir::as_int(b->items[0]), d = tir::as_int(c->items[0]);
-    if (!s || !e || !d || *d == 0 || std::abs(*s) > (int64_t(1) << 60) || std::abs(*e) > (int64_t(1) << 60))
-      return {};
+    const auto fits = [](int64_t v) { return v < int64_t(1) << 60 && v > -(int64_t(1) << 60); };
+    if (!s || !e || !d || *d == 0 || !fits(*s) || !fits(*e) || !fits(*d)) return {};
     const int64_t count = std::max<int64_t>(0, *d > 0 ? (*e - *s + *d - 1) / *d : (*s - *e - *d - 1) / -*d);
     if (count > kMaxSmall) return {};
     Items out;
@@ -465,6 +489,7 @@ struct Folder {
       axes = *v;
     }
     if (axes.empty() && n.attr_int("noop_with_empty_axes", 0) != 0) return {};
+    for (int64_t axis : axes) n.axis(axis, 1);
     const std::string step = op == "ReduceProd"  ? "Mul"
                              : op == "ReduceSum" ? "Add"
                              : op == "ReduceMax" ? "Max"
@@ -479,6 +504,7 @@ struct Folder {
 
   std::optional<Values> split() {
     if (a->rank() != 1) return {};
+    n.axis(n.attr_int("axis", 0), 1);
     const int64_t total = int64_t(a->items.size()), parts = n.node.output_size();
     Dims sizes = n.since < 13 ? n.attr_ints("split") : Dims();
     if (n.since >= 13 && n.has(1)) {
@@ -517,9 +543,8 @@ struct Folder {
     const int64_t r = a->rank();
     if (perm.empty())
       for (int64_t i = 0; i < r; ++i) perm.push_back(r - 1 - i);
-    if (r != 2) return r < 2 ? one(a->dtype, a->dims, a->items) : std::nullopt;
-    if (perm == Dims{0, 1}) return one(a->dtype, a->dims, a->items);
-    if (perm != Dims{1, 0}) return {};
+    if (r < 2 ? perm == Dims(size_t(r), 0) : perm == Dims{0, 1}) return one(a->dtype, a->dims, a->items);
+    if (r != 2 || perm != Dims{1, 0}) return {};
     Items out;
     for (int64_t j = 0; j < a->dims[1]; ++j)
       for (int64_t i = 0; i < a->dims[0]; ++i) out.push_back(a->items[size_t(i * a->dims[1] + j)]);
@@ -561,11 +586,11 @@ std::optional<Values> fold_node(NodeContext& n) {
   if (op == "Squeeze") return f.unsqueeze(false);
   if (op == "Slice") return f.slice();
   if (op == "Reshape") return f.reshape();
-  if (op == "Flatten" && f.a->rank() == 1)
-    return f.one(f.a->dtype,
-                 n.attr_int("axis", 1) == 0 ? Dims{1, int64_t(f.a->items.size())}
-                                            : Dims{int64_t(f.a->items.size()), 1},
-                 f.a->items);
+  if (op == "Flatten" && f.a->rank() == 1) {
+    const int64_t axis = n.attr_int("axis", 1), count = int64_t(f.a->items.size());
+    if (axis < -1 || axis > 1) return std::nullopt;
+    return f.one(f.a->dtype, axis == 1 ? Dims{count, 1} : Dims{1, count}, f.a->items);
+  }
   if (op == "Range") return f.range();
   if (op == "ConstantOfShape") return f.constant_of_shape();
   if (op == "Where") return f.where();

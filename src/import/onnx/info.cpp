@@ -121,7 +121,8 @@ class Estimate {
       known = true;
       flops = 2.0 * double(product(out)) * double(x->back());
     } else if (op == "Flatten" && x) {
-      int64_t axis = std::clamp<int64_t>(int_of(n, "axis", 1), 0, int64_t(x->size()));
+      const int64_t rank = int64_t(x->size()), given = int_of(n, "axis", 1);
+      const int64_t axis = std::clamp<int64_t>(given < 0 ? given + rank : given, 0, rank);
       out = {product(Shape(x->begin(), x->begin() + axis)), product(Shape(x->begin() + axis, x->end()))};
       known = true;
       flops = 0;

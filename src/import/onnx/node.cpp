@@ -367,8 +367,13 @@ Expr NodeContext::transpose(const Expr& x, std::vector<int64_t> axes) {
 Expr NodeContext::checked(const Expr& x, const Array<PrimExpr>& shape) {
   const auto have = graph::known_shape(x);
   const auto* t = graph::as_tensor(x);
-  if (!t || x.is<graph::Constant>() || importer.forks()) return x;
+  if (!t || importer.forks()) return x;
   bool same = have && have->size() == shape.size();
+  if (x.is<graph::Constant>()) {  // it keeps its type: the sizes that it meets are checked
+    for (size_t i = 0; same && i < shape.size(); ++i)
+      if (!tir::as_int(shape[i])) require_equal(shape[i], (*have)[i]);
+    return x;
+  }
   for (size_t i = 0; same && i < shape.size(); ++i)
     same = (*have)[i].same_as(shape[i]) || is_zero(simplify((*have)[i] - shape[i]));
   return same ? x : Expr(importer.builder.emit_match_cast(x, graph::tensor_type(shape, t->dtype), "checked"));

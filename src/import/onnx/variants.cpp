@@ -94,10 +94,14 @@ bool Importer::fork_on_sizes(NodeContext& n, const std::vector<KnownSizes>& equa
   Fork f;
   f.opset = n.opset, f.since = n.since;
   for (const KnownSizes& k : equal) f.conditions.push_back(n.op("equal", {number(k.a), number(k.b)}));
-  f.convert = [this, equal, last, &node = *converting_, &env = n.env](size_t variant, Scope& outputs) {
+  f.convert = [this, equal, last, opset = n.opset, since = n.since, &node = *converting_, &env = n.env](
+                  size_t variant, Scope& outputs) {
     for (size_t i = 0; i < equal.size() && i <= variant; ++i)
       sizes_.push_back({equal[i].a, equal[i].b, i == variant});
-    if (variant == equal.size() && last) sizes_.push_back(*last);
+    if (variant == equal.size() && last) {  // no condition has asked for it
+      NodeContext(*this, node, outputs, env, opset, since).require_equal(last->a, last->b);
+      sizes_.push_back(*last);
+    }
     convert_node(node, outputs, env);
   };
   fork_ = std::move(f);

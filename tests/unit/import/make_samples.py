@@ -1220,6 +1220,28 @@ runs("Reshape to a size in other words", halves, [(1, 1, "L")], (floats(1, 1, 5)
      constants={"k": floats(1, 1, 2), "one": i64(1), "two": i64(2)})
 towards_zero = [Node("Shape", ["a"], ["n"]), Node("Sub", ["n", "five"], ["m"]), Node("Div", ["m", "three"], ["y"])]
 runs("Div of sizes rounds towards zero", towards_zero, [("L",)], (floats(0),), (floats(1),), (floats(2),), (floats(4),), (floats(9),), constants={"five": i64(5), "three": i64(3)})
+runs("Expand of a constant to a symbolic size", [Node("Shape", ["a"], ["s"]), Node("Expand", ["c", "s"], ["y"])], [("L",)], (floats(5),), (floats(1),), refused("T0501", floats(3)),
+     constants={"c": floats(5)})
+step = [Node("Shape", ["a"], ["s"]), Node("Expand", ["b", "s"], ["y"])]
+runs("Expand to a symbolic size", step, [("L",), (5,)], (floats(5), floats(5)), (floats(1), floats(5)), refused("T0501", floats(3), floats(5)))
+runs("Expand to a sum of sizes", [Node("Concat", ["a", "a"], ["d"], axis=0), Node("Shape", ["d"], ["s"]), Node("Expand", ["b", "s"], ["y"])], [("L",), (4,)], (floats(2), floats(4)),
+     refused("T0501", floats(3), floats(4)))
+runs("MaxPool of the least bytes beside padding", Node("MaxPool", ["a"], ["y", "y1"], kernel_shape=[1, 2], pads=[0, 0, 0, 1], storage_order=1), [(1, 1, "H", "W")],
+     by_onnxruntime(Node("MaxPool", ["a"], ["y", "y1"], kernel_shape=[1, 2], pads=[0, 0, 0, 1], storage_order=1), np.zeros((1, 1, 3, 2), np.uint8), results=2), results=2)
+one("Flatten", i64(9, 1, -1), constants=(0,), axis=-1, name="Flatten of a constant vector from the end")
+# Known values are computed when a model is imported.
+huge = np.array([2**64 - 1, 3, 2**63], np.uint64)
+one("Greater", huge, np.array([3], np.uint64), constants=(0, 1), name="Greater of known numbers from 2^63 on")
+one("Abs", huge, constants=(0,), name="Abs of known numbers from 2^63 on")
+one("Cast", huge, constants=(0,), to=TensorProto.DOUBLE, name="Cast of known numbers from 2^63 on")
+one("Cast", f32(300, -300, np.nan, 1.5), constants=(0,), to=TensorProto.INT8, name="Cast of known floats beyond bytes", expected=[np.array([127, -128, 0, 1], np.int8)])
+one("Cast", f32(300, -300, np.nan, 1.5), to=TensorProto.INT8, name="Cast of floats beyond bytes", expected=[np.array([127, -128, 0, 1], np.int8)])
+one("Mod", i64(1), i64(2, 2**63 - 1), constants=(0, 1), name="Mod of known numbers by a large one")
+one("Range", i64(0).reshape(()), i64(10).reshape(()), i64(2**63 - 1).reshape(()), constants=(0, 1, 2), name="Range by a large step")
+one("Transpose", floats(3), constants=(0,), perm=[1], name="Transpose of a known vector by a second axis", refused="T2020", expected=[f32(0)])
+one("Split", floats(3), constants=(0,), axis=1, num_outputs=1, name="Split of a known vector along a second axis", refused="T2020", expected=[f32(0)])
+one("ReduceMax", i64(3, 4), i64(1), constants=(0, 1), name="ReduceMax of a known vector along a second axis", refused="T2020", expected=[f32(0)])
+one("ReduceMin", np.array(True), name="ReduceMin of one truth value", expected=[np.array(True)])
 
 PAGE = pathlib.Path(__file__).resolve().parent / "samples.json"
 PAGE.write_text("[\n" + ",\n".join(json.dumps(c, separators=(",", ":")) for c in cases) + "\n]\n")

@@ -140,6 +140,14 @@ TEST(Place, PoolingGivesPositionsAndUnpoolingTakesThem) {
   auto two = make_attrs<PoolAttrs>([](PoolAttrs& p) { p.pool_size = ints({2}), p.strides = ints({2}); });
   EXPECT_EQ(run("nn.max_pool_with_indices", {line}, two).shape(), (Dims{1, 1, 3}));
   EXPECT_EQ(run("nn.max_pool_with_indices", {box}, two).shape(), (Dims{1, 1, 2, 2, 2}));
+  // The least element is still more than padding, which is nowhere.
+  auto around = make_attrs<PoolAttrs>(
+      [](PoolAttrs& p) { p.pool_size = ints({2}), p.strides = ints({2}), p.padding = ints({2}); });
+  for (DataType t : {f32, DataType::uint(8)}) {
+    const NDArray least = values({1, 1, 3}, std::vector<double>(3, t.is_float() ? -inf : 0), t);
+    const auto r = run_all("nn.max_pool_with_indices", {least}, around);
+    EXPECT_EQ(list(r[1]), (std::vector<double>{-1, 0, 2}));
+  }
 }
 TEST(Place, FoldAddsWhatIm2colTook) {
   auto a = make_attrs<UnfoldAttrs>(ints({2, 3}), ints({2, 1}), ints({1}), ints({1, 2}));
