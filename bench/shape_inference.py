@@ -20,6 +20,7 @@ import re
 import signal
 import sys
 import tarfile
+import tempfile
 
 import onnx
 import tenon.onnx
@@ -217,12 +218,13 @@ def judge(data, folder):
     return out
 
 
-def apart(data, folder):
-    """The same in a process of its own, with a limit of time."""
+def apart(data, folder, scratch):
+    """The same in a process of its own, with a limit of time; in a folder of its own, because onnxruntime's tool writes files."""
     read, write = os.pipe()
     child = os.fork()
     if child == 0:
         os.close(read)
+        os.chdir(scratch)
         signal.alarm(SECONDS)
         os.dup2(os.open(os.devnull, os.O_WRONLY), 2)
         with os.fdopen(write, "w") as pipe:
@@ -244,12 +246,13 @@ def main():
     parser.add_argument("--most", type=int, default=3, help="values of one model to print (default 3)")
     o = parser.parse_args()
     rows, counts, by_operator = {}, collections.Counter(), collections.Counter()
+    scratch = tempfile.TemporaryDirectory()
     for word in o.models:
-        path = pathlib.Path(word)
+        path = pathlib.Path(word).resolve()
         for name, read in models_of(word):
             if not re.search(o.only, name):
                 continue
-            rows[name] = row = apart(read(), str(path if path.is_dir() else path.parent))
+            rows[name] = row = apart(read(), str(path if path.is_dir() else path.parent), scratch.name)
             if "refused" in row:
                 print(f"{name}: refused: {row['refused']}", flush=True)
                 continue
