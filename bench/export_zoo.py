@@ -5,7 +5,7 @@
     bench/export_zoo.py --tenon TENON [--out build/zoo] [--docs docs] [--only REGEX] [--forms REGEX] [--again REGEX] [--seconds 1]
 
 Architectures are those of bench/zoo, small ones with seeded weights. A form is an exporter of PyTorch (`dynamo`,
-`script`) at fixed or free sizes, and what other tools make of the first of them that there is, free sizes preferred: ONNX Runtime's
+`script`) at fixed or free sizes, that of scikit-learn (`skl2onnx`) or Keras (`tf2onnx`), and what other tools make of the first of them that there is, free sizes preferred: ONNX Runtime's
 optimiser (`optimised`), its quantisers (`qdq`, `qoperator`, `dynamic`) and the float16 converter (`f16`). Forms that
 the tools themselves cannot write or that ONNX Runtime cannot load are counted and left out.
 
@@ -29,41 +29,96 @@ import time
 import numpy as np
 
 HERE = pathlib.Path(__file__).resolve().parent
-EXPORTS = ["dynamo_fixed", "dynamo_free", "script_fixed", "script_free"]
+EXPORTS = ["dynamo_fixed", "dynamo_free", "script_fixed", "script_free", "skl2onnx_free", "tf2onnx_free"]
 TOOLS = ["optimised", "qdq", "qoperator", "dynamic", "f16"]
 # Root mean square of the difference over that of ONNX Runtime's result. A step of a quantised value is 1/255 of its
 # range and may go either way where sums are rounded in another order; f16 has 11 bits, and each operator rounds.
 ALLOWED = {"qdq": 0.05, "qoperator": 0.05, "dynamic": 0.05, "f16": 0.02}
 ALLOWED_F32 = 1e-3
-TIMED = [*EXPORTS, "optimised"]
+EXPORTERS = ["torch", "skl2onnx", "tf2onnx"]  # by framework
+ANY_VALUES = ["skl2onnx_free"]  # their values may be texts and maps
+TIMED = [e for e in EXPORTS if e not in ANY_VALUES] + ["optimised"]
 ALLOWED_TIME, ALLOWED_FREE = 1.3, 1.1  # times ONNX Runtime's; times that of an artifact for the size
 EXPORT_SECONDS, COMPILE_SECONDS, RUN_SECONDS = 400, 120, 120
 ROUNDS = 5  # of all contenders, at least
 
 
-def export(name, form, path):
-    """Writes the model, and its inputs at both sizes beside it. Runs in a process of its own."""
+def write_torch(exporter, sizes, one, feeds, path):
+    """By an exporter of PyTorch."""
     import torch
-    from zoo import entry, other, text, vision  # noqa: F401 (they register)
+    from zoo import entry
 
-    one = entry.ENTRIES[name]
-    exporter, sizes = form.split("_")
-    module = entry.module_of(name)
-    torch.manual_seed(1)
-    feeds = [one.inputs(0), one.inputs(0 if sizes == "fixed" else 1)]
-    names = list(feeds[0])
-    values = tuple(feeds[0].values())
-    temporary = path.with_suffix(".tmp")
+    module, names, values = entry.module_of(one.name), list(feeds[0]), tuple(feeds[0].values())
     with torch.no_grad():
         if exporter == "dynamo":
             free = {s: torch.export.Dim.DYNAMIC for axes in one.free.values() for s in axes.values()}
             shapes = {"xs": tuple({a: free[s] for a, s in one.free.get(n, {}).items()} for n in names)} if sizes == "free" else None
-            torch.onnx.export(module, values, temporary, input_names=names, dynamo=True, external_data=False, dynamic_shapes=shapes, opset_version=20, verbose=False)
+            torch.onnx.export(module, values, path, input_names=names, dynamo=True, external_data=False, dynamic_shapes=shapes, opset_version=20, verbose=False)
         else:
-            torch.onnx.export(module, values, temporary, input_names=names, dynamo=False, opset_version=17, dynamic_axes=one.free if sizes == "free" else None)
+            torch.onnx.export(module, values, path, input_names=names, dynamo=False, opset_version=17, dynamic_axes=one.free if sizes == "free" else None)
+
+
+def write_skl2onnx(one, feeds, path):
+    """A fitted estimator of scikit-learn; rows are free."""
+    from skl2onnx import convert_sklearn
+    from skl2onnx.common.data_types import FloatTensorType, StringTensorType
+
+    fitted, options = one.make()
+    kinds = {"f": FloatTensorType, "U": StringTensorType}
+    types = [(n, kinds[v.dtype.kind]([None, v.shape[1]])) for n, v in feeds[0].items()]
+    versions = {"": 21, "ai.onnx.ml": 3}  # with newer ones it refuses some estimators
+    path.write_bytes(convert_sklearn(fitted, initial_types=types, options=options, target_opset=versions).SerializeToString())
+
+
+def write_tf2onnx(one, feeds, path):
+    """A network of Keras, as a function of its inputs."""
+    import tensorflow as tf
+    import tf2onnx
+
+    network = one.make()
+    signature = [tf.TensorSpec([None if a in one.free[n] else d for a, d in enumerate(v.shape)], v.dtype, name=n) for n, v in feeds[0].items()]
+    tf2onnx.convert.from_function(tf.function(lambda *xs: network(xs if len(xs) > 1 else xs[0])), input_signature=signature, opset=17, output_path=str(path))
+
+
+WRITERS = {"skl2onnx": write_skl2onnx, "tf2onnx": write_tf2onnx}  # besides PyTorch's
+
+
+def export(name, form, path):
+    """Writes the model, and its inputs at both sizes beside it. Runs in a process of its own."""
+    import torch
+    from zoo import entry
+
+    exporter, sizes = form.split("_")
+    load_entries(exporter)
+    one = entry.ENTRIES[name]
+    torch.manual_seed(1)
+    feeds = [one.inputs(0), one.inputs(0 if sizes == "fixed" else 1)]
+    temporary = path.with_suffix(".tmp")
+    if exporter in WRITERS:
+        WRITERS[exporter](one, feeds, temporary)
+    else:
+        write_torch(exporter, sizes, one, feeds, temporary)
     for k, feed in enumerate(feeds):
-        np.savez(path.with_suffix(f".{k}.npz"), **{n: t.numpy() for n, t in feed.items()})
+        np.savez(path.with_suffix(f".{k}.npz"), **{n: np.asarray(t) for n, t in feed.items()})
     temporary.rename(path)
+
+
+def load_entries(exporter):
+    """The entries of a framework, one at a time in a process."""
+    if exporter == "skl2onnx":
+        from zoo import learned  # noqa: F401 (entries register themselves)
+    elif exporter == "tf2onnx":
+        from zoo import keras_layers  # noqa: F401
+    else:
+        from zoo import other, text, vision  # noqa: F401
+
+
+def entries_of(exporter):
+    """Prints what there is by name."""
+    from zoo import entry
+
+    load_entries(exporter)
+    print(json.dumps({n: {"family": e.family, "exporters": e.exporters, "free": bool(e.free)} for n, e in entry.ENTRIES.items()}))
 
 
 def derive(form, source, target):
@@ -125,7 +180,26 @@ def references(path):
             kinds = {i.name: i.type for i in session.get_inputs()}
             feed = {n: v.astype(np.float16) if kinds[n] == "tensor(float16)" else v for n, v in feed.items() if n in kinds}
             np.savez(path.with_suffix(f".{k}.feed.npz"), **feed)
-            np.savez(path.with_suffix(f".{k}.{level}.npz"), *session.run(None, feed))
+            np.savez(path.with_suffix(f".{k}.{level}.npz"), *arrays(session.run(None, feed)))
+
+
+def arrays(values):
+    """Results as arrays that compare and are kept: texts as such, a list of maps as its keys and its values."""
+    out = []
+    for v in values:
+        if isinstance(v, list):
+            out += [np.array([list(row) for row in v]), np.array([list(row.values()) for row in v], np.float32)]
+        else:
+            out.append(v.astype(str) if v.dtype == object else v)
+    return out
+
+
+def session(artifact, model, k, target):
+    """Keeps what the artifact computes at size k, of values of any kind. In a process of its own."""
+    import tenon
+
+    results = tenon.InferenceSession(str(artifact)).run(None, dict(np.load(model.with_suffix(f".{k}.feed.npz"))))
+    np.savez(target, *arrays(results))
 
 
 def times(model, k, seconds, *artifacts):
@@ -225,6 +299,26 @@ def time_forms(tenon, path, form, artifact, seconds, row):
         row["ms"].append([float(f"{t:.3g}") for t in json.loads(out.splitlines()[-1])])
 
 
+def results(tenon, folder, path, form, k, row):
+    """What the artifact in the folder computes at size k; None: the row says what went wrong."""
+    if form in ANY_VALUES:
+        problem = of_this_file("session", folder / "m.so", path, f"={k}", folder / f"out{k}.npz", seconds=RUN_SECONDS)
+        if problem:
+            row["problem"] = f"run at size {k}: {problem}"
+            return None
+        with np.load(folder / f"out{k}.npz") as f:
+            return [f[n] for n in f.files]
+    words = []
+    for n, v in np.load(path.with_suffix(f".{k}.feed.npz")).items():
+        np.save(folder / f"in_{len(words)}.npy", v)
+        words += ["-i", f"{n}=@{folder / f'in_{len(words)}.npy'}"]
+    status, out, err = child([tenon, "run", folder / "m.so", *words, "-o", folder / f"out{k}", "-q"], RUN_SECONDS)
+    if status != 0:
+        row["problem"] = f"run at size {k} ({status}): {last_words(err)}"
+        return None
+    return [np.load(folder / f"out{k}" / f"output_{i}.npy") for i in range(len(list((folder / f"out{k}").glob("output_*.npy"))))]
+
+
 def check(tenon, path, form, seconds, row):
     """Fills the row: compile time and memory, the largest difference at both sizes, times, and what is wrong."""
     allowed = ALLOWED.get(form, ALLOWED_F32)
@@ -244,15 +338,9 @@ def check(tenon, path, form, seconds, row):
         row["weights_mb"] = round(path.stat().st_size / 1e6, 1)
         row["difference"] = []
         for k in (0, 1):
-            words = []
-            for n, v in np.load(path.with_suffix(f".{k}.feed.npz")).items():
-                np.save(folder / f"in_{len(words)}.npy", v)
-                words += ["-i", f"{n}=@{folder / f'in_{len(words)}.npy'}"]
-            status, out, err = child([tenon, "run", folder / "m.so", *words, "-o", folder / f"out{k}", "-q"], RUN_SECONDS)
-            if status != 0:
-                row["problem"] = f"run at size {k} ({status}): {last_words(err)}"
+            got = results(tenon, folder, path, form, k, row)
+            if got is None:
                 return
-            got = [np.load(folder / f"out{k}" / f"output_{i}.npy") for i in range(len(list((folder / f"out{k}").glob("output_*.npy"))))]
             worst = float("inf")
             for level in ("ORT_ENABLE_ALL", "ORT_DISABLE_ALL"):
                 with np.load(path.with_suffix(f".{k}.{level}.npz")) as f:
@@ -303,7 +391,7 @@ def rows_of(o, name, one, kept):
                 print(f"{key:44} {row.get('problem') or row.get('left_out') or 'right'} {row.get('compile_s', '')} s {row.get('difference', '')} {row.get('ms', '')}",
                       flush=True)
             yield key, row
-        if form in EXPORTS and path.exists() and (base is None or (form == "dynamo_free" or (form == "script_free" and base.stem.endswith("fixed")))):
+        if form in EXPORTS and form not in ANY_VALUES and path.exists() and (base is None or (form == "dynamo_free" or (form == "script_free" and base.stem.endswith("fixed")))):
             base = path
 
 
@@ -347,8 +435,8 @@ def page(rows):
     names = sorted({r["name"] for r in rows.values()}, key=lambda n: (next(r["family"] for r in rows.values() if r["name"] == n), n))
     lines = ["# Exported architectures", "",
              "`make zoo` writes this page (`bench/export_zoo.py` says how; the numbers are in [zoo.json](zoo.json)). Small versions of each architecture,",
-             "with seeded weights, are exported by both exporters of PyTorch, at fixed and at free sizes, and one of these is rewritten by ONNX Runtime's optimiser",
-             "and quantisers and by a float16 converter. Each model is compiled once and compared with ONNX Runtime at two sizes.", "",
+             "with seeded weights, are exported by both exporters of PyTorch, at fixed and at free sizes (estimators of scikit-learn by skl2onnx, networks of Keras",
+             "by tf2onnx), and one of these is rewritten by ONNX Runtime's optimiser and quantisers and by a float16 converter. Each model is compiled once and compared with ONNX Runtime at two sizes.", "",
              f"{len(judged)} models of {len(names)} architectures: {len(judged) - len(wrong)} are right. {len(rows) - len(judged)} more could not be written by a tool or loaded by ONNX Runtime.",
              f"The longest compilation took {max((r.get('compile_s', 0) for r in judged), default=0):.1f} s of processor time, the most memory was {max((r.get('peak_mb', 0) for r in judged), default=0)} MB.", "",
              "A cell is the larger difference of both sizes: the root mean square of the difference over that of ONNX Runtime's result (of integers: the share that differs);",
@@ -369,7 +457,7 @@ def page(rows):
 def main():
     if sys.argv[1:2] == ["--do"]:
         words = [w[1:] if w.startswith("=") else pathlib.Path(w) if "/" in w else w for w in sys.argv[3:]]
-        {"export": export, "derive": derive, "references": references, "times": times}[sys.argv[2]](*words)
+        {"export": export, "derive": derive, "references": references, "session": session, "times": times, "entries": entries_of}[sys.argv[2]](*words)
         return 0
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--tenon", type=pathlib.Path, required=True)
@@ -383,11 +471,12 @@ def main():
     o.out, o.tenon = o.out.resolve(), o.tenon.resolve()
     (o.out / "models").mkdir(parents=True, exist_ok=True)
     os.environ |= {"HF_HUB_OFFLINE": "1", "PYTHONWARNINGS": "ignore", "CUDA_VISIBLE_DEVICES": ""}
-    listing = child([sys.executable, "-c", "import json,sys; sys.path.insert(0, sys.argv[1]); from zoo import entry, other, text, vision\n"
-                     "print(json.dumps({n: {'family': e.family, 'exporters': e.exporters, 'free': bool(e.free)} for n, e in entry.ENTRIES.items()}))", HERE], EXPORT_SECONDS)
-    if listing[0] != 0:
-        sys.exit(f"export_zoo: {last_words(listing[2])}")
-    entries = json.loads(listing[1].splitlines()[-1])
+    entries = {}
+    for exporter in EXPORTERS:
+        status, out, err = child([sys.executable, __file__, "--do", "entries", exporter], EXPORT_SECONDS)
+        if status != 0:
+            sys.exit(f"export_zoo: {last_words(err)}")
+        entries |= json.loads(out.splitlines()[-1])
     file = o.out / "zoo.json"
     rows = json.loads(file.read_text()) if file.exists() else {}
     for name, one in entries.items():

@@ -269,7 +269,10 @@ const R t1("ai.onnx.preview.training::Adagrad", {1}, adagrad),
 Values array_feature_extractor(N& n) {
   const int64_t rank = n.rank(0);
   const auto shape = n.shape(0);
-  const Expr at = shape && !shape->empty() ? n.checked_indices(n.in(1), {shape->back()}, false) : n.in(1);
+  Expr at = n.in(1);
+  if (const Shape given = n.shape_of(at); given.size() != 1)  // one index, or a row of them
+    at = n.reshape(at, {op::product(given)});
+  if (shape && !shape->empty()) at = n.checked_indices(at, {shape->back()}, false);
   const Expr y = n.op("take", {n.in(0), at}, make_attrs<AxisAttrs>(rank - 1));
   if (rank != 1) return {y};
   const Shape s = *graph::known_shape(y);

@@ -626,6 +626,9 @@ one("Momentum", rate, step, floats(3), floats(3), floats(3), domain=TRAINING, re
 one("FlexAttention", floats(1, 2, 3, 4), floats(1, 2, 5, 4), floats(1, 2, 5, 4), domain=PREVIEW)
 one("LinearAttention", floats(1, 4, 6), floats(1, 4, 6), floats(1, 4, 6), opset=27, q_num_heads=2, kv_num_heads=2, update_rule="linear", results=2)
 one("CausalConvWithState", floats(1, 3, 6), floats(3, 1, 2), floats(3), opset=27, results=2, constants=(1, 2))
+data = floats(3, 5)
+one("ArrayFeatureExtractor", data, np.array(2), domain=ML, name="ArrayFeatureExtractor of one index", expected=[data[:, 2:3]])
+one("ArrayFeatureExtractor", data, i64(4, 0).reshape(1, 2), domain=ML, name="ArrayFeatureExtractor of a row of indices", expected=[data[:, [4, 0]]])
 
 # ---------------------------------------------------------------- com.microsoft, quantised
 seed("contrib quantised")
