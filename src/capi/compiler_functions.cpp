@@ -666,8 +666,9 @@ AttrMap opt(const OptRequest& r) {
   for (const PassTiming& t : context.timings) times.add(t.name, t.ms);
   if (!r.schedule.empty()) module = replay_schedules(std::move(module), r.schedule, r.function);
   ConstantTable constants;
-  const std::string text =
-      times.of("print", [&] { return module_text(r.emit, module, r.function, &constants); });
+  const std::string text = times.of("print", [&] {
+    return module_text(r.emit, module, r.function, r.output.empty() ? nullptr : &constants);
+  });
   AttrMap reply;
   write_or_reply(reply, text, r.output, constants);
   reply.set("text", text);

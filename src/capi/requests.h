@@ -230,6 +230,18 @@ struct ReadValueRequest : Object {
   }
 };
 
+/// "compiler.evaluate" → value.
+struct EvaluateRequest : Object {
+  std::string model, type, expression;
+  static void fields(auto& f) {
+    f.add("model", &EvaluateRequest::model,
+          "a program in script or Relay text, whose data types the expression uses")
+        .add("type", &EvaluateRequest::type, "of the value, as the program prints it")
+        .add("expression", &EvaluateRequest::expression,
+             "script text: Cons(R.const([1.0], \"float32\"), Nil())");
+  }
+};
+
 /// "compiler.passes", "compiler.operators", "compiler.definitions", "compiler.onnx_operators",
 /// "compiler.emit_kinds" → json.
 struct NoRequest : Object {

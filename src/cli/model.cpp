@@ -189,6 +189,10 @@ ValueInfo info_from(const json& j) {
 Any read_proto(const std::string& path, const std::string& container) {
   return call_compiler("read_value", ReadValueRequest{{}, path, container}).at("value");
 }
+/// A value of a program's data type, written as an expression.
+Any evaluate(const std::string& model, const std::string& type, const std::string& expression) {
+  return call_compiler("evaluate", EvaluateRequest{{}, model, type, expression}).at("value");
+}
 std::optional<NDArray> as_tensor(const Any& v) {
   auto a = v.try_as<NDArray>();
   return a && a->get() ? a : std::nullopt;
@@ -228,12 +232,8 @@ Signature signature_of(const ModelOptions& options) {
   const json info = ask_compiler("inspect", InspectRequest{{}, options.model});
   s.expressions = info.value("kind", "") == "module";
   for (const json& j : info.at("inputs")) {
-    if (j.contains("value"))
-      throw Error(ErrorKind::usage, "T0929",
-                  fmt::format("input `{}` is {}, and the command gives tensors and tuples of them",
-                              j.at("name").get<std::string>(), j.at("value").get<std::string>()),
-                  options.model, "give `main` tensors, and make the value of them inside");
     s.inputs.push_back(info_from(j));
+    s.input_types.push_back(j.value("value", ""));
     s.input_containers.push_back(j.value("container", ""));
   }
   if (info.contains("overridable"))
@@ -308,6 +308,9 @@ std::vector<Any> make_inputs(const ModelOptions& options, const Signature& signa
   const auto container = [&](size_t i) {
     return i < signature.input_containers.size() ? signature.input_containers[i] : std::string();
   };
+  const auto type = [&](size_t i) {
+    return i < signature.input_types.size() ? signature.input_types[i] : std::string();
+  };
   std::vector<std::string> unknown;
   for (const std::string& text : options.inputs) {
     const auto [name, value] = split_assignment(text, "-i");
@@ -319,6 +322,8 @@ std::vector<Any> make_inputs(const ModelOptions& options, const Signature& signa
     while (at < values.size() && signature.inputs[at].name != name) ++at;
     if (at == values.size())
       unknown.push_back(name);
+    else if (!type(at).empty())
+      given[at] = 1, values[at] = evaluate(options.model, type(at), value);
     else
       given[at] = 1,
       values[at] = parse_value(value, signature.inputs[at], options.seed + at,
@@ -346,6 +351,10 @@ std::vector<Any> make_inputs(const ModelOptions& options, const Signature& signa
   for (size_t i = 0; i < values.size(); ++i) {
     if (given[i]) continue;
     const ValueInfo& info = signature.inputs[i];
+    if (!type(i).empty())
+      throw Error(ErrorKind::usage, "T0913",
+                  fmt::format("input `{}` is {} and must be given", info.name, type(i)), options.model,
+                  fmt::format("-i {}='…' with an expression of its constructors", info.name));
     if (!container(i).empty() || info.dtype.code == TypeCode::String)
       throw Error(ErrorKind::usage, "T0913",
                   fmt::format("input `{}` is a {} and must be given", info.name,
@@ -463,6 +472,7 @@ void Prepared::leave_out_bound() {
     const auto at = std::ptrdiff_t(i);
     s.inputs.erase(s.inputs.begin() + at);
     s.input_containers.erase(s.input_containers.begin() + at);
+    if (i < s.input_types.size()) s.input_types.erase(s.input_types.begin() + at);
     inputs.erase(inputs.begin() + at);
   }
 }

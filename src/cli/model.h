@@ -47,6 +47,8 @@ struct Signature {
   /// Symbols may be expressions of other symbols (`n * m`); an ONNX file's are names, whatever they look
   /// like.
   bool expressions = false;
+  /// Of inputs that are values of a program's data types, as it prints them; "" for others.
+  std::vector<std::string> input_types = {};
   /// The symbol is one that a size can be given for.
   bool names(const std::string& symbol) const;
   /// The declared name, or output_i where none is declared.

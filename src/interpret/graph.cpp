@@ -405,9 +405,12 @@ class GraphInterpreter {
         [&](const graph::Match& n) -> Value { return eval(clause(n, env), env); });
   }
 
-  NDArray allocate(const Type& type, const Environment& env) {
+  NDArray allocate(const Type& type, Environment& env) {
     const auto* t = type.as<TensorType>();
     auto shape = known_shape(type);
+    if (t && !shape && t->shape)
+      if (const ShapeObj* dims = as_shape(eval(t->shape, env)))
+        return NDArray::zeros(dims->dims, stored(t->dtype));
     if (!t || !shape)
       error("T0357", "the output shape of a destination-passing call must be known: " + print(type));
     std::vector<int64_t> dims;
@@ -654,8 +657,13 @@ class GraphInterpreter {
 const bool builtins_registered = [] {
   registry::add("vm.builtin.reshape", PackedFunction([](Arguments a) -> Any {
                   std::vector<int64_t> dims;
-                  for (size_t i = 1; i < a.size(); ++i) dims.push_back(a[i].as<int64_t>());
-                  return Any(a[0].as<NDArray>().reshape(dims));
+                  if (const auto* shape = a.size() == 2 ? as_shape(a[1]) : nullptr)
+                    dims = shape->dims;
+                  else
+                    for (size_t i = 1; i < a.size(); ++i) dims.push_back(a[i].as<int64_t>());
+                  const auto x = a[0].as<NDArray>();
+                  if (dims == std::vector<int64_t>{-1}) dims = {x.size()};
+                  return Any(x.reshape(dims));
                 }),
                 false, "a tensor's elements in another shape (tensor, sizes…)");
   return true;

@@ -78,8 +78,17 @@ Expr with_bodies(const Expr& value, const std::vector<Expr>& bodies) {
   return map_parts(value, [&](const Expr& part, bool is_body) { return is_body ? bodies.at(next++) : part; });
 }
 
+/// Shapes that the type of an output names: `R.call_tir(…, out_sinfo=R.Tensor(s, "float32"))` uses s.
+static void for_each_shape(const Type& type, FunctionRef<void(const VarRef&)> f) {
+  if (const auto* t = type.as<TensorType>(); t && t->shape.is<Var>()) f(t->shape.cast<Var>());
+  if (const auto* t = type.as<TupleType>())
+    for (const Type& item : t->items) for_each_shape(item, f);
+}
+
 void for_each_use(const Expr& value, FunctionRef<void(const VarRef&)> f) {
   if (!value) return;
+  if (const auto* call = value.as<Call>())
+    for (const Type& type : call->type_args) for_each_shape(type, f);
   if (value.is<Var>()) return f(value.cast<Var>());
   if (const auto* sequence = value.as<SeqExpr>()) {
     for (const BindingBlock& block : sequence->blocks)

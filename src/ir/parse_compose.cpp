@@ -183,6 +183,29 @@ Ast Converter::all_named(const SpelledOp& op, const Ast* call) {
   return out;
 }
 
+/// Calls with marks for the reference's own passes, of which the value is left.
+Expr Converter::marked_call(const std::string& f, const Ast* a, Sequence& seq) {
+  if (f == "grad.start_checkpoint" || f == "grad.end_checkpoint" || f == "builtin.stop_lift_params" ||
+      f == "memory.ensure_zero_offset") {
+    only(a, 1, {"input", "x"});
+    return leaf(a->items.size() > 1 ? a->items[1] : need(a, 0, a->named.empty() ? "x" : a->named[0].first),
+                seq);
+  }
+  if (f == "call_tir_with_grad" || f == "call_inplace_packed") {
+    Ast call = *a;
+    std::erase_if(call.named, [](const auto& n) {
+      return n.first == "te_grad_name" || n.first == "te_grad_kwargs" || n.first == "inplace_indices";
+    });
+    return op_call(get_op(f == "call_inplace_packed" ? "call_packed" : "call_tir"), nullptr,
+                   &made_.emplace_back(std::move(call)), seq, nullptr);
+  }
+  if (f == "ewise_fma" && a->items.size() == 4) {
+    const Expr product = graph::call(get_op("multiply"), {leaf(a->items[1], seq), leaf(a->items[2], seq)});
+    return graph::call(get_op("add"), {normal(product, seq, a), leaf(a->items[3], seq)});
+  }
+  return {};
+}
+
 Expr Converter::composed_call(const std::string& f, const Ast* a, Sequence& seq) {
   if (f == "nn.gelu_tanh" && a->items.size() == 2)
     return plain_call("nn.gelu", {leaf(a->items[1], seq)}, {{"approximate", Any(std::string("tanh"))}});
@@ -203,6 +226,7 @@ Expr Converter::composed_call(const std::string& f, const Ast* a, Sequence& seq)
     return plain_call("hint_on_device", {leaf(x, seq)}, {{"device", Any(device_of(where))}});
   }
   if (Expr said = program_call(f, a, seq)) return said;
+  if (Expr marked = marked_call(f, a, seq)) return marked;
   if (f == "nn.group_norm") {
     check_norm_axes(a, seq);
     Ast call = all_named(*find_spelling(f), a);
@@ -357,8 +381,14 @@ Expr Converter::unique_values(const Ast* a, Sequence& seq) {
     if (!number) fail("T0224", fmt::format("`{}` is True or False", order[i]), v);
     return *number != 0;
   };
-  const Expr x = leaf(need(a, 0, "x"), seq);
   auto bound = [&](Expr e) { return normal(std::move(e), seq, a); };
+  Expr x = leaf(need(a, 0, "x"), seq);
+  const TensorType* t = x && x.is<graph::Var>() && x.as<graph::Var>()->declared
+                            ? as_tensor(x.as<graph::Var>()->declared)
+                            : nullptr;
+  if (t && t->ndim < 0 && !known_shape(Type(t)))  // whatever its rank is, one dimension has all
+    x = bound(
+        graph::call(get_op("reshape"), {x, shape_expr({PrimExpr(-1)})}, get_op("reshape")->default_attrs));
   const Expr all = bound(plain_call("unique", {x}, {{"flat", Any(true)}, {"sorted", Any(flag(0))}}));
   auto item = [&](int64_t i) { return bound(make<TupleGetItem>(all, i)); };
   constexpr int64_t kCount = 4;  // the number of values stands behind values, positions, places and counts

@@ -48,6 +48,7 @@ Expr Converter::graph_expr(const Ast* a, Sequence& seq, const Ast* annotation) {
         if (Expr c = constructor(a)) return c;
         if (Expr f = callee(a)) return f;
         const ObjectRef o = name_of(a);
+        if (const auto* fresh = o.as<AllocatedObj>()) return unwritten(a->text, *fresh, seq, origin(a));
         if (o.is<ExprNode>()) return o.cast<ExprNode>();
         if (o.is<tir::Var>()) return make<PrimValue>(expr(a));
         fail("T0225", fmt::format("`{}` is no graph value", a->text), a);
@@ -135,6 +136,7 @@ void Converter::graph_assign(const std::string& name, const Ast* annotation, con
     module_names_.insert(name);
     return;
   }
+  if (planned_memory(v, annotation, name, seq)) return;
   const bool cast = is_call(v, "R.match_cast"), match = is_call(v, "R.match_shape");
   if (cast || match) {
     Expr value = leaf(need(v, 0, "value"), seq);
@@ -332,6 +334,46 @@ void Converter::graph_loop(const AstStmt* s, Sequence& seq) {
   bind(s->name, bind_value(s->name, declared, value, seq, origin(s)));
 }
 
+/// `with R.dataflow():`. What it outputs is seen behind it, and the sizes that it finds.
+void Converter::graph_region(const AstStmt* s, Sequence& seq) {
+  if (s->contexts.size() != 1 ||
+      !(is_call(s->contexts[0], "R.dataflow") || is_call(s->contexts[0], "R.block")))
+    fail("T0237", "after `with` stands R.dataflow()", s->contexts[0]);
+  const bool dataflow = is_call(s->contexts[0], "R.dataflow");
+  if (seq.in_region) fail("T0241", "a dataflow region stands in another one", s->contexts[0]);
+  seq.close();
+  Sequence inner;
+  inner.in_region = true;
+  Array<graph::VarRef> outputs;
+  std::vector<std::pair<std::string, ObjectRef>> seen_behind;  // the outputs, and sizes that the region found
+  std::optional<Scope> names(std::in_place, *this);
+  for (const AstStmt* x : s->body) {
+    const bool is_output =
+        x->kind == StmtKind::expr && (is_call(x->value, "R.output") || is_call(x->value, "R.outputs"));
+    if (!attempt(span(x), [&] {
+          if (!is_output) return graph_stmt(x, inner, nullptr);
+          for (size_t i = 1; i < x->value->items.size(); ++i) {
+            const Ast* n = x->value->items[i];
+            const ObjectRef o = n->kind == ExprKind::name ? name_of(n) : ObjectRef();
+            if (!o.is<graph::Var>()) fail("T0225", "a variable of the region was expected", n);
+            outputs.push_back(o.cast<graph::Var>());
+          }
+        }))
+      poison(x->target);
+  }
+  for (const std::string& name : levels_.back()) {
+    const ObjectRef what = *lookup(name);
+    const auto* v = what.as<graph::Var>();
+    const bool hidden =
+        v && !outputs.empty() &&
+        std::none_of(outputs.begin(), outputs.end(), [&](const auto& o) { return o.get() == v; });
+    if (!hidden) seen_behind.emplace_back(name, what);
+  }
+  names.reset();
+  for (auto& [name, what] : seen_behind) bind(name, std::move(what));
+  seq.blocks.push_back(make<BindingBlockNode>(inner.plain, dataflow, outputs));
+}
+
 void Converter::graph_stmt(const AstStmt* s, Sequence& seq, Expr* result) {
   switch (s->kind) {
     case StmtKind::pass:
@@ -355,8 +397,11 @@ void Converter::graph_stmt(const AstStmt* s, Sequence& seq, Expr* result) {
       }
       if (p == "R.output" || p == "R.outputs")
         fail("T0235", fmt::format("`{}` ends a dataflow region", p), s->value);
+      if (planned_memory(s->value, nullptr, {}, seq)) return;
       Expr e = graph_expr(s->value, seq);
-      if (is_leaf(e)) fail("T0239", "this expression does nothing", s->value);
+      const Op* op = op_of(e);
+      if (is_leaf(e) || (op && op->pure && op->rules && !op->name.starts_with("call_")))
+        fail("T0239", "this expression does nothing", s->value);
       bind_value("_", {}, e, seq, origin(s));
       return;
     }
@@ -398,33 +443,8 @@ void Converter::graph_stmt(const AstStmt* s, Sequence& seq, Expr* result) {
       return graph_if(s, seq);
     case StmtKind::match_:
       return graph_match(s, seq);
-    case StmtKind::with: {
-      if (s->contexts.size() != 1 ||
-          !(is_call(s->contexts[0], "R.dataflow") || is_call(s->contexts[0], "R.block")))
-        fail("T0237", "after `with` stands R.dataflow()", s->contexts[0]);
-      const bool dataflow = is_call(s->contexts[0], "R.dataflow");
-      if (seq.in_region) fail("T0241", "a dataflow region stands in another one", s->contexts[0]);
-      seq.close();
-      Sequence inner;
-      inner.in_region = true;
-      Array<graph::VarRef> outputs;
-      for (const AstStmt* x : s->body) {
-        const bool is_output =
-            x->kind == StmtKind::expr && (is_call(x->value, "R.output") || is_call(x->value, "R.outputs"));
-        if (!attempt(span(x), [&] {
-              if (!is_output) return graph_stmt(x, inner, nullptr);
-              for (size_t i = 1; i < x->value->items.size(); ++i) {
-                const Ast* n = x->value->items[i];
-                const ObjectRef o = n->kind == ExprKind::name ? name_of(n) : ObjectRef();
-                if (!o.is<graph::Var>()) fail("T0225", "a variable of the region was expected", n);
-                outputs.push_back(o.cast<graph::Var>());
-              }
-            }))
-          poison(x->target);
-      }
-      seq.blocks.push_back(make<BindingBlockNode>(inner.plain, dataflow, outputs));
-      return;
-    }
+    case StmtKind::with:
+      return graph_region(s, seq);
     case StmtKind::return_:
       if (!result) fail("T0241", "a return stands at the end of the function", span(s));
       if (!s->value || is_none(s->value)) fail("T0241", "a graph function returns a value", span(s));
@@ -465,6 +485,14 @@ Expr Converter::graph_body(const std::vector<const AstStmt*>& stmts, Sequence& s
     fail("T0241", "the function has no return", where, "end it with `return value`");
   if (!result) throw Failed();
   return with_type(make<SeqExpr>(seq.blocks, result), result->type);
+}
+
+/// What is private is called by nobody outside, so it has no symbol.
+void Converter::check_private(const AstStmt* s, const AttrMap& attrs) {
+  if (!attrs.contains("global_symbol")) return;
+  for (const Ast* d : s->decorators)
+    for (const auto& [n, v] : d->named)
+      if (n == "private" && v->text == "True") fail("T0235", "a private function has no global symbol", v);
 }
 
 Ref<graph::Function> Converter::graph_function(const AstStmt* s, graph::VarRef* self,
@@ -525,6 +553,7 @@ Ref<graph::Function> Converter::graph_function(const AstStmt* s, graph::VarRef* 
   ok = attempt(span(s), [&] { body = graph_body(s->body, seq, true, span(s)); }) && ok;
   implicit_level_ = outer;
   if (!ok) throw Failed();
+  check_private(s, attrs);
   return with_origin(make<graph::Function>(params, body, ret, attrs, type_params, plan), origin(s));
 }
 

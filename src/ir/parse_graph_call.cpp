@@ -93,7 +93,8 @@ Expr Converter::graph_call(const Ast* a, Sequence& seq, const Ast* annotation) {
     if (!o.is<ExprNode>()) fail("T0224", "the JSON text is no graph expression", a);
     return o.cast<ExprNode>();
   }
-  if (p.starts_with("T.") && is_size(a)) return make<PrimValue>(expr(a));
+  if ((p.starts_with("T.") && is_size(a)) || p == "T.FloatImm" || p == "T.IntImm")
+    return make<PrimValue>(expr(a));
   if (!p.starts_with("R."))
     fail("T0222", fmt::format("`{}` is no function of graph functions", p.empty() ? "this" : p), head,
          p.starts_with("T.") ? "functions T.… belong to tensor programs" : "");

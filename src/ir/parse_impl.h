@@ -40,6 +40,8 @@ struct BlockParts {
   tir::Stmt init;
 };
 
+struct AllocatedObj;
+
 class Converter {
  public:
   Converter(const Tree& tree, const ParseOptions& options, DiagnosticList& problems)
@@ -215,6 +217,7 @@ class Converter {
   /// is what is declared (perhaps none), else the function's.
   Ref<graph::Function> graph_function(const AstStmt* s, graph::VarRef* self = nullptr,
                                       const std::optional<graph::Type>& declared = {});
+  void check_private(const AstStmt* s, const AttrMap& attrs);
   graph::Type type(const Ast* a);
   graph::Type type_of_value(const Ast* a);
   graph::Type tensor_type(const std::vector<const Ast*>& positional, const Ast* at);
@@ -223,6 +226,7 @@ class Converter {
   graph::Expr graph_body(const std::vector<const AstStmt*>& stmts, Sequence& seq, bool needs_return,
                          Span where);
   void graph_stmt(const AstStmt* s, Sequence& seq, graph::Expr* result);
+  void graph_region(const AstStmt* s, Sequence& seq);
   void graph_if(const AstStmt* s, Sequence& seq);
   void graph_closure(const AstStmt* s, const Ast* decorator, Sequence& seq);
   // parse_group.cpp
@@ -249,6 +253,7 @@ class Converter {
   graph::Expr in_layout(const graph::Expr& x, std::string_view from, std::string_view to);
   Ast all_named(const SpelledOp& op, const Ast* call);
   graph::Expr composed_call(const std::string& f, const Ast* a, Sequence& seq);  ///< null: it is one of ours
+  graph::Expr marked_call(const std::string& f, const Ast* a, Sequence& seq);
   graph::Expr product_of(const Ast* a, Sequence& seq);
   graph::Expr unique_values(const Ast* a, Sequence& seq);
   graph::Expr position_of_all(const std::string& f, const Ast* a, Sequence& seq);
@@ -268,6 +273,16 @@ class Converter {
   Array<graph::Type> types_of(const Ast* a);
   graph::VarRef bind_value(const std::string& name, graph::Type declared, graph::Expr value, Sequence& seq,
                            const Origin& o);
+
+  // ---- parse_memory.cpp: programs behind memory planning
+  /// An allocation, the end of a life, or a call that writes what was allocated: read, and `name` (perhaps
+  /// empty) is bound. False: `a` is none of these.
+  bool planned_memory(const Ast* a, const Ast* annotation, const std::string& name, Sequence& seq);
+  ObjectRef allocation(const Ast* a, const Ast* annotation, Sequence& seq);
+  bool writes_allocated(const Ast* a, Sequence& seq);
+  /// Zeros for a tensor that is read before anything wrote it; the name stands for them from here on.
+  graph::Expr unwritten(const std::string& name, const AllocatedObj& a, Sequence& seq, const Origin& at);
+  bool is_tensor_program(const Ast* callee) const;
 
   // ---- parse_captured.cpp: values of the program around the text
   [[noreturn]] void no_use(const Ast* a, std::string_view wanted);
@@ -348,6 +363,14 @@ inline bool is_none(const Ast* a) { return a && a->kind == ExprKind::name && a->
 /// Marks a name whose definition failed.
 struct PoisonObj : Object {
   static constexpr std::string_view type_key = "script.Poison";
+};
+
+/// Stands for a tensor that nothing has written yet.
+struct AllocatedObj : Object {
+  static constexpr std::string_view type_key = "script.Allocated";
+  graph::Expr shape;
+  graph::Type type;
+  size_t level = 0;  ///< of the names where it was allocated
 };
 
 /// One name for the variables of several loops: `for i in T.grid(4, 4)`, then A[i], T.axis.remap("SS", i).

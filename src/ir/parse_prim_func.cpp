@@ -185,6 +185,7 @@ PrimFunc Converter::prim_func(const AstStmt* s) {
     body = make<BlockRealize>(Array<PrimExpr>(), parts.predicate ? parts.predicate : true_(), root);
   }
   current_->body = body;
+  check_private(s, current_->attrs);
   return f;
 }
 

@@ -97,6 +97,7 @@ Type Converter::tensor_type(const std::vector<const Ast*>& positional, const Ast
       return t;
     }
   }
+  if (shape->kind == ExprKind::integer) fail("T0232", "a shape is a tuple of sizes", shape, "write (n,)");
   const bool bare = shape->kind != ExprKind::tuple && shape->kind != ExprKind::list;
   if (bare && !is_size(shape) && implicit_level_ < 0) fail("T0232", "a shape is a tuple of sizes", shape);
   const Array<PrimExpr> sizes = shape_values(shape);

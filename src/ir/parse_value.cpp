@@ -11,8 +11,12 @@ namespace tenon::script {
 AttrMap Converter::dict(const Ast* a) {
   if (a->kind != ExprKind::dict) fail("T0224", "a map such as {\"key\": value} was expected", a);
   AttrMap m;
-  for (size_t i = 0; i + 1 < a->items.size(); i += 2)
-    m.set(text_of(a->items[i], "a key"), any(a->items[i + 1]));
+  for (size_t i = 0; i + 1 < a->items.size(); i += 2) {
+    const Ast* key = a->items[i];
+    const bool name_of_buffer =
+        key->kind == ExprKind::attribute && key->text == "name" && is_buffer(key->items[0]);
+    m.set(name_of_buffer ? key->items[0]->text : text_of(key, "a key"), any(a->items[i + 1]));
+  }
   return m;
 }
 

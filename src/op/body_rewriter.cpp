@@ -2,6 +2,7 @@
 #include "op/body_rewriter.h"
 
 #include <algorithm>
+#include <unordered_set>
 
 #include "ir/structural.h"
 #include "op/infer.h"
@@ -63,6 +64,56 @@ bool can_consume(const Expr& body) {
     if (b->dataflow) return false;
   return true;
 }
+
+/// Where the blocks of a body end, in its bindings and in those that stand for them. A region's outputs are
+/// the variables that are used behind it.
+class Regions {
+ public:
+  /// `body` null: nothing is kept, and all bindings are one block.
+  explicit Regions(const Expr& body) {
+    const auto* s = body.as<SeqExpr>();
+    bool any = false;
+    size_t end = 0;
+    for (const BindingBlock& b : s ? s->blocks : Array<BindingBlock>()) {
+      any = any || b->dataflow;
+      ends_.push_back({end += b->bindings.size(), 0, b->dataflow});
+    }
+    if (!any) ends_.clear();
+  }
+  void reached(size_t old, size_t now) {
+    for (End& e : ends_)
+      if (e.old == old) e.now = now;
+  }
+  Array<BindingBlock> blocks(const Array<Binding>& built, const Expr& result) const {
+    Array<BindingBlock> out;
+    size_t next = 0;
+    auto take = [&](size_t end, bool dataflow) {
+      Array<Binding> part;
+      std::unordered_set<const Var*> inside;
+      for (; next < end; ++next) {
+        inside.insert(built[next]->var.get());
+        part.push_back(built[next]);
+      }
+      Array<VarRef> outputs;
+      auto seen = [&](const VarRef& v) {
+        if (inside.erase(v.get())) outputs.push_back(v);
+      };
+      for (size_t i = end; dataflow && i < built.size(); ++i) for_each_use(built[i]->value, seen);
+      if (dataflow && result) for_each_use(result, seen);
+      if (!part.empty() || dataflow) out.push_back(make<BindingBlockNode>(part, dataflow, outputs));
+    };
+    for (const End& e : ends_) take(std::max(next, e.now), e.dataflow);
+    take(built.size(), false);
+    return out;
+  }
+
+ private:
+  struct End {
+    size_t old, now;
+    bool dataflow;
+  };
+  std::vector<End> ends_;
+};
 }  // namespace
 
 void BodyRewriter::drop(const Expr& variable) {
@@ -86,11 +137,13 @@ Expr BodyRewriter::rewrite_body(Expr body) {
   const Expr old_result = result_of(body);
   const Type old_type = body->type;
   const bool consume = can_consume(body);
+  Regions regions(keeps_regions() ? body : Expr());
   if (consume) body = Expr();
   // Shared when every binding is the one that was there.
   bool same = true;
   for (size_t i = 0; i < old.size(); ++i) {
     bind(old[i]);
+    regions.reached(i + 1, bindings_.size());
     same = same && bindings_.size() == i + 1 && bindings_[i].same_as(old[i]);
     if (!consume) continue;
     keep_.push_back(old[i]->var);
@@ -108,11 +161,32 @@ Expr BodyRewriter::rewrite_body(Expr body) {
   same = same && result.same_as(old_result);
   if (same && !consume) return body;
   if (!was_seq && built.empty()) return result;
-  Array<BindingBlock> blocks;
-  if (!built.empty()) blocks.push_back(make<BindingBlockNode>(built));
-  auto seq = make<SeqExpr>(blocks, result);
+  auto seq = make<SeqExpr>(regions.blocks(built, result), result);
   seq.edit()->type = same ? old_type : result->type;
   return seq;
+}
+
+/// A type whose shape is a variable, with what stands for that now, and with the sizes where they are known.
+static Type with_shapes(const Type& type, FunctionRef<Expr(const Expr&)> replaced) {
+  if (const auto* tuple = type.as<TupleType>()) {
+    bool same = true;
+    const Array<Type> items = tuple->items.map([&](const Type& item) {
+      const Type next = with_shapes(item, replaced);
+      same = same && next.same_as(item);
+      return next;
+    });
+    return same ? type : tuple_type(items);
+  }
+  const auto* t = type.as<TensorType>();
+  if (!t || !t->shape.is<Var>()) return type;
+  Expr now = replaced(t->shape);
+  if (const auto* v = now.as<Var>())
+    if (const auto sizes = known_shape(v->declared ? v->declared : v->type)) now = shape_expr(*sizes);
+  if (now.same_as(t->shape)) return type;
+  auto out = type.cast<TensorType>();
+  out.edit()->shape = now;
+  if (const auto* sizes = now.as<ShapeExpr>()) out.edit()->ndim = int64_t(sizes->values.size());
+  return out;
 }
 
 /// The match with other patterns (none: its own); the same object when all stay.
@@ -137,6 +211,15 @@ Expr BodyRewriter::substitute(const Expr& value) {
     return operand;
   });
   if (match) out = with_patterns(out.cast<Match>(), now);
+  if (const auto* c = out.as<Call>(); c && !c->type_args.empty()) {
+    bool changed = false;
+    const Array<Type> types = c->type_args.map([&](const Type& t) {
+      const Type next = with_shapes(t, [&](const Expr& e) { return replaced(e); });
+      changed = changed || !next.same_as(t);
+      return next;
+    });
+    if (changed) static_cast<Call*>(out.edit())->type_args = types;
+  }
   if (out.same_as(value) || value.is<Function>() || value.is<TupleGetItem>()) return out;
   const auto* tuple = out.as<Tuple>();
   const bool known = tuple && std::all_of(tuple->items.begin(), tuple->items.end(),

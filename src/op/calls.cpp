@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // Operators that join the two levels (tensor programs and packed functions called from a graph), closures,
 // and references.
+#include <fmt/format.h>
+
 #include "base/define_type.h"
 #include "op/op_def.h"
+#include "op/unify.h"
 
 namespace tenon::op {
 namespace {
@@ -28,6 +31,31 @@ Type infer_ref_write(InferContext& ctx) {
   return tuple_type({});
 }
 
+/// Each output has memory of its own: that of an argument of its type, or new.
+Type infer_inplace(InferContext& ctx) {
+  const Array<int64_t>& places = ctx.attrs<InplaceAttrs>().inplace_indices;
+  const Array<Type>& outputs = ctx.call.type_args;
+  const auto* args = ctx.call.args[1].as<graph::Tuple>();
+  if (places.size() != outputs.size())
+    return ctx.error(fmt::format("{} indices for {} outputs", places.size(), outputs.size()));
+  bool any = false;
+  for (size_t i = 0; i < places.size(); ++i) {
+    const int64_t at = places[i];
+    if (at < -1) return ctx.error(fmt::format("the index {} is below -1", at));
+    if (at < 0) continue;
+    any = true;
+    for (size_t k = 0; k < i; ++k)
+      if (places[k] == at) return ctx.error(fmt::format("two outputs take the memory of argument {}", at));
+    if (!args) continue;
+    if (at >= int64_t(args->items.size())) return ctx.error(fmt::format("there is no argument {}", at));
+    const Type given = args->items[size_t(at)]->type;
+    if (given && conflict(outputs[i], given))
+      return ctx.error(fmt::format("output {} does not fit into argument {}", i, at));
+  }
+  if (!any) return ctx.error("no output takes the memory of an argument", "use call_tir");
+  return declared_outputs(ctx);
+}
+
 const bool calls_registered = [] {
   register_op("call_tir",
               "Calls a tensor program in destination-passing style: allocates the outputs, runs "
@@ -42,7 +70,7 @@ const bool calls_registered = [] {
       .argument("args", "Tuple", "input tensors")
       .argument("symbolic", "Shape", "values of its scalar parameters", true)
       .attrs<InplaceAttrs>()
-      .infer(declared_outputs)
+      .infer(infer_inplace)
       .placement(Placement::own);
   register_op("call_dps_packed", "Calls a packed function by name in destination-passing style.")
       .argument("function", "ExternFunc", "its name")

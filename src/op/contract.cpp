@@ -95,6 +95,14 @@ Type infer_dense(InferContext& ctx) {
   return make_type(out, 0, dtype);
 }
 
+/// The weight has as many inputs as x; how many outputs only the weight says.
+Type dense_weight(InferContext& ctx, size_t) {
+  const auto& x = ctx.tensor(0);
+  const auto have = shape_of(x);
+  if (!have || have->empty()) return {};
+  return make_type(Shape{tir::var("outputs", i64), have->back()}, 0, x.dtype);
+}
+
 Tensors def_dense(const Call& call, const Tensors& in) {
   const TensorInfo out = output_info(call);
   const DataType acc = accumulator_type(out.dtype);
@@ -340,6 +348,7 @@ const bool contract_registered = [] {
       .argument("weight", "Tensor", "(outputs, inputs)")
       .attrs<MatmulAttrs>()
       .infer(infer_dense)
+      .parameter(dense_weight)
       .fusion(FusionKind::out_element_wise_fusable)
       .tensor_def(def_dense)
       .contraction([](const Call& call) { return product_contraction(call, true); });

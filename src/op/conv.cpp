@@ -427,6 +427,17 @@ std::optional<Contraction> conv_contraction(const Call& call, size_t n) {
   return c;
 }
 
+/// The weight has as many inputs as the data; how many outputs, and of what size, only the weight says.
+Type conv_weight(InferContext& ctx, size_t i, size_t n) {
+  const auto& a = ctx.attrs<ConvAttrs>();
+  const auto& x = ctx.tensor(0);
+  const auto have = shape_of(x);
+  if (i != 1 || !have || have->size() != n + 2 || a.groups < 1 || conv_blocks(a, n).any()) return {};
+  Shape dims{tir::var("outputs", i64), simplify(tir::floordiv((*have)[1], PrimExpr(a.groups)))};
+  for (size_t k = 0; k < n; ++k) dims.push_back(tir::var(spatial_axis_name(n, k), i64));
+  return make_type(dims, 0, x.dtype);
+}
+
 const bool conv_registered = [] {
   auto add = [](OpName name, size_t n) {
     register_op(std::move(name), fmt::format("Convolution (cross-correlation) over {} spatial axes.", n))
@@ -435,6 +446,7 @@ const bool conv_registered = [] {
         .argument("padding_value", "Tensor", "a scalar: what the padding holds; 0 without it", true)
         .attrs<ConvAttrs>()
         .infer([n](InferContext& ctx) { return infer_conv(ctx, n); })
+        .parameter([n](InferContext& ctx, size_t i) { return conv_weight(ctx, i, n); })
         .fusion(FusionKind::out_element_wise_fusable)
         .tensor_def([n](const Call& c, const Tensors& in) { return def_conv(c, in, n); })
         .layout([n](LayoutContext& ctx) { return layout_of_conv(ctx, n); })

@@ -75,9 +75,26 @@ Ref<Call> with_typed_arguments(Inference& run, const Call& call, bool tuples_onl
   return out;
 }
 
+}  // namespace
+
+Type parameter_type(Inference& run, const Call& call, size_t i) {
+  const auto* op = call.op.as<Op>();
+  const ParameterType& rule = op ? definition(*op).parameter : nullptr;
+  if (!rule || call.args.empty() || !as_tensor(call.args[0]->type)) return {};
+  InferContext ctx(run, call);
+  return rule(ctx, i);
+}
+
+namespace {
+
 Type infer_operator(Inference& run, const Call& call, const Op& op) {
   if (!expect_arguments(run, call, op)) return {};
-  if (has_open_argument(run, call)) return incomplete_type();
+  if (has_open_argument(run, call)) {
+    for (size_t i = 1; run.open && i < call.args.size(); ++i)
+      if (const int64_t id = call.args[i] ? open_id(call.args[i]->type) : 0)
+        if (const Type t = parameter_type(run, call, i)) run.open->constrain(id, t);
+    return incomplete_type();
+  }
   const InferType& rule = definition(op).infer;
   if (!rule) return call.type_args.empty() ? object_type() : tuple_type(call.type_args);
   const Ref<Call> typed = with_typed_arguments(run, call, false);

@@ -31,6 +31,21 @@ bool expect_parameter(InferContext& ctx, size_t i, const graph::TensorType& x,
       fmt::format("{} has the shape {}, x {} wants {}", ctx.name(i), show(*have), show(*all), show(wanted)));
 }
 
+/// The type that expect_parameter wants.
+Type parameter_along(const graph::TensorType& x, const std::vector<int64_t>& axes) {
+  const auto all = shape_of(x);
+  if (!all) return make_type(std::nullopt, int64_t(axes.size()), x.dtype);
+  Shape out;
+  for (int64_t a : axes) out.push_back((*all)[size_t(a)]);
+  return make_type(out, 0, x.dtype);
+}
+/// Of operators whose other arguments lie along one axis of x.
+Type parameter_of_axis(InferContext& ctx, int64_t axis) {
+  const auto& x = ctx.tensor(0);
+  if (x.ndim < 0 || !ctx.expect_axis(axis, x.ndim)) return {};
+  return parameter_along(x, {normal_axis(axis, x.ndim)});
+}
+
 /// The type of x, real numbers; the other arguments are parameters along its axes.
 Type infer_norm(InferContext& ctx, const graph::TensorType& x, const std::vector<int64_t>& axes) {
   if (!ctx.expect_domain(x.dtype, Domain::floating)) return {};
@@ -83,6 +98,12 @@ Type infer_layer_norm(InferContext& ctx) {
   const auto& a = ctx.attrs<LayerNormAttrs>();
   if (!ctx.expect_axes(a.axes.empty() ? Array<int64_t>{-1} : a.axes, x.ndim)) return {};
   return infer_norm(ctx, x, layer_axes(a, x.ndim));
+}
+Type layer_parameter(InferContext& ctx, size_t) {
+  const auto& x = ctx.tensor(0);
+  const auto& a = ctx.attrs<LayerNormAttrs>();
+  if (x.ndim < 0 || !ctx.expect_axes(a.axes.empty() ? Array<int64_t>{-1} : a.axes, x.ndim)) return {};
+  return parameter_along(x, layer_axes(a, x.ndim));
 }
 
 Shape only_axes(const Shape& index, const std::vector<int64_t>& axes) {
@@ -313,6 +334,9 @@ std::optional<LaidOut> layout_of_bias(LayoutContext& ctx) {
 }
 
 const bool norm_registered = [] {
+  auto channel = [](InferContext& ctx, size_t) {
+    return parameter_of_axis(ctx, ctx.attrs<BatchNormAttrs>().axis);
+  };
   auto add = [](OpName name, const char* doc, FusionKind kind, InferType infer, TensorDef def) {
     return register_op(std::move(name), doc)
         .argument("x", "Tensor", "the operand")
@@ -328,26 +352,33 @@ const bool norm_registered = [] {
       .argument("mean", "Tensor", "mean per channel")
       .argument("variance", "Tensor", "variance per channel")
       .attrs<BatchNormAttrs>()
+      .parameter(channel)
       .layout(keep_layout);
   add("nn.layer_norm", "(x - mean) / sqrt(variance + epsilon) · gamma + beta over the given axes.", stages,
       infer_layer_norm, [](const Call& c, const Tensors& in) { return def_layer_norm(c, in, true); })
       .argument("gamma", "Tensor", "scale, of the axes' shape", true)
       .argument("beta", "Tensor", "shift, of the axes' shape", true)
-      .attrs<LayerNormAttrs>();
+      .attrs<LayerNormAttrs>()
+      .parameter(layer_parameter);
   add("nn.rms_norm", "x / sqrt(mean(x²) + epsilon) · gamma over the given axes.", stages, infer_layer_norm,
       [](const Call& c, const Tensors& in) { return def_layer_norm(c, in, false); })
       .argument("gamma", "Tensor", "scale, of the axes' shape", true)
-      .attrs<LayerNormAttrs>();
+      .attrs<LayerNormAttrs>()
+      .parameter(layer_parameter);
   add("nn.group_norm", "Normalises each group of channels with all axes behind them.", stages,
       infer_group_norm, def_group_norm)
       .argument("gamma", "Tensor", "scale per channel")
       .argument("beta", "Tensor", "shift per channel")
-      .attrs<GroupNormAttrs>();
+      .attrs<GroupNormAttrs>()
+      .parameter([](InferContext& ctx, size_t) {
+        return parameter_of_axis(ctx, ctx.attrs<GroupNormAttrs>().channel_axis);
+      });
   add("nn.instance_norm", "Normalises each channel with all axes behind it.", stages, infer_batch_norm,
       def_instance_norm)
       .argument("gamma", "Tensor", "scale per channel")
       .argument("beta", "Tensor", "shift per channel")
-      .attrs<BatchNormAttrs>();
+      .attrs<BatchNormAttrs>()
+      .parameter(channel);
   add("nn.lrn", "x / (bias + alpha / size · sum of squares of `size` neighbouring channels) ^ beta.", stages,
       infer_lrn, def_lrn)
       .attrs<LrnAttrs>();
@@ -363,6 +394,8 @@ const bool norm_registered = [] {
   add("nn.bias_add", "x + bias along an axis.", FusionKind::broadcast, infer_bias_add, def_bias_add)
       .argument("bias", "Tensor", "one value per element of the axis")
       .attrs<AxisAttrs>()
+      .parameter(
+          [](InferContext& ctx, size_t) { return parameter_of_axis(ctx, ctx.attrs<AxisAttrs>().axis); })
       .layout(layout_of_bias);
   return true;
 }();

@@ -62,6 +62,10 @@ OpRegistration& OpRegistration::evaluate(Evaluate f) {
   def_->evaluate = std::move(f);
   return *this;
 }
+OpRegistration& OpRegistration::parameter(ParameterType f) {
+  def_->parameter = std::move(f);
+  return *this;
+}
 OpRegistration& OpRegistration::layout(LayoutRule f) {
   def_->layout = std::move(f);
   return *this;

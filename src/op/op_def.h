@@ -16,6 +16,9 @@ using Vars = Array<tir::VarRef>;
 // ---------------------------------------------------------------- the definition of an operator
 /// Type inference of one call: the result's type, or null where it noted a mistake.
 using InferType = std::function<Type(InferContext& ctx)>;
+/// The type of argument i where the text leaves it open, as the operator says it from argument 0, a tensor: a
+/// bias has one value per channel. Null: it says nothing, or it noted a mistake.
+using ParameterType = std::function<Type(InferContext& ctx, size_t i)>;
 /// What an operator computes: its outputs as tensor expressions of `inputs`, the tensor arguments in order,
 /// tuples flattened; shapes and scalars are read from the call. `call.type` must be inferred and its shapes
 /// known.
@@ -67,7 +70,8 @@ enum class Placement {
 /// What stages ask of an operator beside its signature (graph::Op): one field for each question, filled in
 /// where the operator is registered, in the file of its family.
 struct OpDef : graph::OpRules {
-  InferType infer;  ///< null: its type is what the call says (type_args)
+  InferType infer;          ///< null: its type is what the call says (type_args)
+  ParameterType parameter;  ///< null: no argument's type follows from another one's
   FusionKind fusion = FusionKind::opaque;
   TensorDef tensor_def;         ///< null: it is no tensor program
   Evaluate evaluate;            ///< null: the interpreter runs tensor_def
@@ -104,6 +108,7 @@ class OpRegistration {
     return attrs(type_info<T>(), make<T>(std::forward<Defaults>(defaults)...));
   }
   OpRegistration& infer(InferType f);
+  OpRegistration& parameter(ParameterType f);
   OpRegistration& fusion(FusionKind kind);
   OpRegistration& tensor_def(TensorDef f);
   OpRegistration& evaluate(Evaluate f);

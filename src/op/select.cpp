@@ -113,10 +113,15 @@ Tensors def_masked_select(const Call& call, const Tensors& in) {
 Type infer_unique(InferContext& ctx) {
   const auto& a = ctx.attrs<UniqueAttrs>();
   const auto& x = ctx.tensor(0);
-  Shape shape;
-  if (!ctx.expect_shape(x, "x", shape)) return {};
-  if (a.flat) shape = {simplify(product(shape))};
   if (!a.flat && !ctx.expect_axis(a.axis, x.ndim)) return {};
+  const auto have = shape_of(x);
+  if (!have) {
+    const Type list = make_type(std::nullopt, 1, i64),
+               values = make_type(std::nullopt, a.flat ? 1 : x.ndim, x.dtype);
+    return graph::tuple_type({values, list, list, list, make_type(Shape(), 0, i64)});
+  }
+  Shape shape = *have;
+  if (a.flat) shape = {simplify(product(shape))};
   const PrimExpr n = shape[a.flat ? 0 : size_t(normal_axis(a.axis, int64_t(shape.size())))];
   const Type list = make_type(Shape{n}, 0, i64);
   return graph::tuple_type({make_type(shape, 0, x.dtype), list, list, list, make_type(Shape(), 0, i64)});

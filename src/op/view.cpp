@@ -48,6 +48,10 @@ Type infer_view(InferContext& ctx) {
     const PrimExpr all = product(*have) * PrimExpr(from), used = product(*want) * PrimExpr(to) + offset;
     if (!ctx.require_at_most(used, all))
       return ctx.error(fmt::format("{} bytes are seen, x has {}", show_dim(used), show_dim(all)));
+  } else if (have && want && given.is_void()) {  // of whatever size an element is
+    const PrimExpr all = product(*have), used = product(*want);
+    if (!ctx.require_at_most(used, all))
+      return ctx.error(fmt::format("{} elements are seen, x has {}", show_dim(used), show_dim(all)));
   }
   return make_type(want, want ? int64_t(want->size()) : x.ndim, dtype);
 }

@@ -230,6 +230,7 @@ void reshape(Machine& m, const Step& s) {
   NDArray a = m.tensor_arg(s, 0);
   std::vector<int64_t> dims;
   m.dims_arg(s, 1, dims);
+  if (dims.size() == 1 && dims[0] == -1) dims[0] = a.size();  // one dimension of all
   m.set_result(s, Any(a.reshape(std::move(dims))));
 }
 

@@ -24,6 +24,9 @@ std::string module_text(const std::string& kind, const IRModule& module, const s
   if (kind == "tir") {
     PrintOptions options;
     options.constants = constants;
+    // Text that no table stands beside can be read again as long as it holds its constants.
+    constexpr int64_t kAlone = 64;
+    if (!constants) options.inline_elements = kAlone;
     return print(module, options);
   }
   fail("T0920", fmt::format("there is no text of the kind `{}` of a module", kind), {},

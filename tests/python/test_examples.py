@@ -1,12 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Programs that posts about such compilers show, compiled and run from Python: values beside NumPy, decorated programs beside
-their text. Those of tensor expressions and script text alone are in test_posts.py.
-
-Not here, because the project has no such part yet: what a GPU runs (the softmax of a library, CUDA's source), HLO
-modules, traced programs and TorchScript's `foo(len)`. The dense that becomes a composite is in test_patterns.py."""
+their text. Those of tensor expressions and script text alone are in test_posts.py; test_post_groups.py lists every group of
+their examples, those without a part here too."""
 from __future__ import annotations
 
-import json
 import unittest
 
 import tenon
@@ -299,22 +296,6 @@ class Fusion(unittest.TestCase):
         want = conv_reference(x, w, 1, 1)
         for m in (module, blocked, folded):
             np.testing.assert_allclose(tenon.compile(m)(x), want, rtol=1e-3, atol=1e-3)
-
-    def test_kinds_of_operators(self):
-        """The tables of how operators fuse. What fills a tensor, one_hot and products of indices have other kinds here: they read
-        nothing element by element, or are contractions."""
-        kinds = {o["name"]: o["fusion"] for o in json.loads(tenon.get_global_func("compiler.operators")({})["json"])["operators"]}
-        for kind, names in {
-                "element_wise": """log log2 log10 tan cos cosh sin sinh acos acosh asin asinh atan atanh exp erf sqrt rsqrt sigmoid floor
-                    ceil trunc round sign abs tanh negative logical_not bitwise_not isnan isfinite isinf""",
-                "broadcast": """add subtract right_shift left_shift maximum minimum divide floor_divide multiply power mod floor_mod
-                    logical_and logical_or logical_xor bitwise_and bitwise_or bitwise_xor equal not_equal less less_equal greater
-                    greater_equal broadcast_to""",
-                "injective": """pad tile strided_slice expand_dims squeeze image.resize2d nn.upsampling zeros_like ones_like full
-                    one_hot""",
-                "comm_reduce": "argmax argmin max min sum all any prod mean variance",
-                "out_element_wise_fusable": "nn.conv2d matmul einsum"}.items():
-            self.assertEqual({n: kinds[n] for n in names.split()}, dict.fromkeys(names.split(), kind))
 
     def test_order_of_passes_and_of_a_pipeline(self):
         names = [p.name for p in transform.pipeline("graph").passes]

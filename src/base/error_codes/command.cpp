@@ -82,7 +82,8 @@ std::span<const ErrorCode> command_codes() {
        "told.",
        "Add a function `main` that calls what is to be run."},
       {"T0929", "an input is of a kind that the command cannot give",
-       "The command gives tensors and tuples of them, and `run` values of ONNX models; other verbs take "
+       "`run` gives tensors, tuples of them, values of ONNX models and of a program's data types; other "
+       "verbs take "
        "tensors.",
        "Use `tenon run`, or call the model through the C or C++ interface."},
       {"T0930", "a result cannot be saved as .npy", "It is no tensor.",

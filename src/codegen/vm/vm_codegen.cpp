@@ -545,6 +545,12 @@ class FunctionCodegen : VMEmitter {
   Operand destination(const Type& type, int64_t at) {
     const auto* t = as_tensor(type);
     auto shape = known_shape(type);
+    if (t && !shape && t->shape &&
+        t->shape.is<Var>())  // as many sizes as the shape has when the program runs
+      return {builtin_value("vm.builtin.alloc_tensor", {number(dtype_word(t->dtype)), arg(leaf(t->shape))}),
+              false,
+              false,
+              {}};
     if (!t || !shape) fail("T0812", "the shape of a kernel's output is not known: " + print(type));
     auto dims = static_shape(type);
     if (dims && at >= 0) return {Arg::of(ArgKind::Arena, m_.arena(at, *dims, t->dtype)), false, false, {}};

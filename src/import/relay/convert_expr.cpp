@@ -73,6 +73,20 @@ Expr Converter::bind(Expr value, const Origin& at, const std::string& name) {
   return v;
 }
 
+bool Converter::is_open(const Expr& e) const {
+  const auto* v = e.as<graph::Var>();
+  return v && open_.count(v);
+}
+VarRef Converter::learned(const VarRef& parameter, const Type& type, const Origin& by) {
+  VarRef& out = open_[parameter.get()];
+  if (out) return out;
+  out = with_origin(graph::var(parameter->name, type), parameter->origin ? parameter->origin : by);
+  for (Scope& s : scopes_)
+    for (auto& [name, value] : s.locals)
+      if (value.expr.same_as(parameter)) value.expr = out;
+  return out;
+}
+
 std::string Converter::suggestion(const std::string& name) const {
   std::string near;
   for (const auto& [other, type] : functions_)

@@ -195,8 +195,27 @@ bool Converter::parameters(const FunctionAst& f, Array<VarRef>& params) {
     const VarRef v = with_origin(graph::var(p.name, declared), origin(p));
     define(p.name, v);
     params.push_back(v);
+    if (!declared) open_[v.get()] = {};
   }
   return ok;
+}
+
+void Converter::replace_learned(Array<VarRef>& params, Expr& body) const {
+  std::unordered_map<const graph::Var*, VarRef> known;
+  for (size_t i = 0; i < params.size(); ++i)
+    if (const auto it = open_.find(params[i].get()); it != open_.end() && it->second) {
+      known.insert(*it);
+      params.set(i, it->second);
+    }
+  if (known.empty()) return;
+  body = rewrite_any(
+             body,
+             [&](const ObjectRef& n) -> ObjectRef {
+               const auto it = known.find(n.as<graph::Var>());
+               return it == known.end() ? ObjectRef() : ObjectRef(it->second);
+             },
+             [](const ObjectRef& n) { return n.is<Op>() || n.is<Constant>() || n.is<TypeNode>(); })
+             .cast<ExprNode>();
 }
 
 AttrMap Converter::attributes(const FunctionAst& f) {
@@ -242,6 +261,7 @@ Ref<graph::Function> Converter::function(const FunctionAst& f, VarRef* self, con
   Expr inside;
   ok = attempt(f, [&] { inside = body(*f.body); }) && ok;
   if (!ok) throw Failed();
+  replace_learned(params, inside);
   return with_origin(make<graph::Function>(params, inside, result, attrs, generic, Ref<MemoryPlan>()),
                      origin(f));
 }

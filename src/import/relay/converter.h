@@ -30,6 +30,10 @@ class Converter {
   Origin origin(const Placed& at) const;
   /// Binds the value to a name of its own, with its type as far as that is known; a leaf is what it is.
   Expr bind(Expr value, const Origin& at, const std::string& name = "lv");
+  /// A parameter of the function whose type the text leaves open.
+  bool is_open(const Expr& e) const;
+  /// The parameter with the type that a call says, under its name from here on.
+  VarRef learned(const VarRef& parameter, const Type& type, const Origin& by);
 
  private:
   /// What a name stands for; without a value it follows from a mistake that was told.
@@ -68,6 +72,8 @@ class Converter {
   Ref<graph::Function> function(const FunctionAst& f, VarRef* self = nullptr, const std::string& name = {},
                                 const Type& declared = {});
   bool parameters(const FunctionAst& f, Array<VarRef>& params);
+  /// Parameters whose types calls said, in the list and in the body.
+  void replace_learned(Array<VarRef>& params, Expr& body) const;
   AttrMap attributes(const FunctionAst& f);
 
   // ---- convert_expr.cpp
@@ -107,6 +113,8 @@ class Converter {
   std::unordered_map<std::string, Constructor> constructors_;
   std::unordered_map<std::string, Type> functions_;  ///< their types; null while the result is not known
   std::vector<Scope> scopes_;
+  /// Parameters of open type; with the type that a call says, as soon as one does.
+  std::unordered_map<const graph::Var*, VarRef> open_;
   std::vector<std::vector<std::string>> type_scopes_;
   std::unordered_map<int64_t, const ExprAst*> graph_;  ///< definitions of %0, %1, …, whatever the scope
   Array<graph::Binding>* bindings_ = nullptr;          ///< of the body that is being converted

@@ -69,7 +69,6 @@ constexpr Row kRows[] = {
 
     // networks
     {"nn.bias_add", "", "axis|1"},
-    {"nn.dense nn.contrib_dense_pack", "nn.dense", "units~ out_dtype weight_layout:NC"},
     {"nn.batch_matmul", "", "transpose_a|false transpose_b|false out_dtype"},
     {"nn.softmax nn.log_softmax nn.fast_softmax", "", "axis"},
     {"nn.leaky_relu", "", "alpha|0.25"},
@@ -202,7 +201,7 @@ Expr convert_row(OpCall& call, const Entry& e) {
       field->set(attrs.edit(), fit);
     }
   }
-  return graph::call(op, call.args, attrs);
+  return call.value(e.op, call.args, attrs);
 }
 
 }  // namespace
@@ -382,10 +381,26 @@ NDArray OpCall::constant(size_t i, std::string_view what) {
   fail("T0245", fmt::format("{} must be a constant", what));
 }
 
-Expr OpCall::emit(std::string_view op, Array<Expr> operands, ObjectRef attributes) {
+bool OpCall::is_open(size_t i) const { return i < args.size() && c_.is_open(args[i]); }
+void OpCall::learn(size_t i, const Type& type) {
+  args.set(i, c_.learned(args[i].cast<graph::Var>(), type, c_.origin(at_)));
+}
+
+Expr OpCall::value(std::string_view op, Array<Expr> operands, ObjectRef attributes) {
   const Ref<Op> o = get_op(op);
   if (!attributes) attributes = o->default_attrs;
-  return c_.bind(graph::call(o, std::move(operands), std::move(attributes)), c_.origin(at_));
+  for (size_t i = 1; i < operands.size(); ++i) {
+    if (!c_.is_open(operands[i])) continue;
+    // Mistakes are told by infer_types, at their place.
+    op::Inference run;
+    const Ref<Call> call = graph::call(o, operands, attributes).cast<Call>();
+    if (const Type t = op::parameter_type(run, *call, i))
+      operands.set(i, c_.learned(operands[i].cast<graph::Var>(), t, c_.origin(at_)));
+  }
+  return graph::call(o, std::move(operands), std::move(attributes));
+}
+Expr OpCall::emit(std::string_view op, Array<Expr> operands, ObjectRef attributes) {
+  return c_.bind(value(op, std::move(operands), std::move(attributes)), c_.origin(at_));
 }
 Expr OpCall::get(const Expr& tuple, int64_t i) {
   return c_.bind(make<TupleGetItem>(tuple, i), c_.origin(at_));

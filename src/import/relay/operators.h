@@ -50,8 +50,15 @@ class OpCall {
   /// The elements of a constant operand: T0245 for another.
   NDArray constant(size_t i, std::string_view what);
 
+  /// Operand i is a parameter whose type the text leaves open.
+  bool is_open(size_t i) const;
+  /// Its type, as the call says it.
+  void learn(size_t i, const Type& type);
+
   // ---- values
-  /// The call of our operator, bound to a name.
+  /// The call of our operator; parameters of open type get what it says of them.
+  Expr value(std::string_view op, Array<Expr> operands, ObjectRef attributes = {});
+  /// The same, bound to a name.
   Expr emit(std::string_view op, Array<Expr> operands, ObjectRef attributes = {});
   Expr get(const Expr& tuple, int64_t i);
   Expr cast(const Expr& x, DataType t);

@@ -46,10 +46,37 @@ DataType product_type(OpCall& call, bool* narrow) {
   return wanted;
 }
 
+/// The weight of a convolution, where the text leaves its type open: `channels`, `kernel_size`, `groups` and
+/// the data say it, in the plain layouts and those of the same letters.
+void learn_weight(OpCall& call, size_t spatial) {
+  const int64_t channels = call.integer("channels", 0), groups = call.integer("groups", 1);
+  const Array<int64_t> kernel = call.integers("kernel_size");
+  const std::string layout = call.text("data_layout", plain_data(spatial)),
+                    letters = call.text("kernel_layout", plain_kernel(spatial, false));
+  const size_t channel = layout.find('C');
+  if (!call.is_open(1) || channels < 1 || groups < 1 || kernel.size() != spatial ||
+      layout.size() != spatial + 2 || letters.size() != spatial + 2 || channel == layout.npos)
+    return;
+  const TensorType* x = call.tensor(0);
+  const auto have = x ? known_shape(call.args[0]->type) : std::nullopt;
+  if (!have || have->size() != spatial + 2) return;
+  op::Shape dims;
+  for (const char c : letters) {
+    const size_t axis = plain_data(spatial).find(c);
+    if (c == 'O')
+      dims.push_back(channels);
+    else if (c == 'I')
+      dims.push_back(simplify(tir::floordiv((*have)[channel], PrimExpr(groups))));
+    else if (axis != std::string::npos && axis >= 2)
+      dims.push_back(kernel[axis - 2]);
+  }
+  if (dims.size() == spatial + 2) call.learn(1, tensor_type(dims, x->dtype));
+}
+
 Expr conv(OpCall& call) {
   call.expect_args(2, 2);
   const size_t spatial = spatial_axes(call.name);
-  call.ignore({"channels", "kernel_size"});
+  learn_weight(call, spatial);
   const Laid l = laid_out(call, spatial, false);
   bool narrow = false;
   auto attrs = make<op::ConvAttrs>();
@@ -141,7 +168,16 @@ Expr prelu(OpCall& call) {
       "nn.prelu", {call.args[0], axes.empty() ? call.args[1] : call.axes("expand_dims", call.args[1], axes)});
 }
 
-// ---------------------------------------------------------------- the rest
+// ---------------------------------------------------------------- products
+Expr dense(OpCall& call) {
+  call.expect_args(2, 2);
+  call.only("weight_layout", "NC");
+  const int64_t units = call.integer("units", 0);
+  const auto have = call.tensor(0) ? known_shape(call.args[0]->type) : std::nullopt;
+  if (call.is_open(1) && units > 0 && have && !have->empty())
+    call.learn(1, tensor_type({PrimExpr(units), have->back()}, call.tensor(0)->dtype));
+  return call.value("nn.dense", call.args, make<op::MatmulAttrs>(call.dtype("out_dtype")));
+}
 Expr matmul(OpCall& call) {
   call.expect_args(2, 2);
   call.ignore({"units"});
@@ -160,6 +196,7 @@ Expr matmul(OpCall& call) {
   return call.emit("matmul", {operands[0], operands[1]}, make<op::MatmulAttrs>(call.dtype("out_dtype")));
 }
 
+// ---------------------------------------------------------------- the rest
 /// The value is an operand there.
 Expr pad(OpCall& call) {
   call.expect_args(1, 2);
@@ -253,6 +290,7 @@ constexpr Converted kConverters[] = {
     {"nn.batch_norm", batch_norm, 0},
     {"nn.dropout", dropout, 0},
     {"nn.prelu", prelu, 0},
+    {"nn.dense nn.contrib_dense_pack", dense, 2},
     {"nn.matmul", matmul, 2},
     {"nn.pad", pad, 0},
     {"nn.mirror_pad", mirror_pad, 0},

@@ -147,15 +147,27 @@ class Lowering {
       return with_type(make<Tuple>(Array<Expr>{emit(made, var->name + "_item")}), type);
     }
 
+    /// The shape (-1).
+    static bool puts_in_one_dimension(const Expr& shape) {
+      const auto* s = shape.as<ShapeExpr>();
+      return s && s->values.size() == 1 && tir::is_const_int(s->values[0], -1);
+    }
     /// Operators that only say the shape anew share the memory of their argument.
     Expr as_view(const Op& op, const Call& call, const VarRef& var) {
       static const std::set<std::string_view> views{"reshape", "flatten", "expand_dims", "squeeze",
                                                     "nn.batch_flatten"};
       if (!views.count(op.name) || call.args.empty() || !call.args[0].is<Var>()) return {};
       auto shape = known_shape(var->declared);
-      if (!shape || !as_tensor(call.args[0])) return {};
+      if (!as_tensor(call.args[0])) return {};
       Array<Expr> args{Expr(make<ExternFunc>("vm.builtin.reshape")), call.args[0]};
-      for (const PrimExpr& d : *shape) args.push_back(make<PrimValue>(d));
+      if (shape)
+        for (const PrimExpr& d : *shape) args.push_back(make<PrimValue>(d));
+      else if (op.name == "reshape" && call.args[1].is<Var>() && call.args[1]->type.is<ShapeType>())
+        args.push_back(call.args[1]);  // as many sizes as it has when the program runs
+      else if (op.name == "reshape" && puts_in_one_dimension(call.args[1]))
+        args.push_back(make<PrimValue>(PrimExpr(-1)));
+      else
+        return {};
       return with_type(make<Call>(get_op("call_pure_packed"), args, ObjectRef(), Array<Type>{var->declared}),
                        var->declared, call.origin);
     }

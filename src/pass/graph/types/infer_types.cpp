@@ -43,6 +43,7 @@ class InferTypes : public SizeNaming {
   /// Mistakes go to `problems`; what follows from one has an incomplete type.
   InferTypes(SizeSymbols& symbols, op::OpenTypes* open, DiagnosticList& problems)
       : SizeNaming(symbols), open_(open), problems_(problems) {}
+  bool keeps_regions() const override { return true; }
 
  protected:
   Expr visit(const Expr& old, const VarRef& var) override {
@@ -374,7 +375,10 @@ class ModuleInference {
     const Type known = op::is_incomplete(result) ? object_type() : result;
     const Type shown = own ? outside(*out, own) : own;
     const Type best = shown && op::knowledge(shown) > op::knowledge(known) ? shown : known;
-    if (op::knowledge(best) > op::knowledge(out->ret_type)) out.edit()->ret_type = best;
+    if (op::knowledge(best) <= op::knowledge(out->ret_type)) return;
+    out.edit()->ret_type = best;
+    const auto* t = signatures_[name].as<FuncType>();
+    signatures_[name] = make<FuncType>(t->params, best, false, t->type_params);  // callers know it, too
   }
   /// Sizes that the function names itself mean nothing to its callers.
   static Type outside(const Function& f, const Type& result) {

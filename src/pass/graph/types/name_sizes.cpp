@@ -133,10 +133,48 @@ Expr SizeNaming::broadcast(const Expr& value, const Key& key) {
   return with_origin(make<Call>(call.op, args, call.attrs, call.type_args), call.origin);
 }
 
+/// The one operand of unknown rank of an operator that works element by element; null where there is none, or
+/// where another operand may spread it.
+Expr SizeNaming::unknown_rank(const Call& call, const Op& op) {
+  if (op::definition(op).fusion > FusionKind::broadcast) return {};
+  Expr found;
+  for (const Expr& a : call.args) {
+    const TensorType* t = a && a->type ? as_tensor(a->type) : nullptr;
+    if (!t || t->dtype.is_void()) return {};
+    if (t->ndim == 0) continue;
+    if (t->ndim > 0 || !a.is<Var>() || (found && !found.same_as(a))) return {};
+    found = a;
+  }
+  if (!found) return {};
+  // Attributes may name an axis that one dimension does not have.
+  VarRef probe = graph::var("probe", tensor_type_unknown(1, as_tensor(found->type)->dtype));
+  probe.edit()->type = probe->declared;
+  Array<Expr> args;
+  for (const Expr& a : call.args) args.push_back(a.same_as(found) ? Expr(probe) : a);
+  op::Inference run;
+  const Type given = op::infer_type(run, make<Call>(call.op, args, call.attrs, call.type_args));
+  const TensorType* t = given ? as_tensor(given) : nullptr;
+  return t && t->ndim == 1 ? found : Expr();
+}
+
+/// y = exp(x) of unknown rank: x in one dimension, the operator, and back.
+Expr SizeNaming::in_one_dimension(const Call& call, const Expr& x, const VarRef& var) {
+  const Expr flat =
+      named(emit_op("reshape", {x, shape_expr({PrimExpr(-1)})}, {}, var->name + "_flat"), {var.get(), 0, 0});
+  Array<Expr> args;
+  for (const Expr& a : call.args) args.push_back(a.same_as(x) ? flat : a);
+  Expr done = make<Call>(call.op, args, call.attrs, call.type_args);
+  done.edit()->origin = call.origin;
+  done = emit(op::typed(done), var->name + "_elements");
+  return graph::call(get_op("reshape"), {done, emit_op("shape_of", {x}, {}, var->name + "_shape")},
+                     get_op("reshape")->default_attrs);
+}
+
 Expr SizeNaming::with_named_sizes(const Expr& value, const VarRef& var) {
   const Op* op = op_of(value);
   if (!op || !op->pure || !has_tensor_def(*op) || op::definition(*op).evaluate) return value;
   const Call& call = *value.as<Call>();
+  if (const Expr x = unknown_rank(call, *op)) return in_one_dimension(call, x, var);
   Array<Expr> args;
   bool changed = false;
   for (size_t i = 0; i < call.args.size(); ++i) {

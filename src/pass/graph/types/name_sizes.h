@@ -14,7 +14,8 @@ using SizeSymbols = std::map<std::tuple<const Var*, size_t, size_t, size_t>, tir
 ///   before   y: R.Tensor(ndim=2) = R.reshape(x, h)                    # h: R.Shape(ndim=2)
 ///   after    h_sizes = R.match_cast(h, R.Shape([h_0, h_1]))
 ///            y: R.Tensor((h_0, h_1)) = R.reshape(x, h_sizes)
-/// Ranks and element types that are not known stay so.
+/// An operator that works element by element takes a tensor of unknown rank in one dimension; other ranks and
+/// element types that are not known stay so.
 class SizeNaming : public BodyRewriter {
  public:
   explicit SizeNaming(SizeSymbols& symbols) : symbols_(symbols) {}
@@ -33,6 +34,8 @@ class SizeNaming : public BodyRewriter {
   };
   Expr named(const Expr& e, const Key& key);
   Expr broadcast(const Expr& value, const Key& key);
+  static Expr unknown_rank(const Call& call, const Op& op);
+  Expr in_one_dimension(const Call& call, const Expr& x, const VarRef& var);
   tir::VarRef symbol(const Key& key, size_t dim, const std::string& name, DataType dtype);
   Expr cast(const Expr& value, const Type& type, const std::string& name);
   void remember(const Var* v, const Expr& by);

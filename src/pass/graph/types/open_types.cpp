@@ -195,8 +195,7 @@ class ParameterTypes {
       open_.sites.clear();
       const DiagnosticList problems = infer(with_known_types(false), open_);
       if (gather()) continue;
-      if (std::ranges::none_of(owners_, [&](const Owner& o) { return undetermined(o); }))
-        problems.throw_if_any();
+      problems.throw_if_any();
       break;
     }
     refuse_what_is_open();
@@ -372,9 +371,6 @@ class ParameterTypes {
     }
   }
 
-  bool undetermined(const Owner& o) const {
-    return std::ranges::any_of(o.open, [&](const VarRef& p) { return !final_type(ids_.at(p.get())); });
-  }
   /// An operator, a condition or a call needs to know what a parameter is; what is only handed on may be
   /// anything.
   void refuse_what_is_open() {

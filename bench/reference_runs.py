@@ -1,0 +1,143 @@
+# SPDX-License-Identifier: Apache-2.0
+"""For bench/reference_scripts.py --run: each graph function of a program by the interpreter and compiled, on random inputs.
+
+usage: bench/reference_runs.py FILE…   prints one line of JSON per function: [file, function, outcome]
+
+A function is called when each of its parameters is a tensor, a tuple of tensors or a shape whose symbolic sizes can be
+chosen; the outcome is "equal", "both refuse: …" (an error of the same code from both, such as a size that does not fit) or
+what differs. `tenon` and NumPy must be importable."""
+import faulthandler
+import json
+import re
+import signal
+import sys
+
+SIZES = (4, 3, 5, 2, 6, 7, 8)  # of symbolic sizes, in the order in which they are met
+LIMIT_S = 60
+RTOL, ATOL = 1e-4, 1e-4  # sums in another order
+HALF = 2e-2              # float16 and bfloat16
+
+
+class NotCalled(Exception):
+    """Why a function is not called."""
+
+
+def main(paths):
+    import numpy as np
+    import tenon
+    from tenon import graph
+    rng = np.random.default_rng(5)
+
+    def size_of(d, sizes):
+        if isinstance(d, int):
+            return d
+        value = getattr(d, "value", None)
+        if isinstance(value, int):
+            return value
+        name = getattr(d, "name", None)
+        if name is None:
+            raise NotCalled("a size is an expression")
+        return sizes.setdefault(name, SIZES[len(sizes) % len(SIZES)])
+
+    def random(shape, dtype):
+        if dtype == "bool":
+            return rng.integers(0, 2, shape).astype(bool)
+        if dtype.startswith(("int", "uint")):
+            return rng.integers(0, 3, shape).astype(dtype)
+        if dtype in ("float16", "float32", "float64"):
+            return rng.standard_normal(shape).astype(dtype)
+        raise NotCalled(f"no random values of {dtype}")
+
+    def argument(t, sizes):
+        kind = t._type_key
+        if kind == "ir.TensorType":
+            dims = getattr(t.shape, "values", None)
+            if dims is None:
+                raise NotCalled("a parameter of unknown shape")
+            return random([size_of(d, sizes) for d in dims], str(t.dtype))
+        if kind == "ir.TupleType":
+            return tuple(argument(x, sizes) for x in t.items)
+        raise NotCalled(f"a parameter of type {kind.split('.')[-1]}")
+
+    def plain(value):
+        """Tensors as NumPy arrays, tuples as lists, the rest as it is."""
+        if isinstance(value, (tuple, list)) or type(value).__name__ == "Array":
+            return [plain(v) for v in value]
+        if hasattr(value, "__dlpack__"):
+            return np.asarray(value)
+        return value
+
+    def differ(a, b):
+        if isinstance(a, list) or isinstance(b, list):
+            a, b = (x if isinstance(x, list) else [x] for x in (a, b))
+            if len(a) != len(b):
+                return f"{len(a)} and {len(b)} results"
+            return next((d for d in map(differ, a, b) if d), "")
+        if not isinstance(a, np.ndarray) or not isinstance(b, np.ndarray):
+            return ""
+        if a.shape != b.shape or a.dtype != b.dtype:
+            return f"{a.dtype}{list(a.shape)} and {b.dtype}{list(b.shape)}"
+        if a.dtype.kind not in "f":
+            return "" if (a == b).all() else "other values"
+        tolerance = HALF if a.dtype.itemsize == 2 else 0
+        same = np.isclose(a.astype("d"), b.astype("d"), rtol=RTOL + tolerance, atol=ATOL + tolerance, equal_nan=True)
+        return "" if same.all() else f"other values: {a[~same].flat[0]} and {b[~same].flat[0]}"
+
+    def outcome(f):
+        try:
+            return plain(f()), None
+        except tenon.Error as e:
+            return None, e
+
+    def first_line(e):
+        return re.sub(r"\d+", "N", re.sub(r"`[^`]*`", "`…`", str(e).split("\n")[0]))[:120]
+
+    def judge(module, name):
+        f = module[name]
+        sizes = {}
+        args = [argument(p.type, sizes) for p in f.params]
+        tensors = lambda x: tuple(map(tensors, x)) if isinstance(x, tuple) else tenon.NDArray(x)
+        want, refused = outcome(lambda: tenon.get_global_func("ir.interpret")(module, [tensors(x) for x in args], name))
+        entry = module if name == "main" else module.replace(functions={**dict(module.functions.items()), "main": f})
+        got, wrong = outcome(lambda: tenon.compile(entry, threads=1)(*args))
+        if refused and wrong:
+            return f"both refuse: {first_line(refused)}"
+        if refused or wrong:
+            return f"only {'the interpreter' if refused else 'the compiled one'} refuses: {first_line(refused or wrong)}"
+        return differ(want, got) or "equal"
+
+    def out_of_time(*_):
+        raise TimeoutError
+
+    signal.signal(signal.SIGALRM, out_of_time)
+    for path in paths:
+        with open(path) as f:
+            text = f.read()
+        try:
+            module = transform_infer(tenon, tenon.parse(text))
+            names = [n for n, g in module.functions.items() if g._type_key == "graph.Function"]
+        except tenon.Error as e:
+            print(json.dumps([path, "", "not read: " + first_line(e)]), flush=True)
+            continue
+        for name in names:
+            print(json.dumps([path, name, "began"]), flush=True)
+            signal.alarm(LIMIT_S)
+            try:
+                said = judge(module, name)
+            except NotCalled as e:
+                said = f"not called: {e}"
+            except TimeoutError:
+                said = f"over {LIMIT_S} seconds"
+            except Exception as e:  # what Python itself refuses, such as arguments of another type
+                said = f"{type(e).__name__}: {first_line(e)}"
+            signal.alarm(0)
+            print(json.dumps([path, name, said]), flush=True)
+
+
+def transform_infer(tenon, module):
+    return tenon.transform.infer_types(module)
+
+
+if __name__ == "__main__":
+    faulthandler.enable()
+    main(sys.argv[1:])
