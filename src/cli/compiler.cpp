@@ -30,6 +30,7 @@ AttrMap call_compiler(const std::string& name, const Request& request) {
   return compiler_function(name)(to_named_values(request)).template as<AttrMap>();
 }
 template AttrMap call_compiler(const std::string&, const CompileRequest&);
+template AttrMap call_compiler(const std::string&, const EvaluateRequest&);
 template AttrMap call_compiler(const std::string&, const ExtractRequest&);
 template AttrMap call_compiler(const std::string&, const InspectRequest&);
 template AttrMap call_compiler(const std::string&, const MemoryRequest&);
