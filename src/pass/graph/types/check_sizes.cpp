@@ -1,15 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// check_sizes: what operators take for granted of symbolic sizes is checked at
-// run time.
+// check_sizes: what operators take for granted of symbolic sizes is checked at run time.
 //
-//   before   y: R.Tensor((n, m)) = R.reshape(x, R.shape([n, m]))              #
-//   x: R.Tensor((k,)) after    checked = R.match_cast(R.shape([k]), R.Shape([n
-//   * m]));  y = …
+//   before   y: R.Tensor((n, m)) = R.reshape(x, R.shape([n, m]))              # x: R.Tensor((k,))
+//   after    checked = R.match_cast(R.shape([k]), R.Shape([n * m]));  y = …
 //
-// Inference refuses sizes that differ and cannot compare symbols: a kernel made
-// from such types would read past the end of its arguments. Needs: types.
-// Keeps: values and their types; equal checks of a scope, and what the analyzer
-// proves, are made once or not at all.
+// Inference refuses sizes that differ and cannot compare symbols: a kernel made from such types would read past the end of
+// its arguments. Needs: types. Keeps: values and their types; equal checks of a scope, and what the analyzer proves, are made
+// once or not at all, those that the program brings included.
 #include <set>
 
 #include "analysis/given_up.h"
@@ -40,6 +37,11 @@ class CheckSizes : public BodyRewriter {
   Expr visit_match_cast(const Expr& value, const Type& type, const VarRef&) override {
     // What the program checks itself.
     const auto have = known_shape(value->type), want = known_shape(type);
+    if (value.is<ShapeExpr>() && have && want && have->size() == want->size()) {
+      bool again = true;  // converters of two operators may have asked for the same
+      for (size_t i = 0; again && i < have->size(); ++i) again = checked({(*have)[i], (*want)[i], false});
+      if (again) return value;
+    }
     for (size_t i = 0; have && want && i < have->size() && i < want->size(); ++i)
       note({(*have)[i], (*want)[i], false});
     return {};
