@@ -12,6 +12,7 @@ Each model runs with its sizes known (`sizes`) and with symbolic sizes (`symboli
     O0, O3      optimisation level             c           target c, sizes known
     verify      every pass is checked          bounds      --dim-max of each size
     artifact    written to a file and loaded
+    interpreter not compiled, but interpreted as it was imported (by name only: no code is made, so it is cheap)
 
 A finding is cut down to a few nodes and written to OUT/SEED_MODE: model.onnx, inputs_0.npz and finding.txt. Kinds of findings:
     differs     another result                  refused     Tenon refuses what ONNX Runtime runs
@@ -37,7 +38,7 @@ import judge
 import shrink
 from worker import Worker
 
-EXTRA = [m for m in judge.MODES if m not in ("sizes", "symbolic")]
+EXTRA = [m for m in judge.MODES if m not in ("sizes", "symbolic", "interpreter")]
 
 
 def modes_of(seed, only):
