@@ -17,7 +17,7 @@ import json
 import os
 import pathlib
 import re
-import signal
+import resource
 import sys
 import tarfile
 import tempfile
@@ -32,7 +32,7 @@ try:  # needs sympy; before the processes of the models, which share it
 except ImportError:
     sympy = None
 
-SECONDS = 120  # for one model
+SECONDS = 120  # of processor time, for one model
 SYMBOL_VALUES = [(640, 896, 1024, 768, 1152, 576, 704, 832), (1001, 607, 811, 1507, 911, 709, 503, 1303), (1100, 900, 630, 770, 990, 666, 858, 1050)]
 KINDS = ["agree", "ours", "theirs", "guess", "contradictory"]
 UNKNOWN = None
@@ -219,13 +219,13 @@ def judge(data, folder):
 
 
 def apart(data, folder, scratch):
-    """The same in a process of its own, with a limit of time; in a folder of its own, because onnxruntime's tool writes files."""
+    """The same in a process of its own, with a limit of processor time; in a folder of its own, because onnxruntime's tool writes files."""
     read, write = os.pipe()
     child = os.fork()
     if child == 0:
         os.close(read)
         os.chdir(scratch)
-        signal.alarm(SECONDS)
+        resource.setrlimit(resource.RLIMIT_CPU, (SECONDS, SECONDS))
         os.dup2(os.open(os.devnull, os.O_WRONLY), 2)
         with os.fdopen(write, "w") as pipe:
             json.dump(judge(data, folder), pipe)

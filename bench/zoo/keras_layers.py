@@ -57,18 +57,13 @@ def resnet50(x):
     return keras.applications.ResNet50(input_tensor=x, weights=None, classes=10).output
 
 
-@network("keras_efficientnet_b0", (1, 64, 64, 3), (2, 64, 64, 3))
-def efficientnet_b0(x):
-    return keras.applications.EfficientNetB0(input_tensor=x, weights=None, classes=10).output
-
-
-@network("keras_unet", (1, 32, 32, 3), (2, 48, 64, 3))
+@network("keras_unet", (1, 32, 32, 3), (2, 32, 32, 3))
 def unet(x):
     a = layers.Conv2D(8, 3, padding="same", activation="relu")(x)
     b = layers.Conv2D(16, 3, padding="same", activation="elu")(layers.MaxPooling2D()(a))
     c = layers.Conv2D(16, 3, padding="same", dilation_rate=2, activation="relu")(layers.MaxPooling2D()(b))
     c = layers.concatenate([layers.Conv2DTranspose(16, 3, strides=2, padding="same")(c), b])
-    c = layers.concatenate([layers.UpSampling2D(2, interpolation="bilinear")(c), a])
+    c = layers.concatenate([layers.UpSampling2D(2)(c), a])
     return layers.Conv2D(2, 1, activation="sigmoid")(c)
 
 

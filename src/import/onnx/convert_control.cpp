@@ -76,12 +76,14 @@ Values if_(N& n) {
       }
   }
   const std::vector<FormRef> forms = n.importer.joined(t, f, n.where());
+  const std::vector<Array<PrimExpr>> sizes = n.importer.agreed_sizes(t, f);
   const Expr branch = n.importer.branches(condition, std::move(t), std::move(f), n.origin, n.where());
   if (!branch) return poisoned(size_t(outputs));
   Expr result = n.emit(branch);
-  if (outputs == 1) return {{result, forms[0]}};
   Values out;
-  for (int64_t i = 0; i < outputs; ++i) out.push_back({n.item(result, i), forms[size_t(i)]});
+  for (int64_t i = 0; i < outputs; ++i)
+    out.push_back(
+        {n.with_sizes(outputs == 1 ? result : n.item(result, i), sizes[size_t(i)]), forms[size_t(i)]});
   return out;
 }
 const R i1("If", {1, 11, 13, 16, 19, 21, 23, 24, 25}, if_,
@@ -105,6 +107,17 @@ FormRef carried_form(N& n, size_t i, const FormRef& was, const FormRef& is) {
   return f;
 }
 
+/// Sizes that are other ones after an iteration become null; whether one did.
+bool drop_changed(Array<PrimExpr>& kept, const Array<PrimExpr>& next) {
+  bool changed = false;
+  for (size_t d = 0; d < kept.size(); ++d) {
+    if (!kept[d] || (d < next.size() && next[d] && op::same_dim(kept[d], next[d]))) continue;
+    kept.set(d, {});
+    changed = true;
+  }
+  return changed;
+}
+
 }  // namespace
 
 LoopResult convert_loop(N& n, const LoopPlan& plan) {
@@ -112,10 +125,14 @@ LoopResult convert_loop(N& n, const LoopPlan& plan) {
   const size_t carried = plan.init.size();
   std::vector<Type> types;
   std::vector<FormRef> forms;
-  for (const Value& v : plan.init) types.push_back(v.expr->type), forms.push_back(v.form);
+  std::vector<Array<PrimExpr>> kept;  // the sizes of each carried value that no iteration changes
+  for (const Value& v : plan.init) {
+    types.push_back(v.expr->type), forms.push_back(v.form);
+    kept.push_back(n.importer.visible_sizes(v.expr->type));
+  }
   Array<graph::VarRef> vars;
   Importer::Body body;
-  std::vector<Type> made(plan.collected);
+  std::vector<Array<PrimExpr>> made(plan.collected);  // the sizes of what is collected, null where unknown
   std::vector<DataType> kinds(plan.collected);
   std::vector<FormRef> collected_forms(plan.collected);
   // Types that an iteration does not keep become less exact until it does.
@@ -132,10 +149,11 @@ LoopResult convert_loop(N& n, const LoopPlan& plan) {
     for (const Type& t : types) state.push_back(var("carried", t));
     for (size_t i = 0; i < plan.collected; ++i) lists.push_back(var("collected", graph::object_type()));
     std::vector<Type> next;
+    std::vector<Array<PrimExpr>> next_sizes;
     std::vector<FormRef> next_forms;
     body = n.importer.convert_body("loop body", [&]() -> Values {
       Values given;
-      for (size_t i = 0; i < carried; ++i) given.push_back({n.with_sizes(state[i]), forms[i]});
+      for (size_t i = 0; i < carried; ++i) given.push_back({n.with_sizes(state[i], kept[i]), forms[i]});
       Values made_now = plan.body(index, more ? Value(more) : Value(), given);
       for (const Value& v : made_now)
         if (v.poisoned || !v.present()) return poisoned(1);
@@ -143,18 +161,20 @@ LoopResult convert_loop(N& n, const LoopPlan& plan) {
       CHECK(made_now.size() == first + carried + plan.collected, "a loop body of another size");
       Values all{n.op("add", {index, n.scalar(1, i64)})};
       if (plan.may_stop) all.push_back(truth(n, made_now[0].expr, "the condition of a loop"));
-      next.clear(), next_forms.clear();
+      next.clear(), next_sizes.clear(), next_forms.clear();
       for (size_t i = 0; i < carried; ++i) {
         const Expr e = made_now[first + i].expr;
         all.push_back(e);
         next.push_back(n.importer.visible(e->type));
+        next_sizes.push_back(n.importer.visible_sizes(e->type));
         next_forms.push_back(made_now[first + i].form);
       }
       for (size_t i = 0; i < plan.collected; ++i) {
         const Expr e = made_now[first + carried + i].expr;
         const auto* t = graph::as_tensor(e);
         if (!t || t->ndim < 0) n.not_known("a loop that collects values of unknown rank is not supported");
-        made[i] = n.importer.visible(e->type);
+        made[i] = n.importer.visible_sizes(e->type);
+        while (int64_t(made[i].size()) < t->ndim) made[i].push_back({});
         kinds[i] = t->dtype;
         collected_forms[i] = made_now[first + carried + i].form;
         all.push_back(n.emit(packed("tenon.sequence.append", {Expr(lists[i]), e}, graph::object_type())));
@@ -174,6 +194,7 @@ LoopResult convert_loop(N& n, const LoopPlan& plan) {
       const auto *was = types[i].as<graph::TensorType>(), *is = next[i].as<graph::TensorType>();
       if (!was || !is || was->dtype != is->dtype)
         n.malformed(fmt::format("the carried value {} of {} changes its data type", i, n.op_type()));
+      fits = !drop_changed(kept[i], next_sizes[i]) && fits;
       const Type both = op::join(types[i], next[i]);
       if (structural_equal(both, types[i])) continue;
       fits = false;
@@ -200,23 +221,18 @@ LoopResult convert_loop(N& n, const LoopPlan& plan) {
   const Expr result = n.emit(w);
   const int64_t first = plan.may_stop ? 2 : 1;
   for (size_t i = 0; i < carried; ++i)
-    out.carried.push_back({n.with_sizes(n.item(result, first + int64_t(i))), forms[i]});
+    out.carried.push_back({n.with_sizes(n.item(result, first + int64_t(i)), kept[i]), forms[i]});
   for (size_t i = 0; i < plan.collected; ++i) {
     const Expr list = n.item(result, first + int64_t(carried + i));
     Array<Expr> args{list, n.scalar(0, kinds[i])};
-    const auto each = graph::known_shape(made[i]);
-    const int64_t rank = made[i].as<graph::TensorType>()->ndim;
-    for (int64_t d = 0; d < rank; ++d)
-      args.push_back(make<graph::PrimValue>(each ? (*each)[size_t(d)] : PrimExpr(0)));
-    Expr all = n.emit(packed("tenon.sequence.stack", args, graph::tensor_type_unknown(rank + 1, kinds[i])));
-    if (each) {
-      Array<PrimExpr> shape{plan.trips ? plan.trips : PrimExpr(tir::var("trips", i64))};
-      for (const PrimExpr& d : *each) shape.push_back(d);
-      all = n.importer.builder.emit_match_cast(all, graph::tensor_type(shape, kinds[i]), "stacked");
-    } else {
-      all = n.with_sizes(all, plan.trips);
+    Array<PrimExpr> shape{plan.trips ? plan.trips : PrimExpr(tir::var("trips", i64))};
+    for (const PrimExpr& d : made[i]) {
+      args.push_back(make<graph::PrimValue>(d ? d : PrimExpr(0)));
+      shape.push_back(d);
     }
-    out.collected.push_back({all, collected_forms[i]});
+    const Expr all = n.emit(
+        packed("tenon.sequence.stack", args, graph::tensor_type_unknown(int64_t(shape.size()), kinds[i])));
+    out.collected.push_back({n.with_sizes(all, shape), collected_forms[i]});
   }
   return out;
 }

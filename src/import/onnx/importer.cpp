@@ -553,19 +553,47 @@ Expr Importer::refusal(const std::string& message, const graph::Type& type) {
   return b.finish(b.emit(call, "refused"));
 }
 
+bool Importer::visible(const PrimExpr& size) const {
+  for (const tir::VarRef& v : tir::free_vars(size))
+    if (std::ranges::none_of(symbols_, [&](const auto& s) { return s.second.get() == v.get(); }))
+      return false;
+  return true;
+}
+
 graph::Type Importer::visible(const graph::Type& type) const {
   if (const auto* t = type.as<graph::TupleType>())
     return graph::tuple_type(t->items.map([&](const graph::Type& i) { return visible(i); }));
-  const auto* t = type ? type.as<graph::TensorType>() : nullptr;
-  const auto shape = t ? graph::known_shape(type) : std::nullopt;
-  if (!shape) return type;
-  for (const PrimExpr& d : *shape)
-    for (const tir::VarRef& v : tir::free_vars(d)) {
-      bool input = false;
-      for (auto& [name, symbol] : symbols_) input = input || symbol.get() == v.get();
-      if (!input) return graph::tensor_type_unknown(int64_t(shape->size()), t->dtype);
+  const auto shape = type && type.is<graph::TensorType>() ? graph::known_shape(type) : std::nullopt;
+  const auto known = [&](const PrimExpr& d) { return visible(d); };
+  if (!shape || std::all_of(shape->begin(), shape->end(), known)) return type;
+  return graph::tensor_type_unknown(int64_t(shape->size()), type.as<graph::TensorType>()->dtype);
+}
+
+Array<PrimExpr> Importer::visible_sizes(const graph::Type& type) const {
+  const auto shape = type && type.is<graph::TensorType>() ? graph::known_shape(type) : std::nullopt;
+  if (!shape) return {};
+  return shape->map([&](const PrimExpr& d) { return visible(d) ? d : PrimExpr(); });
+}
+
+std::vector<Array<PrimExpr>> Importer::agreed_sizes(const Body& yes, const Body& no) const {
+  const auto values = [](const Body& b) -> Array<graph::Type> {
+    if (!b.expr) return {};
+    const graph::Type type = graph::result_of(b.expr)->type;
+    return b.forms.size() == 1 ? Array<graph::Type>{type} : type.as<graph::TupleType>()->items;
+  };
+  const Array<graph::Type> a = values(yes), b = values(no);
+  std::vector<Array<PrimExpr>> out(std::max(a.size(), b.size()));
+  for (size_t i = 0; i < out.size(); ++i) {
+    if (a.empty() || b.empty()) {
+      out[i] = visible_sizes(a.empty() ? b[i] : a[i]);
+      continue;
     }
-  return type;
+    const auto x = graph::known_shape(a[i]), y = i < b.size() ? graph::known_shape(b[i]) : std::nullopt;
+    if (!x || !y || x->size() != y->size()) continue;
+    for (size_t d = 0; d < x->size(); ++d)
+      out[i].push_back(op::same_dim((*x)[d], (*y)[d]) ? (*x)[d] : PrimExpr());
+  }
+  return out;
 }
 
 Expr Importer::branches(const Expr& condition, Body yes, Body no, const Origin& origin,

@@ -166,8 +166,9 @@ class NodeContext {
   Array<PrimExpr> shape_of(const Expr& e);
   /// x of that shape: a check at run time where it is not known to have it.
   Expr checked(const Expr& x, const Array<PrimExpr>& shape);
-  /// `e` with a symbol of its own for each size that is not known; `first`: the size of its first axis.
-  Expr with_sizes(const Expr& e, PrimExpr first = {});
+  /// `e` with a symbol of its own for each size that is not known. `known`: sizes of its first axes that its
+  /// type does not say; null where they are not known either.
+  Expr with_sizes(const Expr& e, const Array<PrimExpr>& known = {});
   /// T2015 where a tensor would be larger than the limit, T2020 where a size is negative.
   void check_size(const Array<PrimExpr>& shape, DataType t);
   /// The run ends where two sizes are not equal.
@@ -296,8 +297,15 @@ class Importer {
   Expr branches(const Expr& condition, Body yes, Body no, const Origin& origin, const std::string& where);
   /// The forms of values that are those of one branch or of the other: T2020 where they do not agree.
   std::vector<FormRef> joined(const Body& yes, const Body& no, const std::string& where);
+  /// The sizes that each of the values has in both branches, or in the one that is possible: null for one
+  /// that differs.
+  std::vector<Array<PrimExpr>> agreed_sizes(const Body& yes, const Body& no) const;
   /// The type as it is known outside of the sequence that is being emitted: sizes that only it knows go.
   graph::Type visible(const graph::Type& type) const;
+  /// Whether a size is known there.
+  bool visible(const PrimExpr& size) const;
+  /// Those sizes of a tensor, null for the others; none where its shape is not known.
+  Array<PrimExpr> visible_sizes(const graph::Type& type) const;
   /// An expression for a value; makes a constant or a symbolic tensor from a small one, once.
   Expr expr_of(Value& v, const Origin& origin);
   /// A tensor in the file, whatever its elements are.

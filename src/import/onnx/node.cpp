@@ -318,12 +318,14 @@ Expr NodeContext::cast(const Expr& x, DataType t) {
   return op("cast", {x}, op::make_attrs<op::CastAttrs>(t));
 }
 
-Expr NodeContext::with_sizes(const Expr& e, PrimExpr first) {
+Expr NodeContext::with_sizes(const Expr& e, const Array<PrimExpr>& known) {
   const auto* t = graph::as_tensor(e);
   if (!t || t->ndim < 0 || graph::known_shape(e)) return e;
   Array<PrimExpr> shape;
   for (int64_t i = 0; i < t->ndim; ++i)
-    shape.push_back(i == 0 && first ? first : PrimExpr(tir::var(fmt::format("n{}", i), i64)));
+    shape.push_back(size_t(i) < known.size() && known[size_t(i)]
+                        ? known[size_t(i)]
+                        : PrimExpr(tir::var(fmt::format("n{}", i), i64)));
   return importer.builder.emit_match_cast(e, graph::tensor_type(shape, t->dtype), "sized");
 }
 

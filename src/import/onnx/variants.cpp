@@ -128,6 +128,7 @@ Values Importer::convert_forked(proto::GraphProto& g, const std::vector<int>& or
     Body yes = convert_body("variant", [&] { return variant(i); });
     Body no = convert_body("variant", [&] { return from(i + 1); });
     const std::vector<FormRef> forms = joined(yes, no, n.where());
+    const std::vector<Array<PrimExpr>> sizes = agreed_sizes(yes, no);
     const size_t count = size_t(g.output_size());
     const Expr both = branches(fork.conditions[i], std::move(yes), std::move(no), n.origin, n.where());
     Values out(count);
@@ -136,10 +137,10 @@ Values Importer::convert_forked(proto::GraphProto& g, const std::vector<int>& or
       return out;
     }
     const Expr result = builder.emit(both, "forked");
-    for (size_t k = 0; k < count; ++k)
-      out[k] = {
-          n.with_sizes(count == 1 ? result : Expr(builder.emit(op::get_item(result, int64_t(k)), "output"))),
-          forms[k]};
+    for (size_t k = 0; k < count; ++k) {
+      const Expr value = count == 1 ? result : Expr(builder.emit(op::get_item(result, int64_t(k)), "output"));
+      out[k] = {n.with_sizes(value, sizes[k]), forms[k]};
+    }
     return out;
   };
   return from(0);

@@ -176,6 +176,47 @@ TEST(If, BranchesOfAnotherRankGoOnByThemselves) {
   expect(both_ways(m, {tensor({2, 2}, {3, 4, 5, 6})})[0], {}, {18});
 }
 
+/// The size of axis `axis` of the only result, 0 where it is no number.
+int64_t result_size(const IRModule& m, size_t axis) {
+  const auto shape = graph::known_shape(m.find("main").as<graph::Function>()->ret_type);
+  return shape && axis < shape->size() ? tir::as_int((*shape)[axis]).value_or(0) : 0;
+}
+
+TEST(If, SizesOfBothBranchesStayKnown) {
+  GraphParts twice;
+  twice.nodes = {node("Concat", {"x", "x"}, {"t"}, {attr_i("axis", 0)})};
+  twice.outputs = {value("t", FLOAT, {"k2", 3})};
+  const IRModule m = load(model({{node("If", {"c"}, {"y"},
+                                       {attr_g("then_branch", onnx_graph(twice)),
+                                        attr_g("else_branch", one("Relu", "x", "e", {"k", 3}))}),
+                                  node("Neg", {"y"}, {"z"})},
+                                 {},
+                                 {value("x", FLOAT, {"k", 3}), value("c", BOOL, {})},
+                                 {value("z", FLOAT, {"m", "w"})}}));
+  EXPECT_EQ(result_size(m, 0), 0);
+  EXPECT_EQ(result_size(m, 1), 3);
+  const NDArray x = tensor({1, 3}, {-1, 2, 3});
+  expect(both_ways(m, {x, NDArray::scalar(1, boolean)})[0], {2, 3}, {1, -2, -3, 1, -2, -3});
+  expect(both_ways(m, {x, NDArray::scalar(0, boolean)})[0], {1, 3}, {0, -2, -3});
+}
+
+TEST(Loop, SizesThatNoIterationChangesStayKnown) {
+  // acc = concat(acc, x)
+  GraphParts g;
+  g.nodes = {node("Concat", {"acc", "x"}, {"grown"}, {attr_i("axis", 0)})};
+  g.inputs = {value("i", INT64, {}), value("more", BOOL, {}), value("acc", FLOAT, {"k", "w"})};
+  g.outputs = {value("more", BOOL, {}), value("grown", FLOAT, {"k1", "w"})};
+  const IRModule m = load(model(
+      {{node("Loop", {"n", "", "x"}, {"y"}, {attr_g("body", onnx_graph(g))}), node("Neg", {"y"}, {"z"})},
+       {},
+       {value("n", INT64, {}), value("x", FLOAT, {1, 2})},
+       {value("z", FLOAT, {"m", "w"})}}));
+  EXPECT_EQ(result_size(m, 0), 0);
+  EXPECT_EQ(result_size(m, 1), 2);
+  expect(both_ways(m, {number(2), tensor({1, 2}, {9, 8})})[0], {3, 2}, {-9, -8, -9, -8, -9, -8});
+  expect(both_ways(m, {number(0), tensor({1, 2}, {9, 8})})[0], {1, 2}, {-9, -8});
+}
+
 TEST(If, ABranchThatTheShapesForbidIsRefusedWhenTaken) {
   const IRModule m = load(model({{node("If", {"c"}, {"y"},
                                        {attr_g("then_branch", one("Relu", "x", "t", {2, 3})),
