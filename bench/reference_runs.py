@@ -57,7 +57,13 @@ def main(paths):
             return random([size_of(d, sizes) for d in dims], str(t.dtype))
         if kind == "ir.TupleType":
             return tuple(argument(x, sizes) for x in t.items)
+        if kind == "ir.PrimType" and str(t.dtype).startswith("int"):
+            return size_of(t.value, sizes) if t.value is not None else 3
         raise NotCalled(f"a parameter of type {kind.split('.')[-1]}")
+
+    def parts(args):
+        """A tuple is given in parts."""
+        return [x for a in args for x in (parts(a) if isinstance(a, tuple) else [a])]
 
     def plain(value):
         """Tensors as NumPy arrays, tuples as lists, the rest as it is."""
@@ -77,7 +83,7 @@ def main(paths):
             return ""
         if a.shape != b.shape or a.dtype != b.dtype:
             return f"{a.dtype}{list(a.shape)} and {b.dtype}{list(b.shape)}"
-        if a.dtype.kind not in "f":
+        if a.dtype.kind != "f":
             return "" if (a == b).all() else "other values"
         tolerance = HALF if a.dtype.itemsize == 2 else 0
         same = np.isclose(a.astype("d"), b.astype("d"), rtol=RTOL + tolerance, atol=ATOL + tolerance, equal_nan=True)
@@ -96,10 +102,12 @@ def main(paths):
         f = module[name]
         sizes = {}
         args = [argument(p.type, sizes) for p in f.params]
-        tensors = lambda x: tuple(map(tensors, x)) if isinstance(x, tuple) else tenon.NDArray(x)
+        def tensors(x):
+            return tuple(map(tensors, x)) if isinstance(x, tuple) else tenon.NDArray(x) if isinstance(x, np.ndarray) else x
+
         want, refused = outcome(lambda: tenon.get_global_func("ir.interpret")(module, [tensors(x) for x in args], name))
         entry = module if name == "main" else module.replace(functions={**dict(module.functions.items()), "main": f})
-        got, wrong = outcome(lambda: tenon.compile(entry, threads=1)(*args))
+        got, wrong = outcome(lambda: tenon.compile(entry, threads=1)(*parts(args)))
         if refused and wrong:
             return f"both refuse: {first_line(refused)}"
         if refused or wrong:
@@ -114,7 +122,7 @@ def main(paths):
         with open(path) as f:
             text = f.read()
         try:
-            module = transform_infer(tenon, tenon.parse(text))
+            module = tenon.transform.infer_types(tenon.parse(text))
             names = [n for n, g in module.functions.items() if g._type_key == "graph.Function"]
         except tenon.Error as e:
             print(json.dumps([path, "", "not read: " + first_line(e)]), flush=True)
@@ -132,10 +140,6 @@ def main(paths):
                 said = f"{type(e).__name__}: {first_line(e)}"
             signal.alarm(0)
             print(json.dumps([path, name, said]), flush=True)
-
-
-def transform_infer(tenon, module):
-    return tenon.transform.infer_types(module)
 
 
 if __name__ == "__main__":

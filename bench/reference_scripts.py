@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """How many of the reference compiler's own script programs does `tenon opt` read?
 
-usage: bench/reference_scripts.py CHECKOUT TAG --tenon TENON [--show REASON] [--keep FOLDER] [--run]
+usage: bench/reference_scripts.py CHECKOUT TAG --tenon TENON [--show REASON] [--keep FOLDER] [--run N]
 
 CHECKOUT is a git repository of the reference compiler, TAG a commit of it. Every function or class below tests/python
 whose decorator is one of the script's (`T.prim_func`, `R.function`, `I.ir_module` and their longer names) is a program,
@@ -13,7 +13,7 @@ when it is refused, one whose decorator switches the reference's own check off (
 Programs of a dialect that Tenon refuses by name are counted apart; how many go outside of a buffer or of a block's
 domain, which Tenon refuses and the reference does not look at, is said beside.
 
---run: the graph functions of the programs that are read, by the interpreter and compiled, on random inputs
+--run N: the graph functions of every N-th program that is read, by the interpreter and compiled, on random inputs
 (bench/reference_runs.py; the package must be importable: PYTHONPATH=build/release/python). Programs are taken from the checkout each time; none
 is kept here."""
 import argparse
@@ -213,7 +213,7 @@ def main():
     parser.add_argument("--tenon", required=True)
     parser.add_argument("--show", help="list the programs whose reason contains this")
     parser.add_argument("--keep", type=pathlib.Path, help="a folder for the programs' texts")
-    parser.add_argument("--run", action="store_true", help="call the graph functions, interpreted and compiled")
+    parser.add_argument("--run", type=int, default=0, metavar="N", help="call graph functions of every N-th program, interpreted and compiled")
     parser.add_argument("--jobs", type=int, default=os.cpu_count())
     arguments = parser.parse_args()
     tenon = os.path.realpath(arguments.tenon)
@@ -224,7 +224,7 @@ def main():
         folder.mkdir(parents=True, exist_ok=True)
         results = list(pool.map(lambda p: judge(tenon, folder, p[0], p[1][1], p[1][2]), enumerate(programs)))
         if arguments.run:
-            said = run_functions(folder, [n for n, (p, why) in enumerate(zip(programs, results)) if not why and not p[2]])
+            said = run_functions(folder, [n for n, (p, why) in enumerate(zip(programs, results)) if not why and not p[2]][::arguments.run])
     reasons = collections.Counter(reason_class(why) for why in results if why)
     good = sum(not why for why in results)
     apart = sum(of_dialect(why) for why in results)

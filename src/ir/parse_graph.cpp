@@ -334,7 +334,7 @@ void Converter::graph_loop(const AstStmt* s, Sequence& seq) {
   bind(s->name, bind_value(s->name, declared, value, seq, origin(s)));
 }
 
-/// `with R.dataflow():`. What it outputs is seen behind it, and the sizes that it finds.
+/// `with R.dataflow():`.
 void Converter::graph_region(const AstStmt* s, Sequence& seq) {
   if (s->contexts.size() != 1 ||
       !(is_call(s->contexts[0], "R.dataflow") || is_call(s->contexts[0], "R.block")))
@@ -345,8 +345,6 @@ void Converter::graph_region(const AstStmt* s, Sequence& seq) {
   Sequence inner;
   inner.in_region = true;
   Array<graph::VarRef> outputs;
-  std::vector<std::pair<std::string, ObjectRef>> seen_behind;  // the outputs, and sizes that the region found
-  std::optional<Scope> names(std::in_place, *this);
   for (const AstStmt* x : s->body) {
     const bool is_output =
         x->kind == StmtKind::expr && (is_call(x->value, "R.output") || is_call(x->value, "R.outputs"));
@@ -361,16 +359,6 @@ void Converter::graph_region(const AstStmt* s, Sequence& seq) {
         }))
       poison(x->target);
   }
-  for (const std::string& name : levels_.back()) {
-    const ObjectRef what = *lookup(name);
-    const auto* v = what.as<graph::Var>();
-    const bool hidden =
-        v && !outputs.empty() &&
-        std::none_of(outputs.begin(), outputs.end(), [&](const auto& o) { return o.get() == v; });
-    if (!hidden) seen_behind.emplace_back(name, what);
-  }
-  names.reset();
-  for (auto& [name, what] : seen_behind) bind(name, std::move(what));
   seq.blocks.push_back(make<BindingBlockNode>(inner.plain, dataflow, outputs));
 }
 

@@ -110,7 +110,8 @@ const bool view_registered = [] {
       .argument("x", "Tensor", "the operand")
       .argument("shape", "Shape", "of the result; left out: the operand's", true)
       .argument("offset", "Prim", "the first byte; left out: 0", true)
-      .attrs<ViewAttrs>();
+      .attrs<ViewAttrs>()
+      .precision(Precision::wide);  // it sees the bytes of its operand
   return true;
 }();
 
