@@ -108,7 +108,10 @@ Type infer_deform(InferContext& ctx) {
   if (!ctx.require_equal(offset[1], simplify(taps * 2)) || !ctx.require_equal(offset[2], at.out[0]) ||
       !ctx.require_equal(offset[3], at.out[1]))
     return ctx.error(fmt::format("offsets {} do not fit a result of {}", show(offset), show(at.out)));
-  if (ctx.call.args.size() > 3 && !ctx.require_equal(shapes[3][1], simplify(taps)))
+  if (!ctx.require_equal(offset[0], s[0]))
+    return ctx.error(fmt::format("offsets {} for x {}", show(offset), show(s)));
+  if (ctx.call.args.size() > 3 &&
+      !ctx.require_equal(shapes[3], Shape{offset[0], simplify(taps), offset[2], offset[3]}))
     return ctx.error(fmt::format("a mask {} does not fit offsets {}", show(shapes[3]), show(offset)));
   const Shape out{s[0], w[0], at.out[0], at.out[1]};
   for (size_t axis : {2, 3})

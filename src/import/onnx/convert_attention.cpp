@@ -27,11 +27,13 @@ Values linear_attention(NodeContext& n) {
     n.malformed("the query heads of LinearAttention are no multiple of the key heads");
   const DataType t = n.dtype(0);
   // (batch, steps, heads · size) as (batch, heads, steps, size)
+  const auto queries = n.known_shape(0);
   auto heads = [&](size_t i, int64_t count) {
-    const auto s = n.known_shape(i);
+    auto s = n.known_shape(i);
     if (s.size() != 3) n.malformed("LinearAttention takes tensors of rank 3");
+    s.set(0, queries[0]), s.set(1, queries[1]);
     const PrimExpr size = simplify(tir::floordiv(s[2], PrimExpr(count)));
-    return n.transpose(n.reshape(n.in(i), {s[0], s[1], PrimExpr(count), size}), {0, 2, 1, 3});
+    return n.transpose(n.reshape(n.checked(n.in(i), s), {s[0], s[1], PrimExpr(count), size}), {0, 2, 1, 3});
   };
   const Expr q = heads(0, qh), k = heads(1, kh), v = heads(2, kh);
   const auto sk = *graph::known_shape(k), sv = *graph::known_shape(v);

@@ -118,8 +118,9 @@ Values self_attention(N& n, const Expr& product, size_t mask, size_t past, size_
     const Shape p = n.known_shape(past);
     if (p.size() != 5)
       n.malformed(fmt::format("past keys and values of {} have rank {}", n.op_type(), p.size()));
+    const Expr both = n.checked(n.in(past), {PrimExpr(2), p[1], p[2], p[3], p[4]});
     const auto half = [&](int64_t at) {
-      return n.reshape(n.slice(n.in(past), 0, at, at + 1), {p[1], p[2], p[3], p[4]});
+      return n.reshape(n.slice(both, 0, at, at + 1), {p[1], p[2], p[3], p[4]});
     };
     before = p[3];
     in.k = n.concat({half(0), in.k}, 2), in.v = n.concat({half(1), in.v}, 2);

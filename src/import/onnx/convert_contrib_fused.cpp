@@ -66,7 +66,7 @@ Values fused_conv(N& n) {
   const bool last = n.op_type() != "FusedConv";
   Expr y = convert_as(n, "Conv", {last ? channels_first(n, n.in(0)) : n.in(0), n.in(1), n.opt(2)})[0].expr;
   if (last) y = channels_last(n, y);
-  if (n.has(3)) y = n.onto("add", y, n.in(3));
+  if (n.has(3)) y = n.op("add", {y, n.checked(n.in(3), n.shape_of(y))});
   return {activated(n, y)};
 }
 Values nhwc_max_pool(N& n) {

@@ -35,7 +35,11 @@ Values skip_norm(N& n) {
   const bool rms = n.op_type() == "SkipSimplifiedLayerNormalization";
   const size_t bias = rms ? 3 : 4;
   const double epsilon = n.attr_float("epsilon", 1e-12);
-  Expr sum = n.onto("add", n.in(0), n.in(1));
+  // Only batches are stretched.
+  const Shape s = n.known_shape(0, 2);
+  Shape wanted = n.known_shape(1, 2, s.size());
+  for (size_t i : {1, 2}) wanted.set(wanted.size() - i, s[s.size() - i]);
+  Expr sum = n.onto("add", n.in(0), n.checked(n.in(1), wanted));
   if (n.has(bias)) sum = n.op("add", {sum, n.along_last(bias, 0)});
   Values out(4);
   const Expr shift = rms || !n.has(3) ? Expr() : n.along_last(3, 0);
@@ -101,24 +105,26 @@ const R g1("com.microsoft::GroupNorm", {1}, group_norm), g2("com.microsoft::Skip
 Values embed_norm(N& n) {
   const Shape s = n.known_shape(0);
   if (s.size() != 2) n.malformed("EmbedLayerNormalization takes ids (batch, steps)");
-  const auto looked_up = [&](size_t table, size_t ids) {
-    const Expr at = n.checked_indices(n.in(ids), {n.known_shape(table, 2, 2)[0]}, false);
+  const auto looked_up = [&](size_t table, const Expr& ids) {
+    const Expr at = n.checked_indices(ids, {n.known_shape(table, 2, 2)[0]}, false);
     return n.op("take", {n.in(table), at}, make_attrs<AxisAttrs>(int64_t(0)));
   };
-  Expr sum = looked_up(2, 0);
+  Expr sum = looked_up(2, n.in(0));
   if (n.has(8)) {
-    sum = n.onto("add", sum, looked_up(3, 8));
+    const Shape rows = n.known_shape(8, 2, 2);  // one row, or as many as there are ids
+    sum = n.onto("add", sum, looked_up(3, n.checked(n.in(8), {rows[0], s[1]})));
   } else {
     const Expr at = n.checked_indices(iota(n, s[1]), {n.known_shape(3, 2, 2)[0]}, false);
     sum = n.op("add", {sum, n.op("take", {n.in(3), at}, make_attrs<AxisAttrs>(int64_t(0)))});
   }
-  if (n.has(1) && n.has(4)) sum = n.onto("add", sum, looked_up(4, 1));
+  if (n.has(1) && n.has(4)) sum = n.op("add", {sum, looked_up(4, n.checked(n.in(1), s))});
   Values out(3);
   out[0] = normalised(n, sum, n.in(5), n.in(6), n.attr_float("epsilon", 1e-12), false);
   if (n.wants_output(1))
-    out[1] = n.has(7) ? n.op("sum", {n.cast(n.op("equal", {n.in(7), n.scalar(1, n.dtype(7))}), i32)},
-                             make_attrs<ReduceAttrs>(Array<int64_t>{1}, false))
-                      : n.full({s[0]}, 0, i32);
+    out[1] = n.has(7)
+                 ? n.op("sum", {n.cast(n.op("equal", {n.checked(n.in(7), s), n.scalar(1, n.dtype(7))}), i32)},
+                        make_attrs<ReduceAttrs>(Array<int64_t>{1}, false))
+                 : n.full({s[0]}, 0, i32);
   out[2] = sum;
   return out;
 }

@@ -97,11 +97,14 @@ const R o1("com.microsoft::Inverse", {1}, inverse), o2("com.microsoft::CDist", {
 /// become -infinity.
 Values ngram_repeat_block(N& n) {
   const int64_t size = n.need_int("ngram_size");
-  const Shape s = n.known_shape(0), words = n.known_shape(1);
+  const Shape s = n.known_shape(0);
+  Shape words = n.known_shape(1);
   if (size < 1 || s.size() != 2 || words.size() != 2)
     n.malformed("NGramRepeatBlock takes ids (batch, steps), scores (batch, words) and a size above 0");
+  words.set(0, s[0]);
+  const Expr scores = n.checked(n.in(1), words);
   const auto steps = tir::as_int(s[1]);
-  if (steps && *steps < size) return {n.in(1)};
+  if (steps && *steps < size) return {scores};
   const PrimExpr starts = simplify(s[1] - (size - 1));
   Expr repeats = n.full({s[0], starts}, 1, boolean);
   for (int64_t i = 0; i + 1 < size; ++i) {
@@ -113,7 +116,7 @@ Values ngram_repeat_block(N& n) {
   const Expr marked = n.op("scatter_elements", {n.full(words, 0, f32), next, n.cast(repeats, f32)},
                            make_attrs<ScatterAttrs>(int64_t(1), std::string("max")));
   return {
-      n.op("where", {n.op("greater", {marked, n.scalar(0, f32)}), n.scalar(-INFINITY, n.dtype(1)), n.in(1)})};
+      n.op("where", {n.op("greater", {marked, n.scalar(0, f32)}), n.scalar(-INFINITY, n.dtype(1)), scores})};
 }
 /// Words (count, characters) of character ids: embedded, convolved, and the largest of tanh along each word.
 /// A character id of 0 pads.

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Converters of the domain ai.onnx.ml: encoders of labels and categories, and what prepares features.
 #include "import/onnx/text.h"
+#include "import/onnx/values.h"
 
 namespace tenon::onnx {
 namespace {
@@ -167,12 +168,23 @@ Values imputer(N& n) {
   const Expr gone = missing != missing ? n.op("not_equal", {x, x}) : n.op("equal", {x, n.scalar(missing, t)});
   return {n.op("where", {gone, graph::constant(put), x})};
 }
+/// The first `width` columns of a matrix; where it has fewer, zeros follow.
+Expr columns_of(N& n, const Expr& x, int64_t width) {
+  const PrimExpr have = n.shape_of(x)[1];
+  if (tir::is_const_int(have, width)) return x;
+  return pick_or(n, x, iota(n, PrimExpr(width)), index_of(n, {have})[0], 1, n.scalar(0, f32));
+}
 Values feature_vectorizer(N& n) {
   Array<Expr> parts;
+  const std::vector<int64_t> widths = n.attr_ints("inputdimensions");
+  if (!widths.empty() && widths.size() != n.inputs())
+    n.malformed(fmt::format("'inputdimensions' of FeatureVectorizer has {} entries for {} inputs",
+                            widths.size(), n.inputs()));
   for (size_t i = 0; i < n.inputs(); ++i) {
     Expr x = n.cast(n.in(i), f32);
     if (n.rank(i) == 1) x = n.op("expand_dims", {x}, make_attrs<AxesAttrs>(Array<int64_t>{1}));
-    parts.push_back(x);
+    if (n.shape_of(x).size() != 2) n.malformed("FeatureVectorizer takes vectors and matrices");
+    parts.push_back(widths.empty() ? x : columns_of(n, x, widths[i]));
   }
   if (parts.empty()) n.malformed("FeatureVectorizer needs an input");
   return {parts.size() == 1 ? parts[0]

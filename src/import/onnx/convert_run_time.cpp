@@ -207,9 +207,10 @@ Values one_hot_at_run_time(N& n) {
   at = where(less(at, 0), at + depth[0], at);
   const Expr places = n.op("expand_dims", {at}, make_attrs<AxesAttrs>(Array<int64_t>{axis}));
   const Expr here = equal(Index(n, places), iota(n, size).shaped(beside(size, axis, rank)));
+  const Expr values = n.checked(n.in(2), {PrimExpr(2)});
   auto value = [&](int64_t i) {
     return n.reshape(
-        n.op("strided_slice", {n.in(2)},
+        n.op("strided_slice", {values},
              make_attrs<StridedSliceAttrs>(Array<int64_t>{0}, Shape{i}, Shape{i + 1}, Array<int64_t>{1})),
         {});
   };

@@ -116,6 +116,9 @@ Values tensor_scatter(N& n) {
     batch.push_back(i == 0 ? cache[0] : PrimExpr(1));
   }
   const PrimExpr length = cache[size_t(axis)], rows = update[size_t(axis)];
+  Shape wanted = cache;
+  wanted.set(size_t(axis), rows);
+  const Expr fresh = n.checked(n.in(1), wanted);
   auto prim = [](const PrimExpr& e) { return Expr(make<graph::PrimValue>(e)); };
   Expr at = n.reshape(n.op("arange", {prim(0), prim(length), prim(1)}, make_attrs<DTypeAttrs>(i64)), line);
   if (n.has(2)) {
@@ -132,7 +135,7 @@ Values tensor_scatter(N& n) {
       n.op("logical_and", {n.op("greater_equal", {at, n.scalar(0, i64)}), n.op("less", {at, number(rows)})});
   Expr row = n.op("minimum", {n.op("maximum", {at, n.scalar(0, i64)}), number(simplify(rows - 1))});
   row = n.op("broadcast_to", {row, graph::shape_expr(cache)});
-  const Expr taken = n.op("gather_elements", {n.in(1), row}, make_attrs<AxisAttrs>(axis));
+  const Expr taken = n.op("gather_elements", {fresh, row}, make_attrs<AxisAttrs>(axis));
   return {n.op("where", {inside, taken, n.in(0)})};
 }
 const R t1("ReverseSequence", {10}, reverse_sequence), t2("BitCast", {26}, bitcast),

@@ -458,7 +458,7 @@ Values one_hot(N& n) {
   if (depth.size() != 1 || !(depth[0] >= 1) || depth[0] > double(int64_t(1) << 40))
     n.malformed("'depth' of OneHot must be one positive number");
   Expr indices = n.dtype(0).is_integer() ? n.in(0) : n.cast(n.in(0), i64);
-  Expr values = n.in(2);
+  const Expr values = n.checked(n.in(2), {PrimExpr(2)});
   auto value = [&](int64_t i) {
     Expr one =
         n.op("strided_slice", {values},

@@ -201,6 +201,10 @@ Updates updates(N& n, size_t per) {
     n.malformed(fmt::format("{} has {} inputs", n.op_type(), n.inputs()));
   return {n.in(0), n.in(1), (n.inputs() - 2) / per};
 }
+/// The gradient (1) or a state (2, 3) of a variable, which has its shape.
+Expr of_variable(N& n, const Updates& u, size_t variable, size_t which) {
+  return n.checked(n.in(2 + which * u.variables + variable), n.known_shape(2 + variable));
+}
 Values adagrad(N& n) {
   const Updates u = updates(n, 3);
   const DataType t = n.dtype(0);
@@ -210,8 +214,8 @@ Values adagrad(N& n) {
   const Expr rate = n.op("divide", {u.rate, n.op("add", {n.scalar(1, t), times(n, steps, decay)})});
   Values out(2 * u.variables);
   for (size_t i = 0; i < u.variables; ++i) {
-    const Expr x = n.in(2 + i), h = n.in(2 + 2 * u.variables + i);
-    const Expr g = n.op("add", {times(n, x, norm), n.in(2 + u.variables + i)});
+    const Expr x = n.in(2 + i), h = of_variable(n, u, i, 2), given = of_variable(n, u, i, 1);
+    const Expr g = n.op("add", {times(n, x, norm), given});
     const Expr sum = n.op("add", {h, n.op("square", {g})});
     const Expr root = n.op("add", {n.op("sqrt", {sum}), n.scalar(epsilon, t)});
     out[i] = n.op("subtract", {x, n.op("divide", {n.op("multiply", {rate, g}), root})});
@@ -232,8 +236,8 @@ Values adam(N& n) {
   const Expr rate = n.op("where", {started, bent, u.rate});
   Values out(3 * u.variables);
   for (size_t i = 0; i < u.variables; ++i) {
-    const Expr x = n.in(2 + i), v = n.in(2 + 2 * u.variables + i), h = n.in(2 + 3 * u.variables + i);
-    const Expr g = n.op("add", {times(n, x, norm), n.in(2 + u.variables + i)});
+    const Expr x = n.in(2 + i), v = of_variable(n, u, i, 2), h = of_variable(n, u, i, 3);
+    const Expr g = n.op("add", {times(n, x, norm), of_variable(n, u, i, 1)});
     const Expr first = n.op("add", {times(n, v, alpha), times(n, g, 1 - alpha)});
     const Expr second = n.op("add", {times(n, h, beta), times(n, n.op("square", {g}), 1 - beta)});
     const Expr root = n.op("add", {n.op("sqrt", {second}), n.scalar(epsilon, t)});
@@ -254,8 +258,8 @@ Values momentum(N& n) {
       "where", {n.op("greater", {n.cast(u.count, t), n.scalar(0, t)}), n.scalar(beta, t), n.scalar(1, t)});
   Values out(2 * u.variables);
   for (size_t i = 0; i < u.variables; ++i) {
-    const Expr x = n.in(2 + i), v = n.in(2 + 2 * u.variables + i);
-    const Expr g = n.op("add", {times(n, x, norm), n.in(2 + u.variables + i)});
+    const Expr x = n.in(2 + i), v = of_variable(n, u, i, 2);
+    const Expr g = n.op("add", {times(n, x, norm), of_variable(n, u, i, 1)});
     const Expr fresh = n.op("add", {times(n, v, alpha), n.op("multiply", {share, g})});
     const Expr step = nesterov ? n.op("add", {g, times(n, fresh, alpha)}) : fresh;
     out[i] = n.op("subtract", {x, n.op("multiply", {u.rate, step})});

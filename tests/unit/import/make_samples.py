@@ -1245,6 +1245,34 @@ one("Transpose", floats(3), constants=(0,), perm=[1], name="Transpose of a known
 one("Split", floats(3), constants=(0,), axis=1, num_outputs=1, name="Split of a known vector along a second axis", refused="T2020", expected=[f32(0)])
 one("ReduceMax", i64(3, 4), i64(1), constants=(0, 1), name="ReduceMax of a known vector along a second axis", refused="T2020", expected=[f32(0)])
 one("ReduceMin", np.array(True), name="ReduceMin of one truth value", expected=[np.array(True)])
+# Operands that have to fit, and are not stretched.
+def misfit(name, node, sizes, fits, *others, **keywords):
+    runs(name, node, sizes, fits, *(refused("T0501", *o) for o in others), **keywords)
+
+
+misfit("OneHot of three values", Node("OneHot", ["a", "d", "b"], ["y"]), [(2,), ("N",)], (i64(0, 2), floats(2)), (i64(0, 2), floats(3)), constants={"d": np.array(3)})
+misfit("TensorScatter of rows that do not fit", Node("TensorScatter", ["a", "b"], ["y"], axis=1), [(2, 4, 3), ("N", 2, "M")], (floats(2, 4, 3), floats(2, 2, 3)),
+       (floats(2, 4, 3), floats(3, 2, 3)), (floats(2, 4, 3), floats(2, 2, 4)))
+deformed = Node("DeformConv", ["a", "w", "b", "", "c"], ["y"])
+misfit("DeformConv of batches that do not fit", deformed, [("N", 1, 3, 3), ("M", 8, 2, 2), ("K", 4, 2, 2)], (floats(2, 1, 3, 3), floats(2, 8, 2, 2), floats(2, 4, 2, 2)),
+       (floats(1, 1, 3, 3), floats(2, 8, 2, 2), floats(2, 4, 2, 2)), (floats(2, 1, 3, 3), floats(2, 8, 2, 2), floats(1, 4, 2, 2)), constants={"w": floats(1, 1, 2, 2)})
+linear = Node("LinearAttention", ["a", "b", "c"], ["y", "y1"], q_num_heads=2, kv_num_heads=2, update_rule="linear")
+misfit("LinearAttention of values that do not fit", linear, [(1, "L", 6), (1, "L", 6), (1, "M", 6)], (floats(1, 4, 6), floats(1, 4, 6), floats(1, 4, 6)),
+       (floats(1, 4, 6), floats(1, 4, 6), floats(1, 1, 6)), results=2, opset=27)
+fused = Node("FusedConv", ["a", "w", "", "b"], ["y"], CONTRIB, activation="Relu")
+misfit("FusedConv of a sum that does not fit", fused, [("N", 2, 4), ("N", 2, "M")], (floats(1, 2, 4), floats(1, 2, 3)), (floats(1, 2, 4), floats(1, 2, 1)), constants={"w": floats(2, 2, 2)},
+       domains=((CONTRIB, 1),), opset=21)
+for op in ("SkipLayerNormalization", "SkipSimplifiedLayerNormalization"):
+    misfit(f"{op} of a step that does not fit", Node(op, ["a", "b", "w"], ["y"], CONTRIB), [(2, 3, 4), ("N", "L", 4)], (floats(2, 3, 4), floats(2, 3, 4)),
+           (floats(2, 3, 4), floats(2, 1, 4)), constants={"w": floats(4)}, domains=((CONTRIB, 1),), opset=21)
+embed = Node("EmbedLayerNormalization", ["a", "b", "w", "p", "t", "g", "s", "c"], ["y", "y1"], CONTRIB)
+ids = [ints(2, 3, low=0, high=2, dtype=np.int32) for _ in range(3)]
+misfit("EmbedLayerNormalization of segments that do not fit", embed, [(2, 3), ("N", 3), ("M", 3)], (*ids,), (ids[0], ids[1][:1], ids[2]), (ids[0], ids[1], ids[2][:1]), results=2,
+       constants={"w": floats(7, 4), "p": floats(5, 4), "t": floats(2, 4), "g": floats(4), "s": floats(4)}, domains=((CONTRIB, 1),), opset=21)
+repeats = Node("NGramRepeatBlock", ["a", "b"], ["y"], CONTRIB, ngram_size=2)
+misfit("NGramRepeatBlock of a batch that does not fit", repeats, [("N", 4), ("M", 3)], (ints(2, 4, low=0, high=2), floats(2, 3)), (ints(1, 4, low=0, high=2), floats(2, 3)), domains=((CONTRIB, 1),), opset=21)
+vectors = Node("FeatureVectorizer", ["a", "b"], ["y"], ML, inputdimensions=[2, 2])
+runs("FeatureVectorizer of other widths", vectors, [(2, "N"), (2, "M")], *(by_onnxruntime(vectors, floats(2, n), floats(2, m), domains=((ML, 3),)) for n, m in ((2, 2), (1, 3))), domains=((ML, 3),), opset=21)
 
 PAGE = pathlib.Path(__file__).resolve().parent / "samples.json"
 PAGE.write_text("[\n" + ",\n".join(json.dumps(c, separators=(",", ":")) for c in cases) + "\n]\n")
