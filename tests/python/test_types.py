@@ -172,7 +172,7 @@ KINDS = {"Object", "tir.PrimExpr", "tir.Stmt", "ir.Type", "graph.Expr", "graph.B
 VALUES = {"String", "Bytes", "Foreign", "Error", "ir.Origin", "script.Poison", "script.Names"}
 # What models and the interpreter hold while they run; macros of script text.
 OF_RUNS = {"Artifact", "ArtifactMap", "Closure", "Data", "MemoryPool", "ReadOnlyMemory", "RefCell", "Sequence", "StringTable", "StringTensor",
-           "interpret.Function", "script.Macro", "analysis.ProofReport"}
+           "interpret.Function", "script.Macro", "script.Storage", "script.Allocated", "analysis.ProofReport"}
 
 
 class TypesWithoutFields(unittest.TestCase):

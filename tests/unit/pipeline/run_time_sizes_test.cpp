@@ -230,7 +230,7 @@ TEST_F(RunTimeSizes, UnknownRanksAreRefusedAtTheirLocation) {
         return R.softmax(y)
 )";
   EXPECT_EQ(refusal(text, {ramp({6}), sizes({2, 3})}),
-            "T0811 <text>:6:16: operator `nn.softmax` cannot be compiled here: the rank of an argument is "
+            "T0811 <text>:8:16: operator `nn.softmax` cannot be compiled here: the rank of an argument is "
             "not known, "
             "R.Tensor(dtype=\"float32\"); a match_cast says it");
 }

@@ -4,9 +4,9 @@
 //   before   y: R.Tensor((n, m)) = R.reshape(x, R.shape([n, m]))              # x: R.Tensor((k,))
 //   after    checked = R.match_cast(R.shape([k]), R.Shape([n * m]));  y = …
 //
-// Inference refuses sizes that differ and cannot compare symbols: a kernel made from such types would read past the end of
-// its arguments. Needs: types. Keeps: values and their types; equal checks of a scope, and what the analyzer proves, are made
-// once or not at all, those that the program brings included.
+// Inference refuses sizes that differ and cannot compare symbols: a kernel made from such types would read
+// past the end of its arguments. Needs: types. Keeps: values and their types; equal checks of a scope, and
+// what the analyzer proves, are made once or not at all, those that the program brings included.
 #include <set>
 
 #include "analysis/given_up.h"
@@ -83,10 +83,10 @@ class CheckSizes : public BodyRewriter {
   /// The same whichever of the two sizes comes first.
   static uint64_t hash(const op::SizeFact& a) { return symbol_hash(a.have) + symbol_hash(a.want); }
   void check(const op::SizeFact& a) {
-    note(a);
     const PrimExpr have = a.or_one ? tir::select(tir::eq(a.have, PrimExpr(1)), a.want, a.have) : a.have;
     const Type wanted = make<ShapeType>(Array<PrimExpr>{a.want}, int64_t(1), true);
     splice(make<MatchCastNode>(var("checked", wanted), shape_expr({have}), wanted));
+    note(a);
   }
 
   std::unordered_map<uint64_t, std::vector<op::SizeFact>> by_sizes_;  ///< what is checked already
