@@ -3,7 +3,6 @@
 
 #include "ir/intrinsic_table.h"
 #include "ir/structural.h"
-#include "pass/tensor/access_everywhere.h"
 
 namespace tenon::tensor_detail {
 
@@ -69,11 +68,6 @@ Stmt Checks::place(size_t mark, const Stmt& s, FunctionRef<bool(const Stmt&)> st
   for (const Stmt& c : take(mark)) (stays(c) ? here : onwards).push_back(c);
   for (const Stmt& c : onwards) list_.push_back(c);
   if (here.empty()) return s;
-  // A condition on sizes often answers for all iterations.
-  here = here.map([](const Stmt& c) -> Stmt {
-    const PrimExpr enough = enough_for(c);
-    return enough ? Stmt(make<IfThenElse>(logical_not(enough), c, Stmt())) : c;
-  });
   here.push_back(s);
   return seq(here);
 }

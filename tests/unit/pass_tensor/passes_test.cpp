@@ -31,46 +31,6 @@ Stmt realize(Array<IterVar> iters, Array<PrimExpr> values, Stmt body, Array<Buff
 }
 bool has(const IRModule& m, const std::string& text) { return print(m).find(text) != std::string::npos; }
 
-// ---------------------------------------------------------------- checks
-/// B[i, j] = A[(i · 6 + j) // w, (i · 6 + j) % w + s], with s from the shape of a tensor without elements.
-IRModule guarded() {
-  Hand h;
-  const VarRef m = var("m"), w = var("w"), n = var("n"), s = var("s"), i = var("i"), j = var("j");
-  const Buffer a = h.add("a", {m, w}), sized = h.add("sized", {s, n64(0)}), b = h.add("b", {n, n64(6)});
-  const PrimExpr at = i * 6 + j;
-  const PrimFunc f =
-      h.func(loop(i, n, loop(j, n64(6), store(b, load(a, {floordiv(at, w), floormod(at, w) + s}), {i, j}))));
-  PassContext context;
-  return run_pass("guard_accesses", module_of(f), context);
-}
-TEST(GuardAccesses, ConditionsOnSizesAnswerAsEachIterationDoes) {
-  const IRModule g = guarded();
-  EXPECT_TRUE(has(g, "if not ("));
-  const auto passes = [&](int64_t m, int64_t w, int64_t n, int64_t s) {
-    const std::vector<NDArray> args{NDArray::zeros({m, w}, f32), NDArray::zeros({s, 0}, f32),
-                                    NDArray::zeros({n, 6}, f32)};
-    try {
-      run_on(body_of(g), args, 1, g);
-      return true;
-    } catch (const Error& e) {
-      EXPECT_EQ(e.code, "T0354");
-      return false;
-    }
-  };
-  int right = 0;
-  for (int64_t m = 0; m < 5; ++m)
-    for (int64_t w = 1; w < 9; ++w)
-      for (int64_t n = 0; n < 4; ++n) {
-        EXPECT_EQ(passes(m, w, n, 0), n * 6 <= (m * w + w - 1) / w * w && (n == 0 || (n * 6 - 1) / w < m))
-            << m << " " << w << " " << n;
-        right += passes(m, w, n, 0);
-      }
-  EXPECT_GT(right, 60);
-  EXPECT_FALSE(passes(4, 6, 4, 1));
-  // The far end wraps to a number that is in range.
-  EXPECT_FALSE(passes(4, 6, 4, INT64_MAX));
-}
-
 // ---------------------------------------------------------------- vectors
 TEST(VectorizeLoop, RemainderOfASymbolicSizeBecomesAPredicate) {
   for (int64_t size : {0, 1, 7, 8, 9, 31}) {
