@@ -58,7 +58,7 @@ class Hoist : public tensor_detail::Rewriter {
       if (!condition && c && c->op == "tir.if_then_else" && !c->dtype.is_vector() &&
           !tensor_detail::mentions(c->args[0], n->loop_var.get()) && !has_access_or_call(c->args[0]))
         condition = c->args[0];
-      return !condition && !e.is<BufferNode>();
+      return !condition && !e.is<BufferNode>() && !e.is<Let>();  // a condition may use what a Let names
     });
     if (!condition || forms < 2) return loop;
     --forms;
