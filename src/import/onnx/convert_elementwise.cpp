@@ -316,6 +316,19 @@ void expect_along(N& n, const Expr& v, const PrimExpr& size) {
                             *tir::as_int((*s)[0]), *tir::as_int(size)));
   n.require_equal(size, (*s)[0]);
 }
+/// Zero points are as many as scales, where both numbers are known.
+void expect_as_many(N& n, const Expr& scale, const Expr& zero) {
+  const auto count = [](const Expr& v) -> std::optional<int64_t> {
+    const auto s = v ? graph::known_shape(v) : std::nullopt;
+    return !s               ? std::nullopt
+           : s->empty()     ? std::optional<int64_t>(1)
+           : s->size() == 1 ? tir::as_int((*s)[0])
+                            : std::nullopt;
+  };
+  const auto scales = count(scale), points = count(zero);
+  if (scales && points && *scales != *points)
+    n.malformed(fmt::format("{} has {} scales and {} zero points", n.op_type(), *scales, *points));
+}
 /// Whether qnn.quantize and qnn.dequantize say it: steps of float32, and integers whose difference from the
 /// zero point a float32 holds; of wide ones (biases), that of 0.
 bool is_qnn(DataType integers, const Expr& scale, const Expr& zero) {
@@ -401,6 +414,7 @@ Values quantize_linear(N& n) {
   if (const auto shape = n.shape(0); shape && rank > 0)
     for (const Expr& v : {step, point})
       if (v) expect_along(n, v, (*shape)[size_t(axis)]);
+  expect_as_many(n, step, point);
   const DataType to = back ? graph::as_tensor(x)->dtype : quantized_type(n);
   if (!to.is_integer() && !to.is_float8() && !is_stored_only(to) && !n.form(0))
     n.unsupported("quantisation of this type is not supported");

@@ -522,6 +522,12 @@ Expr shifted(N& n, size_t x, size_t zero, int64_t rank, int64_t axis) {
   if (s.size() == 1 && tir::is_const_int(s[0], 1))
     z = n.reshape(z, {});
   else if (s.size() == 1 && axis >= 0 && axis < rank) {
+    const PrimExpr size = n.known_shape(x)[size_t(axis)];
+    const auto points = tir::as_int(s[0]), elements = tir::as_int(size);
+    if (points && elements && *points != *elements)
+      n.malformed(
+          fmt::format("{} has {} zero points for an axis of {} elements", n.op_type(), *points, *elements));
+    n.require_equal(s[0], size);
     Array<PrimExpr> shape;
     for (int64_t i = 0; i < rank; ++i) shape.push_back(i == axis ? s[0] : PrimExpr(1));
     z = n.reshape(z, shape);

@@ -1273,6 +1273,12 @@ repeats = Node("NGramRepeatBlock", ["a", "b"], ["y"], CONTRIB, ngram_size=2)
 misfit("NGramRepeatBlock of a batch that does not fit", repeats, [("N", 4), ("M", 3)], (ints(2, 4, low=0, high=2), floats(2, 3)), (ints(1, 4, low=0, high=2), floats(2, 3)), domains=((CONTRIB, 1),), opset=21)
 vectors = Node("FeatureVectorizer", ["a", "b"], ["y"], ML, inputdimensions=[2, 2])
 runs("FeatureVectorizer of other widths", vectors, [(2, "N"), (2, "M")], *(by_onnxruntime(vectors, floats(2, n), floats(2, m), domains=((ML, 3),)) for n, m in ((2, 2), (1, 3))), domains=((ML, 3),), opset=21)
+one("DequantizeLinear", np.array([[-2, 0, 2, -1, 5]], np.int8), f32(0.75), np.array([-4, 5, -3, 4, 2], np.int8), axis=-1, name="DequantizeLinear by one scale and five zero points", refused="T2020", expected=[f32(0)])
+one("MatMulInteger", np.array([[1, -1, -3]], np.int8), np.array([[-3], [5], [3]], np.int8), np.array(5, np.int8), np.array([4, -3], np.int8), name="MatMulInteger with more zero points than columns", refused="T2020",
+    expected=[f32(0)])
+points = Node("MatMulInteger", ["a", "b", "c", "d"], ["y"])
+runs("MatMulInteger with a zero point for each column", points, [(1, 3), (3, "N"), (), ("P",)], by_onnxruntime(points, np.array([[1, -1, -3]], np.int8), np.array([[-3, 2], [5, 1], [3, 0]], np.int8), np.array(5, np.int8), np.array([4, -3], np.int8)),
+     refused("T0501", np.array([[1, -1, -3]], np.int8), np.array([[-3], [5], [3]], np.int8), np.array(5, np.int8), np.array([4, -3], np.int8)))
 
 PAGE = pathlib.Path(__file__).resolve().parent / "samples.json"
 PAGE.write_text("[\n" + ",\n".join(json.dumps(c, separators=(",", ":")) for c in cases) + "\n]\n")
