@@ -131,6 +131,7 @@ class FoldScaleAxis : public BodyRewriter {
     if (auto [x, a] = operand(y, name); x) {
       NDArray both = combined(name, a, b, type->ndim);
       if (!both) return {};
+      drop(y);  // what stays would use values that go with a scale behind
       return with_origin(tenon::graph::call(call.op, {x, constant(both)}), value->origin);
     }
     if (name != "multiply") return {};
@@ -140,6 +141,8 @@ class FoldScaleAxis : public BodyRewriter {
     if (!x) return {};
     NDArray scale = combined("multiply", a, b, type->ndim), shift = combined("multiply", t, b, type->ndim);
     if (!scale || !shift) return {};
+    drop(y);
+    drop(sum);
     Expr product = with_origin(tenon::graph::call(call.op, {x, constant(scale)}), value->origin);
     return with_origin(tenon::graph::call(get_op("add"), {emit(product, var->name), constant(shift)}),
                        value->origin);
