@@ -11,7 +11,6 @@
 #include <cstring>
 #include <fstream>
 
-#include "base/error.h"
 #include "base/temporary_folder.h"
 
 extern char** environ;
@@ -47,7 +46,7 @@ int run_compiler(std::vector<std::string> words, const std::filesystem::path& lo
 }  // namespace
 
 std::string compile_c(const std::string& text, const Target& target, const std::string& what,
-                      const std::string& refused) {
+                      const CRefusal& refusal) {
   const TemporaryFolder folder("the C compiler");
   const auto source = folder.path / "text.c", object = folder.path / "text.o", log = folder.path / "said";
   {
@@ -74,9 +73,9 @@ std::string compile_c(const std::string& text, const Target& target, const std::
     const int status = run_compiler(words, log);
     if (status < 0) continue;
     if (status != 0)
-      fail(refused,
+      fail(refusal.code,
            fmt::format("the C compiler `{}` refuses {}: {}", compiler, what, bytes_of(log).substr(0, 500)),
-           {}, "name another one with TENON_CC", refused == "T0819" ? ErrorKind::internal : ErrorKind::usage);
+           {}, "name another one with TENON_CC", refusal.kind);
     return bytes_of(object);
   }
   fail("T0819", fmt::format("C text needs a C compiler, and there is no `{}`", compilers.front()), {},

@@ -3,14 +3,21 @@
 #pragma once
 #include <string>
 
+#include "base/error.h"
 #include "target/target.h"
 
 namespace tenon::codegen {
 
+/// What it means that the compiler refuses a text: the error's code, and whose mistake it is.
+struct CRefusal {
+  std::string code;
+  ErrorKind kind;
+};
+
 /// The text as a relocatable object for the target's instructions. `what` names it in the error: "the
-/// kernels". T0819 when there is no compiler, or none for the target's processor; `refused` when it refuses
-/// the text, with its first words.
+/// kernels". T0819 when there is no compiler; `refusal` with the compiler's first words when it refuses the
+/// text.
 std::string compile_c(const std::string& text, const Target& target, const std::string& what,
-                      const std::string& refused = "T0819");
+                      const CRefusal& refusal);
 
 }  // namespace tenon::codegen

@@ -197,10 +197,10 @@ PrimFunc anonymous(const PrimFunc& f) {
   PrimFunc copy = f;
   PrimFuncNode* n = copy.edit();
   AttrMap kept;
+  std::set<std::string> telling{"tir.noalias"};
+  for (const auto language : kImportLanguages) telling.insert(import_attribute(language));
   for (auto [key, value] : f->attrs)
-    if (key == "tir.noalias" || key == import_attribute(ImportedCode::Language::c) ||
-        key == import_attribute(ImportedCode::Language::llvm))
-      kept.set(key, value);
+    if (telling.count(key)) kept.set(key, value);
   n->attrs = kept;
   return copy;
 }

@@ -8,10 +8,6 @@
 #include "base/define_type.h"
 
 namespace tenon::tir {
-namespace {
-constexpr ImportedCode::Language kLanguages[] = {ImportedCode::Language::c, ImportedCode::Language::llvm};
-}
-
 std::string_view to_string(ImportedCode::Language language) {
   return language == ImportedCode::Language::c ? "c" : "llvm";
 }
@@ -22,7 +18,7 @@ std::string import_attribute(ImportedCode::Language language) {
 
 std::vector<ImportedCode> imported_code(const PrimFuncNode& f) {
   std::vector<ImportedCode> out;
-  for (const ImportedCode::Language language : kLanguages)
+  for (const ImportedCode::Language language : kImportLanguages)
     if (const auto value = f.attrs.find(import_attribute(language))) {
       const auto text = value->try_as<std::string>();
       if (!text)

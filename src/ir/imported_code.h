@@ -20,6 +20,8 @@ struct ImportedCode {
   bool operator==(const ImportedCode&) const = default;
 };
 
+inline constexpr ImportedCode::Language kImportLanguages[] = {ImportedCode::Language::c,
+                                                              ImportedCode::Language::llvm};
 /// "c", "llvm".
 std::string_view to_string(ImportedCode::Language language);
 /// The attribute that holds text of the language: "import_c", "import_llvm".

@@ -77,7 +77,7 @@ std::vector<std::string> imported_objects(const IRModule& lowered, const Target&
   for (const ImportedCode& code : tir::imported_code(lowered)) {
     if (code.language == ImportedCode::Language::c) check_compiler(target);
     objects.push_back(code.language == ImportedCode::Language::c
-                          ? compile_c(code.text, target, "imported C text", "T0822")
+                          ? compile_c(code.text, target, "imported C text", {"T0822", ErrorKind::usage})
                           : llvm_text_object(code.text, target, opt_level));
     add_defined(objects.back(), defined);
   }

@@ -117,10 +117,11 @@ PrimExpr arithmetic(const std::string& op, DataType t, const PrimExpr& a, const 
       r = tir::floormod(i, divisor);
     else if (not_negative(i))
       r = tir::floordiv(i, divisor);
-    else  // rounds towards 0
+    else {  // rounds towards 0, which between -c and 0 is all there is below
       r = tir::floordiv(tir::max(i, PrimExpr(0)), divisor);
-    if (op == "Div" && !not_negative(i) && !(c && not_negative(i + (*c - 1))))
-      r = r - tir::floordiv(tir::max(PrimExpr(0) - i, PrimExpr(0)), divisor);
+      if (!c || !not_negative(i + (*c - 1)))
+        r = r - tir::floordiv(tir::max(PrimExpr(0) - i, PrimExpr(0)), divisor);
+    }
   } else if (op == "Div") {
     // A float division of sizes is a size only when it comes out even.
     const auto c = tir::as_int(j);

@@ -58,7 +58,7 @@ class Program {
   }
 
   std::string attribute() const {
-    for (const auto language : {tir::ImportedCode::Language::c, tir::ImportedCode::Language::llvm})
+    for (const auto language : tir::kImportLanguages)
       if (tir::to_string(language) == function_.language) return tir::import_attribute(language);
     fail("T1154", fmt::format("imported text is of the language c or llvm, not `{}`", function_.language), {},
          {}, ErrorKind::usage);
