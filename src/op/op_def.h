@@ -56,6 +56,7 @@ enum class Precision {
   by_kind,  ///< injective operators follow, others stay wide
   wide,     ///< computes on float32: exponentials, sums, normalisations
   follows,  ///< exact in any float type, or rounded once: takes 16 bits when all its operands have them
+  bytes,    ///< sees the bytes of its operand, whose element type no pass changes
   narrow    ///< sums of products, which the element type of the operands makes fast: always takes 16 bits
 };
 

@@ -111,7 +111,7 @@ const bool view_registered = [] {
       .argument("shape", "Shape", "of the result; left out: the operand's", true)
       .argument("offset", "Prim", "the first byte; left out: 0", true)
       .attrs<ViewAttrs>()
-      .precision(Precision::wide);  // it sees the bytes of its operand
+      .precision(Precision::bytes);
   return true;
 }();
 

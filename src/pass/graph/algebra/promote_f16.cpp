@@ -28,7 +28,7 @@ class PromoteF16 : public BodyRewriter {
   Expr visit(const Expr& value, const VarRef& var) override {
     const Op* op = op_of(value);
     if (!op || !op->pure || !op::definition(*op).tensor_def) return value;
-    if (op->name == "memory.view") return value;  // it sees the bytes of its operand
+    if (op::definition(*op).precision == op::Precision::bytes) return value;
     const Call& call = *value.as<Call>();
     const auto args = promoted(call.args, op::definition(*op).moves || op->name == "cast");
     const auto* type = as_tensor(var->declared ? var->declared : value->type);

@@ -55,7 +55,7 @@ class ToMixedPrecision : public BodyRewriter {
       return value;
     }
     if (stays_in_kernel(*op)) return follows(call) ? rounded(value, var) : value;
-    if (precision == op::Precision::wide) return value;
+    if (precision == op::Precision::wide || precision == op::Precision::bytes) return value;
     bool changed = always;
     Array<Expr> args = call.args;
     for (size_t i = 0; i < args.size(); ++i) {
@@ -94,7 +94,7 @@ class ToMixedPrecision : public BodyRewriter {
   /// What a kernel computes, in float32, from values that it has in registers.
   static bool stays_in_kernel(const Op& op) {
     const op::OpDef& def = op::definition(op);
-    return def.precision != op::Precision::wide && def.tensor_def &&
+    return def.precision != op::Precision::wide && def.precision != op::Precision::bytes && def.tensor_def &&
            (def.fusion == FusionKind::element_wise || def.fusion == FusionKind::broadcast);
   }
   /// Contractions of groups of channels that are no whole vectors, depthwise ones among them: they multiply
