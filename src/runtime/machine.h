@@ -7,6 +7,7 @@
 namespace tenon {
 
 struct Step;
+class RunRecorder;
 using BuiltinCode = void (*)(Machine& machine, const Step& step);
 
 /// An instruction with everything looked up that can be looked up at load time.
@@ -16,6 +17,7 @@ struct Step {
   int32_t offset = 0;
   int32_t function = -1;  ///< Call; -1: the closure in the first argument
   int32_t output = -1;    ///< alloc_tensor: which output of `main` this tensor becomes
+  bool fresh = false;     ///< alloc_tensor in a straight line: the tensor reaches a result
   uint32_t num_buffers = 0, num_args = 0;
   const Arg* args = nullptr;
   TenonKernel kernel = nullptr;
@@ -32,6 +34,7 @@ struct Program {
   int32_t main = 0;
   uint32_t max_args = 0;
   std::vector<uint8_t> uses_arena;              ///< per function: it has tensors there
+  bool straight_line = false;                   ///< `main` is one, as find_straight_line says
   std::vector<std::vector<int32_t>> symbol_of;  ///< per input and dimension: number of its symbol, or -1
   std::vector<std::string> symbols;
   std::vector<int64_t> symbol_bounds;  ///< the largest value of each; -1: any
@@ -79,12 +82,20 @@ struct Machine {
   int32_t gather_call(const Step& step);
   Any execute();
   void call_kernel(const Step& step);
+  void run_kernel(const Step& step, void** arguments, int64_t* numbers) {
+    const int32_t code = step.kernel(arguments, numbers, context.get());
+    context.workspace().rollback({});
+    if (code != 0 || context.cancelled()) [[unlikely]]
+      kernel_failed(step, code);
+  }
   void call(const Step& step);                        ///< one of the three
   [[gnu::cold]] void call_watched(const Step& step);  ///< for a profile or an instrument
   [[gnu::cold]] void kernel_failed(const Step& step, int32_t code);
   [[gnu::cold]] void call_packed(const Step& step);
   bool condition(const Step& step);
   [[gnu::cold]] void make_arena();
+  /// The tensor of a step that allocates an output: the caller's buffer if it may be, or fresh memory.
+  NDArray output_tensor(const Step& step, std::span<const int64_t> shape, DataType dtype);
   void ensure_arena() {
     if (!arena.get() && arena_bytes != 0) make_arena();
   }
@@ -124,9 +135,10 @@ struct Machine {
   RefCells cells;
   std::vector<Any> flat;  ///< results of the running call, tuples flattened
   std::vector<int64_t> symbol_values;
-  std::span<NDArray> given;     ///< caller's output buffers of the running call
-  std::vector<uint8_t> handed;  ///< which of them are already in use
-  std::vector<uint8_t> usable;  ///< which may be written before the call ends
+  std::span<NDArray> given;               ///< caller's output buffers of the running call
+  std::vector<uint8_t> handed;            ///< which of them are already in use
+  std::vector<uint8_t> usable;            ///< which may be written before the call ends
+  std::unique_ptr<RunRecorder> recorder;  ///< null: every run goes step by step
   std::function<void(const ProfileEvent&)> profile;
   InstrumentHook instrument;
   std::atomic<bool> running{false};

@@ -164,6 +164,12 @@ void MemoryPoolObj::set_limit(int64_t bytes) {
   if (limit_ && live_ + cached_ > limit_) drop_kept();
 }
 
+void MemoryPoolObj::trim() {
+  std::lock_guard lock(mutex_);
+  drop_kept();
+  region_.trim();
+}
+
 void MemoryPoolObj::reserve(int64_t bytes) {
   std::lock_guard lock(mutex_);
   if (bytes > 0 && limit_ && live_ + size_t(bytes) > limit_) limit_error(size_t(bytes), live_, limit_);

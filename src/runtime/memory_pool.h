@@ -25,6 +25,7 @@ struct MemoryPoolObj : Object {
   /// held elsewhere, too. Errors as above, after which `held` has no storage.
   bool renew(const Any& held, std::span<const int64_t> shape, DataType dtype);
   void set_limit(int64_t bytes);  ///< 0: none
+  void trim();                    ///< gives the system what no tensor uses
   void reserve(
       int64_t bytes);  ///< counts memory held elsewhere (the arena) against the limit; may be negative
   /// Counts a value of `items` parts until it goes. Error "T0507" beyond the limit.

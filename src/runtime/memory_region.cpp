@@ -65,6 +65,11 @@ void* MemoryRegion::allocate(size_t bytes) {
   return address;
 }
 
+void MemoryRegion::trim() {
+  const size_t from = (reach_ + kHuge - 1) / kHuge * kHuge;
+  if (from < usable_) madvise(base_ + from, usable_ - from, MADV_DONTNEED);
+}
+
 void MemoryRegion::release(void* address, size_t bytes) {
   const size_t at = size_t(static_cast<char*>(address) - base_);
   auto after = gaps_.begin();

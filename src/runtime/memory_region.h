@@ -17,6 +17,7 @@ class MemoryRegion {
   void* allocate(size_t bytes);
   /// What `allocate` returned, with the same size.
   void release(void* address, size_t bytes);
+  void trim();                               ///< gives the system the pages behind all blocks
   size_t usable() const { return usable_; }  ///< bytes that have been asked of the system
 
  private:

@@ -5,6 +5,7 @@
 #include <unordered_set>
 
 #include "runtime/machine.h"
+#include "runtime/recorded_run.h"
 
 namespace tenon {
 namespace {
@@ -198,6 +199,16 @@ void Machine::flatten(Any result, int nesting) {
   for (Any& item : tuple->mut()->items) flatten(unique ? std::move(item) : item, nesting + 1);
 }
 
+NDArray Machine::output_tensor(const Step& s, std::span<const int64_t> shape, DataType dtype) {
+  const size_t k = size_t(s.output);
+  if (s.output >= 0 && k < given.size() && usable[k] && !handed[k] && given[k].dtype() == dtype &&
+      std::ranges::equal(given[k].shape(), shape)) {
+    handed[k] = 1;
+    return given[k];
+  }
+  return pool.mut()->tensor(shape, dtype);
+}
+
 void Machine::run_main(std::span<const NDArray> inputs, std::span<NDArray> outputs) {
   check_inputs(inputs);
   ensure_arena();
@@ -213,9 +224,10 @@ void Machine::run_main(std::span<const NDArray> inputs, std::span<NDArray> outpu
       free = free && !(outputs[other].get() && overlap(outputs[other], outputs[k]));
     usable[k] = free;
   }
+  flat.clear();
+  if (recorder && !profile && !instrument && recorder->run(*this, inputs)) return;
   enter(program->main, {}, -1);
   for (size_t i = 0; i < inputs.size(); ++i) frame().registers[i] = Any(inputs[i]);
-  flat.clear();
   flatten(execute());
 }
 

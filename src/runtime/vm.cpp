@@ -10,6 +10,7 @@
 
 #include "runtime/library.h"
 #include "runtime/machine.h"
+#include "runtime/recorded_run.h"
 
 namespace tenon {
 namespace {
@@ -156,6 +157,7 @@ namespace {
     }
   find_outputs(e, *program);
   find_symbols(e, *program);
+  program->straight_line = find_straight_line(e, *program);
   return program;
 }
 
@@ -221,6 +223,8 @@ const VMFunction& Artifact::main() const { return get()->executable.functions[ge
   scalars.resize(program->max_args + 1);
   arena_views.resize(e.arena_tensors.size());
   symbol_values.resize(program->symbols.size());
+  // What a recording holds between runs would count against no limit.
+  if (program->straight_line && options.memory_limit == 0) recorder = std::make_unique<RunRecorder>();
 }
 Machine::~Machine() = default;
 
@@ -459,10 +463,7 @@ void Machine::call_kernel(const Step& step) {
       }
     }
   }
-  const int32_t code = step.kernel(buffers.data(), scalars.data(), context.get());
-  context.workspace().rollback({});
-  if (code != 0 || context.cancelled()) [[unlikely]]
-    kernel_failed(step, code);
+  run_kernel(step, buffers.data(), scalars.data());
 }
 
 void Machine::call_packed(const Step& step) {

@@ -172,15 +172,7 @@ void alloc_tensor(Machine& m, const Step& s) {
   need(m, s, s.num_args >= 1, "alloc_tensor needs a data type");
   const DataType dtype = dtype_of_word(m.int_arg(s, 0));
   m.dims_arg(s, 1, m.dims);
-  const size_t k = size_t(s.output);
-  if (s.output >= 0 && m.depth == 0 && k < m.given.size() && m.usable[k] && !m.handed[k]) {
-    const NDArray& out = m.given[k];
-    if (out.dtype() == dtype && std::ranges::equal(out.shape(), m.dims)) {
-      m.handed[k] = 1;
-      m.set_result(s, Any(out));
-      return;
-    }
-  }
+  if (s.output >= 0 && m.depth == 0) return m.set_result(s, Any(m.output_tensor(s, m.dims, dtype)));
   // What the register holds is dead: mostly a tensor of an earlier step.
   if (s.dst >= 0 && m.pool.mut()->renew(m.frame().registers[size_t(s.dst)], m.dims, dtype)) return;
   m.set_result(s, Any(m.pool.mut()->tensor(m.dims, dtype)));

@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+// Runs of a straight-line `main` are written down: the kernels that it calls, with the addresses and numbers
+// that they get. Where inputs have the same shapes again, all of it is the same again but the addresses of
+// inputs and results, so that the next run calls the kernels and does nothing else, as CUDA's graphs do with
+// launches. The intermediate tensors keep the places that they had, in memory of the recording's own.
+#pragma once
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "runtime/machine.h"
+
+namespace tenon {
+
+/// One run of `main`, which run_main has checked the inputs of.
+class RecordedRun {
+ public:
+  /// Runs `main` and writes down what it does; leaves the results in `machine.flat`. Null where two inputs
+  /// are one, or a result is no tensor.
+  static std::unique_ptr<RecordedRun> record(Machine& machine, std::span<const NDArray> inputs);
+  /// The same as `main` on inputs of the same shapes.
+  void replay(Machine& machine, std::span<const NDArray> inputs);
+
+ private:
+  struct Call {
+    TenonKernel kernel;
+    const Step* step;
+    size_t buffer, scalar;  ///< the first of each
+  };
+  /// A tensor that reaches a result: new in each run.
+  struct Fresh {
+    const Step* step;
+    std::vector<int64_t> shape;
+    DataType dtype;
+  };
+  /// A buffer whose address each run has anew: that of an input or, behind these, of a fresh tensor.
+  struct Patch {
+    size_t buffer, source;
+  };
+  struct Result {
+    int64_t source;  ///< -1: `value`, the same in every run
+    NDArray value;
+    std::vector<int64_t> shape;
+  };
+
+  void allocate(Machine& machine, const Step& step);
+  void write_down(Machine& machine, const Step& step);
+  int64_t source_of(const void* address) const;
+
+  std::shared_ptr<MemoryRegion> region_ = std::make_shared<MemoryRegion>();
+  std::vector<NDArray> blocks_;  ///< what the region refused
+  std::vector<Call> calls_;
+  std::vector<void*> buffers_;
+  std::vector<int64_t> scalars_;
+  std::vector<Fresh> fresh_;
+  std::vector<Patch> patches_;
+  std::vector<Result> results_;
+  std::vector<NDArray> sources_;  ///< of the run that goes on
+};
+
+/// Decides which runs of a session are recorded and replayed.
+class RunRecorder {
+ public:
+  /// Runs `main` if it is a run to record or to replay; false: nothing is done.
+  bool run(Machine& machine, std::span<const NDArray> inputs);
+
+ private:
+  void forget();
+  std::unique_ptr<RecordedRun> recorded_;
+  std::vector<std::vector<int64_t>> shapes_;  ///< of the last inputs
+  int64_t equal_ = 0;                         ///< runs with these shapes so far
+  int64_t wanted_ = 2;                        ///< so many come before a run is recorded
+  int64_t replays_ = 0;
+  bool never_ = false;
+};
+
+/// Whether `main` does the same for all inputs of equal shapes: a straight line of kernels, and of builtins
+/// that read no element of a tensor. Then Step::fresh is set where the tensor of an allocation reaches a
+/// result.
+bool find_straight_line(const Executable& executable, Program& program);
+
+}  // namespace tenon
