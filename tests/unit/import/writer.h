@@ -82,9 +82,7 @@ inline Msg tensor_head(const std::string& name, int elem, const std::vector<int6
 }
 template <class T>
 std::string bytes_of(const std::vector<T>& v) {
-  std::string s(v.size() * sizeof(T), '\0');
-  std::memcpy(s.data(), v.data(), s.size());
-  return s;
+  return {reinterpret_cast<const char*>(v.data()), v.size() * sizeof(T)};
 }
 inline Msg floats(const std::string& name, const std::vector<int64_t>& dims, const std::vector<float>& v) {
   return tensor_head(name, FLOAT, dims).s(9, bytes_of(v));
