@@ -126,7 +126,7 @@ class FunctionCodegen : VMEmitter {
     auto shape = known_shape(type);
     if (!shape) return;
     std::vector<Arg> args{arg(o), number(int64_t(shape->size()))};
-    bool needed = false;
+    bool needed = check && shape->empty();  // a value without dimensions has none to compare
     for (const PrimExpr& d : *shape) {
       if (auto n = tir::as_int(d)) {
         args.push_back(number(DimMatch::Number));

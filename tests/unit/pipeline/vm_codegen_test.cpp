@@ -246,6 +246,20 @@ TEST(VmCodegen, MatchCastBindsAndChecks) {
   EXPECT_THROW(session.invoke({random_array({3, 4})}), Error);
 }
 
+TEST(VmCodegen, MatchCastToNoDimensionsIsChecked) {
+  Model m;
+  auto x = m.param("x", {3});
+  VarRef y = m.builder.emit_match_cast(x, tensor_type({}, f32), "y");
+  Session session(build(m.done(m.op("exp", {y}))));
+  std::string code;
+  try {
+    session.invoke({random_array({3})});
+  } catch (const Error& e) {
+    code = e.code;
+  }
+  EXPECT_EQ(code, "T0501");
+}
+
 TEST(VmCodegen, CallsAndRecursion) {
   // f(i, x) = i <= 0 ? x : f(i - 1, tanh(x + 1))
   auto i = var("i", tensor_type({}, i64)), x = var("x", tensor_type({3}, f32));
