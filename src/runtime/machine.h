@@ -144,6 +144,15 @@ struct Machine {
   std::atomic<bool> running{false};
 };
 
+inline void Machine::call(const Step& step) {
+  if (step.kind == Step::Kernel)
+    call_kernel(step);
+  else if (step.kind == Step::Builtin)
+    step.builtin(*this, step);
+  else
+    call_packed(step);
+}
+
 [[gnu::cold]] std::string shape_text(std::span<const int64_t> shape);
 [[gnu::cold]] std::string shape_text(std::span<const DimInfo> shape);
 

@@ -479,15 +479,6 @@ bool Machine::condition(const Step& step) {
   fail_at(step, "T0511", "a condition must be one number, not " + v.kind_name());
 }
 
-inline void Machine::call(const Step& step) {
-  if (step.kind == Step::Kernel)
-    call_kernel(step);
-  else if (step.kind == Step::Builtin)
-    step.builtin(*this, step);
-  else
-    call_packed(step);
-}
-
 void Machine::call_watched(const Step& step) {
   const Frame& f = frame();
   std::vector<Any> args;
