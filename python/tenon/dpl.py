@@ -48,6 +48,17 @@ def is_tuple_get_item(tuple_, index=-1) -> Any:
     return class_of("dpl.TupleGetItemPattern")(tuple_, index)
 
 
+def parse_patterns(text, name="<patterns>") -> list:
+    """(name, pattern) of each entry of a table that is written as here: assignments of patterns to names, then the list
+    `[("library.name", pattern)]`. UsageError T1155 with every mistake and its place."""
+    return list(get_global_func("dpl.parse_patterns")(text, name).patterns.items())
+
+
+def to_text(patterns) -> str:
+    """(name, pattern) pairs as text that `parse_patterns` reads. UsageError T1155 when a pattern has none."""
+    return get_global_func("dpl.to_text")(class_of("dpl.PatternTable")(dict(patterns)))
+
+
 class Found(dict):
     """What the parts of a pattern stand for: `found[pattern]`. Patterns are keys as objects: two wildcards differ."""
 

@@ -3,6 +3,7 @@
 #include "capi/expressions.h"
 #include "capi/methods.h"
 #include "ir/bodies.h"
+#include "ir/pattern_text.h"
 #include "pass/graph/partition/fuse_ops_by_pattern.h"
 
 namespace tenon {
@@ -18,6 +19,11 @@ Array<Any> pairs_of(const dpl::PatternMatch& found) {
 const bool pattern_functions_registered = [] {
   add_function("dpl.wildcard", {}, [] { return dpl::wildcard(); }, "any value");
   add_function("dpl.is_const", {}, [] { return make<dpl::ConstantPattern>(); }, "any constant");
+  add_function(
+      "dpl.parse_patterns", {"text", {"name", "<patterns>"}},
+      [](const std::string& text, const std::string& name) { return dpl::parse_patterns(text, name); },
+      "a table of patterns from its text (T1155)");
+  add_function("dpl.to_text", {"table"}, dpl::to_text, "the text of a table of patterns (T1155)");
   add_function(
       "dpl.match", {"pattern", "value", "function", {"mod", IRModule()}},
       [](const dpl::DFPattern& pattern, const graph::Expr& value, const Ref<graph::Function>& function,

@@ -53,7 +53,8 @@ class Converter {
   void set_aliases(const std::map<std::string, std::string>& aliases) {
     aliases_.insert(aliases.begin(), aliases.end());
   }
-  ObjectRef any_value(const Ast* a);  ///< an expression, a graph value or a type
+  ObjectRef any_value(const Ast* a);           ///< an expression, a graph value or a type
+  std::optional<Any> attribute(const Ast* a);  ///< a value among attributes; nothing where it has mistakes
 
   // parse_tir_expr.cpp
   Value value(const Ast* a);

@@ -91,6 +91,12 @@ Any Converter::any(const Ast* a) {
   }
 }
 
+std::optional<Any> Converter::attribute(const Ast* a) {
+  std::optional<Any> out;
+  attempt(span(a), [&] { out = any(a); });
+  return out;
+}
+
 /// Numbers of attributes may be written as values of the graph: R.prim_value(T.float32(0.5)).
 static Any plain_number(const Any& given) {
   if (!given.is_object()) return given;

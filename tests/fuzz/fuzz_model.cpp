@@ -434,8 +434,8 @@ Tolerance tolerance_of(const json& model) {
   }
   return out;
 }
-/// Whether some result of a node is not read, or its sizes alone are: what is computed for it, checks of indices
-/// too, is left out.
+/// Whether some result of a node is not read, or its sizes alone are: what is computed for it, checks of
+/// indices too, is left out.
 bool leaves_values(const json& model) {
   std::set<std::string> read;
   for (const auto& [name, v] : model.at("outputs").items()) read.insert(name);
@@ -448,7 +448,8 @@ bool leaves_values(const json& model) {
   }
   return std::any_of(model.at("nodes").begin(), model.at("nodes").end(), [&](const json& n) {
     const json& made = n.at("outputs");
-    return std::any_of(made.begin(), made.end(), [&](const json& name) { return name != "" && read.count(name) == 0; });
+    return std::any_of(made.begin(), made.end(),
+                       [&](const json& name) { return name != "" && read.count(name) == 0; });
   });
 }
 

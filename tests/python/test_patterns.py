@@ -201,6 +201,21 @@ class Partition(unittest.TestCase):
                         with self.assertRaisesRegex(tenon.Error, code):
                             transform.fuse_ops_by_pattern(inferred(DENSE))
 
+    def test_a_table_as_text(self):
+        x = wildcard()
+        text = dpl.to_text([("lib.dense", is_op("nn.dense")(x, wildcard())), ("lib.double", is_op("add")(x, x))])
+        self.assertEqual(text, 'p0 = wildcard()\n[\n  ("lib.dense", is_op("nn.dense")(p0, wildcard())),\n'
+                               '  ("lib.double", is_op("add")(p0, p0)),\n]\n')
+        table = dpl.parse_patterns(text)
+        self.assertEqual([name for name, _ in table], ["lib.dense", "lib.double"])
+        self.assertEqual(dpl.to_text(table), text)
+        mod = transform.Sequential(["infer_types", transform.MergeComposite(table)])(tenon.parse(DENSE))
+        self.assertIn('"Composite": "lib.dense"', str(mod))
+        with self.assertRaisesRegex(tenon.Error, r"(?s)T1155.*my.patterns:1:16"):
+            dpl.parse_patterns('[("lib.dense", is_oq("nn.dense")())]', "my.patterns")
+        with self.assertRaisesRegex(tenon.Error, "T1155"):
+            dpl.to_text([("lib.x", is_expr(tenon.parse(DENSE)["main"].params[0]))])
+
     def test_generators_that_are_missing_or_fail(self):
         module = self.partitioned(CHAIN, [("mine.dense", dense())], "mine")
         with self.assertRaisesRegex(tenon.UsageError, r"(?s)T1153.*tenon_mine_main_0.*nn\.dense"):

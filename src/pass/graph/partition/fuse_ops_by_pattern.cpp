@@ -15,6 +15,7 @@
 #include <sstream>
 
 #include "ir/bind_nested.h"
+#include "ir/pattern_text.h"
 #include "ir/text.h"
 #include "op/body_rewriter.h"
 #include "pass/graph/partition/outline.h"
@@ -195,25 +196,37 @@ namespace {
 const Option<Array<std::string>> kTables{
     "fuse_ops_by_pattern.tables", {}, "tables of patterns, registered as \"tenon.patterns.NAME\""};
 const Option<std::string> kFile{"fuse_ops_by_pattern.file", "",
-                                "a file with a table of patterns as JSON, which goes first"};
+                                "a file with a table of patterns, as text or JSON, which goes first"};
+const Option<std::string> kPatterns{
+    "fuse_ops_by_pattern.patterns", "",
+    "a table of patterns as text, such as [(\"lib.relu\", is_op(\"nn.relu\")())]"};
 const Option<bool> kBindConstants{"fuse_ops_by_pattern.bind_constants", false,
                                   "constants belong to the functions and are no arguments"};
+
+std::vector<graph::NamedPattern> named(const Ref<dpl::PatternTable>& table) {
+  Array<Any> entries;
+  for (const auto& [name, pattern] : table->patterns) entries.push_back(Any(Array<Any>{name, pattern}));
+  return graph::named_patterns(entries);
+}
 
 std::vector<graph::NamedPattern> patterns_from(const std::string& path) {
   std::ifstream in(path, std::ios::binary);
   std::ostringstream text;
   if (!in || !(text << in.rdbuf()))
     throw Error(ErrorKind::io, "T3001", "cannot read the table of patterns `" + path + "`");
+  const size_t first = text.str().find_first_not_of(" \t\r\n");
+  if (first == std::string::npos || text.str()[first] != '{')
+    return named(dpl::parse_patterns(text.str(), path));
   const auto table = from_json(text.str()).cast<dpl::PatternTable>();
   if (!table) fail("T1152", "`" + path + "` holds no dpl.PatternTable", path, {}, ErrorKind::usage);
-  Array<Any> entries;
-  for (const auto& [name, pattern] : table->patterns) entries.push_back(Any(Array<Any>{name, pattern}));
-  return graph::named_patterns(entries);
+  return named(table);
 }
 
 IRModule run(IRModule module, PassContext& context) {
   std::vector<graph::NamedPattern> patterns;
   if (const std::string file = context.options.get(kFile); !file.empty()) patterns = patterns_from(file);
+  if (const std::string text = context.options.get(kPatterns); !text.empty())
+    for (graph::NamedPattern& p : named(dpl::parse_patterns(text))) patterns.push_back(std::move(p));
   for (const std::string& name : context.options.get(kTables))
     for (graph::NamedPattern& p : graph::pattern_table(name)) patterns.push_back(std::move(p));
   return graph::fuse_ops_by_pattern(std::move(module), patterns, context.options.get(kBindConstants));
@@ -226,7 +239,7 @@ const Pass& fuse_ops_by_pattern_pass = register_pass({
     .run = run,
     .summary = "parts that match named patterns become functions with the attribute Composite",
     .needs = {"infer_types"},
-    .options = {kTables, kFile, kBindConstants},
+    .options = {kTables, kFile, kPatterns, kBindConstants},
 });
 
 }  // namespace tenon
