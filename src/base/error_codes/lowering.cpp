@@ -137,15 +137,15 @@ std::span<const ErrorCode> lowering_codes() {
       {"T1152", "a table of patterns cannot be used",
        "There is none of that name, or an entry is no (name, pattern) or (name, pattern, check).",
        "Register a function \"tenon.patterns.NAME\" that gives the table."},
-      {"T1155", "patterns and their text do not fit together",
-       "The text is no list of (NAME, PATTERN) behind names of patterns, or a pattern has no text.",
-       "docs/external_codegen.md shows what patterns look like."},
       {"T1153", "there is no external code generator of that name",
        "No function \"tenon.ext.NAME\" is registered for the regions that the message lists.",
        "Register it, name another one, or leave the pass run_codegen out: regions are compiled here then."},
       {"T1154", "an external code generator failed",
        "It raised an error, left a region out, or gave a function of other parameters or results.",
        "The message says which region, and what it computes."},
+      {"T1155", "patterns and their text do not fit together",
+       "The text is no list of (NAME, PATTERN) behind names of patterns, or a pattern has no text.",
+       "docs/external_codegen.md shows what patterns look like."},
   };
   return codes;
 }
