@@ -141,6 +141,21 @@ def strides_beyond_window(model, feed):
     return any(gaps(n) and attribute(n, "auto_pad", b"").startswith(b"SAME") for n in nodes_of(model, "ConvTranspose"))
 
 
+def windows_rounded(model, feed):
+    """The number of windows that fit is below 0 where it is rounded down, and not where it is rounded towards 0."""
+    def below(node):
+        x = known_value(model, feed, node.input[0])
+        if x is None:
+            return False
+        last = node.op_type == "NhwcMaxPool" or attribute(node, "channels_last")
+        sizes, kernel = x.shape[1:-1] if last else x.shape[2:], attribute(node, "kernel_shape")
+        number = lambda name: attribute(node, name) or [1] * len(kernel)  # noqa: E731
+        pads = attribute(node, "pads") or [0] * 2 * len(kernel)
+        slack = [n + pads[i] + pads[i + len(kernel)] - (k - 1) * d - 1 for i, (n, k, d) in enumerate(zip(sizes, kernel, number("dilations")))]
+        return any(r // s + 1 < 0 <= int(r / s) + 1 for r, s in zip(slack, number("strides")))
+    return any(below(n) for n in nodes_of(model, "MaxPool", "AveragePool", "LpPool", "NhwcMaxPool", "QLinearAveragePool"))
+
+
 def cropped_away(model, feed):
     """A Pad takes all of an axis away and adds nothing to it."""
     def empties(node):
@@ -273,7 +288,7 @@ def reshapes_by_zeros(model, feed):
 
 
 EXPLAINED = [
-    Explained(("MaxPool", "AveragePool", "LpPool"), "refused", "window is larger", "a window larger than the padded image has no results; ONNX Runtime gives an empty tensor"),
+    Explained(("MaxPool", "AveragePool", "LpPool"), "refused", "window is larger", "the number of windows is below 0, as the standard rounds it; ONNX Runtime divides towards zero and gives an empty tensor", windows_rounded),
     Explained(("Reshape",), "accepted", "", "-1 over no elements is the size for which the counts agree, 0 where any does; without a -1, a size of 0 that a symbol has stays 0"),
     Explained(("Concat", "com.microsoft::QLinearConcat"), "refused", "T0501", "sizes beside the axis must be equal; ONNX Runtime does not look at tensors without elements"),
     Explained(("GroupNormalization",), "refused", "T0501", "scale and bias have a size for each channel; ONNX Runtime reads behind shorter ones"),
@@ -284,7 +299,7 @@ EXPLAINED = [
     Explained(("ConvTranspose",), "accepted", "Computed output dimension is <= 0", "the size that the standard computes is 0 here, and results of nothing are allowed", empty_transposed),
     Explained(("ReduceMean", "ReduceLogSum", "ReduceLogSumExp"), "refused", "of nothing is not supported for this type", "the standard has no mean or logarithm of nothing among integers"),
     Explained(("GroupNormalization",), "accepted", "running Reshape node. Name:''", "the normalised batch has no elements; ONNX Runtime's reshape cannot tell one of its sizes", of_nothing("GroupNormalization")),
-    Explained(("MaxPool", "AveragePool", "LpPool", "com.microsoft::NhwcMaxPool", "com.microsoft::QLinearAveragePool"), "refused", r"has shape \[\d+\] where \[-\d+\] is required", "a window larger than the padded image has no results; ONNX Runtime gives an empty tensor"),
+    Explained(("MaxPool", "AveragePool", "LpPool", "com.microsoft::NhwcMaxPool", "com.microsoft::QLinearAveragePool"), "refused", r"has shape \[\d+\] where \[-\d+\] is required", "the number of windows is below 0, as the standard rounds it; ONNX Runtime divides towards zero and gives an empty tensor", windows_rounded),
     Explained(("SoftmaxCrossEntropyLoss", "NegativeLogLikelihoodLoss"), "accepted", "running Reshape node. Name:''", "the loss of nothing; ONNX Runtime's reshape cannot tell one of its sizes", of_nothing("SoftmaxCrossEntropyLoss", "NegativeLogLikelihoodLoss")),
     Explained(("Pad", "com.microsoft::Pad"), "accepted", "Pad reflect requires axis length >= 2", "reflections of one element are that element, as NumPy has them"),
     Explained(("LpPool", "MaxPool", "AveragePool"), "differs", r"wanted \w+\[", "padding VALID gives the same size with ceil_mode and without, as the standard's formulas say", valid_with_ceiling),
