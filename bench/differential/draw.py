@@ -158,7 +158,9 @@ class Draw:
         sizes = [next((n for n, v in root.sizes.items() if k not in held and v == s and self.chance(named)), s) for k, s in enumerate(shape)]
         one = Input(self.name("x"), dtype, tuple(shape if data is not None else sizes), low, high, step, data)
         root.inputs.append(one)
-        value = Value(one.name, one.draw(root.sizes, self.generator), True)
+        steps = np.asarray(one.data if one.data is not None else (one.low, one.step))
+        exact = kind != "f" or bool(np.all(steps * 1024 == np.round(steps * 1024)))
+        value = Value(one.name, one.draw(root.sizes, self.generator), exact)
         root.values.append(value)
         return value
 

@@ -5,6 +5,8 @@ import re
 
 import numpy as np
 import onnx
+from draw import session_of
+from judge import by_onnxruntime, needed
 
 
 @dataclasses.dataclass
@@ -22,8 +24,13 @@ class Explained:
                 and (self.when is None or self.when(model, feed)))
 
 
+def graphs_of(graph):
+    """A graph and the bodies in it."""
+    return [graph, *(g for n in graph.node for a in n.attribute if a.type == onnx.AttributeProto.GRAPH for g in graphs_of(a.g))]
+
+
 def nodes_of(model, *operators):
-    return [n for n in model.graph.node if n.op_type in operators]
+    return [n for g in graphs_of(model.graph) for n in g.node if n.op_type in operators]
 
 
 def attribute(node, name, otherwise=None):
@@ -31,8 +38,20 @@ def attribute(node, name, otherwise=None):
 
 
 def known_value(model, feed, name):
-    """An input or constant of a reduced model; None where a node computes it."""
-    return feed[name] if name in feed else next((onnx.numpy_helper.to_array(i) for i in model.graph.initializer if i.name == name), None)
+    """An input or constant of a reduced model, or what ONNX Runtime computes for a value of its main graph; None for others."""
+    if name in feed:
+        return feed[name]
+    constant = next((i for g in graphs_of(model.graph) for i in g.initializer if i.name == name), None)
+    if constant is not None:
+        return onnx.numpy_helper.to_array(constant)
+    if not any(name in n.output for n in model.graph.node):
+        return None
+    part = needed(model, [onnx.helper.make_empty_tensor_value_info(name)])
+    try:
+        results, _ = by_onnxruntime(session_of(part.SerializeToString()), {i.name: feed[i.name] for i in part.graph.input})
+    except Exception:
+        return None
+    return results[0] if results and isinstance(results[0], np.ndarray) else None
 
 
 def of_nothing(*operators):
@@ -122,8 +141,154 @@ def strides_beyond_window(model, feed):
     return any(gaps(n) and attribute(n, "auto_pad", b"").startswith(b"SAME") for n in nodes_of(model, "ConvTranspose"))
 
 
+def windows_rounded(model, feed):
+    """The number of windows that fit is below 0 where it is rounded down, and not where it is rounded towards 0."""
+    def below(node):
+        x = known_value(model, feed, node.input[0])
+        if x is None:
+            return False
+        last = node.op_type == "NhwcMaxPool" or attribute(node, "channels_last")
+        sizes, kernel = x.shape[1:-1] if last else x.shape[2:], attribute(node, "kernel_shape")
+        number = lambda name: attribute(node, name) or [1] * len(kernel)  # noqa: E731
+        pads = attribute(node, "pads") or [0] * 2 * len(kernel)
+        slack = [n + pads[i] + pads[i + len(kernel)] - (k - 1) * d - 1 for i, (n, k, d) in enumerate(zip(sizes, kernel, number("dilations")))]
+        return any(r // s + 1 < 0 <= int(r / s) + 1 for r, s in zip(slack, number("strides")))
+    return any(below(n) for n in nodes_of(model, "MaxPool", "AveragePool", "LpPool", "NhwcMaxPool", "QLinearAveragePool"))
+
+
+def cropped_away(model, feed):
+    """A Pad takes all of an axis away and adds nothing to it."""
+    def empties(node):
+        x, pads = known_value(model, feed, node.input[0]), known_value(model, feed, node.input[1])
+        given = known_value(model, feed, node.input[3]) if len(node.input) > 3 and node.input[3] else None
+        axes = given if given is not None else range(x.ndim if x is not None else 0)
+        if x is None or pads is None or len(pads) != 2 * len(axes):
+            return False
+        return any(x.shape[a] + b + e == 0 and b <= 0 and e <= 0 for a, b, e in zip(axes, pads[:len(axes)], pads[len(axes):]))
+    return any(empties(n) for n in nodes_of(model, "Pad"))
+
+
+def scans_nothing(model, feed):
+    """A Scan over inputs of length 0."""
+    def nothing(node):
+        count = attribute(node, "num_scan_inputs", 0)
+        axes = attribute(node, "scan_input_axes") or [0] * count
+        given = [known_value(model, feed, i) for i in list(node.input)[len(node.input) - count:]]
+        return any(v is not None and v.shape[a] == 0 for v, a in zip(given, axes))
+    return any(nothing(n) for n in nodes_of(model, "Scan"))
+
+
+def empty_transposed(model, feed):
+    """What the standard computes for a transposed convolution is a size of 0, and none below."""
+    def empty(node):
+        x, w = known_value(model, feed, node.input[0]), known_value(model, feed, node.input[1])
+        if x is None or w is None:
+            return False
+        axes, same = x.ndim - 2, attribute(node, "auto_pad", b"").startswith(b"SAME")
+        number = lambda name, otherwise: attribute(node, name) or [otherwise] * axes  # noqa: E731
+        pads = attribute(node, "pads") or [0] * 2 * axes
+        sizes = [n * s if same else s * (n - 1) + extra + (k - 1) * d + 1 - pads[i] - pads[i + axes]
+                 for i, (n, k, s, d, extra) in enumerate(zip(x.shape[2:], w.shape[2:], number("strides", 1), number("dilations", 1), number("output_padding", 0)))]
+        return min(sizes) == 0
+    return any(empty(n) for n in nodes_of(model, "ConvTranspose"))
+
+
+def mean_between(model, feed):
+    """A quantised mean lies halfway between two numbers."""
+    def between(node):
+        x, from_scale, point, to_scale = (known_value(model, feed, i) for i in node.input[:4])
+        if x is None or not x.size:
+            return False
+        axes = tuple(range(1, x.ndim - 1)) if attribute(node, "channels_last") else tuple(range(2, x.ndim))
+        count = int(np.prod([x.shape[a] for a in axes]))
+        doubled = (x.astype(np.float64) - float(point.flat[0])).sum(axes) * 2 * float(from_scale.flat[0]) / float(to_scale.flat[0])
+        return bool(np.any(doubled % (2 * count) == count))
+    return any(between(n) for n in nodes_of(model, "QLinearGlobalAveragePool"))
+
+
+def squeezes_no_axes(model, feed):
+    """The list of axes of a Squeeze is empty."""
+    given = [known_value(model, feed, n.input[1]) for n in nodes_of(model, "Squeeze") if len(n.input) > 1 and n.input[1]]
+    return any(v is not None and not v.size for v in given)
+
+
+def images_without_channels(model, feed):
+    given = [known_value(model, feed, n.input[0]) for n in nodes_of(model, "MaxRoiPool")]
+    return any(v is not None and v.shape[1] == 0 for v in given)
+
+
+def quantises_nan(model, feed):
+    given = [known_value(model, feed, n.input[0]) for n in nodes_of(model, "DynamicQuantizeMatMul", "DynamicQuantizeLinear")]
+    return any(v is not None and bool(np.isnan(v).any()) for v in given)
+
+
+def normalises_equal_values(model, feed):
+    """Finite values that are normalised do not differ, but for rounding."""
+    def equal(node):
+        x = known_value(model, feed, node.input[0])
+        if x is None or not x.size or not np.isfinite(x).all():
+            return False
+        spread = x.astype(np.float64).std(tuple(attribute(node, "axes") or (0, 2, 3)))
+        return bool(np.any(spread <= 1e-3 * max(1e-3, float(np.abs(x).max()))))
+    return any(equal(n) for n in nodes_of(model, "MeanVarianceNormalization"))
+
+
+def stretches_to_nothing(model, feed):
+    """Batches of a product broadcast, a size of 0 with one of 1."""
+    def nothing(node):
+        a, b = known_value(model, feed, node.input[0]), known_value(model, feed, node.input[1])
+        if a is None or b is None:
+            return False
+        try:
+            return 0 in np.broadcast_shapes(a.shape[:-2], b.shape[:-2])
+        except ValueError:
+            return False
+    return any(nothing(n) for n in nodes_of(model, "TransposeMatMul", "FusedMatMul"))
+
+
+def splits_nothing(model, feed):
+    """An empty text is split at a delimiter."""
+    given = [known_value(model, feed, n.input[0]) for n in nodes_of(model, "StringSplit") if attribute(n, "delimiter")]
+    return any(v is not None and "" in v for v in given)
+
+
+def aligned_by_parts(model, feed):
+    """Corners are aligned where the scaled size is not whole."""
+    def parts(node):
+        x, scales = known_value(model, feed, node.input[0]), known_value(model, feed, node.input[2]) if len(node.input) > 2 and node.input[2] else None
+        if x is None or scales is None or not scales.size or attribute(node, "coordinate_transformation_mode") != b"align_corners":
+            return False
+        sizes = np.array([x.shape[a] for a in attribute(node, "axes") or range(x.ndim)]) * scales
+        return bool(np.any(sizes != np.floor(sizes)))
+    return any(parts(n) for n in nodes_of(model, "Resize"))
+
+
+def one_meets_a_number(model, feed):
+    """A symbolic size that is 1 in this run broadcasts to a number."""
+    def meets(node):
+        shapes = [v.shape[::-1] for i in node.input if i and (v := known_value(model, feed, i)) is not None]
+        return any(p == 1 and q > 1 for a in shapes for b in shapes for p, q in zip(a, b))
+    return any(meets(n) for n in model.graph.node)
+
+
+def loops_without_condition(model, feed):
+    return any(len(n.input) < 2 or not n.input[1] for n in nodes_of(model, "Loop"))
+
+
+def other_images(model, feed):
+    """A global pool over one axis, or three, of nothing."""
+    given = [known_value(model, feed, n.input[0]) for n in nodes_of(model, "GlobalMaxPool")]
+    return any(v is not None and v.ndim != 4 and not v.size for v in given)
+
+
+def reshapes_by_zeros(model, feed):
+    """A shape without -1 in which a computed size is 0."""
+    given = [known_value(model, feed, n.input[1]) for n in nodes_of(model, "Reshape") if not attribute(n, "allowzero")]
+    return any(v is not None and 0 in v and -1 not in v for v in given)
+
+
 EXPLAINED = [
-    Explained(("MaxPool", "AveragePool", "LpPool"), "refused", "window is larger", "a window larger than the padded image has no results; ONNX Runtime gives an empty tensor"),
+    Explained(("MaxPool", "AveragePool", "LpPool"), "refused", "window is larger", "the number of windows is below 0, as the standard rounds it; ONNX Runtime divides towards zero and gives an empty tensor", windows_rounded),
     Explained(("Reshape",), "accepted", "", "-1 over no elements is the size for which the counts agree, 0 where any does; without a -1, a size of 0 that a symbol has stays 0"),
     Explained(("Concat", "com.microsoft::QLinearConcat"), "refused", "T0501", "sizes beside the axis must be equal; ONNX Runtime does not look at tensors without elements"),
     Explained(("GroupNormalization",), "refused", "T0501", "scale and bias have a size for each channel; ONNX Runtime reads behind shorter ones"),
@@ -131,10 +296,10 @@ EXPLAINED = [
     Explained(("Gemm",), "accepted", "Invalid bias shape", "C is left out where beta is 0, whatever its shape"),
     Explained(("Cast", "CastLike"), "differs", "u?int", "a float that an integer type cannot hold is the nearest number it has; the standard leaves it open", casts_out_of_range),
     Explained(("ConvTranspose",), "differs", "wanted float", "padding SAME gives stride times the size, as the standard says, also where strides are longer than windows", strides_beyond_window),
-    Explained(("ConvTranspose",), "accepted", r"Computed output dimension is <= 0.*Input shape: \{0", "the size that the standard computes from an image of nothing is 0 here, and results of nothing are allowed"),
+    Explained(("ConvTranspose",), "accepted", "Computed output dimension is <= 0", "the size that the standard computes is 0 here, and results of nothing are allowed", empty_transposed),
     Explained(("ReduceMean", "ReduceLogSum", "ReduceLogSumExp"), "refused", "of nothing is not supported for this type", "the standard has no mean or logarithm of nothing among integers"),
     Explained(("GroupNormalization",), "accepted", "running Reshape node. Name:''", "the normalised batch has no elements; ONNX Runtime's reshape cannot tell one of its sizes", of_nothing("GroupNormalization")),
-    Explained(("MaxPool", "AveragePool", "LpPool", "com.microsoft::NhwcMaxPool", "com.microsoft::QLinearAveragePool"), "refused", r"has shape \[\d+\] where \[-\d+\] is required", "a window larger than the padded image has no results; ONNX Runtime gives an empty tensor"),
+    Explained(("MaxPool", "AveragePool", "LpPool", "com.microsoft::NhwcMaxPool", "com.microsoft::QLinearAveragePool"), "refused", r"has shape \[\d+\] where \[-\d+\] is required", "the number of windows is below 0, as the standard rounds it; ONNX Runtime divides towards zero and gives an empty tensor", windows_rounded),
     Explained(("SoftmaxCrossEntropyLoss", "NegativeLogLikelihoodLoss"), "accepted", "running Reshape node. Name:''", "the loss of nothing; ONNX Runtime's reshape cannot tell one of its sizes", of_nothing("SoftmaxCrossEntropyLoss", "NegativeLogLikelihoodLoss")),
     Explained(("Pad", "com.microsoft::Pad"), "accepted", "Pad reflect requires axis length >= 2", "reflections of one element are that element, as NumPy has them"),
     Explained(("LpPool", "MaxPool", "AveragePool"), "differs", r"wanted \w+\[", "padding VALID gives the same size with ceil_mode and without, as the standard's formulas say", valid_with_ceiling),
@@ -144,13 +309,13 @@ EXPLAINED = [
     Explained(("ai.onnx.ml::Normalizer",), "differs", "np.float", "MAX divides by the largest magnitude, as the reference evaluator does; ONNX Runtime takes the largest value", largest_magnitude),
     Explained(("ArgMax", "ArgMin"), "refused", "T0501|T1101", "there is no largest element of nothing (docs/onnx_checks.md)", of_nothing("ArgMax", "ArgMin")),
     Explained(("RoiAlign", "MaxRoiPool"), "refused", "T0501", "nothing can be picked from an image without elements (docs/onnx_checks.md)", of_nothing("RoiAlign", "MaxRoiPool")),
-    Explained(("LpPool", "AveragePool", "MaxPool"), "accepted", "SetOutputSize", "an image without elements has windows of padding, or none", of_nothing("LpPool", "AveragePool", "MaxPool")),
-    Explained(("GlobalLpPool", "GlobalAveragePool", "GlobalMaxPool"), "accepted", "SetOutputSize", "an image without elements has a norm, mean or largest element like any reduction of nothing", of_nothing("GlobalLpPool", "GlobalAveragePool", "GlobalMaxPool")),
-    Explained(("LayerNormalization",), "accepted", "must be at least 1, got 0", "what is normalised has no elements", of_nothing("LayerNormalization")),
+    Explained(("LpPool", "AveragePool", "MaxPool"), "accepted", "SetOutputSize|pool_attributes.h", "an image without elements has windows of padding, or none", of_nothing("LpPool", "AveragePool", "MaxPool")),
+    Explained(("GlobalLpPool", "GlobalAveragePool", "GlobalMaxPool"), "accepted", "SetOutputSize|pool_attributes.h", "an image without elements has a norm, mean or largest element like any reduction of nothing", of_nothing("GlobalLpPool", "GlobalAveragePool", "GlobalMaxPool")),
+    Explained(("LayerNormalization", "SimplifiedLayerNormalization"), "accepted", "must be at least 1, got 0", "what is normalised has no elements", of_nothing("LayerNormalization", "SimplifiedLayerNormalization")),
     Explained(("AffineGrid",), "differs", "np.float", "the only place of an axis of one element is its middle, as in PyTorch; the standard's formula divides by zero", unit_grids),
     Explained(("com.microsoft::SkipSimplifiedLayerNormalization", "com.microsoft::SkipLayerNormalization"), "refused", "T0501", "what is skipped has the shape of the input or is stretched to it; ONNX Runtime reads as many of its rows as it needs"),
     Explained(("com.microsoft::Attention",), "refused", "T0501", "a mask of one element is none of keys; ONNX Runtime takes it for one that stands for no mask", unit_masks),
-    Explained(("StringSplit",), "differs", r"int64\(1\), wanted np.int64\(0\)", "an empty text is one piece between delimiters, as Python's split has it"),
+    Explained(("StringSplit",), "differs", r"int64\(1\), wanted np.int64\(0\)|object\[[^\]]*1\], wanted object\[[^\]]*0\]", "an empty text is one piece between delimiters, as Python's split has it", splits_nothing),
     Explained(("com.microsoft::QLinearGlobalAveragePool",), "accepted", "out of computation range", "an image without elements has a mean like any reduction of nothing", of_nothing("QLinearGlobalAveragePool")),
     Explained(("Pad", "com.microsoft::Pad"), "refused", "T1101.*are cropped from axis", "nothing is left to crop from or to reflect", of_nothing("Pad")),
     Explained(("com.microsoft::TransposeMatMul", "com.microsoft::FusedMatMul"), "differs", r"is np.float32\(-?0.0\), wanted", "a product over nothing is 0; ONNX Runtime scales what its memory held", of_nothing("TransposeMatMul", "FusedMatMul")),
@@ -165,7 +330,25 @@ EXPLAINED = [
     Explained(("ai.onnx.ml::SVMClassifier",), "refused", "PROBIT'? of SVMClassifier with one pair", "ONNX Runtime writes one of the two columns"),
     Explained(("GatherND",), "refused", "T0501|T1101.*differ in batch axis", "sizes of batch dimensions must be equal; ONNX Runtime does not look when there are no indices"),
     Explained(("Slice",), "differs", r"\w+\[[^\]]*\b0\b[^\]]*\], wanted", "an end is clamped to the last element of an axis; going backward, ONNX Runtime takes the largest integer for no end", slices_backward_to_a_large_end),
-    Explained(("Slice",), "refused", r"T1101.*\b0\b", "an end is clamped to the last element of an axis; going backward, ONNX Runtime takes the largest integer for no end", slices_backward_to_a_large_end),
+    Explained(("Slice",), "refused", r"T0501.*\b0\b|T1101.*\b0\b", "an end is clamped to the last element of an axis; going backward, ONNX Runtime takes the largest integer for no end", slices_backward_to_a_large_end),
+    Explained(("Pad",), "accepted", "zero effective input extent", "nothing is repeated along an axis that is cropped away", cropped_away),
+    Explained(("Scan",), "accepted", "OrtValueTensorSlicer|ort_value_tensor_slicer", "a scan over nothing has no iteration; neither reference knows the sizes of its results", scans_nothing),
+    Explained(("com.microsoft::QLinearGlobalAveragePool",), "differs", "np.u?int8", "halfway between two numbers the even one is taken; ONNX Runtime multiplies by a rounded share", mean_between),
+    Explained(("Attention",), "accepted", "attention_(parameters|helper).h", "no keys give zeros, no queries nothing; ONNX Runtime takes no tensors without elements", of_nothing("Attention")),
+    Explained(("ReduceL1", "ReduceL2", "ReduceMax", "ReduceMean", "ReduceMin", "ReduceProd", "ReduceSum", "ReduceSumSquare"), "differs", r"\w+\[[^\]]*\b1\b[^\]]*\], wanted \w+\[[^\]]*\b0\b",
+              "a reduced axis has size 1; ONNX Runtime keeps some axes of a tensor of nothing",
+              of_nothing("ReduceL1", "ReduceL2", "ReduceMax", "ReduceMean", "ReduceMin", "ReduceProd", "ReduceSum", "ReduceSumSquare")),
+    Explained(("Squeeze",), "differs", r"\w+\[[^\]]*\b1\b[^\]]*\], wanted \w+\[", "an empty list of axes removes none, as the reference evaluator has it; ONNX Runtime takes it for one left out", squeezes_no_axes),
+    Explained(("MaxRoiPool",), "accepted", "roi_pool.cc", "images without channels have results without elements", images_without_channels),
+    Explained(("com.microsoft::DynamicQuantizeMatMul",), "differs", r"np.float32\(nan\)", "the range of data with NaN is NaN; ONNX Runtime leaves NaN out", quantises_nan),
+    Explained(("MeanVarianceNormalization",), "differs", r"wanted np.float\d+\(nan\)", "a variance is never negative; ONNX Runtime takes a difference of squares, which rounding makes negative", normalises_equal_values),
+    Explained(("com.microsoft::TransposeMatMul", "com.microsoft::FusedMatMul"), "accepted", "operand cannot broadcast on dim", "sizes 0 and 1 broadcast to 0; ONNX Runtime broadcasts to the larger", stretches_to_nothing),
+    Explained(("Resize",), "differs", "np.float", "corners are aligned by the exact scaled size, as the reference evaluator has it; ONNX Runtime rounds it first", aligned_by_parts),
+    Explained(("Loop",), "differs", "from the reference evaluator", "a loop without a condition runs as often as its number says; the reference evaluator does not run it", loops_without_condition),
+    Explained(("GlobalMaxPool",), "differs", "from the reference evaluator", "all axes behind the channels are reduced; the reference evaluator reduces two of them, and ONNX Runtime takes no image without elements", other_images),
+    Explained(("Reshape",), "differs", r"\w+\[[^\]]*\b0\b[^\]]*\], wanted \w+\[[^\]]*\b0\b", "where all sizes are computed and none is -1, those of a tensor of nothing stay what they are", reshapes_by_zeros),
+    Explained(("Add", "Sub", "Mul", "Div", "Mod", "Pow", "Min", "Max", "Sum", "Mean", "Where", "And", "Or", "Xor", "Less", "Greater", "Equal", "LessOrEqual", "GreaterOrEqual"), "refused",
+              r"T0501.*a tensor has shape \[[^\]]*\b1\b[^\]]*\] where", "a limit: a sum or quotient of sizes that meets a number is taken for it (docs/onnx_checks.md)", one_meets_a_number),
     Explained(("ConvTranspose",), "refused", "T2102.*weight of known shape", "a limit: windows of transposed convolutions have known sizes", symbolic_kernels),
 ]
 

@@ -206,7 +206,7 @@ Type infer_pad(InferContext& ctx) {
           "{} elements are cropped from axis {} of {}",
           -std::min<int64_t>(a.pad_width[2 * i], 0) - std::min<int64_t>(a.pad_width[2 * i + 1], 0), i,
           show(*have)));
-    if ((a.pad_width[2 * i] > 0 || a.pad_width[2 * i + 1] > 0) && !ctx.expect_elements(kept, i, product(out)))
+    if ((a.pad_width[2 * i] > 0 || a.pad_width[2 * i + 1] > 0) && !ctx.expect_elements(kept, i, PrimExpr(1)))
       return {};
   }
   return make_type(out, 0, x.dtype);

@@ -173,9 +173,8 @@ PrimExpr frames_of(const PrimExpr& length, const PrimExpr& frame, int64_t step) 
 }
 bool expect_frames(InferContext& ctx, const PrimExpr& length, const PrimExpr& frame, int64_t step) {
   if (step < 1) return ctx.error(fmt::format("frames {} apart", step));
-  const auto n = tir::as_int(length), f = tir::as_int(frame);
-  if (n && f && (*f < 1 || *f > *n))
-    return ctx.error(fmt::format("frames of {} from a signal of {}", *f, *n));
+  if (tir::as_int(frame).value_or(1) < 1 || !ctx.require_at_most(frame, length))
+    return ctx.error(fmt::format("frames of {} from a signal of {}", show_dim(frame), show_dim(length)));
   return true;
 }
 Type infer_frame(InferContext& ctx) {

@@ -272,10 +272,11 @@ LoopRole role_of(const Ref<BlockRealize>& r, const Var* loop) {
 }
 
 void bind_loops(const State& s, Analyzer& a, int32_t id) {
-  // Symbolic sizes are at least 0; outer ranges are known before inner ones.
+  // Symbolic sizes may be 0, where a loop of few iterations has none; outer ranges are known before inner
+  // ones.
   for (auto [p, b] : s.function->buffer_map)
     for (const PrimExpr& d : b->shape)
-      if (const auto* v = d.as<Var>()) a.assume_size(VarRef(v), 1);
+      if (const auto* v = d.as<Var>()) a.assume_size(VarRef(v));
   std::vector<const Entry*> path;
   for (int32_t p = id; p >= 0; p = s.parent(p)) path.push_back(&s.entries[size_t(p)]);
   for (size_t i = path.size(); i-- > 0;) {

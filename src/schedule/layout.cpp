@@ -61,6 +61,23 @@ void require_known_sizes(const State& s, int32_t id, const Buffer& b, const Arra
             "keep that dimension whole, or pass the size as a parameter");
     }
 }
+
+/// The map the other way round, and the shape that it gives. It speaks of elements, so that every size is at
+/// least 1, which symbolic ones need not show.
+struct Inverse {
+  std::optional<InverseMap> map;
+  std::optional<Array<PrimExpr>> shape;
+
+  Inverse(const IndexMap& forward, const Array<PrimExpr>& from, Analyzer& a)
+      : shape(map_shape(forward, from, a)) {
+    std::vector<Analyzer::Scope> some;
+    for (const PrimExpr& size : from)
+      if (!as_int(size)) some.push_back(a.assume(ge(size, PrimExpr(1))));
+    map = invert(forward, from, a);
+    if (!shape) shape = map_shape(forward, from, a);
+    while (!some.empty()) some.pop_back();
+  }
+};
 }  // namespace
 
 static void transform_layout(State& s, int32_t id, int index, BufferIndexType type, const IndexMap& map,
@@ -100,15 +117,16 @@ static void transform_layout(State& s, int32_t id, int index, BufferIndexType ty
              "transform layouts before tensorize and pad_iteration");
   Analyzer a = s.analyzer();
   bind_loops(s, a, owner);
-  const auto inverse = invert(map, b->shape, a);
-  if (!inverse)
+  const Inverse found(map, b->shape, a);
+  const auto& inverse = found.map;
+  if (!inverse || !found.shape)
     s.refuse("T0778", id,
              fmt::format("{} does not provably give each element of '{}' a place of its own", to_text(map),
                          b->name),
              "outputs are sums of digits (i // c, i % c, i * c + j) in which every index is found again");
   if (pad_value && (!(pad_value.is<IntImm>() || pad_value.is<FloatImm>())))
     s.refuse("T0779", id, "the padding's value is no number");
-  const Array<PrimExpr> shape = *map_shape(map, b->shape, a);
+  const Array<PrimExpr> shape = *found.shape;
   if (parameter >= 0) {
     require_known_sizes(s, id, b, shape);
     if (pad_value)
@@ -246,8 +264,9 @@ static void transform_block_layout(State& s, int32_t id, const IndexMap& map) {
   }
   if (loops.empty() || whole_nest(s, id) != loops[0])
     s.refuse("T0783", id, "no loops belong to this block alone", "add_unit_loop makes one");
-  const auto inverse = invert(map, extents, a);
-  if (!inverse)
+  const Inverse found(map, extents, a);
+  const auto& inverse = found.map;
+  if (!inverse || !found.shape)
     s.refuse("T0778", id,
              fmt::format("{} does not provably give each iteration a place of its own", to_text(map)),
              "outputs are sums of digits (i // c, i % c, i * c + j) in which every iterator is found again");
@@ -256,7 +275,7 @@ static void transform_block_layout(State& s, int32_t id, const IndexMap& map) {
         "T0778", id,
         fmt::format("{} leaves places that are no iteration, because a size is not divisible", to_text(map)),
         "pad_einsum or pad_iteration makes whole tiles");
-  const Array<PrimExpr> shape = *map_shape(map, extents, a);
+  const Array<PrimExpr> shape = *found.shape;
   Array<IterVar> iters;
   Array<PrimExpr> values;
   std::vector<VarRef> vars;

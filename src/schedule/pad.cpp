@@ -105,17 +105,29 @@ static void pad_iteration(State& s, int32_t id, int iterator, int64_t multiple, 
         return false;
     return true;
   };
+  auto guarded = [&](const BufferLoad* l) {
+    return l && !l->buffer.same_as(out) && uses(l->indices, v) && !fits(*l);
+  };
+  // Clamped, the whole value is that of the last iteration: conditions around a load hold for what it reads.
+  auto clamped = [&](const PrimExpr& e) -> PrimExpr {
+    bool any = false;
+    pre_order(e, [&](const ObjectRef& n) { return any = any || guarded(n.as<BufferLoad>()), !any; });
+    if (!any) return e;
+    const PrimExpr last = min(iter->var, size - 1);
+    return rewrite_any(
+               e, [&](const ObjectRef& n) { return n.get() == v ? ObjectRef(last) : ObjectRef(); },
+               [&](const ObjectRef& n) {
+                 const auto* l = n.as<BufferLoad>();  // the accumulators stay
+                 return n.is<BufferNode>() || (l && l->buffer.same_as(out));
+               })
+        .cast<PrimExprNode>();
+  };
   auto guard_loads = [&](const PrimExpr& e) -> PrimExpr {
+    if (clamp) return clamped(e);
     return rewrite_any(e,
                        [&](const ObjectRef& n) -> ObjectRef {
                          const auto* l = n.as<BufferLoad>();
-                         if (!l || l->buffer.same_as(out) || !uses(l->indices, v) || fits(*l)) return {};
-                         if (clamp) {
-                           VarMap map{{v, min(iter->var, size - 1)}};
-                           return load(l->buffer,
-                                       l->indices.map([&](const PrimExpr& i) { return substitute(i, map); }),
-                                       l->predicate);
-                         }
+                         if (!guarded(l)) return {};
                          return load(l->buffer, l->indices,
                                      l->predicate ? logical_and(l->predicate, inside) : inside);
                        })

@@ -80,7 +80,7 @@ Expr attend(NodeContext& n, const AttentionInputs& given) {
   if (in.softcap != 0)
     scores = n.op("multiply", {n.op("tanh", {n.op("divide", {scores, n.scalar(in.softcap, wide)})}),
                                n.scalar(in.softcap, wide)});
-  if (in.bias) scores = n.binary("add", scores, n.cast(in.bias, wide));
+  if (in.bias) scores = n.onto("add", scores, n.cast(in.bias, wide));
   const auto softmax = [&](const Expr& e) {
     return n.op("nn.softmax", {e}, make_attrs<AxisAttrs>(int64_t(-1)));
   };

@@ -79,11 +79,15 @@ Expr seen_keys(N& n, size_t i, const PrimExpr& batch, const PrimExpr& steps, con
   return n.reshape(truth, {batch, one, s.size() == 2 ? one : steps, keys});
 }
 
-/// A query sees keys up to its own position, which counts from `past`.
+/// A query sees keys up to its own position, which counts from `past`. ONNX Runtime lets the last query see
+/// all keys, of which there are more than positions only in cross-attention.
 Expr causal_mask(N& n, const PrimExpr& steps, const PrimExpr& keys, const PrimExpr& past) {
-  const Expr row = n.op("add", {positions(n, steps), number(n, past)});
+  const Expr at = positions(n, steps);
+  Expr last = n.op("add", {at, number(n, past)});
+  if (!same(keys, simplify(past + steps)))
+    last = n.op("where", {n.op("less", {at, number(n, simplify(steps - 1))}), last, number(n, keys)});
   const Expr seen = n.op("less_equal", {n.reshape(positions(n, keys), {PrimExpr(1), keys}),
-                                        n.reshape(row, {steps, PrimExpr(1)})});
+                                        n.reshape(last, {steps, PrimExpr(1)})});
   return mask_of(n, seen, -INFINITY);
 }
 

@@ -30,12 +30,14 @@ struct Window {
   std::vector<Same> same;  // axes of symbolic sizes that are padded in front of the operator
 };
 
-/// SAME padding of an axis of a symbolic size: windows that begin at every stride inside of it.
-Window::Same same_padding(size_t axis, const PrimExpr& have, int64_t stride, int64_t reach, bool upper) {
+/// SAME padding of an axis where its size, or the reach of the window, is symbolic: windows that begin at
+/// every stride inside of it.
+Window::Same same_padding(size_t axis, const PrimExpr& have, int64_t stride, const PrimExpr& reach,
+                          bool upper) {
   const PrimExpr last =
       (tir::floordiv(have + PrimExpr(stride - 1), PrimExpr(stride)) - PrimExpr(1)) * PrimExpr(stride);
-  PrimExpr size = simplify(last + PrimExpr(reach));
-  if (reach < stride) size = tir::max(size, have);
+  PrimExpr size = simplify(last + reach);
+  if (tir::as_int(reach).value_or(1) < stride) size = tir::max(size, have);
   const PrimExpr total = size - have;
   return {axis, simplify(tir::floordiv(total + PrimExpr(upper ? 0 : 1), PrimExpr(2))), size};
 }
@@ -46,7 +48,7 @@ Expr with_same_padding(N& n, Expr x, const Window& w, double value) {
     const PrimExpr have = n.shape_of(x)[s.axis];
     const Index at = iota(n, s.size) - index_of(n, {s.before})[0];
     x = pick_or(n, x, at, index_of(n, {have})[0], int64_t(s.axis),
-                n.scalar(value, graph::as_tensor(x)->dtype));
+                n.scalar(value, graph::as_tensor(x)->dtype), false);
   }
   return x;
 }
@@ -70,7 +72,8 @@ size_t spatial_axes(N& n) {
   return size_t(r - 2);
 }
 
-Window window(N& n, Ints kernel, bool dilated) {
+/// `weight`: the input by whose shape the window goes, where an extent is 0; none for 0.
+Window window(N& n, Ints kernel, bool dilated, size_t weight = 0) {
   const size_t spatial = spatial_axes(n);
   Window w;
   w.kernel = std::move(kernel);
@@ -89,19 +92,22 @@ Window window(N& n, Ints kernel, bool dilated) {
   } else if (mode == "SAME_UPPER" || mode == "SAME_LOWER") {
     auto shape = n.shape(0);
     for (size_t i = 0; i < spatial; ++i) {
-      if (w.kernel[i] == 0)
-        n.unsupported(fmt::format("{} with auto_pad={} needs a weight of known shape", n.op_type(), mode));
-      const int64_t reach = (w.kernel[i] - 1) * w.dilations[i] + 1;
-      int64_t total = std::max<int64_t>(0, reach - 1);
-      if (w.strides[i] != 1) {
+      if (w.kernel[i] == 0 && weight == 0)
+        n.malformed(fmt::format("'kernel_shape' of {} has the value 0", n.op_type()));
+      const PrimExpr extent = w.kernel[i] ? PrimExpr(w.kernel[i]) : n.known_shape(weight)[i + 2];
+      const PrimExpr window_reach = simplify((extent - PrimExpr(1)) * PrimExpr(w.dilations[i]) + PrimExpr(1));
+      const auto reach = tir::as_int(window_reach);
+      int64_t total = std::max<int64_t>(0, reach.value_or(1) - 1);
+      if (w.strides[i] != 1 || !reach) {
         if (!shape) n.not_known(fmt::format("{} with auto_pad={} needs a known shape", n.op_type(), mode));
         const auto in = tir::as_int((*shape)[i + 2]);
-        if (!in) {
-          w.same.push_back(same_padding(i + 2, (*shape)[i + 2], w.strides[i], reach, mode == "SAME_UPPER"));
+        if (!in || !reach) {
+          w.same.push_back(
+              same_padding(i + 2, (*shape)[i + 2], w.strides[i], window_reach, mode == "SAME_UPPER"));
           continue;
         }
         const int64_t out = (*in + w.strides[i] - 1) / w.strides[i];
-        total = std::max<int64_t>(0, (out - 1) * w.strides[i] + reach - *in);
+        total = std::max<int64_t>(0, (out - 1) * w.strides[i] + *reach - *in);
       }
       const int64_t small = total / 2, large = total - small;
       w.pads[i] = mode == "SAME_UPPER" ? small : large;
@@ -137,7 +143,7 @@ Expr with_bias(N& n, Expr y, size_t i) {
 }
 
 Values conv(N& n) {
-  Window w = window(n, kernel_of(n, 1), true);
+  Window w = window(n, kernel_of(n, 1), true, 1);
   auto a = make<ConvAttrs>();
   a.edit()->strides = list(w.strides), a.edit()->padding = list(w.pads),
   a.edit()->dilation = list(w.dilations);
@@ -445,6 +451,13 @@ Values hardmax(N& n) {
   line.set(size_t(at), extent);
   const Expr positions =
       n.reshape(n.op("arange", {prim(0), prim(extent), prim(1)}, make_attrs<DTypeAttrs>(i64)), line);
+  // There is no largest of nothing, and nothing that it would be compared with: behind the elements lies one
+  // that is never found, for the first of equals is.
+  if (tir::as_int(extent).value_or(0) < 1) {
+    std::vector<int64_t> widths(2 * line.size(), 0);
+    widths[size_t(2 * at + 1)] = 1;
+    x = n.op("pad", {x}, make_attrs<PadAttrs>(list(widths), std::string("constant"), lowest(n.dtype(0))));
+  }
   const Expr y = n.cast(n.op("equal", {positions, n.op("argmax", {x}, args)}), n.dtype(0));
   return {flat ? n.reshape(y, s) : y};
 }
@@ -541,7 +554,7 @@ Values matmul_integer(N& n) {
   return {n.op("matmul", {a, b})};
 }
 Values conv_integer(N& n) {
-  Window w = window(n, kernel_of(n, 1), true);
+  Window w = window(n, kernel_of(n, 1), true, 1);
   auto a = make<ConvAttrs>();
   a.edit()->strides = list(w.strides), a.edit()->padding = list(w.pads),
   a.edit()->dilation = list(w.dilations), a.edit()->groups = n.attr_int("group", 1);

@@ -105,8 +105,10 @@ Values emit(N& n, Plan p, const ResizeForm& otherwise) {
     if (!whole) {
       p.coordinates = "asymmetric";
       for (int64_t i = first; i < rank; ++i)
-        if (const auto in = tir::as_int(shape[size_t(i)]); in && *in > 1)
-          scale[size_t(i)] = (double(*in) * scale[size_t(i)] - 1) / double(*in - 1);
+        if (const auto in = tir::as_int(shape[size_t(i)]); in && *in > 1) {
+          const double corners = (double(*in) * scale[size_t(i)] - 1) / double(*in - 1);
+          scale[size_t(i)] = corners > 0 ? corners : 1;  // of one element, which is the first
+        }
     }
   }
   auto a = make<ResizeAttrs>();

@@ -116,6 +116,7 @@ Values tensor_scatter(N& n) {
     batch.push_back(i == 0 ? cache[0] : PrimExpr(1));
   }
   const PrimExpr length = cache[size_t(axis)], rows = update[size_t(axis)];
+  n.require_at_most(rows, length, "the update of TensorScatter is longer than its cache");
   Shape wanted = cache;
   wanted.set(size_t(axis), rows);
   const Expr fresh = n.checked(n.in(1), wanted);

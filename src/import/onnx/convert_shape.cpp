@@ -36,8 +36,8 @@ void settle_rest(const Shape& from, Shape& to) {
   if (const auto rest = exact_quotient(all, others, analyzer)) to.set(at, analyzer.simplify(*rest));
 }
 
-/// Sizes that the run finds to be 0 copy the dimension, too. Without a -1 among them, the counts agree only
-/// where that changes nothing.
+/// Sizes that the run finds to be 0 copy the dimension, too, as written ones do. Where all sizes are computed
+/// and none is -1, those of an empty tensor stay what they are: they are what the exporter's tensor had.
 void copy_where_zero(const Shape& have, Shape& to) {
   for (size_t i = 0; i < std::min(have.size(), to.size()); ++i) {
     const auto* symbol = to[i].as<tir::Var>();
@@ -76,6 +76,7 @@ Values reshape(N& n) {
   auto have = n.shape(0);
   Shape out;
   int rest = 0;
+  bool copies = false;
   for (size_t i = 0; i < want.size(); ++i) {
     const auto v = tir::as_int(want[i]);
     if (v && *v < -1) n.malformed(fmt::format("the size {} in 'shape' of Reshape is negative", *v));
@@ -85,13 +86,14 @@ Values reshape(N& n) {
         n.malformed(fmt::format("'shape' of Reshape copies dimension {}, which the input does not have", i));
       if (!have) n.not_known("Reshape of a tensor whose shape is not known at import is not supported");
       out.push_back((*have)[i]);
+      copies = true;
     } else {
       out.push_back(want[i]);
     }
   }
   if (rest > 1) n.malformed("'shape' of Reshape has more than one -1");
   if (have) take_sizes_of(n, *have, out);
-  if (rest == 1 && have && !allowzero) copy_where_zero(*have, out);
+  if ((rest == 1 || copies) && have && !allowzero) copy_where_zero(*have, out);
   if (rest == 1 && have) settle_rest(*have, out);
   return {n.op("reshape", {n.in(0), graph::shape_expr(out)})};
 }

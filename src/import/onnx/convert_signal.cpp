@@ -67,6 +67,7 @@ Expr stft_at_run_time(N& n, const Expr& x, const Expr& window, bool onesided) {
   if (of_window.size() != 1 || step.length() != 1)
     n.malformed("STFT takes a window of one axis and one step");
   const PrimExpr length = of_window[0];
+  n.require_at_most(length, shape[1], "the frames of STFT are longer than its signal");
   const Index frames = floor_div(index_of(n, {simplify(shape[1] - length)}), step) + 1;
   const PrimExpr count = sizes_of(frames, "frames")[0];
   const Index at = (iota(n, count) * step).shaped({count, PrimExpr(1)}) + iota(n, length);

@@ -335,6 +335,12 @@ void NodeContext::require_equal(const PrimExpr& a, const PrimExpr& b) {
   importer.builder.emit_match_cast(graph::shape_expr({a}), wanted, "checked");
 }
 
+void NodeContext::require_at_most(const PrimExpr& a, const PrimExpr& b, const char* message) {
+  const auto p = tir::as_int(a), q = tir::as_int(b);
+  if (p && q && *p > *q) malformed(message);
+  if (!p || !q) require_equal(simplify(tir::max(a, b)), b);
+}
+
 void NodeContext::check_size(const Array<PrimExpr>& shape, DataType t) {
   const int64_t most = importer.options.max_tensor_bytes;
   int64_t total = std::max(1, t.bytes());

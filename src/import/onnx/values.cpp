@@ -160,11 +160,18 @@ Shape beside(const PrimExpr& size, int64_t axis, int64_t rank) {
   s.set(size_t(axis), size);
   return s;
 }
-Expr pick_or(N& n, const Expr& x, const Index& at, const Index& extent, int64_t axis, const Expr& otherwise) {
-  const int64_t rank = int64_t(graph::known_shape(x)->size());
-  const PrimExpr size = (*graph::known_shape(at.expr()))[0];
+Expr pick_or(N& n, const Expr& x, const Index& at, const Index& extent, int64_t axis, const Expr& otherwise,
+             bool may_be_empty) {
+  const Shape shape = *graph::known_shape(x);
   const Expr inside = n.op("logical_and", {less(Index(n, n.scalar(-1, i64)), at), less(at, extent)});
-  return n.op("where", {n.reshape(inside, beside(size, axis, rank)),
+  if (may_be_empty && tir::as_int(shape[size_t(axis)]).value_or(0) < 1) {
+    Shape one = shape;  // the other value lies behind what may be nothing
+    one.set(size_t(axis), 1);
+    const Expr filler = n.op("broadcast_to", {otherwise, graph::shape_expr(one)});
+    return pick(n, n.concat({x, filler}, axis), where(inside, at, extent), axis);
+  }
+  const PrimExpr size = (*graph::known_shape(at.expr()))[0];
+  return n.op("where", {n.reshape(inside, beside(size, axis, int64_t(shape.size()))),
                         pick(n, x, max(min(at, extent - 1), 0), axis), otherwise});
 }
 Expr transposed(N& n, const Expr& x, const Index& order) {

@@ -112,8 +112,9 @@ Expr pick(NodeContext& n, const Expr& x, const Index& positions, int64_t axis);
 /// The shape of a vector of that size along one axis of a tensor.
 Array<PrimExpr> beside(const PrimExpr& size, int64_t axis, int64_t rank);
 /// x where the positions (a vector) along an axis of `extent` elements are inside of it, else `otherwise`.
+/// Without `may_be_empty`, an axis of nothing ends the run; what is picked needs no copy of x then.
 Expr pick_or(NodeContext& n, const Expr& x, const Index& positions, const Index& extent, int64_t axis,
-             const Expr& otherwise);
+             const Expr& otherwise, bool may_be_empty = true);
 /// The axes of x, whose shape is known, in an order (rank) that only the run knows.
 Expr transposed(NodeContext& n, const Expr& x, const Index& order);
 /// An operator along one axis that only the run knows; `make` sees it as axis `at`.

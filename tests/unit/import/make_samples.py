@@ -1122,7 +1122,7 @@ runs("Expand to a rank that only the run knows", [Node("Expand", ["a", "b"], ["h
      *((floats(2, 3), i64(*s)) for s in ((3,), (2, 1), (4, 2, 3))))
 
 # What operators take for granted of symbolic sizes ends a run that has others.
-runs("AveragePool of windows larger than the image", Node("AveragePool", ["a"], ["y"], kernel_shape=[3, 2], strides=[2, 2]), [(1, 2, "H", "W")], (floats(1, 2, 5, 4),), refused("T0501", floats(1, 2, 1, 4)))
+runs("AveragePool of windows larger than the image", Node("AveragePool", ["a"], ["y"], kernel_shape=[3, 2], strides=[2, 2]), [(1, 2, "H", "W")], (floats(1, 2, 5, 4),), refused("T0501", floats(1, 2, 1, 4)[:, :, :0]))
 runs("Conv of a kernel larger than the image", Node("Conv", ["a", "w"], ["y"], dilations=[2]), [(1, 1, "W")], (floats(1, 1, 6),), refused("T0501", floats(1, 1, 4)), constants={"w": floats(1, 1, 3)})
 runs("RoiAlign of regions of a symbolic width", Node("RoiAlign", ["a", "b", "c"], ["y"], output_height=2, output_width=2), [(1, 2, 6, 6), (2, "m"), (2,)],
      refused("T0501", floats(1, 2, 6, 6), floats(2, 3), i64(0, 0)))
@@ -1279,6 +1279,46 @@ one("MatMulInteger", np.array([[1, -1, -3]], np.int8), np.array([[-3], [5], [3]]
 points = Node("MatMulInteger", ["a", "b", "c", "d"], ["y"])
 runs("MatMulInteger with a zero point for each column", points, [(1, 3), (3, "N"), (), ("P",)], by_onnxruntime(points, np.array([[1, -1, -3]], np.int8), np.array([[-3, 2], [5, 1], [3, 0]], np.int8), np.array(5, np.int8), np.array([4, -3], np.int8)),
      refused("T0501", np.array([[1, -1, -3]], np.int8), np.array([[-3], [5], [3]], np.int8), np.array(5, np.int8), np.array([4, -3], np.int8)))
+
+# Axes of nothing: no element, or those that are put beside them.
+empty = floats(0, 3)
+runs("CenterCropPad of a symbolic size that may be 0", Node("CenterCropPad", ["a", "s"], ["y"]), [("N", "M")], (floats(2, 5),), (empty,), (floats(3, 0),), constants={"s": i64(4, 2)})
+one("CenterCropPad", empty, i64(4, 2), constants=(1,), name="CenterCropPad of nothing")
+runs("Pad of nothing by widths that the run knows", Node("Pad", ["a", "b", "v"], ["y"]), [("N", 3), (4,)], (floats(2, 3), i64(1, 0, 2, 0)), (empty, i64(1, 0, 2, 0)), (empty, i64(0, 1, 0, 0)),
+     constants={"v": np.array(0.5, np.float32)})
+runs("Pad of nothing that gives nothing", Node("Pad", ["a", "p"], ["y"], mode="edge"), [("N", "M")], (floats(2, 0),), refused("T0501", floats(0, 0)), constants={"p": i64(1, 0, 2, 0)})
+largest = Node("Hardmax", ["a"], ["y"])
+runs("Hardmax of a symbolic axis that may be 0", largest, [("N", "M")], (floats(2, 3),), (f32(-np.inf, -np.inf).reshape(1, 2),), expected([floats(2, 0)], floats(2, 0)), expected([empty], empty))
+one("Hardmax", floats(2, 0), name="Hardmax of nothing", expected=[floats(2, 0)])
+backward = Node("Slice", ["a", "b", "e", "x", "s"], ["y"])
+runs("Slice backward through an axis that may be 0", backward, [("N", 3)], (floats(5, 3),), (floats(1, 3),), (empty,), constants={"b": i64(2**63 - 1), "e": i64(-2), "x": i64(0), "s": i64(-2)})
+one("Resize", floats(1, 1, 5, 2), None, f32(1, 1, 0.5, 0.5), constants=(2,), mode="linear", coordinate_transformation_mode="align_corners", name="Resize of aligned corners to one column")
+zeros = [Node("Shape", ["a"], ["n"], start=1, end=2), Node("Concat", ["copied", "one", "n", "four"], ["s"], axis=0), Node("Reshape", ["a", "s"], ["y"])]
+runs("Reshape that copies sizes which the run finds to be 0", zeros, [("N", "N", 4)], (floats(3, 3, 4),), (floats(0, 0, 4),), constants={"copied": i64(0), "one": i64(1), "four": i64(4)})
+# Windows of any size, and more rows than the image has.
+for op in ("AveragePool", "MaxPool", "LpPool"):
+    node = Node(op, ["a"], ["y"], kernel_shape=[2, 1])
+    runs(f"{op} of windows that may not fit", node, [(1, 1, "H", 4)], (floats(1, 1, 3, 4),), expected([floats(1, 1, 0, 4)], floats(1, 1, 1, 4)), refused("T0501", floats(1, 1, 0, 4)))
+bytes_of_images = [np.arange(2 * h * w, dtype=np.uint8).reshape(1, 2, h, w) for h, w in ((1, 5), (6, 3))]
+rows = Node("ConvInteger", ["a", "w"], ["y"], pads=[1, 0, 0, 0])
+runs("ConvInteger of as few rows as there may be", rows, [(1, 2, "H", "W")], *((x,) for x in bytes_of_images), constants={"w": ints(1, 2, 2, 1, dtype=np.int8)})
+for op, side, strides in (("Conv", "SAME_UPPER", [2, 2]), ("Conv", "SAME_LOWER", [1, 1]), ("ConvInteger", "SAME_LOWER", [1, 1]), ("ConvInteger", "SAME_UPPER", [1, 3])):
+    node = Node(op, ["a", "b"], ["y"], auto_pad=side, strides=strides)
+    given = [(floats(1, 1, 5, 6), floats(2, 1, h, w)) if op == "Conv" else (ints(1, 1, 5, 6, low=0, dtype=np.uint8), ints(2, 1, h, w, dtype=np.int8)) for h, w in ((3, 2), (1, 1), (2, 4))]
+    runs(f"{op} with auto_pad {side} in steps of {strides[1]} and a weight of a shape at run time", node, [(1, 1, "H", "W"), (2, 1, "K", "L")], *(by_onnxruntime(node, *g) for g in given))
+# Attention.
+across = Node("MultiHeadAttention", ["a", "b", "c"], ["y"], CONTRIB, num_heads=2, unidirectional=1)
+runs("MultiHeadAttention that is causal across sequences", across, [(1, "L", 4), (1, "K", 4), (1, "K", 4)], *((floats(1, steps, 4), floats(1, keys, 4), floats(1, keys, 4)) for steps, keys in ((3, 3), (2, 5), (1, 2), (4, 2))),
+     domains=((CONTRIB, 1),), opset=21)
+biased = Node("MultiHeadAttention", ["a", "b", "c", "", "", "d"], ["y"], CONTRIB, num_heads=2)
+misfit("MultiHeadAttention with a bias of another batch", biased, [("N", 2, 4), ("N", 3, 4), ("N", 3, 4), ("M", 2, 2, 3)], (floats(1, 2, 4), floats(1, 3, 4), floats(1, 3, 4), floats(1, 2, 2, 3)),
+       (floats(1, 2, 4), floats(1, 3, 4), floats(1, 3, 4), floats(2, 2, 2, 3)), domains=((CONTRIB, 1),), opset=21)
+# What is longer than what it goes into.
+misfit("TensorScatter of more rows than the cache has", Node("TensorScatter", ["a", "b"], ["y"], axis=1), [(2, "S", 3), (2, "K", 3)], (floats(2, 4, 3), floats(2, 4, 3)), (floats(2, 4, 3), floats(2, 5, 3)))
+framed = Node("STFT", ["a", "step", "w"], ["y"])
+misfit("STFT of fewer elements than a frame", framed, [(1, "L", 1)], (floats(1, 8, 1),), (floats(1, 3, 1),), constants={"step": np.array(2), "w": floats(4)})
+misfit("STFT of fewer elements than a frame, in steps that the run knows", Node("STFT", ["a", "b", "w"], ["y"]), [(1, "L", 1), ()], (floats(1, 8, 1), np.array(2)), (floats(1, 3, 1), np.array(2)),
+       constants={"w": floats(4)})
 
 PAGE = pathlib.Path(__file__).resolve().parent / "samples.json"
 PAGE.write_text("[\n" + ",\n".join(json.dumps(c, separators=(",", ":")) for c in cases) + "\n]\n")

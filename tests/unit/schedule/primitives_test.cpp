@@ -77,6 +77,20 @@ TEST(Split, SymbolicExtents) {
   }
 }
 
+TEST(Fuse, InnerLoopsOfAtMostOneIterationMayHaveNone) {
+  tir::VarRef n = tir::var("n");
+  for (int64_t size : {0, 1, 5}) {
+    Tensor a = te::placeholder({2, 3, n}, f32, "A");
+    Tensor last = te::compute(
+        {2, 3, tir::min(n, PrimExpr(1))}, [&](const Vars& v) { return a({v[0], v[1], n - 1 - v[2]}); }, "L");
+    Program p{"last", te::create_prim_func({a, last}), {{"n", size}}};
+    Schedule s(p.function);
+    const std::vector<LoopRV> l = s.get_loops(s.get_block("L"));
+    s.fuse({l[0], l[1]});
+    check(p, s);
+  }
+}
+
 TEST(Split, RaggedEndsOfInnerLoopsAreApart) {
   for (auto [h, w, factor] : std::vector<std::array<int64_t, 3>>{{14, 14, 16}, {3, 5, 4}, {1, 7, 2}}) {
     Tensor x = te::placeholder({6, h, w}, f32, "X");
@@ -294,6 +308,27 @@ TEST(Pad, WholeTilesWithMaskedEdges) {
   refused(t, "T0782", "no number", [&] { t.pad_iteration(t.get_block("C"), 5, 4); });
   t.split(t.get_loops(t.get_block("C"))[0], {-1, 2});
   refused(t, "T0783", "loop of its own", [&] { t.pad_iteration(t.get_block("C"), 0, 4); });
+}
+
+TEST(Pad, ConditionsOfClampedLoadsHoldForWhatIsRead) {
+  tir::VarRef n = tir::var("n");
+  for (int64_t size : {1, 2, 6}) {
+    Tensor x = te::placeholder({n}, f32, "X");
+    tir::IterVar k = te::reduce_axis(tir::range(PrimExpr(0), PrimExpr(2)), "k");
+    Tensor c = te::compute(
+        {n},
+        [&](const Vars& v) {
+          const PrimExpr at = v[0] + k->var;
+          return te::sum(tir::if_then_else(tir::ge(at, PrimExpr(1)), x({at - 1}), PrimExpr(0.0)), {k});
+        },
+        "C");
+    Tensor d = te::compute({n}, [&](const Vars& v) { return c({v[0]}) * 2.0; }, "D");
+    Program p{"window", te::create_prim_func({x, d}), {{"n", size}}};
+    Schedule s(p.function);
+    s.pad_iteration(s.get_block("C"), 0, 4, true);
+    s.pad_iteration(s.get_block("D"), 0, 4);
+    check(p, s);  // nothing in front of X is read behind the end of a short one
+  }
 }
 
 TEST(FuseIterators, JoinsAxesOfAPrivateResult) {
