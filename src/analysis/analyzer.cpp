@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Analyzer: what is known about variables, and the public face over simplify, bounds and proofs.
+#include <algorithm>
+
 #include "analysis/analyzer_impl.h"
 
 namespace tenon {
@@ -72,8 +74,40 @@ void Analyzer::Impl::add_fact(Sum s) {
     info.bound = b;
     set_var(v, std::move(info));
   }
+  std::vector<Sum> more = positive_factors(s);
   facts.push_back(std::move(s));
   forget();
+  for (Sum& f : more) add_fact(std::move(f));
+}
+
+/// Of n · m + n · k > 0, sizes that are not negative: n > 0 and m + k > 0.
+std::vector<Analyzer::Impl::Sum> Analyzer::Impl::positive_factors(const Sum& s) {
+  if (s.base >= 0 || s.terms.empty() || (s.terms.size() == 1 && s.terms[0].atoms.size() == 1)) return {};
+  for (const Term& t : s.terms) {
+    if (t.coeff <= 0) return {};
+    for (const PrimExpr& a : t.atoms)
+      if (bound(a).min < 0) return {};
+  }
+  std::vector<Sum> out;
+  std::vector<Term> rest = s.terms;
+  for (const PrimExpr& a : s.terms[0].atoms) {
+    auto find = [&](const Term& t) {
+      return std::ranges::find_if(t.atoms, [&](const PrimExpr& b) { return compare(a, b) == 0; });
+    };
+    if (std::ranges::any_of(rest, [&](const Term& t) { return find(t) == t.atoms.end(); })) continue;
+    for (Term& t : rest) t.atoms.erase(find(t));
+    out.push_back(plus(parse(a), Sum{{}, -1}));
+  }
+  if (out.empty() || rest.size() == 1) return out;
+  Sum left{{}, -1};
+  for (Term& t : rest) {
+    if (t.atoms.empty())
+      left.base = wrap_add(left.base, t.coeff);
+    else
+      add_term(left, std::move(t));
+  }
+  out.push_back(std::move(left));
+  return out;
 }
 
 void Analyzer::Impl::assume(const PrimExpr& condition) {

@@ -108,6 +108,7 @@ struct Analyzer::Impl {
   void forget();  ///< what was found under other facts
   void assume(const PrimExpr& condition);
   void add_fact(Sum s);
+  std::vector<Sum> positive_factors(const Sum& s);  ///< what follows of its factors, each sum is ≥ 0
   void undo_to(size_t mark);
 
   // ---- sums
@@ -163,6 +164,9 @@ struct Analyzer::Impl {
   /// Do they have different values at a point that nothing known forbids? Then no proof can show them equal.
   bool differ_at_a_point(const PrimExpr& a, const PrimExpr& b);
   bool seek(const Sum& s, int effort);
+  bool positive(const PrimExpr& e, int effort);
+  std::optional<Sum> without_neighbours(const Sum& s);  ///< a lower bound of s
+  bool by_divisor(const Sum& rest, const tir::FloorDiv& d, int64_t coeff, int effort);  ///< rest ± d ≥ 0
   bool prove(const PrimExpr& condition, int effort);
 
   /// Assumptions while a branch is simplified.

@@ -366,6 +366,7 @@ bool Analyzer::Impl::seek(const Sum& s, int effort) {
     }
     if (ok && seek(out, effort - 1)) return true;
   }
+  if (std::optional<Sum> least = without_neighbours(s); least && seek(*least, effort - 1)) return true;
   // x // c lies between (x - c + 1) / c and x / c; min and max are replaced by the side that helps.
   for (const Term& t : s.terms) {
     if (t.atoms.size() != 1) continue;
@@ -373,6 +374,7 @@ bool Analyzer::Impl::seek(const Sum& s, int effort) {
     add_term(rest, {t.atoms, wrap_mul(t.coeff, -1)});
     if (const auto* d = t.atoms[0].as<tir::FloorDiv>()) {
       const auto c = tir::as_int(d->b);
+      if (by_divisor(rest, *d, t.coeff, effort)) return true;
       if (!c || *c <= 1 || !small(*c) || !small(t.coeff)) continue;
       const int64_t m = *c / gcd(*c, t.coeff);
       bool fine = true;
@@ -381,6 +383,11 @@ bool Analyzer::Impl::seek(const Sum& s, int effort) {
       Sum x = parse(d->a);
       if (t.coeff > 0) x.base = wrap_add(x.base, 1 - *c);
       if (seek(plus(times(rest, m), x, t.coeff * m / *c), effort - 1)) return true;
+    } else if (const auto* m = t.atoms[0].as<tir::FloorMod>(); m && !tir::as_int(m->b)) {
+      // x % b is at least 0 and at most b - 1.
+      Sum edge;
+      if (t.coeff < 0) edge = parse(m->b), edge.base = wrap_add(edge.base, -1);
+      if (positive(m->b, effort) && seek(plus(rest, edge, t.coeff), effort - 1)) return true;
     } else if (const auto* a = t.atoms[0].as<tir::Min>(); a && t.coeff < 0) {
       if (seek(plus(rest, parse(a->a), t.coeff), effort - 1)) return true;
       if (seek(plus(rest, parse(a->b), t.coeff), effort - 1)) return true;
@@ -398,6 +405,50 @@ bool Analyzer::Impl::seek(const Sum& s, int effort) {
     }
   }
   return false;
+}
+
+bool Analyzer::Impl::positive(const PrimExpr& e, int effort) {
+  const ConstBound b = bound(e);
+  if (b.min >= 1 || b.max < 1) return b.min >= 1;
+  Sum s = parse(e);
+  s.base = wrap_add(s.base, -1);
+  return !facts.empty() && seek(s, std::min(effort - 1, 1));
+}
+
+/// (x + d) // c - x // c is d // c or one more.
+std::optional<Analyzer::Impl::Sum> Analyzer::Impl::without_neighbours(const Sum& s) {
+  auto quotient = [](const Term& t) {
+    return t.atoms.size() == 1 ? t.atoms[0].as<tir::FloorDiv>() : nullptr;
+  };
+  for (const Term& t : s.terms) {
+    const auto* upper = t.coeff > 0 ? quotient(t) : nullptr;
+    const auto c = upper ? tir::as_int(upper->b) : std::nullopt;
+    if (!c || *c <= 1) continue;
+    for (const Term& u : s.terms) {
+      const auto* lower = u.coeff == -t.coeff ? quotient(u) : nullptr;
+      if (!lower || tir::as_int(lower->b) != c) continue;
+      const Sum d = plus(parse(upper->a), parse(lower->a), -1);
+      if (!d.is_const()) continue;
+      Sum rest = s;
+      add_term(rest, {t.atoms, -t.coeff});
+      add_term(rest, {u.atoms, -u.coeff});
+      rest.base = wrap_add(rest.base, wrap_mul(t.coeff, floor_div(d.base, *c)));
+      return rest;
+    }
+  }
+  return {};
+}
+
+bool Analyzer::Impl::by_divisor(const Sum& rest, const tir::FloorDiv& d, int64_t coeff, int effort) {
+  if ((coeff != 1 && coeff != -1) || !positive(d.b, effort)) return false;
+  // rest + x // b ≥ 0 where x ≥ -rest · b, and rest - x // b ≥ 0 where x < (rest + 1) · b.
+  Sum steps = rest;
+  if (coeff < 0) steps.base = wrap_add(steps.base, 1);
+  const std::optional<Sum> edge = times(steps, parse(d.b));
+  if (!edge) return false;
+  Sum left = plus(*edge, parse(d.a), coeff);
+  if (coeff < 0) left.base = wrap_add(left.base, -1);
+  return seek(left, effort - 1);
 }
 
 bool Analyzer::Impl::prove(const PrimExpr& condition, int effort) {

@@ -2,6 +2,7 @@
 // Rules for blocks without a reduction: fused loops over contiguous memory, vectors, tiles for
 // transpositions; and what is left for blocks that no other rule takes.
 #include <algorithm>
+#include <numeric>
 
 #include "autoschedule/rules.h"
 
@@ -40,6 +41,22 @@ bool unit_or_still(const Facts& f, size_t axis) {
          });
 }
 
+/// Elements along an axis of which every access steps through as many as through one array (heads of an
+/// attention side by side); 0: none do.
+int64_t panel_along(const Facts& f, size_t axis) {
+  int64_t out = 0;
+  auto takes = [&](const Access& a) {
+    if (a.stride[axis] == 0 || a.stride[axis] == 1) return true;
+    if (a.panel.empty() || a.panel[axis] == 0 || a.panel_stride[axis] < 0 || a.panel_stride[axis] > 1)
+      return false;
+    out = std::gcd(out, a.panel[axis]);
+    return true;
+  };
+  if (f.extent[axis] == kUnknown || f.in_value[axis] || f.write.stride[axis] != 1) return 0;
+  if (!std::all_of(f.loads.begin(), f.loads.end(), takes)) return 0;
+  return out > 0 && f.extent[axis] % out == 0 ? out : 0;
+}
+
 int64_t pick_lanes(int64_t size, int64_t lanes) {
   if (size == kUnknown) return lanes;
   while (lanes > kMinLanes && lanes > size) lanes /= 2;
@@ -47,6 +64,10 @@ int64_t pick_lanes(int64_t size, int64_t lanes) {
   if (size % lanes == 0) return lanes;
   if (lanes >= 2 * kMinLanes && size % (lanes / 2) == 0 && size < kWholeVectors * lanes) return lanes / 2;
   return lanes;
+}
+
+bool is_symbolic(const Facts& f) {
+  return std::find(f.extent.begin(), f.extent.end(), kUnknown) != f.extent.end();
 }
 
 bool worth_parallel(const Facts& f, const Target& target) {
@@ -89,6 +110,20 @@ int64_t product(const Facts& f, size_t from, size_t to) {
   return n;
 }
 
+/// The product of those of the first `count` extents that are known.
+int64_t known_product(const Facts& f, size_t count) {
+  int64_t n = 1;
+  for (size_t i = 0; i < count; ++i) n *= f.extent[i] == kUnknown ? 1 : f.extent[i];
+  return n;
+}
+
+/// Are digits of a symbolic size needed where the first `count` iterators run as one?
+bool divides(const Facts& f, size_t count) {
+  for (size_t i = 1; i < count; ++i)
+    if (f.extent[i] == kUnknown) return true;
+  return false;
+}
+
 /// Vectors of one task, where a long inner loop of `size` elements runs `outer` times.
 int64_t chunk_of(int64_t size, int64_t outer, int64_t lanes, const Target& target) {
   int64_t share = kChunk;
@@ -113,7 +148,12 @@ RuleOutcome elementwise(Draft& draft, const Site& site) {
   const bool vectors = unit_or_still(f, n - 1);
   const size_t from = vectors ? contiguous_from(f) : n - 1;
   const int64_t outer = product(f, 0, from), size = product(f, from, n);
-  const int64_t lanes = vectors ? pick_lanes(size, cost::lanes_for(f, draft.target)) : 1;
+  int64_t lanes = vectors ? pick_lanes(size, cost::lanes_for(f, draft.target)) : 1;
+  // LLVM makes vectors of sizes that it knows itself.
+  const int64_t panel = vectors || !is_symbolic(f) ? 0 : panel_along(f, n - 1);
+  if (panel >= kMinLanes)
+    if (const int64_t in_panel = pick_lanes(panel, cost::lanes_for(f, draft.target)); panel % in_panel == 0)
+      lanes = in_panel;
   const std::vector<LoopRV> loops = s.get_loops(f.id);
   std::vector<LoopRV> head(loops.begin(), loops.begin() + std::ptrdiff_t(from));
   const LoopRV inner = s.fuse({loops.begin() + std::ptrdiff_t(from), loops.end()});
@@ -129,11 +169,16 @@ RuleOutcome elementwise(Draft& draft, const Site& site) {
   } else if (head.empty()) {
     head.push_back(inner);
   }
-  // Digits of symbolic sizes are divisions: the last loop around short vectors stays by itself.
+  // Digits of symbolic sizes are divisions: the last loop around short vectors stays by itself, and others do
+  // where there are enough tasks without them.
   const bool symbolic = std::find(f.extent.begin(), f.extent.begin() + std::ptrdiff_t(from), kUnknown) !=
                         f.extent.begin() + std::ptrdiff_t(from);
   const bool is_short = size != kUnknown && size <= std::max(kShortVectors * lanes, kShortRow);
-  if (symbolic && !chunks && is_short && head.size() > 1) head.pop_back();
+  if (symbolic && !chunks) {
+    if (is_short && head.size() > 1) head.pop_back();
+    while (divides(f, head.size()) && known_product(f, head.size() - 1) >= cost::tasks_wanted(draft.target))
+      head.pop_back();
+  }
   const LoopRV all = s.fuse(head);
   if (worth_parallel(f, draft.target)) s.parallel(all);
   return RuleOutcome::applied;

@@ -54,19 +54,30 @@ Fusion sum_along_memory(const Facts& f) {
   return out;
 }
 
-/// Factors the reduction into lanes; the factored block, or id < 0.
-BlockRV factor_lanes(Draft& draft, const Facts& f) {
-  BlockRV out;
+/// Lanes of one sum that are added side by side: the next fewer that a sum of partial results keeps.
+constexpr int64_t kLaneShare = 4;
+
+/// Factors the reduction into lanes, and these into fewer ones as long as that pays: each block of partial
+/// results, the first that is computed first.
+std::vector<BlockRV> factor_lanes(Draft& draft, const Facts& f) {
+  std::vector<BlockRV> out;
   if (!f.block->init) return out;
   const Fusion sum = sum_along_memory(f);
   const int64_t size = fused(f, sum).extent[size_t(sum.first)];
-  const int64_t lanes = partial_lanes(size, cost::lanes_for(f, draft.target));
+  int64_t lanes = partial_lanes(size, cost::lanes_for(f, draft.target));
   if (lanes < 2) return out;
-  try_step(draft, "lanes of a sum", [&](Schedule& s) {
+  const bool done = try_step(draft, "lanes of a sum", [&](Schedule& s) {
     if (sum.any()) s.fuse_iterators(f.id, sum.first, sum.count);
     if (size == kUnknown || size % lanes) s.pad_iteration(f.id, sum.first, lanes);
-    out = s.rfactor(s.split(s.get_loops(f.id)[size_t(sum.first)], {-1, lanes})[1], -1);
+    out.push_back(s.rfactor(s.split(s.get_loops(f.id)[size_t(sum.first)], {-1, lanes})[1], -1));
   });
+  if (!done) return {};
+  // One after the other, lanes wait for each other.
+  for (; lanes / kLaneShare >= kMinLanes; lanes /= kLaneShare)
+    if (!try_step(draft, "lanes of lanes", [&](Schedule& s) {
+          out.push_back(s.rfactor(s.split(s.get_loops(f.id).back(), {-1, lanes / kLaneShare})[1], -1));
+        }))
+      break;
   return out;
 }
 
@@ -142,7 +153,7 @@ Stages stages_of(Draft& draft, const Facts& last) {
     out.instances = out.instances == kUnknown || instances == kUnknown ? kUnknown : out.instances + instances;
     if (f && f->is_reduction() && along_memory(*f)) {
       out.sums_along_memory = true;
-      if (const BlockRV part = factor_lanes(draft, *f); part.id >= 0) out.blocks.push_back(part);
+      for (const BlockRV part : factor_lanes(draft, *f)) out.blocks.push_back(part);
     }
     out.blocks.push_back(b);
   }

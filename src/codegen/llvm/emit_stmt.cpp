@@ -259,6 +259,31 @@ V Emitter::allocate(const Buffer& b, bool* workspace) {
   *workspace = true;
   return memory;
 }
+bool Emitter::can_size(const Buffer& b) const {
+  for (const PrimExpr& d : b->shape)
+    for (const tir::VarRef& v : free_vars(d))
+      if (!frame_->values.count(v.get())) return false;
+  return true;
+}
+void Emitter::own_scope(const tir::Var* v) {
+  if (scopes_.count(v)) return;
+  scopes_[v] = llvm::MDBuilder(module_.getContext()).createAnonymousAliasScope(domain_, v->name);
+  scope_order_.push_back(scopes_[v]);
+}
+void Emitter::enter(const Allocate& n, std::vector<V>& held) {
+  bool workspace;
+  V memory = allocate(n.buffer, &workspace);
+  if (workspace) held.push_back(memory);
+  memory->setName(n.buffer->name);
+  frame_->values[n.buffer->data.get()] = memory;
+  own_scope(n.buffer->data.get());
+}
+void Emitter::leave(const std::vector<V>& held) {
+  for (size_t k = held.size(); k-- > 0;) {
+    release(held[k]);
+    frame_->workspaces.pop_back();
+  }
+}
 V Emitter::constant_data(const AllocateConst& n) {
   const auto* bytes = static_cast<const char*>(n.data.data());
   llvm::Constant* data = llvm::ConstantDataArray::getRaw(llvm::StringRef(bytes, n.data.byte_size()),
@@ -334,7 +359,7 @@ void Emitter::store(const BufferStore& n) {
 }
 
 // ---------------------------------------------------------------- control
-void Emitter::serial_loop(const For& n, V begin, V end, bool runs_once) {
+void Emitter::serial_loop(const For& n, const Stmt& inside, V begin, V end, bool runs_once) {
   const llvm::DebugLoc around = b_.getCurrentDebugLocation();
   mark(&n);
   auto* entry = b_.GetInsertBlock();
@@ -348,7 +373,7 @@ void Emitter::serial_loop(const For& n, V begin, V end, bool runs_once) {
   llvm::PHINode* at = b_.CreatePHI(begin->getType(), 2, n.loop_var->name);
   at->addIncoming(begin, entry);
   frame_->values[n.loop_var.get()] = at;
-  stmt(n.body);
+  stmt(inside);
   V next = b_.CreateAdd(at, llvm::ConstantInt::get(at->getType(), 1), "", false, true);
   at->addIncoming(next, b_.GetInsertBlock());
   auto* back = b_.CreateCondBr(b_.CreateICmpSLT(next, end), body, exit);
@@ -390,7 +415,7 @@ void Emitter::loop(const For& n) {
     return stmt(n.body);
   }
   V end = b_.CreateNSWAdd(begin, root(n.extent));
-  serial_loop(n, begin, end, bool(extent));
+  serial_loop(n, n.body, begin, end, bool(extent));
 }
 
 void Emitter::parallel_loop(const For& n) {
@@ -440,7 +465,15 @@ void Emitter::parallel_loop(const For& n) {
     }
     V begin = b_.CreateNSWAdd(base, b_.CreateSExtOrTrunc(fn->getArg(1), base->getType()));
     V end = b_.CreateNSWAdd(base, b_.CreateSExtOrTrunc(fn->getArg(2), base->getType()));
-    serial_loop(n, begin, end, false);
+    // What each iteration needs for itself is one piece of memory for all iterations of the task.
+    std::vector<V> held;
+    Stmt body = n.body;
+    for (const auto* a = body.as<Allocate>(); a && can_size(a->buffer); a = body.as<Allocate>()) {
+      enter(*a, held);
+      body = a->body;
+    }
+    serial_loop(n, body, begin, end, false);
+    leave(held);
     b_.CreateRet(b_.getInt32(0));
     frame_ = outer;
   }
@@ -491,13 +524,6 @@ void Emitter::branch(const IfThenElse& n) {
 
 void Emitter::stmt(Stmt s) {
   std::vector<V> held;  // workspaces of this chain of scopes
-  llvm::MDBuilder md(module_.getContext());
-  auto own_scope = [&](const tir::Var* v) {
-    if (scopes_.count(v)) return;
-    llvm::MDNode* scope = md.createAnonymousAliasScope(domain_, v->name);
-    scopes_[v] = scope;
-    scope_order_.push_back(scope);
-  };
   // Scopes that only add a name are a loop, not recursion: there can be thousands of them.
   for (Stmt next; s; s = next) {
     next = Stmt();
@@ -523,12 +549,7 @@ void Emitter::stmt(Stmt s) {
           next = n.body;
         },
         [&](const Allocate& n) {
-          bool workspace;
-          V memory = allocate(n.buffer, &workspace);
-          if (workspace) held.push_back(memory);
-          memory->setName(n.buffer->name);
-          frame_->values[n.buffer->data.get()] = memory;
-          own_scope(n.buffer->data.get());
+          enter(n, held);
           next = n.body;
         },
         [&](const AllocateConst& n) {
@@ -552,10 +573,7 @@ void Emitter::stmt(Stmt s) {
           CHECK(false, "statement not in the lowered form: " + std::string(type_of(&n)->key));
         });
   }
-  for (size_t k = held.size(); k-- > 0;) {
-    release(held[k]);
-    frame_->workspaces.pop_back();
-  }
+  leave(held);
 }
 
 }  // namespace tenon::codegen

@@ -110,7 +110,7 @@ class Emitter {
   void stmt(tir::Stmt s);
   void store(const tir::BufferStore& n);
   void loop(const tir::For& n);
-  void serial_loop(const tir::For& n, V begin, V end, bool runs_once);
+  void serial_loop(const tir::For& n, const tir::Stmt& inside, V begin, V end, bool runs_once);
   void parallel_loop(const tir::For& n);
   void while_loop(const tir::While& n);
   void branch(const tir::IfThenElse& n);
@@ -119,6 +119,10 @@ class Emitter {
   void return_if_nonzero(V code);
   V allocate(const tir::Buffer& b, bool* workspace);
   void release(V workspace);
+  bool can_size(const tir::Buffer& b) const;                 ///< its size is known where the code stands
+  void enter(const tir::Allocate& n, std::vector<V>& held);  ///< workspaces are appended to `held`
+  void leave(const std::vector<V>& held);
+  void own_scope(const tir::Var* data);  ///< of aliases
   V stack(llvm::Type* t, int64_t bytes_align);
   V constant_data(const tir::AllocateConst& n);
   llvm::BasicBlock* block(const char* name) {

@@ -47,6 +47,12 @@ class Partition : public tensor_detail::Rewriter {
     m->body = b;
     return f;
   }
+  /// One iteration at most is no loop: code generators would unroll it.
+  Stmt last_part(const For& n, const PrimExpr& min, const PrimExpr& extent) {
+    if (as_int(extent) || !analyzer_.can_prove_lt(extent, 2)) return part(n, min, extent, n.body, true);
+    const Stmt once = rename_definitions(substitute(n.body, {{n.loop_var.get(), min}}));
+    return make<IfThenElse>(analyzer_.simplify(ge(extent, imm(1))), once, Stmt());
+  }
   /// Conditions replaced by what they are known to be.
   static Stmt decided(const Stmt& s, const std::vector<PrimExpr>& conditions, bool value) {
     return rewrite_any(s,
@@ -171,7 +177,7 @@ class Partition : public tensor_detail::Rewriter {
     Array<Stmt> out;
     if (!is_zero(n_low)) out.push_back(part(n, n.min, n_low, n.body, true));
     out.push_back(part(n, low, n_mid, tensor_detail::unmasked(decided(n.body, decided_, true)), false));
-    if (!is_zero(n_high)) out.push_back(part(n, high, n_high, n.body, true));
+    if (!is_zero(n_high)) out.push_back(last_part(n, high, n_high));
     return seq(out);
   }
 

@@ -4,10 +4,11 @@
 //   after:  for t: if 0 <= m - t * 6 - 6: … A[t * 6 + 5] …; B[t * 6 + 5] = …   else: as it was
 // Tiles over a symbolic size run on to its next multiple: their rows are clamped when they are read and
 // masked when they are written. A tile that lies inside needs neither, and one comparison tells. Only loops
-// around other loops are cut, where more than one clamp or mask goes; the edge keeps the old body, and one of
-// half the rows beside it where those are enough. A row outside is skipped by a branch: a masked store
-// without lanes costs a processor hundreds of cycles where no memory stands behind it. Needs: flat loops,
-// unrolled tiles, simplified conditions. Keeps: what runs, and its order.
+// around other loops or around tiles that are unrolled are cut, where more than one clamp or mask goes; the
+// edge keeps the old body, and beside it one of half the rows and one of a single row (a batch is often 1)
+// where those are enough. A row outside is skipped by a branch: a masked store without lanes costs a
+// processor hundreds of cycles where no memory stands behind it. Needs: flat loops, unrolled tiles,
+// simplified conditions. Keeps: what runs, and its order.
 #include <algorithm>
 #include <map>
 #include <set>
@@ -25,6 +26,7 @@ namespace {
 constexpr int64_t most_nodes = 6000;
 constexpr size_t most_groups = 2;
 constexpr int64_t least_rows = 4;
+constexpr int64_t least_tile_nodes = 400;  ///< of a body without loops; a smaller one is over before it pays
 
 /// Stores whose mask holds for all lanes or none stand behind a branch.
 class SkipRows : public tensor_detail::Rewriter {
@@ -231,7 +233,7 @@ class EdgeTiles : public tensor_detail::Rewriter {
       if (const auto* l = x.as<Let>()) inside[l->var.get()] = true;
       return !x.is<BufferNode>();
     });
-    if (!loops) return {};
+    if (!loops && tensor_detail::size_of(n.body, least_tile_nodes) <= least_tile_nodes) return {};
     auto mentions_loop = [&](const PrimExpr& e) { return tensor_detail::mentions(e, n.loop_var.get()); };
     pre_order(n.body, [&](const ObjectRef& x) {
       if (!x.is<PrimExprNode>() || !met.emplace(x.get(), true).second) return !x.is<BufferNode>();
@@ -285,33 +287,57 @@ class EdgeTiles : public tensor_detail::Rewriter {
                 }).cast<StmtNode>();
     fast = stmt(tensor_detail::unmasked(rename_definitions(fast)));
     Ref<For> out(&n);
-    const Stmt few = half(n.body, groups);
-    out.edit()->body = make<IfThenElse>(whole, fast, few ? few : n.body);
+    out.edit()->body = make<IfThenElse>(whole, fast, few_rows(n.body, groups));
     return out;
   }
 
-  /// The edge with half the rows, where those inside are no more, before the edge with all of them.
-  static Stmt half(const Stmt& body, const std::vector<std::vector<Clamp>>& groups) {
+  /// The edge with one row, and with half the rows, where those inside are no more, before the edge with all
+  /// of them.
+  static Stmt few_rows(const Stmt& body, const std::vector<std::vector<Clamp>>& groups) {
     for (const auto& g : groups) {
-      // Rows are masked one by one; the first has the most room.
+      // Rows are masked one by one; the first has the most room, or no mask where a tile has one row at
+      // least.
       std::set<int64_t> rooms;
       for (const Clamp& c : g)
         if (!c.value && c.node.dtype().is_scalar()) rooms.insert(c.more);
-      const auto rows = int64_t(rooms.size());
-      if (rows < least_rows || *rooms.rbegin() - *rooms.begin() != rows - 1) continue;
-      const int64_t top = *rooms.rbegin(), kept = (rows + 1) / 2;
-      std::unordered_map<const Object*, PrimExpr> values;
-      for (const Clamp& c : g)
-        if (!c.value && c.node.dtype().is_scalar() && c.more <= top - kept)
-          values[c.node.get()] = PrimExpr::int_imm(0, boolean);
-      const Stmt few = rewrite_any(body, [&](const ObjectRef& x) -> ObjectRef {
-                         auto it = values.find(x.get());
-                         return it == values.end() ? ObjectRef() : ObjectRef(it->second);
-                       }).cast<StmtNode>();
-      return make<IfThenElse>(lt(g[0].room + imm(top - kept), imm(0)),
-                              Unread::removed(SkipRows().stmt(simplify(rename_definitions(few)))), body);
+      const auto masked = int64_t(rooms.size());
+      if (masked + 1 < least_rows || *rooms.rbegin() - *rooms.begin() != masked - 1) continue;
+      const int64_t top = *rooms.rbegin(), unmasked = writes(first_rows(body, g, top)),
+                    rows = masked + unmasked;
+      if (rows < least_rows) continue;
+      Stmt out = body;
+      for (const int64_t kept : {(rows + 1) / 2, int64_t(1)}) {
+        const int64_t outside = top - (kept - unmasked);  // room of the first row behind
+        out = make<IfThenElse>(lt(g[0].room + imm(outside), imm(0)), first_rows(body, g, outside), out);
+      }
+      return out;
     }
-    return {};
+    return body;
+  }
+
+  /// Does it store to memory that is not its own?
+  static bool writes(const Stmt& body) {
+    std::set<const BufferNode*> own;
+    bool found = false;
+    pre_order(body, [&](const ObjectRef& n) {
+      if (const auto* a = n.as<Allocate>()) own.insert(a->buffer.get());
+      if (const auto* st = n.as<BufferStore>()) found = found || !own.count(st->buffer.get());
+      return !found && !n.is<PrimExprNode>();
+    });
+    return found;
+  }
+
+  /// The body without the rows that have at most so much room.
+  static Stmt first_rows(const Stmt& body, const std::vector<Clamp>& group, int64_t room) {
+    std::unordered_map<const Object*, PrimExpr> values;
+    for (const Clamp& c : group)
+      if (!c.value && c.node.dtype().is_scalar() && c.more <= room)
+        values[c.node.get()] = PrimExpr::int_imm(0, boolean);
+    const Stmt few = rewrite_any(body, [&](const ObjectRef& x) -> ObjectRef {
+                       auto it = values.find(x.get());
+                       return it == values.end() ? ObjectRef() : ObjectRef(it->second);
+                     }).cast<StmtNode>();
+    return Unread::removed(SkipRows().stmt(simplify(rename_definitions(few))));
   }
 
   static PrimExpr const_of_lanes(const PrimExpr& condition) {

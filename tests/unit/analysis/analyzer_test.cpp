@@ -96,6 +96,41 @@ TEST_F(AnalyzerTest, SymbolicSizes) {
   EXPECT_TRUE(a.can_prove(le(tir::min(i * 4 + 4, size) - i * 4, 4)));
 }
 
+TEST_F(AnalyzerTest, DigitsOfSymbolicSizes) {
+  const VarRef m = var("m"), fused = var("fused");
+  a.assume_size(m, 0);
+  a.bind(fused, range(n(0), m * size));
+  EXPECT_FALSE(a.can_prove(lt(floormod(fused, size), size)));  // the size may be 0
+  {
+    const Analyzer::Scope runs = a.assume(ge(m * size, n(1)));
+    EXPECT_TRUE(a.can_prove_ge(m, 1));
+    EXPECT_TRUE(a.can_prove(lt(floormod(fused, size), size)));
+    EXPECT_TRUE(a.can_prove(ge(floormod(fused, size), 0)));
+    EXPECT_TRUE(a.can_prove(lt(floordiv(fused, size), m)));
+    EXPECT_TRUE(a.can_prove(ge(floordiv(fused, size), 0)));
+    EXPECT_FALSE(a.can_prove(lt(floordiv(fused, size), m - 1)));
+    EXPECT_FALSE(a.can_prove(lt(floormod(fused, size), size - 1)));
+  }
+  a.bind(fused, range(n(0), m * 32));
+  EXPECT_TRUE(a.can_prove(lt(floordiv(fused, 32), m)));
+  // Of a positive product, every factor is positive, sums included.
+  a.bind(fused, range(n(0), m * size + m * m));
+  const Analyzer::Scope runs = a.assume(ge(m * size + m * m, n(1)));
+  EXPECT_TRUE(a.can_prove(lt(floordiv(fused, size + m), m)));
+  EXPECT_TRUE(a.can_prove(lt(floormod(fused, size + m), size + m)));
+  EXPECT_FALSE(a.can_prove_ge(size, 1));
+}
+
+TEST_F(AnalyzerTest, QuotientsSideBySide) {
+  const PrimExpr edge = floordiv(size + 15, 16) - floordiv(size, 16);
+  EXPECT_TRUE(a.can_prove_lt(edge, 2));
+  EXPECT_TRUE(a.can_prove_ge(edge, 0));
+  EXPECT_FALSE(a.can_prove_lt(edge, 1));
+  EXPECT_TRUE(a.can_prove_lt(floordiv(size + 16, 16) - floordiv(size, 16), 2));
+  EXPECT_FALSE(a.can_prove_lt(floordiv(size + 17, 16) - floordiv(size, 16), 2));
+  EXPECT_TRUE(a.can_prove_ge(floordiv(size, 16) - floordiv(size - 17, 16), 1));
+}
+
 /// Σ (x + y) // c - x // (c + 2) over `terms` pairs of sizes: no bound follows from the parts alone.
 PrimExpr quotients(Analyzer& a, int terms) {
   PrimExpr sum = n(-7);

@@ -82,5 +82,87 @@ TEST(SymbolicRows, PassByAPanelOfWeights) {
   EXPECT_NE(text.substr(columns, text.find('\n', columns) - columns).find("//"), std::string::npos) << text;
 }
 
+/// softmax of X[b, s, t] along t
+Program softmax_rows(const PrimExpr& batch, const PrimExpr& rows, const PrimExpr& columns) {
+  Tensor x = te::placeholder({batch, rows, columns}, f32, "X");
+  const tir::IterVar k = te::reduce_axis(tir::range(PrimExpr(0), columns), "k"),
+                     l = te::reduce_axis(tir::range(PrimExpr(0), columns), "l");
+  Tensor most = te::compute(
+      {batch, rows}, [&](const Vars& v) { return te::max(x({v[0], v[1], k->var}), {k}); }, "most");
+  Tensor e = te::compute(
+      x.shape(), [&](const Vars& v) { return tir::exp(x({v[0], v[1], v[2]}) - most({v[0], v[1]})); }, "e");
+  Tensor all =
+      te::compute({batch, rows}, [&](const Vars& v) { return te::sum(e({v[0], v[1], l->var}), {l}); }, "all");
+  Tensor out = te::compute(
+      x.shape(), [&](const Vars& v) { return tir::div(e({v[0], v[1], v[2]}), all({v[0], v[1]})); }, "out");
+  return {"softmax_rows", te::create_prim_func({x, out}), {}};
+}
+
+/// Quotients and remainders whose divisor is no number.
+int symbolic_divisions(const ObjectRef& in) {
+  int count = 0;
+  pre_order(in, [&](const ObjectRef& n) {
+    if (const auto* d = n.as<tir::FloorDiv>()) count += !tir::as_int(d->b);
+    if (const auto* m = n.as<tir::FloorMod>()) count += !tir::as_int(m->b);
+    return true;
+  });
+  return count;
+}
+
+TEST(SymbolicRows, OfASoftmaxAreNotAskedWhetherTheyAreThere) {
+  const Program p = softmax_rows(tir::var("batch"), tir::var("rows"), tir::var("columns"));
+  const tir::PrimFunc f = default_schedule(p.function, target_of({512, 32}));
+  EXPECT_EQ(problems_of(f), "");
+  pre_order(f, [&](const ObjectRef& n) {
+    const auto* r = n.as<tir::BlockRealize>();
+    EXPECT_TRUE(!r || symbolic_divisions(r->predicate) == 0) << print(f);
+    return true;
+  });
+  for (const auto& [rows, columns] :
+       {std::pair<int64_t, int64_t>{5, 39}, {1, 1}, {3, 16}, {0, 7}, {4, 0}, {2, 130}}) {
+    const std::map<std::string, int64_t> sizes{{"batch", 2}, {"rows", rows}, {"columns", columns}};
+    ASSERT_TRUE(same(run(p.function, sizes), run(f, sizes))) << rows << "x" << columns << "\n" << print(f);
+  }
+}
+
+TEST(SymbolicRows, OfACopyStepWithoutDivisions) {
+  // Channels are enough tasks: neither the rows of an image nor its columns become digits.
+  const tir::VarRef batch = tir::var("batch"), height = tir::var("height"), width = tir::var("width");
+  Tensor x = te::placeholder({batch, 6, height, width, 8}, f32, "X");
+  Tensor y = te::compute(
+      {batch, 48, height, width},
+      [&](const Vars& v) {
+        return x({v[0], tir::floordiv(v[1], PrimExpr(8)), v[2], v[3], tir::floormod(v[1], PrimExpr(8))});
+      },
+      "Y");
+  const Program p{"unblocked", te::create_prim_func({x, y}), {}};
+  const tir::PrimFunc f = default_schedule(p.function, target_of({512, 32}));
+  EXPECT_EQ(symbolic_divisions(f), 0) << print(f);
+  EXPECT_NE(print(f).find("T.parallel("), std::string::npos) << print(f);
+  for (const auto& [h, w] : {std::pair<int64_t, int64_t>{8, 8}, {1, 1}, {3, 17}, {0, 5}}) {
+    const std::map<std::string, int64_t> sizes{{"batch", 2}, {"height", h}, {"width", w}};
+    ASSERT_TRUE(same(run(p.function, sizes), run(f, sizes))) << h << "x" << w << "\n" << print(f);
+  }
+}
+
+TEST(SymbolicRows, OfHeadsSideBySideAreVectors) {
+  // Y[r, c]: row r of the sequence, head c // 8; the heads lie across memory.
+  const tir::VarRef heads = tir::var("heads"), sequence = tir::var("sequence");
+  Tensor x = te::placeholder({heads, sequence, 8}, f32, "X");
+  Tensor y = te::compute(
+      {sequence, 32},
+      [&](const Vars& v) {
+        return x({tir::floordiv(v[1], PrimExpr(8)), v[0], tir::floormod(v[1], PrimExpr(8))});
+      },
+      "Y");
+  const Program p{"merged", te::create_prim_func({x, y}), {}};
+  const tir::PrimFunc f = default_schedule(p.function, target_of({512, 32}));
+  EXPECT_NE(print(f).find("T.vectorized(8)"), std::string::npos) << print(f);
+  for (const int64_t length : {1, 5, 16}) {
+    const std::map<std::string, int64_t> sizes{{"heads", 4}, {"sequence", length}};
+    ASSERT_TRUE(same(run(p.function, sizes), run(f, sizes))) << length << "\n" << print(f);
+  }
+}
+
 }  // namespace
 }  // namespace tenon::testing

@@ -36,6 +36,7 @@ class SizeSymbols {
  private:
   Ref<Function> run(const Ref<Function>& f) {
     for (const Binding& b : bindings_of(f->body)) collect(b);
+    assume_sizes(*f);
     Array<VarRef> params;
     for (const VarRef& p : f->params) {
       VarRef q = with_origin(var(p->name, general(p->declared)), p->origin);
@@ -75,6 +76,22 @@ class SizeSymbols {
     Array<VarRef> all{var("sizes", make<ShapeType>(values, int64_t(values.size()), true))};
     for (size_t i = 0; i + (takes_sizes_ ? 1 : 0) < params.size(); ++i) all.push_back(params[i]);
     params = all;
+  }
+
+  /// Tensors that are there have no negative sizes: max(n - 1, 0) and n - 1 are one size.
+  void assume_sizes(const Function& f) {
+    std::vector<PrimExpr> sizes = inside_;
+    for (const VarRef& p : f.params)
+      if (const auto shape = known_shape(p->declared); shape && p->declared.is<TensorType>())
+        for (const PrimExpr& d : *shape) sizes.push_back(d);
+    auto clamped = [](const PrimExpr& d) {
+      bool found = false;
+      pre_order(d, [&](const ObjectRef& n) { return !(found = found || n.is<tir::Max>()); });
+      return found;
+    };
+    if (std::ranges::none_of(sizes, clamped)) return;
+    for (const PrimExpr& d : sizes)
+      if (!tir::as_int(d) && !clamped(d)) assumed_.push_back(analyzer_.assume(tir::ge(d, PrimExpr(0))));
   }
 
   PrimExpr symbol(const PrimExpr& size) const {
@@ -191,6 +208,7 @@ class SizeSymbols {
   tir::VarMap back_;
   std::unordered_map<const Object*, Expr> mapped_;
   mutable Analyzer analyzer_;
+  std::vector<Analyzer::Scope> assumed_;
 };
 
 std::string short_name(const std::string& op) {
