@@ -15,6 +15,7 @@
 
 #include "runtime/artifact_format.h"
 #include "runtime/dlpack.h"
+#include "runtime/library.h"
 
 namespace tenon {
 using namespace artifact_format;
@@ -146,10 +147,16 @@ std::string joined(const std::vector<std::string>& words) {
   return text;
 }
 
-}  // namespace
+/// A graph of operators as JSON, over the code of an artifact beside it.
+ArtifactFile read_graph(std::string_view text, const std::string& path, const LoadOptions& options) {
+  ArtifactFile out;
+  find_function("tenon.graph.read")(Any(static_cast<void*>(&text)), path, options.check, options.copy,
+                                    Any(static_cast<void*>(&out)));
+  return out;
+}
 
-ArtifactFile read_artifact(const std::string& path, LoadOptions options) {
-  auto map = map_file(path, options.copy);
+ArtifactFile read_image(const std::shared_ptr<Map>& map, const std::string& path,
+                        const LoadOptions& options) {
   const std::string_view file(map->data, map->size);
   uint16_t machine = 0;
   const Header h = read_header(file, path, &machine);
@@ -162,7 +169,9 @@ ArtifactFile read_artifact(const std::string& path, LoadOptions options) {
   out.map = map;
   out.descriptor = map->fd;
   out.image = file.substr(0, h.code_bytes);
-  out.info = {h.format, h.kernel_abi, h.file_bytes, h.code_bytes, h.tables_bytes, h.constants_bytes};
+  out.info = {h.format,       h.kernel_abi,      h.file_bytes, h.code_bytes,
+              h.tables_bytes, h.constants_bytes, h.header_hash};
+  out.code_path = path;
   std::vector<ConstantRecord> records;
   decode_tables(file.substr(h.tables_at, h.tables_bytes), out.executable, records);
   if (machine != kMachine)
@@ -200,6 +209,17 @@ ArtifactFile read_artifact(const std::string& path, LoadOptions options) {
   return out;
 }
 
+}  // namespace
+
+ArtifactFile read_artifact(const std::string& path, LoadOptions options) {
+  const auto map = map_file(path, options.copy);
+  return map->data[0] == '{' ? read_graph({map->data, map->size}, path, options)
+                             : read_image(map, path, options);
+}
+ArtifactFile read_code_artifact(const std::string& path, LoadOptions options) {
+  return read_image(map_file(path, options.copy), path, options);
+}
+
 Artifact Artifact::load(const std::string& path, LoadOptions options) {
   if (path == "system" || path.starts_with("system:"))
     return system_artifact(path.size() > 7 ? std::string_view(path).substr(7) : std::string_view(), options);
@@ -215,8 +235,8 @@ Artifact Artifact::load(const std::string& path, LoadOptions options) {
   std::string name = "/proc/self/fd/" + std::to_string(file.descriptor);
   void* handle = dlopen(name.c_str(), RTLD_NOW | RTLD_LOCAL);
   if (!handle && access("/proc/self/fd", F_OK) != 0) {
-    char* absolute = realpath(path.c_str(), nullptr);
-    name = absolute ? absolute : path;
+    char* absolute = realpath(file.code_path.c_str(), nullptr);
+    name = absolute ? absolute : file.code_path;
     free(absolute);
     handle = dlopen(name.c_str(), RTLD_NOW | RTLD_LOCAL);
   }

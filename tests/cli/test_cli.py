@@ -1132,6 +1132,40 @@ def main(x: R.Tensor((4, 3), "float32"), w: R.Tensor((5, 2), "float32")) -> R.Te
         self.refused(3, "run", self.tmp / "flip.so", words=["T0605"])
         self.refused(3, "run", TENON, words=["T0601"])
 
+    def test_graphs(self):
+        """A graph of operators and its code: run, timed, looked at, compared; refused where it does not fit."""
+        graph = self.tmp / "digits.json"
+        self.ok("compile", DIGITS, "--dim", "batch=1", "--emit", "json", "-o", graph)
+        self.assertTrue((self.tmp / "digits.json.so").exists())
+        whole = json.loads(graph.read_text())
+        self.assertEqual(self.ok("run", graph).split("loaded")[0], self.ok("run", DIGITS, "--dim", "batch=1").split("compiled")[0].split("taken")[0])
+        profile = json.loads(self.ok("run", graph, "--profile", "--json"))["profile"]
+        operators = [n["name"] for n in whole["nodes"] if n["op"] != "null" and n["attrs"]["func_name"] != "__nop"]
+        self.assertEqual([line["callee"] for line in profile if not line["callee"].startswith("vm.")], operators)
+        self.assertEqual(json.loads(self.ok("bench", graph, "--repeat", 2, "--json"))["latency_ms"]["runs"], 2)
+        shown = json.loads(self.ok("inspect", graph, "--json"))
+        self.assertEqual((shown["kind"], shown["arena_bytes"]), ("graph", whole["attrs"]["storage_bytes"]))
+        self.assertIn(operators[0], self.ok("inspect", graph, "--bytecode"))
+        data = self.tmp / "data"
+        self.ok("run", DIGITS, "--dim", "batch=1", "-o", data)
+        self.ok("compare", graph, "--data", data)
+        self.assertIn("arg_nodes", self.ok("compile", DIGITS, "--dim", "batch=1", "--emit", "json", "-o", "-"))
+        self.refused(2, "compile", DIGITS, "--emit", "json", "-o", self.tmp / "free.json", words=["T0515", "--dim"])
+
+        def refuse(words, change):
+            changed = json.loads(graph.read_text())
+            change(changed)
+            (self.tmp / "changed.json").write_text(json.dumps(changed))
+            self.refused(3, "run", self.tmp / "changed.json", words=words)
+        (self.tmp / "cut.json").write_text(graph.read_text()[:500])
+        self.refused(3, "run", self.tmp / "cut.json", words=["T0616", "ends early, at byte 500"])
+        refuse(["T0617", "`absent`"], lambda j: j["nodes"][-1]["attrs"].update(func_name="absent"))
+        refuse(["T0618", "as output 0"], lambda j: (j["attrs"]["shape"].__setitem__(-1, [1, 9]), j["attrs"]["outputs"][0].update(shape=[1, 9])))
+        refuse(["T0619", "still needed"], lambda j: j["attrs"].update(storage_offset=[min(n, 0) for n in j["attrs"]["storage_offset"]]))
+        refuse(["T0620", "other code"], lambda j: j["attrs"]["code"].update(hash="00ff"))
+        (self.tmp / "digits.json.so").unlink()
+        self.refused(5, "run", graph, words=["T3001", "digits.json.so"])
+
     def test_files_and_limits(self):
         self.refused(5, "run", self.tmp / "absent.onnx", words=["absent.onnx"])
         self.refused(5, "run", DIGITS, "-i", "image=@absent.npy", words=["absent.npy"])

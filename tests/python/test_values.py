@@ -281,6 +281,26 @@ class Executor(unittest.TestCase):
         self.assertTrue(any(r["limit"] in ("arithmetic", "memory") for r in g.debug_run()))
 
 
+    def test_a_graph_of_operators(self):
+        import json
+        import tempfile
+        with tempfile.TemporaryDirectory() as folder:
+            path = folder + "/functions.json"
+            tenon.compile(FUNCTIONS).save(path, "json")
+            g = tenon.GraphExecutor(path)
+            g.run(x=A, y=B)
+            same(self, g.get_output(0), A - B)
+            self.assertTrue(any(r["limit"] in ("arithmetic", "memory") for r in g.debug_run()))
+            same(self, tenon.load(path)(A, B), A - B)
+            with open(path) as file:
+                graph = json.load(file)
+            graph["nodes"][-1]["attrs"]["func_name"] = "absent"
+            with open(path, "w") as file:
+                json.dump(graph, file)
+            with self.assertRaisesRegex(tenon.ModelError, "T0617"):
+                tenon.GraphExecutor(path)
+
+
 class Freed(unittest.TestCase):
     def test_what_outlives_its_model(self):
         ex = tenon.compile(LIST)

@@ -184,8 +184,8 @@ std::string executable_tables(const Executable& executable) {
   return encode_tables(executable, records);
 }
 
-void write_artifact(const std::string& path, const Executable& executable, std::string_view shared_object,
-                    WriteOptions options) {
+uint64_t write_artifact(const std::string& path, const Executable& executable, std::string_view shared_object,
+                        WriteOptions options) {
   check_executable(executable);
   const uint64_t code_bytes = elf_extent(shared_object, nullptr);
   CHECK(code_bytes != 0 && code_bytes <= shared_object.size(),
@@ -241,6 +241,7 @@ void write_artifact(const std::string& path, const Executable& executable, std::
   }
   CHECK(file.at == h.file_bytes, "the artifact's size was planned wrongly");
   file.commit(options.sync);
+  return h.header_hash;
 }
 
 namespace {
