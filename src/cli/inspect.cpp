@@ -81,6 +81,9 @@ json inspect_artifact(const std::string& path) {
   out["file_bytes"] = file.info.file_bytes;
   out["code_bytes"] = file.info.code_bytes;
   if (graph) out["metadata"]["code"] = file.code_path;
+  for (const VariantInfo& v : file.variants)
+    out["variants"].push_back(
+        {{"cpu", v.cpu}, {"code_bytes", v.code_bytes}, {"missing", v.missing}, {"chosen", v.chosen}});
   for (const auto& [key, value] : e.metadata)
     if (!key.starts_with("work.") && key != "memory.lower_bound" && key != kValueInputs)
       out["metadata"][key] = value;
@@ -147,6 +150,15 @@ void inspect(const InspectOptions& o, Console& console) {
   if (info.contains("needs"))
     console.print(fmt::format("  target      {} {}", info["needs"]["triple"].get<std::string>(),
                               info["needs"]["cpu"].get<std::string>()));
+  if (info.contains("variants"))
+    for (const json& v : info["variants"])
+      console.print(fmt::format(
+          "  variant     {}: {} of code{}{}", v.at("cpu").get<std::string>(),
+          bytes_text(v.at("code_bytes").get<double>()), v.at("chosen").get<bool>() ? ", taken here" : "",
+          v.at("missing").empty()
+              ? ""
+              : fmt::format(", this machine lacks {}",
+                            fmt::join(v.at("missing").get<std::vector<std::string>>(), ", "))));
   if (info.contains("metadata"))
     for (const auto& [key, value] : info["metadata"].items())
       if (value.get<std::string>().size() <= 120)

@@ -125,6 +125,11 @@ std::string shared_code(const Compiled& compiled) {
   return linker_for(compiled.target).link(compiled.object, compiled.target, LinkedAs::shared, nullptr);
 }
 
+void refuse_variants(const std::string& kind) {
+  fail("T0924", fmt::format("{} is of one processor, and the target names several", kind), "--target",
+       "artifacts have code for several", ErrorKind::usage);
+}
+
 void write_text_file(const std::string& path, std::string_view bytes) {
   // A device or pipe is written to; only a file is replaced, at once when all is there.
   struct stat there;
@@ -242,8 +247,13 @@ std::string emit_text(const std::string& kind, const Compiled& compiled, const s
 
 int64_t write_emitted(const std::string& kind, const std::string& path, const Compiled& compiled,
                       const std::string& system, const codegen::TextOptions& options) {
+  if (!compiled.variants.empty() && kind != "artifact") refuse_variants(kind);
   if (kind == "artifact") {
-    write_artifact(path, compiled.executable, shared_code(compiled));
+    std::vector<std::string> code{shared_code(compiled)};
+    for (const Compiled& c : compiled.variants) code.push_back(shared_code(c));
+    std::vector<Variant> variants{{&compiled.executable, code[0]}};
+    for (const Compiled& c : compiled.variants) variants.push_back({&c.executable, code[variants.size()]});
+    write_artifact(path, variants);
     std::error_code device;  // has no size
     const auto bytes = std::filesystem::file_size(path, device);
     return device ? 0 : int64_t(bytes);

@@ -1132,6 +1132,60 @@ def main(x: R.Tensor((4, 3), "float32"), w: R.Tensor((5, 2), "float32")) -> R.Te
         self.refused(3, "run", self.tmp / "flip.so", words=["T0605"])
         self.refused(3, "run", TENON, words=["T0601"])
 
+    def test_code_for_several_processors(self):
+        """One artifact: the loader takes the best that fits, or the one that is asked for; each computes what its own artifact does."""
+        names = ["x86-64", "x86-64-v2", "x86-64-v3", "x86-64-v4"]
+        several = self.tmp / "several.so"
+        self.ok("compile", DIGITS, "--dim", "batch=1", "--target", "llvm -mcpu=" + ",".join(names), "-o", several)
+        shown = json.loads(self.ok("inspect", several, "--json"))["variants"]
+        self.assertEqual([v["cpu"] for v in shown], names)
+        fit = [v["cpu"] for v in shown if not v["missing"]]
+        self.assertEqual([v["cpu"] for v in shown if v["chosen"]], fit[-1:])
+        single_bytes = []
+        for name in names:
+            single = self.tmp / f"{name}.so"
+            self.ok("compile", DIGITS, "--dim", "batch=1", "--target", f"llvm -mcpu={name}", "-o", single)
+            single_bytes.append(single.stat().st_size)
+            forced = {**os.environ, "TENON_VARIANT": name}
+            chosen = [v["cpu"] for v in json.loads(self.ok("inspect", several, "--json", env=forced))["variants"] if v["chosen"]]
+            self.assertEqual(chosen, [name])
+            if name not in fit:
+                self.refused(3, "run", several, words=["T0603", "lacks"], env=forced)
+                continue
+            self.ok("run", several, "-o", self.tmp / "got", env=forced)
+            self.ok("run", single, "-o", self.tmp / "want")
+            self.assertEqual((self.tmp / "got" / "output_0.npy").read_bytes(), (self.tmp / "want" / "output_0.npy").read_bytes(), name)
+        self.assertLess(several.stat().st_size, sum(single_bytes))
+        self.ok("run", several, "-o", self.tmp / "got")
+        self.ok("run", self.tmp / f"{fit[-1]}.so", "-o", self.tmp / "want")
+        self.assertEqual((self.tmp / "got" / "output_0.npy").read_bytes(), (self.tmp / "want" / "output_0.npy").read_bytes())
+        self.ok("run", DIGITS, "--target", "llvm -mcpu=x86-64,x86-64-v2")
+
+    def test_code_for_several_processors_that_does_not_fit(self):
+        several = self.tmp / "several.so"
+        self.ok("compile", self.module, "--target", "llvm -mcpu=x86-64,x86-64-v2", "-o", several)
+        self.refused(3, "run", several, words=["T0621", "x86-64, x86-64-v2"], env={**os.environ, "TENON_VARIANT": "znver9"})
+        # Whatever is damaged is found, but in the code that is not taken.
+        whole = several.read_bytes()
+        for at in range(0, len(whole), len(whole) // 40 + 1):
+            flipped = bytearray(whole)
+            flipped[at] ^= 0x55
+            (self.tmp / "flip.so").write_bytes(flipped)
+            done = tenon("run", self.tmp / "flip.so")
+            self.assertIn(done.returncode, (0, 3), done.stderr)
+            (self.tmp / "cut.so").write_bytes(whole[:at])
+            self.refused(3, "run", self.tmp / "cut.so")
+        unknown = [v["cpu"] for v in json.loads(self.ok("inspect", several, "--json"))["variants"]]
+        self.assertEqual(unknown, ["x86-64", "x86-64-v2"])
+        for target, words in (("llvm -mcpu=x86-64,x86-64", ["T0901", "named twice"]), ("llvm -mcpu=x86-64,", ["T0901", "unknown CPU"]),
+                              ("llvm -mcpu=x86-64,x86-64-v9", ["T0901", "x86-64-v9"])):
+            self.refused(2, "compile", self.module, "--target", target, "-o", self.tmp / "no.so", words=words)
+        for kind in ("asm", "json", "obj", "exe", "tir", "c"):
+            self.refused(2, "compile", self.module, "--target", "llvm -mcpu=x86-64,x86-64-v2", "--emit", kind, "-o", self.tmp / "no", words=["T0924", "several"])
+        self.refused(2, "compile", self.module, "--target", "llvm -mcpu=x86-64,x86-64-v2", "-g", "-o", self.tmp / "no.so", words=["T0921"])
+        self.refused(2, "inspect", self.module, "--strategies", "--target", "llvm -mcpu=x86-64,x86-64-v2", words=["T0901", "one processor"])
+        self.assertFalse((self.tmp / "no.so").exists())
+
     def test_graphs(self):
         """A graph of operators and its code: run, timed, looked at, compared; refused where it does not fit."""
         graph = self.tmp / "digits.json"

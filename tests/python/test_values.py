@@ -281,6 +281,19 @@ class Executor(unittest.TestCase):
         self.assertTrue(any(r["limit"] in ("arithmetic", "memory") for r in g.debug_run()))
 
 
+    def test_code_for_several_processors(self):
+        import tempfile
+        with tempfile.TemporaryDirectory() as folder:
+            ex = tenon.compile(FUNCTIONS, target="llvm -mcpu=x86-64,x86-64-v2")
+            same(self, ex(A, B), A - B)
+            ex.save(folder + "/several.so")
+            loaded = tenon.load(folder + "/several.so")
+            same(self, loaded(A, B), A - B)
+            with open(folder + "/several.so", "rb") as file:
+                self.assertEqual(file.read().count(b"\x7fELF"), 2)
+            with self.assertRaisesRegex(tenon.UsageError, "T0924"):
+                ex.save(folder + "/several.json", "json")
+
     def test_a_graph_of_operators(self):
         import json
         import tempfile

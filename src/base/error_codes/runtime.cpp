@@ -113,7 +113,8 @@ std::span<const ErrorCode> runtime_codes() {
       {"T0612", "modules import one another in a circle",
        "A module leads back to itself through its imports, or the chain is too long to be anything else.",
        "Import in one direction only."},
-      {"T0613", "the module cannot be saved", "It was not loaded from a file, so its code cannot be copied.",
+      {"T0613", "the module cannot be saved",
+       "It was not loaded from a file, or has code for several processors, so its code cannot be copied.",
        "Write it with `tenon compile -o`."},
       {"T0614", "the process has no loader for code of the model",
        "The model holds code of a target whose loader is in a library that was not loaded.",
@@ -139,6 +140,9 @@ std::span<const ErrorCode> runtime_codes() {
       {"T0620", "the graph has no code, or other code",
        "The artifact that the graph names is not the one that it was written for, or it names none.",
        "Keep both files of one compilation in one folder: GRAPH.json and GRAPH.json.so."},
+      {"T0621", "the artifact has no code for the processor that is asked for",
+       "TENON_VARIANT names a processor that the artifact was not compiled for.",
+       "Name one of its processors (tenon inspect shows them), or leave the variable out."},
   };
   return codes;
 }
