@@ -14,7 +14,7 @@ FIRST_BUILD := 8
 export NINJA_STATUS := [%f of %t, %e s]
 
 .DEFAULT_GOAL := help
-.PHONY: help setup build run test check fuzz conformance format asan python-package python-asan python-debug tsan bench install wheel python walkthrough errors operators passes python-api matmul libfuzzer zoo differential clean
+.PHONY: help setup build run test check fuzz conformance format asan python-package python-asan python-debug tsan bench install wheel without-llvm python walkthrough errors operators passes python-api matmul libfuzzer zoo differential clean
 
 help:  ## show this list
 	@awk -F':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -74,6 +74,11 @@ asan: export CC := $(shell command -v clang-22 || echo cc)
 asan: export CXX := $(shell command -v clang++-22 || echo c++)
 asan:  ## unit tests under the address and undefined-behaviour sanitizers
 	@ulimit -s 65536; $(MAKE) --no-print-directory test PRESET=asan
+
+without-llvm:  ## build the compiler that goes through C alone, and try it
+	@cmake -S . -B build/without-llvm -G Ninja -DCMAKE_BUILD_TYPE=Release -DTENON_LLVM=OFF -DTENON_UNITY=ON -Wno-dev > build/without-llvm.configure.log 2>&1 || { cat build/without-llvm.configure.log; exit 1; }
+	@cmake --build build/without-llvm -j $(JOBS) --target tenon
+	@scripts/without_llvm build/without-llvm
 
 python-package: command
 	@cmake --build $(BUILD) -j $(JOBS) --target tenon_python_stubs

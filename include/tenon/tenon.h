@@ -72,8 +72,8 @@ typedef enum TenonLoadFlags {
   TENON_LOAD_COPY = 2   /* into memory: the file may be cut short or overwritten while it is in use */
 } TenonLoadFlags;
 
-/* `path` is a file, or "system:NAME": a model that is linked into this program ("system" alone when there is
- * one). */
+/* `path` is a file (an artifact, or a graph of operators with its artifact beside it), or "system:NAME": a
+ * model that is linked into this program ("system" alone when there is one). */
 TENON_API TenonStatus tenon_artifact_load(const char* path, uint32_t flags, TenonArtifact** artifact);
 TENON_API void tenon_artifact_release(TenonArtifact* artifact); /* null is allowed */
 

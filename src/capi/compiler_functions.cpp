@@ -33,6 +33,7 @@
 #include "pipeline/metadata.h"
 #include "pipeline/program_entry.h"
 #include "runtime/vm.h"
+#include "target/variants.h"
 #include "tools/explain.h"
 #include "tools/extract_kernel.h"
 #include "tools/lint.h"
@@ -136,7 +137,8 @@ CacheOptions cache_of(const CompileRequest& r) {
   // Who wants to see the passes wants them to run.
   const bool looks = r.verify || r.debug_info || !r.dump.empty() || !r.print_after.empty();
   const bool whole = r.emit == "jit" || (r.emit == "artifact" && !r.output.empty());
-  if (whole && !looks) cache.folder = r.cache == "default" ? default_cache_folder() : r.cache;
+  const bool variants = r.emit == "artifact" && parse_targets(r.target).size() > 1;
+  if (whole && !looks && !variants) cache.folder = r.cache == "default" ? default_cache_folder() : r.cache;
   if (!cache.folder.empty()) cache.limit_bytes = cache_limit();
   if (r.note) cache.note = [note = r.note](const std::string& text) { note(text); };
   return cache;
@@ -227,8 +229,11 @@ AttrMap compile_function(const CompileRequest& r) {
       r.print(pass, text);
     };
   options.code = kind.code;
-  options.target = to_json(target_for(r.emit, target_of(r)));
-  options.debug_file = debug_file_of(r, kind, target_of(options));
+  const std::vector<Target> targets = parse_targets(r.target);
+  const bool variants = targets.size() > 1 && r.emit == "artifact";
+  if (targets.size() > 1 && !variants && r.emit != "jit") refuse_variants(r.emit);
+  if (!variants) options.target = to_json(target_for(r.emit, best_for_host(targets)));
+  options.debug_file = debug_file_of(r, kind, targets[0]);
   const std::string system = system_name_of(r, kind);
   const codegen::TextOptions emit_as = emit_options(kind, r.emit_options.vec());
   const auto prefix = emit_as.find("prefix");

@@ -61,7 +61,7 @@ void compile_verb(const CompileVerbOptions& o, Console& console) {
                 "name a file with -o");
   CompileRequest request = compile_request(o.model, console);
   if (!o.model.bound.empty()) {
-    Signature signature = is_elf(o.model.model) ? Signature() : signature_of(o.model);
+    Signature signature = is_compiled(o.model.model) ? Signature() : signature_of(o.model);
     request.bind = bound_values(o.model, signature);
   }
   request.emit = o.emit;

@@ -46,7 +46,8 @@ json inspect_artifact(const std::string& path) {
   const VMFunction* main = nullptr;
   for (const VMFunction& f : e.functions)
     if (!main || f.name == "main") main = &f;
-  json out = {{"kind", "artifact"},
+  const bool graph = file.code_path != path;
+  json out = {{"kind", graph ? "graph" : "artifact"},
               {"inputs", json::array()},
               {"outputs", json::array()},
               {"operators", json::object()}};
@@ -79,6 +80,10 @@ json inspect_artifact(const std::string& path) {
   out["needs"] = {{"triple", e.needs.triple}, {"cpu", e.needs.cpu}, {"features", e.needs.features}};
   out["file_bytes"] = file.info.file_bytes;
   out["code_bytes"] = file.info.code_bytes;
+  if (graph) out["metadata"]["code"] = file.code_path;
+  for (const VariantInfo& v : file.variants)
+    out["variants"].push_back(
+        {{"cpu", v.cpu}, {"code_bytes", v.code_bytes}, {"missing", v.missing}, {"chosen", v.chosen}});
   for (const auto& [key, value] : e.metadata)
     if (!key.starts_with("work.") && key != "memory.lower_bound" && key != kValueInputs)
       out["metadata"][key] = value;
@@ -124,7 +129,8 @@ struct InspectOptions : MemoryRequest {
 
 void inspect(const InspectOptions& o, Console& console) {
   const std::string& model = o.model;
-  json info = is_elf(model) ? inspect_artifact(model) : ask_compiler("inspect", InspectRequest{{}, model});
+  json info =
+      is_compiled(model) ? inspect_artifact(model) : ask_compiler("inspect", InspectRequest{{}, model});
   if (o.memory && !info.contains("memory")) info["memory"] = ask_compiler<MemoryRequest>("memory", o);
   console.result(info);
   console.print(fmt::format("{}: {}", model, info.value("kind", "model")));
@@ -144,6 +150,15 @@ void inspect(const InspectOptions& o, Console& console) {
   if (info.contains("needs"))
     console.print(fmt::format("  target      {} {}", info["needs"]["triple"].get<std::string>(),
                               info["needs"]["cpu"].get<std::string>()));
+  if (info.contains("variants"))
+    for (const json& v : info["variants"])
+      console.print(fmt::format(
+          "  variant     {}: {} of code{}{}", v.at("cpu").get<std::string>(),
+          bytes_text(v.at("code_bytes").get<double>()), v.at("chosen").get<bool>() ? ", taken here" : "",
+          v.at("missing").empty()
+              ? ""
+              : fmt::format(", this machine lacks {}",
+                            fmt::join(v.at("missing").get<std::vector<std::string>>(), ", "))));
   if (info.contains("metadata"))
     for (const auto& [key, value] : info["metadata"].items())
       if (value.get<std::string>().size() <= 120)
@@ -153,7 +168,7 @@ void inspect(const InspectOptions& o, Console& console) {
 }
 
 void bytecode(const std::string& model, Console& console) {
-  if (!is_elf(model))
+  if (!is_compiled(model))
     throw Error(ErrorKind::usage, "T0921", "--bytecode shows an artifact, and this is none", model,
                 "tenon compile MODEL -o model.so, then tenon inspect model.so --bytecode");
   const std::string text = bytecode_text(read_artifact(model).executable);
@@ -231,7 +246,7 @@ void add_inspect(CLI::App& app, Console& console) {
     if (!options->bound.empty()) {
       ModelOptions named;
       named.model = options->model, named.bound = options->bound;
-      Signature signature = is_elf(named.model) ? Signature() : signature_of(named);
+      Signature signature = is_compiled(named.model) ? Signature() : signature_of(named);
       options->bind = bound_values(named, signature);
     }
     if (options->bytecode)

@@ -157,15 +157,15 @@ int64_t parse_bytes(const std::string& text) {
   return int64_t(n * scale);
 }
 
-bool is_elf(const std::string& path) {
+bool is_compiled(const std::string& path) {
   FILE* file = path == "-" ? nullptr : std::fopen(path.c_str(), "rb");
   char magic[4] = {};
-  const bool elf = file && std::fread(magic, 1, 4, file) == 4 &&
-                   std::string_view(magic, 4) ==
-                       "\x7f"
-                       "ELF";
+  const size_t read = file ? std::fread(magic, 1, 4, file) : 0;
   if (file) std::fclose(file);
-  return elf;
+  const std::string_view begin(magic, read);
+  return begin.starts_with("{") || begin ==
+                                       "\x7f"
+                                       "ELF";
 }
 
 namespace {
@@ -264,7 +264,7 @@ Signature signature_of(const ModelOptions& options) {
 Map<std::string, NDArray> bound_values(const ModelOptions& options, Signature& signature) {
   Map<std::string, NDArray> out;
   if (options.bound.empty()) return out;
-  if (is_elf(options.model))
+  if (is_compiled(options.model))
     throw Error(ErrorKind::usage, "T0953", "--bind fixes inputs of a model that is compiled", options.model,
                 "this is an artifact: give its values with -i, or compile the model with --bind");
   std::vector<ValueInfo> all = signature.inputs;
@@ -491,7 +491,7 @@ std::string Prepared::origin_text() const {
 
 Prepared prepare(const ModelOptions& options, Console& console) {
   Prepared p;
-  if (is_elf(options.model)) {
+  if (is_compiled(options.model)) {
     const auto start = std::chrono::steady_clock::now();
     p.artifact = Artifact::load(options.model);
     p.load_ms = ms_since(start);

@@ -55,8 +55,8 @@ struct Signature {
   std::string output_name(size_t i) const;
 };
 
-/// An ELF file: an artifact, or something the artifact loader refuses by name.
-bool is_elf(const std::string& path);
+/// An ELF file or JSON: an artifact, a graph over one, or something the artifact loader refuses by name.
+bool is_compiled(const std::string& path);
 Signature signature_of(const ModelOptions& options);
 /// The values of --bind; `signature.bound` names them. Error "T0912" for unknown names, "T0953" for what
 /// cannot be bound.

@@ -45,10 +45,30 @@ int run_compiler(std::vector<std::string> words, const std::filesystem::path& lo
 
 }  // namespace
 
+void run_c_compiler(std::vector<std::string> words, const std::string& what, const CRefusal& refusal) {
+  const TemporaryFolder folder("the C compiler");
+  const auto log = folder.path / "said";
+  words.insert(words.begin(), "");
+  const char* given = std::getenv("TENON_CC");
+  const std::vector<std::string> compilers =
+      given && *given ? std::vector<std::string>{given} : std::vector<std::string>{"cc", "gcc", "clang"};
+  for (const std::string& compiler : compilers) {
+    words[0] = compiler;
+    const int status = run_compiler(words, log);
+    if (status < 0) continue;
+    if (status == 0) return;
+    fail(refusal.code,
+         fmt::format("the C compiler `{}` refuses {}: {}", compiler, what, bytes_of(log).substr(0, 500)), {},
+         "name another one with TENON_CC", refusal.kind);
+  }
+  fail("T0819", fmt::format("C text needs a C compiler, and there is no `{}`", compilers.front()), {},
+       "install one, or name it with TENON_CC", ErrorKind::io);
+}
+
 std::string compile_c(const std::string& text, const Target& target, const std::string& what,
                       const CRefusal& refusal) {
   const TemporaryFolder folder("the C compiler");
-  const auto source = folder.path / "text.c", object = folder.path / "text.o", log = folder.path / "said";
+  const auto source = folder.path / "text.c", object = folder.path / "text.o";
   {
     std::ofstream file(source, std::ios::binary);
     file << text;
@@ -57,29 +77,16 @@ std::string compile_c(const std::string& text, const Target& target, const std::
            ErrorKind::io);
   }
   std::vector<std::string> words{
-      "",   "-std=c11", "-O2",           "-fPIC", "-fno-stack-protector", "-fno-math-errno",
-      "-w", "-c",       source.string(), "-o",    object.string()};
+      "-std=c11", "-O2",           "-fPIC", "-fno-stack-protector", "-fno-math-errno", "-w",
+      "-c",       source.string(), "-o",    object.string()};
   // Only what the target has; the artifact says that it needs it.
   constexpr const char* kFlags[][2] = {
       {"sse4_1", "-msse4.1"}, {"sse4_2", "-msse4.2"}, {"popcnt", "-mpopcnt"}, {"avx", "-mavx"},
       {"avx2", "-mavx2"},     {"fma", "-mfma"},       {"f16c", "-mf16c"},     {"avx512f", "-mavx512f"}};
   for (const auto& [feature, flag] : kFlags)
     if (target->has(feature)) words.emplace_back(flag);
-  const char* given = std::getenv("TENON_CC");
-  const std::vector<std::string> compilers =
-      given && *given ? std::vector<std::string>{given} : std::vector<std::string>{"cc", "gcc", "clang"};
-  for (const std::string& compiler : compilers) {
-    words[0] = compiler;
-    const int status = run_compiler(words, log);
-    if (status < 0) continue;
-    if (status != 0)
-      fail(refusal.code,
-           fmt::format("the C compiler `{}` refuses {}: {}", compiler, what, bytes_of(log).substr(0, 500)),
-           {}, "name another one with TENON_CC", refusal.kind);
-    return bytes_of(object);
-  }
-  fail("T0819", fmt::format("C text needs a C compiler, and there is no `{}`", compilers.front()), {},
-       "install one, or name it with TENON_CC", ErrorKind::io);
+  run_c_compiler(std::move(words), what, refusal);
+  return bytes_of(object);
 }
 
 }  // namespace tenon::codegen

@@ -2,6 +2,7 @@
 // This machine's C compiler, for the text of the target c and for C text that programs import.
 #pragma once
 #include <string>
+#include <vector>
 
 #include "base/error.h"
 #include "target/target.h"
@@ -14,9 +15,11 @@ struct CRefusal {
   ErrorKind kind;
 };
 
-/// The text as a relocatable object for the target's instructions. `what` names it in the error: "the
-/// kernels". T0819 when there is no compiler; `refusal` with the compiler's first words when it refuses the
-/// text.
+/// Runs it with these arguments. `what` names what it is given in the error: "the kernels". T0819 when there
+/// is no compiler; `refusal` with the compiler's first words when it refuses.
+void run_c_compiler(std::vector<std::string> arguments, const std::string& what, const CRefusal& refusal);
+
+/// The text as a relocatable object for the target's instructions; errors as above.
 std::string compile_c(const std::string& text, const Target& target, const std::string& what,
                       const CRefusal& refusal);
 

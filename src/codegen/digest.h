@@ -7,7 +7,8 @@
 
 namespace tenon::codegen {
 
-/// A cryptographic hash (BLAKE3) of all that was added: equal names mean equal contents.
+/// A cryptographic hash (BLAKE3; SHA-256 in a build without LLVM) of all that was added: equal names mean
+/// equal contents.
 class Digest {
  public:
   Digest();

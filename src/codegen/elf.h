@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Relocatable ELF objects of any code generator linked (lld in this process) and loaded (ORC).
+// Relocatable ELF objects of any code generator linked and loaded: by lld in this process and ORC (llvm/),
+// or, in a build without LLVM, by the system's C compiler and dynamic loader (system/).
 #pragma once
 #include "codegen/codegen.h"
 

@@ -21,7 +21,9 @@
 #include "pipeline/evaluator.h"
 #include "pipeline/memory_limit.h"
 #include "pipeline/metadata.h"
+#include "runtime/artifact.h"
 #include "target/target_kind.h"
+#include "target/variants.h"
 
 namespace tenon {
 namespace {
@@ -180,6 +182,30 @@ void generate_code(Compiled& out, const CompileOptions& o, int threads, Steps& s
   out.executable.modules = out.object.modules;
 }
 
+/// One after the other; times are of all.
+Compiled compile_variants(const IRModule& module, CompileOptions o, const std::vector<Target>& targets) {
+  if (targets.size() > kMostVariants)
+    fail("T0901",
+         fmt::format("an artifact has code for at most {} processors, not {}", kMostVariants, targets.size()),
+         {}, {}, ErrorKind::usage);
+  if (!o.debug_file.empty())
+    fail("T0921", "lines of programs are of code for one processor", "-g", "name one with -mcpu",
+         ErrorKind::usage);
+  Compiled out;
+  for (const Target& t : targets) {
+    o.target = to_json(t);
+    Compiled one = compile(module, o);
+    if (!out.target) {
+      out = std::move(one);
+      continue;
+    }
+    out.compile_ms += one.compile_ms;
+    out.timings.insert(out.timings.end(), one.timings.begin(), one.timings.end());
+    out.variants.push_back(std::move(one));
+  }
+  return out;
+}
+
 }  // namespace
 
 Target target_of(const ModelSettings& settings) {
@@ -219,6 +245,11 @@ PassContext context_of(const CompileOptions& o, DiagnosticList& problems,
 }
 
 Compiled compile(IRModule module, CompileOptions o) {
+  if (const std::vector<Target> targets = parse_targets(o.target);
+      targets.size() > 1 && o.code != CodeForm::none) {
+    if (o.code == CodeForm::shared) return compile_variants(module, std::move(o), targets);
+    o.target = to_json(best_for_host(targets));
+  }
   const auto start = std::chrono::steady_clock::now();
   CHECK(module, "nothing to compile");
   const int threads = o.threads > 0 ? int(o.threads) : int(std::max(1u, std::thread::hardware_concurrency()));

@@ -32,7 +32,7 @@ struct CompileOptions : CompileSettings {
   std::function<void(std::string_view step, int done, int total)> progress;
   PassContext context;  ///< instruments, settings of passes, where text goes …
 };
-Target target_of(const ModelSettings& settings);  ///< T0901
+Target target_of(const ModelSettings& settings);  ///< of one processor: T0901
 /// The options' context with what the settings say of passes, the target and an evaluator; for a compilation,
 /// or where only the passes `named` run. What cannot be, all of it, is thrown or joins `problems`: T0904
 /// (level, limit, precision), T0943 and T0944 (options of passes), what check_pass_requests finds.
@@ -51,12 +51,14 @@ struct Compiled {
   /// Passes, then "vm", "codegen", the library that the code generator uses ("llvm"), "link".
   std::vector<PassTiming> timings;
   double compile_ms = 0;
+  std::vector<Compiled> variants;  ///< for the further processors of the target
 };
 /// Runs the graph passes, the schedule passes and the tensor passes on `module`, generates bytecode for its
 /// graph functions and code for its programs, and links it when `options.code` says so. Symbolic dimensions
 /// stay symbolic unless `options.dims` gives their values. DiagnosticError for what is wrong with the module
 /// or the options, all of it at once; Error T1003 when `options.context.cancelled` says so; Error T3003 for a
-/// dump that cannot be written.
+/// dump that cannot be written. A target of several processors gives code for each, or for the best that this
+/// machine has (CodeForm::objects).
 Compiled compile(IRModule module, CompileOptions options);
 
 /// The module behind the pass `stage` (its last run in a compilation), or "import": as it came. Error "T0931"

@@ -14,8 +14,8 @@
 
 #include "base/nearest.h"
 #include "codegen/kernel_abi_text.h"
-#include "codegen/vm/graph_json.h"
 #include "runtime/artifact.h"
+#include "runtime/libraries/graph/graph.h"
 
 namespace tenon {
 
@@ -50,7 +50,8 @@ std::vector<EmitKind> emit_kinds() {
                              .whole_model = true},
                             {.name = "json",
                              .ending = ".json",
-                             .doc = "the graph of operators of a straight-line model",
+                             .doc = "graph of operators with storage plan, and its code",
+                             .code = CodeForm::shared,
                              .whole_model = true}};
   for (const CodeGenerator* g : codegen::code_generators())
     for (const CodeText& t : g->texts) {
@@ -122,6 +123,11 @@ Artifact jit_artifact(const Compiled& compiled) {
 std::string shared_code(const Compiled& compiled) {
   if (!compiled.shared_object.empty()) return compiled.shared_object;
   return linker_for(compiled.target).link(compiled.object, compiled.target, LinkedAs::shared, nullptr);
+}
+
+void refuse_variants(const std::string& kind) {
+  fail("T0924", fmt::format("{} is of one processor, and the target names several", kind), "--target",
+       "artifacts have code for several", ErrorKind::usage);
 }
 
 void write_text_file(const std::string& path, std::string_view bytes) {
@@ -199,6 +205,19 @@ std::string header_of(const std::string& kind, const Compiled& compiled, const s
   return text->header ? text->header(compiled.executable, system, options) : "";
 }
 
+/// The text of a graph; the artifact of its code is written beside it, unless it goes to a device or pipe.
+std::string graph_with_code(const std::string& path, const Compiled& compiled) {
+  const auto graph = operator_graph::graph_of(compiled.executable);  // refuses before anything is written
+  namespace fs = std::filesystem;
+  const fs::path code = path + ".so";
+  std::error_code none;
+  if (fs::exists(path, none) && !fs::is_regular_file(path, none))
+    return operator_graph::graph_json(graph, {});
+  return operator_graph::graph_json(
+      graph,
+      {code.filename().string(), write_artifact(code.string(), compiled.executable, shared_code(compiled))});
+}
+
 }  // namespace
 
 std::string system_name(const std::string& path) {
@@ -218,7 +237,7 @@ std::string emit_text(const std::string& kind, const Compiled& compiled, const s
         .link(compiled.object, compiled.target, kind == "exe" ? LinkedAs::executable : LinkedAs::object,
               &model);
   }
-  if (kind == "json") return graph_json(compiled.executable);
+  if (kind == "json") return operator_graph::graph_json(operator_graph::graph_of(compiled.executable), {});
   if (const CodeText* text = find_text(code_generator(compiled.target), kind))
     return text->kernels(compiled.lowered, compiled.target, compiled.opt_level, options) +
            (text->model ? text->model(compiled.executable, compiled.lowered, system, options) : "");
@@ -228,13 +247,19 @@ std::string emit_text(const std::string& kind, const Compiled& compiled, const s
 
 int64_t write_emitted(const std::string& kind, const std::string& path, const Compiled& compiled,
                       const std::string& system, const codegen::TextOptions& options) {
+  if (!compiled.variants.empty() && kind != "artifact") refuse_variants(kind);
   if (kind == "artifact") {
-    write_artifact(path, compiled.executable, shared_code(compiled));
+    std::vector<std::string> code{shared_code(compiled)};
+    for (const Compiled& c : compiled.variants) code.push_back(shared_code(c));
+    std::vector<Variant> variants{{&compiled.executable, code[0]}};
+    for (const Compiled& c : compiled.variants) variants.push_back({&c.executable, code[variants.size()]});
+    write_artifact(path, variants);
     std::error_code device;  // has no size
     const auto bytes = std::filesystem::file_size(path, device);
     return device ? 0 : int64_t(bytes);
   }
-  const std::string text = emit_text(kind, compiled, system, options);
+  const std::string text =
+      kind == "json" ? graph_with_code(path, compiled) : emit_text(kind, compiled, system, options);
   write_text_file(path, text);
   if (kind == "exe") {
     using std::filesystem::perms;

@@ -26,6 +26,9 @@ std::vector<EmitKind> emit_kinds();
 /// `--emit c` takes the record of the processor for the target c.
 Target target_for(const std::string& kind, const Target& target);
 
+/// Error "T0924": only artifacts have code for several processors.
+[[noreturn]] void refuse_variants(const std::string& kind);
+
 /// Loads the code into this process.
 Artifact jit_artifact(const Compiled& compiled);
 /// The machine code linked as an artifact holds it.

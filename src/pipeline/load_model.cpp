@@ -77,7 +77,8 @@ const std::string& standard_input() {
 
 ModelKind model_kind(std::string_view bytes) {
   if (bytes.starts_with("\x7f"
-                        "ELF"))
+                        "ELF") ||
+      bytes.starts_with("{"))  // a graph of operators over an artifact
     return ModelKind::artifact;
   return onnx::looks_like_onnx(bytes.substr(0, 4096)) ? ModelKind::onnx : ModelKind::script;
 }

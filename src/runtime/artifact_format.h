@@ -18,10 +18,17 @@ struct Header {
   uint64_t code_bytes, code_hash;  ///< the ELF image, from offset 0
   uint64_t tables_at, tables_bytes, tables_hash;
   uint64_t constants_at, constants_bytes;
-  uint64_t unused[5];
+  uint64_t variants_at, num_variants, variants_hash;  ///< VariantRecords; none where there is one variant
+  uint64_t unused[2];
   uint64_t header_hash;  ///< of the bytes before this field
 };
 static_assert(sizeof(Header) == 128);
+
+/// Code and tables for another processor than those of the header; constants are shared.
+struct VariantRecord {
+  uint64_t code_at, code_bytes, code_hash;
+  uint64_t tables_at, tables_bytes, tables_hash;
+};
 
 /// Metadata key of the name of a module's import, a file in the module's folder.
 inline constexpr std::string_view kImport = "import.";

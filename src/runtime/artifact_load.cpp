@@ -15,6 +15,7 @@
 
 #include "runtime/artifact_format.h"
 #include "runtime/dlpack.h"
+#include "runtime/library.h"
 
 namespace tenon {
 using namespace artifact_format;
@@ -146,25 +147,86 @@ std::string joined(const std::vector<std::string>& words) {
   return text;
 }
 
-}  // namespace
+/// A graph of operators as JSON, over the code of an artifact beside it.
+ArtifactFile read_graph(std::string_view text, const std::string& path, const LoadOptions& options) {
+  ArtifactFile out;
+  find_function("tenon.graph.read")(Any(static_cast<void*>(&text)), path, options.check, options.copy,
+                                    Any(static_cast<void*>(&out)));
+  return out;
+}
 
-ArtifactFile read_artifact(const std::string& path, LoadOptions options) {
-  auto map = map_file(path, options.copy);
+/// Code and tables for one processor: the header's, then those of its records.
+struct Part {
+  VariantRecord at{};
+  Executable executable;
+  std::vector<ConstantRecord> constants;
+};
+
+std::vector<Part> read_parts(std::string_view file, const Header& h, const std::string& path) {
+  std::vector<Part> parts(1);
+  parts[0].at = {0, h.code_bytes, h.code_hash, h.tables_at, h.tables_bytes, h.tables_hash};
+  const uint64_t bytes = h.num_variants * sizeof(VariantRecord);
+  auto inside = [&](uint64_t from, uint64_t n) { return from <= file.size() && n <= file.size() - from; };
+  if (h.num_variants > kMostVariants || (bytes && !inside(h.variants_at, bytes)) ||
+      (bytes && hash_bytes(file.data() + h.variants_at, bytes) != h.variants_hash))
+    refuse("T0605", path, "the list of the artifact's variants is damaged", kAgain);
+  for (uint64_t i = 0; i < h.num_variants; ++i) {
+    Part& p = parts.emplace_back();
+    std::memcpy(&p.at, file.data() + h.variants_at + i * sizeof p.at, sizeof p.at);
+    if (!inside(p.at.code_at, p.at.code_bytes) || !inside(p.at.tables_at, p.at.tables_bytes))
+      refuse("T0605", path, "the parts of the artifact are not where its header says", kAgain);
+  }
+  for (Part& p : parts) {
+    if (hash_bytes(file.data() + p.at.tables_at, p.at.tables_bytes) != p.at.tables_hash)
+      refuse("T0605", path, "the tables of the artifact are damaged", kAgain);
+    decode_tables(file.substr(p.at.tables_at, p.at.tables_bytes), p.executable, p.constants);
+  }
+  return parts;
+}
+
+/// The part to run: what TENON_VARIANT names, else the one with the most features that this machine has, else
+/// the one that lacks the least.
+size_t choose_part(const std::vector<Part>& parts, std::vector<VariantInfo>& variants,
+                   const std::string& path) {
+  const char* wanted = std::getenv("TENON_VARIANT");
+  std::string names;
+  size_t best = parts.size();
+  auto rank = [&](size_t k) {
+    const size_t missing = variants[k].missing.size();
+    return std::pair(-int64_t(missing), missing ? 0 : parts[k].executable.needs.features.size());
+  };
+  for (size_t k = 0; k < parts.size(); ++k) {
+    const TargetNeeds& needs = parts[k].executable.needs;
+    names += (k ? ", " : "") + needs.cpu;
+    variants.push_back({needs.cpu, parts[k].at.code_bytes, missing_features(needs)});
+    if (wanted && *wanted ? needs.cpu == wanted : best == parts.size() || rank(k) > rank(best)) best = k;
+  }
+  if (best == parts.size())
+    refuse("T0621", path, "TENON_VARIANT asks for `" + std::string(wanted) + "`, the artifact has " + names,
+           "name one of these, or leave the variable out");
+  variants[best].chosen = true;
+  return best;
+}
+
+ArtifactFile read_image(const std::shared_ptr<Map>& map, const std::string& path,
+                        const LoadOptions& options) {
   const std::string_view file(map->data, map->size);
   uint16_t machine = 0;
   const Header h = read_header(file, path, &machine);
-  if (hash_bytes(file.data(), h.code_bytes) != h.code_hash)
-    refuse("T0605", path, "the code of the artifact is damaged", kAgain);
-  if (hash_bytes(file.data() + h.tables_at, h.tables_bytes) != h.tables_hash)
-    refuse("T0605", path, "the tables of the artifact are damaged", kAgain);
-
+  std::vector<Part> parts = read_parts(file, h, path);
   ArtifactFile out;
+  const size_t chosen = parts.size() > 1 ? choose_part(parts, out.variants, path) : 0;
+  Part& part = parts[chosen];
   out.map = map;
   out.descriptor = map->fd;
-  out.image = file.substr(0, h.code_bytes);
-  out.info = {h.format, h.kernel_abi, h.file_bytes, h.code_bytes, h.tables_bytes, h.constants_bytes};
-  std::vector<ConstantRecord> records;
-  decode_tables(file.substr(h.tables_at, h.tables_bytes), out.executable, records);
+  out.image = file.substr(part.at.code_at, part.at.code_bytes);
+  if (hash_bytes(out.image.data(), out.image.size()) != part.at.code_hash)
+    refuse("T0605", path, "the code of the artifact is damaged", kAgain);
+  out.info = {h.format,          h.kernel_abi, h.file_bytes, part.at.code_bytes, part.at.tables_bytes,
+              h.constants_bytes, h.header_hash};
+  out.code_path = path;
+  out.executable = std::move(part.executable);
+  const std::vector<ConstantRecord>& records = part.constants;
   if (machine != kMachine)
     refuse("T0603", path,
            "the artifact was compiled for another kind of machine (" + out.executable.needs.triple + ")",
@@ -200,6 +262,34 @@ ArtifactFile read_artifact(const std::string& path, LoadOptions options) {
   return out;
 }
 
+/// A variant inside of its file gets one of its own, in memory, so that the dynamic loader finds it at the
+/// begin.
+void own_file(ArtifactFile& file, const std::string& path) {
+  if (file.image.data() == static_cast<const Map*>(file.map.get())->data) return;
+  auto alone = std::make_shared<Map>();
+  alone->fd = memfd_create("tenon", MFD_CLOEXEC);
+  for (size_t at = 0; at < file.image.size();) {
+    const ssize_t n = alone->fd < 0 ? -1 : write(alone->fd, file.image.data() + at, file.image.size() - at);
+    if (n <= 0)
+      throw Error(ErrorKind::io, "T3001", "cannot copy the code: " + std::string(std::strerror(errno)), path);
+    at += size_t(n);
+  }
+  file.descriptor = alone->fd;
+  file.map =
+      std::make_shared<std::pair<std::shared_ptr<void>, std::shared_ptr<void>>>(file.map, std::move(alone));
+}
+
+}  // namespace
+
+ArtifactFile read_artifact(const std::string& path, LoadOptions options) {
+  const auto map = map_file(path, options.copy);
+  return map->data[0] == '{' ? read_graph({map->data, map->size}, path, options)
+                             : read_image(map, path, options);
+}
+ArtifactFile read_code_artifact(const std::string& path, LoadOptions options) {
+  return read_image(map_file(path, options.copy), path, options);
+}
+
 Artifact Artifact::load(const std::string& path, LoadOptions options) {
   if (path == "system" || path.starts_with("system:"))
     return system_artifact(path.size() > 7 ? std::string_view(path).substr(7) : std::string_view(), options);
@@ -210,13 +300,14 @@ Artifact Artifact::load(const std::string& path, LoadOptions options) {
 
   // Kernels call the mathematics library; when this runtime was itself loaded privately, it is not in sight.
   [[maybe_unused]] static void* const libm = dlopen("libm.so.6", RTLD_NOW | RTLD_GLOBAL);
+  own_file(file, path);
   // By descriptor: what is opened is what was checked. The descriptor stays open, so no other artifact gets
   // this name while the code is loaded (dlopen takes equal names for the same library).
   std::string name = "/proc/self/fd/" + std::to_string(file.descriptor);
   void* handle = dlopen(name.c_str(), RTLD_NOW | RTLD_LOCAL);
   if (!handle && access("/proc/self/fd", F_OK) != 0) {
-    char* absolute = realpath(path.c_str(), nullptr);
-    name = absolute ? absolute : path;
+    char* absolute = realpath(file.code_path.c_str(), nullptr);
+    name = absolute ? absolute : file.code_path;
     free(absolute);
     handle = dlopen(name.c_str(), RTLD_NOW | RTLD_LOCAL);
   }
@@ -238,7 +329,7 @@ Artifact Artifact::load(const std::string& path, LoadOptions options) {
     Artifact artifact = from_executable(
         std::move(file.executable),
         [handle](const std::string& symbol) { return dlsym(handle, symbol.c_str()); }, keep, options);
-    artifact.mut()->image = file.image;
+    if (file.variants.empty()) artifact.mut()->image = file.image;  // the whole file's code
     return artifact;
   } catch (Error& e) {
     if (e.location.empty()) e.location = path;

@@ -13,7 +13,7 @@ constexpr struct {
                   {"tenon.map.", "sequence"},      {"tenon.string.", "string"},
                   {"tenon.image.", "image"},       {"tenon.cblas.", "blas"},
                   {"tenon.program.", "program"},   {"tenon.artifact.", "artifact_write"},
-                  {"tenon.machine.", "measure"}};
+                  {"tenon.machine.", "measure"},   {"tenon.graph.", "graph_executor"}};
 
 /// The folder of the library that holds this code, with a slash behind it.
 std::string own_folder() {

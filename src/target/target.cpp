@@ -238,6 +238,7 @@ Target host_target() {
   static const Target host = [] {
     Target target = make<TargetNode>();
     TargetNode* t = target.edit();
+    t->kind = host_kind();
     t->triple = "x86_64-unknown-linux-gnu";
     const CpuInfo info = read_cpuinfo();
     for (std::string_view f : x86_features)
@@ -281,6 +282,9 @@ std::vector<std::string_view> kind_names() {
 
 void set_processor(Target& target, const std::string& name) {
   if (name == "native") return;
+  if (name.find(',') != name.npos)
+    fail("T0901", fmt::format("one processor is meant here, not `{}`", name), {},
+         "artifacts have code for several: tenon compile MODEL -o model.so", ErrorKind::usage);
   const Architecture* architecture = architecture_of(target->triple);
   const NamedCpu* cpu = nullptr;
   std::vector<std::string_view> all{"native"};
@@ -391,7 +395,9 @@ void register_target_library(const std::string& name) { library_names().insert(n
 
 std::vector<TargetOption> processor_options() {
   return {{"mtriple", "another kind of processor: aarch64-linux-gnu, riscv64-linux-gnu", set_triple},
-          {"mcpu", "the processor to compile for: native, x86-64-v3, znver4, cortex-a76, …", set_processor},
+          {"mcpu",
+           "the processor to compile for: native, x86-64-v3, znver4, cortex-a76, …; several for an artifact",
+           set_processor},
           {"mattr", "features with and without: +asimddp, +v, -avx512f, …", change_features},
           {"libs", "libraries that may compute operators: cblas", add_libraries}};
 }

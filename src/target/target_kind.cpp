@@ -48,6 +48,14 @@ std::vector<const TargetKind*> target_kinds() {
   return out;
 }
 
+std::string host_kind() {
+  const TargetKind* best = nullptr;
+  for (const TargetKind* kind : target_kinds())
+    if (kind->host_rank > 0 && (!best || kind->host_rank > best->host_rank)) best = kind;
+  CHECK(best, "no code generator makes code for this machine");
+  return best->name;
+}
+
 DeviceKind device_of(const Target& target) {
   const TargetKind* kind = target ? find_target_kind(target->kind) : nullptr;
   return kind ? kind->device : DeviceKind::cpu;

@@ -23,6 +23,8 @@ struct TargetKind {
   std::string name;  ///< "llvm"
   std::string doc;   ///< one line
   DeviceKind device = DeviceKind::cpu;
+  /// This machine is of the kind with the highest rank when none is named; 0: of another one.
+  int host_rank = 0;
   /// The code generator makes machine instructions, so that those which the record's features name can be
   /// asked for by programs: fused multiply-add, dot products, conversions of narrow floats. False: it makes
   /// text for a compiler that finds its own.
@@ -36,6 +38,9 @@ void register_target_kind(TargetKind kind);
 const TargetKind* find_target_kind(std::string_view name);
 /// All of them, sorted by name.
 std::vector<const TargetKind*> target_kinds();
+
+/// The kind that this machine is of when none is named.
+std::string host_kind();
 
 /// As TargetKind says of the record's kind; a kind that is not registered is a processor without a code
 /// generator.

@@ -1132,6 +1132,94 @@ def main(x: R.Tensor((4, 3), "float32"), w: R.Tensor((5, 2), "float32")) -> R.Te
         self.refused(3, "run", self.tmp / "flip.so", words=["T0605"])
         self.refused(3, "run", TENON, words=["T0601"])
 
+    def test_code_for_several_processors(self):
+        """One artifact: the loader takes the best that fits, or the one that is asked for; each computes what its own artifact does."""
+        names = ["x86-64", "x86-64-v2", "x86-64-v3", "x86-64-v4"]
+        several = self.tmp / "several.so"
+        self.ok("compile", DIGITS, "--dim", "batch=1", "--target", "llvm -mcpu=" + ",".join(names), "-o", several)
+        shown = json.loads(self.ok("inspect", several, "--json"))["variants"]
+        self.assertEqual([v["cpu"] for v in shown], names)
+        fit = [v["cpu"] for v in shown if not v["missing"]]
+        self.assertEqual([v["cpu"] for v in shown if v["chosen"]], fit[-1:])
+        single_bytes = []
+        for name in names:
+            single = self.tmp / f"{name}.so"
+            self.ok("compile", DIGITS, "--dim", "batch=1", "--target", f"llvm -mcpu={name}", "-o", single)
+            single_bytes.append(single.stat().st_size)
+            forced = {**os.environ, "TENON_VARIANT": name}
+            chosen = [v["cpu"] for v in json.loads(self.ok("inspect", several, "--json", env=forced))["variants"] if v["chosen"]]
+            self.assertEqual(chosen, [name])
+            if name not in fit:
+                self.refused(3, "run", several, words=["T0603", "lacks"], env=forced)
+                continue
+            self.ok("run", several, "-o", self.tmp / "got", env=forced)
+            self.ok("run", single, "-o", self.tmp / "want")
+            self.assertEqual((self.tmp / "got" / "output_0.npy").read_bytes(), (self.tmp / "want" / "output_0.npy").read_bytes(), name)
+        self.assertLess(several.stat().st_size, sum(single_bytes))
+        self.ok("run", several, "-o", self.tmp / "got")
+        self.ok("run", self.tmp / f"{fit[-1]}.so", "-o", self.tmp / "want")
+        self.assertEqual((self.tmp / "got" / "output_0.npy").read_bytes(), (self.tmp / "want" / "output_0.npy").read_bytes())
+        self.ok("run", DIGITS, "--target", "llvm -mcpu=x86-64,x86-64-v2")
+
+    def test_code_for_several_processors_that_does_not_fit(self):
+        several = self.tmp / "several.so"
+        self.ok("compile", self.module, "--target", "llvm -mcpu=x86-64,x86-64-v2", "-o", several)
+        self.refused(3, "run", several, words=["T0621", "x86-64, x86-64-v2"], env={**os.environ, "TENON_VARIANT": "znver9"})
+        # Whatever is damaged is found, but in the code that is not taken.
+        whole = several.read_bytes()
+        for at in range(0, len(whole), len(whole) // 40 + 1):
+            flipped = bytearray(whole)
+            flipped[at] ^= 0x55
+            (self.tmp / "flip.so").write_bytes(flipped)
+            done = tenon("run", self.tmp / "flip.so")
+            self.assertIn(done.returncode, (0, 3), done.stderr)
+            (self.tmp / "cut.so").write_bytes(whole[:at])
+            self.refused(3, "run", self.tmp / "cut.so")
+        unknown = [v["cpu"] for v in json.loads(self.ok("inspect", several, "--json"))["variants"]]
+        self.assertEqual(unknown, ["x86-64", "x86-64-v2"])
+        for target, words in (("llvm -mcpu=x86-64,x86-64", ["T0901", "named twice"]), ("llvm -mcpu=x86-64,", ["T0901", "unknown CPU"]),
+                              ("llvm -mcpu=x86-64,x86-64-v9", ["T0901", "x86-64-v9"])):
+            self.refused(2, "compile", self.module, "--target", target, "-o", self.tmp / "no.so", words=words)
+        for kind in ("asm", "json", "obj", "exe", "tir", "c"):
+            self.refused(2, "compile", self.module, "--target", "llvm -mcpu=x86-64,x86-64-v2", "--emit", kind, "-o", self.tmp / "no", words=["T0924", "several"])
+        self.refused(2, "compile", self.module, "--target", "llvm -mcpu=x86-64,x86-64-v2", "-g", "-o", self.tmp / "no.so", words=["T0921"])
+        self.refused(2, "inspect", self.module, "--strategies", "--target", "llvm -mcpu=x86-64,x86-64-v2", words=["T0901", "one processor"])
+        self.assertFalse((self.tmp / "no.so").exists())
+
+    def test_graphs(self):
+        """A graph of operators and its code: run, timed, looked at, compared; refused where it does not fit."""
+        graph = self.tmp / "digits.json"
+        self.ok("compile", DIGITS, "--dim", "batch=1", "--emit", "json", "-o", graph)
+        self.assertTrue((self.tmp / "digits.json.so").exists())
+        whole = json.loads(graph.read_text())
+        self.assertEqual(self.ok("run", graph).split("loaded")[0], self.ok("run", DIGITS, "--dim", "batch=1").split("compiled")[0].split("taken")[0])
+        profile = json.loads(self.ok("run", graph, "--profile", "--json"))["profile"]
+        operators = [n["name"] for n in whole["nodes"] if n["op"] != "null" and n["attrs"]["func_name"] != "__nop"]
+        self.assertEqual([line["callee"] for line in profile if not line["callee"].startswith("vm.")], operators)
+        self.assertEqual(json.loads(self.ok("bench", graph, "--repeat", 2, "--json"))["latency_ms"]["runs"], 2)
+        shown = json.loads(self.ok("inspect", graph, "--json"))
+        self.assertEqual((shown["kind"], shown["arena_bytes"]), ("graph", whole["attrs"]["storage_bytes"]))
+        self.assertIn(operators[0], self.ok("inspect", graph, "--bytecode"))
+        data = self.tmp / "data"
+        self.ok("run", DIGITS, "--dim", "batch=1", "-o", data)
+        self.ok("compare", graph, "--data", data)
+        self.assertIn("arg_nodes", self.ok("compile", DIGITS, "--dim", "batch=1", "--emit", "json", "-o", "-"))
+        self.refused(2, "compile", DIGITS, "--emit", "json", "-o", self.tmp / "free.json", words=["T0515", "--dim"])
+
+        def refuse(words, change):
+            changed = json.loads(graph.read_text())
+            change(changed)
+            (self.tmp / "changed.json").write_text(json.dumps(changed))
+            self.refused(3, "run", self.tmp / "changed.json", words=words)
+        (self.tmp / "cut.json").write_text(graph.read_text()[:500])
+        self.refused(3, "run", self.tmp / "cut.json", words=["T0616", "ends early, at byte 500"])
+        refuse(["T0617", "`absent`"], lambda j: j["nodes"][-1]["attrs"].update(func_name="absent"))
+        refuse(["T0618", "as output 0"], lambda j: (j["attrs"]["shape"].__setitem__(-1, [1, 9]), j["attrs"]["outputs"][0].update(shape=[1, 9])))
+        refuse(["T0619", "still needed"], lambda j: j["attrs"].update(storage_offset=[min(n, 0) for n in j["attrs"]["storage_offset"]]))
+        refuse(["T0620", "other code"], lambda j: j["attrs"]["code"].update(hash="00ff"))
+        (self.tmp / "digits.json.so").unlink()
+        self.refused(5, "run", graph, words=["T3001", "digits.json.so"])
+
     def test_files_and_limits(self):
         self.refused(5, "run", self.tmp / "absent.onnx", words=["absent.onnx"])
         self.refused(5, "run", DIGITS, "-i", "image=@absent.npy", words=["absent.npy"])

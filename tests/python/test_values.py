@@ -281,6 +281,39 @@ class Executor(unittest.TestCase):
         self.assertTrue(any(r["limit"] in ("arithmetic", "memory") for r in g.debug_run()))
 
 
+    def test_code_for_several_processors(self):
+        import tempfile
+        with tempfile.TemporaryDirectory() as folder:
+            ex = tenon.compile(FUNCTIONS, target="llvm -mcpu=x86-64,x86-64-v2")
+            same(self, ex(A, B), A - B)
+            ex.save(folder + "/several.so")
+            loaded = tenon.load(folder + "/several.so")
+            same(self, loaded(A, B), A - B)
+            with open(folder + "/several.so", "rb") as file:
+                self.assertEqual(file.read().count(b"\x7fELF"), 2)
+            with self.assertRaisesRegex(tenon.UsageError, "T0924"):
+                ex.save(folder + "/several.json", "json")
+
+    def test_a_graph_of_operators(self):
+        import json
+        import tempfile
+        with tempfile.TemporaryDirectory() as folder:
+            path = folder + "/functions.json"
+            tenon.compile(FUNCTIONS).save(path, "json")
+            g = tenon.GraphExecutor(path)
+            g.run(x=A, y=B)
+            same(self, g.get_output(0), A - B)
+            self.assertTrue(any(r["limit"] in ("arithmetic", "memory") for r in g.debug_run()))
+            same(self, tenon.load(path)(A, B), A - B)
+            with open(path) as file:
+                graph = json.load(file)
+            graph["nodes"][-1]["attrs"]["func_name"] = "absent"
+            with open(path, "w") as file:
+                json.dump(graph, file)
+            with self.assertRaisesRegex(tenon.ModelError, "T0617"):
+                tenon.GraphExecutor(path)
+
+
 class Freed(unittest.TestCase):
     def test_what_outlives_its_model(self):
         ex = tenon.compile(LIST)

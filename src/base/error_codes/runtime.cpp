@@ -50,8 +50,10 @@ std::span<const ErrorCode> runtime_codes() {
        "A pointer is null or an option is outside its range.",
        "See the function's description in include/tenon."},
       {"T0515", "the model is no straight line of operators",
-       "The graph executor and the JSON graph know neither branches, loops nor calls.",
-       "Run the model by a session."},
+       "The graph executor and the JSON graph know neither branches, loops nor calls; the graph no sizes "
+       "that "
+       "only a run tells.",
+       "Run the model by a session, or give symbolic dimensions their values."},
       {"T0516", "the graph executor has no such output yet",
        "Outputs exist after the first run, as many as the model has.", "Call run first, and count from 0."},
       {"T0517", "a tensor is larger than the memory planned for it",
@@ -111,7 +113,8 @@ std::span<const ErrorCode> runtime_codes() {
       {"T0612", "modules import one another in a circle",
        "A module leads back to itself through its imports, or the chain is too long to be anything else.",
        "Import in one direction only."},
-      {"T0613", "the module cannot be saved", "It was not loaded from a file, so its code cannot be copied.",
+      {"T0613", "the module cannot be saved",
+       "It was not loaded from a file, or has code for several processors, so its code cannot be copied.",
        "Write it with `tenon compile -o`."},
       {"T0614", "the process has no loader for code of the model",
        "The model holds code of a target whose loader is in a library that was not loaded.",
@@ -122,6 +125,24 @@ std::span<const ErrorCode> runtime_codes() {
        "words.",
        "Install it in the folder of libtenon_runtime.so: the component `runtime` has all of them; --custom "
        "takes a path."},
+      {"T0616", "the graph of operators cannot be read",
+       "The JSON is cut short, is no graph, or leaves out what a graph says.",
+       "Write it again: tenon compile MODEL --emit json -o GRAPH.json."},
+      {"T0617", "the graph has an operator that its code has not",
+       "A node names a function that no kernel of the artifact beside the graph is called.",
+       "Write the graph again, together with its code."},
+      {"T0618", "sizes in the graph do not fit",
+       "An operator is given tensors of another type or size than its kernel was compiled for, or a tensor "
+       "lies outside of the storage.",
+       "Write the graph again, together with its code."},
+      {"T0619", "the storage plan of the graph overlaps", "A node writes over a tensor that is read later.",
+       "Write the graph again, or give the tensors places that do not overlap while both are needed."},
+      {"T0620", "the graph has no code, or other code",
+       "The artifact that the graph names is not the one that it was written for, or it names none.",
+       "Keep both files of one compilation in one folder: GRAPH.json and GRAPH.json.so."},
+      {"T0621", "the artifact has no code for the processor that is asked for",
+       "TENON_VARIANT names a processor that the artifact was not compiled for.",
+       "Name one of its processors (tenon inspect shows them), or leave the variable out."},
   };
   return codes;
 }

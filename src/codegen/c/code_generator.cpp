@@ -48,7 +48,8 @@ namespace {
 
 const bool c_registered = [] {
   register_code_generator(
-      {.target = {.name = "c", .doc = "C11, for any C compiler", .options = processor_options()},
+      {.target =
+           {.name = "c", .doc = "C11, for any C compiler", .host_rank = 1, .options = processor_options()},
        .check = [](const IRModule& lowered, const Target&) { collect_kernels(lowered); },
        .texts = {{.name = "c",
                   .ending = ".c",

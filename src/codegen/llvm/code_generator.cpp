@@ -11,6 +11,7 @@ const bool llvm_registered = [] {
   register_code_generator(
       {.target = {.name = "llvm",
                   .doc = "machine code, by LLVM",
+                  .host_rank = 2,
                   .selects_instructions = true,
                   .options = processor_options()},
        .check = [](const IRModule& lowered, const Target&) { collect_kernels(lowered); },

@@ -184,63 +184,111 @@ std::string executable_tables(const Executable& executable) {
   return encode_tables(executable, records);
 }
 
-void write_artifact(const std::string& path, const Executable& executable, std::string_view shared_object,
-                    WriteOptions options) {
-  check_executable(executable);
-  const uint64_t code_bytes = elf_extent(shared_object, nullptr);
-  CHECK(code_bytes != 0 && code_bytes <= shared_object.size(),
-        "the code of an artifact must be an ELF shared object");
+namespace {
 
-  std::vector<ConstantRecord> records;
-  std::vector<size_t> order;  // constants that are stored, in order of their place
+/// The constants of all variants, equal ones once, in the order of their places.
+struct Constants {
+  struct Stored {
+    NDArray value;
+    uint64_t offset;
+  };
+  std::vector<Stored> stored;
   std::multimap<uint64_t, size_t> by_hash;
-  uint64_t constants_bytes = 0;
-  for (size_t i = 0; i < executable.constants.size(); ++i) {
-    const NDArray& c = executable.constants[i];
-    ConstantRecord record{c.dtype(), c.shape(), 0, c.byte_size(), c.hash()};
-    bool stored = false;
-    for (auto [it, end] = by_hash.equal_range(record.hash); it != end && !stored; ++it)
-      if (records[it->second].bytes == record.bytes && same_bytes(executable.constants[it->second], c)) {
-        record.offset = records[it->second].offset;
-        stored = true;
-      }
-    if (!stored) {
-      record.offset = align_up(constants_bytes, kAlign);
-      constants_bytes = record.offset + record.bytes;
-      by_hash.emplace(record.hash, i);
-      order.push_back(i);
+  uint64_t bytes = 0;
+
+  std::vector<ConstantRecord> add(const Executable& e) {
+    std::vector<ConstantRecord> records;
+    for (const NDArray& c : e.constants) {
+      ConstantRecord record{c.dtype(), c.shape(), 0, c.byte_size(), c.hash()};
+      record.offset = place(c, record.hash);
+      records.push_back(std::move(record));
     }
-    records.push_back(std::move(record));
+    return records;
   }
-  const std::string tables = encode_tables(executable, records);
+
+ private:
+  uint64_t place(const NDArray& c, uint64_t hash) {
+    for (auto [it, end] = by_hash.equal_range(hash); it != end; ++it)
+      if (const Stored& s = stored[it->second];
+          s.value.byte_size() == c.byte_size() && same_bytes(s.value, c))
+        return s.offset;
+    by_hash.emplace(hash, stored.size());
+    stored.push_back({c, align_up(bytes, kAlign)});
+    bytes = stored.back().offset + c.byte_size();
+    return stored.back().offset;
+  }
+};
+
+}  // namespace
+
+uint64_t write_artifact(const std::string& path, const Executable& executable, std::string_view shared_object,
+                        WriteOptions options) {
+  return write_artifact(path, {{&executable, shared_object}}, options);
+}
+
+uint64_t write_artifact(const std::string& path, const std::vector<Variant>& variants, WriteOptions options) {
+  CHECK(!variants.empty() && variants.size() <= kMostVariants, "an artifact has 1 to 16 variants");
+  Constants constants;
+  std::vector<std::string> tables;
+  for (const Variant& v : variants) {
+    check_executable(*v.executable);
+    CHECK(elf_extent(v.shared_object, nullptr) - 1 < v.shared_object.size(),
+          "the code of an artifact must be an ELF shared object");
+    tables.push_back(encode_tables(*v.executable, constants.add(*v.executable)));
+  }
 
   Header h{};
   std::memcpy(h.magic, kMagic, sizeof h.magic);
   h.format = kArtifactFormat;
   h.kernel_abi = TENON_KERNEL_ABI;
-  h.code_bytes = code_bytes;
-  h.code_hash = hash_bytes(shared_object.data(), code_bytes);
-  const uint64_t header_at = align_up(code_bytes, kAlign);
+  h.code_bytes = elf_extent(variants[0].shared_object, nullptr);
+  h.code_hash = hash_bytes(variants[0].shared_object.data(), h.code_bytes);
+  const uint64_t header_at = align_up(h.code_bytes, kAlign);
   h.tables_at = header_at + sizeof h;
-  h.tables_bytes = tables.size();
-  h.tables_hash = hash_bytes(tables.data(), tables.size());
-  h.constants_at = align_up(h.tables_at + h.tables_bytes, kPage);
-  h.constants_bytes = constants_bytes;
-  h.file_bytes = h.constants_at + constants_bytes;
+  h.tables_bytes = tables[0].size();
+  h.tables_hash = hash_bytes(tables[0].data(), tables[0].size());
+  uint64_t end = h.tables_at + h.tables_bytes;
+  std::vector<VariantRecord> records(variants.size() - 1);
+  if (!records.empty())
+    h.variants_at = align_up(end, kAlign), end = h.variants_at + records.size() * sizeof records[0];
+  for (size_t k = 1; k < variants.size(); ++k) {
+    const std::string_view code =
+        variants[k].shared_object.substr(0, elf_extent(variants[k].shared_object, nullptr));
+    const uint64_t code_at = align_up(end, kAlign), tables_at = align_up(code_at + code.size(), kAlign);
+    records[k - 1] = {code_at,   code.size(),      hash_bytes(code.data(), code.size()),
+                      tables_at, tables[k].size(), hash_bytes(tables[k].data(), tables[k].size())};
+    end = tables_at + tables[k].size();
+  }
+  h.num_variants = records.size();
+  h.variants_hash = records.empty() ? 0 : hash_bytes(records.data(), records.size() * sizeof records[0]);
+  h.constants_at = align_up(end, kPage);
+  h.constants_bytes = constants.bytes;
+  h.file_bytes = h.constants_at + constants.bytes;
   h.header_hash = hash_bytes(&h, offsetof(Header, header_hash));
 
   TemporaryFile file(path);
-  file.write(shared_object.data(), code_bytes);
+  file.write(variants[0].shared_object.data(), h.code_bytes);
   file.pad_to(header_at);
   file.write(&h, sizeof h);
-  file.write(tables.data(), tables.size());
+  file.write(tables[0].data(), tables[0].size());
+  if (!records.empty()) {
+    file.pad_to(h.variants_at);
+    file.write(records.data(), records.size() * sizeof records[0]);
+  }
+  for (size_t k = 0; k < records.size(); ++k) {
+    file.pad_to(records[k].code_at);
+    file.write(variants[k + 1].shared_object.data(), records[k].code_bytes);
+    file.pad_to(records[k].tables_at);
+    file.write(tables[k + 1].data(), tables[k + 1].size());
+  }
   file.pad_to(h.constants_at);
-  for (size_t i : order) {
-    file.pad_to(h.constants_at + records[i].offset);
-    file.write(executable.constants[i].data(), records[i].bytes);
+  for (const Constants::Stored& s : constants.stored) {
+    file.pad_to(h.constants_at + s.offset);
+    file.write(s.value.data(), s.value.byte_size());
   }
   CHECK(file.at == h.file_bytes, "the artifact's size was planned wrongly");
   file.commit(options.sync);
+  return h.header_hash;
 }
 
 namespace {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The graph executor: a face of a straight-line artifact, with named inputs that stay set, and a debug run
-// that times each operator. Its JSON picture is codegen/vm/graph_json.h.
+// that times each operator. Its files are graphs (graph/graph.h), which every loader of artifacts takes, too.
 #pragma once
 #include "runtime/vm.h"
 

@@ -5,11 +5,15 @@
 #include <nlohmann/json.hpp>
 #include <set>
 
-#include "codegen/vm/graph_json.h"
+#include "runtime/libraries/graph/graph.h"
 #include "support.h"
 
 namespace tenon::graph::testing_graph {
 namespace {
+
+std::string graph_json(const Executable& e) {
+  return operator_graph::graph_json(operator_graph::graph_of(e), {});
+}
 
 ObjectRef last_axis() { return op::make_attrs<op::AxisAttrs>(-1); }
 

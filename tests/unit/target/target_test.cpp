@@ -10,6 +10,7 @@
 
 #include "base/diagnostic.h"
 #include "target/target_kind.h"
+#include "target/variants.h"
 
 namespace tenon {
 namespace {
@@ -146,6 +147,34 @@ TEST(Target, FeaturesComeAndGoWithWhatTheyAreBuiltUpon) {
   const Target wide = parse_target("llvm -mcpu=x86-64-v2 -mattr=+avx512vl");
   for (const char* f : {"avx", "avx2", "avx512f", "avx512vl"}) EXPECT_TRUE(wide->has(f)) << f;
   EXPECT_EQ(wide->vector_bits, 512);
+}
+
+TEST(Target, TextsNameSeveralProcessors) {
+  EXPECT_EQ(parse_targets("llvm -mcpu=x86-64-v3").size(), 1u);
+  EXPECT_EQ(parse_targets("").size(), 1u);
+  EXPECT_EQ(parse_targets(to_json(host_target())).size(), 1u);
+  const std::vector<Target> all = parse_targets("llvm -mcpu=x86-64,x86-64-v3,x86-64-v2 -libs=cblas");
+  ASSERT_EQ(all.size(), 3u);
+  for (const Target& t : all) EXPECT_TRUE(t->has_library("cblas"));
+  EXPECT_EQ(all[1]->cpu, "x86-64-v3");
+  EXPECT_TRUE(all[1]->has("avx2") && !all[2]->has("avx2"));
+  const Target host = host_target();
+  EXPECT_EQ(best_for_host(all)->cpu, host->has("avx2")     ? "x86-64-v3"
+                                     : host->has("popcnt") ? "x86-64-v2"
+                                                           : "x86-64");
+  // Of none that fits, and of another kind of processor: the first.
+  EXPECT_EQ(best_for_host(parse_targets("llvm -mtriple=aarch64-linux-gnu -mcpu=cortex-a76,cortex-a72"))->cpu,
+            "cortex-a76");
+  for (const char* wrong :
+       {"llvm -mcpu=x86-64,", "llvm -mcpu=,x86-64", "llvm -mcpu=x86-64,x86-64", "llvm -mcpu=x86-64,haswel"}) {
+    try {
+      parse_targets(wrong);
+      ADD_FAILURE() << wrong;
+    } catch (const DiagnosticError& e) {
+      EXPECT_EQ(e.code, "T0901");
+    }
+  }
+  EXPECT_THROW(parse_target("llvm -mcpu=x86-64,x86-64-v2"), DiagnosticError);
 }
 
 TEST(Target, AKindHasOneOwner) {
