@@ -175,6 +175,8 @@ class NodeContext {
   void require_equal(const PrimExpr& a, const PrimExpr& b);
   /// Size a is at most b: T2020 with this message, or the end of the run, where it is not.
   void require_at_most(const PrimExpr& a, const PrimExpr& b, const char* message);
+  /// A size that a model took through 32 bits is the size itself, which must fit them when the model runs.
+  PrimExpr size_of(const PrimExpr& e);
   /// Indices that are inside of an axis of that size, or T2020; those that the run gives are checked there
   /// (T0509). `sizes`: one, or one for each position along the last axis of the indices. `from_end`: negative
   /// ones count from the end; else they are outside.

@@ -145,8 +145,15 @@ Array<PrimExpr> NodeContext::sizes(size_t i, const char* what) {
   if (s->rank() > 1 || !s->dtype.is_integer())
     malformed(fmt::format("'{}' of {} must be a vector of integers", what, op_type()));
   Array<PrimExpr> out;
-  for (const PrimExpr& e : s->items) out.push_back(tir::cast(i64, e));
+  for (const PrimExpr& e : s->items) out.push_back(size_of(e));
   return out;
+}
+
+PrimExpr NodeContext::size_of(const PrimExpr& e) {
+  const auto* c = e.as<tir::Cast>();
+  if (!c || e.dtype() != i32 || c->value.dtype() != i64) return tir::cast(i64, e);
+  require_at_most(c->value, PrimExpr(int64_t(std::numeric_limits<int32_t>::max())), "a size does not fit 32 bits");
+  return c->value;
 }
 
 const graph::TensorType& NodeContext::type(size_t i) {
