@@ -348,7 +348,14 @@ void Emitter::serial_loop(const For& n, V begin, V end, bool runs_once) {
   llvm::PHINode* at = b_.CreatePHI(begin->getType(), 2, n.loop_var->name);
   at->addIncoming(begin, entry);
   frame_->values[n.loop_var.get()] = at;
-  stmt(n.body);
+  if (const IfThenElse* inner = leaves_early(n); inner && !as_int(inner->condition)) {
+    auto* goes_on = block("loop_goes_on");
+    b_.CreateCondBr(root(inner->condition), goes_on, exit);
+    b_.SetInsertPoint(goes_on);
+    stmt(inner->then_case);
+  } else {
+    stmt(n.body);
+  }
   V next = b_.CreateAdd(at, llvm::ConstantInt::get(at->getType(), 1), "", false, true);
   at->addIncoming(next, b_.GetInsertBlock());
   auto* back = b_.CreateCondBr(b_.CreateICmpSLT(next, end), body, exit);
@@ -366,7 +373,7 @@ void Emitter::serial_loop(const For& n, V begin, V end, bool runs_once) {
     notes.push_back(llvm::MDNode::get(c, words));
   };
   if (vectors) note("llvm.loop.vectorize.enable", b_.getFalse());
-  if (n.kind == ForKind::unrolled)
+  if (n.kind == ForKind::unrolled)  // "pragma_unroll_explicit": 0
     note("llvm.loop.unroll.full", nullptr);
   else if (n.annotations.contains("pragma_no_unroll"))
     note("llvm.loop.unroll.disable", nullptr);
