@@ -144,11 +144,13 @@ class Detector {
         return false;
       }
       if (const auto* c = n.as<Call>()) {
-        if (c->op == "tir.address_of" && c->args[0].is<BufferLoad>()) {
-          // A pointer may be used for anything.
+        const bool range = c->op == "tir.access_ptr";
+        if ((c->op == "tir.address_of" || range) && c->args[0].is<BufferLoad>()) {
+          // A pointer may be used for anything, one to a range as it says.
           const auto* l = c->args[0].as<BufferLoad>();
-          add(reads_, l->buffer, whole(l->buffer));
-          add(writes_, l->buffer, whole(l->buffer));
+          const int64_t how = range ? as_int(c->args[3]).value_or(3) : 3;
+          if (how & 1) add(reads_, l->buffer, whole(l->buffer));
+          if (how & 2) add(writes_, l->buffer, whole(l->buffer));
           opaque_ = true;
           return false;
         }

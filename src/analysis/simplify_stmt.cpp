@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Statements with every index and condition simplified under the ranges of the loops around them.
 #include "analysis/analyzer_impl.h"
+#include "analysis/lasting.h"
 #include "analysis/simplify.h"
 #include "ir/tir.h"
 
@@ -13,13 +14,22 @@ namespace {
 Stmt nothing() { return make<Evaluate>(PrimExpr::int_imm(0, i32)); }
 bool is_nothing(const Stmt& s) {
   if (!s) return true;
-  if (const auto* e = s.as<Evaluate>()) return e->value.is<IntImm>() || e->value.is<Var>();
+  if (const auto* e = s.as<Evaluate>()) {
+    const auto* c = e->value.as<tir::Call>();
+    return e->value.is<IntImm>() || e->value.is<Var>() || (c && c->op == "tir.assume" && is_one(c->args[0]));
+  }
   if (const auto* q = s.as<SeqStmt>()) {
     for (const Stmt& t : q->seq)
       if (!is_nothing(t)) return false;
     return true;
   }
   return false;
+}
+
+PrimExpr assumed(const Stmt& s) {
+  const auto* e = s.as<Evaluate>();
+  const auto* c = e ? e->value.as<tir::Call>() : nullptr;
+  return c && c->op == "tir.assume" ? c->args[0] : PrimExpr();
 }
 
 class StmtSimplifier {
@@ -58,11 +68,15 @@ class StmtSimplifier {
         [&](const SeqStmt& n) -> Stmt {
           Array<Stmt> out;
           bool changed = false;
+          std::vector<std::unique_ptr<Analyzer::Scope>> known;  // what the program assumes, from there on
           for (const Stmt& t : n.seq) {
             Stmt x = run(t);
+            if (const PrimExpr c = assumed(x))
+              known.push_back(std::make_unique<Analyzer::Scope>(analyzer_.assume(lasting_part(c))));
             changed = changed || !x.same_as(t);
             if (!is_nothing(x)) out.push_back(x);
           }
+          while (!known.empty()) known.pop_back();
           if (!changed && out.size() == n.seq.size()) return s;
           return out.empty() ? nothing() : with_origin(seq(out), s);
         },
@@ -134,11 +148,11 @@ class StmtSimplifier {
     }
     Stmt yes, no;
     {
-      Analyzer::Scope in = analyzer_.assume(c);
+      Analyzer::Scope in = analyzer_.assume(lasting_part(c));
       yes = run(n.then_case);
     }
     if (n.else_case) {
-      Analyzer::Scope in = analyzer_.assume(logical_not(c));
+      Analyzer::Scope in = analyzer_.assume(lasting_part(logical_not(c)));
       no = run(n.else_case);
       if (is_nothing(no)) no = Stmt();
     }
@@ -161,7 +175,7 @@ class StmtSimplifier {
     if (predicate && is_zero(predicate)) return nothing();
     Ref<Block> b;
     {
-      Analyzer::Scope in = analyzer_.assume(predicate ? predicate : true_());
+      Analyzer::Scope in = analyzer_.assume(lasting_part(predicate ? predicate : true_()));
       b = block(n.block).cast<Block>();
     }
     return rebuilt(s, [&](BlockRealize* m) {

@@ -113,7 +113,9 @@ std::string refusal(const ObjectRef& node, bool imports) {
       if (t.is_vector() || t.is_handle() || (t.is_float() && of_bits))
         return fmt::format("`{}` of {}", n->op, to_string(t));
     }
-    if (n->op == "tir.ret") return "tir.ret: a kernel returns a status code only";
+    if (n->op == "tir.access_ptr") return "`tir.access_ptr`: flatten_buffer makes an address of it";
+    if (n->op == "tir.ret" || n->op == "tir.break_loop" || n->op == "tir.continue_loop")
+      return fmt::format("`{}`: lower_jumps makes conditions of it", n->op);
     if (n->op == "tir.call_extern") {
       const auto* name = n->args.empty() ? nullptr : n->args[0].as<tir::StringImm>();
       if (!name || !(imports || extern_allowed(name->value)))
@@ -197,7 +199,7 @@ PrimFunc anonymous(const PrimFunc& f) {
   PrimFunc copy = f;
   PrimFuncNode* n = copy.edit();
   AttrMap kept;
-  std::set<std::string> telling{"tir.noalias"};
+  std::set<std::string> telling{"tir.noalias", "target"};
   for (const auto language : kImportLanguages) telling.insert(import_attribute(language));
   for (auto [key, value] : f->attrs)
     if (telling.count(key)) kept.set(key, value);
@@ -227,7 +229,9 @@ std::vector<std::string> unsupported_nodes() {
   for (const char* other :
        {"For of kind vectorized (vectorize_loop removes them) and thread_binding",
         "buffers with vector elements", "buffers of sub-byte, handle or string elements",
-        "buffers in scope shared, warp or wmma", "tir.ret",
+        "tir.access_ptr (flatten_buffer makes an address of it), and tir.call_llvm_intrin in C text",
+        "buffers in scope shared, warp or wmma",
+        "tir.ret, tir.break_loop and tir.continue_loop (lower_jumps removes them)",
         "intrinsics of the groups sync, async copy and matrix fragment",
         "operations on floats of 8 and 16 bits (*_compute_legalize and *_storage_legalize replace them)",
         "tir.call_extern of anything but C mathematics and imported functions",
@@ -303,6 +307,19 @@ std::unordered_map<const Object*, int32_t> number_asserts(const PrimFunc& f) {
     return !node.is<PrimExprNode>();
   });
   return out;
+}
+
+const IfThenElse* leaves_early(const For& loop) {
+  const auto* n = loop.body.as<IfThenElse>();
+  if (!n || n->else_case || loop.kind == ForKind::parallel) return nullptr;
+  bool may_hold_later = false, reads = false;
+  pre_order(n->condition, [&](const ObjectRef& o) {
+    const auto* c = o.as<tir::Call>();
+    may_hold_later = may_hold_later || o.get() == loop.loop_var.get() || c;
+    reads = reads || o.is<BufferLoad>();
+    return !may_hold_later && !o.is<BufferNode>();
+  });
+  return reads && !may_hold_later ? n : nullptr;
 }
 
 std::unordered_map<const Object*, int32_t> number_loops(const PrimFunc& f) {

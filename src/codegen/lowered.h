@@ -31,6 +31,11 @@ std::vector<std::string> imported_functions(const IRModule& module);
 /// Assertions in program order: node → k (the kernel returns 1 + k).
 std::unordered_map<const Object*, int32_t> number_asserts(const tir::PrimFunc& f);
 
+/// The branch that is the whole body of a serial loop, when its condition cannot hold again once it failed:
+/// it reads memory, not the loop's variable, and nothing but the branch itself could change what it reads.
+/// The loop may end there. Otherwise null.
+const tir::IfThenElse* leaves_early(const tir::For& loop);
+
 /// Variables and pointers that a statement uses and does not define, each once, in order of first use.
 std::vector<const tir::Var*> used_vars(const tir::Stmt& s);
 

@@ -13,6 +13,7 @@
 #include "interpret/interpret.h"
 #include "interpret/team.h"
 #include "ir/intrinsic_table.h"
+#include "ir/jumps.h"
 #include "ir/scalable.h"
 #include "ir/tir.h"
 #include "ir/walk.h"
@@ -264,8 +265,13 @@ class Interpreter {
       return Lanes(n.dtype);
     }
     if (n.op == "tir.ret") {
-      returned_ = true;
-      return eval(n.args[0]);
+      const Lanes result = eval(n.args[0]);
+      jump_ = Jump::end_of_program;
+      return result;
+    }
+    if (n.op == "tir.break_loop" || n.op == "tir.continue_loop") {
+      jump_ = n.op == "tir.break_loop" ? Jump::end_of_loop : Jump::next_iteration;
+      return Lanes(n.dtype);
     }
     if (n.op == "tir.call_prim_func") {
       call_prim_func(n);
@@ -291,50 +297,10 @@ class Interpreter {
     return arithmetic_.intrinsic(*intrinsic, args, n.dtype);
   }
 
-  Storage pointer(const PrimExpr& e) {
-    if (const auto* v = e.as<Var>()) {
-      auto it = memory_.find(v);
-      if (it == memory_.end()) error("T0350", fmt::format("pointer {} points to nothing", v->name));
-      return it->second;
-    }
-    if (const auto* c = e.as<tir::Call>(); c && c->op == "tir.address_of") {
-      const auto* l = c->args[0].as<BufferLoad>();
-      if (!l) error("T0350", "this is no element of a buffer");
-      Storage s = memory_of(l->buffer);
-      std::vector<Lanes> indices;
-      for (const PrimExpr& i : l->indices) indices.push_back(eval(i));
-      std::vector<int64_t> at;
-      position(indices, 0, s, at, l->buffer);
-      s.offset = offset(l->buffer, at, s);
-      return s;
-    }
-    error("T0350", "this is not a pointer");
-  }
-
-  void call_prim_func(const tir::Call& n) {
-    const auto* text = n.args.empty() ? nullptr : n.args[0].as<tir::StringImm>();
-    if (!text) error("T0350", "a call of a tensor function names none");
-    const std::string name = text->value;
-    const PrimFunc f = module_ ? module_.find(name).cast<PrimFuncNode>() : PrimFunc();
-    if (!f) error("T0350", fmt::format("no tensor function `{}` in the module", name));
-    std::vector<Storage> storages;
-    std::vector<Lanes> scalars;
-    for (size_t i = 1; i < n.args.size(); ++i) {
-      if (n.args[i].dtype().is_handle())
-        storages.push_back(pointer(n.args[i]));
-      else
-        scalars.push_back(eval(n.args[i]));
-    }
-    size_t buffers = 0;
-    for (const VarRef& p : f->params) buffers += f->buffer_map.contains(p) || p->dtype.is_handle();
-    if (storages.size() != buffers || scalars.size() != f->params.size() - buffers)
-      error("T0353", fmt::format("`{}` takes {} buffers and {} scalars, {} and {} were given", name, buffers,
-                                 f->params.size() - buffers, storages.size(), scalars.size()));
-    Interpreter inner(module_, options_, depth_ + 1);
-    inner.steps_ = steps_;
-    inner.run(uses_vscale(f) ? fix_vscale(f, options_.vscale) : f, storages, scalars);
-    steps_ = inner.steps_;
-  }
+  // Pointers and calls of other programs: prim.cpp.
+  Storage pointer(const PrimExpr& e);
+  Storage access_pointer(const tir::Call& n);
+  void call_prim_func(const tir::Call& n);
 
   // ---------------------------------------------------------------- threads (prim_threads.cpp)
   Lanes atomic(const tir::Call& n);
@@ -511,7 +477,7 @@ class Interpreter {
   }
 
   void exec(const Stmt& s) {
-    if (!s || returned_) return;
+    if (!s || jump_ != Jump::none) return;
     const StmtNode* outer = at_;
     if (s->origin) at_ = s.get();
     match<void>(
@@ -520,17 +486,19 @@ class Interpreter {
           if (n.kind == ForKind::thread_binding && n.thread_tag.starts_with("threadIdx.")) return threads(n);
           const int64_t first = integer(n.min), extent = integer(n.extent);
           if (extent <= 0 && starts_reduction(n)) start_reductions(s);
-          for (int64_t i = 0; i < extent && !returned_; ++i) {
+          for (int64_t i = 0; i < extent && goes_on(); ++i) {
             vars_[n.loop_var.get()] = Lanes(n.loop_var->dtype, later(first, i));
             exec(n.body);
             count_step();
           }
+          left_loop();
         },
         [&](const tir::While& n) {
-          while (!returned_ && integer(n.condition)) {
+          while (goes_on() && integer(n.condition)) {
             exec(n.body);
             count_step();
           }
+          left_loop();
         },
         [&](const IfThenElse& n) { exec(integer(n.condition) ? n.then_case : n.else_case); },
         [&](const LetStmt& n) {
@@ -601,6 +569,16 @@ class Interpreter {
         },
         [&](const AttrStmt& n) { exec(n.body); });
     at_ = outer;
+  }
+
+  /// Behind an iteration: does the loop have a next one?
+  bool goes_on() {
+    if (jump_ == Jump::next_iteration) jump_ = Jump::none;
+    return jump_ == Jump::none;
+  }
+  /// Behind a loop: what led out of it has arrived.
+  void left_loop() {
+    if (jump_ != Jump::end_of_program) jump_ = Jump::none;
   }
 
   void realize(const BlockRealize& n) {
@@ -759,7 +737,7 @@ class Interpreter {
   Arithmetic arithmetic_;
   int depth_;
   int64_t steps_ = 0;
-  bool returned_ = false;
+  Jump jump_ = Jump::none;        ///< under way
   const StmtNode* at_ = nullptr;  ///< the innermost statement that knows where it was written
   const Block* block_ = nullptr;  ///< the innermost block
   std::unordered_map<const For*, bool> starts_, waits_;

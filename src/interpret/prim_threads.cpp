@@ -212,7 +212,7 @@ void Interpreter::threads(const For& n) {
   }
   position_.extent[d] = extent;
   if (!waits(n)) {
-    for (int64_t i = 0; i < extent && !returned_; ++i) {
+    for (int64_t i = 0; i < extent && jump_ == Jump::none; ++i) {
       position_.index[d] = options_.reverse_threads ? extent - 1 - i : i;
       body(position_.index[d]);
     }
@@ -224,12 +224,12 @@ void Interpreter::threads(const For& n) {
       ThreadPosition position;
       const StmtNode* at;
       const Block* block;
-      bool returned = false;
+      Jump jump = Jump::none;
       std::vector<AsyncCopy> begun;
       std::vector<std::vector<AsyncCopy>> groups;
     };
     std::vector<State> states(static_cast<size_t>(std::max<int64_t>(0, extent)),
-                              State{{vars_, memory_}, position_, at_, block_, false, {}, {}});
+                              State{{vars_, memory_}, position_, at_, block_, Jump::none, {}, {}});
     auto exchange = [&](int64_t k) {
       State& s = states[size_t(k)];
       std::swap(s.own.vars, vars_);
@@ -237,7 +237,7 @@ void Interpreter::threads(const For& n) {
       std::swap(s.position, position_);
       std::swap(s.at, at_);
       std::swap(s.block, block_);
-      std::swap(s.returned, returned_);
+      std::swap(s.jump, jump_);
       std::swap(s.begun, begun_);
       std::swap(s.groups, groups_);
     };

@@ -105,6 +105,12 @@ std::string call_problem(const tir::Call& n) {
   } else if (name == "address_of") {
     if (!n.args[0].is<BufferLoad>() || type(0).lanes != n.args[0].as<BufferLoad>()->buffer->dtype.lanes)
       return "needs one element of a buffer";
+  } else if (name == "access_ptr") {
+    const auto mask = as_int(n.args[3]);
+    if (!n.args[0].is<BufferLoad>() || type(1) != i64 || type(2) != i64 || !mask || *mask < 1 || *mask > 3)
+      return "needs an element of a buffer, an offset, an extent (int64) and a mask of 1 to 3";
+  } else if (name == "call_llvm_intrin" || name == "call_llvm_pure_intrin") {
+    if (n.args.empty() || !is_string(n.args[0])) return "needs the name of an intrinsic first";
   } else if (name == "call_extern" || name == "call_prim_func") {
     if (n.args.empty() || !is_string(n.args[0])) return "needs a name first";
   } else if (name == "thread_allreduce") {

@@ -71,8 +71,6 @@ constexpr Intrinsic table[] = {
     // Pointers and instructions of other compilers.
     foreign("tir.tvm_access_ptr", "pointer to a range of a buffer, and how it is used"),
     foreign("tir.type_annotation", "a data type as an argument"),
-    foreign("tir.call_llvm_intrin", "an instruction of LLVM by number"),
-    foreign("tir.call_llvm_pure_intrin", "an instruction of LLVM by number, without effect"),
     foreign("tir.llvm_lookup_intrinsic_id", "the number of an instruction of LLVM"),
     foreign("tir.get_active_lane_mask", "lanes below a limit"),
     foreign("tir.ignore_loop_partition", "a condition that loops are not split by"),

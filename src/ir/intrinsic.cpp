@@ -81,11 +81,21 @@ constexpr Intrinsic table[] = {
     {"tir.vector_reduce_max", 1, true, false, "largest lane; NaN propagates", nullptr},
     {"tir.vector_reduce_min", 1, true, false, "smallest lane; NaN propagates", nullptr},
     {"tir.address_of", 1, true, false, "pointer to the element that the BufferLoad argument names", nullptr},
+    {"tir.access_ptr", 4, true, false,
+     "pointer to elements of a buffer: its first one, how many elements further on, how many are used, and "
+     "whether they are read (1), written (2) or both (3)",
+     nullptr},
     {"tir.prefetch", 1, false, false, "hint: the address will be read", nullptr},
     {"tir.call_extern", -1, false, false, "calls a C symbol: first argument StringImm", nullptr},
+    {"tir.call_llvm_intrin", -1, false, false, "an intrinsic of LLVM: its name, then its arguments", nullptr},
+    {"tir.call_llvm_pure_intrin", -1, true, false,
+     "an intrinsic of LLVM without effect: its name, then its arguments", nullptr},
     {"tir.call_prim_func", -1, false, false,
      "calls a PrimFunc of the module: first argument StringImm, then pointers and scalars", nullptr},
     {"tir.ret", 1, false, false, "ends the function with a value", nullptr},
+    {"tir.break_loop", 0, false, false, "ends the innermost loop around", nullptr},
+    {"tir.continue_loop", 0, false, false, "ends the present iteration of the innermost loop around",
+     nullptr},
     {"tir.assume", 1, false, false, "the condition holds here", nullptr},
     {"tir.kernel_buffer", 2, true, false, "the kernel's buffers and k: data pointer of buffer parameter k",
      nullptr},
@@ -155,9 +165,10 @@ IntrinsicGroup group_of(const Intrinsic& i) {
   if (n.starts_with("warp_") || is_any(n, {"storage_sync", "thread_allreduce"})) return IntrinsicGroup::sync;
   if (n.starts_with("kernel_")) return IntrinsicGroup::kernel;
   if (n.starts_with("vector_")) return IntrinsicGroup::vector;
-  if (is_any(n, {"address_of", "prefetch"})) return IntrinsicGroup::memory;
-  if (is_any(n, {"call_extern", "call_prim_func", "ret", "assume", "undef", "likely", "if_then_else",
-                 "select_rare", "vscale"}))
+  if (is_any(n, {"address_of", "access_ptr", "prefetch"})) return IntrinsicGroup::memory;
+  if (n.starts_with("call_llvm_") ||
+      is_any(n, {"call_extern", "call_prim_func", "ret", "break_loop", "continue_loop", "assume", "undef",
+                 "likely", "if_then_else", "select_rare", "vscale"}))
     return IntrinsicGroup::call;
   if (n.starts_with("bitwise_") || n.starts_with("shift_") || is_any(n, {"popcount", "clz", "reinterpret"}))
     return IntrinsicGroup::bit;
@@ -171,7 +182,8 @@ IntrinsicType type_rule(const Intrinsic& i) {
   if (is_any(n, {"if_then_else", "select_rare", "thread_allreduce"}) || n.starts_with("atomic_"))
     return IntrinsicType::second;
   if (n.starts_with("warp_shuffle")) return IntrinsicType::first;
-  if (is_any(n, {"address_of", "kernel_buffer"})) return IntrinsicType::handle;
+  if (is_any(n, {"address_of", "access_ptr", "kernel_buffer"})) return IntrinsicType::handle;
+  if (is_any(n, {"break_loop", "continue_loop"})) return IntrinsicType::none;
   switch (group_of(i)) {
     case IntrinsicGroup::vector:
       return IntrinsicType::element;
@@ -229,7 +241,8 @@ std::string_view lowering_of(const Intrinsic& i, std::string_view target) {
     case IntrinsicGroup::memory:
       return i.name == "tir.prefetch" && gpu ? "nothing" : "pointer";
     case IntrinsicGroup::call:
-      if (i.name == "tir.ret") return {};
+      if (is_any(i.name, {"tir.ret", "tir.break_loop", "tir.continue_loop"})) return "a condition";
+      if (i.name.starts_with("tir.call_llvm_")) return llvm ? "intrinsic of LLVM" : "";
       return i.name == "tir.call_extern" || i.name == "tir.call_prim_func" ? (gpu ? "" : "call") : "in place";
     case IntrinsicGroup::kernel:
       return gpu ? "" : "the kernel's arguments";

@@ -22,7 +22,7 @@ struct Intrinsic {
 /// isnan isinf isfinite; binary: pow atan2 fmod copysign hypot ldexp nextafter; fma (three); bits: shift_left
 /// shift_right bitwise_and bitwise_or bitwise_xor bitwise_not popcount clz; if_then_else (lazy), select_rare,
 /// exact, likely, reinterpret, call_extern, call_prim_func, address_of, dot, vector_reduce_add/max/min,
-/// prefetch, ret, assume, undef; atomics, and what threads of a GPU do together.
+/// prefetch, ret, break_loop, continue_loop, assume, undef; atomics, and what threads of a GPU do together.
 const Intrinsic* find_intrinsic(std::string_view name);
 std::span<const Intrinsic> all_intrinsics();
 

@@ -144,6 +144,7 @@ class Converter {
   Value load(const Ast* a);
   tir::CommReducer comm_reducer(const Ast* a);
   PrimExpr reduce(const Ast* a);
+  int64_t access_mask(const Ast* mask);
   Value access_ptr(const tir::Buffer& b, const Ast* a);
   Value foreign_call(const tir::Intrinsic& known, const Ast* a);
   Value fixed_point_product(const std::string& f, const Ast* a);

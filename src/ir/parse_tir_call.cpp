@@ -5,6 +5,7 @@
 #include <limits>
 
 #include "ir/intrinsic_table.h"
+#include "ir/llvm_intrinsic.h"
 #include "ir/parse_impl.h"
 #include "ir/scalable.h"
 
@@ -134,37 +135,53 @@ int64_t Converter::lanes_of(const PrimExpr& e, const Ast* a) {
   return *n;
 }
 
-/// Pointer to a buffer's elements from an offset on, and how many are reached, as the foreign call has it.
-Value Converter::access_ptr(const Buffer& b, const Ast* a) {
-  only(a, 5, {"access_mask", "ptr_type", "content_lanes", "offset", "extent"});
-  const Ast *mask = need(a, 0, "access_mask"), *lanes = argument(a, 2, "content_lanes"),
-            *from = argument(a, 3, "offset"), *most = argument(a, 4, "extent");
+/// Pointer to a range of a buffer's elements, and how it is used.
+static Value pointer_to(const Buffer& b, const PrimExpr& offset, const PrimExpr& extent, int64_t how) {
+  const Array<PrimExpr> first = b->shape.map([](const PrimExpr&) { return PrimExpr(0); });
+  return {
+      tir::call(DataType::handle(), "tir.access_ptr",
+                {tir::load(b, first), cast(i64, offset), cast(i64, extent), PrimExpr::int_imm(how, i32)})};
+}
+
+int64_t Converter::access_mask(const Ast* mask) {
   int64_t how = mask->kind == ExprKind::string ? 0 : integer_of(mask, "an access mask");
   if (mask->kind == ExprKind::string)
     for (const char c : mask->text) {
       if (c != 'r' && c != 'w') fail("T0224", "an access mask is made of `r` and `w`", mask);
       how |= c == 'r' ? 1 : 2;
     }
+  if (how < 1 || how > 3) fail("T0224", "an access mask is 1 (read), 2 (written) or 3", mask);
+  return how;
+}
+
+/// A.access_ptr("rw", offset=8, extent=4): without an extent, all that is behind the offset.
+Value Converter::access_ptr(const Buffer& b, const Ast* a) {
+  only(a, 5, {"access_mask", "ptr_type", "content_lanes", "offset", "extent"});
+  const Ast *lanes = argument(a, 2, "content_lanes"), *from = argument(a, 3, "offset"),
+            *most = argument(a, 4, "extent");
+  const int64_t how = access_mask(need(a, 0, "access_mask"));
   if (lanes && integer_of(lanes, "the lanes of an element") != 1)
     fail("T0224", "elements of a pointer have the buffer's lanes", lanes);
-  PrimExpr offset = b->elem_offset ? b->elem_offset : PrimExpr(0), extent(1);
-  if (b->strides.empty())
-    for (const PrimExpr& d : b->shape) extent = extent * d;
-  else
-    extent = b->strides[0] * b->shape[0];
-  if (from) {
-    const PrimExpr begin = expr_of(from, offset.dtype());
-    offset = offset + begin;
-    extent = extent - begin;
+  const PrimExpr offset = from ? cast(i64, expr_of(from, i64)) : PrimExpr(0);
+  PrimExpr extent(1);
+  if (most && !is_none(most)) {
+    extent = expr(most);
+  } else {
+    for (const PrimExpr& d : b->shape) extent = extent * cast(i64, d);
+    if (!b->strides.empty()) extent = cast(i64, b->strides[0]) * cast(i64, b->shape[0]);
+    if (from) extent = extent - offset;
   }
-  if (most && !is_none(most)) extent = expr(most);
-  return {tir::call(DataType::handle(), "tir.tvm_access_ptr",
-                    {tir::call(b->dtype, "tir.type_annotation", {}), b->data, offset, extent,
-                     PrimExpr::int_imm(how, i32)})};
+  return pointer_to(b, offset, extent, how);
 }
 
 /// A call that no code generator here is for; its type is named, or stands first, or follows from its name.
 Value Converter::foreign_call(const Intrinsic& known, const Ast* a) {
+  // T.tvm_access_ptr(T.type_annotation("float32"), A.data, offset, extent, mask)
+  if (const Ast* data = a->items.size() == 6 ? a->items[2] : nullptr;
+      known.name == "tir.tvm_access_ptr" && data && data->kind == ExprKind::attribute &&
+      data->text == "data" && is_buffer(data->items[0]) && buffer_of(data->items[0])->shape.size() >= 1)
+    return pointer_to(buffer_of(data->items[0]), expr(a->items[3]), expr(a->items[4]),
+                      access_mask(a->items[5]));
   for (const auto& [name, v] : a->named)
     if (name != "dtype" && name != "span")
       fail("T0223", fmt::format("`{}` has no argument `{}`", path(a->items[0]), name), v);
@@ -175,7 +192,10 @@ Value Converter::foreign_call(const Intrinsic& known, const Ast* a) {
     d = a->items[first++];
   Array<PrimExpr> args;
   for (size_t i = first; i < a->items.size(); ++i) args.push_back(expr(a->items[i]));
-  return {tir::call(d ? dtype_of(d) : foreign_type(known.name, args), std::string(known.name), args)};
+  const DataType type = d ? dtype_of(d) : foreign_type(known.name, args);
+  if (known.name.starts_with("tir.call_llvm_"))
+    if (const PrimExpr same = same_as_llvm(type, args)) return {same};
+  return {tir::call(type, std::string(known.name), args)};
 }
 
 /// x · y · 2^(shift - q), rounded half up: y is a fraction of q bits. Source: the definition of both calls in
@@ -454,7 +474,7 @@ Value Converter::call(const Ast* a) {
         hint = "is `T." + std::string(i.name.substr(4)) + "` meant?";
     fail("T0222", fmt::format("there is no `{}`", p), head, hint);
   }
-  if (is_foreign(*known)) return foreign_call(*known, a);
+  if (is_foreign(*known) || f.starts_with("call_llvm_")) return foreign_call(*known, a);
   if (known->arguments >= 0) count(size_t(known->arguments));
   const Ast* d = named(a, "dtype");
   std::vector<Value> values;

@@ -5,6 +5,7 @@
 #include <unordered_map>
 #include <unordered_set>
 
+#include "ir/jumps.h"
 #include "ir/text_lines.h"
 #include "ir/tir.h"
 
@@ -100,6 +101,7 @@ class Printer {
   void sequence(const tir::Stmt& s);               ///< a body with its flat scopes, at the current indent
   bool scope_head(const tir::Stmt& s, bool flat);  ///< LetStmt, Allocate, …: its first line
   void leaf_stmt(const tir::Stmt& s);
+  void jump_stmt(tir::Jump jump, const tir::Call& c);
   void for_loops(const tir::For* f);
   void if_chain(const tir::IfThenElse* s);
   void block(const tir::Block& b, const tir::BlockRealize* realize);

@@ -3,6 +3,7 @@
 // is simplified here: a data type that the text does not imply is written out.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 
 #include "ir/intrinsic.h"
@@ -89,6 +90,19 @@ void Printer::function_call(const Call& c) {
   if ((base == "call_extern" || base == "call_prim_func") && !c.args.empty() && c.args[0].is<StringImm>()) {
     out_ += fmt::format("T.{}(\"{}\", ", base, to_string(c.dtype));
     exprs(c.args);
+    out_ += ')';
+    return;
+  }
+  if (const auto* first = counted && base == "access_ptr" ? c.args[0].as<BufferLoad>() : nullptr;
+      first && !first->predicate && as_int(c.args[3]) &&
+      std::all_of(first->indices.begin(), first->indices.end(),
+                  [](const PrimExpr& i) { return is_zero(i); })) {
+    const int64_t how = *as_int(c.args[3]);
+    out_ += fmt::format("{}.access_ptr(\"{}{}\", offset=", buffer_name(first->buffer), how & 1 ? "r" : "",
+                        how & 2 ? "w" : "");
+    expr(c.args[1]);
+    out_ += ", extent=";
+    expr(c.args[2]);
     out_ += ')';
     return;
   }
@@ -606,11 +620,24 @@ void Printer::leaf_stmt(const Stmt& s) {
     out_ += "assert ";
     expr(n->condition);
     out_ += ", " + quoted(n->message);
+  } else if (const Jump jump = jump_of(s); jump != Jump::none && s.as<Evaluate>()->value.dtype().is_void()) {
+    jump_stmt(jump, *s.as<Evaluate>()->value.as<Call>());
   } else if (const auto* n = s.as<Evaluate>()) {
     out_ += "T.evaluate(";
     expr(n->value);
     out_ += ')';
   }
+}
+
+void Printer::jump_stmt(Jump jump, const Call& c) {
+  if (jump != Jump::end_of_program) {
+    out_ += jump == Jump::end_of_loop ? "break" : "continue";
+    return;
+  }
+  out_ += "return";
+  if (const auto* n = c.args[0].as<IntImm>(); n && n->value == 0 && n->dtype == i32) return;
+  out_ += ' ';
+  expr(c.args[0]);
 }
 
 // ---------------------------------------------------------------- blocks

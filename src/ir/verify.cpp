@@ -553,7 +553,9 @@ class PrimFuncVerifier {
 void verify_prim_func(const std::string& name, const tir::PrimFunc& f, DiagnosticList& problems) {
   const size_t before = problems.all().size();
   PrimFuncVerifier(name, problems).run(f);
-  if (problems.all().size() == before) verify_loops(name, f->body, problems);
+  if (problems.all().size() != before) return;
+  verify_jumps(name, f->body, problems);
+  verify_loops(name, f->body, problems);
 }
 
 /// Fields of data types name what exists.

@@ -9,6 +9,8 @@ int nesting_of(const ObjectRef& root);
 /// Races of parallel loops (T0335), block iterators outside their domain (T0336) and accesses outside of
 /// their buffer (T0337), where they are certain.
 void verify_loops(const std::string& name, const tir::Stmt& body, DiagnosticList& problems);
+/// Jumps that lead nowhere, or out of what they may not leave (T0339; ir/jumps.h).
+void verify_jumps(const std::string& name, const tir::Stmt& body, DiagnosticList& problems);
 /// What is wrong with the number or the types of a call's arguments, behind "`name` "; nothing when they fit.
 std::string call_problem(const tir::Call& n);
 }  // namespace tenon

@@ -7,7 +7,7 @@
 #include <unordered_set>
 #include <utility>
 
-#include "ir/tir.h"
+#include "ir/jumps.h"
 #include "ir/verify_impl.h"
 #include "ir/walk.h"
 
@@ -136,7 +136,8 @@ class Loops {
       if (n->kind == ForKind::parallel && n->extent && may_repeat(n->extent)) race(*n);
       const bool known = min && extent && *extent > 0 && *extent < large && std::abs(*min) < large;
       if (known) vars_[n->loop_var.get()] = {*min, *min + *extent - 1};
-      stmt(n->body, always && known);
+      // A loop that may be left need not come to its last iterations.
+      stmt(n->body, always && known && !find_jump(n->body));
     } else if (const auto* n = s.as<BlockRealize>()) {
       const bool runs = always && n->block && n->predicate && is_one(n->predicate);
       if (runs) iterators(*n);
@@ -144,10 +145,10 @@ class Loops {
       stmt(n->block, runs);
       vars_ = std::move(outer);
     } else if (const auto* n = s.as<SeqStmt>()) {
-      // An assertion may end the program before what follows.
+      // An assertion or a jump may end the program before what follows.
       for (const Stmt& c : n->seq) {
         stmt(c, always);
-        always = always && !asserts(c);
+        always = always && !may_end(c);
       }
     } else {
       // Where a block's buffers lie is planned later: inside the loop when each iteration fills them anew.
@@ -161,8 +162,8 @@ class Loops {
   }
 
  private:
-  static bool asserts(const Stmt& s) {
-    bool found = false;
+  static bool may_end(const Stmt& s) {
+    bool found = bool(find_jump(s));
     pre_order(s, [&](const ObjectRef& o) {
       found = found || o.is<AssertStmt>();
       return !found && (o.is<StmtNode>() || o.is<ArrayObj>());
@@ -170,6 +171,7 @@ class Loops {
     return found;
   }
   void race(const For& n) {
+    if (find_jump(n.body)) return;  // some iterations may not come to the store
     Races r(n, of_blocks_);
     r.stmt(n.body);
     if (r.found)
@@ -226,7 +228,8 @@ class Loops {
           // One operand of these may be there because the other says that it is not needed; an address may be
           // that of the end.
           const auto* call = e.as<tir::Call>();
-          const bool partly = call && (call->op == "tir.if_then_else" || call->op == "tir.address_of");
+          const bool partly = call && (call->op == "tir.if_then_else" || call->op == "tir.address_of" ||
+                                       call->op == "tir.access_ptr");
           return !partly && !e.is<Select>() && !e.is<And>() && !e.is<Or>() && !e.is<Reduce>();
         });
   }

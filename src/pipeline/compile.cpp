@@ -10,6 +10,7 @@
 #include <set>
 #include <thread>
 
+#include "analysis/program_target.h"
 #include "base/clock.h"
 #include "codegen/debug_source.h"
 #include "codegen/vm/vm_codegen.h"
@@ -44,26 +45,17 @@ void check_settings(const CompileSettings& s, DiagnosticList& problems) {
   passes_named(printed, problems);
 }
 
-/// The kind of target that a program's attribute names: "cuda" of "cuda -arch=sm_90" or {"kind": "cuda"}.
-std::string kind_of_target(const Any& attribute) {
-  if (const auto text = attribute.try_as<std::string>()) return text->substr(0, text->find(' '));
-  const auto map = attribute.try_as<AttrMap>();
-  for (const char* key : {"target", "kind"})
-    if (map && map->contains(key)) return kind_of_target(map->at(key));
-  return {};
-}
-
-/// A program may name its target; one that nothing here makes code for is refused: T0949.
+/// A program may name its target; one that this compilation makes no code for is refused: T0949.
 void check_targets_of_programs(const IRModule& module, const Target& target) {
   DiagnosticList problems;
   for (const auto& [name, f] : module.functions()) {
-    const auto* p = f.as<tir::PrimFuncNode>();
-    if (!p || !p->attrs.contains("target")) continue;
-    const std::string kind = kind_of_target(p->attrs.at("target"));
-    if (!find_target_kind(kind))
-      problems.add("T0949",
-                   fmt::format("program `{}` is for the target `{}`, and this compilation is for `{}`", name,
-                               kind, to_string(target)));
+    if (const auto* p = f.as<tir::PrimFuncNode>()) try {
+        program_target(*p, target);
+      } catch (const DiagnosticError& e) {
+        Diagnostic problem = e.diagnostics[0];
+        if (problem.location.empty()) problem.location = fmt::format("program `{}`", name);
+        problems.add(problem);
+      }
   }
   problems.throw_if_any();
 }
@@ -180,6 +172,8 @@ void generate_code(Compiled& out, const CompileOptions& o, int threads, Steps& s
           codegen::linker_for(out.target).link(out.object, out.target, codegen::LinkedAs::shared, nullptr);
     });
   out.executable.modules = out.object.modules;
+  for (const std::string& feature : more_features(out.lowered, out.target))
+    out.executable.needs.features.push_back(feature);
 }
 
 /// One after the other; times are of all.

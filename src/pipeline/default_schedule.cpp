@@ -2,6 +2,7 @@
 // default_schedule: the loops of every tensor program are placed from the model of the machine, or by the
 // rule that its implementation or its attribute "tenon.schedule_rule" names. Reports a ScheduleReport for
 // each program.
+#include "analysis/program_target.h"
 #include "autoschedule/default.h"
 
 #include <map>
@@ -10,6 +11,7 @@
 #include "base/diagnostic.h"
 #include "base/function.h"
 #include "base/nearest.h"
+#include "ir/jumps.h"
 #include "ir/pass.h"
 #include "ir/scalable.h"
 #include "ir/walk.h"
@@ -34,14 +36,13 @@ static tir::PrimFunc by_rule(const std::string& rule, const std::string& name, c
 }
 
 static IRModule run_default_schedule(IRModule module, PassContext& context) {
-  Target target = context.target.cast<TargetNode>();
-  if (!target) target = host_target();
   std::mutex mutex;
   std::map<std::string, Ref<ScheduleReport>> reports;
   IRModule out = module.map_prim([&](const std::string& name, const tir::PrimFunc& f) -> ObjectRef {
     if (f->attrs.contains("tenon.trace") || f->attrs.contains("tenon.kernel") ||
-        f->attrs.contains("tenon.memory_only") || tir::uses_vscale(f))
+        f->attrs.contains("tenon.memory_only") || tir::uses_vscale(f) || tir::find_jump(f->body))
       return {};
+    const Target target = program_target(*f, context.target.cast<TargetNode>());
     const auto rule = f->attrs.get_or("tenon.schedule_rule", Any("default")).as<std::string>();
     if (rule == "none") return {};
     if (rule != "default") return by_rule(rule, name, f, target);

@@ -122,7 +122,8 @@ class Evaluator {
   void* kernel(tir::PrimFunc f) {
     std::lock_guard lock(mutex_);
     AttrMap attrs = f->attrs;
-    for (const char* key : {"global_symbol", "tenon.source", "tenon.trace"}) attrs.erase(key);
+    // Run here, whatever processor it is for.
+    for (const char* key : {"global_symbol", "tenon.source", "tenon.trace", "target"}) attrs.erase(key);
     f.edit()->attrs = attrs;
     auto& same = cache_[structural_hash(f)];
     for (auto& [known, code] : same)

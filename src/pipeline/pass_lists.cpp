@@ -20,7 +20,8 @@ namespace {
 const Chapter kGraph[] = {
     {"types", {"infer_types", "check_types"}},
     // Programs that the module brings, before operators become more of them.
-    {"given programs", {"prove_programs"}},
+    // Jumps first: nothing else knows them.
+    {"given programs", {"lower_jumps", "prove_programs"}},
     // Early, so that every pass below sees the bodies of closures as functions.
     {"functions", {"lambda_lift", "inline_functions", "check_sizes"}},
     // While weights are still bytes: fold_constant would make wide numbers of them, also of those that
@@ -76,7 +77,9 @@ const Chapter kSchedule[] = {{"schedule", {"default_schedule"}}};
 /// What tensor programs for processors go through. Every part of it that keeps the order gives programs of
 /// the same meaning.
 const Chapter kTensor[] = {
-    {"other spellings", {"lower_vscale", "lower_producer", "storage_flatten", "inject_prefetch"}},
+    {"other spellings",
+     {"lower_jumps", "apply_pragmas", "lower_vscale", "lower_producer", "storage_flatten",
+      "inject_prefetch"}},
     // While buffers have their dimensions and blocks their predicates.
     {"proofs", {"guard_accesses"}},
     {"blocks",

@@ -33,7 +33,11 @@ int64_t results_of(const std::string& name, const tir::PrimFunc& f) {
       for (const tir::MatchBufferRegion& m : b->match_buffers)
         parts.emplace_back(m->source->buffer->data.get(), m->buffer->data.get());
     }
-    return !n.is<tir::PrimExprNode>();
+    const auto* c = n.as<tir::Call>();
+    if (const auto* l = c && c->op == "tir.access_ptr" ? c->args[0].as<tir::BufferLoad>() : nullptr;
+        l && (tir::as_int(c->args[3]).value_or(0) & 2))
+      stored.insert(l->buffer->data.get());
+    return !n.is<tir::BufferNode>();
   });
   for (size_t round = 0; round <= parts.size(); ++round) {
     const size_t before = stored.size();

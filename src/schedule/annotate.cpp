@@ -103,7 +103,7 @@ const Define<&Schedule::annotate, annotate> annotate_record{
      .parameters = {{"block_or_loop", "that gets the word"}, {"key", "its name"}, {"value", "what it says"}},
      .sample = {samples::matmul, R"(
 c = sch.get_block("C")
-sch.annotate(c, key="pragma_note", value="fast")
+sch.annotate(c, key="note", value="fast")
 )"}}};
 const Define<&Schedule::unannotate, unannotate> unannotate_record{
     {.name = "unannotate",

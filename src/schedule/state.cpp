@@ -7,6 +7,9 @@
 #include <algorithm>
 #include <map>
 
+#include "ir/jumps.h"
+#include "ir/origin.h"
+
 namespace tenon::sched {
 
 using namespace tir;
@@ -165,6 +168,9 @@ Stmt unshared(const Stmt& root) {
 }  // namespace
 
 State::State(PrimFunc f, uint64_t seed_) : function(std::move(f)), seed(seed_) {
+  if (const Stmt jump = find_jump(function->body))
+    throw ScheduleError(ErrorKind::model, "T0798", "the program jumps: it cannot be scheduled",
+                        place(jump->origin), "run lower_jumps first");
   pre_order(function->body, [&](const ObjectRef& n) {  // what depends on what is read off buffers
     const auto* load = n.as<ProducerLoad>();
     const auto* st = n.as<ProducerStore>();

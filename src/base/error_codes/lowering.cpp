@@ -80,6 +80,14 @@ std::span<const ErrorCode> lowering_codes() {
        "the program calls, or that defines what another text defines, too.",
        "See what the message quotes; the text defines every function that `T.call_extern` names, with "
        "external linkage."},
+      {"T0823", "a pragma cannot take effect",
+       "An annotation `pragma_…` is unknown, has a value of the wrong kind, stands at a loop that it is not "
+       "for, "
+       "or asks for what this compiler does another way; the message says which.",
+       "Leave it out, or follow the hint; docs/schedule.md lists what each pragma does."},
+      {"T0824", "an assumption is never true",
+       "The condition of a `T.assume` is false whenever the program comes to it.",
+       "Correct the condition; what is assumed must hold for every input."},
       {"T1003", "the compilation was cancelled", "The caller asked for it.", ""},
       {"T1004", "a pass needs one that is disabled", "Passes that a pass needs run whenever it does.",
        "Disable both, or neither."},

@@ -110,6 +110,10 @@ std::span<const ErrorCode> program_codes() {
        "be "
        "looked at one by one (a shuffle, a function of vectors).",
        "Write the index as a ramp, a broadcast or an expression of them."},
+      {"T0339", "a jump leads nowhere",
+       "A break, continue or return stands in no loop, inside of an expression, or would leave a parallel, "
+       "vectorised or thread-bound loop, or a block, whose iterations run in any order.",
+       "Make the loop serial, or put what follows under a condition."},
       {"T0340", "a tensor is given twice as a parameter",
        "The list of arguments of a tensor-expression program names one tensor two times.",
        "Give each tensor once."},

@@ -291,8 +291,9 @@ std::span<const ErrorCode> schedule_codes() {
        "The consumer does not combine the reduction's result with one more value by the reduction's own "
        "operation.",
        "A bias added to a sum can, or a bound to a maximum."},
-      {"T0798", "the program cannot be scheduled before it has buffers", "It still holds tensor expressions.",
-       "Convert it with create_prim_func, or run storage_flatten."},
+      {"T0798", "the program cannot be scheduled before it is lowered",
+       "It still holds tensor expressions, or jumps (break, continue, return).",
+       "Convert tensor expressions with create_prim_func or storage_flatten, and run lower_jumps."},
       {"T0799", "a stated region is not what the block touches",
        "An access region or index map given by hand is empty, named twice, of the wrong dimensions, or "
        "smaller than what the block reads or writes.",

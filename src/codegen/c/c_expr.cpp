@@ -558,6 +558,10 @@ std::string CEmitter::call(const tir::Call& n) {
     close();
     return "0";
   }
+  if (name.starts_with("call_llvm_"))
+    fail("T0801",
+         fmt::format("C text cannot express the LLVM intrinsic `{}`", n.args[0].as<tir::StringImm>()->value),
+         "kernel " + symbol_, "compile for the target llvm, or use a function of the script");
   if (name == "call_extern") {
     std::vector<std::string> args;
     for (size_t k = 1; k < n.args.size(); ++k) args.push_back(bare(expr(n.args[k])));

@@ -239,7 +239,12 @@ void CEmitter::loop(const For& n) {
   const std::string end = is_zero(n.min) ? bare(count) : fmt::format("{} + {}", first, count);
   open(fmt::format("for ({0} {1} = {2}, {1}_end = {3}; {1} < {1}_end; ++{1})", type, name, bare(first), end));
   used_.insert(name + "_end");
-  stmt(n.body);
+  if (const IfThenElse* body = leaves_early(n)) {
+    line(fmt::format("if (!({})) break;", bare(root(body->condition))));
+    stmt(body->then_case);
+  } else {
+    stmt(n.body);
+  }
   close();
 }
 

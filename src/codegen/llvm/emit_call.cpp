@@ -282,6 +282,7 @@ V Emitter::call(const tir::Call& n) {
   if (name.starts_with("atomic_")) return atomic(name.substr(7), n);
   if (name == "call_prim_func") return call_prim_func(n);
   if (name == "call_extern") return call_extern(n);
+  if (name.starts_with("call_llvm_")) return call_llvm(n);
   CHECK(!n.args.empty(), "intrinsic without arguments: " + n.op);
   return n.args[0].dtype().is_float() ? float_intrinsic(name, n) : integer_intrinsic(name, n);
 }

@@ -373,7 +373,15 @@ void Emitter::serial_loop(const For& n, const Stmt& inside, V begin, V end, bool
   llvm::PHINode* at = b_.CreatePHI(begin->getType(), 2, n.loop_var->name);
   at->addIncoming(begin, entry);
   frame_->values[n.loop_var.get()] = at;
-  stmt(inside);
+  const IfThenElse* inner = inside.same_as(n.body) ? leaves_early(n) : nullptr;
+  if (inner && !as_int(inner->condition)) {
+    auto* goes_on = block("loop_goes_on");
+    b_.CreateCondBr(root(inner->condition), goes_on, exit);
+    b_.SetInsertPoint(goes_on);
+    stmt(inner->then_case);
+  } else {
+    stmt(inside);
+  }
   V next = b_.CreateAdd(at, llvm::ConstantInt::get(at->getType(), 1), "", false, true);
   at->addIncoming(next, b_.GetInsertBlock());
   auto* back = b_.CreateCondBr(b_.CreateICmpSLT(next, end), body, exit);
@@ -391,7 +399,7 @@ void Emitter::serial_loop(const For& n, const Stmt& inside, V begin, V end, bool
     notes.push_back(llvm::MDNode::get(c, words));
   };
   if (vectors) note("llvm.loop.vectorize.enable", b_.getFalse());
-  if (n.kind == ForKind::unrolled)
+  if (n.kind == ForKind::unrolled)  // "pragma_unroll_explicit": 0
     note("llvm.loop.unroll.full", nullptr);
   else if (n.annotations.contains("pragma_no_unroll"))
     note("llvm.loop.unroll.disable", nullptr);

@@ -100,6 +100,7 @@ class Emitter {
   V x86_dot(V acc, V a, V b, DataType x, DataType y, int64_t lanes, int64_t group);
   V arm_dot(V acc, V a, V b, DataType x, DataType y, int64_t lanes, int64_t group);
   V call_prim_func(const tir::Call& n);
+  V call_llvm(const tir::Call& n);
   V call_extern(const tir::Call& n);
   V memory_to_value(V v, DataType t);
   V value_to_memory(V v, DataType t);

@@ -13,6 +13,7 @@
 #include <algorithm>
 #include <ctime>
 
+#include "analysis/program_target.h"
 #include "codegen/llvm/emitter.h"
 #include "codegen/llvm/listing.h"
 #include "codegen/llvm/processors.h"
@@ -94,16 +95,22 @@ std::string machine_code(llvm::Module& module, llvm::TargetMachine& machine, llv
 namespace {
 
 struct Part {
+  Target target;  ///< of all its kernels
   std::vector<const Kernel*> kernels;
   size_t nodes = 0;
 };
 
-/// Kernels in order, in parts of some thousand nodes: what a part holds depends on the module only.
-std::vector<Part> split(const std::vector<Kernel>& kernels) {
+bool same(const Target& a, const Target& b) { return a.same_as(b) || to_json(a) == to_json(b); }
+
+/// Kernels in order, in parts of some thousand nodes, each for one processor: what a part holds depends on
+/// the module only.
+std::vector<Part> split(const std::vector<Kernel>& kernels, const Target& whole) {
   constexpr size_t enough = 3000;
   std::vector<Part> parts;
   for (const Kernel& k : kernels) {
-    if (parts.empty() || parts.back().nodes + k.nodes > enough) parts.emplace_back();
+    const Target target = program_target(*k.function, whole);
+    if (parts.empty() || parts.back().nodes + k.nodes > enough || !same(parts.back().target, target))
+      parts.push_back({target, {}, 0});
     parts.back().kernels.push_back(&k);
     parts.back().nodes += k.nodes;
   }
@@ -124,8 +131,8 @@ double thread_ms() {
   return double(now.tv_sec) * 1e3 + double(now.tv_nsec) * 1e-6;
 }
 
-PartResult compile_part(const Part& part, const Target& target, int opt_level, Output output,
-                        const DebugSource* source) {
+PartResult compile_part(const Part& part, int opt_level, Output output, const DebugSource* source) {
+  const Target& target = part.target;
   const double start = thread_ms();
   llvm::LLVMContext context;
   llvm::Module module("tenon", context);
@@ -166,10 +173,10 @@ PartResult compile_part(const Part& part, const Target& target, int opt_level, O
 
 std::vector<PartResult> compile_parts(const std::vector<Kernel>& kernels, const Target& target, int opt_level,
                                       int threads, Output output, const DebugSource* source = nullptr) {
-  const std::vector<Part> parts = split(kernels);
+  const std::vector<Part> parts = split(kernels, target);
   std::vector<PartResult> results(parts.size());
   for_each_parallel(parts.size(), threads, [&](size_t k) {
-    with_deep_stack([&] { results[k] = compile_part(parts[k], target, opt_level, output, source); });
+    with_deep_stack([&] { results[k] = compile_part(parts[k], opt_level, output, source); });
   });
   return results;
 }

@@ -103,6 +103,7 @@ void AccessWalk::look_below(const PrimExpr& e) {
   if (const auto* n = e.as<Reduce>()) return look_reduce(*n);
   const auto* c = e.as<tir::Call>();
   if (c && c->op == "tir.prefetch") return;
+  if (c && c->op == "tir.access_ptr") return pointer(*c);
   const bool chosen = c && (c->op == "tir.if_then_else" || c->op == "tir.select_rare");
   if (chosen && c->args[0].dtype().is_scalar()) {
     look(c->args[0]);
@@ -112,6 +113,26 @@ void AccessWalk::look_below(const PrimExpr& e) {
   }
   for (const ObjectRef& x : children(e))
     if (x.is<PrimExprNode>()) look(PrimExpr(x.cast<PrimExprNode>()));
+}
+
+/// All that is reached through a pointer: offset and extent, counted from the buffer's first element.
+void AccessWalk::pointer(const tir::Call& n) {
+  look(n.args[1]);
+  look(n.args[2]);
+  const auto* l = n.args[0].as<BufferLoad>();
+  const auto size = bits_.find(l->buffer->data.get());
+  if (size == bits_.end()) return;  // a pointer of the caller's, or a match
+  const PrimExpr width = imm(int64_t(l->buffer->dtype.bits) * l->buffer->dtype.lanes);
+  PrimExpr room = floordiv(size->second, width);
+  if (l->buffer->elem_offset) room = room - cast(i64, l->buffer->elem_offset);
+  ++report_.accesses;
+  const std::string what =
+      fmt::format("the elements that `access_ptr` of buffer `{}` names", l->buffer->name);
+  if (inside(n.args[2], room + 1, ProofKind::memory, what + ", their number"))
+    inside(n.args[1], room - n.args[2] + 1, ProofKind::memory, what + ", from the first on");
+  else
+    check(logical_and(ge(n.args[1], imm(0)), le(n.args[1], room - n.args[2])),
+          what + " are outside, " + where());
 }
 
 void AccessWalk::look_reduce(const Reduce& n) {

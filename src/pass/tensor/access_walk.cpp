@@ -3,6 +3,7 @@
 #include "pass/tensor/access_walk.h"
 
 #include "analysis/races.h"
+#include "ir/jumps.h"
 #include "ir/origin.h"
 #include "ir/scalable.h"
 
@@ -44,10 +45,12 @@ bool has_blocks(const Stmt& s) {
 
 }  // namespace
 
-AccessWalk::AccessWalk(const PrimFunc& f, Proving proving, ProofReport& report, DiagnosticList& problems)
+AccessWalk::AccessWalk(const PrimFunc& f, Proving proving, bool checks_assumptions, ProofReport& report,
+                       DiagnosticList& problems)
     : function_(f),
       proving_(proving),
       checks_accesses_(proving == Proving::scheduled || has_blocks(f->body)),
+      checks_assumptions_(checks_assumptions),
       report_(report),
       problems_(problems),
       analyzer_(given_up_, "guard_accesses"),
@@ -145,7 +148,8 @@ Stmt AccessWalk::stmt(const Stmt& s) {
       },
       [&](const tir::Evaluate& n) -> Stmt {
         look(n.value);
-        return s;
+        const PrimExpr condition = ensured(s);
+        return condition ? assumption(s, condition) : s;
       },
       [&](const StmtNode&) -> Stmt { return s; });
   at_ = outer;
@@ -252,6 +256,25 @@ Stmt AccessWalk::let(const Stmt& s, const LetStmt& n) {
   return with_body<LetStmt>(s, body);
 }
 
+PrimExpr AccessWalk::ensured(const Stmt& s) {
+  if (const auto* a = s.as<AssertStmt>()) return a->condition;
+  const auto* e = s.as<tir::Evaluate>();
+  const auto* c = e ? e->value.as<tir::Call>() : nullptr;
+  return c && c->op == "tir.assume" ? c->args[0] : PrimExpr();
+}
+
+/// What the program promises: refused where it is certainly wrong, asserted where it is asked for.
+Stmt AccessWalk::assumption(const Stmt& s, const PrimExpr& condition) {
+  if (always_ && !reads_memory(condition) && analyzer_.can_prove(logical_not(condition)))
+    problems_.add(Diagnostic{"T0824",
+                             "what the program assumes is never true",
+                             where(),
+                             "correct the condition, or leave the assumption out",
+                             {}});
+  return checks_assumptions_ ? Stmt(make<AssertStmt>(condition, "an assumption does not hold, " + where()))
+                             : s;
+}
+
 Stmt AccessWalk::sequence(const Stmt& s, const SeqStmt& n) {
   Array<Stmt> out;
   Written written;
@@ -271,11 +294,15 @@ Stmt AccessWalk::sequence(const Stmt& s, const SeqStmt& n) {
     const Written& more = writes(t);
     written.data.insert(more.data.begin(), more.data.end());
     written.unknown = written.unknown || more.unknown;
-    const auto* a = t.as<AssertStmt>();
-    asserted = asserted || a;
-    if (a) always_ = false;
-    if (a && !reads_memory(a->condition))
-      known.emplace_back(new Inside::Scope(inside_.assume(a->condition, {})));
+    const PrimExpr holds = ensured(t);
+    asserted = asserted || t.is<AssertStmt>();
+    if (t.is<AssertStmt>()) always_ = false;
+    if (!holds) continue;
+    // Until something behind it writes what it reads.
+    std::unordered_set<const Var*> changed_behind;
+    if (reads_memory(holds))
+      for (size_t k = i + 1; k < n.seq.size(); ++k) changed_behind.merge(known_writes(holds, n.seq[k]));
+    known.emplace_back(new Inside::Scope(inside_.assume(holds, changed_behind)));
   }
   while (!known.empty()) known.pop_back();
   always_ = always;
@@ -367,16 +394,17 @@ void AccessWalk::region(const MatchBufferRegion& m) {
 }
 
 // ---------------------------------------------------------------- programs
-IRModule prove_accesses(const IRModule& module, const PassContext& context, Proving proving) {
+IRModule prove_accesses(const IRModule& module, const PassContext& context, Proving proving,
+                        bool checks_assumptions) {
   std::mutex mutex;
   std::map<std::string, Ref<ProofReport>> reports;
   DiagnosticList problems;
   IRModule out = module.map_prim([&](const std::string& name, const PrimFunc& f) -> ObjectRef {
-    if (f->attrs.contains("tenon.kernel") || !f->body || uses_vscale(f)) return {};
+    if (f->attrs.contains("tenon.kernel") || !f->body || uses_vscale(f) || find_jump(f->body)) return {};
     Ref<ProofReport> report = make<ProofReport>();
     report.mut()->function = name;
     DiagnosticList own;
-    const Stmt body = AccessWalk(f, proving, *report.mut(), own).run(name);
+    const Stmt body = AccessWalk(f, proving, checks_assumptions, *report.mut(), own).run(name);
     {
       std::lock_guard lock(mutex);
       for (const Diagnostic& d : own.all()) problems.add(d);

@@ -14,12 +14,14 @@ enum class Proving : uint8_t {
   scheduled,  ///< the program before it is flattened: every access
 };
 
-/// All programs of the module that are no kernels yet.
-IRModule prove_accesses(const IRModule& module, const PassContext& context, Proving proving);
+/// All programs of the module that are no kernels yet. `checks_assumptions`: they become assertions.
+IRModule prove_accesses(const IRModule& module, const PassContext& context, Proving proving,
+                        bool checks_assumptions = false);
 
 class AccessWalk {
  public:
-  AccessWalk(const tir::PrimFunc& f, Proving proving, ProofReport& report, DiagnosticList& problems);
+  AccessWalk(const tir::PrimFunc& f, Proving proving, bool checks_assumptions, ProofReport& report,
+             DiagnosticList& problems);
   /// The body with its checks.
   tir::Stmt run(const std::string& name);
 
@@ -53,6 +55,7 @@ class AccessWalk {
   void look_below(const PrimExpr& e);
   void look_if(const PrimExpr& condition, const PrimExpr& e);
   void look_reduce(const tir::Reduce& n);
+  void pointer(const tir::Call& n);
   void access(const tir::Buffer& b, const Array<PrimExpr>& at, const PrimExpr& predicate);
   void lanes(const tir::Buffer& b, const Array<PrimExpr>& at, const PrimExpr& predicate, int64_t count);
   void scalar(const tir::Buffer& b, const Array<PrimExpr>& at);
@@ -74,10 +77,14 @@ class AccessWalk {
   }
   std::unordered_set<const tir::Var*> known_writes(const PrimExpr& condition, const Stmt& body);
   const Written& writes(const Stmt& s);
+  /// What a statement lets those behind it rely on: the condition of an assertion or assumption, or null.
+  static PrimExpr ensured(const Stmt& s);
+  Stmt assumption(const Stmt& s, const PrimExpr& condition);
 
   const tir::PrimFunc& function_;
   const Proving proving_;
   const bool checks_accesses_;
+  const bool checks_assumptions_;  ///< they become assertions
   ProofReport& report_;
   DiagnosticList& problems_;
   GivenUpProofs given_up_;

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // annotate_irregular_loop
-//   before: for i in range(n): if A[i] < 0: T.ret(i)
+//   before: for i in range(n): if A[i] < 0: break
 //   after:  for i in T.serial(n, annotations={"irregular_loop": 1}): …
 // Loops that may be left in the middle, or whose iterations hold loops without a count, are marked, so that
 // passes which copy or reorder iterations leave them alone.
 // Needs: nothing. Keeps: everything else.
+#include "ir/jumps.h"
 #include "pass/tensor/lowering.h"
 
 namespace tenon {
@@ -17,7 +18,7 @@ class Mark : public tensor_detail::Rewriter {
  public:
   Stmt stmt(const Stmt& s) override {
     if (!s) return s;
-    if (s.is<tir::While>() || leaves(s)) ++irregular_;
+    if (s.is<tir::While>() || jump_of(s) != Jump::none) ++irregular_;
     const int64_t before = irregular_;
     const Stmt r = below(s);
     if (!s.is<For>() || irregular_ == before) return r;
@@ -27,19 +28,18 @@ class Mark : public tensor_detail::Rewriter {
   PrimExpr expr(const PrimExpr& e) override { return e; }
 
  private:
-  static bool leaves(const Stmt& s) {
-    const auto* e = s.as<tir::Evaluate>();
-    const auto* c = e ? e->value.as<Call>() : nullptr;
-    return c && c->op == "tir.ret";
-  }
   int64_t irregular_ = 0;
 };
 
 }  // namespace
 
 static IRModule annotate_irregular_loop(IRModule module, PassContext&) {
-  return tensor_detail::map_bodies(
-      module, [](const std::string&, const PrimFunc& f) { return Mark().stmt(f->body); });
+  return module.map_prim([](const std::string&, const PrimFunc& f) -> ObjectRef {
+    if (f->attrs.contains("tenon.kernel") || !f->body) return {};
+    PrimFunc out = f;
+    out.edit()->body = Mark().stmt(f->body);
+    return out;
+  });
 }
 
 const Pass& annotate_irregular_loop_pass = register_pass({

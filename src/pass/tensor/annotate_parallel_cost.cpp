@@ -8,8 +8,8 @@
 #include <cmath>
 #include <map>
 
+#include "analysis/program_target.h"
 #include "pass/tensor/lowering.h"
-#include "target/target.h"
 
 namespace tenon {
 
@@ -167,9 +167,11 @@ class Cost {
 }  // namespace
 
 static IRModule annotate_parallel_cost(IRModule module, PassContext& context) {
-  const Target target = context.target.cast<TargetNode>();
-  const int64_t vector_bits = target ? target->vector_bits : 256;
-  return tensor_detail::map_bodies(module, [&module, vector_bits](const std::string&, const PrimFunc& f) {
+  return tensor_detail::map_bodies(module, [&](const std::string&, const PrimFunc& f) {
+    constexpr int64_t kUsualBits = 256;
+    const bool any = !context.target && !f->attrs.contains("target");
+    const int64_t vector_bits =
+        any ? kUsualBits : program_target(*f, context.target.cast<TargetNode>())->vector_bits;
     return rewrite(f->body, [&](const For& n) -> Stmt {
       if (n.kind != ForKind::parallel || n.annotations.contains("cost_ns")) return {};
       // The whole loop is what touches each byte once.

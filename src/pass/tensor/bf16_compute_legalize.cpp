@@ -11,8 +11,7 @@ namespace tenon {
 
 static IRModule bf16_compute_legalize(IRModule module, PassContext& context) {
   return tensor_detail::legalize_compute(
-      std::move(module), [](DataType t) { return t.code == TypeCode::BFloat; },
-      tensor_detail::target_of(context));
+      std::move(module), [](DataType t) { return t.code == TypeCode::BFloat; }, context);
 }
 
 const Pass& bf16_compute_legalize_pass = register_pass({

@@ -11,10 +11,11 @@
 namespace tenon {
 
 static IRModule bf16_storage_legalize(IRModule module, PassContext& context) {
-  const Target target = tensor_detail::target_of(context);
-  const tensor_detail::NativeConversions native{false, rounds_to_bf16(target), bf16_rounding_flushes(target)};
   return tensor_detail::legalize_storage(
-      std::move(module), [](DataType t) { return t.code == TypeCode::BFloat; }, native,
+      std::move(module), [](DataType t) { return t.code == TypeCode::BFloat; }, context,
+      [](const Target& target) -> std::optional<tensor_detail::NativeConversions> {
+        return tensor_detail::NativeConversions{false, rounds_to_bf16(target), bf16_rounding_flushes(target)};
+      },
       "bf16_compute_legalize");
 }
 

@@ -7,6 +7,7 @@
 // keep their shape. Needs: opaque blocks. Keeps: loops, and the values of every element that is accessed.
 #include <map>
 
+#include "analysis/lasting.h"
 #include "pass/tensor/lowering.h"
 
 namespace tenon {
@@ -48,11 +49,11 @@ class Compact : public tensor_detail::Rewriter {
     if (const auto* n = s.as<IfThenElse>()) {
       Stmt yes, no;
       {
-        Analyzer::Scope in = analyzer_.assume(n->condition);
+        Analyzer::Scope in = analyzer_.assume(lasting_part(n->condition));
         yes = stmt(n->then_case);
       }
       if (n->else_case) {
-        Analyzer::Scope in = analyzer_.assume(logical_not(n->condition));
+        Analyzer::Scope in = analyzer_.assume(lasting_part(logical_not(n->condition)));
         no = stmt(n->else_case);
       }
       const PrimExpr c = expr(n->condition);

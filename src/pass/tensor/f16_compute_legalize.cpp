@@ -10,8 +10,7 @@
 namespace tenon {
 
 static IRModule f16_compute_legalize(IRModule module, PassContext& context) {
-  return tensor_detail::legalize_compute(
-      std::move(module), [](DataType t) { return t == f16; }, tensor_detail::target_of(context));
+  return tensor_detail::legalize_compute(std::move(module), [](DataType t) { return t == f16; }, context);
 }
 
 const Pass& f16_compute_legalize_pass = register_pass({

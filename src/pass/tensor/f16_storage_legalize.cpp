@@ -10,9 +10,13 @@
 namespace tenon {
 
 static IRModule f16_storage_legalize(IRModule module, PassContext& context) {
-  if (converts_f16(tensor_detail::target_of(context))) return module;
   return tensor_detail::legalize_storage(
-      std::move(module), [](DataType t) { return t == f16; }, {}, "f16_compute_legalize");
+      std::move(module), [](DataType t) { return t == f16; }, context,
+      [](const Target& target) -> std::optional<tensor_detail::NativeConversions> {
+        if (converts_f16(target)) return std::nullopt;
+        return tensor_detail::NativeConversions();
+      },
+      "f16_compute_legalize");
 }
 
 const Pass& f16_storage_legalize_pass = register_pass({

@@ -88,6 +88,11 @@ class Flatten : public tensor_detail::Rewriter {
       loads_.emplace(n, std::pair{e, r});
       return r;
     }
+    if (const auto* n = e.as<Call>(); n && n->op == "tir.access_ptr") {
+      const auto* l = n->args[0].as<BufferLoad>();
+      const PrimExpr at = index(l->buffer, l->indices) + expr(n->args[1]);
+      return call(DataType::handle(), "tir.address_of", {load(flattened(l->buffer), {at})});
+    }
     return below(e);
   }
 

@@ -10,7 +10,7 @@ namespace tenon {
 
 static IRModule fp8_compute_legalize(IRModule module, PassContext& context) {
   return tensor_detail::legalize_compute(
-      std::move(module), [](DataType t) { return t.is_float8(); }, tensor_detail::target_of(context));
+      std::move(module), [](DataType t) { return t.is_float8(); }, context);
 }
 
 const Pass& fp8_compute_legalize_pass = register_pass({

@@ -8,9 +8,11 @@
 
 namespace tenon {
 
-static IRModule fp8_storage_legalize(IRModule module, PassContext&) {
+static IRModule fp8_storage_legalize(IRModule module, PassContext& context) {
   return tensor_detail::legalize_storage(
-      std::move(module), [](DataType t) { return t.is_float8(); }, {}, "fp8_compute_legalize");
+      std::move(module), [](DataType t) { return t.is_float8(); }, context,
+      [](const Target&) { return std::optional(tensor_detail::NativeConversions()); },
+      "fp8_compute_legalize");
 }
 
 const Pass& fp8_storage_legalize_pass = register_pass({

@@ -5,6 +5,7 @@
 // Every access that is not provably inside its buffer is asserted before its statement; lazy choices and
 // predicates guard the assertion. The condition of a while loop is asserted before each turn.
 // Needs: no vectors yet (accesses of several lanes are checked where they are ramps). Keeps: the program.
+#include "analysis/lasting.h"
 #include "pass/tensor/lowering.h"
 
 namespace tenon {
@@ -36,11 +37,11 @@ class Instrument : public tensor_detail::Rewriter {
       look(n->condition, PrimExpr(), checks);
       Stmt yes, no;
       {
-        Analyzer::Scope in = analyzer_.assume(n->condition);
+        Analyzer::Scope in = analyzer_.assume(lasting_part(n->condition));
         yes = stmt(n->then_case);
       }
       if (n->else_case) {
-        Analyzer::Scope in = analyzer_.assume(logical_not(n->condition));
+        Analyzer::Scope in = analyzer_.assume(lasting_part(logical_not(n->condition)));
         no = stmt(n->else_case);
       }
       return with(checks, edited<IfThenElse>(s, [&](IfThenElse* m) {

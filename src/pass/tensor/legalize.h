@@ -3,6 +3,7 @@
 // (operations in float32, each result rounded once) and *_storage_legalize (values as the bits they are
 // stored in) share.
 #pragma once
+#include "analysis/program_target.h"
 #include "pass/tensor/lowering.h"
 #include "target/narrow_float.h"
 
@@ -16,23 +17,21 @@ bool has_narrow(const tir::PrimFunc& f, NarrowTypes narrow);
 /// Every operation on such a type becomes the operation on float32 between conversions. Data movement (loads,
 /// stores, choices, shuffles) keeps the type, and so does a dot product that the target has an instruction
 /// for.
-IRModule legalize_compute(IRModule module, NarrowTypes narrow, const Target& target);
+IRModule legalize_compute(IRModule module, NarrowTypes narrow, const PassContext& context);
 /// Every value of such a type becomes an unsigned integer, conversions become integer arithmetic. `native`
-/// names the conversions that the target has instructions for: those stay.
+/// names the conversions that a program's target has instructions for: those stay; nothing is to be done
+/// where it gives none.
 struct NativeConversions {
   bool widen = false, narrow = false;
   bool flushes = false;  ///< the instruction drops subnormals: they go the long way
 };
-IRModule legalize_storage(IRModule module, NarrowTypes narrow, NativeConversions native, const char* needs);
+IRModule legalize_storage(IRModule module, NarrowTypes narrow, const PassContext& context,
+                          std::optional<NativeConversions> (*native)(const Target& target),
+                          const char* needs);
 
 /// The bits of a narrow float as a float32, and a float32 rounded to nearest even as such bits (uint8,
 /// uint16).
 PrimExpr widen_bits(const PrimExpr& bits, DataType type);
 PrimExpr narrow_bits(const PrimExpr& f32, DataType type);
-
-inline Target target_of(const PassContext& context) {
-  Target target = context.target.cast<TargetNode>();
-  return target ? target : host_target();
-}
 
 }  // namespace tenon::tensor_detail

@@ -140,10 +140,10 @@ bool has_narrow(const PrimFunc& f, NarrowTypes narrow) {
   return any;
 }
 
-IRModule legalize_compute(IRModule module, NarrowTypes narrow, const Target& target) {
+IRModule legalize_compute(IRModule module, NarrowTypes narrow, const PassContext& context) {
   return module.map_prim([&](const std::string&, const PrimFunc& f) -> ObjectRef {
     if (!has_narrow(f, narrow)) return {};
-    const Stmt body = Compute(narrow, target).stmt(f->body);
+    const Stmt body = Compute(narrow, program_target(*f, context.target.cast<TargetNode>())).stmt(f->body);
     if (body.same_as(f->body)) return {};
     PrimFunc out = f;
     out.edit()->body = body;

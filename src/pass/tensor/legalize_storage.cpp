@@ -247,10 +247,14 @@ class StorageLegalizer : public Rewriter {
 
 }  // namespace
 
-IRModule legalize_storage(IRModule module, NarrowTypes narrow, NativeConversions native, const char* needs) {
+IRModule legalize_storage(IRModule module, NarrowTypes narrow, const PassContext& context,
+                          std::optional<NativeConversions> (*native)(const Target& target),
+                          const char* needs) {
   return module.map_prim([&](const std::string&, const PrimFunc& func) -> ObjectRef {
     if (!has_narrow(func, narrow)) return {};
-    const Stmt body = StorageLegalizer(narrow, native, needs).function(func);
+    const auto conversions = native(program_target(*func, context.target.cast<TargetNode>()));
+    if (!conversions) return {};
+    const Stmt body = StorageLegalizer(narrow, *conversions, needs).function(func);
     if (body.same_as(func->body)) return {};
     PrimFunc out = func;
     out.edit()->body = body;

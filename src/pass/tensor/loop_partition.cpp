@@ -4,9 +4,11 @@
 //   after:  for i in [0, 1): …;  for i in [1, 9): B[i] = A[i - 1];  for i in [9, n): …
 // Innermost serial loops are cut where their conditions (also predicates of vector accesses and lazy
 // selections) change; in the middle part the conditions are known to hold and vanish. The first iteration of
-// a reduction is split from the others. Loops beyond a size limit stay whole.
+// a reduction is split from the others. Loops beyond a size limit stay whole, unless they carry
+// "pragma_loop_partition_hint", which also cuts loops that hold others.
 // Needs: flat loops, simplified conditions. Keeps: the order of iterations.
 #include "pass/tensor/lowering.h"
+#include "pass/tensor/pragmas.h"
 
 namespace tenon {
 
@@ -16,6 +18,7 @@ using tensor_detail::imm;
 namespace {
 
 constexpr int64_t kPartitionNodes = 600;
+constexpr int64_t kHintedNodes = 40000;  ///< as much as unroll_loop makes at most
 
 class Partition : public tensor_detail::Rewriter {
  public:
@@ -28,13 +31,15 @@ class Partition : public tensor_detail::Rewriter {
     const auto* n = r.as<For>();
     if (!n || n->kind != ForKind::serial || n->loop_var->dtype != i64) return r;
     if (as_int(n->extent) && *as_int(n->extent) < 2) return r;
-    if (tensor_detail::size_of(r, kPartitionNodes) > kPartitionNodes) return r;
+    const int64_t most = hinted(*n) ? kHintedNodes : kPartitionNodes;
+    if (tensor_detail::size_of(r, most) > most) return r;
     if (Stmt peeled = first_iteration(r)) return peeled;
     return middle(r);
   }
   PrimExpr expr(const PrimExpr& e) override { return e; }
 
  private:
+  static bool hinted(const For& n) { return n.annotations.contains(tensor_detail::kPartitionHint); }
   static Stmt part(const For& n, const PrimExpr& min, const PrimExpr& extent, const Stmt& body, bool fresh) {
     VarRef v = fresh ? var(n.loop_var->name) : n.loop_var;
     Stmt b = body;
@@ -111,6 +116,7 @@ class Partition : public tensor_detail::Rewriter {
         if (c) collect(c, [&](const PrimExpr& p) { conditions.push_back(p); });
       };
       if (x.is<For>() || x.is<tir::While>()) innermost = false;
+      if (const auto* l = x.as<For>()) defined[l->loop_var.get()] = true;
       if (const auto* l = x.as<LetStmt>()) defined[l->var.get()] = true;
       if (const auto* l = x.as<Let>()) defined[l->var.get()] = true;
       if (const auto* b = x.as<IfThenElse>()) take(b->condition);
@@ -120,7 +126,7 @@ class Partition : public tensor_detail::Rewriter {
       if (const auto* b = x.as<Select>(); b && b->condition.dtype().is_vector()) take(b->condition);
       return !x.is<BufferNode>();
     });
-    if (!innermost || conditions.empty()) return s;
+    if ((!innermost && !hinted(n)) || conditions.empty()) return s;
     const PrimExpr end = n.min + n.extent;
     PrimExpr low = n.min, high = end;
     std::vector<PrimExpr> decided_;

@@ -7,6 +7,7 @@
 // call of the C library; sigmoid, rsqrt and exp10 are put together from such.
 // Needs: nothing; kernels are lowered too. Reads the target (fused multiply-add or not).
 // Keeps: the values within the bounds of docs/numerics.md; a second run changes nothing.
+#include "analysis/program_target.h"
 #include "ir/intrinsic.h"
 #include "pass/tensor/lowering.h"
 #include "pass/tensor/math_expansion.h"
@@ -88,8 +89,6 @@ class LowerIntrin : public Rewriter {
 }  // namespace
 
 static IRModule lower_intrin(IRModule module, PassContext& context) {
-  Target target = context.target.cast<TargetNode>();
-  if (!target) target = host_target();
   return module.map_prim([&](const std::string&, const PrimFunc& f) -> ObjectRef {
     bool any = false;
     if (f->body)
@@ -99,6 +98,7 @@ static IRModule lower_intrin(IRModule module, PassContext& context) {
         return !any;
       });
     if (!any) return {};
+    const Target target = program_target(*f, context.target.cast<TargetNode>());
     // In C text fmaf is a slow call unless the compiler is told of the machine.
     const Stmt body = LowerIntrin(target->fma && selects_instructions(target)).stmt(f->body);
     if (body.same_as(f->body)) return {};

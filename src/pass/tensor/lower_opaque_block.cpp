@@ -2,9 +2,8 @@
 // lower_opaque_block
 //   before: with T.block(): B = T.alloc_buffer((4,)); body
 //   after:  B = T.allocate((4,)): body
-// Loops of one iteration become their body. Annotations "pragma_…" of blocks become attributes of the body; a
-// block's "double_buffer_scope": i marks the allocation of what it writes as its i-th region. Needs: opaque
-// blocks without matches. Keeps: loops and accesses.
+// Loops of one iteration become their body. A block's "double_buffer_scope": i marks the allocation of what
+// it writes as its i-th region. Needs: opaque blocks without matches. Keeps: loops and accesses.
 #include <unordered_set>
 
 #include "pass/tensor/lowering.h"
@@ -46,15 +45,6 @@ class Lower : public tensor_detail::Rewriter {
         AttrMap words;
         if (doubled_.count(n->alloc_buffers[i]->data.get())) words.set("double_buffer", Any(1));
         body = make<Allocate>(n->alloc_buffers[i], body, words);
-      }
-      for (const auto& [key, value] : n->annotations) {
-        if (!key.starts_with("pragma_")) continue;
-        PrimExpr v = tensor_detail::imm(1);
-        if (auto i = value.try_as<int64_t>())
-          v = tensor_detail::imm(*i);
-        else if (auto e = value.try_as<PrimExpr>(); e && *e)
-          v = *e;
-        body = make<AttrStmt>(ObjectRef(), key, v, body);
       }
       return body;
     }

@@ -5,17 +5,18 @@
 // vscale is how often 128 bits fit into the target's vectors (1 without a target: any is right); all further
 // passes see vectors of fixed length. Needs: nothing. Keeps: what runs, for the programs that may run with
 // any vscale.
+#include "analysis/program_target.h"
 #include "ir/scalable.h"
 #include "pass/tensor/lowering.h"
-#include "target/target.h"
 
 namespace tenon {
 
 static IRModule lower_vscale(IRModule module, PassContext& context) {
-  const auto target = context.target.cast<TargetNode>();
-  const int64_t vscale = target ? std::max<int64_t>(1, target->vector_bits / 128) : 1;
   return module.map_prim([&](const std::string&, const tir::PrimFunc& f) -> ObjectRef {
-    return tir::uses_vscale(f) ? ObjectRef(tir::fix_vscale(f, vscale)) : ObjectRef();
+    if (!tir::uses_vscale(f)) return {};
+    const bool any = !context.target && !f->attrs.contains("target");
+    const Target target = any ? Target() : program_target(*f, context.target.cast<TargetNode>());
+    return tir::fix_vscale(f, any ? 1 : std::max<int64_t>(1, target->vector_bits / 128));
   });
 }
 

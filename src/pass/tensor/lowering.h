@@ -9,6 +9,7 @@
 #include "analysis/given_up.h"
 #include "analysis/region.h"
 #include "analysis/simplify.h"
+#include "ir/jumps.h"
 #include "ir/pass.h"
 
 namespace tenon::tensor_detail {
@@ -80,11 +81,12 @@ inline tir::Stmt unmasked(const tir::Stmt& s) {
       [&](const tir::Select& n) -> PrimExpr { return all(n.condition) ? n.true_value : PrimExpr(); });
 }
 
-/// Each tensor program that is not yet a kernel, its body mapped; null or the same body: unchanged.
+/// Each tensor program that is not yet a kernel, its body mapped; null or the same body: unchanged. Programs
+/// that jump are left alone until `lower_jumps` ran.
 template <class F>
 IRModule map_bodies(const IRModule& module, F f) {
   return module.map_prim([&](const std::string& name, const tir::PrimFunc& func) -> ObjectRef {
-    if (func->attrs.contains("tenon.kernel") || !func->body) return {};
+    if (func->attrs.contains("tenon.kernel") || !func->body || tir::find_jump(func->body)) return {};
     tir::Stmt body = f(name, func);
     if (!body || body.same_as(func->body)) return {};
     tir::PrimFunc out = func;

@@ -9,6 +9,7 @@
 // Needs: flat buffers. Keeps: every element's value; the iterations are independent by contract.
 #include <unordered_set>
 
+#include "analysis/lasting.h"
 #include "ir/intrinsic.h"
 #include "pass/tensor/lowering.h"
 
@@ -134,12 +135,12 @@ class Lanes {
       Stmt yes, other;
       auto kept = memo_;
       {
-        Analyzer::Scope in = analyzer_.assume(c);
+        Analyzer::Scope in = analyzer_.assume(lasting_part(c));
         yes = stmt(n.then_case);
       }
       memo_ = kept;
       if (n.else_case) {
-        Analyzer::Scope in = analyzer_.assume(logical_not(c));
+        Analyzer::Scope in = analyzer_.assume(lasting_part(logical_not(c)));
         other = stmt(n.else_case);
       }
       memo_ = std::move(kept);
@@ -372,11 +373,11 @@ class Vectorize : public tensor_detail::Rewriter {
     if (const auto* n = s.as<IfThenElse>()) {
       Stmt yes, no;
       {
-        Analyzer::Scope in = analyzer_.assume(n->condition);
+        Analyzer::Scope in = analyzer_.assume(lasting_part(n->condition));
         yes = stmt(n->then_case);
       }
       if (n->else_case) {
-        Analyzer::Scope in = analyzer_.assume(logical_not(n->condition));
+        Analyzer::Scope in = analyzer_.assume(lasting_part(logical_not(n->condition)));
         no = stmt(n->else_case);
       }
       return tensor_detail::edited<IfThenElse>(s, [&](IfThenElse* m) {

@@ -171,9 +171,16 @@ const Spelling kPrograms[] = {
     {"DeviceCallsWithTheirTypeInFront", "A[0] = T.tvm_warp_shuffle(\"float32\", 1, B[0], 2, 32, 32)",
      "A[0] = T.call(\"tir.tvm_warp_shuffle\", 1, B[0], 2, 32, 32, dtype=\"float32\")"},
     {"PointerToAPart", "T.evaluate(A.access_ptr(\"rw\", offset=2))",
-     "T.evaluate(T.call(\"tir.tvm_access_ptr\", T.call(\"tir.type_annotation\", dtype=\"float32\"), A.data, "
-     "2, 6, "
-     "T.int32(3), dtype=\"handle\"))"},
+     "T.evaluate(T.call(\"tir.access_ptr\", A[0], 2, 6, T.int32(3), dtype=\"handle\"))"},
+    {"PointerToAPartOfData", "T.evaluate(T.tvm_access_ptr(T.type_annotation(\"float32\"), A.data, 2, 6, 1))",
+     "T.evaluate(A.access_ptr(\"r\", offset=2, extent=6))"},
+    {"Jumps",
+     "for i in range(8):\n    if A[i] > B[0]:\n        T.break_loop()\n    "
+     "T.evaluate(T.continue_loop())\nT.ret(0)",
+     "for i in range(8):\n    if A[i] > B[0]:\n        break\n    continue\nreturn 0"},
+    {"IntrinsicsOfLlvmThatAreOurs",
+     "A[0] = T.call_llvm_pure_intrin(\"float32\", \"llvm.sqrt.f32\", T.uint32(1), B[0])",
+     "A[0] = T.sqrt(B[0])"},
     {"CastOfAnExpression", "A[0] = (B[0] + B[1]).astype(\"int32\")",
      "A[0] = T.cast(T.cast(B[0] + B[1], \"int32\"), \"float32\")"},
     {"PointersOfATypeInAnnotations", "p: T.Ptr[T.float32] = T.address_of(B[0])\nT.evaluate(p)",
