@@ -147,6 +147,10 @@ void RecordedRun::write_down(Machine& m, const Step& s) {
 }
 
 void RecordedRun::replay(Machine& m, std::span<const NDArray> inputs) {
+  struct Clear {  // a kernel that fails leaves the caller's tensors alone, too
+    ~Clear() { sources.clear(); }
+    std::vector<NDArray>& sources;
+  } clear{sources_};
   sources_.assign(inputs.begin(), inputs.end());
   for (const Fresh& f : fresh_) sources_.push_back(m.output_tensor(*f.step, f.shape, f.dtype));
   for (const Patch& p : patches_) buffers_[p.buffer] = sources_[p.source].data();
@@ -159,7 +163,6 @@ void RecordedRun::replay(Machine& m, std::span<const NDArray> inputs) {
     else
       m.flat.push_back(Any(a.reshape(r.shape)));
   }
-  sources_.clear();
 }
 
 // ---- RunRecorder

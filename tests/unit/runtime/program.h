@@ -83,6 +83,10 @@ inline int32_t increment_kernel(void* const* b, const int64_t* s, const TenonKer
 inline int32_t failing_kernel(void* const*, const int64_t* s, const TenonKernelContext*) {
   return int32_t(s[0]);
 }
+/// Fails where the first float is negative.
+inline int32_t negative_kernel(void* const* b, const int64_t*, const TenonKernelContext*) {
+  return *static_cast<float*>(b[0]) < 0;
+}
 /// out[0] = the double whose image is scalars[0], times scalars[1]
 inline int32_t scalar_kernel(void* const* b, const int64_t* s, const TenonKernelContext*) {
   double d;
@@ -101,6 +105,7 @@ inline void* resolve(const std::string& name) {
   if (name == "test_add") return reinterpret_cast<void*>(add_kernel);
   if (name == "increment") return reinterpret_cast<void*>(increment_kernel);
   if (name == "failing") return reinterpret_cast<void*>(failing_kernel);
+  if (name == "negative") return reinterpret_cast<void*>(negative_kernel);
   if (name == "scalar") return reinterpret_cast<void*>(scalar_kernel);
   if (name == "heap") return reinterpret_cast<void*>(heap_kernel);
   return nullptr;
