@@ -152,7 +152,8 @@ Array<PrimExpr> NodeContext::sizes(size_t i, const char* what) {
 PrimExpr NodeContext::size_of(const PrimExpr& e) {
   const auto* c = e.as<tir::Cast>();
   if (!c || e.dtype() != i32 || c->value.dtype() != i64) return tir::cast(i64, e);
-  require_at_most(c->value, PrimExpr(int64_t(std::numeric_limits<int32_t>::max())), "a size does not fit 32 bits");
+  require_at_most(c->value, PrimExpr(int64_t(std::numeric_limits<int32_t>::max())),
+                  "a size does not fit 32 bits");
   return c->value;
 }
 
