@@ -98,7 +98,17 @@ Expr score_bias(N& n, size_t mask, size_t bias, const Expr& q, const Expr& k, co
   if (n.has(mask))
     out = mask_of(n, seen_keys(n, mask, sq[0], sq[2], sk[2]), n.attr_float("mask_filter_value", -10000));
   if (n.attr_int("unidirectional", 0) != 0) out = sum_of(n, out, causal_mask(n, sq[2], sk[2], past));
-  return n.has(bias) ? sum_of(n, out, n.cast(n.in(bias), f32)) : out;
+  if (!n.has(bias)) return out;
+  // One for each query and key; only batches and heads may share theirs.
+  Shape of_bias = n.known_shape(bias, 4, 4);
+  for (size_t i = 2; i < 4; ++i) {
+    const PrimExpr& size = i == 2 ? sq[2] : sk[2];
+    const auto have = tir::as_int(of_bias[i]), wanted = tir::as_int(size);
+    if (have && wanted && *have != *wanted)
+      n.malformed(fmt::format("the bias of {} is not of the scores' shape", n.op_type()));
+    of_bias.set(i, size);
+  }
+  return sum_of(n, out, n.cast(n.checked(n.in(bias), of_bias), f32));
 }
 
 /// Self-attention whose inputs are multiplied by one matrix for queries, keys and values. `product`: of input
