@@ -289,8 +289,8 @@ def reshapes_by_zeros(model, feed):
 
 EXPLAINED = [
     Explained(("MaxPool", "AveragePool", "LpPool"), "refused", "window is larger", "the number of windows is below 0, as the standard rounds it; ONNX Runtime divides towards zero and gives an empty tensor", windows_rounded),
-    Explained(("Reshape",), "accepted", "", "-1 over no elements is the size for which the counts agree, 0 where any does; without a -1, a size of 0 that a symbol has stays 0"),
-    Explained(("Concat", "com.microsoft::QLinearConcat"), "refused", "T0501", "sizes beside the axis must be equal; ONNX Runtime does not look at tensors without elements"),
+    Explained(("Reshape",), "accepted", "running Reshape node", "-1 over no elements is the size for which the counts agree, 0 where any does; without a -1, a size of 0 that a symbol has stays 0"),
+    Explained(("Concat", "com.microsoft::QLinearConcat"), "refused", "T0501|T1101.*differ outside of axis", "sizes beside the axis must be equal; ONNX Runtime does not look at tensors without elements", of_nothing("Concat", "QLinearConcat")),
     Explained(("GroupNormalization",), "refused", "T0501", "scale and bias have a size for each channel; ONNX Runtime reads behind shorter ones"),
     Explained(("ReduceLogSumExp", "ReduceLogSum", "ReduceL2"), "differs", "np.u?int", "of integers, ONNX Runtime truncates in between, Tenon the result"),
     Explained(("Gemm",), "accepted", "Invalid bias shape", "C is left out where beta is 0, whatever its shape"),

@@ -271,20 +271,36 @@ LoopRole role_of(const Ref<BlockRealize>& r, const Var* loop) {
                            : LoopRole::unused;
 }
 
+/// Sizes by which an extent is multiplied: where it is at least 1, each of them is.
+static void for_factors(const PrimExpr& extent, FunctionRef<void(const Var*)> f) {
+  if (const auto* v = extent.as<Var>()) f(v);
+  if (const auto* m = extent.as<Mul>()) for_factors(m->a, f), for_factors(m->b, f);
+}
+
 void bind_loops(const State& s, Analyzer& a, int32_t id) {
-  // Symbolic sizes may be 0, where a loop of few iterations has none; outer ranges are known before inner
-  // ones.
+  std::unordered_set<const Var*> sizes;
   for (auto [p, b] : s.function->buffer_map)
     for (const PrimExpr& d : b->shape)
-      if (const auto* v = d.as<Var>()) a.assume_size(VarRef(v));
+      if (const auto* v = d.as<Var>()) sizes.insert(v), a.assume_size(VarRef(v));
+  // Sizes may be 0, where a loop of few iterations has none; but what is inside of loops runs only where they
+  // have some.
+  const auto runs = [&](const PrimExpr& extent) {
+    for_factors(extent, [&](const Var* v) {
+      if (sizes.count(v)) a.assume_size(VarRef(v), 1);
+    });
+  };
+  // Outer ranges are known before inner ones.
   std::vector<const Entry*> path;
   for (int32_t p = id; p >= 0; p = s.parent(p)) path.push_back(&s.entries[size_t(p)]);
   for (size_t i = path.size(); i-- > 0;) {
     if (const auto* l = path[i]->node.as<For>()) {
+      runs(l->extent);
       a.bind(l->loop_var, range(l->min, l->extent), true);
     } else if (path[i] != path.front() || !s.is_block(id)) {
-      for (const IterVar& v : path[i]->node.as<BlockRealize>()->block->iter_vars)
+      for (const IterVar& v : path[i]->node.as<BlockRealize>()->block->iter_vars) {
+        runs(v->dom->extent);
         a.bind(v->var, v->dom, true);
+      }
     }
   }
 }

@@ -91,6 +91,20 @@ Expr causal_mask(N& n, const PrimExpr& steps, const PrimExpr& keys, const PrimEx
   return mask_of(n, seen, -INFINITY);
 }
 
+/// A bias with a number for each query and key; only batches and heads may share theirs.
+Expr of_pairs(N& n, const Expr& bias, const PrimExpr& steps, const PrimExpr& keys) {
+  Shape shape = n.shape_of(bias);
+  if (shape.size() != 4) n.malformed(fmt::format("the bias of {} has rank {}", n.op_type(), shape.size()));
+  for (size_t i = 2; i < 4; ++i) {
+    const PrimExpr& size = i == 2 ? steps : keys;
+    const auto have = tir::as_int(shape[i]), wanted = tir::as_int(size);
+    if (have && wanted && *have != *wanted)
+      n.malformed(fmt::format("the bias of {} is not of the scores' shape", n.op_type()));
+    shape.set(i, size);
+  }
+  return n.cast(n.checked(bias, shape), f32);
+}
+
 /// The bias of scores: mask, attribute 'unidirectional', and input `bias`.
 Expr score_bias(N& n, size_t mask, size_t bias, const Expr& q, const Expr& k, const PrimExpr& past) {
   const Shape sq = n.shape_of(q), sk = n.shape_of(k);
@@ -98,7 +112,7 @@ Expr score_bias(N& n, size_t mask, size_t bias, const Expr& q, const Expr& k, co
   if (n.has(mask))
     out = mask_of(n, seen_keys(n, mask, sq[0], sq[2], sk[2]), n.attr_float("mask_filter_value", -10000));
   if (n.attr_int("unidirectional", 0) != 0) out = sum_of(n, out, causal_mask(n, sq[2], sk[2], past));
-  return n.has(bias) ? sum_of(n, out, n.cast(n.in(bias), f32)) : out;
+  return n.has(bias) ? sum_of(n, out, of_pairs(n, n.in(bias), sq[2], sk[2])) : out;
 }
 
 /// Self-attention whose inputs are multiplied by one matrix for queries, keys and values. `product`: of input
@@ -318,7 +332,7 @@ Values grouped_query_attention(N& n) {
   in.bias = mask_of(n, seen, -INFINITY);
   if (n.has(10)) {
     // The bias may be wider than the keys that are there.
-    in.bias = sum_of(n, in.bias, n.cast(n.slice(n.in(10), 3, 0, keys), f32));
+    in.bias = sum_of(n, in.bias, of_pairs(n, n.slice(n.in(10), 3, 0, keys), steps, keys));
   }
   if (n.has(11))
     in.sink = n.in(11);

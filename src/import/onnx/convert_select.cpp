@@ -59,9 +59,14 @@ Values nonzero(N& n) {
 }
 Values compress(N& n) {
   const bool flat = !n.has_attr("axis");
-  n.known_shape(0);
+  const Shape shape = n.known_shape(0), conditions = n.known_shape(1, 1, 1);
   const int64_t axis = flat ? 0 : n.axis(n.attr_int("axis", 0), n.rank(0));
-  const Expr r = n.op("compress", {n.in(0), n.in(1)}, make_attrs<CompressAttrs>(axis, flat));
+  PrimExpr extent = flat ? PrimExpr(1) : shape[size_t(axis)];
+  for (size_t i = 0; flat && i < shape.size(); ++i) extent = extent * shape[i];
+  const auto most = tir::as_int(simplify(extent)), given = tir::as_int(conditions[0]);
+  Expr condition = n.in(1);  // what goes beyond the axis says nothing
+  if (most && given && *given > *most) condition = n.slice(condition, 0, 0, *most);
+  const Expr r = n.op("compress", {n.in(0), condition}, make_attrs<CompressAttrs>(axis, flat));
   return {first_of(n, n.item(r, 0), size_t(axis), size_of_value(n, n.item(r, 1), "kept"))};
 }
 Values unique(N& n) {

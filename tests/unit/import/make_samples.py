@@ -1295,6 +1295,8 @@ runs("Slice backward through an axis that may be 0", backward, [("N", 3)], (floa
 one("Resize", floats(1, 1, 5, 2), None, f32(1, 1, 0.5, 0.5), constants=(2,), mode="linear", coordinate_transformation_mode="align_corners", name="Resize of aligned corners to one column")
 zeros = [Node("Shape", ["a"], ["n"], start=1, end=2), Node("Concat", ["copied", "one", "n", "four"], ["s"], axis=0), Node("Reshape", ["a", "s"], ["y"])]
 runs("Reshape that copies sizes which the run finds to be 0", zeros, [("N", "N", 4)], (floats(3, 3, 4),), (floats(0, 0, 4),), constants={"copied": i64(0), "one": i64(1), "four": i64(4)})
+data = floats(3, 2)
+one("Compress", data, np.array([1, 0, 1, 1, 0], bool), axis=0, name="Compress by more conditions than rows", expected=[data[[0, 2]]])
 # Windows of any size, and more rows than the image has.
 for op in ("AveragePool", "MaxPool", "LpPool"):
     node = Node(op, ["a"], ["y"], kernel_shape=[2, 1])
@@ -1313,6 +1315,8 @@ runs("MultiHeadAttention that is causal across sequences", across, [(1, "L", 4),
 biased = Node("MultiHeadAttention", ["a", "b", "c", "", "", "d"], ["y"], CONTRIB, num_heads=2)
 misfit("MultiHeadAttention with a bias of another batch", biased, [("N", 2, 4), ("N", 3, 4), ("N", 3, 4), ("M", 2, 2, 3)], (floats(1, 2, 4), floats(1, 3, 4), floats(1, 3, 4), floats(1, 2, 2, 3)),
        (floats(1, 2, 4), floats(1, 3, 4), floats(1, 3, 4), floats(2, 2, 2, 3)), domains=((CONTRIB, 1),), opset=21)
+misfit("MultiHeadAttention with a bias of other keys", biased, [(1, "L", 4), (1, "K", 4), (1, "K", 4), (1, 1, "M", "P")], (floats(1, 2, 4), floats(1, 3, 4), floats(1, 3, 4), floats(1, 1, 2, 3)),
+       (floats(1, 2, 4), floats(1, 3, 4), floats(1, 3, 4), floats(1, 1, 2, 1)), (floats(1, 2, 4), floats(1, 3, 4), floats(1, 3, 4), floats(1, 1, 1, 3)), domains=((CONTRIB, 1),), opset=21)
 # What is longer than what it goes into.
 misfit("TensorScatter of more rows than the cache has", Node("TensorScatter", ["a", "b"], ["y"], axis=1), [(2, "S", 3), (2, "K", 3)], (floats(2, 4, 3), floats(2, 4, 3)), (floats(2, 4, 3), floats(2, 5, 3)))
 framed = Node("STFT", ["a", "step", "w"], ["y"])
