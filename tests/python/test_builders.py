@@ -185,7 +185,7 @@ class TensorExpressions(unittest.TestCase):
         for use in (lambda s: s[B].compute_inline(), lambda s: s[B].compute_root(),
                     lambda s: s[B].compute_at(s[C], C.op.axis[0]), lambda s: s[B].set_scope("local"),
                     lambda s: s[C].fuse(*C.op.axis), lambda s: s[C].split(C.op.axis[0], nparts=2),
-                    lambda s: s[C].pragma(C.op.axis[0], "note", 3), lambda s: s[B].storage_align(B.op.axis[0], 16, 4),
+                    lambda s: s[C].pragma(C.op.axis[0], "auto_unroll_max_step", 3), lambda s: s[B].storage_align(B.op.axis[0], 16, 4),
                     lambda s: s[C].prefetch(B, C.op.axis[0], 1), lambda s: s[B].double_buffer(),
                     lambda s: s[B].transform_layout(lambda i, j: [j, i]), lambda s: s.cache_read(A, "global", [B]),
                     lambda s: s[C].bind(C.op.axis[0], te.thread_axis("threadIdx.x"))):

@@ -72,20 +72,27 @@ class LowerJumps {
         .cast<StmtNode>();
   }
 
-  /// What stands behind a statement that may jump runs when it did not.
+  /// What stands behind a statement that may jump runs when it did not: in groups beside each other, so that
+  /// a long sequence nests no deeper.
   Stmt sequence(const SeqStmt& n, Exits& exits) {
-    Array<Stmt> out;
-    for (size_t i = 0; i < n.seq.size(); ++i) {
+    Array<Stmt> out, group;
+    bool may_have_jumped = false;
+    auto close = [&] {
+      if (group.empty()) return;
+      const Stmt all = seq(group);
+      out.push_back(may_have_jumped ? Stmt(make<IfThenElse>(going_on(), all, Stmt())) : all);
+      group = Array<Stmt>();
+    };
+    for (const Stmt& t : n.seq) {
       Exits own;
-      out.push_back(stmt(n.seq[i], own));
-      exits.add(own);
+      group.push_back(stmt(t, own));
       if (!own.any) continue;
-      if (i + 1 < n.seq.size() && jump_of(n.seq[i]) == Jump::none) {
-        const Array<Stmt> rest(n.seq.begin() + std::ptrdiff_t(i) + 1, n.seq.end());
-        out.push_back(make<IfThenElse>(going_on(), stmt(seq(rest), exits), Stmt()));
-      }
-      break;
+      exits.add(own);
+      close();
+      may_have_jumped = true;
+      if (jump_of(t) != Jump::none) break;  // nothing behind it runs
     }
+    close();
     return seq(out);
   }
 

@@ -139,6 +139,20 @@ TEST(Jumps, WhatIsNotReachedMayLieOutside) {
             (Ints{4, 2, 5, 2, 6, 10, 3, 7}));
 }
 
+TEST(Jumps, LongSequencesNestNoDeeper) {
+  std::string body = "    for i in range(8):\n        B[i] = 0\n";
+  for (int k = 0; k < 3000; ++k)
+    body += "        if A[i] == " + std::to_string(3000 - k) +
+            ":\n            continue\n        B[i] = B[i] + 1\n";
+  const IRModule module = parse_module(program(body));
+  PassContext context;
+  const IRModule lowered = run_pass("lower_jumps", module, context);
+  verify_or_throw(lowered);
+  const std::vector<NDArray> inputs{ints(kValues)}, want = interpreted(module, inputs);
+  EXPECT_EQ(want[0].element_int(0), 2997);
+  expect_same_bits(want, interpreted(lowered, inputs), "lowered");
+}
+
 TEST(Jumps, TextComesBack) {
   const std::string text = print(parse_module(program(R"(
     for i in range(8):

@@ -234,6 +234,11 @@ void refuse_buffers(Refuser& refuse) {
     f.edit()->body = tir::for_(i, 0, 4, make<tir::Evaluate>(a({PrimExpr(i)})));
     Schedule made(f);
   });
+  refuse(two(kPlain), "T0798", "the program jumps: it cannot be scheduled", [](Schedule& s) {
+    tir::PrimFunc f = s.function();
+    f.edit()->body = make<tir::Evaluate>(tir::call({}, "tir.ret", {PrimExpr(0)}));
+    Schedule made(f);
+  });
 }
 
 }  // namespace tenon::testing
