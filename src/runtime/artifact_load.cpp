@@ -16,6 +16,7 @@
 #include "runtime/artifact_format.h"
 #include "runtime/dlpack.h"
 #include "runtime/library.h"
+#include "runtime/open_code.h"
 
 namespace tenon {
 using namespace artifact_format;
@@ -301,34 +302,19 @@ Artifact Artifact::load(const std::string& path, LoadOptions options) {
   // Kernels call the mathematics library; when this runtime was itself loaded privately, it is not in sight.
   [[maybe_unused]] static void* const libm = dlopen("libm.so.6", RTLD_NOW | RTLD_GLOBAL);
   own_file(file, path);
-  // By descriptor: what is opened is what was checked. The descriptor stays open, so no other artifact gets
-  // this name while the code is loaded (dlopen takes equal names for the same library).
-  std::string name = "/proc/self/fd/" + std::to_string(file.descriptor);
-  void* handle = dlopen(name.c_str(), RTLD_NOW | RTLD_LOCAL);
-  if (!handle && access("/proc/self/fd", F_OK) != 0) {
-    char* absolute = realpath(file.code_path.c_str(), nullptr);
-    name = absolute ? absolute : file.code_path;
-    free(absolute);
-    handle = dlopen(name.c_str(), RTLD_NOW | RTLD_LOCAL);
-  }
-  if (!handle) {
+  const OpenCode code = open_code(file.descriptor, file.map, file.code_path);
+  if (!code.handle) {
     const char* why = dlerror();
     refuse("T0610", path,
            "the system cannot open the artifact's code: " + std::string(why ? why : "unknown reason"),
            kAgain);
   }
-  struct Keep {
-    ~Keep() { dlclose(handle); }
-    void* handle;
-    std::shared_ptr<void> map;
-  };
-  auto keep = std::make_shared<Keep>();
-  keep->handle = handle;
-  keep->map = file.map;
+  auto keep = std::make_shared<std::pair<std::shared_ptr<void>, std::shared_ptr<void>>>(code.keep, file.map);
   try {
     Artifact artifact = from_executable(
         std::move(file.executable),
-        [handle](const std::string& symbol) { return dlsym(handle, symbol.c_str()); }, keep, options);
+        [handle = code.handle](const std::string& symbol) { return dlsym(handle, symbol.c_str()); }, keep,
+        options);
     if (file.variants.empty()) artifact.mut()->image = file.image;  // the whole file's code
     return artifact;
   } catch (Error& e) {

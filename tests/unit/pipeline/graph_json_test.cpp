@@ -99,6 +99,22 @@ TEST_F(GraphJson, RunsAsItsArtifactDoes) {
   }
 }
 
+/// The same file loaded twice and released in any order leaves nothing that a later file is taken for.
+TEST_F(GraphJson, FilesThatFollowOneAnotherAreNotMistaken) {
+  Artifact graph, code;
+  const IRModule modules[] = {chain(), joined()};
+  for (int k = 0; k < 6; ++k) {
+    write(modules[k % 2]);
+    const NDArray x = k % 2 ? random_array({1, 4, 16}) : random_array({4, 40});
+    graph = Artifact::load(path);
+    code = Artifact::load(path + ".so");
+    for (const Artifact& a : {graph, code}) {
+      Session session(a, {.threads = 1});
+      expect_close(run(modules[k % 2], {x}), session.invoke({x}), 1e-5);
+    }
+  }
+}
+
 TEST_F(GraphJson, TheExecutorTimesItsOperators) {
   const json j = write(chain());
   GraphExecutor executor(Artifact::load(path));
