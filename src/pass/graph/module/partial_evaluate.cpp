@@ -12,6 +12,7 @@
 // bounds the calls, as their nesting is, so that a recursion that no value ends stays a call. Needs: types;
 // normal form; PassContext::evaluate for operators. Keeps: values, order of effects.
 #include <set>
+#include <unordered_set>
 
 #include "ir/tir.h"
 #include "ir/walk.h"
@@ -259,38 +260,36 @@ class PartialEvaluator : public BodyRewriter {
 class DeadReferences : public BodyRewriter {
  public:
   explicit DeadReferences(const Function& f) {
-    std::unordered_map<const Var*, int> written;
-    std::unordered_map<const Var*, VarRef> made;
+    std::unordered_map<const Var*, std::vector<const Var*>> writes;  // bindings by reference
+    std::vector<const Var*> made;
     for_each_binding(f.body, [&](const Binding& b) {
-      const auto* c = b->value.as<Call>();
-      if (!c || !op_of(b->value)) return;
-      if (op_of(b->value)->name == "ref_create") made.emplace(b->var.get(), b->var);
-      const auto* cell = op_of(b->value)->name == "ref_write" ? c->args[0].as<Var>() : nullptr;
-      if (cell && !c->args[1].same_as(c->args[0])) ++written[cell];
+      const Expr value = b->value;
+      const Op* op = op_of(value);
+      if (!op) return;
+      const Call& call = *value.as<Call>();
+      if (op->name == "ref_create") made.push_back(b->var.get());
+      const auto* cell = op->name == "ref_write" ? call.args[0].as<Var>() : nullptr;
+      if (cell && !call.args[1].same_as(call.args[0])) writes[cell].push_back(b->var.get());
     });
     const auto uses = count_uses(f);
-    for (const auto& [v, ref] : made) {
+    for (const Var* v : made) {
       const auto n = uses.find(v);
-      if ((n == uses.end() ? 0 : n->second) == written[v]) dead_.emplace(v, ref);
+      if (size_t(n == uses.end() ? 0 : n->second) != writes[v].size()) continue;
+      creations_.insert(v);
+      writes_.insert(writes[v].begin(), writes[v].end());
     }
   }
-  bool any() const { return !dead_.empty(); }
+  bool any() const { return !creations_.empty(); }
 
  protected:
   Expr visit(const Expr& value, const VarRef& var) override {
-    const auto* c = value.as<Call>();
-    if (!c || !op_of(value)) return value;
-    if (op_of(value)->name == "ref_write")
-      if (const auto* cell = c->args[0].as<Var>(); cell && dead_.count(cell))
-        return with_type(make<Tuple>(Array<Expr>()), tuple_type({}));
-    // Nothing uses it any more; what it held is a value without an effect.
-    if (op_of(value)->name == "ref_create" && dead_.count(var.get()))
-      return with_type(make<Tuple>(Array<Expr>()), tuple_type({}));
-    return value;
+    if (creations_.count(var.get())) return value.as<Call>()->args[0];  // stands in the writes, which go
+    if (!writes_.count(var.get())) return value;
+    return with_type(make<Tuple>(Array<Expr>()), tuple_type({}));
   }
 
  private:
-  std::unordered_map<const Var*, VarRef> dead_;
+  std::unordered_set<const Var*> creations_, writes_;
 };
 
 }  // namespace
