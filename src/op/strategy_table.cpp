@@ -146,12 +146,15 @@ std::string cannot_be_product(const Call& call, size_t n) {
   if (std::all_of(q->begin() + 2, q->end(), tir::is_one)) return "windows of one element need no copy";
   return {};
 }
+/// The direct sum is faster wherever both were measured (float32, one core, Zen 4, weights that are inputs):
+/// 2.6 ms against 4.2 (64 channels at 56×56), 2.4 against 2.9 (256 at 14×14), 2.7 against 7.6 (512 at 7×7),
+/// 0.09 against 0.17 (3 at 112×112). The product is for targets and shapes that say otherwise.
 Strategy conv_strategy(size_t n) {
   return Strategy([n](const Call& call, const Target&) {
     const std::string name = short_name(call);
     OpImpl depthwise = own(call, name + ".depthwise", 12), direct = own(call, name + ".direct", 10);
     depthwise.refuse = [n](const Call& c, const Target&) { return not_depthwise(c, n); };
-    OpImpl product{.name = name + ".im2col", .priority = 11};
+    OpImpl product{.name = name + ".im2col", .priority = 5};
     product.refuse = [n](const Call& c, const Target&) { return cannot_be_product(c, n); };
     product.define = [n](const Call& c, const Tensors& in) { return define_conv_as_product(c, in, n); };
     return std::vector<OpImpl>{std::move(depthwise), std::move(direct), std::move(product)};
