@@ -134,7 +134,7 @@ std::string not_depthwise(const Call& call, size_t n) {
 std::string cannot_be_product(const Call& call, size_t n) {
   const auto& a = attrs_of<ConvAttrs>(call);
   const auto &x = tensor_arg(call, 0), &w = tensor_arg(call, 1);
-  if (!in_plain_layouts(call)) return "its layouts are not the plain ones";
+  if (!in_plain_layouts(call)) return kOtherLayouts;
   if (a.groups != 1) return fmt::format("{} groups are as many products", a.groups);
   if (x.dtype != w.dtype || !x.dtype.is_float() || x.dtype.bits < 32)
     return "it copies data of one type of 32 bits or more";

@@ -267,5 +267,37 @@ TEST(Strategy, TheFirstOfARowByHeapOrSort) {
   expect_all_alike(results);
 }
 
+TEST(Strategy, AUserNamesTheImplementation) {
+  Model m;
+  const Expr x = m.param("x", {PrimExpr(1), PrimExpr(3), PrimExpr(5), PrimExpr(5)}),
+             w = m.param("w", {PrimExpr(4), PrimExpr(3), PrimExpr(2), PrimExpr(2)});
+  const IRModule in = m.done(m.op("nn.conv2d", {x, w}));
+  const std::vector<NDArray> inputs{random_array({1, 3, 5, 5}), random_array({4, 3, 2, 2}, f32, 9)};
+  auto lowered = [&](const std::string& named) {
+    PassContext context = make_context();
+    context.target = record("llvm");
+    context.options.set_text("lower_to_call_tir.implementations=" + named);
+    return run_pass("lower_to_call_tir", in, context);
+  };
+  auto has_product = [](const IRModule& m) { return print(m).find("conv2d_product") != std::string::npos; };
+  EXPECT_TRUE(has_product(lowered("nn.conv2d=conv2d.im2col")));
+  EXPECT_FALSE(has_product(lowered("nn.conv2d=conv2d.direct")));
+  expect_close(run(in, inputs), run(lowered("nn.conv2d=conv2d.im2col"), inputs), 1e-5);
+  auto refused = [&](const std::string& named) {
+    try {
+      lowered(named);
+    } catch (const DiagnosticError& e) {
+      return e.diagnostics[0].code + ": " + e.diagnostics[0].message;
+    }
+    return std::string();
+  };
+  EXPECT_EQ(refused("nn.conv2d=conv2d.depthwise"),
+            "T1108: `conv2d.depthwise` does not compute this `nn.conv2d`: channels of a group are summed up");
+  EXPECT_EQ(refused("nn.conv2d=conv2d.winograd"),
+            "T1108: `nn.conv2d` has no implementation `conv2d.winograd`");
+  EXPECT_EQ(refused("nn.convolution=x"),
+            "T1108: there is no operator `nn.convolution` for the implementation `x`");
+}
+
 }  // namespace
 }  // namespace tenon::graph::testing_graph
