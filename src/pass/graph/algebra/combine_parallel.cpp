@@ -7,7 +7,10 @@
 //            q = R.strided_slice(y, …);  k = R.strided_slice(y, …);  v = R.strided_slice(y, …)
 //
 // One wide contraction reads x once and fills the machine where narrow ones do not; the cuts cost a copy
-// unless their users read them in place, so these passes run on request. At least
+// unless their users read them in place. These passes run on request, because the wide one gained nothing
+// where it was measured (one core, best of three runs each): three 1×1 convolutions of 192 channels at 28×28
+// with their biases and activations take 0.60 ms as they are and merged, three of 3×3 on 64 channels at 14×14
+// 0.41 ms. At least
 // `min_branches` of them must share tensor, attributes and sizes but for the joined
 // axis; the other operands are known where the first contraction stands. Element-wise operators that follow
 // all branches of a group alike are joined, too, their operands along the channels one behind the other:
