@@ -282,6 +282,16 @@ def _with_options(name, **options):
     return Pass(_new_pass(name, run, 0, get(name).info.summary, get(name).needs))
 
 
+def ConvertLayout(desired):
+    """A pass: operators work in the layouts that are named, what lies between follows: {"nn.conv2d": "NHWC"} or, with the
+    weight, {"nn.conv2d": ["NHWC", "HWIO"]}; "default" is the usual weight. UsageError T1107 for letters that do not fit."""
+    layouts = {}
+    for name, wanted in need(desired, dict, "ConvertLayout: desired", "a dict of layouts by operator").items():
+        parts = [wanted] if isinstance(wanted, str) else listed(wanted, f"ConvertLayout: {name}", "a layout or a list")
+        layouts[name] = ":".join(parts)
+    return _with_options("convert_layout", desired=layouts)
+
+
 def FuseOpsByPattern(patterns, bind_constants=False):
     """A pass: every match of (name, pattern[, check]) becomes a private function with the attribute Composite = name. check
     gets that function and says whether to take it. Of patterns that overlap the first wins. UsageError T1150, T1152."""

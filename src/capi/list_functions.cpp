@@ -3,7 +3,9 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
 #include <cstring>
+#include <functional>
 
 #include "base/function.h"
 #include "base/source_file.h"
@@ -12,6 +14,7 @@
 #include "ir/pass.h"
 #include "ir/text.h"
 #include "op/op_def.h"
+#include "op/strategy.h"
 #include "pipeline/compile.h"
 #include "schedule/primitive.h"
 
@@ -71,6 +74,19 @@ std::string default_text(const Any& v) {
   return print(v.as<ObjectRef>());
 }
 
+/// How the operator is computed on a processor: names by falling priority, with the library that each needs.
+json implementations_of(const Ref<graph::Op>& op) {
+  json out = json::array();
+  if (!op::find_strategy(op->name)) return out;
+  const Target target = parse_target("llvm");
+  const auto call = make<graph::Call>(graph::Expr(op), Array<graph::Expr>(), op->default_attrs);
+  std::vector<op::OpImpl> all = op::implementations(*call, target);
+  std::ranges::stable_sort(all, std::greater<>(), &op::OpImpl::priority);
+  for (const op::OpImpl& i : all)
+    out.push_back({{"name", i.name}, {"priority", i.priority}, {"library", i.library}});
+  return out;
+}
+
 AttrMap operators(const NoRequest&) {
   json list = json::array();
   for (const Ref<graph::Op>& op : graph::all_ops()) {
@@ -86,6 +102,7 @@ AttrMap operators(const NoRequest&) {
                     {"doc", op->doc},
                     {"arguments", arguments},
                     {"attributes", attributes},
+                    {"implementations", implementations_of(op)},
                     {"fusion", graph::to_string(op::definition(*op).fusion)},
                     {"pure", op->pure},
                     {"file", op->file},

@@ -27,6 +27,12 @@ void one(const json& op, Console& console) {
   for (const json& a : op.at("attributes"))
     console.print(fmt::format("  {:<16} = {:<10} {}", a.at("name").get<std::string>(),
                               a.at("default").get<std::string>(), a.at("doc").get<std::string>()));
+  for (const json& i : op.at("implementations")) {
+    const std::string library = i.at("library");
+    console.print(fmt::format("  computed by {:<22} priority {}{}", i.at("name").get<std::string>(),
+                              i.at("priority").get<int>(),
+                              library.empty() ? "" : fmt::format(", where the target names `{}`", library)));
+  }
 }
 
 constexpr size_t kNamesInHelp = 5;  ///< names that hold what was asked for; more would hide the error

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Calls of the reference's script that are several of our operators: other layouts stand between
-// transpositions, other element types behind a cast. Source of parameters and defaults: python/tvm/relax/op
-// of Apache TVM v0.18.
+// Calls of the reference's script that are several of our operators: other element types stand behind a cast.
+// Source of parameters and defaults: python/tvm/relax/op of Apache TVM v0.18.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -13,30 +12,6 @@ namespace tenon::script {
 using namespace graph;
 
 namespace {
-
-/// Operators on data in a layout of letters, and which parameters name the layouts.
-struct Laid {
-  std::string_view op, data, data_layout, weight_layout;  ///< weight_layout empty: the data alone
-  std::string_view usual, usual_weight;
-};
-constexpr Laid kLaid[] = {
-    {"nn.conv1d", "data", "data_layout", "kernel_layout", "NCW", "OIW"},
-    {"nn.conv2d", "data", "data_layout", "kernel_layout", "NCHW", "OIHW"},
-    {"nn.conv3d", "data", "data_layout", "kernel_layout", "NCDHW", "OIDHW"},
-    {"nn.conv1d_transpose", "data", "data_layout", "kernel_layout", "NCW", "IOW"},
-    {"nn.conv2d_transpose", "data", "data_layout", "kernel_layout", "NCHW", "IOHW"},
-    {"nn.conv3d_transpose", "data", "data_layout", "kernel_layout", "NCDHW", "IODHW"},
-    {"nn.max_pool1d", "data", "layout", "", "NCW", ""},
-    {"nn.max_pool2d", "data", "layout", "", "NCHW", ""},
-    {"nn.max_pool3d", "data", "layout", "", "NCDHW", ""},
-    {"nn.avg_pool1d", "data", "layout", "", "NCW", ""},
-    {"nn.avg_pool2d", "data", "layout", "", "NCHW", ""},
-    {"nn.avg_pool3d", "data", "layout", "", "NCDHW", ""},
-    {"nn.adaptive_avg_pool1d", "data", "layout", "", "NCW", ""},
-    {"nn.adaptive_avg_pool2d", "data", "layout", "", "NCHW", ""},
-    {"nn.adaptive_avg_pool3d", "data", "layout", "", "NCDHW", ""},
-    {"image.resize2d", "data", "layout", "", "NCHW", ""},
-};
 
 /// Element types that a parameter changes: of the data before the operator, or of its result.
 struct Typed {
@@ -50,14 +25,6 @@ constexpr Typed kTyped[] = {
     {"argsort", "dtype", false, "int32"},
     {"image.resize2d", "out_dtype", false, ""},
 };
-
-/// The letters of `other` are those of `usual` in another order.
-bool reorders(std::string_view usual, std::string_view other) {
-  std::string a(usual), b(other);
-  std::sort(a.begin(), a.end());
-  std::sort(b.begin(), b.end());
-  return a == b && usual != other;
-}
 
 /// Blocked layouts by letters: {"ABC", "AB4bC"} of `lambda i, j, k: (i, j // 4, j % 4, k)`, and {"A4a", "A"}
 /// of `lambda i, j: (i * 4 + j,)`.
@@ -164,12 +131,6 @@ Expr Converter::plain_call(std::string_view op, Array<Expr> args,
   return graph::call(o, std::move(args), attrs);
 }
 
-Expr Converter::in_layout(const Expr& x, std::string_view from, std::string_view to) {
-  Array<int64_t> axes;
-  for (const char c : to) axes.push_back(int64_t(from.find(c)));
-  return plain_call("permute_dims", {x}, {{"axes", Any(axes)}});
-}
-
 /// A call's arguments by the reference's names, all of them by name.
 Ast Converter::all_named(const SpelledOp& op, const Ast* call) {
   Ast out = *call;
@@ -242,11 +203,9 @@ Expr Converter::composed_call(const std::string& f, const Ast* a, Sequence& seq)
     return graph::call(leaf(need(a, 0, "closure"), seq), args, {}, types ? types_of(types) : Array<Type>());
   }
   const SpelledOp* spelled = find_spelling(f);
-  const auto* laid =
-      std::find_if(std::begin(kLaid), std::end(kLaid), [&](const Laid& l) { return l.op == f; });
   const auto* typed =
       std::find_if(std::begin(kTyped), std::end(kTyped), [&](const Typed& t) { return t.op == f; });
-  if (!spelled || (laid == std::end(kLaid) && typed == std::end(kTyped))) return {};
+  if (!spelled || typed == std::end(kTyped)) return {};
   Ast call = all_named(*spelled, a);
   auto take = [&](std::string_view name) { return taken(call, name); };
   auto replace = [&](std::string_view name, auto change) {
@@ -256,14 +215,11 @@ Expr Converter::composed_call(const std::string& f, const Ast* a, Sequence& seq)
   auto cast_to = [&](const Expr& x, const Ast* type) {
     return plain_call("cast", {x}, {{"dtype", Any(dtype_of(type))}});
   };
-  const Ast* type = nullptr;
-  if (typed != std::end(kTyped)) {
-    type = take(typed->parameter);
-    if (type && type->kind == ExprKind::string && type->text == typed->usual) type = nullptr;
-    if (type && typed->before) {
-      replace("data", [&](const Expr& x) { return normal(cast_to(x, type), seq, a); });
-      type = nullptr;
-    }
+  const Ast* type = take(typed->parameter);
+  if (type && type->kind == ExprKind::string && type->text == typed->usual) type = nullptr;
+  if (type && typed->before) {
+    replace("data", [&](const Expr& x) { return normal(cast_to(x, type), seq, a); });
+    type = nullptr;
   }
   if (f == "image.resize2d") {  // "round" chooses a pixel, and only the nearest one is chosen
     const Ast *method = named(&call, "method"), *rounding = named(&call, "rounding_method");
@@ -271,34 +227,8 @@ Expr Converter::composed_call(const std::string& f, const Ast* a, Sequence& seq)
       take("rounding_method");
     if (rounding && rounding->text.empty()) take("rounding_method");
   }
-  std::string result_layout;
-  if (laid != std::end(kLaid)) {
-    auto text = [&](std::string_view name) {
-      const Ast* v = named(&call, name);
-      return v && v->kind == ExprKind::string ? v->text : std::string();
-    };
-    const std::string data = text(laid->data_layout),
-                      weight = laid->weight_layout.empty() ? std::string() : text(laid->weight_layout),
-                      result = text("out_layout").empty() ? data : text("out_layout");
-    const bool moves = reorders(laid->usual, data), turns = reorders(laid->usual_weight, weight);
-    if (moves) {
-      take(laid->data_layout);
-      replace(laid->data, [&](const Expr& x) { return normal(in_layout(x, data, laid->usual), seq, a); });
-    }
-    if (turns) {
-      take(laid->weight_layout);
-      replace("weight",
-              [&](const Expr& w) { return normal(in_layout(w, weight, laid->usual_weight), seq, a); });
-    }
-    if ((moves && result == laid->usual) || reorders(laid->usual, result)) {
-      take("out_layout");
-      result_layout = result;
-    }
-  }
   const Ref<Op> op = get_op(spelled->op);
   Expr value = op_call(op, spelled, &made_.emplace_back(std::move(call)), seq, nullptr);
-  if (!result_layout.empty() && result_layout != laid->usual)
-    value = in_layout(normal(value, seq, a), laid->usual, result_layout);
   if (type) value = cast_to(normal(value, seq, a), type);
   return value;
 }

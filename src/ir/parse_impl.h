@@ -252,7 +252,6 @@ class Converter {
   const Ast* standing_for(ObjectRef value, const Ast* at);
   graph::Expr plain_call(std::string_view op, Array<graph::Expr> args,
                          std::initializer_list<std::pair<std::string_view, Any>> attributes);
-  graph::Expr in_layout(const graph::Expr& x, std::string_view from, std::string_view to);
   Ast all_named(const SpelledOp& op, const Ast* call);
   graph::Expr composed_call(const std::string& f, const Ast* a, Sequence& seq);  ///< null: it is one of ours
   graph::Expr marked_call(const std::string& f, const Ast* a, Sequence& seq);

@@ -193,13 +193,19 @@ struct EyeAttrs : Attrs<EyeAttrs> {
     f.add("k", &EyeAttrs::k, "diagonal").add("dtype", &EyeAttrs::dtype, "type of the result");
   }
 };
+// Attributes that name layouts (layout.h): any order of the letters, each with blocks of any sizes.
+inline constexpr char kLayoutHelp[] =
+    "letters of the axes in their order; empty: 'NCHW' (of one to three spatial axes); 'NHWC'; 'NCHW16c': "
+    "channels in blocks of 16, an axis at the end";
+inline constexpr char kOutLayoutHelp[] = "letters of the result's axes; empty: as the data";
 struct BlockSizeAttrs : Attrs<BlockSizeAttrs> {
   int64_t block_size = 1;
-  std::string mode = "DCR";
+  std::string mode = "DCR", layout;
   static constexpr std::string_view type_key = "attrs.BlockSize";
   static void fields(auto& f) {
     f.add("block_size", &BlockSizeAttrs::block_size, "edge of the block")
-        .add("mode", &BlockSizeAttrs::mode, "depth_to_space: 'DCR' (depth outermost) or 'CRD'");
+        .add("mode", &BlockSizeAttrs::mode, "depth_to_space: 'DCR' (depth outermost) or 'CRD'")
+        .add("layout", &BlockSizeAttrs::layout, kLayoutHelp);
   }
 };
 /// Layouts name each axis by a letter; a number before a small letter is a block of that axis: "NCHW8c".
@@ -253,14 +259,13 @@ struct ConvAttrs : Attrs<ConvAttrs> {
              "zeros around: one, one per axis, or all begins then all ends; empty: 0")
         .add("dilation", &ConvAttrs::dilation, "distance of kernel elements; empty: 1")
         .add("groups", &ConvAttrs::groups, "number of independent channel groups")
-        .add("data_layout", &ConvAttrs::data_layout,
-             "empty or 'NCW', 'NCHW', 'NCDHW'; 'NCHW16c': channels in blocks of 16, an axis at the end")
+        .add("data_layout", &ConvAttrs::data_layout, kLayoutHelp)
         .add("kernel_layout", &ConvAttrs::kernel_layout,
-             "empty or 'OIW', 'OIHW', 'OIDHW'; 'OIHW8i16o': both in blocks; 'OIHW16o': plain data or "
-             "depthwise")
+             "letters of the weight's axes; empty: 'OIHW'; 'HWIO'; 'OIHW8i16o': both in blocks; 'OIHW16o': "
+             "plain data or depthwise")
         .add("out_dtype", &ConvAttrs::out_dtype,
              "type of the result; void: the operands' (int32 for 8-bit integers)")
-        .add("out_layout", &ConvAttrs::out_layout, "as data_layout; empty: plain");
+        .add("out_layout", &ConvAttrs::out_layout, kOutLayoutHelp);
   }
 };
 struct ConvTransposeAttrs : Attrs<ConvTransposeAttrs> {
@@ -277,12 +282,12 @@ struct ConvTransposeAttrs : Attrs<ConvTransposeAttrs> {
         .add("dilation", &ConvTransposeAttrs::dilation, "distance of kernel elements; empty: 1")
         .add("groups", &ConvTransposeAttrs::groups, "number of independent channel groups")
         .add("out_dtype", &ConvTransposeAttrs::out_dtype, "type of the result; void: the operands'")
-        .add("data_layout", &ConvTransposeAttrs::data_layout,
-             "empty or 'NCHW'; 'NCHW16c' of windows side by side")
+        .add("data_layout", &ConvTransposeAttrs::data_layout, kLayoutHelp)
         .add("kernel_layout", &ConvTransposeAttrs::kernel_layout,
-             "empty or 'IOHW'; 'HWOI16i16o' for data in blocks, 'HWOI16o4i' of narrow types")
+             "letters of the weight's axes; empty: 'IOHW'; 'HWOI16i16o' for data in blocks, 'HWOI16o4i' of "
+             "narrow types")
         .add("out_layout", &ConvTransposeAttrs::out_layout,
-             "empty or 'NCHW'; 'N2h2wCHW16c' for data in blocks: elements of a window as axes");
+             "letters of the result's axes; empty: as the data; 'N2h2wCHW16c': elements of a window as axes");
   }
 };
 
@@ -291,7 +296,7 @@ struct PoolAttrs : Attrs<PoolAttrs> {
   Array<int64_t> pool_size, strides, padding, dilation;
   bool ceil_mode = false, count_include_pad = false;
   double p = 2;
-  std::string layout;
+  std::string layout, out_layout;
   static constexpr std::string_view type_key = "attrs.Pool";
   static void fields(auto& f) {
     f.add("pool_size", &PoolAttrs::pool_size, "window per spatial axis")
@@ -302,15 +307,27 @@ struct PoolAttrs : Attrs<PoolAttrs> {
         .add("ceil_mode", &PoolAttrs::ceil_mode, "round the output size up")
         .add("count_include_pad", &PoolAttrs::count_include_pad, "averages count the padding")
         .add("p", &PoolAttrs::p, "exponent of lp_pool")
-        .add("layout", &PoolAttrs::layout,
-             "empty or 'NCW', 'NCHW', 'NCDHW'; 'NCHW16c': channels in blocks of 16, an axis at the end");
+        .add("layout", &PoolAttrs::layout, kLayoutHelp)
+        .add("out_layout", &PoolAttrs::out_layout, kOutLayoutHelp);
+  }
+};
+/// Of pooling over the whole image.
+struct GlobalPoolAttrs : Attrs<GlobalPoolAttrs> {
+  std::string layout, out_layout;
+  static constexpr std::string_view type_key = "attrs.GlobalPool";
+  static void fields(auto& f) {
+    f.add("layout", &GlobalPoolAttrs::layout, kLayoutHelp)
+        .add("out_layout", &GlobalPoolAttrs::out_layout, kOutLayoutHelp);
   }
 };
 struct AdaptivePoolAttrs : Attrs<AdaptivePoolAttrs> {
   Array<int64_t> output_size;
+  std::string layout, out_layout;
   static constexpr std::string_view type_key = "attrs.AdaptivePool";
   static void fields(auto& f) {
-    f.add("output_size", &AdaptivePoolAttrs::output_size, "size per spatial axis, or one for all");
+    f.add("output_size", &AdaptivePoolAttrs::output_size, "size per spatial axis, or one for all")
+        .add("layout", &AdaptivePoolAttrs::layout, kLayoutHelp)
+        .add("out_layout", &AdaptivePoolAttrs::out_layout, kOutLayoutHelp);
   }
 };
 struct BatchNormAttrs : Attrs<BatchNormAttrs> {
@@ -385,6 +402,7 @@ struct ResizeAttrs : Attrs<ResizeAttrs> {
   Array<double> scales, roi;
   double cubic_alpha = -0.75, extrapolation_value = 0;
   bool cubic_exclude = false;
+  std::string layout;
   static constexpr std::string_view type_key = "attrs.Resize";
   static void fields(auto& f) {
     f.add("method", &ResizeAttrs::method, "'nearest_neighbor', 'linear' or 'cubic'")
@@ -398,7 +416,9 @@ struct ResizeAttrs : Attrs<ResizeAttrs> {
         .add("cubic_alpha", &ResizeAttrs::cubic_alpha, "coefficient a of the cubic kernel")
         .add("extrapolation_value", &ResizeAttrs::extrapolation_value,
              "value outside of the image (tf_crop_and_resize)")
-        .add("cubic_exclude", &ResizeAttrs::cubic_exclude, "leave out cubic samples outside of the image");
+        .add("cubic_exclude", &ResizeAttrs::cubic_exclude, "leave out cubic samples outside of the image")
+        .add("layout", &ResizeAttrs::layout,
+             "letters of the axes in their order, as 'NHWC'; empty: the spatial axes are the last ones");
   }
 };
 

@@ -21,6 +21,7 @@ struct RoiAttrs : Attrs<RoiAttrs> {
   int64_t sample_ratio = 0;
   std::string mode = "avg";
   bool aligned = true;
+  std::string layout;
   static constexpr std::string_view type_key = "attrs.Roi";
   static void fields(auto& f) {
     f.add("pooled_height", &RoiAttrs::pooled_height, "height of the result")
@@ -29,7 +30,8 @@ struct RoiAttrs : Attrs<RoiAttrs> {
         .add("sample_ratio", &RoiAttrs::sample_ratio,
              "roi_align: samples per axis of a cell; 0: as many as the cell has elements, rounded up")
         .add("mode", &RoiAttrs::mode, "roi_align: 'avg' or 'max' of the samples")
-        .add("aligned", &RoiAttrs::aligned, "roi_align: elements lie at half coordinates");
+        .add("aligned", &RoiAttrs::aligned, "roi_align: elements lie at half coordinates")
+        .add("layout", &RoiAttrs::layout, kLayoutHelp);
   }
 };
 struct BoxAttrs : Attrs<BoxAttrs> {
@@ -59,13 +61,15 @@ struct StrideAttrs : Attrs<StrideAttrs> {
 struct GridSampleAttrs : Attrs<GridSampleAttrs> {
   std::string method = "linear", padding_mode = "zeros";
   bool align_corners = false;
+  std::string layout;
   static constexpr std::string_view type_key = "attrs.GridSample";
   static void fields(auto& f) {
     f.add("method", &GridSampleAttrs::method, "'nearest', 'linear' or 'cubic' (two spatial axes)")
         .add("padding_mode", &GridSampleAttrs::padding_mode,
              "what is read outside: 'zeros', 'border' (the nearest element) or 'reflection'")
         .add("align_corners", &GridSampleAttrs::align_corners,
-             "-1 and 1 are the centres of the outer elements, not their outer edges");
+             "-1 and 1 are the centres of the outer elements, not their outer edges")
+        .add("layout", &GridSampleAttrs::layout, kLayoutHelp);
   }
 };
 struct AlignAttrs : Attrs<AlignAttrs> {
@@ -79,15 +83,18 @@ struct AlignAttrs : Attrs<AlignAttrs> {
 struct CropAttrs : Attrs<CropAttrs> {
   std::string method = "linear";
   double extrapolation_value = 0;
+  std::string layout;
   static constexpr std::string_view type_key = "attrs.Crop";
   static void fields(auto& f) {
     f.add("method", &CropAttrs::method, "'linear' or 'nearest'")
-        .add("extrapolation_value", &CropAttrs::extrapolation_value, "value outside of the image");
+        .add("extrapolation_value", &CropAttrs::extrapolation_value, "value outside of the image")
+        .add("layout", &CropAttrs::layout, kLayoutHelp);
   }
 };
 struct DeformAttrs : Attrs<DeformAttrs> {
   Array<int64_t> strides, padding, dilation;
   int64_t groups = 1, deformable_groups = 1;
+  std::string data_layout, kernel_layout, out_layout;
   static constexpr std::string_view type_key = "attrs.Deform";
   static void fields(auto& f) {
     f.add("strides", &DeformAttrs::strides, "step per spatial axis; empty: 1")
@@ -95,7 +102,10 @@ struct DeformAttrs : Attrs<DeformAttrs> {
              "zeros around: one, one per axis, or all begins then all ends; empty: 0")
         .add("dilation", &DeformAttrs::dilation, "distance of kernel elements; empty: 1")
         .add("groups", &DeformAttrs::groups, "number of independent channel groups")
-        .add("deformable_groups", &DeformAttrs::deformable_groups, "groups of channels that move alike");
+        .add("deformable_groups", &DeformAttrs::deformable_groups, "groups of channels that move alike")
+        .add("data_layout", &DeformAttrs::data_layout, kLayoutHelp)
+        .add("kernel_layout", &DeformAttrs::kernel_layout, "letters of the weight's axes; empty: 'OIHW'")
+        .add("out_layout", &DeformAttrs::out_layout, kOutLayoutHelp);
   }
 };
 struct WindowAttrs : Attrs<WindowAttrs> {
@@ -125,11 +135,13 @@ struct UpsamplingAttrs : Attrs<UpsamplingAttrs> {
   Array<int64_t> scale;
   std::string method = "nearest_neighbor";
   bool align_corners = false;
+  std::string layout;
   static constexpr std::string_view type_key = "attrs.Upsampling";
   static void fields(auto& f) {
     f.add("scale", &UpsamplingAttrs::scale, "factor: one, or one per spatial axis")
         .add("method", &UpsamplingAttrs::method, "'nearest_neighbor', 'linear' or 'cubic'")
-        .add("align_corners", &UpsamplingAttrs::align_corners, "outer elements stay at the edge");
+        .add("align_corners", &UpsamplingAttrs::align_corners, "outer elements stay at the edge")
+        .add("layout", &UpsamplingAttrs::layout, kLayoutHelp);
   }
 };
 

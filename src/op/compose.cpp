@@ -68,7 +68,9 @@ class Expansion {
   std::unordered_map<const Object*, Tensors> known_;
 };
 
-Tensors def_composed(const Call& call, const Tensors& in, const Compose& f) {
+}  // namespace
+
+Tensors define_composed(const Call& call, const Tensors& in, const Compose& f) {
   Inference run;
   InferContext ctx(run, call);
   const std::vector<Term> args = fresh_arguments(ctx);
@@ -95,13 +97,11 @@ Tensors def_composed(const Call& call, const Tensors& in, const Compose& f) {
   return out;
 }
 
-}  // namespace
-
 OpRegistration register_composed(OpName name, std::string doc, FusionKind kind, Compose f) {
   auto r = register_op(std::move(name), std::move(doc));
   r.infer([f](InferContext& ctx) { return infer_composed(ctx, f); })
       .fusion(kind)
-      .tensor_def([f](const Call& call, const Tensors& in) { return def_composed(call, in, f); });
+      .tensor_def([f](const Call& call, const Tensors& in) { return define_composed(call, in, f); });
   return r;
 }
 

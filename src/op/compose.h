@@ -49,6 +49,9 @@ Term tuple(const std::vector<Term>& items);
 /// for shapes and scalars.
 using Compose = std::function<Term(InferContext& ctx, const std::vector<Term>& args)>;
 
+/// The definition of a call by the formula of its value.
+std::vector<te::Tensor> define_composed(const Call& call, const std::vector<te::Tensor>& in,
+                                        const Compose& f);
 /// A composed operator; mistakes inside are reported as mistakes in the call.
 OpRegistration register_composed(OpName name, std::string doc, FusionKind kind, Compose f);
 /// The operator's definition on tensors of its own; `tail`: shapes and scalars behind the tensors.

@@ -3,6 +3,8 @@
 // of them, and with groups as an axis.
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "analysis/cost/layout.h"
 #include "base/define_type.h"
 #include "op/conv.h"
@@ -37,15 +39,6 @@ Expr with_groups(LayoutContext& ctx, const Expr& weight) {
 namespace {
 
 using Tensors = std::vector<te::Tensor>;
-using Ints = std::vector<int64_t>;
-
-struct ConvShape {
-  Ints strides, pads, dilation;
-};
-ConvShape conv_shape(const ConvAttrs& a, size_t n) {
-  return {per_axis(a.strides, n, 1), paddings(a.padding, n), per_axis(a.dilation, n, 1)};
-}
-
 /// Blocks of the channels of data, weight and result; 0: plain.
 struct ConvBlocks {
   int64_t data = 0, out = 0;
@@ -56,28 +49,19 @@ ConvBlocks conv_blocks(const ConvAttrs& a, size_t n) {
   return {data_block(a.data_layout, n).value_or(0), data_block(a.out_layout, n).value_or(0),
           kernel_blocks(a.kernel_layout, n).value_or(KernelBlocks{})};
 }
-/// Layouts that this operator computes, and that fit one another.
-bool expect_layouts(InferContext& ctx, size_t n) {
-  const auto& a = ctx.attrs<ConvAttrs>();
-  auto refuse = [&](const std::string& layout, const std::string& wanted) {
-    return ctx.error(fmt::format("layout '{}' is not supported here", layout),
-                     fmt::format("transform the tensor to {} or a blocked form of it", wanted));
-  };
-  if (!data_block(a.data_layout, n)) return refuse(a.data_layout, data_layout_name(n, 0));
-  if (!data_block(a.out_layout, n)) return refuse(a.out_layout, data_layout_name(n, 0));
-  if (!kernel_blocks(a.kernel_layout, n)) return refuse(a.kernel_layout, kernel_layout_name(n, {}));
+/// Blocks of data, weight and result that the definition below reads side by side.
+bool blocks_fit(const Call& call, size_t n) {
+  const auto& a = attrs_of<ConvAttrs>(call);
+  if (!data_block(a.data_layout, n) || !data_block(a.out_layout, n) || !kernel_blocks(a.kernel_layout, n))
+    return false;
   const ConvBlocks b = conv_blocks(a, n);
-  if (b.kernel.out != b.out || (b.kernel.in != 0 && b.kernel.in != b.data) || (b.data && !b.out) ||
-      (b.kernel.group && (b.data == 0 || b.data % b.kernel.group != 0)))
-    return ctx.error(fmt::format("data '{}', kernel '{}' and result '{}' do not fit", a.data_layout,
-                                 a.kernel_layout, a.out_layout),
-                     "for example NCHW8c, OIHW8i16o and NCHW16c, or NCHW, OIHW16o and NCHW16c, or of bytes "
-                     "NCHW8c, OIHW16o4i and NCHW16c");
-  return true;
+  // Groups of inputs are no axis of their own there (with_groups): a weight that has one is another layout.
+  const int64_t rank = tensor_arg(call, 1).ndim;
+  if (b.kernel.group && rank >= 0 && rank != int64_t(n) + 3) return false;
+  return b.kernel.out == b.out && (b.kernel.in == 0 || b.kernel.in == b.data) && (b.data == 0 || b.out) &&
+         (b.kernel.group == 0 || (b.data != 0 && b.data % b.kernel.group == 0));
 }
 
-/// What the padding holds: 0, or the third argument.
-PrimExpr padding_of(const Tensors& in) { return in.size() > 2 ? in[2](Shape()) : constant(in[0].dtype(), 0); }
 bool expect_padding_value(InferContext& ctx) {
   if (!ctx.has(2)) return true;
   const auto &x = ctx.tensor(0), &z = ctx.tensor(2);
@@ -168,7 +152,6 @@ Type infer_conv(InferContext& ctx, size_t n) {
   const auto &x = ctx.tensor(0), &w = ctx.tensor(1);
   if (!expect_padding_value(ctx) || !expect_windows(ctx, a.strides, a.padding, a.dilation, n)) return {};
   if (groups_are_axis(a, n)) return infer_grouped(ctx, n);
-  if (!expect_layouts(ctx, n)) return {};
   const ConvBlocks b = conv_blocks(a, n);
   const int64_t rank = int64_t(n) + 2;
   if (!ctx.expect_rank(x, "the data", rank + (b.data != 0))) return {};
@@ -265,6 +248,21 @@ Tensors def_conv(const Call& call, const Tensors& in, size_t n) {
       },
       short_name(call));
   return {cast_to(sum, out.dtype)};
+}
+
+// ---------------------------------------------------------------- other layouts
+LetterRule conv_letters(size_t n) {
+  const std::string plain = data_layout(n).name(), kernel = kernel_layout(n).name();
+  LetterRule rule =
+      letters_of<ConvAttrs>(&ConvAttrs::data_layout, &ConvAttrs::kernel_layout, &ConvAttrs::out_layout,
+                            [plain, kernel](const Call&) { return LayoutNames{plain, kernel, plain}; });
+  rule.own = [n](const Call& call) {
+    return groups_are_axis(attrs_of<ConvAttrs>(call), n) || blocks_fit(call, n);
+  };
+  rule.direct = [n](const Call& call, const Tensors& in, const LayoutNames& names) {
+    return define_conv_anywhere(call, in, names, n);
+  };
+  return rule;
 }
 
 // ---------------------------------------------------------------- layout
@@ -450,7 +448,8 @@ const bool conv_registered = [] {
         .fusion(FusionKind::out_element_wise_fusable)
         .tensor_def([n](const Call& c, const Tensors& in) { return def_conv(c, in, n); })
         .layout([n](LayoutContext& ctx) { return layout_of_conv(ctx, n); })
-        .contraction([n](const Call& c) { return conv_contraction(c, n); });
+        .contraction([n](const Call& c) { return conv_contraction(c, n); })
+        .letters(conv_letters(n));
   };
   add("nn.conv1d", 1);
   add("nn.conv2d", 2);

@@ -2,7 +2,7 @@
 // What convolutions and transposed convolutions share.
 #pragma once
 #include "op/family.h"
-#include "op/layout_rule.h"
+#include "op/letters.h"
 
 namespace tenon::op {
 
@@ -11,6 +11,23 @@ std::string spatial_axis_name(size_t spatial, size_t i);
 /// Lists of strides, dilations and paddings of the right lengths, the first two positive.
 bool expect_windows(InferContext& ctx, const Array<int64_t>& strides, const Array<int64_t>& padding,
                     const Array<int64_t>& dilation, size_t n);
+struct ConvShape {
+  std::vector<int64_t> strides, pads, dilation;  ///< per spatial axis; pads: begins, then ends
+};
+inline ConvShape conv_shape(const ConvAttrs& a, size_t n) {
+  return {per_axis(a.strides, n, 1), paddings(a.padding, n), per_axis(a.dilation, n, 1)};
+}
+/// What the padding of a convolution holds: 0, or the third argument.
+inline PrimExpr padding_of(const std::vector<te::Tensor>& in) {
+  return in.size() > 2 ? in[2](Shape()) : constant(in[0].dtype(), 0);
+}
+/// One sum over data, weight and result where they lie, in any order of axes and with channels in any blocks;
+/// nullopt: windows would be in blocks, or a last block of the result is filled up.
+std::optional<std::vector<te::Tensor>> define_conv_anywhere(const Call& call,
+                                                            const std::vector<te::Tensor>& in,
+                                                            const LayoutNames& names, size_t n);
+/// A convolution on plain channels of one group as a product: each window becomes a row of a matrix (im2col).
+std::vector<te::Tensor> define_conv_as_product(const Call& call, const std::vector<te::Tensor>& in, size_t n);
 /// A weight whose last two axes are the outputs of a block and, for each, the inputs that a dot instruction
 /// takes together: the two as one axis.
 Expr with_groups(LayoutContext& ctx, const Expr& weight);

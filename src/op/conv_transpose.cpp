@@ -169,14 +169,11 @@ std::optional<LaidOut> layout_of_windows(LayoutContext& ctx, size_t n) {
 
 Type infer_transpose(InferContext& ctx, size_t n) {
   const auto& a = ctx.attrs<ConvTransposeAttrs>();
-  if (!in_program_layout(a, n)) {
+  if (const auto blocks = window_blocks(a, n)) {
     if (!expect_windows(ctx, a.strides, a.padding, a.dilation, n) ||
         !ctx.expect_per_axis(a.output_padding, n, "output_padding"))
       return {};
-    if (const auto blocks = window_blocks(a, n)) return infer_windows(ctx, n, *blocks);
-    return ctx.error(fmt::format("data '{}', kernel '{}' and result '{}' are no layouts of this operator",
-                                 a.data_layout, a.kernel_layout, a.out_layout),
-                     "the plain ones, or NCHW16c, HWOI16i16o and N2h2wCHW16c where windows lie side by side");
+    return infer_windows(ctx, n, *blocks);
   }
   const auto &x = ctx.tensor(0), &w = ctx.tensor(1);
   if (!ctx.expect_rank(x, "the data", int64_t(n) + 2) || !ctx.expect_rank(w, "the weight", int64_t(n) + 2))
@@ -370,6 +367,30 @@ std::optional<Contraction> transposed_contraction(const Call& call, size_t n) {
   return c;
 }
 
+/// Layouts of windows side by side, of windows that are: any others go the general way.
+bool windows_fit(const Call& call, size_t n) {
+  const auto& a = attrs_of<ConvTransposeAttrs>(call);
+  for (const auto& list : {a.strides, a.dilation, a.output_padding})
+    if (list.size() > 1 && list.size() != n) return false;
+  if (a.padding.size() > 1 && a.padding.size() != n && a.padding.size() != 2 * n) return false;
+  const auto blocks = window_blocks(a, n);
+  const auto& w = tensor_arg(call, 1);
+  const auto q = shape_of(w);
+  if (!blocks || !q || w.ndim != int64_t(n) + 3 + (blocks->group == 0)) return false;
+  Ints kernel;
+  for (size_t i = 0; i < n; ++i) kernel.push_back(tir::as_int((*q)[i]).value_or(0));
+  return side_by_side(a, kernel);
+}
+
+LetterRule transposed_letters(size_t n) {
+  const std::string plain = data_layout(n).name(), kernel = transposed_kernel_name(n);
+  LetterRule rule = letters_of<ConvTransposeAttrs>(
+      &ConvTransposeAttrs::data_layout, &ConvTransposeAttrs::kernel_layout, &ConvTransposeAttrs::out_layout,
+      [plain, kernel](const Call&) { return LayoutNames{plain, kernel, plain}; });
+  rule.own = [n](const Call& call) { return windows_fit(call, n); };
+  return rule;
+}
+
 const bool conv_transpose_registered = [] {
   auto add = [](OpName name, size_t n) {
     register_op(std::move(name), fmt::format("Transposed convolution over {} spatial axes.", n))
@@ -380,7 +401,8 @@ const bool conv_transpose_registered = [] {
         .fusion(FusionKind::out_element_wise_fusable)
         .tensor_def([n](const Call& c, const Tensors& in) { return def_transpose(c, in, n); })
         .layout([n](LayoutContext& ctx) { return layout_of_windows(ctx, n); })
-        .contraction([n](const Call& c) { return transposed_contraction(c, n); });
+        .contraction([n](const Call& c) { return transposed_contraction(c, n); })
+        .letters(transposed_letters(n));
   };
   add("nn.conv1d_transpose", 1);
   add("nn.conv2d_transpose", 2);

@@ -5,7 +5,7 @@
 #include <cmath>
 
 #include "op/family.h"
-#include "op/layout_rule.h"
+#include "op/letters.h"
 
 #include "base/define_type.h"
 
@@ -232,6 +232,14 @@ std::optional<LaidOut> layout_of_resize(LayoutContext& ctx, size_t n) {
   const auto& a = attrs_of<ResizeAttrs>(ctx.call);
   const auto size = shape_arg(ctx.call, 1);
   const std::string& mode = a.coordinate_transformation_mode;
+  if (x && !x->layout.has_blocks()) {
+    const ObjectRef attrs = make_attrs<ResizeAttrs>([&](ResizeAttrs& to) {
+      to = a;
+      to.layout = x->layout.name();
+    });
+    return LaidOut{ctx.make(fmt::format("image.resize{}d", n), {x->tensor, ctx.call.args[1]}, attrs),
+                   x->layout, x->channels};
+  }
   if (!x || !trailing_block(x->layout) || !size || n > 2 || a.method != "nearest_neighbor" ||
       (mode != "asymmetric" && mode != "half_pixel" && mode != "align_corners"))
     return std::nullopt;
@@ -255,7 +263,12 @@ const bool image_registered = [] {
         .infer([n](InferContext& ctx) { return infer_resize(ctx, n); })
         .layout([n](LayoutContext& ctx) { return layout_of_resize(ctx, n); })
         .fusion(FusionKind::injective)
-        .tensor_def([n](const Call& c, const Tensors& in) { return def_resize(c, in, n); });
+        .tensor_def([n](const Call& c, const Tensors& in) { return def_resize(c, in, n); })
+        .letters(letters_of<ResizeAttrs>(&ResizeAttrs::layout, nullptr, nullptr, [n](const Call& call) {
+          // Without letters the spatial axes are the last ones of any number.
+          const std::string name = attrs_of<ResizeAttrs>(call).layout.empty() ? "" : data_layout(n).name();
+          return LayoutNames{name, "", name};
+        }));
   };
   add("image.resize1d", 1);
   add("image.resize2d", 2);

@@ -37,14 +37,14 @@ std::optional<Layout> Layout::parse(std::string_view text) {
       continue;
     }
     const char letter = char(std::toupper(c));
-    if (!std::isalpha(c) || (std::isupper(c) != 0) != (block == 0) || there(letter, block != 0))
+    if (!std::isalpha(c) || (std::isupper(c) != 0) != (block == 0) || (!block && there(letter, false)))
       return std::nullopt;
     out.axes.push_back({letter, block});
     block = 0;
   }
   if (block || out.axes.empty()) return std::nullopt;
   for (const Axis& a : out.axes)
-    if (!there(a.letter, false)) return std::nullopt;
+    if (!there(a.letter, false) || out.block(a.letter) > kLargestBlock) return std::nullopt;
   return out;
 }
 
@@ -57,9 +57,31 @@ std::string Layout::name() const {
 }
 
 int64_t Layout::block(char letter) const {
+  int64_t all = 1;
   for (const Axis& a : axes)
-    if (a.letter == letter && a.block) return a.block;
-  return 1;
+    // Beyond the largest block it is refused: no need to count on.
+    if (a.letter == letter && a.block && all <= kLargestBlock) all *= a.block;
+  return all;
+}
+
+std::vector<int64_t> Layout::steps() const {
+  std::vector<int64_t> out(axes.size(), 1);
+  for (size_t i = 0; i < axes.size(); ++i)
+    for (size_t k = axes[i].block ? i + 1 : 0; k < axes.size(); ++k)
+      if (axes[k].letter == axes[i].letter && axes[k].block) out[i] *= axes[k].block;
+  return out;
+}
+
+std::string Layout::letters() const {
+  std::string out;
+  for (const Axis& a : axes)
+    if (!a.block) out += a.letter;
+  std::ranges::sort(out);
+  return out;
+}
+
+bool Layout::has_blocks() const {
+  return std::ranges::any_of(axes, [](const Axis& a) { return a.block != 0; });
 }
 
 Layout Layout::blocked(char letter, int64_t block) const {
@@ -83,8 +105,29 @@ Array<PrimExpr> Layout::shape(const Layout& from, const Array<PrimExpr>& shape) 
   return out;
 }
 
+Array<PrimExpr> Layout::index(const Layout& from, const Array<PrimExpr>& index) const {
+  const std::vector<int64_t> there = from.steps(), here = steps();
+  Array<PrimExpr> out;
+  for (size_t i = 0; i < axes.size(); ++i) {
+    PrimExpr along;
+    for (size_t k = 0; k < from.axes.size(); ++k) {
+      if (from.axes[k].letter != axes[i].letter) continue;
+      const PrimExpr part = there[k] == 1 ? index[k] : index[k] * PrimExpr(there[k]);
+      along = along ? along + part : part;
+    }
+    if (here[i] != 1) along = tir::floordiv(along, PrimExpr(here[i]));
+    out.push_back(axes[i].block ? tir::floormod(along, PrimExpr(axes[i].block)) : along);
+  }
+  return out;
+}
+
 bool Layout::same_memory(const Layout& from, const Array<PrimExpr>& shape) const {
   const Layout& other = *this;
+  auto blocks_in_blocks = [](const Layout& l) {
+    return std::ranges::any_of(l.axes,
+                               [&](const Axis& a) { return a.block && a.block != l.block(a.letter); });
+  };
+  if (blocks_in_blocks(from) || blocks_in_blocks(other)) return from == other;
   // Both as lists of parts, an axis that the other one has in blocks as two; parts of one element are
   // nowhere.
   auto parts = [&](const Layout& layout, const Layout& blocks_of) {

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Layouts: the order of a tensor's axes, by letters. Upper case is an axis, lower case behind a number a
 // block of it: "NCHW16c" of a tensor (n, c, h, w) is a plain shape of one more axis, (n, c / 16, h, w, 16),
-// and "OIHW8i16o" of a weight (o, i, h, w) is (o / 16, i / 8, h, w, 8, 16).
+// and "OIHW8i16o" of a weight (o, i, h, w) is (o / 16, i / 8, h, w, 8, 16). Blocks of blocks stand from the
+// outside to the inside: "OIHW4i16o4i" is (o / 16, i / 16, h, w, 4, 16, 4).
 #pragma once
 #include <optional>
 
@@ -17,18 +18,25 @@ struct Layout {
   };
   std::vector<Axis> axes;
 
-  /// Nullopt: the text does not name each axis once, with at most one block.
+  /// Nullopt: the text does not name each axis once, or a block has no axis.
   static std::optional<Layout> parse(std::string_view text);
   std::string name() const;
   bool operator==(const Layout&) const = default;
-  /// Elements of a block of the axis; 1: it is in none.
+  /// Elements of a block of the axis, the blocks inside it included; 1: it is in none.
   int64_t block(char letter) const;
+  /// Elements along its letter that one step of each axis goes: 1, 16, 1, 1, 1 in "NCHW16c".
+  std::vector<int64_t> steps() const;
+  /// The letters, each once, in alphabetical order.
+  std::string letters() const;
+  bool has_blocks() const;
   /// The same with a block of an axis as the last axis.
   Layout blocked(char letter, int64_t block) const;
   /// Elements along an axis, blocks included, of a tensor of these sizes in this layout.
   PrimExpr size(char letter, const Array<PrimExpr>& shape) const;
   /// The sizes in this layout of a tensor whose sizes in `from` are `shape`; blocks are filled up.
   Array<PrimExpr> shape(const Layout& from, const Array<PrimExpr>& shape) const;
+  /// The place in this layout of the element at `index` in `from`.
+  Array<PrimExpr> index(const Layout& from, const Array<PrimExpr>& index) const;
   /// Elements of a tensor of `shape` in `from` lie in memory as those in this layout do.
   bool same_memory(const Layout& from, const Array<PrimExpr>& shape) const;
 };

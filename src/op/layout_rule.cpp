@@ -176,9 +176,10 @@ std::optional<LaidOut> layout_of_elements(LayoutContext& ctx, std::string_view o
 
 std::optional<LaidOut> layout_of_image_fold(LayoutContext& ctx, std::string_view op) {
   const LaidOut* x = ctx.laid_out(ctx.call.args[0]);
-  if (!x || !trailing_block(x->layout)) return std::nullopt;
+  if (!x || (x->layout.has_blocks() && !trailing_block(x->layout))) return std::nullopt;
   std::vector<int64_t> spatial;
-  for (int64_t i = 2; i + 1 < int64_t(x->layout.axes.size()); ++i) spatial.push_back(i);
+  for (size_t i = 0; i < x->layout.axes.size(); ++i)
+    if (x->layout.axes[i].letter != 'N' && x->layout.axes[i].letter != 'C') spatial.push_back(int64_t(i));
   return LaidOut{ctx.make(op, {x->tensor}, make_attrs<ReduceAttrs>(Array<int64_t>(spatial), true)), x->layout,
                  x->channels};
 }

@@ -151,27 +151,30 @@ struct Groups {
   PrimExpr groups, channels;  ///< channels per group
   double epsilon;
   bool center, scale;
+  std::vector<size_t> kept, folded;  ///< the other axes: with statistics of their own, and not
 };
 
 Tensors def_groups(const Call& call, const Tensors& in, const Groups& g) {
   const te::Tensor& x = in[0];
   const std::string name = short_name(call);
   Shape shape;
-  for (size_t i = 0; i < g.axis; ++i) shape.push_back(x.shape()[i]);
+  for (size_t i : g.kept) shape.push_back(x.shape()[i]);
   shape.push_back(g.groups);
   PrimExpr count = g.channels;
-  for (size_t i = g.axis + 1; i < x.ndim(); ++i) count = count * x.shape()[i];
+  for (size_t i : g.folded) count = count * x.shape()[i];
   auto fold = [&](const std::function<PrimExpr(const PrimExpr& e, const Shape& statistic)>& f,
                   const std::string& stage) {
     Array<tir::IterVar> ks{te::reduce_axis(tir::range(PrimExpr(0), g.channels), "rc")};
-    for (size_t i = g.axis + 1; i < x.ndim(); ++i)
+    for (size_t i : g.folded)
       ks.push_back(te::reduce_axis(tir::range(PrimExpr(0), x.shape()[i]), fmt::format("r{}", i)));
     return te::compute(
         shape,
         [&](const Vars& v) {
-          Shape at(v.begin(), v.begin() + std::ptrdiff_t(g.axis));
-          at.push_back(v[g.axis] * g.channels + ks[0]->var);
-          for (size_t i = 1; i < ks.size(); ++i) at.push_back(ks[i]->var);
+          Shape at;
+          at.resize(x.ndim(), PrimExpr(0));
+          for (size_t i = 0; i < g.kept.size(); ++i) at.set(g.kept[i], v[i]);
+          at.set(g.axis, v.back() * g.channels + ks[0]->var);
+          for (size_t i = 0; i < g.folded.size(); ++i) at.set(g.folded[i], ks[i + 1]->var);
           return te::sum(f(wide(x(at)), indices(v)), ks);
         },
         stage);
@@ -186,7 +189,8 @@ Tensors def_groups(const Call& call, const Tensors& in, const Groups& g) {
   return {te::compute(
       x.shape(),
       [&](const Vars& v) {
-        Shape s(v.begin(), v.begin() + std::ptrdiff_t(g.axis));
+        Shape s;
+        for (size_t i : g.kept) s.push_back(v[i]);
         s.push_back(tir::is_one(g.channels) ? PrimExpr(v[g.axis]) : tir::floordiv(v[g.axis], g.channels));
         const Shape c{v[g.axis]};
         PrimExpr y = (wide(x(indices(v))) - mean_of(sum, s, count)) *
@@ -216,12 +220,18 @@ Tensors def_group_norm(const Call& call, const Tensors& in) {
   const auto& a = attrs_of<GroupNormAttrs>(call);
   const auto axis = size_t(normal_axis(a.channel_axis, int64_t(in[0].ndim())));
   const PrimExpr channels = simplify(tir::floordiv(in[0].shape()[axis], PrimExpr(a.num_groups)));
-  return def_groups(call, in, {axis, PrimExpr(a.num_groups), channels, a.epsilon, a.center, a.scale});
+  Groups g{axis, PrimExpr(a.num_groups), channels, a.epsilon, a.center, a.scale, {}, {}};
+  for (size_t i = 0; i < in[0].ndim(); ++i)
+    if (i != axis) (i < axis ? g.kept : g.folded).push_back(i);
+  return def_groups(call, in, g);
 }
 Tensors def_instance_norm(const Call& call, const Tensors& in) {
   const auto& a = attrs_of<BatchNormAttrs>(call);
   const auto axis = size_t(normal_axis(a.axis, int64_t(in[0].ndim())));
-  return def_groups(call, in, {axis, in[0].shape()[axis], PrimExpr(1), a.epsilon, a.center, a.scale});
+  Groups g{axis, in[0].shape()[axis], PrimExpr(1), a.epsilon, a.center, a.scale, {}, {}};
+  for (size_t i = 0; i < in[0].ndim(); ++i)
+    if (i != axis) (i == 0 ? g.kept : g.folded).push_back(i);
+  return def_groups(call, in, g);
 }
 
 // ---------------------------------------------------------------- lrn
@@ -373,8 +383,8 @@ const bool norm_registered = [] {
       .parameter([](InferContext& ctx, size_t) {
         return parameter_of_axis(ctx, ctx.attrs<GroupNormAttrs>().channel_axis);
       });
-  add("nn.instance_norm", "Normalises each channel with all axes behind it.", stages, infer_batch_norm,
-      def_instance_norm)
+  add("nn.instance_norm", "Normalises each channel of each image over its other axes.", stages,
+      infer_batch_norm, def_instance_norm)
       .argument("gamma", "Tensor", "scale per channel")
       .argument("beta", "Tensor", "shift per channel")
       .attrs<BatchNormAttrs>()

@@ -48,6 +48,8 @@ struct Contraction {
 /// Nullopt: the call's shapes or layouts make it none.
 using ContractionRule = std::function<std::optional<Contraction>(const Call& call)>;
 
+struct LetterRule;  // letters.h: layouts that attributes name
+
 /// The value of a call by other operators, on the call's own arguments.
 using CanonicalForm = std::function<Expr(InferContext& ctx)>;
 
@@ -74,11 +76,12 @@ struct OpDef : graph::OpRules {
   InferType infer;          ///< null: its type is what the call says (type_args)
   ParameterType parameter;  ///< null: no argument's type follows from another one's
   FusionKind fusion = FusionKind::opaque;
-  TensorDef tensor_def;         ///< null: it is no tensor program
-  Evaluate evaluate;            ///< null: the interpreter runs tensor_def
-  LayoutRule layout;            ///< null: that of its kind (layout_rule)
-  ContractionRule contraction;  ///< null: it is none
-  CanonicalForm canonical;      ///< null: none but itself (qnn_canonicalize)
+  TensorDef tensor_def;                       ///< null: it is no tensor program
+  Evaluate evaluate;                          ///< null: the interpreter runs tensor_def
+  LayoutRule layout;                          ///< null: that of its kind (layout_rule)
+  ContractionRule contraction;                ///< null: it is none
+  CanonicalForm canonical;                    ///< null: none but itself (qnn_canonicalize)
+  std::shared_ptr<const LetterRule> letters;  ///< null: no attribute names a layout
   /// Each element of the result is one of operand 0, a tensor or a tuple of them, whatever the element type.
   bool moves = false;
   Precision precision = Precision::by_kind;
@@ -119,6 +122,8 @@ class OpRegistration {
   OpRegistration& moves();
   OpRegistration& precision(Precision p);
   OpRegistration& placement(Placement p);
+  /// Attributes name layouts: the other fields, given before, are for the plain ones.
+  OpRegistration& letters(LetterRule rule);
 
  private:
   OpRegistration& attrs(const TypeInfo* type, ObjectRef defaults);

@@ -2,14 +2,10 @@
 // The first k positions in the order of a row, by a heap of the k that came first so far: O(n log k), where a
 // whole sort takes O(n log n). Its root is the last of them (Knuth, The Art of Computer Programming, 3,
 // section 5.2.3).
-#include "op/program.h"
+#include "op/topk.h"
 
 namespace tenon::op {
 namespace {
-
-/// A whole sort is chosen where k is known to be more than this part of the row: there the heap, which jumps
-/// through memory, gains nothing on runs that are merged one after another.
-constexpr int64_t kPartOfRow = 4;
 
 /// One row. `heap` holds k positions; `state` holds the place that is sifted down, -1 once it is in order.
 struct HeapSelect {
@@ -65,9 +61,13 @@ struct HeapSelect {
 }  // namespace
 
 te::Tensor first_in_order(const te::Tensor& x, size_t axis, bool descending, const PrimExpr& count) {
+  const auto most = tir::as_int(x.shape()[axis]), wanted = tir::as_int(tir::cast(i64, count));
+  const bool many = most && wanted && *wanted * kPartOfRow > *most;
+  return many ? order_of(x, axis, descending) : first_by_heap(x, axis, descending, count);
+}
+
+te::Tensor first_by_heap(const te::Tensor& x, size_t axis, bool descending, const PrimExpr& count) {
   const PrimExpr n = x.shape()[axis], k = tir::cast(i64, count);
-  const auto most = tir::as_int(n), wanted = tir::as_int(k);
-  if (most && wanted && *wanted * kPartOfRow > *most) return order_of(x, axis, descending);
   Shape shape = x.shape(), rows = x.shape(), states;
   shape.set(axis, k);
   rows.erase(axis);

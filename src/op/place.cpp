@@ -9,6 +9,7 @@
 #include "op/attrs_arrange.h"
 #include "op/attrs_place.h"
 #include "op/compose.h"
+#include "op/layout.h"
 #include "op/program.h"
 
 namespace tenon::op {
@@ -238,6 +239,11 @@ Tensors def_dynamic_update(const Call&, const Tensors& in) {
 Type infer_pool_indices(InferContext& ctx) {
   const auto& x = ctx.tensor(0);
   if (x.ndim < 3 || x.ndim > 5) return ctx.error("x must have one to three spatial axes");
+  const auto& a = ctx.attrs<PoolAttrs>();
+  for (const std::string& layout : {a.layout, a.out_layout})
+    if (!layout.empty() && layout != data_layout(size_t(x.ndim) - 2).name())
+      return ctx.error(fmt::format("layout '{}': positions are counted in the plain layout", layout),
+                       "transform the tensor with layout_transform");
   const Expr pooled =
       ctx.call_op(fmt::format("nn.max_pool{}d", x.ndim - 2), {graph::var("x", ctx.type(0))}, ctx.call.attrs);
   if (!pooled) return {};

@@ -2,9 +2,11 @@
 // Pooling over windows, over whole images, and to a given output size.
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "base/define_type.h"
 #include "op/family.h"
-#include "op/layout_rule.h"
+#include "op/letters.h"
 
 namespace tenon::op {
 namespace {
@@ -38,27 +40,41 @@ bool expect_window(InferContext& ctx, size_t n) {
   return true;
 }
 
-/// The channels are in blocks, an axis behind the spatial ones.
-bool is_blocked(const PoolAttrs& a, size_t n) { return data_block(a.layout, n).value_or(0) != 0; }
+/// Where the spatial axes stand; nullopt: in blocks, or not there.
+std::optional<std::vector<size_t>> spatial_axes(const Layout& layout, size_t n) {
+  std::vector<size_t> out;
+  for (size_t i = 0; i < n; ++i) {
+    const char letter = data_layout(n).axes[i + 2].letter;
+    const auto at = std::ranges::find(layout.axes, Layout::Axis{letter});
+    if (at == layout.axes.end() || layout.block(letter) != 1) return std::nullopt;
+    out.push_back(size_t(at - layout.axes.begin()));
+  }
+  return out;
+}
+Layout layout_of(const PoolAttrs& a, size_t n) { return Layout::parse(a.layout).value_or(data_layout(n)); }
+/// Windows move along whole axes, and the result is laid out as the data: in any order of axes, and in blocks
+/// of channels.
+bool moves_in_place(const PoolAttrs& a, size_t n) {
+  const auto layout = a.layout.empty() ? data_layout(n) : Layout::parse(a.layout);
+  return layout && layout->letters() == data_layout(n).letters() && spatial_axes(*layout, n) &&
+         (a.out_layout.empty() || a.out_layout == layout->name());
+}
 
 Type infer_pool(InferContext& ctx, size_t n, Kind kind) {
   const auto& x = ctx.tensor(0);
   const auto& a = ctx.attrs<PoolAttrs>();
-  if (!data_block(a.layout, n))
-    return ctx.error(
-        fmt::format("layout '{}' is not supported here", a.layout),
-        fmt::format("transform the tensor to {} or a blocked form of it", data_layout_name(n, 0)));
-  const bool blocked = is_blocked(a, n);
-  if (!ctx.expect_rank(x, "the data", int64_t(n) + 2 + blocked)) return {};
+  const Layout layout = layout_of(a, n);
+  if (!ctx.expect_rank(x, "the data", int64_t(layout.axes.size()))) return {};
   if (!ctx.expect_domain(x.dtype, kind == Kind::max ? Domain::number : Domain::floating)) return {};
   if (!expect_window(ctx, n)) return {};
   const Window w = window_of(a, n);
   if (kind == Kind::lp && a.p <= 0) return ctx.error("the exponent p must be positive");
   auto have = shape_of(x);
   if (!have) return make_type(std::nullopt, x.ndim, x.dtype);
-  Shape out{(*have)[0], (*have)[1]};
+  Shape out = *have;
+  const std::vector<size_t> spatial = *spatial_axes(layout, n);
   for (size_t i = 0; i < n; ++i) {
-    const PrimExpr size = (*have)[i + 2], stride = w.strides[i];
+    const PrimExpr size = (*have)[spatial[i]], stride = w.strides[i];
     const PrimExpr room =
         simplify(size + PrimExpr(w.pads[i] + w.pads[i + n] - (w.size[i] - 1) * w.dilation[i] - 1));
     // Of a window that does not fit there are no results, unless it lacks more than a stride.
@@ -69,9 +85,8 @@ Type infer_pool(InferContext& ctx, size_t n, Kind kind) {
     const PrimExpr places = a.ceil_mode ? tir::min(tir::ceildiv(room, stride) + 1,
                                                    tir::ceildiv(size + PrimExpr(w.pads[i]), stride))
                                         : tir::floordiv(room, stride) + 1;
-    out.push_back(simplify(places));
+    out.set(spatial[i], simplify(places));
   }
-  if (blocked) out.push_back(have->back());
   return make_type(out, 0, x.dtype);
 }
 
@@ -103,21 +118,22 @@ Tensors def_pool(const Call& call, const Tensors& in, size_t n, Kind kind) {
   const Window w = window_of(a, n);
   const te::Tensor& x = in[0];
   const std::string name = short_name(call);
-  Shape before{PrimExpr(0), PrimExpr(0)}, after = before;
+  const std::vector<size_t> spatial = *spatial_axes(layout_of(a, n), n);
+  Shape before;
+  before.resize(x.ndim(), PrimExpr(0));
+  Shape after = before;
   bool plain = !a.ceil_mode;  // no window is cut off
   for (size_t i = 0; i < n; ++i) {
-    before.push_back(w.pads[i]);
+    before.set(spatial[i], PrimExpr(w.pads[i]));
     PrimExpr end = w.pads[i + n];
     if (a.ceil_mode) {
-      const PrimExpr reach =
-          (out.shape[i + 2] - 1) * PrimExpr(w.strides[i]) + PrimExpr((w.size[i] - 1) * w.dilation[i] + 1);
-      end = simplify(tir::max(end, reach - x.shape()[i + 2] - PrimExpr(w.pads[i])));
+      const PrimExpr reach = (out.shape[spatial[i]] - 1) * PrimExpr(w.strides[i]) +
+                             PrimExpr((w.size[i] - 1) * w.dilation[i] + 1);
+      end = simplify(tir::max(end, reach - x.shape()[spatial[i]] - PrimExpr(w.pads[i])));
     }
-    after.push_back(end);
+    after.set(spatial[i], end);
     plain = plain && (a.count_include_pad || (w.pads[i] == 0 && w.pads[i + n] == 0));
   }
-  const bool blocked = is_blocked(a, n);
-  if (blocked) before.push_back(PrimExpr(0)), after.push_back(PrimExpr(0));
   const te::Tensor padded =
       pad_with(x, before, after, kind == Kind::max ? lowest(x.dtype()) : constant(x.dtype(), 0));
   Array<tir::IterVar> ks;
@@ -126,10 +142,10 @@ Tensors def_pool(const Call& call, const Tensors& in, size_t n, Kind kind) {
   te::Tensor folded = te::compute(
       out.shape,
       [&](const Vars& v) {
-        Shape at{v[0], v[1]};
+        Shape at = indices(v);
         for (size_t i = 0; i < n; ++i)
-          at.push_back(v[i + 2] * PrimExpr(w.strides[i]) + PrimExpr(ks[i]->var) * PrimExpr(w.dilation[i]));
-        if (blocked) at.push_back(v.back());
+          at.set(spatial[i],
+                 v[spatial[i]] * PrimExpr(w.strides[i]) + PrimExpr(ks[i]->var) * PrimExpr(w.dilation[i]));
         const PrimExpr e = wide(padded(at));
         if (kind == Kind::max) return te::max(e, ks);
         return te::sum(kind == Kind::lp ? power(tir::abs(e), a.p) : e, ks);
@@ -148,7 +164,7 @@ Tensors def_pool(const Call& call, const Tensors& in, size_t n, Kind kind) {
         }
         PrimExpr count = 1;
         for (size_t i = 0; i < n; ++i)
-          count = count * count_of(v[i + 2], x.shape()[i + 2], w, i, n, a.count_include_pad);
+          count = count * count_of(v[spatial[i]], x.shape()[spatial[i]], w, i, n, a.count_include_pad);
         return tir::cast(out.dtype, tir::div(e, tir::cast(e.dtype(), tir::max(count, PrimExpr(1)))));
       },
       name + "_mean")};
@@ -156,10 +172,11 @@ Tensors def_pool(const Call& call, const Tensors& in, size_t n, Kind kind) {
 
 std::optional<LaidOut> layout_of_pool(LayoutContext& ctx) {
   const LaidOut* x = ctx.laid_out(ctx.call.args[0]);
-  if (!x || !trailing_block(x->layout)) return std::nullopt;
+  if (!x || (x->layout.has_blocks() && !trailing_block(x->layout))) return std::nullopt;
   const ObjectRef attrs = make_attrs<PoolAttrs>([&](PoolAttrs& to) {
     to = attrs_of<PoolAttrs>(ctx.call);
     to.layout = x->layout.name();
+    to.out_layout.clear();
   });
   return LaidOut{ctx.make(ctx.call.op.as<graph::Op>()->name, {x->tensor}, attrs), x->layout, x->channels};
 }
@@ -297,6 +314,12 @@ const bool pool_registered = [] {
                   .layout(layout_of_pool)
                   .precision(kind == Kind::max ? Precision::follows : Precision::wide);
     if (kind == Kind::max) op.moves();
+    const std::string plain = data_layout(n).name();
+    LetterRule letters =
+        letters_of<PoolAttrs>(&PoolAttrs::layout, nullptr, &PoolAttrs::out_layout,
+                              [plain](const Call&) { return LayoutNames{plain, "", plain}; });
+    letters.own = [n](const Call& c) { return moves_in_place(attrs_of<PoolAttrs>(c), n); };
+    op.letters(std::move(letters));
   };
   pool("nn.max_pool1d", Kind::max, 1);
   pool("nn.max_pool2d", Kind::max, 2);
@@ -316,15 +339,26 @@ const bool pool_registered = [] {
   auto fold = [](const char* op) {
     return [op](LayoutContext& ctx) { return layout_of_image_fold(ctx, op); };
   };
-  global("nn.global_max_pool", Kind::max).moves().layout(fold("max"));
-  global("nn.global_avg_pool", Kind::avg).layout(fold("mean"));
-  global("nn.global_lp_pool", Kind::lp).attrs<PoolAttrs>();
+  const auto of_image = [] {
+    return image_letters<GlobalPoolAttrs>(&GlobalPoolAttrs::layout, &GlobalPoolAttrs::out_layout);
+  };
+  global("nn.global_max_pool", Kind::max)
+      .attrs<GlobalPoolAttrs>()
+      .moves()
+      .layout(fold("max"))
+      .letters(of_image());
+  global("nn.global_avg_pool", Kind::avg).attrs<GlobalPoolAttrs>().layout(fold("mean")).letters(of_image());
+  global("nn.global_lp_pool", Kind::lp)
+      .attrs<PoolAttrs>()
+      .letters(image_letters<PoolAttrs>(&PoolAttrs::layout, &PoolAttrs::out_layout));
   auto adaptive = [&](OpName name, Kind kind) {
     add(
         std::move(name), fmt::format("{} of each of the given number of parts.", what(kind)),
         [kind](InferContext& ctx) { return infer_adaptive(ctx, kind); },
         [kind](const Call& c, const Tensors& in) { return def_adaptive(c, in, kind); })
-        .attrs<AdaptivePoolAttrs>();
+        .attrs<AdaptivePoolAttrs>()
+        .letters(
+            image_letters<AdaptivePoolAttrs>(&AdaptivePoolAttrs::layout, &AdaptivePoolAttrs::out_layout));
   };
   adaptive("nn.adaptive_max_pool", Kind::max);
   adaptive("nn.adaptive_avg_pool", Kind::avg);
@@ -334,4 +368,4 @@ const bool pool_registered = [] {
 }  // namespace
 }  // namespace tenon::op
 
-template struct tenon::DefineTypes<tenon::op::AdaptivePoolAttrs>;
+template struct tenon::DefineTypes<tenon::op::AdaptivePoolAttrs, tenon::op::GlobalPoolAttrs>;

@@ -4,10 +4,9 @@
 
 #include <algorithm>
 #include <cctype>
-#include <set>
 
 #include "op/family.h"
-#include "op/layout.h"
+#include "op/letters.h"
 
 #include "base/define_type.h"
 
@@ -306,12 +305,7 @@ bool expect_layout_names(InferContext& ctx, int64_t ndim) {
   const Layouts l = layouts_of(a);
   if (int64_t(l.src.axes.size()) != ndim)
     return ctx.error(fmt::format("layout '{}' for a tensor of {} dimensions", a.src_layout, ndim));
-  auto letters = [](const Layout& layout) {
-    std::set<char> out;
-    for (const Layout::Axis& x : layout.axes) out.insert(x.letter);
-    return out;
-  };
-  if (letters(l.src) != letters(l.dst))
+  if (l.src.letters() != l.dst.letters())
     return ctx.error(fmt::format("layouts '{}' and '{}' have different axes", a.src_layout, a.dst_layout));
   return true;
 }
@@ -333,26 +327,39 @@ Tensors def_layout(const Call& call, const Tensors& in) {
   return {te::compute(
       shape,
       [&](const Vars& v) {
-        auto logical = [&](char letter) {
-          PrimExpr outer, inner = 0;
-          for (size_t i = 0; i < l.dst.axes.size(); ++i)
-            if (l.dst.axes[i].letter == letter) (l.dst.axes[i].block ? inner : outer) = v[i];
-          return outer * PrimExpr(l.dst.block(letter)) + inner;
-        };
-        Shape at;
+        const Shape at = l.src.index(l.dst, indices(v));
+        // What is filled up at the end of the last block is no element.
         PrimExpr inside = tir::true_();
         for (const Layout::Axis& a : l.src.axes) {
-          const PrimExpr i = logical(a.letter), block = l.src.block(a.letter);
-          at.push_back(a.block ? tir::floormod(i, block) : tir::floordiv(i, block));
-          if (a.block) continue;
           const PrimExpr size = simplify(l.src.size(a.letter, x.shape()));
           const PrimExpr capacity = simplify(l.dst.size(a.letter, shape));
-          if (!same_dim(size, capacity))
-            inside = tir::logical_and(inside, tir::lt(i, size));  // the last block is filled up
+          if (a.block || same_dim(size, capacity)) continue;
+          const Layout one{{a}};
+          inside = tir::logical_and(inside, tir::lt(one.index(l.dst, indices(v))[0], size));
         }
         return tir::if_then_else(inside, x(at), constant(x.dtype(), 0));
       },
       "layout_transform")};
+}
+
+/// Axes in another order are the same tensor under other names: what lies between two models' orders (NHWC
+/// and NCHW) stays where it is.
+std::optional<LaidOut> layout_of_transform(LayoutContext& ctx) {
+  const LaidOut* x = ctx.laid_out(ctx.call.args[0]);
+  const Layouts l = layouts_of(attrs_of<LayoutTransformAttrs>(ctx.call));
+  const auto plain = program_layout(ctx.shape.size());
+  const auto channels = tir::as_int(ctx.shape[1]);
+  const auto have = shape_of(tensor_arg(ctx.call, 0));
+  if (!x || !plain || !channels || l.src.has_blocks() || l.dst.has_blocks() || !have ||
+      !tir::is_const_int((*have)[1], x->channels))
+    return std::nullopt;
+  const std::string src = l.src.name(), dst = l.dst.name();
+  LaidOut out{x->tensor, x->layout, *channels};
+  for (Layout::Axis& a : out.layout.axes) {
+    const char named = src[plain->name().find(a.letter)];  // by the layouts of the call
+    a.letter = plain->name()[dst.find(named)];
+  }
+  return out;
 }
 
 const bool rearrange_registered = [] {
@@ -375,15 +382,18 @@ const bool rearrange_registered = [] {
       "depth_to_space", "Channels become blocks of the image: (n, c·b², h, w) → (n, c, h·b, w·b).",
       [](InferContext& ctx) { return infer_blocks(ctx, true); },
       [](const Call& c, const Tensors& in) { return def_blocks(c, in, true); })
-      .attrs<BlockSizeAttrs>();
+      .attrs<BlockSizeAttrs>()
+      .letters(image_letters<BlockSizeAttrs>(&BlockSizeAttrs::layout));
   add(
       "space_to_depth", "Blocks of the image become channels: (n, c, h·b, w·b) → (n, b²·c, h, w).",
       [](InferContext& ctx) { return infer_blocks(ctx, false); },
       [](const Call& c, const Tensors& in) { return def_blocks(c, in, false); })
-      .attrs<BlockSizeAttrs>();
+      .attrs<BlockSizeAttrs>()
+      .letters(image_letters<BlockSizeAttrs>(&BlockSizeAttrs::layout));
   add("layout_transform", "Axes in another order and split into blocks; the last block is filled with zeros.",
       infer_layout, def_layout)
-      .attrs<LayoutTransformAttrs>();
+      .attrs<LayoutTransformAttrs>()
+      .layout(layout_of_transform);
   return true;
 }();
 

@@ -7,6 +7,7 @@
 #include "base/define_type.h"
 #include "op/attrs_vision.h"
 #include "op/family.h"
+#include "op/letters.h"
 #include "op/program.h"
 
 namespace tenon::op {
@@ -253,18 +254,21 @@ const bool roi_registered = [] {
       FusionKind::opaque, [](InferContext& ctx) { return infer_roi(ctx, 4); }, def_roi_align)
       .argument("rois", "Tensor", "(regions, 4): x, y, x, y")
       .argument("batch_indices", "Tensor", batch)
-      .attrs<RoiAttrs>();
+      .attrs<RoiAttrs>()
+      .letters(image_letters<RoiAttrs>(&RoiAttrs::layout));
   add(
       "vision.roi_pool", "Regions in one size: the largest element per cell.", FusionKind::opaque,
       [](InferContext& ctx) { return infer_roi(ctx, 5); }, def_roi_pool)
       .argument("rois", "Tensor", "(regions, 5): image, x, y, x, y")
-      .attrs<RoiAttrs>();
+      .attrs<RoiAttrs>()
+      .letters(image_letters<RoiAttrs>(&RoiAttrs::layout));
   add("image.crop_and_resize", "Regions in one size, interpolated.", FusionKind::injective, infer_crop,
       def_crop)
       .argument("boxes", "Tensor", "(regions, 4): y, x, y, x as shares of the image")
       .argument("box_indices", "Tensor", batch)
       .argument("size", "Shape", "height and width of the result")
-      .attrs<CropAttrs>();
+      .attrs<CropAttrs>()
+      .letters(image_letters<CropAttrs>(&CropAttrs::layout));
   return true;
 }();
 

@@ -7,6 +7,7 @@
 #include "base/define_type.h"
 #include "op/attrs_vision.h"
 #include "op/compose.h"
+#include "op/letters.h"
 
 namespace tenon::op {
 namespace {
@@ -219,7 +220,8 @@ const bool sample_registered = [] {
               infer_grid_sample, def_grid_sample)
       .argument("x", "Tensor", "(batch, channels, one to three spatial axes)")
       .argument("grid", "Tensor", "(batch, sizes…, axes): places from -1 to 1, the last axis first")
-      .attrs<GridSampleAttrs>();
+      .attrs<GridSampleAttrs>()
+      .letters(image_letters<GridSampleAttrs>(&GridSampleAttrs::layout));
   register_op("image.affine_grid", "A grid of places for grid_sample, moved by a matrix.",
               FusionKind::injective, infer_affine, def_affine)
       .argument("theta", "Tensor", "(batch, axes, axes + 1)")
@@ -228,7 +230,8 @@ const bool sample_registered = [] {
   register_composed("nn.upsampling", "The image enlarged by whole factors.", FusionKind::injective,
                     upsampling)
       .argument("x", "Tensor", "(batch, channels, one to three spatial axes)")
-      .attrs<UpsamplingAttrs>();
+      .attrs<UpsamplingAttrs>()
+      .letters(image_letters<UpsamplingAttrs>(&UpsamplingAttrs::layout));
   return true;
 }();
 

@@ -8,7 +8,7 @@
 #include "base/define_type.h"
 #include "op/attrs_sort.h"
 #include "op/family.h"
-#include "op/program.h"
+#include "op/topk.h"
 
 namespace tenon::op {
 namespace {
@@ -67,12 +67,18 @@ Type infer_topk(InferContext& ctx) {
   if (!k) shape = std::nullopt;
   return graph::tuple_type({make_type(shape, x.ndim, x.dtype), make_type(shape, x.ndim, i64)});
 }
-Tensors def_topk(const Call& call, const Tensors& in) {
+Tensors topk_of(const Call& call, const Tensors& in,
+                const std::function<te::Tensor(size_t axis, bool largest, const PrimExpr& count)>& order_by) {
   const auto& a = attrs_of<TopKAttrs>(call);
   const auto axis = size_t(normal_axis(a.axis, int64_t(in[0].ndim())));
   const Shape shape = output_info(call).shape;
-  const te::Tensor order = first_in_order(in[0], axis, a.largest, shape[axis]);
+  const te::Tensor order = order_by(axis, a.largest, shape[axis]);
   return {in_order(in[0], order, axis, shape, "topk"), first_of(order, shape, "topk_positions")};
+}
+Tensors def_topk(const Call& call, const Tensors& in) {
+  return topk_of(call, in, [&](size_t axis, bool largest, const PrimExpr& count) {
+    return first_in_order(in[0], axis, largest, count);
+  });
 }
 
 Type infer_quantile(InferContext& ctx) {
@@ -123,6 +129,16 @@ Tensors def_quantile(const Call& call, const Tensors& in) {
       },
       "quantile")};
 }
+
+}  // namespace
+
+Tensors define_topk(const Call& call, const Tensors& in, bool by_heap) {
+  return topk_of(call, in, [&](size_t axis, bool largest, const PrimExpr& count) {
+    return by_heap ? first_by_heap(in[0], axis, largest, count) : order_of(in[0], axis, largest);
+  });
+}
+
+namespace {
 
 const bool sort_registered = [] {
   auto add = [](OpName name, const char* doc, InferType infer, TensorDef def) {

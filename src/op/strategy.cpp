@@ -3,10 +3,13 @@
 #include "op/strategy.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <map>
 #include <mutex>
+
+#include "base/diagnostic.h"
 
 namespace tenon::op {
 namespace {
@@ -101,8 +104,28 @@ std::optional<Selection> select(const Call& call, const Target& target, bool ext
   return out;
 }
 
-OpImpl lowering_of(const Call& call, const Target& target) {
+namespace {
+OpImpl wanted_of(const Call& call, const Target& target, const std::string& wanted) {
+  const std::string& op = call.op.as<graph::Op>()->name;
+  std::vector<std::string> names;
+  for (OpImpl& impl : implementations(call, target)) {
+    names.push_back(impl.name);
+    if (impl.name != wanted) continue;
+    const std::string reason = refusal(impl, call, target, false);
+    if (reason.empty()) return std::move(impl);
+    fail("T1108", fmt::format("`{}` does not compute this `{}`: {}", wanted, op, reason), {},
+         reason == kOtherLayouts
+             ? "the layout was chosen before; --disable-pass convert_layout keeps the plain one"
+             : "`tenon inspect MODEL --strategies` shows what takes which call");
+  }
+  fail("T1108", fmt::format("`{}` has no implementation `{}`", op, wanted), {},
+       fmt::format("it has {}", fmt::join(names, ", ")));
+}
+}  // namespace
+
+OpImpl lowering_of(const Call& call, const Target& target, const std::string& wanted) {
   const auto* op = call.op.as<graph::Op>();
+  if (op && !wanted.empty()) return wanted_of(call, target, wanted);
   if (!op || !find_strategy(op->name)) return own_definition(call);
   if (auto choice = select(call, target, false)) return std::move(choice->chosen);
   return own_definition(call);

@@ -61,6 +61,9 @@ void register_strategy(const std::string& op, Strategy strategy);
 /// Null when the operator has none: its own tensor definition is its only implementation.
 const Strategy* find_strategy(const std::string& op);
 
+/// Why implementations that read plain channels do not take a call in blocks.
+inline constexpr char kOtherLayouts[] = "its layouts are not the plain ones";
+
 /// `impl` for calls of which `holds` is true; `what` says in words what that is ("one row").
 OpImpl specialized(OpImpl impl, std::function<bool(const Call&)> holds, std::string what);
 
@@ -81,7 +84,8 @@ std::vector<OpImpl> implementations(const Call& call, const Target& target);
 /// The one that is chosen; nullopt when none applies. Without `externals` only tensor definitions count.
 std::optional<Selection> select(const Call& call, const Target& target, bool externals = true);
 /// The tensor definition that lowering uses: `select` without externals; the operator's own when none
-/// applies.
-OpImpl lowering_of(const Call& call, const Target& target);
+/// applies. `wanted`: the implementation of that name, whatever its priority; DiagnosticError T1108 when it
+/// does not take the call, or there is none.
+OpImpl lowering_of(const Call& call, const Target& target, const std::string& wanted = {});
 
 }  // namespace tenon::op

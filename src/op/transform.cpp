@@ -269,6 +269,22 @@ Tensors def_concat(const Call& call, const Tensors& in) {
       "concat")};
 }
 
+/// Parts along the channels that are all there in one other order of the axes.
+std::optional<LaidOut> concat_in_order(LayoutContext& ctx, const Array<Expr>& items) {
+  const LaidOut* first = items.empty() ? nullptr : ctx.laid_out(items[0]);
+  if (!first || first->layout.has_blocks()) return std::nullopt;
+  Array<Expr> parts;
+  for (const Expr& item : items) {
+    const LaidOut* x = ctx.laid_out(item);
+    if (!x || x->layout != first->layout) return std::nullopt;
+    parts.push_back(x->tensor);
+  }
+  const auto axis = int64_t(first->layout.name().find('C'));
+  const Expr joined = ctx.emit(make<graph::Tuple>(parts));
+  return LaidOut{ctx.make("concat", {joined}, make_attrs<AxisAttrs>(axis)), first->layout,
+                 *tir::as_int(ctx.shape[1])};
+}
+
 /// Parts along the channels, each in whole blocks of the smallest size that one of them has.
 std::optional<LaidOut> layout_of_concat(LayoutContext& ctx) {
   const Expr& arg = ctx.call.args[0];
@@ -277,6 +293,7 @@ std::optional<LaidOut> layout_of_concat(LayoutContext& ctx) {
   const int64_t axis = normal_axis(attrs_of<AxisAttrs>(ctx.call).axis, int64_t(ctx.shape.size()));
   const auto plain = program_layout(ctx.shape.size());
   if (axis != 1 || !tuple || !plain) return std::nullopt;
+  if (auto laid = concat_in_order(ctx, tuple->items)) return laid;
   int64_t block = 0;
   for (const Expr& part : tuple->items)
     if (const LaidOut* x = ctx.in_blocks(part))

@@ -7,6 +7,7 @@
 #include "base/define_type.h"
 #include "op/attrs_vision.h"
 #include "op/family.h"
+#include "op/letters.h"
 
 namespace tenon::op {
 namespace {
@@ -227,6 +228,18 @@ Tensors def_correlation(const Call& call, const Tensors& in) {
       "correlation_mean")};
 }
 
+/// The offsets have the letters of the data: their channels count elements of the window. The mask is plain.
+LetterRule deform_letters() {
+  LetterRule rule = letters_of<DeformAttrs>(
+      &DeformAttrs::data_layout, &DeformAttrs::kernel_layout, &DeformAttrs::out_layout,
+      [plain = data_layout(2).name(), kernel = kernel_layout(2).name()](const Call&) {
+        return LayoutNames{plain, kernel, plain};
+      });
+  rule.data = {0, 1};
+  rule.kernel = 2;
+  return rule;
+}
+
 const bool window_registered = [] {
   const char* const image = "(batch, channels, height, width)";
   register_op("image.dilation2d", "The largest sum of image and weight in each window, per channel.",
@@ -240,7 +253,8 @@ const bool window_registered = [] {
       .argument("offset", "Tensor", "(batch, 2 · groups · window elements, height, width): y, then x")
       .argument("weight", "Tensor", "(channels out, channels in / groups, height, width)")
       .argument("mask", "Tensor", "factor of each window element", true)
-      .attrs<DeformAttrs>();
+      .attrs<DeformAttrs>()
+      .letters(deform_letters());
   register_op("nn.correlation", "How alike two images are at each displacement.", FusionKind::opaque,
               infer_correlation, def_correlation)
       .argument("a", "Tensor", image)

@@ -24,6 +24,8 @@ const Chapter kGraph[] = {
     {"given programs", {"lower_jumps", "prove_programs"}},
     // Early, so that every pass below sees the bodies of closures as functions.
     {"functions", {"lambda_lift", "inline_functions", "check_sizes"}},
+    // Everything below knows the plain layouts only.
+    {"one layout", {"plain_layouts"}},
     // While weights are still bytes: fold_constant would make wide numbers of them, also of those that
     // nobody needs any more.
     {"quantised networks",
@@ -50,7 +52,7 @@ const std::pair<std::string_view, std::vector<std::string_view>> kGraphOnRequest
     {"functions",
      {"normalize_global_var", "label_ops", "bind_params", "bind_symbolic_vars", "update_param_type",
       "eta_expand", "fuse_ops_by_pattern", "annotate_target", "merge_compiler_regions", "partition_graph",
-      "run_codegen"}},
+      "run_codegen", "partial_evaluate"}},
     // Functions for a size are worth it because what comes behind knows it.
     {"one spelling",
      {"flexible_shape_dispatch", "expand_tuple_arguments", "remove_unused_parameters",

@@ -28,6 +28,28 @@ class Sequences(unittest.TestCase):
         self.assertTrue(all(isinstance(ms, float) and isinstance(changed, bool) for _, ms, changed in ctx.timings))
         self.assertNotIn("R.ones", out.script())
 
+    def test_layouts_that_are_named(self):
+        bb = graph.BlockBuilder()
+        x, w = graph.var("x", graph.Tensor((1, 2, 4, 4), "float32")), graph.var("w", graph.Tensor((3, 2, 1, 1), "float32"))
+        with bb.function("main", [x, w]):
+            bb.emit_func_output(op.nn.relu(bb.emit(op.nn.conv2d(x, w))))
+        mod = bb.finalize()
+        for wanted in ("NHWC", "NHWC:HWIO", ["NHWC", "default"]):
+            out = transform.Sequential(["infer_types", transform.ConvertLayout({"nn.conv2d": wanted})])(mod)
+            self.assertIn('data_layout="NHWC", kernel_layout="HWIO"', out.script())
+        with self.assertRaises(tenon.UsageError) as caught:
+            transform.ConvertLayout({"nn.conv2d": ["NHWX", "HWIO"], "nn.relu": "NHWC"})(mod)
+        self.assertIn("T1107", str(caught.exception))
+        self.assertIn("takes no layout", str(caught.exception))
+
+    def test_layouts_are_objects(self):
+        layout = tir.BijectiveLayout("NCHW", "NCHW4c")
+        self.assertEqual([int(n) for n in layout.forward_shape([1, 10, 3, 3])], [1, 3, 3, 3, 4])
+        self.assertEqual([int(n) for n in layout.backward_index(layout.forward_index([0, 6, 1, 2]))], [0, 6, 1, 2])
+        self.assertEqual(len(layout.index_map.outputs), 5)
+        with self.assertRaises(tenon.UsageError):
+            tir.BijectiveLayout("NCHW", "NCHX")
+
     def test_every_pass_has_its_record(self):
         names = transform.names()
         self.assertGreater(len(names), 60)

@@ -136,6 +136,17 @@ std::span<const ErrorCode> lowering_codes() {
        "A parameter without an annotation is used in no call that tells its type, or calls contradict one "
        "another.",
        "Annotate it."},
+      {"T1107", "a layout that is asked for cannot be used",
+       "`convert_layout.desired` names an operator that is not there or takes no layout, or a layout that "
+       "does "
+       "not have its axes.",
+       "Write OPERATOR=DATA or OPERATOR=DATA:WEIGHT with the letters that the message lists."},
+      {"T1108", "an implementation that is asked for cannot be used",
+       "`lower_to_call_tir.implementations` names an operator or an implementation that is not there, or one "
+       "that "
+       "does not take a call of the model; the message says why.",
+       "`tenon ops NAME` lists implementations; `tenon inspect MODEL --strategies` says which take which "
+       "call."},
       {"T1150", "a pattern can match nothing",
        "A part of it is missing, an operator does not take so many arguments or has no such attribute, "
        "or it is the opposite of everything.",

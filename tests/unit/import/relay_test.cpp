@@ -45,7 +45,7 @@ TEST(RelayMistakes, HaveACodeAndAPlace) {
       {"def @main(%x: int32) { abs(%x, %x) }", "T0223 t.relay:1:24"},
       {"def @main(%x: int32) { abs(%x, scale=1f) }", "T0226 t.relay:1:32"},
       {"def @main(%x: int32) { clip(%x, a_min=\"low\", a_max=1f) }", "T0227 t.relay:1:33"},
-      {"def @main(%x: int32) { nn.depth_to_space(%x, block_size=2, layout=\"NHWC\") }", "T0227 t.relay:1:60"},
+      {"def @main(%x: int32) { nn.depth_to_space(%x, block_size=\"two\") }", "T0227 t.relay:1:46"},
       {"def @main(%x) { mean(%x, axis=[0], exclude=True) }", "T0245 t.relay:1:17"},
       {"def @main(%x: int32) { %x }\ndef @main(%x: int32) { %x }", "T0212 t.relay:2:1"},
       {"def @main(%x: int32, %x: int32) { 1 }", "T0212 t.relay:1:22"},

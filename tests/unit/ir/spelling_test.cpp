@@ -85,14 +85,14 @@ const Spelling kGraph[] = {
      "w = R.argsort(x, axis=0, descending=False)\nz = R.cast(w, dtype=\"int64\")"},
     {"ChannelsLast",
      "v = R.reshape(x, (1, 2, 2, 6))\nk = R.reshape(x, (4, 1, 1, 6))\n"
-     "z = R.nn.conv2d(v, k, data_layout=\"NHWC\", kernel_layout=\"OHWI\")",
-     "v = R.reshape(x, (1, 2, 2, 6))\nk = R.reshape(x, (4, 1, 1, 6))\nv1 = R.permute_dims(v, axes=[0, 3, 1, "
-     "2])\n"
-     "k1 = R.permute_dims(k, axes=[0, 3, 1, 2])\nc = R.nn.conv2d(v1, k1)\nz = R.permute_dims(c, axes=[0, 2, "
-     "3, 1])"},
+     "z = R.nn.conv2d(data=v, weight=k, data_layout=\"NHWC\", kernel_layout=\"OHWI\", out_layout=None)",
+     "v = R.reshape(x, (1, 2, 2, 6))\nk = R.reshape(x, (4, 1, 1, 6))\n"
+     "z = R.nn.conv2d(v, k, data_layout=\"NHWC\", kernel_layout=\"OHWI\")"},
     {"ResultInTheUsualLayout",
-     "v = R.reshape(x, (1, 2, 2, 6))\nz = R.nn.max_pool2d(v, layout=\"NHWC\", out_layout=\"NCHW\")",
-     "v = R.reshape(x, (1, 2, 2, 6))\nv1 = R.permute_dims(v, axes=[0, 3, 1, 2])\nz = R.nn.max_pool2d(v1)"},
+     "v = R.reshape(x, (1, 2, 2, 6))\n"
+     "z = R.nn.adaptive_avg_pool2d(v, (1, 1), layout=\"NHWC\", out_layout=\"NCHW\")",
+     "v = R.reshape(x, (1, 2, 2, 6))\n"
+     "z = R.nn.adaptive_avg_pool(v, output_size=[1, 1], layout=\"NHWC\", out_layout=\"NCHW\")"},
     {"BlocksByAMap", "z = R.layout_transform(x, index_map=lambda i, j: (i, j // 2, j % 2), pad_value=None)",
      "z = R.layout_transform(x, src_layout=\"AB\", dst_layout=\"AB2b\")"},
     {"BlocksMadeOne", "z = R.layout_transform(x, index_map=T.index_map(lambda i, j: (i * 6 + j,)))",

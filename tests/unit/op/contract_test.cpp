@@ -279,13 +279,11 @@ TEST(ConvTranspose, LayoutsThatDoNotFitAreRefused) {
                 wide = random({3, 3, 1, 1, 16, 16});
   const std::string data = "NCHW16c", kernel = "HWOI16i16o", out = "N2h3wCHW16c";
   const char* op = "nn.conv2d_transpose";
-  expect_refused(op, {x, w}, windows(data, kernel, "NCHW16c"), {"'NCHW16c'", "no layouts of this operator"});
-  expect_refused(op, {x, w}, windows(data, "OIHW16i16o", out), {"'OIHW16i16o'"});
-  expect_refused(op, {x, wide}, windows(data, kernel, out), {"(3, 3, 1, 1, 16, 16)", "side by side"});
-  expect_refused(op, {x, w}, windows(data, kernel, out, {1, 1, 1, 1}), {"side by side"});
+  expect_refused(op, {x, w}, windows(data, kernel, "NCHX16c"), {"'NCHX16c'", "N, C, H and W"});
+  expect_refused(op, {x, w}, windows(data, "OIHW16i16", out), {"'OIHW16i16'"});
   expect_refused(op, {x, random({2, 3, 1, 2, 16, 16})}, windows(data, kernel, out), {"do not fit"});
   expect_refused(op, {x, random({2, 3, 1, 1, 8, 16})}, windows(data, kernel, out), {"do not fit"});
-  expect_refused(op, {random({1, 16, 2, 3}), w}, windows(data, kernel, out), {"the data"});
+  expect_refused(op, {random({1, 16, 2, 3}), w}, windows(data, kernel, out), {"'NCHW16c' names 5 axes"});
   expect_refused(op, {x, w}, make_attrs<ConvTransposeAttrs>([&](ConvTransposeAttrs& m) {
                    m.strides = {2, 3, 1};
                    m.data_layout = data, m.kernel_layout = kernel, m.out_layout = out;

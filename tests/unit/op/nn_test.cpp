@@ -244,6 +244,14 @@ TEST(GroupNorm, GroupsAndInstances) {
     const Moments m = moments(where(x, [&](const Index& j) { return j[0] == i[0] && j[1] == i[1]; }));
     return (at(x, i) - m.mean) / std::sqrt(m.variance + 1e-5) * at(g, {i[1]}) + at(b, {i[1]});
   });
+  // Channels last.
+  const NDArray last = random({2, 3, 2, 6});
+  expect_all(run("nn.instance_norm", {last, g, b}, make_attrs<BatchNormAttrs>(int64_t(3))), {2, 3, 2, 6},
+             [&](const Index& i) {
+               const Moments m =
+                   moments(where(last, [&](const Index& j) { return j[0] == i[0] && j[3] == i[3]; }));
+               return (at(last, i) - m.mean) / std::sqrt(m.variance + 1e-5) * at(g, {i[3]}) + at(b, {i[3]});
+             });
   expect_refused("nn.group_norm", {x, g, b}, make_attrs<GroupNormAttrs>(4, 1, 1e-5, true, true),
                  {"6 channels", "4 groups"});
 }

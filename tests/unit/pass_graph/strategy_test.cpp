@@ -184,5 +184,120 @@ TEST(Strategy, TargetsAreReadAndPrinted) {
   EXPECT_FALSE(host_target()->has_library("cblas"));
 }
 
+/// What each implementation of the call computes on these tensors, those that refuse it left out.
+std::map<std::string, std::vector<NDArray>> computed_by_all(const Call& call, const std::vector<NDArray>& in,
+                                                            const Target& target) {
+  std::map<std::string, std::vector<NDArray>> out;
+  for (const op::OpImpl& impl : op::implementations(call, target)) {
+    if (!impl.define || (impl.refuse && !impl.refuse(call, target).empty())) continue;
+    std::vector<te::Tensor> inputs;
+    Array<te::Tensor> all;
+    for (const Expr& a : call.args) {
+      const auto* t = as_tensor(a);
+      if (!t) continue;
+      inputs.push_back(te::placeholder(*known_shape(a->type), t->dtype, "in"));
+      all.push_back(inputs.back());
+    }
+    const std::vector<te::Tensor> outputs = impl.define(call, inputs);
+    for (const te::Tensor& t : outputs) all.push_back(t);
+    const tir::PrimFunc f = te::create_prim_func(all);
+    std::vector<NDArray> args = in;
+    for (const te::Tensor& t : outputs) {
+      std::vector<int64_t> shape;
+      for (const PrimExpr& d : t.shape()) shape.push_back(*tir::as_int(d));
+      args.push_back(NDArray::zeros(shape, t.dtype()));
+      out[impl.name].push_back(args.back());
+    }
+    interpret_prim_func(f, args);
+  }
+  return out;
+}
+void expect_all_alike(const std::map<std::string, std::vector<NDArray>>& results) {
+  for (const auto& [name, value] : results) {
+    SCOPED_TRACE(name);
+    expect_close(results.begin()->second, value, 1e-5);
+  }
+}
+
+TEST(Strategy, ConvolutionsAreDirectDepthwiseOrProducts) {
+  const Target target = record("llvm");
+  auto conv = [](std::vector<int64_t> x, std::vector<int64_t> w, int64_t groups) {
+    auto dims = [](const std::vector<int64_t>& d) {
+      Array<PrimExpr> out;
+      for (int64_t v : d) out.push_back(PrimExpr(v));
+      return out;
+    };
+    return *op::op_call("nn.conv2d",
+                        {var("x", tensor_type(dims(x), f32)), var("w", tensor_type(dims(w), f32))},
+                        op::make_attrs<op::ConvAttrs>([&](op::ConvAttrs& a) {
+                          a.groups = groups;
+                          a.strides = {2, 1};
+                          a.padding = {1, 0, 0, 2};
+                        }))
+                .as<Call>();
+  };
+  const Call plain = conv({2, 3, 6, 5}, {4, 3, 3, 2}, 1), depthwise = conv({1, 4, 6, 5}, {4, 1, 3, 3}, 4),
+             point = conv({1, 4, 6, 5}, {4, 4, 1, 1}, 1), grouped = conv({1, 4, 6, 5}, {4, 2, 3, 3}, 2);
+  EXPECT_EQ(op::select(depthwise, target)->chosen.name, "conv2d.depthwise");
+  EXPECT_EQ(rejected(*op::select(plain, target), "conv2d.depthwise")->reason,
+            "channels of a group are summed up");
+  EXPECT_EQ(rejected(*op::select(grouped, target), "conv2d.im2col")->reason, "2 groups are as many products");
+  EXPECT_EQ(rejected(*op::select(point, target), "conv2d.im2col")->reason,
+            "windows of one element need no copy");
+  const auto results =
+      computed_by_all(plain, {random_array({2, 3, 6, 5}), random_array({4, 3, 3, 2}, f32, 9)}, target);
+  EXPECT_EQ(results.size(), 2u);
+  expect_all_alike(results);
+  expect_all_alike(
+      computed_by_all(depthwise, {random_array({1, 4, 6, 5}), random_array({4, 1, 3, 3}, f32, 9)}, target));
+}
+
+TEST(Strategy, TheFirstOfARowByHeapOrSort) {
+  const Target target = record("llvm");
+  auto topk = [](int64_t k) {
+    return *op::op_call("topk", {var("x", tensor_type({PrimExpr(3), PrimExpr(16)}, f32)), op::shape({k})})
+                .as<Call>();
+  };
+  EXPECT_EQ(op::select(topk(4), target)->chosen.name, "topk.heap");
+  const auto many = op::select(topk(5), target);
+  EXPECT_EQ(many->chosen.name, "topk.sort");
+  EXPECT_EQ(rejected(*many, "topk.heap")->reason, "5 of 16 are more than a heap gains on");
+  const auto results = computed_by_all(topk(3), {random_array({3, 16})}, target);
+  EXPECT_EQ(results.size(), 2u);
+  expect_all_alike(results);
+}
+
+TEST(Strategy, AUserNamesTheImplementation) {
+  Model m;
+  const Expr x = m.param("x", {PrimExpr(1), PrimExpr(3), PrimExpr(5), PrimExpr(5)}),
+             w = m.param("w", {PrimExpr(4), PrimExpr(3), PrimExpr(2), PrimExpr(2)});
+  const IRModule in = m.done(m.op("nn.conv2d", {x, w}));
+  const std::vector<NDArray> inputs{random_array({1, 3, 5, 5}), random_array({4, 3, 2, 2}, f32, 9)};
+  auto lowered = [&](const std::string& named) {
+    PassContext context = make_context();
+    context.target = record("llvm");
+    context.options.set_text("lower_to_call_tir.implementations=" + named);
+    return run_pass("lower_to_call_tir", in, context);
+  };
+  auto has_product = [](const IRModule& m) { return print(m).find("conv2d_product") != std::string::npos; };
+  EXPECT_TRUE(has_product(lowered("nn.conv2d=conv2d.im2col")));
+  EXPECT_FALSE(has_product(lowered("nn.conv2d=conv2d.direct")));
+  expect_close(run(in, inputs), run(lowered("nn.conv2d=conv2d.im2col"), inputs), 1e-5);
+  auto refused = [&](const std::string& named) {
+    try {
+      lowered(named);
+    } catch (const DiagnosticError& e) {
+      return e.diagnostics[0].code + ": " + e.diagnostics[0].message;
+    }
+    return std::string();
+  };
+  EXPECT_EQ(refused("nn.conv2d=conv2d.depthwise"),
+            "T1108: `conv2d.depthwise` does not compute this `nn.conv2d`: channels of a group are summed up");
+  EXPECT_EQ(refused("nn.conv2d=conv2d.winograd"),
+            "T1108: `nn.conv2d` has no implementation `conv2d.winograd`");
+  EXPECT_EQ(refused("nn.convolution=x"),
+            "T1108: there is no operator `nn.convolution` for the implementation `x`");
+}
+
 }  // namespace
 }  // namespace tenon::graph::testing_graph

@@ -29,11 +29,22 @@ struct Graph : testing::Test {
     const IRModule typed = run_passes(m, std::span(find_pass("infer_types"), 1), context);
     EXPECT_TRUE(structural_equal(parse_module(print(typed)), typed)) << print(typed);
     expect_valid(typed);
+    expect_same_evaluated(typed, inputs);
     const std::vector<NDArray> got = expect_vm_agrees(m, inputs);
     std::vector<double> all;
     for (const NDArray& a : got)
       for (int64_t i = 0; i < a.size(); ++i) all.push_back(a.element(i));
     EXPECT_EQ(all, want);
+  }
+
+  /// What known values decide is decided by partial_evaluate, and means the same.
+  static void expect_same_evaluated(const IRModule& typed, const std::vector<NDArray>& inputs) {
+    PassContext context = make_context();
+    const IRModule out = run_pass("partial_evaluate", typed, context);
+    expect_valid(out);
+    SCOPED_TRACE(print(out));
+    expect_close(run(typed, inputs), run(out, inputs), 0);
+    expect_valid(run_pass("infer_types", out, context));
   }
 
   static std::string compile_error(const std::string& functions) {

@@ -125,6 +125,10 @@ class Treatments {
       out.context.required.insert("to_a_normal_form");
       out.compile = false;
     }
+    if (chance(0.2))
+      out.context.options.set_text(chance(0.5)
+                                       ? "convert_layout.desired=nn.conv2d=NHWC"
+                                       : "convert_layout.desired=nn.conv2d=NHWC:OHWI,nn.max_pool2d=CHWN");
     configure(out.context, module, random);
     return out;
   }

@@ -88,6 +88,31 @@ const PatternText kPatterns[] = {
         z1 = R.nn.relu(y1)
         return (z, z1, y2)
 )"},
+    {"parallel_conv2d_and_what_follows", R"(
+    def main(x: F($a, $b, 4, 4), w: F($c, $b, 3, 3), w1: F($d, $b, 3, 3), wb: F($c, 1, 1), wc: F($d, 1, 1)):
+        y = R.nn.conv2d(x, w)
+        y1 = R.nn.conv2d(x, w1)
+        z = R.add(y, wb)
+        z1 = R.add(y1, wc)
+        u = R.$U(z)
+        {{u1 = R.$U(z1)|u1 = R.tanh(z1)}}
+        return (u, u1)
+)"},
+    {"conv_channels_last", R"(
+    def main(x: F($a, 4, 5, $b), w: F(2, 3, $b, $c), wb: F($c)):
+        y = R.nn.conv2d(x, w, padding=[1, 0, 0, 2], data_layout="NHWC", kernel_layout="HWIO")
+        z = R.add(y, wb)
+        u = R.$U(z)
+        {{v = R.nn.max_pool2d(u, pool_size=[2, 2], layout="NHWC")|v = R.nn.global_avg_pool(u, layout="NHWC")|v = u}}
+        return v
+)"},
+    {"conv_in_letters", R"(
+    def main(x: F($b, 3, $a, 4), w: F(3, $c, 2, $b), x1: F(2, 1, 5, 4, 3)):
+        y = R.nn.conv2d(x, w, strides=[{{1, 2|2, 1}}], data_layout="CHNW", kernel_layout="HOWI"{{|, out_layout="NHWC"|, out_layout="NCHW2c"}})
+        y1 = R.nn.{{max|avg}}_pool2d(x1, pool_size=[2, 2], layout="NCHW3c"{{|, out_layout="HWCN"}})
+        z = R.$U(y)
+        return (z, y1)
+)"},
     {"parallel_dense", R"(
     def main(x: F($a, $b), w: F($c, $b), w1: F($d, $b), w2: F($e, $b)):
         y = R.nn.dense(x, w)

@@ -4,11 +4,16 @@
 //   before   lv = R.exp(x);  lv1 = R.add(x, y);  return lv1
 //   after    lv1 = R.add(x, y);  return lv1
 //
+// With eliminate_dead_code.inline_once, functions of the module that one call names, and nothing else does,
+// take the place of this call, and go: the passes behind see through it.
+//
 // Keeps: impure calls, loops that hold one, match_cast (it checks at run time), order, unread results of If.
+#include <unordered_set>
+
 #include "ir/bodies.h"
 #include "ir/pass.h"
-
-#include <unordered_set>
+#include "ir/walk.h"
+#include "pass/graph/module/inline_functions.h"
 
 namespace tenon {
 namespace graph {
@@ -95,11 +100,60 @@ class DeadCode {
   std::map<std::string, bool> functions_;
 };
 
+/// Functions that one call names, which is no call of their own, and that nobody outside knows.
+std::map<std::string, Ref<Function>> used_once(const IRModule& module) {
+  std::map<std::string, int> named, called;
+  std::map<std::string, Ref<Function>> out;
+  for (auto [name, object] : module.functions())
+    post_order(object, [&, caller = name](const ObjectRef& n) {
+      if (const auto* g = n.as<GlobalVar>()) ++named[g->name];
+      const auto* c = n.as<Call>();
+      if (const auto* g = c ? c->op.as<GlobalVar>() : nullptr; g && g->name != caller) ++called[g->name];
+    });
+  for (const auto& [name, f] : graph_functions(module))
+    if (!is_entry(name, *f) && !is_primitive(*f) && f->type_params.empty() && called[name] == 1)
+      out.emplace(name, f);
+  // Of functions that call one another in a circle no one is inlined: nothing calls the circle from outside.
+  std::erase_if(out, [&](const auto& entry) {
+    bool in_circle = false;
+    post_order(entry.second, [&](const ObjectRef& n) {
+      const auto* g = n.as<GlobalVar>();
+      in_circle = in_circle || (g && out.count(g->name));
+    });
+    return in_circle;
+  });
+  return out;
+}
+
+IRModule inline_once(IRModule module) {
+  for (auto functions = used_once(module); !functions.empty(); functions = used_once(module)) {
+    module = inline_calls(std::move(module), functions);
+    bool any = false;
+    for (const auto& [name, f] : functions) {
+      bool left = false;
+      for (auto [caller, object] : module.functions())
+        post_order(object, [&, key = name](const ObjectRef& n) {
+          const auto* g = n.as<GlobalVar>();
+          left = left || (g && g->name == key);
+        });
+      if (left) continue;  // its sizes cannot be told there
+      module.erase(name);
+      any = true;
+    }
+    if (!any) break;
+  }
+  return module;
+}
+
 }  // namespace
 }  // namespace graph
 
-static IRModule eliminate_dead_code(IRModule module, PassContext&) {
+static const Option<bool> kInlineOnce("eliminate_dead_code.inline_once", false,
+                                      "functions that one call names become the bindings of this call");
+
+static IRModule eliminate_dead_code(IRModule module, PassContext& context) {
   using namespace graph;
+  if (context.options.get(kInlineOnce)) module = inline_once(std::move(module));
   const IRModule whole = module;
   return module.map_graph([&](const std::string&, const Ref<Function>& f) -> ObjectRef {
     Expr body = DeadCode(whole).body(f->body);
@@ -113,6 +167,7 @@ const Pass& eliminate_dead_code_pass = register_pass({
     .run = eliminate_dead_code,
     .level = 1,
     .summary = "bindings that nothing needs go",
+    .options = {kInlineOnce},
 });
 
 }  // namespace tenon

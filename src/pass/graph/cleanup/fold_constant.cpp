@@ -14,6 +14,7 @@
 #include "ir/tir.h"
 #include "op/body_rewriter.h"
 #include "op/build.h"
+#include "op/layout.h"
 #include "pass/graph/lowering/lower_function.h"
 
 namespace tenon {
@@ -170,26 +171,16 @@ class FoldConstant : public BodyRewriter {
   /// A tensor of plain axes in another order and in blocks; what fills up the last block is 0.
   static std::optional<NDArray> laid_out(const NDArray& x, const std::string& from, const std::string& to,
                                          const std::vector<int64_t>& shape) {
-    if (x.dtype().bits % 8 != 0 || x.dtype().lanes != 1 || from.size() != size_t(x.ndim()))
+    const auto source = op::Layout::parse(from), target = op::Layout::parse(to);
+    if (x.dtype().bits % 8 != 0 || x.dtype().lanes != 1 || !source || !target || source->has_blocks() ||
+        source->axes.size() != size_t(x.ndim()) || target->axes.size() != shape.size())
       return std::nullopt;
-    std::vector<int64_t> stride(from.size(), 1), block(from.size(), 1);
+    std::vector<int64_t> stride(from.size(), 1);
     for (size_t i = from.size() - 1; i-- > 0;) stride[i] = stride[i + 1] * x.shape()[i + 1];
     std::vector<Axis> axes;
-    int64_t factor = 0;
-    for (char c : to) {
-      if (c >= '0' && c <= '9') {
-        factor = factor * 10 + (c - '0');
-        continue;
-      }
-      const size_t letter = from.find(factor ? char(c - 'a' + 'A') : c);
-      if (letter == std::string::npos || axes.size() == shape.size()) return std::nullopt;
-      axes.push_back({letter, 1, shape[axes.size()]});
-      if (factor) block[letter] = factor;
-      axes.back().block = factor ? 0 : 1;  // 0: inside a block
-      factor = 0;
-    }
-    if (axes.size() != shape.size() || axes.empty()) return std::nullopt;
-    for (Axis& a : axes) a.block = a.block == 0 ? 1 : block[a.letter];
+    const std::vector<int64_t> steps = target->steps();
+    for (size_t i = 0; i < shape.size(); ++i)
+      axes.push_back({from.find(target->axes[i].letter), steps[i], shape[i]});
     NDArray out = NDArray::zeros(shape, x.dtype());
     switch (x.dtype().bytes()) {
       case 1:

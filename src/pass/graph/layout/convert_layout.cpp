@@ -13,31 +13,50 @@
 // order of the program: it keeps, for each variable, its value in the other layout, binds what the rule made,
 // and behind it the value in the program's layout again. Nothing else changes, so a rule may refuse any call.
 // The transformations that nobody needs then go: those of weights become constants in fold_constant, those
-// that undo one another meet in canonicalize, eliminate_dead_code drops the others. Needs: types; normal
-// form; weights constant. Keeps: values up to the order of sums, types of all variables.
+// that undo one another meet in canonicalize, eliminate_dead_code drops the others.
+//
+// With layouts that a user names by operator (convert_layout.desired) these operators work in them, and what
+// lies between follows; other contractions stay in the program's layout. Where channels fill no whole blocks
+// of a named layout, a call stays.
+//
+// Needs: types; normal form; weights constant (of the machine's own choice). Keeps: values up to the order of
+// sums, types of all variables.
+#include <fmt/format.h>
+
+#include <map>
+
 #include "analysis/cost/layout.h"
+#include "base/diagnostic.h"
 #include "ir/pass.h"
 #include "op/body_rewriter.h"
-#include "op/layout_rule.h"
+#include "op/letters.h"
 #include "schedule/dot_intrin.h"
 
 namespace tenon {
 namespace graph {
 namespace {
 
+/// Layouts of data and weight by operator.
+using Desired = std::map<std::string, op::LayoutNames>;
+
 class ConvertLayout : public BodyRewriter {
  public:
-  explicit ConvertLayout(Target target) : target_(std::move(target)) {}
+  ConvertLayout(Target target, const Desired& desired) : target_(std::move(target)), desired_(desired) {}
 
  protected:
   Expr visit(const Expr& value, const VarRef& var) override {
     const Op* op = op_of(value);
-    const op::LayoutRule rule = op && op->pure ? op::layout_rule(op::definition(*op)) : nullptr;
+    if (!op || !op->pure) return value;
+    const op::LayoutRule rule =
+        desired_.count(op->name) ? op::keep_layout : op::layout_rule(op::definition(*op));
     const Type type = var->declared ? var->declared : value->type;
     const auto shape = known_shape(type);
     if (!rule || !shape || !as_tensor(type)) return value;
     Context context(*this, *value.as<Call>(), *shape, as_tensor(type)->dtype);
-    auto result = rule(context);
+    const auto wish = desired_.find(op->name);
+    auto result = wish != desired_.end()                                 ? as_desired(context, wish->second)
+                  : !desired_.empty() && op::definition(*op).contraction ? std::nullopt
+                                                                         : rule(context);
     if (!result) return value;
     op::Inference run;
     result->tensor = op::typed(run, result->tensor);
@@ -68,28 +87,135 @@ class ConvertLayout : public BodyRewriter {
     ConvertLayout& pass_;
   };
 
+  /// The call in the layouts that the user names for its operator.
+  static std::optional<op::LaidOut> as_desired(Context& ctx, const op::LayoutNames& names) {
+    const Call& call = ctx.call;
+    const op::OpDef& def = op::definition(*call.op.as<Op>());
+    const op::LetterRule& rule = *def.letters;
+    const op::LayoutNames plain = rule.plain(call);
+    const auto program = op::program_layout(ctx.shape.size()), wanted = op::Layout::parse(names.data);
+    if (!op::in_plain_layouts(call) || !program || wanted->letters() != program->letters() ||
+        plain.data != program->name())
+      return std::nullopt;
+    Array<Expr> args = call.args;
+    for (const size_t i : rule.data) {
+      const auto shape = known_shape(call.args[i]->type);
+      if (!shape || shape->size() != ctx.shape.size() || !whole(*wanted, *program, *shape))
+        return std::nullopt;
+      args.set(i, ctx.arranged(call.args[i], *shape, *wanted));
+    }
+    if (!plain.kernel.empty() && names.kernel != plain.kernel)
+      args.set(rule.kernel, ctx.emit_transform(args[rule.kernel], plain.kernel, names.kernel));
+    const auto channels = tir::as_int(ctx.shape[1]);
+    if (!channels || !whole(*wanted, *program, ctx.shape)) return std::nullopt;
+    const op::LayoutNames all{names.data, names.kernel, names.data};
+    return op::LaidOut{ctx.make(call.op.as<Op>()->name, args, rule.with(call, all)), *wanted, *channels};
+  }
+  /// No last block of the layout is filled up.
+  static bool whole(const op::Layout& layout, const op::Layout& program, const op::Shape& shape) {
+    for (const op::Layout::Axis& a : program.axes) {
+      const auto size = tir::as_int(program.size(a.letter, shape));
+      if (layout.block(a.letter) != 1 && (!size || *size % layout.block(a.letter))) return false;
+    }
+    return true;
+  }
+
   Target target_;
+  const Desired& desired_;
   std::unordered_map<const Var*, op::LaidOut> laid_out_;  ///< of variables that the function keeps
 };
+
+/// "HWIO" for "NHWC": the weight's spatial axes where the data has them, channels of the result last where
+/// the data's channels are. Nullopt: not of these letters.
+std::optional<std::string> kernel_for(const std::string& data, const std::string& plain) {
+  const auto layout = op::Layout::parse(data);
+  if (!layout || layout->has_blocks()) return std::nullopt;
+  std::string spatial;
+  for (const char c : data)
+    if (c != 'N' && c != 'C') spatial += c;
+  if (data.ends_with("C")) return spatial + "IO";
+  if (data.starts_with("NC")) return plain.substr(0, 2) + spatial;
+  return std::nullopt;
+}
+
+Desired desired_layouts(const Map<std::string, std::string>& given) {
+  Desired out;
+  DiagnosticList problems;
+  for (const auto& [name, text] : given) {
+    auto refuse = [&](const std::string& why, const std::string& hint) {
+      problems.add({.code = "T1107",
+                    .message = fmt::format("convert_layout.desired: `{}={}`: {}", name, text, why),
+                    .hint = hint});
+    };
+    const Ref<Op> op = find_op(name);
+    const auto letters = op ? op::definition(*op).letters : nullptr;
+    if (!letters) {
+      refuse(op ? "the operator takes no layout" : "there is no such operator",
+             "`tenon ops NAME` shows the attributes of an operator; a layout is one of them");
+      continue;
+    }
+    const size_t colon = text.find(':');
+    op::LayoutNames names{text.substr(0, colon), colon == text.npos ? "default" : text.substr(colon + 1), ""};
+    // The plain layouts of a call without a type: of its operator, when it has a fixed number of axes.
+    const auto data = op::Layout::parse(names.data);
+    if (!data || data->letters().find('C') == std::string::npos) {
+      refuse("the layout of the data names no axes",
+             "for example NHWC, or NHWC:HWIO with that of the weight");
+      continue;
+    }
+    const auto call = make<Call>(Expr(op), Array<Expr>{var("x", tensor_type_unknown(-1, f32))});
+    const op::LayoutNames plain = letters->plain(*call);
+    auto same_letters = [](const std::string& a, const std::string& b) {
+      const auto l = op::Layout::parse(a), m = op::Layout::parse(b);
+      return l && m && l->letters() == m->letters();
+    };
+    if (!plain.kernel.empty() && names.kernel == "default") {
+      const auto kernel = kernel_for(names.data, plain.kernel);
+      if (!kernel) {
+        refuse("no layout of the weight goes with it",
+               fmt::format("name one: {}:{}", names.data, plain.kernel));
+        continue;
+      }
+      names.kernel = *kernel;
+    }
+    if (plain.kernel.empty() && names.kernel != "default")
+      refuse("the operator has no weight", fmt::format("write {}", names.data));
+    else if (!plain.data.empty() && !same_letters(names.data, plain.data))
+      refuse(fmt::format("the data has the axes of {}", plain.data), "each letter once, blocks as in NCHW4c");
+    else if (!plain.kernel.empty() && !same_letters(names.kernel, plain.kernel))
+      refuse(fmt::format("the weight has the axes of {}", plain.kernel), "each letter once");
+    else
+      out[name] = names;
+  }
+  problems.throw_if_any();
+  return out;
+}
 
 }  // namespace
 }  // namespace graph
 
+static const Option<Map<std::string, std::string>> kDesired(
+    "convert_layout.desired", {},
+    "layouts of data and weight by operator, nn.conv2d=NHWC:HWIO, in place of the machine's; NHWC or "
+    "NHWC:default: the usual weight");
+
 static IRModule convert_layout(IRModule module, PassContext& context) {
   Target target = context.target.cast<TargetNode>();
-  if (!target) return module;  // a blocked layout is a decision for a machine
-  // A block has as many channels as a vector has lanes: no layout has one where vectors are too short.
-  if (!cost::channel_block(target->lanes(f32), target)) return module;
-  return graph::rewrite_functions<graph::ConvertLayout>(std::move(module), target);
+  const graph::Desired desired = graph::desired_layouts(context.options.get(kDesired));
+  // A blocked layout is a decision for a machine: a block has as many channels as a vector has lanes, and no
+  // layout has one where vectors are too short.
+  if (desired.empty() && (!target || !cost::channel_block(target->lanes(f32), target))) return module;
+  return graph::rewrite_functions<graph::ConvertLayout>(std::move(module), target, desired);
 }
 
 const Pass& convert_layout_pass = register_pass({
     .name = "convert_layout",
     .run = convert_layout,
     .level = 2,
-    .summary = "channels of convolutions in blocks as wide as a vector",
+    .summary = "channels of convolutions in blocks as wide as a vector, or the layouts that a user names",
     .needs = {"infer_types"},
     .changes = Changes::sum_order,
+    .options = {kDesired},
 });
 
 }  // namespace tenon

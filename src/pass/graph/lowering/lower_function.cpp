@@ -31,7 +31,8 @@ PrimExpr immediate(const NDArray& a) {
 
 class FunctionLowering {
  public:
-  explicit FunctionLowering(const Target& target) : target_(target) {}
+  FunctionLowering(const Target& target, const Map<std::string, std::string>& implementations)
+      : target_(target), implementations_(implementations) {}
 
   tir::PrimFunc run(const Ref<Function>& function, const std::vector<tir::VarRef>& symbols) {
     Array<te::Tensor> args;
@@ -107,7 +108,7 @@ class FunctionLowering {
       out = {all[size_t(item->index)]};
     } else if (const Op* op = op_of(value)) {
       const Call& call = *value.as<Call>();
-      const op::OpImpl impl = op::lowering_of(call, target_);
+      const op::OpImpl impl = op::lowering_of(call, target_, implementations_.get_or(op->name, {}));
       CHECK(impl.define, "no tensor definition of " + op->name);
       if (impl.schedule != "default") rule_ = impl.schedule;
       std::vector<te::Tensor> inputs;
@@ -146,14 +147,15 @@ class FunctionLowering {
 
   std::unordered_map<const Object*, std::vector<te::Tensor>> values_;
   const Target& target_;
+  const Map<std::string, std::string>& implementations_;
   std::string rule_;
 };
 
 }  // namespace
 
 tir::PrimFunc lower_function(const Ref<Function>& function, const std::vector<tir::VarRef>& symbols,
-                             const Target& target) {
-  return FunctionLowering(target).run(function, symbols);
+                             const Target& target, const Map<std::string, std::string>& implementations) {
+  return FunctionLowering(target, implementations).run(function, symbols);
 }
 
 // ---------------------------------------------------------------- in place

@@ -15,8 +15,10 @@ bool can_lower(const Expr& value);
 /// outputs (tuples apart), then every symbolic size of `symbols` (in the function's own terms) as a scalar.
 /// Each operator's definition is the one that its strategy chooses for the target (op/strategy.h); a schedule
 /// rule other than "default" that one of them names stands in the attribute "tenon.schedule_rule".
+/// `implementations`: those that operators get instead, by the operator's name.
 tir::PrimFunc lower_function(const Ref<Function>& function, const std::vector<tir::VarRef>& symbols,
-                             const Target& target = {});
+                             const Target& target = {},
+                             const Map<std::string, std::string>& implementations = {});
 
 /// Output `output` may take the memory of input `input` (positions among the tensor parameters): every
 /// element of the input is read only to make the element of the output at the same place, and nothing is read

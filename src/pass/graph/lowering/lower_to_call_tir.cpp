@@ -64,7 +64,10 @@ int64_t concat_axis(const Function& f) {
 
 class Lowering {
  public:
-  Lowering(IRModule module, Target target) : module_(std::move(module)), target_(std::move(target)) {}
+  Lowering(IRModule module, Target target, Map<std::string, std::string> implementations)
+      : module_(std::move(module)),
+        target_(std::move(target)),
+        implementations_(std::move(implementations)) {}
 
   IRModule run() {
     std::vector<std::pair<std::string, Ref<Function>>> functions;
@@ -182,7 +185,7 @@ class Lowering {
     if (!name) {
       std::vector<tir::VarRef> order;
       for (const SymbolValue& s : symbols) order.push_back(s.symbol);
-      tir::PrimFunc program = lower_function(f, order, target_);
+      tir::PrimFunc program = lower_function(f, order, target_, implementations_);
       std::string fresh = fresh_name(hint);
       program.edit()->attrs.set("global_symbol", Any(fresh));
       int64_t kind = 0;
@@ -225,6 +228,7 @@ class Lowering {
   };
   IRModule module_;
   Target target_;
+  Map<std::string, std::string> implementations_;  ///< that the user names, by operator
   std::map<std::string, Ref<Function>> primitives_;
   std::vector<std::pair<std::string, Entry>> programs_;
   std::map<std::string, size_t> index_;
@@ -235,8 +239,17 @@ class Lowering {
 }  // namespace
 }  // namespace graph
 
+static const Option<Map<std::string, std::string>> kImplementations(
+    "lower_to_call_tir.implementations", {},
+    "the implementation that an operator gets, nn.conv2d=conv2d.im2col, whatever its priority");
+
 static IRModule lower_to_call_tir(IRModule module, PassContext& context) {
-  return graph::Lowering(std::move(module), context.target.cast<TargetNode>()).run();
+  const auto implementations = context.options.get(kImplementations);
+  for (const auto& [op, name] : implementations)
+    if (!graph::find_op(op))
+      fail("T1108", fmt::format("there is no operator `{}` for the implementation `{}`", op, name), {},
+           "`tenon ops NAME` lists the implementations of an operator");
+  return graph::Lowering(std::move(module), context.target.cast<TargetNode>(), implementations).run();
 }
 
 const Pass& lower_to_call_tir_pass = register_pass({
@@ -245,6 +258,7 @@ const Pass& lower_to_call_tir_pass = register_pass({
     .level = 0,
     .summary = "operators and fused functions become tensor programs",
     .needs = {"infer_types"},
+    .options = {kImplementations},
 });
 
 }  // namespace tenon

@@ -13,6 +13,7 @@
 
 #include "ir/symbols.h"
 #include "op/body_rewriter.h"
+#include "op/unify.h"
 
 namespace tenon {
 namespace graph {
@@ -45,49 +46,53 @@ class Inliner : public BodyRewriter {
     const auto* g = c ? c->op.as<GlobalVar>() : nullptr;
     auto it = g ? candidates_.find(g->name) : candidates_.end();
     if (it == candidates_.end()) return value;
-    const Expr body = body_of(*it->second, c->args);
+    const Expr body = inlined_body(*it->second, c->args);
     if (!body) return value;
     for (const Binding& b : bindings_of(body)) splice(b);
     return replaced(result_of(body));
   }
 
  private:
-  /// A copy of the body over the arguments; null when sizes of it cannot be told here.
-  static Expr body_of(const Function& f, const Array<Expr>& args) {
-    if (args.size() != f.params.size()) return {};
-    std::vector<tir::VarRef> shown, all, outer;
-    for (const VarRef& p : f.params) symbols_of(p->declared, shown);
-    symbols_of(ObjectRef(&f), all);
-    for (const Expr& a : args) symbols_of(a->type, outer);
-    tir::VarMap sizes;
-    for (const SymbolValue& s : match_symbols(f, args))
-      if (s.value) sizes[s.symbol.get()] = s.value;
-    for (const tir::VarRef& s : shown)
-      if (!sizes.count(s.get())) return {};
-    for (const tir::VarRef& s : all) {
-      for (const tir::VarRef& o : outer)
-        if (o.same_as(s)) return {};
-      if (!sizes.count(s.get())) sizes[s.get()] = tir::var(s->name, s->dtype);
-    }
-    std::vector<VarRef> bound;
-    bound_in(f, bound);
-    std::unordered_map<const Object*, ObjectRef> map;
-    for (const VarRef& v : bound) {
-      const VarRef fresh = with_origin(var(v->name, v->declared ? v->declared : v->type), v->origin);
-      map[v.get()] = fresh;
-    }
-    for (size_t i = 0; i < args.size(); ++i) map[f.params[i].get()] = args[i];
-    const ObjectRef renamed = rewrite_any(f.body, [&](const ObjectRef& n) -> ObjectRef {
-      auto it = map.find(n.get());
-      return it == map.end() ? ObjectRef() : it->second;
-    });
-    return with_sizes(renamed, sizes).cast<ExprNode>();
-  }
-
   const std::map<std::string, Ref<Function>>& candidates_;
 };
 
 }  // namespace
+
+Expr inlined_body(const Function& f, const Array<Expr>& args) {
+  if (args.size() != f.params.size()) return {};
+  std::vector<tir::VarRef> shown, all, outer;
+  for (const VarRef& p : f.params) symbols_of(p->declared, shown);
+  symbols_of(ObjectRef(&f), all);
+  for (const Expr& a : args) symbols_of(a->type, outer);
+  tir::VarMap sizes;
+  for (const SymbolValue& s : match_symbols(f, args))
+    if (s.value) sizes[s.symbol.get()] = s.value;
+  for (const tir::VarRef& s : shown)
+    if (!sizes.count(s.get())) return {};
+  for (const tir::VarRef& s : all) {
+    for (const tir::VarRef& o : outer)
+      if (o.same_as(s)) return {};
+    if (!sizes.count(s.get())) sizes[s.get()] = tir::var(s->name, s->dtype);
+  }
+  std::vector<VarRef> bound;
+  bound_in(f, bound);
+  op::Unifier types(f.type_params);
+  for (size_t i = 0; i < args.size(); ++i)
+    if (!f.type_params.empty() && !types.unify(f.params[i]->declared, args[i]->type)) return {};
+  std::unordered_map<const Object*, ObjectRef> map;
+  for (const VarRef& v : bound) {
+    const Type type = v->declared ? v->declared : v->type;
+    const VarRef fresh =
+        with_origin(var(v->name, f.type_params.empty() || !type ? type : types.apply(type, true)), v->origin);
+    map[v.get()] = fresh;
+  }
+  for (size_t i = 0; i < args.size(); ++i) map[f.params[i].get()] = args[i];
+  const ObjectRef renamed = rewrite_any(f.body, [&](const ObjectRef& n) -> ObjectRef {
+    auto it = map.find(n.get());
+    return it == map.end() ? ObjectRef() : it->second;
+  });
+  return with_sizes(renamed, sizes).cast<ExprNode>();
+}
 
 IRModule inline_calls(IRModule module, const std::map<std::string, Ref<Function>>& functions) {
   return rewrite_functions<Inliner>(std::move(module), functions);
