@@ -21,12 +21,12 @@ struct Row {
 };
 
 constexpr std::string_view kConv =
-    "data weight strides padding dilation groups data_layout kernel_layout out_layout out_dtype";
+    "data weight strides padding dilation groups data_layout kernel_layout out_layout? out_dtype";
 constexpr std::string_view kConvTranspose =
-    "data weight strides padding output_padding dilation groups data_layout kernel_layout out_layout "
+    "data weight strides padding output_padding dilation groups data_layout kernel_layout out_layout? "
     "out_dtype";
 constexpr std::string_view kPool =
-    "data=x pool_size strides padding dilation ceil_mode count_include_pad layout out_layout";
+    "data=x pool_size strides padding dilation ceil_mode count_include_pad layout out_layout?";
 
 constexpr Row kRows[] = {
     {"add subtract multiply divide floor_divide power equal not_equal less less_equal greater greater_equal "
@@ -52,7 +52,7 @@ constexpr Row kRows[] = {
     {"make_closure", "", "func=function args=captured"},
     {"nn.attention", "", "query=q key=k value=v bias=mask scale? causal_mask window_size:None"},
     {"nn.adaptive_avg_pool1d nn.adaptive_avg_pool2d nn.adaptive_avg_pool3d", "nn.adaptive_avg_pool",
-     "data=x output_size layout out_layout"},
+     "data=x output_size layout out_layout?"},
     {"nn.avg_pool1d nn.avg_pool2d nn.avg_pool3d nn.max_pool1d nn.max_pool2d nn.max_pool3d", "", kPool},
     {"nn.conv1d nn.conv2d nn.conv3d", "", kConv},
     {"nn.conv1d_transpose nn.conv2d_transpose nn.conv3d_transpose", "", kConvTranspose},
