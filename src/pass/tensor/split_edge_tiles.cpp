@@ -4,9 +4,9 @@
 //   after:  for t: if 0 <= m - t * 6 - 6: … A[t * 6 + 5] …; B[t * 6 + 5] = …   else: as it was
 // Tiles over a symbolic size run on to its next multiple: their rows are clamped when they are read and
 // masked when they are written. A tile that lies inside needs neither, and one comparison tells. Only loops
-// around other loops or around tiles that are unrolled are cut, where more than one clamp or mask goes; the
-// edge keeps the old body, and beside it one of half the rows and one of a single row (a batch is often 1)
-// where those are enough. A row outside is skipped by a branch: a masked store without lanes costs a
+// around other loops are cut, where more than one clamp or mask goes; the edge keeps the old body, and beside
+// it one of half the rows and one of a single row (a batch is often 1) where those are enough. A tile that is
+// unrolled as a whole gets the half one only. A row outside is skipped by a branch: a masked store without lanes costs a
 // processor hundreds of cycles where no memory stands behind it. Needs: flat loops, unrolled tiles,
 // simplified conditions. Keeps: what runs, and its order.
 #include <algorithm>
@@ -270,6 +270,14 @@ class EdgeTiles : public tensor_detail::Rewriter {
     std::stable_sort(groups.begin(), groups.end(),
                      [](const auto& a, const auto& b) { return a.size() > b.size(); });
     if (groups.size() > most_groups) groups.resize(most_groups);
+    Ref<For> out(&n);
+    if (!loops) {
+      // Such a tile is over soon: what it asks costs less than the code that does not.
+      const Stmt body = few_rows(n.body, groups, false);
+      if (body.same_as(n.body)) return {};
+      out.edit()->body = body;
+      return out;
+    }
     PrimExpr whole;
     std::unordered_map<const Object*, PrimExpr> values;
     for (const auto& g : groups) {
@@ -286,14 +294,13 @@ class EdgeTiles : public tensor_detail::Rewriter {
                   return it == values.end() ? ObjectRef() : ObjectRef(it->second);
                 }).cast<StmtNode>();
     fast = stmt(tensor_detail::unmasked(rename_definitions(fast)));
-    Ref<For> out(&n);
-    out.edit()->body = make<IfThenElse>(whole, fast, few_rows(n.body, groups));
+    out.edit()->body = make<IfThenElse>(whole, fast, few_rows(n.body, groups, true));
     return out;
   }
 
-  /// The edge with one row, and with half the rows, where those inside are no more, before the edge with all
+  /// The edge with half the rows, and maybe with one, where those inside are no more, before the edge with all
   /// of them.
-  static Stmt few_rows(const Stmt& body, const std::vector<std::vector<Clamp>>& groups) {
+  static Stmt few_rows(const Stmt& body, const std::vector<std::vector<Clamp>>& groups, bool single) {
     for (const auto& g : groups) {
       // Rows are masked one by one; the first has the most room, or no mask where a tile has one row at
       // least.
@@ -307,6 +314,7 @@ class EdgeTiles : public tensor_detail::Rewriter {
       if (rows < least_rows) continue;
       Stmt out = body;
       for (const int64_t kept : {(rows + 1) / 2, int64_t(1)}) {
+        if (kept == 1 && !single) break;
         const int64_t outside = top - (kept - unmasked);  // room of the first row behind
         out = make<IfThenElse>(lt(g[0].room + imm(outside), imm(0)), first_rows(body, g, outside), out);
       }

@@ -80,17 +80,17 @@ class SizeSymbols {
 
   /// Tensors that are there have no negative sizes: max(n - 1, 0) and n - 1 are one size.
   void assume_sizes(const Function& f) {
-    std::vector<PrimExpr> sizes = inside_;
+    all_ = inside_;
     for (const VarRef& p : f.params)
       if (const auto shape = known_shape(p->declared); shape && p->declared.is<TensorType>())
-        for (const PrimExpr& d : *shape) sizes.push_back(d);
+        for (const PrimExpr& d : *shape) all_.push_back(d);
     auto clamped = [](const PrimExpr& d) {
       bool found = false;
       pre_order(d, [&](const ObjectRef& n) { return !(found = found || n.is<tir::Max>()); });
       return found;
     };
-    if (std::ranges::none_of(sizes, clamped)) return;
-    for (const PrimExpr& d : sizes)
+    if (std::ranges::none_of(all_, clamped)) return;
+    for (const PrimExpr& d : all_)
       if (!tir::as_int(d) && !clamped(d)) assumed_.push_back(analyzer_.assume(tir::ge(d, PrimExpr(0))));
   }
 
@@ -113,16 +113,34 @@ class SizeSymbols {
       out.push_back(size);
     }
   }
-  /// Factors of a product of which the function has one as a size; else empty.
+  /// n · m - n as n · (m - 1) where the function has m - 1 as a size.
+  PrimExpr as_product(const PrimExpr& size) const {
+    if (!size.is<tir::Add>() && !size.is<tir::Sub>()) return size;
+    for (const tir::VarRef& v : tir::free_vars(size))
+      for (const PrimExpr& d : all_)
+        if (!tir::as_int(d) && !d.is<tir::Mul>() && analyzer_.can_prove_equal(size, v * d)) return make<tir::Mul>(v, d);
+    return size;
+  }
+  /// The function makes it as a size of its own, or has it as a factor of another size.
+  bool stands_apart(const PrimExpr& factor, const PrimExpr& size) const {
+    return std::ranges::any_of(inside_,
+                               [&](const PrimExpr& d) {
+                                 return !d.is<tir::Mul>() && analyzer_.can_prove_equal(factor, d);
+                               }) ||
+           std::ranges::any_of(all_, [&](const PrimExpr& d) {
+             std::vector<PrimExpr> factors;
+             factors_of(as_product(d), factors);
+             return factors.size() > 1 && !analyzer_.can_prove_equal(d, size) &&
+                    std::ranges::any_of(factors, [&](const PrimExpr& f) { return f.same_as(factor); });
+           });
+  }
+  /// Factors of a product of which one stands apart; else empty.
   std::vector<PrimExpr> split(const PrimExpr& size) const {
     std::vector<PrimExpr> factors;
-    factors_of(size, factors);
+    factors_of(as_product(size), factors);
     if (factors.size() < 2) return {};
-    const bool apart = std::ranges::any_of(factors, [&](const PrimExpr& f) {
-      return !tir::as_int(f) && std::ranges::any_of(inside_, [&](const PrimExpr& d) {
-        return !d.is<tir::Mul>() && analyzer_.can_prove_equal(f, d);
-      });
-    });
+    const bool apart = std::ranges::any_of(
+        factors, [&](const PrimExpr& f) { return !tir::as_int(f) && stands_apart(f, size); });
     return apart ? factors : std::vector<PrimExpr>();
   }
   /// The size over symbols, which are made when `make` is set; null without one.
@@ -202,6 +220,7 @@ class SizeSymbols {
   }
 
   std::vector<PrimExpr> inside_;  ///< sizes of what the function makes
+  std::vector<PrimExpr> all_;     ///< and of what it takes
   std::vector<PrimExpr> hidden_;
   bool takes_sizes_ = false;  ///< the last parameter is for sizes
   std::vector<std::pair<PrimExpr, tir::VarRef>> sizes_;
