@@ -6,9 +6,9 @@
 // masked when they are written. A tile that lies inside needs neither, and one comparison tells. Only loops
 // around other loops are cut, where more than one clamp or mask goes; the edge keeps the old body, and beside
 // it one of half the rows and one of a single row (a batch is often 1) where those are enough. A tile that is
-// unrolled as a whole gets the half one only. A row outside is skipped by a branch: a masked store without lanes costs a
-// processor hundreds of cycles where no memory stands behind it. Needs: flat loops, unrolled tiles,
-// simplified conditions. Keeps: what runs, and its order.
+// unrolled as a whole gets the half one only. A row outside is skipped by a branch: a masked store without
+// lanes costs a processor hundreds of cycles where no memory stands behind it. Needs: flat loops, unrolled
+// tiles, simplified conditions. Keeps: what runs, and its order.
 #include <algorithm>
 #include <map>
 #include <set>
@@ -298,8 +298,8 @@ class EdgeTiles : public tensor_detail::Rewriter {
     return out;
   }
 
-  /// The edge with half the rows, and maybe with one, where those inside are no more, before the edge with all
-  /// of them.
+  /// The edge with half the rows, and maybe with one, where those inside are no more, before the edge with
+  /// all of them.
   static Stmt few_rows(const Stmt& body, const std::vector<std::vector<Clamp>>& groups, bool single) {
     for (const auto& g : groups) {
       // Rows are masked one by one; the first has the most room, or no mask where a tile has one row at

@@ -118,7 +118,8 @@ class SizeSymbols {
     if (!size.is<tir::Add>() && !size.is<tir::Sub>()) return size;
     for (const tir::VarRef& v : tir::free_vars(size))
       for (const PrimExpr& d : all_)
-        if (!tir::as_int(d) && !d.is<tir::Mul>() && analyzer_.can_prove_equal(size, v * d)) return make<tir::Mul>(v, d);
+        if (!tir::as_int(d) && !d.is<tir::Mul>() && analyzer_.can_prove_equal(size, v * d))
+          return make<tir::Mul>(v, d);
     return size;
   }
   /// The function makes it as a size of its own, or has it as a factor of another size.
