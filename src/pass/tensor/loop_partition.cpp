@@ -3,10 +3,14 @@
 //   before: for i in n: if 1 <= i and i < 9: B[i] = A[i - 1] else: B[i] = 0
 //   after:  for i in [0, 1): …;  for i in [1, 9): B[i] = A[i - 1];  for i in [9, n): …
 // Innermost serial loops are cut where their conditions (also predicates of vector accesses and lazy
-// selections) change; in the middle part the conditions are known to hold and vanish. The first iteration of
-// a reduction is split from the others. Loops beyond a size limit stay whole, unless they carry
-// "pragma_loop_partition_hint", which also cuts loops that hold others.
+// selections) change; in the middle part the conditions are known to hold and vanish, and behind it the loop
+// ends where no lane stores anything any more. The first iteration of a reduction is split from the others.
+// Loops beyond a size limit stay whole, unless they carry "pragma_loop_partition_hint", which also cuts loops
+// that hold others.
 // Needs: flat loops, simplified conditions. Keeps: the order of iterations.
+#include <algorithm>
+
+#include "ir/structural.h"
 #include "pass/tensor/lowering.h"
 #include "pass/tensor/pragmas.h"
 
@@ -51,6 +55,16 @@ class Partition : public tensor_detail::Rewriter {
     m->extent = extent;
     m->body = b;
     return f;
+  }
+  /// Does the body do nothing but stores, all behind this condition?
+  static bool masks_stores(const Stmt& body, const PrimExpr& condition) {
+    if (const auto* q = body.as<SeqStmt>())
+      return std::all_of(q->seq.begin(), q->seq.end(), [&](const Stmt& s) { return masks_stores(s, condition); });
+    const auto* store = body.as<BufferStore>();
+    bool found = false;
+    if (store && store->predicate)
+      collect(store->predicate, [&](const PrimExpr& c) { found = found || structural_equal(c, condition); });
+    return found;
   }
   /// One iteration at most is no loop: code generators would unroll it.
   Stmt last_part(const For& n, const PrimExpr& min, const PrimExpr& extent) {
@@ -128,7 +142,7 @@ class Partition : public tensor_detail::Rewriter {
     });
     if ((!innermost && !hinted(n)) || conditions.empty()) return s;
     const PrimExpr end = n.min + n.extent;
-    PrimExpr low = n.min, high = end;
+    PrimExpr low = n.min, high = end, last = end;  // from `last` on, nothing is stored
     std::vector<PrimExpr> decided_;
     for (const PrimExpr& c : conditions) {
       // Scalar a·v + r < 0, or vectors base + [0, lanes)·stride < bound: the lane that decides.
@@ -150,6 +164,8 @@ class Partition : public tensor_detail::Rewriter {
       else
         continue;
       if (a.dtype().element() != i64) continue;
+      // The first lane to hold is the last one that does not.
+      const PrimExpr first = side(a, false), bound = side(b, true);
       a = side(a, true);
       b = side(b, false);
       if (!a || !b) continue;
@@ -168,6 +184,9 @@ class Partition : public tensor_detail::Rewriter {
       if (k > 0) {
         // k·v < -base: v < ceil(-base / k)
         high = min(high, floordiv(imm(0) - form->base + imm(k - 1), imm(k)));
+        const auto apart = first && bound ? as_int(analyzer_.simplify(a - b - (first - bound))) : std::nullopt;
+        if (apart && masks_stores(n.body, c))
+          last = min(last, floordiv(imm(*apart + k - 1) - form->base, imm(k)));
       } else {
         // |k|·v > base: v ≥ floor(base / |k|) + 1
         low = max(low, floordiv(form->base, imm(-k)) + imm(1));
@@ -177,8 +196,9 @@ class Partition : public tensor_detail::Rewriter {
     if (decided_.empty()) return s;
     low = low.same_as(n.min) ? low : analyzer_.simplify(min(low, end));
     high = analyzer_.simplify(max(min(high, end), low));
+    last = last.same_as(end) ? end : analyzer_.simplify(max(min(last, end), high));
     const PrimExpr n_low = analyzer_.simplify(low - n.min), n_mid = analyzer_.simplify(high - low),
-                   n_high = analyzer_.simplify(end - high);
+                   n_high = analyzer_.simplify(last - high);
     if (auto m = as_int(n_mid); m && *m <= 0) return s;
     Array<Stmt> out;
     if (!is_zero(n_low)) out.push_back(part(n, n.min, n_low, n.body, true));
