@@ -56,15 +56,19 @@ class Partition : public tensor_detail::Rewriter {
     m->body = b;
     return f;
   }
-  /// Does the body do nothing but stores, all behind this condition?
-  static bool masks_stores(const Stmt& body, const PrimExpr& condition) {
+  /// Does the body do nothing where this condition does not hold (of any lane)?
+  static bool needs(const Stmt& body, const PrimExpr& condition) {
+    auto asks = [&](const PrimExpr& e) {
+      bool found = false;
+      if (e) collect(e, [&](const PrimExpr& c) { found = found || structural_equal(c, condition); });
+      return found;
+    };
     if (const auto* q = body.as<SeqStmt>())
-      return std::all_of(q->seq.begin(), q->seq.end(), [&](const Stmt& s) { return masks_stores(s, condition); });
+      return std::all_of(q->seq.begin(), q->seq.end(), [&](const Stmt& s) { return needs(s, condition); });
+    if (const auto* b = body.as<IfThenElse>())
+      return !b->else_case && (asks(b->condition) || needs(b->then_case, condition));
     const auto* store = body.as<BufferStore>();
-    bool found = false;
-    if (store && store->predicate)
-      collect(store->predicate, [&](const PrimExpr& c) { found = found || structural_equal(c, condition); });
-    return found;
+    return store && asks(store->predicate);
   }
   /// One iteration at most is no loop: code generators would unroll it.
   Stmt last_part(const For& n, const PrimExpr& min, const PrimExpr& extent) {
@@ -184,9 +188,9 @@ class Partition : public tensor_detail::Rewriter {
       if (k > 0) {
         // k·v < -base: v < ceil(-base / k)
         high = min(high, floordiv(imm(0) - form->base + imm(k - 1), imm(k)));
-        const auto apart = first && bound ? as_int(analyzer_.simplify(a - b - (first - bound))) : std::nullopt;
-        if (apart && masks_stores(n.body, c))
-          last = min(last, floordiv(imm(*apart + k - 1) - form->base, imm(k)));
+        const auto apart =
+            first && bound ? as_int(analyzer_.simplify(a - b - (first - bound))) : std::nullopt;
+        if (apart && needs(n.body, c)) last = min(last, floordiv(imm(*apart + k - 1) - form->base, imm(k)));
       } else {
         // |k|·v > base: v ≥ floor(base / |k|) + 1
         low = max(low, floordiv(form->base, imm(-k)) + imm(1));
