@@ -11,7 +11,7 @@ using op::BijectiveLayout;
 const bool layouts_registered = [] {
   Methods<op::BijectiveLayoutNode>()
       .make(
-          {"src_layout", "dst_layout"},
+          {"src", "dst"},
           [](const std::string& src, const std::string& dst) { return op::bijective_layout(src, dst); },
           "two layouts of the same letters, such as \"NCHW\" and \"NCHW4c\"")
       .add("forward_index", {"index"}, op::forward_index, "where the element at an index of src lies in dst")

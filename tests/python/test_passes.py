@@ -44,8 +44,8 @@ class Sequences(unittest.TestCase):
 
     def test_layouts_are_objects(self):
         layout = tir.BijectiveLayout("NCHW", "NCHW4c")
-        self.assertEqual([int(n) for n in layout.forward_shape([1, 10, 3, 3])], [1, 3, 3, 3, 4])
-        self.assertEqual([int(n) for n in layout.backward_index(layout.forward_index([0, 6, 1, 2]))], [0, 6, 1, 2])
+        self.assertEqual([n.value for n in layout.forward_shape([1, 10, 3, 3])], [1, 3, 3, 3, 4])
+        self.assertEqual([n.value for n in layout.backward_index(layout.forward_index([0, 6, 1, 2]))], [0, 6, 1, 2])
         self.assertEqual(len(layout.index_map.outputs), 5)
         with self.assertRaises(tenon.UsageError):
             tir.BijectiveLayout("NCHW", "NCHX")

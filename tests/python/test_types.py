@@ -35,7 +35,7 @@ BOOLEANS = {"tir.And.a", "tir.And.b", "tir.Or.a", "tir.Or.b", "tir.Not.a", "tir.
 NONE = {"tir.BufferLoad.predicate", "tir.BufferStore.predicate", "graph.Function.plan", "ir.PrimType.value", "tir.Buffer.elem_offset",
         "tir.Buffer.strides", "ir.ShapeType.values", "graph.Call.attrs", "graph.Pattern.constructor", "graph.Function.type_params"}
 OPTIONAL = {"tir.IfThenElse.else_case", "tir.Block.init", "graph.Function.ret_type"}
-GIVEN = {"tir.Buffer.align": [16, 64], "tir.Buffer.data": [tir.Var(dtype="handle", name="p")], "tir.For.kind": range(4), "tir.IterVar.kind": range(3), "ir.TensorType.ndim": [1], "ir.TensorType.device": [""],
+GIVEN = {"tir.BijectiveLayout.src": ["NCHW"], "tir.BijectiveLayout.dst": ["NHWC", "NCHW4c"], "tir.Buffer.align": [16, 64], "tir.Buffer.data": [tir.Var(dtype="handle", name="p")], "tir.For.kind": range(4), "tir.IterVar.kind": range(3), "ir.TensorType.ndim": [1], "ir.TensorType.device": [""],
          "graph.Pattern.kind": [0, 1], "graph.Pattern.items": [[]], "ir.ShapeType.ndim": [2], "ir.ShapeType.known": [False], "tir.Ramp.lanes": [4],
          "tir.Broadcast.lanes": [4], "tir.Shuffle.indices": [[0, 1]], "tir.Reduce.value_index": [0],
          "tir.Call.op": ["tir.exp"], "tir.Call.dtype": ["float32"], "graph.TupleGetItem.index": [0],

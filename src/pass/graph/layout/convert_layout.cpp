@@ -140,7 +140,7 @@ std::optional<std::string> kernel_for(const std::string& data, const std::string
 
 Desired desired_layouts(const Map<std::string, std::string>& given) {
   Desired out;
-  DiagnosticList problems;
+  DiagnosticList problems(ErrorKind::usage);
   for (const auto& [name, text] : given) {
     auto refuse = [&](const std::string& why, const std::string& hint) {
       problems.add({.code = "T1107",
