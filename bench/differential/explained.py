@@ -222,6 +222,18 @@ def quantises_nan(model, feed):
     return any(v is not None and bool(np.isnan(v).any()) for v in given)
 
 
+def pools_nan(model, feed):
+    """NaN is among the elements of which the largest are taken."""
+    given = [known_value(model, feed, n.input[0]) for n in nodes_of(model, "MaxPool")]
+    return any(v is not None and v.dtype.kind == "f" and bool(np.isnan(v).any()) for v in given)
+
+
+def sums_past_doubles(model, feed):
+    """Integers whose sum may be no double are averaged."""
+    given = [known_value(model, feed, n.input[0]) for n in nodes_of(model, "ReduceMean")]
+    return any(v is not None and v.dtype.kind in "iu" and sum(abs(int(x)) for x in v.flat) >= 2 ** 53 for v in given)
+
+
 def normalises_equal_values(model, feed):
     """Finite values that are normalised do not differ, but for rounding."""
     def equal(node):
@@ -341,6 +353,9 @@ EXPLAINED = [
     Explained(("Squeeze",), "differs", r"\w+\[[^\]]*\b1\b[^\]]*\], wanted \w+\[", "an empty list of axes removes none, as the reference evaluator has it; ONNX Runtime takes it for one left out", squeezes_no_axes),
     Explained(("MaxRoiPool",), "accepted", "roi_pool.cc", "images without channels have results without elements", images_without_channels),
     Explained(("com.microsoft::DynamicQuantizeMatMul",), "differs", r"np.float32\(nan\)", "the range of data with NaN is NaN; ONNX Runtime leaves NaN out", quantises_nan),
+    Explained(("MaxPool",), "differs", r"is np\.float\d+\(nan\)", "NaN goes through maxima (docs/numerics.md); the others keep what they compared it with", pools_nan),
+    Explained(("ReduceMean",), "differs", r"is np\.u?int64", "integers are summed as integers, which wrap; ONNX Runtime sums doubles", sums_past_doubles),
+    Explained(("ConcatFromSequence", "SequenceConstruct", "SequenceInsert"), "refused", "T0521.*differ in type, or in a size", "sizes beside the axis must be equal; ONNX Runtime does not look at tensors without elements", of_nothing("SequenceConstruct", "SequenceInsert")),
     Explained(("MeanVarianceNormalization",), "differs", r"wanted np.float\d+\(nan\)", "a variance is never negative; ONNX Runtime takes a difference of squares, which rounding makes negative", normalises_equal_values),
     Explained(("com.microsoft::TransposeMatMul", "com.microsoft::FusedMatMul"), "accepted", "operand cannot broadcast on dim", "sizes 0 and 1 broadcast to 0; ONNX Runtime broadcasts to the larger", stretches_to_nothing),
     Explained(("Resize",), "differs", "np.float", "corners are aligned by the exact scaled size, as the reference evaluator has it; ONNX Runtime rounds it first", aligned_by_parts),
