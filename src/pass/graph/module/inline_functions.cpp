@@ -10,6 +10,7 @@
 #include "pass/graph/module/inline_functions.h"
 
 #include <set>
+#include <unordered_set>
 
 #include "ir/symbols.h"
 #include "op/body_rewriter.h"
@@ -62,6 +63,12 @@ Expr inlined_body(const Function& f, const Array<Expr>& args) {
   if (args.size() != f.params.size()) return {};
   std::vector<tir::VarRef> shown, all, outer;
   for (const VarRef& p : f.params) symbols_of(p->declared, shown);
+  // Sizes inside of a data type or a tuple are none that an argument shows.
+  std::unordered_set<const Object*> dims;
+  for (const VarRef& p : f.params)
+    for (const PrimExpr& d : known_shape(p->declared).value_or(Array<PrimExpr>())) dims.insert(d.get());
+  for (const tir::VarRef& s : shown)
+    if (!dims.count(s.get())) return {};
   symbols_of(ObjectRef(&f), all);
   for (const Expr& a : args) symbols_of(a->type, outer);
   tir::VarMap sizes;

@@ -14,6 +14,7 @@
 #include <set>
 #include <unordered_set>
 
+#include "ir/symbols.h"
 #include "ir/tir.h"
 #include "ir/walk.h"
 #include "op/body_rewriter.h"
@@ -55,6 +56,23 @@ std::set<std::string> recursive_functions(const IRModule& module) {
   return out;
 }
 
+/// Is there a closure in the body? Its own types would name the type parameters of the function around it.
+bool holds_function(const Expr& body) {
+  bool found = false;
+  post_order(body, [&](const ObjectRef& n) { found = found || n.is<Function>(); });
+  return found;
+}
+
+/// Does a closure name sizes that no parameter of it shows? They are those of the function around it.
+bool captures_sizes(const Function& f) {
+  std::vector<tir::VarRef> shown, all;
+  for (const VarRef& p : f.params) symbols_of(p->declared, shown);
+  symbols_of(ObjectRef(&f), all);
+  return std::ranges::any_of(all, [&](const tir::VarRef& s) {
+    return std::ranges::none_of(shown, [&](const tir::VarRef& p) { return p.same_as(s); });
+  });
+}
+
 bool has_type_variable(const Type& type) {
   bool found = false;
   if (type) post_order(type, [&](const ObjectRef& n) { found = found || n.is<TypeVar>(); });
@@ -91,7 +109,10 @@ class PartialEvaluator : public BodyRewriter {
     }
     if (const auto* item = value.as<TupleGetItem>()) {
       const auto* tuple = known(item->tuple).as<Tuple>();
-      return tuple && size_t(item->index) < tuple->items.size() ? tuple->items[size_t(item->index)] : value;
+      if (!tuple || size_t(item->index) >= tuple->items.size()) return value;
+      // Closures of a group name one another through their tuple, which is bound behind them.
+      const Expr& part = tuple->items[size_t(item->index)];
+      return known(part).is<Function>() ? value : part;
     }
     if (const auto* i = value.as<If>()) {
       const auto holds = scalar_constant(i->condition);
@@ -128,6 +149,9 @@ class PartialEvaluator : public BodyRewriter {
   Fit fit(const Pattern& p, const Expr& value, std::vector<std::pair<VarRef, Expr>>& bound) const {
     if (p->kind == PatternKind::wildcard) return Fit::yes;
     if (p->kind == PatternKind::variable) {
+      std::vector<tir::VarRef> sizes;  // that the pattern names
+      symbols_of(p->var->declared ? p->var->declared : p->var->type, sizes);
+      if (!sizes.empty()) return Fit::unknown;
       bound.emplace_back(p->var, value);
       return Fit::yes;
     }
@@ -192,6 +216,8 @@ class PartialEvaluator : public BodyRewriter {
       if (callee) for_each_use(callee->body, [&](const VarRef& u) { recursive = recursive || u.get() == v; });
     }
     if (!callee || is_primitive(*callee) || callee->attrs.contains("codegen")) return {};
+    if (!call.op.is<GlobalVar>() && captures_sizes(*callee)) return {};
+    if (!callee->type_params.empty() && holds_function(callee->body)) return {};
     if (recursive) {
       // Inside a branch that stays nothing ends it.
       if (depth_ > 1) return {};
