@@ -142,7 +142,7 @@ def strides_beyond_window(model, feed):
 
 
 def windows_rounded(model, feed):
-    """The number of windows that fit is below 0 where it is rounded down, and not where it is rounded towards 0."""
+    """The number of windows that fit is another one rounded down than rounded towards 0."""
     def below(node):
         x = known_value(model, feed, node.input[0])
         if x is None:
@@ -152,7 +152,7 @@ def windows_rounded(model, feed):
         number = lambda name: attribute(node, name) or [1] * len(kernel)  # noqa: E731
         pads = attribute(node, "pads") or [0] * 2 * len(kernel)
         slack = [n + pads[i] + pads[i + len(kernel)] - (k - 1) * d - 1 for i, (n, k, d) in enumerate(zip(sizes, kernel, number("dilations")))]
-        return any(r // s + 1 < 0 <= int(r / s) + 1 for r, s in zip(slack, number("strides")))
+        return any(r // s != int(r / s) for r, s in zip(slack, number("strides")))
     return any(below(n) for n in nodes_of(model, "MaxPool", "AveragePool", "LpPool", "NhwcMaxPool", "QLinearAveragePool"))
 
 
@@ -354,6 +354,10 @@ EXPLAINED = [
     Explained(("MaxRoiPool",), "accepted", "roi_pool.cc", "images without channels have results without elements", images_without_channels),
     Explained(("com.microsoft::DynamicQuantizeMatMul",), "differs", r"np.float32\(nan\)", "the range of data with NaN is NaN; ONNX Runtime leaves NaN out", quantises_nan),
     Explained(("MaxPool",), "differs", r"is np\.float\d+\(nan\)", "NaN goes through maxima (docs/numerics.md); the others keep what they compared it with", pools_nan),
+    Explained(("MaxPool", "AveragePool", "LpPool"), "differs", r"element \[", "padding SAME counts dilations, as the standard's formula does; the others leave them out when they pad", same_with_dilations),
+    Explained(("MaxPool", "AveragePool", "LpPool"), "refused", r"has shape \[0\] where \[1\] is required", "the number of windows is 0, as the standard rounds it; ONNX Runtime divides towards zero", windows_rounded),
+    Explained(("ConvTranspose",), "accepted", "Computed output shape is inconsistent", "an image without elements has a result of padding", of_nothing("ConvTranspose")),
+    Explained(("GridSample",), "accepted", "Input spatial dimensions must be non-empty", "a grid without places takes nothing from an image", of_nothing("GridSample")),
     Explained(("ReduceMean",), "differs", r"is np\.u?int64", "integers are summed as integers, which wrap; ONNX Runtime sums doubles", sums_past_doubles),
     Explained(("ConcatFromSequence", "SequenceConstruct", "SequenceInsert"), "refused", "T0521.*differ in type, or in a size", "sizes beside the axis must be equal; ONNX Runtime does not look at tensors without elements", of_nothing("SequenceConstruct", "SequenceInsert")),
     Explained(("MeanVarianceNormalization",), "differs", r"wanted np.float\d+\(nan\)", "a variance is never negative; ONNX Runtime takes a difference of squares, which rounding makes negative", normalises_equal_values),

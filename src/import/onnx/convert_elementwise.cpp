@@ -316,18 +316,19 @@ void expect_along(N& n, const Expr& v, const PrimExpr& size) {
                             *tir::as_int((*s)[0]), *tir::as_int(size)));
   n.require_equal(size, (*s)[0]);
 }
-/// Zero points are as many as scales, where both numbers are known.
+/// Zero points are as many as scales.
 void expect_as_many(N& n, const Expr& scale, const Expr& zero) {
-  const auto count = [](const Expr& v) -> std::optional<int64_t> {
+  const auto count = [](const Expr& v) -> PrimExpr {
     const auto s = v ? graph::known_shape(v) : std::nullopt;
-    return !s               ? std::nullopt
-           : s->empty()     ? std::optional<int64_t>(1)
-           : s->size() == 1 ? tir::as_int((*s)[0])
-                            : std::nullopt;
+    if (!s || s->size() > 1) return {};
+    return s->empty() ? PrimExpr(1) : (*s)[0];
   };
-  const auto scales = count(scale), points = count(zero);
-  if (scales && points && *scales != *points)
-    n.malformed(fmt::format("{} has {} scales and {} zero points", n.op_type(), *scales, *points));
+  const PrimExpr scales = count(scale), points = count(zero);
+  if (!scales || !points) return;
+  const auto p = tir::as_int(scales), q = tir::as_int(points);
+  if (p && q && *p != *q)
+    n.malformed(fmt::format("{} has {} scales and {} zero points", n.op_type(), *p, *q));
+  n.require_equal(points, scales);
 }
 /// Whether qnn.quantize and qnn.dequantize say it: steps of float32, and integers whose difference from the
 /// zero point a float32 holds; of wide ones (biases), that of 0.

@@ -540,10 +540,10 @@ Expr shifted(N& n, size_t x, size_t zero, int64_t rank, int64_t axis) {
     if (points && elements && *points != *elements)
       n.malformed(
           fmt::format("{} has {} zero points for an axis of {} elements", n.op_type(), *points, *elements));
-    n.require_equal(s[0], size);
     Array<PrimExpr> shape;
     for (int64_t i = 0; i < rank; ++i) shape.push_back(i == axis ? s[0] : PrimExpr(1));
     z = n.reshape(z, shape);
+    if (!points || !elements) return n.onto("subtract", v, z);  // a symbol may be 1: one for all
   }
   return n.op("subtract", {v, z});
 }
