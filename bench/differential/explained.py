@@ -358,6 +358,7 @@ EXPLAINED = [
     Explained(("MaxPool", "AveragePool", "LpPool"), "refused", r"has shape \[0\] where \[1\] is required", "the number of windows is 0, as the standard rounds it; ONNX Runtime divides towards zero", windows_rounded),
     Explained(("MaxPool", "AveragePool", "LpPool", "com.microsoft::NhwcMaxPool", "com.microsoft::QLinearAveragePool"), "differs", r"output \d+: \w+\[[^\]]*\b0\b[^\]]*\], wanted \w+\[", "the number of windows is 0, as the standard rounds it; ONNX Runtime divides towards zero", windows_rounded),
     Explained(("com.microsoft::QLinearSoftmax",), "differs", r"wanted object\[\]", "the softmax of nothing is nothing; ONNX Runtime leaves its result out", of_nothing("QLinearSoftmax")),
+    Explained(("MatMul",), "refused", "T0501", "sizes of batches are equal or 1; ONNX Runtime does not look at tensors without elements", of_nothing("MatMul")),
     Explained(("ConvTranspose",), "accepted", "Computed output shape is inconsistent", "an image without elements has a result of padding", of_nothing("ConvTranspose")),
     Explained(("GridSample",), "accepted", "Input spatial dimensions must be non-empty", "a grid without places takes nothing from an image", of_nothing("GridSample")),
     Explained(("ReduceMean",), "differs", r"is np\.u?int64", "integers are summed as integers, which wrap; ONNX Runtime sums doubles", sums_past_doubles),

@@ -11,6 +11,7 @@
 #include <cstring>
 
 #include "ir/structural.h"
+#include "ir/symbols.h"
 #include "ir/tir.h"
 #include "op/body_rewriter.h"
 #include "op/build.h"
@@ -75,7 +76,9 @@ class FoldConstant : public BodyRewriter {
   bool can_fold(const Call& call) const {
     for (const Expr& a : call.args)
       if (!constant_leaf(seen_through(a))) return false;
-    return true;
+    std::vector<tir::VarRef> sizes;  // begins and ends of slices may name some
+    symbols_of(call.attrs, sizes);
+    return sizes.empty();
   }
 
   static int64_t bytes_of(const Type& t) {

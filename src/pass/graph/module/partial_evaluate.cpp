@@ -254,7 +254,10 @@ class PartialEvaluator : public BodyRewriter {
   /// A pure operator on constants.
   Expr computed(const Call& call, const Expr& value) {
     const auto shape = static_shape(value->type);
-    if (!context_.evaluate || !shape || !as_tensor(value->type) || call.args.empty()) return value;
+    std::vector<tir::VarRef> sizes;
+    symbols_of(call.attrs, sizes);
+    if (!context_.evaluate || !shape || !as_tensor(value->type) || call.args.empty() || !sizes.empty())
+      return value;
     if (int64_t(storage_bytes(element_count(*shape), as_tensor(value->type)->dtype)) > kMaxBytes)
       return value;
     std::vector<NDArray> inputs;
