@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Zero points whose number only the run tells: one for all, or one for each, and nothing else, by the interpreter
-// and compiled.
+// Zero points whose number only the run tells: one for all, or one for each, and nothing else, by the
+// interpreter and compiled.
 #include <gtest/gtest.h>
 
 #include "base/diagnostic.h"
@@ -40,16 +40,19 @@ NDArray counted(int64_t n, DataType t) {
 }
 
 TEST(ZeroPoints, OneOrOneForEachColumn) {
-  const Msg m = model(GraphParts{{node("MatMulInteger", {"a", "b", "", "z"}, {"y"})},
-                                 {},
-                                 {value("a", INT8, {2, 3}), value("b", INT8, {3, 4}), value("z", INT8, {"M"})},
-                                 {value("y", INT32, {})}},
-                      13);
+  const Msg m =
+      model(GraphParts{{node("MatMulInteger", {"a", "b", "", "z"}, {"y"})},
+                       {},
+                       {value("a", INT8, {2, 3}), value("b", INT8, {3, 4}), value("z", INT8, {"M"})},
+                       {value("y", INT32, {})}},
+            13);
   const IRModule module = onnx::import_onnx_bytes(m.bytes, "m.onnx");
   Session session(jit_artifact(compile(module, {})));
-  const NDArray a = counted(6, DataType::int_(8)).reshape({2, 3}), b = counted(12, DataType::int_(8)).reshape({3, 4});
+  const NDArray a = counted(6, DataType::int_(8)).reshape({2, 3}),
+                b = counted(12, DataType::int_(8)).reshape({3, 4});
   for (const int64_t points : {1, 4})
-    EXPECT_EQ(outcome(module, session, {Any(a), Any(b), Any(counted(points, DataType::int_(8)))}), "") << points;
+    EXPECT_EQ(outcome(module, session, {Any(a), Any(b), Any(counted(points, DataType::int_(8)))}), "")
+        << points;
   EXPECT_EQ(outcome(module, session, {Any(a), Any(b), Any(counted(3, DataType::int_(8)))}), "T0357 T0501");
 }
 
