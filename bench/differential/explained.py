@@ -234,6 +234,12 @@ def sums_past_doubles(model, feed):
     return any(v is not None and v.dtype.kind in "iu" and sum(abs(int(x)) for x in v.flat) >= 2 ** 53 for v in given)
 
 
+def positions_of_spectra(model, feed):
+    """A pool gives positions in what a Fourier transform computed, where equal values differ by rounding."""
+    spectra = {o for n in nodes_of(model, "DFT", "STFT") for o in n.output}
+    return any(len(n.output) > 1 and n.input[0] in spectra for n in nodes_of(model, "MaxPool"))
+
+
 def normalises_equal_values(model, feed):
     """Finite values that are normalised do not differ, but for rounding."""
     def equal(node):
@@ -359,6 +365,9 @@ EXPLAINED = [
     Explained(("MaxPool", "AveragePool", "LpPool", "com.microsoft::NhwcMaxPool", "com.microsoft::QLinearAveragePool"), "differs", r"output \d+: \w+\[[^\]]*\b0\b[^\]]*\], wanted \w+\[", "the number of windows is 0, as the standard rounds it; ONNX Runtime divides towards zero", windows_rounded),
     Explained(("com.microsoft::QLinearSoftmax",), "differs", r"wanted object\[\]", "the softmax of nothing is nothing; ONNX Runtime leaves its result out", of_nothing("QLinearSoftmax")),
     Explained(("MatMul",), "refused", "T0501", "sizes of batches are equal or 1; ONNX Runtime does not look at tensors without elements", of_nothing("MatMul")),
+    Explained(("com.microsoft::NhwcMaxPool", "Identity"), "accepted", "nhwc_max_pool.cc", "an image without elements has windows of padding, or none", of_nothing("NhwcMaxPool")),
+    Explained(("Gemm", "com.microsoft::FusedMatMul"), "differs", r"element \[", "C is multiplied by beta also where the product is of nothing; ONNX Runtime copies it", of_nothing("Gemm")),
+    Explained(("DFT", "STFT", "MaxPool"), "differs", r"is np\.int64", "the largest of values that are equal but for rounding", positions_of_spectra),
     Explained(("ConvTranspose",), "accepted", "Computed output shape is inconsistent", "an image without elements has a result of padding", of_nothing("ConvTranspose")),
     Explained(("GridSample",), "accepted", "Input spatial dimensions must be non-empty", "a grid without places takes nothing from an image", of_nothing("GridSample")),
     Explained(("ReduceMean",), "differs", r"is np\.u?int64", "integers are summed as integers, which wrap; ONNX Runtime sums doubles", sums_past_doubles),
