@@ -30,6 +30,7 @@
 #include "pipeline/dimensions.h"
 #include "pipeline/emit.h"
 #include "pipeline/evaluator.h"
+#include "pipeline/measure_modules.h"
 #include "pipeline/metadata.h"
 #include "pipeline/program_entry.h"
 #include "runtime/vm.h"
@@ -652,18 +653,20 @@ AttrMap opt(const OptRequest& r) {
   context.opt_level = INT_MAX;  // what is named runs
   context.verify = true;        // behind each pass, in time of its own
   context.evaluate = make_evaluator();
+  context.measure = make_measure(options_of<ModelSettings>(r), context.target.cast<TargetNode>());
   for (const std::string& text : r.pass_options) context.options.set_text(text, problems);
   check_pass_requests(context, problems, passes);
   problems.throw_if_any();
   const auto checker = r.verify ? verify_passes() : nullptr;
   if (checker) context.instruments.push_back(checker.get());
   std::string fusion;
-  json schedule = json::array(), given_up = json::array(), proofs = json::array();
+  json schedule = json::array(), given_up = json::array(), proofs = json::array(), libraries = json::array();
   if (r.explain)
     context.report = [&](std::string_view pass, const Any& report) {
       if (const auto proofs = report.try_as<int64_t>())
         given_up.push_back({{"pass", pass}, {"proofs", *proofs}, {"steps", kProofSteps}});
       if (pass == "fuse_ops") fusion += report.as<std::string>();
+      if (pass == "use_libraries") libraries.push_back(report.as<std::string>());
       if (pass == "prove_programs" || pass == "guard_accesses") proofs.push_back(proof_counts(pass, report));
       if (pass == "default_schedule") schedule.push_back(schedule_json(*report.as<Ref<ScheduleReport>>()));
     };
@@ -680,6 +683,7 @@ AttrMap opt(const OptRequest& r) {
   reply.set("passes", times.to_json().dump());
   if (r.explain) {
     reply.set("fusion", fusion);
+    reply.set("libraries", libraries.dump());
     reply.set("schedule", schedule.dump());
     reply.set("given_up", given_up.dump());
     reply.set("proofs", proofs.dump());

@@ -172,6 +172,10 @@ void opt(OptOptions& o, Console& console) {
     console.print("");
     for (std::string line; std::getline(lines, line);) console.print("# " + line);
   }
+  if (const auto libraries = reply.find("libraries")) {
+    out["libraries"] = json::parse(libraries->as<std::string>());
+    for (const json& line : out["libraries"]) console.print("# use_libraries: " + line.get<std::string>());
+  }
   if (const auto given_up = reply.find("given_up")) {
     out["given_up"] = json::parse(given_up->as<std::string>());
     for (const json& g : out["given_up"])

@@ -66,12 +66,21 @@ struct PassTiming {
 using Evaluate = std::function<std::vector<NDArray>(const IRModule&, const std::string& function,
                                                     const std::vector<NDArray>& args)>;
 
+/// Compiles modules for the context's target and runs their `main` here, in turns; arrives here so that
+/// passes need no code generator. Seconds of the fastest run of each, or none and the reason.
+struct Measured {
+  std::vector<double> seconds;
+  std::string why_not;
+};
+using Measure = std::function<Measured(const std::vector<IRModule>&)>;
+
 struct PassContext {
   int opt_level = 2;
   std::set<std::string, std::less<>> required, disabled;
   PassOptions options;
   ObjectRef target;   ///< Target (target/target.h)
   Evaluate evaluate;  ///< null: no folding by evaluation
+  Measure measure;    ///< null: no choice by measuring
   std::vector<PassInstrument*> instruments;
   /// What passes found, for those who ask: the pass's name, and text or an object; null: nobody asks.
   std::function<void(std::string_view pass, const Any& report)> report;

@@ -104,6 +104,16 @@ std::optional<Selection> select(const Call& call, const Target& target, bool ext
   return out;
 }
 
+std::vector<OpImpl> library_implementations(const Call& call, const Target& target) {
+  std::vector<OpImpl> all = implementations(call, target);
+  std::erase_if(all, [&](const OpImpl& impl) {
+    return impl.external.empty() || !refusal(impl, call, target, true).empty();
+  });
+  std::stable_sort(all.begin(), all.end(),
+                   [](const OpImpl& a, const OpImpl& b) { return a.priority > b.priority; });
+  return all;
+}
+
 namespace {
 OpImpl wanted_of(const Call& call, const Target& target, const std::string& wanted) {
   const std::string& op = call.op.as<graph::Op>()->name;

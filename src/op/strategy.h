@@ -81,8 +81,11 @@ struct Selection {
 };
 /// All implementations of the call's operator on the target; `call.type` and the arguments' types are known.
 std::vector<OpImpl> implementations(const Call& call, const Target& target);
-/// The one that is chosen; nullopt when none applies. Without `externals` only tensor definitions count.
+/// The one that is chosen by priority; nullopt when none applies. Without `externals` only tensor definitions
+/// count.
 std::optional<Selection> select(const Call& call, const Target& target, bool externals = true);
+/// Those of libraries that the target names and that take the call, by falling priority.
+std::vector<OpImpl> library_implementations(const Call& call, const Target& target);
 /// The tensor definition that lowering uses: `select` without externals; the operator's own when none
 /// applies. `wanted`: the implementation of that name, whatever its priority; DiagnosticError T1108 when it
 /// does not take the call, or there is none.

@@ -88,7 +88,7 @@ Tensors define_dense_pack(const Call& call, const Tensors& in, int64_t width) {
   return {cast_to(sum, out.dtype)};
 }
 
-std::string cannot_blas(const Call& call, const Target&) {
+std::string no_library_product(const Call& call, const Target&) {
   const auto &x = tensor_arg(call, 0), &w = tensor_arg(call, 1);
   const auto* result = call.type ? graph::as_tensor(call.type) : nullptr;
   if (x.dtype != f32 || w.dtype != f32 || !result || result->dtype != f32)
@@ -97,9 +97,15 @@ std::string cannot_blas(const Call& call, const Target&) {
   if (!p || !q || p->size() < 2 || q->size() != 2) return "it takes a second operand of two axes";
   return {};
 }
-OpImpl blas(const char* name, const char* function) {
-  return {.name = name, .priority = 15, .library = "cblas", .refuse = cannot_blas, .external = function};
+/// "dense" by the library "cblas": `dense.cblas`, which calls tenon.cblas.dense (runtime/libraries/blas.cpp).
+OpImpl by_library(const std::string& product, const std::string& library) {
+  return {.name = product + "." + library,
+          .priority = 15,
+          .library = library,
+          .refuse = no_library_product,
+          .external = "tenon." + library + "." + product};
 }
+constexpr const char* kProductLibraries[] = {"cblas", "dnnl"};
 
 Strategy dense_strategy() {
   Strategy s([](const Call& call, const Target&) { return std::vector<OpImpl>{own(call, "dense.generic")}; });
@@ -108,8 +114,9 @@ Strategy dense_strategy() {
     pack.define = [target](const Call& c, const Tensors& in) {
       return define_dense_pack(c, in, panel_width(target, in[1].dtype()));
     };
-    return std::vector<OpImpl>{own(call, "dense_nopack", 5), std::move(pack),
-                               blas("dense.cblas", "tenon.cblas.dense")};
+    std::vector<OpImpl> all{own(call, "dense_nopack", 5), std::move(pack)};
+    for (const char* library : kProductLibraries) all.push_back(by_library("dense", library));
+    return all;
   });
   return s;
 }
@@ -118,7 +125,9 @@ Strategy matmul_strategy() {
   Strategy s(
       [](const Call& call, const Target&) { return std::vector<OpImpl>{own(call, "matmul.generic")}; });
   s.override_for("cpu", [](const Call& call, const Target&) {
-    return std::vector<OpImpl>{own(call, "matmul.default"), blas("matmul.cblas", "tenon.cblas.matmul")};
+    std::vector<OpImpl> all{own(call, "matmul.default")};
+    for (const char* library : kProductLibraries) all.push_back(by_library("matmul", library));
+    return all;
   });
   return s;
 }
@@ -206,7 +215,7 @@ Strategy steps_strategy(Recurrence kind, const char* name) {
 }
 
 const bool strategies_registered = [] {
-  register_target_library("cblas");
+  for (const char* library : kProductLibraries) register_target_library(library);
   register_strategy("nn.dense", dense_strategy());
   register_strategy("matmul", matmul_strategy());
   register_strategy("nn.conv1d", conv_strategy(1));

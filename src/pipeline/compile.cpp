@@ -20,6 +20,8 @@
 #include "pipeline/bind_inputs.h"
 #include "pipeline/dimensions.h"
 #include "pipeline/evaluator.h"
+
+#include "pipeline/measure_modules.h"
 #include "pipeline/memory_limit.h"
 #include "pipeline/metadata.h"
 #include "runtime/artifact.h"
@@ -235,6 +237,7 @@ PassContext context_of(const CompileOptions& o, DiagnosticList& problems,
   if (!o.dump.empty()) context.dump_dir = o.dump;
   for (const std::string& pass : o.print_after) context.print_after.insert(pass);
   if (!context.evaluate) context.evaluate = make_evaluator();
+  if (!context.measure) context.measure = make_measure(o, target);
   return context;
 }
 

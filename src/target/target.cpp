@@ -399,7 +399,7 @@ std::vector<TargetOption> processor_options() {
            "the processor to compile for: native, x86-64-v3, znver4, cortex-a76, …; several for an artifact",
            set_processor},
           {"mattr", "features with and without: +asimddp, +v, -avx512f, …", change_features},
-          {"libs", "libraries that may compute operators: cblas", add_libraries}};
+          {"libs", "libraries that may compute operators: cblas, dnnl (oneDNN)", add_libraries}};
 }
 
 Target parse_target(std::string_view text) {

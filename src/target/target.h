@@ -24,7 +24,8 @@ struct TargetNode : Object {
   double memory_bandwidth = 6.4;  ///< bytes a cycle of one core from memory
   int64_t fork_ns = 4096;         ///< to wake the other threads for a parallel loop and to wait for their end
   bool fma = false;
-  Array<std::string> libs;  ///< libraries that may be called: "cblas"; none unless named ("-libs=cblas")
+  Array<std::string>
+      libs;  ///< libraries that may be called: "cblas", "dnnl"; none unless named ("-libs=cblas")
   static void fields(auto& f) {
     f.add("kind", &TargetNode::kind)
         .add("triple", &TargetNode::triple)

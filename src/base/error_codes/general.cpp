@@ -69,10 +69,11 @@ std::span<const ErrorCode> general_codes() {
        "given "
        "out in the older form of DLPack, which cannot say so.",
        "Give a copy."},
-      {"T0410", "the operands of a BLAS product do not fit together",
-       "The shapes or element types that a compiled model passes to the BLAS library are not those of a "
+      {"T0410", "the operands of a library's product do not fit together",
+       "The shapes or element types that a compiled model passes to a BLAS library or oneDNN are not those "
+       "of a "
        "matrix product.",
-       "Compile the model again; if the error stays, compile without `-libs=cblas` and report it."},
+       "Compile the model again; if the error stays, compile without `-libs` and report it."},
       {"T3001", "a file or folder cannot be opened or read",
        "It does not exist, its permissions forbid it, it is no regular file, or reading it failed.",
        "Check the path and the permissions."},
@@ -90,10 +91,15 @@ std::span<const ErrorCode> general_codes() {
       {"T3005", "a data file has another size than its tensor",
        "A value such as `x=2x3xf32=@x.bin` says how many bytes the file must have.",
        "Correct the shape or the type, or write the file again."},
-      {"T3010", "no BLAS library is found on this machine",
-       "The model was compiled with `-libs=cblas`, and neither OpenBLAS nor another CBLAS library can be "
+      {"T3010", "a library that the model calls is not found on this machine",
+       "The model was compiled with `-libs=cblas` or `-libs=dnnl`, and no CBLAS library, or no oneDNN, can "
+       "be "
        "loaded.",
-       "Install libopenblas0 or libblas3, name the file in TENON_BLAS, or compile without `-libs=cblas`."},
+       "Install libopenblas0, libblas3 or libdnnl2, name the file in TENON_BLAS or TENON_DNNL, or compile "
+       "without `-libs`."},
+      {"T3011", "a library that the model calls cannot compute a product",
+       "oneDNN refused the sizes, or had not enough memory; the message has its status.",
+       "Compile without `-libs=dnnl`."},
   };
   return codes;
 }

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// libtenon_blas: products by a BLAS library of the system, opened at the first call: what a model calls when
-// its target named the library ("-libs=cblas", op/strategy.h). TENON_BLAS names another file to open.
+// libtenon_blas: products by a library of the system, a BLAS or oneDNN, opened at the first call: what a
+// model calls when its target named the library ("-libs=cblas,dnnl", op/strategy.h). TENON_BLAS and
+// TENON_DNNL name another file to open. How many threads the library uses is its own business
+// (OMP_NUM_THREADS).
 #include <dlfcn.h>
 
 #include <cstdlib>
@@ -11,26 +13,63 @@
 namespace tenon {
 namespace {
 
-using Sgemm = void (*)(int order, int transpose_a, int transpose_b, int m, int n, int k, float alpha,
-                       const float* a, int lda, const float* b, int ldb, float beta, float* c, int ldc);
+struct Product {
+  int64_t rows, columns, inputs;
+  const float *a, *b;
+  float* c;
+  bool transposed;  ///< b lies as (columns, inputs)
+  int64_t stride_a() const { return inputs > 0 ? inputs : 1; }
+  int64_t stride_b() const { return transposed ? stride_a() : columns; }
+};
 
-Sgemm find_sgemm() {
-  const char* given = std::getenv("TENON_BLAS");
-  for (const char* name : {given, "libopenblas.so.0", "libcblas.so.3", "libblas.so.3"}) {
-    void* library = name && *name ? dlopen(name, RTLD_NOW | RTLD_LOCAL) : nullptr;
-    if (void* symbol = library ? dlsym(library, "cblas_sgemm") : nullptr)
-      return reinterpret_cast<Sgemm>(symbol);
-  }
+/// The function `symbol` of the file that `variable` names, or of the first of `files` that has it.
+void* find_symbol(const char* variable, std::initializer_list<const char*> files, const char* symbol) {
+  const auto found = [&](const char* file) -> void* {
+    void* library = file && *file ? dlopen(file, RTLD_NOW | RTLD_LOCAL) : nullptr;
+    return library ? dlsym(library, symbol) : nullptr;
+  };
+  if (void* given = found(std::getenv(variable))) return given;
+  for (const char* file : files)
+    if (void* f = found(file)) return f;
   return nullptr;
 }
 
+/// CBLAS, as its C interface has it (netlib's cblas.h).
+struct Cblas {
+  static void multiply(const Product& p) {
+    using Sgemm = void (*)(int order, int transpose_a, int transpose_b, int m, int n, int k, float alpha,
+                           const float* a, int lda, const float* b, int ldb, float beta, float* c, int ldc);
+    static const auto sgemm = reinterpret_cast<Sgemm>(
+        find_symbol("TENON_BLAS", {"libopenblas.so.0", "libcblas.so.3", "libblas.so.3"}, "cblas_sgemm"));
+    if (!sgemm)
+      throw Error(
+          ErrorKind::io, "T3010", "no BLAS library is found on this machine", {},
+          "install libopenblas0 or libblas3, name a file in TENON_BLAS, or compile without -libs=cblas");
+    constexpr int row_major = 101, as_it_is = 111, turned = 112;
+    sgemm(row_major, as_it_is, p.transposed ? turned : as_it_is, int(p.rows), int(p.columns), int(p.inputs),
+          1, p.a, int(p.stride_a()), p.b, int(p.stride_b()), 0, p.c, int(p.columns));
+  }
+};
+
+/// oneDNN (its C interface, "Matrix-matrix multiplication": one signature in its versions 1 to 3).
+struct Dnnl {
+  static void multiply(const Product& p) {
+    using Sgemm =
+        int (*)(char transpose_a, char transpose_b, int64_t m, int64_t n, int64_t k, float alpha,
+                const float* a, int64_t lda, const float* b, int64_t ldb, float beta, float* c, int64_t ldc);
+    static const auto sgemm = reinterpret_cast<Sgemm>(
+        find_symbol("TENON_DNNL", {"libdnnl.so.3", "libdnnl.so.2", "libdnnl.so.1"}, "dnnl_sgemm"));
+    if (!sgemm)
+      throw Error(ErrorKind::io, "T3010", "oneDNN is not found on this machine", {},
+                  "install libdnnl2, name a file in TENON_DNNL, or compile without -libs=dnnl");
+    if (const int status = sgemm('N', p.transposed ? 'T' : 'N', p.rows, p.columns, p.inputs, 1, p.a,
+                                 p.stride_a(), p.b, p.stride_b(), 0, p.c, p.columns))
+      throw Error(ErrorKind::io, "T3011", "oneDNN cannot multiply: its status is " + std::to_string(status));
+  }
+};
+
 /// c = a · b, or a · bᵀ; the leading axes of a are rows.
-void product(const NDArray& a, const NDArray& b, const NDArray& c, bool transposed) {
-  static const Sgemm sgemm = find_sgemm();
-  if (!sgemm)
-    throw Error(
-        ErrorKind::io, "T3010", "no BLAS library is found on this machine", {},
-        "install libopenblas0 or libblas3, name a file in TENON_BLAS, or compile without -libs=cblas");
+Product product_of(const NDArray& a, const NDArray& b, const NDArray& c, bool transposed) {
   const DataType t = DataType::float_(32);
   const bool fits = a.dtype() == t && b.dtype() == t && c.dtype() == t && a.ndim() >= 1 && b.ndim() == 2 &&
                     a.shape().back() == b.shape()[transposed ? 1 : 0];
@@ -38,25 +77,24 @@ void product(const NDArray& a, const NDArray& b, const NDArray& c, bool transpos
   const int64_t m = fits ? (k ? a.size() / k : n ? c.size() / n : 0) : 0;
   constexpr int64_t most = INT32_MAX;
   if (!fits || c.size() != m * n || m > most || n > most || k > most)
-    throw Error(ErrorKind::model, "T0410", "the operands of a BLAS product do not fit together");
-  if (m == 0 || n == 0) return;
-  constexpr int row_major = 101, as_it_is = 111, turned = 112;
-  const int columns = int(n), inputs = int(k);
-  sgemm(row_major, as_it_is, transposed ? turned : as_it_is, int(m), columns, inputs, 1, a.as_ptr<float>(),
-        inputs > 0 ? inputs : 1, b.as_ptr<float>(), transposed ? (inputs > 0 ? inputs : 1) : columns, 0,
-        c.as_ptr<float>(), columns);
+    throw Error(ErrorKind::model, "T0410", "the operands of a library's product do not fit together");
+  return {m, n, k, a.as_ptr<float>(), b.as_ptr<float>(), c.as_ptr<float>(), transposed};
 }
 
-template <bool transposed>
+template <class Library, bool transposed>
 Any entry(Arguments args) {
-  if (args.size() != 3) argument_count_error("tenon.cblas", 3, args.size());
-  product(args[0].as<NDArray>(), args[1].as<NDArray>(), args[2].as<NDArray>(), transposed);
+  if (args.size() != 3) argument_count_error("a product of a library", 3, args.size());
+  const Product p =
+      product_of(args[0].as<NDArray>(), args[1].as<NDArray>(), args[2].as<NDArray>(), transposed);
+  if (p.rows > 0 && p.columns > 0) Library::multiply(p);
   return Any();
 }
 
 [[maybe_unused]] const bool registered = [] {
-  register_unless_taken("tenon.cblas.matmul", entry<false>, "(a, b, c): c = a · b by cblas_sgemm");
-  register_unless_taken("tenon.cblas.dense", entry<true>, "(a, b, c): c = a · bᵀ by cblas_sgemm");
+  register_unless_taken("tenon.cblas.matmul", entry<Cblas, false>, "(a, b, c): c = a · b by cblas_sgemm");
+  register_unless_taken("tenon.cblas.dense", entry<Cblas, true>, "(a, b, c): c = a · bᵀ by cblas_sgemm");
+  register_unless_taken("tenon.dnnl.matmul", entry<Dnnl, false>, "(a, b, c): c = a · b by dnnl_sgemm");
+  register_unless_taken("tenon.dnnl.dense", entry<Dnnl, true>, "(a, b, c): c = a · bᵀ by dnnl_sgemm");
   return true;
 }();
 

@@ -88,6 +88,9 @@ TEST(Strategy, LibraryWinsWhenTheTargetNamesIt) {
   context.target = record("llvm");
   EXPECT_EQ(ops_of(run_pass("use_libraries", in, context)), Names({"matmul", "nn.relu"}));
   context.target = record("llvm", {"cblas"});
+  // Where nothing is measured, the compiler's own code stays.
+  EXPECT_EQ(ops_of(run_pass("use_libraries", in, context)), Names({"matmul", "nn.relu"}));
+  context.options.set("use_libraries.choose", Any("always"));
   const IRModule out = run_pass("use_libraries", in, context);
   expect_valid(out);
   EXPECT_EQ(ops_of(out), Names({"call_dps_packed", "nn.relu"}));
@@ -111,6 +114,41 @@ TEST(Strategy, LibraryWinsWhenTheTargetNamesIt) {
   registry::add("tenon.cblas.matmul", before, true);
   EXPECT_EQ(calls, 1);
   expect_close(run(in, inputs), got, 1e-6);
+}
+
+TEST(Strategy, ALibraryWinsWhereItIsMeasuredFaster) {
+  Model m;
+  auto x = m.param("x", {3, 4}), w = m.param("w", {4, 5}), v = m.param("v", {5, 5});
+  const auto product = m.op("matmul", {x, w});
+  const IRModule in = m.done(m.op("matmul", {m.op("nn.relu", {product}), v}));
+  // Three forms of the first product are measured with the relu behind it, of the second alone.
+  std::vector<double> seconds{3, 2, 1};
+  std::vector<Names> forms;
+  PassContext context = make_context();
+  context.target = record("llvm", {"cblas", "dnnl"});
+  context.measure = [&](const std::vector<IRModule>& modules) {
+    for (const IRModule& form : modules) forms.push_back(ops_of(form));
+    return Measured{seconds, {}};
+  };
+  const auto called = [&] {
+    const std::string text = print(run_pass("use_libraries", in, context));
+    return std::pair(text.find("tenon.cblas.matmul") != text.npos,
+                     text.find("tenon.dnnl.matmul") != text.npos);
+  };
+  EXPECT_EQ(called(), std::pair(false, true));
+  EXPECT_EQ(forms, (std::vector<Names>{{"matmul", "nn.relu"},
+                                       {"call_dps_packed", "nn.relu"},
+                                       {"call_dps_packed", "nn.relu"},
+                                       {"matmul"},
+                                       {"call_dps_packed"},
+                                       {"call_dps_packed"}}));
+  seconds = {3, 2, 2.5};
+  EXPECT_EQ(called(), std::pair(true, false));
+  // A gain that is less than what measuring varies by is none.
+  seconds = {3, 2.95, 3.2};
+  EXPECT_EQ(called(), std::pair(false, false));
+  seconds = {};
+  EXPECT_EQ(called(), std::pair(false, false));
 }
 
 TEST(Strategy, TargetsOverrideAndShapesSpecialise) {

@@ -38,6 +38,31 @@ TEST(Library, FunctionsAreFoundByNameOrNotAtAll) {
   EXPECT_TRUE(holds("libtenon_blas"));
 }
 
+TEST(Library, MultipliesByEachLibraryOfTheSystem) {
+  int found = 0;
+  for (const std::string library : {"cblas", "dnnl"}) {
+    const NDArray a = floats({1, 2, 3, 4, 5, 6, 7, 8}, {2, 2, 2}), b = floats({1, 2, 3, 4, 5, 6}, {2, 3}),
+                  turned = floats({1, 4, 2, 5, 3, 6}, {3, 2});
+    const std::vector<float> product{9, 12, 15, 19, 26, 33, 29, 40, 51, 39, 54, 69};
+    try {
+      const NDArray c = NDArray::zeros({2, 2, 3}, DataType::float_(32)),
+                    d = NDArray::zeros({2, 2, 3}, c.dtype());
+      find_function("tenon." + library + ".matmul")(a, b, c);
+      EXPECT_EQ(values(c), product) << library;
+      find_function("tenon." + library + ".dense")(a, turned, d);
+      EXPECT_EQ(values(d), product) << library;
+      ++found;
+    } catch (const Error& e) {
+      EXPECT_EQ(e.code, "T3010") << e.what();
+    }
+    // Nothing is multiplied, and nothing is read, where a size is 0.
+    find_function("tenon." + library + ".matmul")(NDArray::zeros({0, 2}, a.dtype()), b,
+                                                  NDArray::zeros({0, 3}, a.dtype()));
+    EXPECT_THROW(find_function("tenon." + library + ".matmul")(a, turned, b), Error);
+  }
+  if (!found) GTEST_SKIP() << "neither a BLAS library nor oneDNN is installed";
+}
+
 TEST(Library, AFunctionOfTheProgramStays) {
   registry::add("tenon.cblas.matmul", Function([](Arguments) { return Any(7); }), true);
   EXPECT_EQ(find_function("tenon.cblas.matmul")().as<int>(), 7);
