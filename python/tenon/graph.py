@@ -16,7 +16,7 @@ import contextlib
 from .arguments import need
 from .expr import ScriptFunction
 from .ffi import get_global_func
-from .object import class_of, extend, namespace, with_attr
+from .object import class_of, namespace
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -216,7 +216,6 @@ def _type_of(tensor):
     return Tensor(list(tensor.shape), tensor.dtype)
 
 
-extend("graph.Function", with_attr=with_attr)
 
 
 def Tensor(shape=None, dtype=None, ndim=None):  # noqa: N802

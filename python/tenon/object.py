@@ -158,6 +158,7 @@ _EXTRA = {"ir.IRModule": {"__getitem__": lambda self, name: self.functions[getat
                           "__contains__": lambda self, name: getattr(name, "name", name) in self.functions,
                           "get_global_vars": _global_vars, "with_attr": with_attr, "_repr_html_": _module_html,
                           "svg": _svg, "png": _png},
+          "graph.Function": {"with_attr": with_attr}, "tir.PrimFunc": {"with_attr": with_attr},
           "Shape": _SHAPE}
 
 

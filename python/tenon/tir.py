@@ -17,7 +17,7 @@ from collections.abc import Sequence
 from .arguments import need, need_callable
 from .expr import ScriptFunction, is_word
 from .ffi import get_global_func, register_func
-from .object import class_of, extend, namespace, with_attr
+from .object import class_of, extend, namespace
 
 
 TYPE_CHECKING = False
@@ -158,7 +158,6 @@ def _conditions(name, values):
 
 
 _scheduled = []  # the class, when it is complete
-extend("tir.PrimFunc", with_attr=with_attr)
 extend("tir.Trace", show=lambda self, style=None: print(self.script))
 extend("tir.Schedule", show=lambda self, style=None: self.func.show(style))
 

@@ -10,8 +10,6 @@ namespace tenon::sched {
 using namespace tir;
 
 namespace {
-const std::string layout_free_key = "layout_free_buffers", param_layouts_key = "tenon.param_layouts";
-
 /// A map speaks of its inputs and of sizes of the program.
 void require_sizes_only(const State& s, int32_t id, const IndexMap& map) {
   std::unordered_set<const Var*> sizes;
@@ -27,14 +25,14 @@ void require_sizes_only(const State& s, int32_t id, const IndexMap& map) {
                            v->name));
 }
 /// The function says whose layout may change: attribute "layout_free_buffers", positions of parameters. From
-/// then on the caller passes the parameter laid out by the map (attribute "tenon.param_layouts": pairs of
-/// position and map); what lies in padding is the caller's, too.
+/// then on the caller passes the parameter laid out by the map (Schedule::param_layouts); what lies in
+/// padding is the caller's, too.
 int require_free_layout(const State& s, int32_t id, const Buffer& b) {
   int position = -1;
   for (size_t i = 0; i < s.function->params.size(); ++i)
     if (auto x = s.function->buffer_map.find(s.function->params[i]); x && (*x).same_as(b)) position = int(i);
   bool free = false;
-  if (auto list = s.function->attrs.find(layout_free_key))
+  if (auto list = s.function->attrs.find(kLayoutFreeBuffers))
     if (auto positions = list->try_as<Array<Any>>())
       for (const Any& x : *positions) free = free || x.try_as<int64_t>() == position;
   if (position < 0 || !free)
@@ -207,10 +205,7 @@ static void transform_layout(State& s, int32_t id, int index, BufferIndexType ty
   if (parameter >= 0) {
     PrimFuncNode* f = s.function.edit();
     f->buffer_map.set(f->params[size_t(parameter)], next);
-    Array<Any> layouts;
-    if (auto old = f->attrs.find(param_layouts_key)) layouts = old->as<Array<Any>>();
-    layouts.push_back(Any(Array<Any>{Any(parameter), Any(to_text(map))}));
-    f->attrs.set(param_layouts_key, Any(layouts));
+    s.param_layouts.push_back({parameter, map});
   }
   s.replace_body(owner, body, allocs);
 }

@@ -99,6 +99,7 @@ Schedule& Schedule::operator=(const Schedule&) = default;
 Schedule::~Schedule() = default;
 tir::PrimFunc Schedule::function() const { return state_->function; }
 const Trace& Schedule::trace() const { return state_->trace; }
+const std::vector<ParamLayout>& Schedule::param_layouts() const { return state_->param_layouts; }
 
 GivenUpProofs& Schedule::given_up() const { return *state_->given_up; }
 

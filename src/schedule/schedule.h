@@ -2,7 +2,7 @@
 // Schedule: a tensor program being transformed by primitives that each check that they are legal. Blocks and
 // loops are named by handles that stay valid over every transformation; every step is recorded in a trace.
 #pragma once
-#include "analysis/analyzer.h"
+#include "analysis/index_map.h"
 #include "analysis/region.h"
 #include "schedule/arguments.h"
 
@@ -38,6 +38,14 @@ class ScheduleError : public Error {
 std::optional<ScheduleError> refusal_of(FunctionRef<void()> f);
 
 // ---------------------------------------------------------------- schedules
+/// The attribute of a program that lists the parameters, by position, whose layout its callers leave to it.
+inline constexpr const char* kLayoutFreeBuffers = "layout_free_buffers";
+/// A parameter that the caller passes laid out by a map: what transform_layout made of a listed one.
+struct ParamLayout {
+  int64_t position = 0;
+  IndexMap map;
+};
+
 /// The record that the primitive of a method has (schedule/define.h).
 template <auto method>
 inline const Primitive* record_of = nullptr;
@@ -50,6 +58,8 @@ class Schedule {
   ~Schedule();
   tir::PrimFunc function() const;
   const Trace& trace() const;
+  /// In order: a later one of the same parameter is for what the one before made.
+  const std::vector<ParamLayout>& param_layouts() const;
   /// Replays a trace recorded on an equal program: the result is identical.
   static Schedule replay(tir::PrimFunc function, const Trace& trace);
   /// The same on this schedule. T0790, T0791: the trace is not for this program; the steps before it are

@@ -7,7 +7,6 @@
 #include <memory>
 #include <unordered_set>
 
-#include "analysis/index_map.h"
 #include "analysis/iter_map.h"
 #include "schedule/schedule.h"
 
@@ -71,6 +70,7 @@ struct State {
   std::unordered_map<const Object*, int32_t> index;  ///< living nodes
   std::unordered_map<std::string, int32_t> names;    ///< living blocks
   Trace trace;
+  std::vector<ParamLayout> param_layouts;
   // What samplers have made, by the id of its handle; numbers and locations are counted together.
   std::map<int32_t, int64_t> numbers;
   std::map<int32_t, Location> locations;

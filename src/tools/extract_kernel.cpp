@@ -15,6 +15,7 @@
 #include "pass/graph/lowering/program_trials.h"
 #include "pipeline/evaluator.h"
 #include "pipeline/program_entry.h"
+#include "schedule/schedule.h"
 
 namespace tenon {
 namespace {
@@ -77,6 +78,28 @@ Ref<graph::Function> up_to_call(const Ref<graph::Function>& main, const std::str
   return {};
 }
 
+/// Positions of the parameters that every call of the kernel gives a constant: weights, which may lie as a
+/// schedule wants them.
+Array<Any> constant_parameters(const IRModule& lowered, const std::string& kernel) {
+  std::optional<std::vector<bool>> constant;
+  for (const auto& [name, f] : graph::graph_functions(lowered))
+    graph::for_each_binding(f->body, [&](const graph::Binding& b) {
+      const graph::Expr value = b->value;
+      const auto* call = value.as<graph::Call>();
+      if (!call || !graph::is_op(value, "call_tir")) return;
+      const auto* g = call->args[0].as<graph::GlobalVar>();
+      const auto* args = call->args[1].as<graph::Tuple>();
+      if (!g || g->name != kernel || !args) return;
+      if (!constant) constant.emplace(args->items.size(), true);
+      for (size_t i = 0; i < args->items.size(); ++i)
+        if (!args->items[i].is<graph::Constant>()) (*constant)[i] = false;
+    });
+  Array<Any> out;
+  for (size_t i = 0; constant && i < constant->size(); ++i)
+    if ((*constant)[i]) out.push_back(Any(int64_t(i)));
+  return out;
+}
+
 /// What the kernel's first call takes and gives in a run; empty where that cannot be seen.
 std::vector<NDArray> values_of_run(const IRModule& lowered, PassContext& context, const std::string& kernel,
                                    const std::vector<NDArray>& inputs) {
@@ -115,8 +138,10 @@ ExtractedKernel extract_kernel(IRModule module, CompileOptions options, const st
       options.threads > 0 ? int(options.threads) : int(std::max(1u, std::thread::hardware_concurrency()));
   const ParallelPrograms parallel(threads, &context.cancelled);
   const IRModule lowered = module_in_front_of(std::move(module), options, "plan_memory");
-  const auto program = lowered.find(kernel).cast<tir::PrimFuncNode>();
+  tir::PrimFunc program = lowered.find(kernel).cast<tir::PrimFuncNode>();
   if (!program) no_such_kernel(lowered, kernel);
+  if (const Array<Any> weights = constant_parameters(lowered, kernel); !weights.empty())
+    program.edit()->attrs.set(kLayoutFreeBuffers, Any(weights));
   ExtractedKernel out;
   out.unscheduled = alone(kernel, program);
   out.scheduled = run_passes(out.unscheduled, schedule_passes(), context);

@@ -52,6 +52,44 @@ class Extract(unittest.TestCase):
         self.assertEqual(self.result(back), self.result(self.own))
         self.assertEqual(self.own.overrides, {})
 
+    def laid_out(self, made, free=""):
+        """The kernel whose weights lie in panels of 8 columns (the last of padding, in part), in a folder."""
+        text = made.unscheduled.replace("T.func_attr({", "T.func_attr({" + free)
+        program = tenon.parse(text)[made.name]
+        sch = tenon.tir.Schedule(program)
+        block = sch.get_block("dense")
+        sch.transform_layout(block, ("read", 1), lambda o, k: (o // 7, k, o % 7))
+        done = sch.func.with_attr("tenon.trace", sch.trace.json)
+        into = self.folder / "panels"
+        into.mkdir(exist_ok=True)
+        (into / f"{made.name}.tir").write_text(str(tenon.IRModule({made.name: done})))
+        return into
+
+    def test_a_schedule_says_how_weights_lie(self):
+        bound = {"w": self.inputs[1]}
+        own = tenon.compile(self.model, bind=bound, opt_level=1)
+        kernel = own.kernels(self.inputs[0])[0]["name"]
+        made = tenon.extract(self.model, kernel, bind=bound, opt_level=1)
+        self.assertIn('"layout_free_buffers": [1]', made.unscheduled)
+        back = tenon.compile(self.model, bind=bound, opt_level=1, override=self.laid_out(made))
+        self.assertIn("proved by its schedule", back.overrides[kernel])
+        # The constant was laid out when the model was compiled: the same kernels run.
+        self.assertEqual([k["name"] for k in back.kernels(self.inputs[0])], [k["name"] for k in own.kernels(self.inputs[0])])
+        self.assertEqual(memoryview(back(self.inputs[0])).tobytes(), memoryview(own(self.inputs[0])).tobytes())
+
+    def test_what_is_no_constant_is_laid_out_for_each_call(self):
+        made = tenon.extract(self.model, self.kernel)
+        self.assertNotIn("layout_free_buffers", made.unscheduled)
+        back = tenon.compile(self.model, override=self.laid_out(made, '"layout_free_buffers": [1], '))
+        self.assertEqual(self.result(back), self.result(self.own))
+        self.assertIn(self.kernel + "_layout", [k["name"] for k in back.kernels(*self.inputs)])
+        # Without the trace that made the parameters lie so it is another kernel.
+        file = self.folder / "panels" / f"{self.kernel}.tir"
+        file.write_text(file.read_text().replace("tenon.trace", "no.trace"))
+        with self.assertRaises(tenon.Error) as caught:
+            tenon.compile(self.model, override=file.parent)
+        self.assertEqual(caught.exception.code, "T1036")
+
     def test_what_differs_is_refused(self):
         made = tenon.extract(self.model, self.kernel)
         self.assertFalse(made.from_run)

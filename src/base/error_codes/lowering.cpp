@@ -117,6 +117,11 @@ std::span<const ErrorCode> lowering_codes() {
        "the "
        "message has the first input on which it differs.",
        "Correct it; `tenon compare NAME.tir --data DIR` runs it on the inputs that `tenon extract` wrote."},
+      {"T1038", "a layout that a kernel wants of its caller cannot be made",
+       "The schedule of an edited kernel lays a parameter out anew, and a caller passes a tensor whose shape "
+       "is "
+       "not known when the model is compiled.",
+       "Give the sizes (`--dim`), or schedule the kernel without that transform_layout."},
       {"T1101", "the arguments of an operator do not fit it",
        "Type inference found ranks, sizes, data types or attributes that the operator does not take.",
        "Compare with `tenon ops NAME`; the message shows the types that were given."},

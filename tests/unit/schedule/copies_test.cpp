@@ -345,8 +345,9 @@ TEST(ParameterLayout, IsTheCallersWhenTheFunctionSaysSo) {
   refused(s, "T0777", "caller's",
           [&] { s.transform_layout(s.get_block("C"), 0, BufferIndexType::write, map); });
   EXPECT_EQ(problems_of(s.function()), "");
-  auto layouts = s.function()->attrs.at("tenon.param_layouts").as<Array<Any>>();
-  ASSERT_EQ(layouts.size(), 1u);
+  ASSERT_EQ(s.param_layouts().size(), 1u);
+  EXPECT_EQ(s.param_layouts()[0].position, 1);
+  EXPECT_TRUE(s.param_layouts()[0].map.same_as(map));
   // The caller lays B out; the result is the same.
   std::vector<NDArray> args = arguments(p.function), laid = args;
   laid[1] = NDArray::empty({3, 5, 2}, f32);

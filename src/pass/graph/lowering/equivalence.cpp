@@ -29,14 +29,20 @@ bool same_body(const PrimFunc& a, const PrimFunc& b) {
 }
 
 /// The trace that the edited program carries, replayed on the other one, gives it.
-bool follows_by_schedule(const PrimFunc& program, const PrimFunc& edited) {
+std::optional<Equivalence> by_schedule(const PrimFunc& program, const PrimFunc& edited) {
   const auto trace = edited->attrs.find("tenon.trace");
   const auto text = trace ? trace->try_as<std::string>() : std::nullopt;
-  if (!text) return false;
-  bool same = false;
-  const auto refused = refusal_of(
-      [&] { same = same_body(Schedule::replay(program, Trace::from_json(*text)).function(), edited); });
-  return !refused && same;
+  if (!text) return std::nullopt;
+  PrimFunc start = program;
+  if (const auto released = edited->attrs.find(kLayoutFreeBuffers))
+    start.edit()->attrs.set(kLayoutFreeBuffers, *released);
+  std::optional<Equivalence> out;
+  refusal_of([&] {
+    const Schedule s = Schedule::replay(start, Trace::from_json(*text));
+    if (same_body(s.function(), edited))
+      out = Equivalence{Equivalence::By::schedule, 0, s.param_layouts(), {}};
+  });
+  return out;
 }
 
 /// Half the distance of two neighbouring numbers of the type around 1.
@@ -179,8 +185,10 @@ bool same_signature(const PrimFunc& a, const PrimFunc& b) {
 }
 
 Equivalence equivalence_of(const PrimFunc& program, const PrimFunc& edited, const tenon::Evaluate& evaluate) {
-  if (follows_by_schedule(program, edited)) return {Equivalence::By::schedule, 0, {}};
-  if (same_body(program, edited)) return {Equivalence::By::structure, 0, {}};
+  if (auto proved = by_schedule(program, edited)) return std::move(*proved);
+  if (same_body(program, edited)) return {Equivalence::By::structure, 0, {}, {}};
+  if (!same_signature(program, edited))
+    return {{}, 0, {}, "its parameters lie otherwise, and no trace that it carries made them so"};
   return by_trials(program, edited, evaluate);
 }
 

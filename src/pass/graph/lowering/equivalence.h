@@ -5,6 +5,7 @@
 
 #include "ir/pass.h"
 #include "ir/tir.h"
+#include "schedule/schedule.h"
 
 namespace tenon::tir {
 
@@ -14,14 +15,16 @@ struct Equivalence {
     schedule,   ///< the trace that the edited program carries makes it of the other one: each step is legal
     trials      ///< the same results on random and corner inputs, which is no proof
   };
-  std::optional<By> by;    ///< none: they differ
-  int trials = 0;          ///< inputs that both ran on
-  std::string difference;  ///< the first input on which they differ, and where
+  std::optional<By> by;              ///< none: they differ
+  int trials = 0;                    ///< inputs that both ran on
+  std::vector<ParamLayout> layouts;  ///< by its schedule: the parameters that its caller lays out
+  std::string difference;            ///< the first input on which they differ, and where
 };
 /// "by its schedule", "on 7 random and corner inputs".
 std::string to_string(const Equivalence& e);
 
-/// `program` as the graph was lowered to it, `edited` of the same signature. `evaluate` runs both; results of
+/// `program` as the graph was lowered to it, `edited` of the same signature, or, by its schedule, with other
+/// layouts of parameters that its attribute "layout_free_buffers" lists. `evaluate` runs both; results of
 /// floating type may differ as those of sums in another order do.
 Equivalence equivalence_of(const PrimFunc& program, const PrimFunc& edited, const tenon::Evaluate& evaluate);
 

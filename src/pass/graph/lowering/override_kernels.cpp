@@ -8,6 +8,8 @@
 // refused (T1035), and one of other parameters (T1036). What is put in computes the same: proved by its
 // structure or by the schedule that it carries, else tried on random and corner inputs; the attribute
 // "tenon.override" says which. One that does not is refused with the first input on which it differs (T1037).
+// One whose trace lays parameters out anew, those that its attribute layout_free_buffers lists, gets them so
+// from its callers: constants are laid out here, other values by a program in front of each call.
 // A program with a trace, or with "tenon.schedule_rule": "none", keeps its loops; another one is scheduled as
 // any. Stands in front of plan_memory, which must know the programs: one that is not proved never writes over
 // its inputs. Keeps: values.
@@ -27,6 +29,7 @@
 #include "ir/text.h"
 #include "ir/verify.h"
 #include "pass/graph/lowering/equivalence.h"
+#include "pass/graph/lowering/lay_out_arguments.h"
 #include "pass/graph/lowering/override_kernels.h"
 
 namespace tenon {
@@ -93,16 +96,17 @@ class Override {
     tir::PrimFunc whole = edited;
     if (!edited->attrs.contains("num_outputs") && kernel->attrs.contains("num_outputs"))
       whole.edit()->attrs.set("num_outputs", kernel->attrs.at("num_outputs"));
-    if (!tir::same_signature(kernel, whole))
+    const tir::Equivalence same = tir::equivalence_of(kernel, whole, evaluate_);
+    if (!same.by && !tir::same_signature(kernel, whole))
       return problem("T1036",
                      fmt::format("the kernel `{}` takes {}; the model's takes {}", name,
                                  tir::signature_of(whole), tir::signature_of(kernel)),
                      "extract it with the options that the model is compiled with (--dim, --target, -O …)");
-    const tir::Equivalence same = tir::equivalence_of(kernel, whole, evaluate_);
     if (!same.by)
       return problem("T1037", fmt::format("the kernel `{}` is not the model's: {}", name, same.difference),
                      "`tenon extract` writes the model's own again");
     module_.set(name, put_in(kernel, whole, same, file));
+    module_ = lay_out_arguments(std::move(module_), name, same.layouts, evaluate_);
   }
 
   /// The edited program with the attributes of the model's, but for what arranges its loops.
