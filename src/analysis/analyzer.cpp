@@ -20,6 +20,7 @@ int Analyzer::Impl::id_of(const Object* o) {
 void Analyzer::Impl::forget() {
   memo.clear();
   found.clear();
+  allowed.reset();
 }
 
 void Analyzer::Impl::set_var(const tir::Var* v, VarInfo info) {
@@ -223,37 +224,13 @@ Analyzer::Scope Analyzer::assume(const PrimExpr& condition) {
 PrimExpr Analyzer::simplify(const PrimExpr& e) { return impl_->simplify(e); }
 bool Analyzer::can_prove(const PrimExpr& condition) { return impl_->prove(condition, 6); }
 
-bool Analyzer::Impl::differ_at_a_point(const PrimExpr& a, const PrimExpr& b) {
-  // Values of the variables: different ones, and small, so that products of many do not overflow.
-  constexpr int64_t first_value = 29, value_step = 2;
-  // What relates variables with each other may exclude the point.
-  if (!facts.empty() || !literals.empty()) return false;
-  tir::VarMap point;
-  int64_t next = first_value;
-  for (const PrimExpr& e : {a, b})
-    for (const tir::VarRef& v : tir::free_vars(e)) {
-      if (point.count(v.get())) continue;
-      const auto known = vars.find(v.get());
-      if (!is_index(v)) return false;
-      if (known != vars.end()) {
-        const VarInfo& i = known->second;
-        if (i.value || i.range || i.modular.coeff != 1 || next < i.bound.min || next > i.bound.max)
-          return false;
-      }
-      point[v.get()] = PrimExpr(next);
-      next += value_step;
-    }
-  const auto x = tir::as_int(simplify(tir::substitute(a, point))),
-             y = tir::as_int(simplify(tir::substitute(b, point)));
-  return x && y && *x != *y;
-}
 bool Analyzer::can_prove_equal(const PrimExpr& a, const PrimExpr& b) {
   if (a.same_as(b)) return true;
   if (a.dtype() != b.dtype()) return false;
   if (!is_index(a) || !is_index(b)) return impl_->compare(impl_->simplify(a), impl_->simplify(b)) == 0;
   const Impl::Sum d = impl_->recombine(impl_->plus(impl_->sum_of(a), impl_->sum_of(b), -1));
   if (d.is_const()) return d.base == 0;
-  if (impl_->differ_at_a_point(a, b)) return false;
+  if (impl_->value(d).value_or(0) != 0 && impl_->point_is_allowed()) return false;
   return impl_->tame(d) && impl_->nonnegative(d, 4) && impl_->nonnegative(impl_->times(d, -1), 4);
 }
 bool Analyzer::can_prove_ge(const PrimExpr& e, int64_t bound) {

@@ -92,8 +92,12 @@ struct Analyzer::Impl {
     PrimExpr expr;  ///< keeps its address taken
     std::optional<ConstBound> bound;
     std::optional<bool> tame;
+    std::optional<std::optional<int64_t>> value;  ///< at the point
   };
   std::unordered_map<const Object*, Found> found;
+  std::optional<bool> allowed;  ///< point_is_allowed
+  /// Of variables at the point, by first meeting there: an order of its own, as that of `order` is seen.
+  std::unordered_map<const tir::Var*, std::pair<tir::VarRef, size_t>> numbers;
   int64_t looked_at = 0;              ///< nodes, by questions about bounds and tameness
   int depth = 0, too_deep = 0;        ///< how far down now; questions that ended at `deepest`
   int deepest = 400;                  ///< how far questions about one expression go down
@@ -161,13 +165,18 @@ struct Analyzer::Impl {
   ModularSet modular(const PrimExpr& e);
   ModularSet modular(const Sum& s);
   bool nonnegative(const Sum& s, int effort);  ///< false also when the proof is given up
-  /// Do they have different values at a point that nothing known forbids? Then no proof can show them equal.
-  bool differ_at_a_point(const PrimExpr& a, const PrimExpr& b);
   bool seek(const Sum& s, int effort);
   bool positive(const PrimExpr& e, int effort);
   std::optional<Sum> without_neighbours(const Sum& s);  ///< a lower bound of s
   bool by_divisor(const Sum& rest, const tir::FloorDiv& d, int64_t coeff, int effort);  ///< rest ± d ≥ 0
   bool prove(const PrimExpr& condition, int effort);
+
+  // ---- one point (point.cpp); without a value: not known, or too large
+  std::optional<int64_t> value(const PrimExpr& e);
+  std::optional<int64_t> value(const Sum& s);
+  std::optional<int64_t> find_value(const PrimExpr& e);
+  std::optional<int64_t> find_value_of(const tir::Var& v);
+  bool point_is_allowed();
 
   /// Assumptions while a branch is simplified.
   struct Local {

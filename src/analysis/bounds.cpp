@@ -266,6 +266,7 @@ ModularSet Analyzer::Impl::modular(const PrimExpr& e) {
 // ---------------------------------------------------------------- proofs
 bool Analyzer::Impl::nonnegative(const Sum& s, int effort) {
   if (proving) return seek(s, effort);
+  if (value(s).value_or(0) < 0 && point_is_allowed()) return false;
   proving = true;
   proof_steps = 0;
   const bool proved = seek(s, effort);

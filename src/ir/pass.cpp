@@ -34,9 +34,9 @@ bool enabled(const Pass& pass, const PassContext& context) {
   return context.required.count(pass.name) || context.opt_level >= pass.level;
 }
 
-void verify_after(const Pass& pass, const IRModule& module) {
+void verify_after(const Pass& pass, const IRModule& module, VerifiedPrograms& verified) {
   DiagnosticList problems;
-  verify(module, problems);
+  verify(module, problems, false, verified);
   if (problems.empty()) return;
   std::string text;
   for (const Diagnostic& d : problems.all()) text += "\n" + render(d);
@@ -152,6 +152,7 @@ IRModule run_passes(IRModule module, std::span<const Pass> passes, PassContext& 
   DiagnosticList problems(ErrorKind::usage);
   const std::vector<const Pass*> running = running_passes(passes, context, problems);
   problems.throw_if_any();
+  VerifiedPrograms verified;
   for (const Pass* next : running) {
     const Pass& pass = *next;
     if (context.cancelled && context.cancelled())
@@ -168,7 +169,7 @@ IRModule run_passes(IRModule module, std::span<const Pass> passes, PassContext& 
     const double ms = 1e3 * double(std::clock() - start) / CLOCKS_PER_SEC;
     const size_t number = context.timings.size();
     context.timings.push_back({pass.name, ms, parts_of(module) != before});
-    if (verify_each) verify_after(pass, module);
+    if (verify_each) verify_after(pass, module, verified);
     if (context.print_sink && (context.print_after.count(pass.name) || context.print_after.count("all")))
       context.print_sink(pass.name, print(module));
     if (!context.dump_dir.empty()) dump(context, fmt::format("{:02}_{}", number, pass.name), module);

@@ -8,6 +8,7 @@
 #include <unordered_set>
 
 #include "ir/intrinsic_table.h"
+#include "ir/parallel.h"
 #include "ir/scalable.h"
 #include "ir/text.h"
 #include "ir/tir.h"
@@ -582,17 +583,37 @@ static void verify_types(const IRModule& module, DiagnosticList& problems) {
   }
 }
 
+static void verify_function(const std::string& name, const ObjectRef& function, const IRModule& module,
+                            DiagnosticList& problems, bool typed) {
+  if (auto f = function.cast<tir::PrimFuncNode>())
+    verify_prim_func(name, f, problems);
+  else if (auto g = function.cast<graph::Function>())
+    verify_graph_function(name, g, module, problems, typed);
+  else if (!function.is<graph::ExternFunc>())
+    problems.add(Diagnostic{
+        "T0317", fmt::format("`{}` is {}, no function", name, type_key_of(function)), "module", {}, {}});
+}
+
 void verify(const IRModule& module, DiagnosticList& problems, bool typed) {
+  VerifiedPrograms none;
+  verify(module, problems, typed, none);
+}
+void verify(const IRModule& module, DiagnosticList& problems, bool typed, VerifiedPrograms& known) {
   verify_types(module, problems);
-  for (auto [name, function] : module.functions()) {
-    if (auto f = function.cast<tir::PrimFuncNode>())
-      verify_prim_func(name, f, problems);
-    else if (auto g = function.cast<graph::Function>())
-      verify_graph_function(name, g, module, problems, typed);
-    else if (!function.is<graph::ExternFunc>())
-      problems.add(Diagnostic{
-          "T0317", fmt::format("`{}` is {}, no function", name, type_key_of(function)), "module", {}, {}});
+  std::vector<std::pair<std::string, ObjectRef>> functions;
+  VerifiedPrograms programs;
+  for (const auto& [name, function] : module.functions()) {
+    if (function.is<tir::PrimFuncNode>()) programs.emplace(function.get(), function);
+    if (!known.contains(function.get())) functions.emplace_back(name, function);
   }
+  std::vector<DiagnosticList> found(functions.size());
+  for_each_parallel(functions.size(), ParallelPrograms::threads(), [&](size_t i) {
+    verify_function(functions[i].first, functions[i].second, module, found[i], typed);
+  });
+  const bool right = problems.empty();
+  for (const DiagnosticList& of_one : found)
+    for (const Diagnostic& d : of_one.all()) problems.add(d);
+  if (right && problems.empty()) known = std::move(programs);
 }
 
 void verify_or_throw(const IRModule& module, bool typed) {

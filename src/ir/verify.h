@@ -12,6 +12,11 @@ inline constexpr int kMaxNesting = 1000;
 /// index counts, predicates' types, nesting. Graph level: normal form, each variable bound once and before
 /// use, known callees, argument counts, attributes of the declared type, types present (when `typed`).
 void verify(const IRModule& module, DiagnosticList& problems, bool typed = false);
+/// Programs that were found right. Nobody can change them while they are held here.
+using VerifiedPrograms = std::unordered_map<const Object*, ObjectRef>;
+/// The same without the programs that are in `known`, which holds those of the module behind it. On the
+/// threads of ParallelPrograms.
+void verify(const IRModule& module, DiagnosticList& problems, bool typed, VerifiedPrograms& known);
 void verify_prim_func(const std::string& name, const tir::PrimFunc& f, DiagnosticList& problems);
 void verify_graph_function(const std::string& name, const Ref<graph::Function>& f, const IRModule& module,
                            DiagnosticList& problems, bool typed);

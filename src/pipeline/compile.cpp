@@ -252,6 +252,7 @@ Compiled compile(IRModule module, CompileOptions o) {
   const int threads = o.threads > 0 ? int(o.threads) : int(std::max(1u, std::thread::hardware_concurrency()));
   PassContext context = context_of(o);
   Steps steps(o, context);
+  const ParallelPrograms parallel(threads, &context.cancelled);
   Compiled out;
   out.target = context.target.cast<TargetNode>();
   out.opt_level = context.opt_level;
@@ -264,10 +265,7 @@ Compiled compile(IRModule module, CompileOptions o) {
   const Metadata work = work_of_kernels(module);
 
   // Schedules: each program's loops are placed for the target.
-  if (o.schedule) {
-    const ParallelPrograms parallel(threads, &context.cancelled);
-    module = run_passes(std::move(module), schedule_passes(), context);
-  }
+  if (o.schedule) module = run_passes(std::move(module), schedule_passes(), context);
   out.planned = module;
 
   // Bytecode that calls the programs. It refuses what no pass lowered, so it comes before the time that code
@@ -275,7 +273,6 @@ Compiled compile(IRModule module, CompileOptions o) {
   steps.run("vm", [&] { out.executable = vm_codegen(module, out.target); });
 
   // Programs: blocks become loops over flat memory, then code.
-  const ParallelPrograms parallel(threads, &context.cancelled);
   out.lowered = run_passes(only_programs(module), tensor_passes(), context);
   if (!o.debug_file.empty()) out.lowered.edit()->attrs.set(codegen::kDebugFile, Any(o.debug_file));
   generate_code(out, o, threads, steps, context);

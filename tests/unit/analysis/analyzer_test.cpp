@@ -155,6 +155,35 @@ TEST_F(AnalyzerTest, ProofsHaveABudget) {
   EXPECT_EQ(given_up.size(), 1u);
 }
 
+TEST_F(AnalyzerTest, WhatAPointRefutesIsNotSought) {
+  GivenUpProofs given_up;
+  Analyzer b(given_up, "the test");
+  const PrimExpr sum = quotients(b, 30);
+  EXPECT_FALSE(b.can_prove_ge(sum, 1000000));
+  EXPECT_FALSE(b.can_prove_equal(sum, sum * 2));
+  EXPECT_TRUE(given_up.empty());
+}
+
+TEST_F(AnalyzerTest, APointThatFactsForbidRefutesNothing) {
+  const VarRef x = var("x"), y = var("y"), z = var("z"), w = var("w");
+  a.bind(x, range(n(500), size));
+  EXPECT_TRUE(a.can_prove_ge(x * 2, 1000));
+  {
+    const Analyzer::Scope s = a.assume(tir::gt(y * z, n(100000)));
+    EXPECT_TRUE(a.can_prove_ge(y * z, 100001));
+    EXPECT_TRUE(a.can_prove(tir::gt(y * z, n(70000))));
+  }
+  EXPECT_FALSE(a.can_prove_ge(y * z, 100001));
+  {
+    const Analyzer::Scope s = a.assume(eq(floormod(w, n(7)), n(3)));
+    EXPECT_TRUE(a.can_prove_equal(floormod(w + 4, n(7)), n(0)));
+  }
+  {
+    const Analyzer::Scope s = a.assume(lt(tir::max(y, z), floordiv(w, n(3))));
+    EXPECT_TRUE(a.can_prove_ge(floordiv(w, n(3)) - tir::max(y, z), 1));
+  }
+}
+
 TEST_F(AnalyzerTest, SharedPartsAreLookedAtOnce) {
   PrimExpr smallest = size, sum = size;
   for (int level = 0; level < 60; ++level) {  // 2^60 paths lead to the size

@@ -283,6 +283,21 @@ TEST(Modules, IdenticalBodiesAreCompiledOnce) {
   EXPECT_EQ(jit.find("four"), nullptr);
 }
 
+TEST(Modules, WhatAssertionsSayIsNotCode) {
+  auto checked = [](const std::string& name, int64_t most) {
+    const Buffer a = flat("a", 8, f32), o = flat("o", 8, f32);
+    const VarRef i = var("i"), k = var("k");
+    const Stmt body = seq({make<AssertStmt>(le(k, PrimExpr(most)), "too large for " + name),
+                           for_(i, 0, 8, store(o, load(a, {i}), {i}))});
+    return program(name, {a, o}, {k}, body);
+  };
+  const IRModule m =
+      module_of({checked("one", 5).lowered, checked("two", 5).lowered, checked("three", 6).lowered});
+  const auto jit = codegen::load_elf(codegen::llvm_object(m, host_target()), host_target());
+  EXPECT_EQ(jit.find("one"), jit.find("two"));
+  EXPECT_NE(jit.find("one"), jit.find("three"));
+}
+
 TEST(Modules, PartsCompileInParallelToTheSameBytes) {
   std::vector<PrimFunc> functions;
   for (int k = 0; k < 400; ++k) functions.push_back(scaled("kernel_" + std::to_string(k), k + 0.5).lowered);

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "ir/intrinsic_table.h"
+#include "ir/parallel.h"
 #include "ir/text.h"
 #include "ir/tir.h"
 #include "ir/verify.h"
@@ -107,6 +108,33 @@ TEST(VerifyLoops, VectorsOutOfRange) {
   const PrimExpr four = make<Ramp>(PrimExpr(0), PrimExpr(1), int64_t(4));
   EXPECT_EQ(problem(make<Shuffle>(Array<PrimExpr>{four}, Array<int64_t>{0, 3})), "");
   EXPECT_EQ(problem(make<Shuffle>(Array<PrimExpr>{four}, Array<int64_t>{0, 4})), "T0308");
+}
+
+TEST(Verify, ProgramsThatAreKnownAreNotLookedAtAgain) {
+  IRModule m = parse_module(
+      "@T.prim_func\ndef f(A: T.Buffer((8,), \"float32\")):\n    A[0] = T.float32(1)\n"
+      "@T.prim_func\ndef g(A: T.Buffer((8,), \"float32\")):\n    A[0] = T.float32(2)\n");
+  auto found = [](const IRModule& module, VerifiedPrograms& known) {
+    DiagnosticList problems;
+    verify(module, problems, false, known);
+    std::string out;
+    for (const Diagnostic& d : problems.all()) out += d.code + " " + d.location + "; ";
+    return out;
+  };
+  VerifiedPrograms known;
+  EXPECT_EQ(found(m, known), "");
+  EXPECT_EQ(known.size(), 2u);
+  // Held by `known`, so that an edit makes another program of it.
+  auto f = m.find("f").cast<tir::PrimFuncNode>();
+  m.set("f", ObjectRef());
+  f.edit()->body = tir::Stmt();
+  m.set("f", f);
+  for (const int threads : {1, 2}) {
+    const ParallelPrograms parallel(threads);
+    EXPECT_EQ(found(m, known), "T0315 function `f`; ");
+    EXPECT_EQ(known.size(), 2u);
+  }
+  EXPECT_EQ(codes(m), "T0315");
 }
 
 TEST(Intrinsics, CallsHaveTheTypeOfTheirRule) {

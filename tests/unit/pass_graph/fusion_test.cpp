@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Fusion and lowering: which operators become one kernel, and that the kernels compute the same.
 #include "pass/graph/fusion/fusion.h"
+
+#include <fmt/format.h>
+
 #include "base/function.h"
 #include "ir/bodies.h"
 #include "pass/graph/lowering/lower_function.h"
@@ -175,6 +178,37 @@ TEST(FuseOps, InsideLoops) {
   IRModule out = lowered(m.done(m.builder.emit(op::get_item(all, 1))), {random_array({4})});
   Names k = kernels(out);
   EXPECT_TRUE(std::find(k.begin(), k.end(), "fused_add_tanh") != k.end());
+}
+
+/// (k + 3) // 4 of a size k, which itself is a quotient whose sign no proof shows; and a reshape that makes
+/// the product of two such sizes.
+TEST(FuseOps, SizesThatFollowFromOthersAreSymbols) {
+  PassContext context = make_context();
+  const std::string rows = "n * 3 + T.max(m - 2, 0)", columns = "n * 24 // (" + rows + ")",
+                    fourth = "T.max((" + columns + " + 3) // 4, 0)";
+  const std::string text = fmt::format(R"(
+@R.function
+def main(a: R.Tensor((n, m), "float32"), x: R.Tensor(({0}, {1}), "float32"), y: R.Tensor(({0}, {2}), "float32")):
+    b = R.strided_slice(x, axes=[1], begin=[T.int64(0)], end=[T.int64(9223372036854775807)], strides=[4])
+    c = R.slice_to(b, R.shape([{0}, {2}]))
+    d = R.add(c, y)
+    e = R.reshape(d, R.shape([{2} * T.max(m - 2, 0) + {2} * n * 3]))
+    return (a, e)
+)",
+                                       rows, columns, fourth);
+  const IRModule m = run_pass("infer_types", parse_module(text), context);
+  const std::vector<NDArray> inputs{random_array({5, 3}), random_array({16, 7}, f32, 8),
+                                    random_array({16, 2}, f32, 9)};
+  const IRModule out = apply(m, {"fuse_ops"}, inputs);
+  const auto f = out.find("fused_strided_slice_slice_to_add_reshape").cast<Function>();
+  ASSERT_TRUE(f) << print(out);
+  for (const VarRef& p : f->params) {
+    const auto shape = known_shape(p->declared);
+    for (const PrimExpr& d : *shape) EXPECT_TRUE(d.is<tir::Var>()) << print(d);
+  }
+  const auto result = known_shape(f->ret_type);
+  EXPECT_EQ(print((*result)[0]), "s0 * s2");
+  apply(m, {"fuse_ops", "lower_to_call_tir"}, inputs);
 }
 
 TEST(Lowering, EqualProgramsOnce) {
