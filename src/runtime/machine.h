@@ -18,6 +18,7 @@ struct Step {
   int32_t function = -1;  ///< Call; -1: the closure in the first argument
   int32_t output = -1;    ///< alloc_tensor: which output of `main` this tensor becomes
   bool fresh = false;     ///< alloc_tensor in a straight line: the tensor reaches a result
+  bool fixed = false;     ///< kernel in a straight line: it gives the same for all inputs of equal shapes
   uint32_t num_buffers = 0, num_args = 0;
   const Arg* args = nullptr;
   TenonKernel kernel = nullptr;
@@ -40,7 +41,24 @@ struct Program {
   std::vector<int64_t> symbol_bounds;  ///< the largest value of each; -1: any
 };
 
-BuiltinCode find_builtin(std::string_view name);  ///< "vm.builtin.NAME"; null if there is none
+/// A row of the table of builtins.
+struct BuiltinInfo {
+  /// What a call depends on, where the register that it fills is the same for inputs of equal shapes.
+  enum Effect : uint8_t {
+    OfElements,       ///< more than shapes
+    OfShapes,         ///< shapes and numbers alone; the result is no Shape
+    MakesShape,       ///< the same, and the result is a Shape
+    Allocates,        ///< the same, and the result is a tensor that nobody has written
+    Views,            ///< shapes and numbers; the result is what the first argument is
+    ReadsShape,       ///< the elements of the first argument, which become a Shape
+  };
+  std::string_view name;
+  BuiltinCode code;
+  Effect effect = OfElements;
+  int8_t dims = -1;  ///< the first argument that is a dimension; -1: none
+};
+const BuiltinInfo* find_builtin(std::string_view name);  ///< "vm.builtin.NAME"; null if there is none
+bool is_allocation(const Step& step);                    ///< of alloc_tensor
 
 struct Frame {
   const VMFunction* function = nullptr;

@@ -2,7 +2,7 @@
 #include "runtime/recorded_run.h"
 
 #include <algorithm>
-#include <array>
+#include <cstdlib>
 
 namespace tenon {
 namespace {
@@ -10,47 +10,66 @@ namespace {
 /// What a recording costs (fresh pages for all intermediate tensors) is worth so many replays.
 constexpr int64_t kWorthIt = 32;
 
-/// Builtins whose effect depends on shapes alone, and from which argument on they take dimensions (-1: none).
-struct OfShapes {
-  std::string_view name;
-  int32_t dims;
-};
-constexpr std::array kOfShapes{
-    OfShapes{"match_shape", 1}, OfShapes{"compute_shape", 0}, OfShapes{"check_tensor", 1},
-    OfShapes{"make_shape", 0},  OfShapes{"alloc_tensor", 1},  OfShapes{"arena_tensor", 2},
-    OfShapes{"reshape", 1},     OfShapes{"shape_of", -1},     OfShapes{"move", -1},
-    OfShapes{"tuple", -1},      OfShapes{"none", -1}};
+/// What a register holds while `main` is read from its begin to its end.
+enum class Held : uint8_t { Varying, Shape, Unwritten, Fixed };
 
-bool gives_shape(std::string_view name) { return name == "make_shape" || name == "shape_of"; }
+/// Reads `main` as the VM runs it: what does each step depend on?
+struct Line {
+  Line(const Executable& executable, const VMFunction& f)
+      : e(executable), held(size_t(f.num_registers), Held::Varying) {}
 
-/// Numbers come from the program and the shape heap, or are one Shape; never from a tensor's elements.
-bool takes_shapes(const Step& s, int32_t first, const std::vector<uint8_t>& holds_shape) {
-  for (uint32_t i = uint32_t(first); first >= 0 && i < s.num_args; ++i)
-    if (s.args[i].kind() == ArgKind::Register && !holds_shape[size_t(s.args[i].value())]) return false;
-  return true;
-}
+  /// Held by an argument that is a tensor, or holds one.
+  Held of(Arg a) const {
+    return a.kind() == ArgKind::Register   ? held[size_t(a.value())]
+           : a.kind() == ArgKind::Constant ? Held::Fixed
+                                           : Held::Varying;
+  }
 
-bool same_for_all(const Step& s, std::vector<uint8_t>& holds_shape) {
-  if (s.kind == Step::Kernel) {
+  uint32_t num_outputs(const Step& s) const {
+    for (const auto& [key, value] : e.metadata)
+      if (key == "outputs." + s.callee->name) return uint32_t(std::strtoul(value.c_str(), nullptr, 10));
+    return 1;
+  }
+
+  /// Each tensor is written once, by a kernel that is fixed where all that it reads is.
+  bool kernel(Step& s) {
+    const uint32_t inputs = s.num_buffers - std::min(s.num_buffers, num_outputs(s));
+    s.fixed = true;
     for (uint32_t i = 0; i < s.num_args; ++i) {
       const ArgKind kind = s.args[i].kind();
       if (i < s.num_buffers ? kind == ArgKind::Heap : kind == ArgKind::Register) return false;
+      if (i >= inputs && i < s.num_buffers && kind == ArgKind::Register && of(s.args[i]) != Held::Unwritten)
+        return false;
+      if (i < s.num_buffers && of(s.args[i]) != (i < inputs ? Held::Fixed : Held::Unwritten)) s.fixed = false;
     }
+    for (uint32_t i = inputs; i < s.num_buffers; ++i)
+      if (s.args[i].kind() == ArgKind::Register)
+        held[size_t(s.args[i].value())] = s.fixed ? Held::Fixed : Held::Varying;
     return true;
   }
-  if (s.kind != Step::Builtin) return false;
-  const std::string_view name =
-      std::string_view(s.callee->name).substr(std::string_view("vm.builtin.").size());
-  const auto of_shapes = std::ranges::find(kOfShapes, name, &OfShapes::name);
-  if (of_shapes == kOfShapes.end() || !takes_shapes(s, of_shapes->dims, holds_shape)) return false;
-  if (s.dst >= 0) {
-    const bool moved = name == "move" && s.args[0].kind() == ArgKind::Register;
-    holds_shape[size_t(s.dst)] = moved ? holds_shape[size_t(s.args[0].value())] : gives_shape(name);
-  }
-  return true;
-}
 
-bool is_allocation(const Step& s) { return s.callee && s.callee->name == "vm.builtin.alloc_tensor"; }
+  bool builtin(const Step& s) {
+    const BuiltinInfo& info = *find_builtin(s.callee->name);
+    if (info.effect == BuiltinInfo::OfElements) return false;
+    // Numbers come from the program and the shape heap, or are one Shape; never from a tensor's elements.
+    for (uint32_t i = uint32_t(info.dims); info.dims >= 0 && i < s.num_args; ++i)
+      if (s.args[i].kind() == ArgKind::Register && of(s.args[i]) != Held::Shape) return false;
+    Held result = Held::Varying;
+    if (info.effect == BuiltinInfo::MakesShape) result = Held::Shape;
+    if (info.effect == BuiltinInfo::Allocates) result = Held::Unwritten;
+    if (info.effect == BuiltinInfo::Views || info.effect == BuiltinInfo::ReadsShape) {
+      result = s.num_args > 0 ? of(s.args[0]) : Held::Varying;
+      if (result == Held::Unwritten) return false;
+      if (info.effect == BuiltinInfo::ReadsShape && std::exchange(result, Held::Shape) != Held::Fixed)
+        return false;
+    }
+    if (s.dst >= 0) held[size_t(s.dst)] = result;
+    return true;
+  }
+
+  const Executable& e;
+  std::vector<Held> held;
+};
 
 bool same_shapes(std::span<const NDArray> inputs, const std::vector<std::vector<int64_t>>& shapes) {
   return std::ranges::equal(inputs, shapes, {}, [](const NDArray& a) -> const auto& { return a.shape(); });
@@ -61,10 +80,11 @@ bool same_shapes(std::span<const NDArray> inputs, const std::vector<std::vector<
 [[gnu::cold]] bool find_straight_line(const Executable& e, Program& program) {
   const VMFunction& f = e.functions[size_t(program.main)];
   const std::span<Step> steps(program.steps.data() + f.first_instruction, f.num_instructions);
-  std::vector<uint8_t> holds_shape(size_t(f.num_registers), 0), reaches(size_t(f.num_registers), 0);
+  std::vector<uint8_t> reaches(size_t(f.num_registers), 0);
   if (steps.empty() || steps.back().kind != Step::Ret) return false;
-  for (const Step& s : steps.first(steps.size() - 1))
-    if (!same_for_all(s, holds_shape)) return false;
+  Line line(e, f);
+  for (Step& s : steps.first(steps.size() - 1))
+    if (s.kind == Step::Kernel ? !line.kernel(s) : s.kind != Step::Builtin || !line.builtin(s)) return false;
   reaches[size_t(steps.back().dst)] = 1;
   for (size_t k = steps.size() - 1; k-- > 0;) {
     Step& s = steps[k];
@@ -106,7 +126,17 @@ void RecordedRun::allocate(Machine& m, const Step& s) {
   m.set_result(s, Any(std::move(tensor)));
 }
 
+bool RecordedRun::keep(Machine& m, const Step& s) {
+  if (!s.fixed) return false;
+  for (uint32_t i = 0; i < s.num_buffers; ++i)
+    if (source_of(m.buffers[i]) >= 0) return false;
+  for (uint32_t i = 0; i < s.num_buffers; ++i)
+    if (s.args[i].kind() == ArgKind::Register) blocks_.push_back(m.tensor_arg(s, i));
+  return true;
+}
+
 void RecordedRun::write_down(Machine& m, const Step& s) {
+  if (keep(m, s)) return;
   calls_.push_back({s.kernel, &s, buffers_.size(), scalars_.size()});
   for (uint32_t i = 0; i < s.num_buffers; ++i) {
     if (const int64_t source = source_of(m.buffers[i]); source >= 0)

@@ -2,7 +2,8 @@
 // Runs of a straight-line `main` are written down: the kernels that it calls, with the addresses and numbers
 // that they get. Where inputs have the same shapes again, all of it is the same again but the addresses of
 // inputs and results, so that the next run calls the kernels and does nothing else, as CUDA's graphs do with
-// launches. The intermediate tensors keep the places that they had, in memory of the recording's own.
+// launches. The intermediate tensors keep the places that they had, in memory of the recording's own. What
+// follows from constants and shapes alone (masks, positions) is computed once.
 #pragma once
 #include <memory>
 #include <span>
@@ -45,10 +46,12 @@ class RecordedRun {
 
   void allocate(Machine& machine, const Step& step);
   void write_down(Machine& machine, const Step& step);
+  /// Whether what the kernel wrote stays as it is; then it is kept.
+  bool keep(Machine& machine, const Step& step);
   int64_t source_of(const void* address) const;
 
   std::shared_ptr<MemoryRegion> region_ = std::make_shared<MemoryRegion>();
-  std::vector<NDArray> blocks_;  ///< what the region refused
+  std::vector<NDArray> blocks_;  ///< what the region refused, and what is kept
   std::vector<Call> calls_;
   std::vector<void*> buffers_;
   std::vector<int64_t> scalars_;
@@ -75,8 +78,8 @@ class RunRecorder {
 };
 
 /// Whether `main` does the same for all inputs of equal shapes: a straight line of kernels, and of builtins
-/// that read no element of a tensor. Then Step::fresh is set where the tensor of an allocation reaches a
-/// result.
+/// that read no element of a tensor but of fixed ones. Then Step::fresh is set where the tensor of an
+/// allocation reaches a result, Step::fixed where a kernel reads nothing but constants and fixed tensors.
 bool find_straight_line(const Executable& executable, Program& program);
 
 }  // namespace tenon

@@ -33,7 +33,7 @@ namespace {
   auto mark = [&](int32_t reg, int32_t output) {
     if (writes[reg] != 1) return;
     Step& s = steps[writer[reg]];
-    if (s.callee && s.callee->name == "vm.builtin.alloc_tensor") s.output = output;
+    if (is_allocation(s)) s.output = output;
   };
   const int32_t result = steps[ret].dst;
   if (writes[result] != 1) return;
@@ -95,8 +95,10 @@ namespace {
         throw Error(ErrorKind::model, "T0608", "the code has no kernel `" + c.name + "`", {},
                     "compile the model again");
     } else if (c.kind == CalleeKind::Builtin) {
-      found[i].builtin = find_builtin(c.name);
-      if (found[i].builtin) continue;
+      if (const BuiltinInfo* builtin = find_builtin(c.name)) {
+        found[i].builtin = builtin->code;
+        continue;
+      }
       Function f = options.find_function ? options.find_function(c.name) : Function();
       if (!f) f = find_function(c.name);
       if (!f)
